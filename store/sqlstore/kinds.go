@@ -15,6 +15,7 @@ import (
 type request struct {
 	store.Lease
 	spare       int
+	durable     bool
 	wait, barge bool
 	signal      func() int64 // that the session takes; nil: none
 }
@@ -26,7 +27,7 @@ type scanner func(*answer, *sql.Rows) error
 // to be asked, since the lock is in use as another kind than it was before. byKind is set
 // if the last call was to askKind.
 func (r *request) ask(do func(st statement, scan scanner, args []any) (again bool, err error), c calls) (byKind bool, err error) {
-	args := []any{[]byte(r.Name), r.Owner, r.Attempt, []byte(r.Meta), micros(r.TTL), int64(r.spare), r.wait, r.barge, durable(r.Require)}
+	args := []any{[]byte(r.Name), r.Owner, r.Attempt, []byte(r.Meta), micros(r.TTL), int64(r.spare), r.wait, r.barge, r.durable}
 	args = args[:len(args):len(args)]
 	kind := r.Kind.Normal()
 	for again := true; again; {

@@ -104,7 +104,7 @@ func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, ne
 	done, standing, maybe, err := s.rejoin(ctx, r, next)
 	if err != nil {
 		if maybe {
-			s.takeBack(ctx, next.Lease, false, true)
+			undo{s, next.Lease, false, true}.start(ctx)
 		}
 		if ctx.Err() == nil {
 			// As in release: the session may have been lost long ago.
@@ -158,7 +158,7 @@ func (s *Store) rejoin(ctx context.Context, r store.ReleaseRequest, next store.W
 	case !standing && p.seat != nil:
 		s.seats.back(p.seat)
 	case standing && !s.rejoined.put(p, func() { p.drop(s.seats) }):
-		s.abandon(ctx, p)
+		p.abandon(ctx, s)
 		standing = false
 	}
 	return done, standing, maybe, err
@@ -172,7 +172,7 @@ func (p *reservedPlace) drop(t *seats) {
 }
 
 // abandon gives up a place, or the lease that it has become.
-func (s *Store) abandon(ctx context.Context, p *reservedPlace) {
-	s.undo(context.WithoutCancel(ctx), p.lease, false, false)
+func (p *reservedPlace) abandon(ctx context.Context, s *Store) {
+	undo{s, p.lease, false, false}.run(context.WithoutCancel(ctx))
 	p.drop(s.seats)
 }

@@ -47,7 +47,8 @@ func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
 			others = append(others, i)
 		}
 	}
-	held, err := s.renew(ctx, s.calls.renew, leases, mutexes)
+	r := renewal{s, leases}
+	held, err := r.call(ctx, s.calls.renew, mutexes)
 	if err != nil {
 		return all(err)
 	}
@@ -61,7 +62,7 @@ func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
 			s.seats.renewed(leases[i])
 		}
 	}
-	held, err = s.renew(ctx, s.calls.renewKind, leases, others)
+	held, err = r.call(ctx, s.calls.renewKind, others)
 	for n, i := range others {
 		switch {
 		case err != nil:
@@ -76,31 +77,37 @@ func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
 	return errs
 }
 
-// renew calls a procedure that renews some of the leases, and returns a letter for each.
-func (s *Store) renew(ctx context.Context, query statement, leases []store.Lease, some []int) (held string, err error) {
+// renewal renews leases.
+type renewal struct {
+	s      *Store
+	leases []store.Lease
+}
+
+// call calls a procedure that renews some of the leases, and returns a letter for each.
+func (r renewal) call(ctx context.Context, query statement, some []int) (held string, err error) {
 	if len(some) == 0 {
 		return "", nil
 	}
 	var names, owners, ttls []string
 	onDisk := false
 	for _, i := range some {
-		l := leases[i]
+		l := r.leases[i]
 		names = append(names, hex.EncodeToString([]byte(l.Name)))
 		owners = append(owners, l.Owner)
 		ttls = append(ttls, strconv.FormatInt(micros(l.TTL), 10))
 		onDisk = onDisk || durable(l.Require)
 	}
 	var at int64
-	sent := s.clock.Now()
-	maybe, err := s.callNow(ctx, query, func(r *sql.Rows) error { return r.Scan(&held, &at) },
+	sent := r.s.clock.Now()
+	maybe, err := r.s.callNow(ctx, query, func(rows *sql.Rows) error { return rows.Scan(&held, &at) },
 		strings.Join(names, " "), strings.Join(owners, " "), strings.Join(ttls, " "), onDisk)
 	if err != nil {
 		name := ""
-		if len(leases) == 1 {
-			name = leases[0].Name
+		if len(r.leases) == 1 {
+			name = r.leases[0].Name
 		}
-		return "", s.failed(ctx, "renew", name, maybe, err)
+		return "", r.s.failed(ctx, "renew", name, maybe, err)
 	}
-	_ = s.reading(sent, at) // a lease that is still there counts
+	_ = r.s.reading(sent, at) // a lease that is still there counts
 	return held, nil
 }

@@ -155,7 +155,7 @@ func (s *Store) Close() error {
 	timer := time.NewTimer(s.o.Timeout)
 	defer timer.Stop()
 	for _, p := range s.rejoined.close() {
-		s.abandon(context.Background(), p)
+		p.abandon(context.Background(), s)
 	}
 	select {
 	case <-idle:

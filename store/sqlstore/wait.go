@@ -69,7 +69,7 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 			s.seats.drop(w.seat)
 		}
 		if !returned && (w.placed || w.unsure) {
-			s.takeBack(outer, r.Lease, w.byKind, w.unsure)
+			undo{s, r.Lease, w.byKind, w.unsure}.start(outer)
 		}
 	}()
 	g, err := w.run(ctx)
@@ -122,7 +122,7 @@ func passing(err error) bool {
 func (w *waiting) ask(ctx context.Context) error {
 	w.stand()
 	var sent clock.Instant
-	q := request{Lease: w.r.Lease, spare: w.r.Spare, wait: true, barge: w.r.Barge && !w.pace.lost(), signal: func() int64 {
+	q := request{Lease: w.r.Lease, spare: w.r.Spare, durable: durable(w.r.Require), wait: true, barge: w.r.Barge && !w.pace.lost(), signal: func() int64 {
 		if w.seat = w.s.seats.take(ctx); w.seat == nil {
 			return 0
 		}
@@ -273,7 +273,7 @@ func (w *waiting) granted() (store.Grant, error) {
 	l := w.r.Lease
 	if w.jump != nil {
 		w.stand()
-		w.s.undo(context.Background(), l, w.byKind, false)
+		undo{w.s, l, w.byKind, false}.run(context.Background())
 		return store.Grant{}, w.jump
 	}
 	switch seat := w.seat; {

@@ -6,14 +6,6 @@
 -- The row in owners has no owner meanwhile, and is locked only if the lock may be or become
 -- a mutex. Waiters poll: no session is the one to wait for.
 
--- bury leaves a tombstone.
-CREATE PROCEDURE @schema@.bury(IN p_name VARBINARY(1024), IN p_owner VARBINARY(256), IN p_attempt VARBINARY(256), IN p_ends BIGINT, INOUT l_buried BIGINT) SQL SECURITY INVOKER
-BEGIN
-  INSERT INTO tombs (name, owner, ends) VALUES (p_name, IF(p_attempt = '', p_owner, CONCAT(p_owner, ' ', p_attempt)), p_ends)
-    ON DUPLICATE KEY UPDATE ends = GREATEST(ends, p_ends);
-  SET l_buried = GREATEST(l_buried, p_ends);
-END $$
-
 -- room is the part of the limit that the leases leave.
 CREATE PROCEDURE @schema@.room(IN p_name VARBINARY(1024), IN l_lim BIGINT, OUT unused BIGINT) SQL SECURITY INVOKER
 BEGIN
@@ -423,6 +415,7 @@ BEGIN
         SET l_owner = '', l_lim = p_to, l_shared = FALSE;
       END IF;
     END IF;
+    CALL handed_on(p_name, at, TRUE, l_token, l_owner, l_lim, l_shared);
     CALL wrote(p_name, at, strong, l_token, l_owner, l_lim, l_shared, l_buried);
   END IF;
   COMMIT;

@@ -22,16 +22,6 @@ DO $$ BEGIN
   END IF;
 END $$;
 
--- bury leaves a tombstone.
-CREATE OR REPLACE FUNCTION @schema@.bury(l @schema@.locks, p_attempt text, p_ends bigint) RETURNS @schema@.locks LANGUAGE plpgsql
-AS $$
-BEGIN
-  INSERT INTO tombs (name, owner, ends) VALUES (l.name, p_attempt, p_ends)
-  ON CONFLICT (name, owner) DO UPDATE SET ends = greatest(tombs.ends, excluded.ends);
-  l.buried := greatest(l.buried, p_ends);
-  RETURN l;
-END $$;
-
 -- room is the part of the limit that the leases leave.
 CREATE OR REPLACE FUNCTION @schema@.room(l @schema@.locks) RETURNS bigint LANGUAGE plpgsql
 AS $$
@@ -447,7 +437,7 @@ BEGIN
       l.owner := ''; l.lim := p_to; l.shared := false;
     END IF;
   END IF;
-  PERFORM wrote(l);
+  PERFORM wrote(handed_on(l, a.at, true));
   RETURN a;
 END $$;
 

@@ -262,11 +262,7 @@ BEGIN
   ELSIF l.name IS NOT NULL THEN
     IF done THEN l.ends := at; END IF;
     IF l.line AND NOT done THEN DELETE FROM places WHERE name = p_name AND owner = p_owner; END IF;
-    IF p_tomb > 0 AND (p_always OR NOT done) THEN
-      INSERT INTO tombs (name, owner, ends) VALUES (p_name, attempt_of(p_owner, p_attempt), at + p_tomb)
-      ON CONFLICT (name, owner) DO UPDATE SET ends = greatest(tombs.ends, excluded.ends);
-      l.buried := greatest(l.buried, at + p_tomb);
-    END IF;
+    IF p_tomb > 0 AND (p_always OR NOT done) THEN l := bury(l, attempt_of(p_owner, p_attempt), at + p_tomb); END IF;
     IF strong THEN l := settled(l, at, p_owner); END IF;
     IF strong OR p_tomb > 0 THEN PERFORM kept(l); END IF;
   END IF;
@@ -384,9 +380,7 @@ BEGIN
   INSERT INTO breaks (name, owner, token, note, ends) VALUES (p_name, p_owner, p_token, p_note, l.ends + p_keep)
   ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, token = excluded.token, note = excluded.note, ends = excluded.ends
     WHERE breaks.owner <> excluded.owner OR breaks.token <> excluded.token;
-  INSERT INTO tombs (name, owner, ends) VALUES (p_name, attempt_of(p_owner, l.made), l.ends)
-  ON CONFLICT (name, owner) DO UPDATE SET ends = greatest(tombs.ends, l.ends);
-  l.buried := greatest(l.buried, l.ends);
+  l := bury(l, attempt_of(p_owner, l.made), l.ends);
   IF p_now THEN
     l.ends := at;
     l := settled(l, at, '');

@@ -63,6 +63,7 @@ var kindStories = [][]kindStep{
 		does(0, "release", 0, 0), does(1, "look", 0, long), {op: "resize", specs: semaphores, which: 1, other: 2}, does(1, "renew", 0, long),
 		does(2, "look", 0, long), does(2, "try", 1, long).as(2), does(1, "release", 0, 0)},
 	{does(0, "try", 3, long), does(1, "wait", 1, long), {op: "resize", specs: semaphores, which: 0, other: 2}},
+	{does(0, "try", 3, short), does(1, "wait", 1, long), does(0, "pass", 0, short), {op: "resize", specs: semaphores, which: 0, other: 2}, does(1, "look", 0, long)},
 	// A lease that was broken is not renewed, and leaves a tombstone.
 	{does(0, "try", 1, long), does(0, "break", 0, 0), does(0, "renew", 0, long), does(0, "try", 1, long), does(0, "release", 0, 0), does(0, "try", 1, long)},
 	{does(0, "try", 1, long).as(1), does(0, "break", 0, 0), does(0, "renew", 0, long), does(0, "reserve", 0, 0), {op: "break", specs: semaphores, set: true, is: true}, does(1, "try", 1, long).as(1)},

@@ -14,7 +14,7 @@ var mariadbMutants = []mutant{
 	{"tombstones are not looked at", "IF l_buried > at THEN CALL look_for_tomb(p_name, p_owner, p_attempt, at, is_buried); END IF;", ""},
 	{"tombstones stay", "CONCAT(p_owner, ' ', p_attempt)) AND t.ends > at);", "CONCAT(p_owner, ' ', p_attempt)));"},
 	{"a tombstone refuses everybody", "AND t.owner = IF(p_attempt = '', p_owner, CONCAT(p_owner, ' ', p_attempt)) AND t.ends > at);", "AND t.ends > at);"},
-	{"a tombstone ends earlier", "ON DUPLICATE KEY UPDATE ends = GREATEST(ends, at + p_tomb);", "ON DUPLICATE KEY UPDATE ends = at + p_tomb - 1;"},
+	{"a tombstone ends earlier", "ON DUPLICATE KEY UPDATE ends = GREATEST(ends, p_ends);", "ON DUPLICATE KEY UPDATE ends = p_ends - 1;"},
 	{"the last waiter is first", "FROM places WHERE name = p_name ORDER BY seq LIMIT 1;\n    IF q_seq", "FROM places WHERE name = p_name ORDER BY seq DESC LIMIT 1;\n    IF q_seq"},
 	{"dead waiters are handed the lock", "IF q_ends <= at THEN ITERATE waiters; END IF;", ""},
 	{"a hand-over lasts longer than the place", "l_meta = q_meta, l_ends = q_ends,", "l_meta = q_meta, l_ends = q_ends + 1,"},
