@@ -14,7 +14,7 @@ import (
 // Statements end at semicolons, or at the delimiter, outside of bodies and comments.
 func TestStatements(t *testing.T) {
 	for d, starts := range map[Dialect]string{
-		PostgreSQL: "SELECT CREATE ALTER DO REVOKE INSERT",
+		PostgreSQL: "SELECT CREATE DO REVOKE INSERT",
 		MySQL:      "DO SET CREATE CALL DROP INSERT",
 	} {
 		script, err := Script(d, "")

@@ -21,7 +21,12 @@ CREATE TABLE IF NOT EXISTS @schema@.locks (
   signal bigint NOT NULL DEFAULT 0,   -- the session lock that the next waiter waits for; 0: none
   line boolean NOT NULL DEFAULT false, -- the lock may have waiters
   buried bigint NOT NULL DEFAULT 0,   -- when the last of its tombstones ends
-  waited bigint NOT NULL DEFAULT 0    -- when it last became known that nobody waits any more
+  waited bigint NOT NULL DEFAULT 0,   -- when it last became known that nobody waits any more
+  -- The kind of a lock that is in use as another kind than a mutex. Its owner is empty
+  -- then, and it ends when the last of its leases and places does. lim is null if the lock
+  -- has no rows in holds and waits.
+  lim bigint,                         -- what the weights of the leases add up to at most
+  shared boolean                      -- leases of less weight than that share a token
 ) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000);
 
 -- A row is the place of one waiter. The order is that of arrival.
@@ -62,14 +67,7 @@ CREATE TABLE IF NOT EXISTS @schema@.breaks (
   ends bigint NOT NULL                -- when the row has no meaning any more
 );
 
--- The kind of a lock that is in use as another kind than a mutex. Its owner is empty then,
--- and it ends when the last of its leases and places does. lim is null if the lock has no
--- rows in holds and waits.
-ALTER TABLE @schema@.locks
-  ADD COLUMN IF NOT EXISTS lim bigint,      -- what the weights of the leases add up to at most
-  ADD COLUMN IF NOT EXISTS shared boolean;  -- leases of less weight than that share a token
-
--- A row is one lease of such a lock.
+-- A row is one lease of a lock that is no mutex.
 CREATE TABLE IF NOT EXISTS @schema@.holds (
   name bytea NOT NULL,
   slot bigint NOT NULL,               -- the smallest number that no other lease had

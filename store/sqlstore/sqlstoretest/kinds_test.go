@@ -28,7 +28,7 @@ func TestKindsFollowTheRule(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		steps := kindSteps(1, 30)
+		steps := kindSteps(1, 20)
 		rapid.Check(t, func(t *rapid.T) {
 			if err := p.kinds(steps.Draw(t, "steps")); err != nil {
 				t.Fatal(err)
