@@ -4,8 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"math/rand/v2"
-	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -23,65 +23,31 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 	}
 	s.examineAgain(ctx)
 	s.sweepSometimes(ctx)
-	sent := s.clock.Now()
+	var sent clock.Instant
 	var a answer
-	maybe, err := s.call(ctx, s.calls.ask, a.scan,
-		[]byte(r.Name), r.Owner, r.Attempt, []byte(r.Meta), micros(r.TTL), int64(r.Spare), false, false, durable(r.Require), int64(0))
+	var maybe bool
+	q := request{Lease: r.Lease, spare: r.Spare, durable: durable(r.Require)}
+	byKind, err := q.ask(func(st statement, scan scanner, args []any) (again bool, err error) {
+		a, sent = answer{}, s.clock.Now()
+		maybe, err = s.call(ctx, st, func(rows *sql.Rows) error { return scan(&a, rows) }, args...)
+		return a.verdict == otherKind || a.verdict == nowMutex, err
+	}, s.calls)
 	if err != nil {
 		if maybe {
-			s.takeBack(ctx, r.Lease, true)
+			undo{s, r.Lease, byKind, true}.start(ctx)
 		}
 		return store.Grant{}, s.failed(ctx, "acquire", r.Name, maybe, err)
 	}
 	jump := s.reading(sent, a.at)
 	if !a.held() {
-		return store.Grant{}, a.refusal("acquire", r.Name)
+		return store.Grant{}, a.refusal("acquire", r.Lease)
 	}
 	if jump != nil && a.verdict == granted {
-		s.takeBack(ctx, r.Lease, false)
+		undo{s, r.Lease, byKind, false}.start(ctx)
 		return store.Grant{}, jump
 	}
-	return store.Grant{Token: a.token, Spare: min(a.spare, r.Spare)}, nil
+	return store.Grant{Token: a.token, Spare: min(a.spare, r.Spare), Slot: a.slot}, nil
 }
-
-// takeBack undoes, in the background, an attempt that failed but may have had an
-// effect. If a request may still be in flight, bury is set, and the owner is refused
-// until the TTL has passed.
-func (s *Store) takeBack(ctx context.Context, l store.Lease, bury bool) {
-	ctx = context.WithoutCancel(ctx)
-	s.gate.Stay()
-	go func() {
-		defer s.gate.Leave()
-		s.undo(ctx, l, bury)
-	}()
-}
-
-// undo is takeBack in the foreground.
-func (s *Store) undo(ctx context.Context, l store.Lease, bury bool) {
-	tomb := int64(0)
-	if bury {
-		tomb = tombLife(l)
-	}
-	// Beyond its TTL there is nothing left to undo.
-	ctx, cancel := context.WithTimeout(ctx, min(l.TTL, s.o.Timeout))
-	defer cancel()
-	for try := 0; ; try++ {
-		_, err := s.call(ctx, s.calls.release, func(*sql.Rows) error { return nil }, []byte(l.Name), l.Owner, l.Attempt, true, tomb, bury, int64(0))
-		if err == nil {
-			return
-		}
-		if s.gate.Closed() || !pause(ctx, try+6) {
-			s.o.Logger.Warn("cannot undo a failed acquire; the lock may stay taken until its TTL has passed",
-				"lock", l.Name, "owner", l.Owner, "ttl", l.TTL, "err", s.failed(context.Background(), "release", l.Name, false, err))
-			return
-		}
-	}
-}
-
-// tombLife returns how long an owner is refused, in microseconds, after an attempt
-// that may still be in flight: the server may notice only then that the connection is
-// gone.
-func tombLife(l store.Lease) int64 { return micros(max(l.TTL, time.Minute)) }
 
 // sweepSometimes forgets unused locks, in the background, once in so many acquires on
 // average. Chance decides, since a process may make only one acquire.

@@ -11,14 +11,11 @@ import (
 
 var _ store.Breaker = (*Store)(nil)
 
-// BreakLease implements store.Breaker. The break is on disk when it returns. Only
-// PostgreSQL has it; with another engine it returns store.ErrUnsupported.
+// BreakLease implements store.Breaker. The break is on disk when it returns, as far as the
+// server's settings allow.
 func (s *Store) BreakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
 	if err := r.Check(); err != nil {
 		return 0, err
-	}
-	if !s.engine.breaksLeases() {
-		return 0, fmt.Errorf("break the lease of %q in %s: %w: use PostgreSQL, or wait until the lease expires", r.Name, s.node, store.ErrUnsupported)
 	}
 	if err := s.gate.Enter(); err != nil {
 		return 0, err

@@ -3,10 +3,14 @@ package sqlstore
 // calls are all calls, made once.
 type calls struct {
 	ask, await, release, rejoin, renew, takeSignal, reserve, breakLease, inspect, list, hold, sweep statement
+	// These are for locks of other kinds than a mutex.
+	askKind, awaitKind, releaseKind, renewKind, reserveKind, downgrade, resize statement
 }
 
 func callsIn(e engine, schema string) calls {
 	const answer = "verdict, token, spare, ends_in, owner, meta, position, ahead, waited, refreshed, at, session"
+	const kindAnswer = "verdict, token, spare, slot, ends_in, owner, meta, position, lim, shared, refreshed, at"
+	const lease = "owner, meta, token, ends_in, lim, shared, weight, slot, held_for, broken"
 	call := func(name, columns string, args int) statement { return e.procedure(schema, name, columns, args) }
 	return calls{
 		ask:        call("ask", answer, 10),
@@ -17,9 +21,17 @@ func callsIn(e engine, schema string) calls {
 		takeSignal: call("take_signal", "taken, session", 3),
 		reserve:    call("reserve", "held, token, count, waiting, at", 5),
 		breakLease: call("break_lease", "broke, left_in", 6),
-		inspect:    call("inspect", "position, owner, meta, token, ends_in", 2),
-		list:       call("list", "name, owner, meta, token, ends_in", 3),
+		inspect:    call("inspect", "position, "+lease, 2),
+		list:       call("list", "name, "+lease, 3),
 		hold:       call("hold", "hold", 2),
 		sweep:      call("sweep", "sweep", 1),
+
+		askKind:     call("ask_kind", kindAnswer, 12),
+		awaitKind:   call("await_kind", kindAnswer, 3),
+		releaseKind: call("release_kind", "done, at", 6),
+		renewKind:   call("renew_kind", "held, at", 4),
+		reserveKind: call("reserve_kind", "held, token, count, waiting, at", 5),
+		downgrade:   call("downgrade", "held, token, slot, at", 4),
+		resize:      call("resize", kindAnswer, 3),
 	}
 }

@@ -12,6 +12,7 @@ import (
 const (
 	codeIsolation = "LH001" // the transaction has another isolation level than READ COMMITTED
 	codeOver      = "LH002" // hold: the lease is over
+	codeKind      = "LH005" // hold: the lock is in use as another kind than a mutex
 )
 
 // fault is what an error says about the call that failed and about its connection.

@@ -9,6 +9,9 @@
 // step of a lock is then one call of a procedure: one round trip and one transaction.
 // No transaction stays open between calls, and no row stays locked.
 //
+// The store keeps locks of every kind. A mutex has procedures of its own, so that the
+// other kinds cost it nothing.
+//
 // # Time
 //
 // The server's clock counts TTLs and is the floor of tokens. It is read after the
@@ -24,7 +27,8 @@
 // the release, or by the end of that session. This is only a hint: the rows decide.
 // It costs a connection for each lock that is waited for (Options.Connections).
 // Waiters without one, and all waiters behind a pooler that gives transactions to any
-// session, poll.
+// session, poll. So do waiters for a semaphore or a read-write lock, where no single
+// session is the one to wait for.
 //
 // # What survives
 //

@@ -17,9 +17,6 @@ type engine interface {
 	// session selects the number of the session.
 	session() string
 
-	// breaksLeases reports whether there is a procedure for BreakLease.
-	breaksLeases() bool
-
 	// script returns the template of Script.
 	script() string
 	// statements splits a script of ours into the statements that a driver runs.

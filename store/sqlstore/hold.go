@@ -35,6 +35,8 @@ type Tx interface {
 // savepoint that is older than the call: that undoes it. In MySQL a lease whose TTL has
 // passed counts as long as no other owner has been granted the lock.
 //
+// The lock has to be a mutex: with another kind, the error matches store.ErrUnsupported.
+//
 // Other owners that ask for the lock meanwhile wait, and so does a release of the
 // lease; renewals do not. In PostgreSQL they wait no longer than the lease had left when
 // Hold was called: from then on, the server ends a transaction in which one statement,
@@ -53,6 +55,8 @@ func (s *Store) Hold(ctx context.Context, tx Tx, l Lease) error {
 		return nil
 	case s.engine.fault(err).code == codeOver:
 		return fmt.Errorf("hold %q: %w: the lease is over, and the transaction cannot be committed", l.Name(), store.ErrNotHeld)
+	case s.engine.fault(err).code == codeKind:
+		return fmt.Errorf("hold %q: %w: only the lease of a mutex can be held in a transaction", l.Name(), store.ErrUnsupported)
 	}
 	return fmt.Errorf("hold %q: %w", l.Name(), err)
 }

@@ -23,6 +23,9 @@ var myTables string
 //go:embed mysql/steps.sql
 var mySteps string
 
+//go:embed mysql/kinds.sql
+var myKinds string
+
 //go:embed mysql/procedures.sql
 var myProcedures string
 
@@ -32,9 +35,6 @@ var myEnd string
 func (mysql) name() string { return "MySQL" }
 
 func (mysql) id() string { return "mysql" }
-
-// breaksLeases implements engine.
-func (mysql) breaksLeases() bool { return false }
 
 func (mysql) session() string { return "SELECT CONNECTION_ID()" }
 
@@ -79,7 +79,7 @@ var definition = regexp.MustCompile(`(?m)^CREATE PROCEDURE @schema@\.(\w+)`)
 // there the procedure is dropped first.
 func (mysql) script() string {
 	const clock = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
-	all := myBegin + "\n" + myTables + "\n" + mySteps + "\n" + myProcedures + "\n" + myEnd
+	all := myBegin + "\n" + myTables + "\n" + mySteps + "\n" + myKinds + "\n" + myProcedures + "\n" + myEnd
 	all = definition.ReplaceAllString(all, "DROP PROCEDURE IF EXISTS @schema@./*M!100600 none */ /*!80000 `$1` */$$$$\nCREATE /*M!100600 OR REPLACE */ PROCEDURE @schema@.$1")
 	return strings.ReplaceAll(all, "@clock@", clock)
 }

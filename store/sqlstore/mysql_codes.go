@@ -58,7 +58,7 @@ func mysqlFault(c string) fault {
 		f.advice = adviceFull
 	case "1665":
 		f.advice = "the binary log cannot record this: set binlog_format to ROW or MIXED"
-	case "1045", "1130", codeOver:
+	case "1045", "1130", codeOver, codeKind:
 	default: // it may come after the commit
 		f.certain = false
 	}

@@ -6,6 +6,8 @@ import "time"
 // been told.
 type pace struct {
 	ttl time.Duration
+	// together is how many waiters can be granted the lock at once.
+	together int64
 	// position, holder and ahead are those of the last answer, and looks counts the
 	// answers since they changed.
 	position int
@@ -43,12 +45,13 @@ func (p *pace) pause(a *answer, seated bool) time.Duration {
 	if seated && a.ahead != 0 && (p.looks <= 1 || a.refreshed) {
 		return 0
 	}
+	position := 1 + int64(max(a.position-1, 0))/max(p.together, 1)
 	d := first << min(p.looks/2, 8)
-	if a.position > 1 {
-		d = max(d, time.Duration(a.position)*behind)
+	if position > 1 {
+		d = max(d, time.Duration(position)*behind)
 	}
-	d = min(d, slowest*time.Duration(min(max(a.position, 1), 10)), rarest, p.ttl/8)
-	if a.position <= 1 && a.endsIn > 0 {
+	d = min(d, slowest*time.Duration(min(position, 10)), rarest, p.ttl/8)
+	if position <= 1 && a.endsIn > 0 {
 		d = min(d, a.endsIn) // then the lease is over
 	}
 	return max(d, time.Millisecond)

@@ -19,6 +19,9 @@ var pgTables string
 //go:embed postgresql/steps.sql
 var pgSteps string
 
+//go:embed postgresql/kinds.sql
+var pgKinds string
+
 //go:embed postgresql/procedures.sql
 var pgProcedures string
 
@@ -28,9 +31,6 @@ var pgEnd string
 func (postgresql) name() string { return "PostgreSQL" }
 
 func (postgresql) id() string { return "postgresql" }
-
-// breaksLeases implements engine.
-func (postgresql) breaksLeases() bool { return true }
 
 func (postgresql) session() string { return "SELECT pg_backend_pid()" }
 
@@ -56,11 +56,12 @@ func (postgresql) procedure(schema, name, columns string, args int) statement {
 }
 
 func (postgresql) script() string {
-	return pgBegin + "\n" + pgTables + "\n" + pgSteps + "\n" + pgProcedures + "\n" + pgEnd
+	return pgBegin + "\n" + pgTables + "\n" + pgSteps + "\n" + pgKinds + "\n" + pgProcedures + "\n" + pgEnd
 }
 
 // called are the procedures that a store calls.
-var called = []string{"ask", "await", "release", "release_and_rejoin", "renew", "take_signal", "give_signal", "reserve", "break_lease", "inspect", "list", "hold", "sweep", "server"}
+var called = []string{"ask", "await", "release", "release_and_rejoin", "renew", "take_signal", "reserve", "break_lease", "inspect", "list", "hold", "sweep", "server",
+	"ask_kind", "await_kind", "release_kind", "renew_kind", "reserve_kind", "downgrade", "resize"}
 
 func (postgresql) grants(schema, role string) ([]string, error) {
 	role = `"` + strings.ReplaceAll(role, `"`, `""`) + `"`

@@ -71,7 +71,8 @@ func (j *rejoined) close() (all []*reservedPlace) {
 	return all
 }
 
-// ReleaseAndRejoin implements store.Rejoiner, in one transaction.
+// ReleaseAndRejoin implements store.Rejoiner, in one transaction. It takes a place only for
+// a mutex.
 func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (standing bool, err error) {
 	caps := s.Caps()
 	if err := r.Check(caps); err != nil {
@@ -90,10 +91,20 @@ func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, ne
 	if err := s.require(next.Require); err != nil {
 		return false, err
 	}
+	if !r.Kind.IsMutex() || !next.Kind.IsMutex() {
+		done, maybe, err := s.release(ctx, r)
+		switch {
+		case err != nil:
+			return false, s.failed(ctx, "release", r.Name, maybe, err)
+		case !done:
+			return false, store.ErrNotHeld
+		}
+		return false, nil
+	}
 	done, standing, maybe, err := s.rejoin(ctx, r, next)
 	if err != nil {
 		if maybe {
-			s.takeBack(ctx, next.Lease, true)
+			undo{s, next.Lease, false, true}.start(ctx)
 		}
 		if ctx.Err() == nil {
 			// As in release: the session may have been lost long ago.
@@ -107,6 +118,12 @@ func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, ne
 			return false, store.ErrNotHeld
 		}
 		return false, s.failed(ctx, "release", r.Name, maybe, err)
+	}
+	if !done {
+		// It may be the lease of a semaphore of one permit that was resized.
+		if done, maybe, err = s.release(ctx, r); err != nil {
+			return false, s.failed(ctx, "release", r.Name, maybe, err)
+		}
 	}
 	if !done {
 		return false, store.ErrNotHeld
@@ -141,7 +158,7 @@ func (s *Store) rejoin(ctx context.Context, r store.ReleaseRequest, next store.W
 	case !standing && p.seat != nil:
 		s.seats.back(p.seat)
 	case standing && !s.rejoined.put(p, func() { p.drop(s.seats) }):
-		s.abandon(ctx, p)
+		p.abandon(ctx, s)
 		standing = false
 	}
 	return done, standing, maybe, err
@@ -155,7 +172,7 @@ func (p *reservedPlace) drop(t *seats) {
 }
 
 // abandon gives up a place, or the lease that it has become.
-func (s *Store) abandon(ctx context.Context, p *reservedPlace) {
-	s.undo(context.WithoutCancel(ctx), p.lease, false)
+func (p *reservedPlace) abandon(ctx context.Context, s *Store) {
+	undo{s, p.lease, false, false}.run(context.WithoutCancel(ctx))
 	p.drop(s.seats)
 }

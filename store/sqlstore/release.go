@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -20,7 +21,7 @@ func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
 	}
 	defer s.gate.Leave()
 	if p := s.rejoined.take(r.Lease); p != nil {
-		s.abandon(ctx, p)
+		p.abandon(ctx, s)
 		return store.ErrNotHeld
 	}
 	done, maybe, err := s.release(ctx, r)
@@ -33,8 +34,22 @@ func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
 	return nil
 }
 
-// release ends a lease, in the session that has its signal if there is one.
+// release ends a lease.
 func (s *Store) release(ctx context.Context, r store.ReleaseRequest) (done, maybe bool, err error) {
+	if r.Kind.IsMutex() {
+		if done, maybe, err = s.releaseMutex(ctx, r); done || err != nil {
+			return done, maybe, err
+		}
+	}
+	var at int64
+	maybe, err = s.call(ctx, s.calls.releaseKind, func(r *sql.Rows) error { return r.Scan(&done, &at) },
+		[]byte(r.Name), r.Owner, r.Attempt, r.Undo, tombOf(r), r.Renewed)
+	return done, maybe, err
+}
+
+// releaseMutex ends the lease of a mutex, in the session that has its signal if there is
+// one.
+func (s *Store) releaseMutex(ctx context.Context, r store.ReleaseRequest) (done, maybe bool, err error) {
 	l, tomb := r.Lease, tombOf(r)
 	scan := func(r *sql.Rows) error {
 		var at, session int64
@@ -73,3 +88,60 @@ func (s *Store) callOnce(ctx context.Context, conn *sql.Conn, query statement, e
 	maybe, err = s.callOn(ctx, conn, query, each, args...)
 	return maybe, ended(ctx, err)
 }
+
+// undo undoes an attempt that failed but may have had an effect.
+type undo struct {
+	s     *Store
+	lease store.Lease
+	// byKind is set if the last request was to askKind.
+	byKind bool
+	// bury is set if a request may still be in flight: the owner is refused until the TTL
+	// has passed.
+	bury bool
+}
+
+// start is run in the background.
+func (u undo) start(ctx context.Context) {
+	ctx = context.WithoutCancel(ctx)
+	u.s.gate.Stay()
+	go func() {
+		defer u.s.gate.Leave()
+		u.run(ctx)
+	}()
+}
+
+// run undoes the attempt, and logs if it cannot.
+func (u undo) run(ctx context.Context) {
+	s, l := u.s, u.lease
+	tomb := int64(0)
+	if u.bury {
+		tomb = tombLife(l)
+	}
+	// Beyond its TTL there is nothing left to undo.
+	ctx, cancel := context.WithTimeout(ctx, min(l.TTL, s.o.Timeout))
+	defer cancel()
+	args := []any{[]byte(l.Name), l.Owner, l.Attempt, true, tomb, u.bury}
+	ignore := func(*sql.Rows) error { return nil }
+	for try := 0; ; try++ {
+		var err error
+		if u.byKind {
+			_, err = s.call(ctx, s.calls.releaseKind, ignore, args...)
+		}
+		if err == nil && l.Kind.IsMutex() { // also if the lock has become a mutex since then
+			_, err = s.call(ctx, s.calls.release, ignore, append(args, int64(0))...)
+		}
+		if err == nil {
+			return
+		}
+		if s.gate.Closed() || !pause(ctx, try+6) {
+			s.o.Logger.Warn("cannot undo a failed acquire; the lock may stay taken until its TTL has passed",
+				"lock", l.Name, "owner", l.Owner, "ttl", l.TTL, "err", s.failed(context.Background(), "release", l.Name, false, err))
+			return
+		}
+	}
+}
+
+// tombLife returns how long an owner is refused, in microseconds, after an attempt
+// that may still be in flight: the server may notice only then that the connection is
+// gone.
+func tombLife(l store.Lease) int64 { return micros(max(l.TTL, time.Minute)) }

@@ -131,13 +131,14 @@ func versionError(is Server) error {
 // Caps implements store.Store.
 func (s *Store) Caps() store.Caps {
 	return store.Caps{
-		Breaks: s.engine.breaksLeases(),
+		Breaks: true,
 		Engine: s.engine.id(),
 		Nodes:  1,
 		Quorum: 1,
 		MaxTTL: s.o.MaxTTL,
 		Reach:  "network",
 		Clock:  "the database server's clock",
+		Kinds:  true,
 		Class:  s.server.Load().Class(),
 
 		Rejoins: true,
@@ -154,7 +155,7 @@ func (s *Store) Close() error {
 	timer := time.NewTimer(s.o.Timeout)
 	defer timer.Stop()
 	for _, p := range s.rejoined.close() {
-		s.abandon(context.Background(), p)
+		p.abandon(context.Background(), s)
 	}
 	select {
 	case <-idle:

@@ -21,8 +21,16 @@ func (s *Store) ReserveTokens(ctx context.Context, r store.ReserveRequest) (stor
 	var held, waiting bool
 	var token, count sql.NullInt64
 	var at int64
-	maybe, err := s.call(ctx, s.calls.reserve, func(r *sql.Rows) error { return r.Scan(&held, &token, &count, &waiting, &at) },
-		[]byte(r.Name), r.Owner, int64(r.Above), int64(r.Count), durable(r.Require))
+	var maybe bool
+	var err error
+	scan := func(r *sql.Rows) error { return r.Scan(&held, &token, &count, &waiting, &at) }
+	args := []any{[]byte(r.Name), r.Owner, int64(r.Above), int64(r.Count), durable(r.Require)}
+	if r.Kind.IsMutex() {
+		maybe, err = s.call(ctx, s.calls.reserve, scan, args...)
+	}
+	if err == nil && !held {
+		maybe, err = s.call(ctx, s.calls.reserveKind, scan, args...)
+	}
 	switch {
 	case err != nil:
 		return store.Reserved{}, s.failed(ctx, "reserve tokens for", r.Name, maybe, err)

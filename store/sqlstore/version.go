@@ -1,8 +1,8 @@
 package sqlstore
 
 // SchemaVersion is the version of the tables and procedures.
-const SchemaVersion = 1
+const SchemaVersion = 2
 
 // oldestVersion is the oldest version of this package that can use the tables. A
 // change that older programs can live with raises only SchemaVersion.
-const oldestVersion = 1
+const oldestVersion = 2

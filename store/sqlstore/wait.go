@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"math/rand/v2"
 	"time"
@@ -26,6 +27,9 @@ type waiting struct {
 	// unsure is set if a request failed and may still take effect. placed is set if
 	// one took effect.
 	unsure, placed bool
+	// byKind is set if the last request was to askKind, so that the place is not that of
+	// a mutex. Such a waiter has no seat.
+	byKind bool
 	// signalled is set if the session of the seat has taken its signal: the waiter
 	// was refused at first, or somebody waited for the lock lately.
 	signalled bool
@@ -34,7 +38,8 @@ type waiting struct {
 
 // Wait implements store.Waiter. A waiter with a connection of its own is woken by the
 // server when the one before it releases the lock or leaves the line. Without one it
-// asks now and then.
+// asks now and then, and so does one for another kind than a mutex: any of several owners
+// may be the one that it has to wait for.
 func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 	if err := r.Check(s.Caps()); err != nil {
 		return store.Grant{}, err
@@ -54,7 +59,7 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 	outer := ctx
 	ctx, cancel := s.gate.Until(ctx)
 	defer cancel()
-	w := &waiting{s: s, r: r, reason: reason, start: s.clock.Now(), pace: pace{ttl: r.TTL}}
+	w := &waiting{s: s, r: r, reason: reason, start: s.clock.Now(), pace: pace{ttl: r.TTL, together: r.Kind.Normal().Limit}}
 	if p := s.rejoined.take(r.Lease); p != nil {
 		w.claim(p)
 	}
@@ -64,7 +69,7 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 			s.seats.drop(w.seat)
 		}
 		if !returned && (w.placed || w.unsure) {
-			s.takeBack(outer, r.Lease, w.unsure)
+			undo{s, r.Lease, w.byKind, w.unsure}.start(outer)
 		}
 	}()
 	g, err := w.run(ctx)
@@ -116,14 +121,25 @@ func passing(err error) bool {
 // owner after any result.
 func (w *waiting) ask(ctx context.Context) error {
 	w.stand()
-	w.seat = w.s.seats.take(ctx)
-	signal := int64(0)
-	if w.seat != nil {
-		signal = w.seat.signal
-	}
-	sent := w.s.clock.Now()
-	err := w.call(ctx, w.s.calls.ask, []byte(w.r.Name), w.r.Owner, w.r.Attempt, []byte(w.r.Meta), micros(w.r.TTL), int64(w.r.Spare), true,
-		w.r.Barge && !w.pace.lost(), durable(w.r.Require), signal)
+	var sent clock.Instant
+	q := request{Lease: w.r.Lease, spare: w.r.Spare, durable: durable(w.r.Require), wait: true, barge: w.r.Barge && !w.pace.lost(), signal: func() int64 {
+		if w.seat = w.s.seats.take(ctx); w.seat == nil {
+			return 0
+		}
+		return w.seat.signal
+	}}
+	var err error
+	w.byKind, err = q.ask(func(st statement, scan scanner, args []any) (again bool, err error) {
+		sent = w.s.clock.Now()
+		if err := w.call(ctx, st, scan, args...); err != nil {
+			return false, err
+		}
+		if w.last.verdict == otherKind && w.seat != nil { // its session has not taken the signal
+			w.s.seats.back(w.seat)
+			w.seat = nil
+		}
+		return w.last.verdict == otherKind || w.last.verdict == nowMutex, nil
+	}, w.s.calls)
 	if err != nil {
 		return err
 	}
@@ -138,7 +154,7 @@ func (w *waiting) ask(ctx context.Context) error {
 		w.found()
 		return nil
 	}
-	return w.last.refusal("wait for", w.r.Name)
+	return w.last.refusal("wait for", w.r.Lease)
 }
 
 // claim continues to wait in a place that was taken with a release.
@@ -170,14 +186,14 @@ func (w *waiting) stand() {
 // watch waits until the lock is handed to the waiter. It returns nil also if the
 // place is gone.
 func (w *waiting) watch(ctx context.Context) error {
-	if w.seat == nil && !w.s.seats.probed.Load() {
+	if w.seat == nil && !w.byKind && !w.s.seats.probed.Load() {
 		w.sit(ctx)
 	}
 	for {
 		if d := w.pace.pause(&w.last, w.seat != nil); d > 0 && !sleep(ctx, d*3/4+rand.N(d/2+1)) {
 			return w.s.failed(ctx, "wait for", w.r.Name, false, ctx.Err())
 		}
-		if w.seat == nil && w.pace.looks%16 == 15 {
+		if w.seat == nil && !w.byKind && w.pace.looks%16 == 15 {
 			w.sit(ctx) // there was no seat before, or no time to probe
 		}
 		block, signal := time.Duration(0), int64(0)
@@ -185,7 +201,12 @@ func (w *waiting) watch(ctx context.Context) error {
 			block, signal = w.pace.block(), w.seat.signal
 		}
 		sent := w.s.clock.Now()
-		err := w.call(ctx, w.s.calls.await, []byte(w.r.Name), w.r.Owner, micros(w.r.TTL), micros(block), signal)
+		var err error
+		if w.byKind {
+			err = w.call(ctx, w.s.calls.awaitKind, (*answer).scanKind, []byte(w.r.Name), w.r.Owner, micros(w.r.TTL))
+		} else {
+			err = w.call(ctx, w.s.calls.await, (*answer).scan, []byte(w.r.Name), w.r.Owner, micros(w.r.TTL), micros(block), signal)
+		}
 		if err != nil {
 			if w.seat == nil || ctx.Err() != nil {
 				return err
@@ -219,16 +240,17 @@ func (w *waiting) watch(ctx context.Context) error {
 	}
 }
 
-// call calls ask or await, on the waiter's own connection if it has one. After an error
+// call calls a procedure of ask or await, on the waiter's own connection if it has one. After an error
 // the waiter still has it only if the server has done nothing but end the call.
-func (w *waiting) call(ctx context.Context, query statement, args ...any) (err error) {
+func (w *waiting) call(ctx context.Context, query statement, scan scanner, args ...any) (err error) {
 	var a answer
+	each := func(r *sql.Rows) error { return scan(&a, r) }
 	var maybe bool
 	sent := w.s.clock.Now()
 	if w.seat != nil {
-		maybe, err = w.s.callOnce(ctx, w.seat.conn, query, a.scan, args...)
+		maybe, err = w.s.callOnce(ctx, w.seat.conn, query, each, args...)
 	} else {
-		maybe, err = w.s.call(ctx, query, a.scan, args...)
+		maybe, err = w.s.call(ctx, query, each, args...)
 	}
 	if err != nil {
 		w.unsure = w.unsure || maybe
@@ -251,7 +273,7 @@ func (w *waiting) granted() (store.Grant, error) {
 	l := w.r.Lease
 	if w.jump != nil {
 		w.stand()
-		w.s.undo(context.Background(), l, false)
+		undo{w.s, l, w.byKind, false}.run(context.Background())
 		return store.Grant{}, w.jump
 	}
 	switch seat := w.seat; {
@@ -265,6 +287,7 @@ func (w *waiting) granted() (store.Grant, error) {
 	return store.Grant{
 		Token:    w.last.token,
 		Spare:    min(w.last.spare, w.r.Spare),
+		Slot:     w.last.slot,
 		Since:    max(0, w.since.Sub(w.start)),
 		Repeated: w.unsure,
 	}, nil

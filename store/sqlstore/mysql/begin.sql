@@ -27,6 +27,10 @@ BEGIN
   IF EXISTS (SELECT 1 FROM meta WHERE version > @version@) THEN
     SIGNAL SQLSTATE 'LH003' SET MESSAGE_TEXT = 'the lock tables are newer than version @version@ of this script: use the newer version of the program that installed them';
   END IF;
+  IF EXISTS (SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = '@schema@' AND TABLE_NAME = 'locks')
+    AND NOT EXISTS (SELECT 1 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = '@schema@' AND TABLE_NAME = 'locks' AND COLUMN_NAME = 'lim') THEN
+    ALTER TABLE locks ADD COLUMN lim BIGINT, ADD COLUMN shared BOOLEAN;
+  END IF;
 END $$
 
 DELIMITER ;

@@ -4,7 +4,8 @@
 -- a commit waits for the disk: p_durable has no effect.
 
 -- ask makes one request. With p_wait an owner that is refused gets a place, or has
--- it refreshed, and the session takes p_signal.
+-- it refreshed, and the session takes p_signal. The verdict is kind if the lock is in use
+-- as another kind.
 CREATE PROCEDURE @schema@.ask(p_name VARBINARY(1024), p_owner VARBINARY(256), p_attempt VARBINARY(256), p_meta VARBINARY(4096), p_ttl BIGINT, p_spare INT,
   p_wait BOOLEAN, p_barge BOOLEAN, p_durable BOOLEAN, p_signal BIGINT)
 BEGIN
@@ -16,10 +17,14 @@ BEGIN
   SELECT token, owner, meta, ends, `signal`, line, buried INTO l_token, l_owner, l_meta, l_ends, l_signal, l_line, l_buried FROM locks WHERE name = p_name;
   SET at = @clock@;
   SET strong = l_owner IS NULL OR l_owner = p_owner OR l_ends <= at;
-  IF strong OR p_wait OR l_buried > at THEN
+  IF l_owner = '' AND l_ends > at THEN
+    SET verdict = 'kind';
+  ELSEIF strong OR p_wait OR l_buried > at THEN
     CALL locked(p_name, p_owner, TRUE, strong, at, l_token, l_owner, l_made, l_meta, l_granted, l_spare, l_ends, l_signal, l_line, l_buried);
     IF l_buried > at THEN CALL look_for_tomb(p_name, p_owner, p_attempt, at, is_buried); END IF;
-    IF is_buried THEN
+    IF l_owner = '' AND l_ends > at THEN
+      SET verdict = 'kind';
+    ELSEIF is_buried THEN
       SET verdict = 'buried';
     ELSE
       IF strong AND (NOT p_barge OR NOT p_wait) THEN
@@ -59,7 +64,7 @@ BEGIN
   IF verdict IS NULL THEN
     SET verdict = 'busy', l_spare = 0, l_granted = NULL;
     CALL refused(p_name, p_owner, at, l_owner, l_meta, l_ends, l_signal, l_line, a_owner, a_meta, a_ends_in, a_position, a_ahead);
-  ELSEIF verdict = 'buried' THEN
+  ELSEIF verdict IN ('buried', 'kind') THEN
     SET l_spare = 0, l_granted = NULL;
   ELSE
     SET a_ends_in = l_ends - at;
@@ -173,15 +178,16 @@ END $$
 CREATE PROCEDURE @schema@.renew(p_names LONGTEXT CHARACTER SET ascii, p_owners LONGTEXT CHARACTER SET ascii, p_ttls LONGTEXT CHARACTER SET ascii, p_durable BOOLEAN)
 BEGIN
   DECLARE held LONGTEXT CHARACTER SET ascii DEFAULT '';
-  DECLARE at, l_ends, l_signal BIGINT; DECLARE l_line BOOLEAN;
-  DECLARE l_name VARBINARY(1024); DECLARE l_owner, o_owner VARBINARY(256);
+  DECLARE at, l_ends, l_signal, l_buried BIGINT; DECLARE l_line, is_buried BOOLEAN;
+  DECLARE l_name VARBINARY(1024); DECLARE l_owner, l_made, o_owner VARBINARY(256);
   DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
   CALL begin_step();
   WHILE p_names <> '' DO
     SET l_name = UNHEX(SUBSTRING_INDEX(p_names, ' ', 1)), o_owner = SUBSTRING_INDEX(p_owners, ' ', 1), l_owner = NULL;
-    SELECT owner, ends, `signal`, line INTO l_owner, l_ends, l_signal, l_line FROM locks WHERE name = l_name FOR UPDATE;
-    SET at = @clock@;
-    IF l_owner = o_owner AND l_ends > at THEN
+    SELECT owner, made, ends, `signal`, line, buried INTO l_owner, l_made, l_ends, l_signal, l_line, l_buried FROM locks WHERE name = l_name FOR UPDATE;
+    SET at = @clock@, is_buried = FALSE;
+    IF l_buried > at THEN CALL look_for_tomb(l_name, l_owner, l_made, at, is_buried); END IF; -- it was broken
+    IF l_owner = o_owner AND l_ends > at AND NOT is_buried THEN
       UPDATE locks SET ends = GREATEST(ends, at + SUBSTRING_INDEX(p_ttls, ' ', 1)) WHERE name = l_name;
       SET held = CONCAT(held, IF(l_line AND l_signal = 0, 'w', 't'));
     ELSE
@@ -216,13 +222,14 @@ END $$
 -- reserve reserves up to p_count tokens above p_above for the owner's lease.
 CREATE PROCEDURE @schema@.reserve(p_name VARBINARY(1024), p_owner VARBINARY(256), p_above BIGINT, p_count INT, p_durable BOOLEAN)
 BEGIN
-  DECLARE held, waiting, l_line BOOLEAN DEFAULT FALSE; DECLARE at, l_token, l_ends, r_token BIGINT; DECLARE r_count INT;
-  DECLARE l_owner VARBINARY(256);
+  DECLARE held, waiting, l_line, is_buried BOOLEAN DEFAULT FALSE; DECLARE at, l_token, l_ends, l_buried, r_token BIGINT; DECLARE r_count INT;
+  DECLARE l_owner, l_made VARBINARY(256);
   DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
   CALL begin_step();
-  SELECT token, owner, ends, line INTO l_token, l_owner, l_ends, l_line FROM locks WHERE name = p_name FOR UPDATE;
+  SELECT token, owner, made, ends, line, buried INTO l_token, l_owner, l_made, l_ends, l_line, l_buried FROM locks WHERE name = p_name FOR UPDATE;
   SET at = @clock@;
-  SET held = COALESCE(l_owner = p_owner AND l_ends > at, FALSE);
+  IF l_buried > at THEN CALL look_for_tomb(p_name, l_owner, l_made, at, is_buried); END IF; -- it was broken
+  SET held = COALESCE(l_owner = p_owner AND l_ends > at AND NOT is_buried, FALSE);
   IF held THEN
     SET r_token = GREATEST(GREATEST(l_token, p_above) + 1, at);
     SET r_count = LEAST(p_count, GREATEST(1, at + 1000001 - r_token));
@@ -233,29 +240,45 @@ BEGIN
   SELECT held, r_token AS token, r_count AS count, waiting, at;
 END $$
 
--- inspect returns the lease of a lock, with position 0, and the places of its
--- waiters. A free lock without waiters has no row. It works on a replica, too. A
--- session without autocommit may have a transaction open that sees an older state.
+-- inspect returns the leases of a lock, with position 0, and the places of its
+-- waiters. A free lock without waiters has no row. The lease that was broken last has
+-- position -1, after those, and the note about it instead of a description. lim is null for
+-- a mutex. It works on a replica, too. A session without autocommit may have a transaction
+-- open that sees an older state.
 CREATE PROCEDURE @schema@.inspect(p_name VARBINARY(1024), p_most INT)
 BEGIN
   DECLARE at BIGINT DEFAULT @clock@;
   COMMIT;
-  SELECT 0 AS position, owner, HEX(meta) AS meta, granted AS token, ends - at AS ends_in FROM locks WHERE name = p_name AND owner IS NOT NULL AND ends > at
-  UNION ALL
-  (SELECT ROW_NUMBER() OVER (ORDER BY seq), owner, HEX(meta), 0, ends - at FROM places WHERE name = p_name AND ends > at ORDER BY seq LIMIT p_most)
-  ORDER BY position;
+  SELECT position, owner, meta, token, ends_in, lim, shared, weight, slot, held_for, broken FROM (
+    SELECT 0 AS position, owner, HEX(meta) AS meta, granted AS token, ends - at AS ends_in, NULL AS lim, FALSE AS shared, 1 AS weight, 0 AS slot, NULL AS held_for, FALSE AS broken, 0 AS seq
+      FROM locks WHERE name = p_name AND owner <> '' AND ends > at
+    UNION ALL
+    SELECT 0, h.owner, HEX(h.meta), h.token, h.ends - at, l.lim, l.shared, h.weight, h.slot, at - h.began, h.broken, h.seq
+      FROM locks l JOIN holds h ON h.name = l.name WHERE l.name = p_name AND l.owner = '' AND l.ends > at AND h.ends > at
+    UNION ALL
+    (SELECT ROW_NUMBER() OVER (ORDER BY seq), owner, HEX(meta), 0, ends - at, NULL, FALSE, 1, 0, NULL, FALSE, seq
+      FROM places WHERE name = p_name AND ends > at ORDER BY seq LIMIT p_most)
+    UNION ALL
+    (SELECT ROW_NUMBER() OVER (ORDER BY w.seq), w.owner, HEX(w.meta), 0, w.ends - at, l.lim, l.shared, w.weight, 0, NULL, FALSE, w.seq
+      FROM locks l JOIN waits w ON w.name = l.name WHERE l.name = p_name AND l.owner = '' AND l.ends > at AND w.ends > at ORDER BY w.seq LIMIT p_most)
+    UNION ALL
+    SELECT -1, owner, HEX(note), token, 0, NULL, FALSE, 1, 0, NULL, FALSE, 0 FROM breaks WHERE name = p_name AND ends > at
+  ) shown ORDER BY position < 0, position, seq;
   COMMIT;
 END $$
 
 -- list returns the locks that are held, whose names start with p_prefix and follow
--- p_after, in the order of their names.
+-- p_after, in the order of their names: a row for each lease, as inspect has it. A lock
+-- that is only waited for has one row, without an owner.
 CREATE PROCEDURE @schema@.list(p_prefix VARBINARY(1024), p_after VARBINARY(1024), p_most INT)
 BEGIN
   DECLARE at BIGINT DEFAULT @clock@;
   COMMIT;
-  SELECT HEX(l.name) AS name, l.owner, HEX(l.meta) AS meta, l.granted AS token, l.ends - at AS ends_in FROM locks l
-    WHERE l.name >= p_prefix AND l.name > p_after AND SUBSTRING(l.name, 1, LENGTH(p_prefix)) = p_prefix
-      AND l.owner IS NOT NULL AND l.ends > at ORDER BY l.name LIMIT p_most;
+  SELECT HEX(l.name) AS name, IF(l.owner = '', h.owner, l.owner) AS owner, HEX(COALESCE(h.meta, l.meta)) AS meta, COALESCE(h.token, l.granted) AS token,
+      COALESCE(h.ends, l.ends) - at AS ends_in, IF(l.owner = '', l.lim, NULL) AS lim, l.shared, h.weight, h.slot, at - h.began AS held_for, h.broken
+    FROM (SELECT * FROM locks o WHERE o.name >= p_prefix AND o.name > p_after AND SUBSTRING(o.name, 1, LENGTH(p_prefix)) = p_prefix
+      AND o.owner IS NOT NULL AND o.ends > at ORDER BY o.name LIMIT p_most) l
+    LEFT JOIN holds h ON h.name = l.name AND l.owner = '' AND h.ends > at ORDER BY l.name, h.seq;
   COMMIT;
 END $$
 
@@ -269,6 +292,9 @@ BEGIN
   DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; START TRANSACTION READ ONLY; RESIGNAL; END;
   SELECT owner INTO present FROM owners WHERE name = p_name LOCK IN SHARE MODE;
   IF present IS NULL OR present <> p_owner THEN
+    IF EXISTS (SELECT 1 FROM locks WHERE name = p_name AND owner = '' AND ends > @clock@) THEN
+      SIGNAL SQLSTATE 'LH005' SET MESSAGE_TEXT = 'only the lease of a mutex can be held in a transaction, and the lock is in use as another kind';
+    END IF;
     SIGNAL SQLSTATE 'LH002' SET MESSAGE_TEXT = 'the lease of this owner is over, so this transaction cannot be committed';
   END IF;
   SELECT 1;
@@ -295,12 +321,17 @@ BEGIN
       IF found THEN
         DELETE FROM locks WHERE name = l_name AND ends < past AND buried < past AND token < past
           AND NOT EXISTS (SELECT 1 FROM places p WHERE p.name = l_name);
-        IF ROW_COUNT() = 1 THEN DELETE FROM owners WHERE name = l_name; END IF;
+        IF ROW_COUNT() = 1 THEN
+          DELETE FROM owners WHERE name = l_name;
+          DELETE FROM holds WHERE name = l_name;
+          DELETE FROM waits WHERE name = l_name;
+        END IF;
       END IF;
     END LOOP;
   END;
   CALL begin_step();
   DELETE FROM tombs WHERE ends < past LIMIT p_most;
+  DELETE FROM breaks WHERE ends < @clock@ LIMIT p_most;
   COMMIT;
 END $$
 

@@ -125,6 +125,14 @@ BEGIN
     AND t.owner = IF(p_attempt = '', p_owner, CONCAT(p_owner, ' ', p_attempt)) AND t.ends > at);
 END $$
 
+-- bury leaves a tombstone.
+CREATE PROCEDURE @schema@.bury(IN p_name VARBINARY(1024), IN p_owner VARBINARY(256), IN p_attempt VARBINARY(256), IN p_ends BIGINT, INOUT l_buried BIGINT) SQL SECURITY INVOKER
+BEGIN
+  INSERT INTO tombs (name, owner, ends) VALUES (p_name, IF(p_attempt = '', p_owner, CONCAT(p_owner, ' ', p_attempt)), p_ends)
+    ON DUPLICATE KEY UPDATE ends = GREATEST(ends, p_ends);
+  SET l_buried = GREATEST(l_buried, p_ends);
+END $$
+
 -- released ends the owner's lease, or its place, and hands the lock on to l_owner until
 -- l_ends. It leaves alone a lease that another attempt of the owner made, or, with
 -- p_undo, one that another attempt has joined. If p_tomb is positive, the attempt is then
@@ -147,9 +155,7 @@ BEGIN
     IF done THEN SET l_ends = at; END IF;
     IF l_line THEN DELETE FROM places WHERE name = p_name AND owner = p_owner; END IF;
     IF p_tomb > 0 AND (p_always OR NOT done) THEN
-      INSERT INTO tombs (name, owner, ends) VALUES (p_name, IF(p_attempt = '', p_owner, CONCAT(p_owner, ' ', p_attempt)), at + p_tomb)
-        ON DUPLICATE KEY UPDATE ends = GREATEST(ends, at + p_tomb);
-      SET l_buried = GREATEST(l_buried, at + p_tomb);
+      CALL bury(p_name, p_owner, p_attempt, at + p_tomb, l_buried);
       UPDATE locks SET buried = l_buried WHERE name = p_name;
     END IF;
     IF strong THEN

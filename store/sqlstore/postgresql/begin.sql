@@ -21,4 +21,9 @@ BEGIN
     RAISE EXCEPTION 'schema @schema@ has version %, which is newer than version @version@ of this script', is_there
       USING ERRCODE = 'LH003', HINT = 'Use the newer version of the program that installed it.';
   END IF;
+  IF is_there < 2 THEN
+    ALTER TABLE @schema@.locks ADD COLUMN IF NOT EXISTS lim bigint, ADD COLUMN IF NOT EXISTS shared boolean;
+    -- These return other columns now, or are gone.
+    DROP FUNCTION IF EXISTS @schema@.inspect(bytea, integer), @schema@.list(bytea, bytea, integer), @schema@.give_signal(bigint);
+  END IF;
 END $$;

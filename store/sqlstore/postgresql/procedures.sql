@@ -10,7 +10,7 @@
 DO $$ BEGIN
   IF to_regtype('@schema@.answer') IS NULL THEN
     CREATE TYPE @schema@.answer AS (
-      verdict text,       -- granted, again, busy, buried, or gone: the place was lost
+      verdict text,       -- granted, again, busy, buried; gone: the place was lost; kind: the lock is in use as another kind
       token bigint, spare integer, -- of the grant
       ends_in bigint,     -- of the grant, or of the owner in the way
       owner text, meta bytea, -- who is in the way
@@ -74,6 +74,7 @@ BEGIN
   a.spare := 0;
   SELECT * INTO l FROM locks WHERE name = p_name;
   a.at := clock();
+  IF l.owner = '' AND l.ends > a.at THEN a.verdict := 'kind'; RETURN a; END IF;
   strong := l.owner IS NULL OR l.owner = p_owner OR l.ends <= a.at;
   IF NOT strong AND NOT p_wait AND NOT is_buried(l, attempt_of(p_owner, p_attempt), a.at) THEN
     IF l.line THEN SELECT seq INTO mine FROM places WHERE name = p_name AND owner = p_owner AND ends > a.at; END IF;
@@ -90,6 +91,7 @@ BEGIN
     strong := true;
     l := locked(p_name, strong);
   END LOOP;
+  IF l.owner = '' AND l.ends > a.at THEN a.verdict := 'kind'; RETURN a; END IF;
   IF l.buried > a.at AND is_buried(l, attempt_of(p_owner, p_attempt), a.at) THEN a.verdict := 'buried'; RETURN a; END IF;
   IF strong AND (NOT p_barge OR NOT p_wait) THEN
     l := settled(l, a.at, p_owner);
@@ -260,11 +262,7 @@ BEGIN
   ELSIF l.name IS NOT NULL THEN
     IF done THEN l.ends := at; END IF;
     IF l.line AND NOT done THEN DELETE FROM places WHERE name = p_name AND owner = p_owner; END IF;
-    IF p_tomb > 0 AND (p_always OR NOT done) THEN
-      INSERT INTO tombs (name, owner, ends) VALUES (p_name, attempt_of(p_owner, p_attempt), at + p_tomb)
-      ON CONFLICT (name, owner) DO UPDATE SET ends = greatest(tombs.ends, excluded.ends);
-      l.buried := greatest(l.buried, at + p_tomb);
-    END IF;
+    IF p_tomb > 0 AND (p_always OR NOT done) THEN l := bury(l, attempt_of(p_owner, p_attempt), at + p_tomb); END IF;
     IF strong THEN l := settled(l, at, p_owner); END IF;
     IF strong OR p_tomb > 0 THEN PERFORM kept(l); END IF;
   END IF;
@@ -333,11 +331,6 @@ BEGIN
   IF NOT taken THEN PERFORM pg_advisory_unlock(p_signal); END IF;
 END $$;
 
--- give_signal makes the session give a signal that it took.
-CREATE OR REPLACE FUNCTION @schema@.give_signal(p_signal bigint) RETURNS boolean
-LANGUAGE sql SECURITY DEFINER SET search_path = @schema@, pg_temp
-AS $$ SELECT pg_advisory_unlock(p_signal) $$;
-
 -- reserve reserves up to p_count tokens above p_above for the owner's lease.
 CREATE OR REPLACE FUNCTION @schema@.reserve(p_name bytea, p_owner text, p_above bigint, p_count integer, p_durable boolean,
   OUT held boolean, OUT token bigint, OUT count integer, OUT waiting boolean, OUT at bigint)
@@ -374,6 +367,10 @@ BEGIN
   PERFORM begin_step(true);
   l := locked(p_name, true);
   at := clock();
+  IF l.owner = '' AND l.ends > at THEN
+    SELECT k.broke, k.left_in INTO broke, left_in FROM break_kind(l, p_owner, p_token, p_now, p_note, p_keep, at) k;
+    RETURN;
+  END IF;
   left_in := 0;
   broke := coalesce(l.owner = p_owner AND l.ends > at AND l.granted = p_token, false);
   IF NOT broke THEN
@@ -383,9 +380,7 @@ BEGIN
   INSERT INTO breaks (name, owner, token, note, ends) VALUES (p_name, p_owner, p_token, p_note, l.ends + p_keep)
   ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, token = excluded.token, note = excluded.note, ends = excluded.ends
     WHERE breaks.owner <> excluded.owner OR breaks.token <> excluded.token;
-  INSERT INTO tombs (name, owner, ends) VALUES (p_name, attempt_of(p_owner, l.made), l.ends)
-  ON CONFLICT (name, owner) DO UPDATE SET ends = greatest(tombs.ends, l.ends);
-  l.buried := greatest(l.buried, l.ends);
+  l := bury(l, attempt_of(p_owner, l.made), l.ends);
   IF p_now THEN
     l.ends := at;
     l := settled(l, at, '');
@@ -396,32 +391,43 @@ BEGIN
   PERFORM kept(l);
 END $$;
 
--- inspect returns the lease of a lock, with position 0, and the places of its
+-- inspect returns the leases of a lock, with position 0, and the places of its
 -- waiters. A free lock without waiters has no row. The lease that was broken last has
--- position -1, and the note about it instead of a description.
+-- position -1, and the note about it instead of a description. lim is null for a mutex.
 CREATE OR REPLACE FUNCTION @schema@.inspect(p_name bytea, p_most integer)
-RETURNS TABLE ("position" bigint, owner text, meta bytea, token bigint, ends_in bigint)
+RETURNS TABLE ("position" bigint, owner text, meta bytea, token bigint, ends_in bigint,
+  lim bigint, shared boolean, weight bigint, slot bigint, held_for bigint, broken boolean)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = @schema@, pg_temp
 AS $$
 DECLARE t bigint := clock();
 BEGIN
-  RETURN QUERY SELECT 0::bigint, l.owner, l.meta, l.granted, l.ends - t FROM locks l WHERE l.name = p_name AND l.owner IS NOT NULL AND l.ends > t;
-  RETURN QUERY SELECT row_number() OVER (ORDER BY p.seq), p.owner, p.meta, 0::bigint, p.ends - t FROM places p
-    WHERE p.name = p_name AND p.ends > t ORDER BY p.seq LIMIT p_most;
-  RETURN QUERY SELECT -1::bigint, b.owner, b.note, b.token, 0::bigint FROM breaks b WHERE b.name = p_name AND b.ends > t;
+  RETURN QUERY SELECT 0::bigint, l.owner, l.meta, l.granted, l.ends - t, NULL::bigint, false, 1::bigint, 0::bigint, NULL::bigint, false
+    FROM locks l WHERE l.name = p_name AND l.owner <> '' AND l.ends > t;
+  RETURN QUERY SELECT 0::bigint, h.owner, h.meta, h.token, h.ends - t, l.lim, l.shared, h.weight, h.slot, t - h.began, h.broken
+    FROM locks l JOIN holds h ON h.name = l.name WHERE l.name = p_name AND l.owner = '' AND l.ends > t AND h.ends > t ORDER BY h.seq;
+  RETURN QUERY SELECT row_number() OVER (ORDER BY p.seq), p.owner, p.meta, 0::bigint, p.ends - t, NULL::bigint, false, 1::bigint, 0::bigint, NULL::bigint, false
+    FROM places p WHERE p.name = p_name AND p.ends > t ORDER BY p.seq LIMIT p_most;
+  RETURN QUERY SELECT row_number() OVER (ORDER BY w.seq), w.owner, w.meta, 0::bigint, w.ends - t, l.lim, l.shared, w.weight, 0::bigint, NULL::bigint, false
+    FROM locks l JOIN waits w ON w.name = l.name WHERE l.name = p_name AND l.owner = '' AND l.ends > t AND w.ends > t ORDER BY w.seq LIMIT p_most;
+  RETURN QUERY SELECT -1::bigint, b.owner, b.note, b.token, 0::bigint, NULL::bigint, false, 1::bigint, 0::bigint, NULL::bigint, false
+    FROM breaks b WHERE b.name = p_name AND b.ends > t;
 END $$;
 
 -- list returns the locks that are held, whose names start with p_prefix and follow
--- p_after, in the order of their names.
+-- p_after, in the order of their names: a row for each lease, as inspect has it. A lock
+-- that is only waited for has one row, without an owner.
 CREATE OR REPLACE FUNCTION @schema@.list(p_prefix bytea, p_after bytea, p_most integer)
-RETURNS TABLE (name bytea, owner text, meta bytea, token bigint, ends_in bigint)
+RETURNS TABLE (name bytea, owner text, meta bytea, token bigint, ends_in bigint,
+  lim bigint, shared boolean, weight bigint, slot bigint, held_for bigint, broken boolean)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = @schema@, pg_temp
 AS $$
 DECLARE t bigint := clock();
 BEGIN
-  RETURN QUERY SELECT l.name, l.owner, l.meta, l.granted, l.ends - t FROM locks l
-    WHERE l.name >= p_prefix AND l.name > p_after AND substring(l.name FROM 1 FOR octet_length(p_prefix)) = p_prefix
-      AND l.owner IS NOT NULL AND l.ends > t ORDER BY l.name LIMIT p_most;
+  RETURN QUERY SELECT l.name, CASE WHEN l.owner = '' THEN h.owner ELSE l.owner END, coalesce(h.meta, l.meta), coalesce(h.token, l.granted),
+      coalesce(h.ends, l.ends) - t, CASE WHEN l.owner = '' THEN l.lim END, l.shared, h.weight, h.slot, t - h.began, h.broken
+    FROM (SELECT * FROM locks o WHERE o.name >= p_prefix AND o.name > p_after AND substring(o.name FROM 1 FOR octet_length(p_prefix)) = p_prefix
+      AND o.owner IS NOT NULL AND o.ends > t ORDER BY o.name LIMIT p_most) l
+    LEFT JOIN holds h ON h.name = l.name AND l.owner = '' AND h.ends > t ORDER BY l.name, h.seq;
 END $$;
 
 -- hold checks, inside a transaction of the caller's, that the owner's lease is the
@@ -436,6 +442,9 @@ DECLARE l locks; guc text; bound bigint; present bigint;
 BEGIN
   SELECT * INTO l FROM locks WHERE name = p_name FOR KEY SHARE;
   bound := l.ends - clock();
+  IF l.owner = '' AND bound > 0 THEN
+    RAISE EXCEPTION 'the lock is in use as another kind than a mutex, and only the lease of a mutex can be held in a transaction' USING ERRCODE = 'LH005';
+  END IF;
   IF l.owner IS NULL OR l.owner <> p_owner OR bound <= 0 THEN
     RAISE EXCEPTION 'the lease of this owner is over, so this transaction cannot be committed' USING ERRCODE = 'LH002';
   END IF;
@@ -463,6 +472,12 @@ BEGIN
       AND NOT EXISTS (SELECT FROM places p WHERE p.name = l.name) LIMIT p_most FOR UPDATE SKIP LOCKED);
   GET DIAGNOSTICS n = ROW_COUNT;
   DELETE FROM tombs WHERE (name, owner) IN (SELECT t.name, t.owner FROM tombs t WHERE t.ends < past LIMIT p_most FOR UPDATE SKIP LOCKED);
+  GET DIAGNOSTICS m = ROW_COUNT;
+  n := n + m;
+  DELETE FROM holds h WHERE h.ends < past AND NOT EXISTS (SELECT FROM locks l WHERE l.name = h.name);
+  GET DIAGNOSTICS m = ROW_COUNT;
+  n := n + m;
+  DELETE FROM waits w WHERE w.ends < past AND NOT EXISTS (SELECT FROM locks l WHERE l.name = w.name);
   GET DIAGNOSTICS m = ROW_COUNT;
   n := n + m;
   DELETE FROM breaks WHERE name IN (SELECT b.name FROM breaks b WHERE b.ends < clock() LIMIT p_most FOR UPDATE SKIP LOCKED);

@@ -111,3 +111,13 @@ AS $$
 BEGIN
   RETURN l.buried > at AND EXISTS (SELECT FROM tombs t WHERE t.name = l.name AND t.owner = p_attempt AND t.ends > at);
 END $$;
+
+-- bury leaves a tombstone.
+CREATE OR REPLACE FUNCTION @schema@.bury(l @schema@.locks, p_attempt text, p_ends bigint) RETURNS @schema@.locks LANGUAGE plpgsql
+AS $$
+BEGIN
+  INSERT INTO tombs (name, owner, ends) VALUES (l.name, p_attempt, p_ends)
+  ON CONFLICT (name, owner) DO UPDATE SET ends = greatest(tombs.ends, excluded.ends);
+  l.buried := greatest(l.buried, p_ends);
+  RETURN l;
+END $$;

@@ -21,7 +21,12 @@ CREATE TABLE IF NOT EXISTS @schema@.locks (
   signal bigint NOT NULL DEFAULT 0,   -- the session lock that the next waiter waits for; 0: none
   line boolean NOT NULL DEFAULT false, -- the lock may have waiters
   buried bigint NOT NULL DEFAULT 0,   -- when the last of its tombstones ends
-  waited bigint NOT NULL DEFAULT 0    -- when it last became known that nobody waits any more
+  waited bigint NOT NULL DEFAULT 0,   -- when it last became known that nobody waits any more
+  -- The kind of a lock that is in use as another kind than a mutex. Its owner is empty
+  -- then, and it ends when the last of its leases and places does. lim is null if the lock
+  -- has no rows in holds and waits.
+  lim bigint,                         -- what the weights of the leases add up to at most
+  shared boolean                      -- leases of less weight than that share a token
 ) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000);
 
 -- A row is the place of one waiter. The order is that of arrival.
@@ -61,3 +66,39 @@ CREATE TABLE IF NOT EXISTS @schema@.breaks (
   note bytea NOT NULL,
   ends bigint NOT NULL                -- when the row has no meaning any more
 );
+
+-- A row is one lease of a lock that is no mutex.
+CREATE TABLE IF NOT EXISTS @schema@.holds (
+  name bytea NOT NULL,
+  slot bigint NOT NULL,               -- the smallest number that no other lease had
+  seq bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
+  owner text NOT NULL,
+  made text NOT NULL,                 -- as in locks
+  meta bytea NOT NULL,
+  weight bigint NOT NULL,
+  token bigint NOT NULL,
+  spare integer NOT NULL,
+  began bigint NOT NULL,
+  ends bigint NOT NULL,
+  broken boolean NOT NULL DEFAULT false, -- the lease cannot be renewed any more
+  PRIMARY KEY (name, slot)
+) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000);
+
+CREATE UNIQUE INDEX IF NOT EXISTS holds_owner ON @schema@.holds (name, owner);
+
+-- A row is the place of one waiter for such a lock. The order is that of arrival.
+CREATE TABLE IF NOT EXISTS @schema@.waits (
+  name bytea NOT NULL,
+  seq bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
+  owner text NOT NULL,
+  attempt text NOT NULL,
+  meta bytea NOT NULL,
+  weight bigint NOT NULL,
+  spare integer NOT NULL,
+  barge boolean NOT NULL,
+  durable boolean NOT NULL,           -- the grant has to be on disk before it counts
+  ends bigint NOT NULL,
+  PRIMARY KEY (name, seq)
+) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000);
+
+CREATE UNIQUE INDEX IF NOT EXISTS waits_owner ON @schema@.waits (name, owner);

@@ -49,6 +49,8 @@ type bed struct {
 	run func(t testing.TB, on *bed, script string)
 	// mutants are mistakes in the procedures that the comparison with the rule finds.
 	mutants []mutant
+	// kindMutants are those in the procedures for other kinds than a mutex.
+	kindMutants []mutant
 
 	// Queries. S. stands for the schema, and S alone for its name.
 	blocked     string   // the number of calls of await that wait for a signal

@@ -115,7 +115,7 @@ func (p *procedures) Traits() differential.Traits {
 }
 
 func (p *procedures) Begin(now clock.Instant) error {
-	for _, table := range []string{"locks", "places", "tombs"} {
+	for _, table := range []string{"locks", "places", "tombs", "breaks", "holds", "waits"} {
 		if err := p.do("DELETE FROM S." + table); err != nil {
 			return err
 		}

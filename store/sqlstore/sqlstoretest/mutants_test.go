@@ -46,29 +46,58 @@ var mutants = []mutant{
 func TestMutatedProceduresAreCaught(t *testing.T) {
 	steps := lineSteps(20, 60)
 	everywhere(t, func(t *testing.T, on *bed) {
-		for _, m := range on.mutants {
-			t.Run(m.name, func(t *testing.T) {
-				t.Parallel()
-				p := newProcedures(t, on, func(script string) string {
-					if strings.Count(script, m.old) != 1 {
-						t.Fatalf("%q is %d times in the script, want once", m.old, strings.Count(script, m.old))
-					}
-					return strings.Replace(script, m.old, m.new, 1)
-				})
-				const lists = 200
-				// Most are caught by the first few lists of the one kind or the other.
-				for _, n := range []int{lists / 20, lists / 5, lists} {
-					if differential.Find(p, n) != nil {
-						return
-					}
-					for seed := range n {
-						if p.line(steps.Example(seed)) != nil {
-							return
-						}
-					}
+		catch(t, on, on.mutants, func(p *procedures, n int) bool {
+			if differential.Find(p, n) != nil {
+				return true
+			}
+			for seed := range n {
+				if p.line(steps.Example(seed)) != nil {
+					return true
 				}
-				t.Errorf("not caught by %d lists of steps", lists)
-			})
-		}
+			}
+			return false
+		})
 	})
+}
+
+func TestMutatedKindsAreCaught(t *testing.T) {
+	steps := kindSteps(20, 60)
+	everywhere(t, func(t *testing.T, on *bed) {
+		catch(t, on, on.kindMutants, func(p *procedures, n int) bool {
+			for _, story := range kindStories {
+				if p.kinds(story) != nil {
+					return true
+				}
+			}
+			for seed := range n {
+				if p.kinds(steps.Example(seed)) != nil {
+					return true
+				}
+			}
+			return false
+		})
+	})
+}
+
+// catch requires each of the mutants to be caught by so many lists of steps as find is told.
+func catch(t *testing.T, on *bed, mutants []mutant, find func(p *procedures, n int) bool) {
+	for _, m := range mutants {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			p := newProcedures(t, on, func(script string) string {
+				if strings.Count(script, m.old) != 1 {
+					t.Fatalf("%q is %d times in the script, want once", m.old, strings.Count(script, m.old))
+				}
+				return strings.Replace(script, m.old, m.new, 1)
+			})
+			const lists = 200
+			// Most are caught by the first few lists of the one kind or the other.
+			for _, n := range []int{lists / 20, lists / 5, lists} {
+				if find(p, n) {
+					return
+				}
+			}
+			t.Errorf("not caught by %d lists of steps", lists)
+		})
+	}
 }

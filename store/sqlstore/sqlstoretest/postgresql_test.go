@@ -49,11 +49,12 @@ var postgres = &bed{
 		t.Helper()
 		on.exec(t, on.handle(t, "default_query_exec_mode=simple_protocol"), "", script)
 	},
-	mutants: mutants,
-	now:     `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint`,
-	blocked: `SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'advisory' AND query LIKE '%' || 'S' || '.await(%'`,
-	free:    `WITH l AS MATERIALIZED (SELECT pg_try_advisory_xact_lock(?) AS free) SELECT free::int FROM l`,
-	holding: `SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%' || 'S' || '.hold(%'`,
+	mutants:     mutants,
+	kindMutants: postgresKindMutants,
+	now:         `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint`,
+	blocked:     `SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'advisory' AND query LIKE '%' || 'S' || '.await(%'`,
+	free:        `WITH l AS MATERIALIZED (SELECT pg_try_advisory_xact_lock(?) AS free) SELECT free::int FROM l`,
+	holding:     `SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%' || 'S' || '.hold(%'`,
 	handOver: []string{
 		`SELECT S.release('x', '$OWNER', '', false, 0, false, 0)`,
 		`SELECT S.ask('x', 'next', '', '', 30000000, 0, false, false, true, 0)`,

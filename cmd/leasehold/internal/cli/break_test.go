@@ -33,38 +33,39 @@ func (s *site) holdDeaf(name string, flags ...string) *proc {
 
 // A holder is told and stops before the next one has the lock, on every store. Only the
 // lease that was shown is broken.
-func TestBreakOnEveryStore(t *testing.T) {
-	everyStore(t, func(t *testing.T, s *site) {
-		h := s.holdDeaf("x", "--ttl", "6s", "--grace", "3s")
-		token := s.tokenHeld("x")
-		wrong, err := strconv.ParseUint(token, 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p := s.run(124, "break", "x", "--token", strconv.FormatUint(wrong+1, 10), "--reason", "a mistake", "--now")
-		if !strings.Contains(p.err.String(), "with token "+token) {
-			t.Errorf("%s", p.err.String())
-		}
-		if show := s.run(0, "show", "x").out.String(); strings.Contains(show, "broken") {
-			t.Errorf("broken with a wrong token:\n%s", show)
-		}
-		next := s.start("run", "x", "--", "echo", "next")
-		next.says(&next.err, "waiting")
-		one := s.start("break", "x", "--token", token, "--reason", "it hangs", "--by", "the operator")
-		two := s.start("break", "x", "--token", token, "--reason", "yes, it does")
-		one.wants(0)
-		two.wants(0)
-		if out := h.out.String(); !strings.Contains(out, "told\n") || !strings.Contains(out, "stopped\n") {
-			t.Errorf("Break returned before the command had stopped: %q", out)
-		}
-		h.wants(123)
-		next.wants(0)
-		show := s.run(0, "show", "x").out.String()
-		if !strings.Contains(show, "an earlier lease (token "+token+")") || !strings.Contains(show, "it hangs") && !strings.Contains(show, "yes, it does") {
-			t.Errorf("by whom the lease was broken is not shown:\n%s", show)
-		}
-		s.run(0, "break", "x", "--token", token, "--reason", "again")
-	})
+func TestBreakOnEveryStore(t *testing.T) { everyStore(t, breakTellsTheHolder) }
+
+func breakTellsTheHolder(t *testing.T, s *site) {
+	t.Helper()
+	h := s.holdDeaf("x", "--ttl", "6s", "--grace", "3s")
+	token := s.tokenHeld("x")
+	wrong, err := strconv.ParseUint(token, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := s.run(124, "break", "x", "--token", strconv.FormatUint(wrong+1, 10), "--reason", "a mistake", "--now")
+	if !strings.Contains(p.err.String(), "with token "+token) {
+		t.Errorf("%s", p.err.String())
+	}
+	if show := s.run(0, "show", "x").out.String(); strings.Contains(show, "broken") {
+		t.Errorf("broken with a wrong token:\n%s", show)
+	}
+	next := s.start("run", "x", "--", "echo", "next")
+	next.says(&next.err, "waiting")
+	one := s.start("break", "x", "--token", token, "--reason", "it hangs", "--by", "the operator")
+	two := s.start("break", "x", "--token", token, "--reason", "yes, it does")
+	one.wants(0)
+	two.wants(0)
+	if out := h.out.String(); !strings.Contains(out, "told\n") || !strings.Contains(out, "stopped\n") {
+		t.Errorf("Break returned before the command had stopped: %q", out)
+	}
+	h.wants(123)
+	next.wants(0)
+	show := s.run(0, "show", "x").out.String()
+	if !strings.Contains(show, "an earlier lease (token "+token+")") || !strings.Contains(show, "it hangs") && !strings.Contains(show, "yes, it does") {
+		t.Errorf("by whom the lease was broken is not shown:\n%s", show)
+	}
+	s.run(0, "break", "x", "--token", token, "--reason", "again")
 }
 
 // A holder that is stopped, or dead, keeps the lock until its lease expires and no

@@ -52,7 +52,7 @@ func onDatabase(t *testing.T, server *sqltest.Server, url, app string) {
 	}
 	for range 2 {
 		p = owner.start("schema", "--grant", app)
-		if code := p.end(); code != 0 || !strings.Contains(p.err.String(), "version 1") {
+		if code := p.end(); code != 0 || !strings.Contains(p.err.String(), "version 2") {
 			t.Fatalf("schema: exit code %d: %s", code, &p.err)
 		}
 	}
@@ -72,6 +72,9 @@ func onDatabase(t *testing.T, server *sqltest.Server, url, app string) {
 	if code := p.end(); code != 0 {
 		t.Errorf("doctor: exit code %d:\n%s%s", code, &p.out, &p.err)
 	}
+	readersShare(t, owner)
+	permitsAreNumbered(t, owner)
+	breakTellsTheHolder(t, owner)
 	wrong := newSite(t, at(server.User, "secretword", ""))
 	p = wrong.start("ls")
 	if code := p.end(); code != codeTrouble || strings.Contains(p.err.String(), "secretword") {

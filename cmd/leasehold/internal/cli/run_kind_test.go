@@ -9,8 +9,10 @@ import (
 )
 
 // Readers share a lock, and a writer has it alone.
-func TestRunShared(t *testing.T) {
-	s := newSite(t)
+func TestRunShared(t *testing.T) { readersShare(t, newSite(t)) }
+
+func readersShare(t *testing.T, s *site) {
+	t.Helper()
 	one, two := s.hold("x", "--shared"), s.hold("x", "--shared")
 	if p := s.run(125, "run", "x", "--try", "--", "true"); !strings.Contains(p.err.String(), "read-write lock") || !strings.Contains(p.err.String(), "as a mutex") {
 		t.Errorf("another kind: %s", p.err.String())
@@ -38,8 +40,10 @@ func TestRunShared(t *testing.T) {
 }
 
 // A semaphore numbers its holders, and a heavy one takes several permits.
-func TestRunPermits(t *testing.T) {
-	s := newSite(t, slotVar+"=7")
+func TestRunPermits(t *testing.T) { permitsAreNumbered(t, newSite(t, slotVar+"=7")) }
+
+func permitsAreNumbered(t *testing.T, s *site) {
+	t.Helper()
 	print := []string{"--", "/bin/sh", "-c", "echo slot $LEASEHOLD_SLOT; read x; exit 0"}
 	var held []*proc
 	for _, slot := range []string{"0", "1"} {
@@ -64,11 +68,15 @@ func TestRunPermits(t *testing.T) {
 	if p := s.run(0, "run", "x", "--", "/bin/sh", "-c", "echo slot $LEASEHOLD_SLOT."); p.out.String() != "slot .\n" {
 		t.Errorf("a mutex has %s", p.out.String())
 	}
-	words := strings.Fields(s.run(0, "acquire", "x", "--permits", "2", "--ttl", "1m").out.String())
-	s.run(0, "acquire", "x", "--permits", "2", "--ttl", "1m")
+	acquire := func() (owner string) {
+		return strings.Fields(s.run(0, "acquire", "x", "--permits", "2", "--ttl", "1m", "--try").out.String())[0]
+	}
+	first, second := acquire(), acquire()
 	s.run(124, "acquire", "x", "--permits", "2", "--ttl", "1m", "--try")
-	s.run(0, "release", "x", "--owner", words[0])
-	s.run(0, "acquire", "x", "--permits", "2", "--ttl", "1m", "--try")
+	s.run(0, "release", "x", "--owner", first)
+	for _, owner := range []string{acquire(), second} {
+		s.run(0, "release", "x", "--owner", owner)
+	}
 }
 
 // Several locks are acquired together, all or none, and the command has the tokens of

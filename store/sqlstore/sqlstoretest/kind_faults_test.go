@@ -1,0 +1,358 @@
+package sqlstoretest
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
+	"github.com/leasehold-dev/leasehold/internal/validity"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/sqlstore"
+)
+
+// leaseOf is a lease of a lock of another kind.
+func leaseOf(kind store.Kind, weight int64, name string) store.Lease {
+	l := lease(name)
+	l.Kind, l.Weight = kind, weight
+	return l
+}
+
+// A request for a semaphore or read-write lock whose answer is lost leaves nothing behind,
+// or can be made again.
+func TestLostAnswersForKinds(t *testing.T) {
+	everywhere(t, func(t *testing.T, on *bed) {
+		t.Parallel()
+		s, schema := on.newStore(t)
+		proxy := faultproxy.New(t, on.server.Addr)
+		far := on.through(proxy).open(t, schema, sqlstore.Options{}, on.readable...)
+		three, one := store.Semaphore(3), store.Semaphore(1)
+
+		lost := leaseOf(three, 3, "x")
+		proxy.CutReplyTo(".ask_kind(", 0)
+		if _, err := far.Acquire(t.Context(), store.AcquireRequest{Lease: lost}); !errors.Is(err, store.ErrAmbiguous) {
+			t.Fatalf("acquire whose answer is lost: %v", err)
+		}
+		eventually(t, "the owner is refused", func() bool {
+			_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: lost})
+			return errors.Is(err, store.ErrNotHeld)
+		})
+
+		holder := leaseOf(three, 3, "x")
+		mustAcquire(t, s, holder)
+		for _, step := range []string{".ask_kind(", ".await_kind("} {
+			proxy.CutReplyTo(step, 0)
+			l := leaseOf(three, 3, "x")
+			w := wait(t, far, l)
+			eventually(t, "the waiter is told of the trouble", w.troubled)
+			eventually(t, "the waiter has its place", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
+			mustRelease(t, s, holder)
+			w.granted(t)
+			if st := inspect(t, s, "x"); len(st.Holders) != 1 || st.Holder.Owner != l.Owner || len(st.Queue) != 0 {
+				t.Errorf("%s: there is %+v", step, st)
+			}
+			holder = l
+		}
+
+		again := func(step string, do func() error, done func(error) bool) {
+			t.Helper()
+			proxy.CutReplyTo(step, 0)
+			if err := do(); !errors.Is(err, store.ErrAmbiguous) {
+				t.Errorf("%s: %v, want an error that matches store.ErrAmbiguous", step, err)
+			}
+			if err := do(); !done(err) {
+				t.Errorf("%s again: %v", step, err)
+			}
+		}
+		succeeds := func(err error) bool { return err == nil }
+		again(".renew_kind(", func() error { return far.Renew(t.Context(), []store.Lease{holder})[0] }, succeeds)
+		again(".resize(", func() error { return far.Resize(t.Context(), "x", three, one) }, succeeds)
+		again(".release_kind(", func() error { return far.Release(t.Context(), store.ReleaseRequest{Lease: holder}) },
+			func(err error) bool { return errors.Is(err, store.ErrNotHeld) })
+		writer := leaseOf(store.ReadWrite, store.ReadWriteLimit, "x")
+		mustAcquire(t, s, writer)
+		again(".downgrade(", func() error {
+			_, err := far.Downgrade(t.Context(), writer)
+			return err
+		}, succeeds)
+		if st := inspect(t, s, "x"); len(st.Holders) != 1 || st.Holders[0].Weight != 1 {
+			t.Errorf("after a downgrade: %+v", st)
+		}
+	})
+}
+
+// sharedContest is a contest for a lock of another kind. It checks that the weights of the
+// leases that are valid fit into the limit, that their slots differ, and that the token of a
+// lease that is alone is larger than all before it.
+type sharedContest struct {
+	kind store.Kind
+
+	mu     sync.Mutex
+	held   []sharedHold
+	last   fence.Token
+	grants int
+	most   int
+	wrong  []string
+}
+
+type sharedHold struct {
+	slot, weight int64
+	until        clock.Instant
+}
+
+func (c *sharedContest) run(ctx context.Context, s *sqlstore.Store, weight func() int64) {
+	for ctx.Err() == nil {
+		l := leaseOf(c.kind, weight(), "x")
+		l.TTL = 2 * time.Second
+		start := clock.System().Now()
+		g, err := s.Wait(ctx, store.WaitRequest{Lease: l}, nil)
+		if err != nil {
+			continue
+		}
+		h := sharedHold{slot: g.Slot, weight: l.Weight, until: validity.Until(start.Add(g.Since), l.TTL)}
+		c.enter(h, g.Token)
+		time.Sleep(rand.N(2 * time.Millisecond))
+		c.leave(h)
+		for tries := 0; tries < 10; tries++ {
+			err := s.Release(context.WithoutCancel(ctx), store.ReleaseRequest{Lease: l, Renewed: g.Repeated})
+			if err == nil || errors.Is(err, store.ErrNotHeld) {
+				break
+			}
+		}
+	}
+}
+
+func (c *sharedContest) enter(h sharedHold, token fence.Token) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := clock.System().Now()
+	if now >= h.until {
+		return
+	}
+	c.held = slices.DeleteFunc(c.held, func(o sharedHold) bool { return o.until <= now })
+	sum := h.weight
+	for _, o := range c.held {
+		sum += o.weight
+		if o.slot == h.slot {
+			c.wrong = append(c.wrong, "two leases have one slot")
+		}
+	}
+	if sum > c.kind.Limit {
+		c.wrong = append(c.wrong, "the limit is exceeded")
+	}
+	if h.weight == c.kind.Limit && token <= c.last {
+		c.wrong = append(c.wrong, "a token went back")
+	}
+	c.last = max(c.last, token)
+	c.held = append(c.held, h)
+	c.grants++
+	c.most = max(c.most, len(c.held))
+}
+
+func (c *sharedContest) leave(h sharedHold) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.held = slices.DeleteFunc(c.held, func(o sharedHold) bool { return o == h })
+}
+
+// enough reports whether there were many grants, and several leases at once.
+func (c *sharedContest) enough() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.grants >= 20 && c.most > 1
+}
+
+// Connections that are killed at any moment cost neither the limit of a semaphore, nor
+// that a writer is alone, nor the lock.
+func TestKindsWhileConnectionsAreKilled(t *testing.T) {
+	everywhere(t, func(t *testing.T, on *bed) {
+		for _, kind := range []store.Kind{store.Semaphore(3), store.ReadWrite} {
+			t.Run(kind.String(), func(t *testing.T) {
+				t.Parallel()
+				_, schema := on.newStore(t)
+				ctx, stop := context.WithTimeout(t.Context(), patience)
+				defer stop()
+				c := &sharedContest{kind: kind}
+				weight := func() int64 {
+					if rand.N(3) == 0 {
+						return kind.Limit
+					}
+					return 1
+				}
+				var all sync.WaitGroup
+				for range 6 {
+					s := on.open(t, schema, sqlstore.Options{}, on.named(schema))
+					all.Go(func() { c.run(ctx, s, weight) })
+				}
+				db := on.handle(t)
+				for ctx.Err() == nil && !c.enough() {
+					if err := on.kill(db, schema); err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(rand.N(200 * time.Millisecond))
+				}
+				stop()
+				all.Wait()
+				if len(c.wrong) > 0 || !c.enough() {
+					t.Errorf("%d grants, %d violations: %q", c.grants, len(c.wrong), c.wrong)
+				}
+				t.Logf("%d grants, at most %d leases at once", c.grants, c.most)
+				s := on.open(t, schema, sqlstore.Options{})
+				w := wait(t, s, leaseOf(kind, kind.Limit, "x"))
+				w.granted(t)
+				mustRelease(t, s, w.r.Lease)
+			})
+		}
+	})
+}
+
+// Semaphore(1) is a mutex. Its lease stays when it is resized, and those that wait for
+// another number end. One that was resized to a mutex is handed on as one.
+func TestResizedMutex(t *testing.T) {
+	everywhere(t, func(t *testing.T, on *bed) {
+		t.Parallel()
+		s, _ := on.newStore(t)
+		one, three := store.Semaphore(1), store.Semaphore(3)
+		mutex := leaseOf(one, 0, "x")
+		g := mustAcquire(t, s, mutex)
+		w := wait(t, s, leaseOf(one, 0, "x"))
+		eventually(t, "the waiter has its place", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
+		if err := s.Resize(t.Context(), "x", one, three); err != nil {
+			t.Fatal(err)
+		}
+		<-w.done
+		if !errors.Is(w.err, store.ErrKindMismatch) {
+			t.Errorf("the waiter for a mutex: %v", w.err)
+		}
+		second := leaseOf(three, 2, "x")
+		mustAcquire(t, s, second)
+		for _, err := range s.Renew(t.Context(), []store.Lease{second, mutex}) {
+			if err != nil {
+				t.Errorf("renew: %v", err)
+			}
+		}
+		if r, err := s.ReserveTokens(t.Context(), store.ReserveRequest{Lease: mutex, Above: g.Token, Count: 3}); err != nil || r.Token <= g.Token {
+			t.Errorf("reserve: %+v, %v", r, err)
+		}
+		if err := s.Resize(t.Context(), "x", three, one); err != nil {
+			t.Fatal(err)
+		}
+		next := wait(t, s, leaseOf(one, 0, "x"))
+		eventually(t, "the next waiter has its place", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
+		given := wait(t, s, leaseOf(one, 0, "x"))
+		eventually(t, "another waiter has its place", func() bool { return len(inspect(t, s, "x").Queue) == 2 })
+		given.cancel()
+		<-given.done
+		eventually(t, "its place is gone", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
+		mustRelease(t, s, mutex)
+		mustRelease(t, s, second)
+		next.granted(t)
+		if st := inspect(t, s, "x"); !st.Held || !st.Kind.IsMutex() || st.Holder.Owner != next.r.Owner {
+			t.Errorf("after the resize: %+v", st)
+		}
+		if err := s.Renew(t.Context(), []store.Lease{next.r.Lease})[0]; err != nil {
+			t.Errorf("renew: %v", err)
+		}
+		mustRelease(t, s, next.r.Lease)
+	})
+}
+
+// A transaction cannot rely on the lease of another kind than a mutex.
+func TestHoldOfAKind(t *testing.T) {
+	everywhere(t, func(t *testing.T, on *bed) {
+		t.Parallel()
+		s, _ := on.newStore(t)
+		l := leaseOf(store.ReadWrite, store.ReadWriteLimit, "x")
+		mustAcquire(t, s, l)
+		tx := begin(t, on.handle(t), 0)
+		defer tx.Rollback()
+		if err := s.Hold(t.Context(), tx, aLease{Lease: l}); !errors.Is(err, store.ErrUnsupported) || !strings.Contains(err.Error(), "mutex") {
+			t.Errorf("hold: %v", err)
+		}
+	})
+}
+
+// Leases that were over when the lock became a mutex do not count again if the clock is set
+// back.
+func TestLeasesFromBeforeAMutex(t *testing.T) {
+	everywhere(t, func(t *testing.T, on *bed) {
+		t.Parallel()
+		p := newProcedures(t, on, nil)
+		if err := p.Begin(1_790_000_000_000_000_000); err != nil {
+			t.Fatal(err)
+		}
+		ask := func(owner string) string {
+			t.Helper()
+			row, err := p.one("ask_kind", "verdict", []byte("x"), owner, "", []byte(""), micros(5*time.Second), 0, false, false, true, int64(3), false, int64(3))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return row[0]
+		}
+		if got := ask("old"); got != "granted" {
+			t.Fatal(got)
+		}
+		if err := p.Pass(6 * time.Second); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := p.ask("x", "mutex", "", time.Minute, false, false); err != nil || r.verdict != "granted" {
+			t.Fatal(r, err)
+		}
+		if err := p.Pass(-4 * time.Second); err != nil {
+			t.Fatal(err)
+		}
+		if got := ask("new"); got != "mismatch" {
+			t.Errorf("beside a mutex: %s", got)
+		}
+		if done, err := p.release("x", "mutex", 0); !done || err != nil {
+			t.Fatal(done, err)
+		}
+		if got := ask("new"); got != "granted" {
+			t.Errorf("after the mutex: %s", got)
+		}
+	})
+}
+
+// An upgrade of the first version keeps leases, and the rights of roles.
+func TestUpgradeFromTheFirstVersion(t *testing.T) {
+	everywhere(t, func(t *testing.T, on *bed) {
+		t.Parallel()
+		s, schema := on.newStore(t)
+		db := on.handle(t)
+		role := "Old locker " + schema
+		on.exec(t, db, schema, strings.ReplaceAll(on.createRoles[0], "$ROLE", role))
+		if err := sqlstore.Install(t.Context(), db, on.dialect, schema, on.grantee(role)); err != nil {
+			t.Fatal(err)
+		}
+		l := lease("x")
+		mustAcquire(t, s, l)
+		for _, query := range []string{
+			"DROP TABLE S.holds CASCADE", "DROP TABLE S.waits CASCADE", "ALTER TABLE S.locks DROP COLUMN lim, DROP COLUMN shared",
+			"UPDATE S.meta SET version = 1, oldest = 1",
+		} {
+			on.exec(t, db, schema, query)
+		}
+		if err := sqlstore.Install(t.Context(), db, on.dialect, schema); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Renew(t.Context(), []store.Lease{l})[0]; err != nil {
+			t.Errorf("renew after the upgrade: %v", err)
+		}
+		u := *on.server
+		u.User, u.Password = role, "p"
+		as := on.at(&u).open(t, schema, sqlstore.Options{})
+		two := leaseOf(store.Semaphore(2), 1, "y")
+		mustAcquire(t, as, two)
+		if st := inspect(t, as, "y"); len(st.Holders) != 1 {
+			t.Errorf("after the upgrade: %+v", st)
+		}
+		mustRelease(t, as, two)
+	})
+}
