@@ -38,19 +38,19 @@ type wire struct {
 	shaken  bool // the handshake was answered
 	created bool // the handshake asks for a new session
 	asked   clock.Instant
-	sent    map[int32]request // of those not yet answered
+	sent    map[int32]pending // of those not yet answered
 
 	rest []byte // of the answer that is being read; only Read uses it
 }
 
-// request is what is remembered of a request until it is answered.
-type request struct {
+// pending is what is remembered of a request until it is answered.
+type pending struct {
 	op   int32
 	sent clock.Instant
 }
 
 func newWire(c net.Conn, s *session) *wire {
-	return &wire{Conn: c, in: bufio.NewReaderSize(c, 16<<10), session: s, sent: make(map[int32]request)}
+	return &wire{Conn: c, in: bufio.NewReaderSize(c, 16<<10), session: s, sent: make(map[int32]pending)}
 }
 
 // SetReadDeadline implements net.Conn. A server that does not answer the handshake soon
@@ -84,7 +84,7 @@ func (w *wire) Write(p []byte) (int, error) {
 	}
 	xid, op := int32(binary.BigEndian.Uint32(p[4:])), int32(binary.BigEndian.Uint32(p[8:]))
 	if xid > 0 {
-		w.sent[xid] = request{op, now}
+		w.sent[xid] = pending{op, now}
 	}
 	w.mu.Unlock()
 	switch {
