@@ -130,6 +130,7 @@ databases:
 	@scripts/ensure-postgres.sh
 	@scripts/ensure-mariadb.sh
 	@scripts/ensure-pgbouncer.sh
+	@scripts/ensure-zookeeper.sh
 
 peers:
 	@scripts/ensure-etcd.sh

@@ -3,9 +3,7 @@ package zkstore
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
-	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/rule"
@@ -53,9 +51,9 @@ func (s *Store) acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 	if err != nil {
 		return store.Grant{}, err
 	}
-	q, err := p.session.children(ctx, p.dir)
+	q, err := p.children(ctx, p.dir)
 	if err != nil {
-		p.remove()
+		s.remove(p)
 		return store.Grant{}, err
 	}
 	me := q.find(p.name)
@@ -66,7 +64,7 @@ func (s *Store) acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 	case q.owns(me).Verdict == rule.Granted:
 		g, err := s.granted(ctx, p, r.Lease, start)
 		if err != nil {
-			p.remove()
+			s.remove(p)
 		}
 		return g, err
 	}
@@ -87,7 +85,7 @@ var errFree = errors.New("the lock is free")
 
 // granted makes a lease of a place that has the lock. Its validity counts from at.
 func (s *Store) granted(ctx context.Context, p *place, l store.Lease, at clock.Instant) (store.Grant, error) {
-	if _, err := p.session.prove(ctx, at); err != nil {
+	if _, err := p.Prove(ctx, at); err != nil {
 		return store.Grant{}, err
 	}
 	if err := ctx.Err(); err != nil {
@@ -99,19 +97,16 @@ func (s *Store) granted(ctx context.Context, p *place, l store.Lease, at clock.I
 	return store.Grant{Token: h.token, Spare: h.spare}, nil
 }
 
-// expired ends a lease that nobody has renewed.
-func (s *Store) expired(l *lease) { l.place.Load().remove() }
-
 // refused removes a place that has not got the lock, and says who has it. If that is
 // another place of the same owner, refused confirms the grant.
 func (s *Store) refused(ctx context.Context, p *place, q queue, r store.AcquireRequest, start clock.Instant) (store.Grant, error) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		if p.removeNow(ctx) != nil {
-			p.remove()
+			s.remove(p)
 		}
 	})
-	n, ok, err := p.session.get(ctx, p.dir+"/"+q[0].name)
+	n, ok, err := p.Get(ctx, p.dir+"/"+q[0].name)
 	wg.Wait()
 	switch {
 	case err != nil:
@@ -119,7 +114,7 @@ func (s *Store) refused(ctx context.Context, p *place, q queue, r store.AcquireR
 	case !ok:
 		return store.Grant{}, errFree
 	}
-	rec, ours := decodeRecord(n.data)
+	rec, ours := decodeRecord(n.Data)
 	if ours && rec.Owner == r.Owner {
 		g, err := s.confirm(ctx, r, start)
 		if errors.Is(err, store.ErrNotHeld) {
@@ -128,45 +123,30 @@ func (s *Store) refused(ctx context.Context, p *place, q queue, r store.AcquireR
 		return g, err
 	}
 	s.busy.add(r.Name)
-	return store.Grant{}, s.busyError(r.Name, q[0], rec, ours)
+	return store.Grant{}, p.busyError(r.Name, q[0], rec, ours)
 }
 
 // look returns a *store.BusyError if another owner has the lock.
 func (s *Store) look(ctx context.Context, r store.AcquireRequest) error {
-	ss, leave, err := s.session(ctx, r.TTL)
+	ss, leave, err := s.tree(ctx, r.TTL)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	if err := ss.sync(ctx); err != nil {
+	if err := ss.Sync(ctx); err != nil {
 		return err
 	}
-	q, err := ss.children(ctx, s.dir(r.Name))
+	q, err := ss.children(ctx, ss.dir(r.Name))
 	if err != nil || len(q) == 0 {
 		return err
 	}
-	n, ok, err := ss.get(ctx, s.dir(r.Name)+"/"+q[0].name)
+	n, ok, err := ss.Get(ctx, ss.dir(r.Name)+"/"+q[0].name)
 	if err != nil || !ok {
 		return err
 	}
-	rec, ours := decodeRecord(n.data)
+	rec, ours := decodeRecord(n.Data)
 	if ours && rec.Owner == r.Owner {
 		return nil
 	}
-	return s.busyError(r.Name, q[0], rec, ours)
-}
-
-// busyError describes the holder of a lock.
-func (s *Store) busyError(name string, c numbered, rec record, ours bool) *store.BusyError {
-	h, expires := s.holder(c, rec, ours)
-	return &store.BusyError{Name: name, Holder: h, ExpiresIn: expires}
-}
-
-// holder describes the owner of a place, and how long its lease lasts at most.
-func (s *Store) holder(c numbered, rec record, ours bool) (store.Holder, time.Duration) {
-	if ours {
-		return store.DecodeHolder(rec.Owner, rec.meta()), rec.ttl()
-	}
-	// Nobody can see the session's timeout.
-	return store.Holder{Owner: strings.TrimSuffix(c.name, c.digits()), Foreign: true}, s.limits.most
+	return ss.busyError(r.Name, q[0], rec, ours)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/storetest"
 )
 
-func TestConformance(t *testing.T) {
+func TestZooKeeperConforms(t *testing.T) {
 	t.Parallel() // it mostly waits
 	open := func(t *testing.T) store.Store { return mustOpen(t, &Options{Servers: []string{shared.Addr}}) }
 	storetest.Run(t, open, storetest.Options{Second: open})

@@ -4,22 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
 )
 
 // errLimit is why a context ends when Options.Timeout has passed.
 var errLimit = errors.New("no success within the store's timeout")
-
-// isNetwork reports whether err is one of a connection.
-func isNetwork(err error) bool {
-	var n net.Error
-	return errors.As(err, &n) && !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
-}
 
 // explain adds what to do about an error that only a person can mend.
 func explain(err error, path string) error {
@@ -39,7 +32,7 @@ func outcomeOf(err error) store.Outcome {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return store.TimedOut
-	case broken(err), errors.Is(err, errSessionOver), errors.Is(err, zk.ErrClosing), errors.Is(err, zk.ErrSessionExpired):
+	case session.Broken(err), errors.Is(err, session.ErrOver), errors.Is(err, zk.ErrClosing), errors.Is(err, zk.ErrSessionExpired):
 		return store.Unreachable
 	}
 	return store.Refused
@@ -57,7 +50,7 @@ func (s *Store) failed(ctx context.Context, op, name string, err error) error {
 		}
 		return fmt.Errorf("%s %q in %s: %w", op, name, s.node, ctx.Err())
 	}
-	if errors.Is(err, store.ErrClosed) {
+	if s.gate.Closed() {
 		return store.ErrClosed
 	}
 	n := store.NodeOutcome{Node: s.node, Outcome: outcomeOf(err), Err: explain(err, s.o.Base)}

@@ -97,6 +97,7 @@ func TestLostAnswerToRelease(t *testing.T) {
 func TestAcquireGivenUpWithoutNetwork(t *testing.T) {
 	t.Parallel() // it mostly waits
 	s, p := proxied(t)
+	native := connect(t)
 	l := request("given up", 20*time.Second)
 	mustAcquire(t, s, l)
 	mustRelease(t, s, l)
@@ -108,7 +109,7 @@ func TestAcquireGivenUpWithoutNetwork(t *testing.T) {
 	}
 	p.Pass()
 	eventually(t, "nothing is left of the attempt", func() bool {
-		names, _, err := s.sessions[s.limits.class(l.TTL)].conn.Children(s.dir(l.Name))
+		names, _, err := native.Children(DefaultBase + "/" + l.Name)
 		return err == nil && len(names) == 0
 	})
 }
@@ -119,7 +120,7 @@ func TestSessionLostInAPause(t *testing.T) {
 	t.Parallel() // it mostly waits
 	s, p := proxied(t)
 	other := mustOpen(t, &Options{Servers: []string{shared.Addr}})
-	l := request("paused", other.limits.tick)
+	l := request("paused", other.limits.Tick)
 	g := mustAcquire(t, s, l)
 	p.Blackhole()
 	next := store.WaitRequest{Lease: request(l.Name, 20*time.Second)}
@@ -155,7 +156,7 @@ func TestWaiterOutlivesItsSession(t *testing.T) {
 	other := mustOpen(t, &Options{Servers: []string{shared.Addr}})
 	holder := request("outlives", 20*time.Second)
 	mustAcquire(t, other, holder)
-	w := store.WaitRequest{Lease: request(holder.Name, s.limits.tick)}
+	w := store.WaitRequest{Lease: request(holder.Name, s.limits.Tick)}
 	told := make(chan error, 100)
 	done := make(chan error, 1)
 	go func() {

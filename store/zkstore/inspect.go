@@ -20,46 +20,17 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	defer s.gate.Leave()
 	ctx, cancel := s.limited(ctx)
 	defer cancel()
-	ss, leave, err := s.anySession(ctx)
+	t, leave, err := s.anyTree(ctx)
 	if err != nil {
 		return store.State{}, s.failed(ctx, "inspect", name, err)
 	}
 	defer leave()
-	if err := ss.sync(ctx); err != nil {
+	if err := t.Sync(ctx); err != nil {
 		return store.State{}, s.failed(ctx, "inspect", name, err)
 	}
-	st, err := ss.state(ctx, name, store.MaxQueue)
+	st, err := t.state(ctx, name, store.MaxQueue)
 	if err != nil {
 		return store.State{}, s.failed(ctx, "inspect", name, err)
-	}
-	return st, nil
-}
-
-// state reads a lock, with at most that many waiters.
-func (ss *session) state(ctx context.Context, name string, waiters int) (store.State, error) {
-	st := store.State{Name: name}
-	s := ss.s
-	q, err := ss.children(ctx, s.dir(name))
-	if err != nil || len(q) == 0 {
-		return st, err
-	}
-	q = q[:min(len(q), 1+waiters)]
-	nodes, there, errs := make([]node, len(q)), make([]bool, len(q)), make([]error, len(q))
-	each(len(q), func(i int) { nodes[i], there[i], errs[i] = ss.get(ctx, s.dir(name)+"/"+q[i].name) })
-	for i, c := range q {
-		if errs[i] != nil {
-			return st, errs[i]
-		}
-		if !there[i] {
-			continue // it has left since, and the next one is the first
-		}
-		rec, ours := decodeRecord(nodes[i].data)
-		h, expires := s.holder(c, rec, ours)
-		if !st.Held {
-			st.Held, st.Holder, st.ExpiresIn, st.Token = true, h, expires, tokenOf(rec, nodes[i].czxid)
-			continue
-		}
-		st.Queue = append(st.Queue, store.Place{Holder: h, ExpiresIn: expires})
 	}
 	return st, nil
 }
@@ -80,15 +51,15 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.State, error) 
 }
 
 func (s *Store) list(ctx context.Context, prefix string) ([]store.State, error) {
-	ss, leave, err := s.anySession(ctx)
+	t, leave, err := s.anyTree(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	if err := ss.sync(ctx); err != nil {
+	if err := t.Sync(ctx); err != nil {
 		return nil, err
 	}
-	nodes, err := ss.list(ctx, s.o.Base)
+	nodes, err := t.List(ctx, s.o.Base)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +71,7 @@ func (s *Store) list(ctx context.Context, prefix string) ([]store.State, error) 
 	}
 	sort.Strings(names)
 	all, errs := make([]store.State, len(names)), make([]error, len(names))
-	each(len(names), func(i int) { all[i], errs[i] = ss.state(ctx, names[i], 0) })
+	each(len(names), func(i int) { all[i], errs[i] = t.state(ctx, names[i], 0) })
 	states := []store.State{}
 	for i, st := range all {
 		if errs[i] != nil {

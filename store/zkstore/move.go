@@ -10,43 +10,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
 )
-
-// found is a place of an owner, in whatever session.
-type found struct {
-	numbered
-	record record
-	czxid  int64
-	// answer is what the place has.
-	answer rule.Answer
-}
-
-// find looks for the place of an owner, as the leader knows it. ok is false if there is
-// none.
-func (ss *session) find(ctx context.Context, name, owner string) (f found, ok bool, err error) {
-	if err := ss.sync(ctx); err != nil {
-		return f, false, err
-	}
-	dir := ss.s.dir(name)
-	q, err := ss.children(ctx, dir)
-	if err != nil {
-		return f, false, err
-	}
-	mark := ownerMark(owner)
-	for i, c := range q {
-		if !c.isOf(mark) {
-			continue
-		}
-		n, there, err := ss.get(ctx, dir+"/"+c.name)
-		if err != nil {
-			return f, false, err
-		}
-		if rec, ours := decodeRecord(n.data); there && ours && rec.Owner == owner {
-			return found{c, rec, n.czxid, q.owns(i)}, true, nil
-		}
-	}
-	return f, false, nil
-}
 
 // confirm grants again what the owner has, or returns store.ErrNotHeld.
 func (s *Store) confirm(ctx context.Context, r store.AcquireRequest, start clock.Instant) (store.Grant, error) {
@@ -65,13 +30,13 @@ func (s *Store) confirm(ctx context.Context, r store.AcquireRequest, start clock
 // attempt that joins the lease.
 func (s *Store) renew(ctx context.Context, l store.Lease, start clock.Instant, join bool) error {
 	h := s.leases.get(leaseKey{l.Name, l.Owner})
-	if h != nil && s.leases.extend(h, l.TTL) && h.place.Load().session.class >= l.TTL && !h.place.Load().session.ended() {
+	if h != nil && s.leases.extend(h, l.TTL) && h.place.Load().Class() >= l.TTL && !h.place.Load().Ended() {
 		done, err := s.renewInPlace(ctx, h, l, start, join)
 		if done || err != nil {
 			return err
 		}
 	}
-	ss, leave, err := s.session(ctx, max(l.TTL, ttlOf(h)))
+	ss, leave, err := s.tree(ctx, max(l.TTL, ttlOf(h, s.maxTTL)))
 	if err != nil {
 		return err
 	}
@@ -86,12 +51,12 @@ func (s *Store) renew(ctx context.Context, l store.Lease, start clock.Instant, j
 				h.place.Load().leave()
 			}
 			return store.ErrNotHeld
-		case f.record.ttl() > ss.class: // it lasts longer than is asked for
+		case f.record.ttl() > ss.Class(): // it lasts longer than is asked for
 			leave()
-			if ss, leave, err = s.session(ctx, min(f.record.ttl(), s.limits.maxTTL)); err != nil {
+			if ss, leave, err = s.tree(ctx, min(f.record.ttl(), s.maxTTL)); err != nil {
 				return err
 			}
-			f.record.TTL = min(f.record.TTL, micros(s.limits.maxTTL))
+			f.record.TTL = min(f.record.TTL, micros(s.maxTTL))
 		}
 		moved, err := s.move(ctx, ss, f, l, start, join, h)
 		if moved || err != nil {
@@ -101,19 +66,19 @@ func (s *Store) renew(ctx context.Context, l store.Lease, start clock.Instant, j
 }
 
 // ttlOf returns the TTL of the lease, 0 if it is nil.
-func ttlOf(h *lease) time.Duration {
+func ttlOf(h *lease, most time.Duration) time.Duration {
 	if h == nil {
 		return 0
 	}
-	return min(h.place.Load().record.ttl(), h.place.Load().session.s.limits.maxTTL)
+	return min(h.place.Load().record.ttl(), most)
 }
 
 // renewInPlace renews a lease in the session that it is in. done is false if it is no
 // longer there.
 func (s *Store) renewInPlace(ctx context.Context, h *lease, l store.Lease, start clock.Instant, join bool) (done bool, err error) {
 	p := h.place.Load()
-	if _, err := p.session.prove(ctx, start); err != nil {
-		if p.session.ended() {
+	if _, err := p.Prove(ctx, start); err != nil {
+		if p.Ended() {
 			return false, nil
 		}
 		return false, err
@@ -125,13 +90,13 @@ func (s *Store) renewInPlace(ctx context.Context, h *lease, l store.Lease, start
 	}
 	if rec.TTL == p.record.TTL && rec.Attempt == p.record.Attempt {
 		// The session has just proven to live: what the server says comes after that.
-		ok, err := again(ctx, p.session, func(c *zk.Conn) (bool, error) {
+		ok, err := session.Again(ctx, p.Session, func(c *zk.Conn) (bool, error) {
 			ok, _, err := c.Exists(p.path())
 			return ok, err
 		})
 		return ok, err
 	}
-	_, err = again(ctx, p.session, func(c *zk.Conn) (*zk.Stat, error) { return c.Set(p.path(), rec.encode(), -1) })
+	_, err = session.Again(ctx, p.Session, func(c *zk.Conn) (*zk.Stat, error) { return c.Set(p.path(), rec.encode(), -1) })
 	if errors.Is(err, zk.ErrNoNode) {
 		return false, nil
 	}
@@ -146,7 +111,7 @@ func (s *Store) renewInPlace(ctx context.Context, h *lease, l store.Lease, start
 
 // move makes the place anew in a session of this store, with the same number, in one
 // transaction. It returns false if the place has changed meanwhile.
-func (s *Store) move(ctx context.Context, ss *session, f found, l store.Lease, start clock.Instant, join bool, old *lease) (bool, error) {
+func (s *Store) move(ctx context.Context, ss tree, f found, l store.Lease, start clock.Instant, join bool, old *lease) (bool, error) {
 	rec := f.record
 	rec.Token = tokenOf(f.record, f.czxid)
 	rec.TTL = max(rec.TTL, micros(l.TTL))
@@ -154,7 +119,7 @@ func (s *Store) move(ctx context.Context, ss *session, f found, l store.Lease, s
 		rec.Attempt = ""
 	}
 	mark := newMark(l.Owner)
-	p := &place{session: ss, leave: ss.enter(), dir: s.dir(l.Name), record: rec, czxid: f.czxid,
+	p := &place{tree: ss, leave: ss.Enter(), dir: ss.dir(l.Name), record: rec, czxid: f.czxid,
 		numbered: numbered{placeName(mark) + f.digits(), f.seq}}
 	// Once sent, the transaction counts, even if the caller gives up.
 	lasting := context.WithoutCancel(ctx)
@@ -182,40 +147,9 @@ func (s *Store) move(ctx context.Context, ss *session, f found, l store.Lease, s
 		if r.err != nil || !r.moved {
 			return r.moved, r.err
 		}
-		_, err := ss.prove(ctx, start)
+		_, err := ss.Prove(ctx, start)
 		return true, err
 	case <-ctx.Done():
 		return false, ctx.Err()
-	}
-}
-
-// replace makes the node of p and deletes another, in one transaction. It returns false if
-// the other is gone.
-func (ss *session) replace(ctx context.Context, p *place, other string) (bool, error) {
-	for {
-		changes := ss.changes()
-		_, err := call(ctx, ss, func(c *zk.Conn) ([]zk.MultiResponse, error) {
-			return c.Multi(&zk.DeleteRequest{Path: other, Version: -1},
-				&zk.CreateRequest{Path: p.path(), Data: p.record.encode(), Acl: ss.s.acl, Flags: zk.FlagEphemeral})
-		})
-		switch {
-		case err == nil:
-			return true, nil
-		case errors.Is(err, zk.ErrNoNode):
-			return false, nil
-		case !broken(err):
-			return false, explain(err, p.dir)
-		}
-		select {
-		case <-changes:
-		case <-ss.over:
-			return false, ss.reason()
-		}
-		if err := ss.sync(ctx); err != nil {
-			return false, err
-		}
-		if _, ok, err := ss.get(ctx, p.path()); err != nil || ok {
-			return ok, err
-		}
 	}
 }

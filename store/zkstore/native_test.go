@@ -11,6 +11,11 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
+// silent is a logger.
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}
+
 // connect connects as another client does.
 func connect(t *testing.T) *zk.Conn {
 	t.Helper()

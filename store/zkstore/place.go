@@ -8,14 +8,15 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
 )
 
 // place is a node of a session of ours: a place in the queue for a lock. The first place
 // has the lock.
 type place struct {
-	session *session
-	leave   func() // of the session
-	dir     string
+	tree
+	leave func() // of the session
+	dir   string
 	numbered
 	czxid  int64
 	record record
@@ -29,11 +30,11 @@ func (s *Store) enqueue(ctx context.Context, l store.Lease, spare int) (*place, 
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	ss, leave, err := s.session(ctx, l.TTL)
+	t, leave, err := s.tree(ctx, l.TTL)
 	if err != nil {
 		return nil, err
 	}
-	p := &place{session: ss, leave: leave, dir: s.dir(l.Name), record: recordOf(l, spare)}
+	p := &place{tree: t, leave: leave, dir: t.dir(l.Name), record: recordOf(l, spare)}
 	done := make(chan error) // not buffered: somebody has the place, the caller or the background
 	s.gate.Stay()
 	go func() {
@@ -46,7 +47,7 @@ func (s *Store) enqueue(ctx context.Context, l store.Lease, spare int) (*place, 
 		case done <- err:
 		case <-ctx.Done():
 			if err == nil {
-				p.remove()
+				s.remove(p)
 			}
 		}
 	}()
@@ -64,7 +65,6 @@ func (s *Store) enqueue(ctx context.Context, l store.Lease, spare int) (*place, 
 // create makes the node of a place. It returns an error only if there certainly is none,
 // or will be none once the session is over. The end of ctx ends the attempt between calls.
 func (p *place) create(ctx context.Context, mark string) error {
-	ss := p.session
 	prefix := p.dir + "/" + placeName(mark)
 	data := p.record.encode()
 	lasting := context.WithoutCancel(ctx)
@@ -72,55 +72,40 @@ func (p *place) create(ctx context.Context, mark string) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		changes := ss.changes()
-		path, err := call(lasting, ss, func(c *zk.Conn) (string, error) {
-			return c.Create(prefix, data, zk.FlagEphemeralSequential, ss.s.acl)
+		changes := p.Changes()
+		path, err := session.Call(lasting, p.Session, func(c *zk.Conn) (string, error) {
+			return c.Create(prefix, data, zk.FlagEphemeralSequential, p.acl)
 		})
 		switch {
 		case err == nil:
-			return p.named(path, ss.czxid(path))
+			return p.named(path, p.Czxid(path))
 		case errors.Is(err, zk.ErrNoNode):
-			if err := ss.makeDir(lasting, p.dir); err != nil {
+			if err := p.makeDir(lasting, p.dir); err != nil {
 				return err
 			}
 			continue
-		case !broken(err):
+		case !session.Broken(err):
 			return explain(err, p.dir)
 		}
 		// The node may be there. On the next connection of the session the leader refuses
 		// what still comes over the last one, so what is not there now never will be.
 		select {
 		case <-changes:
-		case <-ss.over:
-			return ss.reason()
+		case <-p.Over:
+			return p.Reason()
 		}
-		name, found, err := ss.findMark(lasting, p.dir, mark)
+		name, found, err := p.findMark(lasting, p.dir, mark)
 		if err != nil {
 			return err
 		}
 		if found {
-			n, ok, err := ss.get(lasting, p.dir+"/"+name)
+			n, ok, err := p.Get(lasting, p.dir+"/"+name)
 			if err != nil || !ok {
-				return errors.Join(err, errSessionOver)
+				return errors.Join(err, session.ErrOver)
 			}
-			return p.named(p.dir+"/"+name, n.czxid)
+			return p.named(p.dir+"/"+name, n.Czxid)
 		}
 	}
-}
-
-// findMark looks for the node with that mark, as the leader knows it.
-func (ss *session) findMark(ctx context.Context, dir, mark string) (name string, found bool, err error) {
-	if err := ss.sync(ctx); err != nil {
-		return "", false, err
-	}
-	q, err := ss.children(ctx, dir)
-	if err != nil {
-		return "", false, err
-	}
-	if i := q.find(placeName(mark)); i >= 0 {
-		return q[i].name, true, nil
-	}
-	return "", false, nil
 }
 
 // named takes the name and the zxid of the node that was made.
@@ -131,35 +116,19 @@ func (p *place) named(path string, czxid int64) error {
 	}
 	p.numbered, p.czxid = c, czxid
 	if czxid <= 0 || czxid>>32 >= maxEpoch {
-		p.remove()
+		_, _ = p.delete(context.Background()) // or it goes with the session
 		return fmt.Errorf("the zxid %#x leaves no room for tokens: the ensemble's epoch has to be below %d", czxid, maxEpoch)
 	}
 	return nil
 }
 
-// makeDir makes the node that has the places of a lock. The servers remove it when it is
-// empty for a while.
-func (ss *session) makeDir(ctx context.Context, dir string) error {
-	_, err := again(ctx, ss, func(c *zk.Conn) (string, error) {
-		return c.CreateContainer(dir, nil, zk.FlagContainer, ss.s.acl)
-	})
-	switch {
-	case err == nil, errors.Is(err, zk.ErrNodeExists):
-		return nil
-	case errors.Is(err, zk.ErrNoNode): // somebody has removed the base
-		return ss.makeParents(ctx, ss.s.o.Base)
-	}
-	return explain(err, dir)
-}
-
 // remove removes the node of a place in the background.
-func (p *place) remove() {
-	s := p.session.s
+func (s *Store) remove(p *place) {
 	s.gate.Stay()
 	go func() {
 		defer s.gate.Leave()
 		defer p.leave()
-		if _, err := p.delete(context.Background()); err != nil && !p.session.ended() {
+		if _, err := p.delete(context.Background()); err != nil && !p.Ended() {
 			s.o.Logger.Warn("cannot remove a place in the queue of a lock", "node", p.path(), "err", err)
 		}
 	}()
@@ -169,7 +138,7 @@ func (p *place) remove() {
 // if it is gone it goes with the session.
 func (p *place) removeNow(ctx context.Context) error {
 	_, err := p.delete(ctx)
-	if err == nil || p.session.ended() {
+	if err == nil || p.Ended() {
 		p.leave()
 		return nil
 	}
@@ -179,29 +148,6 @@ func (p *place) removeNow(ctx context.Context) error {
 // delete deletes the node. there is false if there was none, and true if there was one or
 // may have been one.
 func (p *place) delete(ctx context.Context) (there bool, err error) {
-	return p.session.delete(ctx, p.path())
-}
-
-func (ss *session) delete(ctx context.Context, path string) (there bool, err error) {
-	unsure := false
-	for {
-		changes := ss.changes()
-		_, err := call(ctx, ss, func(c *zk.Conn) (struct{}, error) { return struct{}{}, c.Delete(path, -1) })
-		switch {
-		case err == nil:
-			return true, nil
-		case errors.Is(err, zk.ErrNoNode):
-			return unsure, nil
-		case !broken(err):
-			return true, explain(err, path)
-		}
-		unsure = true
-		select {
-		case <-changes:
-		case <-ss.over:
-			return true, ss.reason()
-		case <-ctx.Done():
-			return true, fmt.Errorf("%w: %w", err, ctx.Err())
-		}
-	}
+	there, err = p.Delete(ctx, p.path())
+	return there, explain(err, p.path())
 }

@@ -36,14 +36,14 @@ func (s *Store) release(ctx context.Context, r store.ReleaseRequest) (done bool,
 		return false, err
 	}
 	h := s.leases.get(leaseKey{r.Name, r.Owner})
-	if h != nil && !h.place.Load().session.ended() {
+	if h != nil && !h.place.Load().Ended() {
 		p := h.place.Load()
 		if p.record.isOfAnother(r) {
 			return false, nil
 		}
 		there, err := p.delete(ctx)
 		switch {
-		case err != nil && !p.session.ended():
+		case err != nil && !p.Ended():
 			return false, err // the lease is kept, for another call
 		case s.leases.remove(h):
 			p.leave()
@@ -52,15 +52,15 @@ func (s *Store) release(ctx context.Context, r store.ReleaseRequest) (done bool,
 			return true, nil
 		}
 	}
-	ss, leave, err := s.anySession(ctx)
+	t, leave, err := s.anyTree(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer leave()
-	f, ok, err := ss.find(ctx, r.Name, r.Owner)
+	f, ok, err := t.find(ctx, r.Name, r.Owner)
 	if err != nil || !ok || f.record.isOfAnother(r) {
 		return false, err
 	}
-	there, err := ss.delete(ctx, s.dir(r.Name)+"/"+f.name)
-	return there && f.answer.Verdict == rule.Granted, err
+	there, err := t.Delete(ctx, t.dir(r.Name)+"/"+f.name)
+	return there && f.answer.Verdict == rule.Granted, explain(err, t.dir(r.Name))
 }

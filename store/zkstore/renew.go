@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
 )
 
 // atOnce is how many leases are renewed, or locks are read, at the same time.
@@ -57,16 +58,16 @@ func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
 // lease tries again, and says why.
 func (s *Store) proveAll(ctx context.Context, leases []store.Lease) {
 	start := s.clock.Now()
-	sessions := make(map[*session]bool)
+	sessions := make(map[*session.Session]bool)
 	var wg sync.WaitGroup
 	for _, l := range leases {
 		h := s.leases.get(leaseKey{l.Name, l.Owner})
-		if h == nil || sessions[h.place.Load().session] {
+		if h == nil || sessions[h.place.Load().Session] {
 			continue
 		}
-		ss := h.place.Load().session
+		ss := h.place.Load().Session
 		sessions[ss] = true
-		wg.Go(func() { _, _ = ss.prove(ctx, start) })
+		wg.Go(func() { _, _ = ss.Prove(ctx, start) })
 	}
 	wg.Wait()
 }

@@ -2,11 +2,8 @@ package zkstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"path"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -15,6 +12,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/gate"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
 )
 
 // Store is a store.Waiter in ZooKeeper. Its methods are safe for concurrent use.
@@ -25,16 +23,13 @@ type Store struct {
 	o      Options
 	acl    []zk.ACL
 	node   string // for people
-	limits limits
+	limits session.Limits
+	maxTTL time.Duration
 	clock  clock.Clock
 	gate   *gate.Gate
 	voters atomic.Int64
 
-	workers sync.WaitGroup // of sessions
-	mu      sync.Mutex
-	closed  bool
-	// sessions has the session of each class that is not over.
-	sessions map[time.Duration]*session
+	sessions *session.Pool // nil until the limits are known
 	leases   leases
 	busy     lately
 }
@@ -49,12 +44,11 @@ func Open(ctx context.Context, o *Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		o:        checked,
-		acl:      checked.acl(),
-		node:     "zookeeper " + strings.Join(checked.Servers, ","),
-		clock:    clock.System(),
-		gate:     gate.New(),
-		sessions: make(map[time.Duration]*session),
+		o:     checked,
+		acl:   checked.acl(),
+		node:  "zookeeper " + strings.Join(checked.Servers, ","),
+		clock: clock.System(),
+		gate:  gate.New(),
 	}
 	if err := s.open(ctx); err != nil {
 		s.Close()
@@ -66,52 +60,35 @@ func Open(ctx context.Context, o *Options) (*Store, error) {
 func (s *Store) open(ctx context.Context) (err error) {
 	ctx, cancel := s.limited(ctx)
 	defer cancel()
-	if s.limits, err = s.o.limits(ctx); err != nil {
-		if errors.Is(err, store.ErrUnsupported) {
-			return fmt.Errorf("open locks in %s: %w", s.node, err)
-		}
+	if s.limits, err = session.AskLimits(ctx, s.o.Servers); err != nil {
 		return s.failed(ctx, "open", "", err)
 	}
-	ss, leave, err := s.anySession(ctx)
+	if s.maxTTL, err = s.o.applyTo(&s.limits); err != nil {
+		return fmt.Errorf("open locks in %s: %w", s.node, err)
+	}
+	var auth []session.Identity
+	for _, i := range s.o.Auth {
+		auth = append(auth, session.Identity(i))
+	}
+	s.sessions = session.NewPool(session.Options{Servers: s.o.Servers, Auth: auth, Base: s.o.Base, Limits: s.limits, Clock: s.clock})
+	t, leave, err := s.anyTree(ctx)
 	if err != nil {
 		return s.failed(ctx, "open", "", err)
 	}
 	defer leave()
-	if err := ss.makeParents(ctx, s.o.Base); err != nil {
+	if err := t.makeParents(ctx, s.o.Base); err != nil {
 		return s.failed(ctx, "open", "", err)
 	}
-	s.countVoters(ctx, ss)
+	s.countVoters(ctx, t)
 	return nil
 }
 
 // countVoters learns what the ensemble is. Without the right to look, the store takes it
 // for a server that stands alone.
-func (s *Store) countVoters(ctx context.Context, ss *session) {
-	if n, ok, err := ss.get(ctx, configNode); err == nil && ok {
-		s.voters.Store(int64(voters(string(n.data))))
+func (s *Store) countVoters(ctx context.Context, t tree) {
+	if n, ok, err := t.Get(ctx, configNode); err == nil && ok {
+		s.voters.Store(int64(voters(string(n.Data))))
 	}
-}
-
-// makeParents makes the nodes of a path. They remain when they are empty.
-func (ss *session) makeParents(ctx context.Context, p string) error {
-	var missing []string
-	for ; p != "/"; p = path.Dir(p) {
-		_, ok, err := ss.get(ctx, p)
-		if err != nil {
-			return explain(err, p)
-		}
-		if ok {
-			break
-		}
-		missing = append(missing, p)
-	}
-	for i := len(missing) - 1; i >= 0; i-- {
-		_, err := again(ctx, ss, func(c *zk.Conn) (string, error) { return c.Create(missing[i], nil, zk.FlagPersistent, ss.s.acl) })
-		if err != nil && !errors.Is(err, zk.ErrNodeExists) {
-			return explain(err, missing[i])
-		}
-	}
-	return nil
 }
 
 // Caps implements store.Store.
@@ -124,9 +101,9 @@ func (s *Store) Caps() store.Caps {
 		Engine:     "zookeeper",
 		Nodes:      1,
 		Quorum:     1,
-		MinTTL:     s.limits.tick,
-		MaxTTL:     s.limits.maxTTL,
-		Resolution: s.limits.slack() + 2*s.limits.tick,
+		MinTTL:     s.limits.Tick,
+		MaxTTL:     s.maxTTL,
+		Resolution: s.limits.Slack() + 2*s.limits.Tick,
 		Reach:      "network",
 		Clock:      "the elapsed time of the ensemble's leader",
 		Class:      class,
@@ -134,8 +111,8 @@ func (s *Store) Caps() store.Caps {
 }
 
 // Close implements store.Store. It waits for pending calls and clean-up, for at most
-// Options.Timeout. Pending Waits leave the queue. The sessions are left to end by
-// themselves, and the leases with them.
+// Options.Timeout. Pending Waits leave the queue. Sessions with leases are left to end by
+// themselves.
 func (s *Store) Close() error {
 	idle, first := s.gate.Close()
 	if !first {
@@ -148,32 +125,23 @@ func (s *Store) Close() error {
 	case <-timer.C:
 	}
 	s.leases.close()
-	s.mu.Lock()
-	s.closed = true
-	for _, ss := range s.sessions {
-		ss.end(store.ErrClosed)
+	if s.sessions != nil {
+		s.sessions.Close()
 	}
-	s.mu.Unlock()
-	s.workers.Wait()
 	return nil
 }
 
-// anySession returns an established session, for calls that concern no lease.
-func (s *Store) anySession(ctx context.Context) (*session, func(), error) {
-	s.mu.Lock()
-	for _, ss := range s.sessions {
-		select {
-		case <-ss.ready:
-			if !ss.ended() {
-				leave := ss.enter()
-				s.mu.Unlock()
-				return ss, leave, nil
-			}
-		default:
-		}
-	}
-	s.mu.Unlock()
-	return s.session(ctx, min(usualTTL, s.limits.maxTTL))
+// tree returns an established session for leases of that TTL. The caller calls leave when
+// it needs it no more.
+func (s *Store) tree(ctx context.Context, ttl time.Duration) (t tree, leave func(), err error) {
+	ss, leave, err := s.sessions.Get(ctx, ttl)
+	return tree{ss, s.o.Base, s.acl, s.limits.Most}, leave, err
+}
+
+// anyTree is tree for calls that concern no lease.
+func (s *Store) anyTree(ctx context.Context) (t tree, leave func(), err error) {
+	ss, leave, err := s.sessions.Any(ctx, min(usualTTL, s.maxTTL))
+	return tree{ss, s.o.Base, s.acl, s.limits.Most}, leave, err
 }
 
 // usualTTL is that of the session of calls that concern no lease: the default of the client.
@@ -198,6 +166,3 @@ func (s *Store) require(c store.Class) error {
 	}
 	return nil
 }
-
-// dir returns the node that has the places of a lock.
-func (s *Store) dir(name string) string { return s.o.Base + "/" + escape(name) }

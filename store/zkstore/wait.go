@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/internal/validity"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
 )
 
 // waiting is one pending Wait.
@@ -51,7 +52,7 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 	returned := false
 	defer func() { // also if reason panics
 		if !returned && w.place != nil {
-			w.place.remove()
+			s.remove(w.place)
 		}
 	}()
 	g, err := w.run(ctx)
@@ -66,34 +67,30 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 func (w *waiting) run(ctx context.Context) (store.Grant, error) {
 	for {
 		g, err := w.once(ctx)
+		if err == nil || errors.Is(err, store.ErrNotHeld) {
+			return g, err
+		}
 		var q *store.QuorumError
-		switch {
-		case err == nil:
-			return g, nil
-		case ctx.Err() != nil || errors.Is(err, store.ErrNotHeld):
-			return store.Grant{}, w.s.failedWait(ctx, w.r.Name, err)
-		case !errors.As(w.s.failed(ctx, "wait for", w.r.Name, err), &q) || !q.Transient():
-			return store.Grant{}, w.s.failedWait(ctx, w.r.Name, err)
+		if ctx.Err() != nil || !errors.As(err, &q) {
+			err = w.s.failed(ctx, "wait for", w.r.Name, err)
+		}
+		if !errors.As(err, &q) || !q.Transient() {
+			return store.Grant{}, err
 		}
 		w.tell(q)
-		if w.place != nil && w.place.session.ended() {
+		if w.place != nil && w.place.Ended() {
 			w.place.leave()
 			w.place, w.gone = nil, nil
 		}
 		select {
-		case <-time.After(touchInterval(w.s.limits.tick)):
+		case <-time.After(retryAfter):
 		case <-ctx.Done():
 		}
 	}
 }
 
-// failedWait is failed for an error that ends a wait.
-func (s *Store) failedWait(ctx context.Context, name string, err error) error {
-	if errors.Is(err, store.ErrNotHeld) {
-		return store.ErrNotHeld
-	}
-	return s.failed(ctx, "wait for", name, err)
-}
+// retryAfter is how long a waiter waits after a failure.
+const retryAfter = 200 * time.Millisecond
 
 // tell calls the reason function.
 func (w *waiting) tell(err error) {
@@ -118,14 +115,14 @@ func (w *waiting) once(ctx context.Context) (store.Grant, error) {
 		w.place = p
 	}
 	for {
-		q, err := w.place.session.children(ctx, w.place.dir)
+		q, err := w.place.children(ctx, w.place.dir)
 		if err != nil {
 			return store.Grant{}, err
 		}
 		me := q.find(w.place.name)
 		switch {
-		case me < 0 && w.place.session.ended():
-			return store.Grant{}, w.place.session.reason()
+		case me < 0 && w.place.Ended():
+			return store.Grant{}, w.place.Reason()
 		case me < 0:
 			w.place.leave()
 			w.place = nil
@@ -160,7 +157,7 @@ func (w *waiting) watch(ctx context.Context, name string) (gone bool, err error)
 		there bool
 		event <-chan zk.Event
 	}
-	v, err := again(ctx, w.place.session, func(c *zk.Conn) (watched, error) {
+	v, err := session.Again(ctx, w.place.Session, func(c *zk.Conn) (watched, error) {
 		there, _, event, err := c.ExistsW(w.place.dir + "/" + name)
 		return watched{there, event}, err
 	})
@@ -188,8 +185,8 @@ func (w *waiting) pause(ctx context.Context) error {
 		return nil
 	case <-look:
 		return nil
-	case <-w.place.session.over:
-		return w.place.session.reason()
+	case <-w.place.Over:
+		return w.place.Reason()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -200,13 +197,13 @@ func (w *waiting) found(ctx context.Context, first numbered, position int) error
 	if w.reason == nil || w.first == first && w.position == position {
 		return nil
 	}
-	n, ok, err := w.place.session.get(ctx, w.place.dir+"/"+first.name)
+	n, ok, err := w.place.Get(ctx, w.place.dir+"/"+first.name)
 	if err != nil || !ok {
 		return err // if it is gone, that is announced
 	}
 	w.first, w.position = first, position
-	rec, ours := decodeRecord(n.data)
-	busy := w.s.busyError(w.r.Name, first, rec, ours)
+	rec, ours := decodeRecord(n.Data)
+	busy := w.place.busyError(w.r.Name, first, rec, ours)
 	busy.Position = position
 	w.reason(busy)
 	return nil
@@ -215,9 +212,8 @@ func (w *waiting) found(ctx context.Context, first numbered, position int) error
 // granted makes a lease of the place. Its validity counts from the last proof that the
 // session lives, or from a new one if much of that time is over.
 func (w *waiting) granted(ctx context.Context) (store.Grant, error) {
-	ss := w.place.session
 	at := max(w.start, w.s.clock.Now().Add(-validity.RenewAfter(w.r.TTL)))
-	proven, err := ss.prove(ctx, at)
+	proven, err := w.place.Prove(ctx, at)
 	if err != nil {
 		return store.Grant{}, err
 	}

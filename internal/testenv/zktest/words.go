@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os/exec"
+	"slices"
 	"strings"
 	"time"
 )
@@ -38,4 +40,14 @@ func (s *Server) Ask(word string) (string, error) {
 	}
 	b, err := io.ReadAll(c)
 	return string(b), err
+}
+
+// Type gives commands to ZooKeeper's own client, one a line, and returns what it printed.
+func (s *Server) Type(commands string) (string, error) {
+	java := slices.Clone(s.java)
+	main := slices.Index(java, "org.apache.zookeeper.server.quorum.QuorumPeerMain")
+	cmd := exec.Command(java[0], append(java[1:main], "org.apache.zookeeper.ZooKeeperMain", "-server", s.Addr)...)
+	cmd.Stdin = strings.NewReader(commands + "\nquit\n")
+	out, err := cmd.CombinedOutput()
+	return string(out), err
 }

@@ -88,6 +88,15 @@ const (
 	DatabaseNewer      Code = "database-newer"
 )
 
+// The codes about ZooKeeper.
+const (
+	ZooKeeperUnusable   Code = "zookeeper-unusable"
+	ZooKeeperTick       Code = "zookeeper-tick"
+	ZooKeeperFewMembers Code = "zookeeper-few-members"
+	ZooKeeperOpen       Code = "zookeeper-open"
+	ZooKeeperSlow       Code = "zookeeper-slow"
+)
+
 // advice says what to do, by code.
 var advice = map[Code]string{
 	NoQuorum:            "Fix the nodes named in the other findings, until a majority takes part.",
@@ -155,6 +164,11 @@ var advice = map[Code]string{
 	DatabaseNotDurable:  "In PostgreSQL, set fsync and full_page_writes on, and make the standbys synchronous (synchronous_standby_names). In MySQL, set innodb_flush_log_at_trx_commit and sync_binlog to 1 and innodb_doublewrite on; a failover can lose grants there. Or check the tokens where the data lives.",
 	DatabasePooled:      "Connect to the server itself, or to a pool that keeps sessions (pool_mode=session in PgBouncer). Locks are safe as it is.",
 	DatabaseNewer:       "No action is needed. Upgrade this program when convenient.",
+	ZooKeeperUnusable:   "Fix what is reported. If rights are missing, \"leasehold acl --zookeeper NODE\" prints the ACL.",
+	ZooKeeperTick:       "Give the servers' tickTime as tick in the URL, such as ?tick=2s, or take minSessionTimeout out of their configuration.",
+	ZooKeeperFewMembers: "Use an ensemble of three or five servers on machines that do not fail together.",
+	ZooKeeperOpen:       "Put an identity into the URL, as zookeeper://USER:PASSWORD@HOST, and set the ACL that \"leasehold acl --zookeeper NODE\" prints.",
+	ZooKeeperSlow:       "Give the servers disks of their own for their logs, or raise tickTime on every server.",
 	MemoryOnly:          "Between processes use \"file\", between machines a server.",
 }
 
@@ -178,9 +192,9 @@ var codes = []Code{
 	NoQuorum, NodeUnreachable, NodeSilent, LoginRefused, NodeLoading, SameServer, Replica, Sentinel, Cluster, NoCluster, SlotsUnserved,
 	ServerTooOld, Eviction, MemoryFull, RightMissing, KeyForbidden, ScriptFails, TTLOverMaximum, RoundTripOver,
 	LockWithoutTTL, LockOfWrongType, RedissonLock,
-	OtherList, OtherVersion, FileOnNetwork, FileExposed, FileUnusable, DatabaseUnusable,
+	OtherList, OtherVersion, FileOnNetwork, FileExposed, FileUnusable, DatabaseUnusable, ZooKeeperUnusable, ZooKeeperTick,
 	SentinelsDisagree, FsyncNotAlways, Quarantined, RestartedRecently, Replicated, SentinelSilent, SameHost, EvenNodes, MemoryLow, PersistenceFailing,
-	TTLTooShort, RoundTripNear, WaitersPoll, ReplacementUnseen, DatabaseNotDurable, DatabasePooled, ClocksDiffer, ClockHere,
+	TTLTooShort, RoundTripNear, WaitersPoll, ReplacementUnseen, DatabaseNotDurable, DatabasePooled, ZooKeeperOpen, ZooKeeperSlow, ZooKeeperFewMembers, ClocksDiffer, ClockHere,
 	PersistenceNone, PersistenceSnapshot, PersistenceEverySec, PersistenceUnknown,
 	ForeignCounter, CounterWithoutTTL, TombstoneWithoutTTL, FileDiskLow,
 	ListsReplaced, RestartUnseen, ForeignLock, InfoForbidden, ConfigForbidden, KeysNotSeen, KeysPartlySeen,

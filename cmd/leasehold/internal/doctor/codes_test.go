@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
@@ -28,6 +29,13 @@ func TestEveryCodeIsReached(t *testing.T) {
 	}
 	for _, c := range databaseCases {
 		for _, f := range Database(c.e) {
+			reached[f.Code] = true
+		}
+	}
+	for _, c := range zookeeperCases {
+		e := soundEnsemble()
+		c.spoil(&e)
+		for _, f := range ZooKeeper(e, 30*time.Second) {
 			reached[f.Code] = true
 		}
 	}

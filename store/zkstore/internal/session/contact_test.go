@@ -1,4 +1,4 @@
-package zkstore
+package session
 
 import (
 	"container/heap"

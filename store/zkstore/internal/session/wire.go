@@ -1,4 +1,4 @@
-package zkstore
+package session
 
 import (
 	"bufio"
@@ -32,7 +32,7 @@ const (
 type wire struct {
 	net.Conn
 	in      *bufio.Reader
-	session *session
+	session *Session
 
 	mu      sync.Mutex
 	shaken  bool // the handshake was answered
@@ -49,7 +49,7 @@ type pending struct {
 	sent clock.Instant
 }
 
-func newWire(c net.Conn, s *session) *wire {
+func newWire(c net.Conn, s *Session) *wire {
 	return &wire{Conn: c, in: bufio.NewReaderSize(c, 16<<10), session: s, sent: make(map[int32]pending)}
 }
 
@@ -80,7 +80,7 @@ func (w *wire) Write(p []byte) (int, error) {
 	}
 	if len(p) < 12 {
 		w.mu.Unlock()
-		return 0, errors.New("zkstore: a request without a header")
+		return 0, errors.New("a request without a header")
 	}
 	xid, op := int32(binary.BigEndian.Uint32(p[4:])), int32(binary.BigEndian.Uint32(p[8:]))
 	if xid > 0 {
@@ -127,7 +127,7 @@ func (w *wire) next() ([]byte, error) {
 	}
 	n := binary.BigEndian.Uint32(head)
 	if n > most {
-		return nil, errors.New("zkstore: the server sent an answer of more than 64 MiB, or is no ZooKeeper")
+		return nil, errors.New("the server sent an answer of more than 64 MiB, or is no ZooKeeper")
 	}
 	answer := make([]byte, 4+n)
 	_, err = io.ReadFull(w.in, answer)

@@ -1,12 +1,10 @@
-package zkstore
+package session
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,11 +14,11 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// session is one session with the servers, for leases of one class of TTLs. Its places
+// Session is one session with the servers, for leases of one class of TTLs. Its places
 // are gone when it ends. It ends when the servers say so, or when nobody has used it for
 // a while.
-type session struct {
-	s     *Store
+type Session struct {
+	pool  *Pool
 	clock clock.Clock
 	// class is the longest TTL of the session's leases. The session's own timeout is
 	// longer by contact.slack.
@@ -28,9 +26,11 @@ type session struct {
 	timeout time.Duration
 
 	conn *zk.Conn
-	// ready is closed when the session can be used; over when it has ended.
-	ready, over chan struct{}
-	ending      atomic.Bool // the servers are to end the session
+	// ready is closed when the session can be used.
+	ready chan struct{}
+	// Over is closed when the session has ended.
+	Over   chan struct{}
+	ending atomic.Bool // the servers are to end the session
 
 	mu      sync.Mutex
 	wire    *wire // the present connection, or nil
@@ -44,22 +44,22 @@ type session struct {
 	dials   int              // without success, one after the other
 }
 
-// errSessionOver is why a place or a lease is gone with its session.
-var errSessionOver = errors.New("the ZooKeeper session is over")
+// ErrOver means that a session is over, and all nodes that it had are gone.
+var ErrOver = errors.New("the ZooKeeper session is over")
 
 // start begins a session. It does not wait for it.
-func (s *Store) start(class time.Duration) *session {
-	ss := &session{
-		s: s, clock: s.clock, class: class, timeout: class + s.limits.slack(),
-		ready: make(chan struct{}), over: make(chan struct{}), changed: make(chan struct{}),
+func (s *Pool) start(class time.Duration) *Session {
+	ss := &Session{
+		pool: s, clock: s.o.Clock, class: class, timeout: class + s.o.Limits.Slack(),
+		ready: make(chan struct{}), Over: make(chan struct{}), changed: make(chan struct{}),
 		used: time.Now(), zxids: make(map[string]int64),
 	}
-	ss.contact = contact{tick: s.limits.tick, slack: s.limits.slack()}
+	ss.contact = contact{tick: s.o.Limits.Tick, slack: s.o.Limits.Slack()}
 	conn, events, err := zk.Connect(s.o.Servers, ss.timeout, zk.WithDialer(ss.dial), zk.WithHostProvider(&hosts{session: ss}),
 		zk.WithLogger(silent{}), zk.WithLogInfo(false))
 	if err != nil { // the list of servers is empty, which Open refuses
 		ss.why = err
-		close(ss.over)
+		close(ss.Over)
 		return ss
 	}
 	ss.conn = conn
@@ -80,16 +80,16 @@ type silent struct{}
 func (silent) Printf(string, ...any) {}
 
 // prepare waits for the first connection and authenticates.
-func (ss *session) prepare() {
+func (ss *Session) prepare() {
 	for !ss.up() {
 		select {
-		case <-ss.changes():
-		case <-ss.over:
+		case <-ss.Changes():
+		case <-ss.Over:
 			return
 		}
 	}
-	for _, a := range ss.s.o.Auth {
-		_, err := again(context.Background(), ss, func(c *zk.Conn) (struct{}, error) {
+	for _, a := range ss.pool.o.Auth {
+		_, err := Again(context.Background(), ss, func(c *zk.Conn) (struct{}, error) {
 			return struct{}{}, c.AddAuth(a.Scheme, []byte(a.ID))
 		})
 		if err != nil {
@@ -101,7 +101,7 @@ func (ss *session) prepare() {
 }
 
 // hangUp closes the connection, if there is one.
-func (ss *session) hangUp() {
+func (ss *Session) hangUp() {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	if ss.wire != nil {
@@ -110,7 +110,7 @@ func (ss *session) hangUp() {
 }
 
 // refused is called when a server has ended a connection before the handshake.
-func (ss *session) refused(w *wire, err error) {
+func (ss *Session) refused(w *wire, err error) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	if ss.why == nil {
@@ -119,17 +119,17 @@ func (ss *session) refused(w *wire, err error) {
 }
 
 // patience is how long a server may take to answer.
-func (ss *session) patience() time.Duration { return ss.timeout / 3 }
+func (ss *Session) patience() time.Duration { return ss.timeout / 3 }
 
 // dial connects to a server.
-func (ss *session) dial(network, address string, _ time.Duration) (net.Conn, error) {
+func (ss *Session) dial(network, address string, _ time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), min(ss.patience(), 2*time.Second))
 	defer cancel()
 	stop := make(chan struct{})
 	defer close(stop)
 	go func() {
 		select {
-		case <-ss.over:
+		case <-ss.Over:
 			cancel()
 		case <-stop:
 		}
@@ -146,12 +146,12 @@ func (ss *session) dial(network, address string, _ time.Duration) (net.Conn, err
 }
 
 // connected is called when a server has answered the handshake.
-func (ss *session) connected(w *wire, id uint64, granted time.Duration, e exchange, created bool) {
+func (ss *Session) connected(w *wire, id uint64, granted time.Duration, e exchange, created bool) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	switch {
 	case id == 0:
-		ss.endLocked(fmt.Errorf("%w: the servers have not heard of this process for %v and ended it", errSessionOver, ss.timeout))
+		ss.endLocked(fmt.Errorf("%w: the servers have not heard of this process for %v and ended it", ErrOver, ss.timeout))
 		return
 	case granted < ss.timeout:
 		ss.endLocked(fmt.Errorf("the server grants sessions of at most %v, and leases of %v need %v: raise maxSessionTimeout on every server", granted, ss.class, ss.timeout))
@@ -163,7 +163,7 @@ func (ss *session) connected(w *wire, id uint64, granted time.Duration, e exchan
 }
 
 // answered is called when the leader has answered a request.
-func (ss *session) answered(w *wire, e exchange, wrote bool) {
+func (ss *Session) answered(w *wire, e exchange, wrote bool) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	if w == ss.wire {
@@ -172,18 +172,15 @@ func (ss *session) answered(w *wire, e exchange, wrote bool) {
 	}
 }
 
-// made remembers the zxid of a node.
-func (ss *session) made(path string, czxid int64) {
-	if !strings.Contains(path, lockWord) {
-		return
-	}
+// made remembers the zxid of a node of which Czxid will be called.
+func (ss *Session) made(path string, czxid int64) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	ss.zxids[path] = czxid
 }
 
-// czxid returns the zxid of a node that was made in this session, once.
-func (ss *session) czxid(path string) int64 {
+// Czxid returns the zxid of a node that was made in this session, once.
+func (ss *Session) Czxid(path string) int64 {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	z := ss.zxids[path]
@@ -191,20 +188,20 @@ func (ss *session) czxid(path string) int64 {
 	return z
 }
 
-func (ss *session) notifyLocked() {
+func (ss *Session) notifyLocked() {
 	close(ss.changed)
 	ss.changed = make(chan struct{})
 }
 
-// changes returns a channel that is closed at the next answer or connection.
-func (ss *session) changes() <-chan struct{} {
+// Changes returns a channel that is closed at the next answer or connection.
+func (ss *Session) Changes() <-chan struct{} {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	return ss.changed
 }
 
 // up reports whether the session was established.
-func (ss *session) up() bool {
+func (ss *Session) up() bool {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	return ss.id != 0
@@ -212,33 +209,26 @@ func (ss *session) up() bool {
 
 // contacts returns what the session's contact has concluded, and a channel that is closed
 // when that may change.
-func (ss *session) contacts() (proven, written clock.Instant, changes <-chan struct{}) {
+func (ss *Session) contacts() (proven, written clock.Instant, changes <-chan struct{}) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	return ss.contact.proven, ss.contact.written, ss.changed
 }
 
-// reason returns why the session is over, or why there is no connection.
-func (ss *session) reason() error {
+// Reason returns why the session is over, or why there is no connection.
+func (ss *Session) Reason() error {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	return ss.why
 }
 
-// server returns the address of the present server, or of all.
-func (ss *session) server() string {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	if ss.wire != nil {
-		return ss.wire.RemoteAddr().String()
-	}
-	return ss.s.node
-}
+// Class returns the longest TTL of the session's leases.
+func (ss *Session) Class() time.Duration { return ss.class }
 
-// ended reports whether the session is over.
-func (ss *session) ended() bool {
+// Ended reports whether the session is over.
+func (ss *Session) Ended() bool {
 	select {
-	case <-ss.over:
+	case <-ss.Over:
 		return true
 	default:
 		return false
@@ -247,42 +237,50 @@ func (ss *session) ended() bool {
 
 // end gives the session up. The servers notice when its timeout has passed, unless ending
 // is set.
-func (ss *session) end(why error) {
+func (ss *Session) end(why error) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	ss.endLocked(why)
 }
 
-func (ss *session) endLocked(why error) {
-	if ss.ended() {
+// close gives the session up, and has the servers end it if there is nothing in it.
+func (ss *Session) close() {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	ss.ending.Store(ss.users == 0)
+	ss.endLocked(errClosed)
+}
+
+func (ss *Session) endLocked(why error) {
+	if ss.Ended() {
 		return
 	}
 	ss.why = why
-	close(ss.over)
+	close(ss.Over)
 }
 
 // touch makes the servers hear of the session until it is over. If a server does not
 // answer, it connects to another.
-func (ss *session) touch() {
-	ticker := time.NewTicker(touchInterval(ss.s.limits.tick))
+func (ss *Session) touch() {
+	ticker := time.NewTicker(touchInterval(ss.pool.o.Limits.Tick))
 	defer ticker.Stop()
 	answered := make(chan struct{}, 1)
 	answered <- struct{}{}
 	since := time.Now()
 	for {
 		select {
-		case <-ss.over:
+		case <-ss.Over:
 			return
 		case <-ticker.C:
 		}
-		if ss.s.retire(ss) {
+		if ss.pool.retire(ss) {
 			return
 		}
 		select {
 		case <-answered:
 			since = time.Now()
 			go func() {
-				_, _ = ss.conn.Sync(ss.s.o.Base) // wire observes the answer
+				_, _ = ss.conn.Sync(ss.pool.o.Base) // wire observes the answer
 				answered <- struct{}{}
 			}()
 		default:
@@ -297,42 +295,4 @@ func (ss *session) touch() {
 			}
 		}
 	}
-}
-
-// hosts tells the library which server is next. It connects to them in turn.
-type hosts struct {
-	session *session
-	servers []string
-	next    int
-}
-
-// Init implements zk.HostProvider.
-func (h *hosts) Init(servers []string) error { h.servers = servers; return nil }
-
-// Len implements zk.HostProvider.
-func (h *hosts) Len() int { return len(h.servers) }
-
-// Connected implements zk.HostProvider.
-func (h *hosts) Connected() {}
-
-// Next implements zk.HostProvider. The library looks whether it was closed only if retry
-// is set, and fails requests that it has not sent.
-func (h *hosts) Next() (server string, retry bool) {
-	ss := h.session
-	ss.mu.Lock()
-	dials := ss.dials
-	ss.dials++ // until a handshake is answered
-	ss.mu.Unlock()
-	if rounds := dials / len(h.servers); rounds > 0 && dials%len(h.servers) == 0 {
-		pause := min(20*time.Millisecond<<min(rounds, 5), 500*time.Millisecond)
-		timer := time.NewTimer(pause/2 + rand.N(pause/2))
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ss.over:
-		}
-	}
-	server = h.servers[h.next%len(h.servers)]
-	h.next++
-	return server, ss.ended()
 }
