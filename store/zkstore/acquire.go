@@ -51,12 +51,11 @@ func (s *Store) acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 	if err != nil {
 		return store.Grant{}, err
 	}
-	q, err := p.children(ctx, p.dir)
+	q, me, err := p.queue(ctx)
 	if err != nil {
 		s.remove(p)
 		return store.Grant{}, err
 	}
-	me := q.find(p.name)
 	switch {
 	case me < 0: // somebody else has removed it
 		p.leave()

@@ -1,6 +1,7 @@
 package zkstore
 
 import (
+	"cmp"
 	"testing"
 
 	"github.com/leasehold-dev/leasehold/store"
@@ -13,9 +14,12 @@ func TestZooKeeperConforms(t *testing.T) {
 	storetest.Run(t, open, storetest.Options{Second: open})
 }
 
+// mustOpen opens a store that is patient with a busy machine.
 func mustOpen(t testing.TB, o *Options) *Store {
 	t.Helper()
-	s, err := Open(t.Context(), o)
+	patient := *o
+	patient.Timeout = cmp.Or(o.Timeout, patience)
+	s, err := Open(t.Context(), &patient)
 	if err != nil {
 		t.Fatal(err)
 	}

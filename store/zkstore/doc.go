@@ -12,14 +12,14 @@
 // A lease lives in a session. The store has one session for each TTL, rounded up to the
 // servers' tickTime, and makes the servers hear of it three times a tick while it is in
 // use. A session is ended by the leader, which hears of clients only now and then from
-// the servers they are connected to. So the timeout of a session is two ticks longer than
+// the servers they are connected to. So the timeout of a session is three ticks longer than
 // the TTL of its leases, and a grant or a renewal counts only from an instant up to which
 // a write that a majority has accepted, and regular answers, prove that the leader has
 // heard of the session. A server that is cut off from its leader proves nothing, although
 // it goes on answering that a place is there.
 //
 // A lease that nobody renews while its process lives is ended by the store. When a
-// process dies, its leases last for up to four ticks longer than their TTL. The tickTime
+// process dies, its leases last for up to five ticks longer than their TTL. The tickTime
 // is taken from the shortest session that the servers grant; see Options.Tick.
 //
 // # Tokens

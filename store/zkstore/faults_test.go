@@ -268,3 +268,17 @@ func TestOpenFails(t *testing.T) {
 		t.Errorf("one server gives %v; consensus required: %v", s.Caps().Class, err)
 	}
 }
+
+// An identity whose answer is lost is given again.
+func TestLostAnswerToAnIdentity(t *testing.T) {
+	t.Parallel() // it mostly waits
+	p := faultproxy.New(t, shared.Addr)
+	p.CutReplyTo("lost:identity", 0)
+	s := mustOpen(t, &Options{Servers: []string{p.Addr()}, Base: "/lost/identity", Auth: []Identity{{Scheme: "digest", ID: "lost:identity"}}, Timeout: patience})
+	if n := p.Stats().Cut; n != 1 {
+		t.Fatalf("%d answers were lost", n)
+	}
+	l := request("after", 10*time.Second)
+	mustAcquire(t, s, l)
+	mustRelease(t, s, l)
+}

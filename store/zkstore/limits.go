@@ -12,7 +12,7 @@ import (
 // applyTo takes o.Tick for the servers' tickTime, and returns the longest TTL.
 func (o *Options) applyTo(l *session.Limits) (maxTTL time.Duration, err error) {
 	if o.Tick > 0 {
-		l.Tick = o.Tick
+		l.Tick = (o.Tick + time.Millisecond - 1).Truncate(time.Millisecond)
 	}
 	switch most := l.MaxTTL(); {
 	case most < l.Tick:

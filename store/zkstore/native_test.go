@@ -17,7 +17,7 @@ type silent struct{}
 func (silent) Printf(string, ...any) {}
 
 // connect connects as another client does.
-func connect(t *testing.T) *zk.Conn {
+func connect(t testing.TB) *zk.Conn {
 	t.Helper()
 	c, _, err := zk.Connect([]string{shared.Addr}, 10*time.Second, zk.WithLogger(silent{}))
 	if err != nil {

@@ -20,6 +20,15 @@ type place struct {
 	numbered
 	czxid  int64
 	record record
+	// look is the queue as it was right after the place was made; look.err is set if it
+	// has to be read.
+	look chan outcome
+}
+
+// outcome is the result of reading a queue.
+type outcome struct {
+	queue queue
+	err   error
 }
 
 func (p *place) path() string { return p.dir + "/" + p.name }
@@ -64,10 +73,20 @@ func (s *Store) enqueue(ctx context.Context, l store.Lease, spare int) (*place, 
 
 // create makes the node of a place. It returns an error only if there certainly is none,
 // or will be none once the session is over. The end of ctx ends the attempt between calls.
-func (p *place) create(ctx context.Context, mark string) error {
+func (p *place) create(ctx context.Context, mark string) (err error) {
 	prefix := p.dir + "/" + placeName(mark)
 	data := p.record.encode()
 	lasting := context.WithoutCancel(ctx)
+	p.look = make(chan outcome, 1)
+	sent, forget := p.Sent(prefix)
+	defer forget()
+	failed := make(chan struct{})
+	defer func() {
+		if err != nil {
+			close(failed)
+		}
+	}()
+	go p.lookEarly(lasting, sent, failed, p.look)
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -106,6 +125,37 @@ func (p *place) create(ctx context.Context, mark string) error {
 			return p.named(p.dir+"/"+name, n.Czxid)
 		}
 	}
+}
+
+// lookEarly reads the queue without waiting for the answer to the request that makes the
+// place. The server answers in order.
+func (p *place) lookEarly(ctx context.Context, sent, failed <-chan struct{}, look chan<- outcome) {
+	select {
+	case <-sent:
+		q, err := p.children(ctx, p.dir)
+		look <- outcome{q, err}
+	case <-failed: // nobody asks
+	case <-p.Over:
+		look <- outcome{err: p.Reason()}
+	}
+}
+
+// queue returns the queue at some time after the place was made, and the place's index in
+// it, or -1 if the place is gone.
+func (p *place) queue(ctx context.Context) (q queue, me int, err error) {
+	if p.look != nil {
+		select {
+		case early := <-p.look:
+			p.look = nil
+			if me := early.queue.find(p.name); early.err == nil && me >= 0 {
+				return early.queue, me, nil
+			}
+		case <-ctx.Done():
+			return nil, -1, ctx.Err()
+		}
+	}
+	q, err = p.children(ctx, p.dir)
+	return q, q.find(p.name), err
 }
 
 // named takes the name and the zxid of the node that was made.

@@ -33,8 +33,8 @@ type waiting struct {
 }
 
 // Wait implements store.Waiter. The server tells a waiter when the place before its own
-// is gone. Nobody polls, except that a waiter with a reason function looks three times in
-// its TTL. Barge has no effect: the queue is ZooKeeper's, and has one order.
+// is gone. It also looks by itself three times in its TTL. Barge has no effect: the queue
+// is ZooKeeper's, and has one order.
 func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 	if err := r.Check(s.Caps()); err != nil {
 		return store.Grant{}, err
@@ -115,11 +115,10 @@ func (w *waiting) once(ctx context.Context) (store.Grant, error) {
 		w.place = p
 	}
 	for {
-		q, err := w.place.children(ctx, w.place.dir)
+		q, me, err := w.place.queue(ctx)
 		if err != nil {
 			return store.Grant{}, err
 		}
-		me := q.find(w.place.name)
 		switch {
 		case me < 0 && w.place.Ended():
 			return store.Grant{}, w.place.Reason()
@@ -173,17 +172,13 @@ func (w *waiting) watch(ctx context.Context, name string) (gone bool, err error)
 
 // pause waits until the place before the waiter's own is gone, or it is time to look.
 func (w *waiting) pause(ctx context.Context) error {
-	var look <-chan time.Time
-	if w.reason != nil {
-		timer := time.NewTimer(validity.RenewAfter(w.r.TTL))
-		defer timer.Stop()
-		look = timer.C
-	}
+	timer := time.NewTimer(validity.RenewAfter(w.r.TTL))
+	defer timer.Stop()
 	select {
 	case <-w.gone:
 		w.gone = nil
 		return nil
-	case <-look:
+	case <-timer.C:
 		return nil
 	case <-w.place.Over:
 		return w.place.Reason()

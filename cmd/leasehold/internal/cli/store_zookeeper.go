@@ -10,6 +10,6 @@ var zookeeperScheme = scheme{
 also use. /leasehold is the node below which locks are kept. USER and PASSWORD are
 an identity of scheme digest; "leasehold acl --zookeeper NODE" prints the ACL. reader
 may look at new locks. If the servers set minSessionTimeout, add their tickTime as
-tick=2s. The TTL is at most maxSessionTimeout, less two ticks.`,
+tick=2s. The TTL is at most maxSessionTimeout, less three ticks.`,
 	single: true,
 }

@@ -38,8 +38,8 @@ func ZooKeeper(e zkstore.Examination, ttl time.Duration) []Finding {
 	if e.Open {
 		r.add(Warning, ZooKeeperOpen, e.Node, "Whoever reaches a server can change and remove locks.")
 	}
-	if limit := e.Tick / 4; e.RoundTrip > limit {
-		r.add(Warning, ZooKeeperSlow, e.Node, "A write took %v. With more than a quarter of a tick, %v, renewals come too late.", store.Round(e.RoundTrip), limit)
+	if limit := e.Tick / 2; e.RoundTrip > limit {
+		r.add(Warning, ZooKeeperSlow, e.Node, "A write took %v. With more than half a tick, %v, renewals come late.", store.Round(e.RoundTrip), limit)
 	}
 	return r.sorted()
 }

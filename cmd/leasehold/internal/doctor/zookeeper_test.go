@@ -29,7 +29,7 @@ var zookeeperCases = []struct {
 	{func(e *zkstore.Examination) { e.Voters = 2 }, Warning, ZooKeeperFewMembers, "2"},
 	{func(e *zkstore.Examination) { e.Voters = 4 }, Info, EvenNodes, "4"},
 	{func(e *zkstore.Examination) { e.Open = true }, Warning, ZooKeeperOpen, "remove"},
-	{func(e *zkstore.Examination) { e.RoundTrip = time.Second }, Warning, ZooKeeperSlow, "500ms"},
+	{func(e *zkstore.Examination) { e.RoundTrip = 2 * time.Second }, Warning, ZooKeeperSlow, "1s"},
 }
 
 func TestZooKeeperFindings(t *testing.T) {

@@ -35,8 +35,12 @@ type outcome[T any] struct {
 // Call makes a call of the library, which knows no contexts. After the end of ctx the
 // call goes on by itself.
 func Call[T any](ctx context.Context, ss *Session, do func(c *zk.Conn) (T, error)) (T, error) {
-	done := make(chan outcome[T], 1)
 	leave := ss.Enter()
+	if ctx.Done() == nil {
+		defer leave()
+		return do(ss.conn) // the library ends it once the session is over
+	}
+	done := make(chan outcome[T], 1)
 	go func() {
 		defer leave()
 		v, err := do(ss.conn)

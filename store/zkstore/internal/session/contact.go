@@ -38,8 +38,9 @@ type contact struct {
 type exchange struct{ sent, back clock.Instant }
 
 // slackTicks is contact.slack in ticks. Touches are sent every third of a tick, so proofs
-// are at most one and a half ticks behind, plus twice the time of an answer.
-const slackTicks = 2
+// are at most one and a half ticks behind, plus twice the time of an answer: an answer may
+// take three quarters of a tick.
+const slackTicks = 3
 
 // touchInterval is the time between two touches of a session.
 func touchInterval(tick time.Duration) time.Duration { return tick / 3 }

@@ -199,7 +199,7 @@ func TestContactOfAQuickLeader(t *testing.T) {
 	c := contact{tick: tick, slack: slackTicks * tick}
 	c.connected(exchange{1e9, 1e9}, true)
 	for at := clock.Instant(1e9); at < 60e9; at = at.Add(touchInterval(tick)) {
-		c.answered(exchange{at, at.Add(tick / 5)}, true)
+		c.answered(exchange{at, at.Add(tick / 4)}, true)
 		if c.proven != at {
 			t.Fatalf("%v after the start the session is proven up to %v before", at.Sub(1e9), at.Sub(c.proven))
 		}

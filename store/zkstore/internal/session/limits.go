@@ -54,7 +54,7 @@ func limitsOf(ctx context.Context, server string) (l Limits, err error) {
 		return l, err
 	}
 	l.Most, err = granted(ctx, server, math.MaxInt32*time.Millisecond)
-	l.Tick = max(least/2, time.Millisecond)
+	l.Tick = (least/2 + time.Millisecond - 1).Truncate(time.Millisecond)
 	return l, err
 }
 

@@ -41,7 +41,8 @@ type Session struct {
 	users   int
 	used    time.Time        // when the last user left
 	zxids   map[string]int64 // of the nodes that were made, by path, until they are fetched
-	dials   int              // without success, one after the other
+	sent    map[string]chan struct{}
+	dials   int // without success, one after the other
 }
 
 // ErrOver means that a session is over, and all nodes that it had are gone.
@@ -52,7 +53,7 @@ func (s *Pool) start(class time.Duration) *Session {
 	ss := &Session{
 		pool: s, clock: s.o.Clock, class: class, timeout: class + s.o.Limits.Slack(),
 		ready: make(chan struct{}), Over: make(chan struct{}), changed: make(chan struct{}),
-		used: time.Now(), zxids: make(map[string]int64),
+		used: time.Now(), zxids: make(map[string]int64), sent: make(map[string]chan struct{}),
 	}
 	ss.contact = contact{tick: s.o.Limits.Tick, slack: s.o.Limits.Slack()}
 	conn, events, err := zk.Connect(s.o.Servers, ss.timeout, zk.WithDialer(ss.dial), zk.WithHostProvider(&hosts{session: ss}),
@@ -88,8 +89,10 @@ func (ss *Session) prepare() {
 			return
 		}
 	}
+	ctx, cancel := context.WithCancel(context.Background()) // so that the end of the session ends the calls
+	defer cancel()
 	for _, a := range ss.pool.o.Auth {
-		_, err := Again(context.Background(), ss, func(c *zk.Conn) (struct{}, error) {
+		_, err := Again(ctx, ss, func(c *zk.Conn) (struct{}, error) {
 			return struct{}{}, c.AddAuth(a.Scheme, []byte(a.ID))
 		})
 		if err != nil {
@@ -177,6 +180,31 @@ func (ss *Session) made(path string, czxid int64) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	ss.zxids[path] = czxid
+}
+
+// Sent returns a channel that is closed when a request to make a node of that path leaves,
+// and so before it is answered. What is asked for after that is answered after it. The caller calls forget when it
+// no longer waits for it.
+func (ss *Session) Sent(path string) (sent <-chan struct{}, forget func()) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	c := make(chan struct{})
+	ss.sent[path] = c
+	return c, func() {
+		ss.mu.Lock()
+		defer ss.mu.Unlock()
+		delete(ss.sent, path)
+	}
+}
+
+// makes is called when a request to make a node leaves.
+func (ss *Session) makes(path string) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if c := ss.sent[path]; c != nil {
+		close(c)
+		delete(ss.sent, path)
+	}
 }
 
 // Czxid returns the zxid of a node that was made in this session, once.

@@ -90,6 +90,9 @@ func (w *wire) Write(p []byte) (int, error) {
 	switch {
 	case op == opCreate:
 		binary.BigEndian.PutUint32(p[8:], opCreate2)
+		// Before the answer can come. Other requests leave after this one: the library
+		// writes them one after the other.
+		w.session.makes(pathOf(p[12:]))
 	case op == opClose && !w.session.ending.Load():
 		w.Conn.Close()
 		return len(p), nil
@@ -167,6 +170,15 @@ func (w *wire) observe(answer []byte) {
 			w.session.made(path, czxid)
 		}
 	}
+}
+
+// pathOf returns the string that a request begins with.
+func pathOf(p []byte) string {
+	if len(p) < 4 {
+		return ""
+	}
+	n := int(int32(binary.BigEndian.Uint32(p)))
+	return string(p[4:max(4, min(4+n, len(p)))])
 }
 
 // created reads the answer to create2: the path, and what the node is, of which the zxid
