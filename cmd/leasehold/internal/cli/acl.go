@@ -65,7 +65,7 @@ The rule goes to standard output, a reminder to standard error (not with -q).`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if c.Flags().Changed("zookeeper") {
-				return p.zookeeperACL(c, base, rule.User, readers)
+				return zookeeperACL(p, c, base, rule.User, readers)
 			}
 			for _, u := range uses {
 				use, ok := aclUses[u]

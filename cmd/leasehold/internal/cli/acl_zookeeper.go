@@ -10,7 +10,7 @@ import (
 )
 
 // zookeeperACL prints commands for zkCli.sh that let only one user change locks.
-func (p *program) zookeeperACL(c *cobra.Command, base, user string, readers []string) error {
+func zookeeperACL(p *program, c *cobra.Command, base, user string, readers []string) error {
 	rule := []string{"auth::cdrwa"}
 	url := "zookeeper://h" + base
 	for _, r := range readers {

@@ -36,7 +36,7 @@ func ZooKeeper(e zkstore.Examination, ttl time.Duration) []Finding {
 		r.add(Info, EvenNodes, e.Node, "The ensemble has %d voting members, and survives the loss of no more than one with %d would.", e.Voters, e.Voters-1)
 	}
 	if e.Open {
-		r.add(Warning, ZooKeeperOpen, e.Node, "Whoever reaches a server can change and remove locks.")
+		r.add(Warning, ZooKeeperOpen, e.Node, "Anybody who can reach a server can change and remove locks.")
 	}
 	if limit := e.Tick / 2; e.RoundTrip > limit {
 		r.add(Warning, ZooKeeperSlow, e.Node, "A write took %v. With more than half a tick, %v, renewals come late.", store.Round(e.RoundTrip), limit)
