@@ -67,6 +67,15 @@ func TestLostAnswersToAcquire(t *testing.T) {
 		next := request(l.Name, l.TTL)
 		next.Meta = "lose this one"
 		lose(next.Meta)
+		// A second place of its own would be in its way for ever.
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		if _, err := s.Wait(ctx, store.WaitRequest{Lease: next}, nil); err != nil {
+			t.Fatalf("%s was lost: wait: %v", what, err)
+		}
+		mustRelease(t, s, next)
+		next.Owner = store.NewOwner()
+		lose(next.Meta)
 		mustAcquire(t, s, next)
 		if st, err := s.Inspect(t.Context(), l.Name); err != nil || !st.Held || st.Holder.Owner != next.Owner || len(st.Queue) != 0 {
 			t.Fatalf("%s was lost: %+v, %v", what, st, err)
