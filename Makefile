@@ -139,6 +139,7 @@ databases:
 	@scripts/ensure-mariadb.sh
 	@scripts/ensure-pgbouncer.sh
 	@scripts/ensure-etcd.sh
+	@scripts/ensure-zookeeper.sh
 
 languages:
 	@scripts/ensure-languages.sh

@@ -29,7 +29,8 @@
 //
 // A store keeps the locks: in the memory of one process (store/memstore), in a file
 // of one machine (store/filestore, a module of its own), on one Redis server or a
-// majority of independent ones (store/redisstore), or in a database (store/sqlstore).
+// majority of independent ones (store/redisstore), in a database (store/sqlstore), or in
+// ZooKeeper (store/zkstore, a module of its own).
 // [store.Open] opens any of them by URL. Inspect and List of [store.Store] show locks
 // without taking them.
 //

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs a server that only the benchmark needs, unless it is installed.
+# Installs a server that the benchmark, and perhaps a store, needs, unless it is installed.
 # usage: ensure-peer.sh PROGRAM|FILE PACKAGE [SERVICE], by the names of Debian
 set -eu
 
@@ -13,12 +13,12 @@ fi
 
 give_up() {
 	cat >&2 <<-END
-	The comparison with other locks needs $what, which is not there. Install it,
-	then run this again:
+	The tests or the comparison with other locks need $what, which is not there.
+	Install it, then run this again:
 
 	  Debian, Ubuntu   sudo apt-get update && sudo apt-get install -y $package
 
-	Elsewhere, leave out what needs it: cd bench && go run . -only 'leasehold|redsync|islock|floor'
+	Elsewhere, leave it out of the comparison: cd bench && go run . -only 'leasehold|redsync|islock|floor'
 	END
 	exit 1
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes sure that the benchmark finds a ZooKeeper and the Java it needs: installs
-# them from the system's packages if that asks no questions, and otherwise says
+# Makes sure that the tests and the benchmark find a ZooKeeper and the Java it needs:
+# installs them from the system's packages if that asks no questions, and otherwise says
 # what to install. Prints nothing if there is nothing to do.
 set -eu
 cd "$(dirname "$0")"

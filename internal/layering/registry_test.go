@@ -19,8 +19,8 @@ var project = rules{
 		{"internal/renewer"},
 		{"internal/leasefsm", "internal/waitq"},
 		{"store/redisstore/redisadmin"},
-		{"store/memstore", "store/redisstore", "store/filestore", "store/sqlstore", "store/etcdstore"},
-		{"store/redisstore/internal/operator"},
+		{"store/memstore", "store/redisstore", "store/filestore", "store/sqlstore", "store/etcdstore", "store/zkstore"},
+		{"store/redisstore/internal/operator", "store/zkstore/internal/session"},
 		{"store/redisstore/internal/membership", "store/redisstore/internal/sentinel", "store/redisstore/internal/cluster"},
 		{"store/redisstore/internal/conn", "store/redisstore/internal/script"},
 		{"store/redisstore/internal/config"},
@@ -34,7 +34,7 @@ var project = rules{
 		{"internal/validity", "internal/nodeclock", "internal/retain"},
 		{"internal/clock"},
 		{"fence"},
-		{"internal/testenv/etcdtest"},
+		{"internal/testenv/etcdtest", "internal/testenv/zktest"},
 		{"internal/testenv/faultproxy", "internal/testenv/redistest", "internal/testenv/simnet", "internal/testenv/sqltest", "internal/layering", "cmd/leasehold/internal/endtoend", "guard/guardtest", "store/sqlstore/sqlstoretest"},
 		{"internal/testenv/localredis", "internal/testenv/simredis"},
 		{"internal/testenv/child", "internal/callback", "internal/testenv/port", "internal/testenv/transcript", "internal/nodemark", "store/redisstore/internal/resp"},
@@ -45,7 +45,7 @@ var project = rules{
 	equipment: []string{
 		"internal/proof/sim", "cmd/leasehold/internal/lab/chaos", "internal/proof/explore", "internal/proof/explore/cmd/explore", "internal/proof/mutants",
 		"internal/proof/differential",
-		"store/storetest", "internal/testenv/etcdtest", "internal/testenv/redistest", "internal/testenv/simnet", "internal/testenv/simredis", "internal/testenv/sqltest", "internal/layering", "cmd/leasehold/internal/endtoend", "guard/guardtest", "store/sqlstore/sqlstoretest",
+		"store/storetest", "internal/testenv/etcdtest", "internal/testenv/redistest", "internal/testenv/simnet", "internal/testenv/simredis", "internal/testenv/sqltest", "internal/testenv/zktest", "internal/layering", "cmd/leasehold/internal/endtoend", "guard/guardtest", "store/sqlstore/sqlstoretest",
 	},
 
 	// The packages of ours that a package may import, if not all packages below it.
@@ -56,12 +56,13 @@ var project = rules{
 		".":                                  {"store", "internal/leasefsm", "internal/waitq", "internal/renewer", "internal/callback", "internal/validity", "internal/clock", "fence"},
 		"cmd/leasehold/internal/lab/torture": {".", "store", "cmd/leasehold/internal/lab/history", "internal/clock"},
 		"internal/lab/load":                  {"."},
-		"cmd/leasehold/internal/doctor":      {"store", "store/redisstore/redisadmin", "store/redisstore", "store/filestore", "store/sqlstore", "store/etcdstore", "internal/validity"},
+		"cmd/leasehold/internal/doctor":      {"store", "store/redisstore/redisadmin", "store/redisstore", "store/filestore", "store/sqlstore", "store/etcdstore", "store/zkstore", "internal/validity"},
 		"cmd/leasehold/internal/lab/history": {"internal/clock", "fence"},
 		"internal/leasefsm":                  {"internal/validity", "internal/clock"},
 		"internal/renewer":                   {"internal/leasefsm", "internal/clock"},
 		"internal/waitq":                     {"internal/clock", "fence"},
 		"internal/gate":                      {"store"},
+		"store/zkstore/internal/session":     {"internal/clock"},
 		"internal/shown":                     {"store", "internal/rule", "internal/clock"},
 		"internal/quorum/driver":             {"store", "internal/quorum", "internal/validity", "internal/nodeclock", "internal/clock", "fence"},
 		"store":                              {"fence", "internal/excerpt"},
@@ -87,6 +88,8 @@ var project = rules{
 		"cmd/leasehold/internal/runner/warden": {"golang.org/x/sys"},
 		"store/etcdstore":                      {"go.etcd.io/etcd/api/v3", "go.etcd.io/etcd/client/v3", "go.uber.org/zap", "google.golang.org/grpc"},
 		"store/filestore":                      {"modernc.org/sqlite", "golang.org/x/sys"},
+		"store/zkstore":                        {"github.com/go-zookeeper/zk"},
+		"store/zkstore/internal/session":       {"github.com/go-zookeeper/zk"},
 	},
 
 	// Functions of their arguments: a checker that drives one of these with

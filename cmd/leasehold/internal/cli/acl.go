@@ -22,9 +22,10 @@ const aclUsesHelp = "lock, show, ls, doctor, bootstrap"
 func (p *program) aclCommand() *cobra.Command {
 	rule := redisadmin.ACL{}
 	uses, db := []string{}, 0
+	base, readers := "", []string{}
 	c := &cobra.Command{
 		Use:   "acl",
-		Short: "Print the Redis ACL rule with the least rights",
+		Short: "Print the Redis ACL rule, or the ZooKeeper ACL, with the least rights",
 		Long: `Prints an ACL rule that gives a Redis user the least rights it needs. Paste it into
 redis-cli on every server. The rule replaces all rights that the user had. No
 server is contacted and no password is asked for: replace ` + redisadmin.Password + `
@@ -49,6 +50,9 @@ Before Redis 6.2 there are no channel rules: leave out the words that begin with
 Among several servers, a user that may only look cannot look at a server on which
 nobody has locked since it was started.
 
+With --zookeeper it prints commands for zkCli.sh instead, which let only that user
+change the locks below a node, and --reader look at them.
+
 The rule goes to standard output, a reminder to standard error (not with -q).`,
 		Example: `  leasehold acl --user locker --prefix jobs/
   leasehold acl --user viewer --for ls`,
@@ -60,6 +64,9 @@ The rule goes to standard output, a reminder to standard error (not with -q).`,
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if c.Flags().Changed("zookeeper") {
+				return zookeeperACL(p, c, base, rule.User, readers)
+			}
 			for _, u := range uses {
 				use, ok := aclUses[u]
 				if !ok {
@@ -91,6 +98,8 @@ The rule goes to standard output, a reminder to standard error (not with -q).`,
 	f.StringVar(&rule.Prefix, "prefix", "", "limit the rule to locks whose names begin with this")
 	f.StringSliceVar(&uses, "for", []string{"lock"}, "what the user may do: a `LIST` of "+aclUsesHelp)
 	f.BoolVar(&rule.Cluster, "cluster", false, "for the servers of a Redis Cluster (version 7 or newer)")
+	f.StringVar(&base, "zookeeper", "", "print commands for zkCli.sh for the locks below this `NODE`, such as /leasehold")
+	f.StringSliceVar(&readers, "reader", nil, "with --zookeeper: who may look at locks, as `SCHEME:ID`")
 	f.IntVar(&db, "db", 0, "the number of the database in the store's URL")
 	return c
 }

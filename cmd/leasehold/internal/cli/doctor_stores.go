@@ -7,6 +7,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/filestore"
 	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 	"github.com/leasehold-dev/leasehold/store/sqlstore"
+	"github.com/leasehold-dev/leasehold/store/zkstore"
 )
 
 // examiners examine stores, by the first name of the scheme.
@@ -18,6 +19,7 @@ var examiners = map[string]func(ctx context.Context, url string, o doctorFlags) 
 	"postgres":       examineDatabase,
 	"mysql":          examineDatabase,
 	"etcd":           examineEtcd,
+	"zookeeper":      examineZooKeeper,
 	"memory":         func(context.Context, string, doctorFlags) ([]doctor.Finding, error) { return doctor.Memory(), nil },
 }
 
@@ -44,6 +46,18 @@ func examineDatabase(ctx context.Context, url string, _ doctorFlags) ([]doctor.F
 	}
 	defer db.Close()
 	return doctor.Database(sqlstore.Examine(ctx, db, u.Dialect, &u.Options)), nil
+}
+
+func examineZooKeeper(ctx context.Context, url string, o doctorFlags) ([]doctor.Finding, error) {
+	options, err := zkstore.ParseURL(url)
+	if err != nil {
+		return nil, err
+	}
+	e, err := zkstore.Examine(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	return doctor.ZooKeeper(e, o.ttl), nil
 }
 
 func examineRedis(ctx context.Context, url string, o doctorFlags) ([]doctor.Finding, error) {

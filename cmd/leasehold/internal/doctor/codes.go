@@ -102,6 +102,15 @@ const (
 	EtcdUncompacted    Code = "etcd-uncompacted"
 )
 
+// The codes about ZooKeeper.
+const (
+	ZooKeeperUnusable   Code = "zookeeper-unusable"
+	ZooKeeperTick       Code = "zookeeper-tick"
+	ZooKeeperFewMembers Code = "zookeeper-few-members"
+	ZooKeeperOpen       Code = "zookeeper-open"
+	ZooKeeperSlow       Code = "zookeeper-slow"
+)
+
 // advice says what to do, by code.
 var advice = map[Code]string{
 	NoQuorum:            "Fix the nodes named in the other findings, until a majority takes part.",
@@ -179,6 +188,11 @@ var advice = map[Code]string{
 	EtcdLearner:         "Leave it out of the URL until it is promoted.",
 	EtcdSlow:            "Look for a slow disk or network of the members, or use a longer TTL.",
 	EtcdUncompacted:     "Start the members with --auto-compaction-retention, such as 1h.",
+	ZooKeeperUnusable:   "Fix what is reported. If rights are missing, \"leasehold acl --zookeeper NODE\" prints the ACL.",
+	ZooKeeperTick:       "Give the servers' tickTime as tick in the URL, such as ?tick=2s, or take minSessionTimeout out of their configuration.",
+	ZooKeeperFewMembers: "Use an ensemble of three or five servers on machines that do not fail together.",
+	ZooKeeperOpen:       "Put an identity into the URL, as zookeeper://USER:PASSWORD@HOST, and set the ACL that \"leasehold acl --zookeeper NODE\" prints.",
+	ZooKeeperSlow:       "Give the servers disks of their own for their logs, or raise tickTime on every server.",
 	MemoryOnly:          "Between processes use \"file\", between machines a server.",
 }
 
@@ -202,9 +216,9 @@ var codes = []Code{
 	NoQuorum, NodeUnreachable, NodeSilent, LoginRefused, NodeLoading, SameServer, Replica, Sentinel, Cluster, NoCluster, SlotsUnserved,
 	ServerTooOld, Eviction, MemoryFull, RightMissing, KeyForbidden, ScriptFails, TTLOverMaximum, RoundTripOver,
 	LockWithoutTTL, LockOfWrongType, RedissonLock,
-	OtherList, OtherVersion, FileOnNetwork, FileExposed, FileUnusable, DatabaseUnusable, EtcdUnusable, EtcdNoLeader, EtcdAlarm,
+	OtherList, OtherVersion, FileOnNetwork, FileExposed, FileUnusable, DatabaseUnusable, EtcdUnusable, EtcdNoLeader, EtcdAlarm, ZooKeeperUnusable, ZooKeeperTick,
 	SentinelsDisagree, FsyncNotAlways, Quarantined, RestartedRecently, Replicated, SentinelSilent, SameHost, EvenNodes, MemoryLow, PersistenceFailing,
-	TTLTooShort, RoundTripNear, WaitersPoll, ReplacementUnseen, DatabaseNotDurable, DatabasePooled, EtcdNotSafe, EtcdMemberDown, EtcdMembersUnnamed, EtcdLearner, EtcdSlow, EtcdUncompacted, ClocksDiffer, ClockHere,
+	TTLTooShort, RoundTripNear, WaitersPoll, ReplacementUnseen, DatabaseNotDurable, DatabasePooled, EtcdNotSafe, EtcdMemberDown, EtcdMembersUnnamed, EtcdLearner, EtcdSlow, EtcdUncompacted, ZooKeeperOpen, ZooKeeperSlow, ZooKeeperFewMembers, ClocksDiffer, ClockHere,
 	PersistenceNone, PersistenceSnapshot, PersistenceEverySec, PersistenceUnknown,
 	ForeignCounter, CounterWithoutTTL, TombstoneWithoutTTL, FileDiskLow,
 	ListsReplaced, RestartUnseen, ForeignLock, InfoForbidden, ConfigForbidden, KeysNotSeen, KeysPartlySeen,

@@ -37,6 +37,13 @@ func TestEveryCodeIsReached(t *testing.T) {
 			reached[f.Code] = true
 		}
 	}
+	for _, c := range zookeeperCases {
+		e := soundEnsemble()
+		c.spoil(&e)
+		for _, f := range ZooKeeper(e, 30*time.Second) {
+			reached[f.Code] = true
+		}
+	}
 	for _, f := range RedisCluster(redisadmin.ClusterExamination{Masters: []redisadmin.Examination{sound(1)}, Unserved: 1}) {
 		reached[f.Code] = true
 	}

@@ -1,0 +1,73 @@
+//go:build unix
+
+package cli
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/zktest"
+)
+
+// The commands work on ZooKeeper: the ACL is set for a user, who then locks, lists, shows
+// and examines, and others may not.
+func TestZooKeeper(t *testing.T) {
+	t.Parallel()
+	// With so long a tick, doctor finds no machine too slow.
+	server, err := zktest.Launch(zktest.Options{Tick: 10 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	at := func(who string) *site { return newSite(t, storeVar+"=zookeeper://"+who+server.Addr) }
+
+	p := newSite(t).run(0, "acl", "--user", "u", "--zookeeper", "/leasehold", "--reader", "world:anyone")
+	if out, err := server.Type(strings.ReplaceAll(p.out.String(), "PASSWORD", "secretword")); err != nil {
+		t.Fatalf("ZooKeeper's client: %v\n%s", err, out)
+	}
+	owner := at("u:secretword@")
+	p = owner.start("run", "a/b", "--require", "crash-safe", "--", binary, "show", "a/b", "--json")
+	if code := p.end(); code != 0 || !strings.Contains(strings.ReplaceAll(p.out.String(), " ", ""), `"held":true`) {
+		t.Errorf("run and show: exit code %d: %s%s", code, &p.out, &p.err)
+	}
+	p = owner.start("run", "a/b", "--", binary, "ls", "a/")
+	if code := p.end(); code != 0 || !strings.Contains(p.out.String(), "a/b") {
+		t.Errorf("run and ls: exit code %d: %s%s", code, &p.out, &p.err)
+	}
+	if codes, said := owner.doctor(0); codes["zookeeper-few-members"] == "" || codes["zookeeper-open"]+codes["zookeeper-tick"]+codes["zookeeper-unusable"] != "" {
+		t.Errorf("doctor: %s", said)
+	}
+	stranger := at("")
+	p = stranger.start("run", "a/b", "--", "true")
+	if code := p.end(); code != codeTrouble || !strings.Contains(p.err.String(), "cdrwa") {
+		t.Errorf("run without an identity: exit code %d: %s", code, &p.err)
+	}
+	if codes, said := stranger.doctor(2); codes["zookeeper-unusable"] == "" {
+		t.Errorf("doctor without an identity: %s", said)
+	}
+	p = at("u:secretword@").start("run", "--require", "consensus", "a/b", "--", "true")
+	if code := p.end(); code != codeTrouble || !strings.Contains(p.err.String(), "crash-safe") || strings.Contains(p.err.String(), "secretword") {
+		t.Errorf("one server, and consensus is required: exit code %d: %s", code, &p.err)
+	}
+	for _, wrong := range [][]string{{"--zookeeper", "leasehold"}, {"--zookeeper", "/a b"}, {"--zookeeper", "/a", "--reader", "x"}, {"--zookeeper", "/a", "--user", "a:b"}} {
+		newSite(t).run(codeTrouble, append([]string{"acl"}, wrong...)...)
+	}
+}
+
+// Processes that compete for locks in ZooKeeper, and are stopped and killed meanwhile,
+// never hold a lock at the same time.
+func TestTortureOfZooKeeper(t *testing.T) {
+	t.Parallel()
+	server, err := zktest.Launch(zktest.Options{Tick: 500 * time.Millisecond, Settings: []string{"maxSessionTimeout=40000"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	s := newSite(t, storeVar+"=zookeeper://"+server.Addr)
+	p := s.run(0, "lab", "torture", "--procs", "4", "--locks", "2", "--for", "6s", "--ttl", "1s", "--out", filepath.Join(t.TempDir(), "history"))
+	if last := lastLineOf(p.out.String()); !strings.HasPrefix(last, "PASS: 0 violations") {
+		t.Errorf("torture: %s%s", &p.out, &p.err)
+	}
+}

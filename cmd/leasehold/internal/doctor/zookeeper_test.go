@@ -1,0 +1,47 @@
+package doctor
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/store/zkstore"
+)
+
+// soundEnsemble is one that nothing endangers.
+func soundEnsemble() zkstore.Examination {
+	return zkstore.Examination{Known: true, Voters: 3, Tick: 2 * time.Second, MaxTTL: 36 * time.Second, RoundTrip: time.Millisecond,
+		Servers: []zkstore.ServerFacts{{Addr: "a:2181", Mode: "leader", Version: "3.8.0", Tick: 2 * time.Second}, {Addr: "b:2181"}}}
+}
+
+var zookeeperCases = []struct {
+	spoil    func(e *zkstore.Examination)
+	severity Severity
+	code     Code
+	says     string
+}{
+	{func(e *zkstore.Examination) { e.Unusable = errors.New("no route") }, Error, ZooKeeperUnusable, "no route"},
+	{func(e *zkstore.Examination) { e.Servers[1].Err = errors.New("refused") }, Warning, NodeUnreachable, "refused"},
+	{func(e *zkstore.Examination) { e.Servers[0].Tick = 3 * time.Second }, Error, ZooKeeperTick, "3s"},
+	{func(e *zkstore.Examination) { e.MaxTTL = 20 * time.Second }, Error, TTLOverMaximum, "20s"},
+	{func(e *zkstore.Examination) { e.Voters = 0 }, Info, ZooKeeperFewMembers, "one server"},
+	{func(e *zkstore.Examination) { e.Voters = 2 }, Warning, ZooKeeperFewMembers, "2"},
+	{func(e *zkstore.Examination) { e.Voters = 4 }, Info, EvenNodes, "4"},
+	{func(e *zkstore.Examination) { e.Open = true }, Warning, ZooKeeperOpen, "remove"},
+	{func(e *zkstore.Examination) { e.RoundTrip = 2 * time.Second }, Warning, ZooKeeperSlow, "1s"},
+}
+
+func TestZooKeeperFindings(t *testing.T) {
+	for _, c := range zookeeperCases {
+		e := soundEnsemble()
+		c.spoil(&e)
+		got := ZooKeeper(e, 30*time.Second)
+		if len(got) != 1 || got[0].Severity != c.severity || got[0].Code != c.code || !strings.Contains(got[0].Message, c.says) || got[0].Advice == "" {
+			t.Errorf("%+v: %+v, want one %v %s with %q", e, got, c.severity, c.code, c.says)
+		}
+	}
+	if got := ZooKeeper(soundEnsemble(), 30*time.Second); got == nil || len(got) != 0 {
+		t.Errorf("a sound ensemble: %+v", got)
+	}
+}

@@ -1,0 +1,56 @@
+package zktest
+
+import (
+	"slices"
+	"testing"
+)
+
+// A member that is cut off from the others stops serving, and serves again once it is
+// back.
+func TestEnsemble(t *testing.T) {
+	t.Parallel() // it mostly waits
+	e, err := LaunchEnsemble(3, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	f, err := e.Follower()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mode, err := e.Servers[f].Mode(); err != nil || mode != "follower" {
+		t.Fatalf("member %d is %s, %v", f, mode, err)
+	}
+	if addrs := e.Addrs(); len(addrs) != 3 || slices.Contains(addrs[1:], addrs[0]) {
+		t.Fatalf("addresses %q", addrs)
+	}
+	e.Cut(f)
+	for err == nil {
+		_, err = e.Servers[f].Mode()
+	}
+	e.Heal(f)
+	if err := e.Servers[f].await(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A server that was killed comes back with its address.
+func TestRestart(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s, err := Launch(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	pid := s.PID()
+	s.Kill()
+	if _, err := s.Mode(); err == nil {
+		t.Fatal("a server that was killed serves")
+	}
+	if err := s.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	if mode, err := s.Mode(); err != nil || mode != "standalone" || s.PID() == pid {
+		t.Fatalf("after the restart it is %s (%v), process %d, was %d", mode, err, s.PID(), pid)
+	}
+}

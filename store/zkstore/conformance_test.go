@@ -1,0 +1,28 @@
+package zkstore
+
+import (
+	"cmp"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/storetest"
+)
+
+func TestZooKeeperConforms(t *testing.T) {
+	t.Parallel() // it mostly waits
+	open := func(t *testing.T) store.Store { return mustOpen(t, &Options{Servers: []string{shared.Addr}}) }
+	storetest.Run(t, open, storetest.Options{Second: open})
+}
+
+// mustOpen opens a store that is patient with a busy machine.
+func mustOpen(t testing.TB, o *Options) *Store {
+	t.Helper()
+	patient := *o
+	patient.Timeout = cmp.Or(o.Timeout, patience)
+	s, err := Open(t.Context(), &patient)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}

@@ -1,0 +1,51 @@
+// Package zkstore keeps locks in ZooKeeper.
+//
+// A lock is a node, and its queue are ephemeral sequential nodes below it: the first has
+// the lock. They are named as by Apache Curator (InterProcessMutex) and by go-zookeeper
+// (Lock), so that these and a Store exclude each other if they use the same path: the
+// lock "invoices" of a Store with the default Options.Base is /leasehold/invoices there.
+// In names of locks, characters other than printable ASCII, and % and /, are written as
+// %XX.
+//
+// # Time
+//
+// A lease lives in a session. The store has one session for each TTL, rounded up to the
+// servers' tickTime, and makes the servers hear of it three times a tick while it is in
+// use. A session is ended by the leader, which hears of clients only now and then from
+// the servers they are connected to. So the timeout of a session is three ticks longer than
+// the TTL of its leases, and a grant or a renewal counts only from an instant up to which
+// a write that a majority has accepted, and regular answers, prove that the leader has
+// heard of the session. A server that is cut off from its leader proves nothing, although
+// it goes on answering that a place is there.
+//
+// A lease that nobody renews while its process lives is ended by the store. When a
+// process dies, its leases last for up to five ticks longer than their TTL. The tickTime
+// is taken from the shortest session that the servers grant; see Options.Tick.
+//
+// # Tokens
+//
+// The token of a lease is the zxid of the transaction that made its place, times 64, so
+// that a lease can have 63 further tokens. Numbers of places are no tokens: they begin
+// again when the lock's node was removed.
+//
+// # Waiting
+//
+// A waiter watches the place before its own, as Curator's do, and is told by its server
+// when that is gone. WaitRequest.Barge has no effect.
+//
+// # What survives
+//
+// An ensemble of three or more gives store.Consensus, and one server store.CrashSafe,
+// unless the servers run with forceSync=no: then a crash of one server, or of a majority
+// at once, can lose a grant. A lease can be renewed and released through another Store:
+// its place moves there. Caps tells how many members there were when the store was
+// opened.
+//
+// # Rights
+//
+// Without Options.Auth, anybody may change the locks. With an identity, only that identity
+// may, and Options.Readers may look. This is set for nodes that the store makes; Base is
+// made by the store if it is missing, or by an administrator as "leasehold acl
+// --zookeeper" says. Kinds of locks other than the mutex are not supported, and neither
+// is TLS.
+package zkstore

@@ -1,0 +1,156 @@
+package zkstore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
+)
+
+// Examination is what Examine found out about an ensemble.
+type Examination struct {
+	// Node names the ensemble.
+	Node string
+	// Unusable is why no lock could be acquired, or nil.
+	Unusable error
+	// Servers are the servers that the options name.
+	Servers []ServerFacts
+	// Known reports that what follows is known.
+	Known bool
+	// Voters is the number of members of the ensemble that vote, 0 if it is a server that
+	// stands alone.
+	Voters int
+	// Tick is what the store takes the servers' tickTime for. MaxTTL is the longest TTL
+	// of a lease.
+	Tick, MaxTTL time.Duration
+	// Open reports that anybody may change the locks.
+	Open bool
+	// RoundTrip is how long it took to make a node.
+	RoundTrip time.Duration
+}
+
+// ServerFacts is what one server says of itself.
+type ServerFacts struct {
+	Addr string
+	// Err is why it does not answer, or nil.
+	Err error
+	// Version is such as "3.8.0", and Mode such as "leader". They are empty if the server
+	// does not say, because its 4lw.commands.whitelist has no srvr.
+	Version, Mode string
+	// Tick is its tickTime, 0 if its 4lw.commands.whitelist has no conf.
+	Tick time.Duration
+}
+
+// Examine finds out what endangers locks in an ensemble. It tries a lock of its own. It
+// blocks until all servers have answered, ctx ends or Options.Timeout has passed for each
+// step.
+func Examine(ctx context.Context, o *Options) (Examination, error) {
+	checked, err := o.checked()
+	if err != nil {
+		return Examination{}, err
+	}
+	e := Examination{Node: "zookeeper", Servers: make([]ServerFacts, len(checked.Servers))}
+	var wg sync.WaitGroup
+	for i, addr := range checked.Servers {
+		wg.Go(func() { e.Servers[i] = factsOf(ctx, addr, checked.Timeout) })
+	}
+	wg.Wait()
+	s, err := Open(ctx, o)
+	if err != nil {
+		e.Unusable = err
+		return e, nil
+	}
+	defer s.Close()
+	e.Known, e.Voters, e.Tick, e.MaxTTL = true, int(s.voters.Load()), s.limits.Tick, s.maxTTL
+	e.Unusable = e.try(ctx, s)
+	return e, nil
+}
+
+// try acquires a lock, and looks who may change it.
+func (e *Examination) try(ctx context.Context, s *Store) error {
+	l := store.Lease{Name: "examined by " + store.NewOwner(), Owner: store.NewOwner(), TTL: min(usualTTL, s.maxTTL)}
+	if _, err := s.Acquire(ctx, store.AcquireRequest{Lease: l}); err != nil { // makes what there has to be
+		return err
+	}
+	ctx, cancel := s.limited(ctx)
+	defer cancel()
+	if ss, leave, err := s.anyTree(ctx); err == nil {
+		defer leave()
+		acl, err := session.Again(ctx, ss.Session, func(c *zk.Conn) ([]zk.ACL, error) {
+			acl, _, err := c.GetACL(s.o.Base)
+			return acl, err
+		})
+		for _, a := range acl {
+			e.Open = e.Open || err == nil && a.Scheme == "world" && a.Perms&^zk.PermRead != 0
+		}
+		start := time.Now()
+		if _, err := ss.Prove(ctx, s.clock.Now()); err == nil {
+			e.RoundTrip = time.Since(start)
+		}
+	}
+	return s.Release(ctx, store.ReleaseRequest{Lease: l})
+}
+
+// factsOf asks a server by ZooKeeper's four-letter words.
+func factsOf(ctx context.Context, addr string, timeout time.Duration) ServerFacts {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	f := ServerFacts{Addr: addr}
+	text, err := askWord(ctx, addr, "srvr")
+	if err != nil {
+		f.Err = err
+		return f
+	}
+	f.Mode = field(text, "Mode: ")
+	f.Version, _, _ = strings.Cut(field(text, "Zookeeper version: "), "-")
+	if f.Mode == "" && !strings.Contains(text, "whitelist") {
+		f.Err = errors.New("it serves nobody: " + cmp.Or(store.Excerpt(strings.TrimSpace(text)), "perhaps its ensemble has no majority"))
+	}
+	if text, err := askWord(ctx, addr, "conf"); err == nil {
+		if ms, err := strconv.ParseInt(field(text, "tickTime="), 10, 32); err == nil {
+			f.Tick = time.Duration(ms) * time.Millisecond
+		}
+	}
+	return f
+}
+
+// field returns the rest of the line that begins with name.
+func field(text, name string) string {
+	for line := range strings.Lines(text) {
+		if v, ok := strings.CutPrefix(line, name); ok {
+			return strings.TrimSpace(v)
+		}
+	}
+	return ""
+}
+
+// askWord sends a four-letter word and returns the answer.
+func askWord(ctx context.Context, addr, word string) (string, error) {
+	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	stop := context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	if _, err := io.WriteString(c, word); err != nil {
+		return "", err
+	}
+	const most = 64 << 10
+	b, err := io.ReadAll(io.LimitReader(c, most))
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("it has not answered: %w", ctx.Err())
+	}
+	return string(b), err
+}

@@ -1,0 +1,62 @@
+package zkstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
+)
+
+// errLimit is why a context ends when Options.Timeout has passed.
+var errLimit = errors.New("no success within the store's timeout")
+
+// explain adds what to do about an error that only a person can mend.
+func explain(err error, path string) error {
+	switch {
+	case errors.Is(err, zk.ErrNoAuth):
+		return fmt.Errorf("no right to what the store needs at %s: give this identity the rights cdrwa there: %w", path, err)
+	case errors.Is(err, zk.ErrInvalidACL):
+		return fmt.Errorf("the server refuses the ACL for %s: is the connection authenticated, and are the readers written as scheme and ID? %w", path, err)
+	case errors.Is(err, zk.ErrAuthFailed):
+		return fmt.Errorf("the server does not accept the identity: %w", err)
+	}
+	return err
+}
+
+// outcomeOf says what an error is for the servers.
+func outcomeOf(err error) store.Outcome {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return store.TimedOut
+	case session.Broken(err), errors.Is(err, session.ErrOver), errors.Is(err, zk.ErrClosing), errors.Is(err, zk.ErrSessionExpired):
+		return store.Unreachable
+	}
+	return store.Refused
+}
+
+// failed turns err into the error that the caller of a method gets. ctx is that of
+// limited.
+func (s *Store) failed(ctx context.Context, op, name string, err error) error {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, errLimit) {
+		if errors.Is(cause, store.ErrClosed) {
+			return store.ErrClosed
+		}
+		if name == "" {
+			return fmt.Errorf("%s in %s: %w", op, s.node, ctx.Err())
+		}
+		return fmt.Errorf("%s %q in %s: %w", op, name, s.node, ctx.Err())
+	}
+	if s.gate.Closed() {
+		return store.ErrClosed
+	}
+	n := store.NodeOutcome{Node: s.node, Outcome: outcomeOf(err), Err: explain(err, s.o.Base)}
+	if errors.Is(context.Cause(ctx), errLimit) {
+		// The error of the limit is not one of the caller's context.
+		n.Outcome, n.Err = store.TimedOut, fmt.Errorf("no success within %v: %v", s.o.Timeout, explain(err, s.o.Base))
+	}
+	return &store.QuorumError{Op: op, Name: name, Need: 1, Nodes: []store.NodeOutcome{n}}
+}

@@ -1,0 +1,293 @@
+package zkstore
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// patience bounds the wait for something that has to come.
+const patience = 60 * time.Second
+
+// eventually waits until ok returns true.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited %v in vain: %s", patience, what)
+		}
+	}
+}
+
+func request(name string, ttl time.Duration) store.Lease {
+	return store.Lease{Name: name, Owner: store.NewOwner(), TTL: ttl}
+}
+
+func mustAcquire(t testing.TB, s *Store, l store.Lease) store.Grant {
+	t.Helper()
+	g, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: l})
+	if err != nil {
+		t.Fatalf("acquire %q: %v", l.Name, err)
+	}
+	return g
+}
+
+func mustRelease(t testing.TB, s *Store, l store.Lease) {
+	t.Helper()
+	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: l}); err != nil {
+		t.Fatalf("release %q: %v", l.Name, err)
+	}
+}
+
+// proxied opens a store that reaches the server through a proxy.
+func proxied(t *testing.T) (*Store, *faultproxy.Proxy) {
+	t.Helper()
+	p := faultproxy.New(t, shared.Addr)
+	return mustOpen(t, &Options{Servers: []string{p.Addr()}, Timeout: patience}), p
+}
+
+// A place whose answer was lost is found again by its id, and so is a place whose request
+// was lost made again: there is one, and one release removes it.
+func TestLostAnswersToAcquire(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s, p := proxied(t)
+	for what, lose := range map[string]func(match string){
+		"the answer":  func(match string) { p.CutReplyTo(match, 0) },
+		"the request": p.CutRequest,
+	} {
+		l := request("lost/"+what, 10*time.Second)
+		mustAcquire(t, s, l)
+		mustRelease(t, s, l) // its node is there
+		next := request(l.Name, l.TTL)
+		next.Meta = "lose this one"
+		lose(next.Meta)
+		// A second place of its own would be in its way for ever.
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		if _, err := s.Wait(ctx, store.WaitRequest{Lease: next}, nil); err != nil {
+			t.Fatalf("%s was lost: wait: %v", what, err)
+		}
+		mustRelease(t, s, next)
+		next.Owner = store.NewOwner()
+		lose(next.Meta)
+		mustAcquire(t, s, next)
+		if st, err := s.Inspect(t.Context(), l.Name); err != nil || !st.Held || st.Holder.Owner != next.Owner || len(st.Queue) != 0 {
+			t.Fatalf("%s was lost: %+v, %v", what, st, err)
+		}
+		mustRelease(t, s, next)
+		if st, err := s.Inspect(t.Context(), l.Name); err != nil || st.Held {
+			t.Fatalf("%s was lost, and after the release: %+v, %v", what, st, err)
+		}
+	}
+}
+
+// A release whose answer was lost is repeated, and has ended the lease.
+func TestLostAnswerToRelease(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s, p := proxied(t)
+	l := request("lost/release", 10*time.Second)
+	mustAcquire(t, s, l)
+	// The name of the place is in no other request but this one and those of the watch.
+	p.CutReplyTo(s.leases.get(leaseKey{l.Name, l.Owner}).place.Load().name, 0)
+	mustRelease(t, s, l)
+	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: l}); !errors.Is(err, store.ErrNotHeld) {
+		t.Fatalf("release again: %v", err)
+	}
+}
+
+// An attempt that was given up while the network was down leaves nothing behind once it is
+// back.
+func TestAcquireGivenUpWithoutNetwork(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s, p := proxied(t)
+	native := connect(t)
+	l := request("given up", 20*time.Second)
+	mustAcquire(t, s, l)
+	mustRelease(t, s, l)
+	p.HoldRequests()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := s.Acquire(ctx, store.AcquireRequest{Lease: request(l.Name, l.TTL)}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("acquire without a network: %v", err)
+	}
+	p.Pass()
+	eventually(t, "nothing is left of the attempt", func() bool {
+		names, _, err := native.Children(DefaultBase + "/" + l.Name)
+		return err == nil && len(names) == 0
+	})
+}
+
+// A holder that is cut off learns that its lease is gone as soon as it is back, and not
+// before: until then nothing is certain. The next holder has a larger token.
+func TestSessionLostInAPause(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s, p := proxied(t)
+	other := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	l := request("paused", other.limits.Tick)
+	g := mustAcquire(t, s, l)
+	p.Blackhole()
+	next := store.WaitRequest{Lease: request(l.Name, 20*time.Second)}
+	n, err := other.Wait(t.Context(), next, nil)
+	if err != nil || n.Token <= g.Token {
+		t.Fatalf("the next holder has token %v (%v) after %v", n.Token, err, g.Token)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := s.Renew(ctx, []store.Lease{l})[0]; err == nil || errors.Is(err, store.ErrNotHeld) {
+		t.Errorf("renew while cut off: %v, want an error that says nothing of the lease", err)
+	}
+	p.Pass()
+	eventually(t, "the holder learns that its lease is gone", func() bool {
+		return errors.Is(s.Renew(t.Context(), []store.Lease{l})[0], store.ErrNotHeld)
+	})
+	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: l}); !errors.Is(err, store.ErrNotHeld) {
+		t.Fatalf("release by the holder before: %v", err)
+	}
+	if st, err := other.Inspect(t.Context(), l.Name); err != nil || st.Token != n.Token {
+		t.Fatalf("after the holder before came back: %+v, %v", st, err)
+	}
+	// And the store goes on in a new session.
+	again := request("paused/again", l.TTL)
+	mustAcquire(t, s, again)
+	mustRelease(t, s, again)
+}
+
+// A waiter whose session ends meanwhile waits in a new one, and says why.
+func TestWaiterOutlivesItsSession(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s, p := proxied(t)
+	other := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	holder := request("outlives", 20*time.Second)
+	mustAcquire(t, other, holder)
+	w := store.WaitRequest{Lease: request(holder.Name, s.limits.Tick)}
+	told := make(chan error, 100)
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.Wait(t.Context(), w, func(err error) {
+			select {
+			case told <- err:
+			default:
+			}
+		})
+		done <- err
+	}()
+	queued := func(n int) func() bool {
+		return func() bool {
+			st, err := other.Inspect(t.Context(), holder.Name)
+			return err == nil && len(st.Queue) == n
+		}
+	}
+	eventually(t, "the waiter is in the queue", queued(1))
+	p.Blackhole()
+	eventually(t, "its session has ended", queued(0))
+	p.Pass()
+	eventually(t, "it is in the queue again", queued(1))
+	mustRelease(t, other, holder)
+	if err := <-done; err != nil {
+		t.Fatalf("wait: %v", err)
+	}
+	for trouble := false; !trouble; {
+		select {
+		case err := <-told:
+			trouble = errors.Is(err, store.ErrQuorum)
+		default:
+			t.Fatal("the waiter was not told that its session ended")
+		}
+	}
+}
+
+// With an identity, others have no right to the locks, and readers may only look.
+func TestRights(t *testing.T) {
+	t.Parallel() // it mostly waits
+	open := func(auth ...Identity) (*Store, error) {
+		return Open(t.Context(), &Options{Servers: []string{shared.Addr}, Base: "/guarded/locks", Auth: auth,
+			Readers: []Identity{{"digest", zk.DigestACL(0, "reader", "r")[0].ID}}})
+	}
+	mine, err := open(Identity{"digest", "locks:secret"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mine.Close()
+	l := request("mine", 10*time.Second)
+	mustAcquire(t, mine, l)
+
+	reader, err := open(Identity{"digest", "reader:r"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	if st, err := reader.Inspect(t.Context(), l.Name); err != nil || st.Holder.Owner != l.Owner {
+		t.Errorf("a reader sees %+v, %v", st, err)
+	}
+	for _, name := range []string{l.Name, "another"} {
+		var q *store.QuorumError
+		if _, err := reader.Acquire(t.Context(), store.AcquireRequest{Lease: request(name, l.TTL)}); !errors.As(err, &q) || q.Transient() || !errors.Is(err, zk.ErrNoAuth) {
+			t.Errorf("a reader acquires %q: %v", name, err)
+		}
+		if _, err := reader.Wait(t.Context(), store.WaitRequest{Lease: request(name, l.TTL)}, nil); !errors.Is(err, zk.ErrNoAuth) {
+			t.Errorf("a reader waits for %q: %v", name, err)
+		}
+	}
+	if err := reader.Release(t.Context(), store.ReleaseRequest{Lease: l}); !errors.Is(err, zk.ErrNoAuth) {
+		t.Errorf("a reader releases: %v", err)
+	}
+	if st, err := mine.Inspect(t.Context(), l.Name); err != nil || st.Holder.Owner != l.Owner || len(st.Queue) != 0 {
+		t.Errorf("after a reader has tried to change it: %+v, %v", st, err)
+	}
+
+	if stranger, err := open(); !errors.Is(err, zk.ErrNoAuth) && !errors.Is(err, zk.ErrInvalidACL) {
+		if err == nil {
+			_, err = stranger.Acquire(t.Context(), store.AcquireRequest{Lease: request("another", l.TTL)})
+			stranger.Close()
+		}
+		if !errors.Is(err, zk.ErrNoAuth) {
+			t.Errorf("a stranger: %v", err)
+		}
+	}
+}
+
+// Nothing answers, or something else does: Open says so in time.
+func TestOpenFails(t *testing.T) {
+	t.Parallel() // it mostly waits
+	p := faultproxy.New(t, shared.Addr)
+	p.Blackhole()
+	_, err := Open(t.Context(), &Options{Servers: []string{p.Addr()}, Timeout: 100 * time.Millisecond})
+	var q *store.QuorumError
+	if !errors.As(err, &q) || q.Nodes[0].Outcome != store.TimedOut {
+		t.Errorf("no answer: %v", err)
+	}
+	p.RefuseNew()
+	if _, err := Open(t.Context(), &Options{Servers: []string{p.Addr()}, Timeout: 10 * time.Second}); !errors.As(err, &q) {
+		t.Errorf("no connection: %v", err)
+	}
+	if _, err := Open(t.Context(), &Options{Servers: []string{shared.Addr}, MaxTTL: time.Hour}); !errors.Is(err, store.ErrUnsupported) {
+		t.Errorf("a longer TTL than the server allows: %v", err)
+	}
+	if _, err := Open(t.Context(), nil); !errors.Is(err, store.ErrInvalid) {
+		t.Errorf("no server: %v", err)
+	}
+	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: store.Lease{Name: "x", Owner: "y", TTL: 5 * time.Second, Require: store.Consensus}}); !errors.Is(err, store.ErrUnsupported) || s.Caps().Class != store.CrashSafe {
+		t.Errorf("one server gives %v; consensus required: %v", s.Caps().Class, err)
+	}
+}
+
+// An identity whose answer is lost is given again.
+func TestLostAnswerToAnIdentity(t *testing.T) {
+	t.Parallel() // it mostly waits
+	p := faultproxy.New(t, shared.Addr)
+	p.CutReplyTo("lost:identity", 0)
+	s := mustOpen(t, &Options{Servers: []string{p.Addr()}, Base: "/lost/identity", Auth: []Identity{{Scheme: "digest", ID: "lost:identity"}}, Timeout: patience})
+	if n := p.Stats().Cut; n != 1 {
+		t.Fatalf("%d answers were lost", n)
+	}
+	l := request("after", 10*time.Second)
+	mustAcquire(t, s, l)
+	mustRelease(t, s, l)
+}

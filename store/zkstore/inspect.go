@@ -1,0 +1,85 @@
+package zkstore
+
+import (
+	"context"
+	"sort"
+	"strings"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Inspect implements store.Store. Nobody can see how much of a session is left, so
+// ExpiresIn is the TTL.
+func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
+	if err := store.CheckName(name); err != nil {
+		return store.State{}, err
+	}
+	if err := s.gate.Enter(); err != nil {
+		return store.State{}, err
+	}
+	defer s.gate.Leave()
+	ctx, cancel := s.limited(ctx)
+	defer cancel()
+	t, leave, err := s.anyTree(ctx)
+	if err != nil {
+		return store.State{}, s.failed(ctx, "inspect", name, err)
+	}
+	defer leave()
+	if err := t.Sync(ctx); err != nil {
+		return store.State{}, s.failed(ctx, "inspect", name, err)
+	}
+	st, err := t.state(ctx, name, store.MaxQueue)
+	if err != nil {
+		return store.State{}, s.failed(ctx, "inspect", name, err)
+	}
+	return st, nil
+}
+
+// List implements store.Store.
+func (s *Store) List(ctx context.Context, prefix string) ([]store.State, error) {
+	if err := s.gate.Enter(); err != nil {
+		return nil, err
+	}
+	defer s.gate.Leave()
+	ctx, cancel := s.limited(ctx)
+	defer cancel()
+	states, err := s.list(ctx, prefix)
+	if err != nil {
+		return nil, s.failed(ctx, "list", "", err)
+	}
+	return states, nil
+}
+
+func (s *Store) list(ctx context.Context, prefix string) ([]store.State, error) {
+	t, leave, err := s.anyTree(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	if err := t.Sync(ctx); err != nil {
+		return nil, err
+	}
+	nodes, err := t.List(ctx, s.o.Base)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, n := range nodes {
+		if name, ok := unescape(n); ok && strings.HasPrefix(name, prefix) && store.CheckName(name) == nil {
+			names = append(names, name)
+		}
+	}
+	sort.Strings(names)
+	all, errs := make([]store.State, len(names)), make([]error, len(names))
+	each(len(names), func(i int) { all[i], errs[i] = t.state(ctx, names[i], 0) })
+	states := []store.State{}
+	for i, st := range all {
+		if errs[i] != nil {
+			return nil, errs[i]
+		}
+		if st.Held {
+			states = append(states, st)
+		}
+	}
+	return states, nil
+}

@@ -1,0 +1,181 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+)
+
+// Enter counts a user, so that the session is kept until leave is called.
+func (ss *Session) Enter() (leave func()) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	ss.users++
+	return func() {
+		ss.mu.Lock()
+		defer ss.mu.Unlock()
+		ss.users--
+		ss.used = time.Now()
+	}
+}
+
+// outcome is the result of a call.
+type outcome[T any] struct {
+	value T
+	err   error
+}
+
+// Call makes a call of the library, which knows no contexts. After the end of ctx the
+// call goes on by itself.
+func Call[T any](ctx context.Context, ss *Session, do func(c *zk.Conn) (T, error)) (T, error) {
+	leave := ss.Enter()
+	if ctx.Done() == nil {
+		defer leave()
+		return do(ss.conn) // the library ends it once the session is over
+	}
+	done := make(chan outcome[T], 1)
+	go func() {
+		defer leave()
+		v, err := do(ss.conn)
+		done <- outcome[T]{v, err}
+	}()
+	var none T
+	select {
+	case o := <-done:
+		return o.value, o.err
+	case <-ctx.Done():
+		return none, ctx.Err()
+	case <-ss.Over:
+		return none, ss.Reason()
+	}
+}
+
+// Broken reports whether a call failed with its connection, so that the outcome is
+// unknown while the session goes on.
+func Broken(err error) bool {
+	return errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrNoServer) || errors.Is(err, zk.ErrSessionMoved) || isNetwork(err)
+}
+
+// List returns the children of a node, none if there is no such node. It repeats the call
+// if the connection breaks.
+func (ss *Session) List(ctx context.Context, path string) ([]string, error) {
+	names, err := Again(ctx, ss, func(c *zk.Conn) ([]string, error) {
+		names, _, err := c.Children(path)
+		return names, err
+	})
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil
+	}
+	return names, err
+}
+
+// Node is what a node says: its data, and the zxid of the transaction that made it.
+type Node struct {
+	Data  []byte
+	Czxid int64
+}
+
+// Get returns a node; ok is false if there is none.
+func (ss *Session) Get(ctx context.Context, path string) (n Node, ok bool, err error) {
+	n, err = Again(ctx, ss, func(c *zk.Conn) (Node, error) {
+		data, stat, err := c.Get(path)
+		if err != nil {
+			return Node{}, err
+		}
+		return Node{data, stat.Czxid}, nil
+	})
+	if errors.Is(err, zk.ErrNoNode) {
+		return Node{}, false, nil
+	}
+	return n, err == nil, err
+}
+
+// Sync waits until the server knows what the leader knows now.
+func (ss *Session) Sync(ctx context.Context) error {
+	_, err := Again(ctx, ss, func(c *zk.Conn) (string, error) { return c.Sync(ss.pool.o.Base) })
+	return err
+}
+
+// Again repeats a call that can be repeated until the connection does not break.
+func Again[T any](ctx context.Context, ss *Session, do func(c *zk.Conn) (T, error)) (T, error) {
+	for {
+		changes := ss.Changes()
+		v, err := Call(ctx, ss, do)
+		if !Broken(err) {
+			return v, err
+		}
+		select {
+		case <-changes:
+		case <-ss.Over:
+			return v, ss.Reason()
+		case <-ctx.Done():
+			return v, fmt.Errorf("%w: %w", err, ctx.Err())
+		}
+	}
+}
+
+// Prove waits until the session certainly lives for its class from at on, or from later.
+func (ss *Session) Prove(ctx context.Context, at clock.Instant) (clock.Instant, error) {
+	for {
+		proven, written, changes := ss.contacts()
+		switch {
+		case proven >= at:
+			return proven, nil
+		case written < at:
+			// A write that changes nothing. Unlike a read or a sync, a majority accepts it.
+			_, err := Again(ctx, ss, func(c *zk.Conn) ([]zk.MultiResponse, error) {
+				return c.Multi(&zk.CheckVersionRequest{Path: ss.pool.o.Base, Version: -1})
+			})
+			if err != nil {
+				return 0, err
+			}
+			continue
+		}
+		select { // the next touch
+		case <-changes:
+		case <-ss.Over:
+			return 0, ss.Reason()
+		case <-ctx.Done():
+			return 0, fmt.Errorf("answers came back too late to be certain of the session: %w", ctx.Err())
+		}
+	}
+}
+
+// isNetwork reports whether err is one of a connection.
+func isNetwork(err error) bool {
+	var n net.Error
+	return errors.As(err, &n) && !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
+}
+
+// Delete deletes a node. there is false if there was none, and true if there was one or
+// may have been one.
+func (ss *Session) Delete(ctx context.Context, path string) (there bool, err error) {
+	unsure := false
+	for {
+		changes := ss.Changes()
+		_, err := Call(ctx, ss, func(c *zk.Conn) (struct{}, error) { return struct{}{}, c.Delete(path, -1) })
+		switch {
+		case err == nil:
+			return true, nil
+		case errors.Is(err, zk.ErrNoNode):
+			return unsure, nil
+		case !Broken(err):
+			return true, err
+		}
+		unsure = true
+		select {
+		case <-changes:
+		case <-ss.Over:
+			return true, ss.Reason()
+		case <-ctx.Done():
+			return true, fmt.Errorf("%w: %w", err, ctx.Err())
+		}
+	}
+}

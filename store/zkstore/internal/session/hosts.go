@@ -1,0 +1,44 @@
+package session
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// hosts tells the library which server is next. It connects to them in turn.
+type hosts struct {
+	session *Session
+	servers []string
+	next    int
+}
+
+// Init implements zk.HostProvider.
+func (h *hosts) Init(servers []string) error { h.servers = servers; return nil }
+
+// Len implements zk.HostProvider.
+func (h *hosts) Len() int { return len(h.servers) }
+
+// Connected implements zk.HostProvider.
+func (h *hosts) Connected() {}
+
+// Next implements zk.HostProvider. The library looks whether it was closed only if retry
+// is set, and fails requests that it has not sent.
+func (h *hosts) Next() (server string, retry bool) {
+	ss := h.session
+	ss.mu.Lock()
+	dials := ss.dials
+	ss.dials++ // until a handshake is answered
+	ss.mu.Unlock()
+	if rounds := dials / len(h.servers); rounds > 0 && dials%len(h.servers) == 0 {
+		pause := min(20*time.Millisecond<<min(rounds, 5), 500*time.Millisecond)
+		timer := time.NewTimer(pause/2 + rand.N(pause/2))
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ss.Over:
+		}
+	}
+	server = h.servers[h.next%len(h.servers)]
+	h.next++
+	return server, ss.Ended()
+}

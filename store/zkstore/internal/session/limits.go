@@ -1,0 +1,104 @@
+package session
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"time"
+)
+
+// Limits are the limits of sessions, as the servers grant them.
+type Limits struct {
+	// Tick is the servers' tickTime.
+	Tick time.Duration
+	// Most is the longest timeout of a session.
+	Most time.Duration
+}
+
+// Slack is how much longer the timeout of a session is than the TTL of its leases.
+func (l Limits) Slack() time.Duration { return slackTicks * l.Tick }
+
+// Class returns the TTL of the sessions in which leases of this TTL are kept.
+func (l Limits) Class(ttl time.Duration) time.Duration {
+	return (ttl + l.Tick - 1) / l.Tick * l.Tick
+}
+
+// MaxTTL returns the longest TTL of a lease, 0 if no session is long enough.
+func (l Limits) MaxTTL() time.Duration { return max(0, (l.Most-l.Slack())/l.Tick*l.Tick) }
+
+// AskLimits asks the servers, one after the other, for the shortest and the longest
+// session that they grant. It takes the shortest for two ticks, which is what
+// minSessionTimeout is by default.
+func AskLimits(ctx context.Context, servers []string) (Limits, error) {
+	var why error
+	for _, server := range servers {
+		l, err := limitsOf(ctx, server)
+		if err == nil {
+			return l, nil
+		}
+		why = fmt.Errorf("%s: %w", server, err)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return Limits{}, why
+}
+
+func limitsOf(ctx context.Context, server string) (l Limits, err error) {
+	least, err := granted(ctx, server, time.Millisecond)
+	if err != nil {
+		return l, err
+	}
+	l.Most, err = granted(ctx, server, math.MaxInt32*time.Millisecond)
+	l.Tick = (least/2 + time.Millisecond - 1).Truncate(time.Millisecond)
+	return l, err
+}
+
+// granted asks a server for a session with that timeout, ends it, and returns the timeout
+// that the server granted.
+func granted(ctx context.Context, server string, timeout time.Duration) (time.Duration, error) {
+	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", server)
+	if err != nil {
+		return 0, err
+	}
+	defer c.Close()
+	stop := context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	// length, version, zxid, timeout, session, password
+	ask := binary.BigEndian.AppendUint32(nil, 44)
+	ask = append(ask, make([]byte, 12)...)
+	ask = binary.BigEndian.AppendUint32(ask, uint32(timeout.Milliseconds()))
+	ask = append(ask, make([]byte, 8)...)
+	ask = binary.BigEndian.AppendUint32(ask, 16)
+	ask = append(ask, make([]byte, 16)...)
+	if _, err := c.Write(ask); err != nil {
+		return 0, err
+	}
+	var head [20]byte // length, version, timeout, session
+	if _, err := io.ReadFull(c, head[:]); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = errors.New("it is no ZooKeeper, or it serves nobody: perhaps its ensemble has no majority")
+		}
+		if ctx.Err() != nil {
+			err = fmt.Errorf("it has not answered: %w", ctx.Err())
+		}
+		return 0, err
+	}
+	ms := int32(binary.BigEndian.Uint32(head[8:]))
+	if ms <= 0 || binary.BigEndian.Uint32(head[:]) > 1<<10 {
+		return 0, errors.New("it is no ZooKeeper")
+	}
+	end := binary.BigEndian.AppendUint32(nil, 8)
+	end = binary.BigEndian.AppendUint32(end, 1)
+	op := int32(opClose)
+	end = binary.BigEndian.AppendUint32(end, uint32(op))
+	_, err = c.Write(end)
+	if err == nil {
+		_, _ = io.Copy(io.Discard, c) // until the server has ended the session
+	}
+	return time.Duration(ms) * time.Millisecond, nil
+}

@@ -1,0 +1,120 @@
+package zkstore
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/fence"
+)
+
+// leaseKey identifies a lease.
+type leaseKey struct{ name, owner string }
+
+// lease is a lease whose place is in a session of this store.
+type lease struct {
+	key    leaseKey
+	place  atomic.Pointer[place]
+	token  fence.Token
+	spare  int
+	timer  *time.Timer
+	until  time.Time // when it ends unless it is renewed
+	leases *leases
+	expire func(*lease)
+}
+
+// leases are the leases of a store. A lease that nobody renews is ended by a timer, since
+// the session lives on with the process.
+type leases struct {
+	mu    sync.Mutex
+	all   map[leaseKey]*lease
+	ended bool
+}
+
+// newLease returns the lease of a place that has the lock.
+func newLease(name string, p *place) *lease {
+	l := &lease{key: leaseKey{name, p.record.Owner}, token: tokenOf(p.record, p.czxid), spare: p.record.Spare}
+	l.place.Store(p)
+	return l
+}
+
+// add keeps a lease for ttl. expire is called once it was removed because that has passed.
+func (t *leases) add(l *lease, ttl time.Duration, expire func(*lease)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended {
+		return
+	}
+	if t.all == nil {
+		t.all = make(map[leaseKey]*lease)
+	}
+	if old := t.all[l.key]; old != nil {
+		old.timer.Stop()
+	}
+	l.leases, l.expire, l.until = t, expire, time.Now().Add(ttl)
+	l.timer = time.AfterFunc(ttl, l.due)
+	t.all[l.key] = l
+}
+
+// due is called when the timer has fired.
+func (l *lease) due() {
+	t := l.leases
+	t.mu.Lock()
+	left := time.Until(l.until)
+	over := t.all[l.key] == l && left <= 0
+	switch {
+	case over:
+		delete(t.all, l.key)
+	case t.all[l.key] == l:
+		l.timer.Reset(left)
+	}
+	t.mu.Unlock()
+	if over {
+		l.expire(l)
+	}
+}
+
+// get returns the lease, or nil.
+func (t *leases) get(key leaseKey) *lease {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.all[key]
+}
+
+// extend makes the lease last for ttl from now, if it is kept. It never shortens one.
+func (t *leases) extend(l *lease, ttl time.Duration) (kept bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.all[l.key] != l {
+		return false
+	}
+	if until := time.Now().Add(ttl); until.After(l.until) {
+		l.until = until
+	}
+	return true
+}
+
+// remove removes a lease and reports whether it was kept.
+func (t *leases) remove(l *lease) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.all[l.key] != l {
+		return false
+	}
+	l.timer.Stop()
+	delete(t.all, l.key)
+	return true
+}
+
+// expired ends a lease that nobody has renewed.
+func (s *Store) expired(l *lease) { s.remove(l.place.Load()) }
+
+// close stops all timers.
+func (t *leases) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ended = true
+	for _, l := range t.all {
+		l.timer.Stop()
+	}
+}

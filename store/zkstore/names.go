@@ -1,0 +1,148 @@
+package zkstore
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/leasehold-dev/leasehold/internal/rule"
+)
+
+// Nodes are named as by Curator and go-zookeeper: _c_, 32 hexadecimal digits, -lock- and
+// the sequence number that ZooKeeper appends. All of them order places by that number.
+const (
+	protected = "_c_"
+	lockWord  = "-lock-"
+	seqDigits = 10
+)
+
+// escape returns the name of the node that has the places of a lock. Printable ASCII
+// stands for itself, except % and /.
+func escape(name string) string {
+	if name == "." || name == ".." {
+		return strings.ReplaceAll(name, ".", "%2E")
+	}
+	var b strings.Builder
+	for i := range len(name) {
+		if c := name[i]; c >= ' ' && c <= '~' && c != '%' && c != '/' {
+			b.WriteByte(c)
+		} else {
+			b.WriteByte('%')
+			b.WriteString(strings.ToUpper(hex.EncodeToString([]byte{c})))
+		}
+	}
+	return b.String()
+}
+
+// unescape returns the lock whose places the node has, or false if escape returns no
+// such name.
+func unescape(node string) (string, bool) {
+	var b []byte
+	for i := 0; i < len(node); i++ {
+		if node[i] != '%' {
+			b = append(b, node[i])
+			continue
+		}
+		if i+2 >= len(node) {
+			return "", false
+		}
+		c, err := hex.DecodeString(node[i+1 : i+3])
+		if err != nil {
+			return "", false
+		}
+		b = append(b, c[0])
+		i += 2
+	}
+	return string(b), escape(string(b)) == node
+}
+
+// ownerMark returns the digits of a place's name that stand for its owner.
+func ownerMark(owner string) string {
+	sum := sha256.Sum256([]byte(owner))
+	return hex.EncodeToString(sum[:8])
+}
+
+// newMark returns the 32 digits of a new place of the owner. No other place has them.
+func newMark(owner string) string {
+	var b [8]byte
+	rand.Read(b[:]) // never fails (crypto/rand, Go 1.24)
+	return ownerMark(owner) + hex.EncodeToString(b[:])
+}
+
+// placeName returns the name of a place, without the number if seq is negative.
+func placeName(mark string) string { return protected + mark + lockWord }
+
+// numbered is a place as its name shows it.
+type numbered struct {
+	name string
+	seq  int32
+}
+
+// parseChild returns the place with that name, or false if it has no number.
+func parseChild(name string) (numbered, bool) {
+	at := len(name) - seqDigits
+	if at < 0 {
+		return numbered{}, false
+	}
+	digits := name[at:]
+	if strings.Trim(digits, "0123456789") != "" {
+		return numbered{}, false
+	}
+	// The number is 32 bits wide and begins again at the smallest.
+	if strings.HasSuffix(name[:at], "--") || strings.HasSuffix(name[:at], "__-") {
+		digits = "-" + digits
+	}
+	n, err := strconv.ParseInt(digits, 10, 32)
+	return numbered{name, int32(n)}, err == nil
+}
+
+// digits returns the number as it stands in the name.
+func (c numbered) digits() string {
+	if c.seq < 0 {
+		return c.name[len(c.name)-seqDigits-1:]
+	}
+	return c.name[len(c.name)-seqDigits:]
+}
+
+// isOf reports whether the place may be one of the owner with that mark.
+func (c numbered) isOf(ownerMark string) bool {
+	return strings.HasPrefix(c.name, protected+ownerMark) && len(c.name) >= len(protected)+32+len(lockWord)+seqDigits
+}
+
+// queue has the places of a lock in order.
+type queue []numbered
+
+// queueOf orders the children of a lock's node. Those without a number are no places.
+func queueOf(names []string) queue {
+	var q queue
+	for _, name := range names {
+		if c, ok := parseChild(name); ok {
+			q = append(q, c)
+		}
+	}
+	slices.SortFunc(q, func(a, b numbered) int {
+		if d := a.seq - b.seq; d != 0 { // the difference is right also when the numbers begin again
+			return int(d)
+		}
+		return strings.Compare(a.name, b.name)
+	})
+	return q
+}
+
+// find returns the index of the place whose name begins with prefix, or -1.
+func (q queue) find(prefix string) int {
+	return slices.IndexFunc(q, func(c numbered) bool { return strings.HasPrefix(c.name, prefix) })
+}
+
+// owns says what the place q[me] has. The number of the places before the lock's holders
+// is 0: they are all of mutexes.
+func (q queue) owns(me int) rule.Answer {
+	ranked := make([]rule.Ranked, len(q))
+	for i, c := range q {
+		ranked[i] = rule.Ranked{Owner: c.name, Spec: rule.Mutex}
+	}
+	return rule.Owns(ranked, me)
+}

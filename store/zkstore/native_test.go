@@ -1,0 +1,153 @@
+package zkstore
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// silent is a logger.
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}
+
+// connect connects as another client does.
+func connect(t testing.TB) *zk.Conn {
+	t.Helper()
+	c, _, err := zk.Connect([]string{shared.Addr}, 10*time.Second, zk.WithLogger(silent{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// Six of go-zookeeper's locks and six of ours take turns, and never hold the lock at once.
+func TestTurnsWithGoZooKeeper(t *testing.T) {
+	t.Parallel() // it mostly waits
+	const name, each, turns = "shared with others", 6, 8
+	var inside, ours, theirs atomic.Int64
+	enter := func(count *atomic.Int64) {
+		if n := inside.Add(1); n != 1 {
+			t.Errorf("%d holders at once", n)
+		}
+		time.Sleep(time.Millisecond)
+		count.Add(1)
+		inside.Add(-1)
+	}
+	var wg sync.WaitGroup
+	for range each {
+		s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+		wg.Go(func() {
+			for range turns {
+				r := store.WaitRequest{Lease: request(name, 20*time.Second)}
+				if _, err := s.Wait(t.Context(), r, nil); err != nil {
+					t.Errorf("wait: %v", err)
+					return
+				}
+				enter(&ours)
+				if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r.Lease}); err != nil {
+					t.Errorf("release: %v", err)
+				}
+			}
+		})
+		lock := zk.NewLock(connect(t), DefaultBase+"/"+name, zk.WorldACL(zk.PermAll))
+		wg.Go(func() {
+			for range turns {
+				if err := lock.Lock(); err != nil {
+					t.Errorf("go-zookeeper: lock: %v", err)
+					return
+				}
+				enter(&theirs)
+				if err := lock.Unlock(); err != nil {
+					t.Errorf("go-zookeeper: unlock: %v", err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if ours.Load() != each*turns || theirs.Load() != each*turns {
+		t.Errorf("we had %d turns and they had %d, want %d each", ours.Load(), theirs.Load(), each*turns)
+	}
+}
+
+// Another client's lock is shown as one, and keeps ours out.
+func TestLockOfAnotherClient(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	const name = "of another client"
+	lock := zk.NewLock(connect(t), DefaultBase+"/"+name, zk.WorldACL(zk.PermAll))
+	if err := lock.LockWithData([]byte("192.0.2.1")); err != nil {
+		t.Fatal(err)
+	}
+	st, err := s.Inspect(t.Context(), name)
+	if err != nil || !st.Held || !st.Holder.Foreign || st.Holder.Owner == "" || st.ExpiresIn <= 0 || st.Token == 0 {
+		t.Fatalf("inspect: %+v, %v", st, err)
+	}
+	r := request(name, 20*time.Second)
+	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r}); err == nil {
+		t.Fatal("granted what another client has")
+	}
+	if err := lock.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	if g := mustAcquire(t, s, r); g.Token <= st.Token {
+		t.Errorf("token %v after %v", g.Token, st.Token)
+	}
+}
+
+// A lease that moves to another session keeps its place: those that wait for it, of
+// whatever client, go on waiting.
+func TestMoveUnderWaiters(t *testing.T) {
+	t.Parallel() // it mostly waits
+	a, b := mustOpen(t, &Options{Servers: []string{shared.Addr}}), mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	const name = "moves"
+	l := request(name, 5*time.Second)
+	g := mustAcquire(t, a, l)
+	var moves atomic.Bool
+	moves.Store(true)
+	var wg sync.WaitGroup
+	wait := func(what string, lock, unlock func() error) {
+		wg.Go(func() {
+			if err := lock(); err != nil {
+				t.Errorf("%s: %v", what, err)
+				return
+			}
+			if moves.Load() {
+				t.Errorf("%s has the lock while the first holder has it", what)
+			}
+			if err := unlock(); err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+		})
+	}
+	native := zk.NewLock(connect(t), DefaultBase+"/"+name, zk.WorldACL(zk.PermAll))
+	wait("go-zookeeper", native.Lock, native.Unlock)
+	r := store.WaitRequest{Lease: request(name, 20*time.Second)}
+	wait("ours", func() error { _, err := b.Wait(t.Context(), r, nil); return err }, func() error {
+		return b.Release(t.Context(), store.ReleaseRequest{Lease: r.Lease})
+	})
+	eventually(t, "both wait", func() bool {
+		st, err := a.Inspect(t.Context(), name)
+		return err == nil && len(st.Queue) == 2
+	})
+	for i := range 6 {
+		s := []*Store{b, a}[i%2]
+		longer := l
+		longer.TTL += time.Duration(i) * time.Second
+		if err := s.Renew(t.Context(), []store.Lease{longer})[0]; err != nil {
+			t.Fatalf("renew through another handle: %v", err)
+		}
+		if st, err := a.Inspect(t.Context(), name); err != nil || st.Token != g.Token || st.Holder.Owner != l.Owner || len(st.Queue) != 2 {
+			t.Fatalf("after it moved: %+v, %v", st, err)
+		}
+	}
+	moves.Store(false)
+	mustRelease(t, b, l)
+	wg.Wait()
+}

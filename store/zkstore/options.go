@@ -1,0 +1,121 @@
+package zkstore
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Defaults of Options.
+const (
+	DefaultBase    = "/leasehold"
+	DefaultTimeout = 5 * time.Second
+	defaultPort    = "2181"
+)
+
+// Options configure a Store.
+type Options struct {
+	// Servers are the addresses of the servers, "host" or "host:port": all members of one
+	// ensemble, or some of them.
+	Servers []string
+	// Base is the node below which locks are kept. Empty means DefaultBase. It is created
+	// if it is missing and the identity may do so.
+	Base string
+	// Auth are the identities to authenticate with, in most cases one of scheme "digest"
+	// with the ID "user:password".
+	Auth []Identity
+	// Readers may look at locks, and not change them. The scheme and the ID are those of
+	// ZooKeeper's ACLs, such as "world" and "anyone", or "digest" and "user:hash".
+	Readers []Identity
+	// Tick is the servers' tickTime. Zero means half of the shortest session that they
+	// grant, which is right unless minSessionTimeout is set in their configuration. It
+	// must not be less than their tickTime.
+	Tick time.Duration
+	// MaxTTL is the longest TTL that the store accepts. Zero means the longest that the
+	// servers' maxSessionTimeout allows.
+	MaxTTL time.Duration
+	// Timeout bounds every call, except the time that Wait waits for the lock. Zero means
+	// DefaultTimeout.
+	Timeout time.Duration
+	// Logger logs clean-up that failed. Nil means no logging.
+	Logger *slog.Logger
+}
+
+// Identity is an identity of one of ZooKeeper's authentication schemes.
+type Identity struct{ Scheme, ID string }
+
+// checked returns o with its defaults.
+func (o *Options) checked() (Options, error) {
+	c := *cmp.Or(o, &Options{})
+	c.Servers = slices.Clone(c.Servers)
+	for i, a := range c.Servers {
+		addr, err := address(a)
+		if err != nil {
+			return c, err
+		}
+		c.Servers[i] = addr
+	}
+	if len(c.Servers) == 0 {
+		return c, fmt.Errorf("%w: no ZooKeeper server is named", store.ErrInvalid)
+	}
+	c.Base = cmp.Or(c.Base, DefaultBase)
+	if err := checkBase(c.Base); err != nil {
+		return c, err
+	}
+	if c.MaxTTL < 0 || c.Timeout < 0 || c.Tick < 0 {
+		return c, fmt.Errorf("%w: MaxTTL %v, Timeout %v, Tick %v: none may be negative", store.ErrInvalid, c.MaxTTL, c.Timeout, c.Tick)
+	}
+	for _, i := range slices.Concat(c.Auth, c.Readers) {
+		if i.Scheme == "" {
+			return c, fmt.Errorf("%w: an identity has no scheme: name one, such as digest", store.ErrInvalid)
+		}
+	}
+	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+	return c, nil
+}
+
+// address returns a with the default port if it has none.
+func address(a string) (string, error) {
+	host, port, err := net.SplitHostPort(a)
+	if err != nil {
+		host, port = strings.Trim(a, "[]"), defaultPort
+	}
+	if host == "" || port == "" || strings.ContainsAny(host, "/@? \t") {
+		return "", fmt.Errorf("%w: the address %q of a ZooKeeper server: it is host or host:port", store.ErrInvalid, store.Excerpt(a))
+	}
+	return net.JoinHostPort(host, port), nil
+}
+
+// checkBase returns an error unless base can be a node's path.
+func checkBase(base string) error {
+	for i, part := range strings.Split(base, "/") {
+		if i == 0 && part == "" {
+			continue
+		}
+		if i == 0 || part == "" || part == "." || part == ".." || strings.ContainsFunc(part, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			return fmt.Errorf("%w: the node %q: it is a path such as %s, of printable ASCII characters", store.ErrInvalid, store.Excerpt(base), DefaultBase)
+		}
+	}
+	return nil
+}
+
+// acl returns the rights of the nodes that the store makes.
+func (o *Options) acl() []zk.ACL {
+	acl := zk.WorldACL(zk.PermAll)
+	if len(o.Auth) > 0 {
+		acl = zk.AuthACL(zk.PermAll)
+	}
+	for _, r := range o.Readers {
+		acl = append(acl, zk.ACL{Perms: zk.PermRead, Scheme: r.Scheme, ID: r.ID})
+	}
+	return acl
+}

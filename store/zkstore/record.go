@@ -1,0 +1,92 @@
+package zkstore
+
+import (
+	"encoding/json"
+	"time"
+	"unicode/utf8"
+
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// record is the data of a place.
+type record struct {
+	Owner string `json:"owner"`
+	// Attempt is that of the lease. It is empty if several attempts have joined.
+	Attempt string `json:"attempt,omitempty"`
+	Meta    string `json:"meta,omitempty"`
+	// MetaBytes is the meta instead if it is not UTF-8.
+	MetaBytes []byte `json:"meta64,omitempty"`
+	// TTL is in microseconds.
+	TTL int64 `json:"ttl"`
+	// Spare is the number of tokens that are reserved beyond that of the grant.
+	Spare int `json:"spare,omitempty"`
+	// Token is set if the node was made anew, in another session: that of the first.
+	Token fence.Token `json:"token,omitempty"`
+}
+
+func recordOf(l store.Lease, spare int) record {
+	r := record{Owner: l.Owner, Attempt: l.Attempt, Spare: min(spare, maxSpare), TTL: micros(l.TTL)}
+	if utf8.ValidString(l.Meta) {
+		r.Meta = l.Meta
+	} else {
+		r.MetaBytes = []byte(l.Meta)
+	}
+	return r
+}
+
+// micros returns d in microseconds, rounded up.
+func micros(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / time.Microsecond) }
+
+func (r record) encode() []byte {
+	b, err := json.Marshal(r)
+	if err != nil {
+		panic("zkstore: encoding strings and numbers failed: " + err.Error())
+	}
+	return b
+}
+
+// decodeRecord returns false if the data is that of another kind of client.
+func decodeRecord(data []byte) (record, bool) {
+	var r record
+	if json.Unmarshal(data, &r) != nil || store.CheckOwner(r.Owner) != nil || r.TTL <= 0 {
+		return record{}, false
+	}
+	return r, true
+}
+
+func (r record) ttl() time.Duration {
+	return time.Duration(min(r.TTL, int64(1<<62/time.Microsecond))) * time.Microsecond
+}
+
+func (r record) meta() string {
+	if r.MetaBytes != nil {
+		return string(r.MetaBytes)
+	}
+	return r.Meta
+}
+
+// isOfAnother reports whether a release must leave the lease alone: another attempt of
+// its owner made it or, to undo an attempt, also if another one has joined it.
+func (r record) isOfAnother(q store.ReleaseRequest) bool {
+	if q.Attempt == "" || r.Attempt == q.Attempt {
+		return false
+	}
+	return r.Attempt != "" || q.Undo
+}
+
+// Tokens follow the zxid of the transaction that made the place. It consists of an epoch
+// of 32 bits and a counter of 32 bits.
+const (
+	spareBits = 6
+	maxSpare  = 1<<spareBits - 1
+	maxEpoch  = 1 << 15 // then tokens are below 2^53
+)
+
+// tokenOf returns the token of a place, by its data and by the zxid that made it.
+func tokenOf(r record, czxid int64) fence.Token {
+	if r.Token != 0 {
+		return r.Token
+	}
+	return fence.Token(czxid) << spareBits
+}

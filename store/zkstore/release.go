@@ -1,0 +1,66 @@
+package zkstore
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/leasehold-dev/leasehold/internal/rule"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Release implements store.Store: it removes the owner's place. The place may be in a
+// session of another process.
+func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
+	if err := cmp.Or(store.CheckName(r.Name), store.CheckOwner(r.Owner)); err != nil {
+		return err
+	}
+	if err := s.gate.Enter(); err != nil {
+		return err
+	}
+	defer s.gate.Leave()
+	ctx, cancel := s.limited(ctx)
+	defer cancel()
+	done, err := s.release(ctx, r)
+	switch {
+	case err != nil:
+		return s.failed(ctx, "release", r.Name, err)
+	case !done:
+		return store.ErrNotHeld
+	}
+	return nil
+}
+
+// release reports whether it ended a lease.
+func (s *Store) release(ctx context.Context, r store.ReleaseRequest) (done bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	h := s.leases.get(leaseKey{r.Name, r.Owner})
+	if h != nil && !h.place.Load().Ended() {
+		p := h.place.Load()
+		if p.record.isOfAnother(r) {
+			return false, nil
+		}
+		there, err := p.delete(ctx)
+		switch {
+		case err != nil && !p.Ended():
+			return false, err // the lease is kept, for another call
+		case s.leases.remove(h):
+			p.leave()
+		}
+		if err == nil && there {
+			return true, nil
+		}
+	}
+	t, leave, err := s.anyTree(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer leave()
+	f, ok, err := t.find(ctx, r.Name, r.Owner)
+	if err != nil || !ok || f.record.isOfAnother(r) {
+		return false, err
+	}
+	there, err := t.Delete(ctx, t.dir(r.Name)+"/"+f.name)
+	return there && f.answer.Verdict == rule.Granted, explain(err, t.dir(r.Name))
+}

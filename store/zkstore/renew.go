@@ -1,0 +1,91 @@
+package zkstore
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
+)
+
+// atOnce is how many leases are renewed, or locks are read, at the same time.
+const atOnce = 32
+
+// Renew implements store.Store. All leases in one session are renewed by one write, after
+// which the server is asked for each of them.
+func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
+	errs := make([]error, len(leases))
+	caps := s.Caps()
+	valid := false
+	for i, l := range leases {
+		errs[i] = l.Check(caps)
+		valid = valid || errs[i] == nil
+	}
+	if err := s.gate.Enter(); err != nil {
+		for i := range errs {
+			if errs[i] == nil {
+				errs[i] = err
+			}
+		}
+		return errs
+	}
+	defer s.gate.Leave()
+	if !valid {
+		return errs
+	}
+	ctx, cancel := s.limited(ctx)
+	defer cancel()
+	start := s.clock.Now()
+	s.proveAll(ctx, leases)
+	each(len(leases), func(i int) {
+		if errs[i] != nil {
+			return
+		}
+		err := ctx.Err()
+		if err == nil {
+			err = s.renew(ctx, leases[i], start, false)
+		}
+		if err != nil && !errors.Is(err, store.ErrNotHeld) {
+			err = s.failed(ctx, "renew", leases[i].Name, err)
+		}
+		errs[i] = err
+	})
+	return errs
+}
+
+// proveAll proves once for each session that it lives. If it fails, the renewal of each
+// lease tries again, and says why.
+func (s *Store) proveAll(ctx context.Context, leases []store.Lease) {
+	start := s.clock.Now()
+	sessions := make(map[*session.Session]bool)
+	var wg sync.WaitGroup
+	for _, l := range leases {
+		h := s.leases.get(leaseKey{l.Name, l.Owner})
+		if h == nil || sessions[h.place.Load().Session] {
+			continue
+		}
+		ss := h.place.Load().Session
+		sessions[ss] = true
+		wg.Go(func() { _, _ = ss.Prove(ctx, start) })
+	}
+	wg.Wait()
+}
+
+// each calls do for 0 to n-1, some of them at the same time.
+func each(n int, do func(i int)) {
+	var wg sync.WaitGroup
+	next := make(chan int)
+	for range min(n, atOnce) {
+		wg.Go(func() {
+			for i := range next {
+				do(i)
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	wg.Wait()
+}

@@ -1,0 +1,150 @@
+package zkstore
+
+import (
+	"context"
+	"errors"
+	"path"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/leasehold-dev/leasehold/internal/rule"
+	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
+)
+
+// tree is what a session sees of the nodes of locks.
+type tree struct {
+	*session.Session
+	base string
+	acl  []zk.ACL
+	// most is the longest timeout of a session.
+	most time.Duration
+}
+
+// dir returns the node that has the places of a lock.
+func (t tree) dir(name string) string { return t.base + "/" + escape(name) }
+
+// children returns the places below a node, in order. A node that is not there has none.
+func (t tree) children(ctx context.Context, dir string) (queue, error) {
+	names, err := t.List(ctx, dir)
+	return queueOf(names), err
+}
+
+// makeParents makes the nodes of a path. They remain when they are empty.
+func (t tree) makeParents(ctx context.Context, p string) error {
+	var missing []string
+	for ; p != "/"; p = path.Dir(p) {
+		_, ok, err := t.Get(ctx, p)
+		if err != nil {
+			return explain(err, p)
+		}
+		if ok {
+			break
+		}
+		missing = append(missing, p)
+	}
+	for i := len(missing) - 1; i >= 0; i-- {
+		_, err := session.Again(ctx, t.Session, func(c *zk.Conn) (string, error) { return c.Create(missing[i], nil, zk.FlagPersistent, t.acl) })
+		if err != nil && !errors.Is(err, zk.ErrNodeExists) {
+			return explain(err, missing[i])
+		}
+	}
+	return nil
+}
+
+// makeDir makes the node that has the places of a lock. The servers remove it when it is
+// empty for a while.
+func (t tree) makeDir(ctx context.Context, dir string) error {
+	_, err := session.Again(ctx, t.Session, func(c *zk.Conn) (string, error) {
+		return c.CreateContainer(dir, nil, zk.FlagContainer, t.acl)
+	})
+	switch {
+	case err == nil, errors.Is(err, zk.ErrNodeExists):
+		return nil
+	case errors.Is(err, zk.ErrNoNode): // somebody has removed the base
+		return t.makeParents(ctx, t.base)
+	}
+	return explain(err, dir)
+}
+
+// findMark looks for the place with that mark, as the leader knows it.
+func (t tree) findMark(ctx context.Context, dir, mark string) (name string, found bool, err error) {
+	if err := t.Sync(ctx); err != nil {
+		return "", false, err
+	}
+	q, err := t.children(ctx, dir)
+	if err != nil {
+		return "", false, err
+	}
+	if i := q.find(placeName(mark)); i >= 0 {
+		return q[i].name, true, nil
+	}
+	return "", false, nil
+}
+
+// found is a place of an owner, in whatever session.
+type found struct {
+	numbered
+	record record
+	czxid  int64
+	// answer is what the place has.
+	answer rule.Answer
+}
+
+// find looks for the place of an owner, as the leader knows it. ok is false if there is
+// none.
+func (t tree) find(ctx context.Context, name, owner string) (f found, ok bool, err error) {
+	if err := t.Sync(ctx); err != nil {
+		return f, false, err
+	}
+	dir := t.dir(name)
+	q, err := t.children(ctx, dir)
+	if err != nil {
+		return f, false, err
+	}
+	mark := ownerMark(owner)
+	for i, c := range q {
+		if !c.isOf(mark) {
+			continue
+		}
+		n, there, err := t.Get(ctx, dir+"/"+c.name)
+		if err != nil {
+			return f, false, err
+		}
+		if rec, ours := decodeRecord(n.Data); there && ours && rec.Owner == owner {
+			return found{c, rec, n.Czxid, q.owns(i)}, true, nil
+		}
+	}
+	return f, false, nil
+}
+
+// replace makes the node of p and deletes another, in one transaction. It returns false if
+// the other is gone.
+func (t tree) replace(ctx context.Context, p *place, other string) (bool, error) {
+	for {
+		changes := t.Changes()
+		_, err := session.Call(ctx, t.Session, func(c *zk.Conn) ([]zk.MultiResponse, error) {
+			return c.Multi(&zk.DeleteRequest{Path: other, Version: -1},
+				&zk.CreateRequest{Path: p.path(), Data: p.record.encode(), Acl: t.acl, Flags: zk.FlagEphemeral})
+		})
+		switch {
+		case err == nil:
+			return true, nil
+		case errors.Is(err, zk.ErrNoNode):
+			return false, nil
+		case !session.Broken(err):
+			return false, explain(err, p.dir)
+		}
+		select {
+		case <-changes:
+		case <-t.Over:
+			return false, t.Reason()
+		}
+		if err := t.Sync(ctx); err != nil {
+			return false, err
+		}
+		if _, ok, err := t.Get(ctx, p.path()); err != nil || ok {
+			return ok, err
+		}
+	}
+}

@@ -1,0 +1,232 @@
+package zkstore
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/rule"
+	"github.com/leasehold-dev/leasehold/internal/validity"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
+)
+
+// waiting is one pending Wait.
+type waiting struct {
+	s      *Store
+	r      store.WaitRequest
+	reason func(error)
+	start  clock.Instant
+
+	place *place // nil: there is none
+	// before is the place that is watched, and gone the channel on which its end is
+	// announced.
+	before string
+	gone   <-chan zk.Event
+	// first is the holder's place when it was read last, and told what was last
+	// reported of it.
+	first    numbered
+	position int
+}
+
+// Wait implements store.Waiter. The server tells a waiter when the place before its own
+// is gone. It also looks by itself three times in its TTL. Barge has no effect: the queue
+// is ZooKeeper's, and has one order.
+func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
+	if err := r.Check(s.Caps()); err != nil {
+		return store.Grant{}, err
+	}
+	if err := s.gate.Enter(); err != nil {
+		return store.Grant{}, err
+	}
+	defer s.gate.Leave()
+	if err := s.require(r.Require); err != nil {
+		return store.Grant{}, err
+	}
+	ctx, cancel := s.gate.Until(ctx)
+	defer cancel()
+	w := &waiting{s: s, r: r, reason: reason, start: s.clock.Now()}
+	returned := false
+	defer func() { // also if reason panics
+		if !returned && w.place != nil {
+			s.remove(w.place)
+		}
+	}()
+	g, err := w.run(ctx)
+	if err != nil {
+		return store.Grant{}, err
+	}
+	returned = true
+	return g, nil
+}
+
+// run waits, in one place after the other if the session ends meanwhile.
+func (w *waiting) run(ctx context.Context) (store.Grant, error) {
+	for {
+		g, err := w.once(ctx)
+		if err == nil || errors.Is(err, store.ErrNotHeld) {
+			return g, err
+		}
+		var q *store.QuorumError
+		if ctx.Err() != nil || !errors.As(err, &q) {
+			err = w.s.failed(ctx, "wait for", w.r.Name, err)
+		}
+		if !errors.As(err, &q) || !q.Transient() {
+			return store.Grant{}, err
+		}
+		w.tell(q)
+		if w.place != nil && w.place.Ended() {
+			w.place.leave()
+			w.place, w.gone = nil, nil
+		}
+		select {
+		case <-time.After(retryAfter):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// retryAfter is how long a waiter waits after a failure.
+const retryAfter = 200 * time.Millisecond
+
+// tell calls the reason function.
+func (w *waiting) tell(err error) {
+	if w.reason != nil {
+		w.reason(err)
+	}
+}
+
+// once makes a place, unless there is one, and waits in it.
+func (w *waiting) once(ctx context.Context) (store.Grant, error) {
+	if w.place == nil {
+		limited, cancel := w.s.limited(ctx)
+		p, err := w.s.enqueue(limited, w.r.Lease, w.r.Spare)
+		if err != nil {
+			if ctx.Err() == nil {
+				err = w.s.failed(limited, "wait for", w.r.Name, err)
+			}
+			cancel()
+			return store.Grant{}, err
+		}
+		cancel()
+		w.place = p
+	}
+	for {
+		q, me, err := w.place.queue(ctx)
+		if err != nil {
+			return store.Grant{}, err
+		}
+		switch {
+		case me < 0 && w.place.Ended():
+			return store.Grant{}, w.place.Reason()
+		case me < 0:
+			w.place.leave()
+			w.place = nil
+			return store.Grant{}, store.ErrNotHeld
+		}
+		a := q.owns(me)
+		if a.Verdict == rule.Granted {
+			return w.granted(ctx)
+		}
+		gone, err := w.watch(ctx, q[me-1].name)
+		if err != nil {
+			return store.Grant{}, err
+		}
+		if gone {
+			continue
+		}
+		if err := w.found(ctx, q[0], a.Position); err != nil {
+			return store.Grant{}, err
+		}
+		if err := w.pause(ctx); err != nil {
+			return store.Grant{}, err
+		}
+	}
+}
+
+// watch watches the place before the waiter's own. gone reports that it is not there.
+func (w *waiting) watch(ctx context.Context, name string) (gone bool, err error) {
+	if w.gone != nil && w.before == name {
+		return false, nil
+	}
+	type watched struct {
+		there bool
+		event <-chan zk.Event
+	}
+	v, err := session.Again(ctx, w.place.Session, func(c *zk.Conn) (watched, error) {
+		there, _, event, err := c.ExistsW(w.place.dir + "/" + name)
+		return watched{there, event}, err
+	})
+	if err != nil {
+		return false, err
+	}
+	w.before, w.gone = name, v.event
+	if !v.there {
+		w.gone = nil // there never will be such a place again
+	}
+	return !v.there, nil
+}
+
+// pause waits until the place before the waiter's own is gone, or it is time to look.
+func (w *waiting) pause(ctx context.Context) error {
+	timer := time.NewTimer(validity.RenewAfter(w.r.TTL))
+	defer timer.Stop()
+	select {
+	case <-w.gone:
+		w.gone = nil
+		return nil
+	case <-timer.C:
+		return nil
+	case <-w.place.Over:
+		return w.place.Reason()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// found reports the holder and the position if they have changed.
+func (w *waiting) found(ctx context.Context, first numbered, position int) error {
+	if w.reason == nil || w.first == first && w.position == position {
+		return nil
+	}
+	n, ok, err := w.place.Get(ctx, w.place.dir+"/"+first.name)
+	if err != nil || !ok {
+		return err // if it is gone, that is announced
+	}
+	w.first, w.position = first, position
+	rec, ours := decodeRecord(n.Data)
+	busy := w.place.busyError(w.r.Name, first, rec, ours)
+	busy.Position = position
+	w.reason(busy)
+	return nil
+}
+
+// granted makes a lease of the place. Its validity counts from the last proof that the
+// session lives, or from a new one if much of that time is over.
+func (w *waiting) granted(ctx context.Context) (store.Grant, error) {
+	at := max(w.start, w.s.clock.Now().Add(-validity.RenewAfter(w.r.TTL)))
+	proven, err := w.place.Prove(ctx, at)
+	if err != nil {
+		return store.Grant{}, err
+	}
+	g, err := w.s.granted(ctx, w.place, w.r.Lease, at)
+	if err != nil {
+		return store.Grant{}, err
+	}
+	g.Since = max(0, min(proven, w.s.clock.Now()).Sub(w.start))
+	return g, nil
+}
+
+// ReserveTokens implements store.Waiter. ZooKeeper gives tokens with a place only.
+func (s *Store) ReserveTokens(_ context.Context, r store.ReserveRequest) (store.Reserved, error) {
+	if err := r.Check(s.Caps()); err != nil {
+		return store.Reserved{}, err
+	}
+	if s.gate.Closed() {
+		return store.Reserved{}, store.ErrClosed
+	}
+	return store.Reserved{}, store.ErrUnsupported
+}
