@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"net"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
@@ -48,15 +49,24 @@ func (s *Store) TriesAfter(d time.Duration) { s.pushTestAfter = d }
 // ReadsAfter says how long nobody reads when nothing is in flight.
 func (s *Store) ReadsAfter(d time.Duration) { s.idle = d }
 
-// Listen has the caller take in what the first server says; see node.ReadInline.
+// Listen has the caller take in what the first server says; see conn.Peer.ReadInline.
 func (s *Store) Listen(ctx context.Context, over <-chan struct{}, left func() time.Duration) {
 	s.nodes[0].ReadInline(ctx, over, left)
 }
 
 // Called says whether who listens to the first server has been told to look up.
-func (s *Store) Called() bool {
-	n := s.nodes[0]
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.wire.inline.interrupted
+func (s *Store) Called() bool { return s.nodes[0].Interrupted() }
+
+// bareStore is a store of independent servers that has none yet.
+func bareStore(o config.Config) *Store {
+	s := newBareStore(o)
+	s.topology, s.class, s.wall, s.channel = independent{}, store.CrashSafe, time.Now, script.ChannelBegin+"x"
+	return s
+}
+
+// sessionOver is a session of n over a connection on which nothing was said yet.
+func sessionOver(n *node, c net.Conn) *session {
+	s := newSession(n)
+	n.Attach(&s.Pipe, "", c, s)
+	return s
 }

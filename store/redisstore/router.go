@@ -22,7 +22,7 @@ import (
 // receiver of the answer. So the validity of leases and places does not depend on where
 // their slots are, or on how often they move.
 type router struct {
-	s             *Store
+	s             *fleet
 	seeds         []config.Address
 	channel       string // suffix of the members' channels
 	refreshWanted chan struct{}
@@ -38,13 +38,6 @@ type router struct {
 	changed bool              // a slot has moved since the last refresh
 }
 
-// trail records where a call has been sent before.
-type trail struct {
-	since  time.Time
-	moves  int
-	asking bool // the next member executes it although it does not have the slot yet
-}
-
 const (
 	// mostMoves is how often a call is redirected without a pause.
 	mostMoves = 3
@@ -55,7 +48,7 @@ const (
 	releaseRetryFor = 5 * time.Second
 )
 
-func newRouter(s *Store, seeds []config.Address) *router {
+func newRouter(s *fleet, seeds []config.Address) *router {
 	r := &router{s: s, seeds: seeds, channel: rand.Text(), refreshWanted: make(chan struct{}, 1), members: map[string]*node{}}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r
@@ -66,7 +59,7 @@ func (r *router) Addr() string { return "cluster of " + r.seeds[0].Host }
 
 // Put implements driver.Node.
 func (r *router) Put(c driver.Call) error {
-	return r.put(call{command: c.Payload.(*script.Command), timeout: c.Timeout, to: c.To, tag: c.Tag, leases: c.Leases, next: c.Next}, c.More)
+	return r.put(callOf(c), c.More)
 }
 
 func (r *router) put(c call, more bool) error {
@@ -90,7 +83,7 @@ func (r *router) put(c call, more bool) error {
 			continue // the member was retired just now
 		}
 		r.requestRefresh() // another member may have taken its place
-		return n.refusal(err)
+		return refusal(n, err)
 	}
 }
 
@@ -115,13 +108,13 @@ func (r *router) unserved() error {
 }
 
 // refusal names the member in an error that refuses a call.
-func (n *node) refusal(err error) error {
+func refusal(n *node, err error) error {
 	said := driver.PutOutcome(err)
-	return &driver.Refusal{Outcome: said.Outcome, Err: n.blamed(said.Err)}
+	return &driver.Refusal{Outcome: said.Outcome, Err: blamed(n, said.Err)}
 }
 
 // blamed names the member in an error.
-func (n *node) blamed(err error) error {
+func blamed(n *node, err error) error {
 	if n.s.closed.Load() {
 		return err
 	}
@@ -141,10 +134,7 @@ func (r *router) memberFor(slot int) *node {
 // anybody returns one of the members, if possible one with a connection.
 func (r *router) anybody() (found *node) {
 	for _, n := range r.allMembers() {
-		n.mu.Lock()
-		there := n.wire != nil
-		n.mu.Unlock()
-		if found = n; there {
+		if found = n; n.Pipe() != nil {
 			break
 		}
 	}
@@ -168,7 +158,7 @@ func (r *router) memberAtLocked(host string) *node {
 // error.
 func (r *router) redirect(n *node, c call, said script.Reply) (script.Reply, bool) {
 	if c.command.Slot == 0 {
-		said.Err = n.blamed(said.Err)
+		said.Err = blamed(n, said.Err)
 		return said, true
 	}
 	var d *resp.Redirection
@@ -176,7 +166,7 @@ func (r *router) redirect(n *node, c call, said script.Reply) (script.Reply, boo
 		lost := errors.Is(said.Err, store.ErrClosed) && !said.Sent && !r.s.closed.Load()
 		if said.Sent || !lost {
 			r.requestRefresh()
-			said.Err = n.blamed(said.Err)
+			said.Err = blamed(n, said.Err)
 			return said, true
 		}
 		d = &resp.Redirection{Kind: resp.RedirectWait} // the member was retired with this call enqueued
@@ -198,7 +188,7 @@ func (r *router) redirect(n *node, c call, said script.Reply) (script.Reply, boo
 	if d.Kind == resp.RedirectMoved {
 		said.Err = fmt.Errorf("%w (the servers of the cluster disagree)", d.Unwrap())
 	}
-	said.Outcome, said.Err = store.Unsettled, n.blamed(said.Err)
+	said.Outcome, said.Err = store.Unsettled, blamed(n, said.Err)
 	if to == nil || time.Since(t.since)+pause > patience || r.s.closed.Load() {
 		return said, true
 	}
@@ -256,7 +246,7 @@ func (r *router) resend(to *node, c call, said script.Reply) (script.Reply, bool
 		return said, true
 	}
 	if err := to.put(c, false); err != nil {
-		why := driver.PutOutcome(to.refusal(err))
+		why := driver.PutOutcome(refusal(to, err))
 		said.Outcome, said.Err = why.Outcome, why.Err
 		return said, true
 	}

@@ -118,10 +118,7 @@ func (r *router) known() (connected []*node, others []config.Address) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	for _, n := range r.members {
-		n.mu.Lock()
-		there := n.wire != nil
-		n.mu.Unlock()
-		if there {
+		if n.Pipe() != nil {
 			connected = append(connected, n)
 		} else {
 			others = append(others, n.addr)
@@ -170,7 +167,7 @@ func (r *router) installSlotMap(slotMap []cluster.Range) {
 	}
 	r.mu.Unlock()
 	for n := range has {
-		n.resubscribe()
+		resubscribe(n)
 	}
 	if changed {
 		r.s.driver.OnPushLost(0)
@@ -182,14 +179,7 @@ func (r *router) retire(n *node) {
 	ctx, cancel := context.WithTimeout(r.ctx, retiring)
 	defer cancel()
 	settled := n.settled.await()
-	owes := func() bool {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		n.retiring = true
-		n.wake() // nobody flushes the member any more
-		return n.waiting.n > 0 || n.wire != nil && n.wire.flight.n > 0
-	}
-	for owes() && ctx.Err() == nil {
+	for n.Retire() && ctx.Err() == nil {
 		select {
 		case <-settled:
 		case <-ctx.Done():
@@ -201,9 +191,9 @@ func (r *router) retire(n *node) {
 
 // inherit sends a member's retained releases to the members that have its slots now.
 func (r *router) inherit(n *node) {
-	n.mu.Lock()
-	all := n.retained.All()
-	n.mu.Unlock()
+	n.Mu.Lock()
+	all := n.retained.list.All()
+	n.Mu.Unlock()
 	for _, q := range all {
 		c := call{command: r.s.encode(q, nil).(*script.Command), timeout: r.s.o.TimeoutFor(q.Lease.TTL), to: nobody{}, tag: int(quorum.Release)}
 		r.put(c, false) // a member that refuses the release retains it
@@ -212,13 +202,9 @@ func (r *router) inherit(n *node) {
 
 // resubscribe replaces the connection to a member that had no slots when it was made, and so no
 // channel.
-func (n *node) resubscribe() {
-	n.mu.Lock()
-	w := n.wire
-	untuned := w != nil && w.noChannel
-	n.mu.Unlock()
-	if untuned {
-		w.replace(errNoChannel)
+func resubscribe(n *node) {
+	if w, _ := n.Pipe().Session().(*session); w != nil && w.noChannel {
+		w.Replace(errNoChannel)
 	}
 }
 
