@@ -20,7 +20,7 @@ func (s *Store) BreakLease(ctx context.Context, r store.BreakRequest) (left time
 	if !s.engine.breaksLeases() {
 		return 0, fmt.Errorf("break the lease of %q in %s: %w: use PostgreSQL, or wait until the lease expires", r.Name, s.node, store.ErrUnsupported)
 	}
-	if err := s.gate.Enter(); err != nil {
+	if err := s.gate.Enter(nil); err != nil {
 		return 0, err
 	}
 	defer s.gate.Leave()

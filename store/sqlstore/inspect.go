@@ -12,10 +12,7 @@ import (
 // Inspect implements store.Store.
 func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	st := store.State{Name: name}
-	if err := store.CheckName(name); err != nil {
-		return store.State{}, err
-	}
-	if err := s.gate.Enter(); err != nil {
+	if err := s.gate.Enter(store.CheckName(name)); err != nil {
 		return store.State{}, err
 	}
 	defer s.gate.Leave()
@@ -51,7 +48,7 @@ func held(name string, h store.Holder, token fence.Token, endsIn int64) store.St
 
 // List implements store.Store. It reads the locks in pages.
 func (s *Store) List(ctx context.Context, prefix string) ([]store.State, error) {
-	if err := s.gate.Enter(); err != nil {
+	if err := s.gate.Enter(nil); err != nil {
 		return nil, err
 	}
 	defer s.gate.Leave()

@@ -36,10 +36,7 @@ type waiting struct {
 // server when the one before it releases the lock or leaves the line. Without one it
 // asks now and then.
 func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
-	if err := r.Check(s.Caps()); err != nil {
-		return store.Grant{}, err
-	}
-	if err := s.gate.Enter(); err != nil {
+	if err := s.gate.Enter(r.Check(s.Caps())); err != nil {
 		return store.Grant{}, err
 	}
 	defer s.gate.Leave()
@@ -99,7 +96,7 @@ func (w *waiting) run(ctx context.Context) (store.Grant, error) {
 			return store.Grant{}, err
 		default:
 			w.reason(err)
-			if !sleep(ctx, w.pace.trouble()) {
+			if !clock.Sleep(ctx, w.pace.trouble()) {
 				return store.Grant{}, w.s.failed(ctx, "wait for", w.r.Name, false, ctx.Err())
 			}
 		}
@@ -174,7 +171,7 @@ func (w *waiting) watch(ctx context.Context) error {
 		w.sit(ctx)
 	}
 	for {
-		if d := w.pace.pause(&w.last, w.seat != nil); d > 0 && !sleep(ctx, d*3/4+rand.N(d/2+1)) {
+		if d := w.pace.pause(&w.last, w.seat != nil); d > 0 && !clock.Sleep(ctx, d*3/4+rand.N(d/2+1)) {
 			return w.s.failed(ctx, "wait for", w.r.Name, false, ctx.Err())
 		}
 		if w.seat == nil && w.pace.looks%16 == 15 {
@@ -192,7 +189,7 @@ func (w *waiting) watch(ctx context.Context) error {
 			}
 			// The place and its signal are as they were.
 			w.reason(err)
-			if !sleep(ctx, w.pace.trouble()) {
+			if !clock.Sleep(ctx, w.pace.trouble()) {
 				return w.s.failed(ctx, "wait for", w.r.Name, false, ctx.Err())
 			}
 			continue
