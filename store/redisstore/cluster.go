@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -196,23 +195,4 @@ func clusterPrefix(prefix string) string {
 		return prefix[:at]
 	}
 	return prefix
-}
-
-// allMembers returns all members that are known.
-func (r *router) allMembers() []*node {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return slices.Collect(maps.Values(r.members))
-}
-
-// masters returns the members that have slots.
-func (r *router) masters() (all []*node) {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	for _, n := range r.table {
-		if n != nil && (len(all) == 0 || all[len(all)-1] != n) && !slices.Contains(all, n) {
-			all = append(all, n)
-		}
-	}
-	return all
 }

@@ -22,20 +22,12 @@ import (
 // receiver of the answer. So the validity of leases and places does not depend on where
 // their slots are, or on how often they move.
 type router struct {
-	s             *fleet
-	seeds         []config.Address
+	members
 	channel       string // suffix of the members' channels
 	refreshWanted chan struct{}
 	ctx           context.Context // ends when the cluster is closed
 	cancel        context.CancelFunc
 	all           sync.WaitGroup // goroutines of the router
-	nextAsked     int            // which member is asked for the slot map first
-
-	mu      sync.RWMutex
-	closed  bool
-	members map[string]*node  // by address
-	table   [resp.Slots]*node // which member has which slot; nil: unknown, or nobody
-	changed bool              // a slot has moved since the last refresh
 }
 
 const (
@@ -49,7 +41,7 @@ const (
 )
 
 func newRouter(s *fleet, seeds []config.Address) *router {
-	r := &router{s: s, seeds: seeds, channel: rand.Text(), refreshWanted: make(chan struct{}, 1), members: map[string]*node{}}
+	r := &router{members: members{s: s, seeds: seeds, byHost: map[string]*node{}}, channel: rand.Text(), refreshWanted: make(chan struct{}, 1)}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r
 }
@@ -91,7 +83,7 @@ func (r *router) put(c call, more bool) error {
 func (r *router) Flush() {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	for _, n := range r.members {
+	for _, n := range r.byHost {
 		if n.unflushed.Load() && n.unflushed.Swap(false) {
 			n.Flush()
 		}
@@ -99,9 +91,7 @@ func (r *router) Flush() {
 }
 
 func (r *router) unserved() error {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	if r.closed {
+	if r.isShut() {
 		return store.ErrClosed
 	}
 	return &driver.Refusal{Outcome: store.Unsettled, Err: errUnserved}
@@ -122,35 +112,6 @@ func blamed(n *node, err error) error {
 		err = errRetired // only this member was closed, not the store
 	}
 	return fmt.Errorf("%s: %w", n.addr.Host, err)
-}
-
-// memberFor returns the member that has a slot; nil if it is unknown.
-func (r *router) memberFor(slot int) *node {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return r.table[slot]
-}
-
-// anybody returns one of the members, if possible one with a connection.
-func (r *router) anybody() (found *node) {
-	for _, n := range r.allMembers() {
-		if found = n; n.Pipe() != nil {
-			break
-		}
-	}
-	return found
-}
-
-// memberAtLocked returns the member at that address.
-func (r *router) memberAtLocked(host string) *node {
-	n := r.members[host]
-	if n == nil && !r.closed {
-		a := r.seeds[0]
-		a.Host = host
-		n = newNode(0, a, r.s)
-		r.members[host] = n
-	}
-	return n
 }
 
 // redirect handles a reply with an error. If it is a redirection, redirect sends the call
@@ -221,18 +182,13 @@ func (r *router) follow(n *node, d *resp.Redirection) *node {
 	if d.Kind == resp.RedirectMoved {
 		return r.moves(d.Slot, host)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.memberAtLocked(host)
+	return r.memberAt(host)
 }
 
 // moves records that another member has a slot.
 func (r *router) moves(slot int, host string) *node {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	n := r.memberAtLocked(host)
-	if n != nil && r.table[slot] != n {
-		r.table[slot], r.changed = n, true
+	n, isNew := r.assign(slot, host)
+	if isNew {
 		r.requestRefresh()
 	}
 	return n
@@ -255,13 +211,9 @@ func (r *router) resend(to *node, c call, said script.Reply) (script.Reply, bool
 
 // close closes all members.
 func (r *router) close() {
-	r.mu.Lock()
-	r.closed = true
-	members := r.members
-	r.members = nil
-	r.mu.Unlock()
+	all := r.shut()
 	r.cancel()
-	for _, n := range members {
+	for _, n := range all {
 		n.close()
 	}
 	r.all.Wait()

@@ -1,19 +1,15 @@
 package redisstore
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/cluster"
-	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
-	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
@@ -112,64 +108,17 @@ func (r *router) fetchSlotMap(ctx context.Context) (slotMap []cluster.Range, nod
 	return nil, nodes, cluster.ErrNoSlotMap
 }
 
-// known returns the members that are connected, and the addresses of the other members
-// and of the seeds.
-func (r *router) known() (connected []*node, others []config.Address) {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	for _, n := range r.members {
-		if n.Pipe() != nil {
-			connected = append(connected, n)
-		} else {
-			others = append(others, n.addr)
-		}
-	}
-	slices.SortFunc(connected, func(a, b *node) int { return cmp.Compare(a.addr.Host, b.addr.Host) })
-	if r.nextAsked++; len(connected) > 0 {
-		at := r.nextAsked % len(connected)
-		connected = slices.Concat(connected[at:], connected[:at])
-	}
-	for _, a := range r.seeds {
-		if r.members[a.Host] == nil {
-			others = append(others, a)
-		}
-	}
-	return connected, others
-}
-
 // installSlotMap installs a slot map. If a slot has moved, all waiters ask again: their places
 // moved with the locks, and pushes from the new server did not reach them.
 func (r *router) installSlotMap(slotMap []cluster.Range) {
-	table := new([resp.Slots]*node)
-	r.mu.Lock()
-	if r.closed {
-		r.mu.Unlock()
-		return
+	has, gone, moved := r.install(slotMap)
+	for _, n := range gone {
+		r.all.Go(func() { r.retire(n) })
 	}
-	has := map[*node]bool{}
-	for _, s := range slotMap {
-		n := r.memberAtLocked(s.Host)
-		has[n] = true
-		for i := s.First; i <= s.Last; i++ {
-			table[i] = n
-		}
-	}
-	changed := r.changed
-	for i, n := range table {
-		changed = changed || n != r.table[i] && r.table[i] != nil
-	}
-	r.table, r.changed = *table, false
-	for host, n := range r.members {
-		if !has[n] {
-			delete(r.members, host)
-			r.all.Go(func() { r.retire(n) })
-		}
-	}
-	r.mu.Unlock()
 	for n := range has {
 		resubscribe(n)
 	}
-	if changed {
+	if moved {
 		r.s.driver.OnPushLost(0)
 	}
 }

@@ -64,17 +64,5 @@ func (r *router) subscribe(w *session) (resp.Value, error) {
 	return resp.Value{}, nil
 }
 
-// slotsOf returns the slots of a member, and whether there are any.
-func (r *router) slotsOf(n *node) (has []bool, some bool) {
-	has = make([]bool, resp.Slots)
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	for slot, m := range r.table {
-		has[slot] = m == n
-		some = some || m == n
-	}
-	return has, some
-}
-
 // unsharded takes the place of the tag and its braces, for servers before version 7.
 const unsharded = "------"
