@@ -195,8 +195,8 @@ func (p *Pipe[C]) Unsent() (c C, ok bool) { return p.again.Pop() }
 // executed; ok is false if there is none. It is for Handler.Broken.
 func (p *Pipe[C]) Unanswered() (c C, ok bool) { return p.PopLocked() }
 
-// AllLocked iterates over the calls that were sent, and were not answered for good. It is
-// for Handler.LostLocked.
+// AllLocked iterates over the calls that were sent and not answered, or have to be sent once
+// more. Handler.LostLocked uses it.
 func (p *Pipe[C]) AllLocked(yield func(*C) bool) {
 	for c := range p.again.All {
 		if !yield(c) {

@@ -210,8 +210,8 @@ func TestIdleConnectionIsKeptUp(t *testing.T) {
 	})
 }
 
-// What is in flight when its answer is doubted counts as lost at once, and a late answer
-// does no harm. What was not sent when the Peer is closed is refused.
+// A call in flight whose answer is doubted counts as lost at once, and a late answer
+// does no harm. A call that comes after the Peer is closed is refused.
 func TestDoubtAndClose(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server, a *asker) {
 		s.begin(a)
