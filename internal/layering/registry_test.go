@@ -98,8 +98,8 @@ var project = rules{
 
 	// The methods of types that have more than elsewhere. Lower these numbers, too.
 	methods: map[string]int{
-		"cmd/leasehold/internal/cli.program": 43, "cmd/leasehold/internal/lab/history.History": 31, "internal/proof/explore.walker": 90,
-		"internal/proof/sim.judge": 36, "internal/quorum/driver.Driver": 37, "internal/quorum.Attempt": 31, "internal/testenv/simredis.Server": 50,
+		"cmd/leasehold/internal/cli.program": 43, "internal/proof/explore.walker": 90,
+		"internal/proof/sim.judge": 36, "internal/quorum/driver.Driver": 37, "internal/quorum.Attempt": 31,
 		"store/storetest.trial": 49,
 	},
 }
