@@ -197,7 +197,7 @@ func (o owner) Connected() {
 
 func (o owner) DownLocked(err error, waited time.Duration, retry time.Time) error {
 	n := o.n
-	if why, _ := n.DownLocked(); why == nil && !n.ClosedLocked() {
+	if _, why := n.DownLocked(); why == nil && !n.ClosedLocked() {
 		n.log.Warn("node cannot be used", "err", err)
 	}
 	outcome, err := membership.Classify(err, waited)

@@ -182,7 +182,7 @@ func (b *backlog) sendDueLocked(now time.Time) {
 // node may reconnect for one.
 func (b *backlog) scheduleLocked(now time.Time) {
 	var retry time.Time
-	if why, at := b.peer.DownLocked(); why != nil {
+	if at, why := b.peer.DownLocked(); why != nil {
 		retry = at
 	}
 	b.scheduleAfterLocked(now, retry)

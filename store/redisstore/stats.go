@@ -57,7 +57,7 @@ func (n *node) stats() NodeStats {
 	n.Mu.Lock()
 	defer n.Mu.Unlock()
 	ns := NodeStats{Node: n.Addr(), Waiting: n.Waiting.Len(), Retained: n.retained.list.Len(), Dropped: n.retained.list.Dropped()}
-	if why, _ := n.DownLocked(); why != nil {
+	if _, why := n.DownLocked(); why != nil {
 		ns.Err = driver.PutOutcome(why).Err
 	}
 	if w := n.PipeLocked(); w != nil {

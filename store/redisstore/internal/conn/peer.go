@@ -82,10 +82,10 @@ func (p *Peer[C]) Pipe() *Pipe[C] {
 // PipeLocked is Pipe with Mu held.
 func (p *Peer[C]) PipeLocked() *Pipe[C] { return p.pipe }
 
-// DownLocked returns why the server cannot be used, which is what Owner.DownLocked has
-// returned, and when the Peer will try it again. It returns nil if the server can be used,
+// DownLocked returns when the Peer will try a server again that cannot be used, and why it
+// cannot, which is what Owner.DownLocked has returned. The error is nil if it can be used,
 // or was not tried yet.
-func (p *Peer[C]) DownLocked() (why error, retry time.Time) { return p.down, p.retryAt }
+func (p *Peer[C]) DownLocked() (retry time.Time, why error) { return p.retryAt, p.down }
 
 // ClosedLocked reports whether p was closed.
 func (p *Peer[C]) ClosedLocked() bool { return p.closed != nil }
