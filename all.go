@@ -6,6 +6,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
 // All is several locks that are acquired together: all of them or none. It is
@@ -88,7 +90,7 @@ func (a *All) acquire(ctx context.Context, once, bound bool) (*Leases, error) {
 		if !again || once || ctx.Err() != nil {
 			return ls, err
 		}
-		pause(ctx, max(a.c.delay(try), time.Millisecond))
+		clock.Sleep(ctx, max(a.c.delay(try), time.Millisecond))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -84,7 +85,7 @@ func (c *Client) Break(ctx context.Context, r BreakRequest) error {
 		if r.OnWait != nil {
 			r.OnWait(busy)
 		}
-		if pause(ctx, untilFree(c.delay(try), busy)); ctx.Err() != nil {
+		if clock.Sleep(ctx, untilFree(c.delay(try), busy)); ctx.Err() != nil {
 			return gaveUp(ctx, busy)
 		}
 	}

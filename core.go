@@ -101,13 +101,3 @@ func mustHave(ctx context.Context) {
 		panic("leasehold: nil Context")
 	}
 }
-
-// pause waits for that long, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
-}

@@ -8,7 +8,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// describer describes a client in its requests, for people who ask who holds a lock.
+// describer makes the description of a client that its requests carry. Tools that show the
+// holder of a lock show it.
 type describer struct {
 	host string
 	pid  int

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -72,7 +73,7 @@ func (e *Election) Run(ctx context.Context, fn func(ctx context.Context) error) 
 			try = 1
 		}
 		c.log.Warn("contending again", "election", e.l.r.name, "led", t.led, "err", t.err)
-		pause(ctx, max(delay(try), time.Millisecond))
+		clock.Sleep(ctx, max(delay(try), time.Millisecond))
 	}
 }
 

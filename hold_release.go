@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/leasefsm"
 	"github.com/leasehold-dev/leasehold/internal/validity"
 	"github.com/leasehold-dev/leasehold/store"
@@ -27,7 +28,7 @@ func (h *hold) release(ctx context.Context, undo bool) error {
 	err := h.releaseIn(ctx, r)
 	h.detachReleased()
 	for try := 1; retries(err); try++ {
-		if pause(ctx, min(max(h.pauseAfter(ctx, try), time.Millisecond), bound/10)); ctx.Err() != nil {
+		if clock.Sleep(ctx, min(max(h.pauseAfter(ctx, try), time.Millisecond), bound/10)); ctx.Err() != nil {
 			return err
 		}
 		r.Renewed = h.renewed.Load()

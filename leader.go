@@ -5,6 +5,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -85,7 +86,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 					return
 				}
 			}
-			pause(ctx, max(life.TTL/30, 100*time.Millisecond))
+			clock.Sleep(ctx, max(life.TTL/30, 100*time.Millisecond))
 		}
 	}
 }

@@ -181,7 +181,7 @@ func (q *queue) waitAt(p *place) (given bool) {
 		}
 		q.setReasonLocked(err, false, now)
 		q.c.mu.Unlock()
-		pause(p.ctx, q.c.delay(try))
+		clock.Sleep(p.ctx, q.c.delay(try))
 	}
 	return false
 }

@@ -61,7 +61,7 @@ func TestLeaseOutlivesAFailover(t *testing.T) {
 			}
 		}
 	}
-	until("the replica knows who has the lock and who waits", func() bool {
+	until("the replica has the lock and its queue", func() bool {
 		return replica.Text(t, "EXISTS", "a", "{a}:line") == "2"
 	})
 	w.Master.Kill()

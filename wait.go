@@ -133,7 +133,7 @@ func (c *queues) poll(ctx context.Context, r *recipe, t terms, tries int, bound 
 			return nil, err
 		}
 		r.seeWaiting(ctx, began, err, &told)
-		pause(ctx, untilFree(delay(try), busy))
+		clock.Sleep(ctx, untilFree(delay(try), busy))
 	}
 }
 

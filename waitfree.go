@@ -53,6 +53,6 @@ func (l *Lock) WaitFree(ctx context.Context) error {
 		if l.r.o.OnWait != nil {
 			l.r.o.OnWait(err)
 		}
-		pause(ctx, untilFree(delay(try), busy))
+		clock.Sleep(ctx, untilFree(delay(try), busy))
 	}
 }

@@ -50,6 +50,7 @@ func share(b *testing.B, o lh.LockOptions, hold, during time.Duration) (theirs, 
 	ctx, cancel := context.WithTimeout(b.Context(), during)
 	defer cancel()
 	var got atomic.Int32
+	contended := make(chan struct{}) // closed when our clients have had the lock a few times
 	var all sync.WaitGroup
 	o.TTL = locks.TTL
 	for range 4 {
@@ -66,7 +67,9 @@ func share(b *testing.B, o lh.LockOptions, hold, during time.Duration) (theirs, 
 					return
 				}
 				time.Sleep(hold)
-				got.Add(1)
+				if got.Add(1) == 4 {
+					close(contended)
+				}
 				if err := lease.Release(context.Background()); err != nil {
 					b.Error(err)
 				}
@@ -76,7 +79,10 @@ func share(b *testing.B, o lh.LockOptions, hold, during time.Duration) (theirs, 
 	c := redis.NewClient(&redis.Options{Addr: server.Addr()})
 	defer c.Close()
 	mutex := redsync.New(goredis.NewPool(c)).NewMutex("x")
-	time.Sleep(100 * time.Millisecond) // the queue has formed
+	select {
+	case <-contended:
+	case <-ctx.Done():
+	}
 	for ctx.Err() == nil {
 		if mutex.LockContext(ctx) != nil {
 			continue

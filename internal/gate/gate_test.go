@@ -23,7 +23,10 @@ func isClosed(c <-chan struct{}) bool {
 // pending calls have started meanwhile.
 func TestCloseWaitsForPendingCalls(t *testing.T) {
 	g := gate.New()
-	if err := g.Enter(); err != nil {
+	if err := g.Enter(store.ErrInvalid); err != store.ErrInvalid { // it does not count
+		t.Errorf("an invalid request: %v", err)
+	}
+	if err := g.Enter(nil); err != nil {
 		t.Fatal(err)
 	}
 	if g.Closed() || isClosed(g.Closing()) {
@@ -33,7 +36,7 @@ func TestCloseWaitsForPendingCalls(t *testing.T) {
 	if !first || !g.Closed() || !isClosed(g.Closing()) || isClosed(idle) {
 		t.Errorf("after Close with one call: first %v, closed %v, idle %v", first, g.Closed(), isClosed(idle))
 	}
-	if err := g.Enter(); err != store.ErrClosed {
+	if err := g.Enter(nil); err != store.ErrClosed {
 		t.Errorf("a closed gate admits a call: %v", err)
 	}
 	g.Stay()

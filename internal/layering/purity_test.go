@@ -17,7 +17,7 @@ var impureImports = []string{
 // impureNames ask what time it is, or wait, by import path.
 var impureNames = map[string][]string{
 	"time":           {"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker", "Timer", "Ticker"},
-	"internal/clock": {"System"},
+	"internal/clock": {"System", "Sleep"},
 }
 
 // impurities says where a file of a pure package is not pure.

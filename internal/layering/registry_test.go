@@ -100,13 +100,13 @@ var project = rules{
 	// larger than elsewhere. Lower these numbers; do not raise them.
 	circles: map[string]int{
 		"cmd/leasehold/internal/doctor": 13, "cmd/leasehold/internal/lab/stories": 20, "internal/proof/explore": 21,
-		"internal/proof/sim": 17, "internal/quorum/driver": 10, "store/redisstore": 25,
+		"internal/proof/sim": 17, "internal/quorum/driver": 10,
 	},
 
 	// The methods of types that have more than elsewhere. Lower these numbers, too.
 	methods: map[string]int{
-		"cmd/leasehold/internal/cli.program": 43, "cmd/leasehold/internal/lab/history.History": 31, "internal/proof/explore.walker": 90,
-		"internal/proof/sim.judge": 36, "internal/quorum/driver.Driver": 37, "internal/quorum.Attempt": 31, "internal/testenv/simredis.Server": 50,
-		"store/redisstore.node": 78, "store/redisstore.wire": 35, "store/storetest.trial": 49,
+		"cmd/leasehold/internal/cli.program": 43, "internal/proof/explore.walker": 90,
+		"internal/proof/sim.judge": 36, "internal/quorum/driver.Driver": 37, "internal/quorum.Attempt": 31,
+		"store/storetest.trial": 49,
 	},
 }

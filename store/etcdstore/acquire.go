@@ -11,10 +11,7 @@ import (
 
 // Acquire implements store.Store, in one transaction.
 func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
-	if err := r.Check(s.Caps()); err != nil {
-		return store.Grant{}, err
-	}
-	if err := s.gate.Enter(); err != nil {
+	if err := s.gate.Enter(r.Check(s.Caps())); err != nil {
 		return store.Grant{}, err
 	}
 	defer s.gate.Leave()

@@ -16,7 +16,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	if err := store.CheckName(name); err != nil {
 		return store.State{}, err
 	}
-	if err := s.gate.Enter(); err != nil {
+	if err := s.gate.Enter(nil); err != nil {
 		return store.State{}, err
 	}
 	defer s.gate.Leave()
@@ -59,7 +59,7 @@ func (s *core) state(name string, all []entry) store.State {
 // State.ExpiresIn is how long the leases can last at most; only for those of native
 // clients it is asked.
 func (s *Store) List(ctx context.Context, prefix string) ([]store.State, error) {
-	if err := s.gate.Enter(); err != nil {
+	if err := s.gate.Enter(nil); err != nil {
 		return nil, err
 	}
 	defer s.gate.Leave()

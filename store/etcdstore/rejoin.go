@@ -79,7 +79,7 @@ func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, ne
 	if r.Name != next.Name || r.Owner == next.Owner {
 		return false, fmt.Errorf("%w: release and rejoin of lock %q: the place has to be for the same lock, and of another owner", store.ErrInvalid, r.Name)
 	}
-	if err := s.gate.Enter(); err != nil {
+	if err := s.gate.Enter(nil); err != nil {
 		return false, err
 	}
 	defer s.gate.Leave()
@@ -112,7 +112,7 @@ func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, ne
 
 // expire ends a place that nobody claimed.
 func (s *core) expire(p *place) {
-	if s.gate.Enter() == nil {
+	if s.gate.Enter(nil) == nil {
 		defer s.gate.Leave()
 		s.leave(p)
 	}

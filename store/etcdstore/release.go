@@ -16,7 +16,7 @@ func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
 	if err := cmp.Or(store.CheckName(r.Name), store.CheckOwner(r.Owner)); err != nil {
 		return err
 	}
-	if err := s.gate.Enter(); err != nil {
+	if err := s.gate.Enter(nil); err != nil {
 		return err
 	}
 	defer s.gate.Leave()

@@ -33,7 +33,7 @@ func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
 		}
 		return errs
 	}
-	if err := s.gate.Enter(); err != nil {
+	if err := s.gate.Enter(nil); err != nil {
 		return fill(same(err, len(good)))
 	}
 	defer s.gate.Leave()

@@ -93,7 +93,7 @@ func (s *Store) Caps() store.Caps {
 // Close implements store.Store. It waits for pending calls and clean-up, for at most
 // Options.Timeout. Pending Waits leave the queue.
 func (s *Store) Close() error {
-	if s.gate.Enter() != nil {
+	if s.gate.Enter(nil) != nil {
 		return nil // it is closed already
 	}
 	idle, _ := s.gate.Close()

@@ -30,10 +30,7 @@ type waiting struct {
 // The process that releases the lock writes to the inbox of this one, which watches it.
 // If that fails, and for native clients, the waiter watches the place before its own.
 func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
-	if err := r.Check(s.Caps()); err != nil {
-		return store.Grant{}, err
-	}
-	if err := s.gate.Enter(); err != nil {
+	if err := s.gate.Enter(r.Check(s.Caps())); err != nil {
 		return store.Grant{}, err
 	}
 	defer s.gate.Leave()

@@ -12,10 +12,7 @@ var _ store.Breaker = (*Store)(nil)
 
 // BreakLease implements store.Breaker.
 func (s *Store) BreakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
-	if err := r.Check(); err != nil {
-		return 0, err
-	}
-	if err := s.gate.Enter(); err != nil {
+	if err := s.gate.Enter(r.Check()); err != nil {
 		return 0, err
 	}
 	defer s.gate.Leave()

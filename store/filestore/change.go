@@ -13,10 +13,7 @@ var _ store.Changer = (*Store)(nil)
 // Downgrade implements store.Changer. The lock is handed to the readers that wait in the
 // same transaction.
 func (s *Store) Downgrade(ctx context.Context, r store.Lease) (store.Grant, error) {
-	if err := r.CheckDowngrade(s.Caps()); err != nil {
-		return store.Grant{}, err
-	}
-	if err := s.gate.Enter(); err != nil {
+	if err := s.gate.Enter(r.CheckDowngrade(s.Caps())); err != nil {
 		return store.Grant{}, err
 	}
 	defer s.gate.Leave()
@@ -61,10 +58,7 @@ func (t *step) downgrade(r store.Lease) (rule.Answer, error) {
 
 // Resize implements store.Changer.
 func (s *Store) Resize(ctx context.Context, name string, from, to store.Kind) error {
-	if err := store.CheckResize(name, from, to, s.Caps()); err != nil {
-		return err
-	}
-	if err := s.gate.Enter(); err != nil {
+	if err := s.gate.Enter(store.CheckResize(name, from, to, s.Caps())); err != nil {
 		return err
 	}
 	defer s.gate.Leave()

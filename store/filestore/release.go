@@ -13,10 +13,7 @@ import (
 // the owner can still be pending. The lock is handed to the first waiter in the
 // same transaction.
 func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
-	if err := cmp.Or(store.CheckName(r.Name), store.CheckOwner(r.Owner)); err != nil {
-		return err
-	}
-	if err := s.gate.Enter(); err != nil {
+	if err := s.gate.Enter(cmp.Or(store.CheckName(r.Name), store.CheckOwner(r.Owner))); err != nil {
 		return err
 	}
 	defer s.gate.Leave()

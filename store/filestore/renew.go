@@ -18,7 +18,7 @@ func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
 		}
 		return errs
 	}
-	if err := s.gate.Enter(); err != nil {
+	if err := s.gate.Enter(nil); err != nil {
 		return all(err)
 	}
 	defer s.gate.Leave()

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -123,12 +124,7 @@ func pause(ctx context.Context, try int) {
 	}
 	const least, most = time.Millisecond, 16 * time.Millisecond
 	d := min(least<<min(try-naps, 10), most)
-	timer := time.NewTimer(d/2 + rand.N(d))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	clock.Sleep(ctx, d/2+rand.N(d))
 }
 
 // failed turns err into the error that the caller of a method gets.

@@ -46,10 +46,7 @@ type waiting struct {
 // process, directly. It also reads the row from time to time, and often if it has
 // no socket. It writes only to refresh its place.
 func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
-	if err := r.Check(s.Caps()); err != nil {
-		return store.Grant{}, err
-	}
-	if err := s.gate.Enter(); err != nil {
+	if err := s.gate.Enter(r.Check(s.Caps())); err != nil {
 		return store.Grant{}, err
 	}
 	defer s.gate.Leave()

@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -36,6 +37,12 @@ func TestBreakWithServersDown(t *testing.T) {
 			if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r}); err != nil {
 				t.Fatal(err)
 			}
+			// A node that was connected late gets the lease with the next renewal.
+			eventually(t, "every node has the lease", func() bool {
+				st, err := s.Inspect(t.Context(), r.Name)
+				held := func(n store.NodeOutcome) bool { return n.Outcome == store.Taken && n.Holder.Owner == r.Owner }
+				return err == nil && !slices.ContainsFunc(st.Nodes, func(n store.NodeOutcome) bool { return !held(n) }) || s.Renew(t.Context(), []store.Lease{r})[0] != nil
+			})
 			b := breakOf(t, s, r)
 			servers[0].Kill()
 			if left, err := s.BreakLease(t.Context(), b); err != nil || left <= 0 || left > time.Minute {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/conn"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
@@ -12,9 +13,14 @@ import (
 // minute counts as drift. So the client reads the clock of each of several servers at
 // least every half of the longest TTL, even while it has no requests.
 
-// clockReading schedules readings of a node's clock outside of lock requests. It is
-// guarded by the node's mutex.
+// clockReading reads a node's clock outside of lock requests. It is guarded by the mutex of
+// the node's peer.
 type clockReading struct {
+	core  *core
+	peer  *conn.Peer[call]
+	index int           // of the node
+	addr  func() string // its name in messages
+
 	due   time.Time     // when the next reading is due; zero: never
 	asked clock.Instant // just before the reading in flight was sent; zero: none is
 }
@@ -27,51 +33,47 @@ const leastClockPause = 100 * time.Millisecond
 // clockPause is how long a server's clock may go unread, given the longest TTL.
 func clockPause(maxTTL time.Duration) time.Duration { return max(maxTTL/2, leastClockPause) }
 
-// watchesClock reports whether the server's clock is read.
-func (n *node) watchesClock() bool { return n.s.driver.Clocks != nil }
+// wanted reports whether the server's clock is read.
+func (c *clockReading) wanted() bool { return c.core.driver.Clocks != nil }
 
-// clockSaid observes the reply to a TIME that was sent and received at the given
-// instants. It ignores a reply that is not a time.
-func (n *node) clockSaid(said resp.Value, sent, received clock.Instant) {
-	if at := script.ClockOf(said.List); at != 0 && n.watchesClock() {
-		n.s.driver.Clocks.Observe(n.index, n.Addr(), sent, received, at)
+// observe observes the reply to a TIME that was sent and received at the given instants.
+// It ignores a reply that is not a time.
+func (c *clockReading) observe(said resp.Value, sent, received clock.Instant) {
+	if at := script.ClockOf(said.List); at != 0 && c.wanted() {
+		c.core.driver.Clocks.Observe(c.index, c.addr(), sent, received, at)
 	}
 }
 
-// startClockLocked reads the clock over a new connection.
-func (n *node) startClockLocked(now time.Time) {
-	if n.watchesClock() {
-		n.clock.due = now.Add(clockPause(n.s.o.MaxTTL))
+// startLocked schedules the first reading over a new connection.
+func (c *clockReading) startLocked(now time.Time) {
+	if c.wanted() {
+		c.due = now.Add(clockPause(c.core.o.MaxTTL))
 	}
 }
 
-// readClockLocked sends a reading if one is due. The connection is in use, and the mutex is
-// held.
-func (n *node) readClockLocked(now time.Time) {
-	c := &n.clock
-	if !n.watchesClock() || now.Before(c.due) {
+// readLocked sends a reading if one is due. The connection is in use.
+func (c *clockReading) readLocked(now time.Time) {
+	if !c.wanted() || now.Before(c.due) {
 		return
 	}
-	pause, at := clockPause(n.s.o.MaxTTL), n.s.o.Clock.Now()
+	pause, at := clockPause(c.core.o.MaxTTL), c.core.o.Clock.Now()
 	c.due = now.Add(pause)
-	if unread := at.Sub(n.s.driver.Clocks.ReadAt(n.index)); unread < pause {
+	if unread := at.Sub(c.core.driver.Clocks.ReadAt(c.index)); unread < pause {
 		c.due = now.Add(pause - unread) // replies to other commands carried the time
 		return
 	}
-	if c.asked != 0 || n.closed {
+	if c.asked != 0 || c.peer.ClosedLocked() {
 		return
 	}
 	c.asked = at
-	n.s.inFlight.Add(1)
-	n.waiting.push(call{command: timeCommand, timeout: n.s.o.ConnectTimeout})
-	n.wake()
+	c.core.enqueueLocked(c.peer, call{command: timeCommand, timeout: c.core.o.ConnectTimeout})
 }
 
-// clockRead handles the reply to a reading.
-func (n *node) clockRead(r script.Reply) {
-	n.mu.Lock()
-	sent := n.clock.asked
-	n.clock.asked = 0
-	n.mu.Unlock()
-	n.clockSaid(r.Value, sent, r.At)
+// read handles the reply to a reading.
+func (c *clockReading) read(r script.Reply) {
+	c.peer.Mu.Lock()
+	sent := c.asked
+	c.asked = 0
+	c.peer.Mu.Unlock()
+	c.observe(r.Value, sent, r.At)
 }

@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"log/slog"
 	"net"
@@ -53,19 +52,17 @@ func TestIdleConnectionReadsTheClock(t *testing.T) {
 		}
 		began := time.Now()
 		o.Clock = clock.Func(func() clock.Instant { return clock.Instant(time.Hour + time.Since(began)) })
-		s := &Store{topology: independent{}, o: o, idle: idleAfter}
+		s := bareStore(o)
 		s.driver.Clocks = driver.NewClocks(1, o.Quarantine(), nil, o.Logger)
-		n := newNode(0, config.Address{Host: "n"}, s)
+		n := newNode(0, config.Address{Host: "n"}, &s.fleet)
 		s.nodes = []*node{n}
 		near, far := net.Pipe()
 		var server timeServer
 		go server.serve(far)
-		w := n.newWire("", near)
-		w.forget = context.AfterFunc(n.ctx, func() { near.Close() })
-		n.mu.Lock()
-		n.wire = w
-		w.start()
-		n.mu.Unlock()
+		w := sessionOver(n, near)
+		n.Mu.Lock()
+		n.UseLocked(&w.Pipe, time.Now())
+		n.Mu.Unlock()
 		defer far.Close()
 		defer n.close()
 

@@ -1,12 +1,6 @@
 package redisstore
 
-import (
-	"time"
-
-	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/redisstore/internal/conn"
-	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
-)
+import "time"
 
 // Closing must leave no leases behind, but must not wait long for servers that do not
 // answer. A request written to a live connection will be executed: even a stopped server
@@ -34,7 +28,7 @@ func (s *Store) Close() error {
 	close(s.closing)
 	s.driver.AbandonAll()
 	for _, n := range s.members() {
-		n.interruptInline()
+		n.InterruptInline()
 	}
 	patience, late := time.NewTimer(closingTime), time.NewTimer(closingTime)
 	defer patience.Stop()
@@ -59,13 +53,7 @@ func (s *Store) Close() error {
 }
 
 // members returns the store's nodes, or the members of a cluster.
-func (s *Store) members() []*node { return s.topology.servers(s) }
-
-// settled counts a call as answered, or as never to be sent.
-func (s *Store) settled() {
-	s.inFlight.Add(-1)
-	s.progress.ring()
-}
+func (s *Store) members() []*node { return s.topology.servers(&s.fleet) }
 
 // busy reports whether a store that is being closed still has something to send or to
 // wait for, and how long its servers may take at most until they are doubted.
@@ -73,7 +61,7 @@ func (s *Store) busy() (busy bool, grace time.Duration) {
 	now := time.Now()
 	owed, unheard, grace := false, int64(0), closingTime
 	for _, n := range s.members() {
-		grace = min(grace, n.doubt(now))
+		grace = min(grace, n.Pipe().Doubt(now, answerGrace, closingTime))
 		calls, owes := n.unfinished()
 		owed, unheard = owed || owes, unheard+calls
 	}
@@ -83,47 +71,17 @@ func (s *Store) busy() (busy bool, grace time.Duration) {
 // unfinished returns how many of the node's calls Close need not wait for, and whether
 // releases for it are still pending that can be delivered.
 func (n *node) unfinished() (unheard int64, owes bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	w := n.wire
-	switch {
-	case w == nil && !n.reached: // nothing was ever sent
-		return int64(n.waiting.n), false
-	case w == nil:
-		for c := range n.waiting.all {
-			owes = owes || c.command.Script.Frees()
-		}
-		return int64(n.waiting.n), owes || n.retained.Len() > 0
-	case w.doubted:
-		return int64(w.flight.n), n.sending || n.waiting.n > 0 || w.again.n > 0 || len(w.rest) > 0
+	n.Mu.Lock()
+	defer n.Mu.Unlock()
+	if w := n.PipeLocked(); w != nil {
+		flight, unsent := w.DoubtedLocked()
+		return int64(flight), unsent
 	}
-	return 0, false
-}
-
-// doubt treats everything in flight on a node whose answers are late as possibly
-// executed, so that callers release it. Later answers over the connection are ignored. If
-// none is late, doubt returns how long that can last.
-func (n *node) doubt(now time.Time) (grace time.Duration) {
-	n.mu.Lock()
-	w := n.wire
-	if w == nil || w.doubted || w.broken != nil || w.flight.n == 0 {
-		n.mu.Unlock()
-		return closingTime
+	if !n.ReachedLocked() { // nothing was ever sent
+		return int64(n.Waiting.Len()), false
 	}
-	if grace := answerGrace - now.Sub(w.flight.front().sent); grace > 0 {
-		n.mu.Unlock()
-		return grace
+	for c := range n.Waiting.All {
+		owes = owes || c.command.Script.Frees()
 	}
-	w.doubted = true
-	w.watch.Stop()
-	var late queue[call]
-	late, w.flight = w.flight, late
-	w.resumeLocked()
-	n.wake()
-	n.mu.Unlock()
-	w.comparison.lose(n, store.TimedOut, conn.ErrSilent)
-	for c, ok := late.pop(); ok; c, ok = late.pop() {
-		n.finish(c, script.Reply{Outcome: store.TimedOut, Err: conn.ErrSilent, Sent: true})
-	}
-	return closingTime
+	return int64(n.Waiting.Len()), owes || n.retained.list.Len() > 0
 }

@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -45,9 +44,9 @@ func OpenCluster(ctx context.Context, url string, o *Options) (*Cluster, error) 
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{o: opts, wall: opts.Wall(), closing: make(chan struct{}), pushTestAfter: pushTestAfter, idle: idleAfter}
-	r := newRouter(s, seeds)
-	s.topology, s.channel = clustered{r: r}, r.clusterChannel(unsharded)
+	s := newBareStore(opts)
+	r := newRouter(&s.fleet, seeds)
+	s.topology, s.class, s.channel = clustered{r: r}, store.Efficiency, r.clusterChannel(unsharded)
 	s.driver = driver.Driver{Nodes: []driver.Node{r}, Encode: s.encode, NodeTimeout: opts.TimeoutFor, Clock: opts.Clock, Wall: s.wall, Jitter: opts.Jitter(), Logger: opts.Logger, Coalesce: s.crowded, Closing: s.closing}
 	c := &Cluster{s: s, r: r}
 	if err := r.loadSlotMap(ctx); err != nil {
@@ -150,7 +149,7 @@ func (c *Cluster) Inspect(ctx context.Context, name string) (store.State, error)
 		return state, err
 	}
 	c.r.prepare(ctx, name)
-	r := c.r.askFor(ctx, inspectCommand(c.s, name))
+	r := c.r.askFor(ctx, c.s.inspectCommand(name))
 	if ctx.Err() != nil && r.Outcome == store.Pending {
 		return state, ctx.Err()
 	}
@@ -175,9 +174,9 @@ func (r *router) prepare(ctx context.Context, name string) {
 	if n == nil {
 		return
 	}
-	n.mu.Lock()
-	tried := n.wire != nil || n.down != nil
-	n.mu.Unlock()
+	n.Mu.Lock()
+	tried := n.TriedLocked()
+	n.Mu.Unlock()
 	if !tried {
 		n.askOne(ctx, pingCommand)
 	}
@@ -196,23 +195,4 @@ func clusterPrefix(prefix string) string {
 		return prefix[:at]
 	}
 	return prefix
-}
-
-// allMembers returns all members that are known.
-func (r *router) allMembers() []*node {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return slices.Collect(maps.Values(r.members))
-}
-
-// masters returns the members that have slots.
-func (r *router) masters() (all []*node) {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	for _, n := range r.table {
-		if n != nil && (len(all) == 0 || all[len(all)-1] != n) && !slices.Contains(all, n) {
-			all = append(all, n)
-		}
-	}
-	return all
 }

@@ -15,18 +15,14 @@ type clustered struct {
 	r *router
 }
 
-func (clustered) class() store.Class { return store.Efficiency }
-
 // ready has nothing to do: a Cluster refuses such locks before.
-func (clustered) ready(*Store, store.Lease) error { return nil }
+func (clustered) ready(*fleet, store.Lease) error { return nil }
 
 func (clustered) keys() func(string) (string, int) { return cluster.Place }
 
-func (t clustered) servers(*Store) []*node { return t.r.allMembers() }
+func (t clustered) servers(*fleet) []*node { return t.r.allMembers() }
 
-func (clustered) readsInline(*Store) bool { return false }
-
-func (clustered) crowd(*Store) int64 { return crowdMany }
+func (clustered) readsInline(*fleet) bool { return false }
 
 // fit says nothing about a replica: redirections notice it.
 func (clustered) fit(n *node, id membership.Identity) error {
@@ -37,7 +33,7 @@ func (clustered) fit(n *node, id membership.Identity) error {
 	return nil
 }
 
-func (t clustered) listen(n *node, w *wire, hello resp.Value) error { return t.r.listen(n, w, hello) }
+func (t clustered) listen(s *session, hello resp.Value) error { return t.r.listen(s, hello) }
 
 func (t clustered) redirect(n *node, c call, said script.Reply) (script.Reply, bool) {
 	return t.r.redirect(n, c, said)

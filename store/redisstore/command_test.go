@@ -35,7 +35,7 @@ func words(t *testing.T, b []byte) []string {
 // Every question becomes a whole command, whose script gets the keys and
 // arguments it says it wants, whatever command used the memory before.
 func TestCommandsAreWhole(t *testing.T) {
-	s := &Store{topology: independent{}, wall: time.Now}
+	s := bareStore(config.Config{})
 	requests := []store.Lease{
 		{Name: "a", Owner: "o", TTL: time.Millisecond},
 		{Name: strings.Repeat("n\r\n", 300), Owner: strings.Repeat("o", 200), Meta: `{"host":"h"}`, TTL: 1500 * time.Microsecond},
@@ -67,17 +67,17 @@ func TestCommandsAreWhole(t *testing.T) {
 // A command that is sent over a connection without pushes has the no-push flag, by hash
 // and by text. For all other connections it stays as it was encoded.
 func TestNoPushFlagIsSet(t *testing.T) {
-	s := &Store{topology: independent{}, wall: time.Now, channel: script.ChannelBegin + "x"}
+	s := bareStore(config.Config{})
 	r := store.Lease{Name: "a", Owner: store.NewOwnerAt(time.UnixMicro(1790000000123456)), Meta: "m", TTL: time.Second}
 	for flags, require := range map[string]store.Class{"-": 0, "g": store.CrashSafe} {
 		r.Require = require
 		waits := driver.Question{Op: quorum.Acquire, Lease: r, Waits: true, Again: true, IfHeld: true, Stamp: 7}
 		c := s.encode(waits, nil).(*script.Command)
 		returns := s.encode(driver.Question{Op: quorum.Release, Lease: r, Next: &waits}, nil).(*script.Command)
-		hears, deaf := &wire{n: &node{s: s}, canPush: true}, &wire{n: &node{s: s}}
+		hears, deaf := &session{n: &node{}, canPush: true}, &session{n: &node{}}
 		for _, text := range []bool{false, true} {
 			for c, at := range map[*script.Command]int{c: 3 + c.Script.Keys + 6, returns: 3 + returns.Script.Keys + 9} {
-				encode := func(w *wire) []string {
+				encode := func(w *session) []string {
 					begin := []byte("+what was before\r\n")
 					if text {
 						return words(t, w.setPushFlagLocked(c, c.ByText(begin))[len(begin):])
@@ -103,15 +103,15 @@ func TestNoPushFlagIsSet(t *testing.T) {
 // A command that can grant names, by hash and by text, the run of the server that the
 // connection leads to, and whether the client counts a quarantine.
 func TestGateNamesTheRun(t *testing.T) {
-	s := &Store{topology: independent{}, wall: time.Now, channel: script.ChannelBegin + "x", o: config.Config{Clock: clock.System()}, nodes: make([]*node, 3)}
-	s.membership.Fingerprint = "0123456789ab"
+	s := bareStore(config.Config{Clock: clock.System()})
+	s.nodes, s.membership.Fingerprint = make([]*node, 3), "0123456789ab"
 	r := store.Lease{Name: "a", Owner: "o", Meta: "m", TTL: time.Second}
 	next := driver.Question{Op: quorum.Acquire, Lease: r, Waits: true}
-	unknown, known, counts := &wire{n: &node{s: s}}, &wire{n: &node{s: s}, run: "abcdefghijkl"}, &wire{n: &node{s: s}, run: "abcdefghijkl"}
-	counts.n.quarantined.until = s.o.Clock.Now().Add(time.Hour)
+	unknown, known, counts := &session{n: &node{}}, &session{n: &node{}, run: "abcdefghijkl"}, &session{n: &node{}, run: "abcdefghijkl"}
+	counts.n.fitness.core, counts.n.quarantined.until = &s.core, s.o.Clock.Now().Add(time.Hour)
 	for _, q := range []driver.Question{{Op: quorum.Acquire, Lease: r}, next, {Op: quorum.Heal, Lease: r}, {Op: quorum.Release, Lease: r}, {Op: quorum.Release, Lease: r, Next: &next}} {
 		c := s.encode(q, nil).(*script.Command)
-		for w, want := range map[*wire]string{unknown: "------------ 0", known: "abcdefghijkl 0", counts: "abcdefghijkl 1"} {
+		for w, want := range map[*session]string{unknown: "------------ 0", known: "abcdefghijkl 0", counts: "abcdefghijkl 1"} {
 			byHash := words(t, w.setPushFlagLocked(c, slices.Clone(c.Bytes)))
 			byText := words(t, w.setPushFlagLocked(c, c.ByText(nil)))
 			for _, said := range [][]string{byHash, byText} {
@@ -128,7 +128,7 @@ func TestGateNamesTheRun(t *testing.T) {
 
 // A command about many leases is whole as well.
 func TestBundlesAreWhole(t *testing.T) {
-	s := &Store{topology: independent{}, wall: time.Now}
+	s := bareStore(config.Config{})
 	r := store.Lease{Name: "a", Owner: "o", Meta: "m", TTL: 1500 * time.Microsecond}
 	var old any
 	for _, asked := range []int{1, 2, 3, 10, script.MaxBundle, script.MaxBundle + 1, 1} {
@@ -159,7 +159,7 @@ func TestBundlesAreWhole(t *testing.T) {
 
 // A command made in the memory of an old one takes none.
 func TestCommandsAllocateNothing(t *testing.T) {
-	s := &Store{topology: independent{}, wall: time.Now}
+	s := bareStore(config.Config{})
 	r := store.Lease{Name: "jobs/nightly", Owner: store.NewOwner(), Meta: `{"host":"h","pid":1}`, TTL: 30 * time.Second}
 	old := s.encode(driver.Question{Op: quorum.Acquire, Lease: r}, nil)
 	if n := testing.AllocsPerRun(100, func() {

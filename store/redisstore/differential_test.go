@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"slices"
 	"strconv"
@@ -208,7 +209,7 @@ func TestBundlesOnRedis(t *testing.T) {
 // left out is all that lies between: the quorum and the connection.
 type scripted struct {
 	s    *Store // only to make commands
-	wire *wire
+	wire *session
 	dial func() (net.Conn, error)
 	// sim is set where the server's clock can be: it shows now.
 	sim *simnet.Host
@@ -220,7 +221,7 @@ type scripted struct {
 	asked   int // how often
 	// lists has several steps sent as one list, where a test can.
 	lists bool
-	ear   *wire
+	ear   *session
 }
 
 // onSimulated runs the scripts under a clock that is set, to the millisecond
@@ -245,19 +246,19 @@ func onRedis(t testing.TB) *scripted {
 
 func (n *scripted) connect(t testing.TB) {
 	t.Helper()
-	n.s = &Store{topology: independent{}, o: config.Config{Clock: clock.System()}}
+	n.s = bareStore(config.Config{Clock: clock.System(), Logger: slog.New(slog.DiscardHandler)})
 	n.wire = n.another(t)
 }
 
 // another is another connection to the server.
-func (n *scripted) another(t testing.TB) *wire {
+func (n *scripted) another(t testing.TB) *session {
 	t.Helper()
 	conn, err := n.dial()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	return (&node{s: n.s}).newWire("", conn)
+	return sessionOver(makeNode(0, config.Address{}, &n.s.fleet), conn)
 }
 
 func (n *scripted) Traits() differential.Traits {
@@ -484,7 +485,7 @@ func (n *scripted) Look(lock string) (differential.State, error) {
 		commands = append(commands, script.NewCommand("GET", key), script.NewCommand("PTTL", key))
 	}
 	if n.sim == nil {
-		commands = append(commands, n.byText(inspectCommand(n.s, lock)))
+		commands = append(commands, n.byText(n.s.inspectCommand(lock)))
 	}
 	replies, err := n.run(commands...)
 	if err != nil {

@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"log/slog"
 	"net"
@@ -50,17 +49,14 @@ func bareNode(t *testing.T) (*node, net.Conn) {
 	}
 	t.Cleanup(func() { server.Close() })
 
-	s := &Store{topology: independent{}, idle: idleAfter, o: config.Config{Logger: slog.New(slog.DiscardHandler), Clock: clock.System(), ConnectTimeout: time.Minute}}
-	n := newNode(0, config.Address{Host: l.Addr().String()}, s)
+	s := bareStore(config.Config{Logger: slog.New(slog.DiscardHandler), Clock: clock.System(), ConnectTimeout: time.Minute})
+	n := newNode(0, config.Address{Host: l.Addr().String()}, &s.fleet)
 	s.nodes = []*node{n}
 	t.Cleanup(n.close)
-	w := n.newWire("", conn)
-	w.forget = context.AfterFunc(n.ctx, func() { conn.Close() })
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.wire = w
-	w.start()
-	w.used = time.Now().Add(time.Hour) // it is not to be tried first, however slow we are
+	w := sessionOver(n, conn)
+	n.Mu.Lock()
+	defer n.Mu.Unlock()
+	n.UseLocked(&w.Pipe, time.Now().Add(time.Hour)) // it is not to be tried first, however slow we are
 	return n, server
 }
 

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"net"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
@@ -15,7 +16,7 @@ func (s *Store) StepWall(by time.Duration) {
 	s.wall = func() time.Time { return time.Now().Add(by) }
 }
 
-// Classify exposes what a reply of the server is taken for.
+// Classify exposes how an error reply of the server is classified.
 func Classify(reply string) (store.Outcome, error) {
 	return script.Classify(resp.ErrorOf(resp.Value{Kind: '-', Text: []byte(reply)}))
 }
@@ -41,22 +42,31 @@ func Settle(o Options) (Options, error) {
 // MaxBundle exposes how many leases one command renews.
 const MaxBundle = script.MaxBundle
 
-// TriesAfter says how long a connection is silent before it is tried while somebody
-// waits.
+// TriesAfter sets how long a connection may be silent before it is tested while there are
+// waiters.
 func (s *Store) TriesAfter(d time.Duration) { s.pushTestAfter = d }
 
-// ReadsAfter says how long nobody reads when nothing is in flight.
+// ReadsAfter sets how long nobody reads when nothing is in flight.
 func (s *Store) ReadsAfter(d time.Duration) { s.idle = d }
 
-// Listen has the caller take in what the first server says; see node.ReadInline.
+// Listen has the caller read from the first server; see conn.Peer.ReadInline.
 func (s *Store) Listen(ctx context.Context, over <-chan struct{}, left func() time.Duration) {
 	s.nodes[0].ReadInline(ctx, over, left)
 }
 
-// Called says whether who listens to the first server has been told to look up.
-func (s *Store) Called() bool {
-	n := s.nodes[0]
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.wire.inline.interrupted
+// Called reports whether the inline reader of the first server was interrupted.
+func (s *Store) Called() bool { return s.nodes[0].Interrupted() }
+
+// bareStore is a store of independent servers that has none yet.
+func bareStore(o config.Config) *Store {
+	s := newBareStore(o)
+	s.topology, s.class, s.wall, s.channel = independent{}, store.CrashSafe, time.Now, script.ChannelBegin+"x"
+	return s
+}
+
+// sessionOver is a session of n over a connection on which nothing was said yet.
+func sessionOver(n *node, c net.Conn) *session {
+	s := newSession(n)
+	n.Attach(&s.Pipe, "", c, s)
+	return s
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/conn"
 )
 
 // asker wants one answer after the other.
@@ -20,7 +21,7 @@ type asker struct {
 }
 
 func (a *asker) Receive(int, int, driver.Reply) {
-	if strings.Contains(string(debug.Stack()), "(*node).ReadInline") {
+	if strings.Contains(string(debug.Stack()), ").ReadInline(") {
 		a.self.Add(1)
 	}
 	a.over <- struct{}{}
@@ -53,7 +54,7 @@ func TestCallerReadsItsReply(t *testing.T) {
 			if slow.Load() {
 				cut := k % 3
 				server.Write([]byte(answer[:cut]))
-				time.Sleep(2 * idleAfter) // it is slow, which nobody waits for to happen
+				time.Sleep(2 * conn.InlineFor) // it is slow, which nobody waits for to happen
 				answer = answer[cut:]
 			}
 			server.Write([]byte(answer))

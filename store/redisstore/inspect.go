@@ -10,41 +10,10 @@ import (
 
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
-	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
-
-// poll collects the answers of nodes to commands that only read, where even a slow node
-// is worth waiting for.
-type poll chan looked
-
-type looked struct {
-	node int
-	script.Reply
-}
-
-// ask sends command to all nodes, and calls each with every answer until all have
-// answered or ctx ends.
-func (s *Store) ask(ctx context.Context, command *script.Command, timeout time.Duration, each func(looked)) error {
-	p := make(poll, len(s.nodes)) // with room for all, so that a late answer blocks nobody
-	for i, n := range s.nodes {
-		if err := n.put(call{command: command, timeout: timeout, look: p}, false); err != nil {
-			said := driver.PutOutcome(err)
-			p <- looked{i, script.Reply{Outcome: said.Outcome, Err: said.Err}}
-		}
-	}
-	for range s.nodes {
-		select {
-		case l := <-p:
-			each(l)
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return nil
-}
 
 // waitForQuorum waits until a quorum of different servers is up.
 func (s *Store) waitForQuorum(ctx context.Context) error {
@@ -94,7 +63,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	for i, n := range s.nodes {
 		nodes[i].Node = n.Addr()
 	}
-	err := s.ask(ctx, inspectCommand(s, name), s.o.TimeoutFor(s.o.MaxTTL), func(a looked) {
+	err := s.ask(ctx, s.inspectCommand(name), s.o.TimeoutFor(s.o.MaxTTL), func(a looked) {
 		said, token, line := a.Look()
 		said.Node = nodes[a.node].Node
 		nodes[a.node], tokens[a.node], lines[a.node], notes[a.node] = said, token, line, a.Note()
@@ -179,27 +148,6 @@ func heldFor(owned []int, nodes []store.NodeOutcome, need int) time.Duration {
 	// Sort the longest first. Leases that never expire (negative) come before all others.
 	slices.SortFunc(left, func(a, b time.Duration) int { return cmp.Compare(uint64(b), uint64(a)) })
 	return left[need-1]
-}
-
-// askOne sends a command to the node and waits for the answer.
-func (n *node) askOne(ctx context.Context, c *script.Command) script.Reply {
-	return askBy(ctx, n.put, call{command: c, timeout: n.s.o.ConnectTimeout})
-}
-
-// askBy enqueues a call with put and waits for the answer.
-func askBy(ctx context.Context, put func(call, bool) error, c call) script.Reply {
-	p := make(poll, 1)
-	c.look = p
-	if err := put(c, false); err != nil {
-		said := driver.PutOutcome(err)
-		return script.Reply{Outcome: said.Outcome, Err: said.Err}
-	}
-	select {
-	case a := <-p:
-		return a.Reply
-	case <-ctx.Done():
-		return script.Reply{Outcome: store.Pending, Err: ctx.Err()}
-	}
 }
 
 // noted returns the note about the lease that was broken last: of the latest lease, what

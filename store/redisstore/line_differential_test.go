@@ -69,7 +69,7 @@ func TestQueuesChanged(t *testing.T) {
 // ears is a server with its push messages.
 type ears struct {
 	*scripted
-	in *wire
+	in *session
 	// examples are the lists of steps of the first seeds: it takes longer to draw them
 	// than to run them.
 	examples [][]lineStep
@@ -507,7 +507,7 @@ func (r *lineRun) command(q driver.Question) *script.Command {
 	}
 	r.s.channel = script.ChannelBegin + waits
 	c := r.s.encode(q, nil).(*script.Command)
-	c.Bytes = (&wire{n: r.wire.n, canPush: r.heard[waits]}).setPushFlagLocked(c, c.Bytes)
+	c.Bytes = (&session{n: r.wire.n, canPush: r.heard[waits]}).setPushFlagLocked(c, c.Bytes)
 	return c
 }
 
@@ -624,7 +624,7 @@ func (r *lineRun) meddle(s lineStep) error {
 // look compares what there is.
 func (r *lineRun) look() error {
 	commands := []*script.Command{script.NewCommand("KEYS", "*"), script.NewCommand("GET", lineLock), script.NewCommand("PTTL", lineLock), script.NewCommand("GET", script.KeyBegin+lineLock+script.CounterEnd)}
-	replies, err := r.scripted.run(append(commands, r.byText(inspectCommand(r.s, lineLock)))...)
+	replies, err := r.scripted.run(append(commands, r.byText(r.s.inspectCommand(lineLock)))...)
 	if err != nil {
 		return err
 	}

@@ -114,7 +114,7 @@ func (s *Store) names(ctx context.Context, prefix string) (*catalog, error) {
 	whole, cut := 0, error(nil)
 	for i, n := range s.nodes {
 		nodes[i].Node = n.Addr()
-		nodes[i].Outcome, nodes[i].Err = n.scan(ctx, pattern, names)
+		nodes[i].Outcome, nodes[i].Err = scan(ctx, n, pattern, names)
 		switch {
 		case errors.Is(nodes[i].Err, store.ErrIncomplete):
 			nodes[i].Outcome, cut = store.Granted, fmt.Errorf("%s: %w", nodes[i].Node, nodes[i].Err)
@@ -164,7 +164,7 @@ func (c *catalog) full() error {
 }
 
 // scan adds the node's keys that match.
-func (n *node) scan(ctx context.Context, pattern string, all *catalog) (store.Outcome, error) {
+func scan(ctx context.Context, n *node, pattern string, all *catalog) (store.Outcome, error) {
 	been, repeats := map[uint64]bool{}, 0
 	for cursor := uint64(0); ; {
 		a := n.askOne(ctx, script.NewCommand("SCAN", strconv.FormatUint(cursor, 10), "MATCH", pattern, "COUNT", "1000"))
@@ -213,7 +213,7 @@ func (c *Cluster) List(ctx context.Context, prefix string) ([]store.State, error
 	})
 	var cut error
 	for _, n := range c.r.masters() {
-		outcome, err := n.scan(ctx, script.KeyBegin+script.GlobEscape.Replace(clusterPrefix(prefix))+"*"+script.CounterEnd, names)
+		outcome, err := scan(ctx, n, script.KeyBegin+script.GlobEscape.Replace(clusterPrefix(prefix))+"*"+script.CounterEnd, names)
 		switch {
 		case errors.Is(err, store.ErrIncomplete):
 			cut = fmt.Errorf("%s: %w", n.addr.Host, err)

@@ -49,7 +49,7 @@ func listens(t *testing.T, s *redisstore.Store, servers []*redistest.Server) (r 
 		ctx, cancel := context.WithCancel(t.Context())
 		r := patientWaiter("stock")
 		done := wait(t, ctx, s, servers, r)
-		if strings.Contains(string(stack[:runtime.Stack(stack, true)]), "redisstore.(*node).ReadInline(") {
+		if strings.Contains(string(stack[:runtime.Stack(stack, true)]), ").ReadInline(") {
 			t.Cleanup(cancel)
 			return r, done, cancel
 		}

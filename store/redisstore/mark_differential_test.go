@@ -331,7 +331,7 @@ func (m *markRun) arrives(now int64) (string, error) {
 	m.s.wall = func() time.Time { return time.UnixMicro(c.Wall) }
 	m.s.longest.Store(c.Quarantine * 1000)
 	m.s.o.MaxTTL, m.s.o.FsyncAlways = time.Second, c.Durable == "asserted"
-	n := &node{s: m.s, server: membership.Identity{
+	n := fitness{core: &m.s.core, server: membership.Identity{
 		Promoted: c.Promoted, Readable: c.Durable == "always" || c.Durable == "never",
 		Appends: true, Always: c.Durable == "always",
 	}}
@@ -517,7 +517,7 @@ func (m *markRun) grants(now int64) (string, error) {
 	want := modelnode.Gate(m.model, e, now)
 	what := fmt.Sprintf("grants %+v", e)
 
-	w := &wire{n: &node{s: m.s}}
+	w := &session{n: &node{fitness: fitness{core: &m.s.core}}}
 	if e.Run[0] != '-' {
 		w.run = e.Run
 	}

@@ -1,12 +1,12 @@
 package redisstore
 
 import (
+	"io"
 	"testing"
 
 	"github.com/leasehold-dev/leasehold/internal/nodemark"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/redisstore/internal/conn"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
@@ -40,13 +40,12 @@ func TestLooksAreNotSentToAnotherRun(t *testing.T) {
 	}
 	servers[0].Declare()
 	declared := servers[0].Text(t, "GET", script.MarkKey)
-	if w := n.currentWire(); w != nil {
-		w.abandon(conn.ErrSilent)
+	if w := n.Pipe(); w != nil {
+		w.Abandon(io.EOF)
 	}
-	n.mu.Lock()
-	n.down = nil
+	n.Mu.Lock()
 	n.lookLocked()
-	n.mu.Unlock()
+	n.Mu.Unlock()
 	if r := n.askOne(ctx, pingCommand); r.Outcome != store.Granted {
 		t.Fatal(r.Outcome, r.Err)
 	}
@@ -55,11 +54,4 @@ func TestLooksAreNotSentToAnotherRun(t *testing.T) {
 	if err1 != nil || err2 != nil || !now.Open || now.Run != want.Run || string(was.Value.Text) == declared {
 		t.Errorf("the mark is %v, and was declared as %v", now, want)
 	}
-}
-
-// currentWire is the node's connection; nil: there is none.
-func (n *node) currentWire() *wire {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.wire
 }

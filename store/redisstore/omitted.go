@@ -6,23 +6,38 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/nodemark"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
+
+// arrived handles the reply of the arrive script, on a new connection or an old one.
+func (s *fleet) arrived(n *node, said resp.Value, isNew bool) error {
+	marked, err := n.arrived(said)
+	if err != nil || !marked {
+		return err
+	}
+	s.lasts(n, said.List[3])
+	if isNew && s.membership.Excluded(string(said.List[4].Text)) {
+		s.recheckOmitted(n)
+	}
+	s.adoptOmitted()
+	return nil
+}
 
 // recheckOmitted runs after a connection to n if its mark names another membership. The node
 // may have been down while that was replaced by ours: the other nodes are asked, since
 // what is known about them may be out of date.
-func (n *node) recheckOmitted() {
-	if n.isSingle() || len(n.s.membership.Next) > 0 {
+func (s *fleet) recheckOmitted(n *node) {
+	if len(s.nodes) == 1 || len(s.membership.Next) > 0 {
 		return
 	}
-	for _, other := range n.s.nodes {
-		other.mu.Lock()
+	for _, other := range s.nodes {
+		other.Mu.Lock()
 		if other == n {
 			other.omitted = true
-		} else if other.fingerprint = ""; other.wire != nil {
+		} else if other.fingerprint = ""; other.PipeLocked() != nil {
 			other.lookLocked()
 		}
-		other.mu.Unlock()
+		other.Mu.Unlock()
 	}
 }
 
@@ -30,25 +45,25 @@ func (n *node) recheckOmitted() {
 // majority of our nodes must record that replacement: they do so only after a majority of
 // the old membership was told to refuse its clients and those have lost their leases. If
 // our membership had been replaced in turn, no majority would name it any more.
-func (s *Store) adoptOmitted() {
+func (s *fleet) adoptOmitted() {
 	records := map[string]int{}
 	for _, n := range s.nodes {
-		n.mu.Lock()
+		n.Mu.Lock()
 		if n.fingerprint == s.membership.Fingerprint {
 			records[n.before]++
 		}
-		n.mu.Unlock()
+		n.Mu.Unlock()
 	}
 	for _, n := range s.nodes {
-		n.mu.Lock()
-		left, print := n.omitted && n.wire != nil, n.fingerprint
+		n.Mu.Lock()
+		left, print := n.omitted && n.PipeLocked() != nil, n.fingerprint
 		before, next, joint := strings.Cut(print, ">")
 		if left && before != nodemark.Unknown && records[before] >= quorum.Majority(len(s.nodes)) && (!joint || next == s.membership.Fingerprint) {
 			n.omitted = false
 		} else {
 			left = false
 		}
-		n.mu.Unlock()
+		n.Mu.Unlock()
 		if left {
 			n.log.Info("node missed the replacement of its membership and joins the new one", "list", s.membership.Text)
 			c := membership.SetCommand(s.membership.Fingerprint, s.membership.Text, s.membership.Fingerprint, print, before)

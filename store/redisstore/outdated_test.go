@@ -15,9 +15,9 @@ import (
 // moved, is replaced when all requests on it are answered. No caller gets an error. Requests
 // made meanwhile wait for the next connection.
 func TestReplacedConnectionLosesNoAnswer(t *testing.T) {
-	for _, replace := range []func(*wire){
-		func(w *wire) { w.noChannel = true; w.n.resubscribe() },
-		func(w *wire) {
+	for _, replace := range []func(*session){
+		func(w *session) { w.noChannel = true; resubscribe(w.n) },
+		func(w *session) {
 			w.handlePush(resp.Value{Kind: '>', List: []resp.Value{{Kind: '$', Text: []byte("sunsubscribe")}, {Kind: '$'}, {Kind: ':'}}})
 		},
 	} {
@@ -36,10 +36,7 @@ func TestReplacedConnectionLosesNoAnswer(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		n.mu.Lock()
-		w := n.wire
-		n.mu.Unlock()
-		replace(w)
+		replace(n.Pipe().Session().(*session))
 		later := ask()
 		if _, err := server.Write([]byte("+PONG\r\n")); err != nil {
 			t.Fatal(err)

@@ -1,9 +1,11 @@
 package redisstore
 
 import (
+	"errors"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/conn"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
@@ -19,11 +21,14 @@ import (
 // more often, which tests it as well.
 const pushTestAfter = 15 * time.Second
 
+var errMembershipChanged = errors.New("the list of nodes that the server belongs to has changed")
+
 // listen subscribes to pushes. For the only node of a store it also runs the single-node
 // membership check. The argument hello is the reply to HELLO 3: without version 3 of the
 // protocol a connection that receives pushes cannot carry requests. If the server cannot
 // push, waiters poll.
-func (n *node) listen(w *wire, hello resp.Value) error {
+func (s *session) listen(hello resp.Value) error {
+	n := s.n
 	var asked [][]byte
 	if hello.Kind != '-' {
 		if n.isSingle() {
@@ -35,7 +40,7 @@ func (n *node) listen(w *wire, hello resp.Value) error {
 	if n.isSingle() {
 		asked = append(asked, resp.Command("GET", script.MarkKey))
 	}
-	all, err := w.Exchange(asked...)
+	all, err := s.Exchange(asked...)
 	if err != nil {
 		return err
 	}
@@ -50,42 +55,56 @@ func (n *node) listen(w *wire, hello resp.Value) error {
 	if channels > 0 {
 		said = all[channels-1]
 	}
-	return n.subscribed(w, said)
+	return s.subscribed(said)
 }
 
 // subscribed handles the reply to the subscription.
-func (n *node) subscribed(w *wire, said resp.Value) error {
-	if w.canPush = said.Kind == '>'; w.canPush {
+func (s *session) subscribed(said resp.Value) error {
+	n := s.n
+	if s.canPush = said.Kind == '>'; s.canPush {
 		return nil
 	}
 	if said.Code() == resp.Loading {
 		return resp.ErrorOf(said)
 	}
-	n.mu.Lock()
+	n.Mu.Lock()
 	told := n.noPush
 	n.noPush = true
-	n.mu.Unlock()
+	n.Mu.Unlock()
 	if !told {
 		n.log.Warn("cannot subscribe to notifications; waiters will poll", "err", said.String())
 	}
 	return nil
 }
 
-// handlePush handles a push.
-func (w *wire) handlePush(v resp.Value) {
+// Push implements conn.Handler.
+func (s *session) Push(v resp.Value) error {
+	switch {
+	case v.IsInvalidation():
+		s.invalidated(v)
+	case s.canPush:
+		s.handlePush(v)
+	default:
+		return conn.ErrUnasked
+	}
+	return nil
+}
+
+// handlePush handles a push about a channel.
+func (s *session) handlePush(v resp.Value) {
 	if !v.IsPush() {
 		return
 	}
-	n := w.n
+	n := s.n
 	switch {
 	case string(v.List[1].Text) == membership.Channel:
-		w.abandon(errMembershipChanged)
+		s.Abandon(errMembershipChanged)
 		return
-	case w.comparison.due:
-		w.comparison.withhold(n, call{}, script.Reply{Value: v, At: w.at})
+	case s.comparison.due:
+		s.comparison.withhold(&n.Mu, call{}, script.Reply{Value: v, At: s.At})
 		return
 	case string(v.List[0].Text) == "sunsubscribe":
-		w.replace(errChannelMoved)
+		s.Replace(errChannelMoved)
 		return
 	}
 	told, ok := script.ParsePush(string(v.List[2].Text))
@@ -96,11 +115,11 @@ func (w *wire) handlePush(v resp.Value) {
 		n.s.driver.OnPushLost(n.index)
 	case told.Granted:
 		if !pushesStamped {
-			told.Stamp = w.at
+			told.Stamp = s.At
 		}
-		name := n.s.driver.OnGranted(n.index, told.Owner, driver.Reply{Token: told.Token, Counted: told.Counted, Reserved: told.Reserved, Stamp: told.Stamp, Clock: told.Clock, At: w.at})
+		name := n.s.driver.OnGranted(n.index, told.Owner, driver.Reply{Token: told.Token, Counted: told.Counted, Reserved: told.Reserved, Stamp: told.Stamp, Clock: told.Clock, At: s.At})
 		if name != "" && n.s.guarded.Load() {
-			n.saw([]byte(name), told.Token, w.at)
+			n.saw([]byte(name), told.Token, s.At)
 		}
 	default:
 		n.s.driver.OnFree(n.index, told.Owner)
@@ -108,26 +127,24 @@ func (w *wire) handlePush(v resp.Value) {
 }
 
 // recheckWaiters makes all waiters ask the node again after its connection broke.
-func (w *wire) recheckWaiters() {
-	if w.canPush && missedAsked { // even if nobody waits at a place yet
-		w.n.s.driver.OnPushLost(w.n.index)
+func (s *session) recheckWaiters() {
+	if s.canPush && missedAsked { // even if nobody waits at a place yet
+		s.n.s.driver.OnPushLost(s.n.index)
 	}
 }
 
 // testPushLocked tests a silent connection, with nothing in flight, while there are
 // waiters. It returns when to test again; zero means not before something is sent.
-func (w *wire) testPushLocked(now time.Time) (again time.Time) {
-	n := w.n
-	if !w.canPush || n.s.waiting.Load() == 0 {
+func (s *session) testPushLocked(now time.Time) (again time.Time) {
+	n := s.n
+	if !s.canPush || n.s.waiting.Load() == 0 {
 		return time.Time{}
 	}
-	if at := w.used.Add(n.s.pushTestAfter); now.Before(at) {
+	if at := s.UsedLocked().Add(n.s.pushTestAfter); now.Before(at) {
 		return at
 	}
-	if n.waiting.n == 0 {
-		n.s.inFlight.Add(1)
-		n.waiting.push(call{command: pingCommand, timeout: n.s.o.ConnectTimeout, look: make(poll, 1)})
-		n.wake()
+	if n.Waiting.Len() == 0 {
+		n.s.enqueueLocked(&n.Peer, call{command: pingCommand, timeout: n.s.o.ConnectTimeout, look: make(poll, 1)})
 	}
-	return time.Time{} // a late answer has look called
+	return time.Time{} // a late answer ends the connection
 }

@@ -21,14 +21,12 @@ import (
 	"context"
 	"crypto/rand"
 	"slices"
-	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/conn"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/sentinel"
@@ -36,31 +34,7 @@ import (
 
 // Store keeps locks on Redis. It is safe for concurrent use. Close it when it is no
 // longer needed.
-type Store struct {
-	o        config.Config
-	nodes    []*node
-	driver   driver.Driver
-	servers  membership.Registry
-	wall     func() time.Time // time of day
-	declares bool             // it is opened to end quarantines, which then are no news
-	closed   atomic.Bool
-	inFlight atomic.Int64 // calls enqueued and not answered yet; see settled
-	progress bell         // rings while the store closes, when it may have nothing left to wait for
-
-	channel       string        // on which the servers push hand-offs to this store
-	closing       chan struct{} // closed by Close
-	waiting       atomic.Int64  // number of waiters
-	pushTestAfter time.Duration // see pushTestAfter
-	idle          time.Duration // see idleAfter
-
-	// Servers that may have forgotten leases abstain; see guard.
-	guarded, armed atomic.Bool
-	membership     membership.List
-	longest        atomic.Int64 // longest quarantine that other clients ask for
-	arming         sync.Mutex
-
-	topology topology // how the servers belong together
-}
+type Store struct{ fleet }
 
 var _ store.Store = (*Store)(nil)
 
@@ -119,7 +93,8 @@ func newStore(url string, o *Options) (*Store, error) {
 	if opts, err = opts.WithDefaults(); err != nil {
 		return nil, err
 	}
-	s := &Store{o: opts, membership: lists, topology: independent{}, wall: opts.Wall(), channel: script.ChannelBegin + rand.Text(), closing: make(chan struct{}), pushTestAfter: pushTestAfter, idle: idleAfter}
+	s := newBareStore(opts)
+	s.membership, s.topology, s.class, s.channel = lists, independent{}, store.CrashSafe, script.ChannelBegin+rand.Text()
 	s.driver = driver.Driver{Sets: lists.Sets, Encode: s.encode, EncodeRenewals: s.bundle, NodeTimeout: opts.TimeoutFor, Clock: opts.Clock, Wall: s.wall, Jitter: opts.Jitter(), Logger: opts.Logger, Coalesce: s.crowded, Closing: s.closing}
 	if len(addrs) > 1 && clocksWatched {
 		s.driver.Clocks = driver.NewClocks(len(addrs), opts.Quarantine(), driver.WallAhead(opts.Clock), opts.Logger)
@@ -138,21 +113,20 @@ func newStore(url string, o *Options) (*Store, error) {
 		opts.Logger.Info("nodes share a host and fail together", "host", host)
 	}
 	if sentinels != nil {
-		s.topology = watched{group: sentinels}
+		s.topology, s.class = watched{group: sentinels}, store.Efficiency
 		opts.Logger.Warn("a failover can lose locks: the promoted replica may not know the latest grants", "master", sentinels.Master)
 	}
 	s.nodes = make([]*node, len(addrs))
 	for i, a := range addrs {
-		s.nodes[i] = newNode(i, a, s)
+		s.nodes[i] = newNode(i, a, &s.fleet)
 		s.driver.Nodes = append(s.driver.Nodes, s.nodes[i])
 	}
 	return s, nil
 }
 
-// crowded reports whether so many calls are in flight that the callers of those just
-// answered are likely to send more at once.
-func (s *Store) crowded() bool {
-	return s.inFlight.Load() > s.topology.crowd(s)
+// newBareStore returns a Store without nodes.
+func newBareStore(o config.Config) *Store {
+	return &Store{fleet{core: core{o: o, wall: o.Wall(), closing: make(chan struct{}), pushTestAfter: pushTestAfter, idle: conn.InlineFor}}}
 }
 
 // Caps implements store.Store.
@@ -160,7 +134,7 @@ func (s *Store) Caps() store.Caps {
 	return store.Caps{
 		Engine: "redis", Nodes: len(s.nodes), Quorum: quorum.Majority(len(s.nodes)),
 		MaxTTL: s.o.MaxTTL, Reach: "network", Clock: "each server's own",
-		Class: s.topology.class(),
+		Class: s.class,
 		// A single server hands on the sooner, the less it has to do besides.
 		Rejoins: len(s.nodes) > 1,
 		Breaks:  true,
@@ -216,15 +190,7 @@ func (s *Store) ready(ctx context.Context, r store.Lease, invalid error) error {
 		return err
 	}
 	if r.Require >= store.CrashSafe {
-		return s.topology.ready(s, r)
+		return s.topology.ready(&s.fleet, r)
 	}
 	return nil
-}
-
-// usable refuses requests whose context has ended, or that come after Close.
-func (s *Store) usable(ctx context.Context) error {
-	if s.closed.Load() {
-		return store.ErrClosed
-	}
-	return ctx.Err()
 }

@@ -1,12 +1,14 @@
 package redisstore
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/internal/retain"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/conn"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
@@ -24,11 +26,30 @@ type leaseID struct{ name, owner, attempt string }
 
 func idOf(r store.Lease) leaseID { return leaseID{r.Name, r.Owner, r.Attempt} }
 
-// owed links a call to the retained release that it sends, and to the node that retains
-// it.
+// owed links a call to the retained release that it sends, and to those of the node that
+// retains it.
 type owed struct {
-	by    *node
+	by    *backlog
 	entry *retain.Entry[leaseID, driver.Question]
+}
+
+// backlog is the releases that a node has yet to receive. It is guarded by the mutex
+// of the node's peer.
+type backlog struct {
+	core    *core
+	peer    *conn.Peer[call]
+	encode  func(q driver.Question, old any) any
+	settled *bell // rings when a call is removed
+
+	list   retain.List[leaseID, driver.Question]
+	count  atomic.Int64 // number of entries in list
+	resend *time.Timer  // calls resendDue
+}
+
+func (b *backlog) init() {
+	b.list.Most = maxRetained
+	b.resend = time.AfterFunc(time.Hour, b.resendDue)
+	b.resend.Stop()
 }
 
 // toRetain returns the part of a release that is still useful later: it ends the lease
@@ -46,139 +67,147 @@ func toRetain(q driver.Question) driver.Question {
 }
 
 // sendingLocked records that c is about to be sent.
-func (n *node) sendingLocked(c *script.Command) {
+func (b *backlog) sendingLocked(c *script.Command) {
 	if c.Script.Takes() {
-		n.retained.Sending(idOf(c.Question.Lease))
+		b.list.Sending(idOf(c.Question.Lease))
 	}
 }
 
 // unsentLocked records that c was not sent, and will not be.
-func (n *node) unsentLocked(c call, now time.Time) {
+func (b *backlog) unsentLocked(c call, now time.Time) {
 	s := c.command.Script
 	switch {
-	case n.closed || c.owed != nil:
+	case b.peer.ClosedLocked() || c.owed != nil:
 	case s.Frees():
-		n.retainLocked(c.command, now)
+		b.retainLocked(c.command, now)
 	case s == script.Heal: // the node has been asked about this lease before, and may get it late
 	case s.Takes() && !c.command.Question.Again:
-		n.retained.Untold(idOf(c.command.Question.Lease))
-		n.retains.Store(int64(n.retained.Len()))
+		b.list.Untold(idOf(c.command.Question.Lease))
+		b.countLocked()
 	}
 }
 
 // retainLocked retains the release that c asks for.
-func (n *node) retainLocked(c *script.Command, now time.Time) {
+func (b *backlog) retainLocked(c *script.Command, now time.Time) {
 	q := toRetain(c.Question)
-	if n.retained.Keep(idOf(q.Lease), q, q.Lease.TTL, now) {
-		n.retains.Store(int64(n.retained.Len()))
-		n.scheduleResendLocked(now)
+	if b.list.Keep(idOf(q.Lease), q, q.Lease.TTL, now) {
+		b.countLocked()
+		b.scheduleLocked(now)
 	}
 }
 
-// answered handles the result of a release.
-func (n *node) answered(c call, r script.Reply) {
-	executed := r.Outcome == store.Granted || r.Outcome == store.WrongType
-	if executed && c.owed == nil && n.retains.Load() == 0 {
+func (b *backlog) countLocked() { b.count.Store(int64(b.list.Len())) }
+
+// answered handles the result of a release that was sent over the node of b.
+func (b *backlog) answered(c call, said script.Reply) {
+	executed := said.Outcome == store.Granted || said.Outcome == store.WrongType
+	if executed && c.owed == nil && b.count.Load() == 0 {
 		return // the usual case
 	}
 	if o := c.owed; o != nil {
-		if o.by == n && r.At == 0 {
+		if o.by == b && said.At == 0 {
 			return // the connection was lost, and the entry still stands
 		}
-		n = o.by
+		b = o.by
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
+	b.peer.Mu.Lock()
+	defer b.peer.Mu.Unlock()
 	now := time.Now()
 	switch {
-	case n.closed:
+	case b.peer.ClosedLocked():
 	case c.owed != nil:
-		n.retained.Answered(c.owed.entry, executed, now)
+		b.list.Answered(c.owed.entry, executed, now)
 	case executed:
-		n.retained.Forget(idOf(c.command.Question.Lease))
-	case !r.Sent: // a sent one was retained when the connection was lost
-		n.retainLocked(c.command, now)
+		b.list.Forget(idOf(c.command.Question.Lease))
+	case !said.Sent: // a sent one was retained when the connection was lost
+		b.retainLocked(c.command, now)
 	}
-	n.retains.Store(int64(n.retained.Len()))
-	n.scheduleResendLocked(now)
+	b.countLocked()
+	b.scheduleLocked(now)
 }
 
-// disconnectedLocked retains the unanswered releases of w, which is lost.
-func (n *node) disconnectedLocked(w *wire) {
-	if n.closed {
+// lostLocked retains the unanswered releases of a connection that is lost.
+func (b *backlog) lostLocked(lost *conn.Pipe[call]) {
+	if b.peer.ClosedLocked() {
 		return
 	}
 	now := time.Now()
-	for _, q := range []*queue[call]{&w.again, &w.flight} {
-		for c := range q.all {
-			if c.command.Script.Frees() && c.owed == nil {
-				n.retainLocked(c.command, now)
-			}
+	for c := range lost.AllLocked {
+		if c.command.Script.Frees() && c.owed == nil {
+			b.retainLocked(c.command, now)
 		}
 	}
-	n.retained.Disconnected()
-	for range n.waiting.n { // retained releases are enqueued again with the next connection
-		c, _ := n.waiting.pop()
-		if c.owed != nil && c.owed.by == n {
-			n.s.settled()
-			n.settled.ring()
-			continue
+	b.list.Disconnected()
+	b.peer.Waiting.Remove(func(c *call) bool { // retained releases are enqueued again with the next connection
+		if c.owed == nil || c.owed.by != b {
+			return false
 		}
-		n.waiting.push(c)
-	}
-	if n.retained.Len() > 0 {
-		n.wake()
+		b.core.settled()
+		b.settled.ring()
+		return true
+	})
+	if b.list.Len() > 0 {
+		b.peer.Wake()
 	}
 }
 
-// connectedLocked records that there is a connection.
-func (n *node) connectedLocked() {
-	now := time.Now()
-	n.retained.Connected(n.server.RunID, now)
-	n.sendRetainedLocked(now)
+// connectedLocked records that there is a connection to the run of the server.
+func (b *backlog) connectedLocked(run string, now time.Time) {
+	b.list.Connected(run, now)
+	b.sendDueLocked(now)
 }
 
-// sendRetainedLocked enqueues the retained releases that are due, before all other calls.
-func (n *node) sendRetainedLocked(now time.Time) {
-	due := n.retained.Due(now)
-	n.retains.Store(int64(n.retained.Len()))
+// sendDueLocked enqueues the retained releases that are due, before all other calls.
+func (b *backlog) sendDueLocked(now time.Time) {
+	due := b.list.Due(now)
+	b.countLocked()
 	if len(due) > 0 {
-		var line queue[call]
+		var queue conn.Queue[call]
 		for _, e := range due {
-			c := call{command: n.s.encode(e.What, nil).(*script.Command), timeout: n.s.o.TimeoutFor(e.What.Lease.TTL), to: nobody{}, tag: int(quorum.Release), owed: &owed{n, e}}
-			n.s.inFlight.Add(1)
-			line.push(c)
+			c := call{command: b.encode(e.What, nil).(*script.Command), timeout: b.core.o.TimeoutFor(e.What.Lease.TTL), to: nobody{}, tag: int(quorum.Release), owed: &owed{b, e}}
+			b.core.inFlight.Add(1)
+			queue.Push(c)
 		}
-		for c, ok := n.waiting.pop(); ok; c, ok = n.waiting.pop() {
-			line.push(c)
+		waiting := &b.peer.Waiting
+		for c, ok := waiting.Pop(); ok; c, ok = waiting.Pop() {
+			queue.Push(c)
 		}
-		n.waiting = line
-		n.wake()
+		*waiting = queue
+		b.peer.Wake()
 	}
-	n.scheduleResendLocked(now)
+	b.scheduleLocked(now)
 }
 
-// scheduleResendLocked has resendDue called when a retained release is due again, or when
-// the node may reconnect for one.
-func (n *node) scheduleResendLocked(now time.Time) {
-	at, ok := n.retained.Next()
-	if n.wire == nil && n.down != nil && at.Before(n.retryAt) {
-		at = n.retryAt
+// scheduleLocked has resendDue called when a retained release is due again, or when the
+// node may reconnect for one.
+func (b *backlog) scheduleLocked(now time.Time) {
+	var retry time.Time
+	if at, why := b.peer.DownLocked(); why != nil {
+		retry = at
+	}
+	b.scheduleAfterLocked(now, retry)
+}
+
+// scheduleAfterLocked is scheduleLocked for a node that may not reconnect before retry.
+func (b *backlog) scheduleAfterLocked(now, retry time.Time) {
+	at, ok := b.list.Next()
+	if at.Before(retry) {
+		at = retry
 	}
 	if ok {
-		n.resend.Reset(max(at.Sub(now), 0))
+		b.resend.Reset(max(at.Sub(now), 0))
 	}
 }
 
 // resendDue enqueues what is due, or wakes the node so that it connects.
-func (n *node) resendDue() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+func (b *backlog) resendDue() {
+	b.peer.Mu.Lock()
+	defer b.peer.Mu.Unlock()
 	switch {
-	case n.closed:
-	case n.wire == nil:
-		n.wake()
+	case b.peer.ClosedLocked():
+	case b.peer.PipeLocked() == nil:
+		b.peer.Wake()
 	default:
-		n.sendRetainedLocked(time.Now())
+		b.sendDueLocked(time.Now())
 	}
 }

@@ -33,25 +33,6 @@ func wrongToRetain() (wrong []string) {
 	return wrong
 }
 
-// A node that was away for an instant is tried again soon, one that is away for long
-// once a second.
-func TestRetryPause(t *testing.T) {
-	away, tries := time.Duration(0), 0
-	for ; away < time.Second; tries++ {
-		p := retryPause(tries)
-		if p > 100*time.Millisecond {
-			t.Errorf("a pause of %v after %v", p, away)
-		}
-		away += p
-	}
-	for ; away < time.Minute; tries++ {
-		away += retryPause(tries)
-	}
-	if p := retryPause(tries); p != time.Second {
-		t.Errorf("a pause of %v after a minute", p)
-	}
-}
-
 // A heal that was not sent says nothing about the lease: the node may have it, or may yet
 // get it, from an earlier request. Its release is retained.
 func TestUnsentHealKeepsTheRelease(t *testing.T) {
@@ -63,13 +44,13 @@ func TestUnsentHealKeepsTheRelease(t *testing.T) {
 		}
 		defer s.Close()
 		n := s.nodes[0]
-		n.mu.Lock()
+		n.Mu.Lock()
 		for _, q := range []quorum.Op{op, quorum.Release} {
-			n.unsentLocked(call{command: s.encode(driver.Question{Op: q, Lease: lease, Renewed: true}, nil).(*script.Command)}, time.Now())
+			n.retained.unsentLocked(call{command: s.encode(driver.Question{Op: q, Lease: lease, Renewed: true}, nil).(*script.Command)}, time.Now())
 		}
-		if got := n.retained.Len(); got != retained {
+		if got := n.retained.list.Len(); got != retained {
 			t.Errorf("after an unsent %v, %d releases are retained, want %d", op, got, retained)
 		}
-		n.mu.Unlock()
+		n.Mu.Unlock()
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/conn"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
@@ -16,8 +17,12 @@ import (
 // which refuses an unfit server and updates the claim of durability in the mark. A change
 // that is reverted before the next review goes unnoticed.
 
-// review schedules the reviews of a node. It is guarded by the node's mutex.
+// review schedules the reviews of a node. It is guarded by the mutex of the node's peer.
 type review struct {
+	core *core
+	peer *conn.Peer[call]
+	is   *fitness // has what the server said when the connection was made
+
 	due   time.Time
 	under bool       // the reply to the last one is outstanding
 	fsync resp.Value // of the review that is under way: the reply to settingsCommand
@@ -30,64 +35,58 @@ var (
 
 var errChanged = errors.New("the server's settings have changed")
 
-// reviews reports whether changes of the server matter: only marks, and the fitness of one
+// wanted reports whether changes of the server matter: only marks, and the fitness of one
 // of several nodes, depend on them. A cluster's slot map and the sentinels tell of changes
 // themselves.
-func (n *node) reviews() bool {
-	return n.s.guarded.Load() && n.s.topology.class() >= store.CrashSafe
+func (v *review) wanted() bool {
+	return v.core.guarded.Load() && v.core.class >= store.CrashSafe
 }
 
-// startReviewLocked schedules the first review of a new connection.
-func (n *node) startReviewLocked(now time.Time) {
-	n.review = review{due: now.Add(clockPause(n.s.o.MaxTTL))}
+// startLocked schedules the first review of a new connection.
+func (v *review) startLocked(now time.Time) {
+	v.due, v.under, v.fsync = now.Add(clockPause(v.core.o.MaxTTL)), false, resp.Value{}
 }
 
-// reviewLocked sends a review if one is due. The connection is in use, and the mutex is
-// held.
-func (n *node) reviewLocked(now time.Time) {
-	if now.Before(n.review.due) {
+// askLocked sends a review if one is due. The connection is in use.
+func (v *review) askLocked(now time.Time) {
+	if now.Before(v.due) {
 		return
 	}
-	n.review.due = now.Add(clockPause(n.s.o.MaxTTL))
-	if !n.reviews() || n.review.under || n.closed {
+	v.due = now.Add(clockPause(v.core.o.MaxTTL))
+	if !v.wanted() || v.under || v.peer.ClosedLocked() {
 		return
 	}
-	n.review.under, n.review.fsync = true, resp.Value{}
-	commands := []*script.Command{identityCommand}
-	if n.server.Readable {
-		commands = []*script.Command{settingsCommand, identityCommand}
+	v.under, v.fsync = true, resp.Value{}
+	if v.is.server.Readable {
+		v.core.enqueueLocked(v.peer, call{command: settingsCommand, timeout: v.core.o.ConnectTimeout})
 	}
-	for _, c := range commands {
-		n.s.inFlight.Add(1)
-		n.waiting.push(call{command: c, timeout: n.s.o.ConnectTimeout})
-	}
-	n.wake()
+	v.core.enqueueLocked(v.peer, call{command: identityCommand, timeout: v.core.o.ConnectTimeout})
 }
 
 // settingsRead keeps the settings until the rest of the review has arrived.
-func (n *node) settingsRead(r script.Reply) {
-	n.mu.Lock()
-	n.review.fsync = r.Value.Clone()
-	n.mu.Unlock()
+func (v *review) settingsRead(r script.Reply) {
+	v.peer.Mu.Lock()
+	v.fsync = r.Value.Clone()
+	v.peer.Mu.Unlock()
 }
 
-// reviewed connects anew if the server is not as it was when the connection was made.
-func (n *node) reviewed(r script.Reply) {
-	n.mu.Lock()
-	is, was, w := membership.ParseIdentity(r.Value, n.review.fsync), n.server, n.wire
-	n.review.under = false
-	n.mu.Unlock()
+// done connects anew if the server is not as it was when the connection was made.
+func (v *review) done(r script.Reply) {
+	v.peer.Mu.Lock()
+	is, was, w := membership.ParseIdentity(r.Value, v.fsync), v.is.server, v.peer.PipeLocked()
+	v.under = false
+	v.peer.Mu.Unlock()
 	switch {
 	case r.Outcome != store.Granted || w == nil:
 		return
 	case is.Role != was.Role || is.Replication != was.Replication:
-		w.abandon(errReplaced)
+		w.Abandon(errReplaced)
 	case is.Appends != was.Appends || is.Readable != was.Readable || is.Always != was.Always || (is.Unfit() == nil) != (was.Unfit() == nil):
-		w.replace(errChanged)
+		w.Replace(errChanged)
 	default:
 		return
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.lookLocked() // so that it connects now, although nobody asks for anything
+	v.peer.Mu.Lock()
+	defer v.peer.Mu.Unlock()
+	v.is.lookLocked() // so that it connects now, although nobody asks for anything
 }

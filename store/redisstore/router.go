@@ -22,27 +22,12 @@ import (
 // receiver of the answer. So the validity of leases and places does not depend on where
 // their slots are, or on how often they move.
 type router struct {
-	s             *Store
-	seeds         []config.Address
+	members
 	channel       string // suffix of the members' channels
 	refreshWanted chan struct{}
 	ctx           context.Context // ends when the cluster is closed
 	cancel        context.CancelFunc
 	all           sync.WaitGroup // goroutines of the router
-	nextAsked     int            // which member is asked for the slot map first
-
-	mu      sync.RWMutex
-	closed  bool
-	members map[string]*node  // by address
-	table   [resp.Slots]*node // which member has which slot; nil: unknown, or nobody
-	changed bool              // a slot has moved since the last refresh
-}
-
-// trail records where a call has been sent before.
-type trail struct {
-	since  time.Time
-	moves  int
-	asking bool // the next member executes it although it does not have the slot yet
 }
 
 const (
@@ -55,8 +40,8 @@ const (
 	releaseRetryFor = 5 * time.Second
 )
 
-func newRouter(s *Store, seeds []config.Address) *router {
-	r := &router{s: s, seeds: seeds, channel: rand.Text(), refreshWanted: make(chan struct{}, 1), members: map[string]*node{}}
+func newRouter(s *fleet, seeds []config.Address) *router {
+	r := &router{members: members{s: s, seeds: seeds, byHost: map[string]*node{}}, channel: rand.Text(), refreshWanted: make(chan struct{}, 1)}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r
 }
@@ -66,7 +51,7 @@ func (r *router) Addr() string { return "cluster of " + r.seeds[0].Host }
 
 // Put implements driver.Node.
 func (r *router) Put(c driver.Call) error {
-	return r.put(call{command: c.Payload.(*script.Command), timeout: c.Timeout, to: c.To, tag: c.Tag, leases: c.Leases, next: c.Next}, c.More)
+	return r.put(callOf(c), c.More)
 }
 
 func (r *router) put(c call, more bool) error {
@@ -90,7 +75,7 @@ func (r *router) put(c call, more bool) error {
 			continue // the member was retired just now
 		}
 		r.requestRefresh() // another member may have taken its place
-		return n.refusal(err)
+		return refusal(n, err)
 	}
 }
 
@@ -98,7 +83,7 @@ func (r *router) put(c call, more bool) error {
 func (r *router) Flush() {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	for _, n := range r.members {
+	for _, n := range r.byHost {
 		if n.unflushed.Load() && n.unflushed.Swap(false) {
 			n.Flush()
 		}
@@ -106,22 +91,20 @@ func (r *router) Flush() {
 }
 
 func (r *router) unserved() error {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	if r.closed {
+	if r.isShut() {
 		return store.ErrClosed
 	}
 	return &driver.Refusal{Outcome: store.Unsettled, Err: errUnserved}
 }
 
 // refusal names the member in an error that refuses a call.
-func (n *node) refusal(err error) error {
+func refusal(n *node, err error) error {
 	said := driver.PutOutcome(err)
-	return &driver.Refusal{Outcome: said.Outcome, Err: n.blamed(said.Err)}
+	return &driver.Refusal{Outcome: said.Outcome, Err: blamed(n, said.Err)}
 }
 
 // blamed names the member in an error.
-func (n *node) blamed(err error) error {
+func blamed(n *node, err error) error {
 	if n.s.closed.Load() {
 		return err
 	}
@@ -131,44 +114,12 @@ func (n *node) blamed(err error) error {
 	return fmt.Errorf("%s: %w", n.addr.Host, err)
 }
 
-// memberFor returns the member that has a slot; nil if it is unknown.
-func (r *router) memberFor(slot int) *node {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return r.table[slot]
-}
-
-// anybody returns one of the members, if possible one with a connection.
-func (r *router) anybody() (found *node) {
-	for _, n := range r.allMembers() {
-		n.mu.Lock()
-		there := n.wire != nil
-		n.mu.Unlock()
-		if found = n; there {
-			break
-		}
-	}
-	return found
-}
-
-// memberAtLocked returns the member at that address.
-func (r *router) memberAtLocked(host string) *node {
-	n := r.members[host]
-	if n == nil && !r.closed {
-		a := r.seeds[0]
-		a.Host = host
-		n = newNode(0, a, r.s)
-		r.members[host] = n
-	}
-	return n
-}
-
 // redirect handles a reply with an error. If it is a redirection, redirect sends the call
 // again and returns false. Otherwise it returns the reply, with the member named in its
 // error.
 func (r *router) redirect(n *node, c call, said script.Reply) (script.Reply, bool) {
 	if c.command.Slot == 0 {
-		said.Err = n.blamed(said.Err)
+		said.Err = blamed(n, said.Err)
 		return said, true
 	}
 	var d *resp.Redirection
@@ -176,7 +127,7 @@ func (r *router) redirect(n *node, c call, said script.Reply) (script.Reply, boo
 		lost := errors.Is(said.Err, store.ErrClosed) && !said.Sent && !r.s.closed.Load()
 		if said.Sent || !lost {
 			r.requestRefresh()
-			said.Err = n.blamed(said.Err)
+			said.Err = blamed(n, said.Err)
 			return said, true
 		}
 		d = &resp.Redirection{Kind: resp.RedirectWait} // the member was retired with this call enqueued
@@ -198,7 +149,7 @@ func (r *router) redirect(n *node, c call, said script.Reply) (script.Reply, boo
 	if d.Kind == resp.RedirectMoved {
 		said.Err = fmt.Errorf("%w (the servers of the cluster disagree)", d.Unwrap())
 	}
-	said.Outcome, said.Err = store.Unsettled, n.blamed(said.Err)
+	said.Outcome, said.Err = store.Unsettled, blamed(n, said.Err)
 	if to == nil || time.Since(t.since)+pause > patience || r.s.closed.Load() {
 		return said, true
 	}
@@ -231,18 +182,13 @@ func (r *router) follow(n *node, d *resp.Redirection) *node {
 	if d.Kind == resp.RedirectMoved {
 		return r.moves(d.Slot, host)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.memberAtLocked(host)
+	return r.memberAt(host)
 }
 
 // moves records that another member has a slot.
 func (r *router) moves(slot int, host string) *node {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	n := r.memberAtLocked(host)
-	if n != nil && r.table[slot] != n {
-		r.table[slot], r.changed = n, true
+	n, isNew := r.assign(slot, host)
+	if isNew {
 		r.requestRefresh()
 	}
 	return n
@@ -256,7 +202,7 @@ func (r *router) resend(to *node, c call, said script.Reply) (script.Reply, bool
 		return said, true
 	}
 	if err := to.put(c, false); err != nil {
-		why := driver.PutOutcome(to.refusal(err))
+		why := driver.PutOutcome(refusal(to, err))
 		said.Outcome, said.Err = why.Outcome, why.Err
 		return said, true
 	}
@@ -265,13 +211,9 @@ func (r *router) resend(to *node, c call, said script.Reply) (script.Reply, bool
 
 // close closes all members.
 func (r *router) close() {
-	r.mu.Lock()
-	r.closed = true
-	members := r.members
-	r.members = nil
-	r.mu.Unlock()
+	all := r.shut()
 	r.cancel()
-	for _, n := range members {
+	for _, n := range all {
 		n.close()
 	}
 	r.all.Wait()

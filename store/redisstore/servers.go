@@ -44,8 +44,8 @@ func (v servers) Ask(ctx context.Context, server int, c *script.Command) script.
 
 func (v servers) Identity(server int) membership.Identity {
 	n := v.s.nodes[server]
-	n.mu.Lock()
-	defer n.mu.Unlock()
+	n.Mu.Lock()
+	defer n.Mu.Unlock()
 	return n.server
 }
 

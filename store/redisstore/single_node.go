@@ -15,45 +15,41 @@ import (
 // change of the membership is published. Servers that cannot push (before Redis 6) are
 // checked on each connection only.
 
-// isSingle reports whether this is the only node of its store.
-func (n *node) isSingle() bool { return len(n.s.nodes) == 1 }
-
 // checkMembership checks by the mark which membership the server belongs to. A client that may
 // not read the mark, and a server without one, pass the check.
-func (n *node) checkMembership(text resp.Value) {
+func (f *fitness) checkMembership(text resp.Value) {
 	var foreign *driver.Refusal
 	if text.Kind != '$' || text.Null {
 		text.Text = []byte(nodemark.New().String())
 	}
 	mark, err := nodemark.Parse(string(text.Text))
 	if err != nil {
-		n.log.Warn("node cannot be used", "err", err)
+		f.log.Warn("node cannot be used", "err", err)
 		foreign = &driver.Refusal{Outcome: store.Refused, Err: err}
-	} else if list, other := n.s.membership.Others(mark); other {
+	} else if list, other := f.core.membership.Others(mark); other {
 		said := script.OtherMembership(resp.Value{Kind: '$', Text: []byte(list)})
-		n.log.Warn("the server belongs to a multi-server configuration; this client is refused", "err", said.Err)
+		f.log.Warn("the server belongs to a multi-server configuration; this client is refused", "err", said.Err)
 		foreign = &driver.Refusal{Outcome: said.Outcome, Err: said.Err}
 	}
-	n.mu.Lock()
-	n.foreign = foreign
-	n.mu.Unlock()
+	f.peer.Mu.Lock()
+	f.foreign = foreign
+	f.peer.Mu.Unlock()
 }
 
-// failForeign answers calls that were enqueued before it was known that this server must not
-// be used for them.
-func (n *node) failForeign() {
-	n.mu.Lock()
-	foreign := n.foreign
-	var away []call
-	for range n.waiting.n {
-		if c, _ := n.waiting.pop(); foreign != nil && c.command.Script.Keeps() {
-			away = append(away, c)
-		} else {
-			n.waiting.push(c)
+// takeForeign removes the calls that were enqueued before it was known that this server
+// must not be used for them, and returns why.
+func (f *fitness) takeForeign() (away []call, why *driver.Refusal) {
+	f.peer.Mu.Lock()
+	defer f.peer.Mu.Unlock()
+	if f.foreign == nil {
+		return nil, nil
+	}
+	f.peer.Waiting.Remove(func(c *call) bool {
+		if !c.command.Script.Keeps() {
+			return false
 		}
-	}
-	n.mu.Unlock()
-	for _, c := range away {
-		n.finish(c, script.Reply{Outcome: foreign.Outcome, Err: foreign.Err})
-	}
+		away = append(away, *c)
+		return true
+	})
+	return away, f.foreign
 }

@@ -1,19 +1,15 @@
 package redisstore
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/cluster"
-	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
-	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
@@ -112,67 +108,17 @@ func (r *router) fetchSlotMap(ctx context.Context) (slotMap []cluster.Range, nod
 	return nil, nodes, cluster.ErrNoSlotMap
 }
 
-// known returns the members that are connected, and the addresses of the other members
-// and of the seeds.
-func (r *router) known() (connected []*node, others []config.Address) {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	for _, n := range r.members {
-		n.mu.Lock()
-		there := n.wire != nil
-		n.mu.Unlock()
-		if there {
-			connected = append(connected, n)
-		} else {
-			others = append(others, n.addr)
-		}
-	}
-	slices.SortFunc(connected, func(a, b *node) int { return cmp.Compare(a.addr.Host, b.addr.Host) })
-	if r.nextAsked++; len(connected) > 0 {
-		at := r.nextAsked % len(connected)
-		connected = slices.Concat(connected[at:], connected[:at])
-	}
-	for _, a := range r.seeds {
-		if r.members[a.Host] == nil {
-			others = append(others, a)
-		}
-	}
-	return connected, others
-}
-
 // installSlotMap installs a slot map. If a slot has moved, all waiters ask again: their places
 // moved with the locks, and pushes from the new server did not reach them.
 func (r *router) installSlotMap(slotMap []cluster.Range) {
-	table := new([resp.Slots]*node)
-	r.mu.Lock()
-	if r.closed {
-		r.mu.Unlock()
-		return
+	has, gone, moved := r.install(slotMap)
+	for _, n := range gone {
+		r.all.Go(func() { r.retire(n) })
 	}
-	has := map[*node]bool{}
-	for _, s := range slotMap {
-		n := r.memberAtLocked(s.Host)
-		has[n] = true
-		for i := s.First; i <= s.Last; i++ {
-			table[i] = n
-		}
-	}
-	changed := r.changed
-	for i, n := range table {
-		changed = changed || n != r.table[i] && r.table[i] != nil
-	}
-	r.table, r.changed = *table, false
-	for host, n := range r.members {
-		if !has[n] {
-			delete(r.members, host)
-			r.all.Go(func() { r.retire(n) })
-		}
-	}
-	r.mu.Unlock()
 	for n := range has {
-		n.resubscribe()
+		resubscribe(n)
 	}
-	if changed {
+	if moved {
 		r.s.driver.OnPushLost(0)
 	}
 }
@@ -182,14 +128,7 @@ func (r *router) retire(n *node) {
 	ctx, cancel := context.WithTimeout(r.ctx, retiring)
 	defer cancel()
 	settled := n.settled.await()
-	owes := func() bool {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		n.retiring = true
-		n.wake() // nobody flushes the member any more
-		return n.waiting.n > 0 || n.wire != nil && n.wire.flight.n > 0
-	}
-	for owes() && ctx.Err() == nil {
+	for n.Retire() && ctx.Err() == nil {
 		select {
 		case <-settled:
 		case <-ctx.Done():
@@ -201,9 +140,9 @@ func (r *router) retire(n *node) {
 
 // inherit sends a member's retained releases to the members that have its slots now.
 func (r *router) inherit(n *node) {
-	n.mu.Lock()
-	all := n.retained.All()
-	n.mu.Unlock()
+	n.Mu.Lock()
+	all := n.retained.list.All()
+	n.Mu.Unlock()
 	for _, q := range all {
 		c := call{command: r.s.encode(q, nil).(*script.Command), timeout: r.s.o.TimeoutFor(q.Lease.TTL), to: nobody{}, tag: int(quorum.Release)}
 		r.put(c, false) // a member that refuses the release retains it
@@ -212,13 +151,9 @@ func (r *router) inherit(n *node) {
 
 // resubscribe replaces the connection to a member that had no slots when it was made, and so no
 // channel.
-func (n *node) resubscribe() {
-	n.mu.Lock()
-	w := n.wire
-	untuned := w != nil && w.noChannel
-	n.mu.Unlock()
-	if untuned {
-		w.replace(errNoChannel)
+func resubscribe(n *node) {
+	if w, _ := n.Pipe().Session().(*session); w != nil && w.noChannel {
+		w.Replace(errNoChannel)
 	}
 }
 

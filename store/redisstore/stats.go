@@ -3,6 +3,7 @@ package redisstore
 import (
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
@@ -53,14 +54,14 @@ func (c *Cluster) Stats() Stats {
 }
 
 func (n *node) stats() NodeStats {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	ns := NodeStats{Node: n.Addr(), Waiting: n.waiting.n, Retained: n.retained.Len(), Dropped: n.retained.Dropped()}
-	if n.down != nil {
-		ns.Err = n.down.Err
+	n.Mu.Lock()
+	defer n.Mu.Unlock()
+	ns := NodeStats{Node: n.Addr(), Waiting: n.Waiting.Len(), Retained: n.retained.list.Len(), Dropped: n.retained.list.Dropped()}
+	if _, why := n.DownLocked(); why != nil {
+		ns.Err = driver.PutOutcome(why).Err
 	}
-	if n.wire != nil {
-		ns.InFlight = n.wire.flight.n
+	if w := n.PipeLocked(); w != nil {
+		ns.InFlight = w.InFlightLocked()
 	}
 	if left := n.leftLocked(); left > 0 {
 		ns.QuarantinedFor, ns.Why = left, &script.QuarantineError{Why: n.quarantined.why, Left: left}

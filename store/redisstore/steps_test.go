@@ -19,22 +19,20 @@ import (
 // together does several things whose calls to a node are sent at one time.
 func together(t *testing.T, n *node, do ...func()) {
 	t.Helper()
-	n.mu.Lock()
-	for n.sending { // somebody is about to finish
-		n.mu.Unlock()
+	resume, ok := n.TryHold()
+	for ; !ok; resume, ok = n.TryHold() { // somebody is about to finish
 		time.Sleep(time.Millisecond)
-		n.mu.Lock()
 	}
-	n.sending = true // so that nobody else sends
-	before := n.waiting.n
-	n.mu.Unlock()
+	n.Mu.Lock()
+	before := n.Waiting.Len()
+	n.Mu.Unlock()
 	var all sync.WaitGroup
 	for i, f := range do {
 		all.Go(f)
 		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
-			n.mu.Lock()
-			enqueued := n.waiting.n
-			n.mu.Unlock()
+			n.Mu.Lock()
+			enqueued := n.Waiting.Len()
+			n.Mu.Unlock()
 			if enqueued > before+i {
 				break
 			}
@@ -43,10 +41,7 @@ func together(t *testing.T, n *node, do ...func()) {
 			}
 		}
 	}
-	n.mu.Lock()
-	n.sending = false
-	n.wake()
-	n.mu.Unlock()
+	resume()
 	all.Wait()
 }
 

@@ -1,7 +1,10 @@
 package redisstore
 
 import (
+	"context"
+
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/conn"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
@@ -11,34 +14,30 @@ import (
 // store and its nodes whose answer differs between topologies, which are independent,
 // watched and clustered.
 type topology interface {
-	// class is the strongest guarantee that the servers can give.
-	class() store.Class
 	// ready prepares for a lock that requires store.CrashSafe, or returns why the servers
 	// cannot keep one.
-	ready(s *Store, r store.Lease) error
+	ready(s *fleet, r store.Lease) error
 	// keys returns the function that finds the key of a lock and its slot; nil if there
 	// are no slots. Servers with slots have no marks.
 	keys() func(name string) (key string, slot int)
 	// servers returns all nodes that calls may be in flight on.
-	servers(s *Store) []*node
+	servers(s *fleet) []*node
 	// readsInline reports whether a caller may read the replies itself.
-	readsInline(s *Store) bool
-	// crowd is how many calls in flight make a sender wait for more.
-	crowd(s *Store) int64
+	readsInline(s *fleet) bool
 
 	// name is the name of a node in messages.
 	name(n *node) string
 	// start starts the goroutines that a new node needs besides its sender.
 	start(n *node)
 	// reach connects to the right server and prepares the connection.
-	reach(n *node) (*wire, error)
+	reach(n *node) (*conn.Pipe[call], error)
 	// fit returns why a server cannot be the node, judged by what it reports about
 	// itself; nil if it can.
 	fit(n *node, id membership.Identity) error
 	// settled checks a new connection to a server that is fit.
-	settled(n *node, w *wire) error
+	settled(s *session) error
 	// listen subscribes to pushes; hello is the reply to HELLO.
-	listen(n *node, w *wire, hello resp.Value) error
+	listen(s *session, hello resp.Value) error
 	// demoted reports whether an error reply means that the connection must be replaced.
 	demoted(v resp.Value) bool
 	// redirect sends a call that has failed elsewhere and returns false, or it returns the
@@ -49,28 +48,31 @@ type topology interface {
 // independent is the topology of one server, or of several independent ones.
 type independent struct{}
 
-func (independent) class() store.Class { return store.CrashSafe }
-
-func (independent) ready(s *Store, _ store.Lease) error { return s.guard() }
+func (independent) ready(s *fleet, _ store.Lease) error { return s.guard() }
 
 func (independent) keys() func(string) (string, int) { return nil }
 
-func (independent) servers(s *Store) []*node { return s.nodes }
+func (independent) servers(s *fleet) []*node { return s.nodes }
 
-func (independent) readsInline(s *Store) bool { return len(s.nodes) == 1 }
-
-func (independent) crowd(s *Store) int64 {
-	if len(s.nodes) == 1 {
-		return crowdOne
-	}
-	return crowdMany
-}
+func (independent) readsInline(s *fleet) bool { return len(s.nodes) == 1 }
 
 func (independent) name(n *node) string { return n.addr.Host }
 
 func (independent) start(*node) {}
 
-func (independent) reach(n *node) (*wire, error) { return n.open(n.ctx, n.addr.Host, n.greet) }
+func (independent) reach(n *node) (*conn.Pipe[call], error) {
+	return connect(n.Context(), n, n.addr.Host)
+}
+
+// connect makes a connection of n to the server at host.
+func connect(ctx context.Context, n *node, host string) (*conn.Pipe[call], error) {
+	a, s := n.addr, newSession(n)
+	a.Host = host
+	if err := n.Open(ctx, &s.Pipe, a, s); err != nil {
+		return nil, err
+	}
+	return &s.Pipe, nil
+}
 
 func (independent) fit(n *node, id membership.Identity) error {
 	err := id.Unfit()
@@ -81,9 +83,9 @@ func (independent) fit(n *node, id membership.Identity) error {
 	return err
 }
 
-func (independent) settled(*node, *wire) error { return nil }
+func (independent) settled(*session) error { return nil }
 
-func (independent) listen(n *node, w *wire, hello resp.Value) error { return n.listen(w, hello) }
+func (independent) listen(s *session, hello resp.Value) error { return s.listen(hello) }
 
 func (independent) demoted(resp.Value) bool { return false }
 

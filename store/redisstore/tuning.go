@@ -19,18 +19,19 @@ func (r *router) clusterChannel(tag string) string { return script.ChannelBegin 
 
 // listen subscribes to pushes of a member. A member without slots cannot push; it is
 // connected to again when it has some, see resubscribe.
-func (r *router) listen(n *node, w *wire, hello resp.Value) error {
+func (r *router) listen(w *session, hello resp.Value) error {
 	said, err := hello, error(nil)
 	if hello.Kind != '-' {
-		if said, err = r.subscribe(n, w); err != nil || w.noChannel {
+		if said, err = r.subscribe(w); err != nil || w.noChannel {
 			return err
 		}
 	}
-	return n.subscribed(w, said)
+	return w.subscribed(said)
 }
 
 // subscribe returns the reply to the subscription.
-func (r *router) subscribe(n *node, w *wire) (resp.Value, error) {
+func (r *router) subscribe(w *session) (resp.Value, error) {
+	n := w.n
 	for range mostMoves {
 		has, some := r.slotsOf(n)
 		if !some {
@@ -61,18 +62,6 @@ func (r *router) subscribe(n *node, w *wire) (resp.Value, error) {
 	}
 	w.noChannel = true
 	return resp.Value{}, nil
-}
-
-// slotsOf returns the slots of a member, and whether there are any.
-func (r *router) slotsOf(n *node) (has []bool, some bool) {
-	has = make([]bool, resp.Slots)
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	for slot, m := range r.table {
-		has[slot] = m == n
-		some = some || m == n
-	}
-	return has, some
 }
 
 // unsharded takes the place of the tag and its braces, for servers before version 7.

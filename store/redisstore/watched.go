@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/conn"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/sentinel"
@@ -19,15 +20,13 @@ type watched struct {
 	group *sentinel.Group // finds the address of the master
 }
 
-func (watched) class() store.Class { return store.Efficiency }
-
-func (watched) ready(_ *Store, r store.Lease) error {
+func (watched) ready(_ *fleet, r store.Lease) error {
 	return fmt.Errorf("%w: lock %q requires %v, but servers watched by sentinels guarantee %v at most", store.ErrUnsupported, r.Name, r.Require, store.Efficiency)
 }
 
 func (t watched) name(*node) string { return t.group.Name() }
 
-func (t watched) start(n *node) { n.all.Go(func() { t.follow(n) }) }
+func (t watched) start(n *node) { n.Go(func() { t.follow(n) }) }
 
 // fit says nothing about a replica: settled does.
 func (t watched) fit(n *node, id membership.Identity) error {
@@ -44,11 +43,9 @@ const (
 	followEvery = time.Second
 )
 
-// Reasons for replacing a connection. The first two are not refusals: they end by
-// waiting.
+// Reasons for replacing a connection. The first is no refusal: it ends by waiting.
 var (
 	errNotMaster = errors.New("it is not the master, but the sentinels name it: they may not have noticed a failover yet")
-	errDemoted   = errors.New("it is not the master any more; asking the sentinels for the new one")
 	errMoved     = errors.New("the sentinels now name another master")
 )
 
@@ -68,29 +65,27 @@ func (t watched) follow(n *node) {
 	defer tick.Stop()
 	for {
 		select {
-		case <-n.ctx.Done():
+		case <-n.Context().Done():
 			return
 		case <-tick.C:
 		}
-		n.mu.Lock()
-		w := n.wire
-		n.mu.Unlock()
+		w := n.Pipe()
 		if w == nil {
 			continue // connecting asks as well
 		}
 		// To go back to an older configuration, all sentinels must report it: right after
 		// a failover most of them may not know the new one yet.
-		masters, err := t.group.Masters(n.ctx, p, followEvery, p.Size())
+		masters, err := t.group.Masters(n.Context(), p, followEvery, p.Size())
 		if err != nil || slices.Contains(masters, w.Host) {
 			continue // without sentinels there is no promotion
 		}
 		n.log.Info("the sentinels now name another master", "was", w.Host, "is", masters[0])
-		w.abandon(errMoved)
+		w.Abandon(errMoved)
 	}
 }
 
-func (t watched) reach(n *node) (*wire, error) {
-	ctx, cancel := context.WithTimeout(n.ctx, n.s.o.ConnectTimeout)
+func (t watched) reach(n *node) (*conn.Pipe[call], error) {
+	ctx, cancel := context.WithTimeout(n.Context(), n.s.o.ConnectTimeout)
 	defer cancel()
 	hosts, err := t.group.Find(ctx, &n.s.o)
 	if err != nil {
@@ -98,8 +93,8 @@ func (t watched) reach(n *node) (*wire, error) {
 	}
 	for _, host := range hosts {
 		t.group.FoundAt(host)
-		var w *wire
-		if w, err = n.open(ctx, host, n.greet); !errors.Is(err, errNotMaster) {
+		var w *conn.Pipe[call]
+		if w, err = connect(ctx, n, host); !errors.Is(err, errNotMaster) {
 			return w, err
 		}
 	}
@@ -109,12 +104,13 @@ func (t watched) reach(n *node) (*wire, error) {
 // settled checks that the server, which has been identified, is a master. If the user
 // may not read INFO, it asks for the role alone. If the user may not read that either, it
 // trusts the sentinels: a replica will refuse writes.
-func (watched) settled(n *node, w *wire) error {
-	n.mu.Lock()
+func (watched) settled(s *session) error {
+	n := s.n
+	n.Mu.Lock()
 	role := n.server.Role
-	n.mu.Unlock()
+	n.Mu.Unlock()
 	if role == "" {
-		said, err := w.Exchange(resp.Command("ROLE"))
+		said, err := s.Exchange(resp.Command("ROLE"))
 		if err != nil {
 			return err
 		}
@@ -133,19 +129,4 @@ func (watched) settled(n *node, w *wire) error {
 func (watched) demoted(v resp.Value) bool {
 	c := v.Code()
 	return c == resp.ReadOnly || c == resp.MasterDown
-}
-
-// demoted handles such a reply, and returns why the connection ends. The call that was
-// refused counts as not sent. A release is sent to the new master; see retained.go.
-func (w *wire) demoted() error {
-	n := w.n
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if w.broken == nil {
-		if c, asked := w.flight.pop(); asked {
-			w.again.push(c)
-		}
-		w.giveUpLocked(errDemoted)
-	}
-	return errDemoted
 }

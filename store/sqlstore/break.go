@@ -17,7 +17,7 @@ func (s *Store) BreakLease(ctx context.Context, r store.BreakRequest) (left time
 	if err := r.Check(); err != nil {
 		return 0, err
 	}
-	if err := s.gate.Enter(); err != nil {
+	if err := s.gate.Enter(nil); err != nil {
 		return 0, err
 	}
 	defer s.gate.Leave()

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -144,19 +145,7 @@ func discard(conn *sql.Conn) {
 func pause(ctx context.Context, try int) bool {
 	const least, most = time.Millisecond, 200 * time.Millisecond
 	d := min(least<<min(try, 10), most)
-	return sleep(ctx, d/2+rand.N(d))
-}
-
-// sleep waits for d. It returns false if ctx has ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
+	return clock.Sleep(ctx, d/2+rand.N(d))
 }
 
 // endedError is the error of a call whose context has ended.

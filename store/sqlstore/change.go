@@ -17,7 +17,7 @@ func (s *Store) Downgrade(ctx context.Context, r store.Lease) (store.Grant, erro
 	if err := r.CheckDowngrade(s.Caps()); err != nil {
 		return store.Grant{}, err
 	}
-	if err := s.gate.Enter(); err != nil {
+	if err := s.gate.Enter(nil); err != nil {
 		return store.Grant{}, err
 	}
 	defer s.gate.Leave()
@@ -42,7 +42,7 @@ func (s *Store) Resize(ctx context.Context, name string, from, to store.Kind) er
 	if err := store.CheckResize(name, from, to, s.Caps()); err != nil {
 		return err
 	}
-	if err := s.gate.Enter(); err != nil {
+	if err := s.gate.Enter(nil); err != nil {
 		return err
 	}
 	defer s.gate.Leave()

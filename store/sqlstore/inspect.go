@@ -12,10 +12,7 @@ import (
 // Inspect implements store.Store.
 func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	st := store.State{Name: name}
-	if err := store.CheckName(name); err != nil {
-		return store.State{}, err
-	}
-	if err := s.gate.Enter(); err != nil {
+	if err := s.gate.Enter(store.CheckName(name)); err != nil {
 		return store.State{}, err
 	}
 	defer s.gate.Leave()
@@ -86,7 +83,7 @@ func (l *leaseRow) addTo(st *store.State) {
 
 // List implements store.Store. It reads the locks in pages.
 func (s *Store) List(ctx context.Context, prefix string) ([]store.State, error) {
-	if err := s.gate.Enter(); err != nil {
+	if err := s.gate.Enter(nil); err != nil {
 		return nil, err
 	}
 	defer s.gate.Leave()

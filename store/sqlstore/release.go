@@ -13,10 +13,7 @@ import (
 // transaction. If the lease was renewed, or its request sent more than once, the
 // owner gets a tombstone.
 func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
-	if err := cmp.Or(store.CheckName(r.Name), store.CheckOwner(r.Owner)); err != nil {
-		return err
-	}
-	if err := s.gate.Enter(); err != nil {
+	if err := s.gate.Enter(cmp.Or(store.CheckName(r.Name), store.CheckOwner(r.Owner))); err != nil {
 		return err
 	}
 	defer s.gate.Leave()

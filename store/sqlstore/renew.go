@@ -30,7 +30,7 @@ func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
 			good = append(good, i)
 		}
 	}
-	if err := s.gate.Enter(); err != nil {
+	if err := s.gate.Enter(nil); err != nil {
 		return all(err)
 	}
 	defer s.gate.Leave()

@@ -11,10 +11,7 @@ import (
 
 // ReserveTokens implements store.Waiter.
 func (s *Store) ReserveTokens(ctx context.Context, r store.ReserveRequest) (store.Reserved, error) {
-	if err := r.Check(s.Caps()); err != nil {
-		return store.Reserved{}, err
-	}
-	if err := s.gate.Enter(); err != nil {
+	if err := s.gate.Enter(r.Check(s.Caps())); err != nil {
 		return store.Reserved{}, err
 	}
 	defer s.gate.Leave()

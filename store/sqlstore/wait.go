@@ -41,10 +41,7 @@ type waiting struct {
 // asks now and then, and so does one for another kind than a mutex: any of several owners
 // may be the one that it has to wait for.
 func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
-	if err := r.Check(s.Caps()); err != nil {
-		return store.Grant{}, err
-	}
-	if err := s.gate.Enter(); err != nil {
+	if err := s.gate.Enter(r.Check(s.Caps())); err != nil {
 		return store.Grant{}, err
 	}
 	defer s.gate.Leave()
@@ -104,7 +101,7 @@ func (w *waiting) run(ctx context.Context) (store.Grant, error) {
 			return store.Grant{}, err
 		default:
 			w.reason(err)
-			if !sleep(ctx, w.pace.trouble()) {
+			if !clock.Sleep(ctx, w.pace.trouble()) {
 				return store.Grant{}, w.s.failed(ctx, "wait for", w.r.Name, false, ctx.Err())
 			}
 		}
@@ -190,7 +187,7 @@ func (w *waiting) watch(ctx context.Context) error {
 		w.sit(ctx)
 	}
 	for {
-		if d := w.pace.pause(&w.last, w.seat != nil); d > 0 && !sleep(ctx, d*3/4+rand.N(d/2+1)) {
+		if d := w.pace.pause(&w.last, w.seat != nil); d > 0 && !clock.Sleep(ctx, d*3/4+rand.N(d/2+1)) {
 			return w.s.failed(ctx, "wait for", w.r.Name, false, ctx.Err())
 		}
 		if w.seat == nil && !w.byKind && w.pace.looks%16 == 15 {
@@ -213,7 +210,7 @@ func (w *waiting) watch(ctx context.Context) error {
 			}
 			// The place and its signal are as they were.
 			w.reason(err)
-			if !sleep(ctx, w.pace.trouble()) {
+			if !clock.Sleep(ctx, w.pace.trouble()) {
 				return w.s.failed(ctx, "wait for", w.r.Name, false, ctx.Err())
 			}
 			continue

@@ -13,10 +13,7 @@ import (
 // Acquire implements store.Store. It makes a place in the queue: if that is the first, it
 // has the lock, and otherwise Acquire removes it again.
 func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
-	if err := r.Check(s.Caps()); err != nil {
-		return store.Grant{}, err
-	}
-	if err := s.gate.Enter(); err != nil {
+	if err := s.gate.Enter(r.Check(s.Caps())); err != nil {
 		return store.Grant{}, err
 	}
 	defer s.gate.Leave()

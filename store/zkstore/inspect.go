@@ -14,7 +14,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	if err := store.CheckName(name); err != nil {
 		return store.State{}, err
 	}
-	if err := s.gate.Enter(); err != nil {
+	if err := s.gate.Enter(nil); err != nil {
 		return store.State{}, err
 	}
 	defer s.gate.Leave()
@@ -37,7 +37,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 
 // List implements store.Store.
 func (s *Store) List(ctx context.Context, prefix string) ([]store.State, error) {
-	if err := s.gate.Enter(); err != nil {
+	if err := s.gate.Enter(nil); err != nil {
 		return nil, err
 	}
 	defer s.gate.Leave()

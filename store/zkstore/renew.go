@@ -22,7 +22,7 @@ func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
 		errs[i] = l.Check(caps)
 		valid = valid || errs[i] == nil
 	}
-	if err := s.gate.Enter(); err != nil {
+	if err := s.gate.Enter(nil); err != nil {
 		for i := range errs {
 			if errs[i] == nil {
 				errs[i] = err

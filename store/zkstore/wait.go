@@ -36,10 +36,7 @@ type waiting struct {
 // is gone. It also looks by itself three times in its TTL. Barge has no effect: the queue
 // is ZooKeeper's, and has one order.
 func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
-	if err := r.Check(s.Caps()); err != nil {
-		return store.Grant{}, err
-	}
-	if err := s.gate.Enter(); err != nil {
+	if err := s.gate.Enter(r.Check(s.Caps())); err != nil {
 		return store.Grant{}, err
 	}
 	defer s.gate.Leave()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -55,12 +56,7 @@ func (k *worker) upTo(most time.Duration) time.Duration {
 }
 
 func (k *worker) sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(k.lanes(d))
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
+	clock.Sleep(ctx, k.lanes(d))
 }
 
 // run is the worker's life; err is why the client could not be opened before it died.

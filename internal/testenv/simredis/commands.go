@@ -1,7 +1,6 @@
 package simredis
 
 import (
-	"math"
 	"strconv"
 	"strings"
 )
@@ -46,6 +45,19 @@ func (s *Server) perform(words []string, e *engine) reply {
 
 var commands map[string]command
 
+// onKeys, onTexts and onLists return what executes a command that needs the data only.
+func onKeys(do func(*keyspace, []string) reply) func(*Server, []string) reply {
+	return func(s *Server, a []string) reply { return do(&s.keys, a) }
+}
+
+func onTexts(do func(texts, []string) reply) func(*Server, []string) reply {
+	return func(s *Server, a []string) reply { return do(texts{&s.keys}, a) }
+}
+
+func onLists(do func(lists, []string) reply) func(*Server, []string) reply {
+	return func(s *Server, a []string) reply { return do(lists{&s.keys}, a) }
+}
+
 func init() {
 	commands = map[string]command{
 		"PING":    {arity: 1, free: true, do: func(*Server, []string) reply { return reply{kind: '+', text: "PONG"} }},
@@ -54,33 +66,33 @@ func init() {
 		"CONFIG":  {arity: 3, free: true, do: (*Server).config},
 		"ROLE":    {arity: 1, free: true, do: (*Server).role},
 		"PUBLISH": {arity: 3, free: true, do: (*Server).publish}, "SPUBLISH": {arity: 3, free: true, do: (*Server).publish},
-		"GET":  {arity: 2, do: func(s *Server, a []string) reply { return s.text(a[0]) }},
-		"MGET": {arity: 2, do: (*Server).mget},
-		"SET":  {arity: 3, writes: true, grows: true, do: (*Server).set},
-		"INCR": {arity: 2, writes: true, grows: true, do: (*Server).incr},
-		"DEL":  {arity: 2, writes: true, do: (*Server).del}, "UNLINK": {arity: 2, writes: true, do: (*Server).del},
-		"EXISTS": {arity: 2, do: (*Server).exists},
+		"GET":  {arity: 2, do: func(s *Server, a []string) reply { return texts{&s.keys}.text(a[0]) }},
+		"MGET": {arity: 2, do: onTexts(texts.mget)},
+		"SET":  {arity: 3, writes: true, grows: true, do: onTexts(texts.set)},
+		"INCR": {arity: 2, writes: true, grows: true, do: onTexts(texts.incr)},
+		"DEL":  {arity: 2, writes: true, do: onKeys((*keyspace).del)}, "UNLINK": {arity: 2, writes: true, do: onKeys((*keyspace).del)},
+		"EXISTS": {arity: 2, do: onKeys((*keyspace).exists)},
 		"KEYS":   {arity: 2, do: (*Server).matching},
 		"SCAN":   {arity: 2, do: (*Server).scan},
-		"TYPE":   {arity: 2, do: (*Server).kind},
-		"STRLEN": {arity: 2, do: func(s *Server, a []string) reply { return s.length(a[0], false) }},
-		"PTTL":   {arity: 2, do: (*Server).pttl},
+		"TYPE":   {arity: 2, do: onKeys((*keyspace).kind)},
+		"STRLEN": {arity: 2, do: func(s *Server, a []string) reply { return s.keys.length(a[0], false) }},
+		"PTTL":   {arity: 2, do: onKeys((*keyspace).pttl)},
 		"PEXPIRE": {arity: 3, writes: true, do: func(s *Server, a []string) reply {
-			return s.expire(a, func(n int64) int64 { return s.keys.now.UnixMilli() + n })
+			return s.keys.expire(a, func(n int64) int64 { return s.keys.now.UnixMilli() + n })
 		}},
 		"PEXPIREAT": {arity: 3, writes: true, do: func(s *Server, a []string) reply {
-			return s.expire(a, func(n int64) int64 { return n })
+			return s.keys.expire(a, func(n int64) int64 { return n })
 		}},
-		"PEXPIRETIME": {arity: 2, do: (*Server).pexpiretime},
-		"PERSIST":     {arity: 2, writes: true, do: (*Server).persist},
-		"LLEN":        {arity: 2, do: func(s *Server, a []string) reply { return s.length(a[0], true) }},
-		"LINDEX":      {arity: 3, do: (*Server).lindex},
-		"LRANGE":      {arity: 4, do: (*Server).lrange},
-		"LPOP":        {arity: 2, writes: true, do: (*Server).lpop},
-		"RPUSH":       {arity: 3, writes: true, grows: true, do: func(s *Server, a []string) reply { return s.push(a, false) }},
-		"LPUSH":       {arity: 3, writes: true, grows: true, do: func(s *Server, a []string) reply { return s.push(a, true) }},
-		"LREM":        {arity: 4, writes: true, do: (*Server).lrem},
-		"LINSERT":     {arity: 5, writes: true, grows: true, do: (*Server).linsert},
+		"PEXPIRETIME": {arity: 2, do: onKeys((*keyspace).pexpiretime)},
+		"PERSIST":     {arity: 2, writes: true, do: onKeys((*keyspace).persist)},
+		"LLEN":        {arity: 2, do: func(s *Server, a []string) reply { return s.keys.length(a[0], true) }},
+		"LINDEX":      {arity: 3, do: onLists(lists.lindex)},
+		"LRANGE":      {arity: 4, do: onLists(lists.lrange)},
+		"LPOP":        {arity: 2, writes: true, do: onLists(lists.lpop)},
+		"RPUSH":       {arity: 3, writes: true, grows: true, do: func(s *Server, a []string) reply { return lists{&s.keys}.push(a, false) }},
+		"LPUSH":       {arity: 3, writes: true, grows: true, do: func(s *Server, a []string) reply { return lists{&s.keys}.push(a, true) }},
+		"LREM":        {arity: 4, writes: true, do: onLists(lists.lrem)},
+		"LINSERT":     {arity: 5, writes: true, grows: true, do: onLists(lists.linsert)},
 		"FLUSHALL":    {arity: 1, writes: true, do: (*Server).flushall}, "FLUSHDB": {arity: 1, writes: true, do: (*Server).flushall},
 	}
 }
@@ -88,166 +100,6 @@ func init() {
 func (s *Server) time([]string) reply {
 	us := s.keys.now.UnixMicro()
 	return bulks([]string{strconv.FormatInt(us/1e6, 10), strconv.FormatInt(us%1e6, 10)})
-}
-
-func (s *Server) text(key string) reply {
-	switch e, ok := s.keys.get(key); {
-	case !ok:
-		return nullReply
-	case e.list != nil:
-		return failure(wrongType)
-	default:
-		return bulk(e.text)
-	}
-}
-
-func (s *Server) mget(keys []string) reply {
-	r := reply{kind: '*'}
-	for _, k := range keys {
-		v := s.text(k)
-		if v.kind == '-' {
-			v = nullReply
-		}
-		r.list = append(r.list, v)
-	}
-	return r
-}
-
-func (s *Server) set(a []string) reply {
-	was, existed := s.keys.get(a[0])
-	e := entry{text: a[1]}
-	for i := 2; i < len(a); i++ {
-		switch option := strings.ToUpper(a[i]); {
-		case option == "NX" && existed, option == "XX" && !existed:
-			return nullReply
-		case option == "NX", option == "XX":
-		case option == "KEEPTTL":
-			e.expires = was.expires
-		case (option == "PX" || option == "EX" || option == "PXAT") && i+1 < len(a):
-			i++
-			n, err := strconv.ParseInt(a[i], 10, 64)
-			if err != nil {
-				return failure(notNumber)
-			}
-			if option == "EX" {
-				n *= 1000
-			}
-			if n <= 0 {
-				return failure("ERR invalid expire time in 'set' command")
-			}
-			if e.expires = n; option != "PXAT" {
-				e.expires += s.keys.now.UnixMilli()
-			}
-		default:
-			return failure(syntax)
-		}
-	}
-	s.keys.put(a[0], e)
-	return okReply
-}
-
-func (s *Server) incr(a []string) reply {
-	e, ok := s.keys.get(a[0])
-	n, err := strconv.ParseInt(e.text, 10, 64)
-	switch {
-	case e.list != nil:
-		return failure(wrongType)
-	case ok && (err != nil || n == math.MaxInt64):
-		return failure(notNumber)
-	}
-	e.text = strconv.FormatInt(n+1, 10)
-	s.keys.put(a[0], e)
-	return number(n + 1)
-}
-
-func (s *Server) del(keys []string) reply {
-	n := int64(0)
-	for _, k := range keys {
-		if s.keys.drop(k) {
-			n++
-		}
-	}
-	return number(n)
-}
-
-func (s *Server) exists(keys []string) reply {
-	n := int64(0)
-	for _, k := range keys {
-		if _, ok := s.keys.get(k); ok {
-			n++
-		}
-	}
-	return number(n)
-}
-
-func (s *Server) kind(a []string) reply {
-	switch e, ok := s.keys.get(a[0]); {
-	case !ok:
-		return reply{kind: '+', text: "none"}
-	case e.list != nil:
-		return reply{kind: '+', text: "list"}
-	}
-	return reply{kind: '+', text: "string"}
-}
-
-func (s *Server) length(key string, list bool) reply {
-	switch e, ok := s.keys.get(key); {
-	case !ok:
-		return number(0)
-	case list != (e.list != nil):
-		return failure(wrongType)
-	default:
-		return number(int64(max(len(e.list), len(e.text))))
-	}
-}
-
-func (s *Server) pttl(a []string) reply {
-	switch e, ok := s.keys.get(a[0]); {
-	case !ok:
-		return number(-2)
-	case e.expires == 0:
-		return number(-1)
-	default:
-		return number(e.expires - s.keys.now.UnixMilli())
-	}
-}
-
-func (s *Server) pexpiretime(a []string) reply {
-	switch e, ok := s.keys.get(a[0]); {
-	case !ok:
-		return number(-2)
-	case e.expires == 0:
-		return number(-1)
-	default:
-		return number(e.expires)
-	}
-}
-
-func (s *Server) expire(a []string, at func(int64) int64) reply {
-	n, err := strconv.ParseInt(a[1], 10, 64)
-	if err != nil || len(a) > 2 {
-		return failure(notNumber)
-	}
-	e, ok := s.keys.get(a[0])
-	if !ok {
-		return number(0)
-	}
-	if e.expires = at(n); e.expires <= s.keys.now.UnixMilli() {
-		s.keys.drop(a[0])
-	} else {
-		s.keys.put(a[0], e)
-	}
-	return number(1)
-}
-
-func (s *Server) persist(a []string) reply {
-	e, ok := s.keys.get(a[0])
-	if !ok || e.expires == 0 {
-		return number(0)
-	}
-	e.expires = 0
-	s.keys.put(a[0], e)
-	return number(1)
 }
 
 func (s *Server) flushall([]string) reply {

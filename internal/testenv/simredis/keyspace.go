@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// Journal is for how long a server can undo its writes.
+const Journal = time.Second
+
 // keyspace is the data, as of a time that does not change during a command.
 type keyspace struct {
 	data    map[string]entry

@@ -6,24 +6,27 @@ import (
 	"strings"
 )
 
+// lists has the commands on lists.
+type lists struct{ *keyspace }
+
 // items is the list that a key holds, none if there is no key.
-func (s *Server) items(key string) (entry, bool) {
-	e, ok := s.keys.get(key)
+func (l lists) items(key string) (entry, bool) {
+	e, ok := l.get(key)
 	return e, !ok || e.list != nil
 }
 
 // store writes a list; one without elements is no key.
-func (s *Server) store(key string, e entry, list []string) {
+func (l lists) store(key string, e entry, list []string) {
 	if len(list) == 0 {
-		s.keys.drop(key)
+		l.drop(key)
 		return
 	}
 	e.list = list
-	s.keys.put(key, e)
+	l.put(key, e)
 }
 
-func (s *Server) push(a []string, left bool) reply {
-	e, ok := s.items(a[0])
+func (l lists) push(a []string, left bool) reply {
+	e, ok := l.items(a[0])
 	if !ok {
 		return failure(wrongType)
 	}
@@ -35,24 +38,24 @@ func (s *Server) push(a []string, left bool) reply {
 			list = append(list, x)
 		}
 	}
-	s.store(a[0], e, list)
+	l.store(a[0], e, list)
 	return number(int64(len(list)))
 }
 
-func (s *Server) lpop(a []string) reply {
-	e, ok := s.items(a[0])
+func (l lists) lpop(a []string) reply {
+	e, ok := l.items(a[0])
 	switch {
 	case !ok:
 		return failure(wrongType)
 	case len(e.list) == 0:
 		return nullReply
 	}
-	s.store(a[0], e, slices.Clone(e.list[1:]))
+	l.store(a[0], e, slices.Clone(e.list[1:]))
 	return bulk(e.list[0])
 }
 
-func (s *Server) lindex(a []string) reply {
-	e, ok := s.items(a[0])
+func (l lists) lindex(a []string) reply {
+	e, ok := l.items(a[0])
 	i, err := strconv.Atoi(a[1])
 	switch {
 	case !ok:
@@ -69,8 +72,8 @@ func (s *Server) lindex(a []string) reply {
 	return bulk(e.list[i])
 }
 
-func (s *Server) lrange(a []string) reply {
-	e, ok := s.items(a[0])
+func (l lists) lrange(a []string) reply {
+	e, ok := l.items(a[0])
 	from, err1 := strconv.Atoi(a[1])
 	to, err2 := strconv.Atoi(a[2])
 	switch {
@@ -92,8 +95,8 @@ func (s *Server) lrange(a []string) reply {
 	return bulks(e.list[from : to+1])
 }
 
-func (s *Server) lrem(a []string) reply {
-	e, ok := s.items(a[0])
+func (l lists) lrem(a []string) reply {
+	e, ok := l.items(a[0])
 	most, err := strconv.Atoi(a[1])
 	switch {
 	case err != nil:
@@ -112,13 +115,13 @@ func (s *Server) lrem(a []string) reply {
 		return true
 	})
 	if n > 0 {
-		s.store(a[0], e, list)
+		l.store(a[0], e, list)
 	}
 	return number(int64(n))
 }
 
-func (s *Server) linsert(a []string) reply {
-	e, ok := s.items(a[0])
+func (l lists) linsert(a []string) reply {
+	e, ok := l.items(a[0])
 	where := strings.ToUpper(a[1])
 	switch {
 	case where != "BEFORE" && where != "AFTER":
@@ -135,6 +138,6 @@ func (s *Server) linsert(a []string) reply {
 	if where == "AFTER" {
 		i++
 	}
-	s.store(a[0], e, slices.Insert(slices.Clone(e.list), i, a[3]))
+	l.store(a[0], e, slices.Insert(slices.Clone(e.list), i, a[3]))
 	return number(int64(len(e.list) + 1))
 }

@@ -85,9 +85,6 @@ func (s *Server) Rewind(d time.Duration) (lost bool) {
 	return s.keys.rewind(s.keys.now.Add(-d))
 }
 
-// Journal is for how long a server can undo its writes.
-const Journal = time.Second
-
 // Follow makes the server a replica that has synchronized with a master whose
 // replication id and data these are.
 func (s *Server) Follow(master *Server) {

@@ -12,7 +12,8 @@ import (
 )
 
 // Line is one connection to a server. Its own method exchanges commands for replies. A
-// wire pipelines commands over it instead; see there. One goroutine at a time may use it.
+// Pipe sends commands over it without waiting for replies. One goroutine at a time may use
+// it.
 type Line struct {
 	Host     string // of the server
 	Conn     net.Conn

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
 // fault is a kind of fault. do causes it, for as long as wait blocks, and then
@@ -62,7 +64,7 @@ var faults = []fault{
 		ctx, stop := context.WithCancel(context.Background())
 		var cutting sync.WaitGroup
 		cutting.Go(func() {
-			for pause(ctx, d/8) {
+			for clock.Sleep(ctx, d/8) {
 				n.Server.Do(ctx, "CLIENT", "KILL", "TYPE", "pubsub") // or it is over
 			}
 		})
@@ -87,13 +89,13 @@ func (c *Cluster) Disturb(ctx context.Context, seed uint64, ttl time.Duration, n
 	for i, n := range c.Nodes {
 		rng := rand.New(rand.NewPCG(seed, uint64(i)+1))
 		all.Go(func() {
-			for pause(ctx, draw(rng, ttl/2, 6*ttl)) {
+			for clock.Sleep(ctx, draw(rng, ttl/2, 6*ttl)) {
 				n.suffer(ctx, rng, draw(rng, ttl/20, 2*ttl), note)
 			}
 		})
 	}
 	rng := rand.New(rand.NewPCG(seed, 0))
-	for pause(ctx, draw(rng, 2*ttl, 12*ttl)) {
+	for clock.Sleep(ctx, draw(rng, 2*ttl, 12*ttl)) {
 		d := draw(rng, ttl/20, 2*ttl)
 		var storm sync.WaitGroup
 		for i := range len(c.Nodes)/2 + 1 + rng.IntN((len(c.Nodes)+1)/2) {
@@ -113,7 +115,7 @@ func (n *Node) suffer(ctx context.Context, rng *rand.Rand, d time.Duration, note
 	defer n.busy.Unlock()
 	f := faults[rng.IntN(len(faults))]
 	over := note(fmt.Sprintf("node %s", n.Server.Addr()), f.name)
-	f.do(n, rng, d, func() { pause(ctx, d) })
+	f.do(n, rng, d, func() { clock.Sleep(ctx, d) })
 	over()
 }
 
@@ -122,27 +124,15 @@ func draw(rng *rand.Rand, least, most time.Duration) time.Duration {
 	return least + time.Duration(rng.Int64N(int64(most-least)))
 }
 
-// pause waits for d. It returns false if ctx ended meanwhile.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 // Blink takes one server after the other away for a moment, once a second, until ctx
 // ends: its connections are cut, and new ones refused. Two are never away at once.
 func (c *Cluster) Blink(ctx context.Context, note func(on, what string) (over func())) {
-	for i := 0; pause(ctx, 850*time.Millisecond); i++ {
+	for i := 0; clock.Sleep(ctx, 850*time.Millisecond); i++ {
 		n := c.Nodes[i%len(c.Nodes)]
 		over := note(fmt.Sprintf("node %s", n.Server.Addr()), "away for a moment")
 		n.Proxy.RefuseNew()
 		n.Proxy.Cut()
-		pause(ctx, 150*time.Millisecond)
+		clock.Sleep(ctx, 150*time.Millisecond)
 		n.Proxy.Pass()
 		over()
 	}

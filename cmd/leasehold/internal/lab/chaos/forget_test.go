@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
@@ -51,7 +52,7 @@ func TestRestartWithinALease(t *testing.T) {
 			defer cancel()
 			also, err := second.Try(ctx)
 			for err != nil && answered(err) <= nodes/2 && ctx.Err() == nil { // a majority has not decided
-				pause(ctx, 10*time.Millisecond)
+				clock.Sleep(ctx, 10*time.Millisecond)
 				also, err = second.Try(ctx)
 			}
 			if held.Err() != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/lab/torture"
+	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
 // Every server in turn is killed and comes back without its data, and then all
@@ -28,7 +29,7 @@ func TestServersThatForget(t *testing.T) {
 				n.Server.Kill()
 				n.Server.Restart() // what goes wrong here fails the test by itself
 				over()
-				if !pause(ctx, spread) {
+				if !clock.Sleep(ctx, spread) {
 					return
 				}
 			}

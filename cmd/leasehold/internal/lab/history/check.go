@@ -77,7 +77,7 @@ func (h *History) Check(l Limits) Findings {
 		}
 	}
 	f.Violations = append(f.Violations, h.liveness(l.Calm)...)
-	found, f.Idle = h.idleness(l.Idle)
+	found, f.Idle = idleTime{h, l.Idle}.violations()
 	f.Violations = append(f.Violations, found...)
 	if again := h.Again(); len(again) == len(h.Locks) {
 		for _, at := range again {

@@ -24,6 +24,12 @@ type Idleness struct {
 	Grace time.Duration
 }
 
+// idleTime judges the idle time of a history.
+type idleTime struct {
+	*History
+	Idleness
+}
+
 // span is a time in which something was so.
 type span struct{ from, to clock.Instant }
 
@@ -32,13 +38,13 @@ func (s span) length() time.Duration { return s.to.Sub(s.from) }
 // idle finds the longest time in which somebody waited for a lock that could be had:
 // nobody held it, no lease of a dead client was left, and a majority of servers was
 // reachable.
-func (h *History) idle(lock int, l Idleness) (longest time.Duration, waiter *Attempt) {
-	taken := merge(append(h.taken(lock, l), h.unreachable(l)...))
+func (h idleTime) idle(lock int) (longest time.Duration, waiter *Attempt) {
+	taken := merge(append(h.taken(lock), h.unreachable()...))
 	for _, a := range h.Attempts {
 		if a.Lock != lock || !a.Waits || a.Answered == 0 {
 			continue
 		}
-		own := merge(append(slices.Clone(taken), h.stopped(a.Proc, l)...))
+		own := merge(append(slices.Clone(taken), h.stopped(a.Proc)...))
 		for _, free := range without(span{a.Asked, a.Answered}, own) {
 			if d := free.length(); d > longest {
 				longest, waiter = d, a
@@ -50,18 +56,18 @@ func (h *History) idle(lock int, l Idleness) (longest time.Duration, waiter *Att
 
 // taken is when nobody else could have had a lock: somebody had it, or what somebody had
 // asked for could not be taken back.
-func (h *History) taken(lock int, l Idleness) (all []span) {
+func (h idleTime) taken(lock int) (all []span) {
 	for _, a := range h.Attempts {
 		if a.Lock != lock {
 			continue
 		}
 		switch {
 		case a.Killed != 0: // also while it only waited: it may have been handed the lock
-			all = append(all, span{a.Asked, a.Killed.Add(l.TTL + l.Grace)})
+			all = append(all, span{a.Asked, a.Killed.Add(h.TTL + h.Grace)})
 		case a.Outcome == Granted && a.Released != 0:
 			all = append(all, span{a.Answered, a.Released})
 		case a.Outcome == Granted && a.Release != 0: // it failed
-			all = append(all, span{a.Answered, a.Release.Add(l.TTL + l.Grace)})
+			all = append(all, span{a.Answered, a.Release.Add(h.TTL + h.Grace)})
 		case a.Outcome == Granted:
 			all = append(all, span{a.Answered, h.End})
 		}
@@ -70,7 +76,7 @@ func (h *History) taken(lock int, l Idleness) (all []span) {
 			continue
 		}
 		// While its process is stopped it may be handed the lock, and cannot answer.
-		for _, s := range h.stopped(a.Proc, l) {
+		for _, s := range h.stopped(a.Proc) {
 			if a.Asked < s.to && s.from < max(a.Answered, a.Released) {
 				all = append(all, s)
 			}
@@ -80,25 +86,25 @@ func (h *History) taken(lock int, l Idleness) (all []span) {
 }
 
 // stopped is when a process did not run.
-func (h *History) stopped(proc int, l Idleness) (all []span) {
+func (h idleTime) stopped(proc int) (all []span) {
 	for _, f := range h.Faults {
 		if f.On == Worker(proc) {
-			all = append(all, h.lasts(f, l))
+			all = append(all, h.lasts(f))
 		}
 	}
 	return all
 }
 
-func (h *History) lasts(f *Fault, l Idleness) span {
+func (h idleTime) lasts(f *Fault) span {
 	if f.End == 0 {
 		return span{f.At, h.End}
 	}
 	// Clients try again after pauses that double: none is longer than the fault was.
-	return span{f.At, f.End.Add(min(l.Grace, f.End.Sub(f.At)+100*time.Millisecond))}
+	return span{f.At, f.End.Add(min(h.Grace, f.End.Sub(f.At)+100*time.Millisecond))}
 }
 
 // unreachable is when so many servers had a fault that the others were no majority.
-func (h *History) unreachable(l Idleness) (all []span) {
+func (h idleTime) unreachable() (all []span) {
 	type edge struct {
 		at clock.Instant
 		on string
@@ -107,12 +113,12 @@ func (h *History) unreachable(l Idleness) (all []span) {
 	var edges []edge
 	for _, f := range h.Faults {
 		if strings.HasPrefix(f.On, "node ") {
-			s := h.lasts(f, l)
+			s := h.lasts(f)
 			edges = append(edges, edge{s.from, f.On, 1}, edge{s.to, f.On, -1})
 		}
 	}
 	slices.SortStableFunc(edges, func(a, b edge) int { return cmp.Compare(a.at, b.at) })
-	faults, most := map[string]int{}, (max(l.Nodes, 1)-1)/2
+	faults, most := map[string]int{}, (max(h.Nodes, 1)-1)/2
 	for i, e := range edges {
 		if faults[e.on] += e.up; faults[e.on] == 0 {
 			delete(faults, e.on)
@@ -154,14 +160,14 @@ func without(s span, taken []span) (left []span) {
 	return left
 }
 
-// idleness finds locks that somebody waited for too long although they could be had.
-func (h *History) idleness(l Idleness) (found []Violation, longest time.Duration) {
+// violations finds locks that somebody waited for too long although they could be had.
+func (h idleTime) violations() (found []Violation, longest time.Duration) {
 	for lock := range h.Locks {
-		d, a := h.idle(lock, l)
+		d, a := h.idle(lock)
 		longest = max(longest, d)
-		if l.Bound > 0 && d > l.Bound {
+		if h.Bound > 0 && d > h.Bound {
 			found = append(found, Violation{Check: "idle", Lock: lock, Attempts: []*Attempt{a},
-				What: fmt.Sprintf("a client waited for %v although nobody had the lock and a majority of servers was reachable; the bound is %v", d, l.Bound)})
+				What: fmt.Sprintf("a client waited for %v although nobody had the lock and a majority of servers was reachable; the bound is %v", d, h.Bound)})
 		}
 	}
 	return found, longest

@@ -102,14 +102,14 @@ func TestIdle(t *testing.T) {
 			s := newStory(t)
 			c.tell(s)
 			l := Idleness{TTL: time.Second, Nodes: 3, Grace: 100 * time.Millisecond}
-			_, longest := s.idleness(l)
+			_, longest := idleTime{s.History, l}.violations()
 			want := time.Duration(c.want) * time.Millisecond
 			if longest != want {
 				t.Errorf("somebody waited for %v, want %v", longest, want)
 			}
 			for _, bound := range []time.Duration{want - 1, want} {
 				l.Bound = bound
-				if found, _ := s.idleness(l); bound > 0 && (len(found) > 0) != (want > bound) {
+				if found, _ := (idleTime{s.History, l}).violations(); bound > 0 && (len(found) > 0) != (want > bound) {
 					t.Errorf("with a bound of %v: %v", bound, found)
 				}
 			}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/lab/history"
+	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
 // disturb stops, continues, kills and replaces the process of one slot until
@@ -17,12 +18,12 @@ func (r *run) disturb(ctx context.Context, slot int) {
 		return least + time.Duration(rng.Int64N(int64(most-least)))
 	}
 	calmest := min(6*r.TTL, r.For/3) // so that a short run has its share
-	for pause(ctx, between(min(r.TTL/2, calmest/4), calmest)) {
+	for clock.Sleep(ctx, between(min(r.TTL/2, calmest/4), calmest)) {
 		if w := r.current(slot); canStop && rng.Float64() < 0.6 {
 			r.stops.Add(1)
 			f := r.h.Begin(history.Worker(w.Proc), "stopped")
 			w.stop()
-			pause(ctx, between(r.TTL/10, 5*r.TTL/2))
+			clock.Sleep(ctx, between(r.TTL/10, 5*r.TTL/2))
 			w.cont()
 			r.h.Over(f)
 			continue
@@ -69,18 +70,6 @@ func (r *run) bury(w *process) {
 		r.fail(err)
 	}
 	w.close()
-}
-
-// pause waits for d. It returns false if ctx ended meanwhile.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // add returns what puts an event of w into the history.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/lab/history"
+	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
 // Config says what to do to which store.
@@ -124,7 +125,7 @@ func (r *run) work(ctx context.Context) (hung []string) {
 	if ctx.Err() == nil {
 		r.enter("calm")
 		r.h.Calm = history.Now()
-		for end := time.Now().Add(calm(r.TTL)); len(r.h.Again()) < len(r.Locks) && time.Now().Before(end) && pause(ctx, poll); {
+		for end := time.Now().Add(calm(r.TTL)); len(r.h.Again()) < len(r.Locks) && time.Now().Before(end) && clock.Sleep(ctx, poll); {
 		}
 		if ctx.Err() != nil && len(r.h.Again()) < len(r.Locks) {
 			r.h.Calm = 0 // cut short: it says nothing
@@ -165,7 +166,7 @@ func (r *run) startAll(ctx context.Context) bool {
 		case time.Now().After(end):
 			r.fail(errors.New(waiting))
 			return false
-		case !pause(ctx, poll):
+		case !clock.Sleep(ctx, poll):
 			return false
 		}
 	}

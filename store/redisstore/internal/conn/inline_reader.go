@@ -1,10 +1,8 @@
-package redisstore
+package conn
 
 import (
 	"context"
 	"time"
-
-	"github.com/leasehold-dev/leasehold/store/redisstore/internal/conn"
 )
 
 // inlineReader lets a waiting or asking goroutine read the replies inline. If a client has one
@@ -18,8 +16,10 @@ import (
 // A deadline nearer than all others makes Go wake up a thread to wait for it. So the
 // deadline is not set for each answer, but kept for as long as it serves.
 //
-// All fields are guarded by the node's mutex, except those marked as the reader's.
-type inlineReader struct {
+// All fields are guarded by the Peer's Mu, except those marked as the reader's.
+type inlineReader[C any] struct {
+	p *Pipe[C]
+
 	paused      bool          // the connection's goroutine does not read
 	active      bool          // there is an inline reader
 	wakeUp      chan struct{} // makes the connection's goroutine read again
@@ -38,61 +38,64 @@ const (
 	// before a caller reads inline. With two callers at once, each would have to wake up
 	// the connection's goroutine for the other.
 	singleFor = 8
-	// idleAfter is how long nobody reads while nothing is in flight.
-	idleAfter = 250 * time.Millisecond
+	// InlineFor is how long nobody reads while nothing is in flight.
+	InlineFor = 250 * time.Millisecond
 )
 
-func (t *inlineReader) begin(w *wire) {
+func (t *inlineReader[C]) begin() {
 	t.wakeUp = make(chan struct{}, 1)
-	t.idle = time.AfterFunc(time.Hour, w.stopIdle)
+	t.idle = time.AfterFunc(time.Hour, t.stopIdle)
 	t.idle.Stop()
 }
 
 // pause is called by the connection's goroutine after each answer, and returns when the
 // goroutine must read again.
-func (w *wire) pause() {
-	n, t := w.n, &w.inline
-	if !n.s.topology.readsInline(n.s) || w.Raw == nil {
+func (t *inlineReader[C]) pause() {
+	p, q := t.p, t.p.peer
+	idle := q.owner.Inline()
+	if idle == 0 || p.Raw == nil {
 		return
 	}
-	n.mu.Lock()
+	q.Mu.Lock()
 	if t.single++; t.most > 1 {
 		t.single = 0
 	}
-	if w.flight.n == 0 {
+	if p.flight.n == 0 {
 		t.most = 0
 	}
-	if t.single < singleFor || !w.quietLocked(0) || n.closed {
-		n.mu.Unlock()
+	if t.single < singleFor || !t.quietLocked(0) || q.closed != nil {
+		q.Mu.Unlock()
 		return
 	}
 	t.paused = true
-	t.idle.Reset(n.s.idle)
-	n.mu.Unlock()
+	t.idle.Reset(idle)
+	q.Mu.Unlock()
 	<-t.wakeUp
-	w.limit(0)
+	t.limit(0)
 }
 
 // quietLocked reports whether no answer is awaited and at most that many waiters exist.
-func (w *wire) quietLocked(but int64) bool {
-	return w.broken == nil && w.flight.n == 0 && w.again.n == 0 && !w.In.HasBuffered() && w.n.s.waiting.Load() <= but
+func (t *inlineReader[C]) quietLocked(but int64) bool {
+	p := t.p
+	return p.broken == nil && p.flight.n == 0 && p.again.n == 0 && !p.In.HasBuffered() && p.peer.owner.Waiters() <= but
 }
 
 // resumeLocked makes the connection's goroutine read, unless there is an inline reader,
 // which will see to it.
-func (w *wire) resumeLocked() {
-	if t := &w.inline; t.paused && !t.active {
+func (t *inlineReader[C]) resumeLocked() {
+	if t.paused && !t.active {
 		t.paused, t.single = false, 0
 		t.wakeUp <- struct{}{}
 	}
 }
 
 // stopIdle makes the connection's goroutine read after nothing was asked for a while.
-func (w *wire) stopIdle() {
-	w.n.mu.Lock()
-	defer w.n.mu.Unlock()
-	t, long := &w.inline, w.n.s.idle
-	left := long - time.Since(w.used)
+func (t *inlineReader[C]) stopIdle() {
+	q := t.p.peer
+	q.Mu.Lock()
+	defer q.Mu.Unlock()
+	long := q.owner.Inline()
+	left := long - time.Since(t.p.used)
 	switch {
 	case !t.paused:
 	case t.active:
@@ -100,67 +103,76 @@ func (w *wire) stopIdle() {
 	case left > 0:
 		t.idle.Reset(max(left, long/4))
 	default:
-		w.resumeLocked()
+		t.resumeLocked()
 		t.single = -8 * singleFor // inline reading gains nothing for rare requests
 	}
 }
 
-// Listen implements driver.Listener.
-func (n *node) ReadInline(ctx context.Context, over <-chan struct{}, left func() time.Duration) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	w := n.wire
+// ReadInline has the caller read the connection until over has a value or ctx ends, if
+// nobody reads just then. If left is nil, it reads answers only, and as long as any are
+// awaited; otherwise also pushes, for as long as left returns.
+func (p *Peer[C]) ReadInline(ctx context.Context, over <-chan struct{}, left func() time.Duration) {
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
+	w := p.pipe
 	if w == nil || !w.inline.paused || w.inline.active || left == nil && w.flight.n == 0 {
 		return
 	}
 	t := &w.inline
 	t.active, t.interrupted = true, false
-	n.mu.Unlock()
+	p.Mu.Unlock()
 	done := func() bool { return true }
 	if ctx.Done() != nil {
-		done = context.AfterFunc(ctx, n.interruptInline)
+		done = context.AfterFunc(ctx, p.InterruptInline)
 	}
-	ok := w.readUntil(ctx, over, left)
+	ok := t.readUntil(ctx, over, left)
 	done()
-	n.mu.Lock()
+	p.Mu.Lock()
 	t.active, ok = false, ok && !t.interrupted
 	others := int64(0)
 	if left != nil { // the caller is one of the waiters, and goes on if its wait is not over
 		ok, others = ok && len(over) > 0, 1
 	}
 	switch {
-	case !ok || !w.quietLocked(others) || n.closed:
-		w.resumeLocked()
+	case !ok || !t.quietLocked(others) || p.closed != nil:
+		t.resumeLocked()
 	case t.idled:
 		t.idled = false
-		t.idle.Reset(n.s.idle)
+		t.idle.Reset(p.owner.Inline())
 	}
 }
 
-// interruptInline makes the inline reader check whether to go on.
-func (n *node) interruptInline() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if w := n.wire; w != nil && w.inline.active {
+// InterruptInline makes the inline reader check whether to go on.
+func (p *Peer[C]) InterruptInline() {
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
+	if w := p.pipe; w != nil && w.inline.active {
 		w.inline.interrupted = true
 		w.Conn.SetReadDeadline(time.Unix(1, 0))
 	}
 }
 
-// readUntil reads inline until over is closed or ctx ends. It reports whether the
+// Interrupted reports whether the last inline reader was interrupted.
+func (p *Peer[C]) Interrupted() bool {
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
+	return p.pipe != nil && p.pipe.inline.interrupted
+}
+
+// readUntil reads inline until over has a value or ctx ends. It reports whether the
 // connection is in order; if not, the connection's goroutine gets the same error.
-func (w *wire) readUntil(ctx context.Context, over <-chan struct{}, left func() time.Duration) (ok bool) {
-	for len(over) == 0 && ctx.Err() == nil && w.keepReading(left) {
-		if err := w.In.Wait(); conn.IsTimeout(err) {
+func (t *inlineReader[C]) readUntil(ctx context.Context, over <-chan struct{}, left func() time.Duration) (ok bool) {
+	for len(over) == 0 && ctx.Err() == nil && t.keepReading(left) {
+		if err := t.p.In.Wait(); IsTimeout(err) {
 			continue
 		} else if err != nil {
 			return false
 		}
-		w.inline.within = true
-		err := w.next()
-		w.inline.within = false
+		t.within = true
+		err := t.p.reader.next()
+		t.within = false
 		if err != nil {
-			w.abandon(err)
+			t.p.Abandon(err)
 			return false
 		}
 	}
@@ -169,11 +181,11 @@ func (w *wire) readUntil(ctx context.Context, over <-chan struct{}, left func() 
 
 // keepReading reports whether the inline reader has more to read, and limits how long it may
 // read. While something is in flight, the timeout of the oldest call is the limit.
-func (w *wire) keepReading(left func() time.Duration) bool {
-	n, t := w.n, &w.inline
-	n.mu.Lock()
-	called, awaited := t.interrupted, w.flight.n > 0
-	n.mu.Unlock()
+func (t *inlineReader[C]) keepReading(left func() time.Duration) bool {
+	q := t.p.peer
+	q.Mu.Lock()
+	called, awaited := t.interrupted, t.p.flight.n > 0
+	q.Mu.Unlock()
 	if called {
 		return false
 	}
@@ -188,19 +200,19 @@ func (w *wire) keepReading(left func() time.Duration) bool {
 	if rest := time.Until(t.until); most <= 0 || least <= rest && rest <= most {
 		return most > 0
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if !t.interrupted { // otherwise it would undo the deadline that call has set
-		w.limit(most)
+	q.Mu.Lock()
+	defer q.Mu.Unlock()
+	if !t.interrupted { // otherwise it would undo the deadline that InterruptInline has set
+		t.limit(most)
 	}
 	return !t.interrupted
 }
 
 // limit sets the read deadline; 0 means none.
-func (w *wire) limit(d time.Duration) {
-	w.inline.until = time.Time{}
+func (t *inlineReader[C]) limit(d time.Duration) {
+	t.until = time.Time{}
 	if d > 0 {
-		w.inline.until = time.Now().Add(d)
+		t.until = time.Now().Add(d)
 	}
-	w.Conn.SetReadDeadline(w.inline.until)
+	t.p.Conn.SetReadDeadline(t.until)
 }

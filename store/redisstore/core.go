@@ -1,0 +1,64 @@
+package redisstore
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/conn"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
+)
+
+// core is what the nodes of a store have in common. It knows no node.
+type core struct {
+	o        config.Config
+	driver   driver.Driver
+	servers  membership.Registry
+	class    store.Class      // the strongest guarantee that the servers can give
+	wall     func() time.Time // time of day
+	declares bool             // it is opened to end quarantines, which then are no news
+	closed   atomic.Bool
+	inFlight atomic.Int64 // calls enqueued and not answered yet; see settled
+	progress bell         // rings while the store closes, when it may have nothing left to wait for
+
+	channel       string        // on which the servers push hand-offs to this store
+	closing       chan struct{} // closed by Close
+	waiting       atomic.Int64  // number of waiters
+	pushTestAfter time.Duration // see pushTestAfter
+	idle          time.Duration // see conn.InlineFor
+
+	guarded    atomic.Bool // servers that may have forgotten leases abstain; see guard
+	membership membership.List
+	longest    atomic.Int64 // longest quarantine that other clients ask for
+}
+
+// enqueueLocked enqueues a call that the client makes by itself. It is called with the
+// peer's mutex held.
+func (s *core) enqueueLocked(p *conn.Peer[call], c call) {
+	s.inFlight.Add(1)
+	p.Waiting.Push(c)
+	p.Wake()
+}
+
+// settled counts a call as answered, or as never to be sent.
+func (s *core) settled() {
+	s.inFlight.Add(-1)
+	s.progress.ring()
+}
+
+// quarantine is how long a server that may have forgotten leases grants nothing: as long
+// as the leases of any client may last, as far as servers know about them.
+func (s *core) quarantine() time.Duration {
+	return max(s.o.Quarantine(), time.Duration(s.longest.Load()))
+}
+
+// usable refuses requests whose context has ended, or that come after Close.
+func (s *core) usable(ctx context.Context) error {
+	if s.closed.Load() {
+		return store.ErrClosed
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,235 @@
+package redisstore
+
+import (
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/nodemark"
+	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/conn"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
+)
+
+// fitness is what a node knows about its server, from the server's report and its mark:
+// whether it may keep locks. It is guarded by the mutex of the node's peer.
+type fitness struct {
+	core *core
+	peer *conn.Peer[call]
+	log  *slog.Logger
+
+	server      membership.Identity // the server that answers
+	quarantined quarantineCount     // the node's quarantine
+	granted     grant               // the last grant from the node
+	// fingerprint is the fingerprint of the membership in the node's mark, empty if it is not
+	// known; before is that of the membership which that one replaced. omitted is set if
+	// it is not ours: the node may have been down while it was replaced.
+	fingerprint, before string
+	omitted             bool
+	// unmarked is why the user cannot update the mark, which a user that only looks at
+	// locks need not do.
+	unmarked *driver.Refusal
+	lookAt   time.Time // when the mark is checked again
+	// foreign is why the node may keep no lock; see checkMembership.
+	foreign *driver.Refusal
+}
+
+// quarantineCount is a node's quarantine as this client counts it.
+type quarantineCount struct {
+	until clock.Instant // zero: there is none
+	why   string
+}
+
+// grant identifies a grant that this client was given.
+type grant struct {
+	name  []byte // of the lock
+	token uint64
+	at    clock.Instant
+}
+
+const (
+	// maxClockError bounds the drift of client and server clocks in a day.
+	maxClockError = time.Hour
+	// markPause is how long a mark that this client cannot use is left alone before it is
+	// read again: an operator may have replaced it.
+	markPause = time.Second
+)
+
+var errQuarantineBegan = errors.New("the server went into quarantine after the connection was made")
+
+// refusesLocked returns why the server may not be asked to do c; nil if it may.
+func (f *fitness) refusesLocked(c *script.Command) error {
+	switch {
+	case f.unmarked != nil && (c.Script == script.AcquireGuarded || c.Script == script.Heal):
+		f.stillUnmarkedLocked()
+		return f.unmarked
+	case f.foreign != nil && c.Script.Keeps():
+		return f.foreign
+	}
+	return nil
+}
+
+// arrivalLocked returns the command that checks the mark and updates it; nil if the
+// client cannot distinguish the runs of the server. The server's
+// description of itself is used on a new connection only, since it may be outdated later.
+func (f *fitness) arrivalLocked(isNew bool) *script.Command {
+	id, durable := f.server, f.durable()
+	if id.RunID == "" && durable != "asserted" {
+		return nil
+	}
+	if !isNew {
+		id.Replication, durable = "", "unasked"
+	}
+	s := f.core
+	a := membership.Arrival{List: s.membership, Server: id, Durable: durable, Quarantine: s.quarantine(), Wall: s.wall()}
+	if f.granted.token > 0 && s.o.Clock.Now().Sub(f.granted.at) < script.CounterLife-maxClockError {
+		a.Lock, a.Token = string(f.granted.name), f.granted.token
+	}
+	return a.Command()
+}
+
+// durable says whether the server appends every write before it answers.
+func (f *fitness) durable() string { return f.server.Durable(f.core.o.FsyncAlways) }
+
+// run returns the beginning of the server's run ID; empty if it is not known.
+func (f *fitness) run() string {
+	f.peer.Mu.Lock()
+	defer f.peer.Mu.Unlock()
+	if len(f.server.RunID) < script.RunPrint {
+		return ""
+	}
+	return f.server.RunID[:script.RunPrint]
+}
+
+// arrived handles the reply of the arrive script. It reports whether the reply says how
+// the mark was left.
+func (f *fitness) arrived(said resp.Value) (marked bool, err error) {
+	list := said.List
+	switch {
+	case len(list) == 2 && list[0].Num == 5:
+		outcome := script.OtherVersion(list[1])
+		f.log.Warn("node cannot be used", "err", outcome.Err)
+		f.setUnmarked(&driver.Refusal{Outcome: outcome.Outcome, Err: outcome.Err})
+		return false, nil
+	case len(list) != 6 || list[0].Num != 1:
+		return false, resp.Unexpected(said)
+	}
+	why := string(list[2].Text)
+	f.peer.Mu.Lock()
+	f.unmarked = nil
+	f.fingerprint, f.before = string(list[4].Text), string(list[5].Text)
+	shut := script.QuarantinedOr(list[1], list[2], store.NodeOutcome{})
+	if shut.Outcome == store.Quarantined {
+		f.granted.token = 0 // or it would begin anew each time that we connect
+		f.countLocked(shut)
+	} else if why == nodemark.Declared {
+		f.quarantined = quarantineCount{}
+	}
+	f.peer.Mu.Unlock()
+	if shut.Outcome == store.Quarantined && !f.core.declares {
+		f.log.Warn("node is in quarantine", "why", shut.Err)
+	}
+	return true, nil
+}
+
+func (f *fitness) setUnmarked(why *driver.Refusal) {
+	f.peer.Mu.Lock()
+	f.unmarked, f.lookAt = why, time.Now().Add(markPause)
+	f.peer.Mu.Unlock()
+}
+
+// stillUnmarkedLocked enqueues another check of the mark if markPause has passed.
+func (f *fitness) stillUnmarkedLocked() {
+	if now := time.Now(); f.peer.PipeLocked() != nil && now.After(f.lookAt) {
+		f.lookAt = now.Add(markPause)
+		f.lookLocked()
+	}
+}
+
+// lookLocked enqueues a check of the mark.
+func (f *fitness) lookLocked() {
+	if c := f.arrivalLocked(false); c != nil && !f.peer.ClosedLocked() && !f.peer.FullLocked() {
+		f.core.enqueueLocked(f.peer, call{command: c, timeout: f.core.o.ConnectTimeout, to: nobody{}})
+	}
+}
+
+// dropLooksLocked removes the checks that were enqueued before a new connection was made.
+// The connection began with a check of its own, perhaps on another run of the server.
+func (f *fitness) dropLooksLocked() {
+	f.peer.Waiting.Remove(func(c *call) bool {
+		if c.command.Script != script.Arrive {
+			return false
+		}
+		f.core.settled()
+		return true
+	})
+}
+
+// countLocked begins to count a quarantine, or extends it. It never shortens it: the
+// server's clock may have been set.
+func (f *fitness) countLocked(shut store.NodeOutcome) {
+	f.quarantined.until = max(f.quarantined.until, f.core.o.Clock.Now().Add(shut.ExpiresIn))
+	var q *script.QuarantineError
+	if errors.As(shut.Err, &q) {
+		f.quarantined.why = q.Why
+	}
+}
+
+// leftLocked is how long the quarantine lasts by this client's count.
+func (f *fitness) leftLocked() time.Duration {
+	if f.quarantined.until == 0 {
+		return 0
+	}
+	return max(0, f.quarantined.until.Sub(f.core.o.Clock.Now()))
+}
+
+// isCounting reports whether the node is in quarantine by this client's count.
+func (f *fitness) isCounting() bool {
+	f.peer.Mu.Lock()
+	defer f.peer.Mu.Unlock()
+	return f.leftLocked() > 0
+}
+
+// quarantineSeen handles a refusal because of a quarantine, and returns the outcome to report. If
+// this client did not know of the quarantine, something has happened to the server since
+// it connected. If the server was emptied, the client begins to count a quarantine;
+// otherwise it reconnects and checks the mark.
+func (f *fitness) quarantineSeen(said store.NodeOutcome) store.NodeOutcome {
+	var q *script.QuarantineError
+	errors.As(said.Err, &q)
+	f.peer.Mu.Lock()
+	w, left := f.peer.PipeLocked(), f.leftLocked()
+	switch {
+	case left > said.ExpiresIn:
+		said.ExpiresIn, said.Err = left, &script.QuarantineError{Why: f.quarantined.why, Left: left}
+	case f.quarantined.until != 0:
+	case q != nil && q.Why == "emptied":
+		f.countLocked(said)
+		f.lookLocked()
+	case w != nil:
+		defer w.Abandon(errQuarantineBegan)
+	}
+	f.peer.Mu.Unlock()
+	return said
+}
+
+// reopenLocked enqueues a check of the mark before c if c needs the node to be open and
+// the quarantine is over by this client's count.
+func (f *fitness) reopenLocked(c *script.Command) {
+	if c.Script.Gated() && f.quarantined.until != 0 && f.leftLocked() == 0 {
+		f.quarantined = quarantineCount{}
+		f.lookLocked()
+	}
+}
+
+// saw records that the node has granted the lock of that name. A server that does not know
+// the latest grant is another server, or has lost data.
+func (f *fitness) saw(name []byte, token uint64, at clock.Instant) {
+	f.peer.Mu.Lock()
+	f.granted.name, f.granted.token, f.granted.at = append(f.granted.name[:0], name...), token, at
+	f.peer.Mu.Unlock()
+}

@@ -1,0 +1,132 @@
+package redisstore
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
+)
+
+// fleet is the nodes of a store, and how they belong together.
+type fleet struct {
+	core
+	nodes    []*node // none in a cluster, whose members come and go
+	topology topology
+
+	arming sync.Mutex  // see guard
+	armed  atomic.Bool // guard has nothing left to do
+}
+
+// From this many calls in flight on, for one node or for all of several, senders first let
+// others enqueue their calls. The numbers were measured with 1 to 256 goroutines. One
+// server keeps up with several small writes; with five servers each write counts.
+const crowdOne, crowdMany = 16, 8
+
+// crowded reports whether so many calls are in flight that the callers of those just
+// answered are likely to send more at once.
+func (s *fleet) crowded() bool {
+	if len(s.nodes) == 1 {
+		return s.inFlight.Load() > crowdOne
+	}
+	return s.inFlight.Load() > crowdMany
+}
+
+// encoder returns the encoder of the store's questions.
+func (s *fleet) encoder() script.Encoder {
+	e := script.Encoder{GuardsAll: len(s.nodes) > 1, Fingerprint: s.membership.Fingerprint, Channel: s.channel, Wall: s.wall}
+	e.KeyOf = s.topology.keys()
+	e.GuardsNone = e.KeyOf != nil
+	return e
+}
+
+// encode implements Encode of driver.Driver.
+func (s *fleet) encode(q driver.Question, old any) any {
+	c, _ := old.(*script.Command)
+	e := s.encoder()
+	return e.Encode(q, c)
+}
+
+// bundle implements EncodeRenewals of driver.Driver.
+func (s *fleet) bundle(leases []store.Lease, old any) (payload any, n int) {
+	c, _ := old.(*script.Command)
+	e := s.encoder()
+	return e.Bundle(leases, c)
+}
+
+// inspectCommand returns the command that inspects a lock.
+func (s *fleet) inspectCommand(name string) *script.Command {
+	e := s.encoder()
+	return e.Inspect(name, s.guarded.Load())
+}
+
+// ask sends command to all nodes, and calls each with every answer until all have
+// answered or ctx ends.
+func (s *fleet) ask(ctx context.Context, command *script.Command, timeout time.Duration, each func(looked)) error {
+	p := make(poll, len(s.nodes)) // with room for all, so that a late answer blocks nobody
+	for i, n := range s.nodes {
+		if err := n.put(call{command: command, timeout: timeout, look: p}, false); err != nil {
+			said := driver.PutOutcome(err)
+			p <- looked{i, script.Reply{Outcome: said.Outcome, Err: said.Err}}
+		}
+	}
+	for range s.nodes {
+		select {
+		case l := <-p:
+			each(l)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// guard makes a store with a single server check the mark, from the first lock on that
+// requires it. New connections begin with the check; on the present one it is enqueued
+// before the request that follows.
+func (s *fleet) guard() error {
+	if s.armed.Load() {
+		return nil
+	}
+	s.arming.Lock()
+	defer s.arming.Unlock()
+	for _, n := range s.nodes {
+		n.Mu.Lock()
+		c, known := n.arrivalLocked(true), n.PipeLocked() == nil || n.server.RunID != "" || n.durable() == "asserted"
+		n.Mu.Unlock()
+		if !known {
+			said := store.NodeOutcome{Node: n.Addr(), Outcome: store.Refused, Err: membership.ErrUnidentified}
+			return &store.QuorumError{Op: "acquire", Need: 1, Nodes: []store.NodeOutcome{said}}
+		}
+		s.guarded.Store(true)
+		if c != nil {
+			n.put(call{command: c, timeout: s.o.ConnectTimeout, to: nobody{}}, true)
+		}
+	}
+	s.armed.Store(true)
+	return nil
+}
+
+// lasts learns of the longest quarantine that any client has asked a node for. Other
+// nodes may have forgotten it, and this client may have asked them for a shorter one.
+func (s *fleet) lasts(told *node, quarantine resp.Value) {
+	us, _ := quarantine.Number()
+	d := time.Duration(min(us, 1<<50)) * time.Microsecond
+	if d <= s.quarantine() {
+		return
+	}
+	s.longest.Store(int64(d))
+	told.log.Warn("other clients use a longer max_ttl, so quarantines last longer; configure all clients with the same max_ttl", "quarantine", d, "ours", s.o.Quarantine())
+	for _, n := range s.nodes {
+		n.Mu.Lock()
+		if n != told && n.PipeLocked() != nil {
+			n.lookLocked()
+		}
+		n.Mu.Unlock()
+	}
+}

@@ -1,0 +1,113 @@
+package conn
+
+import (
+	"time"
+
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+)
+
+// reader reads one connection, and hands on replies and pushes. The connection's goroutine
+// runs it, or a caller as inline reader.
+type reader[C any] struct{ p *Pipe[C] }
+
+// receive reads from the connection.
+func (r *reader[C]) receive(b []byte) (int, error) {
+	p := r.p
+	if p.Raw != nil {
+		return p.Raw.Read(b)
+	}
+	return p.Conn.Read(b)
+}
+
+// Read is the source of replies.
+func (r *reader[C]) Read(b []byte) (int, error) {
+	p := r.p
+	n, err := r.receive(b)
+	for err != nil && p.inline.within && IsTimeout(err) {
+		p.inline.limit(0) // the rest of the answer is about to arrive
+		n, err = r.receive(b)
+	}
+	p.At = p.peer.config.Clock.Now() // one reading of the clock for everything that arrived at once
+	return n, err
+}
+
+// run is the connection's goroutine.
+func (r *reader[C]) run() {
+	p := r.p
+	for {
+		if err := r.next(); err != nil {
+			p.Abandon(err)
+			p.peer.owner.Rest(AfterBreak)
+			r.end()
+			return
+		}
+		p.inline.pause()
+	}
+}
+
+// next handles one reply or push.
+func (r *reader[C]) next() error {
+	p := r.p
+	v, err := p.In.Next()
+	switch {
+	case err != nil:
+		return err
+	case v.Kind == '>':
+		return p.handler.Push(v)
+	}
+	return r.reply(v)
+}
+
+// reply handles a reply.
+func (r *reader[C]) reply(v resp.Value) error {
+	p := r.p
+	q := p.peer
+	q.Mu.Lock()
+	if p.broken != nil || p.doubted {
+		q.Mu.Unlock()
+		return nil // what is in flight has been answered otherwise
+	}
+	if p.flight.n == 0 {
+		q.Mu.Unlock()
+		return ErrUnasked
+	}
+	if err := p.handler.TakeLocked(v); err != nil {
+		p.giveUpLocked(err)
+		q.Mu.Unlock()
+		return err
+	}
+	drained := r.answeredLocked()
+	q.Mu.Unlock()
+	p.handler.Reply(v)
+	if drained {
+		p.Abandon(p.outdated)
+	}
+	return nil
+}
+
+// answeredLocked records that calls were answered. It reports whether the connection is to
+// be replaced now.
+func (r *reader[C]) answeredLocked() (drained bool) {
+	p := r.p
+	if p.full && p.flight.n <= maxFlight/2 || p.again.n > 0 && p.flight.n == 0 {
+		p.full = false
+		p.peer.Wake()
+	}
+	if p.flight.n == 0 {
+		p.used = time.Now()
+		if p.calm { // otherwise the timer runs on: more calls will come
+			p.calm = false
+			p.lookAgainLocked(p.used, p.handler.DueLocked(p.used, true))
+		}
+	}
+	return p.drainedLocked()
+}
+
+// end is called by the reader, last.
+func (r *reader[C]) end() {
+	p := r.p
+	p.forget()
+	p.watch.Stop()
+	p.inline.idle.Stop()
+	p.handler.Broken(p.broken, p.patience)
+}
