@@ -29,4 +29,8 @@ const (
 	giveWay = true
 	// freeOnMost: a release is over when a majority is without the lease.
 	freeOnMost = true
+	// agreeOnSlots: of a semaphore, a majority must grant the same slots.
+	agreeOnSlots = true
+	// moveCrossed: a lease takes its slots on nodes that granted it others.
+	moveCrossed = true
 )

@@ -14,6 +14,8 @@ var (
 	buryRepeated = true
 	giveWay      = true
 	freeOnMost   = true
+	agreeOnSlots = true
+	moveCrossed  = true
 )
 
 // Mechanisms are the switches of this build, by name. All are on at first.
@@ -30,4 +32,6 @@ var Mechanisms = map[string]*bool{
 	"bury-repeated": &buryRepeated,
 	"give-way":      &giveWay,
 	"free-on-most":  &freeOnMost,
+	"agree-slots":   &agreeOnSlots,
+	"move-crossed":  &moveCrossed,
 }
