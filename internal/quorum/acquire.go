@@ -86,10 +86,11 @@ func (a *Attempt) Step(e Event, now clock.Instant, out []Send) []Send {
 	if a.verdict == Open {
 		out = a.decide(now, out)
 		switch {
+		case !a.waiting.waits:
+		case a.verdict == Open:
+			out = a.stepWaiting(now, out)
 		case a.verdict == Won: // only now: what is sent later may come after the release
 			out = a.fill(now, out)
-		case a.waiting.waits && a.verdict == Open:
-			out = a.stepWaiting(now, out)
 		}
 	}
 	if a.verdict == Lost && cleanUpLost {

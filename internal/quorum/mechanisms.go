@@ -31,6 +31,4 @@ const (
 	freeOnMost = true
 	// agreeOnSlots: of a semaphore, a majority must grant the same slots.
 	agreeOnSlots = true
-	// moveCrossed: a lease takes its slots on nodes that granted it others.
-	moveCrossed = true
 )

@@ -15,7 +15,6 @@ var (
 	giveWay      = true
 	freeOnMost   = true
 	agreeOnSlots = true
-	moveCrossed  = true
 )
 
 // Mechanisms are the switches of this build, by name. All are on at first.
@@ -33,5 +32,4 @@ var Mechanisms = map[string]*bool{
 	"give-way":      &giveWay,
 	"free-on-most":  &freeOnMost,
 	"agree-slots":   &agreeOnSlots,
-	"move-crossed":  &moveCrossed,
 }

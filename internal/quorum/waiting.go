@@ -327,8 +327,7 @@ func (a *Attempt) cutOffEnds() clock.Instant {
 }
 
 // fill asks for the lock on free nodes once the attempt has a majority: the more nodes
-// have the lease, the more may fail. Nodes that granted other slots are asked for the
-// same, or two permits would be in use there.
+// have the lease, the more may fail.
 func (a *Attempt) fill(now clock.Instant, out []Send) []Send {
 	for i := range a.Nodes {
 		n := &a.nodes[i]
@@ -336,9 +335,6 @@ func (a *Attempt) fill(now clock.Instant, out []Send) []Send {
 			out = append(out, a.acquire(i, false))
 			a.waiting.repeated = true
 			p.sentAt, p.free, p.queueOnly = now, false, false
-		} else if n.crossed(a.slots) && n.move == notMoved && moveCrossed {
-			n.move = moveAsked
-			out = append(out, a.acquire(i, false))
 		}
 	}
 	return out

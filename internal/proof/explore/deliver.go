@@ -4,6 +4,10 @@ import "github.com/leasehold-dev/leasehold/internal/proof/modelnode"
 
 // deliver makes a node execute a request.
 func (w *walker) deliver(st *state, mv move) {
+	if w.m.hasKind() {
+		w.deliverShared(st, mv)
+		return
+	}
 	s := &st.slots[mv.slot]
 	c := &s.cells[mv.node]
 	owner := w.m.keeper(mv.slot) + 1

@@ -19,6 +19,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/leasefsm"
 	"github.com/leasehold-dev/leasehold/internal/proof/modelnode"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/internal/validity"
 )
 
@@ -86,6 +87,11 @@ type Model struct {
 	// MaxDelay: no acquire arrives more than so many ticks after it was sent;
 	// zero: they may.
 	MaxDelay int
+	// Left: at the beginning the first slot has a key at the first node, which an attempt
+	// that is over releases.
+	Left bool
+	// Writers is the largest number of attempts that are writers'; zero: any.
+	Writers int
 	// ReuseOwner: a client uses one owner value for all its attempts.
 	ReuseOwner bool
 	// InOrder: the messages of one attempt reach a node in the order they were
@@ -128,8 +134,12 @@ type Model struct {
 	// must not change a verdict.
 	Plain bool
 
-	// Rules of the nodes.
-	Rules modelnode.Rules
+	// Kind, if several can hold the lock; the zero value is a mutex. See kinds.go.
+	Kind rule.Spec
+
+	// Rules of the nodes, and those of nodes with a Kind.
+	Rules     modelnode.Rules
+	KindRules modelnode.KindRules
 	// Check is what must hold.
 	Check Property
 }
@@ -164,6 +174,8 @@ const (
 	Freed
 	// Bounded: no lease is valid for longer than MaxHold.
 	Bounded
+	// Whole: no slot of a semaphore is split between two owners for good.
+	Whole
 
 	Safety = Mutex | Tokens | Renewals
 )
@@ -176,6 +188,7 @@ var propertyNames = map[Property]string{
 	Served:   "WAITS FOR EVER",
 	Freed:    "SAID TO BE FREE",
 	Bounded:  "HELD TOO LONG",
+	Whole:    "SPLIT FOR GOOD",
 }
 
 // String names the violation of a single property; none is "OK".

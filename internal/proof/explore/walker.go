@@ -11,14 +11,15 @@ type walker struct {
 	m *Model
 	// broken is what the last step broke; answer, what a node said in it;
 	// granted, the token of the lease it led to.
-	broken  Property
-	answer  modelnode.Answer[uint8]
-	granted token
-	actions Actions
-	tombs   [maxSlots]modelnode.Tomb[uint8]
-	line    [maxSlots]modelnode.Place[uint8]
-	sorted  canonicalizer
-	fair    *walker
+	broken   Property
+	answer   modelnode.Answer[uint8]
+	granted  token
+	actions  Actions
+	executed map[sharedAsk]*sharedAnswer // steps of nodes with a Kind
+	tombs    [maxSlots]modelnode.Tomb[uint8]
+	line     [maxSlots]modelnode.Place[uint8]
+	sorted   canonicalizer
+	fair     *walker
 	// For served: states from which all waiters are served, and those on the way.
 	wellFrom map[print]bool
 	course   []print
@@ -59,6 +60,11 @@ func (w *walker) initial() []state {
 	for i := range states {
 		if m.Begun {
 			w.begun(&states[i])
+		}
+		if m.Left {
+			s := &states[i].slots[0]
+			s.life, s.released, s.agreed = over, true, 1
+			s.cells[0].key, s.cells[0].share.slot, s.cells[0].release = uint8(m.TTL), 1, true
 		}
 	}
 	return states

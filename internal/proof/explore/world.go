@@ -28,6 +28,9 @@ func (w *walker) expire(st *state, n int, by uint8) {
 		c := &st.slots[i].cells[n]
 		c.key -= min(c.key, by)
 		c.tomb -= min(c.tomb, by)
+		if c.key == 0 {
+			c.share.slot = 0
+		}
 		if c.line.place -= min(c.line.place, by); c.line.place == 0 {
 			c.line.stamp = 0
 		}
@@ -40,6 +43,11 @@ func (w *walker) fault(st *state, mv move) {
 	switch mv.kind {
 	case crash:
 		st.crashes--
+		if w.m.hasKind() {
+			q := sharedAsk{node: w.shared(st, n), kind: crash}
+			w.keepShared(st, n, &w.execute(&q).node)
+			return
+		}
 		before := w.lock(st, n)
 		l := before.Crash(w.m.KeepCounter, ticks(w.m.Quarantine), nodeNow(st, n))
 		if w.m.KeepLine {
@@ -75,7 +83,7 @@ func (w *walker) checkMutex(st *state) {
 			holders++
 		}
 	}
-	if holders > 1 {
+	if holders > 1 && !w.m.hasKind() || w.m.hasKind() && w.conflict(st) {
 		w.broke(Mutex)
 	}
 }
@@ -92,10 +100,10 @@ func (w *walker) checkToken(st *state, s *slot, t token) {
 			w.broke(Tokens)
 		}
 		st.used |= 1 << t
-	} else if t == 0 || t <= st.top {
+	} else if t == 0 || t <= w.barrier(st, s) {
 		w.broke(Tokens)
 	}
-	st.top = max(st.top, t)
+	w.raise(st, s, t)
 }
 
 // checkGivenBack looks at a lost attempt that has nothing more to hear: wherever
@@ -111,7 +119,7 @@ func (w *walker) checkGivenBack(s *slot) {
 
 // checkRenewal looks at a lease that was just renewed.
 func (w *walker) checkRenewal(st *state, s *slot) {
-	if w.m.older(s.token, s.age) < st.top {
+	if w.m.older(s.token, s.age) < w.barrier(st, s) {
 		w.broke(Renewals)
 	}
 }
