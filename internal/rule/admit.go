@@ -38,8 +38,11 @@ type Ask struct {
 	// MaxSpare. They follow it without a gap and belong to no other grant. Grants
 	// that share their token reserve none.
 	Spare int
-	// Slots are the slots of a semaphore that the owner wants, as many as its weight. It
-	// gets others if they are taken, unless Exact is set. Empty: any.
+	// Numbered gives a lease of a semaphore as many slots as its weight, and not just
+	// one; see Slots. It is set by a node of several.
+	Numbered bool
+	// Slots, with Numbered, are the slots that the owner wants, as many as its weight.
+	// It gets others if they are taken, unless Exact is set. Empty: any.
 	//
 	// With Exact the owner gets these or none, whoever waits: they were granted to it
 	// on other nodes. A lease of its own with other slots ends, also if these are taken,
@@ -67,7 +70,7 @@ func Admit(r Record, a Ask, now clock.Instant) (Record, Answer) {
 		return r, Answer{Verdict: Buried}
 	case !r.unused() && r.Spec != a.Spec:
 		return r, r.mismatch(a.Owner, now)
-	case a.Weight < 1 || a.Weight > a.Spec.Limit, a.Exact && !a.Spec.has(a.Slots, a.Weight):
+	case a.Weight < 1 || a.Weight > a.Spec.Limit, a.Exact && !(a.Numbered && a.Spec.has(a.Slots, a.Weight)):
 		return r, Answer{Verdict: Mismatch, Spec: a.Spec}
 	}
 	if a.Exact {
@@ -89,15 +92,15 @@ func Admit(r Record, a Ask, now clock.Instant) (Record, Answer) {
 // grant makes a new lease.
 func (r Record) grant(a Ask, now clock.Instant) (Record, Answer) {
 	h := Hold{Owner: a.Owner, Meta: a.Meta, Weight: a.Weight, Expiry: after(now, a.TTL), Granted: now, Made: a.Attempt}
-	r, h = r.enter(h, a.Slots, a.Spare, a.Floor)
-	return r, Answer{Verdict: Granted, Token: h.Token, Slot: h.Slot, Slots: r.slotsOf(h), Spare: int(r.Token - h.Token), Count: h.Count, ExpiresIn: h.Expiry.Sub(now)}
+	r, h = r.enter(h, a.Numbered, a.Slots, a.Spare, a.Floor)
+	return r, Answer{Verdict: Granted, Token: h.Token, Slot: h.Slot, Slots: h.Slots, Spare: int(r.Token - h.Token), Count: h.Count, ExpiresIn: h.Expiry.Sub(now)}
 }
 
 // enter adds h with a new token, and removes the owner's place in the queue. It has the
 // slots that it wants, if they are free.
-func (r Record) enter(h Hold, want Slots, spare int, floor fence.Token) (Record, Hold) {
+func (r Record) enter(h Hold, numbered bool, want Slots, spare int, floor fence.Token) (Record, Hold) {
 	h.Count, r.Was = 1, 0 // the leases fit, if there is room for one more
-	h = r.withSlots(h, want)
+	h = r.withSlots(h, numbered, want)
 	r, h.Token = r.reserve(h.Weight, spare, floor)
 	r.Line = without(r.Line, r.place(h.Owner))
 	r.Holds = with(r.Holds, h)
@@ -122,7 +125,7 @@ func (r Record) again(i int, a Ask, now clock.Instant) (Record, Answer) {
 	}
 	h.Expiry = max(h.Expiry, after(now, a.TTL))
 	r.Holds = replaced(r.Holds, i, h)
-	return r, Answer{Verdict: Granted, Again: true, Token: h.Token, Slot: h.Slot, Slots: r.slotsOf(h), Count: h.Count, ExpiresIn: h.Expiry.Sub(now)}
+	return r, Answer{Verdict: Granted, Again: true, Token: h.Token, Slot: h.Slot, Slots: h.Slots, Count: h.Count, ExpiresIn: h.Expiry.Sub(now)}
 }
 
 // room returns the part of the limit that the leases leave.

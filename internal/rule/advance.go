@@ -13,7 +13,7 @@ type Turn struct {
 	// Token is the token of the lease that was handed to it. Zero means that the
 	// owner barges and was only notified.
 	Token fence.Token
-	// Slots are those of the lease, of a semaphore.
+	// Slots are those of the lease, if every permit is numbered.
 	Slots Slots
 	// ExpiresIn is how long the lease lasts unless it is renewed.
 	ExpiresIn time.Duration
@@ -47,8 +47,8 @@ func Advance(r Record, floor fence.Token, now clock.Instant) (Record, []Turn) {
 			r.Line = without(r.Line, next)
 		} else {
 			h := Hold{Owner: p.Owner, Meta: p.Meta, Weight: p.Weight, Expiry: p.Expiry, Granted: now, Made: p.Attempt}
-			r, h = r.enter(h, p.Slots, p.Spare, floor)
-			t.Token, t.Slots, t.ExpiresIn = h.Token, r.slotsOf(h), h.Expiry.Sub(now)
+			r, h = r.enter(h, p.Numbered, p.Slots, p.Spare, floor)
+			t.Token, t.Slots, t.ExpiresIn = h.Token, h.Slots, h.Expiry.Sub(now)
 		}
 		turns = append(turns, t)
 	}

@@ -50,7 +50,7 @@ func TestSlotsOfHeavyLeases(t *testing.T) {
 		t.Helper()
 		var holds []string
 		for _, h := range r.Holds {
-			holds = append(holds, h.Owner+" "+string(r.slotsOf(h)))
+			holds = append(holds, h.Owner+" "+string(h.Slots))
 		}
 		if got := strings.Join(holds, ", "); got != want {
 			t.Errorf("leases %q, want %q", got, want)
@@ -58,7 +58,7 @@ func TestSlotsOfHeavyLeases(t *testing.T) {
 	}
 	admit := func(a Ask, want Verdict, slots Slots) {
 		t.Helper()
-		a.Spec, a.TTL = Semaphore(4), time.Second
+		a.Spec, a.Numbered, a.TTL = Semaphore(4), true, time.Second
 		var ans Answer
 		if r, ans = Admit(r, a, now); ans.Verdict != want || ans.Slots != slots {
 			t.Errorf("%+v: %+v, want %v with slots %q", a, ans, want, slots)
@@ -108,7 +108,7 @@ func TestSlotsOfManyPermits(t *testing.T) {
 	r := Record{}
 	for i, owner := range []string{"a", "b"} {
 		var ans Answer
-		if r, ans = Admit(r, Ask{Spec: Semaphore(1 << 40), Owner: owner, Weight: 1 << 39, TTL: 100}, 0); ans.Verdict != Granted || ans.Slot != int64(i) || ans.Slots != "" {
+		if r, ans = Admit(r, Ask{Spec: Semaphore(1 << 40), Owner: owner, Weight: 1 << 39, Numbered: true, TTL: 100}, 0); ans.Verdict != Granted || ans.Slot != int64(i) || ans.Slots != "" {
 			t.Errorf("%+v, want slot %d", ans, i)
 		}
 	}
@@ -130,7 +130,7 @@ func TestTickets(t *testing.T) {
 
 // Over several nodes a token is confirmed where the owner has the lease, with those slots.
 func TestConfirmToken(t *testing.T) {
-	r, _ := Admit(Record{}, Ask{Spec: Semaphore(2), Owner: "a", TTL: 100}, 0)
+	r, _ := Admit(Record{}, Ask{Spec: Semaphore(2), Owner: "a", Numbered: true, TTL: 100}, 0)
 	for _, c := range []struct {
 		owner string
 		slots Slots

@@ -11,10 +11,10 @@ import (
 // Slots is a set of slots as text: ascending decimal numbers with commas between them,
 // such as "0,3". It is empty if no slots are meant.
 //
-// A lease of a semaphore of at most MaxSlots permits has as many slots as its weight, and
-// no slot belongs to two leases. One store hands them out as they are free. Over several nodes each slot is a
-// lock of its own: a lease counts on nodes that gave it the same slots. That keeps the
-// limit exact, which a majority of counters would not. See Ask.Exact.
+// One store gives every lease one slot, to tell holders apart. Over several nodes a lease
+// of a semaphore has as many slots as its weight, and each slot is a lock of its own: a
+// lease counts on nodes that gave it the same ones. That keeps the limit exact, which a
+// majority of counters would not. See Ask.Numbered and Ask.Exact.
 type Slots string
 
 // SlotsOf returns the set of those numbers, which are in ascending order.
@@ -47,25 +47,8 @@ func (s Slots) Numbers() (numbers []int64, ok bool) {
 // MaxSlots is the largest limit of a semaphore whose permits are numbered one by one.
 const MaxSlots = 1024
 
-// HasSlots reports whether a lease of that kind has as many slots as its weight.
+// HasSlots reports whether a lease of that kind can have as many slots as its weight.
 func (s Spec) HasSlots() bool { return !s.Shared && s.Limit > 1 && s.Limit <= MaxSlots }
-
-// slots returns the slots of a lease. A record of a version that gave every lease one
-// slot has only that.
-func (h Hold) slots() Slots {
-	if h.Slots != "" {
-		return h.Slots
-	}
-	return SlotsOf(h.Slot)
-}
-
-// slotsOf returns the slots of h, or "" if leases of r's kind have none that matter.
-func (r Record) slotsOf(h Hold) Slots {
-	if !r.Spec.HasSlots() {
-		return ""
-	}
-	return h.slots()
-}
 
 // taken returns the slots of all leases in ascending order.
 func (r Record) taken() []int64 {
@@ -81,10 +64,10 @@ func (r Record) taken() []int64 {
 	return taken
 }
 
-// withSlots returns h with slots that no lease has: those wanted, if they are free, and
-// otherwise the smallest.
-func (r Record) withSlots(h Hold, want Slots) Hold {
-	if !r.Spec.HasSlots() {
+// withSlots returns h with slots that no lease has: the smallest or, if every permit is
+// numbered, those wanted if they are free.
+func (r Record) withSlots(h Hold, numbered bool, want Slots) Hold {
+	if !numbered || !r.Spec.HasSlots() {
 		h.Slot = smallestFree(r.taken(), 1)[0]
 		return h
 	}
@@ -92,9 +75,7 @@ func (r Record) withSlots(h Hold, want Slots) Hold {
 	if want == "" || !r.free(want, h.Weight) {
 		numbers = smallestFree(r.taken(), h.Weight)
 	}
-	if h.Slot = numbers[0]; len(numbers) > 1 {
-		h.Slots = SlotsOf(numbers...)
-	}
+	h.Slot, h.Slots = numbers[0], SlotsOf(numbers...)
 	return h
 }
 
@@ -137,7 +118,7 @@ func (r Record) free(s Slots, weight int64) bool {
 // call Advance afterwards. Empty slots are those of any lease.
 func DropOthers(r Record, owner string, s Slots, now clock.Instant) Record {
 	r = Expire(r, now)
-	if i := r.hold(owner); s != "" && i >= 0 && r.slotsOf(r.Holds[i]) != s {
+	if i := r.hold(owner); s != "" && i >= 0 && r.Holds[i].Slots != s {
 		r.Holds = without(r.Holds, i)
 	}
 	return r

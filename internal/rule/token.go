@@ -48,7 +48,7 @@ func (r Record) reserve(weight int64, spare int, floor fence.Token) (Record, fen
 func ConfirmToken(r Record, owner string, s Slots, token fence.Token, now clock.Instant) (Record, Answer) {
 	r = Expire(r, now)
 	i := r.hold(owner)
-	if i < 0 || r.Holds[i].Broken || s != "" && r.slotsOf(r.Holds[i]) != s {
+	if i < 0 || r.Holds[i].Broken || s != "" && r.Holds[i].Slots != s {
 		return r, Answer{Verdict: NotHeld}
 	}
 	h := r.Holds[i]

@@ -120,6 +120,9 @@ func (w *walker) model(nd *sharedNode, readers [maxSlots]bool) modelnode.Shared 
 				Owner: ownerNames[i], Weight: w.m.weight(readers[i]), Count: 1, Token: l.Token,
 				Slot: int64(k.slot) - 1, Expiry: epoch.Add(ticks(int(k.key))),
 			})
+			if w.m.hasSlots() {
+				l.Holds[len(l.Holds)-1].Slots = rule.Slots(slotText(k.slot))
+			}
 		}
 		if k.tomb > 0 {
 			l.Tombs = append(l.Tombs, rule.Tomb{Owner: ownerNames[i], Expiry: epoch.Add(ticks(int(k.tomb)))})
@@ -164,7 +167,7 @@ func (w *walker) execute(q *sharedAsk) *sharedAnswer {
 	}
 	now, r, owner := epoch, w.m.KindRules, ownerNames[q.slot]
 	l := w.model(&q.node, q.readers)
-	ask := rule.Ask{Spec: w.m.Kind, Owner: owner, Weight: w.m.weight(q.readers[q.slot]), TTL: ticks(w.m.TTL), Fair: true}
+	ask := rule.Ask{Spec: w.m.Kind, Owner: owner, Weight: w.m.weight(q.readers[q.slot]), TTL: ticks(w.m.TTL), Fair: true, Numbered: true}
 	own := ask // with the slots of the lease
 	own.Slots, own.Exact, own.Fair = rule.Slots(slotText(q.agreed)), w.m.hasSlots(), false
 	var a modelnode.Answer[string]

@@ -90,7 +90,10 @@ type Model struct {
 	// Left: at the beginning the first slot has a key at the first node, which an attempt
 	// that is over releases.
 	Left bool
-	// Writers is the largest number of attempts that are writers'; zero: any.
+	// Wrote: at the beginning a writer's lease is over that had token 1 on all nodes but
+	// the second.
+	Wrote bool
+	// Writers is the largest number of attempts that are writers'; zero: any, -1: none.
 	Writers int
 	// ReuseOwner: a client uses one owner value for all its attempts.
 	ReuseOwner bool

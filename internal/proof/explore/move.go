@@ -91,7 +91,7 @@ func (w *walker) moves(st *state, out []move) []move {
 			choices = 2
 		}
 		for p := range choices {
-			if m.Kind.Shared && p == 0 && m.Writers > 0 && w.writers(st) >= m.Writers {
+			if m.Kind.Shared && p == 0 && m.Writers != 0 && w.writers(st) >= m.Writers {
 				continue
 			}
 			out = append(out, move{kind: begin, slot: uint8(free), arg: uint8(p)})

@@ -36,10 +36,12 @@ func kindRows() []Row {
 			Model: readWrite(3, func(m *Model) { m.TTL = 1 })},
 		{Name: "RW2", What: "the first reader after a writer shares the last token",
 			Model: readWrite(2, func(m *Model) { m.Check, m.KindRules.NeverDraws = Tokens, true }), Want: Tokens, Mutant: "node-readers-draw"},
-		{Name: "RW2-confirm", What: "the token of a reader is not confirmed", Off: []string{"confirm-token"},
+		{Name: "RW2-confirm", What: "the tokens of readers and writers are not confirmed", Off: []string{"confirm-token"},
 			Model: readWrite(3, func(m *Model) { m.TTL, m.Check, m.Writers = 1, Tokens, 1 }), Want: Tokens, Mutant: "quorum-confirm-token"},
 		{Name: "RW3", What: "a reader is given back to a node and draws no token there",
-			Model: readWrite(3, func(m *Model) { m.Renewals, m.Check, m.Writers, m.KindRules.HealsUndrawn = 1, Tokens, 1, true }), Want: Tokens, Mutant: "node-heals-draw"},
+			Model: readWrite(2, func(m *Model) {
+				m.Renewals, m.Check, m.Wrote, m.Writers, m.KindRules.HealsUndrawn = 1, Tokens, true, -1, true
+			}), Want: Tokens, Mutant: "node-heals-draw"},
 		{Name: "S1", What: "a semaphore of two permits: as shipped",
 			Model: permits(2, 2, func(m *Model) { m.TTL, m.Check = 1, Safety|Whole })},
 		{Name: "S1-two", What: "the same on two nodes, with three attempts",

@@ -38,6 +38,9 @@ func (t *trace) tell(path []print) []string {
 		t.names[0] = "A1"
 		t.lines = append(t.lines, "[0] at first, A1 is over, and node 1 has not heard that it was released")
 	}
+	if t.m.Wrote {
+		t.lines = append(t.lines, "[0] at first, a writer's lease with token 1 is over")
+	}
 	t.opening()
 	for _, want := range path[1:] {
 		t.step(func() bool { return t.broken == 0 && t.print(t.after) == want })

@@ -61,6 +61,13 @@ func (w *walker) initial() []state {
 		if m.Begun {
 			w.begun(&states[i])
 		}
+		if m.Wrote {
+			st := &states[i]
+			st.top, st.tops[0] = 1, 1
+			for n := range m.Nodes {
+				st.nodes[n].counter = token(bit(n != 1))
+			}
+		}
 		if m.Left {
 			s := &states[i].slots[0]
 			s.life, s.released, s.agreed = over, true, 1
