@@ -113,11 +113,15 @@ func (t *trace) verdict(mv move) string {
 		}
 		return fmt.Sprintf("%s: %s and %s are valid at the same time", Mutex, both[0], both[1])
 	case t.broken&Tokens != 0:
-		return fmt.Sprintf("%s: %s was granted with token %s, which is not larger than %s, granted before", Tokens, who, t.token(t.granted), t.token(t.before.top))
+		before := t.before.top
+		if t.m.hasKind() {
+			before = t.barrier(&t.before, &t.after.slots[mv.slot])
+		}
+		return fmt.Sprintf("%s: %s was granted with token %s, which is not larger than %s, granted before", Tokens, who, t.token(t.granted), t.token(before))
 	case t.broken&Renewals != 0:
 		return fmt.Sprintf("%s: %s was renewed with token %s, and %s was granted meanwhile", Renewals, who, t.token(t.tokens[mv.slot]), t.token(t.before.top))
 	}
-	if mv.kind == deliverAcquire || mv.kind == deliverAgain || mv.kind == deliverStrayAsk || mv.kind == deliverExtend || mv.kind == deliverStray || mv.kind == deliverHeal {
+	if mv.kind == deliverAcquire || mv.kind == deliverAgain || mv.kind == deliverMove || mv.kind == deliverStrayAsk || mv.kind == deliverExtend || mv.kind == deliverStray || mv.kind == deliverHeal {
 		return fmt.Sprintf("%s: %s was released at node %d, and has its key there", Orphans, who, mv.node+1)
 	}
 	for i := range t.m.Attempts {

@@ -224,6 +224,9 @@ func (w *walker) deliverShared(st *state, mv move) {
 	stays := c.release && w.reducesShared() && (c.acquiring() || c.heals > 0)
 	w.answer = after.answer
 	w.keepShared(st, mv.node, &after.node)
+	if c.freed && c.key > 0 && q.node.keys[mv.slot].key == 0 {
+		w.broke(Orphans)
+	}
 	how, token := saying(w.answer), w.m.packed(w.answer.Token)
 	if mv.kind == deliverMove {
 		c.share.move = c.share.move.answered(how, token)
@@ -334,4 +337,18 @@ func (w *walker) writers(st *state) (n int) {
 		}
 	}
 	return n
+}
+
+// crossed makes the second attempt get the lock, and another slot at one node.
+func (w *walker) crossed(st *state) {
+	w.apply(st, move{kind: begin})
+	w.apply(st, move{kind: deliverAcquire})
+	w.apply(st, move{kind: begin, slot: 1})
+	for n := range uint8(w.m.Nodes) {
+		w.apply(st, move{kind: deliverAcquire, slot: 1, node: n})
+	}
+	for n := uint8(1); n < uint8(w.m.Nodes); n++ {
+		w.apply(st, move{kind: hearAcquire, slot: 1, node: n})
+	}
+	st.slots[0] = slot{life: over, released: true} // its other messages never arrive
 }

@@ -85,11 +85,12 @@ type Model struct {
 	// Twice: so many requests arrive twice.
 	Twice int
 	// MaxDelay: no acquire arrives more than so many ticks after it was sent;
-	// zero: they may.
+	// zero: they may. An acquire for certain slots counts as sent with the first.
 	MaxDelay int
-	// Left: at the beginning the first slot has a key at the first node, which an attempt
-	// that is over releases.
-	Left bool
+	// Crossed: at the beginning the second attempt has a lease of the first slot of a
+	// semaphore, and another slot at the first node, where the first attempt, which is
+	// over, was in its way.
+	Crossed bool
 	// Wrote: at the beginning a writer's lease is over that had token 1 on all nodes but
 	// the second.
 	Wrote bool

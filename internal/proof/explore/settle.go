@@ -88,6 +88,11 @@ func (w *walker) settleSlot(st *state, i int) {
 				c.acquire = message{}
 			}
 			c.again = false
+			if c.share.move.stage == asked {
+				c.share.move = message{stage: saidNo}
+			} else if c.share.move.stage == stray {
+				c.share.move = message{}
+			}
 		}
 		w.settleCell(st, i, n)
 		if !w.m.EveryEvent {

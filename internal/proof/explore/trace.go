@@ -34,9 +34,10 @@ func (t *trace) tell(path []print) []string {
 		t.names = [maxSlots]string{"A1", "B1"}
 		t.lines = append(t.lines, "[0] at first, A1 has the lock and B1 waits in the queue")
 	}
-	if t.m.Left {
-		t.names[0] = "A1"
-		t.lines = append(t.lines, "[0] at first, A1 is over, and node 1 has not heard that it was released")
+	if t.m.Crossed {
+		t.names = [maxSlots]string{"A1", "B1"}
+		t.tokens[1] = t.after.slots[1].token
+		t.lines = append(t.lines, "[0] at first, A1 is over, and B1 has a lease of slot 0, and slot 1 at node 1")
 	}
 	if t.m.Wrote {
 		t.lines = append(t.lines, "[0] at first, a writer's lease with token 1 is over")

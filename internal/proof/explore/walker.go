@@ -68,10 +68,8 @@ func (w *walker) initial() []state {
 				st.nodes[n].counter = token(bit(n != 1))
 			}
 		}
-		if m.Left {
-			s := &states[i].slots[0]
-			s.life, s.released, s.agreed = over, true, 1
-			s.cells[0].key, s.cells[0].share.slot, s.cells[0].release = uint8(m.TTL), 1, true
+		if m.Crossed {
+			w.crossed(&states[i])
 		}
 	}
 	return states
