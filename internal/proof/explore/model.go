@@ -91,6 +91,8 @@ type Model struct {
 	// semaphore, and another slot at the first node, where the first attempt, which is
 	// over, was in its way.
 	Crossed bool
+	// Full: at the beginning two attempts have the permits of a semaphore of two.
+	Full bool
 	// Wrote: at the beginning a writer's lease is over that had token 1 on all nodes but
 	// the second.
 	Wrote bool

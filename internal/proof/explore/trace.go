@@ -34,6 +34,11 @@ func (t *trace) tell(path []print) []string {
 		t.names = [maxSlots]string{"A1", "B1"}
 		t.lines = append(t.lines, "[0] at first, A1 has the lock and B1 waits in the queue")
 	}
+	if t.m.Full {
+		t.names = [maxSlots]string{"A1", "B1"}
+		t.tokens[0], t.tokens[1] = t.after.slots[0].token, t.after.slots[1].token
+		t.lines = append(t.lines, "[0] at first, A1 and B1 have the slots 0 and 1")
+	}
 	if t.m.Crossed {
 		t.names = [maxSlots]string{"A1", "B1"}
 		t.tokens[1] = t.after.slots[1].token

@@ -71,6 +71,9 @@ func (w *walker) initial() []state {
 		if m.Crossed {
 			w.crossed(&states[i])
 		}
+		if m.Full {
+			w.begun(&states[i])
+		}
 	}
 	return states
 }

@@ -39,19 +39,33 @@ func (w *walker) whole(st state) bool {
 	return true
 }
 
-// undisturbed reports whether all attempts so far are open and were begun just now, and
-// there is one.
+// undisturbed reports whether there are attempts that were begun just now and nothing is
+// left of others. If there were others, these attempts must not have heard of them.
 func (w *walker) undisturbed(st *state) bool {
-	asks := 0
+	asks, gone, heard := 0, false, false
 	for i := range w.m.Attempts {
 		switch s := &st.slots[i]; {
 		case s.life == asking && s.age == 0:
 			asks++
-		case s.life != unused:
+			heard = heard || w.heardOfOthers(s)
+		case s.life != unused && !s.isGone():
 			return false
+		default:
+			gone = gone || s.life != unused
 		}
 	}
-	return asks > 0
+	return asks > 0 && !(gone && heard)
+}
+
+// heardOfOthers reports whether a node refused the attempt, or it has heard an answer.
+func (w *walker) heardOfOthers(s *slot) bool {
+	for n := range w.m.Nodes {
+		c := &s.cells[n]
+		if !(c.acquire.stage == asked || c.acquire.stage == saidYes && c.key > 0) {
+			return true
+		}
+	}
+	return false
 }
 
 // anyHolds reports whether there is a lease.
