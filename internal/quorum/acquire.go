@@ -165,19 +165,19 @@ func (a *Attempt) decide(now clock.Instant, out []Send) []Send {
 			hoped = hoped.with(i)
 		}
 	}
-	same, hopedSame := a.agree(held, hoped, now)
+	same, hopedSame := agree(a, held, hoped, now)
 	switch {
 	case a.cancelled, !a.waiting.waits && (!a.HasQuorum(same|hopedSame|hoped) || now >= validity.Until(a.start, a.ttl)):
 		a.verdict = Lost
 		return out
 	case a.waiting.waits: // stepWaiting sends it
 	default:
-		out = a.move(hopedSame, now, out)
+		out = moveTo(a, hopedSame, now, out)
 	}
 	if held = same; !a.HasQuorum(held) {
 		return out
 	}
-	token := a.largestToken(held)
+	token := largestToken(a, held)
 	for i := range a.Nodes {
 		if n := &a.nodes[i]; n.canConfirm() && !n.late && n.token == token && (held.Has(i) || !confirmOwned) {
 			confirmed = confirmed.with(i)
@@ -185,7 +185,7 @@ func (a *Attempt) decide(now clock.Instant, out []Send) []Send {
 	}
 	if a.HasQuorum(confirmed) || !confirmToken {
 		a.verdict, a.token, a.from = Won, token, a.validFrom(held, confirmed)
-		a.reserved = a.fewestReserved(held, confirmed)
+		a.reserved = fewestReserved(a, held, confirmed)
 		return out
 	}
 	if a.confirmBy == 0 || a.waiting.waits && now >= a.confirmBy {
@@ -245,7 +245,7 @@ func (a *Attempt) validFrom(held, confirmed Set) clock.Instant {
 // largestToken is the largest answer of the majority with the smallest answers, so
 // that no node is asked to confirm needlessly. Nodes outside that majority do not
 // matter. Of a joint configuration it is the larger of the two.
-func (a *Attempt) largestToken(held Set) (token uint64) {
+func largestToken(a *Attempt, held Set) (token uint64) {
 	for _, set := range a.JointSets() {
 		var answers [MaxNodes]uint64
 		n := 0
@@ -263,7 +263,7 @@ func (a *Attempt) largestToken(held Set) (token uint64) {
 
 // fewestReserved returns how many tokens below the grant's own every confirming node has
 // reserved. On each of these nodes they are above everything it granted before.
-func (a *Attempt) fewestReserved(held, confirmed Set) uint64 {
+func fewestReserved(a *Attempt, held, confirmed Set) uint64 {
 	if !a.HasQuorum(confirmed) { // only where confirming is switched off
 		confirmed = held
 	}

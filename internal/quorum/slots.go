@@ -26,9 +26,9 @@ const (
 
 // agree returns the nodes of held that granted the slots agreed on, and those of held
 // that may still change to them. awaited are nodes whose first answer may still come.
-func (a *Attempt) agree(held, awaited Set, now clock.Instant) (same, hoped Set) {
+func agree(a *Attempt, held, awaited Set, now clock.Instant) (same, hoped Set) {
 	if a.slots == "" {
-		if !a.HasQuorum(held) || !a.choose(held, awaited, now) {
+		if !a.HasQuorum(held) || !choose(a, held, awaited, now) {
 			return 0, held
 		}
 	}
@@ -54,13 +54,13 @@ func (a *Attempt) agree(held, awaited Set, now clock.Instant) (same, hoped Set) 
 // chooses those of the first node: two attempts that were both granted something there
 // do not choose the same. It reports whether it has chosen. Locks that are no semaphores
 // have the empty slots.
-func (a *Attempt) choose(held, awaited Set, now clock.Instant) bool {
+func choose(a *Attempt, held, awaited Set, now clock.Instant) bool {
 	waits := false
 	for i := range a.Nodes {
 		if !held.Has(i) {
 			continue
 		}
-		same := a.grantedSlots(held, a.nodes[i].slots)
+		same := grantedSlots(a, held, a.nodes[i].slots)
 		if a.HasQuorum(same) {
 			a.slots = a.nodes[i].slots
 			return true
@@ -73,7 +73,7 @@ func (a *Attempt) choose(held, awaited Set, now clock.Instant) bool {
 	if a.waiting.waits && a.waiting.chooseAt == 0 {
 		a.waiting.chooseAt = now.Add(firstLook)
 	}
-	if a.waiting.waits && now < a.waiting.chooseAt && a.hasQueued() {
+	if a.waiting.waits && now < a.waiting.chooseAt && hasQueued(a) {
 		return false
 	}
 	a.slots = a.nodes[held.first()].slots
@@ -81,7 +81,7 @@ func (a *Attempt) choose(held, awaited Set, now clock.Instant) bool {
 }
 
 // hasQueued reports whether a node that answers may still hand this attempt something.
-func (a *Attempt) hasQueued() bool {
+func hasQueued(a *Attempt) bool {
 	for i := range a.Nodes {
 		if n := &a.nodes[i]; n.phase == Refused && !n.wait.slow {
 			return true
@@ -91,7 +91,7 @@ func (a *Attempt) hasQueued() bool {
 }
 
 // grantedSlots returns the nodes of held that granted these slots.
-func (a *Attempt) grantedSlots(held Set, slots string) (s Set) {
+func grantedSlots(a *Attempt, held Set, slots string) (s Set) {
 	for i := range a.Nodes {
 		if held.Has(i) && a.nodes[i].slots == slots {
 			s = s.with(i)
@@ -100,12 +100,12 @@ func (a *Attempt) grantedSlots(held Set, slots string) (s Set) {
 	return s
 }
 
-// move asks nodes that granted other slots for those agreed on, once.
-func (a *Attempt) move(nodes Set, now clock.Instant, out []Send) []Send {
+// moveTo asks nodes that granted other slots for those agreed on, once.
+func moveTo(a *Attempt, nodes Set, now clock.Instant, out []Send) []Send {
 	for i := range a.Nodes {
 		if n := &a.nodes[i]; a.slots != "" && nodes.Has(i) && n.move == notMoved {
 			n.move, a.moveBy = moveAsked, now.Add(a.NodeTimeout)
-			out = append(out, a.acquire(i, false))
+			out = append(out, acquireOf(a, i, false))
 		}
 	}
 	return out
@@ -117,3 +117,29 @@ func (n *candidate) crossed(slots string) bool { return n.phase == Held && n.slo
 // Suggests returns the slots that a lost attempt suggests to wish for in the next one:
 // some that a node granted, and that it did not agree on.
 func (a *Attempt) Suggests() string { return a.other }
+
+// acquireOf is a further acquire for one node.
+func acquireOf(a *Attempt, node int, queueOnly bool) Send {
+	s := Send{Node: node, Op: Acquire, Again: !a.waiting.waits || a.nodes[node].wait.reached, QueueOnly: queueOnly, Slots: a.slots}
+	if s.Slots == "" {
+		s.Slots, s.Wish = a.waiting.wish, a.waiting.wish != ""
+	}
+	return s
+}
+
+// mayAgree returns the nodes that have the slots agreed on for this attempt, or may get
+// them without another owner's losing them.
+func mayAgree(a *Attempt, now clock.Instant) (s Set) {
+	for i := range a.Nodes {
+		n := &a.nodes[i]
+		switch {
+		case a.holds(n, now) && (n.slots == a.slots || n.move != moveAnswered), n.wait.sentAt != 0 && !n.wait.slow, n.wait.free:
+			s = s.with(i)
+		}
+	}
+	return s
+}
+
+// Wish makes the attempt that was just begun prefer these slots, which the one before it
+// suggests. The driver sends them with the first acquires.
+func (a *Attempt) Wish(slots string) { a.waiting.wish = slots }

@@ -98,10 +98,6 @@ func NewWait(c Config, ttl time.Duration, start clock.Instant, queueOnly bool) (
 	return a
 }
 
-// Wish makes the attempt that was just begun prefer these slots, which the one before it
-// suggests. The driver sends them with the first acquires.
-func (a *Attempt) Wish(slots string) { a.waiting.wish = slots }
-
 // BeginWait is NewWait in place: an attempt is large.
 func (a *Attempt) BeginWait(c Config, ttl time.Duration, start clock.Instant, queueOnly bool) {
 	a.Begin(c, ttl, start)
@@ -266,7 +262,7 @@ func (a *Attempt) stepWaiting(now clock.Instant, out []Send) []Send {
 	}
 	crossed = crossed && a.slots != ""
 	switch {
-	case a.slots == "" || a.HasQuorum(a.mayAgree(now)):
+	case a.slots == "" || a.HasQuorum(mayAgree(a, now)):
 		l.blockedSince = 0
 	case l.blockedSince == 0:
 		l.blockedSince = now
@@ -275,7 +271,7 @@ func (a *Attempt) stepWaiting(now clock.Instant, out []Send) []Send {
 	seen := part && !pending && !l.acted
 	longest := validity.RenewAfter(a.ttl) // the longest pause between two looks
 	first := leader == "" && (senior || stale && l.lookPause >= min(partPatience, longest))
-	cutOff := l.cutOffSince != 0 && now >= a.cutOffEnds()
+	cutOff := l.cutOffSince != 0 && now >= cutOffEnds(a)
 	switch {
 	case !giveWay:
 	case seen && (first || leader != "" && l.lookPause >= min(leaderPatience, longest)):
@@ -302,7 +298,7 @@ func (a *Attempt) stepWaiting(now clock.Instant, out []Send) []Send {
 			if p.queueOnly = leader != "" || senior; moves {
 				n.move, p.queueOnly = moveAsked, false
 			}
-			out = append(out, a.acquire(i, p.queueOnly))
+			out = append(out, acquireOf(a, i, p.queueOnly))
 			l.repeated = l.repeated || p.reached
 			p.sentAt, l.acted = now, false
 		}
@@ -322,7 +318,7 @@ func (a *Attempt) reached(now clock.Instant) (s Set) {
 }
 
 // cutOffEnds returns when an attempt that does not reach a majority hands over its part.
-func (a *Attempt) cutOffEnds() clock.Instant {
+func cutOffEnds(a *Attempt) clock.Instant {
 	return a.waiting.cutOffSince.Add(a.NodeTimeout + cutOffPatience)
 }
 
@@ -332,34 +328,12 @@ func (a *Attempt) fill(now clock.Instant, out []Send) []Send {
 	for i := range a.Nodes {
 		n := &a.nodes[i]
 		if p := &n.wait; p.free && p.sentAt == 0 {
-			out = append(out, a.acquire(i, false))
+			out = append(out, acquireOf(a, i, false))
 			a.waiting.repeated = true
 			p.sentAt, p.free, p.queueOnly = now, false, false
 		}
 	}
 	return out
-}
-
-// acquire is a further acquire for one node.
-func (a *Attempt) acquire(node int, queueOnly bool) Send {
-	s := Send{Node: node, Op: Acquire, Again: !a.waiting.waits || a.nodes[node].wait.reached, QueueOnly: queueOnly, Slots: a.slots}
-	if s.Slots == "" {
-		s.Slots, s.Wish = a.waiting.wish, a.waiting.wish != ""
-	}
-	return s
-}
-
-// mayAgree returns the nodes that have the slots agreed on for this attempt, or may get
-// them without another owner's losing them.
-func (a *Attempt) mayAgree(now clock.Instant) (s Set) {
-	for i := range a.Nodes {
-		n := &a.nodes[i]
-		switch {
-		case a.holds(n, now) && (n.slots == a.slots || n.move != moveAnswered), n.wait.sentAt != 0 && !n.wait.slow, n.wait.free:
-			s = s.with(i)
-		}
-	}
-	return s
 }
 
 // leader returns the owner that has a majority by the answers so far, or "". A single
@@ -403,7 +377,7 @@ func (a *Attempt) nextWaiting() (next clock.Instant, ok bool) {
 		first(a.waiting.blockedSince.Add(slotPatience))
 	}
 	if a.waiting.cutOffSince != 0 {
-		first(a.cutOffEnds())
+		first(cutOffEnds(a))
 	}
 	for i := range a.Nodes {
 		n := &a.nodes[i]

@@ -44,7 +44,7 @@ type Ask struct {
 	// Slots, with Numbered, are the slots that the owner wants, as many as its weight.
 	// It gets others if they are taken, unless Exact is set. Empty: any.
 	//
-	// With Exact the owner gets these or none, whoever waits: they were granted to it
+	// With Exact the owner gets these or none, even if others wait: they were granted to it
 	// on other nodes. A lease of its own with other slots ends, also if these are taken,
 	// so that two owners that crossed each other on two nodes do not wait for each
 	// other. The store must call Advance afterwards.

@@ -21,7 +21,7 @@ func (w *walker) apply(st *state, mv move) {
 	case deliverAcquire, deliverAgain, deliverConfirm, deliverExtend, deliverStray, deliverRelease, deliverBury, deliverHeal, deliverStrayAsk, deliverMove:
 		w.deliver(st, mv)
 	case hearMove:
-		w.hearMove(st, s, mv.node)
+		sharing{w}.hearMove(st, s, mv.node)
 	case deliverReturn:
 		w.deliverReturn(st, mv)
 	case hearAcquire:

@@ -115,7 +115,7 @@ func (t *trace) verdict(mv move) string {
 	case t.broken&Tokens != 0:
 		before := t.before.top
 		if t.m.hasKind() {
-			before = t.barrier(&t.before, &t.after.slots[mv.slot])
+			before = sharing{t.walker}.barrier(&t.before, &t.after.slots[mv.slot])
 		}
 		return fmt.Sprintf("%s: %s was granted with token %s, which is not larger than %s, granted before", Tokens, who, t.token(t.granted), t.token(before))
 	case t.broken&Renewals != 0:

@@ -180,7 +180,7 @@ const (
 	Freed
 	// Bounded: no lease is valid for longer than MaxHold.
 	Bounded
-	// Whole: no slot of a semaphore is split between two owners for good.
+	// Whole: no slot of a semaphore stays split between two owners.
 	Whole
 
 	Safety = Mutex | Tokens | Renewals

@@ -91,7 +91,7 @@ func (w *walker) moves(st *state, out []move) []move {
 			choices = 2
 		}
 		for p := range choices {
-			if m.Kind.Shared && p == 0 && m.Writers != 0 && w.writers(st) >= m.Writers {
+			if m.Kind.Shared && p == 0 && m.Writers != 0 && (sharing{w}).writers(st) >= m.Writers {
 				continue
 			}
 			out = append(out, move{kind: begin, slot: uint8(free), arg: uint8(p)})
@@ -191,7 +191,7 @@ func (w *walker) cellMoves(st *state, i, n uint8, out []move) []move {
 	}
 	hear(c.acquire, hearAcquire, doubtAcquire, 0)
 	if w.m.hasKind() {
-		out = w.shareMoves(i, n, c, out)
+		out = sharing{w}.shareMoves(i, n, c, out)
 	}
 	if w.m.Waits {
 		out = w.lineMoves(st, i, n, out)
@@ -225,7 +225,7 @@ func (w *walker) cellMoves(st *state, i, n uint8, out []move) []move {
 		out = append(out, move{kind: hearBeside, slot: i, node: n})
 	}
 	late = late || w.m.InOrder && (c.extend.sent() || c.strays != [2]uint8{} || c.heals > 0)
-	if c.release && !late && (c.key > 0 || !w.reduces() && !w.reducesShared()) {
+	if c.release && !late && (c.key > 0 || !w.reduces() && !w.m.reducesShared()) {
 		out = w.releases(st, deliverRelease, i, n, out)
 	}
 	if c.bury && !late {

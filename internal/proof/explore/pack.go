@@ -252,3 +252,21 @@ func (m *Model) decode(in []byte, st *state) []byte {
 	}
 	return in
 }
+
+func (h *share) pack() uint64 {
+	var b fields
+	b.put(uint64(h.slot), 2)
+	b.put(uint64(h.said), 2)
+	b.put(uint64(h.move.stage), 3)
+	b.put(uint64(h.move.token), 8)
+	b.put(bit(h.always), 1)
+	return b.word
+}
+
+func unpackShare(word uint64) share {
+	b := fields{word: word}
+	return share{slot: uint8(b.get(2)), said: uint8(b.get(2)), move: message{stage(b.get(3)), token(b.get(8))}, always: b.get(1) == 1}
+}
+
+// packedKind is what a slot has in such a world besides.
+func (s *slot) packedKind() byte { return s.agreed<<1 | byte(bit(s.reads)) }

@@ -69,8 +69,8 @@ func (w *walker) reducesInQueue() bool {
 // reducesShared reports whether the same goes for locks that several can hold. There a key
 // that remains may be a reader's, whose token the next one shares, or have a slot that the
 // next one does not get: only a writer's ends at once.
-func (w *walker) reducesShared() bool {
-	return w.m.hasKind() && !w.m.EveryEvent && !w.m.Plain && w.m.Check&Orphans == 0
+func (m *Model) reducesShared() bool {
+	return m.hasKind() && !m.EveryEvent && !m.Plain && m.Check&Orphans == 0
 }
 
 // heals reports whether renewals give the lease to nodes that do not have it.

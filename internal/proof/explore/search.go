@@ -139,7 +139,7 @@ func (w *worker) expand(c chunk) {
 				return
 			}
 			if w.visit(&w.next, from) {
-				if w.checkFuture(&w.next); w.broken != 0 {
+				if (future{w.walker}).checkFuture(&w.next); w.broken != 0 {
 					w.report(from)
 					return
 				}

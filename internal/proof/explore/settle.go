@@ -67,7 +67,7 @@ func (w *walker) settleSlot(st *state, i int) {
 		// Its validity would be over: whatever happens next, it is lost.
 		w.stepAsking(st, s, quorum.Event{Kind: quorum.Cancel})
 	}
-	if s.token != 0 && w.m.Reserves == 0 && (w.m.Check&Renewals == 0 || w.m.older(s.token, s.age) < w.barrier(st, s)) {
+	if s.token != 0 && w.m.Reserves == 0 && (w.m.Check&Renewals == 0 || w.m.older(s.token, s.age) < (sharing{w}).barrier(st, s)) {
 		s.token = 0 // older than the newest: by how much is all the same
 	}
 	if s.life == over && !s.released && !w.m.EveryEvent && !w.mayReturn(st) {
@@ -109,7 +109,7 @@ func (w *walker) settleSlot(st *state, i int) {
 	if !acquiring {
 		s.propose = 0
 	}
-	if w.reducesInQueue() || w.reducesShared() || s.life == over && s.released {
+	if w.reducesInQueue() || w.m.reducesShared() || s.life == over && s.released {
 		s.repeated = false // which only the release asks for
 	}
 	s.age = min(s.age, w.ageLimit(s, acquiring, confirming))
@@ -180,7 +180,7 @@ func (w *walker) settleCell(st *state, i, n int) {
 	s, r := &st.slots[i], &w.m.Rules
 	c := &s.cells[n]
 	own := w.ownerAt(st, i, n)
-	if w.reduces() || w.reducesShared() && s.writes(w.m) {
+	if w.reduces() || w.m.reducesShared() && s.writes(w.m) {
 		// A tombstone makes an acquire fail, and it may as well never arrive.
 		c.tomb, c.release, c.bury = 0, c.release || c.bury, false
 		if s.life == over { // a key that only has others refused may as well never come
@@ -197,7 +197,7 @@ func (w *walker) settleCell(st *state, i, n int) {
 			}
 		}
 	}
-	if w.reducesShared() {
+	if w.m.reducesShared() {
 		c.tomb, c.release, c.bury, c.share.always = 0, c.release || c.bury, false, false
 	}
 	if w.reducesInQueue() {

@@ -167,3 +167,14 @@ func (s *slot) isGone() bool {
 	bare.rank = 0
 	return bare == slot{life: over, released: true}
 }
+
+// share is what a cell has in such a world besides.
+type share struct {
+	slot   uint8   // of the lease at the node, from 1; with key > 0
+	said   uint8   // of the grant in the answer to the acquire
+	move   message // the acquire for the slot agreed on
+	always bool    // the release leaves a tombstone whatever it finds
+}
+
+// writes reports whether the attempt wants the whole lock.
+func (s *slot) writes(m *Model) bool { return m.Kind.Shared && !s.reads }

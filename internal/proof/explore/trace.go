@@ -55,7 +55,7 @@ func (t *trace) tell(path []print) []string {
 		if t.broken == 0 {
 			st := t.after
 			t.canonical(&st)
-			t.checkFuture(&st)
+			future{t.walker}.checkFuture(&st)
 		}
 		return t.broken != 0
 	})

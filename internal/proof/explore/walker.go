@@ -11,15 +11,15 @@ type walker struct {
 	m *Model
 	// broken is what the last step broke; answer, what a node said in it;
 	// granted, the token of the lease it led to.
-	broken   Property
-	answer   modelnode.Answer[uint8]
-	granted  token
-	actions  Actions
-	executed map[sharedAsk]*sharedAnswer // steps of nodes with a Kind
-	tombs    [maxSlots]modelnode.Tomb[uint8]
-	line     [maxSlots]modelnode.Place[uint8]
-	sorted   canonicalizer
-	fair     *walker
+	broken  Property
+	answer  modelnode.Answer[uint8]
+	granted token
+	actions Actions
+	shared  *sharedNodes // with a Kind
+	tombs   [maxSlots]modelnode.Tomb[uint8]
+	line    [maxSlots]modelnode.Place[uint8]
+	sorted  canonicalizer
+	fair    *walker
 	// For served: states from which all waiters are served, and those on the way.
 	wellFrom map[print]bool
 	course   []print
@@ -27,7 +27,7 @@ type walker struct {
 }
 
 func newWalker(m *Model, ms *machines) *walker {
-	return &walker{driver: ms.driver(), m: m}
+	return &walker{driver: ms.driver(), m: m, shared: newSharedNodes(m)}
 }
 
 // initial are the states a search begins with: one for each way the counters
@@ -69,7 +69,7 @@ func (w *walker) initial() []state {
 			}
 		}
 		if m.Crossed {
-			w.crossed(&states[i])
+			sharing{w}.crossed(&states[i])
 		}
 		if m.Full {
 			w.begun(&states[i])

@@ -96,7 +96,7 @@ func (l Shared) Extend(r KindRules, a rule.Ask, now clock.Instant) (Shared, Answ
 	return l, said(could)
 }
 
-// Heal grants a lease with these slots, whoever waits. It draws a token like every other
+// Heal grants a lease with these slots, even if others wait. It draws a token like every other
 // grant: the next reader shares it, and has to come after an earlier writer.
 func (l Shared) Heal(r KindRules, a rule.Ask, now clock.Instant) (Shared, Answer[string]) {
 	last := l.Record.Token
