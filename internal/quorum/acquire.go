@@ -22,6 +22,8 @@ import (
 // release, at once or when its answer arrives. A node that never received the message or
 // refused needs nothing.
 //
+// In a semaphore, grants must also have the same slots; see agree.
+//
 // An attempt that waits is not lost while others have the lock: see waitState.
 type Attempt struct {
 	Config
@@ -29,9 +31,12 @@ type Attempt struct {
 	start     clock.Instant
 	from      clock.Instant // once won: what validity counts from
 	confirmBy clock.Instant // node timeout of the second round; 0 before it
+	moveBy    clock.Instant // node timeout of the round that asks for the slots; 0 before it
 	verdict   Verdict
 	cancelled bool
 	token     uint64
+	slots     string // agreed on with a majority, or to be; empty before it, and if there are none
+	other     string // other slots that a node granted, to wish for next time
 	reserved  uint64 // tokens below it that belong to the grant as well
 	nodes     [MaxNodes]candidate
 	waiting   waitState
@@ -43,6 +48,8 @@ type candidate struct {
 	token    uint64        // where its counter stands, if Held
 	reserved uint64        // tokens below token that belong to the grant as well
 	asked    uint64        // the token it was asked to confirm, if larger than at
+	slots    string        // of its grant, if Held
+	move     move          // whether it was asked for the slots that the others have
 	from     clock.Instant // departure of the request that it granted, if Held
 	wait     nodeWait      // where the attempt waits
 }
@@ -95,14 +102,19 @@ func (a *Attempt) Step(e Event, now clock.Instant, out []Send) []Send {
 // takeReply applies one node's answer.
 func (a *Attempt) takeReply(e Event) {
 	n := &a.nodes[e.Node]
-	if e.Op == Acquire && n.phase == Asked {
+	if e.Op == Acquire && (n.phase == Asked || n.move == moveAsked && n.phase == Held) {
+		if n.move == moveAsked {
+			n.move, n.late = moveAnswered, false
+		}
 		switch e.Kind {
 		case Yes:
-			n.phase, n.late, n.token, n.reserved, n.from = Held, false, e.Token, e.Reserved, a.start
+			n.phase, n.late, n.token, n.reserved, n.slots, n.from = Held, false, e.Token, e.Reserved, e.Slots, a.start
 		case No, Absent:
 			n.phase = Refused
 		case Unsent:
-			n.phase = Missing
+			if n.phase == Asked {
+				n.phase = Missing
+			}
 		case Unknown:
 			if n.phase = Doubtful; !doubtUnknown {
 				n.phase = Refused
@@ -136,6 +148,8 @@ func (a *Attempt) timeOut(now clock.Instant) {
 		case n.phase == Held && n.asked > n.token && now >= a.confirmBy:
 			n.late = true
 			n.wait.nextAt = now
+		case n.move == moveAsked && !a.waiting.waits && now >= a.moveBy:
+			n.late = true
 		}
 	}
 }
@@ -147,18 +161,23 @@ func (a *Attempt) decide(now clock.Instant, out []Send) []Send {
 		switch n := &a.nodes[i]; {
 		case a.holds(n, now) && !n.late:
 			held = held.with(i)
-		case n.phase == Asked && !n.late:
+		case n.phase == Asked && !n.late && !(a.waiting.waits && now >= n.wait.sentAt.Add(a.NodeTimeout)):
 			hoped = hoped.with(i)
 		}
 	}
+	same, hopedSame := agree(a, held, hoped, now)
 	switch {
-	case a.cancelled, !a.waiting.waits && (!a.HasQuorum(held|hoped) || now >= validity.Until(a.start, a.ttl)):
+	case a.cancelled, !a.waiting.waits && (!a.HasQuorum(same|hopedSame|hoped) || now >= validity.Until(a.start, a.ttl)):
 		a.verdict = Lost
 		return out
-	case !a.HasQuorum(held):
+	case a.waiting.waits: // stepWaiting sends it
+	default:
+		out = moveTo(a, hopedSame, now, out)
+	}
+	if held = same; !a.HasQuorum(held) {
 		return out
 	}
-	token := a.largestToken(held)
+	token := largestToken(a, held)
 	for i := range a.Nodes {
 		if n := &a.nodes[i]; n.canConfirm() && !n.late && n.token == token && (held.Has(i) || !confirmOwned) {
 			confirmed = confirmed.with(i)
@@ -166,16 +185,16 @@ func (a *Attempt) decide(now clock.Instant, out []Send) []Send {
 	}
 	if a.HasQuorum(confirmed) || !confirmToken {
 		a.verdict, a.token, a.from = Won, token, a.validFrom(held, confirmed)
-		a.reserved = a.fewestReserved(held, confirmed)
+		a.reserved = fewestReserved(a, held, confirmed)
 		return out
 	}
 	if a.confirmBy == 0 || a.waiting.waits && now >= a.confirmBy {
 		a.confirmBy = now.Add(a.NodeTimeout)
 	}
 	for i := range a.Nodes {
-		if n := &a.nodes[i]; (a.holds(n, now) || !confirmOwned) && max(n.token, n.asked) < token {
+		if n := &a.nodes[i]; (a.holds(n, now) && n.slots == a.slots || !confirmOwned) && max(n.token, n.asked) < token {
 			n.asked = token
-			out = append(out, Send{Node: i, Op: Confirm, Token: token})
+			out = append(out, Send{Node: i, Op: Confirm, Token: token, Slots: a.slots})
 		}
 	}
 	return out
@@ -226,7 +245,7 @@ func (a *Attempt) validFrom(held, confirmed Set) clock.Instant {
 // largestToken is the largest answer of the majority with the smallest answers, so
 // that no node is asked to confirm needlessly. Nodes outside that majority do not
 // matter. Of a joint configuration it is the larger of the two.
-func (a *Attempt) largestToken(held Set) (token uint64) {
+func largestToken(a *Attempt, held Set) (token uint64) {
 	for _, set := range a.JointSets() {
 		var answers [MaxNodes]uint64
 		n := 0
@@ -244,7 +263,7 @@ func (a *Attempt) largestToken(held Set) (token uint64) {
 
 // fewestReserved returns how many tokens below the grant's own every confirming node has
 // reserved. On each of these nodes they are above everything it granted before.
-func (a *Attempt) fewestReserved(held, confirmed Set) uint64 {
+func fewestReserved(a *Attempt, held, confirmed Set) uint64 {
 	if !a.HasQuorum(confirmed) { // only where confirming is switched off
 		confirmed = held
 	}
@@ -265,10 +284,10 @@ func (a *Attempt) cleanUp(out []Send) []Send {
 		if n.phase == Relinquish || n.phase != Held && n.phase != Doubtful && !(a.waiting.waits && n.wait.mayHold()) {
 			continue
 		}
-		again := n.wait.uncertain || n.wait.sentAt != 0
+		again := n.wait.uncertain || n.wait.sentAt != 0 || n.move == moveAsked
 		out = append(out, Send{
 			Node: i, Op: Release, Tomb: (n.phase == Doubtful || again) && buryDoubtful, AlwaysTomb: again && buryDoubtful && buryRepeated,
-			GivesWay: a.waiting.gaveWay && !a.waiting.toNext, ToSenior: a.waiting.toSenior,
+			GivesWay: a.waiting.gaveWay && !a.waiting.toNext && !a.waiting.blocked, ToSenior: a.waiting.toSenior,
 		})
 		n.phase = Relinquish
 	}
@@ -280,6 +299,10 @@ func (a *Attempt) Verdict() Verdict { return a.verdict }
 
 // Token returns the token of the grant, once won.
 func (a *Attempt) Token() uint64 { return a.token }
+
+// Slots returns the slots of the grant, once won. They are empty if the lock is no
+// semaphore.
+func (a *Attempt) Slots() string { return a.slots }
 
 // Reserved returns how many tokens below Token belong to the grant as well, once won.
 func (a *Attempt) Reserved() uint64 { return a.reserved }
@@ -318,6 +341,8 @@ func (a *Attempt) Next() (clock.Instant, bool) {
 			next = min(next, a.start.Add(a.NodeTimeout))
 		case n.phase == Held && n.asked > n.token:
 			next = min(next, a.confirmBy)
+		case n.move == moveAsked:
+			next = min(next, a.moveBy)
 		}
 	}
 	return next, true

@@ -29,4 +29,6 @@ const (
 	giveWay = true
 	// freeOnMost: a release is over when a majority is without the lease.
 	freeOnMost = true
+	// agreeOnSlots: of a semaphore, a majority must grant the same slots.
+	agreeOnSlots = true
 )

@@ -14,6 +14,7 @@ var (
 	buryRepeated = true
 	giveWay      = true
 	freeOnMost   = true
+	agreeOnSlots = true
 )
 
 // Mechanisms are the switches of this build, by name. All are on at first.
@@ -30,4 +31,5 @@ var Mechanisms = map[string]*bool{
 	"bury-repeated": &buryRepeated,
 	"give-way":      &giveWay,
 	"free-on-most":  &freeOnMost,
+	"agree-slots":   &agreeOnSlots,
 }

@@ -41,6 +41,9 @@ func (s Set) with(node int) Set { return s | 1<<node }
 // Has reports whether node is in the set.
 func (s Set) Has(node int) bool { return s&(1<<node) != 0 }
 
+// first returns the smallest node of the set, which is not empty.
+func (s Set) first() int { return bits.TrailingZeros16(uint16(s)) }
+
 // Size returns the number of nodes in the set.
 func (s Set) Size() int { return bits.OnesCount16(uint16(s)) }
 
@@ -122,6 +125,11 @@ type Send struct {
 	// Of Acquire: Again says that the node was asked before. QueueOnly takes or
 	// refreshes a place in the queue, and does not take a free lock.
 	Again, QueueOnly bool
+	// Slots, of Acquire and Confirm, are those that the lease must have. Another lease
+	// of this owner on the node ends, even if they are taken. With Wish, of Acquire,
+	// they are only preferred. Empty: any.
+	Slots string
+	Wish  bool
 }
 
 // Kind is what an event reports.
@@ -167,6 +175,9 @@ type Event struct {
 	// Reserved is how many tokens below Token belong to the grant as well. It is set
 	// for a Yes to Acquire and for PushGranted.
 	Reserved uint64
+	// Slots are those of the grant, for a Yes to Acquire and PushGranted of a semaphore;
+	// otherwise empty.
+	Slots string
 	// From, of PushGranted, is the departure of the request that was granted.
 	From clock.Instant
 	// Set for an answer to Acquire that left the attempt in the queue: the owner that

@@ -82,6 +82,12 @@ var phrases = []struct {
 	{regexp.MustCompile(`^node (\d+) grants token (\d+)$`), func(m []string) Event {
 		return Event{Kind: Yes, Op: Acquire, Node: number(m[1]), Token: uint64(number(m[2]))}
 	}},
+	{regexp.MustCompile(`^node (\d+) grants slots? ([\d,]+) with token (\d+)$`), func(m []string) Event {
+		return Event{Kind: Yes, Op: Acquire, Node: number(m[1]), Slots: m[2], Token: uint64(number(m[3]))}
+	}},
+	{regexp.MustCompile(`^node (\d+) pushes a grant of slots? ([\d,]+) with token (\d+) for the request of (\d+)ms$`), func(m []string) Event {
+		return Event{Kind: PushGranted, Op: Acquire, Node: number(m[1]), Slots: m[2], Token: uint64(number(m[3])), From: at(number(m[4]))}
+	}},
 	{regexp.MustCompile(`^node (\d+) confirms token (\d+)$`), func(m []string) Event {
 		return Event{Kind: Yes, Op: Confirm, Node: number(m[1]), Token: uint64(number(m[2]))}
 	}},
@@ -142,11 +148,14 @@ func sendText(s Send) string {
 	if s.Op == Confirm {
 		text = fmt.Sprintf("ask node %d to confirm token %d", s.Node, s.Token)
 	}
+	if s.Slots != "" {
+		text += " with slots " + s.Slots
+	}
 	for _, f := range []struct {
 		set  bool
 		word string
 	}{
-		{s.Again, "again"}, {s.QueueOnly, "queue only"}, {s.Tomb && !s.AlwaysTomb, "leave a tombstone if nothing is there"},
+		{s.Wish, "or others"}, {s.Again, "again"}, {s.QueueOnly, "queue only"}, {s.Tomb && !s.AlwaysTomb, "leave a tombstone if nothing is there"},
 		{s.AlwaysTomb, "leave a tombstone in any case"}, {s.GivesWay && !s.ToSenior, "keep it free"}, {s.ToSenior, "hand it to the senior"},
 	} {
 		if f.set {
@@ -166,11 +175,17 @@ func stateText(a *Attempt, now clock.Instant) string {
 	text := verdictNames[a.Verdict()]
 	switch {
 	case a.Verdict() == Won:
+		if a.Slots() != "" {
+			text += " slots " + a.Slots()
+		}
 		text += fmt.Sprintf(" with token %d, valid from %v", a.Token(), a.From().Sub(lineStart))
 	case a.HandedOver():
 		text += ", handed over"
 	case a.GaveWay():
 		text += ", gave way"
+	}
+	if s := a.Suggests(); a.Verdict() == Lost && s != "" {
+		text += ", and suggests slots " + s
 	}
 	for i := range a.Nodes {
 		n := &a.nodes[i]
@@ -178,6 +193,9 @@ func stateText(a *Attempt, now clock.Instant) string {
 		switch {
 		case n.phase == Held:
 			text += fmt.Sprintf(" %d", n.token)
+			if n.slots != "" {
+				text += " slots " + n.slots
+			}
 			if !a.holds(n, now) {
 				text += " (expired)"
 			}

@@ -39,8 +39,13 @@ type waitState struct {
 	repeated  bool // an acquire was sent a second time
 	// The attempt is lost because another waiter comes first. Another one follows it.
 	gaveWay  bool
-	toSenior bool // that waiter is senior, and has no majority either
-	toNext   bool // it is the next in each queue, since this one cannot get the lock
+	toSenior bool          // that waiter is senior, and has no majority either
+	toNext   bool          // it is the next in each queue, since this one cannot get the lock
+	blocked  bool          // nobody in particular: it tries for other slots
+	chooseAt clock.Instant // when to choose slots, if a majority granted others each; 0 before
+	// Since when another owner has had the slots agreed on; 0: none has.
+	blockedSince clock.Instant
+	wish         string // the slots to wish for while none are agreed on
 	// Since when the attempt has had a part of the nodes without reaching a majority;
 	// 0: it reaches one, or has no part.
 	cutOffSince clock.Instant
@@ -80,6 +85,9 @@ const (
 	// cutOffPatience is how long beyond the node timeout an attempt keeps a part of the
 	// nodes without reaching a majority: a connection that broke may be back by then.
 	cutOffPatience = 8 * firstLook
+	// slotPatience is how long an attempt waits for certain slots that others have. It
+	// has other slots to try.
+	slotPatience = 4 * firstLook
 )
 
 // NewWait begins an attempt that waits in the nodes' queues. The driver sends Acquire
@@ -106,7 +114,8 @@ func (p *nodeWait) mayHold() bool { return p.reached || p.sentAt != 0 }
 // is released. The release then has to leave tombstones.
 func (a *Attempt) Repeated() bool {
 	for i := range a.Nodes {
-		if p := &a.nodes[i].wait; buryRepeated && (p.uncertain || p.sentAt != 0 && a.waiting.repeated) {
+		n := &a.nodes[i]
+		if p := &n.wait; buryRepeated && (p.uncertain || p.sentAt != 0 && a.waiting.repeated || n.move == moveAsked) {
 			return true
 		}
 	}
@@ -125,7 +134,7 @@ func (a *Attempt) takeEventWaiting(e Event, now clock.Instant) {
 			p.sentAt, p.slow, p.nextAt = 0, false, p.sentAt.Add(validity.RenewAfter(a.ttl))
 		}
 	case e.Kind == PushGranted:
-		n.takeGrant(e, e.From)
+		n.takeGrant(e, a.slots, e.From)
 		a.waiting.acted = true // the other answers may be older than the hand-off
 	case (e.Kind == PushLost || e.Kind == PushFree) && p.sentAt != 0:
 		p.askNow = true // it may have overtaken the answer to the request under way
@@ -162,12 +171,15 @@ func (a *Attempt) takeAcquireReply(n *candidate, e Event, now clock.Instant) {
 	sent := p.sentAt
 	p.sentAt, p.slow, p.free, p.discounted, p.nextAt = 0, false, false, false, sent.Add(validity.RenewAfter(a.ttl))
 	p.uncounted = e.Uncounted
+	if n.move == moveAsked {
+		n.move = moveAnswered
+	}
 	if e.Kind != Unsent {
 		p.reached = true
 	}
 	switch e.Kind {
 	case Yes:
-		n.takeGrant(e, sent)
+		n.takeGrant(e, a.slots, sent)
 	case No, Absent:
 		// A grant that was pushed since answers this same request. The push may
 		// overtake the answer.
@@ -202,10 +214,14 @@ func (a *Attempt) takeAcquireReply(n *candidate, e Event, now clock.Instant) {
 }
 
 // takeGrant applies a grant of the request that left at from. A repeated grant does not
-// mention the tokens that were reserved with it.
-func (n *candidate) takeGrant(e Event, from clock.Instant) {
-	if n.phase != Held {
-		n.phase, n.token, n.reserved, n.asked, n.from, n.late = Held, e.Token, e.Reserved, 0, from, false
+// mention the tokens that were reserved with it. A grant of other slots than those agreed
+// on is older than the one that the node has given since.
+func (n *candidate) takeGrant(e Event, agreed string, from clock.Instant) {
+	switch {
+	case n.phase != Held, e.Slots != n.slots && n.slots != agreed:
+		n.phase, n.token, n.reserved, n.slots, n.asked, n.from, n.late = Held, e.Token, e.Reserved, e.Slots, 0, from, false
+		return
+	case e.Slots != n.slots:
 		return
 	}
 	if e.Token > n.token || e.Token == n.token && e.Reserved > n.reserved {
@@ -218,12 +234,13 @@ func (n *candidate) takeGrant(e Event, from clock.Instant) {
 func (a *Attempt) stepWaiting(now clock.Instant, out []Send) []Send {
 	l := &a.waiting
 	leader := a.leader(now)
-	part, pending, senior, stale, discounted := false, false, false, false, false
+	part, pending, senior, stale, discounted, crossed := false, false, false, false, false, false
 	for i := range a.Nodes {
 		n := &a.nodes[i]
 		p := &n.wait
 		p.slow = p.sentAt != 0 && now >= p.sentAt.Add(a.NodeTimeout)
 		part = part || a.holds(n, now) || p.discounted
+		crossed = crossed || n.crossed(a.slots) && n.move == notMoved
 		discounted = discounted || p.discounted
 		pending = pending || p.sentAt != 0 && !p.slow
 		before := n.phase == Refused && p.senior && now < p.holderUntil && a.Nodes > 1
@@ -243,15 +260,25 @@ func (a *Attempt) stepWaiting(now clock.Instant, out []Send) []Send {
 	case l.cutOffSince == 0:
 		l.cutOffSince = now
 	}
+	crossed = crossed && a.slots != ""
+	switch {
+	case a.slots == "" || a.HasQuorum(mayAgree(a, now)):
+		l.blockedSince = 0
+	case l.blockedSince == 0:
+		l.blockedSince = now
+	}
 	look := l.lookAt != 0 && now >= l.lookAt
 	seen := part && !pending && !l.acted
 	longest := validity.RenewAfter(a.ttl) // the longest pause between two looks
 	first := leader == "" && (senior || stale && l.lookPause >= min(partPatience, longest))
-	cutOff := l.cutOffSince != 0 && now >= a.cutOffEnds()
+	cutOff := l.cutOffSince != 0 && now >= cutOffEnds(a)
 	switch {
 	case !giveWay:
 	case seen && (first || leader != "" && l.lookPause >= min(leaderPatience, longest)):
 		a.verdict, l.gaveWay, l.toSenior = Lost, true, leader == ""
+		return out
+	case l.blockedSince != 0 && now >= l.blockedSince.Add(slotPatience):
+		a.verdict, l.gaveWay, l.blocked = Lost, true, true
 		return out
 	case cutOff || look && discounted && !pending:
 		a.verdict, l.gaveWay, l.toNext = Lost, true, true
@@ -265,10 +292,13 @@ func (a *Attempt) stepWaiting(now clock.Instant, out []Send) []Send {
 	for i := range a.Nodes {
 		n := &a.nodes[i]
 		p := &n.wait
-		due := now >= p.nextAt || look && !a.holds(n, now) || p.free && !pending && leader == "" && !senior && quorate
+		moves := crossed && n.crossed(a.slots) && n.move == notMoved
+		due := moves || now >= p.nextAt || look && !a.holds(n, now) || p.free && !pending && leader == "" && !senior && quorate
 		if p.sentAt == 0 && due {
-			p.queueOnly = leader != "" || senior
-			out = append(out, Send{Node: i, Op: Acquire, Again: p.reached, QueueOnly: p.queueOnly})
+			if p.queueOnly = leader != "" || senior; moves {
+				n.move, p.queueOnly = moveAsked, false
+			}
+			out = append(out, acquireOf(a, i, p.queueOnly))
 			l.repeated = l.repeated || p.reached
 			p.sentAt, l.acted = now, false
 		}
@@ -288,7 +318,7 @@ func (a *Attempt) reached(now clock.Instant) (s Set) {
 }
 
 // cutOffEnds returns when an attempt that does not reach a majority hands over its part.
-func (a *Attempt) cutOffEnds() clock.Instant {
+func cutOffEnds(a *Attempt) clock.Instant {
 	return a.waiting.cutOffSince.Add(a.NodeTimeout + cutOffPatience)
 }
 
@@ -296,8 +326,9 @@ func (a *Attempt) cutOffEnds() clock.Instant {
 // have the lease, the more may fail.
 func (a *Attempt) fill(now clock.Instant, out []Send) []Send {
 	for i := range a.Nodes {
-		if p := &a.nodes[i].wait; p.free && p.sentAt == 0 {
-			out = append(out, Send{Node: i, Op: Acquire, Again: p.reached})
+		n := &a.nodes[i]
+		if p := &n.wait; p.free && p.sentAt == 0 {
+			out = append(out, acquireOf(a, i, false))
 			a.waiting.repeated = true
 			p.sentAt, p.free, p.queueOnly = now, false, false
 		}
@@ -339,8 +370,14 @@ func (a *Attempt) nextWaiting() (next clock.Instant, ok bool) {
 	if a.waiting.lookAt != 0 {
 		first(a.waiting.lookAt)
 	}
+	if a.waiting.chooseAt != 0 && a.slots == "" {
+		first(a.waiting.chooseAt)
+	}
+	if a.waiting.blockedSince != 0 {
+		first(a.waiting.blockedSince.Add(slotPatience))
+	}
 	if a.waiting.cutOffSince != 0 {
-		first(a.cutOffEnds())
+		first(cutOffEnds(a))
 	}
 	for i := range a.Nodes {
 		n := &a.nodes[i]

@@ -38,6 +38,21 @@ type Ask struct {
 	// MaxSpare. They follow it without a gap and belong to no other grant. Grants
 	// that share their token reserve none.
 	Spare int
+	// Numbered gives a lease of a semaphore as many slots as its weight, and not just
+	// one; see Slots. It is set by a node of several.
+	Numbered bool
+	// Slots, with Numbered, are the slots that the owner wants, as many as its weight.
+	// It gets others if they are taken, unless Exact is set. Empty: any.
+	//
+	// With Exact the owner gets these or none, even if others wait: they were granted to it
+	// on other nodes. A lease of its own with other slots ends, also if these are taken,
+	// so that two owners that crossed each other on two nodes do not wait for each
+	// other. The store must call Advance afterwards.
+	Slots Slots
+	Exact bool
+	// Ticket, of several nodes, orders the queue: a new place is ahead of those with a
+	// larger ticket. Zero in a store with one queue, whose order is that of arrival.
+	Ticket uint64
 	// Floor is the smallest token that a grant may have. A store that can forget
 	// a record, and its last token with it, passes a value that never goes back,
 	// such as its clock in microseconds.
@@ -55,14 +70,17 @@ func Admit(r Record, a Ask, now clock.Instant) (Record, Answer) {
 		return r, Answer{Verdict: Buried}
 	case !r.unused() && r.Spec != a.Spec:
 		return r, r.mismatch(a.Owner, now)
-	case a.Weight < 1 || a.Weight > a.Spec.Limit:
+	case a.Weight < 1 || a.Weight > a.Spec.Limit, a.Exact && !(a.Numbered && a.Spec.has(a.Slots, a.Weight)):
 		return r, Answer{Verdict: Mismatch, Spec: a.Spec}
+	}
+	if a.Exact {
+		r = DropOthers(r, a.Owner, a.Slots, now)
 	}
 	if i := r.hold(a.Owner); i >= 0 {
 		return r.again(i, a, now)
 	}
 	r.Spec = a.Spec
-	if ahead := r.ahead(a); !fits(a.Weight, r.room(), ahead) {
+	if ahead := r.ahead(a); !fits(a.Weight, r.room(), ahead) || a.Exact && !r.free(a.Slots, a.Weight) {
 		if a.Wait > 0 {
 			r = r.wait(a, now)
 		}
@@ -74,33 +92,19 @@ func Admit(r Record, a Ask, now clock.Instant) (Record, Answer) {
 // grant makes a new lease.
 func (r Record) grant(a Ask, now clock.Instant) (Record, Answer) {
 	h := Hold{Owner: a.Owner, Meta: a.Meta, Weight: a.Weight, Expiry: after(now, a.TTL), Granted: now, Made: a.Attempt}
-	r, h = r.enter(h, a.Spare, a.Floor)
-	return r, Answer{Verdict: Granted, Token: h.Token, Slot: h.Slot, Spare: int(r.Token - h.Token), Count: h.Count, ExpiresIn: h.Expiry.Sub(now)}
+	r, h = r.enter(h, a.Numbered, a.Slots, a.Spare, a.Floor)
+	return r, Answer{Verdict: Granted, Token: h.Token, Slot: h.Slot, Slots: h.Slots, Spare: int(r.Token - h.Token), Count: h.Count, ExpiresIn: h.Expiry.Sub(now)}
 }
 
-// enter adds h with a new token, and removes the owner's place in the queue.
-func (r Record) enter(h Hold, spare int, floor fence.Token) (Record, Hold) {
-	h.Count, h.Slot, r.Was = 1, r.freeSlot(), 0 // the leases fit, if there is room for one more
+// enter adds h with a new token, and removes the owner's place in the queue. It has the
+// slots that it wants, if they are free.
+func (r Record) enter(h Hold, numbered bool, want Slots, spare int, floor fence.Token) (Record, Hold) {
+	h.Count, r.Was = 1, 0 // the leases fit, if there is room for one more
+	h = r.withSlots(h, numbered, want)
 	r, h.Token = r.reserve(h.Weight, spare, floor)
 	r.Line = without(r.Line, r.place(h.Owner))
 	r.Holds = with(r.Holds, h)
 	return r, h
-}
-
-// freeSlot returns the smallest number that no lease has as its slot.
-func (r Record) freeSlot() (free int64) {
-	slots := make([]int64, 0, len(r.Holds))
-	for _, h := range r.Holds {
-		slots = append(slots, h.Slot)
-	}
-	slices.Sort(slots)
-	for _, s := range slots {
-		if s > free {
-			break
-		}
-		free = s + 1
-	}
-	return free
 }
 
 // again answers an owner that already holds the lock. Its token stays the same,
@@ -121,7 +125,7 @@ func (r Record) again(i int, a Ask, now clock.Instant) (Record, Answer) {
 	}
 	h.Expiry = max(h.Expiry, after(now, a.TTL))
 	r.Holds = replaced(r.Holds, i, h)
-	return r, Answer{Verdict: Granted, Again: true, Token: h.Token, Slot: h.Slot, Count: h.Count, ExpiresIn: h.Expiry.Sub(now)}
+	return r, Answer{Verdict: Granted, Again: true, Token: h.Token, Slot: h.Slot, Slots: h.Slots, Count: h.Count, ExpiresIn: h.Expiry.Sub(now)}
 }
 
 // room returns the part of the limit that the leases leave.
@@ -137,13 +141,14 @@ func (r Record) room() int64 {
 // before it. In a mutex, only the head of the queue is thus admitted. In a
 // semaphore or among readers, as many from the head as fit together are.
 func (r Record) ahead(a Ask) []Place {
-	if !a.Fair {
+	if !a.Fair || a.Exact {
 		return nil
 	}
-	if i := r.place(a.Owner); i >= 0 {
-		return r.Line[:i]
+	before := r.Line[:r.position(a)]
+	if !r.Spec.HasSlots() {
+		return before
 	}
-	return r.Line
+	return living(before, func(p Place) bool { return !p.Exact || r.free(p.Slots, p.Weight) })
 }
 
 // fits reports whether weight fits into room after everybody in ahead was
@@ -159,11 +164,15 @@ func fits(weight, room int64, ahead []Place) bool {
 	return weight <= room
 }
 
-// busy names the blocker: a holder if the leases alone leave no room, and
-// otherwise a waiter ahead in the queue.
+// busy names the blocker: a holder if the leases alone leave no room, or have the slots
+// that the owner must have, and otherwise a waiter ahead in the queue.
 func (r Record) busy(a Ask, ahead []Place, now clock.Instant) Answer {
 	holds := r.Holds
-	if a.Weight <= r.room() {
+	switch {
+	case a.Weight > r.room():
+	case a.Exact:
+		holds = living(holds, func(h Hold) bool { return !(Record{Spec: r.Spec, Holds: []Hold{h}}).free(a.Slots, a.Weight) })
+	default:
 		holds = nil
 	}
 	ans := blocked(holds, ahead, now)

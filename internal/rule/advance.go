@@ -13,14 +13,17 @@ type Turn struct {
 	// Token is the token of the lease that was handed to it. Zero means that the
 	// owner barges and was only notified.
 	Token fence.Token
+	// Slots are those of the lease, if every permit is numbered.
+	Slots Slots
 	// ExpiresIn is how long the lease lasts unless it is renewed.
 	ExpiresIn time.Duration
 }
 
 // Advance hands the lock to waiters: as many from the head of the queue as there
-// is room for together. Each lease lasts as long as the place would have, because
-// its owner does not know of it yet and cannot count on more. A barging waiter is
-// removed from the queue and notified instead. The room that it needs is left free
+// is room for together. It passes over a waiter whose exact slots are taken. Each
+// lease lasts as long as the place would have, because its owner does not know of
+// it yet and cannot count on more. A barging waiter is removed from the queue and
+// notified instead. The room that it needs is left free
 // until the next step.
 //
 // A store must call Advance in the same transaction after every step that can
@@ -32,16 +35,20 @@ func Advance(r Record, floor fence.Token, now clock.Instant) (Record, []Turn) {
 	r = Expire(r, now)
 	var turns []Turn
 	room := r.room()
-	for len(r.Line) > 0 && r.Line[0].Weight <= room {
-		p := r.Line[0]
+	for next := 0; next < len(r.Line) && r.Line[next].Weight <= room; {
+		p := r.Line[next]
+		if p.Exact && !r.free(p.Slots, p.Weight) {
+			next++
+			continue
+		}
 		room -= p.Weight
 		t := Turn{Owner: p.Owner}
 		if p.Barge {
-			r.Line = without(r.Line, 0)
+			r.Line = without(r.Line, next)
 		} else {
 			h := Hold{Owner: p.Owner, Meta: p.Meta, Weight: p.Weight, Expiry: p.Expiry, Granted: now, Made: p.Attempt}
-			r, h = r.enter(h, p.Spare, floor)
-			t.Token, t.ExpiresIn = h.Token, h.Expiry.Sub(now)
+			r, h = r.enter(h, p.Numbered, p.Slots, p.Spare, floor)
+			t.Token, t.Slots, t.ExpiresIn = h.Token, h.Slots, h.Expiry.Sub(now)
 		}
 		turns = append(turns, t)
 	}

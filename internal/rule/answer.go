@@ -50,8 +50,10 @@ type Answer struct {
 	// Token is the token of the owner's lease, for Granted and Done. For
 	// ReserveTokens it is the first token reserved.
 	Token fence.Token
-	// Slot is the slot of the owner's lease, for Granted.
-	Slot int64
+	// Slot is the slot of the owner's lease, for Granted. Slots are all of them, if every
+	// permit is numbered.
+	Slot  int64
+	Slots Slots
 	// Spec is the kind that is in use, for Mismatch.
 	Spec Spec
 	// Spare is how many tokens after Token were reserved by this step.

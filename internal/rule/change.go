@@ -35,7 +35,7 @@ func Downgrade(r Record, owner string, ttl time.Duration, floor fence.Token, now
 	}
 	h.Expiry = max(h.Expiry, after(now, ttl))
 	r.Holds = replaced(r.Holds, i, h)
-	return r, Answer{Verdict: Granted, Again: again, Token: h.Token, Slot: h.Slot, Count: h.Count, ExpiresIn: h.Expiry.Sub(now)}
+	return r, Answer{Verdict: Granted, Again: again, Token: h.Token, Slot: h.Slot, Slots: h.Slots, Count: h.Count, ExpiresIn: h.Expiry.Sub(now)}
 }
 
 // Resize changes the number of permits of a semaphore that is in use. Leases stay as

@@ -25,6 +25,9 @@ func (r Record) Check() error {
 		case h.Token < 1 || h.Token > r.Token:
 			return fmt.Errorf("the lease of %q has token %v, the last one is %v", h.Owner, h.Token, r.Token)
 		}
+		if _, ok := h.Slots.Numbers(); !ok {
+			return fmt.Errorf("the lease of %q has the slots %q", h.Owner, h.Slots)
+		}
 		room -= h.Weight
 	}
 	for _, p := range r.Line {

@@ -24,14 +24,16 @@ func Leave(r Record, owner string, now clock.Instant) (Record, Answer) {
 	return r, Answer{Verdict: Done}
 }
 
-// wait adds a place at the end of the queue, or refreshes the owner's place.
+// wait adds a place at the end of the queue, or where its ticket says, or refreshes the
+// owner's place.
 func (r Record) wait(a Ask, now clock.Instant) Record {
-	p := Place{Owner: a.Owner, Meta: a.Meta, Weight: a.Weight, Expiry: after(now, a.Wait), Spare: a.Spare, Barge: !a.Fair, Attempt: a.Attempt}
+	p := Place{Owner: a.Owner, Meta: a.Meta, Weight: a.Weight, Expiry: after(now, a.Wait), Spare: a.Spare, Barge: !a.Fair, Attempt: a.Attempt, Numbered: a.Numbered, Slots: a.Slots, Exact: a.Exact, Ticket: a.Ticket}
 	i := r.place(a.Owner)
 	if i < 0 {
-		r.Line = with(r.Line, p)
+		r.Line = slices.Insert(slices.Clone(r.Line), r.position(a), p)
 		return r
 	}
+	p.Ticket = r.Line[i].Ticket
 	p.Expiry = max(p.Expiry, r.Line[i].Expiry)
 	r.Line = replaced(r.Line, i, p)
 	return r
@@ -40,4 +42,16 @@ func (r Record) wait(a Ask, now clock.Instant) Record {
 // place returns the index of the owner's place, or -1.
 func (r Record) place(owner string) int {
 	return slices.IndexFunc(r.Line, func(p Place) bool { return p.Owner == owner })
+}
+
+// position returns how many places are ahead of the owner's, or of the one that it would
+// have.
+func (r Record) position(a Ask) int {
+	if i := r.place(a.Owner); i >= 0 {
+		return i
+	}
+	if i := slices.IndexFunc(r.Line, func(p Place) bool { return p.Ticket > a.Ticket }); i >= 0 {
+		return i
+	}
+	return len(r.Line)
 }

@@ -384,7 +384,7 @@ func (h *history) advance(t *rapid.T, floor fence.Token) {
 			continue
 		}
 		got := h.record.Holds[inside]
-		if want := (Hold{Owner: p.Owner, Meta: p.Meta, Weight: p.Weight, Count: 1, Slot: got.Slot, Token: turn.Token, Expiry: p.Expiry, Granted: h.now}); got != want || turn.ExpiresIn != p.Expiry.Sub(h.now) {
+		if want := (Hold{Owner: p.Owner, Meta: p.Meta, Weight: p.Weight, Count: 1, Slot: got.Slot, Slots: got.Slots, Token: turn.Token, Expiry: p.Expiry, Granted: h.now}); got != want || turn.ExpiresIn != p.Expiry.Sub(h.now) {
 			t.Fatalf("handed on as %+v, %+v, want %+v", got, turn, want)
 		}
 		h.fresh(t, p.Owner, inside > 0, p.Weight, p.Spare, floor, turn.Token)

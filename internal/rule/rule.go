@@ -71,8 +71,10 @@ type Hold struct {
 	Meta   string `json:"meta,omitempty"`
 	Weight int64  `json:"weight"`
 	Count  int64  `json:"count"` // how often entered, from 1
-	// Slot is the smallest number that no other lease had when this one began.
+	// Slot is the smallest number that no other lease had when this one began. Slots
+	// are all that it has, if every permit is numbered.
 	Slot   int64         `json:"slot,omitempty"`
+	Slots  Slots         `json:"slots,omitempty"`
 	Token  fence.Token   `json:"token"`
 	Expiry clock.Instant `json:"expiry"` // held while now < Expiry
 	// Granted is when the lease began. It is zero in a record that a version without
@@ -104,8 +106,13 @@ type Place struct {
 	// Barge means that the waiter is notified when there is room, instead of
 	// being handed the lock.
 	Barge bool `json:"barge,omitempty"`
-	// Attempt is that of the waiter, as in Ask.
-	Attempt string `json:"attempt,omitempty"`
+	// Attempt is that of the waiter, as in Ask. So are Numbered, Slots,
+	// Exact and Ticket.
+	Attempt  string `json:"attempt,omitempty"`
+	Numbered bool   `json:"numbered,omitempty"`
+	Slots    Slots  `json:"slots,omitempty"`
+	Exact    bool   `json:"exact,omitempty"`
+	Ticket   uint64 `json:"ticket,omitempty"`
 }
 
 // Tomb refuses an owner, or one attempt of an owner, until it expires.

@@ -58,7 +58,7 @@ func play(t *testing.T, steps []step) Record {
 	for i, s := range steps {
 		before := deepCopy(r)
 		next, got := s.do.run(r, start.Add(s.at))
-		got.Slot, got.Spec = 0, Spec{} // see TestSlots and TestMismatchNamesTheKind
+		got.Slot, got.Slots, got.Spec = 0, "", Spec{} // see TestSlots and TestMismatchNamesTheKind
 		if got != s.want {
 			t.Fatalf("step %d, at %v, %s:\n got %+v\nwant %+v\nrecord %+v", i, s.at, s.do.name, got, s.want, r)
 		}

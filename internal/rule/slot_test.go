@@ -1,6 +1,13 @@
 package rule
 
-import "testing"
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/clock"
+)
 
 // A lease has the smallest slot that was free when it began, and keeps it.
 func TestSlots(t *testing.T) {
@@ -31,5 +38,115 @@ func TestMismatchNamesTheKind(t *testing.T) {
 	r, _ := Admit(Record{}, Ask{Spec: ReadWrite, Owner: "a", TTL: 100}, 0)
 	if _, ans := Admit(r, Ask{Spec: Mutex, Owner: "b", TTL: 100}, 0); ans.Verdict != Mismatch || ans.Spec != ReadWrite || ans.Blocker.Owner != "a" {
 		t.Errorf("%+v", ans)
+	}
+}
+
+// A lease of a semaphore has as many slots as its weight: the smallest that are free,
+// those wanted, or exactly those.
+func TestSlotsOfHeavyLeases(t *testing.T) {
+	var r Record
+	now := clock.Instant(time.Hour)
+	have := func(want string) {
+		t.Helper()
+		var holds []string
+		for _, h := range r.Holds {
+			holds = append(holds, h.Owner+" "+string(h.Slots))
+		}
+		if got := strings.Join(holds, ", "); got != want {
+			t.Errorf("leases %q, want %q", got, want)
+		}
+	}
+	admit := func(a Ask, want Verdict, slots Slots) {
+		t.Helper()
+		a.Spec, a.Numbered, a.TTL = Semaphore(4), true, time.Second
+		var ans Answer
+		if r, ans = Admit(r, a, now); ans.Verdict != want || ans.Slots != slots {
+			t.Errorf("%+v: %+v, want %v with slots %q", a, ans, want, slots)
+		}
+	}
+	release := func(owner string) { r, _ = Release(r, End{Owner: owner}, now) }
+
+	admit(Ask{Owner: "a"}, Granted, "0")
+	admit(Ask{Owner: "b", Weight: 2}, Granted, "1,2")
+	admit(Ask{Owner: "b", Weight: 2}, Granted, "1,2")
+	release("a")
+	admit(Ask{Owner: "c", Weight: 2}, Granted, "0,3")
+	release("b")
+	have("c 0,3")
+	// Slots that are wanted are given if they are free, and others otherwise.
+	admit(Ask{Owner: "d", Slots: "2"}, Granted, "2")
+	release("d")
+	admit(Ask{Owner: "d", Slots: "3"}, Granted, "1")
+	// Exact ones are given or nothing is, and the owner's others end in any case.
+	admit(Ask{Owner: "e", Slots: "1", Exact: true}, Busy, "")
+	admit(Ask{Owner: "d", Slots: "0", Exact: true}, Busy, "")
+	have("c 0,3")
+	admit(Ask{Owner: "e", Slots: "1,2", Weight: 2, Exact: true}, Granted, "1,2")
+	have("c 0,3, e 1,2")
+	// A place with exact slots that are taken lets others pass.
+	admit(Ask{Owner: "f", Slots: "0", Exact: true, Fair: true, Wait: time.Second, Ticket: 1}, Busy, "")
+	admit(Ask{Owner: "g", Fair: true, Wait: time.Second, Ticket: 2}, Busy, "")
+	release("e")
+	r, _ = Advance(r, 0, now)
+	have("c 0,3, g 1")
+	admit(Ask{Owner: "h", Fair: true}, Granted, "2")
+	release("c")
+	r, _ = Advance(r, 0, now)
+	have("g 1, h 2, f 0")
+	// Slots that are no set, or not as many as the weight, are a mismatch.
+	release("f")
+	for _, s := range []Slots{"", "x", "3,0", "4", "00", "0,3", "-1"} {
+		admit(Ask{Owner: "i", Slots: s, Exact: true}, Mismatch, "")
+	}
+	if err := r.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A semaphore of very many permits numbers its leases and not its permits.
+func TestSlotsOfManyPermits(t *testing.T) {
+	r := Record{}
+	for i, owner := range []string{"a", "b"} {
+		var ans Answer
+		if r, ans = Admit(r, Ask{Spec: Semaphore(1 << 40), Owner: owner, Weight: 1 << 39, Numbered: true, TTL: 100}, 0); ans.Verdict != Granted || ans.Slot != int64(i) || ans.Slots != "" {
+			t.Errorf("%+v, want slot %d", ans, i)
+		}
+	}
+}
+
+// Places are in the order of their tickets. A place that is refreshed keeps its own.
+func TestTickets(t *testing.T) {
+	r, _ := Admit(Record{}, Ask{Spec: Mutex, Owner: "holder", TTL: 100}, 0)
+	for _, p := range []struct {
+		owner  string
+		ticket uint64
+	}{{"c", 3}, {"a", 1}, {"d", 3}, {"b", 2}, {"c", 1}} {
+		r, _ = Admit(r, Ask{Spec: Mutex, Owner: p.owner, TTL: 100, Wait: 100, Fair: true, Ticket: p.ticket}, 0)
+	}
+	if got := owners(r); got != "holder | a b c d | " {
+		t.Errorf("holders and queue are %q", got)
+	}
+}
+
+// Over several nodes a token is confirmed where the owner has the lease, with those slots.
+func TestConfirmToken(t *testing.T) {
+	r, _ := Admit(Record{}, Ask{Spec: Semaphore(2), Owner: "a", Numbered: true, TTL: 100}, 0)
+	for _, c := range []struct {
+		owner string
+		slots Slots
+		token fence.Token
+		want  Verdict
+		last  fence.Token
+	}{{"b", "", 5, NotHeld, 1}, {"a", "1", 5, NotHeld, 1}, {"a", "0", 5, Done, 5}, {"a", "", 3, Done, 5}} {
+		var ans Answer
+		if r, ans = ConfirmToken(r, c.owner, c.slots, c.token, 0); ans.Verdict != c.want || r.Token != c.last {
+			t.Errorf("%+v: %+v, the last token is %v", c, ans, r.Token)
+		}
+	}
+	if r = DropOthers(r, "a", "0", 0); len(r.Holds) != 1 || r.Holds[0].Token != 5 {
+		t.Errorf("the lease with these slots: %+v", r)
+	}
+	if r = DropOthers(r, "a", "1", 0); len(r.Holds) != 0 {
+		t.Errorf("the lease with other slots: %+v", r)
 	}
 }

@@ -40,3 +40,19 @@ func (r Record) reserve(weight int64, spare int, floor fence.Token) (Record, fen
 	r.Token = first + fence.Token(spare)
 	return r, first
 }
+
+// ConfirmToken makes every later token larger than token, if the owner has a lease with
+// these slots; empty slots are those of any lease. Over several nodes the token of a grant
+// is the largest of their answers, and they confirm it. Readers that join the owner share
+// it.
+func ConfirmToken(r Record, owner string, s Slots, token fence.Token, now clock.Instant) (Record, Answer) {
+	r = Expire(r, now)
+	i := r.hold(owner)
+	if i < 0 || r.Holds[i].Broken || s != "" && r.Holds[i].Slots != s {
+		return r, Answer{Verdict: NotHeld}
+	}
+	h := r.Holds[i]
+	r.Token, h.Token = max(r.Token, token), max(h.Token, token)
+	r.Holds = replaced(r.Holds, i, h)
+	return r, Answer{Verdict: Done, Token: r.Token, Count: h.Count, ExpiresIn: h.Expiry.Sub(now)}
+}

@@ -17,6 +17,9 @@ func (t *trace) action(mv move) string {
 		if t.m.Lists {
 			return line + " of " + map[role]string{knowsOld: "the old list", knowsBoth: "both lists", knowsNew: "the new list"}[role(mv.arg)]
 		}
+		if t.m.Kind.Shared {
+			return line + map[uint8]string{0: ", as a writer", 1: ", as a reader"}[mv.arg]
+		}
 		if mv.arg > 0 && t.m.Waits {
 			return line + "; it comes before all others"
 		}
@@ -24,7 +27,9 @@ func (t *trace) action(mv move) string {
 			line += ", proposing token " + t.token(token(t.m.Proposals[mv.arg-1]))
 		}
 		return line
-	case deliverAcquire, deliverAgain, deliverConfirm, deliverExtend, deliverStray, deliverRelease, deliverBury, deliverHeal, deliverStrayAsk, deliverReturn:
+	case hearMove:
+		return fmt.Sprintf("%s hears from node %d about slot %s: %s", who, node, slotText(s.agreed), t.heard(mv, c))
+	case deliverMove, deliverAcquire, deliverAgain, deliverConfirm, deliverExtend, deliverStray, deliverRelease, deliverBury, deliverHeal, deliverStrayAsk, deliverReturn:
 		return fmt.Sprintf("node %d executes %s: %s", node, t.request(mv), t.reply(mv))
 	case hearPush:
 		p := c.line.pushes[mv.arg]
@@ -122,6 +127,8 @@ func (t *trace) request(mv move) string {
 		return who + "late ACQUIRE" + t.asked(s, c.line.strays[mv.arg])
 	case deliverReturn:
 		return t.names[c.line.comes-1] + "'s RELEASE, and with it " + who + late + "ACQUIRE for a place"
+	case deliverMove:
+		return who + late + "ACQUIRE of slot " + slotText(s.agreed)
 	case deliverConfirm:
 		return who + late + "CONFIRM " + t.token(t.m.older(c.confirm[mv.arg].token, s.age))
 	case deliverExtend:
@@ -159,8 +166,8 @@ func (t *trace) reply(mv move) string {
 		return "refused, " + line
 	}
 	switch mv.kind {
-	case deliverAcquire, deliverAgain, deliverStrayAsk:
-		return "granted, counter " + t.token(t.m.packed(a.Token))
+	case deliverAcquire, deliverAgain, deliverStrayAsk, deliverMove:
+		return t.granting(t.after.slots[mv.slot].cells[mv.node].share.slot) + ", counter " + t.token(t.m.packed(a.Token))
 	case deliverConfirm:
 		return "counter " + t.token(t.m.packed(a.Token))
 	case deliverExtend, deliverStray:
@@ -179,6 +186,8 @@ func (t *trace) heard(mv move, c *cell) string {
 		msg = c.acquire
 	case hearConfirm:
 		msg = c.confirm[mv.arg]
+	case hearMove:
+		msg = c.share.move
 	}
 	switch {
 	case msg.stage == saidNo && mv.kind == hearAcquire && t.m.Waits:
@@ -190,12 +199,20 @@ func (t *trace) heard(mv move, c *cell) string {
 		return "refused"
 	case msg.stage == saidAbsent:
 		return "refused, the key is not there"
-	case mv.kind == hearAcquire:
-		return "granted, counter " + t.token(t.m.older(msg.token, age))
+	case mv.kind == hearAcquire || mv.kind == hearMove:
+		return t.granting(c.share.said) + ", counter " + t.token(t.m.older(msg.token, age))
 	case mv.kind == hearConfirm:
 		return "confirmed, counter " + t.token(t.m.older(msg.token, age))
 	}
 	return "extended"
+}
+
+// granting describes a grant, of a slot if the lock has slots.
+func (t *trace) granting(slot uint8) string {
+	if slot == 0 || !t.m.hasSlots() {
+		return "granted"
+	}
+	return "granted slot " + slotText(slot)
 }
 
 // asked describes when a repeated ACQUIRE left.

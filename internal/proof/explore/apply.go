@@ -18,8 +18,10 @@ func (w *walker) apply(st *state, mv move) {
 	switch mv.kind {
 	case begin:
 		w.begin(st, s, mv.arg)
-	case deliverAcquire, deliverAgain, deliverConfirm, deliverExtend, deliverStray, deliverRelease, deliverBury, deliverHeal, deliverStrayAsk:
+	case deliverAcquire, deliverAgain, deliverConfirm, deliverExtend, deliverStray, deliverRelease, deliverBury, deliverHeal, deliverStrayAsk, deliverMove:
 		w.deliver(st, mv)
+	case hearMove:
+		sharing{w}.hearMove(st, s, mv.node)
 	case deliverReturn:
 		w.deliverReturn(st, mv)
 	case hearAcquire:
@@ -87,6 +89,9 @@ func (w *walker) begin(st *state, s *slot, proposal uint8) {
 		s.role, proposal = role(proposal), 0
 		s.machine = freshFor(s.role)
 	}
+	if w.m.Kind.Shared {
+		s.reads, proposal = proposal > 0, 0
+	}
 	if proposal > 0 && !w.m.Waits {
 		s.propose = token(w.m.Proposals[proposal-1])
 	}
@@ -111,6 +116,10 @@ func (w *walker) hear(st *state, s *slot, op quorum.Op, n uint8, msg *message) {
 		e = w.inLine(s, &s.cells[n].line, e)
 		s.cells[n].line.answered()
 	}
+	if op == quorum.Acquire && e.Kind == quorum.Yes {
+		e.Slots = slotText(s.cells[n].share.said)
+		s.cells[n].share.said = 0
+	}
 	w.stepAsking(st, s, e)
 }
 
@@ -132,6 +141,9 @@ func (w *walker) doubt(st *state, s *slot, mv move) {
 	if w.m.Waits && e.Op == quorum.Acquire {
 		s.cells[mv.node].dropAsk()
 		s.cells[mv.node].line.behind = false
+	}
+	if e.Op == quorum.Acquire {
+		s.cells[mv.node].share.said = 0
 	}
 	*msg = msg.abandon()
 	w.stepAsking(st, s, e)
@@ -157,10 +169,17 @@ func (w *walker) send(s *slot, step *attemptStep) {
 	s.machine = step.next
 	for _, send := range step.sends {
 		c := &s.cells[send.Node]
-		if send.Op == quorum.Release {
+		if send.Slots != "" {
+			s.agreed = slotOf(send.Slots)
+		}
+		if send.Op == quorum.Release && w.m.hasKind() {
+			c.share.always = send.AlwaysTomb
+		} else if send.Op == quorum.Release {
 			c.line.always, c.line.gives, c.line.toSenior = send.AlwaysTomb, send.GivesWay, send.ToSenior
 		}
 		switch {
+		case send.Op == quorum.Acquire && w.m.hasKind():
+			c.share.move = message{stage: asked}
 		case send.Op == quorum.Acquire:
 			w.askAgain(s, c, send.QueueOnly)
 		case send.Op == quorum.Confirm:
@@ -176,6 +195,9 @@ func (w *walker) send(s *slot, step *attemptStep) {
 // won makes the attempt a lease.
 func (w *walker) won(st *state, s *slot, step *attemptStep) {
 	t := w.m.packed(step.token)
+	if step.slots != "" {
+		s.agreed = slotOf(step.slots)
+	}
 	w.checkToken(st, s, t)
 	for n := range w.m.Nodes {
 		c := &s.cells[n]
@@ -183,12 +205,13 @@ func (w *walker) won(st *state, s *slot, step *attemptStep) {
 			c.abandonAsks()
 		}
 		c.acquire = c.acquire.abandon()
+		c.share.said, c.share.move = 0, c.share.move.abandon()
 		c.abandonConfirms()
 	}
 	if s.unclaimed {
 		w.actions[Early]++
 	}
-	s.token, s.floor, s.repeated, s.unclaimed = t, 0, w.m.Waits && step.repeated, false
+	s.token, s.floor, s.repeated, s.unclaimed = t, 0, (w.m.Waits || w.m.hasSlots()) && step.repeated, false
 	from := step.from
 	if w.m.MaxDelay == 0 { // the ages of what is under way make no difference any more
 		s.age -= uint8(from.Sub(epoch) / tick)
@@ -206,6 +229,7 @@ func (w *walker) lostAttempt(s *slot, step *attemptStep) {
 	s.life, s.floor = lost, 0
 	for n := range w.m.Nodes {
 		s.cells[n].abandonConfirms()
+		s.cells[n].share.move = s.cells[n].share.move.abandon()
 		if w.m.Waits { // it has sent all its releases
 			s.cells[n].abandonAsks()
 		}
@@ -348,6 +372,8 @@ func (w *walker) giveBack(s *slot) {
 	}
 	for n := range w.m.Nodes {
 		s.cells[n].bury = s.role.asks(n)
-		s.cells[n].line.always = s.repeated
+		if s.cells[n].line.always = s.repeated; w.m.hasKind() {
+			s.cells[n].line.always, s.cells[n].share.always = false, s.repeated
+		}
 	}
 }

@@ -16,7 +16,7 @@ type canonicalizer struct {
 }
 
 type slotOrder struct {
-	key [4 + maxNodes]uint64
+	key [4 + 2*maxNodes]uint64
 	at  int
 }
 
@@ -34,7 +34,7 @@ func (w *walker) canonical(st *state) {
 	if w.m.Waits {
 		closeRanks(st.slots[:w.m.Attempts])
 	}
-	if !w.m.Lists { // or nodes are not alike
+	if !w.m.Lists && !w.m.hasSlots() { // or nodes are not alike
 		w.orderNodes(st)
 		w.turn(st)
 	}
@@ -79,11 +79,17 @@ func (w *walker) orderNodes(st *state) {
 		if w.m.ReuseOwner || w.m.Waits {
 			all ^= mix(uint64(i)<<8|uint64(s.rank)<<1|bit(s.gaveWay), 4)
 		}
+		if w.m.hasKind() {
+			all ^= mix(uint64(s.packedKind()), 8)
+		}
 		var around uint64
 		for n := range nodes {
 			c.cells[i][n] = mix(s.cells[n].pack(), uint64(attempt.node[n])<<32|uint64(vote.node[n]))
 			if w.m.Waits {
 				c.cells[i][n] ^= mix(s.cells[n].line.pack(), 5)
+			}
+			if w.m.hasKind() {
+				c.cells[i][n] ^= mix(s.cells[n].share.pack(), 7)
 			}
 			if s.beside.vote != 0 {
 				c.cells[i][n] ^= s.cells[n].besideMark(others, n)
@@ -155,6 +161,12 @@ func (w *walker) orderSlots(st *state) {
 		o.key[0], o.key[1], o.key[2], o.key[3] = s.pack(), uint64(s.machine), uint64(s.vote), s.packedBeside(w.m)
 		for n := range w.m.Nodes {
 			o.key[4+n] = s.cells[n].pack()
+		}
+		if w.m.hasKind() {
+			o.key[0] |= uint64(s.packedKind()) << 48 // which has room there
+			for n := range w.m.Nodes {
+				o.key[4+maxNodes+n] = s.cells[n].share.pack()
+			}
 		}
 		if s.life == unused { // these come last
 			o.key[0] = ^uint64(0)

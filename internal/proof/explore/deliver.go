@@ -1,9 +1,16 @@
 package explore
 
-import "github.com/leasehold-dev/leasehold/internal/proof/modelnode"
+import (
+	"github.com/leasehold-dev/leasehold/internal/proof/modelnode"
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+)
 
 // deliver makes a node execute a request.
 func (w *walker) deliver(st *state, mv move) {
+	if w.m.hasKind() {
+		sharing{w}.deliverShared(st, mv)
+		return
+	}
 	s := &st.slots[mv.slot]
 	c := &s.cells[mv.node]
 	owner := w.m.keeper(mv.slot) + 1
@@ -112,4 +119,91 @@ func saying(a modelnode.Answer[uint8]) stage {
 		return saidAbsent
 	}
 	return saidNo
+}
+
+// sharing is a walker in a world with a Kind.
+type sharing struct{ *walker }
+
+// kept is what node n keeps.
+func (w sharing) kept(st *state, n uint8) (nd sharedNode) {
+	nd.counter, nd.shut = st.nodes[n].counter, st.nodes[n].shut
+	for i := range w.m.Attempts {
+		c := &st.slots[i].cells[n]
+		nd.keys[i] = sharedKey{c.key, c.tomb, c.share.slot}
+	}
+	return nd
+}
+
+// keepShared puts back what node n keeps after an operation.
+func (w sharing) keepShared(st *state, n uint8, nd *sharedNode) {
+	st.nodes[n].counter, st.nodes[n].shut = nd.counter, nd.shut
+	for i := range w.m.Attempts {
+		c := &st.slots[i].cells[n]
+		c.key, c.tomb, c.share.slot = nd.keys[i].key, nd.keys[i].tomb, nd.keys[i].slot
+	}
+}
+
+// deliverShared makes a node execute a request.
+func (w sharing) deliverShared(st *state, mv move) {
+	s := &st.slots[mv.slot]
+	c := &s.cells[mv.node]
+	q := sharedAsk{node: w.kept(st, mv.node), slot: mv.slot}
+	for i := range w.m.Attempts {
+		if st.slots[i].reads {
+			q.readers[i] = true
+		}
+	}
+	switch mv.kind {
+	case deliverConfirm:
+		q.op, q.token, q.agreed = quorum.Confirm, c.confirm[mv.arg].token, s.agreed
+	case deliverMove:
+		q.exact, q.agreed = true, s.agreed
+	case deliverExtend, deliverStray:
+		q.op, q.agreed = quorum.Extend, s.agreed
+	case deliverHeal:
+		q.op, q.agreed = quorum.Heal, s.agreed
+	case deliverRelease:
+		q.op = quorum.Release
+	case deliverBury:
+		q.op, q.tomb, q.always = quorum.Release, true, c.share.always || w.heals()
+	}
+	after := w.shared.execute(&q)
+	stays := c.release && w.m.reducesShared() && (c.acquiring() || c.heals > 0)
+	w.answer = after.answer
+	w.keepShared(st, mv.node, &after.node)
+	if c.freed && c.key > 0 && q.node.keys[mv.slot].key == 0 {
+		w.broke(Orphans)
+	}
+	how, token := saying(w.answer), w.m.packed(w.answer.Token)
+	if mv.kind == deliverMove {
+		c.share.move = c.share.move.answered(how, token)
+		return
+	}
+	if mv.kind == deliverAcquire && c.acquire.stage == asked && how == saidYes {
+		c.share.said = after.slot
+	}
+	c.delivered(mv, how, token, s.short, w.m.Check&Orphans != 0)
+	c.release = c.release || stays
+}
+
+// shareMoves appends the steps of the messages of such a world.
+func (w sharing) shareMoves(i, n uint8, c *cell, out []move) []move {
+	if c.share.move.sent() {
+		out = append(out, move{kind: deliverMove, slot: i, node: n})
+	}
+	if c.share.move.stage >= saidNo {
+		out = append(out, move{kind: hearMove, slot: i, node: n})
+	}
+	return out
+}
+
+// hearMove passes the answer to an acquire of the slot agreed on.
+func (w sharing) hearMove(st *state, s *slot, n uint8) {
+	c := &s.cells[n]
+	e := answerEvent(quorum.Acquire, n, c.share.move, w.m.number(c.share.move.token))
+	if e.Kind == quorum.Yes {
+		e.Slots = slotText(s.agreed)
+	}
+	c.share.move = message{}
+	w.stepAsking(st, s, e)
 }

@@ -1,6 +1,9 @@
 package explore
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // effects describes what followed from a step.
 func (t *trace) effects(mv move) []string {
@@ -85,12 +88,22 @@ func (t *trace) gone(was, is *slot) (nodes []int) {
 func (t *trace) verdict(mv move) string {
 	who := t.names[mv.slot]
 	switch {
+	case t.broken&Whole != 0:
+		return fmt.Sprintf("%s: once all messages have arrived, nobody has the lock, or a node keeps a slot that is of no lease", Whole)
 	case t.broken&Served != 0:
 		return fmt.Sprintf("%s: whatever arrives from now on, a waiter does not get the lock", Served)
 	case t.broken&Freed != 0:
 		return fmt.Sprintf("%s: the release of %s was reported as successful, and a majority of the nodes still has the lease", Freed, who)
 	case t.broken&Bounded != 0:
 		return fmt.Sprintf("%s: a lease is still valid %s after it was granted", Bounded, span(t.m.MaxHold))
+	case t.broken&Mutex != 0 && t.m.hasKind():
+		var all []string
+		for i := range t.m.Attempts {
+			if s := &t.after.slots[i]; s.life == holding && t.valid(s) {
+				all = append(all, t.names[i])
+			}
+		}
+		return fmt.Sprintf("%s: %s are valid at the same time", Mutex, strings.Join(all, ", "))
 	case t.broken&Mutex != 0:
 		var both []string
 		for i := range t.m.Attempts {
@@ -100,11 +113,15 @@ func (t *trace) verdict(mv move) string {
 		}
 		return fmt.Sprintf("%s: %s and %s are valid at the same time", Mutex, both[0], both[1])
 	case t.broken&Tokens != 0:
-		return fmt.Sprintf("%s: %s was granted with token %s, which is not larger than %s, granted before", Tokens, who, t.token(t.granted), t.token(t.before.top))
+		before := t.before.top
+		if t.m.hasKind() {
+			before = sharing{t.walker}.barrier(&t.before, &t.after.slots[mv.slot])
+		}
+		return fmt.Sprintf("%s: %s was granted with token %s, which is not larger than %s, granted before", Tokens, who, t.token(t.granted), t.token(before))
 	case t.broken&Renewals != 0:
 		return fmt.Sprintf("%s: %s was renewed with token %s, and %s was granted meanwhile", Renewals, who, t.token(t.tokens[mv.slot]), t.token(t.before.top))
 	}
-	if mv.kind == deliverAcquire || mv.kind == deliverAgain || mv.kind == deliverStrayAsk || mv.kind == deliverExtend || mv.kind == deliverStray || mv.kind == deliverHeal {
+	if mv.kind == deliverAcquire || mv.kind == deliverAgain || mv.kind == deliverMove || mv.kind == deliverStrayAsk || mv.kind == deliverExtend || mv.kind == deliverStray || mv.kind == deliverHeal {
 		return fmt.Sprintf("%s: %s was released at node %d, and has its key there", Orphans, who, mv.node+1)
 	}
 	for i := range t.m.Attempts {

@@ -171,6 +171,7 @@ type attemptStep struct {
 	token    uint64
 	from     clock.Instant
 	repeated bool
+	slots    string
 	gaveWay  bool
 	// gave way to the next waiters: its successor comes last
 	handedOver bool
@@ -187,7 +188,7 @@ func (d *driver) stepAttempt(id machine, e quorum.Event, age uint8) *attemptStep
 	d.mu.Lock()
 	next := d.attempts.add(a, birth{id, e, age})
 	d.mu.Unlock()
-	s := &attemptStep{next: next, verdict: a.Verdict(), token: a.Token(), from: a.From(), repeated: a.Repeated(), gaveWay: a.GaveWay(), handedOver: a.HandedOver(), sends: sends}
+	s := &attemptStep{next: next, verdict: a.Verdict(), token: a.Token(), from: a.From(), repeated: a.Repeated(), slots: a.Slots(), gaveWay: a.GaveWay(), handedOver: a.HandedOver(), sends: sends}
 	d.attemptSteps[key] = s
 	return s
 }

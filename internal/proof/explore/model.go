@@ -19,6 +19,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/leasefsm"
 	"github.com/leasehold-dev/leasehold/internal/proof/modelnode"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/internal/validity"
 )
 
@@ -84,8 +85,19 @@ type Model struct {
 	// Twice: so many requests arrive twice.
 	Twice int
 	// MaxDelay: no acquire arrives more than so many ticks after it was sent;
-	// zero: they may.
+	// zero: they may. An acquire for certain slots counts as sent with the first.
 	MaxDelay int
+	// Crossed: at the beginning the second attempt has a lease of the first slot of a
+	// semaphore, and another slot at the first node, where the first attempt, which is
+	// over, was in its way.
+	Crossed bool
+	// Full: at the beginning two attempts have the permits of a semaphore of two.
+	Full bool
+	// Wrote: at the beginning a writer's lease is over that had token 1 on all nodes but
+	// the second.
+	Wrote bool
+	// Writers is the largest number of attempts that are writers'; zero: any, -1: none.
+	Writers int
 	// ReuseOwner: a client uses one owner value for all its attempts.
 	ReuseOwner bool
 	// InOrder: the messages of one attempt reach a node in the order they were
@@ -128,8 +140,12 @@ type Model struct {
 	// must not change a verdict.
 	Plain bool
 
-	// Rules of the nodes.
-	Rules modelnode.Rules
+	// Kind, if several can hold the lock; the zero value is a mutex. See kinds.go.
+	Kind rule.Spec
+
+	// Rules of the nodes, and those of nodes with a Kind.
+	Rules     modelnode.Rules
+	KindRules modelnode.KindRules
 	// Check is what must hold.
 	Check Property
 }
@@ -164,6 +180,8 @@ const (
 	Freed
 	// Bounded: no lease is valid for longer than MaxHold.
 	Bounded
+	// Whole: no slot of a semaphore stays split between two owners.
+	Whole
 
 	Safety = Mutex | Tokens | Renewals
 )
@@ -176,6 +194,7 @@ var propertyNames = map[Property]string{
 	Served:   "WAITS FOR EVER",
 	Freed:    "SAID TO BE FREE",
 	Bounded:  "HELD TOO LONG",
+	Whole:    "SPLIT FOR GOOD",
 }
 
 // String names the violation of a single property; none is "OK".

@@ -26,6 +26,8 @@ const (
 	deliverHeal
 	deliverStrayAsk
 	deliverReturn
+	deliverMove
+	hearMove
 	hearAcquire // a client hears an answer
 	hearConfirm
 	hearExtend
@@ -82,10 +84,16 @@ func (w *walker) moves(st *state, out []move) []move {
 		}
 	} else if free >= 0 && active < m.Clients {
 		choices := len(m.Proposals) + 1
+		if m.Kind.Shared {
+			choices = 2
+		}
 		if m.AnyRank && free > 0 {
 			choices = 2
 		}
 		for p := range choices {
+			if m.Kind.Shared && p == 0 && m.Writers != 0 && (sharing{w}).writers(st) >= m.Writers {
+				continue
+			}
 			out = append(out, move{kind: begin, slot: uint8(free), arg: uint8(p)})
 		}
 	}
@@ -182,6 +190,9 @@ func (w *walker) cellMoves(st *state, i, n uint8, out []move) []move {
 		request(deliverAgain, 0)
 	}
 	hear(c.acquire, hearAcquire, doubtAcquire, 0)
+	if w.m.hasKind() {
+		out = sharing{w}.shareMoves(i, n, c, out)
+	}
 	if w.m.Waits {
 		out = w.lineMoves(st, i, n, out)
 	}
@@ -214,7 +225,7 @@ func (w *walker) cellMoves(st *state, i, n uint8, out []move) []move {
 		out = append(out, move{kind: hearBeside, slot: i, node: n})
 	}
 	late = late || w.m.InOrder && (c.extend.sent() || c.strays != [2]uint8{} || c.heals > 0)
-	if c.release && !late && (c.key > 0 || !w.reduces()) {
+	if c.release && !late && (c.key > 0 || !w.reduces() && !w.m.reducesShared()) {
 		out = w.releases(st, deliverRelease, i, n, out)
 	}
 	if c.bury && !late {

@@ -137,6 +137,11 @@ const (
 func (m *Model) encode(st *state, out []byte) []byte {
 	le := binary.LittleEndian
 	out = le.AppendUint64(out, st.rest())
+	if m.hasKind() {
+		for _, t := range st.tops {
+			out = append(out, byte(t))
+		}
+	}
 	for n := range m.Nodes {
 		out = le.AppendUint32(out, uint32(st.nodes[n].pack()))
 	}
@@ -145,7 +150,7 @@ func (m *Model) encode(st *state, out []byte) []byte {
 		var cells [maxNodes]uint64
 		var mask uint8
 		for n := range m.Nodes {
-			if cells[n] = s.cells[n].pack(); cells[n] != 0 || m.Waits && s.cells[n].line != (queue{}) {
+			if cells[n] = s.cells[n].pack(); cells[n] != 0 || m.Waits && s.cells[n].line != (queue{}) || s.cells[n].share != (share{}) {
 				mask |= 1 << n
 			}
 		}
@@ -164,6 +169,9 @@ func (m *Model) encode(st *state, out []byte) []byte {
 		if m.Waits {
 			out = append(out, s.rank<<1|uint8(bit(s.gaveWay)))
 		}
+		if m.hasKind() {
+			out = append(out, s.packedKind())
+		}
 		if s.machine != 0 {
 			out = le.AppendUint32(out, uint32(s.machine))
 		}
@@ -177,6 +185,9 @@ func (m *Model) encode(st *state, out []byte) []byte {
 			out = le.AppendUint64(out, cells[n])
 			if m.Waits {
 				out = le.AppendUint64(out, s.cells[n].line.pack())
+			}
+			if m.hasKind() {
+				out = le.AppendUint16(out, uint16(s.cells[n].share.pack()))
 			}
 		}
 		if other != 0 {
@@ -196,6 +207,12 @@ func (m *Model) decode(in []byte, st *state) []byte {
 	st.switching, st.wait = b.get(1) == 1, uint8(b.get(3))
 	st.doubts, st.skips = uint8(b.get(2)), uint8(b.get(2))
 	in = in[8:]
+	if m.hasKind() {
+		for i := range st.tops {
+			st.tops[i] = token(in[i])
+		}
+		in = in[maxPermits:]
+	}
 	for n := range m.Nodes {
 		st.nodes[n] = unpackNode(uint64(le.Uint32(in)))
 		in = in[4:]
@@ -207,6 +224,9 @@ func (m *Model) decode(in []byte, st *state) []byte {
 		in = in[7:]
 		if m.Waits {
 			s.rank, s.gaveWay, in = in[0]>>1, in[0]&1 == 1, in[1:]
+		}
+		if m.hasKind() {
+			s.reads, s.agreed, in = in[0]&1 == 1, in[0]>>1, in[1:]
 		}
 		if mask&hasMachine != 0 {
 			s.machine, in = machine(le.Uint32(in)), in[4:]
@@ -220,6 +240,9 @@ func (m *Model) decode(in []byte, st *state) []byte {
 				if m.Waits {
 					s.cells[n].line, in = unpackQueue(le.Uint64(in)), in[8:]
 				}
+				if m.hasKind() {
+					s.cells[n].share, in = unpackShare(uint64(le.Uint16(in))), in[2:]
+				}
 			}
 		}
 		if mask&hasBeside != 0 {
@@ -229,3 +252,21 @@ func (m *Model) decode(in []byte, st *state) []byte {
 	}
 	return in
 }
+
+func (h *share) pack() uint64 {
+	var b fields
+	b.put(uint64(h.slot), 2)
+	b.put(uint64(h.said), 2)
+	b.put(uint64(h.move.stage), 3)
+	b.put(uint64(h.move.token), 8)
+	b.put(bit(h.always), 1)
+	return b.word
+}
+
+func unpackShare(word uint64) share {
+	b := fields{word: word}
+	return share{slot: uint8(b.get(2)), said: uint8(b.get(2)), move: message{stage(b.get(3)), token(b.get(8))}, always: b.get(1) == 1}
+}
+
+// packedKind is what a slot has in such a world besides.
+func (s *slot) packedKind() byte { return s.agreed<<1 | byte(bit(s.reads)) }

@@ -36,7 +36,7 @@ func (w *walker) tells(kind moveKind, s *slot, c *cell) bool {
 	}
 	switch kind {
 	case tickAttempt:
-		if w.m.Waits {
+		if w.m.Waits || w.m.hasSlots() {
 			return true
 		}
 		for n := range w.m.Nodes {
@@ -57,13 +57,20 @@ func (w *walker) tells(kind moveKind, s *slot, c *cell) bool {
 
 // reduces reports whether releases are reduced to the worst that they can do.
 func (w *walker) reduces() bool {
-	return !w.m.EveryEvent && !w.m.Plain && !w.m.Waits && !w.m.ReuseOwner && w.m.Check&Orphans == 0 && !w.m.ReleaseVote
+	return !w.m.EveryEvent && !w.m.Plain && !w.m.Waits && !w.m.hasKind() && !w.m.ReuseOwner && w.m.Check&Orphans == 0 && !w.m.ReleaseVote
 }
 
 // reducesInQueue reports whether releases of waiters leave no tombstones, and are
 // executed once more instead if an acquire comes late.
 func (w *walker) reducesInQueue() bool {
 	return w.m.Waits && !w.m.EveryEvent && !w.m.Plain && w.m.Check&Orphans == 0
+}
+
+// reducesShared reports whether the same goes for locks that several can hold. There a key
+// that remains may be a reader's, whose token the next one shares, or have a slot that the
+// next one does not get: only a writer's ends at once.
+func (m *Model) reducesShared() bool {
+	return m.hasKind() && !m.EveryEvent && !m.Plain && m.Check&Orphans == 0
 }
 
 // heals reports whether renewals give the lease to nodes that do not have it.
@@ -91,6 +98,7 @@ func (w *walker) writeOff(s *slot) {
 			e.Kind, e.Token = quorum.Yes, 1 // which token makes no difference any more
 		}
 		*msg = msg.abandon()
+		s.cells[n].share.said = 0
 		w.send(s, w.stepAttempt(s.machine, e, s.age))
 	}
 }

@@ -158,7 +158,7 @@ func Rows() []Row {
 			Model: world(2, func(m *Model) { m.Renewals, m.ShortRenewals, m.Check, m.Rules.ExpiryShrinks = 1, true, Mutex, true }), Want: Mutex, Mutant: "node-never-shortens"},
 		{Name: "E3", What: "an extension never shortens a lease",
 			Model: world(3, func(m *Model) { m.Renewals, m.ShortRenewals = 2, true })},
-	}, append(besideRows(), waitingRows()...)...)
+	}, append(append(besideRows(), kindRows()...), waitingRows()...)...)
 }
 
 // lists returns a world in which one list of nodes is replaced by another.

@@ -138,10 +138,11 @@ func (w *worker) expand(c chunk) {
 				w.report(from)
 				return
 			}
-			if w.visit(&w.next, from) && w.m.Check&Served != 0 && !w.served(w.next) {
-				w.broke(Served)
-				w.report(from)
-				return
+			if w.visit(&w.next, from) {
+				if (future{w.walker}).checkFuture(&w.next); w.broken != 0 {
+					w.report(from)
+					return
+				}
 			}
 		}
 	}

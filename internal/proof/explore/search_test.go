@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/internal/rule"
 )
 
 // exact visits the same states as Search, one after the other and by their
@@ -64,6 +65,8 @@ var sound = map[string]Model{
 	"beside": world(2, func(m *Model) {
 		m.Nodes, m.TTL, m.Extends, m.Reserves, m.ReleaseVote, m.Check = 2, 1, 1, 1, true, Safety|Freed
 	}),
+	"shared": readWrite(2, func(m *Model) { m.TTL, m.Crashes, m.Quarantine, m.KeepCounter = 1, 1, 1, true }),
+	"slots":  permits(2, 2, func(m *Model) { m.TTL, m.Nodes, m.Renewals = 1, 2, 1 }),
 	"clocks": func() Model { m := floor(1, 1, 1); m.Nodes = 2; return m }(),
 }
 
@@ -154,6 +157,9 @@ func TestShortcutsChangeNoVerdict(t *testing.T) {
 		{"what comes back, and breaks", one(3, func(m *Model) { m.Returns, m.Asks, m.Check, m.Rules.ReturnsWhole = true, 1, Orphans, true }), Orphans},
 		{"what is reserved", two(func(m *Model) { m.Reserves = 1 }), 0},
 		{"what is extended", two(func(m *Model) { m.Extends = 1 }), 0},
+		{"what is shared", two(func(m *Model) { m.Kind = rule.ReadWrite }), 0},
+		{"what has slots", two(func(m *Model) { m.Kind = rule.Semaphore(2) }), 0},
+		{"what has slots, and breaks", two(func(m *Model) { m.Kind, m.Check, m.KindRules.KeepsOthers = rule.Semaphore(2), Whole, true }), Whole},
 		{"what leaves orphans", two(func(m *Model) { m.Check, m.Rules.NoTombs = Orphans, true }), Orphans},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -67,7 +67,7 @@ func (w *walker) settleSlot(st *state, i int) {
 		// Its validity would be over: whatever happens next, it is lost.
 		w.stepAsking(st, s, quorum.Event{Kind: quorum.Cancel})
 	}
-	if s.token != 0 && w.m.Reserves == 0 && (w.m.Check&Renewals == 0 || w.m.older(s.token, s.age) < st.top) {
+	if s.token != 0 && w.m.Reserves == 0 && (w.m.Check&Renewals == 0 || w.m.older(s.token, s.age) < (sharing{w}).barrier(st, s)) {
 		s.token = 0 // older than the newest: by how much is all the same
 	}
 	if s.life == over && !s.released && !w.m.EveryEvent && !w.mayReturn(st) {
@@ -88,10 +88,15 @@ func (w *walker) settleSlot(st *state, i int) {
 				c.acquire = message{}
 			}
 			c.again = false
+			if c.share.move.stage == asked {
+				c.share.move = message{stage: saidNo}
+			} else if c.share.move.stage == stray {
+				c.share.move = message{}
+			}
 		}
 		w.settleCell(st, i, n)
 		if !w.m.EveryEvent {
-			c.dropRefusals(w.m.Waits)
+			c.dropRefusals(w.m.Waits || w.m.hasSlots())
 		}
 		acquiring = acquiring || c.acquiring()
 		confirming = confirming || c.confirming()
@@ -104,7 +109,7 @@ func (w *walker) settleSlot(st *state, i int) {
 	if !acquiring {
 		s.propose = 0
 	}
-	if w.reducesInQueue() || s.life == over && s.released {
+	if w.reducesInQueue() || w.m.reducesShared() || s.life == over && s.released {
 		s.repeated = false // which only the release asks for
 	}
 	s.age = min(s.age, w.ageLimit(s, acquiring, confirming))
@@ -175,7 +180,7 @@ func (w *walker) settleCell(st *state, i, n int) {
 	s, r := &st.slots[i], &w.m.Rules
 	c := &s.cells[n]
 	own := w.ownerAt(st, i, n)
-	if w.reduces() {
+	if w.reduces() || w.m.reducesShared() && s.writes(w.m) {
 		// A tombstone makes an acquire fail, and it may as well never arrive.
 		c.tomb, c.release, c.bury = 0, c.release || c.bury, false
 		if s.life == over { // a key that only has others refused may as well never come
@@ -192,6 +197,9 @@ func (w *walker) settleCell(st *state, i, n int) {
 			}
 		}
 	}
+	if w.m.reducesShared() {
+		c.tomb, c.release, c.bury, c.share.always = 0, c.release || c.bury, false, false
+	}
 	if w.reducesInQueue() {
 		// As above; but the release may be what hands the lock on, and so takes its
 		// time where there is something to release.
@@ -199,7 +207,7 @@ func (w *walker) settleCell(st *state, i, n int) {
 	}
 	creating := c.heals > 0 || c.extend.stage == asked && w.heals() || c.beside != idle && w.heals() || r.ExtendCreates && (c.extend.sent() || c.strays != [2]uint8{})
 	if !own.acquiring && !creating {
-		c.tomb, c.freed = 0, false
+		c.tomb, c.freed, c.share.always = 0, false, false
 		c.release, c.bury = c.release || c.bury, false // there is nothing to bury
 	}
 	if !own.key && !own.acquiring && !creating && c.line.place == 0 {

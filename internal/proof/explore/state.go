@@ -14,6 +14,7 @@ type state struct {
 	// are all of them.
 	top  token
 	used uint32
+	tops [maxPermits]token // with a Kind; see barrier
 	// The faults that are left.
 	crashes, losses, jumps, twice, doubts, skips uint8
 	// With Lists: whether nodes are being told of the new one, and how long the
@@ -65,7 +66,10 @@ type slot struct {
 	floor     token // without time: the largest token granted before it began
 	propose   token
 	role      role // of the client, with Lists
-	cells     [maxNodes]cell
+	// With a Kind: whether it is a reader's, and the slot agreed on, from 1.
+	reads  bool
+	agreed uint8
+	cells  [maxNodes]cell
 }
 
 // cell is one attempt at one node: what the node keeps for its owner, and the
@@ -84,7 +88,8 @@ type cell struct {
 	release bool     // under way, without and with a tombstone
 	bury    bool
 
-	line queue // with Waits
+	line  queue // with Waits
+	share share // with a Kind
 }
 
 // message is a request and its answer.
@@ -143,7 +148,7 @@ func (c *cell) ask(t token, s stage) {
 
 // acquiring reports whether an acquire can still reach the node.
 func (c *cell) acquiring() bool {
-	return c.acquire.sent() || c.again || c.line.comes != 0 || c.line.strays != [2]ask{}
+	return c.acquire.sent() || c.again || c.share.move.sent() || c.line.comes != 0 || c.line.strays != [2]ask{}
 }
 
 // confirming reports whether a confirmation or its answer is under way.
@@ -162,3 +167,14 @@ func (s *slot) isGone() bool {
 	bare.rank = 0
 	return bare == slot{life: over, released: true}
 }
+
+// share is what a cell has in such a world besides.
+type share struct {
+	slot   uint8   // of the lease at the node, from 1; with key > 0
+	said   uint8   // of the grant in the answer to the acquire
+	move   message // the acquire for the slot agreed on
+	always bool    // the release leaves a tombstone whatever it finds
+}
+
+// writes reports whether the attempt wants the whole lock.
+func (s *slot) writes(m *Model) bool { return m.Kind.Shared && !s.reads }

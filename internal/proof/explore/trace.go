@@ -34,16 +34,28 @@ func (t *trace) tell(path []print) []string {
 		t.names = [maxSlots]string{"A1", "B1"}
 		t.lines = append(t.lines, "[0] at first, A1 has the lock and B1 waits in the queue")
 	}
+	if t.m.Full {
+		t.names = [maxSlots]string{"A1", "B1"}
+		t.tokens[0], t.tokens[1] = t.after.slots[0].token, t.after.slots[1].token
+		t.lines = append(t.lines, "[0] at first, A1 and B1 have the slots 0 and 1")
+	}
+	if t.m.Crossed {
+		t.names = [maxSlots]string{"A1", "B1"}
+		t.tokens[1] = t.after.slots[1].token
+		t.lines = append(t.lines, "[0] at first, A1 is over, and B1 has a lease of slot 0, and slot 1 at node 1")
+	}
+	if t.m.Wrote {
+		t.lines = append(t.lines, "[0] at first, a writer's lease with token 1 is over")
+	}
 	t.opening()
 	for _, want := range path[1:] {
 		t.step(func() bool { return t.broken == 0 && t.print(t.after) == want })
 	}
 	t.step(func() bool {
-		if t.broken == 0 && t.m.Check&Served != 0 {
+		if t.broken == 0 {
 			st := t.after
-			if t.canonical(&st); !t.served(st) {
-				t.broke(Served)
-			}
+			t.canonical(&st)
+			future{t.walker}.checkFuture(&st)
 		}
 		return t.broken != 0
 	})

@@ -218,7 +218,8 @@ func closeRanks(slots []slot) {
 	}
 }
 
-// begun makes one attempt get the lock, and another wait for it.
+// begun makes one attempt get the lock, and another wait for it or, if there are two
+// permits, get the other one.
 func (w *walker) begun(st *state) {
 	for i := range uint8(2) {
 		w.apply(st, move{kind: begin, slot: i})

@@ -15,6 +15,7 @@ type walker struct {
 	answer  modelnode.Answer[uint8]
 	granted token
 	actions Actions
+	shared  *sharedNodes // with a Kind
 	tombs   [maxSlots]modelnode.Tomb[uint8]
 	line    [maxSlots]modelnode.Place[uint8]
 	sorted  canonicalizer
@@ -26,7 +27,7 @@ type walker struct {
 }
 
 func newWalker(m *Model, ms *machines) *walker {
-	return &walker{driver: ms.driver(), m: m}
+	return &walker{driver: ms.driver(), m: m, shared: newSharedNodes(m)}
 }
 
 // initial are the states a search begins with: one for each way the counters
@@ -58,6 +59,19 @@ func (w *walker) initial() []state {
 	}
 	for i := range states {
 		if m.Begun {
+			w.begun(&states[i])
+		}
+		if m.Wrote {
+			st := &states[i]
+			st.top, st.tops[0] = 1, 1
+			for n := range m.Nodes {
+				st.nodes[n].counter = token(bit(n != 1))
+			}
+		}
+		if m.Crossed {
+			sharing{w}.crossed(&states[i])
+		}
+		if m.Full {
 			w.begun(&states[i])
 		}
 	}

@@ -28,6 +28,9 @@ func (w *walker) expire(st *state, n int, by uint8) {
 		c := &st.slots[i].cells[n]
 		c.key -= min(c.key, by)
 		c.tomb -= min(c.tomb, by)
+		if c.key == 0 {
+			c.share.slot = 0
+		}
 		if c.line.place -= min(c.line.place, by); c.line.place == 0 {
 			c.line.stamp = 0
 		}
@@ -40,6 +43,11 @@ func (w *walker) fault(st *state, mv move) {
 	switch mv.kind {
 	case crash:
 		st.crashes--
+		if w.m.hasKind() {
+			q := sharedAsk{node: sharing{w}.kept(st, n), crash: true}
+			sharing{w}.keepShared(st, n, &w.shared.execute(&q).node)
+			return
+		}
 		before := w.lock(st, n)
 		l := before.Crash(w.m.KeepCounter, ticks(w.m.Quarantine), nodeNow(st, n))
 		if w.m.KeepLine {
@@ -75,7 +83,7 @@ func (w *walker) checkMutex(st *state) {
 			holders++
 		}
 	}
-	if holders > 1 {
+	if holders > 1 && !w.m.hasKind() || w.m.hasKind() && (sharing{w}).conflict(st) {
 		w.broke(Mutex)
 	}
 }
@@ -92,10 +100,10 @@ func (w *walker) checkToken(st *state, s *slot, t token) {
 			w.broke(Tokens)
 		}
 		st.used |= 1 << t
-	} else if t == 0 || t <= st.top {
+	} else if t == 0 || t <= (sharing{w}).barrier(st, s) {
 		w.broke(Tokens)
 	}
-	st.top = max(st.top, t)
+	sharing{w}.raise(st, s, t)
 }
 
 // checkGivenBack looks at a lost attempt that has nothing more to hear: wherever
@@ -111,7 +119,81 @@ func (w *walker) checkGivenBack(s *slot) {
 
 // checkRenewal looks at a lease that was just renewed.
 func (w *walker) checkRenewal(st *state, s *slot) {
-	if w.m.older(s.token, s.age) < st.top {
+	if w.m.older(s.token, s.age) < (sharing{w}).barrier(st, s) {
 		w.broke(Renewals)
 	}
+}
+
+// conflict looks for leases that exclude each other and are valid at the same instant: a
+// writer and another, two of one slot, or more than there are permits.
+func (w sharing) conflict(st *state) bool {
+	var holders, writers int
+	var slots uint8
+	for i := range w.m.Attempts {
+		s := &st.slots[i]
+		if s.life != holding || !w.valid(s) {
+			continue
+		}
+		holders++
+		if s.writes(w.m) {
+			writers++
+		}
+		if w.m.hasSlots() {
+			if slots&(1<<s.agreed) != 0 {
+				return true
+			}
+			slots |= 1 << s.agreed
+		}
+	}
+	return writers > 0 && holders > 1 || int64(holders) > w.m.Kind.Limit
+}
+
+// barrier is the largest token that a grant of s must be larger than: of all grants, or
+// for a reader those of writers, or those of its slot.
+func (w sharing) barrier(st *state, s *slot) token {
+	switch {
+	case !w.m.hasKind():
+		return st.top
+	case w.m.hasSlots():
+		return st.tops[s.agreed-1]
+	case s.reads:
+		return st.tops[0]
+	}
+	return st.top
+}
+
+// raise notes that s was granted with token t.
+func (w sharing) raise(st *state, s *slot, t token) {
+	switch {
+	case !w.m.hasKind():
+	case w.m.hasSlots():
+		st.tops[s.agreed-1] = max(st.tops[s.agreed-1], t)
+	case !s.reads:
+		st.tops[0] = max(st.tops[0], t)
+	}
+	st.top = max(st.top, t)
+}
+
+// writers is how many attempts so far were writers'.
+func (w sharing) writers(st *state) (n int) {
+	for i := range w.m.Attempts {
+		if s := &st.slots[i]; s.life != unused && s.writes(w.m) {
+			n++
+		}
+	}
+	return n
+}
+
+// crossed makes the second attempt get the lock, and another slot at one node.
+func (w sharing) crossed(st *state) {
+	w.apply(st, move{kind: begin})
+	w.apply(st, move{kind: deliverAcquire})
+	w.apply(st, move{kind: begin, slot: 1})
+	for n := range uint8(w.m.Nodes) {
+		w.apply(st, move{kind: deliverAcquire, slot: 1, node: n})
+	}
+	for n := uint8(1); n < uint8(w.m.Nodes); n++ {
+		w.apply(st, move{kind: hearAcquire, slot: 1, node: n})
+	}
+	st.slots[0] = slot{life: over, released: true} // its other messages never arrive
 }

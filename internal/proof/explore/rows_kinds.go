@@ -1,0 +1,72 @@
+package explore
+
+import "github.com/leasehold-dev/leasehold/internal/rule"
+
+// readWrite returns a world with a read-write lock: each attempt is a reader's or a
+// writer's.
+func readWrite(attempts int, change func(*Model)) Model {
+	return world(attempts, func(m *Model) {
+		m.Kind = rule.ReadWrite
+		if change != nil {
+			change(m)
+		}
+	})
+}
+
+// permits returns a world with a semaphore of n.
+func permits(n int64, attempts int, change func(*Model)) Model {
+	return world(attempts, func(m *Model) {
+		m.Kind = rule.Semaphore(n)
+		if change != nil {
+			change(m)
+		}
+	})
+}
+
+// kindRows returns the rows of locks that several can hold.
+func kindRows() []Row {
+	return []Row{
+		{Name: "RW1", What: "two of readers and writers: as shipped",
+			Model: readWrite(2, nil)},
+		{Name: "RW1-renew", What: "the same with renewals, which heal nodes",
+			Model: readWrite(2, func(m *Model) { m.Renewals = 1 })},
+		{Name: "RW1-heal", What: "two readers after a writer that not every node heard of; a reader is given back to a node",
+			Model: readWrite(2, func(m *Model) { m.TTL, m.Renewals, m.Wrote, m.Writers = 1, 1, true, -1 })},
+		{Name: "RW1-crash", What: "two of readers and writers; a node forgets, and stays out for as long as a lease",
+			Model: readWrite(2, func(m *Model) { m.Crashes, m.Quarantine, m.KeepCounter = 1, 2, true })},
+		{Name: "RW1-three", What: "three of readers and writers",
+			Model: readWrite(3, func(m *Model) { m.TTL = 1 })},
+		{Name: "RW2", What: "the first reader after a writer shares the last token",
+			Model: readWrite(2, func(m *Model) { m.Check, m.KindRules.NeverDraws = Tokens, true }), Want: Tokens, Mutant: "node-readers-draw"},
+		{Name: "RW2-confirm", What: "the tokens of readers and writers are not confirmed", Off: []string{"confirm-token"},
+			Model: readWrite(3, func(m *Model) { m.TTL, m.Check, m.Writers = 1, Tokens, 1 }), Want: Tokens, Mutant: "quorum-confirm-token"},
+		{Name: "RW3", What: "a reader is given back to a node and draws no token there",
+			Model: readWrite(2, func(m *Model) {
+				m.TTL, m.Renewals, m.Check, m.Wrote, m.Writers, m.KindRules.HealsUndrawn = 1, 1, Tokens, true, -1, true
+			}), Want: Tokens, Mutant: "node-heals-draw"},
+		{Name: "S1", What: "a semaphore of two permits: as shipped",
+			Model: permits(2, 2, func(m *Model) { m.TTL, m.Check = 1, Safety|Whole })},
+		{Name: "S1-two", What: "the same on two nodes, with three attempts",
+			Model: permits(2, 3, func(m *Model) { m.TTL, m.Nodes, m.Check = 1, 2, Safety|Whole })},
+		{Name: "S1-full", What: "two permits are released, and two attempts ask for them: on two nodes the releases cross",
+			Model: permits(2, 4, func(m *Model) { m.Nodes, m.Clients, m.TTL, m.Full, m.Check = 2, 4, 1, true, Safety|Whole })},
+		{Name: "S1-ticks", What: "two attempts on three nodes, with leases of two ticks",
+			Model: permits(2, 2, nil)},
+		{Name: "S1-renew", What: "a lease with another slot at one node, which it renews",
+			Model: permits(2, 3, func(m *Model) { m.Crossed, m.Renewals, m.Check = true, 1, Safety|Whole })},
+		{Name: "S2", What: "a majority that granted any slots is enough", Off: []string{"agree-slots"},
+			Model: permits(2, 2, func(m *Model) { m.TTL, m.Check = 1, Mutex }), Want: Mutex, Mutant: "quorum-agree-slots"},
+		{Name: "S3", What: "a renewal does not name the slots of the lease",
+			Model: permits(2, 3, func(m *Model) { m.Crossed, m.Renewals, m.Check, m.KindRules.RenewsOthers = true, 1, Mutex, true }), Want: Mutex, Mutant: "node-renews-slots"},
+		{Name: "S4", What: "an owner that must have certain slots keeps others until it has them",
+			Model: permits(2, 2, func(m *Model) { m.TTL, m.Nodes, m.Check, m.KindRules.KeepsOthers = 1, 2, Whole, true }), Want: Whole, Mutant: "node-gives-slots-up"},
+		{Name: "S4-full", What: "the same where the releases of two permits cross",
+			Model: permits(2, 4, func(m *Model) {
+				m.Nodes, m.Clients, m.TTL, m.Full, m.Check, m.KindRules.KeepsOthers = 2, 4, 1, true, Whole, true
+			}), Want: Whole, Mutant: "node-gives-slots-up"},
+		{Name: "S1-orphan", What: "late requests for certain slots; none is under way for longer than tombstones last",
+			Model: permits(2, 2, func(m *Model) { m.Nodes, m.Check, m.MaxDelay = 2, Orphans, 1 })},
+		{Name: "S1-bury", What: "the same; a release leaves no tombstone if it finds other slots", Off: []string{"bury-repeated"},
+			Model: permits(2, 2, func(m *Model) { m.Nodes, m.Check, m.MaxDelay = 2, Orphans, 1 }), Want: Orphans, Mutant: "quorum-bury-repeated"},
+	}
+}
