@@ -88,6 +88,9 @@ The command finds in its environment:
   LEASEHOLD_DEADLINE  the end of the lease as known at the start (RFC 3339); each
                       renewal extends it
 
+If TRACEPARENT is in the environment (W3C Trace Context, as OpenTelemetry sets it),
+others who want the lock see the trace of its holder, in "leasehold show" too.
+
 A command that waits for a lock it already runs under would wait forever: run
 exits with 125 instead.
 
