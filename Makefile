@@ -3,8 +3,8 @@ STATICCHECK = v0.8.2
 GOVULNCHECK = v1.8.0
 
 # Settings for the command line, as in: make fuzz FUZZTIME=1m
-# "work" means all packages of the modules that go.work lists. Folder bench, with what
-# other libraries need, is a workspace of its own.
+# "work" means all packages of the modules that go.work lists. Folders bench and
+# adapters, with what other libraries need, are workspaces of their own.
 PKG       = work
 TIMEOUT   = 20m
 # How many packages are tested beside each other, and how many tests of a package. Most
@@ -38,7 +38,7 @@ QUICKREDIS = TestConformance|TestWireFormat|TestInteroperatesWithPlainClients|Te
 GO = go
 
 .DEFAULT_GOAL = help
-.PHONY: help quick test race lint fmt tidy vuln bench figures peers fuzz cross explore sim mutants torture redis databases
+.PHONY: help quick test race lint fmt tidy vuln bench figures peers fuzz cross explore sim mutants torture redis databases prometheus peers
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,7 +49,7 @@ quick: redis ## run the tests of the inner loop in under a minute
 	$(GO) test $(QUICK)
 	$(GO) test -run '^($(QUICKREDIS))$$' ./store/redisstore
 
-test: redis databases ## run all tests with the race detector, against real servers
+test: redis databases prometheus ## run all tests with the race detector, against real servers
 	@scripts/need-race.sh
 ifeq ($(PKG),work)
 	@# The explorer, the simulator and the tests of changed scripts, which compute in one
@@ -59,15 +59,17 @@ ifeq ($(PKG),work)
 	$(GO) test -timeout $(TIMEOUT) ./internal/proof/explore ./internal/proof/sim
 	$(GO) test -timeout $(TIMEOUT) -run '$(ALONE)' ./store/redisstore
 	cd bench && $(GO) test -race -timeout $(TIMEOUT) ./beside
+	cd adapters && $(GO) test -race -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) ./...
 else
 	$(GO) test -race -timeout $(TIMEOUT) -parallel $(PARALLEL) $(PKG)
 endif
 
-race: redis databases ## run the tests COUNT times, to find rare failures
+race: redis databases prometheus ## run the tests COUNT times, to find rare failures
 	@scripts/need-race.sh
 	$(GO) test -race -timeout 60m -count $(COUNT) $(PKG)
 ifeq ($(PKG),work)
 	cd bench && $(GO) test -race -timeout 60m -count $(COUNT) ./beside
+	cd adapters && $(GO) test -race -timeout 60m -count $(COUNT) ./...
 endif
 
 lint: ## check formatting, prose, go vet, staticcheck, known vulnerabilities
@@ -77,6 +79,7 @@ lint: ## check formatting, prose, go vet, staticcheck, known vulnerabilities
 	$(GO) vet work
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) work
 	cd bench && $(GO) vet ./... && $(GO) run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) ./...
+	cd adapters && $(GO) vet ./... && $(GO) run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) ./...
 	@scripts/govulncheck.sh $(GOVULNCHECK)
 
 fmt: ## format the code
@@ -130,6 +133,9 @@ databases:
 	@scripts/ensure-postgres.sh
 	@scripts/ensure-mariadb.sh
 	@scripts/ensure-pgbouncer.sh
+
+prometheus:
+	@scripts/ensure-prometheus.sh
 
 peers:
 	@scripts/ensure-etcd.sh
