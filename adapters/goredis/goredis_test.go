@@ -92,7 +92,9 @@ func TestOpenSeveral(t *testing.T) {
 	wantsSame(t, "cluster", cluster, err, redis.NewClusterClient(members))
 }
 
-type streaming struct{ auth.StreamingCredentialsProvider }
+type streaming struct {
+	auth.StreamingCredentialsProvider
+}
 
 // What cannot be taken over is refused, and not ignored.
 func TestRefuses(t *testing.T) {
