@@ -7,6 +7,9 @@ GOVULNCHECK = v1.8.0
 # adapters, with what other libraries need, are workspaces of their own.
 PKG       = work
 TIMEOUT   = 20m
+# The packages of the modules in folder adapters, which has a package of the root module,
+# too: "./..." would be that one alone.
+ADAPTERS  = $$(ls -d */go.mod | sed 's,go.mod$$,...,; s,^,./,')
 # How many packages are tested beside each other, and how many tests of a package. Most
 # of them wait: for servers, for processes, for the end of leases.
 PACKAGES  = 4
@@ -59,7 +62,7 @@ ifeq ($(PKG),work)
 	$(GO) test -timeout $(TIMEOUT) ./internal/proof/explore ./internal/proof/sim
 	$(GO) test -timeout $(TIMEOUT) -run '$(ALONE)' ./store/redisstore
 	cd bench && $(GO) test -race -timeout $(TIMEOUT) ./beside
-	cd adapters && $(GO) test -race -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) ./...
+	cd adapters && $(GO) test -race -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) $(ADAPTERS)
 else
 	$(GO) test -race -timeout $(TIMEOUT) -parallel $(PARALLEL) $(PKG)
 endif
@@ -69,7 +72,7 @@ race: redis databases prometheus ## run the tests COUNT times, to find rare fail
 	$(GO) test -race -timeout 60m -count $(COUNT) $(PKG)
 ifeq ($(PKG),work)
 	cd bench && $(GO) test -race -timeout 60m -count $(COUNT) ./beside
-	cd adapters && $(GO) test -race -timeout 60m -count $(COUNT) ./...
+	cd adapters && $(GO) test -race -timeout 60m -count $(COUNT) $(ADAPTERS)
 endif
 
 lint: ## check formatting, prose, go vet, staticcheck, known vulnerabilities
@@ -79,7 +82,7 @@ lint: ## check formatting, prose, go vet, staticcheck, known vulnerabilities
 	$(GO) vet work
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) work
 	cd bench && $(GO) vet ./... && $(GO) run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) ./...
-	cd adapters && $(GO) vet ./... && $(GO) run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) ./...
+	cd adapters && $(GO) vet $(ADAPTERS) && $(GO) run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) $(ADAPTERS)
 	@scripts/govulncheck.sh $(GOVULNCHECK)
 
 fmt: ## format the code

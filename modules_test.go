@@ -58,7 +58,7 @@ func main() {}
 		}
 	}
 	slices.Sort(graph)
-	// What only our tests need.
+	// Only our tests need these.
 	tests := []string{"github.com/yuin/gopher-lua", "go.uber.org/goleak", "pgregory.net/rapid"}
 	if graph = slices.Compact(graph); !slices.Equal(graph, append([]string{"example.org/user", us}, tests...)) {
 		t.Errorf("the program knows the modules %q", graph)

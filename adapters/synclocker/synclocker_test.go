@@ -71,6 +71,7 @@ func TestLoss(t *testing.T) {
 		var told []error
 		locker := synclocker.New(client.Mutex("a").With(leasehold.LockOptions{MaxHold: time.Minute}), func(err error) { told = append(told, err) })
 		locker.Lock()
+		time.Sleep(time.Second)
 		locker.Unlock()
 		synctest.Wait()
 		if len(told) != 0 {
@@ -103,6 +104,9 @@ func TestPanics(t *testing.T) {
 	l := synclocker.New(c.Mutex("a"), ignore)
 	panics(t, "not locked", l.Unlock)
 	l.Lock()
+	if _, err := c.Mutex("a").Try(t.Context()); !errors.Is(err, leasehold.ErrBusy) {
+		t.Errorf("while it is locked: %v", err)
+	}
 	l.Unlock()
 	panics(t, "unlocked once", l.Unlock)
 	st.Close()
