@@ -19,7 +19,7 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 	}
 	defer s.gate.Leave()
 	var ans rule.Answer
-	maybe, err := s.write(ctx, func(t *step) (err error) {
+	maybe, err := s.ask(ctx, func(t *step) (err error) {
 		ans, err = t.admit(r.Lease, r.Spare, 0, false, waiter{})
 		return err
 	})

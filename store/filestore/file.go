@@ -105,7 +105,7 @@ func openAnchored(ctx context.Context, path string, o *Options, d Dialect) (*Sto
 	s.intact = func() error { return a.intact(path) }
 	s.single = a.single
 	s.closed = a.release
-	s.readers = make(chan struct{}, maxReads)
+	s.readers = make(quota, maxReads)
 	if real, err := realPath(path); err == nil {
 		s.push = newPusher(real, o, s.bells.answer, s.log)
 	}
@@ -168,7 +168,7 @@ func escapePath(path string) string {
 // With SQLite's other journals each commit does, twice. The setting stays with
 // the file.
 func (s *Store) useLog(ctx context.Context) error {
-	_, err := s.run(ctx, s.writers, func(ctx context.Context) (bool, error) {
+	_, err := s.run(ctx, []quota{s.writers}, func(ctx context.Context) (bool, error) {
 		if err := s.inTx(ctx, onlyOurs); err != nil {
 			return false, err
 		}

@@ -136,6 +136,31 @@ func (b *bells) stands(name string, one *bell, position int) (first bool) {
 	return !slices.ContainsFunc(b.of[name], func(o *bell) bool { return 0 < o.position && o.position < position })
 }
 
+// share tells the other waiters of this process what reader has read: it records their
+// positions, and wakes those that have no place any more, mostly because the lock was
+// handed to them, and the first of them.
+func (b *bells) share(name string, r rule.Record, reader *bell) {
+	positions := make(map[string]int, len(r.Line))
+	for i, p := range r.Line {
+		positions[p.Owner] = i + 1
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var first *bell
+	for _, o := range b.of[name] {
+		o.position = positions[o.owner]
+		switch {
+		case o.position == 0 && o != reader:
+			o.ring()
+		case o.position > 0 && (first == nil || o.position < first.position):
+			first = o
+		}
+	}
+	if first != nil && first != reader {
+		first.ring()
+	}
+}
+
 // ring wakes owner, if it waits in this process for the lock.
 func (b *bells) ring(name, owner string) {
 	b.mu.Lock()

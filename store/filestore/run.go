@@ -17,7 +17,18 @@ var errLimit = errors.New("time limit")
 // write runs fn in a writing transaction, and repeats it while other transactions
 // are in the way. maybe is set if it failed but may have taken effect.
 func (s *Store) write(ctx context.Context, fn func(*step) error) (maybe bool, err error) {
-	return s.run(ctx, s.writers, func(ctx context.Context) (maybe bool, err error) {
+	return s.writeIn(ctx, []quota{s.writers}, fn)
+}
+
+// ask is write for a request that asks for a lock. At most one such request of the
+// process competes with its releases and renewals: behind fifty of them, a release on
+// a slow machine would reach its time limit.
+func (s *Store) ask(ctx context.Context, fn func(*step) error) (maybe bool, err error) {
+	return s.writeIn(ctx, []quota{s.askers, s.writers}, fn)
+}
+
+func (s *Store) writeIn(ctx context.Context, all []quota, fn func(*step) error) (maybe bool, err error) {
+	return s.run(ctx, all, func(ctx context.Context) (maybe bool, err error) {
 		maybe, err = s.once(ctx, false, fn)
 		if used := (tokensUsedUpError{}); errors.As(err, &used) {
 			if err := s.moreTokens(ctx, used.need); err != nil {
@@ -31,24 +42,30 @@ func (s *Store) write(ctx context.Context, fn func(*step) error) (maybe bool, er
 
 // read runs fn in a read-only transaction.
 func (s *Store) read(ctx context.Context, fn func(*step) error) error {
-	_, err := s.run(ctx, s.readers, func(ctx context.Context) (bool, error) {
+	_, err := s.run(ctx, []quota{s.readers}, func(ctx context.Context) (bool, error) {
 		return s.once(ctx, true, fn)
 	})
 	return err
 }
 
-// run waits for a turn and calls work until no other transaction is in its way,
-// within ctx and the time limit.
-func (s *Store) run(ctx context.Context, turns chan struct{}, work func(context.Context) (bool, error)) (maybe bool, err error) {
+// quota limits how many requests run at once, to its capacity. Nil means no limit.
+type quota chan struct{}
+
+// run waits for its turn in each of all, in order, and calls work until no other
+// transaction is in its way, within ctx and the time limit.
+func (s *Store) run(ctx context.Context, all []quota, work func(context.Context) (bool, error)) (maybe bool, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.limit, errLimit)
 	defer cancel()
 	if ctx.Err() != nil {
 		return false, ended(ctx, nil)
 	}
-	if turns != nil {
+	for _, t := range all {
+		if t == nil {
+			continue
+		}
 		select {
-		case turns <- struct{}{}:
-			defer func() { <-turns }()
+		case t <- struct{}{}:
+			defer func() { <-t }()
 		case <-ctx.Done():
 			return false, ended(ctx, nil)
 		}

@@ -48,7 +48,7 @@ func (s *Store) open(ctx context.Context) (err error) {
 	if s.meta.epoch, err = s.d.epoch(); err != nil {
 		return err
 	}
-	_, err = s.run(ctx, s.writers, func(ctx context.Context) (bool, error) {
+	_, err = s.run(ctx, []quota{s.writers}, func(ctx context.Context) (bool, error) {
 		// Usually the tables are as expected, and this check writes nothing to disk.
 		err := s.inTx(ctx, s.inOrder)
 		if errors.Is(err, errNewer) {

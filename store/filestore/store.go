@@ -52,9 +52,9 @@ type Store struct {
 	stmts stmts
 
 	maxTTL, limit time.Duration
-	// writers and readers limit how many transactions run at once. Nil means no
-	// limit.
-	writers, readers chan struct{}
+	// writers and readers limit how many transactions run at once, askers how many
+	// requests for a lock wait to be a writer.
+	askers, writers, readers quota
 
 	// own is set if the store opened db and must close it. No call on db then
 	// blocks for long, and transactions are not interrupted: ctx only counts
@@ -116,7 +116,7 @@ func newStore(db *sql.DB, d Dialect, o *Options) (*Store, error) {
 		gate:   gate.New(),
 	}
 	if d.oneWriter {
-		s.writers = make(chan struct{}, 1)
+		s.askers, s.writers = make(quota, 1), make(quota, 1)
 	}
 	return s, nil
 }

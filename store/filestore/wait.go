@@ -31,6 +31,8 @@ type waiting struct {
 	first bool
 	// looks counts the reads of the row since position or holder last changed.
 	looks int
+	// took is how long the last read took, from the wait for its turn on.
+	took time.Duration
 	// socket is the name of this process's socket as the row has it, or empty.
 	socket string
 	// lost counts how often the place disappeared before its turn.
@@ -107,7 +109,7 @@ func (w *waiting) ask(ctx context.Context) (ans rule.Answer, maybe bool, err err
 	if w.socket != "" {
 		me = waiter{Socket: w.socket, Wait: w.bell.wait}
 	}
-	maybe, err = w.s.write(ctx, func(t *step) (err error) {
+	maybe, err = w.s.ask(ctx, func(t *step) (err error) {
 		ans, err = t.admit(w.r.Lease, w.r.Spare, t.lasting(w.r.TTL), w.r.Barge, me)
 		return err
 	})
@@ -141,9 +143,15 @@ func (w *waiting) watch(ctx context.Context, start clock.Instant) error {
 			if rec.Waiters[w.r.Owner].Wait != w.bell.wait {
 				w.socket = "" // an older version has rewritten the row
 			}
-			again = err != nil || w.look(rule.Expire(rec.Record, t.now), t.now, sent.Sub(start))
-			return err
+			if err != nil {
+				return err
+			}
+			live := rule.Expire(rec.Record, t.now)
+			w.s.bells.share(w.r.Name, live, w.bell)
+			again = w.look(live, t.now, sent.Sub(start))
+			return nil
 		})
+		w.took = clock.System().Now().Sub(sent)
 		if err != nil || again || w.grant != nil || w.socket != "" && w.s.push.socket() != w.socket {
 			return nil
 		}
@@ -214,12 +222,16 @@ func (w *waiting) found(position int, holder, meta string, expiresIn time.Durati
 // farther back it is. A waiter behind another one of its process is woken by that
 // one. Every waiter reads soon enough to notice the end of the holder's lease and
 // to keep its own place.
+//
+// A waiter pauses for a multiple of what its last read took. On a machine so busy that
+// reads last long, more of them would only keep the holder from releasing.
 func (w *waiting) interval() time.Duration {
 	const first, slowest, behind, rarest = 10 * time.Millisecond, 50 * time.Millisecond, 25 * time.Millisecond, time.Second
 	d := min(first+time.Duration(w.looks)*2*time.Millisecond, slowest)
+	most := w.r.TTL / 8
 	switch {
-	case !w.first:
-		d = rarest
+	case !w.first: // the one that reads shares what it has read
+		d = 8 * rarest
 	case w.socket != "" && w.position > 1:
 		// The waiters in front may all be dead, so that none of them takes the lock.
 		d = min(rarest, max(w.expiresIn, 0)+time.Duration(w.position)*behind)
@@ -230,7 +242,8 @@ func (w *waiting) interval() time.Duration {
 	default:
 		d = min(d, w.expiresIn)
 	}
-	return max(min(d, w.r.TTL/8), time.Millisecond)
+	const share = 8 // of the time that a waiter may spend reading, one in share
+	return max(min(max(d, share*w.took), most), time.Millisecond)
 }
 
 // pause waits for about d, or until the bell rings. It returns an error if the

@@ -323,8 +323,8 @@ func checkKindDeadReader(t *trial) {
 	t.acquire(t.other(), dead)
 	writer := t.wait(t.other(), store.WaitRequest{Lease: t.writer(name)})
 	t.eventually("one of two readers ends", func() bool { return writer.over() || len(t.inspect(t.first, name).Holders) == 1 })
-	t.waits(writer)
 	t.holders("the other reader", living)
+	t.waits(writer)
 	if err := t.renew(t.first, living); err != nil {
 		t.Fatalf("renew of the other reader: %v", err)
 	}

@@ -192,7 +192,7 @@ var caught = []struct {
 	{"later requests barge", "KindWriterWaits", "while somebody else holds it"},
 	{"readers have the writer's token", "KindWriterWaits", "after the writer's"},
 	{"readers have tokens of their own", "KindWriterWaits", "beside a reader with"},
-	{"a dead holder frees all", "KindDeadReader", "while others come first"},
+	{"a dead holder frees all", "KindDeadReader", "the other reader"},
 	{"kinds are mixed", "KindMismatch", "want a *store.KindError"},
 	{"kinds are not named", "KindMismatch", "want a *store.KindError"},
 	{"a downgrade keeps the token", "Downgrade", "the writer has"},

@@ -213,8 +213,9 @@ func TestConnectionsKilledAtAnyMoment(t *testing.T) {
 	everywhere(t, func(t *testing.T, on *bed) {
 		t.Parallel()
 		_, schema := on.newStore(t)
-		ctx, stop := context.WithTimeout(t.Context(), 4*time.Second)
+		ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer stop()
+		const kills, grants = 200, 10
 		var c contest
 		var all sync.WaitGroup
 		for range 6 {
@@ -222,14 +223,15 @@ func TestConnectionsKilledAtAnyMoment(t *testing.T) {
 			all.Go(func() { c.run(ctx, s, "x", 2*time.Second) })
 		}
 		db := on.handle(t)
-		for ctx.Err() == nil {
+		for n := 0; ctx.Err() == nil && (n < kills || c.count() < grants); n++ {
 			if err := on.kill(db, schema); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(rand.N(10 * time.Millisecond))
 		}
+		stop()
 		all.Wait()
-		c.verdict(t, 10)
+		c.verdict(t, grants)
 		mustGet(t, on.open(t, schema, sqlstore.Options{}), "x")
 	})
 }
@@ -300,15 +302,18 @@ func TestBehindAPooler(t *testing.T) {
 	behind := postgres.at(pooler)
 	s := behind.open(t, schema, sqlstore.Options{Logger: log.logger()}, "default_query_exec_mode=simple_protocol")
 	other := behind.open(t, schema, sqlstore.Options{}, "default_query_exec_mode=simple_protocol")
-	ctx, stop := context.WithTimeout(t.Context(), 2*time.Second)
+	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
+	const grants = 10
 	var c contest
 	var all sync.WaitGroup
 	for _, one := range []*sqlstore.Store{s, other, s, other} {
 		all.Go(func() { c.run(ctx, one, "x", 5*time.Second) })
 	}
+	eventually(t, "all take turns", func() bool { return c.count() >= grants })
+	stop()
 	all.Wait()
-	c.verdict(t, 10)
+	c.verdict(t, grants)
 	mustGet(t, s, "x")
 	if !strings.Contains(log.String(), "waiters will poll") {
 		t.Errorf("the log says nothing of a pooler: %s", log.String())
