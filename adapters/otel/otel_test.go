@@ -86,7 +86,7 @@ func eventsOf(sp tracetest.SpanStub) (names []string) {
 func attributeOf(all []attribute.KeyValue, key attribute.Key) string {
 	for _, kv := range all {
 		if kv.Key == key {
-			return kv.Value.Emit()
+			return kv.Value.String()
 		}
 	}
 	return ""
@@ -241,7 +241,7 @@ func (s *site) collect() map[string]float64 {
 	add := func(name string, set attribute.Set, v float64) {
 		var values []string
 		for _, kv := range set.ToSlice() {
-			values = append(values, kv.Value.Emit())
+			values = append(values, kv.Value.String())
 		}
 		slices.Sort(values)
 		key := name + "{"

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -106,10 +107,11 @@ func TestSpansOfTwoProcessesAreLinked(t *testing.T) {
 		t.Fatal(err)
 	}
 	told := false
-	lock := leasehold.New(st, o).Mutex("a").With(leasehold.LockOptions{OnWait: func(error) {
-		if !told {
+	lock := leasehold.New(st, o).Mutex("a").With(leasehold.LockOptions{OnWait: func(reason error) {
+		var busy *leasehold.BusyError
+		if !told && errors.As(reason, &busy) && busy.Position > 0 {
 			told = true
-			in.Close() // the holder may go
+			in.Close() // we have a place in the queue, so the holder may go
 		}
 	}})
 	l, err := lock.Acquire(t.Context())

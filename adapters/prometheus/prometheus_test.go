@@ -152,15 +152,16 @@ func wants(t *testing.T, c prom.Collector, name, text string) {
 
 // A lease whose node is down counts failed renewals, and then one loss.
 func TestMetricsOfALoss(t *testing.T) {
+	t.Parallel() // it mostly waits
 	server := redistest.Start(t)
-	st, err := redisstore.Open(t.Context(), "redis://"+server.Addr(), &redisstore.Options{NodeTimeout: 50 * time.Millisecond})
+	st, err := redisstore.Open(t.Context(), "redis://"+server.Addr(), &redisstore.Options{NodeTimeout: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer st.Close()
 	c := prometheus.New(&prometheus.Options{Stats: st.Stats})
 	client := leasehold.New(st, &leasehold.Options{Observer: c.Observe})
-	l, err := client.Mutex("a").With(leasehold.LockOptions{TTL: 3 * time.Second}).Acquire(t.Context())
+	l, err := client.Mutex("a").With(leasehold.LockOptions{TTL: 6 * time.Second}).Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

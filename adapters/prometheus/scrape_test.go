@@ -114,7 +114,7 @@ func startPrometheus(t *testing.T, targets ...string) string {
 	}
 	dir := t.TempDir()
 	config := filepath.Join(dir, "prometheus.yml")
-	text := fmt.Sprintf("global:\n  scrape_interval: 250ms\n  scrape_timeout: 250ms\nscrape_configs:\n  - job_name: contenders\n    static_configs:\n      - targets: [%s]\n", strings.Join(targets, ", "))
+	text := fmt.Sprintf("global:\n  scrape_interval: 500ms\n  scrape_timeout: 500ms\nscrape_configs:\n  - job_name: contenders\n    static_configs:\n      - targets: [%s]\n", strings.Join(targets, ", "))
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func dashboardQueries(t *testing.T) map[string]string {
 	all := map[string]string{}
 	for _, p := range d.Panels {
 		for _, target := range p.Targets {
-			all[p.Title+" "+target.RefID] = strings.NewReplacer("$__rate_interval", "10s", "$job", ".+").Replace(target.Expr)
+			all[p.Title+" "+target.RefID] = strings.NewReplacer("$__rate_interval", "20s", "$job", ".+").Replace(target.Expr)
 		}
 	}
 	return all
@@ -214,6 +214,7 @@ func query(t *testing.T, server, expr string) (values []string) {
 // Two processes contend for a lock, a Prometheus scrapes both, and each query of the
 // dashboard has data. Hand-offs and passes are counted.
 func TestDashboardShowsContention(t *testing.T) {
+	t.Parallel() // it mostly waits
 	defer http.DefaultClient.CloseIdleConnections()
 	redis := "redis://" + redistest.Start(t).Addr()
 	server := startPrometheus(t, contender(t, redis), contender(t, redis))
