@@ -1,6 +1,6 @@
 # Sourced by the scripts that install a server for the tests. They first set:
 #   me=NAME-OF-THE-SCRIPT  apt=PACKAGE  dnf=PACKAGE  apk=PACKAGE  brew=PACKAGE
-#   service=NAME-OF-THE-SERVICE that Debian starts by itself
+#   service=NAME-OF-THE-SERVICE that Debian starts by itself, if any
 #   give_up: a function that says what to install, and ends the script
 # and then call install, which never asks a question: it gives up instead.
 
@@ -36,6 +36,9 @@ install() {
 		# Debian starts what it installs. The tests start servers of their own, so
 		# stop this one. The package was not here before, so nobody uses the
 		# service yet.
+		if [ -z "$service" ]; then
+			return
+		fi
 		if [ -d /run/systemd/system ]; then
 			run $root systemctl disable --now "$service" || true
 		elif command -v service >/dev/null 2>&1; then

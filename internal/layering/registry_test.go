@@ -12,7 +12,7 @@ var project = rules{
 		{"cmd/leasehold"},
 		{"cmd/leasehold/internal/cli"},
 		{"cmd/leasehold/internal/runner", "cmd/leasehold/internal/lab/torture", "cmd/leasehold/internal/lab/stories", "internal/lab/load", "cmd/leasehold/internal/doctor"},
-		{"cmd/leasehold/internal/runner/warden", "cmd/leasehold/internal/cli/quit"},
+		{"cmd/leasehold/internal/runner/warden", "cmd/leasehold/internal/cli/quit", "cmd/leasehold/internal/manual"},
 		{"server"},
 		{"server/web", "internal/wire"},
 		{"internal/tally", "adapters/synclocker"},
@@ -51,6 +51,7 @@ var project = rules{
 	// The packages of ours that a package may import, if not all packages below it.
 	only: map[string][]string{
 		"cmd/leasehold":                      {"cmd/leasehold/internal/cli"},
+		"cmd/leasehold/internal/manual":      {},                                                         // reads any command's help
 		"cmd/leasehold/internal/runner":      {"internal/clock", "cmd/leasehold/internal/runner/warden"}, // runs a command; what a lock or a store is, it does not know
 		".":                                  {"store", "internal/leasefsm", "internal/waitq", "internal/renewer", "internal/callback", "internal/validity", "internal/clock", "fence"},
 		"cmd/leasehold/internal/lab/torture": {".", "store", "cmd/leasehold/internal/lab/history", "internal/clock"},
@@ -83,6 +84,7 @@ var project = rules{
 	modules: map[string][]string{
 		"cmd/leasehold/internal/cli":           {"github.com/go-sql-driver/mysql", "github.com/jackc/pgx/v5", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},
 		"cmd/leasehold/internal/lab/history":   {"github.com/anishathalye/porcupine"},
+		"cmd/leasehold/internal/manual":        {"github.com/spf13/cobra", "github.com/spf13/pflag"},
 		"cmd/leasehold/internal/runner":        {"golang.org/x/sys", "golang.org/x/term"},
 		"cmd/leasehold/internal/runner/warden": {"golang.org/x/sys"},
 		"store/filestore":                      {"modernc.org/sqlite", "golang.org/x/sys"},
