@@ -5,10 +5,13 @@ GOVULNCHECK = v1.8.0
 GORELEASER  = v2.12.7
 
 # Settings for the command line, as in: make fuzz FUZZTIME=1m
-# "work" means all packages of the modules that go.work lists. Folder bench, with what
-# other libraries need, is a workspace of its own.
+# "work" means all packages of the modules that go.work lists. Folders bench and
+# adapters, with what other libraries need, are workspaces of their own.
 PKG       = work
 TIMEOUT   = 20m
+# The packages of the modules in folder adapters, which has a package of the root module,
+# too: "./..." would be that one alone.
+ADAPTERS  = $$(ls -d */go.mod | sed 's,go.mod$$,...,; s,^,./,')
 # How many packages are tested beside each other, and how many tests of a package. Most
 # of them wait: for servers, for processes, for the end of leases.
 PACKAGES  = 4
@@ -40,7 +43,7 @@ QUICKREDIS = TestConformance|TestWireFormat|TestInteroperatesWithPlainClients|Te
 GO = go
 
 .DEFAULT_GOAL = help
-.PHONY: help quick test race lint fmt tidy vuln bench figures peers fuzz cross explore sim mutants torture package release redis databases languages
+.PHONY: help quick test race lint fmt tidy vuln bench figures peers fuzz cross explore sim mutants torture package release redis databases languages prometheus
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,7 +54,7 @@ quick: redis ## run the tests of the inner loop in under a minute
 	$(GO) test $(QUICK)
 	$(GO) test -run '^($(QUICKREDIS))$$' ./store/redisstore
 
-test: redis databases languages ## run all tests with the race detector, against real servers
+test: redis databases languages prometheus ## run all tests with the race detector, against real servers
 	@scripts/need-race.sh
 ifeq ($(PKG),work)
 	@# The explorer, the simulator and the tests of changed scripts, which compute in one
@@ -61,15 +64,17 @@ ifeq ($(PKG),work)
 	$(GO) test -timeout $(TIMEOUT) ./internal/proof/explore ./internal/proof/sim
 	$(GO) test -timeout $(TIMEOUT) -run '$(ALONE)' ./store/redisstore
 	cd bench && $(GO) test -race -timeout $(TIMEOUT) ./beside
+	cd adapters && $(GO) test -race -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) $(ADAPTERS)
 else
 	$(GO) test -race -timeout $(TIMEOUT) -parallel $(PARALLEL) $(PKG)
 endif
 
-race: redis databases languages ## run the tests COUNT times, to find rare failures
+race: redis databases languages prometheus ## run the tests COUNT times, to find rare failures
 	@scripts/need-race.sh
 	$(GO) test -race -timeout 60m -count $(COUNT) $(PKG)
 ifeq ($(PKG),work)
 	cd bench && $(GO) test -race -timeout 60m -count $(COUNT) ./beside
+	cd adapters && $(GO) test -race -timeout 60m -count $(COUNT) $(ADAPTERS)
 endif
 
 lint: ## check formatting, prose, go vet, staticcheck, known vulnerabilities
@@ -79,6 +84,7 @@ lint: ## check formatting, prose, go vet, staticcheck, known vulnerabilities
 	$(GO) vet work
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) work
 	cd bench && $(GO) vet ./... && $(GO) run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) ./...
+	cd adapters && $(GO) vet $(ADAPTERS) && $(GO) run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) $(ADAPTERS)
 	@scripts/govulncheck.sh $(GOVULNCHECK)
 
 fmt: ## format the code
@@ -143,6 +149,9 @@ databases:
 
 languages:
 	@scripts/ensure-languages.sh
+
+prometheus:
+	@scripts/ensure-prometheus.sh
 
 peers:
 	@scripts/ensure-etcd.sh

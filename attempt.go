@@ -16,12 +16,12 @@ func (c *holds) attempt(ctx context.Context, r *recipe, t terms, bound bool, q *
 	}
 	switch {
 	case q != nil:
-		wait := q.request(0)
+		wait := q.request(0, r.call.trace)
 		req = store.AcquireRequest{Lease: wait.Lease, Spare: wait.Spare}
 		req.Owner = store.NewOwner()
 	case req.Owner == "":
 		req.Owner = store.NewOwner()
-		req.Meta = c.describer.describe(r.o.Purpose, req.Spare)
+		req.Meta = c.describer.describe(r.o.Purpose, r.call.trace, req.Spare)
 	}
 	fsm := leasefsm.New(t.life)
 	start := c.clock.Now() // before the first byte leaves: validity counts from here

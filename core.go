@@ -22,6 +22,7 @@ type core struct {
 	clock   clock.Clock
 	delay   func(try int) time.Duration
 	observe func(context.Context, Event)
+	trace   func(context.Context) string
 	log     *slog.Logger
 	logs    bool // to a Logger of the user's
 
@@ -35,7 +36,7 @@ type core struct {
 
 // init uses s and what o supplies.
 func (c *core) init(s store.Store, o *Options) {
-	c.store, c.clock, c.delay, c.observe = s, clock.System(), defaultRetryDelay, o.Observer
+	c.store, c.clock, c.delay, c.observe, c.trace = s, clock.System(), defaultRetryDelay, o.Observer, o.Trace
 	c.waiter, _ = s.(store.Waiter)
 	if r, ok := s.(store.Rejoiner); ok && s.Caps().Rejoins {
 		c.rejoiner = r

@@ -20,6 +20,7 @@ type describer struct {
 // within a second.
 type description struct {
 	purpose string
+	trace   string
 	spare   int
 	since   int64
 	text    string
@@ -30,14 +31,19 @@ func (d *describer) init() {
 	d.pid = os.Getpid()
 }
 
-// describe returns the description of an attempt: this process, the purpose, and the
-// number of tokens to reserve.
-func (d *describer) describe(purpose string, spare int) string {
+// describe returns the description of an attempt: this process, the purpose, the trace
+// if there is room for it, and the number of tokens to reserve.
+func (d *describer) describe(purpose, trace string, spare int) string {
 	now := time.Now()
-	if l := d.last.Load(); l != nil && l.since == now.Unix() && l.purpose == purpose && l.spare == spare {
+	if l := d.last.Load(); l != nil && l.since == now.Unix() && l.purpose == purpose && l.trace == trace && l.spare == spare {
 		return l.text
 	}
-	text := store.Holder{Host: d.host, PID: d.pid, Purpose: purpose, Since: now, Spare: spare}.Encode()
-	d.last.Store(&description{purpose: purpose, spare: spare, since: now.Unix(), text: text})
+	h := store.Holder{Host: d.host, PID: d.pid, Purpose: purpose, Since: now, Spare: spare, Trace: trace}
+	text := h.Encode()
+	if len(text) > store.MaxMeta {
+		h.Trace = "" // a lock is worth more than a link
+		text = h.Encode()
+	}
+	d.last.Store(&description{purpose: purpose, trace: trace, spare: spare, since: now.Unix(), text: text})
 	return text
 }

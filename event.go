@@ -9,23 +9,27 @@ import (
 // Every Acquire, Try and Do causes exactly one of Acquired, Handed, Passed and
 // Failed, unless it re-enters a lease; before it, any number of Waiting. A grant
 // causes one Lost if it is lost before it is released, and one Released when the
-// last of its leases is released.
+// last of its leases is released; before these, any number of RenewalFailed.
 type Event struct {
 	Kind EventKind
 	// Name is the name of the lock.
 	Name string
+	// Call numbers the calls of Acquire, Try and Do, so that a Waiting and the outcome of
+	// the same call can be matched: no other call in this process has the same number.
+	// It is 0 for RenewalFailed, Lost and Released.
+	Call uint64
 	// Owner and Token are those of the lease; empty and 0 for Waiting and Failed.
 	Owner string
 	Token Token
 	// Position is the place in the queue, as in BusyError; set for Waiting.
 	Position int
-	// Waited is how long the goroutine has waited; set for all kinds but Lost and
-	// Released.
+	// Waited is how long the goroutine has waited; set for all kinds but RenewalFailed,
+	// Lost and Released.
 	Waited time.Duration
-	// Held is how long the lease was held; set for Lost and Released.
+	// Held is how long the lease was held; set for RenewalFailed, Lost and Released.
 	Held time.Duration
-	// Err is the reason to wait, the error of Acquire, the loss, or the error of
-	// Release. It is nil if all is well.
+	// Err is the reason to wait, the error of Acquire, the error of the renewal, the
+	// loss, or the error of Release. It is nil if all is well.
 	Err error
 }
 
@@ -51,11 +55,15 @@ const (
 	Lost
 	// Released: the last lease of a grant was released.
 	Released
+	// RenewalFailed: a renewal failed, or its outcome is unknown. The lease is still
+	// valid, and the renewal is tried again. A renewal that shows that the lease is gone
+	// causes Lost instead.
+	RenewalFailed
 )
 
-var eventNames = [...]string{"unknown", "waiting", "acquired", "handed", "passed", "failed", "lost", "released"}
+var eventNames = [...]string{"unknown", "waiting", "acquired", "handed", "passed", "failed", "lost", "released", "renewal failed"}
 
-// String returns the kind as one lower-case word, fit for a metric's label.
+// String returns the kind in lower-case words, such as "acquired".
 func (k EventKind) String() string {
 	if int(k) < len(eventNames) {
 		return eventNames[k]

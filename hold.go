@@ -35,7 +35,7 @@ type hold struct {
 	renewed atomic.Bool // or is being renewed
 
 	// Guarded by the client's mutex.
-	telling  bool // the observer is being told of the loss
+	telling  int  // events that the observer is yet to be told of by a goroutine of the package
 	attached bool // q passes it on
 	fsm      renewer.Lease[*hold]
 	shares   []*share
@@ -47,6 +47,7 @@ type hold struct {
 	waited bool      // it had a place in the store's queue
 
 	holder *Holder // what others are told of it, once somebody was
+	trace  string  // of the present holder
 }
 
 // waitQueue is what a hold needs of the queue whose goroutines want its lock on the same
@@ -120,6 +121,9 @@ func (h *hold) startLocked(s *share, now clock.Instant, r *recipe, base context.
 // does: that may be long before anybody held the lock.
 func (h *hold) applyOptionsLocked(now clock.Instant, r *recipe) {
 	h.delay, h.least, h.fixed = r.delay(), 0, r.o.Owner != ""
+	if h.trace != r.call.trace {
+		h.trace, h.holder = r.call.trace, nil
+	}
 	if r.o.MinHold > 0 {
 		h.least = now.Add(r.o.MinHold)
 	}
@@ -238,7 +242,7 @@ func (h *hold) stepLocked(e leasefsm.Event, start, now clock.Instant) {
 			}
 		}
 		if h.c.observe != nil && len(h.shares) > 0 {
-			h.shares[0].observeLossLocked(now.Sub(h.fsm.Since()), err)
+			h.shares[0].observeLaterLocked(Lost, now, err)
 		}
 		h.detachLocked(now)
 	case leasefsm.Jeopardy:
@@ -246,23 +250,24 @@ func (h *hold) stepLocked(e leasefsm.Event, start, now clock.Instant) {
 	}
 }
 
-// observeLossLocked has the observer told of the loss of s, by a goroutine of the
-// package.
-func (s *share) observeLossLocked(held time.Duration, err error) {
-	h, e := s.h, s.ended(Lost, held, err)
-	h.telling = true
+// observeLaterLocked has a goroutine of the package tell the observer what became of s
+// at now.
+func (s *share) observeLaterLocked(kind EventKind, now clock.Instant, err error) {
+	h := s.h
+	e := s.event(kind, now.Sub(h.fsm.Since()), err)
+	h.telling++
 	h.c.notify.Add(func() {
 		defer func() {
 			h.c.mu.Lock()
-			h.telling = false
+			h.telling--
 			h.c.mu.Unlock()
 		}()
 		h.c.observe(s.base, e)
 	})
 }
 
-// ended is what the observer is told of the end of a hold.
-func (s *share) ended(kind EventKind, held time.Duration, err error) Event {
+// event is what the observer is told of a hold.
+func (s *share) event(kind EventKind, held time.Duration, err error) Event {
 	r := &s.h.req
 	return Event{Kind: kind, Name: r.Name, Owner: r.Owner, Token: s.token, Held: held, Err: err}
 }
@@ -271,6 +276,7 @@ func (s *share) ended(kind EventKind, held time.Duration, err error) Event {
 func (h *hold) busyLocked(now clock.Instant) *BusyError {
 	if h.holder == nil {
 		who := store.DecodeHolder(h.req.Owner, h.req.Meta)
+		who.Trace = h.trace
 		h.holder = &who
 	}
 	return &BusyError{Name: h.req.Name, Holder: *h.holder, ExpiresIn: max(h.fsm.Until().Sub(now), time.Nanosecond)}

@@ -120,9 +120,12 @@ type turn struct {
 }
 
 // queue begins to wait for l, and returns when it does. The lease is kept.
-func (b *lineBench) queue(l *leasehold.Lock) *turn {
+func (b *lineBench) queue(l *leasehold.Lock) *turn { return b.queueWith(b.t.Context(), l) }
+
+// queueWith is queue with a context.
+func (b *lineBench) queueWith(ctx context.Context, l *leasehold.Lock) *turn {
 	w := &turn{b: b, done: make(chan struct{})}
-	ctx, cancel := context.WithCancel(b.t.Context())
+	ctx, cancel := context.WithCancel(ctx)
 	w.cancel = cancel
 	go func() {
 		defer close(w.done)

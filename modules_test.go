@@ -50,6 +50,20 @@ func main() {}
 	}
 	golang("build", "-o", "program", ".")
 
+	var graph []string
+	for _, m := range golang("mod", "graph") {
+		// Others are the versions of the language and of its tools.
+		if path, _, _ := strings.Cut(m, "@"); strings.Contains(path, ".") {
+			graph = append(graph, path)
+		}
+	}
+	slices.Sort(graph)
+	// Only our tests need these.
+	tests := []string{"github.com/yuin/gopher-lua", "go.uber.org/goleak", "pgregory.net/rapid"}
+	if graph = slices.Compact(graph); !slices.Equal(graph, append([]string{"example.org/user", us}, tests...)) {
+		t.Errorf("the program knows the modules %q", graph)
+	}
+
 	built := golang("list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", ".")
 	slices.Sort(built)
 	if built = slices.Compact(built); !slices.Equal(built, []string{"example.org/user", us}) {

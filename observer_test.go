@@ -83,7 +83,8 @@ func TestObserver(t *testing.T) {
 
 		next := b.queue(lock)
 		w.want(t, "waiting")
-		if e := w.last(); e.Position != 1 || !errors.Is(e.Err, leasehold.ErrBusy) || e.Name != "a" {
+		call := w.last().Call
+		if e := w.last(); e.Call == 0 || e.Position != 1 || !errors.Is(e.Err, leasehold.ErrBusy) || e.Name != "a" {
 			t.Errorf("%+v", e)
 		}
 		w.forget()
@@ -95,7 +96,7 @@ func TestObserver(t *testing.T) {
 		}
 		for _, e := range w.events {
 			switch {
-			case e.Kind == leasehold.Passed && (e.Waited != 5*time.Second || e.Token != first.Token() || e.Owner != l.Owner()),
+			case e.Kind == leasehold.Passed && (e.Call != call || e.Waited != 5*time.Second || e.Token != first.Token() || e.Owner != l.Owner()),
 				e.Kind == leasehold.Released && (e.Held != 5*time.Second || e.Token != l.Token()):
 				t.Errorf("%+v", e)
 			}
@@ -129,6 +130,14 @@ func TestObserver(t *testing.T) {
 		w.forget()
 
 		time.Sleep(time.Second)
+		trouble := errors.New("no route")
+		b.store.onRenew(all(trouble))
+		l.Extend(t.Context())
+		w.want(t, "renewal failed")
+		if e := w.last(); e.Err != trouble || e.Held < time.Second || e.Owner != l.Owner() || e.Token != l.Token() || e.Call != 0 {
+			t.Errorf("%+v", e)
+		}
+		w.forget()
 		b.store.onRenew(all(store.ErrNotHeld))
 		<-l.Done()
 		w.want(t, "lost")

@@ -58,7 +58,7 @@ type Tick struct {
 // cannot keep a lock for LockAtLeastFor, or what Try returns.
 func (c *Client) Once(ctx context.Context, job string, t Tick, fn func(ctx context.Context, l *Lease) error) (ran bool, err error) {
 	mustHave(ctx)
-	record, err := t.record(c, job)
+	record, err := t.record(ctx, c, job)
 	if err != nil {
 		return false, err
 	}
@@ -92,7 +92,7 @@ func (c *Client) Once(ctx context.Context, job string, t Tick, fn func(ctx conte
 // for the record and again when it had it, so at s1 and at s2 their clocks were within
 // Every/2 of the tick, and thus within Every of each other. So the clocks differ by more
 // than LockAtLeastFor - Every.
-func (t Tick) record(c *Client, job string) (store.Lease, error) {
+func (t Tick) record(ctx context.Context, c *Client, job string) (store.Lease, error) {
 	if t.Every <= 0 {
 		return store.Lease{}, invalid("job %q: a tick needs the period of the job: Every is %v", job, t.Every)
 	}
@@ -104,11 +104,15 @@ func (t Tick) record(c *Client, job string) (store.Lease, error) {
 		return store.Lease{}, invalid("job %q: LockAtLeastFor is %v, shorter than the period of %v: a machine whose clock is behind could run the tick again", job, keep, t.Every)
 	}
 	caps := c.store.Caps()
+	var trace string
+	if c.trace != nil {
+		trace = c.trace(ctx)
+	}
 	r := store.Lease{
 		Name:    t.name(job),
 		Owner:   store.NewOwner(),
 		TTL:     max(keep, caps.MinTTL, store.MinTTL),
-		Meta:    c.describer.describe(t.Purpose, 0),
+		Meta:    c.describer.describe(t.Purpose, trace, 0),
 		Require: t.Require,
 	}
 	if err := r.Check(caps); err != nil {

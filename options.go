@@ -42,14 +42,24 @@ type Options struct {
 	Cohort *Cohort
 	// Observer is called with every event, for metrics and traces, and with the
 	// context that Acquire, Try or Do was called with. It is called on the
-	// goroutine that the event concerns; for Lost, and for a Released that follows
-	// closely, on a goroutine of the package. It is called from many goroutines at
+	// goroutine that the event concerns; for RenewalFailed, Lost, and a Released that
+	// follows closely, on a goroutine of the package. It is called from many goroutines at
 	// once and never while a mutex is held, so it may use the Client and release
 	// leases. The goroutine that it is called on waits for it, so it should not
 	// block. Events of one lease come in order. If Observer ends the goroutine that
 	// has just been granted a lock, by a panic or runtime.Goexit, the lock is
 	// released. Nil: no events are made, which costs nothing.
 	Observer func(ctx context.Context, e Event)
+	// Trace returns the trace that ctx belongs to, in the form of Holder.Trace, or "". It
+	// is called once for each Acquire, Try and Do, on their goroutine, with their context.
+	// Others who want the lock then find the trace in the description of the holder. It
+	// must be safe for concurrent use and must not block.
+	//
+	// The store keeps the trace of the goroutine that asked it. Where goroutines of a
+	// Client share a place in the queue or pass a lease on, that may be another one than
+	// the holder; to waiters of this Client the trace is the holder's own. A description
+	// that has no room for a trace has none. Nil: no trace.
+	Trace func(ctx context.Context) string
 }
 
 // Clock tells how much time has passed: see Options.Clock. Its one method is

@@ -153,9 +153,9 @@ func (p *place) end() {
 func (q *queue) waitAt(p *place) (given bool) {
 	for try := 1; p.ctx.Err() == nil || p.reserved != nil; try++ {
 		q.c.mu.Lock()
-		n := q.m.Len()
+		n, trace := q.m.Len(), q.traceLocked()
 		q.c.mu.Unlock()
-		req, start := q.ask(p, n)
+		req, start := q.ask(p, n, trace)
 		grant, err := q.c.waiter.Wait(p.ctx, req, func(reason error) {
 			// The goroutine may be the store's.
 			q.c.guard.Run(func() {
@@ -187,12 +187,12 @@ func (q *queue) waitAt(p *place) (given bool) {
 }
 
 // ask is the request for p, and when it was made: before the first byte leaves.
-func (q *queue) ask(p *place, waiters int) (store.WaitRequest, clock.Instant) {
+func (q *queue) ask(p *place, waiters int, trace string) (store.WaitRequest, clock.Instant) {
 	if r := p.reserved; r != nil {
 		p.reserved = nil
 		return r.req, r.start
 	}
-	r := q.request(waiters)
+	r := q.request(waiters, trace)
 	r.Owner = ownerAt(p.rank)
 	return r, q.c.clock.Now()
 }

@@ -166,13 +166,22 @@ func rankOf(t time.Time) uint64 { return uint64(max(0, t.UnixMicro())) }
 func ownerAt(rank uint64) string { return store.NewOwnerAt(time.UnixMicro(int64(rank))) }
 
 // request is the request of the queue for the given number of waiters, without an owner.
-func (q *queue) request(waiters int) store.WaitRequest {
+// trace is that of the goroutine for which it asks.
+func (q *queue) request(waiters int, trace string) store.WaitRequest {
 	spare := q.c.boundsFor(q.terms).Tokens(waiters)
 	return store.WaitRequest{
-		Lease: store.Lease{Name: q.name, Kind: q.kind, Weight: q.weight, Meta: q.c.describer.describe(q.purpose, spare), TTL: q.life.TTL, Require: q.require},
+		Lease: store.Lease{Name: q.name, Kind: q.kind, Weight: q.weight, Meta: q.c.describer.describe(q.purpose, trace, spare), TTL: q.life.TTL, Require: q.require},
 		Spare: spare,
 		Barge: q.barge,
 	}
+}
+
+// traceLocked returns the trace of the waiter that is first in the queue, if there is one.
+func (q *queue) traceLocked() string {
+	if first := q.m.Foremost(); first != nil {
+		return first.Of.r.call.trace
+	}
+	return ""
 }
 
 // newPlaceLocked takes the queue's next place in the store's queue, or returns

@@ -2,6 +2,7 @@ package leasehold
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
@@ -13,11 +14,36 @@ type recipe struct {
 	name string
 	take claim // what a lease takes of it, unless the options say otherwise
 	o    LockOptions
+	call call
+}
+
+// call is what one call of Acquire, Try or Do adds to a recipe, for people who watch.
+type call struct {
+	number uint64
+	trace  string
+}
+
+// calls is how many calls were numbered in this process.
+var calls atomic.Uint64
+
+// calledWith returns r for a call with ctx.
+func (r *recipe) calledWith(ctx context.Context) *recipe {
+	if r.c.observe == nil && r.c.trace == nil {
+		return r
+	}
+	called := *r
+	called.call.number = calls.Add(1)
+	if r.c.trace != nil {
+		called.call.trace = r.c.trace(ctx)
+	}
+	return &called
 }
 
 // with returns a copy of r in which the fields set in o replace those of r.
 func (r *recipe) with(o LockOptions) *recipe {
-	return &recipe{c: r.c, name: r.name, take: r.take, o: r.o.merge(o)}
+	merged := *r
+	merged.o = r.o.merge(o)
+	return &merged
 }
 
 // delay is the pause after the try-th attempt.
@@ -43,5 +69,5 @@ func (r *recipe) seeWaiting(ctx context.Context, began clock.Instant, reason err
 		return
 	}
 	*told = c
-	r.c.observe(ctx, Event{Kind: Waiting, Name: r.name, Position: c.position, Waited: r.c.clock.Now().Sub(began), Err: reason})
+	r.c.observe(ctx, Event{Kind: Waiting, Name: r.name, Call: r.call.number, Position: c.position, Waited: r.c.clock.Now().Sub(began), Err: reason})
 }

@@ -47,7 +47,7 @@ func (q *queue) reservationWanted(h *hold) *reservation {
 	if !q.m.RejoinWanted(h.attached) {
 		return nil
 	}
-	p := &reservation{req: q.request(max(q.m.Len(), 1)), start: now, rank: rankOf(time.Now())}
+	p := &reservation{req: q.request(max(q.m.Len(), 1), q.traceLocked()), start: now, rank: rankOf(time.Now())}
 	p.req.Owner = ownerAt(p.rank)
 	return p
 }

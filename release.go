@@ -152,16 +152,16 @@ func (l *Lease) discard() {
 	c.guard.Run(func() { l.Release(ctx) }, nil)
 }
 
-// observeRelease tells the observer that l was released: after its loss, if it is
-// still being told of that.
+// observeRelease tells the observer that l was released: after what it is still being
+// told of.
 func (l *Lease) observeRelease(err error) {
 	c := l.h.c
 	if c.observe == nil {
 		return
 	}
-	tell := func() { c.observe(l.base, l.ended(Released, l.held, err)) }
+	tell := func() { c.observe(l.base, l.event(Released, l.held, err)) }
 	c.mu.Lock()
-	telling := l.h.telling
+	telling := l.h.telling > 0
 	if telling {
 		c.notify.Add(tell)
 	}

@@ -61,7 +61,7 @@ func (c *holds) renew(ctx context.Context, batch []*hold) []error {
 		case errors.Is(errs[i], store.ErrNotHeld):
 			h.stepLocked(leasefsm.RenewalDenied, 0, now)
 		default:
-			h.stepLocked(leasefsm.RenewalUnknown, 0, now)
+			h.renewalFailedLocked(now)
 		}
 	}
 	return errs
@@ -73,7 +73,15 @@ func (c *holds) renewalFailed(batch []*hold) {
 	defer c.mu.Unlock()
 	for _, h := range batch {
 		h.lastErr = errRenewal
-		h.stepLocked(leasefsm.RenewalUnknown, 0, now)
+		h.renewalFailedLocked(now)
+	}
+}
+
+// renewalFailedLocked notes that a renewal has failed with h.lastErr.
+func (h *hold) renewalFailedLocked(now clock.Instant) {
+	h.stepLocked(leasefsm.RenewalUnknown, 0, now)
+	if h.c.observe != nil && h.fsm.Live() && len(h.shares) > 0 {
+		h.shares[0].observeLaterLocked(RenewalFailed, now, h.lastErr)
 	}
 }
 

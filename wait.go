@@ -18,6 +18,7 @@ import (
 func (c *queues) wait(ctx context.Context, r *recipe, tries int, bound bool) (*Lease, error) {
 	mustHave(ctx)
 	began := c.started()
+	r = r.calledWith(ctx)
 	lease, how, err := c.get(ctx, r, tries, bound, began)
 	returned := false
 	defer func() {
@@ -25,7 +26,7 @@ func (c *queues) wait(ctx context.Context, r *recipe, tries int, bound bool) (*L
 			lease.discard()
 		}
 	}()
-	c.seeOutcome(ctx, r.name, began, lease, how, err)
+	c.seeOutcome(ctx, r, began, lease, how, err)
 	returned = true
 	return lease, err
 }
@@ -39,11 +40,11 @@ func (c *queues) started() clock.Instant {
 }
 
 // seeOutcome tells the observer how a wait has ended; how is 0 for a re-entry.
-func (c *queues) seeOutcome(ctx context.Context, name string, began clock.Instant, lease *Lease, how EventKind, err error) {
+func (c *queues) seeOutcome(ctx context.Context, r *recipe, began clock.Instant, lease *Lease, how EventKind, err error) {
 	if c.observe == nil {
 		return
 	}
-	e := Event{Kind: how, Name: name, Waited: c.clock.Now().Sub(began), Err: err}
+	e := Event{Kind: how, Name: r.name, Call: r.call.number, Waited: c.clock.Now().Sub(began), Err: err}
 	switch {
 	case err != nil:
 		e.Kind = Failed

@@ -70,6 +70,9 @@ func (e *BusyError) Error() string {
 	case e.ExpiresIn > 0:
 		fmt.Fprintf(&b, ", expires in %v unless renewed", Round(e.ExpiresIn))
 	}
+	if id := e.Holder.TraceID(); id != "" {
+		b.WriteString(", trace " + id)
+	}
 	switch {
 	case e.Position == 1:
 		b.WriteString("; this caller is next in the queue")

@@ -32,6 +32,10 @@ type Holder struct {
 	// Since is when the holder's attempt to acquire began, by the holder's wall
 	// clock, to the second. It is zero if unknown.
 	Since time.Time
+	// Trace is the trace in which the lock was asked for, as the traceparent of W3C Trace
+	// Context: "00-", 32 hexadecimal digits of the trace, 16 of the span, and flags. It is
+	// empty if the holder gave none. Encode and DecodeHolder drop any other text.
+	Trace string
 }
 
 type holderJSON struct {
@@ -41,12 +45,13 @@ type holderJSON struct {
 	Purpose string `json:"purpose,omitempty"`
 	Since   int64  `json:"since,omitempty"` // Unix seconds
 	Spare   int    `json:"spare,omitempty"`
+	Trace   string `json:"trace,omitempty"`
 }
 
 // Encode returns h as compact JSON for Lease.Meta. Owner and Foreign are left
 // out, and invalid UTF-8 is replaced.
 func (h Holder) Encode() string {
-	j := holderJSON{Host: h.Host, PID: h.PID, Purpose: strings.ToValidUTF8(h.Purpose, "?"), Spare: h.Spare, Broken: h.Broken}
+	j := holderJSON{Host: h.Host, PID: h.PID, Purpose: strings.ToValidUTF8(h.Purpose, "?"), Spare: h.Spare, Broken: h.Broken, Trace: traceOrNone(h.Trace)}
 	if !h.Since.IsZero() {
 		j.Since = h.Since.Unix()
 	}
@@ -70,7 +75,7 @@ func DecodeHolder(owner, meta string) Holder {
 	if json.Unmarshal([]byte(meta), &j) != nil {
 		return h
 	}
-	h.Host, h.PID, h.Purpose, h.Spare, h.Broken = j.Host, j.PID, j.Purpose, j.Spare, j.Broken
+	h.Host, h.PID, h.Purpose, h.Spare, h.Broken, h.Trace = j.Host, j.PID, j.Purpose, j.Spare, j.Broken, traceOrNone(j.Trace)
 	if 0 < j.Since && j.Since < lastSince {
 		h.Since = time.Unix(j.Since, 0)
 	}

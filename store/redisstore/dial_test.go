@@ -49,7 +49,7 @@ func TestDial(t *testing.T) {
 		}
 	})
 	t.Run("TLS", func(t *testing.T) {
-		cert, key := selfSigned(t, t.TempDir())
+		cert, key := redistest.SelfSigned(t, t.TempDir())
 		port := freePort(t)
 		redistest.Start(t, "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "yes")
 		u := &tunnel{leads: map[string]string{"locks.internal:6380": "127.0.0.1:" + port}}

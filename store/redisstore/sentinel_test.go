@@ -218,7 +218,7 @@ func TestSentinelThatIsBehind(t *testing.T) {
 
 // Over TLS, to the sentinels and to the master.
 func TestSentinelsOverTLS(t *testing.T) {
-	cert, key := selfSigned(t, t.TempDir())
+	cert, key := redistest.SelfSigned(t, t.TempDir())
 	port := freePort(t)
 	master := redistest.Start(t, "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "yes")
 	pair, err := tls.LoadX509KeyPair(cert, key)

@@ -14,7 +14,7 @@ import (
 // A port that speaks TLS and a URL that does not, and the reverse, are named: the
 // words of the library below say neither.
 func TestTLSMixUps(t *testing.T) {
-	cert, key := selfSigned(t, t.TempDir())
+	cert, key := redistest.SelfSigned(t, t.TempDir())
 	tlsPort := freePort(t)
 	server := redistest.Start(t, "--tls-port", tlsPort, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "no")
 	secure := net.JoinHostPort("127.0.0.1", tlsPort)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -99,7 +100,11 @@ func (p *program) wait(ctx context.Context, o runFlags, st store.Store, name str
 // client returns a client for commands, which want a lock once: tokens to pass it on
 // with would only be skipped.
 func client(p *program, st store.Store) *leasehold.Client {
-	return leasehold.New(st, &leasehold.Options{Logger: p.voice.logger(), Cohort: &leasehold.Cohort{}})
+	return leasehold.New(st, &leasehold.Options{
+		Logger: p.voice.logger(),
+		Cohort: &leasehold.Cohort{},
+		Trace:  func(context.Context) string { return os.Getenv(traceVar) },
+	})
 }
 
 // gaveUp describes err to a user who chose how long to wait. A busy lock is

@@ -24,15 +24,12 @@ func Main(args []string, stdin, stdout, stderr *os.File) int {
 	var exit *exitError
 	switch {
 	case err == nil:
-		return 0
-	case errors.As(err, &exit):
-		if exit.err != nil {
-			p.voice.error("%v", exit.err)
-		}
-		return exit.code
+	case !errors.As(err, &exit):
+		p.voice.error("%v", err)
+	case exit.err != nil:
+		p.voice.error("%v", exit.err)
 	}
-	p.voice.error("%v", err)
-	return codeTrouble
+	return codeOf(err)
 }
 
 func (p *program) root() *cobra.Command {

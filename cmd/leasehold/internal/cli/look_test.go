@@ -57,6 +57,24 @@ func TestShowTheQueue(t *testing.T) {
 	wants(0)
 }
 
+// The trace in which a command was run is shown to others who want its lock.
+func TestShowTheTrace(t *testing.T) {
+	const id = "4bf92f3577b34da6a3ce929d0e0e4736"
+	s := newSite(t, "TRACEPARENT=00-"+id+"-00f067aa0ba902b7-01")
+	h := s.hold("x")
+	if out := s.run(0, "show", "x").out.String(); !strings.Contains(out, "trace    "+id) {
+		t.Errorf("no trace is shown:\n%s", out)
+	}
+	var one struct{ Trace string }
+	if err := json.Unmarshal([]byte(s.run(0, "show", "x", "--json").out.String()), &one); err != nil || one.Trace != "00-"+id+"-00f067aa0ba902b7-01" {
+		t.Errorf("the trace is %q (%v)", one.Trace, err)
+	}
+	if msg := s.run(124, "run", "x", "--try", "--", "true").err.String(); !strings.Contains(msg, "trace "+id) {
+		t.Errorf("no trace is named: %s", msg)
+	}
+	h.let()
+}
+
 func TestListAndShow(t *testing.T) {
 	s := newSite(t)
 	if p := s.run(0, "ls"); p.out.String() != "" || !strings.Contains(p.err.String(), "no lock is held") {

@@ -22,6 +22,9 @@ const (
 	deadlineVar = "LEASEHOLD_DEADLINE"
 )
 
+// traceVar is the variable in which OpenTelemetry passes a trace to a process.
+const traceVar = "TRACEPARENT"
+
 // ownersAbove returns the owners of the leases that this process runs under, the
 // innermost last. An owner identifies a lease whatever the store and the name:
 // no two leases have the same. Without LEASEHOLD_OWNER there are none: that is

@@ -97,5 +97,10 @@ func ended(p *program, o runner.Outcome, released error) error {
 func runUnder(p *program, sigs *signals, l lease, budget runner.Budget, cmd runner.Command, numbered bool) runner.Outcome {
 	p.voice.flush(200 * time.Millisecond) // what was said about waiting comes before what the command says
 	cmd.Env = environ(l, numbered)
-	return runner.Run(cmd, runner.Config{Lease: l, Budget: budget, Signals: sigs.ch, Report: func(msg string) { p.voice.error("%s", msg) }})
+	began := time.Now()
+	outcome := runner.Run(cmd, runner.Config{Lease: l, Budget: budget, Signals: sigs.ch, Report: func(msg string) { p.voice.error("%s", msg) }})
+	if outcome.Started {
+		p.report.started, p.report.ended = began, time.Now()
+	}
+	return outcome
 }

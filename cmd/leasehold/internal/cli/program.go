@@ -8,4 +8,6 @@ type program struct {
 
 	voice *voice
 	where storeFlags
+
+	report textfile // about the command that is run
 }

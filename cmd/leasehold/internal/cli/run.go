@@ -88,6 +88,15 @@ The command finds in its environment:
   LEASEHOLD_DEADLINE  the end of the lease as known at the start (RFC 3339); each
                       renewal extends it
 
+If TRACEPARENT is in the environment (W3C Trace Context, as OpenTelemetry sets it),
+others who want the lock see the trace of its holder, in "leasehold show" too.
+
+With --textfile DIR, run writes metrics to a file in DIR when it ends: when it did, its exit
+code, whether it started the command, how long it waited and how long the command took,
+and when the command has succeeded last. The label "lock" is NAME. The file is replaced
+in one step and keeps its name. An alert for a job that is to succeed daily, on any
+machine: time() - max by (lock) (leasehold_run_last_success_timestamp_seconds) > 86400.
+
 A command that waits for a lock it already runs under would wait forever: run
 exits with 125 instead.
 
@@ -105,14 +114,20 @@ Exit codes: that of the command, or
   leasehold run invoices --once-per 1h --max-hold 30m -E 0 -- ./send-invoices.sh
   leasehold run index --shared -- ./search.sh        # beside others, not beside the next
   leasehold run index --exclusive -- ./rebuild.sh
+  leasehold run backup --textfile /var/lib/prometheus/node-exporter -- ./backup.sh
   leasehold run worker --permits 3 -- sh -c './work --shard "$LEASEHOLD_SLOT"'
   leasehold run accounts --also ledger -- ./close-the-month.sh
   leasehold run deploy --wait 10m --ttl 1m --grace 5s --store redis://a,b,c -- make deploy`,
 		ValidArgsFunction: completeNameThenCommand(p),
-		RunE:              func(c *cobra.Command, args []string) error { return p.run(c, o, args) },
+		RunE: func(c *cobra.Command, args []string) error {
+			err := p.run(c, o, args)
+			writeTextfile(p, err)
+			return err
+		},
 	}
 	o.add(c.Flags())
 	o.addAlso(p, c)
+	c.Flags().StringVar(&p.report.dir, "textfile", "", "write metrics of the run to a file in `DIR`, for the textfile collector of\nPrometheus' node_exporter: see above")
 	return c
 }
 
@@ -126,12 +141,16 @@ func (p *program) run(c *cobra.Command, o runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
+	if err := p.report.check(); err != nil {
+		return err
+	}
 	// Before the lock: what cannot be run needs none.
 	path, err := runner.Resolve(command[0])
 	if err != nil {
 		return startFailed(err)
 	}
 	cmd := runner.Command{Path: path, Args: command, Stdin: p.stdin, Stdout: p.stdout, Stderr: p.stderr}
+	p.report.lock, p.report.began = name, time.Now()
 	if o.oncePer > 0 {
 		return runOnce(p, c, o, name, lock, budget, cmd)
 	}
@@ -154,6 +173,17 @@ func (p *program) run(c *cobra.Command, o runFlags, args []string) error {
 		return &exitError{code: code}
 	}
 	return nil
+}
+
+// writeTextfile reports a run that ended with err, if that was asked for and it came to a
+// wait for the lock.
+func writeTextfile(p *program, err error) {
+	if p.report.dir == "" || p.report.began.IsZero() {
+		return
+	}
+	if err := p.report.write(codeOf(err), time.Now()); err != nil {
+		p.voice.note("warning: the metrics were not written: %v", err)
+	}
 }
 
 // splitArgs splits the arguments NAME -- command args.

@@ -105,6 +105,9 @@ func writeState(w io.Writer, s store.State, now time.Time) error {
 func writeHolding(row func(key, value string), h store.Holding, now time.Time) {
 	row("held by", h.Holder.String())
 	row("owner", shown(h.Holder.Owner))
+	if id := h.Holder.TraceID(); id != "" {
+		row("trace", id)
+	}
 	if since := heldSince(h, now); !since.IsZero() {
 		row("since", fmt.Sprintf("%s (%s ago)", since.Local().Format(time.RFC3339), heldFor(h, now)))
 	}

@@ -16,9 +16,10 @@ const jsonHelp = `The JSON is a stable interface. A lock is an object with
   name           the lock's name; one that is not UTF-8 also has name_base64
   held           whether it is held; the following fields only if it is
   owner          the owner value of the lease
-  host, pid, purpose, since
+  host, pid, purpose, since, trace
                  what the holder says about itself, as far as it does; since
-                 is when it asked for the lock, RFC 3339, by its own clock
+                 is when it asked for the lock, RFC 3339, by its own clock;
+                 trace is the traceparent (W3C) that it asked in
   held_for_ms    milliseconds since the lock was granted, by the store's clock;
                  absent if the store cannot tell
   expires_in_ms  milliseconds until the lease ends unless it is renewed;
@@ -34,8 +35,8 @@ const jsonHelp = `The JSON is a stable interface. A lock is an object with
   broken         with show, if a lease was broken in the last day ("leasehold break"),
                  held or not: an object with owner, token, by, reason, at and now
   queue          with show, if anyone waits: an array of objects with position
-                 (1 is next), owner, host, pid, purpose and since (when it began
-                 to wait) as above, and expires_in_ms (when its place ends unless
+                 (1 is next), owner, host, pid, purpose, trace and since (when it
+                 began to wait) as above, and expires_in_ms (when its place ends unless
                  it is refreshed); at most 100
   nodes          for stores of several nodes, what each node answers: an array of
                  objects with node, outcome ("taken", "absent", "unreachable",
@@ -111,10 +112,11 @@ type holderJSON struct {
 	PID     int        `json:"pid,omitempty"`
 	Purpose string     `json:"purpose,omitempty"`
 	Since   *time.Time `json:"since,omitempty"`
+	Trace   string     `json:"trace,omitempty"`
 }
 
 func holderToJSON(h store.Holder) holderJSON {
-	return holderJSON{Owner: h.Owner, Host: h.Host, PID: h.PID, Purpose: h.Purpose, Since: utc(h.Since)}
+	return holderJSON{Owner: h.Owner, Host: h.Host, PID: h.PID, Purpose: h.Purpose, Since: utc(h.Since), Trace: h.Trace}
 }
 
 // utc returns nil for the zero time.

@@ -1,0 +1,187 @@
+package certmagic_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	lib "github.com/caddyserver/certmagic"
+	"go.uber.org/zap"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/adapters/certmagic"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/memstore"
+)
+
+// lockless is a storage whose own locks must not be used.
+type lockless struct {
+	lib.Storage
+	t *testing.T
+}
+
+func (l lockless) Lock(context.Context, string) error {
+	l.t.Error("the storage was locked")
+	return nil
+}
+
+func (l lockless) Unlock(context.Context, string) error {
+	l.t.Error("the storage was unlocked")
+	return nil
+}
+
+func storages(t *testing.T, n int) (store.Store, []*certmagic.Storage) {
+	st := memstore.New(nil)
+	t.Cleanup(func() { st.Close() })
+	files := lockless{&lib.FileStorage{Path: t.TempDir()}, t}
+	var all []*certmagic.Storage
+	for range n {
+		all = append(all, certmagic.New(files, leasehold.New(st, nil), nil))
+	}
+	return st, all
+}
+
+// authority issues certificates, and counts them.
+type authority struct {
+	key    *ecdsa.PrivateKey
+	issued atomic.Int64
+}
+
+func (*authority) IssuerKey() string { return "test" }
+
+func (a *authority) Issue(_ context.Context, r *x509.CertificateRequest) (*lib.IssuedCertificate, error) {
+	a.issued.Add(1)
+	c := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: r.Subject, DNSNames: r.DNSNames, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(90 * 24 * time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, r.PublicKey, a.key)
+	if err != nil {
+		return nil, err
+	}
+	return &lib.IssuedCertificate{Certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}, nil
+}
+
+// Machines with one storage that want a certificate at the same time obtain it once.
+func TestCertificateIsObtainedOnce(t *testing.T) {
+	_, all := storages(t, 3)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca := &authority{key: key}
+	var wait sync.WaitGroup
+	for _, s := range all {
+		wait.Go(func() {
+			var config *lib.Config
+			cache := lib.NewCache(lib.CacheOptions{GetConfigForCert: func(lib.Certificate) (*lib.Config, error) { return config, nil }, Logger: zap.NewNop()})
+			defer cache.Stop()
+			config = lib.New(cache, lib.Config{Storage: s, Issuers: []lib.Issuer{ca}, Logger: zap.NewNop()})
+			if err := config.ObtainCertSync(t.Context(), "example.com"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	if n := ca.issued.Load(); n != 1 {
+		t.Errorf("%d certificates were issued, want 1", n)
+	}
+}
+
+// Machines with one storage exclude each other, and so do the goroutines of one.
+func TestExcludes(t *testing.T) {
+	_, all := storages(t, 3)
+	n := 0 // guarded by the lock alone
+	var wait sync.WaitGroup
+	for _, s := range all {
+		for range 3 {
+			wait.Go(func() {
+				for range 10 {
+					if err := s.Lock(t.Context(), "issue_cert_example.com"); err != nil {
+						t.Error(err)
+						return
+					}
+					n++
+					if err := s.Unlock(t.Context(), "issue_cert_example.com"); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+	}
+	wait.Wait()
+	if n != 3*3*10 {
+		t.Errorf("counted to %d", n)
+	}
+}
+
+// What CertMagic may ask of a lock is answered, and data goes to the storage.
+func TestLocks(t *testing.T) {
+	st, all := storages(t, 2)
+	ours, theirs := all[0], all[1]
+	ctx := t.Context()
+	if got, err := ours.TryLock(ctx, "a"); !got || err != nil {
+		t.Fatal(got, err)
+	}
+	if state, err := st.Inspect(ctx, "certmagic/a"); err != nil || !state.Held {
+		t.Errorf("the lock is %+v (%v)", state, err)
+	}
+	if got, err := theirs.TryLock(ctx, "a"); got || err != nil {
+		t.Errorf("locked twice: %v, %v", got, err)
+	}
+	short, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
+	defer cancel()
+	if err := theirs.Lock(short, "a"); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, leasehold.ErrBusy) {
+		t.Errorf("a wait that its context ended: %v", err)
+	}
+	if err := ours.RenewLockLease(ctx, "a", time.Hour); err != nil {
+		t.Error(err)
+	}
+	if err := theirs.RenewLockLease(ctx, "a", time.Hour); err == nil {
+		t.Error("a lock of another machine was renewed")
+	}
+	if err := theirs.Unlock(ctx, "a"); err == nil {
+		t.Error("a lock of another machine was unlocked")
+	}
+	if err := ours.Store(ctx, "k", []byte("v")); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := theirs.Load(ctx, "k"); string(v) != "v" || err != nil {
+		t.Errorf("loaded %q, %v", v, err)
+	}
+	if err := ours.Unlock(ctx, "a"); err != nil {
+		t.Error(err)
+	}
+	if err := theirs.Lock(ctx, "a"); err != nil {
+		t.Error(err)
+	}
+	if err := theirs.Unlock(ctx, "a"); err != nil {
+		t.Error(err)
+	}
+}
+
+func ExampleNew() {
+	st := memstore.New(nil) // or a Redis, a database, a file
+	defer st.Close()
+	dir, err := os.MkdirTemp("", "leasehold-certmagic")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+
+	storage := certmagic.New(&lib.FileStorage{Path: dir}, leasehold.New(st, nil), nil)
+	cache := lib.NewCache(lib.CacheOptions{GetConfigForCert: func(lib.Certificate) (*lib.Config, error) { return &lib.Default, nil }})
+	defer cache.Stop()
+	config := lib.New(cache, lib.Config{Storage: storage})
+	fmt.Println(config.Storage == lib.Storage(storage))
+	// Output: true
+}

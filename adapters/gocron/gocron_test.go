@@ -1,0 +1,191 @@
+package gocron_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	cron "github.com/go-co-op/gocron/v2"
+	"github.com/google/uuid"
+	"go.uber.org/goleak"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/adapters/gocron"
+	"github.com/leasehold-dev/leasehold/store/memstore"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// scheduler starts a scheduler, which ends with the test.
+func scheduler(t *testing.T, o cron.SchedulerOption) cron.Scheduler {
+	t.Helper()
+	s, err := cron.NewScheduler(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Shutdown(); err != nil {
+			t.Error(err)
+		}
+	})
+	s.Start()
+	return s
+}
+
+// Of two schedulers with the same job, one runs it, and the other is told that it is
+// locked. When the run is over, the other can run the job.
+func TestLocker(t *testing.T) {
+	st := memstore.New(nil)
+	defer st.Close()
+	runs := make(chan int)
+	locked := make(chan error)
+	release := make(chan struct{})
+	var jobs []cron.Job
+	for i := range 2 {
+		s := scheduler(t, cron.WithDistributedLocker(gocron.NewLocker(leasehold.New(st, nil), &gocron.LockerOptions{Prefix: "jobs/"})))
+		j, err := s.NewJob(cron.DurationJob(24*time.Hour), cron.NewTask(func() { runs <- i; <-release }), cron.WithName("report"),
+			cron.WithEventListeners(cron.AfterLockError(func(_ uuid.UUID, _ string, err error) { locked <- err })))
+		if err != nil {
+			t.Fatal(err)
+		}
+		jobs = append(jobs, j)
+	}
+	for i := range jobs {
+		if err := jobs[i].RunNow(); err != nil {
+			t.Fatal(err)
+		}
+		if ran := <-runs; ran != i {
+			t.Fatalf("scheduler %d runs the job, want %d", ran, i)
+		}
+		if state, err := st.Inspect(t.Context(), "jobs/report"); err != nil || !state.Held {
+			t.Errorf("while the job runs its lock is %+v (%v)", state, err)
+		}
+		if err := jobs[1-i].RunNow(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-locked; !errors.Is(err, leasehold.ErrBusy) {
+			t.Errorf("the other scheduler was refused with %v", err)
+		}
+		release <- struct{}{}
+		for { // the lock is released after the run
+			if state, err := st.Inspect(t.Context(), "jobs/report"); err != nil || !state.Held {
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+}
+
+// A job whose lease is lost is named.
+func TestLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		now := virtual(time.Now())
+		st := memstore.New(&memstore.Options{Clock: now})
+		defer st.Close()
+		lost := ""
+		l := gocron.NewLocker(leasehold.New(st, &leasehold.Options{Clock: now}), &gocron.LockerOptions{
+			Lock: leasehold.LockOptions{MaxHold: time.Minute},
+			Lost: func(job string, err error) {
+				if errors.Is(err, leasehold.ErrLost) {
+					lost += job
+				}
+			},
+		})
+		for i, want := range []string{"", "report"} {
+			lock, err := l.Lock(t.Context(), "report")
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Duration(2*i) * time.Minute)
+			lock.Unlock(t.Context())
+			synctest.Wait()
+			if lost != want {
+				t.Errorf("lost %q, want %q", lost, want)
+			}
+		}
+	})
+}
+
+// virtual is the clock of a synctest bubble, which began then.
+type virtual time.Time
+
+func (v virtual) Now() leasehold.Instant {
+	return leasehold.Instant(time.Since(time.Time(v))) + 1
+}
+
+// The schedulers of an election run jobs on the leader alone. When it resigns, the other
+// leads.
+func TestElector(t *testing.T) {
+	st := memstore.New(nil)
+	defer st.Close()
+	var electors []*gocron.Elector
+	leads := func(i int) {
+		t.Helper()
+		for electors[i].IsLeader(t.Context()) != nil {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	runs := make(chan int, 10)
+	var jobs []cron.Job
+	for i := range 2 {
+		electors = append(electors, gocron.NewElector(leasehold.New(st, nil).Election("scheduler")))
+		defer electors[i].Close()
+		leads(0)
+		s := scheduler(t, cron.WithDistributedElector(electors[i]))
+		j, err := s.NewJob(cron.DurationJob(24*time.Hour), cron.NewTask(func() { runs <- i }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		jobs = append(jobs, j)
+	}
+	both := func(want int) {
+		t.Helper()
+		for _, j := range []cron.Job{jobs[1-want], jobs[want]} {
+			if err := j.RunNow(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if i := <-runs; i != want {
+			t.Errorf("scheduler %d ran the job, want %d", i, want)
+		}
+	}
+	if err := electors[1].IsLeader(t.Context()); !errors.Is(err, gocron.ErrNotLeader) {
+		t.Errorf("the second says %v", err)
+	}
+	both(0)
+	if err := electors[0].Close(); err != nil {
+		t.Error(err)
+	}
+	if err := electors[0].IsLeader(t.Context()); !errors.Is(err, gocron.ErrNotLeader) || !errors.Is(err, context.Canceled) {
+		t.Errorf("after its resignation the first says %v", err)
+	}
+	leads(1)
+	both(1)
+}
+
+func ExampleNewLocker() {
+	st := memstore.New(nil)
+	defer st.Close()
+	client := leasehold.New(st, nil)
+
+	s, err := cron.NewScheduler(cron.WithDistributedLocker(gocron.NewLocker(client, &gocron.LockerOptions{
+		Prefix: "jobs/",
+		Lock:   leasehold.LockOptions{MinHold: 10 * time.Millisecond}, // the clocks differ by less
+	})))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	done := make(chan struct{})
+	s.NewJob(cron.OneTimeJob(cron.OneTimeJobStartImmediately()), cron.NewTask(func() {
+		fmt.Println("the report is made once, on one machine")
+		close(done)
+	}), cron.WithName("report"))
+	s.Start()
+	<-done
+	s.Shutdown()
+	// Output: the report is made once, on one machine
+}

@@ -1,0 +1,69 @@
+// Package gocron has jobs of gocron v2 run by one scheduler among several. A Locker has
+// each run of a job done by the first scheduler that gets to it; an Elector has all jobs
+// run by one scheduler, as long as it leads.
+package gocron
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-co-op/gocron/v2"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+// LockerOptions configures a Locker. The zero value and nil mean the defaults.
+type LockerOptions struct {
+	// Prefix comes before the name of a job in the name of its lock. Default: none.
+	Prefix string
+	// Lock are the options of the locks. Set MinHold to more than the clocks of the
+	// schedulers differ, or a scheduler whose clock is late runs a short job again. A run
+	// takes as long as MinHold at least, then.
+	Lock leasehold.LockOptions
+	// Lost is called when the lease of a job is lost while the job runs: other schedulers
+	// can run it as well then. gocron cannot tell the job. It is called on a goroutine of
+	// its own. Default: nobody is told.
+	Lost func(job string, err error)
+}
+
+// Locker is a gocron.Locker, for gocron.WithDistributedLocker. It is safe for concurrent
+// use.
+type Locker struct {
+	client *leasehold.Client
+	o      LockerOptions
+}
+
+var _ gocron.Locker = (*Locker)(nil)
+
+// NewLocker returns a Locker with locks of c. A nil o means the defaults.
+func NewLocker(c *leasehold.Client, o *LockerOptions) *Locker {
+	l := &Locker{client: c}
+	if o != nil {
+		l.o = *o
+	}
+	return l
+}
+
+// Lock makes one attempt to lock the job, and blocks for the store's answer. The error
+// matches leasehold.ErrBusy if another scheduler runs the job: gocron then skips the run.
+// Otherwise it is as that of leasehold.Lock.Try.
+func (l *Locker) Lock(ctx context.Context, job string) (gocron.Lock, error) {
+	lease, err := l.client.Mutex(l.o.Prefix + job).With(l.o.Lock).Try(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if lost := l.o.Lost; lost != nil {
+		context.AfterFunc(lease.Context(), func() {
+			if err := lease.Err(); errors.Is(err, leasehold.ErrLost) {
+				lost(job, err)
+			}
+		})
+	}
+	return locked{lease}, nil
+}
+
+// locked is a job that runs.
+type locked struct{ lease *leasehold.Lease }
+
+// Unlock releases the lock, as Lease.Release does.
+func (l locked) Unlock(ctx context.Context) error { return l.lease.Release(ctx) }

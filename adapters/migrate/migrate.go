@@ -1,0 +1,119 @@
+// Package migrate has golang-migrate migrate a database under a lease, wherever the locks
+// are. The lease needs no session of the database, so it works through a connection pool
+// such as PgBouncer, and for databases whose driver has no lock.
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/golang-migrate/migrate/v4/database"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+// driver is a database.Driver whose locks are leases.
+type driver struct {
+	database.Driver
+	lock *leasehold.Lock
+	wait time.Duration
+
+	mu    sync.Mutex
+	lease *leasehold.Lease // nil while it is not locked
+}
+
+// Wrap returns a driver that does what d does, except that it locks with l: name the lock
+// after the database. Closing it closes d.
+//
+// Its Lock waits for that long, or makes one attempt if wait is 0 or less. Keep wait below
+// Migrate.LockTimeout (15 s by default): a Migrate that has given up would not release
+// what its driver obtains later. If the lease is lost during a migration, the driver runs
+// no further step and records no version: the database stays marked as dirty if a step
+// was under way, so that a person looks at it.
+func Wrap(d database.Driver, l *leasehold.Lock, wait time.Duration) database.Driver {
+	return &driver{Driver: d, lock: l, wait: wait}
+}
+
+// Open opens a database of the same kind, with the same lock.
+func (d *driver) Open(url string) (database.Driver, error) {
+	inner, err := d.Driver.Open(url)
+	if err != nil {
+		return nil, err
+	}
+	return Wrap(inner, d.lock, d.wait), nil
+}
+
+// Lock acquires the lease. The error matches database.ErrLocked and leasehold.ErrBusy if
+// another process has it.
+func (d *driver) Lock() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.lease != nil {
+		return database.ErrLocked
+	}
+	lease, err := d.acquire()
+	if errors.Is(err, leasehold.ErrBusy) {
+		return fmt.Errorf("%w: %w", database.ErrLocked, err)
+	}
+	d.lease = lease
+	return err
+}
+
+func (d *driver) acquire() (*leasehold.Lease, error) {
+	if d.wait <= 0 {
+		return d.lock.Try(context.Background())
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), d.wait)
+	defer cancel()
+	return d.lock.Acquire(ctx)
+}
+
+// Unlock releases the lease. The error matches leasehold.ErrLost if it was lost.
+func (d *driver) Unlock() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.lease == nil {
+		return database.ErrNotLocked
+	}
+	lease := d.lease
+	d.lease = nil
+	return lease.Release(context.Background())
+}
+
+// lost returns why the lease was lost, or nil if it was not, or if there is none.
+func (d *driver) lost() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.lease == nil {
+		return nil
+	}
+	return d.lease.Err()
+}
+
+// Run runs a step, unless the lease was lost.
+func (d *driver) Run(migration io.Reader) error {
+	if err := d.lost(); err != nil {
+		return err
+	}
+	return d.Driver.Run(migration)
+}
+
+// SetVersion records the version, unless the lease was lost.
+func (d *driver) SetVersion(version int, dirty bool) error {
+	if err := d.lost(); err != nil {
+		return err
+	}
+	return d.Driver.SetVersion(version, dirty)
+}
+
+// Drop empties the database, unless the lease was lost.
+func (d *driver) Drop() error {
+	if err := d.lost(); err != nil {
+		return err
+	}
+	return d.Driver.Drop()
+}

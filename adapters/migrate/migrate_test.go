@@ -1,0 +1,199 @@
+package migrate_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"testing/fstest"
+	"testing/synctest"
+	"time"
+
+	lib "github.com/golang-migrate/migrate/v4"
+	"github.com/golang-migrate/migrate/v4/database"
+	"github.com/golang-migrate/migrate/v4/database/stub"
+	suite "github.com/golang-migrate/migrate/v4/database/testing"
+	"github.com/golang-migrate/migrate/v4/source/iofs"
+	"go.uber.org/goleak"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/adapters/migrate"
+	"github.com/leasehold-dev/leasehold/store/memstore"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// sessions is a database whose own lock must not be used.
+type sessions struct {
+	database.Driver
+	t   *testing.T
+	run func()
+}
+
+func (s *sessions) Lock() error   { s.t.Error("the database was locked"); return nil }
+func (s *sessions) Unlock() error { s.t.Error("the database was unlocked"); return nil }
+
+func (s *sessions) Run(r io.Reader) error {
+	if s.run != nil {
+		s.run()
+	}
+	return s.Driver.Run(r)
+}
+
+func newDatabase(t *testing.T) *sessions {
+	t.Helper()
+	d, err := (&stub.Stub{}).Open("stub://")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &sessions{Driver: d, t: t}
+}
+
+// The library's own suite for drivers.
+func TestSuiteOfTheLibrary(t *testing.T) {
+	st := memstore.New(nil)
+	defer st.Close()
+	suite.Test(t, migrate.Wrap(newDatabase(t), leasehold.New(st, nil).Mutex("a"), 0), []byte("/* foobar migration */"))
+}
+
+var steps = fstest.MapFS{
+	"1_pets.up.sql":   {Data: []byte("CREATE TABLE pets")},
+	"1_pets.down.sql": {Data: []byte("DROP TABLE pets")},
+	"2_rex.up.sql":    {Data: []byte("INSERT INTO pets")},
+	"2_rex.down.sql":  {Data: []byte("DELETE FROM pets")},
+}
+
+func newMigrate(t *testing.T, d database.Driver) *lib.Migrate {
+	t.Helper()
+	source, err := iofs.New(steps, ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := lib.NewWithInstance("iofs", source, "stub", d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	return m
+}
+
+// While one Migrate migrates, another is refused; afterwards it finds nothing to do.
+func TestLockedByAnother(t *testing.T) {
+	st := memstore.New(nil)
+	defer st.Close()
+	d := newDatabase(t)
+	other := newMigrate(t, migrate.Wrap(d, leasehold.New(st, nil).Mutex("a"), 0))
+	refused := 0
+	first := *d
+	first.run = func() {
+		refused++
+		if err := other.Up(); !errors.Is(err, database.ErrLocked) || !errors.Is(err, leasehold.ErrBusy) {
+			t.Errorf("during a migration another one ends with %v", err)
+		}
+	}
+	if err := newMigrate(t, migrate.Wrap(&first, leasehold.New(st, nil).Mutex("a"), time.Second)).Up(); err != nil {
+		t.Error(err)
+	}
+	if refused != 2 {
+		t.Errorf("%d steps were run", refused)
+	}
+	if err := other.Up(); !errors.Is(err, lib.ErrNoChange) {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
+// When the lease is lost during a step, no other step is run, and the database is marked.
+func TestLossStopsTheMigration(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		now := virtual(time.Now())
+		st := memstore.New(&memstore.Options{Clock: now})
+		defer st.Close()
+		d := newDatabase(t)
+		d.run = func() { time.Sleep(2 * time.Minute) }
+		lock := leasehold.New(st, &leasehold.Options{Clock: now}).Mutex("a").With(leasehold.LockOptions{MaxHold: time.Minute})
+		wrapped := migrate.Wrap(d, lock, 0)
+		if err := newMigrate(t, wrapped).Steps(1); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("the migration ends with %v", err)
+		}
+		version, dirty, err := d.Version()
+		if version != 1 || !dirty || err != nil {
+			t.Errorf("version %d, dirty %v, %v; want 1 and dirty", version, dirty, err)
+		}
+
+		if err := wrapped.Lock(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		for what, err := range map[string]error{
+			"a step": wrapped.Run(bytes.NewReader([]byte("another"))), "the version": wrapped.SetVersion(2, false), "a drop": wrapped.Drop(), "the unlock": wrapped.Unlock(),
+		} {
+			if !errors.Is(err, leasehold.ErrLost) {
+				t.Errorf("after the loss, %s: %v", what, err)
+			}
+		}
+		if ran := d.Driver.(*stub.Stub).MigrationSequence; len(ran) != 1 {
+			t.Errorf("steps %q were run, want one", ran)
+		}
+	})
+}
+
+// virtual is the clock of a synctest bubble, which began then.
+type virtual time.Time
+
+func (v virtual) Now() leasehold.Instant {
+	return leasehold.Instant(time.Since(time.Time(v))) + 1
+}
+
+// A driver opened from a wrapped one has the same lock.
+func TestOpen(t *testing.T) {
+	st := memstore.New(nil)
+	defer st.Close()
+	one := migrate.Wrap(newDatabase(t), leasehold.New(st, nil).Mutex("a"), 0)
+	two, err := one.Open("stub://")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := one.Lock(); err != nil {
+		t.Fatal(err)
+	}
+	if err := two.Lock(); !errors.Is(err, database.ErrLocked) {
+		t.Errorf("both are locked: %v", err)
+	}
+	if err := one.Run(bytes.NewReader(nil)); err != nil {
+		t.Error(err)
+	}
+	if err := one.Unlock(); err != nil {
+		t.Error(err)
+	}
+	if err := two.Unlock(); !errors.Is(err, database.ErrNotLocked) {
+		t.Errorf("unlocked, but was not locked: %v", err)
+	}
+}
+
+func ExampleWrap() {
+	st := memstore.New(nil)
+	defer st.Close()
+
+	source, err := iofs.New(steps, ".")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	db, err := (&stub.Stub{}).Open("stub://") // or postgres.WithInstance, and so on
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	lock := leasehold.New(st, nil).Mutex("migrate/shop")
+	m, err := lib.NewWithInstance("iofs", source, "stub", migrate.Wrap(db, lock, 10*time.Second))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(m.Up())
+	fmt.Println(m.Version())
+	// Output:
+	// <nil>
+	// 2 false <nil>
+}

@@ -1,0 +1,83 @@
+package otel
+
+import (
+	"context"
+
+	api "go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
+)
+
+// scope names what makes the spans and metrics.
+const scope = "github.com/leasehold-dev/leasehold/adapters/otel"
+
+// Config configures the instrumentation. The zero value and nil mean the defaults.
+type Config struct {
+	// MeterProvider and TracerProvider receive the metrics and spans. Nil: the global
+	// ones.
+	MeterProvider  metric.MeterProvider
+	TracerProvider trace.TracerProvider
+	// Class returns the class of a lock, which becomes an attribute. There should be few.
+	// It must be safe for concurrent use and must not block. Nil: no such attribute.
+	Class func(name string) string
+	// Stats returns the state of the nodes of a store, as Store.Stats of package
+	// redisstore does. It is called for each collection. Nil: no metrics of nodes.
+	Stats func() redisstore.Stats
+}
+
+// Instrumentation measures and traces the clients that were made with the options given
+// to Instrument. It is safe for concurrent use.
+type Instrumentation struct {
+	metrics *metrics
+	spans   *spans
+}
+
+// Instrument sets o.Observer and o.Trace, for clients that are made with o afterwards. An
+// Observer that was set before is called first; a Trace that was set before stays. A nil
+// c means the defaults. The error is that of the MeterProvider, and o is as before then.
+func Instrument(o *leasehold.Options, c *Config) (*Instrumentation, error) {
+	if c == nil {
+		c = &Config{}
+	}
+	meters, tracers := c.MeterProvider, c.TracerProvider
+	if meters == nil {
+		meters = api.GetMeterProvider()
+	}
+	if tracers == nil {
+		tracers = api.GetTracerProvider()
+	}
+	m, err := newMetrics(meters.Meter(scope), classes(c.Class), c.Stats)
+	if err != nil {
+		return nil, err
+	}
+	in := &Instrumentation{m, newSpans(tracers.Tracer(scope), classes(c.Class))}
+	before := o.Observer
+	o.Observer = func(ctx context.Context, e leasehold.Event) {
+		if before != nil {
+			before(ctx, e)
+		}
+		in.metrics.observe(ctx, e)
+		in.spans.observe(ctx, e)
+	}
+	if o.Trace == nil {
+		o.Trace = traceparent
+	}
+	return in, nil
+}
+
+// Close ends the reports about nodes. Clients can go on. A second call does nothing.
+func (in *Instrumentation) Close() error { return in.metrics.close() }
+
+// classes returns the attributes of a lock's class: one, or none.
+type classes func(name string) string
+
+func (c classes) of(name string) []attribute.KeyValue {
+	if c == nil {
+		return nil
+	}
+	return []attribute.KeyValue{attribute.String("leasehold.lock.class", c(name))}
+}

@@ -1,0 +1,99 @@
+// Package rueidis opens stores with the options of a rueidis client, so that a program
+// configures Redis once. The store has connections of its own.
+package rueidis
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/redis/rueidis"
+
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
+)
+
+// Open opens a store on the server of o, or on the master that the sentinels of o watch if
+// o.Sentinel.MasterSet is set: see redisstore.Open. It takes over the address, the
+// database, TLS, the credentials, the dialer and its timeout; these win over the same
+// settings in more, which has the rest. A nil more means the defaults. A DialCtxFn or
+// DialFn is used as rueidis uses it: it makes TLS connections itself. Sentinels are dialed
+// as the master is: o.Sentinel.Dialer is not taken over.
+//
+// AuthCredentialsFn is asked for each connection, with the first address of o, whatever
+// server the connection is to. RefreshAfter is ignored: connections that were let in stay.
+//
+// The error matches store.ErrInvalid if o names several servers without sentinels: use
+// OpenCluster, or redisstore.Open for independent servers.
+func Open(ctx context.Context, o rueidis.ClientOption, more *redisstore.Options) (*redisstore.Store, error) {
+	all := over(o, more)
+	if o.Sentinel.MasterSet != "" {
+		all.Master, all.SentinelUsername, all.SentinelPassword = o.Sentinel.MasterSet, o.Sentinel.Username, o.Sentinel.Password
+		return redisstore.Open(ctx, url("redis-sentinel", o), all)
+	}
+	if n := len(o.InitAddress); n != 1 {
+		return nil, fmt.Errorf("%w: the options name %d servers, not one: use OpenCluster for a cluster", store.ErrInvalid, n)
+	}
+	return redisstore.Open(ctx, url("redis", o), all)
+}
+
+// OpenCluster is Open for a cluster, of which o names some members: see
+// redisstore.OpenCluster.
+func OpenCluster(ctx context.Context, o rueidis.ClientOption, more *redisstore.Options) (*redisstore.Cluster, error) {
+	return redisstore.OpenCluster(ctx, url("redis-cluster", o), over(o, more))
+}
+
+// over returns more with the settings of o.
+func over(o rueidis.ClientOption, more *redisstore.Options) *redisstore.Options {
+	all := redisstore.Options{}
+	if more != nil {
+		all = *more
+	}
+	all.TLS, all.Dial = o.TLSConfig, o.Dialer.DialContext
+	switch {
+	case o.DialCtxFn != nil:
+		all.TLS, all.Dial = nil, func(ctx context.Context, _, addr string) (net.Conn, error) {
+			return o.DialCtxFn(ctx, addr, &o.Dialer, o.TLSConfig)
+		}
+	case o.DialFn != nil:
+		all.TLS, all.Dial = nil, func(_ context.Context, _, addr string) (net.Conn, error) {
+			return o.DialFn(addr, &o.Dialer, o.TLSConfig)
+		}
+	}
+	if o.Dialer.Timeout > 0 {
+		all.ConnectTimeout = o.Dialer.Timeout
+	}
+	all.Username, all.Password, all.Credentials = o.Username, o.Password, nil
+	if ask := o.AuthCredentialsFn; ask != nil && len(o.InitAddress) > 0 {
+		all.Username, all.Password = "", ""
+		all.Credentials = func(context.Context) (user, password string, err error) {
+			c, err := ask(rueidis.AuthCredentialsContext{Address: address(o.InitAddress[0])})
+			return c.Username, c.Password, err
+		}
+	}
+	return &all
+}
+
+// address is a net.Addr.
+type address string
+
+func (address) Network() string  { return "tcp" }
+func (a address) String() string { return string(a) }
+
+// dialsItself reports whether a function of the user's makes the connections, TLS
+// included.
+func dialsItself(o rueidis.ClientOption) bool { return o.DialCtxFn != nil || o.DialFn != nil }
+
+// url returns the URL of the servers of o, without secrets.
+func url(scheme string, o rueidis.ClientOption) string {
+	if o.TLSConfig != nil && !dialsItself(o) {
+		scheme = "rediss" + strings.TrimPrefix(scheme, "redis")
+	}
+	u := scheme + "://" + strings.Join(o.InitAddress, ",")
+	if o.SelectDB != 0 {
+		u += "/" + strconv.Itoa(o.SelectDB)
+	}
+	return u
+}

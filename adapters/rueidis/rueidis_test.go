@@ -1,0 +1,127 @@
+package rueidis_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"testing"
+
+	"github.com/redis/rueidis"
+
+	"github.com/leasehold-dev/leasehold"
+	adapter "github.com/leasehold-dev/leasehold/adapters/rueidis"
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// wantsSame checks that a lock acquired in st is seen by a client with options o: both talk
+// to the same database.
+func wantsSame(t *testing.T, what string, st store.Store, err error, o rueidis.ClientOption) {
+	t.Helper()
+	if err != nil {
+		t.Errorf("%s: %v", what, err)
+		return
+	}
+	defer st.Close()
+	o.DisableCache = true
+	client, err := rueidis.NewClient(o)
+	if err != nil {
+		t.Errorf("%s: %v", what, err)
+		return
+	}
+	defer client.Close()
+	l, err := leasehold.New(st, nil).Mutex("a").Acquire(t.Context())
+	if err != nil {
+		t.Errorf("%s: %v", what, err)
+		return
+	}
+	if n, err := client.Do(t.Context(), client.B().Exists().Key("a").Build()).AsInt64(); n != 1 || err != nil {
+		t.Errorf("%s: the client sees %d locks (%v)", what, n, err)
+	}
+	if err := l.Release(t.Context()); err != nil {
+		t.Errorf("%s: %v", what, err)
+	}
+}
+
+// Whatever rueidis connects with, the store connects with.
+func TestOpen(t *testing.T) {
+	server, secure, roots := redistest.StartTLS(t, "--requirepass", "secret")
+	trusting := &tls.Config{RootCAs: roots}
+	plain, safe := []string{server.Addr()}, []string{secure}
+	var called atomic.Int64
+	for what, o := range map[string]rueidis.ClientOption{
+		"password":          {InitAddress: plain, Password: "secret"},
+		"user and database": {InitAddress: plain, Username: "default", Password: "secret", SelectDB: 3},
+		"TLS":               {InitAddress: safe, Password: "secret", TLSConfig: trusting},
+		"credentials": {InitAddress: plain, Password: "wrong", AuthCredentialsFn: func(c rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
+			called.Add(1)
+			if c.Address.String() != plain[0] {
+				return rueidis.AuthCredentials{}, fmt.Errorf("asked about %s", c.Address)
+			}
+			return rueidis.AuthCredentials{Password: "secret"}, nil
+		}},
+		"dialer": {InitAddress: []string{"nowhere.invalid:1"}, Password: "secret", TLSConfig: trusting, DialCtxFn: func(ctx context.Context, _ string, d *net.Dialer, c *tls.Config) (net.Conn, error) {
+			called.Add(1)
+			return (&tls.Dialer{NetDialer: d, Config: c}).DialContext(ctx, "tcp", secure)
+		}},
+		"dialer without a context": {InitAddress: []string{"nowhere.invalid:1"}, Password: "secret", DialFn: func(_ string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			called.Add(1)
+			return d.Dial("tcp", plain[0])
+		}},
+	} {
+		called.Store(0)
+		o.ForceSingleClient = true
+		st, err := adapter.Open(t.Context(), o, nil)
+		if (o.AuthCredentialsFn != nil || o.DialFn != nil || o.DialCtxFn != nil) && called.Load() == 0 {
+			t.Errorf("%s: the function was not called", what)
+		}
+		wantsSame(t, what, st, err, o)
+	}
+	if _, err := adapter.Open(t.Context(), rueidis.ClientOption{InitAddress: append(plain, safe...)}, nil); !errors.Is(err, store.ErrInvalid) {
+		t.Errorf("two servers: %v", err)
+	}
+}
+
+// The master of sentinels, and a cluster.
+func TestOpenSeveral(t *testing.T) {
+	watched := redistest.StartWatched(t, 1)
+	o := rueidis.ClientOption{InitAddress: []string{watched.Sentinels[0].Addr()}, Sentinel: rueidis.SentinelOption{MasterSet: "mymaster"}}
+	st, err := adapter.Open(t.Context(), o, nil)
+	wantsSame(t, "sentinels", st, err, o)
+
+	o = rueidis.ClientOption{}
+	for _, s := range redistest.StartCluster(t, 3, 0).Masters {
+		o.InitAddress = append(o.InitAddress, s.Addr())
+	}
+	cluster, err := adapter.OpenCluster(t.Context(), o, nil)
+	wantsSame(t, "cluster", cluster, err, o)
+}
+
+func ExampleOpen() {
+	server, err := redistest.Launch(redistest.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer server.Close()
+	o := rueidis.ClientOption{InitAddress: []string{server.Addr()}} // as for rueidis.NewClient
+
+	ctx := context.Background()
+	st, err := adapter.Open(ctx, o, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer st.Close()
+	err = leasehold.New(st, nil).Mutex("report").Do(ctx, func(context.Context, *leasehold.Lease) error {
+		fmt.Println("locked")
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// locked
+	// <nil>
+}

@@ -1,0 +1,138 @@
+package synclocker_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/adapters/synclocker"
+	"github.com/leasehold-dev/leasehold/store/memstore"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// Code that takes a sync.Locker excludes the same code of another client.
+func TestExcludes(t *testing.T) {
+	st := memstore.New(nil)
+	defer st.Close()
+	lost := func(err error) { t.Error(err) }
+	n := 0 // guarded by the lock alone
+	var all sync.WaitGroup
+	for range 4 {
+		locker := sync.Locker(synclocker.New(leasehold.New(st, nil).Mutex("a"), lost))
+		for range 3 {
+			all.Go(func() {
+				for range 20 {
+					locker.Lock()
+					n++
+					locker.Unlock()
+				}
+			})
+		}
+	}
+	all.Wait()
+	if n != 4*3*20 {
+		t.Errorf("counted to %d", n)
+	}
+}
+
+// A sync.Cond works on it.
+func TestCond(t *testing.T) {
+	st := memstore.New(nil)
+	defer st.Close()
+	cond := sync.NewCond(synclocker.New(leasehold.New(st, nil).Mutex("a"), func(err error) { t.Error(err) }))
+	ready := false
+	go func() {
+		cond.L.Lock()
+		ready = true
+		cond.L.Unlock()
+		cond.Signal()
+	}()
+	cond.L.Lock()
+	for !ready {
+		cond.Wait()
+	}
+	cond.L.Unlock()
+}
+
+// The function is told of a loss, once, and of nothing else.
+func TestLoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		now := virtual(time.Now())
+		st := memstore.New(&memstore.Options{Clock: now})
+		defer st.Close()
+		client := leasehold.New(st, &leasehold.Options{Clock: now})
+		var told []error
+		locker := synclocker.New(client.Mutex("a").With(leasehold.LockOptions{MaxHold: time.Minute}), func(err error) { told = append(told, err) })
+		locker.Lock()
+		time.Sleep(time.Second)
+		locker.Unlock()
+		synctest.Wait()
+		if len(told) != 0 {
+			t.Errorf("told of %v without a loss", told)
+		}
+		locker.Lock()
+		time.Sleep(2 * time.Minute)
+		locker.Unlock()
+		synctest.Wait()
+		if len(told) != 1 || !errors.Is(told[0], leasehold.ErrLost) {
+			t.Errorf("told of %v, want one loss", told)
+		}
+	})
+}
+
+// virtual is the clock of a synctest bubble, which began then.
+type virtual time.Time
+
+func (v virtual) Now() leasehold.Instant {
+	return leasehold.Instant(time.Since(time.Time(v))) + 1
+}
+
+// What cannot be told by returning is told by a panic.
+func TestPanics(t *testing.T) {
+	st := memstore.New(nil)
+	c := leasehold.New(st, nil)
+	ignore := func(error) {}
+	panics(t, "no function", func() { synclocker.New(c.Mutex("a"), nil) })
+	panics(t, "invalid name", func() { synclocker.New(c.Mutex(""), ignore).Lock() })
+	l := synclocker.New(c.Mutex("a"), ignore)
+	panics(t, "not locked", l.Unlock)
+	l.Lock()
+	if _, err := c.Mutex("a").Try(t.Context()); !errors.Is(err, leasehold.ErrBusy) {
+		t.Errorf("while it is locked: %v", err)
+	}
+	l.Unlock()
+	panics(t, "unlocked once", l.Unlock)
+	st.Close()
+	panics(t, "closed store", l.Lock)
+}
+
+func panics(t *testing.T, name string, f func()) {
+	t.Helper()
+	defer func() {
+		if recover() == nil {
+			t.Errorf("%s: no panic", name)
+		}
+	}()
+	f()
+}
+
+func Example() {
+	st := memstore.New(nil)
+	defer st.Close()
+
+	lock := leasehold.New(st, nil).Mutex("catalog")
+	locker := synclocker.New(lock, func(err error) {
+		panic(err) // better no process than two writers
+	})
+	locker.Lock()
+	defer locker.Unlock()
+	fmt.Println("locked", lock.Name())
+	// Output: locked catalog
+}
