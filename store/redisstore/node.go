@@ -188,7 +188,7 @@ func (n *node) refusesLocked(c *script.Command) error {
 		// Do not wait for a node that is unlikely to recover soon. If it has only just
 		// failed, releases wait for it: leases may be left on it.
 		return n.down
-	case n.unmarked != nil && (c.Script == script.AcquireGuarded || c.Script == script.Heal):
+	case n.unmarked != nil && (c.Script.GrantsGuarded() || c.Script == script.Heal):
 		n.stillUnmarkedLocked()
 		return n.unmarked
 	case n.foreign != nil && c.Script.Keeps():

@@ -98,7 +98,7 @@ func (w *wire) handlePush(v resp.Value) {
 		if !pushesStamped {
 			told.Stamp = w.at
 		}
-		name := n.s.driver.OnGranted(n.index, told.Owner, driver.Reply{Token: told.Token, Counted: told.Counted, Reserved: told.Reserved, Stamp: told.Stamp, Clock: told.Clock, At: w.at})
+		name := n.s.driver.OnGranted(n.index, told.Owner, driver.Reply{Token: told.Token, Counted: told.Counted, Reserved: told.Reserved, Slot: told.Slot, Stamp: told.Stamp, Clock: told.Clock, At: w.at})
 		if name != "" && n.s.guarded.Load() {
 			n.saw([]byte(name), told.Token, w.at)
 		}

@@ -230,7 +230,7 @@ func (n *node) dropLooksLocked() {
 // remember records the latest grant from the node. A server that does not know this grant
 // is another server, or has lost data.
 func (n *node) remember(c *script.Command, a driver.Reply) {
-	if a.Kind == quorum.Yes && a.Token != 0 && c.Script == script.AcquireGuarded {
+	if a.Kind == quorum.Yes && a.Token != 0 && c.Script.GrantsGuarded() {
 		n.saw(c.FirstKey(), a.Token, a.At)
 	}
 }

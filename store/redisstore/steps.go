@@ -72,7 +72,7 @@ func (s *lists) answer(w *wire, c call, v resp.Value) {
 	again := code == resp.NoScript || code == resp.Denied
 	if code == resp.NoScript {
 		n.s.inFlight.Add(1)
-		w.again.push(call{command: lessonCommand, timeout: c.timeout, to: nobody{}, again: true})
+		w.again.push(call{command: script.Lesson(c.command), timeout: c.timeout, to: nobody{}, again: true})
 	}
 	if again {
 		for _, c := range s.batch {
@@ -120,9 +120,6 @@ func demotes(t topology, v resp.Value) bool {
 	}
 	return false
 }
-
-// lessonCommand teaches a server the script for lists.
-var lessonCommand = &script.Command{Bytes: script.Steps.Lesson}
 
 // setPushFlagLocked patches the command c at the end of out: it sets the no-push flag if this
 // connection cannot receive pushes. In a cluster it also fills in the channel of the
