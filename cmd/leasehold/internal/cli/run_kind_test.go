@@ -10,65 +10,67 @@ import (
 
 // Readers share a lock, and a writer has it alone.
 func TestRunShared(t *testing.T) {
-	s := newSite(t)
-	one, two := s.hold("x", "--shared"), s.hold("x", "--shared")
-	if p := s.run(125, "run", "x", "--try", "--", "true"); !strings.Contains(p.err.String(), "read-write lock") || !strings.Contains(p.err.String(), "as a mutex") {
-		t.Errorf("another kind: %s", p.err.String())
-	}
-	if p := s.run(125, "run", "x", "--permits", "2", "--", "true"); !strings.Contains(p.err.String(), "semaphore of 2") {
-		t.Errorf("another kind: %s", p.err.String())
-	}
-	s.run(124, "run", "x", "--exclusive", "--try", "--", "true")
-	writer := s.start("run", "x", "--exclusive", "--", "/bin/sh", "-c", "echo held; read x")
-	writer.says(&writer.err, "waiting")
-	late := s.start("run", "x", "--shared", "--", "echo", "late")
-	late.says(&late.err, "waiting")
-	one.let()
-	two.let()
-	writer.says(&writer.out, "held\n")
-	if out := s.run(0, "ls").out.String(); !strings.Contains(out, "writer") {
-		t.Errorf("%s", out)
-	}
-	if late.out.String() != "" {
-		t.Error("a reader beside the writer")
-	}
-	writer.in.Close()
-	writer.end()
-	late.wants(0)
+	everyKindOfLock(t, func(t *testing.T, s *site) {
+		one, two := s.hold("x", "--shared"), s.hold("x", "--shared")
+		if p := s.run(125, "run", "x", "--try", "--", "true"); !strings.Contains(p.err.String(), "read-write lock") || !strings.Contains(p.err.String(), "as a mutex") {
+			t.Errorf("another kind: %s", p.err.String())
+		}
+		if p := s.run(125, "run", "x", "--permits", "2", "--", "true"); !strings.Contains(p.err.String(), "semaphore of 2") {
+			t.Errorf("another kind: %s", p.err.String())
+		}
+		s.run(124, "run", "x", "--exclusive", "--try", "--", "true")
+		writer := s.start("run", "x", "--exclusive", "--", "/bin/sh", "-c", "echo held; read x")
+		writer.says(&writer.err, "waiting")
+		late := s.start("run", "x", "--shared", "--", "echo", "late")
+		late.says(&late.err, "waiting")
+		one.let()
+		two.let()
+		writer.says(&writer.out, "held\n")
+		if out := s.run(0, "ls").out.String(); !strings.Contains(out, "writer") {
+			t.Errorf("%s", out)
+		}
+		if late.out.String() != "" {
+			t.Error("a reader beside the writer")
+		}
+		writer.in.Close()
+		writer.end()
+		late.wants(0)
+	})
 }
 
 // A semaphore numbers its holders, and a heavy one takes several permits.
 func TestRunPermits(t *testing.T) {
-	s := newSite(t, slotVar+"=7")
-	print := []string{"--", "/bin/sh", "-c", "echo slot $LEASEHOLD_SLOT; read x; exit 0"}
-	var held []*proc
-	for _, slot := range []string{"0", "1"} {
-		p := s.start(append([]string{"run", "x", "--permits", "3"}, print...)...)
-		p.says(&p.out, "slot "+slot+"\n")
-		held = append(held, p)
-	}
-	s.run(124, "run", "x", "--permits", "3", "--weight", "2", "--try", "--", "true")
-	if p := s.run(125, "run", "x", "--permits", "4", "--", "true"); !strings.Contains(p.err.String(), "semaphore of 3") || !strings.Contains(p.err.String(), "semaphore of 4") {
-		t.Errorf("another number of permits: %s", p.err.String())
-	}
-	held[0].let()
-	p := s.start(append([]string{"run", "x", "--permits", "3", "--weight", "2"}, print...)...)
-	p.says(&p.out, "slot 0\n")
-	var one stateJSON
-	one.heldJSON = new(heldJSON)
-	if err := json.Unmarshal([]byte(s.run(0, "show", "x", "--json").out.String()), &one); err != nil || one.Kind != "semaphore" || one.Permits != 3 || len(one.Holders) != 2 {
-		t.Errorf("%+v, %v", one, err)
-	}
-	p.let()
-	held[1].let()
-	if p := s.run(0, "run", "x", "--", "/bin/sh", "-c", "echo slot $LEASEHOLD_SLOT."); p.out.String() != "slot .\n" {
-		t.Errorf("a mutex has %s", p.out.String())
-	}
-	words := strings.Fields(s.run(0, "acquire", "x", "--permits", "2", "--ttl", "1m").out.String())
-	s.run(0, "acquire", "x", "--permits", "2", "--ttl", "1m")
-	s.run(124, "acquire", "x", "--permits", "2", "--ttl", "1m", "--try")
-	s.run(0, "release", "x", "--owner", words[0])
-	s.run(0, "acquire", "x", "--permits", "2", "--ttl", "1m", "--try")
+	everyKindOfLock(t, func(t *testing.T, s *site) {
+		print := []string{"--", "/bin/sh", "-c", "echo slot $LEASEHOLD_SLOT; read x; exit 0"}
+		var held []*proc
+		for _, slot := range []string{"0", "1"} {
+			p := s.start(append([]string{"run", "x", "--permits", "3"}, print...)...)
+			p.says(&p.out, "slot "+slot+"\n")
+			held = append(held, p)
+		}
+		s.run(124, "run", "x", "--permits", "3", "--weight", "2", "--try", "--", "true")
+		if p := s.run(125, "run", "x", "--permits", "4", "--", "true"); !strings.Contains(p.err.String(), "semaphore of 3") || !strings.Contains(p.err.String(), "semaphore of 4") {
+			t.Errorf("another number of permits: %s", p.err.String())
+		}
+		held[0].let()
+		p := s.start(append([]string{"run", "x", "--permits", "3", "--weight", "2"}, print...)...)
+		p.says(&p.out, "slot 0\n")
+		var one stateJSON
+		one.heldJSON = new(heldJSON)
+		if err := json.Unmarshal([]byte(s.run(0, "show", "x", "--json").out.String()), &one); err != nil || one.Kind != "semaphore" || one.Permits != 3 || len(one.Holders) != 2 {
+			t.Errorf("%+v, %v", one, err)
+		}
+		p.let()
+		held[1].let()
+		if p := s.run(0, "run", "x", "--", "/bin/sh", "-c", "echo slot $LEASEHOLD_SLOT."); p.out.String() != "slot .\n" {
+			t.Errorf("a mutex has %s", p.out.String())
+		}
+		words := strings.Fields(s.run(0, "acquire", "x", "--permits", "2", "--ttl", "1m").out.String())
+		s.run(0, "acquire", "x", "--permits", "2", "--ttl", "1m")
+		s.run(124, "acquire", "x", "--permits", "2", "--ttl", "1m", "--try")
+		s.run(0, "release", "x", "--owner", words[0])
+		s.run(0, "acquire", "x", "--permits", "2", "--ttl", "1m", "--try")
+	}, slotVar+"=7")
 }
 
 // Several locks are acquired together, all or none, and the command has the tokens of
