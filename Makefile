@@ -1,6 +1,8 @@
 # Versions of the tools that "make lint" runs; the Go command fetches them.
 STATICCHECK = v0.8.2
 GOVULNCHECK = v1.8.0
+# Builds the packages. Newer versions need a newer Go.
+GORELEASER  = v2.12.7
 
 # Settings for the command line, as in: make fuzz FUZZTIME=1m
 # "work" means all packages of the modules that go.work lists. Folder bench, with what
@@ -38,7 +40,7 @@ QUICKREDIS = TestConformance|TestWireFormat|TestInteroperatesWithPlainClients|Te
 GO = go
 
 .DEFAULT_GOAL = help
-.PHONY: help quick test race lint fmt tidy vuln bench figures peers fuzz cross explore sim mutants torture redis databases
+.PHONY: help quick test race lint fmt tidy vuln bench figures peers fuzz cross explore sim mutants torture package release redis databases languages
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,7 +51,7 @@ quick: redis ## run the tests of the inner loop in under a minute
 	$(GO) test $(QUICK)
 	$(GO) test -run '^($(QUICKREDIS))$$' ./store/redisstore
 
-test: redis databases ## run all tests with the race detector, against real servers
+test: redis databases languages ## run all tests with the race detector, against real servers
 	@scripts/need-race.sh
 ifeq ($(PKG),work)
 	@# The explorer, the simulator and the tests of changed scripts, which compute in one
@@ -63,7 +65,7 @@ else
 	$(GO) test -race -timeout $(TIMEOUT) -parallel $(PARALLEL) $(PKG)
 endif
 
-race: redis databases ## run the tests COUNT times, to find rare failures
+race: redis databases languages ## run the tests COUNT times, to find rare failures
 	@scripts/need-race.sh
 	$(GO) test -race -timeout 60m -count $(COUNT) $(PKG)
 ifeq ($(PKG),work)
@@ -123,6 +125,12 @@ torture: redis ## stress locks on real servers with real faults for TORTURE (fau
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; $(GO) test -race -c -o "$$dir/chaos" ./cmd/leasehold/internal/lab/chaos && \
 		cd cmd/leasehold/internal/lab/chaos && "$$dir/chaos" -test.run '^TestTorture$$' -test.v -test.timeout 3h -for $(TORTURE) -seed $(SEED)
 
+package: ## make the packages of Linux as for a release, and try the .deb (SYSTEMS=all: of all systems)
+	@GO=$(GO) scripts/package.sh $(GORELEASER) $(SYSTEMS)
+
+release: ## publish the packages of the tag that is checked out (the workflow "release" does)
+	$(GO) run github.com/goreleaser/goreleaser/v2@$(GORELEASER) release --clean
+
 redis:
 	@scripts/ensure-redis.sh
 
@@ -130,6 +138,10 @@ databases:
 	@scripts/ensure-postgres.sh
 	@scripts/ensure-mariadb.sh
 	@scripts/ensure-pgbouncer.sh
+	@scripts/ensure-etcd.sh
+
+languages:
+	@scripts/ensure-languages.sh
 
 peers:
 	@scripts/ensure-etcd.sh

@@ -112,24 +112,13 @@ func TestReadmeCommands(t *testing.T) {
 		t.Cleanup(func() { exec.Command("redis-cli", "-p", ports[p], "shutdown", "nosave").Run() })
 	}
 	env := append(os.Environ(), "XDG_STATE_HOME="+t.TempDir())
-	blocks := regexp.MustCompile("(?s)<!-- run(?:: redis)? -->\n```sh\n(.*?)```").FindAllSubmatch(text, -1)
+	blocks := documented(text)
 	if len(blocks) != 3 {
 		t.Errorf("%d blocks to run in the README, want 3", len(blocks))
 	}
 	for _, b := range blocks {
-		script := regexp.MustCompile(`\b700[1-5]\b`).ReplaceAllStringFunc(string(b[1]), func(p string) string { return ports[p] })
-		c := exec.Command("sh", "-eu", "-c", script+"wait\n")
-		c.Env = env
-		out, err := c.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%s\nfailed: %v\n%s", script, err, out)
-		}
-		t.Logf("%s\n%s", script, out)
-		for _, say := range regexp.MustCompile(`echo ["']?([\w ]+)`).FindAllStringSubmatch(script, -1) {
-			if !strings.Contains(string(out), strings.TrimSpace(say[1])) {
-				t.Errorf("%s\ndid not print %q", script, say[1])
-			}
-		}
+		script := regexp.MustCompile(`\b700[1-5]\b`).ReplaceAllStringFunc(b.text, func(p string) string { return ports[p] })
+		runDocumented(t, script, ".", env)
 	}
 }
 

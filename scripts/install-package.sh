@@ -1,6 +1,6 @@
 # Sourced by the scripts that install a server for the tests. They first set:
-#   me=NAME-OF-THE-SCRIPT  apt=PACKAGE  dnf=PACKAGE  apk=PACKAGE  brew=PACKAGE
-#   service=NAME-OF-THE-SERVICE that Debian starts by itself
+#   me=NAME-OF-THE-SCRIPT  apt=PACKAGES  dnf=PACKAGE  apk=PACKAGE  brew=PACKAGE
+#   service=NAME-OF-THE-SERVICE that Debian starts by itself, if any
 #   give_up: a function that says what to install, and ends the script
 # and then call install, which never asks a question: it gives up instead.
 
@@ -32,10 +32,13 @@ install() {
 	elif command -v apt-get >/dev/null 2>&1; then
 		echo "$me: apt-get install $apt" >&2
 		run $root apt-get update || true # an old package list is good enough, if there is one
-		run $root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$apt" || give_up
+		run $root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $apt || give_up
 		# Debian starts what it installs. The tests start servers of their own, so
 		# stop this one. The package was not here before, so nobody uses the
 		# service yet.
+		if [ -z "$service" ]; then
+			return
+		fi
 		if [ -d /run/systemd/system ]; then
 			run $root systemctl disable --now "$service" || true
 		elif command -v service >/dev/null 2>&1; then

@@ -20,11 +20,12 @@ type OpenOptions struct {
 
 // Open opens the store that a URL names, such as
 //
+//	etcd://a:2379,b:2379,c:2379/prefix
 //	redis://user:password@a:6379,b:6379,c:6379?max_ttl=60s
 //	file:/var/lib/app/locks.db
 //	memory:
 //
-// The scheme selects the kind of store. The packages memstore, filestore,
+// The scheme selects the kind of store. The packages memstore, etcdstore, filestore,
 // redisstore and sqlstore describe their URLs, and register the schemes when a program imports
 // them, if only for that:
 //
@@ -97,6 +98,8 @@ func opener(scheme string) OpenFunc {
 // packages are the packages of this module that know a scheme, to be named in
 // errors of programs that import none.
 var packages = map[string]string{
+	"etcd":           "etcdstore",
+	"etcds":          "etcdstore",
 	"file":           "filestore",
 	"mariadb":        "sqlstore",
 	"memory":         "memstore",

@@ -12,14 +12,14 @@ var project = rules{
 		{"cmd/leasehold"},
 		{"cmd/leasehold/internal/cli"},
 		{"cmd/leasehold/internal/runner", "cmd/leasehold/internal/lab/torture", "cmd/leasehold/internal/lab/stories", "internal/lab/load", "cmd/leasehold/internal/doctor"},
-		{"cmd/leasehold/internal/runner/warden", "cmd/leasehold/internal/cli/quit"},
+		{"cmd/leasehold/internal/runner/warden", "cmd/leasehold/internal/cli/quit", "cmd/leasehold/internal/manual"},
 		{"server"},
 		{"server/web", "internal/wire"},
 		{"."},
 		{"internal/renewer"},
 		{"internal/leasefsm", "internal/waitq"},
 		{"store/redisstore/redisadmin"},
-		{"store/memstore", "store/redisstore", "store/filestore", "store/sqlstore"},
+		{"store/memstore", "store/redisstore", "store/filestore", "store/sqlstore", "store/etcdstore"},
 		{"store/redisstore/internal/operator"},
 		{"store/redisstore/internal/membership", "store/redisstore/internal/sentinel", "store/redisstore/internal/cluster"},
 		{"store/redisstore/internal/conn", "store/redisstore/internal/script"},
@@ -34,6 +34,7 @@ var project = rules{
 		{"internal/validity", "internal/nodeclock", "internal/retain"},
 		{"internal/clock"},
 		{"fence"},
+		{"internal/testenv/etcdtest"},
 		{"internal/testenv/faultproxy", "internal/testenv/redistest", "internal/testenv/simnet", "internal/testenv/sqltest", "internal/layering", "cmd/leasehold/internal/endtoend", "guard/guardtest", "store/sqlstore/sqlstoretest"},
 		{"internal/testenv/localredis", "internal/testenv/simredis"},
 		{"internal/testenv/child", "internal/callback", "internal/testenv/port", "internal/testenv/transcript", "internal/nodemark", "store/redisstore/internal/resp"},
@@ -44,17 +45,18 @@ var project = rules{
 	equipment: []string{
 		"internal/proof/sim", "cmd/leasehold/internal/lab/chaos", "internal/proof/explore", "internal/proof/explore/cmd/explore", "internal/proof/mutants",
 		"internal/proof/differential",
-		"store/storetest", "internal/testenv/redistest", "internal/testenv/simnet", "internal/testenv/simredis", "internal/testenv/sqltest", "internal/layering", "cmd/leasehold/internal/endtoend", "guard/guardtest", "store/sqlstore/sqlstoretest",
+		"store/storetest", "internal/testenv/etcdtest", "internal/testenv/redistest", "internal/testenv/simnet", "internal/testenv/simredis", "internal/testenv/sqltest", "internal/layering", "cmd/leasehold/internal/endtoend", "guard/guardtest", "store/sqlstore/sqlstoretest",
 	},
 
 	// The packages of ours that a package may import, if not all packages below it.
 	only: map[string][]string{
 		"cmd/leasehold":                      {"cmd/leasehold/internal/cli"},
+		"cmd/leasehold/internal/manual":      {},                                                         // reads any command's help
 		"cmd/leasehold/internal/runner":      {"internal/clock", "cmd/leasehold/internal/runner/warden"}, // runs a command; what a lock or a store is, it does not know
 		".":                                  {"store", "internal/leasefsm", "internal/waitq", "internal/renewer", "internal/callback", "internal/validity", "internal/clock", "fence"},
 		"cmd/leasehold/internal/lab/torture": {".", "store", "cmd/leasehold/internal/lab/history", "internal/clock"},
 		"internal/lab/load":                  {"."},
-		"cmd/leasehold/internal/doctor":      {"store", "store/redisstore/redisadmin", "store/redisstore", "store/filestore", "store/sqlstore", "internal/validity"},
+		"cmd/leasehold/internal/doctor":      {"store", "store/redisstore/redisadmin", "store/redisstore", "store/filestore", "store/sqlstore", "store/etcdstore", "internal/validity"},
 		"cmd/leasehold/internal/lab/history": {"internal/clock", "fence"},
 		"internal/leasefsm":                  {"internal/validity", "internal/clock"},
 		"internal/renewer":                   {"internal/leasefsm", "internal/clock"},
@@ -80,8 +82,10 @@ var project = rules{
 	modules: map[string][]string{
 		"cmd/leasehold/internal/cli":           {"github.com/go-sql-driver/mysql", "github.com/jackc/pgx/v5", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},
 		"cmd/leasehold/internal/lab/history":   {"github.com/anishathalye/porcupine"},
+		"cmd/leasehold/internal/manual":        {"github.com/spf13/cobra", "github.com/spf13/pflag"},
 		"cmd/leasehold/internal/runner":        {"golang.org/x/sys", "golang.org/x/term"},
 		"cmd/leasehold/internal/runner/warden": {"golang.org/x/sys"},
+		"store/etcdstore":                      {"go.etcd.io/etcd/api/v3", "go.etcd.io/etcd/client/v3", "go.uber.org/zap", "google.golang.org/grpc"},
 		"store/filestore":                      {"modernc.org/sqlite", "golang.org/x/sys"},
 	},
 

@@ -17,6 +17,7 @@ var examiners = map[string]func(ctx context.Context, url string, o doctorFlags) 
 	"redis-cluster":  examineCluster,
 	"postgres":       examineDatabase,
 	"mysql":          examineDatabase,
+	"etcd":           examineEtcd,
 	"memory":         func(context.Context, string, doctorFlags) ([]doctor.Finding, error) { return doctor.Memory(), nil },
 }
 

@@ -19,6 +19,10 @@ type build struct {
 	Arch     string `json:"arch"`
 }
 
+// released is the version of a release. The build of packages sets it; elsewhere the
+// version of the module is what is known.
+var released string
+
 func thisBuild() build {
 	b := build{Version: "(unknown)", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
@@ -27,6 +31,9 @@ func thisBuild() build {
 	}
 	if info.Main.Version != "" {
 		b.Version = info.Main.Version
+	}
+	if released != "" {
+		b.Version = released
 	}
 	for _, s := range info.Settings {
 		switch s.Key {

@@ -88,6 +88,20 @@ const (
 	DatabaseNewer      Code = "database-newer"
 )
 
+// The codes about etcd.
+const (
+	EtcdUnusable       Code = "etcd-unusable"
+	EtcdNoLeader       Code = "etcd-no-leader"
+	EtcdAlarm          Code = "etcd-alarm"
+	EtcdNotSafe        Code = "etcd-not-safe"
+	EtcdFewMembers     Code = "etcd-few-members"
+	EtcdMembersUnnamed Code = "etcd-members-unnamed"
+	EtcdMemberDown     Code = "etcd-member-down"
+	EtcdLearner        Code = "etcd-learner"
+	EtcdSlow           Code = "etcd-slow"
+	EtcdUncompacted    Code = "etcd-uncompacted"
+)
+
 // advice says what to do, by code.
 var advice = map[Code]string{
 	NoQuorum:            "Fix the nodes named in the other findings, until a majority takes part.",
@@ -155,6 +169,16 @@ var advice = map[Code]string{
 	DatabaseNotDurable:  "In PostgreSQL, set fsync and full_page_writes on, and make the standbys synchronous (synchronous_standby_names). In MySQL, set innodb_flush_log_at_trx_commit and sync_binlog to 1 and innodb_doublewrite on; a failover can lose grants there. Or check the tokens where the data lives.",
 	DatabasePooled:      "Connect to the server itself, or to a pool that keeps sessions (pool_mode=session in PgBouncer). Locks are safe as it is.",
 	DatabaseNewer:       "No action is needed. Upgrade this program when convenient.",
+	EtcdUnusable:        "Fix what is reported. The user needs the right to read and write all keys below the prefix; docs/etcd.md has the commands.",
+	EtcdNoLeader:        "Start the members that are down, or fix the network between them, until a majority reach each other.",
+	EtcdAlarm:           "For NOSPACE: compact and defragment (etcdctl compact, etcdctl defrag), then etcdctl alarm disarm. For CORRUPT: replace the member.",
+	EtcdNotSafe:         "Upgrade all members, and name all of them in the URL. Or check the tokens where the data lives.",
+	EtcdFewMembers:      "No action is needed. Three members or more go on if one is lost.",
+	EtcdMembersUnnamed:  "Name all voting members in the URL.",
+	EtcdMemberDown:      "Start the member, or fix its address in the URL, the network or a firewall.",
+	EtcdLearner:         "Leave it out of the URL until it is promoted.",
+	EtcdSlow:            "Look for a slow disk or network of the members, or use a longer TTL.",
+	EtcdUncompacted:     "Start the members with --auto-compaction-retention, such as 1h.",
 	MemoryOnly:          "Between processes use \"file\", between machines a server.",
 }
 
@@ -178,11 +202,11 @@ var codes = []Code{
 	NoQuorum, NodeUnreachable, NodeSilent, LoginRefused, NodeLoading, SameServer, Replica, Sentinel, Cluster, NoCluster, SlotsUnserved,
 	ServerTooOld, Eviction, MemoryFull, RightMissing, KeyForbidden, ScriptFails, TTLOverMaximum, RoundTripOver,
 	LockWithoutTTL, LockOfWrongType, RedissonLock,
-	OtherList, OtherVersion, FileOnNetwork, FileExposed, FileUnusable, DatabaseUnusable,
+	OtherList, OtherVersion, FileOnNetwork, FileExposed, FileUnusable, DatabaseUnusable, EtcdUnusable, EtcdNoLeader, EtcdAlarm,
 	SentinelsDisagree, FsyncNotAlways, Quarantined, RestartedRecently, Replicated, SentinelSilent, SameHost, EvenNodes, MemoryLow, PersistenceFailing,
-	TTLTooShort, RoundTripNear, WaitersPoll, ReplacementUnseen, DatabaseNotDurable, DatabasePooled, ClocksDiffer, ClockHere,
+	TTLTooShort, RoundTripNear, WaitersPoll, ReplacementUnseen, DatabaseNotDurable, DatabasePooled, EtcdNotSafe, EtcdMemberDown, EtcdMembersUnnamed, EtcdLearner, EtcdSlow, EtcdUncompacted, ClocksDiffer, ClockHere,
 	PersistenceNone, PersistenceSnapshot, PersistenceEverySec, PersistenceUnknown,
 	ForeignCounter, CounterWithoutTTL, TombstoneWithoutTTL, FileDiskLow,
 	ListsReplaced, RestartUnseen, ForeignLock, InfoForbidden, ConfigForbidden, KeysNotSeen, KeysPartlySeen,
-	FileShared, FileNotLogged, FileMissing, DatabaseNewer, MemoryOnly,
+	FileShared, FileNotLogged, FileMissing, DatabaseNewer, EtcdFewMembers, MemoryOnly,
 }

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
@@ -28,6 +29,11 @@ func TestEveryCodeIsReached(t *testing.T) {
 	}
 	for _, c := range databaseCases {
 		for _, f := range Database(c.e) {
+			reached[f.Code] = true
+		}
+	}
+	for _, c := range etcdCases {
+		for _, f := range Etcd(etcdCluster(c.change), 10*time.Second) {
 			reached[f.Code] = true
 		}
 	}

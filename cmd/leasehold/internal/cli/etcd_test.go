@@ -1,0 +1,51 @@
+//go:build unix
+
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/etcdtest"
+)
+
+// The commands work on an etcd cluster: they lock, list, show and examine.
+func TestEtcd(t *testing.T) {
+	program, err := etcdtest.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := etcdtest.Launch(etcdtest.Options{Program: program})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	at := "LEASEHOLD_STORE=etcd://" + c.Endpoints()[0]
+	s := newSite(t, at+"/jobs")
+	p := s.start("run", "a/b", "--require", "crash-safe", "--", binary, "show", "a/b", "--json")
+	if code := p.end(); code != 0 || !strings.Contains(strings.ReplaceAll(p.out.String(), " ", ""), `"held":true`) {
+		t.Errorf("run and show: exit code %d: %s%s", code, &p.out, &p.err)
+	}
+	p = s.start("run", "a/b", "--", binary, "ls", "a/")
+	if code := p.end(); code != 0 || !strings.Contains(p.out.String(), "a/b") {
+		t.Errorf("run and ls: exit code %d: %s%s", code, &p.out, &p.err)
+	}
+	p = s.start("run", "a/b", "--require", "consensus", "--", "true")
+	if code := p.end(); code != codeTrouble || !strings.Contains(p.err.String(), "crash-safe at most") {
+		t.Errorf("run with a class that one member cannot give: exit code %d: %s", code, &p.err)
+	}
+	p = s.start("doctor")
+	if code := p.end(); code != 0 || !strings.Contains(p.out.String(), "etcd-few-members") {
+		t.Errorf("doctor: exit code %d:\n%s%s", code, &p.out, &p.err)
+	}
+	c.Members[0].Kill()
+	p = newSite(t, at+"?timeout=1s").start("doctor")
+	if code := p.end(); code != 2 || !strings.Contains(p.out.String(), "etcd-unusable") {
+		t.Errorf("doctor without a server: exit code %d:\n%s%s", code, &p.out, &p.err)
+	}
+	wrong := newSite(t, "LEASEHOLD_STORE=etcd://me:secretword@"+c.Endpoints()[0]+"?timeout=1s")
+	p = wrong.start("ls")
+	if code := p.end(); code != codeTrouble || strings.Contains(p.err.String(), "secretword") {
+		t.Errorf("ls without a server: exit code %d: %s", code, &p.err)
+	}
+}

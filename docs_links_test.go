@@ -1,0 +1,92 @@
+package leasehold_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Each cell of docs/comparison.md says where it comes from: a link to a fixed version of
+// the other project, one of our tests, or our list of guarantees.
+func TestComparisonCellsHaveSources(t *testing.T) {
+	text, err := os.ReadFile("docs/comparison.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	exists := tests(t)
+	defined, used := map[string]bool{}, map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^\[([\w-]+)\]: (\S+) ".+"$`).FindAllStringSubmatch(string(text), -1) {
+		defined[m[1]] = true
+		if !regexp.MustCompile(`^https://github\.com/[\w-]+/[\w-]+/blob/(v\d|api/v\d|redisson-\d|shedlock-parent-\d|[0-9a-f]{40}/)`).MatchString(m[2]) {
+			t.Errorf("%s is at no fixed version: %s", m[1], m[2])
+		}
+	}
+	cells := 0
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| |") || strings.HasPrefix(line, "| ---") {
+			continue
+		}
+		columns := strings.Split(strings.Trim(line, "|"), "|")
+		for _, cell := range columns[1:] {
+			cells++
+			links := regexp.MustCompile(`\]\[([\w-]+)\]`).FindAllStringSubmatch(cell, -1)
+			ours := regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(cell, -1)
+			if len(links)+len(ours) == 0 && !strings.Contains(cell, "](guarantees.md)") {
+				t.Errorf("no source for %q of %s", strings.TrimSpace(cell), columns[0])
+			}
+			for _, l := range links {
+				used[l[1]] = true
+				if !defined[l[1]] {
+					t.Errorf("%q links to %s, which is not defined", strings.TrimSpace(cell), l[1])
+				}
+			}
+			for _, test := range ours {
+				if !exists[test[1]] {
+					t.Errorf("%q names %s, which is no test", strings.TrimSpace(cell), test[1])
+				}
+			}
+		}
+	}
+	if cells < 90 {
+		t.Errorf("only %d cells found", cells)
+	}
+	for label := range defined {
+		if !used[label] {
+			t.Errorf("no cell uses the source %s", label)
+		}
+	}
+}
+
+// Every file that a page links to is there.
+func TestLinksBetweenPages(t *testing.T) {
+	pages := []string{}
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, found...)
+	}
+	links := 0
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`\]\(([^)\s#]+)(?:#[\w-]+)?\)`).FindAllStringSubmatch(string(text), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			links++
+			if _, err := os.Stat(filepath.Join(filepath.Dir(page), filepath.FromSlash(m[1]))); err != nil {
+				t.Errorf("%s links to %s, which is not there", page, m[1])
+			}
+		}
+	}
+	if len(pages) < 15 || links < 30 {
+		t.Errorf("only %d pages with %d links", len(pages), links)
+	}
+}

@@ -1,0 +1,96 @@
+package leasehold_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+)
+
+// A documented block is one that a document marks, in the line before it, as one to run
+// or as the text of a file.
+type documentedBlock struct {
+	file string // the file's name, or "" for a block to run
+	text string
+}
+
+// documented returns the marked blocks of a document, in their order.
+func documented(text []byte) []documentedBlock {
+	var blocks []documentedBlock
+	marked := regexp.MustCompile("(?s)<!-- (?:run(?:: redis)?|file: ([\\w.-]+)) -->\n```\\w+\n(.*?)```")
+	for _, m := range marked.FindAllSubmatch(text, -1) {
+		blocks = append(blocks, documentedBlock{file: string(m[1]), text: string(m[2])})
+	}
+	return blocks
+}
+
+// runDocumented runs a script as the user's shell does, and fails the test unless it
+// succeeds and prints what it echoes.
+func runDocumented(t *testing.T, script, dir string, env []string) {
+	t.Helper()
+	c := exec.Command("sh", "-eu", "-c", script+"wait\n")
+	c.Dir, c.Env = dir, env
+	out, err := c.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s\nfailed: %v\n%s", script, err, out)
+	}
+	t.Logf("%s\n%s", script, out)
+	for _, say := range regexp.MustCompile(`echo ["']?([\w ]+)`).FindAllStringSubmatch(script, -1) {
+		if !strings.Contains(string(out), strings.TrimSpace(say[1])) {
+			t.Errorf("%s\ndid not print %q", script, say[1])
+		}
+	}
+}
+
+// The commands of the pages below docs work as they stand there: for a user without any
+// state, in an empty directory, with leasehold installed. Redis is the test's own where a
+// page says localhost:6379. The CLI's tests run those of docs/stories.md.
+func TestDocumentedCommands(t *testing.T) {
+	t.Parallel() // it mostly waits
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	more, err := filepath.Glob("docs/*/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := t.TempDir()
+	if out, err := exec.Command("go", "build", "-o", filepath.Join(bin, "leasehold"), "./cmd/leasehold").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	toRun := 0
+	for _, page := range append(pages, more...) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		blocks := documented(text)
+		if len(blocks) == 0 || page == filepath.FromSlash("docs/stories.md") {
+			continue
+		}
+		toRun += len(blocks)
+		t.Run(page, func(t *testing.T) {
+			dir, redis := t.TempDir(), strings.NewReplacer()
+			if strings.Contains(string(text), "<!-- run: redis -->") {
+				_, port, _ := strings.Cut(redistest.Start(t).Addr(), ":")
+				redis = strings.NewReplacer("localhost:6379", "127.0.0.1:"+port, "6379", port)
+			}
+			env := append(os.Environ(), "XDG_STATE_HOME="+t.TempDir(), "PATH="+bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
+			for _, b := range blocks {
+				if b.file != "" {
+					writeFile(t, filepath.Join(dir, b.file), redis.Replace(b.text))
+					continue
+				}
+				runDocumented(t, redis.Replace(b.text), dir, env)
+			}
+		})
+	}
+	if toRun < 10 {
+		t.Errorf("only %d marked blocks in the pages", toRun)
+	}
+}

@@ -1,0 +1,116 @@
+package etcdstore
+
+import (
+	"context"
+	"fmt"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Acquire implements store.Store, in one transaction.
+func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
+	if err := r.Check(s.Caps()); err != nil {
+		return store.Grant{}, err
+	}
+	if err := s.gate.Enter(); err != nil {
+		return store.Grant{}, err
+	}
+	defer s.gate.Leave()
+	if err := ctx.Err(); err != nil {
+		return store.Grant{}, s.failed(ctx, "acquire", r.Name, false, err)
+	}
+	s.examineAgain(ctx)
+	if err := s.require(ctx, r.Require); err != nil {
+		return store.Grant{}, err
+	}
+	p, revision, first, doubt, err := s.try(ctx, r.Lease)
+	switch {
+	case err != nil:
+		return store.Grant{}, s.refused(ctx, "acquire", r.Name, doubt, err)
+	case revision != 0:
+		s.own(p)
+		return s.granted(revision, r.Spare), nil
+	case first.Owner == r.Owner && !first.native:
+		g, err := s.join(ctx, r.Lease, first)
+		if err != nil {
+			return store.Grant{}, s.refused(ctx, "acquire", r.Name, false, err)
+		}
+		return g, nil
+	}
+	return store.Grant{}, s.busy(ctx, r.Name, first, 0)
+}
+
+// try makes a place if nobody has the lock. revision is not 0 then. Otherwise first is
+// the holder, and nothing remains of the attempt.
+func (s *core) try(ctx context.Context, of store.Lease) (p *place, revision int64, first entry, doubt bool, err error) {
+	if err := s.replaced.closed(s.clock.Now()); err != nil {
+		return nil, 0, first, false, err
+	}
+	for again := false; ; again = true {
+		l, err := s.pool.leaseFor(ctx, of.TTL)
+		if err != nil {
+			return nil, 0, first, false, err
+		}
+		p = s.newPlace(of, l)
+		r, doubt, err := s.commit(ctx, txn{
+			ifs:  []clientv3.Cmp{nobody(p.prefix)},
+			then: []clientv3.Op{clientv3.OpPut(p.key, recordOf(of, l, "").encode(), clientv3.WithLease(l.id))},
+			els:  []clientv3.Op{byAge(p.prefix, 1)},
+		})
+		if doubt {
+			l.tainted.Store(true)
+		}
+		switch {
+		case isGone(err) && !again:
+			continue // the lease was lost with the data of the server
+		case err != nil:
+			s.pool.revoke(l)
+			return nil, 0, first, doubt, err
+		case r.Succeeded:
+			p.create = r.Header.Revision
+			return p, p.create, first, doubt, nil
+		}
+		kvs := r.Responses[0].GetResponseRange().Kvs
+		if len(kvs) == 0 { // it cannot be: the two halves saw the same
+			s.pool.revoke(l)
+			return nil, 0, first, doubt, fmt.Errorf("lock %q: etcd found a key under %q and does not return it", of.Name, p.prefix)
+		}
+		if first = entryOf(kvs[0]); first.key == p.key { // an earlier try made it
+			p.create = first.create
+			return p, first.mod, first, doubt, nil
+		}
+		s.pool.done(l)
+		return nil, 0, first, doubt, nil
+	}
+}
+
+// join answers an owner that has the lock already: its lease lasts at least as long as
+// was asked, and belongs to all of its attempts.
+func (s *core) join(ctx context.Context, of store.Lease, has entry) (store.Grant, error) {
+	if of.Attempt != has.Made && has.Made != "" {
+		kept := has.record
+		kept.Made, kept.Token = "", has.token(s.floor)
+		r, _, err := s.commit(ctx, txn{
+			ifs:  []clientv3.Cmp{created(has.key, has.create), clientv3.Compare(clientv3.ModRevision(has.key), "=", has.mod)},
+			then: []clientv3.Op{clientv3.OpPut(has.key, kept.encode(), clientv3.WithIgnoreLease())},
+			els:  []clientv3.Op{byAge(s.layout.lock(of.Name), 1)},
+		})
+		if err != nil {
+			return store.Grant{}, err
+		}
+		if !r.Succeeded {
+			now := entriesOf(r.Responses[0].GetResponseRange().Kvs)
+			if len(now) == 0 || now[0].key != has.key || now[0].create != has.create {
+				return store.Grant{}, store.ErrNotHeld // it was released meanwhile
+			}
+			return s.join(ctx, of, now[0])
+		}
+		has.record = kept
+	}
+	if errs := s.renew(ctx, []store.Lease{of}); errs[0] != nil {
+		return store.Grant{}, errs[0]
+	}
+	return store.Grant{Token: has.token(s.floor)}, nil
+}

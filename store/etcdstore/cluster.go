@@ -1,0 +1,117 @@
+package etcdstore
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Cluster is what the members of a cluster say about themselves.
+type Cluster struct {
+	// Voters is the number of voting members. It is 0 if nobody said it.
+	Voters int
+	// Members are those that were asked.
+	Members []Member
+}
+
+// Member is what one member says about itself.
+type Member struct {
+	// Endpoint is where it was asked. ID is its number, and Leader that of the leader it
+	// knows, or 0.
+	Endpoint   string
+	ID, Leader uint64
+	// Version is that of the server, such as "3.6.15".
+	Version string
+	Learner bool
+	// Revision, DBSize, Took and Errors are for people: the size is in bytes, Took is how
+	// long the answer took, and Errors has alarms such as NOSPACE.
+	Revision int64
+	DBSize   int64
+	Took     time.Duration
+	Errors   []string
+	// Err is why it did not answer, or nil.
+	Err error
+}
+
+// Class is the strongest guarantee that the cluster gives. c may be nil.
+func (c *Cluster) Class() store.Class {
+	class, _ := c.judge()
+	return class
+}
+
+// Why says why the class is below Consensus. It is empty if it is not.
+func (c *Cluster) Why() string {
+	_, why := c.judge()
+	return why
+}
+
+func (c *Cluster) judge() (store.Class, string) {
+	if c == nil || c.Voters == 0 {
+		return store.Efficiency, "no member of the cluster has said what the cluster is"
+	}
+	answered, led := 0, false
+	for _, m := range c.Members {
+		if m.Err != nil || m.Learner {
+			continue
+		}
+		answered++
+		if why := defects(m.Version); why != "" {
+			return store.Efficiency, fmt.Sprintf("%s runs etcd %s, %s", m.Endpoint, m.Version, why)
+		}
+		led = led || m.Leader != 0 && m.ID == m.Leader
+	}
+	switch {
+	case 2*answered <= c.Voters:
+		return store.Efficiency, fmt.Sprintf("the versions of %d of the %d voting members are known, which is no majority: name the endpoints of all", answered, c.Voters)
+	case !led:
+		return store.Efficiency, "the version of the leader is not known: name the endpoints of all voting members"
+	case c.Voters < 3:
+		return store.CrashSafe, fmt.Sprintf("the cluster has %d voting members: it takes 3 to agree without one of them", c.Voters)
+	}
+	return store.Consensus, ""
+}
+
+// fixed are the first versions without two defects: a leader that was cut off and is
+// replaced could still revoke leases that live (#15247), and renewals could be answered
+// for leases that were revoked. The store itself notices the second one.
+var fixed = []struct{ minor, patch int }{{4, 31}, {5, 13}}
+
+// defects says what makes a version unfit to rule out two holders, or returns "".
+func defects(version string) string {
+	const why = "in which a leader that has been replaced can revoke the lease of a living holder"
+	major, minor, patch, ok := parse(version)
+	switch {
+	case !ok:
+		return "a version that cannot be judged"
+	case major != 3:
+		return "" // there is none yet
+	}
+	for _, f := range fixed {
+		if minor == f.minor {
+			if patch >= f.patch {
+				return ""
+			}
+			return fmt.Sprintf("%s; that is mended in 3.%d.%d", why, f.minor, f.patch)
+		}
+	}
+	if minor < fixed[0].minor {
+		return why + "; that is mended in 3.4.31"
+	}
+	return ""
+}
+
+func parse(version string) (major, minor, patch int, ok bool) {
+	number, _, _ := strings.Cut(version, "-")
+	parts := strings.Split(number, ".")
+	if len(parts) != 3 {
+		return 0, 0, 0, false
+	}
+	var err [3]error
+	major, err[0] = strconv.Atoi(parts[0])
+	minor, err[1] = strconv.Atoi(parts[1])
+	patch, err[2] = strconv.Atoi(parts[2])
+	return major, minor, patch, err == [3]error{}
+}

@@ -1,0 +1,34 @@
+package etcdstore_test
+
+import (
+	"crypto/rand"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/etcdstore"
+	"github.com/leasehold-dev/leasehold/store/storetest"
+)
+
+// open opens a store for locks of the test's own.
+func open(t *testing.T, endpoints []string, o etcdstore.Options) *etcdstore.Store {
+	t.Helper()
+	s, err := etcdstore.Open(t.Context(), endpoints, &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// The store keeps the contract of package store, between two processes.
+func TestEtcdConforms(t *testing.T) {
+	prefix := "conformance-" + rand.Text()
+	one := func(t *testing.T) store.Store {
+		return open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix, Timeout: patience})
+	}
+	storetest.Run(t, one, storetest.Options{Second: one})
+}

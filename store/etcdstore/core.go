@@ -1,0 +1,55 @@
+package etcdstore
+
+import (
+	"context"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/gate"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// core is what the methods of a Store work with.
+type core struct {
+	*link
+	pool     *pool
+	holds    holds
+	inbox    *inbox
+	rejoined rejoined
+	gate     *gate.Gate
+}
+
+// place is a key of ours, or a request for one.
+type place struct {
+	of      store.Lease
+	prefix  string
+	key     string
+	lease   *lease
+	create  int64 // 0: the key is not known to be there
+	mailbox *mailbox
+	sent    clock.Instant // when a place that comes with a release was asked for
+}
+
+func (s *core) newPlace(of store.Lease, l *lease) *place {
+	return &place{of: of, prefix: s.layout.lock(of.Name), key: s.layout.key(of.Name, l.id), lease: l}
+}
+
+// own notes that the place has the lock.
+func (s *core) own(p *place) *hold {
+	h := &hold{key: p.key, create: p.create, lease: p.lease}
+	s.holds.put(p.of.Name, p.of.Owner, h, s.clock.Now())
+	return h
+}
+
+func (s *core) granted(revision int64, spare int) store.Grant {
+	return store.Grant{Token: tokenAt(s.floor, revision), Spare: min(spare, mostSpare)}
+}
+
+// busy returns the error for a lock that first has. position is that of the caller in
+// the queue.
+func (s *core) busy(ctx context.Context, name string, first entry, position int) *store.BusyError {
+	e := &store.BusyError{Name: name, Holder: first.holder(), ExpiresIn: first.lasts(), Position: position}
+	if e.ExpiresIn == 0 { // a native client's lease says it only if asked
+		e.ExpiresIn, _ = s.left(ctx, first)
+	}
+	return e
+}

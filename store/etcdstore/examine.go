@@ -1,0 +1,72 @@
+package etcdstore
+
+import (
+	"context"
+	"crypto/rand"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Examination is what Examine found.
+type Examination struct {
+	Cluster
+	// Node names the cluster by its endpoints.
+	Node string
+	// Unusable is why no lock could be acquired there, or nil.
+	Unusable error
+	// Uncompacted is set if the cluster keeps more than MostHistory changes.
+	Uncompacted bool
+}
+
+// MostHistory is how many changes a cluster keeps before Examine reports it.
+const MostHistory = 100_000
+
+// Examine asks the members of a cluster about themselves, and tries a lock with a name
+// that nobody uses. It changes no other lock. It blocks for some times Options.Timeout
+// at most. The error is about the options; what is wrong with the cluster is in the
+// result.
+func Examine(ctx context.Context, endpoints []string, o *Options) (Examination, error) {
+	s, err := open(endpoints, o)
+	if err != nil {
+		return Examination{}, err
+	}
+	defer s.Close()
+	e := Examination{Node: s.members.String()}
+	e.Cluster = *s.examine(ctx)
+	if e.Unusable = s.open(ctx); e.Unusable == nil {
+		e.Unusable = s.tryOut(ctx)
+	}
+	e.Uncompacted = s.keepsHistory(ctx, e.Cluster)
+	return e, nil
+}
+
+// tryOut acquires and releases a lock.
+func (s *Store) tryOut(ctx context.Context) error {
+	l := store.Lease{Name: "leasehold-doctor-" + rand.Text(), Owner: store.NewOwner(), TTL: min(10*time.Second, s.o.MaxTTL)}
+	if _, err := s.Acquire(ctx, store.AcquireRequest{Lease: l}); err != nil {
+		return err
+	}
+	if err := s.Renew(ctx, []store.Lease{l})[0]; err != nil {
+		return err
+	}
+	return s.Release(ctx, store.ReleaseRequest{Lease: l})
+}
+
+// keepsHistory reports whether a revision of long ago can still be read.
+func (s *Store) keepsHistory(ctx context.Context, c Cluster) bool {
+	var last int64
+	for _, m := range c.Members {
+		last = max(last, m.Revision)
+	}
+	if last <= MostHistory {
+		return false
+	}
+	_, err := s.members.run(ctx, func(ctx context.Context, c *clientv3.Client) error {
+		_, err := c.Get(ctx, s.layout.floor(), clientv3.WithRev(last-MostHistory))
+		return err
+	})
+	return err == nil
+}

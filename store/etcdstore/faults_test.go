@@ -1,0 +1,412 @@
+package etcdstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/etcdtest"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/etcdstore"
+)
+
+// launch starts one etcd of the system's packages, for a test that harms it.
+func launch(t *testing.T, o etcdtest.Options) *etcdtest.Cluster {
+	t.Helper()
+	var err error
+	if o.Program, err = etcdtest.Installed(); err != nil {
+		t.Fatal(err)
+	}
+	c, err := etcdtest.Launch(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// acquire acquires a lock that must be free.
+func acquire(t *testing.T, s *etcdstore.Store, l store.Lease) store.Grant {
+	t.Helper()
+	g, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: l})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// waits starts a Wait and returns when it waits, with a channel for its result.
+func waits(t *testing.T, s *etcdstore.Store, l store.Lease) <-chan error {
+	t.Helper()
+	told := make(chan struct{}, 1000)
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.Wait(t.Context(), store.WaitRequest{Lease: l}, func(error) { told <- struct{}{} })
+		done <- err
+	}()
+	select {
+	case <-told:
+	case err := <-done:
+		t.Fatalf("a wait for a held lock is over: %v", err)
+	case <-time.After(patience):
+		t.Fatal("a waiter is not told why it waits")
+	}
+	return done
+}
+
+func gets(t *testing.T, what string, done <-chan error) {
+	t.Helper()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+	case <-time.After(patience):
+		t.Fatalf("%s: a waiter does not get the lock", what)
+	}
+}
+
+// A renewal fails when the lease was revoked, and says that the lock is not held.
+func TestRevokedLeaseIsNotRenewed(t *testing.T) {
+	s := open(t, server.Endpoints(), etcdstore.Options{Prefix: "revoked"})
+	l := request("a", time.Minute)
+	acquire(t, s, l)
+	if err := s.Renew(t.Context(), []store.Lease{l})[0]; err != nil {
+		t.Fatal(err)
+	}
+	client := native(t, server.Endpoints())
+	r, err := client.Get(t.Context(), "revoked/a/", clientv3.WithPrefix())
+	if err != nil || len(r.Kvs) != 1 {
+		t.Fatalf("%v, %v", r, err)
+	}
+	if _, err := client.Revoke(t.Context(), clientv3.LeaseID(r.Kvs[0].Lease)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Renew(t.Context(), []store.Lease{l})[0]; !errors.Is(err, store.ErrNotHeld) {
+		t.Errorf("renewed after the lease was revoked: %v", err)
+	}
+}
+
+// A key that somebody deletes and another owner makes again under the same name is not
+// mistaken for the lease of the owner before.
+func TestKeyMadeAgainIsAnotherLease(t *testing.T) {
+	s := open(t, server.Endpoints(), etcdstore.Options{Prefix: "again"})
+	client := native(t, server.Endpoints())
+	l := request("a", time.Minute)
+	acquire(t, s, l)
+	r, err := client.Get(t.Context(), "again/a/", clientv3.WithPrefix())
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, lease := string(r.Kvs[0].Key), clientv3.LeaseID(r.Kvs[0].Lease)
+	if _, err := client.Delete(t.Context(), key); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Put(t.Context(), key, `{"owner":"other","seconds":60}`, clientv3.WithLease(lease)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Renew(t.Context(), []store.Lease{l})[0]; !errors.Is(err, store.ErrNotHeld) {
+		t.Errorf("renewed what another owner made: %v", err)
+	}
+	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: l}); !errors.Is(err, store.ErrNotHeld) {
+		t.Errorf("released what another owner made: %v", err)
+	}
+	if st, err := s.Inspect(t.Context(), "a"); err != nil || st.Holder.Owner != "other" {
+		t.Errorf("%+v, %v", st, err)
+	}
+}
+
+// Names of keys are used again: many turns at a lock leave few names behind.
+func TestKeysAreUsedAgain(t *testing.T) {
+	s := open(t, server.Endpoints(), etcdstore.Options{Prefix: "names"})
+	client := native(t, server.Endpoints())
+	ctx, cancel := context.WithCancel(t.Context())
+	names := make(map[string]bool)
+	watch := client.Watch(clientv3.WithRequireLeader(ctx), "names/a/", clientv3.WithPrefix(), clientv3.WithCreatedNotify())
+	if r := <-watch; !r.Created {
+		t.Fatal(r)
+	}
+	const turns = 40
+	for range turns {
+		l := request("a", time.Minute)
+		acquire(t, s, l)
+		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: l}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := 0; n < 2*turns; {
+		r := <-watch
+		for _, e := range r.Events {
+			names[string(e.Kv.Key)] = true
+			n++
+		}
+	}
+	cancel()
+	if len(names) != 1 {
+		t.Errorf("%d turns of one owner at a time made %d keys, want 1", turns, len(names))
+	}
+}
+
+// An acquire whose answer is lost leaves nothing behind, and cannot take the lock later.
+func TestLostAnswerOfEtcd(t *testing.T) {
+	s := open(t, []string{server.Members[0].ProxyAddr()}, etcdstore.Options{Prefix: "lost", Timeout: time.Second})
+	other := open(t, server.Endpoints(), etcdstore.Options{Prefix: "lost"})
+	proxy := server.Members[0].Proxy
+	defer proxy.Pass()
+	acquire(t, s, request("warm", 10*time.Second)) // the connection and a lease are there
+	for _, fail := range []func(){proxy.DropReplies, proxy.HoldRequests} {
+		fail()
+		l := request("a", 10*time.Second)
+		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: l})
+		if !errors.Is(err, store.ErrQuorum) || !errors.Is(err, store.ErrAmbiguous) {
+			t.Errorf("acquire without an answer: %v", err)
+		}
+		proxy.Pass()
+		r := store.WaitRequest{Lease: request("a", time.Minute)}
+		if _, err := other.Wait(t.Context(), r, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := other.Renew(t.Context(), []store.Lease{r.Lease})[0]; err != nil {
+			t.Errorf("the lock was taken away: %v", err)
+		}
+		if err := other.Release(t.Context(), store.ReleaseRequest{Lease: r.Lease}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A waiter gets the lock although the history was compacted under its watches, and
+// although the holder died.
+func TestCompactedWhileWaiting(t *testing.T) {
+	s := open(t, server.Endpoints(), etcdstore.Options{Prefix: "compacted"})
+	client := native(t, server.Endpoints())
+	for _, dies := range []bool{false, true} {
+		l := request("a", time.Minute)
+		acquire(t, s, l)
+		done := waits(t, s, request("a", 6*time.Second))
+		for range 3 {
+			r, err := client.Put(t.Context(), "compacted-elsewhere", "x")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := client.Compact(t.Context(), r.Header.Revision); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if dies {
+			r, err := client.Get(t.Context(), "compacted/a/", clientv3.WithFirstCreate()...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := client.Revoke(t.Context(), clientv3.LeaseID(r.Kvs[0].Lease)); err != nil {
+				t.Fatal(err)
+			}
+		} else if err := s.Release(t.Context(), store.ReleaseRequest{Lease: l}); err != nil {
+			t.Fatal(err)
+		}
+		gets(t, fmt.Sprintf("holder dies: %v", dies), done)
+		st, err := s.Inspect(t.Context(), "a")
+		if err != nil || !st.Held {
+			t.Fatal(st, err)
+		}
+		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: store.Lease{Name: "a", Owner: st.Holder.Owner}}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Leases survive a server that is killed and started again. Waiters go on waiting, and
+// tokens do not go back.
+func TestEtcdKilled(t *testing.T) {
+	c := launch(t, etcdtest.Options{})
+	s := open(t, c.Endpoints(), etcdstore.Options{Timeout: 30 * time.Second})
+	l := request("a", time.Minute)
+	g := acquire(t, s, l)
+	next := request("a", time.Minute)
+	done := waits(t, s, next)
+	c.Members[0].Kill()
+	if err := c.Members[0].Restart(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Renew(t.Context(), []store.Lease{l})[0]; err != nil {
+		t.Errorf("renew after the restart: %v", err)
+	}
+	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: l}); err != nil {
+		t.Errorf("release after the restart: %v", err)
+	}
+	gets(t, "after the restart", done)
+	if st, err := s.Inspect(t.Context(), "a"); err != nil || st.Holder.Owner != next.Owner || st.Token <= g.Token {
+		t.Errorf("%+v, %v, want a token above %v", st, err, g.Token)
+	}
+}
+
+// A server without space grants no lock and says why. A lease that is there can be renewed
+// and released, and the lock can be had once there is space.
+func TestEtcdWithoutSpace(t *testing.T) {
+	c := launch(t, etcdtest.Options{Args: []string{"--quota-backend-bytes=4194304"}})
+	s := open(t, c.Endpoints(), etcdstore.Options{})
+	client := native(t, c.Endpoints())
+	l := request("a", time.Minute)
+	acquire(t, s, l)
+	done := waits(t, s, request("a", time.Minute))
+	var err error
+	for err == nil {
+		_, err = client.Put(t.Context(), "big", strings.Repeat("x", 1<<20))
+	}
+	_, err = s.Acquire(t.Context(), store.AcquireRequest{Lease: request("b", time.Minute)})
+	var q *store.QuorumError
+	if !errors.As(err, &q) || !strings.Contains(err.Error(), "defrag") {
+		t.Errorf("acquire without space: %v", err)
+	}
+	if st, err := s.Inspect(t.Context(), "b"); err != nil || st.Held {
+		t.Errorf("held after it was refused: %+v, %v", st, err)
+	}
+	if err := s.Renew(t.Context(), []store.Lease{l})[0]; err != nil {
+		t.Errorf("renew without space: %v", err)
+	}
+	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: l}); err != nil {
+		t.Errorf("release without space: %v", err)
+	}
+	if err := <-done; !errors.As(err, &q) || !strings.Contains(err.Error(), "defrag") {
+		t.Errorf("a waiter that cannot be granted the lock: %v", err)
+	}
+	if _, err := client.Delete(t.Context(), "big"); err != nil {
+		t.Fatal(err)
+	}
+	status, err := client.Status(t.Context(), c.Endpoints()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Compact(t.Context(), status.Header.Revision, clientv3.WithCompactPhysical()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Defragment(t.Context(), c.Endpoints()[0]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.AlarmDisarm(t.Context(), &clientv3.AlarmMember{}); err != nil {
+		t.Fatal(err)
+	}
+	r := store.WaitRequest{Lease: request("a", time.Minute)}
+	if _, err := s.Wait(t.Context(), r, nil); err != nil {
+		t.Errorf("when there is space again: %v", err)
+	}
+}
+
+// A store that is open while a backup is restored grants nothing for the longest TTL, and
+// as long as tokens would be given out again.
+func TestRestoredBackupIsNoticed(t *testing.T) {
+	c := launch(t, etcdtest.Options{})
+	s := open(t, c.Endpoints(), etcdstore.Options{MaxTTL: 2 * time.Second, Timeout: 30 * time.Second})
+	backup, err := c.Members[0].Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last store.Grant
+	for range 20 {
+		l := request("a", time.Second)
+		last = acquire(t, s, l)
+		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: l}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Members[0].Restore(backup); err != nil {
+		t.Fatal(err)
+	}
+	refused := func() *store.QuorumError {
+		t.Helper()
+		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a", time.Second)})
+		var q *store.QuorumError
+		if !errors.As(err, &q) || q.Count(store.Quarantined) != 1 {
+			t.Fatalf("acquire in restored data: %v %+v", err, q)
+		}
+		return q
+	}
+	q := refused()
+	if _, waits := q.OpensIn(); !waits {
+		t.Errorf("nobody is told how long it lasts: %v", q)
+	}
+	for _, waits := q.OpensIn(); waits; _, waits = q.OpensIn() {
+		time.Sleep(50 * time.Millisecond)
+		q = refused()
+	}
+	if !strings.Contains(q.Error(), "--bump-revision") {
+		t.Errorf("while tokens would be given out again: %v", q)
+	}
+	client := native(t, c.Endpoints())
+	for {
+		r, err := client.Put(t.Context(), "elsewhere", "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Header.Revision<<7 > int64(last.Token)+1<<10 {
+			break
+		}
+	}
+	if g := acquire(t, s, request("a", time.Second)); g.Token <= last.Token {
+		t.Errorf("token %v after %v", g.Token, last.Token)
+	}
+}
+
+// The first store with a floor fixes it for all others with the prefix.
+func TestFloorOfTokens(t *testing.T) {
+	const floor = 1 << 40
+	o := etcdstore.Options{Prefix: "floor"}
+	with := o
+	with.Floor = floor
+	s := open(t, server.Endpoints(), with)
+	if g := acquire(t, s, request("a", time.Minute)); g.Token <= floor {
+		t.Errorf("token %v, want more than %v", g.Token, floor)
+	}
+	if g := acquire(t, open(t, server.Endpoints(), o), request("b", time.Minute)); g.Token <= floor {
+		t.Errorf("token %v of a store that was opened without a floor, want more than %v", g.Token, floor)
+	}
+	with.Floor++
+	if _, err := etcdstore.Open(t.Context(), server.Endpoints(), &with); !errors.Is(err, store.ErrInvalid) {
+		t.Errorf("open with another floor: %v", err)
+	}
+}
+
+// Debian's version is not fit for more than efficiency, and says why.
+func TestClassOfAnOldVersion(t *testing.T) {
+	s := open(t, server.Endpoints(), etcdstore.Options{Prefix: "class"})
+	status, err := native(t, server.Endpoints()).Status(t.Context(), server.Endpoints()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(status.Version, "3.4.2") {
+		t.Logf("etcd %s is not known to have the defect", status.Version)
+		return
+	}
+	l := request("a", time.Minute)
+	l.Require = store.CrashSafe
+	_, err = s.Acquire(t.Context(), store.AcquireRequest{Lease: l})
+	if !errors.Is(err, store.ErrUnsupported) || !strings.Contains(err.Error(), "3.4.31") {
+		t.Errorf("a class that etcd %s cannot give: %v", status.Version, err)
+	}
+}
+
+// One member of a current version is crash-safe.
+func TestClassOfOneMember(t *testing.T) {
+	program, err := etcdtest.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := etcdtest.Launch(etcdtest.Options{Program: program})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	s := open(t, c.Endpoints(), etcdstore.Options{})
+	if class := s.Caps().Class; class != store.CrashSafe {
+		t.Errorf("class %v, want crash-safe", class)
+	}
+	e, err := etcdstore.Examine(t.Context(), c.Endpoints(), nil)
+	if err != nil || e.Unusable != nil || e.Voters != 1 || len(e.Members) != 1 || e.Members[0].Err != nil || e.Members[0].Version == "" {
+		t.Errorf("%+v, %v", e, err)
+	}
+}

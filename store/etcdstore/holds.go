@@ -1,0 +1,91 @@
+package etcdstore
+
+import (
+	"sync"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+)
+
+// hold is a place of this process that owns its lock.
+type hold struct {
+	key    string
+	create int64
+	// lease is what the key is attached to. named is the lease that the key is named
+	// after, if that is another one. Both are nil if another handle acquired the lock.
+	lease, named *lease
+
+	mu sync.Mutex
+	// next are the places behind this one, the next one first. No place is between two
+	// of them or before the first, and none can come to be there: new ones come last.
+	next []successor
+	// whole is set if next had all places when it was read.
+	whole bool
+	// reading is closed when a read of the places behind this one has ended; nil: there
+	// is none under way.
+	reading chan struct{}
+}
+
+// follow sets the places behind this one.
+func (h *hold) follow(next []successor, whole bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.next, h.whole = next, whole
+}
+
+// read returns the channel that is closed when the read under way has ended, or nil.
+func (h *hold) read() <-chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.next) > 0 {
+		return nil
+	}
+	return h.reading
+}
+
+func (h *hold) followers() (next []successor, whole bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.next, h.whole
+}
+
+// holds are the leases that this process has, as far as it knows. Another handle can
+// release them, and they can expire: etcd decides.
+type holds struct {
+	mu    sync.Mutex
+	all   map[holdKey]*hold
+	sweep int // size at which holds that are over are dropped
+}
+
+type holdKey struct{ name, owner string }
+
+func (hs *holds) put(name, owner string, h *hold, now clock.Instant) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	if hs.all == nil {
+		hs.all = make(map[holdKey]*hold)
+	}
+	if len(hs.all) >= max(hs.sweep, 64) {
+		for k, h := range hs.all {
+			if h.lease.over(now) {
+				delete(hs.all, k)
+			}
+		}
+		hs.sweep = 2 * len(hs.all)
+	}
+	hs.all[holdKey{name, owner}] = h
+}
+
+func (hs *holds) get(name, owner string) *hold {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	return hs.all[holdKey{name, owner}]
+}
+
+// drop forgets h, unless the owner has another hold by now.
+func (hs *holds) drop(name, owner string, h *hold) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	if hs.all[holdKey{name, owner}] == h {
+		delete(hs.all, holdKey{name, owner})
+	}
+}

@@ -1,0 +1,196 @@
+package etcdstore
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// inbox is where the process is told that its places have been given locks: one watch,
+// which begins when the first waiter comes. It always begins at the present, because
+// etcd serves a watch that begins in the past only every 100 ms.
+//
+// A message can be lost: while the watch is opened again, or if the transaction that
+// wrote it could not. So a mailbox is also told to look, and a waiter watches the place
+// before it.
+type inbox struct {
+	*link
+	process string
+
+	mu    sync.Mutex
+	boxes map[string]*mailbox // by suffix
+	ctx   context.Context     // nil until the watch is needed
+	stop  context.CancelFunc
+	ended chan struct{}
+}
+
+func newInbox(l *link, process string) *inbox {
+	return &inbox{link: l, process: process, boxes: make(map[string]*mailbox)}
+}
+
+// push is a message that came, and the revision of the transaction that wrote it.
+type push struct {
+	message
+	revision int64
+}
+
+// mailbox receives messages for one place.
+type mailbox struct {
+	suffix string
+	// bell is rung when there is something new.
+	bell chan struct{}
+
+	mu   sync.Mutex
+	push push // the latest; revision 0: none
+	look bool // a message may have been lost
+}
+
+// open makes a mailbox for the place that is named after a lease, and starts the watch.
+// The caller has to forget it.
+func (b *inbox) open(id clientv3.LeaseID) *mailbox {
+	m := &mailbox{suffix: suffix(id), bell: make(chan struct{}, 1)}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.boxes[m.suffix] = m
+	if b.ctx == nil {
+		b.ctx, b.stop = context.WithCancel(context.Background())
+		b.ended = make(chan struct{})
+		go b.run()
+	}
+	return m
+}
+
+// started reports whether the process has an inbox.
+func (b *inbox) started() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.ctx != nil
+}
+
+func (b *inbox) forget(m *mailbox) {
+	if m == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.boxes[m.suffix] == m {
+		delete(b.boxes, m.suffix)
+	}
+}
+
+func (b *inbox) close() {
+	b.mu.Lock()
+	stop, ended := b.stop, b.ended
+	b.mu.Unlock()
+	if stop != nil {
+		stop()
+		<-ended
+	}
+}
+
+// run keeps the watch open.
+func (b *inbox) run() {
+	defer close(b.ended)
+	for pause := time.Duration(0); ; {
+		at, changed := b.members.current()
+		ctx, cancel := context.WithCancel(b.ctx)
+		release := make(chan struct{})
+		go func() {
+			select {
+			case <-changed:
+				cancel()
+			case <-release:
+			}
+		}()
+		opened, err := b.watch(ctx, at)
+		close(release)
+		moved := ctx.Err() != nil
+		cancel()
+		if b.ctx.Err() != nil {
+			return
+		}
+		if opened {
+			pause = 0
+		}
+		if !moved {
+			b.members.failed(at, err)
+			if pause = min(2*pause+10*time.Millisecond, time.Second); !sleep(b.ctx, pause) {
+				return
+			}
+		}
+	}
+}
+
+// watch delivers messages until the watch ends.
+func (b *inbox) watch(ctx context.Context, at *member) (opened bool, err error) {
+	c, err := at.connect(b.o)
+	if err != nil {
+		return false, err
+	}
+	prefix := b.layout.inbox(b.process)
+	for r := range c.Watch(clientv3.WithRequireLeader(ctx), prefix, clientv3.WithPrefix(), clientv3.WithCreatedNotify()) {
+		if err := r.Err(); err != nil {
+			return opened, err
+		}
+		if r.Created {
+			opened = true
+			b.lookAll()
+		}
+		for _, e := range r.Events {
+			if e.Type == clientv3.EventTypePut {
+				b.deliver(strings.TrimPrefix(string(e.Kv.Key), prefix), e.Kv.Value, e.Kv.ModRevision)
+			}
+		}
+	}
+	return opened, fmt.Errorf("the watch of %q has ended", prefix)
+}
+
+func (b *inbox) deliver(suffix string, value []byte, revision int64) {
+	b.mu.Lock()
+	box := b.boxes[suffix]
+	b.mu.Unlock()
+	p := push{revision: revision}
+	if box == nil || json.Unmarshal(value, &p.message) != nil {
+		return
+	}
+	box.mu.Lock()
+	box.push = p
+	box.mu.Unlock()
+	box.ring()
+}
+
+// lookAll makes all waiters look: messages may have been lost before the watch began.
+func (b *inbox) lookAll() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, m := range b.boxes {
+		m.mu.Lock()
+		m.look = true
+		m.mu.Unlock()
+		m.ring()
+	}
+}
+
+func (m *mailbox) ring() {
+	select {
+	case m.bell <- struct{}{}:
+	default:
+	}
+}
+
+// take returns the message for the place that was created at that revision, if there is
+// one, and whether to look.
+func (m *mailbox) take(create int64) (p push, look bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.push.revision != 0 && m.push.Create == create {
+		p = m.push
+	}
+	look, m.look = m.look, false
+	return p, look
+}

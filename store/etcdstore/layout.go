@@ -1,0 +1,74 @@
+package etcdstore
+
+import (
+	"fmt"
+	"strings"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/leasehold-dev/leasehold/fence"
+)
+
+// layout says under which keys locks are. The keys of a lock are those of
+// concurrency.Mutex and "etcdctl lock" for the same name: one for each owner that holds
+// it or waits for it, named after a lease. The one with the lowest create revision owns
+// the lock.
+type layout struct{ base string }
+
+// lock returns the prefix of the keys of a lock. No other lock's prefix begins with it.
+func (l layout) lock(name string) string { return l.base + "/" + escape(name) + "/" }
+
+// locks returns the prefix of the keys of all locks whose names begin with prefix.
+func (l layout) locks(prefix string) string { return l.base + "/" + escape(prefix) }
+
+// key returns the key that is named after a lease.
+func (l layout) key(name string, id clientv3.LeaseID) string { return l.lock(name) + suffix(id) }
+
+// suffix is how native clients name a key after a lease.
+func suffix(id clientv3.LeaseID) string { return fmt.Sprintf("%x", int64(id)) }
+
+// inbox returns the prefix of the keys through which a process is told of its grants.
+// No name of a lock is escaped to own.
+func (l layout) inbox(process string) string { return l.base + "/" + own + "inbox/" + process + "/" }
+
+// floor returns the key of the smallest token.
+func (l layout) floor() string { return l.base + "/" + own + "floor" }
+
+const own = "!"
+
+// escape keeps a lock's name out of the keys of other locks: with slashes, keys of "a/b"
+// would be among those of "a".
+func escape(name string) string {
+	name = strings.NewReplacer("%", "%25", "/", "%2F").Replace(name)
+	if rest, found := strings.CutPrefix(name, own); found {
+		name = "%21" + rest
+	}
+	return name
+}
+
+func unescape(name string) string {
+	return strings.NewReplacer("%25", "%", "%2F", "/", "%21", own).Replace(name)
+}
+
+// nameOf returns the lock to which a key belongs, and false if it belongs to none.
+func (l layout) nameOf(key string) (name string, ok bool) {
+	rest, ok := strings.CutPrefix(key, l.base+"/")
+	if !ok || strings.HasPrefix(rest, own) {
+		return "", false
+	}
+	name, id, ok := strings.Cut(rest, "/")
+	if !ok || id == "" || name == "" {
+		return "", false
+	}
+	return unescape(name), true
+}
+
+// spareBits is how much room a revision leaves for tokens that are reserved with it.
+const spareBits = 7
+
+const mostSpare = 1<<spareBits - 1
+
+// tokenAt returns the token of an owner to which a lock came at a revision.
+func tokenAt(floor fence.Token, revision int64) fence.Token {
+	return floor + fence.Token(revision)<<spareBits
+}

@@ -1,0 +1,58 @@
+package etcdstore
+
+import (
+	"context"
+	"errors"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// leave gives up a place in the background, or the lock that it was given meanwhile. The
+// caller is counted at the gate.
+func (s *core) leave(p *place) {
+	s.gate.Stay()
+	go func() {
+		defer s.gate.Leave()
+		s.leaveNow(context.Background(), p)
+	}()
+}
+
+// leaveNow is leave in the foreground. The caller is counted at the gate. If it cannot be done in order, it revokes the
+// lease of the place: the next one then notices by watching it.
+func (s *core) leaveNow(ctx context.Context, p *place) {
+	s.inbox.forget(p.mailbox)
+	if p.create != 0 {
+		if s.leaveOnce(ctx, p) == nil {
+			s.pool.done(p.lease)
+			return
+		}
+	}
+	s.pool.revoke(p.lease)
+}
+
+// leaveOnce removes a place that is known to be there, whether it waits or has the lock.
+func (s *core) leaveOnce(ctx context.Context, p *place) error {
+	r, _, err := s.commit(ctx, txn{
+		ifs:  []clientv3.Cmp{created(p.key, p.create), oldest(p.prefix, p.create)},
+		then: []clientv3.Op{byAge(p.prefix, mostRead)},
+		els: []clientv3.Op{clientv3.OpTxn(
+			[]clientv3.Cmp{created(p.key, p.create)},
+			[]clientv3.Op{clientv3.OpDelete(p.key)}, nil)},
+	})
+	switch {
+	case r == nil:
+		return err
+	case !r.Succeeded:
+		return nil
+	}
+	h := &hold{key: p.key, create: p.create, lease: p.lease}
+	all := entriesOf(r.Responses[0].GetResponseRange().Kvs)
+	h.follow(successors(p.prefix, all[1:]), len(all) < mostRead)
+	e := ending{s: s, of: p.of, prefix: p.prefix, hold: h}
+	if err := e.run(ctx); err != nil && !errors.Is(err, store.ErrNotHeld) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,186 @@
+package etcdstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// link is the connection to a cluster, and what it has said.
+type link struct {
+	o        Options
+	members  *members
+	layout   layout
+	clock    clock.Clock
+	replaced replaced
+	floor    fence.Token
+	// lookAfter is how long a waiter trusts its inbox alone.
+	lookAfter time.Duration
+}
+
+const defaultLookAfter = 100 * time.Millisecond
+
+// commit runs t. Whatever its result, it goes through the leader. doubt is set if a try
+// failed and may take effect later. The error is a quarantineError if the answer is from
+// other data than before; the transaction then has had its effect.
+func (s *link) commit(ctx context.Context, t txn) (r *clientv3.TxnResponse, doubt bool, err error) {
+	var least int64
+	doubt, err = s.members.run(ctx, func(ctx context.Context, c *clientv3.Client) error {
+		var err error
+		least = s.replaced.before()
+		r, err = c.Txn(ctx).If(t.ifs...).Then(t.then...).Else(t.els...).Commit()
+		return err
+	})
+	if err != nil {
+		return nil, doubt, err
+	}
+	return r, doubt, s.replaced.observe(r.Header, least, s.clock.Now())
+}
+
+// keepAlive renews leases with one stream of requests. It returns the new TTL of each
+// lease that still exists.
+func (s *link) keepAlive(ctx context.Context, ids []clientv3.LeaseID) (left map[clientv3.LeaseID]int64, err error) {
+	_, err = s.members.run(ctx, func(ctx context.Context, c *clientv3.Client) error {
+		ctx, cancel := context.WithCancel(ctx) // it ends the stream
+		defer cancel()
+		stream, err := etcdserverpb.NewLeaseClient(c.ActiveConnection()).LeaseKeepAlive(ctx)
+		if err != nil {
+			return err
+		}
+		left = make(map[clientv3.LeaseID]int64, len(ids))
+		const window = 100 // requests under way
+		for n, next := 0, 0; n < len(ids); n++ {
+			for ; next < min(len(ids), n+window); next++ {
+				if err := stream.Send(&etcdserverpb.LeaseKeepAliveRequest{ID: int64(ids[next])}); err != nil {
+					return streamError(stream, err)
+				}
+			}
+			r, err := stream.Recv()
+			if err != nil {
+				return err
+			}
+			if r.TTL > 0 {
+				left[clientv3.LeaseID(r.ID)] = r.TTL
+			}
+		}
+		return nil
+	})
+	return left, err
+}
+
+// streamError returns why a stream was ended by the server: Send only says that it was.
+func streamError(stream etcdserverpb.Lease_LeaseKeepAliveClient, err error) error {
+	if _, why := stream.Recv(); why != nil {
+		return why
+	}
+	return fmt.Errorf("send: %w", err)
+}
+
+// left asks how long the lease of a place can still last. It is zero if the lease is
+// gone, and negative if the place has none.
+func (s *link) left(ctx context.Context, e entry) (time.Duration, error) {
+	if e.lease == clientv3.NoLease {
+		return -1, nil
+	}
+	var d time.Duration
+	_, err := s.members.run(ctx, func(ctx context.Context, c *clientv3.Client) error {
+		r, err := c.TimeToLive(ctx, e.lease)
+		if err != nil {
+			return err
+		}
+		if d = 0; r.TTL >= 0 {
+			// Seconds are rounded down.
+			d = time.Duration(min(r.TTL+1, r.GrantedTTL)) * time.Second
+		}
+		return nil
+	})
+	if isGone(err) {
+		return 0, nil
+	}
+	return d, err
+}
+
+// find reads the place of an owner that has the lock.
+func (s *link) find(ctx context.Context, name, owner string) (entry, error) {
+	r, _, err := s.commit(ctx, txn{then: []clientv3.Op{byAge(s.layout.lock(name), 1)}})
+	if r == nil {
+		return entry{}, err
+	}
+	for _, e := range holders(entriesOf(r.Responses[0].GetResponseRange().Kvs)) {
+		if e.Owner == owner && !e.native {
+			return e, nil
+		}
+	}
+	return entry{}, store.ErrNotHeld
+}
+
+// agreeOnFloor returns the smallest token, which the first store with a floor has fixed.
+func (s *link) agreeOnFloor(ctx context.Context) (fence.Token, error) {
+	key := s.layout.floor()
+	t := txn{ifs: []clientv3.Cmp{absent(key)}, els: []clientv3.Op{clientv3.OpGet(key)}}
+	if s.o.Floor != 0 {
+		t.then = []clientv3.Op{clientv3.OpPut(key, fmt.Sprint(uint64(s.o.Floor)))}
+	}
+	r, _, err := s.commit(ctx, t)
+	if err != nil || r.Succeeded {
+		return s.o.Floor, err
+	}
+	var floor fence.Token
+	if kvs := r.Responses[0].GetResponseRange().Kvs; len(kvs) == 1 {
+		if _, err := fmt.Sscan(string(kvs[0].Value), (*uint64)(&floor)); err != nil {
+			return 0, fmt.Errorf("key %q: %w", key, err)
+		}
+	}
+	if s.o.Floor != 0 && s.o.Floor != floor {
+		return 0, fmt.Errorf("%w: Floor %v: the floor of the locks under %q is %v", store.ErrInvalid, s.o.Floor, s.o.Prefix, floor)
+	}
+	return floor, nil
+}
+
+// refused returns the error of an attempt that failed.
+func (s *link) refused(ctx context.Context, op, name string, doubt bool, err error) error {
+	var q *quarantineError
+	if errors.As(err, &q) {
+		return q.of(op, name, s.members.String())
+	}
+	return s.failed(ctx, op, name, doubt, err)
+}
+
+// failed turns err into the error that the caller of a method gets. doubt is set if the
+// request may have had an effect.
+func (s *link) failed(ctx context.Context, op, name string, doubt bool, err error) error {
+	var done *store.QuorumError
+	if errors.As(err, &done) || errors.Is(err, store.ErrNotHeld) || errors.Is(err, store.ErrInvalid) || errors.Is(err, store.ErrClosed) {
+		return err
+	}
+	what := op
+	if name != "" {
+		what = fmt.Sprintf("%s %q", op, name)
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		if errors.Is(cause, store.ErrClosed) {
+			return store.ErrClosed
+		}
+		return fmt.Errorf("%s in %s: %w", what, s.members, ctx.Err())
+	}
+	n := store.NodeOutcome{Node: s.members.String()}
+	var tries *triesError
+	if errors.As(err, &tries) {
+		n.Outcome, n.Err = tries.outcome(), err
+	} else {
+		f := faultOf(err)
+		n.Outcome, n.Err = f.outcome, f.explain(err)
+	}
+	if doubt && n.Outcome == store.Refused {
+		n.Outcome = store.TimedOut // the outcome for errors that leave the result unknown
+	}
+	return &store.QuorumError{Op: op, Name: name, Need: 1, Nodes: []store.NodeOutcome{n}}
+}

@@ -1,0 +1,36 @@
+package etcdstore_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/etcdtest"
+)
+
+// server is one etcd of the system's packages, for all tests that do not harm it.
+var server *etcdtest.Cluster
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) (code int) {
+	program, err := etcdtest.Installed()
+	if err == nil {
+		server, err = etcdtest.Launch(etcdtest.Options{Program: program})
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	if code = m.Run(); code == 0 {
+		server.Close()
+		if err := goleak.Find(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	server.Close()
+	return code
+}

@@ -1,0 +1,241 @@
+package etcdstore
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// members are the endpoints of a cluster. All requests go to one of them, until it
+// fails. Each has a client of its own: the balancer of a common one goes on sending
+// requests to a member that accepts them and does not answer.
+type members struct {
+	o    Options
+	list []*member
+
+	mu      sync.Mutex
+	now     int           // index of the member that is asked
+	changed chan struct{} // closed when now changes
+	logged  time.Time     // when a failure was logged last
+}
+
+// logEvery is how often failures of members are logged: if all are down, every try fails.
+const logEvery = 10 * time.Second
+
+type member struct {
+	endpoint string
+
+	learner atomic.Bool
+
+	mu     sync.Mutex
+	client *clientv3.Client // nil until it is needed
+	closed bool
+}
+
+func newMembers(endpoints []string, o Options) *members {
+	m := &members{o: o, changed: make(chan struct{})}
+	for _, e := range endpoints {
+		m.list = append(m.list, &member{endpoint: e})
+	}
+	m.now = rand.IntN(len(m.list))
+	return m
+}
+
+// String names the cluster by its endpoints.
+func (m *members) String() string {
+	var names []string
+	for _, e := range m.list {
+		names = append(names, e.endpoint)
+	}
+	return strings.Join(names, ",")
+}
+
+// current returns the member to ask, and a channel that is closed when it is another.
+func (m *members) current() (*member, <-chan struct{}) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.list[m.now], m.changed
+}
+
+// failed lets the next member be asked, unless from is not the current one any more.
+func (m *members) failed(from *member, why error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.list[m.now] != from || len(m.list) == 1 {
+		return
+	}
+	for range m.list {
+		m.now = (m.now + 1) % len(m.list)
+		if !m.list[m.now].learner.Load() {
+			break
+		}
+	}
+	if now := time.Now(); now.Sub(m.logged) > logEvery {
+		m.logged = now
+		m.o.Logger.Warn("an etcd member failed, asking another one", "failed", from.endpoint, "now", m.list[m.now].endpoint, "err", store.Excerpt(why.Error()))
+	}
+	close(m.changed)
+	m.changed = make(chan struct{})
+}
+
+func (m *members) close() {
+	for _, e := range m.list {
+		e.close()
+	}
+}
+
+// tryTime bounds the first try at each member. A member that takes longer for a request
+// is paused, or cut off from the others.
+const tryTime = time.Second
+
+// run calls f, on one member after another, until it succeeds or trying again cannot
+// help. doubt reports that one of the tries failed and may take effect later, or has. f
+// has to be a request that can be repeated.
+func (m *members) run(ctx context.Context, f func(ctx context.Context, c *clientv3.Client) error) (doubt bool, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, m.o.Timeout, errLimit)
+	defer cancel()
+	var tries triesError
+	for try := 0; ; try++ {
+		at, _ := m.current()
+		limit := tryTime << min(try/len(m.list), 4)
+		if ctx.Err() != nil {
+			return doubt, tries.or(ctx.Err())
+		}
+		err := at.try(ctx, m.o, limit, f)
+		if err == nil {
+			return doubt, nil
+		}
+		is := faultOf(err)
+		if !is.certain {
+			doubt = true
+		}
+		if ctx.Err() == nil || len(tries) == 0 {
+			tries.add(at.endpoint, err)
+		}
+		if !is.again {
+			return doubt, err
+		}
+		if ctx.Err() != nil {
+			return doubt, tries.or(err)
+		}
+		m.failed(at, err)
+		if try+1 >= len(m.list) && !sleep(ctx, rand.N(50*time.Millisecond<<min(try, 3))) {
+			return doubt, tries.or(err)
+		}
+	}
+}
+
+func (e *member) try(ctx context.Context, o Options, limit time.Duration, f func(ctx context.Context, c *clientv3.Client) error) error {
+	c, err := e.connect(o)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return f(ctx, c)
+}
+
+// connect returns the client of the member. It blocks only to log in.
+func (e *member) connect(o Options) (*clientv3.Client, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return nil, store.ErrClosed
+	}
+	if e.client != nil {
+		return e.client, nil
+	}
+	c, err := clientv3.New(clientv3.Config{
+		Endpoints:            []string{e.endpoint},
+		DialTimeout:          max(tryTime, o.Timeout/2), // for the login, which takes servers long
+		DialKeepAliveTime:    10 * time.Second,
+		DialKeepAliveTimeout: 3 * time.Second,
+		// The store asks another member instead. The second try is for a login that has
+		// expired.
+		MaxUnaryRetries:    2,
+		BackoffWaitBetween: time.Millisecond,
+		Username:           o.Username,
+		Password:           o.Password,
+		TLS:                o.TLS,
+		DialOptions:        o.DialOptions,
+		Logger:             zap.NewNop(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	e.client = c
+	return c, nil
+}
+
+func (e *member) close() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.closed = true
+	if e.client != nil {
+		_ = e.client.Close() // it returns the error of the context that it ended itself
+		e.client = nil
+	}
+}
+
+// triesError has the last error of each member that was tried.
+type triesError []tryError
+
+type tryError struct {
+	endpoint string
+	err      error
+}
+
+func (t *triesError) add(endpoint string, err error) {
+	for i := range *t {
+		if (*t)[i].endpoint == endpoint {
+			(*t)[i].err = err
+			return
+		}
+	}
+	*t = append(*t, tryError{endpoint, err})
+}
+
+// or returns t as an error, and err if there was no try.
+func (t *triesError) or(err error) error {
+	if len(*t) == 0 {
+		return err
+	}
+	return t
+}
+
+func (t *triesError) Error() string {
+	var all []string
+	for _, e := range *t {
+		is := faultOf(e.err)
+		text := is.explain(e.err).Error()
+		if is.outcome == store.TimedOut && is.advice == "" {
+			text = "no answer in time"
+		}
+		all = append(all, fmt.Sprintf("%s: %s", e.endpoint, text))
+	}
+	return strings.Join(all, "; ")
+}
+
+// outcome is that of the member that was tried last.
+func (t *triesError) outcome() store.Outcome { return faultOf((*t)[len(*t)-1].err).outcome }
+
+// sleep waits for d. It returns false if ctx has ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,76 @@
+package etcdstore
+
+import (
+	"cmp"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Defaults of Options.
+const (
+	DefaultPrefix  = "leasehold"
+	DefaultMaxTTL  = time.Minute
+	DefaultTimeout = 5 * time.Second
+)
+
+// MinTTL is the shortest TTL that a Store accepts: etcd counts whole seconds.
+const MinTTL = time.Second
+
+// Options configure a Store. The zero value and nil are good defaults.
+type Options struct {
+	// Prefix comes before the names of locks. The lock "invoices" is that of
+	// concurrency.NewMutex(session, Prefix+"/invoices"). Every client of these locks
+	// needs the same. Empty means DefaultPrefix.
+	Prefix string
+	// MaxTTL is the longest TTL that the store accepts. Zero means DefaultMaxTTL. If the
+	// data of the cluster was replaced, the store grants nothing for this long.
+	MaxTTL time.Duration
+	// Timeout bounds every call, except the time that Wait waits for the lock. Zero
+	// means DefaultTimeout. If one member does not answer, the others are asked within
+	// this time.
+	Timeout time.Duration
+	// Floor, if not zero, is added to all tokens, for locks that another engine kept
+	// before with larger tokens. The first store that is opened with a Floor fixes it for
+	// the Prefix; a store that is opened with another one fails. No store may be open for
+	// the Prefix before. Tokens are whole numbers below 2^53 only if the Floor is well
+	// below that.
+	Floor fence.Token
+	// Username and Password log in, if not empty.
+	Username, Password string
+	// TLS, if not nil, encrypts connections.
+	TLS *tls.Config
+	// DialOptions are passed to gRPC for every connection.
+	DialOptions []grpc.DialOption
+	// Logger logs members that fail, and clean-up that failed. Nil means no logging.
+	Logger *slog.Logger
+}
+
+// checked returns o with its defaults.
+func (o *Options) checked() (Options, error) {
+	c := *cmp.Or(o, &Options{})
+	if c.MaxTTL < 0 || c.Timeout < 0 {
+		return c, fmt.Errorf("%w: MaxTTL %v, Timeout %v: neither may be negative", store.ErrInvalid, c.MaxTTL, c.Timeout)
+	}
+	c.MaxTTL = cmp.Or(c.MaxTTL, DefaultMaxTTL)
+	if c.MaxTTL < MinTTL {
+		return c, fmt.Errorf("%w: MaxTTL %v: the minimum is %v", store.ErrInvalid, c.MaxTTL, MinTTL)
+	}
+	if c.Floor >= 1<<53 {
+		return c, fmt.Errorf("%w: Floor %v: it has to be below 2^53", store.ErrInvalid, c.Floor)
+	}
+	if c.Password != "" && c.Username == "" {
+		return c, fmt.Errorf("%w: there is a password, but no user", store.ErrInvalid)
+	}
+	c.Prefix = strings.TrimSuffix(cmp.Or(c.Prefix, DefaultPrefix), "/")
+	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+	return c, nil
+}

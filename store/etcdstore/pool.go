@@ -1,0 +1,170 @@
+package etcdstore
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/gate"
+)
+
+// lease is a lease of etcd's. One place uses it at a time.
+type lease struct {
+	id clientv3.LeaseID
+	// seconds is what was asked for, and lasts what the server gave. seconds is 0 for a
+	// lease that another handle asked for: it is not ours to use again or to revoke.
+	seconds int64
+	lasts   time.Duration
+	// alive is when the last grant or keep-alive that succeeded was sent.
+	alive atomic.Int64
+	// tainted is set if a request that attaches a key to the lease may still be in
+	// flight. Such a lease is revoked and not used again.
+	tainted atomic.Bool
+}
+
+func (l *lease) since() clock.Instant { return clock.Instant(l.alive.Load()) }
+
+// kept notes a keep-alive that was sent at sent.
+func (l *lease) kept(sent clock.Instant) {
+	for {
+		was := l.alive.Load()
+		if was >= int64(sent) || l.alive.CompareAndSwap(was, int64(sent)) {
+			return
+		}
+	}
+}
+
+// covers reports whether the lease lasts for ttl from now.
+func (l *lease) covers(ttl time.Duration, now clock.Instant) bool {
+	return l.since().Add(l.lasts) >= now.Add(ttl+ttl/100)
+}
+
+// over reports whether the lease may have expired.
+func (l *lease) over(now clock.Instant) bool { return now >= l.since().Add(l.lasts) }
+
+// pool has leases that no place uses. Their names are used again, because etcd keeps an
+// index entry for each key that there ever was until it is compacted. Nobody renews
+// leases in the pool: they expire.
+type pool struct {
+	*link
+	gate *gate.Gate
+
+	mu   sync.Mutex
+	free map[int64][]*lease // by seconds, the latest last
+}
+
+// secondsFor returns how long a lease for a TTL is: whole seconds, and one more, so that
+// it can be used again for some time without a keep-alive.
+func secondsFor(ttl time.Duration) int64 { return int64((ttl+time.Second-1)/time.Second) + 1 }
+
+func (p *pool) take(seconds int64, now clock.Instant) *lease {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for all := p.free[seconds]; len(all) > 0; all = p.free[seconds] {
+		l := all[len(all)-1]
+		p.free[seconds] = all[:len(all)-1]
+		if !l.over(now) {
+			return l
+		}
+	}
+	return nil
+}
+
+func (p *pool) put(l *lease, now clock.Instant) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.free == nil {
+		p.free = make(map[int64][]*lease)
+	}
+	all := p.free[l.seconds]
+	over := 0
+	for over < len(all) && all[over].over(now) {
+		over++
+	}
+	p.free[l.seconds] = append(slices.Delete(all, 0, over), l)
+}
+
+// leaseFor returns a lease that lasts for ttl from now. It can block for a request.
+func (s *pool) leaseFor(ctx context.Context, ttl time.Duration) (*lease, error) {
+	seconds := secondsFor(ttl)
+	for {
+		now := s.clock.Now()
+		l := s.take(seconds, now)
+		if l == nil {
+			return s.grant(ctx, seconds)
+		}
+		if l.covers(ttl, now) {
+			return l, nil
+		}
+		left, err := s.keepAlive(ctx, []clientv3.LeaseID{l.id})
+		if err != nil {
+			return nil, err // the lease expires by itself
+		}
+		if left[l.id] > 0 {
+			l.kept(now)
+			return l, nil
+		}
+	}
+}
+
+func (s *pool) grant(ctx context.Context, seconds int64) (*lease, error) {
+	l := &lease{seconds: seconds}
+	_, err := s.members.run(ctx, func(ctx context.Context, c *clientv3.Client) error {
+		sent := s.clock.Now()
+		r, err := c.Grant(ctx, seconds)
+		if err != nil {
+			return err
+		}
+		l.id, l.lasts = r.ID, time.Duration(r.TTL)*time.Second
+		l.kept(sent)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// done takes back a lease whose place is certainly gone.
+func (s *pool) done(l *lease) {
+	switch {
+	case l == nil || l.seconds == 0:
+	case l.tainted.Load():
+		s.revoke(l)
+	default:
+		s.put(l, s.clock.Now())
+	}
+}
+
+// revoke ends a lease in the background. That deletes its place, and etcd refuses what
+// is still on its way to it. The caller is counted at the gate.
+func (s *pool) revoke(l *lease) {
+	if l == nil || l.seconds == 0 {
+		return
+	}
+	s.gate.Stay()
+	go func() {
+		defer s.gate.Leave()
+		// Later there is nothing left to revoke, unless a keep-alive came late.
+		ctx, cancel := context.WithTimeout(context.Background(), l.lasts+time.Second)
+		defer cancel()
+		for {
+			_, err := s.members.run(ctx, func(ctx context.Context, c *clientv3.Client) error {
+				_, err := c.Revoke(ctx, l.id)
+				return err
+			})
+			if err == nil || isGone(err) {
+				return
+			}
+			if s.gate.Closed() || !sleep(ctx, 100*time.Millisecond) {
+				s.o.Logger.Warn("cannot revoke a lease; its lock may stay taken until it ends", "lease", suffix(l.id), "lasts", l.lasts, "err", s.failed(context.Background(), "revoke", "", false, err))
+				return
+			}
+		}
+	}()
+}

@@ -1,0 +1,118 @@
+package etcdstore
+
+import (
+	"encoding/json"
+	"time"
+	"unicode/utf8"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/rule"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// record is the value of a key of ours. That of a native client is empty, or whatever.
+type record struct {
+	Owner string `json:"owner"`
+	// Made is the attempt that made the grant, as in rule.Hold.
+	Made string `json:"made,omitempty"`
+	Meta string `json:"meta,omitempty"`
+	// Raw is Meta if that is not UTF-8.
+	Raw []byte `json:"raw,omitempty"`
+	// Seconds is how long the lease of the key lasts.
+	Seconds int64 `json:"seconds"`
+	// Token is that of the grant, once the value was replaced. Until then the key's
+	// revision tells.
+	Token fence.Token `json:"token,omitempty"`
+	// Process has the inbox to which a grant is written. It is empty if the owner does
+	// not wait.
+	Process string `json:"process,omitempty"`
+}
+
+func (r record) encode() string {
+	b, err := json.Marshal(r)
+	if err != nil {
+		panic("leasehold: encoding strings and numbers failed: " + err.Error())
+	}
+	return string(b)
+}
+
+// recordOf returns the record of a lease that is to be attached to l.
+func recordOf(of store.Lease, l *lease, process string) record {
+	r := record{Owner: of.Owner, Made: of.Attempt, Seconds: int64(l.lasts / time.Second), Process: process}
+	if utf8.ValidString(of.Meta) {
+		r.Meta = of.Meta
+	} else {
+		r.Raw = []byte(of.Meta)
+	}
+	return r
+}
+
+// entry is a key of a lock, as it was read.
+type entry struct {
+	record
+	key         string
+	create, mod int64
+	lease       clientv3.LeaseID
+	native      bool // another kind of client made it
+}
+
+func entryOf(kv *mvccpb.KeyValue) entry {
+	e := entry{key: string(kv.Key), create: kv.CreateRevision, mod: kv.ModRevision, lease: clientv3.LeaseID(kv.Lease)}
+	if json.Unmarshal(kv.Value, &e.record) != nil || store.CheckOwner(e.Owner) != nil {
+		e.record, e.native = record{Owner: store.Excerpt(e.key)}, true
+	}
+	return e
+}
+
+func entriesOf(kvs []*mvccpb.KeyValue) []entry {
+	all := make([]entry, len(kvs))
+	for i, kv := range kvs {
+		all[i] = entryOf(kv)
+	}
+	return all
+}
+
+func (e entry) meta() string {
+	if e.Raw != nil {
+		return string(e.Raw)
+	}
+	return e.Meta
+}
+
+func (e entry) holder() store.Holder {
+	if e.native {
+		return store.Holder{Owner: e.Owner, Foreign: true}
+	}
+	return store.DecodeHolder(e.Owner, e.meta())
+}
+
+// lasts is the longest that the entry can last unless it is renewed. It is negative for
+// one without a lease, and zero if its lease would have to be asked for.
+func (e entry) lasts() time.Duration {
+	if e.lease == clientv3.NoLease {
+		return -1
+	}
+	return time.Duration(max(0, e.Seconds)) * time.Second
+}
+
+func (e entry) token(floor fence.Token) fence.Token {
+	if e.Token != 0 {
+		return e.Token
+	}
+	return tokenAt(floor, e.mod)
+}
+
+// ranked is the queue as the rule sees it. Every entry is of a mutex.
+func ranked(entries []entry) []rule.Ranked {
+	places := make([]rule.Ranked, len(entries))
+	for i, e := range entries {
+		places[i] = rule.Ranked{Owner: e.Owner, Spec: rule.Mutex}
+	}
+	return places
+}
+
+// holders returns the places that hold the lock, of entries in order.
+func holders(entries []entry) []entry { return entries[:rule.Holders(ranked(entries))] }

@@ -1,0 +1,239 @@
+package etcdstore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Release implements store.Store. The transaction that ends the lease hands the lock to
+// the next place, and writes to the inbox of its process.
+func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
+	if err := cmp.Or(store.CheckName(r.Name), store.CheckOwner(r.Owner)); err != nil {
+		return err
+	}
+	if err := s.gate.Enter(); err != nil {
+		return err
+	}
+	defer s.gate.Leave()
+	if err := ctx.Err(); err != nil {
+		return s.failed(ctx, "release", r.Name, false, err)
+	}
+	if p := s.rejoined.take(r.Lease); p != nil {
+		s.leave(p)
+		return store.ErrNotHeld
+	}
+	_, err := s.release(ctx, r, nil)
+	return err
+}
+
+// release ends the lease of r. If next is not nil, it also makes that place, if the lock
+// passes to another one; standing reports whether it did.
+func (s *core) release(ctx context.Context, r store.ReleaseRequest, next *place) (standing bool, err error) {
+	e := ending{s: s, of: r.Lease, prefix: s.layout.lock(r.Name), rejoin: next}
+	for {
+		e.mod = 0
+		e.hold = s.holds.get(r.Name, r.Owner)
+		if e.hold == nil || r.Attempt != "" {
+			if err := e.find(ctx, r); err != nil {
+				return false, s.refused(ctx, "release", r.Name, e.doubt, err)
+			}
+		}
+		s.holds.drop(r.Name, r.Owner, e.hold)
+		switch err := e.run(ctx); {
+		case err == nil:
+			s.pool.done(e.hold.lease)
+			s.pool.done(e.hold.named)
+			return e.standing, nil
+		case err == errMoved:
+			continue // another attempt of the owner joined, or it was renewed for longer
+		case errors.Is(err, store.ErrNotHeld):
+			// Another handle may have ended it, or it expired. Its lease is not used again.
+			return false, s.refused(ctx, "release", r.Name, false, err)
+		default:
+			s.pool.revoke(e.hold.lease)
+			return false, s.refused(ctx, "release", r.Name, true, err)
+		}
+	}
+}
+
+// ending ends a place that has the lock.
+type ending struct {
+	s      *core
+	of     store.Lease
+	prefix string
+	hold   *hold
+	// mod, if not 0, is the revision that the place has to have: a later one may belong
+	// to other attempts, too.
+	mod    int64
+	rejoin *place // it comes last
+	doubt  bool   // a try failed and may have taken effect
+	// standing is set if rejoin was made.
+	standing bool
+}
+
+// find reads the place of an owner. It removes the place of an owner that waits, and
+// returns ErrNotHeld then.
+func (e *ending) find(ctx context.Context, r store.ReleaseRequest) error {
+	got, doubt, err := e.s.commit(ctx, txn{then: []clientv3.Op{byAge(e.prefix, 0)}})
+	e.doubt = e.doubt || doubt
+	if got == nil {
+		return err
+	}
+	all := entriesOf(got.Responses[0].GetResponseRange().Kvs)
+	holding := len(holders(all))
+	for i, has := range all {
+		switch {
+		case has.native || has.Owner != r.Owner:
+		case i >= holding:
+			p := &place{of: r.Lease, prefix: e.prefix, key: has.key, lease: adopted(has), create: has.create}
+			if err := e.s.leaveOnce(ctx, p); err != nil {
+				return err
+			}
+			return store.ErrNotHeld
+		case r.Attempt != "" && has.Made != r.Attempt && (has.Made != "" || r.Undo):
+			return store.ErrNotHeld // it is another attempt's
+		default:
+			if e.hold == nil || e.hold.create != has.create || e.hold.lease.id != has.lease {
+				e.hold = &hold{key: has.key, create: has.create, lease: adopted(has)}
+			}
+			if r.Attempt != "" {
+				e.mod = has.mod
+			}
+			behind := all[i+1:]
+			e.hold.follow(successors(e.prefix, behind[:min(len(behind), mostRead)]), len(behind) <= mostRead)
+			return nil
+		}
+	}
+	return store.ErrNotHeld
+}
+
+// run deletes the place and hands the lock on.
+func (e *ending) run(ctx context.Context) error {
+	if reading := e.hold.read(); reading != nil {
+		select {
+		case <-reading:
+		case <-ctx.Done():
+		}
+	}
+	for try := 0; ; try++ {
+		next, whole := e.hold.followers()
+		r, doubt, err := e.s.commit(ctx, e.txn(next, whole && try == 0))
+		e.doubt = e.doubt || doubt
+		if doubt {
+			e.taint()
+		}
+		var q *quarantineError
+		switch {
+		case errors.As(err, &q): // a release counts all the same
+		case (isGone(err) || isFull(err)) && try < 3:
+			// The next place has just gone, or there is no space to tell it. It watches
+			// this one.
+			if isFull(err) {
+				e.doubt = true
+				e.taint()
+			}
+			return e.quietly(ctx)
+		case err != nil:
+			return err
+		}
+		if r.Succeeded {
+			e.standing = e.rejoin != nil && len(next) > 0
+			if e.standing {
+				e.rejoin.create = r.Header.Revision
+			}
+			return nil
+		}
+		all := entriesOf(r.Responses[0].GetResponseRange().Kvs)
+		switch {
+		case len(all) == 0 || all[0].key != e.hold.key || all[0].create != e.hold.create:
+			return e.over(all)
+		case e.mod != 0 && all[0].mod != e.mod:
+			return errMoved
+		}
+		e.hold.follow(successors(e.prefix, all[1:]), len(all) < mostRead)
+	}
+}
+
+// txn is the transaction that deletes the place if next are the places behind it.
+func (e *ending) txn(next []successor, whole bool) txn {
+	t := txn{
+		ifs:  []clientv3.Cmp{created(e.hold.key, e.hold.create)},
+		then: []clientv3.Op{clientv3.OpDelete(e.hold.key)},
+		els:  []clientv3.Op{byAge(e.prefix, mostRead)},
+	}
+	if e.mod != 0 {
+		t.ifs = append(t.ifs, clientv3.Compare(clientv3.ModRevision(e.hold.key), "=", e.mod))
+	}
+	if len(next) == 0 {
+		t.ifs = append(t.ifs, alone(e.prefix, e.hold.key)...)
+		return t
+	}
+	first, rest := next[0], next[1:]
+	t.ifs = append(t.ifs, created(e.prefix+first.Suffix, first.Create))
+	if e.rejoin != nil {
+		put := clientv3.OpPut(e.rejoin.key, recordOf(e.rejoin.of, e.rejoin.lease, e.s.inbox.process).encode(), clientv3.WithLease(e.rejoin.lease.id))
+		t.ifs = append(t.ifs, absent(e.rejoin.key))
+		t.then = append(t.then, put)
+	}
+	m := message{Create: first.Create, Next: rest, Whole: whole}
+	if e.rejoin != nil && whole {
+		// No place came since they were read, so the new one is right behind the last.
+		t.ifs = append(t.ifs, newest(e.prefix, next[len(next)-1].Create))
+		m.Last = &successor{Suffix: suffix(e.rejoin.lease.id), Process: e.s.inbox.process}
+	}
+	t.then = append(t.then, e.s.layout.handOver(e.prefix, first, m)...)
+	return t
+}
+
+// taint notes that the transaction that makes the new place may still be in flight.
+func (e *ending) taint() {
+	if e.rejoin != nil {
+		e.rejoin.lease.tainted.Store(true)
+	}
+}
+
+// quietly deletes the place and tells nobody.
+func (e *ending) quietly(ctx context.Context) error {
+	t := txn{
+		ifs:  []clientv3.Cmp{created(e.hold.key, e.hold.create)},
+		then: []clientv3.Op{clientv3.OpDelete(e.hold.key)},
+		els:  []clientv3.Op{byAge(e.prefix, mostRead)},
+	}
+	if e.mod != 0 {
+		t.ifs = append(t.ifs, clientv3.Compare(clientv3.ModRevision(e.hold.key), "=", e.mod))
+	}
+	r, doubt, err := e.s.commit(ctx, t)
+	e.doubt = e.doubt || doubt
+	switch {
+	case r == nil:
+		return err
+	case r.Succeeded:
+		return nil
+	}
+	all := entriesOf(r.Responses[0].GetResponseRange().Kvs)
+	if len(all) > 0 && all[0].key == e.hold.key && all[0].create == e.hold.create {
+		return errMoved
+	}
+	return e.over(all)
+}
+
+// over returns the result for a place that is not there any more. An earlier try of this
+// release may have ended it; the place that comes with it tells.
+func (e *ending) over(now []entry) error {
+	if !e.doubt {
+		return store.ErrNotHeld
+	}
+	if e.rejoin != nil {
+		for _, has := range now {
+			if has.key == e.rejoin.key {
+				e.rejoin.create, e.standing = has.create, true
+			}
+		}
+	}
+	return nil
+}

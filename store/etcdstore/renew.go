@@ -1,0 +1,231 @@
+package etcdstore
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Renew implements store.Store. It keeps all leases alive with one stream of requests,
+// and then reads that the locks still belong to their owners: a server may answer a
+// keep-alive for a lease that was revoked.
+func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
+	errs := make([]error, len(leases))
+	caps := s.Caps()
+	var good []store.Lease
+	for i, l := range leases {
+		if errs[i] = l.Check(caps); errs[i] == nil {
+			good = append(good, l)
+		}
+	}
+	fill := func(results []error) []error {
+		n := 0
+		for i := range errs {
+			if errs[i] == nil {
+				errs[i] = results[n]
+				n++
+			}
+		}
+		return errs
+	}
+	if err := s.gate.Enter(); err != nil {
+		return fill(same(err, len(good)))
+	}
+	defer s.gate.Leave()
+	if err := ctx.Err(); err != nil {
+		return fill(same(s.failed(ctx, "renew", "", false, err), len(good)))
+	}
+	if len(good) == 0 {
+		return errs
+	}
+	s.examineAgain(ctx)
+	results := s.renew(ctx, good)
+	for i, err := range results {
+		if err != nil {
+			name := ""
+			if len(leases) == 1 {
+				name = good[i].Name
+			}
+			results[i] = s.refused(ctx, "renew", name, true, err)
+		}
+	}
+	return fill(results)
+}
+
+func same(err error, n int) []error {
+	all := make([]error, n)
+	for i := range all {
+		all[i] = err
+	}
+	return all
+}
+
+// renewal is the renewal of one lease.
+type renewal struct {
+	of   store.Lease
+	hold *hold
+	err  error
+	// found is set if the hold was read for this renewal.
+	found bool
+}
+
+// renew renews leases that are valid requests.
+func (s *core) renew(ctx context.Context, leases []store.Lease) []error {
+	all := make([]*renewal, len(leases))
+	var group sync.WaitGroup
+	slots := make(chan struct{}, 8)
+	for i, l := range leases {
+		all[i] = &renewal{of: l, hold: s.holds.get(l.Name, l.Owner)}
+		if all[i].hold != nil && l.TTL <= all[i].hold.lease.lasts {
+			continue
+		}
+		slots <- struct{}{}
+		group.Go(func() { s.prepare(ctx, all[i]); <-slots })
+	}
+	group.Wait()
+	s.confirm(ctx, all)
+	for _, r := range all {
+		// Another handle may have moved the place to a longer lease.
+		if r.err == errMoved && !r.found {
+			if s.prepare(ctx, r); r.err == nil {
+				s.confirm(ctx, []*renewal{r})
+			}
+		}
+	}
+	errs := make([]error, len(all))
+	for i, r := range all {
+		errs[i] = r.err
+	}
+	return errs
+}
+
+// prepare reads a hold of which nothing is known here, and lets it have a lease that is
+// long enough.
+func (s *core) prepare(ctx context.Context, r *renewal) {
+	has, err := s.find(ctx, r.of.Name, r.of.Owner)
+	if err != nil {
+		r.err = err
+		return
+	}
+	was := r.hold
+	r.found, r.err = true, nil
+	if was == nil || was.create != has.create || was.lease.id != has.lease {
+		r.hold = &hold{key: has.key, create: has.create, lease: adopted(has)}
+	}
+	if r.of.TTL > r.hold.lease.lasts {
+		r.err = s.prolong(ctx, r, has)
+	}
+	if r.err == nil && r.hold != was && was != nil && was.create == r.hold.create {
+		r.hold.named = was.named
+		if r.hold.named == nil {
+			r.hold.named = was.lease
+		}
+		s.holds.put(r.of.Name, r.of.Owner, r.hold, s.clock.Now())
+	}
+}
+
+// adopted is the lease of a place that another handle made. This one cannot use it again.
+func adopted(e entry) *lease {
+	return &lease{id: e.lease, lasts: max(0, e.lasts())}
+}
+
+// prolong moves a place to a longer lease. Its token goes with it.
+func (s *core) prolong(ctx context.Context, r *renewal, has entry) error {
+	l, err := s.pool.leaseFor(ctx, r.of.TTL)
+	if err != nil {
+		return err
+	}
+	moved := has.record
+	moved.Seconds, moved.Token = int64(l.lasts/time.Second), has.token(s.floor)
+	t, _, err := s.commit(ctx, txn{
+		ifs:  []clientv3.Cmp{created(has.key, has.create), clientv3.Compare(clientv3.ModRevision(has.key), "=", has.mod)},
+		then: []clientv3.Op{clientv3.OpPut(has.key, moved.encode(), clientv3.WithLease(l.id))},
+		els:  []clientv3.Op{clientv3.OpGet(has.key)},
+	})
+	if err != nil {
+		return err // the lease ends by itself; the place may be attached to it
+	}
+	if !t.Succeeded {
+		kvs := t.Responses[0].GetResponseRange().Kvs
+		switch {
+		case len(kvs) == 0 || kvs[0].CreateRevision != has.create:
+			s.pool.done(l)
+			return store.ErrNotHeld
+		case clientv3.LeaseID(kvs[0].Lease) != l.id: // else an earlier try did it
+			s.pool.done(l)
+			return errMoved
+		}
+	}
+	r.hold = &hold{key: has.key, create: has.create, lease: l}
+	return nil
+}
+
+// errMoved means that the place was changed by another handle at the same time.
+var errMoved = constError("the lease was changed by another process at the same time")
+
+type constError string
+
+func (e constError) Error() string { return string(e) }
+
+// mostOps is how many operations a transaction can have by default.
+const mostOps = 128
+
+// confirm keeps leases alive and then reads that their places are still there.
+func (s *core) confirm(ctx context.Context, all []*renewal) {
+	var alive []*renewal
+	var ids []clientv3.LeaseID
+	for _, r := range all {
+		if r.err == nil {
+			alive, ids = append(alive, r), append(ids, r.hold.lease.id)
+		}
+	}
+	if len(alive) == 0 {
+		return
+	}
+	sent := s.clock.Now()
+	left, err := s.keepAlive(ctx, ids)
+	if err != nil {
+		for _, r := range alive {
+			r.err = err
+		}
+		return
+	}
+	for len(alive) > 0 {
+		n := min(len(alive), mostOps)
+		s.confirmSome(ctx, alive[:n], left, sent)
+		alive = alive[n:]
+	}
+}
+
+func (s *core) confirmSome(ctx context.Context, some []*renewal, left map[clientv3.LeaseID]int64, sent clock.Instant) {
+	var t txn
+	for _, r := range some {
+		t.then = append(t.then, clientv3.OpGet(r.hold.key, clientv3.WithKeysOnly()))
+	}
+	got, _, err := s.commit(ctx, t)
+	if got == nil {
+		for _, r := range some {
+			r.err = err
+		}
+		return
+	}
+	// In other data than before, a place that is there still belongs to its owner.
+	for i, r := range some {
+		kvs := got.Responses[i].GetResponseRange().Kvs
+		l := r.hold.lease
+		switch {
+		case len(kvs) == 0 || kvs[0].CreateRevision != r.hold.create:
+			r.err = store.ErrNotHeld
+			s.holds.drop(r.of.Name, r.of.Owner, r.hold)
+		case clientv3.LeaseID(kvs[0].Lease) != l.id || left[l.id] == 0:
+			r.err = errMoved
+		default:
+			l.kept(sent)
+		}
+	}
+}

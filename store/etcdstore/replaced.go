@@ -1,0 +1,95 @@
+package etcdstore
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// replaced notices that the data of the cluster is not what it was: a backup was
+// restored, or the servers are other ones. The leases that others hold may then be
+// missing there, so nothing is granted until they have ended. Tokens come from the
+// revision, so nothing is granted either as long as that is lower than it was.
+type replaced struct {
+	maxTTL time.Duration
+
+	mu       sync.Mutex
+	cluster  uint64 // 0: nothing was read yet
+	revision int64  // the highest that was read, whatever the data
+	base     int64  // the highest that was read in the present data
+	until    clock.Instant
+	why      string
+	behind   error // the last answer had a revision that had been before
+}
+
+// before returns the revision that the answer to a request sent now has at least.
+func (r *replaced) before() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.base
+}
+
+// observe takes the header of an answer that was agreed on by a majority. least is what
+// before returned when the request was sent. The error says why a grant does not count.
+func (r *replaced) observe(h *etcdserverpb.ResponseHeader, least int64, now clock.Instant) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.cluster != 0 && h.ClusterId != r.cluster:
+		r.why = fmt.Sprintf("the cluster was replaced: its ID was %x and is %x", r.cluster, h.ClusterId)
+		r.until, r.base = now.Add(r.maxTTL), 0
+	case h.Revision < least:
+		r.why = fmt.Sprintf("the data of the cluster was replaced: its revision was %d and is %d", least, h.Revision)
+		r.until, r.base = now.Add(r.maxTTL), 0
+	}
+	r.cluster, r.base = h.ClusterId, max(r.base, h.Revision)
+	r.behind = nil
+	if r.base < r.revision {
+		r.behind = quarantined(0, fmt.Sprintf("the revision was %d and is %d, so tokens would be given out again: restore backups with \"etcdutl snapshot restore --bump-revision\", or open the store with a larger Floor under another prefix", r.revision, r.base))
+	}
+	r.revision = max(r.revision, r.base)
+	return r.doubtfulLocked(now)
+}
+
+// closed returns an error while no request needs to be sent: nothing is granted.
+func (r *replaced) closed(now clock.Instant) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now < r.until {
+		return quarantined(r.until.Sub(now), r.why)
+	}
+	return nil
+}
+
+// doubtful returns an error while nothing may be granted.
+func (r *replaced) doubtful(now clock.Instant) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.doubtfulLocked(now)
+}
+
+func (r *replaced) doubtfulLocked(now clock.Instant) error {
+	if now < r.until {
+		return quarantined(r.until.Sub(now), r.why)
+	}
+	return r.behind
+}
+
+type quarantineError struct {
+	left time.Duration
+	why  string
+}
+
+func quarantined(left time.Duration, why string) error { return &quarantineError{left, why} }
+
+func (e *quarantineError) Error() string { return e.why }
+
+// of returns the error for the caller of a method.
+func (e *quarantineError) of(op, name, node string) error {
+	return &store.QuorumError{Op: op, Name: name, Need: 1, Nodes: []store.NodeOutcome{{Node: node, Outcome: store.Quarantined, ExpiresIn: e.left, Err: e}}}
+}

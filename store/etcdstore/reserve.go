@@ -1,0 +1,58 @@
+package etcdstore
+
+import (
+	"context"
+	"fmt"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// ReserveTokens implements store.Waiter. It gives the place a new revision, which has
+// room for 128 tokens.
+func (s *Store) ReserveTokens(ctx context.Context, r store.ReserveRequest) (store.Reserved, error) {
+	if err := r.Check(s.Caps()); err != nil {
+		return store.Reserved{}, err
+	}
+	if err := s.gate.Enter(); err != nil {
+		return store.Reserved{}, err
+	}
+	defer s.gate.Leave()
+	if err := ctx.Err(); err != nil {
+		return store.Reserved{}, s.failed(ctx, "reserve tokens for", r.Name, false, err)
+	}
+	key, create := "", int64(0)
+	if h := s.holds.get(r.Name, r.Owner); h != nil {
+		key, create = h.key, h.create
+	} else {
+		has, err := s.find(ctx, r.Name, r.Owner)
+		if err != nil {
+			return store.Reserved{}, s.notReserved(ctx, r, err)
+		}
+		key, create = has.key, has.create
+	}
+	prefix := s.layout.lock(r.Name)
+	t, _, err := s.commit(ctx, txn{
+		ifs:  []clientv3.Cmp{created(key, create)},
+		then: []clientv3.Op{touch(key), clientv3.OpGet(prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())},
+	})
+	switch {
+	case err != nil:
+		return store.Reserved{}, s.notReserved(ctx, r, err)
+	case !t.Succeeded:
+		return store.Reserved{}, s.notReserved(ctx, r, store.ErrNotHeld)
+	}
+	return store.Reserved{
+		Token:   tokenAt(s.floor, t.Header.Revision),
+		Count:   min(r.Count, mostSpare+1),
+		Waiting: t.Responses[1].GetResponseRange().Count > 1,
+	}, nil
+}
+
+func (s *Store) notReserved(ctx context.Context, r store.ReserveRequest, err error) error {
+	if err == store.ErrNotHeld {
+		return fmt.Errorf("reserve tokens for %q in etcd at %s: %w", r.Name, s.members, err)
+	}
+	return s.refused(ctx, "reserve tokens for", r.Name, true, err)
+}

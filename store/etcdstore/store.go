@@ -1,0 +1,125 @@
+package etcdstore
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/gate"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Store is a store.Rejoiner in an etcd cluster. Its methods are safe for concurrent use.
+//
+// An error that concerns neither the lock nor the caller's context is a
+// *store.QuorumError with one node, which is the cluster.
+type Store struct {
+	core
+	// adds is how much longer than its TTL a lease can be.
+	adds time.Duration
+
+	cluster atomic.Pointer[Cluster]
+	asked   atomic.Int64 // when the cluster was last asked about itself
+}
+
+var _ store.Rejoiner = (*Store)(nil)
+
+// Open returns a store in the etcd cluster with these endpoints, such as "10.0.0.1:2379".
+// They should be all voting members: if one fails, the store asks another. It blocks until
+// a member has answered, ctx ends or Options.Timeout passes. If it fails, the error is
+// a *store.QuorumError, or matches store.ErrInvalid. o may be nil.
+func Open(ctx context.Context, endpoints []string, o *Options) (*Store, error) {
+	s, err := open(endpoints, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.open(ctx); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// open returns a store that has asked nobody yet.
+func open(endpoints []string, o *Options) (*Store, error) {
+	c, err := o.checked()
+	if err != nil {
+		return nil, err
+	}
+	if len(endpoints) == 0 {
+		return nil, fmt.Errorf("%w: no endpoint of etcd is given", store.ErrInvalid)
+	}
+	l := &link{o: c, members: newMembers(endpoints, c), layout: layout{c.Prefix}, clock: clock.System(), replaced: replaced{maxTTL: c.MaxTTL}, lookAfter: defaultLookAfter}
+	g := gate.New()
+	s := &Store{core: core{link: l, gate: g, pool: &pool{link: l, gate: g}, inbox: newInbox(l, rand.Text()[:12])}}
+	return s, nil
+}
+
+// open learns what the cluster is, how short its leases can be, and the smallest token.
+func (s *Store) open(ctx context.Context) error {
+	s.note(s.examine(ctx))
+	s.asked.Store(int64(s.clock.Now()))
+	shortest, err := s.pool.grant(ctx, secondsFor(MinTTL))
+	if err == nil {
+		s.adds = max(2*time.Second, shortest.lasts-MinTTL)
+		s.pool.put(shortest, s.clock.Now())
+		s.floor, err = s.agreeOnFloor(ctx)
+	}
+	if err != nil {
+		return s.failed(ctx, "open", "", false, err)
+	}
+	return nil
+}
+
+// Caps implements store.Store.
+func (s *Store) Caps() store.Caps {
+	return store.Caps{
+		Engine:     "etcd",
+		Nodes:      1,
+		Quorum:     1,
+		MinTTL:     MinTTL,
+		MaxTTL:     s.o.MaxTTL,
+		Resolution: s.adds,
+		Rejoins:    true,
+		Reach:      "network",
+		Clock:      "the monotonic clock of etcd's leader",
+		Class:      s.cluster.Load().Class(),
+	}
+}
+
+// Close implements store.Store. It waits for pending calls and clean-up, for at most
+// Options.Timeout. Pending Waits leave the queue.
+func (s *Store) Close() error {
+	if s.gate.Enter() != nil {
+		return nil // it is closed already
+	}
+	idle, _ := s.gate.Close()
+	for _, p := range s.rejoined.close() {
+		s.leave(p)
+	}
+	s.gate.Leave()
+	timer := time.NewTimer(s.o.Timeout)
+	defer timer.Stop()
+	select {
+	case <-idle:
+	case <-timer.C:
+	}
+	s.inbox.close()
+	s.members.close()
+	return nil
+}
+
+// require returns an error if the store cannot give the class.
+func (s *Store) require(ctx context.Context, c store.Class) error {
+	if c > s.cluster.Load().Class() {
+		s.examineNow(ctx) // it may have been unknown, or a member may be back
+	}
+	is := s.cluster.Load()
+	if have := is.Class(); c > have {
+		return fmt.Errorf("%w: %v is required, and etcd at %s gives %v: %s", store.ErrUnsupported, c, s.members, have, is.Why())
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+package etcdstore
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// successor is a place that gets the lock later. Process is empty if it is that of a
+// native client, which watches the place before it.
+type successor struct {
+	Suffix  string `json:"k"`
+	Create  int64  `json:"c"`
+	Process string `json:"p,omitempty"`
+}
+
+// message is written to the inbox of a process whose place has been given the lock.
+type message struct {
+	Create int64       `json:"c"` // of the place
+	Next   []successor `json:"n,omitempty"`
+	// Last, if not nil, was made behind Next in the same transaction: the revision of the
+	// message is its Create.
+	Last  *successor `json:"l,omitempty"`
+	Whole bool       `json:"w,omitempty"`
+}
+
+// followers returns the places behind the one that the message is for.
+func (m message) followers(revision int64) []successor {
+	if m.Last == nil {
+		return m.Next
+	}
+	last := *m.Last
+	last.Create = revision
+	return append(slices.Clip(m.Next), last)
+}
+
+func (m message) encode() string {
+	b, err := json.Marshal(m)
+	if err != nil {
+		panic("leasehold: encoding strings and numbers failed: " + err.Error())
+	}
+	return string(b)
+}
+
+// successors returns the places of entries, which are in order.
+func successors(prefix string, entries []entry) []successor {
+	var all []successor
+	for _, e := range entries {
+		all = append(all, successor{Suffix: e.key[len(prefix):], Create: e.create, Process: e.Process})
+	}
+	return all
+}
+
+// lease returns the lease that the place is named after.
+func (n successor) lease() clientv3.LeaseID {
+	id, err := strconv.ParseUint(n.Suffix, 16, 64)
+	if err != nil {
+		return clientv3.NoLease
+	}
+	return clientv3.LeaseID(id)
+}
+
+// box returns the key in which a place is told of its grant.
+func (l layout) box(process, suffix string) string { return l.inbox(process) + suffix }
+
+// handOver gives the lock to n in the transaction that deletes the place before it.
+func (l layout) handOver(prefix string, n successor, m message) []clientv3.Op {
+	if n.Process == "" {
+		return nil
+	}
+	return []clientv3.Op{
+		touch(prefix + n.Suffix), // its revision is the token
+		clientv3.OpPut(l.box(n.Process, n.Suffix), m.encode(), clientv3.WithLease(n.lease())),
+	}
+}

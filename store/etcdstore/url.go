@@ -1,0 +1,153 @@
+package etcdstore
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+func init() {
+	store.Register("etcd", openURL)
+	store.Register("etcds", openURL)
+}
+
+func openURL(ctx context.Context, url string, o store.OpenOptions) (store.Store, error) {
+	endpoints, options, err := ParseURL(url)
+	if err != nil {
+		return nil, err
+	}
+	options.Logger = o.Logger
+	return Open(ctx, endpoints, options)
+}
+
+// settings are what a URL can set.
+var settings = map[string]func(o *Options, files *tlsFiles, v string) error{
+	"max_ttl": func(o *Options, _ *tlsFiles, v string) error { return parseTime(&o.MaxTTL, v) },
+	"timeout": func(o *Options, _ *tlsFiles, v string) error { return parseTime(&o.Timeout, v) },
+	"floor": func(o *Options, _ *tlsFiles, v string) error {
+		n, err := strconv.ParseUint(v, 10, 64)
+		o.Floor = fence.Token(n)
+		return err
+	},
+	"ca":   func(_ *Options, f *tlsFiles, v string) error { f.ca = v; return nil },
+	"cert": func(_ *Options, f *tlsFiles, v string) error { f.cert = v; return nil },
+	"key":  func(_ *Options, f *tlsFiles, v string) error { f.key = v; return nil },
+}
+
+type tlsFiles struct{ ca, cert, key string }
+
+func parseTime(into *time.Duration, v string) (err error) {
+	if *into, err = time.ParseDuration(v); err == nil && *into <= 0 {
+		err = fmt.Errorf("it is not positive")
+	}
+	return err
+}
+
+// ParseURL parses a URL of the scheme etcd, or etcds for TLS:
+//
+//	etcd://USER:PASSWORD@HOST:PORT,HOST:PORT,HOST:PORT/PREFIX?max_ttl=60s&timeout=5s
+//	etcds://HOST:PORT/PREFIX?ca=/etc/ssl/ca.pem&cert=/etc/ssl/client.pem&key=/etc/ssl/client.key
+//
+// The default port is 2379. PREFIX, max_ttl, timeout and floor are those of Options. With
+// etcds, ca names a file with the certificates to trust instead of the system's, and cert
+// and key those of the client. A URL with a user and no password takes that from
+// ETCD_PASSWORD.
+//
+// ParseURL connects to nothing, but reads the files. Its errors match store.ErrInvalid
+// and contain no password.
+func ParseURL(raw string) (endpoints []string, o *Options, err error) {
+	raw = strings.TrimSpace(raw)
+	scheme, rest, _ := strings.Cut(raw, "://")
+	if scheme != "etcd" && scheme != "etcds" || strings.ContainsAny(raw, " \t\r\n") {
+		return nil, nil, fmt.Errorf("%w: the URL of etcd has the form etcd://HOST:PORT,HOST:PORT/PREFIX, and names all members", store.ErrInvalid)
+	}
+	// net/url does not know lists of hosts.
+	at := strings.IndexAny(rest, "/?#")
+	if at < 0 {
+		at = len(rest)
+	}
+	authority, tail := rest[:at], rest[at:]
+	login := ""
+	if i := strings.LastIndex(authority, "@"); i >= 0 {
+		login, authority = authority[:i+1], authority[i+1:]
+	}
+	u, err := url.Parse(scheme + "://" + login + "host" + tail)
+	if err != nil || u.Fragment != "" || strings.ContainsAny(rest[:at], "#") {
+		return nil, nil, fmt.Errorf("%w: the URL of etcd cannot be read: in a password, write %%40 for @, %%3A for :, %%2F for /, %%3F for ? and %%25 for %%", store.ErrInvalid)
+	}
+	if endpoints, err = hosts(authority); err != nil {
+		return nil, nil, err
+	}
+	o = &Options{Prefix: strings.TrimPrefix(u.Path, "/"), Username: u.User.Username()}
+	if password, set := u.User.Password(); set {
+		o.Password = password
+	} else if o.Username != "" {
+		o.Password = os.Getenv("ETCD_PASSWORD")
+	}
+	var files tlsFiles
+	for name, values := range u.Query() {
+		set := settings[name]
+		if set == nil {
+			return nil, nil, fmt.Errorf("%w: unknown setting %q of etcd: use max_ttl, timeout, floor, ca, cert, key", store.ErrInvalid, store.Excerpt(name))
+		}
+		if err := set(o, &files, values[0]); err != nil || len(values) > 1 {
+			return nil, nil, fmt.Errorf("%w: %s=%q cannot be used: it is given once, as a time such as 60s or a number", store.ErrInvalid, name, store.Excerpt(values[0]))
+		}
+	}
+	if scheme == "etcds" {
+		if o.TLS, err = files.config(); err != nil {
+			return nil, nil, err
+		}
+	} else if files != (tlsFiles{}) {
+		return nil, nil, fmt.Errorf("%w: ca, cert and key are for etcds://", store.ErrInvalid)
+	}
+	_, err = o.checked()
+	return endpoints, o, err
+}
+
+// hosts returns the endpoints of a list of hosts.
+func hosts(list string) (endpoints []string, err error) {
+	for _, h := range strings.Split(list, ",") {
+		host, port, err := net.SplitHostPort(h)
+		if err != nil {
+			host, port = strings.Trim(h, "[]"), "2379"
+		}
+		if _, err := strconv.ParseUint(port, 10, 16); host == "" || err != nil || strings.Contains(host, ":") && net.ParseIP(host) == nil {
+			return nil, fmt.Errorf("%w: the hosts in the URL of etcd: write HOST:PORT,HOST:PORT, and [::1]:PORT for IPv6; in a password, write %%2F for /", store.ErrInvalid)
+		}
+		endpoints = append(endpoints, net.JoinHostPort(host, port))
+	}
+	return endpoints, nil
+}
+
+func (f tlsFiles) config() (*tls.Config, error) {
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if f.ca != "" {
+		pem, err := os.ReadFile(f.ca)
+		if err != nil {
+			return nil, fmt.Errorf("%w: ca: %w", store.ErrInvalid, err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("%w: ca: there is no certificate in %s", store.ErrInvalid, f.ca)
+		}
+	}
+	if f.cert != "" || f.key != "" {
+		pair, err := tls.LoadX509KeyPair(f.cert, f.key)
+		if err != nil {
+			return nil, fmt.Errorf("%w: cert and key: %w", store.ErrInvalid, err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	return c, nil
+}
