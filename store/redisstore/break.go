@@ -26,12 +26,20 @@ func (s *Store) BreakLease(ctx context.Context, r store.BreakRequest) (left time
 		return 0, err
 	case h.Foreign:
 		return 0, fmt.Errorf("%w: another kind of client made lock %q, and only that can end it", store.ErrUnsupported, r.Name)
+	case state.Held && !state.Kind.IsMutex():
+		return breakShared(ctx, askSingle(s), s.encoder(), r)
 	case state.Held && h.Owner == r.Owner && state.Token == r.Token:
 		return breakHeld(ctx, s, r, state)
 	case state.Broken != nil && state.Broken.Owner == r.Owner && state.Broken.Token == r.Token:
 		return 0, nil
 	}
 	return 0, fmt.Errorf("break the lease of %q: %w", r.Name, store.ErrNotHeld)
+}
+
+// breakShared breaks a lease of a lock that several can hold.
+func breakShared(ctx context.Context, ask askFunc, e script.Encoder, r store.BreakRequest) (time.Duration, error) {
+	did, err := changeHeld(ctx, ask, e.BreakHold(r), "break the lease of", store.Lease{Name: r.Name})
+	return did.Left, err
 }
 
 // breakHeld breaks the lease that state shows.

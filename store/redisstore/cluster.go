@@ -23,11 +23,15 @@ import (
 // agree. Locks stay held while their slots move, and waiters keep their places; while a
 // lock's own slot is being moved, the lock can be neither acquired nor released.
 type Cluster struct {
+	changer
 	s *Store // has no nodes of its own
 	r *router
 }
 
-var _ store.Rejoiner = (*Cluster)(nil)
+var (
+	_ store.Rejoiner = (*Cluster)(nil)
+	_ store.Changer  = (*Cluster)(nil)
+)
 
 // OpenCluster connects to a cluster. The url names some of its members, masters or
 // replicas:
@@ -49,6 +53,7 @@ func OpenCluster(ctx context.Context, url string, o *Options) (*Cluster, error) 
 	s.topology, s.class, s.channel = clustered{r: r}, store.Efficiency, r.clusterChannel(unsharded)
 	s.driver = driver.Driver{Nodes: []driver.Node{r}, Encode: s.encode, NodeTimeout: opts.TimeoutFor, Clock: opts.Clock, Wall: s.wall, Jitter: opts.Jitter(), Logger: opts.Logger, Coalesce: s.crowded, Closing: s.closing}
 	c := &Cluster{s: s, r: r}
+	c.changer = changer{s.usable, c.Caps, s.encoder, askMember(r)}
 	if err := r.loadSlotMap(ctx); err != nil {
 		c.Close()
 		return nil, err
@@ -63,6 +68,7 @@ func (c *Cluster) Caps() store.Caps {
 		Engine: "redis-cluster", Nodes: 1, Quorum: 1,
 		MaxTTL: c.s.o.MaxTTL, Reach: "network", Clock: "that of the server that has the lock",
 		Class: store.Efficiency,
+		Kinds: true,
 	}
 }
 
@@ -163,6 +169,7 @@ func (c *Cluster) Inspect(ctx context.Context, name string) (store.State, error)
 		said.Node = c.r.Addr()
 		return state, &store.QuorumError{Op: "inspect", Name: name, Need: 1, Nodes: []store.NodeOutcome{said}}
 	}
+	r.Record().Show(&state)
 	state.Queue = mergeQueues([][]store.Place{line}, said.Holder.Owner)
 	return state, nil
 }
@@ -186,6 +193,14 @@ func (r *router) prepare(ctx context.Context, name string) {
 // answer.
 func (r *router) askFor(ctx context.Context, c *script.Command) script.Reply {
 	return askBy(ctx, r.put, call{command: c, timeout: r.s.o.TimeoutFor(r.s.o.MaxTTL)})
+}
+
+// askMember returns the askFunc of a cluster.
+func askMember(r *router) askFunc {
+	return func(ctx context.Context, name string, c *script.Command) (script.Reply, string) {
+		r.prepare(ctx, name)
+		return r.askFor(ctx, c), r.Addr()
+	}
 }
 
 // clusterPrefix returns the part of a prefix with which the keys of all matching locks

@@ -273,8 +273,8 @@ func (n *scripted) Begin(now clock.Instant) error {
 	return err
 }
 
-// age takes time away from what is left of every key, and from when places say that
-// they end.
+// age takes time away from what is left of every key, and from when places and records
+// say that they end.
 const age = `
 for _, key in ipairs(redis.call('KEYS', '*')) do
   local left, says = redis.call('PTTL', key), redis.call('MGET', key)[1]
@@ -283,6 +283,13 @@ for _, key in ipairs(redis.call('KEYS', '*')) do
     redis.call('PEXPIRE', key, left)
   elseif says and string.find(key, '}:waits', 1, true) then
     redis.call('SET', key, string.sub(says, 1, 13) - ARGV[1] .. ' ' .. string.sub(says, 15, 27) - ARGV[1] .. string.sub(says, 28))
+    redis.call('PEXPIRE', key, left)
+  elseif says and string.find(says, '^ [sr]%d') then -- a record
+    redis.call('SET', key, (string.gsub(says, '%d+', function(n)
+      if #n == 13 and tonumber(n) > 1500000000000 then
+        return string.format('%.0f', n - ARGV[1])
+      end
+    end)))
     redis.call('PEXPIRE', key, left)
   end
   if left >= 0 then

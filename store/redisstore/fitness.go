@@ -64,7 +64,7 @@ var errQuarantineBegan = errors.New("the server went into quarantine after the c
 // refusesLocked returns why the server may not be asked to do c; nil if it may.
 func (f *fitness) refusesLocked(c *script.Command) error {
 	switch {
-	case f.unmarked != nil && (c.Script == script.AcquireGuarded || c.Script == script.Heal):
+	case f.unmarked != nil && (c.Script.GrantsGuarded() || c.Script == script.Heal):
 		f.stillUnmarkedLocked()
 		return f.unmarked
 	case f.foreign != nil && c.Script.Keeps():

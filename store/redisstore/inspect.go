@@ -60,6 +60,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	tokens := make([]fence.Token, len(s.nodes))
 	lines := make([][]store.Place, len(s.nodes))
 	notes := make([]*store.Broken, len(s.nodes))
+	var record *script.Record // of one server: several keep mutexes only
 	for i, n := range s.nodes {
 		nodes[i].Node = n.Addr()
 	}
@@ -67,6 +68,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 		said, token, line := a.Look()
 		said.Node = nodes[a.node].Node
 		nodes[a.node], tokens[a.node], lines[a.node], notes[a.node] = said, token, line, a.Note()
+		record = a.Record()
 	})
 	if err != nil {
 		return state, err
@@ -76,6 +78,9 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 		return state, &store.QuorumError{Op: "inspect", Name: name, Need: quorum.Majority(len(nodes)), Nodes: nodes}
 	}
 	state = stateOf(name, cfg, nodes, tokens, lines)
+	if len(nodes) == 1 {
+		record.Show(&state)
+	}
 	state.Broken = noted(notes)
 	return state, nil
 }
@@ -148,6 +153,14 @@ func heldFor(owned []int, nodes []store.NodeOutcome, need int) time.Duration {
 	// Sort the longest first. Leases that never expire (negative) come before all others.
 	slices.SortFunc(left, func(a, b time.Duration) int { return cmp.Compare(uint64(b), uint64(a)) })
 	return left[need-1]
+}
+
+// askSingle returns the askFunc of a store with one server.
+func askSingle(s *Store) askFunc {
+	return func(ctx context.Context, _ string, c *script.Command) (script.Reply, string) {
+		n := s.nodes[0]
+		return askBy(ctx, n.put, call{command: c, timeout: s.o.TimeoutFor(s.o.MaxTTL)}), n.Addr()
+	}
 }
 
 // noted returns the note about the lease that was broken last: of the latest lease, what

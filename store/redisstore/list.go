@@ -95,6 +95,9 @@ func (s *Store) inspectAll(ctx context.Context, names []string) (held []store.St
 			continue
 		}
 		if state := stateOf(name, cfg, its, tokens, nil); state.Held {
+			if len(nodes) == 1 {
+				said[0][i].Record.Show(&state)
+			}
 			held = append(held, state)
 		}
 	}

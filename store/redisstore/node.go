@@ -128,7 +128,7 @@ func (n *node) deliver(c call, r script.Reply) {
 			n.answer(c.next, int(quorum.Acquire), next.Answer(script.Acquire))
 		}
 		a := r.Answer(c.command.Script)
-		if a.Kind == quorum.Yes && a.Token != 0 && c.command.Script == script.AcquireGuarded {
+		if a.Kind == quorum.Yes && a.Token != 0 && c.command.Script.GrantsGuarded() {
 			n.saw(c.command.FirstKey(), a.Token, a.At)
 		}
 		n.answer(c.to, c.tag, a)

@@ -1,13 +1,15 @@
 // Package redisstore keeps locks on one Redis server, or on a majority of several
 // independent servers. The algorithm is Redlock, extended by a fencing token that each
 // grant carries. Locks can also be kept on a Redis Cluster, each on one master, with
-// weaker guarantees: see Cluster. The locks are mutexes: other kinds are refused with
+// weaker guarantees: see Cluster. One server keeps locks of every kind: mutexes, semaphores and
+// read-write locks. Several servers keep mutexes, and refuse other kinds with
 // store.ErrUnsupported. Open and OpenCluster describe the URLs, which store.Open
 // understands too.
 //
 // Lock L is the key L with the value "owner {...}" and a TTL. Any other client that locks
 // with SET L value NX PX therefore excludes this one, and is excluded by it. All other
-// data of lock L is in keys that begin with {L}:.
+// data of lock L is in keys that begin with {L}:. A semaphore or read-write lock has one
+// record of all its holders at the key L, so such clients take it for held by another one.
 //
 // The servers must be independent masters. A promoted replica may not know of a lock that
 // its master granted, and no client can notice that. If sentinels promote replicas
@@ -34,9 +36,15 @@ import (
 
 // Store keeps locks on Redis. It is safe for concurrent use. Close it when it is no
 // longer needed.
-type Store struct{ fleet }
+type Store struct {
+	fleet
+	changer
+}
 
-var _ store.Store = (*Store)(nil)
+var (
+	_ store.Store   = (*Store)(nil)
+	_ store.Changer = (*Store)(nil)
+)
 
 // Open connects to the nodes that url names:
 //
@@ -95,6 +103,7 @@ func newStore(url string, o *Options) (*Store, error) {
 	}
 	s := newBareStore(opts)
 	s.membership, s.topology, s.class, s.channel = lists, independent{}, store.CrashSafe, script.ChannelBegin+rand.Text()
+	s.changer = changer{s.usable, s.Caps, s.encoder, askSingle(s)}
 	s.driver = driver.Driver{Sets: lists.Sets, Encode: s.encode, EncodeRenewals: s.bundle, NodeTimeout: opts.TimeoutFor, Clock: opts.Clock, Wall: s.wall, Jitter: opts.Jitter(), Logger: opts.Logger, Coalesce: s.crowded, Closing: s.closing}
 	if len(addrs) > 1 && clocksWatched {
 		s.driver.Clocks = driver.NewClocks(len(addrs), opts.Quarantine(), driver.WallAhead(opts.Clock), opts.Logger)
@@ -126,7 +135,7 @@ func newStore(url string, o *Options) (*Store, error) {
 
 // newBareStore returns a Store without nodes.
 func newBareStore(o config.Config) *Store {
-	return &Store{fleet{core: core{o: o, wall: o.Wall(), closing: make(chan struct{}), pushTestAfter: pushTestAfter, idle: conn.InlineFor}}}
+	return &Store{fleet: fleet{core: core{o: o, wall: o.Wall(), closing: make(chan struct{}), pushTestAfter: pushTestAfter, idle: conn.InlineFor}}}
 }
 
 // Caps implements store.Store.
@@ -138,6 +147,7 @@ func (s *Store) Caps() store.Caps {
 		// A single server hands on the sooner, the less it has to do besides.
 		Rejoins: len(s.nodes) > 1,
 		Breaks:  true,
+		Kinds:   len(s.nodes) <= 1, // a cluster has one node for each lock
 	}
 }
 

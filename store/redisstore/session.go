@@ -154,7 +154,7 @@ func (s *session) TakeLocked(v resp.Value) error {
 	}
 	if code == resp.NoScript {
 		s.n.s.inFlight.Add(1)
-		s.AgainLocked(call{command: lessonCommand, timeout: c.timeout, to: nobody{}, again: true})
+		s.AgainLocked(call{command: script.Lesson(c.command), timeout: c.timeout, to: nobody{}, again: true})
 	}
 	if code == resp.NoScript || code == resp.Denied {
 		s.againLocked()

@@ -44,5 +44,3 @@ func stepReply(v resp.Value, i, steps int) resp.Value {
 	return v
 }
 
-// lessonCommand teaches a server the script for lists.
-var lessonCommand = &script.Command{Bytes: script.Steps.Lesson}

@@ -25,12 +25,23 @@ func TestListEqualsStepsOnSimulatedRedis(t *testing.T) { checkLists(t, onSimulat
 
 func TestListEqualsStepsOnRedis(t *testing.T) { checkLists(t, onRedis(t)) }
 
+// The same for locks that several can hold.
+func TestListOfSharesEqualsStepsOnSimulatedRedis(t *testing.T) {
+	checkListsFrom(t, onSimulated(t), shareSeeds, listSeeds/8)
+}
+
+// From shareSeeds on, steps are for locks of several kinds.
+const shareSeeds = 1 << 32
+
 // listSeeds is enough for each of listChanges to be noticed several times over.
 const listSeeds = 1200
 
-func checkLists(t *testing.T, n *scripted) {
+func checkLists(t *testing.T, n *scripted) { checkListsFrom(t, n, 0, listSeeds) }
+
+// checkListsFrom tries so many seeds from the first one on.
+func checkListsFrom(t *testing.T, n *scripted, first, seeds uint64) {
 	e, seen := listening(t, n), map[string]int{}
-	for seed := range uint64(listSeeds) {
+	for seed := first; seed < first+seeds; seed++ {
 		if off, err := e.bothWays(seed, seen); off != "" || err != nil {
 			t.Fatalf("seed %d: %s%v", seed, off, err)
 		}
@@ -141,6 +152,17 @@ func (e *ears) listQuestion(r *rand.Rand, owners []string) driver.Question {
 	return q
 }
 
+// ofSomeKind makes q a question about a lock that several can hold.
+func ofSomeKind(q driver.Question, r *rand.Rand) driver.Question {
+	q.Lease.Kind = pick(r, []store.Kind{store.Semaphore(2), store.Semaphore(2), store.Semaphore(3), store.ReadWrite, store.ReadWrite})
+	q.Next, q.GivesWay, q.To, q.IfHeld = nil, false, "", false
+	q.Lease.Weight = pick(r, []int64{1, 1, q.Lease.Kind.Limit})
+	if q.Op == quorum.Confirm || q.Op == quorum.Heal {
+		q.Op = quorum.Acquire
+	}
+	return q
+}
+
 // bothWays does some steps one by one, and then the same from the same state as a list. It
 // returns what differs.
 func (e *ears) bothWays(seed uint64, seen map[string]int) (string, error) {
@@ -177,6 +199,9 @@ func (e *ears) bothWays(seed uint64, seen map[string]int) (string, error) {
 		for range n {
 			var c *script.Command
 			q := e.listQuestion(r, owners)
+			if seed >= shareSeeds {
+				q = ofSomeKind(q, r)
+			}
 			if q.Op == quorum.Extend && r.IntN(2) == 0 {
 				leases := []store.Lease{q.Lease}
 				for range 1 + r.IntN(3) {
@@ -272,13 +297,13 @@ func (n *scripted) asList(steps []*script.Command) ([]resp.Value, error) {
 			return nil, fmt.Errorf("%s: not in a list", c.Script.Name)
 		}
 	}
-	text := script.Steps.Text
+	text := list.Script().Text
 	if n.change != nil {
 		text = n.change(text)
 	}
 	b := list.Append(nil, false, "")
 	// The same call by the script's text.
-	hash := fmt.Sprintf("$7\r\nEVALSHA\r\n$40\r\n%s\r\n", script.Steps.Hash)
+	hash := fmt.Sprintf("$7\r\nEVALSHA\r\n$40\r\n%s\r\n", list.Script().Hash)
 	v, err := n.wire.Exchange([]byte(strings.Replace(string(b), hash, fmt.Sprintf("$4\r\nEVAL\r\n$%d\r\n%s\r\n", len(text), text), 1)))
 	if err != nil {
 		return nil, err
@@ -298,7 +323,7 @@ func describe(v resp.Value, c *script.Command) string {
 		if a.Report.Outcome == store.WrongType { // and where in the script that showed
 			text = "that it is"
 		}
-		return fmt.Sprintf("%v %v %v %v, %v, token %d %v %d, position %d %v, waiting %v, clock %v", a.Kind, a.Report.Outcome, a.Report.Holder, a.Report.ExpiresIn.Round(10*time.Second), text, a.Token, a.Counted, a.Reserved, a.Position, a.NoPush, a.Waiting, a.Clock > 0)
+		return fmt.Sprintf("%v %v %v %v, %v, token %d %v %d, slot %d, position %d %v, waiting %v, clock %v", a.Kind, a.Report.Outcome, a.Report.Holder, a.Report.ExpiresIn.Round(10*time.Second), text, a.Token, a.Counted, a.Reserved, a.Slot, a.Position, a.NoPush, a.Waiting, a.Clock > 0)
 	}
 	if c.More > 0 {
 		r := script.ReplyTo(v)

@@ -31,6 +31,9 @@ func (s *Store) ReserveTokens(ctx context.Context, r store.ReserveRequest) (stor
 	if err := cmp.Or(s.usable(ctx), r.Check(s.Caps())); err != nil {
 		return store.Reserved{}, err
 	}
+	if !r.Kind.IsMutex() { // the tokens after its own may belong to other holders
+		return store.Reserved{}, fmt.Errorf("%w: lock %q: the lease of a %v can reserve no more tokens", store.ErrUnsupported, r.Name, r.Kind)
+	}
 	return s.driver.ReserveTokens(ctx, r)
 }
 
@@ -44,6 +47,9 @@ func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, ne
 	}
 	if r.Name != next.Name || r.Owner == next.Owner {
 		return false, fmt.Errorf("%w: release and rejoin of lock %q: the place has to be for the same lock, and of another owner", store.ErrInvalid, r.Name)
+	}
+	if !r.Kind.IsMutex() || !next.Kind.IsMutex() { // nobody need wait for the release
+		return false, s.driver.Release(ctx, r)
 	}
 	return s.driver.ReleaseAndRejoin(ctx, r, next)
 }

@@ -30,6 +30,7 @@ type attempt struct {
 	start   clock.Instant // before anything was sent
 	core    quorum.Attempt
 	sends   []quorum.Send
+	slot    int64               // of the grant
 	reports []store.NodeOutcome // per node; empty if all simply granted
 	waiting waitState           // unused if the attempt does not wait
 }
@@ -58,7 +59,7 @@ func (k *Driver) newAttempt(r store.WaitRequest, start clock.Instant) *attempt {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.r, a.start, a.reports, a.users, a.waiting = r, start, a.reports[:0], 1, waitState{}
+	a.r, a.start, a.slot, a.reports, a.users, a.waiting = r, start, 0, a.reports[:0], 1, waitState{}
 	return a
 }
 
@@ -88,6 +89,7 @@ func (a *attempt) grantLocked() store.Grant {
 	return store.Grant{
 		Token:    fence.Token(a.core.Token() - spare),
 		Spare:    int(spare),
+		Slot:     a.slot,
 		Owner:    a.r.Owner,
 		Since:    a.core.From().Sub(a.start),
 		Repeated: a.core.Repeated(),
@@ -212,6 +214,9 @@ func (a *attempt) takeReplyLocked(node, tag int, ans Reply) {
 		ans.Report = jumped.Outcome()
 	}
 	a.noteLocked(node, ans.Report)
+	if op == quorum.Acquire && ans.Kind == quorum.Yes {
+		a.slot = ans.Slot
+	}
 	e := a.eventLocked(quorum.Event{Kind: ans.Kind, Node: node, Op: op, Token: ans.Token, Reserved: a.reservedLocked(ans)}, ans)
 	if e.Uncounted = jumped != nil; e.Uncounted {
 		e.RetryAfter = min(e.RetryAfter, jumped.left+afterExpiry)
@@ -236,6 +241,9 @@ func (a *attempt) failureLocked(ctx context.Context) error {
 	need := quorum.Majority(len(nodes))
 	if busy := newBusyError(a.r.Name, nodes, need); busy != nil {
 		return busy
+	}
+	if err := kindErrorOf(a.r.Lease, nodes); err != nil {
+		return err
 	}
 	err := &store.QuorumError{Op: "acquire", Name: a.r.Name, Need: need, Nodes: nodes}
 	if ctx.Err() != nil {

@@ -15,7 +15,7 @@ import (
 // is the given order.
 func (k *Driver) batchOrder(leases []store.Lease) []int {
 	alike := func(a, b store.Lease) int {
-		return cmp.Or(cmp.Compare(a.TTL, b.TTL), cmp.Compare(a.Require, b.Require))
+		return cmp.Or(cmp.Compare(a.TTL, b.TTL), cmp.Compare(a.Require, b.Require), cmp.Compare(mutexes(a), mutexes(b)))
 	}
 	if k.EncodeRenewals == nil || !slices.ContainsFunc(leases, func(r store.Lease) bool { return alike(r, leases[0]) != 0 }) {
 		return nil
@@ -26,6 +26,14 @@ func (k *Driver) batchOrder(leases []store.Lease) []int {
 	}
 	slices.SortStableFunc(order, func(i, j int) int { return alike(leases[i], leases[j]) })
 	return order
+}
+
+// mutexes is 0 for a mutex, and 1 for another kind of lock.
+func mutexes(r store.Lease) int {
+	if r.Kind.IsMutex() {
+		return 0
+	}
+	return 1
 }
 
 // inOrder returns the index of the i-th lease in an order.

@@ -140,6 +140,8 @@ type Reply struct {
 	// is set. Otherwise it is as many as were requested.
 	Reserved uint64
 	Counted  bool
+	// Slot is that of the grant, after a yes to Acquire; see store.Grant.
+	Slot int64
 	// Report is the same for errors and logs.
 	Report store.NodeOutcome
 	// At is when the reply arrived, if the node knows; zero: now.

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -74,4 +75,21 @@ func newBusyError(name string, nodes []store.NodeOutcome, need int) *store.BusyE
 		e.Nodes = nodes
 	}
 	return e
+}
+
+// kindErrorOf returns why a node keeps no lock of r's kind at present: the lock is in use
+// there as another kind, or the owner has it with a smaller weight. It returns nil if no
+// node said so.
+func kindErrorOf(r store.Lease, nodes []store.NodeOutcome) error {
+	for _, n := range nodes {
+		said, ok := errors.AsType[*store.KindError](n.Err)
+		if !ok {
+			continue
+		}
+		if said.InUse == r.Kind.Normal() {
+			return fmt.Errorf("%w: acquire %q with weight %d: the lease that the owner has is smaller, and a lease does not grow", store.ErrInvalid, r.Name, r.Weight)
+		}
+		return &store.KindError{Name: r.Name, Asked: r.Kind, InUse: said.InUse, Holder: said.Holder}
+	}
+	return nil
 }

@@ -32,6 +32,7 @@ func (k *Driver) OnGranted(node int, owner string, ans Reply) (name string) {
 			e.Kind = quorum.Discounted
 			said = err.Outcome()
 		}
+		a.slot = ans.Slot
 		a.noteLocked(node, said)
 		a.applyLocked(e, at)
 	})

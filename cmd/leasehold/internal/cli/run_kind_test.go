@@ -9,7 +9,7 @@ import (
 )
 
 // Readers share a lock, and a writer has it alone.
-func TestRunShared(t *testing.T) { readersShare(t, newSite(t)) }
+func TestRunShared(t *testing.T) { everyKindOfLock(t, readersShare) }
 
 func readersShare(t *testing.T, s *site) {
 	t.Helper()
@@ -40,7 +40,7 @@ func readersShare(t *testing.T, s *site) {
 }
 
 // A semaphore numbers its holders, and a heavy one takes several permits.
-func TestRunPermits(t *testing.T) { permitsAreNumbered(t, newSite(t, slotVar+"=7")) }
+func TestRunPermits(t *testing.T) { everyKindOfLock(t, permitsAreNumbered, slotVar+"=7") }
 
 func permitsAreNumbered(t *testing.T, s *site) {
 	t.Helper()

@@ -29,3 +29,12 @@ func everyStore(t *testing.T, test func(t *testing.T, s *site)) {
 		test(t, s)
 	})
 }
+
+// everyKindOfLock runs a test on stores that keep every kind of lock, with more variables in
+// the environment of the command.
+func everyKindOfLock(t *testing.T, test func(t *testing.T, s *site), env ...string) {
+	t.Run("file", func(t *testing.T) { test(t, newSite(t, env...)) })
+	t.Run("redis", func(t *testing.T) {
+		test(t, newSite(t, append(env, storeVar+"=redis://"+redistest.Start(t).Addr())...))
+	})
+}

@@ -25,10 +25,13 @@ func (e *Encoder) Bundle(leases []store.Lease, c *Command) (_ *Command, n int) {
 		c = new(Command)
 	}
 	first, bytes := &leases[0], 0
+	if !first.Kind.IsMutex() { // its renewal is a step of its own
+		return e.Encode(driver.Question{Op: quorum.Extend, Lease: *first}, c), 1
+	}
 	for n < min(len(leases), MaxBundle) {
 		r := &leases[n]
 		bytes += 2*len(r.Name) + len(r.Owner) + len(r.Meta)
-		if n > 0 && (bytes > maxBundleBytes || r.TTL != first.TTL || e.guards(*r) != e.guards(*first)) {
+		if n > 0 && (bytes > maxBundleBytes || !r.Kind.IsMutex() || r.TTL != first.TTL || e.guards(*r) != e.guards(*first)) {
 			break
 		}
 		n++

@@ -26,13 +26,20 @@
 //
 // # Other kinds of lock
 //
-// A step of another kind of lock, such as a read-write lock or a semaphore, has a letter of
-// its own. All that such a lock has is one value at the lock's key: a record, which begins
-// with a space and the letter of the kind, and has the present grants, each with owner,
-// token, weight and end. The value of a mutex begins with its owner, which has no spaces, so
-// a client that only knows mutexes takes the lock for held by another client. The first key of
-// the step is the lock's, so the list reads the record together with the values of all
-// others, and passes it to the step's function; its counter, its tombstones and its queue
-// have the same keys as those of a mutex. The record's TTL is that of its longest grant, and
-// the function leaves out those that have ended by the clock that the list has read.
+// All grants of a lock that several can hold, such as a read-write lock or a semaphore, are in
+// one value at the lock's key: a record, which begins with a space and the letter of the kind,
+// and has each grant's owner, token, weight, slot and end; see readRecord.lua. The value of a
+// mutex begins with its owner, which has no spaces, so a client that only knows mutexes takes
+// the lock for held by another client. The counter, the tombstones and the queue of such a lock
+// have the same keys as those of a mutex. A place in the queue also has the kind and the weight
+// that its owner wants, in a form to which the steps of a mutex hand nothing.
+//
+// The record lasts as long as its longest grant or place, so while the lock is in use its kind
+// is known. Each step leaves out the grants that have ended, and a step that may have made room
+// hands the lock to as many waiters as fit, in order (advance.lua), with a push to each.
+//
+// One family of steps is for all of these kinds: admit, renewHold, endHold and, for what is
+// rare, change. Each is a function that does what the function of internal/rule does: Admit,
+// Renew, Release, and Downgrade, Resize or BreakLease. They have a list script of their own,
+// shareSteps, so that lists of mutexes' steps stay as short as they were.
 package script

@@ -40,6 +40,10 @@ func (e *Encoder) Encode(q driver.Question, c *Command) *Command {
 		c.Slot = slot + 1
 	}
 	guarded := e.guards(r)
+	if !r.Kind.IsMutex() {
+		e.encodeKind(c, q, r, guarded)
+		return c
+	}
 	begin := func(plain, marked *Script) []byte {
 		if guarded {
 			plain = marked
@@ -158,7 +162,7 @@ func (e *Encoder) appendPlace(b []byte, q driver.Question, guarded bool) (_ []by
 	if !q.Waits {
 		return resp.AppendWord(b, ""), 0
 	}
-	p := place{rank: store.Rank(q.Lease.Owner), stamp: uint64(q.Stamp), spare: q.Spare, barge: q.Barge, channel: e.Channel}
+	p := place{rank: store.Rank(q.Lease.Owner), stamp: uint64(q.Stamp), spare: q.Spare, shared: !q.Lease.Kind.IsMutex(), barge: q.Barge, channel: e.Channel}
 	if guarded {
 		p.guarded, p.fingerprint = true, e.Fingerprint
 	}

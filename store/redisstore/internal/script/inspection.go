@@ -21,6 +21,10 @@ func (a Reply) Look() (said store.NodeOutcome, token fence.Token, line []store.P
 	case len(v) == freeWords:
 		return QuarantinedOr(v[2], v[3], store.NodeOutcome{Outcome: store.Absent}), 0, placesOf(v[4].List)
 	case len(v) == heldWords && v[1].Kind == '$' && v[2].Kind == ':':
+		if record := recordOf(v[1], v[2]); record != nil {
+			said, token := record.first()
+			return quarantinedIfFree(said, v[4], v[5]), token, placesOf(v[6].List)
+		}
 		if token, ok := v[3].Number(); ok {
 			said := takenBy(v[1], v[2])
 			return said, ownToken(said.Holder, token), placesOf(v[6].List)
@@ -46,7 +50,7 @@ func placesOf(said []resp.Value) []store.Place {
 		if len(v) < 2 || v[0].Kind != '$' || len(v[0].Text) == 0 || v[1].Kind != ':' || v[1].Num < 0 {
 			continue
 		}
-		line = append(line, store.Place{Holder: DecodeValue(string(v[0].Text)), ExpiresIn: time.Duration(min(v[1].Num, mostMillis)) * time.Millisecond})
+		line = append(line, store.Place{Holder: decodePlace(string(v[0].Text)), ExpiresIn: time.Duration(min(v[1].Num, mostMillis)) * time.Millisecond})
 	}
 	return line
 }
@@ -55,6 +59,7 @@ func placesOf(said []resp.Value) []store.Place {
 type Listed struct {
 	Outcome store.NodeOutcome
 	Token   fence.Token
+	Record  *Record // of a lock that several can hold
 }
 
 // Listed reads the answer to ListCommand about n locks. It returns the held ones by index,
@@ -74,9 +79,15 @@ func (a Reply) Listed(n int) (map[int]Listed, store.NodeOutcome) {
 		if len(v) < 4 || v[0].Kind != ':' || v[0].Num < 1 || v[0].Num > int64(n) || v[1].Kind != '$' || v[2].Kind != ':' {
 			return nil, refused
 		}
+		if record := recordOf(v[1], v[2]); record != nil {
+			if said, token := record.first(); said.Outcome == store.Taken {
+				all[int(v[0].Num)-1] = Listed{said, token, record}
+			}
+			continue
+		}
 		counter, _ := v[3].Number()
 		if said := takenBy(v[1], v[2]); said.Outcome == store.Taken {
-			all[int(v[0].Num)-1] = Listed{said, ownToken(said.Holder, counter)}
+			all[int(v[0].Num)-1] = Listed{said, ownToken(said.Holder, counter), nil}
 		}
 	}
 	return all, others

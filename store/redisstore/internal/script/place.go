@@ -9,10 +9,11 @@ import (
 // has the fields of the stored place (see readPlace.lua) in their order, from the no-push
 // flag to the channel. It has a rank where the stored place has its end and its ticket.
 type place struct {
-	rank  uint64 // when its owner began to wait: the ticket that it asks for
-	stamp uint64 // of the request; the push of a grant repeats it
-	spare int    // how many tokens to reserve
-	barge bool   // only notify it that the lock is free
+	rank   uint64 // when its owner began to wait: the ticket that it asks for
+	stamp  uint64 // of the request; the push of a grant repeats it
+	spare  int    // how many tokens to reserve
+	shared bool   // several can hold the lock; spare is then part of its value: see readWish.lua
+	barge  bool   // only notify it that the lock is free
 	// guarded is set if the lock may be granted only by a server that has forgotten
 	// nothing; fingerprint is that of the client's membership.
 	guarded     bool
@@ -33,7 +34,11 @@ func (p place) append(b []byte) []byte {
 	}
 	b = append(append(b, rank...), ' ')
 	b = append(strconv.AppendUint(b, p.stamp, 10), ' ')
-	b = append(strconv.AppendInt(b, int64(p.spare), 10), ' ')
+	if p.shared {
+		b = append(b, "k "...)
+	} else {
+		b = append(strconv.AppendInt(b, int64(p.spare), 10), ' ')
+	}
 	flags := ""
 	if p.barge {
 		flags = "b"

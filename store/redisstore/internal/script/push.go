@@ -21,6 +21,7 @@ type push struct {
 	// many.
 	Counted  bool
 	Reserved uint64
+	Slot     int64 // see store.Grant
 	Stamp    clock.Instant
 	Clock    clock.Instant
 }
@@ -35,7 +36,7 @@ func ParsePush(message string) (t push, ok bool) {
 	switch {
 	case words[0] == "free" && len(words) == 2:
 		return t, true
-	case words[0] != "handed" || len(words) != 6 && len(words) != 7:
+	case words[0] != "handed" || len(words) < 6 || len(words) > 8:
 		return push{}, false
 	}
 	token, err1 := strconv.ParseUint(words[2], 10, 64)
@@ -46,12 +47,19 @@ func ParsePush(message string) (t push, ok bool) {
 	text := func(s string) resp.Value { return resp.Value{Kind: '$', Text: []byte(s)} }
 	t.Granted, t.Token, t.Stamp = true, token, clock.Instant(stamp)
 	t.Clock = ClockOf([]resp.Value{text(words[4]), text(words[5])})
-	if len(words) == 7 {
+	if len(words) >= 7 {
 		n, err := strconv.ParseUint(words[6], 10, 32)
 		if err != nil {
 			return push{}, false
 		}
 		t.Counted, t.Reserved = true, n
+	}
+	if len(words) == 8 {
+		slot, err := strconv.ParseInt(words[7], 10, 64)
+		if err != nil || slot < 0 {
+			return push{}, false
+		}
+		t.Slot = slot
 	}
 	return t, t.Clock != 0
 }

@@ -72,8 +72,9 @@ func (r Reply) Answer(s *Script) driver.Reply {
 				rest = rest[1:]
 			}
 			if drew && (a.Token > 0 || !draws) {
-				if len(rest) == 3 && rest[2].Kind == ':' && rest[2].Num >= 0 {
+				if len(rest) >= 3 && rest[2].Kind == ':' && rest[2].Num >= 0 {
 					a.Counted, a.Reserved = true, uint64(rest[2].Num)
+					a.Slot = slotOf(rest[3:])
 					rest = rest[:2]
 				}
 				a.Clock = ClockOf(rest)
@@ -94,11 +95,17 @@ func (r Reply) Answer(s *Script) driver.Reply {
 			}
 		case 2:
 			return driver.Reply{Kind: quorum.No, Report: store.NodeOutcome{Outcome: store.Refused, Err: ErrReleasedOwner}, At: r.At}
-		case 0:
+		case 6:
+			if len(said) >= 3 {
+				return driver.Reply{Kind: quorum.No, Report: inUseAs(string(said[1].Text), DecodeValue(string(said[2].Text))), At: r.At}
+			}
+		case 0, 7:
 			if len(said) >= 3 && said[1].Kind == '$' && said[2].Kind == ':' {
 				a := driver.Reply{Kind: quorum.No, Report: takenBy(said[1], said[2]), At: r.At}
 				if a.Report.Outcome == store.Absent {
 					a.Kind = quorum.Absent
+				} else if h := a.Report.Holder; said[0].Num == 7 && a.Report.Outcome == store.Taken && !h.Foreign {
+					a.Report = inUseAs("", h)
 				}
 				if len(said) >= 5 {
 					a.Position, a.NoPush = position(said[3]), said[4].Num != 0
@@ -141,6 +148,9 @@ func takenBy(value, pttl resp.Value) store.NodeOutcome {
 	}
 	if ms == 0 { // less than a millisecond is left, but not nothing
 		ms = 1
+	}
+	if record := recordOf(value, pttl); record != nil {
+		return record.outcome(ms)
 	}
 	ms = min(ms, mostMillis) // another client's key can last for longer
 	return store.NodeOutcome{Outcome: store.Taken, Holder: DecodeValue(string(value.Text)), ExpiresIn: time.Duration(ms) * time.Millisecond}

@@ -53,18 +53,38 @@ var (
 	Return         = step("b", 0, "return", 3, 10)
 	ReturnGuarded  = step("B", 3, "return", 4, 13)
 	Heal           = step("h", 3, "heal", 3, 5)
-	Inspect        = load("inspect", 2, 1)
-	InspectGuarded = load("inspect", 3, 1)
-	List           = loadLister(2)
-	ListGuarded    = loadLister(3)
-	Arrive         = load("arrive", 2, 9)
-	Relist         = load("relist", 1, 5)
+	// Steps of locks that several can hold; see kind.go.
+	Admit            = step("k", 0, "admit", 3, 9)
+	AdmitGuarded     = step("K", 3, "admit", 4, 12)
+	EndHold          = step("e", 0, "endHold", 3, 4)
+	EndHoldGuarded   = step("E", 3, "endHold", 4, 7)
+	RenewHold        = step("p", 0, "renewHold", 2, 2)
+	RenewHoldGuarded = step("P", 1, "renewHold", 3, 3)
+	Inspect          = load("inspect", 2, 1)
+	InspectGuarded   = load("inspect", 3, 1)
+	List             = loadLister(2)
+	ListGuarded      = loadLister(3)
+	Arrive           = load("arrive", 2, 9)
+	Relist           = load("relist", 1, 5)
 
 	All = []*Script{Acquire, Confirm, Extend, Release, Return, Heal, Steps, Inspect, Arrive, Relist}
 )
 
 // Steps does a list of steps; see StepList.
 var Steps = load("steps", 0, 0)
+
+// ShareSteps does a list of steps of locks that several can hold. Connections do not load it
+// before it is needed.
+var ShareSteps = load("shareSteps", 0, 0)
+
+// list returns the script that does lists of steps with s.
+func (s *Script) list() *Script {
+	switch s {
+	case Admit, AdmitGuarded, EndHold, EndHoldGuarded, RenewHold, RenewHoldGuarded:
+		return ShareSteps
+	}
+	return Steps
+}
 
 // step makes a script that can also be a step in a list, where it has that letter.
 func step(letter string, gate int, name string, keys, args int) *Script {
@@ -82,15 +102,20 @@ func loadLister(keys int) *Script {
 
 // draws reports whether the script answers with a token.
 func (s *Script) draws() bool {
-	return s == Acquire || s == AcquireGuarded || s == Confirm
+	return s == Acquire || s == AcquireGuarded || s == Confirm || s.admits()
 }
 
+// admits reports whether the script acquires a lock that several can hold.
+func (s *Script) admits() bool { return s == Admit || s == AdmitGuarded }
+
 // Frees reports whether the script ends a lease.
-func (s *Script) Frees() bool { return s == Release || s == ReleaseGuarded || s.returns() }
+func (s *Script) Frees() bool {
+	return s == Release || s == ReleaseGuarded || s == EndHold || s == EndHoldGuarded || s.returns()
+}
 
 // Keeps reports whether the script acquires a lock or extends a lease.
 func (s *Script) Keeps() bool {
-	return s == Acquire || s == AcquireGuarded || s.renews() || s.returns()
+	return s == Acquire || s == AcquireGuarded || s.renews() || s.returns() || s.admits() || s == RenewHold || s == RenewHoldGuarded
 }
 
 // renews reports whether the script renews leases.
@@ -115,10 +140,14 @@ const (
 
 // Gated reports whether a script ends with these arguments.
 func (s *Script) Gated() bool {
-	return s == AcquireGuarded || s == ReleaseGuarded || s == ReturnGuarded || s == Heal
+	return s == AcquireGuarded || s == ReleaseGuarded || s == ReturnGuarded || s == Heal || s == AdmitGuarded || s == EndHoldGuarded
 }
 
 // Takes reports whether a script may create a lease or a place.
 func (s *Script) Takes() bool {
-	return s == Acquire || s == AcquireGuarded || s == Heal
+	return s == Acquire || s == AcquireGuarded || s == Heal || s.admits()
 }
+
+// GrantsGuarded reports whether the script acquires a lock on a server that must have
+// forgotten nothing.
+func (s *Script) GrantsGuarded() bool { return s == AcquireGuarded || s == AdmitGuarded }

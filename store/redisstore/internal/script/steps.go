@@ -32,7 +32,7 @@ func (l *StepList) Reset() {
 }
 
 // Add adds a command, unless the list is full or the command cannot be in one with the
-// others: it is no step, its lock is in another slot, or it is from before the client's
+// others: it is no step, its lock is of another sort or in another slot, or it is from before the client's
 // membership changed.
 func (l *StepList) Add(c *Command) bool {
 	if c.Script == nil || c.Script.letter == "" {
@@ -42,6 +42,8 @@ func (l *StepList) Add(c *Command) bool {
 	switch {
 	case len(l.commands) == 0:
 	case l.leases+leases > MaxSteps || l.bytes+len(c.Bytes) > maxListBytes:
+		return false
+	case c.Script.list() != l.commands[0].Script.list():
 		return false
 	case c.Slot != l.commands[0].Slot || marked && l.marked != nil && c.print != l.marked.print:
 		return false
@@ -72,7 +74,7 @@ func (l *StepList) Append(b []byte, noPush bool, channel string) []byte {
 	if l.marked != nil {
 		keys, args = keys+1, args+3
 	}
-	b = appendBegin(b, "EVALSHA", Steps.Hash, keys, args)
+	b = appendBegin(b, "EVALSHA", l.Script().Hash, keys, args)
 	for _, c := range l.commands {
 		b = append(b, c.Bytes[c.keysAt:c.markAt]...)
 	}
@@ -94,6 +96,19 @@ func (l *StepList) Append(b []byte, noPush bool, channel string) []byte {
 	}
 	return b
 }
+
+// Script returns the script that the call is of.
+func (l *StepList) Script() *Script { return l.commands[0].Script.list() }
+
+// Lesson returns the command that teaches a server the script of a list with c.
+func Lesson(c *Command) *Command {
+	if c.Script.list() == ShareSteps {
+		return shareLesson
+	}
+	return stepsLesson
+}
+
+var stepsLesson, shareLesson = &Command{Bytes: Steps.Lesson}, &Command{Bytes: ShareSteps.Lesson}
 
 // Len returns the number of commands.
 func (l *StepList) Len() int { return len(l.commands) }

@@ -1,0 +1,37 @@
+-- breakHold breaks the grant of an owner of a lock that several can hold: it is not renewed any
+-- more, and ends with its release or its end. With atOnce 1 it ends now, its owner is refused
+-- until it would have ended, and waiters get the lock. {L}:broken notes it.
+--
+-- record: of the lock; ms: the clock (ms)
+-- token: of the grant
+-- begins, note, keep: see calls/break; keep is how long the note lasts after the grant
+-- last: the token counter; proposed, time: see hand
+--
+-- Returns {1, how long the grant lasts (ms)}, 0 if it is over, or {0} if there is no such grant
+-- and none was broken.
+-- uses advance, bury, findHold, writeRecord
+local function breakHold(key, record, owner, token, atOnce, begins, note, keep, last, proposed, time, ms)
+  local h, i = findHold(record, owner)
+  local name = '{' .. key .. '}:'
+  if not h or h.token ~= token then
+    local known = call('MGET', name .. 'broken')[1]
+    if known and string.sub(known, 1, #begins) == begins then
+      return {1, 0}
+    end
+    return {0}
+  end
+  local left = h.ends - ms
+  if h.broken ~= '1' then
+    call('SET', name .. 'broken', begins .. note, 'PX', string.format('%.0f', left + keep))
+  end
+  if atOnce ~= '1' then
+    h.broken = '1'
+    writeRecord(key, record, ms)
+    return {1, left}
+  end
+  table.remove(record.holds, i)
+  bury(name .. 'gone:' .. owner .. (h.made ~= '' and ' ' .. h.made or ''), string.format('%.0f', left))
+  writeRecord(key, record, ms)
+  advance(key, record, false, last, proposed, time, nil, '')
+  return {1, 0}
+end

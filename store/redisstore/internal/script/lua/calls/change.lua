@@ -1,0 +1,32 @@
+-- Change a lock that several can hold while it is held.
+--
+-- KEYS: the lock, its token counter
+-- ARGV: what to do, and its arguments:
+--   downgrade (see there): owner, TTL (ms), proposed
+--   resize (see there): from, to
+--   break (see breakHold): owner, token, atOnce, proposed, the note's beginning, which names
+--     the lease, the rest of the note, and how long it is kept after the grant (ms)
+-- Returns the result of the function. A lock that nobody has is not in use; one that is no
+-- such lock is {6, empty, its value}.
+-- uses readRecord
+local time = call('TIME')
+local now = time[1] * 1000000 + time[2]
+local ms = (now - now % 1000) / 1000
+local key, got = KEYS[1], call('MGET', KEYS[1], KEYS[2])
+local record = readRecord(got[1], ms)
+if not record and (got[1] or call('PTTL', key) ~= -2) then
+  return {6, '', got[1] or call('GET', key)}
+end
+if not record then
+  -- uses newRecord
+  record = newRecord('s1')
+end
+if ARGV[1] == 'downgrade' then
+  -- uses downgrade
+  return downgrade(key, KEYS[2], record, ARGV[2], ARGV[3], got[2], ARGV[4], time, ms)
+elseif ARGV[1] == 'resize' then
+  -- uses resize
+  return resize(key, record, ARGV[2], ARGV[3], ms)
+end
+-- uses breakHold
+return breakHold(key, record, ARGV[2], ARGV[3], ARGV[4], ARGV[6], ARGV[7], ARGV[8], got[2], ARGV[5], time, ms)

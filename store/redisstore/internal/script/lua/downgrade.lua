@@ -1,0 +1,28 @@
+-- downgrade makes the writer of a read-write lock a reader, with a new token, and lets readers
+-- that wait join it. An owner that reads already keeps what it has.
+--
+-- record, ms: of the lock, and the clock (ms)
+-- ttl: how long the grant lasts from now at least (ms)
+-- last: the token counter; proposed, time: see hand
+--
+-- Returns {1, token, the clock (s, us), 0, slot}, {0, '', -2} for an owner without a grant, or
+-- {6, kind in use, value of a holder}.
+-- uses advance, draw, findHold, writeRecord
+local function downgrade(key, counter, record, owner, ttl, last, proposed, time, ms)
+  local h = findHold(record, owner)
+  if not h then
+    return {0, '', -2}
+  elseif not record.shared then
+    return {6, record.kind, h.value}
+  end
+  if h.weight >= record.limit then
+    h.weight = 1
+    h.token = draw(proposed, 0, last, time[1] * 1000000 + time[2])
+    last = h.token
+    call('SET', counter, last, 'PX', LIFE)
+  end
+  h.ends = math.max(h.ends, ms + ttl)
+  writeRecord(key, record, ms)
+  advance(key, record, false, last, proposed, time, nil, '')
+  return {1, h.token, time[1], time[2], 0, h.slot}
+end

@@ -1,0 +1,45 @@
+-- endHold ends the grant of an owner of a lock that several can hold, and hands the lock to as
+-- many waiters as there is room for. It is release for such a lock, with its arguments; got has
+-- the values of the lock, of the counter, of {L}:waits and of the owner's place.
+--
+-- Returns {1}, or {0, '', -2} for an owner that has no grant, or an error reply.
+-- uses bury, findHold, leave, readRecord, writeRecord
+local function endHold(key, tomb, got, life, always, undo, proposed, time, mark, print, refusal)
+  local now = time[1] * 1000000 + time[2]
+  local ms = (now - now % 1000) / 1000
+  local name, from = '{' .. key .. '}:', string.sub(tomb, #key + 9)
+  local owner, attempt = string.match(from, '^[^ ]+'), string.match(from, ' (.+)')
+  local record = readRecord(got[1], ms)
+  local h, i
+  if record then
+    h, i = findHold(record, owner)
+  elseif not got[1] and call('PTTL', key) ~= -2 then
+    return call('GET', key) -- MGET returns no value for a key that is not a string
+  end
+  local ours = h and not (attempt and h.made ~= attempt and (h.made ~= '' or undo == '1'))
+  local said = ours and {1} or {0, '', -2}
+  leave(name, owner, got[4])
+  if ours then
+    table.remove(record.holds, i)
+    call('DEL', key) -- first, since a server that is out of memory refuses a first write that needs some
+    if record.holds[1] or record.line > ms then
+      writeRecord(key, record, ms)
+    end
+  end
+  if record and got[3] and not refusal then
+    -- uses advance
+    advance(key, record, false, got[2], proposed, time, mark, print)
+  end
+  -- Write the tombstone last: all writes so far free memory (see release).
+  if ours and h.broken == '1' then
+    life, always = string.format('%.0f', h.ends - ms), '1'
+    tomb = name .. 'gone:' .. owner .. (h.made ~= '' and ' ' .. h.made or '')
+  end
+  if life ~= '0' and (not ours or always == '1') then
+    local failed = bury(tomb, life)
+    if failed and not ours then
+      return failed
+    end
+  end
+  return said
+end

@@ -1,0 +1,634 @@
+package redisstore
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
+	"github.com/leasehold-dev/leasehold/internal/rule"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
+	"pgregory.net/rapid"
+)
+
+// The scripts of locks that several can hold do what internal/rule does: after every step the
+// answers, the pushes and what is kept are the same.
+
+func TestSharesOnSimulatedRedis(t *testing.T) { checkShares(t, onSimulated(t)) }
+
+func TestSharesOnRedis(t *testing.T) { checkShares(t, onRedis(t)) }
+
+// Every script with a change in it is found to differ.
+func TestSharesChanged(t *testing.T) {
+	e := listening(t, onSimulated(t))
+	examples := slices.Clone(seldomShares)
+	for seed := range 250 {
+		examples = append(examples, shareSteps.Example(seed))
+	}
+	find := func() error {
+		for _, steps := range examples {
+			if err := e.runShares(steps); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for _, c := range shareChanges {
+		t.Run(c.name, func(t *testing.T) {
+			whole := c.script.Text
+			if strings.Count(whole, c.old) != 1 {
+				t.Fatalf("%q is not once in the script", c.old)
+			}
+			e.change = func(text string) string {
+				if text == whole {
+					return strings.Replace(whole, c.old, c.new, 1)
+				}
+				return text
+			}
+			if err := find(); err == nil {
+				t.Error("not noticed")
+			} else {
+				t.Log(err)
+			}
+		})
+	}
+}
+
+// shareOp is what a step does.
+type shareOp uint8
+
+const (
+	shareAsks shareOp = iota // waits in the queue, or takes the lock
+	shareTries
+	shareEnds
+	shareRenews
+	shareDowngrades
+	shareResizes
+	shareBreaks
+	sharePasses
+	shareHushes // its channel is listened to, or no more
+)
+
+var shareOpNames = [...]string{"asks", "tries", "ends", "renews", "downgrades", "resizes", "breaks", "time passes", "listens or not"}
+
+// shareStep is one step. Kind and To are indexes of shareKinds.
+type shareStep struct {
+	Op              shareOp
+	Owner, Kind, To int
+	Heavy           int64 // 0: weight 1; otherwise of the largest weight, or one less
+	TTL             time.Duration
+	Spare, Attempt  int
+	// Wrong: another token than that of the lease is broken. Guarded, which is the same in
+	// all steps: the server must have forgotten nothing.
+	Barge, Tomb, Renewed, Undo, Now, Wrong, Guarded bool
+}
+
+func (s shareStep) String() string {
+	type plain shareStep
+	return fmt.Sprintf("%d %s: %+v", s.Owner, shareOpNames[s.Op], plain(s))
+}
+
+const shareLock, shareMeta = "a {b}:\x00\xff*", `{"pid":1}`
+
+var shareKinds = []store.Kind{store.Semaphore(2), store.Semaphore(3), store.Semaphore(5), store.ReadWrite}
+
+var shareOwners = []string{"ann", "an", "bob", "zoe", "kim", "deploy"}
+
+var shareSteps = rapid.Custom(func(t *rapid.T) []shareStep {
+	flag := rapid.SampledFrom([]bool{false, false, true})
+	often := slices.Concat(slices.Repeat([]shareOp{shareAsks}, 12), slices.Repeat([]shareOp{shareTries, sharePasses}, 4), slices.Repeat([]shareOp{shareEnds}, 9),
+		slices.Repeat([]shareOp{shareRenews, shareDowngrades, shareBreaks, shareHushes}, 2), []shareOp{shareResizes})
+	usual := rapid.IntRange(0, len(shareKinds)-1).Draw(t, "kind")
+	kinds := rapid.SampledFrom(append(slices.Repeat([]int{usual}, 15), 0, 1, 2, 3))
+	guarded := flag.Draw(t, "guarded")
+	one := rapid.Custom(func(t *rapid.T) shareStep {
+		s := shareStep{
+			Op: rapid.SampledFrom(often).Draw(t, "op"), Owner: rapid.IntRange(0, len(shareOwners)-1).Draw(t, "owner"),
+			Kind: kinds.Draw(t, "kind"), To: rapid.SampledFrom([]int{0, 1, 2}).Draw(t, "to"), Heavy: rapid.SampledFrom([]int64{0, 0, 0, 1, 2}).Draw(t, "heavy"),
+			TTL:   rapid.SampledFrom([]time.Duration{lineUnit, 2 * lineUnit, 3 * lineUnit, 30 * lineUnit}).Draw(t, "ttl"),
+			Spare: rapid.SampledFrom([]int{0, 0, 1, 64}).Draw(t, "spare"), Attempt: rapid.IntRange(1, 2).Draw(t, "attempt"),
+			Barge: flag.Draw(t, "barge"), Tomb: flag.Draw(t, "tomb"), Renewed: flag.Draw(t, "renewed"), Undo: flag.Draw(t, "undo"),
+			Now: flag.Draw(t, "now"), Wrong: flag.Draw(t, "wrong"), Guarded: guarded,
+		}
+		if s.Op == sharePasses {
+			s.TTL = rapid.SampledFrom([]time.Duration{lineUnit, 2 * lineUnit}).Draw(t, "time")
+		}
+		return s
+	})
+	return rapid.SliceOfN(one, 1, 40).Draw(t, "steps")
+})
+
+func checkShares(t *testing.T, n *scripted) {
+	e := listening(t, n)
+	for _, steps := range seldomShares {
+		if err := e.runShares(steps); err != nil {
+			t.Error(err)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		if err := e.runShares(shareSteps.Draw(t, "all")); err != nil {
+			t.Log(err)
+			t.Fatal("the scripts are not at one with the rule: see below")
+		}
+	})
+}
+
+// seldomShares are lists of steps that chance does not come to often enough.
+var seldomShares = [][]shareStep{{
+	// The place of a waiter whose process is gone is left out.
+	{Op: shareAsks, Owner: 0, TTL: 30 * lineUnit, Heavy: 1},
+	{Op: shareAsks, Owner: 2, TTL: 30 * lineUnit},
+	{Op: shareHushes, Owner: 2},
+	{Op: shareEnds, Owner: 0, TTL: lineUnit},
+	{Op: shareTries, Owner: 1, TTL: lineUnit, Heavy: 1},
+}, {
+	// The lock was handed to one attempt, and another one of the same owner is released.
+	{Op: shareAsks, Owner: 0, TTL: 30 * lineUnit, Heavy: 1},
+	{Op: shareAsks, Owner: 5, TTL: 30 * lineUnit, Attempt: 1},
+	{Op: shareEnds, Owner: 0, TTL: lineUnit},
+	{Op: shareEnds, Owner: 5, TTL: lineUnit, Attempt: 2},
+}, {
+	// An attempt is undone after another one has joined it.
+	{Op: shareAsks, Owner: 5, TTL: 30 * lineUnit, Attempt: 1},
+	{Op: shareAsks, Owner: 5, TTL: 30 * lineUnit, Attempt: 2},
+	{Op: shareEnds, Owner: 5, TTL: lineUnit, Attempt: 1, Undo: true},
+}, {
+	{Op: shareAsks, Owner: 0, TTL: 30 * lineUnit},
+	{Op: shareBreaks, Owner: 0},
+	{Op: shareRenews, Owner: 0, TTL: 30 * lineUnit},
+	{Op: shareEnds, Owner: 0, TTL: lineUnit, Attempt: 1},
+	{Op: shareTries, Owner: 0, TTL: lineUnit},
+}, {
+	{Op: shareAsks, Owner: 0, TTL: lineUnit},
+	{Op: shareRenews, Owner: 0, TTL: 30 * lineUnit},
+	{Op: shareBreaks, Owner: 0, Now: true},
+	{Op: shareBreaks, Owner: 0},
+}, {
+	// Readers join a writer that became one.
+	{Op: shareAsks, Owner: 3, Kind: 3, TTL: 30 * lineUnit, Heavy: 1},
+	{Op: shareAsks, Owner: 0, Kind: 3, TTL: 30 * lineUnit},
+	{Op: shareDowngrades, Owner: 3, Kind: 3, TTL: 2 * lineUnit},
+}, {
+	// A release makes room for two.
+	{Op: shareAsks, Owner: 3, Kind: 2, TTL: 30 * lineUnit, Heavy: 1},
+	{Op: shareAsks, Owner: 0, Kind: 2, TTL: 30 * lineUnit, Spare: 64},
+	{Op: shareAsks, Owner: 1, Kind: 2, TTL: 30 * lineUnit, Spare: 64},
+	{Op: shareEnds, Owner: 3, TTL: lineUnit},
+}, {
+	// A record that outlasts all holders and waiters is of no kind any more.
+	{Op: shareAsks, Owner: 0, TTL: 2 * lineUnit, Heavy: 1},
+	{Op: shareAsks, Owner: 1, TTL: 30 * lineUnit},
+	{Op: shareAsks, Owner: 2, TTL: 2 * lineUnit},
+	{Op: shareEnds, Owner: 1, TTL: lineUnit},
+	{Op: sharePasses, TTL: 2 * lineUnit},
+	{Op: shareTries, Owner: 3, Kind: 3, TTL: lineUnit},
+}, {
+	// A place from before a change of the number of permits does not last on.
+	{Op: shareAsks, Owner: 0, TTL: 30 * lineUnit, Heavy: 1},
+	{Op: shareAsks, Owner: 1, TTL: 30 * lineUnit, Heavy: 1},
+	{Op: shareResizes, To: 1, TTL: lineUnit},
+	{Op: shareAsks, Owner: 1, Kind: 1, TTL: lineUnit, Heavy: 1},
+}}
+
+// errUndecided ends a run in which a waiter that barges is notified within a request of
+// another owner: the script leaves the room to it, and the rule lets the request have it.
+var errUndecided = errors.New("undecided")
+
+// shareRun is one run through a list of steps.
+type shareRun struct {
+	*ears
+	record rule.Record
+	now    clock.Instant     // of the rule
+	deaf   map[string]bool   // owners without a subscriber when they last asked
+	stamps map[string]uint64 // of their last request
+	pushes []string          // that the rule has sent
+	trace  strings.Builder
+}
+
+func (e *ears) runShares(steps []shareStep) error {
+	begin := clock.Instant(1_790_000_000_123_000_000)
+	if err := e.Begin(begin); err != nil {
+		return err
+	}
+	if _, err := e.messages(); err != nil { // of a run that was given up
+		return err
+	}
+	for owner := range e.heard {
+		if err := e.listen(owner, false); err != nil {
+			return err
+		}
+	}
+	e.heard, e.begun = map[string]bool{}, time.Now()
+	r := &shareRun{ears: e, now: begin, deaf: map[string]bool{}, stamps: map[string]uint64{}}
+	for _, owner := range shareOwners[:4] {
+		r.heard[owner] = true
+		if err := r.listen(owner, true); err != nil {
+			return err
+		}
+	}
+	for i, s := range steps {
+		fmt.Fprintf(&r.trace, "%3d. %v\n", i+1, s)
+		if err := r.step(s); errors.Is(err, errSlow) || errors.Is(err, errUndecided) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("owners %q, after\n%s%w", shareOwners, r.trace.String(), err)
+		}
+	}
+	return nil
+}
+
+func (r *shareRun) step(s shareStep) error {
+	owner := shareOwners[s.Owner]
+	switch s.Op {
+	case sharePasses:
+		r.now = r.now.Add(s.TTL)
+		if err := r.Pass(s.TTL); err != nil {
+			return err
+		}
+		return r.look()
+	case shareHushes:
+		if r.heard[owner] = !r.heard[owner]; !r.heard[owner] {
+			delete(r.heard, owner)
+		}
+		return r.listen(owner, r.heard[owner])
+	}
+	at, err := r.Clock()
+	if err != nil {
+		return err
+	}
+	propose := uint64(at)/1000 + 500_000
+	r.s.wall = func() time.Time { return time.UnixMicro(int64(propose)).Add(-script.ProposalLead) }
+	lease := store.Lease{Name: shareLock, Owner: owner, Meta: shareMeta, TTL: s.TTL, Kind: shareKinds[s.Kind], Weight: 1}
+	if s.Heavy > 0 {
+		lease.Weight = max(1, lease.Kind.Limit-s.Heavy+1)
+	}
+	if lease.Kind.Shared && lease.Weight > 1 {
+		lease.Weight = lease.Kind.Limit
+	}
+	if owner == "deploy" {
+		lease.Attempt = []string{"", "one", "two"}[s.Attempt]
+	}
+	if s.Guarded {
+		lease.Require = store.CrashSafe
+	}
+	switch s.Op {
+	case shareAsks, shareTries:
+		return r.asks(s, lease, propose)
+	case shareEnds:
+		return r.ends(s, lease, propose)
+	case shareRenews:
+		next, ans := rule.Renew(r.record, owner, s.TTL, r.now)
+		r.record = next
+		return r.question(driver.Question{Op: quorum.Extend, Lease: lease}, ans)
+	case shareDowngrades:
+		next, ans := rule.Downgrade(r.record, owner, s.TTL, fence.Token(propose), r.now)
+		if r.record = next; ans.Verdict == rule.Granted {
+			r.advance(propose, s.Guarded)
+		}
+		e := r.s.encoder()
+		return r.changes(e.Downgrade(lease), ans, propose)
+	case shareResizes:
+		return r.resizes(s, lease, propose)
+	}
+	return r.breaks(s, lease, propose)
+}
+
+func (r *shareRun) asks(s shareStep, lease store.Lease, propose uint64) error {
+	owner := lease.Owner
+	placed := slices.ContainsFunc(rule.Expire(r.record, r.now).Line, func(p rule.Place) bool { return p.Owner == owner })
+	waits := s.Op == shareAsks || placed // an owner with a place keeps asking for it
+	q := driver.Question{Op: quorum.Acquire, Lease: lease, Spare: s.Spare, Barge: s.Barge && waits, Waits: waits, Again: placed, Stamp: clock.Instant(r.trace.Len()) << 40}
+	spare := s.Spare
+	if lease.SharesToken() {
+		spare = 0
+	}
+	ask := rule.Ask{
+		Spec: rule.Spec(lease.Kind), Owner: owner, Attempt: lease.Attempt, Meta: shareMeta, Weight: lease.Weight, TTL: s.TTL,
+		Fair: !q.Barge, Spare: spare, Floor: fence.Token(propose) - fence.Token(spare),
+	}
+	if waits {
+		ask.Wait = s.TTL
+	}
+	if !rule.Expire(r.record, r.now).Idle() && !slices.ContainsFunc(rule.Expire(r.record, r.now).Tombs, func(t rule.Tomb) bool { return t.Owner == tombOf(lease) }) {
+		r.advance(propose, false) // an owner that was released changes nothing
+	}
+	if slices.ContainsFunc(r.pushes, func(m string) bool { return strings.HasPrefix(m, "free ") }) {
+		return errUndecided
+	}
+	// An owner without a rank that has just lost its place asks anew: otherwise it would be first.
+	q.Again = placed && (slices.ContainsFunc(r.record.Line, func(p rule.Place) bool { return p.Owner == owner }) ||
+		slices.ContainsFunc(r.record.Holds, func(h rule.Hold) bool { return h.Owner == owner }))
+	next, ans := rule.Admit(r.record, ask, r.now)
+	r.record = next
+	if ans.Position > 0 && ans.Verdict == rule.Busy {
+		r.deaf[owner], r.stamps[owner] = !r.heard[owner], uint64(q.Stamp)
+	}
+	return r.question(q, ans)
+}
+
+// tombOf names the tombstone of a lease.
+func tombOf(l store.Lease) string { return strings.TrimSpace(l.Owner + " " + l.Attempt) }
+
+func (r *shareRun) ends(s shareStep, lease store.Lease, propose uint64) error {
+	end := rule.End{Owner: lease.Owner, Attempt: lease.Attempt, Undo: s.Undo && lease.Attempt != ""}
+	if s.Tomb {
+		end.Tomb = lease.TTL
+	}
+	broken := slices.ContainsFunc(r.record.Holds, func(h rule.Hold) bool { return h.Owner == lease.Owner && h.Broken })
+	next, ans := rule.Release(r.record, end, r.now)
+	if ans.Verdict == rule.Done && s.Renewed && s.Tomb && !broken {
+		next, _ = rule.Release(next, end, r.now) // a tombstone in any case
+	}
+	r.record = next
+	r.advance(propose, false)
+	return r.question(driver.Question{Op: quorum.Release, Lease: lease, Tomb: s.Tomb, Renewed: s.Renewed, Undo: s.Undo}, ans)
+}
+
+func (r *shareRun) resizes(s shareStep, lease store.Lease, propose uint64) error {
+	if lease.Kind.Shared {
+		return nil
+	}
+	from, to := rule.Spec(lease.Kind), rule.Spec(shareKinds[s.To])
+	line := rule.Expire(r.record, r.now).Line
+	next, ans := rule.Resize(r.record, from, to, r.now)
+	if r.record = next; ans.Verdict == rule.Done && len(next.Line) < len(line) {
+		for _, p := range line {
+			if r.heard[p.Owner] {
+				r.pushes = append(r.pushes, "free "+p.Owner)
+			}
+		}
+	}
+	e := r.s.encoder()
+	return r.changes(e.Resize(shareLock, lease.Kind, shareKinds[s.To]), ans, propose)
+}
+
+func (r *shareRun) breaks(s shareStep, lease store.Lease, propose uint64) error {
+	b := rule.Break{Owner: lease.Owner, Now: s.Now, Note: "{}", Keep: store.KeepBroken, Token: 7}
+	for _, h := range r.record.Holds {
+		if h.Owner == lease.Owner && !s.Wrong {
+			b.Token = h.Token
+		}
+	}
+	if b.Token == 7 && r.record.Broken != nil && !s.Wrong {
+		b.Owner, b.Token = r.record.Broken.Owner, r.record.Broken.Token
+	}
+	next, ans := rule.BreakLease(r.record, b, r.now)
+	if r.record = next; ans.Verdict == rule.Done && s.Now {
+		r.advance(propose, s.Guarded)
+	}
+	e := r.s.encoder()
+	return r.changes(e.BreakHold(store.BreakRequest{Name: shareLock, Owner: b.Owner, Token: b.Token, Now: s.Now}), ans, propose)
+}
+
+// advance is what every step does that may have made room: waiters that no push reaches are
+// left out. unmarked: the step does not look at the mark, so waiters for which it has to be
+// looked at are only notified.
+func (r *shareRun) advance(propose uint64, unmarked bool) {
+	before := rule.Expire(r.record, r.now)
+	line := before.Line
+	if before.Line = slices.Clone(line); unmarked {
+		for i := range before.Line {
+			before.Line[i].Barge = true
+		}
+	}
+	for {
+		floor := fence.Token(propose)
+		if i := slices.IndexFunc(before.Line, func(p rule.Place) bool { return !p.Barge }); i >= 0 && !shares(before.Spec, before.Line[i].Weight) {
+			floor -= fence.Token(before.Line[i].Spare)
+		}
+		after, turns := rule.Advance(before, floor, r.now)
+		gone := slices.IndexFunc(turns, func(t rule.Turn) bool { return !r.heard[t.Owner] && !r.deaf[t.Owner] })
+		if gone >= 0 {
+			before.Line = slices.DeleteFunc(slices.Clone(before.Line), func(p rule.Place) bool { return p.Owner == turns[gone].Owner })
+			continue
+		}
+		r.record = after
+		r.record.Line = slices.DeleteFunc(slices.Clone(line), func(p rule.Place) bool {
+			return !slices.ContainsFunc(after.Line, func(o rule.Place) bool { return o.Owner == p.Owner })
+		})
+		for _, t := range turns {
+			switch i := slices.IndexFunc(after.Holds, func(h rule.Hold) bool { return h.Owner == t.Owner }); {
+			case !r.heard[t.Owner]:
+			case t.Token == 0:
+				r.pushes = append(r.pushes, "free "+t.Owner)
+			default:
+				r.pushes = append(r.pushes, fmt.Sprintf("handed %s %d slot %d stamp %d", t.Owner, t.Token, after.Holds[i].Slot, r.stamps[t.Owner]))
+			}
+		}
+		return
+	}
+}
+
+// shares reports whether a grant of that weight shares its token with others.
+func shares(spec rule.Spec, weight int64) bool { return spec.Shared && weight < spec.Limit }
+
+// question has the script do what the rule has done, with that answer, and compares.
+func (r *shareRun) question(q driver.Question, want rule.Answer) error {
+	r.s.channel = script.ChannelBegin + q.Lease.Owner
+	c := r.s.encode(q, nil).(*script.Command)
+	c.Bytes = (&session{n: r.wire.n, canPush: r.heard[q.Lease.Owner]}).setPushFlagLocked(c, c.Bytes)
+	v, err := r.do(c)
+	if err != nil {
+		return err
+	}
+	got := script.ReplyTo(v).Answer(c.Script)
+	if err := r.same(q, got, want); err != nil {
+		return fmt.Errorf("the script answers %+v\nthe rule         %+v: %w", got, want, err)
+	}
+	return r.look()
+}
+
+// same compares the answers.
+func (r *shareRun) same(q driver.Question, got driver.Reply, want rule.Answer) error {
+	kind, mismatch := errors.AsType[*store.KindError](got.Report.Err)
+	switch want.Verdict {
+	case rule.Granted:
+		reserved := uint64(want.Spare)
+		if got.Kind != quorum.Yes || fence.Token(got.Token-got.Reserved) != want.Token || !got.Counted || got.Reserved != reserved || got.Slot != want.Slot {
+			return fmt.Errorf("want the grant")
+		}
+	case rule.Done:
+		if got.Kind != quorum.Yes {
+			return fmt.Errorf("want yes")
+		}
+	case rule.NotHeld:
+		if got.Kind != quorum.Absent {
+			return fmt.Errorf("want that there is no such grant")
+		}
+	case rule.Buried:
+		if !errors.Is(got.Report.Err, script.ErrReleasedOwner) {
+			return fmt.Errorf("want that the owner was released")
+		}
+	case rule.Mismatch:
+		if !mismatch || got.Kind != quorum.No || rule.Spec(kind.InUse) != want.Spec || want.Blocker.Owner != "" && kind.Holder.Owner == "" {
+			return fmt.Errorf("want a mismatch")
+		}
+	default:
+		h := got.Report.Holder.Owner
+		if got.Kind != quorum.No || got.Report.Outcome != store.Taken || r.sim != nil && !want.Blocker.Waiting && h != want.Blocker.Owner || h == "" {
+			return fmt.Errorf("want busy")
+		}
+		if !want.Blocker.Waiting && r.near(got.Report.ExpiresIn) != r.near(want.ExpiresIn) {
+			return fmt.Errorf("want that it ends in %v", want.ExpiresIn)
+		}
+		if q.Waits && (got.Position != want.Position || got.NoPush == r.heard[q.Lease.Owner]) {
+			return fmt.Errorf("want position %d", want.Position)
+		}
+	}
+	return nil
+}
+
+// changes is question for the change script.
+func (r *shareRun) changes(c *script.Command, want rule.Answer, propose uint64) error {
+	v, err := r.do(c)
+	if err != nil {
+		return err
+	}
+	got := script.ReplyTo(v).Changed()
+	kind, mismatch := errors.AsType[*store.KindError](got.Said.Err)
+	ok := false
+	switch want.Verdict {
+	case rule.Granted:
+		ok = got.Said.Outcome == store.Granted && got.Token == want.Token && got.Slot == want.Slot
+	case rule.Done:
+		ok = got.Said.Outcome == store.Granted && r.near(got.Left) == r.near(want.ExpiresIn)
+	case rule.NotHeld:
+		ok = got.Said.Outcome == store.Absent
+	case rule.Mismatch:
+		ok = mismatch && rule.Spec(kind.InUse) == want.Spec && kind.Holder.Owner != ""
+	}
+	if !ok {
+		return fmt.Errorf("the script answers %+v\nthe rule         %+v", got, want)
+	}
+	return r.look()
+}
+
+// do runs one command, and compares the pushes.
+func (r *shareRun) do(c *script.Command) (resp.Value, error) {
+	all, err := r.scripted.run(script.NewCommand("SET", script.MarkKey, openMark), r.byText(c), timeCommand, script.NewCommand("DEL", script.MarkKey))
+	if err != nil {
+		return resp.Value{}, err
+	}
+	v := all[1].Clone()
+	now, err := timeOf(all[2])
+	if err != nil {
+		return v, err
+	}
+	if r.sim == nil && (int64(now) > r.s.wall().Add(script.ProposalLead).UnixNano() || time.Since(r.begun) > time.Second) {
+		return v, errSlow
+	}
+	heard, err := r.messages()
+	if err != nil {
+		return v, err
+	}
+	for i, m := range heard {
+		if p, ok := script.ParsePush(m); !ok {
+			return v, fmt.Errorf("a message that is none: %q", m)
+		} else if p.Granted {
+			heard[i] = fmt.Sprintf("handed %s %d slot %d stamp %d", p.Owner, p.Token-p.Reserved, p.Slot, p.Stamp)
+		}
+	}
+	want := r.pushes
+	if r.pushes = nil; !slices.Equal(heard, want) {
+		return v, fmt.Errorf("pushed %q, want %q", heard, want)
+	}
+	return v, nil
+}
+
+// look compares what is kept.
+func (r *shareRun) look() error {
+	all, err := r.scripted.run(script.NewCommand("KEYS", "*"), script.NewCommand("GET", script.KeyBegin+shareLock+script.CounterEnd), inspectByText(r.scripted, shareLock))
+	if err != nil {
+		return err
+	}
+	counter, said := string(all[1].Text), script.ReplyTo(all[2].Clone())
+	_, _, line := said.Look()
+	got, lasts := map[string]string{"counter": counter}, time.Duration(0)
+	if record := said.Record(); record != nil {
+		for i, h := range record.Holders {
+			got[fmt.Sprint("grant ", i)] = fmt.Sprintf("%s, a %v, token %v, weight %d, slot %d, ends in %s, broken %v", h.Holder.Owner, record.Kind, h.Token, h.Weight, h.Slot, r.near(h.ExpiresIn), h.Holder.Broken)
+		}
+	}
+	for i, p := range line {
+		got[fmt.Sprint("place ", i)] = p.Holder.Owner + " for " + r.near(p.ExpiresIn)
+	}
+	if b := said.Note(); b != nil {
+		got["broken"] = fmt.Sprint(b.Owner, " ", b.Token)
+	}
+	for _, v := range all[0].Clone().List {
+		key := string(v.Text)
+		more, err := r.scripted.run(script.NewCommand("PTTL", key))
+		if err != nil {
+			return err
+		}
+		if more[0].Num == -1 {
+			return fmt.Errorf("%q lasts for ever", key)
+		}
+		if _, owner, ok := strings.Cut(key, script.TombMiddle); ok {
+			got["tomb of "+owner] = r.near(time.Duration(more[0].Num) * time.Millisecond)
+		}
+		if key == shareLock {
+			lasts = time.Duration(more[0].Num) * time.Millisecond
+		}
+	}
+	want, longest := r.wanted()
+	if r.sim == nil {
+		longest -= lineUnit / 2 // time passes between the questions
+	}
+	if lasts < longest { // it may last as long as the place of a waiter that has left
+		return fmt.Errorf("the lock lasts for %v, the rule has a grant or a place for %v", lasts, longest)
+	}
+	if !maps.Equal(got, want) {
+		return fmt.Errorf("the server has %v\nthe rule      %v", got, want)
+	}
+	return nil
+}
+
+// inspectByText is the command that inspects a lock, without the script's being known.
+func inspectByText(n *scripted, name string) *script.Command {
+	return n.byText(n.s.inspectCommand(name))
+}
+
+// wanted is what the rule has, in the same words, and for how long a grant or a place lasts.
+func (r *shareRun) wanted() (want map[string]string, longest time.Duration) {
+	rec := rule.Expire(r.record, r.now)
+	want = map[string]string{"counter": ""}
+	if rec.Token > 0 {
+		want["counter"] = strconv.FormatUint(uint64(rec.Token), 10)
+	}
+	for i, h := range rec.Holds {
+		left := h.Expiry.Sub(r.now)
+		want[fmt.Sprint("grant ", i)] = fmt.Sprintf("%s, a %v, token %v, weight %d, slot %d, ends in %s, broken %v", h.Owner, store.Kind(rec.Spec), h.Token, h.Weight, h.Slot, r.near(left), h.Broken)
+		longest = max(longest, left)
+	}
+	for i, p := range rec.Line {
+		left := p.Expiry.Sub(r.now)
+		want[fmt.Sprint("place ", i)] = p.Owner + " for " + r.near(left)
+		longest = max(longest, left)
+	}
+	for _, t := range rec.Tombs {
+		want["tomb of "+t.Owner] = r.near(t.Expiry.Sub(r.now))
+	}
+	if rec.Broken != nil {
+		want["broken"] = fmt.Sprint(rec.Broken.Owner, " ", rec.Broken.Token)
+	}
+	return want, longest
+}
+
+// near is how long something lasts, as far as it can be held to it.
+func (r *shareRun) near(d time.Duration) string {
+	if r.sim == nil {
+		d = d.Round(lineUnit)
+	}
+	return d.String()
+}

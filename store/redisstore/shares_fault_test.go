@@ -1,0 +1,228 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
+)
+
+// shared returns a request for a lock that several can hold, which waits for so long that it
+// comes to know soon only what it is told.
+func shared(name string, kind store.Kind, weight int64) store.Lease {
+	r := patientWaiter(name)
+	r.Kind, r.Weight = kind, weight
+	return r
+}
+
+// The record of all holders is at the lock's own name: clients that use SET NX see that the
+// lock is taken. All else is where a mutex has it.
+func TestWireFormatOfShares(t *testing.T) {
+	server := redistest.Start(t)
+	s := open(t, []string{server.Addr()}, nil)
+	r := shared("jobs/nightly", store.Semaphore(3), 2)
+	r.Meta = store.Holder{Host: "h", PID: 1}.Encode()
+	acquire(t, s, r)
+	text := server.Text(t, "GET", "jobs/nightly")
+	if !strings.HasPrefix(text, " s3 0 ") || !strings.HasSuffix(text, " 2 "+strings.Join(strings.Fields(text)[5:7], " ")+" 0 0  "+r.Owner+` {"host":"h","pid":1}`) {
+		t.Errorf("value %q", text)
+	}
+	if said := server.Text(t, "SET", "jobs/nightly", "theirs", "NX", "PX", "1000"); said != "(nil)" {
+		t.Errorf("another client gets the lock: %s", said)
+	}
+	if keys := server.Keys(t); len(keys) != 2 {
+		t.Errorf("keys %q, want the lock and its counter", keys)
+	}
+	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); err != nil {
+		t.Fatal(err)
+	}
+	if said := server.Text(t, "SET", "jobs/nightly", "theirs", "NX", "PX", "60000"); said != "OK" {
+		t.Errorf("another client does not get the free lock: %s", said)
+	}
+	_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: shared("jobs/nightly", store.Semaphore(3), 1)})
+	var busy *store.BusyError
+	if !errors.As(err, &busy) || !busy.Holder.Foreign {
+		t.Errorf("a lock of another client: %v", err)
+	}
+}
+
+// Replies and pushes are lost: a waiter asks when its connection is up again, and an acquire
+// whose reply was lost leaves nothing.
+func TestSharesWithLostReplies(t *testing.T) {
+	servers := redistest.StartN(t, 1)
+	proxies := behind(t, servers)
+	s, deaf := open(t, addrs(servers), nil), open(t, addrs(proxies), nil)
+	writer, next := shared("stock", store.ReadWrite, store.ReadWriteLimit), shared("stock", store.ReadWrite, 1)
+	acquire(t, s, writer)
+	done := wait(t, t.Context(), deaf, servers, next)
+	proxies[0].DropReplies()
+	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: writer}); err != nil {
+		t.Fatal(err)
+	}
+	proxies[0].Await(t, "the message is lost", func(st faultproxy.Stats) bool { return st.Replies.Lost > 0 })
+	proxies[0].Cut()
+	proxies[0].Pass()
+	mustRelease(t, s, next, grantedSoon(t, done))
+
+	// The reply to an acquire is lost.
+	hasty := open(t, addrs(proxies), &redisstore.Options{NodeTimeout: 200 * time.Millisecond})
+	acquire(t, hasty, shared("other", store.Semaphore(2), 1))
+	before := proxies[0].Stats().Replies.Lost
+	proxies[0].DropReplies()
+	if _, err := hasty.Acquire(t.Context(), store.AcquireRequest{Lease: shared("stock", store.Semaphore(2), 1)}); !errors.Is(err, store.ErrQuorum) {
+		t.Fatalf("acquire without a reply: %v", err)
+	}
+	if proxies[0].Stats().Replies.Lost == before {
+		t.Fatal("no reply was lost")
+	}
+	proxies[0].Cut()
+	proxies[0].Pass()
+	eventually(t, "nothing is left of it", noLock(t, servers, "stock"))
+}
+
+// A waiter whose connection is gone is skipped in the same step.
+func TestDeadWaiterForAPermitIsSkipped(t *testing.T) {
+	servers := redistest.StartN(t, 1)
+	proxies := behind(t, servers)
+	s, dies := open(t, addrs(servers), nil), open(t, addrs(proxies), nil)
+	kind := store.Semaphore(2)
+	held := shared("stock", kind, 2)
+	acquire(t, s, held)
+	ctx, cancel := context.WithCancel(t.Context())
+	dead := wait(t, ctx, dies, servers, shared("stock", kind, 2))
+	one, two := shared("stock", kind, 1), shared("stock", kind, 1)
+	first, second := wait(t, t.Context(), s, servers, one), wait(t, t.Context(), s, servers, two)
+	proxies[0].RefuseNew()
+	proxies[0].Cut()
+	eventually(t, "the server knows", func() bool {
+		return strings.Count(servers[0].Text(t, "CLIENT", "LIST", "TYPE", "pubsub"), "name=leasehold") == 1
+	})
+	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {
+		t.Fatal(err)
+	}
+	mustRelease(t, s, one, grantedSoon(t, first))
+	mustRelease(t, s, two, grantedSoon(t, second))
+	cancel()
+	if o := <-dead; !errors.Is(o.err, context.Canceled) {
+		t.Errorf("the dead one: %+v", o)
+	}
+}
+
+// Connections break all the time, and scripts are flushed: never are there more holders than
+// permits, everybody gets one, and nothing is left in the end.
+func TestPermitsWhileConnectionsBreak(t *testing.T) {
+	const permits, workers, rounds = 3, 8, 25
+	servers := redistest.StartN(t, 1)
+	var inside, turns atomic.Int64
+	var all sync.WaitGroup
+	for w := range workers {
+		proxy := behind(t, servers)[0]
+		s := open(t, []string{proxy.Addr()}, nil)
+		all.Go(func() {
+			for round := range rounds {
+				r := shared("stock", store.Semaphore(permits), 1)
+				g, err := s.Wait(t.Context(), store.WaitRequest{Lease: r}, nil)
+				if err != nil {
+					t.Errorf("wait: %v", err)
+					return
+				}
+				r.Owner = g.Owner
+				if n := inside.Add(1); n > permits {
+					t.Errorf("%d holders of %d permits", n, permits)
+				}
+				if turns.Add(1); (w+round)%4 == 0 {
+					proxy.Cut()
+				}
+				if (w+round)%16 == 1 {
+					servers[0].Text(t, "SCRIPT", "FLUSH")
+				}
+				inside.Add(-1)
+				// The release may be lost with the connection, and is then sent again.
+				if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r, Renewed: g.Repeated}); err != nil && !errors.Is(err, store.ErrQuorum) && !errors.Is(err, store.ErrNotHeld) {
+					t.Errorf("release: %v", err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if n := turns.Load(); n != workers*rounds {
+		t.Errorf("%d turns of %d", n, workers*rounds)
+	}
+	nothingLeft(t, servers)
+}
+
+// A server that syncs its file keeps permits, places and their order when it is killed.
+func TestPermitsOutliveACrash(t *testing.T) {
+	servers := redistest.StartN(t, 1, "--appendonly", "yes", "--appendfsync", "always")
+	s := open(t, addrs(servers), nil)
+	kind := store.Semaphore(2)
+	one, two := shared("stock", kind, 1), shared("stock", kind, 1)
+	acquire(t, s, one)
+	acquire(t, s, two)
+	next := shared("stock", kind, 1)
+	done := wait(t, t.Context(), s, servers, next)
+	restart(t, servers...)
+	eventually(t, "the store reaches the server", func() bool {
+		return s.Renew(t.Context(), []store.Lease{one})[0] == nil
+	})
+	_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: shared("stock", kind, 1)})
+	if !errors.Is(err, store.ErrBusy) {
+		t.Fatalf("a third permit of two: %v", err)
+	}
+	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: two}); err != nil {
+		t.Fatal(err)
+	}
+	g := grantedSoon(t, done)
+	if g.Slot != 1 {
+		t.Errorf("slot %d", g.Slot)
+	}
+	mustRelease(t, s, next, g)
+	mustRelease(t, s, one, store.Grant{})
+}
+
+// A server that has forgotten permits grants none that require it to have forgotten nothing.
+func TestPermitsInQuarantine(t *testing.T) {
+	server := redistest.Start(t)
+	server.Declare()
+	s := open(t, []string{server.Addr()}, nil)
+	safe := func() store.Lease {
+		r := shared("stock", store.Semaphore(2), 1)
+		r.Require = store.CrashSafe
+		return r
+	}
+	one := safe()
+	acquire(t, s, one)
+	acquire(t, s, safe())
+	restart(t, server)
+	eventually(t, "the server is in quarantine", func() bool {
+		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: safe()})
+		var q *store.QuorumError
+		return errors.As(err, &q) && q.Count(store.Quarantined) == 1
+	})
+	acquire(t, s, shared("other", store.Semaphore(2), 1)) // which requires nothing
+	if err := s.Renew(t.Context(), []store.Lease{one})[0]; !errors.Is(err, store.ErrNotHeld) {
+		t.Errorf("renewal of a permit that the server has forgotten: %v", err)
+	}
+}
+
+// Several servers refuse such locks before anything is sent.
+func TestSeveralServersKeepMutexesOnly(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	s := open(t, addrs(servers), nil)
+	r := shared("stock", store.ReadWrite, store.ReadWriteLimit)
+	_, err1 := s.Acquire(t.Context(), store.AcquireRequest{Lease: r})
+	_, err2 := s.Downgrade(t.Context(), r)
+	for _, err := range []error{err1, err2, s.Resize(t.Context(), "stock", store.Semaphore(2), store.Semaphore(3))} {
+		if !errors.Is(err, store.ErrUnsupported) {
+			t.Errorf("%v", err)
+		}
+	}
+}
