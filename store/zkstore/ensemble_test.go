@@ -154,6 +154,17 @@ func TestZooKeeperEnsemble(t *testing.T) {
 	wg.Wait()
 	heldThroughACut(t, e)
 	servesNobodyAlone(t, e, stores[1])
+	// Stores that are closed wait for clean-up, and so for a majority.
+	for _, s := range e.Servers[:2] {
+		if err := s.Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, s := range stores {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // heldThroughACut: a holder whose server is cut off from the leader counts no renewal that
@@ -169,6 +180,8 @@ func heldThroughACut(t *testing.T, e *zktest.Ensemble) {
 	addrs := e.Addrs()
 	behind := mustOpen(t, &Options{Servers: addrs[follower : follower+1]})
 	other := mustOpen(t, &Options{Servers: append(addrs[:follower:follower], addrs[follower+1:]...)})
+	defer other.Close()
+	defer behind.Close()
 	l := request("behind a cut", ttl)
 	start := now()
 	g := mustAcquire(t, behind, l)
