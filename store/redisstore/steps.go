@@ -43,4 +43,3 @@ func stepReply(v resp.Value, i, steps int) resp.Value {
 	}
 	return v
 }
-
