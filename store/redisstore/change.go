@@ -15,7 +15,7 @@ import (
 // changer is what makes a Store or a Cluster a store.Changer. The functions are those of the
 // store.
 type changer struct {
-	usable     func(ctx context.Context) error
+	check      func(ctx context.Context) error
 	caps       func() store.Caps
 	newEncoder func() script.Encoder
 	askLock    askFunc
@@ -27,7 +27,7 @@ type askFunc func(ctx context.Context, name string, c *script.Command) (script.R
 
 // Downgrade implements store.Changer.
 func (c changer) Downgrade(ctx context.Context, r store.Lease) (store.Grant, error) {
-	if err := cmp.Or(c.usable(ctx), r.CheckDowngrade(c.caps())); err != nil {
+	if err := cmp.Or(c.check(ctx), r.CheckDowngrade(c.caps())); err != nil {
 		return store.Grant{}, err
 	}
 	e := c.newEncoder()
@@ -38,7 +38,7 @@ func (c changer) Downgrade(ctx context.Context, r store.Lease) (store.Grant, err
 // Resize implements store.Changer. A semaphore with one permit is a mutex. While that is held,
 // it gets no more permits: the error matches store.ErrUnsupported.
 func (c changer) Resize(ctx context.Context, name string, from, to store.Kind) error {
-	if err := cmp.Or(c.usable(ctx), store.CheckResize(name, from, to, c.caps())); err != nil {
+	if err := cmp.Or(c.check(ctx), store.CheckResize(name, from, to, c.caps())); err != nil {
 		return err
 	}
 	e := c.newEncoder()
