@@ -28,7 +28,7 @@ type core struct {
 	closing       chan struct{} // closed by Close
 	waiting       atomic.Int64  // number of waiters
 	pushTestAfter time.Duration // see pushTestAfter
-	idle          time.Duration // see conn.InlineFor
+	inlineFor     atomic.Int64  // nanoseconds; see conn.InlineFor
 
 	guarded    atomic.Bool // servers that may have forgotten leases abstain; see guard
 	membership membership.List

@@ -47,7 +47,7 @@ const MaxBundle = script.MaxBundle
 func (s *Store) TriesAfter(d time.Duration) { s.pushTestAfter = d }
 
 // ReadsAfter sets how long nobody reads when nothing is in flight.
-func (s *Store) ReadsAfter(d time.Duration) { s.idle = d }
+func (s *Store) ReadsAfter(d time.Duration) { s.inlineFor.Store(int64(d)) }
 
 // Listen has the caller read from the first server; see conn.Peer.ReadInline.
 func (s *Store) Listen(ctx context.Context, over <-chan struct{}, left func() time.Duration) {

@@ -220,7 +220,7 @@ func (o owner) Inline() time.Duration {
 	if !o.n.s.topology.readsInline(o.n.s) {
 		return 0
 	}
-	return o.n.s.idle
+	return time.Duration(o.n.s.inlineFor.Load())
 }
 
 func (o owner) Waiters() int64 { return o.n.s.waiting.Load() }

@@ -135,7 +135,9 @@ func newStore(url string, o *Options) (*Store, error) {
 
 // newBareStore returns a Store without nodes.
 func newBareStore(o config.Config) *Store {
-	return &Store{fleet: fleet{core: core{o: o, wall: o.Wall(), closing: make(chan struct{}), pushTestAfter: pushTestAfter, idle: conn.InlineFor}}}
+	s := &Store{fleet: fleet{core: core{o: o, wall: o.Wall(), closing: make(chan struct{}), pushTestAfter: pushTestAfter}}}
+	s.inlineFor.Store(int64(conn.InlineFor))
+	return s
 }
 
 // Caps implements store.Store.
