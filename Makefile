@@ -17,7 +17,7 @@ ADAPTERS  = $$(ls -d */go.mod | sed 's,go.mod$$,...,; s,^,./,')
 PACKAGES  = 4
 PARALLEL  = 6
 # Tests of changed scripts.
-ALONE     = ^Test(Scripts|Queues|MarkScripts)Changed$$
+ALONE     = ^Test(Scripts|Queues|MarkScripts|Shares)Changed$$
 COUNT     = 10
 BENCH     = .
 BENCHTIME = 1s
