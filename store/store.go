@@ -213,7 +213,7 @@ func (c Caps) CheckTTL(ttl time.Duration) error {
 		return fmt.Errorf("%w: TTL %v is too short: the minimum is %v", ErrInvalid, ttl, least)
 	}
 	if c.MaxTTL > 0 && ttl > c.MaxTTL {
-		return fmt.Errorf("%w: TTL %v is longer than the store's maximum of %v: ask for less, or raise the maximum for every client of this store", ErrInvalid, ttl, c.MaxTTL)
+		return fmt.Errorf("%w: TTL %v is longer than the store's maximum of %v: ask for less, or raise the maximum (max_ttl in the URL) for every client of this store", ErrInvalid, ttl, c.MaxTTL)
 	}
 	return nil
 }

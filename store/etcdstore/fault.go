@@ -48,6 +48,10 @@ var known = map[error]fault{
 
 // faultOf says what err means.
 func faultOf(err error) fault {
+	var unconnected *unconnectedError
+	if errors.As(err, &unconnected) {
+		return fault{again: true, outcome: store.Unreachable}
+	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return fault{again: true, outcome: store.TimedOut}
 	}

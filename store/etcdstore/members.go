@@ -2,6 +2,7 @@ package etcdstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc/connectivity"
 
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -141,8 +143,22 @@ func (e *member) try(ctx context.Context, o Options, limit time.Duration, f func
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	return f(ctx, c)
+	err = f(ctx, c)
+	if errors.Is(err, context.DeadlineExceeded) && c.ActiveConnection().GetState() == connectivity.TransientFailure {
+		return &unconnectedError{err}
+	}
+	return err
 }
+
+// unconnectedError is the error of a request that ended while there was no connection.
+// gRPC keeps trying to connect, and does not say why it cannot.
+type unconnectedError struct{ err error }
+
+func (e *unconnectedError) Error() string {
+	return "cannot connect: no server listens there, or TLS fails (etcd:// or etcds://, certificates)"
+}
+
+func (e *unconnectedError) Unwrap() error { return e.err }
 
 // connect returns the client of the member. It blocks only to log in.
 func (e *member) connect(o Options) (*clientv3.Client, error) {

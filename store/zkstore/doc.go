@@ -46,6 +46,6 @@
 // Without Options.Auth, anybody may change the locks. With an identity, only that identity
 // may, and Options.Readers may look. This is set for nodes that the store makes; Base is
 // made by the store if it is missing, or by an administrator as "leasehold acl
-// --zookeeper" says. Kinds of locks other than the mutex are not supported, and neither
-// is TLS.
+// --zookeeper" says. Kinds of locks other than the mutex, breaking a lease
+// and TLS are not supported.
 package zkstore

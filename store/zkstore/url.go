@@ -96,7 +96,7 @@ func (o *Options) parseQuery(q url.Values) error {
 			case "max_ttl":
 				o.MaxTTL, err = time.ParseDuration(v)
 			default:
-				return fmt.Errorf("%w: %q in the URL: the settings are reader, tick and max_ttl", store.ErrInvalid, store.Excerpt(key))
+				return fmt.Errorf("%w: unknown setting %q of zookeeper: use reader, tick, max_ttl", store.ErrInvalid, store.Excerpt(key))
 			}
 			if err != nil || o.Tick < 0 || o.MaxTTL < 0 {
 				return fmt.Errorf("%w: %s=%q: it is a time such as 2s", store.ErrInvalid, key, store.Excerpt(v))

@@ -53,7 +53,7 @@ lists its other exit codes.`,
 	}
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, "%w", err) })
+	root.SetFlagErrorFunc(flagError)
 	f := root.PersistentFlags()
 	p.where.add(f)
 	f.BoolVarP(&p.voice.quiet, "quiet", "q", false, "print only errors")

@@ -3,8 +3,10 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/runner"
 )
@@ -46,6 +48,21 @@ func codeOf(err error) int {
 // usage returns an error in how c was called.
 func usage(c *cobra.Command, format string, args ...any) error {
 	return fmt.Errorf(format+" (see %q)", append(args, c.CommandPath()+" --help")...)
+}
+
+// flagError returns err, which is about a flag of c, in words for people: the errors of
+// flags with numbers are those of package strconv.
+func flagError(c *cobra.Command, err error) error {
+	var invalid *pflag.InvalidValueError
+	var number *strconv.NumError
+	if !errors.As(err, &invalid) || !errors.As(err, &number) || number.Func == "ParseBool" {
+		return usage(c, "%w", err)
+	}
+	problem := "not a whole number"
+	if errors.Is(number, strconv.ErrRange) {
+		problem = "out of range"
+	}
+	return usage(c, "--%s %q: %s", invalid.GetFlag().Name, invalid.GetValue(), problem)
 }
 
 // oneName checks the arguments of commands that take the name of one lock.

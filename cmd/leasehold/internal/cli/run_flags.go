@@ -42,7 +42,7 @@ func (o *runFlags) addStopping(f *pflag.FlagSet) {
 // addDescription adds the flags that every lock of a command has.
 func (o *runFlags) addDescription(f *pflag.FlagSet) {
 	f.StringVar(&o.purpose, "purpose", "", "`TEXT` shown to others who want the lock (default: the command's name)")
-	f.StringVar(&o.require, "require", "", "refuse a store with a weaker guarantee than `CLASS`: crash-safe (a server\ncrash cannot give the lock to two holders) or consensus (no store yet)")
+	f.StringVar(&o.require, "require", "", "refuse a store with a weaker guarantee than `CLASS`: crash-safe (a server\ncrash cannot give the lock to two holders) or consensus (a majority of\nservers agrees on each grant: etcd or ZooKeeper with three or more)")
 }
 
 // addWaiting adds the flags that say how to acquire a lock.
