@@ -88,7 +88,7 @@ func (p *place) create(ctx context.Context, mark string) (err error) {
 	}()
 	go p.lookEarly(lasting, sent, failed, p.look)
 	for {
-		if err := ctx.Err(); err != nil {
+		if err := p.Reach(ctx); err != nil {
 			return err
 		}
 		changes := p.Changes()

@@ -91,6 +91,7 @@ const retryAfter = 200 * time.Millisecond
 
 // tell calls the reason function.
 func (w *waiting) tell(err error) {
+	w.first = numbered{} // what was reported of the holder is no longer the last
 	if w.reason != nil {
 		w.reason(err)
 	}
@@ -112,31 +113,15 @@ func (w *waiting) once(ctx context.Context) (store.Grant, error) {
 		w.place = p
 	}
 	for {
-		q, me, err := w.place.queue(ctx)
+		g, pause, err := w.look(ctx)
 		if err != nil {
 			return store.Grant{}, err
 		}
-		switch {
-		case me < 0 && w.place.Ended():
-			return store.Grant{}, w.place.Reason()
-		case me < 0:
-			w.place.leave()
-			w.place = nil
-			return store.Grant{}, store.ErrNotHeld
+		if g != nil {
+			return *g, nil
 		}
-		a := q.owns(me)
-		if a.Verdict == rule.Granted {
-			return w.granted(ctx)
-		}
-		gone, err := w.watch(ctx, q[me-1].name)
-		if err != nil {
-			return store.Grant{}, err
-		}
-		if gone {
+		if !pause {
 			continue
-		}
-		if err := w.found(ctx, q[0], a.Position); err != nil {
-			return store.Grant{}, err
 		}
 		if err := w.pause(ctx); err != nil {
 			return store.Grant{}, err
@@ -144,27 +129,60 @@ func (w *waiting) once(ctx context.Context) (store.Grant, error) {
 	}
 }
 
+// look takes the lock if the place has it. Otherwise it watches the place before, and
+// pause is set unless that is gone. It blocks for at most Options.Timeout, so that the
+// waiter is told if no server answers.
+func (w *waiting) look(ctx context.Context) (g *store.Grant, pause bool, err error) {
+	limited, cancel := w.s.limited(ctx)
+	defer cancel()
+	defer func() {
+		if err != nil && !errors.Is(err, store.ErrNotHeld) && ctx.Err() == nil {
+			err = w.s.failed(limited, "wait for", w.r.Name, err)
+		}
+	}()
+	q, me, err := w.place.queue(limited)
+	switch {
+	case err != nil:
+		return nil, false, err
+	case me < 0 && w.place.Ended():
+		return nil, false, w.place.Reason()
+	case me < 0:
+		w.place.leave()
+		w.place = nil
+		return nil, false, store.ErrNotHeld
+	}
+	a := q.owns(me)
+	if a.Verdict == rule.Granted {
+		g, err := w.granted(limited)
+		return &g, false, err
+	}
+	gone, err := w.watch(limited, q[me-1].name)
+	if err != nil || gone {
+		return nil, false, err
+	}
+	return nil, true, w.found(limited, q[0], a.Position)
+}
+
 // watch watches the place before the waiter's own. gone reports that it is not there.
 func (w *waiting) watch(ctx context.Context, name string) (gone bool, err error) {
 	if w.gone != nil && w.before == name {
 		return false, nil
 	}
-	type watched struct {
-		there bool
-		event <-chan zk.Event
-	}
-	v, err := session.Again(ctx, w.place.Session, func(c *zk.Conn) (watched, error) {
-		there, _, event, err := c.ExistsW(w.place.dir + "/" + name)
-		return watched{there, event}, err
+	// Exists would leave a watch also if the place is gone: for ever, since there never
+	// will be such a place again.
+	event, err := session.Again(ctx, w.place.Session, func(c *zk.Conn) (<-chan zk.Event, error) {
+		_, _, event, err := c.GetW(w.place.dir + "/" + name)
+		return event, err
 	})
+	if errors.Is(err, zk.ErrNoNode) {
+		w.before, w.gone = name, nil
+		return true, nil
+	}
 	if err != nil {
 		return false, err
 	}
-	w.before, w.gone = name, v.event
-	if !v.there {
-		w.gone = nil // there never will be such a place again
-	}
-	return !v.there, nil
+	w.before, w.gone = name, event
+	return false, nil
 }
 
 // pause waits until the place before the waiter's own is gone, or it is time to look.

@@ -32,10 +32,35 @@ type outcome[T any] struct {
 	err   error
 }
 
-// Call makes a call of the library, which knows no contexts. After the end of ctx the
-// call goes on by itself.
+// Reach waits until there is a connection. The library would keep what is asked for
+// without one, and send it later, although nobody waits for the answer any more.
+func (ss *Session) Reach(ctx context.Context) error {
+	for {
+		ss.mu.Lock()
+		live, changed := ss.live, ss.changed
+		ss.mu.Unlock()
+		if live {
+			return ctx.Err()
+		}
+		select {
+		case <-changed:
+		case <-ss.Over:
+			return ss.Reason()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Call makes a call of the library, which knows no contexts, once there is a connection.
+// If ctx ends after that, the call goes on by itself.
 func Call[T any](ctx context.Context, ss *Session, do func(c *zk.Conn) (T, error)) (T, error) {
+	var none T
 	leave := ss.Enter()
+	if err := ss.Reach(ctx); err != nil {
+		leave()
+		return none, err
+	}
 	if ctx.Done() == nil {
 		defer leave()
 		return do(ss.conn) // the library ends it once the session is over
@@ -46,7 +71,6 @@ func Call[T any](ctx context.Context, ss *Session, do func(c *zk.Conn) (T, error
 		v, err := do(ss.conn)
 		done <- outcome[T]{v, err}
 	}()
-	var none T
 	select {
 	case o := <-done:
 		return o.value, o.err

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"net"
+	"sync"
 	"time"
 )
 
@@ -30,19 +31,49 @@ func (l Limits) Class(ttl time.Duration) time.Duration {
 // MaxTTL returns the longest TTL of a lease, 0 if no session is long enough.
 func (l Limits) MaxTTL() time.Duration { return max(0, (l.Most-l.Slack())/l.Tick*l.Tick) }
 
-// AskLimits asks the servers, one after the other, for the shortest and the longest
-// session that they grant. It takes the shortest for two ticks, which is what
-// minSessionTimeout is by default.
+// askNextAfter is how long one server may take to tell its limits before the next is
+// asked too.
+const askNextAfter = 500 * time.Millisecond
+
+// AskLimits asks the servers for the shortest and the longest session that they grant,
+// one after the other, and without waiting long for one that does not answer. It takes
+// the shortest for two ticks, which is what minSessionTimeout is by default.
 func AskLimits(ctx context.Context, servers []string) (Limits, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel() // ends what still asks
+	type answer struct {
+		limits Limits
+		err    error
+	}
+	answers := make(chan answer, len(servers))
+	next := time.NewTimer(0)
+	defer next.Stop()
 	var why error
-	for _, server := range servers {
-		l, err := limitsOf(ctx, server)
-		if err == nil {
-			return l, nil
-		}
-		why = fmt.Errorf("%s: %w", server, err)
-		if ctx.Err() != nil {
-			break
+	for asked, refused := 0, 0; refused < len(servers); {
+		select {
+		case <-next.C:
+			if asked == len(servers) {
+				continue
+			}
+			server := servers[asked]
+			asked++
+			wg.Go(func() {
+				l, err := limitsOf(ctx, server)
+				if err != nil {
+					err = fmt.Errorf("%s: %w", server, err)
+				}
+				answers <- answer{l, err}
+			})
+			next.Reset(askNextAfter)
+		case a := <-answers:
+			if a.err == nil {
+				return a.limits, nil
+			}
+			refused++
+			why = a.err
+			next.Reset(0)
 		}
 	}
 	return Limits{}, why

@@ -34,6 +34,7 @@ type Session struct {
 
 	mu      sync.Mutex
 	wire    *wire // the present connection, or nil
+	live    bool  // it was established, and has not failed since
 	id      uint64
 	contact contact
 	changed chan struct{} // closed, and replaced, when there is an answer or a connection
@@ -112,17 +113,37 @@ func (ss *Session) hangUp() {
 	}
 }
 
-// refused is called when a server has ended a connection before the handshake.
-func (ss *Session) refused(w *wire, err error) {
+// failed is called when a connection has failed, before or after the handshake.
+func (ss *Session) failed(w *wire, err error, shaken bool) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	if ss.why == nil {
+	if w == ss.wire {
+		ss.live = false
+	}
+	if !shaken && ss.why == nil {
 		ss.why = fmt.Errorf("%s does not serve: %w", w.RemoteAddr(), err)
 	}
 }
 
 // patience is how long a server may take to answer.
 func (ss *Session) patience() time.Duration { return ss.timeout / 3 }
+
+// courtesy is how long a server may take to answer a handshake: less than patience if
+// there are others that may be quicker, and more in each round through all of them.
+func (ss *Session) courtesy() time.Duration {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return courtesy(ss.pool.o.Limits.Tick, ss.patience(), len(ss.pool.o.Servers), ss.dials)
+}
+
+// courtesy is Session.courtesy at the given number of attempts without success.
+func courtesy(tick, patience time.Duration, servers, dials int) time.Duration {
+	if servers == 1 {
+		return patience
+	}
+	rounds := min(max(0, dials-1)/servers, 10)
+	return min(tick<<rounds, patience)
+}
 
 // dial connects to a server.
 func (ss *Session) dial(network, address string, _ time.Duration) (net.Conn, error) {
@@ -144,7 +165,7 @@ func (ss *Session) dial(network, address string, _ time.Duration) (net.Conn, err
 		ss.why = err
 		return nil, err
 	}
-	ss.wire = newWire(c, ss)
+	ss.wire, ss.live = newWire(c, ss), false
 	return ss.wire, nil
 }
 
@@ -160,7 +181,7 @@ func (ss *Session) connected(w *wire, id uint64, granted time.Duration, e exchan
 		ss.endLocked(fmt.Errorf("the server grants sessions of at most %v, and leases of %v need %v: raise maxSessionTimeout on every server", granted, ss.class, ss.timeout))
 		return
 	}
-	ss.id, ss.dials, ss.wire, ss.why = id, 0, w, nil
+	ss.id, ss.dials, ss.wire, ss.live, ss.why = id, 0, w, true, nil
 	ss.contact.connected(e, created)
 	ss.notifyLocked()
 }

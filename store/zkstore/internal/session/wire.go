@@ -54,12 +54,13 @@ func newWire(c net.Conn, s *Session) *wire {
 }
 
 // SetReadDeadline implements net.Conn. A server that does not answer the handshake soon
-// is given up; the library would wait for many times the session's timeout.
+// is given up, and the next one is asked; the library would wait for many times the
+// session's timeout.
 func (w *wire) SetReadDeadline(t time.Time) error {
 	w.mu.Lock()
 	shaken := w.shaken
 	w.mu.Unlock()
-	if limit := time.Now().Add(w.session.patience()); !shaken && (t.IsZero() || t.After(limit)) {
+	if limit := time.Now().Add(w.session.courtesy()); !shaken && (t.IsZero() || t.After(limit)) {
 		t = limit
 	}
 	return w.Conn.SetReadDeadline(t)
@@ -108,9 +109,7 @@ func (w *wire) Read(p []byte) (int, error) {
 			w.mu.Lock()
 			shaken := w.shaken
 			w.mu.Unlock()
-			if !shaken {
-				w.session.refused(w, err)
-			}
+			w.session.failed(w, err, shaken)
 			return 0, err
 		}
 		w.observe(answer[4:])

@@ -1,0 +1,60 @@
+package zkstore
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// A server that accepts connections and never answers does not keep a store from the
+// others, although it is named first.
+func TestOpenPassesASilentServer(t *testing.T) {
+	t.Parallel() // it mostly waits
+	p := faultproxy.New(t, shared.Addr)
+	p.Blackhole()
+	s := mustOpen(t, &Options{Servers: []string{p.Addr(), shared.Addr}})
+	l := request("beside a silent server", 5*time.Second)
+	mustAcquire(t, s, l)
+	mustRelease(t, s, l)
+}
+
+// Calls that were given up during an outage leave no goroutines behind, and nothing that
+// is sent when it is over.
+func TestCallsGivenUpInAnOutage(t *testing.T) {
+	s, p := proxied(t)
+	l := request("given up in an outage", 20*time.Second)
+	mustAcquire(t, s, l)
+	p.RefuseNew()
+	p.Cut()
+	eventually(t, "the connection is lost", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		_, err := s.Inspect(ctx, l.Name)
+		return err != nil
+	})
+	waiting := func() int {
+		all := make([]byte, 4<<20)
+		return strings.Count(string(all[:runtime.Stack(all, true)]), "zk.(*Conn).queueRequest")
+	}
+	for range 50 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		_, err := s.Acquire(ctx, store.AcquireRequest{Lease: request("another", l.TTL)})
+		if err == nil {
+			t.Error("granted in an outage")
+		}
+		if err := s.Renew(ctx, []store.Lease{l})[0]; err == nil || errors.Is(err, store.ErrNotHeld) {
+			t.Errorf("renew in an outage: %v", err)
+		}
+		cancel()
+	}
+	if n := waiting(); n > 10 { // each session's touch may wait
+		t.Errorf("%d requests that nobody waits for are still to be sent", n)
+	}
+	p.Pass()
+}

@@ -1,0 +1,69 @@
+package zkstore
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// A waiter is told that no server answers, and who has the lock once one does again.
+func TestWaiterIsToldOfAnOutage(t *testing.T) {
+	t.Parallel() // it mostly waits
+	p := faultproxy.New(t, shared.Addr)
+	s := mustOpen(t, &Options{Servers: []string{p.Addr()}, Timeout: 15 * time.Second})
+	other := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	holder := request("outage", 30*time.Second)
+	mustAcquire(t, other, holder)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	defer cancel()
+	told := make(chan error, 1000)
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.Wait(ctx, store.WaitRequest{Lease: request(holder.Name, 3*time.Second)}, func(err error) { told <- err })
+		done <- err
+	}()
+	next := func(want error) {
+		t.Helper()
+		for {
+			select {
+			case err := <-told:
+				if errors.Is(err, want) {
+					return
+				}
+			case err := <-done:
+				t.Fatalf("wait, before it was told that %v: %v", want, err)
+			}
+		}
+	}
+	next(store.ErrBusy)
+	p.Blackhole()
+	next(store.ErrQuorum)
+	p.Pass()
+	next(store.ErrBusy)
+	mustRelease(t, other, holder)
+	if err := <-done; err != nil {
+		t.Fatalf("wait: %v", err)
+	}
+}
+
+// A waiter that finds the place before its own gone leaves no watch behind.
+func TestNoWatchOfWhatIsGone(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	l := request("watched", 10*time.Second)
+	mustAcquire(t, s, l)
+	w := &waiting{s: s, r: store.WaitRequest{Lease: l}, place: s.leases.get(leaseKey{l.Name, l.Owner}).place.Load()}
+	gone := placeName(newMark("somebody")) + "0000000000"
+	if is, err := w.watch(t.Context(), gone); err != nil || !is {
+		t.Fatalf("watch: %v, %v", is, err)
+	}
+	if all, err := askWord(t.Context(), shared.Addr, "wchp"); err != nil || strings.Contains(all, "whitelist") || strings.Contains(all, gone) {
+		t.Errorf("the server watches %q (%v)", all, err)
+	}
+	mustRelease(t, s, l)
+}
