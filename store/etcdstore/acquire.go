@@ -61,7 +61,8 @@ func (s *core) try(ctx context.Context, of store.Lease) (p *place, revision int6
 		}
 		switch {
 		case isGone(err) && !again:
-			continue // the lease was lost with the data of the server
+			s.pool.forget()
+			continue // the lease was revoked, or lost with the data of the server
 		case err != nil:
 			s.pool.revoke(l)
 			return nil, 0, first, doubt, err
