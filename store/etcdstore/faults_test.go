@@ -2,6 +2,7 @@ package etcdstore_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
@@ -121,6 +122,48 @@ func TestKeyMadeAgainIsAnotherLease(t *testing.T) {
 	}
 }
 
+// An owner that acquires a lock again through another handle is not told by the first one
+// that it does not hold it.
+func TestOwnerWithTwoHandles(t *testing.T) {
+	prefix := "two-" + rand.Text()
+	a := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix})
+	b := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix})
+	l := request("a", time.Minute)
+	move := func() {
+		t.Helper()
+		acquire(t, a, l)
+		if err := b.Release(t.Context(), store.ReleaseRequest{Lease: l}); err != nil {
+			t.Fatal(err)
+		}
+		acquire(t, b, l)
+	}
+	acquire(t, b, request("other", time.Minute)) // so that b has another lease for l
+	move()
+	acquire(t, a, l)
+	if err := a.Release(t.Context(), store.ReleaseRequest{Lease: l}); err != nil {
+		t.Error(err)
+	}
+	move()
+	if err := a.Release(t.Context(), store.ReleaseRequest{Lease: l}); err != nil {
+		t.Errorf("release through the other handle: %v", err)
+	}
+	if err := a.Release(t.Context(), store.ReleaseRequest{Lease: l}); !errors.Is(err, store.ErrNotHeld) {
+		t.Errorf("second release: %v", err)
+	}
+	for range 50 { // while it is released it is free, held, or free again
+		acquire(t, a, l)
+		done := make(chan error, 1)
+		go func() { done <- a.Release(t.Context(), store.ReleaseRequest{Lease: l}) }()
+		acquire(t, b, l)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if err := b.Release(t.Context(), store.ReleaseRequest{Lease: l}); err != nil && !errors.Is(err, store.ErrNotHeld) {
+			t.Error(err)
+		}
+	}
+}
+
 // Names of keys are used again: many turns at a lock leave few names behind.
 func TestKeysAreUsedAgain(t *testing.T) {
 	s := open(t, server.Endpoints(), etcdstore.Options{Prefix: "names"})
@@ -183,8 +226,9 @@ func TestLostAnswerOfEtcd(t *testing.T) {
 // A waiter whose place was made by a try without an answer can come to own the lock
 // before the next try. Its token is above all that the owner before it had.
 func TestTokenOfPlaceWhoseAnswerWasLost(t *testing.T) {
-	first := open(t, server.Endpoints(), etcdstore.Options{Prefix: "late"})
-	s := open(t, []string{server.Members[0].ProxyAddr()}, etcdstore.Options{Prefix: "late", Timeout: patience})
+	prefix := "late-" + rand.Text()
+	first := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix})
+	s := open(t, []string{server.Members[0].ProxyAddr()}, etcdstore.Options{Prefix: prefix, Timeout: patience})
 	client := native(t, server.Endpoints())
 	proxy := server.Members[0].Proxy
 	defer proxy.Pass()
@@ -214,10 +258,10 @@ func TestTokenOfPlaceWhoseAnswerWasLost(t *testing.T) {
 	var places *clientv3.GetResponse
 	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
 		var err error
-		if places, err = client.Get(t.Context(), "late/a/", clientv3.WithFirstCreate()...); err != nil {
+		if places, err = client.Get(t.Context(), prefix+"/a/", clientv3.WithFirstCreate()...); err != nil {
 			t.Fatal(err)
 		}
-		all, err := client.Get(t.Context(), "late/a/", clientv3.WithPrefix(), clientv3.WithCountOnly())
+		all, err := client.Get(t.Context(), prefix+"/a/", clientv3.WithPrefix(), clientv3.WithCountOnly())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -251,7 +295,7 @@ func TestTokenOfPlaceWhoseAnswerWasLost(t *testing.T) {
 func TestRevokedLeasesOfThePool(t *testing.T) {
 	client := native(t, server.Endpoints())
 	for _, waits := range []bool{false, true} {
-		prefix := fmt.Sprint("pool-", waits)
+		prefix := "pool-" + rand.Text()
 		s := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix})
 		var held []store.Lease
 		for i := range 8 {
