@@ -2,6 +2,7 @@ package etcdstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -22,21 +23,26 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 	if err := s.require(ctx, r.Require); err != nil {
 		return store.Grant{}, err
 	}
-	p, revision, first, doubt, err := s.try(ctx, r.Lease)
-	switch {
-	case err != nil:
-		return store.Grant{}, s.refused(ctx, "acquire", r.Name, doubt, err)
-	case revision != 0:
-		s.own(p)
-		return s.granted(revision, r.Spare), nil
-	case first.Owner == r.Owner && !first.native:
+	for {
+		p, revision, first, doubt, err := s.try(ctx, r.Lease)
+		switch {
+		case err != nil:
+			return store.Grant{}, s.refused(ctx, "acquire", r.Name, doubt, err)
+		case revision != 0:
+			s.own(p)
+			return s.granted(revision, r.Spare), nil
+		case first.Owner != r.Owner || first.native:
+			return store.Grant{}, s.busy(ctx, r.Name, first, 0)
+		}
 		g, err := s.join(ctx, r.Lease, first)
-		if err != nil {
+		switch {
+		case err == nil:
+			return g, nil
+		case !errors.Is(err, store.ErrNotHeld):
 			return store.Grant{}, s.refused(ctx, "acquire", r.Name, false, err)
 		}
-		return g, nil
+		// It was released meanwhile.
 	}
-	return store.Grant{}, s.busy(ctx, r.Name, first, 0)
 }
 
 // try makes a place if nobody has the lock. revision is not 0 then. Otherwise first is
@@ -61,7 +67,8 @@ func (s *core) try(ctx context.Context, of store.Lease) (p *place, revision int6
 		}
 		switch {
 		case isGone(err) && !again:
-			continue // the lease was lost with the data of the server
+			s.pool.forget()
+			continue // the lease was revoked, or lost with the data of the server
 		case err != nil:
 			s.pool.revoke(l)
 			return nil, 0, first, doubt, err
@@ -84,7 +91,8 @@ func (s *core) try(ctx context.Context, of store.Lease) (p *place, revision int6
 }
 
 // join answers an owner that has the lock already: its lease lasts at least as long as
-// was asked, and belongs to all of its attempts.
+// was asked, and belongs to all of its attempts. The error matches store.ErrNotHeld if
+// the lock was released meanwhile.
 func (s *core) join(ctx context.Context, of store.Lease, has entry) (store.Grant, error) {
 	if of.Attempt != has.Made && has.Made != "" {
 		kept := has.record

@@ -169,7 +169,7 @@ func TestCutOffHolderIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	const ttl = 3 * time.Second
-	holder := open(t, c.Endpoints()[leader:leader+1], etcdstore.Options{Timeout: time.Second})
+	holder := open(t, c.Endpoints()[leader:leader+1], etcdstore.Options{})
 	others := open(t, c.Endpoints(), etcdstore.Options{})
 	l := request("told", ttl)
 	until := validity.Until(clock.System().Now(), ttl)
@@ -190,9 +190,11 @@ func TestCutOffHolderIsTold(t *testing.T) {
 	}()
 	for {
 		sent := clock.System().Now()
-		if holder.Renew(t.Context(), []store.Lease{l})[0] == nil {
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		if holder.Renew(short, []store.Lease{l})[0] == nil {
 			until = validity.Until(sent, ttl)
 		}
+		cancel()
 		select {
 		case at := <-got:
 			if at < until {

@@ -2,6 +2,7 @@ package etcdstore_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
@@ -121,6 +122,48 @@ func TestKeyMadeAgainIsAnotherLease(t *testing.T) {
 	}
 }
 
+// An owner that acquires a lock again through another handle is not told by the first one
+// that it does not hold it.
+func TestOwnerWithTwoHandles(t *testing.T) {
+	prefix := "two-" + rand.Text()
+	a := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix})
+	b := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix})
+	l := request("a", time.Minute)
+	move := func() {
+		t.Helper()
+		acquire(t, a, l)
+		if err := b.Release(t.Context(), store.ReleaseRequest{Lease: l}); err != nil {
+			t.Fatal(err)
+		}
+		acquire(t, b, l)
+	}
+	acquire(t, b, request("other", time.Minute)) // so that b has another lease for l
+	move()
+	acquire(t, a, l)
+	if err := a.Release(t.Context(), store.ReleaseRequest{Lease: l}); err != nil {
+		t.Error(err)
+	}
+	move()
+	if err := a.Release(t.Context(), store.ReleaseRequest{Lease: l}); err != nil {
+		t.Errorf("release through the other handle: %v", err)
+	}
+	if err := a.Release(t.Context(), store.ReleaseRequest{Lease: l}); !errors.Is(err, store.ErrNotHeld) {
+		t.Errorf("second release: %v", err)
+	}
+	for range 50 { // while it is released it is free, held, or free again
+		acquire(t, a, l)
+		done := make(chan error, 1)
+		go func() { done <- a.Release(t.Context(), store.ReleaseRequest{Lease: l}) }()
+		acquire(t, b, l)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if err := b.Release(t.Context(), store.ReleaseRequest{Lease: l}); err != nil && !errors.Is(err, store.ErrNotHeld) {
+			t.Error(err)
+		}
+	}
+}
+
 // Names of keys are used again: many turns at a lock leave few names behind.
 func TestKeysAreUsedAgain(t *testing.T) {
 	s := open(t, server.Endpoints(), etcdstore.Options{Prefix: "names"})
@@ -154,7 +197,7 @@ func TestKeysAreUsedAgain(t *testing.T) {
 
 // An acquire whose answer is lost leaves nothing behind, and cannot take the lock later.
 func TestLostAnswerOfEtcd(t *testing.T) {
-	s := open(t, []string{server.Members[0].ProxyAddr()}, etcdstore.Options{Prefix: "lost", Timeout: time.Second})
+	s := open(t, []string{server.Members[0].ProxyAddr()}, etcdstore.Options{Prefix: "lost", Timeout: 3 * time.Second})
 	other := open(t, server.Endpoints(), etcdstore.Options{Prefix: "lost"})
 	proxy := server.Members[0].Proxy
 	defer proxy.Pass()
@@ -175,6 +218,108 @@ func TestLostAnswerOfEtcd(t *testing.T) {
 			t.Errorf("the lock was taken away: %v", err)
 		}
 		if err := other.Release(t.Context(), store.ReleaseRequest{Lease: r.Lease}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A waiter whose place was made by a try without an answer can come to own the lock
+// before the next try. Its token is above all that the owner before it had.
+func TestTokenOfPlaceWhoseAnswerWasLost(t *testing.T) {
+	prefix := "late-" + rand.Text()
+	first := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix})
+	s := open(t, []string{server.Members[0].ProxyAddr()}, etcdstore.Options{Prefix: prefix, Timeout: patience})
+	client := native(t, server.Endpoints())
+	proxy := server.Members[0].Proxy
+	defer proxy.Pass()
+	warm, held, spare := request("warm", time.Minute), request("a", time.Minute), request("spare", time.Minute)
+	acquire(t, first, warm)
+	acquire(t, s, spare)
+	done := waits(t, s, request("warm", time.Minute)) // from now on s makes its place with one request
+	if err := first.Release(t.Context(), store.ReleaseRequest{Lease: warm}); err != nil {
+		t.Fatal(err)
+	}
+	gets(t, "warm", done)
+	acquire(t, first, held)
+	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: spare}); err != nil { // its lease is the next place's
+		t.Fatal(err)
+	}
+
+	proxy.DropReplies()
+	type result struct {
+		store.Grant
+		error
+	}
+	got := make(chan result, 1)
+	go func() {
+		g, err := s.Wait(t.Context(), store.WaitRequest{Lease: request("a", time.Minute)}, nil)
+		got <- result{g, err}
+	}()
+	var places *clientv3.GetResponse
+	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		var err error
+		if places, err = client.Get(t.Context(), prefix+"/a/", clientv3.WithFirstCreate()...); err != nil {
+			t.Fatal(err)
+		}
+		all, err := client.Get(t.Context(), prefix+"/a/", clientv3.WithPrefix(), clientv3.WithCountOnly())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all.Count == 2 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("the waiter makes no place")
+		}
+	}
+	reserved, err := first.ReserveTokens(t.Context(), store.ReserveRequest{Lease: held, Count: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Revoke(t.Context(), clientv3.LeaseID(places.Kvs[0].Lease)); err != nil {
+		t.Fatal(err)
+	}
+	proxy.Pass()
+	proxy.Cut()
+	select {
+	case r := <-got:
+		if r.error != nil || r.Token <= reserved.Token {
+			t.Errorf("token %v, %v, want more than %v, which the owner before had", r.Token, r.error, reserved.Token)
+		}
+	case <-time.After(patience):
+		t.Error("the waiter does not get the lock")
+	}
+}
+
+// Locks can be acquired although all leases that are kept for later have been revoked.
+func TestRevokedLeasesOfThePool(t *testing.T) {
+	client := native(t, server.Endpoints())
+	for _, waits := range []bool{false, true} {
+		prefix := "pool-" + rand.Text()
+		s := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix})
+		var held []store.Lease
+		for i := range 8 {
+			l := request(fmt.Sprint("lock", i), time.Minute)
+			acquire(t, s, l)
+			held = append(held, l)
+		}
+		keys, err := client.Get(t.Context(), prefix+"/", clientv3.WithPrefix())
+		if err != nil || len(keys.Kvs) != len(held) {
+			t.Fatalf("%v, %v", keys, err)
+		}
+		for _, l := range held {
+			if err := s.Release(t.Context(), store.ReleaseRequest{Lease: l}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, kv := range keys.Kvs {
+			if _, err := client.Revoke(t.Context(), clientv3.LeaseID(kv.Lease)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !waits {
+			acquire(t, s, request("a", time.Minute))
+		} else if _, err := s.Wait(t.Context(), store.WaitRequest{Lease: request("a", time.Minute)}, nil); err != nil {
 			t.Error(err)
 		}
 	}

@@ -89,6 +89,14 @@ func (p *pool) put(l *lease, now clock.Instant) {
 	p.free[l.seconds] = append(slices.Delete(all, 0, over), l)
 }
 
+// forget drops all leases, because one was found to be gone: what ended it, such as lost
+// data of the server, may have ended the others. Those that are still there expire.
+func (p *pool) forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.free = nil
+}
+
 // leaseFor returns a lease that lasts for ttl from now. It can block for a request.
 func (s *pool) leaseFor(ctx context.Context, ttl time.Duration) (*lease, error) {
 	seconds := secondsFor(ttl)

@@ -38,7 +38,8 @@ func (s *core) release(ctx context.Context, r store.ReleaseRequest, next *place)
 	for {
 		e.mod = 0
 		e.hold = s.holds.get(r.Name, r.Owner)
-		if e.hold == nil || r.Attempt != "" {
+		known := e.hold != nil && r.Attempt == ""
+		if !known {
 			if err := e.find(ctx, r); err != nil {
 				return false, s.refused(ctx, "release", r.Name, e.doubt, err)
 			}
@@ -51,6 +52,8 @@ func (s *core) release(ctx context.Context, r store.ReleaseRequest, next *place)
 			return e.standing, nil
 		case err == errMoved:
 			continue // another attempt of the owner joined, or it was renewed for longer
+		case known && errors.Is(err, store.ErrNotHeld):
+			continue // the owner may have acquired the lock again through another handle
 		case errors.Is(err, store.ErrNotHeld):
 			// Another handle may have ended it, or it expired. Its lease is not used again.
 			return false, s.refused(ctx, "release", r.Name, false, err)

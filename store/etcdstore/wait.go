@@ -154,8 +154,9 @@ func (w *waiting) enqueue(ctx context.Context) (g store.Grant, done bool, err er
 	if err != nil {
 		s.inbox.forget(p.mailbox)
 		s.pool.revoke(l)
-		if isGone(err) && w.gone < 3 { // it was lost with the data of the server
+		if isGone(err) && w.gone < 3 { // it was revoked, or lost with the data of the server
 			w.gone++
+			s.pool.forget()
 			return g, false, nil
 		}
 		return g, false, err
@@ -168,8 +169,14 @@ func (w *waiting) enqueue(ctx context.Context) (g store.Grant, done bool, err er
 	got := r.Responses[1].GetResponseRange()
 	first := entryOf(got.Kvs[0])
 	switch {
-	case first.key == p.key:
+	case first.key == p.key && (r.Succeeded || first.mod > p.create):
 		return w.grant(first.mod, nil), true, nil
+	case first.key == p.key: // it waited since an earlier try made it, until the one before it was gone
+		revision, err := w.takeOver(ctx)
+		if err != nil || revision == 0 {
+			return g, false, err
+		}
+		return w.grant(revision, nil), true, nil
 	case first.Owner == w.r.Owner && !first.native:
 		s.leave(p)
 		w.place = nil
