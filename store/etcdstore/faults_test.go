@@ -360,10 +360,10 @@ func TestFloorOfTokens(t *testing.T) {
 	with.Floor = floor
 	s := open(t, server.Endpoints(), with)
 	if g := acquire(t, s, request("a", time.Minute)); g.Token <= floor {
-		t.Errorf("token %v, want more than %v", g.Token, floor)
+		t.Errorf("token %v, want more than %v", g.Token, with.Floor)
 	}
 	if g := acquire(t, open(t, server.Endpoints(), o), request("b", time.Minute)); g.Token <= floor {
-		t.Errorf("token %v of a store that was opened without a floor, want more than %v", g.Token, floor)
+		t.Errorf("token %v of a store that was opened without a floor, want more than %v", g.Token, with.Floor)
 	}
 	with.Floor++
 	if _, err := etcdstore.Open(t.Context(), server.Endpoints(), &with); !errors.Is(err, store.ErrInvalid) {
