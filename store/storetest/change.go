@@ -52,7 +52,7 @@ func checkDowngrade(t *trial) {
 	_, err = c.Downgrade(t.Context(), writer)
 	t.notHeld("downgrade of a lease that is over", err)
 	if b, breaks := t.first.(store.Breaker); breaks {
-		t.downgradeBroken(b)
+		checkDowngradeBroken(t, b)
 	}
 	for _, r := range []store.Lease{late.Lease, t.request(t.name(), t.long), t.of(store.Semaphore(2), 2, t.name(), t.long)} {
 		_, err = c.Downgrade(t.Context(), r)
@@ -60,9 +60,9 @@ func checkDowngrade(t *trial) {
 	}
 }
 
-// downgradeBroken checks that a writer whose lease was broken cannot become a reader, since
+// checkDowngradeBroken: a writer whose lease was broken cannot become a reader, since
 // that would renew it, and that a reader keeps no broken lease either.
-func (t *trial) downgradeBroken(s store.Breaker) {
+func checkDowngradeBroken(t *trial, s store.Breaker) {
 	t.Helper()
 	for _, reads := range []bool{false, true} {
 		writer := t.writer(t.name())
