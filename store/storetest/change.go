@@ -60,8 +60,8 @@ func checkDowngrade(t *trial) {
 	}
 }
 
-// checkDowngradeBroken: a writer whose lease was broken cannot become a reader, since
-// that would renew it, and that a reader keeps no broken lease either.
+// checkDowngradeBroken: a lease that was broken is not downgraded, since that would renew
+// it. It ends as one that nobody asked to downgrade.
 func checkDowngradeBroken(t *trial, s store.Breaker) {
 	t.Helper()
 	for _, reads := range []bool{false, true} {
