@@ -17,7 +17,8 @@ type Changer interface {
 	// queue.
 	//
 	// The grant's token is larger than that of the writer, and the readers share it.
-	// The error matches ErrNotHeld if r.Owner certainly has no lease. After any other
+	// The error matches ErrNotHeld if r.Owner certainly has no lease, or if its lease was
+	// broken, since a downgrade would renew it (see Breaker). After any other
 	// error the lease may be a reader's, and calling again is safe: a reader is granted
 	// what it has.
 	Downgrade(ctx context.Context, r Lease) (Grant, error)

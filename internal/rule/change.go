@@ -13,13 +13,13 @@ import (
 // for ttl.
 //
 // An owner that reads already is Granted what it has, so the step can be repeated. An
-// owner without a lease is NotHeld, and one of another kind of lock a Mismatch. floor is
-// like Ask.Floor.
+// owner without a lease, or whose lease was broken, is NotHeld, and one of another kind of
+// lock a Mismatch. floor is like Ask.Floor.
 func Downgrade(r Record, owner string, ttl time.Duration, floor fence.Token, now clock.Instant) (Record, Answer) {
 	r = Expire(r, now)
 	i := r.hold(owner)
 	switch {
-	case i < 0:
+	case i < 0 || r.Holds[i].Broken:
 		return r, Answer{Verdict: NotHeld}
 	case !r.Spec.Shared:
 		return r, Answer{Verdict: Mismatch, Spec: r.Spec}

@@ -48,6 +48,13 @@ func TestDowngrade(t *testing.T) {
 		{0, advance(t, 0, handed("w", 3, 100*ms)), Answer{}},
 		{0, downgrade("w", 40), granted(40, 1, 100*ms)},
 	})
+	broken := Answer{Verdict: Done, Token: 1, Count: 1, ExpiresIn: 100 * ms}
+	play(t, []step{
+		{0, ask(writer("a")), granted(1, 1, 100*ms)},
+		{0, breaks("a", 1, false), broken},
+		{10 * ms, downgrade("a", 0), Answer{Verdict: NotHeld}},
+		{100 * ms, breaks("a", 1, false), Answer{Verdict: Done, Token: 1}},
+	})
 	play(t, []step{
 		{0, ask(Ask{Spec: Mutex, Owner: "a", TTL: 100 * ms}), granted(1, 1, 100*ms)},
 		{0, downgrade("a", 0), Answer{Verdict: Mismatch}},

@@ -54,6 +54,7 @@ var shareChanges = []change{
 	{name: "a downgrade keeps the token", script: script.Downgrade, old: "h.token = draw(proposed, 0, last, time[1] * 1000000 + time[2])", new: ""},
 	{name: "a downgrade draws again", script: script.Downgrade, old: "if h.weight >= record.limit then", new: "if true then"},
 	{name: "a downgrade keeps readers out", script: script.Downgrade, old: "  advance(key, record, false, last, proposed, time, nil, '')\n  return {1, h.token", new: "  return {1, h.token"},
+	{name: "a downgrade renews what was broken", script: script.Downgrade, old: "if not h or h.broken == '1' then\n    return {0, '', -2}\n  elseif not record.shared", new: "if not h then\n    return {0, '', -2}\n  elseif not record.shared"},
 	{name: "a downgrade does not renew", script: script.Downgrade, old: "h.ends = math.max(h.ends, ms + ttl)\n", new: ""},
 	{name: "a permit is downgraded", script: script.Downgrade, old: "elseif not record.shared then", new: "elseif false then"},
 	{name: "resized from another number", script: script.Resize, old: "elseif record.kind ~= from then", new: "elseif false then"},

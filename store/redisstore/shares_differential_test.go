@@ -163,6 +163,11 @@ var seldomShares = [][]shareStep{{
 	{Op: shareAsks, Owner: 5, TTL: 30 * lineUnit, Attempt: 2},
 	{Op: shareEnds, Owner: 5, TTL: lineUnit, Attempt: 1, Undo: true},
 }, {
+	// A lease that was broken is not renewed by a downgrade.
+	{Op: shareAsks, Owner: 0, Kind: 3, TTL: 30 * lineUnit, Heavy: 1},
+	{Op: shareBreaks, Owner: 0, Kind: 3},
+	{Op: shareDowngrades, Owner: 0, Kind: 3, TTL: 40 * lineUnit},
+}, {
 	{Op: shareAsks, Owner: 0, TTL: 30 * lineUnit},
 	{Op: shareBreaks, Owner: 0},
 	{Op: shareRenews, Owner: 0, TTL: 30 * lineUnit},

@@ -51,9 +51,36 @@ func checkDowngrade(t *trial) {
 
 	_, err = c.Downgrade(t.Context(), writer)
 	t.notHeld("downgrade of a lease that is over", err)
+	if b, breaks := t.first.(store.Breaker); breaks {
+		checkDowngradeBroken(t, b)
+	}
 	for _, r := range []store.Lease{late.Lease, t.request(t.name(), t.long), t.of(store.Semaphore(2), 2, t.name(), t.long)} {
 		_, err = c.Downgrade(t.Context(), r)
 		t.invalid("downgrade: not a writer", err)
+	}
+}
+
+// checkDowngradeBroken: a lease that was broken is not downgraded, since that would renew
+// it. It ends as one that nobody asked to downgrade.
+func checkDowngradeBroken(t *trial, s store.Breaker) {
+	t.Helper()
+	for _, reads := range []bool{false, true} {
+		writer := t.writer(t.name())
+		t.acquire(t.first, writer)
+		if reads {
+			if _, err := s.(store.Changer).Downgrade(t.Context(), writer); err != nil {
+				t.Fatalf("downgrade before the lease is broken: %v", err)
+			}
+		}
+		b := breakRequest(t, writer)
+		breaks(t, s, b)
+		_, err := s.(store.Changer).Downgrade(t.Context(), writer)
+		t.notHeld("downgrade of a lease that was broken", err)
+		if left := breaks(t, s, b); left <= 0 || left > t.long {
+			t.Fatalf("downgrade of a lease that was broken: the lease lasts for %v", left)
+		}
+		_ = t.first.Release(t.Context(), store.ReleaseRequest{Lease: writer, Renewed: true})
+		endsBroken(t, s, b)
 	}
 }
 

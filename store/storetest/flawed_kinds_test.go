@@ -205,6 +205,12 @@ func (s *manifold) Downgrade(_ context.Context, r store.Lease) (store.Grant, err
 			slices.Reverse(rec.Line)
 			rec, _ = rule.Advance(rec, 0, now)
 		}
+		if s.is("a downgrade renews a broken lease") {
+			rec.Holds = slices.Clone(rec.Holds)
+			for i := range rec.Holds {
+				rec.Holds[i].Broken = false
+			}
+		}
 		rec, ans := rule.Downgrade(rec, r.Owner, r.TTL, 0, now)
 		if s.is("a downgrade keeps the token") && ans.Verdict == rule.Granted && !ans.Again {
 			ans.Token--

@@ -197,6 +197,7 @@ var caught = []struct {
 	{"kinds are not named", "KindMismatch", "want a *store.KindError"},
 	{"a downgrade keeps the token", "Downgrade", "the writer has"},
 	{"a downgrade lets a writer in between", "Downgrade", "downgrade"},
+	{"a downgrade renews a broken lease", "Downgrade", "broken"},
 	{"anybody is downgraded", "Downgrade", "not a writer"},
 	{"a resize does nothing", "Resize", "in vain: resize: a wait for the earlier number ends"},
 	{"a resize ends leases", "Resize", "renew of a lease"},

@@ -360,7 +360,7 @@ BEGIN
 END $$
 
 -- downgrade makes the writer of a read-write lock a reader, and admits the readers that
--- wait. A reader is granted what it has.
+-- wait. A reader is granted what it has, and nobody anything whose lease was broken.
 CREATE PROCEDURE @schema@.downgrade(p_name VARBINARY(1024), p_owner VARBINARY(256), p_ttl BIGINT, p_durable BOOLEAN)
 BEGIN
   DECLARE strong, l_shared BOOLEAN DEFAULT FALSE; DECLARE at, l_token, l_lim, l_buried, h_slot, h_weight, h_token BIGINT; DECLARE h_spare INT;
@@ -370,7 +370,7 @@ BEGIN
   CALL opened(p_name, FALSE, strong, at, l_token, l_owner, l_lim, l_shared, l_buried);
   IF l_token IS NOT NULL THEN
     IF l_owner = '' AND l_shared THEN
-      SELECT slot, weight, token, spare INTO h_slot, h_weight, h_token, h_spare FROM holds WHERE name = p_name AND owner = p_owner;
+      SELECT slot, weight, token, spare INTO h_slot, h_weight, h_token, h_spare FROM holds WHERE name = p_name AND owner = p_owner AND NOT broken;
     END IF;
     IF h_slot IS NOT NULL THEN
       IF h_weight = l_lim THEN CALL drawn(0, at, l_token, h_token, h_spare); END IF;

@@ -377,7 +377,7 @@ BEGIN
 END $$;
 
 -- downgrade makes the writer of a read-write lock a reader, and admits the readers that
--- wait. A reader is granted what it has.
+-- wait. A reader is granted what it has, and nobody anything whose lease was broken.
 CREATE OR REPLACE FUNCTION @schema@.downgrade(p_name bytea, p_owner text, p_ttl bigint, p_durable boolean,
   OUT held boolean, OUT token bigint, OUT slot bigint, OUT at bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan
@@ -390,7 +390,7 @@ BEGIN
   IF l.name IS NULL THEN RETURN; END IF;
   l := pruned(l, at);
   IF l.owner = '' AND l.shared THEN
-    SELECT * INTO h FROM holds WHERE name = p_name AND owner = p_owner;
+    SELECT * INTO h FROM holds WHERE name = p_name AND owner = p_owner AND NOT broken;
     held := FOUND;
   END IF;
   IF held THEN

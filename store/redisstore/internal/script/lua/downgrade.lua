@@ -6,11 +6,11 @@
 -- last: the token counter; proposed, time: see hand
 --
 -- Returns {1, token, the clock (s, us), 0, slot}, {0, '', -2} for an owner without a grant, or
--- {6, kind in use, value of a holder}.
+-- whose grant was broken, or {6, kind in use, value of a holder}.
 -- uses advance, draw, findHold, writeRecord
 local function downgrade(key, counter, record, owner, ttl, last, proposed, time, ms)
   local h = findHold(record, owner)
-  if not h then
+  if not h or h.broken == '1' then
     return {0, '', -2}
   elseif not record.shared then
     return {6, record.kind, h.value}
