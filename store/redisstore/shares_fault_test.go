@@ -73,7 +73,7 @@ func TestSharesWithLostReplies(t *testing.T) {
 	mustRelease(t, s, next, grantedSoon(t, done))
 
 	// The reply to an acquire is lost.
-	hasty := open(t, addrs(proxies), &redisstore.Options{NodeTimeout: 200 * time.Millisecond})
+	hasty := open(t, addrs(proxies), &redisstore.Options{NodeTimeout: time.Second})
 	acquire(t, hasty, shared("other", store.Semaphore(2), 1))
 	before := proxies[0].Stats().Replies.Lost
 	proxies[0].DropReplies()
