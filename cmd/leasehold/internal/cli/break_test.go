@@ -109,8 +109,8 @@ func TestBreakUsage(t *testing.T) {
 		{"break x --reason r", "give --token"},
 		{"break x --token 0 --reason r", "give --token"},
 		{"break x --token 7", "give --reason"},
-		{"break x --token seven --reason r", "invalid argument"},
-		{"break x --token -1 --reason r", "invalid argument"},
+		{"break x --token seven --reason r", "not a whole number"},
+		{"break x --token -1 --reason r", "not a whole number"},
 		{"break {x}:token --token 1 --reason r", "reserved"},
 		{"break x --token 7 --reason " + strings.Repeat("x", 1025), "1024 bytes"},
 	} {
