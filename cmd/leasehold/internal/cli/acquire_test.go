@@ -59,7 +59,7 @@ func TestAcquiredLeaseEnds(t *testing.T) {
 		s.run(0, "wait", "x")
 		s.run(0, "acquire", "x", "--ttl", "20s")
 		s.run(123, "release", "x", "--owner", owner)
-		s.run(124, "wait", "x", "--for", "10ms")
+		s.run(124, "wait", "x", "--for", "3s")
 	})
 }
 
@@ -93,12 +93,12 @@ func TestAcquireIsInterrupted(t *testing.T) {
 			t.Errorf("%v printed %q", args, p.out.String())
 		}
 	}
-	p := s.run(124, "acquire", "x", "--ttl", "1m", "--wait", "20ms")
-	if !strings.Contains(p.err.String(), "gave up after 20ms") {
+	p := s.run(124, "acquire", "x", "--ttl", "1m", "--wait", "700ms")
+	if !strings.Contains(p.err.String(), "gave up after 700ms") {
 		t.Error(p.err.String())
 	}
-	p = s.run(124, "wait", "x", "--for", "20ms")
-	if !strings.Contains(p.err.String(), "gave up after 20ms") {
+	p = s.run(124, "wait", "x", "--for", "700ms")
+	if !strings.Contains(p.err.String(), "gave up after 700ms") {
 		t.Error(p.err.String())
 	}
 	// What runs under the lock would wait for itself.
