@@ -45,7 +45,7 @@ func TestComparisonCellsHaveSources(t *testing.T) {
 			}
 			for _, test := range ours {
 				if !exists[test[1]] {
-					t.Errorf("%q names %s, which is no test", strings.TrimSpace(cell), test[1])
+					t.Errorf("%q names %s, but there is no such test", strings.TrimSpace(cell), test[1])
 				}
 			}
 		}

@@ -49,7 +49,7 @@ func TestGuaranteesNameTestsThatExist(t *testing.T) {
 	}
 	for _, m := range named {
 		if !exists[string(m[1])] {
-			t.Errorf("docs/guarantees.md names %s, which is no test", m[1])
+			t.Errorf("docs/guarantees.md names %s, but there is no such test", m[1])
 		}
 	}
 }
@@ -79,7 +79,7 @@ func TestMakefileNamesTestsThatExist(t *testing.T) {
 	}
 	for _, name := range named {
 		if !exists[name] {
-			t.Errorf("the Makefile names %s, which is no test", name)
+			t.Errorf("the Makefile names %s, but there is no such test", name)
 		}
 	}
 }

@@ -65,7 +65,7 @@ func (c *Cluster) judge() (store.Class, string) {
 	}
 	switch {
 	case 2*answered <= c.Voters:
-		return store.Efficiency, fmt.Sprintf("the versions of %d of the %d voting members are known, which is no majority: name the endpoints of all", answered, c.Voters)
+		return store.Efficiency, fmt.Sprintf("the versions of only %d of the %d voting members are known: name the endpoints of all", answered, c.Voters)
 	case !led:
 		return store.Efficiency, "the version of the leader is not known: name the endpoints of all voting members"
 	case c.Voters < 3:

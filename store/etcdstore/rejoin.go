@@ -40,7 +40,7 @@ func (j *rejoined) put(p *place, expired func()) bool {
 	return true
 }
 
-// take returns the place of a lease, which is no longer kept, or nil.
+// take removes the place of a lease and returns it, or nil if there is none.
 func (j *rejoined) take(l store.Lease) *place {
 	j.mu.Lock()
 	defer j.mu.Unlock()

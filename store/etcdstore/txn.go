@@ -17,7 +17,7 @@ func isGone(err error) bool { return errors.Is(rpctypes.Error(err), rpctypes.Err
 
 func isFull(err error) bool { return errors.Is(rpctypes.Error(err), rpctypes.ErrNoSpace) }
 
-// mostRead is how many places are read at once to learn who comes next.
+// mostRead is how many places are read at once to find the next owner.
 const mostRead = 16
 
 func absent(key string) clientv3.Cmp { return clientv3.Compare(clientv3.CreateRevision(key), "=", 0) }

@@ -46,7 +46,7 @@ func (j *rejoined) put(p *reservedPlace, ended func()) bool {
 	return true
 }
 
-// take returns the place of a lease, which is no longer kept, or nil.
+// take removes the place of a lease and returns it, or nil if there is none.
 func (j *rejoined) take(l store.Lease) *reservedPlace {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -210,7 +210,7 @@ func (t *seats) renewed(l store.Lease) {
 	}
 }
 
-// leave returns the seat of a lease, which is no longer kept for it, or nil.
+// leave takes the seat of a lease from it and returns the seat, or nil if there is none.
 func (t *seats) leave(l store.Lease) *seat {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -93,7 +93,7 @@ func (s *Store) granted(ctx context.Context, p *place, l store.Lease, at clock.I
 	return store.Grant{Token: h.token, Spare: h.spare}, nil
 }
 
-// refused removes a place that has not got the lock, and says who has it. If that is
+// refused removes a place that has not got the lock, and names the holder. If that is
 // another place of the same owner, refused confirms the grant.
 func (s *Store) refused(ctx context.Context, p *place, q queue, r store.AcquireRequest, start clock.Instant) (store.Grant, error) {
 	var wg sync.WaitGroup

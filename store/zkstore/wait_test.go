@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// A waiter is told that no server answers, and who has the lock once one does again.
+// A waiter is told that no server answers, and is told the holder again once a server does.
 func TestWaiterIsToldOfAnOutage(t *testing.T) {
 	t.Parallel() // it mostly waits
 	p := faultproxy.New(t, shared.Addr)

@@ -18,7 +18,7 @@ func (p *program) showCommand() *cobra.Command {
 	asJSON, exitCode := false, false
 	c := &cobra.Command{
 		Use:   "show NAME",
-		Short: "Show who holds a lock and who waits for it",
+		Short: "Show the holder of a lock and its waiters",
 		Long: `Shows who holds the lock NAME, for what purpose and since when, when the lease ends
 unless it is renewed, and the fencing token; then who waits for it, in the order in
 which they will get it. For a store of several nodes it also shows what each node
