@@ -1,6 +1,9 @@
 package store
 
-import "context"
+import (
+	"context"
+	"fmt"
+)
 
 // Rejoiner is a Waiter that can release a lock and rejoin its queue in one step,
 // for a process that is about to want the lock again. Caps.Rejoins reports
@@ -21,4 +24,19 @@ type Rejoiner interface {
 	// ReleaseAndRejoin. Until then nobody refreshes the place: it may be granted
 	// the lock, and it lasts for at most next.TTL.
 	ReleaseAndRejoin(ctx context.Context, r ReleaseRequest, next WaitRequest) (standing bool, err error)
+}
+
+// CheckRejoin returns nil if a store of those capabilities can release the lease of r and
+// make a place for next. Otherwise the error matches ErrInvalid or ErrUnsupported.
+func CheckRejoin(r ReleaseRequest, next WaitRequest, c Caps) error {
+	if err := r.Check(c); err != nil {
+		return err
+	}
+	if err := next.Check(c); err != nil {
+		return err
+	}
+	if r.Name != next.Name || r.Owner == next.Owner {
+		return fmt.Errorf("%w: release and rejoin of lock %q: the place has to be for the same lock, and of another owner", ErrInvalid, r.Name)
+	}
+	return nil
 }

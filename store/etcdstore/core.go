@@ -5,6 +5,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/gate"
+	"github.com/leasehold-dev/leasehold/internal/unclaimed"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -14,7 +15,7 @@ type core struct {
 	pool     *pool
 	holds    holds
 	inbox    *inbox
-	rejoined rejoined
+	rejoined unclaimed.Places[*place]
 	gate     *gate.Gate
 }
 

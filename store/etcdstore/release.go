@@ -23,7 +23,7 @@ func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
 	if err := ctx.Err(); err != nil {
 		return s.failed(ctx, "release", r.Name, false, err)
 	}
-	if p := s.rejoined.take(r.Lease); p != nil {
+	if p, ok := s.rejoined.Take(r.Lease); ok {
 		s.leave(p)
 		return store.ErrNotHeld
 	}

@@ -97,7 +97,7 @@ func (s *Store) Close() error {
 		return nil // it is closed already
 	}
 	idle, _ := s.gate.Close()
-	for _, p := range s.rejoined.close() {
+	for _, p := range s.rejoined.Close() {
 		s.leave(p)
 	}
 	s.gate.Leave()

@@ -38,7 +38,8 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 		reason = func(error) {}
 	}
 	w := &waiting{s: &s.core, r: r, reason: reason, start: s.clock.Now()}
-	if w.place = s.rejoined.take(r.Lease); w.place != nil {
+	if p, ok := s.rejoined.Take(r.Lease); ok {
+		w.place = p
 		w.start = w.place.sent
 	}
 	returned := false

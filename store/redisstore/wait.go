@@ -39,14 +39,8 @@ func (s *Store) ReserveTokens(ctx context.Context, r store.ReserveRequest) (stor
 
 // ReleaseAndRejoin implements store.Rejoiner. Each server does both in one step.
 func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (standing bool, err error) {
-	if err := cmp.Or(s.usable(ctx), r.Check(s.Caps())); err != nil {
+	if err := s.ready(ctx, next.Lease, store.CheckRejoin(r, next, s.Caps())); err != nil {
 		return false, err
-	}
-	if err := s.ready(ctx, next.Lease, next.Check(s.Caps())); err != nil {
-		return false, err
-	}
-	if r.Name != next.Name || r.Owner == next.Owner {
-		return false, fmt.Errorf("%w: release and rejoin of lock %q: the place has to be for the same lock, and of another owner", store.ErrInvalid, r.Name)
 	}
 	if !r.Kind.IsMutex() || !next.Kind.IsMutex() { // nobody need wait for the release
 		return false, s.driver.Release(ctx, r)

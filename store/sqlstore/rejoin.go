@@ -3,88 +3,22 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"fmt"
-	"sync"
-	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// rejoined are the places that were taken with a release and that no Wait has claimed.
-type rejoined struct {
-	mu     sync.Mutex
-	places map[leaseKey]*reservedPlace
-	closed bool
-}
-
-// reservedPlace is such a place.
+// reservedPlace is a place that was made with a release and that no Wait has claimed.
 type reservedPlace struct {
 	lease store.Lease
 	seat  *seat // nil: it has none
 	sent  clock.Instant
-	timer *time.Timer // ends it
-}
-
-// put keeps a place until it is taken or has ended. It returns false if the store was
-// closed.
-func (j *rejoined) put(p *reservedPlace, ended func()) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.closed {
-		return false
-	}
-	if j.places == nil {
-		j.places = make(map[leaseKey]*reservedPlace)
-	}
-	j.places[keyOf(p.lease)] = p
-	p.timer = time.AfterFunc(p.lease.TTL, func() {
-		if j.take(p.lease) != nil {
-			ended()
-		}
-	})
-	return true
-}
-
-// take removes the place of a lease and returns it, or nil if there is none.
-func (j *rejoined) take(l store.Lease) *reservedPlace {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	p := j.places[keyOf(l)]
-	if p != nil {
-		p.timer.Stop()
-		delete(j.places, keyOf(l))
-	}
-	return p
-}
-
-// close returns all places.
-func (j *rejoined) close() (all []*reservedPlace) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.closed = true
-	for _, p := range j.places {
-		p.timer.Stop()
-		all = append(all, p)
-	}
-	j.places = nil
-	return all
 }
 
 // ReleaseAndRejoin implements store.Rejoiner, in one transaction. It takes a place only for
 // a mutex.
 func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (standing bool, err error) {
-	caps := s.Caps()
-	if err := r.Check(caps); err != nil {
-		return false, err
-	}
-	if err := next.Check(caps); err != nil {
-		return false, err
-	}
-	if r.Name != next.Name || r.Owner == next.Owner {
-		return false, fmt.Errorf("%w: release and rejoin of lock %q: the place has to be for the same lock, and of another owner", store.ErrInvalid, r.Name)
-	}
-	if err := s.gate.Enter(nil); err != nil {
+	if err := s.gate.Enter(store.CheckRejoin(r, next, s.Caps())); err != nil {
 		return false, err
 	}
 	defer s.gate.Leave()
@@ -157,7 +91,7 @@ func (s *Store) rejoin(ctx context.Context, r store.ReleaseRequest, next store.W
 		p.drop(s.seats)
 	case !standing && p.seat != nil:
 		s.seats.back(p.seat)
-	case standing && !s.rejoined.put(p, func() { p.drop(s.seats) }):
+	case standing && !s.rejoined.Put(p.lease, p, func() { p.drop(s.seats) }):
 		p.abandon(ctx, s)
 		standing = false
 	}

@@ -17,7 +17,7 @@ func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
 		return err
 	}
 	defer s.gate.Leave()
-	if p := s.rejoined.take(r.Lease); p != nil {
+	if p, ok := s.rejoined.Take(r.Lease); ok {
 		p.abandon(ctx, s)
 		return store.ErrNotHeld
 	}

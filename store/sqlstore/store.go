@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/gate"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
+	"github.com/leasehold-dev/leasehold/internal/unclaimed"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -26,7 +27,7 @@ type Store struct {
 	calls    calls
 	gate     *gate.Gate
 	seats    *seats
-	rejoined rejoined
+	rejoined unclaimed.Places[*reservedPlace]
 	clock    clock.Clock
 	clocks   *driver.Clocks
 
@@ -154,7 +155,7 @@ func (s *Store) Close() error {
 	}
 	timer := time.NewTimer(s.o.Timeout)
 	defer timer.Stop()
-	for _, p := range s.rejoined.close() {
+	for _, p := range s.rejoined.Close() {
 		p.abandon(context.Background(), s)
 	}
 	select {

@@ -57,7 +57,7 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 	ctx, cancel := s.gate.Until(ctx)
 	defer cancel()
 	w := &waiting{s: s, r: r, reason: reason, start: s.clock.Now(), pace: pace{ttl: r.TTL, together: r.Kind.Normal().Limit}}
-	if p := s.rejoined.take(r.Lease); p != nil {
+	if p, ok := s.rejoined.Take(r.Lease); ok {
 		w.claim(p)
 	}
 	returned := false
