@@ -25,7 +25,7 @@ var project = rules{
 		{"store/redisstore/internal/membership", "store/redisstore/internal/sentinel", "store/redisstore/internal/cluster"},
 		{"store/redisstore/internal/conn", "store/redisstore/internal/script"},
 		{"store/redisstore/internal/config"},
-		{"store/storetest", "internal/proof/differential"},
+		{"store/storetest", "internal/proof/differential", "internal/testenv/contest"},
 		{"internal/quorum/driver", "internal/gate", "internal/shown", "internal/unclaimed"},
 		{"store"},
 		{"internal/quorum"},
@@ -47,7 +47,7 @@ var project = rules{
 	equipment: []string{
 		"internal/proof/sim", "cmd/leasehold/internal/lab/chaos", "internal/proof/explore", "internal/proof/explore/cmd/explore", "internal/proof/mutants",
 		"internal/proof/differential",
-		"store/storetest", "internal/testenv/redistest", "internal/testenv/simnet", "internal/testenv/simredis", "internal/testenv/sqltest", "internal/layering", "cmd/leasehold/internal/endtoend", "guard/guardtest", "store/sqlstore/sqlstoretest",
+		"store/storetest", "internal/testenv/contest", "internal/testenv/redistest", "internal/testenv/simnet", "internal/testenv/simredis", "internal/testenv/sqltest", "internal/layering", "cmd/leasehold/internal/endtoend", "guard/guardtest", "store/sqlstore/sqlstoretest",
 	},
 
 	// The packages of ours that a package may import, if not all packages below it.

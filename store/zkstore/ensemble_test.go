@@ -3,87 +3,18 @@ package zkstore
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/testenv/contest"
 	"github.com/leasehold-dev/leasehold/internal/testenv/zktest"
 	"github.com/leasehold-dev/leasehold/internal/validity"
 	"github.com/leasehold-dev/leasehold/store"
 )
-
-// holds are what the holders of one lock believed: from when to when they had it.
-type holds struct {
-	mu  sync.Mutex
-	all []hold
-}
-
-type hold struct {
-	from, to clock.Instant
-	token    fence.Token
-}
-
-// add adds a hold, and fails the test if it overlaps with another or has not the larger
-// token.
-func (h *holds) add(t *testing.T, n hold) {
-	t.Helper()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, o := range h.all {
-		if n.from < o.to && o.from < n.to {
-			t.Errorf("one had the lock with token %v for %v when the other had it with %v for %v", o.token, o.to.Sub(o.from), n.token, n.to.Sub(n.from))
-		}
-		if (n.from < o.from) != (n.token < o.token) {
-			t.Errorf("token %v was granted %v after %v", n.token, n.from.Sub(o.from), o.token)
-		}
-	}
-	h.all = append(h.all, n)
-}
-
-func (h *holds) count() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.all)
-}
-
-// contend acquires a lock again and again, and holds it for a moment, renewing it at
-// times.
-func (h *holds) contend(ctx context.Context, t *testing.T, s *Store, name string) {
-	const ttl = 3 * time.Second
-	now := clock.System().Now
-	for ctx.Err() == nil {
-		r := store.WaitRequest{Lease: request(name, ttl)}
-		start := now()
-		g, err := s.Wait(ctx, r, nil)
-		if err != nil {
-			if ctx.Err() == nil {
-				t.Errorf("wait: %v", err)
-			}
-			continue
-		}
-		got := hold{from: now(), to: validity.Until(start.Add(g.Since), ttl), token: g.Token}
-		for range rand.IntN(4) {
-			time.Sleep(rand.N(20 * time.Millisecond))
-			sent := now()
-			limited, cancel := context.WithTimeout(ctx, validity.RenewAfter(ttl))
-			err := s.Renew(limited, []store.Lease{r.Lease})[0]
-			cancel()
-			if err == nil && sent < got.to {
-				got.to = max(got.to, validity.Until(sent, ttl))
-			}
-		}
-		got.to = min(got.to, now()) // it stops before it releases
-		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), ttl)
-		_ = s.Release(limited, store.ReleaseRequest{Lease: r.Lease})
-		cancel()
-		if got.from < got.to {
-			h.add(t, got)
-		}
-	}
-}
 
 // Members of an ensemble are killed, stand still, and are cut off from the others, while
 // clients contend: no two of them have the lock at once, tokens rise, and they go on.
@@ -96,7 +27,7 @@ func TestZooKeeperEnsemble(t *testing.T) {
 	t.Cleanup(e.Close)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	h := &holds{}
+	c := &contest.Contest{Name: "contended", TTL: 3 * time.Second}
 	var wg sync.WaitGroup
 	var stores []*Store
 	for i := range 3 {
@@ -107,15 +38,15 @@ func TestZooKeeperEnsemble(t *testing.T) {
 		}
 		s := mustOpen(t, &Options{Servers: servers})
 		stores = append(stores, s)
-		wg.Go(func() { h.contend(ctx, t, s, "contended") })
+		wg.Go(func() { c.Contend(ctx, t, s) })
 	}
-	if c := stores[0].Caps().Class; c != store.Consensus {
-		t.Errorf("an ensemble of three gives %v", c)
+	if class := stores[0].Caps().Class; class != store.Consensus {
+		t.Errorf("an ensemble of three gives %v", class)
 	}
+	// The clients that know all members get the lock again, each of them.
 	goesOn := func(what string) {
 		t.Helper()
-		n := h.count()
-		eventually(t, "clients go on after "+what, func() bool { return h.count() > n+5 })
+		c.GoesOn(t, what, patience, stores[1], stores[2])
 	}
 	goesOn("the start")
 
@@ -142,17 +73,20 @@ func TestZooKeeperEnsemble(t *testing.T) {
 	}
 	goesOn("it went on")
 
-	follower, err := e.Follower()
-	if err != nil {
-		t.Fatal(err)
+	for what, member := range map[string]func() (int, error){"a follower": e.Follower, "the leader": e.Leader} {
+		i, err := member()
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Cut(i)
+		goesOn(what + " was cut off")
+		e.Heal(i)
+		goesOn("it was connected again")
 	}
-	e.Cut(follower)
-	goesOn("a follower was cut off")
-	e.Heal(follower)
-	goesOn("it was connected again")
 	cancel()
 	wg.Wait()
-	heldThroughACut(t, e)
+	heldThroughACut(t, e, e.Follower)
+	heldThroughACut(t, e, e.Leader)
 	servesNobodyAlone(t, e, stores[1])
 	// Stores that are closed wait for clean-up, and so for a majority.
 	for _, s := range e.Servers[:2] {
@@ -167,35 +101,39 @@ func TestZooKeeperEnsemble(t *testing.T) {
 	}
 }
 
-// heldThroughACut: a holder whose server is cut off from the leader counts no renewal that
-// the leader does not know of, although the server goes on answering that its place is
+// heldThroughACut: a holder whose server is cut off from the others counts no renewal that
+// a majority does not know of, although the server goes on answering that its place is
 // there. The next holder gets the lock only after the first has stopped to count on it.
-func heldThroughACut(t *testing.T, e *zktest.Ensemble) {
+func heldThroughACut(t *testing.T, e *zktest.Ensemble, member func() (int, error)) {
 	const ttl = 2 * time.Second
 	now := clock.System().Now
-	follower, err := e.Follower()
+	cut, err := member()
 	if err != nil {
 		t.Fatal(err)
 	}
 	addrs := e.Addrs()
-	behind := mustOpen(t, &Options{Servers: addrs[follower : follower+1]})
-	other := mustOpen(t, &Options{Servers: append(addrs[:follower:follower], addrs[follower+1:]...)})
+	behind := mustOpen(t, &Options{Servers: addrs[cut : cut+1]})
+	other := mustOpen(t, &Options{Servers: append(addrs[:cut:cut], addrs[cut+1:]...)})
 	defer other.Close()
 	defer behind.Close()
-	l := request("behind a cut", ttl)
+	l := request(fmt.Sprintf("behind a cut of member %d", cut), ttl)
 	start := now()
 	g := mustAcquire(t, behind, l)
 	until := validity.Until(start, ttl)
-	next := make(chan hold, 1)
+	type grant struct {
+		from  clock.Instant
+		token fence.Token
+	}
+	next := make(chan grant, 1)
 	go func() {
 		n, err := other.Wait(t.Context(), store.WaitRequest{Lease: request(l.Name, 20*time.Second)}, nil)
 		if err != nil {
 			t.Errorf("wait: %v", err)
 		}
-		next <- hold{from: now(), token: n.Token}
+		next <- grant{now(), n.Token}
 	}()
-	e.Cut(follower)
-	defer e.Heal(follower)
+	e.Cut(cut)
+	defer e.Heal(cut)
 	for {
 		select {
 		case n := <-next:
