@@ -3,6 +3,7 @@ package etcdstore_test
 import (
 	"context"
 	"crypto/rand"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -176,6 +177,51 @@ func TestMemberDoesNotAnswer(t *testing.T) {
 				t.Errorf("member %d: release: %v", i, err)
 			}
 			m.Proxy.Pass()
+		}
+	}
+}
+
+// A waiter is told through one member. If that one is cut off or paused meanwhile, and the
+// waiter has nothing to ask for, it gets the lock all the same, without having to refresh
+// its place first.
+func TestWaiterAtSilentMember(t *testing.T) {
+	c := three(t)
+	for name, f := range map[string]struct{ fail, mend func(i int) error }{
+		"paused":  {func(i int) error { return c.Members[i].Freeze() }, func(i int) error { return c.Members[i].Thaw() }},
+		"cut off": {func(i int) error { c.Cut(i); return nil }, func(int) error { c.Heal(); return nil }},
+	} {
+		waiter := open(t, c.Endpoints(), etcdstore.Options{MaxTTL: time.Hour, Timeout: patience})
+		waiter.TrustInbox() // it asks nothing more while it waits
+		at := slices.Index(c.Endpoints(), waiter.Asks())
+		holder := open(t, slices.Delete(c.Endpoints(), at, at+1), etcdstore.Options{MaxTTL: time.Hour, Timeout: patience})
+		warm := request("warm "+name, time.Hour)
+		acquire(t, holder, warm)
+		done := waits(t, waiter, request("warm "+name, time.Hour))
+		if err := holder.Release(t.Context(), store.ReleaseRequest{Lease: warm}); err != nil {
+			t.Fatal(err)
+		}
+		gets(t, "warm", done) // so the inbox is open
+		l := request(name, time.Hour)
+		acquire(t, holder, l)
+		next := request(name, time.Hour) // it refreshes its place every 20 minutes
+		done = waits(t, waiter, next)
+		if waiter.Asks() != c.Endpoints()[at] {
+			t.Fatal("the waiter asks another member by now")
+		}
+		if err := f.fail(at); err != nil {
+			t.Fatal(err)
+		}
+		if err := holder.Release(t.Context(), store.ReleaseRequest{Lease: l}); err != nil {
+			t.Error(err)
+		}
+		start := time.Now()
+		gets(t, name, done)
+		t.Logf("%s: the waiter has the lock after %v", name, time.Since(start))
+		if err := f.mend(at); err != nil {
+			t.Fatal(err)
+		}
+		if err := waiter.Release(t.Context(), store.ReleaseRequest{Lease: next}); err != nil {
+			t.Error(err)
 		}
 	}
 }

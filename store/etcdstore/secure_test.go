@@ -53,13 +53,13 @@ func allow(t *testing.T, client *clientv3.Client, name string, rights []etcdstor
 }
 
 // guarded starts an etcd with users, of which there is root only.
-func guarded(t *testing.T, program func() (string, error)) (c *etcdtest.Cluster, client *clientv3.Client, enable func()) {
+func guarded(t *testing.T, program func() (string, error), args ...string) (c *etcdtest.Cluster, client *clientv3.Client, enable func()) {
 	t.Helper()
 	p, err := program()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c, err = etcdtest.Launch(etcdtest.Options{Program: p, Args: []string{"--bcrypt-cost=4"}}); err != nil {
+	if c, err = etcdtest.Launch(etcdtest.Options{Program: p, Args: append([]string{"--bcrypt-cost=4"}, args...)}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
