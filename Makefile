@@ -100,8 +100,8 @@ ifeq ($(PKG),work)
 	cd bench && $(GO) test ./... && $(GO) run . $(SHORT)
 endif
 
-figures: redis peers ## measure all libraries again, for docs/performance.md
-	cd bench && $(GO) run . -out ../docs/performance -doc ../docs/performance.md
+figures: redis peers ## measure all libraries again, for docs/performance
+	cd bench && $(GO) run . -out ../docs/performance -doc ../docs/performance/figures.md
 
 fuzz: redis ## run every fuzz target for FUZZTIME
 	@scripts/fuzz.sh $(FUZZTIME)
