@@ -54,6 +54,8 @@ func TestRatios(t *testing.T) {
 		"1 node: operations per second, Leasehold / best peer":                          2,
 		"5 nodes: client CPU per operation, best redsync / Leasehold":                   2,
 		"5 nodes: server CPU per operation, best redsync / Leasehold":                   2,
+		"1 node: operations per second, Leasehold / Leasehold through rueidis":          1,
+		"1 node: client CPU per operation, Leasehold through rueidis / Leasehold":       1,
 		"5 nodes: allocations per operation, Leasehold":                                 11,
 		"1 node: p50 of lock, Leasehold / best peer":                                    0.5,
 		"two of 5 nodes dead: operations per second / those with the other three alone": 0.9,
