@@ -1,6 +1,10 @@
 package quorum
 
-import "github.com/leasehold-dev/leasehold/internal/clock"
+import (
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+)
 
 // cutOff is the part of waitState for an attempt that does not reach a majority.
 type cutOff struct {
@@ -15,12 +19,11 @@ type cutOff struct {
 // majority keeps a part of the nodes: a connection that broke may be back by then.
 const cutOffPatience = 8 * firstLook
 
-// updateCutOff notes whether the attempt has a part of the nodes, and whether it reaches a
+// update notes whether the attempt has a part of the nodes, and whether it reaches a
 // majority.
-func (a *Attempt) updateCutOff(part bool, reached, asked Set, now clock.Instant) {
-	c := &a.waiting.cutOff
+func (c *cutOff) update(cfg *Config, part bool, reached, asked Set, now clock.Instant) {
 	switch {
-	case a.HasQuorum(reached):
+	case cfg.HasQuorum(reached):
 		c.since = 0
 	case c.since == 0:
 		c.since = now
@@ -31,19 +34,18 @@ func (a *Attempt) updateCutOff(part bool, reached, asked Set, now clock.Instant)
 	case c.part == 0:
 		c.part = now
 	}
-	c.slow = a.HasQuorum(reached | asked)
+	c.slow = cfg.HasQuorum(reached | asked)
 }
 
-// handsOverAt returns when an attempt that does not reach a majority hands over the part of
-// the nodes that it has; false if it does not. It does so at once if it was cut off for
-// long when it was granted that part: many waiters may be cut off from the same nodes, and
-// each is handed the lock before one that can have it.
-func (a *Attempt) handsOverAt() (clock.Instant, bool) {
-	c := &a.waiting.cutOff
+// handsOverAt returns when the attempt hands over the part of the nodes that it has; false
+// if it does not. It does so at once if it was cut off for long when it was granted that
+// part: many waiters may be cut off from the same nodes, and each is handed the lock before
+// one that can have it.
+func (c *cutOff) handsOverAt(nodeTimeout time.Duration) (clock.Instant, bool) {
 	if c.since == 0 || c.part == 0 {
 		return 0, false
 	}
-	at := c.since.Add(a.NodeTimeout + cutOffPatience)
+	at := c.since.Add(nodeTimeout + cutOffPatience)
 	if c.slow {
 		at = max(at, c.part.Add(firstLook))
 	}

@@ -250,7 +250,7 @@ func (a *Attempt) stepWaiting(now clock.Instant, out []Send) []Send {
 	}
 	reached, asked := a.reached(now)
 	quorate := a.HasQuorum(reached)
-	a.updateCutOff(part, reached, asked, now)
+	l.cutOff.update(&a.Config, part, reached, asked, now)
 	crossed = crossed && a.slots != ""
 	switch {
 	case a.slots == "" || a.HasQuorum(mayAgree(a, now)):
@@ -262,7 +262,7 @@ func (a *Attempt) stepWaiting(now clock.Instant, out []Send) []Send {
 	seen := part && !pending && !l.acted
 	longest := validity.RenewAfter(a.ttl) // the longest pause between two looks
 	first := leader == "" && (senior || stale && l.lookPause >= min(partPatience, longest))
-	handOverAt, cutOff := a.handsOverAt()
+	handOverAt, cutOff := l.cutOff.handsOverAt(a.NodeTimeout)
 	switch {
 	case !giveWay:
 	case seen && (first || leader != "" && l.lookPause >= min(leaderPatience, longest)):
@@ -351,7 +351,7 @@ func (a *Attempt) nextWaiting() (next clock.Instant, ok bool) {
 	if a.waiting.blockedSince != 0 {
 		first(a.waiting.blockedSince.Add(slotPatience))
 	}
-	if handOverAt, cutOff := a.handsOverAt(); cutOff {
+	if handOverAt, cutOff := a.waiting.cutOff.handsOverAt(a.NodeTimeout); cutOff {
 		first(handOverAt)
 	}
 	for i := range a.Nodes {
