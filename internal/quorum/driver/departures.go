@@ -64,8 +64,9 @@ func (k *Driver) noteRelease(owner string) {
 }
 
 // releaseUnwanted releases what a node has granted to owner, or reserved for it, if that
-// owner has left. The node then serves the next waiter in its queue. If owner holds the
-// lease, releaseUnwanted only returns the name of the lock.
+// owner has left. The node then serves the next waiter in its queue. The release leaves a
+// tombstone, since other requests of that owner may still arrive. If owner holds the lease,
+// releaseUnwanted only returns the name of the lock.
 func (k *Driver) releaseUnwanted(node int, owner string) (held string) {
 	w := &k.waiting
 	w.mu.Lock()
@@ -81,7 +82,7 @@ func (k *Driver) releaseUnwanted(node int, owner string) (held string) {
 	if !unwanted {
 		return held
 	}
-	c := Call{Payload: k.Encode(Question{Op: quorum.Release, Lease: r}, nil), Timeout: k.NodeTimeout(r.TTL), To: ignored{}}
+	c := Call{Payload: k.Encode(Question{Op: quorum.Release, Lease: r, Tomb: true, Renewed: true}, nil), Timeout: k.NodeTimeout(r.TTL), To: ignored{}}
 	if err := k.Nodes[node].Put(c); err != nil {
 		k.Logger.Debug("cannot release a grant to a waiter that has left; it ends by its TTL", "lock", r.Name, "node", k.Nodes[node].Addr(), "err", err)
 	}
