@@ -229,7 +229,8 @@ func (n *candidate) takeGrant(e Event, agreed string, from clock.Instant) {
 func (a *Attempt) stepWaiting(now clock.Instant, out []Send) []Send {
 	l := &a.waiting
 	leader := a.leader(now)
-	part, pending, senior, stale, discounted, crossed := false, false, false, false, false, false
+	part, pending, senior, discounted, crossed := false, false, false, false, false
+	var stuck Set
 	for i := range a.Nodes {
 		n := &a.nodes[i]
 		p := &n.wait
@@ -238,9 +239,14 @@ func (a *Attempt) stepWaiting(now clock.Instant, out []Send) []Send {
 		crossed = crossed || n.crossed(a.slots) && n.move == notMoved
 		discounted = discounted || p.discounted
 		pending = pending || p.sentAt != 0 && !p.slow
-		before := n.phase == Refused && p.senior && now < p.holderUntil && a.Nodes > 1
-		p.holderGaining = before && now < p.holderSince.Add(partPatience)
-		senior, stale = senior || p.holderGaining, stale || before
+		held := n.phase == Refused && now < p.holderUntil && a.Nodes > 1
+		gaining := now < p.holderSince.Add(partPatience)
+		if p.holderGaining = held && p.senior && gaining; p.holderGaining {
+			senior = true
+		}
+		if held && !gaining {
+			stuck = stuck.with(i)
+		}
 	}
 	switch {
 	case !part:
@@ -249,7 +255,7 @@ func (a *Attempt) stepWaiting(now clock.Instant, out []Send) []Send {
 		l.lookAt = now.Add(l.lookPause)
 	}
 	reached, asked := a.reached(now)
-	quorate := a.HasQuorum(reached)
+	quorate := a.HasQuorum(reached &^ stuck)
 	l.cutOff.update(&a.Config, part, reached, asked, now)
 	crossed = crossed && a.slots != ""
 	switch {
@@ -261,17 +267,17 @@ func (a *Attempt) stepWaiting(now clock.Instant, out []Send) []Send {
 	look := l.lookAt != 0 && now >= l.lookAt
 	seen := part && !pending && !l.acted
 	longest := validity.RenewAfter(a.ttl) // the longest pause between two looks
-	first := leader == "" && (senior || stale && l.lookPause >= min(partPatience, longest))
+	blocked := leader == "" && !quorate && l.lookPause >= min(max(a.NodeTimeout, 2*firstLook), partPatience, longest)
 	handOverAt, cutOff := l.cutOff.handsOverAt(a.NodeTimeout)
 	switch {
 	case !giveWay:
-	case seen && (first || leader != "" && l.lookPause >= min(leaderPatience, longest)):
+	case seen && (leader == "" && senior || leader != "" && l.lookPause >= min(leaderPatience, longest)):
 		a.verdict, l.gaveWay, l.toSenior = Lost, true, leader == ""
 		return out
 	case l.blockedSince != 0 && now >= l.blockedSince.Add(slotPatience):
 		a.verdict, l.gaveWay, l.blocked = Lost, true, true
 		return out
-	case cutOff && now >= handOverAt || look && discounted && !pending:
+	case cutOff && now >= handOverAt || look && discounted && !pending || seen && blocked:
 		a.verdict, l.gaveWay, l.toNext = Lost, true, true
 		return out
 	}
