@@ -93,7 +93,7 @@ func TestUnwantedGrantIsDeclined(t *testing.T) {
 func TestDepartedAreBounded(t *testing.T) {
 	var d departures
 	for i := range 3 * mostDepartures {
-		d.add(store.Lease{Owner: fmt.Sprint(i)}, false)
+		d.add(store.Lease{Owner: fmt.Sprint(i)}, false, 0)
 	}
 	if len(d.byOwner) != mostDepartures || d.byOwner[fmt.Sprint(3*mostDepartures-1)] == nil {
 		t.Errorf("%d are remembered, want the last %d", len(d.byOwner), mostDepartures)
