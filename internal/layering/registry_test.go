@@ -104,14 +104,14 @@ var project = rules{
 	// The largest circle of files that refer to each other, for packages in which it is
 	// larger than elsewhere. Lower these numbers; do not raise them.
 	circles: map[string]int{
-		"cmd/leasehold/internal/doctor": 13, "cmd/leasehold/internal/lab/stories": 20, "internal/proof/explore": 21,
+		"cmd/leasehold/internal/doctor": 13, "cmd/leasehold/internal/lab/stories": 20,
 		"internal/proof/sim": 17, "internal/quorum/driver": 10,
 	},
 
 	// The methods of types that have more than elsewhere. Lower these numbers, too.
 	methods: map[string]int{
-		"cmd/leasehold/internal/cli.program": 43, "internal/proof/explore.walker": 90,
-		"internal/proof/sim.judge": 36, "internal/quorum/driver.Driver": 37, "internal/quorum.Attempt": 31,
+		"cmd/leasehold/internal/cli.program": 43,
+		"internal/proof/sim.judge":           36, "internal/quorum/driver.Driver": 37, "internal/quorum.Attempt": 31,
 		"store/storetest.trial": 49,
 	},
 }
