@@ -183,7 +183,7 @@ func (w *world) sleep(d time.Duration) {
 	w.dozing = true
 	w.doze(d)
 	w.dozing = false
-	w.judge.slept()
+	w.judge.idleness.slept()
 	for _, c := range w.clients {
 		c.wokeAt = w.now()
 		if c.paused() { // and stays so until now at least

@@ -100,7 +100,7 @@ func run(t *testing.T, s Script, sw Switches, keepHistory bool, tamper func(*wor
 		}
 		w.drive()
 		if !w.gaveUp {
-			w.judge.atTheEnd()
+			w.judge.leftovers.atTheEnd()
 		}
 		w.leave()
 		w.judge.tally.Events = w.events

@@ -45,7 +45,7 @@ type world struct {
 	owners    []owner   // by the number the history gives them; the first is nobody
 	names     names
 	hist      history
-	judge     judge
+	judge     *judge
 
 	calm     chan struct{} // closed when all faults are over
 	calmAt   time.Duration // when that is
@@ -89,7 +89,7 @@ func newWorld(s Script, sw Switches, log *slog.Logger) *world {
 	}
 	w.names.w = w
 	w.hist.init(w)
-	w.judge.init(w)
+	w.judge = newJudge(w)
 	for i := range s.Nodes {
 		w.nodes = append(w.nodes, newNode(w, i))
 	}
@@ -158,7 +158,7 @@ func (w *world) drive() {
 			}
 		}
 		now := w.now()
-		w.judge.idle()
+		w.judge.idleness.idle()
 		if last < 0 && w.working.Load() == 0 {
 			last = now + settle
 		}
@@ -253,7 +253,7 @@ const settle = 500 * time.Millisecond
 // giveUp ends a run that has failed: all workers stop.
 func (w *world) giveUp() {
 	if !w.judge.failed() {
-		w.judge.starved()
+		w.judge.leftovers.starved()
 	}
 	w.gaveUp = true
 	for _, c := range w.clients {
