@@ -11,3 +11,6 @@ type program struct {
 
 	report textfile // about the command that is run
 }
+
+// operator has the commands of somebody who runs servers.
+type operator struct{ *program }
