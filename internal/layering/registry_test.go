@@ -105,11 +105,19 @@ var project = rules{
 	// larger than elsewhere. Lower these numbers; do not raise them.
 	circles: map[string]int{
 		"cmd/leasehold/internal/doctor": 13, "cmd/leasehold/internal/lab/stories": 20,
-		"internal/proof/sim": 17, "internal/quorum/driver": 10,
+		"internal/proof/sim": 16, "internal/quorum/driver": 10,
 	},
 
-	// The methods of types that have more than elsewhere. Lower these numbers, too.
+	// The methods of types that have more than elsewhere, each with what it does
+	// besides its one job. Lower these numbers; do not raise them.
 	methods: map[string]int{
-		"internal/quorum/driver.Driver": 37, "internal/quorum.Attempt": 31,
+		// Carries one attempt to all nodes, and keeps clean-up going afterwards.
+		"internal/quorum/driver.Driver": 37, "internal/quorum/driver.attempt": 26,
+		// Decides about grants and, in the same value, about waiting and slots.
+		"internal/quorum.Attempt": 31,
+		// One connection's calls, of every request of the seam.
+		"store/redisstore.session": 28,
+		// All requests of the seam, and the nodes of the tree that they write.
+		"store/zkstore.Store": 30, "store/zkstore/internal/session.Session": 30,
 	},
 }

@@ -1,8 +1,6 @@
 package sim
 
-import (
-	"time"
-)
+import "time"
 
 // These assumptions about clocks and about nodes that lose data hold unless a fault breaks
 // them.

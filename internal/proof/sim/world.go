@@ -12,14 +12,6 @@ import (
 	"time"
 )
 
-// Limits of a script.
-const (
-	maxNodes   = 7
-	maxClients = 6
-	maxWorkers = 4
-	maxLocks   = 4
-)
-
 // prologue is how long clients have to connect before anything happens to them.
 const prologue = time.Second
 
