@@ -12,5 +12,5 @@ type program struct {
 	report textfile // about the command that is run
 }
 
-// operator has the commands of somebody who runs servers.
+// operator has the commands that set up and examine servers.
 type operator struct{ *program }
