@@ -83,7 +83,7 @@ lint: ## check formatting, prose, go vet, staticcheck, known vulnerabilities
 	@scripts/prose.sh
 	$(GO) vet work
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) work
-	cd bench && $(GO) vet ./... && $(GO) run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) ./...
+	cd bench && $(GO) vet ./... ./rueidisnode && $(GO) run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) ./... ./rueidisnode
 	cd adapters && $(GO) vet $(ADAPTERS) && $(GO) run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) $(ADAPTERS)
 	@scripts/govulncheck.sh $(GOVULNCHECK)
 
@@ -97,11 +97,11 @@ bench: redis databases ## run the benchmarks, other libraries included (briefly:
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem -timeout 30m $(if $(filter work,$(PKG)),$(BENCHED),$(PKG))
 ifeq ($(PKG),work)
 	@$(if $(SHORT),,$(MAKE) --no-print-directory peers)
-	cd bench && $(GO) test ./... && $(GO) run . $(SHORT)
+	cd bench && $(GO) test ./... ./rueidisnode && $(GO) run . $(SHORT)
 endif
 
-figures: redis peers ## measure all libraries again, for docs/performance.md
-	cd bench && $(GO) run . -out ../docs/performance -doc ../docs/performance.md
+figures: redis peers ## measure all libraries again, for docs/performance
+	cd bench && $(GO) run . -out ../docs/performance -doc ../docs/performance/figures.md
 
 fuzz: redis ## run every fuzz target for FUZZTIME
 	@scripts/fuzz.sh $(FUZZTIME)
