@@ -57,11 +57,11 @@ quick: redis ## run the tests of the inner loop in under a minute
 test: redis databases languages prometheus ## run all tests with the race detector, against real servers
 	@scripts/need-race.sh
 ifeq ($(PKG),work)
-	@# The explorer, the simulator and the tests of changed scripts, which compute in one
+	@# The explorers, the simulator and the tests of changed scripts, which compute in one
 	@# goroutine, take three to six times as long with the race detector, so they run
 	@# without it here; make race runs them with the detector.
-	$(GO) test -race -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) -skip '$(ALONE)' $$($(GO) list work | grep -vE '/internal/proof/(explore|sim)$$')
-	$(GO) test -timeout $(TIMEOUT) ./internal/proof/explore ./internal/proof/sim
+	$(GO) test -race -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) -skip '$(ALONE)' $$($(GO) list work | grep -vE '/internal/proof/(explore|queues|sim)$$')
+	$(GO) test -timeout $(TIMEOUT) ./internal/proof/explore ./internal/proof/queues ./internal/proof/sim
 	$(GO) test -timeout $(TIMEOUT) -run '$(ALONE)' ./store/redisstore
 	cd bench && $(GO) test -race -timeout $(TIMEOUT) ./beside
 	cd adapters && $(GO) test -race -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) $(ADAPTERS)
