@@ -204,7 +204,7 @@ func (a *attempt) eventLocked(e quorum.Event, ans Reply) quorum.Event {
 	}
 	if ans.Report.Outcome == store.Taken {
 		e.Holder, e.ExpiresIn = ans.Report.Holder.Owner, ans.Report.ExpiresIn
-		if e.Senior = store.Before(e.Holder, a.r.Owner); e.Senior && len(a.k.Nodes) > 1 {
+		if e.Senior = store.Before(e.Holder, a.r.Owner); len(a.k.Nodes) > 1 {
 			e.HolderSince = a.k.sightings.since(e.Holder, a.k.receivedAt(ans))
 		}
 	}
