@@ -2,9 +2,12 @@ package redisstore
 
 import (
 	"slices"
+	"testing"
+	"time"
 
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/nodemark"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/internal/rule"
@@ -198,4 +201,26 @@ func (r *shareRun) advanceTo(to string, propose uint64) {
 	now.Line = slices.Concat([]rule.Place{now.Line[i]}, now.Line[:i], now.Line[i+1:])
 	r.record = now
 	r.advance(propose, false)
+}
+
+// A server that belongs to other servers by now makes no writer a reader, as it renews no lease. One
+// in quarantine does.
+func TestDowngradeOfAnotherMembership(t *testing.T) {
+	n := onSimulated(t)
+	n.s.membership.Fingerprint = "0123456789ab"
+	r := store.Lease{Name: "a", Owner: "deploy", TTL: time.Minute, Kind: store.ReadWrite, Weight: store.ReadWriteLimit, Require: store.CrashSafe}
+	n.text(t, "SET", script.MarkKey, openMark)
+	if got := n.ask(t, driver.Question{Op: quorum.Acquire, Lease: r})[0]; got.Kind != quorum.Yes {
+		t.Fatalf("acquire: %+v", got)
+	}
+	down := driver.Question{Op: quorum.Acquire, Lease: r, Downgrade: true}
+	n.text(t, "SET", script.MarkKey, markOf(func(m *nodemark.Mark) { m.Print, m.List = "9876543210ab", "b:1" }))
+	before := n.text(t, "GET", "a")
+	if got := n.ask(t, down)[0]; got.Kind != quorum.Unsent || n.text(t, "GET", "a") != before {
+		t.Errorf("of another membership: %+v", got)
+	}
+	n.text(t, "DEL", script.MarkKey)
+	if got := n.ask(t, down)[0]; got.Kind != quorum.Yes || n.text(t, "GET", "a") == before {
+		t.Errorf("in quarantine: %+v", got)
+	}
 }

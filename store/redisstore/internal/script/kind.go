@@ -214,6 +214,10 @@ func (a Reply) Changed() (c Change) {
 		c.Said = store.NodeOutcome{Outcome: store.Absent}
 	case v[0].Num == 6 && len(v) >= 3:
 		c.Said = inUseAs(string(v[1].Text), DecodeValue(string(v[2].Text)))
+	case v[0].Num == 4 && len(v) >= 2:
+		c.Said = OtherMembership(v[1])
+	case v[0].Num == 5 && len(v) >= 2:
+		c.Said = OtherVersion(v[1])
 	case v[0].Num == 1:
 		c.Said = store.NodeOutcome{Outcome: store.Granted}
 		if len(v) == 2 {

@@ -8,7 +8,7 @@
 --   break (see breakHold): owner, token, atOnce, proposed, the note's beginning, which names
 --     the lease, the rest of the note, and how long it is kept after the grant (ms)
 -- and with the mark the arguments of gate.
--- Returns the result of the function. A lock that nobody has is not in use; one that is no
+-- Returns the result of the function, or what gate says of the membership. A lock that nobody has is not in use; one that is no
 -- such lock is {6, empty, its value}.
 -- uses readRecord
 local time = call('TIME')
@@ -21,6 +21,9 @@ if KEYS[3] then
   if not serves(mark, print, ARGV[#ARGV - 1], ARGV[#ARGV]) then
     -- uses gate, try
     refusal = try(gate, KEYS[3], print, ARGV[#ARGV - 1], ARGV[#ARGV])
+    if refusal and refusal[1] ~= 3 then -- no quarantine: as for a renewal
+      return refusal
+    end
   end
 end
 local record = readRecord(got[1], ms)
