@@ -220,7 +220,7 @@ func (n *node) apply(session *simredis.Conn, words []string, replayed bool) []by
 		n.visited()
 	}
 	n.w.hist.applies(n, o, said, replayed)
-	n.w.judge.applied(n, o, said, replayed)
+	n.w.judge.leftovers.applied(n, o, said, replayed)
 	return said
 }
 

@@ -8,6 +8,14 @@ import (
 	"time"
 )
 
+// Limits of a script.
+const (
+	maxNodes   = 7
+	maxClients = 6
+	maxWorkers = 4
+	maxLocks   = 4
+)
+
 // Script is one run, whole: the same script gives the same history, event by
 // event, whatever machine, scheduler or random source runs it.
 type Script struct {

@@ -185,7 +185,7 @@ func (a *attempt) sendLocked(sends []quorum.Send, now clock.Instant) {
 			q.Renewed = send.AlwaysTomb
 			q.Undo = undoOwn && q.Lease.Attempt != ""
 			if q.GivesWay = send.GivesWay; send.ToSenior {
-				q.To = a.seniorLocked()
+				q.To = seniorTo(a.r.Owner, a.reports)
 			}
 		}
 		a.putLocked(send.Node, send.Op, a.k.Encode(q, nil), false)
