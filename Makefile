@@ -1,6 +1,7 @@
 # Versions of the tools that "make lint" runs; the Go command fetches them.
 STATICCHECK = v0.8.2
 GOVULNCHECK = v1.8.0
+ACTIONLINT  = v1.7.12
 # Builds the packages. Newer versions need a newer Go.
 GORELEASER  = v2.12.7
 
@@ -81,7 +82,7 @@ ifeq ($(PKG),work)
 	cd adapters && $(GO) test -race -timeout 60m -count $(COUNT) $(ADAPTERS)
 endif
 
-lint: ## check formatting, prose, go vet, staticcheck, known vulnerabilities
+lint: ## check formatting, prose, go vet, staticcheck, workflows, known vulnerabilities
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then \
 		echo "not formatted (make fmt does it):"; echo "$$unformatted"; exit 1; fi
 	@scripts/prose.sh
@@ -89,6 +90,7 @@ lint: ## check formatting, prose, go vet, staticcheck, known vulnerabilities
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) work
 	cd bench && $(GO) vet ./... && $(GO) run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) ./...
 	cd adapters && $(GO) vet $(ADAPTERS) && $(GO) run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) $(ADAPTERS)
+	$(GO) run github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT) -shellcheck= -pyflakes=
 	@scripts/govulncheck.sh $(GOVULNCHECK)
 
 fmt: ## format the code
@@ -135,7 +137,7 @@ torture: redis ## stress locks on real servers with real faults for TORTURE (fau
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; $(GO) test -race -c -o "$$dir/chaos" ./cmd/leasehold/internal/lab/chaos && \
 		cd cmd/leasehold/internal/lab/chaos && "$$dir/chaos" -test.run '^TestTorture$$' -test.v -test.timeout 3h -for $(TORTURE) -seed $(SEED)
 
-package: ## make the packages of Linux as for a release, and try the .deb (SYSTEMS=all: of all systems)
+package: ## make the packages of Linux as for a release, and try the .deb and .rpm (SYSTEMS=all: of all systems)
 	@GO=$(GO) scripts/package.sh $(GORELEASER) $(SYSTEMS)
 
 release: ## publish the packages of the tag that is checked out (the workflow "release" does)
