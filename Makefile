@@ -47,7 +47,7 @@ QUICKREDIS = TestConformance|TestWireFormat|TestInteroperatesWithPlainClients|Te
 GO = go
 
 .DEFAULT_GOAL = help
-.PHONY: help quick test race lint fmt tidy vuln bench figures peers fuzz cross explore sim mutants torture package release redis databases languages prometheus
+.PHONY: help quick test race lint fmt tidy vuln bench figures dashboard peers fuzz cross explore sim mutants torture package release redis databases languages prometheus
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -108,6 +108,9 @@ endif
 
 figures: redis peers ## measure all libraries again, for docs/performance.md
 	cd bench && $(GO) run . -out ../docs/performance -doc ../docs/performance.md
+
+dashboard: redis prometheus ## draw the dashboard's queries again, for docs/adapters.md
+	cd adapters && $(GO) test -count=1 -run '^TestPicture$$' ./prometheus -picture $(CURDIR)/docs/adapters/dashboard.svg
 
 fuzz: redis ## run every fuzz target for FUZZTIME
 	@scripts/fuzz.sh $(FUZZTIME)
