@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Acquire implements store.Store. It makes a place in the queue: if that is the first, it
-// has the lock, and otherwise Acquire removes it again.
+// Acquire implements store.Store. It makes a place in the queue: if that is among the first
+// that fit together, it has the lock, and otherwise Acquire removes it again.
 func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 	if err := s.gate.Enter(r.Check(s.Caps())); err != nil {
 		return store.Grant{}, err
@@ -23,10 +23,16 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 	ctx, cancel := s.limited(ctx)
 	defer cancel()
 	g, err := s.acquire(ctx, r)
-	if err != nil && !errors.Is(err, store.ErrBusy) {
+	if err != nil && !isRefusal(err) {
 		return store.Grant{}, s.failed(ctx, "acquire", r.Name, err)
 	}
 	return g, err
+}
+
+// isRefusal reports whether the error is about the lock and not about the servers.
+func isRefusal(err error) bool {
+	var kind *store.KindError
+	return errors.Is(err, store.ErrBusy) || errors.Is(err, store.ErrInvalid) || errors.As(err, &kind)
 }
 
 func (s *Store) acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
@@ -48,29 +54,43 @@ func (s *Store) acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 	if err != nil {
 		return store.Grant{}, err
 	}
-	q, me, err := p.queue(ctx)
-	if err != nil {
-		s.remove(p)
-		return store.Grant{}, err
-	}
-	switch {
-	case me < 0: // somebody else has removed it
-		p.leave()
-		return store.Grant{}, errRemoved
-	case q.owns(me).Verdict == rule.Granted:
-		g, err := s.granted(ctx, p, r.Lease, start)
-		if err != nil {
-			s.remove(p)
-		}
-		return g, err
-	}
-	g, err := s.refused(ctx, p, q, r, start)
+	g, err := s.tryPlace(ctx, p, r, start)
 	if errors.Is(err, errFree) {
 		// The holder has left since: a new place would have been the first.
 		s.busy.forget(r.Name)
 		return s.acquire(ctx, r)
 	}
 	return g, err
+}
+
+// tryPlace takes the lock if the place has it, and otherwise removes the place.
+func (s *Store) tryPlace(ctx context.Context, p *place, r store.AcquireRequest, start clock.Instant) (store.Grant, error) {
+	for {
+		q, me, err := p.queue(ctx)
+		if err != nil {
+			s.remove(p)
+			return store.Grant{}, err
+		}
+		if me < 0 { // somebody else has removed it
+			p.leave()
+			return store.Grant{}, errRemoved
+		}
+		if q.owns(me).Verdict != rule.Granted || q.holds(me, p.record.Owner) {
+			return s.refused(ctx, p, q.queue, me, r, start)
+		}
+		err = p.settle(ctx, q, me)
+		if errors.Is(err, errChanged) {
+			continue
+		}
+		var g store.Grant
+		if err == nil {
+			g, err = s.granted(ctx, p, r.Lease, start)
+		}
+		if err != nil {
+			s.remove(p)
+		}
+		return g, err
+	}
 }
 
 // errRemoved means that somebody else has removed a place.
@@ -90,12 +110,12 @@ func (s *Store) granted(ctx context.Context, p *place, l store.Lease, at clock.I
 	s.busy.forget(l.Name)
 	h := newLease(l.Name, p)
 	s.leases.add(h, l.TTL, s.expired)
-	return store.Grant{Token: h.token, Spare: h.spare}, nil
+	return store.Grant{Token: h.token, Spare: h.spare, Slot: h.slot}, nil
 }
 
-// refused removes a place that has not got the lock, and names the holder. If that is
-// another place of the same owner, refused confirms the grant.
-func (s *Store) refused(ctx context.Context, p *place, q queue, r store.AcquireRequest, start clock.Instant) (store.Grant, error) {
+// refused removes a place that has not got the lock, and names the first holder. If an
+// earlier place of the same owner holds the lock, refused confirms that grant.
+func (s *Store) refused(ctx context.Context, p *place, q queue, me int, r store.AcquireRequest, start clock.Instant) (store.Grant, error) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		if p.removeNow(ctx) != nil {
@@ -110,8 +130,7 @@ func (s *Store) refused(ctx context.Context, p *place, q queue, r store.AcquireR
 	case !ok:
 		return store.Grant{}, errFree
 	}
-	rec, ours := decodeRecord(n.Data)
-	if ours && rec.Owner == r.Owner {
+	if q.holds(me, r.Owner) {
 		g, err := s.confirm(ctx, r, start)
 		if errors.Is(err, store.ErrNotHeld) {
 			err = errFree
@@ -119,10 +138,10 @@ func (s *Store) refused(ctx context.Context, p *place, q queue, r store.AcquireR
 		return g, err
 	}
 	s.busy.add(r.Name)
-	return store.Grant{}, p.busyError(r.Name, q[0], rec, ours)
+	return store.Grant{}, p.refusal(r.Lease, q, me, n.Data)
 }
 
-// look returns a *store.BusyError if another owner has the lock.
+// look returns the error for a lock that others have, if there is no room for r.
 func (s *Store) look(ctx context.Context, r store.AcquireRequest) error {
 	ss, leave, err := s.tree(ctx, r.TTL)
 	if err != nil {
@@ -132,17 +151,17 @@ func (s *Store) look(ctx context.Context, r store.AcquireRequest) error {
 	if err := ss.Sync(ctx); err != nil {
 		return err
 	}
-	q, err := ss.children(ctx, ss.dir(r.Name))
-	if err != nil || len(q) == 0 {
+	line, err := ss.children(ctx, ss.dir(r.Name), hasSeats(specOf(r.Kind)))
+	if err != nil {
 		return err
+	}
+	me, q := len(line.queue), line.with(r.Lease)
+	if q.holds(me, r.Owner) || q.owns(me).Verdict == rule.Granted {
+		return nil
 	}
 	n, ok, err := ss.Get(ctx, ss.dir(r.Name)+"/"+q[0].name)
 	if err != nil || !ok {
 		return err
 	}
-	rec, ours := decodeRecord(n.Data)
-	if ours && rec.Owner == r.Owner {
-		return nil
-	}
-	return ss.busyError(r.Name, q[0], rec, ours)
+	return ss.refusal(r.Lease, q, me, n.Data)
 }

@@ -44,7 +44,7 @@ func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
 		}
 		err := ctx.Err()
 		if err == nil {
-			err = s.renew(ctx, leases[i], start, false)
+			err = s.renew(ctx, leases[i], start, change{})
 		}
 		if err != nil && !errors.Is(err, store.ErrNotHeld) {
 			err = s.failed(ctx, "renew", leases[i].Name, err)

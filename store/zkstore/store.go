@@ -107,6 +107,7 @@ func (s *Store) Caps() store.Caps {
 		Reach:      "network",
 		Clock:      "the elapsed time of the ensemble's leader",
 		Class:      class,
+		Kinds:      true,
 	}
 }
 

@@ -1,0 +1,239 @@
+package zkstore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/leasehold-dev/leasehold/internal/rule"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
+)
+
+// A place that holds a lock with others needs more than its position: a slot in a
+// semaphore, or the token that readers share. It takes these from the holder before it, in
+// a transaction that fails if that one has changed or is gone, and writes them down. So
+// the holders agree one after the other: those that have written are a prefix of the
+// queue, each knows the slots of all before it, and none behind them has either.
+//
+// The first holder needs nobody: it has its own token and the slot 0. When the holders
+// before a place leave before it has agreed, it becomes the first, and as nobody behind it
+// has agreed, nobody holds the lock with what the earlier ones had.
+
+// seat is the slot of the place with a number.
+type seat struct {
+	Seq  int32 `json:"seq"`
+	Slot int64 `json:"slot"`
+}
+
+// needsOthers reports whether what the place has depends on those before it. A place that
+// takes the whole lock is alone.
+func (c numbered) needsOthers() bool { return c.weight < c.spec.Limit }
+
+// hasSeats reports whether holders of that kind have slots of their own. Readers are told
+// apart by their numbers.
+func hasSeats(s rule.Spec) bool { return s.Limit > 1 && s != rule.ReadWrite }
+
+// slot returns the slot of the place c.
+func (r record) slot(c numbered) int64 {
+	if c.spec == rule.ReadWrite {
+		return int64(uint32(c.seq)) // stays if a writer becomes a reader
+	}
+	for _, s := range r.Seats {
+		if s.Seq == c.seq {
+			return s.Slot
+		}
+	}
+	return 0
+}
+
+// first returns the record of the place c, made by the transaction czxid, as that of the
+// first holder.
+func (r record) first(c numbered, czxid int64) record {
+	if c.spec.Shared {
+		r.Token = tokenOf(r, czxid)
+	}
+	if hasSeats(c.spec) {
+		r.Seats = []seat{{c.seq, 0}}
+	}
+	r.Agreed = true
+	return r
+}
+
+// behind returns the record of the holder q[i], where before is that of the holder before
+// it, which has agreed.
+func (r record) behind(before record, q queue, i int) record {
+	if q[i].spec.Shared {
+		r.Token = before.Token
+	}
+	if hasSeats(q[i].spec) {
+		r.Seats = nil
+		for _, s := range before.Seats {
+			if slices.ContainsFunc(q[:i], func(c numbered) bool { return c.seq == s.Seq }) {
+				r.Seats = append(r.Seats, s)
+			}
+		}
+		r.Seats = append(r.Seats, seat{q[i].seq, freeSlot(r.Seats)})
+	}
+	r.Agreed = true
+	return r
+}
+
+// freeSlot returns the smallest slot that is not taken.
+func freeSlot(taken []seat) (free int64) {
+	slices.SortFunc(taken, func(a, b seat) int { return cmp.Compare(a.Slot, b.Slot) })
+	for _, s := range taken {
+		if s.Slot == free {
+			free++
+		}
+	}
+	return free
+}
+
+// nativeBefore returns the last place before q[i] that may be a Store's, or -1. Readers of
+// other clients have no tokens, and are passed over.
+func (q queue) nativeBefore(i int) int {
+	for i--; i >= 0 && !q[i].isNative(); i-- {
+	}
+	return i
+}
+
+// errChanged means that the queue has changed since it was read.
+var errChanged = errors.New("the queue has changed")
+
+// agreed is the record of a holder that has agreed or is the first, the version of its node
+// and the zxid that made it.
+type agreed struct {
+	record
+	version int32
+	czxid   int64
+}
+
+// settle takes what the place, which holds the lock, has with others. It returns errChanged
+// if the queue has to be read again.
+func (p *place) settle(ctx context.Context, q lineup, me int) error {
+	if !p.needsOthers() {
+		return nil
+	}
+	if j := q.nativeBefore(me); j >= 0 {
+		if err := p.waitForAgreement(ctx, p.dir, q.queue, j); err != nil {
+			return err
+		}
+	}
+	a, err := p.agree(ctx, p.dir, q, me)
+	if err != nil {
+		return err
+	}
+	// A place behind may have its turn as well, and watches this one.
+	if !a.Agreed {
+		a.record = a.first(p.numbered, p.czxid)
+		if hasSeats(p.spec) && me+1 < len(q.queue) {
+			if a, err = p.write(ctx, a, p.path()); err != nil {
+				return err
+			}
+		}
+	}
+	p.record = a.record
+	return nil
+}
+
+// agree has the holder q[i] agree with those before it, if it has not and is not the first,
+// and returns its record. A holder before it that has not agreed may be dead, so agree does
+// it for that one as well. It returns errChanged if the queue has to be read again.
+func (t tree) agree(ctx context.Context, dir string, q lineup, i int) (agreed, error) {
+	path := dir + "/" + q.queue[i].name
+	n, rec, err := t.read(ctx, path)
+	if err != nil || rec.Agreed {
+		return agreed{rec, n.Version, n.Czxid}, err
+	}
+	j := q.nativeBefore(i)
+	if j < 0 {
+		return agreed{rec, n.Version, n.Czxid}, nil
+	}
+	before, err := t.agree(ctx, dir, q, j)
+	if err != nil {
+		return agreed{}, err
+	}
+	if !before.Agreed {
+		before.record = before.first(q.queue[j], before.czxid)
+	}
+	return t.write(ctx, agreed{rec.behind(before.record, q.queue, i), n.Version, n.Czxid}, path,
+		&zk.CheckVersionRequest{Path: dir, Version: q.version},
+		&zk.CheckVersionRequest{Path: dir + "/" + q.queue[j].name, Version: before.version})
+}
+
+// graceOfOthers is how long the holder before may take to agree by itself. Without it, all
+// readers that a writer's end wakes at once would do the same for each other.
+const graceOfOthers = 250 * time.Millisecond
+
+// waitForAgreement waits until the holder q[j] has agreed or changed, for at most
+// graceOfOthers.
+func (t tree) waitForAgreement(ctx context.Context, dir string, q queue, j int) error {
+	if q.nativeBefore(j) < 0 {
+		return nil // it is the first, and needs not
+	}
+	type watched struct {
+		data  []byte
+		event <-chan zk.Event
+	}
+	w, err := session.Again(ctx, t.Session, func(c *zk.Conn) (watched, error) {
+		data, _, event, err := c.GetW(dir + "/" + q[j].name)
+		return watched{data, event}, err
+	})
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return errChanged
+	case err != nil:
+		return err
+	}
+	if rec, _ := decodeRecord(w.data); rec.Agreed {
+		return nil
+	}
+	timer := time.NewTimer(graceOfOthers)
+	defer timer.Stop()
+	select {
+	case <-w.event:
+		return nil
+	case <-timer.C:
+		return nil
+	case <-t.Over:
+		return t.Reason()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// read reads the record of a place that may be a Store's.
+func (t tree) read(ctx context.Context, path string) (session.Node, record, error) {
+	n, ok, err := t.Get(ctx, path)
+	if err != nil {
+		return n, record{}, err
+	}
+	if !ok {
+		return n, record{}, errChanged
+	}
+	rec, ours := decodeRecord(n.Data)
+	if !ours {
+		return n, rec, fmt.Errorf("%w: %s is a place of another client, with a name of ours", store.ErrKindMismatch, path)
+	}
+	return n, rec, nil
+}
+
+// write writes what was agreed on, unless the node or what check names has changed.
+func (t tree) write(ctx context.Context, a agreed, path string, check ...any) (agreed, error) {
+	ops := append(check, &zk.SetDataRequest{Path: path, Data: a.encode(), Version: a.version})
+	_, err := session.Again(ctx, t.Session, func(c *zk.Conn) ([]zk.MultiResponse, error) { return c.Multi(ops...) })
+	switch {
+	case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrBadVersion):
+		return a, errChanged // perhaps by this very write, if its answer was lost
+	case err != nil:
+		return a, explain(err, path)
+	}
+	a.version++
+	return a, nil
+}
