@@ -15,6 +15,10 @@ import (
 var shared *zktest.Server
 
 func TestMain(m *testing.M) {
+	if server := os.Getenv(roamRole); server != "" {
+		fmt.Fprintln(os.Stderr, roamUntilKilled(server))
+		os.Exit(1)
+	}
 	os.Exit(run(m))
 }
 
