@@ -17,9 +17,9 @@ import (
 
 // A place that holds a lock with others needs more than its position: a slot in a
 // semaphore, or the token that readers share. It takes these from the holder before it, in
-// a transaction that fails if that one has changed or is gone, and writes them down. So
-// the holders agree one after the other: those that have written are a prefix of the
-// queue, each knows the slots of all before it, and none behind them has either.
+// a transaction that fails if that one is gone, and writes them down. So the holders agree
+// one after the other: those that have agreed are at the front of the queue, and each
+// knows the slots of all before it.
 //
 // The first holder needs nobody: it has its own token and the slot 0. When the holders
 // before a place leave before it has agreed, it becomes the first, and as nobody behind it
@@ -125,7 +125,7 @@ func (p *place) settle(ctx context.Context, q lineup, me int) error {
 			return err
 		}
 	}
-	a, err := p.agree(ctx, p.dir, q, me)
+	a, err := agree(ctx, p, p.dir, q, me)
 	if err != nil {
 		return err
 	}
@@ -142,12 +142,22 @@ func (p *place) settle(ctx context.Context, q lineup, me int) error {
 	return nil
 }
 
+// placeStore reads and writes the records of places.
+type placeStore interface {
+	// read reads the record of a place that may be a Store's. It returns errChanged if it is
+	// gone.
+	read(ctx context.Context, path string) (session.Node, record, error)
+	// write writes what was agreed on, unless the node, or what check names, has changed
+	// or is gone; then it returns errChanged.
+	write(ctx context.Context, a agreed, path string, check ...zk.CheckVersionRequest) (agreed, error)
+}
+
 // agree has the holder q[i] agree with those before it, if it has not and is not the first,
 // and returns its record. A holder before it that has not agreed may be dead, so agree does
 // it for that one as well. It returns errChanged if the queue has to be read again.
-func (t tree) agree(ctx context.Context, dir string, q lineup, i int) (agreed, error) {
+func agree(ctx context.Context, s placeStore, dir string, q lineup, i int) (agreed, error) {
 	path := dir + "/" + q.queue[i].name
-	n, rec, err := t.read(ctx, path)
+	n, rec, err := s.read(ctx, path)
 	if err != nil || rec.Agreed {
 		return agreed{rec, n.Version, n.Czxid}, err
 	}
@@ -155,16 +165,16 @@ func (t tree) agree(ctx context.Context, dir string, q lineup, i int) (agreed, e
 	if j < 0 {
 		return agreed{rec, n.Version, n.Czxid}, nil
 	}
-	before, err := t.agree(ctx, dir, q, j)
+	before, err := agree(ctx, s, dir, q, j)
 	if err != nil {
 		return agreed{}, err
 	}
 	if !before.Agreed {
 		before.record = before.first(q.queue[j], before.czxid)
 	}
-	return t.write(ctx, agreed{rec.behind(before.record, q.queue, i), n.Version, n.Czxid}, path,
-		&zk.CheckVersionRequest{Path: dir, Version: q.version},
-		&zk.CheckVersionRequest{Path: dir + "/" + q.queue[j].name, Version: before.version})
+	return s.write(ctx, agreed{rec.behind(before.record, q.queue, i), n.Version, n.Czxid}, path,
+		zk.CheckVersionRequest{Path: dir, Version: q.version},
+		zk.CheckVersionRequest{Path: dir + "/" + q.queue[j].name, Version: anyVersion})
 }
 
 // graceOfOthers is how long the holder before may take to agree by itself. Without it, all
@@ -208,7 +218,7 @@ func (t tree) waitForAgreement(ctx context.Context, dir string, q queue, j int) 
 	}
 }
 
-// read reads the record of a place that may be a Store's.
+// read implements placeStore.
 func (t tree) read(ctx context.Context, path string) (session.Node, record, error) {
 	n, ok, err := t.Get(ctx, path)
 	if err != nil {
@@ -224,9 +234,12 @@ func (t tree) read(ctx context.Context, path string) (session.Node, record, erro
 	return n, rec, nil
 }
 
-// write writes what was agreed on, unless the node or what check names has changed.
-func (t tree) write(ctx context.Context, a agreed, path string, check ...any) (agreed, error) {
-	ops := append(check, &zk.SetDataRequest{Path: path, Data: a.encode(), Version: a.version})
+// write implements placeStore.
+func (t tree) write(ctx context.Context, a agreed, path string, check ...zk.CheckVersionRequest) (agreed, error) {
+	ops := []any{&zk.SetDataRequest{Path: path, Data: a.encode(), Version: a.version}}
+	for i := range check {
+		ops = append(ops, &check[i])
+	}
 	_, err := session.Again(ctx, t.Session, func(c *zk.Conn) ([]zk.MultiResponse, error) { return c.Multi(ops...) })
 	switch {
 	case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrBadVersion):

@@ -95,7 +95,7 @@ func (s *Store) renew(ctx context.Context, l store.Lease, start clock.Instant, c
 			return err
 		}
 		if f.needsOthers() {
-			a, err := ss.agree(ctx, ss.dir(l.Name), f.line, f.index)
+			a, err := agree(ctx, ss, ss.dir(l.Name), f.line, f.index)
 			if errors.Is(err, errChanged) {
 				continue
 			}
