@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
@@ -21,7 +22,8 @@ func (t tree) state(ctx context.Context, name string, waiters int) (store.State,
 	q = q[:min(len(q), q.mayHold()+waiters)]
 	nodes, there, errs := make([]session.Node, len(q)), make([]bool, len(q)), make([]error, len(q))
 	each(len(q), func(i int) { nodes[i], there[i], errs[i] = t.Get(ctx, t.dir(name)+"/"+q[i].name) })
-	var left queue // those that are still there
+	var left queue         // those that are still there
+	var shares fence.Token // of the readers before, which the next one is about to share
 	for i, c := range q {
 		if errs[i] != nil {
 			return st, errs[i]
@@ -38,8 +40,11 @@ func (t tree) state(ctx context.Context, name string, waiters int) (store.State,
 			continue
 		}
 		token := tokenOf(rec, nodes[i].Czxid)
-		if len(st.Holders) > 0 && c.spec.Shared && !rec.Agreed {
-			token = st.Holders[0].Token // which it is about to share
+		if c.spec.Shared && c.isNative() {
+			if shares != 0 && !rec.Agreed {
+				token = shares
+			}
+			shares = token
 		}
 		st.Holders = append(st.Holders, store.Holding{Holder: h, Token: token, ExpiresIn: expires, Weight: c.weight, Slot: rec.slot(c)})
 	}
