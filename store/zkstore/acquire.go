@@ -22,7 +22,7 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 	}
 	ctx, cancel := s.limited(ctx)
 	defer cancel()
-	g, err := s.acquire(ctx, r)
+	g, err := (&attempt{s, r, s.clock.Now()}).run(ctx)
 	if err != nil && !isRefusal(err) {
 		return store.Grant{}, s.failed(ctx, "acquire", r.Name, err)
 	}
@@ -35,18 +35,26 @@ func isRefusal(err error) bool {
 	return errors.Is(err, store.ErrBusy) || errors.Is(err, store.ErrInvalid) || errors.As(err, &kind)
 }
 
-func (s *Store) acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
-	start := s.clock.Now()
+// attempt is one call of Acquire.
+type attempt struct {
+	s     *Store
+	r     store.AcquireRequest
+	start clock.Instant
+}
+
+// run makes the attempt, and again if the lock became free meanwhile.
+func (a *attempt) run(ctx context.Context) (store.Grant, error) {
+	s, r := a.s, a.r
 	if err := ctx.Err(); err != nil {
 		return store.Grant{}, err
 	}
 	if s.leases.get(leaseKey{r.Name, r.Owner}) != nil {
-		if g, err := s.confirm(ctx, r, start); !errors.Is(err, store.ErrNotHeld) {
+		if g, err := a.confirm(ctx); !errors.Is(err, store.ErrNotHeld) {
 			return g, err
 		}
 	}
 	if s.busy.lately(r.Name) {
-		if err := s.look(ctx, r); err != nil {
+		if err := a.look(ctx); err != nil {
 			return store.Grant{}, err
 		}
 	}
@@ -54,17 +62,19 @@ func (s *Store) acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 	if err != nil {
 		return store.Grant{}, err
 	}
-	g, err := s.tryPlace(ctx, p, r, start)
+	g, err := a.take(ctx, p)
 	if errors.Is(err, errFree) {
 		// The holder has left since: a new place would have been the first.
 		s.busy.forget(r.Name)
-		return s.acquire(ctx, r)
+		a.start = s.clock.Now()
+		return a.run(ctx)
 	}
 	return g, err
 }
 
-// tryPlace takes the lock if the place has it, and otherwise removes the place.
-func (s *Store) tryPlace(ctx context.Context, p *place, r store.AcquireRequest, start clock.Instant) (store.Grant, error) {
+// take takes the lock if the place has it, and otherwise removes the place.
+func (a *attempt) take(ctx context.Context, p *place) (store.Grant, error) {
+	s := a.s
 	for {
 		q, me, err := p.queue(ctx)
 		if err != nil {
@@ -76,7 +86,7 @@ func (s *Store) tryPlace(ctx context.Context, p *place, r store.AcquireRequest, 
 			return store.Grant{}, errRemoved
 		}
 		if q.owns(me).Verdict != rule.Granted || q.holds(me, p.record.Owner) {
-			return s.refused(ctx, p, q.queue, me, r, start)
+			return a.refused(ctx, p, q.queue, me)
 		}
 		err = p.settle(ctx, q, me)
 		if errors.Is(err, errChanged) {
@@ -84,7 +94,7 @@ func (s *Store) tryPlace(ctx context.Context, p *place, r store.AcquireRequest, 
 		}
 		var g store.Grant
 		if err == nil {
-			g, err = s.granted(ctx, p, r.Lease, start)
+			g, err = s.granted(ctx, p, a.r.Lease, a.start)
 		}
 		if err != nil {
 			s.remove(p)
@@ -115,7 +125,8 @@ func (s *Store) granted(ctx context.Context, p *place, l store.Lease, at clock.I
 
 // refused removes a place that has not got the lock, and names the first holder. If an
 // earlier place of the same owner holds the lock, refused confirms that grant.
-func (s *Store) refused(ctx context.Context, p *place, q queue, me int, r store.AcquireRequest, start clock.Instant) (store.Grant, error) {
+func (a *attempt) refused(ctx context.Context, p *place, q queue, me int) (store.Grant, error) {
+	s, r := a.s, a.r
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		if p.removeNow(ctx) != nil {
@@ -131,7 +142,7 @@ func (s *Store) refused(ctx context.Context, p *place, q queue, me int, r store.
 		return store.Grant{}, errFree
 	}
 	if q.holds(me, r.Owner) {
-		g, err := s.confirm(ctx, r, start)
+		g, err := a.confirm(ctx)
 		if errors.Is(err, store.ErrNotHeld) {
 			err = errFree
 		}
@@ -142,8 +153,9 @@ func (s *Store) refused(ctx context.Context, p *place, q queue, me int, r store.
 }
 
 // look returns the error for a lock that others have, if there is no room for r.
-func (s *Store) look(ctx context.Context, r store.AcquireRequest) error {
-	ss, leave, err := s.tree(ctx, r.TTL)
+func (a *attempt) look(ctx context.Context) error {
+	r := a.r
+	ss, leave, err := a.s.tree(ctx, r.TTL)
 	if err != nil {
 		return err
 	}
@@ -164,4 +176,12 @@ func (s *Store) look(ctx context.Context, r store.AcquireRequest) error {
 		return err
 	}
 	return ss.refusal(r.Lease, q, me, n.Data)
+}
+
+// confirm grants again what the owner has, or returns store.ErrNotHeld.
+func (a *attempt) confirm(ctx context.Context) (store.Grant, error) {
+	if err := a.s.renew(ctx, a.r.Lease, a.start, change{join: true}); err != nil {
+		return store.Grant{}, err
+	}
+	return a.s.renewed(a.r.Lease, a.r.Spare)
 }

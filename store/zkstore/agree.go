@@ -1,16 +1,13 @@
 package zkstore
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
 )
@@ -24,84 +21,6 @@ import (
 // The first holder needs nobody: it has its own token and the slot 0. When the holders
 // before a place leave before it has agreed, it becomes the first, and as nobody behind it
 // has agreed, nobody holds the lock with what the earlier ones had.
-
-// seat is the slot of the place with a number.
-type seat struct {
-	Seq  int32 `json:"seq"`
-	Slot int64 `json:"slot"`
-}
-
-// needsOthers reports whether what the place has depends on those before it. A place that
-// takes the whole lock is alone.
-func (c numbered) needsOthers() bool { return c.weight < c.spec.Limit }
-
-// hasSeats reports whether holders of that kind have slots of their own. Readers are told
-// apart by their numbers.
-func hasSeats(s rule.Spec) bool { return s.Limit > 1 && s != rule.ReadWrite }
-
-// slot returns the slot of the place c.
-func (r record) slot(c numbered) int64 {
-	if c.spec == rule.ReadWrite {
-		return int64(uint32(c.seq)) // stays if a writer becomes a reader
-	}
-	for _, s := range r.Seats {
-		if s.Seq == c.seq {
-			return s.Slot
-		}
-	}
-	return 0
-}
-
-// first returns the record of the place c, made by the transaction czxid, as that of the
-// first holder.
-func (r record) first(c numbered, czxid int64) record {
-	if c.spec.Shared {
-		r.Token = tokenOf(r, czxid)
-	}
-	if hasSeats(c.spec) {
-		r.Seats = []seat{{c.seq, 0}}
-	}
-	r.Agreed = true
-	return r
-}
-
-// behind returns the record of the holder q[i], where before is that of the holder before
-// it, which has agreed.
-func (r record) behind(before record, q queue, i int) record {
-	if q[i].spec.Shared {
-		r.Token = before.Token
-	}
-	if hasSeats(q[i].spec) {
-		r.Seats = nil
-		for _, s := range before.Seats {
-			if slices.ContainsFunc(q[:i], func(c numbered) bool { return c.seq == s.Seq }) {
-				r.Seats = append(r.Seats, s)
-			}
-		}
-		r.Seats = append(r.Seats, seat{q[i].seq, freeSlot(r.Seats)})
-	}
-	r.Agreed = true
-	return r
-}
-
-// freeSlot returns the smallest slot that is not taken.
-func freeSlot(taken []seat) (free int64) {
-	slices.SortFunc(taken, func(a, b seat) int { return cmp.Compare(a.Slot, b.Slot) })
-	for _, s := range taken {
-		if s.Slot == free {
-			free++
-		}
-	}
-	return free
-}
-
-// nativeBefore returns the last place before q[i] that may be a Store's, or -1. Readers of
-// other clients have no tokens, and are passed over.
-func (q queue) nativeBefore(i int) int {
-	for i--; i >= 0 && !q[i].isNative(); i-- {
-	}
-	return i
-}
 
 // errChanged means that the queue has changed since it was read.
 var errChanged = errors.New("the queue has changed")

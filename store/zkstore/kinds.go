@@ -71,3 +71,7 @@ func specOf(k store.Kind) rule.Spec { return rule.Spec(k.Normal()) }
 
 // kindOf returns the kind as store.State and store.KindError have it.
 func kindOf(s rule.Spec) store.Kind { return store.Kind(s) }
+
+// hasSeats reports whether holders of that kind have slots of their own. Readers are told
+// apart by their numbers.
+func hasSeats(s rule.Spec) bool { return s.Limit > 1 && s != rule.ReadWrite }

@@ -107,9 +107,6 @@ func (t *leases) remove(l *lease) bool {
 	return true
 }
 
-// expired ends a lease that nobody has renewed.
-func (s *Store) expired(l *lease) { s.remove(l.place.Load()) }
-
 // close stops all timers.
 func (t *leases) close() {
 	t.mu.Lock()

@@ -21,14 +21,6 @@ type change struct {
 	read bool
 }
 
-// confirm grants again what the owner has, or returns store.ErrNotHeld.
-func (s *Store) confirm(ctx context.Context, r store.AcquireRequest, start clock.Instant) (store.Grant, error) {
-	if err := s.renew(ctx, r.Lease, start, change{join: true}); err != nil {
-		return store.Grant{}, err
-	}
-	return s.renewed(r.Lease, r.Spare)
-}
-
 // renewed returns the grant of a lease that was renewed.
 func (s *Store) renewed(l store.Lease, spare int) (store.Grant, error) {
 	h := s.leases.get(leaseKey{l.Name, l.Owner})

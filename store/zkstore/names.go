@@ -122,6 +122,10 @@ func (c numbered) word() string {
 	return strings.TrimSuffix(c.name[len(protected)+markDigits:], c.digits())
 }
 
+// needsOthers reports whether what the place has depends on those before it. A place that
+// takes the whole lock is alone.
+func (c numbered) needsOthers() bool { return c.weight < c.spec.Limit }
+
 // isOf reports whether the place may be one of the owner with that mark.
 func (c numbered) isOf(ownerMark string) bool {
 	return c.isNative() && strings.HasPrefix(c.name, protected+ownerMark)

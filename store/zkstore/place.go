@@ -33,44 +33,6 @@ type outcome struct {
 
 func (p *place) path() string { return p.dir + "/" + p.name }
 
-// enqueue makes a place at the end of the queue of a lock. If ctx ends first, the place
-// is removed in the background.
-func (s *Store) enqueue(ctx context.Context, l store.Lease, spare int) (*place, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	t, leave, err := s.tree(ctx, l.TTL)
-	if err != nil {
-		return nil, err
-	}
-	p := &place{tree: t, leave: leave, dir: t.dir(l.Name), record: recordOf(l, spare)}
-	done := make(chan error) // not buffered: somebody has the place, the caller or the background
-	s.gate.Stay()
-	go func() {
-		defer s.gate.Leave()
-		err := p.create(ctx, newMark(l.Owner), kindWord(specOf(l.Kind), max(l.Weight, 1)))
-		if err != nil {
-			leave()
-		}
-		select {
-		case done <- err:
-		case <-ctx.Done():
-			if err == nil {
-				s.remove(p)
-			}
-		}
-	}()
-	select {
-	case err := <-done:
-		if err != nil {
-			return nil, err
-		}
-		return p, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
 // create makes the node of a place. It returns an error only if there certainly is none,
 // or will be none once the session is over. The end of ctx ends the attempt between calls.
 func (p *place) create(ctx context.Context, mark, word string) (err error) {
@@ -170,18 +132,6 @@ func (p *place) named(path string, czxid int64) error {
 		return fmt.Errorf("the zxid %#x leaves no room for tokens: the ensemble's epoch has to be below %d", czxid, maxEpoch)
 	}
 	return nil
-}
-
-// remove removes the node of a place in the background.
-func (s *Store) remove(p *place) {
-	s.gate.Stay()
-	go func() {
-		defer s.gate.Leave()
-		defer p.leave()
-		if _, err := p.delete(context.Background()); err != nil && !p.Ended() {
-			s.o.Logger.Warn("cannot remove a place in the queue of a lock", "node", p.path(), "err", err)
-		}
-	}()
 }
 
 // removeNow removes the node of a place. It returns an error only if the node may remain;

@@ -57,6 +57,14 @@ func (q queue) holds(me int, owner string) bool {
 	return slices.ContainsFunc(q[:min(me, q.holders())], func(c numbered) bool { return c.isOf(mark) })
 }
 
+// nativeBefore returns the last place before q[i] that may be a Store's, or -1. Readers of
+// other clients have no tokens, and are passed over.
+func (q queue) nativeBefore(i int) int {
+	for i--; i >= 0 && !q[i].isNative(); i-- {
+	}
+	return i
+}
+
 // hurdle is what a waiter watches: a change that comes no later than its turn.
 type hurdle struct {
 	// name is the place whose end or other change the waiter waits for.
@@ -72,10 +80,10 @@ var anyPlace hurdle
 //   - a reader watches the last place before its own that is not a reader's;
 //   - the head of the queue for a semaphore watches all places, since any holder's end may
 //     make room for it, if there are several holders and they need not all leave;
-//   - all others watch the place before their own. Those who wait for a semaphore are told
-//     so when that place gets its slot, too.
+//   - all others watch the place before their own, and in a semaphore are told as well
+//     when that place gets its slot.
 //
-// If there are fewer permits than holders, all who wait for a semaphore watch all places.
+// If there are fewer permits than holders, all waiters for a semaphore watch all places.
 func (q queue) hurdleOf(me int) hurdle {
 	p := q[me]
 	if p.spec == rule.ReadWrite && p.needsOthers() {

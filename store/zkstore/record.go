@@ -30,6 +30,12 @@ type record struct {
 	Seats []seat `json:"seats,omitempty"`
 }
 
+// seat is the slot of the place with a number.
+type seat struct {
+	Seq  int32 `json:"seq"`
+	Slot int64 `json:"slot"`
+}
+
 func recordOf(l store.Lease, spare int) record {
 	r := record{Owner: l.Owner, Attempt: l.Attempt, Spare: min(spare, mostSpare(l)), TTL: micros(l.TTL)}
 	if utf8.ValidString(l.Meta) {
@@ -101,7 +107,7 @@ func mostSpare(l store.Lease) int {
 }
 
 // downgraded returns the token of readers of which the first was the writer with this
-// token. It is larger than the writer's others, and smaller than those of all who wait.
+// token. It is larger than the writer's others, and smaller than those of all waiters.
 func downgraded(writer fence.Token) fence.Token { return writer | maxSpare }
 
 // tokenOf returns the token of a place, by its data and by the zxid that made it.

@@ -21,20 +21,13 @@ func (s *Store) Downgrade(ctx context.Context, r store.Lease) (store.Grant, erro
 	}
 	ctx, cancel := s.limited(ctx)
 	defer cancel()
-	g, err := s.downgrade(ctx, r)
+	err := s.renew(ctx, r, s.clock.Now(), change{read: true})
+	var g store.Grant
+	if err == nil {
+		g, err = s.renewed(r, 0)
+	}
 	if err != nil && !errors.Is(err, store.ErrNotHeld) && !isRefusal(err) {
 		err = s.failed(ctx, "downgrade", r.Name, err)
 	}
 	return g, err
-}
-
-func (s *Store) downgrade(ctx context.Context, r store.Lease) (store.Grant, error) {
-	start := s.clock.Now()
-	if err := ctx.Err(); err != nil {
-		return store.Grant{}, err
-	}
-	if err := s.renew(ctx, r, start, change{read: true}); err != nil {
-		return store.Grant{}, err
-	}
-	return s.renewed(r, 0)
 }
