@@ -147,11 +147,14 @@ func TestKindsUnderContention(t *testing.T) {
 	defer cancel()
 	var wg sync.WaitGroup
 	var all []*history
+	var stores []*Store
+	for range 4 {
+		stores = append(stores, mustOpen(t, &Options{Servers: []string{shared.Addr}}))
+	}
 	for _, kind := range []store.Kind{store.ReadWrite, store.Semaphore(4), {Limit: 3, Shared: true}} {
 		h := &history{kind: kind}
 		all = append(all, h)
-		for range 4 {
-			s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+		for _, s := range stores {
 			for range 2 {
 				wg.Go(func() {
 					roam(ctx, s, "contended by all "+kind.String(), kind, 10*time.Second, func(n stay) { h.add(t, n) }, func(err error) { t.Error(err) })

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 
 func run(m *testing.M) int {
 	var err error
-	if shared, err = zktest.Launch(zktest.Options{Settings: []string{"maxSessionTimeout=40000", "4lw.commands.whitelist=srvr,conf,wchp"}}); err != nil {
+	if shared, err = zktest.Launch(zktest.Options{Settings: []string{"maxSessionTimeout=40000", "maxClientCnxns=0", "4lw.commands.whitelist=srvr,conf,wchp"}}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
