@@ -12,9 +12,9 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// curator starts threads of Curator that take turns at a lock. entered is called while
+// startCurator starts threads of Curator that take turns at a lock. entered is called while
 // one of them has it.
-func curator(t *testing.T, name string, threads, turns int, entered func()) (end func()) {
+func startCurator(t *testing.T, name string, threads, turns int, entered func()) (end func()) {
 	t.Helper()
 	c, err := zktest.StartCurator("testdata/turns.bsh", shared.Addr, DefaultBase+"/"+name, fmt.Sprint(threads), fmt.Sprint(turns))
 	if err != nil {
@@ -49,7 +49,7 @@ func curator(t *testing.T, name string, threads, turns int, entered func()) (end
 }
 
 // Six locks of Apache Curator and six of ours take turns, and never hold the lock at once.
-func TestTurnsWithCurator(t *testing.T) {
+func TestTurnsWithCuratorItself(t *testing.T) {
 	t.Parallel() // it mostly waits
 	const name, each, turns = "shared with Curator", 6, 8
 	var inside, ours, theirs atomic.Int64
@@ -64,7 +64,7 @@ func TestTurnsWithCurator(t *testing.T) {
 	// Ours begin when one of Curator's has the lock, so that both want it.
 	begin := make(chan struct{})
 	begins := sync.OnceFunc(func() { close(begin) })
-	end := curator(t, name, each, turns, func() { begins(); enter(&theirs) })
+	end := startCurator(t, name, each, turns, func() { begins(); enter(&theirs) })
 	select {
 	case <-begin:
 	case <-time.After(patience):

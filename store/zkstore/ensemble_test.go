@@ -17,7 +17,8 @@ import (
 )
 
 // Members of an ensemble are killed, stand still, and are cut off from the others, while
-// clients contend: no two of them have the lock at once, tokens rise, and they go on.
+// clients contend: no two of them have a lock at once that is for one, there are never too
+// many holders of a semaphore and no reader beside a writer, tokens rise, and all go on.
 func TestZooKeeperEnsemble(t *testing.T) {
 	t.Parallel() // it mostly waits
 	e, err := zktest.LaunchEnsemble(3, zktest.Options{Tick: 500 * time.Millisecond, Settings: []string{"maxSessionTimeout=40000"}, Properties: []string{"readonlymode.enabled=true"}})
@@ -28,6 +29,7 @@ func TestZooKeeperEnsemble(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	c := &contest.Contest{Name: "contended", TTL: 3 * time.Second}
+	kinds := []*history{{kind: store.ReadWrite}, {kind: store.Semaphore(3)}}
 	var wg sync.WaitGroup
 	var stores []*Store
 	for i := range 3 {
@@ -39,6 +41,13 @@ func TestZooKeeperEnsemble(t *testing.T) {
 		s := mustOpen(t, &Options{Servers: servers})
 		stores = append(stores, s)
 		wg.Go(func() { c.Contend(ctx, t, s) })
+		for _, k := range kinds {
+			for range 2 {
+				wg.Go(func() {
+					roam(ctx, s, "contended "+k.kind.String(), k.kind, 3*time.Second, func(n stay) { k.add(t, n) }, func(err error) { t.Error(err) })
+				})
+			}
+		}
 	}
 	if class := stores[0].Caps().Class; class != store.Consensus {
 		t.Errorf("an ensemble of three gives %v", class)
@@ -47,6 +56,10 @@ func TestZooKeeperEnsemble(t *testing.T) {
 	goesOn := func(what string) {
 		t.Helper()
 		c.GoesOn(t, what, patience, stores[1], stores[2])
+		for _, k := range kinds {
+			n := k.count()
+			eventually(t, "holders of a "+k.kind.String()+" go on after "+what, func() bool { return k.count() > n+5 })
+		}
 	}
 	goesOn("the start")
 
@@ -104,9 +117,8 @@ func TestZooKeeperEnsemble(t *testing.T) {
 // heldThroughACut: a holder whose server is cut off from the others counts no renewal that
 // a majority does not know of, although the server goes on answering that its place is
 // there. The next holder gets the lock only after the first has stopped to count on it.
+// So does a reader after a writer, and its token is larger.
 func heldThroughACut(t *testing.T, e *zktest.Ensemble, member func() (int, error)) {
-	const ttl = 2 * time.Second
-	now := clock.System().Now
 	cut, err := member()
 	if err != nil {
 		t.Fatal(err)
@@ -116,42 +128,60 @@ func heldThroughACut(t *testing.T, e *zktest.Ensemble, member func() (int, error
 	other := mustOpen(t, &Options{Servers: append(addrs[:cut:cut], addrs[cut+1:]...)})
 	defer other.Close()
 	defer behind.Close()
-	l := request(fmt.Sprintf("behind a cut of member %d", cut), ttl)
-	start := now()
-	g := mustAcquire(t, behind, l)
-	until := validity.Until(start, ttl)
+	const ttl = 2 * time.Second
+	mutex, writer := request(fmt.Sprintf("behind a cut of member %d", cut), ttl), request(fmt.Sprintf("a writer behind a cut of member %d", cut), ttl)
+	writer.Kind, writer.Weight = store.ReadWrite, store.ReadWriteLimit
+	isCut := make(chan struct{})
+	var wg sync.WaitGroup
+	for _, l := range []store.Lease{mutex, writer} {
+		start := clock.System().Now()
+		g := mustAcquire(t, behind, l)
+		wg.Go(func() {
+			<-isCut
+			losesTo(t, behind, other, l, g.Token, validity.Until(start, ttl))
+		})
+	}
+	e.Cut(cut)
+	defer e.Heal(cut)
+	close(isCut)
+	wg.Wait()
+}
+
+// losesTo renews the lease until a holder in another store has the lock.
+func losesTo(t *testing.T, behind, other *Store, l store.Lease, token fence.Token, until clock.Instant) {
+	now := clock.System().Now
 	type grant struct {
 		from  clock.Instant
 		token fence.Token
 	}
 	next := make(chan grant, 1)
 	go func() {
-		n, err := other.Wait(t.Context(), store.WaitRequest{Lease: request(l.Name, 20*time.Second)}, nil)
+		r := request(l.Name, 20*time.Second)
+		r.Kind, r.Weight = l.Kind, 1
+		n, err := other.Wait(t.Context(), store.WaitRequest{Lease: r}, nil)
 		if err != nil {
 			t.Errorf("wait: %v", err)
 		}
 		next <- grant{now(), n.Token}
 	}()
-	e.Cut(cut)
-	defer e.Heal(cut)
 	for {
 		select {
 		case n := <-next:
 			if n.from < until {
 				t.Errorf("the next holder had the lock %v before the first could know", until.Sub(n.from))
 			}
-			if n.token <= g.Token {
-				t.Errorf("token %v after %v", n.token, g.Token)
+			if n.token <= token {
+				t.Errorf("token %v after %v", n.token, token)
 			}
 			return
 		default:
 		}
 		sent := now()
-		ctx, cancel := context.WithTimeout(t.Context(), validity.RenewAfter(ttl))
+		ctx, cancel := context.WithTimeout(t.Context(), validity.RenewAfter(l.TTL))
 		err := behind.Renew(ctx, []store.Lease{l})[0]
 		cancel()
 		if err == nil && sent < until {
-			until = max(until, validity.Until(sent, ttl))
+			until = max(until, validity.Until(sent, l.TTL))
 		}
 	}
 }

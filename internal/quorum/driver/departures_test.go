@@ -27,7 +27,7 @@ func (g *granting) Put(c Call) error {
 	q := c.Payload.(Question)
 	said := fmt.Sprint(q.Op, " ", q.Lease.Owner)
 	if q.Tomb && q.Renewed {
-		said += " for good"
+		said += " and buried"
 	}
 	g.asked = append(g.asked, said)
 	if !g.mute {
@@ -85,7 +85,7 @@ func lateHand(t *testing.T) []string {
 // owner that has left may arrive later still, so the release leaves a tombstone: it also
 // replaces a release that was retained for the node, which would have left one.
 func TestUnwantedGrantIsDeclined(t *testing.T) {
-	if got, want := lateHand(t), []string{"release released for good", "release returned for good", "release left for good"}; !slices.Equal(got, want) {
+	if got, want := lateHand(t), []string{"release released and buried", "release returned and buried", "release left and buried"}; !slices.Equal(got, want) {
 		t.Errorf("the node is told %q, want %q", got, want)
 	}
 }
