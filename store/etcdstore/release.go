@@ -173,7 +173,7 @@ func (e *ending) txn(next []successor, whole bool) txn {
 		t.ifs = append(t.ifs, clientv3.Compare(clientv3.ModRevision(e.hold.key), "=", e.mod))
 	}
 	if len(next) == 0 {
-		t.ifs = append(t.ifs, alone(e.prefix, e.hold.key)...)
+		t.ifs[0] = alone(e.prefix, e.hold.create)
 		return t
 	}
 	first, rest := next[0], next[1:]
