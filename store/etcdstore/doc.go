@@ -21,10 +21,31 @@
 // waiter's process watches. A waiter also watches the place before its own, for owners
 // that die and for native clients.
 //
+// # Kinds
+//
+// Semaphores and read-write locks have the same keys, whose values name the kind and the
+// weight. As many of the oldest places hold the lock as fit together, which is the same for
+// all who read them: later places stand behind, and a place that leaves makes more room.
+// So a heavy waiter and a writer are not passed, and a reader that dies frees only itself.
+//
+// A place whose turn has come enters in a transaction of its own. It takes a slot, which is
+// a key PREFIX/!slots/NAME/NUMBER attached to the same lease, and only if nobody has it: no
+// slot has two holders. Those who leave tell the places whose turn it is, and the first
+// that still waits, which watches all places; the others watch the place before them.
+//
+// The token is the revision at which the holder entered. A reader has that of the readers
+// who are in, if any, and the transaction fails if none is left. A downgrade changes the
+// value of the writer's key, and with that its revision. Resize changes all values and
+// removes those who wait, in one transaction, so at most about a hundred of them.
+//
+// Native clients wait until all older places are gone, and so for all holders. While one
+// of them has the lock, other kinds are refused, and so are those that come to stand behind
+// one of them. The locks of etcd's recipes package have other keys and exclude nobody here.
+//
 // # Tokens
 //
 // A token is the revision at which the lock came to its owner, times 128, and so rises
-// with every grant of every lock. It goes back if a backup is restored, unless that is
+// with every grant. It goes back if a backup is restored, unless that is
 // done with "etcdutl snapshot restore --bump-revision --mark-compacted". A store that is
 // open meanwhile notices the restored data and grants nothing for Options.MaxTTL, and
 // until the revision is what it was. One that is opened later cannot know.

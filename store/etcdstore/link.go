@@ -109,13 +109,23 @@ func (s *link) left(ctx context.Context, e entry) (time.Duration, error) {
 }
 
 // find reads the place of an owner that has the lock.
-func (s *link) find(ctx context.Context, name, owner string) (entry, error) {
-	r, _, err := s.commit(ctx, txn{then: []clientv3.Op{byAge(s.layout.lock(name), 1)}})
+func (s *link) find(ctx context.Context, of store.Lease) (entry, error) {
+	if !of.Kind.IsMutex() {
+		v, err := s.read(ctx, of.Name)
+		if v == nil {
+			return entry{}, err
+		}
+		if e, ok := v.held(of.Owner); ok {
+			return e, nil
+		}
+		return entry{}, store.ErrNotHeld
+	}
+	r, _, err := s.commit(ctx, txn{then: []clientv3.Op{byAge(s.layout.lock(of.Name), 1)}})
 	if r == nil {
 		return entry{}, err
 	}
 	for _, e := range holders(entriesOf(r.Responses[0].GetResponseRange().Kvs)) {
-		if e.Owner == owner && !e.native {
+		if e.Owner == of.Owner && !e.native {
 			return e, nil
 		}
 	}
@@ -158,7 +168,7 @@ func (s *link) refused(ctx context.Context, op, name string, doubt bool, err err
 // request may have had an effect.
 func (s *link) failed(ctx context.Context, op, name string, doubt bool, err error) error {
 	var done *store.QuorumError
-	if errors.As(err, &done) || errors.Is(err, store.ErrNotHeld) || errors.Is(err, store.ErrInvalid) || errors.Is(err, store.ErrClosed) {
+	if errors.As(err, &done) || errors.Is(err, store.ErrNotHeld) || errors.Is(err, store.ErrInvalid) || errors.Is(err, store.ErrClosed) || errors.Is(err, store.ErrKindMismatch) {
 		return err
 	}
 	what := op

@@ -24,6 +24,12 @@ type message struct {
 	// message is its Create.
 	Last  *successor `json:"l,omitempty"`
 	Whole bool       `json:"w,omitempty"`
+	// The rest is for places of locks that several can hold. They enter by themselves, so
+	// a message tells them to look. With Turn they may enter at once, and Slot is likely
+	// to be free. Resized says that the place was removed by Resize.
+	Turn    bool  `json:"t,omitempty"`
+	Slot    int64 `json:"s,omitempty"`
+	Resized bool  `json:"r,omitempty"`
 }
 
 // followers returns the places behind the one that the message is for.
@@ -36,8 +42,12 @@ func (m message) followers(revision int64) []successor {
 	return append(slices.Clip(m.Next), last)
 }
 
-func (m message) encode() string {
-	b, err := json.Marshal(m)
+func (m message) encode() string { return encode(m) }
+
+func (n successor) encode() string { return encode(n) }
+
+func encode(v any) string {
+	b, err := json.Marshal(v)
 	if err != nil {
 		panic("leasehold: encoding strings and numbers failed: " + err.Error())
 	}
