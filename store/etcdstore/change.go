@@ -70,11 +70,14 @@ func (s *core) downgrade(ctx context.Context, r store.Lease) (entry, error) {
 		got, _, err := s.commit(ctx, t)
 		switch {
 		case isGone(err) && try < patient:
-			try = patient // one of those to tell has just gone; they watch this place
+			try = patient // one of those to tell has just gone
 		case err != nil:
 			return entry{}, err
 		case got.Succeeded:
 			e.mod = got.Header.Revision
+			if try >= patient {
+				s.wake(r.Name)
+			}
 			return e, nil
 		}
 	}

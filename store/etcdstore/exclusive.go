@@ -144,7 +144,7 @@ func (w *exclusive) handed(ctx context.Context) (revision int64, err error) {
 		if there, err := w.refresh(ctx); err != nil || !there {
 			return 0, err
 		}
-		return 0, w.released()
+		return 0, w.released(ctx)
 	}
 	if first[0].spec() != rule.Mutex {
 		return 0, otherKind(w.r.Lease, first[0])

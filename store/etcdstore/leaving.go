@@ -104,7 +104,6 @@ func (l *leaving) run(ctx context.Context) error {
 		case errors.As(err, &q): // a release counts all the same
 		case (isGone(err) || isFull(err)) && !l.quiet:
 			// One of the places to tell has just gone, or there is no space to tell them.
-			// They watch this one.
 			l.doubt = l.doubt || isFull(err)
 			l.quiet = true
 			continue
@@ -112,6 +111,9 @@ func (l *leaving) run(ctx context.Context) error {
 			return err
 		}
 		if r.Succeeded {
+			if l.quiet || try >= patient {
+				l.s.wake(l.name)
+			}
 			return nil
 		}
 		l.v = l.s.view(l.name, r)
@@ -128,8 +130,8 @@ func (l *leaving) run(ctx context.Context) error {
 	}
 }
 
-// patient is how often a release tries to tell exactly those whose turn it is. More come
-// all the time then, and they look by themselves.
+// patient is how often a release tries to tell those whose turn it is in its transaction,
+// which fails if others come meanwhile. Then they are told later.
 const patient = 4
 
 func (l *leaving) txn(try int) txn {
@@ -160,4 +162,20 @@ func (l *leaving) txn(try int) txn {
 		}
 	}
 	return t
+}
+
+// wake tells those whose turn it is, in the background and one by one, since some of them
+// may be gone. If it fails, they look by themselves. The caller is counted at the gate.
+func (s *core) wake(name string) {
+	s.gate.Stay()
+	go func() {
+		defer s.gate.Leave()
+		v, _ := s.read(context.Background(), name)
+		if v == nil {
+			return
+		}
+		for _, tell := range v.told(s.layout, false) {
+			_, _, _ = s.commit(context.Background(), txn{then: []clientv3.Op{tell}})
+		}
+	}()
 }

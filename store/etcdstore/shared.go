@@ -188,6 +188,7 @@ func (w *shared) take(ctx context.Context, t txn, e entry, number int64) (g stor
 	}
 	if isGone(err) && len(t.then) > 2 { // perhaps that of a place that is told
 		t.then = t.then[:2]
+		defer s.wake(w.r.Name)
 		if r, doubt, err = s.commit(ctx, t); doubt {
 			p.lease.tainted.Store(true)
 		}
@@ -234,7 +235,7 @@ func (w *shared) missing(ctx context.Context, v *view) error {
 	if there, err := w.refresh(ctx); err != nil || !there {
 		return err
 	}
-	return w.released()
+	return w.released(ctx)
 }
 
 // mismatch returns a *store.KindError if the place at index me of v is for another kind of

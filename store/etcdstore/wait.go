@@ -8,6 +8,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -201,7 +202,7 @@ func (w *waiting) refresh(ctx context.Context) (there bool, err error) {
 	}
 	kvs := r.Responses[0].GetResponseRange().Kvs
 	if len(kvs) == 0 || kvs[0].CreateRevision != p.create {
-		return false, w.released()
+		return false, w.released(ctx)
 	}
 	p.lease.kept(sent)
 	w.trouble = 0
@@ -217,8 +218,18 @@ func (w *waiting) lost() {
 	w.place = nil
 }
 
-// released is the result if the place was removed while its lease is there.
-func (w *waiting) released() error {
+// released is the result if the place was removed while its lease is there: its owner was
+// released, or the lock was resized.
+func (w *waiting) released(ctx context.Context) error {
 	w.lost()
+	r, _, err := w.s.commit(ctx, txn{then: []clientv3.Op{byAge(w.s.layout.lock(w.r.Name), 1)}})
+	if err != nil {
+		return err
+	}
+	for _, first := range entriesOf(r.Responses[0].GetResponseRange().Kvs) {
+		if first.spec() != rule.Spec(w.r.Kind.Normal()) {
+			return otherKind(w.r.Lease, first)
+		}
+	}
 	return store.ErrNotHeld
 }
