@@ -126,7 +126,7 @@ func (s *Store) Resize(ctx context.Context, name string, from, to store.Kind) er
 }
 
 // resize is the transaction that gives the leases of v the new kind, and removes the
-// places of those who wait. Leases keep their tokens and slots.
+// places of waiters. Leases keep their tokens and slots.
 func (s *core) resize(v *view, name string, is rule.Spec, quiet bool) (txn, error) {
 	t := txn{ifs: []clientv3.Cmp{unchanged(v.prefix, v.revision), unchanged(s.layout.slots(name), v.revision)}}
 	for i, e := range v.places {

@@ -24,19 +24,20 @@
 // # Kinds
 //
 // Semaphores and read-write locks have the same keys, whose values name the kind and the
-// weight. As many of the oldest places hold the lock as fit together, which is the same for
-// all who read them: later places stand behind, and a place that leaves makes more room.
-// So a heavy waiter and a writer are not passed, and a reader that dies frees only itself.
+// weight. As many of the oldest places hold the lock as fit together. Once a place does, it
+// stays so, since later places come behind it and those before it only leave. So a heavy
+// waiter and a writer are not passed, and a reader that dies frees only itself.
 //
 // A place whose turn has come enters in a transaction of its own. It takes a slot, which is
 // a key PREFIX/!slots/NAME/NUMBER attached to the same lease, and only if nobody has it: no
-// slot has two holders. Those who leave tell the places whose turn it is, and the first
-// that still waits, which watches all places; the others watch the place before them.
+// slot has two holders. A place that leaves tells those whose turn it is, and the first that
+// still waits, which watches all places. The others watch the place before them.
 //
 // The token is the revision at which the holder entered. A reader has that of the readers
-// who are in, if any, and the transaction fails if none is left. A downgrade changes the
-// value of the writer's key, and with that its revision. Resize changes all values and
-// removes those who wait, in one transaction, so at most about a hundred of them.
+// inside, if any, and its transaction fails if the one that it was read from has left. A
+// downgrade changes the value of the writer's key, and with that its revision. Resize
+// changes all values and removes all waiters in one transaction, so at most about a hundred
+// of them.
 //
 // Native clients wait until all older places are gone, and so for all holders. While one
 // of them has the lock, other kinds are refused, and so are those that come to stand behind

@@ -127,9 +127,9 @@ func (l layout) take(name string, number int64, of successor, id clientv3.LeaseI
 	return clientv3.OpPut(l.slot(name, number), of.encode(), clientv3.WithLease(id))
 }
 
-// generation returns the record with which the place at index me enters. One that shares
-// its token has that of those who are in, as long as one of them is. If nobody is in, the
-// guard is met as long as nobody enters.
+// generation returns the record with which the place at index me enters, and what has to
+// be so then. A reader has the token of another reader, which has to be inside. If there is
+// none, nobody may have entered before it.
 func (s *core) generation(v *view, me int, slots string) (has record, guard []clientv3.Cmp) {
 	has = v.places[me].record
 	if !has.sharesToken() {

@@ -7,8 +7,8 @@ import (
 )
 
 // ReleaseAndRejoin implements store.Rejoiner, in one transaction: etcd's log has one
-// entry for a turn instead of two. It makes no place for a lock that several can hold:
-// those who wait for one enter beside each other.
+// entry for a turn instead of two. It makes no place for a lock that several can hold,
+// whose waiters enter beside each other.
 func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (standing bool, err error) {
 	if err := s.gate.Enter(store.CheckRejoin(r, next, s.Caps())); err != nil {
 		return false, err

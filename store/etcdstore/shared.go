@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// shared is the turn of a lock that several can hold. Those who leave tell it when to
+// shared is the turn of a lock that several can hold. A place that leaves tells it when to
 // look, and it enters by itself: it takes a slot.
 type shared struct {
 	*waiting

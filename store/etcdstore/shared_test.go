@@ -118,7 +118,7 @@ func (r *referee) check(t *testing.T, l store.Lease, g store.Grant) (leave func(
 	return r.permit(t, l, g)
 }
 
-// Those who leave tell those whose turn it is. Here nobody looks otherwise before places
+// A place that leaves tells those whose turn it is. Here nobody looks otherwise before places
 // are refreshed, which would take longer than the test may.
 func TestSharedLocksThroughTheInbox(t *testing.T) {
 	const workers, turns, ttl = 6, 12, 9 * time.Minute
