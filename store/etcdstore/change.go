@@ -64,8 +64,8 @@ func (s *core) downgrade(ctx context.Context, r store.Lease) (entry, error) {
 			then: []clientv3.Op{clientv3.OpPut(e.key, e.record.encode(), clientv3.WithIgnoreLease())},
 		}
 		if try < patient {
-			t.ifs = append(t.ifs, unchanged(v.prefix, v.revision))
-			t.then = append(t.then, after.told(s.layout, true)...)
+			p := s.layout.pass(&after, r.Name, -1)
+			t.ifs, t.then = append(t.ifs, p.ifs...), append(t.then, p.then...)
 		}
 		got, _, err := s.commit(ctx, t)
 		switch {

@@ -27,6 +27,7 @@ type place struct {
 	lease   *lease
 	create  int64  // 0: the key is not known to be there
 	slot    string // the key of its slot, if it has entered a lock that several can hold
+	crowded bool   // others waited behind it when it entered
 	mailbox *mailbox
 	sent    clock.Instant // when a place that comes with a release was asked for
 }
@@ -37,7 +38,7 @@ func (s *core) newPlace(of store.Lease, l *lease) *place {
 
 // own notes that the place has the lock.
 func (s *core) own(p *place) *hold {
-	h := &hold{key: p.key, create: p.create, slot: p.slot, lease: p.lease}
+	h := &hold{key: p.key, create: p.create, slot: p.slot, crowded: p.crowded, lease: p.lease}
 	s.holds.put(p.of.Name, p.of.Owner, h, s.clock.Now())
 	return h
 }

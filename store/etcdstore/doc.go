@@ -28,13 +28,15 @@
 // stays so, since later places come behind it and those before it only leave. So a heavy
 // waiter and a writer are not passed, and a reader that dies frees only itself.
 //
-// A place whose turn has come enters in a transaction of its own. It takes a slot, which is
-// a key PREFIX/!slots/NAME/NUMBER attached to the same lease, and only if nobody has it: no
-// slot has two holders. A place that leaves tells those whose turn it is, and the first that
-// still waits, which watches all places. The others watch the place before them.
+// A place whose turn has come enters by taking a slot, which is a key
+// PREFIX/!slots/NAME/NUMBER attached to the same lease. The transaction fails if the key is
+// there, so no slot has two holders. The transaction in which a place leaves lets the next
+// one in, or several readers. Others that have their turn enter by themselves: it tells
+// them, and the first that still waits, which watches all places. The others watch the place
+// before them.
 //
 // The token is the revision at which the holder entered. A reader has that of the readers
-// inside, if any, and its transaction fails if the one that it was read from has left. A
+// inside, if there are any, and its transaction fails if the one that it was read from has left. A
 // downgrade changes the value of the writer's key, and with that its revision. Resize
 // changes all values and removes all waiters in one transaction, so at most about a hundred
 // of them.

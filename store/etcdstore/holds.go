@@ -12,6 +12,8 @@ type hold struct {
 	create int64
 	// slot is the key of the slot of a place that shares its lock.
 	slot string
+	// crowded is set if others waited behind it when it came to share its lock.
+	crowded bool
 	// lease is what the key is attached to. named is the lease that the key is named
 	// after, if that is another one. Both are nil if another handle acquired the lock.
 	lease, named *lease

@@ -19,8 +19,10 @@ type leaving struct {
 	slot   string // its key; empty: it is not known to have one
 	mod    int64  // as in ending
 	v      *view  // nil: nothing was read
-	doubt  bool   // a try failed and may have taken effect
-	quiet  bool   // tell nobody
+	// crowded is set if there are others to tell, as far as is known.
+	crowded bool
+	doubt   bool // a try failed and may have taken effect
+	quiet   bool // tell nobody
 }
 
 // releaseShared is release for a lock that several can hold.
@@ -30,7 +32,7 @@ func (s *core) releaseShared(ctx context.Context, r store.ReleaseRequest) error 
 		l := leaving{s: s, name: r.Name, doubt: doubt}
 		known := h != nil && r.Attempt == ""
 		if known {
-			l.key, l.create, l.slot = h.key, h.create, h.slot
+			l.key, l.create, l.slot, l.crowded = h.key, h.create, h.slot, h.crowded
 		} else {
 			has, err := l.find(ctx, r)
 			switch {
@@ -96,8 +98,19 @@ func (l *leaving) find(ctx context.Context, r store.ReleaseRequest) (entry, erro
 
 // run deletes the place and its slot.
 func (l *leaving) run(ctx context.Context) error {
+	if l.v == nil && l.crowded {
+		v, err := l.s.read(ctx, l.name)
+		if v == nil {
+			return err
+		}
+		l.v = v
+	}
 	for try := 0; ; try++ {
-		r, doubt, err := l.s.commit(ctx, l.txn(try))
+		t, err := l.txn(try)
+		if err != nil || len(t.then) == 0 {
+			return err
+		}
+		r, doubt, err := l.s.commit(ctx, t)
 		l.doubt = l.doubt || doubt
 		var q *quarantineError
 		switch {
@@ -117,16 +130,6 @@ func (l *leaving) run(ctx context.Context) error {
 			return nil
 		}
 		l.v = l.s.view(l.name, r)
-		i := l.v.index(l.key, l.create)
-		switch {
-		case i < 0 && l.doubt: // an earlier try ended it
-			return nil
-		case i < 0:
-			return store.ErrNotHeld
-		case l.mod != 0 && l.v.places[i].mod != l.mod:
-			return errMoved
-		}
-		l.slot = l.v.places[i].slotKey()
 	}
 }
 
@@ -134,34 +137,50 @@ func (l *leaving) run(ctx context.Context) error {
 // which fails if others come meanwhile. Then they are told later.
 const patient = 4
 
-func (l *leaving) txn(try int) txn {
-	prefix := l.s.layout.lock(l.name)
+// txn is the transaction that deletes the place and its slot. Without a view it does so
+// if nobody came later, so that there is nobody to tell.
+func (l *leaving) txn(try int) (txn, error) {
+	s := l.s
 	t := txn{
 		ifs:  []clientv3.Cmp{created(l.key, l.create)},
 		then: []clientv3.Op{clientv3.OpDelete(l.key)},
-		els:  l.s.layout.readAll(l.name),
+		els:  s.layout.readAll(l.name),
+	}
+	var p passage
+	if l.v == nil {
+		t.ifs = append(t.ifs, newest(s.layout.lock(l.name), l.create))
+	} else {
+		i := l.v.index(l.key, l.create)
+		switch {
+		case i < 0 && l.doubt: // an earlier try ended it
+			return txn{}, nil
+		case i < 0:
+			return t, store.ErrNotHeld
+		case l.mod != 0 && l.v.places[i].mod != l.mod:
+			return t, errMoved
+		}
+		e, freed := l.v.places[i], int64(-1)
+		if e.slot != nil && e.slot.key != "" {
+			l.slot, freed = e.slot.key, e.slot.number
+		} else {
+			t.ifs = append(t.ifs, modified(l.key, e.mod)) // it may enter meanwhile
+		}
+		switch {
+		case l.quiet:
+		case try < patient:
+			p = s.layout.pass(l.v.without(i), l.name, freed)
+		default:
+			p.then = s.layout.remind(l.v.without(i))
+		}
 	}
 	if l.mod != 0 {
 		t.ifs = append(t.ifs, modified(l.key, l.mod))
 	}
-	if l.slot != "" {
+	if l.slot != "" && !p.reused {
 		t.then = append(t.then, clientv3.OpDelete(l.slot))
-	} else if l.v != nil { // it may enter meanwhile
-		t.ifs = append(t.ifs, unchanged(l.s.layout.slots(l.name), l.v.revision))
 	}
-	switch {
-	case l.v == nil: // nobody to tell, if nobody came later
-		t.ifs = append(t.ifs, newest(prefix, l.create))
-	case l.quiet:
-	default:
-		if try < patient {
-			t.ifs = append(t.ifs, unchanged(prefix, l.v.revision))
-		}
-		if i := l.v.index(l.key, l.create); i >= 0 {
-			t.then = append(t.then, l.v.without(i).told(l.s.layout, try < patient)...)
-		}
-	}
-	return t
+	t.ifs, t.then = append(t.ifs, p.ifs...), append(t.then, p.then...)
+	return t, nil
 }
 
 // wake tells those whose turn it is, in the background and one by one, since some of them
@@ -174,7 +193,7 @@ func (s *core) wake(name string) {
 		if v == nil {
 			return
 		}
-		for _, tell := range v.told(s.layout, false) {
+		for _, tell := range s.layout.remind(v) {
 			_, _, _ = s.commit(context.Background(), txn{then: []clientv3.Op{tell}})
 		}
 	}()

@@ -92,16 +92,28 @@ func (w *shared) pushed(ctx context.Context, m push) (g store.Grant, done bool, 
 	}
 	w.heard = m.revision
 	w.resized = w.resized || m.Resized
-	if !m.Turn || w.stale() {
+	w.place.crowded = m.Crowded
+	switch {
+	case m.Entered:
+		return w.entered(ctx, entry{record: recordOf(w.place.of, w.place.lease, ""), mod: m.revision, slot: &slot{key: w.s.layout.slot(w.r.Name, m.Slot), number: m.Slot}})
+	case !m.Turn || w.stale():
 		return w.look(ctx)
 	}
 	// The turn does not pass, so it can enter without a look.
 	e := entry{record: recordOf(w.place.of, w.place.lease, w.s.inbox.process), key: w.place.key, create: w.place.create, mod: w.place.create, lease: w.place.lease.id}
-	t := w.s.turnOf(w.r.Name, e, m.Slot)
-	if e.sharesToken() {
-		t.ifs = append(t.ifs, unchanged(w.s.layout.slots(w.r.Name), m.revision))
+	return w.take(ctx, w.s.turnOf(w.r.Name, e, m.Slot), e, m.Slot)
+}
+
+// entered returns the grant of a place that has entered earlier.
+func (w *shared) entered(ctx context.Context, e entry) (g store.Grant, done bool, err error) {
+	if err := w.s.replaced.doubtful(w.s.clock.Now()); err != nil {
+		return g, false, err
 	}
-	return w.take(ctx, t, e, m.Slot)
+	if there, err := w.fresh(ctx); err != nil || !there {
+		return g, false, err
+	}
+	w.place.slot = e.slotKey()
+	return w.owned(w.s.admitted(e, w.r.Spare)), true, nil
 }
 
 // look implements turn.
@@ -121,12 +133,9 @@ func (w *shared) decide(ctx context.Context, v *view) (g store.Grant, done bool,
 	if me < 0 {
 		return g, false, w.missing(ctx, v)
 	}
-	if e := v.places[me]; e.slot != nil { // an earlier try entered
-		if there, err := w.fresh(ctx); err != nil || !there {
-			return g, false, err
-		}
-		p.slot = e.slotKey()
-		return w.owned(s.admitted(e, w.r.Spare)), true, nil
+	p.crowded = me+1 < len(v.places)
+	if e := v.places[me]; e.slot != nil { // it was let in, or an earlier try entered
+		return w.entered(ctx, e)
 	}
 	if has, ok := v.held(w.r.Owner); ok { // another attempt of the owner
 		s.leave(p)
@@ -160,7 +169,7 @@ func (w *shared) decide(ctx context.Context, v *view) (g store.Grant, done bool,
 	e.record = record
 	t := s.turnOf(w.r.Name, e, number)
 	t.ifs = append(t.ifs, guard...)
-	t.then = append(t.then, v.entered(me, number).told(s.layout, false)...)
+	t.then = append(t.then, s.layout.remind(v.entered(me, number))...)
 	return w.take(ctx, t, e, number)
 }
 

@@ -389,8 +389,8 @@ func (l *loseAnswer) intercept(ctx context.Context, method string, req, reply an
 	return nil
 }
 
-// A waiter whose turn has come, and that does not learn that it has entered, has one slot
-// in the end. If it gives up, nothing is left of it.
+// A waiter that enters after the holder has died, and does not learn that it did, has one
+// slot in the end. If it gives up, nothing is left of it.
 func TestLostAnswerOfTheOneThatEnters(t *testing.T) {
 	client := native(t, server.Endpoints())
 	for _, l := range []store.Lease{as(request("a", time.Minute), store.Semaphore(2), 2), reader("a", time.Minute)} {
@@ -415,8 +415,18 @@ func TestLostAnswerOfTheOneThatEnters(t *testing.T) {
 				}()
 				<-told
 				lose.armed.Store(true)
-				release(t, other, held)
-				<-lose.lost
+				r, err := client.Get(t.Context(), prefix+"/a/", clientv3.WithFirstCreate()...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := client.Revoke(t.Context(), clientv3.LeaseID(r.Kvs[0].Lease)); err != nil {
+					t.Fatal(err)
+				}
+				select {
+				case <-lose.lost:
+				case <-time.After(patience):
+					t.Fatal("the waiter does not enter")
+				}
 				if givesUp {
 					giveUp()
 				}
@@ -432,12 +442,53 @@ func TestLostAnswerOfTheOneThatEnters(t *testing.T) {
 				case !givesUp || !errors.Is(err, context.Canceled):
 					t.Errorf("a waiter whose answer was lost: %v", err)
 				}
-				for end := time.Now().Add(patience); count(t, client, prefix+"/a/")+count(t, client, prefix+"/!slots/a/") != 0; time.Sleep(5 * time.Millisecond) {
-					if time.Now().After(end) {
-						t.Fatal("keys of a lock that nobody has remain")
-					}
-				}
+				vanishes(t, client, prefix)
 			})
 		}
 	}
+}
+
+// vanishes waits until a lock that nobody has left no keys.
+func vanishes(t *testing.T, client *clientv3.Client, prefix string) {
+	t.Helper()
+	for end := time.Now().Add(patience); count(t, client, prefix+"/a/")+count(t, client, prefix+"/!slots/a/") != 0; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("keys of a lock that nobody has remain")
+		}
+	}
+}
+
+// A waiter that gives up while it is let in holds the lock or leaves nothing behind.
+func TestGivingUpWhileLetIn(t *testing.T) {
+	prefix := "both-" + rand.Text()
+	client := native(t, server.Endpoints())
+	s := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix})
+	other := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix})
+	granted := 0
+	for i := range 30 {
+		held, l := writer("a", time.Minute), reader("a", time.Minute)
+		acquire(t, other, held)
+		ctx, giveUp := context.WithCancel(t.Context())
+		told, done := make(chan struct{}, 100), make(chan error, 1)
+		go func() {
+			_, err := s.Wait(ctx, store.WaitRequest{Lease: l}, func(error) { told <- struct{}{} })
+			done <- err
+		}()
+		<-told
+		var group sync.WaitGroup
+		group.Go(func() {
+			time.Sleep(time.Duration(i) * 200 * time.Microsecond) // so that it happens at all moments
+			giveUp()
+		})
+		release(t, other, held)
+		group.Wait()
+		if err := <-done; err == nil {
+			granted++
+			release(t, s, l)
+		} else if !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		vanishes(t, client, prefix)
+	}
+	t.Logf("%d of 30 were granted", granted)
 }

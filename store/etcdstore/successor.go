@@ -24,11 +24,14 @@ type message struct {
 	// message is its Create.
 	Last  *successor `json:"l,omitempty"`
 	Whole bool       `json:"w,omitempty"`
-	// The rest is for places of locks that several can hold. They enter by themselves, so
-	// a message tells them to look. With Turn they may enter at once, and Slot is likely
-	// to be free. Resized says that the place was removed by Resize.
+	// The rest is for places of locks that several can hold. A message tells them to look.
+	// With Entered, the transaction has let them in, with Slot. With Turn they may enter,
+	// and Slot is likely to be free. Crowded says that others wait behind. Resized says
+	// that Resize removed the place.
+	Entered bool  `json:"e,omitempty"`
 	Turn    bool  `json:"t,omitempty"`
 	Slot    int64 `json:"s,omitempty"`
+	Crowded bool  `json:"b,omitempty"`
 	Resized bool  `json:"r,omitempty"`
 }
 

@@ -168,9 +168,6 @@ func (v *view) without(i int) *view {
 	return &next
 }
 
-// mostTold is how many places one transaction tells of their turn.
-const mostTold = 32
-
 // entered returns v after the place at index i has entered.
 func (v *view) entered(i int, number int64) *view {
 	next := *v
@@ -178,34 +175,6 @@ func (v *view) entered(i int, number int64) *view {
 	next.places[i].slot = &slot{number: number}
 	next.taken = append(slices.Clip(v.taken), number)
 	return &next
-}
-
-// told returns the messages for those whose turn it is and for the first who still waits,
-// which then watches the whole lock. If there are too many, the last one looks and tells
-// the next. exact is set if the messages are only written if v is still as it was.
-func (v *view) told(l layout, exact bool) []clientv3.Op {
-	var ops []clientv3.Op
-	holders := v.holders()
-	for i, e := range v.places[:min(len(v.places), holders+1)] {
-		if e.slot != nil || e.native || !e.several() || e.Process == "" {
-			continue
-		}
-		m := message{Create: e.create}
-		if exact && i < holders && len(ops) < mostTold-1 {
-			_, shares := v.companion(i)
-			m.Turn, m.Slot = !shares, v.freeSlot(i)
-		}
-		ops = append(ops, l.tell(v.prefix, e, m))
-		if len(ops) == mostTold {
-			break
-		}
-	}
-	return ops
-}
-
-// tell writes a message to the inbox of a place.
-func (l layout) tell(prefix string, e entry, m message) clientv3.Op {
-	return clientv3.OpPut(l.box(e.Process, e.key[len(prefix):]), m.encode(), clientv3.WithLease(e.lease))
 }
 
 // otherKind returns the error for a lock that first has as another kind.
