@@ -19,17 +19,18 @@ type leaving struct {
 	slot   string // its key; empty: it is not known to have one
 	mod    int64  // as in ending
 	v      *view  // nil: nothing was read
-	// crowded is set if there are others to tell, as far as is known.
-	crowded bool
-	doubt   bool // a try failed and may have taken effect
-	quiet   bool // tell nobody
+	// crowded is set if there are others to tell, as far as is known, and permit if the lock
+	// is known to be a semaphore.
+	crowded, permit bool
+	doubt           bool // a try failed and may have taken effect
+	quiet           bool // the transaction cannot write to others
 }
 
 // releaseShared is release for a lock that several can hold.
 func (s *core) releaseShared(ctx context.Context, r store.ReleaseRequest) error {
 	for doubt := false; ; {
 		h := s.holds.get(r.Name, r.Owner)
-		l := leaving{s: s, name: r.Name, doubt: doubt}
+		l := leaving{s: s, name: r.Name, doubt: doubt, permit: !r.Kind.IsMutex() && !r.Kind.Shared}
 		known := h != nil && r.Attempt == ""
 		if known {
 			l.key, l.create, l.slot, l.crowded = h.key, h.create, h.slot, h.crowded
@@ -98,7 +99,7 @@ func (l *leaving) find(ctx context.Context, r store.ReleaseRequest) (entry, erro
 
 // run deletes the place and its slot.
 func (l *leaving) run(ctx context.Context) error {
-	if l.v == nil && l.crowded {
+	if l.v == nil && l.crowded && !(l.permit && l.slot != "") {
 		v, err := l.s.read(ctx, l.name)
 		if v == nil {
 			return err
@@ -106,7 +107,7 @@ func (l *leaving) run(ctx context.Context) error {
 		l.v = v
 	}
 	for try := 0; ; try++ {
-		t, err := l.txn(try)
+		t, alone, err := l.txn(try)
 		if err != nil || len(t.then) == 0 {
 			return err
 		}
@@ -124,8 +125,8 @@ func (l *leaving) run(ctx context.Context) error {
 			return err
 		}
 		if r.Succeeded {
-			if l.quiet || try >= patient {
-				l.s.wake(l.name)
+			if alone {
+				l.s.announce(l.s.view(l.name, r))
 			}
 			return nil
 		}
@@ -133,31 +134,35 @@ func (l *leaving) run(ctx context.Context) error {
 	}
 }
 
-// patient is how often a release tries to tell those whose turn it is in its transaction,
-// which fails if others come meanwhile. Then they are told later.
-const patient = 4
+// patient is how often a transaction is tried that fails if others come meanwhile.
+const patient = 2
 
 // txn is the transaction that deletes the place and its slot. Without a view it does so
-// if nobody came later, so that there is nobody to tell.
-func (l *leaving) txn(try int) (txn, error) {
+// if nobody came later, so that there is nobody to tell. Otherwise it lets those in whose
+// turn it is, or it is alone, and reads whom to tell: holders of permits often leave at the
+// same time, and would be in each other's way.
+func (l *leaving) txn(try int) (t txn, alone bool, err error) {
 	s := l.s
-	t := txn{
+	t = txn{
 		ifs:  []clientv3.Cmp{created(l.key, l.create)},
 		then: []clientv3.Op{clientv3.OpDelete(l.key)},
 		els:  s.layout.readAll(l.name),
 	}
 	var p passage
-	if l.v == nil {
+	alone = l.permit || l.quiet || try >= patient
+	if l.v == nil && !alone {
 		t.ifs = append(t.ifs, newest(s.layout.lock(l.name), l.create))
-	} else {
+	}
+	if l.v != nil {
 		i := l.v.index(l.key, l.create)
 		switch {
-		case i < 0 && l.doubt: // an earlier try ended it
-			return txn{}, nil
+		case i < 0 && l.doubt: // an earlier try ended it, and may have told nobody
+			s.announce(l.v)
+			return txn{}, false, nil
 		case i < 0:
-			return t, store.ErrNotHeld
+			return t, false, store.ErrNotHeld
 		case l.mod != 0 && l.v.places[i].mod != l.mod:
-			return t, errMoved
+			return t, false, errMoved
 		}
 		e, freed := l.v.places[i], int64(-1)
 		if e.slot != nil && e.slot.key != "" {
@@ -165,12 +170,8 @@ func (l *leaving) txn(try int) (txn, error) {
 		} else {
 			t.ifs = append(t.ifs, modified(l.key, e.mod)) // it may enter meanwhile
 		}
-		switch {
-		case l.quiet:
-		case try < patient:
+		if alone = alone || !e.Shared; !alone {
 			p = s.layout.pass(l.v.without(i), l.name, freed)
-		default:
-			p.then = s.layout.remind(l.v.without(i))
 		}
 	}
 	if l.mod != 0 {
@@ -180,21 +181,36 @@ func (l *leaving) txn(try int) (txn, error) {
 		t.then = append(t.then, clientv3.OpDelete(l.slot))
 	}
 	t.ifs, t.then = append(t.ifs, p.ifs...), append(t.then, p.then...)
-	return t, nil
+	if alone {
+		t.then = append(t.then, s.layout.readAll(l.name)...)
+	}
+	return t, alone, nil
 }
 
-// wake tells those whose turn it is, in the background and one by one, since some of them
-// may be gone. If it fails, they look by themselves. The caller is counted at the gate.
+// announce tells those whose turn it is in v, in the background. If that fails, they look
+// by themselves. The caller is counted at the gate.
+func (s *core) announce(v *view) {
+	turns := s.layout.turns(v)
+	if len(turns) == 0 {
+		return
+	}
+	s.gate.Stay()
+	go func() {
+		defer s.gate.Leave()
+		_, _, err := s.commit(context.Background(), txn{then: turns})
+		for i := 0; isGone(err) && len(turns) > 1 && i < len(turns); i++ { // one of them has gone
+			_, _, _ = s.commit(context.Background(), txn{then: turns[i : i+1]})
+		}
+	}()
+}
+
+// wake is announce for a lock that has to be read first.
 func (s *core) wake(name string) {
 	s.gate.Stay()
 	go func() {
 		defer s.gate.Leave()
-		v, _ := s.read(context.Background(), name)
-		if v == nil {
-			return
-		}
-		for _, tell := range s.layout.remind(v) {
-			_, _, _ = s.commit(context.Background(), txn{then: []clientv3.Op{tell}})
+		if v, _ := s.read(context.Background(), name); v != nil {
+			s.announce(v)
 		}
 	}()
 }

@@ -13,10 +13,10 @@ type passage struct {
 	reused bool
 }
 
-// pass lets a place enter whose turn has come, or several readers: all that one transaction
-// lets in have the same token. It tells others of their turn, and the first that still
-// waits, which then watches the whole lock. If there are too many to tell, the last one
-// looks and tells the next. freed is the slot that becomes free, or -1.
+// pass lets those enter whose turn comes in a read-write lock: a writer or several readers,
+// since all that one transaction lets in have the same token. It tells the first that still
+// waits, which then watches the whole lock. If there are too many, the last one looks and
+// tells the next. freed is the slot that becomes free, or -1.
 //
 // A place that comes in the meantime cannot have its turn before the first that waits. If
 // none waits, the transaction fails if any has come.
@@ -25,24 +25,18 @@ func (l layout) pass(v *view, name string, freed int64) (p passage) {
 	if holders == len(v.places) {
 		p.ifs = append(p.ifs, unchanged(v.prefix, v.revision))
 	}
-	told, letIn := 0, 0
+	told := 0
 	for i, e := range v.places[:min(len(v.places), holders+1)] {
 		if !e.waits() {
 			continue
 		}
 		m := message{Create: e.create, Crowded: i+1 < len(v.places)}
-		_, beside := v.companion(i)
-		switch {
-		case i == holders: // it has to be told by the last one that leaves
+		if i == holders { // it has to be told by the last one that leaves
 			p.ifs = append(p.ifs, modified(e.key, e.mod))
-		case told == mostTold-1 || beside:
-		case letIn == 0 || e.sharesToken():
+		} else if _, beside := v.companion(i); !beside && told < mostTold-1 {
 			m.Entered, m.Slot = true, entered.freeSlot(i)
 			p.let(l, name, e, m.Slot, m.Slot == freed)
 			entered = entered.entered(i, m.Slot)
-			letIn++
-		default:
-			m.Turn, m.Slot = true, entered.freeSlot(i)
 		}
 		p.then = append(p.then, l.tell(v.prefix, e, m))
 		if told++; told == mostTold {
@@ -68,11 +62,19 @@ func (e entry) waits() bool {
 	return e.slot == nil && !e.native && e.several() && e.Process != ""
 }
 
-// remind tells those whose turn it is, and the first that still waits, to look.
-func (l layout) remind(v *view) (then []clientv3.Op) {
-	for _, e := range v.places[:min(len(v.places), v.holders()+1)] {
-		if e.waits() && len(then) < mostTold {
-			then = append(then, l.tell(v.prefix, e, message{Create: e.create}))
+// turns tells the places whose turn it is, and the first that still waits.
+func (l layout) turns(v *view) (then []clientv3.Op) {
+	holders := v.holders()
+	for i, e := range v.places[:min(len(v.places), holders+1)] {
+		if !e.waits() {
+			continue
+		}
+		m := message{Create: e.create, Crowded: i+1 < len(v.places)}
+		if i < holders && len(then) < mostTold-1 && !e.Shared {
+			m.Turn, m.Slot = true, v.freeSlot(i)
+		}
+		if then = append(then, l.tell(v.prefix, e, m)); len(then) == mostTold {
+			break
 		}
 	}
 	return then

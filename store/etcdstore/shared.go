@@ -169,7 +169,7 @@ func (w *shared) decide(ctx context.Context, v *view) (g store.Grant, done bool,
 	e.record = record
 	t := s.turnOf(w.r.Name, e, number)
 	t.ifs = append(t.ifs, guard...)
-	t.then = append(t.then, s.layout.remind(v.entered(me, number))...)
+	t.then = append(t.then, s.layout.turns(v.entered(me, number))...)
 	return w.take(ctx, t, e, number)
 }
 

@@ -25,9 +25,9 @@ type message struct {
 	Last  *successor `json:"l,omitempty"`
 	Whole bool       `json:"w,omitempty"`
 	// The rest is for places of locks that several can hold. A message tells them to look.
-	// With Entered, the transaction has let them in, with Slot. With Turn they may enter,
-	// and Slot is likely to be free. Crowded says that others wait behind. Resized says
-	// that Resize removed the place.
+	// With Entered, the transaction has let a reader or writer in, with Slot. With Turn, the
+	// owner of a permit may enter, and Slot is likely to be free. Crowded says that others
+	// wait behind. Resized says that Resize removed the place.
 	Entered bool  `json:"e,omitempty"`
 	Turn    bool  `json:"t,omitempty"`
 	Slot    int64 `json:"s,omitempty"`

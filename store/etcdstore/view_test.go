@@ -58,7 +58,11 @@ func messages(t *testing.T, v *view) string {
 	t.Helper()
 	l := layout{"base"}
 	var all []string
-	for _, op := range l.pass(v, "name", -1).then {
+	ops := l.pass(v, "name", -1).then
+	if !v.places[0].Shared {
+		ops = l.turns(v)
+	}
+	for _, op := range ops {
 		if !strings.HasPrefix(string(op.KeyBytes()), l.inbox("process")) {
 			continue
 		}
@@ -91,16 +95,16 @@ func TestWhoIsToldToEnter(t *testing.T) {
 		want   string
 	}{
 		{"nobody waits", []string{"a 3 1 0", "b 3 1 1"}, 0, ""},
-		{"a permit is free", []string{"a 2 1 0", "b 2 1 1", "c 2 1 -", "d 2 1 -"}, 1, "c in 1, d look"},
-		{"the slot of the first is free", []string{"a 2 1 0", "b 2 1 1", "c 2 1 -"}, 0, "c in 0"},
+		{"a permit is free", []string{"a 2 1 0", "b 2 1 1", "c 2 1 -", "d 2 1 -"}, 1, "c turn 1, d look"},
+		{"the slot of the first is free", []string{"a 2 1 0", "b 2 1 1", "c 2 1 -"}, 0, "c turn 0"},
 		{"a heavy waiter is not passed", []string{"a 3 2 0", "b 3 1 1", "c 3 3 -", "d 3 1 -"}, 1, "c look"},
-		{"one that has not entered yet keeps its slot", []string{"a 4 1 0", "b 4 1 2", "c 4 1 -", "d 4 1 -", "e 4 1 -"}, 0, "c in 0, d turn 1, e turn 3"},
+		{"one that has not entered yet keeps its slot", []string{"a 4 1 0", "b 4 1 2", "c 4 1 -", "d 4 1 -", "e 4 1 -"}, 0, "c turn 0, d turn 1, e turn 3"},
 		{"readers after a writer", []string{"w rw 0 0", "a rw 1 -", "b rw 1 -", "x rw 0 -", "c rw 1 -"}, 0, "a in 0, b in 1, x look"},
 		{"a writer after readers", []string{"a rw 1 0", "w rw 0 -", "b rw 1 -"}, 0, "w in 0, b look"},
 		{"readers remain", []string{"a rw 1 0", "b rw 1 1", "w rw 0 -"}, 0, "w look"},
 		{"a writer gives up beside readers", []string{"a rw 1 0", "w rw 0 -", "b rw 1 -", "x rw 0 -"}, 1, "b look, x look"},
 		{"another kind waits in front", []string{"a 2 1 0", "m mutex 1 -", "c 2 1 -"}, 0, "c look"},
-		{"nobody leaves", []string{"a 2 1 0", "b 2 1 -"}, -1, "b in 1"},
+		{"nobody leaves", []string{"a 2 1 0", "b 2 1 -"}, -1, "b turn 1"},
 	} {
 		v := lockOf(t, x.places...)
 		if x.leaves >= 0 {
