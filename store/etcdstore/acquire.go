@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -46,6 +47,32 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 			return g, nil
 		case !errors.Is(err, store.ErrNotHeld):
 			return store.Grant{}, s.refused(ctx, "acquire", r.Name, false, err)
+		}
+		// It was released meanwhile.
+	}
+}
+
+// acquireShared is Acquire for a lock that several can hold.
+func (s *core) acquireShared(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
+	for {
+		p, g, v, doubt, err := s.enter(ctx, r.Lease, r.Spare, math.MaxInt)
+		switch {
+		case err != nil:
+			return g, s.refused(ctx, "acquire", r.Name, doubt, err)
+		case p != nil:
+			s.own(p)
+			return g, nil
+		}
+		has, ok := v.held(r.Owner)
+		if !ok {
+			me := len(v.places)
+			return g, s.refusal(ctx, r.Lease, v.with(entry{record: recordOf(r.Lease, &lease{}, "")}), me, 0)
+		}
+		if g, err = s.join(ctx, r.Lease, has); !errors.Is(err, store.ErrNotHeld) {
+			if err != nil {
+				err = s.refused(ctx, "acquire", r.Name, false, err)
+			}
+			return g, err
 		}
 		// It was released meanwhile.
 	}

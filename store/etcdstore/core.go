@@ -1,8 +1,6 @@
 package etcdstore
 
 import (
-	"context"
-
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/gate"
 	"github.com/leasehold-dev/leasehold/internal/unclaimed"
@@ -43,16 +41,6 @@ func (s *core) own(p *place) *hold {
 	return h
 }
 
-func (s *core) granted(revision int64, spare int) store.Grant {
+func (s *link) granted(revision int64, spare int) store.Grant {
 	return store.Grant{Token: tokenAt(s.floor, revision), Spare: min(spare, mostSpare)}
-}
-
-// busy returns the error for a lock that first has. position is that of the caller in
-// the queue.
-func (s *core) busy(ctx context.Context, name string, first entry, position int) *store.BusyError {
-	e := &store.BusyError{Name: name, Holder: first.holder(), ExpiresIn: first.lasts(), Position: position}
-	if e.ExpiresIn == 0 { // a native client's lease says it only if asked
-		e.ExpiresIn, _ = s.left(ctx, first)
-	}
-	return e
 }

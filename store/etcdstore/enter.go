@@ -2,41 +2,13 @@ package etcdstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/store"
 )
-
-// acquireShared is Acquire for a lock that several can hold.
-func (s *core) acquireShared(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
-	for {
-		p, g, v, doubt, err := s.enter(ctx, r.Lease, r.Spare, math.MaxInt)
-		switch {
-		case err != nil:
-			return g, s.refused(ctx, "acquire", r.Name, doubt, err)
-		case p != nil:
-			s.own(p)
-			return g, nil
-		}
-		has, ok := v.held(r.Owner)
-		if !ok {
-			me := len(v.places)
-			return g, s.refusal(ctx, r.Lease, v.with(entry{record: recordOf(r.Lease, &lease{}, "")}), me, 0)
-		}
-		if g, err = s.join(ctx, r.Lease, has); !errors.Is(err, store.ErrNotHeld) {
-			if err != nil {
-				err = s.refused(ctx, "acquire", r.Name, false, err)
-			}
-			return g, err
-		}
-		// It was released meanwhile.
-	}
-}
 
 // enter makes a place that holds the lock at once, if there is room. Otherwise p is nil, v
 // is what was read, and nothing remains of the attempt. The first try assumes that nobody
@@ -102,7 +74,7 @@ func (v *view) owner(owner string) bool {
 
 // entry is the transaction that makes the place e and its slot behind all of v. Without a
 // view, it does so if nobody has the lock. It returns e as it is made, and the slot.
-func (s *core) entry(name string, e entry, v *view) (t txn, made entry, number int64) {
+func (s *link) entry(name string, e entry, v *view) (t txn, made entry, number int64) {
 	prefix, slots := s.layout.lock(name), s.layout.slots(name)
 	t = txn{ifs: []clientv3.Cmp{nobody(prefix), nobody(slots)}, els: s.layout.readAll(name)}
 	if v != nil {
@@ -121,16 +93,10 @@ func (s *core) entry(name string, e entry, v *view) (t txn, made entry, number i
 	return t, e, number
 }
 
-// take makes the slot of a place.
-func (l layout) take(name string, number int64, of successor, id clientv3.LeaseID) clientv3.Op {
-	of.Process = ""
-	return clientv3.OpPut(l.slot(name, number), of.encode(), clientv3.WithLease(id))
-}
-
 // generation returns the record with which the place at index me enters, and what has to
 // be so then. A reader has the token of another reader, which has to be inside. If there is
 // none, nobody may have entered before it.
-func (s *core) generation(v *view, me int, slots string) (has record, guard []clientv3.Cmp) {
+func (s *link) generation(v *view, me int, slots string) (has record, guard []clientv3.Cmp) {
 	has = v.places[me].record
 	if !has.sharesToken() {
 		return has, nil
@@ -143,7 +109,7 @@ func (s *core) generation(v *view, me int, slots string) (has record, guard []cl
 }
 
 // admitted returns the grant of a place that has entered.
-func (s *core) admitted(e entry, spare int) store.Grant {
+func (s *link) admitted(e entry, spare int) store.Grant {
 	g := store.Grant{Token: e.token(s.floor), Slot: e.slot.number}
 	if !e.sharesToken() {
 		g.Spare = min(spare, mostSpare)

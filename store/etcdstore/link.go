@@ -108,6 +108,16 @@ func (s *link) left(ctx context.Context, e entry) (time.Duration, error) {
 	return d, err
 }
 
+// busy returns the error for a lock that first has. position is that of the caller in
+// the queue.
+func (s *link) busy(ctx context.Context, name string, first entry, position int) *store.BusyError {
+	e := &store.BusyError{Name: name, Holder: first.holder(), ExpiresIn: first.lasts(), Position: position}
+	if e.ExpiresIn == 0 { // a native client's lease says it only if asked
+		e.ExpiresIn, _ = s.left(ctx, first)
+	}
+	return e
+}
+
 // find reads the place of an owner that has the lock.
 func (s *link) find(ctx context.Context, of store.Lease) (entry, error) {
 	if !of.Kind.IsMutex() {

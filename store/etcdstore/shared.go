@@ -174,7 +174,7 @@ func (w *shared) decide(ctx context.Context, v *view) (g store.Grant, done bool,
 }
 
 // turnOf is the transaction with which a place that waits enters a lock.
-func (s *core) turnOf(name string, e entry, number int64) txn {
+func (s *link) turnOf(name string, e entry, number int64) txn {
 	enter := touch(e.key) // its revision is the token
 	if e.Token != 0 {
 		enter = clientv3.OpPut(e.key, e.record.encode(), clientv3.WithIgnoreLease())

@@ -177,6 +177,12 @@ func (v *view) entered(i int, number int64) *view {
 	return &next
 }
 
+// take makes the slot of a place.
+func (l layout) take(name string, number int64, of successor, id clientv3.LeaseID) clientv3.Op {
+	of.Process = ""
+	return clientv3.OpPut(l.slot(name, number), of.encode(), clientv3.WithLease(id))
+}
+
 // otherKind returns the error for a lock that first has as another kind.
 func otherKind(of store.Lease, first entry) error {
 	return &store.KindError{Name: of.Name, Asked: of.Kind, InUse: store.Kind(first.spec()), Holder: first.holder()}
@@ -184,7 +190,7 @@ func otherKind(of store.Lease, first entry) error {
 
 // refusal returns the error for the place at index me, which does not hold the lock:
 // a *store.KindError if it is for another kind than the one in use.
-func (s *core) refusal(ctx context.Context, of store.Lease, v *view, me, position int) error {
+func (s *link) refusal(ctx context.Context, of store.Lease, v *view, me, position int) error {
 	is := rule.Owns(ranked(v.places), me)
 	first := v.places[0]
 	if is.Verdict == rule.Mismatch && first.spec() != v.places[me].spec() {
