@@ -29,6 +29,7 @@ type tortureFlags struct {
 	locks  int
 	seed   uint64
 	out    string
+	kinds  bool
 	asJSON bool
 }
 
@@ -47,6 +48,12 @@ some of them meanwhile, and records everything they do. Then it checks the recor
   - all operations can be ordered such that a plain lock and a plain counter would
     have answered the same (porcupine, a linearizability checker);
   - every lock is granted again soon after the last disturbance.
+
+With --kinds, the first lock is a mutex, the second a read-write lock, the third a
+semaphore of 3, the fourth a semaphore of 8, and again. Of these it checks that no
+writer had a valid lease beside another holder, that no more permits were held than
+there are, that no two holders had the same slot, and that tokens rise from each
+holder of a slot to the next, and from writers to readers and back.
 
 It stops and kills only its own processes. The servers are yours: disturb them
 while it runs, to see how they and their settings cope. If a Redis server restarts
@@ -87,6 +94,7 @@ usage, the store cannot be reached); 128+N ended by signal N without a violation
 	f.DurationVar(&o.ttl, "ttl", 2*time.Second, "TTL of the locks")
 	f.IntVar(&o.procs, "procs", 4, "how many processes compete")
 	f.IntVar(&o.locks, "locks", 3, "for how many locks")
+	f.BoolVar(&o.kinds, "kinds", false, "compete for read-write locks and semaphores as well")
 	f.Uint64Var(&o.seed, "seed", 0, "repeat the pattern of the run that had this `number` (default: a new one)")
 	f.StringVar(&o.out, "out", "", "`directory` for the history and its plot, new or empty\n(default: a new one for temporary files)")
 	f.BoolVar(&o.asJSON, "json", false, "print the verdict as JSON")
@@ -134,6 +142,9 @@ func (p *program) torture(c *cobra.Command, o tortureFlags) error {
 		Procs: o.procs, Locks: torture.Names(max(o.locks, 0)), TTL: o.ttl, For: o.dur, Seed: o.seed, Store: urls, Dir: o.out,
 		Command:  func() *exec.Cmd { return exec.Command(exe, "lab", "torture-worker") },
 		Progress: p.tortureProgress(o.dur),
+	}
+	if o.kinds {
+		config.Kinds = torture.Kinds(len(config.Locks))
 	}
 	sigs := listen()
 	ctx, stop := sigs.during(context.Background())

@@ -1,0 +1,80 @@
+package history
+
+import (
+	"cmp"
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// isSemaphore reports whether the holders of a lock have a slot each.
+func isSemaphore(k store.Kind) bool { return !k.IsMutex() && !k.Shared }
+
+// bySlot divides attempts of a lock by what their tokens are compared within: the slots
+// of a semaphore. Other locks have only one.
+func (h *History) bySlot(lock int, attempts []*Attempt) iter.Seq2[int64, []*Attempt] {
+	slots := map[int64][]*Attempt{}
+	for _, a := range attempts {
+		slot := a.Slot
+		if !isSemaphore(h.kind(lock)) {
+			slot = 0
+		}
+		slots[slot] = append(slots[slot], a)
+	}
+	return func(yield func(int64, []*Attempt) bool) {
+		for _, slot := range slices.Sorted(maps.Keys(slots)) {
+			if !yield(slot, slots[slot]) {
+				return
+			}
+		}
+	}
+}
+
+// sharesToken reports whether the token of a may be that of others, as a reader's.
+func (h *History) sharesToken(a *Attempt) bool {
+	return store.Lease{Kind: h.kind(a.Lock), Weight: a.Weight}.SharesToken()
+}
+
+// tokens finds grants whose token is smaller than that of a grant that was over before
+// they were asked for, and tokens that were granted twice: more than one reader may have
+// the same, but no writer may have that of a reader.
+func (h *History) tokens(lock int) (found []Violation) {
+	for _, grants := range h.bySlot(lock, h.granted(lock)) {
+		found = append(found, h.tokensOf(grants)...)
+	}
+	return found
+}
+
+// tokensOf is tokens for the grants of one slot.
+func (h *History) tokensOf(grants []*Attempt) (found []Violation) {
+	byFrom, byAnswer := slices.Clone(grants), slices.Clone(grants)
+	slices.SortStableFunc(byFrom, func(a, b *Attempt) int { return cmp.Compare(a.From, b.From) })
+	slices.SortStableFunc(byAnswer, func(a, b *Attempt) int { return cmp.Compare(a.Answered, b.Answered) })
+	wrong := func(what string, attempts ...*Attempt) {
+		found = append(found, Violation{Check: "tokens", Lock: attempts[0].Lock, What: what, Attempts: attempts})
+	}
+	var highest *Attempt // of those answered before
+	seen := map[fence.Token]*Attempt{}
+	for _, a := range byFrom {
+		for len(byAnswer) > 0 && byAnswer[0].Answered < a.From {
+			if highest == nil || byAnswer[0].Token > highest.Token {
+				highest = byAnswer[0]
+			}
+			byAnswer = byAnswer[1:]
+		}
+		twin := seen[a.Token]
+		seen[a.Token] = a
+		switch {
+		case a.Token == 0:
+			wrong("a grant without a token", a)
+		case twin != nil && !(h.sharesToken(twin) && h.sharesToken(a)):
+			wrong("two grants with the same token", twin, a)
+		case highest != nil && a.Token < highest.Token:
+			wrong("a later grant has a smaller token", highest, a)
+		}
+	}
+	return found
+}
