@@ -58,7 +58,7 @@ lists its other exit codes.`,
 	p.where.add(f)
 	f.BoolVarP(&p.voice.quiet, "quiet", "q", false, "print only errors")
 	f.BoolVarP(&p.voice.verbose, "verbose", "v", false, "print debug messages as well")
-	root.AddCommand(p.runCommand(), acquireCommand(p), releaseCommand(p), waitCommand(p), breakCommand(p), electCommand(p), watchCommand(p), p.lsCommand(), p.showCommand(), p.bootstrapCommand(), p.replaceCommand(), p.doctorCommand(), p.aclCommand(), p.schemaCommand(), p.labCommand(), p.benchCommand(), p.versionCommand(), manCommand())
+	root.AddCommand(p.runCommand(), acquireCommand(p), releaseCommand(p), waitCommand(p), breakCommand(p), resizeCommand(p), electCommand(p), watchCommand(p), p.lsCommand(), p.showCommand(), p.bootstrapCommand(), p.replaceCommand(), p.doctorCommand(), p.aclCommand(), p.schemaCommand(), p.labCommand(), p.benchCommand(), p.versionCommand(), manCommand())
 	strict(root)
 	return root
 }
