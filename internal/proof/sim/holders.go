@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/store"
 )
 
 // grants judges a new lease. If two leases overlap, the later one begins while the holder
@@ -33,25 +34,61 @@ func (j *judge) grants(c *claim) {
 		return // over before anybody could act on it
 	}
 	r := &j.locks[c.lock]
-	if t := uint64(c.lease.Token()); t <= r.token {
-		j.wrong(Token, "%s after token %d", j.name(c), r.token)
+	shared := c.shares()
+	if t, last := uint64(c.lease.Token()), r.tokens[c.slot()]; t < last || t == last && !(shared && r.shared) {
+		j.wrong(Token, "%s after token %d", j.name(c), last)
 	} else {
-		r.token = t
+		r.tokens[c.slot()], r.shared = t, shared
 	}
 	j.compare(c)
 }
 
+// kind is the kind of the lock.
+func (c *claim) kind() store.Kind { return c.k.w.script.kind(c.lock) }
+
+// shares says whether it shares its token with others: that of a reader.
+func (c *claim) shares() bool {
+	return store.Lease{Kind: c.kind(), Weight: c.weight}.SharesToken()
+}
+
+// slot is what its token is compared within.
+func (c *claim) slot() int {
+	if c.kind().Shared {
+		return 0
+	}
+	return c.lease.Slot()
+}
+
+// excludes says whether two leases of a lock cannot be valid at once, whatever others are.
+func (c *claim) excludes(o *claim) bool {
+	return c.kind().Shared && !(c.shares() && o.shares()) || !c.kind().Shared && c.slot() == o.slot()
+}
+
 // compare looks for another valid holder beside c, which is valid now.
 func (j *judge) compare(c *claim) {
+	rule := Exclusion
+	if !c.kind().Shared && !c.kind().IsMutex() {
+		rule = Slots
+	}
+	weight := c.weight
 	for _, o := range j.claims {
 		if o == c || o.lock != c.lock || o.over || !o.k.c.running() || o.ended() {
 			continue
 		}
-		if o.lease.Err() == nil {
-			j.wrong(Exclusion, "%s and %s", j.name(o), j.name(c))
-		} else if !j.drowsy(o) {
+		valid := o.lease.Err() == nil
+		if valid {
+			weight += o.weight
+		}
+		switch {
+		case !c.excludes(o):
+		case valid:
+			j.wrong(rule, "%s and %s", j.name(o), j.name(c))
+		case !j.drowsy(o):
 			j.wrong(ToldLate, "%s still trusts its context while %s has the lock", j.name(o), j.name(c))
 		}
+	}
+	if rule == Slots && weight > c.kind().Limit {
+		j.wrong(Permits, "%d of lock %d, which has %d: %s is one too many", weight, c.lock+1, c.kind().Limit, j.name(c))
 	}
 }
 
@@ -140,8 +177,8 @@ func (j *judge) freeIn(c *claim) time.Duration {
 	var in []time.Duration
 	for _, n := range j.w.nodes {
 		d := max(n.shut(), n.discounted-j.w.now())
-		if o, left, held := n.holder(c.lock); held && o == c.owner {
-			d = max(d, n.trueLength(left))
+		if h, ok := n.heldBy(c.lock, c.owner); ok {
+			d = max(d, n.trueLength(h.left))
 		}
 		in = append(in, d)
 	}
@@ -152,7 +189,7 @@ func (j *judge) freeIn(c *claim) time.Duration {
 // on is how many nodes have c.
 func (j *judge) on(c *claim) (nodes int) {
 	for _, n := range j.w.nodes {
-		if o, _, held := n.holder(c.lock); held && o == c.owner {
+		if _, ok := n.heldBy(c.lock, c.owner); ok {
 			nodes++
 		}
 	}
@@ -166,10 +203,10 @@ func moreThanHalf(nodes int) int { return nodes/2 + 1 }
 func (j *judge) writes(c *claim) {
 	j.tally.Writes++
 	r := &j.locks[c.lock]
-	if t := uint64(c.lease.Token()); t < r.written {
-		j.wrong(Stale, "%s writes after token %d", j.name(c), r.written)
+	if t, last := uint64(c.lease.Token()), r.written[c.slot()]; t < last {
+		j.wrong(Stale, "%s writes after token %d", j.name(c), last)
 	} else {
-		r.written = t
+		r.written[c.slot()] = t
 	}
 }
 

@@ -56,12 +56,13 @@ func (j *judge) bound() time.Duration {
 func (j *judge) waitsInVain(lock int) string {
 	r := &j.locks[lock]
 	j.kept = slices.DeleteFunc(j.kept, func(c *claim) bool { return c.k.c.dead || c.giving && c.over })
+	taken := int64(0) // also where the lease was lost: what it was for may not be done yet
 	for _, c := range j.kept {
 		if c.lock == lock {
-			return "" // also where the lease was lost: what it was for may not be done yet
+			taken += c.weight
 		}
 	}
-	if j.w.now() < r.leastUntil {
+	if taken+j.mostWanted(lock) > j.w.script.kind(lock).Limit || j.w.now() < r.leastUntil {
 		return ""
 	}
 	for _, c := range j.w.clients {
@@ -75,6 +76,20 @@ func (j *judge) waitsInVain(lock int) string {
 		}
 	}
 	return ""
+}
+
+// mostWanted is the largest weight of those that wait for a lock: the others may have to
+// wait behind it. It counts dead processes, since their places stay for a while.
+func (j *judge) mostWanted(lock int) int64 {
+	most := int64(1)
+	for _, c := range j.w.clients {
+		for _, k := range c.workers {
+			if k.wants == lock {
+				most = max(most, k.wantsWeight)
+			}
+		}
+	}
+	return most
 }
 
 // settled says whether a client has run for long enough to do what was due while it could
@@ -104,31 +119,39 @@ func (j *judge) reachable(c *client, n *node) bool {
 	return l.usable() && (l.connected() || j.w.now() > l.clearSince+redisstore.DefaultConnectTimeout+mostPause+2*j.w.script.nodeTimeout(j.w.script.longest()))
 }
 
-// releasable says whether a node's record of a lock has no owner, or one that can release
-// it.
+// releasable says whether a node has room for a lock's waiters, or all owners that it has are
+// there to make room.
 func (j *judge) releasable(n *node, lock int) bool {
-	number, _, held := n.holder(lock)
-	if !held {
-		return !j.offeredInVain(n, lock)
-	}
-	o := j.w.owner(number)
-	if o.client < 0 || o.revived || o.left {
+	all := n.held(lock)
+	kind := j.w.script.kind(lock)
+	if (len(all) == 0 || !kind.IsMutex()) && j.offeredInVain(n, lock) {
 		return false
 	}
-	by := j.w.clients[o.client]
-	return j.settled(by) && j.reachable(by, n)
+	left := kind.Limit
+	for _, h := range all {
+		left -= h.weight
+		o := j.w.owner(h.owner)
+		if o.client < 0 || o.revived || o.left {
+			return false
+		}
+		if by := j.w.clients[o.client]; !j.settled(by) || !j.reachable(by, n) {
+			return false
+		}
+	}
+	return kind.IsMutex() || n.mostWanted(lock) <= left
 }
 
 // describe lists the nodes that each owner of a lock has.
 func (j *judge) describe(lock int) string {
 	var all []string
 	for _, n := range j.w.nodes {
-		number, left, held := n.holder(lock)
-		if !held {
+		held := n.held(lock)
+		if len(held) == 0 {
 			all = append(all, fmt.Sprintf("n%d nobody", n.index+1))
-			continue
 		}
-		all = append(all, fmt.Sprintf("n%d o%d (c%d) for %v", n.index+1, number, j.w.owner(number).client+1, left.Round(time.Millisecond)))
+		for _, h := range held {
+			all = append(all, fmt.Sprintf("n%d o%d (c%d) for %v", n.index+1, h.owner, j.w.owner(h.owner).client+1, h.left.Round(time.Millisecond)))
+		}
 	}
 	return strings.Join(all, ", ")
 }

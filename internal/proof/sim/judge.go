@@ -29,6 +29,7 @@ type claim struct {
 	k            *worker
 	lock         int
 	owner        int
+	weight       int64
 	lease        *leasehold.Lease
 	ttl, notice  time.Duration
 	minHold      time.Duration
@@ -40,8 +41,9 @@ type claim struct {
 
 // lockRecord is the judge's record of one lock.
 type lockRecord struct {
-	token   uint64 // of the last grant
-	written uint64 // largest token the resource has seen
+	tokens  map[int]uint64 // of the last grant of each slot
+	shared  bool           // the last token is that of readers
+	written map[int]uint64 // largest token the resource has seen, of each slot
 
 	grants     int           // of it
 	leastUntil time.Duration // a least hold keeps it until then
@@ -64,6 +66,8 @@ func (v Violation) String() string { return fmt.Sprintf("%v: %s: %s", v.At, v.Ru
 // The promises.
 const (
 	Exclusion = "two valid leases at once"
+	Permits   = "more permits held than there are"
+	Slots     = "two holders of one slot"
 	ToldLate  = "a holder's context did not end before others could have the lock"
 	Token     = "a fencing token did not increase"
 	Stale     = "a holder that believed in its lease was refused for its token"
@@ -91,15 +95,20 @@ type note struct {
 	kind  noteKind
 	claim *claim
 	lock  int // of begins
-	err   error
-	text  string
-	by    *worker
-	at    time.Duration // by the timers; a paused client's are heard of later
+	// weight is how much of the lock, of begins.
+	weight int64
+	err    error
+	text   string
+	by     *worker
+	at     time.Duration // by the timers; a paused client's are heard of later
 }
 
 func (j *judge) init(w *world) {
 	j.w = w
 	j.locks = make([]lockRecord, w.script.Locks)
+	for i := range j.locks {
+		j.locks[i].tokens, j.locks[i].written = map[int]uint64{}, map[int]uint64{}
+	}
 }
 
 func (j *judge) failed() bool { return len(j.wrongs) > 0 }
@@ -178,7 +187,7 @@ func (j *judge) hear(k *worker, n note) {
 	}
 	switch n.kind {
 	case begins:
-		k.wants = n.lock
+		k.wants, k.wantsWeight = n.lock, n.weight
 	case granted:
 		k.wants = -1
 		j.grants(n.claim)

@@ -53,27 +53,36 @@ func (j *judge) released(n *node, number int) {
 	}
 }
 
-// compareHolders finds the owner to which the command has given a lock, if there is one.
+// compareHolders finds the owners to which the command has given a lock, if there are any.
 func (j *judge) compareHolders(n *node, by op) {
 	for lock, was := range n.holders {
-		number, _, held := n.holder(lock)
-		n.holders[lock] = number
-		if held {
-			n.offered[lock] = offer{}
-		}
-		if !held || number == was {
-			continue
-		}
-		o := j.w.owner(number)
-		if !slices.Contains(by.owners, number) || by.releases() {
-			j.tally.Handed++
-			if o.client >= 0 && j.w.script.onlyKills() && j.w.clients[o.client].links[n.index].hungUp() {
-				j.wrong(Idle, "node n%d hands the lock to o%d, whose process is dead, by: %v", n.index+1, number, by)
+		all := n.held(lock)
+		var owners []int
+		for _, h := range all {
+			owners = append(owners, h.owner)
+			if !slices.Contains(was, h.owner) {
+				n.offered[lock] = offer{}
+				j.givenTo(n, h.owner, by)
 			}
 		}
-		if at, ok := n.releasedAt[number]; ok && n.clock().Sub(at) < o.ttl && !o.revived {
-			j.wrong(Orphan, "node n%d gives the lock to o%d, which it was told to release before, by: %v", n.index+1, number, by)
+		if len(all) > 0 && j.w.script.kind(lock).IsMutex() {
+			n.offered[lock] = offer{}
 		}
+		n.holders[lock] = owners
+	}
+}
+
+// givenTo judges that a command gives a lock to an owner.
+func (j *judge) givenTo(n *node, number int, by op) {
+	o := j.w.owner(number)
+	if !slices.Contains(by.owners, number) || by.releases() {
+		j.tally.Handed++
+		if o.client >= 0 && j.w.script.onlyKills() && j.w.clients[o.client].links[n.index].hungUp() {
+			j.wrong(Idle, "node n%d hands the lock to o%d, whose process is dead, by: %v", n.index+1, number, by)
+		}
+	}
+	if at, ok := n.releasedAt[number]; ok && n.clock().Sub(at) < o.ttl && !o.revived {
+		j.wrong(Orphan, "node n%d gives the lock to o%d, which it was told to release before, by: %v", n.index+1, number, by)
 	}
 }
 
@@ -94,9 +103,11 @@ func (j *judge) starved() {
 func (j *judge) atTheEnd() {
 	for _, n := range j.w.nodes {
 		for i := range n.holders {
-			if number, left, held := n.holder(i); held && j.leftBehind(number) {
-				j.wrong(Orphan, "node n%d keeps lock %d for o%d for another %v", n.index+1, i+1, number, left)
-				return
+			for _, h := range n.held(i) {
+				if j.leftBehind(h.owner) {
+					j.wrong(Orphan, "node n%d keeps lock %d for o%d for another %v", n.index+1, i+1, h.owner, h.left)
+					return
+				}
 			}
 		}
 		for _, key := range n.server.Keys() {
