@@ -33,14 +33,30 @@ func (j *judge) grants(c *claim) {
 	if c.ended() || c.lease.Err() != nil {
 		return // over before anybody could act on it
 	}
-	r := &j.locks[c.lock]
-	shared := c.shares()
-	if t, last := uint64(c.lease.Token()), r.tokens[c.slot()]; t < last || t == last && !(shared && r.shared) {
-		j.wrong(Token, "%s after token %d", j.name(c), last)
-	} else {
-		r.tokens[c.slot()], r.shared = t, shared
-	}
+	j.draws(c)
 	j.compare(c)
+}
+
+// draws judges the token of a new lease: it is larger than all before it in its slot. That of
+// a reader may be that of the readers before it, and over several servers smaller, but it is
+// larger than that of every writer.
+func (j *judge) draws(c *claim) {
+	r := &j.locks[c.lock]
+	t, last := uint64(c.lease.Token()), r.tokens[c.slot()]
+	if c.shares() && r.readers {
+		if len(j.w.nodes) > 1 {
+			last = min(last, r.writer+1)
+		}
+		last-- // the same is enough
+	}
+	if t <= last {
+		j.wrong(Token, "%s after token %d", j.name(c), last)
+		return
+	}
+	r.tokens[c.slot()], r.readers = max(t, r.tokens[c.slot()]), c.shares()
+	if !r.readers {
+		r.writer = t
+	}
 }
 
 // kind is the kind of the lock.
@@ -203,6 +219,9 @@ func moreThanHalf(nodes int) int { return nodes/2 + 1 }
 func (j *judge) writes(c *claim) {
 	j.tally.Writes++
 	r := &j.locks[c.lock]
+	if c.shares() && len(j.w.nodes) > 1 {
+		return // the resource checks the tokens of writers only
+	}
 	if t, last := uint64(c.lease.Token()), r.written[c.slot()]; t < last {
 		j.wrong(Stale, "%s writes after token %d", j.name(c), last)
 	} else {

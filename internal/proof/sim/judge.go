@@ -42,7 +42,8 @@ type claim struct {
 // lockRecord is the judge's record of one lock.
 type lockRecord struct {
 	tokens  map[int]uint64 // of the last grant of each slot
-	shared  bool           // the last token is that of readers
+	readers bool           // the last grant was that of a reader
+	writer  uint64         // token of the last writer
 	written map[int]uint64 // largest token the resource has seen, of each slot
 
 	grants     int           // of it

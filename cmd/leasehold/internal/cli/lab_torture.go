@@ -181,6 +181,7 @@ func (p *program) runTorture(ctx context.Context, c *cobra.Command, config tortu
 	if err := st.Close(); err != nil {
 		return nil, err
 	}
+	config.Nodes = caps.Nodes
 	if err := config.Check(caps); err != nil {
 		return nil, usage(c, "%w", err)
 	}

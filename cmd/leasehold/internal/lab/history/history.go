@@ -18,10 +18,13 @@ type Fault struct {
 // History is everything that is known about one run. Its methods are safe for
 // concurrent use. Its fields may be read only when nothing is added any more.
 type History struct {
-	Locks    []string
-	Kinds    []store.Kind // of the locks; those beyond its end are mutexes
-	Attempts []*Attempt   // in the order in which they became known
-	Writes   []Write      // in the order in which the resource took them
+	Locks []string
+	Kinds []store.Kind // of the locks; those beyond its end are mutexes
+	// Several: the locks are on several servers. Readers that hold a lock together may then
+	// have different tokens, and a resource checks only those of writers.
+	Several  bool
+	Attempts []*Attempt // in the order in which they became known
+	Writes   []Write    // in the order in which the resource took them
 	Faults   []*Fault
 	Start    clock.Instant
 	Calm     clock.Instant // no faults from here on; zero: not so far

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -76,6 +77,20 @@ var soundKinds = []tale{
 	}, nil},
 }
 
+// Readers over several servers, as they may be.
+var soundOverSeveral = []tale{
+	{"a later reader with a smaller token", func(s *story) {
+		s.reader(1, 0, 5, 10)
+		s.reader(2, 6, 8, 9)
+	}, nil},
+	{"a reader that comes after another reader's larger token", func(s *story) {
+		s.reader(1, 0, 5, 10)
+		s.reader(2, 6, 8, 12)
+		s.wrote(2, readWrite, 1, 12)
+		s.wrote(1, readWrite, 1, 10)
+	}, nil},
+}
+
 // What a store that is broken would do, each in one way.
 var brokenKinds = []tale{
 	{"a fourth permit of three", func(s *story) {
@@ -139,7 +154,7 @@ var brokenKinds = []tale{
 		s.reader(1, 0, 5, 10)
 		s.reader(2, 6, 8, 9)
 	}, []string{"tokens"}},
-	{"a reader refused in time, because of another reader's token", func(s *story) {
+	{readersApart, func(s *story) {
 		s.reader(1, 0, 5, 10)
 		s.reader(2, 6, 8, 12)
 		s.wrote(2, readWrite, 1, 12)
@@ -150,17 +165,35 @@ var brokenKinds = []tale{
 // The judge finds what a broken semaphore or read-write lock does, and nothing in what a
 // sound one does.
 func TestKinds(t *testing.T) {
-	for _, all := range [][]tale{soundKinds, brokenKinds} {
-		for i := range all {
-			tell := all[i].tell
-			all[i].tell = func(s *story) {
-				s.Kinds = kinds
-				tell(s)
-			}
-		}
-		judge(t, all)
-	}
+	judge(t, ofKinds(false, slices.Concat(soundKinds, brokenKinds)))
 }
+
+// ofKinds are stories of locks of those kinds, on one or several servers.
+func ofKinds(several bool, tales []tale) (all []tale) {
+	for _, c := range tales {
+		tell := c.tell
+		c.tell = func(s *story) {
+			s.Kinds, s.Several = kinds, several
+			tell(s)
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// Over several servers only writers and readers are compared, and that as before.
+func TestKindsOverSeveral(t *testing.T) {
+	all := slices.Clone(soundOverSeveral)
+	for _, c := range brokenKinds {
+		if !slices.ContainsFunc(soundOverSeveral, func(s tale) bool { return s.name == c.name }) && c.name != readersApart {
+			all = append(all, c)
+		}
+	}
+	judge(t, ofKinds(true, all))
+}
+
+// readersApart is what is broken on one server only.
+const readersApart = "a reader refused in time, because of another reader's token"
 
 // A waiter is idle only while there is room for all that wait: those behind a waiter
 // that wants more than there is have to wait as well.

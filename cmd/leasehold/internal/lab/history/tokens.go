@@ -40,7 +40,8 @@ func (h *History) sharesToken(a *Attempt) bool {
 
 // tokens finds grants whose token is smaller than that of a grant that was over before
 // they were asked for, and tokens that were granted twice: more than one reader may have
-// the same, but no writer may have that of a reader.
+// the same, but no writer may have that of a reader. Over several servers, readers are
+// compared with writers only.
 func (h *History) tokens(lock int) (found []Violation) {
 	for _, grants := range h.bySlot(lock, h.granted(lock)) {
 		found = append(found, h.tokensOf(grants)...)
@@ -56,14 +57,21 @@ func (h *History) tokensOf(grants []*Attempt) (found []Violation) {
 	wrong := func(what string, attempts ...*Attempt) {
 		found = append(found, Violation{Check: "tokens", Lock: attempts[0].Lock, What: what, Attempts: attempts})
 	}
-	var highest *Attempt // of those answered before
+	var highest, writer *Attempt // of those answered before, and of the writers among them
 	seen := map[fence.Token]*Attempt{}
 	for _, a := range byFrom {
 		for len(byAnswer) > 0 && byAnswer[0].Answered < a.From {
 			if highest == nil || byAnswer[0].Token > highest.Token {
 				highest = byAnswer[0]
 			}
+			if !h.sharesToken(byAnswer[0]) && (writer == nil || byAnswer[0].Token > writer.Token) {
+				writer = byAnswer[0]
+			}
 			byAnswer = byAnswer[1:]
+		}
+		before := highest
+		if h.Several && h.sharesToken(a) {
+			before = writer
 		}
 		twin := seen[a.Token]
 		seen[a.Token] = a
@@ -72,8 +80,8 @@ func (h *History) tokensOf(grants []*Attempt) (found []Violation) {
 			wrong("a grant without a token", a)
 		case twin != nil && !(h.sharesToken(twin) && h.sharesToken(a)):
 			wrong("two grants with the same token", twin, a)
-		case highest != nil && a.Token < highest.Token:
-			wrong("a later grant has a smaller token", highest, a)
+		case before != nil && a.Token < before.Token:
+			wrong("a later grant has a smaller token", before, a)
 		}
 	}
 	return found

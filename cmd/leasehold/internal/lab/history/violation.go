@@ -51,6 +51,9 @@ func (h *History) writes() (found []Violation, late int) {
 		if isSemaphore(h.kind(w.Lock)) {
 			at.slot = w.Slot
 		}
+		if by := attempts[w.By]; h.Several && by != nil && h.sharesToken(by) {
+			continue
+		}
 		n, any := newest[at]
 		if !any || !w.Token.Stale(n.Token) {
 			newest[at] = w

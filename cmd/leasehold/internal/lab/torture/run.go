@@ -83,7 +83,7 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 		return nil, err
 	}
 	r := &run{Config: c, h: history.New(c.Locks), began: time.Now(), steady: history.Steady()}
-	r.h.Kinds = c.Kinds
+	r.h.Kinds, r.h.Several = c.Kinds, c.Nodes > 1
 	working, abort := context.WithCancel(ctx)
 	defer abort()
 	r.abort = abort
