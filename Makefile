@@ -57,11 +57,11 @@ quick: redis ## run the tests of the inner loop in under a minute
 test: redis databases languages prometheus ## run all tests with the race detector, against real servers
 	@scripts/need-race.sh
 ifeq ($(PKG),work)
-	@# The explorer, the simulator and the tests of changed scripts, which compute in one
+	@# The explorers, the simulator and the tests of changed scripts, which compute in one
 	@# goroutine, take three to six times as long with the race detector, so they run
 	@# without it here; make race runs them with the detector.
-	$(GO) test -race -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) -skip '$(ALONE)' $$($(GO) list work | grep -vE '/internal/proof/(explore|sim)$$')
-	$(GO) test -timeout $(TIMEOUT) ./internal/proof/explore ./internal/proof/sim
+	$(GO) test -race -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) -skip '$(ALONE)' $$($(GO) list work | grep -vE '/internal/proof/(explore|queues|sim)$$')
+	$(GO) test -timeout $(TIMEOUT) ./internal/proof/explore ./internal/proof/queues ./internal/proof/sim
 	$(GO) test -timeout $(TIMEOUT) -run '$(ALONE)' ./store/redisstore
 	cd bench && $(GO) test -race -timeout $(TIMEOUT) ./beside
 	cd adapters && $(GO) test -race -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) $(ADAPTERS)
@@ -83,7 +83,7 @@ lint: ## check formatting, prose, go vet, staticcheck, known vulnerabilities
 	@scripts/prose.sh
 	$(GO) vet work
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) work
-	cd bench && $(GO) vet ./... && $(GO) run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) ./...
+	cd bench && $(GO) vet ./... ./rueidisnode && $(GO) run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) ./... ./rueidisnode
 	cd adapters && $(GO) vet $(ADAPTERS) && $(GO) run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) $(ADAPTERS)
 	@scripts/govulncheck.sh $(GOVULNCHECK)
 
@@ -97,11 +97,11 @@ bench: redis databases ## run the benchmarks, other libraries included (briefly:
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem -timeout 30m $(if $(filter work,$(PKG)),$(BENCHED),$(PKG))
 ifeq ($(PKG),work)
 	@$(if $(SHORT),,$(MAKE) --no-print-directory peers)
-	cd bench && $(GO) test ./... && $(GO) run . $(SHORT)
+	cd bench && $(GO) test ./... ./rueidisnode && $(GO) run . $(SHORT)
 endif
 
-figures: redis peers ## measure all libraries again, for docs/performance.md
-	cd bench && $(GO) run . -out ../docs/performance -doc ../docs/performance.md
+figures: redis peers ## measure all libraries again, for docs/performance
+	cd bench && $(GO) run . -out ../docs/performance -doc ../docs/performance/figures.md
 
 fuzz: redis ## run every fuzz target for FUZZTIME
 	@scripts/fuzz.sh $(FUZZTIME)

@@ -39,7 +39,7 @@ func runDocumented(t *testing.T, script, dir string, env []string) {
 		t.Fatalf("%s\nfailed: %v\n%s", script, err, out)
 	}
 	t.Logf("%s\n%s", script, out)
-	for _, say := range regexp.MustCompile(`echo ["']?([\w ]+)`).FindAllStringSubmatch(script, -1) {
+	for _, say := range regexp.MustCompile(`echo ["']?([A-Za-z][\w ]+)`).FindAllStringSubmatch(script, -1) {
 		if !strings.Contains(string(out), strings.TrimSpace(say[1])) {
 			t.Errorf("%s\ndid not print %q", script, say[1])
 		}

@@ -29,8 +29,11 @@ type place struct {
 // begin has the place end with ctx.
 func (p *place) begin(ctx context.Context) { p.ctx, p.cancel = context.WithCancel(ctx) }
 
+// asker asks the store for a queue, and gives what it is granted to the first waiter.
+type asker struct{ *queue }
+
 // waitInStore waits in the store's queue for as long as anybody is in the queue.
-func (q *queue) waitInStore() {
+func (q asker) waitInStore() {
 	q.c.guard.Run(func() {
 		for {
 			p := q.nextPlace()
@@ -42,7 +45,7 @@ func (q *queue) waitInStore() {
 }
 
 // waitAtAndEnd is waitAt, and gives up p.
-func (q *queue) waitAtAndEnd(p *place) (given bool) {
+func (q asker) waitAtAndEnd(p *place) (given bool) {
 	defer close(p.gone)
 	defer p.cancel()
 	return q.waitAt(p)
@@ -53,7 +56,7 @@ func (q *queue) waitAtAndEnd(p *place) (given bool) {
 var errFailed = errors.New("a function given to the client panicked while the lock was waited for: see the log")
 
 // failed ends all waits of the queue.
-func (q *queue) failed() {
+func (q asker) failed() {
 	q.c.mu.Lock()
 	defer q.c.mu.Unlock()
 	q.refuseAllLocked(errFailed)
@@ -61,7 +64,7 @@ func (q *queue) failed() {
 }
 
 // nextPlace returns the next place to wait at, or nil if the queue is empty.
-func (q *queue) nextPlace() *place {
+func (q asker) nextPlace() *place {
 	q.c.mu.Lock()
 	defer q.c.mu.Unlock()
 	p := q.newPlaceLocked(0)
@@ -87,7 +90,7 @@ func (w *waiter) waitAt(p *place) (waits bool) {
 			q.c.mu.Unlock()
 		}
 	}()
-	if q.waitAt(p) {
+	if (asker{q}).waitAt(p) {
 		over = true
 		return false // if the lock was not given to w, its context has ended
 	}
@@ -150,7 +153,7 @@ func (p *place) end() {
 
 // waitAt waits until the lock was granted and given to a waiter, no waiter is left, or
 // all waiters have the error that waiting cannot mend.
-func (q *queue) waitAt(p *place) (given bool) {
+func (q asker) waitAt(p *place) (given bool) {
 	for try := 1; p.ctx.Err() == nil || p.reserved != nil; try++ {
 		q.c.mu.Lock()
 		n, trace := q.m.Len(), q.traceLocked()
@@ -187,7 +190,7 @@ func (q *queue) waitAt(p *place) (given bool) {
 }
 
 // ask is the request for p, and when it was made: before the first byte leaves.
-func (q *queue) ask(p *place, waiters int, trace string) (store.WaitRequest, clock.Instant) {
+func (q asker) ask(p *place, waiters int, trace string) (store.WaitRequest, clock.Instant) {
 	if r := p.reserved; r != nil {
 		p.reserved = nil
 		return r.req, r.start
@@ -199,7 +202,7 @@ func (q *queue) ask(p *place, waiters int, trace string) (store.WaitRequest, clo
 
 // give makes the first in the queue the holder of what was granted, or gives it
 // back if there is none.
-func (q *queue) give(p *place, req store.Lease, grant store.Grant, start clock.Instant) (given bool, err error) {
+func (q asker) give(p *place, req store.Lease, grant store.Grant, start clock.Instant) (given bool, err error) {
 	if grant.Owner != "" {
 		req.Owner = grant.Owner
 	}
@@ -238,7 +241,7 @@ func (q *queue) give(p *place, req store.Lease, grant store.Grant, start clock.I
 	}
 	w := a.Waiter.Of
 	if !q.several() {
-		h.q, h.waited = q, true
+		h.q, h.waited = q.queue, true
 	}
 	h.startLocked(&l.share, now, w.r, w.ctx, w.bound)
 	w.endLocked(answer{lease: l, how: how})

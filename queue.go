@@ -115,7 +115,7 @@ func (q *queue) stepLocked(e waitq.Event[*waiter], now clock.Instant) (left wait
 		case waitq.Tell:
 			a.Waiter.Of.deliverLocked(answer{})
 		case waitq.Start:
-			go q.waitInStore()
+			go asker{q}.waitInStore()
 		default:
 			left, ok = a, true
 		}

@@ -7,7 +7,7 @@
 //	go run . -scenarios contended,inside,waiting,far,first
 //	                                 only contended locks
 //	go run . -only 'leasehold|floor' only these implementations
-//	go run . -read results/raw.json -doc ../docs/performance.md
+//	go run . -read results/raw.json -doc ../docs/performance/figures.md
 //	                                 show earlier results again
 package main
 
@@ -82,7 +82,7 @@ func run() error {
 	flag.IntVar(&s.leases, "leases", 100_000, "how many leases to hold at once")
 	flag.BoolVar(&s.spin, "spin", false, "always keep the processors awake, with spinners of idle priority")
 	flag.BoolVar(&s.short, "short", false, "only check that it runs: one short round, without servers that are not installed")
-	flag.StringVar(&s.out, "out", "", "write the raw results as JSON, figures.txt and plots into this `directory`")
+	flag.StringVar(&s.out, "out", "", "write the raw results as JSON, figures.txt and charts into this `directory`")
 	flag.StringVar(&s.doc, "doc", "", "put the figures into this `document`")
 	read := flag.String("read", "", "measure nothing, and show the results in this raw.json or contention.json `file`")
 	flag.Parse()
@@ -177,15 +177,18 @@ func (s settings) keep(r *report.Run) error {
 		if err := contended.Write(filepath.Join(s.out, "contention.json")); err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(s.out, "contention.svg"), []byte(report.ContentionPlot(contended)), 0o644); err != nil {
-			return err
-		}
 	}
 	if alone != nil {
 		if err := alone.Write(filepath.Join(s.out, "raw.json")); err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(s.out, "throughput.svg"), []byte(report.Plot(alone)), 0o644); err != nil {
+	}
+	for _, c := range report.Charts(r) {
+		image, err := c.PNG()
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(s.out, c.File), image, 0o644); err != nil {
 			return err
 		}
 	}

@@ -5,7 +5,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-modules=$( (go list -m -f '{{.Path}}={{.Dir}}' && cd adapters && go list -m -f '{{.Path}}={{.Dir}}' && cd ../bench && GOWORK=off go list -m -f '{{.Path}}={{.Dir}}') | sort -u)
+modules=$( (go list -m -f '{{.Path}}={{.Dir}}' && cd adapters && go list -m -f '{{.Path}}={{.Dir}}' && cd ../bench && go list -m -f '{{.Path}}={{.Dir}}') | sort -u)
 if [ $# -gt 0 ]; then
 	for file in go.work adapters/go.work bench/go.work $(echo "$modules" | sed 's,.*=,,; s,$,/go.mod,'); do
 		sed -E "s,(github.com/leasehold-dev/leasehold[^ ]*) v[0-9][^ ]*,\1 $1," "$file" >"$file.new"

@@ -8,6 +8,7 @@ import (
 	lh "github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/lab/load"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
+	"github.com/leasehold-dev/leasehold/store/redisstore/rueidisnode"
 )
 
 // leasehold is Leasehold with its default settings: tokens, renewal, deadlines.
@@ -37,4 +38,18 @@ func Leasehold(ctx context.Context, addrs []string) (*redisstore.Store, *lh.Clie
 		return nil, nil, err
 	}
 	return st, lh.New(st, nil), nil
+}
+
+// leaseholdThroughRueidis is Leasehold with the connections of rueidis instead of its own.
+var leaseholdThroughRueidis = Kind{
+	Name: "leasehold-rueidis-1", Label: "Leasehold through rueidis, 1 node", Role: Ours, Engine: Redis, Nodes: 1,
+	Sends: []string{"get"}, Uncounted: []string{"time"},
+	Open: func(ctx context.Context, addrs []string) (Client, error) {
+		st, err := rueidisnode.Open(ctx, addrs[0])
+		if err != nil {
+			return nil, err
+		}
+		locks := lh.New(st, nil)
+		return client{func(name string) load.Pair { return load.OfLock(locks.Mutex(name).With(lh.LockOptions{TTL: TTL})) }, func() { st.Close() }}, nil
+	},
 }

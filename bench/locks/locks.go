@@ -63,7 +63,7 @@ type Client interface {
 var All = []Kind{
 	leasehold(5), floorOf(5, true), floorOf(5, false),
 	redsyncRueidis(5, false), redsyncRueidis(5, true), redsyncGoredis(5, false), redsyncGoredis(5, true),
-	leasehold(1), floorOf(1, true), floorOf(1, false),
+	leasehold(1), leaseholdThroughRueidis, floorOf(1, true), floorOf(1, false),
 	redsyncRueidis(1, false), redsyncGoredis(1, false), redislock,
 	rueidislockOf(1, false), rueidislockOf(1, true), rueidislockOf(2, false), rueidislockOf(2, true),
 	etcdMutex, zookeeperLock,

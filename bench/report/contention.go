@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -27,7 +26,6 @@ type contested struct {
 	rounds                    int
 	window                    time.Duration
 	turns, handOffs           float64 // a second
-	spread                    spread  // of hand-offs a second
 	handOffP50, handOffP99    time.Duration
 	longestWait               time.Duration
 	starved, fairness         float64
@@ -77,10 +75,7 @@ func contestedOf(r *Run) map[crowd]contested {
 			serverCPU: time.Duration(handedOff(func(c Contest) float64 { return float64(c.ServerCPU) / float64(c.HandOffs) })),
 			hold:      time.Duration(of(func(c Contest) float64 { return float64(c.Held.P50) })),
 		}
-		m.spread = spread{math.Inf(1), m.handOffs, 0}
 		for _, c := range g {
-			x := float64(c.HandOffs) / c.Window.Seconds()
-			m.spread.least, m.spread.most = min(m.spread.least, x), max(m.spread.most, x)
 			m.gaveUp += c.GaveUp
 			m.errors += c.Errors
 			m.overlaps += c.Overlaps

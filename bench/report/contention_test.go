@@ -176,20 +176,6 @@ func TestContentionIsShown(t *testing.T) {
 	}
 }
 
-func TestContentionIsPlotted(t *testing.T) {
-	svg := ContentionPlot(contentious())
-	wellFormed(t, svg)
-	for _, part := range []string{"128 processes", "barging", "8,080", "5,050", "go-zookeeper"} {
-		if !strings.Contains(svg, part) {
-			t.Errorf("%q is missing", part)
-		}
-	}
-	if bars := strings.Count(svg, "<path"); bars != 3*len(locks.Contended) {
-		t.Errorf("%d bars, want three for each of %d implementations", bars, len(locks.Contended))
-	}
-	wellFormed(t, ContentionPlot(&Run{}))
-}
-
 // A failed measurement does not count as a fast one.
 func TestFailureIsNotFast(t *testing.T) {
 	r := contentious()

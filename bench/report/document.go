@@ -63,7 +63,7 @@ func measuredOn(r *Run) string {
 // contention returns the figures of contended locks.
 func contention(r *Run) string {
 	var b strings.Builder
-	b.WriteString("![Changes of holder per second](performance/contention.svg)\n\n" + measuredOn(r) + "\nRaw results: [performance/contention.json](performance/contention.json).\n")
+	b.WriteString(measuredOn(r) + "\nRaw results: [contention.json](contention.json).\n")
 	if all := aimsOf(r); len(all) > 0 {
 		b.WriteString("\n### Contention: ratios and other key figures\n\n" + markdownOf(aimTable(all, false)))
 	}

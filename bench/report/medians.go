@@ -17,8 +17,7 @@ type key struct {
 
 // medians are the medians over the rounds of a run.
 type medians struct {
-	rows   map[key]load.Row
-	spread map[key][2]float64 // the least and the most operations per second
+	rows map[key]load.Row
 }
 
 func mediansOf(r *Run) medians {
@@ -27,7 +26,7 @@ func mediansOf(r *Run) medians {
 		k := key{c.Scenario, c.Kind, c.Goroutines}
 		groups[k] = append(groups[k], c)
 	}
-	m := medians{map[key]load.Row{}, map[key][2]float64{}}
+	m := medians{map[key]load.Row{}}
 	for k, cells := range groups {
 		kind, _ := locks.Named(k.kind)
 		row := load.Row{Name: cmp.Or(kind.Label, k.kind)}
@@ -39,7 +38,6 @@ func mediansOf(r *Run) medians {
 			perSecond = append(perSecond, c.PerSecond)
 		}
 		row.PerSecond = load.Median(perSecond)
-		m.spread[k] = [2]float64{slices.Min(perSecond), slices.Max(perSecond)}
 		duration := func(of func(Cell) time.Duration) time.Duration { return median(cells, of) }
 		row.LockP50 = duration(func(c Cell) time.Duration { return c.Lock.P50 })
 		row.LockP99 = duration(func(c Cell) time.Duration { return c.Lock.P99 })

@@ -76,6 +76,9 @@ var ratios = []ratio{
 		x, ok := cost("leasehold-1", peers(1), func(r load.Row) float64 { return float64(r.LockP50) })(m, scenario, n)
 		return 1 / x, ok
 	}},
+	// What redisstore's own connections gain.
+	{what: "1 node: operations per second, Leasehold / Leasehold through rueidis", of: perSecond("leasehold-1", named("leasehold-rueidis-1"))},
+	{what: "1 node: client CPU per operation, Leasehold through rueidis / Leasehold", aim: by(1.3, 1.3, 1.3), of: cost("leasehold-1", named("leasehold-rueidis-1"), clientCPU)},
 	{what: "5 nodes: client CPU per operation, best redsync / Leasehold", aim: by(1.8, 5, 10), of: cost("leasehold-5", peers(5), clientCPU)},
 	{what: "5 nodes: server CPU per operation, best redsync / Leasehold", aim: by(1.1, 2.5, 3), of: cost("leasehold-5", peers(5), serverCPU)},
 	{what: "5 nodes: allocations per operation, Leasehold", aim: by(12, 12, 12), most: true, of: func(m medians, scenario string, n int) (float64, bool) {

@@ -1,5 +1,5 @@
 // Package report keeps what was measured and shows it: as JSON, as tables, as
-// ratios, as a plot, and in the document that has all of them.
+// ratios, as charts, and in the document that has all of them.
 package report
 
 import (

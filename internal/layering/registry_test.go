@@ -8,7 +8,7 @@ var project = rules{
 	// so packages of one layer, such as the stores, do not know each other.
 	layers: [][]string{
 		{"internal/proof/explore/cmd/explore", "internal/proof/mutants"},
-		{"internal/proof/sim", "cmd/leasehold/internal/lab/chaos", "internal/proof/explore"},
+		{"internal/proof/sim", "cmd/leasehold/internal/lab/chaos", "internal/proof/explore", "internal/proof/queues"},
 		{"cmd/leasehold"},
 		{"cmd/leasehold/internal/cli"},
 		{"cmd/leasehold/internal/runner", "cmd/leasehold/internal/lab/torture", "cmd/leasehold/internal/lab/stories", "internal/lab/load", "cmd/leasehold/internal/doctor"},
@@ -46,7 +46,7 @@ var project = rules{
 	// Test equipment: only test files, and other test equipment, import it.
 	equipment: []string{
 		"internal/proof/sim", "cmd/leasehold/internal/lab/chaos", "internal/proof/explore", "internal/proof/explore/cmd/explore", "internal/proof/mutants",
-		"internal/proof/differential",
+		"internal/proof/differential", "internal/proof/queues",
 		"store/storetest", "internal/testenv/etcdtest", "internal/testenv/redistest", "internal/testenv/simnet", "internal/testenv/simredis", "internal/testenv/sqltest", "internal/testenv/zktest", "internal/layering", "cmd/leasehold/internal/endtoend", "guard/guardtest", "store/sqlstore/sqlstoretest",
 	},
 
@@ -104,14 +104,20 @@ var project = rules{
 	// The largest circle of files that refer to each other, for packages in which it is
 	// larger than elsewhere. Lower these numbers; do not raise them.
 	circles: map[string]int{
-		"cmd/leasehold/internal/doctor": 13, "cmd/leasehold/internal/lab/stories": 20, "internal/proof/explore": 21,
-		"internal/proof/sim": 17, "internal/quorum/driver": 10,
+		"cmd/leasehold/internal/doctor": 13, "cmd/leasehold/internal/lab/stories": 20,
+		"internal/proof/sim": 16, "internal/quorum/driver": 10,
 	},
 
-	// The methods of types that have more than elsewhere. Lower these numbers, too.
+	// The methods of types that have more than elsewhere, each with what it does
+	// besides its one job. Lower these numbers; do not raise them.
 	methods: map[string]int{
-		"cmd/leasehold/internal/cli.program": 43, "internal/proof/explore.walker": 90,
-		"internal/proof/sim.judge": 36, "internal/quorum/driver.Driver": 37, "internal/quorum.Attempt": 31,
-		"store/storetest.trial": 49,
+		// Carries one attempt to all nodes, and keeps clean-up going afterwards.
+		"internal/quorum/driver.Driver": 37, "internal/quorum/driver.attempt": 26,
+		// Decides about grants and, in the same value, about waiting and slots.
+		"internal/quorum.Attempt": 31,
+		// One connection's calls, of every request of the seam.
+		"store/redisstore.session": 28,
+		// All requests of the seam, and the nodes of the tree that they write.
+		"store/zkstore.Store": 30, "store/zkstore/internal/session.Session": 30,
 	},
 }

@@ -1,6 +1,10 @@
 package waitq
 
-import "github.com/leasehold-dev/leasehold/internal/clock"
+import (
+	"iter"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+)
 
 // Waiter is one goroutine in a queue.
 type Waiter[T any] struct {
@@ -44,8 +48,8 @@ func (l *line[T]) remove(w *Waiter[T]) {
 	w.prev, w.next = nil, nil
 }
 
-// foremost returns the first waiter that is not about to leave, or nil.
-func (l *line[T]) foremost() *Waiter[T] {
+// Foremost returns the first waiter that is not about to leave, or nil.
+func (l *line[T]) Foremost() *Waiter[T] {
 	w := l.first
 	for endedPassedOver && w != nil && w.ended {
 		w = w.next
@@ -55,3 +59,44 @@ func (l *line[T]) foremost() *Waiter[T] {
 
 // only reports whether w is the only waiter.
 func (l *line[T]) only(w *Waiter[T]) bool { return l.first == w && l.last == w }
+
+// Waiters returns the waiters in their order.
+func (l *line[T]) Waiters() iter.Seq[*Waiter[T]] {
+	return func(yield func(*Waiter[T]) bool) {
+		for w := l.first; w != nil && yield(w); {
+			w = w.next
+		}
+	}
+}
+
+// Len returns the number of waiters.
+func (l *line[T]) Len() (n int) {
+	for w := l.first; w != nil; w = w.next {
+		n++
+	}
+	return n
+}
+
+// Ahead returns how many waiters come before w.
+func (l *line[T]) Ahead(w *Waiter[T]) (n int) {
+	for o := w.prev; o != nil; o = o.prev {
+		n++
+	}
+	return n
+}
+
+// tellAll has all waiters read the reason again that make use of it.
+func (l *line[T]) tellAll(t trouble, out []Action[T]) []Action[T] {
+	for w := l.first; w != nil; w = w.next {
+		out = w.tell(t, out)
+	}
+	return out
+}
+
+// tell has w read the reason again, if w makes use of it.
+func (w *Waiter[T]) tell(t trouble, out []Action[T]) []Action[T] {
+	if w.Listens || t != 0 {
+		return append(out, Action[T]{Kind: Tell, Waiter: w})
+	}
+	return out
+}

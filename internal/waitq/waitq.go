@@ -40,7 +40,6 @@
 package waitq
 
 import (
-	"iter"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
@@ -67,10 +66,10 @@ func (p Phase) String() string { return phaseNames[p] }
 // Queue holds the goroutines that wait for one lock on the same terms, in FIFO order. T
 // is the driver's type of a waiter.
 type Queue[T any] struct {
+	line[T]    // which shows its waiters: Waiters, Len, Foremost, Ahead
 	ttl        time.Duration
 	bounds     *Cohort
 	contention *Contention
-	waiters    line[T]
 
 	phase     Phase
 	self      bool // a waiter asks for the queue in its own goroutine
@@ -91,7 +90,7 @@ func New[T any](ttl time.Duration, bounds *Cohort, c *Contention) Queue[T] {
 
 // Idle reports whether the queue can be forgotten.
 func (q *Queue[T]) Idle() bool {
-	return q.phase == Idle && q.waiters.first == nil && !q.reservation.kept
+	return q.phase == Idle && q.line.first == nil && !q.reservation.kept
 }
 
 // Phase returns the phase after the last step.
@@ -115,35 +114,7 @@ func (q *Queue[T]) Reserved() bool { return q.reservation.kept }
 // release of a lease: a goroutine waits, or will soon. attached says that the lease is
 // the one that the queue passed on.
 func (q *Queue[T]) RejoinWanted(attached bool) bool {
-	return attached && q.waiters.first != nil || q.contention.Expected()
-}
-
-// Waiters returns the waiters in their order.
-func (q *Queue[T]) Waiters() iter.Seq[*Waiter[T]] {
-	return func(yield func(*Waiter[T]) bool) {
-		for w := q.waiters.first; w != nil && yield(w); {
-			w = w.next
-		}
-	}
-}
-
-// Len returns the number of waiters.
-func (q *Queue[T]) Len() (n int) {
-	for w := q.waiters.first; w != nil; w = w.next {
-		n++
-	}
-	return n
-}
-
-// Foremost returns the first waiter that is not about to leave, or nil.
-func (q *Queue[T]) Foremost() *Waiter[T] { return q.waiters.foremost() }
-
-// Ahead returns how many waiters of the queue come before w.
-func (q *Queue[T]) Ahead(w *Waiter[T]) (n int) {
-	for o := w.prev; o != nil; o = o.prev {
-		n++
-	}
-	return n
+	return attached && q.line.first != nil || q.contention.Expected()
 }
 
 // Patience returns how long w goes on waiting for a store that gives it no answer: for

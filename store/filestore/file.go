@@ -167,13 +167,13 @@ func escapePath(path string) string {
 // wait for each other, a commit is one write, and no commit waits for the disk.
 // With SQLite's other journals each commit does, twice. The setting stays with
 // the file.
-func (s *Store) useLog(ctx context.Context) error {
-	_, err := s.run(ctx, []quota{s.writers}, func(ctx context.Context) (bool, error) {
-		if err := s.inTx(ctx, onlyOurs); err != nil {
+func (b *database) useLog(ctx context.Context) error {
+	_, err := b.run(ctx, []quota{b.writers}, func(ctx context.Context) (bool, error) {
+		if err := b.inTx(ctx, onlyOurs); err != nil {
 			return false, err
 		}
 		var mode string
-		if err := s.db.QueryRowContext(ctx, "PRAGMA journal_mode = WAL").Scan(&mode); err != nil {
+		if err := b.db.QueryRowContext(ctx, "PRAGMA journal_mode = WAL").Scan(&mode); err != nil {
 			return false, err
 		}
 		if mode != "wal" {
@@ -181,7 +181,7 @@ func (s *Store) useLog(ctx context.Context) error {
 		}
 		return false, nil
 	})
-	return s.opening(err)
+	return b.opening(err)
 }
 
 // onlyOurs returns an error if the database has tables of another program, which

@@ -6,9 +6,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"time"
-
-	"github.com/leasehold-dev/leasehold/fence"
 )
 
 // schemaVersion is written into the database. It is increased with every change
@@ -17,56 +14,31 @@ import (
 // fairness and nothing else.
 const schemaVersion = 1
 
-// tokenRange is how far the range of tokens on disk reaches beyond the last
-// granted token. Tokens follow the wall clock in microseconds, so this is a
-// minute: a store in use waits for the disk once a minute, and after a reboot
-// tokens are at most a minute ahead of the clock.
-const tokenRange = int64(time.Minute / time.Microsecond)
-
-// tokenFloor is the wall clock in microseconds. The last token of a grant is at
-// least this. A clock that is set centuries ahead does not use up all tokens.
-func (s *Store) tokenFloor() int64 {
-	const farthest = int64(fence.Max / 2)
-	return min(s.d.wall().UnixMicro(), farthest)
-}
-
-// metaRow is what the tables say about themselves.
-type metaRow struct {
-	schema int
-	origin string // random, chosen when the tables were made
-	epoch  string // of the clock; see Dialect
-}
-
-func scanMeta(row *sql.Row) (m metaRow, err error) {
-	err = row.Scan(&m.schema, &m.origin, &m.epoch)
-	return m, err
-}
-
 // open creates or updates the tables for this version and this boot, and prepares
 // the statements.
-func (s *Store) open(ctx context.Context) (err error) {
-	if s.meta.epoch, err = s.d.epoch(); err != nil {
+func (b *database) open(ctx context.Context) (err error) {
+	if b.meta.epoch, err = b.d.epoch(); err != nil {
 		return err
 	}
-	_, err = s.run(ctx, []quota{s.writers}, func(ctx context.Context) (bool, error) {
+	_, err = b.run(ctx, []quota{b.writers}, func(ctx context.Context) (bool, error) {
 		// Usually the tables are as expected, and this check writes nothing to disk.
-		err := s.inTx(ctx, s.inOrder)
+		err := b.inTx(ctx, b.inOrder)
 		if errors.Is(err, errNewer) {
 			return false, err
 		}
 		if err != nil {
-			err = s.d.durably(ctx, s.db, func(tx *sql.Tx) error { return s.setUp(ctx, tx) })
+			err = b.d.durably(ctx, b.db, func(tx *sql.Tx) error { return b.setUp(ctx, tx) })
 		}
 		if err == nil {
-			err = s.prepare(ctx)
+			err = b.prepare(ctx)
 		}
 		return false, err
 	})
-	return s.opening(err)
+	return b.opening(err)
 }
 
 // opening explains an error of run to the caller who opens the store.
-func (s *Store) opening(err error) error {
+func (b *database) opening(err error) error {
 	var over *endedError
 	switch {
 	case err == nil:
@@ -77,13 +49,13 @@ func (s *Store) opening(err error) error {
 	default:
 		return err
 	}
-	_, err = s.d.explain(err)
+	_, err = b.d.explain(err)
 	return err
 }
 
 // inTx runs fn in a writing transaction and rolls it back.
-func (s *Store) inTx(ctx context.Context, fn func(context.Context, *sql.Tx) error) error {
-	tx, err := s.db.BeginTx(ctx, nil)
+func (b *database) inTx(ctx context.Context, fn func(context.Context, *sql.Tx) error) error {
+	tx, err := b.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -93,8 +65,8 @@ func (s *Store) inTx(ctx context.Context, fn func(context.Context, *sql.Tx) erro
 
 // inOrder returns an error if the tables are not as expected. It keeps what it
 // finds, for later comparison.
-func (s *Store) inOrder(ctx context.Context, tx *sql.Tx) error {
-	is, err := scanMeta(tx.QueryRowContext(ctx, s.d.sql.meta))
+func (b *database) inOrder(ctx context.Context, tx *sql.Tx) error {
+	is, err := scanMeta(tx.QueryRowContext(ctx, b.d.sql.meta))
 	switch {
 	case err != nil:
 		return err
@@ -102,38 +74,38 @@ func (s *Store) inOrder(ctx context.Context, tx *sql.Tx) error {
 		return errNewer
 	case is.schema < schemaVersion: // no such version was ever released
 		return fmt.Errorf("its schema version %d is not known", is.schema)
-	case is.epoch != s.meta.epoch:
+	case is.epoch != b.meta.epoch:
 		return errOtherEpoch
 	}
-	s.meta = is
+	b.meta = is
 	// This statement rarely changes anything. It shows whether this process may
 	// write at all: SQLite lets a transaction begin even in a read-only file.
-	_, err = tx.ExecContext(ctx, s.d.sql.reserve, 1, 0, tokenRange)
+	_, err = tx.ExecContext(ctx, b.d.sql.reserve, 1, 0, tokenRange)
 	return err
 }
 
 // setUp makes the tables if needed. If the clock has started anew since they were
 // last used, no holder is left and every lease is void. Tokens go on above all
 // that can have been granted, whether or not those grants reached the disk.
-func (s *Store) setUp(ctx context.Context, tx *sql.Tx) error {
-	for _, q := range s.d.sql.create {
+func (b *database) setUp(ctx context.Context, tx *sql.Tx) error {
+	for _, q := range b.d.sql.create {
 		if _, err := tx.ExecContext(ctx, q); err != nil {
 			return err
 		}
 	}
-	err := s.inOrder(ctx, tx)
+	err := b.inOrder(ctx, tx)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		_, err = tx.ExecContext(ctx, s.d.sql.found, schemaVersion, rand.Text(), s.meta.epoch, s.tokenFloor()+tokenRange)
+		_, err = tx.ExecContext(ctx, b.d.sql.found, schemaVersion, rand.Text(), b.meta.epoch, b.tokenFloor()+tokenRange)
 	case errors.Is(err, errOtherEpoch):
-		if _, err = tx.ExecContext(ctx, s.d.sql.clear); err == nil {
-			_, err = tx.ExecContext(ctx, s.d.sql.epoch, s.meta.epoch, s.tokenFloor(), tokenRange)
+		if _, err = tx.ExecContext(ctx, b.d.sql.clear); err == nil {
+			_, err = tx.ExecContext(ctx, b.d.sql.epoch, b.meta.epoch, b.tokenFloor(), tokenRange)
 		}
 	default:
 		return err
 	}
 	if err == nil {
-		err = s.inOrder(ctx, tx)
+		err = b.inOrder(ctx, tx)
 	}
 	return err
 }

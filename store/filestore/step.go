@@ -186,39 +186,3 @@ func (t *step) lasting(ttl time.Duration) time.Duration {
 	}
 	return ttl
 }
-
-// stmts are the statements of the steps, prepared once.
-type stmts [7]*sql.Stmt
-
-const (
-	qGet = iota
-	qPut
-	qDrop
-	qDraw
-	qReserve
-	qSweep
-	qList
-)
-
-func (s *Store) prepare(ctx context.Context) (err error) {
-	q := s.d.sql
-	for i, text := range []string{qGet: q.get, qPut: q.put, qDrop: q.drop, qDraw: q.draw, qReserve: q.reserve, qSweep: q.sweep, qList: q.list} {
-		if s.stmts[i] != nil {
-			continue
-		}
-		if s.stmts[i], err = s.db.PrepareContext(ctx, text); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (p *stmts) close() error {
-	var errs []error
-	for _, s := range p {
-		if s != nil {
-			errs = append(errs, s.Close())
-		}
-	}
-	return errors.Join(errs...)
-}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -44,28 +43,10 @@ const defaultTimeout = 5 * time.Second
 // processes kept the database busy for Options.Timeout, so that trying later can
 // help. It is store.Refused if a person has to mend it.
 type Store struct {
-	db    *sql.DB
-	d     Dialect
-	node  string // the database, in errors
-	meta  metaRow
-	log   *slog.Logger
-	stmts stmts
-
-	maxTTL, limit time.Duration
-	// writers and readers limit how many transactions run at once, askers how many
-	// requests for a lock wait to be a writer.
-	askers, writers, readers quota
-
-	// own is set if the store opened db and must close it. No call on db then
-	// blocks for long, and transactions are not interrupted: ctx only counts
-	// while they wait to begin.
-	own bool
-	// intact checks that the database is still the one that was opened. single
-	// checks that the file has no second name. If either fails, nothing is
-	// granted.
-	intact, single func() error
-	// stays is a connection that only Close uses.
-	stays *sql.Conn
+	database
+	node   string // the database, in errors
+	log    *slog.Logger
+	maxTTL time.Duration
 	// closed is called when the last connection to the database is closed.
 	closed func()
 
@@ -103,14 +84,16 @@ func newStore(db *sql.DB, d Dialect, o *Options) (*Store, error) {
 		return nil, fmt.Errorf("%w: MaxTTL %v, Timeout %v: neither may be negative", store.ErrInvalid, o.MaxTTL, o.Timeout)
 	}
 	s := &Store{
-		db:     db,
-		d:      d,
+		database: database{
+			db:     db,
+			d:      d,
+			limit:  cmp.Or(o.Timeout, defaultTimeout),
+			intact: func() error { return nil },
+			single: func() error { return nil },
+		},
 		node:   d.engine,
 		log:    cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
 		maxTTL: o.MaxTTL,
-		limit:  cmp.Or(o.Timeout, defaultTimeout),
-		intact: func() error { return nil },
-		single: func() error { return nil },
 		closed: func() {},
 		push:   &pusher{},
 		gate:   gate.New(),
@@ -159,17 +142,4 @@ func (s *Store) Close() error {
 		return fmt.Errorf("close %s: %w", s.node, err)
 	}
 	return nil
-}
-
-// disconnect closes what the store has open in the database.
-func (s *Store) disconnect() error {
-	err := s.stmts.close()
-	if s.stays != nil {
-		err = errors.Join(err, s.stays.Close())
-		s.stays = nil
-	}
-	if s.own {
-		err = errors.Join(err, s.db.Close())
-	}
-	return err
 }

@@ -92,12 +92,13 @@ func noLock(t *testing.T, servers []*redistest.Server, name string) func() bool 
 }
 
 // The contract of a store, on real servers. With the default, the node timeout for a TTL
-// of 150 ms would be 20 ms, which a loaded machine needs by itself.
+// of 150 ms would be 20 ms, which a loaded machine needs by itself, as it may need a second
+// to connect.
 func TestConformanceOnServers(t *testing.T) {
 	t.Parallel() // it mostly waits
 	servers := redistest.StartN(t, 3)
 	another := func(t *testing.T) store.Store {
-		return open(t, addrs(servers), &redisstore.Options{NodeTimeout: long})
+		return open(t, addrs(servers), &redisstore.Options{NodeTimeout: long, ConnectTimeout: long})
 	}
 	storetest.Run(t, another, storetest.Options{Second: another})
 }

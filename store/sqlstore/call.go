@@ -8,10 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
-	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/internal/gate"
 )
 
 // errLimit is the end of Options.Timeout.
@@ -22,36 +23,50 @@ type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
+// caller calls procedures of the database.
+type caller struct {
+	pool   *pool
+	engine engine
+	o      Options
+	calls  calls
+	gate   *gate.Gate
+	seats  *seats
+
+	// explicit is set if transactions do not start at READ COMMITTED, so that every
+	// call has to be put into a transaction that does.
+	explicit atomic.Bool
+}
+
 // call calls a procedure and scans its rows with each. It repeats the call while
 // the server says that nothing was done and that trying again can help. maybe is set
 // if the call failed but may have had an effect.
 //
 // It waits first while too many other calls are under way.
-func (s *Store) call(ctx context.Context, query statement, each func(*sql.Rows) error, args ...any) (maybe bool, err error) {
-	defer s.pool.enter(ctx)()
-	return s.callNow(ctx, query, each, args...)
+func (c *caller) call(ctx context.Context, query statement, each func(*sql.Rows) error, args ...any) (maybe bool, err error) {
+	defer c.pool.enter(ctx)()
+	return c.callNow(ctx, query, each, args...)
 }
 
 // callNow is call for what others must not delay.
-func (s *Store) callNow(ctx context.Context, query statement, each func(*sql.Rows) error, args ...any) (maybe bool, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.o.Timeout, errLimit)
+func (c *caller) callNow(ctx context.Context, query statement, each func(*sql.Rows) error, args ...any) (maybe bool, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.o.Timeout, errLimit)
 	defer cancel()
 	var last error // what the server said before
 	for try := 0; ; try++ {
-		conn, err := s.pool.conn(ctx)
+		conn, err := c.pool.conn(ctx)
 		if err != nil {
 			// Nothing was sent.
-			if s.engine.fault(err).again && pause(ctx, try) {
+			if c.engine.fault(err).again && pause(ctx, try) {
 				continue
 			}
 			return false, ended(ctx, cmp.Or(last, err))
 		}
-		maybe, err := s.callOn(ctx, conn, query, each, args...)
+		maybe, err := c.callOn(ctx, conn, query, each, args...)
 		if err == nil {
 			conn.Close()
 			return false, nil
 		}
-		fault := s.engine.fault(err)
+		fault := c.engine.fault(err)
 		if fault.unusable {
 			discard(conn)
 		} else {
@@ -65,28 +80,28 @@ func (s *Store) callNow(ctx context.Context, query statement, each func(*sql.Row
 		}
 		last = err
 		if fault.unprepared {
-			s.seats.poll("prepared statements do not stay with a connection")
-			s.pool.revert()
+			c.seats.poll("prepared statements do not stay with a connection")
+			c.pool.revert()
 		}
 	}
 }
 
 // callOn calls a procedure once on one connection.
-func (s *Store) callOn(ctx context.Context, conn *sql.Conn, query statement, each func(*sql.Rows) error, args ...any) (maybe bool, err error) {
-	if s.pool.due() {
-		s.prepareSoon(ctx)
+func (c *caller) callOn(ctx context.Context, conn *sql.Conn, query statement, each func(*sql.Rows) error, args ...any) (maybe bool, err error) {
+	if c.pool.due() {
+		c.prepareSoon(ctx)
 	}
-	if !s.explicit.Load() {
+	if !c.explicit.Load() {
 		err = rows(ctx, conn, query, each, args...)
 		if err == nil {
 			return false, nil
 		}
-		fault := s.engine.fault(err)
+		fault := c.engine.fault(err)
 		if fault.code != codeIsolation {
 			return !fault.certain, err
 		}
 		// Transactions start at another isolation level here.
-		s.explicit.Store(true)
+		c.explicit.Store(true)
 	}
 	tx, err := conn.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {
@@ -97,23 +112,23 @@ func (s *Store) callOn(ctx context.Context, conn *sql.Conn, query statement, eac
 		return false, err
 	}
 	err = tx.Commit()
-	return err != nil && !s.engine.fault(err).certain, err
+	return err != nil && !c.engine.fault(err).certain, err
 }
 
 // prepareSoon makes the server prepare the calls, in the background, if sessions last. The
 // caller is counted at the gate.
-func (s *Store) prepareSoon(ctx context.Context) {
+func (c *caller) prepareSoon(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
-	s.gate.Stay()
+	c.gate.Stay()
 	go func() {
-		defer s.gate.Leave()
-		ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
+		defer c.gate.Leave()
+		ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
 		defer cancel()
-		if s.seats.probe(ctx); !s.seats.last() {
+		if c.seats.probe(ctx); !c.seats.last() {
 			return
 		}
-		if err := s.pool.prepare(); err != nil {
-			s.o.Logger.Warn("cannot prepare statements; calls take a little longer", "err", err)
+		if err := c.pool.prepare(); err != nil {
+			c.o.Logger.Warn("cannot prepare statements; calls take a little longer", "err", err)
 		}
 	}()
 }
@@ -163,31 +178,10 @@ func (e *endedError) Error() string { return fmt.Sprintf("%v, after: %v", e.caus
 
 func (e *endedError) Unwrap() []error { return []error{e.ctx, e.cause} }
 
-// failed turns err into the error that the caller of a method gets.
-func (s *Store) failed(ctx context.Context, op, name string, maybe bool, err error) error {
-	if cause := context.Cause(ctx); cause != nil {
-		if errors.Is(cause, store.ErrClosed) {
-			return store.ErrClosed
-		}
-		if name == "" {
-			return fmt.Errorf("%s in %s: %w", op, s.node, ctx.Err())
-		}
-		return fmt.Errorf("%s %q in %s: %w", op, name, s.node, ctx.Err())
-	}
-	n := store.NodeOutcome{Node: s.node}
-	var over *endedError
-	if errors.As(err, &over) {
-		fault := s.engine.fault(over.last)
-		if n.Outcome = store.TimedOut; fault.again {
-			n.Outcome = fault.outcome // nothing was done
-		}
-		n.Err = fmt.Errorf("no success within %v: %w", s.o.Timeout, fault.explain(over.last))
-	} else {
-		fault := s.engine.fault(err)
-		n.Outcome, n.Err = fault.outcome, fault.explain(err)
-	}
-	if maybe && n.Outcome == store.Refused {
-		n.Outcome = store.Unreachable // the outcome for errors that leave the result unknown
-	}
-	return &store.QuorumError{Op: op, Name: name, Need: 1, Nodes: []store.NodeOutcome{n}}
+// callOnce is call on one connection, without repetition.
+func (c *caller) callOnce(ctx context.Context, conn *sql.Conn, query statement, each func(*sql.Rows) error, args ...any) (maybe bool, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.o.Timeout, errLimit)
+	defer cancel()
+	maybe, err = c.callOn(ctx, conn, query, each, args...)
+	return maybe, ended(ctx, err)
 }

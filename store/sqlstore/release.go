@@ -78,14 +78,6 @@ func tombOf(r store.ReleaseRequest) int64 {
 	return 0
 }
 
-// callOnce is call on one connection, without repetition.
-func (s *Store) callOnce(ctx context.Context, conn *sql.Conn, query statement, each func(*sql.Rows) error, args ...any) (maybe bool, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.o.Timeout, errLimit)
-	defer cancel()
-	maybe, err = s.callOn(ctx, conn, query, each, args...)
-	return maybe, ended(ctx, err)
-}
-
 // undo undoes an attempt that failed but may have had an effect.
 type undo struct {
 	s     *Store

@@ -15,7 +15,7 @@ import (
 // takes a lock of the server, the signal, that the next waiter waits for. A waiter
 // keeps its seat when it is granted the lock, until it releases the lock.
 type seats struct {
-	s *Store
+	s *caller
 	// pooled is set if sessions do not last, since a pooler gives each transaction
 	// to any of them. No signal is taken then, nor before probed is set.
 	pooled, probed atomic.Bool
@@ -43,7 +43,7 @@ type seat struct {
 	timer *time.Timer
 }
 
-func newSeats(s *Store) *seats {
+func newSeats(s *caller) *seats {
 	most := s.o.Connections
 	if limit := s.pool.plain.Stats().MaxOpenConnections; limit > 0 {
 		most = min(most, limit/2) // other calls need connections, too

@@ -20,22 +20,14 @@ import (
 // An error that concerns neither the lock nor the caller's context is a
 // *store.QuorumError with one node.
 type Store struct {
-	pool     *pool
-	engine   engine
+	caller
 	node     string
-	o        Options
-	calls    calls
-	gate     *gate.Gate
-	seats    *seats
 	rejoined unclaimed.Places[*reservedPlace]
 	clock    clock.Clock
 	clocks   *driver.Clocks
 
-	// explicit is set if transactions do not start at READ COMMITTED, so that every
-	// call has to be put into a transaction that does.
-	explicit atomic.Bool
-	server   atomic.Pointer[Server]
-	asked    atomic.Int64 // when the server was last asked about itself
+	server atomic.Pointer[Server]
+	asked  atomic.Int64 // when the server was last asked about itself
 }
 
 var _ store.Rejoiner = (*Store)(nil)
@@ -90,16 +82,12 @@ func newStore(p *pool, d Dialect, o *Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		pool:   p,
-		engine: e,
+		caller: caller{pool: p, engine: e, o: checked, calls: callsIn(e, checked.Schema), gate: gate.New()},
 		node:   e.name(),
-		o:      checked,
-		calls:  callsIn(e, checked.Schema),
-		gate:   gate.New(),
 		clock:  clock.System(),
 	}
 	s.clocks = driver.NewClocks(1, checked.MaxTTL, driver.WallAhead(s.clock), checked.Logger)
-	s.seats = newSeats(s)
+	s.seats = newSeats(&s.caller)
 	return s, nil
 }
 
@@ -192,3 +180,32 @@ func (s *Store) require(c store.Class) error {
 // durable reports whether what a lease of the class needs has to be on disk before
 // the server answers.
 func durable(c store.Class) bool { return c > store.Efficiency }
+
+// failed turns err into the error that the caller of a method gets.
+func (s *Store) failed(ctx context.Context, op, name string, maybe bool, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		if errors.Is(cause, store.ErrClosed) {
+			return store.ErrClosed
+		}
+		if name == "" {
+			return fmt.Errorf("%s in %s: %w", op, s.node, ctx.Err())
+		}
+		return fmt.Errorf("%s %q in %s: %w", op, name, s.node, ctx.Err())
+	}
+	n := store.NodeOutcome{Node: s.node}
+	var over *endedError
+	if errors.As(err, &over) {
+		fault := s.engine.fault(over.last)
+		if n.Outcome = store.TimedOut; fault.again {
+			n.Outcome = fault.outcome // nothing was done
+		}
+		n.Err = fmt.Errorf("no success within %v: %w", s.o.Timeout, fault.explain(over.last))
+	} else {
+		fault := s.engine.fault(err)
+		n.Outcome, n.Err = fault.outcome, fault.explain(err)
+	}
+	if maybe && n.Outcome == store.Refused {
+		n.Outcome = store.Unreachable // the outcome for errors that leave the result unknown
+	}
+	return &store.QuorumError{Op: op, Name: name, Need: 1, Nodes: []store.NodeOutcome{n}}
+}

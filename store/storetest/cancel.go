@@ -99,7 +99,7 @@ func checkCancelledMidway(t *trial) {
 
 // takeAndKeep acquires the lock soon, and checks that no late request takes it
 // away.
-func (t *trial) takeAndKeep(name string) {
+func (t *actor) takeAndKeep(name string) {
 	t.Helper()
 	var r store.Lease
 	t.eventually("the lock can be had", func() bool {
@@ -119,7 +119,7 @@ func (t *trial) takeAndKeep(name string) {
 }
 
 // ended has contexts that have ended, with their errors.
-func (t *trial) ended() map[error]context.Context {
+func (t *stage) ended() map[error]context.Context {
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	late, cancel := context.WithDeadline(t.Context(), time.Unix(1, 0))

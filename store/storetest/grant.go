@@ -106,7 +106,7 @@ func checkRepeat(t *trial) {
 
 // sameToken wants the token a lease was granted with. A quorum store may raise
 // it when the owner asks again and gains a node by it; it never sinks.
-func (t *trial) sameToken(what string, got, want fence.Token) {
+func (t *observer) sameToken(what string, got, want fence.Token) {
 	if t.first.Caps().Nodes > 1 && got > want {
 		return
 	}
@@ -152,7 +152,7 @@ func checkTokensRise(t *trial) {
 }
 
 // sameHolder requires h to describe the owner of r as r does.
-func (t *trial) sameHolder(what string, h store.Holder, r store.Lease) {
+func (t *observer) sameHolder(what string, h store.Holder, r store.Lease) {
 	t.Helper()
 	want := store.DecodeHolder(r.Owner, r.Meta)
 	if h.Owner != want.Owner || h.Host != want.Host || h.PID != want.PID || h.Purpose != want.Purpose || !h.Since.Equal(want.Since) {

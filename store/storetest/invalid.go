@@ -140,7 +140,7 @@ func checkLongestTTL(t *trial) {
 }
 
 // invalidOrUnsupported is invalid for a call that the store may not support.
-func (t *trial) invalidOrUnsupported(what string, err error) {
+func (t *observer) invalidOrUnsupported(what string, err error) {
 	t.Helper()
 	if !errors.Is(err, store.ErrUnsupported) {
 		t.invalid(what, err)
@@ -148,7 +148,7 @@ func (t *trial) invalidOrUnsupported(what string, err error) {
 }
 
 // invalid requires err to refuse a request as nonsense.
-func (t *trial) invalid(what string, err error) {
+func (t *observer) invalid(what string, err error) {
 	t.Helper()
 	if !errors.Is(err, store.ErrInvalid) {
 		t.Errorf("%s: got error %v, want one that matches store.ErrInvalid", what, err)

@@ -35,7 +35,7 @@ func checkKindUnsupported(t *trial) {
 }
 
 // of returns a request of a new attempt for a lock of that kind.
-func (t *trial) of(kind store.Kind, weight int64, name string, ttl time.Duration) store.Lease {
+func (t *stage) of(kind store.Kind, weight int64, name string, ttl time.Duration) store.Lease {
 	r := t.request(name, ttl)
 	r.Owner = store.NewOwnerAt(time.Now())
 	r.Kind, r.Weight = kind, weight
@@ -43,14 +43,14 @@ func (t *trial) of(kind store.Kind, weight int64, name string, ttl time.Duration
 }
 
 // reader and writer return requests for a read-write lock.
-func (t *trial) reader(name string) store.Lease { return t.of(store.ReadWrite, 1, name, t.long) }
+func (t *stage) reader(name string) store.Lease { return t.of(store.ReadWrite, 1, name, t.long) }
 
-func (t *trial) writer(name string) store.Lease {
+func (t *stage) writer(name string) store.Lease {
 	return t.of(store.ReadWrite, store.ReadWriteLimit, name, t.long)
 }
 
 // holders requires every handle to show exactly these holders, in any order.
-func (t *trial) holders(what string, want ...store.Lease) {
+func (t *observer) holders(what string, want ...store.Lease) {
 	t.Helper()
 	for _, s := range t.handles() {
 		st := t.inspect(s, want[0].Name)

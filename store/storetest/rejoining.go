@@ -1,27 +1,6 @@
 package storetest
 
-import (
-	"github.com/leasehold-dev/leasehold/internal/clock"
-	"github.com/leasehold-dev/leasehold/store"
-)
-
-// returned is a place that was taken with a release and is not yet waited in.
-type returned struct {
-	next  store.WaitRequest
-	start clock.Instant
-}
-
-// comeBack releases r, which has waiters, and rejoins the queue.
-func (t *trial) comeBack(s store.Store, r store.Lease) returned {
-	t.Helper()
-	p := returned{next: t.applicant(r.Name, t.long), start: t.now()}
-	standing, err := s.(store.Rejoiner).ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: r}, p.next)
-	if err != nil || !standing {
-		t.Fatalf("rejoin of %q: standing %v, error %v, while somebody waits for it", r.Name, standing, err)
-	}
-	t.track(p.next.Lease)
-	return p
-}
+import "github.com/leasehold-dev/leasehold/store"
 
 // waitAt begins to wait in the place p.
 func (t *trial) waitAt(s store.Store, p returned) *waiting {

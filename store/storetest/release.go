@@ -135,7 +135,7 @@ func checkCancelledAttemptSparesOthers(t *trial) {
 }
 
 // attempt returns r as a new attempt of the same owner.
-func (t *trial) attempt(r store.Lease) store.Lease {
+func (t *actor) attempt(r store.Lease) store.Lease {
 	r.Attempt = store.NewOwner()
 	return r
 }

@@ -223,7 +223,7 @@ func checkReserveTokensByOwnerOnly(t *trial) {
 
 // reserve reserves tokens above all that the lease has had, as far as the store
 // shows them; one that shows the smallest of a range knows the largest by itself.
-func (t *trial) reserve(s store.Store, r store.Lease, count int) store.Reserved {
+func (t *actor) reserve(s store.Store, r store.Lease, count int) store.Reserved {
 	t.Helper()
 	d, err := s.(store.Waiter).ReserveTokens(t.Context(), store.ReserveRequest{Lease: r, Above: t.heldBy(r).Token, Count: count})
 	if err != nil {
@@ -240,7 +240,7 @@ func (t *trial) reserve(s store.Store, r store.Lease, count int) store.Reserved 
 
 // canReserve reports whether the store can reserve tokens after a grant. One that
 // cannot leaves the lease as it is.
-func (t *trial) canReserve() bool {
+func (t *actor) canReserve() bool {
 	t.Helper()
 	r := t.request(t.name(), t.long)
 	g := t.acquire(t.first, r)

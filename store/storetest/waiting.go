@@ -30,13 +30,6 @@ type waiting struct {
 	told []error
 }
 
-// applicant returns the request of a new attempt that may wait.
-func (t *trial) applicant(name string, ttl time.Duration) store.WaitRequest {
-	r := store.WaitRequest{Lease: t.request(name, ttl)}
-	r.Owner = store.NewOwnerAt(time.Now())
-	return r
-}
-
 // named returns r with the owner of grant g.
 func named(r store.WaitRequest, g store.Grant) store.WaitRequest {
 	r.Owner = cmp.Or(g.Owner, r.Owner)
@@ -140,6 +133,9 @@ func (t *trial) ends(what string, w *waiting, want error) {
 	}
 }
 
+// last returns the last of the tokens that w was granted.
+func (w *waiting) last() fence.Token { return w.grant.Token + fence.Token(w.grant.Spare) }
+
 // lined requires every handle to show, before long, exactly these waiters in
 // order.
 func (t *trial) lined(what string, name string, want ...*waiting) {
@@ -150,17 +146,3 @@ func (t *trial) lined(what string, name string, want ...*waiting) {
 		})
 	}
 }
-
-// vacant requires the lock to have, before long, neither a holder nor waiters.
-func (t *trial) vacant(what string, name string) {
-	t.Helper()
-	for _, s := range t.handles() {
-		t.eventually(what, func() bool {
-			st := t.inspect(s, name)
-			return !st.Held && len(st.Queue) == 0
-		})
-	}
-}
-
-// last returns the last of the tokens that w was granted.
-func (w *waiting) last() fence.Token { return w.grant.Token + fence.Token(w.grant.Spare) }

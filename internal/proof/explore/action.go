@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/leasehold-dev/leasehold/internal/proof/modelnode"
+	"github.com/leasehold-dev/leasehold/internal/quorum"
 )
 
 // action describes the action of a step.
@@ -143,7 +144,7 @@ func (t *trace) request(mv move) string {
 
 // reply describes the node's answer.
 func (t *trace) reply(mv move) string {
-	a := t.answer
+	a := t.nodes.answer
 	switch a.Verdict {
 	case modelnode.Buried:
 		return "refused, this owner was released"
@@ -231,8 +232,31 @@ func (t *trace) asked(s *slot, a ask) (line string) {
 
 // handed describes which attempt was handed the lock.
 func (t *trace) handed() (line string) {
-	for _, to := range t.answer.Pushes {
+	for _, to := range t.nodes.answer.Pushes {
 		line += fmt.Sprintf(", and the lock is handed to %s with token %s, which is notified", t.names[to.Owner-1], t.token(t.m.packed(to.Token)))
 	}
 	return line
+}
+
+// besideAction describes an action of a vote besides the renewal.
+func (t *trace) besideAction(mv move, who string) string {
+	s := &t.before.slots[mv.slot]
+	op, node := s.beside.op, mv.node+1
+	if mv.kind == beginBeside {
+		op = quorum.Op(mv.arg)
+	}
+	what := map[quorum.Op]string{quorum.Extend: "EXTEND", quorum.Confirm: "CONFIRM " + t.token(s.reserved()), quorum.Release: "RELEASE"}[op]
+	switch mv.kind {
+	case beginBeside:
+		return fmt.Sprintf("the holder of %s itself sends %s to all nodes", who, what)
+	case deliverBeside:
+		done := map[bool]string{true: "done", false: "refused"}[t.nodes.answer.Verdict == modelnode.Done]
+		return fmt.Sprintf("node %d executes %s's %s: %s", node, who, what, done)
+	case hearBeside:
+		heard := map[bool]string{true: "done", false: "refused"}[s.cells[mv.node].beside == saidYes]
+		return fmt.Sprintf("%s hears from node %d about its %s: %s", who, node, what, heard)
+	case tickBeside:
+		return fmt.Sprintf("a timer of %s's %s fires", who, what)
+	}
+	return fmt.Sprintf("%s does not wait for the answers to its %s any longer", who, what)
 }

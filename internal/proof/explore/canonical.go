@@ -6,8 +6,11 @@ import (
 	"slices"
 )
 
-// canonicalizer has the scratch memory for finding a canonical state.
+// canonicalizer finds the state that represents all which differ only in names.
 type canonicalizer struct {
+	*driver
+	m *Model
+	// Scratch memory.
 	st    state
 	marks [maxNodes]uint64
 	cells [maxSlots][maxNodes]uint64
@@ -23,26 +26,26 @@ type slotOrder struct {
 // canonical replaces st by the state that represents all states which differ only in
 // the names of nodes and attempts. If it does not recognize that two states are the
 // same, they stay separate, which only costs time.
-func (w *walker) canonical(st *state) {
-	if w.m.Plain {
+func (c *canonicalizer) canonical(st *state) {
+	if c.m.Plain {
 		return
 	}
-	if w.spent(st) {
+	if c.spent(st) {
 		*st = ended()
 		return
 	}
-	if w.m.Waits {
-		closeRanks(st.slots[:w.m.Attempts])
+	if c.m.Waits {
+		closeRanks(st.slots[:c.m.Attempts])
 	}
-	if !w.m.Lists && !w.m.hasSlots() { // or nodes are not alike
-		w.orderNodes(st)
-		w.turn(st)
+	if !c.m.Lists && !c.m.hasSlots() { // or nodes are not alike
+		c.orderNodes(st)
+		c.turn(st)
 	}
 	switch {
-	case w.m.ReuseOwner: // the attempts of one client are not interchangeable
-	case w.m.Waits: // they know each other
+	case c.m.ReuseOwner: // the attempts of one client are not interchangeable
+	case c.m.Waits: // they know each other
 	default:
-		w.orderSlots(st)
+		c.orderSlots(st)
 	}
 }
 
@@ -53,42 +56,41 @@ func mix(a, b uint64) uint64 {
 }
 
 // orderNodes finds an order of the nodes that depends only on their contents.
-func (w *walker) orderNodes(st *state) {
-	c := &w.sorted
-	nodes := w.m.Nodes
+func (c *canonicalizer) orderNodes(st *state) {
+	nodes := c.m.Nodes
 	for n := range nodes {
 		nd := st.nodes[n]
 		nd.unread = uint8(bits.OnesCount8(nd.unread)) // which they are depends on the order
 		c.marks[n] = mix(nd.pack(), 1)
 	}
-	for i := range w.m.Attempts {
+	for i := range c.m.Attempts {
 		s := &st.slots[i]
 		attempt, vote := &noMarks, &noMarks
 		lease := machine(0)
 		switch s.life {
 		case asking, lost:
-			attempt = w.markAttempt(s.machine)
+			attempt = c.markAttempt(s.machine)
 		case holding:
-			vote, lease = w.markVote(s.vote), s.machine
+			vote, lease = c.markVote(s.vote), s.machine
 		}
-		others := w.markVote(s.beside.vote)
+		others := c.markVote(s.beside.vote)
 		all := mix(s.pack(), uint64(attempt.orbit)<<32|uint64(vote.orbit)) ^ mix(uint64(lease), 2)
 		if s.beside != (beside{}) {
 			all ^= mix(uint64(s.beside.op)|uint64(s.beside.age)<<8|uint64(s.beside.begun)<<16, uint64(others.orbit)|6<<40)
 		}
-		if w.m.ReuseOwner || w.m.Waits {
+		if c.m.ReuseOwner || c.m.Waits {
 			all ^= mix(uint64(i)<<8|uint64(s.rank)<<1|bit(s.gaveWay), 4)
 		}
-		if w.m.hasKind() {
+		if c.m.hasKind() {
 			all ^= mix(uint64(s.packedKind()), 8)
 		}
 		var around uint64
 		for n := range nodes {
 			c.cells[i][n] = mix(s.cells[n].pack(), uint64(attempt.node[n])<<32|uint64(vote.node[n]))
-			if w.m.Waits {
+			if c.m.Waits {
 				c.cells[i][n] ^= mix(s.cells[n].line.pack(), 5)
 			}
-			if w.m.hasKind() {
+			if c.m.hasKind() {
 				c.cells[i][n] ^= mix(s.cells[n].share.pack(), 7)
 			}
 			if s.beside.vote != 0 {
@@ -109,14 +111,13 @@ func (w *walker) orderNodes(st *state) {
 }
 
 // turn puts the nodes into that order.
-func (w *walker) turn(st *state) {
-	c := &w.sorted
+func (c *canonicalizer) turn(st *state) {
 	var t turning
 	same := true
 	for i := range t {
 		t[i] = uint8(i)
 	}
-	for to, from := range c.order[:w.m.Nodes] {
+	for to, from := range c.order[:c.m.Nodes] {
 		t[from] = uint8(to)
 		same = same && int(from) == to
 	}
@@ -124,47 +125,46 @@ func (w *walker) turn(st *state) {
 		return
 	}
 	c.st = *st
-	for from := range w.m.Nodes {
+	for from := range c.m.Nodes {
 		nd := c.st.nodes[from]
 		unread := uint8(0)
-		for n := range w.m.Nodes {
+		for n := range c.m.Nodes {
 			if nd.unread&(1<<n) != 0 {
 				unread |= 1 << t[n]
 			}
 		}
 		nd.unread = unread
 		st.nodes[t[from]] = nd
-		for i := range w.m.Attempts {
+		for i := range c.m.Attempts {
 			st.slots[i].cells[t[from]] = c.st.slots[i].cells[from]
 		}
 	}
-	for i := range w.m.Attempts {
+	for i := range c.m.Attempts {
 		s := &st.slots[i]
-		s.beside.vote = w.turnVote(s.beside.vote, t)
+		s.beside.vote = c.turnVote(s.beside.vote, t)
 		switch s.life {
 		case asking, lost:
-			s.machine = w.turnAttempt(s.machine, t)
+			s.machine = c.turnAttempt(s.machine, t)
 		case holding:
-			s.vote = w.turnVote(s.vote, t)
+			s.vote = c.turnVote(s.vote, t)
 		}
 	}
 }
 
 // orderSlots puts the attempts into an order that depends only on what they are.
-func (w *walker) orderSlots(st *state) {
-	c := &w.sorted
+func (c *canonicalizer) orderSlots(st *state) {
 	c.slots = c.slots[:0]
 	sorted := true
-	for i := range w.m.Attempts {
+	for i := range c.m.Attempts {
 		s := &st.slots[i]
 		o := slotOrder{at: i}
-		o.key[0], o.key[1], o.key[2], o.key[3] = s.pack(), uint64(s.machine), uint64(s.vote), s.packedBeside(w.m)
-		for n := range w.m.Nodes {
+		o.key[0], o.key[1], o.key[2], o.key[3] = s.pack(), uint64(s.machine), uint64(s.vote), s.packedBeside(c.m)
+		for n := range c.m.Nodes {
 			o.key[4+n] = s.cells[n].pack()
 		}
-		if w.m.hasKind() {
+		if c.m.hasKind() {
 			o.key[0] |= uint64(s.packedKind()) << 48 // which has room there
-			for n := range w.m.Nodes {
+			for n := range c.m.Nodes {
 				o.key[4+maxNodes+n] = s.cells[n].share.pack()
 			}
 		}
@@ -191,4 +191,59 @@ func bySlotKey(a, b slotOrder) int {
 		}
 	}
 	return 0
+}
+
+// besideMark is what a node's part of a vote besides the renewal adds to its mark.
+func (c *cell) besideMark(votes *marked, n int) uint64 {
+	return mix(uint64(c.beside), uint64(votes.node[n])|1<<40)
+}
+
+// ended returns the state that represents all in which nothing can break any more.
+func ended() (st state) {
+	for i := range st.slots {
+		st.slots[i].life = over
+	}
+	return st
+}
+
+// spent reports whether nothing that is checked can break any more: there will be no
+// more grants, and nobody holds the lock with an old token.
+func (c *canonicalizer) spent(st *state) bool {
+	if c.m.Check&(Orphans|Freed|Bounded) != 0 || c.m.Reserves > 0 {
+		return false
+	}
+	holders := 0
+	for i := range c.m.Attempts {
+		s := &st.slots[i]
+		switch s.life {
+		case unused, asking:
+			return false
+		case holding:
+			holders++
+			renews := s.vote != 0 || int(s.renewals) < c.m.Renewals || c.m.Extends > 0
+			if c.m.Check&Renewals != 0 && renews && c.m.older(s.token, s.age) < st.top {
+				return false
+			}
+		}
+	}
+	return c.m.Check&Mutex == 0 || holders < 2
+}
+
+// closeRanks numbers the ranks of the attempts that are left from 0.
+func closeRanks(slots []slot) {
+	var ranks [maxSlots]uint8
+	there := ranks[:0]
+	for i := range slots {
+		if s := &slots[i]; s.life != unused && !s.isGone() {
+			there = append(there, s.rank)
+		}
+	}
+	slices.Sort(there)
+	there = slices.Compact(there)
+	for i := range slots {
+		if s := &slots[i]; s.life != unused && !s.isGone() {
+			rank, _ := slices.BinarySearch(there, s.rank)
+			s.rank = uint8(rank)
+		}
+	}
 }

@@ -6,32 +6,32 @@ import (
 )
 
 // deliver makes a node execute a request.
-func (w *walker) deliver(st *state, mv move) {
-	if w.m.hasKind() {
-		sharing{w}.deliverShared(st, mv)
+func (ns *nodes) deliver(st *state, mv move) {
+	if ns.m.hasKind() {
+		ns.deliverShared(st, mv)
 		return
 	}
 	s := &st.slots[mv.slot]
 	c := &s.cells[mv.node]
-	owner := w.m.keeper(mv.slot) + 1
+	owner := ns.m.keeper(mv.slot) + 1
 	now := nodeNow(st, mv.node)
-	before := w.lock(st, mv.node)
-	after, r := before, w.m.Rules
-	ttl := ticks(w.m.TTL)
+	before := ns.lock(st, mv.node)
+	after, r := before, ns.m.Rules
+	ttl := ticks(ns.m.TTL)
 	var a modelnode.Answer[uint8]
-	if nd := &st.nodes[mv.node]; w.m.Lists && nd.list == nobodySaid && mv.kind == deliverAcquire {
+	if nd := &st.nodes[mv.node]; ns.m.Lists && nd.list == nobodySaid && mv.kind == deliverAcquire {
 		nd.list = s.role
 	}
 	switch mv.kind {
 	case deliverAcquire, deliverAgain, deliverStrayAsk:
-		ask := modelnode.Ask[uint8]{Owner: owner, TTL: ttl, Propose: w.m.number(w.m.older(s.propose, s.age))}
-		if w.m.Waits {
+		ask := modelnode.Ask[uint8]{Owner: owner, TTL: ttl, Propose: ns.m.number(ns.m.older(s.propose, s.age))}
+		if ns.m.Waits {
 			as := c.line.arriving(mv)
 			ask.Wait, ask.Stand, ask.Ticket, ask.Stamp = true, as.stand, uint64(s.rank), uint64(as.stamp-1)
 		}
 		after, a = before.Acquire(r, ask, now)
 	case deliverConfirm:
-		after, a = before.Confirm(r, owner, w.m.number(w.m.older(c.confirm[mv.arg].token, s.age)), now)
+		after, a = before.Confirm(r, owner, ns.m.number(ns.m.older(c.confirm[mv.arg].token, s.age)), now)
 	case deliverExtend:
 		if s.short {
 			ttl = tick
@@ -48,31 +48,31 @@ func (w *walker) deliver(st *state, mv move) {
 		after, a = before.Release(r, c.line.ending(mv, owner), now)
 	case deliverBury:
 		end := c.line.ending(mv, owner)
-		end.Tomb, end.Renewed = ttl, end.Renewed || w.heals()
+		end.Tomb, end.Renewed = ttl, end.Renewed || ns.healing
 		after, a = before.Release(r, end, now)
 	}
-	w.answer = a
+	ns.answer = a
 	if c.freed && after.Owner == owner && (before.Owner != owner || before.Expiry <= now) {
-		w.broke(Orphans)
+		ns.broke(Orphans)
 	}
 	if mv.kind == deliverRelease || mv.kind == deliverBury {
-		w.checkFreed(&after, owner)
+		ns.checkFreed(&after, owner)
 	}
-	if w.m.Waits {
-		w.checkLine(st, mv.node, &before, &after)
+	if ns.m.Waits {
+		ns.checkLine(st, mv.node, &before, &after)
 	}
-	w.keep(st, mv.node, after)
-	w.push(st, mv.node, a.Pushes)
-	stays := c.release && w.reducesInQueue() && c.acquiring()
+	ns.keep(st, mv.node, after)
+	ns.push(st, mv.node, a.Pushes)
+	stays := c.release && ns.m.reducesInQueue() && c.acquiring()
 	if mv.kind == deliverRelease || mv.kind == deliverBury {
 		st.skips -= min(st.skips, mv.arg&0xf, 1)
 	}
-	said := w.m.younger(w.m.packed(a.Token), s.age)
+	said := ns.m.younger(ns.m.packed(a.Token), s.age)
 	how := saying(a)
-	if w.m.Waits && c.deliveredInLine(mv, how, &a, said, a.Holder != 0 && st.before(a.Holder-1, mv.slot)) {
+	if ns.m.Waits && c.deliveredInLine(mv, how, &a, said, a.Holder != 0 && st.before(a.Holder-1, mv.slot)) {
 		return
 	}
-	c.delivered(mv, how, said, s.short, w.m.Check&Orphans != 0)
+	c.delivered(mv, how, said, s.short, ns.m.Check&Orphans != 0)
 	c.release = c.release || stays
 }
 
@@ -121,34 +121,12 @@ func saying(a modelnode.Answer[uint8]) stage {
 	return saidNo
 }
 
-// sharing is a walker in a world with a Kind.
-type sharing struct{ *walker }
-
-// kept is what node n keeps.
-func (w sharing) kept(st *state, n uint8) (nd sharedNode) {
-	nd.counter, nd.shut = st.nodes[n].counter, st.nodes[n].shut
-	for i := range w.m.Attempts {
-		c := &st.slots[i].cells[n]
-		nd.keys[i] = sharedKey{c.key, c.tomb, c.share.slot}
-	}
-	return nd
-}
-
-// keepShared puts back what node n keeps after an operation.
-func (w sharing) keepShared(st *state, n uint8, nd *sharedNode) {
-	st.nodes[n].counter, st.nodes[n].shut = nd.counter, nd.shut
-	for i := range w.m.Attempts {
-		c := &st.slots[i].cells[n]
-		c.key, c.tomb, c.share.slot = nd.keys[i].key, nd.keys[i].tomb, nd.keys[i].slot
-	}
-}
-
 // deliverShared makes a node execute a request.
-func (w sharing) deliverShared(st *state, mv move) {
+func (ns *nodes) deliverShared(st *state, mv move) {
 	s := &st.slots[mv.slot]
 	c := &s.cells[mv.node]
-	q := sharedAsk{node: w.kept(st, mv.node), slot: mv.slot}
-	for i := range w.m.Attempts {
+	q := sharedAsk{node: ns.kept(st, mv.node), slot: mv.slot}
+	for i := range ns.m.Attempts {
 		if st.slots[i].reads {
 			q.readers[i] = true
 		}
@@ -165,16 +143,16 @@ func (w sharing) deliverShared(st *state, mv move) {
 	case deliverRelease:
 		q.op = quorum.Release
 	case deliverBury:
-		q.op, q.tomb, q.always = quorum.Release, true, c.share.always || w.heals()
+		q.op, q.tomb, q.always = quorum.Release, true, c.share.always || ns.healing
 	}
-	after := w.shared.execute(&q)
-	stays := c.release && w.m.reducesShared() && (c.acquiring() || c.heals > 0)
-	w.answer = after.answer
-	w.keepShared(st, mv.node, &after.node)
+	after := ns.shared.execute(&q)
+	stays := c.release && ns.m.reducesShared() && (c.acquiring() || c.heals > 0)
+	ns.answer = after.answer
+	ns.keepShared(st, mv.node, &after.node)
 	if c.freed && c.key > 0 && q.node.keys[mv.slot].key == 0 {
-		w.broke(Orphans)
+		ns.broke(Orphans)
 	}
-	how, token := saying(w.answer), w.m.packed(w.answer.Token)
+	how, token := saying(ns.answer), ns.m.packed(ns.answer.Token)
 	if mv.kind == deliverMove {
 		c.share.move = c.share.move.answered(how, token)
 		return
@@ -182,28 +160,115 @@ func (w sharing) deliverShared(st *state, mv move) {
 	if mv.kind == deliverAcquire && c.acquire.stage == asked && how == saidYes {
 		c.share.said = after.slot
 	}
-	c.delivered(mv, how, token, s.short, w.m.Check&Orphans != 0)
+	c.delivered(mv, how, token, s.short, ns.m.Check&Orphans != 0)
 	c.release = c.release || stays
 }
 
-// shareMoves appends the steps of the messages of such a world.
-func (w sharing) shareMoves(i, n uint8, c *cell, out []move) []move {
-	if c.share.move.sent() {
-		out = append(out, move{kind: deliverMove, slot: i, node: n})
+// deliverBeside makes a node execute the request of a vote besides the renewal.
+func (ns *nodes) deliverBeside(st *state, mv move) {
+	s := &st.slots[mv.slot]
+	c := &s.cells[mv.node]
+	owner, now := ns.m.keeper(mv.slot)+1, nodeNow(st, mv.node)
+	l, r := ns.lock(st, mv.node), ns.m.Rules
+	var a modelnode.Answer[uint8]
+	switch s.beside.op {
+	case quorum.Extend:
+		l, a = l.Extend(r, owner, ticks(ns.m.TTL), now)
+	case quorum.Confirm:
+		l, a = l.Confirm(r, owner, ns.m.number(ns.m.older(s.reserved(), s.age)), now)
+	case quorum.Release:
+		l, a = l.Release(r, modelnode.Ending[uint8]{Owner: owner, Tomb: ticks(ns.m.TTL), Renewed: ns.healing}, now)
+		c.freed = c.freed || ns.m.Check&Orphans != 0
 	}
-	if c.share.move.stage >= saidNo {
-		out = append(out, move{kind: hearMove, slot: i, node: n})
-	}
-	return out
+	ns.answer = a
+	ns.keep(st, mv.node, l)
+	c.beside = saying(a)
 }
 
-// hearMove passes the answer to an acquire of the slot agreed on.
-func (w sharing) hearMove(st *state, s *slot, n uint8) {
-	c := &s.cells[n]
-	e := answerEvent(quorum.Acquire, n, c.share.move, w.m.number(c.share.move.token))
-	if e.Kind == quorum.Yes {
-		e.Slots = slotText(s.agreed)
+// deliverReturn makes a node execute a release together with the ACQUIRE of the next
+// attempt.
+func (ns *nodes) deliverReturn(st *state, mv move) {
+	s := &st.slots[mv.slot]
+	c := &s.cells[mv.node]
+	owner := c.line.comes
+	old := &st.slots[owner-1].cells[mv.node]
+	before := ns.lock(st, mv.node)
+	end := old.line.ending(mv, owner)
+	end.Tomb, end.Renewed = ticks(ns.m.TTL), c.line.renewed || ns.healing
+	next := modelnode.Ask[uint8]{Owner: mv.slot + 1, TTL: ticks(ns.m.TTL), Ticket: uint64(s.rank), Behind: true}
+	after, ended, a := before.Return(ns.m.Rules, end, next, nodeNow(st, mv.node))
+
+	old.freed = ns.m.Check&Orphans != 0
+	old.release = old.release || ns.m.reducesInQueue() && old.acquiring()
+	ns.checkFreed(&after, owner)
+	ns.checkLine(st, mv.node, &before, &after)
+	ns.keep(st, mv.node, after)
+	ns.push(st, mv.node, ended.Pushes)
+	st.skips -= min(st.skips, mv.arg&0xf, 1)
+	if a.Position > 0 {
+		ns.actions[Placed]++
+	} else {
+		ns.actions[Bare]++
 	}
-	c.share.move = message{}
-	w.stepAsking(st, s, e)
+	c.deliveredInLine(mv, saying(a), &a, 0, a.Holder != 0 && st.before(a.Holder-1, mv.slot))
+	ns.answer = a
+	ns.answer.Pushes = ended.Pushes
+}
+
+// ending is the release that is delivered.
+func (q *queue) ending(mv move, owner uint8) modelnode.Ending[uint8] {
+	e := modelnode.Ending[uint8]{Owner: owner, Renewed: q.always, GivesWay: q.gives, To: mv.arg >> 4}
+	if gone := mv.arg & 0xf; gone != 0 {
+		e.Reach = func(o uint8) bool { return o != gone }
+	}
+	return e
+}
+
+// arriving is the ACQUIRE that is delivered.
+func (q *queue) arriving(mv move) ask {
+	if mv.kind == deliverStrayAsk {
+		return q.strays[mv.arg]
+	}
+	return ask{q.sent + 1, q.stand}
+}
+
+// deliveredInLine takes an executed request off the wire and puts the answer on
+// it; false: it is not one of those that wait. senior says that the owner that has the
+// lock comes before us.
+func (c *cell) deliveredInLine(mv move, how stage, a *modelnode.Answer[uint8], said token, senior bool) bool {
+	q := &c.line
+	switch mv.kind {
+	case deliverAcquire:
+		if mv.twice {
+			q.strayed(ask{q.sent + 1, q.stand})
+		}
+		stood := q.stand
+		c.acquire = c.acquire.answered(how, said)
+		q.answered()
+		q.hears(a, senior)
+		q.stand = stood && how == saidAbsent
+	case deliverReturn:
+		if q.behind && c.acquire.sent() {
+			c.acquire = c.acquire.answered(how, said)
+			q.answered()
+			q.hears(a, senior)
+		}
+		if !mv.twice {
+			q.comes, q.renewed = 0, false
+		}
+	case deliverStrayAsk:
+		if !mv.twice {
+			q.strays[mv.arg] = ask{}
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// hears keeps the holder that an answer to an ACQUIRE names.
+func (q *queue) hears(a *modelnode.Answer[uint8], senior bool) {
+	if a.Verdict == modelnode.Taken {
+		q.holder, q.lasts, q.senior = a.Holder, uint8(a.ExpiresIn/tick), senior
+	}
 }

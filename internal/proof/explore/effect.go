@@ -37,7 +37,7 @@ func (t *trace) effects(mv move) []string {
 		if gone := t.gone(was, is); len(gone) > 0 && !(here && mv.kind == deliverRelease) && mv.kind != crash && mv.kind != lose {
 			add("%s's key at %s is gone", who, list(gone))
 		}
-		if n := mv.node; here && mv.kind == deliverAcquire && t.answer.Verdict == 0 && t.owner(&t.after, n) < 0 {
+		if n := mv.node; here && mv.kind == deliverAcquire && t.nodes.answer.Verdict == 0 && t.after.owner(n) < 0 {
 			add("the release behind it frees the lock again")
 		}
 	}
@@ -115,7 +115,7 @@ func (t *trace) verdict(mv move) string {
 	case t.broken&Tokens != 0:
 		before := t.before.top
 		if t.m.hasKind() {
-			before = sharing{t.walker}.barrier(&t.before, &t.after.slots[mv.slot])
+			before = t.barrier(&t.before, &t.after.slots[mv.slot])
 		}
 		return fmt.Sprintf("%s: %s was granted with token %s, which is not larger than %s, granted before", Tokens, who, t.token(t.granted), t.token(before))
 	case t.broken&Renewals != 0:

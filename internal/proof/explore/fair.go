@@ -6,7 +6,6 @@ import "hash/maphash"
 const (
 	fairTicks = 16
 	fairSteps = 4000
-	unlimited = 1<<8 - 1
 )
 
 var fairSeeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
@@ -37,10 +36,7 @@ func (m *Model) fairStart(st *state) {
 // every message arrives, timers fire, holders release at once, and attempts that gave
 // way come again. It follows one such continuation, up to a state that is known to end
 // well.
-func (w *walker) served(st state) bool {
-	if w.fair == nil {
-		w.fair, w.wellFrom = newWalker(fairWorld(w.m), w.machines), map[print]bool{}
-	}
+func (w *future) served(st state) bool {
 	w.m.fairStart(&st)
 	passed := 0
 	w.course = w.course[:0]
@@ -53,7 +49,7 @@ func (w *walker) served(st state) bool {
 			return true
 		}
 		w.course = append(w.course, here)
-		if mv := w.fair.fairStep(&st); mv.kind == pass {
+		if mv := w.fair.step(&st); mv.kind == pass {
 			if passed++; passed > fairTicks {
 				return false
 			}
@@ -62,7 +58,18 @@ func (w *walker) served(st state) bool {
 	return false
 }
 
-func (w *walker) nobodyWaits(st *state) bool {
+// continuation is a walk in which nothing goes wrong.
+type continuation struct {
+	*walker
+	due []move
+}
+
+// continued returns such a walk in m's world.
+func continued(m *Model, ms *machines) *continuation {
+	return &continuation{walker: newWalker(fairWorld(m), ms)}
+}
+
+func (w *continuation) nobodyWaits(st *state) bool {
 	for i := range w.m.Attempts {
 		if s := &st.slots[i]; s.life == asking || s.gaveWay {
 			return false
@@ -71,8 +78,8 @@ func (w *walker) nobodyWaits(st *state) bool {
 	return true
 }
 
-// fairStep takes one of the steps that are due, or lets time pass if there is none.
-func (w *walker) fairStep(st *state) move {
+// step takes one of the steps that are due, or lets time pass if there is none.
+func (w *continuation) step(st *state) move {
 	before := *st
 	w.due = w.due[:0]
 	for i := range uint8(w.m.Attempts) {
@@ -86,7 +93,7 @@ func (w *walker) fairStep(st *state) move {
 			}
 		}
 		from := len(w.due)
-		w.due = w.slotMoves(&before, i, w.due)
+		w.due = w.choices.slotMoves(&before, i, w.due)
 		to := from
 		for _, mv := range w.due[from:] {
 			switch mv.kind {
@@ -118,22 +125,22 @@ func (st *state) gaveWay() bool {
 	return false
 }
 
-// goOn describes some steps of the continuation in which nothing goes wrong.
-func (t *trace) goOn(steps int) {
-	t.m.fairStart(&t.after)
-	t.walker = newWalker(fairWorld(t.m), t.machines)
-	for range steps {
-		t.before, t.granted, t.answer.Pushes = t.after, 0, nil
-		mv := t.fairStep(&t.after)
-		t.note(mv)
-	}
+// future looks at what must come of a state.
+type future struct {
+	*walker
+	fair *continuation
+	// For served: states from which all waiters are served, and those on the way.
+	wellFrom map[print]bool
+	course   []print
+	due      []move
 }
 
-// future is a walker that looks at what must come of a state.
-type future struct{ *walker }
+func newFuture(w *walker) *future {
+	return &future{walker: w, fair: continued(w.m, w.machines), wellFrom: map[print]bool{}}
+}
 
 // checkFuture looks at what must come of a state.
-func (w future) checkFuture(st *state) {
+func (w *future) checkFuture(st *state) {
 	if w.m.Check&Served != 0 && !w.served(*st) {
 		w.broke(Served)
 	}
@@ -145,9 +152,9 @@ func (w future) checkFuture(st *state) {
 // whole reports whether no slot stays split, from st on: once every message that is
 // under way has arrived and every lease was renewed once more, a node has nothing but the
 // slots of leases. And attempts that nobody else disturbs do not all fail.
-func (w future) whole(st state) bool {
-	answer, granted, actions := w.answer, w.granted, w.actions
-	defer func() { w.answer, w.granted, w.actions = answer, granted, actions }()
+func (w *future) whole(st state) bool {
+	answer, granted, actions := w.nodes.answer, w.granted, w.actions
+	defer func() { w.nodes.answer, w.granted, w.actions = answer, granted, actions }()
 	alone := w.undisturbed(&st)
 	w.noFaults(&st)
 	w.settleDown(&st)
@@ -156,7 +163,7 @@ func (w future) whole(st state) bool {
 	}
 	for i := range w.m.Attempts {
 		if s := &st.slots[i]; s.life == holding && s.vote == 0 && w.valid(s) {
-			w.renew(s, false)
+			w.leases.renew(s, false)
 		}
 	}
 	w.settleDown(&st)
@@ -173,7 +180,7 @@ func (w future) whole(st state) bool {
 
 // undisturbed reports whether there are attempts that were begun just now and nothing is
 // left of others. If there were others, these attempts must not have heard of them.
-func (w future) undisturbed(st *state) bool {
+func (w *future) undisturbed(st *state) bool {
 	asks, gone, heard := 0, false, false
 	for i := range w.m.Attempts {
 		switch s := &st.slots[i]; {
@@ -190,7 +197,7 @@ func (w future) undisturbed(st *state) bool {
 }
 
 // heardOfOthers reports whether a node refused the attempt, or it has heard an answer.
-func (w future) heardOfOthers(s *slot) bool {
+func (w *future) heardOfOthers(s *slot) bool {
 	for n := range w.m.Nodes {
 		c := &s.cells[n]
 		if !(c.acquire.stage == asked || c.acquire.stage == saidYes && c.key > 0) {
@@ -201,7 +208,7 @@ func (w future) heardOfOthers(s *slot) bool {
 }
 
 // anyHolds reports whether there is a lease.
-func (w future) anyHolds(st *state) bool {
+func (w *future) anyHolds(st *state) bool {
 	for i := range w.m.Attempts {
 		if st.slots[i].life == holding {
 			return true
@@ -211,7 +218,7 @@ func (w future) anyHolds(st *state) bool {
 }
 
 // noFaults takes away what could still go wrong.
-func (w future) noFaults(st *state) {
+func (w *future) noFaults(st *state) {
 	st.crashes, st.losses, st.jumps, st.twice = 0, 0, 0, 0
 	for n := range w.m.Nodes {
 		st.nodes[n].shut = 0
@@ -219,7 +226,7 @@ func (w future) noFaults(st *state) {
 }
 
 // settleDown lets every message arrive, and time stand still.
-func (w future) settleDown(st *state) {
+func (w *future) settleDown(st *state) {
 	broken := w.broken
 	for {
 		w.due = w.due[:0]
@@ -228,7 +235,7 @@ func (w future) settleDown(st *state) {
 				continue
 			}
 			for n := range w.m.Nodes {
-				w.due = w.cellMoves(st, uint8(i), uint8(n), w.due)
+				w.due = w.choices.cellMoves(st, uint8(i), uint8(n), w.due)
 			}
 		}
 		next := -1

@@ -1,7 +1,5 @@
 package explore
 
-import "github.com/leasehold-dev/leasehold/internal/proof/modelnode"
-
 // queue is what waiting adds to a cell: a place in the node's queue, and more messages
 // under way. A stamp is the age of the attempt when an ACQUIRE left.
 type queue struct {
@@ -125,63 +123,15 @@ func (q *queue) sort() {
 	}
 }
 
-// abandonAsks makes the client ignore all further messages of the node to a slot.
-func (c *cell) abandonAsks() {
-	c.dropAsk()
-	c.line.pushes = [2]push{}
-}
-
-// dropAsk makes the client stop waiting for the answer to an ACQUIRE.
-func (c *cell) dropAsk() {
-	q := &c.line
-	if c.acquire.sent() && !q.behind {
-		q.strayed(ask{q.sent + 1, q.stand})
-	}
-	c.acquire = message{}
-	q.answered()
-}
-
 // answered clears the ACQUIRE whose answer the client waits for.
 func (q *queue) answered() {
 	q.sent, q.stand, q.holder, q.lasts, q.senior, q.lost = 0, false, 0, 0, false, false
 }
 
-// places returns the places in node n's queue, in order.
-func (w *walker) places(st *state, n uint8, to []modelnode.Place[uint8]) []modelnode.Place[uint8] {
-	now := nodeNow(st, n)
-	for rank := range uint8(w.m.Attempts) {
-		for i := range w.m.Attempts {
-			s := &st.slots[i]
-			if q := &s.cells[n].line; q.place > 0 && s.rank == rank {
-				to = append(to, modelnode.Place[uint8]{
-					Owner: uint8(i) + 1, Ticket: uint64(rank), Expiry: now.Add(ticks(int(q.place))), Stamp: uint64(q.stamp),
-				})
-			}
-		}
-	}
-	return to
-}
-
-// keepPlaces stores node n's queue after an operation.
-func (w *walker) keepPlaces(st *state, n uint8, l *modelnode.Lock[uint8]) {
-	now := nodeNow(st, n)
-	for i := range w.m.Attempts {
-		q := &st.slots[i].cells[n].line
-		q.place, q.stamp = 0, 0
-	}
-	for _, p := range l.Line {
-		if p.Expiry > now {
-			q := &st.slots[p.Owner-1].cells[n].line
-			q.place, q.stamp = left(p.Expiry, now), uint8(p.Stamp)
-		}
-	}
-}
-
-// push puts the pushes of node n on the wire.
-func (w *walker) push(st *state, n uint8, pushes []modelnode.Push[uint8]) {
-	for _, t := range pushes {
-		if s := &st.slots[t.Owner-1]; t.Granted && s.life == asking {
-			s.cells[n].line.pushed(push{w.m.packed(t.Token), uint8(t.Stamp) + 1})
-		}
+// unsent handles an ACQUIRE that never left; the release that it came with never left
+// either.
+func (q *queue) unsent() {
+	if q.behind {
+		q.comes, q.renewed = 0, false
 	}
 }

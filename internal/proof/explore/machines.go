@@ -8,17 +8,6 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 )
 
-// machine is the number of one value of a production machine. The machines are opaque
-// to the explorer, which only compares and steps them. It keeps numbers because the
-// same few thousand values occur in millions of states.
-type machine uint32
-
-// The first value of each kind: one without any events yet.
-const fresh machine = 1
-
-// freshFor returns the first value for an attempt or vote of a client in that role.
-func freshFor(r role) machine { return fresh + machine(max(r, knowsOld)-knowsOld) }
-
 // machines has all values met so far. The workers of a search share it.
 //
 // The time axis of an attempt and its lease begins at epoch when the attempt
@@ -30,7 +19,7 @@ type machines struct {
 	attempts interned[quorum.Attempt]
 	votes    interned[quorum.Vote]
 	leases   interned[leasefsm.Lease]
-	healing  bool // see probeHeal
+	healing  bool // renewals give the lease to nodes that do not have it
 }
 
 // interned numbers values from 1.
@@ -69,7 +58,7 @@ func newMachines(m *Model) *machines {
 		ms.votes.add(quorum.NewVote(m.quorum(), quorum.Confirm, epoch), birth{})
 	}
 	ms.leases.add(leasefsm.New(m.lease()), birth{})
-	ms.healing = m.probeHeal()
+	ms.healing = m.Renewals+m.Extends > 0 && m.probeHeal()
 	return ms
 }
 
@@ -296,3 +285,6 @@ func sameSends(a, b []quorum.Send) bool {
 	}
 	return true
 }
+
+// valid reports whether a held lease may be trusted at present.
+func (d *driver) valid(s *slot) bool { return d.lease(s.machine).Valid(at(s.age)) }

@@ -29,6 +29,9 @@ const (
 	maxSlots = 4
 )
 
+// unlimited is so many asks that there is no limit.
+const unlimited = 1<<8 - 1
+
 // tick is the unit in which time passes. It is long beside the drift allowance,
 // so a lease of n ticks is valid when n-1 have passed, and not when n have.
 const tick = time.Second
@@ -217,4 +220,13 @@ func (m *Model) quorum() quorum.Config {
 // checked is the whole validity.
 func (m *Model) lease() leasefsm.Config {
 	return leasefsm.Config{TTL: ticks(m.TTL), Renew: validity.RenewAfter(ticks(m.TTL)), MaxHold: ticks(m.MaxHold)}
+}
+
+// keeper is the slot in whose cells node keys of slot i's owner are: its own,
+// unless several attempts share an owner.
+func (m *Model) keeper(i uint8) uint8 {
+	if m.ReuseOwner {
+		return i % uint8(m.Clients)
+	}
+	return i
 }

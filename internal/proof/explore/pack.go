@@ -1,33 +1,10 @@
 package explore
 
-import "encoding/binary"
+import (
+	"encoding/binary"
 
-// fields puts small numbers into one, and takes them out again.
-type fields struct {
-	word uint64
-	at   uint
-}
-
-func (b *fields) put(v uint64, width uint) {
-	if v>>width != 0 {
-		panic("explore: a number too large for the room it has in a state")
-	}
-	b.word |= v << b.at
-	b.at += width
-}
-
-func (b *fields) get(width uint) uint64 {
-	v := b.word >> b.at & (1<<width - 1)
-	b.at += width
-	return v
-}
-
-func bit(v bool) uint64 {
-	if v {
-		return 1
-	}
-	return 0
-}
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+)
 
 func (c *cell) pack() uint64 {
 	if *c == (cell{}) {
@@ -268,5 +245,28 @@ func unpackShare(word uint64) share {
 	return share{slot: uint8(b.get(2)), said: uint8(b.get(2)), move: message{stage(b.get(3)), token(b.get(8))}, always: b.get(1) == 1}
 }
 
-// packedKind is what a slot has in such a world besides.
+// packedKind is what a slot has besides in a world with a Kind.
 func (s *slot) packedKind() byte { return s.agreed<<1 | byte(bit(s.reads)) }
+
+// packedBeside is a vote besides the renewal, and its messages as a number.
+func (s *slot) packedBeside(m *Model) uint64 {
+	b := &s.beside
+	var f fields
+	f.put(uint64(b.vote), 32)
+	f.put(uint64(b.op), 3)
+	f.put(uint64(b.age), 5)
+	f.put(uint64(b.begun), 3)
+	for n := range m.Nodes {
+		f.put(uint64(s.cells[n].beside), 3)
+	}
+	return f.word
+}
+
+// unpackBeside sets it. The cells have been unpacked.
+func (s *slot) unpackBeside(m *Model, word uint64) {
+	f := fields{word: word}
+	s.beside = beside{vote: machine(f.get(32)), op: quorum.Op(f.get(3)), age: uint8(f.get(5)), begun: uint8(f.get(3))}
+	for n := range m.Nodes {
+		s.cells[n].beside = stage(f.get(3))
+	}
+}

@@ -59,7 +59,8 @@ func Search(m Model, lim Limits) Result {
 	s := &search{m: &m, machines: newMachines(&m)}
 	workers := make([]*worker, max(1, lim.Workers))
 	for i := range workers {
-		workers[i] = &worker{search: s, walker: newWalker(&m, s.machines)}
+		w := newWalker(&m, s.machines)
+		workers[i] = &worker{search: s, walker: w, future: newFuture(w)}
 	}
 	for _, st := range workers[0].initial() {
 		workers[0].visit(&st, noRef)
@@ -117,6 +118,7 @@ func (s *search) goOn() (states int) {
 // worker expands states, one chunk after the other.
 type worker struct {
 	*walker
+	future *future
 	search *search
 	at     state
 	next   state
@@ -130,7 +132,7 @@ func (w *worker) expand(c chunk) {
 	in := c.bytes
 	for _, from := range c.refs {
 		in = w.m.decode(in, &w.at)
-		w.step = w.moves(&w.at, w.step[:0])
+		w.step = w.choices.moves(&w.at, w.step[:0])
 		for _, mv := range w.step {
 			w.next = w.at
 			w.apply(&w.next, mv)
@@ -139,7 +141,7 @@ func (w *worker) expand(c chunk) {
 				return
 			}
 			if w.visit(&w.next, from) {
-				if (future{w.walker}).checkFuture(&w.next); w.broken != 0 {
+				if w.future.checkFuture(&w.next); w.broken != 0 {
 					w.report(from)
 					return
 				}
@@ -150,7 +152,7 @@ func (w *worker) expand(c chunk) {
 
 // visit adds a state to the next level if it is new, and says whether it is.
 func (w *worker) visit(st *state, from ref) bool {
-	w.canonical(st)
+	w.canonicalizer.canonical(st)
 	w.code = w.m.encode(st, w.code[:0])
 	r, isNew := w.search.seen.add(fingerprint(w.code), from)
 	if !isNew {

@@ -16,7 +16,7 @@ func exact(t *testing.T, m Model) (states map[string]bool, depth int, w *walker)
 	states = map[string]bool{}
 	var level []string
 	visit := func(st state) {
-		w.canonical(&st)
+		w.canonicalizer.canonical(&st)
 		code := string(m.encode(&st, nil))
 		if !states[code] {
 			states[code] = true
@@ -38,7 +38,7 @@ func exact(t *testing.T, m Model) (states map[string]bool, depth int, w *walker)
 			if again := string(m.encode(&st, nil)); again != code {
 				t.Fatalf("a state is not itself after decoding:\n%x\n%x", code, again)
 			}
-			for _, mv := range w.moves(&st, nil) {
+			for _, mv := range w.choices.moves(&st, nil) {
 				next := st
 				if w.apply(&next, mv); w.broken != 0 {
 					t.Fatalf("%v", w.broken)

@@ -1,55 +1,51 @@
 package explore
 
-import (
-	"github.com/leasehold-dev/leasehold/internal/leasefsm"
-	"github.com/leasehold-dev/leasehold/internal/quorum"
-)
+import "github.com/leasehold-dev/leasehold/internal/quorum"
 
-// settle removes from a state what makes no difference to anything that can still
+// settler removes from a state what makes no difference to anything that can still
 // happen, so that states which differ only in that become one. Every line of it must be
 // sound: it may forget, but not make a violation unreachable.
-func (w *walker) settle(st *state) {
-	for i := range w.m.Attempts {
+type settler struct {
+	*judge
+	leases   *leases
+	attempts *attempts
+}
+
+// settle settles all attempts.
+func (se *settler) settle(st *state) {
+	for i := range se.m.Attempts {
 		s := &st.slots[i]
 		if s.life == over { // nothing changes with time after the node timeout
 			s.beside.age = min(s.beside.age, 2)
 		}
 		switch {
 		case s.life == unused:
-		case w.m.Plain:
-			w.settlePlainly(st, s)
+		case se.m.Plain:
+			se.settlePlainly(st, s)
 		default:
-			w.settleSlot(st, i)
+			se.settleSlot(st, i)
 		}
 	}
-	if w.m.NoTime && !w.m.Plain {
-		w.settleUsed(st)
+	if se.m.NoTime && !se.m.Plain {
+		se.settleUsed(st)
 	}
 }
 
 // settlePlainly does the least that keeps the number of states finite.
-func (w *walker) settlePlainly(st *state, s *slot) {
-	w.impatient(st, s)
+func (se *settler) settlePlainly(st *state, s *slot) {
+	se.impatient(st, s)
 	switch {
 	case s.life != holding:
-		s.age = min(s.age, w.ageLimit(s, true, true))
-	case w.dead(s):
-		w.end(s)
+		s.age = min(s.age, se.ageLimit(s, true, true))
+	case se.leases.dead(s):
+		se.leases.end(s)
 	}
-}
-
-// ended returns the state that represents all in which nothing can break any more.
-func ended() (st state) {
-	for i := range st.slots {
-		st.slots[i].life = over
-	}
-	return st
 }
 
 // settleUsed forgets the tokens that every grant still to come is larger than.
-func (w *walker) settleUsed(st *state) {
+func (se *settler) settleUsed(st *state) {
 	floor := st.top
-	for i := range w.m.Attempts {
+	for i := range se.m.Attempts {
 		if s := &st.slots[i]; s.life == asking {
 			floor = min(floor, s.floor)
 		}
@@ -57,31 +53,31 @@ func (w *walker) settleUsed(st *state) {
 	st.used &^= 1<<(floor+1) - 1
 }
 
-func (w *walker) settleSlot(st *state, i int) {
+func (se *settler) settleSlot(st *state, i int) {
 	s := &st.slots[i]
-	if s.life == holding && w.dead(s) {
-		w.end(s)
+	if s.life == holding && se.leases.dead(s) {
+		se.leases.end(s)
 	}
-	w.impatient(st, s)
-	if !w.m.EveryEvent && !w.m.Waits && s.life == asking && int(s.age) >= w.m.TTL {
+	se.impatient(st, s)
+	if !se.m.EveryEvent && !se.m.Waits && s.life == asking && int(s.age) >= se.m.TTL {
 		// Its validity would be over: whatever happens next, it is lost.
-		w.stepAsking(st, s, quorum.Event{Kind: quorum.Cancel})
+		se.attempts.stepAsking(st, s, quorum.Event{Kind: quorum.Cancel})
 	}
-	if s.token != 0 && w.m.Reserves == 0 && (w.m.Check&Renewals == 0 || w.m.older(s.token, s.age) < (sharing{w}).barrier(st, s)) {
+	if s.token != 0 && se.m.Reserves == 0 && (se.m.Check&Renewals == 0 || se.m.older(s.token, s.age) < se.barrier(st, s)) {
 		s.token = 0 // older than the newest: by how much is all the same
 	}
-	if s.life == over && !s.released && !w.m.EveryEvent && !w.mayReturn(st) {
-		w.giveBack(s)
+	if s.life == over && !s.released && !se.m.EveryEvent && !se.mayReturn(st) {
+		se.leases.giveBack(s)
 	}
 	acquiring, confirming, keys, busy := false, false, false, false
-	for n := range w.m.Nodes {
+	for n := range se.m.Nodes {
 		c := &s.cells[n]
 		if s.life == lost {
 			c.acquire.token = 0
 		}
-		if w.m.Waits {
-			w.settleLine(s, n)
-		} else if w.m.MaxDelay > 0 && int(s.age) > w.m.MaxDelay { // it does not arrive any more
+		if se.m.Waits {
+			se.settleLine(s, n)
+		} else if se.m.MaxDelay > 0 && int(s.age) > se.m.MaxDelay { // it does not arrive any more
 			if c.acquire.stage == asked {
 				c.acquire = message{stage: saidNo}
 			} else if c.acquire.stage == stray {
@@ -94,64 +90,49 @@ func (w *walker) settleSlot(st *state, i int) {
 				c.share.move = message{}
 			}
 		}
-		w.settleCell(st, i, n)
-		if !w.m.EveryEvent {
-			c.dropRefusals(w.m.Waits || w.m.hasSlots())
+		se.settleCell(st, i, n)
+		if !se.m.EveryEvent {
+			c.dropRefusals(se.m.Waits || se.m.hasSlots())
 		}
 		acquiring = acquiring || c.acquiring()
 		confirming = confirming || c.confirming()
 		keys = keys || c.key > 0 || c.line.place > 0
 		busy = busy || *c != cell{}
 	}
-	if s.life == over && !keys && !acquiring && !w.m.ReuseOwner {
+	if s.life == over && !keys && !acquiring && !se.m.ReuseOwner {
 		s.released = true // there is nothing to give back
 	}
 	if !acquiring {
 		s.propose = 0
 	}
-	if w.reducesInQueue() || w.m.reducesShared() || s.life == over && s.released {
+	if se.m.reducesInQueue() || se.m.reducesShared() || s.life == over && s.released {
 		s.repeated = false // which only the release asks for
 	}
-	s.age = min(s.age, w.ageLimit(s, acquiring, confirming))
+	s.age = min(s.age, se.ageLimit(s, acquiring, confirming))
 	if s.life == over && s.released && !busy && !s.gaveWay && s.beside.vote == 0 {
 		*s = slot{life: over, released: true}
 	}
 }
 
-// dead reports whether a lease is not valid and cannot become valid again.
-func (w *walker) dead(s *slot) bool {
-	if w.valid(s) {
-		return false
-	}
-	revives := func(start uint8) bool {
-		renewed := w.stepLease(s.machine, leasefsm.Renewed, at(start), at(s.age))
-		return w.lease(renewed).Valid(at(s.age))
-	}
-	if b := &s.beside; b.vote != 0 && (b.op == quorum.Confirm && w.lease(s.machine).Passable(at(s.age)) || b.op == quorum.Extend && revives(s.age-b.age)) {
-		return false
-	}
-	return s.vote == 0 || !revives(s.voteAt)
-}
-
 // ageLimit is the age from which on it makes no difference.
-func (w *walker) ageLimit(s *slot, acquiring, confirming bool) uint8 {
+func (se *settler) ageLimit(s *slot, acquiring, confirming bool) uint8 {
 	limit := 0
 	switch {
 	case s.life == holding:
 		return s.age
-	case s.life == asking && w.m.Waits:
+	case s.life == asking && se.m.Waits:
 		return s.age
-	case w.m.Waits && w.m.MaxDelay > 0 && acquiring:
-		limit = w.m.Patience + w.m.MaxDelay + 1
+	case se.m.Waits && se.m.MaxDelay > 0 && acquiring:
+		limit = se.m.Patience + se.m.MaxDelay + 1
 	case s.life == asking:
-		limit = w.m.TTL // its validity would be over: whatever happens next, it is lost
+		limit = se.m.TTL // its validity would be over: whatever happens next, it is lost
 	}
-	if w.m.MaxDelay > 0 && acquiring {
-		limit = max(limit, w.m.MaxDelay+1)
+	if se.m.MaxDelay > 0 && acquiring {
+		limit = max(limit, se.m.MaxDelay+1)
 	}
-	if w.m.Floor && (s.life == asking || acquiring || confirming) {
+	if se.m.Floor && (s.life == asking || acquiring || confirming) {
 		// From then on its tokens are below every node's clock.
-		limit = max(limit, w.m.TTL+w.m.ClockError+2)
+		limit = max(limit, se.m.TTL+se.m.ClockError+2)
 	}
 	return uint8(limit)
 }
@@ -162,12 +143,12 @@ type owner struct {
 }
 
 // ownerAt looks at all attempts of the slot's owner.
-func (w *walker) ownerAt(st *state, i, n int) (o owner) {
-	if !w.m.ReuseOwner {
+func (se *settler) ownerAt(st *state, i, n int) (o owner) {
+	if !se.m.ReuseOwner {
 		c := &st.slots[i].cells[n]
 		return owner{c.key > 0, c.acquiring()}
 	}
-	for j := i % w.m.Clients; j < w.m.Attempts; j += w.m.Clients {
+	for j := i % se.m.Clients; j < se.m.Attempts; j += se.m.Clients {
 		s := &st.slots[j]
 		o.key = o.key || s.cells[n].key > 0
 		o.acquiring = o.acquiring || s.life == unused || s.cells[n].acquiring()
@@ -176,11 +157,11 @@ func (w *walker) ownerAt(st *state, i, n int) (o owner) {
 }
 
 // settleCell forgets messages that cannot change anything.
-func (w *walker) settleCell(st *state, i, n int) {
-	s, r := &st.slots[i], &w.m.Rules
+func (se *settler) settleCell(st *state, i, n int) {
+	s, r := &st.slots[i], &se.m.Rules
 	c := &s.cells[n]
-	own := w.ownerAt(st, i, n)
-	if w.reduces() || w.m.reducesShared() && s.writes(w.m) {
+	own := se.ownerAt(st, i, n)
+	if se.m.reduces() || se.m.reducesShared() && s.writes(se.m) {
 		// A tombstone makes an acquire fail, and it may as well never arrive.
 		c.tomb, c.release, c.bury = 0, c.release || c.bury, false
 		if s.life == over { // a key that only has others refused may as well never come
@@ -191,34 +172,34 @@ func (w *walker) settleCell(st *state, i, n int) {
 			// whose requests may as well not arrive; so it may end at once,
 			// unless a confirmation still counts on it.
 			if c.strays = [2]uint8{}; c.confirming() {
-				c.key = uint8(w.m.TTL)
+				c.key = uint8(se.m.TTL)
 			} else {
 				c.key, c.release, own.key = 0, own.acquiring, false
 			}
 		}
 	}
-	if w.m.reducesShared() {
+	if se.m.reducesShared() {
 		c.tomb, c.release, c.bury, c.share.always = 0, c.release || c.bury, false, false
 	}
-	if w.reducesInQueue() {
+	if se.m.reducesInQueue() {
 		// As above; but the release may be what hands the lock on, and so takes its
 		// time where there is something to release.
 		c.tomb, c.release, c.bury = 0, c.release || c.bury, false
 	}
-	creating := c.heals > 0 || c.extend.stage == asked && w.heals() || c.beside != idle && w.heals() || r.ExtendCreates && (c.extend.sent() || c.strays != [2]uint8{})
+	creating := c.heals > 0 || c.extend.stage == asked && se.healing || c.beside != idle && se.healing || r.ExtendCreates && (c.extend.sent() || c.strays != [2]uint8{})
 	if !own.acquiring && !creating {
 		c.tomb, c.freed, c.share.always = 0, false, false
 		c.release, c.bury = c.release || c.bury, false // there is nothing to bury
 	}
 	if !own.key && !own.acquiring && !creating && c.line.place == 0 {
-		release := c.release && w.m.Waits && w.mayHand(st, i, n)
+		release := c.release && se.m.Waits && se.mayHand(st, i, n)
 		c.refuse(r.ConfirmAnywhere)
 		c.release = release
 	}
-	durable := w.m.Crashes == 0 || w.m.KeepCounter
+	durable := se.m.Crashes == 0 || se.m.KeepCounter
 	for i := range c.confirm {
 		// Counters that never fall make smaller confirmations void.
-		if msg := &c.confirm[i]; msg.stage == stray && durable && w.m.older(msg.token, s.age) <= st.nodes[n].counter {
+		if msg := &c.confirm[i]; msg.stage == stray && durable && se.m.older(msg.token, s.age) <= st.nodes[n].counter {
 			*msg = message{}
 		}
 	}
@@ -259,25 +240,76 @@ func (m message) rank() int {
 	return int(m.token)<<8 | int(m.stage)
 }
 
-// spent reports whether nothing that is checked can break any more: there will be no
-// more grants, and nobody holds the lock with an old token.
-func (w *walker) spent(st *state) bool {
-	if w.m.Check&(Orphans|Freed|Bounded) != 0 || w.m.Reserves > 0 {
-		return false
+// dropRefusals takes refusals off the wire.
+func (c *cell) dropRefusals(waits bool) {
+	if c.acquire.stage == saidNo && !waits {
+		c.acquire = message{}
 	}
-	holders := 0
-	for i := range w.m.Attempts {
-		s := &st.slots[i]
-		switch s.life {
-		case unused, asking:
-			return false
-		case holding:
-			holders++
-			renews := s.vote != 0 || int(s.renewals) < w.m.Renewals || w.m.Extends > 0
-			if w.m.Check&Renewals != 0 && renews && w.m.older(s.token, s.age) < st.top {
-				return false
+	if c.extend.stage == saidNo {
+		c.extend = message{}
+	}
+}
+
+// mayReturn says whether there is room for an attempt that begins with a release.
+func (se *settler) mayReturn(st *state) bool {
+	return se.m.Returns && st.slots[se.m.Attempts-1].life == unused
+}
+
+// impatient makes an attempt leave that has waited for long enough.
+func (se *settler) impatient(st *state, s *slot) {
+	if se.m.Waits && s.life == asking && int(s.age) >= se.m.Patience {
+		se.attempts.cancel(st, s)
+	}
+}
+
+// settleLine forgets what cannot matter any more of a slot's place in node n's queue.
+func (se *settler) settleLine(s *slot, n int) {
+	c := &s.cells[n]
+	q := &c.line
+	if s.life != asking { // its stamps mean nothing to anybody
+		q.answered()
+		q.asks, q.stamp, q.pushes, q.behind, q.none = 0, 0, [2]push{}, false, false
+		for k := range q.strays {
+			if se.m.MaxDelay == 0 {
+				q.strays[k].stamp = min(q.strays[k].stamp, 1)
 			}
 		}
 	}
-	return w.m.Check&Mutex == 0 || holders < 2
+	if !c.release && !c.bury || se.m.reducesInQueue() {
+		if q.always = false; !c.release && !c.bury {
+			q.gives, q.toSenior = false, false
+		}
+	}
+	if se.m.MaxDelay > 0 { // what does not arrive any more
+		for k, a := range q.strays {
+			if a.stamp != 0 && int(s.age) > int(a.stamp)-1+se.m.MaxDelay {
+				q.strays[k] = ask{}
+			}
+		}
+		if q.comes != 0 && int(s.age) > se.m.MaxDelay {
+			q.comes, q.renewed = 0, false
+		}
+		if c.acquire.stage == asked && int(s.age) > int(q.sent)+se.m.MaxDelay {
+			c.acquire = message{}
+			q.answered()
+		}
+	}
+	for k, p := range q.pushes { // their validity is over
+		if p.stamp != 0 && int(s.age) >= int(p.stamp)-1+se.m.TTL && !se.m.EveryEvent && !se.m.CountFromPush {
+			q.pushes[k] = push{}
+		}
+	}
+	q.sort()
+}
+
+// mayHand reports whether a release of slot i at node n may hand the lock to another
+// waiter.
+func (se *settler) mayHand(st *state, i, n int) bool {
+	for j := range se.m.Attempts {
+		s := &st.slots[j]
+		if j != i && (s.life == asking || s.life == unused || s.cells[n].line.place > 0) {
+			return true
+		}
+	}
+	return false
 }

@@ -23,6 +23,16 @@ type state struct {
 	wait      uint8
 }
 
+// owner is the keeper of node n's key, or -1.
+func (st *state) owner(n uint8) int {
+	for i := range st.slots {
+		if st.slots[i].cells[n].key > 0 {
+			return i
+		}
+	}
+	return -1
+}
+
 // node is what a node keeps besides what is in the slots' cells.
 type node struct {
 	counter token
@@ -168,7 +178,7 @@ func (s *slot) isGone() bool {
 	return bare == slot{life: over, released: true}
 }
 
-// share is what a cell has in such a world besides.
+// share is what a cell has besides in a world with a Kind.
 type share struct {
 	slot   uint8   // of the lease at the node, from 1; with key > 0
 	said   uint8   // of the grant in the answer to the acquire
@@ -178,3 +188,72 @@ type share struct {
 
 // writes reports whether the attempt wants the whole lock.
 func (s *slot) writes(m *Model) bool { return m.Kind.Shared && !s.reads }
+
+func (c *cell) abandonConfirms() {
+	for i := range c.confirm {
+		c.confirm[i] = c.confirm[i].abandon()
+	}
+}
+
+// stray makes the client stop waiting for the answer to an extend.
+func (c *cell) stray(short bool) {
+	if c.extend.sent() {
+		kind := 0
+		if short {
+			kind = 1
+		}
+		c.strays[kind] = min(c.strays[kind]+1, 3)
+	}
+	c.extend = message{}
+}
+
+// heal puts one more message on the wire that gives the node the lease.
+func (c *cell) heal() { c.heals = min(c.heals+1, 3) }
+
+// reserved is the token that a holder reserves next.
+func (s *slot) reserved() token { return s.token + 1 }
+
+// abandonAsks makes the client ignore all further messages of the node to a slot.
+func (c *cell) abandonAsks() {
+	c.dropAsk()
+	c.line.pushes = [2]push{}
+}
+
+// dropAsk makes the client stop waiting for the answer to an ACQUIRE.
+func (c *cell) dropAsk() {
+	q := &c.line
+	if c.acquire.sent() && !q.behind {
+		q.strayed(ask{q.sent + 1, q.stand})
+	}
+	c.acquire = message{}
+	q.answered()
+}
+
+// machine is the number of one value of a production machine. The machines are opaque
+// to the explorer, which only compares and steps them. It keeps numbers because the
+// same few thousand values occur in millions of states.
+type machine uint32
+
+// The first value of each kind: one without any events yet.
+const fresh machine = 1
+
+// awaits reports whether a release of slot i is under way with the ACQUIRE of another
+// slot.
+func (st *state) awaits(i uint8) bool {
+	for j := range st.slots {
+		for n := range st.slots[j].cells {
+			if st.slots[j].cells[n].line.comes == i+1 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// before reports whether slot i comes before slot j in every queue.
+func (st *state) before(i, j uint8) bool {
+	if a, b := st.slots[i].rank, st.slots[j].rank; a != b {
+		return a < b
+	}
+	return i < j
+}

@@ -51,11 +51,12 @@ func (t *trace) tell(path []print) []string {
 	for _, want := range path[1:] {
 		t.step(func() bool { return t.broken == 0 && t.print(t.after) == want })
 	}
+	future := newFuture(t.walker)
 	t.step(func() bool {
 		if t.broken == 0 {
 			st := t.after
-			t.canonical(&st)
-			future{t.walker}.checkFuture(&st)
+			t.canonicalizer.canonical(&st)
+			future.checkFuture(&st)
 		}
 		return t.broken != 0
 	})
@@ -66,16 +67,16 @@ func (t *trace) tell(path []print) []string {
 }
 
 func (t *trace) print(st state) print {
-	t.canonical(&st)
+	t.canonicalizer.canonical(&st)
 	return fingerprint(t.m.encode(&st, nil))
 }
 
 // step takes the first step that is right, and describes it.
 func (t *trace) step(right func() bool) {
 	t.before = t.after
-	for _, mv := range t.moves(&t.before, nil) {
+	for _, mv := range t.choices.moves(&t.before, nil) {
 		t.after = t.before
-		t.granted, t.answer = 0, modelnode.Answer[uint8]{}
+		t.granted, t.nodes.answer = 0, modelnode.Answer[uint8]{}
 		if t.apply(&t.after, mv); right() {
 			t.note(mv)
 			return
@@ -185,4 +186,16 @@ func list(nodes []int) string {
 	}
 	last := len(words) - 1
 	return "nodes " + strings.Join(words[:last], ", ") + " and " + words[last]
+}
+
+// goOn describes some steps of the continuation in which nothing goes wrong.
+func (t *trace) goOn(steps int) {
+	t.m.fairStart(&t.after)
+	from := continued(t.m, t.machines)
+	t.walker = from.walker
+	for range steps {
+		t.before, t.granted, t.nodes.answer.Pushes = t.after, 0, nil
+		mv := from.step(&t.after)
+		t.note(mv)
+	}
 }

@@ -1,33 +1,25 @@
 package explore
 
-import (
-	"github.com/leasehold-dev/leasehold/internal/clock"
-	"github.com/leasehold-dev/leasehold/internal/proof/modelnode"
-)
+import "github.com/leasehold-dev/leasehold/internal/quorum"
 
 // walker takes steps in the world of one Model. Each worker has its own.
 type walker struct {
-	*driver
-	m *Model
-	// broken is what the last step broke; answer, what a node said in it;
-	// granted, the token of the lease it led to.
-	broken  Property
-	answer  modelnode.Answer[uint8]
-	granted token
-	actions Actions
-	shared  *sharedNodes // with a Kind
-	tombs   [maxSlots]modelnode.Tomb[uint8]
-	line    [maxSlots]modelnode.Place[uint8]
-	sorted  canonicalizer
-	fair    *walker
-	// For served: states from which all waiters are served, and those on the way.
-	wellFrom map[print]bool
-	course   []print
-	due      []move
+	*judge
+	choices       choices
+	nodes         nodes
+	leases        leases
+	attempts      attempts
+	settler       settler
+	canonicalizer canonicalizer
 }
 
 func newWalker(m *Model, ms *machines) *walker {
-	return &walker{driver: ms.driver(), m: m, shared: newSharedNodes(m)}
+	j := &judge{driver: ms.driver(), m: m}
+	w := &walker{judge: j, choices: choices{j.driver, m}, leases: leases{j}, canonicalizer: canonicalizer{driver: j.driver, m: m}}
+	w.nodes = nodes{judge: j, shared: newSharedNodes(m)}
+	w.attempts = attempts{j, &w.leases}
+	w.settler = settler{j, &w.leases, &w.attempts}
+	return w
 }
 
 // initial are the states a search begins with: one for each way the counters
@@ -69,7 +61,7 @@ func (w *walker) initial() []state {
 			}
 		}
 		if m.Crossed {
-			sharing{w}.crossed(&states[i])
+			w.crossed(&states[i])
 		}
 		if m.Full {
 			w.begun(&states[i])
@@ -78,79 +70,129 @@ func (w *walker) initial() []state {
 	return states
 }
 
-// broke notes that p does not hold any more, if it is to be checked.
-func (w *walker) broke(p Property) { w.broken |= p & w.m.Check }
-
-// keeper is the slot in whose cells node keys of slot i's owner are: its own,
-// unless several attempts share an owner.
-func (m *Model) keeper(i uint8) uint8 {
-	if m.ReuseOwner {
-		return i % uint8(m.Clients)
+// apply takes one step and changes st accordingly. It notes in w.broken what the step
+// broke.
+func (w *walker) apply(st *state, mv move) {
+	w.broken = 0
+	if mv.twice {
+		st.twice--
 	}
-	return i
+	s := &st.slots[mv.slot]
+	c := &s.cells[mv.node]
+	switch mv.kind {
+	case begin:
+		w.attempts.begin(st, s, mv.arg)
+	case deliverAcquire, deliverAgain, deliverConfirm, deliverExtend, deliverStray, deliverRelease, deliverBury, deliverHeal, deliverStrayAsk, deliverMove:
+		w.nodes.deliver(st, mv)
+	case hearMove:
+		w.attempts.hearMove(st, s, mv.node)
+	case deliverReturn:
+		w.nodes.deliverReturn(st, mv)
+	case hearAcquire:
+		w.attempts.hear(st, s, quorum.Acquire, mv.node, &c.acquire)
+	case hearConfirm:
+		w.attempts.hear(st, s, quorum.Confirm, mv.node, &c.confirm[mv.arg])
+	case hearPush, poll:
+		w.attempts.hearInLine(st, s, mv)
+	case doubtAcquire, unsentAcquire, doubtConfirm:
+		w.attempts.doubt(st, s, mv)
+	case hearExtend:
+		e := answerEvent(quorum.Extend, mv.node, c.extend, 0)
+		c.extend = message{}
+		w.leases.stepRenewal(st, s, e)
+	case doubtExtend:
+		c.stray(s.short)
+		w.leases.stepRenewal(st, s, quorum.Event{Kind: quorum.Unknown, Node: int(mv.node), Op: quorum.Extend})
+	case tickAttempt:
+		w.attempts.stepAsking(st, s, quorum.Event{Kind: quorum.Tick})
+	case cancelAttempt:
+		w.attempts.cancel(st, s)
+	case tickVote:
+		w.leases.stepRenewal(st, s, quorum.Event{Kind: quorum.Tick})
+	case cancelVote:
+		w.leases.stepRenewal(st, s, quorum.Event{Kind: quorum.Cancel})
+	case renew:
+		w.leases.renew(s, mv.arg == 1)
+	case beginBeside:
+		w.leases.beginBeside(s, quorum.Op(mv.arg))
+	case deliverBeside:
+		w.nodes.deliverBeside(st, mv)
+	case hearBeside:
+		e := answerEvent(s.beside.op, mv.node, message{stage: c.beside}, 1)
+		c.beside = idle
+		w.leases.stepBeside(st, s, e)
+	case tickBeside:
+		w.leases.stepBeside(st, s, quorum.Event{Kind: quorum.Tick})
+	case cancelBeside:
+		w.leases.stepBeside(st, s, quorum.Event{Kind: quorum.Cancel})
+	case release:
+		w.leases.giveBack(s)
+	case comeBack:
+		w.attempts.comeBack(st, mv)
+	case claim:
+		w.attempts.claim(st, s)
+	case pass:
+		w.pass(st)
+	case crash, lose, jump, reread:
+		w.nodes.fault(st, mv)
+	case tellBoth, tellNew:
+		w.nodes.tell(st, mv)
+	}
+	w.settler.settle(st)
+	if w.m.Check&Mutex != 0 {
+		w.checkMutex(st)
+	}
+	if w.m.Check&Bounded != 0 {
+		w.checkHold(st)
+	}
 }
 
-// owner is the keeper of node n's key, or -1.
-func (w *walker) owner(st *state, n uint8) int {
-	for i := range w.m.Attempts {
-		if st.slots[i].cells[n].key > 0 {
-			return i
+// begun makes one attempt get the lock, and another wait for it or, if there are two
+// permits, get the other one.
+func (w *walker) begun(st *state) {
+	for i := range uint8(2) {
+		w.apply(st, move{kind: begin, slot: i})
+		for n := range uint8(w.m.Nodes) {
+			w.apply(st, move{kind: deliverAcquire, slot: i, node: n})
+		}
+		for n := range uint8(w.m.Nodes) {
+			if st.slots[i].life == asking {
+				w.apply(st, move{kind: hearAcquire, slot: i, node: n})
+			}
 		}
 	}
-	return -1
 }
 
-// valid reports whether a held lease may be trusted at present.
-func (w *walker) valid(s *slot) bool { return w.lease(s.machine).Valid(at(s.age)) }
-
-// nodeNow is what node n's clock says.
-func nodeNow(st *state, n uint8) clock.Instant {
-	return epoch.Add(ticks(int(st.nodes[n].ahead)))
-}
-
-// lock is what node n keeps, as the model of a node sees it. Owners are keepers
-// plus one.
-func (w *walker) lock(st *state, n uint8) modelnode.Lock[uint8] {
-	now, nd := nodeNow(st, n), &st.nodes[n]
-	l := modelnode.Lock[uint8]{Counter: w.m.number(nd.counter)}
-	if nd.shut > 0 || nd.unread > 0 {
-		l.ShutUntil = now.Add(ticks(max(1, int(nd.shut))))
+// pass lets one tick pass everywhere.
+func (w *walker) pass(st *state) {
+	for n := range w.m.Nodes {
+		nd := &st.nodes[n]
+		nd.shut -= min(nd.shut, 1)
+		nd.counter, nd.read = w.m.counts(w.m.older(nd.counter, 1)), w.m.older(nd.read, 1)
+		w.nodes.expire(st, n, 1)
 	}
-	tombs := w.tombs[:0]
+	st.top = w.m.older(st.top, 1)
+	st.wait -= min(st.wait, 1)
 	for i := range w.m.Attempts {
-		c := &st.slots[i].cells[n]
-		if c.key > 0 {
-			l.Owner, l.Expiry = uint8(i)+1, now.Add(ticks(int(c.key)))
+		if st.slots[i].life != unused {
+			st.slots[i].age++
 		}
-		if c.tomb > 0 {
-			tombs = append(tombs, modelnode.Tomb[uint8]{Owner: uint8(i) + 1, Expiry: now.Add(ticks(int(c.tomb)))})
+		if st.slots[i].beside.vote != 0 {
+			st.slots[i].beside.age++
 		}
 	}
-	if len(tombs) > 0 {
-		l.Tombs = tombs
-	}
-	if w.m.Waits {
-		l.Line = w.places(st, n, w.line[:0])
-	}
-	return l
 }
 
-// keep puts back what node n keeps after an operation.
-func (w *walker) keep(st *state, n uint8, l modelnode.Lock[uint8]) {
-	now := nodeNow(st, n)
-	st.nodes[n].counter = w.m.packed(l.Counter)
-	for i := range w.m.Attempts {
-		st.slots[i].cells[n].key, st.slots[i].cells[n].tomb = 0, 0
+// crossed makes the second attempt get the lock, and another slot at one node.
+func (w *walker) crossed(st *state) {
+	w.apply(st, move{kind: begin})
+	w.apply(st, move{kind: deliverAcquire})
+	w.apply(st, move{kind: begin, slot: 1})
+	for n := range uint8(w.m.Nodes) {
+		w.apply(st, move{kind: deliverAcquire, slot: 1, node: n})
 	}
-	if l.Owner > 0 && l.Expiry > now {
-		st.slots[l.Owner-1].cells[n].key = left(l.Expiry, now)
+	for n := uint8(1); n < uint8(w.m.Nodes); n++ {
+		w.apply(st, move{kind: hearAcquire, slot: 1, node: n})
 	}
-	for _, t := range l.Tombs {
-		st.slots[t.Owner-1].cells[n].tomb = left(t.Expiry, now)
-	}
-	if w.m.Waits {
-		w.keepPlaces(st, n, &l)
-	}
+	st.slots[0] = slot{life: over, released: true} // its other messages never arrive
 }
-
-func left(end, now clock.Instant) uint8 { return uint8(end.Sub(now) / tick) }

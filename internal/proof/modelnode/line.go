@@ -38,14 +38,17 @@ type Push[O comparable] struct {
 // open. Nil: all can.
 type Reach[O comparable] func(O) bool
 
+// Line is a queue of waiters, the next one first.
+type Line[O comparable] []Place[O]
+
 // place returns the index of the owner's place, or -1.
-func (l Lock[O]) place(o O) int {
-	return slices.IndexFunc(l.Line, func(p Place[O]) bool { return p.Owner == o })
+func (l Line[O]) place(o O) int {
+	return slices.IndexFunc(l, func(p Place[O]) bool { return p.Owner == o })
 }
 
 // leave removes the owner's place from the queue.
 func (l Lock[O]) leave(o O) Lock[O] {
-	if i := l.place(o); i >= 0 {
+	if i := l.Line.place(o); i >= 0 {
 		l.Line = slices.Delete(slices.Clone(l.Line), i, i+1)
 	}
 	return l
@@ -59,32 +62,31 @@ func (l Lock[O]) stand(r Rules, a Ask[O], now clock.Instant) (Lock[O], Answer[O]
 		return l, Answer[O]{Verdict: Buried}
 	}
 	if a.Wait && (ans.Holder != *new(O) || !a.Behind || r.StandsAlone) {
-		l, ans.Position = l.wait(r, a, now)
+		l.Line, ans.Position = l.Line.wait(r, a, now)
 	}
 	return l, ans
 }
 
 // wait gives the request a place or refreshes the one it has, and returns its position.
-func (l Lock[O]) wait(r Rules, a Ask[O], now clock.Instant) (Lock[O], int) {
-	p := Place[O]{Owner: a.Owner, Ticket: l.ticket(r, a, now), Expiry: now.Add(a.TTL), Stamp: a.Stamp, Spare: a.Spare, Barge: a.Barge}
-	l.Line = slices.DeleteFunc(slices.Clone(l.Line), func(q Place[O]) bool { return now >= q.Expiry })
+func (l Line[O]) wait(r Rules, a Ask[O], now clock.Instant) (Line[O], int) {
+	p := Place[O]{Owner: a.Owner, Ticket: a.ticket(r, now), Expiry: now.Add(a.TTL), Stamp: a.Stamp, Spare: a.Spare, Barge: a.Barge}
+	l = slices.DeleteFunc(slices.Clone(l), func(q Place[O]) bool { return now >= q.Expiry })
 	if i := l.place(a.Owner); i >= 0 {
-		p.Ticket, p.Expiry = l.Line[i].Ticket, max(p.Expiry, l.Line[i].Expiry)
-		l.Line[i] = p
+		p.Ticket, p.Expiry = l[i].Ticket, max(p.Expiry, l[i].Expiry)
+		l[i] = p
 		return l, i + 1
 	}
-	i := slices.IndexFunc(l.Line, func(q Place[O]) bool { return q.Ticket > p.Ticket })
+	i := slices.IndexFunc(l, func(q Place[O]) bool { return q.Ticket > p.Ticket })
 	if i < 0 {
-		i = len(l.Line)
+		i = len(l)
 	}
-	l.Line = slices.Insert(l.Line, i, p)
-	return l, i + 1
+	return slices.Insert(l, i, p), i + 1
 }
 
 // ticket returns the ticket of a place. A newcomer's time is believed only if it is
 // near this node's clock. A waiter that asks again keeps its ticket, even if the node
 // lost its place meanwhile.
-func (l Lock[O]) ticket(r Rules, a Ask[O], now clock.Instant) uint64 {
+func (a Ask[O]) ticket(r Rules, now clock.Instant) uint64 {
 	if r.NoClock || a.Again {
 		return a.Ticket
 	}
@@ -93,13 +95,12 @@ func (l Lock[O]) ticket(r Rules, a Ask[O], now clock.Instant) uint64 {
 }
 
 // prefer makes the owner first in the queue, and reports whether it waits.
-func (l Lock[O]) prefer(o O, now clock.Instant) (Lock[O], bool) {
+func (l Line[O]) prefer(o O, now clock.Instant) (Line[O], bool) {
 	i := l.place(o)
-	if i < 0 || now >= l.Line[i].Expiry {
+	if i < 0 || now >= l[i].Expiry {
 		return l, false
 	}
-	l.Line = slices.Insert(slices.Delete(slices.Clone(l.Line), i, i+1), 0, l.Line[i])
-	return l, true
+	return slices.Insert(slices.Delete(slices.Clone(l), i, i+1), 0, l[i]), true
 }
 
 // hand gives a free lock to the first waiter that can be reached. Like every grant it

@@ -31,7 +31,7 @@ type Lock[O comparable] struct {
 	// ShutUntil is the end of a quarantine: nothing is granted before it.
 	ShutUntil clock.Instant
 	// Line has the waiters, the next one first.
-	Line []Place[O]
+	Line Line[O]
 }
 
 // Tomb keeps an owner from acquiring before Expiry.

@@ -1,5 +1,5 @@
 // Package mutants removes one mechanism of the project after the other, and requires
-// that the simulator or the explorer notices each. That a checker finds nothing wrong
+// that the simulator or an explorer notices each. That a checker finds nothing wrong
 // means something only if it would find what is wrong.
 //
 // All of it is in the tests, and only in the checkers' build:
@@ -7,7 +7,7 @@
 //	go test -tags mutants ./internal/proof/mutants -v [-mutant NAME]
 //
 // For each mutant one checker is named, or both: for the simulator a script and a seed in
-// which it shows, for the explorer a row. Mutants that only show among goroutines of
+// which it shows, for an explorer a row. Mutants that only show among goroutines of
 // one process, or in a pure function, are left to unit tests: TestMechanismsAreNeeded of their
 // packages.
 package mutants

@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/leasefsm"
 	"github.com/leasehold-dev/leasehold/internal/proof/explore"
+	"github.com/leasehold-dev/leasehold/internal/proof/queues"
 	"github.com/leasehold-dev/leasehold/internal/proof/sim"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
@@ -82,6 +83,26 @@ func TestExplorerNotices(t *testing.T) {
 				how = fmt.Sprintf("row %s, %v after %d steps, %d states", r.Name, found.Found, found.Depth, found.States)
 			}
 			noticed(t, r.Mutant, "explorer", how)
+		})
+	}
+}
+
+func TestQueueExplorerNotices(t *testing.T) {
+	for _, r := range queues.Rows() {
+		name := "queue-" + r.Off
+		if r.Off == "" || *only != "" && *only != name {
+			continue
+		}
+		t.Run(name+" "+r.Name, func(t *testing.T) {
+			if !queues.Switch(r.Off) {
+				t.Fatalf("cannot switch %q off", r.Off)
+			}
+			defer queues.Switch("")
+			how := ""
+			if found := queues.Search(r.Model); r.Want != "" && found.Found == r.Want {
+				how = fmt.Sprintf("row %s, %s after %d steps, %d states", r.Name, found.Found, len(found.Trace), found.States)
+			}
+			noticed(t, name, "explorer of queues", how)
 		})
 	}
 }

@@ -190,7 +190,7 @@ func (c *client) pause(d time.Duration, patient bool) {
 	c.patient = patient
 	c.woken.Store(int64(c.Now().Add(d)))
 	c.w.hist.client("is paused", c, d)
-	c.w.judge.pauses(c)
+	c.w.judge.holders.pauses(c)
 	c.w.after(d, arrival, c.goOn)
 }
 
@@ -245,7 +245,7 @@ func (c *client) kill() {
 			}
 		}
 	}
-	c.w.judge.died(c)
+	c.w.judge.holders.died(c)
 	c.w.stirred = true
 	c.end()
 }

@@ -1,8 +1,6 @@
 package sim
 
-import (
-	"time"
-)
+import "time"
 
 // These assumptions about clocks and about nodes that lose data hold unless a fault breaks
 // them.
@@ -183,7 +181,7 @@ func (w *world) sleep(d time.Duration) {
 	w.dozing = true
 	w.doze(d)
 	w.dozing = false
-	w.judge.slept()
+	w.judge.idleness.slept()
 	for _, c := range w.clients {
 		c.wokeAt = w.now()
 		if c.paused() { // and stays so until now at least

@@ -1,8 +1,6 @@
 package sim
 
-import (
-	"math/rand/v2"
-)
+import "math/rand/v2"
 
 // source draws the numbers a script is made of: rapid, which can then shrink a
 // script that fails, or a seed.

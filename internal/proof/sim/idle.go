@@ -9,68 +9,83 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
+// idleness judges how long a lock stays free that somebody waits for.
+type idleness struct {
+	*findings
+	holders *holders
+	waits   []wait // for each lock
+}
+
+// wait is the waiter that could be granted a lock, since when, and the number of grants
+// until then.
+type wait struct {
+	waiter    string
+	freeSince time.Duration
+	grants    int
+}
+
 // idle judges that no client waits for a lock that is free: while a waiter reaches a
 // majority of nodes, no holder lives, and no dead holder's lease is left, the lock is
 // granted within four node timeouts and a quarter of a second.
 //
 // It is called before every event, since only events change its input.
-func (j *judge) idle() {
-	if j.w.switches.Patient || j.w.script.Roll { // a majority of what, depends on whom you ask
+func (i *idleness) idle() {
+	if i.w.switches.Patient || i.w.script.Roll { // a majority of what, depends on whom you ask
 		return
 	}
-	now := j.w.now()
-	for _, c := range j.w.clients {
+	now := i.w.now()
+	for _, c := range i.w.clients {
 		for _, l := range c.links {
 			if !l.usable() {
 				l.clearSince = now
 			}
 		}
 	}
-	for lock := range j.locks {
-		r := &j.locks[lock]
-		if r.waited != "" && now-r.freeSince > j.bound() && !j.w.gaveUp {
-			j.wrong(Idle, "lock %d can be had since %v, and %s waits for it: %s", lock+1, r.freeSince, r.waited, j.describe(lock))
+	for lock := range i.holders.locks {
+		r := &i.waits[lock]
+		if r.waiter != "" && now-r.freeSince > i.bound() && !i.w.gaveUp {
+			i.wrong(Idle, "lock %d can be had since %v, and %s waits for it: %s", lock+1, r.freeSince, r.waiter, i.describe(lock))
 			return
 		}
-		who := j.waitsInVain(lock)
-		if who == "" || r.waited == "" || r.grants != r.grantsSeen {
-			r.freeSince, r.grantsSeen = now, r.grants
+		waiter, grants := i.waitsInVain(lock), i.holders.locks[lock].grants
+		if waiter == "" || r.waiter == "" || grants != r.grants {
+			r.freeSince, r.grants = now, grants
 		}
-		r.waited = who
+		r.waiter = waiter
 	}
 }
 
 // slept begins the judgement anew: no client could act while all machines slept.
-func (j *judge) slept() {
-	for lock := range j.locks {
-		j.locks[lock].waited = ""
+func (i *idleness) slept() {
+	for lock := range i.waits {
+		i.waits[lock].waiter = ""
 	}
 }
 
 // bound is how long a lock may stay free while a waiter could be granted it.
-func (j *judge) bound() time.Duration {
-	return 4*j.w.script.nodeTimeout(j.w.script.longest()) + 250*time.Millisecond
+func (i *idleness) bound() time.Duration {
+	return 4*i.w.script.nodeTimeout(i.w.script.longest()) + 250*time.Millisecond
 }
 
 // waitsInVain names a waiter of a lock that could be granted, if there is one.
-func (j *judge) waitsInVain(lock int) string {
-	r := &j.locks[lock]
-	j.kept = slices.DeleteFunc(j.kept, func(c *claim) bool { return c.k.c.dead || c.giving && c.over })
+func (i *idleness) waitsInVain(lock int) string {
+	r := &i.holders.locks[lock]
+	i.holders.kept = slices.DeleteFunc(i.holders.kept, func(c *claim) bool { return c.k.c.dead || c.giving && c.over })
 	taken := int64(0) // also where the lease was lost: what it was for may not be done yet
-	for _, c := range j.kept {
+	for _, c := range i.holders.kept {
 		if c.lock == lock {
 			taken += c.weight
 		}
 	}
-	if taken+j.mostWanted(lock) > j.w.script.kind(lock).Limit || j.w.now() < r.leastUntil {
+	if taken+i.mostWanted(lock) > i.w.script.kind(lock).Limit || i.w.now() < r.leastUntil {
 		return ""
 	}
-	for _, c := range j.w.clients {
-		if !j.settled(c) {
+	for _, c := range i.w.clients {
+		if !i.settled(c) {
 			continue
 		}
 		for _, k := range c.workers {
-			if k.wants == lock && j.available(c, lock) >= moreThanHalf(len(j.w.nodes)) {
+			if k.wants == lock && i.available(c, lock) >= moreThanHalf(len(i.w.nodes)) {
 				return fmt.Sprintf("c%d.w%d", c.index+1, k.index)
 			}
 		}
@@ -80,9 +95,9 @@ func (j *judge) waitsInVain(lock int) string {
 
 // mostWanted is the largest weight of those that wait for a lock: the others may have to
 // wait behind it. It counts dead processes, since their places stay for a while.
-func (j *judge) mostWanted(lock int) int64 {
+func (i *idleness) mostWanted(lock int) int64 {
 	most := int64(1)
-	for _, c := range j.w.clients {
+	for _, c := range i.w.clients {
 		for _, k := range c.workers {
 			if k.wants == lock {
 				most = max(most, k.wantsWeight)
@@ -94,14 +109,14 @@ func (j *judge) mostWanted(lock int) int64 {
 
 // settled says whether a client has run for long enough to do what was due while it could
 // not.
-func (j *judge) settled(c *client) bool {
-	return c.running() && j.w.now() > c.goneOn && j.w.now() > c.wokeAt+250*time.Millisecond
+func (i *idleness) settled(c *client) bool {
+	return c.running() && i.w.now() > c.goneOn && i.w.now() > c.wokeAt+250*time.Millisecond
 }
 
 // available is how many nodes could grant a lock to a client.
-func (j *judge) available(c *client, lock int) (nodes int) {
-	for _, n := range j.w.nodes {
-		if j.reachable(c, n) && n.shut() == 0 && !n.unseen && j.w.now() >= n.doubted && j.releasable(n, lock) {
+func (i *idleness) available(c *client, lock int) (nodes int) {
+	for _, n := range i.w.nodes {
+		if i.reachable(c, n) && n.shut() == 0 && !n.unseen && i.w.now() >= n.doubted && i.releasable(n, lock) {
 			nodes++
 		}
 	}
@@ -114,27 +129,27 @@ const mostPause = time.Second + 2*time.Millisecond
 
 // reachable says whether a client can talk to a node: no fault prevents it, and the client
 // is connected, or has had the time to connect.
-func (j *judge) reachable(c *client, n *node) bool {
+func (i *idleness) reachable(c *client, n *node) bool {
 	l := c.links[n.index]
-	return l.usable() && (l.connected() || j.w.now() > l.clearSince+redisstore.DefaultConnectTimeout+mostPause+2*j.w.script.nodeTimeout(j.w.script.longest()))
+	return l.usable() && (l.connected() || i.w.now() > l.clearSince+redisstore.DefaultConnectTimeout+mostPause+2*i.w.script.nodeTimeout(i.w.script.longest()))
 }
 
 // releasable says whether a node has room for a lock's waiters, or all owners that it has are
 // there to make room.
-func (j *judge) releasable(n *node, lock int) bool {
+func (i *idleness) releasable(n *node, lock int) bool {
 	all := n.held(lock)
-	kind := j.w.script.kind(lock)
-	if (len(all) == 0 || !kind.IsMutex()) && j.offeredInVain(n, lock) {
+	kind := i.w.script.kind(lock)
+	if (len(all) == 0 || !kind.IsMutex()) && i.offeredInVain(n, lock) {
 		return false
 	}
 	left := kind.Limit
 	for _, h := range all {
 		left -= h.weight
-		o := j.w.owner(h.owner)
+		o := i.w.owner(h.owner)
 		if o.client < 0 || o.revived || o.left {
 			return false
 		}
-		if by := j.w.clients[o.client]; !j.settled(by) || !j.reachable(by, n) {
+		if by := i.w.clients[o.client]; !i.settled(by) || !i.reachable(by, n) {
 			return false
 		}
 	}
@@ -142,15 +157,15 @@ func (j *judge) releasable(n *node, lock int) bool {
 }
 
 // describe lists the nodes that each owner of a lock has.
-func (j *judge) describe(lock int) string {
+func (i *idleness) describe(lock int) string {
 	var all []string
-	for _, n := range j.w.nodes {
+	for _, n := range i.w.nodes {
 		held := n.held(lock)
 		if len(held) == 0 {
 			all = append(all, fmt.Sprintf("n%d nobody", n.index+1))
 		}
 		for _, h := range held {
-			all = append(all, fmt.Sprintf("n%d o%d (c%d) for %v", n.index+1, h.owner, j.w.owner(h.owner).client+1, h.left.Round(time.Millisecond)))
+			all = append(all, fmt.Sprintf("n%d o%d (c%d) for %v", n.index+1, h.owner, i.w.owner(h.owner).client+1, h.left.Round(time.Millisecond)))
 		}
 	}
 	return strings.Join(all, ", ")

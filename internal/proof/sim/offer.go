@@ -27,11 +27,11 @@ func (n *node) pushes(b []byte) {
 }
 
 // offeredInVain says whether a lock is offered to a waiter that cannot take it.
-func (j *judge) offeredInVain(n *node, lock int) bool {
+func (i *idleness) offeredInVain(n *node, lock int) bool {
 	o := n.offered[lock]
-	if o.until <= j.w.now() {
+	if o.until <= i.w.now() {
 		return false
 	}
-	to := j.w.clients[j.w.owner(o.owner).client]
-	return !j.settled(to) || !j.reachable(to, n)
+	to := i.w.clients[i.w.owner(o.owner).client]
+	return !i.settled(to) || !i.reachable(to, n)
 }

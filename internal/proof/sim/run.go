@@ -9,20 +9,6 @@ import (
 	"time"
 )
 
-// Switches take mechanisms away that are not in the Go code: those of the scripts, of
-// the operator of the servers, and of the machine.
-type Switches struct {
-	// Edit changes a script before a server runs it; nil: as it is.
-	Edit func(text string) string
-	// NoBootClock: the clients' clock stands still while they are suspended.
-	NoBootClock bool
-	// Patient: the judge does not limit how long a lock may stay free while it is wanted.
-	Patient bool
-}
-
-// Shipped has every mechanism in place.
-func Shipped() Switches { return Switches{} }
-
 // Result is the outcome of a run.
 type Result struct {
 	// Violations, at most one unless several show at the same instant.
@@ -34,39 +20,6 @@ type Result struct {
 	// Simulated is how long the run lasted, in simulated time.
 	Simulated time.Duration
 	Tally     Tally
-}
-
-// Tally counts events, to check that a run reaches what it should.
-type Tally struct {
-	Events     int // outside of the clients' code
-	Grants     int // leases that workers got
-	Refusals   int // attempts, or waits, that ended without one
-	Losses     int // leases that ended before they were released
-	Notified   int // of these, by a holder that ran all the time
-	Writes     int // to the resource, under a lease believed in
-	Releases   int // that were said to have worked
-	Extensions int // asked for by holders
-	Renewals   int // done by nodes
-	Confirms   int // done by nodes
-	Buried     int // acquires that came after their release
-	Heals      int // nodes that were given a lease again
-	Handed     int // locks that nodes gave to the next in the queue
-	Passed     int // leases that were passed on within a client
-	Returned   int // places in the queue that were taken with a release, node by node
-}
-
-// Add takes in what happened in another run.
-func (t *Tally) Add(u Tally) {
-	for i, n := range u.fields() {
-		*t.fields()[i] += *n
-	}
-}
-
-func (t *Tally) fields() [15]*int {
-	return [...]*int{
-		&t.Events, &t.Grants, &t.Refusals, &t.Losses, &t.Notified, &t.Writes, &t.Releases, &t.Extensions,
-		&t.Renewals, &t.Confirms, &t.Buried, &t.Heals, &t.Handed, &t.Passed, &t.Returned,
-	}
 }
 
 // Run plays a script. It blocks until the run is over, which takes some
@@ -100,7 +53,7 @@ func run(t *testing.T, s Script, sw Switches, keepHistory bool, tamper func(*wor
 		}
 		w.drive()
 		if !w.gaveUp {
-			w.judge.atTheEnd()
+			w.judge.leftovers.atTheEnd()
 		}
 		w.leave()
 		w.judge.tally.Events = w.events

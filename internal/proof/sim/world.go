@@ -12,14 +12,6 @@ import (
 	"time"
 )
 
-// Limits of a script.
-const (
-	maxNodes   = 7
-	maxClients = 6
-	maxWorkers = 4
-	maxLocks   = 4
-)
-
 // prologue is how long clients have to connect before anything happens to them.
 const prologue = time.Second
 
@@ -45,7 +37,7 @@ type world struct {
 	owners    []owner   // by the number the history gives them; the first is nobody
 	names     names
 	hist      history
-	judge     judge
+	judge     *judge
 
 	calm     chan struct{} // closed when all faults are over
 	calmAt   time.Duration // when that is
@@ -89,7 +81,7 @@ func newWorld(s Script, sw Switches, log *slog.Logger) *world {
 	}
 	w.names.w = w
 	w.hist.init(w)
-	w.judge.init(w)
+	w.judge = newJudge(w)
 	for i := range s.Nodes {
 		w.nodes = append(w.nodes, newNode(w, i))
 	}
@@ -158,7 +150,7 @@ func (w *world) drive() {
 			}
 		}
 		now := w.now()
-		w.judge.idle()
+		w.judge.idleness.idle()
 		if last < 0 && w.working.Load() == 0 {
 			last = now + settle
 		}
@@ -253,7 +245,7 @@ const settle = 500 * time.Millisecond
 // giveUp ends a run that has failed: all workers stop.
 func (w *world) giveUp() {
 	if !w.judge.failed() {
-		w.judge.starved()
+		w.judge.leftovers.starved()
 	}
 	w.gaveUp = true
 	for _, c := range w.clients {

@@ -34,7 +34,7 @@ func (p *Proxy) judge(l *link, dir direction, it item) ruling {
 	case hold:
 		r.changed = p.changed
 	case deliver:
-		if limit, cut := p.cutting(l, dir, it); cut {
+		if limit, cut := p.state.cutting(l, dir, it); cut {
 			r.verdict, r.limit = deliverAndCut, limit
 		}
 	}
@@ -43,14 +43,14 @@ func (p *Proxy) judge(l *link, dir direction, it item) ruling {
 
 // cutting reports whether the connection is to be cut at this item, and after how
 // many of its bytes.
-func (p *Proxy) cutting(l *link, dir direction, it item) (limit int, cut bool) {
+func (s *state) cutting(l *link, dir direction, it item) (limit int, cut bool) {
 	if it.end {
 		return 0, false
 	}
-	c := p.state.cut
+	c := s.cut
 	// An order with a match waits for a request, one without for any reply.
 	if c != nil && l.cutAfter < 0 && (dir == toServer) == (len(c.match) > 0) && bytes.Contains(it.data, c.match) {
-		if p.state.cut = nil; c.after < 0 {
+		if s.cut = nil; c.after < 0 {
 			return 0, true
 		}
 		l.cutAfter = c.after

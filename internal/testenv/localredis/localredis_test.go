@@ -24,7 +24,7 @@ func TestPortTakenIsNoticed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{binary: binary, port: other.port, dir: t.TempDir()}
+	s := &Server{setup: setup{binary: binary, port: other.port, dir: t.TempDir()}}
 	if err := s.start(false); !errors.Is(err, errPortTaken) {
 		s.Kill()
 		t.Fatalf("start on the port of %s: %v, want %v", other.Addr(), err, errPortTaken)

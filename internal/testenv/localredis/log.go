@@ -2,14 +2,15 @@ package localredis
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 )
 
-// Log returns what the server has logged, over all restarts, or the end of it if
-// it is long.
-func (s *Server) Log() string {
-	b, err := os.ReadFile(s.logPath())
+// logFile is the path of the file to which a server logs.
+type logFile string
+
+// end returns what was logged, or the end of it if it is long.
+func (l logFile) end() string {
+	b, err := os.ReadFile(string(l))
 	if err != nil {
 		return err.Error()
 	}
@@ -20,18 +21,16 @@ func (s *Server) Log() string {
 	return strings.TrimSpace(string(b))
 }
 
-func (s *Server) logPath() string { return filepath.Join(s.dir, "redis-server.log") }
-
-func (s *Server) logSize() int64 {
-	fi, err := os.Stat(s.logPath())
+func (l logFile) size() int64 {
+	fi, err := os.Stat(string(l))
 	if err != nil {
 		return 0
 	}
 	return fi.Size()
 }
 
-func (s *Server) logFrom(offset int64) string {
-	b, err := os.ReadFile(s.logPath())
+func (l logFile) from(offset int64) string {
+	b, err := os.ReadFile(string(l))
 	if err != nil {
 		return err.Error()
 	}

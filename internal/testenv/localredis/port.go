@@ -9,7 +9,7 @@ import (
 var errPortTaken = errors.New("localredis: the port is taken")
 
 // pickPorts picks the ports of a server.
-func (s *Server) pickPorts(cluster bool) (err error) {
+func (s *setup) pickPorts(cluster bool) (err error) {
 	if s.port, err = port.Pick(); err == nil && cluster {
 		if s.bus, err = port.Pick(); err != nil {
 			port.Release(s.port)
@@ -18,7 +18,7 @@ func (s *Server) pickPorts(cluster bool) (err error) {
 	return err
 }
 
-func (s *Server) releasePorts() {
+func (s *setup) releasePorts() {
 	port.Release(s.port)
 	port.Release(s.bus)
 }

@@ -4,13 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/leasehold-dev/leasehold/internal/testenv/child"
 )
 
 func (s *Server) start(loading bool) error {
@@ -22,7 +18,7 @@ func (s *Server) start(loading bool) error {
 // startLocked starts the process and waits until it, and not some other
 // server on the same port, answers.
 func (s *Server) startLocked(loading bool) error {
-	before := s.logSize()
+	before := s.log().size()
 	p, err := s.run()
 	if err != nil {
 		return fmt.Errorf("localredis: starting %s: %w", s.binary, err)
@@ -39,7 +35,7 @@ func (s *Server) startLocked(loading bool) error {
 		}
 		select {
 		case <-p.Done():
-			log := s.logFrom(before)
+			log := s.log().from(before)
 			if strings.Contains(log, "Address already in use") {
 				return errPortTaken
 			}
@@ -47,40 +43,10 @@ func (s *Server) startLocked(loading bool) error {
 		case <-ctx.Done():
 			p.Kill()
 			return fmt.Errorf("localredis: %s does not answer at %s after %v (%v); its log:\n%s",
-				s.binary, s.Addr(), patience, answer, s.logFrom(before))
+				s.binary, s.Addr(), patience, answer, s.log().from(before))
 		case <-poll.C:
 		}
 	}
-}
-
-// run starts the process, which writes to the log.
-func (s *Server) run() (*child.Process, error) {
-	log, err := os.OpenFile(s.logPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	defer log.Close() // the process has its own copy
-	cmd := exec.Command(s.binary, s.commandLine()...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, log, log
-	return child.Start(cmd)
-}
-
-func (s *Server) commandLine() []string {
-	if s.sentinel != nil {
-		return []string{s.sentinelFile(), "--sentinel"}
-	}
-	settings := []string{
-		"--port", strconv.Itoa(s.port),
-		"--bind", "127.0.0.1",
-		"--daemonize", "no",
-		"--save", "",
-		"--appendonly", "no",
-		"--dir", s.dir,
-	}
-	if s.bus != 0 {
-		settings = append(settings, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(s.bus))
-	}
-	return append(settings, s.args...)
 }
 
 // ready says what keeps the process pid from being taken as up, or nil. The
@@ -95,7 +61,7 @@ func (s *Server) ready(ctx context.Context, pid int, before int64, loading bool)
 	case errors.As(err, &refused):
 		// The settings keep even us from asking (an ACL, say). The log is the
 		// other thing that only this process writes.
-		if strings.Contains(s.logFrom(before), "Ready to accept connections") {
+		if strings.Contains(s.log().from(before), "Ready to accept connections") {
 			return nil
 		}
 		return err

@@ -9,10 +9,10 @@ import (
 
 // sentinelFile is the configuration of a sentinel, which has to be a file: it keeps
 // there what it learns, also for when it is restarted.
-func (s *Server) sentinelFile() string { return filepath.Join(s.dir, "sentinel.conf") }
+func (s *setup) sentinelFile() string { return filepath.Join(s.dir, "sentinel.conf") }
 
 // writeSentinel writes the configuration with which a sentinel begins.
-func (s *Server) writeSentinel() error {
+func (s *setup) writeSentinel() error {
 	if s.sentinel == nil {
 		return nil
 	}

@@ -44,15 +44,8 @@ type Options struct {
 // Server is one redis-server process. Its address and directory stay the same
 // over restarts, also while it is down. All methods are safe for concurrent use.
 type Server struct {
-	binary   string
-	port     int
-	bus      int // port on which members of its cluster talk to it; 0: it is in none
-	dir      string
-	ownDir   bool
-	args     []string
-	sentinel []string // see Options
-	password string
-	trouble  func(error) // may be nil
+	setup
+	trouble func(error) // may be nil
 
 	mu     sync.Mutex
 	proc   *child.Process // nil while down
@@ -65,7 +58,7 @@ func Launch(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{binary: binary, dir: o.Dir, args: o.Args, sentinel: o.Sentinel, password: setting(o.Args, "--requirepass"), trouble: o.Trouble}
+	s := &Server{setup: setup{binary: binary, dir: o.Dir, args: o.Args, sentinel: o.Sentinel, password: setting(o.Args, "--requirepass")}, trouble: o.Trouble}
 	if s.dir == "" {
 		if s.dir, err = os.MkdirTemp("", "leasehold-redis-"); err != nil {
 			return nil, err
@@ -104,6 +97,10 @@ func setting(args []string, name string) string {
 
 // Addr returns the server's address, "127.0.0.1:port".
 func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
+
+// Log returns what the server has logged, over all restarts, or the end of it if
+// it is long.
+func (s *Server) Log() string { return s.log().end() }
 
 // URL returns the server's address as a redis:// URL, with the password if it has
 // one.

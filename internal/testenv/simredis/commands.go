@@ -58,22 +58,27 @@ func onLists(do func(lists, []string) reply) func(*Server, []string) reply {
 	return func(s *Server, a []string) reply { return do(lists{&s.keys}, a) }
 }
 
+// onConns returns what executes a command about connections.
+func onConns(do func(connections, []string) reply) func(*Server, []string) reply {
+	return func(s *Server, a []string) reply { return do(s.conns, a) }
+}
+
 func init() {
 	commands = map[string]command{
 		"PING":    {arity: 1, free: true, do: func(*Server, []string) reply { return reply{kind: '+', text: "PONG"} }},
-		"TIME":    {arity: 1, free: true, do: (*Server).time},
+		"TIME":    {arity: 1, free: true, do: onKeys((*keyspace).time)},
 		"INFO":    {arity: 1, free: true, do: (*Server).info},
 		"CONFIG":  {arity: 3, free: true, do: (*Server).config},
 		"ROLE":    {arity: 1, free: true, do: (*Server).role},
-		"PUBLISH": {arity: 3, free: true, do: (*Server).publish}, "SPUBLISH": {arity: 3, free: true, do: (*Server).publish},
+		"PUBLISH": {arity: 3, free: true, do: onConns(connections.publish)}, "SPUBLISH": {arity: 3, free: true, do: onConns(connections.publish)},
 		"GET":  {arity: 2, do: func(s *Server, a []string) reply { return texts{&s.keys}.text(a[0]) }},
 		"MGET": {arity: 2, do: onTexts(texts.mget)},
 		"SET":  {arity: 3, writes: true, grows: true, do: onTexts(texts.set)},
 		"INCR": {arity: 2, writes: true, grows: true, do: onTexts(texts.incr)},
 		"DEL":  {arity: 2, writes: true, do: onKeys((*keyspace).del)}, "UNLINK": {arity: 2, writes: true, do: onKeys((*keyspace).del)},
 		"EXISTS": {arity: 2, do: onKeys((*keyspace).exists)},
-		"KEYS":   {arity: 2, do: (*Server).matching},
-		"SCAN":   {arity: 2, do: (*Server).scan},
+		"KEYS":   {arity: 2, do: onKeys((*keyspace).matching)},
+		"SCAN":   {arity: 2, do: onKeys((*keyspace).scan)},
 		"TYPE":   {arity: 2, do: onKeys((*keyspace).kind)},
 		"STRLEN": {arity: 2, do: func(s *Server, a []string) reply { return s.keys.length(a[0], false) }},
 		"PTTL":   {arity: 2, do: onKeys((*keyspace).pttl)},
@@ -97,8 +102,8 @@ func init() {
 	}
 }
 
-func (s *Server) time([]string) reply {
-	us := s.keys.now.UnixMicro()
+func (k *keyspace) time([]string) reply {
+	us := k.now.UnixMicro()
 	return bulks([]string{strconv.FormatInt(us/1e6, 10), strconv.FormatInt(us%1e6, 10)})
 }
 
@@ -107,58 +112,6 @@ func (s *Server) flushall([]string) reply {
 		s.keys.note(k)
 	}
 	s.keys.data = map[string]entry{}
-	s.flushed()
+	s.conns.flushed()
 	return okReply
-}
-
-func (s *Server) matching(a []string) reply { return bulks(s.match(a[0])) }
-
-// match are the names of keys that match a pattern.
-func (s *Server) match(pattern string) (names []string) {
-	for _, k := range s.Keys() {
-		if glob(pattern, k) {
-			names = append(names, k)
-		}
-	}
-	return names
-}
-
-// glob says whether a pattern matches a name, byte by byte. It knows no classes.
-func glob(pattern, name string) bool {
-	for pattern != "" {
-		c := pattern[0]
-		pattern = pattern[1:]
-		switch {
-		case c == '*':
-			for i := range len(name) + 1 {
-				if glob(pattern, name[i:]) {
-					return true
-				}
-			}
-			return false
-		case name == "":
-			return false
-		case c == '?':
-			name = name[1:]
-			continue
-		case c == '\\' && pattern != "":
-			c, pattern = pattern[0], pattern[1:]
-		}
-		if name[0] != c {
-			return false
-		}
-		name = name[1:]
-	}
-	return name == ""
-}
-
-// scan returns all keys at once.
-func (s *Server) scan(a []string) reply {
-	pattern := "*"
-	for i := 1; i+1 < len(a); i++ {
-		if strings.EqualFold(a[i], "MATCH") {
-			pattern = a[i+1]
-		}
-	}
-	return array(bulk("0"), bulks(s.match(pattern)))
 }

@@ -113,25 +113,6 @@ func (c *Conn) track(args []string) reply {
 	return okReply
 }
 
-// invalidate tells the connections that track a key that it has changed.
-func (s *Server) invalidate(key string) {
-	for _, c := range s.conns {
-		if c.tracks && (c.read[key] || slices.ContainsFunc(c.prefixes, func(p string) bool { return strings.HasPrefix(key, p) })) {
-			delete(c.read, key)
-			c.say(bulk("invalidate"), bulks([]string{key}))
-		}
-	}
-}
-
-// flushed tells them that all keys have.
-func (s *Server) flushed() {
-	for _, c := range s.conns {
-		if c.tracks {
-			c.say(bulk("invalidate"), nullReply)
-		}
-	}
-}
-
 func (c *Conn) say(words ...reply) {
 	c.push(reply{kind: '>', list: words}.encode(nil, c.version))
 }
@@ -149,18 +130,6 @@ func (c *Conn) subscribe(name string, channels []string) reply {
 		}
 	}
 	return last
-}
-
-// publish sends a message to the subscribers, oldest connection first.
-func (s *Server) publish(a []string) reply {
-	n := int64(0)
-	for _, c := range s.conns {
-		if slices.Contains(c.channels, a[0]) {
-			c.say(bulk("message"), bulk(a[0]), bulk(a[1]))
-			n++
-		}
-	}
-	return number(n)
 }
 
 func (s *Server) script(args []string) reply {

@@ -1,7 +1,6 @@
 package simredis
 
 import (
-	"slices"
 	"time"
 )
 
@@ -15,7 +14,7 @@ type Server struct {
 	replica bool
 	keys    keyspace
 	scripts map[string]string
-	conns   []*Conn
+	conns   connections
 
 	// Config is what CONFIG GET says. Durable servers have appendonly yes.
 	Config map[string]string
@@ -38,7 +37,7 @@ func New(id string, clock func() time.Time) *Server {
 			"maxmemory": "0", "maxmemory-policy": "noeviction", "save": "",
 		},
 	}
-	s.keys.changed = s.invalidate
+	s.keys.changed = func(key string) { s.conns.invalidate(key) }
 	return s
 }
 
@@ -76,7 +75,7 @@ func (s *Server) Load(d Data) {
 		s.keys.data[k] = e.clone()
 	}
 	s.keys.journal = nil
-	s.flushed()
+	s.conns.flushed()
 }
 
 // Rewind undoes the writes of the last time d, at most Journal.
@@ -117,16 +116,7 @@ func (s *Server) Value(key string) (value string, left time.Duration, ok bool) {
 }
 
 // Keys are the names of all keys that have not expired, sorted.
-func (s *Server) Keys() (names []string) {
-	now := s.clock()
-	for k, e := range s.keys.data {
-		if !s.keys.over(e, now) {
-			names = append(names, k)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
+func (s *Server) Keys() []string { return s.keys.names(s.clock()) }
 
 // tick reads the clock once for a command, as Redis does.
 func (s *Server) tick() { s.keys.now = s.clock() }

@@ -17,9 +17,12 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
+// locker takes locks for commands, and gives them back.
+type locker struct{ *program }
+
 // acquire opens the store and waits for the lock, as flags and signals require.
 // On every error it closes the store.
-func (p *program) acquire(c *cobra.Command, o runFlags, sigs *signals, name string, options leasehold.LockOptions) (store.Store, lease, error) {
+func (p locker) acquire(c *cobra.Command, o runFlags, sigs *signals, name string, options leasehold.LockOptions) (store.Store, lease, error) {
 	ctx, stop := sigs.during(context.Background())
 	st, err := p.openStore(ctx, c)
 	if err != nil {
@@ -61,7 +64,7 @@ func (p *program) acquire(c *cobra.Command, o runFlags, sigs *signals, name stri
 }
 
 // wait waits for the lock and reports the wait.
-func (p *program) wait(ctx context.Context, o runFlags, st store.Store, name string, options leasehold.LockOptions) (lease, error) {
+func (p locker) wait(ctx context.Context, o runFlags, st store.Store, name string, options leasehold.LockOptions) (lease, error) {
 	var until time.Time
 	if o.wait > 0 {
 		until = time.Now().Add(o.wait)
@@ -82,7 +85,7 @@ func (p *program) wait(ctx context.Context, o runFlags, st store.Store, name str
 		}
 		w.because(reason)
 	}
-	lock := o.lock(client(p, st), name, options)
+	lock := o.lock(client(p.program, st), name, options)
 	if o.try {
 		return lock.try(ctx)
 	}
@@ -122,7 +125,7 @@ func gaveUp(err error, wait time.Duration) error {
 
 // giveBack releases the locks, once --min-hold is over, closes the store and
 // returns the code to exit with, given that of the command.
-func (p *program) giveBack(sigs *signals, st store.Store, l lease, until time.Time, code int) int {
+func (p locker) giveBack(sigs *signals, st store.Store, l lease, until time.Time, code int) int {
 	if l.Err() != nil {
 		giveBackLost(sigs, st, l, until)
 		return code

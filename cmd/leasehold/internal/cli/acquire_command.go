@@ -77,7 +77,7 @@ func acquireOnly(p *program, c *cobra.Command, o runFlags, name string, asJSON b
 	if !c.Flags().Changed("purpose") {
 		o.purpose = "leasehold acquire"
 	}
-	st, l, err := p.acquire(c, o, listen(), name, leasehold.LockOptions{
+	st, l, err := locker{p}.acquire(c, o, listen(), name, leasehold.LockOptions{
 		TTL: o.ttl, NoRenew: true, Purpose: o.purpose, Require: require, Barge: o.barge,
 	})
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (p *program) bootstrapCommand() *cobra.Command {
+func (p operator) bootstrapCommand() *cobra.Command {
 	force, asJSON, wait := false, false, 5*time.Second
 	c := &cobra.Command{
 		Use:   "bootstrap --store redis://HOST,HOST...",
@@ -51,7 +51,7 @@ type declaredJSON struct {
 	RunID string `json:"run_id"`
 }
 
-func (p *program) bootstrap(c *cobra.Command, wait time.Duration, force, asJSON bool) error {
+func (p operator) bootstrap(c *cobra.Command, wait time.Duration, force, asJSON bool) error {
 	url, s, err := p.storeAsked(c)
 	if err != nil {
 		return err

@@ -58,7 +58,8 @@ lists its other exit codes.`,
 	p.where.add(f)
 	f.BoolVarP(&p.voice.quiet, "quiet", "q", false, "print only errors")
 	f.BoolVarP(&p.voice.verbose, "verbose", "v", false, "print debug messages as well")
-	root.AddCommand(p.runCommand(), acquireCommand(p), releaseCommand(p), waitCommand(p), breakCommand(p), resizeCommand(p), electCommand(p), watchCommand(p), p.lsCommand(), p.showCommand(), p.bootstrapCommand(), p.replaceCommand(), p.doctorCommand(), p.aclCommand(), p.schemaCommand(), p.labCommand(), p.benchCommand(), p.versionCommand(), manCommand())
+	op := operator{p}
+	root.AddCommand(p.runCommand(), acquireCommand(p), releaseCommand(p), waitCommand(p), breakCommand(p), resizeCommand(p), electCommand(p), watchCommand(p), p.lsCommand(), p.showCommand(), op.bootstrapCommand(), op.replaceCommand(), op.doctorCommand(), p.aclCommand(), op.schemaCommand(), p.labCommand(), bench{p}.command(), p.versionCommand(), manCommand())
 	strict(root)
 	return root
 }

@@ -21,7 +21,7 @@ type doctorFlags struct {
 	asJSON bool
 }
 
-func (p *program) doctorCommand() *cobra.Command {
+func (p operator) doctorCommand() *cobra.Command {
 	o := doctorFlags{}
 	c := &cobra.Command{
 		Use:   "doctor",
@@ -73,7 +73,7 @@ leasehold itself failed, for example on wrong usage.`,
 }
 
 // doctor runs "leasehold doctor".
-func (p *program) doctor(c *cobra.Command, o doctorFlags) error {
+func (p operator) doctor(c *cobra.Command, o doctorFlags) error {
 	if o.ttl < store.MinTTL {
 		return usage(c, "--ttl %v is too short: the minimum is %v", o.ttl, store.MinTTL)
 	}

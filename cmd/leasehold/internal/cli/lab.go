@@ -18,6 +18,7 @@ tests a store, and leasehold with it.`,
 			return usage(c, "name a subcommand: list, run or torture")
 		},
 	}
-	c.AddCommand(p.storyListCommand(), p.storyRunCommand(), p.storyClientCommand(), p.tortureCommand(), p.tortureWorkerCommand())
+	s, t := storyteller{p}, torturer{p}
+	c.AddCommand(s.listCommand(), s.runCommand(), s.clientCommand(), t.command(), t.workerCommand())
 	return c
 }

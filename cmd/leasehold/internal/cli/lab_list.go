@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/lab/stories"
 )
 
-// storyListCommand is "lab list".
-func (p *program) storyListCommand() *cobra.Command {
+// listCommand is "lab list".
+func (p storyteller) listCommand() *cobra.Command {
 	asJSON := false
 	c := &cobra.Command{
 		Use:   "list",

@@ -21,8 +21,11 @@ const (
 	atOnce = 4
 )
 
-// storyRunCommand is "lab run".
-func (p *program) storyRunCommand() *cobra.Command {
+// storyteller has the commands that replay failures.
+type storyteller struct{ *program }
+
+// runCommand is "lab run".
+func (p storyteller) runCommand() *cobra.Command {
 	asJSON := false
 	c := &cobra.Command{
 		Use:   "run STORY|all",
@@ -74,15 +77,15 @@ replayed (for example without redis-server); 128+N ended by signal N.`,
 			if err != nil {
 				return err
 			}
-			return p.tellStories(chosen, asJSON)
+			return p.run(chosen, asJSON)
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print what happened as JSON")
 	return c
 }
 
-// storyClientCommand is the command that "lab run" starts as a client.
-func (p *program) storyClientCommand() *cobra.Command {
+// clientCommand is the command that "lab run" starts as a client.
+func (p storyteller) clientCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "story-client",
 		Hidden: true,
@@ -115,8 +118,8 @@ type telling struct {
 	err    error              // set before
 }
 
-// tellStories runs "lab run".
-func (p *program) tellStories(chosen []stories.Story, asJSON bool) error {
+// run runs "lab run".
+func (p storyteller) run(chosen []stories.Story, asJSON bool) error {
 	exe, err := os.Executable()
 	if err != nil {
 		return err
@@ -180,7 +183,7 @@ func play(ctx context.Context, chosen []stories.Story, command func() *exec.Cmd)
 
 // tell prints one story while it is played, and returns its result. The error is
 // that of printing.
-func (p *program) tell(t *telling, asJSON bool) (one storyJSON, err error) {
+func (p storyteller) tell(t *telling, asJSON bool) (one storyJSON, err error) {
 	one = storyJSON{Name: t.Name, Title: t.Title, Verdict: "pass"}
 	if !asJSON {
 		err = t.Print(p.stdout)
@@ -204,7 +207,7 @@ func (p *program) tell(t *telling, asJSON bool) (one storyJSON, err error) {
 }
 
 // sumUp prints the verdict.
-func (p *program) sumUp(verdict string, told []storyJSON, asJSON bool) error {
+func (p storyteller) sumUp(verdict string, told []storyJSON, asJSON bool) error {
 	if asJSON {
 		return writeJSON(p.stdout, struct {
 			Verdict string      `json:"verdict"`

@@ -13,7 +13,7 @@ import (
 // lock for the rest of the time. If the store cannot keep it for that long (most;
 // 0 means no limit), the first signal only prints a message, and the second ends
 // the wait.
-func (p *program) waitMinHold(sigs *signals, l lease, until time.Time, most time.Duration) bool {
+func (p locker) waitMinHold(sigs *signals, l lease, until time.Time, most time.Duration) bool {
 	rest := time.Until(until)
 	if rest <= 0 { // also if the command never ran
 		l.WaiveMinHold()
@@ -47,7 +47,7 @@ func (p *program) waitMinHold(sigs *signals, l lease, until time.Time, most time
 }
 
 // sayHeld reports that the lock stays held although the command has ended.
-func (p *program) sayHeld(l lease, rest time.Duration) {
+func (p locker) sayHeld(l lease, rest time.Duration) {
 	text := fmt.Sprintf("the command has ended; %s: held for %s more (--min-hold)", namesOf(l), brief(rest))
 	if p.voice.screen {
 		p.voice.status(text)

@@ -11,3 +11,6 @@ type program struct {
 
 	report textfile // about the command that is run
 }
+
+// operator has the commands that set up and examine servers.
+type operator struct{ *program }

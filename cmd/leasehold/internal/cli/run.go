@@ -155,7 +155,7 @@ func (p *program) run(c *cobra.Command, o runFlags, args []string) error {
 		return runOnce(p, c, o, name, lock, budget, cmd)
 	}
 	sigs := listen()
-	st, l, err := p.acquire(c, o, sigs, name, lock)
+	st, l, err := locker{p}.acquire(c, o, sigs, name, lock)
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (p *program) run(c *cobra.Command, o runFlags, args []string) error {
 	if !outcome.Started {
 		until = time.Time{} // nothing ran that others must not repeat
 	}
-	code := p.giveBack(sigs, st, l, until, outcome.Code)
+	code := locker{p}.giveBack(sigs, st, l, until, outcome.Code)
 	outcome.Reap()
 	if _, ok := outcome.Err.(*runner.StartError); ok {
 		return startFailed(outcome.Err)

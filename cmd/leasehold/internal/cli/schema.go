@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/sqlstore"
 )
 
-func (p *program) schemaCommand() *cobra.Command {
+func (p operator) schemaCommand() *cobra.Command {
 	show := false
 	var roles []string // lists of them
 	c := &cobra.Command{
@@ -48,7 +48,7 @@ one that knows DELIMITER.`,
 }
 
 // schema runs "leasehold schema".
-func (p *program) schema(c *cobra.Command, show bool, lists []string) error {
+func (p operator) schema(c *cobra.Command, show bool, lists []string) error {
 	var roles []string
 	for _, list := range lists {
 		some, ok := identifiers(list)

@@ -30,7 +30,8 @@ type Session struct {
 	ready chan struct{}
 	// Over is closed when the session has ended.
 	Over   chan struct{}
-	ending atomic.Bool // the servers are to end the session
+	ending atomic.Bool  // the servers are to end the session
+	zxid   atomic.Int64 // the last one of an answer
 
 	mu      sync.Mutex
 	wire    *wire // the present connection, or nil

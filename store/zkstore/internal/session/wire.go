@@ -21,6 +21,7 @@ const (
 	opMulti           = 14
 	opCreate2         = 15
 	opCreateContainer = 19
+	opSetWatches      = 101
 	opClose           = -11
 )
 
@@ -28,11 +29,16 @@ const (
 // hides: when requests leave and answers come, the timeout that the server grants, and
 // the zxid that made a node. It can also end the connection without ending the session.
 //
-// The library writes each request with one Write, and reads whole answers.
+// The library writes each request with one Write, and reads whole answers. It keeps the
+// zxid of the last answer without a lock, and while it tells a new server of its watches,
+// an answer may already raise that zxid: the watches of what happened before would be
+// silent. So answers reach it without their zxid, and the wire writes the session's own
+// into the two requests that need one.
 type wire struct {
 	net.Conn
 	in      *bufio.Reader
 	session *Session
+	before  int64 // the last zxid of the answers on earlier connections of the session
 
 	mu      sync.Mutex
 	shaken  bool // the handshake was answered
@@ -50,7 +56,7 @@ type pending struct {
 }
 
 func newWire(c net.Conn, s *Session) *wire {
-	return &wire{Conn: c, in: bufio.NewReaderSize(c, 16<<10), session: s, sent: make(map[int32]pending)}
+	return &wire{Conn: c, in: bufio.NewReaderSize(c, 16<<10), session: s, before: s.zxid.Load(), sent: make(map[int32]pending)}
 }
 
 // SetReadDeadline implements net.Conn. A server that does not answer the handshake soon
@@ -74,8 +80,10 @@ func (w *wire) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	if w.asked == 0 {
 		w.asked = now
-		// length, version, zxid, timeout, session
-		w.created = len(p) >= 28 && binary.BigEndian.Uint64(p[20:]) == 0
+		if len(p) >= 28 { // length, version, zxid, timeout, session
+			w.created = binary.BigEndian.Uint64(p[20:]) == 0
+			binary.BigEndian.PutUint64(p[8:], uint64(w.before))
+		}
 		w.mu.Unlock()
 		return w.Conn.Write(p)
 	}
@@ -94,6 +102,8 @@ func (w *wire) Write(p []byte) (int, error) {
 		// Before the answer can come. Other requests leave after this one: the library
 		// writes them one after the other.
 		w.session.makes(pathOf(p[12:]))
+	case op == opSetWatches && len(p) >= 20: // length, xid, operation, zxid
+		binary.BigEndian.PutUint64(p[12:], uint64(w.before))
 	case op == opClose && !w.session.ending.Load():
 		w.Conn.Close()
 		return len(p), nil
@@ -136,7 +146,7 @@ func (w *wire) next() ([]byte, error) {
 	return answer, err
 }
 
-// observe takes notice of an answer.
+// observe takes notice of an answer, and takes its zxid out.
 func (w *wire) observe(answer []byte) {
 	now := w.session.clock.Now()
 	w.mu.Lock()
@@ -153,6 +163,10 @@ func (w *wire) observe(answer []byte) {
 		return
 	}
 	xid, failed := int32(binary.BigEndian.Uint32(answer)), binary.BigEndian.Uint32(answer[12:]) != 0
+	if zxid := int64(binary.BigEndian.Uint64(answer[4:])); xid > 0 {
+		w.session.zxid.Store(max(zxid, w.session.zxid.Load())) // answers come one after the other
+		binary.BigEndian.PutUint64(answer[4:], 0)
+	}
 	r, ok := w.sent[xid]
 	delete(w.sent, xid)
 	if !ok || failed {

@@ -1,0 +1,198 @@
+package explore
+
+import (
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/proof/modelnode"
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+)
+
+// nodes is what nodes do: they execute requests, and faults happen to them.
+type nodes struct {
+	*judge
+	answer modelnode.Answer[uint8] // to the last request
+	shared *sharedNodes            // with a Kind
+	tombs  [maxSlots]modelnode.Tomb[uint8]
+	line   [maxSlots]modelnode.Place[uint8]
+}
+
+// kept is what node n keeps.
+func (ns *nodes) kept(st *state, n uint8) (nd sharedNode) {
+	nd.counter, nd.shut = st.nodes[n].counter, st.nodes[n].shut
+	for i := range ns.m.Attempts {
+		c := &st.slots[i].cells[n]
+		nd.keys[i] = sharedKey{c.key, c.tomb, c.share.slot}
+	}
+	return nd
+}
+
+// keepShared puts back what node n keeps after an operation.
+func (ns *nodes) keepShared(st *state, n uint8, nd *sharedNode) {
+	st.nodes[n].counter, st.nodes[n].shut = nd.counter, nd.shut
+	for i := range ns.m.Attempts {
+		c := &st.slots[i].cells[n]
+		c.key, c.tomb, c.share.slot = nd.keys[i].key, nd.keys[i].tomb, nd.keys[i].slot
+	}
+}
+
+// places returns the places in node n's queue, in order.
+func (ns *nodes) places(st *state, n uint8, to []modelnode.Place[uint8]) []modelnode.Place[uint8] {
+	now := nodeNow(st, n)
+	for rank := range uint8(ns.m.Attempts) {
+		for i := range ns.m.Attempts {
+			s := &st.slots[i]
+			if q := &s.cells[n].line; q.place > 0 && s.rank == rank {
+				to = append(to, modelnode.Place[uint8]{
+					Owner: uint8(i) + 1, Ticket: uint64(rank), Expiry: now.Add(ticks(int(q.place))), Stamp: uint64(q.stamp),
+				})
+			}
+		}
+	}
+	return to
+}
+
+// keepPlaces stores node n's queue after an operation.
+func (ns *nodes) keepPlaces(st *state, n uint8, l *modelnode.Lock[uint8]) {
+	now := nodeNow(st, n)
+	for i := range ns.m.Attempts {
+		q := &st.slots[i].cells[n].line
+		q.place, q.stamp = 0, 0
+	}
+	for _, p := range l.Line {
+		if p.Expiry > now {
+			q := &st.slots[p.Owner-1].cells[n].line
+			q.place, q.stamp = left(p.Expiry, now), uint8(p.Stamp)
+		}
+	}
+}
+
+// push puts the pushes of node n on the wire.
+func (ns *nodes) push(st *state, n uint8, pushes []modelnode.Push[uint8]) {
+	for _, t := range pushes {
+		if s := &st.slots[t.Owner-1]; t.Granted && s.life == asking {
+			s.cells[n].line.pushed(push{ns.m.packed(t.Token), uint8(t.Stamp) + 1})
+		}
+	}
+}
+
+func (ns *nodes) tell(st *state, mv move) {
+	if mv.kind == tellNew {
+		st.nodes[mv.node].list = knowsNew
+		return
+	}
+	st.nodes[mv.node].list = knowsBoth
+	var told quorum.Set
+	for n := range ns.m.Nodes {
+		if st.nodes[n].list == knowsBoth {
+			told |= quorum.SetOf(n)
+		}
+	}
+	cfg := quorum.Config{Nodes: ns.m.Nodes, Sets: knowsBoth.sets()}
+	if !st.switching && cfg.HasQuorum(told) {
+		st.switching, st.wait = true, uint8(ns.m.SwitchWait)
+	}
+}
+
+// nodeNow is what node n's clock says.
+func nodeNow(st *state, n uint8) clock.Instant {
+	return epoch.Add(ticks(int(st.nodes[n].ahead)))
+}
+
+// lock is what node n keeps, as the model of a node sees it. Owners are keepers
+// plus one.
+func (ns *nodes) lock(st *state, n uint8) modelnode.Lock[uint8] {
+	now, nd := nodeNow(st, n), &st.nodes[n]
+	l := modelnode.Lock[uint8]{Counter: ns.m.number(nd.counter)}
+	if nd.shut > 0 || nd.unread > 0 {
+		l.ShutUntil = now.Add(ticks(max(1, int(nd.shut))))
+	}
+	tombs := ns.tombs[:0]
+	for i := range ns.m.Attempts {
+		c := &st.slots[i].cells[n]
+		if c.key > 0 {
+			l.Owner, l.Expiry = uint8(i)+1, now.Add(ticks(int(c.key)))
+		}
+		if c.tomb > 0 {
+			tombs = append(tombs, modelnode.Tomb[uint8]{Owner: uint8(i) + 1, Expiry: now.Add(ticks(int(c.tomb)))})
+		}
+	}
+	if len(tombs) > 0 {
+		l.Tombs = tombs
+	}
+	if ns.m.Waits {
+		l.Line = ns.places(st, n, ns.line[:0])
+	}
+	return l
+}
+
+// keep puts back what node n keeps after an operation.
+func (ns *nodes) keep(st *state, n uint8, l modelnode.Lock[uint8]) {
+	now := nodeNow(st, n)
+	st.nodes[n].counter = ns.m.packed(l.Counter)
+	for i := range ns.m.Attempts {
+		st.slots[i].cells[n].key, st.slots[i].cells[n].tomb = 0, 0
+	}
+	if l.Owner > 0 && l.Expiry > now {
+		st.slots[l.Owner-1].cells[n].key = left(l.Expiry, now)
+	}
+	for _, t := range l.Tombs {
+		st.slots[t.Owner-1].cells[n].tomb = left(t.Expiry, now)
+	}
+	if ns.m.Waits {
+		ns.keepPlaces(st, n, &l)
+	}
+}
+
+func left(end, now clock.Instant) uint8 { return uint8(end.Sub(now) / tick) }
+
+// expire takes time off what node n keeps.
+func (ns *nodes) expire(st *state, n int, by uint8) {
+	for i := range ns.m.Attempts {
+		c := &st.slots[i].cells[n]
+		c.key -= min(c.key, by)
+		c.tomb -= min(c.tomb, by)
+		if c.key == 0 {
+			c.share.slot = 0
+		}
+		if c.line.place -= min(c.line.place, by); c.line.place == 0 {
+			c.line.stamp = 0
+		}
+	}
+}
+
+// fault makes something go wrong at a node.
+func (ns *nodes) fault(st *state, mv move) {
+	n, nd := mv.node, &st.nodes[mv.node]
+	switch mv.kind {
+	case crash:
+		st.crashes--
+		if ns.m.hasKind() {
+			q := sharedAsk{node: ns.kept(st, n), crash: true}
+			ns.keepShared(st, n, &ns.shared.execute(&q).node)
+			return
+		}
+		before := ns.lock(st, n)
+		l := before.Crash(ns.m.KeepCounter, ticks(ns.m.Quarantine), nodeNow(st, n))
+		if ns.m.KeepLine {
+			l.Line = before.Line
+		}
+		ns.keep(st, n, l)
+		nd.shut = left(l.ShutUntil, nodeNow(st, n))
+		if ns.m.Reread != NeverReread {
+			nd.unread, nd.read = (1<<ns.m.Nodes-1)&^(1<<n), 0
+		}
+	case lose:
+		st.losses -= min(st.losses, 1)
+		l := ns.lock(st, n)
+		l.Owner, l.Expiry = 0, 0
+		ns.keep(st, n, l)
+	case jump:
+		st.jumps--
+		ns.expire(st, int(n), uint8(ns.m.TTL))
+	case reread:
+		nd.unread &^= 1 << mv.arg
+		nd.read = max(nd.read, st.nodes[mv.arg].counter)
+		if ns.answer = (modelnode.Answer[uint8]{Token: ns.m.number(st.nodes[mv.arg].counter)}); nd.unread == 0 {
+			nd.counter, nd.read = max(nd.counter, nd.read), 0
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package queues
+
+import (
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/waitq"
+)
+
+// Row is one search: a world, the mechanism of the queues that is switched off, and the
+// property that must be found broken. With all mechanisms none is.
+type Row struct {
+	Name  string
+	What  string
+	Model Model
+	Off   string
+	Want  Property
+	// Reach are actions that queues must come to on some path; otherwise the row shows
+	// nothing.
+	Reach Actions
+}
+
+// once passes a lease on once in a row.
+var once = waitq.Cohort{MostPasses: 1, For: time.Hour, MostTokens: 2}
+
+var (
+	coming    = Model{Goroutines: []int{2, 1}, Rounds: 1}
+	leaving   = Model{Goroutines: []int{2, 1}, Rounds: 1, Ends: 1}
+	emptying  = Model{Goroutines: []int{2, 1}, Rounds: 1, Ends: 2, Bounds: once}
+	passing   = Model{Goroutines: []int{3, 1}, Rounds: 1, Bounds: once}
+	rejoining = Model{Goroutines: []int{3, 1}, Rounds: 1, Bounds: once, Rejoins: true}
+	returning = Model{Goroutines: []int{2, 1}, Rounds: 1, Ends: 1, Bounds: once, Rejoins: true}
+	refusing  = Model{Goroutines: []int{2, 1}, Rounds: 1, Refusals: 1, Bounds: once}
+)
+
+// Rows is the whole set.
+func Rows() []Row {
+	return []Row{
+		{Name: "ask", What: "goroutines come, and ask the store one after the other", Model: coming, Reach: Did(waitq.Try, waitq.Start, waitq.EnterYourself, waitq.Wait, waitq.Give)},
+		{Name: "leave", What: "a context ends while its goroutine waits", Model: leaving, Reach: Did(waitq.GiveUp, waitq.Discard)},
+		{Name: "leave-unwanted", What: "what is granted to nobody is not released", Model: leaving, Off: "unwanted-released", Want: Served},
+		{Name: "leave-ended", What: "a goroutine that is about to leave is given the lock", Model: leaving, Off: "ended-passed-over", Want: Wanted},
+		{Name: "leave-place", What: "a place is given up with the goroutine that took it", Model: leaving, Off: "place-kept", Want: Turn},
+		{Name: "leave-asker", What: "each goroutine that waits asks the store", Model: leaving, Off: "one-asker", Want: Asker},
+		{Name: "empty", What: "all goroutines of a process leave", Model: emptying, Reach: Did(waitq.GiveUp, waitq.Discard, waitq.Pass)},
+		{Name: "empty-place", What: "their place is not given up", Model: emptying, Off: "place-given-up", Want: Unused},
+		{Name: "pass", What: "a lease is passed on, and released when others wait", Model: passing, Reach: Did(waitq.Pass, waitq.ReserveTokens, waitq.Release)},
+		{Name: "pass-token", What: "the next holder has the token of the last", Model: passing, Off: "pass-draws", Want: Tokens},
+		{Name: "pass-bound", What: "a lease is passed on for as long as it has tokens", Model: passing, Off: "pass-bound", Want: Bound},
+		{Name: "pass-asked", What: "nobody asks the store when the lease is over", Model: passing, Off: "asked-after-lease", Want: Served},
+		{Name: "rejoin", What: "the next place is taken with the release", Model: rejoining, Reach: ReservedWait},
+		{Name: "rejoin-leave", What: "the same, and nobody may want it any more", Model: returning, Reach: Did(waitq.GiveUp)},
+		{Name: "rejoin-unwanted", What: "such a place is not given up", Model: returning, Off: "returned-given-up", Want: Left},
+		{Name: "close", What: "the store answers that waiting is of no use", Model: refusing, Reach: Did(waitq.Refuse)},
+	}
+}

@@ -1,0 +1,212 @@
+package queues
+
+import (
+	"slices"
+
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/waitq"
+)
+
+// world is a state in which moves happen.
+type world struct {
+	*state
+	m      *Model
+	store  store
+	broken Property // the first that a move broke
+	did    Actions  // what the queues decided
+	owners owner    // so far
+}
+
+func (w *world) newOwner() owner {
+	w.owners++
+	return w.owners
+}
+
+func newWorld(m *Model) *world {
+	s := newState(m)
+	w := &world{state: s, m: m, store: store{s}}
+	for _, p := range s.processes {
+		w.forget(p)
+	}
+	return w
+}
+
+// forget begins a new queue, as the client does for one that is idle.
+func (w *world) forget(p *process) { p.queue = waitq.New[*goroutine](ttl, &w.m.Bounds, p.contention) }
+
+func (w *world) breaks(p Property) {
+	if w.broken == "" {
+		w.broken = p
+	}
+}
+
+// step applies an event to a queue, and returns the action that is left to the caller.
+func (w *world) step(p *process, e waitq.Event[*goroutine]) (left waitq.Action[*goroutine], ok bool) {
+	live := 0
+	for x := range p.queue.Waiters() {
+		if x.Of.ended {
+			p.queue.Step(waitq.Event[*goroutine]{Kind: waitq.Ended, Waiter: x}, now, nil)
+		} else if live++; live == 2 {
+			break
+		}
+	}
+	for _, a := range p.queue.Step(e, now, nil) {
+		w.did.add(a)
+		switch a.Kind {
+		case waitq.Tell:
+		case waitq.Start:
+			p.starting++
+		case waitq.Refuse:
+			a.Waiter.Of.phase, a.Waiter.Of.ended = away, false
+		default:
+			left, ok = a, true
+		}
+	}
+	if p.queue.Idle() {
+		w.forget(p)
+	}
+	return left, ok
+}
+
+// want makes a goroutine ask for the lock, or wait behind others of its process.
+func (w *world) want(p *process, g *goroutine) {
+	g.rounds--
+	g.waiter = &waitq.Waiter[*goroutine]{Of: g}
+	if a, _ := w.step(p, waitq.Event[*goroutine]{Kind: waitq.Arrive}); a.Kind == waitq.Try && g.phase == away && p.queue.Phase() == waitq.Trying && !w.tries(p) {
+		g.phase = trying
+		return
+	}
+	w.join(p, g, waitq.Event[*goroutine]{Kind: waitq.Join})
+}
+
+// tries reports whether a goroutine makes the one attempt of the queue.
+func (w *world) tries(p *process) bool {
+	return slices.ContainsFunc(p.goroutines, func(g *goroutine) bool { return g.phase == trying })
+}
+
+// join makes a goroutine wait, after the event by which it comes to that.
+func (w *world) join(p *process, g *goroutine, e waitq.Event[*goroutine]) {
+	if p.queue.Len() == 0 {
+		p.rank = 0
+	}
+	g.phase, e.Waiter = queued, g.waiter
+	if a, _ := w.step(p, e); a.Kind == waitq.EnterYourself {
+		w.enter(p, g)
+	}
+}
+
+// enter takes the next place in the store's queue, if anybody wants it.
+func (w *world) enter(p *process, self *goroutine) {
+	a, ok := w.step(p, waitq.Event[*goroutine]{Kind: waitq.Enter, Rank: w.newRank()})
+	if !ok {
+		return
+	}
+	if p.rank != 0 && !a.Reserved && p.queue.Rank() != p.rank {
+		w.breaks(Turn)
+	}
+	p.rank = p.queue.Rank()
+	if p.place != nil {
+		w.breaks(Asker)
+	}
+	if p.place = (&place{owner: p.reserved, self: self}); a.Reserved {
+		p.reserved, p.reservedRank = 0, 0
+		return
+	}
+	p.place.owner = w.newOwner()
+	if !w.store.wait(p.place.owner, p.queue.Rank(), w.spare(p)) {
+		w.step(p, waitq.Event[*goroutine]{Kind: waitq.NewReason, Why: waitq.Busy, Pushed: true})
+	}
+}
+
+// spare is how many tokens a request asks for besides its own.
+func (w *world) spare(p *process) uint64 { return uint64(w.m.Bounds.Tokens(p.queue.Len())) }
+
+// try makes the one attempt of a queue.
+func (w *world) try(p *process, g *goroutine) {
+	o := w.newOwner()
+	if !w.store.try(o, w.spare(p)) {
+		w.join(p, g, waitq.Event[*goroutine]{Kind: waitq.TryRefused, Why: waitq.Busy})
+		return
+	}
+	g.phase, p.rank = away, 0
+	got := w.store.heard(o)
+	w.step(p, waitq.Event[*goroutine]{Kind: waitq.TryGranted, Token: got.token, Spare: got.spare})
+	w.begins(p, g, got)
+}
+
+// hear tells a client that its place was granted the lock.
+func (w *world) hear(p *process) {
+	got := w.store.heard(p.place.owner)
+	p.rank = 0
+	a, _ := w.step(p, waitq.Event[*goroutine]{Kind: waitq.Granted, Token: got.token, Spare: got.spare})
+	switch a.Kind {
+	case waitq.Give:
+		p.place = nil
+		w.begins(p, a.Waiter.Of, got)
+		return
+	case waitq.Discard:
+		w.releases = append(w.releases, got.owner)
+	}
+	p.place.over = true
+}
+
+// begins gives a goroutine a lease that was just granted.
+func (w *world) begins(p *process, g *goroutine, got grant) {
+	l := &lease{owner: got.owner}
+	if p.queue.Holds() {
+		p.lease = l
+	} else {
+		p.others = append(p.others, l)
+	}
+	w.holds(g, l, got.token)
+}
+
+// holds makes a goroutine the holder of a lease.
+func (w *world) holds(g *goroutine, l *lease, t fence.Token) {
+	for _, p := range w.processes {
+		if slices.ContainsFunc(p.goroutines, func(o *goroutine) bool { return o.phase == holding }) {
+			w.breaks(Mutex)
+		}
+	}
+	if t <= w.token {
+		w.breaks(Tokens)
+	}
+	if g.ended {
+		w.breaks(Wanted)
+	}
+	w.token = t
+	g.phase, g.ended, g.lease, l.phase = holding, false, l, held
+}
+
+// leavePlace ends the wait at a place.
+func (w *world) leavePlace(p *process) {
+	pl := p.place
+	p.place = nil
+	if !pl.over {
+		w.releases = append(w.releases, pl.owner)
+	}
+	if pl.self == nil {
+		w.enter(p, nil)
+		return
+	}
+	if pl.self.phase == queued {
+		p.queue.Step(waitq.Event[*goroutine]{Kind: waitq.Ended, Waiter: pl.self.waiter}, now, nil)
+	}
+	w.step(p, waitq.Event[*goroutine]{Kind: waitq.PlaceOver})
+}
+
+// leave takes a goroutine out of the queue whose context has ended.
+func (w *world) leave(p *process, g *goroutine) {
+	if a, _ := w.step(p, waitq.Event[*goroutine]{Kind: waitq.Leave, Waiter: g.waiter}); a.Kind == waitq.GiveUp && p.place != nil {
+		p.place.cancelled = true
+	}
+	g.phase, g.ended = away, false
+}
+
+// refuse makes the store answer that waiting is of no use.
+func (w *world) refuse(p *process) {
+	w.refusals--
+	w.releases = append(w.releases, p.place.owner)
+	p.place.over = true
+	w.step(p, waitq.Event[*goroutine]{Kind: waitq.Refused})
+}

@@ -1,0 +1,15 @@
+package sim
+
+// Switches take mechanisms away that are not in the Go code: those of the scripts, of
+// the operator of the servers, and of the machine.
+type Switches struct {
+	// Edit changes a script before a server runs it; nil: as it is.
+	Edit func(text string) string
+	// NoBootClock: the clients' clock stands still while they are suspended.
+	NoBootClock bool
+	// Patient: the judge does not limit how long a lock may stay free while it is wanted.
+	Patient bool
+}
+
+// Shipped has every mechanism in place.
+func Shipped() Switches { return Switches{} }

@@ -1,0 +1,34 @@
+package sim
+
+// Tally counts events, to check that a run reaches what it should.
+type Tally struct {
+	Events     int // outside of the clients' code
+	Grants     int // leases that workers got
+	Refusals   int // attempts, or waits, that ended without one
+	Losses     int // leases that ended before they were released
+	Notified   int // of these, by a holder that ran all the time
+	Writes     int // to the resource, under a lease believed in
+	Releases   int // that were said to have worked
+	Extensions int // asked for by holders
+	Renewals   int // done by nodes
+	Confirms   int // done by nodes
+	Buried     int // acquires that came after their release
+	Heals      int // nodes that were given a lease again
+	Handed     int // locks that nodes gave to the next in the queue
+	Passed     int // leases that were passed on within a client
+	Returned   int // places in the queue that were taken with a release, node by node
+}
+
+// Add takes in what happened in another run.
+func (t *Tally) Add(u Tally) {
+	for i, n := range u.fields() {
+		*t.fields()[i] += *n
+	}
+}
+
+func (t *Tally) fields() [15]*int {
+	return [...]*int{
+		&t.Events, &t.Grants, &t.Refusals, &t.Losses, &t.Notified, &t.Writes, &t.Releases, &t.Extensions,
+		&t.Renewals, &t.Confirms, &t.Buried, &t.Heals, &t.Handed, &t.Passed, &t.Returned,
+	}
+}

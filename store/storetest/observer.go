@@ -1,0 +1,102 @@
+package storetest
+
+import (
+	"errors"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/validity"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// observer sees what the store says of a lock, and compares it with what it must say.
+type observer struct{ *stage }
+
+// spares requires that no more tokens were reserved than asked for.
+func (t *observer) spares(what string, got, asked int) {
+	t.Helper()
+	if got < 0 || got > asked {
+		t.Fatalf("%s: asked for %d spare tokens, got %d", what, asked, got)
+	}
+}
+
+// notHeld requires err to match store.ErrNotHeld.
+func (t *observer) notHeld(what string, err error) {
+	t.Helper()
+	if !errors.Is(err, store.ErrNotHeld) {
+		t.Fatalf("%s: got error %v, want one that matches store.ErrNotHeld", what, err)
+	}
+}
+
+// inspect returns the state of a lock.
+func (t *observer) inspect(s store.Store, name string) store.State {
+	t.Helper()
+	st, err := s.Inspect(t.Context(), name)
+	if err != nil {
+		t.Fatalf("inspect %q: %v", name, err)
+	}
+	if st.Name != name {
+		t.Fatalf("inspect %q: answered for %q", name, st.Name)
+	}
+	return st
+}
+
+// free requires every handle to see that the lock is free.
+func (t *observer) free(name string) {
+	t.Helper()
+	for _, s := range t.handles() {
+		if st := t.inspect(s, name); st.Held {
+			t.Fatalf("inspect %q: held by %v, want it free", name, st.Holder)
+		}
+	}
+}
+
+// heldBy requires every handle to see that r.Owner holds the lock, perhaps with
+// others. It returns what the last handle saw of this holder.
+func (t *observer) heldBy(r store.Lease) (st store.State) {
+	t.Helper()
+	for _, s := range t.handles() {
+		st = t.inspect(s, r.Name)
+		if !st.Held {
+			t.Fatalf("inspect %q: free, want it held by %s", r.Name, r.Owner)
+		}
+		for _, h := range st.Holders {
+			if h.Holder.Owner == r.Owner {
+				st.Holder, st.Token, st.ExpiresIn = h.Holder, h.Token, h.ExpiresIn
+			}
+		}
+		if st.Holder.Owner != r.Owner {
+			t.Fatalf("inspect %q: held by %q, want %q", r.Name, st.Holder.Owner, r.Owner)
+		}
+	}
+	return st
+}
+
+// within requires the remaining time of a lease to be positive and at most ttl.
+func (t *observer) within(what string, expiresIn, ttl time.Duration) {
+	t.Helper()
+	if expiresIn <= 0 || expiresIn > ttl+t.resolution {
+		t.Fatalf("%s: expires in %v, want more than 0 and at most the TTL of %v", what, expiresIn, ttl)
+	}
+}
+
+// lasts requires the lease of r to last at least to the end of its validity, for
+// a lease of ttl whose request was sent at start.
+func (t *observer) lasts(what string, r store.Lease, ttl time.Duration, start clock.Instant) {
+	t.Helper()
+	st := t.heldBy(r)
+	if least := validity.Until(start, ttl).Sub(t.now()); st.ExpiresIn < least {
+		t.Fatalf("%s: expires in %v, want at least %v", what, st.ExpiresIn, least)
+	}
+}
+
+// vacant requires the lock to have, before long, neither a holder nor waiters.
+func (t *observer) vacant(what string, name string) {
+	t.Helper()
+	for _, s := range t.handles() {
+		t.eventually(what, func() bool {
+			st := t.inspect(s, name)
+			return !st.Held && len(st.Queue) == 0
+		})
+	}
+}

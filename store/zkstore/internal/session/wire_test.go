@@ -1,0 +1,96 @@
+package session
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+	"net"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+)
+
+// packet returns fields with their length before them, as the protocol has them.
+func packet(fields ...any) []byte {
+	var b bytes.Buffer
+	for _, f := range fields {
+		binary.Write(&b, binary.BigEndian, f)
+	}
+	return append(binary.BigEndian.AppendUint32(nil, uint32(b.Len())), b.Bytes()...)
+}
+
+// end is the other end of a wire: a server of a few packets.
+type end struct {
+	t *testing.T
+	net.Conn
+}
+
+// over returns a wire of the session and its other end.
+func over(t *testing.T, s *Session) (*wire, end) {
+	ours, theirs := net.Pipe()
+	t.Cleanup(func() { ours.Close(); theirs.Close() })
+	return newWire(ours, s), end{t, theirs}
+}
+
+// request writes a request on the wire and returns what the server gets.
+func (e end) request(w *wire, p []byte) []byte {
+	e.t.Helper()
+	got, sent := make([]byte, len(p)), make(chan error, 1)
+	go func() {
+		_, err := w.Write(p)
+		sent <- err
+	}()
+	if _, err := io.ReadFull(e.Conn, got); err != nil {
+		e.t.Fatal(err)
+	}
+	if err := <-sent; err != nil {
+		e.t.Fatal(err)
+	}
+	return got
+}
+
+// answer writes an answer and returns what the library reads.
+func (e end) answer(w *wire, p []byte) []byte {
+	e.t.Helper()
+	go e.Write(p)
+	got := make([]byte, len(p))
+	if _, err := io.ReadFull(w, got); err != nil {
+		e.t.Fatal(err)
+	}
+	return got
+}
+
+// A new server is told the zxid up to which the session has seen the watches of the old
+// one, however quickly answers of the new one come.
+func TestWatchesGoOnWhereTheyEnded(t *testing.T) {
+	s := &Session{clock: clock.System(), pool: &Pool{}, class: 1, timeout: 1, changed: make(chan struct{}), zxids: map[string]int64{}}
+	const version, noZxid, session, other = int32(0), int64(0), int64(77), int32(9)
+	connect := packet(version, noZxid, int32(1000), session, make([]byte, 20))
+	welcome := packet(version, int32(1000), session, make([]byte, 20))
+	zxidIn := func(p []byte, at int) int64 { return int64(binary.BigEndian.Uint64(p[at:])) }
+
+	w, server := over(t, s)
+	if got := zxidIn(server.request(w, connect), 8); got != 0 {
+		t.Errorf("the first connection begins at zxid %d, want 0", got)
+	}
+	server.answer(w, welcome)
+	server.request(w, packet(int32(1), other))
+	if got := zxidIn(server.answer(w, packet(int32(1), int64(41), int32(0))), 8); got != 0 {
+		t.Errorf("the library gets zxid %d, want none", got)
+	}
+
+	w, server = over(t, s)
+	if got := zxidIn(server.request(w, connect), 8); got != 41 {
+		t.Errorf("the second connection begins at zxid %d, want 41", got)
+	}
+	server.answer(w, welcome)
+	server.request(w, packet(int32(2), other))
+	server.answer(w, packet(int32(2), int64(50), int32(0))) // before the watches
+	watches := packet(int32(3), int32(opSetWatches), noZxid, int32(0), int32(0), int32(0))
+	if got := zxidIn(server.request(w, watches), 12); got != 41 {
+		t.Errorf("the watches are set from zxid %d, want 41", got)
+	}
+	if w, _ := over(t, s); w.before != 50 {
+		t.Errorf("the third connection begins at zxid %d, want 50", w.before)
+	}
+}
