@@ -17,9 +17,9 @@ func resizeCommand(p *program) *cobra.Command {
 		Long: `Gives the semaphore NAME another number of permits while it is held.
 
 Leases stay as they are. If they no longer fit, nobody gets a permit until they do.
-Everybody who waits for NAME, or asks for it from now on, has to name the new number:
-those that name the earlier one end with an error, also those that wait now. So change
-it first, and then how your programs ask for it.
+From now on, requests for NAME have to name the new number: one that names the earlier
+one fails with an error, as do those that wait now. So change it first, and then how
+your programs ask for it.
 
 A semaphore that nobody uses has no number of permits: the next one that asks for it
 says how many. There is nothing to change then, and the exit code is 0. A mutex that is

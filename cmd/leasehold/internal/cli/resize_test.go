@@ -9,7 +9,7 @@ import (
 )
 
 // The permits of a semaphore that is held can be changed, on every store that keeps
-// semaphores. Whoever asks for it has to name the new number then.
+// semaphores. Requests have to name the new number then.
 func TestResize(t *testing.T) { everyKindOfLock(t, permitsChange) }
 
 func permitsChange(t *testing.T, s *site) {
