@@ -121,9 +121,6 @@ func scriptName(text string) string {
 	return "script"
 }
 
-// scriptsDir has the calls of the Redis store's scripts. Tests run in their package's directory.
-const scriptsDir = "../../../store/redisstore/internal/script/lua/calls"
-
 type scriptFile struct{ name, begins string }
 
 // scriptFiles are the calls of the Redis store's scripts, with the text before the first

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/store"
 )
 
 // holders judges those that have locks: that there is one at a time, that it is notified in
@@ -191,7 +192,7 @@ func (h *holders) freeIn(c *claim) time.Duration {
 	var in []time.Duration
 	for _, n := range h.w.nodes {
 		d := max(n.shut(), n.discounted-h.w.now())
-		if l, ok := n.heldBy(c.lock, c.owner); ok {
+		if l, ok := heldBy(n, c.lock, c.owner); ok {
 			d = max(d, n.trueLength(l.left))
 		}
 		in = append(in, d)
@@ -203,7 +204,7 @@ func (h *holders) freeIn(c *claim) time.Duration {
 // on is how many nodes have c.
 func (h *holders) on(c *claim) (nodes int) {
 	for _, n := range h.w.nodes {
-		if _, ok := n.heldBy(c.lock, c.owner); ok {
+		if _, ok := heldBy(n, c.lock, c.owner); ok {
 			nodes++
 		}
 	}
@@ -275,4 +276,59 @@ func (c *claim) ended() bool {
 	default:
 		return false
 	}
+}
+
+// kind is the kind of the lock.
+func (c *claim) kind() store.Kind { return c.k.w.script.kind(c.lock) }
+
+// shares says whether it shares its token with others: that of a reader.
+func (c *claim) shares() bool {
+	return store.Lease{Kind: c.kind(), Weight: c.weight}.SharesToken()
+}
+
+// slot is what its token is compared within.
+func (c *claim) slot() int {
+	if c.kind().Shared {
+		return 0
+	}
+	return c.lease.Slot()
+}
+
+// excludes says whether two leases of a lock cannot be valid at once, whatever others are.
+func (c *claim) excludes(o *claim) bool {
+	return c.kind().Shared && !(c.shares() && o.shares()) || !c.kind().Shared && c.slot() == o.slot()
+}
+
+// held is the lease of a lock at a node.
+type held struct {
+	owner  int
+	weight int64
+	left   time.Duration // by the node's clock
+}
+
+// heldAt returns the leases of a lock at a node.
+func heldAt(n *node, lock int) (all []held) {
+	value, left, ok := n.server.Value(lockName(lock))
+	switch {
+	case !ok:
+		return nil
+	case !isRecord(value):
+		return []held{{n.w.hist.number(ownerOf(value)), 1, left}}
+	}
+	for _, r := range readRecord(value) {
+		if left := r.end.Sub(n.clock()); left > 0 {
+			all = append(all, held{n.w.hist.number(ownerOf(r.value)), r.weight, left})
+		}
+	}
+	return all
+}
+
+// heldBy returns the lease of an owner there.
+func heldBy(n *node, lock, owner int) (held, bool) {
+	for _, h := range heldAt(n, lock) {
+		if h.owner == owner {
+			return h, true
+		}
+	}
+	return held{}, false
 }

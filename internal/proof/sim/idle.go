@@ -137,7 +137,7 @@ func (i *idleness) reachable(c *client, n *node) bool {
 // releasable says whether a node has room for a lock's waiters, or all owners that it has are
 // there to make room.
 func (i *idleness) releasable(n *node, lock int) bool {
-	all := n.held(lock)
+	all := heldAt(n, lock)
 	kind := i.w.script.kind(lock)
 	if (len(all) == 0 || !kind.IsMutex()) && i.offeredInVain(n, lock) {
 		return false
@@ -153,14 +153,26 @@ func (i *idleness) releasable(n *node, lock int) bool {
 			return false
 		}
 	}
-	return kind.IsMutex() || n.mostWanted(lock) <= left
+	return kind.IsMutex() || mostWantedAt(n, lock) <= left
+}
+
+// mostWantedAt is the largest weight of those that have a place in a lock's queue at a node:
+// nobody may pass them.
+func mostWantedAt(n *node, lock int) (most int64) {
+	for _, key := range n.server.Keys() {
+		if l, _, ok := placeOf(key); ok && l == lock {
+			text, _, _ := n.server.Value(key)
+			most = max(most, wishOf(text))
+		}
+	}
+	return most
 }
 
 // describe lists the nodes that each owner of a lock has.
 func (i *idleness) describe(lock int) string {
 	var all []string
 	for _, n := range i.w.nodes {
-		held := n.held(lock)
+		held := heldAt(n, lock)
 		if len(held) == 0 {
 			all = append(all, fmt.Sprintf("n%d nobody", n.index+1))
 		}

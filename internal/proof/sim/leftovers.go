@@ -60,7 +60,7 @@ func (l *leftovers) released(n *node, number int) {
 // compareHolders finds the owners to which the command has given a lock, if there are any.
 func (l *leftovers) compareHolders(n *node, by op) {
 	for lock, was := range n.holders {
-		all := n.held(lock)
+		all := heldAt(n, lock)
 		var owners []int
 		for _, h := range all {
 			owners = append(owners, h.owner)
@@ -107,7 +107,7 @@ func (l *leftovers) starved() {
 func (l *leftovers) atTheEnd() {
 	for _, n := range l.w.nodes {
 		for i := range n.holders {
-			for _, h := range n.held(i) {
+			for _, h := range heldAt(n, i) {
 				if l.leftBehind(h.owner) {
 					l.wrong(Orphan, "node n%d keeps lock %d for o%d for another %v", n.index+1, i+1, h.owner, h.left)
 					return

@@ -29,6 +29,9 @@ var mutexNames = map[string]string{"admit": "acquire", "endHold": "release", "re
 // renewal has as many as it has leases.
 var stepSizes = map[string][2]int{"a": {3, 8}, "b": {3, 11}, "c": {2, 4}, "h": {2, 3}, "r": {3, 7}}
 
+// scriptsDir has the calls of the Redis store's scripts. Tests run in their package's directory.
+const scriptsDir = "../../../store/redisstore/internal/script/lua/calls"
+
 // shareSizes are the same for the steps of locks that several can hold, as their script says
 // it: of all, and of those that differ.
 var shareSizes = sync.OnceValues(func() (common [2]int, own map[string][2]int) {
@@ -37,14 +40,14 @@ var shareSizes = sync.OnceValues(func() (common [2]int, own map[string][2]int) {
 	if err != nil || all == nil {
 		panic("sim: the script of lists of steps is not as it was")
 	}
-	number := func(b []byte) int { n, _ := strconv.Atoi(string(b)); return n }
-	common, own = [2]int{number(all[1]), number(all[2])}, map[string][2]int{}
+	size := func(b []byte) int { n, _ := strconv.Atoi(string(b)); return n }
+	common, own = [2]int{size(all[1]), size(all[2])}, map[string][2]int{}
 	for _, m := range regexp.MustCompile(`letter == '([a-z])'.* then\n +(?:keys, )?args = (?:(\d+), )?(\d+)\n`).FindAllSubmatch(text, -1) {
-		size := [2]int{common[0], number(m[3])}
+		other := [2]int{common[0], size(m[3])}
 		if m[2] != nil {
-			size[0] = number(m[2])
+			other[0] = size(m[2])
 		}
-		own[string(m[1])] = size
+		own[string(m[1])] = other
 	}
 	return common, own
 })

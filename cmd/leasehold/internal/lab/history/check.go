@@ -58,14 +58,14 @@ func (h *History) Check(l Limits) Findings {
 	}
 	for lock := range h.Locks {
 		f.Violations = append(f.Violations, h.exclusion(lock)...)
-		f.Violations = append(f.Violations, h.slots(lock)...)
+		f.Violations = append(f.Violations, slots(h, lock)...)
 		f.Violations = append(f.Violations, h.tokens(lock)...)
 	}
 	found, late := h.writes()
 	f.Violations, f.LateWrites = append(f.Violations, found...), late
 	for _, m := range h.models() {
 		for lock, name := range h.Locks {
-			if !h.kind(lock).IsMutex() {
+			if !kindOf(h, lock).IsMutex() {
 				continue // its checks above find whatever has no order, in less time than a model
 			}
 			refused, decided := h.refused(m, lock, l.Patience)

@@ -39,7 +39,7 @@ func crowds(holds []*Attempt, limit int64, weight func(*Attempt) int64) (found [
 
 // trusted returns the attempts of a lock that could trust their leases for some time,
 // in the order in which they began to.
-func (h *History) trusted(lock int) []*Attempt {
+func trusted(h *History, lock int) []*Attempt {
 	holds := slices.DeleteFunc(h.granted(lock), func(a *Attempt) bool {
 		_, _, _, ok := a.Trusted()
 		return !ok
@@ -51,8 +51,8 @@ func (h *History) trusted(lock int) []*Attempt {
 // exclusion finds attempts that could trust their leases at the same time although the
 // lock has no room for them together.
 func (h *History) exclusion(lock int) (found []Violation) {
-	kind := h.kind(lock)
-	for _, c := range crowds(h.trusted(lock), kind.Limit, func(a *Attempt) int64 { return a.Weight }) {
+	kind := kindOf(h, lock)
+	for _, c := range crowds(trusted(h, lock), kind.Limit, func(a *Attempt) int64 { return a.Weight }) {
 		v := Violation{Check: "permits", Lock: lock, Attempts: c.attempts,
 			What: fmt.Sprintf("holders of %d permits could trust their leases at once, for %v, and there are %d", c.weight, c.lasted, kind.Limit)}
 		switch {
@@ -68,12 +68,12 @@ func (h *History) exclusion(lock int) (found []Violation) {
 
 // slots finds attempts that could trust their leases at the same time and had the same
 // slot, and slots that the lock does not have.
-func (h *History) slots(lock int) (found []Violation) {
-	if !isSemaphore(h.kind(lock)) {
+func slots(h *History, lock int) (found []Violation) {
+	if !isSemaphore(kindOf(h, lock)) {
 		return nil
 	}
-	limit := h.kind(lock).Limit
-	for slot, holds := range h.bySlot(lock, h.trusted(lock)) {
+	limit := kindOf(h, lock).Limit
+	for slot, holds := range bySlot(h, lock, trusted(h, lock)) {
 		if slot < 0 || slot >= limit {
 			found = append(found, Violation{Check: "slots", Lock: lock, Attempts: holds[:1],
 				What: fmt.Sprintf("slot %d was granted, and the slots are 0 to %d", slot, limit-1)})

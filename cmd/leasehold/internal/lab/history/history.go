@@ -99,8 +99,8 @@ func (h *History) Over(f *Fault) {
 	h.End = max(h.End, f.End)
 }
 
-// kind returns the kind of a lock.
-func (h *History) kind(lock int) store.Kind {
+// kindOf returns the kind of a lock.
+func kindOf(h *History, lock int) store.Kind {
 	if lock < len(h.Kinds) {
 		return h.Kinds[lock].Normal()
 	}

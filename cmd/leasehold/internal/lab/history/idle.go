@@ -75,7 +75,7 @@ func (h idleTime) full(lock int) (all []span) {
 		}
 	}
 	slices.SortStableFunc(edges, func(a, b edge) int { return cmp.Compare(a.at, b.at) })
-	limit, taken, waiting := h.kind(lock).Limit, int64(0), map[int64]int{}
+	limit, taken, waiting := kindOf(h.History, lock).Limit, int64(0), map[int64]int{}
 	for i, e := range edges {
 		switch taken += e.taken; {
 		case e.wants > 0:

@@ -26,7 +26,7 @@ func (h *History) Tell(a *Attempt) string {
 	}
 	if a.Outcome == Granted {
 		fmt.Fprintf(&b, " with token %v", a.Token)
-		if !h.kind(a.Lock).IsMutex() {
+		if !kindOf(h, a.Lock).IsMutex() {
 			fmt.Fprintf(&b, ", weight %d, slot %d", a.Weight, a.Slot)
 		}
 	}

@@ -15,11 +15,11 @@ func isSemaphore(k store.Kind) bool { return !k.IsMutex() && !k.Shared }
 
 // bySlot divides attempts of a lock by what their tokens are compared within: the slots
 // of a semaphore. Other locks have only one.
-func (h *History) bySlot(lock int, attempts []*Attempt) iter.Seq2[int64, []*Attempt] {
+func bySlot(h *History, lock int, attempts []*Attempt) iter.Seq2[int64, []*Attempt] {
 	slots := map[int64][]*Attempt{}
 	for _, a := range attempts {
 		slot := a.Slot
-		if !isSemaphore(h.kind(lock)) {
+		if !isSemaphore(kindOf(h, lock)) {
 			slot = 0
 		}
 		slots[slot] = append(slots[slot], a)
@@ -34,8 +34,8 @@ func (h *History) bySlot(lock int, attempts []*Attempt) iter.Seq2[int64, []*Atte
 }
 
 // sharesToken reports whether the token of a may be that of others, as a reader's.
-func (h *History) sharesToken(a *Attempt) bool {
-	return store.Lease{Kind: h.kind(a.Lock), Weight: a.Weight}.SharesToken()
+func sharesToken(h *History, a *Attempt) bool {
+	return store.Lease{Kind: kindOf(h, a.Lock), Weight: a.Weight}.SharesToken()
 }
 
 // tokens finds grants whose token is smaller than that of a grant that was over before
@@ -43,14 +43,14 @@ func (h *History) sharesToken(a *Attempt) bool {
 // the same, but no writer may have that of a reader. Over several servers, readers are
 // compared with writers only.
 func (h *History) tokens(lock int) (found []Violation) {
-	for _, grants := range h.bySlot(lock, h.granted(lock)) {
-		found = append(found, h.tokensOf(grants)...)
+	for _, grants := range bySlot(h, lock, h.granted(lock)) {
+		found = append(found, tokensOf(h, grants)...)
 	}
 	return found
 }
 
 // tokensOf is tokens for the grants of one slot.
-func (h *History) tokensOf(grants []*Attempt) (found []Violation) {
+func tokensOf(h *History, grants []*Attempt) (found []Violation) {
 	byFrom, byAnswer := slices.Clone(grants), slices.Clone(grants)
 	slices.SortStableFunc(byFrom, func(a, b *Attempt) int { return cmp.Compare(a.From, b.From) })
 	slices.SortStableFunc(byAnswer, func(a, b *Attempt) int { return cmp.Compare(a.Answered, b.Answered) })
@@ -64,13 +64,13 @@ func (h *History) tokensOf(grants []*Attempt) (found []Violation) {
 			if highest == nil || byAnswer[0].Token > highest.Token {
 				highest = byAnswer[0]
 			}
-			if !h.sharesToken(byAnswer[0]) && (writer == nil || byAnswer[0].Token > writer.Token) {
+			if !sharesToken(h, byAnswer[0]) && (writer == nil || byAnswer[0].Token > writer.Token) {
 				writer = byAnswer[0]
 			}
 			byAnswer = byAnswer[1:]
 		}
 		before := highest
-		if h.Several && h.sharesToken(a) {
+		if h.Several && sharesToken(h, a) {
 			before = writer
 		}
 		twin := seen[a.Token]
@@ -78,7 +78,7 @@ func (h *History) tokensOf(grants []*Attempt) (found []Violation) {
 		switch {
 		case a.Token == 0:
 			wrong("a grant without a token", a)
-		case twin != nil && !(h.sharesToken(twin) && h.sharesToken(a)):
+		case twin != nil && !(sharesToken(h, twin) && sharesToken(h, a)):
 			wrong("two grants with the same token", twin, a)
 		case before != nil && a.Token < before.Token:
 			wrong("a later grant has a smaller token", before, a)

@@ -48,10 +48,10 @@ func (h *History) writes() (found []Violation, late int) {
 	newest := map[place]Write{}
 	for _, w := range h.Writes {
 		at := place{lock: w.Lock}
-		if isSemaphore(h.kind(w.Lock)) {
+		if isSemaphore(kindOf(h, w.Lock)) {
 			at.slot = w.Slot
 		}
-		if by := attempts[w.By]; h.Several && by != nil && h.sharesToken(by) {
+		if by := attempts[w.By]; h.Several && by != nil && sharesToken(h, by) {
 			continue
 		}
 		n, any := newest[at]
