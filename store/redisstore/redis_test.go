@@ -10,12 +10,16 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/internal/testenv/sameseed"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 	"github.com/leasehold-dev/leasehold/store/storetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	sameseed.Set("100")
+	goleak.VerifyTestMain(m)
+}
 
 // open opens a store over the addresses and closes it with the test. Unless o says
 // otherwise, a loaded machine's servers answer within the node timeout.

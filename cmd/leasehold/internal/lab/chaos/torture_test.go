@@ -73,10 +73,10 @@ func TestTorture(t *testing.T) {
 	tortured(t, nodes, torture.Config{Locks: torture.Names(3)})
 }
 
-// The same with locks of all kinds, on one server, which is all that keeps them.
+// The same with locks of all kinds.
 func TestTortureKinds(t *testing.T) {
 	kinds := torture.Kinds(4)
-	tortured(t, 1, torture.Config{Locks: torture.Names(len(kinds)), Kinds: kinds})
+	tortured(t, nodes, torture.Config{Locks: torture.Names(len(kinds)), Kinds: kinds})
 }
 
 // tortured runs c on that many servers.
