@@ -82,6 +82,12 @@ func TestLeaderFails(t *testing.T) {
 		contended.GoesOn(t, what, patience, clients...)
 	}
 	goesOn("at first")
+	leaderFaults(t, c, goesOn)
+}
+
+// leaderFaults harms the leader in turns. goesOn waits until everybody has gone on.
+func leaderFaults(t *testing.T, c *etcdtest.Cluster, goesOn func(what string)) {
+	t.Helper()
 	for _, f := range []struct {
 		name       string
 		fail, mend func(leader int) error
@@ -111,6 +117,12 @@ func TestLeaderFails(t *testing.T) {
 // A holder that reaches only a leader which is cut off from the others has no renewal
 // confirmed that lasts until another owner has the lock.
 func TestCutOffHolderIsTold(t *testing.T) {
+	cutOffHolderIsTold(t, func(ttl time.Duration) (held, waits store.Lease) {
+		return request("told", ttl), request("told", ttl)
+	})
+}
+
+func cutOffHolderIsTold(t *testing.T, leases func(ttl time.Duration) (held, waits store.Lease)) {
 	c := three(t)
 	leader, err := c.Leader(t.Context(), -1)
 	if err != nil {
@@ -119,7 +131,7 @@ func TestCutOffHolderIsTold(t *testing.T) {
 	const ttl = 3 * time.Second
 	holder := open(t, c.Endpoints()[leader:leader+1], etcdstore.Options{})
 	others := open(t, c.Endpoints(), etcdstore.Options{})
-	l := request("told", ttl)
+	l, next := leases(ttl)
 	until := validity.Until(clock.System().Now(), ttl)
 	if _, err := holder.Acquire(t.Context(), store.AcquireRequest{Lease: l}); err != nil {
 		t.Fatal(err)
@@ -129,8 +141,7 @@ func TestCutOffHolderIsTold(t *testing.T) {
 	got := make(chan clock.Instant, 1)
 	go func() {
 		defer close(got)
-		r := store.WaitRequest{Lease: request("told", ttl)}
-		if _, err := others.Wait(t.Context(), r, nil); err != nil {
+		if _, err := others.Wait(t.Context(), store.WaitRequest{Lease: next}, nil); err != nil {
 			t.Error(err)
 			return
 		}

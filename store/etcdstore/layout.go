@@ -2,6 +2,7 @@ package etcdstore
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -33,6 +34,16 @@ func (l layout) inbox(process string) string { return l.inboxes() + process + "/
 
 // inboxes returns the prefix of the keys of all inboxes.
 func (l layout) inboxes() string { return l.base + "/" + own + "inbox/" }
+
+// slots returns the prefix of the keys of the slots of a lock that several can hold.
+func (l layout) slots(name string) string { return l.allSlots() + escape(name) + "/" }
+
+// slot returns the key of a slot.
+func (l layout) slot(name string, number int64) string {
+	return l.slots(name) + strconv.FormatInt(number, 10)
+}
+
+func (l layout) allSlots() string { return l.base + "/" + own + "slots/" }
 
 // floor returns the key of the smallest token.
 func (l layout) floor() string { return l.base + "/" + own + "floor" }

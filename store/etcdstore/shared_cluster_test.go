@@ -1,0 +1,94 @@
+package etcdstore_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/validity"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/etcdstore"
+)
+
+// crowd counts the turns of workers that share a lock.
+type crowd struct {
+	turns []atomic.Int64 // of each worker
+}
+
+// more waits until every worker has had so many more turns.
+func (c *crowd) more(t *testing.T, n int64, when string) {
+	t.Helper()
+	var want []int64
+	for i := range c.turns {
+		want = append(want, c.turns[i].Load()+n)
+	}
+	start := time.Now()
+	defer func() { t.Logf("%s: %v", when, time.Since(start)) }()
+	end := time.Now().Add(patience)
+	for i := range c.turns {
+		for c.turns[i].Load() < want[i] {
+			if time.Now().After(end) {
+				t.Fatalf("%s: worker %d waits since %v", when, i, patience)
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+}
+
+// Read-write locks and semaphores go on, with no writer beside a reader, no permit too
+// many and tokens in order, while the leader is killed, paused, and cut off from the
+// others.
+func TestLeaderFailsForSharedLocks(t *testing.T) {
+	c := three(t)
+	const ttl = 20 * time.Second
+	rules := &referee{limit: 3}
+	all := &crowd{turns: make([]atomic.Int64, 4)}
+	ctx, cancel := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer cancel()
+	for i := range all.turns {
+		s := open(t, c.Endpoints(), etcdstore.Options{Timeout: 20 * time.Second})
+		group.Go(func() {
+			for n := i; ctx.Err() == nil; n++ {
+				l := rules.lease(n, ttl)
+				start := clock.System().Now()
+				g, err := s.Wait(ctx, store.WaitRequest{Lease: l}, nil)
+				if err != nil {
+					if !errors.Is(err, context.Canceled) && !errors.Is(err, store.ErrQuorum) {
+						t.Errorf("wait: %v", err)
+					}
+					continue
+				}
+				leave := rules.check(t, l, g)
+				time.Sleep(time.Millisecond) // the others are to want it meanwhile
+				leave()
+				if clock.System().Now() >= validity.Until(start.Add(g.Since), ttl) {
+					t.Log("the machine was too slow: a lease was over at the end of its turn")
+				}
+				all.turns[i].Add(1)
+				if err := s.Release(ctx, store.ReleaseRequest{Lease: l}); err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, store.ErrQuorum) {
+					t.Errorf("release: %v", err)
+				}
+			}
+		})
+	}
+	goesOn := func(what string) {
+		t.Helper()
+		all.more(t, 5, what)
+	}
+	goesOn("at first")
+	leaderFaults(t, c, goesOn)
+}
+
+// A writer that reaches only a leader which is cut off from the others has no renewal
+// confirmed that lasts until a reader has the lock.
+func TestCutOffWriterIsTold(t *testing.T) {
+	cutOffHolderIsTold(t, func(ttl time.Duration) (held, waits store.Lease) {
+		return writer("told", ttl), reader("told", ttl)
+	})
+}
