@@ -154,7 +154,7 @@ databases:
 	@scripts/ensure-mariadb.sh
 	@scripts/ensure-pgbouncer.sh
 	@scripts/ensure-etcd.sh
-	@scripts/ensure-zookeeper.sh
+	@scripts/ensure-curator.sh
 
 languages:
 	@scripts/ensure-languages.sh

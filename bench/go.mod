@@ -12,7 +12,9 @@ require (
 	github.com/go-zookeeper/zk v1.0.4
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/leasehold-dev/leasehold v0.0.0
+	github.com/leasehold-dev/leasehold/store/etcdstore v0.0.0
 	github.com/leasehold-dev/leasehold/store/redisstore/rueidisnode v0.0.0
+	github.com/leasehold-dev/leasehold/store/zkstore v0.0.0
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/redis/rueidis v1.0.79
 	github.com/redis/rueidis/rueidiscompat v1.0.79

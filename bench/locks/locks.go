@@ -66,8 +66,8 @@ var All = []Kind{
 	leasehold(1), leaseholdThroughRueidis, floorOf(1, true), floorOf(1, false),
 	redsyncRueidis(1, false), redsyncGoredis(1, false), redislock,
 	rueidislockOf(1, false), rueidislockOf(1, true), rueidislockOf(2, false), rueidislockOf(2, true),
-	etcdMutex, zookeeperLock,
-	postgresql(store.CrashSafe), postgresqlFloor(true), postgresql(store.Efficiency), postgresqlFloor(false), advisory,
+	inEtcd.alone(), etcdMutex, inZooKeeper.alone(), zookeeperLock,
+	postgresqlIn(store.CrashSafe).alone(), postgresqlFloor(true), postgresqlIn(store.Efficiency).alone(), postgresqlFloor(false), advisory,
 }
 
 // Named returns the kind of that name.

@@ -5,9 +5,7 @@ import (
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver
 
-	lh "github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/bench/floor"
-	"github.com/leasehold-dev/leasehold/internal/lab/load"
 	"github.com/leasehold-dev/leasehold/store"
 	_ "github.com/leasehold-dev/leasehold/store/sqlstore" // the scheme postgres
 )
@@ -22,33 +20,12 @@ func ofClass(durable bool) (name, label string) {
 	return "-async", ", efficiency"
 }
 
-// postgresql is Leasehold in PostgreSQL, opened by its URL.
-func postgresql(require store.Class) Kind {
-	o := lh.LockOptions{TTL: TTL, Require: require}
-	return postgresqlWith(require, func(st store.Store, locks *lh.Client) Client {
-		pair := func(name string) load.Pair { return load.OfLock(locks.Mutex(name).With(o)) }
-		return client{pair, func() { st.Close() }}
-	})
-}
-
-// postgresqlWaiting is the same, waiting for its turn.
-func postgresqlWaiting(require store.Class) Kind {
-	return postgresqlWith(require, func(st store.Store, locks *lh.Client) Client {
-		return waitingClient(st, locks, lh.LockOptions{TTL: TTL, Require: require})
-	})
-}
-
-func postgresqlWith(require store.Class, of func(store.Store, *lh.Client) Client) Kind {
+func postgresqlIn(require store.Class) inEngine {
 	name, label := ofClass(require > store.Efficiency)
-	return Kind{
-		Name: "leasehold-postgresql" + name, Label: "Leasehold, PostgreSQL" + label, Role: Ours, Engine: PostgreSQL, Nodes: 1,
-		Open: func(ctx context.Context, addrs []string) (Client, error) {
-			st, err := store.Open(ctx, addrs[0], nil)
-			if err != nil {
-				return nil, err
-			}
-			return of(st, lh.New(st, nil)), nil
-		},
+	return inEngine{
+		Kind:    Kind{Name: "leasehold-postgresql" + name, Label: "Leasehold, PostgreSQL" + label, Engine: PostgreSQL},
+		url:     func(addr string) string { return addr },
+		require: require,
 	}
 }
 

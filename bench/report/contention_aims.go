@@ -36,6 +36,7 @@ func aimsOf(r *Run) []aim {
 	a.ownNodes()
 	a.byHand()
 	a.postgresql()
+	a.consensus()
 	a.inside()
 	a.waiting()
 	a.firsts()
@@ -215,6 +216,32 @@ func (a *aims) postgresql() {
 				if ok && too && than.handOffs > 0 {
 					a.show(fmt.Sprintf("%d processes: hand-offs per second, %s / %s", n, us.label, than.label), fmt.Sprintf("%.2f", us.handOffs/than.handOffs))
 				}
+			}
+		}
+	}
+}
+
+// consensus adds the hand-offs of locks in etcd and ZooKeeper, compared with the clients
+// that come with these.
+func (a *aims) consensus() {
+	for _, c := range []struct {
+		ours, native string
+		aim          map[int]float64
+	}{
+		{"leasehold-etcd", "etcd", map[int]float64{2: 15, 16: 4, 64: 1.6}},
+		{"leasehold-zookeeper", "zookeeper", map[int]float64{2: 1.1, 16: 1.1, 64: 1.1}},
+	} {
+		for _, n := range []int{2, 16, 64, 128} {
+			us, ok := a.at(Contended, c.ours, n)
+			than, too := a.at(Contended, c.native, n)
+			if !ok || !too || than.handOffs == 0 {
+				continue
+			}
+			what := fmt.Sprintf("%d processes: hand-offs per second, %s / %s", n, us.label, than.label)
+			if x := us.handOffs / than.handOffs; c.aim[n] > 0 {
+				a.least(what, x, c.aim[n])
+			} else {
+				a.show(what, fmt.Sprintf("%.2f", x))
 			}
 		}
 	}

@@ -92,6 +92,8 @@ var ratios = []ratio{
 	{what: "PostgreSQL: operations per second, Leasehold crash-safe / by hand", of: perSecond("leasehold-postgresql", named("floor-postgresql"))},
 	{what: "PostgreSQL: operations per second, Leasehold efficiency / pg_advisory_lock", aim: map[int]float64{1: 0.37, 16: 0.27, 64: 0.13}, of: perSecond("leasehold-postgresql-async", named("advisory-postgresql"))},
 	{what: "PostgreSQL: operations per second, Leasehold efficiency / by hand", of: perSecond("leasehold-postgresql-async", named("floor-postgresql-async"))},
+	{what: "etcd: operations per second, Leasehold / concurrency.Mutex", aim: map[int]float64{1: 0.9, 16: 0.9, 64: 0.8}, of: perSecond("leasehold-etcd", named("etcd"))},
+	{what: "ZooKeeper: operations per second, Leasehold / go-zookeeper Lock", aim: map[int]float64{1: 1, 16: 1, 64: 0.9}, of: perSecond("leasehold-zookeeper", named("zookeeper"))},
 	{what: "two of 5 nodes dead: operations per second / those with the other three alone", aim: by(0.85, 0.85, 0.85), of: func(m medians, scenario string, n int) (float64, bool) {
 		dead, ok := m.rows[key{Dead, "leasehold-5", n}]
 		three, too := m.rows[key{Three, "leasehold-5", n}]

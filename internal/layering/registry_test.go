@@ -26,7 +26,7 @@ var project = rules{
 		{"store/redisstore/internal/membership", "store/redisstore/internal/sentinel", "store/redisstore/internal/cluster"},
 		{"store/redisstore/internal/conn", "store/redisstore/internal/script"},
 		{"store/redisstore/internal/config"},
-		{"store/storetest", "internal/proof/differential", "cmd/leasehold/internal/lab/history"},
+		{"store/storetest", "internal/proof/differential", "internal/testenv/contest", "cmd/leasehold/internal/lab/history"},
 		{"internal/quorum/driver", "internal/gate", "internal/shown", "internal/unclaimed"},
 		{"store"},
 		{"internal/quorum"},
@@ -47,7 +47,7 @@ var project = rules{
 	equipment: []string{
 		"internal/proof/sim", "cmd/leasehold/internal/lab/chaos", "internal/proof/explore", "internal/proof/explore/cmd/explore", "internal/proof/mutants",
 		"internal/proof/differential", "internal/proof/queues",
-		"store/storetest", "internal/testenv/etcdtest", "internal/testenv/redistest", "internal/testenv/sameseed", "internal/testenv/simnet", "internal/testenv/simredis", "internal/testenv/sqltest", "internal/testenv/zktest", "internal/layering", "cmd/leasehold/internal/endtoend", "guard/guardtest", "store/sqlstore/sqlstoretest",
+		"store/storetest", "internal/testenv/contest", "internal/testenv/redistest", "internal/testenv/sameseed", "internal/testenv/simnet", "internal/testenv/simredis", "internal/testenv/sqltest", "internal/layering", "cmd/leasehold/internal/endtoend", "guard/guardtest", "store/sqlstore/sqlstoretest",
 	},
 
 	// The packages of ours that a package may import, if not all packages below it.
@@ -89,6 +89,7 @@ var project = rules{
 	modules: map[string][]string{
 		"cmd/leasehold/internal/cli":           {"github.com/go-sql-driver/mysql", "github.com/jackc/pgx/v5", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},
 		"cmd/leasehold/internal/lab/history":   {"github.com/anishathalye/porcupine"},
+		"cmd/leasehold/internal/lab/stories":   {"github.com/go-zookeeper/zk", "go.etcd.io/etcd/client/v3", "go.uber.org/zap"},
 		"cmd/leasehold/internal/manual":        {"github.com/spf13/cobra", "github.com/spf13/pflag"},
 		"cmd/leasehold/internal/runner":        {"golang.org/x/sys", "golang.org/x/term"},
 		"cmd/leasehold/internal/runner/warden": {"golang.org/x/sys"},
@@ -105,8 +106,8 @@ var project = rules{
 	// The largest circle of files that refer to each other, for packages in which it is
 	// larger than elsewhere. Lower these numbers; do not raise them.
 	circles: map[string]int{
-		"cmd/leasehold/internal/doctor": 13, "cmd/leasehold/internal/lab/stories": 20,
-		"internal/proof/sim": 16, "internal/quorum/driver": 10,
+		"cmd/leasehold/internal/doctor": 13,
+		"internal/proof/sim":            16, "internal/quorum/driver": 10,
 	},
 
 	// The methods of types that have more than elsewhere, each with what it does

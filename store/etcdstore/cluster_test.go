@@ -3,13 +3,13 @@ package etcdstore_test
 import (
 	"context"
 	"crypto/rand"
-	"errors"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/testenv/contest"
 	"github.com/leasehold-dev/leasehold/internal/testenv/etcdtest"
 	"github.com/leasehold-dev/leasehold/internal/validity"
 	"github.com/leasehold-dev/leasehold/store"
@@ -62,87 +62,35 @@ func TestClusterConforms(t *testing.T) {
 	storetest.Run(t, one, storetest.Options{Second: one})
 }
 
-// crowd takes turns at one lock with several stores, and checks that no two hold it and
-// that tokens rise.
-type crowd struct {
-	inside atomic.Int32
-	last   atomic.Uint64
-	turns  []atomic.Int64 // of each worker
-}
-
-func (c *crowd) work(ctx context.Context, t *testing.T, s *etcdstore.Store, me int) {
-	const ttl = 20 * time.Second
-	for ctx.Err() == nil {
-		r := store.WaitRequest{Lease: request("crowd", ttl)}
-		start := clock.System().Now()
-		g, err := s.Wait(ctx, r, nil)
-		if err != nil {
-			if !errors.Is(err, context.Canceled) && !errors.Is(err, store.ErrQuorum) {
-				t.Errorf("wait: %v", err)
-			}
-			continue
-		}
-		if n := c.inside.Add(1); n != 1 {
-			t.Errorf("%d holders at once", n)
-		}
-		if before := c.last.Swap(uint64(g.Token)); uint64(g.Token) <= before {
-			t.Errorf("token %v after %v", g.Token, before)
-		}
-		c.inside.Add(-1)
-		if clock.System().Now() >= validity.Until(start.Add(g.Since), ttl) {
-			t.Log("the machine was too slow: a lease was over at the end of its turn")
-		}
-		c.turns[me].Add(1)
-		if err := s.Release(ctx, store.ReleaseRequest{Lease: r.Lease}); err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, store.ErrQuorum) {
-			t.Errorf("release: %v", err)
-		}
-	}
-}
-
-// more waits until every worker has had so many more turns.
-func (c *crowd) more(t *testing.T, n int64, when string) {
-	t.Helper()
-	var want []int64
-	for i := range c.turns {
-		want = append(want, c.turns[i].Load()+n)
-	}
-	start := time.Now()
-	defer func() { t.Logf("%s: %v", when, time.Since(start)) }()
-	end := time.Now().Add(patience)
-	for i := range c.turns {
-		for c.turns[i].Load() < want[i] {
-			if time.Now().After(end) {
-				t.Fatalf("%s: worker %d waits since %v", when, i, patience)
-			}
-			time.Sleep(5 * time.Millisecond)
-		}
-	}
-}
-
 // Locks go on, with one holder at a time and rising tokens, while the leader is killed,
 // paused, and cut off from the other members.
 func TestLeaderFails(t *testing.T) {
 	c := three(t)
-	all := &crowd{turns: make([]atomic.Int64, 4)}
+	contended := &contest.Contest{Name: "contended", TTL: 20 * time.Second}
 	ctx, cancel := context.WithCancel(t.Context())
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer cancel()
-	for i := range all.turns {
+	var clients []store.Waiter
+	for range 4 {
 		s := open(t, c.Endpoints(), etcdstore.Options{Timeout: 20 * time.Second})
-		group.Go(func() { all.work(ctx, t, s, i) })
+		clients = append(clients, s)
+		group.Go(func() { contended.Contend(ctx, t, s) })
 	}
-	all.more(t, 5, "at first")
-	all.faults(t, c)
+	goesOn := func(what string) {
+		t.Helper()
+		contended.GoesOn(t, what, patience, clients...)
+	}
+	goesOn("at first")
+	leaderFaults(t, c, goesOn)
 }
 
-// faults harms the leader in turns, while everybody goes on.
-func (all *crowd) faults(t *testing.T, c *etcdtest.Cluster) {
+// leaderFaults harms the leader in turns. goesOn waits until everybody has gone on.
+func leaderFaults(t *testing.T, c *etcdtest.Cluster, goesOn func(what string)) {
 	t.Helper()
 	for _, f := range []struct {
-		name        string
-		fail, mend  func(leader int) error
-		hasNoLeader bool
+		name       string
+		fail, mend func(leader int) error
 	}{
 		{name: "killed", fail: func(i int) error { c.Members[i].Kill(); return nil }, mend: func(i int) error { return c.Members[i].Restart() }},
 		{name: "paused", fail: func(i int) error { return c.Members[i].Freeze() }, mend: func(i int) error { return c.Members[i].Thaw() }},
@@ -158,11 +106,11 @@ func (all *crowd) faults(t *testing.T, c *etcdtest.Cluster) {
 		if _, err := c.Leader(t.Context(), leader); err != nil {
 			t.Fatal(err)
 		}
-		all.more(t, 5, "leader "+f.name)
+		goesOn("leader " + f.name)
 		if err := f.mend(leader); err != nil {
 			t.Fatal(err)
 		}
-		all.more(t, 5, "leader back that was "+f.name)
+		goesOn("leader back that was " + f.name)
 	}
 }
 
@@ -240,6 +188,51 @@ func TestMemberDoesNotAnswer(t *testing.T) {
 				t.Errorf("member %d: release: %v", i, err)
 			}
 			m.Proxy.Pass()
+		}
+	}
+}
+
+// A waiter is told through one member. If that one is cut off or paused meanwhile, and the
+// waiter has nothing to ask for, it gets the lock all the same, without having to refresh
+// its place first.
+func TestWaiterAtSilentMember(t *testing.T) {
+	c := three(t)
+	for name, f := range map[string]struct{ fail, mend func(i int) error }{
+		"paused":  {func(i int) error { return c.Members[i].Freeze() }, func(i int) error { return c.Members[i].Thaw() }},
+		"cut off": {func(i int) error { c.Cut(i); return nil }, func(int) error { c.Heal(); return nil }},
+	} {
+		waiter := open(t, c.Endpoints(), etcdstore.Options{MaxTTL: time.Hour, Timeout: patience})
+		waiter.TrustInbox() // it asks nothing more while it waits
+		at := slices.Index(c.Endpoints(), waiter.Asks())
+		holder := open(t, slices.Delete(c.Endpoints(), at, at+1), etcdstore.Options{MaxTTL: time.Hour, Timeout: patience})
+		warm := request("warm "+name, time.Hour)
+		acquire(t, holder, warm)
+		done := waits(t, waiter, request("warm "+name, time.Hour))
+		if err := holder.Release(t.Context(), store.ReleaseRequest{Lease: warm}); err != nil {
+			t.Fatal(err)
+		}
+		gets(t, "warm", done) // so the inbox is open
+		l := request(name, time.Hour)
+		acquire(t, holder, l)
+		next := request(name, time.Hour) // it refreshes its place every 20 minutes
+		done = waits(t, waiter, next)
+		if waiter.Asks() != c.Endpoints()[at] {
+			t.Fatal("the waiter asks another member by now")
+		}
+		if err := f.fail(at); err != nil {
+			t.Fatal(err)
+		}
+		if err := holder.Release(t.Context(), store.ReleaseRequest{Lease: l}); err != nil {
+			t.Error(err)
+		}
+		start := time.Now()
+		gets(t, name, done)
+		t.Logf("%s: the waiter has the lock after %v", name, time.Since(start))
+		if err := f.mend(at); err != nil {
+			t.Fatal(err)
+		}
+		if err := waiter.Release(t.Context(), store.ReleaseRequest{Lease: next}); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -43,9 +43,12 @@ func Examine(ctx context.Context, endpoints []string, o *Options) (Examination, 
 	return e, nil
 }
 
+// examined is what the names of locks begin with that Examine tries.
+const examined = "leasehold-doctor-"
+
 // tryOut acquires and releases a lock.
 func (s *Store) tryOut(ctx context.Context) error {
-	l := store.Lease{Name: "leasehold-doctor-" + rand.Text(), Owner: store.NewOwner(), TTL: min(10*time.Second, s.o.MaxTTL)}
+	l := store.Lease{Name: examined + rand.Text(), Owner: store.NewOwner(), TTL: min(10*time.Second, s.o.MaxTTL)}
 	if _, err := s.Acquire(ctx, store.AcquireRequest{Lease: l}); err != nil {
 		return err
 	}

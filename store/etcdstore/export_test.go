@@ -4,3 +4,9 @@ import "time"
 
 // TrustInbox lets waiters look only when they refresh their places.
 func (s *Store) TrustInbox() { s.lookAfter = time.Hour }
+
+// Asks returns the endpoint of the member that the store asks.
+func (s *Store) Asks() string {
+	m, _ := s.members.current()
+	return m.endpoint
+}

@@ -3,12 +3,15 @@ package etcdstore
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
 )
 
 // inbox is where the process is told that its places have been given locks: one watch,
@@ -96,7 +99,8 @@ func (b *inbox) close() {
 // run keeps the watch open.
 func (b *inbox) run() {
 	defer close(b.ended)
-	for pause := time.Duration(0); ; {
+	failures := 0 // one after the other
+	for {
 		at, changed := b.members.current()
 		ctx, cancel := context.WithCancel(b.ctx)
 		release := make(chan struct{})
@@ -107,7 +111,7 @@ func (b *inbox) run() {
 			case <-release:
 			}
 		}()
-		opened, err := b.watch(ctx, at)
+		opened, err := b.watch(ctx, at, tryTime<<min(failures, 4))
 		close(release)
 		moved := ctx.Err() != nil
 		cancel()
@@ -115,31 +119,45 @@ func (b *inbox) run() {
 			return
 		}
 		if opened {
-			pause = 0
+			failures = 0
 		}
 		if !moved {
 			b.members.failed(at, err)
-			if pause = min(2*pause+10*time.Millisecond, time.Second); !sleep(b.ctx, pause) {
+			if !sleep(b.ctx, min(10*time.Millisecond<<min(failures, 10), time.Second)) {
 				return
 			}
+			failures++
 		}
 	}
 }
 
-// watch delivers messages until the watch ends.
-func (b *inbox) watch(ctx context.Context, at *member) (opened bool, err error) {
+// watch delivers messages until the watch ends, which has to be open after limit.
+//
+// The library opens a watch again and again at a member that is paused or gone, and does
+// not say so. Other members may have messages meanwhile, so the watch ends then.
+func (b *inbox) watch(ctx context.Context, at *member, limit time.Duration) (opened bool, err error) {
 	c, err := at.connect(b.o)
 	if err != nil {
 		return false, err
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	opening := time.AfterFunc(limit, func() { cancel(errors.New("the watch is not opened in time")) })
+	var group sync.WaitGroup
+	defer func() {
+		opening.Stop()
+		cancel(nil)
+		group.Wait()
+	}()
 	prefix := b.layout.inbox(b.process)
 	for r := range c.Watch(clientv3.WithRequireLeader(ctx), prefix, clientv3.WithPrefix(), clientv3.WithCreatedNotify()) {
 		if err := r.Err(); err != nil {
 			return opened, err
 		}
 		if r.Created {
+			opening.Stop()
 			opened = true
 			b.lookAll()
+			group.Go(func() { endWithConnection(ctx, cancel, c.ActiveConnection()) })
 		}
 		for _, e := range r.Events {
 			if e.Type == clientv3.EventTypePut {
@@ -147,7 +165,18 @@ func (b *inbox) watch(ctx context.Context, at *member) (opened bool, err error) 
 			}
 		}
 	}
+	if why := context.Cause(ctx); why != nil {
+		return opened, why
+	}
 	return opened, fmt.Errorf("the watch of %q has ended", prefix)
+}
+
+// endWithConnection calls cancel when the connection is not there any more. It blocks until
+// then, or until ctx ends.
+func endWithConnection(ctx context.Context, cancel context.CancelCauseFunc, conn *grpc.ClientConn) {
+	if conn.GetState() != connectivity.Ready || conn.WaitForStateChange(ctx, connectivity.Ready) {
+		cancel(errors.New("the connection was lost"))
+	}
 }
 
 func (b *inbox) deliver(suffix string, value []byte, revision int64) {

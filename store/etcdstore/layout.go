@@ -30,7 +30,10 @@ func suffix(id clientv3.LeaseID) string { return fmt.Sprintf("%x", int64(id)) }
 
 // inbox returns the prefix of the keys through which a process is told of its grants.
 // No name of a lock is escaped to own.
-func (l layout) inbox(process string) string { return l.base + "/" + own + "inbox/" + process + "/" }
+func (l layout) inbox(process string) string { return l.inboxes() + process + "/" }
+
+// inboxes returns the prefix of the keys of all inboxes.
+func (l layout) inboxes() string { return l.base + "/" + own + "inbox/" }
 
 // slots returns the prefix of the keys of the slots of a lock that several can hold.
 func (l layout) slots(name string) string { return l.allSlots() + escape(name) + "/" }

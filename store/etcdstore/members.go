@@ -103,19 +103,20 @@ const tryTime = time.Second
 // help. doubt reports that one of the tries failed and may take effect later, or has. f
 // has to be a request that can be repeated.
 func (m *members) run(ctx context.Context, f func(ctx context.Context, c *clientv3.Client) error) (doubt bool, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, m.o.Timeout, errLimit)
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	start := time.Now()
+	at, _ := m.current()
+	// Nearly all requests need one try, and so one timer.
+	err = at.try(ctx, m.o, min(tryTime, m.o.Timeout), f)
+	if err == nil {
+		return false, nil
+	}
+	ctx, cancel := context.WithDeadlineCause(ctx, start.Add(m.o.Timeout), errLimit)
 	defer cancel()
 	var tries triesError
 	for try := 0; ; try++ {
-		at, _ := m.current()
-		limit := tryTime << min(try/len(m.list), 4)
-		if ctx.Err() != nil {
-			return doubt, tries.or(ctx.Err())
-		}
-		err := at.try(ctx, m.o, limit, f)
-		if err == nil {
-			return doubt, nil
-		}
 		is := faultOf(err)
 		if !is.certain {
 			doubt = true
@@ -132,6 +133,13 @@ func (m *members) run(ctx context.Context, f func(ctx context.Context, c *client
 		m.failed(at, err)
 		if try+1 >= len(m.list) && !sleep(ctx, rand.N(50*time.Millisecond<<min(try, 3))) {
 			return doubt, tries.or(err)
+		}
+		if ctx.Err() != nil {
+			return doubt, tries.or(ctx.Err())
+		}
+		at, _ = m.current()
+		if err = at.try(ctx, m.o, tryTime<<min((try+1)/len(m.list), 4), f); err == nil {
+			return doubt, nil
 		}
 	}
 }

@@ -182,7 +182,7 @@ func (e *ending) txn(next []successor, whole bool) txn {
 		t.ifs = append(t.ifs, modified(e.hold.key, e.mod))
 	}
 	if len(next) == 0 {
-		t.ifs = append(t.ifs, alone(e.prefix, e.hold.key)...)
+		t.ifs[0] = alone(e.prefix, e.hold.create)
 		return t
 	}
 	first, rest := next[0], next[1:]

@@ -9,76 +9,228 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"math/big"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/testenv/etcdtest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/etcdstore"
 )
 
-// A user with the right to read and write below the prefix can use locks there, one that
-// may read can look at them, and nobody else can do either. Wrong passwords and missing rights are named.
-func TestRightsInEtcd(t *testing.T) {
-	c := launch(t, etcdtest.Options{Args: []string{"--bcrypt-cost=4"}})
-	client := native(t, c.Endpoints())
-	ctx := t.Context()
+// allow makes a user of that name, with a role of that name, and the rights for a use.
+func allow(t *testing.T, client *clientv3.Client, name string, rights []etcdstore.Right) {
+	t.Helper()
 	must := func(_ any, err error) {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	must(client.UserAdd(ctx, "root", "rootword"))
-	must(client.UserGrantRole(ctx, "root", "root"))
-	must(client.RoleAdd(ctx, "locker"))
-	must(client.RoleGrantPermission(ctx, "locker", "jobs/", clientv3.GetPrefixRangeEnd("jobs/"), clientv3.PermissionType(clientv3.PermReadWrite)))
-	must(client.UserAdd(ctx, "me", "secretword"))
-	must(client.UserGrantRole(ctx, "me", "locker"))
-	must(client.RoleAdd(ctx, "viewer"))
-	must(client.RoleGrantPermission(ctx, "viewer", "jobs/", clientv3.GetPrefixRangeEnd("jobs/"), clientv3.PermissionType(clientv3.PermRead)))
-	must(client.UserAdd(ctx, "viewer", "secretword"))
-	must(client.UserGrantRole(ctx, "viewer", "viewer"))
-	must(client.AuthEnable(ctx))
+	must(client.RoleAdd(t.Context(), name))
+	for _, r := range rights {
+		end, kind := "", clientv3.PermRead
+		if r.Prefix {
+			end = clientv3.GetPrefixRangeEnd(r.Key)
+		}
+		if r.Write {
+			kind = clientv3.PermReadWrite
+		}
+		must(client.RoleGrantPermission(t.Context(), name, r.Key, end, clientv3.PermissionType(kind)))
+	}
+	must(client.UserAdd(t.Context(), name, "secretword"))
+	must(client.UserGrantRole(t.Context(), name, name))
+}
+
+// guarded starts an etcd with users, of which there is root only.
+func guarded(t *testing.T, program func() (string, error), args ...string) (c *etcdtest.Cluster, client *clientv3.Client, enable func()) {
+	t.Helper()
+	p, err := program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err = etcdtest.Launch(etcdtest.Options{Program: p, Args: append([]string{"--bcrypt-cost=4"}, args...)}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	client = native(t, c.Endpoints())
+	if _, err := client.UserAdd(t.Context(), "root", "rootword"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.UserGrantRole(t.Context(), "root", "root"); err != nil {
+		t.Fatal(err)
+	}
+	return c, client, func() {
+		t.Helper()
+		if _, err := client.AuthEnable(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// lockAndLook does all that a user can do with a lock, and returns the first error.
+func lockAndLook(ctx context.Context, s *etcdstore.Store, name string) error {
+	held, next := request(name, 20*time.Second), request(name, 20*time.Second)
+	if _, err := s.Acquire(ctx, store.AcquireRequest{Lease: held, Spare: 1}); err != nil {
+		return err
+	}
+	if err := s.Renew(ctx, []store.Lease{held})[0]; err != nil {
+		return err
+	}
+	longer := held
+	longer.TTL += 5 * time.Second
+	if err := s.Renew(ctx, []store.Lease{longer})[0]; err != nil {
+		return err
+	}
+	if _, err := s.ReserveTokens(ctx, store.ReserveRequest{Lease: held, Count: 1}); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	told, got := make(chan struct{}, 1000), make(chan error, 1)
+	go func() {
+		_, err := s.Wait(ctx, store.WaitRequest{Lease: next}, func(error) { told <- struct{}{} })
+		got <- err
+	}()
+	select {
+	case <-told:
+	case err := <-got:
+		return errors.Join(errors.New("the wait ended before the release"), err)
+	}
+	again := store.WaitRequest{Lease: request(name, 20*time.Second)}
+	standing, err := s.ReleaseAndRejoin(ctx, store.ReleaseRequest{Lease: held}, again)
+	if err != nil || !standing {
+		return errors.Join(errors.New("not released and in the queue again"), err)
+	}
+	if err := <-got; err != nil {
+		return err
+	}
+	if err := s.Release(ctx, store.ReleaseRequest{Lease: next}); err != nil {
+		return err
+	}
+	if _, err := s.Wait(ctx, again, nil); err != nil {
+		return err
+	}
+	if st, err := s.Inspect(ctx, name); err != nil || !st.Held {
+		return errors.Join(errors.New("the lock is not seen"), err)
+	}
+	if all, err := s.List(ctx, name); err != nil || len(all) != 1 {
+		return errors.Join(errors.New("the lock is not listed"), err)
+	}
+	return s.Release(ctx, store.ReleaseRequest{Lease: again.Lease})
+}
+
+// The rights that the store names for a use are enough for it, and none can be dropped.
+// Other locks and other keys are refused. Wrong passwords and missing rights are named.
+func TestRightsInEtcd(t *testing.T) {
+	for version, program := range map[string]func() (string, error){"installed": etcdtest.Installed, "current": etcdtest.Current} {
+		t.Run(version, func(t *testing.T) { rightsIn(t, program) })
+	}
+}
+
+func rightsIn(t *testing.T, program func() (string, error)) {
+	c, client, enable := guarded(t, program)
+	o := &etcdstore.Options{Prefix: "jobs", Timeout: patience}
+	rightsOf := func(u etcdstore.Use, floor fence.Token) []etcdstore.Right {
+		t.Helper()
+		with := *o
+		with.Floor = floor
+		rights, err := u.Rights(&with)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rights
+	}
+	allow(t, client, "all", rightsOf(etcdstore.Use{Lock: true}, 0))
+	allow(t, client, "floor", rightsOf(etcdstore.Use{Names: "d/", Lock: true}, 1000))
+	allow(t, client, "viewer", rightsOf(etcdstore.Use{Names: "a/"}, 0))
+	allow(t, client, "doctor", rightsOf(etcdstore.Use{Names: "a/", Examine: true}, 0))
+	some := rightsOf(etcdstore.Use{Names: "a/", Lock: true}, 0)
+	allow(t, client, "me", some)
+	for i := range some {
+		allow(t, client, fmt.Sprint("without", i), slices.Delete(slices.Clone(some), i, i+1))
+	}
+	enable()
+	as := func(user string) (*etcdstore.Store, error) {
+		t.Helper()
+		with := *o
+		with.Username, with.Password = user, "secretword"
+		if user == "floor" {
+			with.Floor = 1000
+		}
+		s, err := etcdstore.Open(t.Context(), c.Endpoints(), &with)
+		if err == nil {
+			t.Cleanup(func() { s.Close() })
+		}
+		return s, err
+	}
+	must := func(user string) *etcdstore.Store {
+		t.Helper()
+		s, err := as(user)
+		if err != nil {
+			t.Fatalf("%s: %v", user, err)
+		}
+		return s
+	}
+	ctx := t.Context()
+	if err := lockAndLook(ctx, must("floor"), "d/1"); err != nil {
+		t.Errorf("with the right to fix the floor: %v", err)
+	}
+	for user, name := range map[string]string{"all": "b", "me": "a/1"} {
+		if err := lockAndLook(ctx, must(user), name); err != nil {
+			t.Errorf("%s has all rights: %v", user, err)
+		}
+	}
+	forbidden := func(what string, err error) {
+		t.Helper()
+		if !errors.Is(err, store.ErrQuorum) || !strings.Contains(err.Error(), "role grant-permission") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for i, r := range some {
+		s, err := as(fmt.Sprint("without", i))
+		if err == nil {
+			err = lockAndLook(ctx, s, fmt.Sprint("a/without", i))
+		}
+		forbidden(fmt.Sprintf("without the right to %q", r.Key), err)
+	}
+	me := must("me")
+	for _, name := range []string{"b", "a", "!a/1"} {
+		forbidden("lock "+name, lockAndLook(ctx, me, name))
+	}
+	_, err := me.List(ctx, "")
+	forbidden("list all locks", err)
+	held := request("a/held", time.Minute)
+	acquire(t, me, held)
+	viewer := must("viewer")
+	if st, err := viewer.Inspect(ctx, held.Name); err != nil || !st.Held {
+		t.Errorf("inspect by a user who may look: %+v, %v", st, err)
+	}
+	if all, err := viewer.List(ctx, "a/held"); err != nil || len(all) != 1 {
+		t.Errorf("list by a user who may look: %+v, %v", all, err)
+	}
+	forbidden("acquire by a user who may look", lockAndLook(ctx, viewer, "a/2"))
+	forbidden("release by a user who may look", viewer.Release(ctx, store.ReleaseRequest{Lease: held}))
+	with := *o
+	with.Username, with.Password = "doctor", "secretword"
+	if e, err := etcdstore.Examine(ctx, c.Endpoints(), &with); err != nil || e.Unusable != nil || e.Voters != 1 || e.Members[0].Err != nil {
+		t.Errorf("examine: %+v, %v", e, err)
+	}
+	own := native(t, c.Endpoints(), func(o *clientv3.Config) { o.Username, o.Password = "me", "secretword" })
+	if _, err := own.Put(ctx, "others/a", "x"); !errors.Is(err, rpctypes.ErrPermissionDenied) {
+		t.Errorf("write of another key: %v", err)
+	}
 	at := "etcd://me:secretword@" + c.Endpoints()[0]
-	s, err := store.Open(ctx, at+"/jobs?timeout=60s", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	l := request("a", time.Minute)
-	if _, err := s.Acquire(ctx, store.AcquireRequest{Lease: l}); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Renew(ctx, []store.Lease{l})[0]; err != nil {
-		t.Error(err)
-	}
-	done := waits(t, s.(*etcdstore.Store), request("a", time.Minute))
-	if err := s.Release(ctx, store.ReleaseRequest{Lease: l}); err != nil {
-		t.Error(err)
-	}
-	gets(t, "with rights", done)
-	if list, err := s.List(ctx, ""); err != nil || len(list) != 1 {
-		t.Errorf("list: %+v, %v", list, err)
-	}
-	viewer, err := store.Open(ctx, "etcd://viewer:secretword@"+c.Endpoints()[0]+"/jobs?timeout=60s", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer viewer.Close()
-	if st, err := viewer.Inspect(ctx, "a"); err != nil || !st.Held {
-		t.Errorf("inspect by a user who may read: %+v, %v", st, err)
-	}
-	if _, err := viewer.Acquire(ctx, store.AcquireRequest{Lease: request("b", time.Minute)}); !errors.Is(err, store.ErrQuorum) || !strings.Contains(err.Error(), "role grant-permission") {
-		t.Errorf("acquire by a user who may read: %v", err)
-	}
 	for url, says := range map[string]string{
 		at + "/others?timeout=60s":                                      "role grant-permission",
 		"etcd://me:wrongword@" + c.Endpoints()[0] + "/jobs?timeout=60s": "wrong user or password",

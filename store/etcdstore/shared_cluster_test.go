@@ -14,6 +14,31 @@ import (
 	"github.com/leasehold-dev/leasehold/store/etcdstore"
 )
 
+// crowd counts the turns of workers that share a lock.
+type crowd struct {
+	turns []atomic.Int64 // of each worker
+}
+
+// more waits until every worker has had so many more turns.
+func (c *crowd) more(t *testing.T, n int64, when string) {
+	t.Helper()
+	var want []int64
+	for i := range c.turns {
+		want = append(want, c.turns[i].Load()+n)
+	}
+	start := time.Now()
+	defer func() { t.Logf("%s: %v", when, time.Since(start)) }()
+	end := time.Now().Add(patience)
+	for i := range c.turns {
+		for c.turns[i].Load() < want[i] {
+			if time.Now().After(end) {
+				t.Fatalf("%s: worker %d waits since %v", when, i, patience)
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+}
+
 // Read-write locks and semaphores go on, with no writer beside a reader, no permit too
 // many and tokens in order, while the leader is killed, paused, and cut off from the
 // others.
@@ -52,8 +77,12 @@ func TestLeaderFailsForSharedLocks(t *testing.T) {
 			}
 		})
 	}
-	all.more(t, 5, "at first")
-	all.faults(t, c)
+	goesOn := func(what string) {
+		t.Helper()
+		all.more(t, 5, what)
+	}
+	goesOn("at first")
+	leaderFaults(t, c, goesOn)
 }
 
 // A writer that reaches only a leader which is cut off from the others has no renewal

@@ -3,6 +3,7 @@ package etcdstore
 import (
 	"errors"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
@@ -20,34 +21,46 @@ func isFull(err error) bool { return errors.Is(rpctypes.Error(err), rpctypes.Err
 // mostRead is how many places are read at once to find the next owner.
 const mostRead = 16
 
-func absent(key string) clientv3.Cmp { return clientv3.Compare(clientv3.CreateRevision(key), "=", 0) }
+func absent(key string) clientv3.Cmp { return created(key, 0) }
 
 func created(key string, at int64) clientv3.Cmp {
-	return clientv3.Compare(clientv3.CreateRevision(key), "=", at)
+	return createRevision(key, "", etcdserverpb.Compare_EQUAL, at)
+}
+
+// createRevision compares that of a key, or of all keys before end if that is not empty.
+// If there is none, it compares 0. The library's way to write this copies it several times.
+func createRevision(key, end string, is etcdserverpb.Compare_CompareResult, at int64) clientv3.Cmp {
+	c := &etcdserverpb.Compare{Key: []byte(key), Target: etcdserverpb.Compare_CREATE, Result: is, TargetUnion: &etcdserverpb.Compare_CreateRevision{CreateRevision: at}}
+	if end != "" {
+		c.RangeEnd = []byte(end)
+	}
+	return clientv3.FromCompare(c)
+}
+
+// createRevisions compares those of all keys with a prefix.
+func createRevisions(prefix string, is etcdserverpb.Compare_CompareResult, at int64) clientv3.Cmp {
+	return createRevision(prefix, clientv3.GetPrefixRangeEnd(prefix), is, at)
 }
 
 // nobody is met if no key has the prefix.
 func nobody(prefix string) clientv3.Cmp {
-	return clientv3.Compare(clientv3.CreateRevision(prefix).WithPrefix(), "=", 0)
+	return createRevisions(prefix, etcdserverpb.Compare_EQUAL, 0)
 }
 
-// alone is met if no key has the prefix, except perhaps key.
-func alone(prefix, key string) []clientv3.Cmp {
-	return []clientv3.Cmp{
-		clientv3.Compare(clientv3.CreateRevision(prefix).WithRange(key), "=", 0),
-		clientv3.Compare(clientv3.CreateRevision(key+"\x00").WithRange(clientv3.GetPrefixRangeEnd(prefix)), "=", 0),
-	}
+// alone is met if the only key with the prefix is one that was created at that revision.
+func alone(prefix string, at int64) clientv3.Cmp {
+	return createRevisions(prefix, etcdserverpb.Compare_EQUAL, at)
 }
 
 // oldest is met if no key with the prefix is older than one that was created at that
 // revision.
 func oldest(prefix string, at int64) clientv3.Cmp {
-	return clientv3.Compare(clientv3.CreateRevision(prefix).WithPrefix(), ">", at-1)
+	return createRevisions(prefix, etcdserverpb.Compare_GREATER, at-1)
 }
 
 // newest is met if no key with the prefix is newer.
 func newest(prefix string, at int64) clientv3.Cmp {
-	return clientv3.Compare(clientv3.CreateRevision(prefix).WithPrefix(), "<", at+1)
+	return createRevisions(prefix, etcdserverpb.Compare_LESS, at+1)
 }
 
 // unchanged is met if no key with the prefix was made or changed since that revision.

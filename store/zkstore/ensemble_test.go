@@ -3,87 +3,18 @@ package zkstore
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/testenv/contest"
 	"github.com/leasehold-dev/leasehold/internal/testenv/zktest"
 	"github.com/leasehold-dev/leasehold/internal/validity"
 	"github.com/leasehold-dev/leasehold/store"
 )
-
-// holds are what the holders of one lock believed: from when to when they had it.
-type holds struct {
-	mu  sync.Mutex
-	all []hold
-}
-
-type hold struct {
-	from, to clock.Instant
-	token    fence.Token
-}
-
-// add adds a hold, and fails the test if it overlaps with another or has not the larger
-// token.
-func (h *holds) add(t *testing.T, n hold) {
-	t.Helper()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, o := range h.all {
-		if n.from < o.to && o.from < n.to {
-			t.Errorf("one had the lock with token %v for %v when the other had it with %v for %v", o.token, o.to.Sub(o.from), n.token, n.to.Sub(n.from))
-		}
-		if (n.from < o.from) != (n.token < o.token) {
-			t.Errorf("token %v was granted %v after %v", n.token, n.from.Sub(o.from), o.token)
-		}
-	}
-	h.all = append(h.all, n)
-}
-
-func (h *holds) count() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.all)
-}
-
-// contend acquires a lock again and again, and holds it for a moment, renewing it at
-// times.
-func (h *holds) contend(ctx context.Context, t *testing.T, s *Store, name string) {
-	const ttl = 3 * time.Second
-	now := clock.System().Now
-	for ctx.Err() == nil {
-		r := store.WaitRequest{Lease: request(name, ttl)}
-		start := now()
-		g, err := s.Wait(ctx, r, nil)
-		if err != nil {
-			if ctx.Err() == nil {
-				t.Errorf("wait: %v", err)
-			}
-			continue
-		}
-		got := hold{from: now(), to: validity.Until(start.Add(g.Since), ttl), token: g.Token}
-		for range rand.IntN(4) {
-			time.Sleep(rand.N(20 * time.Millisecond))
-			sent := now()
-			limited, cancel := context.WithTimeout(ctx, validity.RenewAfter(ttl))
-			err := s.Renew(limited, []store.Lease{r.Lease})[0]
-			cancel()
-			if err == nil && sent < got.to {
-				got.to = max(got.to, validity.Until(sent, ttl))
-			}
-		}
-		got.to = min(got.to, now()) // it stops before it releases
-		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), ttl)
-		_ = s.Release(limited, store.ReleaseRequest{Lease: r.Lease})
-		cancel()
-		if got.from < got.to {
-			h.add(t, got)
-		}
-	}
-}
 
 // Members of an ensemble are killed, stand still, and are cut off from the others, while
 // clients contend: no two of them have a lock at once that is for one, there are never too
@@ -97,7 +28,8 @@ func TestZooKeeperEnsemble(t *testing.T) {
 	t.Cleanup(e.Close)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	h, kinds := &holds{}, []*history{{kind: store.ReadWrite}, {kind: store.Semaphore(3)}}
+	c := &contest.Contest{Name: "contended", TTL: 3 * time.Second}
+	kinds := []*history{{kind: store.ReadWrite}, {kind: store.Semaphore(3)}}
 	var wg sync.WaitGroup
 	var stores []*Store
 	for i := range 3 {
@@ -108,7 +40,7 @@ func TestZooKeeperEnsemble(t *testing.T) {
 		}
 		s := mustOpen(t, &Options{Servers: servers})
 		stores = append(stores, s)
-		wg.Go(func() { h.contend(ctx, t, s, "contended") })
+		wg.Go(func() { c.Contend(ctx, t, s) })
 		for _, k := range kinds {
 			for range 2 {
 				wg.Go(func() {
@@ -117,13 +49,13 @@ func TestZooKeeperEnsemble(t *testing.T) {
 			}
 		}
 	}
-	if c := stores[0].Caps().Class; c != store.Consensus {
-		t.Errorf("an ensemble of three gives %v", c)
+	if class := stores[0].Caps().Class; class != store.Consensus {
+		t.Errorf("an ensemble of three gives %v", class)
 	}
+	// The clients that know all members get the lock again, each of them.
 	goesOn := func(what string) {
 		t.Helper()
-		n := h.count()
-		eventually(t, "clients go on after "+what, func() bool { return h.count() > n+5 })
+		c.GoesOn(t, what, patience, stores[1], stores[2])
 		for _, k := range kinds {
 			n := k.count()
 			eventually(t, "holders of a "+k.kind.String()+" go on after "+what, func() bool { return k.count() > n+5 })
@@ -154,17 +86,20 @@ func TestZooKeeperEnsemble(t *testing.T) {
 	}
 	goesOn("it went on")
 
-	follower, err := e.Follower()
-	if err != nil {
-		t.Fatal(err)
+	for what, member := range map[string]func() (int, error){"a follower": e.Follower, "the leader": e.Leader} {
+		i, err := member()
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Cut(i)
+		goesOn(what + " was cut off")
+		e.Heal(i)
+		goesOn("it was connected again")
 	}
-	e.Cut(follower)
-	goesOn("a follower was cut off")
-	e.Heal(follower)
-	goesOn("it was connected again")
 	cancel()
 	wg.Wait()
-	heldThroughACut(t, e)
+	heldThroughACut(t, e, e.Follower)
+	heldThroughACut(t, e, e.Leader)
 	servesNobodyAlone(t, e, stores[1])
 	// Stores that are closed wait for clean-up, and so for a majority.
 	for _, s := range e.Servers[:2] {
@@ -179,43 +114,47 @@ func TestZooKeeperEnsemble(t *testing.T) {
 	}
 }
 
-// heldThroughACut: a holder whose server is cut off from the leader counts no renewal that
-// the leader does not know of, although the server goes on answering that its place is
+// heldThroughACut: a holder whose server is cut off from the others counts no renewal that
+// a majority does not know of, although the server goes on answering that its place is
 // there. The next holder gets the lock only after the first has stopped to count on it.
 // So does a reader after a writer, and its token is larger.
-func heldThroughACut(t *testing.T, e *zktest.Ensemble) {
-	follower, err := e.Follower()
+func heldThroughACut(t *testing.T, e *zktest.Ensemble, member func() (int, error)) {
+	cut, err := member()
 	if err != nil {
 		t.Fatal(err)
 	}
 	addrs := e.Addrs()
-	behind := mustOpen(t, &Options{Servers: addrs[follower : follower+1]})
-	other := mustOpen(t, &Options{Servers: append(addrs[:follower:follower], addrs[follower+1:]...)})
+	behind := mustOpen(t, &Options{Servers: addrs[cut : cut+1]})
+	other := mustOpen(t, &Options{Servers: append(addrs[:cut:cut], addrs[cut+1:]...)})
 	defer other.Close()
 	defer behind.Close()
 	const ttl = 2 * time.Second
-	mutex, writer := request("behind a cut", ttl), request("a writer behind a cut", ttl)
+	mutex, writer := request(fmt.Sprintf("behind a cut of member %d", cut), ttl), request(fmt.Sprintf("a writer behind a cut of member %d", cut), ttl)
 	writer.Kind, writer.Weight = store.ReadWrite, store.ReadWriteLimit
-	cut := make(chan struct{})
+	isCut := make(chan struct{})
 	var wg sync.WaitGroup
 	for _, l := range []store.Lease{mutex, writer} {
 		start := clock.System().Now()
 		g := mustAcquire(t, behind, l)
 		wg.Go(func() {
-			<-cut
+			<-isCut
 			losesTo(t, behind, other, l, g.Token, validity.Until(start, ttl))
 		})
 	}
-	e.Cut(follower)
-	defer e.Heal(follower)
-	close(cut)
+	e.Cut(cut)
+	defer e.Heal(cut)
+	close(isCut)
 	wg.Wait()
 }
 
 // losesTo renews the lease until a holder in another store has the lock.
 func losesTo(t *testing.T, behind, other *Store, l store.Lease, token fence.Token, until clock.Instant) {
 	now := clock.System().Now
-	next := make(chan hold, 1)
+	type grant struct {
+		from  clock.Instant
+		token fence.Token
+	}
+	next := make(chan grant, 1)
 	go func() {
 		r := request(l.Name, 20*time.Second)
 		r.Kind, r.Weight = l.Kind, 1
@@ -223,7 +162,7 @@ func losesTo(t *testing.T, behind, other *Store, l store.Lease, token fence.Toke
 		if err != nil {
 			t.Errorf("wait: %v", err)
 		}
-		next <- hold{from: now(), token: n.Token}
+		next <- grant{now(), n.Token}
 	}()
 	for {
 		select {

@@ -1,6 +1,6 @@
-// Package etcdtest starts real etcd servers for tests: one, or a cluster whose members
-// can be killed, paused and cut off from each other and from clients. It is test
-// equipment: only test files import it. It brings no client.
+// Package etcdtest starts real etcd servers, for tests and for the stories of the lab: one,
+// or a cluster whose members can be killed, paused and cut off from each other and from
+// clients. It brings no client.
 //
 // On Linux the kernel ends a server when the process that started it dies, in whatever
 // way.
@@ -68,14 +68,16 @@ type Member struct {
 	proc         *child.Process
 }
 
-// Installed returns the server of the system's packages.
+// ErrNotInstalled means that there is no etcd. Its text says what to install.
+var ErrNotInstalled = errors.New(`etcd is not installed (or not in PATH), and a real one is needed. Install it and run again:
+	Debian, Ubuntu   sudo apt-get install -y etcd-server etcd-client
+	macOS            brew install etcd`)
+
+// Installed returns the server of the system's packages. The error is ErrNotInstalled.
 func Installed() (string, error) {
 	path, err := exec.LookPath("etcd")
 	if err != nil {
-		return "", errors.New(`etcd is not installed, and these tests need a real one. Install it and run again:
-	Debian, Ubuntu   sudo apt-get install -y etcd-server etcd-client
-	macOS            brew install etcd
-or run "make test", which does this where it can`)
+		return "", ErrNotInstalled
 	}
 	return path, nil
 }

@@ -12,8 +12,10 @@ import (
 // through proxies, so that a member can be cut off from the others.
 type Ensemble struct {
 	Servers []*Server
-	// links[i][j] are the proxies through which member i reaches member j.
-	links [][][]*faultproxy.Proxy
+	socks   []*socks // of each member
+	// links[i][j] are the proxies through which member i reaches member j, by port.
+	links  [][]map[int]*faultproxy.Proxy
+	linked chan struct{} // closed when links is complete
 }
 
 // LaunchEnsemble starts n servers and waits until all of them serve. The caller must call
@@ -21,7 +23,7 @@ type Ensemble struct {
 func LaunchEnsemble(n int, o Options) (*Ensemble, error) {
 	var err error
 	for range 10 {
-		e := &Ensemble{}
+		e := &Ensemble{linked: make(chan struct{})}
 		if err = e.launch(n, o); err == nil {
 			return e, nil
 		}
@@ -38,32 +40,37 @@ func LaunchEnsemble(n int, o Options) (*Ensemble, error) {
 }
 
 func (e *Ensemble) launch(n int, o Options) error {
+	var members []string
 	for i := range n {
-		s, err := prepare(o, i+1)
+		via, err := listenSOCKS(func(port int) (string, bool) { return e.via(i, port) })
+		if err != nil {
+			return err
+		}
+		e.socks = append(e.socks, via)
+		own := o
+		own.Properties = append(via.properties(), o.Properties...)
+		s, err := prepare(own, i+1)
 		if err != nil {
 			return err
 		}
 		e.Servers = append(e.Servers, s)
+		members = append(members, fmt.Sprintf("server.%d=127.0.0.1:%d:%d", s.id, s.ports[1], s.ports[2]))
 	}
-	for i, s := range e.Servers {
-		e.links = append(e.links, make([][]*faultproxy.Proxy, n))
-		var members []string
+	for i := range e.Servers {
+		e.links = append(e.links, make([]map[int]*faultproxy.Proxy, n))
 		for j, to := range e.Servers {
-			quorum, election := to.ports[1], to.ports[2]
-			if i != j {
-				for _, p := range []*int{&quorum, &election} {
-					proxy, err := faultproxy.Listen(fmt.Sprintf("127.0.0.1:%d", *p))
-					if err != nil {
-						return err
-					}
-					e.links[i][j] = append(e.links[i][j], proxy)
-					if _, err := fmt.Sscanf(proxy.Addr(), "127.0.0.1:%d", p); err != nil {
-						return err
-					}
+			e.links[i][j] = make(map[int]*faultproxy.Proxy)
+			for _, port := range to.ports[1:] { // for the quorum, for elections
+				proxy, err := faultproxy.Listen(fmt.Sprintf("127.0.0.1:%d", port))
+				if err != nil {
+					return err
 				}
+				e.links[i][j][port] = proxy
 			}
-			members = append(members, fmt.Sprintf("server.%d=127.0.0.1:%d:%d", to.id, quorum, election))
 		}
+	}
+	close(e.linked)
+	for _, s := range e.Servers {
 		if err := s.configure(o, members); err != nil {
 			return err
 		}
@@ -77,6 +84,17 @@ func (e *Ensemble) launch(n int, o Options) error {
 		}
 	}
 	return nil
+}
+
+// via returns the proxy through which member i reaches a port of another member.
+func (e *Ensemble) via(i, port int) (addr string, ok bool) {
+	<-e.linked
+	for _, to := range e.links[i] {
+		if p := to[port]; p != nil {
+			return p.Addr(), true
+		}
+	}
+	return "", false
 }
 
 // Addrs are the addresses of all members, for clients.
@@ -104,9 +122,7 @@ func (e *Ensemble) member(mode string) (int, error) {
 	return 0, errors.New("zktest: no member is " + mode)
 }
 
-// Cut swallows what passes between member i and the others, in both directions. Links on
-// which members elect a leader may remain: a member with a larger number answers on the
-// address that it was told.
+// Cut swallows what passes between member i and the others, in both directions.
 func (e *Ensemble) Cut(i int) { e.each(i, (*faultproxy.Proxy).Blackhole) }
 
 // Heal ends Cut.
@@ -114,6 +130,9 @@ func (e *Ensemble) Heal(i int) { e.each(i, (*faultproxy.Proxy).Pass) }
 
 func (e *Ensemble) each(i int, do func(*faultproxy.Proxy)) {
 	for j := range e.Servers {
+		if i == j {
+			continue
+		}
 		for _, p := range e.links[i][j] {
 			do(p)
 		}
@@ -127,6 +146,9 @@ func (e *Ensemble) each(i int, do func(*faultproxy.Proxy)) {
 func (e *Ensemble) Close() {
 	for _, s := range e.Servers {
 		s.Close()
+	}
+	for _, s := range e.socks {
+		s.close()
 	}
 	for _, row := range e.links {
 		for _, proxies := range row {

@@ -1,6 +1,6 @@
-// Package zktest starts real ZooKeeper servers for tests, alone or as an ensemble, on
-// free loopback ports and with data in directories of their own, and ends them. It is
-// test equipment: only test files import it. It brings no driver.
+// Package zktest starts real ZooKeeper servers, for tests and for the stories of the lab,
+// alone or as an ensemble, on free loopback ports and with data in directories of their
+// own, and ends them. It brings no driver.
 //
 // A server is a Java process with a small heap. It takes a second or two to start, so a
 // test binary starts few of them. On Linux the kernel ends a server when the process
@@ -8,6 +8,7 @@
 package zktest
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -44,10 +45,10 @@ type Server struct {
 	proc  *child.Process
 }
 
-// install says what the tests need, for people.
-const install = `ZooKeeper or Java is not installed, and these tests need real ones. Install them and run again:
-	Debian, Ubuntu   sudo apt-get install -y zookeeper default-jre-headless
-or run "make test", which does this where it can`
+// ErrNotInstalled means that there is no ZooKeeper, or no Java. Its text says what to
+// install.
+var ErrNotInstalled = errors.New(`ZooKeeper or Java is not installed, and real ones are needed. Install them and run again:
+	Debian, Ubuntu   sudo apt-get install -y zookeeper default-jre-headless`)
 
 // jars are the places where packages put the program.
 var jars = []string{
@@ -58,7 +59,7 @@ var jars = []string{
 func command(o Options) ([]string, error) {
 	java, err := exec.LookPath("java")
 	if err != nil {
-		return nil, fmt.Errorf("%s", install)
+		return nil, ErrNotInstalled
 	}
 	jar := ""
 	for _, j := range jars {
@@ -67,7 +68,7 @@ func command(o Options) ([]string, error) {
 		}
 	}
 	if jar == "" {
-		return nil, fmt.Errorf("%s", install)
+		return nil, ErrNotInstalled
 	}
 	c := []string{java,
 		"-Xms16m", "-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xss256k", "-XX:MaxMetaspaceSize=64m", "-XX:-UsePerfData",

@@ -3,13 +3,14 @@ package zktest
 import (
 	"slices"
 	"testing"
+	"time"
 )
 
 // A member that is cut off from the others stops serving, and serves again once it is
-// back.
+// back, also if it was the leader. The others have a leader meanwhile.
 func TestEnsemble(t *testing.T) {
 	t.Parallel() // it mostly waits
-	e, err := LaunchEnsemble(3, Options{})
+	e, err := LaunchEnsemble(3, Options{Tick: 500 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,13 +25,22 @@ func TestEnsemble(t *testing.T) {
 	if addrs := e.Addrs(); len(addrs) != 3 || slices.Contains(addrs[1:], addrs[0]) {
 		t.Fatalf("addresses %q", addrs)
 	}
-	e.Cut(f)
-	for err == nil {
-		_, err = e.Servers[f].Mode()
-	}
-	e.Heal(f)
-	if err := e.Servers[f].await(); err != nil {
+	leader, err := e.Leader()
+	if err != nil {
 		t.Fatal(err)
+	}
+	for _, i := range []int{f, leader} {
+		e.Cut(i)
+		for err = nil; err == nil; {
+			_, err = e.Servers[i].Mode()
+		}
+		if now, err := e.Leader(); err != nil || now == i {
+			t.Fatalf("member %d is cut off, and the leader is %d, %v", i, now, err)
+		}
+		e.Heal(i)
+		if err := e.Servers[i].await(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

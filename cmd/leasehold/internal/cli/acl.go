@@ -25,7 +25,7 @@ func (p *program) aclCommand() *cobra.Command {
 	base, readers := "", []string{}
 	c := &cobra.Command{
 		Use:   "acl",
-		Short: "Print the Redis ACL rule, or the ZooKeeper ACL, with the least rights",
+		Short: "Print the commands that give a user of the store the least rights",
 		Long: `Prints an ACL rule that gives a Redis user the least rights it needs. Paste it into
 redis-cli on every server. The rule replaces all rights that the user had. No
 server is contacted and no password is asked for: replace ` + redisadmin.Password + `
@@ -50,12 +50,15 @@ Before Redis 6.2 there are no channel rules: leave out the words that begin with
 Among several servers, a user that may only look cannot look at a server on which
 nobody has locked since it was started.
 
-With --zookeeper it prints commands for zkCli.sh instead, which let only that user
-change the locks below a node, and --reader look at them.
+If the store is etcd://, it prints commands for etcdctl instead, which make a role and
+a user; --prefix and --for mean the same. If it is zookeeper://, or with --zookeeper
+NODE, it prints commands for zkCli.sh, which let only that user change the locks below
+the node, and --reader look at them. It connects to none of them.
 
 The rule goes to standard output, a reminder to standard error (not with -q).`,
 		Example: `  leasehold acl --user locker --prefix jobs/
-  leasehold acl --user viewer --for ls`,
+  leasehold acl --user viewer --for ls
+  leasehold acl --store etcd://a,b,c --prefix jobs/`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return usage(c, "it takes no arguments")
@@ -76,6 +79,18 @@ The rule goes to standard output, a reminder to standard error (not with -q).`,
 			}
 			if rule.Uses == 0 {
 				return usage(c, "--for is empty: there are %s", aclUsesHelp)
+			}
+			url, kind, err := p.storeAsked(c)
+			if err != nil {
+				return err
+			}
+			switch kind.names[0] {
+			case zookeeperScheme.names[0]:
+				return zookeeperStoreACL(p, c, url, rule.User, readers)
+			case etcdScheme.names[0]:
+				return etcdACL(p, c, url, rule.User, rule.Prefix, rule.Uses)
+			case postgresqlScheme.names[0], mysqlScheme.names[0]:
+				return fmt.Errorf("rights in a database are given by \"leasehold schema --grant ROLE\": see \"leasehold schema --help\"")
 			}
 			if rule.Cluster && (db != 0 || rule.Uses&redisadmin.ToDeclare != 0) {
 				return usage(c, "a cluster has only database 0, and needs no bootstrap")

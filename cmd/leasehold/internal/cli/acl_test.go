@@ -3,10 +3,13 @@
 package cli
 
 import (
+	"fmt"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/etcdtest"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 )
 
@@ -63,4 +66,87 @@ func TestACLVariants(t *testing.T) {
 			t.Errorf("%s: stderr %q", args, p.err.String())
 		}
 	}
+}
+
+// The commands for a store in etcd can be given to a shell as they are, and the user that
+// they make can use those locks and nothing else.
+func TestACLOfEtcd(t *testing.T) {
+	t.Parallel()
+	program, err := etcdtest.Installed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := etcdtest.Launch(etcdtest.Options{Program: program, Args: []string{"--bcrypt-cost=4"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	// etcdctl runs a line of a shell as a user would, whose input is the password.
+	etcdctl := func(line string) (string, error) {
+		cmd := exec.Command("/bin/sh", "-eu", "-c", line)
+		cmd.Env = append(os.Environ(), "ETCDCTL_API=3", "ETCDCTL_ENDPOINTS="+c.Endpoints()[0])
+		cmd.Stdin = strings.NewReader("secretword\n")
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	must := func(line string) {
+		t.Helper()
+		// Without a terminal it has to be told so.
+		if out, err := etcdctl(strings.Replace(line, " user add ", " user add --interactive=false ", 1)); err != nil {
+			t.Fatalf("%s: %v\n%s", line, err, out)
+		}
+	}
+	at := storeVar + "=etcd://%s" + c.Endpoints()[0] + "/it's"
+	site := func(who string) *site { return newSite(t, fmt.Sprintf(at, who)) }
+	must("etcdctl user add root")
+	must("etcdctl user grant-role root root")
+	for user, args := range map[string][]string{"me": {"--prefix", "jobs/"}, "viewer": {"--user", "viewer", "--for", "ls", "--prefix", "jobs/"}, "doctor": {"--for", "doctor"}} {
+		p := site(user+":secretword@").run(0, append([]string{"acl"}, args...)...)
+		if strings.Contains(p.out.String()+p.err.String(), "secretword") || !strings.Contains(p.err.String(), "auth enable") {
+			t.Errorf("acl: %s%s", &p.out, &p.err)
+		}
+		for line := range strings.Lines(p.out.String()) {
+			must(strings.TrimSpace(line))
+		}
+	}
+	must("etcdctl auth enable")
+
+	me := site("me:secretword@")
+	p := me.start("run", "jobs/a", "--", binary, "show", "jobs/a", "--json")
+	if code := p.end(); code != 0 || !strings.Contains(strings.ReplaceAll(p.out.String(), " ", ""), `"held":true`) {
+		t.Errorf("run and show: exit code %d: %s%s", code, &p.out, &p.err)
+	}
+	first := me.start("run", "jobs/a", "--", "cat")
+	viewer := site("viewer:secretword@")
+	poll(t, func() string {
+		if p := viewer.run(0, "ls", "jobs/"); !strings.Contains(p.out.String(), "jobs/a") {
+			return "ls shows " + p.out.String()
+		}
+		return ""
+	})
+	second := me.start("run", "jobs/a", "--", "true")
+	second.says(&second.err, "waiting")
+	first.in.Close()
+	first.wants(0)
+	second.wants(0)
+	for what, p := range map[string]*proc{
+		"another lock":           me.start("run", "other", "--", "true"),
+		"a lock by a viewer":     viewer.start("run", "jobs/a", "--", "true"),
+		"another prefix":         newSite(t, storeVar+"=etcd://me:secretword@"+c.Endpoints()[0]).start("run", "jobs/a", "--", "true"),
+		"the locks of all names": me.start("ls"),
+	} {
+		if code := p.end(); code != codeTrouble || !strings.Contains(p.err.String(), "permission") {
+			t.Errorf("%s: exit code %d: %s", what, code, &p.err)
+		}
+	}
+	if codes, said := site("doctor:secretword@").doctor(1); codes["etcd-unusable"] != "" {
+		t.Errorf("doctor: %s", said)
+	}
+	if out, err := etcdctl("etcdctl --user me:secretword put other x"); err == nil || !strings.Contains(out, "permission denied") {
+		t.Errorf("a key of others is written: %s", out)
+	}
+	for _, wrong := range [][]string{{"--for", "bootstrap"}, {"--user", "a:b"}} {
+		site("").run(codeTrouble, append([]string{"acl"}, wrong...)...)
+	}
+	newSite(t, storeVar+"=postgres://h/d").run(codeTrouble, "acl")
 }

@@ -9,8 +9,32 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// zookeeperStoreACL is zookeeperACL for the store at url.
+func zookeeperStoreACL(p *program, c *cobra.Command, url, user string, readers []string) error {
+	o, err := zkstore.ParseURL(url)
+	if err != nil {
+		return err
+	}
+	if !c.Flags().Changed("user") && len(o.Auth) > 0 {
+		user, _, _ = strings.Cut(o.Auth[0].ID, ":")
+	}
+	for _, r := range o.Readers {
+		readers = append(readers, r.Scheme+":"+r.ID)
+	}
+	base := o.Base
+	if base == "" {
+		base = zkstore.DefaultBase
+	}
+	return zookeeperACL(p, c, base, user, readers)
+}
+
 // zookeeperACL prints commands for zkCli.sh that let only one user change locks.
 func zookeeperACL(p *program, c *cobra.Command, base, user string, readers []string) error {
+	for _, flag := range []string{"prefix", "for", "db", "cluster"} {
+		if c.Flags().Changed(flag) {
+			return usage(c, "--%s: ZooKeeper has rights to nodes only; another node is another store, and --reader names users who only look", flag)
+		}
+	}
 	rule := []string{"auth::cdrwa"}
 	url := "zookeeper://h" + base
 	for _, r := range readers {
@@ -25,7 +49,14 @@ func zookeeperACL(p *program, c *cobra.Command, base, user string, readers []str
 	if user == "" || strings.ContainsAny(user, ": \t\n") {
 		return usage(c, "--user %s: a name without spaces and colons", shown(user))
 	}
+	lines := []string{"addauth digest " + user + ":" + redisadmin.Password}
+	for i := 1; i <= len(base); i++ { // zkCli.sh makes no parents
+		if i == len(base) || base[i] == '/' {
+			lines = append(lines, "create "+base[:i])
+		}
+	}
+	lines = append(lines, "setAcl -R "+base+" "+strings.Join(rule, ","))
 	p.voice.note("replace %s by the password of %s, and give the commands to zkCli.sh, connected to one server", redisadmin.Password, shown(user))
-	_, err := fmt.Fprintf(p.stdout, "addauth digest %s:%s\ncreate %s\nsetAcl -R %s %s\n", user, redisadmin.Password, base, base, strings.Join(rule, ","))
+	_, err := fmt.Fprintln(p.stdout, strings.Join(lines, "\n"))
 	return err
 }

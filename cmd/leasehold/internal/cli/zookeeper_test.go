@@ -21,9 +21,14 @@ func TestZooKeeper(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Close)
-	at := func(who string) *site { return newSite(t, storeVar+"=zookeeper://"+who+server.Addr) }
+	at := func(who string) *site { return newSite(t, storeVar+"=zookeeper://"+who+server.Addr+"/apps/guarded") }
 
-	p := newSite(t).run(0, "acl", "--user", "u", "--zookeeper", "/leasehold", "--reader", "world:anyone")
+	p := newSite(t).run(0, "acl", "--user", "u", "--zookeeper", "/apps/guarded", "--reader", "world:anyone")
+	byNode := p.out.String()
+	p = newSite(t, storeVar+"=zookeeper://u:secretword@h/apps/guarded?reader=world:anyone").run(0, "acl")
+	if p.out.String() != byNode || strings.Contains(p.out.String()+p.err.String(), "secretword") {
+		t.Errorf("acl of a store: %s%swant %s", &p.out, &p.err, byNode)
+	}
 	if out, err := server.Type(strings.ReplaceAll(p.out.String(), "PASSWORD", "secretword")); err != nil {
 		t.Fatalf("ZooKeeper's client: %v\n%s", err, out)
 	}
@@ -47,11 +52,21 @@ func TestZooKeeper(t *testing.T) {
 	if codes, said := stranger.doctor(2); codes["zookeeper-unusable"] == "" {
 		t.Errorf("doctor without an identity: %s", said)
 	}
+	// The owner of other locks has no rights to these, and the other way round.
+	other := newSite(t, storeVar+"=zookeeper://other:otherword@"+server.Addr+"/apps/other").run(0, "acl")
+	if out, err := server.Type(strings.ReplaceAll(other.out.String(), "PASSWORD", "otherword")); err != nil {
+		t.Fatalf("ZooKeeper's client: %v\n%s", err, out)
+	}
+	newSite(t, storeVar+"=zookeeper://other:otherword@"+server.Addr+"/apps/other").run(0, "run", "a", "--", "true")
+	p = newSite(t, storeVar+"=zookeeper://u:secretword@"+server.Addr+"/apps/other").start("run", "a", "--", "true")
+	if code := p.end(); code != codeTrouble || !strings.Contains(p.err.String(), "cdrwa") {
+		t.Errorf("run in a node of another user: exit code %d: %s", code, &p.err)
+	}
 	p = at("u:secretword@").start("run", "--require", "consensus", "a/b", "--", "true")
 	if code := p.end(); code != codeTrouble || !strings.Contains(p.err.String(), "crash-safe") || strings.Contains(p.err.String(), "secretword") {
 		t.Errorf("one server, and consensus is required: exit code %d: %s", code, &p.err)
 	}
-	for _, wrong := range [][]string{{"--zookeeper", "leasehold"}, {"--zookeeper", "/a b"}, {"--zookeeper", "/a", "--reader", "x"}, {"--zookeeper", "/a", "--user", "a:b"}} {
+	for _, wrong := range [][]string{{"--zookeeper", "leasehold"}, {"--zookeeper", "/a b"}, {"--zookeeper", "/a", "--reader", "x"}, {"--zookeeper", "/a", "--user", "a:b"}, {"--zookeeper", "/a", "--prefix", "x"}, {"--zookeeper", "/a", "--for", "ls"}} {
 		newSite(t).run(codeTrouble, append([]string{"acl"}, wrong...)...)
 	}
 }

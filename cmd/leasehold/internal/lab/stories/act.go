@@ -23,12 +23,13 @@ type order struct {
 	Do      string        `json:"do"`
 	Addr    string        `json:"addr,omitempty"`    // of plain, draw: the server; of write: the resource
 	Args    []string      `json:"args,omitempty"`    // of plain
-	Store   string        `json:"store,omitempty"`   // of open
+	Store   string        `json:"store,omitempty"`   // of open, native
 	Ahead   time.Duration `json:"ahead,omitempty"`   // of open: how fast the client's clock is
-	Lock    string        `json:"lock,omitempty"`    // of acquire; of draw, empty: without
-	TTL     time.Duration `json:"ttl,omitempty"`     // of acquire, draw
+	Lock    string        `json:"lock,omitempty"`    // of acquire, native; of draw, empty: without
+	TTL     time.Duration `json:"ttl,omitempty"`     // of acquire, native, draw
 	Wait    time.Duration `json:"wait,omitempty"`    // of acquire; zero: one attempt
 	NoRenew bool          `json:"noRenew,omitempty"` // of acquire
+	Require store.Class   `json:"require,omitempty"` // of acquire
 	Value   string        `json:"value,omitempty"`   // of write
 	Token   fence.Token   `json:"token,omitempty"`   // of write
 	For     time.Duration `json:"for,omitempty"`     // of draw
@@ -43,6 +44,7 @@ const (
 	release = "release" // give it back
 	write   = "write"   // write to the resource
 	draw    = "draw"    // draw IDs
+	native  = "native"  // wait for the lock with the engine's own client, for which store is
 )
 
 // report is what became of an order.
@@ -97,9 +99,13 @@ type player struct {
 	store  store.Store
 	client *leasehold.Client
 	lease  *leasehold.Lease
+	end    func() // ends the engine's own client, if not nil
 }
 
 func (p *player) leave() {
+	if p.end != nil {
+		p.end()
+	}
 	if p.store != nil {
 		p.store.Close()
 	}
@@ -125,11 +131,19 @@ func (p *player) do(o order) (report, error) {
 		return writeTo(p.ctx, o)
 	case draw:
 		return p.draw(o)
+	case native:
+		return report{}, p.native(o)
 	}
 	return report{}, fmt.Errorf("%q is not in this play", o.Do)
 }
 
 func (p *player) open(o order) (err error) {
+	if store.Scheme(o.Store) != "redis" {
+		if p.store, err = store.Open(p.ctx, o.Store, nil); err == nil {
+			p.client = leasehold.New(p.store, nil)
+		}
+		return err
+	}
 	c := clock.Func(func() clock.Instant { return clock.System().Now().Add(o.Ahead) })
 	if p.store, err = redisstore.Open(p.ctx, o.Store, &redisstore.Options{Clock: c}); err == nil {
 		p.client = leasehold.New(p.store, &leasehold.Options{Clock: c})
@@ -140,7 +154,7 @@ func (p *player) open(o order) (err error) {
 // acquire waits longer than a client does by itself for a store that may have
 // forgotten its locks and therefore grants none for a while.
 func (p *player) acquire(o order) (report, error) {
-	l := p.client.Mutex(o.Lock).With(leasehold.LockOptions{TTL: o.TTL, NoRenew: o.NoRenew})
+	l := p.client.Mutex(o.Lock).With(leasehold.LockOptions{TTL: o.TTL, NoRenew: o.NoRenew, Require: o.Require})
 	if o.Wait == 0 {
 		return p.granted(l.Try(p.ctx))
 	}

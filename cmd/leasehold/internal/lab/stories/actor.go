@@ -10,6 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/testenv/child"
 	"github.com/leasehold-dev/leasehold/internal/testenv/localredis"
+	"github.com/leasehold-dev/leasehold/store"
 )
 
 // actor is a client: a process of its own, which does as the play says.
@@ -94,8 +95,8 @@ func (a *actor) answered(args []string, r report) string {
 }
 
 // open has the client use Leasehold over this store.
-func (a *actor) open(store string) *actor {
-	a.must(a.do(order{Do: open, Store: store}))
+func (a *actor) open(url string) *actor {
+	a.must(a.do(order{Do: open, Store: url}))
 	return a
 }
 
@@ -112,13 +113,14 @@ type terms struct {
 	ttl     time.Duration // zero: the play's
 	noRenew bool
 	wait    time.Duration // zero: one attempt
+	require store.Class
 }
 
 func (a *actor) asking(t terms) order {
 	if t.ttl == 0 {
 		t.ttl = a.s.ttl
 	}
-	return order{Do: acquire, Lock: lock, TTL: t.ttl, Wait: t.wait, NoRenew: t.noRenew}
+	return order{Do: acquire, Lock: lock, TTL: t.ttl, Wait: t.wait, NoRenew: t.noRenew, Require: t.require}
 }
 
 // tries asks for the lock and tells how it went.
@@ -163,6 +165,12 @@ func (a *actor) getsOnAll(nodes []*localredis.Server, t terms) fence.Token {
 		}
 		a.releases()
 	}
+}
+
+// locks waits for the lock with the engine's own client, whose session lasts for ttl.
+func (a *actor) locks(url, client string, ttl time.Duration) {
+	a.must(a.do(order{Do: native, Store: url, Lock: lock, TTL: ttl}))
+	a.says("locks with %s", client)
 }
 
 // holds says whether the client may trust its lease, and why not.

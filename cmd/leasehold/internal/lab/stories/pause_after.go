@@ -34,28 +34,33 @@ is built on. The resource can, if it checks a fencing token.`,
 	Ours: []Part{{
 		Design: "Leasehold: it cannot stop a paused process either, but the resource can check its token.",
 		play: func(s *stage) ending {
-			server := s.server()
-			r := s.resource(true)
-			a, b := s.enter("A").open(s.url(server.Addr())), s.enter("B").open(s.url(server.Addr()))
-			first := a.gets(terms{})
-			valid, _ := a.holds()
-			s.quickly(valid)
-			a.says("looks at its lease: it is valid")
-			a.stands("")
-			b.says("waits")
-			second := b.gets(terms{ttl: long})
-			if !b.writes(r, second) {
-				return ending{Broken, "the resource refused the newer holder."}
-			}
-			a.goesOn()
-			if a.writes(r, first) {
-				return ending{Broken, "the resource took what A wrote late."}
-			}
-			if still, _ := a.holds(); still {
-				return ending{Broken, "A still trusts its lease."}
-			}
-			a.says("looks again: its lease is lost")
-			return ending{Guarded, "A could not be kept from writing. The resource refused the older token, and A knows now."}
+			return lateAfterPause(s, s.url(s.server().Addr()))
 		},
 	}},
+}
+
+// lateAfterPause is a play in which a holder is stopped after it has looked at its lease,
+// and writes when another client has the lock.
+func lateAfterPause(s *stage, url string) ending {
+	r := s.resource(true)
+	a, b := s.enter("A").open(url), s.enter("B").open(url)
+	first := a.gets(terms{})
+	valid, _ := a.holds()
+	s.quickly(valid)
+	a.says("looks at its lease: it is valid")
+	a.stands("")
+	b.says("waits")
+	second := b.gets(terms{ttl: long})
+	if !b.writes(r, second) {
+		return ending{Broken, "the resource refused the newer holder."}
+	}
+	a.goesOn()
+	if a.writes(r, first) {
+		return ending{Broken, "the resource took what A wrote late."}
+	}
+	if still, _ := a.holds(); still {
+		return ending{Broken, "A still trusts its lease."}
+	}
+	a.says("looks again: its lease is lost")
+	return ending{Guarded, "A could not be kept from writing. The resource refused the older token, and A knows now."}
 }

@@ -63,6 +63,14 @@ func (s *stage) check(err error) {
 	}
 }
 
+// checkInstalled ends the play if err says that a server is missing, or another thing.
+func (s *stage) checkInstalled(err, missing error) {
+	if errors.Is(err, missing) {
+		err = fmt.Errorf("%w: %w", ErrLeftOut, missing)
+	}
+	s.check(err)
+}
+
 // quickly ends the play as too slow unless ok.
 func (s *stage) quickly(ok bool) {
 	if !ok {

@@ -1,7 +1,7 @@
 // Package stories replays well-known failures of distributed locks. Each is
 // played first on a weak design, which must fail, and then on ours.
 //
-// As much as possible is real: redis-server processes, clients in processes of
+// As much as possible is real: processes of Redis, etcd and ZooKeeper, clients in processes of
 // their own that are killed and stopped, and a network that holds data back. The
 // outcome of a part is observed, never assumed. It is an error if a weak design
 // does not fail, and the story says what ours does not prevent.
@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	"slices"
 	"time"
 )
 
@@ -61,38 +60,25 @@ type Config struct {
 	// Tell, if not nil, is called with every event as it happens, one at a time.
 	Tell func(Event)
 
-	unguarded bool // for tests: resources do not look at tokens
-}
-
-// All returns the stories, from the simplest to the subtlest.
-func All() []Story {
-	return []Story{
-		setnx, setnxExpire, deleteAnybody, outlived, clientClocks, ids,
-		failover, crash, clockJump, pauseBefore, pauseAfter, delayedPacket,
-	}
-}
-
-// Find returns the story with the given name.
-func Find(name string) (Story, bool) {
-	all := All()
-	i := slices.IndexFunc(all, func(s Story) bool { return s.Name == name })
-	if i < 0 {
-		return Story{}, false
-	}
-	return all[i], true
+	unguarded bool   // for tests: resources do not look at tokens
+	etcd      string // for tests: the server to start, instead of the installed one
 }
 
 // ErrNotAsTold means that the weak design did not fail, or that ours was not
 // safe.
 var ErrNotAsTold = errors.New("the story did not end as expected")
 
+// ErrLeftOut means that a story needs a server besides Redis, or a version of it, that is
+// not installed.
+var ErrLeftOut = errors.New("the story needs what is not installed")
+
 // patience bounds one part. It takes a few seconds unless the machine is busy.
 const patience = 2 * time.Minute
 
 // Run plays the story on the weak design, then on ours. It blocks until the story
 // is over, which takes some seconds, or ctx ends. The error matches ErrNotAsTold
-// if the story ended differently, and localredis.ErrNotInstalled if there is no
-// Redis server to start. Any other error says why the story could not be replayed.
+// if the story ended differently, localredis.ErrNotInstalled if there is no Redis
+// server to start, and ErrLeftOut if the story needs another one that is missing. Any other error says why the story could not be replayed.
 func (s Story) Run(ctx context.Context, c Config) error {
 	if c.Tell == nil {
 		c.Tell = func(Event) {}

@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/leasehold-dev/leasehold/store/etcdstore"
+	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
+	"github.com/spf13/cobra"
+)
+
+// etcdACL prints commands of etcdctl that make a user with the least rights for locks in
+// the store at url whose names begin with prefix.
+func etcdACL(p *program, c *cobra.Command, url, user, prefix string, uses redisadmin.Use) error {
+	if uses&redisadmin.ToDeclare != 0 {
+		return usage(c, "--for bootstrap: servers of etcd are not declared")
+	}
+	_, o, err := etcdstore.ParseURL(url)
+	if err != nil {
+		return err
+	}
+	if !c.Flags().Changed("user") && o.Username != "" {
+		user = o.Username
+	}
+	if user == "" || strings.Contains(user, ":") {
+		return usage(c, "--user %s: etcd cannot have a user of that name", shown(user))
+	}
+	rights, err := etcdstore.Use{Names: prefix, Lock: uses&redisadmin.ToLock != 0, Examine: uses&redisadmin.ToExamine != 0}.Rights(o)
+	if err != nil {
+		return err
+	}
+	name := shellWord(user)
+	lines := []string{"etcdctl role add " + name}
+	for _, r := range rights {
+		kind, all := "read", ""
+		if r.Write {
+			kind = "readwrite"
+		}
+		if r.Prefix {
+			all = " --prefix"
+		}
+		lines = append(lines, fmt.Sprintf("etcdctl role grant-permission %s %s %s%s", name, kind, shellWord(r.Key), all))
+	}
+	lines = append(lines, "etcdctl user add "+name, fmt.Sprintf("etcdctl user grant-role %s %s", name, name))
+	p.voice.note(`run the commands as root of etcd, who is asked for the password of %s; rights count once "etcdctl auth enable" was given`, shown(user))
+	_, err = fmt.Fprintln(p.stdout, strings.Join(lines, "\n"))
+	return err
+}
+
+// shellWord returns s as one word of a shell.
+func shellWord(s string) string {
+	if harmless(s) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

@@ -1,0 +1,110 @@
+// Package contest has clients contend for one lock, and judges what they believed: no two
+// of them have the lock at once, and tokens rise.
+package contest
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/validity"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Contest is what the holders of one lock believed. It is safe for concurrent use.
+type Contest struct {
+	Name string
+	TTL  time.Duration
+
+	mu    sync.Mutex
+	turns []turn
+	of    map[store.Waiter]int // how many each client had
+}
+
+// turn is from when to when a client counted on having the lock.
+type turn struct {
+	from, to clock.Instant
+	token    fence.Token
+}
+
+// add adds a turn, and fails the test if it overlaps with another or has not the larger
+// token.
+func (c *Contest) add(t *testing.T, s store.Waiter, n turn) {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, o := range c.turns {
+		if n.from < o.to && o.from < n.to {
+			t.Errorf("one had the lock with token %v for %v when the other had it with %v for %v", o.token, o.to.Sub(o.from), n.token, n.to.Sub(n.from))
+		}
+		if (n.from < o.from) != (n.token < o.token) {
+			t.Errorf("token %v was granted %v after %v", n.token, n.from.Sub(o.from), o.token)
+		}
+	}
+	c.turns = append(c.turns, n)
+	if c.of == nil {
+		c.of = make(map[store.Waiter]int)
+	}
+	c.of[s]++
+}
+
+func (c *Contest) count(s store.Waiter) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.of[s]
+}
+
+// Contend acquires the lock again and again until ctx ends, and holds it for a moment,
+// renewing it at times. A wait must not fail.
+func (c *Contest) Contend(ctx context.Context, t *testing.T, s store.Waiter) {
+	now := clock.System().Now
+	for ctx.Err() == nil {
+		l := store.Lease{Name: c.Name, Owner: store.NewOwner(), TTL: c.TTL}
+		start := now()
+		g, err := s.Wait(ctx, store.WaitRequest{Lease: l}, nil)
+		if err != nil {
+			if ctx.Err() == nil {
+				t.Errorf("wait: %v", err)
+			}
+			continue
+		}
+		got := turn{from: now(), to: validity.Until(start.Add(g.Since), c.TTL), token: g.Token}
+		for range rand.IntN(4) {
+			time.Sleep(rand.N(20 * time.Millisecond))
+			sent := now()
+			limited, cancel := context.WithTimeout(ctx, validity.RenewAfter(c.TTL))
+			err := s.Renew(limited, []store.Lease{l})[0]
+			cancel()
+			if err == nil && sent < got.to {
+				got.to = max(got.to, validity.Until(sent, c.TTL))
+			}
+		}
+		got.to = min(got.to, now()) // it stops before it releases
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.TTL)
+		_ = s.Release(limited, store.ReleaseRequest{Lease: l}) // or the lease expires
+		cancel()
+		if got.from < got.to {
+			c.add(t, s, got)
+		}
+	}
+}
+
+// GoesOn waits until each of the clients has had some more turns, for at most patience.
+func (c *Contest) GoesOn(t *testing.T, what string, patience time.Duration, clients ...store.Waiter) {
+	t.Helper()
+	start := time.Now()
+	for i, s := range clients {
+		n := c.count(s)
+		for c.count(s) <= n+3 {
+			if time.Since(start) > patience {
+				t.Fatalf("%s: client %d has had no turns for %v", what, i, patience)
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+	t.Logf("%s: %v", what, time.Since(start).Round(time.Millisecond))
+}

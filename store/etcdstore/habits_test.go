@@ -1,0 +1,289 @@
+package etcdstore_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/etcdtest"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/etcdstore"
+)
+
+// The tests here show habits of etcd's own clients that this store does not have, and
+// states of a cluster that come with them.
+
+// Two holders in one process exclude each other. Two of concurrency.Mutex with one session
+// both have the lock: they share a key.
+func TestOneProcessExcludesItself(t *testing.T) {
+	client := native(t, server.Endpoints())
+	session, err := concurrency.NewSession(client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	for range 2 {
+		if err := concurrency.NewMutex(session, "itself/native").Lock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := open(t, server.Endpoints(), etcdstore.Options{Prefix: "itself"})
+	acquire(t, s, request("ours", time.Minute))
+	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("ours", time.Minute)}); !errors.Is(err, store.ErrBusy) {
+		t.Errorf("acquired twice in one process: %v", err)
+	}
+	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("native", time.Minute)}); !errors.Is(err, store.ErrBusy) {
+		t.Errorf("acquired what a mutex has: %v", err)
+	}
+}
+
+// A lock does not contend with one whose name goes on after a slash, as mutexes do.
+func TestNamesDoNotNest(t *testing.T) {
+	s := open(t, server.Endpoints(), etcdstore.Options{Prefix: "nests"})
+	for _, name := range []string{"a/b", "a", "a/", "a/b/c", "a%2Fb", "!a", "!inbox/a"} {
+		l := request(name, time.Minute)
+		acquire(t, s, l)
+		if st, err := s.Inspect(t.Context(), name); err != nil || st.Holder.Owner != l.Owner || len(st.Queue) != 0 {
+			t.Errorf("%q: %+v, %v", name, st, err)
+		}
+	}
+}
+
+// A mutex of etcd's with a slash in its name contends with the lock that its name begins
+// with, ours or not.
+func TestNativeNamesNest(t *testing.T) {
+	s := open(t, server.Endpoints(), etcdstore.Options{Prefix: "nested"})
+	session, err := concurrency.NewSession(native(t, server.Endpoints()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	if err := concurrency.NewMutex(session, "nested/a/b").Lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a", time.Minute)}); !errors.Is(err, store.ErrBusy) {
+		t.Errorf("acquired a: %v", err)
+	}
+	acquire(t, s, request("a/b", time.Minute)) // another lock
+}
+
+// The next owner is told at the present. concurrency.Mutex watches from the past, which
+// etcd serves ten times a second.
+func TestHandOverIsFasterThanNative(t *testing.T) {
+	const turns = 20
+	took := func(each [2]func() (func() error, error)) time.Duration {
+		start := time.Now()
+		var group sync.WaitGroup
+		for _, lock := range each {
+			group.Go(func() {
+				for range turns {
+					unlock, err := lock()
+					if err == nil {
+						err = unlock()
+					}
+					if err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		group.Wait()
+		return time.Since(start)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var ours, theirs [2]func() (func() error, error)
+	for i := range 2 {
+		s := open(t, server.Endpoints(), etcdstore.Options{Prefix: "faster"})
+		ours[i] = func() (func() error, error) {
+			l := request("ours", time.Minute)
+			_, err := s.Wait(ctx, store.WaitRequest{Lease: l}, nil)
+			return func() error { return s.Release(ctx, store.ReleaseRequest{Lease: l}) }, err
+		}
+		session, err := concurrency.NewSession(native(t, server.Endpoints()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer session.Close()
+		m := concurrency.NewMutex(session, "faster/theirs")
+		theirs[i] = func() (func() error, error) {
+			return func() error { return m.Unlock(ctx) }, m.Lock(ctx)
+		}
+	}
+	took(ours) // connections and leases are there
+	if a, b := took(ours), took(theirs); a >= b {
+		t.Errorf("%d turns of two processes took %v, and with concurrency.Mutex %v", 2*turns, a, b)
+	}
+}
+
+// A key that somebody made without a lease keeps the lock until it is deleted, and is
+// shown as such.
+func TestKeyWithoutLease(t *testing.T) {
+	s := open(t, server.Endpoints(), etcdstore.Options{Prefix: "forever"})
+	client := native(t, server.Endpoints())
+	if _, err := client.Put(t.Context(), "forever/a/1", "by hand"); err != nil {
+		t.Fatal(err)
+	}
+	st, err := s.Inspect(t.Context(), "a")
+	if err != nil || !st.Held || !st.Holder.Foreign || st.ExpiresIn >= 0 {
+		t.Errorf("inspect: %+v, %v", st, err)
+	}
+	done := waits(t, s, request("a", time.Minute))
+	if _, err := client.Delete(t.Context(), "forever/a/1"); err != nil {
+		t.Fatal(err)
+	}
+	gets(t, "after the key was deleted", done)
+}
+
+// An administrator deletes all keys of a lock: the holder is told at its next renewal, a
+// waiter that its place is gone, and the lock can be had.
+func TestKeysAreDeleted(t *testing.T) {
+	s := open(t, server.Endpoints(), etcdstore.Options{Prefix: "deleted"})
+	client := native(t, server.Endpoints())
+	l := request("a", 6*time.Second)
+	first := acquire(t, s, l)
+	done := waits(t, s, request("a", 6*time.Second))
+	if r, err := client.Delete(t.Context(), "deleted/a/", clientv3.WithPrefix()); err != nil || r.Deleted != 2 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if err := s.Renew(t.Context(), []store.Lease{l})[0]; !errors.Is(err, store.ErrNotHeld) {
+		t.Errorf("renewed: %v", err)
+	}
+	select {
+	case err := <-done:
+		if !errors.Is(err, store.ErrNotHeld) {
+			t.Errorf("the wait ended with %v", err)
+		}
+	case <-time.After(patience):
+		t.Error("the waiter is not told")
+	}
+	if g := acquire(t, s, request("a", time.Minute)); g.Token <= first.Token {
+		t.Errorf("token %v after %v", g.Token, first.Token)
+	}
+}
+
+// Logins expire, and rights change, while a store is open: it logs in again, holders keep
+// their locks, and waiters get theirs.
+func TestLoginExpires(t *testing.T) {
+	program, err := etcdtest.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, client, enable := guarded(t, func() (string, error) { return program, nil }, "--auth-token-ttl=1")
+	rights, err := etcdstore.Use{Lock: true}.Rights(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	allow(t, client, "me", rights)
+	enable()
+	root := native(t, c.Endpoints(), func(o *clientv3.Config) { o.Username, o.Password = "root", "rootword" })
+	with := etcdstore.Options{Username: "me", Password: "secretword", Timeout: patience}
+	s, other := open(t, c.Endpoints(), with), open(t, c.Endpoints(), with)
+	l := request("a", 20*time.Second)
+	acquire(t, s, l)
+	done := waits(t, other, request("a", 20*time.Second))
+	for i := range 3 {
+		time.Sleep(1500 * time.Millisecond) // the login's TTL, which is what is tested
+		if _, err := root.RoleGrantPermission(t.Context(), "me", fmt.Sprint("more", i), "", clientv3.PermissionType(clientv3.PermRead)); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Renew(t.Context(), []store.Lease{l})[0]; err != nil {
+			t.Errorf("renew: %v", err)
+		}
+	}
+	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: l}); err != nil {
+		t.Error(err)
+	}
+	gets(t, "after logins have expired", done)
+}
+
+// Six processes of "etcdctl lock" and six of ours take turns. One that is killed while it
+// has the lock loses it when its lease is over.
+func TestTurnsWithManyEtcdctl(t *testing.T) {
+	const each, turns = 6, 3
+	var inside, theirs atomic.Int32
+	enter := func() {
+		if n := inside.Add(1); n != 1 {
+			t.Errorf("%d holders at once", n)
+		}
+		time.Sleep(time.Millisecond)
+		inside.Add(-1)
+	}
+	program, err := exec.LookPath("etcdctl")
+	if err != nil {
+		t.Fatal("etcdctl is not installed: on Debian and Ubuntu, sudo apt-get install -y etcd-client")
+	}
+	// etcdctl calls what for each turn, and unlocks when it returns.
+	etcdctl := func(what func(*exec.Cmd)) error {
+		file := filepath.Join(t.TempDir(), "leave")
+		cmd := exec.Command(program, "--endpoints="+server.Members[0].Addr, "lock", "--ttl=2", "many/job", "--",
+			"sh", "-c", `echo enter; while [ ! -e "$0" ]; do sleep 0.01; done`, file)
+		cmd.Env = append(cmd.Environ(), "ETCDCTL_API=3")
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			return err
+		}
+		if err := cmd.Start(); err != nil {
+			return err
+		}
+		if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "enter\n" {
+			return fmt.Errorf("it printed %q, and ended with %w", line, errors.Join(err, cmd.Wait()))
+		}
+		what(cmd)
+		return errors.Join(os.WriteFile(file, nil, 0o600), cmd.Wait())
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	defer cancel()
+	var group sync.WaitGroup
+	for range each {
+		group.Go(func() {
+			for range turns {
+				if err := etcdctl(func(*exec.Cmd) { enter(); theirs.Add(1) }); err != nil {
+					t.Errorf("etcdctl: %v", err)
+				}
+			}
+		})
+		s := open(t, server.Endpoints(), etcdstore.Options{Prefix: "many"})
+		group.Go(func() {
+			for range turns {
+				l := request("job", time.Minute)
+				if _, err := s.Wait(ctx, store.WaitRequest{Lease: l}, nil); err != nil {
+					t.Error(err)
+					return
+				}
+				enter()
+				if err := s.Release(ctx, store.ReleaseRequest{Lease: l}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	if theirs.Load() != each*turns {
+		t.Errorf("etcdctl had %d turns, want %d", theirs.Load(), each*turns)
+	}
+	killed := etcdctl(func(cmd *exec.Cmd) {
+		if err := cmd.Process.Kill(); err != nil {
+			t.Error(err)
+		}
+	})
+	if killed == nil {
+		t.Error("etcdctl was not killed")
+	}
+	s := open(t, server.Endpoints(), etcdstore.Options{Prefix: "many"})
+	if _, err := s.Wait(ctx, store.WaitRequest{Lease: request("job", time.Minute)}, nil); err != nil {
+		t.Errorf("after a holder was killed: %v", err)
+	}
+}
