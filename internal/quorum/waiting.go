@@ -267,7 +267,7 @@ func (a *Attempt) stepWaiting(now clock.Instant, out []Send) []Send {
 	look := l.lookAt != 0 && now >= l.lookAt
 	seen := part && !pending && !l.acted
 	longest := validity.RenewAfter(a.ttl) // the longest pause between two looks
-	blocked := leader == "" && !quorate && l.lookPause >= min(max(a.NodeTimeout, 2*firstLook), partPatience, longest)
+	blocked := leader == "" && !quorate && a.HasQuorum(reached) && l.lookPause >= min(max(a.NodeTimeout, 2*firstLook), partPatience, longest)
 	handOverAt, cutOff := l.cutOff.handsOverAt(a.NodeTimeout)
 	switch {
 	case !giveWay:

@@ -77,7 +77,7 @@ func (i *idleness) waitsInVain(lock int) string {
 			taken += c.weight
 		}
 	}
-	if taken+i.mostWanted(lock) > i.w.script.kind(lock).Limit || i.w.now() < r.leastUntil {
+	if taken+i.mostWanted(lock) > i.w.script.kind(lock).Limit || i.w.now() < r.leastUntil || i.outranked(lock) {
 		return ""
 	}
 	for _, c := range i.w.clients {
@@ -105,6 +105,21 @@ func (i *idleness) mostWanted(lock int) int64 {
 		}
 	}
 	return most
+}
+
+// outranked says whether two waiters of one client, which cannot have the lock, may hand it
+// to each other ahead of the rest: their client's time of day is behind that of another one.
+func (i *idleness) outranked(lock int) bool {
+	return slices.ContainsFunc(i.w.clients, func(c *client) bool {
+		waiters := 0
+		for _, k := range c.workers {
+			if k.wants == lock {
+				waiters++
+			}
+		}
+		return waiters > 1 && i.available(c, lock) < moreThanHalf(len(i.w.nodes)) &&
+			slices.ContainsFunc(i.w.clients, func(d *client) bool { return d.wrong.Load() > c.wrong.Load() })
+	})
 }
 
 // settled says whether a client has run for long enough to do what was due while it could

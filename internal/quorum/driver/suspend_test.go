@@ -92,9 +92,16 @@ func TestWaiterRefreshesAfterASuspend(t *testing.T) {
 }
 
 // A waiter that hands over its part rejoins at the end of the queue: the next waiter may
-// reach a majority.
+// reach a majority. The wall clock may have been set back while it waited.
 func TestWaiterThatHandsOverComesLast(t *testing.T) {
+	for _, back := range []time.Duration{0, time.Hour} {
+		t.Run(back.String(), func(t *testing.T) { handsOver(t, back) })
+	}
+}
+
+func handsOver(t *testing.T, back time.Duration) {
 	synctest.Test(t, func(t *testing.T) {
+		before := func() time.Time { return time.Now().Add(back) } // the clock was set back
 		now := clock.Func(func() clock.Instant { return clock.Instant(time.Now().UnixNano()) })
 		k, nodes := recorders(now, func(node int, q Question) (Reply, bool) {
 			switch {
@@ -108,11 +115,11 @@ func TestWaiterThatHandsOverComesLast(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() {
-			_, err := k.Wait(ctx, store.WaitRequest{Lease: store.Lease{Name: "a", Owner: store.NewOwnerAt(time.Now()), TTL: time.Minute}}, nil)
+			_, err := k.Wait(ctx, store.WaitRequest{Lease: store.Lease{Name: "a", Owner: store.NewOwnerAt(before()), TTL: time.Minute}}, nil)
 			done <- err
 		}()
 		first := <-nodes[0].asked
-		other := store.NewOwnerAt(time.Now().Add(time.Millisecond))
+		other := store.NewOwnerAt(before().Add(time.Millisecond))
 		second := <-nodes[0].asked
 		if !second.QueueOnly || second.Lease.Owner == first.Lease.Owner {
 			t.Errorf("after %+v it asks %+v", first, second)

@@ -132,19 +132,27 @@ func (k *Driver) awaitVerdict(ctx context.Context, a *attempt) (g store.Grant, f
 	case a.core.GaveWay():
 		slots, rank := a.core.Suggests(), store.SameRank
 		if a.core.HandedOver() {
-			rank = k.newRank
+			waited := k.Clock.Now().Sub(a.start)
+			rank = func(owner string) string { return k.newRank(owner, waited) }
 		}
 		return g, func(owner string) (string, string) { return rank(owner), slots }, nil
 	}
 	return g, nil, a.failureLocked(ctx)
 }
 
-// newRank returns an owner that comes after all that wait already.
-func (k *Driver) newRank(string) string {
-	if k.Wall == nil {
-		return store.NewOwnerAt(time.Now())
+// newRank returns an owner that comes after all that wait already, for an owner that has
+// waited for so long. If the wall clock was set back meanwhile, later waiters of any client
+// still count from where it was.
+func (k *Driver) newRank(owner string, waited time.Duration) string {
+	wall := time.Now
+	if k.Wall != nil {
+		wall = k.Wall
 	}
-	return store.NewOwnerAt(k.Wall())
+	at := wall()
+	if old := store.Rank(owner); old > 0 {
+		at = time.UnixMicro(max(at.UnixMicro(), int64(old)+waited.Microseconds()))
+	}
+	return store.NewOwnerAt(at)
 }
 
 // idleTime is how long an attempt that waits has nothing to do by itself.

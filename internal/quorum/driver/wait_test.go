@@ -134,7 +134,7 @@ func TestPollingIsBounded(t *testing.T) {
 			what  string
 			ans   Reply
 			every time.Duration
-		}{{"first behind a stranger", first, pollForeignEvery}, {"second behind a stranger", second, pollEvery}, {"not told", deaf, pollEvery}} {
+		}{{"first behind a stranger", first, 100 * time.Millisecond}, {"second behind a stranger", second, pollEvery}, {"not told", deaf, pollEvery}} {
 			d := a.retryAfterLocked(c.ans)
 			if n < polledAtOnce && d != c.every {
 				t.Fatalf("%s: %d poll every %v, want every %v", c.what, n, d, c.every)
