@@ -276,6 +276,17 @@ func fewestReserved(a *Attempt, held, confirmed Set) uint64 {
 	return least
 }
 
+// Behind returns the nodes that have granted the lock to an attempt that is won, and whose
+// counters are behind its token.
+func Behind(a *Attempt) (s Set) {
+	for i := range a.Nodes {
+		if n := &a.nodes[i]; a.verdict == Won && n.phase == Held && max(n.token, n.asked) < a.token {
+			s = s.with(i)
+		}
+	}
+	return s
+}
+
 // cleanUp releases on every node that has granted the lock or may have. It leaves a
 // tombstone where the acquire may still be on its way.
 func (a *Attempt) cleanUp(out []Send) []Send {

@@ -26,9 +26,9 @@ import (
 //     up in the same way, and then only queues there.
 //   - A waiter that was granted a part of the nodes and does not reach a majority, or
 //     reaches nodes whose grants do not count, keeps others from a lock that it cannot get.
-//     It hands over what it has to the next in the queue of each node. The attempt that
-//     follows joins the end of the queues, and takes no free lock before it reaches a
-//     majority.
+//     It hands over what it has to the next in the queue of each node; see cutOff. The
+//     attempt that follows joins the end of the queues, and takes no free lock before it
+//     reaches a majority.
 type waitState struct {
 	waits bool
 	// Set while a minority of the nodes has granted the lock: when to ask the others
@@ -46,9 +46,7 @@ type waitState struct {
 	// Since when another owner has had the slots agreed on; 0: none has.
 	blockedSince clock.Instant
 	wish         string // the slots to wish for while none are agreed on
-	// Since when the attempt has had a part of the nodes without reaching a majority;
-	// 0: it reaches one, or has no part.
-	cutOffSince clock.Instant
+	cutOff       cutOff
 }
 
 // nodeWait is the part of waitState that belongs to one node.
@@ -82,9 +80,6 @@ const (
 	// majority. After that it has probably died, or does not use the queue. Juniors then
 	// try, and give way once more if that fails, since the owner may only be slow.
 	partPatience = 16 * firstLook
-	// cutOffPatience is how long beyond the node timeout an attempt keeps a part of the
-	// nodes without reaching a majority: a connection that broke may be back by then.
-	cutOffPatience = 8 * firstLook
 	// slotPatience is how long an attempt waits for certain slots that others have. It
 	// has other slots to try.
 	slotPatience = 4 * firstLook
@@ -101,7 +96,7 @@ func NewWait(c Config, ttl time.Duration, start clock.Instant, queueOnly bool) (
 // BeginWait is NewWait in place: an attempt is large.
 func (a *Attempt) BeginWait(c Config, ttl time.Duration, start clock.Instant, queueOnly bool) {
 	a.Begin(c, ttl, start)
-	a.waiting.waits, a.waiting.lookPause = true, firstLook
+	a.waiting.waits, a.waiting.lookPause, a.waiting.cutOff.since = true, firstLook, start
 	for i := range a.Nodes {
 		a.nodes[i].wait.sentAt, a.nodes[i].wait.queueOnly = start, queueOnly
 	}
@@ -234,7 +229,8 @@ func (n *candidate) takeGrant(e Event, agreed string, from clock.Instant) {
 func (a *Attempt) stepWaiting(now clock.Instant, out []Send) []Send {
 	l := &a.waiting
 	leader := a.leader(now)
-	part, pending, senior, stale, discounted, crossed := false, false, false, false, false, false
+	part, pending, senior, discounted, crossed := false, false, false, false, false
+	var stuck Set
 	for i := range a.Nodes {
 		n := &a.nodes[i]
 		p := &n.wait
@@ -243,9 +239,14 @@ func (a *Attempt) stepWaiting(now clock.Instant, out []Send) []Send {
 		crossed = crossed || n.crossed(a.slots) && n.move == notMoved
 		discounted = discounted || p.discounted
 		pending = pending || p.sentAt != 0 && !p.slow
-		before := n.phase == Refused && p.senior && now < p.holderUntil && a.Nodes > 1
-		p.holderGaining = before && now < p.holderSince.Add(partPatience)
-		senior, stale = senior || p.holderGaining, stale || before
+		held := n.phase == Refused && now < p.holderUntil && a.Nodes > 1
+		gaining := now < p.holderSince.Add(partPatience)
+		if p.holderGaining = held && p.senior && gaining; p.holderGaining {
+			senior = true
+		}
+		if held && !gaining {
+			stuck = stuck.with(i)
+		}
 	}
 	switch {
 	case !part:
@@ -253,13 +254,9 @@ func (a *Attempt) stepWaiting(now clock.Instant, out []Send) []Send {
 	case l.lookAt == 0:
 		l.lookAt = now.Add(l.lookPause)
 	}
-	quorate := a.HasQuorum(a.reached(now))
-	switch {
-	case !part || quorate:
-		l.cutOffSince = 0
-	case l.cutOffSince == 0:
-		l.cutOffSince = now
-	}
+	reached, asked := a.reached(now)
+	quorate := a.HasQuorum(reached &^ stuck)
+	l.cutOff.update(&a.Config, part, reached, asked, now)
 	crossed = crossed && a.slots != ""
 	switch {
 	case a.slots == "" || a.HasQuorum(mayAgree(a, now)):
@@ -270,17 +267,17 @@ func (a *Attempt) stepWaiting(now clock.Instant, out []Send) []Send {
 	look := l.lookAt != 0 && now >= l.lookAt
 	seen := part && !pending && !l.acted
 	longest := validity.RenewAfter(a.ttl) // the longest pause between two looks
-	first := leader == "" && (senior || stale && l.lookPause >= min(partPatience, longest))
-	cutOff := l.cutOffSince != 0 && now >= cutOffEnds(a)
+	blocked := leader == "" && !quorate && l.lookPause >= min(max(a.NodeTimeout, 2*firstLook), partPatience, longest)
+	handOverAt, cutOff := l.cutOff.handsOverAt(a.NodeTimeout)
 	switch {
 	case !giveWay:
-	case seen && (first || leader != "" && l.lookPause >= min(leaderPatience, longest)):
+	case seen && (leader == "" && senior || leader != "" && l.lookPause >= min(leaderPatience, longest)):
 		a.verdict, l.gaveWay, l.toSenior = Lost, true, leader == ""
 		return out
 	case l.blockedSince != 0 && now >= l.blockedSince.Add(slotPatience):
 		a.verdict, l.gaveWay, l.blocked = Lost, true, true
 		return out
-	case cutOff || look && discounted && !pending:
+	case cutOff && now >= handOverAt || look && discounted && !pending || seen && blocked:
 		a.verdict, l.gaveWay, l.toNext = Lost, true, true
 		return out
 	}
@@ -304,22 +301,6 @@ func (a *Attempt) stepWaiting(now clock.Instant, out []Send) []Send {
 		}
 	}
 	return out
-}
-
-// reached returns the nodes that have granted the lock, and those that have not but
-// answer, and whose grants would count.
-func (a *Attempt) reached(now clock.Instant) (s Set) {
-	for i := range a.Nodes {
-		if n := &a.nodes[i]; a.holds(n, now) || n.phase == Refused && !n.wait.slow && !n.wait.uncounted {
-			s = s.with(i)
-		}
-	}
-	return s
-}
-
-// cutOffEnds returns when an attempt that does not reach a majority hands over its part.
-func cutOffEnds(a *Attempt) clock.Instant {
-	return a.waiting.cutOffSince.Add(a.NodeTimeout + cutOffPatience)
 }
 
 // fill asks for the lock on free nodes once the attempt has a majority: the more nodes
@@ -376,8 +357,8 @@ func (a *Attempt) nextWaiting() (next clock.Instant, ok bool) {
 	if a.waiting.blockedSince != 0 {
 		first(a.waiting.blockedSince.Add(slotPatience))
 	}
-	if a.waiting.cutOffSince != 0 {
-		first(cutOffEnds(a))
+	if handOverAt, cutOff := a.waiting.cutOff.handsOverAt(a.NodeTimeout); cutOff {
+		first(handOverAt)
 	}
 	for i := range a.Nodes {
 		n := &a.nodes[i]

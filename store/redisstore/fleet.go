@@ -87,7 +87,7 @@ func (s *fleet) ask(ctx context.Context, command *script.Command, timeout time.D
 }
 
 // guard makes a store with a single server check the mark, from the first lock on that
-// requires it. New connections begin with the check; on the present one it is enqueued
+// requires it. New connections begin with the check; over the present one it is sent
 // before the request that follows.
 func (s *fleet) guard() error {
 	if s.armed.Load() {
@@ -97,19 +97,41 @@ func (s *fleet) guard() error {
 	defer s.arming.Unlock()
 	for _, n := range s.nodes {
 		n.Mu.Lock()
-		c, known := n.arrivalLocked(true), n.PipeLocked() == nil || n.server.RunID != "" || n.durable() == "asserted"
+		known := n.PipeLocked() == nil || n.server.RunID != "" || n.durable() == "asserted"
+		if known {
+			s.guarded.Store(true)
+			n.guardLocked()
+		}
 		n.Mu.Unlock()
 		if !known {
 			said := store.NodeOutcome{Node: n.Addr(), Outcome: store.Refused, Err: membership.ErrUnidentified}
 			return &store.QuorumError{Op: "acquire", Need: 1, Nodes: []store.NodeOutcome{said}}
 		}
-		s.guarded.Store(true)
-		if c != nil {
-			n.put(call{command: c, timeout: s.o.ConnectTimeout, to: nobody{}}, true)
-		}
 	}
 	s.armed.Store(true)
 	return nil
+}
+
+// guardLocked makes up for what the connection in use began without, if the server must now
+// be checked for having forgotten leases: the server is to notify this client of replaced
+// data, has the data that it had when the connection was made, and has a mark that fits.
+// All of this is sent before what waits to be sent.
+func (n *node) guardLocked() {
+	s, ok := n.PipeLocked().Session().(*session)
+	if !ok || !s.unguarded || !n.s.guarded.Load() || !marksLooked {
+		return
+	}
+	s.unguarded = false
+	behind := n.Waiting.Len()
+	for _, c := range [...]*script.Command{trackCommand, infoCommand, n.arrivalLocked(true)} {
+		if c != nil {
+			n.s.enqueueLocked(&n.Peer, call{command: c, timeout: n.s.o.ConnectTimeout, to: nobody{}})
+		}
+	}
+	for range behind {
+		c, _ := n.Waiting.Pop()
+		n.Waiting.Push(c)
+	}
 }
 
 // lasts learns of the longest quarantine that any client has asked a node for. Other

@@ -19,6 +19,7 @@ func (s *session) Greet(ctx context.Context) error {
 	must := len(hello)
 	hello = append(hello, resp.Command("HELLO", "3"), resp.Command("CLIENT", "SETNAME", "leasehold"))
 	tracks := n.s.guarded.Load() && marksLooked
+	s.unguarded = !tracks
 	if tracks { // before the identity is read, so that no replacement goes unnoticed
 		hello = append(hello, membership.TrackCommand)
 	}
@@ -36,7 +37,7 @@ func (s *session) Greet(ctx context.Context) error {
 	}
 	// An error from CLIENT SETNAME does no harm.
 	if tracks && said[must].Kind != '-' && said[must+2].Kind == '-' {
-		n.log.Warn("cannot subscribe to changes of the server's data; a replacement is noticed only when the client reconnects", "err", said[must+2].String())
+		n.noTracking(said[must+2].String())
 	}
 	is := said[len(said)-3:]
 	if err := s.identify(is[0], is[1]); err != nil {

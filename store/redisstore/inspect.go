@@ -122,15 +122,21 @@ func stateOf(name string, cfg quorum.Config, nodes []store.NodeOutcome, tokens [
 	return state
 }
 
-// agreed returns the token that a majority of the owned nodes has. A node that joined
-// after the grant may have a higher or lower one.
+// agreed returns the token of the grant: the one that a majority of the owned nodes has. If
+// some are silent, there may be none. Then it is the smallest, since a grant raises the
+// counters of the nodes that are behind its token, and leaves alone those that are ahead.
 func agreed(owned []int, tokens []fence.Token, need int) fence.Token {
 	at := make([]fence.Token, len(owned))
 	for i, n := range owned {
 		at[i] = tokens[n]
 	}
 	slices.Sort(at)
-	return at[need-1]
+	for i := range len(at) - need + 1 {
+		if at[i] == at[i+need-1] {
+			return at[i]
+		}
+	}
+	return at[0]
 }
 
 // ownedBy returns the nodes of a set on which holder has the lock.

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/conn"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
@@ -109,6 +111,8 @@ func (n *node) deliver(c call, r script.Reply) {
 	}
 	if c.command == timeCommand {
 		n.clock.read(r)
+	} else if c.command == trackCommand {
+		n.tracked(r)
 	} else if c.command == settingsCommand {
 		n.review.settingsRead(r)
 	} else if c.command == identityCommand {
@@ -140,6 +144,18 @@ func (n *node) answer(to driver.Receiver, tag int, a driver.Reply) {
 		a.Report = n.quarantineSeen(a.Report)
 	}
 	to.Receive(n.index, tag, a)
+}
+
+// tracked handles the reply to trackCommand.
+func (n *node) tracked(r script.Reply) {
+	if _, refused := errors.AsType[*resp.Error](r.Err); refused {
+		n.noTracking(r.Err.Error())
+	}
+}
+
+// noTracking warns that the server does not notify this client of replaced data.
+func (n *node) noTracking(why string) {
+	n.log.Warn("cannot subscribe to changes of the server's data; a replacement is noticed only when the client reconnects", "err", why)
 }
 
 // askOne sends a command to the node and waits for the answer.
@@ -182,6 +198,7 @@ func (o owner) ConnectedLocked(now time.Time, recovered bool) {
 		n.log.Info("node can be used again")
 	}
 	n.dropLooksLocked()
+	n.guardLocked()
 	n.retained.connectedLocked(n.server.RunID, now)
 	n.clock.startLocked(now)
 	n.review.startLocked(now)

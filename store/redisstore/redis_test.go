@@ -10,12 +10,16 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/internal/testenv/sameseed"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 	"github.com/leasehold-dev/leasehold/store/storetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	sameseed.Set("100")
+	goleak.VerifyTestMain(m)
+}
 
 // open opens a store over the addresses and closes it with the test. Unless o says
 // otherwise, a loaded machine's servers answer within the node timeout.
@@ -92,12 +96,13 @@ func noLock(t *testing.T, servers []*redistest.Server, name string) func() bool 
 }
 
 // The contract of a store, on real servers. With the default, the node timeout for a TTL
-// of 150 ms would be 20 ms, which a loaded machine needs by itself.
+// of 150 ms would be 20 ms, which a loaded machine needs by itself, as it may need a second
+// to connect.
 func TestConformanceOnServers(t *testing.T) {
 	t.Parallel() // it mostly waits
 	servers := redistest.StartN(t, 3)
 	another := func(t *testing.T) store.Store {
-		return open(t, addrs(servers), &redisstore.Options{NodeTimeout: long})
+		return open(t, addrs(servers), &redisstore.Options{NodeTimeout: long, ConnectTimeout: long})
 	}
 	storetest.Run(t, another, storetest.Options{Second: another})
 }

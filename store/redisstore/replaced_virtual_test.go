@@ -61,6 +61,32 @@ func TestDataIsReplacedWhileAClientAsks(t *testing.T) {
 	}
 }
 
+// A client of a single server is notified of replaced data from the first lock on that
+// requires it, also over the connection that it has then.
+func TestDataIsReplacedAfterAFirstCrashSafeLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network, hosts := bubbled(t, 1)
+		safe := func(name string) store.Lease {
+			r := request(name)
+			r.Require = store.CrashSafe
+			return r
+		}
+		holder, client := openBubbled(t, network, hosts, nil), openBubbled(t, network, hosts, nil)
+		acquire(t, client, request("plain")) // which needs no notifications
+		if _, err := client.Acquire(t.Context(), store.AcquireRequest{Lease: safe("first")}); err == nil {
+			t.Fatal("a server that is new is in no quarantine")
+		}
+		time.Sleep(2 * time.Minute) // until it is over
+		acquire(t, client, safe("first"))
+		replace := replacement(hosts[0])
+		acquire(t, holder, safe("lock"))
+		replace()
+		if g, err := client.Acquire(t.Context(), store.AcquireRequest{Lease: safe("lock")}); err == nil {
+			t.Errorf("two clients hold the lock; token %d", g.Token)
+		}
+	})
+}
+
 // A server reports that all keys are gone, but its data was not replaced: for example,
 // another of its databases was emptied. What it answers and pushes before the client has
 // checked that is not lost.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -85,6 +86,13 @@ func TestReleaseRefusedByANode(t *testing.T) {
 				t.Fatal(err)
 			}
 			eventually(t, "the release is retained", func() bool { return s.Stats().Nodes[2].Retained == 1 })
+			eventually(t, "it is refused again", func() bool {
+				_, said, _ := strings.Cut(servers[2].Text(t, "INFO", "commandstats"), "cmdstat_evalsha:")
+				_, failed, _ := strings.Cut(said, "failed_calls=")
+				var n int
+				fmt.Sscan(failed, &n)
+				return n >= 3
+			})
 			if servers[2].Text(t, "EXISTS", "a") != "1" {
 				t.Fatal("the server has released the lock although it refuses that")
 			}

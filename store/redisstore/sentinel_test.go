@@ -40,7 +40,7 @@ func TestConformanceOverSentinels(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := redistest.StartWatched(t, 1)
 	another := func(t *testing.T) store.Store {
-		return openAt(t, w.URL(), &redisstore.Options{NodeTimeout: long})
+		return openAt(t, w.URL(), &redisstore.Options{NodeTimeout: long, ConnectTimeout: long})
 	}
 	storetest.Run(t, another, storetest.Options{Second: another})
 }

@@ -24,6 +24,7 @@ type session struct {
 	channel   string
 	noChannel bool
 	run       string // fingerprint of the server's run ID
+	unguarded bool   // it began without what guardLocked sends; guarded by the mutex of the node's peer
 
 	list       script.StepList // of the sender
 	taken      []call          // what the reply is for that is being handled; of the reader

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
@@ -17,6 +18,9 @@ import (
 // calls may have been sent ahead of the comparison. So until it is over, the client
 // withholds answers about locks, and pushes. If the data was replaced, they are lost with
 // the connection, as if it had broken before they arrived.
+
+// trackCommand is sent over a connection that began without it; see guardLocked.
+var trackCommand = &script.Command{Bytes: membership.TrackCommand, Repeats: true}
 
 // infoCommand reads the replication ID; see session.compare.
 var infoCommand = script.NewCommand("INFO", "replication")

@@ -18,7 +18,8 @@ import (
 type op struct {
 	name   string        // of the script, or of the command
 	lock   int           // -1: none
-	owners []int         // that it is about; of a return the one that it releases is first
+	ids    []string      // of the owners that it is about; of a return the one that it releases is first
+	owners []int         // their numbers
 	rank   uint64        // of the first owner: when it began to wait
 	ttl    time.Duration // of an acquire
 }
@@ -46,8 +47,23 @@ type names struct {
 	hashes map[string]string
 }
 
-// read finds out which lock and owners a command is about.
+// read finds out which lock and owners a command is about. It numbers those that are new.
 func (n *names) read(s *simredis.Server, words []string) op {
+	return n.number(n.parse(s, words))
+}
+
+// number fills in the numbers of the owners.
+func (n *names) number(o op) op {
+	for _, id := range o.ids {
+		if k := n.w.hist.number(id); !slices.Contains(o.owners, k) {
+			o.owners = append(o.owners, k)
+		}
+	}
+	return o
+}
+
+// parse is read without numbers.
+func (n *names) parse(s *simredis.Server, words []string) op {
 	o := op{name: strings.ToLower(words[0]), lock: -1}
 	if o.name != "evalsha" && o.name != "eval" || len(words) < 3 {
 		return o
@@ -73,12 +89,10 @@ func (n *names) read(s *simredis.Server, words []string) op {
 			owner = id
 		}
 		if owner != "" {
-			if len(o.owners) == 0 {
+			if len(o.ids) == 0 {
 				o.rank = store.Rank(owner)
 			}
-			if k := n.w.hist.number(owner); !slices.Contains(o.owners, k) {
-				o.owners = append(o.owners, k)
-			}
+			o.ids = append(o.ids, owner)
 		}
 	}
 	return o

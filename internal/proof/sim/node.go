@@ -73,7 +73,7 @@ func newNode(w *world, i int) *node {
 	n.ppm = w.rng.Int64N(2*clockRate+1) - clockRate
 	n.durable = true
 	for _, f := range w.script.Faults {
-		if (f.Node == 0 || f.Node == i+1) && (f.Kind == Crash && f.Size > 0 || f.Kind == Boot) {
+		if (f.Node == 0 || f.Node == i+1) && (f.Size > 0 && (f.Kind == Crash || f.Kind == Replace) || f.Kind == Boot) {
 			n.durable = false
 		}
 	}
@@ -118,9 +118,10 @@ func (n *node) mayHaveForgotten() {
 	n.unseen = true
 }
 
-// visited notes that a client asks about the server's mark, or needs it for a grant.
+// visited notes that a client asks about the server's mark, or needs it for a grant. If
+// there is no mark, the quarantine begins when that client writes one.
 func (n *node) visited() {
-	if n.unseen {
+	if _, _, marked := n.server.Value(redisMark); n.unseen && marked {
 		n.unseen = false
 		n.doubt(2*n.w.quarantine() + 2*time.Second)
 	}

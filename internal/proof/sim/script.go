@@ -97,13 +97,15 @@ const (
 	// the last Size milliseconds of its writes (up to 1000), or empty (Size
 	// larger). It stays out for the quarantine then, and also if it comes back with
 	// everything but is not known to write it down in time: the nodes of a script
-	// that never lose anything in a crash are.
+	// that never lose anything, in a crash or to a copy, are.
 	Crash Kind = "crash"
 	// Boot: the node crashes and comes back empty, with its clock Size milliseconds
 	// behind. That is set right For later.
 	Boot Kind = "boot"
 	// Replace: another server takes the node's place: a copy of it, made Size
-	// milliseconds ago (up to 1000), that has been running for long.
+	// milliseconds ago (up to 1000), that has been running for long. If it lacks
+	// anything, the node was not known to write it down in time: clients that miss
+	// nothing take a copy of one that was for the node itself, as documented.
 	Replace Kind = "replace"
 	// Replicate: the node becomes a replica of the next one, which gives it that one's
 	// data (Size 0), or of its own replica, which gives it the data that it had Size

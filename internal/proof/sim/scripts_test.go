@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"flag"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -33,22 +32,10 @@ func scripts() *rapid.Generator[Script] {
 //
 //	go test ./internal/proof/sim -run '^TestScripts$' -rapid.seed=7 -rapid.checks=500
 func TestScripts(t *testing.T) {
-	for name, value := range map[string]string{"rapid.checks": "12", "rapid.seed": "1", "rapid.nofailfile": "true"} {
-		if !given(name) {
-			if err := flag.Set(name, value); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
 	rapid.Check(t, func(rt *rapid.T) {
 		s := scripts().Draw(rt, "script")
 		if r := Run(t, s, Shipped(), false); len(r.Violations) > 0 {
 			rt.Fatalf("%v\nreplay: go test ./internal/proof/sim -run '^TestReplay$' -v -script='%s'", r.Violations, s)
 		}
 	})
-}
-
-func given(name string) (found bool) {
-	flag.Visit(func(f *flag.Flag) { found = found || f.Name == name })
-	return found
 }

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/sameseed"
 )
 
 var (
@@ -27,7 +29,7 @@ var verdict struct {
 }
 
 func TestMain(m *testing.M) {
-	flag.Parse()
+	sameseed.Set("12")
 	began := time.Now()
 	code := m.Run()
 	if v := &verdict; *seeds > 0 && v.runs > 0 {

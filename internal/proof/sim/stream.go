@@ -74,10 +74,7 @@ func (s *stream) transmit() {
 		g.parts = append(g.parts, len(parts))
 		for _, words := range parts {
 			g.commands = append(g.commands, words)
-			o := s.l.w.names.read(s.l.n.server, words)
-			s.l.w.appears(o, s.l.c)
-			s.l.c.sent(o)
-			ops = append(ops, o)
+			ops = append(ops, s.l.w.names.parse(s.l.n.server, words))
 		}
 	}
 	g.fin = closed
@@ -85,6 +82,11 @@ func (s *stream) transmit() {
 		return
 	}
 	g.sort(ops)
+	for _, i := range g.order {
+		o := s.l.w.names.number(ops[i])
+		s.l.w.appears(o, s.l.c)
+		s.l.c.sent(o)
+	}
 	s.l.w.hist.sends(s, g)
 	s.send(g)
 }

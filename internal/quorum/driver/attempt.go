@@ -29,6 +29,7 @@ type attempt struct {
 	r       store.WaitRequest
 	start   clock.Instant // before anything was sent
 	core    quorum.Attempt
+	raised  quorum.Set // the nodes that raiseLocked has asked
 	sends   []quorum.Send
 	slot    int64               // of the grant
 	reports []store.NodeOutcome // per node; empty if all simply granted
@@ -59,7 +60,7 @@ func (k *Driver) newAttempt(r store.WaitRequest, start clock.Instant) *attempt {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.r, a.start, a.slot, a.reports, a.users, a.waiting = r, start, 0, a.reports[:0], 1, waitState{}
+	a.r, a.start, a.slot, a.raised, a.reports, a.users, a.waiting = r, start, 0, 0, a.reports[:0], 1, waitState{}
 	return a
 }
 
@@ -133,9 +134,29 @@ func (a *attempt) applyLocked(e quorum.Event, now clock.Instant) {
 	if len(a.sends) > 0 {
 		a.sendLocked(slices.Clone(a.sends), now) // putLocked may step the machine again
 	}
+	a.raiseLocked()
 	if a.waiting.waits && !a.waiting.reserved {
 		a.armLocked(now)
 	}
+}
+
+// raiseLocked has nodes that granted the lock, but are not needed, raise their counters to
+// the token of the grant. Otherwise Inspect might take the counter of one for that token.
+func (a *attempt) raiseLocked() {
+	behind := quorum.Behind(&a.core)
+	for i := range a.k.Nodes {
+		if behind.Has(i) {
+			a.raiseNodeLocked(i)
+		}
+	}
+}
+
+func (a *attempt) raiseNodeLocked(node int) {
+	if a.raised.Has(node) {
+		return
+	}
+	a.raised |= quorum.SetOf(node)
+	a.putLocked(node, quorum.Confirm, a.k.Encode(Question{Op: quorum.Confirm, Lease: a.r.Lease, Token: a.core.Token()}, nil), false)
 }
 
 // sendLocked puts the calls that the machine wants sent.
@@ -165,7 +186,7 @@ func (a *attempt) sendLocked(sends []quorum.Send, now clock.Instant) {
 			q.Renewed = send.AlwaysTomb
 			q.Undo = undoOwn && q.Lease.Attempt != ""
 			if q.GivesWay = send.GivesWay; send.ToSenior {
-				q.To = a.seniorLocked()
+				q.To = seniorTo(a.r.Owner, a.reports)
 			}
 		}
 		a.putLocked(send.Node, send.Op, a.k.Encode(q, nil), false)

@@ -22,12 +22,15 @@ type departures struct {
 type departure struct {
 	r    store.Lease
 	held bool // the owner was granted the lock and has not released it
+	// The last token of its grant, if it was granted the lock. Nodes that are not needed
+	// may grant it later.
+	token uint64
 }
 
 const mostDepartures = 1024
 
 // add remembers that the owner of r has left the queue.
-func (d *departures) add(r store.Lease, held bool) {
+func (d *departures) add(r store.Lease, held bool, token uint64) {
 	if d.byOwner == nil {
 		d.byOwner = map[string]*departure{}
 		d.some.Store(true)
@@ -37,7 +40,7 @@ func (d *departures) add(r store.Lease, held bool) {
 		d.ring[d.next] = r.Owner
 		d.next = (d.next + 1) % mostDepartures
 	}
-	d.byOwner[r.Owner] = &departure{r, held}
+	d.byOwner[r.Owner] = &departure{r, held, token}
 }
 
 // unregisterLocked removes an attempt that nobody waits for any more. The mutex of a is
@@ -47,7 +50,7 @@ func (k *Driver) unregisterLocked(a *attempt) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.byOwner, a.r.Owner)
-	w.departures.add(a.r.Lease, a.core.Verdict() == quorum.Won)
+	w.departures.add(a.r.Lease, a.core.Verdict() == quorum.Won, a.core.Token())
 }
 
 // noteRelease remembers that the lease of an owner, if there is one, is being released.
@@ -64,26 +67,29 @@ func (k *Driver) noteRelease(owner string) {
 }
 
 // releaseUnwanted releases what a node has granted to owner, or reserved for it, if that
-// owner has left. The node then serves the next waiter in its queue. If owner holds the
-// lease, releaseUnwanted only returns the name of the lock.
-func (k *Driver) releaseUnwanted(node int, owner string) (held string) {
+// owner has left. The node then serves the next waiter in its queue. The release leaves a
+// tombstone, since other requests of that owner may still arrive. If owner holds the lease,
+// releaseUnwanted returns the name of the lock, and only has the node raise its counter,
+// which is at token, as raiseLocked does; 0: it granted nothing.
+func (k *Driver) releaseUnwanted(node int, owner string, token uint64) (held string) {
 	w := &k.waiting
 	w.mu.Lock()
 	d := w.departures.byOwner[owner]
 	unwanted := d != nil && !d.held && declineUnwanted
-	var r store.Lease
+	var q Question
 	if unwanted {
-		r = d.r
+		q = Question{Op: quorum.Release, Lease: d.r, Tomb: true, Renewed: true}
 	} else if d != nil {
 		held = d.r.Name
+		q = Question{Op: quorum.Confirm, Lease: d.r, Token: d.token}
 	}
 	w.mu.Unlock()
-	if !unwanted {
+	if !unwanted && (token == 0 || token >= q.Token) {
 		return held
 	}
-	c := Call{Payload: k.Encode(Question{Op: quorum.Release, Lease: r}, nil), Timeout: k.NodeTimeout(r.TTL), To: ignored{}}
-	if err := k.Nodes[node].Put(c); err != nil {
-		k.Logger.Debug("cannot release a grant to a waiter that has left; it ends by its TTL", "lock", r.Name, "node", k.Nodes[node].Addr(), "err", err)
+	c := Call{Payload: k.Encode(q, nil), Timeout: k.NodeTimeout(q.Lease.TTL), To: ignored{}}
+	if err := k.Nodes[node].Put(c); err != nil && unwanted {
+		k.Logger.Debug("cannot release a grant to a waiter that has left; it ends by its TTL", "lock", q.Lease.Name, "node", k.Nodes[node].Addr(), "err", err)
 	}
-	return ""
+	return held
 }

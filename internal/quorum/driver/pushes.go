@@ -24,7 +24,10 @@ func (k *Driver) OnGranted(node int, owner string, ans Reply) (name string) {
 		}
 		name = a.r.Name
 		if a.core.Verdict() == quorum.Won {
-			return // the majority has granted it; the waiter has not returned yet
+			if ans.Token < a.core.Token() { // the majority has granted it; the waiter has not returned yet
+				a.raiseNodeLocked(node)
+			}
+			return
 		}
 		e := quorum.Event{Kind: quorum.PushGranted, Node: node, Op: quorum.Acquire, Token: ans.Token, Reserved: a.reservedLocked(ans), From: ans.Stamp}
 		said := store.NodeOutcome{Outcome: store.Granted}
@@ -37,7 +40,7 @@ func (k *Driver) OnGranted(node int, owner string, ans Reply) (name string) {
 		a.applyLocked(e, at)
 	})
 	if !waits {
-		name = k.releaseUnwanted(node, owner)
+		name = k.releaseUnwanted(node, owner, ans.Token)
 	}
 	return name
 }
@@ -53,7 +56,7 @@ func (k *Driver) OnFree(node int, owner string) {
 		a.applyLocked(quorum.Event{Kind: quorum.PushFree, Node: node}, now)
 	})
 	if !waits {
-		k.releaseUnwanted(node, owner)
+		k.releaseUnwanted(node, owner, 0)
 	}
 }
 

@@ -204,7 +204,7 @@ func (a *attempt) eventLocked(e quorum.Event, ans Reply) quorum.Event {
 	}
 	if ans.Report.Outcome == store.Taken {
 		e.Holder, e.ExpiresIn = ans.Report.Holder.Owner, ans.Report.ExpiresIn
-		if e.Senior = store.Before(e.Holder, a.r.Owner); e.Senior && len(a.k.Nodes) > 1 {
+		if e.Senior = store.Before(e.Holder, a.r.Owner); len(a.k.Nodes) > 1 {
 			e.HolderSince = a.k.sightings.since(e.Holder, a.k.receivedAt(ans))
 		}
 	}
@@ -223,9 +223,9 @@ func (a *attempt) retryAfterLocked(ans Reply) time.Duration {
 		}
 		switch {
 		case said.Holder.Foreign && ans.Position <= 1:
-			d = min(d, a.pollPause(pollForeignEvery))
+			d = min(d, pollPause(a.k, pollForeignEvery))
 		case said.Holder.Foreign || ans.NoPush:
-			d = min(d, a.pollPause(pollEvery))
+			d = min(d, pollPause(a.k, pollEvery))
 		}
 	case store.Quarantined:
 		d = min(d, said.ExpiresIn+afterExpiry, pollEvery)
@@ -238,8 +238,8 @@ func (a *attempt) retryAfterLocked(ans Reply) time.Duration {
 
 // pollPause is the pause between two requests for a lock whose release is not pushed. It
 // grows with the number of attempts that wait.
-func (a *attempt) pollPause(every time.Duration) time.Duration {
-	return a.k.jitter(every * time.Duration(1+a.k.waiters()/polledAtOnce))
+func pollPause(k *Driver, every time.Duration) time.Duration {
+	return k.jitter(every * time.Duration(1+k.waiters()/polledAtOnce))
 }
 
 func (k *Driver) jitter(d time.Duration) time.Duration {
@@ -249,10 +249,10 @@ func (k *Driver) jitter(d time.Duration) time.Duration {
 	return d/2 + rand.N(d/2+1)
 }
 
-// seniorLocked is the most senior of the owners ahead of this attempt that have a node.
-func (a *attempt) seniorLocked() (owner string) {
-	for _, said := range a.reports {
-		if o := said.Holder.Owner; said.Outcome == store.Taken && store.Before(o, a.r.Owner) && (owner == "" || store.Before(o, owner)) {
+// seniorTo is the most senior of the owners before this one that have a node.
+func seniorTo(this string, reports []store.NodeOutcome) (owner string) {
+	for _, said := range reports {
+		if o := said.Holder.Owner; said.Outcome == store.Taken && store.Before(o, this) && (owner == "" || store.Before(o, owner)) {
 			owner = o
 		}
 	}

@@ -426,7 +426,7 @@ END $$
 -- break_lease takes a lease of any kind away from its owner, for as long as it can last.
 -- The lease of a mutex gets a tombstone, which refuses to renew it, and requests of the
 -- owner. Another one is marked, and gets its tombstone when it is released. With p_now it
--- ends, and the lock is handed on. The first note about a lease is kept. left_in is how
+-- ends. Like every step it hands on a lock that is free. The first note about a lease is kept. left_in is how
 -- long the lease can last. broke is false if the owner has no lease with that token, and
 -- had none that was broken last.
 CREATE PROCEDURE @schema@.break_lease(p_name VARBINARY(1024), p_owner VARBINARY(256), p_token BIGINT, p_now BOOLEAN, p_note VARBINARY(16384), p_keep BIGINT)

@@ -354,8 +354,8 @@ BEGIN
 END $$;
 
 -- break_lease takes the lease away from its owner: a tombstone refuses to renew it, and
--- requests of the owner, for as long as it can last. With p_now it ends, and the lock is
--- handed on. The first note about a lease is kept. left_in is how long the lease can
+-- requests of the owner, for as long as it can last. With p_now it ends. Like every step it
+-- hands on a lock that is free. The first note about a lease is kept. left_in is how long the lease can
 -- last. broke is false if the owner has no lease with that token, and had none that was
 -- broken last.
 CREATE OR REPLACE FUNCTION @schema@.break_lease(p_name bytea, p_owner text, p_token bigint, p_now boolean, p_note bytea, p_keep bigint,
@@ -375,20 +375,18 @@ BEGIN
   broke := coalesce(l.owner = p_owner AND l.ends > at AND l.granted = p_token, false);
   IF NOT broke THEN
     broke := EXISTS (SELECT FROM breaks b WHERE b.name = p_name AND b.owner = p_owner AND b.token = p_token AND b.ends > at);
-    RETURN;
+  ELSE
+    INSERT INTO breaks (name, owner, token, note, ends) VALUES (p_name, p_owner, p_token, p_note, l.ends + p_keep)
+    ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, token = excluded.token, note = excluded.note, ends = excluded.ends
+      WHERE breaks.owner <> excluded.owner OR breaks.token <> excluded.token;
+    l := bury(l, attempt_of(p_owner, l.made), l.ends);
+    IF p_now THEN l.ends := at; ELSE left_in := l.ends - at; END IF;
   END IF;
-  INSERT INTO breaks (name, owner, token, note, ends) VALUES (p_name, p_owner, p_token, p_note, l.ends + p_keep)
-  ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, token = excluded.token, note = excluded.note, ends = excluded.ends
-    WHERE breaks.owner <> excluded.owner OR breaks.token <> excluded.token;
-  l := bury(l, attempt_of(p_owner, l.made), l.ends);
-  IF p_now THEN
-    l.ends := at;
+  IF l.name IS NOT NULL THEN
     l := settled(l, at, '');
     PERFORM begin_step(true);
-  ELSE
-    left_in := l.ends - at;
+    PERFORM kept(l);
   END IF;
-  PERFORM kept(l);
 END $$;
 
 -- inspect returns the leases of a lock, with position 0, and the places of its

@@ -52,6 +52,11 @@ var kindStories = [][]kindStep{
 	{{op: "try", specs: semaphores, weight: 1, d: long, attempt: "i"}, {op: "undo", specs: semaphores, attempt: "ii"}, {op: "undo", specs: semaphores, attempt: "i"}},
 	// The room of a waiter that barges is left until the next step.
 	{does(0, "try", 3, long), does(1, "wait", 1, long).barging(), does(2, "wait", 3, long), does(0, "release", 0, 0), does(2, "look", 0, long)},
+	// A break is such a step, also if it breaks nothing.
+	{does(0, "try", 1, long).as(1), does(1, "wait", 1, long).as(1).barging(), does(2, "wait", 1, long).as(1), does(0, "release", 0, 0), does(3, "break", 0, 0)},
+	{does(0, "try", 3, long), does(1, "wait", 1, long).barging(), does(2, "wait", 3, long), does(0, "release", 0, 0), does(3, "break", 0, 0)},
+	{does(0, "try", 3, short), does(1, "wait", 1, long), does(0, "pass", 0, short), does(3, "break", 0, 0)},
+	{does(0, "try", 1, short).as(1), does(1, "wait", 1, long).as(1), does(0, "pass", 0, short), does(3, "break", 0, 0)},
 	// A waiter that asks for less passes nobody.
 	{does(0, "try", 1, long), does(1, "wait", 3, long), does(2, "wait", 1, long), does(1, "wait", 1, long)},
 	// The smallest slot is the next.

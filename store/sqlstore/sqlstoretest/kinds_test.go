@@ -343,9 +343,7 @@ func (k *kindRun) breaks(s kindStep, owner string) (got, want string, err error)
 	var ans rule.Answer
 	note := fmt.Sprint("note ", s.owner, s.d)
 	k.r, ans = rule.BreakLease(k.r, rule.Break{Owner: owner, Token: token, Now: s.set, Note: note, Keep: time.Minute}, k.now)
-	if s.set {
-		k.r, _ = rule.Advance(k.r, k.floor(), k.now)
-	}
+	k.r, _ = rule.Advance(k.r, k.floor(), k.now)
 	row, err := k.p.one("break_lease", "broke, left_in", []byte(kindLock), owner, int64(token), s.set, []byte(note), micros(time.Minute))
 	if err != nil {
 		return "", "", err

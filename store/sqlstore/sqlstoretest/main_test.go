@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/sameseed"
 )
 
 func TestMain(m *testing.M) {
@@ -22,7 +24,7 @@ func TestMain(m *testing.M) {
 }
 
 func withServers(m *testing.M) (code int) {
-	flag.Parse()
+	sameseed.Set("100")
 	var starting sync.WaitGroup
 	for _, on := range []*bed{postgres, mariadb} {
 		starting.Go(func() {
