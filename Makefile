@@ -1,6 +1,7 @@
 # Versions of the tools that "make lint" runs; the Go command fetches them.
 STATICCHECK = v0.8.2
 GOVULNCHECK = v1.8.0
+ACTIONLINT  = v1.7.12
 # Builds the packages. Newer versions need a newer Go.
 GORELEASER  = v2.12.7
 
@@ -12,6 +13,9 @@ TIMEOUT   = 20m
 # The packages of the modules in folder adapters, which has a package of the root module,
 # too: "./..." would be that one alone.
 ADAPTERS  = $$(ls -d */go.mod | sed 's,go.mod$$,...,; s,^,./,')
+# One of them needs client-go, whose hundreds of packages take minutes to compile with the
+# race detector. make race does so.
+LARGE     = ./clientgo/...
 # How many packages are tested beside each other, and how many tests of a package. Most
 # of them wait: for servers, for processes, for the end of leases.
 PACKAGES  = 4
@@ -43,7 +47,7 @@ QUICKREDIS = TestConformance|TestWireFormat|TestInteroperatesWithPlainClients|Te
 GO = go
 
 .DEFAULT_GOAL = help
-.PHONY: help quick test race lint fmt tidy vuln bench figures peers fuzz cross explore sim mutants torture package release redis databases languages prometheus
+.PHONY: help quick test race lint fmt tidy vuln bench figures dashboard peers fuzz cross explore sim mutants torture package release redis databases languages prometheus
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,7 +68,8 @@ ifeq ($(PKG),work)
 	$(GO) test -timeout $(TIMEOUT) ./internal/proof/explore ./internal/proof/queues ./internal/proof/sim
 	$(GO) test -timeout $(TIMEOUT) -run '$(ALONE)' ./store/redisstore
 	cd bench && $(GO) test -race -timeout $(TIMEOUT) ./beside
-	cd adapters && $(GO) test -race -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) $(ADAPTERS)
+	cd adapters && $(GO) test -race -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) $$(echo $(ADAPTERS) | sed 's,$(LARGE),,')
+	cd adapters && $(GO) test -timeout $(TIMEOUT) $(LARGE)
 else
 	$(GO) test -race -timeout $(TIMEOUT) -parallel $(PARALLEL) $(PKG)
 endif
@@ -77,7 +82,7 @@ ifeq ($(PKG),work)
 	cd adapters && $(GO) test -race -timeout 60m -count $(COUNT) $(ADAPTERS)
 endif
 
-lint: ## check formatting, prose, go vet, staticcheck, known vulnerabilities
+lint: ## check formatting, prose, go vet, staticcheck, workflows, known vulnerabilities
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then \
 		echo "not formatted (make fmt does it):"; echo "$$unformatted"; exit 1; fi
 	@scripts/prose.sh
@@ -85,6 +90,7 @@ lint: ## check formatting, prose, go vet, staticcheck, known vulnerabilities
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) work
 	cd bench && $(GO) vet ./... ./rueidisnode && $(GO) run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) ./... ./rueidisnode
 	cd adapters && $(GO) vet $(ADAPTERS) && $(GO) run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) $(ADAPTERS)
+	$(GO) run github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT) -shellcheck= -pyflakes=
 	@scripts/govulncheck.sh $(GOVULNCHECK)
 
 fmt: ## format the code
@@ -102,6 +108,9 @@ endif
 
 figures: redis peers ## measure all libraries again, for docs/performance
 	cd bench && $(GO) run . -out ../docs/performance -doc ../docs/performance/figures.md
+
+dashboard: redis prometheus ## draw the dashboard's queries again, for docs/adapters.md
+	cd adapters && $(GO) test -count=1 -run '^TestPicture$$' ./prometheus -picture $(CURDIR)/docs/adapters/dashboard.svg
 
 fuzz: redis ## run every fuzz target for FUZZTIME
 	@scripts/fuzz.sh $(FUZZTIME)
@@ -131,7 +140,7 @@ torture: redis ## stress locks on real servers with real faults for TORTURE (fau
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; $(GO) test -race -c -o "$$dir/chaos" ./cmd/leasehold/internal/lab/chaos && \
 		cd cmd/leasehold/internal/lab/chaos && "$$dir/chaos" -test.run '^TestTorture$$' -test.v -test.timeout 3h -for $(TORTURE) -seed $(SEED)
 
-package: ## make the packages of Linux as for a release, and try the .deb (SYSTEMS=all: of all systems)
+package: ## make the packages of Linux as for a release, and try the .deb and .rpm (SYSTEMS=all: of all systems)
 	@GO=$(GO) scripts/package.sh $(GORELEASER) $(SYSTEMS)
 
 release: ## publish the packages of the tag that is checked out (the workflow "release" does)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/internal/testenv/zktest"
 )
 
 // A documented block is one that a document marks, in the line before it, as one to run
@@ -21,7 +22,7 @@ type documentedBlock struct {
 // documented returns the marked blocks of a document, in their order.
 func documented(text []byte) []documentedBlock {
 	var blocks []documentedBlock
-	marked := regexp.MustCompile("(?s)<!-- (?:run(?:: redis)?|file: ([\\w.-]+)) -->\n```\\w+\n(.*?)```")
+	marked := regexp.MustCompile("(?s)<!-- (?:run(?:: (?:redis|zookeeper))?|file: ([\\w.-]+)) -->\n```\\w+\n(.*?)```")
 	for _, m := range marked.FindAllSubmatch(text, -1) {
 		blocks = append(blocks, documentedBlock{file: string(m[1]), text: string(m[2])})
 	}
@@ -47,8 +48,8 @@ func runDocumented(t *testing.T, script, dir string, env []string) {
 }
 
 // The commands of the pages below docs work as they stand there: for a user without any
-// state, in an empty directory, with leasehold installed. Redis is the test's own where a
-// page says localhost:6379. The CLI's tests run those of docs/stories.md.
+// state, in an empty directory, with leasehold installed. Redis and ZooKeeper are the test's
+// own where a page says localhost:6379 or localhost:2181. The CLI's tests run those of docs/stories.md.
 func TestDocumentedCommands(t *testing.T) {
 	t.Parallel() // it mostly waits
 	pages, err := filepath.Glob("docs/*.md")
@@ -75,18 +76,26 @@ func TestDocumentedCommands(t *testing.T) {
 		}
 		toRun += len(blocks)
 		t.Run(page, func(t *testing.T) {
-			dir, redis := t.TempDir(), strings.NewReplacer()
+			dir, ours := t.TempDir(), strings.NewReplacer()
 			if strings.Contains(string(text), "<!-- run: redis -->") {
 				_, port, _ := strings.Cut(redistest.Start(t).Addr(), ":")
-				redis = strings.NewReplacer("localhost:6379", "127.0.0.1:"+port, "6379", port)
+				ours = strings.NewReplacer("localhost:6379", "127.0.0.1:"+port, "6379", port)
+			}
+			if strings.Contains(string(text), "<!-- run: zookeeper -->") {
+				server, err := zktest.Launch(zktest.Options{Settings: []string{"maxSessionTimeout=60000"}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(server.Close)
+				ours = strings.NewReplacer("localhost:2181", server.Addr)
 			}
 			env := append(os.Environ(), "XDG_STATE_HOME="+t.TempDir(), "PATH="+bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
 			for _, b := range blocks {
 				if b.file != "" {
-					writeFile(t, filepath.Join(dir, b.file), redis.Replace(b.text))
+					writeFile(t, filepath.Join(dir, b.file), ours.Replace(b.text))
 					continue
 				}
-				runDocumented(t, redis.Replace(b.text), dir, env)
+				runDocumented(t, ours.Replace(b.text), dir, env)
 			}
 		})
 	}

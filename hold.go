@@ -103,6 +103,7 @@ const (
 // init makes h a hold of the grant that req was answered with.
 func (h *hold) init(c *holds, req store.Lease, grant store.Grant, fsm leasefsm.Lease) {
 	h.c, h.req, h.token, h.slot, h.delay = c, req, grant.Token, grant.Slot, c.delay
+	h.req.Slots = grant.Slots
 	h.fsm = renewer.NewLease(h, fsm)
 	h.renewed.Store(grant.Repeated)
 }

@@ -12,7 +12,9 @@ import "github.com/leasehold-dev/leasehold/store"
 // Every reader has a lease of its own, so a reader that dies frees only itself.
 // Readers that hold the lock together share one fencing token. It is larger than
 // that of the writer before them, so a resource that checks tokens refuses a writer
-// that was paused, and admits all readers.
+// that was paused, and admits all readers. Over several Redis servers readers may have
+// different tokens, each of them larger than that of the writer before: there, check the
+// tokens of writers only.
 type RW struct {
 	c    *Client
 	name string

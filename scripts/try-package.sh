@@ -1,20 +1,27 @@
 #!/bin/sh
-# Installs a .deb below a directory of its own, and tries what it has: the first command
-# of the README without Go, the manual, the completions and the units.
+# Installs a .deb or .rpm below a directory of its own, and tries what it has: the first
+# command of the README without Go, the manual, the completions and the units.
 # usage: try-package.sh FILE
 set -eu
-deb=$1
+package=$1
 
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 
-if [ "$(id -u)" = 0 ]; then
+case $(id -u)$package in
+0*.deb)
 	mkdir -p "$root/var/lib/dpkg/info" "$root/var/lib/dpkg/updates"
 	: >"$root/var/lib/dpkg/status"
-	dpkg --root="$root" -i "$deb" >/dev/null
-else
-	dpkg-deb -x "$deb" "$root"
-fi
+	dpkg --root="$root" -i "$package" >/dev/null
+	;;
+*.deb) dpkg-deb -x "$package" "$root" ;;
+0*.rpm) rpm --root="$root" -i --nodeps "$package" 2>/dev/null ;;
+*) rpm2cpio "$package" | (cd "$root" && cpio -idm --quiet) ;;
+esac
+case $package in
+*.deb) zsh=vendor-completions ;;
+*) zsh=site-functions ;;
+esac
 
 fail() {
 	echo "try-package: $*" >&2
@@ -31,7 +38,7 @@ case $("$root/usr/bin/leasehold" version) in
 *) fail "it does not know its version: $("$root/usr/bin/leasehold" version)" ;;
 esac
 
-for file in bash-completion/completions/leasehold zsh/vendor-completions/_leasehold \
+for file in bash-completion/completions/leasehold zsh/$zsh/_leasehold \
 	fish/vendor_completions.d/leasehold.fish man/man1/leasehold.1.gz man/man1/leasehold-run.1.gz \
 	doc/leasehold/copyright doc/leasehold/examples/leasehold-example.timer; do
 	[ -s "$root/usr/share/$file" ] || fail "$file is missing"
@@ -49,7 +56,10 @@ if command -v systemd-analyze >/dev/null 2>&1; then
 fi
 
 if [ "$(id -u)" = 0 ]; then
-	dpkg --root="$root" -P leasehold >/dev/null
+	case $package in
+	*.deb) dpkg --root="$root" -P leasehold >/dev/null ;;
+	*) rpm --root="$root" -e leasehold 2>/dev/null ;;
+	esac
 	[ ! -e "$root/usr/bin/leasehold" ] || fail 'the command is still there after it was removed'
 fi
-echo "try-package: $(basename "$deb") works" >&2
+echo "try-package: $(basename "$package") works" >&2

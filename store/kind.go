@@ -18,7 +18,8 @@ type Kind struct {
 	Limit int64
 	// Shared means that grants of less than the whole limit share a token with the
 	// others that are held at the same time. Readers that hold the lock together
-	// have one token, between those of the writers before and after them.
+	// have one token, between those of the writers before and after them. Over several
+	// nodes they may have different ones, all of which are between those.
 	Shared bool
 }
 
@@ -73,6 +74,8 @@ func (l Lease) CheckKind(c Caps) error {
 		return fmt.Errorf("%w: weight %d: a %v has room for 1 to %d", ErrInvalid, l.Weight, k, k.Limit)
 	case !k.IsMutex() && !c.Kinds:
 		return fmt.Errorf("%w: lock %q: %s keeps mutexes, and no %v", ErrUnsupported, excerpt.AtMost(l.Name, mostQuoted), c.Engine, k)
+	case !k.Shared && c.MaxPermits > 0 && k.Limit > c.MaxPermits:
+		return fmt.Errorf("%w: lock %q: %s over %d servers keeps semaphores of at most %d permits, each of which is a lock of its own there, and no %v", ErrUnsupported, excerpt.AtMost(l.Name, mostQuoted), c.Engine, c.Nodes, c.MaxPermits, k)
 	}
 	return nil
 }

@@ -62,6 +62,9 @@ type Lease struct {
 	Kind Kind
 	// Weight is how much of Kind.Limit the owner wants. Zero means 1.
 	Weight int64
+	// Slots are those of the grant, for a renewal; see Grant.Slots. Other requests do
+	// not look at them.
+	Slots string
 	// Meta describes the owner to people; see Holder.Encode. Stores keep it and
 	// return it without interpreting it.
 	Meta string

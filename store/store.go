@@ -96,8 +96,13 @@ type Grant struct {
 	Token fence.Token
 	Spare int
 	// Slot is a number that no other holder of the lock has, from 0 to
-	// Kind.Limit - 1. The lease keeps it while it lasts. For a mutex it is 0.
+	// Kind.Limit - 1. The lease keeps it while it lasts. For a mutex it is 0, and over
+	// several nodes also for a read-write lock.
 	Slot int64
+	// Slots are all numbers that the lease has, of a semaphore over several nodes, where
+	// each permit is a lock of its own. The caller sets Lease.Slots to them in every
+	// renewal. Slot is the smallest. Otherwise they are empty.
+	Slots string
 	// Owner, if not empty, is the owner to use for renewals and the release: Wait
 	// had to replace Lease.Owner by another owner of the same rank.
 	Owner string
@@ -185,6 +190,9 @@ type Caps struct {
 	// Kinds reports that the store keeps locks of every Kind. Without it, the store
 	// keeps mutexes and returns ErrUnsupported for all others.
 	Kinds bool
+	// MaxPermits is the largest limit of a semaphore that the store keeps. Zero means no
+	// bound.
+	MaxPermits int64
 	// Bound reports that a lease belongs to the handle that acquired it, such as
 	// to the session behind it. Through another handle it can be released but not
 	// renewed: Renew then returns ErrNotHeld or ErrUnsupported.

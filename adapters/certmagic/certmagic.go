@@ -7,12 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/caddyserver/certmagic"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/held"
 )
 
 // Options configures a Storage. The zero value and nil mean the defaults.
@@ -28,9 +28,7 @@ type Storage struct {
 	certmagic.Storage
 	client *leasehold.Client
 	o      Options
-
-	mu     sync.Mutex
-	leases map[string]*leasehold.Lease
+	leases held.Leases[string] // by CertMagic's name
 }
 
 var (
@@ -42,7 +40,7 @@ var (
 // New returns a Storage that keeps data in s and locks in the store of c. A nil o means the
 // defaults.
 func New(s certmagic.Storage, c *leasehold.Client, o *Options) *Storage {
-	st := &Storage{Storage: s, client: c, leases: map[string]*leasehold.Lease{}}
+	st := &Storage{Storage: s, client: c}
 	if o != nil {
 		st.o = *o
 	}
@@ -63,7 +61,7 @@ func (s *Storage) Lock(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	s.keep(name, lease)
+	s.leases.Add(name, lease)
 	return nil
 }
 
@@ -73,7 +71,7 @@ func (s *Storage) TryLock(ctx context.Context, name string) (bool, error) {
 	lease, err := s.lock(name).Try(ctx)
 	switch {
 	case err == nil:
-		s.keep(name, lease)
+		s.leases.Add(name, lease)
 		return true, nil
 	case errors.Is(err, leasehold.ErrBusy):
 		return false, nil
@@ -85,9 +83,7 @@ func (s *Storage) TryLock(ctx context.Context, name string) (bool, error) {
 // nothing, since the lease is renewed as long as it is held. The error matches
 // leasehold.ErrLost if the lease was lost.
 func (s *Storage) RenewLockLease(_ context.Context, name string, _ time.Duration) error {
-	s.mu.Lock()
-	lease := s.leases[name]
-	s.mu.Unlock()
+	lease := s.leases.Oldest(name)
 	if lease == nil {
 		return fmt.Errorf("lock %q is not locked", name)
 	}
@@ -95,20 +91,12 @@ func (s *Storage) RenewLockLease(_ context.Context, name string, _ time.Duration
 }
 
 // Unlock releases the lock, as leasehold.Lease.Release does. The error matches
-// leasehold.ErrLost if the lease was lost.
+// leasehold.ErrLost if the lease was lost. If this process has locked the name again since
+// then, Unlock is taken for that of the lost lease, and the other stays locked.
 func (s *Storage) Unlock(ctx context.Context, name string) error {
-	s.mu.Lock()
-	lease := s.leases[name]
-	delete(s.leases, name)
-	s.mu.Unlock()
+	lease := s.leases.Take(name)
 	if lease == nil {
 		return fmt.Errorf("lock %q is not locked", name)
 	}
 	return lease.Release(ctx)
-}
-
-func (s *Storage) keep(name string, lease *leasehold.Lease) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.leases[name] = lease
 }

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	lib "github.com/caddyserver/certmagic"
@@ -166,6 +167,43 @@ func TestLocks(t *testing.T) {
 	if err := theirs.Unlock(ctx, "a"); err != nil {
 		t.Error(err)
 	}
+}
+
+// The unlock of a lock that was lost does not release it for the goroutine of the same
+// process that has it now.
+func TestLostAndLockedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		now := virtual(time.Now())
+		st := memstore.New(&memstore.Options{Clock: now})
+		defer st.Close()
+		s := certmagic.New(lockless{t: t}, leasehold.New(st, &leasehold.Options{Clock: now}), &certmagic.Options{Lock: leasehold.LockOptions{MaxHold: time.Minute}})
+		if err := s.Lock(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		if err := s.Lock(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Unlock(t.Context(), "a"); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("the first unlock: %v", err)
+		}
+		if state, err := st.Inspect(t.Context(), "certmagic/a"); err != nil || !state.Held {
+			t.Errorf("after the first unlock the lock is %+v (%v)", state, err)
+		}
+		if err := s.Unlock(t.Context(), "a"); err != nil {
+			t.Errorf("the second unlock: %v", err)
+		}
+		if err := s.Unlock(t.Context(), "a"); err == nil {
+			t.Error("unlocked three times")
+		}
+	})
+}
+
+// virtual is the clock of a synctest bubble, which began then.
+type virtual time.Time
+
+func (v virtual) Now() leasehold.Instant {
+	return leasehold.Instant(time.Since(time.Time(v))) + 1
 }
 
 func ExampleNew() {

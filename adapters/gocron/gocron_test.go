@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/adapters/gocron"
 	"github.com/leasehold-dev/leasehold/internal/testenv/virtual"
+	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/memstore"
 )
 
@@ -164,6 +166,92 @@ func TestElector(t *testing.T) {
 	}
 	leads(1)
 	both(1)
+}
+
+// cut is a store that one client cannot reach while it is down.
+type cut struct {
+	store.Store
+	down atomic.Bool
+}
+
+var errDown = errors.New("the store is down")
+
+func (c *cut) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
+	if c.down.Load() {
+		return store.Grant{}, errDown
+	}
+	return c.Store.Acquire(ctx, r)
+}
+
+func (c *cut) Renew(ctx context.Context, leases []store.Lease) []error {
+	if !c.down.Load() {
+		return c.Store.Renew(ctx, leases)
+	}
+	errs := make([]error, len(leases))
+	for i := range errs {
+		errs[i] = errDown
+	}
+	return errs
+}
+
+func (c *cut) Release(ctx context.Context, r store.ReleaseRequest) error {
+	if c.down.Load() {
+		return errDown
+	}
+	return c.Store.Release(ctx, r)
+}
+
+// A scheduler whose store is down, at the start or later, does not lead, and never at the
+// same time as another. It leads again when it can.
+func TestElectorInAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		now := virtual.Clock()
+		st := memstore.New(&memstore.Options{Clock: now})
+		defer st.Close()
+		far := &cut{Store: st}
+		elector := func(s store.Store) *gocron.Elector {
+			return gocron.NewElector(leasehold.New(s, &leasehold.Options{Clock: now}).Election("scheduler"))
+		}
+		// leads waits until e leads, and checks that the other does not meanwhile.
+		leads := func(e, other *gocron.Elector) {
+			t.Helper()
+			for range 10000 {
+				switch first, second := e.IsLeader(t.Context()), other.IsLeader(t.Context()); {
+				case first == nil && second == nil:
+					t.Fatal("both lead")
+				case first == nil:
+					return
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			t.Fatal("it does not lead")
+		}
+		far.down.Store(true)
+		a := elector(far)
+		defer a.Close()
+		time.Sleep(time.Minute)
+		if err := a.IsLeader(t.Context()); !errors.Is(err, gocron.ErrNotLeader) {
+			t.Errorf("while its store is down: %v", err)
+		}
+		b := elector(st)
+		leads(b, a)
+		far.down.Store(false)
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+		leads(a, b)
+		b = elector(st)
+		far.down.Store(true)
+		leads(b, a)
+		far.down.Store(false)
+		time.Sleep(time.Minute)
+		for range 2 {
+			if err := b.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		leads(a, b)
+	})
 }
 
 func ExampleNewLocker() {

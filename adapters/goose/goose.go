@@ -15,21 +15,19 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"sync"
 
 	"github.com/pressly/goose/v3/lock"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/held"
 )
 
 // Locker locks migrations. It is both a lock.SessionLocker and a lock.Locker, for
 // goose.WithSessionLocker and goose.WithLocker, and can be given to several providers. It
 // is safe for concurrent use.
 type Locker struct {
-	lock *leasehold.Lock
-
-	mu     sync.Mutex
-	leases map[any]*leasehold.Lease // by *sql.Conn or *sql.DB
+	lock   *leasehold.Lock
+	leases held.Leases[any] // by *sql.Conn or *sql.DB
 }
 
 var (
@@ -40,7 +38,7 @@ var (
 // New returns a Locker with which one provider at a time migrates: name the lock after
 // the database.
 func New(l *leasehold.Lock) *Locker {
-	return &Locker{lock: l, leases: map[any]*leasehold.Lease{}}
+	return &Locker{lock: l}
 }
 
 // SessionLock blocks until it has the lock, or ctx ends. It does not use conn. The error is
@@ -65,17 +63,12 @@ func (l *Locker) acquire(ctx context.Context, by any) error {
 	if err != nil {
 		return err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.leases[by] = lease
+	l.leases.Add(by, lease)
 	return nil
 }
 
 func (l *Locker) release(ctx context.Context, by any) error {
-	l.mu.Lock()
-	lease := l.leases[by]
-	delete(l.leases, by)
-	l.mu.Unlock()
+	lease := l.leases.Take(by)
 	if lease == nil {
 		return fmt.Errorf("lock %q is not locked", l.lock.Name())
 	}

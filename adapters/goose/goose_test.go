@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/fstest"
+	"testing/synctest"
+	"time"
 
 	"github.com/pressly/goose/v3"
 	"go.uber.org/goleak"
@@ -121,26 +123,46 @@ func TestLockedByAnother(t *testing.T) {
 
 // A migration during which the lease was lost is reported.
 func TestLossIsReported(t *testing.T) {
-	st := memstore.New(nil)
-	defer st.Close()
-	client := leasehold.New(st, nil)
-	l := adapter.New(client.Mutex("migrate"))
-	if err := l.Lock(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
-	state, err := st.Inspect(t.Context(), "migrate")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := client.ReleaseOwner(t.Context(), "migrate", state.Holder.Owner); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Unlock(t.Context(), nil); !errors.Is(err, leasehold.ErrLost) {
-		t.Errorf("the loss was reported as %v", err)
-	}
-	if err := l.Unlock(t.Context(), nil); err == nil {
-		t.Error("unlocked twice")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		now := virtual(time.Now())
+		st := memstore.New(&memstore.Options{Clock: now})
+		defer st.Close()
+		client := leasehold.New(st, &leasehold.Options{Clock: now})
+		l := adapter.New(client.Mutex("migrate"))
+		if err := l.Lock(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		state, err := st.Inspect(t.Context(), "migrate")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := client.ReleaseOwner(t.Context(), "migrate", state.Holder.Owner); err != nil {
+			t.Fatal(err)
+		}
+		// Another provider of the same database has it now, and keeps it.
+		if err := l.Lock(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Unlock(t.Context(), nil); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("the loss was reported as %v", err)
+		}
+		if state, err := st.Inspect(t.Context(), "migrate"); err != nil || !state.Held {
+			t.Errorf("after the first unlock the lock is %+v (%v)", state, err)
+		}
+		if err := l.Unlock(t.Context(), nil); err != nil {
+			t.Error(err)
+		}
+		if err := l.Unlock(t.Context(), nil); err == nil {
+			t.Error("unlocked three times")
+		}
+	})
+}
+
+// virtual is the clock of a synctest bubble, which began then.
+type virtual time.Time
+
+func (v virtual) Now() leasehold.Instant {
+	return leasehold.Instant(time.Since(time.Time(v))) + 1
 }
 
 func Example() {

@@ -22,16 +22,17 @@ type driver struct {
 	lock *leasehold.Lock
 	wait time.Duration
 
-	mu    sync.Mutex
-	lease *leasehold.Lease // nil while it is not locked
+	mu     sync.Mutex
+	lease  *leasehold.Lease // nil while it is not locked
+	closed bool
 }
 
 // Wrap returns a driver that does what d does, except that it locks with l: name the lock
-// after the database. Closing it closes d.
+// after the database. Closing it closes d and releases the lock.
 //
 // Its Lock waits for that long, or makes one attempt if wait is 0 or less. Keep wait below
-// Migrate.LockTimeout (15 s by default): a Migrate that has given up would not release
-// what its driver obtains later. If the lease is lost during a migration, the driver runs
+// Migrate.LockTimeout (15 s by default): a Migrate that has given up releases what its
+// driver obtains later only when it is closed. If the lease is lost during a migration, the driver runs
 // no further step and records no version: the database stays marked as dirty if a step
 // was under way, so that a person looks at it.
 func Wrap(d database.Driver, l *leasehold.Lock, wait time.Duration) database.Driver {
@@ -52,7 +53,10 @@ func (d *driver) Open(url string) (database.Driver, error) {
 func (d *driver) Lock() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.lease != nil {
+	switch {
+	case d.closed:
+		return errors.New("the driver is closed")
+	case d.lease != nil:
 		return database.ErrLocked
 	}
 	lease, err := d.acquire()
@@ -82,6 +86,20 @@ func (d *driver) Unlock() error {
 	lease := d.lease
 	d.lease = nil
 	return lease.Release(context.Background())
+}
+
+// Close closes the database, and releases the lease if there is one. It waits for a Lock
+// that is under way. Later calls only close the database.
+func (d *driver) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed = true
+	err := d.Driver.Close() // first: it ends what the lock protects
+	if d.lease != nil {
+		err = errors.Join(err, d.lease.Release(context.Background()))
+		d.lease = nil
+	}
+	return err
 }
 
 // lost returns why the lease was lost, or nil if it was not, or if there is none.

@@ -165,6 +165,40 @@ func TestOpen(t *testing.T) {
 	}
 }
 
+// closing counts how often a database is closed.
+type closing struct {
+	database.Driver
+	closed int
+}
+
+func (c *closing) Close() error { c.closed++; return nil }
+
+// Closing a driver that is locked releases the lock, as a driver does whose lock is a
+// session's: a Migrate whose LockTimeout has passed does not unlock.
+func TestCloseReleases(t *testing.T) {
+	st := memstore.New(nil)
+	defer st.Close()
+	inner := &closing{Driver: newDatabase(t)}
+	d := migrate.Wrap(inner, leasehold.New(st, nil).Mutex("a"), 0)
+	if err := d.Lock(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if state, err := st.Inspect(t.Context(), "a"); err != nil || state.Held {
+		t.Errorf("after Close the lock is %+v (%v)", state, err)
+	}
+	if inner.closed != 2 {
+		t.Errorf("the database was closed %d times, want 2", inner.closed)
+	}
+	if err := d.Lock(); err == nil {
+		t.Error("locked after Close: nothing would release it")
+	}
+}
+
 func ExampleWrap() {
 	st := memstore.New(nil)
 	defer st.Close()

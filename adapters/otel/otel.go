@@ -37,8 +37,9 @@ type Instrumentation struct {
 }
 
 // Instrument sets o.Observer and o.Trace, for clients that are made with o afterwards. An
-// Observer that was set before is called first; a Trace that was set before stays. A nil
-// c means the defaults. The error is that of the MeterProvider, and o is as before then.
+// Observer that was set before is called first, also that of an earlier call, so call it
+// once for the same options; a Trace that was set before stays. A nil c means the
+// defaults. The error is that of the MeterProvider, and o is as before then.
 func Instrument(o *leasehold.Options, c *Config) (*Instrumentation, error) {
 	if c == nil {
 		c = &Config{}

@@ -138,24 +138,31 @@ func up(p *child.Process, addr string) bool {
 
 const patience = 60 * time.Second // for what takes a second or two
 
-// dashboardQueries returns the queries of the dashboard, as Grafana sends them.
-func dashboardQueries(t *testing.T) map[string]string {
+// dashboardPanel is a panel of the dashboard.
+type dashboardPanel struct {
+	Title   string
+	GridPos struct{ X, Y, W, H int }
+	Targets []struct{ RefID, Expr, LegendFormat string }
+}
+
+func dashboardPanels(t *testing.T) []dashboardPanel {
 	t.Helper()
 	text, err := os.ReadFile("dashboard.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var d struct {
-		Panels []struct {
-			Title   string
-			Targets []struct{ RefID, Expr string }
-		}
-	}
+	var d struct{ Panels []dashboardPanel }
 	if err := json.Unmarshal(text, &d); err != nil {
 		t.Fatal(err)
 	}
+	return d.Panels
+}
+
+// dashboardQueries returns the queries of the dashboard, as Grafana sends them.
+func dashboardQueries(t *testing.T) map[string]string {
+	t.Helper()
 	all := map[string]string{}
-	for _, p := range d.Panels {
+	for _, p := range dashboardPanels(t) {
 		for _, target := range p.Targets {
 			all[p.Title+" "+target.RefID] = strings.NewReplacer("$__rate_interval", "20s", "$job", ".+").Replace(target.Expr)
 		}

@@ -13,17 +13,15 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/held"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
 // Locker is a sync.Locker. Its methods are safe for concurrent use.
 type Locker struct {
-	lock *leasehold.Lock
-	lost func(error)
-
-	mu    sync.Mutex
-	lease *leasehold.Lease // nil while it is not locked
-	stop  func() bool      // ends the watch for its loss
+	lock   *leasehold.Lock
+	lost   func(error)
+	leases held.Leases[struct{}]
 }
 
 var _ sync.Locker = (*Locker)(nil)
@@ -57,27 +55,22 @@ func (l *Locker) Lock() {
 		}
 		time.Sleep(time.Second)
 	}
-	stop := context.AfterFunc(lease.Context(), func() {
+	l.leases.Add(struct{}{}, lease)
+	context.AfterFunc(lease.Context(), func() {
 		if err := lease.Err(); errors.Is(err, leasehold.ErrLost) {
 			l.lost(err)
 		}
 	})
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lease, l.stop = lease, stop
 }
 
 // Unlock releases the lock, and blocks for the store's answer as Lease.Release does. If
 // the release fails, the lock ends by its TTL. Unlock panics if l is not locked. As with
-// a sync.Mutex, another goroutine may have locked it.
+// a sync.Mutex, another goroutine may have locked it. If a lease was lost, and the lock
+// was locked again since, Unlock is taken for that of the lost lease.
 func (l *Locker) Unlock() {
-	l.mu.Lock()
-	lease, stop := l.lease, l.stop
-	l.lease = nil
-	l.mu.Unlock()
+	lease := l.leases.Take(struct{}{})
 	if lease == nil {
 		panic("synclocker: unlock of an unlocked Locker")
 	}
-	stop()
 	lease.Release(context.Background()) // the client logs what is not known of it
 }

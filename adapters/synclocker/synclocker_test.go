@@ -88,6 +88,32 @@ func TestLoss(t *testing.T) {
 	})
 }
 
+// The unlock of a lock that was lost does not release it for the goroutine of the same
+// process that has it now.
+func TestLostAndLockedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		now := virtual.Clock()
+		st := memstore.New(&memstore.Options{Clock: now})
+		defer st.Close()
+		client := leasehold.New(st, &leasehold.Options{Clock: now})
+		losses := 0
+		locker := synclocker.New(client.Mutex("a").With(leasehold.LockOptions{MaxHold: time.Minute}), func(error) { losses++ })
+		locker.Lock()
+		time.Sleep(2 * time.Minute)
+		locker.Lock()
+		locker.Unlock()
+		if state, err := st.Inspect(t.Context(), "a"); err != nil || !state.Held {
+			t.Errorf("after the unlock of the lost lease the lock is %+v (%v)", state, err)
+		}
+		time.Sleep(2 * time.Minute) // the second is watched, too
+		locker.Unlock()
+		synctest.Wait()
+		if losses != 2 {
+			t.Errorf("told of %d losses, want 2", losses)
+		}
+	})
+}
+
 // What cannot be told by returning is told by a panic.
 func TestPanics(t *testing.T) {
 	st := memstore.New(nil)

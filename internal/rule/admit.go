@@ -70,7 +70,7 @@ func Admit(r Record, a Ask, now clock.Instant) (Record, Answer) {
 		return r, Answer{Verdict: Buried}
 	case !r.unused() && r.Spec != a.Spec:
 		return r, r.mismatch(a.Owner, now)
-	case a.Weight < 1 || a.Weight > a.Spec.Limit, a.Exact && !(a.Numbered && a.Spec.has(a.Slots, a.Weight)):
+	case a.Weight < 1 || a.Weight > a.Spec.Limit, a.Exact && !(a.Numbered && a.Spec.Has(a.Slots, a.Weight)):
 		return r, Answer{Verdict: Mismatch, Spec: a.Spec}
 	}
 	if a.Exact {

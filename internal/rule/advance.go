@@ -35,11 +35,14 @@ func Advance(r Record, floor fence.Token, now clock.Instant) (Record, []Turn) {
 	r = Expire(r, now)
 	var turns []Turn
 	room := r.room()
-	for next := 0; next < len(r.Line) && r.Line[next].Weight <= room; {
+	for next := 0; next < len(r.Line); {
 		p := r.Line[next]
 		if p.Exact && !r.free(p.Slots, p.Weight) {
 			next++
 			continue
+		}
+		if p.Weight > room {
+			break
 		}
 		room -= p.Weight
 		t := Turn{Owner: p.Owner}

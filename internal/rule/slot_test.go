@@ -103,6 +103,32 @@ func TestSlotsOfHeavyLeases(t *testing.T) {
 	}
 }
 
+// A waiter that must have slots which are taken is passed over also if it does not fit. A lease
+// that was broken is not given up for others.
+func TestExactWaiterIsPassedOver(t *testing.T) {
+	var r Record
+	ask := func(owner string, weight int64, slots Slots) (ans Answer) {
+		t.Helper()
+		r, ans = Admit(r, Ask{Spec: Semaphore(3), Owner: owner, Weight: weight, TTL: 100, Numbered: true, Fair: slots == "", Slots: slots, Exact: slots != "", Wait: 100}, 0)
+		return ans
+	}
+	ask("a", 1, "")
+	ask("b", 2, "")
+	ask("c", 2, "0,1")
+	ask("d", 1, "")
+	r, _ = Release(r, End{Owner: "a"}, 0)
+	if _, turns := Advance(r, 0, 0); len(turns) != 1 || turns[0].Owner != "d" || turns[0].Slots != "0" {
+		t.Errorf("turns %+v, want d with slot 0", turns)
+	}
+	r, _ = BreakLease(r, Break{Owner: "b", Token: r.Holds[0].Token}, 0)
+	if r = DropOthers(r, "b", "0,1", 0); len(r.Holds) != 1 {
+		t.Errorf("a broken lease is given up: %+v", r)
+	}
+	if ans := ask("b", 2, "0,1"); ans.Verdict != Buried {
+		t.Errorf("%+v, want buried", ans)
+	}
+}
+
 // A semaphore of very many permits numbers its leases and not its permits.
 func TestSlotsOfManyPermits(t *testing.T) {
 	r := Record{}

@@ -94,15 +94,15 @@ func smallestFree(taken []int64, n int64) (free []int64) {
 	return free
 }
 
-// has reports whether s can be the slots of a lease of that weight.
-func (s Spec) has(slots Slots, weight int64) bool {
+// Has reports whether these can be the slots of a lease of that weight.
+func (s Spec) Has(slots Slots, weight int64) bool {
 	numbers, ok := slots.Numbers()
 	return ok && s.HasSlots() && int64(len(numbers)) == weight && numbers[weight-1] < s.Limit
 }
 
 // free reports whether a lease of that weight could have these slots.
 func (r Record) free(s Slots, weight int64) bool {
-	if !r.Spec.has(s, weight) {
+	if !r.Spec.Has(s, weight) {
 		return false
 	}
 	numbers, _ := s.Numbers()
@@ -115,10 +115,11 @@ func (r Record) free(s Slots, weight int64) bool {
 
 // DropOthers ends the owner's lease if it has other slots than these. Over several nodes
 // it is left of an attempt that has agreed on these with other nodes since. A store must
-// call Advance afterwards. Empty slots are those of any lease.
+// call Advance afterwards. Empty slots are those of any lease. A lease that was broken stays: its
+// owner gets no other before it ends.
 func DropOthers(r Record, owner string, s Slots, now clock.Instant) Record {
 	r = Expire(r, now)
-	if i := r.hold(owner); s != "" && i >= 0 && r.Holds[i].Slots != s {
+	if i := r.hold(owner); s != "" && i >= 0 && r.Holds[i].Slots != s && !r.Holds[i].Broken {
 		r.Holds = without(r.Holds, i)
 	}
 	return r

@@ -6,11 +6,10 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
-
-// A lock that several can hold is on one server, so one answer settles a change of it.
 
 // changer is what makes a Store or a Cluster a store.Changer. The functions are those of the
 // store.
@@ -19,6 +18,9 @@ type changer struct {
 	caps       func() store.Caps
 	newEncoder func() script.Encoder
 	askLock    askFunc
+	// several is the driver of a store with several servers, and otherwise nil: the lock is on
+	// one server, so one answer settles a change of it.
+	several *driver.Driver
 }
 
 // askFunc sends a command to the server that has the lock called name, and returns the answer
@@ -30,16 +32,23 @@ func (c changer) Downgrade(ctx context.Context, r store.Lease) (store.Grant, err
 	if err := cmp.Or(c.check(ctx), r.CheckDowngrade(c.caps())); err != nil {
 		return store.Grant{}, err
 	}
+	if c.several != nil {
+		return driver.Downgrade(ctx, c.several, r)
+	}
 	e := c.newEncoder()
 	did, err := changeHeld(ctx, c.askLock, e.Downgrade(r), "downgrade", r)
 	return store.Grant{Token: did.Token, Slot: did.Slot}, err
 }
 
 // Resize implements store.Changer. A semaphore with one permit is a mutex. While that is held,
-// it gets no more permits: the error matches store.ErrUnsupported.
+// it gets no more permits: the error matches store.ErrUnsupported. Several servers resize no
+// semaphore.
 func (c changer) Resize(ctx context.Context, name string, from, to store.Kind) error {
 	if err := cmp.Or(c.check(ctx), store.CheckResize(name, from, to, c.caps())); err != nil {
 		return err
+	}
+	if c.several != nil {
+		return fmt.Errorf("%w: resize %q: over several servers each permit is a lock of its own, and none of them knows how many are held: release them all, and acquire the lock with the new number", store.ErrUnsupported, name)
 	}
 	e := c.newEncoder()
 	_, err := changeHeld(ctx, c.askLock, e.Resize(name, from, to), "resize", store.Lease{Name: name, Kind: from})

@@ -53,7 +53,7 @@ func OpenCluster(ctx context.Context, url string, o *Options) (*Cluster, error) 
 	s.topology, s.class, s.channel = clustered{r: r}, store.Efficiency, r.clusterChannel(unsharded)
 	s.driver = driver.Driver{Nodes: []driver.Node{r}, Encode: s.encode, NodeTimeout: opts.TimeoutFor, Clock: opts.Clock, Wall: s.wall, Jitter: opts.Jitter(), Logger: opts.Logger, Coalesce: s.crowded, Closing: s.closing}
 	c := &Cluster{s: s, r: r}
-	c.changer = changer{s.usable, c.Caps, s.encoder, askMember(r)}
+	c.changer = changer{check: s.usable, caps: c.Caps, newEncoder: s.encoder, askLock: askMember(r)}
 	if err := r.loadSlotMap(ctx); err != nil {
 		c.Close()
 		return nil, err

@@ -39,7 +39,7 @@ func (s *fleet) crowded() bool {
 
 // encoder returns the encoder of the store's questions.
 func (s *fleet) encoder() script.Encoder {
-	e := script.Encoder{GuardsAll: len(s.nodes) > 1, Fingerprint: s.membership.Fingerprint, Channel: s.channel, Wall: s.wall}
+	e := script.Encoder{GuardsAll: len(s.nodes) > 1, Several: len(s.nodes) > 1, Fingerprint: s.membership.Fingerprint, Channel: s.channel, Wall: s.wall}
 	e.KeyOf = s.topology.keys()
 	e.GuardsNone = e.KeyOf != nil
 	return e

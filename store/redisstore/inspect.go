@@ -60,7 +60,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	tokens := make([]fence.Token, len(s.nodes))
 	lines := make([][]store.Place, len(s.nodes))
 	notes := make([]*store.Broken, len(s.nodes))
-	var record *script.Record // of one server: several keep mutexes only
+	records := make([]*script.Record, len(s.nodes))
 	for i, n := range s.nodes {
 		nodes[i].Node = n.Addr()
 	}
@@ -68,7 +68,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 		said, token, line := a.Look()
 		said.Node = nodes[a.node].Node
 		nodes[a.node], tokens[a.node], lines[a.node], notes[a.node] = said, token, line, a.Note()
-		record = a.Record()
+		records[a.node] = a.Record()
 	})
 	if err != nil {
 		return state, err
@@ -79,7 +79,9 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	}
 	state = stateOf(name, cfg, nodes, tokens, lines)
 	if len(nodes) == 1 {
-		record.Show(&state)
+		records[0].Show(&state)
+	} else {
+		showShares(&state, cfg, nodes, records, tokens, lines)
 	}
 	state.Broken = noted(notes)
 	return state, nil

@@ -79,7 +79,7 @@ func (s *Store) inspectAll(ctx context.Context, names []string) (held []store.St
 	}
 	for i, name := range names {
 		var its []store.NodeOutcome // stays nil if no node says that it is held
-		tokens := make([]fence.Token, len(nodes))
+		tokens, records := make([]fence.Token, len(nodes)), make([]*script.Record, len(nodes))
 		for n := range said {
 			l, ok := said[n][i]
 			if !ok {
@@ -89,15 +89,18 @@ func (s *Store) inspectAll(ctx context.Context, names []string) (held []store.St
 				its = slices.Clone(nodes)
 			}
 			l.Outcome.Node = nodes[n].Node
-			its[n], tokens[n] = l.Outcome, l.Token
+			its[n], tokens[n], records[n] = l.Outcome, l.Token, l.Record
 		}
 		if its == nil {
 			continue
 		}
-		if state := stateOf(name, cfg, its, tokens, nil); state.Held {
-			if len(nodes) == 1 {
-				said[0][i].Record.Show(&state)
-			}
+		state := stateOf(name, cfg, its, tokens, nil)
+		if len(nodes) == 1 {
+			said[0][i].Record.Show(&state)
+		} else {
+			showShares(&state, cfg, its, records, tokens, nil)
+		}
+		if state.Held {
 			held = append(held, state)
 		}
 	}

@@ -117,7 +117,7 @@ func (s *session) handlePush(v resp.Value) {
 		if !pushesStamped {
 			told.Stamp = s.At
 		}
-		name := n.s.driver.OnGranted(n.index, told.Owner, driver.Reply{Token: told.Token, Counted: told.Counted, Reserved: told.Reserved, Slot: told.Slot, Stamp: told.Stamp, Clock: told.Clock, At: s.At})
+		name := n.s.driver.OnGranted(n.index, told.Owner, driver.Reply{Token: told.Token, Counted: told.Counted, Reserved: told.Reserved, Slot: told.Slot, Slots: told.Slots, Stamp: told.Stamp, Clock: told.Clock, At: s.At})
 		if name != "" && n.s.guarded.Load() {
 			n.saw([]byte(name), told.Token, s.At)
 		}

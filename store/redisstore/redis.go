@@ -1,10 +1,8 @@
 // Package redisstore keeps locks on one Redis server, or on a majority of several
 // independent servers. The algorithm is Redlock, extended by a fencing token that each
 // grant carries. Locks can also be kept on a Redis Cluster, each on one master, with
-// weaker guarantees: see Cluster. One server keeps locks of every kind: mutexes, semaphores and
-// read-write locks. Several servers keep mutexes, and refuse other kinds with
-// store.ErrUnsupported. Open and OpenCluster describe the URLs, which store.Open
-// understands too.
+// weaker guarantees: see Cluster. All of them keep locks of every kind: mutexes, semaphores and
+// read-write locks. Open and OpenCluster describe the URLs, which store.Open understands too.
 //
 // Lock L is the key L with the value "owner {...}" and a TTL. Any other client that locks
 // with SET L value NX PX therefore excludes this one, and is excluded by it. All other
@@ -22,10 +20,12 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"fmt"
 	"slices"
 
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
+	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/conn"
@@ -103,8 +103,11 @@ func newStore(url string, o *Options) (*Store, error) {
 	}
 	s := newBareStore(opts)
 	s.membership, s.topology, s.class, s.channel = lists, independent{}, store.CrashSafe, script.ChannelBegin+rand.Text()
-	s.changer = changer{s.usable, s.Caps, s.encoder, askSingle(s)}
 	s.driver = driver.Driver{Sets: lists.Sets, Encode: s.encode, EncodeRenewals: s.bundle, NodeTimeout: opts.TimeoutFor, Clock: opts.Clock, Wall: s.wall, Jitter: opts.Jitter(), Logger: opts.Logger, Coalesce: s.crowded, Closing: s.closing}
+	s.changer = changer{check: s.usable, caps: s.Caps, newEncoder: s.encoder, askLock: askSingle(s)}
+	if len(addrs) > 1 {
+		s.changer.several = &s.driver
+	}
 	if len(addrs) > 1 && clocksWatched {
 		s.driver.Clocks = driver.NewClocks(len(addrs), opts.Quarantine(), driver.WallAhead(opts.Clock), opts.Logger)
 	}
@@ -142,15 +145,19 @@ func newBareStore(o config.Config) *Store {
 
 // Caps implements store.Store.
 func (s *Store) Caps() store.Caps {
-	return store.Caps{
+	c := store.Caps{
 		Engine: "redis", Nodes: len(s.nodes), Quorum: quorum.Majority(len(s.nodes)),
 		MaxTTL: s.o.MaxTTL, Reach: "network", Clock: "each server's own",
 		Class: s.class,
 		// A single server hands on the sooner, the less it has to do besides.
 		Rejoins: len(s.nodes) > 1,
 		Breaks:  true,
-		Kinds:   len(s.nodes) <= 1, // a cluster has one node for each lock
+		Kinds:   true,
 	}
+	if len(s.nodes) > 1 {
+		c.MaxPermits = rule.MaxSlots
+	}
+	return c
 }
 
 // Acquire implements store.Store.
@@ -167,7 +174,7 @@ func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
 	errs := make([]error, len(leases))
 	caps := s.Caps()
 	for i, r := range leases {
-		errs[i] = cmp.Or(s.usable(ctx), r.Check(caps))
+		errs[i] = cmp.Or(s.usable(ctx), r.Check(caps), s.checkSlots(r))
 	}
 	if !slices.ContainsFunc(errs, func(err error) bool { return err != nil }) {
 		return s.driver.Renew(ctx, leases)
@@ -185,6 +192,15 @@ func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
 		}
 	}
 	return errs
+}
+
+// checkSlots returns nil if r, which is to be renewed, names its slots. On several servers one
+// of them may have granted it others, which must not count.
+func (s *Store) checkSlots(r store.Lease) error {
+	if len(s.nodes) == 1 || r.Kind.IsMutex() || r.Kind.Shared || rule.Spec(r.Kind).Has(rule.Slots(r.Slots), max(r.Weight, 1)) {
+		return nil
+	}
+	return fmt.Errorf("%w: renew a lease of the %v %q: its slots are %q, and have to be those of the grant", store.ErrInvalid, r.Kind, r.Name, r.Slots)
 }
 
 // Release implements store.Store.

@@ -80,7 +80,7 @@ func (b *backlog) unsentLocked(c call, now time.Time) {
 	case b.peer.ClosedLocked() || c.owed != nil:
 	case s.Frees():
 		b.retainLocked(c.command, now)
-	case s == script.Heal: // the node has been asked about this lease before, and may get it late
+	case c.command.Question.Op == quorum.Heal: // the node has been asked about this lease before, and may get it late
 	case s.Takes() && !c.command.Question.Again:
 		b.list.Untold(idOf(c.command.Question.Lease))
 		b.countLocked()

@@ -77,9 +77,14 @@ const (
 	shareBreaks
 	sharePasses
 	shareHushes // its channel is listened to, or no more
+	// Of several servers only.
+	shareConfirms
+	shareHeals
+	shareQueues // wants a place, even if the lock is free
+	shareGives  // gives way to another
 )
 
-var shareOpNames = [...]string{"asks", "tries", "ends", "renews", "downgrades", "resizes", "breaks", "time passes", "listens or not"}
+var shareOpNames = [...]string{"asks", "tries", "ends", "renews", "downgrades", "resizes", "breaks", "time passes", "listens or not", "confirms", "heals", "queues", "gives way"}
 
 // shareStep is one step. Kind and To are indexes of shareKinds.
 type shareStep struct {
@@ -91,6 +96,12 @@ type shareStep struct {
 	// Wrong: another token than that of the lease is broken. Guarded, which is the same in
 	// all steps: the server must have forgotten nothing.
 	Barge, Tomb, Renewed, Undo, Now, Wrong, Guarded bool
+	// Several, which is the same in all steps: the server is one of several. Then Slots is
+	// the smallest of those that the owner wants, must have if Exact is set, or has, and -1 if it
+	// wants none. To is the owner to give way to.
+	Several bool
+	Slots   int64
+	Exact   bool
 }
 
 func (s shareStep) String() string {
@@ -110,7 +121,11 @@ var shareSteps = rapid.Custom(func(t *rapid.T) []shareStep {
 		slices.Repeat([]shareOp{shareRenews, shareDowngrades, shareBreaks, shareHushes}, 2), []shareOp{shareResizes})
 	usual := rapid.IntRange(0, len(shareKinds)-1).Draw(t, "kind")
 	kinds := rapid.SampledFrom(append(slices.Repeat([]int{usual}, 15), 0, 1, 2, 3))
-	guarded := flag.Draw(t, "guarded")
+	guarded, several := flag.Draw(t, "guarded"), flag.Draw(t, "several")
+	if several {
+		often = slices.DeleteFunc(often, func(op shareOp) bool { return op == shareBreaks || op == shareResizes })
+		often = append(often, shareConfirms, shareConfirms, shareHeals, shareHeals, shareQueues, shareQueues, shareGives, shareGives, shareGives)
+	}
 	one := rapid.Custom(func(t *rapid.T) shareStep {
 		s := shareStep{
 			Op: rapid.SampledFrom(often).Draw(t, "op"), Owner: rapid.IntRange(0, len(shareOwners)-1).Draw(t, "owner"),
@@ -119,6 +134,10 @@ var shareSteps = rapid.Custom(func(t *rapid.T) []shareStep {
 			Spare: rapid.SampledFrom([]int{0, 0, 1, 64}).Draw(t, "spare"), Attempt: rapid.IntRange(1, 2).Draw(t, "attempt"),
 			Barge: flag.Draw(t, "barge"), Tomb: flag.Draw(t, "tomb"), Renewed: flag.Draw(t, "renewed"), Undo: flag.Draw(t, "undo"),
 			Now: flag.Draw(t, "now"), Wrong: flag.Draw(t, "wrong"), Guarded: guarded,
+			Several: several,
+		}
+		if several {
+			s.Slots, s.Exact = rapid.SampledFrom([]int64{-1, -1, 0, 0, 1, 2}).Draw(t, "slots"), flag.Draw(t, "exact")
 		}
 		if s.Op == sharePasses {
 			s.TTL = rapid.SampledFrom([]time.Duration{lineUnit, 2 * lineUnit}).Draw(t, "time")
@@ -203,6 +222,53 @@ var seldomShares = [][]shareStep{{
 	{Op: shareAsks, Owner: 1, TTL: 30 * lineUnit, Heavy: 1},
 	{Op: shareResizes, To: 1, TTL: lineUnit},
 	{Op: shareAsks, Owner: 1, Kind: 1, TTL: lineUnit, Heavy: 1},
+}, {
+	{Op: shareAsks, Owner: 0, TTL: 30 * lineUnit},
+	{Op: shareBreaks, Owner: 0},
+	{Op: shareTries, Owner: 0, TTL: lineUnit},
+}, {
+	{Op: shareAsks, Owner: 3, TTL: 30 * lineUnit, Heavy: 1},
+	{Op: shareAsks, Owner: 0, TTL: 30 * lineUnit, Barge: true},
+	{Op: shareEnds, Owner: 3, TTL: lineUnit},
+}, {
+	{Op: shareAsks, Owner: 0, TTL: 30 * lineUnit, Heavy: 1},
+	{Op: shareAsks, Owner: 2, TTL: 30 * lineUnit},
+	{Op: shareBreaks, Owner: 0, Now: true},
+}, {
+	// One of several servers names the holder of the slots that an owner must have.
+	{Op: shareAsks, Owner: 0, Kind: 1, TTL: 30 * lineUnit, Several: true, Slots: 0},
+	{Op: shareAsks, Owner: 1, Kind: 1, TTL: 30 * lineUnit, Several: true, Slots: 1},
+	{Op: shareTries, Owner: 2, Kind: 1, TTL: 30 * lineUnit, Several: true, Slots: 0, Exact: true},
+}, {
+	// An owner that only queues leaves what has become free to others.
+	{Op: shareAsks, Owner: 0, TTL: lineUnit, Heavy: 1, Several: true, Slots: -1},
+	{Op: shareAsks, Owner: 2, TTL: 30 * lineUnit, Several: true, Slots: -1},
+	{Op: sharePasses, TTL: 2 * lineUnit, Several: true},
+	{Op: shareQueues, Owner: 3, TTL: 30 * lineUnit, Several: true, Slots: -1},
+}, {
+	// A renewal with other slots ends the lease; one by a reader makes it a reader's.
+	{Op: shareAsks, Owner: 0, TTL: 30 * lineUnit, Several: true, Slots: 0},
+	{Op: shareRenews, Owner: 0, TTL: 30 * lineUnit, Several: true, Slots: 1},
+}, {
+	{Op: shareAsks, Owner: 3, Kind: 3, TTL: 30 * lineUnit, Heavy: 1, Several: true},
+	{Op: shareRenews, Owner: 3, Kind: 3, TTL: 30 * lineUnit, Several: true},
+}, {
+	// A release gives way to nobody, and to one that is not the first.
+	{Op: shareAsks, Owner: 0, TTL: 30 * lineUnit, Heavy: 1, Several: true, Slots: -1},
+	{Op: shareAsks, Owner: 2, TTL: 30 * lineUnit, Several: true, Slots: -1},
+	{Op: shareGives, Owner: 0, TTL: lineUnit, Several: true},
+}, {
+	{Op: shareAsks, Owner: 0, TTL: 30 * lineUnit, Heavy: 1, Several: true, Slots: -1},
+	{Op: shareAsks, Owner: 2, TTL: 30 * lineUnit, Several: true, Slots: -1},
+	{Op: shareAsks, Owner: 1, TTL: 30 * lineUnit, Heavy: 1, Several: true, Slots: -1},
+	{Op: shareGives, Owner: 0, TTL: lineUnit, To: 1, Several: true},
+}, {
+	// A waiter for slots that are taken is passed over.
+	{Op: shareAsks, Owner: 0, Kind: 1, TTL: 30 * lineUnit, Several: true, Slots: 0},
+	{Op: shareAsks, Owner: 1, Kind: 1, TTL: 30 * lineUnit, Heavy: 2, Several: true, Slots: 1},
+	{Op: shareAsks, Owner: 2, Kind: 1, TTL: 30 * lineUnit, Several: true, Slots: 0, Exact: true},
+	{Op: shareAsks, Owner: 3, Kind: 1, TTL: 30 * lineUnit, Several: true, Slots: -1},
+	{Op: shareEnds, Owner: 1, TTL: lineUnit, Several: true},
 }}
 
 // errUndecided ends a run in which a waiter that barges is notified within a request of
@@ -217,7 +283,9 @@ type shareRun struct {
 	deaf   map[string]bool   // owners without a subscriber when they last asked
 	stamps map[string]uint64 // of their last request
 	pushes []string          // that the rule has sent
-	trace  strings.Builder
+	// several: the server is one of several
+	several bool
+	trace   strings.Builder
 }
 
 func (e *ears) runShares(steps []shareStep) error {
@@ -286,21 +354,34 @@ func (r *shareRun) step(s shareStep) error {
 	if s.Guarded {
 		lease.Require = store.CrashSafe
 	}
+	r.several = s.Several
+	if s.Several {
+		lease.Slots = slotsFrom(s.Slots, lease)
+	}
 	switch s.Op {
+	case shareConfirms:
+		return r.confirms(s, lease)
+	case shareHeals:
+		return r.heals(lease, propose)
+	case shareQueues:
+		return r.queues(lease)
 	case shareAsks, shareTries:
 		return r.asks(s, lease, propose)
-	case shareEnds:
+	case shareEnds, shareGives:
 		return r.ends(s, lease, propose)
 	case shareRenews:
+		if s.Several {
+			return r.renewsNumbered(lease, propose)
+		}
 		next, ans := rule.Renew(r.record, owner, s.TTL, r.now)
 		r.record = next
 		return r.question(driver.Question{Op: quorum.Extend, Lease: lease}, ans)
 	case shareDowngrades:
 		next, ans := rule.Downgrade(r.record, owner, s.TTL, fence.Token(propose), r.now)
 		if r.record = next; ans.Verdict == rule.Granted {
-			r.advance(propose, s.Guarded)
+			r.advance(propose, false)
 		}
-		e := r.s.encoder()
+		e := r.encoder()
 		return r.changes(e.Downgrade(lease), ans, propose)
 	case shareResizes:
 		return r.resizes(s, lease, propose)
@@ -310,21 +391,26 @@ func (r *shareRun) step(s shareStep) error {
 
 func (r *shareRun) asks(s shareStep, lease store.Lease, propose uint64) error {
 	owner := lease.Owner
+	s.Exact = s.Exact && lease.Slots != ""
+	lease, s.Exact = r.keepsSlots(lease, s.Exact)
 	placed := slices.ContainsFunc(rule.Expire(r.record, r.now).Line, func(p rule.Place) bool { return p.Owner == owner })
 	waits := s.Op == shareAsks || placed // an owner with a place keeps asking for it
-	q := driver.Question{Op: quorum.Acquire, Lease: lease, Spare: s.Spare, Barge: s.Barge && waits, Waits: waits, Again: placed, Stamp: clock.Instant(r.trace.Len()) << 40}
+	s.Barge = s.Barge && !s.Exact
+	q := driver.Question{Op: quorum.Acquire, Lease: lease, Spare: s.Spare, Exact: s.Exact, Barge: s.Barge && waits, Waits: waits, Again: placed, Stamp: clock.Instant(r.trace.Len()) << 40}
 	spare := s.Spare
-	if lease.SharesToken() {
+	if lease.SharesToken() || s.Several {
 		spare = 0
 	}
 	ask := rule.Ask{
 		Spec: rule.Spec(lease.Kind), Owner: owner, Attempt: lease.Attempt, Meta: shareMeta, Weight: lease.Weight, TTL: s.TTL,
 		Fair: !q.Barge, Spare: spare, Floor: fence.Token(propose) - fence.Token(spare),
+		Numbered: s.Several, Slots: rule.Slots(lease.Slots), Exact: s.Exact,
 	}
 	if waits {
 		ask.Wait = s.TTL
 	}
-	if !rule.Expire(r.record, r.now).Idle() && !slices.ContainsFunc(rule.Expire(r.record, r.now).Tombs, func(t rule.Tomb) bool { return t.Owner == tombOf(lease) }) {
+	comesFirst := s.Exact && r.isOf(lease.Kind)
+	if !comesFirst && !rule.Expire(r.record, r.now).Idle() && !slices.ContainsFunc(rule.Expire(r.record, r.now).Tombs, func(t rule.Tomb) bool { return t.Owner == tombOf(lease) }) {
 		r.advance(propose, false) // an owner that was released changes nothing
 	}
 	if slices.ContainsFunc(r.pushes, func(m string) bool { return strings.HasPrefix(m, "free ") }) {
@@ -337,6 +423,10 @@ func (r *shareRun) asks(s shareStep, lease store.Lease, propose uint64) error {
 	r.record = next
 	if ans.Position > 0 && ans.Verdict == rule.Busy {
 		r.deaf[owner], r.stamps[owner] = !r.heard[owner], uint64(q.Stamp)
+	}
+	ans = r.seniorInTheWay(ans, ask)
+	if comesFirst && makesRoom(ans) {
+		r.advance(propose, false)
 	}
 	return r.question(q, ans)
 }
@@ -355,8 +445,14 @@ func (r *shareRun) ends(s shareStep, lease store.Lease, propose uint64) error {
 		next, _ = rule.Release(next, end, r.now) // a tombstone in any case
 	}
 	r.record = next
-	r.advance(propose, false)
-	return r.question(driver.Question{Op: quorum.Release, Lease: lease, Tomb: s.Tomb, Renewed: s.Renewed, Undo: s.Undo}, ans)
+	q := driver.Question{Op: quorum.Release, Lease: lease, Tomb: s.Tomb, Renewed: s.Renewed, Undo: s.Undo}
+	if s.Op != shareGives {
+		r.advance(propose, false)
+	} else if q.GivesWay = true; s.To > 0 {
+		q.To = shareOwners[s.To]
+		r.advanceTo(q.To, propose)
+	}
+	return r.question(q, ans)
 }
 
 func (r *shareRun) resizes(s shareStep, lease store.Lease, propose uint64) error {
@@ -373,7 +469,7 @@ func (r *shareRun) resizes(s shareStep, lease store.Lease, propose uint64) error
 			}
 		}
 	}
-	e := r.s.encoder()
+	e := r.encoder()
 	return r.changes(e.Resize(shareLock, lease.Kind, shareKinds[s.To]), ans, propose)
 }
 
@@ -391,7 +487,7 @@ func (r *shareRun) breaks(s shareStep, lease store.Lease, propose uint64) error 
 	if r.record = next; ans.Verdict == rule.Done && s.Now {
 		r.advance(propose, s.Guarded)
 	}
-	e := r.s.encoder()
+	e := r.encoder()
 	return r.changes(e.BreakHold(store.BreakRequest{Name: shareLock, Owner: b.Owner, Token: b.Token, Now: s.Now}), ans, propose)
 }
 
@@ -427,7 +523,7 @@ func (r *shareRun) advance(propose uint64, unmarked bool) {
 			case t.Token == 0:
 				r.pushes = append(r.pushes, "free "+t.Owner)
 			default:
-				r.pushes = append(r.pushes, fmt.Sprintf("handed %s %d slot %d stamp %d", t.Owner, t.Token, after.Holds[i].Slot, r.stamps[t.Owner]))
+				r.pushes = append(r.pushes, fmt.Sprintf("handed %s %d slot %d %s stamp %d", t.Owner, t.Token, after.Holds[i].Slot, t.Slots, r.stamps[t.Owner]))
 			}
 		}
 		return
@@ -440,7 +536,8 @@ func shares(spec rule.Spec, weight int64) bool { return spec.Shared && weight < 
 // question has the script do what the rule has done, with that answer, and compares.
 func (r *shareRun) question(q driver.Question, want rule.Answer) error {
 	r.s.channel = script.ChannelBegin + q.Lease.Owner
-	c := r.s.encode(q, nil).(*script.Command)
+	e := r.encoder()
+	c := e.Encode(q, nil)
 	c.Bytes = (&session{n: r.wire.n, canPush: r.heard[q.Lease.Owner]}).setPushFlagLocked(c, c.Bytes)
 	v, err := r.do(c)
 	if err != nil {
@@ -459,11 +556,11 @@ func (r *shareRun) same(q driver.Question, got driver.Reply, want rule.Answer) e
 	switch want.Verdict {
 	case rule.Granted:
 		reserved := uint64(want.Spare)
-		if got.Kind != quorum.Yes || fence.Token(got.Token-got.Reserved) != want.Token || !got.Counted || got.Reserved != reserved || got.Slot != want.Slot {
+		if got.Kind != quorum.Yes || fence.Token(got.Token-got.Reserved) != want.Token || !got.Counted || got.Reserved != reserved || got.Slot != want.Slot || rule.Slots(got.Slots) != want.Slots {
 			return fmt.Errorf("want the grant")
 		}
 	case rule.Done:
-		if got.Kind != quorum.Yes {
+		if got.Kind != quorum.Yes || q.Op == quorum.Confirm && fence.Token(got.Token) != want.Token {
 			return fmt.Errorf("want yes")
 		}
 	case rule.NotHeld:
@@ -540,7 +637,7 @@ func (r *shareRun) do(c *script.Command) (resp.Value, error) {
 		if p, ok := script.ParsePush(m); !ok {
 			return v, fmt.Errorf("a message that is none: %q", m)
 		} else if p.Granted {
-			heard[i] = fmt.Sprintf("handed %s %d slot %d stamp %d", p.Owner, p.Token-p.Reserved, p.Slot, p.Stamp)
+			heard[i] = fmt.Sprintf("handed %s %d slot %d %s stamp %d", p.Owner, p.Token-p.Reserved, p.Slot, p.Slots, p.Stamp)
 		}
 	}
 	want := r.pushes
@@ -561,7 +658,7 @@ func (r *shareRun) look() error {
 	got, lasts := map[string]string{"counter": counter}, time.Duration(0)
 	if record := said.Record(); record != nil {
 		for i, h := range record.Holders {
-			got[fmt.Sprint("grant ", i)] = fmt.Sprintf("%s, a %v, token %v, weight %d, slot %d, ends in %s, broken %v", h.Holder.Owner, record.Kind, h.Token, h.Weight, h.Slot, r.near(h.ExpiresIn), h.Holder.Broken)
+			got[fmt.Sprint("grant ", i)] = fmt.Sprintf("%s, a %v, token %v, weight %d, slot %d %s, ends in %s, broken %v", h.Holder.Owner, record.Kind, h.Token, h.Weight, h.Slot, r.numbered(record.Kind, h.Slots), r.near(h.ExpiresIn), h.Holder.Broken)
 		}
 	}
 	for i, p := range line {
@@ -613,7 +710,7 @@ func (r *shareRun) wanted() (want map[string]string, longest time.Duration) {
 	}
 	for i, h := range rec.Holds {
 		left := h.Expiry.Sub(r.now)
-		want[fmt.Sprint("grant ", i)] = fmt.Sprintf("%s, a %v, token %v, weight %d, slot %d, ends in %s, broken %v", h.Owner, store.Kind(rec.Spec), h.Token, h.Weight, h.Slot, r.near(left), h.Broken)
+		want[fmt.Sprint("grant ", i)] = fmt.Sprintf("%s, a %v, token %v, weight %d, slot %d %s, ends in %s, broken %v", h.Owner, store.Kind(rec.Spec), h.Token, h.Weight, h.Slot, h.Slots, r.near(left), h.Broken)
 		longest = max(longest, left)
 	}
 	for i, p := range rec.Line {

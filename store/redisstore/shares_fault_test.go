@@ -213,16 +213,32 @@ func TestPermitsInQuarantine(t *testing.T) {
 	}
 }
 
-// Several servers refuse such locks before anything is sent.
-func TestSeveralServersKeepMutexesOnly(t *testing.T) {
+// Several servers resize no semaphore and break none of its leases, and say why. They keep no
+// semaphore with more permits than can be numbered.
+func TestWhatSeveralServersRefuse(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	s := open(t, addrs(servers), nil)
-	r := shared("stock", store.ReadWrite, store.ReadWriteLimit)
-	_, err1 := s.Acquire(t.Context(), store.AcquireRequest{Lease: r})
-	_, err2 := s.Downgrade(t.Context(), r)
-	for _, err := range []error{err1, err2, s.Resize(t.Context(), "stock", store.Semaphore(2), store.Semaphore(3))} {
-		if !errors.Is(err, store.ErrUnsupported) {
-			t.Errorf("%v", err)
+	kind := store.Semaphore(2)
+	r := shared("stock", kind, 1)
+	g := acquire(t, s, r)
+	_, large := s.Acquire(t.Context(), store.AcquireRequest{Lease: shared("other", store.Semaphore(s.Caps().MaxPermits+1), 1)})
+	_, breaks := s.BreakLease(t.Context(), store.BreakRequest{Name: r.Name, Owner: r.Owner, Token: g.Token})
+	for err, why := range map[error]string{
+		large:  "3 servers",
+		breaks: "break the leases of mutexes",
+		s.Resize(t.Context(), "stock", kind, store.Semaphore(3)): "each permit is a lock of its own",
+	} {
+		if !errors.Is(err, store.ErrUnsupported) || !strings.Contains(err.Error(), why) {
+			t.Errorf("%v, want that it says %q", err, why)
+		}
+	}
+	if server := servers[0]; server.Text(t, "EXISTS", "other") != "0" {
+		t.Error("a lock that is not kept was sent")
+	}
+	for slots, ok := range map[string]bool{g.Slots: true, "": false, "2": false, "0,1": false, "x": false} {
+		r.Slots = slots
+		if err := s.Renew(t.Context(), []store.Lease{r})[0]; ok != (err == nil) || err != nil && !errors.Is(err, store.ErrInvalid) {
+			t.Errorf("renew with the slots %q: %v", slots, err)
 		}
 	}
 }

@@ -152,11 +152,18 @@ func (e *ears) listQuestion(r *rand.Rand, owners []string) driver.Question {
 	return q
 }
 
-// ofSomeKind makes q a question about a lock that several can hold.
-func ofSomeKind(q driver.Question, r *rand.Rand) driver.Question {
+// ofSomeKind makes q a question about a lock that several can hold, perhaps to one of several
+// servers.
+func ofSomeKind(q driver.Question, several bool, r *rand.Rand) driver.Question {
 	q.Lease.Kind = pick(r, []store.Kind{store.Semaphore(2), store.Semaphore(2), store.Semaphore(3), store.ReadWrite, store.ReadWrite})
-	q.Next, q.GivesWay, q.To, q.IfHeld = nil, false, "", false
+	q.Next, q.IfHeld = nil, false
 	q.Lease.Weight = pick(r, []int64{1, 1, q.Lease.Kind.Limit})
+	if several {
+		q.Lease.Slots = slotsFrom(pick(r, []int64{-1, 0, 0, 1}), q.Lease)
+		q.Exact = q.Lease.Slots != "" && r.IntN(2) == 0
+		return q
+	}
+	q.GivesWay, q.To = false, ""
 	if q.Op == quorum.Confirm || q.Op == quorum.Heal {
 		q.Op = quorum.Acquire
 	}
@@ -195,12 +202,14 @@ func (e *ears) bothWays(seed uint64, seen map[string]int) (string, error) {
 			state = append(state, script.NewCommand("RPUSH", keysOf(lock)[1], "x"))
 		}
 	}
+	enc := e.s.encoder()
+	enc.Several = seed >= shareSeeds && seed%2 == 0
 	draw := func(n int) (all []*script.Command) {
 		for range n {
 			var c *script.Command
 			q := e.listQuestion(r, owners)
 			if seed >= shareSeeds {
-				q = ofSomeKind(q, r)
+				q = ofSomeKind(q, enc.Several, r)
 			}
 			if q.Op == quorum.Extend && r.IntN(2) == 0 {
 				leases := []store.Lease{q.Lease}
@@ -209,10 +218,9 @@ func (e *ears) bothWays(seed uint64, seen map[string]int) (string, error) {
 					l.Name = pick(r, listLocks)
 					leases = append(leases, l)
 				}
-				payload, _ := e.s.bundle(leases, nil)
-				c = payload.(*script.Command)
+				c, _ = enc.Bundle(leases, nil)
 			} else {
-				c = e.s.encode(q, nil).(*script.Command)
+				c = enc.Encode(q, nil)
 			}
 			c.Bytes = e.wire.setPushFlagLocked(c, c.Bytes)
 			all = append(all, c)

@@ -14,8 +14,9 @@ import (
 type actor struct {
 	*observer
 
-	mu   sync.Mutex
-	held map[string]store.Lease // by owner, to be cleaned up
+	mu    sync.Mutex
+	held  map[string]store.Lease // by owner, to be cleaned up
+	slots map[string]string      // of the grants, by owner
 }
 
 // returned is a place that was taken with a release and is not yet waited in.
@@ -51,6 +52,7 @@ func (t *actor) acquireSpare(s store.Store, r store.AcquireRequest) store.Grant 
 		t.Fatalf("acquire the free lock %q: %v", r.Name, err)
 	}
 	t.track(r.Lease)
+	t.granted(r.Owner, g)
 	if g.Token == 0 {
 		t.Fatalf("acquire %q: granted without a token", r.Name)
 	}
@@ -106,6 +108,9 @@ func (t *actor) release(s store.Store, r store.Lease) {
 // renew renews one lease.
 func (t *actor) renew(s store.Store, r store.Lease) error {
 	t.Helper()
+	t.mu.Lock()
+	r.Slots = t.slots[r.Owner]
+	t.mu.Unlock()
 	errs := s.Renew(t.Context(), []store.Lease{r})
 	if len(errs) != 1 {
 		t.Fatalf("renew of one lease gave %d results", len(errs))

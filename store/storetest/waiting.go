@@ -114,6 +114,7 @@ func (t *trial) gets(what string, w *waiting) {
 	if w.err != nil {
 		t.Fatalf("%s: got error %v", what, w.err)
 	}
+	t.granted(w.Owner, w.grant)
 	if w.grant.Token == 0 {
 		t.Fatalf("%s: granted without a token", what)
 	}

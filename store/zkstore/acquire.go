@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Acquire implements store.Store. It makes a place in the queue: if that is the first, it
-// has the lock, and otherwise Acquire removes it again.
+// Acquire implements store.Store. It makes a place in the queue: if that is among the first
+// that fit together, it has the lock, and otherwise Acquire removes it again.
 func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 	if err := s.gate.Enter(r.Check(s.Caps())); err != nil {
 		return store.Grant{}, err
@@ -22,25 +22,39 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 	}
 	ctx, cancel := s.limited(ctx)
 	defer cancel()
-	g, err := s.acquire(ctx, r)
-	if err != nil && !errors.Is(err, store.ErrBusy) {
+	g, err := (&attempt{s, r, s.clock.Now()}).run(ctx)
+	if err != nil && !isRefusal(err) {
 		return store.Grant{}, s.failed(ctx, "acquire", r.Name, err)
 	}
 	return g, err
 }
 
-func (s *Store) acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
-	start := s.clock.Now()
+// isRefusal reports whether the error is about the lock and not about the servers.
+func isRefusal(err error) bool {
+	var kind *store.KindError
+	return errors.Is(err, store.ErrBusy) || errors.Is(err, store.ErrInvalid) || errors.As(err, &kind)
+}
+
+// attempt is one call of Acquire.
+type attempt struct {
+	s     *Store
+	r     store.AcquireRequest
+	start clock.Instant
+}
+
+// run makes the attempt, and again if the lock became free meanwhile.
+func (a *attempt) run(ctx context.Context) (store.Grant, error) {
+	s, r := a.s, a.r
 	if err := ctx.Err(); err != nil {
 		return store.Grant{}, err
 	}
 	if s.leases.get(leaseKey{r.Name, r.Owner}) != nil {
-		if g, err := s.confirm(ctx, r, start); !errors.Is(err, store.ErrNotHeld) {
+		if g, err := a.confirm(ctx); !errors.Is(err, store.ErrNotHeld) {
 			return g, err
 		}
 	}
 	if s.busy.lately(r.Name) {
-		if err := s.look(ctx, r); err != nil {
+		if err := a.look(ctx); err != nil {
 			return store.Grant{}, err
 		}
 	}
@@ -48,29 +62,45 @@ func (s *Store) acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 	if err != nil {
 		return store.Grant{}, err
 	}
-	q, me, err := p.queue(ctx)
-	if err != nil {
-		s.remove(p)
-		return store.Grant{}, err
+	g, err := a.take(ctx, p)
+	if errors.Is(err, errFree) {
+		// The holder has left since: a new place would have been the first.
+		s.busy.forget(r.Name)
+		a.start = s.clock.Now()
+		return a.run(ctx)
 	}
-	switch {
-	case me < 0: // somebody else has removed it
-		p.leave()
-		return store.Grant{}, errRemoved
-	case q.owns(me).Verdict == rule.Granted:
-		g, err := s.granted(ctx, p, r.Lease, start)
+	return g, err
+}
+
+// take takes the lock if the place has it, and otherwise removes the place.
+func (a *attempt) take(ctx context.Context, p *place) (store.Grant, error) {
+	s := a.s
+	for {
+		q, me, err := p.queue(ctx)
+		if err != nil {
+			s.remove(p)
+			return store.Grant{}, err
+		}
+		if me < 0 { // somebody else has removed it
+			p.leave()
+			return store.Grant{}, errRemoved
+		}
+		if q.owns(me).Verdict != rule.Granted || q.holds(me, p.record.Owner) {
+			return a.refused(ctx, p, q.queue, me)
+		}
+		err = p.settle(ctx, q, me)
+		if errors.Is(err, errChanged) {
+			continue
+		}
+		var g store.Grant
+		if err == nil {
+			g, err = s.granted(ctx, p, a.r.Lease, a.start)
+		}
 		if err != nil {
 			s.remove(p)
 		}
 		return g, err
 	}
-	g, err := s.refused(ctx, p, q, r, start)
-	if errors.Is(err, errFree) {
-		// The holder has left since: a new place would have been the first.
-		s.busy.forget(r.Name)
-		return s.acquire(ctx, r)
-	}
-	return g, err
 }
 
 // errRemoved means that somebody else has removed a place.
@@ -90,12 +120,13 @@ func (s *Store) granted(ctx context.Context, p *place, l store.Lease, at clock.I
 	s.busy.forget(l.Name)
 	h := newLease(l.Name, p)
 	s.leases.add(h, l.TTL, s.expired)
-	return store.Grant{Token: h.token, Spare: h.spare}, nil
+	return store.Grant{Token: h.token, Spare: h.spare, Slot: h.slot}, nil
 }
 
-// refused removes a place that has not got the lock, and names the holder. If that is
-// another place of the same owner, refused confirms the grant.
-func (s *Store) refused(ctx context.Context, p *place, q queue, r store.AcquireRequest, start clock.Instant) (store.Grant, error) {
+// refused removes a place that has not got the lock, and names the first holder. If an
+// earlier place of the same owner holds the lock, refused confirms that grant.
+func (a *attempt) refused(ctx context.Context, p *place, q queue, me int) (store.Grant, error) {
+	s, r := a.s, a.r
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		if p.removeNow(ctx) != nil {
@@ -110,21 +141,21 @@ func (s *Store) refused(ctx context.Context, p *place, q queue, r store.AcquireR
 	case !ok:
 		return store.Grant{}, errFree
 	}
-	rec, ours := decodeRecord(n.Data)
-	if ours && rec.Owner == r.Owner {
-		g, err := s.confirm(ctx, r, start)
+	if q.holds(me, r.Owner) {
+		g, err := a.confirm(ctx)
 		if errors.Is(err, store.ErrNotHeld) {
 			err = errFree
 		}
 		return g, err
 	}
 	s.busy.add(r.Name)
-	return store.Grant{}, p.busyError(r.Name, q[0], rec, ours)
+	return store.Grant{}, p.refusal(r.Lease, q, me, n.Data)
 }
 
-// look returns a *store.BusyError if another owner has the lock.
-func (s *Store) look(ctx context.Context, r store.AcquireRequest) error {
-	ss, leave, err := s.tree(ctx, r.TTL)
+// look returns the error for a lock that others have, if there is no room for r.
+func (a *attempt) look(ctx context.Context) error {
+	r := a.r
+	ss, leave, err := a.s.tree(ctx, r.TTL)
 	if err != nil {
 		return err
 	}
@@ -132,17 +163,25 @@ func (s *Store) look(ctx context.Context, r store.AcquireRequest) error {
 	if err := ss.Sync(ctx); err != nil {
 		return err
 	}
-	q, err := ss.children(ctx, ss.dir(r.Name))
-	if err != nil || len(q) == 0 {
+	line, err := ss.children(ctx, ss.dir(r.Name), hasSeats(specOf(r.Kind)))
+	if err != nil {
 		return err
+	}
+	me, q := len(line.queue), line.with(r.Lease)
+	if q.holds(me, r.Owner) || q.owns(me).Verdict == rule.Granted {
+		return nil
 	}
 	n, ok, err := ss.Get(ctx, ss.dir(r.Name)+"/"+q[0].name)
 	if err != nil || !ok {
 		return err
 	}
-	rec, ours := decodeRecord(n.Data)
-	if ours && rec.Owner == r.Owner {
-		return nil
+	return ss.refusal(r.Lease, q, me, n.Data)
+}
+
+// confirm grants again what the owner has, or returns store.ErrNotHeld.
+func (a *attempt) confirm(ctx context.Context) (store.Grant, error) {
+	if err := a.s.renew(ctx, a.r.Lease, a.start, change{join: true}); err != nil {
+		return store.Grant{}, err
 	}
-	return ss.busyError(r.Name, q[0], rec, ours)
+	return a.s.renewed(a.r.Lease, a.r.Spare)
 }

@@ -7,6 +7,10 @@
 // In names of locks, characters other than printable ASCII, and % and /, are written as
 // %XX.
 //
+// Read-write locks are those of Curator (InterProcessReadWriteLock), with which they
+// exclude each other. A semaphore has places that show its size and their weight; see
+// docs/zookeeper.md for the layout, and for why it is not Curator's.
+//
 // # Time
 //
 // A lease lives in a session. The store has one session for each TTL, rounded up to the
@@ -26,12 +30,14 @@
 //
 // The token of a lease is the zxid of the transaction that made its place, times 64, so
 // that a lease can have 63 further tokens. Numbers of places are no tokens: they begin
-// again when the lock's node was removed.
+// again when the lock's node was removed. Readers share the token of the first of them. A
+// writer that becomes a reader has the one after its own 63.
 //
 // # Waiting
 //
 // A waiter watches the place before its own, as Curator's do, and is told by its server
-// when that is gone. WaitRequest.Barge has no effect.
+// when that is gone. A reader watches the last writer before it, and the first waiter for a
+// semaphore watches all places. WaitRequest.Barge has no effect.
 //
 // # What survives
 //
@@ -46,6 +52,5 @@
 // Without Options.Auth, anybody may change the locks. With an identity, only that identity
 // may, and Options.Readers may look. This is set for nodes that the store makes; Base is
 // made by the store if it is missing, or by an administrator as "leasehold acl
-// --zookeeper" says. Kinds of locks other than the mutex, breaking a lease
-// and TLS are not supported.
+// --zookeeper" says. Breaking a lease and TLS are not supported.
 package zkstore

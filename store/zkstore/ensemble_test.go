@@ -86,7 +86,8 @@ func (h *holds) contend(ctx context.Context, t *testing.T, s *Store, name string
 }
 
 // Members of an ensemble are killed, stand still, and are cut off from the others, while
-// clients contend: no two of them have the lock at once, tokens rise, and they go on.
+// clients contend: no two of them have a lock at once that is for one, there are never too
+// many holders of a semaphore and no reader beside a writer, tokens rise, and all go on.
 func TestZooKeeperEnsemble(t *testing.T) {
 	t.Parallel() // it mostly waits
 	e, err := zktest.LaunchEnsemble(3, zktest.Options{Tick: 500 * time.Millisecond, Settings: []string{"maxSessionTimeout=40000"}, Properties: []string{"readonlymode.enabled=true"}})
@@ -96,7 +97,7 @@ func TestZooKeeperEnsemble(t *testing.T) {
 	t.Cleanup(e.Close)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	h := &holds{}
+	h, kinds := &holds{}, []*history{{kind: store.ReadWrite}, {kind: store.Semaphore(3)}}
 	var wg sync.WaitGroup
 	var stores []*Store
 	for i := range 3 {
@@ -108,6 +109,13 @@ func TestZooKeeperEnsemble(t *testing.T) {
 		s := mustOpen(t, &Options{Servers: servers})
 		stores = append(stores, s)
 		wg.Go(func() { h.contend(ctx, t, s, "contended") })
+		for _, k := range kinds {
+			for range 2 {
+				wg.Go(func() {
+					roam(ctx, s, "contended "+k.kind.String(), k.kind, 3*time.Second, func(n stay) { k.add(t, n) }, func(err error) { t.Error(err) })
+				})
+			}
+		}
 	}
 	if c := stores[0].Caps().Class; c != store.Consensus {
 		t.Errorf("an ensemble of three gives %v", c)
@@ -116,6 +124,10 @@ func TestZooKeeperEnsemble(t *testing.T) {
 		t.Helper()
 		n := h.count()
 		eventually(t, "clients go on after "+what, func() bool { return h.count() > n+5 })
+		for _, k := range kinds {
+			n := k.count()
+			eventually(t, "holders of a "+k.kind.String()+" go on after "+what, func() bool { return k.count() > n+5 })
+		}
 	}
 	goesOn("the start")
 
@@ -170,9 +182,8 @@ func TestZooKeeperEnsemble(t *testing.T) {
 // heldThroughACut: a holder whose server is cut off from the leader counts no renewal that
 // the leader does not know of, although the server goes on answering that its place is
 // there. The next holder gets the lock only after the first has stopped to count on it.
+// So does a reader after a writer, and its token is larger.
 func heldThroughACut(t *testing.T, e *zktest.Ensemble) {
-	const ttl = 2 * time.Second
-	now := clock.System().Now
 	follower, err := e.Follower()
 	if err != nil {
 		t.Fatal(err)
@@ -182,38 +193,56 @@ func heldThroughACut(t *testing.T, e *zktest.Ensemble) {
 	other := mustOpen(t, &Options{Servers: append(addrs[:follower:follower], addrs[follower+1:]...)})
 	defer other.Close()
 	defer behind.Close()
-	l := request("behind a cut", ttl)
-	start := now()
-	g := mustAcquire(t, behind, l)
-	until := validity.Until(start, ttl)
+	const ttl = 2 * time.Second
+	mutex, writer := request("behind a cut", ttl), request("a writer behind a cut", ttl)
+	writer.Kind, writer.Weight = store.ReadWrite, store.ReadWriteLimit
+	cut := make(chan struct{})
+	var wg sync.WaitGroup
+	for _, l := range []store.Lease{mutex, writer} {
+		start := clock.System().Now()
+		g := mustAcquire(t, behind, l)
+		wg.Go(func() {
+			<-cut
+			losesTo(t, behind, other, l, g.Token, validity.Until(start, ttl))
+		})
+	}
+	e.Cut(follower)
+	defer e.Heal(follower)
+	close(cut)
+	wg.Wait()
+}
+
+// losesTo renews the lease until a holder in another store has the lock.
+func losesTo(t *testing.T, behind, other *Store, l store.Lease, token fence.Token, until clock.Instant) {
+	now := clock.System().Now
 	next := make(chan hold, 1)
 	go func() {
-		n, err := other.Wait(t.Context(), store.WaitRequest{Lease: request(l.Name, 20*time.Second)}, nil)
+		r := request(l.Name, 20*time.Second)
+		r.Kind, r.Weight = l.Kind, 1
+		n, err := other.Wait(t.Context(), store.WaitRequest{Lease: r}, nil)
 		if err != nil {
 			t.Errorf("wait: %v", err)
 		}
 		next <- hold{from: now(), token: n.Token}
 	}()
-	e.Cut(follower)
-	defer e.Heal(follower)
 	for {
 		select {
 		case n := <-next:
 			if n.from < until {
 				t.Errorf("the next holder had the lock %v before the first could know", until.Sub(n.from))
 			}
-			if n.token <= g.Token {
-				t.Errorf("token %v after %v", n.token, g.Token)
+			if n.token <= token {
+				t.Errorf("token %v after %v", n.token, token)
 			}
 			return
 		default:
 		}
 		sent := now()
-		ctx, cancel := context.WithTimeout(t.Context(), validity.RenewAfter(ttl))
+		ctx, cancel := context.WithTimeout(t.Context(), validity.RenewAfter(l.TTL))
 		err := behind.Renew(ctx, []store.Lease{l})[0]
 		cancel()
 		if err == nil && sent < until {
-			until = max(until, validity.Until(sent, ttl))
+			until = max(until, validity.Until(sent, l.TTL))
 		}
 	}
 }

@@ -17,6 +17,7 @@ type lease struct {
 	place  atomic.Pointer[place]
 	token  fence.Token
 	spare  int
+	slot   int64
 	timer  *time.Timer
 	until  time.Time // when it ends unless it is renewed
 	leases *leases
@@ -33,7 +34,7 @@ type leases struct {
 
 // newLease returns the lease of a place that has the lock.
 func newLease(name string, p *place) *lease {
-	l := &lease{key: leaseKey{name, p.record.Owner}, token: tokenOf(p.record, p.czxid), spare: p.record.Spare}
+	l := &lease{key: leaseKey{name, p.record.Owner}, token: tokenOf(p.record, p.czxid), spare: p.record.Spare, slot: p.record.slot(p.numbered)}
 	l.place.Store(p)
 	return l
 }
@@ -105,9 +106,6 @@ func (t *leases) remove(l *lease) bool {
 	delete(t.all, l.key)
 	return true
 }
-
-// expired ends a lease that nobody has renewed.
-func (s *Store) expired(l *lease) { s.remove(l.place.Load()) }
 
 // close stops all timers.
 func (t *leases) close() {

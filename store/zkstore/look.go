@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
 )
@@ -12,29 +14,59 @@ import (
 // state reads a lock, with at most that many waiters.
 func (t tree) state(ctx context.Context, name string, waiters int) (store.State, error) {
 	st := store.State{Name: name}
-	q, err := t.children(ctx, t.dir(name))
-	if err != nil || len(q) == 0 {
+	line, err := t.children(ctx, t.dir(name), false)
+	if err != nil || len(line.queue) == 0 {
 		return st, err
 	}
-	q = q[:min(len(q), 1+waiters)]
+	q := line.queue
+	q = q[:min(len(q), q.mayHold()+waiters)]
 	nodes, there, errs := make([]session.Node, len(q)), make([]bool, len(q)), make([]error, len(q))
 	each(len(q), func(i int) { nodes[i], there[i], errs[i] = t.Get(ctx, t.dir(name)+"/"+q[i].name) })
+	var left queue         // those that are still there
+	var shares fence.Token // of the readers before, which the next one is about to share
 	for i, c := range q {
 		if errs[i] != nil {
 			return st, errs[i]
 		}
 		if !there[i] {
-			continue // it has left since, and the next one is the first
+			continue // it has left since, and the next one may hold the lock
 		}
 		rec, ours := decodeRecord(nodes[i].Data)
 		h, expires := t.holder(c, rec, ours)
-		if !st.Held {
-			st.Held, st.Holder, st.ExpiresIn, st.Token = true, h, expires, tokenOf(rec, nodes[i].Czxid)
+		if left = append(left, c); !left.held(len(left)-1, rec) {
+			if waiters > 0 {
+				st.Queue = append(st.Queue, store.Place{Holder: h, ExpiresIn: expires})
+			}
 			continue
 		}
-		st.Queue = append(st.Queue, store.Place{Holder: h, ExpiresIn: expires})
+		token := tokenOf(rec, nodes[i].Czxid)
+		if c.spec.Shared && c.isNative() {
+			if shares != 0 && !rec.Agreed {
+				token = shares
+			}
+			shares = token
+		}
+		st.Holders = append(st.Holders, store.Holding{Holder: h, Token: token, ExpiresIn: expires, Weight: c.weight, Slot: rec.slot(c)})
+	}
+	if len(st.Holders) > 0 {
+		first := st.Holders[0]
+		st.Held, st.Kind, st.Holder, st.ExpiresIn, st.Token = true, kindOf(left[0].spec), first.Holder, first.ExpiresIn, first.Token
+	}
+	if st.Kind.IsMutex() {
+		st.Kind, st.Holders = store.Kind{}, nil
 	}
 	return st, nil
+}
+
+// refusal returns the error for an owner that has q[me] and has to wait, or asks for a lock
+// of another kind. data is that of the first place.
+func (t tree) refusal(l store.Lease, q queue, me int, data []byte) error {
+	rec, ours := decodeRecord(data)
+	if q.owns(me).Verdict == rule.Mismatch {
+		h, _ := t.holder(q[0], rec, ours)
+		return &store.KindError{Name: l.Name, Asked: l.Kind, InUse: kindOf(q[0].spec), Holder: h}
+	}
+	return t.busyError(l.Name, q[0], rec, ours)
 }
 
 // busyError describes the holder of a lock.

@@ -15,12 +15,16 @@ import (
 var shared *zktest.Server
 
 func TestMain(m *testing.M) {
+	if server := os.Getenv(roamRole); server != "" {
+		fmt.Fprintln(os.Stderr, roamUntilKilled(server))
+		os.Exit(1)
+	}
 	os.Exit(run(m))
 }
 
 func run(m *testing.M) int {
 	var err error
-	if shared, err = zktest.Launch(zktest.Options{Settings: []string{"maxSessionTimeout=40000", "4lw.commands.whitelist=srvr,conf,wchp"}}); err != nil {
+	if shared, err = zktest.Launch(zktest.Options{Settings: []string{"maxSessionTimeout=40000", "maxClientCnxns=0", "4lw.commands.whitelist=srvr,conf,wchp"}}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

@@ -3,37 +3,62 @@ package zkstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
-	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
 )
 
-// confirm grants again what the owner has, or returns store.ErrNotHeld.
-func (s *Store) confirm(ctx context.Context, r store.AcquireRequest, start clock.Instant) (store.Grant, error) {
-	if err := s.renew(ctx, r.Lease, start, true); err != nil {
-		return store.Grant{}, err
-	}
-	l := s.leases.get(leaseKey{r.Name, r.Owner})
-	if l == nil {
-		return store.Grant{}, store.ErrNotHeld
-	}
-	return store.Grant{Token: l.token, Spare: min(l.spare, r.Spare)}, nil
+// change is what a renewal does beside that.
+type change struct {
+	// join is set for an attempt that joins the lease.
+	join bool
+	// read makes a writer a reader.
+	read bool
 }
 
-// renew makes the lease of l.Owner last for its TTL from start. If the lease is in
-// another session, of this store or of another, renew moves it. join is set for an
-// attempt that joins the lease.
-func (s *Store) renew(ctx context.Context, l store.Lease, start clock.Instant, join bool) error {
+// renewed returns the grant of a lease that was renewed.
+func (s *Store) renewed(l store.Lease, spare int) (store.Grant, error) {
 	h := s.leases.get(leaseKey{l.Name, l.Owner})
-	if h != nil && s.leases.extend(h, l.TTL) && h.place.Load().Class() >= l.TTL && !h.place.Load().Ended() {
-		done, err := s.renewInPlace(ctx, h, l, start, join)
-		if done || err != nil {
+	if h == nil {
+		return store.Grant{}, store.ErrNotHeld
+	}
+	return store.Grant{Token: h.token, Spare: min(h.spare, spare), Slot: h.slot}, nil
+}
+
+// admits returns an error if the place cannot be changed so for the lease l.
+func (c change) admits(t tree, p numbered, rec record, l store.Lease) error {
+	switch {
+	case !c.join && !c.read:
+		return nil
+	case p.spec != specOf(l.Kind):
+		h, _ := t.holder(p, rec, true)
+		return &store.KindError{Name: l.Name, Asked: l.Kind, InUse: kindOf(p.spec), Holder: h}
+	case c.join && p.weight < max(l.Weight, 1):
+		return fmt.Errorf("%w: acquire %q with weight %d: the lease that the owner has is smaller, and a lease does not grow", store.ErrInvalid, l.Name, l.Weight)
+	}
+	return nil
+}
+
+// renew makes the lease of l.Owner last for its TTL from start, and changes it. If the
+// lease is in another session, of this store or of another, or if a writer is to be a
+// reader, renew makes the place anew.
+func (s *Store) renew(ctx context.Context, l store.Lease, start clock.Instant, c change) error {
+	h := s.leases.get(leaseKey{l.Name, l.Owner})
+	if h != nil {
+		p := h.place.Load()
+		if err := c.admits(p.tree, p.numbered, p.record, l); err != nil {
 			return err
+		}
+		if anew := c.read && !p.needsOthers(); !anew && s.leases.extend(h, l.TTL) && p.Class() >= l.TTL && !p.Ended() {
+			done, err := s.renewInPlace(ctx, h, l, start, c.join)
+			if done || err != nil {
+				return err
+			}
 		}
 	}
 	ss, leave, err := s.tree(ctx, max(l.TTL, ttlOf(h, s.maxTTL)))
@@ -46,7 +71,7 @@ func (s *Store) renew(ctx context.Context, l store.Lease, start clock.Instant, j
 		switch {
 		case err != nil:
 			return err
-		case !ok || f.answer.Verdict != rule.Granted:
+		case !ok || !f.held():
 			if h != nil && s.leases.remove(h) {
 				h.place.Load().leave()
 			}
@@ -58,7 +83,20 @@ func (s *Store) renew(ctx context.Context, l store.Lease, start clock.Instant, j
 			}
 			f.record.TTL = min(f.record.TTL, micros(s.maxTTL))
 		}
-		moved, err := s.move(ctx, ss, f, l, start, join, h)
+		if err := c.admits(ss, f.numbered, f.record, l); err != nil {
+			return err
+		}
+		if f.needsOthers() {
+			a, err := agree(ctx, ss, ss.dir(l.Name), f.line, f.index)
+			if errors.Is(err, errChanged) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			f.record.Token, f.record.Seats, f.record.Agreed = a.Token, a.Seats, a.Agreed
+		}
+		moved, err := s.move(ctx, ss, f, l, start, c, h)
 		if moved || err != nil {
 			return err
 		}
@@ -111,16 +149,20 @@ func (s *Store) renewInPlace(ctx context.Context, h *lease, l store.Lease, start
 
 // move makes the place anew in a session of this store, with the same number, in one
 // transaction. It returns false if the place has changed meanwhile.
-func (s *Store) move(ctx context.Context, ss tree, f found, l store.Lease, start clock.Instant, join bool, old *lease) (bool, error) {
-	rec := f.record
+func (s *Store) move(ctx context.Context, ss tree, f found, l store.Lease, start clock.Instant, c change, old *lease) (bool, error) {
+	rec, to, word := f.record, f.numbered, f.word()
 	rec.Token = tokenOf(f.record, f.czxid)
 	rec.TTL = max(rec.TTL, micros(l.TTL))
-	if join && rec.Attempt != l.Attempt {
+	if c.join && rec.Attempt != l.Attempt {
 		rec.Attempt = ""
 	}
-	mark := newMark(l.Owner)
-	p := &place{tree: ss, leave: ss.Enter(), dir: ss.dir(l.Name), record: rec, czxid: f.czxid,
-		numbered: numbered{placeName(mark) + f.digits(), f.seq}}
+	if c.read && !f.needsOthers() {
+		to.weight, word = 1, kindWord(to.spec, 1)
+		rec.Token, rec.Spare = downgraded(rec.Token), 0
+		rec = rec.first(to, f.czxid)
+	}
+	to.name = protected + newMark(l.Owner) + word + f.digits()
+	p := &place{tree: ss, leave: ss.Enter(), dir: ss.dir(l.Name), record: rec, czxid: f.czxid, numbered: to}
 	// Once sent, the transaction counts, even if the caller gives up.
 	lasting := context.WithoutCancel(ctx)
 	type result struct {

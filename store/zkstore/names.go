@@ -1,6 +1,7 @@
 package zkstore
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -11,12 +12,13 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/rule"
 )
 
-// Nodes are named as by Curator and go-zookeeper: _c_, 32 hexadecimal digits, -lock- and
-// the sequence number that ZooKeeper appends. All of them order places by that number.
+// Nodes are named as by Curator and go-zookeeper: _c_, 32 hexadecimal digits, a word for
+// the kind of the lock (see kindWord), and the sequence number that ZooKeeper appends. All
+// of them order places by that number.
 const (
-	protected = "_c_"
-	lockWord  = "-lock-"
-	seqDigits = 10
+	protected  = "_c_"
+	markDigits = 32
+	seqDigits  = 10
 )
 
 // escape returns the name of the node that has the places of a lock. Printable ASCII
@@ -72,13 +74,19 @@ func newMark(owner string) string {
 	return ownerMark(owner) + hex.EncodeToString(b[:])
 }
 
-// placeName returns the name of a place, without the number if seq is negative.
-func placeName(mark string) string { return protected + mark + lockWord }
+// placeName returns the name of a place of that kind and weight, without the number.
+func placeName(mark string, spec rule.Spec, weight int64) string {
+	return protected + mark + kindWord(spec, weight)
+}
 
 // numbered is a place as its name shows it.
 type numbered struct {
-	name string
-	seq  int32
+	name   string
+	seq    int32
+	spec   rule.Spec
+	weight int64
+	// resized means that spec is another than the name shows; see resize.
+	resized bool
 }
 
 // parseChild returns the place with that name, or false if it has no number.
@@ -96,7 +104,9 @@ func parseChild(name string) (numbered, bool) {
 		digits = "-" + digits
 	}
 	n, err := strconv.ParseInt(digits, 10, 32)
-	return numbered{name, int32(n)}, err == nil
+	c := numbered{name: name, seq: int32(n)}
+	c.spec, c.weight = parseKind(name[:len(name)-len(digits)])
+	return c, err == nil
 }
 
 // digits returns the number as it stands in the name.
@@ -107,9 +117,25 @@ func (c numbered) digits() string {
 	return c.name[len(c.name)-seqDigits:]
 }
 
+// word returns the word of the kind of a Store's place, as it stands in the name.
+func (c numbered) word() string {
+	return strings.TrimSuffix(c.name[len(protected)+markDigits:], c.digits())
+}
+
+// needsOthers reports whether what the place has depends on those before it. A place that
+// takes the whole lock is alone.
+func (c numbered) needsOthers() bool { return c.weight < c.spec.Limit }
+
 // isOf reports whether the place may be one of the owner with that mark.
 func (c numbered) isOf(ownerMark string) bool {
-	return strings.HasPrefix(c.name, protected+ownerMark) && len(c.name) >= len(protected)+32+len(lockWord)+seqDigits
+	return c.isNative() && strings.HasPrefix(c.name, protected+ownerMark)
+}
+
+// isNative reports whether the place may be one of a Store. Those of go-zookeeper look the
+// same, and those of Curator do not.
+func (c numbered) isNative() bool {
+	mark, _, _ := strings.Cut(strings.TrimPrefix(c.name, protected), "-")
+	return len(mark) == markDigits && len(c.name) > len(protected)+markDigits && strings.HasPrefix(c.name, protected)
 }
 
 // queue has the places of a lock in order.
@@ -127,7 +153,8 @@ func queueOf(names []string) queue {
 		if d := a.seq - b.seq; d != 0 { // the difference is right also when the numbers begin again
 			return int(d)
 		}
-		return strings.Compare(a.name, b.name)
+		// A thread that writes and reads has two places of one number in Curator.
+		return cmp.Or(cmp.Compare(b.weight, a.weight), strings.Compare(a.name, b.name))
 	})
 	return q
 }
@@ -135,14 +162,4 @@ func queueOf(names []string) queue {
 // find returns the index of the place whose name begins with prefix, or -1.
 func (q queue) find(prefix string) int {
 	return slices.IndexFunc(q, func(c numbered) bool { return strings.HasPrefix(c.name, prefix) })
-}
-
-// owns says what the place q[me] has. The number of the places before the lock's holders
-// is 0: they are all of mutexes.
-func (q queue) owns(me int) rule.Answer {
-	ranked := make([]rule.Ranked, len(q))
-	for i, c := range q {
-		ranked[i] = rule.Ranked{Owner: c.name, Spec: rule.Mutex}
-	}
-	return rule.Owns(ranked, me)
 }

@@ -31,13 +31,13 @@ func TestNodesOfNames(t *testing.T) {
 // Places of all clients are in one order. Curator writes its ids with hyphens, kazoo has
 // another word before the number.
 func TestOrderOfPlaces(t *testing.T) {
-	ours := placeName(newMark("owner")) + "0000000003"
+	ours := placeName(newMark("owner"), rule.Mutex, 1) + "0000000003"
 	names := []string{
 		ours,
 		"_c_0123456789abcdef0123456789abcdef-lock-0000000002", // go-zookeeper
 		"_c_01234567-89ab-cdef-0123-456789abcdef-lock-0000000004",
 		"0123456789abcdef0123456789abcdef__lock__0000000001",
-		"_c_01234567-89ab-cdef-0123-456789abcdef-__WRIT__0000000000",
+		"_c_01234567-89ab-cdef-0123-456789abcdef-lock-0000000000",
 		"config", "lock-", "lock-12",
 	}
 	q := queueOf(names)
@@ -74,11 +74,11 @@ func TestOrderOfPlacesWhereNumbersBeginAgain(t *testing.T) {
 // A place that is made anew keeps its number.
 func TestNameOfAMovedPlace(t *testing.T) {
 	for _, digits := range []string{"0000000007", "-2147483648"} {
-		c, ok := parseChild(placeName(newMark("o")) + digits)
+		c, ok := parseChild(placeName(newMark("o"), rule.Mutex, 1) + digits)
 		if !ok || c.digits() != digits {
 			t.Fatalf("%q has the number %q, %v", c.name, c.digits(), ok)
 		}
-		moved, ok := parseChild(placeName(newMark("o")) + c.digits())
+		moved, ok := parseChild(placeName(newMark("o"), rule.Mutex, 1) + c.digits())
 		if !ok || moved.seq != c.seq || moved.name == c.name {
 			t.Errorf("%q became %q", c.name, moved.name)
 		}

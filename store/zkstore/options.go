@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"strings"
@@ -24,7 +25,7 @@ const (
 // Options configure a Store.
 type Options struct {
 	// Servers are the addresses of the servers, "host" or "host:port": all members of one
-	// ensemble, or some of them.
+	// ensemble, or some of them. Each Store connects to them in an order of its own.
 	Servers []string
 	// Base is the node below which locks are kept. Empty means DefaultBase. It is created
 	// if it is missing and the identity may do so.
@@ -47,6 +48,8 @@ type Options struct {
 	Timeout time.Duration
 	// Logger logs clean-up that failed. Nil means no logging.
 	Logger *slog.Logger
+
+	shuffle func(n int, swap func(i, j int)) // in tests, another order of the servers
 }
 
 // Identity is an identity of one of ZooKeeper's authentication schemes.
@@ -81,6 +84,18 @@ func (o *Options) checked() (Options, error) {
 	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c, nil
+}
+
+// shuffled returns the servers in the order in which a store connects to them. All stores
+// in one order would have the first server serve them all.
+func (o *Options) shuffled() []string {
+	servers := slices.Clone(o.Servers)
+	shuffle := o.shuffle
+	if shuffle == nil {
+		shuffle = rand.Shuffle
+	}
+	shuffle(len(servers), func(i, j int) { servers[i], servers[j] = servers[j], servers[i] })
+	return servers
 }
 
 // address returns a with the default port if it has none.

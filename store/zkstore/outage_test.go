@@ -18,7 +18,7 @@ func TestOpenPassesASilentServer(t *testing.T) {
 	t.Parallel() // it mostly waits
 	p := faultproxy.New(t, shared.Addr)
 	p.Blackhole()
-	s := mustOpen(t, &Options{Servers: []string{p.Addr(), shared.Addr}})
+	s := mustOpen(t, &Options{Servers: []string{p.Addr(), shared.Addr}, shuffle: func(int, func(i, j int)) {}})
 	l := request("beside a silent server", 5*time.Second)
 	mustAcquire(t, s, l)
 	mustRelease(t, s, l)

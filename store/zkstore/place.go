@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
 )
 
-// place is a node of a session of ours: a place in the queue for a lock. The first place
-// has the lock.
+// place is a node of a session of ours: a place in the queue for a lock. The first places
+// have the lock.
 type place struct {
 	tree
 	leave func() // of the session
@@ -27,54 +27,16 @@ type place struct {
 
 // outcome is the result of reading a queue.
 type outcome struct {
-	queue queue
+	queue lineup
 	err   error
 }
 
 func (p *place) path() string { return p.dir + "/" + p.name }
 
-// enqueue makes a place at the end of the queue of a lock. If ctx ends first, the place
-// is removed in the background.
-func (s *Store) enqueue(ctx context.Context, l store.Lease, spare int) (*place, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	t, leave, err := s.tree(ctx, l.TTL)
-	if err != nil {
-		return nil, err
-	}
-	p := &place{tree: t, leave: leave, dir: t.dir(l.Name), record: recordOf(l, spare)}
-	done := make(chan error) // not buffered: somebody has the place, the caller or the background
-	s.gate.Stay()
-	go func() {
-		defer s.gate.Leave()
-		err := p.create(ctx, newMark(l.Owner))
-		if err != nil {
-			leave()
-		}
-		select {
-		case done <- err:
-		case <-ctx.Done():
-			if err == nil {
-				s.remove(p)
-			}
-		}
-	}()
-	select {
-	case err := <-done:
-		if err != nil {
-			return nil, err
-		}
-		return p, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
 // create makes the node of a place. It returns an error only if there certainly is none,
 // or will be none once the session is over. The end of ctx ends the attempt between calls.
-func (p *place) create(ctx context.Context, mark string) (err error) {
-	prefix := p.dir + "/" + placeName(mark)
+func (p *place) create(ctx context.Context, mark, word string) (err error) {
+	prefix := p.dir + "/" + protected + mark + word
 	data := p.record.encode()
 	lasting := context.WithoutCancel(ctx)
 	p.look = make(chan outcome, 1)
@@ -132,7 +94,7 @@ func (p *place) create(ctx context.Context, mark string) (err error) {
 func (p *place) lookEarly(ctx context.Context, sent, failed <-chan struct{}, look chan<- outcome) {
 	select {
 	case <-sent:
-		q, err := p.children(ctx, p.dir)
+		q, err := p.children(ctx, p.dir, hasSeats(p.spec))
 		look <- outcome{q, err}
 	case <-failed: // nobody asks
 	case <-p.Over:
@@ -142,7 +104,7 @@ func (p *place) lookEarly(ctx context.Context, sent, failed <-chan struct{}, loo
 
 // queue returns the queue at some time after the place was made, and the place's index in
 // it, or -1 if the place is gone.
-func (p *place) queue(ctx context.Context) (q queue, me int, err error) {
+func (p *place) queue(ctx context.Context) (q lineup, me int, err error) {
 	if p.look != nil {
 		select {
 		case early := <-p.look:
@@ -151,10 +113,10 @@ func (p *place) queue(ctx context.Context) (q queue, me int, err error) {
 				return early.queue, me, nil
 			}
 		case <-ctx.Done():
-			return nil, -1, ctx.Err()
+			return lineup{}, -1, ctx.Err()
 		}
 	}
-	q, err = p.children(ctx, p.dir)
+	q, err = p.children(ctx, p.dir, hasSeats(p.spec))
 	return q, q.find(p.name), err
 }
 
@@ -170,18 +132,6 @@ func (p *place) named(path string, czxid int64) error {
 		return fmt.Errorf("the zxid %#x leaves no room for tokens: the ensemble's epoch has to be below %d", czxid, maxEpoch)
 	}
 	return nil
-}
-
-// remove removes the node of a place in the background.
-func (s *Store) remove(p *place) {
-	s.gate.Stay()
-	go func() {
-		defer s.gate.Leave()
-		defer p.leave()
-		if _, err := p.delete(context.Background()); err != nil && !p.Ended() {
-			s.o.Logger.Warn("cannot remove a place in the queue of a lock", "node", p.path(), "err", err)
-		}
-	}()
 }
 
 // removeNow removes the node of a place. It returns an error only if the node may remain;

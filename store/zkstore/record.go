@@ -21,12 +21,23 @@ type record struct {
 	TTL int64 `json:"ttl"`
 	// Spare is the number of tokens that are reserved beyond that of the grant.
 	Spare int `json:"spare,omitempty"`
-	// Token is set if the node was made anew, in another session: that of the first.
+	// Token is set if the node was made anew, in another session: that of the first. That of
+	// readers that have agreed is the one that they share.
 	Token fence.Token `json:"token,omitempty"`
+	// Agreed is set if a holder has agreed with those before it; see tree.agree.
+	Agreed bool `json:"agreed,omitempty"`
+	// Seats are the slots of the holder of a semaphore and of those before it.
+	Seats []seat `json:"seats,omitempty"`
+}
+
+// seat is the slot of the place with a number.
+type seat struct {
+	Seq  int32 `json:"seq"`
+	Slot int64 `json:"slot"`
 }
 
 func recordOf(l store.Lease, spare int) record {
-	r := record{Owner: l.Owner, Attempt: l.Attempt, Spare: min(spare, maxSpare), TTL: micros(l.TTL)}
+	r := record{Owner: l.Owner, Attempt: l.Attempt, Spare: min(spare, mostSpare(l)), TTL: micros(l.TTL)}
 	if utf8.ValidString(l.Meta) {
 		r.Meta = l.Meta
 	} else {
@@ -82,6 +93,22 @@ const (
 	maxSpare  = 1<<spareBits - 1
 	maxEpoch  = 1 << 15 // then tokens are below 2^53
 )
+
+// mostSpare returns how many tokens a lease can have beside that of its grant. Readers share
+// one. A writer leaves one for the readers it becomes one of.
+func mostSpare(l store.Lease) int {
+	switch {
+	case l.SharesToken():
+		return 0
+	case l.Kind.Shared:
+		return maxSpare - 1
+	}
+	return maxSpare
+}
+
+// downgraded returns the token of readers of which the first was the writer with this
+// token. It is larger than the writer's others, and smaller than those of all waiters.
+func downgraded(writer fence.Token) fence.Token { return writer | maxSpare }
 
 // tokenOf returns the token of a place, by its data and by the zxid that made it.
 func tokenOf(r record, czxid int64) fence.Token {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -62,5 +61,5 @@ func (s *Store) release(ctx context.Context, r store.ReleaseRequest) (done bool,
 		return false, err
 	}
 	there, err := t.Delete(ctx, t.dir(r.Name)+"/"+f.name)
-	return there && f.answer.Verdict == rule.Granted, explain(err, t.dir(r.Name))
+	return there && f.held(), explain(err, t.dir(r.Name))
 }

@@ -9,9 +9,6 @@ import (
 	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
 )
 
-// atOnce is how many leases are renewed, or locks are read, at the same time.
-const atOnce = 32
-
 // Renew implements store.Store. All leases in one session are renewed by one write, after
 // which the server is asked for each of them.
 func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
@@ -44,7 +41,7 @@ func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
 		}
 		err := ctx.Err()
 		if err == nil {
-			err = s.renew(ctx, leases[i], start, false)
+			err = s.renew(ctx, leases[i], start, change{})
 		}
 		if err != nil && !errors.Is(err, store.ErrNotHeld) {
 			err = s.failed(ctx, "renew", leases[i].Name, err)
@@ -69,23 +66,5 @@ func (s *Store) proveAll(ctx context.Context, leases []store.Lease) {
 		sessions[ss] = true
 		wg.Go(func() { _, _ = ss.Prove(ctx, start) })
 	}
-	wg.Wait()
-}
-
-// each calls do for 0 to n-1, some of them at the same time.
-func each(n int, do func(i int)) {
-	var wg sync.WaitGroup
-	next := make(chan int)
-	for range min(n, atOnce) {
-		wg.Go(func() {
-			for i := range next {
-				do(i)
-			}
-		})
-	}
-	for i := range n {
-		next <- i
-	}
-	close(next)
 	wg.Wait()
 }

@@ -60,7 +60,8 @@ func Open(ctx context.Context, o *Options) (*Store, error) {
 func (s *Store) open(ctx context.Context) (err error) {
 	ctx, cancel := s.limited(ctx)
 	defer cancel()
-	if s.limits, err = session.AskLimits(ctx, s.o.Servers); err != nil {
+	servers := s.o.shuffled()
+	if s.limits, err = session.AskLimits(ctx, servers); err != nil {
 		return s.failed(ctx, "open", "", err)
 	}
 	if s.maxTTL, err = s.o.applyTo(&s.limits); err != nil {
@@ -70,7 +71,7 @@ func (s *Store) open(ctx context.Context) (err error) {
 	for _, i := range s.o.Auth {
 		auth = append(auth, session.Identity(i))
 	}
-	s.sessions = session.NewPool(session.Options{Servers: s.o.Servers, Auth: auth, Base: s.o.Base, Limits: s.limits, Clock: s.clock})
+	s.sessions = session.NewPool(session.Options{Servers: servers, Auth: auth, Base: s.o.Base, Limits: s.limits, Clock: s.clock})
 	t, leave, err := s.anyTree(ctx)
 	if err != nil {
 		return s.failed(ctx, "open", "", err)
@@ -107,6 +108,7 @@ func (s *Store) Caps() store.Caps {
 		Reach:      "network",
 		Clock:      "the elapsed time of the ensemble's leader",
 		Class:      class,
+		Kinds:      true,
 	}
 }
 

@@ -1,6 +1,7 @@
 package zkstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path"
@@ -8,7 +9,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
 )
 
@@ -25,10 +25,42 @@ type tree struct {
 func (t tree) dir(name string) string { return t.base + "/" + escape(name) }
 
 // children returns the places below a node, in order. A node that is not there has none.
-func (t tree) children(ctx context.Context, dir string) (queue, error) {
-	names, err := t.List(ctx, dir)
-	return queueOf(names), err
+// sized is set if there may be places of a semaphore, whose number of permits can change.
+func (t tree) children(ctx context.Context, dir string, sized bool) (lineup, error) {
+	var q queue
+	var node session.Node
+	list := func() error {
+		names, err := t.List(ctx, dir)
+		q = queueOf(names)
+		return err
+	}
+	look := func() (err error) {
+		node, _, err = t.Get(ctx, dir)
+		return err
+	}
+	if sized {
+		errs := []error{nil, nil}
+		each(2, func(i int) { errs[i] = []func() error{list, look}[i]() })
+		if err := cmp.Or(errs[0], errs[1]); err != nil {
+			return lineup{}, err
+		}
+	} else if err := list(); err != nil || !q.hasSized() {
+		return lineup{q, anyVersion}, err
+	} else if err := look(); err != nil {
+		return lineup{}, err
+	}
+	return lineup{decodeDir(node.Data).applyTo(q), node.Version}, nil
 }
+
+// lineup is a queue, and the version of the node that has its places, which says how many
+// permits a semaphore has.
+type lineup struct {
+	queue
+	version int32
+}
+
+// anyVersion is the version of a node that does not matter.
+const anyVersion = -1
 
 // makeParents makes the nodes of a path. They remain when they are empty.
 func (t tree) makeParents(ctx context.Context, p string) error {
@@ -72,11 +104,12 @@ func (t tree) findMark(ctx context.Context, dir, mark string) (name string, foun
 	if err := t.Sync(ctx); err != nil {
 		return "", false, err
 	}
-	q, err := t.children(ctx, dir)
+	names, err := t.List(ctx, dir)
 	if err != nil {
 		return "", false, err
 	}
-	if i := q.find(placeName(mark)); i >= 0 {
+	q := queueOf(names)
+	if i := q.find(protected + mark); i >= 0 {
 		return q[i].name, true, nil
 	}
 	return "", false, nil
@@ -87,9 +120,13 @@ type found struct {
 	numbered
 	record record
 	czxid  int64
-	// answer is what the place has.
-	answer rule.Answer
+	// line is the one that the place is in, and index where.
+	line  lineup
+	index int
 }
+
+// held reports whether the place holds the lock.
+func (f found) held() bool { return f.line.held(f.index, f.record) }
 
 // find looks for the place of an owner, as the leader knows it. ok is false if there is
 // none.
@@ -98,12 +135,12 @@ func (t tree) find(ctx context.Context, name, owner string) (f found, ok bool, e
 		return f, false, err
 	}
 	dir := t.dir(name)
-	q, err := t.children(ctx, dir)
+	q, err := t.children(ctx, dir, false)
 	if err != nil {
 		return f, false, err
 	}
 	mark := ownerMark(owner)
-	for i, c := range q {
+	for i, c := range q.queue {
 		if !c.isOf(mark) {
 			continue
 		}
@@ -112,7 +149,7 @@ func (t tree) find(ctx context.Context, name, owner string) (f found, ok bool, e
 			return f, false, err
 		}
 		if rec, ours := decodeRecord(n.Data); there && ours && rec.Owner == owner {
-			return found{c, rec, n.Czxid, q.owns(i)}, true, nil
+			return found{c, rec, n.Czxid, q, i}, true, nil
 		}
 	}
 	return f, false, nil

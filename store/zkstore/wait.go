@@ -3,6 +3,7 @@ package zkstore
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -22,9 +23,8 @@ type waiting struct {
 	start  clock.Instant
 
 	place *place // nil: there is none
-	// before is the place that is watched, and gone the channel on which its end is
-	// announced.
-	before string
+	// before is what is watched, and gone the channel on which a change is announced.
+	before hurdle
 	gone   <-chan zk.Event
 	// first is the holder's place when it was read last, and told what was last
 	// reported of it.
@@ -33,7 +33,7 @@ type waiting struct {
 }
 
 // Wait implements store.Waiter. The server tells a waiter when the place before its own
-// is gone. It also looks by itself three times in its TTL. Barge has no effect: the queue
+// is gone; see queue.hurdleOf for other kinds than mutexes. It also looks by itself three times in its TTL. Barge has no effect: the queue
 // is ZooKeeper's, and has one order.
 func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 	if err := s.gate.Enter(r.Check(s.Caps())); err != nil {
@@ -64,7 +64,7 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 func (w *waiting) run(ctx context.Context) (store.Grant, error) {
 	for {
 		g, err := w.once(ctx)
-		if err == nil || errors.Is(err, store.ErrNotHeld) {
+		if err == nil || errors.Is(err, store.ErrNotHeld) || isRefusal(err) {
 			return g, err
 		}
 		var q *store.QuorumError
@@ -136,7 +136,7 @@ func (w *waiting) look(ctx context.Context) (g *store.Grant, pause bool, err err
 	limited, cancel := w.s.limited(ctx)
 	defer cancel()
 	defer func() {
-		if err != nil && !errors.Is(err, store.ErrNotHeld) && ctx.Err() == nil {
+		if err != nil && !errors.Is(err, store.ErrNotHeld) && !isRefusal(err) && ctx.Err() == nil {
 			err = w.s.failed(limited, "wait for", w.r.Name, err)
 		}
 	}()
@@ -152,40 +152,81 @@ func (w *waiting) look(ctx context.Context) (g *store.Grant, pause bool, err err
 		return nil, false, store.ErrNotHeld
 	}
 	a := q.owns(me)
-	if a.Verdict == rule.Granted {
+	switch a.Verdict {
+	case rule.Granted:
+		err := w.place.settle(limited, q, me)
+		if errors.Is(err, errChanged) {
+			return nil, false, nil
+		}
+		if err != nil {
+			return nil, false, err
+		}
 		g, err := w.granted(limited)
 		return &g, false, err
+	case rule.Mismatch:
+		return nil, false, w.mismatch(limited, q.queue, me)
 	}
-	gone, err := w.watch(limited, q[me-1].name)
+	gone, err := w.watch(limited, q.queue, q.hurdleOf(me))
 	if err != nil || gone {
 		return nil, false, err
 	}
-	return nil, true, w.found(limited, q[0], a.Position)
+	return nil, true, w.found(limited, q.queue[0], a.Position)
 }
 
-// watch watches the place before the waiter's own. gone reports that it is not there.
-func (w *waiting) watch(ctx context.Context, name string) (gone bool, err error) {
-	if w.gone != nil && w.before == name {
+// mismatch removes the place and returns the error for a lock that is in use as another
+// kind, or nil if that is no longer so.
+func (w *waiting) mismatch(ctx context.Context, q queue, me int) error {
+	n, ok, err := w.place.Get(ctx, w.place.dir+"/"+q[0].name)
+	if err != nil || !ok {
+		return err
+	}
+	refusal := w.place.refusal(w.r.Lease, q, me, n.Data)
+	if w.place.removeNow(ctx) == nil {
+		w.place = nil
+	}
+	return refusal
+}
+
+// watch watches what the waiter has to wait for. again reports that it has changed since q
+// was read.
+func (w *waiting) watch(ctx context.Context, q queue, h hurdle) (again bool, err error) {
+	if w.gone != nil && w.before == h {
 		return false, nil
 	}
+	w.before, w.gone = h, nil
 	// Exists would leave a watch also if the place is gone: for ever, since there never
 	// will be such a place again.
-	event, err := session.Again(ctx, w.place.Session, func(c *zk.Conn) (<-chan zk.Event, error) {
-		_, _, event, err := c.GetW(w.place.dir + "/" + name)
-		return event, err
+	type watched struct {
+		data  []byte
+		names []string
+		event <-chan zk.Event
+	}
+	seen, err := session.Again(ctx, w.place.Session, func(c *zk.Conn) (seen watched, err error) {
+		if h == anyPlace {
+			seen.names, _, seen.event, err = c.ChildrenW(w.place.dir)
+		} else {
+			seen.data, _, seen.event, err = c.GetW(w.place.dir + "/" + h.name)
+		}
+		return seen, err
 	})
-	if errors.Is(err, zk.ErrNoNode) {
-		w.before, w.gone = name, nil
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
 		return true, nil
-	}
-	if err != nil {
+	case err != nil:
 		return false, err
+	case h == anyPlace:
+		again = !slices.EqualFunc(queueOf(seen.names), q, func(a, b numbered) bool { return a.name == b.name })
+	case hasSeats(w.place.spec): // it may have got its slot just before
+		rec, _ := decodeRecord(seen.data)
+		again = rec.Agreed && q.find(h.name) >= q.holders()
 	}
-	w.before, w.gone = name, event
-	return false, nil
+	if !again {
+		w.gone = seen.event
+	}
+	return again, nil
 }
 
-// pause waits until the place before the waiter's own is gone, or it is time to look.
+// pause waits until there is a change in what the waiter waits for, or it is time to look.
 func (w *waiting) pause(ctx context.Context) error {
 	timer := time.NewTimer(validity.RenewAfter(w.r.TTL))
 	defer timer.Stop()

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -58,8 +59,8 @@ func TestNoWatchOfWhatIsGone(t *testing.T) {
 	l := request("watched", 10*time.Second)
 	mustAcquire(t, s, l)
 	w := &waiting{s: s, r: store.WaitRequest{Lease: l}, place: s.leases.get(leaseKey{l.Name, l.Owner}).place.Load()}
-	gone := placeName(newMark("somebody")) + "0000000000"
-	if is, err := w.watch(t.Context(), gone); err != nil || !is {
+	gone := placeName(newMark("somebody"), rule.Mutex, 1) + "0000000000"
+	if is, err := w.watch(t.Context(), nil, hurdle{gone}); err != nil || !is {
 		t.Fatalf("watch: %v, %v", is, err)
 	}
 	if all, err := askWord(t.Context(), shared.Addr, "wchp"); err != nil || strings.Contains(all, "whitelist") || strings.Contains(all, gone) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -31,7 +33,8 @@ type attempt struct {
 	core    quorum.Attempt
 	raised  quorum.Set // the nodes that raiseLocked has asked
 	sends   []quorum.Send
-	slot    int64               // of the grant
+	slot    int64               // of the grant of a single node
+	keeps   bool                // a lost attempt releases nothing: the owner has had the lock before
 	reports []store.NodeOutcome // per node; empty if all simply granted
 	waiting waitState           // unused if the attempt does not wait
 }
@@ -39,6 +42,7 @@ type attempt struct {
 // Acquire is one attempt; see store.Store. The request has been checked.
 func (k *Driver) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 	start := k.Clock.Now() // before anything is sent, since validity counts from here
+	r.Slots = ""           // those of an earlier lease
 	a := k.newAttempt(store.WaitRequest{Lease: r.Lease, Spare: r.Spare}, start)
 	a.core.Begin(k.config(r.Lease), r.TTL, start)
 	a.askAll(Question{Op: quorum.Acquire, Lease: r.Lease, Spare: r.Spare})
@@ -60,7 +64,7 @@ func (k *Driver) newAttempt(r store.WaitRequest, start clock.Instant) *attempt {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.r, a.start, a.slot, a.raised, a.reports, a.users, a.waiting = r, start, 0, 0, a.reports[:0], 1, waitState{}
+	a.r, a.start, a.slot, a.keeps, a.raised, a.reports, a.users, a.waiting = r, start, 0, false, 0, a.reports[:0], 1, waitState{}
 	return a
 }
 
@@ -90,11 +94,23 @@ func (a *attempt) grantLocked() store.Grant {
 	return store.Grant{
 		Token:    fence.Token(a.core.Token() - spare),
 		Spare:    int(spare),
-		Slot:     a.slot,
+		Slot:     smallestSlot(a),
+		Slots:    a.core.Slots(),
 		Owner:    a.r.Owner,
 		Since:    a.core.From().Sub(a.start),
 		Repeated: a.core.Repeated(),
 	}
+}
+
+// smallestSlot is that of a grant. Of several nodes, each numbers readers as they
+// come to it, so that their numbers mean nothing.
+func smallestSlot(a *attempt) int64 {
+	if len(a.k.Nodes) == 1 {
+		return a.slot
+	}
+	smallest, _, _ := strings.Cut(a.core.Slots(), ",")
+	slot, _ := strconv.ParseInt(smallest, 10, 64) // none: 0
+	return slot
 }
 
 // doneLocked ends one use of a and unlocks it. The user must not touch a afterwards.
@@ -143,9 +159,8 @@ func (a *attempt) applyLocked(e quorum.Event, now clock.Instant) {
 // raiseLocked has nodes that granted the lock, but are not needed, raise their counters to
 // the token of the grant. Otherwise Inspect might take the counter of one for that token.
 func (a *attempt) raiseLocked() {
-	behind := quorum.Behind(&a.core)
 	for i := range a.k.Nodes {
-		if behind.Has(i) {
+		if quorum.Behind(&a.core).Has(i) {
 			a.raiseNodeLocked(i)
 		}
 	}
@@ -156,7 +171,9 @@ func (a *attempt) raiseNodeLocked(node int) {
 		return
 	}
 	a.raised |= quorum.SetOf(node)
-	a.putLocked(node, quorum.Confirm, a.k.Encode(Question{Op: quorum.Confirm, Lease: a.r.Lease, Token: a.core.Token()}, nil), false)
+	q := Question{Op: quorum.Confirm, Lease: a.r.Lease, Token: a.core.Token()}
+	q.Lease.Slots = a.core.Slots()
+	a.putLocked(node, quorum.Confirm, a.k.Encode(q, nil), false)
 }
 
 // sendLocked puts the calls that the machine wants sent.
@@ -164,10 +181,12 @@ func (a *attempt) sendLocked(sends []quorum.Send, now clock.Instant) {
 	var asking [4]any // payloads shared by several nodes
 	for _, send := range sends {
 		q := Question{Op: send.Op, Lease: a.r.Lease, Token: send.Token, Tomb: send.Tomb}
+		q.Lease.Slots = send.Slots
 		switch send.Op {
 		case quorum.Acquire:
+			q.Exact = send.Slots != "" && !send.Wish
 			q.Spare, q.Barge = a.r.Spare, a.bargesLocked(now)
-			q.Waits, q.Again, q.QueueOnly, q.Stamp = true, send.Again, send.QueueOnly, now
+			q.Waits, q.Again, q.QueueOnly, q.Stamp = a.waiting.waits, send.Again, send.QueueOnly, now
 			a.waiting.refreshed = a.waiting.refreshed || send.Again
 			which := 0
 			if send.Again {
@@ -183,6 +202,9 @@ func (a *attempt) sendLocked(sends []quorum.Send, now clock.Instant) {
 			a.putLocked(send.Node, send.Op, *payload, false)
 			continue
 		case quorum.Release:
+			if a.keeps {
+				continue
+			}
 			q.Renewed = send.AlwaysTomb
 			q.Undo = undoOwn && q.Lease.Attempt != ""
 			if q.GivesWay = send.GivesWay; send.ToSenior {
@@ -238,7 +260,7 @@ func (a *attempt) takeReplyLocked(node, tag int, ans Reply) {
 	if op == quorum.Acquire && ans.Kind == quorum.Yes {
 		a.slot = ans.Slot
 	}
-	e := a.eventLocked(quorum.Event{Kind: ans.Kind, Node: node, Op: op, Token: ans.Token, Reserved: a.reservedLocked(ans)}, ans)
+	e := a.eventLocked(quorum.Event{Kind: ans.Kind, Node: node, Op: op, Token: ans.Token, Reserved: a.reservedLocked(ans), Slots: ans.Slots}, ans)
 	if e.Uncounted = jumped != nil; e.Uncounted {
 		e.RetryAfter = min(e.RetryAfter, jumped.left+afterExpiry)
 	}

@@ -52,6 +52,12 @@ type Question struct {
 	Spare int
 	Barge bool
 	Token uint64 // of Confirm
+	// Exact, of an Acquire, says that the lease gets Lease.Slots or nothing, and loses any
+	// others. Otherwise these are only preferred. A Confirm, an Extend and a Heal are always
+	// about Lease.Slots. See quorum.Send.
+	Exact bool
+	// Downgrade, of an Acquire: the owner has the lock as a writer, and becomes a reader.
+	Downgrade bool
 	// Least, of a Confirm that reserves tokens, is how far the counter must go if Token
 	// is more than a second ahead of the node's clock. Zero: up to Token.
 	Least uint64
@@ -140,8 +146,9 @@ type Reply struct {
 	// is set. Otherwise it is as many as were requested.
 	Reserved uint64
 	Counted  bool
-	// Slot is that of the grant, after a yes to Acquire; see store.Grant.
-	Slot int64
+	// Slot and Slots are those of the grant, after a yes to Acquire; see store.Grant.
+	Slot  int64
+	Slots string
 	// Report is the same for errors and logs.
 	Report store.NodeOutcome
 	// At is when the reply arrived, if the node knows; zero: now.

@@ -29,7 +29,7 @@ func (k *Driver) OnGranted(node int, owner string, ans Reply) (name string) {
 			}
 			return
 		}
-		e := quorum.Event{Kind: quorum.PushGranted, Node: node, Op: quorum.Acquire, Token: ans.Token, Reserved: a.reservedLocked(ans), From: ans.Stamp}
+		e := quorum.Event{Kind: quorum.PushGranted, Node: node, Op: quorum.Acquire, Token: ans.Token, Reserved: a.reservedLocked(ans), Slots: ans.Slots, From: ans.Stamp}
 		said := store.NodeOutcome{Outcome: store.Granted}
 		if err := k.checkClock(node, ans, ans.Stamp, at); err != nil {
 			e.Kind = quorum.Discounted

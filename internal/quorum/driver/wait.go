@@ -80,6 +80,7 @@ const (
 
 // Wait waits in the queue; see store.Waiter. The request has been checked.
 func (k *Driver) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
+	r.Slots = "" // those of an earlier lease
 	a := k.takeReserved(r.Owner, reason)
 	if a == nil {
 		a = k.enqueue(r, false, reason)
@@ -91,16 +92,18 @@ func (k *Driver) Wait(ctx context.Context, r store.WaitRequest, reason func(erro
 			g.Since += after
 			return g, err
 		}
-		r.Owner = follow(r.Owner)
+		r.Owner, r.Slots = follow(r.Owner)
 	}
 }
 
-// enqueue begins an attempt that waits. again: it follows one that gave way.
+// enqueue begins an attempt that waits. again: it follows one that gave way, which may have
+// suggested the slots of r.
 func (k *Driver) enqueue(r store.WaitRequest, again bool, reason func(error)) *attempt {
 	start := k.Clock.Now()
 	a := k.newAttempt(r, start)
 	a.mu.Lock()
 	a.core.BeginWait(k.config(r.Lease), r.TTL, start, again)
+	a.core.Wish(r.Slots)
 	a.waiting = waitState{waits: true, number: k.waiting.last.Add(1), reason: reason}
 	a.mu.Unlock()
 	k.register(a)
@@ -112,8 +115,8 @@ func (k *Driver) enqueue(r store.WaitRequest, again bool, reason func(error)) *a
 }
 
 // awaitVerdict waits until the attempt is won, lost or gives way. If it gave way,
-// follow returns the owner of the attempt that follows it.
-func (k *Driver) awaitVerdict(ctx context.Context, a *attempt) (g store.Grant, follow func(owner string) string, err error) {
+// follow returns the owner of the attempt that follows it, and the slots to wish for.
+func (k *Driver) awaitVerdict(ctx context.Context, a *attempt) (g store.Grant, follow func(owner string) (next, slots string), err error) {
 	k.watchSuspend()
 	await(ctx, k.Closing, k.Clock, a.start, a.over, a.timer, a, func() { k.readInline(ctx, a.over, a.idleTime) })
 	a.mu.Lock()
@@ -126,10 +129,12 @@ func (k *Driver) awaitVerdict(ctx context.Context, a *attempt) (g store.Grant, f
 		return g, nil, ctx.Err()
 	case k.closing():
 		return g, nil, store.ErrClosed
-	case a.core.HandedOver():
-		return g, k.newRank, nil
 	case a.core.GaveWay():
-		return g, store.SameRank, nil
+		slots, rank := a.core.Suggests(), store.SameRank
+		if a.core.HandedOver() {
+			rank = k.newRank
+		}
+		return g, func(owner string) (string, string) { return rank(owner), slots }, nil
 	}
 	return g, nil, a.failureLocked(ctx)
 }

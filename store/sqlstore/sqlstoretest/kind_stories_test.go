@@ -57,6 +57,8 @@ var kindStories = [][]kindStep{
 	{does(0, "try", 3, long), does(1, "wait", 1, long).barging(), does(2, "wait", 3, long), does(0, "release", 0, 0), does(3, "break", 0, 0)},
 	{does(0, "try", 3, short), does(1, "wait", 1, long), does(0, "pass", 0, short), does(3, "break", 0, 0)},
 	{does(0, "try", 1, short).as(1), does(1, "wait", 1, long).as(1), does(0, "pass", 0, short), does(3, "break", 0, 0)},
+	// The owner of a mutex that was broken is refused, also if it asks for another kind.
+	{does(0, "try", 1, long).as(1), does(0, "break", 0, 0), does(0, "try", 1, long)},
 	// A waiter that asks for less passes nobody.
 	{does(0, "try", 1, long), does(1, "wait", 3, long), does(2, "wait", 1, long), does(1, "wait", 1, long)},
 	// The smallest slot is the next.

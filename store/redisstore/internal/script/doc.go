@@ -28,7 +28,7 @@
 //
 // All grants of a lock that several can hold, such as a read-write lock or a semaphore, are in
 // one value at the lock's key: a record, which begins with a space and the letter of the kind,
-// and has each grant's owner, token, weight, slot and end; see readRecord.lua. The value of a
+// and has each grant's owner, token, weight, slots and end; see readRecord.lua. The value of a
 // mutex begins with its owner, which has no spaces, so a client that only knows mutexes takes
 // the lock for held by another client. The counter, the tombstones and the queue of such a lock
 // have the same keys as those of a mutex. A place in the queue also has the kind and the weight
@@ -38,8 +38,13 @@
 // is known. Each step leaves out the grants that have ended, and a step that may have made room
 // hands the lock to as many waiters as fit, in order (advance.lua), with a push to each.
 //
-// One family of steps is for all of these kinds: admit, renewHold, endHold and, for what is
-// rare, change. Each is a function that does what the function of internal/rule does: Admit,
-// Renew, Release, and Downgrade, Resize or BreakLease. They have a list script of their own,
+// On one of several servers each permit of a semaphore is numbered, and a grant counts if a
+// majority gave the same slots; see internal/quorum. A request then says which slots it wants or
+// must have. Tokens are confirmed (confirmHold), and a lease comes back to a server that has lost
+// it by admit, which draws a token: the next reader there shares it.
+//
+// One family of steps is for all of these kinds: admit, renewHold, endHold, confirmHold and, for
+// what is rare, change. Each is a function that does what the function of internal/rule does: Admit,
+// Renew, Release, ConfirmToken, and Downgrade, Resize or BreakLease. They have a list script of their own,
 // shareSteps, so that lists of mutexes' steps stay as short as they were.
 package script

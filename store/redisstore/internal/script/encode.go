@@ -14,9 +14,11 @@ type Encoder struct {
 	// GuardsAll is set if every request may only use servers that have forgotten nothing,
 	// GuardsNone if none does. Otherwise the requirement of the request decides.
 	GuardsAll, GuardsNone bool
-	Fingerprint           string           // of the membership
-	Channel               string           // for pushes
-	Wall                  func() time.Time // time of day
+	// Several is set if the node is one of several.
+	Several     bool
+	Fingerprint string           // of the membership
+	Channel     string           // for pushes
+	Wall        func() time.Time // time of day
 	// KeyOf returns the key of a lock, and its slot, in a cluster; nil if there is none.
 	KeyOf func(name string) (key string, slot int)
 }
@@ -107,12 +109,8 @@ func (e *Encoder) Encode(q driver.Question, c *Command) *Command {
 			plain, marked = Return, ReturnGuarded
 		}
 		b := mark(resp.AppendWord(appendTombKey(begin(plain, marked), r), KeyBegin, r.Name, WaitsEnd))
-		to := q.To
-		if q.GivesWay && to == "" {
-			to = " "
-		}
 		b = resp.AppendWord(resp.AppendWord(resp.AppendMillis(appendValue(b, r), life), always), undo)
-		b = resp.AppendWord(e.appendProposal(b), to)
+		b = resp.AppendWord(e.appendProposal(b), toOf(q))
 		tells := 0
 		if q.Next != nil {
 			next := q.Next.Lease
@@ -154,6 +152,14 @@ func modeOf(q driver.Question) string {
 		return "1"
 	}
 	return "0"
+}
+
+// toOf returns to whom a release gives way; see release.lua.
+func toOf(q driver.Question) string {
+	if q.GivesWay && q.To == "" {
+		return " "
+	}
+	return q.To
 }
 
 // appendPlace appends the place that the acquire script gives the request. It also returns

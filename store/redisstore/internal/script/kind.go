@@ -12,14 +12,6 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
-// The changes of a lock that several can hold while it is held. They are rare, and so not among
-// the scripts that every connection loads.
-var (
-	Downgrade = load("change", 2, 4)
-	Resize    = load("change", 2, 3)
-	BreakHold = load("change", 2, 8)
-)
-
 // kindText returns what the scripts call a kind; see readRecord.lua. It is empty for a mutex.
 func kindText(k store.Kind) string {
 	switch k = k.Normal(); {
@@ -57,18 +49,28 @@ func (e *Encoder) encodeKind(c *Command, q driver.Question, r store.Lease, guard
 		return b
 	}
 	switch q.Op {
-	case quorum.Acquire:
+	case quorum.Acquire, quorum.Heal:
+		if q.Downgrade {
+			*c = *e.Downgrade(q.Lease)
+			c.Question = q
+			return
+		}
 		b := e.appendMark(c, appendTombKey(begin(Admit, AdmitGuarded), r), guarded)
 		b = resp.AppendNumber(resp.AppendWord(b, kindText(r.Kind)), uint64(max(r.Weight, 1)))
 		b = e.appendProposal(resp.AppendMillis(appendValue(b, r), r.TTL))
 		spare, again := q.Spare, "0"
-		if r.SharesToken() {
+		if r.SharesToken() || e.Several { // nodes cannot tell whose the tokens below another one are
 			spare = 0
 		}
 		if q.Again {
 			again = "1"
 		}
-		b = resp.AppendWord(resp.AppendWord(resp.AppendNumber(b, uint64(spare)), modeOf(q)), again)
+		mode, exact := modeOf(q), q.Exact
+		if q.Op == quorum.Heal {
+			mode, exact = "h", true
+		}
+		b = resp.AppendWord(resp.AppendWord(resp.AppendNumber(b, uint64(spare)), mode), again)
+		b = e.appendSlots(b, r, exact)
 		b, tells := e.appendPlace(b, q, guarded)
 		if c.Bytes = gate(b); tells > 0 {
 			c.NoPushAt = len(c.Bytes) - tells
@@ -77,11 +79,17 @@ func (e *Encoder) encodeKind(c *Command, q driver.Question, r store.Lease, guard
 	case quorum.Extend:
 		b := e.appendMark(c, begin(RenewHold, RenewHoldGuarded), guarded)
 		b = resp.AppendMillis(resp.AppendWord(b, r.Owner), r.TTL)
+		b = resp.AppendNumber(resp.AppendWord(b, kindText(r.Kind)), uint64(max(r.Weight, 1)))
+		b = e.appendProposal(e.appendSlots(b, r, true))
 		if c.gateAt = len(b); guarded {
 			b = resp.AppendWord(b, e.Fingerprint)
 		}
 		c.Bytes = b
-	default: // quorum.Release; the store asks no node to confirm or to heal such a lock
+	case quorum.Confirm:
+		b := e.appendMark(c, begin(ConfirmHold, ConfirmHold), false)
+		c.Bytes = resp.AppendNumber(e.appendSlots(resp.AppendWord(b, r.Owner), r, true), q.Token)
+		c.gateAt = len(c.Bytes)
+	default: // quorum.Release
 		life, always, undo := time.Duration(0), "0", "0"
 		if q.Tomb {
 			life = r.TTL
@@ -94,25 +102,52 @@ func (e *Encoder) encodeKind(c *Command, q driver.Question, r store.Lease, guard
 		}
 		b := e.appendMark(c, appendTombKey(begin(EndHold, EndHoldGuarded), r), guarded)
 		b = resp.AppendWord(resp.AppendWord(resp.AppendMillis(b, life), always), undo)
-		c.Bytes = gate(e.appendProposal(b))
+		c.Bytes = gate(resp.AppendWord(e.appendProposal(b), toOf(q)))
 	}
 }
 
-// change begins a call of a change script about the lock called name.
-func (e *Encoder) change(s *Script, name, what string) (*Command, []byte) {
+// appendSlots appends which slots a lease wants, or has to have if exact is set; see
+// calls/admit.lua.
+func (e *Encoder) appendSlots(b []byte, r store.Lease, exact bool) []byte {
+	switch {
+	case !e.Several:
+		return resp.AppendWord(b, "")
+	case r.Slots == "":
+		return resp.AppendWord(b, "-")
+	case exact:
+		return resp.AppendWord(b, "=", r.Slots)
+	}
+	return resp.AppendWord(b, r.Slots)
+}
+
+// change begins a call of a change script about the lock called name, with more keys after
+// those of the lock.
+func (e *Encoder) change(s *Script, name, what string, keys ...string) (*Command, []byte) {
 	c := new(Command)
 	if e.KeyOf != nil {
 		var slot int
 		name, slot = e.KeyOf(name)
 		c.Slot = slot + 1
 	}
-	return c, resp.AppendWord(AppendCounterKey(resp.AppendWord(c.Begin(s), name), name), what)
+	b := AppendCounterKey(resp.AppendWord(c.Begin(s), name), name)
+	for _, key := range keys {
+		b = resp.AppendWord(b, key)
+	}
+	return c, resp.AppendWord(b, what)
 }
 
 // Downgrade returns the command that makes the writer r a reader.
 func (e *Encoder) Downgrade(r store.Lease) *Command {
-	c, b := e.change(Downgrade, r.Name, "downgrade")
-	c.Bytes = e.appendProposal(resp.AppendMillis(resp.AppendWord(b, r.Owner), r.TTL))
+	guarded, s, keys := e.guards(r), Downgrade, []string(nil)
+	if guarded {
+		s, keys = DowngradeGuarded, []string{MarkKey}
+	}
+	c, b := e.change(s, r.Name, "downgrade", keys...)
+	b = e.appendProposal(resp.AppendMillis(resp.AppendWord(b, r.Owner), r.TTL))
+	if c.gateAt = len(b); guarded {
+		b = appendGate(b, e.Fingerprint)
+	}
+	c.Bytes = b
 	return c
 }
 
@@ -155,6 +190,14 @@ func slotOf(said []resp.Value) int64 {
 	return said[0].Num
 }
 
+// slotsOf reads all slots of such a grant, which one of several servers adds.
+func slotsOf(said []resp.Value) string {
+	if len(said) < 2 || said[1].Kind != '$' {
+		return ""
+	}
+	return string(said[1].Text)
+}
+
 // Changed reads the reply to a change.
 func (a Reply) Changed() (c Change) {
 	if a.Outcome != store.Granted {
@@ -171,6 +214,10 @@ func (a Reply) Changed() (c Change) {
 		c.Said = store.NodeOutcome{Outcome: store.Absent}
 	case v[0].Num == 6 && len(v) >= 3:
 		c.Said = inUseAs(string(v[1].Text), DecodeValue(string(v[2].Text)))
+	case v[0].Num == 4 && len(v) >= 2:
+		c.Said = OtherMembership(v[1])
+	case v[0].Num == 5 && len(v) >= 2:
+		c.Said = OtherVersion(v[1])
 	case v[0].Num == 1:
 		c.Said = store.NodeOutcome{Outcome: store.Granted}
 		if len(v) == 2 {
@@ -198,7 +245,8 @@ type Change struct {
 // is wanted of a lock that several can hold before it; see readWish.lua.
 func decodePlace(value string) store.Holder {
 	if words := strings.SplitN(value, " ", 6); len(words) == 6 && words[0] == "" {
-		if _, ok := parseKind(words[1]); ok {
+		kind, _, _ := strings.Cut(words[1], ":")
+		if _, ok := parseKind(kind); ok {
 			value = words[5]
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
@@ -21,7 +22,8 @@ type push struct {
 	// many.
 	Counted  bool
 	Reserved uint64
-	Slot     int64 // see store.Grant
+	Slot     int64  // see store.Grant
+	Slots    string // see store.Grant
 	Stamp    clock.Instant
 	Clock    clock.Instant
 }
@@ -36,7 +38,7 @@ func ParsePush(message string) (t push, ok bool) {
 	switch {
 	case words[0] == "free" && len(words) == 2:
 		return t, true
-	case words[0] != "handed" || len(words) < 6 || len(words) > 8:
+	case words[0] != "handed" || len(words) < 6 || len(words) > 9:
 		return push{}, false
 	}
 	token, err1 := strconv.ParseUint(words[2], 10, 64)
@@ -54,12 +56,18 @@ func ParsePush(message string) (t push, ok bool) {
 		}
 		t.Counted, t.Reserved = true, n
 	}
-	if len(words) == 8 {
+	if len(words) >= 8 {
 		slot, err := strconv.ParseInt(words[7], 10, 64)
 		if err != nil || slot < 0 {
 			return push{}, false
 		}
 		t.Slot = slot
+	}
+	if len(words) == 9 {
+		if _, ok := rule.Slots(words[8]).Numbers(); !ok {
+			return push{}, false
+		}
+		t.Slots = words[8]
 	}
 	return t, t.Clock != 0
 }

@@ -10,7 +10,7 @@ import (
 // A push that the hand script cannot have sent is refused.
 func TestTold(t *testing.T) {
 	for _, m := range []string{
-		"", " ", "free", "free ", "free a b", "handed a", "handed a 1 2 3", "handed a 1 2 3 4 5 -6", "handed a 1 2 3 4 5 6 7", "handed a 1 2 3 4 -5", "handed a 1 2 3 4 ", "handed a 0 2 3 4", "handed a -1 2 3 4", "handed a 1 -2 3 4",
+		"", " ", "free", "free ", "free a b", "handed a", "handed a 1 2 3", "handed a 1 2 3 4 5 -6", "handed a 1 2 3 4 5 6 x", "handed a 1 2 3 4 5 6 6 7", "handed a 1 2 3 4 -5", "handed a 1 2 3 4 ", "handed a 0 2 3 4", "handed a -1 2 3 4", "handed a 1 -2 3 4",
 		"handed a 1 9223372036854775808 3 4", "handed a 1 2 3 1000000", "handed a 1 2 x 4", "handed a 1 2 0 0", "handed  1 2 3 4", "Free a", "handed\ta 1 2 3 4",
 	} {
 		if told, ok := ParsePush(m); ok {

@@ -14,7 +14,13 @@ import (
 // Record is the value of the key of a lock that several can hold, as readRecord.lua has it.
 type Record struct {
 	Kind    store.Kind
-	Holders []store.Holding // without those that have ended
+	Holders []Held // without those that have ended
+}
+
+// Held is one grant in a Record.
+type Held struct {
+	store.Holding
+	Slots string // all that it has; see pickSlots.lua
 }
 
 // recordOf reads the value of a lock's key and its PTTL. It returns nil if that is no record.
@@ -47,13 +53,17 @@ func decodeRecord(value string, left int64) *Record {
 		}
 		n, wrong := make([]int64, 7), false
 		for i := range n {
-			n[i], err = strconv.ParseInt(words[i], 10, 64)
+			word := words[i]
+			if i == 5 { // the slots, of which the first is the smallest
+				word, _, _ = strings.Cut(word, ",")
+			}
+			n[i], err = strconv.ParseInt(word, 10, 64)
 			wrong = wrong || err != nil || n[i] < 0
 		}
 		if wrong || n[0] > int64(len(words[8])) {
 			return nil
 		}
-		h := store.Holding{Holder: DecodeValue(words[8][:n[0]]), Token: fence.Token(n[1]), Weight: n[2], Slot: n[5]}
+		h := Held{store.Holding{Holder: DecodeValue(words[8][:n[0]]), Token: fence.Token(n[1]), Weight: n[2], Slot: n[5]}, words[5]}
 		h.Holder.Broken = n[6] == 1
 		r.Holders, spans = append(r.Holders, h), append(spans, span{begun: n[4], ends: n[3]})
 		last = max(last, n[3])
@@ -65,7 +75,7 @@ func decodeRecord(value string, left int64) *Record {
 		h.ExpiresIn = time.Duration(min(s.ends-now, mostMillis)) * time.Millisecond
 		h.HeldFor = max(time.Duration(min(now-s.begun, mostMillis))*time.Millisecond, 1)
 	}
-	r.Holders = slices.DeleteFunc(r.Holders, func(h store.Holding) bool { return h.ExpiresIn <= 0 })
+	r.Holders = slices.DeleteFunc(r.Holders, func(h Held) bool { return h.ExpiresIn <= 0 })
 	return r
 }
 
@@ -84,7 +94,7 @@ func (r *Record) blocker() store.Holder {
 	if len(r.Holders) == 0 {
 		return store.Holder{Owner: "(waiters)"}
 	}
-	return slices.MinFunc(r.Holders, func(a, b store.Holding) int { return int(a.ExpiresIn - b.ExpiresIn) }).Holder
+	return slices.MinFunc(r.Holders, func(a, b Held) int { return int(a.ExpiresIn - b.ExpiresIn) }).Holder
 }
 
 // first is what a node says about the lock as far as it is about one holder.
@@ -99,7 +109,10 @@ func (r *Record) first() (store.NodeOutcome, fence.Token) {
 // Show completes the state of a lock that is held.
 func (r *Record) Show(st *store.State) {
 	if r != nil && st.Held {
-		st.Kind, st.Holders, st.HeldFor = r.Kind, r.Holders, r.Holders[0].HeldFor
+		st.Kind, st.HeldFor = r.Kind, r.Holders[0].HeldFor
+		for _, h := range r.Holders {
+			st.Holders = append(st.Holders, h.Holding)
+		}
 	}
 }
 

@@ -74,7 +74,7 @@ func (r Reply) Answer(s *Script) driver.Reply {
 			if drew && (a.Token > 0 || !draws) {
 				if len(rest) >= 3 && rest[2].Kind == ':' && rest[2].Num >= 0 {
 					a.Counted, a.Reserved = true, uint64(rest[2].Num)
-					a.Slot = slotOf(rest[3:])
+					a.Slot, a.Slots = slotOf(rest[3:]), slotsOf(rest[3:])
 					rest = rest[:2]
 				}
 				a.Clock = ClockOf(rest)

@@ -54,12 +54,13 @@ var (
 	ReturnGuarded  = step("B", 3, "return", 4, 13)
 	Heal           = step("h", 3, "heal", 3, 5)
 	// Steps of locks that several can hold; see kind.go.
-	Admit            = step("k", 0, "admit", 3, 9)
-	AdmitGuarded     = step("K", 3, "admit", 4, 12)
-	EndHold          = step("e", 0, "endHold", 3, 4)
-	EndHoldGuarded   = step("E", 3, "endHold", 4, 7)
-	RenewHold        = step("p", 0, "renewHold", 2, 2)
-	RenewHoldGuarded = step("P", 1, "renewHold", 3, 3)
+	Admit            = step("k", 0, "admit", 3, 10)
+	AdmitGuarded     = step("K", 3, "admit", 4, 13)
+	EndHold          = step("e", 0, "endHold", 3, 5)
+	EndHoldGuarded   = step("E", 3, "endHold", 4, 8)
+	RenewHold        = step("p", 0, "renewHold", 2, 6)
+	RenewHoldGuarded = step("P", 1, "renewHold", 3, 7)
+	ConfirmHold      = step("q", 0, "confirmHold", 2, 3)
 	Inspect          = load("inspect", 2, 1)
 	InspectGuarded   = load("inspect", 3, 1)
 	List             = loadLister(2)
@@ -68,6 +69,15 @@ var (
 	Relist           = load("relist", 1, 5)
 
 	All = []*Script{Acquire, Confirm, Extend, Release, Return, Heal, Steps, Inspect, Arrive, Relist}
+)
+
+// The changes of a lock that several can hold while it is held. They are rare, and so not among
+// the scripts that every connection loads.
+var (
+	Downgrade        = load("change", 2, 4)
+	DowngradeGuarded = load("change", 3, 7)
+	Resize           = load("change", 2, 3)
+	BreakHold        = load("change", 2, 8)
 )
 
 // Steps does a list of steps; see StepList.
@@ -80,7 +90,7 @@ var ShareSteps = load("shareSteps", 0, 0)
 // list returns the script that does lists of steps with s.
 func (s *Script) list() *Script {
 	switch s {
-	case Admit, AdmitGuarded, EndHold, EndHoldGuarded, RenewHold, RenewHoldGuarded:
+	case Admit, AdmitGuarded, EndHold, EndHoldGuarded, RenewHold, RenewHoldGuarded, ConfirmHold:
 		return ShareSteps
 	}
 	return Steps
@@ -102,11 +112,14 @@ func loadLister(keys int) *Script {
 
 // draws reports whether the script answers with a token.
 func (s *Script) draws() bool {
-	return s == Acquire || s == AcquireGuarded || s == Confirm || s.admits()
+	return s == Acquire || s == AcquireGuarded || s == Confirm || s == ConfirmHold || s.downgrades() || s.admits()
 }
 
 // admits reports whether the script acquires a lock that several can hold.
 func (s *Script) admits() bool { return s == Admit || s == AdmitGuarded }
+
+// downgrades reports whether the script makes a writer a reader.
+func (s *Script) downgrades() bool { return s == Downgrade || s == DowngradeGuarded }
 
 // Frees reports whether the script ends a lease.
 func (s *Script) Frees() bool {
@@ -140,7 +153,7 @@ const (
 
 // Gated reports whether a script ends with these arguments.
 func (s *Script) Gated() bool {
-	return s == AcquireGuarded || s == ReleaseGuarded || s == ReturnGuarded || s == Heal || s == AdmitGuarded || s == EndHoldGuarded
+	return s == AcquireGuarded || s == ReleaseGuarded || s == ReturnGuarded || s == Heal || s == AdmitGuarded || s == EndHoldGuarded || s == DowngradeGuarded
 }
 
 // Takes reports whether a script may create a lease or a place.

@@ -100,10 +100,12 @@ func (ss *Session) List(ctx context.Context, path string) ([]string, error) {
 	return names, err
 }
 
-// Node is what a node says: its data, and the zxid of the transaction that made it.
+// Node is what a node says: its data, its version, and the zxid of the transaction that
+// made it.
 type Node struct {
-	Data  []byte
-	Czxid int64
+	Data    []byte
+	Version int32
+	Czxid   int64
 }
 
 // Get returns a node; ok is false if there is none.
@@ -113,7 +115,7 @@ func (ss *Session) Get(ctx context.Context, path string) (n Node, ok bool, err e
 		if err != nil {
 			return Node{}, err
 		}
-		return Node{data, stat.Czxid}, nil
+		return Node{data, stat.Version, stat.Czxid}, nil
 	})
 	if errors.Is(err, zk.ErrNoNode) {
 		return Node{}, false, nil

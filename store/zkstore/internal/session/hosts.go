@@ -5,15 +5,16 @@ import (
 	"time"
 )
 
-// hosts tells the library which server is next. It connects to them in turn.
+// hosts tells the library which server is next. It connects to them in turn, in the order
+// of the pool, so that all sessions of a pool begin with one server.
 type hosts struct {
 	session *Session
 	servers []string
 	next    int
 }
 
-// Init implements zk.HostProvider.
-func (h *hosts) Init(servers []string) error { h.servers = servers; return nil }
+// Init implements zk.HostProvider. The library has shuffled the servers.
+func (h *hosts) Init([]string) error { return nil }
 
 // Len implements zk.HostProvider.
 func (h *hosts) Len() int { return len(h.servers) }

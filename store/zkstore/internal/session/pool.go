@@ -12,6 +12,7 @@ import (
 
 // Options configure a Pool.
 type Options struct {
+	// Servers are asked in this order.
 	Servers []string
 	Auth    []Identity
 	// Base is a node that exists once Prove is called, and that the identity may read.

@@ -58,7 +58,7 @@ func (s *Pool) start(class time.Duration) *Session {
 		used: time.Now(), zxids: make(map[string]int64), sent: make(map[string]chan struct{}),
 	}
 	ss.contact = contact{tick: s.o.Limits.Tick, slack: s.o.Limits.Slack()}
-	conn, events, err := zk.Connect(s.o.Servers, ss.timeout, zk.WithDialer(ss.dial), zk.WithHostProvider(&hosts{session: ss}),
+	conn, events, err := zk.Connect(s.o.Servers, ss.timeout, zk.WithDialer(ss.dial), zk.WithHostProvider(&hosts{session: ss, servers: s.o.Servers}),
 		zk.WithLogger(silent{}), zk.WithLogInfo(false))
 	if err != nil { // the list of servers is empty, which Open refuses
 		ss.why = err

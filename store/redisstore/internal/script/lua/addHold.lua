@@ -1,21 +1,15 @@
--- addHold adds a grant to a record, with the smallest slot that no other grant has and a new
--- token. A reader beside others shares theirs, and draws none.
+-- addHold adds a grant to a record, with a new token. A reader beside others shares theirs, and
+-- draws none.
 --
--- value, weight, made: of the grant (see readRecord)
+-- value, weight, made, slots: of the grant (see readRecord)
 -- ends, now: its end (ms), and the clock (us)
 -- proposed, spare, last: see draw
 --
 -- Returns the grant, the last token of those that belong to it, how many below that one do,
 -- and the token counter afterwards. Nothing is written.
 -- uses draw
-local function addHold(record, value, weight, made, ends, proposed, spare, last, now)
-  local holds, taken, slot = record.holds, {}, 0
-  for _, h in ipairs(holds) do
-    taken[h.slot] = true
-  end
-  while taken[slot] do
-    slot = slot + 1
-  end
+local function addHold(record, value, weight, made, slots, ends, proposed, spare, last, now)
+  local holds = record.holds
   local shares = record.shared and weight < record.limit
   local text, reserved = last, 0
   if shares and holds[1] then
@@ -32,7 +26,7 @@ local function addHold(record, value, weight, made, ends, proposed, spare, last,
     first = string.format('%.0f', text - reserved)
   end
   local ms = string.format('%.0f', (now - now % 1000) / 1000)
-  local h = {token = first, weight = weight, ends = ends, begun = ms, slot = slot, broken = '0', made = made, value = value, owner = string.match(value, '^[^ ]+')}
+  local h = {token = first, weight = weight, ends = ends, begun = ms, slots = slots, broken = '0', made = made, value = value, owner = string.match(value, '^[^ ]+')}
   holds[#holds + 1] = h
   return h, text, reserved, text
 end

@@ -3,23 +3,31 @@
 -- hands the lock to waiters, if grants have ended. While others wait behind a waiter that barges
 -- and was just notified, the room is left to it.
 --
--- key, counter, tomb, proposed, spare, mode, again, refusal: see acquire; mode is never 2
+-- One of several servers hands the lock to waiters afterwards if the owner must have certain
+-- slots or gets its lease back, both of which do not wait for others; and not at all for a request
+-- that wants a place in any case: what is free is then another owner's to heal. An owner that must
+-- have certain slots loses the grant that it has with others.
+--
+-- key, counter, tomb, proposed, spare, mode, again, refusal: see acquire; mode is never 2, and h
+--     to heal
 -- got: the values of key, counter and tomb, and, if they were read, of {L}:waits and of the
 --     owner's place
 -- kind, weight: of the request (see readRecord)
 -- value, ttl (ms): of the grant
+-- slots: see calls/admit
 -- place: see acquire; its spare is k
 -- time: the clock, nil if it was not read
 -- mark, print: see hand
 --
--- Returns {1, token, the clock (s, us), how many tokens below it are reserved, slot}, or {0,
--- value of a holder or waiter in the way, its PTTL, 0, 0, the clock}, for an enqueued request
--- what enqueue returns, {2} for an owner that was already released, {6, kind in use (empty: a
--- mutex), value of a holder or waiter} if the lock is in use as another kind, or the owner has
--- it with a smaller weight, {7, value of the lock, its PTTL, 0, 0, the clock} if it is a mutex
--- or no lock of this package, or the refusal.
--- uses addHold, findHold, newRecord, readRecord, room, writeRecord
-local function admit(key, counter, tomb, got, kind, weight, value, ttl, proposed, spare, mode, again, place, time, refusal, mark, print)
+-- Returns {1, token, the clock (s, us), how many tokens below it are reserved, smallest slot, and
+-- on one of several servers all slots, empty for a read-write lock}, or {0, value of a holder or
+-- waiter in the way, its PTTL, 0, 0, the clock}, for an enqueued request what enqueue returns,
+-- {2} for an owner that was already released, {6, kind in use (empty: a mutex), value of a holder
+-- or waiter} if the lock is in use as another kind, or the owner has it with a smaller weight,
+-- {7, value of the lock, its PTTL, 0, 0, the clock} if it is a mutex or no lock of this package,
+-- or the refusal.
+-- uses addHold, findHold, grantReply, newRecord, pickSlots, readRecord, room, writeRecord
+local function admit(key, counter, tomb, got, kind, weight, value, ttl, proposed, spare, mode, again, slots, place, time, refusal, mark, print)
   time = time or call('TIME')
   local now = time[1] * 1000000 + time[2]
   local ms = (now - now % 1000) / 1000
@@ -41,12 +49,18 @@ local function admit(key, counter, tomb, got, kind, weight, value, ttl, proposed
     local more = call('MGET', name .. 'waits', name .. 'place:' .. owner)
     waits, was = more[1], more[2]
   end
-  local head, lasts, other, settled = nil, nil, nil, nil
-  if waits and not refusal then
+  local exact = string.byte(slots) == 61
+  local comesFirst = (exact or mode == 'h') and mode ~= '1' and record.kind == kind
+  local head, lasts, other = nil, nil, nil
+  if waits and not refusal and not comesFirst and not (mode == '1' and record.kind == kind) then
     -- uses advance
-    last, head, lasts, other = advance(key, record, isNew, last, proposed, time, mark, print)
+    local more
+    last, head, lasts, other, more = advance(key, record, isNew, last, proposed, time, mark, print, nil)
     was = was and call('MGET', name .. 'place:' .. owner)[1] -- it may just have been its turn
-    isNew, waits = isNew and not record.holds[1], head and waits
+    isNew = isNew and not record.holds[1]
+    if not head and not more then
+      waits = nil
+    end
   end
   local holds = record.holds
   if other then
@@ -59,16 +73,20 @@ local function admit(key, counter, tomb, got, kind, weight, value, ttl, proposed
     record = newRecord(kind)
     holds = record.holds
   end
-  local h = findHold(record, owner)
+  local h, i = findHold(record, owner)
   if h and h.broken == '1' then
     return {2}
-  elseif h and weight > h.weight then
+  elseif exact and refusal then
+    return refusal
+  elseif h and exact and h.slots ~= string.sub(slots, 2) then
+    table.remove(holds, i)
+    writeRecord(key, record, ms)
+    h = nil
+  end
+  if h and weight > h.weight then
     return {6, kind, h.value}
   end
   local left = room(record)
-  local barges = string.find(place, '^%d+ %d+ k b')
-  local first = not waits or head and string.match(head, '^[^ ]+') == owner
-  local fits = weight <= left and (barges or first) and mode ~= '1'
   if (h or weight <= left) and refusal then
     return refusal
   elseif h then -- the same request again gets the same grant, which is never shortened
@@ -77,39 +95,44 @@ local function admit(key, counter, tomb, got, kind, weight, value, ttl, proposed
     end
     h.ends = math.max(h.ends, ms + ttl)
     writeRecord(key, record, ms)
-    return {1, h.token, time[1], time[2], 0, h.slot}
-  elseif fits then
+    return grantReply(record, h, h.token, 0, slots, time)
+  end
+  local picked, said = weight <= left and pickSlots(record, weight, slots), nil
+  local barges = comesFirst or string.find(place, '^%d+ %d+ k b')
+  local first = not head or string.match(head, '^[^ ]+') == owner
+  if picked and (barges or first) and mode ~= '1' then
     if was then
       -- uses leave
       leave(name, owner, was)
     end
-    local text, reserved, after
-    h, text, reserved, after = addHold(record, value, weight, attempt, ms + ttl, proposed, spare, last, now)
-    call('SET', counter, after, 'PX', LIFE)
+    local text, reserved
+    h, text, reserved, last = addHold(record, value, weight, attempt, picked, ms + ttl, proposed, spare, last, now)
+    call('SET', counter, last, 'PX', LIFE)
     writeRecord(key, record, ms)
-    return {1, text, time[1], time[2], reserved, h.slot}
-  end
-  if weight > left or not head then -- the grants alone leave no room
-    for _, o in ipairs(holds) do
-      if not settled or o.ends < settled.ends then
-        settled = o
+    said = grantReply(record, h, text, reserved, slots, time)
+  else
+    if not picked then
+      -- uses inTheWay
+      head, lasts = inTheWay(record, weight <= left, slots, ms)
+    end
+    head, lasts = head or '', lasts or -2
+    if mode == '' or mode == 'h' then
+      said = {0, head, lasts, 0, 0, time[1], time[2]}
+    else
+      -- uses enqueue
+      local wish = ' ' .. kind .. (slots ~= '' and ':' .. slots or '') .. ' ' .. string.format('%.0f', weight) .. ' ' .. spare .. ' ' .. attempt .. ' ' .. value
+      said = enqueue(key, owner, wish, ttl, mode, again, place, head, lasts, waits, was, time)
+      waits = true
+      local ends = math.min(ms + ttl, 9999999999999)
+      if ends > record.line then
+        record.line = ends
+        writeRecord(key, record, ms)
       end
     end
   end
-  if settled then
-    head, lasts = settled.value, settled.ends - ms
-  end
-  head, lasts = head or '', lasts or -2
-  if mode == '' then
-    return {0, head, lasts, 0, 0, time[1], time[2]}
-  end
-  -- uses enqueue
-  local wish = ' ' .. kind .. ' ' .. string.format('%.0f', weight) .. ' ' .. spare .. ' ' .. attempt .. ' ' .. value
-  local said = enqueue(key, owner, wish, ttl, mode, again, place, head, lasts, waits, was, time)
-  local ends = math.min(ms + ttl, 9999999999999)
-  if ends > record.line then
-    record.line = ends
-    writeRecord(key, record, ms)
+  if comesFirst and waits then
+    -- uses advance
+    advance(key, record, false, last, proposed, time, mark, print, nil)
   end
   return said
 end

@@ -1,33 +1,45 @@
 -- advance hands a lock that several can hold to waiters: to as many from the head of the queue
--- as there is room for together, as hand does for a mutex. Places in the queue that are for
--- another kind of lock are removed: their owners are told when they ask again. What changed is
--- written.
+-- as there is room for together, as hand does for a mutex. It passes over a waiter that must have
+-- slots which others have. Places in the queue that are for another kind of lock are removed:
+-- their owners are told when they ask again. What changed is written.
 --
 -- record: the lock's, or a new one, if the lock is free
 -- last: the token counter
 -- proposed, time, mark, print: see hand
+-- to: the owner to give way to, which is served before the queue. If it does not wait here or
+--     does not fit, nobody is served. Nil: the queue is served.
 --
 -- Returns the token counter, and, if waiters remain, the value and the PTTL (ms) of the first
--- one's place, and, if another kind is in the way of a lock that nobody has, that kind: of the
--- first place, or a mutex, to which a semaphore resized to one permit was handed.
--- uses offerShare, readPlace, readWish, room, writeRecord
-local function advance(key, record, isNew, last, proposed, time, mark, print)
+-- one's place that was not passed over, and, if another kind is in the way of a lock that nobody
+-- has, that kind: of the first place, or a mutex, to which a semaphore resized to one permit was
+-- handed; and whether a waiter was passed over.
+-- uses offerShare, pickSlots, readPlace, readWish, room, writeRecord
+local function advance(key, record, isNew, last, proposed, time, mark, print, to)
   local name = '{' .. key .. '}:'
   local line, tokens = name .. 'line', name .. 'token'
   local now = time[1] * 1000000 + time[2]
   local ms, left, changed, before = (now - now % 1000) / 1000, room(record), false, last
   local head, lasts, kind
+  local at = 0 -- how many places at the beginning are passed over
   while true do
-    local entry = call('LINDEX', line, '0')
-    if not entry then
-      changed = changed or record.line ~= 0
-      record.line = 0
-      call('DEL', name .. 'waits')
+    local entry = not to and call('LINDEX', line, string.format('%.0f', at))
+    if not entry and not to then
+      if at == 0 then
+        changed = changed or record.line ~= 0
+        record.line = 0
+        call('DEL', name .. 'waits')
+      end
       break
     end
-    local owner = string.sub(entry, 18)
+    local owner = to or string.sub(entry, 18)
     local found = name .. 'place:' .. owner
     local place = call('MGET', found)[1]
+    if to then
+      if not place then
+        break
+      end
+      entry = select(3, readPlace(place)) .. ' ' .. to
+    end
     local wish = place and readWish(place)
     local single = record.kind == 's1' -- whose waiters ask for a mutex
     local other = wish and wish.kind ~= record.kind and not (single and wish.kind == '')
@@ -45,17 +57,29 @@ local function advance(key, record, isNew, last, proposed, time, mark, print)
       head, lasts, kind = wish.value, call('PTTL', found), wish.kind
       break
     end
-    if wish and not other and wish.weight > left and wish.weight <= record.limit then
-      head, lasts = wish.value, call('PTTL', found)
-      break
-    end
-    call('LPOP', line) -- frees memory, so that no later write can be refused
-    call('DEL', found)
-    if wish and not other and wish.weight <= record.limit then
-      local taken, counter = offerShare(record, owner, place, wish, proposed, last, now, time, mark, print)
-      if taken then
-        left, last, changed = left - wish.weight, counter, true
+    local fits = wish and not other and wish.weight <= record.limit
+    local picked = fits and pickSlots(record, wish.weight, wish.slots)
+    if fits and not picked and not to then
+      at = at + 1
+    elseif fits and (not picked or wish.weight > left) then
+      if not to then
+        head, lasts = wish.value, call('PTTL', found)
       end
+      break
+    else
+      if at == 0 and not to then
+        call('LPOP', line) -- frees memory, so that no later write can be refused
+      else
+        call('LREM', line, '1', entry)
+      end
+      call('DEL', found)
+      if fits then
+        local taken, counter = offerShare(record, owner, place, wish, picked, proposed, last, now, time, mark, print)
+        if taken then
+          left, last, changed = left - wish.weight, counter, true
+        end
+      end
+      to = nil
     end
   end
   if last ~= before then
@@ -64,5 +88,5 @@ local function advance(key, record, isNew, last, proposed, time, mark, print)
   if changed and not (isNew and not record.holds[1]) then
     writeRecord(key, record, ms)
   end
-  return last, head, lasts, kind
+  return last, head, lasts, kind, at > 0
 end

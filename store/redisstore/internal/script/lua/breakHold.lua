@@ -32,6 +32,6 @@ local function breakHold(key, record, owner, token, atOnce, begins, note, keep, 
   table.remove(record.holds, i)
   bury(name .. 'gone:' .. owner .. (h.made ~= '' and ' ' .. h.made or ''), string.format('%.0f', left))
   writeRecord(key, record, ms)
-  advance(key, record, false, last, proposed, time, nil, '')
+  advance(key, record, false, last, proposed, time, nil, '', nil)
   return {1, 0}
 end

@@ -3,12 +3,13 @@
 --
 -- record, ms: of the lock, and the clock (ms)
 -- ttl: how long the grant lasts from now at least (ms)
--- last: the token counter; proposed, time: see hand
+-- last: the token counter; proposed, time, mark, print: see hand
+-- refusal: why the mark forbids grants, if it does
 --
--- Returns {1, token, the clock (s, us), 0, slot}, {0, '', -2} for an owner without a grant, or
+-- Returns the result of grantReply, {0, '', -2} for an owner without a grant, or
 -- whose grant was broken, or {6, kind in use, value of a holder}.
--- uses advance, draw, findHold, writeRecord
-local function downgrade(key, counter, record, owner, ttl, last, proposed, time, ms)
+-- uses advance, draw, findHold, grantReply, writeRecord
+local function downgrade(key, counter, record, owner, ttl, last, proposed, time, ms, refusal, mark, print)
   local h = findHold(record, owner)
   if not h or h.broken == '1' then
     return {0, '', -2}
@@ -23,6 +24,8 @@ local function downgrade(key, counter, record, owner, ttl, last, proposed, time,
   end
   h.ends = math.max(h.ends, ms + ttl)
   writeRecord(key, record, ms)
-  advance(key, record, false, last, proposed, time, nil, '')
-  return {1, h.token, time[1], time[2], 0, h.slot}
+  if not refusal then
+    advance(key, record, false, last, proposed, time, mark, print, nil)
+  end
+  return grantReply(record, h, h.token, 0, '', time)
 end

@@ -1,10 +1,11 @@
 -- endHold ends the grant of an owner of a lock that several can hold, and hands the lock to as
--- many waiters as there is room for. It is release for such a lock, with its arguments; got has
+-- many waiters as there is room for. It is release for such a lock, with its arguments, but nothing
+-- is handed to others if the owner to give way to does not fit or does not wait here; got has
 -- the values of the lock, of the counter, of {L}:waits and of the owner's place.
 --
 -- Returns {1}, or {0, '', -2} for an owner that has no grant, or an error reply.
 -- uses bury, findHold, leave, readRecord, writeRecord
-local function endHold(key, tomb, got, life, always, undo, proposed, time, mark, print, refusal)
+local function endHold(key, tomb, got, life, always, undo, proposed, to, time, mark, print, refusal)
   local now = time[1] * 1000000 + time[2]
   local ms = (now - now % 1000) / 1000
   local name, from = '{' .. key .. '}:', string.sub(tomb, #key + 9)
@@ -26,9 +27,9 @@ local function endHold(key, tomb, got, life, always, undo, proposed, time, mark,
       writeRecord(key, record, ms)
     end
   end
-  if record and got[3] and not refusal then
+  if record and got[3] and not refusal then -- an owner that stands for nobody has no place
     -- uses advance
-    advance(key, record, false, got[2], proposed, time, mark, print)
+    advance(key, record, false, got[2], proposed, time, mark, print, to ~= '' and to or nil)
   end
   -- Write the tombstone last: all writes so far free memory (see release).
   if ours and h.broken == '1' then

@@ -1,13 +1,14 @@
 -- offerShare offers a lock that several can hold to a waiter, whose place was removed from the
 -- queue, and reports whether that waiter is there to take it. It is offer for such a lock,
--- and the push of a grant always has how many tokens below its token are reserved, and then the
--- slot. The grant is added to the record, which the caller writes, together with the token
--- counter, which is the second result.
+-- and the push of a grant always has how many tokens below its token are reserved, then the
+-- smallest slot, and on one of several servers all slots of a semaphore. The grant is added to
+-- the record, which the caller writes, together with the token counter, which is the second
+-- result.
 --
--- wish: of the place (see readWish)
+-- wish: of the place (see readWish); picked: the slots of the grant
 -- now: the clock (us); the other arguments are those of offer
 -- uses addHold, readPlace
-local function offerShare(record, owner, place, wish, proposed, last, now, time, mark, print)
+local function offerShare(record, owner, place, wish, picked, proposed, last, now, time, mark, print)
   local deaf, ends, _, stamp, _, flags, channel = readPlace(place, true)
   local list = mark and string.match(flags, '^b?g(.+)')
   if list and list ~= print then
@@ -22,8 +23,11 @@ local function offerShare(record, owner, place, wish, proposed, last, now, time,
     message = 'free ' .. owner
   else
     local h, text, reserved
-    h, text, reserved, counter = addHold(record, wish.value, wish.weight, wish.made, ends, proposed, wish.spare, last, now)
-    message = string.format('handed %s %s %s %s %s %.0f %.0f', owner, text, stamp, time[1], time[2], reserved, h.slot)
+    h, text, reserved, counter = addHold(record, wish.value, wish.weight, wish.made, picked, ends, proposed, wish.spare, last, now)
+    message = string.format('handed %s %s %s %s %s %.0f %s', owner, text, stamp, time[1], time[2], reserved, string.match(picked, '%d+'))
+    if wish.slots ~= '' and not record.shared then
+      message = message .. ' ' .. picked
+    end
   end
   local sharded = string.byte(channel, 14) == 123 -- see tuning.go
   if redis.pcall(sharded and 'SPUBLISH' or 'PUBLISH', channel, message) ~= 0 or deaf ~= '0' then

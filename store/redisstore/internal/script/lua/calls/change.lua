@@ -1,18 +1,31 @@
 -- Change a lock that several can hold while it is held.
 --
--- KEYS: the lock, its token counter
+-- KEYS: the lock, its token counter, and the mark where the server must not have forgotten
+--       anything (see arrive), for a downgrade
 -- ARGV: what to do, and its arguments:
 --   downgrade (see there): owner, TTL (ms), proposed
 --   resize (see there): from, to
 --   break (see breakHold): owner, token, atOnce, proposed, the note's beginning, which names
 --     the lease, the rest of the note, and how long it is kept after the grant (ms)
--- Returns the result of the function. A lock that nobody has is not in use; one that is no
+-- and with the mark the arguments of gate.
+-- Returns the result of the function, or what gate says of the membership. A lock that nobody has is not in use; one that is no
 -- such lock is {6, empty, its value}.
 -- uses readRecord
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 local ms = (now - now % 1000) / 1000
-local key, got = KEYS[1], call('MGET', KEYS[1], KEYS[2])
+local key, got, refusal = KEYS[1], call('MGET', KEYS[1], KEYS[2], KEYS[3] or KEYS[1]), nil
+local mark, print = KEYS[3] and got[3] or nil, ARGV[#ARGV - 2]
+if KEYS[3] then
+  -- uses serves
+  if not serves(mark, print, ARGV[#ARGV - 1], ARGV[#ARGV]) then
+    -- uses gate, try
+    refusal = try(gate, KEYS[3], print, ARGV[#ARGV - 1], ARGV[#ARGV])
+    if refusal and refusal[1] ~= 3 then -- no quarantine: as for a renewal
+      return refusal
+    end
+  end
+end
 local record = readRecord(got[1], ms)
 if not record and (got[1] or call('PTTL', key) ~= -2) then
   return {6, '', got[1] or call('GET', key)}
@@ -23,7 +36,7 @@ if not record then
 end
 if ARGV[1] == 'downgrade' then
   -- uses downgrade
-  return downgrade(key, KEYS[2], record, ARGV[2], ARGV[3], got[2], ARGV[4], time, ms)
+  return downgrade(key, KEYS[2], record, ARGV[2], ARGV[3], got[2], ARGV[4], time, ms, refusal, mark, print)
 elseif ARGV[1] == 'resize' then
   -- uses resize
   return resize(key, record, ARGV[2], ARGV[3], ms)

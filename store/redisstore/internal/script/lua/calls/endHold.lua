@@ -2,7 +2,7 @@
 --
 -- KEYS: the lock, its token counter, the owner's tombstone, and the mark where the server must
 --       not have forgotten anything (see arrive)
--- ARGV: life, always, undo, proposed (see release), and with the mark the arguments of gate
+-- ARGV: life, always, undo, proposed, to (see release), and with the mark the arguments of gate
 -- Returns the result of endHold.
 -- uses endHold
 local key, tomb, mark, refusal = KEYS[1], KEYS[3], nil, nil
@@ -11,6 +11,6 @@ local got = call('MGET', key, KEYS[2], name .. 'waits', name .. 'place:' .. stri
 if KEYS[4] then
   mark = got[5]
   -- uses gate, serves
-  refusal = not serves(mark, ARGV[5], ARGV[6], ARGV[7]) and select(2, pcall(gate, KEYS[4], ARGV[5], ARGV[6], ARGV[7]))
+  refusal = not serves(mark, ARGV[6], ARGV[7], ARGV[8]) and select(2, pcall(gate, KEYS[4], ARGV[6], ARGV[7], ARGV[8]))
 end
-return endHold(key, tomb, got, ARGV[1], ARGV[2], ARGV[3], ARGV[4], call('TIME'), mark, ARGV[5], refusal)
+return endHold(key, tomb, got, ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], call('TIME'), mark, ARGV[6], refusal)

@@ -22,11 +22,13 @@ end
 local said, k, a = {}, 1, 2 -- the first of the step's keys, and its letter
 while a <= most do
   local letter, guarded = ARGV[a], string.byte(ARGV[a]) < 97
-  local keys, args = 3, 10
+  local keys, args = 3, 11
   if letter == 'e' or letter == 'E' then
-    args = 5
+    args = 6
   elseif letter == 'p' or letter == 'P' then
-    keys, args = 2, 3
+    keys, args = 2, 7
+  elseif letter == 'q' then
+    keys, args = 2, 4
   end
   local values = redis.pcall('MGET', unpack(KEYS, k, k + keys - 1))
   said[#said + 1] = values.err and values or shareStep(letter, KEYS, k, ARGV, a, values, time, guarded and text or nil, print, guarded and refusal or nil)

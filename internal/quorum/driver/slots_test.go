@@ -1,0 +1,145 @@
+package driver
+
+import (
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// three are nodes that answer each question, and what they were asked.
+type three struct {
+	answer func(node int, q Question) Reply
+	mu     sync.Mutex
+	asked  [3][]Question
+	// first is closed when the answer of the first node to its first question has been
+	// received; the other nodes answer after it. received gets an element for each answer
+	// that has been received.
+	first    chan struct{}
+	received chan int
+}
+
+type oneOfThree struct {
+	all   *three
+	index int
+}
+
+func (n oneOfThree) Addr() string { return "node" }
+func (n oneOfThree) Flush()       {}
+
+func (n oneOfThree) Put(c Call) error {
+	q := c.Payload.(Question)
+	n.all.mu.Lock()
+	defer n.all.mu.Unlock()
+	n.all.asked[n.index] = append(n.all.asked[n.index], q)
+	begins := n.index == 0 && len(n.all.asked[0]) == 1
+	go func() {
+		if !begins {
+			<-n.all.first
+		}
+		c.To.Receive(n.index, c.Tag, n.all.answer(n.index, q))
+		if begins {
+			close(n.all.first)
+		}
+		n.all.received <- n.index
+	}()
+	return nil
+}
+
+// askThree returns a driver of three such nodes.
+func askThree(answer func(node int, q Question) Reply) (*Driver, *three) {
+	all := &three{answer: answer, first: make(chan struct{}), received: make(chan int, 64)}
+	k := &Driver{
+		Encode:      func(q Question, _ any) any { return q },
+		NodeTimeout: func(time.Duration) time.Duration { return time.Hour },
+		Clock:       clock.System(),
+		Logger:      slog.New(slog.DiscardHandler),
+	}
+	for i := range 3 {
+		k.Nodes = append(k.Nodes, oneOfThree{all, i})
+	}
+	return k, all
+}
+
+// questions returns what the nodes were asked until three answers have been received. What
+// an answer makes the driver ask is asked before that answer has been received.
+func (n *three) questions() [3][]Question {
+	for range 3 {
+		<-n.received
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	asked := n.asked
+	for i := range asked {
+		asked[i] = slices.Clone(asked[i])
+	}
+	return asked
+}
+
+var (
+	yes    = Reply{Kind: quorum.Yes, Token: 5, Report: store.NodeOutcome{Outcome: store.Granted}}
+	absent = Reply{Kind: quorum.Absent, Report: store.NodeOutcome{Outcome: store.Absent}}
+)
+
+// A node that granted other slots than the majority is asked for theirs, and the grant says
+// which these are.
+func TestSlotsAreAgreedOn(t *testing.T) {
+	k, nodes := askThree(func(node int, q Question) Reply {
+		a := yes
+		if a.Slots = "1,4"; node == 0 && !q.Exact {
+			a.Slots = "0,4"
+		}
+		return a
+	})
+	r := store.Lease{Name: "a", Owner: "deploy", TTL: time.Minute, Kind: store.Semaphore(5), Weight: 2, Slots: "2,3"}
+	g, err := k.Acquire(t.Context(), store.AcquireRequest{Lease: r})
+	if err != nil || g.Slots != "1,4" || g.Slot != 1 {
+		t.Errorf("%+v, %v, want the slots of the majority", g, err)
+	}
+	asked := nodes.questions()
+	for i, questions := range asked {
+		if q := questions[0]; q.Op != quorum.Acquire || q.Lease.Slots != "" || q.Exact {
+			t.Errorf("node %d is asked %+v, want any slots", i, q)
+		}
+	}
+	if len(asked[0]) != 2 || len(asked[1]) != 1 || len(asked[2]) != 1 {
+		t.Fatalf("asked %+v", asked)
+	}
+	if q := asked[0][1]; q.Op != quorum.Acquire || q.Lease.Slots != "1,4" || !q.Exact || q.Waits || !q.Again {
+		t.Errorf("the first node is asked %+v", q)
+	}
+}
+
+// A downgrade that too few nodes answer, or that too few execute, releases nothing.
+func TestDowngradeReleasesNothing(t *testing.T) {
+	unknown := Reply{Kind: quorum.Unknown, Report: store.NodeOutcome{Outcome: store.TimedOut}}
+	other := Reply{Kind: quorum.No, Report: store.NodeOutcome{Outcome: store.WrongType, Err: &store.KindError{InUse: store.Semaphore(2)}}}
+	for name, c := range map[string]struct {
+		answers [3]Reply
+		want    error
+	}{
+		"done":                     {[3]Reply{yes, yes, absent}, nil},
+		"the lease is gone":        {[3]Reply{yes, absent, absent}, store.ErrNotHeld},
+		"too few nodes say so":     {[3]Reply{yes, unknown, absent}, store.ErrQuorum},
+		"others have it meanwhile": {[3]Reply{yes, other, absent}, store.ErrKindMismatch},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k, nodes := askThree(func(node int, q Question) Reply { return c.answers[node] })
+			r := store.Lease{Name: "a", Owner: "deploy", TTL: time.Minute, Kind: store.ReadWrite, Weight: store.ReadWriteLimit}
+			if g, err := Downgrade(t.Context(), k, r); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) || err == nil && g.Token != 5 {
+				t.Errorf("%+v, %v, want %v", g, err, c.want)
+			}
+			for i, questions := range nodes.questions() {
+				if len(questions) != 1 || questions[0].Op != quorum.Acquire || !questions[0].Downgrade {
+					t.Errorf("node %d is asked %+v", i, questions)
+				}
+			}
+		})
+	}
+}

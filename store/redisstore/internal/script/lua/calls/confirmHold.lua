@@ -1,0 +1,8 @@
+-- Confirm a token of a lock that several can hold, on one of several servers.
+--
+-- KEYS: the lock, its token counter
+-- ARGV: owner, slots, token (see confirmHold)
+-- Returns the result of confirmHold.
+-- uses confirmHold
+local got = call('MGET', KEYS[1], KEYS[2])
+return confirmHold(KEYS[1], KEYS[2], got[1], got[2], ARGV[1], ARGV[2], ARGV[3], nil)

@@ -1,0 +1,31 @@
+-- confirmHold raises the token of an owner's grant of a lock that several can hold, and the token
+-- counter, to at least token. Readers that join the owner share that token.
+--
+-- text, last: the values of the lock and of its token counter
+-- slots: those that the grant must have, or a sign for any; see calls/admit
+-- time: the clock, nil if it was not read
+--
+-- Returns {1, counter, 0}, or {0, '', -2} for an owner without such a grant.
+-- uses findHold, readRecord, writeRecord
+local function confirmHold(key, counter, text, last, owner, slots, token, time)
+  time = time or call('TIME')
+  local now = time[1] * 1000000 + time[2]
+  local ms = (now - now % 1000) / 1000
+  local record = readRecord(text, ms)
+  local h = record and findHold(record, owner)
+  if not h or h.broken == '1' or string.byte(slots) == 61 and h.slots ~= string.sub(slots, 2) then
+    if not text and call('PTTL', key) ~= -2 then
+      return call('GET', key) -- MGET returns no value for a key that is not a string
+    end
+    return {0, '', -2}
+  end
+  if not last or last + 0 < token + 0 then
+    last = token
+    call('SET', counter, last, 'PX', LIFE)
+  end
+  if h.token + 0 < token + 0 then
+    h.token = token
+    writeRecord(key, record, ms)
+  end
+  return {1, last, 0}
+end

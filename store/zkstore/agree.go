@@ -1,0 +1,171 @@
+package zkstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
+)
+
+// A place that holds a lock with others needs more than its position: a slot in a
+// semaphore, or the token that readers share. It takes these from the holder before it, in
+// a transaction that fails if that one is gone, and writes them down. So the holders agree
+// one after the other: those that have agreed are at the front of the queue, and each
+// knows the slots of all before it.
+//
+// The first holder needs nobody: it has its own token and the slot 0. When the holders
+// before a place leave before it has agreed, it becomes the first, and as nobody behind it
+// has agreed, nobody holds the lock with what the earlier ones had.
+
+// errChanged means that the queue has changed since it was read.
+var errChanged = errors.New("the queue has changed")
+
+// agreed is the record of a holder that has agreed or is the first, the version of its node
+// and the zxid that made it.
+type agreed struct {
+	record
+	version int32
+	czxid   int64
+}
+
+// settle takes what the place, which holds the lock, has with others. It returns errChanged
+// if the queue has to be read again.
+func (p *place) settle(ctx context.Context, q lineup, me int) error {
+	if !p.needsOthers() {
+		return nil
+	}
+	if j := q.nativeBefore(me); j >= 0 {
+		if err := p.waitForAgreement(ctx, p.dir, q.queue, j); err != nil {
+			return err
+		}
+	}
+	a, err := agree(ctx, p, p.dir, q, me)
+	if err != nil {
+		return err
+	}
+	// A place behind may have its turn as well, and watches this one.
+	if !a.Agreed {
+		a.record = a.first(p.numbered, p.czxid)
+		if hasSeats(p.spec) && me+1 < len(q.queue) {
+			if a, err = p.write(ctx, a, p.path()); err != nil {
+				return err
+			}
+		}
+	}
+	p.record = a.record
+	return nil
+}
+
+// placeStore reads and writes the records of places.
+type placeStore interface {
+	// read reads the record of a place that may be a Store's. It returns errChanged if it is
+	// gone.
+	read(ctx context.Context, path string) (session.Node, record, error)
+	// write writes what was agreed on, unless the node, or what check names, has changed
+	// or is gone; then it returns errChanged.
+	write(ctx context.Context, a agreed, path string, check ...zk.CheckVersionRequest) (agreed, error)
+}
+
+// agree has the holder q[i] agree with those before it, if it has not and is not the first,
+// and returns its record. A holder before it that has not agreed may be dead, so agree does
+// it for that one as well. It returns errChanged if the queue has to be read again.
+func agree(ctx context.Context, s placeStore, dir string, q lineup, i int) (agreed, error) {
+	path := dir + "/" + q.queue[i].name
+	n, rec, err := s.read(ctx, path)
+	if err != nil || rec.Agreed {
+		return agreed{rec, n.Version, n.Czxid}, err
+	}
+	j := q.nativeBefore(i)
+	if j < 0 {
+		return agreed{rec, n.Version, n.Czxid}, nil
+	}
+	before, err := agree(ctx, s, dir, q, j)
+	if err != nil {
+		return agreed{}, err
+	}
+	if !before.Agreed {
+		before.record = before.first(q.queue[j], before.czxid)
+	}
+	return s.write(ctx, agreed{rec.behind(before.record, q.queue, i), n.Version, n.Czxid}, path,
+		zk.CheckVersionRequest{Path: dir, Version: q.version},
+		zk.CheckVersionRequest{Path: dir + "/" + q.queue[j].name, Version: anyVersion})
+}
+
+// graceOfOthers is how long the holder before may take to agree by itself. Without it, all
+// readers that a writer's end wakes at once would do the same for each other.
+const graceOfOthers = 250 * time.Millisecond
+
+// waitForAgreement waits until the holder q[j] has agreed or changed, for at most
+// graceOfOthers.
+func (t tree) waitForAgreement(ctx context.Context, dir string, q queue, j int) error {
+	if q.nativeBefore(j) < 0 {
+		return nil // it is the first, and needs not
+	}
+	type watched struct {
+		data  []byte
+		event <-chan zk.Event
+	}
+	w, err := session.Again(ctx, t.Session, func(c *zk.Conn) (watched, error) {
+		data, _, event, err := c.GetW(dir + "/" + q[j].name)
+		return watched{data, event}, err
+	})
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return errChanged
+	case err != nil:
+		return err
+	}
+	if rec, _ := decodeRecord(w.data); rec.Agreed {
+		return nil
+	}
+	timer := time.NewTimer(graceOfOthers)
+	defer timer.Stop()
+	select {
+	case <-w.event:
+		return nil
+	case <-timer.C:
+		return nil
+	case <-t.Over:
+		return t.Reason()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// read implements placeStore.
+func (t tree) read(ctx context.Context, path string) (session.Node, record, error) {
+	n, ok, err := t.Get(ctx, path)
+	if err != nil {
+		return n, record{}, err
+	}
+	if !ok {
+		return n, record{}, errChanged
+	}
+	rec, ours := decodeRecord(n.Data)
+	if !ours {
+		return n, rec, fmt.Errorf("%w: %s is a place of another client, with a name of ours", store.ErrKindMismatch, path)
+	}
+	return n, rec, nil
+}
+
+// write implements placeStore.
+func (t tree) write(ctx context.Context, a agreed, path string, check ...zk.CheckVersionRequest) (agreed, error) {
+	ops := []any{&zk.SetDataRequest{Path: path, Data: a.encode(), Version: a.version}}
+	for i := range check {
+		ops = append(ops, &check[i])
+	}
+	_, err := session.Again(ctx, t.Session, func(c *zk.Conn) ([]zk.MultiResponse, error) { return c.Multi(ops...) })
+	switch {
+	case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrBadVersion):
+		return a, errChanged // perhaps by this very write, if its answer was lost
+	case err != nil:
+		return a, explain(err, path)
+	}
+	a.version++
+	return a, nil
+}

@@ -1,0 +1,33 @@
+package zkstore
+
+import (
+	"context"
+	"errors"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+var _ store.Changer = (*Store)(nil)
+
+// Downgrade implements store.Changer: it replaces the writer's place by a reader's with the
+// same number, in one transaction.
+func (s *Store) Downgrade(ctx context.Context, r store.Lease) (store.Grant, error) {
+	if err := s.gate.Enter(r.CheckDowngrade(s.Caps())); err != nil {
+		return store.Grant{}, err
+	}
+	defer s.gate.Leave()
+	if err := s.require(r.Require); err != nil {
+		return store.Grant{}, err
+	}
+	ctx, cancel := s.limited(ctx)
+	defer cancel()
+	err := s.renew(ctx, r, s.clock.Now(), change{read: true})
+	var g store.Grant
+	if err == nil {
+		g, err = s.renewed(r, 0)
+	}
+	if err != nil && !errors.Is(err, store.ErrNotHeld) && !isRefusal(err) {
+		err = s.failed(ctx, "downgrade", r.Name, err)
+	}
+	return g, err
+}

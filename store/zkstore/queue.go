@@ -1,0 +1,101 @@
+package zkstore
+
+import (
+	"slices"
+
+	"github.com/leasehold-dev/leasehold/internal/rule"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// ranked returns the queue as internal/rule reads it.
+func (q queue) ranked() []rule.Ranked {
+	ranked := make([]rule.Ranked, len(q))
+	for i, c := range q {
+		ranked[i] = rule.Ranked{Owner: c.name, Spec: c.spec, Weight: c.weight}
+	}
+	return ranked
+}
+
+// owns says what the place q[me] has, which has not been told of a grant. If it asked for
+// another number of permits than there are now, that is a mismatch.
+func (q queue) owns(me int) rule.Answer {
+	ans := rule.Owns(q.ranked(), me)
+	if q[me].resized {
+		ans.Verdict = rule.Mismatch
+	}
+	return ans
+}
+
+// held reports whether the place q[i] with that record holds the lock, also if there are
+// too few permits since.
+func (q queue) held(i int, r record) bool { return i < q.holders() || i == 0 || r.Agreed }
+
+// holders returns how many places hold the lock.
+func (q queue) holders() int { return rule.Holders(q.ranked()) }
+
+// with returns the queue with a place for the lease at its end.
+func (q queue) with(l store.Lease) queue {
+	c := numbered{spec: specOf(l.Kind), weight: max(l.Weight, 1)}
+	return append(slices.Clip(q), c)
+}
+
+// mayHold returns how many places hold the lock at most: also those that asked for an
+// earlier number of permits may.
+func (q queue) mayHold() int {
+	n := max(1, q.holders())
+	for i, c := range q {
+		if c.resized {
+			n = max(n, i+1)
+		}
+	}
+	return n
+}
+
+// holds reports whether the owner holds the lock with a place before q[me].
+func (q queue) holds(me int, owner string) bool {
+	mark := ownerMark(owner)
+	return slices.ContainsFunc(q[:min(me, q.holders())], func(c numbered) bool { return c.isOf(mark) })
+}
+
+// nativeBefore returns the last place before q[i] that may be a Store's, or -1. Readers of
+// other clients have no tokens, and are passed over.
+func (q queue) nativeBefore(i int) int {
+	for i--; i >= 0 && !q[i].isNative(); i-- {
+	}
+	return i
+}
+
+// hurdle is what a waiter watches: a change that comes no later than its turn.
+type hurdle struct {
+	// name is the place whose end or other change the waiter waits for.
+	name string
+}
+
+// anyPlace is the hurdle of a waiter whose turn may come with the end of any place.
+var anyPlace hurdle
+
+// hurdleOf returns what the place q[me], which waits, watches. As few waiters as possible
+// watch one place, so that its end does not wake many for nothing:
+//
+//   - a reader watches the last place before its own that is not a reader's;
+//   - the head of the queue for a semaphore watches all places, since any holder's end may
+//     make room for it, if there are several holders and they need not all leave;
+//   - all others watch the place before their own, and in a semaphore are told as well
+//     when that place gets its slot.
+//
+// If there are fewer permits than holders, all waiters for a semaphore watch all places.
+func (q queue) hurdleOf(me int) hurdle {
+	p := q[me]
+	if p.spec == rule.ReadWrite && p.needsOthers() {
+		for i := me - 1; i >= 0; i-- {
+			if q[i].spec != p.spec || !q[i].needsOthers() {
+				return hurdle{q[i].name}
+			}
+		}
+	}
+	resized := slices.ContainsFunc(q[:me], func(c numbered) bool { return c.resized })
+	if holders := q.holders(); resized || me == holders && holders > 1 && p.needsOthers() {
+		return anyPlace
+	}
+	return hurdle{q[me-1].name}
+}

@@ -1,0 +1,80 @@
+package zkstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/leasehold-dev/leasehold/internal/rule"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
+)
+
+// Resize implements store.Changer. Waiters for the earlier number notice when they look
+// next, within a third of their TTL.
+func (s *Store) Resize(ctx context.Context, name string, from, to store.Kind) error {
+	if err := s.gate.Enter(store.CheckResize(name, from, to, s.Caps())); err != nil {
+		return err
+	}
+	defer s.gate.Leave()
+	ctx, cancel := s.limited(ctx)
+	defer cancel()
+	t, leave, err := s.anyTree(ctx)
+	if err == nil {
+		defer leave()
+		err = t.resize(ctx, name, specOf(from), specOf(to))
+	}
+	if err != nil && !isRefusal(err) && !errors.Is(err, store.ErrUnsupported) {
+		err = s.failed(ctx, "resize", name, err)
+	}
+	return err
+}
+
+// resize changes the number of permits of a semaphore that is in use.
+func (t tree) resize(ctx context.Context, name string, from, to rule.Spec) error {
+	dir := t.dir(name)
+	for {
+		if err := t.Sync(ctx); err != nil {
+			return err
+		}
+		n, ok, err := t.Get(ctx, dir)
+		if err != nil || !ok {
+			return err
+		}
+		names, err := t.List(ctx, dir)
+		if err != nil {
+			return err
+		}
+		asked, now := queueOf(names), decodeDir(n.Data)
+		q := now.applyTo(asked)
+		switch {
+		case len(q) == 0 || q[0].spec == to:
+			return nil
+		case q[0].spec != from:
+			holder, ok, err := t.Get(ctx, dir+"/"+q[0].name)
+			if err != nil {
+				return err
+			}
+			if !ok {
+				continue // it has left since
+			}
+			rec, ours := decodeRecord(holder.Data)
+			h, _ := t.holder(q[0], rec, ours)
+			return &store.KindError{Name: name, Asked: kindOf(from), InUse: kindOf(q[0].spec), Holder: h}
+		case slices.ContainsFunc(asked, func(c numbered) bool { return c.spec == from && from == rule.Mutex }):
+			return fmt.Errorf("%w: lock %q: its holder and its waiters take it for a mutex, and ZooKeeper's other clients may be among them: resize it when it is free", store.ErrUnsupported, name)
+		}
+		_, err = session.Again(ctx, t.Session, func(c *zk.Conn) (*zk.Stat, error) {
+			return c.Set(dir, now.add(from, to, asked).encode(), n.Version)
+		})
+		if err == nil || errors.Is(err, zk.ErrNoNode) {
+			return nil
+		}
+		if !errors.Is(err, zk.ErrBadVersion) { // which may come from this very change
+			return explain(err, dir)
+		}
+	}
+}
