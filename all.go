@@ -17,6 +17,10 @@ import (
 // those that are held are renewed meanwhile. Sets that overlap cannot block each other
 // for ever, therefore, as long as no caller acquires one of the locks while it holds
 // another in some other way.
+//
+// Each lock costs a request of its own. Requests for all of them at once would save round
+// trips if all are free. But if one is not, the others would have to be given back, and
+// meanwhile other callers would find them held.
 type All struct {
 	c     *Client
 	locks []*Lock // in the order of their names

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -38,13 +39,15 @@ func TestOneSchedulerEnqueues(t *testing.T) {
 		defer cancel()
 		stop, ended = append(stop, cancel), append(ended, make(chan error, 1))
 		leads := make(chan struct{})
+		told := sync.OnceFunc(func() { close(leads) })
 		go func() {
 			ended[i] <- asynq.Run(ctx, leasehold.New(st, nil).Election("scheduler"), func() (asynq.Scheduler, error) {
 				s := lib.NewScheduler(lib.RedisClientOpt{Addr: addr}, &lib.SchedulerOpts{
 					LogLevel: lib.FatalLevel,
 					PostEnqueueFunc: func(_ *lib.TaskInfo, err error) {
-						if err != nil {
-							t.Error(err)
+						if err != nil { // the next tick will do
+							t.Log(err)
+							return
 						}
 						select {
 						case enqueued <- i:
@@ -53,7 +56,7 @@ func TestOneSchedulerEnqueues(t *testing.T) {
 					},
 				})
 				_, err := s.Register("@every 1s", lib.NewTask("report", nil))
-				close(leads)
+				told()
 				return s, err
 			})
 		}()

@@ -43,7 +43,7 @@ func lead(url, name string, started func(leasehold.Token)) error {
 	}
 	defer st.Close()
 	lock, err := clientgo.New(leasehold.New(st, nil), "controller", &clientgo.Options{
-		Identity: name, LeaseDuration: 3 * time.Second, RenewDeadline: time.Second, RetryPeriod: 100 * time.Millisecond,
+		Identity: name, LeaseDuration: 5 * time.Second, RenewDeadline: 3 * time.Second, RetryPeriod: 100 * time.Millisecond,
 	})
 	if err != nil {
 		return err

@@ -171,7 +171,7 @@ func TestPicture(t *testing.T) {
 		}
 	}
 
-	from, interval := time.Now(), "4s"
+	from, interval := time.Now(), "20s"
 	if *pictureFile != "" {
 		interval = "10s"
 		for _, fault := range []func(){func() {}, proxy.Blackhole, proxy.Pass} {

@@ -9,6 +9,9 @@ type Ranked struct {
 	Meta   string
 	Spec   Spec
 	Weight int64
+	// Kept means that the place holds the lock although it may no longer fit: it did
+	// before Resize.
+	Kept bool
 }
 
 // Owns says what places[me] has: Granted if it holds the lock, Busy with its
@@ -56,7 +59,7 @@ func Holders(places []Ranked) int {
 	spec := places[0].Spec
 	room := spec.Limit
 	for i, p := range places {
-		if p.Spec != spec || p.weight() < 1 || p.weight() > room {
+		if p.Spec != spec || !p.Kept && (p.weight() < 1 || p.weight() > room) {
 			return i
 		}
 		room -= p.weight()

@@ -11,7 +11,7 @@ import (
 // waits: after any history, the same owners hold the lock, the same wait in the same
 // positions, and a further ask is answered in the same way.
 func TestOwnsDecidesAsAdmitAndAdvance(t *testing.T) {
-	specs := []Spec{Mutex, Semaphore(3), {Limit: 3, Shared: true}}
+	specs := []Spec{Mutex, Semaphore(2), Semaphore(3), {Limit: 3, Shared: true}}
 	names := []string{"a", "b", "c", "d", "e", "f"}
 	rapid.Check(t, func(t *rapid.T) {
 		const now, ttl = 1, 1000
@@ -51,6 +51,18 @@ func TestOwnsDecidesAsAdmitAndAdvance(t *testing.T) {
 				}
 				record, _ = Advance(record, 0, now)
 				places = slices.DeleteFunc(slices.Clone(places), func(p Ranked) bool { return p.Owner == owner })
+			},
+			"resize": func(t *rapid.T) {
+				from := Semaphore(rapid.Int64Range(1, 5).Draw(t, "from"))
+				to := Semaphore(rapid.Int64Range(1, 5).Draw(t, "to"))
+				next, ans := Resize(record, from, to, now)
+				if record = next; ans.Verdict != Done || len(places) == 0 || places[0].Spec == to {
+					return
+				}
+				places = slices.Clone(places[:Holders(places)])
+				for i := range places {
+					places[i].Spec, places[i].Kept = to, true
+				}
 			},
 			"": func(t *rapid.T) {
 				var want []string

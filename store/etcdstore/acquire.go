@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -23,6 +25,9 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 	if err := s.require(ctx, r.Require); err != nil {
 		return store.Grant{}, err
 	}
+	if !r.Kind.IsMutex() {
+		return s.acquireShared(ctx, r)
+	}
 	for {
 		p, revision, first, doubt, err := s.try(ctx, r.Lease)
 		switch {
@@ -31,6 +36,8 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 		case revision != 0:
 			s.own(p)
 			return s.granted(revision, r.Spare), nil
+		case first.spec() != rule.Mutex:
+			return store.Grant{}, otherKind(r.Lease, first)
 		case first.Owner != r.Owner || first.native:
 			return store.Grant{}, s.busy(ctx, r.Name, first, 0)
 		}
@@ -40,6 +47,32 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 			return g, nil
 		case !errors.Is(err, store.ErrNotHeld):
 			return store.Grant{}, s.refused(ctx, "acquire", r.Name, false, err)
+		}
+		// It was released meanwhile.
+	}
+}
+
+// acquireShared is Acquire for a lock that several can hold.
+func (s *core) acquireShared(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
+	for {
+		p, g, v, doubt, err := s.enter(ctx, r.Lease, r.Spare, math.MaxInt)
+		switch {
+		case err != nil:
+			return g, s.refused(ctx, "acquire", r.Name, doubt, err)
+		case p != nil:
+			s.own(p)
+			return g, nil
+		}
+		has, ok := v.held(r.Owner)
+		if !ok {
+			me := len(v.places)
+			return g, s.refusal(ctx, r.Lease, v.with(entry{record: recordOf(r.Lease, &lease{}, "")}), me, 0)
+		}
+		if g, err = s.join(ctx, r.Lease, has); !errors.Is(err, store.ErrNotHeld) {
+			if err != nil {
+				err = s.refused(ctx, "acquire", r.Name, false, err)
+			}
+			return g, err
 		}
 		// It was released meanwhile.
 	}
@@ -94,22 +127,26 @@ func (s *core) try(ctx context.Context, of store.Lease) (p *place, revision int6
 // was asked, and belongs to all of its attempts. The error matches store.ErrNotHeld if
 // the lock was released meanwhile.
 func (s *core) join(ctx context.Context, of store.Lease, has entry) (store.Grant, error) {
+	if err := has.fits(of); err != nil {
+		return store.Grant{}, err
+	}
 	if of.Attempt != has.Made && has.Made != "" {
 		kept := has.record
 		kept.Made, kept.Token = "", has.token(s.floor)
 		r, _, err := s.commit(ctx, txn{
-			ifs:  []clientv3.Cmp{created(has.key, has.create), clientv3.Compare(clientv3.ModRevision(has.key), "=", has.mod)},
+			ifs:  []clientv3.Cmp{created(has.key, has.create), modified(has.key, has.mod)},
 			then: []clientv3.Op{clientv3.OpPut(has.key, kept.encode(), clientv3.WithIgnoreLease())},
-			els:  []clientv3.Op{byAge(s.layout.lock(of.Name), 1)},
+			els:  []clientv3.Op{clientv3.OpGet(has.key)},
 		})
 		if err != nil {
 			return store.Grant{}, err
 		}
 		if !r.Succeeded {
 			now := entriesOf(r.Responses[0].GetResponseRange().Kvs)
-			if len(now) == 0 || now[0].key != has.key || now[0].create != has.create {
+			if len(now) == 0 || now[0].create != has.create {
 				return store.Grant{}, store.ErrNotHeld // it was released meanwhile
 			}
+			now[0].slot = has.slot
 			return s.join(ctx, of, now[0])
 		}
 		has.record = kept
@@ -117,5 +154,9 @@ func (s *core) join(ctx context.Context, of store.Lease, has entry) (store.Grant
 	if errs := s.renew(ctx, []store.Lease{of}); errs[0] != nil {
 		return store.Grant{}, errs[0]
 	}
-	return store.Grant{Token: has.token(s.floor)}, nil
+	g := store.Grant{Token: has.token(s.floor)}
+	if has.slot != nil {
+		g.Slot = has.slot.number
+	}
+	return g, nil
 }

@@ -133,6 +133,12 @@ func TestLeaderFails(t *testing.T) {
 		group.Go(func() { all.work(ctx, t, s, i) })
 	}
 	all.more(t, 5, "at first")
+	all.faults(t, c)
+}
+
+// faults harms the leader in turns, while everybody goes on.
+func (all *crowd) faults(t *testing.T, c *etcdtest.Cluster) {
+	t.Helper()
 	for _, f := range []struct {
 		name        string
 		fail, mend  func(leader int) error
@@ -163,6 +169,12 @@ func TestLeaderFails(t *testing.T) {
 // A holder that reaches only a leader which is cut off from the others has no renewal
 // confirmed that lasts until another owner has the lock.
 func TestCutOffHolderIsTold(t *testing.T) {
+	cutOffHolderIsTold(t, func(ttl time.Duration) (held, waits store.Lease) {
+		return request("told", ttl), request("told", ttl)
+	})
+}
+
+func cutOffHolderIsTold(t *testing.T, leases func(ttl time.Duration) (held, waits store.Lease)) {
 	c := three(t)
 	leader, err := c.Leader(t.Context(), -1)
 	if err != nil {
@@ -171,7 +183,7 @@ func TestCutOffHolderIsTold(t *testing.T) {
 	const ttl = 3 * time.Second
 	holder := open(t, c.Endpoints()[leader:leader+1], etcdstore.Options{})
 	others := open(t, c.Endpoints(), etcdstore.Options{})
-	l := request("told", ttl)
+	l, next := leases(ttl)
 	until := validity.Until(clock.System().Now(), ttl)
 	if _, err := holder.Acquire(t.Context(), store.AcquireRequest{Lease: l}); err != nil {
 		t.Fatal(err)
@@ -181,8 +193,7 @@ func TestCutOffHolderIsTold(t *testing.T) {
 	got := make(chan clock.Instant, 1)
 	go func() {
 		defer close(got)
-		r := store.WaitRequest{Lease: request("told", ttl)}
-		if _, err := others.Wait(t.Context(), r, nil); err != nil {
+		if _, err := others.Wait(t.Context(), store.WaitRequest{Lease: next}, nil); err != nil {
 			t.Error(err)
 			return
 		}

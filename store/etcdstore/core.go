@@ -1,8 +1,6 @@
 package etcdstore
 
 import (
-	"context"
-
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/gate"
 	"github.com/leasehold-dev/leasehold/internal/unclaimed"
@@ -25,7 +23,9 @@ type place struct {
 	prefix  string
 	key     string
 	lease   *lease
-	create  int64 // 0: the key is not known to be there
+	create  int64  // 0: the key is not known to be there
+	slot    string // the key of its slot, if it has entered a lock that several can hold
+	crowded bool   // others waited behind it when it entered
 	mailbox *mailbox
 	sent    clock.Instant // when a place that comes with a release was asked for
 }
@@ -36,21 +36,11 @@ func (s *core) newPlace(of store.Lease, l *lease) *place {
 
 // own notes that the place has the lock.
 func (s *core) own(p *place) *hold {
-	h := &hold{key: p.key, create: p.create, lease: p.lease}
+	h := &hold{key: p.key, create: p.create, slot: p.slot, crowded: p.crowded, lease: p.lease}
 	s.holds.put(p.of.Name, p.of.Owner, h, s.clock.Now())
 	return h
 }
 
-func (s *core) granted(revision int64, spare int) store.Grant {
+func (s *link) granted(revision int64, spare int) store.Grant {
 	return store.Grant{Token: tokenAt(s.floor, revision), Spare: min(spare, mostSpare)}
-}
-
-// busy returns the error for a lock that first has. position is that of the caller in
-// the queue.
-func (s *core) busy(ctx context.Context, name string, first entry, position int) *store.BusyError {
-	e := &store.BusyError{Name: name, Holder: first.holder(), ExpiresIn: first.lasts(), Position: position}
-	if e.ExpiresIn == 0 { // a native client's lease says it only if asked
-		e.ExpiresIn, _ = s.left(ctx, first)
-	}
-	return e
 }

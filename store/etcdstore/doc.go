@@ -21,10 +21,35 @@
 // waiter's process watches. A waiter also watches the place before its own, for owners
 // that die and for native clients.
 //
+// # Kinds
+//
+// Semaphores and read-write locks have the same keys, whose values name the kind and the
+// weight. As many of the oldest places hold the lock as fit together. Once a place does, it
+// stays so, since later places come behind it and those before it only leave. So a heavy
+// waiter and a writer are not passed, and a reader that dies frees only itself.
+//
+// A place whose turn has come enters by taking a slot, which is a key
+// PREFIX/!slots/NAME/NUMBER attached to the same lease. The transaction fails if the key is
+// there, so no slot has two holders. The transaction in which a reader or writer leaves lets
+// in the next writer, or the next readers. Holders of permits leave at the same time too
+// often for that, so the waiters for permits are told of their turn, and enter by
+// themselves. The first that still waits is told as well, and watches all places. The others
+// watch the place before them.
+//
+// The token is the revision at which the holder entered. A reader has that of the readers
+// inside, if there are any, and its transaction fails if the one that it was read from has left. A
+// downgrade changes the value of the writer's key, and with that its revision. Resize
+// changes all values and removes all waiters in one transaction, so at most about a hundred
+// of them.
+//
+// Native clients wait until all older places are gone, and so for all holders. While one
+// of them has the lock, other kinds are refused, and so are those that come to stand behind
+// one of them. The locks of etcd's recipes package have other keys and exclude nobody here.
+//
 // # Tokens
 //
 // A token is the revision at which the lock came to its owner, times 128, and so rises
-// with every grant of every lock. It goes back if a backup is restored, unless that is
+// with every grant. It goes back if a backup is restored, unless that is
 // done with "etcdutl snapshot restore --bump-revision --mark-compacted". A store that is
 // open meanwhile notices the restored data and grants nothing for Options.MaxTTL, and
 // until the revision is what it was. One that is opened later cannot know.

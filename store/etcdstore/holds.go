@@ -10,6 +10,10 @@ import (
 type hold struct {
 	key    string
 	create int64
+	// slot is the key of the slot of a place that shares its lock.
+	slot string
+	// crowded is set if others waited behind it when it came to share its lock.
+	crowded bool
 	// lease is what the key is attached to. named is the lease that the key is named
 	// after, if that is another one. Both are nil if another handle acquired the lock.
 	lease, named *lease

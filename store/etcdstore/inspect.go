@@ -5,9 +5,13 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -24,33 +28,75 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 		return store.State{}, s.failed(ctx, "inspect", name, false, err)
 	}
 	for {
-		r, _, err := s.commit(ctx, txn{then: []clientv3.Op{byAge(s.layout.lock(name), store.MaxQueue+1)}})
-		if r == nil {
+		v, err := s.readSome(ctx, name)
+		if v == nil {
 			return store.State{}, s.refused(ctx, "inspect", name, false, err)
 		}
-		all := entriesOf(r.Responses[0].GetResponseRange().Kvs)
-		st := s.state(name, all)
-		if !st.Held {
-			return st, nil
-		}
-		if st.ExpiresIn, err = s.left(ctx, all[0]); err != nil {
+		left, err := s.allLeft(ctx, v.places[:v.holders()])
+		if err != nil {
 			return store.State{}, s.failed(ctx, "inspect", name, false, err)
 		}
-		if st.ExpiresIn != 0 {
-			for _, e := range all[1:] {
+		if slices.Contains(left, 0) {
+			continue // a lease has just ended
+		}
+		st := s.state(name, v, left)
+		for _, e := range v.places[len(left):] {
+			if len(st.Queue) < store.MaxQueue {
 				st.Queue = append(st.Queue, store.Place{Holder: e.holder(), ExpiresIn: e.lasts()})
 			}
-			return st, nil
 		}
-		// The lease has just ended.
+		return st, nil
 	}
 }
 
-// state returns the state of a lock whose places are in order, without the queue.
-func (s *core) state(name string, all []entry) store.State {
+// readSome is read, without the waiters of a mutex that Inspect does not show.
+func (s *link) readSome(ctx context.Context, name string) (*view, error) {
+	r, _, err := s.commit(ctx, txn{then: []clientv3.Op{byAge(s.layout.lock(name), store.MaxQueue+1), clientv3.OpGet(s.layout.slots(name), clientv3.WithPrefix())}})
+	if r == nil {
+		return nil, err
+	}
+	v := s.view(name, r)
+	if len(v.places) <= store.MaxQueue || v.places[0].spec() == rule.Mutex {
+		return v, err
+	}
+	return s.read(ctx, name)
+}
+
+// allLeft is left for several places at once.
+func (s *link) allLeft(ctx context.Context, places []entry) ([]time.Duration, error) {
+	left := make([]time.Duration, len(places))
+	errs := make([]error, len(places))
+	var group sync.WaitGroup
+	slots := make(chan struct{}, 8)
+	for i, e := range places {
+		slots <- struct{}{}
+		group.Go(func() { left[i], errs[i] = s.left(ctx, e); <-slots })
+	}
+	group.Wait()
+	return left, cmp.Or(errs...)
+}
+
+// state returns the state of a lock, without the queue. left says how long the leases of
+// the holders can last.
+func (s *core) state(name string, v *view, left []time.Duration) store.State {
 	st := store.State{Name: name}
-	if len(all) > 0 {
-		st.Held, st.Holder, st.Token, st.ExpiresIn = true, all[0].holder(), all[0].token(s.floor), all[0].lasts()
+	for i, e := range v.places[:len(left)] {
+		h := store.Holding{Holder: e.holder(), Token: e.token(s.floor), ExpiresIn: left[i], Weight: max(e.Weight, 1)}
+		if e.slot != nil {
+			h.Slot = e.slot.number
+		} else if e.several() {
+			h.Token = 0 // its turn has come, and it has not entered yet
+		}
+		st.Holders = append(st.Holders, h)
+	}
+	if len(st.Holders) > 0 {
+		h := st.Holders[0]
+		st.Held, st.Holder, st.Token, st.ExpiresIn = true, h.Holder, h.Token, h.ExpiresIn
+		if kind := store.Kind(v.places[0].spec()); kind.IsMutex() {
+			st.Holders = nil
+		} else {
+			st.Kind = kind
+		}
 	}
 	return st
 }
@@ -66,44 +112,65 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.State, error) 
 	if err := ctx.Err(); err != nil {
 		return nil, s.failed(ctx, "list", "", false, err)
 	}
-	from := s.layout.locks(prefix)
+	places, slots := make(map[string][]entry), make(map[string][]slot)
+	revision, err := s.pages(ctx, s.layout.locks(prefix), 0, func(kv *mvccpb.KeyValue) {
+		if name, ok := s.layout.nameOf(string(kv.Key)); ok && strings.HasPrefix(name, prefix) {
+			places[name] = append(places[name], entryOf(kv))
+		}
+	})
+	if err == nil {
+		_, err = s.pages(ctx, s.layout.allSlots()+escape(prefix), revision, func(kv *mvccpb.KeyValue) {
+			name, ok := s.layout.nameOf(s.layout.base + "/" + strings.TrimPrefix(string(kv.Key), s.layout.allSlots()))
+			if s, valid := slotOf(s.layout.slots(name), kv); ok && valid {
+				slots[name] = append(slots[name], s)
+			}
+		})
+	}
+	if err != nil {
+		return nil, s.failed(ctx, "list", "", false, err)
+	}
+	states := make([]store.State, 0, len(places))
+	for name, all := range places {
+		slices.SortFunc(all, func(a, b entry) int { return cmp.Compare(a.create, b.create) })
+		v := newView(s.layout.lock(name), all, slots[name], revision)
+		var left []time.Duration
+		for _, e := range v.places[:v.holders()] {
+			lasts := e.lasts()
+			if lasts == 0 {
+				if lasts, err = s.left(ctx, e); err != nil {
+					return nil, s.failed(ctx, "list", "", false, err)
+				}
+			}
+			left = append(left, lasts)
+		}
+		states = append(states, s.state(name, v, left))
+	}
+	slices.SortFunc(states, func(a, b store.State) int { return cmp.Compare(a.Name, b.Name) })
+	return states, nil
+}
+
+// pages reads all keys with a prefix at a revision; 0: the present one, which it returns.
+func (s *link) pages(ctx context.Context, from string, at int64, each func(*mvccpb.KeyValue)) (revision int64, err error) {
 	end := clientv3.GetPrefixRangeEnd(from)
 	const page = 500
-	locks := make(map[string][]entry)
-	for revision := int64(0); ; {
+	for revision = at; ; {
 		var r *clientv3.GetResponse
 		_, err := s.members.run(ctx, func(ctx context.Context, c *clientv3.Client) (err error) {
 			r, err = c.Get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(page), clientv3.WithRev(revision))
 			return err
 		})
 		if err != nil {
-			return nil, s.failed(ctx, "list", "", false, err)
+			return 0, err
 		}
-		revision = r.Header.Revision
+		if revision == 0 {
+			revision = r.Header.Revision
+		}
 		for _, kv := range r.Kvs {
-			e := entryOf(kv)
-			if name, ok := s.layout.nameOf(e.key); ok && strings.HasPrefix(name, prefix) {
-				locks[name] = append(locks[name], e)
-			}
+			each(kv)
 		}
 		if !r.More {
-			break
+			return revision, nil
 		}
 		from = string(r.Kvs[len(r.Kvs)-1].Key) + "\x00"
 	}
-	states := make([]store.State, 0, len(locks))
-	for name, all := range locks {
-		slices.SortFunc(all, func(a, b entry) int { return cmp.Compare(a.create, b.create) })
-		st := s.state(name, all)
-		if st.ExpiresIn == 0 {
-			left, err := s.left(ctx, all[0])
-			if err != nil {
-				return nil, s.failed(ctx, "list", "", false, err)
-			}
-			st.ExpiresIn = left
-		}
-		states = append(states, st)
-	}
-	slices.SortFunc(states, func(a, b store.State) int { return cmp.Compare(a.Name, b.Name) })
-	return states, nil
 }

@@ -2,6 +2,7 @@ package etcdstore
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -30,6 +31,16 @@ func suffix(id clientv3.LeaseID) string { return fmt.Sprintf("%x", int64(id)) }
 // inbox returns the prefix of the keys through which a process is told of its grants.
 // No name of a lock is escaped to own.
 func (l layout) inbox(process string) string { return l.base + "/" + own + "inbox/" + process + "/" }
+
+// slots returns the prefix of the keys of the slots of a lock that several can hold.
+func (l layout) slots(name string) string { return l.allSlots() + escape(name) + "/" }
+
+// slot returns the key of a slot.
+func (l layout) slot(name string, number int64) string {
+	return l.slots(name) + strconv.FormatInt(number, 10)
+}
+
+func (l layout) allSlots() string { return l.base + "/" + own + "slots/" }
 
 // floor returns the key of the smallest token.
 func (l layout) floor() string { return l.base + "/" + own + "floor" }

@@ -34,6 +34,9 @@ func (s *core) leaveNow(ctx context.Context, p *place) {
 
 // leaveOnce removes a place that is known to be there, whether it waits or has the lock.
 func (s *core) leaveOnce(ctx context.Context, p *place) error {
+	if !p.of.Kind.IsMutex() {
+		return s.leaveShared(ctx, p)
+	}
 	r, _, err := s.commit(ctx, txn{
 		ifs:  []clientv3.Cmp{created(p.key, p.create), oldest(p.prefix, p.create)},
 		then: []clientv3.Op{byAge(p.prefix, mostRead)},
@@ -56,3 +59,18 @@ func (s *core) leaveOnce(ctx context.Context, p *place) error {
 	}
 	return nil
 }
+
+// leaveShared is leaveOnce for a lock that several can hold.
+func (s *core) leaveShared(ctx context.Context, p *place) error {
+	if p.lease.tainted.Load() {
+		return errUnsure
+	}
+	l := leaving{s: s, name: p.of.Name, key: p.key, create: p.create, slot: p.slot, crowded: p.slot == ""}
+	if err := l.run(ctx); !errors.Is(err, store.ErrNotHeld) {
+		return err
+	}
+	return nil
+}
+
+// errUnsure means that a place may have entered, or may still do.
+var errUnsure = constError("a request for the place may still be in flight")

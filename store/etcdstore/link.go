@@ -108,14 +108,34 @@ func (s *link) left(ctx context.Context, e entry) (time.Duration, error) {
 	return d, err
 }
 
+// busy returns the error for a lock that first has. position is that of the caller in
+// the queue.
+func (s *link) busy(ctx context.Context, name string, first entry, position int) *store.BusyError {
+	e := &store.BusyError{Name: name, Holder: first.holder(), ExpiresIn: first.lasts(), Position: position}
+	if e.ExpiresIn == 0 { // a native client's lease says it only if asked
+		e.ExpiresIn, _ = s.left(ctx, first)
+	}
+	return e
+}
+
 // find reads the place of an owner that has the lock.
-func (s *link) find(ctx context.Context, name, owner string) (entry, error) {
-	r, _, err := s.commit(ctx, txn{then: []clientv3.Op{byAge(s.layout.lock(name), 1)}})
+func (s *link) find(ctx context.Context, of store.Lease) (entry, error) {
+	if !of.Kind.IsMutex() {
+		v, err := s.read(ctx, of.Name)
+		if v == nil {
+			return entry{}, err
+		}
+		if e, ok := v.held(of.Owner); ok {
+			return e, nil
+		}
+		return entry{}, store.ErrNotHeld
+	}
+	r, _, err := s.commit(ctx, txn{then: []clientv3.Op{byAge(s.layout.lock(of.Name), 1)}})
 	if r == nil {
 		return entry{}, err
 	}
 	for _, e := range holders(entriesOf(r.Responses[0].GetResponseRange().Kvs)) {
-		if e.Owner == owner && !e.native {
+		if e.Owner == of.Owner && !e.native {
 			return e, nil
 		}
 	}
@@ -158,7 +178,7 @@ func (s *link) refused(ctx context.Context, op, name string, doubt bool, err err
 // request may have had an effect.
 func (s *link) failed(ctx context.Context, op, name string, doubt bool, err error) error {
 	var done *store.QuorumError
-	if errors.As(err, &done) || errors.Is(err, store.ErrNotHeld) || errors.Is(err, store.ErrInvalid) || errors.Is(err, store.ErrClosed) {
+	if errors.As(err, &done) || errors.Is(err, store.ErrNotHeld) || errors.Is(err, store.ErrInvalid) || errors.Is(err, store.ErrClosed) || errors.Is(err, store.ErrKindMismatch) {
 		return err
 	}
 	what := op

@@ -23,9 +23,9 @@ func (o *lookout) gone() <-chan struct{} {
 	return o.ended
 }
 
-// watch watches key from the revision after one at which it was there. The watch begins
-// in the past, so etcd may serve it with a delay.
-func (o *lookout) watch(s *link, key string, revision int64) {
+// watch watches key from the revision after one at which it was there, or all keys of a
+// prefix with that option. The watch begins in the past, so etcd may serve it with a delay.
+func (o *lookout) watch(s *link, key string, revision int64, options ...clientv3.OpOption) {
 	if o.key == key && o.ended != nil {
 		select {
 		case <-o.ended:
@@ -59,7 +59,7 @@ func (o *lookout) watch(s *link, key string, revision int64) {
 		if err != nil {
 			return
 		}
-		for r := range c.Watch(clientv3.WithRequireLeader(ctx), key, clientv3.WithRev(revision+1), clientv3.WithFilterPut()) {
+		for r := range c.Watch(clientv3.WithRequireLeader(ctx), key, append(options, clientv3.WithRev(revision+1), clientv3.WithFilterPut())...) {
 			if len(r.Events) > 0 {
 				o.seen.Store(true)
 			}

@@ -13,7 +13,21 @@ import (
 // server is one etcd of the system's packages, for all tests that do not harm it.
 var server *etcdtest.Cluster
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+// roleVar makes the test binary play one of the roles, in a process of a test.
+const roleVar = "LEASEHOLD_ETCD_ROLE"
+
+var roles = make(map[string]func(args []string) error)
+
+func TestMain(m *testing.M) {
+	if role := os.Getenv(roleVar); role != "" {
+		if err := roles[role](os.Args[1:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(run(m))
+}
 
 func run(m *testing.M) (code int) {
 	program, err := etcdtest.Installed()

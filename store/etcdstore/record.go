@@ -29,19 +29,23 @@ type record struct {
 	// Process has the inbox to which a grant is written. It is empty if the owner does
 	// not wait.
 	Process string `json:"process,omitempty"`
+	// Limit and Shared are those of the lock's kind, and Weight that of the lease. They
+	// are empty for a mutex.
+	Limit  int64 `json:"limit,omitempty"`
+	Shared bool  `json:"shared,omitempty"`
+	Weight int64 `json:"weight,omitempty"`
+	// Kept is the slot of a lease that was granted before Resize.
+	Kept *int64 `json:"kept,omitempty"`
 }
 
-func (r record) encode() string {
-	b, err := json.Marshal(r)
-	if err != nil {
-		panic("leasehold: encoding strings and numbers failed: " + err.Error())
-	}
-	return string(b)
-}
+func (r record) encode() string { return encode(r) }
 
 // recordOf returns the record of a lease that is to be attached to l.
 func recordOf(of store.Lease, l *lease, process string) record {
 	r := record{Owner: of.Owner, Made: of.Attempt, Seconds: int64(l.lasts / time.Second), Process: process}
+	if !of.Kind.IsMutex() {
+		r.Limit, r.Shared, r.Weight = of.Kind.Limit, of.Kind.Shared, max(of.Weight, 1)
+	}
 	if utf8.ValidString(of.Meta) {
 		r.Meta = of.Meta
 	} else {
@@ -57,7 +61,24 @@ type entry struct {
 	create, mod int64
 	lease       clientv3.LeaseID
 	native      bool // another kind of client made it
+	// slot is that of a place which has entered a lock that several can hold; nil: it
+	// waits, or its turn has come and it has not noticed yet.
+	slot *slot
 }
+
+// slotKey is the key of the slot, or empty.
+func (e entry) slotKey() string {
+	if e.slot == nil {
+		return ""
+	}
+	return e.slot.key
+}
+
+// spec is the kind of lock that the place is for.
+func (e entry) spec() rule.Spec { return rule.Spec{Limit: max(e.Limit, 1), Shared: e.Shared} }
+
+// several reports whether the place is for a lock that several can hold.
+func (e entry) several() bool { return e.Limit != 0 }
 
 func entryOf(kv *mvccpb.KeyValue) entry {
 	e := entry{key: string(kv.Key), create: kv.CreateRevision, mod: kv.ModRevision, lease: clientv3.LeaseID(kv.Lease)}
@@ -74,6 +95,9 @@ func entriesOf(kvs []*mvccpb.KeyValue) []entry {
 	}
 	return all
 }
+
+// sharesToken is store.Lease.SharesToken.
+func (r record) sharesToken() bool { return r.Shared && r.Weight < r.Limit }
 
 func (e entry) meta() string {
 	if e.Raw != nil {
@@ -105,11 +129,11 @@ func (e entry) token(floor fence.Token) fence.Token {
 	return tokenAt(floor, e.mod)
 }
 
-// ranked is the queue as the rule sees it. Every entry is of a mutex.
+// ranked is the queue as the rule sees it.
 func ranked(entries []entry) []rule.Ranked {
 	places := make([]rule.Ranked, len(entries))
 	for i, e := range entries {
-		places[i] = rule.Ranked{Owner: e.Owner, Spec: rule.Mutex}
+		places[i] = rule.Ranked{Owner: e.Owner, Spec: e.spec(), Weight: e.Weight, Kept: e.Kept != nil}
 	}
 	return places
 }

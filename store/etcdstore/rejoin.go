@@ -7,7 +7,8 @@ import (
 )
 
 // ReleaseAndRejoin implements store.Rejoiner, in one transaction: etcd's log has one
-// entry for a turn instead of two.
+// entry for a turn instead of two. It makes no place for a lock that several can hold,
+// whose waiters enter beside each other.
 func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (standing bool, err error) {
 	if err := s.gate.Enter(store.CheckRejoin(r, next, s.Caps())); err != nil {
 		return false, err
@@ -18,6 +19,9 @@ func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, ne
 	}
 	if err := s.require(ctx, next.Require); err != nil {
 		return false, err
+	}
+	if !r.Kind.IsMutex() {
+		return s.release(ctx, r, nil)
 	}
 	sent := s.clock.Now()
 	l, err := s.pool.leaseFor(ctx, next.TTL)

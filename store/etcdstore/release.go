@@ -38,9 +38,14 @@ func (s *core) release(ctx context.Context, r store.ReleaseRequest, next *place)
 	for {
 		e.mod = 0
 		e.hold = s.holds.get(r.Name, r.Owner)
+		if !r.Kind.IsMutex() || e.hold != nil && e.hold.slot != "" {
+			return false, s.releaseShared(ctx, r)
+		}
 		known := e.hold != nil && r.Attempt == ""
 		if !known {
-			if err := e.find(ctx, r); err != nil {
+			if err := e.find(ctx, r); err == errShared {
+				return false, s.releaseShared(ctx, r)
+			} else if err != nil {
 				return false, s.refused(ctx, "release", r.Name, e.doubt, err)
 			}
 		}
@@ -63,6 +68,8 @@ func (s *core) release(ctx context.Context, r store.ReleaseRequest, next *place)
 		}
 	}
 }
+
+var errShared = constError("the place is of a lock that several can hold")
 
 // ending ends a place that has the lock.
 type ending struct {
@@ -92,6 +99,8 @@ func (e *ending) find(ctx context.Context, r store.ReleaseRequest) error {
 	for i, has := range all {
 		switch {
 		case has.native || has.Owner != r.Owner:
+		case has.several():
+			return errShared // the caller did not say which kind of lock it is
 		case i >= holding:
 			p := &place{of: r.Lease, prefix: e.prefix, key: has.key, lease: adopted(has), create: has.create}
 			if err := e.s.leaveOnce(ctx, p); err != nil {
@@ -170,7 +179,7 @@ func (e *ending) txn(next []successor, whole bool) txn {
 		els:  []clientv3.Op{byAge(e.prefix, mostRead)},
 	}
 	if e.mod != 0 {
-		t.ifs = append(t.ifs, clientv3.Compare(clientv3.ModRevision(e.hold.key), "=", e.mod))
+		t.ifs = append(t.ifs, modified(e.hold.key, e.mod))
 	}
 	if len(next) == 0 {
 		t.ifs = append(t.ifs, alone(e.prefix, e.hold.key)...)
@@ -208,7 +217,7 @@ func (e *ending) quietly(ctx context.Context) error {
 		els:  []clientv3.Op{byAge(e.prefix, mostRead)},
 	}
 	if e.mod != 0 {
-		t.ifs = append(t.ifs, clientv3.Compare(clientv3.ModRevision(e.hold.key), "=", e.mod))
+		t.ifs = append(t.ifs, modified(e.hold.key, e.mod))
 	}
 	r, doubt, err := e.s.commit(ctx, t)
 	e.doubt = e.doubt || doubt

@@ -107,7 +107,7 @@ func (s *core) renew(ctx context.Context, leases []store.Lease) []error {
 // prepare reads a hold of which nothing is known here, and lets it have a lease that is
 // long enough.
 func (s *core) prepare(ctx context.Context, r *renewal) {
-	has, err := s.find(ctx, r.of.Name, r.of.Owner)
+	has, err := s.find(ctx, r.of)
 	if err != nil {
 		r.err = err
 		return
@@ -115,7 +115,7 @@ func (s *core) prepare(ctx context.Context, r *renewal) {
 	was := r.hold
 	r.found, r.err = true, nil
 	if was == nil || was.create != has.create || was.lease.id != has.lease {
-		r.hold = &hold{key: has.key, create: has.create, lease: adopted(has)}
+		r.hold = &hold{key: has.key, create: has.create, slot: has.slotKey(), lease: adopted(has)}
 	}
 	if r.of.TTL > r.hold.lease.lasts {
 		r.err = s.prolong(ctx, r, has)
@@ -142,11 +142,15 @@ func (s *core) prolong(ctx context.Context, r *renewal, has entry) error {
 	}
 	moved := has.record
 	moved.Seconds, moved.Token = int64(l.lasts/time.Second), has.token(s.floor)
-	t, _, err := s.commit(ctx, txn{
-		ifs:  []clientv3.Cmp{created(has.key, has.create), clientv3.Compare(clientv3.ModRevision(has.key), "=", has.mod)},
+	move := txn{
+		ifs:  []clientv3.Cmp{created(has.key, has.create), modified(has.key, has.mod)},
 		then: []clientv3.Op{clientv3.OpPut(has.key, moved.encode(), clientv3.WithLease(l.id))},
 		els:  []clientv3.Op{clientv3.OpGet(has.key)},
-	})
+	}
+	if has.slotKey() != "" {
+		move.then = append(move.then, s.layout.take(r.of.Name, has.slot.number, has.slot.successor, l.id))
+	}
+	t, _, err := s.commit(ctx, move)
 	if err != nil {
 		return err // the lease ends by itself; the place may be attached to it
 	}
@@ -161,7 +165,7 @@ func (s *core) prolong(ctx context.Context, r *renewal, has entry) error {
 			return errMoved
 		}
 	}
-	r.hold = &hold{key: has.key, create: has.create, lease: l}
+	r.hold = &hold{key: has.key, create: has.create, slot: has.slotKey(), lease: l}
 	return nil
 }
 

@@ -19,31 +19,41 @@ func (s *Store) ReserveTokens(ctx context.Context, r store.ReserveRequest) (stor
 	if err := ctx.Err(); err != nil {
 		return store.Reserved{}, s.failed(ctx, "reserve tokens for", r.Name, false, err)
 	}
+	several := !r.Kind.IsMutex()
 	key, create := "", int64(0)
 	if h := s.holds.get(r.Name, r.Owner); h != nil {
 		key, create = h.key, h.create
 	} else {
-		has, err := s.find(ctx, r.Name, r.Owner)
+		has, err := s.find(ctx, r.Lease)
 		if err != nil {
 			return store.Reserved{}, s.notReserved(ctx, r, err)
 		}
 		key, create = has.key, has.create
 	}
 	prefix := s.layout.lock(r.Name)
-	t, _, err := s.commit(ctx, txn{
+	draw := txn{
 		ifs:  []clientv3.Cmp{created(key, create)},
 		then: []clientv3.Op{touch(key), clientv3.OpGet(prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())},
-	})
+	}
+	if several {
+		draw.then = append(draw.then[:1], s.layout.readAll(r.Name)...)
+	}
+	t, _, err := s.commit(ctx, draw)
 	switch {
 	case err != nil:
 		return store.Reserved{}, s.notReserved(ctx, r, err)
 	case !t.Succeeded:
 		return store.Reserved{}, s.notReserved(ctx, r, store.ErrNotHeld)
 	}
+	waiting := t.Responses[1].GetResponseRange().Count > 1
+	if several {
+		v := s.view(r.Name, t)
+		waiting = v.holders() < len(v.places)
+	}
 	return store.Reserved{
 		Token:   tokenAt(s.floor, t.Header.Revision),
 		Count:   min(r.Count, mostSpare+1),
-		Waiting: t.Responses[1].GetResponseRange().Count > 1,
+		Waiting: waiting,
 	}, nil
 }
 

@@ -83,6 +83,7 @@ func (s *Store) Caps() store.Caps {
 		MinTTL:     MinTTL,
 		MaxTTL:     s.o.MaxTTL,
 		Resolution: s.adds,
+		Kinds:      true,
 		Rejoins:    true,
 		Reach:      "network",
 		Clock:      "the monotonic clock of etcd's leader",

@@ -24,6 +24,15 @@ type message struct {
 	// message is its Create.
 	Last  *successor `json:"l,omitempty"`
 	Whole bool       `json:"w,omitempty"`
+	// The rest is for places of locks that several can hold. A message tells them to look.
+	// With Entered, the transaction has let a reader or writer in, with Slot. With Turn, the
+	// owner of a permit may enter, and Slot is likely to be free. Crowded says that others
+	// wait behind. Resized says that Resize removed the place.
+	Entered bool  `json:"e,omitempty"`
+	Turn    bool  `json:"t,omitempty"`
+	Slot    int64 `json:"s,omitempty"`
+	Crowded bool  `json:"b,omitempty"`
+	Resized bool  `json:"r,omitempty"`
 }
 
 // followers returns the places behind the one that the message is for.
@@ -36,8 +45,12 @@ func (m message) followers(revision int64) []successor {
 	return append(slices.Clip(m.Next), last)
 }
 
-func (m message) encode() string {
-	b, err := json.Marshal(m)
+func (m message) encode() string { return encode(m) }
+
+func (n successor) encode() string { return encode(n) }
+
+func encode(v any) string {
+	b, err := json.Marshal(v)
 	if err != nil {
 		panic("leasehold: encoding strings and numbers failed: " + err.Error())
 	}

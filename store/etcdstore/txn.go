@@ -50,6 +50,16 @@ func newest(prefix string, at int64) clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(prefix).WithPrefix(), "<", at+1)
 }
 
+// unchanged is met if no key with the prefix was made or changed since that revision.
+func unchanged(prefix string, since int64) clientv3.Cmp {
+	return clientv3.Compare(clientv3.ModRevision(prefix).WithPrefix(), "<", since+1)
+}
+
+// modified is met if the key was last changed at that revision.
+func modified(key string, at int64) clientv3.Cmp {
+	return clientv3.Compare(clientv3.ModRevision(key), "=", at)
+}
+
 // byAge reads at most so many of the oldest places, and the number of all.
 func byAge(prefix string, most int64) clientv3.Op {
 	return clientv3.OpGet(prefix, clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend), clientv3.WithLimit(most))

@@ -197,7 +197,7 @@ func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
 // checkSlots returns nil if r, which is to be renewed, names its slots. On several servers one
 // of them may have granted it others, which must not count.
 func (s *Store) checkSlots(r store.Lease) error {
-	if len(s.nodes) == 1 || r.Kind.IsMutex() || r.Kind.Shared || rule.Spec(r.Kind).Has(rule.Slots(r.Slots), max(r.Weight, 1)) {
+	if len(s.nodes) <= 1 || r.Kind.IsMutex() || r.Kind.Shared || rule.Spec(r.Kind).Has(rule.Slots(r.Slots), max(r.Weight, 1)) {
 		return nil
 	}
 	return fmt.Errorf("%w: renew a lease of the %v %q: its slots are %q, and have to be those of the grant", store.ErrInvalid, r.Kind, r.Name, r.Slots)

@@ -21,7 +21,7 @@ func (s *Store) enqueue(ctx context.Context, l store.Lease, spare int) (*place, 
 	s.gate.Stay()
 	go func() {
 		defer s.gate.Leave()
-		err := p.create(ctx, newMark(l.Owner), kindWord(specOf(l.Kind), max(l.Weight, 1)))
+		err := p.create(ctx, newMark(l.Owner), specOf(l.Kind), max(l.Weight, 1))
 		if err != nil {
 			leave()
 		}

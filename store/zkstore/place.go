@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
 )
@@ -35,8 +36,8 @@ func (p *place) path() string { return p.dir + "/" + p.name }
 
 // create makes the node of a place. It returns an error only if there certainly is none,
 // or will be none once the session is over. The end of ctx ends the attempt between calls.
-func (p *place) create(ctx context.Context, mark, word string) (err error) {
-	prefix := p.dir + "/" + protected + mark + word
+func (p *place) create(ctx context.Context, mark string, spec rule.Spec, weight int64) (err error) {
+	prefix := p.dir + "/" + placeName(mark, spec, weight)
 	data := p.record.encode()
 	lasting := context.WithoutCancel(ctx)
 	p.look = make(chan outcome, 1)
@@ -48,7 +49,7 @@ func (p *place) create(ctx context.Context, mark, word string) (err error) {
 			close(failed)
 		}
 	}()
-	go p.lookEarly(lasting, sent, failed, p.look)
+	go p.lookEarly(lasting, hasSeats(spec), sent, failed, p.look)
 	for {
 		if err := p.Reach(ctx); err != nil {
 			return err
@@ -91,10 +92,10 @@ func (p *place) create(ctx context.Context, mark, word string) (err error) {
 
 // lookEarly reads the queue without waiting for the answer to the request that makes the
 // place. The server answers in order.
-func (p *place) lookEarly(ctx context.Context, sent, failed <-chan struct{}, look chan<- outcome) {
+func (p *place) lookEarly(ctx context.Context, sized bool, sent, failed <-chan struct{}, look chan<- outcome) {
 	select {
 	case <-sent:
-		q, err := p.children(ctx, p.dir, hasSeats(p.spec))
+		q, err := p.children(ctx, p.dir, sized)
 		look <- outcome{q, err}
 	case <-failed: // nobody asks
 	case <-p.Over:

@@ -71,11 +71,15 @@ func (n *names) parse(s *simredis.Server, words []string) op {
 	o.name = n.script(s, words[1])
 	keys, _ := strconv.Atoi(words[2])
 	args := words[3+keys:]
-	if o.name == listScript && len(args) > 1 {
+	if listScripts[o.name] && len(args) > 1 {
 		o.name, args = stepNames[strings.ToLower(args[1])], args[2:]
 	}
-	if o.name == "acquire" && len(args) > 1 {
-		ms, _ := strconv.Atoi(args[1])
+	ttl := 1 // its place among the arguments
+	if same, ok := mutexNames[o.name]; ok {
+		o.name, ttl = same, 3
+	}
+	if o.name == "acquire" && len(args) > ttl {
+		ms, _ := strconv.Atoi(args[ttl])
 		o.ttl = time.Duration(ms) * time.Millisecond
 	}
 	for i, w := range words[3:] {
@@ -87,6 +91,9 @@ func (n *names) parse(s *simredis.Server, words []string) op {
 			owner = after
 		} else if id, meta, ok := strings.Cut(w, " "); ok && strings.HasPrefix(meta, "{") {
 			owner = id
+		}
+		if len(args) > 0 && w == args[0] && store.Rank(w) != 0 { // renewHold names the owner alone
+			owner = w
 		}
 		if owner != "" {
 			if len(o.ids) == 0 {
@@ -100,7 +107,7 @@ func (n *names) parse(s *simredis.Server, words []string) op {
 
 // isList says whether a command is a list of steps.
 func (n *names) isList(s *simredis.Server, words []string) bool {
-	return len(words) > 4 && strings.EqualFold(words[0], "evalsha") && n.script(s, words[1]) == listScript
+	return len(words) > 4 && strings.EqualFold(words[0], "evalsha") && listScripts[n.script(s, words[1])]
 }
 
 func (n *names) script(s *simredis.Server, word string) string {
@@ -131,9 +138,9 @@ func scriptName(text string) string {
 type scriptFile struct{ name, begins string }
 
 // scriptFiles are the calls of the Redis store's scripts, with the text before the first
-// function that they use. Tests run in their package's directory.
+// function that they use.
 var scriptFiles = sync.OnceValue(func() (all []scriptFile) {
-	files, err := filepath.Glob("../../../store/redisstore/internal/script/lua/calls/*.lua")
+	files, err := filepath.Glob(scriptsDir + "/*.lua")
 	if err != nil || len(files) == 0 {
 		panic("sim: the scripts of the Redis store are not where they were")
 	}

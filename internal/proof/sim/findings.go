@@ -17,6 +17,8 @@ func (v Violation) String() string { return fmt.Sprintf("%v: %s: %s", v.At, v.Ru
 // The promises.
 const (
 	Exclusion = "two valid leases at once"
+	Permits   = "more permits held than there are"
+	Slots     = "two holders of one slot"
 	ToldLate  = "a holder's context did not end before others could have the lock"
 	Token     = "a fencing token did not increase"
 	Stale     = "a holder that believed in its lease was refused for its token"

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/store"
 )
 
 // holders judges those that have locks: that there is one at a time, that it is notified in
@@ -20,8 +21,10 @@ type holders struct {
 
 // lockRecord is what is known of one lock.
 type lockRecord struct {
-	token   uint64 // of the last grant
-	written uint64 // largest token the resource has seen
+	tokens  map[int]uint64 // of the last grant of each slot
+	readers bool           // the last grant was that of a reader
+	writer  uint64         // token of the last writer
+	written map[int]uint64 // largest token the resource has seen, of each slot
 
 	grants     int           // of it
 	leastUntil time.Duration // a least hold keeps it until then
@@ -50,26 +53,57 @@ func (h *holders) grants(c *claim) {
 	if c.ended() || c.lease.Err() != nil {
 		return // over before anybody could act on it
 	}
-	r := &h.locks[c.lock]
-	if t := uint64(c.lease.Token()); t <= r.token {
-		h.wrong(Token, "%s after token %d", h.name(c), r.token)
-	} else {
-		r.token = t
-	}
+	h.draws(c)
 	h.compare(c)
+}
+
+// draws judges the token of a new lease: it is larger than all before it in its slot. That of
+// a reader may be that of the readers before it, and over several servers smaller, but it is
+// larger than that of every writer.
+func (h *holders) draws(c *claim) {
+	r := &h.locks[c.lock]
+	t, last := uint64(c.lease.Token()), r.tokens[c.slot()]
+	if c.shares() && r.readers {
+		if len(h.w.nodes) > 1 {
+			last = min(last, r.writer+1)
+		}
+		last-- // the same is enough
+	}
+	if t <= last {
+		h.wrong(Token, "%s after token %d", h.name(c), last)
+		return
+	}
+	r.tokens[c.slot()], r.readers = max(t, r.tokens[c.slot()]), c.shares()
+	if !r.readers {
+		r.writer = t
+	}
 }
 
 // compare looks for another valid holder beside c, which is valid now.
 func (h *holders) compare(c *claim) {
+	rule := Exclusion
+	if !c.kind().Shared && !c.kind().IsMutex() {
+		rule = Slots
+	}
+	weight := c.weight
 	for _, o := range h.claims {
 		if o == c || o.lock != c.lock || o.over || !o.k.c.running() || o.ended() {
 			continue
 		}
-		if o.lease.Err() == nil {
-			h.wrong(Exclusion, "%s and %s", h.name(o), h.name(c))
-		} else if !h.drowsy(o) {
+		valid := o.lease.Err() == nil
+		if valid {
+			weight += o.weight
+		}
+		switch {
+		case !c.excludes(o):
+		case valid:
+			h.wrong(rule, "%s and %s", h.name(o), h.name(c))
+		case !h.drowsy(o):
 			h.wrong(ToldLate, "%s still trusts its context while %s has the lock", h.name(o), h.name(c))
 		}
+	}
+	if rule == Slots && weight > c.kind().Limit {
+		h.wrong(Permits, "%d of lock %d, which has %d: %s is one too many", weight, c.lock+1, c.kind().Limit, h.name(c))
 	}
 }
 
@@ -158,8 +192,8 @@ func (h *holders) freeIn(c *claim) time.Duration {
 	var in []time.Duration
 	for _, n := range h.w.nodes {
 		d := max(n.shut(), n.discounted-h.w.now())
-		if o, left, held := n.holder(c.lock); held && o == c.owner {
-			d = max(d, n.trueLength(left))
+		if l, ok := heldBy(n, c.lock, c.owner); ok {
+			d = max(d, n.trueLength(l.left))
 		}
 		in = append(in, d)
 	}
@@ -170,7 +204,7 @@ func (h *holders) freeIn(c *claim) time.Duration {
 // on is how many nodes have c.
 func (h *holders) on(c *claim) (nodes int) {
 	for _, n := range h.w.nodes {
-		if o, _, held := n.holder(c.lock); held && o == c.owner {
+		if _, ok := heldBy(n, c.lock, c.owner); ok {
 			nodes++
 		}
 	}
@@ -184,10 +218,13 @@ func moreThanHalf(nodes int) int { return nodes/2 + 1 }
 func (h *holders) writes(c *claim) {
 	h.tally.Writes++
 	r := &h.locks[c.lock]
-	if t := uint64(c.lease.Token()); t < r.written {
-		h.wrong(Stale, "%s writes after token %d", h.name(c), r.written)
+	if c.shares() && len(h.w.nodes) > 1 {
+		return // the resource checks the tokens of writers only
+	}
+	if t, last := uint64(c.lease.Token()), r.written[c.slot()]; t < last {
+		h.wrong(Stale, "%s writes after token %d", h.name(c), last)
 	} else {
-		r.written = t
+		r.written[c.slot()] = t
 	}
 }
 
@@ -221,6 +258,7 @@ type claim struct {
 	k            *worker
 	lock         int
 	owner        int
+	weight       int64
 	lease        *leasehold.Lease
 	ttl, notice  time.Duration
 	minHold      time.Duration
@@ -238,4 +276,59 @@ func (c *claim) ended() bool {
 	default:
 		return false
 	}
+}
+
+// kind is the kind of the lock.
+func (c *claim) kind() store.Kind { return c.k.w.script.kind(c.lock) }
+
+// shares says whether it shares its token with others: that of a reader.
+func (c *claim) shares() bool {
+	return store.Lease{Kind: c.kind(), Weight: c.weight}.SharesToken()
+}
+
+// slot is what its token is compared within.
+func (c *claim) slot() int {
+	if c.kind().Shared {
+		return 0
+	}
+	return c.lease.Slot()
+}
+
+// excludes says whether two leases of a lock cannot be valid at once, whatever others are.
+func (c *claim) excludes(o *claim) bool {
+	return c.kind().Shared && !(c.shares() && o.shares()) || !c.kind().Shared && c.slot() == o.slot()
+}
+
+// held is the lease of a lock at a node.
+type held struct {
+	owner  int
+	weight int64
+	left   time.Duration // by the node's clock
+}
+
+// heldAt returns the leases of a lock at a node.
+func heldAt(n *node, lock int) (all []held) {
+	value, left, ok := n.server.Value(lockName(lock))
+	switch {
+	case !ok:
+		return nil
+	case !isRecord(value):
+		return []held{{n.w.hist.number(ownerOf(value)), 1, left}}
+	}
+	for _, r := range readRecord(value) {
+		if left := r.end.Sub(n.clock()); left > 0 {
+			all = append(all, held{n.w.hist.number(ownerOf(r.value)), r.weight, left})
+		}
+	}
+	return all
+}
+
+// heldBy returns the lease of an owner there.
+func heldBy(n *node, lock, owner int) (held, bool) {
+	for _, h := range heldAt(n, lock) {
+		if h.owner == owner {
+			return h, true
+		}
+	}
+	return held{}, false
 }

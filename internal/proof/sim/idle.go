@@ -71,12 +71,13 @@ func (i *idleness) bound() time.Duration {
 func (i *idleness) waitsInVain(lock int) string {
 	r := &i.holders.locks[lock]
 	i.holders.kept = slices.DeleteFunc(i.holders.kept, func(c *claim) bool { return c.k.c.dead || c.giving && c.over })
+	taken := int64(0) // also where the lease was lost: what it was for may not be done yet
 	for _, c := range i.holders.kept {
 		if c.lock == lock {
-			return "" // also where the lease was lost: what it was for may not be done yet
+			taken += c.weight
 		}
 	}
-	if i.w.now() < r.leastUntil {
+	if taken+i.mostWanted(lock) > i.w.script.kind(lock).Limit || i.w.now() < r.leastUntil {
 		return ""
 	}
 	for _, c := range i.w.clients {
@@ -90,6 +91,20 @@ func (i *idleness) waitsInVain(lock int) string {
 		}
 	}
 	return ""
+}
+
+// mostWanted is the largest weight of those that wait for a lock: the others may have to
+// wait behind it. It counts dead processes, since their places stay for a while.
+func (i *idleness) mostWanted(lock int) int64 {
+	most := int64(1)
+	for _, c := range i.w.clients {
+		for _, k := range c.workers {
+			if k.wants == lock {
+				most = max(most, k.wantsWeight)
+			}
+		}
+	}
+	return most
 }
 
 // settled says whether a client has run for long enough to do what was due while it could
@@ -119,31 +134,51 @@ func (i *idleness) reachable(c *client, n *node) bool {
 	return l.usable() && (l.connected() || i.w.now() > l.clearSince+redisstore.DefaultConnectTimeout+mostPause+2*i.w.script.nodeTimeout(i.w.script.longest()))
 }
 
-// releasable says whether a node's record of a lock has no owner, or one that can release
-// it.
+// releasable says whether a node has room for a lock's waiters, or all owners that it has are
+// there to make room.
 func (i *idleness) releasable(n *node, lock int) bool {
-	number, _, held := n.holder(lock)
-	if !held {
-		return !i.offeredInVain(n, lock)
-	}
-	o := i.w.owner(number)
-	if o.client < 0 || o.revived || o.left {
+	all := heldAt(n, lock)
+	kind := i.w.script.kind(lock)
+	if (len(all) == 0 || !kind.IsMutex()) && i.offeredInVain(n, lock) {
 		return false
 	}
-	by := i.w.clients[o.client]
-	return i.settled(by) && i.reachable(by, n)
+	left := kind.Limit
+	for _, h := range all {
+		left -= h.weight
+		o := i.w.owner(h.owner)
+		if o.client < 0 || o.revived || o.left {
+			return false
+		}
+		if by := i.w.clients[o.client]; !i.settled(by) || !i.reachable(by, n) {
+			return false
+		}
+	}
+	return kind.IsMutex() || mostWantedAt(n, lock) <= left
+}
+
+// mostWantedAt is the largest weight of those that have a place in a lock's queue at a node:
+// nobody may pass them.
+func mostWantedAt(n *node, lock int) (most int64) {
+	for _, key := range n.server.Keys() {
+		if l, _, ok := placeOf(key); ok && l == lock {
+			text, _, _ := n.server.Value(key)
+			most = max(most, wishOf(text))
+		}
+	}
+	return most
 }
 
 // describe lists the nodes that each owner of a lock has.
 func (i *idleness) describe(lock int) string {
 	var all []string
 	for _, n := range i.w.nodes {
-		number, left, held := n.holder(lock)
-		if !held {
+		held := heldAt(n, lock)
+		if len(held) == 0 {
 			all = append(all, fmt.Sprintf("n%d nobody", n.index+1))
-			continue
 		}
-		all = append(all, fmt.Sprintf("n%d o%d (c%d) for %v", n.index+1, number, i.w.owner(number).client+1, left.Round(time.Millisecond)))
+		for _, h := range held {
+			all = append(all, fmt.Sprintf("n%d o%d (c%d) for %v", n.index+1, h.owner, i.w.owner(h.owner).client+1, h.left.Round(time.Millisecond)))
+		}
 	}
 	return strings.Join(all, ", ")
 }

@@ -23,6 +23,9 @@ type judge struct {
 func newJudge(w *world) *judge {
 	f := &findings{w: w}
 	h := &holders{findings: f, locks: make([]lockRecord, w.script.Locks)}
+	for i := range h.locks {
+		h.locks[i].tokens, h.locks[i].written = map[int]uint64{}, map[int]uint64{}
+	}
 	return &judge{findings: f, holders: h, idleness: idleness{f, h, make([]wait, w.script.Locks)}, leftovers: leftovers{f}}
 }
 
@@ -44,10 +47,12 @@ type note struct {
 	kind  noteKind
 	claim *claim
 	lock  int // of begins
-	err   error
-	text  string
-	by    *worker
-	at    time.Duration // by the timers; a paused client's are heard of later
+	// weight is how much of the lock, of begins.
+	weight int64
+	err    error
+	text   string
+	by     *worker
+	at     time.Duration // by the timers; a paused client's are heard of later
 }
 
 // look takes in the notes of workers, and finds leases that have ended.
@@ -105,7 +110,7 @@ func (j *judge) hear(k *worker, n note) {
 	}
 	switch n.kind {
 	case begins:
-		k.wants = n.lock
+		k.wants, k.wantsWeight = n.lock, n.weight
 	case granted:
 		k.wants = -1
 		j.holders.grants(n.claim)

@@ -57,27 +57,36 @@ func (l *leftovers) released(n *node, number int) {
 	}
 }
 
-// compareHolders finds the owner to which the command has given a lock, if there is one.
+// compareHolders finds the owners to which the command has given a lock, if there are any.
 func (l *leftovers) compareHolders(n *node, by op) {
 	for lock, was := range n.holders {
-		number, _, held := n.holder(lock)
-		n.holders[lock] = number
-		if held {
-			n.offered[lock] = offer{}
-		}
-		if !held || number == was {
-			continue
-		}
-		o := l.w.owner(number)
-		if !slices.Contains(by.owners, number) || by.releases() {
-			l.tally.Handed++
-			if o.client >= 0 && l.w.script.onlyKills() && l.w.clients[o.client].links[n.index].hungUp() {
-				l.wrong(Idle, "node n%d hands the lock to o%d, whose process is dead, by: %v", n.index+1, number, by)
+		all := heldAt(n, lock)
+		var owners []int
+		for _, h := range all {
+			owners = append(owners, h.owner)
+			if !slices.Contains(was, h.owner) {
+				n.offered[lock] = offer{}
+				l.givenTo(n, h.owner, by)
 			}
 		}
-		if at, ok := n.releasedAt[number]; ok && n.clock().Sub(at) < o.ttl && !o.revived {
-			l.wrong(Orphan, "node n%d gives the lock to o%d, which it was told to release before, by: %v", n.index+1, number, by)
+		if len(all) > 0 && l.w.script.kind(lock).IsMutex() {
+			n.offered[lock] = offer{}
 		}
+		n.holders[lock] = owners
+	}
+}
+
+// givenTo judges that a command gives a lock to an owner.
+func (l *leftovers) givenTo(n *node, number int, by op) {
+	o := l.w.owner(number)
+	if !slices.Contains(by.owners, number) || by.releases() {
+		l.tally.Handed++
+		if o.client >= 0 && l.w.script.onlyKills() && l.w.clients[o.client].links[n.index].hungUp() {
+			l.wrong(Idle, "node n%d hands the lock to o%d, whose process is dead, by: %v", n.index+1, number, by)
+		}
+	}
+	if at, ok := n.releasedAt[number]; ok && n.clock().Sub(at) < o.ttl && !o.revived {
+		l.wrong(Orphan, "node n%d gives the lock to o%d, which it was told to release before, by: %v", n.index+1, number, by)
 	}
 }
 
@@ -98,9 +107,11 @@ func (l *leftovers) starved() {
 func (l *leftovers) atTheEnd() {
 	for _, n := range l.w.nodes {
 		for i := range n.holders {
-			if number, left, held := n.holder(i); held && l.leftBehind(number) {
-				l.wrong(Orphan, "node n%d keeps lock %d for o%d for another %v", n.index+1, i+1, number, left)
-				return
+			for _, h := range heldAt(n, i) {
+				if l.leftBehind(h.owner) {
+					l.wrong(Orphan, "node n%d keeps lock %d for o%d for another %v", n.index+1, i+1, h.owner, h.left)
+					return
+				}
 			}
 		}
 		for _, key := range n.server.Keys() {

@@ -3,9 +3,12 @@ package sim
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // A client sends what several goroutines want at one time as one list of steps, in an order
@@ -13,15 +16,58 @@ import (
 // done in the segment's order; the client gets one reply all the same. That a list of
 // several does what these do is shown by the differential test of the Redis store.
 
-// listScript is the name of the script that does lists.
-const listScript = "steps"
+// listScripts are the names of the scripts that do lists.
+var listScripts = map[string]bool{"steps": true, "shareSteps": true}
 
 // stepNames are the scripts that do the same as a step, by its letter.
-var stepNames = map[string]string{"a": "acquire", "b": "return", "c": "confirm", "h": "heal", "r": "release", "x": "extend"}
+var stepNames = map[string]string{"a": "acquire", "b": "return", "c": "confirm", "h": "heal", "r": "release", "x": "extend", "k": "admit", "e": "endHold", "p": "renewHold"}
+
+// mutexNames are the scripts that do for a mutex what others do for the other kinds.
+var mutexNames = map[string]string{"admit": "acquire", "endHold": "release", "renewHold": "extend"}
 
 // stepSizes are how many keys and words of arguments each step has, by its letter; a
 // renewal has as many as it has leases.
 var stepSizes = map[string][2]int{"a": {3, 8}, "b": {3, 11}, "c": {2, 4}, "h": {2, 3}, "r": {3, 7}}
+
+// scriptsDir has the calls of the Redis store's scripts. Tests run in their package's directory.
+const scriptsDir = "../../../store/redisstore/internal/script/lua/calls"
+
+// shareSizes are the same for the steps of locks that several can hold, as their script says
+// it: of all, and of those that differ.
+var shareSizes = sync.OnceValues(func() (common [2]int, own map[string][2]int) {
+	text, err := os.ReadFile(scriptsDir + "/shareSteps.lua")
+	all := regexp.MustCompile(`local keys, args = (\d+), (\d+)`).FindSubmatch(text)
+	if err != nil || all == nil {
+		panic("sim: the script of lists of steps is not as it was")
+	}
+	size := func(b []byte) int { n, _ := strconv.Atoi(string(b)); return n }
+	common, own = [2]int{size(all[1]), size(all[2])}, map[string][2]int{}
+	for _, m := range regexp.MustCompile(`letter == '([a-z])'.* then\n +(?:keys, )?args = (?:(\d+), )?(\d+)\n`).FindAllSubmatch(text, -1) {
+		other := [2]int{common[0], size(m[3])}
+		if m[2] != nil {
+			other[0] = size(m[2])
+		}
+		own[string(m[1])] = other
+	}
+	return common, own
+})
+
+// sizeOf is how many keys and words of arguments the step has that args begin with.
+func sizeOf(args []string) [2]int {
+	letter := strings.ToLower(args[0])
+	if stepNames[letter] == "extend" {
+		leases, _ := strconv.Atoi(args[1])
+		return [2]int{2 * leases, leases + 3}
+	}
+	if size, ok := stepSizes[letter]; ok {
+		return size
+	}
+	common, own := shareSizes()
+	if size, ok := own[letter]; ok {
+		return size
+	}
+	return common
+}
 
 // takeApart takes the command of a list apart.
 func takeApart(words []string) (all [][]string) {
@@ -35,11 +81,7 @@ func takeApart(words []string) (all [][]string) {
 	}
 	begin := args[0]
 	for args = args[1:]; len(args) > 0; {
-		size := stepSizes[strings.ToLower(args[0])]
-		if stepNames[strings.ToLower(args[0])] == "extend" {
-			leases, _ := strconv.Atoi(args[1])
-			size = [2]int{2 * leases, leases + 3}
-		}
+		size := sizeOf(args)
 		part := []string{words[0], words[1], strconv.Itoa(size[0] + len(mark))}
 		all = append(all, slices.Concat(part, keys[:size[0]], mark, []string{begin}, args[:size[1]], gate))
 		keys, args = keys[size[0]:], args[size[1]:]

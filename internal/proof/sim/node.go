@@ -48,7 +48,7 @@ type node struct {
 	// discounted is until when every client that was connected when its clock jumped
 	// ahead does not count what it grants, at least.
 	discounted time.Duration
-	holders    []int   // of each lock, as the judge has last seen
+	holders    [][]int // of each lock, as the judge has last seen
 	offered    []offer // of each lock
 	// releasedAt is when each owner was last released here, by the node's clock, as
 	// far as the node can know.
@@ -68,7 +68,7 @@ type task struct {
 const midnight = clock.Instant(1767225600 * time.Second)
 
 func newNode(w *world, i int) *node {
-	n := &node{w: w, index: i, up: true, holders: make([]int, w.script.Locks), offered: make([]offer, w.script.Locks), releasedAt: map[int]clock.Instant{}, ails: map[string]bool{}}
+	n := &node{w: w, index: i, up: true, holders: make([][]int, w.script.Locks), offered: make([]offer, w.script.Locks), releasedAt: map[int]clock.Instant{}, ails: map[string]bool{}}
 	n.epoch = midnight.Add(time.Duration(w.rng.Int64N(int64(2*clockError))) - clockError)
 	n.ppm = w.rng.Int64N(2*clockRate+1) - clockRate
 	n.durable = true
@@ -222,15 +222,6 @@ func (n *node) apply(session *simredis.Conn, words []string, replayed bool) []by
 	n.w.hist.applies(n, o, said, replayed)
 	n.w.judge.leftovers.applied(n, o, said, replayed)
 	return said
-}
-
-// holder returns the owner of a lock there, and the time that is left by the node's clock.
-func (n *node) holder(lock int) (owner int, left time.Duration, held bool) {
-	value, left, held := n.server.Value(lockName(lock))
-	if !held {
-		return 0, 0, false
-	}
-	return n.w.hist.number(ownerOf(value)), left, true
 }
 
 // ailing has the server answer as the faults that are on have it.

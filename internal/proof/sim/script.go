@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/store"
 )
 
 // Limits of a script.
@@ -47,6 +49,9 @@ type Script struct {
 	// Eager: now and then a worker wants the first lock again as soon as it has given
 	// it back, many times in a row.
 	Eager bool `json:"eager,omitempty"`
+	// Kinds, unless it is 0: the locks are, in turn, a read-write lock (1), a semaphore of 3
+	// (2), a mutex (3) and a semaphore of 2 (4), beginning with that one.
+	Kinds int `json:"kinds,omitempty"`
 }
 
 // Fault is one thing that goes wrong.
@@ -156,6 +161,14 @@ const (
 // longest is the longest TTL of the run, and the store's maximum.
 func (s *Script) longest() time.Duration { return time.Duration(s.TTL) * ttlUnit }
 
+// kind is the kind of a lock.
+func (s *Script) kind(lock int) store.Kind {
+	if s.Kinds == 0 {
+		return store.Kind{}.Normal()
+	}
+	return [...]store.Kind{store.ReadWrite, store.Semaphore(3), store.Kind{}.Normal(), store.Semaphore(2)}[(s.Kinds-1+lock)%4]
+}
+
 // nodeTimeout is how long the store waits for a node's answer.
 func (s *Script) nodeTimeout(ttl time.Duration) time.Duration {
 	if s.NodeTimeout > 0 {
@@ -183,6 +196,7 @@ func (s *Script) check() error {
 	}{
 		{"nodes", s.Nodes, 1, maxNodes}, {"clients", s.Clients, 1, maxClients}, {"workers", s.Workers, 1, maxWorkers},
 		{"locks", s.Locks, 1, maxLocks}, {"ttl", s.TTL, 1, 100}, {"nodetimeout", s.NodeTimeout, 0, 60_000}, {"span", s.Span, 0, 100_000},
+		{"kinds", s.Kinds, 0, 4},
 	} {
 		if c.v < c.low || c.v > c.high {
 			return fmt.Errorf("%s is %d: it goes from %d to %d", c.name, c.v, c.low, c.high)

@@ -23,9 +23,12 @@ type worker struct {
 	lane  int // its part of the instants
 	turn  int
 	notes []note // what the driver has not seen yet; with the world's mutex
-	wants int    // the lock that it waits for, as the driver has heard; -1: none
-	doing string // in words, for one that does not get on
-	since time.Duration
+	// wants is the lock that it waits for, as the driver has heard; -1: none.
+	wants       int
+	wantsWeight int64
+	weight      int64  // how much of a lock it asks for now
+	doing       string // in words, for one that does not get on
+	since       time.Duration
 }
 
 func newWorker(c *client, i int) *worker {
@@ -117,7 +120,27 @@ func (k *worker) lock() (lock int, l *leasehold.Lock, o leasehold.LockOptions) {
 	}
 	most := o.TTL / time.Duration(2+k.rng.IntN(10))
 	o.RetryDelay = func(try int) time.Duration { return k.lanes(5*time.Millisecond + k.upTo(most)) }
-	return i, k.c.c.Mutex(lockName(i)), o
+	return i, k.one(i), o
+}
+
+// one is a lock of the kind that the script gives it, for as much of it as this worker
+// wants now.
+func (k *worker) one(i int) *leasehold.Lock {
+	k.weight = 1
+	kind, name := k.w.script.kind(i), lockName(i)
+	switch {
+	case kind.IsMutex():
+		return k.c.c.Mutex(name)
+	case kind.Shared && k.rng.IntN(3) == 0:
+		k.weight = kind.Limit
+		return k.c.c.RW(name).Write()
+	case kind.Shared:
+		return k.c.c.RW(name).Read()
+	}
+	if k.rng.IntN(3) == 0 {
+		k.weight = 1 + k.rng.Int64N(kind.Limit)
+	}
+	return k.c.c.Semaphore(name, int(kind.Limit)).With(leasehold.LockOptions{Weight: int(k.weight)})
 }
 
 // requires is the class that locks require. Without it, no client checks whether the only
@@ -172,7 +195,7 @@ func (k *worker) round() {
 // request. Now and then its context ends, maybe while it does.
 func (k *worker) again() {
 	o := leasehold.LockOptions{Require: k.requires(), TTL: k.w.script.longest(), Purpose: fmt.Sprintf("w%d", k.index)}
-	l := k.c.c.Mutex(lockName(0)).With(o)
+	l := k.one(0).With(o)
 	patience := k.lanes(k.upTo(2 * k.w.script.longest()))
 	ctx, stop := context.WithTimeout(k.c.ctx, patience)
 	defer stop()
@@ -279,9 +302,10 @@ func (k *worker) hold(c *claim, ctx context.Context, d time.Duration) {
 func (k *worker) steady() {
 	o := leasehold.LockOptions{Require: k.requires(), TTL: k.w.script.longest(), Purpose: "steady"}
 	k.does("holds on")
+	l := k.one(0).With(o)
 	k.begins(0, o)
 	var c *claim
-	err := k.c.c.Mutex(lockName(0)).With(o).Do(k.c.ctx, func(ctx context.Context, lease *leasehold.Lease) error {
+	err := l.Do(k.c.ctx, func(ctx context.Context, lease *leasehold.Lease) error {
 		c = k.grant(lease, o)
 		c.last = true // nothing is wrong that it does not have to bear
 		k.hold(c, ctx, prologue+k.w.script.span()-k.w.timerNow())
@@ -327,7 +351,7 @@ func (k *worker) begins(lock int, o leasehold.LockOptions) {
 	if o.Tries > 0 {
 		lock = -1
 	}
-	k.note(note{kind: begins, lock: lock})
+	k.note(note{kind: begins, lock: lock, weight: k.weight})
 }
 
 func (k *worker) note(n note) {
@@ -340,7 +364,7 @@ func (k *worker) note(n note) {
 
 // grant notes a new lease, and has the driver look when it ends.
 func (k *worker) grant(l *leasehold.Lease, o leasehold.LockOptions) *claim {
-	c := &claim{k: k, lock: lockIndex(l.Name()), lease: l, ttl: o.TTL, notice: o.TTL / 20, minHold: o.MinHold, maxHold: o.MaxHold}
+	c := &claim{k: k, lock: lockIndex(l.Name()), weight: k.weight, lease: l, ttl: o.TTL, notice: o.TTL / 20, minHold: o.MinHold, maxHold: o.MaxHold}
 	k.note(note{kind: granted, claim: c})
 	go func() {
 		<-l.Done()

@@ -31,9 +31,9 @@ better wherever it is possible:
   - If the script dies, the lock stays taken until --ttl is over.
 
 The lease counts from the moment the request was sent. With --json the command prints
-one object with name, owner, token, slot (the number of this holder of a semaphore,
-from 0), and valid_until: the time, by this machine's clock, until which the lock is
-certainly held (RFC 3339). It is a little before --ttl is over.
+one object with name, owner, token, slot (only of a semaphore: the number of this
+holder, from 0), and valid_until: the time, by this machine's clock, until which the
+lock is certainly held (RFC 3339). It is a little before --ttl is over.
 
 If the line cannot be printed, the lock is released again.
 
@@ -84,7 +84,7 @@ func acquireOnly(p *program, c *cobra.Command, o runFlags, name string, asJSON b
 		return err
 	}
 	held := l.each()[0]
-	if err = printLease(p, held, asJSON); err != nil { // nobody would know whose it is
+	if err = printLease(p, held, o.permits > 1, asJSON); err != nil { // nobody would know whose it is
 		err = errors.Join(fmt.Errorf("printing the owner: %w", err), held.Release(context.Background()))
 	}
 	return errors.Join(err, st.Close())
@@ -95,14 +95,18 @@ type leaseJSON struct {
 	lockName
 	Owner      string      `json:"owner"`
 	Token      fence.Token `json:"token"`
-	Slot       int         `json:"slot"`
+	Slot       *int        `json:"slot,omitempty"`
 	ValidUntil time.Time   `json:"valid_until"`
 }
 
-func printLease(p *program, lease *leasehold.Lease, asJSON bool) error {
-	if asJSON {
-		return writeJSON(p.stdout, leaseJSON{lockNameOf(lease.Name()), lease.Owner(), lease.Token(), lease.Slot(), lease.Deadline().UTC()})
+func printLease(p *program, lease *leasehold.Lease, numbered, asJSON bool) error {
+	if !asJSON {
+		_, err := fmt.Fprintln(p.stdout, lease.Owner(), lease.Token())
+		return err
 	}
-	_, err := fmt.Fprintln(p.stdout, lease.Owner(), lease.Token())
-	return err
+	j := leaseJSON{lockName: lockNameOf(lease.Name()), Owner: lease.Owner(), Token: lease.Token(), ValidUntil: lease.Deadline().UTC()}
+	if slot := lease.Slot(); numbered {
+		j.Slot = &slot
+	}
+	return writeJSON(p.stdout, j)
 }

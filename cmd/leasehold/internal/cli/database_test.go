@@ -75,6 +75,8 @@ func onDatabase(t *testing.T, server *sqltest.Server, url, app string) {
 	readersShare(t, owner)
 	permitsAreNumbered(t, owner)
 	breakTellsTheHolder(t, owner)
+	permitsChange(t, owner)
+	tortureKinds(t, owner)
 	wrong := newSite(t, at(server.User, "secretword", ""))
 	p = wrong.start("ls")
 	if code := p.end(); code != codeTrouble || strings.Contains(p.err.String(), "secretword") {

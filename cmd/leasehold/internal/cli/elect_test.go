@@ -181,7 +181,7 @@ func TestWatchSeveral(t *testing.T) {
 	for line := range strings.Lines(w.out.String()) {
 		seen = append(seen, strings.Fields(line)[1])
 	}
-	if got := strings.Join(seen, " "); got != "held acquired over over free" || !strings.Contains(w.out.String(), ", slot 1\n") {
+	if got := strings.Join(seen, " "); got != "held acquired over over free" || !strings.Contains(w.out.String(), ", slot 1, 1 of 2 permits\n") {
 		t.Errorf("%s\n%s", got, w.out.String())
 	}
 }

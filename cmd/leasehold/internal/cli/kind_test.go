@@ -28,19 +28,19 @@ func TestKindsAreShown(t *testing.T) {
 		shown, list, json string
 	}{
 		{semaphore,
-			"lock     a\n" +
-				"kind     semaphore of 4, permits in use: 3 of 4\n" +
-				"1.       slot 0, 1 of 4 permits\n" +
-				"held by  h pid 7\n" +
-				"owner    o\n" +
-				"expires  in 1s unless renewed\n" +
-				"token    3\n" +
-				"2.       slot 1, 2 of 4 permits\n" +
-				"held by  i pid 8 (q)\n" +
-				"owner    p\n" +
-				"expires  in 2s, or when its holder releases it: it was broken and cannot be renewed\n" +
-				"token    4\n" +
-				"broken   the lease of holder 2 (token 4), by \"me\\x1b\" at " + at + ", without waiting for the holder: it hangs\n",
+			"lock      a\n" +
+				"kind      semaphore of 4, permits in use: 3 of 4\n" +
+				"holder 1  slot 0, 1 of 4 permits\n" +
+				"held by   h pid 7\n" +
+				"owner     o\n" +
+				"expires   in 1s unless renewed\n" +
+				"token     3\n" +
+				"holder 2  slot 1, 2 of 4 permits\n" +
+				"held by   i pid 8 (q)\n" +
+				"owner     p\n" +
+				"expires   in 2s, or when its holder releases it: it was broken and cannot be renewed\n" +
+				"token     4\n" +
+				"broken    the lease of holder 2 (token 4), by \"me\\x1b\" at " + at + ", without waiting for the holder: it hangs\n",
 			"NAME  KIND                    HOLDER       HELD FOR  EXPIRES IN  TOKEN\n" +
 				"a     slot 0, 1 of 4 permits  h pid 7      -         1s          3\n" +
 				"a     slot 1, 2 of 4 permits  i pid 8 (q)  -         2s          4\n",
@@ -49,13 +49,13 @@ func TestKindsAreShown(t *testing.T) {
 				`{"owner":"p","host":"i","pid":8,"purpose":"q","expires_in_ms":2000,"token":4,"slot":1,"weight":2}],` +
 				`"broken":{"owner":"p","token":4,"by":"me\u001b","reason":"it hangs","at":"` + now.UTC().Format(time.RFC3339Nano) + `","now":true}}`},
 		{several(store.ReadWrite, writer),
-			"lock     a\n" +
-				"kind     read-write lock\n" +
-				"1.       writer\n" +
-				"held by  h pid 7\n" +
-				"owner    o\n" +
-				"expires  in 1s unless renewed\n" +
-				"token    3\n",
+			"lock      a\n" +
+				"kind      read-write lock\n" +
+				"holder 1  writer\n" +
+				"held by   h pid 7\n" +
+				"owner     o\n" +
+				"expires   in 1s unless renewed\n" +
+				"token     3\n",
 			"NAME  KIND    HOLDER   HELD FOR  EXPIRES IN  TOKEN\n" +
 				"a     writer  h pid 7  -         1s          3\n",
 			`{"name":"a","held":true,"owner":"o","host":"h","pid":7,"expires_in_ms":1000,"token":3,"kind":"read-write","holders":[` +

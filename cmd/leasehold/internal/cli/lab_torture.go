@@ -29,6 +29,7 @@ type tortureFlags struct {
 	locks  int
 	seed   uint64
 	out    string
+	kinds  bool
 	asJSON bool
 }
 
@@ -50,6 +51,12 @@ some of them meanwhile, and records everything they do. Then it checks the recor
   - all operations can be ordered such that a plain lock and a plain counter would
     have answered the same (porcupine, a linearizability checker);
   - every lock is granted again soon after the last disturbance.
+
+With --kinds, the first lock is a mutex, the second a read-write lock, the third a
+semaphore of 3, the fourth a semaphore of 8, and again. Of these it checks that no
+writer had a valid lease beside another holder, that no more permits were held than
+there are, that no two holders had the same slot, and that tokens rise from each
+holder of a slot to the next, and from writers to readers and back.
 
 It stops and kills only its own processes. The servers are yours: disturb them
 while it runs, to see how they and their settings cope. If a Redis server restarts
@@ -90,6 +97,7 @@ usage, the store cannot be reached); 128+N ended by signal N without a violation
 	f.DurationVar(&o.ttl, "ttl", 2*time.Second, "TTL of the locks")
 	f.IntVar(&o.procs, "procs", 4, "how many processes compete")
 	f.IntVar(&o.locks, "locks", 3, "for how many locks")
+	f.BoolVar(&o.kinds, "kinds", false, "compete for read-write locks and semaphores as well")
 	f.Uint64Var(&o.seed, "seed", 0, "repeat the pattern of the run that had this `number` (default: a new one)")
 	f.StringVar(&o.out, "out", "", "`directory` for the history and its plot, new or empty\n(default: a new one for temporary files)")
 	f.BoolVar(&o.asJSON, "json", false, "print the verdict as JSON")
@@ -138,6 +146,9 @@ func (p torturer) run(c *cobra.Command, o tortureFlags) error {
 		Command:  func() *exec.Cmd { return exec.Command(exe, "lab", "torture-worker") },
 		Progress: p.progress(o.dur),
 	}
+	if o.kinds {
+		config.Kinds = torture.Kinds(len(config.Locks))
+	}
 	sigs := listen()
 	ctx, stop := sigs.during(context.Background())
 	report, err := p.runTorture(ctx, c, config)
@@ -173,6 +184,7 @@ func (p torturer) runTorture(ctx context.Context, c *cobra.Command, config tortu
 	if err := st.Close(); err != nil {
 		return nil, err
 	}
+	config.Nodes = caps.Nodes
 	if err := config.Check(caps); err != nil {
 		return nil, usage(c, "%w", err)
 	}

@@ -71,6 +71,19 @@ func TestTorture(t *testing.T) {
 	}
 }
 
+// Locks of all kinds keep their promises.
+func TestTortureKinds(t *testing.T) {
+	tortureKinds(t, newSite(t, storeVar+"="+redistest.Start(t).URL()))
+}
+
+func tortureKinds(t *testing.T, s *site) {
+	t.Helper()
+	p := s.run(0, append(shortTorture, "--kinds", "--locks", "4", "--out", filepath.Join(t.TempDir(), "history"))...)
+	if last := lastLineOf(p.out.String()); !strings.HasPrefix(last, "PASS: 0 violations") || !strings.Contains(last, " of 4 locks to ") {
+		t.Errorf("stdout: %s", p.out.String())
+	}
+}
+
 func TestTortureRefusesNonsense(t *testing.T) {
 	s := newSite(t)
 	for _, c := range []struct{ args, want string }{

@@ -77,7 +77,7 @@ func writeState(w io.Writer, s store.State, now time.Time) error {
 	default:
 		row("kind", kindText(s.Kind, held))
 		for i, h := range held {
-			row(fmt.Sprintf("%d.", i+1), partOf(s.Kind, h))
+			row(fmt.Sprintf("holder %d", i+1), partOf(s.Kind, h))
 			writeHolding(row, h, now)
 		}
 	}

@@ -29,8 +29,9 @@ With --json each line is one object with
   event  "held" for a holder that the lock has at first, "acquired" for a new one,
          "over" for one whose lease has ended, and "free" if the lock then has none,
          or had none at first
-and, except for "free", owner, host, pid, purpose, since, token and slot as in
-"leasehold show --json". Fields may be added; none is renamed or removed.`,
+and, except for "free", owner, host, pid, purpose, since and token as in
+"leasehold show --json", and slot unless the lock is a mutex. Fields may be added; none
+is renamed or removed.`,
 		Example: `  leasehold watch scheduler
   leasehold watch scheduler --json | jq -r 'select(.event == "acquired").host'`,
 		Args:              oneName,
@@ -55,7 +56,7 @@ const leastEvery = 10 * time.Millisecond
 
 // watch runs "leasehold watch" until the store is of no use any more.
 func watch(p *program, ctx context.Context, st store.Store, name string, every time.Duration, asJSON bool) error {
-	var known []store.Holding
+	var known store.State
 	first, trouble := true, false
 	for ; ; time.Sleep(every) {
 		s, err := st.Inspect(ctx, name)
@@ -71,38 +72,38 @@ func watch(p *program, ctx context.Context, st store.Store, name string, every t
 			trouble = true
 			continue
 		}
-		held := s.Holdings()
-		for _, change := range changesOf(known, held, first) {
+		for _, change := range changesOf(known, s, first) {
 			if err := printChange(p, change, time.Now(), asJSON); err != nil {
 				return err
 			}
 		}
-		known, first, trouble = held, false, false
+		known, first, trouble = s, false, false
 	}
 }
 
 // heldChange is a change of the holders of a lock.
 type heldChange struct {
 	event string // as in the help of watch
+	kind  store.Kind
 	of    store.Holding
 }
 
 // changesOf returns what has changed from one look to the next.
-func changesOf(before, after []store.Holding, first bool) (changes []heldChange) {
-	missing := func(from, in []store.Holding, event string) {
-		for _, h := range from {
-			if !hasLease(in, h) {
-				changes = append(changes, heldChange{event, h})
+func changesOf(before, after store.State, first bool) (changes []heldChange) {
+	missing := func(from, in store.State, event string) {
+		for _, h := range from.Holdings() {
+			if !hasLease(in.Holdings(), h) {
+				changes = append(changes, heldChange{event, from.Kind, h})
 			}
 		}
 	}
 	missing(before, after, "over")
 	if first {
-		missing(after, nil, "held")
+		missing(after, before, "held")
 	} else {
 		missing(after, before, "acquired")
 	}
-	if len(after) == 0 && (first || len(before) > 0) {
+	if !after.Held && (first || before.Held) {
 		changes = append(changes, heldChange{event: "free"})
 	}
 	return changes
@@ -129,22 +130,25 @@ type changeJSON struct {
 type changedJSON struct {
 	holderJSON
 	Token fence.Token `json:"token,omitempty"`
-	Slot  int64       `json:"slot"`
+	Slot  *int64      `json:"slot,omitempty"`
 }
 
 func printChange(p *program, c heldChange, now time.Time, asJSON bool) error {
 	if asJSON {
 		j := changeJSON{Time: now.UTC(), Event: c.event}
 		if c.event != "free" {
-			j.changedJSON = &changedJSON{holderToJSON(c.of.Holder), c.of.Token, c.of.Slot}
+			j.changedJSON = &changedJSON{holderJSON: holderToJSON(c.of.Holder), Token: c.of.Token}
+			if !c.kind.IsMutex() {
+				j.Slot = &c.of.Slot
+			}
 		}
 		return writeJSONLine(p.stdout, j)
 	}
 	line := now.Local().Format(time.RFC3339) + "  " + c.event
 	if c.event != "free" {
 		line = fmt.Sprintf("%-35s %s, token %s", line, c.of.Holder, tokenOf(c.of))
-		if c.of.Slot > 0 {
-			line += fmt.Sprintf(", slot %d", c.of.Slot)
+		if !c.kind.IsMutex() {
+			line += ", " + partOf(c.kind, c.of)
 		}
 	}
 	_, err := fmt.Fprintln(p.stdout, line)

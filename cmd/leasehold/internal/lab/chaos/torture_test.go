@@ -70,25 +70,34 @@ func run(t *testing.T, c torture.Config) (*torture.Report, string) {
 // The stores and the client as they are shipped, five servers, and everything
 // that may go wrong with servers that keep their data.
 func TestTorture(t *testing.T) {
+	tortured(t, nodes, torture.Config{Locks: torture.Names(3)})
+}
+
+// The same with locks of all kinds.
+func TestTortureKinds(t *testing.T) {
+	kinds := torture.Kinds(4)
+	tortured(t, nodes, torture.Config{Locks: torture.Names(len(kinds)), Kinds: kinds})
+}
+
+// tortured runs c on that many servers.
+func tortured(t *testing.T, nodes int, config torture.Config) {
 	verdict = "FAIL: it came to no verdict"
 	c := Start(t, nodes, Durable...)
 	ttl := *ttl
 	if *seed == 0 {
 		*seed = rand.Uint64N(1e9) + 1
 	}
-	report, printed := run(t, torture.Config{
-		Procs: *procs, Locks: torture.Names(3), TTL: ttl, For: *faultsFor, Seed: *seed, Dir: *out,
-		Nodes: nodes, Idle: *idle,
-		Store:   []string{c.URL(settings(ttl))},
-		Command: workers(t, "shipped"),
-		Disturb: func(ctx context.Context, note func(on, what string) func()) {
-			if *blinks {
-				c.Blink(ctx, note)
-				return
-			}
-			c.Disturb(ctx, *seed, ttl, note)
-		},
-	})
+	config.Procs, config.TTL, config.For, config.Seed, config.Dir = *procs, ttl, *faultsFor, *seed, *out
+	config.Nodes, config.Idle = nodes, *idle
+	config.Store, config.Command = []string{c.URL(settings(ttl))}, workers(t, "shipped")
+	config.Disturb = func(ctx context.Context, note func(on, what string) func()) {
+		if *blinks {
+			c.Blink(ctx, note)
+			return
+		}
+		c.Disturb(ctx, *seed, ttl, note)
+	}
+	report, printed := run(t, config)
 	t.Log(printed)
 	if !report.OK() {
 		t.Error("a promise was broken: see above")

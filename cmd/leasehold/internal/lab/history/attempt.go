@@ -10,13 +10,15 @@ import (
 type Attempt struct {
 	ID
 	Lock     int
-	Waits    bool // in the queue, until it is its turn
+	Waits    bool  // in the queue, until it is its turn
+	Weight   int64 // how much of the lock it wants
 	Asked    clock.Instant
 	From     clock.Instant // the request that was granted left after it; Asked, where not known better
 	Answered clock.Instant
 	Outcome  Op // Granted, Failed or Unknown
 	Token    fence.Token
 	Owner    string
+	Slot     int64
 	Looks    []Look
 	Lost     clock.Instant
 	Denied   bool
@@ -40,7 +42,7 @@ func (a *Attempt) add(e Event) {
 	}
 	switch e.Op {
 	case Granted:
-		a.Outcome, a.Answered, a.Token, a.Owner = Granted, e.At, e.Token, e.Owner
+		a.Outcome, a.Answered, a.Token, a.Owner, a.Slot = Granted, e.At, e.Token, e.Owner, e.Slot
 		a.From = max(a.From, e.From)
 	case Failed, Unknown:
 		a.Outcome, a.Answered = e.Op, e.At

@@ -58,12 +58,16 @@ func (h *History) Check(l Limits) Findings {
 	}
 	for lock := range h.Locks {
 		f.Violations = append(f.Violations, h.exclusion(lock)...)
+		f.Violations = append(f.Violations, slots(h, lock)...)
 		f.Violations = append(f.Violations, h.tokens(lock)...)
 	}
 	found, late := h.writes()
 	f.Violations, f.LateWrites = append(f.Violations, found...), late
 	for _, m := range h.models() {
 		for lock, name := range h.Locks {
+			if !kindOf(h, lock).IsMutex() {
+				continue // its checks above find whatever has no order, in less time than a model
+			}
 			refused, decided := h.refused(m, lock, l.Patience)
 			if !decided {
 				f.Undecided = append(f.Undecided, fmt.Sprintf("the %s was still looking for an order of the operations on lock %q after %v", m.name, name, l.Patience))

@@ -13,6 +13,10 @@
 // holders wrote in time must reach the resource in the order of their tokens;
 // and porcupine must find an order of all operations in which a plain lock, and
 // a plain counter, would have given the same answers.
+//
+// A lock that several can hold is judged by the same spans: the weights of those that
+// overlap must fit into its limit, and no two of them may have the same slot. Tokens
+// are compared for each slot, and readers may share one.
 package history
 
 import (
@@ -74,9 +78,12 @@ type Event struct {
 
 	// Waits, of Ask: it waits in the queue if somebody has the lock.
 	Waits bool `json:"waits,omitempty"`
+	// Weight, of Ask: how much of the lock it wants. Zero means 1.
+	Weight int64 `json:"weight,omitempty"`
 
 	Token fence.Token   `json:"token,omitempty"`
 	Owner string        `json:"owner,omitempty"`
+	Slot  int64         `json:"slot,omitempty"`
 	From  clock.Instant `json:"from,omitempty"`
 	Until clock.Instant `json:"until,omitempty"`
 	Done  clock.Instant `json:"done,omitempty"`

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/store"
 )
 
 // Fault is one fault that was injected, in the environment or in a process.
@@ -17,7 +18,11 @@ type Fault struct {
 // History is everything that is known about one run. Its methods are safe for
 // concurrent use. Its fields may be read only when nothing is added any more.
 type History struct {
-	Locks    []string
+	Locks []string
+	Kinds []store.Kind // of the locks; those beyond its end are mutexes
+	// Several: the locks are on several servers. Readers that hold a lock together may then
+	// have different tokens, and a resource checks only those of writers.
+	Several  bool
 	Attempts []*Attempt // in the order in which they became known
 	Writes   []Write    // in the order in which the resource took them
 	Faults   []*Fault
@@ -45,7 +50,7 @@ func (h *History) Add(proc, life int, e Event) error {
 	case Up, Down, Trouble, Extended:
 		return nil
 	case Ask:
-		a := &Attempt{ID: id, Lock: e.Lock, Waits: e.Waits, Asked: e.At, From: e.At, Outcome: Unknown}
+		a := &Attempt{ID: id, Lock: e.Lock, Waits: e.Waits, Weight: max(e.Weight, 1), Asked: e.At, From: e.At, Outcome: Unknown}
 		if e.Lock < 0 || e.Lock >= len(h.Locks) {
 			return fmt.Errorf("attempt %v is of lock %d of %d", id, e.Lock, len(h.Locks))
 		}
@@ -92,6 +97,14 @@ func (h *History) Over(f *Fault) {
 	defer h.mu.Unlock()
 	f.End = Now()
 	h.End = max(h.End, f.End)
+}
+
+// kindOf returns the kind of a lock.
+func kindOf(h *History, lock int) store.Kind {
+	if lock < len(h.Kinds) {
+		return h.Kinds[lock].Normal()
+	}
+	return store.Kind{}.Normal()
 }
 
 // granted returns the granted attempts of one lock.

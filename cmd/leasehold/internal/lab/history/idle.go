@@ -39,7 +39,7 @@ func (s span) length() time.Duration { return s.to.Sub(s.from) }
 // nobody held it, no lease of a dead client was left, and a majority of servers was
 // reachable.
 func (h idleTime) idle(lock int) (longest time.Duration, waiter *Attempt) {
-	taken := merge(append(h.taken(lock), h.unreachable()...))
+	taken := merge(append(h.full(lock), h.unreachable()...))
 	for _, a := range h.Attempts {
 		if a.Lock != lock || !a.Waits || a.Answered == 0 {
 			continue
@@ -54,32 +54,68 @@ func (h idleTime) idle(lock int) (longest time.Duration, waiter *Attempt) {
 	return longest, waiter
 }
 
-// taken is when nobody else could have had a lock: somebody had it, or what somebody had
-// asked for could not be taken back.
-func (h idleTime) taken(lock int) (all []span) {
+// full is when a lock had no room for the one that wanted most of it: the queue may have
+// made all others wait for that one.
+func (h idleTime) full(lock int) (all []span) {
+	type edge struct {
+		at    clock.Instant
+		taken int64 // so much more of the lock
+		wants int64 // somebody begins to wait for so much, or ends if less than 0
+	}
+	var edges []edge
 	for _, a := range h.Attempts {
 		if a.Lock != lock {
 			continue
 		}
-		switch {
-		case a.Killed != 0: // also while it only waited: it may have been handed the lock
-			all = append(all, span{a.Asked, a.Killed.Add(h.TTL + h.Grace)})
-		case a.Outcome == Granted && a.Released != 0:
-			all = append(all, span{a.Answered, a.Released})
-		case a.Outcome == Granted && a.Release != 0: // it failed
-			all = append(all, span{a.Answered, a.Release.Add(h.TTL + h.Grace)})
-		case a.Outcome == Granted:
-			all = append(all, span{a.Answered, h.End})
+		for _, s := range merge(h.takenBy(a)) {
+			edges = append(edges, edge{at: s.from, taken: a.Weight}, edge{at: s.to, taken: -a.Weight})
 		}
-		if a.Answered == 0 && a.Killed == 0 { // nobody knows what became of it
-			all = append(all, span{a.Asked, h.End})
-			continue
+		if until := cmp.Or(a.Answered, a.Killed, h.End); a.Waits {
+			edges = append(edges, edge{at: a.Asked, wants: a.Weight}, edge{at: until, wants: -a.Weight})
 		}
-		// While its process is stopped it may be handed the lock, and cannot answer.
-		for _, s := range h.stopped(a.Proc) {
-			if a.Asked < s.to && s.from < max(a.Answered, a.Released) {
-				all = append(all, s)
+	}
+	slices.SortStableFunc(edges, func(a, b edge) int { return cmp.Compare(a.at, b.at) })
+	limit, taken, waiting := kindOf(h.History, lock).Limit, int64(0), map[int64]int{}
+	for i, e := range edges {
+		switch taken += e.taken; {
+		case e.wants > 0:
+			waiting[e.wants]++
+		case e.wants < 0:
+			if waiting[-e.wants]--; waiting[-e.wants] == 0 {
+				delete(waiting, -e.wants)
 			}
+		}
+		most := int64(1)
+		for weight := range waiting {
+			most = max(most, weight)
+		}
+		if taken+most > limit && i+1 < len(edges) {
+			all = append(all, span{e.at, edges[i+1].at})
+		}
+	}
+	return all
+}
+
+// takenBy is when others could not have had what a asked for: it had it, or what it had
+// asked for could not be taken back.
+func (h idleTime) takenBy(a *Attempt) (all []span) {
+	switch {
+	case a.Killed != 0: // also while it only waited: it may have been handed the lock
+		all = append(all, span{a.Asked, a.Killed.Add(h.TTL + h.Grace)})
+	case a.Outcome == Granted && a.Released != 0:
+		all = append(all, span{a.Answered, a.Released})
+	case a.Outcome == Granted && a.Release != 0: // it failed
+		all = append(all, span{a.Answered, a.Release.Add(h.TTL + h.Grace)})
+	case a.Outcome == Granted:
+		all = append(all, span{a.Answered, h.End})
+	}
+	if a.Answered == 0 && a.Killed == 0 { // nobody knows what became of it
+		return append(all, span{a.Asked, h.End})
+	}
+	// While its process is stopped it may be handed the lock, and cannot answer.
+	for _, s := range h.stopped(a.Proc) {
+		if a.Asked < s.to && s.from < max(a.Answered, a.Released) {
+			all = append(all, s)
 		}
 	}
 	return all
@@ -167,7 +203,7 @@ func (h idleTime) violations() (found []Violation, longest time.Duration) {
 		longest = max(longest, d)
 		if h.Bound > 0 && d > h.Bound {
 			found = append(found, Violation{Check: "idle", Lock: lock, Attempts: []*Attempt{a},
-				What: fmt.Sprintf("a client waited for %v although nobody had the lock and a majority of servers was reachable; the bound is %v", d, h.Bound)})
+				What: fmt.Sprintf("a client waited for %v although the lock had room and a majority of servers was reachable; the bound is %v", d, h.Bound)})
 		}
 	}
 	return found, longest

@@ -28,6 +28,7 @@ func (id ID) String() string { return fmt.Sprintf("%d.%d/%d#%d", id.Proc, id.Lif
 type Write struct {
 	By     ID          `json:"by"`
 	Lock   int         `json:"lock"`
+	Slot   int64       `json:"slot,omitempty"`
 	Number int         `json:"write"` // among those of the attempt, from 1
 	Token  fence.Token `json:"token"`
 }

@@ -26,6 +26,9 @@ func (h *History) Tell(a *Attempt) string {
 	}
 	if a.Outcome == Granted {
 		fmt.Fprintf(&b, " with token %v", a.Token)
+		if !kindOf(h, a.Lock).IsMutex() {
+			fmt.Fprintf(&b, ", weight %d, slot %d", a.Weight, a.Slot)
+		}
 	}
 	if _, to, why, ok := a.Trusted(); ok {
 		fmt.Fprintf(&b, ", could trust it until %s (%s)", h.Since(to), why)

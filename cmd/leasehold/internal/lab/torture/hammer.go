@@ -1,6 +1,7 @@
 package torture
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -30,9 +31,9 @@ func (h *hammer) chance(p float64) bool { return h.rng.Float64() < p }
 // upTo draws a duration below d.
 func (h *hammer) upTo(d time.Duration) time.Duration { return time.Duration(h.rng.Int64N(int64(d))) }
 
-// note records an event of the current attempt.
+// note records an event of the current attempt, or of the one that e says.
 func (h *hammer) note(e history.Event) {
-	e.G, e.N = h.g, h.n
+	e.G, e.N = h.g, cmp.Or(e.N, h.n)
 	h.write(e)
 }
 
@@ -57,26 +58,31 @@ func (h *hammer) round(ctx context.Context) {
 	if h.chance(0.15) { // somebody gives up in the middle
 		patience = h.upTo(50 * time.Millisecond)
 	}
-	acquire, waits := (*leasehold.Lock).Acquire, true
-	if !eager && h.chance(0.3) {
-		acquire, waits = (*leasehold.Lock).Try, false
+	want := h.claims(lock)
+	want.waits = eager || !h.chance(0.3)
+	acquire := (*leasehold.Lock).Try
+	if want.waits {
+		acquire = (*leasehold.Lock).Acquire
 	}
 	waiting, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 
 	left = history.Now()
-	h.note(history.Event{Op: history.Ask, At: left, Lock: lock, Waits: waits})
-	lease, err := acquire(h.client.Mutex(h.Locks[lock]).With(o), waiting)
+	h.note(history.Event{Op: history.Ask, At: left, Lock: lock, Waits: want.waits, Weight: want.weight})
+	lease, err := acquire(want.lock.With(o), waiting)
 	at := history.Now()
 	if err != nil {
 		e := history.Event{Op: history.Unknown, At: at, Err: err.Error()}
 		if errors.Is(err, leasehold.ErrBusy) && !errors.Is(err, leasehold.ErrAmbiguous) && waiting.Err() == nil {
 			e.Op = history.Failed
 		}
+		if errors.Is(err, leasehold.ErrKindMismatch) {
+			h.fail(err) // nobody asked for another kind
+		}
 		h.note(e)
 	} else {
-		h.note(history.Event{Op: history.Granted, At: at, From: left, Token: lease.Token(), Owner: lease.Owner()})
-		h.hold(ctx, lock, lease)
+		h.note(grant(lease, left, at))
+		h.hold(ctx, want, lease)
 	}
 	if eager {
 		return
@@ -87,8 +93,46 @@ func (h *hammer) round(ctx context.Context) {
 	}
 }
 
-// hold keeps the lease for a while, checks and uses it, and releases it.
-func (h *hammer) hold(ctx context.Context, lock int, lease *leasehold.Lease) {
+// grant is the event of a request that left after from and was granted at at.
+func grant(l *leasehold.Lease, from, at clock.Instant) history.Event {
+	return history.Event{Op: history.Granted, At: at, From: from, Token: l.Token(), Owner: l.Owner(), Slot: int64(l.Slot())}
+}
+
+// hold keeps the lease for a while and releases it. A writer may become a reader first,
+// which counts as another attempt.
+func (h *hammer) hold(ctx context.Context, of claim, lease *leasehold.Lease) {
+	h.keep(ctx, of, lease)
+	h.note(history.Event{Op: history.Release})
+	attempt := h.n
+	if of.writes && h.chance(0.3) {
+		if reader := h.downgrade(ctx, of, lease); reader != nil {
+			h.note(history.Event{Op: history.Released, N: attempt})
+			h.keep(ctx, of, reader)
+			h.note(history.Event{Op: history.Release})
+			attempt, lease = h.n, reader
+		}
+	}
+	err := lease.Release(context.Background())
+	h.note(history.Event{Op: history.Released, N: attempt, Err: text(err)})
+}
+
+// downgrade makes a writer a reader, and returns nil if that fails.
+func (h *hammer) downgrade(ctx context.Context, of claim, writer *leasehold.Lease) *leasehold.Lease {
+	h.n++
+	from := history.Now()
+	h.note(history.Event{Op: history.Ask, At: from, Lock: of.index, Weight: 1})
+	reader, err := writer.Downgrade(ctx)
+	at := history.Now()
+	if err != nil {
+		h.note(history.Event{Op: history.Unknown, At: at, Err: err.Error()})
+		return nil
+	}
+	h.note(grant(reader, from, at))
+	return reader
+}
+
+// keep has the lease for a while, and checks and uses it.
+func (h *hammer) keep(ctx context.Context, of claim, lease *leasehold.Lease) {
 	length := h.upTo(20 * time.Millisecond)
 	if h.spell > 0 {
 		length /= 10
@@ -104,7 +148,7 @@ func (h *hammer) hold(ctx context.Context, lock int, lease *leasehold.Lease) {
 	defer over.Stop()
 	every := time.NewTicker(max(h.TTL/50, 10*time.Millisecond))
 	defer every.Stop()
-	for held, number := true, 1; held && h.use(lock, lease, number); number++ {
+	for held, number := true, 1; held && h.use(of, lease, number); number++ {
 		if extend {
 			extend = false
 			h.extend(ctx, lease)
@@ -118,14 +162,11 @@ func (h *hammer) hold(ctx context.Context, lock int, lease *leasehold.Lease) {
 			held = false
 		}
 	}
-	h.note(history.Event{Op: history.Release})
-	err := lease.Release(context.Background())
-	h.note(history.Event{Op: history.Released, Err: text(err)})
 }
 
 // use does what the lock protects, as a careful holder does: it checks its lease
 // and writes. It returns false if the lease is lost.
-func (h *hammer) use(lock int, lease *leasehold.Lease, number int) bool {
+func (h *hammer) use(of claim, lease *leasehold.Lease, number int) bool {
 	at := history.Now()
 	if err := lease.Err(); err != nil {
 		h.note(history.Event{Op: history.Lost, Err: err.Error(), Denied: errors.Is(err, store.ErrNotHeld)})
@@ -136,7 +177,7 @@ func (h *hammer) use(lock int, lease *leasehold.Lease, number int) bool {
 	until := history.Now().Add(time.Until(deadline))
 	if err := h.resource.Write(history.Write{
 		By:   history.ID{Proc: h.Proc, Life: h.Life, G: h.g, N: h.n},
-		Lock: lock, Number: number, Token: lease.Token(),
+		Lock: of.index, Slot: int64(lease.Slot()), Number: number, Token: lease.Token(),
 	}); err != nil {
 		h.fail(err)
 	}

@@ -24,6 +24,7 @@ type plan struct {
 	Seed       uint64        `json:"seed"`
 	Goroutines int           `json:"goroutines"`
 	Locks      []string      `json:"locks"`
+	Kinds      []store.Kind  `json:"kinds"` // of the locks
 	TTL        time.Duration `json:"ttl"`
 	Store      []string      `json:"store"`
 	History    string        `json:"history"`
@@ -65,8 +66,15 @@ func (c Config) Check(caps store.Caps) error {
 		return fmt.Errorf("the TTL is %v: it has to be %v to %v", c.TTL, MinTTL, MaxTTL)
 	case caps.MaxTTL > 0 && c.TTL > caps.MaxTTL:
 		return fmt.Errorf("the TTL is %v, and the store's maximum is %v: ask for less", c.TTL, caps.MaxTTL)
+	case len(c.Kinds) != 0 && len(c.Kinds) != len(c.Locks):
+		return fmt.Errorf("there are %d locks and %d kinds: each lock has one", len(c.Locks), len(c.Kinds))
 	case caps.Reach == "process":
 		return fmt.Errorf("the locks of this store (%s) hold within one process only, and this is about several", caps.Engine)
+	}
+	for i, kind := range c.Kinds {
+		if err := (store.Lease{Name: c.Locks[i], Kind: kind}).CheckKind(caps); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -79,4 +87,15 @@ func Names(n int) []string {
 		names[i] = prefix + strconv.Itoa(i+1)
 	}
 	return names
+}
+
+// Kinds are the kinds of n locks: a mutex, a read-write lock, a small and a larger
+// semaphore, and again.
+func Kinds(n int) []store.Kind {
+	all := []store.Kind{{}, store.ReadWrite, store.Semaphore(3), store.Semaphore(8)}
+	kinds := make([]store.Kind, n)
+	for i := range kinds {
+		kinds[i] = all[i%len(all)]
+	}
+	return kinds
 }

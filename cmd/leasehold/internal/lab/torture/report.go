@@ -107,7 +107,7 @@ func (r *Report) Print(w io.Writer) {
 		if told[v.Check]++; told[v.Check] > most {
 			continue
 		}
-		fmt.Fprintf(w, "VIOLATION of %s, lock %q: %s\n", v.Check, r.Locks[v.Lock], v.What)
+		fmt.Fprintf(w, "VIOLATION of %s, lock %q%s: %s\n", v.Check, r.Locks[v.Lock], r.kindOf(v.Lock), v.What)
 		for _, a := range v.Attempts {
 			fmt.Fprintf(w, "    %s\n", r.h.Tell(a))
 		}
@@ -134,6 +134,15 @@ func (r *Report) Print(w io.Writer) {
 	}
 	fmt.Fprintf(w, "seed     %d\n", r.Seed)
 	fmt.Fprintln(w, r.Verdict())
+}
+
+// kindOf says what kind of lock one is, in words that follow its name, if it can be
+// another than a mutex.
+func (r *Report) kindOf(lock int) string {
+	if len(r.Kinds) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%v)", r.Kinds[lock])
 }
 
 // Word is the report in one word: "pass", "fail", or, where nothing was ever

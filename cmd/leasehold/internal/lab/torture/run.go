@@ -14,6 +14,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/lab/history"
 	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/store"
 )
 
 // Config says what to do to which store.
@@ -21,6 +22,7 @@ type Config struct {
 	Procs      int
 	Goroutines int // of each process; zero: the default
 	Locks      []string
+	Kinds      []store.Kind // one for each lock; nil: all are mutexes
 	TTL        time.Duration
 	For        time.Duration // how long there are faults
 	Seed       uint64        // of the faults, and of what the workers do
@@ -81,6 +83,7 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 		return nil, err
 	}
 	r := &run{Config: c, h: history.New(c.Locks), began: time.Now(), steady: history.Steady()}
+	r.h.Kinds, r.h.Several = c.Kinds, c.Nodes > 1
 	working, abort := context.WithCancel(ctx)
 	defer abort()
 	r.abort = abort
@@ -141,7 +144,7 @@ const poll = 50 * time.Millisecond
 func (r *run) startAll(ctx context.Context) bool {
 	for i := range r.Procs {
 		w, err := start(plan{
-			Proc: i + 1, Life: 1, Seed: r.Seed, Goroutines: r.Goroutines, Locks: r.Locks, TTL: r.TTL,
+			Proc: i + 1, Life: 1, Seed: r.Seed, Goroutines: r.Goroutines, Locks: r.Locks, Kinds: r.Kinds, TTL: r.TTL,
 			Store: r.Store, Resource: filepath.Join(r.Dir, "resource.jsonl"),
 		}, r.Dir, r.Command)
 		if err != nil {

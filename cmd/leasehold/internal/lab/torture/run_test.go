@@ -147,12 +147,42 @@ func TestSoundStorePasses(t *testing.T) {
 	}
 }
 
+// Locks that several can hold are competed for, and all is well.
+func TestSoundKindsPass(t *testing.T) {
+	together := 0
+	for seed := uint64(1); together == 0 && seed <= 4; seed++ {
+		c := config(t, "sound")
+		c.Seed, c.Kinds, c.Locks = seed, Kinds(4), Names(4)
+		rep, _ := run1(t, t.Context(), c)
+		if !rep.OK() || rep.Granted < len(c.Locks) {
+			t.Fatalf("%d violations, %d grants", len(rep.Violations), rep.Granted)
+		}
+		together = heldTogether(rep.h)
+	}
+	if together == 0 {
+		t.Error("no two held a lock together: this shows nothing")
+	}
+}
+
+// heldTogether counts grants of a lock that somebody else held at that moment.
+func heldTogether(h *history.History) (n int) {
+	for _, a := range h.Attempts {
+		if slices.ContainsFunc(h.Attempts, func(b *history.Attempt) bool {
+			return b.Lock == a.Lock && b.Outcome == history.Granted && a.Outcome == history.Granted &&
+				b.Answered < a.Answered && a.Answered < b.Release
+		}) {
+			n++
+		}
+	}
+	return n
+}
+
 // A store that grants what it has not got is found out, by the intervals and by
 // the model, with a picture.
 func TestLyingStoreFails(t *testing.T) {
 	rep, printed := run1(t, t.Context(), config(t, "liar"))
 	for _, check := range []string{"mutual exclusion", "lock model", "tokens", "token model"} {
-		if !slices.ContainsFunc(rep.Violations, func(v history.Violation) bool { return v.Check == check }) {
+		if !found(rep, check) {
 			t.Errorf("the check of %s found nothing", check)
 		}
 	}
@@ -162,6 +192,28 @@ func TestLyingStoreFails(t *testing.T) {
 	if last := lastLine(printed); !strings.HasPrefix(last, "FAIL: ") || rep.OK() {
 		t.Errorf("the last line is %q", last)
 	}
+}
+
+// So it is if several can hold the lock, and with each check of such locks.
+func TestLyingStoreOfKindsFails(t *testing.T) {
+	missing := []string{"readers and writers", "permits", "slots", "tokens"}
+	for seed := uint64(1); len(missing) > 0 && seed <= 8; seed++ {
+		c := config(t, "liar")
+		c.Seed, c.Kinds = seed, Kinds(3)[1:]
+		rep, printed := run1(t, t.Context(), c)
+		if !strings.HasPrefix(lastLine(printed), "FAIL: ") {
+			t.Errorf("the last line is %q", lastLine(printed))
+		}
+		missing = slices.DeleteFunc(missing, func(check string) bool { return found(rep, check) })
+	}
+	if len(missing) > 0 {
+		t.Errorf("the checks of %q found nothing", missing)
+	}
+}
+
+// found reports whether a check has found something.
+func found(rep *Report, check string) bool {
+	return slices.ContainsFunc(rep.Violations, func(v history.Violation) bool { return v.Check == check })
 }
 
 func lastLine(s string) string {
@@ -236,13 +288,15 @@ func TestConfigIsChecked(t *testing.T) {
 		t.Error(err)
 	}
 	for want, change := range map[string]func(*Config, *store.Caps){
-		"processes is 1":   func(c *Config, _ *store.Caps) { c.Procs = 1 },
-		"processes is 65":  func(c *Config, _ *store.Caps) { c.Procs = 65 },
-		"locks is 0":       func(c *Config, _ *store.Caps) { c.Locks = nil },
-		"duration is 0s":   func(c *Config, _ *store.Caps) { c.For = 0 },
-		"TTL is 1ms":       func(c *Config, _ *store.Caps) { c.TTL = time.Millisecond },
-		"maximum is 10s":   func(c *Config, _ *store.Caps) { c.TTL = 11 * time.Second },
-		"one process only": func(_ *Config, c *store.Caps) { c.Reach = "process" },
+		"processes is 1":      func(c *Config, _ *store.Caps) { c.Procs = 1 },
+		"processes is 65":     func(c *Config, _ *store.Caps) { c.Procs = 65 },
+		"locks is 0":          func(c *Config, _ *store.Caps) { c.Locks = nil },
+		"duration is 0s":      func(c *Config, _ *store.Caps) { c.For = 0 },
+		"TTL is 1ms":          func(c *Config, _ *store.Caps) { c.TTL = time.Millisecond },
+		"maximum is 10s":      func(c *Config, _ *store.Caps) { c.TTL = 11 * time.Second },
+		"2 locks and 1 kinds": func(c *Config, _ *store.Caps) { c.Locks, c.Kinds = Names(2), Kinds(1) },
+		"no read-write lock":  func(c *Config, _ *store.Caps) { c.Locks, c.Kinds = Names(2), Kinds(2) },
+		"one process only":    func(_ *Config, c *store.Caps) { c.Reach = "process" },
 	} {
 		c, caps := good, caps
 		change(&c, &caps)

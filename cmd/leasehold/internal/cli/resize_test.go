@@ -1,0 +1,75 @@
+//go:build unix
+
+package cli
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// The permits of a semaphore that is held can be changed, on every store that keeps
+// semaphores. Requests have to name the new number then.
+func TestResize(t *testing.T) { everyKindOfLock(t, permitsChange) }
+
+func permitsChange(t *testing.T, s *site) {
+	t.Helper()
+	resized := func(n string, want resizedJSON) {
+		t.Helper()
+		var got resizedJSON
+		want.lockName = lockNameOf("x")
+		if err := json.Unmarshal([]byte(s.run(0, "resize", "x", "--permits", n, "--json").out.String()), &got); err != nil || got != want {
+			t.Errorf("%+v, want %+v (%v)", got, want, err)
+		}
+	}
+	resized("3", resizedJSON{Permits: 3})
+	one := s.hold("x", "--permits", "2")
+	two := s.hold("x", "--permits", "2")
+	waits := s.start("run", "x", "--permits", "2", "--", "true")
+	waits.says(&waits.err, "waiting")
+	resized("3", resizedJSON{Permits: 3, Was: 2, Changed: true})
+	resized("3", resizedJSON{Permits: 3, Was: 3})
+	waits.wants(125)
+	if !strings.Contains(waits.err.String(), "semaphore of 3") || !strings.Contains(waits.err.String(), "semaphore of 2") {
+		t.Errorf("the waiter does not say what has changed: %s", waits.err.String())
+	}
+	three := s.hold("x", "--permits", "3")
+	if show := s.run(0, "show", "x").out.String(); !strings.Contains(show, "permits in use: 3 of 3\n") {
+		t.Errorf("%s", show)
+	}
+	p := s.run(0, "resize", "x", "--permits", "2")
+	if !strings.Contains(p.err.String(), `semaphore "x" has 2 permits now, and had 3`) || p.out.String() != "" {
+		t.Errorf("%s%s", p.out.String(), p.err.String())
+	}
+	one.let()
+	s.run(124, "run", "x", "--permits", "2", "--try", "--", "true") // two are held
+	two.let()
+	s.run(0, "run", "x", "--permits", "2", "--try", "--", "true")
+	three.let()
+	if p := s.run(0, "resize", "x", "--permits", "9"); !strings.Contains(p.err.String(), "nobody uses") {
+		t.Errorf("%s", p.err.String())
+	}
+	for flag, kind := range map[string]string{"--shared": "read-write lock", "--permits=1": "mutex"} {
+		other := s.hold("r", flag)
+		if p := s.run(125, "resize", "r", "--permits", "2"); !strings.Contains(p.err.String(), "in use as a "+kind+" by ") || !strings.Contains(p.err.String(), "only a semaphore has permits") {
+			t.Errorf("%s", p.err.String())
+		}
+		other.let()
+	}
+}
+
+func TestResizeUsage(t *testing.T) {
+	s := newSite(t)
+	for args, says := range map[string]string{
+		"resize":                       "give the name of one lock",
+		"resize x":                     "give --permits",
+		"resize x --permits 0":         "at least one permit",
+		"resize x --permits -1":        "at least one permit",
+		"resize x --permits many":      "not a whole number",
+		"resize {x}:token --permits 2": "reserved",
+	} {
+		if p := s.run(125, strings.Fields(args)...); !strings.Contains(p.err.String(), says) || p.out.String() != "" {
+			t.Errorf("%s: stdout %q, stderr %q", args, p.out.String(), p.err.String())
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package etcdstore
+
+import (
+	"context"
+	"fmt"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/leasehold-dev/leasehold/internal/rule"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// enter makes a place that holds the lock at once, if there is room. Otherwise p is nil, v
+// is what was read, and nothing remains of the attempt. The first try assumes that nobody
+// has the lock. Later ones fail if somebody else came first; after so many of them, p is
+// nil also if there is room.
+func (s *core) enter(ctx context.Context, of store.Lease, spare, tries int) (p *place, g store.Grant, v *view, doubt bool, err error) {
+	if err := s.replaced.closed(s.clock.Now()); err != nil {
+		return nil, g, nil, false, err
+	}
+	l, err := s.pool.leaseFor(ctx, of.TTL)
+	if err != nil {
+		return nil, g, nil, false, err
+	}
+	p = s.newPlace(of, l)
+	e := entry{record: recordOf(of, l, ""), key: p.key, lease: l.id}
+	again := false
+	for try := 1; ; try++ {
+		t, entering, number := s.entry(of.Name, e, v)
+		r, unsure, err := s.commit(ctx, t)
+		if doubt = doubt || unsure; doubt {
+			l.tainted.Store(true)
+		}
+		switch {
+		case isGone(err) && !again:
+			again = true
+			s.pool.forget()
+			if l, err = s.pool.leaseFor(ctx, of.TTL); err != nil {
+				return nil, g, nil, doubt, err
+			}
+			p = s.newPlace(of, l)
+			e.key, e.lease = p.key, l.id
+			continue
+		case err != nil:
+			s.pool.revoke(l)
+			return nil, g, nil, doubt, err
+		case r.Succeeded:
+			p.create, p.slot = r.Header.Revision, s.layout.slot(of.Name, number)
+			entering.mod, entering.slot = r.Header.Revision, &slot{number: number}
+			return p, s.admitted(entering, spare), nil, doubt, nil
+		}
+		v = s.view(of.Name, r)
+		if i := v.index(p.key, 0); i >= 0 { // an earlier try made it
+			made := v.places[i]
+			p.create, p.slot = made.create, made.slotKey()
+			return p, s.admitted(made, spare), nil, doubt, nil
+		}
+		if try == tries || v.owner(of.Owner) || rule.Owns(ranked(v.with(e).places), len(v.places)).Verdict != rule.Granted {
+			s.pool.done(l)
+			return nil, g, v, doubt, nil
+		}
+	}
+}
+
+// owner reports whether the owner has a place.
+func (v *view) owner(owner string) bool {
+	for _, e := range v.places {
+		if e.Owner == owner && !e.native {
+			return true
+		}
+	}
+	return false
+}
+
+// entry is the transaction that makes the place e and its slot behind all of v. Without a
+// view, it does so if nobody has the lock. It returns e as it is made, and the slot.
+func (s *link) entry(name string, e entry, v *view) (t txn, made entry, number int64) {
+	prefix, slots := s.layout.lock(name), s.layout.slots(name)
+	t = txn{ifs: []clientv3.Cmp{nobody(prefix), nobody(slots)}, els: s.layout.readAll(name)}
+	if v != nil {
+		with := v.with(e)
+		me := len(v.places)
+		number = with.freeSlot(me)
+		t.ifs = []clientv3.Cmp{unchanged(prefix, v.revision), absent(s.layout.slot(name, number))}
+		var guard []clientv3.Cmp
+		e.record, guard = s.generation(with, me, slots)
+		t.ifs = append(t.ifs, guard...)
+	}
+	t.then = []clientv3.Op{
+		clientv3.OpPut(e.key, e.record.encode(), clientv3.WithLease(e.lease)),
+		s.layout.take(name, number, successor{Suffix: e.key[len(prefix):]}, e.lease),
+	}
+	return t, e, number
+}
+
+// generation returns the record with which the place at index me enters, and what has to
+// be so then. A reader has the token of another reader, which has to be inside. If there is
+// none, nobody may have entered before it.
+func (s *link) generation(v *view, me int, slots string) (has record, guard []clientv3.Cmp) {
+	has = v.places[me].record
+	if !has.sharesToken() {
+		return has, nil
+	}
+	if other, ok := v.companion(me); ok {
+		has.Token = other.token(s.floor)
+		return has, []clientv3.Cmp{created(other.key, other.create)}
+	}
+	return has, []clientv3.Cmp{unchanged(slots, v.revision)}
+}
+
+// admitted returns the grant of a place that has entered.
+func (s *link) admitted(e entry, spare int) store.Grant {
+	g := store.Grant{Token: e.token(s.floor), Slot: e.slot.number}
+	if !e.sharesToken() {
+		g.Spare = min(spare, mostSpare)
+	}
+	return g
+}
+
+// fits returns an error if the owner of has asks for more than it has: a lease does not
+// grow.
+func (e entry) fits(of store.Lease) error {
+	if e.several() && max(of.Weight, 1) > e.Weight {
+		return fmt.Errorf("%w: acquire %q with weight %d: the lease that the owner has is smaller, and a lease does not grow", store.ErrInvalid, of.Name, of.Weight)
+	}
+	return nil
+}

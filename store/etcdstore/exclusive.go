@@ -1,0 +1,202 @@
+package etcdstore
+
+import (
+	"context"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/leasehold-dev/leasehold/internal/rule"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// exclusive is the turn of a mutex: the owner before hands the lock over, or the place is
+// the first.
+type exclusive struct{ *waiting }
+
+// enqueue implements turn.
+func (w *exclusive) enqueue(ctx context.Context) (g store.Grant, done bool, err error) {
+	s := w.s
+	if err := s.replaced.closed(s.clock.Now()); err != nil {
+		return g, false, err
+	}
+	if !s.inbox.started() {
+		// Most locks are free, and most processes never need an inbox.
+		p, revision, first, _, err := s.try(ctx, w.r.Lease)
+		if err != nil {
+			return g, false, err
+		}
+		if revision != 0 {
+			w.place = p
+			return w.grant(revision, nil), true, nil
+		}
+		if first.spec() != rule.Mutex {
+			return g, false, otherKind(w.r.Lease, first)
+		}
+		if first.Owner == w.r.Owner && !first.native {
+			g, err := s.join(ctx, w.r.Lease, first)
+			return g, err == nil, err
+		}
+	}
+	l, err := s.pool.leaseFor(ctx, w.r.TTL)
+	if err != nil {
+		return g, false, err
+	}
+	p := s.newPlace(w.r.Lease, l)
+	p.mailbox = s.inbox.open(l.id)
+	r, doubt, err := s.commit(ctx, txn{
+		ifs:  []clientv3.Cmp{absent(p.key)},
+		then: []clientv3.Op{clientv3.OpPut(p.key, recordOf(p.of, l, s.inbox.process).encode(), clientv3.WithLease(l.id)), byAge(p.prefix, 1)},
+		els:  []clientv3.Op{clientv3.OpGet(p.key), byAge(p.prefix, 1)},
+	})
+	if doubt {
+		l.tainted.Store(true)
+	}
+	if err != nil {
+		s.inbox.forget(p.mailbox)
+		s.pool.revoke(l)
+		if isGone(err) && w.gone < 3 { // it was revoked, or lost with the data of the server
+			w.gone++
+			s.pool.forget()
+			return g, false, nil
+		}
+		return g, false, err
+	}
+	w.place = p
+	p.create = r.Header.Revision
+	if !r.Succeeded { // an earlier try made it
+		p.create = entryOf(r.Responses[0].GetResponseRange().Kvs[0]).create
+	}
+	got := r.Responses[1].GetResponseRange()
+	first := entryOf(got.Kvs[0])
+	switch {
+	case first.key == p.key && (r.Succeeded || first.mod > p.create):
+		return w.grant(first.mod, nil), true, nil
+	case first.key == p.key: // it waited since an earlier try made it, until the one before it was gone
+		revision, err := w.takeOver(ctx)
+		if err != nil || revision == 0 {
+			return g, false, err
+		}
+		return w.grant(revision, nil), true, nil
+	case first.spec() != rule.Mutex: // the place is given up
+		return g, false, otherKind(w.r.Lease, first)
+	case first.Owner == w.r.Owner && !first.native:
+		s.leave(p)
+		w.place = nil
+		g, err := s.join(ctx, w.r.Lease, first)
+		return g, err == nil, err
+	}
+	w.trouble = 0
+	w.reason(s.busy(ctx, w.r.Name, first, int(got.Count)-1))
+	return g, false, nil
+}
+
+// grant returns the grant of a lock that came to the place at a revision.
+func (w *exclusive) grant(revision int64, m *message) store.Grant {
+	h := w.s.own(w.place)
+	if m != nil {
+		h.follow(m.followers(revision), m.Whole)
+		w.s.readAhead(h, w.place.prefix)
+	}
+	g := w.s.granted(revision, w.r.Spare)
+	g.Since = max(0, w.place.lease.since().Sub(w.start))
+	return g
+}
+
+// take returns the grant. A lease of which much is over is kept alive first.
+func (w *exclusive) take(ctx context.Context, revision int64, m *message) (g store.Grant, done bool, err error) {
+	if err := w.s.replaced.doubtful(w.s.clock.Now()); err != nil {
+		return g, false, err
+	}
+	if w.s.clock.Now().Sub(w.place.lease.since()) > w.r.TTL/2 {
+		there, err := w.refresh(ctx)
+		if err != nil || !there {
+			return g, false, err
+		}
+	}
+	return w.grant(revision, m), true, nil
+}
+
+// pushed implements turn: the lock was handed over.
+func (w *exclusive) pushed(ctx context.Context, p push) (g store.Grant, done bool, err error) {
+	return w.take(ctx, p.revision, &p.message)
+}
+
+// look implements turn.
+func (w *exclusive) look(ctx context.Context) (g store.Grant, done bool, err error) {
+	revision, err := w.handed(ctx)
+	if err != nil || revision == 0 {
+		return g, false, err
+	}
+	return w.take(ctx, revision, nil)
+}
+
+// handed returns the revision at which the lock came to the place, or 0.
+func (w *exclusive) handed(ctx context.Context) (revision int64, err error) {
+	p := w.place
+	r, _, err := w.s.commit(ctx, txn{then: []clientv3.Op{byAge(p.prefix, 1), upTo(p.prefix, p.create)}})
+	if err != nil {
+		return 0, err
+	}
+	first := entriesOf(r.Responses[0].GetResponseRange().Kvs)
+	line := entriesOf(r.Responses[1].GetResponseRange().Kvs)
+	me := len(line) - 1
+	if me < 0 || line[me].key != p.key || line[me].create != p.create {
+		if there, err := w.refresh(ctx); err != nil || !there {
+			return 0, err
+		}
+		return 0, w.released(ctx)
+	}
+	if first[0].spec() != rule.Mutex {
+		return 0, otherKind(w.r.Lease, first[0])
+	}
+	is := rule.Owns(ranked(line), me)
+	if is.Verdict == rule.Granted {
+		if line[me].mod > p.create { // the one before handed it over
+			return line[me].mod, nil
+		}
+		return w.takeOver(ctx)
+	}
+	w.trouble = 0
+	w.reason(w.s.busy(ctx, w.r.Name, first[0], is.Position))
+	w.ahead.watch(w.s.link, line[me-1].key, r.Header.Revision)
+	return 0, nil
+}
+
+// takeOver gives the place a revision that is later than any token of the owner before,
+// which did not hand the lock over.
+func (w *exclusive) takeOver(ctx context.Context) (revision int64, err error) {
+	p := w.place
+	r, _, err := w.s.commit(ctx, txn{
+		ifs:  []clientv3.Cmp{created(p.key, p.create), oldest(p.prefix, p.create)},
+		then: []clientv3.Op{touch(p.key)},
+	})
+	if err != nil || !r.Succeeded {
+		return 0, err
+	}
+	return r.Header.Revision, nil
+}
+
+// readAhead reads the places behind one that has been given the lock, unless they are
+// known. The caller is counted at the gate.
+func (s *core) readAhead(h *hold, prefix string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.next) > 1 || len(h.next) == 1 && h.whole {
+		return
+	}
+	reading := make(chan struct{})
+	h.reading = reading
+	s.gate.Stay()
+	go func() {
+		defer s.gate.Leave()
+		defer close(reading)
+		r, _, err := s.commit(context.Background(), txn{then: []clientv3.Op{byAge(prefix, mostRead)}})
+		if err != nil {
+			return // the release will read it
+		}
+		all := entriesOf(r.Responses[0].GetResponseRange().Kvs)
+		if len(all) > 0 && all[0].key == h.key && all[0].create == h.create {
+			h.follow(successors(prefix, all[1:]), len(all) < mostRead)
+		}
+	}()
+}

@@ -1,0 +1,86 @@
+package etcdstore
+
+import clientv3 "go.etcd.io/etcd/client/v3"
+
+// mostTold is how many places one transaction tells of their turn.
+const mostTold = 32
+
+// passage is what a transaction adds that makes room in a lock.
+type passage struct {
+	ifs  []clientv3.Cmp
+	then []clientv3.Op
+	// reused is set if the slot that becomes free has a new holder.
+	reused bool
+}
+
+// pass lets those enter whose turn comes in a read-write lock: a writer or several readers,
+// since all that one transaction lets in have the same token. It tells the first that still
+// waits, which then watches the whole lock. If there are too many, the last one looks and
+// tells the next. freed is the slot that becomes free, or -1.
+//
+// A place that comes in the meantime cannot have its turn before the first that waits. If
+// none waits, the transaction fails if any has come.
+func (l layout) pass(v *view, name string, freed int64) (p passage) {
+	holders, entered := v.holders(), v
+	if holders == len(v.places) {
+		p.ifs = append(p.ifs, unchanged(v.prefix, v.revision))
+	}
+	told := 0
+	for i, e := range v.places[:min(len(v.places), holders+1)] {
+		if !e.waits() {
+			continue
+		}
+		m := message{Create: e.create, Crowded: i+1 < len(v.places)}
+		if i == holders { // it has to be told by the last one that leaves
+			p.ifs = append(p.ifs, modified(e.key, e.mod))
+		} else if _, beside := v.companion(i); !beside && told < mostTold-1 {
+			m.Entered, m.Slot = true, entered.freeSlot(i)
+			p.let(l, name, e, m.Slot, m.Slot == freed)
+			entered = entered.entered(i, m.Slot)
+		}
+		p.then = append(p.then, l.tell(v.prefix, e, m))
+		if told++; told == mostTold {
+			break
+		}
+	}
+	return p
+}
+
+// let lets the place e enter.
+func (p *passage) let(l layout, name string, e entry, number int64, isFreed bool) {
+	p.ifs = append(p.ifs, modified(e.key, e.mod)) // so it is there, and has not entered
+	if isFreed {
+		p.reused = true
+	} else {
+		p.ifs = append(p.ifs, absent(l.slot(name, number)))
+	}
+	p.then = append(p.then, touch(e.key), l.take(name, number, successor{Suffix: e.key[len(l.lock(name)):], Create: e.create}, e.lease))
+}
+
+// waits reports whether the place is that of a waiter that can be told.
+func (e entry) waits() bool {
+	return e.slot == nil && !e.native && e.several() && e.Process != ""
+}
+
+// turns tells the places whose turn it is, and the first that still waits.
+func (l layout) turns(v *view) (then []clientv3.Op) {
+	holders := v.holders()
+	for i, e := range v.places[:min(len(v.places), holders+1)] {
+		if !e.waits() {
+			continue
+		}
+		m := message{Create: e.create, Crowded: i+1 < len(v.places)}
+		if i < holders && len(then) < mostTold-1 && !e.Shared {
+			m.Turn, m.Slot = true, v.freeSlot(i)
+		}
+		if then = append(then, l.tell(v.prefix, e, m)); len(then) == mostTold {
+			break
+		}
+	}
+	return then
+}
+
+// tell writes a message to the inbox of a place.
+func (l layout) tell(prefix string, e entry, m message) clientv3.Op {
+	return clientv3.OpPut(l.box(e.Process, e.key[len(prefix):]), m.encode(), clientv3.WithLease(e.lease))
+}

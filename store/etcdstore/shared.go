@@ -1,0 +1,257 @@
+package etcdstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/leasehold-dev/leasehold/internal/rule"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// shared is the turn of a lock that several can hold. A place that leaves tells it when to
+// look, and it enters by itself: it takes a slot.
+type shared struct {
+	*waiting
+	heard   int64 // the revision of the last message
+	resized bool  // Resize removed the place
+}
+
+// enqueue implements turn.
+func (w *shared) enqueue(ctx context.Context) (g store.Grant, done bool, err error) {
+	s := w.s
+	if err := s.replaced.closed(s.clock.Now()); err != nil {
+		return g, false, err
+	}
+	w.resized = false
+	if !s.inbox.started() {
+		// Most locks are free, and most processes never need an inbox.
+		p, g, v, _, err := s.enter(ctx, w.r.Lease, w.r.Spare, patient)
+		if err != nil {
+			return g, false, err
+		}
+		if w.place = p; p != nil {
+			return w.owned(g), true, nil
+		}
+		if err := w.mismatch(ctx, v, len(v.places)); err != nil {
+			return g, false, err
+		}
+	}
+	l, err := s.pool.leaseFor(ctx, w.r.TTL)
+	if err != nil {
+		return g, false, err
+	}
+	p := s.newPlace(w.r.Lease, l)
+	p.mailbox = s.inbox.open(l.id)
+	e := entry{record: recordOf(p.of, l, s.inbox.process), key: p.key, lease: l.id}
+	t, entering, number := s.entry(w.r.Name, e, nil)
+	put := t.then[0]
+	t.els = append([]clientv3.Op{clientv3.OpTxn([]clientv3.Cmp{absent(p.key)}, []clientv3.Op{put}, nil)}, t.els...)
+	r, doubt, err := s.commit(ctx, t)
+	if doubt {
+		l.tainted.Store(true)
+	}
+	if err != nil {
+		s.inbox.forget(p.mailbox)
+		s.pool.revoke(l)
+		if isGone(err) && w.gone < 3 { // it was revoked, or lost with the data of the server
+			w.gone++
+			s.pool.forget()
+			return g, false, nil
+		}
+		return g, false, err
+	}
+	w.place, w.trouble = p, 0
+	if r.Succeeded {
+		p.create, p.slot = r.Header.Revision, s.layout.slot(w.r.Name, number)
+		entering.mod, entering.slot = r.Header.Revision, &slot{number: number}
+		return w.owned(s.admitted(entering, w.r.Spare)), true, nil
+	}
+	v := s.view(w.r.Name, r)
+	i := v.index(p.key, 0)
+	if i < 0 { // it cannot be: the transaction made the place
+		return g, false, fmt.Errorf("lock %q: etcd does not return the key %q that it made", w.r.Name, p.key)
+	}
+	p.create = v.places[i].create
+	return w.decide(ctx, v)
+}
+
+// owned notes a grant.
+func (w *shared) owned(g store.Grant) store.Grant {
+	w.s.own(w.place)
+	g.Since = max(0, w.place.lease.since().Sub(w.start))
+	return g
+}
+
+// pushed implements turn. A message is a hint: what was read may be old.
+func (w *shared) pushed(ctx context.Context, m push) (g store.Grant, done bool, err error) {
+	if m.revision <= w.heard {
+		return w.look(ctx)
+	}
+	w.heard = m.revision
+	w.resized = w.resized || m.Resized
+	w.place.crowded = m.Crowded
+	switch {
+	case m.Entered:
+		return w.entered(ctx, entry{record: recordOf(w.place.of, w.place.lease, ""), mod: m.revision, slot: &slot{key: w.s.layout.slot(w.r.Name, m.Slot), number: m.Slot}})
+	case !m.Turn || w.stale():
+		return w.look(ctx)
+	}
+	// The turn does not pass, so it can enter without a look.
+	e := entry{record: recordOf(w.place.of, w.place.lease, w.s.inbox.process), key: w.place.key, create: w.place.create, mod: w.place.create, lease: w.place.lease.id}
+	return w.take(ctx, w.s.turnOf(w.r.Name, e, m.Slot), e, m.Slot)
+}
+
+// entered returns the grant of a place that has entered earlier.
+func (w *shared) entered(ctx context.Context, e entry) (g store.Grant, done bool, err error) {
+	if err := w.s.replaced.doubtful(w.s.clock.Now()); err != nil {
+		return g, false, err
+	}
+	if there, err := w.fresh(ctx); err != nil || !there {
+		return g, false, err
+	}
+	w.place.slot = e.slotKey()
+	return w.owned(w.s.admitted(e, w.r.Spare)), true, nil
+}
+
+// look implements turn.
+func (w *shared) look(ctx context.Context) (g store.Grant, done bool, err error) {
+	v, err := w.s.read(ctx, w.r.Name)
+	if err != nil {
+		return g, false, err
+	}
+	return w.decide(ctx, v)
+}
+
+// decide does what the place has to do in v.
+func (w *shared) decide(ctx context.Context, v *view) (g store.Grant, done bool, err error) {
+	s, p := w.s, w.place
+	w.trouble = 0
+	me := v.index(p.key, p.create)
+	if me < 0 {
+		return g, false, w.missing(ctx, v)
+	}
+	p.crowded = me+1 < len(v.places)
+	if e := v.places[me]; e.slot != nil { // it was let in, or an earlier try entered
+		return w.entered(ctx, e)
+	}
+	if has, ok := v.held(w.r.Owner); ok { // another attempt of the owner
+		s.leave(p)
+		w.place = nil
+		g, err := s.join(ctx, w.r.Lease, has)
+		if errors.Is(err, store.ErrNotHeld) {
+			return g, false, nil // it was released meanwhile
+		}
+		return g, err == nil, err
+	}
+	is := rule.Owns(ranked(v.places), me)
+	if is.Verdict != rule.Granted {
+		if err := w.mismatch(ctx, v, me); err != nil {
+			return g, false, err
+		}
+		w.reason(s.refusal(ctx, w.r.Lease, v, me, is.Position))
+		switch {
+		case w.ahead == nil: // most waits are over before a watch pays
+		case is.Position == 1: // anybody who leaves may make room
+			w.ahead.watch(s.link, v.prefix, v.revision, clientv3.WithPrefix())
+		default:
+			w.ahead.watch(s.link, v.places[me-1].key, v.revision)
+		}
+		return g, false, nil
+	}
+	if there, err := w.fresh(ctx); err != nil || !there {
+		return g, false, err
+	}
+	e, number := v.places[me], v.freeSlot(me)
+	record, guard := s.generation(v, me, s.layout.slots(w.r.Name))
+	e.record = record
+	t := s.turnOf(w.r.Name, e, number)
+	t.ifs = append(t.ifs, guard...)
+	t.then = append(t.then, s.layout.turns(v.entered(me, number))...)
+	return w.take(ctx, t, e, number)
+}
+
+// turnOf is the transaction with which a place that waits enters a lock.
+func (s *link) turnOf(name string, e entry, number int64) txn {
+	enter := touch(e.key) // its revision is the token
+	if e.Token != 0 {
+		enter = clientv3.OpPut(e.key, e.record.encode(), clientv3.WithIgnoreLease())
+	}
+	of := successor{Suffix: e.key[len(s.layout.lock(name)):], Create: e.create}
+	return txn{
+		// A second try fails, since the first one has modified the place.
+		ifs:  []clientv3.Cmp{created(e.key, e.create), modified(e.key, e.mod), absent(s.layout.slot(name, number))},
+		then: []clientv3.Op{enter, s.layout.take(name, number, of, e.lease)},
+		els:  s.layout.readAll(name),
+	}
+}
+
+// take enters with t, or decides anew.
+func (w *shared) take(ctx context.Context, t txn, e entry, number int64) (g store.Grant, done bool, err error) {
+	s, p := w.s, w.place
+	r, doubt, err := s.commit(ctx, t)
+	if doubt {
+		p.lease.tainted.Store(true)
+	}
+	if isGone(err) && len(t.then) > 2 { // perhaps that of a place that is told
+		t.then = t.then[:2]
+		defer s.wake(w.r.Name)
+		if r, doubt, err = s.commit(ctx, t); doubt {
+			p.lease.tainted.Store(true)
+		}
+	}
+	if isGone(err) {
+		w.lost()
+		return g, false, nil
+	}
+	if err != nil {
+		return g, false, err
+	}
+	if !r.Succeeded {
+		return w.decide(ctx, s.view(w.r.Name, r))
+	}
+	p.slot = s.layout.slot(w.r.Name, number)
+	e.mod, e.slot = r.Header.Revision, &slot{number: number}
+	return w.owned(s.admitted(e, w.r.Spare)), true, nil
+}
+
+// stale reports whether much of the lease is over.
+func (w *shared) stale() bool {
+	return w.s.clock.Now().Sub(w.place.lease.since()) > w.r.TTL/2
+}
+
+// fresh keeps a lease alive of which much is over. It returns false, without a place, if
+// that has expired.
+func (w *shared) fresh(ctx context.Context) (there bool, err error) {
+	if !w.stale() {
+		return true, nil
+	}
+	return w.refresh(ctx)
+}
+
+// missing returns why the place is not in v. If another one can be made, it returns nil.
+func (w *shared) missing(ctx context.Context, v *view) error {
+	if w.resized {
+		w.lost() // the next place shows what is in use now
+		return nil
+	}
+	if err := w.mismatch(ctx, v, len(v.places)); err != nil {
+		w.lost()
+		return err
+	}
+	if there, err := w.refresh(ctx); err != nil || !there {
+		return err
+	}
+	return w.released(ctx)
+}
+
+// mismatch returns a *store.KindError if the place at index me of v is for another kind of
+// lock than those before it.
+func (w *shared) mismatch(ctx context.Context, v *view, me int) error {
+	if me == 0 || v.places[0].spec() == rule.Spec(w.r.Kind.Normal()) {
+		return nil
+	}
+	return otherKind(w.r.Lease, v.places[0])
+}

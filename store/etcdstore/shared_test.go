@@ -1,0 +1,494 @@
+package etcdstore_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/etcdstore"
+)
+
+// as returns l for a lock of that kind.
+func as(l store.Lease, kind store.Kind, weight int64) store.Lease {
+	l.Kind, l.Weight = kind, weight
+	return l
+}
+
+func reader(name string, ttl time.Duration) store.Lease {
+	return as(request(name, ttl), store.ReadWrite, 1)
+}
+
+func writer(name string, ttl time.Duration) store.Lease {
+	return as(request(name, ttl), store.ReadWrite, store.ReadWriteLimit)
+}
+
+func release(t *testing.T, s *etcdstore.Store, l store.Lease) {
+	t.Helper()
+	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: l}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// referee watches what several can hold, and in which order.
+type referee struct {
+	limit  int64 // of a semaphore
+	weight atomic.Int64
+	slots  [8]atomic.Int64
+
+	readers, writers atomic.Int64
+	// wrote and read are the largest tokens of a writer and of a reader.
+	wrote, read atomic.Uint64
+}
+
+// permit checks a lease of a semaphore while it is held.
+func (r *referee) permit(t *testing.T, l store.Lease, g store.Grant) (leave func()) {
+	if w := r.weight.Add(l.Weight); w > r.limit {
+		t.Errorf("permits of weight %d are held, of %d", w, r.limit)
+	}
+	if g.Slot < 0 || g.Slot >= r.limit {
+		t.Errorf("slot %d of %d", g.Slot, r.limit)
+		return func() { r.weight.Add(-l.Weight) }
+	}
+	if n := r.slots[g.Slot].Add(1); n != 1 {
+		t.Errorf("slot %d has %d holders", g.Slot, n)
+	}
+	return func() {
+		r.slots[g.Slot].Add(-1)
+		r.weight.Add(-l.Weight)
+	}
+}
+
+// enter checks a lease of a read-write lock while it is held.
+func (r *referee) enter(t *testing.T, l store.Lease, g store.Grant) (leave func()) {
+	if l.SharesToken() {
+		r.readers.Add(1)
+		if n := r.writers.Load(); n != 0 {
+			t.Errorf("%d writers beside a reader", n)
+		}
+		if last := r.wrote.Load(); uint64(g.Token) <= last {
+			t.Errorf("a reader has token %v after the writer's %v", g.Token, last)
+		}
+		for last := r.read.Load(); uint64(g.Token) > last && !r.read.CompareAndSwap(last, uint64(g.Token)); last = r.read.Load() {
+		}
+		return func() { r.readers.Add(-1) }
+	}
+	if n := r.writers.Add(1); n != 1 {
+		t.Errorf("%d writers", n)
+	}
+	if n := r.readers.Load(); n != 0 {
+		t.Errorf("%d readers beside a writer", n)
+	}
+	if last := max(r.wrote.Swap(uint64(g.Token)), r.read.Load()); uint64(g.Token) <= last {
+		t.Errorf("a writer has token %v after %v", g.Token, last)
+	}
+	return func() { r.writers.Add(-1) }
+}
+
+// lease is the n-th lease of a mix.
+func (r *referee) lease(n int, ttl time.Duration) store.Lease {
+	permits := store.Semaphore(r.limit)
+	return []store.Lease{
+		reader("rw", ttl),
+		as(request("permits", ttl), permits, 1),
+		writer("rw", ttl),
+		as(request("permits", ttl), permits, 2),
+	}[n%4]
+}
+
+// check checks a lease while it is held.
+func (r *referee) check(t *testing.T, l store.Lease, g store.Grant) (leave func()) {
+	if l.Kind.Shared {
+		return r.enter(t, l, g)
+	}
+	return r.permit(t, l, g)
+}
+
+// A place that leaves tells those whose turn it is. Here nobody looks otherwise before places
+// are refreshed, which would take longer than the test may.
+func TestSharedLocksThroughTheInbox(t *testing.T) {
+	const workers, turns, ttl = 6, 12, 9 * time.Minute
+	all := &referee{limit: 3}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	prefix := "shared-" + rand.Text()
+	var stores []*etcdstore.Store
+	for range 2 {
+		s := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix, MaxTTL: 10 * time.Minute})
+		s.TrustInbox()
+		stores = append(stores, s)
+	}
+	var group sync.WaitGroup
+	for i := range workers {
+		s := stores[i%2]
+		group.Go(func() {
+			for n := range turns {
+				r := store.WaitRequest{Lease: all.lease(i+n, ttl)}
+				g, err := s.Wait(ctx, r, nil)
+				if err != nil {
+					t.Errorf("worker %d, turn %d: %v", i, n, err)
+					return
+				}
+				leave := all.check(t, r.Lease, g)
+				time.Sleep(time.Millisecond) // the others are to want it meanwhile
+				leave()
+				if err := s.Release(ctx, store.ReleaseRequest{Lease: r.Lease}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+// Native mutexes wait until all readers have left, and exclude readers: the error names
+// both kinds. Readers behind one that waits are refused when it has the lock.
+func TestNativeMutexBesideReaders(t *testing.T) {
+	prefix := "readers-" + rand.Text()
+	s := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix})
+	client := native(t, server.Endpoints())
+	session, err := concurrency.NewSession(client, concurrency.WithTTL(60))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	m := concurrency.NewMutex(session, prefix+"/a")
+	first, second := reader("a", time.Minute), reader("a", time.Minute)
+	acquire(t, s, first)
+	acquire(t, s, second)
+	if err := m.TryLock(t.Context()); !errors.Is(err, concurrency.ErrLocked) {
+		t.Fatalf("a native client beside readers: %v", err)
+	}
+	locked := make(chan error, 1)
+	go func() { locked <- m.Lock(t.Context()) }()
+	for count(t, client, prefix+"/a/") != 3 {
+		time.Sleep(5 * time.Millisecond)
+	}
+	_, err = s.Acquire(t.Context(), store.AcquireRequest{Lease: reader("a", time.Minute)})
+	if !errors.Is(err, store.ErrBusy) {
+		t.Errorf("a reader behind a native client that waits: %v", err)
+	}
+	done := waits(t, s, reader("a", time.Minute))
+	release(t, s, first)
+	select {
+	case err := <-locked:
+		t.Fatalf("a native client has the lock beside a reader: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	release(t, s, second)
+	gets(t, "a native client after the readers", locked)
+	var kind *store.KindError
+	if err := <-done; !errors.As(err, &kind) || kind.Asked != store.ReadWrite || !kind.InUse.IsMutex() || !kind.Holder.Foreign {
+		t.Errorf("a reader waits behind a native client that has the lock: %v", err)
+	}
+	_, err = s.Acquire(t.Context(), store.AcquireRequest{Lease: as(request("a", time.Minute), store.Semaphore(3), 1)})
+	if !errors.As(err, &kind) || !strings.Contains(err.Error(), "mutex") || !strings.Contains(err.Error(), "semaphore of 3") {
+		t.Errorf("a permit of what a native client has: %v", err)
+	}
+	if err := m.Unlock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	acquire(t, s, reader("a", time.Minute))
+}
+
+func count(t *testing.T, c *clientv3.Client, prefix string) int64 {
+	t.Helper()
+	r, err := c.Get(t.Context(), prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Count
+}
+
+// A renewal for longer than the lease of etcd can be moves the place and its slot to
+// another one.
+func TestLongerLeaseKeepsItsSlot(t *testing.T) {
+	prefix := "longer-" + rand.Text()
+	s := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix})
+	client := native(t, server.Endpoints())
+	kind := store.Semaphore(2)
+	l := as(request("a", 2*time.Second), kind, 1)
+	g := acquire(t, s, l)
+	l.TTL = time.Minute
+	if err := s.Renew(t.Context(), []store.Lease{l})[0]; err != nil {
+		t.Fatal(err)
+	}
+	r, err := client.Get(t.Context(), prefix+"/a/", clientv3.WithPrefix())
+	if err != nil || len(r.Kvs) != 1 {
+		t.Fatal(r, err)
+	}
+	// The key is named after the lease that it was attached to.
+	id, err := strconv.ParseInt(strings.TrimPrefix(string(r.Kvs[0].Key), prefix+"/a/"), 16, 64)
+	if err != nil || id == r.Kvs[0].Lease {
+		t.Fatal(id, err)
+	}
+	if _, err := client.Revoke(t.Context(), clientv3.LeaseID(id)); err != nil {
+		t.Fatal(err)
+	}
+	next := as(request("a", time.Minute), kind, 1)
+	if other := acquire(t, s, next); other.Slot == g.Slot {
+		t.Errorf("slot %d has two holders", g.Slot)
+	}
+	st, err := s.Inspect(t.Context(), "a")
+	if err != nil || len(st.Holders) != 2 || st.Holders[0].Slot != g.Slot || st.Holders[0].Token != g.Token {
+		t.Errorf("%+v, %v, want the first with slot %d and token %v", st, err, g.Slot, g.Token)
+	}
+	release(t, s, l)
+	release(t, s, next)
+	if n := count(t, client, prefix+"/!slots/"); n != 0 {
+		t.Errorf("%d slots remain", n)
+	}
+}
+
+// A semaphore of one permit is a mutex. It can get more permits while it is held and
+// waited for, but not while a native client has it.
+func TestMutexGetsMorePermits(t *testing.T) {
+	prefix := "more-" + rand.Text()
+	s := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix})
+	one, three := store.Semaphore(1), store.Semaphore(3)
+	l := as(request("a", time.Minute), one, 1)
+	g := acquire(t, s, l)
+	done := waits(t, s, as(request("a", 2*time.Second), one, 1))
+	if err := s.Resize(t.Context(), "a", one, three); err != nil {
+		t.Fatal(err)
+	}
+	var kind *store.KindError
+	if err := <-done; !errors.As(err, &kind) || kind.InUse != three || !kind.Asked.IsMutex() {
+		t.Errorf("a waiter for the earlier number: %v", err)
+	}
+	if err := s.Renew(t.Context(), []store.Lease{l})[0]; err != nil {
+		t.Error(err)
+	}
+	slots := map[int64]bool{g.Slot: true}
+	for range 2 {
+		slots[acquire(t, s, as(request("a", time.Minute), three, 1)).Slot] = true
+	}
+	if len(slots) != 3 {
+		t.Errorf("slots %v", slots)
+	}
+	if st, err := s.Inspect(t.Context(), "a"); err != nil || st.Kind != three || len(st.Holders) != 3 || st.Token != g.Token {
+		t.Errorf("%+v, %v", st, err)
+	}
+	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: as(request("a", time.Minute), three, 1)}); !errors.Is(err, store.ErrBusy) {
+		t.Errorf("a fourth holder of three: %v", err)
+	}
+	release(t, s, l)
+	if next := acquire(t, s, as(request("a", time.Minute), three, 1)); next.Slot != g.Slot {
+		t.Errorf("slot %d, want %d, which is free", next.Slot, g.Slot)
+	}
+
+	client := native(t, server.Endpoints())
+	session, err := concurrency.NewSession(client, concurrency.WithTTL(60))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	m := concurrency.NewMutex(session, prefix+"/native")
+	if err := m.Lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Resize(t.Context(), "native", one, three); !errors.Is(err, store.ErrUnsupported) {
+		t.Errorf("resize of what a native client has: %v", err)
+	}
+	if err := m.Unlock(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A lock is released by its owner's name alone, whatever kind it is, and so is the place
+// of one that waits.
+func TestReleaseOfAnyKindByOwner(t *testing.T) {
+	prefix := "any-" + rand.Text()
+	holder := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix})
+	s := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix})
+	held, next, last := writer("a", time.Minute), writer("a", 2*time.Second), reader("a", time.Minute)
+	acquire(t, holder, held)
+	released := waits(t, holder, next)
+	done := waits(t, holder, last)
+	for _, l := range []store.Lease{next, held} {
+		err := s.Release(t.Context(), store.ReleaseRequest{Lease: store.Lease{Name: "a", Owner: l.Owner}})
+		if waited := l.Owner == next.Owner; waited != errors.Is(err, store.ErrNotHeld) || !waited && err != nil {
+			t.Errorf("release of %v: %v", l, err)
+		}
+	}
+	gets(t, "after both are released", done)
+	if err := <-released; !errors.Is(err, store.ErrNotHeld) {
+		t.Errorf("a waiter that was released: %v", err)
+	}
+	if err := holder.Release(t.Context(), store.ReleaseRequest{Lease: held}); !errors.Is(err, store.ErrNotHeld) {
+		t.Errorf("release of what another handle has released: %v", err)
+	}
+}
+
+// An acquire of a lock that several can hold leaves nothing behind if its answer is lost,
+// and cannot take a slot later.
+func TestLostAnswersOfSharedLocks(t *testing.T) {
+	prefix := "lost-" + rand.Text()
+	s := open(t, []string{server.Members[0].ProxyAddr()}, etcdstore.Options{Prefix: prefix, Timeout: 3 * time.Second})
+	other := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix})
+	client := native(t, server.Endpoints())
+	proxy := server.Members[0].Proxy
+	defer proxy.Pass()
+	acquire(t, s, request("warm", 10*time.Second)) // the connection and a lease are there
+	kind := store.Semaphore(2)
+	stays := as(request("a", time.Minute), kind, 1)
+	acquire(t, other, stays)
+	for _, fail := range []func(){proxy.DropReplies, proxy.HoldRequests} {
+		fail()
+		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: as(request("a", 10*time.Second), kind, 1)})
+		if !errors.Is(err, store.ErrQuorum) {
+			t.Errorf("acquire without an answer: %v", err)
+		}
+		proxy.Pass()
+		l := as(request("a", time.Minute), kind, 1)
+		if _, err := other.Wait(t.Context(), store.WaitRequest{Lease: l}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if errs := other.Renew(t.Context(), []store.Lease{stays, l}); errs[0] != nil || errs[1] != nil {
+			t.Errorf("a permit was taken away: %v", errs)
+		}
+		if n := count(t, client, prefix+"/!slots/a/"); n != 2 {
+			t.Errorf("%d slots are taken, want 2", n)
+		}
+		release(t, other, l)
+	}
+}
+
+// loseAnswer loses the answer to the first transaction that takes a slot, once armed.
+type loseAnswer struct {
+	armed atomic.Bool
+	lost  chan struct{}
+}
+
+func (l *loseAnswer) intercept(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption) error {
+	err := invoke(ctx, method, req, reply, cc, o...)
+	txn, ok := req.(*etcdserverpb.TxnRequest)
+	if err != nil || !ok || !reply.(*etcdserverpb.TxnResponse).Succeeded {
+		return err
+	}
+	for _, op := range txn.Success {
+		if put := op.GetRequestPut(); put != nil && strings.Contains(string(put.Key), "/!slots/") && l.armed.CompareAndSwap(true, false) {
+			close(l.lost)
+			return status.Error(codes.Unavailable, "the test has lost the answer")
+		}
+	}
+	return nil
+}
+
+// A waiter that enters after the holder has died, and does not learn that it did, has one
+// slot in the end. If it gives up, nothing is left of it.
+func TestLostAnswerOfTheOneThatEnters(t *testing.T) {
+	client := native(t, server.Endpoints())
+	for _, l := range []store.Lease{as(request("a", time.Minute), store.Semaphore(2), 2), reader("a", time.Minute)} {
+		for _, givesUp := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%v, gives up: %v", l.Kind, givesUp), func(t *testing.T) {
+				prefix := "enters-" + rand.Text()
+				lose := &loseAnswer{lost: make(chan struct{})}
+				s := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix, Timeout: 30 * time.Second, DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(lose.intercept)}})
+				other := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix})
+				held := as(request("a", time.Minute), l.Kind, l.Kind.Limit)
+				before := acquire(t, other, held)
+				ctx, giveUp := context.WithCancel(t.Context())
+				defer giveUp()
+				told, done := make(chan struct{}, 100), make(chan error, 1)
+				var g store.Grant
+				l := l
+				l.Owner = store.NewOwner()
+				go func() {
+					var err error
+					g, err = s.Wait(ctx, store.WaitRequest{Lease: l}, func(error) { told <- struct{}{} })
+					done <- err
+				}()
+				<-told
+				lose.armed.Store(true)
+				r, err := client.Get(t.Context(), prefix+"/a/", clientv3.WithFirstCreate()...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := client.Revoke(t.Context(), clientv3.LeaseID(r.Kvs[0].Lease)); err != nil {
+					t.Fatal(err)
+				}
+				select {
+				case <-lose.lost:
+				case <-time.After(patience):
+					t.Fatal("the waiter does not enter")
+				}
+				if givesUp {
+					giveUp()
+				}
+				switch err := <-done; {
+				case err == nil:
+					if st, err := other.Inspect(t.Context(), "a"); err != nil || len(st.Holders) != 1 || st.Token != g.Token || g.Token <= before.Token {
+						t.Errorf("%+v, %v, want the token %v", st, err, g.Token)
+					}
+					if n := count(t, client, prefix+"/!slots/a/"); n != 1 {
+						t.Errorf("%d slots are taken, want 1", n)
+					}
+					release(t, s, l)
+				case !givesUp || !errors.Is(err, context.Canceled):
+					t.Errorf("a waiter whose answer was lost: %v", err)
+				}
+				vanishes(t, client, prefix)
+			})
+		}
+	}
+}
+
+// vanishes waits until a lock that nobody has left no keys.
+func vanishes(t *testing.T, client *clientv3.Client, prefix string) {
+	t.Helper()
+	for end := time.Now().Add(patience); count(t, client, prefix+"/a/")+count(t, client, prefix+"/!slots/a/") != 0; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("keys of a lock that nobody has remain")
+		}
+	}
+}
+
+// A waiter that gives up while it is let in holds the lock or leaves nothing behind.
+func TestGivingUpWhileLetIn(t *testing.T) {
+	prefix := "both-" + rand.Text()
+	client := native(t, server.Endpoints())
+	s := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix})
+	other := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix})
+	granted := 0
+	for i := range 30 {
+		held, l := writer("a", time.Minute), reader("a", time.Minute)
+		acquire(t, other, held)
+		ctx, giveUp := context.WithCancel(t.Context())
+		told, done := make(chan struct{}, 100), make(chan error, 1)
+		go func() {
+			_, err := s.Wait(ctx, store.WaitRequest{Lease: l}, func(error) { told <- struct{}{} })
+			done <- err
+		}()
+		<-told
+		var group sync.WaitGroup
+		group.Go(func() {
+			time.Sleep(time.Duration(i) * 200 * time.Microsecond) // so that it happens at all moments
+			giveUp()
+		})
+		release(t, other, held)
+		group.Wait()
+		if err := <-done; err == nil {
+			granted++
+			release(t, s, l)
+		} else if !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		vanishes(t, client, prefix)
+	}
+	t.Logf("%d of 30 were granted", granted)
+}
