@@ -31,6 +31,38 @@ func TestArchitectureNamesWhatExists(t *testing.T) {
 	}
 }
 
+// A newcomer finds each answer in one place: the files that answer a question are named
+// by their paths, and what is said to be in one is declared there.
+func TestArchitectureAnswersInOnePlace(t *testing.T) {
+	text, err := os.ReadFile("ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, ok := strings.Cut(string(text), "## A newcomer's questions\n")
+	if !ok {
+		t.Fatal("ARCHITECTURE.md has no questions of a newcomer")
+	}
+	file := regexp.MustCompile("`([\\w/]+\\.(?:go|lua|md))`")
+	for _, m := range file.FindAllStringSubmatch(table, -1) {
+		if _, err := os.Stat(m[1]); err != nil {
+			t.Errorf("a question is answered by %s: %v", m[1], err)
+		}
+	}
+	within := regexp.MustCompile("`(\\w+)` in `([\\w/]+\\.(?:go|lua))`").FindAllStringSubmatch(table, -1)
+	if len(within) < 10 {
+		t.Errorf("only %d answers name a declaration and its file: is the table read right?", len(within))
+	}
+	for _, m := range within {
+		source, err := os.ReadFile(m[2])
+		if err != nil {
+			continue // said above
+		}
+		if !regexp.MustCompile(`(?m)^(func (\([^)]*\) )?|local function |type )` + m[1] + `\b`).Match(source) {
+			t.Errorf("%s is said to be in %s, which does not declare it", m[1], m[2])
+		}
+	}
+}
+
 // exists says whether a name in a document is a path of the repository, the name
 // of one of its files, a command, or an identifier with or without its package
 // or type.

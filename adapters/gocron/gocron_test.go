@@ -15,6 +15,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/adapters/gocron"
+	"github.com/leasehold-dev/leasehold/internal/testenv/virtual"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/memstore"
 )
@@ -35,6 +36,16 @@ func scheduler(t *testing.T, o cron.SchedulerOption) cron.Scheduler {
 	})
 	s.Start()
 	return s
+}
+
+// soon waits until ok returns true, and fails the test if it does not.
+func soon(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
 }
 
 // Of two schedulers with the same job, one runs it, and the other is told that it is
@@ -72,19 +83,17 @@ func TestLocker(t *testing.T) {
 			t.Errorf("the other scheduler was refused with %v", err)
 		}
 		release <- struct{}{}
-		for { // the lock is released after the run
-			if state, err := st.Inspect(t.Context(), "jobs/report"); err != nil || !state.Held {
-				break
-			}
-			time.Sleep(time.Millisecond)
-		}
+		soon(t, "the lock is released after the run", func() bool {
+			state, err := st.Inspect(t.Context(), "jobs/report")
+			return err == nil && !state.Held
+		})
 	}
 }
 
 // A job whose lease is lost is named.
 func TestLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		now := virtual(time.Now())
+		now := virtual.Clock()
 		st := memstore.New(&memstore.Options{Clock: now})
 		defer st.Close()
 		lost := ""
@@ -111,13 +120,6 @@ func TestLost(t *testing.T) {
 	})
 }
 
-// virtual is the clock of a synctest bubble, which began then.
-type virtual time.Time
-
-func (v virtual) Now() leasehold.Instant {
-	return leasehold.Instant(time.Since(time.Time(v))) + 1
-}
-
 // The schedulers of an election run jobs on the leader alone. When it resigns, the other
 // leads.
 func TestElector(t *testing.T) {
@@ -126,9 +128,7 @@ func TestElector(t *testing.T) {
 	var electors []*gocron.Elector
 	leads := func(i int) {
 		t.Helper()
-		for electors[i].IsLeader(t.Context()) != nil {
-			time.Sleep(time.Millisecond)
-		}
+		soon(t, fmt.Sprintf("elector %d leads", i), func() bool { return electors[i].IsLeader(t.Context()) == nil })
 	}
 	runs := make(chan int, 10)
 	var jobs []cron.Job
@@ -205,7 +205,7 @@ func (c *cut) Release(ctx context.Context, r store.ReleaseRequest) error {
 // same time as another. It leads again when it can.
 func TestElectorInAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		now := virtual(time.Now())
+		now := virtual.Clock()
 		st := memstore.New(&memstore.Options{Clock: now})
 		defer st.Close()
 		far := &cut{Store: st}

@@ -16,31 +16,18 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/adapters/goredis"
+	"github.com/leasehold-dev/leasehold/internal/testenv/adaptertest"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// wantsSame checks that a lock acquired in st is seen by the client: both talk to the same
-// database.
+// wantsSame checks that the store and the client talk to the same database.
 func wantsSame(t *testing.T, what string, st store.Store, err error, client redis.UniversalClient) {
 	t.Helper()
-	if err != nil {
-		t.Errorf("%s: %v", what, err)
-		return
-	}
-	defer st.Close()
 	defer client.Close()
-	l, err := leasehold.New(st, nil).Mutex("a").Acquire(t.Context())
-	if err != nil {
-		t.Errorf("%s: %v", what, err)
-		return
-	}
-	if n, err := client.Exists(t.Context(), "a").Result(); n != 1 || err != nil {
-		t.Errorf("%s: the client sees %d locks (%v)", what, n, err)
-	}
-	if err := l.Release(t.Context()); err != nil {
-		t.Errorf("%s: %v", what, err)
-	}
+	adaptertest.SameDatabase(t, what, st, err, func(ctx context.Context, name string) (int64, error) {
+		return client.Exists(ctx, name).Result()
+	})
 }
 
 // Whatever go-redis connects with, the store connects with.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/adapters/migrate"
+	"github.com/leasehold-dev/leasehold/internal/testenv/virtual"
 	"github.com/leasehold-dev/leasehold/store/memstore"
 )
 
@@ -106,7 +107,7 @@ func TestLockedByAnother(t *testing.T) {
 // When the lease is lost during a step, no other step is run, and the database is marked.
 func TestLossStopsTheMigration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		now := virtual(time.Now())
+		now := virtual.Clock()
 		st := memstore.New(&memstore.Options{Clock: now})
 		defer st.Close()
 		d := newDatabase(t)
@@ -136,13 +137,6 @@ func TestLossStopsTheMigration(t *testing.T) {
 			t.Errorf("steps %q were run, want one", ran)
 		}
 	})
-}
-
-// virtual is the clock of a synctest bubble, which began then.
-type virtual time.Time
-
-func (v virtual) Now() leasehold.Instant {
-	return leasehold.Instant(time.Since(time.Time(v))) + 1
 }
 
 // A driver opened from a wrapped one has the same lock.

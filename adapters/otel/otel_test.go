@@ -18,23 +18,18 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/adapters/otel"
+	"github.com/leasehold-dev/leasehold/internal/testenv/virtual"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/memstore"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// virtual is the clock of a synctest bubble, which began then.
-type virtual time.Time
-
-func (v virtual) Now() leasehold.Instant {
-	return leasehold.Instant(time.Since(time.Time(v))) + 1
-}
-
 // site is a store with instrumented clients.
 type site struct {
 	t       *testing.T
 	store   store.Store
-	clock   virtual
+	clock   leasehold.Clock
+	began   time.Time
 	config  *otel.Config
 	spans   *tracetest.InMemoryExporter
 	metrics *sdkmetric.ManualReader
@@ -42,8 +37,8 @@ type site struct {
 }
 
 func newSite(t *testing.T) *site {
-	now := virtual(time.Now())
-	s := &site{t: t, clock: now, store: memstore.New(&memstore.Options{Clock: now}), spans: tracetest.NewInMemoryExporter(), metrics: sdkmetric.NewManualReader()}
+	now := virtual.Clock()
+	s := &site{t: t, clock: now, began: time.Now(), store: memstore.New(&memstore.Options{Clock: now}), spans: tracetest.NewInMemoryExporter(), metrics: sdkmetric.NewManualReader()}
 	t.Cleanup(func() { s.store.Close() })
 	s.tracer = sdktrace.NewTracerProvider(sdktrace.WithSyncer(s.spans))
 	s.config = &otel.Config{
@@ -224,7 +219,7 @@ func TestLoss(t *testing.T) {
 			"leasehold.losses{expired,jobs}":        1,
 			"leasehold.lease.count{jobs}":           0,
 			"leasehold.renewal.failures{jobs}":      float64(len(events) - 1),
-			"leasehold.hold.duration{expired,jobs}": last.Time.Sub(time.Time(s.clock)).Seconds(),
+			"leasehold.hold.duration{expired,jobs}": last.Time.Sub(s.began).Seconds(),
 		})
 	})
 }

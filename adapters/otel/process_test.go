@@ -1,14 +1,12 @@
 package otel_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"testing"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -17,7 +15,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/adapters/otel"
-	"github.com/leasehold-dev/leasehold/internal/testenv/child"
+	"github.com/leasehold-dev/leasehold/internal/testenv/adaptertest"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
@@ -69,29 +67,7 @@ func hold(url string) error {
 // The span of a wait is linked to the span of the holder, which another process exports.
 func TestSpansOfTwoProcessesAreLinked(t *testing.T) {
 	url := "redis://" + redistest.Start(t).Addr()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), roleVar+"="+url)
-	cmd.Stderr = t.Output()
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, w := io.Pipe()
-	cmd.Stdout = w
-	holder, err := child.Start(cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer holder.Kill()
-	go func() {
-		<-holder.Done()
-		w.Close()
-	}()
-	lines := bufio.NewReader(r)
+	in, lines := adaptertest.Again(t, roleVar+"="+url)
 	if line, err := lines.ReadString('\n'); line != "held\n" {
 		t.Fatalf("the holder says %q (%v)", line, err)
 	}

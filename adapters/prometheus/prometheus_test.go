@@ -21,6 +21,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/adapters/prometheus"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/internal/testenv/virtual"
 	"github.com/leasehold-dev/leasehold/store/memstore"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
@@ -33,15 +34,10 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// virtual is the clock of a synctest bubble, which began then.
-type virtual time.Time
-
-func (v virtual) Now() leasehold.Instant { return leasehold.Instant(time.Since(time.Time(v))) + 1 }
-
 // Two clients contend for a lock. Its waits, hand-offs, passes and holds are counted.
 func TestMetricsOfContention(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		now := virtual(time.Now())
+		now := virtual.Clock()
 		st := memstore.New(&memstore.Options{Clock: now})
 		defer st.Close()
 		c := prometheus.New(&prometheus.Options{Class: func(name string) string { return strings.TrimRight(name, "0123456789") }})

@@ -1,7 +1,6 @@
 package prometheus_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/adapters/prometheus"
+	"github.com/leasehold-dev/leasehold/internal/testenv/adaptertest"
 	"github.com/leasehold-dev/leasehold/internal/testenv/child"
 	"github.com/leasehold-dev/leasehold/internal/testenv/port"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
@@ -72,33 +72,8 @@ func contend() {
 // contender starts a process that contends, and returns the address of its metrics.
 func contender(t *testing.T, redis string) (addr string) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), roleVar+"="+redis)
-	cmd.Stderr = t.Output()
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, w := io.Pipe()
-	cmd.Stdout = w
-	p, err := child.Start(cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		in.Close()
-		<-p.Done()
-		w.Close()
-	})
-	go func() {
-		<-p.Done()
-		w.CloseWithError(fmt.Errorf("the process has ended: %v", p.Err()))
-	}()
-	line, err := bufio.NewReader(r).ReadString('\n')
+	_, lines := adaptertest.Again(t, roleVar+"="+redis)
+	line, err := lines.ReadString('\n')
 	if err != nil {
 		t.Fatal(err)
 	}

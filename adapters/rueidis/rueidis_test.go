@@ -13,37 +13,23 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	adapter "github.com/leasehold-dev/leasehold/adapters/rueidis"
+	"github.com/leasehold-dev/leasehold/internal/testenv/adaptertest"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// wantsSame checks that a lock acquired in st is seen by a client with options o: both talk
-// to the same database.
+// wantsSame checks that the store and a client with options o talk to the same database.
 func wantsSame(t *testing.T, what string, st store.Store, err error, o rueidis.ClientOption) {
 	t.Helper()
-	if err != nil {
-		t.Errorf("%s: %v", what, err)
-		return
-	}
-	defer st.Close()
-	o.DisableCache = true
-	client, err := rueidis.NewClient(o)
-	if err != nil {
-		t.Errorf("%s: %v", what, err)
-		return
-	}
-	defer client.Close()
-	l, err := leasehold.New(st, nil).Mutex("a").Acquire(t.Context())
-	if err != nil {
-		t.Errorf("%s: %v", what, err)
-		return
-	}
-	if n, err := client.Do(t.Context(), client.B().Exists().Key("a").Build()).AsInt64(); n != 1 || err != nil {
-		t.Errorf("%s: the client sees %d locks (%v)", what, n, err)
-	}
-	if err := l.Release(t.Context()); err != nil {
-		t.Errorf("%s: %v", what, err)
-	}
+	adaptertest.SameDatabase(t, what, st, err, func(ctx context.Context, name string) (int64, error) {
+		o.DisableCache = true
+		client, err := rueidis.NewClient(o)
+		if err != nil {
+			return 0, err
+		}
+		defer client.Close()
+		return client.Do(ctx, client.B().Exists().Key(name).Build()).AsInt64()
+	})
 }
 
 // Whatever rueidis connects with, the store connects with.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/adapters/synclocker"
+	"github.com/leasehold-dev/leasehold/internal/testenv/virtual"
 	"github.com/leasehold-dev/leasehold/store/memstore"
 )
 
@@ -64,7 +65,7 @@ func TestCond(t *testing.T) {
 // The function is told of a loss, once, and of nothing else.
 func TestLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		now := virtual(time.Now())
+		now := virtual.Clock()
 		st := memstore.New(&memstore.Options{Clock: now})
 		defer st.Close()
 		client := leasehold.New(st, &leasehold.Options{Clock: now})
@@ -91,7 +92,7 @@ func TestLoss(t *testing.T) {
 // process that has it now.
 func TestLostAndLockedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		now := virtual(time.Now())
+		now := virtual.Clock()
 		st := memstore.New(&memstore.Options{Clock: now})
 		defer st.Close()
 		client := leasehold.New(st, &leasehold.Options{Clock: now})
@@ -111,13 +112,6 @@ func TestLostAndLockedAgain(t *testing.T) {
 			t.Errorf("told of %d losses, want 2", losses)
 		}
 	})
-}
-
-// virtual is the clock of a synctest bubble, which began then.
-type virtual time.Time
-
-func (v virtual) Now() leasehold.Instant {
-	return leasehold.Instant(time.Since(time.Time(v))) + 1
 }
 
 // What cannot be told by returning is told by a panic.

@@ -15,7 +15,7 @@ var project = rules{
 		{"cmd/leasehold/internal/runner/warden", "cmd/leasehold/internal/cli/quit", "cmd/leasehold/internal/manual"},
 		{"server"},
 		{"server/web", "internal/wire"},
-		{"internal/tally", "adapters/synclocker"},
+		{"internal/tally", "adapters/synclocker", "internal/testenv/adaptertest"},
 		{"internal/held"},
 		{"."},
 		{"internal/renewer"},
@@ -33,7 +33,7 @@ var project = rules{
 		{"internal/proof/modelnode"},
 		{"internal/rule"},
 		{"guard/httpguard", "guard/redisguard", "guard/sqlguard"},
-		{"internal/validity", "internal/nodeclock", "internal/retain"},
+		{"internal/validity", "internal/nodeclock", "internal/retain", "internal/testenv/virtual"},
 		{"internal/clock"},
 		{"fence"},
 		{"internal/testenv/etcdtest", "internal/testenv/zktest"},
@@ -47,7 +47,7 @@ var project = rules{
 	equipment: []string{
 		"internal/proof/sim", "cmd/leasehold/internal/lab/chaos", "internal/proof/explore", "internal/proof/explore/cmd/explore", "internal/proof/mutants",
 		"internal/proof/differential", "internal/proof/queues",
-		"store/storetest", "internal/testenv/contest", "internal/testenv/redistest", "internal/testenv/sameseed", "internal/testenv/simnet", "internal/testenv/simredis", "internal/testenv/sqltest", "internal/layering", "cmd/leasehold/internal/endtoend", "guard/guardtest", "store/sqlstore/sqlstoretest",
+		"store/storetest", "internal/testenv/adaptertest", "internal/testenv/contest", "internal/testenv/etcdtest", "internal/testenv/redistest", "internal/testenv/sameseed", "internal/testenv/simnet", "internal/testenv/simredis", "internal/testenv/sqltest", "internal/testenv/virtual", "internal/testenv/zktest", "internal/layering", "cmd/leasehold/internal/endtoend", "guard/guardtest", "store/sqlstore/sqlstoretest",
 	},
 
 	// The packages of ours that a package may import, if not all packages below it.

@@ -13,13 +13,13 @@ import (
 
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/testenv/virtual"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
 // bubbled is a store whose clock is that of a synctest bubble.
 func bubbled() *Store {
-	begin := time.Now()
-	return New(&Options{Clock: clock.Func(func() clock.Instant { return clock.Instant(time.Since(begin)) + 1 })})
+	return New(&Options{Clock: virtual.Clock()})
 }
 
 func request(ttl time.Duration) store.WaitRequest {

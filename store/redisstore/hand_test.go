@@ -51,10 +51,21 @@ func lining(name string, require store.Class) store.Lease {
 	return store.Lease{Name: name, Owner: store.NewOwnerAt(time.Now()), TTL: 30 * time.Second, Require: require}
 }
 
+// writing is lining for a writer of a lock that several can hold.
+func writing(name string, require store.Class) store.Lease {
+	r := lining(name, require)
+	r.Kind, r.Weight = store.ReadWrite, store.ReadWriteLimit
+	return r
+}
+
+// leasesOf has leases that exclude each other, of a mutex and of a lock that several can
+// hold.
+var leasesOf = map[string]func(string, store.Class) store.Lease{"mutex": lining, "read-write lock": writing}
+
 // A server in quarantine hands no lock on. The queue stays until the server grants again,
 // and no place is given behind a holder that does not exist.
 func TestNoHandOffInQuarantine(t *testing.T) {
-	for name, c := range map[string]struct {
+	for mark, c := range map[string]struct {
 		mark string
 		held bool
 	}{
@@ -65,37 +76,51 @@ func TestNoHandOffInQuarantine(t *testing.T) {
 		"other version": {"3 open", false},
 		"emptied":       {"", false},
 	} {
-		for _, returns := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, returns: %v", name, returns), func(t *testing.T) {
-				n := onRedis(t)
-				n.s.membership.Fingerprint, n.wire.run = "ba9876543210", strings.Repeat("a", script.RunPrint)
-				n.text(t, "SET", script.MarkKey, openMark)
-				held, next, back := lining("stock", store.CrashSafe), lining("stock", store.CrashSafe), lining("stock", store.CrashSafe)
-				n.ask(t, driver.Question{Op: quorum.Acquire, Lease: held}, driver.Question{Op: quorum.Acquire, Lease: next, Waits: true})
-				if n.text(t, "DEL", script.MarkKey); c.mark != "" {
-					n.text(t, "SET", script.MarkKey, c.mark)
+		for kind, lease := range leasesOf {
+			for _, returns := range []bool{false, true} {
+				if returns && kind != "mutex" {
+					continue // only a mutex has places that are taken with a release
 				}
-				line := n.text(t, "LRANGE", "{stock}:line", "0", "-1")
-				q := driver.Question{Op: quorum.Release, Lease: held}
-				if returns {
-					q.Next = &driver.Question{Op: quorum.Acquire, Lease: back, Waits: true, IfHeld: true}
-				}
-				n.ask(t, q)
-				if got := n.text(t, "GET", "stock") == next.Owner; got != c.held {
-					t.Errorf("handed on: %v", got)
-				}
-				if left := n.text(t, "LRANGE", "{stock}:line", "0", "-1"); !c.held && left != line {
-					t.Errorf("the queue was %s and is %s", line, left)
-				}
-				if has := n.text(t, "EXISTS", "{stock}:place:"+back.Owner) == "1"; has != (returns && c.held) {
-					t.Errorf("who returns has a place: %v", has)
-				}
-				n.ask(t, driver.Question{Op: quorum.Release, Lease: back}, driver.Question{Op: quorum.Release, Lease: next})
-				if left := n.text(t, "EXISTS", "{stock}:line", "{stock}:place:"+next.Owner, "{stock}:place:"+back.Owner); left != "0" {
-					t.Error("a waiter that has left still has a place")
-				}
-			})
+				t.Run(fmt.Sprintf("%s, %s, returns: %v", mark, kind, returns), func(t *testing.T) {
+					checkQuarantine(t, lease, c.mark, c.held, returns)
+				})
+			}
 		}
+	}
+}
+
+// checkQuarantine has a server with this mark release a lock that a waiter is to get only
+// if held, with a place for the next wait if returns.
+func checkQuarantine(t *testing.T, lease func(string, store.Class) store.Lease, mark string, held, returns bool) {
+	n := onRedis(t)
+	n.s.membership.Fingerprint, n.wire.run = "ba9876543210", strings.Repeat("a", script.RunPrint)
+	n.text(t, "SET", script.MarkKey, openMark)
+	first, next, back := lease("stock", store.CrashSafe), lease("stock", store.CrashSafe), lease("stock", store.CrashSafe)
+	n.ask(t, driver.Question{Op: quorum.Acquire, Lease: first}, driver.Question{Op: quorum.Acquire, Lease: next, Waits: true})
+	if n.text(t, "DEL", script.MarkKey); mark != "" {
+		n.text(t, "SET", script.MarkKey, mark)
+	}
+	line := n.text(t, "LRANGE", "{stock}:line", "0", "-1")
+	q := driver.Question{Op: quorum.Release, Lease: first}
+	if returns {
+		q.Next = &driver.Question{Op: quorum.Acquire, Lease: back, Waits: true, IfHeld: true}
+	}
+	n.ask(t, q)
+	if got := strings.Contains(n.text(t, "GET", "stock"), next.Owner); got != held {
+		t.Errorf("handed on: %v", got)
+	}
+	if left := n.text(t, "LRANGE", "{stock}:line", "0", "-1"); !held && left != line {
+		t.Errorf("the queue was %s and is %s", line, left)
+	}
+	if has := n.text(t, "EXISTS", "{stock}:place:"+back.Owner) == "1"; has != (returns && held) {
+		t.Errorf("the client that returns has a place: %v", has)
+	}
+	if other := n.ask(t, driver.Question{Op: quorum.Acquire, Lease: lease("stock", store.CrashSafe)}); other[0].Kind == quorum.Yes {
+		t.Error("granted to another client")
+	}
+	n.ask(t, driver.Question{Op: quorum.Release, Lease: back}, driver.Question{Op: quorum.Release, Lease: next})
+	if left := n.text(t, "EXISTS", "{stock}:line", "{stock}:place:"+next.Owner, "{stock}:place:"+back.Owner); left != "0" {
+		t.Error("a waiter that has left still has a place")
 	}
 }
 
@@ -112,19 +137,21 @@ func TestNoHandOffToAnotherMembership(t *testing.T) {
 		{other, one, false}, {other, other, true}, {other, both, true},
 		{nodemark.Unknown, one, true},
 	} {
-		n := onRedis(t)
-		n.text(t, "SET", script.MarkKey, markOf(func(m *nodemark.Mark) { m.Print = nodemark.Unknown }))
-		held, next := lining("stock", store.CrashSafe), lining("stock", store.CrashSafe)
-		n.s.membership.Fingerprint = c.waiter
-		n.ask(t, driver.Question{Op: quorum.Acquire, Lease: held}, driver.Question{Op: quorum.Acquire, Lease: next, Waits: true})
-		n.text(t, "SET", script.MarkKey, markOf(func(m *nodemark.Mark) { m.Print = c.mark }))
-		n.s.membership.Fingerprint = both
-		n.ask(t, driver.Question{Op: quorum.Release, Lease: held})
-		if got := n.text(t, "GET", "stock") == next.Owner; got != c.handed {
-			t.Errorf("a server of %s hands on to a client of %s: %v", c.mark, c.waiter, got)
-		}
-		if n.text(t, "EXISTS", "{stock}:line", "{stock}:place:"+next.Owner) != "0" {
-			t.Errorf("a server of %s keeps a place for a client of %s", c.mark, c.waiter)
+		for kind, lease := range leasesOf {
+			n := onRedis(t)
+			n.text(t, "SET", script.MarkKey, markOf(func(m *nodemark.Mark) { m.Print = nodemark.Unknown }))
+			held, next := lease("stock", store.CrashSafe), lease("stock", store.CrashSafe)
+			n.s.membership.Fingerprint = c.waiter
+			n.ask(t, driver.Question{Op: quorum.Acquire, Lease: held}, driver.Question{Op: quorum.Acquire, Lease: next, Waits: true})
+			n.text(t, "SET", script.MarkKey, markOf(func(m *nodemark.Mark) { m.Print = c.mark }))
+			n.s.membership.Fingerprint = both
+			n.ask(t, driver.Question{Op: quorum.Release, Lease: held})
+			if got := strings.Contains(n.text(t, "GET", "stock"), next.Owner); got != c.handed {
+				t.Errorf("a server of %s hands a %s on to a client of %s: %v", c.mark, kind, c.waiter, got)
+			}
+			if n.text(t, "EXISTS", "{stock}:line", "{stock}:place:"+next.Owner) != "0" {
+				t.Errorf("a server of %s keeps a place for a %s of a client of %s", c.mark, kind, c.waiter)
+			}
 		}
 	}
 }
@@ -132,15 +159,17 @@ func TestNoHandOffToAnotherMembership(t *testing.T) {
 // A waiter that requires a check of the mark is not handed the lock by a release that
 // does not check it.
 func TestGuardedPlaceNeedsACheckedRelease(t *testing.T) {
-	n := onRedis(t)
-	n.s.nodes = make([]*node, 1)
-	held, next := lining("stock", 0), lining("stock", store.CrashSafe)
-	n.ask(t, driver.Question{Op: quorum.Acquire, Lease: held}, driver.Question{Op: quorum.Acquire, Lease: next, Waits: true}, driver.Question{Op: quorum.Release, Lease: held})
-	if said := n.text(t, "GET", "stock"); said != "nil" {
-		t.Errorf("it is %s's", said)
-	}
-	if said := n.text(t, "EXISTS", "{stock}:line"); said != "0" {
-		t.Error("the waiter that was told that the lock is free still has a place")
+	for kind, lease := range leasesOf {
+		n := onRedis(t)
+		n.s.nodes = make([]*node, 1)
+		held, next := lease("stock", 0), lease("stock", store.CrashSafe)
+		n.ask(t, driver.Question{Op: quorum.Acquire, Lease: held}, driver.Question{Op: quorum.Acquire, Lease: next, Waits: true}, driver.Question{Op: quorum.Release, Lease: held})
+		if said := n.text(t, "GET", "stock"); said != "nil" {
+			t.Errorf("%s: it is %s's", kind, said)
+		}
+		if said := n.text(t, "EXISTS", "{stock}:line"); said != "0" {
+			t.Errorf("%s: the waiter that was told that the lock is free still has a place", kind)
+		}
 	}
 }
 
