@@ -32,6 +32,7 @@ func (u Use) Rights(o *Options) ([]Right, error) {
 	if u.Names == "" { // the keys below also begin so
 		return rights, nil
 	}
+	rights = append(rights, Right{Key: l.allSlots() + escape(u.Names), Prefix: true, Write: u.Lock})
 	if u.Lock {
 		rights = append(rights, Right{Key: l.inboxes(), Prefix: true, Write: true})
 	}

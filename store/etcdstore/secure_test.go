@@ -127,7 +127,15 @@ func lockAndLook(ctx context.Context, s *etcdstore.Store, name string) error {
 	if all, err := s.List(ctx, name); err != nil || len(all) != 1 {
 		return errors.Join(errors.New("the lock is not listed"), err)
 	}
-	return s.Release(ctx, store.ReleaseRequest{Lease: again.Lease})
+	if err := s.Release(ctx, store.ReleaseRequest{Lease: again.Lease}); err != nil {
+		return err
+	}
+	shared := request(name, 20*time.Second)
+	shared.Kind = store.Kind{Limit: 2}
+	if _, err := s.Acquire(ctx, store.AcquireRequest{Lease: shared}); err != nil {
+		return err
+	}
+	return s.Release(ctx, store.ReleaseRequest{Lease: shared})
 }
 
 // The rights that the store names for a use are enough for it, and none can be dropped.

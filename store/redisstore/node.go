@@ -74,6 +74,9 @@ func (n *node) put(c call, more bool) error {
 	n.Mu.Lock()
 	defer n.Mu.Unlock()
 	err := n.RefusesLocked(c.command.Script.Frees())
+	if r, ok := err.(*driver.Refusal); ok && n.ConnectingLocked() {
+		err = &driver.Refusal{Outcome: store.Unreachable, Err: r.Err} // a waiter would take an old refusal for final
+	}
 	if err == nil {
 		err = n.refusesLocked(c.command)
 	}

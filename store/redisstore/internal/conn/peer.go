@@ -119,6 +119,10 @@ func (p *Peer[C]) RefusesLocked(patient bool) error {
 	return nil
 }
 
+// ConnectingLocked reports whether p is connecting again, so that why it is down may be out
+// of date.
+func (p *Peer[C]) ConnectingLocked() bool { return p.down != nil && p.dialing }
+
 // FullLocked reports whether no more calls can wait.
 func (p *Peer[C]) FullLocked() bool { return p.Waiting.n >= maxWaiting }
 
