@@ -101,7 +101,8 @@ func TestLostAndLockedAgain(t *testing.T) {
 		locker.Lock()
 		time.Sleep(2 * time.Minute)
 		locker.Lock()
-		locker.Unlock()
+		synctest.Wait()
+		locker.Unlock() // of the first
 		if state, err := st.Inspect(t.Context(), "a"); err != nil || !state.Held {
 			t.Errorf("after the unlock of the lost lease the lock is %+v (%v)", state, err)
 		}
