@@ -73,8 +73,8 @@ func (n *node) Put(c driver.Call) error { return n.put(callOf(c), c.More) }
 func (n *node) put(c call, more bool) error {
 	n.Mu.Lock()
 	defer n.Mu.Unlock()
-	err := n.RefusesLocked(c.command.Script.Frees())
-	if r, ok := err.(*driver.Refusal); ok && n.ConnectingLocked() {
+	old, err := n.RefusesLocked(c.command.Script.Frees())
+	if r, ok := err.(*driver.Refusal); ok && old {
 		err = &driver.Refusal{Outcome: store.Unreachable, Err: r.Err} // a waiter would take an old refusal for final
 	}
 	if err == nil {

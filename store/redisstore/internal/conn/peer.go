@@ -104,24 +104,21 @@ func (p *Peer[C]) Wake() {
 // RefusesLocked returns why a call cannot be enqueued; nil if it can. A server that is
 // down costs only a reading of the clock; after a pause the next call makes p connect
 // again. While that is under way, only patient calls wait for it, and only if it has just
-// failed for the first time: it is unlikely to recover soon.
-func (p *Peer[C]) RefusesLocked(patient bool) error {
+// failed for the first time: it is unlikely to recover soon. The reason for the others may
+// be out of date, which is what old says.
+func (p *Peer[C]) RefusesLocked(patient bool) (old bool, why error) {
 	switch {
 	case p.closed != nil:
-		return p.closed
+		return false, p.closed
 	case p.down != nil && time.Now().Before(p.retryAt):
-		return p.down
+		return false, p.down
 	case p.down != nil && p.dialing && (!patient || p.failures > 0):
-		return p.down
+		return true, p.down
 	case p.FullLocked():
-		return errFull
+		return false, errFull
 	}
-	return nil
+	return false, nil
 }
-
-// ConnectingLocked reports whether p is connecting again, so that why it is down may be out
-// of date.
-func (p *Peer[C]) ConnectingLocked() bool { return p.down != nil && p.dialing }
 
 // FullLocked reports whether no more calls can wait.
 func (p *Peer[C]) FullLocked() bool { return p.Waiting.n >= maxWaiting }

@@ -61,7 +61,7 @@ func (a *asker) put(out string) <-chan string {
 func (a *asker) do(c ask, more bool) {
 	a.Mu.Lock()
 	defer a.Mu.Unlock()
-	if err := a.RefusesLocked(false); err != nil {
+	if _, err := a.RefusesLocked(false); err != nil {
 		go c.done(resp.Value{}, err)
 		return
 	}
