@@ -5,9 +5,11 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -137,24 +139,49 @@ func alike(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
 	}
-	drop := func(x []byte) string {
-		x = clocks.ReplaceAll(lengths.ReplaceAll(x, nil), []byte("$1\r\n"))
-		return numbers.ReplaceAllStringFunc(string(x), func(n string) string {
-			v, err := strconv.ParseFloat(n, 64)
-			switch {
-			case err != nil || len(n) < 4:
-				return n
-			case v >= 1e15:
-				return fmt.Sprintf("%.0f s", v/1e6/100)
-			case v >= 1e12:
-				return fmt.Sprintf("%.0f s", v/1e3/100)
-			case v >= 1e9:
-				return fmt.Sprintf("%.0f s", v/100)
-			}
-			return "time"
-		})
+	text, times := timesIn(a)
+	other, others := timesIn(b)
+	return text == other && slices.EqualFunc(times, others, func(x, y float64) bool { return math.Abs(x-y) <= 2 })
+}
+
+// timesIn takes the times out of a reply. They are in seconds, or 0 if they can be any.
+func timesIn(reply []byte) (text string, times []float64) {
+	reply = clocks.ReplaceAll(lengths.ReplaceAll(reply, nil), []byte("$1\r\n"))
+	text = numbers.ReplaceAllStringFunc(string(reply), func(n string) string {
+		v, err := strconv.ParseFloat(n, 64)
+		if err != nil || len(n) < 4 {
+			return n
+		}
+		switch {
+		case v >= 1e15:
+			v /= 1e6
+		case v >= 1e12:
+			v /= 1e3
+		case v < 1e9:
+			v = 0
+		}
+		times = append(times, v)
+		return "time"
+	})
+	return text, times
+}
+
+// Two replies are alike at any moment.
+func TestAlike(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{
+		{"*3\r\n:1\r\n$10\r\n1795417950\r\n$3\r\n369\r\n", "*3\r\n:1\r\n$10\r\n1795417949\r\n$6\r\n999977\r\n", true},
+		{":1795417950000\r\n", ":1795417949999\r\n", true},
+		{":1795417950000369\r\n", ":1795417947000369\r\n", false},
+		{":29999\r\n", ":30000\r\n", true},
+		{":1\r\n", ":2\r\n", false},
+	} {
+		if got := alike([]byte(c.a), []byte(c.b)); got != c.want {
+			t.Errorf("%q and %q: %t, want %t", c.a, c.b, got, c.want)
+		}
 	}
-	return drop(a) == drop(b)
 }
 
 // Commands answer as Redis does, whatever is there.
