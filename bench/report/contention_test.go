@@ -90,7 +90,7 @@ func TestAims(t *testing.T) {
 			judged++
 		}
 	}
-	if judged != 24 || len(all) <= judged {
+	if judged != 28 || len(all) <= judged {
 		t.Errorf("%d of %d figures are judged: %+v", judged, len(all), all)
 	}
 	half := func(f *contend.Figures) { f.HandOffs /= 50 }
