@@ -277,8 +277,12 @@ func fewestReserved(a *Attempt, held, confirmed Set) uint64 {
 }
 
 // Behind returns the nodes that have granted the lock to an attempt that is won, and whose
-// counters are behind its token.
+// counters are behind its token. To raise them is a late confirmation, which hides a missing
+// one in most cases.
 func Behind(a *Attempt) (s Set) {
+	if !confirmToken {
+		return 0
+	}
 	for i := range a.Nodes {
 		if n := &a.nodes[i]; a.verdict == Won && n.phase == Held && max(n.token, n.asked) < a.token {
 			s = s.with(i)

@@ -45,7 +45,7 @@ func Mutants() []Mutant {
 		{Name: "client-release-detached", mech: client["release-detached"], script: holding, seed: 1, idle: true},
 		{Name: "client-renewing", mech: client["renewing"], script: rollingShort, seed: 1},
 		{Name: "driver-discount-each", mech: driver.Mechanisms["discount-each"], script: jumpingTogether, seed: 1},
-		{Name: "quorum-confirm-token", mech: quorum.Mechanisms["confirm-token"], script: OfSeed, seed: 8},
+		{Name: "quorum-confirm-token", mech: quorum.Mechanisms["confirm-token"], script: OfSeed, seed: 10},
 		{Name: "quorum-free-on-most", mech: quorum.Mechanisms["free-on-most"], script: halfDeaf, seed: 3},
 		{Name: "quorum-heal", mech: quorum.Mechanisms["heal"], script: rollingShort, seed: 1},
 		{Name: "quorum-over-half", mech: quorum.Mechanisms["over-half"], script: deafening, seed: 1},
