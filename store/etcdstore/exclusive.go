@@ -43,22 +43,14 @@ func (w *exclusive) enqueue(ctx context.Context) (g store.Grant, done bool, err 
 	}
 	p := s.newPlace(w.r.Lease, l)
 	p.mailbox = s.inbox.open(l.id)
-	r, doubt, err := s.commit(ctx, txn{
+	r, err := w.commitPlace(ctx, p, txn{
 		ifs:  []clientv3.Cmp{absent(p.key)},
 		then: []clientv3.Op{clientv3.OpPut(p.key, recordOf(p.of, l, s.inbox.process).encode(), clientv3.WithLease(l.id)), byAge(p.prefix, 1)},
 		els:  []clientv3.Op{clientv3.OpGet(p.key), byAge(p.prefix, 1)},
 	})
-	if doubt {
-		l.tainted.Store(true)
-	}
-	if err != nil {
-		s.inbox.forget(p.mailbox)
-		s.pool.revoke(l)
-		if isGone(err) && w.gone < 3 { // it was revoked, or lost with the data of the server
-			w.gone++
-			s.pool.forget()
-			return g, false, nil
-		}
+	if err == errAgain {
+		return g, false, nil
+	} else if err != nil {
 		return g, false, err
 	}
 	w.place = p

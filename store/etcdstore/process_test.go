@@ -80,7 +80,7 @@ func (w *worker) line(t *testing.T) string {
 	return strings.TrimSuffix(line, "\n")
 }
 
-// presence is how processes see who is inside. Each one locks a file of its own while it
+// presence shows processes which of them are inside. Each one locks a file of its own while it
 // is, and the kernel unlocks it when the process is killed.
 type presence struct {
 	dir  string

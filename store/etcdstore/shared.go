@@ -49,18 +49,10 @@ func (w *shared) enqueue(ctx context.Context) (g store.Grant, done bool, err err
 	t, entering, number := s.entry(w.r.Name, e, nil)
 	put := t.then[0]
 	t.els = append([]clientv3.Op{clientv3.OpTxn([]clientv3.Cmp{absent(p.key)}, []clientv3.Op{put}, nil)}, t.els...)
-	r, doubt, err := s.commit(ctx, t)
-	if doubt {
-		l.tainted.Store(true)
-	}
-	if err != nil {
-		s.inbox.forget(p.mailbox)
-		s.pool.revoke(l)
-		if isGone(err) && w.gone < 3 { // it was revoked, or lost with the data of the server
-			w.gone++
-			s.pool.forget()
-			return g, false, nil
-		}
+	r, err := w.commitPlace(ctx, p, t)
+	if err == errAgain {
+		return g, false, nil
+	} else if err != nil {
 		return g, false, err
 	}
 	w.place, w.trouble = p, 0

@@ -180,6 +180,30 @@ func (w *waiting) watch(ctx context.Context) (g store.Grant, done bool, err erro
 	}
 }
 
+// errAgain means that the lease of a new place was revoked, or lost with the data of the
+// server: another lease may do.
+var errAgain = errors.New("the lease of the place is gone")
+
+// commitPlace commits the transaction that makes a place. If it fails, nothing is left of
+// the place.
+func (w *waiting) commitPlace(ctx context.Context, p *place, t txn) (*clientv3.TxnResponse, error) {
+	r, doubt, err := w.s.commit(ctx, t)
+	if doubt {
+		p.lease.tainted.Store(true)
+	}
+	if err == nil {
+		return r, nil
+	}
+	w.s.inbox.forget(p.mailbox)
+	w.s.pool.revoke(p.lease)
+	if isGone(err) && w.gone < 3 {
+		w.gone++
+		w.s.pool.forget()
+		return nil, errAgain
+	}
+	return nil, err
+}
+
 func (w *waiting) untilRefresh() time.Duration {
 	return max(0, w.place.lease.since().Add(w.r.TTL/3).Sub(w.s.clock.Now()))
 }

@@ -88,7 +88,7 @@ var shareChanges = []change{
 	{name: "a confirmed token goes back", script: script.ConfirmHold, old: "if not last or last + 0 < token + 0 then", new: "if true then"},
 	{name: "a lease with other slots is renewed", script: script.RenewHold, old: "if h and string.byte(slots) == 61 and h.slots ~= string.sub(slots, 2) and", new: "if false and"},
 	{name: "an owner that reads since is renewed as the writer", script: script.RenewHold, old: "local reads = slots ~= '' and", new: "local reads = false and"},
-	{name: "a renewal does not say who is in the way", script: script.RenewHold, old: "elseif slots ~= '' and record then", new: "elseif false then"},
+	{name: "a renewal does not name the owner in the way", script: script.RenewHold, old: "elseif slots ~= '' and record then", new: "elseif false then"},
 	{name: "a release gives way to any waiter", script: script.EndHold, old: "mark, print, to ~= '' and to or nil)", new: "mark, print, nil)"},
 	{name: "a waiter for certain slots blocks others", script: script.EndHold, old: "if fits and not picked and not to then", new: "if false then"},
 	{name: "a push does not say the slots", script: script.EndHold, old: "if wish.slots ~= '' and not record.shared then", new: "if false then"},

@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// register is who holds a semaphore and a read-write lock, as the holders say.
+// register has the holders of a semaphore and a read-write lock, as they report themselves.
 type register struct {
 	t       *testing.T
 	mu      sync.Mutex

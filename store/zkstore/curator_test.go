@@ -52,19 +52,12 @@ func startCurator(t *testing.T, name string, threads, turns int, entered func())
 func TestTurnsWithCuratorItself(t *testing.T) {
 	t.Parallel() // it mostly waits
 	const name, each, turns = "shared with Curator", 6, 8
-	var inside, ours, theirs atomic.Int64
-	enter := func(count *atomic.Int64) {
-		if n := inside.Add(1); n != 1 {
-			t.Errorf("%d holders at once", n)
-		}
-		time.Sleep(time.Millisecond)
-		count.Add(1)
-		inside.Add(-1)
-	}
+	var room room
+	var ours, theirs atomic.Int64
 	// Ours begin when one of Curator's has the lock, so that both want it.
 	begin := make(chan struct{})
 	begins := sync.OnceFunc(func() { close(begin) })
-	end := startCurator(t, name, each, turns, func() { begins(); enter(&theirs) })
+	end := startCurator(t, name, each, turns, func() { begins(); room.enter(t, &theirs) })
 	select {
 	case <-begin:
 	case <-time.After(patience):
@@ -73,19 +66,7 @@ func TestTurnsWithCuratorItself(t *testing.T) {
 	var wg sync.WaitGroup
 	for range each {
 		s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
-		wg.Go(func() {
-			for range turns {
-				r := store.WaitRequest{Lease: request(name, 20*time.Second)}
-				if _, err := s.Wait(t.Context(), r, nil); err != nil {
-					t.Errorf("wait: %v", err)
-					return
-				}
-				enter(&ours)
-				if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r.Lease}); err != nil {
-					t.Errorf("release: %v", err)
-				}
-			}
-		})
+		wg.Go(func() { takeTurns(t, s, name, turns, func() { room.enter(t, &ours) }) })
 	}
 	wg.Wait()
 	end()

@@ -27,35 +27,45 @@ func connect(t testing.TB) *zk.Conn {
 	return c
 }
 
+// room counts the holders of a lock.
+type room struct{ inside atomic.Int64 }
+
+// enter is a turn of a holder, during which the others are to want the lock. It fails the
+// test if it is not the only one.
+func (r *room) enter(t *testing.T, count *atomic.Int64) {
+	if n := r.inside.Add(1); n != 1 {
+		t.Errorf("%d holders at once", n)
+	}
+	time.Sleep(time.Millisecond)
+	count.Add(1)
+	r.inside.Add(-1)
+}
+
+// takeTurns waits for the lock, enters and releases it, so many times.
+func takeTurns(t *testing.T, s *Store, name string, turns int, enter func()) {
+	for range turns {
+		r := store.WaitRequest{Lease: request(name, 20*time.Second)}
+		if _, err := s.Wait(t.Context(), r, nil); err != nil {
+			t.Errorf("wait: %v", err)
+			return
+		}
+		enter()
+		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r.Lease}); err != nil {
+			t.Errorf("release: %v", err)
+		}
+	}
+}
+
 // Six of go-zookeeper's locks and six of ours take turns, and never hold the lock at once.
 func TestTurnsWithGoZooKeeper(t *testing.T) {
 	t.Parallel() // it mostly waits
 	const name, each, turns = "shared with others", 6, 8
-	var inside, ours, theirs atomic.Int64
-	enter := func(count *atomic.Int64) {
-		if n := inside.Add(1); n != 1 {
-			t.Errorf("%d holders at once", n)
-		}
-		time.Sleep(time.Millisecond)
-		count.Add(1)
-		inside.Add(-1)
-	}
+	var room room
+	var ours, theirs atomic.Int64
 	var wg sync.WaitGroup
 	for range each {
 		s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
-		wg.Go(func() {
-			for range turns {
-				r := store.WaitRequest{Lease: request(name, 20*time.Second)}
-				if _, err := s.Wait(t.Context(), r, nil); err != nil {
-					t.Errorf("wait: %v", err)
-					return
-				}
-				enter(&ours)
-				if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r.Lease}); err != nil {
-					t.Errorf("release: %v", err)
-				}
-			}
-		})
+		wg.Go(func() { takeTurns(t, s, name, turns, func() { room.enter(t, &ours) }) })
 		lock := zk.NewLock(connect(t), DefaultBase+"/"+name, zk.WorldACL(zk.PermAll))
 		wg.Go(func() {
 			for range turns {
@@ -63,7 +73,7 @@ func TestTurnsWithGoZooKeeper(t *testing.T) {
 					t.Errorf("go-zookeeper: lock: %v", err)
 					return
 				}
-				enter(&theirs)
+				room.enter(t, &theirs)
 				if err := lock.Unlock(); err != nil {
 					t.Errorf("go-zookeeper: unlock: %v", err)
 				}

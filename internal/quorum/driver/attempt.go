@@ -109,7 +109,10 @@ func smallestSlot(a *attempt) int64 {
 		return a.slot
 	}
 	smallest, _, _ := strings.Cut(a.core.Slots(), ",")
-	slot, _ := strconv.ParseInt(smallest, 10, 64) // none: 0
+	if smallest == "" {
+		return 0
+	}
+	slot, _ := strconv.ParseInt(smallest, 10, 64) // the nodes' own text
 	return slot
 }
 

@@ -42,7 +42,7 @@ func etcdACL(p *program, c *cobra.Command, url, user, prefix string, uses redisa
 		lines = append(lines, fmt.Sprintf("etcdctl role grant-permission %s %s %s%s", name, kind, shellWord(r.Key), all))
 	}
 	lines = append(lines, "etcdctl user add "+name, fmt.Sprintf("etcdctl user grant-role %s %s", name, name))
-	p.voice.note(`run the commands as root of etcd, who is asked for the password of %s; rights count once "etcdctl auth enable" was given`, shown(user))
+	p.voice.note(`run the commands as root of etcd, and enter a password for %s; rights count once "etcdctl auth enable" was given`, shown(user))
 	_, err = fmt.Fprintln(p.stdout, strings.Join(lines, "\n"))
 	return err
 }

@@ -222,7 +222,7 @@ func TestIdleKinds(t *testing.T) {
 			s.waits(2, semaphore, 10)
 			s.gives(2, 510)
 		}, 0},
-		{"there is not enough for another, who is first", func(s *story) {
+		{"there is not enough for the first waiter", func(s *story) {
 			s.permits(1, 2, 0, 0, 5, 10)
 			s.weight = 2
 			s.waits(2, semaphore, 10)
