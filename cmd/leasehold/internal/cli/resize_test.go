@@ -57,6 +57,12 @@ func permitsChange(t *testing.T, s *site) {
 	if show := s.run(0, "show", "y").out.String(); !strings.Contains(show, "mutex, permits in use: 2 of 1\n") || !strings.Contains(show, "holder 2  slot 1, 1 of 1 permit\n") {
 		t.Errorf("%s", show)
 	}
+	lease, _, _ := strings.Cut(s.run(0, "acquire", "z", "--permits", "2", "--ttl", "1m").out.String(), " ")
+	other := s.hold("z", "--permits", "2")
+	s.run(0, "resize", "z", "--permits", "1")
+	s.run(0, "release", "z", "--owner", lease)
+	s.run(124, "run", "z", "--try", "--", "true")
+	other.let()
 	s.run(0, "resize", "y", "--permits", "3")
 	three = s.hold("y", "--permits", "3")
 	for _, h := range []*proc{one, two, three} {
