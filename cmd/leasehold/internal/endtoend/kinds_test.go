@@ -14,6 +14,9 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 )
 
+// patiently gives servers as long as a busy machine may need to answer.
+const patiently = "?node_timeout=5s&connect_timeout=20s"
+
 // arena is where processes compete for locks of every kind over three servers.
 type arena struct {
 	t       *testing.T
@@ -39,7 +42,7 @@ func (a *arena) starts(me string, args ...string) *contender {
 	const work = `echo "$LEASEHOLD_TOKEN ${LEASEHOLD_SLOT:-0}" > "$DIR/new.$ME" && mv "$DIR/new.$ME" "$DIR/$ME"
 until [ -e "$DIR/end.$ME" ]; do sleep 0.05; done`
 	args = append(args, "--ttl", "5s", "--", "sh", "-c", work)
-	env := []string{"DIR=" + a.dir, "ME=" + me, "LEASEHOLD_STORE=" + storeURL(a.servers, "?node_timeout=5s&connect_timeout=20s")}
+	env := []string{"DIR=" + a.dir, "ME=" + me, "LEASEHOLD_STORE=" + storeURL(a.servers, patiently)}
 	return &contender{command(a.t, env, args...).start(a.t), a, me}
 }
 
@@ -126,7 +129,7 @@ func TestKilledHoldersOfASemaphore(t *testing.T) {
 	if slot5 != slot2 || token5 <= token2 {
 		t.Errorf("slot %s with token %d, after slot %s with token %d", slot5, token5, slot2, token2)
 	}
-	busy := command(t, []string{"LEASEHOLD_STORE=" + storeURL(a.servers, "?connect_timeout=20s")}, "run", "pool", "--permits", "3", "--try", "--", "true").start(t)
+	busy := command(t, []string{"LEASEHOLD_STORE=" + storeURL(a.servers, patiently)}, "run", "pool", "--permits", "3", "--try", "--", "true").start(t)
 	if code := busy.code(t); code != 124 {
 		t.Errorf("a fourth holder beside slots %s, %s and %s: exit code %d\n%s", slot3, slot4, slot5, code, &busy.err)
 	}
