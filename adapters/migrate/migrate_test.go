@@ -210,8 +210,8 @@ func ExampleWrap() {
 		fmt.Println(err)
 		return
 	}
-	lock := leasehold.New(st, nil).Mutex("migrate/shop")
-	m, err := lib.NewWithInstance("iofs", source, "stub", migrate.Wrap(db, lock, 10*time.Second))
+	lock := leasehold.New(st, nil).Mutex("migrate/shop").With(leasehold.LockOptions{TTL: 10 * time.Second})
+	m, err := lib.NewWithInstance("iofs", source, "stub", migrate.Wrap(db, lock, 12*time.Second))
 	if err != nil {
 		fmt.Println(err)
 		return
