@@ -73,7 +73,7 @@ func migrate(url, path string, bare bool, then func()) (int, error) {
 		_, err := tx.ExecContext(ctx, "CREATE TABLE pets (name text)")
 		return err
 	}}
-	lock := leasehold.New(st, nil).Mutex("migrate").With(leasehold.LockOptions{TTL: 3 * time.Second})
+	lock := leasehold.New(st, nil).Mutex("migrate").With(leasehold.LockOptions{TTL: 10 * time.Second})
 	p, err := goose.NewProvider(goose.DialectSQLite3, db, nil, goose.WithSessionLocker(adapter.New(lock)),
 		goose.WithGoMigrations(goose.NewGoMigration(1, first, nil), goose.NewGoMigration(2, second, nil)))
 	if err != nil {
@@ -95,9 +95,11 @@ func TestKilledInAMigration(t *testing.T) {
 		{"without a transaction", "yes", 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel() // it waits for the TTL
 			url, path := "redis://"+redistest.Start(t).Addr(), filepath.Join(t.TempDir(), "db")
 			first := adaptertest.Again(t, redisVar+"="+url, databaseVar+"="+path, bareVar+"="+c.bare)
 			first.Wants(t, "half done")
+			adaptertest.Held(t, url, "migrate")
 			first.Kill()
 			killed := time.Now()
 			n, err := migrate(url, path, c.bare != "", func() {})

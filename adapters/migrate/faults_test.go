@@ -72,7 +72,7 @@ func onSQLite(url, path string, then func(), work func(*lib.Migrate) error) erro
 	if err != nil {
 		return errors.Join(err, db.Close())
 	}
-	lock := leasehold.New(st, nil).Mutex("migrate").With(leasehold.LockOptions{TTL: 3 * time.Second})
+	lock := leasehold.New(st, nil).Mutex("migrate").With(leasehold.LockOptions{TTL: 10 * time.Second})
 	d := migrate.Wrap(slow{inner, then}, lock, time.Minute)
 	source, err := iofs.New(steps, ".")
 	if err != nil {
@@ -91,9 +91,11 @@ func onSQLite(url, path string, then func(), work func(*lib.Migrate) error) erro
 // lease is over, and is told that the database is dirty, as without a lease. It goes on
 // when somebody has said which version the database has.
 func TestKilledInAMigration(t *testing.T) {
+	t.Parallel() // it waits for the TTL
 	url, path := "redis://"+redistest.Start(t).Addr(), filepath.Join(t.TempDir(), "db")
 	first := adaptertest.Again(t, redisVar+"="+url, databaseVar+"="+path)
 	first.Wants(t, "half done")
+	adaptertest.Held(t, url, "migrate")
 	first.Kill()
 	err := onSQLite(url, path, func() {}, func(m *lib.Migrate) error {
 		var dirty lib.ErrDirty
