@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -39,6 +40,7 @@ func TestOpen(t *testing.T) {
 	for what, o := range map[string]*redis.Options{
 		"password":          {Addr: server.Addr(), Password: "secret"},
 		"user and database": {Addr: server.Addr(), Username: "default", Password: "secret", DB: 3},
+		"no host":           {Addr: server.Addr()[strings.LastIndex(server.Addr(), ":"):], Password: "secret"},
 		"socket":            {Addr: socket, Password: "secret", DB: 2},
 		"TLS":               {Addr: secure, Password: "secret", TLSConfig: trusting, DialTimeout: 5 * time.Second},
 		"credentials": {Addr: server.Addr(), Password: "wrong", CredentialsProvider: func() (string, string) {
@@ -88,6 +90,10 @@ func TestRefuses(t *testing.T) {
 	_, err := goredis.Open(t.Context(), &redis.Options{StreamingCredentialsProvider: streaming{}}, nil)
 	if !errors.Is(err, store.ErrInvalid) {
 		t.Errorf("%v, want ErrInvalid", err)
+	}
+	_, err = goredis.Open(t.Context(), &redis.Options{Addr: "10.0.0.1:6379,10.0.0.2:6379"}, nil)
+	if !errors.Is(err, store.ErrInvalid) {
+		t.Errorf("two servers in one address: %v, want ErrInvalid", err)
 	}
 }
 

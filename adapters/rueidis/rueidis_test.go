@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -41,6 +42,7 @@ func TestOpen(t *testing.T) {
 	for what, o := range map[string]rueidis.ClientOption{
 		"password":          {InitAddress: plain, Password: "secret"},
 		"user and database": {InitAddress: plain, Username: "default", Password: "secret", SelectDB: 3},
+		"no host":           {InitAddress: []string{plain[0][strings.LastIndex(plain[0], ":"):]}, Password: "secret"},
 		"TLS":               {InitAddress: safe, Password: "secret", TLSConfig: trusting},
 		"credentials": {InitAddress: plain, Password: "wrong", AuthCredentialsFn: func(c rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
 			called.Add(1)
