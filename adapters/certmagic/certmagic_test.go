@@ -177,7 +177,7 @@ func TestLocks(t *testing.T) {
 // CertMagic makes the names of locks out of domains, addresses and identifiers, also of
 // what strangers ask for. Each is a lock of its own, with that name behind the prefix.
 func TestNames(t *testing.T) {
-	st, err := redisstore.Open(t.Context(), "redis://"+redistest.Start(t).Addr(), nil)
+	st, err := redisstore.Open(t.Context(), "redis://"+redistest.Start(t).Addr(), adaptertest.Patient())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 // migrate makes a table, and a row in a second migration, which calls then before it ends. It
 // returns how many migrations it applied.
 func migrate(url, path string, bare bool, then func()) (int, error) {
-	st, err := redisstore.Open(context.Background(), url, nil)
+	st, err := redisstore.Open(context.Background(), url, adaptertest.Patient())
 	if err != nil {
 		return 0, err
 	}

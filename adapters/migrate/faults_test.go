@@ -59,7 +59,7 @@ func (s slow) Run(r io.Reader) error {
 
 // onSQLite has work done with a database in a file, each step of which calls then.
 func onSQLite(url, path string, then func(), work func(*lib.Migrate) error) error {
-	st, err := redisstore.Open(context.Background(), url, nil)
+	st, err := redisstore.Open(context.Background(), url, adaptertest.Patient())
 	if err != nil {
 		return err
 	}

@@ -62,7 +62,7 @@ func TestOpen(t *testing.T) {
 	} {
 		called.Store(0)
 		o.ForceSingleClient = true
-		st, err := adapter.Open(t.Context(), o, nil)
+		st, err := adapter.Open(t.Context(), o, adaptertest.Patient())
 		if (o.AuthCredentialsFn != nil || o.DialFn != nil || o.DialCtxFn != nil) && called.Load() == 0 {
 			t.Errorf("%s: the function was not called", what)
 		}
@@ -77,14 +77,14 @@ func TestOpen(t *testing.T) {
 func TestOpenSeveral(t *testing.T) {
 	watched := redistest.StartWatched(t, 1)
 	o := rueidis.ClientOption{InitAddress: []string{watched.Sentinels[0].Addr()}, Sentinel: rueidis.SentinelOption{MasterSet: "mymaster"}}
-	st, err := adapter.Open(t.Context(), o, nil)
+	st, err := adapter.Open(t.Context(), o, adaptertest.Patient())
 	wantsSame(t, "sentinels", st, err, o)
 
 	o = rueidis.ClientOption{}
 	for _, s := range redistest.StartCluster(t, 3, 0).Masters {
 		o.InitAddress = append(o.InitAddress, s.Addr())
 	}
-	cluster, err := adapter.OpenCluster(t.Context(), o, nil)
+	cluster, err := adapter.OpenCluster(t.Context(), o, adaptertest.Patient())
 	wantsSame(t, "cluster", cluster, err, o)
 }
 
@@ -98,7 +98,7 @@ func ExampleOpen() {
 	o := rueidis.ClientOption{InitAddress: []string{server.Addr()}} // as for rueidis.NewClient
 
 	ctx := context.Background()
-	st, err := adapter.Open(ctx, o, nil)
+	st, err := adapter.Open(ctx, o, adaptertest.Patient()) // or nil
 	if err != nil {
 		fmt.Println(err)
 		return
