@@ -15,7 +15,10 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/adapters/asynq"
+	"github.com/leasehold-dev/leasehold/internal/testenv/adaptertest"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/internal/testenv/virtual"
+	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/memstore"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
@@ -88,18 +91,11 @@ type recorded struct{ running, started *atomic.Int64 }
 func (r recorded) Start() error { r.running.Add(1); r.started.Add(1); return nil }
 func (r recorded) Shutdown()    { r.running.Add(-1) }
 
-// virtual is the clock of a synctest bubble, which began then.
-type virtual time.Time
-
-func (v virtual) Now() leasehold.Instant {
-	return leasehold.Instant(time.Since(time.Time(v))) + 1
-}
-
 // A scheduler that loses its term is shut down, and the next term has another one. If a
 // scheduler cannot be made, the candidate tries again.
 func TestTerms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		now := virtual(time.Now())
+		now := virtual.Clock()
 		st := memstore.New(&memstore.Options{Clock: now})
 		defer st.Close()
 		e := leasehold.New(st, &leasehold.Options{Clock: now}).Election("scheduler").With(leasehold.LockOptions{MaxHold: time.Minute})
@@ -125,6 +121,60 @@ func TestTerms(t *testing.T) {
 		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Errorf("ended with %v", err)
 		}
+		if n := running.Load(); n != 0 {
+			t.Errorf("%d schedulers run afterwards", n)
+		}
+	})
+}
+
+// A scheduler that cannot reach the store is shut down before another one starts, and it is
+// the other's turn until that one resigns.
+func TestOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		now := virtual.Clock()
+		st := memstore.New(&memstore.Options{Clock: now})
+		defer st.Close()
+		far := &adaptertest.Cut{Store: st}
+		var running, started atomic.Int64
+		run := func(s store.Store) (end func()) {
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error)
+			go func() {
+				e := leasehold.New(s, &leasehold.Options{Clock: now}).Election("scheduler")
+				ended <- asynq.Run(ctx, e, func() (asynq.Scheduler, error) { return recorded{&running, &started}, nil })
+			}()
+			return func() {
+				cancel()
+				if err := <-ended; !errors.Is(err, context.Canceled) {
+					t.Errorf("ended with %v", err)
+				}
+			}
+		}
+		starts := func(n int64, when string) {
+			t.Helper()
+			for range 600 {
+				if time.Sleep(100 * time.Millisecond); running.Load() > 1 {
+					t.Fatalf("%d schedulers run %s", running.Load(), when)
+				}
+				if started.Load() == n {
+					return
+				}
+			}
+			t.Fatalf("no scheduler starts %s", when)
+		}
+		first := run(far)
+		starts(1, "at the beginning")
+		second := run(st)
+		far.Down.Store(true)
+		starts(2, "in the outage")
+		far.Down.Store(false)
+		time.Sleep(time.Minute)
+		if n := started.Load(); n != 2 {
+			t.Errorf("%d schedulers have started, want 2", n)
+		}
+		second()
+		starts(3, "after the second has resigned")
+		first()
 		if n := running.Load(); n != 0 {
 			t.Errorf("%d schedulers run afterwards", n)
 		}

@@ -55,7 +55,9 @@ func (s *Storage) lock(name string) *leasehold.Lock {
 }
 
 // Lock blocks until it has the lock, or ctx ends. The error is as that of
-// leasehold.Lock.Acquire. The lease is renewed until Unlock.
+// leasehold.Lock.Acquire. The lease is renewed until Unlock. The name may have any
+// characters. The error matches leasehold.ErrInvalid if prefix and name are longer than
+// store.MaxName, which no domain or address is, or if the prefix is reserved.
 func (s *Storage) Lock(ctx context.Context, name string) error {
 	lease, err := s.lock(name).Acquire(ctx)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"math/big"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -22,8 +23,12 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/adapters/certmagic"
+	"github.com/leasehold-dev/leasehold/internal/testenv/adaptertest"
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/internal/testenv/virtual"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/memstore"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
 // lockless is a storage whose own locks must not be used.
@@ -169,11 +174,106 @@ func TestLocks(t *testing.T) {
 	}
 }
 
+// CertMagic makes the names of locks out of domains, addresses and identifiers, also of
+// what strangers ask for. Each is a lock of its own, with that name behind the prefix.
+func TestNames(t *testing.T) {
+	st, err := redisstore.Open(t.Context(), "redis://"+redistest.Start(t).Addr(), adaptertest.Patient())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	client := leasehold.New(st, nil)
+	files := lockless{&lib.FileStorage{Path: t.TempDir()}, t}
+	ours, theirs := certmagic.New(files, client, nil), certmagic.New(files, client, nil)
+	names := []string{
+		"issue_cert_example.com", "issue_cert_EXAMPLE.COM", "issue_cert_*.example.com", "issue_cert_b\u00fccher.example", "issue_cert_bu\u0308cher.example",
+		"issue_cert_2001:db8::1", "register_acme_account_\"A B\" <a+b@example.com>", "ari_aYhba4dGQEHhs3uEe6CuLN4ByNQ.AIdlQyE", "storage_clean",
+		"a/b", "../b", "a b ", "a\nb", "a\x00b", "\xff", "", "{x}:token", "leasehold:x", "%2e%s", strings.Repeat("n", 300), strings.Repeat("\u00fc", 300),
+	}
+	for _, name := range names {
+		if got, err := ours.TryLock(t.Context(), name); !got || err != nil {
+			t.Errorf("%q cannot be locked beside the others: %v, %v", name, got, err)
+		}
+		if state, err := st.Inspect(t.Context(), "certmagic/"+name); err != nil || !state.Held {
+			t.Errorf("the lock of %q is %+v (%v)", name, state, err)
+		}
+	}
+	for _, name := range names {
+		if got, err := theirs.TryLock(t.Context(), name); got || err != nil {
+			t.Errorf("%q locked twice: %v, %v", name, got, err)
+		}
+		if err := ours.Unlock(t.Context(), name); err != nil {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+
+	long := strings.Repeat("n", store.MaxName)
+	for what, err := range map[string]error{
+		"too long": ours.Lock(t.Context(), long), "a prefix of Leasehold's own": certmagic.New(files, client, &certmagic.Options{Prefix: "leasehold:"}).Lock(t.Context(), "a"),
+	} {
+		if !errors.Is(err, leasehold.ErrInvalid) {
+			t.Errorf("%s: %v, want ErrInvalid", what, err)
+		}
+	}
+}
+
+// If the store goes away, nothing is locked, and the error says why. A lock that was held
+// then is reported with the unlock, and free when its TTL is over. A lock whose context
+// has ended is unlocked all the same.
+func TestStoreGoesAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		now := virtual.Clock()
+		st := memstore.New(&memstore.Options{Clock: now})
+		defer st.Close()
+		far := &adaptertest.Cut{Store: st}
+		s := certmagic.New(lockless{t: t}, leasehold.New(far, &leasehold.Options{Clock: now}), nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		for _, name := range []string{"a", "b"} {
+			if err := s.Lock(ctx, name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cancel()
+		if err := s.Lock(ctx, "c"); !errors.Is(err, context.Canceled) {
+			t.Errorf("locked for a context that has ended: %v", err)
+		}
+		if err := s.Unlock(ctx, "b"); err != nil {
+			t.Errorf("unlocked for a context that has ended: %v", err)
+		}
+		far.Down.Store(true)
+		if err := s.Lock(t.Context(), "b"); !errors.Is(err, adaptertest.ErrDown) {
+			t.Errorf("locked without a store: %v", err)
+		}
+		if got, err := s.TryLock(t.Context(), "b"); got || !errors.Is(err, adaptertest.ErrDown) {
+			t.Errorf("tried without a store: %v, %v", got, err)
+		}
+		if err := s.RenewLockLease(t.Context(), "a", time.Minute); err != nil {
+			t.Errorf("while the lease lasts: %v", err)
+		}
+		time.Sleep(time.Minute)
+		if err := s.RenewLockLease(t.Context(), "a", time.Minute); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("after the lease: %v", err)
+		}
+		if err := s.Unlock(t.Context(), "a"); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("the unlock says %v", err)
+		}
+		far.Down.Store(false)
+		for _, name := range []string{"a", "b"} {
+			if err := s.Lock(t.Context(), name); err != nil {
+				t.Error(err)
+			}
+			if err := s.Unlock(t.Context(), name); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
 // The unlock of a lock that was lost does not release it for the goroutine of the same
 // process that has it now.
 func TestLostAndLockedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		now := virtual(time.Now())
+		now := virtual.Clock()
 		st := memstore.New(&memstore.Options{Clock: now})
 		defer st.Close()
 		s := certmagic.New(lockless{t: t}, leasehold.New(st, &leasehold.Options{Clock: now}), &certmagic.Options{Lock: leasehold.LockOptions{MaxHold: time.Minute}})
@@ -197,13 +297,6 @@ func TestLostAndLockedAgain(t *testing.T) {
 			t.Error("unlocked three times")
 		}
 	})
-}
-
-// virtual is the clock of a synctest bubble, which began then.
-type virtual time.Time
-
-func (v virtual) Now() leasehold.Instant {
-	return leasehold.Instant(time.Since(time.Time(v))) + 1
 }
 
 func ExampleNew() {

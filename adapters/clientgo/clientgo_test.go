@@ -16,16 +16,10 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/adapters/clientgo"
+	"github.com/leasehold-dev/leasehold/internal/testenv/virtual"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/memstore"
 )
-
-// virtual is the clock of a synctest bubble, which began then.
-type virtual time.Time
-
-func (v virtual) Now() leasehold.Instant {
-	return leasehold.Instant(time.Since(time.Time(v))) + 1
-}
 
 // network is what one candidate has between itself and the store.
 type network struct {
@@ -105,7 +99,7 @@ func (n *network) Inspect(ctx context.Context, name string) (store.State, error)
 type election struct {
 	t     *testing.T
 	store *memstore.Store
-	clock virtual
+	clock leasehold.Clock
 
 	mu      sync.Mutex
 	leaders []string // present ones
@@ -115,7 +109,7 @@ type election struct {
 }
 
 func newElection(t *testing.T) *election {
-	clock := virtual(time.Now())
+	clock := virtual.Clock()
 	return &election{t: t, clock: clock, store: memstore.New(&memstore.Options{Clock: clock})}
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"testing"
 	"time"
 
@@ -15,7 +14,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/adapters/clientgo"
-	"github.com/leasehold-dev/leasehold/internal/testenv/child"
+	"github.com/leasehold-dev/leasehold/internal/testenv/adaptertest"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
@@ -27,7 +26,7 @@ func TestMain(m *testing.M) {
 	if url := os.Getenv(roleVar); url != "" {
 		err := lead(url, "child", func(token leasehold.Token) {
 			fmt.Println(uint64(token))
-			select {} // until it is killed
+			io.Copy(io.Discard, os.Stdin) // until it is killed
 		})
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -69,22 +68,9 @@ func lead(url, name string, started func(leasehold.Token)) error {
 // larger token.
 func TestLeaderIsKilled(t *testing.T) {
 	url := "redis://" + redistest.Start(t).Addr()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), roleVar+"="+url)
-	cmd.Stderr = t.Output()
-	out, in := io.Pipe()
-	cmd.Stdout = in
-	leader, err := child.Start(cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer leader.Kill()
+	leader := adaptertest.Again(t, roleVar+"="+url)
 	var first leasehold.Token
-	if _, err := fmt.Fscan(out, &first); err != nil {
+	if _, err := fmt.Fscan(leader.Out, &first); err != nil {
 		t.Fatal(err)
 	}
 

@@ -52,7 +52,8 @@ func NewElector(e *leasehold.Election) *Elector {
 }
 
 // IsLeader returns nil if this scheduler leads. It does not block. The error matches
-// ErrNotLeader, and also that of leasehold.Election.Run if the candidacy has ended.
+// ErrNotLeader, and also that of leasehold.Election.Run if the candidacy has ended. gocron
+// tells nobody of it.
 func (el *Elector) IsLeader(context.Context) error {
 	el.mu.Lock()
 	defer el.mu.Unlock()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/adapters/gocron"
+	"github.com/leasehold-dev/leasehold/internal/testenv/adaptertest"
 	"github.com/leasehold-dev/leasehold/internal/testenv/virtual"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/memstore"
@@ -87,6 +87,49 @@ func TestLocker(t *testing.T) {
 			state, err := st.Inspect(t.Context(), "jobs/report")
 			return err == nil && !state.Held
 		})
+	}
+}
+
+// A scheduler that cannot reach the store runs no job, and tells the job's listener why.
+// When it can again, the job runs. A second unlock changes nothing.
+func TestLockerInAnOutage(t *testing.T) {
+	st := memstore.New(nil)
+	defer st.Close()
+	far := &adaptertest.Cut{Store: st}
+	locker := gocron.NewLocker(leasehold.New(far, nil), nil)
+	s := scheduler(t, cron.WithDistributedLocker(locker))
+	runs, locked := make(chan struct{}), make(chan error)
+	j, err := s.NewJob(cron.DurationJob(24*time.Hour), cron.NewTask(func() { runs <- struct{}{} }), cron.WithName("report"),
+		cron.WithEventListeners(cron.AfterLockError(func(_ uuid.UUID, _ string, err error) { locked <- err })))
+	if err != nil {
+		t.Fatal(err)
+	}
+	far.Down.Store(true)
+	if err := j.RunNow(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-locked; !errors.Is(err, adaptertest.ErrDown) {
+		t.Errorf("in the outage the listener was told of %v", err)
+	}
+	far.Down.Store(false)
+	if err := j.RunNow(); err != nil {
+		t.Fatal(err)
+	}
+	<-runs
+
+	lock, err := locker.Lock(t.Context(), "other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 2 {
+		if err := lock.Unlock(ended); err != nil {
+			t.Error(err)
+		}
+	}
+	if state, err := st.Inspect(t.Context(), "other"); err != nil || state.Held {
+		t.Errorf("unlocked after its context had ended, the lock is %+v (%v)", state, err)
 	}
 }
 
@@ -168,39 +211,6 @@ func TestElector(t *testing.T) {
 	both(1)
 }
 
-// cut is a store that one client cannot reach while it is down.
-type cut struct {
-	store.Store
-	down atomic.Bool
-}
-
-var errDown = errors.New("the store is down")
-
-func (c *cut) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
-	if c.down.Load() {
-		return store.Grant{}, errDown
-	}
-	return c.Store.Acquire(ctx, r)
-}
-
-func (c *cut) Renew(ctx context.Context, leases []store.Lease) []error {
-	if !c.down.Load() {
-		return c.Store.Renew(ctx, leases)
-	}
-	errs := make([]error, len(leases))
-	for i := range errs {
-		errs[i] = errDown
-	}
-	return errs
-}
-
-func (c *cut) Release(ctx context.Context, r store.ReleaseRequest) error {
-	if c.down.Load() {
-		return errDown
-	}
-	return c.Store.Release(ctx, r)
-}
-
 // A scheduler whose store is down, at the start or later, does not lead, and never at the
 // same time as another. It leads again when it can.
 func TestElectorInAnOutage(t *testing.T) {
@@ -208,7 +218,7 @@ func TestElectorInAnOutage(t *testing.T) {
 		now := virtual.Clock()
 		st := memstore.New(&memstore.Options{Clock: now})
 		defer st.Close()
-		far := &cut{Store: st}
+		far := &adaptertest.Cut{Store: st}
 		elector := func(s store.Store) *gocron.Elector {
 			return gocron.NewElector(leasehold.New(s, &leasehold.Options{Clock: now}).Election("scheduler"))
 		}
@@ -226,7 +236,7 @@ func TestElectorInAnOutage(t *testing.T) {
 			}
 			t.Fatal("it does not lead")
 		}
-		far.down.Store(true)
+		far.Down.Store(true)
 		a := elector(far)
 		defer a.Close()
 		time.Sleep(time.Minute)
@@ -235,15 +245,15 @@ func TestElectorInAnOutage(t *testing.T) {
 		}
 		b := elector(st)
 		leads(b, a)
-		far.down.Store(false)
+		far.Down.Store(false)
 		if err := b.Close(); err != nil {
 			t.Error(err)
 		}
 		leads(a, b)
 		b = elector(st)
-		far.down.Store(true)
+		far.Down.Store(true)
 		leads(b, a)
-		far.down.Store(false)
+		far.Down.Store(false)
 		time.Sleep(time.Minute)
 		for range 2 {
 			if err := b.Close(); err != nil {

@@ -45,8 +45,12 @@ func NewLocker(c *leasehold.Client, o *LockerOptions) *Locker {
 }
 
 // Lock makes one attempt to lock the job, and blocks for the store's answer. The error
-// matches leasehold.ErrBusy if another scheduler runs the job: gocron then skips the run.
-// Otherwise it is as that of leasehold.Lock.Try.
+// matches leasehold.ErrBusy if another scheduler runs the job. Otherwise it is as that of
+// leasehold.Lock.Try.
+//
+// gocron skips the run whatever the error is, and tells only the listener that
+// gocron.AfterLockError gives the job. Have it report errors that do not match ErrBusy, or
+// nobody sees that jobs are skipped because the store cannot be reached.
 func (l *Locker) Lock(ctx context.Context, job string) (gocron.Lock, error) {
 	lease, err := l.client.Mutex(l.o.Prefix + job).With(l.o.Lock).Try(ctx)
 	if err != nil {

@@ -9,6 +9,11 @@
 //		_, err := provider.Up(ctx)
 //		return err
 //	})
+//
+// If a process is killed in the midst of a migration, the next one waits until the TTL of
+// the lease is over, and runs that migration again. A database undoes what was done within
+// a transaction. What a migration without a transaction did stays, so it must be possible
+// to run it twice.
 package goose
 
 import (
@@ -47,7 +52,8 @@ func (l *Locker) SessionLock(ctx context.Context, conn *sql.Conn) error { return
 
 // SessionUnlock releases the lock, as leasehold.Lease.Release does. The error matches
 // leasehold.ErrLost if the lease was lost during the migration: another process may have
-// migrated the database at the same time.
+// migrated the database at the same time. Another error means that the lock may not be free
+// before its TTL is over. The migrations that goose returns with it were applied.
 func (l *Locker) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
 	return l.release(ctx, conn)
 }

@@ -11,19 +11,16 @@ import (
 	"testing"
 	"testing/fstest"
 	"testing/synctest"
-	"time"
 
 	"github.com/pressly/goose/v3"
-	"go.uber.org/goleak"
 	_ "modernc.org/sqlite"
 
 	"github.com/leasehold-dev/leasehold"
 	adapter "github.com/leasehold-dev/leasehold/adapters/goose"
+	"github.com/leasehold-dev/leasehold/internal/testenv/virtual"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/memstore"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var migrations = fstest.MapFS{
 	"1_pets.sql": {Data: []byte("-- +goose Up\nCREATE TABLE pets (name text);\n-- +goose Down\nDROP TABLE pets;\n")},
@@ -124,7 +121,7 @@ func TestLockedByAnother(t *testing.T) {
 // A migration during which the lease was lost is reported.
 func TestLossIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		now := virtual(time.Now())
+		now := virtual.Clock()
 		st := memstore.New(&memstore.Options{Clock: now})
 		defer st.Close()
 		client := leasehold.New(st, &leasehold.Options{Clock: now})
@@ -156,13 +153,6 @@ func TestLossIsReported(t *testing.T) {
 			t.Error("unlocked three times")
 		}
 	})
-}
-
-// virtual is the clock of a synctest bubble, which began then.
-type virtual time.Time
-
-func (v virtual) Now() leasehold.Instant {
-	return leasehold.Instant(time.Since(time.Time(v))) + 1
 }
 
 func Example() {

@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/auth"
 
+	"github.com/leasehold-dev/leasehold/internal/redisurl"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
@@ -24,8 +25,9 @@ import (
 // settings in more, which has the rest. A nil more means the defaults. A Dialer is used as
 // go-redis uses it: it makes TLS connections itself, and TLSConfig is ignored.
 //
-// The error matches store.ErrInvalid if o has a StreamingCredentialsProvider, which the
-// store cannot follow: use CredentialsProviderContext.
+// The error matches store.ErrInvalid if o.Addr is not one address, or if o has a
+// StreamingCredentialsProvider, which the store cannot follow: use
+// CredentialsProviderContext.
 func Open(ctx context.Context, o *redis.Options, more *redisstore.Options) (*redisstore.Store, error) {
 	s := settings{o.TLSConfig, o.Dialer, o.DialTimeout, o.Username, o.Password, o.CredentialsProvider, o.CredentialsProviderContext, o.StreamingCredentialsProvider}
 	all, err := s.over(more)
@@ -40,7 +42,11 @@ func Open(ctx context.Context, o *redis.Options, more *redisstore.Options) (*red
 		u := url.URL{Scheme: "unix", Path: addr, RawQuery: url.Values{"db": {strconv.Itoa(o.DB)}}.Encode()}
 		return redisstore.Open(ctx, u.String(), all)
 	}
-	return redisstore.Open(ctx, s.url("redis", []string{addr}, o.DB), all)
+	servers, err := s.url("redis", []string{addr}, o.DB)
+	if err != nil {
+		return nil, err
+	}
+	return redisstore.Open(ctx, servers, all)
 }
 
 // OpenFailover is Open for the master that the sentinels of o watch. The connections to
@@ -52,7 +58,11 @@ func OpenFailover(ctx context.Context, o *redis.FailoverOptions, more *redisstor
 		return nil, err
 	}
 	all.Master, all.SentinelUsername, all.SentinelPassword = o.MasterName, o.SentinelUsername, o.SentinelPassword
-	return redisstore.Open(ctx, s.url("redis-sentinel", o.SentinelAddrs, o.DB), all)
+	sentinels, err := s.url("redis-sentinel", o.SentinelAddrs, o.DB)
+	if err != nil {
+		return nil, err
+	}
+	return redisstore.Open(ctx, sentinels, all)
 }
 
 // OpenCluster is Open for a cluster, of which o names some members: see
@@ -63,7 +73,11 @@ func OpenCluster(ctx context.Context, o *redis.ClusterOptions, more *redisstore.
 	if err != nil {
 		return nil, err
 	}
-	return redisstore.OpenCluster(ctx, s.url("redis-cluster", o.Addrs, 0), all)
+	members, err := s.url("redis-cluster", o.Addrs, 0)
+	if err != nil {
+		return nil, err
+	}
+	return redisstore.OpenCluster(ctx, members, all)
 }
 
 // settings are what all three kinds of options have.
@@ -109,13 +123,6 @@ func (s settings) over(more *redisstore.Options) (*redisstore.Options, error) {
 }
 
 // url returns the URL of servers, without secrets.
-func (s settings) url(scheme string, addrs []string, db int) string {
-	if s.dial == nil && s.tls != nil {
-		scheme = "rediss" + strings.TrimPrefix(scheme, "redis")
-	}
-	u := scheme + "://" + strings.Join(addrs, ",")
-	if db != 0 {
-		u += "/" + strconv.Itoa(db)
-	}
-	return u
+func (s settings) url(scheme string, addrs []string, db int) (string, error) {
+	return redisurl.Of(scheme, s.dial == nil && s.tls != nil, addrs, db)
 }

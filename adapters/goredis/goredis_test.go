@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -39,6 +40,7 @@ func TestOpen(t *testing.T) {
 	for what, o := range map[string]*redis.Options{
 		"password":          {Addr: server.Addr(), Password: "secret"},
 		"user and database": {Addr: server.Addr(), Username: "default", Password: "secret", DB: 3},
+		"no host":           {Addr: server.Addr()[strings.LastIndex(server.Addr(), ":"):], Password: "secret"},
 		"socket":            {Addr: socket, Password: "secret", DB: 2},
 		"TLS":               {Addr: secure, Password: "secret", TLSConfig: trusting, DialTimeout: 5 * time.Second},
 		"credentials": {Addr: server.Addr(), Password: "wrong", CredentialsProvider: func() (string, string) {
@@ -56,7 +58,7 @@ func TestOpen(t *testing.T) {
 	} {
 		asked.Store(0)
 		dialed.Store(0)
-		st, err := goredis.Open(t.Context(), o, nil)
+		st, err := goredis.Open(t.Context(), o, adaptertest.Patient())
 		if o.CredentialsProvider != nil && asked.Load() == 0 || o.Dialer != nil && dialed.Load() == 0 {
 			t.Errorf("%s: the function was not called", what)
 		}
@@ -68,14 +70,14 @@ func TestOpen(t *testing.T) {
 func TestOpenSeveral(t *testing.T) {
 	watched := redistest.StartWatched(t, 1)
 	failover := &redis.FailoverOptions{MasterName: "mymaster", SentinelAddrs: []string{watched.Sentinels[0].Addr()}}
-	st, err := goredis.OpenFailover(t.Context(), failover, nil)
+	st, err := goredis.OpenFailover(t.Context(), failover, adaptertest.Patient())
 	wantsSame(t, "sentinels", st, err, redis.NewFailoverClient(failover))
 
 	members := &redis.ClusterOptions{}
 	for _, s := range redistest.StartCluster(t, 3, 0).Masters {
 		members.Addrs = append(members.Addrs, s.Addr())
 	}
-	cluster, err := goredis.OpenCluster(t.Context(), members, nil)
+	cluster, err := goredis.OpenCluster(t.Context(), members, adaptertest.Patient())
 	wantsSame(t, "cluster", cluster, err, redis.NewClusterClient(members))
 }
 
@@ -89,6 +91,10 @@ func TestRefuses(t *testing.T) {
 	if !errors.Is(err, store.ErrInvalid) {
 		t.Errorf("%v, want ErrInvalid", err)
 	}
+	_, err = goredis.Open(t.Context(), &redis.Options{Addr: "10.0.0.1:6379,10.0.0.2:6379"}, nil)
+	if !errors.Is(err, store.ErrInvalid) {
+		t.Errorf("two servers in one address: %v, want ErrInvalid", err)
+	}
 }
 
 func ExampleOpen() {
@@ -101,7 +107,7 @@ func ExampleOpen() {
 	o := &redis.Options{Addr: server.Addr()} // as for redis.NewClient
 
 	ctx := context.Background()
-	st, err := goredis.Open(ctx, o, nil)
+	st, err := goredis.Open(ctx, o, adaptertest.Patient()) // or nil
 	if err != nil {
 		fmt.Println(err)
 		return

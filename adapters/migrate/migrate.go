@@ -1,6 +1,15 @@
 // Package migrate has golang-migrate migrate a database under a lease, wherever the locks
-// are. The lease needs no session of the database, so it works through a connection pool
-// such as PgBouncer, and for databases whose driver has no lock.
+// are. The lease needs no session of the database, and works for databases whose driver
+// has no lock.
+//
+// A driver is opened before it has the lease. Those of PostgreSQL, MySQL and others then
+// take their own lock for a moment, to make the table of versions. Open them on connections
+// that keep their session: through PgBouncer in its transaction mode that lock can stay
+// behind.
+//
+// If a process is killed in the midst of a step, its lease ends by the TTL, and the next
+// Migrate says that the database is dirty, as without Leasehold: repair what the step left
+// half done, and call Migrate.Force with the version that the database has then.
 package migrate
 
 import (
@@ -32,9 +41,13 @@ type driver struct {
 //
 // Its Lock waits for that long, or makes one attempt if wait is 0 or less. Keep wait below
 // Migrate.LockTimeout (15 s by default): a Migrate that has given up releases what its
-// driver obtains later only when it is closed. If the lease is lost during a migration, the driver runs
-// no further step and records no version: the database stays marked as dirty if a step
-// was under way, so that a person looks at it.
+// driver obtains later only when it is closed. Keep the TTL of l below wait, such as 10 s
+// and 12 s: a Migrate that comes after one that was killed then waits for the end of that
+// lease, and is not refused.
+//
+// If the lease is lost during a migration, the driver runs no further step and records no
+// version: the database stays marked as dirty if a step was under way, so that a person
+// looks at it.
 func Wrap(d database.Driver, l *leasehold.Lock, wait time.Duration) database.Driver {
 	return &driver{Driver: d, lock: l, wait: wait}
 }
@@ -76,7 +89,9 @@ func (d *driver) acquire() (*leasehold.Lease, error) {
 	return d.lock.Acquire(ctx)
 }
 
-// Unlock releases the lease. The error matches leasehold.ErrLost if it was lost.
+// Unlock releases the lease. The error matches leasehold.ErrLost if it was lost. Another
+// error means that the lock may not be free before its TTL is over. After an error, Migrate
+// takes itself for locked: make another one.
 func (d *driver) Unlock() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -15,15 +15,12 @@ import (
 	"github.com/golang-migrate/migrate/v4/database/stub"
 	suite "github.com/golang-migrate/migrate/v4/database/testing"
 	"github.com/golang-migrate/migrate/v4/source/iofs"
-	"go.uber.org/goleak"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/adapters/migrate"
 	"github.com/leasehold-dev/leasehold/internal/testenv/virtual"
 	"github.com/leasehold-dev/leasehold/store/memstore"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // sessions is a database whose own lock must not be used.
 type sessions struct {
@@ -59,9 +56,9 @@ func TestSuiteOfTheLibrary(t *testing.T) {
 }
 
 var steps = fstest.MapFS{
-	"1_pets.up.sql":   {Data: []byte("CREATE TABLE pets")},
+	"1_pets.up.sql":   {Data: []byte("CREATE TABLE pets (name text)")},
 	"1_pets.down.sql": {Data: []byte("DROP TABLE pets")},
-	"2_rex.up.sql":    {Data: []byte("INSERT INTO pets")},
+	"2_rex.up.sql":    {Data: []byte("INSERT INTO pets VALUES ('Rex')")},
 	"2_rex.down.sql":  {Data: []byte("DELETE FROM pets")},
 }
 
@@ -213,8 +210,8 @@ func ExampleWrap() {
 		fmt.Println(err)
 		return
 	}
-	lock := leasehold.New(st, nil).Mutex("migrate/shop")
-	m, err := lib.NewWithInstance("iofs", source, "stub", migrate.Wrap(db, lock, 10*time.Second))
+	lock := leasehold.New(st, nil).Mutex("migrate/shop").With(leasehold.LockOptions{TTL: 10 * time.Second})
+	m, err := lib.NewWithInstance("iofs", source, "stub", migrate.Wrap(db, lock, 12*time.Second))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -67,10 +67,8 @@ func hold(url string) error {
 // The span of a wait is linked to the span of the holder, which another process exports.
 func TestSpansOfTwoProcessesAreLinked(t *testing.T) {
 	url := "redis://" + redistest.Start(t).Addr()
-	in, lines := adaptertest.Again(t, roleVar+"="+url)
-	if line, err := lines.ReadString('\n'); line != "held\n" {
-		t.Fatalf("the holder says %q (%v)", line, err)
-	}
+	holder := adaptertest.Again(t, roleVar+"="+url)
+	holder.Wants(t, "held")
 
 	st, err := redisstore.Open(t.Context(), url, nil)
 	if err != nil {
@@ -87,7 +85,7 @@ func TestSpansOfTwoProcessesAreLinked(t *testing.T) {
 		var busy *leasehold.BusyError
 		if !told && errors.As(reason, &busy) && busy.Position > 0 {
 			told = true
-			in.Close() // we have a place in the queue, so the holder may go
+			holder.In.Close() // we have a place in the queue, so the holder may go
 		}
 	}})
 	l, err := lock.Acquire(t.Context())
@@ -100,7 +98,7 @@ func TestSpansOfTwoProcessesAreLinked(t *testing.T) {
 
 	theirs := map[string]exported{}
 	for {
-		line, err := lines.ReadBytes('\n')
+		line, err := holder.Out.ReadBytes('\n')
 		if err != nil {
 			break
 		}

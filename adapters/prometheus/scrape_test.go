@@ -72,8 +72,7 @@ func contend() {
 // contender starts a process that contends, and returns the address of its metrics.
 func contender(t *testing.T, redis string) (addr string) {
 	t.Helper()
-	_, lines := adaptertest.Again(t, roleVar+"="+redis)
-	line, err := lines.ReadString('\n')
+	line, err := adaptertest.Again(t, roleVar+"="+redis).Out.ReadString('\n')
 	if err != nil {
 		t.Fatal(err)
 	}

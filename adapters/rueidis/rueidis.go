@@ -6,11 +6,10 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"strconv"
-	"strings"
 
 	"github.com/redis/rueidis"
 
+	"github.com/leasehold-dev/leasehold/internal/redisurl"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
@@ -31,18 +30,30 @@ func Open(ctx context.Context, o rueidis.ClientOption, more *redisstore.Options)
 	all := over(o, more)
 	if o.Sentinel.MasterSet != "" {
 		all.Master, all.SentinelUsername, all.SentinelPassword = o.Sentinel.MasterSet, o.Sentinel.Username, o.Sentinel.Password
-		return redisstore.Open(ctx, url("redis-sentinel", o), all)
+		sentinels, err := url("redis-sentinel", o)
+		if err != nil {
+			return nil, err
+		}
+		return redisstore.Open(ctx, sentinels, all)
 	}
 	if n := len(o.InitAddress); n != 1 {
 		return nil, fmt.Errorf("%w: the options name %d servers, not one: use OpenCluster for a cluster", store.ErrInvalid, n)
 	}
-	return redisstore.Open(ctx, url("redis", o), all)
+	server, err := url("redis", o)
+	if err != nil {
+		return nil, err
+	}
+	return redisstore.Open(ctx, server, all)
 }
 
 // OpenCluster is Open for a cluster, of which o names some members: see
 // redisstore.OpenCluster.
 func OpenCluster(ctx context.Context, o rueidis.ClientOption, more *redisstore.Options) (*redisstore.Cluster, error) {
-	return redisstore.OpenCluster(ctx, url("redis-cluster", o), over(o, more))
+	members, err := url("redis-cluster", o)
+	if err != nil {
+		return nil, err
+	}
+	return redisstore.OpenCluster(ctx, members, over(o, more))
 }
 
 // over returns more with the settings of o.
@@ -82,18 +93,8 @@ type address string
 func (address) Network() string  { return "tcp" }
 func (a address) String() string { return string(a) }
 
-// dialsItself reports whether a function of the user's makes the connections, TLS
-// included.
-func dialsItself(o rueidis.ClientOption) bool { return o.DialCtxFn != nil || o.DialFn != nil }
-
-// url returns the URL of the servers of o, without secrets.
-func url(scheme string, o rueidis.ClientOption) string {
-	if o.TLSConfig != nil && !dialsItself(o) {
-		scheme = "rediss" + strings.TrimPrefix(scheme, "redis")
-	}
-	u := scheme + "://" + strings.Join(o.InitAddress, ",")
-	if o.SelectDB != 0 {
-		u += "/" + strconv.Itoa(o.SelectDB)
-	}
-	return u
+// url returns the URL of the servers of o, without secrets. A function of the user's that
+// makes the connections makes those with TLS, too.
+func url(scheme string, o rueidis.ClientOption) (string, error) {
+	return redisurl.Of(scheme, o.TLSConfig != nil && o.DialCtxFn == nil && o.DialFn == nil, o.InitAddress, o.SelectDB)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -41,6 +42,7 @@ func TestOpen(t *testing.T) {
 	for what, o := range map[string]rueidis.ClientOption{
 		"password":          {InitAddress: plain, Password: "secret"},
 		"user and database": {InitAddress: plain, Username: "default", Password: "secret", SelectDB: 3},
+		"no host":           {InitAddress: []string{plain[0][strings.LastIndex(plain[0], ":"):]}, Password: "secret"},
 		"TLS":               {InitAddress: safe, Password: "secret", TLSConfig: trusting},
 		"credentials": {InitAddress: plain, Password: "wrong", AuthCredentialsFn: func(c rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
 			called.Add(1)
@@ -60,7 +62,7 @@ func TestOpen(t *testing.T) {
 	} {
 		called.Store(0)
 		o.ForceSingleClient = true
-		st, err := adapter.Open(t.Context(), o, nil)
+		st, err := adapter.Open(t.Context(), o, adaptertest.Patient())
 		if (o.AuthCredentialsFn != nil || o.DialFn != nil || o.DialCtxFn != nil) && called.Load() == 0 {
 			t.Errorf("%s: the function was not called", what)
 		}
@@ -75,14 +77,14 @@ func TestOpen(t *testing.T) {
 func TestOpenSeveral(t *testing.T) {
 	watched := redistest.StartWatched(t, 1)
 	o := rueidis.ClientOption{InitAddress: []string{watched.Sentinels[0].Addr()}, Sentinel: rueidis.SentinelOption{MasterSet: "mymaster"}}
-	st, err := adapter.Open(t.Context(), o, nil)
+	st, err := adapter.Open(t.Context(), o, adaptertest.Patient())
 	wantsSame(t, "sentinels", st, err, o)
 
 	o = rueidis.ClientOption{}
 	for _, s := range redistest.StartCluster(t, 3, 0).Masters {
 		o.InitAddress = append(o.InitAddress, s.Addr())
 	}
-	cluster, err := adapter.OpenCluster(t.Context(), o, nil)
+	cluster, err := adapter.OpenCluster(t.Context(), o, adaptertest.Patient())
 	wantsSame(t, "cluster", cluster, err, o)
 }
 
@@ -96,7 +98,7 @@ func ExampleOpen() {
 	o := rueidis.ClientOption{InitAddress: []string{server.Addr()}} // as for rueidis.NewClient
 
 	ctx := context.Background()
-	st, err := adapter.Open(ctx, o, nil)
+	st, err := adapter.Open(ctx, o, adaptertest.Patient()) // or nil
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/adapters/synclocker"
+	"github.com/leasehold-dev/leasehold/internal/testenv/adaptertest"
 	"github.com/leasehold-dev/leasehold/internal/testenv/virtual"
 	"github.com/leasehold-dev/leasehold/store/memstore"
 )
@@ -85,6 +86,39 @@ func TestLoss(t *testing.T) {
 		if len(told) != 1 || !errors.Is(told[0], leasehold.ErrLost) {
 			t.Errorf("told of %v, want one loss", told)
 		}
+	})
+}
+
+// While the store cannot be reached, Lock goes on, and Unlock returns.
+func TestStoreGoesAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		now := virtual.Clock()
+		st := memstore.New(&memstore.Options{Clock: now})
+		defer st.Close()
+		far := &adaptertest.Cut{Store: st}
+		locker := synclocker.New(leasehold.New(far, &leasehold.Options{Clock: now}).Mutex("a"), func(err error) { t.Error(err) })
+		far.Down.Store(true)
+		locked := false
+		go func() {
+			locker.Lock()
+			locked = true
+		}()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if locked {
+			t.Error("locked without a store")
+		}
+		far.Down.Store(false)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if !locked {
+			t.Fatal("not locked after the store was back")
+		}
+		far.Down.Store(true)
+		locker.Unlock()
+		far.Down.Store(false)
+		locker.Lock() // after the TTL at the latest
+		locker.Unlock()
 	})
 }
 

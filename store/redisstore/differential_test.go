@@ -8,7 +8,6 @@ import (
 	"net"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -35,18 +34,8 @@ func TestScriptsChanged(t *testing.T) {
 	sim, real := onSimulated(t), onRedis(t)
 	for _, c := range changes {
 		t.Run(c.name, func(t *testing.T) {
-			whole := c.script.Text
-			changed := strings.Replace(whole, c.old, c.new, 1)
-			if strings.Count(whole, c.old) != 1 {
-				t.Fatalf("%q is not once in the script", c.old)
-			}
 			for name, n := range map[string]*scripted{"Redis": real, "simredis": sim} {
-				n.change = func(text string) string {
-					if text == whole {
-						return changed
-					}
-					return text
-				}
+				n.change = c.made(t)
 				if n == sim && c.hidden {
 					continue
 				}
@@ -65,24 +54,6 @@ func TestScriptsChanged(t *testing.T) {
 		})
 	}
 }
-
-// change is a mistake in a script.
-type change struct {
-	name     string
-	script   *script.Script
-	old, new string
-	hidden   bool // on simredis
-	of       renewal
-}
-
-// renewal is in which renewals a mistake shows.
-type renewal uint8
-
-const (
-	both    renewal = iota
-	single          // of one lease
-	bundles         // of several at once
-)
 
 var changes = []change{
 	{name: "acquire takes what others hold", script: script.Acquire,

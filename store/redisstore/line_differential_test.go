@@ -44,75 +44,7 @@ func TestQueuesInListsOnRedis(t *testing.T) {
 // Every script with a change in what it does with queues is found to differ.
 func TestQueuesChanged(t *testing.T) {
 	n := listening(t, onSimulated(t))
-	for _, c := range lineChanges {
-		t.Run(c.name, func(t *testing.T) {
-			script := c.script.Text
-			changed := strings.Replace(script, c.old, c.new, 1)
-			if strings.Count(script, c.old) != 1 {
-				t.Fatalf("%q is not once in the script", c.old)
-			}
-			n.change = func(text string) string {
-				if text == script {
-					return changed
-				}
-				return text
-			}
-			if err := findLine(n, 1500); err == nil {
-				t.Error("not noticed")
-			} else {
-				t.Log(err)
-			}
-		})
-	}
-}
-
-// ears is a server with its push messages.
-type ears struct {
-	*scripted
-	in *session
-	// examples are the lists of steps of the first seeds: it takes longer to draw them
-	// than to run them.
-	examples [][]lineStep
-	heard    map[string]bool // the owners whose channel is listened to
-	begun    time.Time
-}
-
-func listening(t *testing.T, n *scripted) *ears {
-	t.Helper()
-	w := n.another(t)
-	if _, err := w.Exchange(resp.Command("SUBSCRIBE", "always")); err != nil {
-		t.Fatal(err)
-	}
-	return &ears{scripted: n, in: w}
-}
-
-// listen begins or ends listening to an owner's channel.
-func (e *ears) listen(owner string, yes bool) error {
-	verb := "UNSUBSCRIBE"
-	if yes {
-		verb = "SUBSCRIBE"
-	}
-	_, err := e.in.Exchange(resp.Command(verb, script.ChannelBegin+owner))
-	return err
-}
-
-// messages are those that came since the last call. The server has sent them before it
-// answers what is asked later.
-func (e *ears) messages() (all []string, err error) {
-	if _, err := e.in.Conn.Write(pingCommand.Bytes); err != nil {
-		return nil, err
-	}
-	for {
-		v, err := e.in.In.Next()
-		switch {
-		case err != nil:
-			return nil, err
-		case len(v.List) == 3:
-			all = append(all, string(v.List[2].Text))
-		default:
-			return all, nil
-		}
-	}
+	noticesAll(t, n.scripted, lineChanges, func() error { return findLine(n, 1500) })
 }
 
 // lineOp is what a step does.
@@ -265,24 +197,11 @@ type lineRun struct {
 	trace  strings.Builder
 }
 
-// errSlow ends a run in which a clock that cannot be set went on for so long that
-// there is no telling what is right.
-var errSlow = errors.New("too slow")
-
 func (e *ears) run(steps []lineStep) error {
 	begin := clock.Instant(1_790_000_000_123_456_000)
-	if err := e.Begin(begin); err != nil {
+	if err := e.reset(begin); err != nil {
 		return err
 	}
-	if _, err := e.messages(); err != nil { // of a run that was given up
-		return err
-	}
-	for owner := range e.heard {
-		if err := e.listen(owner, false); err != nil {
-			return err
-		}
-	}
-	e.heard, e.begun = map[string]bool{}, time.Now()
 	r := &lineRun{ears: e, rules: modelnode.Shipped(), now: begin, deaf: map[string]bool{}}
 	clock, err := e.Clock()
 	if err != nil {
@@ -293,11 +212,8 @@ func (e *ears) run(steps []lineStep) error {
 		r.owners = append(r.owners, []string{"ann", "an", "b", "zoe"}[i]+"."+strconv.FormatInt(int64(clock)/1000+offset, 36))
 	}
 	r.owners = append(r.owners, "rankless")
-	for _, owner := range r.owners[:3] {
-		r.heard[owner] = true
-		if err := r.listen(owner, true); err != nil {
-			return err
-		}
+	if err := r.hear(r.owners[:3]); err != nil {
+		return err
 	}
 	for i, s := range steps {
 		fmt.Fprintf(&r.trace, "%3d. %v\n", i+1, s)
@@ -344,12 +260,7 @@ func (r *lineRun) step(s lineStep) error {
 		}
 		return r.look()
 	case hushes:
-		owner := r.owners[s.Owner]
-		if r.heard[owner] = !r.heard[owner]; !r.heard[owner] {
-			delete(r.heard, owner)
-			return r.listen(owner, false)
-		}
-		return r.listen(owner, true)
+		return r.turn(r.owners[s.Owner])
 	case strangerSets, strangerDeletes, losesAll:
 		return r.meddle(s)
 	}
@@ -545,7 +456,7 @@ func (r *lineRun) byScript(asked []lineAsk) (replies []resp.Value, heard []strin
 	if err != nil {
 		return nil, nil, err
 	}
-	if r.sim == nil && (int64(now) > first.UnixNano() || time.Since(r.begun) > time.Second) {
+	if r.slow(now, first) {
 		return nil, nil, errSlow
 	}
 	all, err := r.messages()
@@ -694,13 +605,9 @@ func (r *lineRun) wanted() map[string]string {
 	return want
 }
 
-// near is what is left of a key, as far as one can be held to it.
+// near is ears.near of milliseconds.
 func (r *lineRun) near(ms int64) string {
-	d := time.Duration(ms) * time.Millisecond
-	if r.sim == nil {
-		d = d.Round(lineUnit)
-	}
-	return d.String()
+	return r.ears.near(time.Duration(ms) * time.Millisecond)
 }
 
 // whose is whose value it is, if it is exactly that.

@@ -43,25 +43,7 @@ func TestSharesChanged(t *testing.T) {
 		}
 		return nil
 	}
-	for _, c := range shareChanges {
-		t.Run(c.name, func(t *testing.T) {
-			whole := c.script.Text
-			if strings.Count(whole, c.old) != 1 {
-				t.Fatalf("%q is not once in the script", c.old)
-			}
-			e.change = func(text string) string {
-				if text == whole {
-					return strings.Replace(whole, c.old, c.new, 1)
-				}
-				return text
-			}
-			if err := find(); err == nil {
-				t.Error("not noticed")
-			} else {
-				t.Log(err)
-			}
-		})
-	}
+	noticesAll(t, e.scripted, shareChanges, find)
 }
 
 // shareOp is what a step does.
@@ -290,24 +272,12 @@ type shareRun struct {
 
 func (e *ears) runShares(steps []shareStep) error {
 	begin := clock.Instant(1_790_000_000_123_000_000)
-	if err := e.Begin(begin); err != nil {
+	if err := e.reset(begin); err != nil {
 		return err
 	}
-	if _, err := e.messages(); err != nil { // of a run that was given up
-		return err
-	}
-	for owner := range e.heard {
-		if err := e.listen(owner, false); err != nil {
-			return err
-		}
-	}
-	e.heard, e.begun = map[string]bool{}, time.Now()
 	r := &shareRun{ears: e, now: begin, deaf: map[string]bool{}, stamps: map[string]uint64{}}
-	for _, owner := range shareOwners[:4] {
-		r.heard[owner] = true
-		if err := r.listen(owner, true); err != nil {
-			return err
-		}
+	if err := r.hear(shareOwners[:4]); err != nil {
+		return err
 	}
 	for i, s := range steps {
 		fmt.Fprintf(&r.trace, "%3d. %v\n", i+1, s)
@@ -330,10 +300,7 @@ func (r *shareRun) step(s shareStep) error {
 		}
 		return r.look()
 	case shareHushes:
-		if r.heard[owner] = !r.heard[owner]; !r.heard[owner] {
-			delete(r.heard, owner)
-		}
-		return r.listen(owner, r.heard[owner])
+		return r.turn(owner)
 	}
 	at, err := r.Clock()
 	if err != nil {
@@ -626,7 +593,7 @@ func (r *shareRun) do(c *script.Command) (resp.Value, error) {
 	if err != nil {
 		return v, err
 	}
-	if r.sim == nil && (int64(now) > r.s.wall().Add(script.ProposalLead).UnixNano() || time.Since(r.begun) > time.Second) {
+	if r.slow(now, r.s.wall().Add(script.ProposalLead)) {
 		return v, errSlow
 	}
 	heard, err := r.messages()
@@ -725,12 +692,4 @@ func (r *shareRun) wanted() (want map[string]string, longest time.Duration) {
 		want["broken"] = fmt.Sprint(rec.Broken.Owner, " ", rec.Broken.Token)
 	}
 	return want, longest
-}
-
-// near is how long something lasts, as far as it can be held to it.
-func (r *shareRun) near(d time.Duration) string {
-	if r.sim == nil {
-		d = d.Round(lineUnit)
-	}
-	return d.String()
 }

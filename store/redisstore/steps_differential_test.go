@@ -56,15 +56,7 @@ func TestListsChanged(t *testing.T) {
 	e := listening(t, onSimulated(t))
 	for _, c := range listChanges {
 		t.Run(c.name, func(t *testing.T) {
-			if strings.Count(script.Steps.Text, c.old) != 1 {
-				t.Fatalf("%q is not once in the script", c.old)
-			}
-			e.change = func(text string) string {
-				if text == script.Steps.Text {
-					return strings.Replace(text, c.old, c.new, 1)
-				}
-				return text
-			}
+			e.change = change{script: script.Steps, old: c.old, new: c.new}.made(t)
 			for seed := range uint64(listSeeds) {
 				if off, err := e.bothWays(seed, map[string]int{}); err != nil {
 					t.Fatal(err)

@@ -38,18 +38,25 @@ func SameDatabase(t *testing.T, what string, st store.Store, err error, exists f
 	}
 }
 
-// Again runs the test binary once more, with a variable that gives it a role. The process
-// ends when its standard input does, which is at the end of the test at the latest.
-func Again(t *testing.T, variable string) (in io.Closer, out *bufio.Reader) {
+// Process is a run of the test binary in another role.
+type Process struct {
+	*child.Process
+	In  io.Closer     // its standard input
+	Out *bufio.Reader // its standard output
+}
+
+// Again runs the test binary once more, with variables that give it a role. The process
+// must end when its standard input does, which is at the end of the test at the latest.
+func Again(t *testing.T, variables ...string) *Process {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), variable)
+	cmd.Env = append(os.Environ(), variables...)
 	cmd.Stderr = t.Output()
-	in, err = cmd.StdinPipe()
+	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,5 +77,13 @@ func Again(t *testing.T, variable string) (in io.Closer, out *bufio.Reader) {
 		r.Close() // it may have more to say than was read
 		<-ended
 	})
-	return in, bufio.NewReader(r)
+	return &Process{p, in, bufio.NewReader(r)}
+}
+
+// Wants reads the next line that the process prints, which has to be that one.
+func (p *Process) Wants(t *testing.T, line string) {
+	t.Helper()
+	if got, err := p.Out.ReadString('\n'); got != line+"\n" {
+		t.Fatalf("the process says %q (%v), want %q", got, err, line)
+	}
 }
