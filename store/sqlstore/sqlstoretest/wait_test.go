@@ -232,3 +232,26 @@ func TestWaiterBehindOneWithoutASignalIsWoken(t *testing.T) {
 		mustRelease(t, s, third.r.Lease)
 	})
 }
+
+// A place has its signal from the start, also the first one of a process. A waiter that had
+// yet to find a connection could be handed the lock meanwhile.
+func TestPlaceIsMadeWithItsSignal(t *testing.T) {
+	everywhere(t, func(t *testing.T, on *bed) {
+		t.Parallel()
+		s, schema := on.newStore(t)
+		db := on.handle(t)
+		for _, query := range on.noteSignals {
+			on.exec(t, db, schema, query)
+		}
+		l := lease("x")
+		mustAcquire(t, s, l)
+		first := wait(t, on.open(t, schema, sqlstore.Options{}), lease("x"))
+		made := func() int64 { return on.number(t, db, schema, "SELECT COUNT(*) FROM S.made") }
+		eventually(t, "the waiter has its place", func() bool { return made() == 1 })
+		if n := on.number(t, db, schema, "SELECT COUNT(*) FROM S.made WHERE `signal` = 0"); n != 0 {
+			t.Errorf("%d places were made without a signal", n)
+		}
+		mustRelease(t, s, l)
+		first.granted(t)
+	})
+}
