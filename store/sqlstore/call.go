@@ -115,8 +115,8 @@ func (c *caller) callOn(ctx context.Context, conn *sql.Conn, query statement, ea
 	return err != nil && !c.engine.fault(err).certain, err
 }
 
-// prepareSoon makes the server prepare the calls, in the background, if sessions last. The
-// caller is counted at the gate.
+// prepareSoon makes the server prepare the calls, in the background, if sessions last. If
+// that cannot be told now, nothing is decided. The caller is counted at the gate.
 func (c *caller) prepareSoon(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
 	c.gate.Stay()
@@ -124,7 +124,8 @@ func (c *caller) prepareSoon(ctx context.Context) {
 		defer c.gate.Leave()
 		ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
 		defer cancel()
-		if c.seats.probe(ctx); !c.seats.last() {
+		c.seats.probe(ctx)
+		if !c.seats.known() || c.pool.decided.Swap(true) || c.seats.pooled.Load() {
 			return
 		}
 		if err := c.pool.prepare(); err != nil {

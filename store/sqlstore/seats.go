@@ -37,6 +37,7 @@ func keyOf(l store.Lease) leaseKey { return leaseKey{l.Name, l.Owner} }
 // seat is one connection. Only one call uses it at a time.
 type seat struct {
 	conn    *sql.Conn
+	from    *sql.DB // that the connection belongs to
 	signal  int64
 	session int64 // the server's process; 0: not known yet
 	// timer ends the seat of a lease that was neither renewed nor released.
@@ -50,6 +51,9 @@ func newSeats(s *caller) *seats {
 	}
 	return &seats{s: s, most: most, held: make(map[leaseKey]*seat)}
 }
+
+// known reports whether it is known if sessions last.
+func (t *seats) known() bool { return t.probed.Load() || t.pooled.Load() }
 
 // last reports whether sessions are known to last.
 func (t *seats) last() bool { return t.probed.Load() && !t.pooled.Load() }
@@ -71,7 +75,7 @@ func (t *seats) startProbe(ctx context.Context) <-chan struct{} {
 		return t.probing
 	}
 	done := make(chan struct{})
-	if t.most == 0 || t.probed.Load() || t.pooled.Load() || time.Now().Before(t.until) {
+	if t.most == 0 || t.known() || time.Now().Before(t.until) {
 		close(done)
 		return done
 	}
@@ -165,7 +169,8 @@ func (t *seats) take(ctx context.Context) *seat {
 	}
 	t.taken++
 	t.mu.Unlock()
-	conn, err := t.s.pool.conn(ctx)
+	from := t.s.pool.current.Load()
+	conn, err := from.Conn(ctx)
 	if err != nil {
 		t.mu.Lock()
 		t.taken--
@@ -175,7 +180,7 @@ func (t *seats) take(ctx context.Context) *seat {
 		t.mu.Unlock()
 		return nil
 	}
-	return &seat{conn: conn, signal: newSignal()}
+	return &seat{conn: conn, from: from, signal: newSignal()}
 }
 
 // restLocked asks the server for no more connections for a while.
@@ -250,6 +255,15 @@ func (t *seats) renewed(l store.Lease) {
 	if one := t.held[keyOf(l)]; one != nil {
 		one.timer.Reset(l.TTL)
 	}
+}
+
+// outdated reports whether the lease has a seat whose connection does not belong to the
+// current handle. A waiter that joins again and again would keep it forever.
+func (t *seats) outdated(l store.Lease) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	one := t.held[keyOf(l)]
+	return one != nil && one.from != t.s.pool.current.Load()
 }
 
 // leave takes the seat of a lease from it and returns the seat, or nil if there is none.
