@@ -97,6 +97,13 @@ func (t *seats) startProbe(ctx context.Context) <-chan struct{} {
 	return done
 }
 
+// probeUnderWay returns the channel of a probe that has not ended, or nil.
+func (t *seats) probeUnderWay() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.probing
+}
+
 // compareSessions finds out whether sessions last: no two open connections have the same
 // one. It returns false if it cannot tell. It takes two connections, so it is called only
 // when it matters.

@@ -168,10 +168,12 @@ func (w *waiting) claim(p *reservedPlace) {
 }
 
 // probe finds out whether sessions last, unless that is known or takes long. A waiter does
-// so before it joins the line: if it were handed the lock meanwhile, all others would wait
-// until it looks.
+// so before it joins the queue, so that its place has its signal from the start. If it takes
+// long, it goes on in the background and the waiter polls meanwhile: if it did not, and were
+// handed the lock, all others would wait until it looks.
 func (w *waiting) probe(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, crowdedFor)
+	const most = 200 * time.Millisecond
+	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	w.s.seats.probe(ctx)
 }
@@ -193,7 +195,7 @@ func (w *waiting) stand() {
 // place is gone.
 func (w *waiting) watch(ctx context.Context) error {
 	for {
-		if d := w.pace.pause(&w.last, w.seat != nil); d > 0 && !clock.Sleep(ctx, d*3/4+rand.N(d/2+1)) {
+		if d := w.pace.pause(&w.last, w.seat != nil); d > 0 && !w.rest(ctx, d*3/4+rand.N(d/2+1)) {
 			return w.s.failed(ctx, "wait for", w.r.Name, false, ctx.Err())
 		}
 		if w.seat == nil && !w.byKind {
@@ -245,6 +247,24 @@ func (w *waiting) watch(ctx context.Context) error {
 		}
 		w.found()
 	}
+}
+
+// rest waits for d. A waiter without a seat waits no longer than until it is known whether
+// sessions last: then there may be one. It returns false if ctx has ended.
+func (w *waiting) rest(ctx context.Context, d time.Duration) bool {
+	var known <-chan struct{}
+	if w.seat == nil && !w.byKind {
+		known = w.s.seats.probeUnderWay()
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-known:
+	case <-ctx.Done():
+		return false
+	}
+	return true
 }
 
 // call calls a procedure of ask or await, on the waiter's own connection if it has one. After an error
