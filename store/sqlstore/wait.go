@@ -167,13 +167,15 @@ func (w *waiting) claim(p *reservedPlace) {
 	}
 }
 
+// probedWithin is how long a waiter delays its place to find out whether sessions last.
+const probedWithin = 200 * time.Millisecond
+
 // probe finds out whether sessions last, unless that is known or takes long. A waiter does
 // so before it joins the queue, so that its place has its signal from the start. If it takes
 // long, it goes on in the background and the waiter polls meanwhile: if it did not, and were
 // handed the lock, all others would wait until it looks.
 func (w *waiting) probe(ctx context.Context) {
-	const most = 200 * time.Millisecond
-	ctx, cancel := context.WithTimeout(ctx, most)
+	ctx, cancel := context.WithTimeout(ctx, probedWithin)
 	defer cancel()
 	w.s.seats.probe(ctx)
 }

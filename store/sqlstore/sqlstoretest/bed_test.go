@@ -64,8 +64,7 @@ type bed struct {
 	refusal     string // in an error about rights
 	place       string // makes a place for the lock "waited for"
 	sweep       string
-	take, give  string   // the server's own lock %d, of a session
-	noteSignals []string // copy the signal of each new place to the table made
+	take, give  string // the server's own lock %d, of a session
 }
 
 // everywhere runs a test on each kind of database.

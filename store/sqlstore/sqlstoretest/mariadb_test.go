@@ -67,13 +67,9 @@ var mariadb = &bed{
 	mutants:     mariadbMutants,
 	kindMutants: mariadbKindMutants,
 	now:         mysqlClock,
-	noteSignals: []string{
-		"CREATE TABLE S.made (`signal` BIGINT)",
-		"CREATE TRIGGER S.note AFTER INSERT ON S.places FOR EACH ROW INSERT INTO S.made VALUES (NEW.`signal`)",
-	},
-	blocked: `SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE = 'User lock' AND DB = 'S'`,
-	free:    `SELECT IS_FREE_LOCK(CONCAT('leasehold ', ?))`,
-	holding: `SELECT COUNT(*) FROM information_schema.INNODB_TRX x JOIN information_schema.PROCESSLIST p ON p.ID = x.trx_mysql_thread_id WHERE x.trx_state = 'LOCK WAIT' AND p.DB = 'S'`,
+	blocked:     `SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE = 'User lock' AND DB = 'S'`,
+	free:        `SELECT IS_FREE_LOCK(CONCAT('leasehold ', ?))`,
+	holding:     `SELECT COUNT(*) FROM information_schema.INNODB_TRX x JOIN information_schema.PROCESSLIST p ON p.ID = x.trx_mysql_thread_id WHERE x.trx_state = 'LOCK WAIT' AND p.DB = 'S'`,
 	handOver: []string{
 		`UPDATE S.owners SET owner = 'next' WHERE name = 'x'`,
 		`UPDATE S.locks SET owner = 'next' WHERE name = 'x'`,

@@ -54,12 +54,7 @@ var postgres = &bed{
 	now:         `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint`,
 	blocked:     `SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'advisory' AND query LIKE '%' || 'S' || '.await(%'`,
 	free:        `WITH l AS MATERIALIZED (SELECT pg_try_advisory_xact_lock(?) AS free) SELECT free::int FROM l`,
-	noteSignals: []string{
-		"CREATE TABLE S.made (signal bigint)",
-		"CREATE FUNCTION S.note_signal() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO S.made VALUES (NEW.signal); RETURN NULL; END $$",
-		"CREATE TRIGGER note AFTER INSERT ON S.places FOR EACH ROW EXECUTE FUNCTION S.note_signal()",
-	},
-	holding: `SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%' || 'S' || '.hold(%'`,
+	holding:     `SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%' || 'S' || '.hold(%'`,
 	handOver: []string{
 		`SELECT S.release('x', '$OWNER', '', false, 0, false, 0)`,
 		`SELECT S.ask('x', 'next', '', '', 30000000, 0, false, false, true, 0)`,

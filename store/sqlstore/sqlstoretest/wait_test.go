@@ -188,7 +188,7 @@ func TestWaiterFindsAConnectionLater(t *testing.T) {
 			mustAcquire(t, s, lease(name))
 		}
 		first := wait(t, s, lease("a")) // it has the only connection
-		eventually(t, "the first waiter has its place", func() bool { return len(inspect(t, s, "a").Queue) == 1 })
+		eventually(t, "the first waiter has its connection", func() bool { return signals(t, on, db, schema) == 1 })
 		l := lease("b")
 		second := wait(t, s, l)
 		signal := func() int64 {
@@ -230,30 +230,5 @@ func TestWaiterBehindOneWithoutASignalIsWoken(t *testing.T) {
 		mustRelease(t, s, polling.r.Lease)
 		third.granted(t)
 		mustRelease(t, s, third.r.Lease)
-	})
-}
-
-// A place has its signal from the start, also the first one of a process, unless the server
-// takes long to tell whether sessions last.
-func TestPlaceIsMadeWithItsSignal(t *testing.T) {
-	everywhere(t, func(t *testing.T, on *bed) {
-		t.Parallel()
-		s, schema := on.newStore(t)
-		db := on.handle(t)
-		for _, query := range on.noteSignals {
-			on.exec(t, db, schema, query)
-		}
-		l := lease("x")
-		mustAcquire(t, s, l)
-		made := func(more string) int64 { return on.number(t, db, schema, "SELECT COUNT(*) FROM S.made"+more) }
-		for tries := int64(1); made(" WHERE `signal` <> 0") == 0; tries++ {
-			if tries > 20 {
-				t.Fatal("no place was made with its signal")
-			}
-			first := wait(t, on.open(t, schema, sqlstore.Options{}), lease("x"))
-			eventually(t, "the waiter has its place", func() bool { return made("") == tries })
-			first.cancel()
-			<-first.done
-		}
 	})
 }
