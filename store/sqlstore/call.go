@@ -153,8 +153,11 @@ func rows(ctx context.Context, q querier, query statement, each func(*sql.Rows) 
 // discard closes a connection instead of giving it back to the pool. The server
 // then frees what the session has locked.
 func discard(conn *sql.Conn) {
+	defer conn.Close()
+	// Raw panics if a query whose context has ended closes the connection at the same
+	// moment: database/sql looks whether it is open only before it locks it.
+	defer func() { _ = recover() }()
 	_ = conn.Raw(func(any) error { return driver.ErrBadConn })
-	conn.Close()
 }
 
 // pause waits a little longer for each try. It returns false if ctx has ended.
