@@ -115,8 +115,8 @@ func (c *caller) callOn(ctx context.Context, conn *sql.Conn, query statement, ea
 	return err != nil && !c.engine.fault(err).certain, err
 }
 
-// prepareSoon makes the server prepare the calls, in the background, if sessions last. The
-// caller is counted at the gate.
+// prepareSoon makes the server prepare the calls, in the background, if sessions last. If
+// that cannot be told now, nothing is decided. The caller is counted at the gate.
 func (c *caller) prepareSoon(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
 	c.gate.Stay()
@@ -124,7 +124,8 @@ func (c *caller) prepareSoon(ctx context.Context) {
 		defer c.gate.Leave()
 		ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
 		defer cancel()
-		if c.seats.probe(ctx); !c.seats.last() {
+		c.seats.probe(ctx)
+		if !c.seats.known() || c.pool.decided.Swap(true) || c.seats.pooled.Load() {
 			return
 		}
 		if err := c.pool.prepare(); err != nil {
@@ -152,8 +153,11 @@ func rows(ctx context.Context, q querier, query statement, each func(*sql.Rows) 
 // discard closes a connection instead of giving it back to the pool. The server
 // then frees what the session has locked.
 func discard(conn *sql.Conn) {
+	defer conn.Close()
+	// Raw panics if a query whose context has ended closes the connection at the same
+	// moment: database/sql looks whether it is open only before it locks it.
+	defer func() { _ = recover() }()
 	_ = conn.Raw(func(any) error { return driver.ErrBadConn })
-	conn.Close()
 }
 
 // pause waits a little longer for each try. It returns false if ctx has ended.

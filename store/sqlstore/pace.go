@@ -37,12 +37,12 @@ func (p *pace) news(a *answer) bool {
 const slowest = 100 * time.Millisecond
 
 // pause returns how long to wait before the next look. A waiter that the server will
-// wake need not pause, unless looking has been of no use: the one before it may have
+// wake need not pause, unless being woken has been of no use: the one before it may have
 // lost its session. Other waiters look often at first, and less often later. Those
 // farther back look less often.
 func (p *pace) pause(a *answer, seated bool) time.Duration {
 	const first, behind, rarest = 4 * time.Millisecond, 25 * time.Millisecond, time.Second
-	if seated && a.ahead != 0 && (p.looks <= 1 || a.refreshed) {
+	if seated && a.ahead != 0 && (p.looks <= 1 || a.refreshed && !a.waited) {
 		return 0
 	}
 	position := 1 + int64(max(a.position-1, 0))/max(p.together, 1)

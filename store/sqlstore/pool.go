@@ -32,6 +32,7 @@ type pool struct {
 	openPrepared func() (*sql.DB, error)
 	slots        chan struct{}
 	calls        atomic.Int64
+	decided      atomic.Bool // whether to prepare statements
 
 	mu       sync.Mutex
 	prepared *sql.DB
@@ -78,9 +79,11 @@ func (p *pool) enter(ctx context.Context) (leave func()) {
 	return func() {}
 }
 
-// due counts a call, and reports whether it is time to prepare statements. It does so
-// once.
-func (p *pool) due() bool { return p.openPrepared != nil && p.calls.Add(1) == manyCalls }
+// due counts a call, and reports whether it is time to decide whether to prepare
+// statements.
+func (p *pool) due() bool {
+	return p.openPrepared != nil && !p.decided.Load() && p.calls.Add(1)%manyCalls == 0
+}
 
 // prepare makes new connections keep prepared statements.
 func (p *pool) prepare() error {

@@ -16,7 +16,7 @@ type reservedPlace struct {
 }
 
 // ReleaseAndRejoin implements store.Rejoiner, in one transaction. It takes a place only for
-// a mutex.
+// a mutex, and not while it changes to connections that prepare statements.
 func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (standing bool, err error) {
 	if err := s.gate.Enter(store.CheckRejoin(r, next, s.Caps())); err != nil {
 		return false, err
@@ -25,7 +25,7 @@ func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, ne
 	if err := s.require(next.Require); err != nil {
 		return false, err
 	}
-	if !r.Kind.IsMutex() || !next.Kind.IsMutex() {
+	if !r.Kind.IsMutex() || !next.Kind.IsMutex() || s.seats.outdated(r.Lease) {
 		done, maybe, err := s.release(ctx, r)
 		switch {
 		case err != nil:

@@ -19,15 +19,15 @@ type seats struct {
 	// pooled is set if sessions do not last, since a pooler gives each transaction
 	// to any of them. No signal is taken then, nor before probed is set.
 	pooled, probed atomic.Bool
-	probing        sync.Mutex
 
-	mu     sync.Mutex
-	most   int
-	taken  int
-	until  time.Time // no seat before: the server had no connection left
-	held   map[leaseKey]*seat
-	closed bool
-	polled string // why waiters poll
+	mu      sync.Mutex
+	probing chan struct{} // closed when the probe under way has ended; nil: none is
+	most    int
+	taken   int
+	until   time.Time // no seat and no probe before: the server had no connection left
+	held    map[leaseKey]*seat
+	closed  bool
+	polled  string // why waiters poll
 }
 
 type leaseKey struct{ name, owner string }
@@ -37,6 +37,7 @@ func keyOf(l store.Lease) leaseKey { return leaseKey{l.Name, l.Owner} }
 // seat is one connection. Only one call uses it at a time.
 type seat struct {
 	conn    *sql.Conn
+	from    *sql.DB // that the connection belongs to
 	signal  int64
 	session int64 // the server's process; 0: not known yet
 	// timer ends the seat of a lease that was neither renewed nor released.
@@ -51,19 +52,66 @@ func newSeats(s *caller) *seats {
 	return &seats{s: s, most: most, held: make(map[leaseKey]*seat)}
 }
 
+// known reports whether it is known if sessions last.
+func (t *seats) known() bool { return t.probed.Load() || t.pooled.Load() }
+
 // last reports whether sessions are known to last.
 func (t *seats) last() bool { return t.probed.Load() && !t.pooled.Load() }
 
-// probe finds out once whether sessions last: no two open connections have the same one.
-// It takes two connections, so it is called only when it matters. It returns without a
-// result if there are none soon, or if another goroutine is at it.
+// probe finds out whether sessions last, unless that is known, and waits for the result
+// until ctx ends. The caller is counted at the gate.
 func (t *seats) probe(ctx context.Context) {
-	if t.most == 0 || t.pooled.Load() || t.probed.Load() || !t.probing.TryLock() {
-		return
+	select {
+	case <-t.startProbe(ctx):
+	case <-ctx.Done():
 	}
-	defer t.probing.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, crowdedFor)
+}
+
+// startProbe is probe without waiting. The channel is closed when the probe has ended.
+func (t *seats) startProbe(ctx context.Context) <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.probing != nil {
+		return t.probing
+	}
+	done := make(chan struct{})
+	if t.most == 0 || t.known() || time.Now().Before(t.until) {
+		close(done)
+		return done
+	}
+	t.probing = done
+	ctx = context.WithoutCancel(ctx)
+	t.s.gate.Stay()
+	go func() {
+		defer t.s.gate.Leave()
+		known := t.compareSessions(ctx)
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.probing = nil
+		t.probed.Store(known)
+		if !known {
+			t.restLocked()
+		}
+		close(done)
+	}()
+	return done
+}
+
+// probeUnderWay returns the channel of a probe that has not ended, or nil.
+func (t *seats) probeUnderWay() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.probing
+}
+
+// compareSessions finds out whether sessions last: no two open connections have the same
+// one. It returns false if it cannot tell. It takes two connections, so it is called only
+// when it matters.
+func (t *seats) compareSessions(ctx context.Context) (known bool) {
+	ctx, cancel := t.s.gate.Until(ctx)
 	defer cancel()
+	ctx, stop := context.WithTimeout(ctx, t.s.o.Timeout)
+	defer stop()
 	session := func(conn querier) (n int64) {
 		if rows(ctx, conn, plain(t.s.engine.session()), func(r *sql.Rows) error { return r.Scan(&n) }) != nil {
 			return 0
@@ -72,34 +120,34 @@ func (t *seats) probe(ctx context.Context) {
 	}
 	a, err := t.s.pool.conn(ctx)
 	if err != nil {
-		return
+		return false
 	}
 	defer a.Close()
 	b, err := t.s.pool.conn(ctx)
 	if err != nil {
-		return
+		return false
 	}
 	defer b.Close()
 	// Others may use the pooler meanwhile, so that each connection gets the session that
 	// it had, by chance.
 	const rounds = 8
+	before := session(a)
 	for range rounds {
-		before := session(a)
 		tx, err := b.BeginTx(ctx, nil)
 		if err != nil {
-			return
+			return false
 		}
 		other, after := session(tx), session(a)
 		tx.Rollback()
-		if ctx.Err() != nil || before == 0 || other == 0 || after == 0 {
-			return
+		if before == 0 || other == 0 || after == 0 {
+			return false
 		}
 		if before == other || before != after {
 			t.poll("a pooler gives transactions to any session")
 			break
 		}
 	}
-	t.probed.Store(true)
+	return true
 }
 
 // poll makes all waiters ask now and then, from now on.
@@ -128,18 +176,24 @@ func (t *seats) take(ctx context.Context) *seat {
 	}
 	t.taken++
 	t.mu.Unlock()
-	conn, err := t.s.pool.conn(ctx)
+	from := t.s.pool.current.Load()
+	conn, err := from.Conn(ctx)
 	if err != nil {
-		const rest = 10 * time.Second
 		t.mu.Lock()
 		t.taken--
 		if ctx.Err() == nil {
-			t.until = time.Now().Add(rest)
+			t.restLocked()
 		}
 		t.mu.Unlock()
 		return nil
 	}
-	return &seat{conn: conn, signal: newSignal()}
+	return &seat{conn: conn, from: from, signal: newSignal()}
+}
+
+// restLocked asks the server for no more connections for a while.
+func (t *seats) restLocked() {
+	const rest = 10 * time.Second
+	t.until = time.Now().Add(rest)
 }
 
 // newSignal returns a signal that no session has.
@@ -208,6 +262,15 @@ func (t *seats) renewed(l store.Lease) {
 	if one := t.held[keyOf(l)]; one != nil {
 		one.timer.Reset(l.TTL)
 	}
+}
+
+// outdated reports whether the lease has a seat whose connection does not belong to the
+// current handle. A waiter that joins again and again would keep it forever.
+func (t *seats) outdated(l store.Lease) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	one := t.held[keyOf(l)]
+	return one != nil && one.from != t.s.pool.current.Load()
 }
 
 // leave takes the seat of a lease from it and returns the seat, or nil if there is none.

@@ -127,7 +127,15 @@ func TestPace(t *testing.T) {
 	if p.pause(&a, true) == 0 {
 		t.Error("looking that is of no use is not paused")
 	}
-	a.ahead = 0
+	// The one before it is gone, so that waiting for its signal ends at once.
+	for range 3 {
+		a.waited, a.refreshed = true, true
+		p.news(&a)
+	}
+	if p.pause(&a, true) == 0 {
+		t.Error("being woken that is of no use is not paused")
+	}
+	a = answer{position: 1, endsIn: a.endsIn}
 	p.news(&a)
 	last := time.Duration(0)
 	for range 40 {

@@ -120,7 +120,9 @@ func (w *waiting) ask(ctx context.Context) error {
 	w.stand()
 	var sent clock.Instant
 	q := request{Lease: w.r.Lease, spare: w.r.Spare, durable: durable(w.r.Require), wait: true, barge: w.r.Barge && !w.pace.lost(), signal: func() int64 {
-		if w.seat = w.s.seats.take(ctx); w.seat == nil {
+		w.probe(ctx)
+		w.sit(ctx)
+		if w.seat == nil {
 			return 0
 		}
 		return w.seat.signal
@@ -141,7 +143,7 @@ func (w *waiting) ask(ctx context.Context) error {
 		return err
 	}
 	w.placed = true
-	w.signalled = w.last.verdict == busy || w.last.ahead != 0
+	w.signalled = w.seat != nil && (w.last.verdict == busy || w.last.ahead != 0)
 	switch w.last.verdict {
 	case granted, regranted:
 		w.since = sent
@@ -165,11 +167,22 @@ func (w *waiting) claim(p *reservedPlace) {
 	}
 }
 
-// sit takes a seat if there is one. It finds out first whether sessions last, unless that
-// is known.
-func (w *waiting) sit(ctx context.Context) {
+// probedWithin is how long a waiter delays its place to find out whether sessions last.
+const probedWithin = 200 * time.Millisecond
+
+// probe finds out whether sessions last, unless that is known or takes long. A waiter does
+// so before it joins the queue, so that its place has its signal from the start. If it takes
+// long, it goes on in the background and the waiter polls meanwhile: if it did not, and were
+// handed the lock, all others would wait until it looks.
+func (w *waiting) probe(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, probedWithin)
+	defer cancel()
 	w.s.seats.probe(ctx)
-	w.seat = w.s.seats.take(ctx)
+}
+
+// sit takes a seat if there is one.
+func (w *waiting) sit(ctx context.Context) {
+	w.seat, w.signalled = w.s.seats.take(ctx), false
 }
 
 // stand gives up the seat.
@@ -183,19 +196,20 @@ func (w *waiting) stand() {
 // watch waits until the lock is handed to the waiter. It returns nil also if the
 // place is gone.
 func (w *waiting) watch(ctx context.Context) error {
-	if w.seat == nil && !w.byKind && !w.s.seats.probed.Load() {
-		w.sit(ctx)
-	}
 	for {
-		if d := w.pace.pause(&w.last, w.seat != nil); d > 0 && !clock.Sleep(ctx, d*3/4+rand.N(d/2+1)) {
+		if d := w.pace.pause(&w.last, w.seat != nil); d > 0 && !w.rest(ctx, d*3/4+rand.N(d/2+1)) {
 			return w.s.failed(ctx, "wait for", w.r.Name, false, ctx.Err())
 		}
-		if w.seat == nil && !w.byKind && w.pace.looks%16 == 15 {
+		if w.seat == nil && !w.byKind {
+			w.s.seats.startProbe(ctx)
 			w.sit(ctx) // there was no seat before, or no time to probe
 		}
 		block, signal := time.Duration(0), int64(0)
 		if w.seat != nil {
-			block, signal = w.pace.block(), w.seat.signal
+			signal = w.seat.signal
+		}
+		if w.signalled { // otherwise the place has to show the signal first
+			block = w.pace.block()
 		}
 		sent := w.s.clock.Now()
 		var err error
@@ -235,6 +249,24 @@ func (w *waiting) watch(ctx context.Context) error {
 		}
 		w.found()
 	}
+}
+
+// rest waits for d. A waiter without a seat waits no longer than until it is known whether
+// sessions last: then there may be one. It returns false if ctx has ended.
+func (w *waiting) rest(ctx context.Context, d time.Duration) bool {
+	var known <-chan struct{}
+	if w.seat == nil && !w.byKind {
+		known = w.s.seats.probeUnderWay()
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-known:
+	case <-ctx.Done():
+		return false
+	}
+	return true
 }
 
 // call calls a procedure of ask or await, on the waiter's own connection if it has one. After an error

@@ -75,8 +75,8 @@ BEGIN
 END $$
 
 -- await looks whether a waiter has been handed the lock. If not, and if p_block is
--- positive, it first waits until the session of the one before it gives its signal:
--- because it released the lock or left the line, or because it is gone. The signal
+-- positive, it first waits until the session of the one before it (see refused) gives its
+-- signal: because it released the lock or left the line, or because it is gone. The signal
 -- is a hint, and the rows decide. No transaction is open meanwhile. It waits for at
 -- most p_block microseconds, and not beyond the end of the lease that it waits for.
 -- p_signal replaces the signal of the place: the session takes it if that is a new one.
@@ -96,7 +96,7 @@ BEGIN
     CALL refused(p_name, p_owner, at, l_owner, l_meta, l_ends, l_signal, l_line, a_owner, a_meta, a_ends_in, a_position, a_ahead);
     IF a_ahead = 0 THEN LEAVE looks; END IF;
     COMMIT;
-    IF a_position = 1 THEN SET p_block = LEAST(p_block, l_ends - at); END IF;
+    IF a_ahead = l_signal THEN SET p_block = LEAST(p_block, l_ends - at); END IF;
     /*M!100600 IF @@SESSION.max_statement_time > 0 THEN SET p_block = LEAST(p_block, @@SESSION.max_statement_time * 500000); END IF; */
     SET a_waited = TRUE, signalled = COALESCE(GET_LOCK(CONCAT('leasehold ', a_ahead), p_block / 1000000), FALSE);
     IF signalled THEN DO RELEASE_LOCK(CONCAT('leasehold ', a_ahead)); END IF;

@@ -94,8 +94,11 @@ BEGIN
   UPDATE owners SET owner = l_owner WHERE name = p_name;
 END $$
 
--- refused tells who is in the way of the owner, and its position. It reads: the
--- caller may have locked the rows or not.
+-- refused tells who is in the way of the owner, its position, and in a_ahead the signal
+-- that its place waits for: that of the last living place before it that has one, or else
+-- that of the lease; 0: none. A waiter between the two has no signal and looks now and then.
+-- If the others behind it did so, too, they would come late. It reads: the caller may have
+-- locked the rows or not.
 CREATE PROCEDURE @schema@.refused(IN p_name VARBINARY(1024), IN p_owner VARBINARY(256), IN at BIGINT,
   IN l_owner VARBINARY(256), IN l_meta VARBINARY(4096), IN l_ends BIGINT, IN l_signal BIGINT, IN l_line BOOLEAN,
   OUT a_owner VARBINARY(256), OUT a_meta VARBINARY(4096), OUT a_ends_in BIGINT, OUT a_position INT, OUT a_ahead BIGINT) SQL SECURITY INVOKER
@@ -107,10 +110,9 @@ BEGIN
     IF mine IS NOT NULL THEN
       SELECT COUNT(*) INTO a_position FROM places WHERE name = p_name AND seq <= mine AND ends > at;
       IF a_position > 1 THEN
-        SELECT `signal` INTO a_ahead FROM places WHERE name = p_name AND seq < mine AND ends > at ORDER BY seq DESC LIMIT 1;
-      ELSEIF l_owner IS NOT NULL THEN
-        SET a_ahead = l_signal;
+        SELECT `signal` INTO a_ahead FROM places WHERE name = p_name AND seq < mine AND ends > at AND `signal` <> 0 ORDER BY seq DESC LIMIT 1;
       END IF;
+      IF a_ahead = 0 AND l_owner IS NOT NULL THEN SET a_ahead = l_signal; END IF;
     END IF;
     IF l_owner IS NULL THEN -- the lock is free for a waiter that barges
       SELECT owner, meta, ends - at INTO a_owner, a_meta, a_ends_in FROM places WHERE name = p_name AND owner <> p_owner AND ends > at ORDER BY seq LIMIT 1;

@@ -15,7 +15,7 @@ DO $$ BEGIN
       ends_in bigint,     -- of the grant, or of the owner in the way
       owner text, meta bytea, -- who is in the way
       position integer,   -- of the place; 0: none
-      ahead bigint,       -- the signal of the one before the place; of a grant, the signal that the session took; 0: none
+      ahead bigint,       -- the signal that the place waits for; of a grant, the signal that the session took; 0: none
       waited boolean,     -- the call has waited for that signal until it was given or the time was over
       refreshed boolean,  -- the place was made or refreshed
       at bigint,          -- the server's clock
@@ -34,11 +34,7 @@ BEGIN
   a.owner := l.owner; a.meta := l.meta; a.ends_in := l.ends - at;
   IF mine IS NOT NULL THEN
     SELECT count(*) INTO a.position FROM places WHERE name = l.name AND seq <= mine AND ends > at;
-    IF a.position > 1 THEN
-      a.ahead := signal_before(l, mine, at);
-    ELSIF l.owner IS NOT NULL THEN
-      a.ahead := l.signal;
-    END IF;
+    a.ahead := signal_before(l, mine, at);
   END IF;
   IF l.owner IS NULL THEN -- the lock is free for a waiter that barges
     SELECT * INTO before FROM places WHERE name = l.name AND owner <> p_owner AND ends > at ORDER BY seq LIMIT 1;
@@ -145,8 +141,8 @@ BEGIN
 END $$;
 
 -- await looks whether a waiter has been handed the lock. If not, and if p_block is
--- positive, it first waits until the session of the one before it gives its signal:
--- because it released the lock or left the line, or because it is gone. The signal
+-- positive, it first waits until the session of the one before it (see signal_before) gives
+-- its signal: because it released the lock or left the line, or because it is gone. The signal
 -- is a hint, and the rows decide. It waits for at most p_block microseconds, not
 -- beyond the end of the lease that it waits for, and for at most half of
 -- statement_timeout, which would end the session's signal with the call. p_signal replaces the signal of the
@@ -162,10 +158,7 @@ BEGIN
   SELECT * INTO p FROM places WHERE name = p_name AND owner = p_owner;
   IF p.seq IS NOT NULL AND l.owner IS NOT NULL AND l.ends > a.at AND p_block > 0 THEN
     a.ahead := signal_before(l, p.seq, a.at);
-    IF a.ahead IS NULL THEN
-      a.ahead := l.signal;
-      p_block := least(p_block, l.ends - a.at);
-    END IF;
+    IF a.ahead = l.signal THEN p_block := least(p_block, l.ends - a.at); END IF;
     IF a.ahead <> 0 THEN
       a.waited := true;
       bound := extract(epoch FROM current_setting('statement_timeout')::interval) * 1000000;

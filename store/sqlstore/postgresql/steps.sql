@@ -61,11 +61,14 @@ END $$;
 CREATE OR REPLACE FUNCTION @schema@.lately() RETURNS bigint LANGUAGE sql IMMUTABLE
 AS $$ SELECT 1000000::bigint $$;
 
--- signal_before is the signal of the living place before a place; null: it is the first.
+-- signal_before is the signal that a place waits for: that of the last living place before
+-- it that has one, or else that of the lease; 0: none. A waiter between the two has no
+-- signal and looks now and then. If the others behind it did so, too, they would come late.
 CREATE OR REPLACE FUNCTION @schema@.signal_before(l @schema@.locks, mine bigint, at bigint) RETURNS bigint LANGUAGE plpgsql
 AS $$
 BEGIN
-  RETURN (SELECT signal FROM places WHERE name = l.name AND seq < mine AND ends > at ORDER BY seq DESC LIMIT 1);
+  RETURN coalesce((SELECT signal FROM places WHERE name = l.name AND seq < mine AND ends > at AND signal <> 0 ORDER BY seq DESC LIMIT 1),
+    CASE WHEN l.owner IS NOT NULL THEN l.signal ELSE 0 END);
 END $$;
 
 -- settled drops the lease of l if it has ended, and hands a free lock to the first

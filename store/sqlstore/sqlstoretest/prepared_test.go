@@ -41,6 +41,50 @@ func TestCallsArePrepared(t *testing.T) {
 	mustGet(t, s, "x")
 }
 
+// A process that waits again and again with each release, so that it never gives its
+// connection back, has its calls prepared, too.
+func TestRejoinsArePrepared(t *testing.T) {
+	t.Parallel()
+	schema := postgres.newSchema(t)
+	prepared := func(procedure string) bool {
+		for line := range strings.Lines(postgres.server.Log()) {
+			if strings.Contains(line, "execute stmtcache_") && strings.Contains(line, schema+"."+procedure+"(") {
+				return true
+			}
+		}
+		return false
+	}
+	one, other := openURL(t, postgres.dsn("schema="+schema, "log_min_duration_statement=0")), postgres.open(t, schema, sqlstore.Options{})
+	theirs := lease("x")
+	mustAcquire(t, other, theirs)
+	mine := wait(t, one, lease("x"))
+	queued := func() bool { return len(inspect(t, other, "x").Queue) == 1 }
+	eventually(t, "one waits", queued)
+	mustRelease(t, other, theirs)
+	mine.granted(t)
+	eventually(t, "other calls are prepared", func() bool {
+		inspect(t, one, "x")
+		return prepared("inspect")
+	})
+	for range 2 {
+		next := wait(t, other, lease("x"))
+		eventually(t, "the other waits", queued)
+		again := store.WaitRequest{Lease: lease("x")}
+		if _, err := one.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: mine.r.Lease}, again); err != nil {
+			t.Fatal(err)
+		}
+		next.granted(t)
+		mine = wait(t, one, again.Lease)
+		eventually(t, "one waits again", queued)
+		mustRelease(t, other, next.r.Lease)
+		mine.granted(t)
+	}
+	mustRelease(t, one, mine.r.Lease)
+	if !prepared("release_and_rejoin") {
+		t.Error("a release with the next place was not prepared")
+	}
+}
+
 // Behind a pooler calls are not prepared, since another session would get them.
 func TestCallsAreNotPreparedBehindAPooler(t *testing.T) {
 	t.Parallel()

@@ -188,7 +188,7 @@ func TestWaiterFindsAConnectionLater(t *testing.T) {
 			mustAcquire(t, s, lease(name))
 		}
 		first := wait(t, s, lease("a")) // it has the only connection
-		eventually(t, "the first waiter has its place", func() bool { return len(inspect(t, s, "a").Queue) == 1 })
+		eventually(t, "the first waiter has its connection", func() bool { return signals(t, on, db, schema) == 1 })
 		l := lease("b")
 		second := wait(t, s, l)
 		signal := func() int64 {
@@ -203,5 +203,32 @@ func TestWaiterFindsAConnectionLater(t *testing.T) {
 		eventually(t, "the second waiter has a connection", func() bool { return signal() != 0 })
 		second.cancel()
 		<-second.done
+	})
+}
+
+// A waiter without a signal delays only itself: the one behind it is woken by the one before
+// it.
+func TestWaiterBehindOneWithoutASignalIsWoken(t *testing.T) {
+	everywhere(t, func(t *testing.T, on *bed) {
+		t.Parallel()
+		s, schema := on.newStore(t)
+		db := on.handle(t)
+		l, of := lease("x"), on.open(t, schema, sqlstore.Options{}) // the holder's
+		mustAcquire(t, of, l)
+		polling := wait(t, on.open(t, schema, sqlstore.Options{Connections: -1}), lease("x"))
+		eventually(t, "a waiter polls", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
+		third := wait(t, s, lease("x"))
+		eventually(t, "another has a signal", func() bool { return signals(t, on, db, schema) == 1 })
+		if err := of.Renew(t.Context(), []store.Lease{l})[0]; err != nil { // the holder learns that somebody waits
+			t.Fatal(err)
+		}
+		eventually(t, "the third blocks in the server", func() bool {
+			return on.number(t, db, schema, on.blocked) == 1
+		})
+		mustRelease(t, of, l)
+		polling.granted(t)
+		mustRelease(t, s, polling.r.Lease)
+		third.granted(t)
+		mustRelease(t, s, third.r.Lease)
 	})
 }

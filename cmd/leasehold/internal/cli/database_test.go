@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/sqltest"
+	"github.com/leasehold-dev/leasehold/store/sqlstore"
 )
 
 // The commands work on a database: the schema is installed for a role, which then
@@ -52,7 +53,7 @@ func onDatabase(t *testing.T, server *sqltest.Server, url, app string) {
 	}
 	for range 2 {
 		p = owner.start("schema", "--grant", app)
-		if code := p.end(); code != 0 || !strings.Contains(p.err.String(), "version 2") {
+		if code := p.end(); code != 0 || !strings.Contains(p.err.String(), fmt.Sprint("version ", sqlstore.SchemaVersion)) {
 			t.Fatalf("schema: exit code %d: %s", code, &p.err)
 		}
 	}
