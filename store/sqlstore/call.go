@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -103,16 +102,8 @@ func (c *caller) callOn(ctx context.Context, conn *sql.Conn, query statement, ea
 		// Transactions start at another isolation level here.
 		c.explicit.Store(true)
 	}
-	tx, err := conn.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
-	if err != nil {
-		return false, err
-	}
-	defer tx.Rollback() // no effect after a commit
-	if err := rows(ctx, tx, query, each, args...); err != nil {
-		return false, err
-	}
-	err = tx.Commit()
-	return err != nil && !c.engine.fault(err).certain, err
+	sent, err := inTransaction(ctx, c.engine, conn, func() error { return rows(ctx, conn, query, each, args...) })
+	return sent && err != nil && !c.engine.fault(err).certain, err
 }
 
 // prepareSoon makes the server prepare the calls, in the background, if sessions last. If
@@ -148,16 +139,6 @@ func rows(ctx context.Context, q querier, query statement, each func(*sql.Rows) 
 		}
 	}
 	return cmp.Or(r.Err(), r.Close())
-}
-
-// discard closes a connection instead of giving it back to the pool. The server
-// then frees what the session has locked.
-func discard(conn *sql.Conn) {
-	defer conn.Close()
-	// Raw panics if a query whose context has ended closes the connection at the same
-	// moment: database/sql looks whether it is open only before it locks it.
-	defer func() { _ = recover() }()
-	_ = conn.Raw(func(any) error { return driver.ErrBadConn })
 }
 
 // pause waits a little longer for each try. It returns false if ctx has ended.

@@ -14,6 +14,8 @@ type engine interface {
 	// procedure returns the call of a procedure, for its columns and with that many
 	// arguments.
 	procedure(schema, name, columns string, args int) statement
+	// begin begins a transaction at READ COMMITTED.
+	begin() []string
 	// session selects the number of the session.
 	session() string
 

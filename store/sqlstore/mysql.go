@@ -36,6 +36,10 @@ func (mysql) name() string { return "MySQL" }
 
 func (mysql) id() string { return "mysql" }
 
+func (mysql) begin() []string {
+	return []string{"SET TRANSACTION ISOLATION LEVEL READ COMMITTED", "START TRANSACTION"}
+}
+
 func (mysql) session() string { return "SELECT CONNECTION_ID()" }
 
 // procedure implements engine: a CALL with the arguments in its text. Arguments beside

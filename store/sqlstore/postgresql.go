@@ -32,6 +32,8 @@ func (postgresql) name() string { return "PostgreSQL" }
 
 func (postgresql) id() string { return "postgresql" }
 
+func (postgresql) begin() []string { return []string{"BEGIN ISOLATION LEVEL READ COMMITTED"} }
+
 func (postgresql) session() string { return "SELECT pg_backend_pid()" }
 
 // procedure implements engine: a SELECT with marks for the arguments.

@@ -80,24 +80,18 @@ func Install(ctx context.Context, db *sql.DB, d Dialect, schema string, roles ..
 	if err != nil {
 		return fmt.Errorf("install the lock tables: %w", err)
 	}
-	if err := install(ctx, conn, all); err != nil {
+	// Each statement has to see what another process has just installed.
+	_, err = inTransaction(ctx, e, conn, func() error {
+		for _, statement := range all {
+			if _, err := conn.ExecContext(ctx, statement); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
 		discard(conn) // with what the session has locked and set
 		return fmt.Errorf("install the lock tables: %w", err)
 	}
 	return conn.Close()
-}
-
-func install(ctx context.Context, conn *sql.Conn, statements []string) error {
-	// Each statement has to see what another process has just installed.
-	tx, err := conn.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback() // no effect after a commit
-	for _, statement := range statements {
-		if _, err := tx.ExecContext(ctx, statement); err != nil {
-			return err
-		}
-	}
-	return tx.Commit()
 }
