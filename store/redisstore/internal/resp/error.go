@@ -69,6 +69,7 @@ const (
 	OutOfMemory         // the server has reached its limit of memory
 	ReadOnly            // the server is a replica
 	CannotSave          // the server refuses writes because it cannot save its data
+	TooFewReplicas      // the server refuses writes because too few replicas follow it
 	MasterDown          // the server is a replica that lost its master
 	NoCluster           // the server is not in a cluster
 	Busy                // another client's script blocks the server
@@ -99,6 +100,7 @@ var codes = []struct {
 	{"OOM", OutOfMemory, false},
 	{"READONLY", ReadOnly, false},
 	{"MISCONF", CannotSave, false},
+	{"NOREPLICAS", TooFewReplicas, false},
 	{"MASTERDOWN", MasterDown, false},
 	{"cluster support disabled", NoCluster, false},
 	{"BUSY", Busy, false},

@@ -15,6 +15,7 @@ func TestCodeOfErrorReply(t *testing.T) {
 		"OOM command not allowed when used memory > 'maxmemory'.":                                 OutOfMemory,
 		"READONLY You can't write against a read only replica.":                                   ReadOnly,
 		"MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist": CannotSave,
+		"NOREPLICAS Not enough good replicas to write.":                                           TooFewReplicas,
 		"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.":        MasterDown,
 		"ERR This instance has cluster support disabled":                                          NoCluster,
 		"BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.":  Busy,
