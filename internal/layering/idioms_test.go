@@ -23,9 +23,10 @@ type idioms struct {
 	// choices are fields that hold one of several values behind an interface, by package.
 	// The value is asked, and nothing asks which one it is.
 	choices map[string]string
-	// replies is the package below which error replies of Redis are known by their codes,
-	// and translator the one package there that reads their words.
-	replies, translator string
+	// replies are the packages in which, and below which, error replies of Redis are known
+	// by their codes. translator is the one package there that reads their words.
+	replies    []string
+	translator string
 }
 
 // errorCodes are the words that error replies of Redis begin with.
@@ -48,12 +49,13 @@ func (r idioms) check(t tree, f file) []string {
 			report(at, "any is only a constraint here: carry the value by a type parameter")
 		}
 	}
-	if within(f.pkg, r.replies) && f.pkg != r.translator {
+	below := func(parent string) bool { return within(f.pkg, parent) }
+	if slices.ContainsFunc(r.replies, below) && f.pkg != r.translator {
 		for _, at := range readsReplies(f.syntax) {
 			report(at, "reads the words of an error reply: give it a code in "+r.translator)
 		}
 	}
-	if slices.ContainsFunc(r.stores, func(s string) bool { return within(f.pkg, s) }) {
+	if slices.ContainsFunc(r.stores, below) {
 		for _, w := range timedWaits(f.syntax) {
 			if name := f.pkg + "." + w.in; r.waits[name] == "" {
 				report(w.at, name+" waits for a time: wait for an event, or list it in "+register)

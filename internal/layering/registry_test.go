@@ -139,7 +139,7 @@ var project = rules{
 			"store/zkstore/internal/session.touch": "keeps the session alive",
 		},
 		choices:    map[string]string{"store/redisstore": "topology"},
-		replies:    "store/redisstore",
+		replies:    []string{"store/redisstore", "cmd/leasehold/internal/doctor"},
 		translator: "store/redisstore/internal/resp",
 	},
 }
