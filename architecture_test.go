@@ -56,7 +56,7 @@ func TestArchitectureNamesWhatExists(t *testing.T) {
 	}
 	for _, m := range targets {
 		if !regexp.MustCompile(`(?m)^` + string(m[1]) + `:`).Match(makefile) {
-			t.Errorf("CONTRIBUTING.md names the target %s, which the Makefile does not have", m[1])
+			t.Errorf("a page names make %s, which is no target of the Makefile", m[1])
 		}
 	}
 }
@@ -136,9 +136,9 @@ func TestArchitectureAnswersInOnePlace(t *testing.T) {
 
 // exists says whether a name in a document is a path of the repository, the name
 // of one of its files, a command, or an identifier with or without its package
-// or type.
+// or type. The targets of make are looked for elsewhere.
 func exists(name string, declared, files map[string]bool) bool {
-	if strings.HasPrefix(name, "leasehold") {
+	if strings.HasPrefix(name, "leasehold") || strings.HasPrefix(name, "make ") {
 		return true
 	}
 	if found, err := filepath.Glob(strings.TrimSuffix(name, "/...")); err == nil && len(found) > 0 {
