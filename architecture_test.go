@@ -8,26 +8,97 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// ARCHITECTURE.md is how a newcomer finds the way, so every file, package and
-// identifier that it names in backticks must exist.
+// ARCHITECTURE.md is how a newcomer finds the way, and CONTRIBUTING.md has the recipes: every
+// file, package, identifier and target of make that they name in backticks must exist.
 func TestArchitectureNamesWhatExists(t *testing.T) {
+	architecture, err := os.ReadFile("ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	contributing, err := os.ReadFile("CONTRIBUTING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, recipes, ok := strings.Cut(string(contributing), "\n## Add a store\n")
+	if !ok {
+		t.Fatal("CONTRIBUTING.md has no recipes")
+	}
+	declared, files := declarations(t)
+	for _, page := range []struct {
+		name, text string
+		least      int
+	}{
+		{"ARCHITECTURE.md", string(architecture), 80},
+		{"the recipes of CONTRIBUTING.md", recipes, 50},
+	} {
+		named := regexp.MustCompile("`([^`\n]+)`").FindAllStringSubmatch(page.text, -1)
+		if len(named) < page.least {
+			t.Errorf("only %d names in %s: is it read right?", len(named), page.name)
+		}
+		for _, m := range named {
+			if name := m[1]; !strings.Contains(name, "NAME") && !exists(name, declared, files) {
+				t.Errorf("%s: %q is neither a file, a package nor an identifier of this module", page.name, name)
+			}
+		}
+	}
+	makefile, err := os.ReadFile("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	targets := regexp.MustCompile("`make ([a-z]+)").FindAllSubmatch(slices.Concat(architecture, contributing), -1)
+	if len(targets) < 8 {
+		t.Errorf("only %d targets of make are named", len(targets))
+	}
+	for _, m := range targets {
+		if !regexp.MustCompile(`(?m)^` + string(m[1]) + `:`).Match(makefile) {
+			t.Errorf("a page names make %s, which is no target of the Makefile", m[1])
+		}
+	}
+}
+
+// ARCHITECTURE.md fits on a screen and has a place for every package.
+func TestArchitectureIsAWholeInOneScreen(t *testing.T) {
 	text, err := os.ReadFile("ARCHITECTURE.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	declared, files := declarations(t)
-	named := regexp.MustCompile("`([^`\n]+)`").FindAllStringSubmatch(string(text), -1)
-	if len(named) < 40 {
-		t.Errorf("only %d names in ARCHITECTURE.md: is it read right?", len(named))
+	const screen = 80
+	if n := strings.Count(string(text), "\n"); n > screen {
+		t.Errorf("it has %d lines, the most is %d: leave out what the code says itself", n, screen)
 	}
-	for _, m := range named {
-		if name := m[1]; !exists(name, declared, files) {
-			t.Errorf("ARCHITECTURE.md names %q, which is neither a file, a package nor an identifier of this module", name)
+	packages := 0
+	err = filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "testdata" || d.Name() == "bench"):
+			return filepath.SkipDir
+		case path == "." || !d.IsDir():
+			return nil
 		}
+		if found, err := filepath.Glob(filepath.Join(path, "*.go")); err != nil || len(found) == 0 {
+			return err
+		}
+		packages++
+		path = filepath.ToSlash(path)
+		for at := path; at != "."; at = filepath.ToSlash(filepath.Dir(at)) {
+			if at == path && strings.Contains(string(text), "`"+at+"`") || strings.Contains(string(text), "`"+at+"/...`") {
+				return nil
+			}
+		}
+		t.Errorf("it does not say what package %s is for", path)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if packages < 60 {
+		t.Errorf("only %d packages found", packages)
 	}
 }
 
@@ -65,9 +136,9 @@ func TestArchitectureAnswersInOnePlace(t *testing.T) {
 
 // exists says whether a name in a document is a path of the repository, the name
 // of one of its files, a command, or an identifier with or without its package
-// or type.
+// or type. The targets of make are looked for elsewhere.
 func exists(name string, declared, files map[string]bool) bool {
-	if strings.HasPrefix(name, "make ") || strings.HasPrefix(name, "leasehold") {
+	if strings.HasPrefix(name, "leasehold") || strings.HasPrefix(name, "make ") {
 		return true
 	}
 	if found, err := filepath.Glob(strings.TrimSuffix(name, "/...")); err == nil && len(found) > 0 {

@@ -27,12 +27,17 @@
 // process may write after its lease is over. The protected resource can refuse that
 // write by the lease's fencing token: see [Lease.Token] and package fence.
 //
-// A store keeps the locks: in the memory of one process (store/memstore), in a file
-// of one machine (store/filestore, a module of its own), on one Redis server or a
-// majority of independent ones (store/redisstore), in a database (store/sqlstore), or in
-// ZooKeeper (store/zkstore, a module of its own).
-// [store.Open] opens any of them by URL. Inspect and List of [store.Store] show locks
-// without taking them.
+// A store keeps the locks. It is a package of its own:
+//
+//   - store/memstore: the memory of one process
+//   - store/filestore: a file of one machine
+//   - store/redisstore: one Redis server, or a majority of independent ones
+//   - store/sqlstore: a PostgreSQL, MySQL or MariaDB database
+//   - store/etcdstore: an etcd cluster
+//   - store/zkstore: a ZooKeeper ensemble
+//
+// [store.Open] opens any of them by URL. Those for files, etcd and ZooKeeper are modules of
+// their own. Inspect and List of [store.Store] show locks without taking them.
 //
 // # Functions that you supply
 //

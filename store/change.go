@@ -13,8 +13,8 @@ type Changer interface {
 
 	// Downgrade makes the writer of a read-write lock a reader, without a moment in
 	// which the lock is free, and renews the lease. r is the writer's lease as it was
-	// granted; afterwards its Weight is 1. Readers that wait get the lock as well, up to the first writer in the
-	// queue.
+	// granted; afterwards its Weight is 1. Readers that wait get the lock as well, up to
+	// the first writer in the queue.
 	//
 	// The grant's token is larger than that of the writer, and the readers share it.
 	// The error matches ErrNotHeld if r.Owner certainly has no lease, or if its lease was

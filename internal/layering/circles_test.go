@@ -24,18 +24,11 @@ const (
 func (r rules) checkCircles(t tree) []string {
 	var wrong []string
 	for _, pkg := range t.packages() {
-		var files []*ast.File
-		for _, f := range t.files {
-			if f.pkg == pkg && !f.test {
-				files = append(files, f.syntax)
-			}
-		}
-		uses := t.references(files)
-		circle := largestCircle(uses)
+		circle := t.circle(pkg)
 		if most := max(mostInCircle, r.circles[pkg]); len(circle) > most {
 			wrong = append(wrong, fmt.Sprintf("%s: %d files refer to each other in a circle, the most is %d: part them into layers (%s)", pkg, len(circle), most, strings.Join(circle, ", ")))
 		}
-		for name, n := range methods(files) {
+		for name, n := range methods(t.product(pkg)) {
 			id := pkg + "." + name
 			if most := max(mostMethods, r.methods[id]); n > most {
 				wrong = append(wrong, fmt.Sprintf("%s: has %d methods, the most is %d: part it by its jobs", id, n, most))

@@ -17,6 +17,7 @@ type rules struct {
 	pure      []string
 	circles   map[string]int // files of a package that refer to each other in a circle
 	methods   map[string]int // methods of the types that have more than mostMethods
+	idioms    idioms
 }
 
 const register = "internal/layering/registry_test.go"
@@ -69,9 +70,13 @@ func (r rules) check(t tree) []string {
 		if !f.test && matches(f.pkg, r.pure) {
 			wrong = append(wrong, impurities(t, f)...)
 		}
+		if !f.test {
+			wrong = append(wrong, r.idioms.check(t, f)...)
+		}
 		wrong = append(wrong, checkShape(f)...)
 	}
 	wrong = append(wrong, r.checkCircles(t)...)
+	wrong = append(wrong, r.idioms.checkStores(t)...)
 	return append(wrong, r.checkClient(t)...)
 }
 

@@ -4,8 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
+	"path"
 	"slices"
 	"strings"
 )
@@ -17,29 +16,29 @@ type module struct {
 	requires []string // the paths of the modules that its go.mod names
 }
 
-// readModules reads the module at root and those that the go.work there lists.
-func readModules(root string) ([]module, error) {
+// readModules reads the root module and those that its go.work lists.
+func readModules(fsys fs.FS) ([]module, error) {
 	dirs := []string{"."}
-	work, err := os.ReadFile(filepath.Join(root, "go.work"))
+	work, err := fs.ReadFile(fsys, "go.work")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	for _, dir := range directives(work, "use") {
-		if dir = filepath.ToSlash(filepath.Clean(dir)); dir != "." {
+		if dir = path.Clean(dir); dir != "." {
 			dirs = append(dirs, dir)
 		}
 	}
 	var all []module
 	for _, dir := range dirs {
-		text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(dir), "go.mod"))
+		text, err := fs.ReadFile(fsys, path.Join(dir, "go.mod"))
 		if err != nil {
 			return nil, err
 		}
-		path := directives(text, "module")
-		if len(path) != 1 {
+		paths := directives(text, "module")
+		if len(paths) != 1 {
 			return nil, fmt.Errorf("no module line in %s/go.mod", dir)
 		}
-		all = append(all, module{dir: dir, path: path[0], requires: directives(text, "require")})
+		all = append(all, module{dir: dir, path: paths[0], requires: directives(text, "require")})
 	}
 	for _, m := range all[1:] {
 		if m.path != all[0].path+"/"+m.dir {

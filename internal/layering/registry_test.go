@@ -13,8 +13,6 @@ var project = rules{
 		{"cmd/leasehold/internal/cli"},
 		{"cmd/leasehold/internal/runner", "cmd/leasehold/internal/lab/torture", "cmd/leasehold/internal/lab/stories", "internal/lab/load", "cmd/leasehold/internal/doctor"},
 		{"cmd/leasehold/internal/runner/warden", "cmd/leasehold/internal/cli/quit", "cmd/leasehold/internal/manual"},
-		{"server"},
-		{"server/web", "internal/wire"},
 		{"internal/tally", "adapters/synclocker", "internal/testenv/adaptertest"},
 		{"internal/held"},
 		{"."},
@@ -53,15 +51,15 @@ var project = rules{
 	// The packages of ours that a package may import, if not all packages below it.
 	only: map[string][]string{
 		"cmd/leasehold":                      {"cmd/leasehold/internal/cli"},
-		"cmd/leasehold/internal/manual":      {},                                                         // reads any command's help
-		"cmd/leasehold/internal/runner":      {"internal/clock", "cmd/leasehold/internal/runner/warden"}, // runs a command; what a lock or a store is, it does not know
+		"cmd/leasehold/internal/manual":      {},                                       // reads any command's help
+		"cmd/leasehold/internal/runner":      {"cmd/leasehold/internal/runner/warden"}, // runs a command; what a lock or a store is, it does not know
 		".":                                  {"store", "internal/leasefsm", "internal/waitq", "internal/renewer", "internal/callback", "internal/validity", "internal/clock", "fence"},
 		"cmd/leasehold/internal/lab/torture": {".", "store", "cmd/leasehold/internal/lab/history", "internal/clock"},
 		"internal/lab/load":                  {"."},
 		"internal/tally":                     {".", "store", "store/redisstore"},
 		"adapters/synclocker":                {".", "store", "internal/held"},
 		"internal/held":                      {"."},
-		"cmd/leasehold/internal/doctor":      {"store", "store/redisstore/redisadmin", "store/redisstore", "store/filestore", "store/sqlstore", "store/etcdstore", "store/zkstore", "internal/validity"},
+		"cmd/leasehold/internal/doctor":      {"store", "store/redisstore/redisadmin", "store/filestore", "store/sqlstore", "store/etcdstore", "store/zkstore", "internal/validity"},
 		"cmd/leasehold/internal/lab/history": {"store", "internal/clock", "fence"},
 		"internal/leasefsm":                  {"internal/validity", "internal/clock"},
 		"internal/renewer":                   {"internal/leasefsm", "internal/clock"},
@@ -70,8 +68,10 @@ var project = rules{
 		"internal/redisurl":                  {"store"},
 		"internal/unclaimed":                 {"store"},
 		"store/zkstore/internal/session":     {"internal/clock"},
+		"store/redisstore/internal/conn":     {"store/redisstore/internal/config", "store/redisstore/internal/resp", "internal/clock"}, // no scripts, no locks
+		"store/redisstore/internal/resp":     {"internal/excerpt"},
 		"internal/shown":                     {"store", "internal/rule", "internal/clock"},
-		"internal/quorum/driver":             {"store", "internal/quorum", "internal/validity", "internal/nodeclock", "internal/clock", "fence"},
+		"internal/quorum/driver":             {"store", "internal/quorum", "internal/nodeclock", "internal/clock", "fence"},
 		"store":                              {"fence", "internal/excerpt"},
 		"guard/httpguard":                    {"fence"}, "guard/redisguard": {"fence"}, "guard/sqlguard": {"fence"},
 	},
@@ -121,6 +121,26 @@ var project = rules{
 		// One connection's calls, of every request of the seam.
 		"store/redisstore.session": 28,
 		// All requests of the seam, and the nodes of the tree that they write.
-		"store/zkstore.Store": 30, "store/zkstore/internal/session.Session": 30,
+		"store/zkstore.Store": 29, "store/zkstore/internal/session.Session": 30,
+	},
+
+	idioms: idioms{
+		typed:  []string{"internal/quorum/driver", "store/redisstore", "store/redisstore/internal/conn"},
+		stores: []string{"store/memstore", "store/redisstore", "store/filestore", "store/sqlstore", "store/etcdstore", "store/zkstore"},
+		waits: map[string]string{
+			"store/filestore.nap":                  "lets another process finish its transaction",
+			"store/filestore.pause":                "the same, longer",
+			"store/redisstore.follow":              "asks the sentinels for the master",
+			"store/redisstore.refreshLoop":         "asks for the slot map while there are waiters",
+			"store/redisstore/redisadmin.run":      "until the leases of the old membership have expired",
+			"store/sqlstore.pause":                 "before a transaction is tried again",
+			"store/sqlstore.run":                   "before a failed request is repeated",
+			"store/sqlstore.watch":                 "asks a server that notifies nobody",
+			"store/zkstore.run":                    "before a failed request is repeated",
+			"store/zkstore/internal/session.touch": "keeps the session alive",
+		},
+		choices:    map[string]string{"store/redisstore": "topology"},
+		replies:    []string{"store/redisstore", "cmd/leasehold/internal/doctor"},
+		translator: "store/redisstore/internal/resp",
 	},
 }

@@ -7,8 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"os"
-	"path/filepath"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,38 +68,32 @@ func (t tree) foreign(importPath string) bool {
 	return !own && strings.Contains(first, ".")
 }
 
-// readTree reads the workspace at root, without modules that are no part of it.
-func readTree(root string) (tree, error) {
+// readTree reads the workspace in fsys, without modules that are no part of it.
+func readTree(fsys fs.FS) (tree, error) {
 	t := tree{fset: token.NewFileSet()}
 	var err error
-	if t.modules, err = readModules(root); err != nil {
+	if t.modules, err = readModules(fsys); err != nil {
 		return t, err
 	}
-	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(root, path)
-		if err != nil {
-			return err
-		}
-		rel = filepath.ToSlash(rel)
+	err = fs.WalkDir(fsys, ".", func(at string, d fs.DirEntry, err error) error {
 		switch {
+		case err != nil:
+			return err
 		case d.IsDir():
-			if path != root && (ignored(d.Name()) || isModule(path) && t.of(rel).dir != rel) {
-				return filepath.SkipDir
+			if at != "." && (ignored(d.Name()) || isModule(fsys, at) && t.of(at).dir != at) {
+				return fs.SkipDir
 			}
 			return nil
-		case !strings.HasSuffix(path, ".go") || ignored(d.Name()):
+		case !strings.HasSuffix(at, ".go") || ignored(d.Name()):
 			return nil
 		}
-		return t.add(path, rel)
+		return t.add(fsys, at)
 	})
 	return t, err
 }
 
-func (t *tree) add(path, rel string) error {
-	source, err := os.ReadFile(path)
+func (t *tree) add(fsys fs.FS, rel string) error {
+	source, err := fs.ReadFile(fsys, rel)
 	if err != nil {
 		return err
 	}
@@ -127,19 +120,7 @@ func ignored(name string) bool {
 	return name == "testdata" || name == "vendor" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_")
 }
 
-func isModule(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, "go.mod"))
+func isModule(fsys fs.FS, dir string) bool {
+	_, err := fs.Stat(fsys, path.Join(dir, "go.mod"))
 	return !errors.Is(err, fs.ErrNotExist)
-}
-
-// moduleRoot is the directory of the module that dir is in.
-func moduleRoot(dir string) (string, error) {
-	for !isModule(dir) {
-		up := filepath.Dir(dir)
-		if up == dir {
-			return "", errors.New("not inside a module")
-		}
-		dir = up
-	}
-	return dir, nil
 }

@@ -125,16 +125,16 @@ func (f *fitness) arrived(said resp.Value) (marked bool, err error) {
 	f.peer.Mu.Lock()
 	f.unmarked = nil
 	f.fingerprint, f.before = string(list[4].Text), string(list[5].Text)
-	shut := script.QuarantinedOr(list[1], list[2], store.NodeOutcome{})
-	if shut.Outcome == store.Quarantined {
+	found := script.QuarantinedOr(list[1], list[2], store.NodeOutcome{})
+	if found.Outcome == store.Quarantined {
 		f.granted.token = 0 // or it would begin anew each time that we connect
-		f.countLocked(shut)
+		f.countLocked(found)
 	} else if why == nodemark.Declared {
 		f.quarantined = quarantineCount{}
 	}
 	f.peer.Mu.Unlock()
-	if shut.Outcome == store.Quarantined && !f.core.declares {
-		f.log.Warn("node is in quarantine", "why", shut.Err)
+	if found.Outcome == store.Quarantined && !f.core.declares {
+		f.log.Warn("node is in quarantine", "why", found.Err)
 	}
 	return true, nil
 }
@@ -174,10 +174,10 @@ func (f *fitness) dropLooksLocked() {
 
 // countLocked begins to count a quarantine, or extends it. It never shortens it: the
 // server's clock may have been set.
-func (f *fitness) countLocked(shut store.NodeOutcome) {
-	f.quarantined.until = max(f.quarantined.until, f.core.o.Clock.Now().Add(shut.ExpiresIn))
+func (f *fitness) countLocked(found store.NodeOutcome) {
+	f.quarantined.until = max(f.quarantined.until, f.core.o.Clock.Now().Add(found.ExpiresIn))
 	var q *script.QuarantineError
-	if errors.As(shut.Err, &q) {
+	if errors.As(found.Err, &q) {
 		f.quarantined.why = q.Why
 	}
 }

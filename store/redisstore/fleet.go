@@ -26,15 +26,15 @@ type fleet struct {
 // From this many calls in flight on, for one node or for all of several, senders first let
 // others enqueue their calls. The numbers were measured with 1 to 256 goroutines. One
 // server keeps up with several small writes; with five servers each write counts.
-const crowdOne, crowdMany = 16, 8
+const manyForOne, manyForSeveral = 16, 8
 
-// crowded reports whether so many calls are in flight that the callers of those just
+// manyInFlight reports whether so many calls are in flight that the callers of those just
 // answered are likely to send more at once.
-func (s *fleet) crowded() bool {
+func (s *fleet) manyInFlight() bool {
 	if len(s.nodes) == 1 {
-		return s.inFlight.Load() > crowdOne
+		return s.inFlight.Load() > manyForOne
 	}
-	return s.inFlight.Load() > crowdMany
+	return s.inFlight.Load() > manyForSeveral
 }
 
 // encoder returns the encoder of the store's questions.

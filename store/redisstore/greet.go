@@ -72,7 +72,7 @@ func (s *session) identify(info, fsync resp.Value) error {
 	}
 	id := membership.ParseIdentity(info, fsync)
 	if id.Loading {
-		return resp.ErrorOf(resp.Value{Text: []byte("LOADING the server is not up yet")})
+		return resp.NotUp()
 	}
 	if err := n.s.topology.fit(n, id); err != nil {
 		return err

@@ -23,10 +23,10 @@ func (s *Store) waitForQuorum(ctx context.Context) error {
 	}
 	// Once a majority is up, the other nodes get a little more time only: a node that is
 	// down must not delay each start of a program by a whole connect timeout.
-	settle, cancel := context.WithCancelCause(ctx)
+	until, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	up, start := 0, time.Now()
-	err := s.ask(settle, pingCommand, s.o.ConnectTimeout, func(a looked) {
+	err := s.ask(until, pingCommand, s.o.ConnectTimeout, func(a looked) {
 		nodes[a.node].Node = s.nodes[a.node].Addr() // sentinels may have named the server only now
 		nodes[a.node].Outcome, nodes[a.node].Err = a.Outcome, a.Err
 		if a.Outcome == store.Granted || script.IsDenied(a.Err) {

@@ -161,8 +161,8 @@ func (m *members) known() (connected []*node, others []config.Address) {
 	return connected, others
 }
 
-// shut forgets all members, and knows none any more. It returns those there were.
-func (m *members) shut() []*node {
+// removeAll forgets all members, and knows none any more. It returns those there were.
+func (m *members) removeAll() []*node {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.closed = true

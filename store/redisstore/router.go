@@ -211,7 +211,7 @@ func (r *router) resend(to *node, c call, said script.Reply) (script.Reply, bool
 
 // close closes all members.
 func (r *router) close() {
-	all := r.shut()
+	all := r.removeAll()
 	r.cancel()
 	for _, n := range all {
 		n.close()

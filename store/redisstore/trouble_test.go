@@ -43,7 +43,8 @@ func TestTroubleIsNamed(t *testing.T) {
 			s := redistest.Start(t, "--requirepass", "another")
 			return s, "redis://:" + secret + "@" + s.Addr()
 		}, "WRONGPASS", store.ErrQuorum},
-		"OutOfMemory": {plain("--maxmemory", "1mb", "--maxmemory-policy", "noeviction"), "out of memory", store.ErrQuorum},
+		"OutOfMemory":    {plain("--maxmemory", "1mb", "--maxmemory-policy", "noeviction"), "out of memory", store.ErrQuorum},
+		"TooFewReplicas": {plain("--min-replicas-to-write", "1"), "too few replicas (min-replicas-to-write)", store.ErrQuorum},
 		"WrongType": {func(t *testing.T) (*redistest.Server, string) {
 			s := redistest.Start(t)
 			s.Text(t, "LPUSH", "a", "x")

@@ -1,7 +1,8 @@
 // Package storetest tests that a store.Store keeps the contract of package
 // store. Every store must pass it. The suite reads from Caps what a store may
-// decide, such as its shortest TTL. A store that is also a store.Waiter or a
-// store.Rejoiner is tested for what those promise as well.
+// decide, such as its shortest TTL. A store that is also a store.Waiter, a
+// store.Rejoiner, a store.Changer or a store.Breaker is tested for what those promise as
+// well.
 //
 //	func TestConformance(t *testing.T) {
 //		storetest.Run(t, open, storetest.Options{Second: join})

@@ -1,7 +1,7 @@
 // Package zkstore keeps locks in ZooKeeper.
 //
-// A lock is a node, and its queue are ephemeral sequential nodes below it: the first has
-// the lock. They are named as by Apache Curator (InterProcessMutex) and by go-zookeeper
+// A lock is a node. The ephemeral sequential nodes below it are its queue, and the first of
+// them has the lock. They are named as by Apache Curator (InterProcessMutex) and by go-zookeeper
 // (Lock), so that these and a Store exclude each other if they use the same path: the
 // lock "invoices" of a Store with the default Options.Base is /leasehold/invoices there.
 // In names of locks, characters other than printable ASCII, and % and /, are written as

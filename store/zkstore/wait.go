@@ -32,9 +32,10 @@ type waiting struct {
 	position int
 }
 
-// Wait implements store.Waiter. The server tells a waiter when the place before its own
-// is gone; see queue.hurdleOf for other kinds than mutexes. It also looks by itself three times in its TTL. Barge has no effect: the queue
-// is ZooKeeper's, and has one order.
+// Wait implements store.Waiter. The server tells a waiter when the place that it waits for
+// is gone, which is the one before its own if the lock is a mutex (see the package
+// documentation). A waiter also looks by itself three times in its TTL. Barge has no effect:
+// the queue is ZooKeeper's, and has one order.
 func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 	if err := s.gate.Enter(r.Check(s.Caps())); err != nil {
 		return store.Grant{}, err
@@ -276,7 +277,8 @@ func (w *waiting) granted(ctx context.Context) (store.Grant, error) {
 	return g, nil
 }
 
-// ReserveTokens implements store.Waiter. ZooKeeper gives tokens with a place only.
+// ReserveTokens implements store.Waiter. ZooKeeper gives tokens with a place only, so the
+// error of a valid request matches store.ErrUnsupported.
 func (s *Store) ReserveTokens(_ context.Context, r store.ReserveRequest) (store.Reserved, error) {
 	if err := r.Check(s.Caps()); err != nil {
 		return store.Reserved{}, err

@@ -39,7 +39,7 @@ type Scope struct {
 // withDefaults fills in the defaults and validates the scope.
 func (s Scope) withDefaults() (Scope, error) {
 	if s.TTL < store.MinTTL {
-		return s, fmt.Errorf("%w: TTL %v is too short: the least is %v", store.ErrInvalid, s.TTL, store.MinTTL)
+		return s, fmt.Errorf("%w: TTL %v is too short: the minimum is %v", store.ErrInvalid, s.TTL, store.MinTTL)
 	}
 	s.MaxLocks = cmp.Or(s.MaxLocks, defaultMaxLocks)
 	return s, nil

@@ -2,6 +2,8 @@ package redisadmin
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +21,8 @@ import (
 // ClusterExamination holds what ExamineCluster found out.
 type ClusterExamination struct {
 	// Seeds holds the outcomes of the servers of the URLs if none of them could describe
-	// the slots. All other fields are then zero.
+	// the slots. The error of a server that is in no cluster matches ErrNoCluster. All
+	// other fields are then zero.
 	Seeds []store.NodeOutcome
 	// Masters holds an examination of each master that has slots, as the only node of a
 	// store, in the order of their slots.
@@ -28,6 +31,9 @@ type ClusterExamination struct {
 	// those slots cannot be acquired.
 	Unserved int
 }
+
+// ErrNoCluster means that a server is not in a cluster.
+var ErrNoCluster = errors.New("the server is in no cluster")
 
 // SlotsOfCluster is the number of slots of every cluster.
 const SlotsOfCluster = resp.Slots
@@ -43,15 +49,15 @@ func ExamineCluster(ctx context.Context, url string, o *redisstore.Options, scop
 	if scope, err = scope.withDefaults(); err != nil {
 		return ClusterExamination{}, err
 	}
-	chart, said := slotMap(ctx, seeds, &opts)
-	if chart == nil {
+	ranges, said := slotMap(ctx, seeds, &opts)
+	if ranges == nil {
 		return ClusterExamination{Seeds: said}, ctx.Err()
 	}
-	slices.SortFunc(chart, func(a, b cluster.Range) int { return a.First - b.First })
+	slices.SortFunc(ranges, func(a, b cluster.Range) int { return a.First - b.First })
 	e := ClusterExamination{Unserved: resp.Slots}
 	has := map[string][]cluster.Range{}
 	var hosts []string
-	for _, s := range chart {
+	for _, s := range ranges {
 		if e.Unserved -= s.Last - s.First + 1; has[s.Host] == nil {
 			hosts = append(hosts, s.Host)
 		}
@@ -81,11 +87,14 @@ func slotMap(ctx context.Context, seeds []config.Address, o *config.Config) ([]c
 		if ctx.Err() != nil {
 			break
 		}
-		chart, err := cluster.Fetch(ctx, a, o)
+		ranges, err := cluster.Fetch(ctx, a, o)
 		if err == nil {
-			return chart, nil
+			return ranges, nil
 		}
 		outcome, err := membership.Classify(err, o.ConnectTimeout)
+		if resp.CodeOf(err) == resp.NoCluster {
+			err = fmt.Errorf("%w: %w", ErrNoCluster, err)
+		}
 		nodes = append(nodes, store.NodeOutcome{Node: a.Host, Outcome: outcome, Err: err})
 	}
 	return nil, nodes

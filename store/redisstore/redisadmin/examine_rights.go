@@ -1,7 +1,6 @@
 package redisadmin
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -56,7 +55,7 @@ func (d *examiner) rights() error {
 		return err
 	}
 	for i, name := range names {
-		if v := said[i]; v.Kind == '-' && (deniesCommand(v) || v.Code() == resp.UnknownCommand) {
+		if v := said[i]; v.Kind == '-' && (v.DeniesCommand() || v.Code() == resp.UnknownCommand) {
 			d.lacks(Lack{Command: name, Says: store.Excerpt(string(v.Text))})
 		}
 	}
@@ -76,7 +75,7 @@ func (d *examiner) keyRights(key string) error {
 		if err != nil {
 			return err
 		}
-		if v.Code() == resp.Denied && !deniesCommand(v) {
+		if v.Code() == resp.Denied && !v.DeniesCommand() {
 			d.lacks(Lack{Key: patterns[i], Says: store.Excerpt(string(v.Text))})
 		}
 	}
@@ -84,11 +83,6 @@ func (d *examiner) keyRights(key string) error {
 }
 
 func (d *examiner) lacks(l Lack) { d.found.Lacking = append(d.found.Lacking, l) }
-
-// deniesCommand distinguishes the refusal of a command from that of a key.
-func deniesCommand(v resp.Value) bool {
-	return v.Code() == resp.Denied && bytes.Contains(v.Text, []byte("to run"))
-}
 
 // listening tries whether clients can receive pushes: a second connection tracks the mark
 // and subscribes to a channel, and the first one publishes a message there.

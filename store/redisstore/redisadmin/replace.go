@@ -148,7 +148,7 @@ func (t markUpdates) enough(set quorum.Set) error {
 // all returns an error unless every node of the set was updated.
 func (t markUpdates) all(set quorum.Set) error {
 	if err := t.most(set, set.Size()); err != nil {
-		return fmt.Errorf("nodes that were not updated refuse clients that know the new membership only: run replace again when they are up: %w", err)
+		return fmt.Errorf("nodes that were not updated refuse clients that know the new membership only: replace the list again (leasehold replace, or Replace) when they are up: %w", err)
 	}
 	return nil
 }

@@ -109,12 +109,12 @@ The rule goes to standard output, a reminder to standard error (not with -q).`,
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&rule.User, "user", "locker", "the user's name")
-	f.StringVar(&rule.Prefix, "prefix", "", "limit the rule to locks whose names begin with this")
+	f.StringVar(&rule.User, "user", "locker", "the `NAME` of the user")
+	f.StringVar(&rule.Prefix, "prefix", "", "limit the rule to locks whose names begin with `PREFIX`")
 	f.StringSliceVar(&uses, "for", []string{"lock"}, "what the user may do: a `LIST` of "+aclUsesHelp)
 	f.BoolVar(&rule.Cluster, "cluster", false, "for the servers of a Redis Cluster (version 7 or newer)")
 	f.StringVar(&base, "zookeeper", "", "print commands for zkCli.sh for the locks below this `NODE`, such as /leasehold")
 	f.StringSliceVar(&readers, "reader", nil, "with --zookeeper: who may look at locks, as `SCHEME:ID`")
-	f.IntVar(&db, "db", 0, "the number of the database in the store's URL")
+	f.IntVar(&db, "db", 0, "the `NUMBER` of the database in the store's URL")
 	return c
 }

@@ -69,7 +69,7 @@ func acquireOnly(p *program, c *cobra.Command, o runFlags, name string, asJSON b
 	case !c.Flags().Changed("ttl"):
 		err = errors.New("give --ttl: nothing renews the lock, so it says how long the lock is held")
 	case o.ttl < leastTTL:
-		err = fmt.Errorf("--ttl %v is too short to be of use: the least is %v", o.ttl, leastTTL)
+		err = fmt.Errorf("--ttl %v is too short to be of use: the minimum is %v", o.ttl, leastTTL)
 	}
 	if err != nil {
 		return usage(c, "%w", err)

@@ -66,8 +66,8 @@ leasehold itself failed, for example on wrong usage.`,
 		RunE:              func(c *cobra.Command, _ []string) error { return p.doctor(c, o) },
 	}
 	f := c.Flags()
-	f.DurationVar(&o.ttl, "ttl", leasehold.DefaultTTL, "TTL of the locks")
-	f.StringVar(&o.prefix, "prefix", "", "check only locks whose names begin with this")
+	f.DurationVar(&o.ttl, "ttl", leasehold.DefaultTTL, "the `TTL` of the locks")
+	f.StringVar(&o.prefix, "prefix", "", "check only locks whose names begin with `PREFIX`")
 	f.BoolVar(&o.asJSON, "json", false, "print JSON")
 	return c
 }

@@ -93,13 +93,13 @@ usage, the store cannot be reached); 128+N ended by signal N without a violation
 		RunE:              func(c *cobra.Command, _ []string) error { return p.run(c, o) },
 	}
 	f := c.Flags()
-	f.DurationVar(&o.dur, "for", 30*time.Second, "how long to disturb the processes")
-	f.DurationVar(&o.ttl, "ttl", 2*time.Second, "TTL of the locks")
-	f.IntVar(&o.procs, "procs", 4, "how many processes compete")
-	f.IntVar(&o.locks, "locks", 3, "for how many locks")
+	f.DurationVar(&o.dur, "for", 30*time.Second, "for what `TIME` to disturb the processes")
+	f.DurationVar(&o.ttl, "ttl", 2*time.Second, "the `TTL` of the locks")
+	f.IntVar(&o.procs, "procs", 4, "the `NUMBER` of processes that compete")
+	f.IntVar(&o.locks, "locks", 3, "the `NUMBER` of locks that they compete for")
 	f.BoolVar(&o.kinds, "kinds", false, "compete for read-write locks and semaphores as well")
-	f.Uint64Var(&o.seed, "seed", 0, "repeat the pattern of the run that had this `number` (default: a new one)")
-	f.StringVar(&o.out, "out", "", "`directory` for the history and its plot, new or empty\n(default: a new one for temporary files)")
+	f.Uint64Var(&o.seed, "seed", 0, "repeat the pattern of the run that had this `NUMBER` (default: a new one)")
+	f.StringVar(&o.out, "out", "", "`DIR` for the history and its plot, new or empty\n(default: a new one for temporary files)")
 	f.BoolVar(&o.asJSON, "json", false, "print the verdict as JSON")
 	return c
 }

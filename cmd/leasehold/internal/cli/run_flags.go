@@ -100,11 +100,11 @@ func (o *runFlags) settle(c *cobra.Command, command string) (leasehold.LockOptio
 	switch {
 	case err != nil:
 	case o.ttl < leastTTL:
-		err = fmt.Errorf("--ttl %v is too short to stop a command in time: the least is %v", o.ttl, leastTTL)
+		err = fmt.Errorf("--ttl %v is too short to stop a command in time: the minimum is %v", o.ttl, leastTTL)
 	case grace < 0, o.minHold < 0, o.maxHold < 0:
 		err = errNegative
 	case c.Flags().Changed("max-hold") && o.maxHold < leastTTL:
-		err = fmt.Errorf("--max-hold %v is too short to stop a command in time: the least is %v", o.maxHold, leastTTL)
+		err = fmt.Errorf("--max-hold %v is too short to stop a command in time: the minimum is %v", o.maxHold, leastTTL)
 	case grace > o.ttl/2:
 		err = fmt.Errorf("--grace %v is more than half of --ttl %v: a lost lock is noticed too late to leave the command that long", grace, o.ttl)
 	case o.maxHold > 0 && grace > o.maxHold/2:

@@ -41,7 +41,7 @@ is renamed or removed.`,
 				return err
 			}
 			if every < leastEvery {
-				return usage(c, "--every %v is too often: the least is %v", every, leastEvery)
+				return usage(c, "--every %v is too often: the minimum is %v", every, leastEvery)
 			}
 			return p.ask(c, func(ctx context.Context, st store.Store) error { return watch(p, ctx, st, args[0], every, asJSON) })
 		},

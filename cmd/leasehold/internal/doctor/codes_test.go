@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"errors"
 	"os"
 	"regexp"
 	"slices"
@@ -47,7 +46,7 @@ func TestEveryCodeIsReached(t *testing.T) {
 	for _, f := range RedisCluster(redisadmin.ClusterExamination{Masters: []redisadmin.Examination{sound(1)}, Unserved: 1}) {
 		reached[f.Code] = true
 	}
-	for _, f := range RedisCluster(redisadmin.ClusterExamination{Seeds: []store.NodeOutcome{{Node: "a:1", Outcome: store.Refused, Err: errors.New("ERR This instance has cluster support disabled")}}}) {
+	for _, f := range RedisCluster(redisadmin.ClusterExamination{Seeds: []store.NodeOutcome{{Node: "a:1", Outcome: store.Refused, Err: redisadmin.ErrNoCluster}}}) {
 		reached[f.Code] = true
 	}
 	for _, f := range Memory() {

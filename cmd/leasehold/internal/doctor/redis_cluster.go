@@ -1,7 +1,7 @@
 package doctor
 
 import (
-	"strings"
+	"errors"
 
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
@@ -30,7 +30,7 @@ func RedisCluster(e redisadmin.ClusterExamination) []Finding {
 func seed(r *report, n store.NodeOutcome) {
 	switch n.Outcome {
 	case store.Refused:
-		if strings.Contains(n.Err.Error(), "cluster support disabled") {
+		if errors.Is(n.Err, redisadmin.ErrNoCluster) {
 			r.add(Error, NoCluster, n.Node, "The server is in no cluster: cluster support is disabled.")
 			return
 		}

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"bytes"
 	"errors"
 	"strings"
 
@@ -12,6 +13,10 @@ type Error struct{ text string }
 
 // ErrorOf returns the error of v, which is an error reply.
 func ErrorOf(v Value) *Error { return &Error{string(v.Text)} }
+
+// NotUp returns the error reply of a server that is reading its data. Some commands succeed
+// on such a server, and INFO then says that it is not up.
+func NotUp() *Error { return &Error{"LOADING the server is not up yet"} }
 
 // Error returns an excerpt of the reply.
 func (e *Error) Error() string { return excerpt.Of(e.text) }
@@ -28,6 +33,11 @@ func (v Value) Code() Code {
 		return NoError
 	}
 	return codeOf(string(v.Text))
+}
+
+// DeniesCommand reports whether v refuses a command as such, and not a key or a channel.
+func (v Value) DeniesCommand() bool {
+	return v.Code() == Denied && bytes.Contains(v.Text, []byte("to run"))
 }
 
 // CodeOf returns the code of the error reply that err wraps; NoError if there is none.
@@ -59,6 +69,7 @@ const (
 	OutOfMemory         // the server has reached its limit of memory
 	ReadOnly            // the server is a replica
 	CannotSave          // the server refuses writes because it cannot save its data
+	TooFewReplicas      // the server refuses writes because too few replicas follow it
 	MasterDown          // the server is a replica that lost its master
 	NoCluster           // the server is not in a cluster
 	Busy                // another client's script blocks the server
@@ -89,6 +100,7 @@ var codes = []struct {
 	{"OOM", OutOfMemory, false},
 	{"READONLY", ReadOnly, false},
 	{"MISCONF", CannotSave, false},
+	{"NOREPLICAS", TooFewReplicas, false},
 	{"MASTERDOWN", MasterDown, false},
 	{"cluster support disabled", NoCluster, false},
 	{"BUSY", Busy, false},

@@ -12,17 +12,18 @@ var advices = map[resp.Code]struct {
 	advice  string
 	outcome store.Outcome
 }{
-	resp.WrongType:     {"the key holds something that is not a lock: choose another name, or delete the key", store.WrongType},
-	resp.Loading:       {"the server is still reading its data: wait until it is up", store.Loading},
-	resp.WrongPassword: {"check the user name and the password", store.Refused},
-	resp.NoAuth:        {"the server requires a password: put it into the URL, as in redis://:PASSWORD@HOST", store.Refused},
-	resp.Denied:        {"the user lacks a permission: see the ACL rule in the documentation", store.Refused},
-	resp.OutOfMemory:   {"the server is out of memory (maxmemory)", store.Refused},
-	resp.ReadOnly:      {"the server is a replica: use its master, or independent masters for a quorum", store.Refused},
-	resp.CannotSave:    {"the server refuses writes because it cannot save its data", store.Refused},
-	resp.MasterDown:    {"the server is a replica that lost its master", store.Refused},
-	resp.NoCluster:     {"the server is not in a cluster: use a redis:// URL", store.Refused},
-	resp.Busy:          {"the server is busy running another client's script", store.Refused},
+	resp.WrongType:      {"the key holds something that is not a lock: choose another name, or delete the key", store.WrongType},
+	resp.Loading:        {"the server is still reading its data: wait until it is up", store.Loading},
+	resp.WrongPassword:  {"check the user name and the password", store.Refused},
+	resp.NoAuth:         {"the server requires a password: put it into the URL, as in redis://:PASSWORD@HOST", store.Refused},
+	resp.Denied:         {"the user lacks a permission: \"leasehold acl\" prints the rule that it needs", store.Refused},
+	resp.OutOfMemory:    {"the server is out of memory (maxmemory)", store.Refused},
+	resp.ReadOnly:       {"the server is a replica: use its master, or independent masters for a quorum", store.Refused},
+	resp.CannotSave:     {"the server refuses writes because it cannot save its data", store.Refused},
+	resp.TooFewReplicas: {"the server refuses writes because it has too few replicas (min-replicas-to-write)", store.Refused},
+	resp.MasterDown:     {"the server is a replica that lost its master", store.Refused},
+	resp.NoCluster:      {"the server is not in a cluster: use a redis:// URL", store.Refused},
+	resp.Busy:           {"the server is busy running another client's script", store.Refused},
 }
 
 // Classify turns an error reply into an outcome and an error that says what to do.

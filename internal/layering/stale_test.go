@@ -1,0 +1,142 @@
+package layering
+
+import (
+	"fmt"
+	"go/ast"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// stale says what the registry permits that nothing needs: packages that are gone, imports
+// that nobody makes, and numbers that can be lowered.
+func (r rules) stale(t tree) []string {
+	var wrong []string
+	report := func(format string, args ...any) {
+		wrong = append(wrong, fmt.Sprintf(format, args...)+": take it out of "+register)
+	}
+	present := t.packages()
+	for _, pkg := range slices.Concat(r.layers...) {
+		if !slices.Contains(present, pkg) {
+			report("%s: there is no such package", pkg)
+		}
+	}
+	imports := t.imported()
+	for _, pkg := range slices.Sorted(maps.Keys(r.only)) {
+		for _, to := range r.only[pkg] {
+			if !imports[pkg][to] {
+				report("%s: may know %s, and does not", pkg, to)
+			}
+		}
+	}
+	for _, pkg := range slices.Sorted(maps.Keys(r.usedBy)) {
+		for _, from := range r.usedBy[pkg] {
+			if !imports[from][pkg] {
+				report("%s: is there for %s, which does not import it", pkg, from)
+			}
+		}
+	}
+	for _, pkg := range slices.Sorted(maps.Keys(r.modules)) {
+		for _, m := range r.modules[pkg] {
+			if !slices.ContainsFunc(slices.Collect(maps.Keys(imports[pkg])), func(to string) bool { return within(to, m) }) {
+				report("%s: may depend on %s, and does not", pkg, m)
+			}
+		}
+	}
+	for _, pkg := range slices.Sorted(maps.Keys(r.circles)) {
+		if n := len(t.circle(pkg)); n < r.circles[pkg] {
+			report("%s: %d files refer to each other in a circle, which is less than the %d that it may have", pkg, n, r.circles[pkg])
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(r.methods)) {
+		at := strings.LastIndexByte(id, '.')
+		if n := methods(t.product(id[:at]))[id[at+1:]]; n < r.methods[id] {
+			report("%s: has %d methods, which is less than the %d that it may have", id, n, r.methods[id])
+		}
+	}
+	waits := map[string]bool{}
+	for _, f := range t.files {
+		for _, w := range timedWaits(f.syntax) {
+			waits[f.pkg+"."+w.in] = waits[f.pkg+"."+w.in] || !f.test
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(r.idioms.waits)) {
+		if !waits[id] {
+			report("%s: may wait for a time, and does not", id)
+		}
+	}
+	return wrong
+}
+
+// imported returns what the files of each package import, but for its tests: paths relative
+// to the root module, and the import paths of others.
+func (t tree) imported() map[string]map[string]bool {
+	all := map[string]map[string]bool{}
+	for _, f := range t.files {
+		if f.test {
+			continue
+		}
+		if all[f.pkg] == nil {
+			all[f.pkg] = map[string]bool{}
+		}
+		for _, path := range f.imports() {
+			if own, ok := t.own(path); ok {
+				path = own
+			}
+			all[f.pkg][path] = true
+		}
+	}
+	return all
+}
+
+// product returns the files of a package that are no tests.
+func (t tree) product(pkg string) []*ast.File {
+	var files []*ast.File
+	for _, f := range t.files {
+		if f.pkg == pkg && !f.test {
+			files = append(files, f.syntax)
+		}
+	}
+	return files
+}
+
+// circle returns the largest set of files of a package that refer to each other in a circle.
+func (t tree) circle(pkg string) []string { return largestCircle(t.references(t.product(pkg))) }
+
+// What the registry permits and nothing needs is found.
+func TestStaleEntriesAreFound(t *testing.T) {
+	const pkg = "internal/quorum"
+	tree := readFiles(t, map[string]string{
+		"store/redisstore/redis.go": `package redis; import ("time"; _ "example.org/m/internal/quorum"; _ "example.com/needed/part"); func poll() { time.Sleep(1) }`,
+		"internal/quorum/quorum.go": `package quorum; type T struct{}; func (T) a() { b() }`,
+		"internal/quorum/b.go":      `package quorum; func b() { T{}.a() }`,
+	})
+	sound := rules{
+		layers:  [][]string{{"store/redisstore"}, {pkg}},
+		only:    map[string][]string{"store/redisstore": {pkg}},
+		usedBy:  map[string][]string{pkg: {"store/redisstore"}},
+		modules: map[string][]string{"store/redisstore": {"example.com/needed"}},
+		circles: map[string]int{pkg: 2},
+		methods: map[string]int{pkg + ".T": 1},
+		idioms:  idioms{waits: map[string]string{"store/redisstore.poll": "polls"}},
+	}
+	if wrong := sound.stale(tree); len(wrong) != 0 {
+		t.Errorf("found %q where all is needed", wrong)
+	}
+	for want, break_ := range map[string]func(*rules){
+		"internal/gone: there is no such package":                     func(r *rules) { r.layers = append(slices.Clone(r.layers), []string{"internal/gone"}) },
+		"internal/quorum: may know store, and does not":               func(r *rules) { r.only = map[string][]string{pkg: {"store"}} },
+		"there for store, which does not import it":                   func(r *rules) { r.usedBy = map[string][]string{pkg: {"store"}} },
+		"internal/quorum: may depend on example.com/m, and does not":  func(r *rules) { r.modules = map[string][]string{pkg: {"example.com/m"}} },
+		"internal/quorum: 2 files refer to each other in a circle":    func(r *rules) { r.circles = map[string]int{pkg: 3} },
+		"internal/quorum.T: has 1 methods, which is less than the 31": func(r *rules) { r.methods = map[string]int{pkg + ".T": 31} },
+		"internal/quorum.b: may wait for a time, and does not":        func(r *rules) { r.idioms.waits = map[string]string{pkg + ".b": "polls"} },
+	} {
+		r := sound
+		break_(&r)
+		if wrong := r.stale(tree); len(wrong) != 1 || !strings.Contains(wrong[0], want) {
+			t.Errorf("found %q, want one line with %q", wrong, want)
+		}
+	}
+}
