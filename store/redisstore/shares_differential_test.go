@@ -221,6 +221,7 @@ var seldomShares = [][]shareStep{{
 	{Op: shareAsks, Owner: 0, TTL: 30 * lineUnit, Heavy: 1},
 	{Op: shareAsks, Owner: 1, TTL: 30 * lineUnit, Heavy: 1},
 	{Op: shareResizes, To: 1, TTL: lineUnit},
+	{Op: shareAsks, Owner: 2, Kind: 1, TTL: 30 * lineUnit, Heavy: 1},
 	{Op: shareAsks, Owner: 1, Kind: 1, TTL: lineUnit, Heavy: 1},
 }, {
 	{Op: shareAsks, Owner: 0, TTL: 30 * lineUnit},

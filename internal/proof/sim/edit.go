@@ -40,7 +40,7 @@ var changes = map[string][]change{
 	"kinds-differ-in-slots": {{"taken[slot + 0] = true", ""}},
 	"kinds-readers-draw":    {{"if shares and holds[1] then", "if shares then"}},
 	"kinds-count-tokens":    {{"  return text, reserved\nend", "  return '7', reserved\nend"}},
-	"kinds-are-handed-on":   {{"if record and got[3] and not refusal", "if false"}},
+	"kinds-are-handed-on":   {{"if record and waits and not refusal", "if false"}},
 	"node-skips-the-dead":   {{"'PUBLISH', channel, message) ~= 0", "'PUBLISH', channel, message) ~= -1"}},
 }
 
