@@ -91,6 +91,7 @@ local function admit(key, counter, tomb, got, kind, weight, value, ttl, proposed
       h.made = ''
     end
     h.ends = math.max(h.ends, ms + ttl)
+    h.text = nil
     writeRecord(key, record, ms)
     return grantReply(record, h, h.token, 0, slots, time)
   end

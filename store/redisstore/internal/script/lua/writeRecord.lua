@@ -5,7 +5,7 @@ local function writeRecord(key, record, ms)
   local ends, parts = record.line, {'', record.kind, string.format('%.0f', record.line)}
   for _, h in ipairs(record.holds) do
     ends = math.max(ends, h.ends)
-    parts[#parts + 1] = holdText(h.value, h.token, string.format('%.0f', h.weight), string.format('%.0f', h.ends), h.begun, h.slots, h.broken, h.made)
+    parts[#parts + 1] = h.text or holdText(h.value, h.token, string.format('%.0f', h.weight), string.format('%.0f', h.ends), h.begun, h.slots, h.broken, h.made)
   end
   if ends > ms then
     call('SET', key, table.concat(parts, ' '), 'PX', string.format('%.0f', ends - ms))
