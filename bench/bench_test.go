@@ -36,7 +36,7 @@ func all(names ...string) map[string]bool {
 // Every scenario, from the servers' start to the report.
 func TestRun(t *testing.T) {
 	s := settings{
-		only: regexp.MustCompile("^(leasehold-5|floor-5)$"), scenarios: all(aloneScenarios...), goroutines: []int{1, 4},
+		only: regexp.MustCompile("^(leasehold-5|floor-5|leasehold-reader-1|leasehold-permit-1)$"), scenarios: all(aloneScenarios...), goroutines: []int{1, 4},
 		rounds: 1, dur: 50 * time.Millisecond, warm: 20 * time.Millisecond, leases: 200, short: true, out: t.TempDir(),
 	}
 	r, err := measureAll(t.Context(), s)
@@ -53,6 +53,7 @@ func TestRun(t *testing.T) {
 	for what, want := range map[string]int{
 		"healthy leasehold-5": 2, "healthy floor-5": 2, "awake leasehold-5": 1, "awake floor-5": 1,
 		"frozen leasehold-5": 2, "dead leasehold-5": 2, "three leasehold-5": 2, "frozen floor-5": 0, "dead floor-5": 0,
+		"healthy leasehold-reader-1": 2, "healthy leasehold-permit-1": 2, "awake leasehold-permit-1": 1, "dead leasehold-permit-1": 0,
 	} {
 		if count[what] != want {
 			t.Errorf("%s: %d measurements, want %d", what, count[what], want)
@@ -79,7 +80,7 @@ func TestRun(t *testing.T) {
 // The same for contended locks.
 func TestContention(t *testing.T) {
 	s := settings{
-		only: regexp.MustCompile("^(leasehold-1|redislock)$"), scenarios: all(contentionScenarios...), goroutines: []int{1}, processes: []int{2},
+		only: regexp.MustCompile("^(leasehold-1|leasehold-permit-1|redislock)$"), scenarios: all(contentionScenarios...), goroutines: []int{1}, processes: []int{2},
 		rounds: 2, dur: 150 * time.Millisecond, warm: 50 * time.Millisecond, short: true, out: t.TempDir(),
 	}
 	r, err := measureAll(t.Context(), s)
@@ -98,7 +99,7 @@ func TestContention(t *testing.T) {
 	}
 	for what, want := range map[string]int{
 		"contended leasehold-1 2x1": 2, "contended redislock 2x1": 2, "inside leasehold-1 1x4": 2, "inside leasehold-1 2x4": 2,
-		"waiting leasehold-1 1x4": 1, "waiting leasehold-1 4x1": 1, "far leasehold-1 4x1": 2, contend.Alive: 2, contend.Killed: 2, contend.Hasty: 2, contend.Frozen: 2,
+		"waiting leasehold-1 1x4": 1, "waiting leasehold-1 4x1": 1, "far leasehold-1 4x1": 2, "shared leasehold-1 2x8": 2, "shared leasehold-permit-1 2x8": 2, contend.Alive: 2, contend.Killed: 2, contend.Hasty: 2, contend.Frozen: 2,
 	} {
 		if count[what] != want {
 			t.Errorf("%s: %d measurements, want %d", what, count[what], want)
@@ -138,7 +139,7 @@ func TestContests(t *testing.T) {
 	}
 	for _, want := range []string{
 		"contended zookeeper 128x1", "contended leasehold-5 2x1", "contended redsync-goredis-5 16x1", "inside leasehold-1 1x16", "inside leasehold-1 2x16",
-		"waiting rueidislock-1 1x100", "waiting leasehold-5 100x1", "far etcd 16x1",
+		"waiting rueidislock-1 1x100", "waiting leasehold-5 100x1", "far etcd 16x1", "shared leasehold-1 16x1", "shared leasehold-permit-1 16x1",
 	} {
 		if !measured[want] {
 			t.Errorf("%s is not measured", want)

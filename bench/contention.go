@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ type contest struct {
 	warm      time.Duration
 	kept      bool
 	far       time.Duration // the round trip to the servers
+	hold      time.Duration // of each turn; 0: that of the flag
 }
 
 // Settings of contention that have no flag.
@@ -40,6 +42,8 @@ const (
 // contests returns the measurements, in order. Kinds that are compared are measured one
 // right after the other.
 func (s settings) contests(kinds []locks.Kind) []contest {
+	shared := filter(kinds, func(k locks.Kind) bool { return oursAlone(k) && k.Engine == locks.Redis || k.Shares() })
+	kinds = filter(kinds, func(k locks.Kind) bool { return !k.Shares() })
 	ours := filter(kinds, oursAsItComes)
 	locking := filter(kinds, func(k locks.Kind) bool { return k.Role != locks.Floor }) // the queue by hand cannot do anything else
 	all := []contest{
@@ -48,10 +52,15 @@ func (s settings) contests(kinds []locks.Kind) []contest {
 		{scenario: report.Waiting, kinds: locking, processes: []int{1}, inside: onlookers, rounds: 1, dur: keptFor, warm: 4 * gathering, kept: true},
 		{scenario: report.Waiting, kinds: locking, processes: []int{onlookers}, inside: 1, rounds: 1, dur: keptFor, warm: 4 * gathering, kept: true},
 		{scenario: report.Far, kinds: locking, processes: []int{farCrowd}, inside: 1, rounds: min(s.rounds, 3), dur: 2 * s.dur, warm: gathering, far: farAway},
+		{scenario: report.Shared, kinds: shared, processes: []int{2 * locks.Permits}, inside: 1, rounds: s.rounds, dur: 2 * s.dur, warm: gathering, hold: report.SharedHold},
 	}
 	if s.short {
 		for i := range all {
 			c := &all[i]
+			if c.scenario == report.Shared { // of which there are enough to wait
+				c.dur, c.warm, c.processes, c.inside = s.dur, s.warm, []int{2}, locks.Permits
+				continue
+			}
 			c.dur, c.warm, c.inside = s.dur, s.warm, min(c.inside, 4)
 			if c.kept && c.inside == 1 || c.far > 0 {
 				c.processes = []int{4}
@@ -83,7 +92,7 @@ func (b *bench) contention(ctx context.Context) error {
 		}
 	}
 	if b.scenarios[report.First] {
-		return b.first(ctx, filter(kinds, func(k locks.Kind) bool { return oursAsItComes(k) && k.Engine == locks.Redis }))
+		return b.first(ctx, filter(kinds, func(k locks.Kind) bool { return oursAsItComes(k) && !k.Shares() && k.Engine == locks.Redis }))
 	}
 	return nil
 }
@@ -137,7 +146,7 @@ func (b *bench) compete(ctx context.Context, c contest, round, processes int, k 
 	defer far.Close()
 	f, err := contend.Contest{
 		Service: service, Lock: b.lockName(), Processes: processes, Goroutines: c.inside,
-		Hold: b.hold, Warm: c.warm, For: c.dur, Kept: c.kept,
+		Hold: cmp.Or(c.hold, b.hold), Warm: c.warm, For: c.dur, Kept: c.kept,
 	}.Run(ctx)
 	switch {
 	case ctx.Err() != nil:

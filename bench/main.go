@@ -4,9 +4,11 @@
 //
 //	go run .                         everything, some forty minutes
 //	go run . -short                  half a minute, to check that it runs
-//	go run . -scenarios contended,inside,waiting,far,first
+//	go run . -scenarios contended,inside,waiting,far,first,shared
 //	                                 only contended locks
 //	go run . -only 'leasehold|floor' only these implementations
+//	go run . -scenarios healthy,shared -only '^leasehold-(reader-|permit-)?1$'
+//	                                 only kinds of locks beside a mutex
 //	go run . -read results/raw.json -doc ../docs/performance/figures.md
 //	                                 show earlier results again
 package main

@@ -269,7 +269,7 @@ func (b *bench) note(st step, round int, k locks.Kind, s cell.Spec, o cell.Outco
 // held measures the cost of leases that are only held. It takes at least one renewal of
 // each.
 func (b *bench) held(ctx context.Context) error {
-	for _, k := range filter(b.kinds, func(k locks.Kind) bool { return k.Role == locks.Ours && k.Engine == locks.Redis }) {
+	for _, k := range filter(b.kinds, func(k locks.Kind) bool { return k.Role == locks.Ours && !k.Shares() && k.Engine == locks.Redis }) {
 		if err := b.serving(k).Empty(ctx); err != nil {
 			return err
 		}

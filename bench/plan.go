@@ -12,7 +12,7 @@ const heldScenario = "held"
 // In some scenarios each goroutine has locks of its own, in others all want one lock.
 var (
 	aloneScenarios      = []string{report.Healthy, report.Awake, report.Frozen, report.Dead, heldScenario}
-	contentionScenarios = []string{report.Contended, report.Inside, report.Waiting, report.Far, report.First}
+	contentionScenarios = []string{report.Contended, report.Inside, report.Waiting, report.Far, report.First, report.Shared}
 	allScenarios        = slices.Concat(aloneScenarios, contentionScenarios)
 )
 

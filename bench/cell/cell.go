@@ -99,7 +99,7 @@ func (s Spec) run(ctx context.Context, begin func() error) (Outcome, error) {
 		if err := begin(); err != nil {
 			return Outcome{}, err
 		}
-		return Outcome{}, exclusion(ctx, "bench/check/"+s.Kind, client, other)
+		return Outcome{}, exclusion(ctx, "bench/check/"+s.Kind, kind.Limit, client, other)
 	}
 	return s.measure(ctx, client, begin)
 }

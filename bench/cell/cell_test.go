@@ -151,11 +151,11 @@ func (w waiting) Lock(context.Context) error   { w.mu.Lock(); return nil }
 func (w waiting) Unlock(context.Context) error { w.mu.Unlock(); return nil }
 
 func TestExclusionIsSeen(t *testing.T) {
-	if err := exclusion(t.Context(), "a", everybody{}, everybody{}); err == nil {
+	if err := exclusion(t.Context(), "a", 0, everybody{}, everybody{}); err == nil {
 		t.Error("what anybody gets passes for a lock")
 	}
 	w := waiting{new(sync.Mutex)}
-	if err := exclusion(t.Context(), "a", w, w); err != nil {
+	if err := exclusion(t.Context(), "a", 0, w, w); err != nil {
 		t.Errorf("a mutex: %v", err)
 	}
 }

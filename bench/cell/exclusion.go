@@ -14,9 +14,20 @@ import (
 const patience = 200 * time.Millisecond
 
 // exclusion checks that a held lock is refused and a released one is granted: anything
-// else is not a lock. It uses two clients, as two processes would.
-func exclusion(ctx context.Context, name string, a, b locks.Client) error {
+// else is not a lock. It uses two clients, as two processes would. A lock that several can
+// hold is held as often as it can be; what any number can hold is only held twice.
+func exclusion(ctx context.Context, name string, limit int, a, b locks.Client) error {
 	first, second := a.Pair(name), b.Pair(name)
+	if limit == locks.Unlimited {
+		return sharing(ctx, first, second)
+	}
+	for range limit - 1 {
+		beside := b.Pair(name)
+		if err := beside.Lock(ctx); err != nil {
+			return fmt.Errorf("a lock that %d can hold: %w", limit, err)
+		}
+		defer beside.Unlock(ctx)
+	}
 	if err := first.Lock(ctx); err != nil {
 		return fmt.Errorf("a free lock: %w", err)
 	}
@@ -41,6 +52,17 @@ func exclusion(ctx context.Context, name string, a, b locks.Client) error {
 		}
 	}
 	return second.Unlock(ctx)
+}
+
+// sharing checks that two can hold a lock at once.
+func sharing(ctx context.Context, first, second load.Pair) error {
+	for _, p := range []load.Pair{first, second} {
+		if err := p.Lock(ctx); err != nil {
+			return fmt.Errorf("a lock that any number can hold: %w", err)
+		}
+		defer p.Unlock(ctx)
+	}
+	return nil
 }
 
 // lockSoon retries for a while, because the implementation may still be cleaning up.

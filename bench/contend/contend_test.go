@@ -154,6 +154,7 @@ func monitor(t *testing.T, addr string) func() seen {
 	}
 	t.Cleanup(func() { conn.Close() })
 	lines := bufio.NewScanner(conn)
+	lines.Buffer(nil, 1<<20) // a line can have the text of a script
 	if _, err := conn.Write(resp.AppendCommand(nil, "MONITOR")); err != nil || !lines.Scan() {
 		t.Fatalf("MONITOR: %v", err)
 	}

@@ -84,7 +84,7 @@ func (c Contest) once(ctx context.Context) (f Figures, late time.Duration, err e
 		}
 		logs = append(logs, Log{Process: c.Processes, Holds: []Hold{hold}})
 	}
-	f = Merge(logs, c.Processes, sp.From, sp.To)
+	f = Merge(logs, c.Processes, max(c.Kind.Limit, 1), sp.From, sp.To)
 	f.Goroutines = max(c.Goroutines, 1)
 	f.GaveUp, f.Errors, f.Failed = h.GaveUp, h.Errors, h.Failed
 	f.Use = use

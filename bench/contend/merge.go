@@ -60,8 +60,9 @@ type turn struct {
 }
 
 // Merge computes the figures of a window of time. Turns outside it count only for
-// overlaps.
-func Merge(logs []Log, processes int, from, to int64) Figures {
+// overlaps. As many as limit can have the lock at once; if these are several, the lock is not
+// handed from one to the next, and HandOff is empty.
+func Merge(logs []Log, processes, limit int, from, to int64) Figures {
 	f := Figures{Processes: processes, Window: time.Duration(to - from)}
 	if processes > 0 {
 		f.Goroutines = len(logs) / processes
@@ -73,7 +74,7 @@ func Merge(logs []Log, processes int, from, to int64) Figures {
 		}
 	}
 	slices.SortFunc(turns, func(a, b turn) int { return cmp.Compare(a.Got, b.Got) })
-	f.Overlaps, f.Overlap = overlaps(turns)
+	f.Overlaps, f.Overlap = overlaps(turns, limit)
 
 	perProcess := make([]int, processes)
 	var handOffs, waits, held []time.Duration
@@ -90,7 +91,9 @@ func Merge(logs []Log, processes int, from, to int64) Figures {
 		}
 		if i > 0 && turns[i-1].process != t.process {
 			f.HandOffs++
-			handOffs = append(handOffs, time.Duration(t.Got-turns[i-1].Freed))
+			if limit == 1 {
+				handOffs = append(handOffs, time.Duration(t.Got-turns[i-1].Freed))
+			}
 			run, runFrom = 0, t.Got
 		}
 		run++
@@ -124,21 +127,20 @@ func inVain(logs []Log, turns []turn, to int64) time.Duration {
 	return longest
 }
 
-// overlaps counts turns that began before another had ended. The turns must be in the
-// order in which they began.
-func overlaps(turns []turn) (n int, first string) {
-	if len(turns) == 0 {
-		return 0, ""
-	}
-	last := turns[0] // the one that ends last so far
-	for _, t := range turns[1:] {
-		if t.Got < last.Freed {
+// overlaps counts turns that began before as many others as the limit had ended. The turns
+// must be in the order in which they began.
+func overlaps(turns []turn, limit int) (n int, first string) {
+	var inside []turn // those that end last so far, at most limit, in the order of their ends
+	for _, t := range turns {
+		if len(inside) == limit && t.Got < inside[0].Freed {
 			if n++; n == 1 {
-				first = fmt.Sprintf("process %d got the lock %v after process %d did, %s", t.process, time.Duration(t.Got-last.Got), last.process, before(t.Got, last.Freed))
+				next := inside[0]
+				first = fmt.Sprintf("process %d got the lock %v after process %d did, %s", t.process, time.Duration(t.Got-next.Got), next.process, before(t.Got, next.Freed))
 			}
 		}
-		if t.Freed > last.Freed {
-			last = t
+		at, _ := slices.BinarySearchFunc(inside, t, func(a, b turn) int { return cmp.Compare(a.Freed, b.Freed) })
+		if inside = slices.Insert(inside, at, t); len(inside) > limit {
+			inside = inside[1:]
 		}
 	}
 	return n, first

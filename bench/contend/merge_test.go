@@ -24,7 +24,7 @@ func TestMerge(t *testing.T) {
 		{Process: 1, Holds: turns(60, 135, 150, 150, 160, 170)},
 		{Process: 2, Holds: turns(10, 400, 410), Asking: 0},
 		{Process: 3, Asking: 20},
-	}, 4, 100, 400)
+	}, 4, 1, 100, 400)
 	// Within the window: 0 at 100 (after itself), 0 at 120, 1 at 135, 1 at 160, 0 at 300.
 	if f.Processes != 4 || f.Goroutines != 1 || f.Turns != 5 || f.HandOffs != 2 || f.Window != 300 {
 		t.Errorf("%+v", f)
@@ -47,10 +47,10 @@ func TestMerge(t *testing.T) {
 	if f.Held.Max != 15 {
 		t.Errorf("held %+v", f.Held)
 	}
-	if in := Merge([]Log{{Process: 0, Asking: 30}}, 1, 100, 400); in.Wait.Max != 370 || in.Starved != 1 || in.Fairness != 0 {
+	if in := Merge([]Log{{Process: 0, Asking: 30}}, 1, 1, 100, 400); in.Wait.Max != 370 || in.Starved != 1 || in.Fairness != 0 {
 		t.Errorf("nobody had a turn: %+v", in)
 	}
-	if g := Merge(make([]Log, 6), 2, 0, 10); g.Goroutines != 3 {
+	if g := Merge(make([]Log, 6), 2, 1, 0, 10); g.Goroutines != 3 {
 		t.Errorf("%+v", g)
 	}
 }
@@ -59,7 +59,7 @@ func TestMerge(t *testing.T) {
 func TestOverlapsAreFound(t *testing.T) {
 	good := [][]Hold{turns(0, 10, 20, 30, 40, 50, 60, 70, 80), turns(0, 20, 40, 40, 50, 60)}
 	merge := func(a, b []Hold) Figures {
-		return Merge([]Log{{Process: 0, Holds: a}, {Process: 1, Holds: b}}, 2, 0, 100)
+		return Merge([]Log{{Process: 0, Holds: a}, {Process: 1, Holds: b}}, 2, 1, 0, 100)
 	}
 	if f := merge(good[0], good[1]); f.Overlaps != 0 {
 		t.Fatalf("none there: %+v", f)
@@ -81,8 +81,22 @@ func TestOverlapsAreFound(t *testing.T) {
 		}
 	}
 	// Goroutines of one process exclude each other, too.
-	if f := Merge([]Log{{Process: 0, Holds: turns(0, 10, 20)}, {Process: 0, Holds: turns(0, 15, 20)}}, 1, 0, 100); f.Overlaps != 1 {
+	if f := Merge([]Log{{Process: 0, Holds: turns(0, 10, 20)}, {Process: 0, Holds: turns(0, 15, 20)}}, 1, 1, 0, 100); f.Overlaps != 1 {
 		t.Errorf("%+v", f)
+	}
+}
+
+// More holders than permits are detected, and no others.
+func TestOverlapsOfPermitsAreFound(t *testing.T) {
+	for limit, want := range map[int]int{1: 2, 2: 1, 3: 0} {
+		f := Merge([]Log{
+			{Process: 0, Holds: turns(0, 10, 50, 50, 60, 70)},
+			{Process: 1, Holds: turns(0, 20, 40, 40, 50, 60)},
+			{Process: 2, Holds: turns(0, 30, 35)},
+		}, 3, limit, 0, 100)
+		if f.Overlaps != want || limit > 1 && f.HandOff != (Quantiles{}) {
+			t.Errorf("%d permits: %d overlaps, want %d; %+v", limit, f.Overlaps, want, f)
+		}
 	}
 }
 

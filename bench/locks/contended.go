@@ -20,7 +20,7 @@ var Contended = contended()
 func contended() []Kind {
 	return []Kind{
 		waiting(5), lineOf(5), redsyncRueidis(5, false), redsyncGoredis(5, false),
-		waiting(1), barging(1), lineOf(1), redsyncRueidis(1, false), redsyncGoredis(1, false), redislockWaiting(),
+		waiting(1), permitWaiting(), barging(1), lineOf(1), redsyncRueidis(1, false), redsyncGoredis(1, false), redislockWaiting(),
 		rueidislockOf(1, false), rueidislockOf(2, false), inEtcd.waiting(), etcdMutex, inZooKeeper.waiting(), zookeeperLock,
 		postgresqlIn(store.CrashSafe).waiting(), postgresqlFloor(true), postgresqlIn(store.Efficiency).waiting(), postgresqlFloor(false), advisory,
 	}

@@ -49,8 +49,13 @@ type Kind struct {
 	// often. Servers report only the sum, so those of clients are not counted.
 	Uncounted []string
 	Barges    bool // it is notified that the lock is free, and is not handed it
-	Open      func(ctx context.Context, addrs []string) (Client, error)
+	// Limit is how many can hold one lock at once; 0 is one.
+	Limit int
+	Open  func(ctx context.Context, addrs []string) (Client, error)
 }
+
+// Shares reports whether several can hold one lock at once.
+func (k Kind) Shares() bool { return k.Limit != 0 }
 
 // Client is the client that one process uses for all its locks.
 type Client interface {
@@ -63,7 +68,7 @@ type Client interface {
 var All = []Kind{
 	leasehold(5), floorOf(5, true), floorOf(5, false),
 	redsyncRueidis(5, false), redsyncRueidis(5, true), redsyncGoredis(5, false), redsyncGoredis(5, true),
-	leasehold(1), leaseholdThroughRueidis, floorOf(1, true), floorOf(1, false),
+	leasehold(1), reading(), permit(), leaseholdThroughRueidis, floorOf(1, true), floorOf(1, false),
 	redsyncRueidis(1, false), redsyncGoredis(1, false), redislock,
 	rueidislockOf(1, false), rueidislockOf(1, true), rueidislockOf(2, false), rueidislockOf(2, true),
 	inEtcd.alone(), etcdMutex, inZooKeeper.alone(), zookeeperLock,

@@ -12,6 +12,9 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/lab/load"
 )
 
+// SharedHold is how long each turn with a semaphore and with the mutex beside it takes.
+const SharedHold = 5 * time.Millisecond
+
 // crowd identifies a measurement of one contended lock: measurements with an equal
 // crowd are repetitions of each other.
 type crowd struct {
@@ -108,6 +111,7 @@ var contestTitles = []struct {
 	{Inside, "One lock that all goroutines want", insideColumns},
 	{Waiting, "Waiting for a lock that another process keeps", waitingColumns},
 	{Far, "One lock that all processes want, distant servers", contendedColumns},
+	{Shared, fmt.Sprintf("A semaphore of %d permits and a mutex, held for %v each time", locks.Permits, SharedHold), sharedColumns},
 }
 
 type contestColumn struct {
@@ -139,6 +143,15 @@ var (
 		{"most turns in a row", func(m contested) string { return load.Thousands(m.longestRun) }},
 		{"longest stay", func(m contested) string { return load.Micros(m.longestStay) }},
 		{"longest wait", func(m contested) string { return load.Micros(m.longestWait) }},
+		{"commands/s", func(m contested) string { return load.Thousands(m.sent) }},
+		{"client cpu (of a core)", func(m contested) string { return percent(m.clientShare) }},
+		{"server cpu (of a core)", func(m contested) string { return percent(m.serverShare) }},
+	}, troubleColumns...)
+	sharedColumns = append([]contestColumn{
+		{"turns/s", func(m contested) string { return load.Thousands(m.turns) }},
+		{"longest wait", func(m contested) string { return load.Micros(m.longestWait) }},
+		{"starved", func(m contested) string { return count(int(m.starved)) }},
+		{"fairness", func(m contested) string { return fmt.Sprintf("%.2f", m.fairness) }},
 		{"commands/s", func(m contested) string { return load.Thousands(m.sent) }},
 		{"client cpu (of a core)", func(m contested) string { return percent(m.clientShare) }},
 		{"server cpu (of a core)", func(m contested) string { return percent(m.serverShare) }},
@@ -186,7 +199,7 @@ func contestTables(r *Run) []contestTable {
 			if t.scenario == Far && r.RoundTrip > 0 {
 				title += fmt.Sprintf(", a round trip of %.1f ms", r.RoundTrip.Seconds()*1e3)
 			}
-			if r.Hold > 0 && t.scenario != Waiting {
+			if r.Hold > 0 && t.scenario != Waiting && t.scenario != Shared {
 				title += fmt.Sprintf(", held for %v each time", r.Hold)
 			}
 			title += fmt.Sprintf("; %s of %v", rounds(shown[0].rounds), shown[0].window)

@@ -38,6 +38,7 @@ func aimsOf(r *Run) []aim {
 	a.postgresql()
 	a.consensus()
 	a.inside()
+	a.shared()
 	a.waiting()
 	a.firsts()
 	return a.all
@@ -89,6 +90,17 @@ func rueidislock(k locks.Kind) bool { return strings.HasPrefix(k.Name, "rueidisl
 
 // redsyncModule identifies the kinds of redsync.
 const redsyncModule = "github.com/go-redsync/redsync/v4"
+
+// shared adds the turns of a semaphore beside those of a mutex that is held for as long.
+func (a *aims) shared() {
+	for _, size := range sizes(a.medians, Shared) {
+		permits := a.medians[crowd{Shared, "leasehold-permit-1", size[0], size[1]}]
+		mutex := a.medians[crowd{Shared, "leasehold-1", size[0], size[1]}]
+		if permits.turns > 0 && mutex.turns > 0 {
+			a.least(fmt.Sprintf("1 node, %s: turns, a semaphore of %d / mutex, both held for %v", crowdOf(size[0], size[1]), locks.Permits, SharedHold), permits.turns/mutex.turns, 6)
+		}
+	}
+}
 
 // compared adds hand-offs per second, compared with the peers.
 func (a *aims) compared() {

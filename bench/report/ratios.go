@@ -40,6 +40,15 @@ func cost(ours string, others func(locks.Kind) bool, of func(load.Row) float64) 
 	}
 }
 
+// timesServerCPU is how many times the server's cost of an operation with the other it is with
+// one of ours.
+func timesServerCPU(ours, other string) func(medians, string, int) (float64, bool) {
+	return func(m medians, scenario string, n int) (float64, bool) {
+		x, ok := cost(ours, named(other), serverCPU)(m, scenario, n)
+		return 1 / x, ok
+	}
+}
+
 // best returns the largest figure of the kinds that which selects.
 func best(m medians, scenario string, n int, which func(locks.Kind) bool, figure func(load.Row) float64) float64 {
 	most := 0.0
@@ -76,6 +85,8 @@ var ratios = []ratio{
 		x, ok := cost("leasehold-1", peers(1), func(r load.Row) float64 { return float64(r.LockP50) })(m, scenario, n)
 		return 1 / x, ok
 	}},
+	{what: "1 node: server CPU per operation, a reader / mutex", aim: by(1.3, 1.3, 1.3), most: true, of: timesServerCPU("leasehold-reader-1", "leasehold-1")},
+	{what: "1 node: server CPU per operation, a permit / mutex", aim: by(1.3, 1.3, 1.3), most: true, of: timesServerCPU("leasehold-permit-1", "leasehold-1")},
 	// What redisstore's own connections gain.
 	{what: "1 node: operations per second, Leasehold / Leasehold through rueidis", of: perSecond("leasehold-1", named("leasehold-rueidis-1"))},
 	{what: "1 node: client CPU per operation, Leasehold through rueidis / Leasehold", aim: by(1.3, 1.3, 1.3), of: cost("leasehold-1", named("leasehold-rueidis-1"), clientCPU)},

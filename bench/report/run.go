@@ -26,6 +26,7 @@ const (
 	Waiting   = "waiting"   // for a lock that somebody else keeps
 	Far       = "far"       // contended, and the servers are far away
 	First     = "first"     // in the queue, and gone
+	Shared    = "shared"    // a semaphore that all processes want, beside a mutex
 )
 
 // Run is everything that was measured at one time.

@@ -191,6 +191,13 @@ var seldomShares = [][]shareStep{{
 	{Op: shareAsks, Owner: 1, Kind: 2, TTL: 30 * lineUnit, Spare: 64},
 	{Op: shareEnds, Owner: 3, TTL: lineUnit},
 }, {
+	// A waiter that fits does not pass one before it that does not.
+	{Op: shareAsks, Owner: 0, TTL: 30 * lineUnit},
+	{Op: shareAsks, Owner: 1, TTL: 30 * lineUnit},
+	{Op: shareAsks, Owner: 2, TTL: 30 * lineUnit, Heavy: 1},
+	{Op: shareAsks, Owner: 3, TTL: 30 * lineUnit},
+	{Op: shareEnds, Owner: 0, TTL: lineUnit},
+}, {
 	// A record that outlasts all holders and waiters is of no kind any more.
 	{Op: shareAsks, Owner: 0, TTL: 2 * lineUnit, Heavy: 1},
 	{Op: shareAsks, Owner: 1, TTL: 30 * lineUnit},
@@ -203,6 +210,7 @@ var seldomShares = [][]shareStep{{
 	{Op: shareAsks, Owner: 0, TTL: 30 * lineUnit, Heavy: 1},
 	{Op: shareAsks, Owner: 1, TTL: 30 * lineUnit, Heavy: 1},
 	{Op: shareResizes, To: 1, TTL: lineUnit},
+	{Op: shareAsks, Owner: 2, Kind: 1, TTL: 30 * lineUnit, Heavy: 1},
 	{Op: shareAsks, Owner: 1, Kind: 1, TTL: lineUnit, Heavy: 1},
 }, {
 	{Op: shareAsks, Owner: 0, TTL: 30 * lineUnit},

@@ -28,7 +28,11 @@ func (l *link) wrote() {
 		l.arriveLocked()
 		return
 	}
-	time.AfterFunc(n.Delay, func() {
+	delay := n.Delay
+	if n.Late != nil {
+		delay += n.Late()
+	}
+	time.AfterFunc(delay, func() {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		l.arriveLocked()

@@ -19,6 +19,10 @@ type Network struct {
 	// Delay is how long a message takes one way. Zero: a server has answered when the
 	// Write returns. It is set before the first Dial.
 	Delay time.Duration
+	// Late, if set, is how much longer than Delay what a client has just written takes. The
+	// order of what it writes on one connection stays the same. It is set before the first
+	// Dial.
+	Late func() time.Duration
 	// Clock is the servers' time of day; nil means time.Now. It is set before the first
 	// Start.
 	Clock func() time.Time

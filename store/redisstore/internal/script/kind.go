@@ -40,8 +40,10 @@ func (e *Encoder) encodeKind(c *Command, q driver.Question, r store.Lease, guard
 		if guarded {
 			plain = marked
 		}
-		return AppendCounterKey(resp.AppendWord(c.Begin(plain), r.Name), r.Name)
+		return resp.AppendWord(c.Begin(plain), r.Name)
 	}
+	counter := func(b []byte) []byte { return AppendCounterKey(b, r.Name) }
+	waits := func(b []byte) []byte { return resp.AppendWord(b, KeyBegin, r.Name, WaitsEnd) }
 	gate := func(b []byte) []byte {
 		if c.gateAt = len(b); guarded {
 			b = appendGate(b, e.Fingerprint)
@@ -55,7 +57,7 @@ func (e *Encoder) encodeKind(c *Command, q driver.Question, r store.Lease, guard
 			c.Question = q
 			return
 		}
-		b := e.appendMark(c, appendTombKey(begin(Admit, AdmitGuarded), r), guarded)
+		b := e.appendMark(c, waits(appendTombKey(counter(begin(Admit, AdmitGuarded)), r)), guarded)
 		b = resp.AppendNumber(resp.AppendWord(b, kindText(r.Kind)), uint64(max(r.Weight, 1)))
 		b = e.appendProposal(resp.AppendMillis(appendValue(b, r), r.TTL))
 		spare, again := q.Spare, "0"
@@ -77,7 +79,7 @@ func (e *Encoder) encodeKind(c *Command, q driver.Question, r store.Lease, guard
 		}
 		c.Repeats = q.Again
 	case quorum.Extend:
-		b := e.appendMark(c, begin(RenewHold, RenewHoldGuarded), guarded)
+		b := e.appendMark(c, counter(begin(RenewHold, RenewHoldGuarded)), guarded)
 		b = resp.AppendMillis(resp.AppendWord(b, r.Owner), r.TTL)
 		b = resp.AppendNumber(resp.AppendWord(b, kindText(r.Kind)), uint64(max(r.Weight, 1)))
 		b = e.appendProposal(e.appendSlots(b, r, true))
@@ -86,7 +88,7 @@ func (e *Encoder) encodeKind(c *Command, q driver.Question, r store.Lease, guard
 		}
 		c.Bytes = b
 	case quorum.Confirm:
-		b := e.appendMark(c, begin(ConfirmHold, ConfirmHold), false)
+		b := e.appendMark(c, counter(begin(ConfirmHold, ConfirmHold)), false)
 		c.Bytes = resp.AppendNumber(e.appendSlots(resp.AppendWord(b, r.Owner), r, true), q.Token)
 		c.gateAt = len(c.Bytes)
 	default: // quorum.Release
@@ -100,7 +102,7 @@ func (e *Encoder) encodeKind(c *Command, q driver.Question, r store.Lease, guard
 		if q.Undo && r.Attempt != "" {
 			undo = "1"
 		}
-		b := e.appendMark(c, appendTombKey(begin(EndHold, EndHoldGuarded), r), guarded)
+		b := e.appendMark(c, waits(appendTombKey(begin(EndHold, EndHoldGuarded), r)), guarded)
 		b = resp.AppendWord(resp.AppendWord(resp.AppendMillis(b, life), always), undo)
 		c.Bytes = gate(resp.AppendWord(e.appendProposal(b), toOf(q)))
 	}

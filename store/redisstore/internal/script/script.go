@@ -54,8 +54,8 @@ var (
 	ReturnGuarded  = step("B", 3, "return", 4, 13)
 	Heal           = step("h", 3, "heal", 3, 5)
 	// Steps of locks that several can hold; see kind.go.
-	Admit            = step("k", 0, "admit", 3, 10)
-	AdmitGuarded     = step("K", 3, "admit", 4, 13)
+	Admit            = step("k", 0, "admit", 4, 10)
+	AdmitGuarded     = step("K", 3, "admit", 5, 13)
 	EndHold          = step("e", 0, "endHold", 3, 5)
 	EndHoldGuarded   = step("E", 3, "endHold", 4, 8)
 	RenewHold        = step("p", 0, "renewHold", 2, 6)

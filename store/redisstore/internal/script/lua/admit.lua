@@ -10,8 +10,7 @@
 --
 -- key, counter, tomb, proposed, spare, mode, again, refusal: see acquire; mode is never 2, and h
 --     to heal
--- got: the values of key, counter and tomb, and, if they were read, of {L}:waits and of the
---     owner's place
+-- got: the values of key, counter, tomb and {L}:waits
 -- kind, weight: of the request (see readRecord)
 -- value, ttl (ms): of the grant
 -- slots: see calls/admit
@@ -44,11 +43,7 @@ local function admit(key, counter, tomb, got, kind, weight, value, ttl, proposed
     return {2}
   end
   record, weight = record or newRecord(kind), weight + 0
-  local last, waits, was = got[2], got[4], got[5]
-  if waits == nil then
-    local more = call('MGET', name .. 'waits', name .. 'place:' .. owner)
-    waits, was = more[1], more[2]
-  end
+  local last, waits, was = got[2], got[4], false
   local exact = string.byte(slots) == 61
   local comesFirst = (exact or mode == 'h') and mode ~= '1' and record.kind == kind
   local head, lasts, other = nil, nil, nil
@@ -56,11 +51,13 @@ local function admit(key, counter, tomb, got, kind, weight, value, ttl, proposed
     -- uses advance
     local more
     last, head, lasts, other, more = advance(key, record, isNew, last, proposed, time, mark, print, nil)
-    was = was and call('MGET', name .. 'place:' .. owner)[1] -- it may just have been its turn
     isNew = isNew and not record.holds[1]
     if not head and not more then
       waits = nil
     end
+  end
+  if got[4] then -- only then are there places; it may just have been its turn
+    was = call('MGET', name .. 'place:' .. owner)[1]
   end
   local holds = record.holds
   if other then
@@ -94,6 +91,7 @@ local function admit(key, counter, tomb, got, kind, weight, value, ttl, proposed
       h.made = ''
     end
     h.ends = math.max(h.ends, ms + ttl)
+    h.text = nil
     writeRecord(key, record, ms)
     return grantReply(record, h, h.token, 0, slots, time)
   end

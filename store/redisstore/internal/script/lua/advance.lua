@@ -12,16 +12,18 @@
 -- Returns the token counter, and, if waiters remain, the value and the PTTL (ms) of the first
 -- one's place that was not passed over, and, if another kind is in the way of a lock that nobody
 -- has, that kind: of the first place, or a mutex, to which a semaphore resized to one permit was
--- handed; and whether a waiter was passed over.
+-- handed; and whether waiters may remain all the same: one was passed over, or there is no room.
+-- Without room nobody is looked at.
 -- uses offerShare, pickSlots, readPlace, readWish, room, writeRecord
 local function advance(key, record, isNew, last, proposed, time, mark, print, to)
   local name = '{' .. key .. '}:'
   local line, tokens = name .. 'line', name .. 'token'
   local now = time[1] * 1000000 + time[2]
   local ms, left, changed, before = (now - now % 1000) / 1000, room(record), false, last
+  local free = left -- without what waiters that were only notified may take
   local head, lasts, kind
   local at = 0 -- how many places at the beginning are passed over
-  while true do
+  while free > 0 or to do
     local entry = not to and call('LINDEX', line, string.format('%.0f', at))
     if not entry and not to then
       if at == 0 then
@@ -58,8 +60,9 @@ local function advance(key, record, isNew, last, proposed, time, mark, print, to
       break
     end
     local fits = wish and not other and wish.weight <= record.limit
-    local picked = fits and pickSlots(record, wish.weight, wish.slots)
-    if fits and not picked and not to then
+    local full = fits and wish.weight > left and string.byte(wish.slots) ~= 61
+    local picked = fits and not full and pickSlots(record, wish.weight, wish.slots)
+    if fits and not picked and not full and not to then
       at = at + 1
     elseif fits and (not picked or wish.weight > left) then
       if not to then
@@ -74,9 +77,11 @@ local function advance(key, record, isNew, last, proposed, time, mark, print, to
       end
       call('DEL', found)
       if fits then
+        local holders = #record.holds
         local taken, counter = offerShare(record, owner, place, wish, picked, proposed, last, now, time, mark, print)
         if taken then
           left, last, changed = left - wish.weight, counter, true
+          free = #record.holds > holders and free - wish.weight or free
         end
       end
       to = nil
@@ -88,5 +93,5 @@ local function advance(key, record, isNew, last, proposed, time, mark, print, to
   if changed and not (isNew and not record.holds[1]) then
     writeRecord(key, record, ms)
   end
-  return last, head, lasts, kind, at > 0
+  return last, head, lasts, kind, at > 0 or free <= 0
 end

@@ -25,7 +25,7 @@ local function breakHold(key, record, owner, token, atOnce, begins, note, keep, 
     call('SET', name .. 'broken', begins .. note, 'PX', string.format('%.0f', left + keep))
   end
   if atOnce ~= '1' then
-    h.broken = '1'
+    h.broken, h.text = '1', nil
     writeRecord(key, record, ms)
     return {1, left}
   end

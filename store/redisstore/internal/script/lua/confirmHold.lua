@@ -24,7 +24,7 @@ local function confirmHold(key, counter, text, last, owner, slots, token, time)
     call('SET', counter, last, 'PX', LIFE)
   end
   if h.token + 0 < token + 0 then
-    h.token = token
+    h.token, h.text = token, nil
     writeRecord(key, record, ms)
   end
   return {1, last, 0}

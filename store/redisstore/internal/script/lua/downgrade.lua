@@ -23,6 +23,7 @@ local function downgrade(key, counter, record, owner, ttl, last, proposed, time,
     call('SET', counter, last, 'PX', LIFE)
   end
   h.ends = math.max(h.ends, ms + ttl)
+  h.text = nil
   writeRecord(key, record, ms)
   if not refusal then
     advance(key, record, false, last, proposed, time, mark, print, nil)

@@ -1,25 +1,28 @@
 -- endHold ends the grant of an owner of a lock that several can hold, and hands the lock to as
 -- many waiters as there is room for. It is release for such a lock, with its arguments, but nothing
--- is handed to others if the owner to give way to does not fit or does not wait here; got has
--- the values of the lock, of the counter, of {L}:waits and of the owner's place.
+-- is handed to others if the owner to give way to does not fit or does not wait here.
+--
+-- held, waits: the values of key and of {L}:waits
 --
 -- Returns {1}, or {0, '', -2} for an owner that has no grant, or an error reply.
 -- uses bury, findHold, leave, readRecord, writeRecord
-local function endHold(key, tomb, got, life, always, undo, proposed, to, time, mark, print, refusal)
+local function endHold(key, tomb, held, waits, life, always, undo, proposed, to, time, mark, print, refusal)
   local now = time[1] * 1000000 + time[2]
   local ms = (now - now % 1000) / 1000
   local name, from = '{' .. key .. '}:', string.sub(tomb, #key + 9)
   local owner, attempt = string.match(from, '^[^ ]+'), string.match(from, ' (.+)')
-  local record = readRecord(got[1], ms)
+  local record = readRecord(held, ms)
   local h, i
   if record then
     h, i = findHold(record, owner)
-  elseif not got[1] and call('PTTL', key) ~= -2 then
+  elseif not held and call('PTTL', key) ~= -2 then
     return call('GET', key) -- MGET returns no value for a key that is not a string
   end
   local ours = h and not (attempt and h.made ~= attempt and (h.made ~= '' or undo == '1'))
   local said = ours and {1} or {0, '', -2}
-  leave(name, owner, got[4])
+  if waits then
+    leave(name, owner)
+  end
   if ours then
     table.remove(record.holds, i)
     call('DEL', key) -- first, since a server that is out of memory refuses a first write that needs some
@@ -27,9 +30,9 @@ local function endHold(key, tomb, got, life, always, undo, proposed, to, time, m
       writeRecord(key, record, ms)
     end
   end
-  if record and got[3] and not refusal then -- an owner that stands for nobody has no place
+  if record and waits and not refusal then -- an owner that stands for nobody has no place
     -- uses advance
-    advance(key, record, false, got[2], proposed, time, mark, print, to ~= '' and to or nil)
+    advance(key, record, false, call('MGET', name .. 'token')[1], proposed, time, mark, print, to ~= '' and to or nil)
   end
   -- Write the tombstone last: all writes so far free memory (see release).
   if ours and h.broken == '1' then

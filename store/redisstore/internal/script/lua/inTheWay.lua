@@ -15,8 +15,10 @@ local function inTheWay(record, fits, slots, ms)
   end
   for _, h in ipairs(record.holds) do
     local blocks = not fits
-    for slot in string.gmatch(fits and h.slots or '', '%d+') do
-      blocks = blocks or must[slot]
+    if fits then
+      for slot in string.gmatch(h.slots, '%d+') do
+        blocks = blocks or must[slot]
+      end
     end
     if blocks then
       if not lasts or h.ends < lasts then

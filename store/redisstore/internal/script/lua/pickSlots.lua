@@ -5,8 +5,13 @@
 local function pickSlots(record, weight, slots)
   local taken, wanted, free = {}, string.match(slots, '%d.*'), true
   for _, h in ipairs(record.holds) do
-    for slot in string.gmatch(h.slots, '%d+') do
-      taken[slot + 0] = true
+    local single = tonumber(h.slots)
+    if single then
+      taken[single] = true
+    else
+      for slot in string.gmatch(h.slots, '%d+') do
+        taken[slot + 0] = true
+      end
     end
   end
   if wanted then

@@ -10,7 +10,8 @@
 --
 -- The result has the fields kind, limit, shared, line (the latest end of a place), and holds,
 -- each with the fields above as token, weight, ends, begun, slots, broken, made, value and
--- owner. A token is a text: tostring would round it.
+-- owner, and as text all of them, which has to be nil once a field has changed. A token is a
+-- text: tostring would round it.
 local function readRecord(text, ms)
   local find, sub = string.find, string.sub
   local _, at, kind, letter, limit, line = find(text or '', '^ (([sr])(%d+)) (%d+)')
@@ -23,9 +24,10 @@ local function readRecord(text, ms)
     if not stop then
       return nil
     end
+    local from = at + 1
     at = start + length - 1
     if ends + 0 > ms then
-      holds[#holds + 1] = {token = token, weight = weight + 0, ends = ends + 0, begun = begun, slots = slots, broken = broken, made = made, value = sub(text, start, at), owner = owner}
+      holds[#holds + 1] = {token = token, weight = weight + 0, ends = ends + 0, begun = begun, slots = slots, broken = broken, made = made, value = sub(text, start, at), owner = owner, text = sub(text, from + 1, at)}
     end
   end
   return {kind = kind, limit = limit + 0, shared = letter == 'r', line = line + 0, holds = holds}

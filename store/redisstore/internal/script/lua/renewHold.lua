@@ -57,6 +57,7 @@ local function renewHold(key, counter, text, last, owner, ttl, kind, weight, slo
   end
   if reads or ms + ttl > h.ends then
     h.ends = math.max(h.ends, ms + ttl)
+    h.text = nil
     writeRecord(key, record, ms)
   end
   return {1, time[1], time[2]}

@@ -1,17 +1,20 @@
 -- Do a list of steps of locks that several can hold, each as its own script would do it. It is
--- steps for such locks; a script of its own keeps steps short. The clock and the mark are read
--- once.
+-- steps for such locks; a script of its own keeps steps short. The clock, the mark and the keys
+-- are read once, and locks that are only to be deleted are deleted at once.
 --
 -- KEYS, ARGV: as in steps
 -- Returns the results of the steps.
--- uses serves, shareStep, try
+-- uses admitFirst, endOnly, serves, shareStep, try
 local most, marked, print, text, refusal = #ARGV, ARGV[1] == '1', nil, nil, nil
-local time = redis.pcall('TIME')
+local time, got = redis.pcall('TIME'), redis.pcall('MGET', unpack(KEYS))
+if got.err then
+  got = nil -- the user may lack the permission for one of them
+end
 if time.err then
   time = nil -- each step reads it
 end
 if marked then
-  print, text, most = ARGV[most - 2], redis.pcall('GET', KEYS[#KEYS]), most - 3
+  print, text, most = ARGV[most - 2], got and got[#KEYS] or redis.pcall('GET', KEYS[#KEYS]), most - 3
   if type(text) == 'table' then
     refusal = text
   elseif not serves(text, print, ARGV[most + 2], ARGV[most + 3]) then
@@ -19,19 +22,44 @@ if marked then
     refusal = try(gate, KEYS[#KEYS], print, ARGV[most + 2], ARGV[most + 3])
   end
 end
-local said, k, a = {}, 1, 2 -- the first of the step's keys, and its letter
+-- What an earlier step may have changed is read again.
+local said, seen, n = {}, {}, 0
+local gone, steps, done = {}, {}, {1} -- locks that are yet to be deleted, by which steps
+local k, a = 1, 2 -- the first of the step's keys, and its letter
 while a <= most do
-  local letter, guarded = ARGV[a], string.byte(ARGV[a]) < 97
-  local keys, args = 3, 11
+  local letter, key = ARGV[a], KEYS[k]
+  local keys, args = 4, 11
   if letter == 'e' or letter == 'E' then
-    args = 6
+    keys, args = 3, 6
   elseif letter == 'p' or letter == 'P' then
     keys, args = 2, 7
   elseif letter == 'q' then
     keys, args = 2, 4
   end
-  local values = redis.pcall('MGET', unpack(KEYS, k, k + keys - 1))
-  said[#said + 1] = values.err and values or shareStep(letter, KEYS, k, ARGV, a, values, time, guarded and text or nil, print, guarded and refusal or nil)
+  local values, first = got, k
+  if not got or seen[key] then
+    if gone[1] then
+      -- uses delete
+      delete(gone, steps, said)
+      gone, steps = {}, {}
+    end
+    values, first = redis.pcall('MGET', unpack(KEYS, k, k + keys - 1)), 1
+  end
+  n, seen[key] = n + 1, true
+  if values.err then
+    said[n] = values
+  elseif args == 6 and endOnly(key, KEYS[k + 1], values[first], values[first + 2], ARGV[a + 1], ARGV[a + 2]) then
+    gone[#gone + 1], steps[#steps + 1], said[n] = key, n, done
+  else
+    local guarded, its = string.byte(letter) < 97, {values[first], values[first + 1], values[first + 2], values[first + 3]}
+    local why = guarded and refusal or nil
+    said[n] = args == 11 and not why and try(admitFirst, key, KEYS[k + 1], KEYS[k + 2], its, ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7], ARGV[a + 8], ARGV[a + 9], time) or
+      shareStep(letter, KEYS, k, ARGV, a, its, time, guarded and text or nil, print, why)
+  end
   k, a = k + keys, a + args
+end
+if gone[1] then
+  -- uses delete
+  delete(gone, steps, said)
 end
 return said

@@ -1,0 +1,33 @@
+-- admitFirst takes a free lock that several can hold for an owner that is the only one to want
+-- it, as admit would for twice the cost. It returns nil and does nothing for any other request,
+-- which is left to admit. The arguments are those of admit.
+-- uses draw, holdText
+local function admitFirst(key, counter, tomb, got, kind, weight, value, ttl, proposed, spare, mode, again, slots, time)
+  if got[1] or got[3] or got[4] or again == '1' or mode == '1' or string.find(tomb, ' ', #key + 9, true) then
+    return nil
+  end
+  local shared, limit, picked = string.byte(kind) == 114, string.sub(kind, 2), '0'
+  if weight ~= '1' and weight + 0 > limit + 0 then
+    return nil
+  elseif slots ~= '' and not shared then -- on one of several servers each permit is numbered
+    picked = string.match(slots, '%d.*') or weight == '1' and '0'
+    if not picked then
+      return nil
+    end
+  end
+  time = time or call('TIME')
+  local now = time[1] * 1000000 + time[2]
+  local ms = (now - now % 1000) / 1000
+  local text, reserved = draw(proposed, shared and weight ~= limit and '0' or spare, got[2], now)
+  local token = reserved > 0 and string.format('%.0f', text - reserved) or text
+  -- MGET returns no value for a key that is not a string, so the key must not exist.
+  if not call('SET', key, ' ' .. kind .. ' 0 ' .. holdText(value, token, weight, ms + ttl, ms, picked, '0', ''), 'PX', ttl, 'NX') then
+    return nil
+  end
+  call('SET', counter, text, 'PX', LIFE)
+  local said = {1, text, time[1], time[2], reserved, picked == '0' and 0 or string.match(picked, '%d+') + 0}
+  if slots ~= '' then
+    said[7] = shared and '' or picked
+  end
+  return said
+end
