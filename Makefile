@@ -63,13 +63,14 @@ test: redis databases languages prometheus ## run all tests with the race detect
 ifeq ($(PKG),work)
 	@# The explorers, the simulator and the tests of changed scripts, which compute in one
 	@# goroutine, take three to six times as long with the race detector, so they run
-	@# without it here; make race runs them with the detector.
-	$(GO) test -race -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) -skip '$(ALONE)' $$($(GO) list work | grep -vE '/internal/proof/(explore|queues|sim)$$')
-	$(GO) test -timeout $(TIMEOUT) ./internal/proof/explore ./internal/proof/queues ./internal/proof/sim
-	$(GO) test -timeout $(TIMEOUT) -run '$(ALONE)' ./store/redisstore
-	cd bench && $(GO) test -race -timeout $(TIMEOUT) ./beside
-	cd adapters && $(GO) test -race -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) $$(echo $(ADAPTERS) | sed 's,$(LARGE),,')
-	cd adapters && $(GO) test -timeout $(TIMEOUT) $(LARGE)
+	@# without it here; make race runs them with the detector. Go vets each package before its
+	@# tests, which takes half a minute here, and make lint does it, too.
+	$(GO) test -race -vet=off -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) -skip '$(ALONE)' $$($(GO) list work | grep -vE '/internal/proof/(explore|queues|sim)$$')
+	$(GO) test -vet=off -timeout $(TIMEOUT) ./internal/proof/explore ./internal/proof/queues ./internal/proof/sim
+	$(GO) test -vet=off -timeout $(TIMEOUT) -run '$(ALONE)' ./store/redisstore
+	cd bench && $(GO) test -race -vet=off -timeout $(TIMEOUT) ./beside
+	cd adapters && $(GO) test -race -vet=off -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) $$(echo $(ADAPTERS) | sed 's,$(LARGE),,')
+	cd adapters && $(GO) test -vet=off -timeout $(TIMEOUT) $(LARGE)
 else
 	$(GO) test -race -timeout $(TIMEOUT) -parallel $(PARALLEL) $(PKG)
 endif
@@ -100,10 +101,10 @@ tidy: ## tidy the go.mod of every module (VERSION=v1.2.3 to publish)
 	@scripts/tidy.sh $(VERSION)
 
 bench: redis databases ## run the benchmarks, other libraries included (briefly: BENCHTIME=10ms)
-	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem -timeout 30m $(if $(filter work,$(PKG)),$(BENCHED),$(PKG))
+	$(GO) test -vet=off -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem -timeout 30m $(if $(filter work,$(PKG)),$(BENCHED),$(PKG))
 ifeq ($(PKG),work)
 	@$(if $(SHORT),,$(MAKE) --no-print-directory peers)
-	cd bench && $(GO) test ./... ./rueidisnode && $(GO) run . $(SHORT)
+	cd bench && $(GO) test -vet=off ./... ./rueidisnode && $(GO) run . $(SHORT)
 endif
 
 figures: redis peers ## measure all libraries again, for docs/performance

@@ -2,6 +2,7 @@ package beside
 
 import (
 	"context"
+	"math"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -34,7 +35,9 @@ func BenchmarkShare(b *testing.B) {
 			b.Run(way.name+"/"+hold.String(), func(b *testing.B) {
 				var theirs, ours int
 				for range b.N {
-					t, o := share(b, way.o, hold, 5*time.Second)
+					ctx, cancel := context.WithTimeout(b.Context(), 5*time.Second)
+					t, o := share(ctx, b, way.o, hold, math.MaxInt)
+					cancel()
 					theirs, ours = theirs+t, ours+o
 				}
 				b.ReportMetric(float64(theirs)/float64(b.N), "theirs/5s")
@@ -45,9 +48,23 @@ func BenchmarkShare(b *testing.B) {
 	}
 }
 
-func share(b *testing.B, o lh.LockOptions, hold, during time.Duration) (theirs, ours int) {
+// TestBargeLeavesTurns checks that a client that polls gets a lock that waiters of ours want
+// all the time, if they barge. In the queue they would hand it to each other.
+func TestBargeLeavesTurns(t *testing.T) {
+	const turns = 3
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	theirs, ours := share(ctx, t, lh.LockOptions{Barge: true}, time.Millisecond, turns)
+	if theirs < turns || ours < turns {
+		t.Errorf("in a minute redsync got the lock %d times and Leasehold %d times, want %d each", theirs, ours, turns)
+	}
+}
+
+// share lets four clients of ours and one of redsync contend for a lock until ctx is done or
+// redsync has had it that many turns. It returns how often each side held it.
+func share(ctx context.Context, b testing.TB, o lh.LockOptions, hold time.Duration, turns int) (theirs, ours int) {
 	server := redistest.Start(b)
-	ctx, cancel := context.WithTimeout(b.Context(), during)
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var got atomic.Int32
 	contended := make(chan struct{}) // closed when our clients have had the lock a few times
@@ -83,7 +100,7 @@ func share(b *testing.B, o lh.LockOptions, hold, during time.Duration) (theirs, 
 	case <-contended:
 	case <-ctx.Done():
 	}
-	for ctx.Err() == nil {
+	for ctx.Err() == nil && theirs < turns {
 		if mutex.LockContext(ctx) != nil {
 			continue
 		}
@@ -93,6 +110,7 @@ func share(b *testing.B, o lh.LockOptions, hold, during time.Duration) (theirs, 
 			b.Error(err)
 		}
 	}
+	cancel()
 	all.Wait()
 	return theirs, int(got.Load())
 }

@@ -27,11 +27,11 @@ func (n *node) Addr() string { return n.addr }
 func (n *node) Flush() {}
 
 // Put implements driver.Node.
-func (n *node) Put(c driver.Call) error {
+func (n *node) Put(c driver.Call[*script.Command]) error {
 	if c.Next != nil || c.Leases > 1 {
 		return errors.New("only plain calls are measured")
 	}
-	command := c.Payload.(*script.Command)
+	command := c.Payload
 	words, err := wordsOf(command.Bytes)
 	if err != nil {
 		return err

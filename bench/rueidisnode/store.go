@@ -22,7 +22,7 @@ import (
 type Store struct {
 	*redisstore.Store
 	client rueidis.Client
-	driver driver.Driver
+	driver driver.Driver[*script.Command]
 }
 
 // Open connects to a server.
@@ -37,13 +37,12 @@ func Open(ctx context.Context, addr string) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{Store: own, client: client}
-	s.driver = driver.Driver{
-		Nodes: []driver.Node{&node{addr, client}}, NodeTimeout: func(time.Duration) time.Duration { return 300 * time.Millisecond },
+	s.driver = driver.Driver[*script.Command]{
+		Nodes: []driver.Node[*script.Command]{&node{addr, client}}, NodeTimeout: func(time.Duration) time.Duration { return 300 * time.Millisecond },
 		Clock: clock.System(), Logger: slog.New(slog.DiscardHandler),
-		Encode: func(q driver.Question, old any) any {
-			c, _ := old.(*script.Command)
+		Encode: func(q driver.Question, old *script.Command) *script.Command {
 			e := script.Encoder{Wall: time.Now}
-			return e.Encode(q, c)
+			return e.Encode(q, old)
 		},
 	}
 	return s, nil

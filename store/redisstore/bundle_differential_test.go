@@ -102,7 +102,7 @@ func (n *scripted) twice(random *rand.Rand, seen map[string]int) error {
 // oneByOne takes a command for each lease.
 func (n *scripted) oneByOne(leases []store.Lease) (all []driver.Reply, err error) {
 	for _, r := range leases {
-		c := n.s.encode(driver.Question{Op: quorum.Extend, Lease: r}, nil).(*script.Command)
+		c := n.s.encode(driver.Question{Op: quorum.Extend, Lease: r}, nil)
 		v, err := n.wire.Exchange(n.byText(c).Bytes)
 		if err != nil {
 			return nil, err
@@ -114,8 +114,7 @@ func (n *scripted) oneByOne(leases []store.Lease) (all []driver.Reply, err error
 
 // together takes one, and more only where it was refused as a whole.
 func (n *scripted) together(leases []store.Lease) ([]driver.Reply, error) {
-	payload, all := n.s.bundle(leases, nil)
-	c := payload.(*script.Command)
+	c, all := n.s.bundle(leases, nil)
 	v, err := n.wire.Exchange(n.byText(c).Bytes)
 	if err != nil || all != len(leases) {
 		return nil, fmt.Errorf("%d of %d leases: %w", all, len(leases), err)

@@ -25,8 +25,8 @@ type call struct {
 }
 
 // callOf returns the call that a driver asks for.
-func callOf(c driver.Call) call {
-	return call{command: c.Payload.(*script.Command), timeout: c.Timeout, to: c.To, tag: c.Tag, leases: c.Leases, next: c.Next}
+func callOf(c driver.Call[*script.Command]) call {
+	return call{command: c.Payload, timeout: c.Timeout, to: c.To, tag: c.Tag, leases: c.Leases, next: c.Next}
 }
 
 // poll collects the answers of nodes to commands that only read, where even a slow node

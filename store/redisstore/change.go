@@ -20,7 +20,7 @@ type changer struct {
 	askLock    askFunc
 	// several is the driver of a store with several servers, and otherwise nil: the lock is on
 	// one server, so one answer settles a change of it.
-	several *driver.Driver
+	several *driver.Driver[*script.Command]
 }
 
 // askFunc sends a command to the server that has the lock called name, and returns the answer

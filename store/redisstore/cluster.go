@@ -51,7 +51,7 @@ func OpenCluster(ctx context.Context, url string, o *Options) (*Cluster, error) 
 	s := newBareStore(opts)
 	r := newRouter(&s.fleet, seeds)
 	s.topology, s.class, s.channel = clustered{r: r}, store.Efficiency, r.clusterChannel(unsharded)
-	s.driver = driver.Driver{Nodes: []driver.Node{r}, Encode: s.encode, NodeTimeout: opts.TimeoutFor, Clock: opts.Clock, Wall: s.wall, Jitter: opts.Jitter(), Logger: opts.Logger, Coalesce: s.crowded, Closing: s.closing}
+	s.driver = driver.Driver[*script.Command]{Nodes: []driver.Node[*script.Command]{r}, Encode: s.encode, NodeTimeout: opts.TimeoutFor, Clock: opts.Clock, Wall: s.wall, Jitter: opts.Jitter(), Logger: opts.Logger, Coalesce: s.crowded, Closing: s.closing}
 	c := &Cluster{s: s, r: r}
 	c.changer = changer{check: s.usable, caps: c.Caps, newEncoder: s.encoder, askLock: askMember(r)}
 	if err := r.loadSlotMap(ctx); err != nil {

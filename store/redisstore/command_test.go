@@ -40,12 +40,11 @@ func TestCommandsAreWhole(t *testing.T) {
 		{Name: "a", Owner: "o", TTL: time.Millisecond},
 		{Name: strings.Repeat("n\r\n", 300), Owner: strings.Repeat("o", 200), Meta: `{"host":"h"}`, TTL: 1500 * time.Microsecond},
 	}
-	var old any
+	var c *script.Command
 	for _, r := range requests {
 		for op := quorum.Acquire; op <= quorum.Heal; op++ {
 			for _, tomb := range []bool{false, true} {
-				old = s.encode(driver.Question{Op: op, Lease: r, Token: 1790000000123456, Tomb: tomb}, old)
-				c := old.(*script.Command)
+				c = s.encode(driver.Question{Op: op, Lease: r, Token: 1790000000123456, Tomb: tomb}, c)
 				byHash, byText := words(t, c.Bytes), words(t, c.ByText(nil))
 				if len(byHash) != 3+c.Script.Keys+c.Script.Args || byHash[0] != "EVALSHA" || byHash[2] != fmt.Sprint(c.Script.Keys) {
 					t.Errorf("%v: %q", op, byHash)
@@ -72,8 +71,8 @@ func TestNoPushFlagIsSet(t *testing.T) {
 	for flags, require := range map[string]store.Class{"-": 0, "g": store.CrashSafe} {
 		r.Require = require
 		waits := driver.Question{Op: quorum.Acquire, Lease: r, Waits: true, Again: true, IfHeld: true, Stamp: 7}
-		c := s.encode(waits, nil).(*script.Command)
-		returns := s.encode(driver.Question{Op: quorum.Release, Lease: r, Next: &waits}, nil).(*script.Command)
+		c := s.encode(waits, nil)
+		returns := s.encode(driver.Question{Op: quorum.Release, Lease: r, Next: &waits}, nil)
 		hears, deaf := &session{n: &node{}, canPush: true}, &session{n: &node{}}
 		for _, text := range []bool{false, true} {
 			for c, at := range map[*script.Command]int{c: 3 + c.Script.Keys + 6, returns: 3 + returns.Script.Keys + 9} {
@@ -93,7 +92,7 @@ func TestNoPushFlagIsSet(t *testing.T) {
 				}
 			}
 		}
-		other := s.encode(driver.Question{Op: quorum.Acquire, Lease: r}, c).(*script.Command)
+		other := s.encode(driver.Question{Op: quorum.Acquire, Lease: r}, c)
 		if before := string(other.Bytes); string(deaf.setPushFlagLocked(other, other.Bytes)) != before {
 			t.Error("a command that does not wait has the no-push flag")
 		}
@@ -110,7 +109,7 @@ func TestGateNamesTheRun(t *testing.T) {
 	unknown, known, counts := &session{n: &node{}}, &session{n: &node{}, run: "abcdefghijkl"}, &session{n: &node{}, run: "abcdefghijkl"}
 	counts.n.fitness.core, counts.n.quarantined.until = &s.core, s.o.Clock.Now().Add(time.Hour)
 	for _, q := range []driver.Question{{Op: quorum.Acquire, Lease: r}, next, {Op: quorum.Heal, Lease: r}, {Op: quorum.Release, Lease: r}, {Op: quorum.Release, Lease: r, Next: &next}} {
-		c := s.encode(q, nil).(*script.Command)
+		c := s.encode(q, nil)
 		for w, want := range map[*session]string{unknown: "------------ 0", known: "abcdefghijkl 0", counts: "abcdefghijkl 1"} {
 			byHash := words(t, w.setPushFlagLocked(c, slices.Clone(c.Bytes)))
 			byText := words(t, w.setPushFlagLocked(c, c.ByText(nil)))
@@ -130,13 +129,12 @@ func TestGateNamesTheRun(t *testing.T) {
 func TestBundlesAreWhole(t *testing.T) {
 	s := bareStore(config.Config{})
 	r := store.Lease{Name: "a", Owner: "o", Meta: "m", TTL: 1500 * time.Microsecond}
-	var old any
+	var last *script.Command
 	for _, asked := range []int{1, 2, 3, 10, script.MaxBundle, script.MaxBundle + 1, 1} {
-		payload, n := s.bundle(slices.Repeat([]store.Lease{r}, asked), old)
-		if old = payload; n != min(asked, script.MaxBundle) {
+		c, n := s.bundle(slices.Repeat([]store.Lease{r}, asked), last)
+		if last = c; n != min(asked, script.MaxBundle) {
 			t.Errorf("%d of %d leases in one command", n, asked)
 		}
-		c := payload.(*script.Command)
 		byHash, byText := words(t, c.Bytes), words(t, c.ByText(nil))
 		want := slices.Concat([]string{fmt.Sprint(2 * n)}, slices.Repeat([]string{"a"}, n), slices.Repeat([]string{"{a}:token"}, n), slices.Repeat([]string{"o m"}, n), []string{"2"})
 		if byHash[0] != "EVALSHA" || byHash[1] != c.Script.Hash || !slices.Equal(byHash[2:], want) {
@@ -151,7 +149,7 @@ func TestBundlesAreWhole(t *testing.T) {
 	safe := r
 	safe.Require = store.CrashSafe
 	for i, leases := range [][]store.Lease{{r, r, other}, {r, r, safe}, {safe, safe, r}} {
-		if _, n := s.bundle(leases, old); n != 2 {
+		if _, n := s.bundle(leases, last); n != 2 {
 			t.Errorf("%d leases of kind %d in one command, want the two that are alike", n, i)
 		}
 	}

@@ -10,12 +10,13 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/conn"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // core is what the nodes of a store have in common. It knows no node.
 type core struct {
 	o        config.Config
-	driver   driver.Driver
+	driver   driver.Driver[*script.Command]
 	servers  membership.Registry
 	class    store.Class      // the strongest guarantee that the servers can give
 	wall     func() time.Time // time of day

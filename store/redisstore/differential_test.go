@@ -371,7 +371,7 @@ func (n *scripted) Do(c differential.Command) (differential.Answer, error) {
 	n.s.wall = func() time.Time { return time.UnixMicro(int64(c.Token)).Add(-script.ProposalLead) }
 	buries := c.Op == differential.Bury || c.Op == differential.BuryRenewed
 	r := store.Lease{Name: c.Lock, Owner: c.Owner.ID, Meta: c.Owner.Meta, TTL: c.TTL}
-	call := n.s.encode(driver.Question{Op: op, Lease: r, Token: c.Token, Tomb: buries, Renewed: c.Op == differential.BuryRenewed}, nil).(*script.Command)
+	call := n.s.encode(driver.Question{Op: op, Lease: r, Token: c.Token, Tomb: buries, Renewed: c.Op == differential.BuryRenewed}, nil)
 	read := func(r script.Reply) (differential.Answer, error) { return answerOf(r.Answer(call.Script)) }
 	if n.bundles && op == quorum.Extend {
 		call, read = n.bundle(r)
@@ -399,8 +399,7 @@ func (n *scripted) bundle(r store.Lease) (*script.Command, func(script.Reply) (d
 	n.asked++
 	here := n.asked % (len(leases) + 1)
 	leases = slices.Insert(leases, here, r)
-	payload, all := n.s.bundle(leases, nil)
-	c := payload.(*script.Command)
+	c, all := n.s.bundle(leases, nil)
 	return c, func(reply script.Reply) (ans differential.Answer, err error) {
 		if all != len(leases) {
 			return ans, fmt.Errorf("%d of %d leases in one command", all, len(leases))

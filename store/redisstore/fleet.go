@@ -46,17 +46,15 @@ func (s *fleet) encoder() script.Encoder {
 }
 
 // encode implements Encode of driver.Driver.
-func (s *fleet) encode(q driver.Question, old any) any {
-	c, _ := old.(*script.Command)
+func (s *fleet) encode(q driver.Question, old *script.Command) *script.Command {
 	e := s.encoder()
-	return e.Encode(q, c)
+	return e.Encode(q, old)
 }
 
 // bundle implements EncodeRenewals of driver.Driver.
-func (s *fleet) bundle(leases []store.Lease, old any) (payload any, n int) {
-	c, _ := old.(*script.Command)
+func (s *fleet) bundle(leases []store.Lease, old *script.Command) (c *script.Command, n int) {
 	e := s.encoder()
-	return e.Bundle(leases, c)
+	return e.Bundle(leases, old)
 }
 
 // inspectCommand returns the command that inspects a lock.

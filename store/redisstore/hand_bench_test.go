@@ -121,7 +121,7 @@ func newLongLine(b *testing.B, servers, waiting int) *longLine {
 }
 
 // comes is the command of a newcomer.
-func (l *longLine) comes() *script.Command { return l.s.encode(l.newcomer(), nil).(*script.Command) }
+func (l *longLine) comes() *script.Command { return l.s.encode(l.newcomer(), nil) }
 
 func (l *longLine) newcomer() driver.Question {
 	if l.last++; l.last == 1 {
@@ -139,14 +139,14 @@ func (l *longLine) newcomer() driver.Question {
 func (l *longLine) returns() *script.Command {
 	r, next := l.all[0], l.newcomer()
 	l.all, next.IfHeld = l.all[1:], true
-	return l.s.encode(driver.Question{Op: quorum.Release, Lease: r, Next: &next}, nil).(*script.Command)
+	return l.s.encode(driver.Question{Op: quorum.Release, Lease: r, Next: &next}, nil)
 }
 
 // goes is the holder's release.
 func (l *longLine) goes() *script.Command {
 	r := l.all[0]
 	l.all = l.all[1:]
-	return l.s.encode(driver.Question{Op: quorum.Release, Lease: r}, nil).(*script.Command)
+	return l.s.encode(driver.Question{Op: quorum.Release, Lease: r}, nil)
 }
 
 // spends is the time that the server says it took for so many of the commands, and how

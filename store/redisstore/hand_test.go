@@ -22,7 +22,7 @@ func (n *scripted) ask(t *testing.T, questions ...driver.Question) (all []driver
 	var commands []*script.Command
 	for _, q := range questions {
 		n.s.wall, n.s.channel = time.Now, script.ChannelBegin+"nobody"
-		c := n.s.encode(q, nil).(*script.Command)
+		c := n.s.encode(q, nil)
 		asks := n.byText(c)
 		asks.Bytes = n.wire.setPushFlagLocked(c, asks.Bytes) // that nobody hears anything
 		commands = append(commands, asks)
@@ -233,7 +233,7 @@ func TestKeyThatIsNoQueue(t *testing.T) {
 				}
 			}
 			if !c.waits {
-				_, err := n.run(n.byText(n.s.encode(driver.Question{Op: quorum.Acquire, Lease: next, Waits: true}, nil).(*script.Command)))
+				_, err := n.run(n.byText(n.s.encode(driver.Question{Op: quorum.Acquire, Lease: next, Waits: true}, nil)))
 				if err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
 					t.Errorf("waiting: %v", err)
 				}
@@ -251,7 +251,7 @@ func TestKeyThatIsNoQueue(t *testing.T) {
 // releases releases what is held.
 func (n *scripted) releases(t *testing.T, held store.Lease) {
 	t.Helper()
-	said, err := n.run(n.byText(n.s.encode(driver.Question{Op: quorum.Release, Lease: held}, nil).(*script.Command)))
+	said, err := n.run(n.byText(n.s.encode(driver.Question{Op: quorum.Release, Lease: held}, nil)))
 	if err != nil || fmt.Sprint(said) != "[[1]]" {
 		t.Errorf("release: %v, %v", said, err)
 	}

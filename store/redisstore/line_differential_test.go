@@ -506,7 +506,7 @@ func (r *lineRun) command(q driver.Question) *script.Command {
 		waits = q.Next.Lease.Owner
 	}
 	r.s.channel = script.ChannelBegin + waits
-	c := r.s.encode(q, nil).(*script.Command)
+	c := r.s.encode(q, nil)
 	c.Bytes = (&session{n: r.wire.n, canPush: r.heard[waits]}).setPushFlagLocked(c, c.Bytes)
 	return c
 }

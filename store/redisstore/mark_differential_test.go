@@ -525,7 +525,7 @@ func (m *markRun) grants(now int64) (string, error) {
 		w.n.quarantined.until = m.s.o.Clock.Now().Add(time.Hour)
 	}
 	ask := func(q driver.Question) *script.Command {
-		c := m.s.encode(q, nil).(*script.Command)
+		c := m.s.encode(q, nil)
 		asks := m.byText(c)
 		w.setPushFlagLocked(c, asks.Bytes)
 		return asks

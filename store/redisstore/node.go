@@ -65,7 +65,7 @@ func (n *node) Addr() string { return n.s.topology.name(n) }
 func (n *node) isSingle() bool { return len(n.s.nodes) == 1 }
 
 // Put implements driver.Node.
-func (n *node) Put(c driver.Call) error { return n.put(callOf(c), c.More) }
+func (n *node) Put(c driver.Call[*script.Command]) error { return n.put(callOf(c), c.More) }
 
 // put enqueues a call and never blocks. A call for a node that is down only reads the
 // clock; the first one after a pause makes the node try to reconnect. Releases wait for a

@@ -103,7 +103,7 @@ func newStore(url string, o *Options) (*Store, error) {
 	}
 	s := newBareStore(opts)
 	s.membership, s.topology, s.class, s.channel = lists, independent{}, store.CrashSafe, script.ChannelBegin+rand.Text()
-	s.driver = driver.Driver{Sets: lists.Sets, Encode: s.encode, EncodeRenewals: s.bundle, NodeTimeout: opts.TimeoutFor, Clock: opts.Clock, Wall: s.wall, Jitter: opts.Jitter(), Logger: opts.Logger, Coalesce: s.crowded, Closing: s.closing}
+	s.driver = driver.Driver[*script.Command]{Sets: lists.Sets, Encode: s.encode, EncodeRenewals: s.bundle, NodeTimeout: opts.TimeoutFor, Clock: opts.Clock, Wall: s.wall, Jitter: opts.Jitter(), Logger: opts.Logger, Coalesce: s.crowded, Closing: s.closing}
 	s.changer = changer{check: s.usable, caps: s.Caps, newEncoder: s.encoder, askLock: askSingle(s)}
 	if len(addrs) > 1 {
 		s.changer.several = &s.driver

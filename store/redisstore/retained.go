@@ -38,7 +38,7 @@ type owed struct {
 type backlog struct {
 	core    *core
 	peer    *conn.Peer[call]
-	encode  func(q driver.Question, old any) any
+	encode  func(q driver.Question, old *script.Command) *script.Command
 	settled *bell // rings when a call is removed
 
 	list   retain.List[leaseID, driver.Question]
@@ -164,7 +164,7 @@ func (b *backlog) sendDueLocked(now time.Time) {
 	if len(due) > 0 {
 		var queue conn.Queue[call]
 		for _, e := range due {
-			c := call{command: b.encode(e.What, nil).(*script.Command), timeout: b.core.o.TimeoutFor(e.What.Lease.TTL), to: nobody{}, tag: int(quorum.Release), owed: &owed{b, e}}
+			c := call{command: b.encode(e.What, nil), timeout: b.core.o.TimeoutFor(e.What.Lease.TTL), to: nobody{}, tag: int(quorum.Release), owed: &owed{b, e}}
 			b.core.inFlight.Add(1)
 			queue.Push(c)
 		}

@@ -8,7 +8,6 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // A retained release ends its lease and gives up its place, and nothing else: it takes no
@@ -46,7 +45,7 @@ func TestUnsentHealKeepsTheRelease(t *testing.T) {
 		n := s.nodes[0]
 		n.Mu.Lock()
 		for _, q := range []quorum.Op{op, quorum.Release} {
-			n.retained.unsentLocked(call{command: s.encode(driver.Question{Op: q, Lease: lease, Renewed: true}, nil).(*script.Command)}, time.Now())
+			n.retained.unsentLocked(call{command: s.encode(driver.Question{Op: q, Lease: lease, Renewed: true}, nil)}, time.Now())
 		}
 		if got := n.retained.list.Len(); got != retained {
 			t.Errorf("after an unsent %v, %d releases are retained, want %d", op, got, retained)

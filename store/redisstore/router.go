@@ -50,7 +50,7 @@ func newRouter(s *fleet, seeds []config.Address) *router {
 func (r *router) Addr() string { return "cluster of " + r.seeds[0].Host }
 
 // Put implements driver.Node.
-func (r *router) Put(c driver.Call) error {
+func (r *router) Put(c driver.Call[*script.Command]) error {
 	return r.put(callOf(c), c.More)
 }
 

@@ -144,7 +144,7 @@ func (r *router) inherit(n *node) {
 	all := n.retained.list.All()
 	n.Mu.Unlock()
 	for _, q := range all {
-		c := call{command: r.s.encode(q, nil).(*script.Command), timeout: r.s.o.TimeoutFor(q.Lease.TTL), to: nobody{}, tag: int(quorum.Release)}
+		c := call{command: r.s.encode(q, nil), timeout: r.s.o.TimeoutFor(q.Lease.TTL), to: nobody{}, tag: int(quorum.Release)}
 		r.put(c, false) // a member that refuses the release retains it
 	}
 }

@@ -18,11 +18,11 @@ import (
 // attempt drives one quorum.Attempt: it carries the messages, and keeps the reports of
 // the nodes for the error. It outlives the caller's verdict until every node has
 // replied and every unwanted grant is released. Then its memory is reused.
-type attempt struct {
-	k       *Driver
+type attempt[P any] struct {
+	k       *Driver[P]
 	over    chan struct{} // gets an element with the verdict
 	timer   *time.Timer
-	payload any // of the acquire
+	payload P // of the acquire
 
 	reporting sync.Mutex // held while the caller's reason function runs; see reportLocked
 
@@ -40,7 +40,7 @@ type attempt struct {
 }
 
 // Acquire is one attempt; see store.Store. The request has been checked.
-func (k *Driver) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
+func (k *Driver[P]) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 	start := k.Clock.Now() // before anything is sent, since validity counts from here
 	r.Slots = ""           // those of an earlier lease
 	a := k.newAttempt(store.WaitRequest{Lease: r.Lease, Spare: r.Spare}, start)
@@ -57,10 +57,10 @@ func (k *Driver) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gra
 }
 
 // newAttempt returns an attempt whose only user is the caller. The caller begins its core.
-func (k *Driver) newAttempt(r store.WaitRequest, start clock.Instant) *attempt {
-	a, ok := k.attempts.Get().(*attempt)
+func (k *Driver[P]) newAttempt(r store.WaitRequest, start clock.Instant) *attempt[P] {
+	a, ok := k.attempts.Get().(*attempt[P])
 	if !ok {
-		a = &attempt{k: k, over: make(chan struct{}, 1), timer: stoppedTimer()}
+		a = &attempt[P]{k: k, over: make(chan struct{}, 1), timer: stoppedTimer()}
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -69,7 +69,7 @@ func (k *Driver) newAttempt(r store.WaitRequest, start clock.Instant) *attempt {
 }
 
 // askAll puts the first question, which is the same for all nodes.
-func (a *attempt) askAll(q Question) {
+func (a *attempt[P]) askAll(q Question) {
 	a.mu.Lock()
 	a.payload = a.k.Encode(q, a.payload)
 	for i := range a.k.Nodes {
@@ -80,7 +80,7 @@ func (a *attempt) askAll(q Question) {
 }
 
 // reservedLocked is how many tokens below its token belong to a grant as well.
-func (a *attempt) reservedLocked(ans Reply) uint64 {
+func (a *attempt[P]) reservedLocked(ans Reply) uint64 {
 	asked := uint64(a.r.Spare)
 	if ans.Counted {
 		return min(ans.Reserved, asked)
@@ -89,7 +89,7 @@ func (a *attempt) reservedLocked(ans Reply) uint64 {
 }
 
 // grantLocked is the grant of an attempt that is won. Its token is the smallest of its own.
-func (a *attempt) grantLocked() store.Grant {
+func (a *attempt[P]) grantLocked() store.Grant {
 	spare := a.core.Reserved()
 	return store.Grant{
 		Token:    fence.Token(a.core.Token() - spare),
@@ -104,7 +104,7 @@ func (a *attempt) grantLocked() store.Grant {
 
 // smallestSlot is that of a grant. Of several nodes, each numbers readers as they
 // come to it, so that their numbers mean nothing.
-func smallestSlot(a *attempt) int64 {
+func smallestSlot[P any](a *attempt[P]) int64 {
 	if len(a.k.Nodes) == 1 {
 		return a.slot
 	}
@@ -117,7 +117,7 @@ func smallestSlot(a *attempt) int64 {
 }
 
 // doneLocked ends one use of a and unlocks it. The user must not touch a afterwards.
-func (a *attempt) doneLocked() {
+func (a *attempt[P]) doneLocked() {
 	a.users--
 	last := a.users == 0
 	a.mu.Unlock()
@@ -126,7 +126,7 @@ func (a *attempt) doneLocked() {
 	}
 }
 
-func (a *attempt) next() (clock.Instant, bool) {
+func (a *attempt[P]) next() (clock.Instant, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.waiting.waits { // a push may need the timer earlier at any time
@@ -137,14 +137,14 @@ func (a *attempt) next() (clock.Instant, bool) {
 	return a.core.Next()
 }
 
-func (a *attempt) step(e quorum.Event) {
+func (a *attempt[P]) step(e quorum.Event) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.applyLocked(e, a.k.Clock.Now())
 }
 
 // applyLocked steps the machine and puts the calls that it wants sent.
-func (a *attempt) applyLocked(e quorum.Event, now clock.Instant) {
+func (a *attempt[P]) applyLocked(e quorum.Event, now clock.Instant) {
 	before := a.core.Verdict()
 	a.sends = a.core.Step(e, now, a.sends[:0])
 	if before == quorum.Open && a.core.Verdict() != quorum.Open {
@@ -161,7 +161,7 @@ func (a *attempt) applyLocked(e quorum.Event, now clock.Instant) {
 
 // raiseLocked has nodes that granted the lock, but are not needed, raise their counters to
 // the token of the grant. Otherwise Inspect might take the counter of one for that token.
-func (a *attempt) raiseLocked() {
+func (a *attempt[P]) raiseLocked() {
 	for i := range a.k.Nodes {
 		if quorum.Behind(&a.core).Has(i) {
 			a.raiseNodeLocked(i)
@@ -169,19 +169,20 @@ func (a *attempt) raiseLocked() {
 	}
 }
 
-func (a *attempt) raiseNodeLocked(node int) {
+func (a *attempt[P]) raiseNodeLocked(node int) {
 	if a.raised.Has(node) {
 		return
 	}
 	a.raised |= quorum.SetOf(node)
 	q := Question{Op: quorum.Confirm, Lease: a.r.Lease, Token: a.core.Token()}
 	q.Lease.Slots = a.core.Slots()
-	a.putLocked(node, quorum.Confirm, a.k.Encode(q, nil), false)
+	a.putLocked(node, quorum.Confirm, payloadOf(a.k, q), false)
 }
 
 // sendLocked puts the calls that the machine wants sent.
-func (a *attempt) sendLocked(sends []quorum.Send, now clock.Instant) {
-	var asking [4]any // payloads shared by several nodes
+func (a *attempt[P]) sendLocked(sends []quorum.Send, now clock.Instant) {
+	var asking [4]P // payloads shared by several nodes
+	var asked [4]bool
 	for _, send := range sends {
 		q := Question{Op: send.Op, Lease: a.r.Lease, Token: send.Token, Tomb: send.Tomb}
 		q.Lease.Slots = send.Slots
@@ -198,11 +199,10 @@ func (a *attempt) sendLocked(sends []quorum.Send, now clock.Instant) {
 			if send.QueueOnly {
 				which |= 2
 			}
-			payload := &asking[which]
-			if *payload == nil {
-				*payload = a.k.Encode(q, nil)
+			if !asked[which] {
+				asking[which], asked[which] = payloadOf(a.k, q), true
 			}
-			a.putLocked(send.Node, send.Op, *payload, false)
+			a.putLocked(send.Node, send.Op, asking[which], false)
 			continue
 		case quorum.Release:
 			if a.keeps {
@@ -214,12 +214,12 @@ func (a *attempt) sendLocked(sends []quorum.Send, now clock.Instant) {
 				q.To = seniorTo(a.r.Owner, a.reports)
 			}
 		}
-		a.putLocked(send.Node, send.Op, a.k.Encode(q, nil), false)
+		a.putLocked(send.Node, send.Op, payloadOf(a.k, q), false)
 	}
 }
 
-func (a *attempt) putLocked(node int, op quorum.Op, payload any, more bool) {
-	c := Call{Payload: payload, Timeout: a.core.NodeTimeout, To: a, Tag: int(op), More: more}
+func (a *attempt[P]) putLocked(node int, op quorum.Op, payload P, more bool) {
+	c := Call[P]{Payload: payload, Timeout: a.core.NodeTimeout, To: a, Tag: int(op), More: more}
 	if err := a.k.Nodes[node].Put(c); err != nil {
 		a.unsentLocked(node, op, err)
 		return
@@ -228,13 +228,13 @@ func (a *attempt) putLocked(node int, op quorum.Op, payload any, more bool) {
 }
 
 // unsentLocked steps the machine for a call that will never be sent.
-func (a *attempt) unsentLocked(node int, op quorum.Op, err error) {
+func (a *attempt[P]) unsentLocked(node int, op quorum.Op, err error) {
 	a.noteLocked(node, PutOutcome(err))
 	a.applyLocked(a.eventLocked(quorum.Event{Kind: quorum.Unsent, Node: node, Op: op}, Reply{Report: PutOutcome(err)}), a.k.Clock.Now())
 }
 
 // Receive implements Receiver.
-func (a *attempt) Receive(node, tag int, ans Reply) {
+func (a *attempt[P]) Receive(node, tag int, ans Reply) {
 	a.mu.Lock()
 	a.takeReplyLocked(node, tag, ans)
 	a.reportLocked(a.newsLocked())
@@ -242,7 +242,7 @@ func (a *attempt) Receive(node, tag int, ans Reply) {
 }
 
 // takeReplyLocked steps the machine with a reply.
-func (a *attempt) takeReplyLocked(node, tag int, ans Reply) {
+func (a *attempt[P]) takeReplyLocked(node, tag int, ans Reply) {
 	op := quorum.Op(tag)
 	if op == quorum.Release {
 		if ans.Kind == quorum.Unsent || ans.Kind == quorum.Unknown {
@@ -271,7 +271,7 @@ func (a *attempt) takeReplyLocked(node, tag int, ans Reply) {
 }
 
 // noteLocked keeps the report of a node.
-func (a *attempt) noteLocked(node int, said store.NodeOutcome) {
+func (a *attempt[P]) noteLocked(node int, said store.NodeOutcome) {
 	if len(a.reports) == 0 {
 		if said.Outcome == store.Granted {
 			return
@@ -282,7 +282,7 @@ func (a *attempt) noteLocked(node int, said store.NodeOutcome) {
 }
 
 // failureLocked is the error of a lost attempt.
-func (a *attempt) failureLocked(ctx context.Context) error {
+func (a *attempt[P]) failureLocked(ctx context.Context) error {
 	nodes := a.k.describe(a.reports, &a.core)
 	need := quorum.Majority(len(nodes))
 	if busy := newBusyError(a.r.Name, nodes, need); busy != nil {

@@ -13,8 +13,8 @@ import (
 // cleanedUp returns the release that a failed attempt sends to a node that granted the lock.
 func cleanedUp(t *testing.T, r store.Lease) (told Question) {
 	released := make(chan Question, 1)
-	k := &Driver{
-		Encode:      func(q Question, _ any) any { return q },
+	k := &Driver[Question]{
+		Encode:      func(q, _ Question) Question { return q },
 		NodeTimeout: func(time.Duration) time.Duration { return time.Hour },
 		Clock:       clock.System(),
 		Logger:      slog.New(slog.DiscardHandler),
@@ -36,8 +36,8 @@ type splitting struct {
 
 func (s *splitting) Addr() string { return "node" }
 
-func (s *splitting) Put(c Call) error {
-	q := c.Payload.(Question)
+func (s *splitting) Put(c Call[Question]) error {
+	q := c.Payload
 	a := Reply{Kind: quorum.No, Report: store.NodeOutcome{Outcome: store.Taken, Holder: store.Holder{Owner: "x"}, ExpiresIn: time.Minute}}
 	if s.index == 0 {
 		a = Reply{Kind: quorum.Yes, Token: 1, Report: store.NodeOutcome{Outcome: store.Granted}}

@@ -16,11 +16,11 @@ import (
 
 // ballot drives one quorum.Vote for each of several leases at once. Replies that arrive
 // after the verdicts change nothing. With the last of them the memory is reused.
-type ballot struct {
-	k       *Driver
+type ballot[P any] struct {
+	k       *Driver[P]
 	over    chan struct{} // gets an element when every vote has a verdict
 	timer   *time.Timer
-	batches []batch
+	batches []batch[P]
 
 	mu         sync.Mutex
 	users      int // the caller and every call under way
@@ -36,11 +36,11 @@ type ballot struct {
 	reports    []store.NodeOutcome // per lease and node; empty while all said yes
 	hasWaiters bool                // a node reported waiters
 	lowest     uint64              // smallest counter of the nodes that confirmed
-	then       *attempt            // its first question goes with this one; see ReleaseAndRejoin
+	then       *attempt[P]         // its first question goes with this one; see ReleaseAndRejoin
 }
 
 // Renew extends leases that have been checked; see store.Store.
-func (k *Driver) Renew(ctx context.Context, leases []store.Lease) []error {
+func (k *Driver[P]) Renew(ctx context.Context, leases []store.Lease) []error {
 	errs := make([]error, len(leases))
 	if len(leases) == 0 {
 		return errs
@@ -60,7 +60,7 @@ func (k *Driver) Renew(ctx context.Context, leases []store.Lease) []error {
 }
 
 // Release ends a lease that has been checked; see store.Store.
-func (k *Driver) Release(ctx context.Context, r store.ReleaseRequest) error {
+func (k *Driver[P]) Release(ctx context.Context, r store.ReleaseRequest) error {
 	if k.Abandon(r.Owner) {
 		return fmt.Errorf("%s %q: %w", quorum.Release, r.Name, store.ErrNotHeld)
 	}
@@ -76,7 +76,7 @@ func (k *Driver) Release(ctx context.Context, r store.ReleaseRequest) error {
 // ReserveTokens reserves more tokens for a lease that has been checked; see store.Waiter.
 // The counters of a majority that has the lease are raised, as when the token of a grant
 // is confirmed, as far as each node allows.
-func (k *Driver) ReserveTokens(ctx context.Context, r store.ReserveRequest) (store.Reserved, error) {
+func (k *Driver[P]) ReserveTokens(ctx context.Context, r store.ReserveRequest) (store.Reserved, error) {
 	if r.Above == 0 { // nodes do not know which of the tokens are its own
 		return store.Reserved{}, fmt.Errorf("%w: reserve tokens for lock %q: Above has to be the largest token of the lease so far", store.ErrInvalid, r.Name)
 	}
@@ -93,10 +93,10 @@ func (k *Driver) ReserveTokens(ctx context.Context, r store.ReserveRequest) (sto
 }
 
 // newBallot returns a ballot without leases whose only user is the caller.
-func (k *Driver) newBallot(op quorum.Op) *ballot {
-	b, ok := k.ballots.Get().(*ballot)
+func (k *Driver[P]) newBallot(op quorum.Op) *ballot[P] {
+	b, ok := k.ballots.Get().(*ballot[P])
 	if !ok {
-		b = &ballot{k: k, over: make(chan struct{}, 1), timer: stoppedTimer()}
+		b = &ballot[P]{k: k, over: make(chan struct{}, 1), timer: stoppedTimer()}
 	}
 	b.op, b.users, b.leases, b.reports, b.hasWaiters, b.lowest, b.then = op, 1, b.leases[:0], b.reports[:0], false, math.MaxUint64, nil
 	b.renewed, b.undo, b.above, b.count = false, false, 0, 0
@@ -104,7 +104,7 @@ func (k *Driver) newBallot(op quorum.Op) *ballot {
 }
 
 // doneLocked ends one use of b and unlocks it. The user must not touch b afterwards.
-func (b *ballot) doneLocked() {
+func (b *ballot[P]) doneLocked() {
 	b.users--
 	last := b.users == 0
 	b.mu.Unlock()
@@ -114,7 +114,7 @@ func (b *ballot) doneLocked() {
 }
 
 // run asks every node about every lease and returns when all have a verdict.
-func (b *ballot) run(ctx context.Context) {
+func (b *ballot[P]) run(ctx context.Context) {
 	b.mu.Lock()
 	b.open = len(b.leases)
 	b.votes = slices.Grow(b.votes[:0], b.open)
@@ -133,7 +133,7 @@ func (b *ballot) run(ctx context.Context) {
 }
 
 // questionFor is the question about one lease.
-func (b *ballot) questionFor(i int) Question {
+func (b *ballot[P]) questionFor(i int) Question {
 	r := b.leases[i]
 	// An acquire that was not answered may still arrive. A single node has answered,
 	// or there would be no lease, unless the acquire was repeated.
@@ -149,14 +149,14 @@ func (b *ballot) questionFor(i int) Question {
 }
 
 // askLocked puts all batches to one node.
-func (b *ballot) askLocked(node int) {
+func (b *ballot[P]) askLocked(node int) {
 	for _, p := range b.batches {
 		b.putLocked(node, p, true)
 	}
 }
 
 // applyLocked steps one vote.
-func (b *ballot) applyLocked(i int, e quorum.Event, now clock.Instant) {
+func (b *ballot[P]) applyLocked(i int, e quorum.Event, now clock.Instant) {
 	before := b.votes[i].Verdict()
 	sends := b.votes[i].Step(e, now, nil)
 	if before == quorum.Open && b.votes[i].Verdict() != quorum.Open {
@@ -165,7 +165,7 @@ func (b *ballot) applyLocked(i int, e quorum.Event, now clock.Instant) {
 		}
 	}
 	for _, send := range sends { // whose outcome does not matter
-		c := Call{Payload: b.k.Encode(Question{Op: send.Op, Lease: b.leases[i]}, nil), Timeout: b.votes[i].NodeTimeout, To: ignored{}}
+		c := Call[P]{Payload: payloadOf(b.k, Question{Op: send.Op, Lease: b.leases[i]}), Timeout: b.votes[i].NodeTimeout, To: ignored{}}
 		if err := b.k.Nodes[send.Node].Put(c); err == nil {
 			b.k.Logger.Debug("healing a node that lost a lease", "lock", b.leases[i].Name, "node", b.k.Nodes[send.Node].Addr())
 		}
@@ -178,7 +178,7 @@ type ignored struct{}
 func (ignored) Receive(int, int, Reply) {}
 
 // step applies an event to all open votes.
-func (b *ballot) step(e quorum.Event) {
+func (b *ballot[P]) step(e quorum.Event) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.k.Clock.Now()
@@ -189,7 +189,7 @@ func (b *ballot) step(e quorum.Event) {
 	}
 }
 
-func (b *ballot) next() (first clock.Instant, ok bool) {
+func (b *ballot[P]) next() (first clock.Instant, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i := range b.votes {
@@ -201,7 +201,7 @@ func (b *ballot) next() (first clock.Instant, ok bool) {
 }
 
 // Receive implements Receiver.
-func (b *ballot) Receive(node, tag int, ans Reply) {
+func (b *ballot[P]) Receive(node, tag int, ans Reply) {
 	b.mu.Lock()
 	defer b.doneLocked()
 	at := b.k.receivedAt(ans)
@@ -215,7 +215,7 @@ func (b *ballot) Receive(node, tag int, ans Reply) {
 }
 
 // noteLocked keeps the report of a node about a lease.
-func (b *ballot) noteLocked(i, node int, said store.NodeOutcome) {
+func (b *ballot[P]) noteLocked(i, node int, said store.NodeOutcome) {
 	if len(b.reports) == 0 {
 		if said.Outcome == store.Granted {
 			return
@@ -226,7 +226,7 @@ func (b *ballot) noteLocked(i, node int, said store.NodeOutcome) {
 }
 
 // reportsOf returns the reports about one lease.
-func (b *ballot) reportsOf(i int) []store.NodeOutcome {
+func (b *ballot[P]) reportsOf(i int) []store.NodeOutcome {
 	if len(b.reports) == 0 {
 		return nil
 	}
@@ -235,7 +235,7 @@ func (b *ballot) reportsOf(i int) []store.NodeOutcome {
 }
 
 // resultLocked is the error of one lease.
-func (b *ballot) resultLocked(ctx context.Context, i int) error {
+func (b *ballot[P]) resultLocked(ctx context.Context, i int) error {
 	v, r := &b.votes[i], b.leases[i]
 	// If half of an even number of nodes are without the lease, it is gone, but others
 	// cannot have the lock yet: it is not released.
@@ -253,7 +253,7 @@ func (b *ballot) resultLocked(ctx context.Context, i int) error {
 }
 
 // notHeldLocked is ErrNotHeld with the present holder, if there is one.
-func (b *ballot) notHeldLocked(i int) error {
+func (b *ballot[P]) notHeldLocked(i int) error {
 	if busy := newBusyError(b.leases[i].Name, b.reportsOf(i), quorum.Majority(len(b.k.Nodes))); busy != nil {
 		return fmt.Errorf("%w: now held by %s", store.ErrNotHeld, busy.Holder)
 	}

@@ -13,7 +13,7 @@ import (
 
 // batchOrder returns an order in which leases that fit into one call are adjacent. Nil
 // is the given order.
-func (k *Driver) batchOrder(leases []store.Lease) []int {
+func (k *Driver[P]) batchOrder(leases []store.Lease) []int {
 	alike := func(a, b store.Lease) int {
 		return cmp.Or(cmp.Compare(a.TTL, b.TTL), cmp.Compare(a.Require, b.Require), cmp.Compare(mutexes(a), mutexes(b)))
 	}
@@ -45,17 +45,17 @@ func inOrder(order []int, i int) int {
 }
 
 // batch is one call to a node: about n leases, starting with first.
-type batch struct {
-	payload  any
+type batch[P any] struct {
+	payload  P
 	first, n int
 }
 
 // encodeLocked makes the payloads, which are the same for all nodes.
-func (b *ballot) encodeLocked() {
+func (b *ballot[P]) encodeLocked() {
 	parts := b.batches[:0]
 	for i := 0; i < len(b.leases); i += parts[len(parts)-1].n {
 		if len(parts) == cap(parts) {
-			parts = append(parts, batch{})
+			parts = append(parts, batch[P]{})
 		} else { // reuse the payload of an earlier ballot
 			parts = parts[:len(parts)+1]
 		}
@@ -71,8 +71,8 @@ func (b *ballot) encodeLocked() {
 }
 
 // putLocked asks a node about a batch of leases.
-func (b *ballot) putLocked(node int, p batch, more bool) {
-	c := Call{Payload: p.payload, Timeout: b.votes[p.first].NodeTimeout, To: b, Tag: p.first, Leases: p.n, More: more}
+func (b *ballot[P]) putLocked(node int, p batch[P], more bool) {
+	c := Call[P]{Payload: p.payload, Timeout: b.votes[p.first].NodeTimeout, To: b, Tag: p.first, Leases: p.n, More: more}
 	err := b.then.putWith(c, node, b.k.Nodes[node].Put)
 	if err == nil {
 		b.users++
@@ -86,12 +86,12 @@ func (b *ballot) putLocked(node int, p batch, more bool) {
 }
 
 // ReceiveBatch implements BatchReceiver.
-func (b *ballot) ReceiveBatch(node, tag, n int, usual Reply, exceptions []Exception) {
+func (b *ballot[P]) ReceiveBatch(node, tag, n int, usual Reply, exceptions []Exception) {
 	b.mu.Lock()
 	defer b.doneLocked()
 	if usual.RetrySingly {
 		for i := tag; i < tag+n; i++ {
-			b.putLocked(node, batch{b.k.Encode(b.questionFor(i), nil), i, 1}, i < tag+n-1)
+			b.putLocked(node, batch[P]{payloadOf(b.k, b.questionFor(i)), i, 1}, i < tag+n-1)
 		}
 		return
 	}

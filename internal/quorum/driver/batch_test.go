@@ -23,17 +23,17 @@ type oracle struct {
 	apart bool             // it refuses all calls about more than one lease
 
 	mu     sync.Mutex
-	put    []Call
+	put    []Call[[]Question]
 	healed []string
 	open   sync.WaitGroup // calls that are not answered
 }
 
 func (o *oracle) Addr() string { return fmt.Sprint("node", o.index) }
 
-func (o *oracle) Put(c Call) error {
+func (o *oracle) Put(c Call[[]Question]) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if q := c.Payload.([]Question); q[0].Op == quorum.Heal {
+	if q := c.Payload; q[0].Op == quorum.Heal {
 		o.healed = append(o.healed, q[0].Lease.Name)
 		return nil // nobody waits for the answer
 	}
@@ -67,8 +67,8 @@ func (o *oracle) settled() string {
 	return fmt.Sprint(o.Addr(), slices.Sorted(slices.Values(o.healed)))
 }
 
-func (o *oracle) answer(c Call) {
-	asked := c.Payload.([]Question)
+func (o *oracle) answer(c Call[[]Question]) {
+	asked := c.Payload
 	if len(asked) == 1 {
 		c.To.Receive(o.index, c.Tag, o.says[asked[0].Lease.Name])
 		return
@@ -116,14 +116,14 @@ func TestLeasesAreApart(t *testing.T) {
 		}
 		var results, healed [2][]string
 		for way := range results {
-			k := &Driver{
-				Encode:      func(q Question, _ any) any { return []Question{q} },
+			k := &Driver[[]Question]{
+				Encode:      func(q Question, _ []Question) []Question { return []Question{q} },
 				NodeTimeout: func(time.Duration) time.Duration { return time.Hour },
 				Clock:       clock.System(),
 				Logger:      slog.New(slog.DiscardHandler),
 			}
 			if way == 1 {
-				k.EncodeRenewals = func(leases []store.Lease, _ any) (any, int) {
+				k.EncodeRenewals = func(leases []store.Lease, _ []Question) ([]Question, int) {
 					var q []Question
 					for len(q) < min(len(leases), 4) && leases[len(q)].TTL == leases[0].TTL && leases[len(q)].Require == leases[0].Require {
 						q = append(q, Question{Op: quorum.Extend, Lease: leases[len(q)]})

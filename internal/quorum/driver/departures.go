@@ -45,7 +45,7 @@ func (d *departures) add(r store.Lease, held bool, token uint64) {
 
 // unregisterLocked removes an attempt that nobody waits for any more. The mutex of a is
 // held.
-func (k *Driver) unregisterLocked(a *attempt) {
+func (k *Driver[P]) unregisterLocked(a *attempt[P]) {
 	w := &k.waiting
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -54,7 +54,7 @@ func (k *Driver) unregisterLocked(a *attempt) {
 }
 
 // noteRelease remembers that the lease of an owner, if there is one, is being released.
-func (k *Driver) noteRelease(owner string) {
+func (k *Driver[P]) noteRelease(owner string) {
 	w := &k.waiting
 	if !w.departures.some.Load() {
 		return // the usual case without waiters
@@ -71,7 +71,7 @@ func (k *Driver) noteRelease(owner string) {
 // tombstone, since other requests of that owner may still arrive. If owner holds the lease,
 // releaseUnwanted returns the name of the lock, and only has the node raise its counter,
 // which is at token, as raiseLocked does; 0: it granted nothing.
-func (k *Driver) releaseUnwanted(node int, owner string, token uint64) (held string) {
+func (k *Driver[P]) releaseUnwanted(node int, owner string, token uint64) (held string) {
 	w := &k.waiting
 	w.mu.Lock()
 	d := w.departures.byOwner[owner]
@@ -87,7 +87,7 @@ func (k *Driver) releaseUnwanted(node int, owner string, token uint64) (held str
 	if !unwanted && (token == 0 || token >= q.Token) {
 		return held
 	}
-	c := Call{Payload: k.Encode(q, nil), Timeout: k.NodeTimeout(q.Lease.TTL), To: ignored{}}
+	c := Call[P]{Payload: payloadOf(k, q), Timeout: k.NodeTimeout(q.Lease.TTL), To: ignored{}}
 	if err := k.Nodes[node].Put(c); err != nil && unwanted {
 		k.Logger.Debug("cannot release a grant to a waiter that has left; it ends by its TTL", "lock", q.Lease.Name, "node", k.Nodes[node].Addr(), "err", err)
 	}

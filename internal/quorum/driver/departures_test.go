@@ -23,8 +23,8 @@ type granting struct {
 
 func (g *granting) Addr() string { return fmt.Sprint("node", g.index) }
 
-func (g *granting) Put(c Call) error {
-	q := c.Payload.(Question)
+func (g *granting) Put(c Call[Question]) error {
+	q := c.Payload
 	said := fmt.Sprint(q.Op, " ", q.Lease.Owner)
 	if q.Tomb && q.Renewed {
 		said += " and buried"
@@ -42,8 +42,8 @@ func (g *granting) Flush() {}
 // was sent.
 func lateHand(t *testing.T) []string {
 	nodes := []*granting{{index: 0}, {index: 1}, {index: 2, mute: true}}
-	k := &Driver{
-		Encode:      func(q Question, _ any) any { return q },
+	k := &Driver[Question]{
+		Encode:      func(q, _ Question) Question { return q },
 		NodeTimeout: func(time.Duration) time.Duration { return time.Hour },
 		Clock:       clock.System(),
 		Logger:      slog.New(slog.DiscardHandler),

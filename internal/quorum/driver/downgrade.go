@@ -12,7 +12,7 @@ import (
 // an acquire by an owner that has the lock: the reader's token is confirmed, so that it is
 // larger than the writer's also for readers that join at other nodes. An attempt that is lost
 // releases nothing, since the writer's lease may still be on a majority.
-func Downgrade(ctx context.Context, k *Driver, r store.Lease) (store.Grant, error) {
+func Downgrade[P any](ctx context.Context, k *Driver[P], r store.Lease) (store.Grant, error) {
 	start := k.Clock.Now()
 	a := k.newAttempt(store.WaitRequest{Lease: r}, start)
 	a.keeps = true

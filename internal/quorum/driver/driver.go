@@ -20,15 +20,15 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Node is one independent server.
-type Node interface {
+// Node is one independent server. P is what it is sent: the payload of a Call.
+type Node[P any] interface {
 	// Addr returns the address for errors and logs, without credentials.
 	Addr() string
 	// Put queues a call behind the earlier ones and never blocks. An error means
 	// that the call will never be sent and its receiver gets no reply; a *Refusal
 	// gives the reason. Otherwise the receiver gets exactly one reply, however late,
 	// and not before Put has returned.
-	Put(Call) error
+	Put(Call[P]) error
 	// Flush sends the calls that were put with More.
 	Flush()
 }
@@ -36,7 +36,6 @@ type Node interface {
 // InlineReader is a Node whose replies a waiting caller can read itself, which saves a
 // switch to the goroutine that reads them otherwise.
 type InlineReader interface {
-	Node
 	// ReadInline reads replies and pushes until over has an element or ctx has ended.
 	// If idle is nil it reads while replies are outstanding; otherwise for the time
 	// that idle returns, which is called after each message. It returns early, or at
@@ -80,10 +79,10 @@ type Question struct {
 }
 
 // Call is a question on its way to one node.
-type Call struct {
+type Call[P any] struct {
 	// Payload is the question as Driver.Encode made it, once for all nodes. It is not
 	// changed until all of them have replied.
-	Payload any
+	Payload P
 	// Timeout is how long the receiver can use the reply.
 	Timeout time.Duration
 	To      Receiver
@@ -169,19 +168,19 @@ type Reply struct {
 	RetrySingly bool
 }
 
-// Driver asks a majority of nodes for locks. It is safe for concurrent use. Its fields
-// are set before the first use.
-type Driver struct {
-	Nodes []Node
+// Driver asks a majority of nodes for locks. P is the payload of its calls. It is safe for
+// concurrent use. Its fields are set before the first use.
+type Driver[P any] struct {
+	Nodes []Node[P]
 	// Sets are sets of nodes: a majority of each is needed. See quorum.Config.
 	Sets [2]quorum.Set
 	// Encode makes a payload of a question. It may reuse the memory of old, a payload
-	// that is no longer needed, or nil.
-	Encode func(q Question, old any) any
+	// that is no longer needed, or the zero P.
+	Encode func(q Question, old P) P
 	// EncodeRenewals makes one payload of the renewals of the first n leases, as many
 	// as fit together, and may reuse the memory of old. The leases are sorted so that
 	// those of one TTL are adjacent. Nil: each lease has a payload of its own.
-	EncodeRenewals func(leases []store.Lease, old any) (payload any, n int)
+	EncodeRenewals func(leases []store.Lease, old P) (payload P, n int)
 	// NodeTimeout returns how long a node may take to answer a request of that TTL.
 	NodeTimeout func(ttl time.Duration) time.Duration
 	Clock       clock.Clock
@@ -200,7 +199,7 @@ type Driver struct {
 	// Closing, once closed, ends all waits with store.ErrClosed. It may be nil.
 	Closing <-chan struct{}
 
-	waiting   waiting
+	waiting   waiting[P]
 	sightings sightings
 
 	// Pools of attempts and ballots. Memory would otherwise be much of the cost of
@@ -208,12 +207,18 @@ type Driver struct {
 	attempts, ballots sync.Pool
 }
 
-func (k *Driver) config(r store.Lease) quorum.Config {
+// payloadOf encodes a question in memory of its own.
+func payloadOf[P any](k *Driver[P], q Question) P {
+	var none P
+	return k.Encode(q, none)
+}
+
+func (k *Driver[P]) config(r store.Lease) quorum.Config {
 	return quorum.Config{Nodes: len(k.Nodes), NodeTimeout: k.NodeTimeout(r.TTL), Sets: k.Sets}
 }
 
 // flush makes all nodes send the calls that were put.
-func (k *Driver) flush() {
+func (k *Driver[P]) flush() {
 	if k.Coalesce != nil && k.Coalesce() {
 		runtime.Gosched()
 	}
@@ -223,7 +228,7 @@ func (k *Driver) flush() {
 }
 
 // readInline reads the replies of the node, if it is the only one and an InlineReader.
-func (k *Driver) readInline(ctx context.Context, over <-chan struct{}, left func() time.Duration) {
+func (k *Driver[P]) readInline(ctx context.Context, over <-chan struct{}, left func() time.Duration) {
 	if len(k.Nodes) > 1 {
 		return
 	}
@@ -233,7 +238,7 @@ func (k *Driver) readInline(ctx context.Context, over <-chan struct{}, left func
 }
 
 // receivedAt is when a reply arrived.
-func (k *Driver) receivedAt(a Reply) clock.Instant {
+func (k *Driver[P]) receivedAt(a Reply) clock.Instant {
 	if a.At == 0 {
 		return k.Clock.Now()
 	}
@@ -242,7 +247,7 @@ func (k *Driver) receivedAt(a Reply) clock.Instant {
 
 // checkClock compares the clock of the node that replied to a request sent after sent.
 // The error says why the grants of the node do not count at present.
-func (k *Driver) checkClock(node int, a Reply, sent, received clock.Instant) *jumpError {
+func (k *Driver[P]) checkClock(node int, a Reply, sent, received clock.Instant) *jumpError {
 	if a.Clock == 0 || k.Clocks == nil {
 		return nil
 	}

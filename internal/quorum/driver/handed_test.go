@@ -15,12 +15,12 @@ import (
 // flushed.
 type holding struct {
 	index int
-	asked []Call
+	asked []Call[Question]
 }
 
 func (h *holding) Addr() string { return "a node" }
 
-func (h *holding) Put(c Call) error {
+func (h *holding) Put(c Call[Question]) error {
 	h.asked = append(h.asked, c)
 	return nil
 }
@@ -37,8 +37,8 @@ func (h *holding) Flush() {
 // OnGranted names the lock of each grant to a waiter, also of one that arrives after the
 // waiter has its majority and before the waiter's goroutine runs again.
 func TestEveryGrantToAWaiterIsNamed(t *testing.T) {
-	k := &Driver{
-		Encode:      func(q Question, _ any) any { return q },
+	k := &Driver[Question]{
+		Encode:      func(q, _ Question) Question { return q },
 		NodeTimeout: func(time.Duration) time.Duration { return time.Hour },
 		Clock:       clock.System(),
 		Logger:      slog.New(slog.DiscardHandler),

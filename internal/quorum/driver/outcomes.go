@@ -17,7 +17,7 @@ type nodeStatus interface {
 
 // describe completes the reports of the nodes by what the machine knows of them. Plain
 // agreement is not reported, and silence cannot be.
-func (k *Driver) describe(said []store.NodeOutcome, m nodeStatus) []store.NodeOutcome {
+func (k *Driver[P]) describe(said []store.NodeOutcome, m nodeStatus) []store.NodeOutcome {
 	nodes := make([]store.NodeOutcome, len(k.Nodes))
 	copy(nodes, said)
 	for i := range nodes {

@@ -13,8 +13,8 @@ import (
 // OnGranted applies a push of a node: it has granted the lock to owner. It does not
 // block. It returns the name of the lock, and nothing if the owner neither waits for it
 // nor has it.
-func (k *Driver) OnGranted(node int, owner string, ans Reply) (name string) {
-	waits := k.withRegistered(owner, func(a *attempt) {
+func (k *Driver[P]) OnGranted(node int, owner string, ans Reply) (name string) {
+	waits := k.withRegistered(owner, func(a *attempt[P]) {
 		at := k.receivedAt(ans)
 		if ans.Stamp < a.start || ans.Stamp > at {
 			return // no request of this attempt left then
@@ -47,8 +47,8 @@ func (k *Driver) OnGranted(node int, owner string, ans Reply) (name string) {
 
 // OnFree applies a push of a node: the lock is free, and owner, which barges, may ask
 // for it.
-func (k *Driver) OnFree(node int, owner string) {
-	waits := k.withAttempt(owner, func(a *attempt) {
+func (k *Driver[P]) OnFree(node int, owner string) {
+	waits := k.withAttempt(owner, func(a *attempt[P]) {
 		now := k.Clock.Now()
 		if a.waiting.freeSince == 0 {
 			a.waiting.freeSince = now
@@ -61,14 +61,14 @@ func (k *Driver) OnFree(node int, owner string) {
 }
 
 // bargesLocked reports whether the attempt still competes instead of being handed the lock.
-func (a *attempt) bargesLocked(now clock.Instant) bool {
+func (a *attempt[P]) bargesLocked(now clock.Instant) bool {
 	return a.r.Barge && (a.waiting.freeSince == 0 || now.Sub(a.waiting.freeSince) < bargeFor)
 }
 
 // OnPushLost makes every waiter ask the node again: pushes of it may have been lost.
-func (k *Driver) OnPushLost(node int) {
+func (k *Driver[P]) OnPushLost(node int) {
 	for _, owner := range k.ownersInOrder() {
-		k.withAttempt(owner, func(a *attempt) {
+		k.withAttempt(owner, func(a *attempt[P]) {
 			if a.waiting.reserved { // no caller waits for the answer
 				a.waiting.nodes[node].pushLost = true
 				return
@@ -79,7 +79,7 @@ func (k *Driver) OnPushLost(node int) {
 }
 
 // ownersInOrder returns the owners of all attempts that wait, in order of arrival.
-func (k *Driver) ownersInOrder() []string {
+func (k *Driver[P]) ownersInOrder() []string {
 	w := &k.waiting
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -92,8 +92,8 @@ func (k *Driver) ownersInOrder() []string {
 
 // withAttempt calls do with the attempt of owner, if it is open. It reports whether there
 // is an attempt: one that is no longer open releases what it was granted by itself.
-func (k *Driver) withAttempt(owner string, do func(*attempt)) (found bool) {
-	return k.withRegistered(owner, func(a *attempt) {
+func (k *Driver[P]) withAttempt(owner string, do func(*attempt[P])) (found bool) {
+	return k.withRegistered(owner, func(a *attempt[P]) {
 		if a.core.Verdict() == quorum.Open {
 			do(a)
 		}
@@ -102,7 +102,7 @@ func (k *Driver) withAttempt(owner string, do func(*attempt)) (found bool) {
 
 // withRegistered calls do with the attempt of owner, whatever its verdict. It reports
 // whether there is one.
-func (k *Driver) withRegistered(owner string, do func(*attempt)) (found bool) {
+func (k *Driver[P]) withRegistered(owner string, do func(*attempt[P])) (found bool) {
 	w := &k.waiting
 	w.mu.Lock()
 	a := w.byOwner[owner]

@@ -16,7 +16,7 @@ import (
 
 // ReleaseAndRejoin ends the lease of r and leaves a place in the queue for next; see store.Rejoiner.
 // The requests have been checked.
-func (k *Driver) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (standing bool, err error) {
+func (k *Driver[P]) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (standing bool, err error) {
 	a := k.newAttempt(next, k.Clock.Now())
 	a.mu.Lock()
 	a.users++ // keeps a from being reused until this returns
@@ -46,7 +46,7 @@ func (k *Driver) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, n
 }
 
 // putWith puts a call whose Next is the first question of a, which may be nil.
-func (a *attempt) putWith(c Call, node int, put func(Call) error) error {
+func (a *attempt[P]) putWith(c Call[P], node int, put func(Call[P]) error) error {
 	if a == nil {
 		return put(c)
 	}
@@ -63,7 +63,7 @@ func (a *attempt) putWith(c Call, node int, put func(Call) error) error {
 }
 
 // mayQueueLocked reports whether the attempt may have a place at a majority of nodes.
-func (a *attempt) mayQueueLocked() bool {
+func (a *attempt[P]) mayQueueLocked() bool {
 	var may quorum.Set
 	for i := range a.k.Nodes {
 		if !a.waiting.nodes[i].noPlace {
@@ -76,7 +76,7 @@ func (a *attempt) mayQueueLocked() bool {
 
 // takeReserved returns the attempt that ReleaseAndRejoin left for owner, or nil. The
 // caller waits for it from now on.
-func (k *Driver) takeReserved(owner string, reason func(error)) *attempt {
+func (k *Driver[P]) takeReserved(owner string, reason func(error)) *attempt[P] {
 	a := k.findReserved(owner)
 	if a == nil {
 		return nil
@@ -97,7 +97,7 @@ func (k *Driver) takeReserved(owner string, reason func(error)) *attempt {
 
 // Abandon gives up the attempt that ReleaseAndRejoin left for owner, and reports whether
 // there was one. It does not block: the nodes are told to release in the background.
-func (k *Driver) Abandon(owner string) bool {
+func (k *Driver[P]) Abandon(owner string) bool {
 	a := k.findReserved(owner)
 	if a == nil {
 		return false
@@ -113,14 +113,14 @@ func (k *Driver) Abandon(owner string) bool {
 	if a.core.Verdict() == quorum.Won { // a lost attempt has released everything
 		for i := range k.Nodes {
 			q := Question{Op: quorum.Release, Lease: a.r.Lease, Tomb: true, Renewed: a.core.Repeated()}
-			a.putLocked(i, quorum.Release, k.Encode(q, nil), false)
+			a.putLocked(i, quorum.Release, payloadOf(k, q), false)
 		}
 	}
 	return true
 }
 
 // AbandonAll calls Abandon for all owners.
-func (k *Driver) AbandonAll() {
+func (k *Driver[P]) AbandonAll() {
 	w := &k.waiting
 	w.mu.Lock()
 	owners := slices.Collect(maps.Keys(w.byOwner))
@@ -132,7 +132,7 @@ func (k *Driver) AbandonAll() {
 
 // findReserved returns the attempt that ReleaseAndRejoin left for owner and marks it as
 // taken, or nil.
-func (k *Driver) findReserved(owner string) *attempt {
+func (k *Driver[P]) findReserved(owner string) *attempt[P] {
 	w := &k.waiting
 	if w.reserved.Load() == 0 { // the usual case
 		return nil
@@ -156,7 +156,7 @@ func (k *Driver) findReserved(owner string) *attempt {
 // rejoinEventLocked completes the event of a node's first answer to an attempt that
 // ReleaseAndRejoin began. A node without a holder gave no place: it is asked again once
 // a caller waits.
-func (a *attempt) rejoinEventLocked(e quorum.Event, ans Reply) quorum.Event {
+func (a *attempt[P]) rejoinEventLocked(e quorum.Event, ans Reply) quorum.Event {
 	s := &a.waiting.nodes[e.Node]
 	if !s.onlyIfHeld || e.Op != quorum.Acquire {
 		return e

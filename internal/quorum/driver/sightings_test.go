@@ -42,7 +42,7 @@ func TestSeen(t *testing.T) {
 // A later attempt knows since when an earlier one has seen an owner. On a single node no
 // owner has a part.
 func TestSeenByAnEarlierAttempt(t *testing.T) {
-	k := &Driver{Nodes: []Node{&oracle{}, &oracle{index: 1}, &oracle{index: 2}}, Clock: clock.System()}
+	k := &Driver[[]Question]{Nodes: []Node[[]Question]{&oracle{}, &oracle{index: 1}, &oracle{index: 2}}, Clock: clock.System()}
 	senior, junior := store.NewOwnerAt(time.Unix(1000, 0)), store.NewOwnerAt(time.Unix(3000, 0))
 	hears := func(holder string, at clock.Instant) quorum.Event {
 		a := k.newAttempt(store.WaitRequest{Lease: store.Lease{Name: "a", Owner: store.NewOwnerAt(time.Unix(2000, 0)), TTL: time.Minute}}, at)

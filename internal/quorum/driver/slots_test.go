@@ -33,8 +33,8 @@ type oneOfThree struct {
 func (n oneOfThree) Addr() string { return "node" }
 func (n oneOfThree) Flush()       {}
 
-func (n oneOfThree) Put(c Call) error {
-	q := c.Payload.(Question)
+func (n oneOfThree) Put(c Call[Question]) error {
+	q := c.Payload
 	n.all.mu.Lock()
 	defer n.all.mu.Unlock()
 	n.all.asked[n.index] = append(n.all.asked[n.index], q)
@@ -53,10 +53,10 @@ func (n oneOfThree) Put(c Call) error {
 }
 
 // askThree returns a driver of three such nodes.
-func askThree(answer func(node int, q Question) Reply) (*Driver, *three) {
+func askThree(answer func(node int, q Question) Reply) (*Driver[Question], *three) {
 	all := &three{answer: answer, first: make(chan struct{}), received: make(chan int, 64)}
-	k := &Driver{
-		Encode:      func(q Question, _ any) any { return q },
+	k := &Driver[Question]{
+		Encode:      func(q, _ Question) Question { return q },
 		NodeTimeout: func(time.Duration) time.Duration { return time.Hour },
 		Clock:       clock.System(),
 		Logger:      slog.New(slog.DiscardHandler),

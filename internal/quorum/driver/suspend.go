@@ -20,7 +20,7 @@ type suspendWatch struct {
 }
 
 // watchSuspend begins to watch, unless that is done already.
-func (k *Driver) watchSuspend() {
+func (k *Driver[P]) watchSuspend() {
 	w, now := &k.waiting, k.Clock.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -31,7 +31,7 @@ func (k *Driver) watchSuspend() {
 }
 
 // checkSuspend steps every attempt that waits if the machine was suspended.
-func (k *Driver) checkSuspend() {
+func (k *Driver[P]) checkSuspend() {
 	w, now := &k.waiting, k.Clock.Now()
 	w.mu.Lock()
 	s := &w.suspend
@@ -44,7 +44,7 @@ func (k *Driver) checkSuspend() {
 		return
 	}
 	for _, owner := range k.ownersInOrder() {
-		k.withAttempt(owner, func(a *attempt) {
+		k.withAttempt(owner, func(a *attempt[P]) {
 			a.waiting.timerAt = 0
 			a.applyLocked(quorum.Event{Kind: quorum.Tick}, k.Clock.Now())
 		})

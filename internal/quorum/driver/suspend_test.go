@@ -22,8 +22,8 @@ type recorder struct {
 
 func (r *recorder) Addr() string { return "node" }
 
-func (r *recorder) Put(c Call) error {
-	q := c.Payload.(Question)
+func (r *recorder) Put(c Call[Question]) error {
+	q := c.Payload
 	if q.Op == quorum.Acquire {
 		r.asked <- q
 	}
@@ -36,9 +36,9 @@ func (r *recorder) Put(c Call) error {
 func (r *recorder) Flush() {}
 
 // recorders returns a driver over three nodes, and the nodes.
-func recorders(now clock.Clock, says func(node int, q Question) (Reply, bool)) (*Driver, []*recorder) {
-	k := &Driver{
-		Encode:      func(q Question, _ any) any { return q },
+func recorders(now clock.Clock, says func(node int, q Question) (Reply, bool)) (*Driver[Question], []*recorder) {
+	k := &Driver[Question]{
+		Encode:      func(q, _ Question) Question { return q },
 		NodeTimeout: func(time.Duration) time.Duration { return 50 * time.Millisecond },
 		Clock:       now,
 		Logger:      slog.New(slog.DiscardHandler),

@@ -13,11 +13,11 @@ import (
 )
 
 // waiting holds the attempts that wait, by owner, so that pushes find them.
-type waiting struct {
+type waiting[P any] struct {
 	last       atomic.Uint64
 	reserved   atomic.Int64 // number of attempts that no caller waits for yet; see ReleaseAndRejoin
 	mu         sync.Mutex
-	byOwner    map[string]*attempt
+	byOwner    map[string]*attempt[P]
 	departures departures
 	suspend    suspendWatch
 }
@@ -79,7 +79,7 @@ const (
 )
 
 // Wait waits in the queue; see store.Waiter. The request has been checked.
-func (k *Driver) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
+func (k *Driver[P]) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 	r.Slots = "" // those of an earlier lease
 	a := k.takeReserved(r.Owner, reason)
 	if a == nil {
@@ -98,7 +98,7 @@ func (k *Driver) Wait(ctx context.Context, r store.WaitRequest, reason func(erro
 
 // enqueue begins an attempt that waits. again: it follows one that gave way, which may have
 // suggested the slots of r.
-func (k *Driver) enqueue(r store.WaitRequest, again bool, reason func(error)) *attempt {
+func (k *Driver[P]) enqueue(r store.WaitRequest, again bool, reason func(error)) *attempt[P] {
 	start := k.Clock.Now()
 	a := k.newAttempt(r, start)
 	a.mu.Lock()
@@ -116,7 +116,7 @@ func (k *Driver) enqueue(r store.WaitRequest, again bool, reason func(error)) *a
 
 // awaitVerdict waits until the attempt is won, lost or gives way. If it gave way,
 // follow returns the owner of the attempt that follows it, and the slots to wish for.
-func (k *Driver) awaitVerdict(ctx context.Context, a *attempt) (g store.Grant, follow func(owner string) (next, slots string), err error) {
+func (k *Driver[P]) awaitVerdict(ctx context.Context, a *attempt[P]) (g store.Grant, follow func(owner string) (next, slots string), err error) {
 	k.watchSuspend()
 	await(ctx, k.Closing, k.Clock, a.start, a.over, a.timer, a, func() { k.readInline(ctx, a.over, a.idleTime) })
 	a.mu.Lock()
@@ -143,7 +143,7 @@ func (k *Driver) awaitVerdict(ctx context.Context, a *attempt) (g store.Grant, f
 // newRank returns an owner that comes after all that wait already, for an owner that has
 // waited for so long. If the wall clock was set back meanwhile, later waiters of any client
 // still count from where it was.
-func (k *Driver) newRank(owner string, waited time.Duration) string {
+func (k *Driver[P]) newRank(owner string, waited time.Duration) string {
 	wall := time.Now
 	if k.Wall != nil {
 		wall = k.Wall
@@ -156,7 +156,7 @@ func (k *Driver) newRank(owner string, waited time.Duration) string {
 }
 
 // idleTime is how long an attempt that waits has nothing to do by itself.
-func (a *attempt) idleTime() time.Duration {
+func (a *attempt[P]) idleTime() time.Duration {
 	if a.k.closing() {
 		return 0
 	}
@@ -169,7 +169,7 @@ func (a *attempt) idleTime() time.Duration {
 	return at.Sub(a.k.Clock.Now())
 }
 
-func (k *Driver) closing() bool {
+func (k *Driver[P]) closing() bool {
 	select {
 	case <-k.Closing:
 		return true
@@ -178,18 +178,18 @@ func (k *Driver) closing() bool {
 	}
 }
 
-func (k *Driver) register(a *attempt) {
+func (k *Driver[P]) register(a *attempt[P]) {
 	w := &k.waiting
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.byOwner == nil {
-		w.byOwner = map[string]*attempt{}
+		w.byOwner = map[string]*attempt[P]{}
 	}
 	w.byOwner[a.r.Owner] = a
 }
 
 // waiters returns how many attempts wait.
-func (k *Driver) waiters() int {
+func (k *Driver[P]) waiters() int {
 	w := &k.waiting
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -198,7 +198,7 @@ func (k *Driver) waiters() int {
 
 // armLocked sets the timer earlier if the machine wants it. For an attempt that has
 // waited for long it is also set later: otherwise many waiters would wake up for nothing.
-func (a *attempt) armLocked(now clock.Instant) {
+func (a *attempt[P]) armLocked(now clock.Instant) {
 	if at, ok := a.core.Next(); ok && (a.waiting.timerAt == 0 || at < a.waiting.timerAt || at > a.waiting.timerAt && a.waiting.refreshed) {
 		a.waiting.timerAt = at
 		a.timer.Reset(max(at.Sub(now), 0))
@@ -206,7 +206,7 @@ func (a *attempt) armLocked(now clock.Instant) {
 }
 
 // eventLocked completes the event of a reply for an attempt that waits.
-func (a *attempt) eventLocked(e quorum.Event, ans Reply) quorum.Event {
+func (a *attempt[P]) eventLocked(e quorum.Event, ans Reply) quorum.Event {
 	if !a.waiting.waits {
 		return e
 	}
@@ -227,7 +227,7 @@ func (a *attempt) eventLocked(e quorum.Event, ans Reply) quorum.Event {
 
 // retryAfterLocked is the pause before the node is asked again if it pushes nothing. The
 // machine asks earlier if the place has to be refreshed.
-func (a *attempt) retryAfterLocked(ans Reply) time.Duration {
+func (a *attempt[P]) retryAfterLocked(ans Reply) time.Duration {
 	d := a.r.TTL
 	switch said := ans.Report; said.Outcome {
 	case store.Taken:
@@ -251,11 +251,11 @@ func (a *attempt) retryAfterLocked(ans Reply) time.Duration {
 
 // pollPause is the pause between two requests for a lock whose release is not pushed. It
 // grows with the number of attempts that wait.
-func pollPause(k *Driver, every time.Duration) time.Duration {
+func pollPause[P any](k *Driver[P], every time.Duration) time.Duration {
 	return k.jitter(every * time.Duration(1+k.waiters()/polledAtOnce))
 }
 
-func (k *Driver) jitter(d time.Duration) time.Duration {
+func (k *Driver[P]) jitter(d time.Duration) time.Duration {
 	if k.Jitter != nil {
 		return k.Jitter(d)
 	}
@@ -274,7 +274,7 @@ func seniorTo(this string, reports []store.NodeOutcome) (owner string) {
 
 // newsLocked is why the lock was not granted yet, if that has changed since it was last
 // reported. It cancels the attempt if waiting cannot help.
-func (a *attempt) newsLocked() (why error) {
+func (a *attempt[P]) newsLocked() (why error) {
 	q := &a.waiting
 	if !q.waits || a.core.Verdict() != quorum.Open {
 		return nil
@@ -314,7 +314,7 @@ func (a *attempt) newsLocked() (why error) {
 // reportLocked calls the caller's reason function with the result of newsLocked. Several
 // nodes may reply at once, and the last report has to be the latest: one that is outdated
 // when its turn comes is left out. The mutex is released during the call.
-func (a *attempt) reportLocked(why error) {
+func (a *attempt[P]) reportLocked(why error) {
 	if why == nil {
 		return
 	}

@@ -17,14 +17,14 @@ import (
 // silent is a node that takes calls and does not answer them.
 type silent struct{ oracle }
 
-func (*silent) Put(Call) error { return nil }
+func (*silent) Put(Call[[]Question]) error { return nil }
 
 // Nodes answer at the same time, and a goroutine with news may be held up before it reports
 // them. The last report is the latest news all the same.
 func TestLatestNewsIsReportedLast(t *testing.T) {
-	k := &Driver{
-		Nodes:       []Node{&silent{}, &silent{}, &silent{}},
-		Encode:      func(q Question, _ any) any { return []Question{q} },
+	k := &Driver[[]Question]{
+		Nodes:       []Node[[]Question]{&silent{}, &silent{}, &silent{}},
+		Encode:      func(q Question, _ []Question) []Question { return []Question{q} },
 		NodeTimeout: func(time.Duration) time.Duration { return time.Hour },
 		Clock:       clock.System(),
 		Logger:      slog.New(slog.DiscardHandler),
@@ -75,9 +75,9 @@ func TestLatestNewsIsReportedLast(t *testing.T) {
 }
 
 // waitsOf is an attempt that waits, of a driver of n nodes, whose pauses are not jittered.
-func waitsOf(n int, ttl time.Duration) *attempt {
-	k := &Driver{Nodes: make([]Node, n), Jitter: func(d time.Duration) time.Duration { return d }}
-	return &attempt{k: k, r: store.WaitRequest{Lease: store.Lease{Name: "a", Owner: store.NewOwner(), TTL: ttl}}}
+func waitsOf(n int, ttl time.Duration) *attempt[[]Question] {
+	k := &Driver[[]Question]{Nodes: make([]Node[[]Question], n), Jitter: func(d time.Duration) time.Duration { return d }}
+	return &attempt[[]Question]{k: k, r: store.WaitRequest{Lease: store.Lease{Name: "a", Owner: store.NewOwner(), TTL: ttl}}}
 }
 
 func heldFor(d time.Duration, position int) Reply {
@@ -129,7 +129,7 @@ func TestPollingIsBounded(t *testing.T) {
 	first.Report.Holder = store.Holder{Owner: "x", Foreign: true}
 	second.Report.Holder, deaf.NoPush = first.Report.Holder, true
 	for n := 1; n <= 10*polledAtOnce; n++ {
-		a.k.register(&attempt{r: store.WaitRequest{Lease: store.Lease{Owner: store.NewOwner()}}})
+		a.k.register(&attempt[[]Question]{r: store.WaitRequest{Lease: store.Lease{Owner: store.NewOwner()}}})
 		for _, c := range []struct {
 			what  string
 			ans   Reply

@@ -85,7 +85,7 @@ type modelLink struct {
 	node  *modelNode
 	index int
 	cut   bool // nothing gets through
-	calls chan driver.Call
+	calls chan driver.Call[driver.Question]
 }
 
 // Addr implements driver.Node.
@@ -95,7 +95,7 @@ func (l *modelLink) Addr() string { return fmt.Sprint("node ", l.node.number) }
 func (l *modelLink) Flush() {}
 
 // Put implements driver.Node.
-func (l *modelLink) Put(c driver.Call) error {
+func (l *modelLink) Put(c driver.Call[driver.Question]) error {
 	if l.cut {
 		return fmt.Errorf("node %d cannot be reached", l.node.number)
 	}
@@ -112,7 +112,7 @@ func (l *modelLink) serve(quit <-chan struct{}) {
 	for {
 		select {
 		case c := <-l.calls:
-			c.To.Receive(l.index, c.Tag, l.node.apply(c.Payload.(driver.Question)))
+			c.To.Receive(l.index, c.Tag, l.node.apply(c.Payload))
 		case <-quit:
 			return
 		}

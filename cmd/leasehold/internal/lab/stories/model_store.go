@@ -16,7 +16,7 @@ import (
 // modelStore is one client's store over modelled nodes: the quorum of the Redis
 // store, with other nodes.
 type modelStore struct {
-	driver driver.Driver
+	driver driver.Driver[driver.Question]
 	links  []*modelLink
 	quit   chan struct{}
 	done   sync.WaitGroup
@@ -27,14 +27,14 @@ var _ store.Store = (*modelStore)(nil)
 // newModelStore makes the store of a client that reaches the nodes of these
 // numbers only.
 func newModelStore(nodes []*modelNode, reachable []int) *modelStore {
-	s := &modelStore{quit: make(chan struct{}), driver: driver.Driver{
-		Encode:      func(q driver.Question, _ any) any { return q },
+	s := &modelStore{quit: make(chan struct{}), driver: driver.Driver[driver.Question]{
+		Encode:      func(q, _ driver.Question) driver.Question { return q },
 		NodeTimeout: func(ttl time.Duration) time.Duration { return ttl / 10 },
 		Clock:       clock.System(),
 		Logger:      slog.New(slog.DiscardHandler),
 	}}
 	for i, n := range nodes {
-		l := &modelLink{node: n, index: i, cut: !slices.Contains(reachable, n.number), calls: make(chan driver.Call, 64)}
+		l := &modelLink{node: n, index: i, cut: !slices.Contains(reachable, n.number), calls: make(chan driver.Call[driver.Question], 64)}
 		s.links = append(s.links, l)
 		s.driver.Nodes = append(s.driver.Nodes, l)
 		s.done.Go(func() { l.serve(s.quit) })
