@@ -174,6 +174,39 @@ func TestKeysAreDeleted(t *testing.T) {
 	}
 }
 
+// A waiter whose lease somebody revokes comes again at the end of the queue, and neither it
+// nor the one behind it is forgotten. concurrency.Mutex fails then, and its session with it.
+func TestRevokedLeaseOfAWaiter(t *testing.T) {
+	client := native(t, server.Endpoints())
+	for name, kind := range map[string]store.Kind{"mutex": {}, "semaphore": store.Semaphore(2), "read-write": store.ReadWrite} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, server.Endpoints(), etcdstore.Options{Prefix: "waiters-" + name})
+			whole := func() store.Lease {
+				if kind.IsMutex() {
+					return request("a", time.Minute)
+				}
+				return as(request("a", time.Minute), kind, kind.Normal().Limit)
+			}
+			holder, first, second := whole(), whole(), whole()
+			acquire(t, s, holder)
+			firstDone := waits(t, s, first)
+			secondDone := waits(t, s, second)
+			r, err := client.Get(t.Context(), "waiters-"+name+"/a/", clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
+			if err != nil || len(r.Kvs) != 3 {
+				t.Fatalf("%+v, %v", r, err)
+			}
+			if _, err := client.Revoke(t.Context(), clientv3.LeaseID(r.Kvs[1].Lease)); err != nil {
+				t.Fatal(err)
+			}
+			release(t, s, holder)
+			gets(t, "behind the one whose lease was revoked", secondDone)
+			release(t, s, second)
+			gets(t, "after its lease was revoked", firstDone)
+			release(t, s, first)
+		})
+	}
+}
+
 // The holders of a semaphore whose slots somebody deletes are told, since the next holders
 // take these slots. Until then no two of them are shown with one slot.
 func TestSlotsAreDeleted(t *testing.T) {
