@@ -46,7 +46,11 @@ func leaseOf(state store.State, h store.Holding, caps store.Caps) store.Lease {
 	if caps.MaxTTL > 0 {
 		ttl = min(ttl, caps.MaxTTL)
 	}
-	l := store.Lease{Name: state.Name, Owner: h.Holder.Owner, Kind: state.Kind, Weight: h.Weight, TTL: ttl}
+	kind := state.Kind
+	if kind.IsMutex() && len(state.Holders) > 0 { // of a semaphore that was resized to one permit
+		kind = store.Semaphore(max(h.Weight, 2))
+	}
+	l := store.Lease{Name: state.Name, Owner: h.Holder.Owner, Kind: kind, Weight: h.Weight, TTL: ttl}
 	described := h.Holder
 	described.Owner = ""
 	if described != (Holder{}) {

@@ -138,9 +138,9 @@ type State struct {
 	// HeldFor is how long ago the grant was made, by the store's clock. It is zero if
 	// the store cannot tell. Holder.Since is earlier if the holder had to wait.
 	HeldFor time.Duration
-	// Holders are all holders, in order of their grants, if Kind is not a mutex.
-	// Holder, Token, ExpiresIn and HeldFor are those of the first. Otherwise it is
-	// nil.
+	// Holders are all holders, in order of their grants. Holder, Token, ExpiresIn and
+	// HeldFor are those of the first. It may be nil for a mutex with one holder; a
+	// semaphore that Changer.Resize has made a mutex can have more. See Holdings.
 	Holders []Holding
 	// Queue has the waiters in order, at most the first MaxQueue of them.
 	// Only Inspect sets it, and only in a store that keeps a queue.
@@ -153,7 +153,7 @@ type State struct {
 }
 
 // Holdings returns all leases of the lock, whatever its kind: Holders, or the one
-// lease of a mutex that is held.
+// lease of a mutex without.
 func (s State) Holdings() []Holding {
 	if s.Held && len(s.Holders) == 0 {
 		return []Holding{{Holder: s.Holder, Token: s.Token, ExpiresIn: s.ExpiresIn, HeldFor: s.HeldFor, Weight: 1}}

@@ -23,7 +23,7 @@ func State(name string, r rule.Record, now clock.Instant) store.State {
 		ExpiresIn: h.Expiry.Sub(now),
 		HeldFor:   h.HeldFor(now),
 	}
-	if r.Spec == rule.Mutex {
+	if r.Spec == rule.Mutex && len(r.Holds) == 1 {
 		return st
 	}
 	st.Kind = store.Kind(r.Spec)

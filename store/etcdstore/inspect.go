@@ -113,10 +113,11 @@ func (s *core) state(name string, v *view, left []time.Duration) store.State {
 	if len(st.Holders) > 0 {
 		h := st.Holders[0]
 		st.Held, st.Holder, st.Token, st.ExpiresIn = true, h.Holder, h.Token, h.ExpiresIn
-		if kind := store.Kind(v.places[0].spec()); kind.IsMutex() {
-			st.Holders = nil
-		} else {
+		kind := store.Kind(v.places[0].spec())
+		if !kind.IsMutex() {
 			st.Kind = kind
+		} else if len(st.Holders) == 1 {
+			st.Holders = nil
 		}
 	}
 	return st

@@ -28,7 +28,7 @@ func (s *Store) BreakLease(ctx context.Context, r store.BreakRequest) (left time
 		return 0, fmt.Errorf("%w: another kind of client made lock %q, and only that can end it", store.ErrUnsupported, r.Name)
 	case state.Held && !state.Kind.IsMutex() && len(s.nodes) > 1:
 		return 0, fmt.Errorf("%w: break the lease of %q: several servers break the leases of mutexes, and this is a %v", store.ErrUnsupported, r.Name, state.Kind)
-	case state.Held && !state.Kind.IsMutex():
+	case len(state.Holders) > 0: // also of a semaphore that was resized to one permit
 		return breakShared(ctx, askSingle(s), s.encoder(), r)
 	case state.Held && h.Owner == r.Owner && state.Token == r.Token:
 		return breakHeld(ctx, s, r, state)

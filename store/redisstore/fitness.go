@@ -59,7 +59,10 @@ const (
 	markPause = time.Second
 )
 
-var errQuarantineBegan = errors.New("the server went into quarantine after the connection was made")
+var (
+	errQuarantineBegan = errors.New("the server went into quarantine after the connection was made")
+	errEmptied         = errors.New("the server was emptied after the connection was made")
+)
 
 // refusesLocked returns why the server may not be asked to do c; nil if it may.
 func (f *fitness) refusesLocked(c *script.Command) error {
@@ -196,8 +199,9 @@ func (f *fitness) isCounting() bool {
 
 // quarantineSeen handles a refusal because of a quarantine, and returns the outcome to report. If
 // this client did not know of the quarantine, something has happened to the server since
-// it connected. If the server was emptied, the client begins to count a quarantine;
-// otherwise it reconnects and checks the mark.
+// it connected: it reconnects and checks the mark. If the server was emptied, the client
+// begins to count a quarantine, and loses no answer with the connection. A check over that
+// connection would not do: the new mark would not say that the server is durable.
 func (f *fitness) quarantineSeen(said store.NodeOutcome) store.NodeOutcome {
 	var q *script.QuarantineError
 	errors.As(said.Err, &q)
@@ -209,7 +213,12 @@ func (f *fitness) quarantineSeen(said store.NodeOutcome) store.NodeOutcome {
 	case f.quarantined.until != 0:
 	case q != nil && q.Why == "emptied":
 		f.countLocked(said)
-		f.lookLocked()
+		if w != nil {
+			f.peer.Mu.Unlock()
+			w.Replace(errEmptied)
+			f.peer.Mu.Lock()
+		}
+		f.lookLocked() // so that it connects now
 	case w != nil:
 		defer w.Abandon(errQuarantineBegan)
 	}

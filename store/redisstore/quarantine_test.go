@@ -1,11 +1,13 @@
 package redisstore_test
 
 import (
+	"crypto/rand"
 	"errors"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/nodemark"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
@@ -126,6 +128,40 @@ func TestQuarantine(t *testing.T) {
 		if err := s.Renew(t.Context(), []store.Lease{request("before")})[0]; !errors.Is(err, store.ErrNotHeld) {
 			t.Errorf("a lease that all nodes lost: %v", err)
 		}
+	})
+	t.Run("Emptied, and restarted later", func(t *testing.T) {
+		servers := redistest.StartN(t, 3, "--appendonly", "yes", "--appendfsync", "always")
+		s := openURL(t, "redis://"+strings.Join(addrs(servers), ",")+quick)
+		brief := func(name string) store.AcquireRequest {
+			r := request(name)
+			r.TTL = time.Second
+			return store.AcquireRequest{Lease: r}
+		}
+		granted := func() bool {
+			_, err := s.Acquire(t.Context(), brief(rand.Text()))
+			return err == nil
+		}
+		eventually(t, "locks are granted", granted)
+		for _, server := range servers {
+			server.Text(t, "FLUSHALL")
+		}
+		eventually(t, "the servers are in quarantine", func() bool { return !granted() })
+		eventually(t, "locks are granted again", granted)
+		for _, server := range servers {
+			eventually(t, "the server has been durable for the longest TTL", func() bool {
+				m, err := nodemark.Parse(server.Text(t, "GET", redistest.Mark))
+				return err == nil && m.Durable > 0 && time.Since(time.UnixMicro(m.Durable)) > time.Duration(m.Longest)*time.Microsecond
+			})
+		}
+		restart(t, servers...)
+		eventually(t, "the client has connected again", func() bool {
+			for _, n := range s.Stats().Nodes {
+				if n.QuarantinedFor > 0 {
+					t.Fatalf("%s kept its data, and is in quarantine: %v", n.Node, n.Why)
+				}
+			}
+			return granted()
+		})
 	})
 	t.Run("Every write is in a file", func(t *testing.T) {
 		servers := redistest.StartN(t, 3, "--appendonly", "yes", "--appendfsync", "always")

@@ -141,4 +141,40 @@ func checkResize(t *trial) {
 	for _, k := range []store.Kind{store.ReadWrite, store.Semaphore(-1)} {
 		t.invalid("resize: to a "+k.String(), c.Resize(t.Context(), name, two, k))
 	}
+	checkResizedToOne(t, c)
+}
+
+// checkResizedToOne: a semaphore that has become a mutex shows all its holders until they
+// have left, and the lease of each can be broken.
+func checkResizedToOne(t *trial, c store.Changer) {
+	t.Helper()
+	two, name := store.Semaphore(2), t.name()
+	held := []store.Lease{t.of(two, 1, name, t.long), t.of(two, 1, name, t.long)}
+	for _, r := range held {
+		t.acquire(t.other(), r)
+	}
+	if err := c.Resize(t.Context(), name, two, store.Semaphore(1)); err != nil {
+		t.Fatalf("resize to one permit: %v", err)
+	}
+	b := store.BreakRequest{Name: name, Owner: held[1].Owner, Reason: "it hangs"}
+	for _, s := range t.handles() {
+		st := t.inspect(s, name)
+		if all := st.Holdings(); !st.Kind.IsMutex() || len(all) != 2 || all[0].Holder.Owner != held[0].Owner || all[1].Holder.Owner != held[1].Owner {
+			t.Fatalf("resize to one permit: inspect: %+v, want both holders of a mutex", st)
+		}
+		b.Token = st.Holdings()[1].Token
+	}
+	if _, can := t.first.(store.Breaker); can {
+		t.within("a lease that was broken", breaks(t, t.first, b), t.long)
+		t.notHeld("renew of a lease that was broken", t.renew(t.other(), held[1]))
+		b.Now = true
+		if left := breaks(t, t.other(), b); left != 0 {
+			t.Fatalf("resize to one permit: a lease that was broken at once lasts for %v", left)
+		}
+	} else {
+		t.release(t.first, held[1])
+	}
+	t.heldBy(held[0])
+	t.release(t.first, held[0])
+	t.free(name)
 }

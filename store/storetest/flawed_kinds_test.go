@@ -270,7 +270,10 @@ func (s *manifold) Inspect(_ context.Context, name string) (st store.State, err 
 		st.Holders = slices.Clip(st.Holders)[:min(1, len(st.Holders))]
 	}
 	if st.Kind.IsMutex() {
-		st.Kind, st.Holders = store.Kind{}, nil
+		st.Kind = store.Kind{}
+		if len(st.Holders) == 1 || s.is("one holder of a mutex is shown") {
+			st.Holders = nil
+		}
 	}
 	return st, nil
 }

@@ -202,6 +202,7 @@ var caught = []struct {
 	{"a resize does nothing", "Resize", "in vain: resize: a wait for the earlier number ends"},
 	{"a resize ends leases", "Resize", "renew of a lease"},
 	{"a resize from any number", "Resize", "want a *store.KindError"},
+	{"one holder of a mutex is shown", "Resize", "want both holders of a mutex"},
 
 	{"broken leases are renewed", "BreakTold", "renew of a lease that was broken"},
 	{"every break is at once", "BreakTold", "a lease that was broken: expires in 0s"},

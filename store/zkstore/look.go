@@ -56,7 +56,10 @@ func (t tree) state(ctx context.Context, name string, waiters int) (store.State,
 		st.Held, st.Kind, st.Holder, st.ExpiresIn, st.Token = true, kindOf(left[0].spec), first.Holder, first.ExpiresIn, first.Token
 	}
 	if st.Kind.IsMutex() {
-		st.Kind, st.Holders = store.Kind{}, nil
+		st.Kind = store.Kind{}
+	}
+	if st.Kind.IsMutex() && len(st.Holders) == 1 {
+		st.Holders = nil
 	}
 	return st, nil
 }

@@ -21,6 +21,8 @@ func TestKindsAreShown(t *testing.T) {
 	writer := one
 	writer.Weight = store.ReadWriteLimit
 	semaphore := several(store.Semaphore(4), one, two)
+	wide := two
+	wide.Holder.Broken = false
 	semaphore.Broken = &store.Broken{Owner: "p", Token: 4, By: "me\x1b", Reason: "it hangs", At: now, Now: true}
 	at := now.Local().Format(time.RFC3339)
 	for _, c := range []struct {
@@ -60,6 +62,25 @@ func TestKindsAreShown(t *testing.T) {
 				"a     writer  h pid 7  -         1s          3\n",
 			`{"name":"a","held":true,"owner":"o","host":"h","pid":7,"expires_in_ms":1000,"token":3,"kind":"read-write","holders":[` +
 				`{"owner":"o","host":"h","pid":7,"expires_in_ms":1000,"token":3,"slot":0,"mode":"writer"}]}`},
+		{several(store.Kind{}, one, wide), // a semaphore that was resized to one permit
+			"lock      a\n" +
+				"kind      mutex, permits in use: 3 of 1\n" +
+				"holder 1  slot 0, 1 of 1 permit\n" +
+				"held by   h pid 7\n" +
+				"owner     o\n" +
+				"expires   in 1s unless renewed\n" +
+				"token     3\n" +
+				"holder 2  slot 1, 2 of 1 permit\n" +
+				"held by   i pid 8 (q)\n" +
+				"owner     p\n" +
+				"expires   in 2s unless renewed\n" +
+				"token     4\n",
+			"NAME  KIND                   HOLDER       HELD FOR  EXPIRES IN  TOKEN\n" +
+				"a     slot 0, 1 of 1 permit  h pid 7      -         1s          3\n" +
+				"a     slot 1, 2 of 1 permit  i pid 8 (q)  -         2s          4\n",
+			`{"name":"a","held":true,"owner":"o","host":"h","pid":7,"expires_in_ms":1000,"token":3,"kind":"mutex","holders":[` +
+				`{"owner":"o","host":"h","pid":7,"expires_in_ms":1000,"token":3,"slot":0,"weight":1},` +
+				`{"owner":"p","host":"i","pid":8,"purpose":"q","expires_in_ms":2000,"token":4,"slot":1,"weight":2}]}`},
 		{store.State{Name: "a", Broken: &store.Broken{Owner: "p", Token: 4}},
 			"lock     a\nheld by  nobody\nbroken   an earlier lease (token 4), by somebody\n",
 			"NAME  KIND  HOLDER  HELD FOR  EXPIRES IN  TOKEN\n",

@@ -99,8 +99,9 @@ func writeTable(w io.Writer, states []store.State, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "NAME\tKIND\tHOLDER\tHELD FOR\tEXPIRES IN\tTOKEN")
 	for _, s := range states {
-		for _, h := range s.Holdings() {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", shown(s.Name), partOf(s.Kind, h), h.Holder, heldFor(h, now), expiresIn(h.ExpiresIn), tokenOf(h))
+		held := s.Holdings()
+		for _, h := range held {
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", shown(s.Name), partOf(s.Kind, held, h), h.Holder, heldFor(h, now), expiresIn(h.ExpiresIn), tokenOf(h))
 		}
 	}
 	return t.Flush()

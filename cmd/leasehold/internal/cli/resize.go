@@ -24,15 +24,19 @@ your programs ask for it.
 A semaphore that nobody uses has no number of permits: the next one that asks for it
 says how many. There is nothing to change then, and the exit code is 0. A mutex that is
 held gets no permits, since its holder relies on being the only one; neither does a
-semaphore of one permit, which is a mutex.
+semaphore of one permit, which is a mutex, unless several still hold it from before.
 
 With --json it prints one object with name, permits (the new number), was (the number
 before; absent if nobody used the semaphore) and changed (whether this call changed
 it). Fields may be added; none is renamed or removed.
 
+Several Redis servers do not change the number: none of them knows how many permits
+are held. There, release all of them first.
+
 Exit codes: 0 if NAME has N permits now, or nobody uses it; 125 if leasehold itself
 failed, for example because NAME is a lock of another kind, or because the store keeps
-no semaphores. The number may have changed then, and trying again is safe.`,
+no semaphores or cannot resize them. The number may have changed then, and trying again
+is safe.`,
 		Example: `  leasehold resize downloads --permits 8
   leasehold run downloads --permits 8 -- ./download.sh`,
 		Args:              oneName,
@@ -82,11 +86,12 @@ func resize(p *program, ctx context.Context, st store.Store, name string, permit
 		return r, err
 	}
 	from := int64(permits) // if nobody uses it, the store only says whether it keeps such locks
+	held := s.Holdings()
 	if s.Held {
 		from = s.Kind.Normal().Limit
 		r.Was, r.Changed = from, from != int64(permits)
 	}
-	if s.Kind.Shared || r.Was == 1 && r.Changed {
+	if s.Kind.Shared || r.Changed && isOne(s.Kind, held) {
 		return r, fmt.Errorf("lock %q is in use as a %v by %s: only a semaphore has permits", name, s.Kind, s.Holder)
 	}
 	return r, client(p, st).Resize(ctx, name, int(from), permits)
@@ -99,6 +104,8 @@ func (r resizedJSON) tell(p *program) {
 		p.voice.note("nobody uses lock %q: the next one that asks for it says how many permits it has", r.Name)
 	case !r.Changed:
 		p.voice.note("semaphore %q has %d permits already", r.Name, r.Permits)
+	case r.Permits == 1:
+		p.voice.note("semaphore %q has 1 permit now, and had %d: it is a mutex, so it gets no more permits once a single holder is left", r.Name, r.Was)
 	default:
 		p.voice.note("semaphore %q has %d permits now, and had %d", r.Name, r.Permits, r.Was)
 	}

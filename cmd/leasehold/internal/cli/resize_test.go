@@ -49,6 +49,25 @@ func permitsChange(t *testing.T, s *site) {
 	if p := s.run(0, "resize", "x", "--permits", "9"); !strings.Contains(p.err.String(), "nobody uses") {
 		t.Errorf("%s", p.err.String())
 	}
+	// Down to one permit, which makes it a mutex with two holders, and back.
+	one, two = s.hold("y", "--permits", "2"), s.hold("y", "--permits", "2")
+	if p := s.run(0, "resize", "y", "--permits", "1"); !strings.Contains(p.err.String(), "has 1 permit now, and had 2: it is a mutex") {
+		t.Errorf("%s", p.err.String())
+	}
+	if show := s.run(0, "show", "y").out.String(); !strings.Contains(show, "mutex, permits in use: 2 of 1\n") || !strings.Contains(show, "holder 2  slot 1, 1 of 1 permit\n") {
+		t.Errorf("%s", show)
+	}
+	lease, _, _ := strings.Cut(s.run(0, "acquire", "z", "--permits", "2", "--ttl", "1m").out.String(), " ")
+	other := s.hold("z", "--permits", "2")
+	s.run(0, "resize", "z", "--permits", "1")
+	s.run(0, "release", "z", "--owner", lease)
+	s.run(124, "run", "z", "--try", "--", "true")
+	other.let()
+	s.run(0, "resize", "y", "--permits", "3")
+	three = s.hold("y", "--permits", "3")
+	for _, h := range []*proc{one, two, three} {
+		h.let()
+	}
 	for flag, kind := range map[string]string{"--shared": "read-write lock", "--permits=1": "mutex"} {
 		other := s.hold("r", flag)
 		if p := s.run(125, "resize", "r", "--permits", "2"); !strings.Contains(p.err.String(), "in use as a "+kind+" by ") || !strings.Contains(p.err.String(), "only a semaphore has permits") {

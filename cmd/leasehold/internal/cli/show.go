@@ -72,12 +72,12 @@ func writeState(w io.Writer, s store.State, now time.Time) error {
 	switch held := s.Holdings(); {
 	case len(held) == 0:
 		row("held by", "nobody")
-	case s.Kind.IsMutex():
+	case isOne(s.Kind, held):
 		writeHolding(row, held[0], now)
 	default:
 		row("kind", kindText(s.Kind, held))
 		for i, h := range held {
-			row(fmt.Sprintf("holder %d", i+1), partOf(s.Kind, h))
+			row(fmt.Sprintf("holder %d", i+1), partOf(s.Kind, held, h))
 			writeHolding(row, h, now)
 		}
 	}
@@ -126,10 +126,11 @@ func writeHolding(row func(key, value string), h store.Holding, now time.Time) {
 func brokenText(s store.State) string {
 	b := s.Broken
 	which := "an earlier lease"
-	for i, h := range s.Holdings() {
+	held := s.Holdings()
+	for i, h := range held {
 		switch {
 		case h.Holder.Owner != b.Owner || h.Token != b.Token:
-		case s.Kind.IsMutex():
+		case isOne(s.Kind, held):
 			which = "this lease"
 		default:
 			which = fmt.Sprintf("the lease of holder %d", i+1)

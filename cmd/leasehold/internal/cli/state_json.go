@@ -28,10 +28,11 @@ const jsonHelp = `The JSON is a stable interface. A lock is an object with
   kind           "mutex", "semaphore" or "read-write"; the fields above are those
                  of the first holder, and these are about all of them:
   permits        how many permits a semaphore has
-  holders        unless it is a mutex: an array of objects with the fields from owner
-                 to token, slot (a number that no other holder has, from 0), weight
-                 (how many permits it has) of a semaphore, and mode ("reader" or
-                 "writer") of a read-write lock
+  holders        unless it is a mutex with one holder: an array of objects with the
+                 fields from owner to token, slot (a number that no other holder has,
+                 from 0), weight (how many permits it has) of a semaphore, also of one
+                 that was resized to one permit, and mode ("reader" or "writer") of a
+                 read-write lock
   broken         with show, if a lease was broken in the last day ("leasehold break"),
                  held or not: an object with owner, token, by, reason, at and now
   queue          with show, if anyone waits: an array of objects with position
@@ -139,8 +140,9 @@ func heldToJSON(h store.Holding) heldJSON {
 func kindToJSON(k store.Kind, held []store.Holding) kindJSON {
 	j := kindJSON{Kind: "mutex"}
 	switch {
-	case k.IsMutex():
+	case isOne(k, held):
 		return j
+	case k.IsMutex(): // the holders say the rest
 	case k.Shared:
 		j.Kind = "read-write"
 	default:

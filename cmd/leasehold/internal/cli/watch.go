@@ -148,7 +148,7 @@ func printChange(p *program, c heldChange, now time.Time, asJSON bool) error {
 	if c.event != "free" {
 		line = fmt.Sprintf("%-35s %s, token %s", line, c.of.Holder, tokenOf(c.of))
 		if !c.kind.IsMutex() {
-			line += ", " + partOf(c.kind, c.of)
+			line += ", " + partOf(c.kind, nil, c.of)
 		}
 	}
 	_, err := fmt.Fprintln(p.stdout, line)
