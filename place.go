@@ -3,6 +3,7 @@ package leasehold
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
@@ -175,6 +176,8 @@ func (q asker) waitAt(p *place) (given bool) {
 			}
 		} else if p.ctx.Err() != nil {
 			return false
+		} else if errors.Is(err, store.ErrNotHeld) {
+			err = fmt.Errorf("wait for %q: somebody has removed this waiter from the queue: %w", q.name, err)
 		}
 		now := q.c.lock()
 		if _, retry := canWait(err); !retry {

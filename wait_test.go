@@ -55,6 +55,32 @@ func TestAcquireAfterADeadHolder(t *testing.T) {
 	})
 }
 
+// A waiter whose place somebody removes, as an operator does who releases its owner, is told
+// that, and of which lock.
+func TestRemovedWaiterIsToldSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		first := b.acquire(b.c.Mutex("a"))
+		go func() {
+			time.Sleep(time.Second)
+			st, err := b.store.Inspect(t.Context(), "a")
+			if err != nil || len(st.Queue) != 1 {
+				t.Errorf("%+v, %v", st, err)
+				return
+			}
+			of := store.Lease{Name: "a", Owner: st.Queue[0].Holder.Owner}
+			if err := b.store.Release(t.Context(), store.ReleaseRequest{Lease: of}); !errors.Is(err, store.ErrNotHeld) {
+				t.Errorf("released a waiter: %v", err)
+			}
+		}()
+		_, err := b.other().Mutex("a").Acquire(t.Context())
+		if !errors.Is(err, store.ErrNotHeld) || !strings.Contains(err.Error(), `wait for "a": somebody has removed this waiter from the queue`) {
+			t.Errorf("the wait ended with %v", err)
+		}
+		b.release(first)
+	})
+}
+
 func TestCancelledWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)

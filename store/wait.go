@@ -68,7 +68,8 @@ type Reserved struct {
 type Place struct {
 	// Holder describes the waiter. Its Since is when the wait began.
 	Holder Holder
-	// ExpiresIn is the time until the place expires unless it is refreshed.
+	// ExpiresIn is the time until the place expires unless it is refreshed. It is negative
+	// if the place never expires: another kind of client made it, without a lease.
 	ExpiresIn time.Duration
 }
 

@@ -55,7 +55,7 @@ func Broken(r rule.Record, now clock.Instant) *store.Broken {
 func Queue(r rule.Record, now clock.Instant) (queue []store.Place) {
 	r = rule.Expire(r, now)
 	for _, p := range r.Line[:min(len(r.Line), store.MaxQueue)] {
-		queue = append(queue, store.Place{Holder: store.DecodeHolder(p.Owner, p.Meta), ExpiresIn: p.Expiry.Sub(now)})
+		queue = append(queue, store.Place{Holder: store.DecodeHolder(p.Owner, p.Meta), ExpiresIn: max(0, p.Expiry.Sub(now))})
 	}
 	return queue
 }

@@ -174,6 +174,96 @@ func TestKeysAreDeleted(t *testing.T) {
 	}
 }
 
+// A waiter whose lease somebody revokes comes again at the end of the queue, and neither it
+// nor the one behind it is forgotten. concurrency.Mutex fails then, and its session with it.
+func TestRevokedLeaseOfAWaiter(t *testing.T) {
+	client := native(t, server.Endpoints())
+	for name, kind := range map[string]store.Kind{"mutex": {}, "semaphore": store.Semaphore(2), "read-write": store.ReadWrite} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, server.Endpoints(), etcdstore.Options{Prefix: "waiters-" + name})
+			whole := func() store.Lease {
+				if kind.IsMutex() {
+					return request("a", time.Minute)
+				}
+				return as(request("a", time.Minute), kind, kind.Normal().Limit)
+			}
+			holder, first, second := whole(), whole(), whole()
+			acquire(t, s, holder)
+			firstDone := waits(t, s, first)
+			secondDone := waits(t, s, second)
+			r, err := client.Get(t.Context(), "waiters-"+name+"/a/", clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
+			if err != nil || len(r.Kvs) != 3 {
+				t.Fatalf("%+v, %v", r, err)
+			}
+			if _, err := client.Revoke(t.Context(), clientv3.LeaseID(r.Kvs[1].Lease)); err != nil {
+				t.Fatal(err)
+			}
+			release(t, s, holder)
+			gets(t, "behind the one whose lease was revoked", secondDone)
+			release(t, s, second)
+			gets(t, "after its lease was revoked", firstDone)
+			release(t, s, first)
+		})
+	}
+}
+
+// The holders of a semaphore whose slots somebody deletes are told, since the next holders
+// take these slots. Until then no two of them are shown with one slot.
+func TestSlotsAreDeleted(t *testing.T) {
+	s := open(t, server.Endpoints(), etcdstore.Options{Prefix: "slotless"})
+	client := native(t, server.Endpoints())
+	first, second := as(request("a", time.Minute), store.Semaphore(2), 1), as(request("a", time.Minute), store.Semaphore(2), 1)
+	acquire(t, s, first)
+	acquire(t, s, second)
+	if r, err := client.Delete(t.Context(), "slotless/!slots/a/", clientv3.WithPrefix()); err != nil || r.Deleted != 2 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	st, err := s.Inspect(t.Context(), "a")
+	if err != nil || len(st.Holders) != 2 || st.Holders[0].Slot == st.Holders[1].Slot {
+		t.Errorf("%+v, %v", st, err)
+	}
+	for i, err := range s.Renew(t.Context(), []store.Lease{first, second}) {
+		if !errors.Is(err, store.ErrNotHeld) {
+			t.Errorf("lease %d is renewed: %v", i, err)
+		}
+	}
+	for _, l := range []store.Lease{first, second} {
+		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: l}); !errors.Is(err, store.ErrNotHeld) {
+			t.Errorf("released: %v", err)
+		}
+	}
+	if g := acquire(t, s, as(request("a", time.Minute), store.Semaphore(2), 2)); g.Slot != 0 {
+		t.Errorf("slot %d of a semaphore without holders", g.Slot)
+	}
+}
+
+// Waiters of other clients are shown with what is left of their leases, and a key without a
+// lease as one that never expires.
+func TestWaitersOfOtherClients(t *testing.T) {
+	s := open(t, server.Endpoints(), etcdstore.Options{Prefix: "strangers"})
+	client := native(t, server.Endpoints())
+	acquire(t, s, request("a", time.Minute))
+	lease, err := client.Grant(t.Context(), 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, options := range map[string][]clientv3.OpOption{"strangers/a/1": {clientv3.WithLease(lease.ID)}, "strangers/a/2": nil} {
+		if _, err := client.Put(t.Context(), key, "", options...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	st, err := s.Inspect(t.Context(), "a")
+	if err != nil || len(st.Queue) != 2 {
+		t.Fatalf("%+v, %v", st, err)
+	}
+	for _, p := range st.Queue {
+		leased := p.Holder.Owner == "strangers/a/1"
+		if leased != (p.ExpiresIn > 0 && p.ExpiresIn <= 100*time.Second) || !leased && p.ExpiresIn >= 0 {
+			t.Errorf("%s expires in %v", p.Holder.Owner, p.ExpiresIn)
+		}
+	}
+}
+
 // Logins expire, and rights change, while a store is open: it logs in again, holders keep
 // their locks, and waiters get theirs.
 func TestLoginExpires(t *testing.T) {

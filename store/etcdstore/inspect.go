@@ -40,13 +40,34 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 			continue // a lease has just ended
 		}
 		st := s.state(name, v, left)
-		for _, e := range v.places[len(left):] {
-			if len(st.Queue) < store.MaxQueue {
-				st.Queue = append(st.Queue, store.Place{Holder: e.holder(), ExpiresIn: e.lasts()})
-			}
+		st.Queue, err = s.line(ctx, v.places[len(left):])
+		if err != nil {
+			return store.State{}, s.failed(ctx, "inspect", name, false, err)
 		}
 		return st, nil
 	}
+}
+
+// line describes waiters, without those that have just gone. Only the leases of native
+// clients have to be asked for.
+func (s *link) line(ctx context.Context, waiters []entry) (line []store.Place, err error) {
+	var strangers []entry
+	for _, e := range waiters[:min(len(waiters), store.MaxQueue)] {
+		if e.lasts() == 0 {
+			strangers = append(strangers, e)
+		}
+	}
+	left, err := s.allLeft(ctx, strangers)
+	for _, e := range waiters[:min(len(waiters), store.MaxQueue)] {
+		p := store.Place{Holder: e.holder(), ExpiresIn: e.lasts()}
+		if p.ExpiresIn == 0 {
+			p.ExpiresIn, left = left[0], left[1:]
+		}
+		if p.ExpiresIn != 0 {
+			line = append(line, p)
+		}
+	}
+	return line, err
 }
 
 // readSome is read, without the waiters of a mutex that Inspect does not show.
@@ -84,8 +105,8 @@ func (s *core) state(name string, v *view, left []time.Duration) store.State {
 		h := store.Holding{Holder: e.holder(), Token: e.token(s.floor), ExpiresIn: left[i], Weight: max(e.Weight, 1)}
 		if e.slot != nil {
 			h.Slot = e.slot.number
-		} else if e.several() {
-			h.Token = 0 // its turn has come, and it has not entered yet
+		} else if e.several() { // its turn has come, and it has not entered yet
+			h.Token, h.Slot = 0, v.freeSlot(i)
 		}
 		st.Holders = append(st.Holders, h)
 	}

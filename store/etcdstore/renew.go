@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
@@ -200,16 +201,21 @@ func (s *core) confirm(ctx context.Context, all []*renewal) {
 		return
 	}
 	for len(alive) > 0 {
-		n := min(len(alive), mostOps)
+		n := min(len(alive), mostOps/2)
 		s.confirmSome(ctx, alive[:n], left, sent)
 		alive = alive[n:]
 	}
 }
 
+// confirmSome is confirm for as many renewals as fit into one transaction: each reads a
+// place, and the slot if it has one.
 func (s *core) confirmSome(ctx context.Context, some []*renewal, left map[clientv3.LeaseID]int64, sent clock.Instant) {
 	var t txn
 	for _, r := range some {
 		t.then = append(t.then, clientv3.OpGet(r.hold.key, clientv3.WithKeysOnly()))
+		if r.hold.slot != "" {
+			t.then = append(t.then, clientv3.OpGet(r.hold.slot, clientv3.WithKeysOnly()))
+		}
 	}
 	got, _, err := s.commit(ctx, t)
 	if got == nil {
@@ -218,16 +224,28 @@ func (s *core) confirmSome(ctx context.Context, some []*renewal, left map[client
 		}
 		return
 	}
+	answers := got.Responses
+	next := func() (kvs []*mvccpb.KeyValue) {
+		kvs, answers = answers[0].GetResponseRange().Kvs, answers[1:]
+		return kvs
+	}
 	// In other data than before, a place that is there still belongs to its owner.
-	for i, r := range some {
-		kvs := got.Responses[i].GetResponseRange().Kvs
-		l := r.hold.lease
+	for _, r := range some {
+		l, kvs := r.hold.lease, next()
+		hasSlot := true
+		if r.hold.slot != "" {
+			slots := next()
+			hasSlot = len(slots) == 1 && clientv3.LeaseID(slots[0].Lease) == l.id
+		}
 		switch {
 		case len(kvs) == 0 || kvs[0].CreateRevision != r.hold.create:
 			r.err = store.ErrNotHeld
 			s.holds.drop(r.of.Name, r.of.Owner, r.hold)
 		case clientv3.LeaseID(kvs[0].Lease) != l.id || left[l.id] == 0:
 			r.err = errMoved
+		case !hasSlot: // somebody has deleted it, and another may take it
+			r.err = store.ErrNotHeld
+			s.holds.drop(r.of.Name, r.of.Owner, r.hold)
 		default:
 			l.kept(sent)
 		}

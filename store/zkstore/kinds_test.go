@@ -3,8 +3,12 @@ package zkstore
 import (
 	"slices"
 	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/leasehold-dev/leasehold/internal/rule"
+	"github.com/leasehold-dev/leasehold/store"
 )
 
 // The name of a place shows its kind and its weight, also if Curator has written it.
@@ -108,5 +112,43 @@ func TestSlotsBehindOthers(t *testing.T) {
 	}
 	if want := []seat{{2, 1}, {3, 2}, {4, 0}}; !slices.Equal(fourth.Seats, want) {
 		t.Errorf("the slots are %v, want %v", fourth.Seats, want)
+	}
+}
+
+// Holders that have not taken a slot yet, because their processes are stopped, are shown
+// with the slots that they will take. Readers are shown with the token that they will share.
+func TestHoldersThatHaveNotAgreedAreShown(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	native := connect(t)
+	for name, kind := range map[string]store.Kind{"slots-to-take": store.Semaphore(3), "token-to-share": store.ReadWrite} {
+		first := request(name, 10*time.Second)
+		first.Kind, first.Weight = kind, 1
+		g := mustAcquire(t, s, first)
+		for range 2 {
+			l := request(name, 10*time.Second)
+			l.Kind, l.Weight = kind, 1
+			place := DefaultBase + "/" + name + "/" + placeName(newMark(l.Owner), specOf(kind), 1)
+			if _, err := native.Create(place, recordOf(l, 0).encode(), zk.FlagEphemeralSequential, zk.WorldACL(zk.PermAll)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		st, err := s.Inspect(t.Context(), name)
+		if err != nil || len(st.Holders) != 3 {
+			t.Fatalf("%+v, %v", st, err)
+		}
+		slots := make(map[int64]bool)
+		for _, h := range st.Holders {
+			slots[h.Slot] = true
+			if kind.Shared && h.Token != g.Token {
+				t.Errorf("a reader is shown with token %v beside %v", h.Token, g.Token)
+			}
+			if !kind.Shared && h.Slot >= 3 {
+				t.Errorf("slot %d of 3", h.Slot)
+			}
+		}
+		if len(slots) != 3 {
+			t.Errorf("three holders are shown with the slots %v", slots)
+		}
 	}
 }

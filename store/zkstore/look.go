@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
@@ -22,8 +21,8 @@ func (t tree) state(ctx context.Context, name string, waiters int) (store.State,
 	q = q[:min(len(q), q.mayHold()+waiters)]
 	nodes, there, errs := make([]session.Node, len(q)), make([]bool, len(q)), make([]error, len(q))
 	each(len(q), func(i int) { nodes[i], there[i], errs[i] = t.Get(ctx, t.dir(name)+"/"+q[i].name) })
-	var left queue         // those that are still there
-	var shares fence.Token // of the readers before, which the next one is about to share
+	var left queue     // those that are still there
+	var before *record // of the last holder that others agree with, once they have
 	for i, c := range q {
 		if errs[i] != nil {
 			return st, errs[i]
@@ -39,13 +38,17 @@ func (t tree) state(ctx context.Context, name string, waiters int) (store.State,
 			}
 			continue
 		}
-		token := tokenOf(rec, nodes[i].Czxid)
-		if c.spec.Shared && c.isNative() {
-			if shares != 0 && !rec.Agreed {
-				token = shares
+		if c.needsOthers() && c.isNative() {
+			switch {
+			case rec.Agreed:
+			case before == nil:
+				rec = rec.first(c, nodes[i].Czxid)
+			default:
+				rec = rec.behind(*before, left, len(left)-1)
 			}
-			shares = token
+			before = &rec
 		}
+		token := tokenOf(rec, nodes[i].Czxid)
 		st.Holders = append(st.Holders, store.Holding{Holder: h, Token: token, ExpiresIn: expires, Weight: c.weight, Slot: rec.slot(c)})
 	}
 	if len(st.Holders) > 0 {

@@ -301,14 +301,14 @@ BEGIN
 END $$
 
 -- sweep forgets locks that have been free for a day and whose tokens are behind the
--- clock, and what has ended. It passes over rows that are in use, and commits now and
--- then.
+-- clock, with the places of their waiters, who are dead, and what has ended. It passes over
+-- rows that are in use, and commits now and then.
 CREATE PROCEDURE @schema@.sweep(p_most INT)
 BEGIN
   DECLARE past BIGINT DEFAULT @clock@ - 86400000000; DECLARE n INT DEFAULT 0; DECLARE found BOOLEAN;
   DECLARE l_name VARBINARY(1024);
   DECLARE old CURSOR FOR SELECT l.name FROM locks l WHERE l.ends < past AND l.buried < past AND l.token < past
-    AND NOT EXISTS (SELECT 1 FROM places p WHERE p.name = l.name) LIMIT p_most;
+    AND NOT EXISTS (SELECT 1 FROM places p WHERE p.name = l.name AND p.ends >= past) LIMIT p_most;
   DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
   BEGIN
     DECLARE EXIT HANDLER FOR NOT FOUND BEGIN END;
@@ -320,9 +320,10 @@ BEGIN
       SELECT COUNT(*) INTO found FROM owners WHERE name = l_name FOR UPDATE SKIP LOCKED;
       IF found THEN
         DELETE FROM locks WHERE name = l_name AND ends < past AND buried < past AND token < past
-          AND NOT EXISTS (SELECT 1 FROM places p WHERE p.name = l_name);
+          AND NOT EXISTS (SELECT 1 FROM places p WHERE p.name = l_name AND p.ends >= past);
         IF ROW_COUNT() = 1 THEN
           DELETE FROM owners WHERE name = l_name;
+          DELETE FROM places WHERE name = l_name;
           DELETE FROM holds WHERE name = l_name;
           DELETE FROM waits WHERE name = l_name;
         END IF;

@@ -81,8 +81,20 @@ BEGIN
     INSERT INTO locks (name, token) VALUES (p_name, 0) ON CONFLICT DO NOTHING;
   END LOOP;
   -- A transaction may rely on the lease of a mutex (see hold).
-  IF l.owner <> '' AND l.ends <= clock() THEN l := locked(p_name, true); END IF;
+  IF l.owner <> '' AND l.ends <= clock() THEN
+    l := locked(p_name, true);
+    IF l.owner <> '' AND l.ends <= clock() THEN l.owner := NULL; l.signal := 0; END IF;
+  END IF;
   RETURN l;
+END $$;
+
+-- clock_of is the server's clock after opened, which has found that the lease of a mutex, if
+-- there is one, is not over: no step may end that lease without having locked the row for
+-- a grant.
+CREATE OR REPLACE FUNCTION @schema@.clock_of(l @schema@.locks) RETURNS bigint LANGUAGE plpgsql
+AS $$
+BEGIN
+  RETURN CASE WHEN l.owner <> '' THEN least(clock(), l.ends - 1) ELSE clock() END;
 END $$;
 
 -- pruned drops what has ended: leases, places, and all that the lock had before it became a
@@ -184,7 +196,7 @@ BEGIN
   PERFORM begin_step(p_durable);
   a.spare := 0; a.position := 0; a.refreshed := false;
   l := opened(p_name, true);
-  a.at := clock();
+  a.at := clock_of(l);
   l := handed_on(pruned(l, a.at), a.at, barges);
   IF is_buried(l, attempt_of(p_owner, p_attempt), a.at) THEN
     a.verdict := 'buried';
@@ -270,7 +282,7 @@ BEGIN
       a.at := clock();
     ELSE
       l := opened(p_name, false);
-      a.at := clock();
+      a.at := clock_of(l);
       IF l.name IS NOT NULL THEN
         l := handed_on(pruned(l, a.at), a.at, false);
         UPDATE waits SET ends = greatest(ends, a.at + p_ttl) WHERE name = p_name AND owner = p_owner;
@@ -312,7 +324,7 @@ DECLARE l locks; h holds;
 BEGIN
   PERFORM begin_step(false);
   l := opened(p_name, p_tomb > 0);
-  at := clock(); done := false;
+  at := clock_of(l); done := false;
   IF l.name IS NULL THEN RETURN; END IF;
   l := pruned(l, at);
   IF l.owner = '' THEN
@@ -386,7 +398,7 @@ DECLARE l locks; h holds;
 BEGIN
   PERFORM begin_step(p_durable);
   l := opened(p_name, false);
-  at := clock(); held := false;
+  at := clock_of(l); held := false;
   IF l.name IS NULL THEN RETURN; END IF;
   l := pruned(l, at);
   IF l.owner = '' AND l.shared THEN

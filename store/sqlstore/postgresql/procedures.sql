@@ -450,8 +450,8 @@ BEGIN
 END $$;
 
 -- sweep forgets locks that have been free for a day and whose tokens are behind the
--- clock, and what has ended. It passes over rows that are in use, and reports how
--- many rows it has deleted.
+-- clock, with the places of their waiters, who are dead, and what has ended. It passes over
+-- rows that are in use, and reports how many rows it has deleted.
 CREATE OR REPLACE FUNCTION @schema@.sweep(p_most integer) RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp
 AS $$
@@ -460,8 +460,11 @@ BEGIN
   PERFORM begin_step(false);
   DELETE FROM locks WHERE name IN (
     SELECT l.name FROM locks l WHERE l.ends < past AND l.buried < past AND l.token < past
-      AND NOT EXISTS (SELECT FROM places p WHERE p.name = l.name) LIMIT p_most FOR UPDATE SKIP LOCKED);
+      AND NOT EXISTS (SELECT FROM places p WHERE p.name = l.name AND p.ends >= past) LIMIT p_most FOR UPDATE SKIP LOCKED);
   GET DIAGNOSTICS n = ROW_COUNT;
+  DELETE FROM places p WHERE p.ends < past AND NOT EXISTS (SELECT FROM locks l WHERE l.name = p.name);
+  GET DIAGNOSTICS m = ROW_COUNT;
+  n := n + m;
   DELETE FROM tombs WHERE (name, owner) IN (SELECT t.name, t.owner FROM tombs t WHERE t.ends < past LIMIT p_most FOR UPDATE SKIP LOCKED);
   GET DIAGNOSTICS m = ROW_COUNT;
   n := n + m;

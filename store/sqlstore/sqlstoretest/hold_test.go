@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -180,5 +181,52 @@ func TestHoldIsBounded(t *testing.T) {
 	w.granted(t)
 	if err := tx.Commit(); err == nil {
 		t.Error("the transaction was committed after the lock was granted to another owner")
+	}
+}
+
+// A request for a semaphore never ends the lease of a mutex on which a transaction relies,
+// also if that lease ends while the request is looked at: between any two readings of the
+// clock.
+func TestHoldOutlastsTheClock(t *testing.T) {
+	t.Parallel()
+	s, schema := postgres.newStore(t)
+	db := postgres.handle(t)
+	l := lease("x")
+	mustAcquire(t, s, l)
+	tx := begin(t, db, sql.LevelDefault)
+	if err := s.Hold(t.Context(), tx, aLease{Lease: l}); err != nil {
+		t.Fatal(err)
+	}
+	other, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	const tick = 1_000_000 // the clock moves only when it is read
+	start := postgres.number(t, db, schema, `SELECT S.clock()`)
+	postgres.exec(t, db, schema, `CREATE SEQUENCE S.readings`)
+	postgres.exec(t, db, schema, fmt.Sprintf(`CREATE OR REPLACE FUNCTION S.clock() RETURNS bigint LANGUAGE sql VOLATILE
+		AS $$ SELECT %d + %d * nextval('S.readings') $$`, start, tick))
+	postgres.number(t, db, schema, `SELECT S.clock()`)
+	if _, err := other.ExecContext(t.Context(), `SET lock_timeout = 50`); err != nil {
+		t.Fatal(err)
+	}
+	refused := 0
+	for readings := range 6 {
+		postgres.exec(t, db, schema, fmt.Sprintf(`UPDATE S.locks SET ends = %d + %d * ((SELECT last_value FROM S.readings) + %d) + 1`, start, tick, readings))
+		var verdict string
+		err := other.QueryRowContext(t.Context(), postgres.in(schema, `SELECT (S.ask_kind('x', 'next', '', '', 30000000, 0, false, false, true, 3, false, 1)).verdict`)).Scan(&verdict)
+		switch {
+		case err != nil && strings.Contains(err.Error(), "55P03"): // it waits for the transaction
+		case err != nil:
+			t.Error(err)
+		case verdict != "mismatch":
+			t.Errorf("the lease ends after %d readings of the clock: the answer is %s while a transaction holds the lock", readings, verdict)
+		default:
+			refused++
+		}
+	}
+	if refused == 0 || refused == 6 {
+		t.Errorf("the lease has ended during %d of 6 requests, and the test has shown nothing", 6-refused)
 	}
 }

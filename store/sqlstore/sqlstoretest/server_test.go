@@ -159,6 +159,11 @@ func TestSweep(t *testing.T) {
 		if want := []string{"free", "held", "waited for"}; rows.Err() != nil || !slices.Equal(left, want) {
 			t.Errorf("left are %q, want %q, %v", left, want, rows.Err())
 		}
+		on.exec(t, db, schema, `UPDATE S.places SET ends = 1`) // all waiters have died
+		on.exec(t, db, schema, on.sweep)
+		if n := on.number(t, db, schema, `SELECT (SELECT count(*) FROM S.locks WHERE name = 'waited for') + (SELECT count(*) FROM S.places)`); n != 0 {
+			t.Errorf("%d rows are left of a lock whose holder and waiters died long ago", n)
+		}
 	})
 }
 

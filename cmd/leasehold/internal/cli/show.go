@@ -159,5 +159,8 @@ func placeText(p store.Place, now time.Time) string {
 	if !p.Holder.Since.IsZero() {
 		s += fmt.Sprintf(", since %s (%s ago)", p.Holder.Since.Local().Format(time.RFC3339), ago(p.Holder.Since, now))
 	}
-	return s + ", place expires in " + brief(max(0, p.ExpiresIn)) + " unless refreshed"
+	if p.ExpiresIn < 0 {
+		return s + ", place never expires"
+	}
+	return s + ", place expires in " + brief(p.ExpiresIn) + " unless refreshed"
 }

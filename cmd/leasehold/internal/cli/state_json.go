@@ -38,7 +38,7 @@ const jsonHelp = `The JSON is a stable interface. A lock is an object with
   queue          with show, if anyone waits: an array of objects with position
                  (1 is next), owner, host, pid, purpose, trace and since (when it
                  began to wait) as above, and expires_in_ms (when its place ends unless
-                 it is refreshed); at most 100
+                 it is refreshed; null if it never ends by itself); at most 100
   nodes          for stores of several nodes, what each node answers: an array of
                  objects with node, outcome ("taken", "absent", "unreachable",
                  ...), owner and expires_in_ms if taken, and error if any
@@ -189,7 +189,7 @@ func toJSON(st store.State) stateJSON {
 		j.Broken = &brokenJSON{Owner: b.Owner, Token: b.Token, By: b.By, Reason: b.Reason, At: utc(b.At), Now: b.Now}
 	}
 	for i, p := range st.Queue {
-		j.Queue = append(j.Queue, placeJSON{i + 1, holderToJSON(p.Holder), milliseconds(max(0, p.ExpiresIn))})
+		j.Queue = append(j.Queue, placeJSON{i + 1, holderToJSON(p.Holder), milliseconds(p.ExpiresIn)})
 	}
 	for _, n := range st.Nodes {
 		node := nodeJSON{Node: n.Node, Outcome: n.Outcome.String()}

@@ -153,11 +153,12 @@ func TestJSONContract(t *testing.T) {
 			`{"name":"f","held":true,"owner":"foreign","expires_in_ms":null,"kind":"mutex"}`},
 		{store.State{Name: "l", Held: true, Holder: store.Holder{Owner: "o"}, ExpiresIn: time.Second, Queue: []store.Place{
 			{Holder: store.Holder{Owner: "p", Host: "h", PID: 7, Purpose: "q", Since: since}, ExpiresIn: 2 * time.Second},
-			{Holder: store.Holder{Owner: "r"}, ExpiresIn: -time.Millisecond},
+			{Holder: store.Holder{Owner: "r"}},
+			{Holder: store.Holder{Owner: "foreign"}, ExpiresIn: -1},
 		}},
 			`{"name":"l","held":true,"owner":"o","expires_in_ms":1000,"kind":"mutex","queue":[` +
 				`{"position":1,"owner":"p","host":"h","pid":7,"purpose":"q","since":"2026-05-06T06:08:09Z","expires_in_ms":2000},` +
-				`{"position":2,"owner":"r","expires_in_ms":0}]}`},
+				`{"position":2,"owner":"r","expires_in_ms":0},{"position":3,"owner":"foreign","expires_in_ms":null}]}`},
 		{store.State{Name: "\xff", Held: true, Holder: store.Holder{Owner: "o"}, ExpiresIn: 0, Nodes: []store.NodeOutcome{
 			{Node: "a:1", Outcome: store.Taken, Holder: store.Holder{Owner: "o"}, ExpiresIn: time.Second},
 			{Node: "b:1", Outcome: store.Absent},
@@ -204,6 +205,7 @@ func TestTextOutput(t *testing.T) {
 	states = append(states, store.State{Name: "l", Held: true, Holder: store.Holder{Owner: "o"}, ExpiresIn: time.Second, Token: 3, Queue: []store.Place{
 		{Holder: store.Holder{Owner: "p", Host: "h", PID: 7, Purpose: "q", Since: now.Add(-time.Minute)}, ExpiresIn: 2 * time.Second},
 		{Holder: store.Holder{Owner: "r\x1b"}, ExpiresIn: time.Second},
+		{Holder: store.Holder{Owner: "foreign"}, ExpiresIn: -1},
 	}})
 	b.Reset()
 	if err := writeState(&b, states[3], now); err != nil {
@@ -216,7 +218,8 @@ func TestTextOutput(t *testing.T) {
 		"expires  in 1s unless renewed\n" +
 		"token    3\n" +
 		"waiting  1. h pid 7 (q), since " + since + " (1m0s ago), place expires in 2s unless refreshed\n" +
-		"         2. \"r\\x1b\", place expires in 1s unless refreshed\n"
+		"         2. \"r\\x1b\", place expires in 1s unless refreshed\n" +
+		"         3. foreign, place never expires\n"
 	if b.String() != want {
 		t.Errorf("%s\nwant\n%s", b.String(), want)
 	}

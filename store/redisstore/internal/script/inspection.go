@@ -50,7 +50,7 @@ func placesOf(said []resp.Value) []store.Place {
 		if len(v) < 2 || v[0].Kind != '$' || len(v[0].Text) == 0 || v[1].Kind != ':' || v[1].Num < 0 {
 			continue
 		}
-		line = append(line, store.Place{Holder: decodePlace(string(v[0].Text)), ExpiresIn: time.Duration(min(v[1].Num, mostMillis)) * time.Millisecond})
+		line = append(line, store.Place{Holder: decodePlace(string(v[0].Text)), ExpiresIn: time.Duration(max(0, min(v[1].Num, mostMillis))) * time.Millisecond})
 	}
 	return line
 }
