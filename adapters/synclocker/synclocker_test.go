@@ -118,7 +118,7 @@ func TestStoreGoesAway(t *testing.T) {
 		locker.Unlock()
 		far.Down.Store(false)
 		locker.Lock() // after the TTL at the latest
-		locker.Unlock()
+		defer locker.Unlock()
 	})
 }
 

@@ -55,6 +55,9 @@ func newSeats(s *caller) *seats {
 // known reports whether it is known if sessions last.
 func (t *seats) known() bool { return t.probed.Load() || t.pooled.Load() }
 
+// mayLast reports whether a probe has to find out if sessions last.
+func (t *seats) mayLast() bool { return t.most > 0 && !t.known() }
+
 // last reports whether sessions are known to last.
 func (t *seats) last() bool { return t.probed.Load() && !t.pooled.Load() }
 
@@ -75,7 +78,7 @@ func (t *seats) startProbe(ctx context.Context) <-chan struct{} {
 		return t.probing
 	}
 	done := make(chan struct{})
-	if t.most == 0 || t.known() || time.Now().Before(t.until) {
+	if !t.mayLast() || time.Now().Before(t.until) {
 		close(done)
 		return done
 	}

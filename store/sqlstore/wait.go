@@ -115,30 +115,28 @@ func passing(err error) bool {
 }
 
 // ask makes a request for the lock or a place. It can be repeated with the same
-// owner after any result.
+// owner after any result. As long as it is not known whether sessions last, it asks for the
+// lock alone first: to find that out takes two connections, and a free lock only one.
 func (w *waiting) ask(ctx context.Context) error {
 	w.stand()
+	q := request{Lease: w.r.Lease, spare: w.r.Spare, durable: durable(w.r.Require), barge: w.r.Barge && !w.pace.lost()}
 	var sent clock.Instant
-	q := request{Lease: w.r.Lease, spare: w.r.Spare, durable: durable(w.r.Require), wait: true, barge: w.r.Barge && !w.pace.lost(), signal: func() int64 {
-		w.probe(ctx)
-		w.sit(ctx)
-		if w.seat == nil {
-			return 0
-		}
-		return w.seat.signal
-	}}
 	var err error
-	w.byKind, err = q.ask(func(st statement, scan scanner, args []any) (again bool, err error) {
-		sent = w.s.clock.Now()
-		if err := w.call(ctx, st, scan, args...); err != nil {
-			return false, err
+	alone := !w.placed && !w.unsure && w.r.Kind.IsMutex() && w.s.seats.mayLast()
+	if alone {
+		sent, err = w.request(ctx, q)
+	}
+	if !alone || err == nil && !w.last.held() {
+		q.wait, q.signal = true, func() int64 {
+			w.probe(ctx)
+			w.sit(ctx)
+			if w.seat == nil {
+				return 0
+			}
+			return w.seat.signal
 		}
-		if w.last.verdict == otherKind && w.seat != nil { // its session has not taken the signal
-			w.s.seats.back(w.seat)
-			w.seat = nil
-		}
-		return w.last.verdict == otherKind || w.last.verdict == nowMutex, nil
-	}, w.s.calls)
+		sent, err = w.request(ctx, q)
+	}
 	if err != nil {
 		return err
 	}
@@ -154,6 +152,22 @@ func (w *waiting) ask(ctx context.Context) error {
 		return nil
 	}
 	return w.last.refusal("wait for", w.r.Lease)
+}
+
+// request makes one request, and returns when it was sent.
+func (w *waiting) request(ctx context.Context, q request) (sent clock.Instant, err error) {
+	w.byKind, err = q.ask(func(st statement, scan scanner, args []any) (again bool, err error) {
+		sent = w.s.clock.Now()
+		if err := w.call(ctx, st, scan, args...); err != nil {
+			return false, err
+		}
+		if w.last.verdict == otherKind && w.seat != nil { // its session has not taken the signal
+			w.s.seats.back(w.seat)
+			w.seat = nil
+		}
+		return w.last.verdict == otherKind || w.last.verdict == nowMutex, nil
+	}, w.s.calls)
+	return sent, err
 }
 
 // claim continues to wait in a place that was taken with a release.
