@@ -56,7 +56,7 @@ func TestArchitectureNamesWhatExists(t *testing.T) {
 	}
 	for _, m := range targets {
 		if !regexp.MustCompile(`(?m)^` + string(m[1]) + `:`).Match(makefile) {
-			t.Errorf("a page names make %s, which is no target of the Makefile", m[1])
+			t.Errorf("the Makefile has no target %q, which a page names", m[1])
 		}
 	}
 }

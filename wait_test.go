@@ -55,8 +55,8 @@ func TestAcquireAfterADeadHolder(t *testing.T) {
 	})
 }
 
-// A waiter whose place somebody removes, as an operator does who releases its owner, is told
-// that, and of which lock.
+// A waiter is told if it is removed from the queue, for example by "leasehold release" with
+// its owner. The error names the lock.
 func TestRemovedWaiterIsToldSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)

@@ -132,9 +132,7 @@ func TestTerms(t *testing.T) {
 func TestOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := virtual.Clock()
-		st := memstore.New(&memstore.Options{Clock: now})
-		defer st.Close()
-		far := &adaptertest.Cut{Store: st}
+		far := adaptertest.NewCut(t, now)
 		var running, started atomic.Int64
 		run := func(s store.Store) (end func()) {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -164,7 +162,7 @@ func TestOutage(t *testing.T) {
 		}
 		first := run(far)
 		starts(1, "at the beginning")
-		second := run(st)
+		second := run(far.Store)
 		far.Down.Store(true)
 		starts(2, "in the outage")
 		far.Down.Store(false)

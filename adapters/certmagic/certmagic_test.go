@@ -223,9 +223,7 @@ func TestNames(t *testing.T) {
 func TestStoreGoesAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := virtual.Clock()
-		st := memstore.New(&memstore.Options{Clock: now})
-		defer st.Close()
-		far := &adaptertest.Cut{Store: st}
+		far := adaptertest.NewCut(t, now)
 		s := certmagic.New(lockless{t: t}, leasehold.New(far, &leasehold.Options{Clock: now}), nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		for _, name := range []string{"a", "b"} {

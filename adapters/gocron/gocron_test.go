@@ -93,9 +93,7 @@ func TestLocker(t *testing.T) {
 // A scheduler that cannot reach the store runs no job, and tells the job's listener why.
 // When it can again, the job runs. A second unlock changes nothing.
 func TestLockerInAnOutage(t *testing.T) {
-	st := memstore.New(nil)
-	defer st.Close()
-	far := &adaptertest.Cut{Store: st}
+	far := adaptertest.NewCut(t, nil)
 	locker := gocron.NewLocker(leasehold.New(far, nil), nil)
 	s := scheduler(t, cron.WithDistributedLocker(locker))
 	runs, locked := make(chan struct{}), make(chan error)
@@ -128,7 +126,7 @@ func TestLockerInAnOutage(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if state, err := st.Inspect(t.Context(), "other"); err != nil || state.Held {
+	if state, err := far.Store.Inspect(t.Context(), "other"); err != nil || state.Held {
 		t.Errorf("unlocked after its context had ended, the lock is %+v (%v)", state, err)
 	}
 }
@@ -216,9 +214,7 @@ func TestElector(t *testing.T) {
 func TestElectorInAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := virtual.Clock()
-		st := memstore.New(&memstore.Options{Clock: now})
-		defer st.Close()
-		far := &adaptertest.Cut{Store: st}
+		far := adaptertest.NewCut(t, now)
 		elector := func(s store.Store) *gocron.Elector {
 			return gocron.NewElector(leasehold.New(s, &leasehold.Options{Clock: now}).Election("scheduler"))
 		}
@@ -243,14 +239,14 @@ func TestElectorInAnOutage(t *testing.T) {
 		if err := a.IsLeader(t.Context()); !errors.Is(err, gocron.ErrNotLeader) {
 			t.Errorf("while its store is down: %v", err)
 		}
-		b := elector(st)
+		b := elector(far.Store)
 		leads(b, a)
 		far.Down.Store(false)
 		if err := b.Close(); err != nil {
 			t.Error(err)
 		}
 		leads(a, b)
-		b = elector(st)
+		b = elector(far.Store)
 		far.Down.Store(true)
 		leads(b, a)
 		far.Down.Store(false)

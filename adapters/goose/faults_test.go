@@ -169,9 +169,7 @@ func TestStoreGoesAway(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				now := virtual.Clock()
-				st := memstore.New(&memstore.Options{Clock: now})
-				defer st.Close()
-				far := &adaptertest.Cut{Store: st}
+				far := adaptertest.NewCut(t, now)
 				l := adapter.New(leasehold.New(far, &leasehold.Options{Clock: now}).Mutex("migrate"))
 				if err := l.Lock(t.Context(), nil); err != nil {
 					t.Fatal(err)

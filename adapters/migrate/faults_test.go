@@ -23,7 +23,6 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/adaptertest"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/internal/testenv/virtual"
-	"github.com/leasehold-dev/leasehold/store/memstore"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
@@ -124,9 +123,7 @@ func TestKilledInAMigration(t *testing.T) {
 func TestStoreGoesAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := virtual.Clock()
-		st := memstore.New(&memstore.Options{Clock: now})
-		defer st.Close()
-		far := &adaptertest.Cut{Store: st}
+		far := adaptertest.NewCut(t, now)
 		lock := leasehold.New(far, &leasehold.Options{Clock: now}).Mutex("a").With(leasehold.LockOptions{TTL: 10 * time.Second})
 		d := newDatabase(t)
 		d.run = func() { far.Down.Store(true) }

@@ -93,9 +93,7 @@ func TestLoss(t *testing.T) {
 func TestStoreGoesAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := virtual.Clock()
-		st := memstore.New(&memstore.Options{Clock: now})
-		defer st.Close()
-		far := &adaptertest.Cut{Store: st}
+		far := adaptertest.NewCut(t, now)
 		locker := synclocker.New(leasehold.New(far, &leasehold.Options{Clock: now}).Mutex("a"), func(err error) { t.Error(err) })
 		far.Down.Store(true)
 		locked := false

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"slices"
 	"sync/atomic"
+	"testing"
 
+	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/memstore"
 )
 
 // ErrDown is what the calls of a Cut return while it is down.
@@ -16,6 +19,14 @@ var ErrDown = errors.New("the store is down")
 type Cut struct {
 	store.Store
 	Down atomic.Bool
+}
+
+// NewCut returns a store in memory that is up, for the time of a test. Its clock is now, or
+// that of the machine if now is nil.
+func NewCut(t testing.TB, now clock.Clock) *Cut {
+	s := memstore.New(&memstore.Options{Clock: now})
+	t.Cleanup(func() { s.Close() })
+	return &Cut{Store: s}
 }
 
 // Acquire implements store.Store.
