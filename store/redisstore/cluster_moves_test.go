@@ -276,10 +276,15 @@ func TestMasterOfAClusterHandsOver(t *testing.T) {
 }
 
 // A slot has no member, or part of the cluster is down. Both pass, and no lease is lost.
+// The reason is told even if the network is slow.
 func TestClusterIsDown(t *testing.T) {
 	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 0, "--cluster-node-timeout", "500")
-	s := openCluster(t, c.Masters, nil)
+	network, proxies := tunnel{leads: map[string]string{}}, behind(t, c.Masters)
+	for i, m := range c.Masters {
+		network.leads[m.Addr()] = proxies[i].Addr()
+	}
+	s := openCluster(t, c.Masters, &redisstore.Options{NodeTimeout: 6 * time.Second, Dial: network.dial})
 	const name = "stock"
 	held := request(name)
 	g := acquire(t, s, held)
@@ -292,9 +297,15 @@ func TestClusterIsDown(t *testing.T) {
 		}
 	}
 	eventually(t, "the cluster is down", func() bool { return strings.Contains(server.Text(t, "CLUSTER", "INFO"), "cluster_state:fail") })
+	for _, p := range proxies {
+		p.Delay(300 * time.Millisecond)
+	}
 	err := s.Renew(t.Context(), []store.Lease{held})[0]
 	if err == nil || errors.Is(err, store.ErrNotHeld) || !strings.Contains(err.Error(), "CLUSTERDOWN") {
 		t.Errorf("renewal: %v", err)
+	}
+	for _, p := range proxies {
+		p.Pass()
 	}
 	for _, m := range others {
 		if err := m.Thaw(); err != nil {

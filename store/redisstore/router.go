@@ -142,7 +142,7 @@ func (r *router) redirect(n *node, c call, said script.Reply) (script.Reply, boo
 	if d.Kind == resp.RedirectWait || t.moves > mostMoves {
 		pause = slotMovePause << min(t.moves, 4)
 	}
-	patience := c.timeout
+	patience := c.timeout / 2 // the other half is for the answer, so that the caller hears the reason
 	if c.command.Script.Frees() {
 		patience = releaseRetryFor
 	}
