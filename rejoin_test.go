@@ -194,7 +194,7 @@ func TestRejoinWithoutAPlace(t *testing.T) {
 		s.refuses = true
 		defer b.takeTurns(20, 0).Release(t.Context())
 		if n := b.c.Queues(); n != 0 {
-			t.Errorf("%d queues: a place is kept that is not there", n)
+			t.Errorf("%d queues are left: one counts on a place that it does not have", n)
 		}
 	})
 }
@@ -268,7 +268,7 @@ func TestRejoinAfterALoss(t *testing.T) {
 			t.Errorf("release of a lease that was gone: %v", err)
 		}
 		if n := b.c.Queues(); n != 0 {
-			t.Errorf("%d queues: a place is kept that is not there", n)
+			t.Errorf("%d queues are left: one counts on a place that it does not have", n)
 		}
 	})
 }

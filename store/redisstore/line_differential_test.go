@@ -464,7 +464,7 @@ func (r *lineRun) byScript(asked []lineAsk) (replies []resp.Value, heard []strin
 		t, ok := script.ParsePush(m)
 		switch {
 		case !ok:
-			return nil, nil, fmt.Errorf("a message that is none: %q", m)
+			return nil, nil, fmt.Errorf("not a push message: %q", m)
 		case t.Granted:
 			m = handed(t.Owner, t.Token, uint64(t.Stamp))
 			if t.Counted {

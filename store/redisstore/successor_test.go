@@ -297,7 +297,7 @@ func TestDurabilityIsClaimedOnlyWhereItIsSeen(t *testing.T) {
 	}
 	acquire(t, open(t, addrs(servers), nil), request("a"))
 	if !durable() {
-		t.Error("who sees it does not claim it")
+		t.Error("a client that sees the setting does not claim it in the mark")
 	}
 	for _, s := range servers {
 		s.Text(t, "ACL", "SETUSER", "locker", "on", ">x", "~*", "&*", "+@all", "-config")

@@ -105,7 +105,7 @@ func TestHolderAndFirstWaitersDie(t *testing.T) {
 			cancel()
 			for _, d := range dead {
 				if o := <-d; !errors.Is(o.err, context.Canceled) {
-					t.Errorf("a dead one: %+v", o)
+					t.Errorf("a dead waiter was granted: %+v", o)
 				}
 			}
 		})
@@ -343,7 +343,7 @@ func TestWaiterLeaves(t *testing.T) {
 	closed := wait(t, t.Context(), closes, servers, patientWaiter("stock"))
 	cancel()
 	if o := <-left; !errors.Is(o.err, context.Canceled) {
-		t.Errorf("who left: %+v", o)
+		t.Errorf("the waiter that left got %+v", o)
 	}
 	closes.Close()
 	if o := <-closed; !errors.Is(o.err, store.ErrClosed) {
