@@ -35,8 +35,8 @@ func (s *returner) Caps() store.Caps {
 func (s *returner) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (bool, error) {
 	err := s.line.Release(ctx, r)
 	s.mu.Lock()
-	standing := !s.refuses && err == nil
-	if standing {
+	queued := !s.refuses && err == nil
+	if queued {
 		s.places = append(s.places, next.Owner)
 	}
 	f := s.returned
@@ -44,7 +44,7 @@ func (s *returner) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest,
 	if f != nil {
 		f()
 	}
-	return standing, err
+	return queued, err
 }
 
 func (s *returner) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {

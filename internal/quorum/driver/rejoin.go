@@ -15,7 +15,7 @@ import (
 
 // ReleaseAndRejoin ends the lease of r and leaves a place in the queue for next; see store.Rejoiner.
 // The requests have been checked.
-func (k *Driver[P]) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (standing bool, err error) {
+func (k *Driver[P]) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (queued bool, err error) {
 	a := k.newAttempt(next, k.Clock.Now())
 	a.mu.Lock()
 	a.users++ // keeps a from being reused until this returns
@@ -37,12 +37,12 @@ func (k *Driver[P]) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest
 	b.doneLocked()
 	a.mu.Lock()
 	c := k.config(next.Lease)
-	standing = err == nil && c.HasQuorum(a.waiting.mayQueueAt(len(k.Nodes)))
+	queued = err == nil && c.HasQuorum(a.waiting.mayQueueAt(len(k.Nodes)))
 	a.doneLocked()
-	if standing = standing && !k.closing(); !standing {
+	if queued = queued && !k.closing(); !queued {
 		k.Abandon(next.Owner)
 	}
-	return standing, err
+	return queued, err
 }
 
 // putWith puts a call whose Next is the first question of a, which may be nil.
