@@ -135,7 +135,7 @@ func (s *Store) Caps() store.Caps {
 }
 
 // Close implements store.Store. It waits for pending calls and clean-up, for at most
-// Options.Timeout. Pending Waits leave the line.
+// Options.Timeout. Pending Waits leave the queue.
 func (s *Store) Close() error {
 	idle, first := s.gate.Close()
 	if !first {

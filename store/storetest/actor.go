@@ -29,9 +29,9 @@ type returned struct {
 func (t *actor) comeBack(s store.Store, r store.Lease) returned {
 	t.Helper()
 	p := returned{next: t.applicant(r.Name, t.long), start: t.now()}
-	standing, err := s.(store.Rejoiner).ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: r}, p.next)
-	if err != nil || !standing {
-		t.Fatalf("rejoin of %q: standing %v, error %v, while somebody waits for it", r.Name, standing, err)
+	queued, err := s.(store.Rejoiner).ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: r}, p.next)
+	if err != nil || !queued {
+		t.Fatalf("rejoin of %q: queued %v, error %v, while somebody waits for it", r.Name, queued, err)
 	}
 	t.track(p.next.Lease)
 	return p

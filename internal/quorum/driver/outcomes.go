@@ -17,12 +17,12 @@ type nodeStatus interface {
 
 // describe completes the reports of the nodes by what the machine knows of them. Plain
 // agreement is not reported, and silence cannot be.
-func (k *Driver[P]) describe(said []store.NodeOutcome, m nodeStatus) []store.NodeOutcome {
-	nodes := make([]store.NodeOutcome, len(k.Nodes))
+func describe[P any](asked []Node[P], said []store.NodeOutcome, m nodeStatus) []store.NodeOutcome {
+	nodes := make([]store.NodeOutcome, len(asked))
 	copy(nodes, said)
 	for i := range nodes {
 		n := &nodes[i]
-		n.Node = k.Nodes[i].Addr()
+		n.Node = asked[i].Addr()
 		switch {
 		case n.Outcome != store.Pending:
 		case m.Agreed(i):
