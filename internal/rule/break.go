@@ -46,14 +46,14 @@ type Part struct {
 	Token fence.Token
 	// Made is the attempt that made the grant, as in Hold.
 	Made string
-	// Tomb is how long a node without the lease refuses its owner: another node may have
-	// the lease, which could be given back to this one.
+	// Tomb is how long the node refuses late requests of the owner, such as one that gives
+	// the lease back to it. The part may end before those of other nodes.
 	Tomb time.Duration
 }
 
 // BreakPart is BreakLease on one of several nodes. b.Token is that of the whole lease, and
-// is only noted. A node without the lease takes the owner's place from it, leaves a
-// tombstone, and answers NotHeld. If the owner has another lease here than the one that was
+// is only noted. The node leaves a tombstone in any case. One without the lease takes the
+// owner's place from it and answers NotHeld. If the owner has another lease here than the one that was
 // shown, nothing changes, and the answer is a Mismatch.
 func BreakPart(r Record, b Break, p Part, now clock.Instant) (Record, Answer) {
 	r = Expire(r, now)
@@ -63,9 +63,11 @@ func BreakPart(r Record, b Break, p Part, now clock.Instant) (Record, Answer) {
 		return r.bury(attemptOf(b.Owner, p.Made), p.Tomb, now), Answer{Verdict: NotHeld}
 	}
 	if h := r.Holds[i]; p.Token != 0 && h.Token != p.Token || p.Token == 0 && h.Made != p.Made {
-		return r, Answer{Verdict: Mismatch, Spec: r.Spec, Blocker: h.blocker(), ExpiresIn: h.Expiry.Sub(now)}
+		return r, Answer{Verdict: Mismatch, Blocker: h.blocker(), ExpiresIn: h.Expiry.Sub(now)}
 	}
-	return r.breakHold(i, b, now)
+	made := r.Holds[i].Made
+	r, ans := r.breakHold(i, b, now)
+	return r.bury(attemptOf(b.Owner, made), p.Tomb, now), ans
 }
 
 // breakHold breaks the i-th lease.

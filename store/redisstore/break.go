@@ -14,8 +14,8 @@ import (
 var _ store.Breaker = (*Store)(nil)
 
 // BreakLease implements store.Breaker. The lease is broken once a majority of the nodes
-// refuses to extend or heal it, and each of them frees the lock when its owner releases
-// it. Locks of other kinds of clients are refused with store.ErrUnsupported.
+// refuses to extend or heal it, and each of them frees the lock, or its part of it, when the
+// owner releases the lease. Locks of other kinds of clients are refused with store.ErrUnsupported.
 func (s *Store) BreakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
 	if err := r.Check(); err != nil {
 		return 0, err

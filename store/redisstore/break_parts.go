@@ -17,7 +17,7 @@ var errPartChanged = errors.New("its part of the lease has just changed")
 
 // breakParts breaks one of the leases of a lock that several can hold, on several nodes. state
 // and records are what they have. Each node breaks the part of the lease that it was shown
-// with. A node without a part refuses late requests of the owner, so it counts as well: no
+// with, and refuses late requests of the owner. So one without a part counts as well: no
 // majority renews the lease or gets it back from then on.
 //
 // A part changes if the node is just given the lease back, or if the lease is downgraded.
@@ -80,8 +80,11 @@ func breakEach(ctx context.Context, s *Store, r store.BreakRequest, records []*s
 	e := s.encoder()
 	nodes := make([]store.NodeOutcome, len(s.nodes))
 	var answered quorum.Set
-	part := func(node int) *script.Command { return e.BreakPart(r, parts[node], made, tomb) }
-	err := s.askFor(ctx, part, s.o.TimeoutFor(s.o.MaxTTL), func(a looked) {
+	// Until the last node that counts has the request, the lease may still be renewed, and
+	// the tombstone of the first one has to outlast that.
+	timeout := s.o.TimeoutFor(s.o.MaxTTL)
+	part := func(node int) *script.Command { return e.BreakPart(r, parts[node], made, tomb+timeout) }
+	err := s.askFor(ctx, part, timeout, func(a looked) {
 		switch a.Broke() {
 		case script.LeaseBroken, script.NothingHeld:
 			answered |= quorum.SetOf(a.node)

@@ -41,9 +41,10 @@ if ARGV[1] == 'downgrade' then
 elseif ARGV[1] == 'resize' then
   -- uses resize
   return resize(key, record, ARGV[2], ARGV[3], ms)
-elseif ARGV[1] == 'part' then
+end
+-- uses breakHold
+if ARGV[1] == 'part' then
   -- uses breakPart
   return breakPart(key, record, ARGV[2], ARGV[3], ARGV[4], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], got[2], ARGV[5], time, ms, refusal, mark, print)
 end
--- uses breakHold
 return breakHold(key, record, ARGV[2], ARGV[3], ARGV[4], ARGV[6], ARGV[7], ARGV[8], got[2], ARGV[5], time, ms, nil, nil, '')
