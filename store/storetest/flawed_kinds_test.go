@@ -166,6 +166,8 @@ func (s *manifold) BreakLease(_ context.Context, b store.BreakRequest) (time.Dur
 			r.Holds = before.Holds
 		case s.is("broken leases come back"):
 			r.Tombs = nil
+		case s.is("a break ends all leases"):
+			r.Holds = slices.DeleteFunc(slices.Clone(r.Holds), func(h rule.Hold) bool { return h.Owner != b.Owner })
 		case s.is("breaks are not noted"):
 			r.Broken.Note = ""
 		case s.is("the last note is shown") && ans.Verdict == rule.Done:

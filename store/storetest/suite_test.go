@@ -215,13 +215,17 @@ var caught = []struct {
 	{"breaks are not noted", "BreakNote", "inspect of a lease that was broken"},
 	{"the last note is shown", "BreakNote", "inspect after a second request"},
 	{"breaks are not checked", "BreakInvalid", "want one that matches store.ErrInvalid"},
+	{"broken leases are renewed", "BreakOfKinds", "renew of a lease that was broken"},
+	{"every break is at once", "BreakOfKinds", "a lease that was broken: expires in 0s"},
+	{"a break ends all leases", "BreakOfKinds", "a lease that was broken: inspect"},
+	{"broken leases come back", "BreakOfKinds", "late request to acquire"},
 }
 
 // ordinary are the checks of a store that waits and keeps mutexes, and all are those of
 // the other kinds as well.
 var (
 	ordinary = slices.Concat(checks, waitChecks, noKindChecks)
-	ofKinds  = slices.Concat(kindChecks, changeChecks, breakChecks)
+	ofKinds  = slices.Concat(kindChecks, changeChecks, breakChecks, breakKindChecks)
 	all      = slices.Concat(ordinary, ofKinds)
 )
 

@@ -103,6 +103,13 @@ var suite = map[string]func(*Model){
 	"W-bury":        asIs,
 	"W-place":       asIs,
 	"W-way":         asIs,
+	"BR1":           asIs,
+	"BR1-renew":     asIs,
+	"BR1-crash":     asIs,
+	"BR2":           asIs,
+	"BR3":           asIs,
+	"BR4":           asIs,
+	"BR4-short":     asIs,
 }
 
 // Every world comes to its verdict: what holds, holds in every state there is,

@@ -78,6 +78,7 @@ var (
 	DowngradeGuarded = load("change", 3, 7)
 	Resize           = load("change", 2, 3)
 	BreakHold        = load("change", 2, 8)
+	BreakPart        = load("change", 3, 13)
 )
 
 // Steps does a list of steps; see StepList.
@@ -153,7 +154,7 @@ const (
 
 // Gated reports whether a script ends with these arguments.
 func (s *Script) Gated() bool {
-	return s == AcquireGuarded || s == ReleaseGuarded || s == ReturnGuarded || s == Heal || s == AdmitGuarded || s == EndHoldGuarded || s == DowngradeGuarded
+	return s == AcquireGuarded || s == ReleaseGuarded || s == ReturnGuarded || s == Heal || s == AdmitGuarded || s == EndHoldGuarded || s == DowngradeGuarded || s == BreakPart
 }
 
 // Takes reports whether a script may create a lease or a place.
