@@ -27,6 +27,11 @@ func TestBusyErrorText(t *testing.T) {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}
+	holder.Waiting = true
+	err := store.BusyError{Name: "jobs", Holder: holder, ExpiresIn: time.Second, Position: 2}
+	if got, want := err.Error(), `lock "jobs" is kept for `+holder.String()+", which waits ahead in the queue; waiters ahead in the queue: 1"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
 }
 
 // If quarantine is what prevents a quorum, the error names what ends it. Otherwise it does

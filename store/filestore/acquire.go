@@ -36,6 +36,7 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 func refusal(op string, r store.Lease, ans rule.Answer) error {
 	name := r.Name
 	holder := store.DecodeHolder(ans.Blocker.Owner, ans.Blocker.Meta)
+	holder.Waiting = ans.Blocker.Waiting
 	switch ans.Verdict {
 	case rule.Busy:
 		return &store.BusyError{Name: name, Holder: holder, ExpiresIn: ans.ExpiresIn, Position: ans.Position}

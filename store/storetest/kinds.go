@@ -192,7 +192,7 @@ func checkKindWeights(t *trial) {
 	heavy := t.queue(store.WaitRequest{Lease: t.of(kind, 4, name, t.long)})[0]
 	light := t.queue(store.WaitRequest{Lease: t.of(kind, 1, name, t.long)})[0]
 	t.release(t.first, two)
-	t.refuse(t.other(), t.of(kind, 1, name, t.long)) // there is room, but not for the first in the queue
+	t.behind(t.other(), t.of(kind, 1, name, t.long), heavy.Lease, light.Lease) // there is room, but not for the first in the queue
 	t.waits(heavy, light)
 	t.release(t.first, three)
 	t.gets("a heavy waiter gets its weight", heavy)
@@ -301,7 +301,7 @@ func checkKindWriterWaits(t *trial) {
 	t.acquire(t.first, first)
 	writer := t.queue(store.WaitRequest{Lease: t.writer(name)})[0]
 	for _, s := range t.handles() {
-		t.refuse(s, t.reader(name))
+		t.behind(s, t.reader(name), writer.Lease)
 	}
 	readers := t.queue(store.WaitRequest{Lease: t.reader(name)}, store.WaitRequest{Lease: t.reader(name)})
 	t.waits(writer)
