@@ -70,6 +70,8 @@ func (e *BusyError) Error() string {
 	}
 	fmt.Fprintf(&b, "lock %q is %s %s", e.Name, verb, e.Holder)
 	switch {
+	case e.Holder.Waiting && e.Position > 0:
+		b.WriteString(", which waits too")
 	case e.Holder.Waiting:
 		b.WriteString(", which waits ahead in the queue")
 	case e.ExpiresIn < 0:

@@ -28,9 +28,11 @@ func TestBusyErrorText(t *testing.T) {
 		}
 	}
 	holder.Waiting = true
-	err := store.BusyError{Name: "jobs", Holder: holder, ExpiresIn: time.Second, Position: 2}
-	if got, want := err.Error(), `lock "jobs" is kept for `+holder.String()+", which waits ahead in the queue; waiters ahead in the queue: 1"; got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
+	for position, end := range []string{", which waits ahead in the queue", ", which waits too; this caller is next in the queue", ", which waits too; waiters ahead in the queue: 1"} {
+		err := store.BusyError{Name: "jobs", Holder: holder, ExpiresIn: time.Second, Position: position}
+		if got, want := err.Error(), `lock "jobs" is kept for `+holder.String()+end; got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
 	}
 }
 

@@ -304,6 +304,11 @@ func checkKindWriterWaits(t *trial) {
 		t.behind(s, t.reader(name), writer.Lease)
 	}
 	readers := t.queue(store.WaitRequest{Lease: t.reader(name)}, store.WaitRequest{Lease: t.reader(name)})
+	for _, r := range readers {
+		if busy := r.busy(); busy != nil && busy.Holder.Waiting != (busy.Holder.Owner != first.Owner) {
+			t.Fatalf("a reader behind a waiter was told %q (%+v), while %s holds the lock", busy, busy.Holder, first.Owner)
+		}
+	}
 	t.waits(writer)
 	t.release(t.other(), first)
 	t.gets("the writer gets the lock after the last reader", writer)

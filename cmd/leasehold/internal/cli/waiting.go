@@ -145,8 +145,7 @@ func reasonOf(err error, now time.Time) reason {
 		return troubleOf(err, now)
 	}
 	if busy.Holder.Waiting {
-		const what = "kept for "
-		return reason{key: what + busy.Holder.Owner, text: what + busy.Holder.String() + ", which waits ahead in the queue", ahead: busy.Position - 1}
+		return reason{key: "kept for " + busy.Holder.Owner, text: "kept for " + busy.Holder.String() + ", which waits too", ahead: busy.Position - 1}
 	}
 	r := reason{key: "held by " + busy.Holder.Owner, text: "held by " + busy.Holder.String(), since: busy.Holder.Since, ahead: busy.Position - 1}
 	switch {
