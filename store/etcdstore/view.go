@@ -200,5 +200,7 @@ func (s *link) refusal(ctx context.Context, of store.Lease, v *view, me, positio
 	if is.Blocker.Waiting {
 		blocker = v.places[v.holders()]
 	}
-	return s.busy(ctx, of.Name, blocker, position)
+	busy := s.busy(ctx, of.Name, blocker, position)
+	busy.Holder.Waiting = is.Blocker.Waiting
+	return busy
 }

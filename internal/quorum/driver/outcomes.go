@@ -50,14 +50,15 @@ func newBusyError(name string, nodes []store.NodeOutcome, need int) *store.BusyE
 			if n.ExpiresIn >= 0 {
 				free = append(free, n.ExpiresIn)
 			}
-			count := 0
+			count, h := 0, n.Holder
 			for _, m := range nodes[i:] {
-				if m.Outcome == store.Taken && m.Holder.Owner == n.Holder.Owner {
+				if m.Outcome == store.Taken && m.Holder.Owner == h.Owner {
 					count++
+					h.Waiting = h.Waiting && m.Holder.Waiting // it may hold some of the nodes
 				}
 			}
 			if count > most {
-				most, holder = count, n.Holder
+				most, holder = count, h
 			}
 		case store.Pending, store.Absent:
 		default:
