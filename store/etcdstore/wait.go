@@ -220,7 +220,7 @@ func (w *waiting) refresh(ctx context.Context) (there bool, err error) {
 		w.lost()
 		return false, nil
 	}
-	r, _, err := w.s.commit(ctx, txn{then: []clientv3.Op{clientv3.OpGet(p.key, clientv3.WithKeysOnly())}})
+	r, _, err := w.s.commit(ctx, txn{then: []operation{getKey(p.key)}})
 	if err != nil {
 		return false, err
 	}
@@ -246,7 +246,7 @@ func (w *waiting) lost() {
 // released, or the lock was resized.
 func (w *waiting) released(ctx context.Context) error {
 	w.lost()
-	r, _, err := w.s.commit(ctx, txn{then: []clientv3.Op{byAge(w.s.layout.lock(w.r.Name), 1)}})
+	r, _, err := w.s.commit(ctx, txn{then: []operation{byAge(w.s.layout.lock(w.r.Name), 1)}})
 	if err != nil {
 		return err
 	}
