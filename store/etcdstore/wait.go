@@ -80,6 +80,11 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 	ctx, cancel := s.gate.Until(ctx)
 	defer cancel()
 	g, err := w.run(ctx)
+	if errors.Is(err, store.ErrKindMismatch) && w.place != nil {
+		// The caller may end the lease in use, and use the name for another kind.
+		s.leaveNow(ctx, w.place)
+		w.place = nil
+	}
 	if err != nil {
 		return store.Grant{}, err
 	}
