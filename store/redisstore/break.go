@@ -11,12 +11,19 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
-var _ store.Breaker = (*Store)(nil)
+var _ store.BreakNotifier = (*Store)(nil)
 
 // BreakLease implements store.Breaker. The lease is broken once a majority of the nodes
 // refuses to extend or heal it, and each of them frees the lock, or its part of it, when the
 // owner releases the lease. Locks of other kinds of clients are refused with store.ErrUnsupported.
 func (s *Store) BreakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
+	if left, err = s.breakLease(ctx, r); err == nil {
+		s.publishBreak(r.Owner)
+	}
+	return left, err
+}
+
+func (s *Store) breakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
 	if err := r.Check(); err != nil {
 		return 0, err
 	}
