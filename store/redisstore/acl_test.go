@@ -54,7 +54,7 @@ func (r ruled) url() string {
 }
 
 func (r ruled) open() (*redisstore.Store, error) {
-	return redisstore.Open(r.t.Context(), r.url(), nil)
+	return redisstore.Open(r.t.Context(), r.url(), patient())
 }
 
 // locks does all that a client does, and says what does not work.

@@ -17,7 +17,7 @@ var _ store.BreakNotifier = (*Store)(nil)
 // refuses to extend or heal it, and each of them frees the lock, or its part of it, when the
 // owner releases the lease. Locks of other kinds of clients are refused with store.ErrUnsupported.
 func (s *Store) BreakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
-	if left, err = s.breakLease(ctx, r); err == nil {
+	if left, err = s.breakLease(ctx, r); err == nil && (left > 0 || r.Now) {
 		s.publishBreak(r.Owner)
 	}
 	return left, err

@@ -15,7 +15,7 @@ import (
 
 // locksInCluster does all that a client of a cluster does, and says what does not work.
 func (r ruled) locksInCluster(c *redistest.Cluster, name string) error {
-	s, err := redisstore.OpenCluster(r.t.Context(), "redis-cluster://locker:pw@"+c.Masters[0].Addr(), nil)
+	s, err := redisstore.OpenCluster(r.t.Context(), "redis-cluster://locker:pw@"+c.Masters[0].Addr(), patient())
 	if err != nil {
 		return err
 	}

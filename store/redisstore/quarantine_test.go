@@ -282,7 +282,7 @@ func TestOneServerInQuarantine(t *testing.T) {
 	})
 
 	server.Text(t, "ACL", "SETUSER", "mute", "on", ">x", "~*", "+@all", "-info", "-config")
-	mute, err := redisstore.Open(t.Context(), "redis://mute:x@"+server.Addr(), nil)
+	mute, err := redisstore.Open(t.Context(), "redis://mute:x@"+server.Addr(), patient())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -323,7 +323,7 @@ func TestInspectNeedsNoMark(t *testing.T) {
 		s.Text(t, "DEL", redistest.Mark)
 		s.Text(t, "ACL", "SETUSER", "looks", "on", ">x", "~*", "+@read", "+@scripting", "+@connection", "+info", "+time")
 	}
-	s, err := redisstore.Open(t.Context(), "redis://looks:x@"+strings.Join(addrs(servers), ","), nil)
+	s, err := redisstore.Open(t.Context(), "redis://looks:x@"+strings.Join(addrs(servers), ","), patient())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,12 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
+// patient returns the options with which the servers of a loaded machine answer in time,
+// also while they connect.
+func patient() *redisstore.Options {
+	return &redisstore.Options{NodeTimeout: long, ConnectTimeout: long}
+}
+
 // open opens a store over the addresses and closes it with the test. Unless o says
 // otherwise, a loaded machine's servers answer within the node timeout.
 func open(t *testing.T, addrs []string, o *redisstore.Options) *redisstore.Store {
@@ -102,7 +108,7 @@ func TestConformanceOnServers(t *testing.T) {
 	t.Parallel() // it mostly waits
 	servers := redistest.StartN(t, 3)
 	another := func(t *testing.T) store.Store {
-		return open(t, addrs(servers), &redisstore.Options{NodeTimeout: long, ConnectTimeout: long})
+		return open(t, addrs(servers), patient())
 	}
 	storetest.Run(t, another, storetest.Options{Second: another})
 }

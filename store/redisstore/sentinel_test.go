@@ -40,7 +40,7 @@ func TestConformanceOverSentinels(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := redistest.StartWatched(t, 1)
 	another := func(t *testing.T) store.Store {
-		return openAt(t, w.URL(), &redisstore.Options{NodeTimeout: long, ConnectTimeout: long})
+		return openAt(t, w.URL(), patient())
 	}
 	storetest.Run(t, another, storetest.Options{Second: another})
 }
@@ -116,7 +116,7 @@ func TestNoSentinelKnows(t *testing.T) {
 		"redis-sentinel://" + hosts + "?master=cache&sentinel_password=s3cr3t-wrong":             "WRONGPASS",
 		"redis-sentinel://me:s3cr3t-db@" + hosts + "?master=cache&sentinel_password=s3cr3t-pass": `no master "cache"`,
 	} {
-		_, err := redisstore.Open(t.Context(), address, nil)
+		_, err := redisstore.Open(t.Context(), address, patient())
 		if !errors.Is(err, store.ErrQuorum) {
 			t.Fatalf("open: %v, want a *store.QuorumError", err)
 		}
@@ -157,7 +157,7 @@ func TestCredentialsOfSentinels(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	_, err := redisstore.Open(t.Context(), "redis-sentinel://locker:db-wrong@"+hosts+"?master=mymaster", nil)
+	_, err := redisstore.Open(t.Context(), "redis-sentinel://locker:db-wrong@"+hosts+"?master=mymaster", patient())
 	if err == nil || !strings.Contains(err.Error(), "WRONGPASS") || !strings.Contains(err.Error(), master.Addr()) || strings.Contains(err.Error(), "db-wrong") {
 		t.Errorf("with a wrong password for the master: %v", err)
 	}
@@ -231,9 +231,9 @@ func TestSentinelsOverTLS(t *testing.T) {
 	}
 	sentinel := serveSentinel(t, l, "127.0.0.1:"+port, 1)
 	q := url.Values{"tls_ca": {cert}, "tls_cert": {cert}, "tls_key": {key}, "master": {"mymaster"}}
-	s := openAt(t, "rediss-sentinel://"+sentinel.Addr()+"?"+q.Encode(), nil)
+	s := openAt(t, "rediss-sentinel://"+sentinel.Addr()+"?"+q.Encode(), patient())
 	takes(t, s, []*redistest.Server{master}, request("a"))
-	_, err = redisstore.Open(t.Context(), "rediss-sentinel://"+sentinel.Addr()+"?master=mymaster", nil)
+	_, err = redisstore.Open(t.Context(), "rediss-sentinel://"+sentinel.Addr()+"?master=mymaster", patient())
 	if err == nil || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("without the CA: %v, want a refusal of the certificate", err)
 	}

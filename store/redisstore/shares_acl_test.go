@@ -18,7 +18,7 @@ func TestSharesWithLeastPrivilege(t *testing.T) {
 	}
 	r := ruled{t, servers, "", long}
 	r.apply(rule)
-	s, err := redisstore.Open(t.Context(), r.url(), nil)
+	s, err := redisstore.Open(t.Context(), r.url(), patient())
 	if err != nil {
 		t.Fatal(err)
 	}

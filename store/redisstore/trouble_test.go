@@ -89,7 +89,7 @@ func TestTroubleIsNamed(t *testing.T) {
 				server.Text(t, "SETRANGE", "ballast", "2000000", "x")
 			}
 			err := func() error {
-				s, err := redisstore.Open(t.Context(), address, nil)
+				s, err := redisstore.Open(t.Context(), address, patient())
 				if err != nil {
 					return err
 				}
@@ -131,7 +131,7 @@ func TestErrorsOfOldServers(t *testing.T) {
 func TestSameServerTwice(t *testing.T) {
 	servers := redistest.StartN(t, 2)
 	alias := faultproxy.New(t, servers[0].Addr())
-	_, err := redisstore.Open(t.Context(), "redis://"+servers[0].Addr()+","+servers[1].Addr()+","+alias.Addr(), nil)
+	_, err := redisstore.Open(t.Context(), "redis://"+servers[0].Addr()+","+servers[1].Addr()+","+alias.Addr(), patient())
 	if err == nil || !strings.Contains(err.Error(), "same server") || !strings.Contains(err.Error(), alias.Addr()) {
 		t.Errorf("open: %v, want a refusal that names both addresses", err)
 	}
@@ -180,7 +180,7 @@ func TestTLS(t *testing.T) {
 	secure := redistest.Start(t, "--tls-port", tlsPort, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "yes")
 	address := "rediss://127.0.0.1:" + tlsPort
 	q := url.Values{"tls_ca": {cert}, "tls_cert": {cert}, "tls_key": {key}}
-	s, err := redisstore.Open(t.Context(), address+"?"+q.Encode(), nil)
+	s, err := redisstore.Open(t.Context(), address+"?"+q.Encode(), patient())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func TestTLS(t *testing.T) {
 	if err != nil || e.Nodes[0].Outcome != store.Granted || len(e.Nodes[0].Lacking)+len(e.Nodes[0].Failing) > 0 {
 		t.Errorf("examined over TLS: %+v, %v", e, err)
 	}
-	if _, err := redisstore.Open(t.Context(), address, nil); err == nil || !strings.Contains(err.Error(), "certificate") {
+	if _, err := redisstore.Open(t.Context(), address, patient()); err == nil || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("without the CA: %v, want a refusal of the certificate", err)
 	}
 }

@@ -4,6 +4,7 @@ package child
 
 import (
 	"errors"
+	"os"
 	"runtime"
 )
 
@@ -12,3 +13,6 @@ var errNoSignals = errors.New("not possible on " + runtime.GOOS + ", which has n
 func (p *Process) terminate() error { return errNoSignals }
 func (p *Process) freeze() error    { return errNoSignals }
 func (p *Process) thaw() error      { return errNoSignals }
+
+// Freeze is not possible here.
+func Freeze(*os.Process) error { return errNoSignals }

@@ -4,6 +4,7 @@ package child
 
 import (
 	"fmt"
+	"os"
 	"syscall"
 	"time"
 )
@@ -16,11 +17,15 @@ func (p *Process) terminate() error {
 	return p.cmd.Process.Signal(syscall.SIGCONT)
 }
 
-func (p *Process) freeze() error {
-	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+func (p *Process) freeze() error { return Freeze(p.cmd.Process) }
+
+// Freeze stops a process (SIGSTOP) and returns when it has stopped: until one of its
+// threads has taken the signal, the others run on.
+func Freeze(p *os.Process) error {
+	if err := p.Signal(syscall.SIGSTOP); err != nil {
 		return err
 	}
-	for end := time.Now().Add(patience); !standsStill(p.cmd.Process.Pid); {
+	for end := time.Now().Add(patience); !standsStill(p.Pid); {
 		if time.Now().After(end) {
 			return fmt.Errorf("it still runs %v after SIGSTOP", patience)
 		}

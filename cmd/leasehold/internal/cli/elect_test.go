@@ -96,7 +96,7 @@ func TestElectAfterALoss(t *testing.T) {
 	// One that is stopped is as good as dead.
 	three := s.candidate("x", "--ttl", "3s")
 	three.says(&three.err, "waiting")
-	one.signal(syscall.SIGSTOP)
+	one.freeze()
 	three.led(1)
 	one.signal(syscall.SIGCONT)
 	one.says(&one.err, "contending again")

@@ -177,6 +177,14 @@ func (p *proc) signal(sig syscall.Signal) {
 	}
 }
 
+// freeze stops the process, and returns when nothing of it runs.
+func (p *proc) freeze() {
+	p.t.Helper()
+	if err := child.Freeze(p.cmd.Process); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
 // poll waits until missing returns that nothing is.
 func poll(t *testing.T, missing func() string) {
 	t.Helper()

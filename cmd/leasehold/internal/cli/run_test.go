@@ -153,7 +153,7 @@ func TestRunSaysWhenTheHolderChanges(t *testing.T) {
 	// The lock goes to the waiter first, which stands still, so its lease must expire.
 	waiter := s.start("run", "x", "--ttl", "3s", "--", "true")
 	waiter.says(&waiter.err, "(first)")
-	waiter.signal(syscall.SIGSTOP) // so that the other is quicker
+	waiter.freeze() // so that the other is quicker
 	h.let()
 	h = s.hold("x", "--purpose", "second")
 	waiter.signal(syscall.SIGCONT)
