@@ -36,7 +36,7 @@ var shareChanges = []change{
 	{name: "more are let in than there is room for", script: script.EndHold, old: "left, last, changed = left - wish.weight, counter, true\n          free = #record.holds > holders and free - wish.weight or free", new: "last, changed = counter, true"},
 	{name: "handed on without being written", script: script.EndHold, old: "if changed and not (isNew and not record.holds[1]) then", new: "if false then"},
 	{name: "handed on with the counter as it was", script: script.EndHold, old: "if last ~= before then", new: "if false then"},
-	{name: "handed to a waiter that no push reaches", script: script.EndHold, old: "channel, message) ~= 0 or deaf ~= '0' then\n    return true, counter", new: "channel, message) then\n    return true, counter"},
+	{name: "handed to a waiter that no push reaches", script: script.EndHold, old: "channel, message) ~= 0 or noPush ~= '0' then\n    return true, counter", new: "channel, message) then\n    return true, counter"},
 	{name: "a grant counts that no push announced", script: script.EndHold, old: "record.holds[before + 1] = nil", new: ""},
 	{name: "handed to a waiter that barges", script: script.EndHold, old: "if flag == 98 or flag == 103 and not mark then\n    message = 'free ' .. owner\n  else\n    local h, text", new: "if flag == 103 and not mark then\n    message = 'free ' .. owner\n  else\n    local h, text"},
 	{name: "handed on for too long", script: script.EndHold, old: "picked, ends, proposed", new: "picked, ends + 600000, proposed"},

@@ -593,6 +593,9 @@ func (r *shareRun) same(q driver.Question, got driver.Reply, want rule.Answer) e
 		if got.Kind != quorum.No || got.Report.Outcome != store.Taken || r.sim != nil && !want.Blocker.Waiting && h != want.Blocker.Owner || h == "" {
 			return fmt.Errorf("want busy")
 		}
+		if got.Report.Holder.Waiting != want.Blocker.Waiting {
+			return fmt.Errorf("want a blocker that waits: %v", want.Blocker.Waiting)
+		}
 		if !want.Blocker.Waiting && r.near(got.Report.ExpiresIn) != r.near(want.ExpiresIn) {
 			return fmt.Errorf("want that it ends in %v", want.ExpiresIn)
 		}

@@ -97,6 +97,7 @@ func (s *manifold) admit(l store.Lease, spare int, wait time.Duration) (store.Gr
 		}
 		return store.Grant{}, &store.KindError{Name: l.Name, Asked: l.Kind, InUse: store.Kind(ans.Spec), Holder: holder}
 	}
+	holder.Waiting = ans.Blocker.Waiting && !s.is("waiters are taken for holders") || s.is("holders are taken for waiters")
 	return store.Grant{}, &store.BusyError{Name: l.Name, Holder: holder, ExpiresIn: ans.ExpiresIn, Position: ans.Position}
 }
 

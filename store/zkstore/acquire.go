@@ -123,7 +123,7 @@ func (s *Store) granted(ctx context.Context, p *place, l store.Lease, at clock.I
 	return store.Grant{Token: h.token, Spare: h.spare, Slot: h.slot}, nil
 }
 
-// refused removes a place that has not got the lock, and names the first holder. If an
+// refused removes a place that has not got the lock, and names what blocks it. If an
 // earlier place of the same owner holds the lock, refused confirms that grant.
 func (a *attempt) refused(ctx context.Context, p *place, q queue, me int) (store.Grant, error) {
 	s, r := a.s, a.r
@@ -133,7 +133,8 @@ func (a *attempt) refused(ctx context.Context, p *place, q queue, me int) (store
 			s.remove(p)
 		}
 	})
-	n, ok, err := p.Get(ctx, p.dir+"/"+q[0].name)
+	blocker, _ := q.blocker(me)
+	n, ok, err := p.Get(ctx, p.dir+"/"+blocker.name)
 	wg.Wait()
 	switch {
 	case err != nil:
@@ -171,7 +172,8 @@ func (a *attempt) look(ctx context.Context) error {
 	if q.holds(me, r.Owner) || q.owns(me).Verdict == rule.Granted {
 		return nil
 	}
-	n, ok, err := ss.Get(ctx, ss.dir(r.Name)+"/"+q[0].name)
+	blocker, _ := q.blocker(me)
+	n, ok, err := ss.Get(ctx, ss.dir(r.Name)+"/"+blocker.name)
 	if err != nil || !ok {
 		return err
 	}

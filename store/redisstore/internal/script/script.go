@@ -66,9 +66,9 @@ var (
 	List             = loadLister(2)
 	ListGuarded      = loadLister(3)
 	Arrive           = load("arrive", 2, 9)
-	Relist           = load("relist", 1, 5)
+	SetMembership    = load("setMembership", 1, 5)
 
-	All = []*Script{Acquire, Confirm, Extend, Release, Return, Heal, Steps, Inspect, Arrive, Relist}
+	All = []*Script{Acquire, Confirm, Extend, Release, Return, Heal, Steps, Inspect, Arrive, SetMembership}
 )
 
 // The changes of a lock that several can hold while it is held. They are rare, and so not among
