@@ -13,6 +13,10 @@ import (
 
 var _ store.BreakNotifier = (*Store)(nil)
 
+// NotifyBroken implements store.BreakNotifier. Clients that may not use the channel, or
+// whose server does not know version 3 of the protocol, are not told.
+func (s *Store) NotifyBroken(f func(owner string)) (stop func()) { return s.broken.Add(f) }
+
 // BreakLease implements store.Breaker. The lease is broken once a majority of the nodes
 // refuses to extend or heal it, and each of them frees the lock, or its part of it, when the
 // owner releases the lease. Locks of other kinds of clients are refused with store.ErrUnsupported.
@@ -21,6 +25,16 @@ func (s *Store) BreakLease(ctx context.Context, r store.BreakRequest) (left time
 		s.publishBreak(r.Owner)
 	}
 	return left, err
+}
+
+// publishBreak tells the clients that a lease of owner was broken. A majority of the nodes
+// refuses to renew it by then. If the scripts published it in the step that breaks the
+// lease, the first node would have it renewed on the others.
+func (s *Store) publishBreak(owner string) {
+	c := script.NewCommand("PUBLISH", script.BreakChannel, owner)
+	for _, n := range s.nodes {
+		_ = n.put(call{command: c, timeout: s.o.ConnectTimeout, to: nobody{}}, false) // it is only a hint
+	}
 }
 
 func (s *Store) breakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {

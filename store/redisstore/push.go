@@ -23,10 +23,10 @@ const pushTestAfter = 15 * time.Second
 
 var errMembershipChanged = errors.New("the list of nodes that the server belongs to has changed")
 
-// listen subscribes to pushes, and to what is published of broken leases. For the only node of a store it also runs the single-node
-// membership check. The argument hello is the reply to HELLO 3: without version 3 of the
-// protocol a connection that receives pushes cannot carry requests. If the server cannot
-// push, waiters poll.
+// listen subscribes to pushes, and to what is published of broken leases. For the only node
+// of a store it also runs the single-node membership check. The argument hello is the reply
+// to HELLO 3: without version 3 of the protocol a connection that receives pushes cannot
+// carry requests. If the server cannot push, waiters poll.
 func (s *session) listen(hello resp.Value) error {
 	n := s.n
 	var asked [][]byte
