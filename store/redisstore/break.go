@@ -21,8 +21,8 @@ func (s *Store) NotifyBroken(f func(owner string)) (stop func()) { return s.brok
 // refuses to extend or heal it, and each of them frees the lock, or its part of it, when the
 // owner releases the lease. Locks of other kinds of clients are refused with store.ErrUnsupported.
 func (s *Store) BreakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
-	if left, err = s.breakLease(ctx, r); err == nil && (left > 0 || r.Now) {
-		s.publishBreak(r.Owner)
+	if left, err = breakLease(ctx, s, r); err == nil && (left > 0 || r.Now) {
+		publishBreak(s, r.Owner)
 	}
 	return left, err
 }
@@ -30,14 +30,14 @@ func (s *Store) BreakLease(ctx context.Context, r store.BreakRequest) (left time
 // publishBreak tells the clients that a lease of owner was broken. A majority of the nodes
 // refuses to renew it by then. If the scripts published it in the step that breaks the
 // lease, the first node would have it renewed on the others.
-func (s *Store) publishBreak(owner string) {
+func publishBreak(s *Store, owner string) {
 	c := script.NewCommand("PUBLISH", script.BreakChannel, owner)
 	for _, n := range s.nodes {
 		_ = n.put(call{command: c, timeout: s.o.ConnectTimeout, to: nobody{}}, false) // it is only a hint
 	}
 }
 
-func (s *Store) breakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
+func breakLease(ctx context.Context, s *Store, r store.BreakRequest) (left time.Duration, err error) {
 	if err := r.Check(); err != nil {
 		return 0, err
 	}
