@@ -37,6 +37,7 @@ func publishBreak(s *Store, owner string) {
 	}
 }
 
+// breakLease is BreakLease without what tells the holder.
 func breakLease(ctx context.Context, s *Store, r store.BreakRequest) (left time.Duration, err error) {
 	if err := r.Check(); err != nil {
 		return 0, err
