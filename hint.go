@@ -6,6 +6,7 @@ import (
 	"time"
 	"weak"
 
+	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/leasefsm"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -25,7 +26,7 @@ const (
 type hints struct {
 	mu     sync.Mutex
 	owners map[string]bool
-	next   time.Time // when the leases may be looked at again
+	next   clock.Instant // when the leases may be looked at again
 }
 
 // listen heeds what s says of broken leases for as long as c is in use.
@@ -49,7 +50,7 @@ func (c *holds) hinted(owner string) {
 		return
 	case 0:
 		h.owners = map[string]bool{}
-		time.AfterFunc(max(0, time.Until(h.next)), func() { c.guard.Run(c.followHints, nil) })
+		time.AfterFunc(max(0, h.next.Sub(c.clock.Now())), func() { c.guard.Run(c.followHints, nil) })
 	}
 	h.owners[owner] = true
 }
@@ -59,7 +60,7 @@ func (c *holds) followHints() {
 	h := &c.hints
 	h.mu.Lock()
 	owners := h.owners
-	h.owners, h.next = nil, time.Now().Add(hintPause)
+	h.owners, h.next = nil, c.clock.Now().Add(hintPause)
 	h.mu.Unlock()
 
 	now := c.lock()
