@@ -218,7 +218,7 @@ func TestRankKeepsTheTurn(t *testing.T) {
 		defer leave()
 		var waiting sync.WaitGroup
 		var place string
-		waiting.Go(func() { wait("who left", ours, ctx) })
+		waiting.Go(func() { wait("the one that left", ours, ctx) })
 		until("waiting in the queue", func(line []store.Place) bool {
 			if len(line) == 1 {
 				place = line[0].Holder.Owner
@@ -236,7 +236,7 @@ func TestRankKeepsTheTurn(t *testing.T) {
 		})
 		lasted = time.Since(began)
 		if who := <-served; who != "" {
-			t.Fatalf("%s was served", who)
+			t.Fatalf("%q was served, want the one that left to end first", who)
 		}
 		if err := first.Release(t.Context()); err != nil {
 			t.Fatal(err)

@@ -72,8 +72,9 @@ func (e *Election) Run(ctx context.Context, fn func(ctx context.Context) error) 
 		case t.long:
 			try = 1
 		}
-		c.log.Warn("contending again", "election", e.l.r.name, "led", t.led, "err", t.err)
-		clock.Sleep(ctx, max(delay(try), time.Millisecond))
+		pause := max(delay(try), time.Millisecond)
+		c.log.Warn("contending again", "election", e.l.r.name, "led", t.led, "pause", pause, "err", t.err)
+		clock.Sleep(ctx, pause)
 	}
 }
 

@@ -167,7 +167,7 @@ func TestElectionWithAStoreInTrouble(t *testing.T) {
 			}
 		}
 		if _, err := b.c.Election("s").Leader(t.Context()); !errors.Is(err, leasehold.ErrKindMismatch) || !strings.Contains(err.Error(), "semaphore of 2") {
-			t.Errorf("who leads a semaphore: %v", err)
+			t.Errorf("asking for the leader of a semaphore: %v", err)
 		}
 		b.release(held)
 	})
@@ -202,7 +202,7 @@ func TestElectionsGoOn(t *testing.T) {
 				terms[n]++
 				gap := time.Since(vacant)
 				if leading > 1 || gap > 2*time.Minute || e.Token(ctx) <= last {
-					t.Errorf("%d lead, %v after the last did; token %v after %v", leading, gap, e.Token(ctx), last)
+					t.Errorf("%d leaders at once, %v after the last term; token %v after %v", leading, gap, e.Token(ctx), last)
 				}
 				last = e.Token(ctx)
 				for_, how := time.Duration(rng.IntN(120))*time.Second, rng.IntN(4)

@@ -12,8 +12,8 @@ import (
 // Errors of this package, to be matched with errors.Is. BusyError, QuorumError and
 // LostError carry the evidence, for errors.As.
 var (
-	// ErrBusy means that another owner holds the lock, and that the wait was over
-	// or none was asked for. It is always a *BusyError.
+	// ErrBusy means that another owner holds the lock, or waits ahead for the rest of
+	// it, and that the wait was over or none was asked for. It is always a *BusyError.
 	ErrBusy = store.ErrBusy
 	// ErrLost means that the lease ended before it was released. It is always a
 	// *LostError, whose Cause tells why.

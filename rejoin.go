@@ -26,8 +26,8 @@ func (q *queue) releaseOrRejoin(ctx context.Context, h *hold, r store.ReleaseReq
 		q.noteRelease()
 		return err
 	}
-	standing, err := q.c.rejoiner.ReleaseAndRejoin(ctx, r, p.req)
-	if standing && !q.reserveNext(h, p) {
+	queued, err := q.c.rejoiner.ReleaseAndRejoin(ctx, r, p.req)
+	if queued && !q.reserveNext(h, p) {
 		q.c.giveUp(p)
 	}
 	return err

@@ -35,8 +35,8 @@ func (s *returner) Caps() store.Caps {
 func (s *returner) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (bool, error) {
 	err := s.line.Release(ctx, r)
 	s.mu.Lock()
-	standing := !s.refuses && err == nil
-	if standing {
+	queued := !s.refuses && err == nil
+	if queued {
 		s.places = append(s.places, next.Owner)
 	}
 	f := s.returned
@@ -44,7 +44,7 @@ func (s *returner) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest,
 	if f != nil {
 		f()
 	}
-	return standing, err
+	return queued, err
 }
 
 func (s *returner) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
@@ -194,7 +194,7 @@ func TestRejoinWithoutAPlace(t *testing.T) {
 		s.refuses = true
 		defer b.takeTurns(20, 0).Release(t.Context())
 		if n := b.c.Queues(); n != 0 {
-			t.Errorf("%d queues: a place is kept that is not there", n)
+			t.Errorf("%d queues are left: one counts on a place that it does not have", n)
 		}
 	})
 }
@@ -268,7 +268,7 @@ func TestRejoinAfterALoss(t *testing.T) {
 			t.Errorf("release of a lease that was gone: %v", err)
 		}
 		if n := b.c.Queues(); n != 0 {
-			t.Errorf("%d queues: a place is kept that is not there", n)
+			t.Errorf("%d queues are left: one counts on a place that it does not have", n)
 		}
 	})
 }

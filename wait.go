@@ -12,9 +12,8 @@ import (
 )
 
 // wait asks for the lock until it is granted, tries are used up, ctx ends, or
-// the answer is one that waiting cannot change. Goroutines of the package wait
-// here and in place.go, and nowhere else. With bound, what is derived from the
-// lease's context ends with ctx.
+// the answer is one that waiting cannot change. With bound, what is derived from
+// the lease's context ends with ctx.
 func (c *queues) wait(ctx context.Context, r *recipe, tries int, bound bool) (*Lease, error) {
 	mustHave(ctx)
 	began := c.started()

@@ -221,7 +221,7 @@ func TestWaitsOutAQuarantine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		opens := time.Now().Add(time.Minute)
-		shut := func(outcomes ...store.Outcome) {
+		refuse := func(outcomes ...store.Outcome) {
 			b.store.onAcquire(func(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 				left := time.Until(opens)
 				if left <= 0 {
@@ -234,14 +234,14 @@ func TestWaitsOutAQuarantine(t *testing.T) {
 				return store.Grant{}, &store.QuorumError{Op: "acquire", Need: 2, Nodes: nodes}
 			})
 		}
-		shut(store.Quarantined, store.Quarantined, store.Unreachable)
+		refuse(store.Quarantined, store.Quarantined, store.Unreachable)
 		start := time.Now()
 		b.release(b.acquire(b.c.Mutex("a").With(short)))
 		if waited := time.Since(start); waited < time.Minute || waited > time.Minute+time.Second {
 			t.Errorf("waited for %v, want a minute", waited)
 		}
 		opens = time.Now().Add(time.Minute)
-		shut(store.Quarantined, store.Unreachable, store.Unreachable)
+		refuse(store.Quarantined, store.Unreachable, store.Unreachable)
 		start = time.Now()
 		if _, err := b.c.Mutex("a").With(short).Acquire(t.Context()); !errors.Is(err, leasehold.ErrQuorum) || time.Since(start) > 2*short.TTL {
 			t.Errorf("most nodes are away, one is in quarantine: %v after %v", err, time.Since(start))

@@ -10,10 +10,12 @@ patterns="\b[Cc]an not\b
 ${start}Who(ever)? [a-z]
 \b([Oo]ne|[Tt]hose|[Tt]hey|[Ss]omebody|[Ee]verybody|[Aa]ll) who\b
 \b(the same|and|but|that|of|if), who [a-z]
+(Errorf?|Fatalf?|New)\(\"who [a-z]
 [;:\"] ?who (waits|asks|comes|tries|gives|gave|releases|left|was|is) 
 \b[Ww]hoever\b
 \bfor good\b
 \b(first|next|last|ahead|stands?|stood|places?|back) in line\b
+\b(leaves?|leaving|left|joins?|joined|enters?|entered) the line\b
 (^|// |-- )What (is|was|has|it|they|only) "
 
 found=$(git grep -nE "$(printf '%s' "$patterns" | tr '\n' '|')" -- \

@@ -10,8 +10,8 @@ import (
 // Errors that a store returns, to be matched with errors.Is. One error may match
 // several of them.
 var (
-	// ErrBusy means that another owner holds the lock. The error is always a
-	// *BusyError.
+	// ErrBusy means that another owner holds the lock, or waits ahead for the rest of
+	// it. The error is always a *BusyError.
 	ErrBusy = errors.New("lock is held by another owner")
 	// ErrNotHeld means that this owner certainly does not hold the lock, or no
 	// longer does.
@@ -40,13 +40,14 @@ var (
 type BusyError struct {
 	// Name is the name of the lock.
 	Name string
-	// Holder holds the lock. Holder, ExpiresIn and Position are what the store
-	// knew when it last looked; during a wait that may be some time ago (see
-	// Waiter.Wait).
+	// Holder holds the lock. If Holder.Waiting is set, there would be room for the
+	// caller beside the holders of the lock, but this waiter came before. Holder,
+	// ExpiresIn and Position are what the store knew when it last looked; during a
+	// wait that may be some time ago (see Waiter.Wait).
 	Holder Holder
-	// ExpiresIn is the longest that the holder's lease can last unless it is
-	// renewed; see State.ExpiresIn. It is negative if the lease never ends by
-	// itself.
+	// ExpiresIn is the longest that the holder's lease, or the waiter's place, can
+	// last unless it is renewed; see State.ExpiresIn. It is negative if the lease
+	// never ends by itself.
 	ExpiresIn time.Duration
 	// Position is the caller's place in the queue of waiters: 1 is the next to
 	// be granted the lock, 0 means that the caller is not in the queue. It may
@@ -63,8 +64,16 @@ type BusyError struct {
 
 func (e *BusyError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "lock %q is held by %s", e.Name, e.Holder)
+	verb := "held by"
+	if e.Holder.Waiting {
+		verb = "kept for"
+	}
+	fmt.Fprintf(&b, "lock %q is %s %s", e.Name, verb, e.Holder)
 	switch {
+	case e.Holder.Waiting && e.Position > 0:
+		b.WriteString(", which waits too")
+	case e.Holder.Waiting:
+		b.WriteString(", which waits ahead in the queue")
 	case e.ExpiresIn < 0:
 		b.WriteString(", without an expiry: another kind of client made it, and it stays until it is deleted")
 	case e.ExpiresIn > 0:

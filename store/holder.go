@@ -29,6 +29,9 @@ type Holder struct {
 	Spare int
 	// Broken reports that an operator broke the holder's lease; see Breaker.
 	Broken bool
+	// Waiting reports that it does not hold the lock, but waits for it ahead of a request
+	// that was refused: see BusyError.
+	Waiting bool
 	// Since is when the holder's attempt to acquire began, by the holder's wall
 	// clock, to the second. It is zero if unknown.
 	Since time.Time
@@ -46,12 +49,13 @@ type holderJSON struct {
 	Since   int64  `json:"since,omitempty"` // Unix seconds
 	Spare   int    `json:"spare,omitempty"`
 	Trace   string `json:"trace,omitempty"`
+	Waiting bool   `json:"waiting,omitempty"` // stores put it in
 }
 
 // Encode returns h as compact JSON for Lease.Meta. Owner and Foreign are left
 // out, and invalid UTF-8 is replaced.
 func (h Holder) Encode() string {
-	j := holderJSON{Host: h.Host, PID: h.PID, Purpose: strings.ToValidUTF8(h.Purpose, "?"), Spare: h.Spare, Broken: h.Broken, Trace: traceOrNone(h.Trace)}
+	j := holderJSON{Host: h.Host, PID: h.PID, Purpose: strings.ToValidUTF8(h.Purpose, "?"), Spare: h.Spare, Broken: h.Broken, Trace: traceOrNone(h.Trace), Waiting: h.Waiting}
 	if !h.Since.IsZero() {
 		j.Since = h.Since.Unix()
 	}
@@ -75,7 +79,7 @@ func DecodeHolder(owner, meta string) Holder {
 	if json.Unmarshal([]byte(meta), &j) != nil {
 		return h
 	}
-	h.Host, h.PID, h.Purpose, h.Spare, h.Broken, h.Trace = j.Host, j.PID, j.Purpose, j.Spare, j.Broken, traceOrNone(j.Trace)
+	h.Host, h.PID, h.Purpose, h.Spare, h.Broken, h.Trace, h.Waiting = j.Host, j.PID, j.Purpose, j.Spare, j.Broken, traceOrNone(j.Trace), j.Waiting
 	if 0 < j.Since && j.Since < lastSince {
 		h.Since = time.Unix(j.Since, 0)
 	}

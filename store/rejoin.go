@@ -15,15 +15,15 @@ type Rejoiner interface {
 	// ReleaseAndRejoin releases the lease of r as Release does, with the same
 	// errors, and blocks as Release does. If the lock thereby passes to another
 	// owner, it also reserves a place in the queue for next, a request for the
-	// same lock with a new owner. It never acquires a free lock for next. standing
-	// reports whether there is such a place, or may be one.
+	// same lock with a new owner. It never acquires a free lock for next. The
+	// result queued reports whether there is such a place, or may be one.
 	//
 	// Claim the place promptly by passing next unchanged to Wait, or abandon it
 	// with Release, which returns ErrNotHeld and cleans up in the background. If
 	// Wait claims the place, Grant.Since counts from just before the call of
 	// ReleaseAndRejoin. Until then nobody refreshes the place: it may be granted
 	// the lock, and it lasts for at most next.TTL.
-	ReleaseAndRejoin(ctx context.Context, r ReleaseRequest, next WaitRequest) (standing bool, err error)
+	ReleaseAndRejoin(ctx context.Context, r ReleaseRequest, next WaitRequest) (queued bool, err error)
 }
 
 // CheckRejoin returns nil if a store of those capabilities can release the lease of r and

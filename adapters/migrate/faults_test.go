@@ -99,7 +99,7 @@ func TestKilledInAMigration(t *testing.T) {
 	err := onSQLite(url, path, func() {}, func(m *lib.Migrate) error {
 		var dirty lib.ErrDirty
 		if err := m.Up(); !errors.As(err, &dirty) || dirty.Version != 1 {
-			t.Errorf("the next one says %v, want that version 1 is dirty", err)
+			t.Errorf("the next one says %v, want an error that version 1 is dirty", err)
 		}
 		if err := m.Force(1); err != nil {
 			t.Error(err)

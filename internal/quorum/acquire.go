@@ -1,8 +1,6 @@
 package quorum
 
 import (
-	"math"
-	"slices"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
@@ -26,36 +24,14 @@ import (
 //
 // An attempt that waits is not lost while others have the lock: see waitState.
 type Attempt struct {
-	Config
-	ttl       time.Duration
+	grants
 	start     clock.Instant
-	from      clock.Instant // once won: what validity counts from
 	confirmBy clock.Instant // node timeout of the second round; 0 before it
 	moveBy    clock.Instant // node timeout of the round that asks for the slots; 0 before it
 	verdict   Verdict
 	cancelled bool
-	token     uint64
-	slots     string // agreed on with a majority, or to be; empty before it, and if there are none
-	other     string // other slots that a node granted, to wish for next time
-	reserved  uint64 // tokens below it that belong to the grant as well
-	nodes     [MaxNodes]candidate
 	waiting   waitState
 }
-
-type candidate struct {
-	phase    Phase
-	late     bool          // past its node timeout: its answer still counts, but is not waited for
-	token    uint64        // where its counter stands, if Held
-	reserved uint64        // tokens below token that belong to the grant as well
-	asked    uint64        // the token it was asked to confirm, if larger than at
-	slots    string        // of its grant, if Held
-	move     move          // whether it was asked for the slots that the others have
-	from     clock.Instant // departure of the request that it granted, if Held
-	wait     nodeWait      // where the attempt waits
-}
-
-// canConfirm reports whether the token can be confirmed there.
-func (n *candidate) canConfirm() bool { return n.phase == Held || !confirmOwned }
 
 // NewAttempt begins an attempt whose requests leave after start. The driver
 // sends Acquire to every node.
@@ -66,7 +42,7 @@ func NewAttempt(c Config, ttl time.Duration, start clock.Instant) (a Attempt) {
 
 // Begin is NewAttempt in place: an attempt is large.
 func (a *Attempt) Begin(c Config, ttl time.Duration, start clock.Instant) {
-	*a = Attempt{Config: c, ttl: ttl, start: start}
+	*a = Attempt{grants: grants{Config: c, ttl: ttl}, start: start}
 }
 
 // Step applies one event and appends to out the messages to send.
@@ -177,15 +153,21 @@ func (a *Attempt) decide(now clock.Instant, out []Send) []Send {
 	if held = same; !a.HasQuorum(held) {
 		return out
 	}
-	token := largestToken(a, held)
+	token := a.largestToken(held)
 	for i := range a.Nodes {
 		if n := &a.nodes[i]; n.canConfirm() && !n.late && n.token == token && (held.Has(i) || !confirmOwned) {
 			confirmed = confirmed.with(i)
 		}
 	}
 	if a.HasQuorum(confirmed) || !confirmToken {
-		a.verdict, a.token, a.from = Won, token, a.validFrom(held, confirmed)
-		a.reserved = fewestReserved(a, held, confirmed)
+		a.verdict = Won
+		if !a.HasQuorum(confirmed) { // only where confirming is switched off
+			confirmed = held
+		}
+		a.token, a.reserved, a.from = token, a.fewestReserved(confirmed), a.start // all requests left together
+		if a.waiting.waits {
+			a.from = a.validFrom(confirmed)
+		}
 		return out
 	}
 	if a.confirmBy == 0 || a.waiting.waits && now >= a.confirmBy {
@@ -198,82 +180,6 @@ func (a *Attempt) decide(now clock.Instant, out []Send) []Send {
 		}
 	}
 	return out
-}
-
-// holds reports whether the node certainly has the lock for this owner at now.
-func (a *Attempt) holds(n *candidate, now clock.Instant) bool {
-	return n.phase == Held && (!placeInTime || now < validity.Until(n.from, a.ttl))
-}
-
-// aboutAsLate is the fraction of the TTL by which departures count as simultaneous.
-const aboutAsLate = 16
-
-// validFrom returns the departure from which validity counts: that of the latest
-// requests that a majority granted, or an earlier one that is about as late, so that no
-// validity is lost with one of the nodes. Without waiting all requests leave together.
-func (a *Attempt) validFrom(held, confirmed Set) clock.Instant {
-	if !a.waiting.waits {
-		return a.start
-	}
-	if !a.HasQuorum(confirmed) { // only where confirming is switched off
-		confirmed = held
-	}
-	var since clock.Instant
-	for i := range a.Nodes {
-		if !confirmed.Has(i) {
-			continue
-		}
-		var enough Set
-		for j := range a.Nodes {
-			if confirmed.Has(j) && a.nodes[j].from >= a.nodes[i].from {
-				enough = enough.with(j)
-			}
-		}
-		if a.HasQuorum(enough) {
-			since = max(since, a.nodes[i].from)
-		}
-	}
-	latest := since
-	for i := range a.Nodes {
-		if from := a.nodes[i].from; confirmed.Has(i) && from >= latest.Add(-a.ttl/aboutAsLate) {
-			since = min(since, from)
-		}
-	}
-	return since
-}
-
-// largestToken is the largest answer of the majority with the smallest answers, so
-// that no node is asked to confirm needlessly. Nodes outside that majority do not
-// matter. Of a joint configuration it is the larger of the two.
-func largestToken(a *Attempt, held Set) (token uint64) {
-	for _, set := range a.JointSets() {
-		var answers [MaxNodes]uint64
-		n := 0
-		for i := range a.Nodes {
-			if (held & set).Has(i) {
-				answers[n] = a.nodes[i].token
-				n++
-			}
-		}
-		slices.Sort(answers[:n])
-		token = max(token, answers[Majority(set.Size())-1])
-	}
-	return token
-}
-
-// fewestReserved returns how many tokens below the grant's own every confirming node has
-// reserved. On each of these nodes they are above everything it granted before.
-func fewestReserved(a *Attempt, held, confirmed Set) uint64 {
-	if !a.HasQuorum(confirmed) { // only where confirming is switched off
-		confirmed = held
-	}
-	least := uint64(math.MaxUint64)
-	for i := range a.Nodes {
-		if confirmed.Has(i) {
-			least = min(least, a.nodes[i].reserved)
-		}
-	}
-	return least
 }
 
 // Behind returns the nodes that have granted the lock to an attempt that is won, and whose
@@ -312,20 +218,6 @@ func (a *Attempt) cleanUp(out []Send) []Send {
 // Verdict returns the outcome, or Open.
 func (a *Attempt) Verdict() Verdict { return a.verdict }
 
-// Token returns the token of the grant, once won.
-func (a *Attempt) Token() uint64 { return a.token }
-
-// Slots returns the slots of the grant, once won. They are empty if the lock is no
-// semaphore.
-func (a *Attempt) Slots() string { return a.slots }
-
-// Reserved returns how many tokens below Token belong to the grant as well, once won.
-func (a *Attempt) Reserved() uint64 { return a.reserved }
-
-// From returns the instant from which validity counts, once won: a departure of the
-// granted requests.
-func (a *Attempt) From() clock.Instant { return a.from }
-
 // AskedAt returns the departure of the request that node answers, or answered last.
 func (a *Attempt) AskedAt(node int) clock.Instant {
 	if under := a.nodes[node].wait.sentAt; under != 0 {
@@ -333,12 +225,6 @@ func (a *Attempt) AskedAt(node int) clock.Instant {
 	}
 	return a.start
 }
-
-// Late reports whether the node missed its node timeout.
-func (a *Attempt) Late(node int) bool { return a.nodes[node].late }
-
-// Agreed reports whether the node granted the lock, even if it was released since.
-func (a *Attempt) Agreed(node int) bool { return a.nodes[node].token > 0 }
 
 // Next returns when a Tick can change something; false if none can.
 func (a *Attempt) Next() (clock.Instant, bool) {

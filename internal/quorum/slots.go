@@ -60,7 +60,7 @@ func choose(a *Attempt, held, awaited Set, now clock.Instant) bool {
 		if !held.Has(i) {
 			continue
 		}
-		same := grantedSlots(a, held, a.nodes[i].slots)
+		same := a.grantedSlots(held, a.nodes[i].slots)
 		if a.HasQuorum(same) {
 			a.slots = a.nodes[i].slots
 			return true
@@ -88,16 +88,6 @@ func hasQueued(a *Attempt) bool {
 		}
 	}
 	return false
-}
-
-// grantedSlots returns the nodes of held that granted these slots.
-func grantedSlots(a *Attempt, held Set, slots string) (s Set) {
-	for i := range a.Nodes {
-		if held.Has(i) && a.nodes[i].slots == slots {
-			s = s.with(i)
-		}
-	}
-	return s
 }
 
 // moveTo asks nodes that granted other slots for those agreed on, once.

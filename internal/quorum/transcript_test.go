@@ -39,7 +39,7 @@ func replay(story string) (string, error) {
 			continue
 		}
 		if a == nil {
-			return "", fmt.Errorf("%d: a story starts with an attempt", i+1)
+			return "", fmt.Errorf("line %d: a story starts with an attempt", i+1)
 		}
 		ms, e, err := parseEvent(text)
 		if err != nil {

@@ -35,6 +35,43 @@ func BreakLease(r Record, b Break, now clock.Instant) (Record, Answer) {
 		}
 		return r, Answer{Verdict: NotHeld}
 	}
+	return r.breakHold(i, b, now)
+}
+
+// Part is what one of several nodes has of a lease that is to be broken, as it was shown.
+// A part can have a token of its own, since a node that lost the lease draws another one
+// when the lease is given back to it.
+type Part struct {
+	// Token is that of the part. Zero means that the node was shown without the lease.
+	Token fence.Token
+	// Made is the attempt that made the grant, as in Hold.
+	Made string
+	// Tomb is how long the node refuses late requests of the owner, such as one that gives
+	// the lease back to it. The part may end before those of other nodes.
+	Tomb time.Duration
+}
+
+// BreakPart is BreakLease on one of several nodes. b.Token is that of the whole lease, and
+// is only noted. The node leaves a tombstone in any case. One without the lease takes the
+// owner's place from it and answers NotHeld. If the owner has another lease here than the one that was
+// shown, nothing changes, and the answer is a Mismatch.
+func BreakPart(r Record, b Break, p Part, now clock.Instant) (Record, Answer) {
+	r = Expire(r, now)
+	i := r.hold(b.Owner)
+	if i < 0 {
+		r.Line = without(r.Line, r.place(b.Owner))
+		return r.bury(attemptOf(b.Owner, p.Made), p.Tomb, now), Answer{Verdict: NotHeld}
+	}
+	if h := r.Holds[i]; p.Token != 0 && h.Token != p.Token || p.Token == 0 && h.Made != p.Made {
+		return r, Answer{Verdict: Mismatch, Blocker: h.blocker(), ExpiresIn: h.Expiry.Sub(now)}
+	}
+	made := r.Holds[i].Made
+	r, ans := r.breakHold(i, b, now)
+	return r.bury(attemptOf(b.Owner, made), p.Tomb, now), ans
+}
+
+// breakHold breaks the i-th lease.
+func (r Record) breakHold(i int, b Break, now clock.Instant) (Record, Answer) {
 	h := r.Holds[i]
 	if !h.Broken {
 		r.Broken = &Broken{Owner: b.Owner, Token: b.Token, Note: b.Note, Expiry: after(max(now, h.Expiry), b.Keep)}

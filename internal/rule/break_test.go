@@ -105,3 +105,35 @@ func TestBreakIsNoted(t *testing.T) {
 		t.Errorf("the note remains: %+v", r)
 	}
 }
+
+// Each of several nodes breaks the part of a lease that it was shown with, leaves another one
+// alone, and refuses late requests of the owner even if it has no part.
+func TestBreakPart(t *testing.T) {
+	breaksPart := func(owner string, p Part, now bool) action {
+		return action{"break " + owner, func(r Record, at clock.Instant) (Record, Answer) {
+			return BreakPart(r, Break{Owner: owner, Token: 7, Now: now, Keep: time.Second}, p, at)
+		}}
+	}
+	two := Semaphore(2)
+	a := Ask{Spec: two, Owner: "a", TTL: 100 * ms}
+	me := Ask{Spec: two, Owner: "me", Attempt: "one", TTL: 100 * ms}
+	waits := Ask{Spec: two, Owner: "b", Weight: 2, TTL: 100 * ms, Wait: 100 * ms, Fair: true}
+	granted := Answer{Verdict: Granted, Token: 1, Count: 1, ExpiresIn: 100 * ms}
+	later := Answer{Verdict: Mismatch, Blocker: Blocker{Owner: "a"}, ExpiresIn: 90 * ms}
+	play(t, []step{
+		{0, ask(a), granted},
+		{10 * ms, breaksPart("a", Part{Token: 2, Tomb: 500 * ms}, false), later},
+		{10 * ms, breaksPart("a", Part{Made: "one", Tomb: 500 * ms}, false), later},
+		{10 * ms, renew("a", 100*ms), Answer{Verdict: Done, Token: 1, Count: 1, ExpiresIn: 100 * ms}},
+		{10 * ms, breaksPart("a", Part{Token: 1, Tomb: 500 * ms}, false), Answer{Verdict: Done, Token: 1, Count: 1, ExpiresIn: 100 * ms}},
+		{20 * ms, renew("a", 100*ms), Answer{Verdict: NotHeld}},
+		{109 * ms, ask(waits), Answer{Verdict: Busy, Blocker: Blocker{Owner: "a"}, ExpiresIn: 1 * ms, Position: 1}},
+		{120 * ms, ask(a), Answer{Verdict: Buried}}, // although its part has ended
+		{120 * ms, breaksPart("b", Part{Tomb: 500 * ms}, false), Answer{Verdict: NotHeld}},
+		{120 * ms, ask(waits), Answer{Verdict: Buried}}, // and its place is gone
+		{120 * ms, ask(me), Answer{Verdict: Granted, Token: 2, Count: 1, ExpiresIn: 100 * ms}},
+		{130 * ms, breaksPart("me", Part{Made: "one", Tomb: 500 * ms}, true), Answer{Verdict: Done, Token: 2}},
+		{130 * ms, ask(me), Answer{Verdict: Buried}},
+		{510 * ms, ask(a), Answer{Verdict: Granted, Token: 3, Count: 1, ExpiresIn: 100 * ms}},
+	})
+}

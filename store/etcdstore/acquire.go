@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"math"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-
 	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -91,9 +89,9 @@ func (s *core) try(ctx context.Context, of store.Lease) (p *place, revision int6
 		}
 		p = s.newPlace(of, l)
 		r, doubt, err := s.commit(ctx, txn{
-			ifs:  []clientv3.Cmp{nobody(p.prefix)},
-			then: []clientv3.Op{clientv3.OpPut(p.key, recordOf(of, l, "").encode(), clientv3.WithLease(l.id))},
-			els:  []clientv3.Op{byAge(p.prefix, 1)},
+			ifs:  []condition{nobody(p.prefix)},
+			then: []operation{put(p.key, recordOf(of, l, "").encode(), l.id)},
+			els:  []operation{byAge(p.prefix, 1)},
 		})
 		if doubt {
 			l.tainted.Store(true)
@@ -134,9 +132,9 @@ func (s *core) join(ctx context.Context, of store.Lease, has entry) (store.Grant
 		kept := has.record
 		kept.Made, kept.Token = "", has.token(s.floor)
 		r, _, err := s.commit(ctx, txn{
-			ifs:  []clientv3.Cmp{created(has.key, has.create), modified(has.key, has.mod)},
-			then: []clientv3.Op{clientv3.OpPut(has.key, kept.encode(), clientv3.WithIgnoreLease())},
-			els:  []clientv3.Op{clientv3.OpGet(has.key)},
+			ifs:  []condition{created(has.key, has.create), modified(has.key, has.mod)},
+			then: []operation{replace(has.key, kept.encode())},
+			els:  []operation{get(has.key)},
 		})
 		if err != nil {
 			return store.Grant{}, err

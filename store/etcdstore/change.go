@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-
 	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -60,8 +58,8 @@ func (s *core) downgrade(ctx context.Context, r store.Lease) (entry, error) {
 		i := v.index(e.key, e.create)
 		after.places = append(append(v.places[:i:i], e), v.places[i+1:]...)
 		t := txn{
-			ifs:  []clientv3.Cmp{created(e.key, e.create), modified(e.key, e.mod)},
-			then: []clientv3.Op{clientv3.OpPut(e.key, e.record.encode(), clientv3.WithIgnoreLease())},
+			ifs:  []condition{created(e.key, e.create), modified(e.key, e.mod)},
+			then: []operation{replace(e.key, e.record.encode())},
 		}
 		if try < patient {
 			p := s.layout.pass(&after, r.Name, -1)
@@ -128,7 +126,7 @@ func (s *Store) Resize(ctx context.Context, name string, from, to store.Kind) er
 // resize is the transaction that gives the leases of v the new kind, and removes the
 // places of waiters. Leases keep their tokens and slots.
 func (s *core) resize(v *view, name string, is rule.Spec, quiet bool) (txn, error) {
-	t := txn{ifs: []clientv3.Cmp{unchanged(v.prefix, v.revision), unchanged(s.layout.slots(name), v.revision)}}
+	t := txn{ifs: []condition{unchanged(v.prefix, v.revision), unchanged(s.layout.slots(name), v.revision)}}
 	for i, e := range v.places {
 		number := int64(0)
 		switch {
@@ -138,7 +136,7 @@ func (s *core) resize(v *view, name string, is rule.Spec, quiet bool) (txn, erro
 			number = e.slot.number
 		case i == 0 && !e.several(): // the holder of a mutex
 		default:
-			t.then = append(t.then, clientv3.OpDelete(e.key))
+			t.then = append(t.then, remove(e.key))
 			if e.several() && e.Process != "" && !quiet {
 				t.then = append(t.then, s.layout.tell(v.prefix, e, message{Create: e.create, Resized: true}))
 			}
@@ -147,7 +145,7 @@ func (s *core) resize(v *view, name string, is rule.Spec, quiet bool) (txn, erro
 		e.Token = e.token(s.floor)
 		e.Limit, e.Shared, e.Weight, e.Kept = is.Limit, false, max(e.Weight, 1), &number
 		t.ifs = append(t.ifs, created(e.key, e.create))
-		t.then = append(t.then, clientv3.OpPut(e.key, e.record.encode(), clientv3.WithIgnoreLease()))
+		t.then = append(t.then, replace(e.key, e.record.encode()))
 	}
 	if max(len(t.ifs), len(t.then)) > mostOps {
 		return t, fmt.Errorf("%w: resize %q: it has %d leases and places, and etcd changes at most %d keys at once: try again when fewer hold it or wait for it", store.ErrUnsupported, name, len(v.places), mostOps)

@@ -3,6 +3,8 @@ package etcdstore
 import (
 	"context"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/store"
 )
 
 // examineEvery is how often the cluster is asked about itself.
@@ -33,9 +35,16 @@ func (s *Store) due(every time.Duration) bool {
 	return now-last >= int64(every) && s.asked.CompareAndSwap(last, now)
 }
 
+// judged is a cluster and the class that it gives, which each request asks for.
+type judged struct {
+	*Cluster
+	class store.Class
+}
+
 func (s *Store) note(c *Cluster) {
-	was := s.cluster.Swap(c)
-	if was != nil && was.Class() != c.Class() {
-		s.o.Logger.Warn("the class of the etcd cluster has changed", "was", was.Class(), "is", c.Class(), "why", c.Why())
+	is := &judged{c, c.Class()}
+	was := s.cluster.Swap(is)
+	if was != nil && was.class != is.class {
+		s.o.Logger.Warn("the class of the etcd cluster has changed", "was", was.class, "is", is.class, "why", c.Why())
 	}
 }

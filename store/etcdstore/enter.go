@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-
 	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -76,18 +74,18 @@ func (v *view) owner(owner string) bool {
 // view, it does so if nobody has the lock. It returns e as it is made, and the slot.
 func (s *link) entry(name string, e entry, v *view) (t txn, made entry, number int64) {
 	prefix, slots := s.layout.lock(name), s.layout.slots(name)
-	t = txn{ifs: []clientv3.Cmp{nobody(prefix), nobody(slots)}, els: s.layout.readAll(name)}
+	t = txn{ifs: []condition{nobody(prefix), nobody(slots)}, els: s.layout.readAll(name)}
 	if v != nil {
 		with := v.with(e)
 		me := len(v.places)
 		number = with.freeSlot(me)
-		t.ifs = []clientv3.Cmp{unchanged(prefix, v.revision), absent(s.layout.slot(name, number))}
-		var guard []clientv3.Cmp
+		t.ifs = []condition{unchanged(prefix, v.revision), absent(s.layout.slot(name, number))}
+		var guard []condition
 		e.record, guard = s.generation(with, me, slots)
 		t.ifs = append(t.ifs, guard...)
 	}
-	t.then = []clientv3.Op{
-		clientv3.OpPut(e.key, e.record.encode(), clientv3.WithLease(e.lease)),
+	t.then = []operation{
+		put(e.key, e.record.encode(), e.lease),
 		s.layout.take(name, number, successor{Suffix: e.key[len(prefix):]}, e.lease),
 	}
 	return t, e, number
@@ -96,16 +94,16 @@ func (s *link) entry(name string, e entry, v *view) (t txn, made entry, number i
 // generation returns the record with which the place at index me enters, and what has to
 // be so then. A reader has the token of another reader, which has to be inside. If there is
 // none, nobody may have entered before it.
-func (s *link) generation(v *view, me int, slots string) (has record, guard []clientv3.Cmp) {
+func (s *link) generation(v *view, me int, slots string) (has record, guard []condition) {
 	has = v.places[me].record
 	if !has.sharesToken() {
 		return has, nil
 	}
 	if other, ok := v.companion(me); ok {
 		has.Token = other.token(s.floor)
-		return has, []clientv3.Cmp{created(other.key, other.create)}
+		return has, []condition{created(other.key, other.create)}
 	}
-	return has, []clientv3.Cmp{unchanged(slots, v.revision)}
+	return has, []condition{unchanged(slots, v.revision)}
 }
 
 // admitted returns the grant of a place that has entered.

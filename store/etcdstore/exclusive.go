@@ -3,8 +3,6 @@ package etcdstore
 import (
 	"context"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-
 	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -44,9 +42,9 @@ func (w *exclusive) enqueue(ctx context.Context) (g store.Grant, done bool, err 
 	p := s.newPlace(w.r.Lease, l)
 	p.mailbox = s.inbox.open(l.id)
 	r, err := w.commitPlace(ctx, p, txn{
-		ifs:  []clientv3.Cmp{absent(p.key)},
-		then: []clientv3.Op{clientv3.OpPut(p.key, recordOf(p.of, l, s.inbox.process).encode(), clientv3.WithLease(l.id)), byAge(p.prefix, 1)},
-		els:  []clientv3.Op{clientv3.OpGet(p.key), byAge(p.prefix, 1)},
+		ifs:  []condition{absent(p.key)},
+		then: []operation{put(p.key, recordOf(p.of, l, s.inbox.process).encode(), l.id), byAge(p.prefix, 1)},
+		els:  []operation{get(p.key), byAge(p.prefix, 1)},
 	})
 	if err == errAgain {
 		return g, false, nil
@@ -125,7 +123,7 @@ func (w *exclusive) look(ctx context.Context) (g store.Grant, done bool, err err
 // handed returns the revision at which the lock came to the place, or 0.
 func (w *exclusive) handed(ctx context.Context) (revision int64, err error) {
 	p := w.place
-	r, _, err := w.s.commit(ctx, txn{then: []clientv3.Op{byAge(p.prefix, 1), upTo(p.prefix, p.create)}})
+	r, _, err := w.s.commit(ctx, txn{then: []operation{byAge(p.prefix, 1), upTo(p.prefix, p.create)}})
 	if err != nil {
 		return 0, err
 	}
@@ -159,8 +157,8 @@ func (w *exclusive) handed(ctx context.Context) (revision int64, err error) {
 func (w *exclusive) takeOver(ctx context.Context) (revision int64, err error) {
 	p := w.place
 	r, _, err := w.s.commit(ctx, txn{
-		ifs:  []clientv3.Cmp{created(p.key, p.create), oldest(p.prefix, p.create)},
-		then: []clientv3.Op{touch(p.key)},
+		ifs:  []condition{created(p.key, p.create), oldest(p.prefix, p.create)},
+		then: []operation{touch(p.key)},
 	})
 	if err != nil || !r.Succeeded {
 		return 0, err
@@ -182,7 +180,7 @@ func (s *core) readAhead(h *hold, prefix string) {
 	go func() {
 		defer s.gate.Leave()
 		defer close(reading)
-		r, _, err := s.commit(context.Background(), txn{then: []clientv3.Op{byAge(prefix, mostRead)}})
+		r, _, err := s.commit(context.Background(), txn{then: []operation{byAge(prefix, mostRead)}})
 		if err != nil {
 			return // the release will read it
 		}

@@ -72,7 +72,7 @@ func (s *link) line(ctx context.Context, waiters []entry) (line []store.Place, e
 
 // readSome is read, without the waiters of a mutex that Inspect does not show.
 func (s *link) readSome(ctx context.Context, name string) (*view, error) {
-	r, _, err := s.commit(ctx, txn{then: []clientv3.Op{byAge(s.layout.lock(name), store.MaxQueue+1), clientv3.OpGet(s.layout.slots(name), clientv3.WithPrefix())}})
+	r, _, err := s.commit(ctx, txn{then: []operation{byAge(s.layout.lock(name), store.MaxQueue+1), getAll(s.layout.slots(name))}})
 	if r == nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package etcdstore
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -26,7 +25,7 @@ func (l layout) locks(prefix string) string { return l.base + "/" + escape(prefi
 func (l layout) key(name string, id clientv3.LeaseID) string { return l.lock(name) + suffix(id) }
 
 // suffix is how native clients name a key after a lease.
-func suffix(id clientv3.LeaseID) string { return fmt.Sprintf("%x", int64(id)) }
+func suffix(id clientv3.LeaseID) string { return strconv.FormatInt(int64(id), 16) }
 
 // inbox returns the prefix of the keys through which a process is told of its grants.
 // No name of a lock is escaped to own.
@@ -50,10 +49,15 @@ func (l layout) floor() string { return l.base + "/" + own + "floor" }
 
 const own = "!"
 
+var (
+	escaper   = strings.NewReplacer("%", "%25", "/", "%2F")
+	unescaper = strings.NewReplacer("%25", "%", "%2F", "/", "%21", own)
+)
+
 // escape keeps a lock's name out of the keys of other locks: with slashes, keys of "a/b"
 // would be among those of "a".
 func escape(name string) string {
-	name = strings.NewReplacer("%", "%25", "/", "%2F").Replace(name)
+	name = escaper.Replace(name)
 	if rest, found := strings.CutPrefix(name, own); found {
 		name = "%21" + rest
 	}
@@ -61,7 +65,7 @@ func escape(name string) string {
 }
 
 func unescape(name string) string {
-	return strings.NewReplacer("%25", "%", "%2F", "/", "%21", own).Replace(name)
+	return unescaper.Replace(name)
 }
 
 // nameOf returns the lock to which a key belongs, and false if it belongs to none.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -38,11 +36,12 @@ func (s *core) leaveOnce(ctx context.Context, p *place) error {
 		return s.leaveShared(ctx, p)
 	}
 	r, _, err := s.commit(ctx, txn{
-		ifs:  []clientv3.Cmp{created(p.key, p.create), oldest(p.prefix, p.create)},
-		then: []clientv3.Op{byAge(p.prefix, mostRead)},
-		els: []clientv3.Op{clientv3.OpTxn(
-			[]clientv3.Cmp{created(p.key, p.create)},
-			[]clientv3.Op{clientv3.OpDelete(p.key)}, nil)},
+		ifs:  []condition{created(p.key, p.create), oldest(p.prefix, p.create)},
+		then: []operation{byAge(p.prefix, mostRead)},
+		els: []operation{nested(txn{
+			ifs:  []condition{created(p.key, p.create)},
+			then: []operation{remove(p.key)},
+		})},
 	})
 	switch {
 	case r == nil:

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -144,8 +142,8 @@ const patient = 2
 func (l *leaving) txn(try int) (t txn, alone bool, err error) {
 	s := l.s
 	t = txn{
-		ifs:  []clientv3.Cmp{created(l.key, l.create)},
-		then: []clientv3.Op{clientv3.OpDelete(l.key)},
+		ifs:  []condition{created(l.key, l.create)},
+		then: []operation{remove(l.key)},
 		els:  s.layout.readAll(l.name),
 	}
 	var p passage
@@ -178,7 +176,7 @@ func (l *leaving) txn(try int) (t txn, alone bool, err error) {
 		t.ifs = append(t.ifs, modified(l.key, l.mod))
 	}
 	if l.slot != "" && !p.reused {
-		t.then = append(t.then, clientv3.OpDelete(l.slot))
+		t.then = append(t.then, remove(l.slot))
 	}
 	t.ifs, t.then = append(t.ifs, p.ifs...), append(t.then, p.then...)
 	if alone {

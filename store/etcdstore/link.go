@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
 
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/clock"
@@ -33,16 +35,24 @@ const defaultLookAfter = 100 * time.Millisecond
 // other data than before; the transaction then has had its effect.
 func (s *link) commit(ctx context.Context, t txn) (r *clientv3.TxnResponse, doubt bool, err error) {
 	var least int64
+	request := t.request()
 	doubt, err = s.members.run(ctx, func(ctx context.Context, c *clientv3.Client) error {
-		var err error
 		least = s.replaced.before()
-		r, err = c.Txn(ctx).If(t.ifs...).Then(t.then...).Else(t.els...).Commit()
-		return err
+		answer, err := etcdserverpb.NewKVClient(c.ActiveConnection()).Txn(ctx, request, callOptions...)
+		r = (*clientv3.TxnResponse)(answer)
+		return clientv3.ContextError(ctx, err)
 	})
 	if err != nil {
 		return nil, doubt, err
 	}
 	return r, doubt, s.replaced.observe(r.Header, least, s.clock.Now())
+}
+
+// callOptions are those of the library's own calls.
+var callOptions = []grpc.CallOption{
+	grpc.WaitForReady(true),
+	grpc.MaxCallSendMsgSize(2 << 20),
+	grpc.MaxCallRecvMsgSize(math.MaxInt32),
 }
 
 // keepAlive renews leases with one stream of requests. It returns the new TTL of each
@@ -130,7 +140,7 @@ func (s *link) find(ctx context.Context, of store.Lease) (entry, error) {
 		}
 		return entry{}, store.ErrNotHeld
 	}
-	r, _, err := s.commit(ctx, txn{then: []clientv3.Op{byAge(s.layout.lock(of.Name), 1)}})
+	r, _, err := s.commit(ctx, txn{then: []operation{byAge(s.layout.lock(of.Name), 1)}})
 	if r == nil {
 		return entry{}, err
 	}
@@ -145,9 +155,9 @@ func (s *link) find(ctx context.Context, of store.Lease) (entry, error) {
 // agreeOnFloor returns the smallest token, which the first store with a floor has fixed.
 func (s *link) agreeOnFloor(ctx context.Context) (fence.Token, error) {
 	key := s.layout.floor()
-	t := txn{ifs: []clientv3.Cmp{absent(key)}, els: []clientv3.Op{clientv3.OpGet(key)}}
+	t := txn{ifs: []condition{absent(key)}, els: []operation{get(key)}}
 	if s.o.Floor != 0 {
-		t.then = []clientv3.Op{clientv3.OpPut(key, fmt.Sprint(uint64(s.o.Floor)))}
+		t.then = []operation{put(key, fmt.Sprint(uint64(s.o.Floor)), clientv3.NoLease)}
 	}
 	r, _, err := s.commit(ctx, t)
 	if err != nil || r.Succeeded {

@@ -151,12 +151,19 @@ func (e *member) try(ctx context.Context, o Options, limit time.Duration, f func
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	err = f(ctx, c)
+	err = f(undated{ctx}, c)
 	if errors.Is(err, context.DeadlineExceeded) && c.ActiveConnection().GetState() == connectivity.TransientFailure {
 		return &unconnectedError{err}
 	}
 	return err
 }
+
+// undated is a context that ends at its deadline and does not tell it. gRPC would send it
+// with the request, and the server would make a context and a timer for it. The server is
+// told all the same when the context ends.
+type undated struct{ context.Context }
+
+func (undated) Deadline() (time.Time, bool) { return time.Time{}, false }
 
 // unconnectedError is the error of a request that ended while there was no connection.
 // gRPC keeps trying to connect, and does not say why it cannot.

@@ -1,14 +1,12 @@
 package etcdstore
 
-import clientv3 "go.etcd.io/etcd/client/v3"
-
 // mostTold is how many places one transaction tells of their turn.
 const mostTold = 32
 
 // passage is what a transaction adds that makes room in a lock.
 type passage struct {
-	ifs  []clientv3.Cmp
-	then []clientv3.Op
+	ifs  []condition
+	then []operation
 	// reused is set if the slot that becomes free has a new holder.
 	reused bool
 }
@@ -63,7 +61,7 @@ func (e entry) waits() bool {
 }
 
 // turns tells the places whose turn it is, and the first that still waits.
-func (l layout) turns(v *view) (then []clientv3.Op) {
+func (l layout) turns(v *view) (then []operation) {
 	holders := v.holders()
 	for i, e := range v.places[:min(len(v.places), holders+1)] {
 		if !e.waits() {
@@ -81,6 +79,6 @@ func (l layout) turns(v *view) (then []clientv3.Op) {
 }
 
 // tell writes a message to the inbox of a place.
-func (l layout) tell(prefix string, e entry, m message) clientv3.Op {
-	return clientv3.OpPut(l.box(e.Process, e.key[len(prefix):]), m.encode(), clientv3.WithLease(e.lease))
+func (l layout) tell(prefix string, e entry, m message) operation {
+	return put(l.box(e.Process, e.key[len(prefix):]), m.encode(), e.lease)
 }

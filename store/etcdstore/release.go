@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -89,7 +87,7 @@ type ending struct {
 // find reads the place of an owner. It removes the place of an owner that waits, and
 // returns ErrNotHeld then.
 func (e *ending) find(ctx context.Context, r store.ReleaseRequest) error {
-	got, doubt, err := e.s.commit(ctx, txn{then: []clientv3.Op{byAge(e.prefix, 0)}})
+	got, doubt, err := e.s.commit(ctx, txn{then: []operation{byAge(e.prefix, 0)}})
 	e.doubt = e.doubt || doubt
 	if got == nil {
 		return err
@@ -174,9 +172,9 @@ func (e *ending) run(ctx context.Context) error {
 // txn is the transaction that deletes the place if next are the places behind it.
 func (e *ending) txn(next []successor, whole bool) txn {
 	t := txn{
-		ifs:  []clientv3.Cmp{created(e.hold.key, e.hold.create)},
-		then: []clientv3.Op{clientv3.OpDelete(e.hold.key)},
-		els:  []clientv3.Op{byAge(e.prefix, mostRead)},
+		ifs:  []condition{created(e.hold.key, e.hold.create)},
+		then: []operation{remove(e.hold.key)},
+		els:  []operation{byAge(e.prefix, mostRead)},
 	}
 	if e.mod != 0 {
 		t.ifs = append(t.ifs, modified(e.hold.key, e.mod))
@@ -188,9 +186,9 @@ func (e *ending) txn(next []successor, whole bool) txn {
 	first, rest := next[0], next[1:]
 	t.ifs = append(t.ifs, created(e.prefix+first.Suffix, first.Create))
 	if e.rejoin != nil {
-		put := clientv3.OpPut(e.rejoin.key, recordOf(e.rejoin.of, e.rejoin.lease, e.s.inbox.process).encode(), clientv3.WithLease(e.rejoin.lease.id))
+		place := put(e.rejoin.key, recordOf(e.rejoin.of, e.rejoin.lease, e.s.inbox.process).encode(), e.rejoin.lease.id)
 		t.ifs = append(t.ifs, absent(e.rejoin.key))
-		t.then = append(t.then, put)
+		t.then = append(t.then, place)
 	}
 	m := message{Create: first.Create, Next: rest, Whole: whole}
 	if e.rejoin != nil && whole {
@@ -212,9 +210,9 @@ func (e *ending) taint() {
 // quietly deletes the place and tells nobody.
 func (e *ending) quietly(ctx context.Context) error {
 	t := txn{
-		ifs:  []clientv3.Cmp{created(e.hold.key, e.hold.create)},
-		then: []clientv3.Op{clientv3.OpDelete(e.hold.key)},
-		els:  []clientv3.Op{byAge(e.prefix, mostRead)},
+		ifs:  []condition{created(e.hold.key, e.hold.create)},
+		then: []operation{remove(e.hold.key)},
+		els:  []operation{byAge(e.prefix, mostRead)},
 	}
 	if e.mod != 0 {
 		t.ifs = append(t.ifs, modified(e.hold.key, e.mod))

@@ -144,9 +144,9 @@ func (s *core) prolong(ctx context.Context, r *renewal, has entry) error {
 	moved := has.record
 	moved.Seconds, moved.Token = int64(l.lasts/time.Second), has.token(s.floor)
 	move := txn{
-		ifs:  []clientv3.Cmp{created(has.key, has.create), modified(has.key, has.mod)},
-		then: []clientv3.Op{clientv3.OpPut(has.key, moved.encode(), clientv3.WithLease(l.id))},
-		els:  []clientv3.Op{clientv3.OpGet(has.key)},
+		ifs:  []condition{created(has.key, has.create), modified(has.key, has.mod)},
+		then: []operation{put(has.key, moved.encode(), l.id)},
+		els:  []operation{get(has.key)},
 	}
 	if has.slotKey() != "" {
 		move.then = append(move.then, s.layout.take(r.of.Name, has.slot.number, has.slot.successor, l.id))
@@ -212,9 +212,9 @@ func (s *core) confirm(ctx context.Context, all []*renewal) {
 func (s *core) confirmSome(ctx context.Context, some []*renewal, left map[clientv3.LeaseID]int64, sent clock.Instant) {
 	var t txn
 	for _, r := range some {
-		t.then = append(t.then, clientv3.OpGet(r.hold.key, clientv3.WithKeysOnly()))
+		t.then = append(t.then, getKey(r.hold.key))
 		if r.hold.slot != "" {
-			t.then = append(t.then, clientv3.OpGet(r.hold.slot, clientv3.WithKeysOnly()))
+			t.then = append(t.then, getKey(r.hold.slot))
 		}
 	}
 	got, _, err := s.commit(ctx, t)

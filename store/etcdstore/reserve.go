@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -32,8 +30,8 @@ func (s *Store) ReserveTokens(ctx context.Context, r store.ReserveRequest) (stor
 	}
 	prefix := s.layout.lock(r.Name)
 	draw := txn{
-		ifs:  []clientv3.Cmp{created(key, create)},
-		then: []clientv3.Op{touch(key), clientv3.OpGet(prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())},
+		ifs:  []condition{created(key, create)},
+		then: []operation{touch(key), count(prefix)},
 	}
 	if several {
 		draw.then = append(draw.then[:1], s.layout.readAll(r.Name)...)

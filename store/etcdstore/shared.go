@@ -47,8 +47,8 @@ func (w *shared) enqueue(ctx context.Context) (g store.Grant, done bool, err err
 	p.mailbox = s.inbox.open(l.id)
 	e := entry{record: recordOf(p.of, l, s.inbox.process), key: p.key, lease: l.id}
 	t, entering, number := s.entry(w.r.Name, e, nil)
-	put := t.then[0]
-	t.els = append([]clientv3.Op{clientv3.OpTxn([]clientv3.Cmp{absent(p.key)}, []clientv3.Op{put}, nil)}, t.els...)
+	enqueue := nested(txn{ifs: []condition{absent(p.key)}, then: t.then[:1]})
+	t.els = append([]operation{enqueue}, t.els...)
 	r, err := w.commitPlace(ctx, p, t)
 	if err == errAgain {
 		return g, false, nil
@@ -169,13 +169,13 @@ func (w *shared) decide(ctx context.Context, v *view) (g store.Grant, done bool,
 func (s *link) turnOf(name string, e entry, number int64) txn {
 	enter := touch(e.key) // its revision is the token
 	if e.Token != 0 {
-		enter = clientv3.OpPut(e.key, e.record.encode(), clientv3.WithIgnoreLease())
+		enter = replace(e.key, e.record.encode())
 	}
 	of := successor{Suffix: e.key[len(s.layout.lock(name)):], Create: e.create}
 	return txn{
 		// A second try fails, since the first one has modified the place.
-		ifs:  []clientv3.Cmp{created(e.key, e.create), modified(e.key, e.mod), absent(s.layout.slot(name, number))},
-		then: []clientv3.Op{enter, s.layout.take(name, number, of, e.lease)},
+		ifs:  []condition{created(e.key, e.create), modified(e.key, e.mod), absent(s.layout.slot(name, number))},
+		then: []operation{enter, s.layout.take(name, number, of, e.lease)},
 		els:  s.layout.readAll(name),
 	}
 }

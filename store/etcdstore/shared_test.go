@@ -205,6 +205,32 @@ func TestNativeMutexBesideReaders(t *testing.T) {
 	acquire(t, s, reader("a", time.Minute))
 }
 
+// A waiter that is refused because the lock has another kind leaves no place behind, which
+// would keep the name in use for its kind after the holder has left.
+func TestRefusedKindLeavesNoPlace(t *testing.T) {
+	s := open(t, server.Endpoints(), etcdstore.Options{Prefix: "refused-kind"})
+	client := native(t, server.Endpoints())
+	first := request("first", time.Minute) // somebody has to wait, so that there is an inbox
+	acquire(t, s, first)
+	done := waits(t, s, request("first", time.Minute))
+	release(t, s, first)
+	gets(t, "after the release", done)
+	mutex, shared := request("a", time.Minute), reader("a", time.Minute)
+	for _, l := range [][2]store.Lease{{mutex, shared}, {shared, mutex}} {
+		for range 5 {
+			acquire(t, s, l[0])
+			l[1].Owner = store.NewOwner()
+			if _, err := s.Wait(t.Context(), store.WaitRequest{Lease: l[1]}, nil); !errors.Is(err, store.ErrKindMismatch) {
+				t.Fatalf("a wait for another kind: %v", err)
+			}
+			if n := count(t, client, "refused-kind/a/"); n != 1 {
+				t.Errorf("%v waits for what is a %v: %d places, want that of the holder", l[1].Kind, l[0].Kind, n)
+			}
+			release(t, s, l[0])
+		}
+	}
+}
+
 func count(t *testing.T, c *clientv3.Client, prefix string) int64 {
 	t.Helper()
 	r, err := c.Get(t.Context(), prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())

@@ -21,7 +21,7 @@ type Store struct {
 	// adds is how much longer than its TTL a lease can be.
 	adds time.Duration
 
-	cluster atomic.Pointer[Cluster]
+	cluster atomic.Pointer[judged]
 	asked   atomic.Int64 // when the cluster was last asked about itself
 }
 
@@ -87,7 +87,7 @@ func (s *Store) Caps() store.Caps {
 		Rejoins:    true,
 		Reach:      "network",
 		Clock:      "the monotonic clock of etcd's leader",
-		Class:      s.cluster.Load().Class(),
+		Class:      s.cluster.Load().class,
 	}
 }
 
@@ -115,12 +115,12 @@ func (s *Store) Close() error {
 
 // require returns an error if the store cannot give the class.
 func (s *Store) require(ctx context.Context, c store.Class) error {
-	if c > s.cluster.Load().Class() {
+	if c > s.cluster.Load().class {
 		s.examineNow(ctx) // it may have been unknown, or a member may be back
 	}
 	is := s.cluster.Load()
-	if have := is.Class(); c > have {
-		return fmt.Errorf("%w: %v is required, and etcd at %s gives %v: %s", store.ErrUnsupported, c, s.members, have, is.Why())
+	if c > is.class {
+		return fmt.Errorf("%w: %v is required, and etcd at %s gives %v: %s", store.ErrUnsupported, c, s.members, is.class, is.Why())
 	}
 	return nil
 }

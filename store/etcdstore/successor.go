@@ -79,12 +79,12 @@ func (n successor) lease() clientv3.LeaseID {
 func (l layout) box(process, suffix string) string { return l.inbox(process) + suffix }
 
 // handOver gives the lock to n in the transaction that deletes the place before it.
-func (l layout) handOver(prefix string, n successor, m message) []clientv3.Op {
+func (l layout) handOver(prefix string, n successor, m message) []operation {
 	if n.Process == "" {
 		return nil
 	}
-	return []clientv3.Op{
+	return []operation{
 		touch(prefix + n.Suffix), // its revision is the token
-		clientv3.OpPut(l.box(n.Process, n.Suffix), m.encode(), clientv3.WithLease(n.lease())),
+		put(l.box(n.Process, n.Suffix), m.encode(), n.lease()),
 	}
 }

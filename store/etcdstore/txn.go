@@ -8,10 +8,21 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// txn is a transaction that can be repeated: a second one finds what the first one did.
+// txn is a transaction that can be repeated: a second one finds what the first one did. It
+// has the messages of etcd's protocol, which the library would make of its own types in
+// each try.
 type txn struct {
-	ifs       []clientv3.Cmp
-	then, els []clientv3.Op
+	ifs       []condition
+	then, els []operation
+}
+
+type (
+	condition = *etcdserverpb.Compare
+	operation = *etcdserverpb.RequestOp
+)
+
+func (t txn) request() *etcdserverpb.TxnRequest {
+	return &etcdserverpb.TxnRequest{Compare: t.ifs, Success: t.then, Failure: t.els}
 }
 
 func isGone(err error) bool { return errors.Is(rpctypes.Error(err), rpctypes.ErrLeaseNotFound) }
@@ -21,71 +32,130 @@ func isFull(err error) bool { return errors.Is(rpctypes.Error(err), rpctypes.Err
 // mostRead is how many places are read at once to find the next owner.
 const mostRead = 16
 
-func absent(key string) clientv3.Cmp { return created(key, 0) }
+func absent(key string) condition { return created(key, 0) }
 
-func created(key string, at int64) clientv3.Cmp {
+func created(key string, at int64) condition {
 	return createRevision(key, "", etcdserverpb.Compare_EQUAL, at)
 }
 
 // createRevision compares that of a key, or of all keys before end if that is not empty.
-// If there is none, it compares 0. The library's way to write this copies it several times.
-func createRevision(key, end string, is etcdserverpb.Compare_CompareResult, at int64) clientv3.Cmp {
-	c := &etcdserverpb.Compare{Key: []byte(key), Target: etcdserverpb.Compare_CREATE, Result: is, TargetUnion: &etcdserverpb.Compare_CreateRevision{CreateRevision: at}}
-	if end != "" {
-		c.RangeEnd = []byte(end)
+// If there is none, it compares 0.
+func createRevision(key, end string, is etcdserverpb.Compare_CompareResult, at int64) condition {
+	return &etcdserverpb.Compare{
+		Key: []byte(key), RangeEnd: []byte(end), Target: etcdserverpb.Compare_CREATE, Result: is,
+		TargetUnion: &etcdserverpb.Compare_CreateRevision{CreateRevision: at},
 	}
-	return clientv3.FromCompare(c)
 }
 
 // createRevisions compares those of all keys with a prefix.
-func createRevisions(prefix string, is etcdserverpb.Compare_CompareResult, at int64) clientv3.Cmp {
+func createRevisions(prefix string, is etcdserverpb.Compare_CompareResult, at int64) condition {
 	return createRevision(prefix, clientv3.GetPrefixRangeEnd(prefix), is, at)
 }
 
+// modRevision is createRevision for the revision of the last change.
+func modRevision(key, end string, is etcdserverpb.Compare_CompareResult, at int64) condition {
+	return &etcdserverpb.Compare{
+		Key: []byte(key), RangeEnd: []byte(end), Target: etcdserverpb.Compare_MOD, Result: is,
+		TargetUnion: &etcdserverpb.Compare_ModRevision{ModRevision: at},
+	}
+}
+
 // nobody is met if no key has the prefix.
-func nobody(prefix string) clientv3.Cmp {
+func nobody(prefix string) condition {
 	return createRevisions(prefix, etcdserverpb.Compare_EQUAL, 0)
 }
 
 // alone is met if the only key with the prefix is one that was created at that revision.
-func alone(prefix string, at int64) clientv3.Cmp {
+func alone(prefix string, at int64) condition {
 	return createRevisions(prefix, etcdserverpb.Compare_EQUAL, at)
 }
 
 // oldest is met if no key with the prefix is older than one that was created at that
 // revision.
-func oldest(prefix string, at int64) clientv3.Cmp {
+func oldest(prefix string, at int64) condition {
 	return createRevisions(prefix, etcdserverpb.Compare_GREATER, at-1)
 }
 
 // newest is met if no key with the prefix is newer.
-func newest(prefix string, at int64) clientv3.Cmp {
+func newest(prefix string, at int64) condition {
 	return createRevisions(prefix, etcdserverpb.Compare_LESS, at+1)
 }
 
 // unchanged is met if no key with the prefix was made or changed since that revision.
-func unchanged(prefix string, since int64) clientv3.Cmp {
-	return clientv3.Compare(clientv3.ModRevision(prefix).WithPrefix(), "<", since+1)
+func unchanged(prefix string, since int64) condition {
+	return modRevision(prefix, clientv3.GetPrefixRangeEnd(prefix), etcdserverpb.Compare_LESS, since+1)
 }
 
 // modified is met if the key was last changed at that revision.
-func modified(key string, at int64) clientv3.Cmp {
-	return clientv3.Compare(clientv3.ModRevision(key), "=", at)
+func modified(key string, at int64) condition {
+	return modRevision(key, "", etcdserverpb.Compare_EQUAL, at)
+}
+
+func rangeOp(r *etcdserverpb.RangeRequest) operation {
+	return &etcdserverpb.RequestOp{Request: &etcdserverpb.RequestOp_RequestRange{RequestRange: r}}
+}
+
+func putOp(r *etcdserverpb.PutRequest) operation {
+	return &etcdserverpb.RequestOp{Request: &etcdserverpb.RequestOp_RequestPut{RequestPut: r}}
+}
+
+func get(key string) operation { return rangeOp(&etcdserverpb.RangeRequest{Key: []byte(key)}) }
+
+// getKey reads the revisions and the lease of a key, and not the value.
+func getKey(key string) operation {
+	return rangeOp(&etcdserverpb.RangeRequest{Key: []byte(key), KeysOnly: true})
+}
+
+func rangeOf(prefix string) *etcdserverpb.RangeRequest {
+	return &etcdserverpb.RangeRequest{Key: []byte(prefix), RangeEnd: []byte(clientv3.GetPrefixRangeEnd(prefix))}
+}
+
+// getAll reads all keys with a prefix.
+func getAll(prefix string) operation { return rangeOp(rangeOf(prefix)) }
+
+// count reads how many keys have a prefix.
+func count(prefix string) operation {
+	r := rangeOf(prefix)
+	r.CountOnly = true
+	return rangeOp(r)
 }
 
 // byAge reads at most so many of the oldest places, and the number of all.
-func byAge(prefix string, most int64) clientv3.Op {
-	return clientv3.OpGet(prefix, clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend), clientv3.WithLimit(most))
+func byAge(prefix string, most int64) operation {
+	r := rangeOf(prefix)
+	r.SortTarget, r.SortOrder, r.Limit = etcdserverpb.RangeRequest_CREATE, etcdserverpb.RangeRequest_ASCEND, most
+	return rangeOp(r)
 }
 
 // upTo reads the keys of the places up to one that was created at that revision, the
 // oldest first.
-func upTo(prefix string, at int64) clientv3.Op {
-	return clientv3.OpGet(prefix, clientv3.WithPrefix(), clientv3.WithMaxCreateRev(at), clientv3.WithKeysOnly(),
-		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
+func upTo(prefix string, at int64) operation {
+	r := rangeOf(prefix)
+	r.SortTarget, r.SortOrder = etcdserverpb.RangeRequest_CREATE, etcdserverpb.RangeRequest_ASCEND
+	r.MaxCreateRevision, r.KeysOnly = at, true
+	return rangeOp(r)
+}
+
+// put makes or replaces a key, and attaches it to a lease.
+func put(key, value string, lease clientv3.LeaseID) operation {
+	return putOp(&etcdserverpb.PutRequest{Key: []byte(key), Value: []byte(value), Lease: int64(lease)})
+}
+
+// replace gives a key that is there a new value.
+func replace(key, value string) operation {
+	return putOp(&etcdserverpb.PutRequest{Key: []byte(key), Value: []byte(value), IgnoreLease: true})
 }
 
 // touch gives a key a new revision and nothing else.
-func touch(key string) clientv3.Op {
-	return clientv3.OpPut(key, "", clientv3.WithIgnoreValue(), clientv3.WithIgnoreLease())
+func touch(key string) operation {
+	return putOp(&etcdserverpb.PutRequest{Key: []byte(key), IgnoreValue: true, IgnoreLease: true})
+}
+
+func remove(key string) operation {
+	r := &etcdserverpb.DeleteRangeRequest{Key: []byte(key)}
+	return &etcdserverpb.RequestOp{Request: &etcdserverpb.RequestOp_RequestDeleteRange{RequestDeleteRange: r}}
+}
+
+func nested(t txn) operation {
+	return &etcdserverpb.RequestOp{Request: &etcdserverpb.RequestOp_RequestTxn{RequestTxn: t.request()}}
 }

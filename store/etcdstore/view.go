@@ -44,8 +44,8 @@ type view struct {
 }
 
 // readAll reads a lock. viewOf takes the two responses.
-func (l layout) readAll(name string) []clientv3.Op {
-	return []clientv3.Op{byAge(l.lock(name), 0), clientv3.OpGet(l.slots(name), clientv3.WithPrefix())}
+func (l layout) readAll(name string) []operation {
+	return []operation{byAge(l.lock(name), 0), getAll(l.slots(name))}
 }
 
 func (l layout) viewOf(name string, places, slots *clientv3.GetResponse, revision int64) *view {
@@ -178,9 +178,9 @@ func (v *view) entered(i int, number int64) *view {
 }
 
 // take makes the slot of a place.
-func (l layout) take(name string, number int64, of successor, id clientv3.LeaseID) clientv3.Op {
+func (l layout) take(name string, number int64, of successor, id clientv3.LeaseID) operation {
 	of.Process = ""
-	return clientv3.OpPut(l.slot(name, number), of.encode(), clientv3.WithLease(id))
+	return put(l.slot(name, number), of.encode(), id)
 }
 
 // otherKind returns the error for a lock that first has as another kind.
@@ -200,5 +200,7 @@ func (s *link) refusal(ctx context.Context, of store.Lease, v *view, me, positio
 	if is.Blocker.Waiting {
 		blocker = v.places[v.holders()]
 	}
-	return s.busy(ctx, of.Name, blocker, position)
+	busy := s.busy(ctx, of.Name, blocker, position)
+	busy.Holder.Waiting = is.Blocker.Waiting
+	return busy
 }

@@ -63,11 +63,12 @@ func messages(t *testing.T, v *view) string {
 		ops = l.turns(v)
 	}
 	for _, op := range ops {
-		if !strings.HasPrefix(string(op.KeyBytes()), l.inbox("process")) {
+		put := op.GetRequestPut()
+		if !strings.HasPrefix(string(put.GetKey()), l.inbox("process")) {
 			continue
 		}
 		var m message
-		if err := json.Unmarshal(op.ValueBytes(), &m); err != nil {
+		if err := json.Unmarshal(put.Value, &m); err != nil {
 			t.Fatal(err)
 		}
 		for _, e := range v.places {

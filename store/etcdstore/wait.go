@@ -80,6 +80,11 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 	ctx, cancel := s.gate.Until(ctx)
 	defer cancel()
 	g, err := w.run(ctx)
+	if errors.Is(err, store.ErrKindMismatch) && w.place != nil {
+		// The caller may end the lease in use, and use the name for another kind.
+		s.leaveNow(ctx, w.place)
+		w.place = nil
+	}
 	if err != nil {
 		return store.Grant{}, err
 	}
@@ -220,7 +225,7 @@ func (w *waiting) refresh(ctx context.Context) (there bool, err error) {
 		w.lost()
 		return false, nil
 	}
-	r, _, err := w.s.commit(ctx, txn{then: []clientv3.Op{clientv3.OpGet(p.key, clientv3.WithKeysOnly())}})
+	r, _, err := w.s.commit(ctx, txn{then: []operation{getKey(p.key)}})
 	if err != nil {
 		return false, err
 	}
@@ -246,7 +251,7 @@ func (w *waiting) lost() {
 // released, or the lock was resized.
 func (w *waiting) released(ctx context.Context) error {
 	w.lost()
-	r, _, err := w.s.commit(ctx, txn{then: []clientv3.Op{byAge(w.s.layout.lock(w.r.Name), 1)}})
+	r, _, err := w.s.commit(ctx, txn{then: []operation{byAge(w.s.layout.lock(w.r.Name), 1)}})
 	if err != nil {
 		return err
 	}

@@ -32,10 +32,17 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 	return store.Grant{}, refusal("acquire", r.Lease, ans)
 }
 
+// decodeBlocker returns who is in the way.
+func decodeBlocker(b rule.Blocker) store.Holder {
+	h := store.DecodeHolder(b.Owner, b.Meta)
+	h.Waiting = b.Waiting
+	return h
+}
+
 // refusal returns the error for a verdict other than Granted.
 func refusal(op string, r store.Lease, ans rule.Answer) error {
 	name := r.Name
-	holder := store.DecodeHolder(ans.Blocker.Owner, ans.Blocker.Meta)
+	holder := decodeBlocker(ans.Blocker)
 	switch ans.Verdict {
 	case rule.Busy:
 		return &store.BusyError{Name: name, Holder: holder, ExpiresIn: ans.ExpiresIn, Position: ans.Position}

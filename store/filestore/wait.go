@@ -76,7 +76,7 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 		}
 		switch {
 		case err == nil:
-			w.found(ans.Position, ans.Blocker.Owner, ans.Blocker.Meta, ans.ExpiresIn)
+			w.found(ans.Position, ans.Blocker, ans.ExpiresIn)
 			err = w.watch(ctx, start)
 			if w.grant != nil {
 				return *w.grant, nil
@@ -197,21 +197,21 @@ func (w *waiting) look(r rule.Record, now clock.Instant, since time.Duration) bo
 		return true // one of several leases has ended
 	}
 	h := slices.MinFunc(r.Holds, func(a, b rule.Hold) int { return cmp.Compare(a.Expiry, b.Expiry) })
-	w.found(i+1, h.Owner, h.Meta, h.Expiry.Sub(now))
+	w.found(i+1, rule.Blocker{Owner: h.Owner, Meta: h.Meta}, h.Expiry.Sub(now))
 	return false
 }
 
 // found records the holder and the position, and reports them if they have
 // changed.
-func (w *waiting) found(position int, holder, meta string, expiresIn time.Duration) {
+func (w *waiting) found(position int, in rule.Blocker, expiresIn time.Duration) {
 	w.expiresIn = expiresIn
 	w.looks++
 	w.first = w.s.bells.stands(w.r.Name, w.bell, position)
-	if position == w.position && holder == w.holder {
+	if position == w.position && in.Owner == w.holder {
 		return
 	}
-	w.position, w.holder, w.looks = position, holder, 0
-	w.reason(&store.BusyError{Name: w.r.Name, Holder: store.DecodeHolder(holder, meta), ExpiresIn: expiresIn, Position: position})
+	w.position, w.holder, w.looks = position, in.Owner, 0
+	w.reason(&store.BusyError{Name: w.r.Name, Holder: decodeBlocker(in), ExpiresIn: expiresIn, Position: position})
 }
 
 // interval returns the time until the next read of the row. A waiter with a

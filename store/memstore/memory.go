@@ -84,11 +84,9 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 	case rule.Granted:
 		return store.Grant{Token: ans.Token, Spare: ans.Spare, Slot: ans.Slot}, nil
 	case rule.Busy:
-		return store.Grant{}, &store.BusyError{
-			Name:      r.Name,
-			Holder:    store.DecodeHolder(ans.Blocker.Owner, ans.Blocker.Meta),
-			ExpiresIn: ans.ExpiresIn,
-		}
+		holder := store.DecodeHolder(ans.Blocker.Owner, ans.Blocker.Meta)
+		holder.Waiting = ans.Blocker.Waiting
+		return store.Grant{}, &store.BusyError{Name: r.Name, Holder: holder, ExpiresIn: ans.ExpiresIn}
 	}
 	return store.Grant{}, refusal("acquire", r.Lease, ans)
 }

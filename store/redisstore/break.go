@@ -14,20 +14,20 @@ import (
 var _ store.Breaker = (*Store)(nil)
 
 // BreakLease implements store.Breaker. The lease is broken once a majority of the nodes
-// refuses to extend or heal it, and each of them frees the lock when its owner releases
-// it. Locks of other kinds of clients are refused with store.ErrUnsupported.
+// refuses to extend or heal it, and each of them frees the lock, or its part of it, when the
+// owner releases the lease. Locks of other kinds of clients are refused with store.ErrUnsupported.
 func (s *Store) BreakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
 	if err := r.Check(); err != nil {
 		return 0, err
 	}
-	state, err := s.Inspect(ctx, r.Name)
+	state, records, err := s.inspect(ctx, r.Name)
 	switch h := state.Holder; {
 	case err != nil:
 		return 0, err
 	case h.Foreign:
 		return 0, fmt.Errorf("%w: another kind of client made lock %q, and only that can end it", store.ErrUnsupported, r.Name)
-	case state.Held && !state.Kind.IsMutex() && len(s.nodes) > 1:
-		return 0, fmt.Errorf("%w: break the lease of %q: several servers break the leases of mutexes, and this is a %v", store.ErrUnsupported, r.Name, state.Kind)
+	case len(state.Holders) > 0 && len(s.nodes) > 1:
+		return breakParts(ctx, s, r, state, records)
 	case len(state.Holders) > 0: // also of a semaphore that was resized to one permit
 		return breakShared(ctx, askSingle(s), s.encoder(), r)
 	case state.Held && h.Owner == r.Owner && state.Token == r.Token:
@@ -46,10 +46,7 @@ func breakShared(ctx context.Context, ask askFunc, e script.Encoder, r store.Bre
 
 // breakHeld breaks the lease that state shows.
 func breakHeld(ctx context.Context, s *Store, r store.BreakRequest, state store.State) (time.Duration, error) {
-	ttl := max(state.ExpiresIn, time.Second) // late requests are refused for so long at least
-	if s.o.MaxTTL > 0 {
-		ttl = s.o.MaxTTL // a heal asks for as much at most
-	}
+	ttl := s.lateFor(state.ExpiresIn)
 	e := s.encoder()
 	nodes := make([]store.NodeOutcome, len(s.nodes))
 	var answered, later quorum.Set
@@ -71,10 +68,7 @@ func breakHeld(ctx context.Context, s *Store, r store.BreakRequest, state store.
 	case later != 0:
 		return 0, fmt.Errorf("break the lease of %q: %w with token %v", r.Name, store.ErrNotHeld, r.Token)
 	default:
-		for i, n := range s.nodes {
-			nodes[i].Node = n.Addr()
-		}
-		return 0, &store.QuorumError{Op: "break the lease of", Name: r.Name, Need: quorum.Majority(len(nodes)), Nodes: nodes}
+		return 0, s.notBroken(r.Name, nodes)
 	}
 	if !r.Now {
 		return max(state.ExpiresIn, time.Millisecond), nil
@@ -90,4 +84,21 @@ func breakHeld(ctx context.Context, s *Store, r store.BreakRequest, state store.
 		err = nil
 	}
 	return 0, err
+}
+
+// lateFor returns for how long late requests of a broken lease are refused, which ends after
+// left.
+func (s *Store) lateFor(left time.Duration) time.Duration {
+	if s.o.MaxTTL > 0 {
+		return s.o.MaxTTL // a heal asks for as much at most
+	}
+	return max(left, time.Second)
+}
+
+// notBroken is the error if too few nodes broke their part of a lease.
+func (s *Store) notBroken(name string, nodes []store.NodeOutcome) error {
+	for i, n := range s.nodes {
+		nodes[i].Node = n.Addr()
+	}
+	return &store.QuorumError{Op: "break the lease of", Name: name, Need: quorum.Majority(len(nodes)), Nodes: nodes}
 }

@@ -216,7 +216,7 @@ func TestManyLeasesOfAnotherList(t *testing.T) {
 		var q *store.QuorumError
 		switch {
 		case i == 5 && !errors.Is(err, store.ErrNotHeld):
-			t.Errorf("a lease that is gone: %v", err)
+			t.Errorf("renewal of a lease that is gone: %v", err)
 		case i != 5 && (!errors.As(err, &q) || !strings.Contains(err.Error(), "others:1") || errors.Is(err, store.ErrNotHeld)):
 			t.Errorf("lease %d: %v", i, err)
 		}

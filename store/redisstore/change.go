@@ -48,7 +48,7 @@ func (c changer) Resize(ctx context.Context, name string, from, to store.Kind) e
 		return err
 	}
 	if c.several != nil {
-		return fmt.Errorf("%w: resize %q: over several servers each permit is a lock of its own, and none of them knows how many are held: release them all, and acquire the lock with the new number", store.ErrUnsupported, name)
+		return fmt.Errorf("%w: resize %q: over several servers each permit is a lock of its own, and none of them knows how many are held: let all holders and waiters leave and then acquire the lock with the new number, or use another name", store.ErrUnsupported, name)
 	}
 	e := c.newEncoder()
 	_, err := changeHeld(ctx, c.askLock, e.Resize(name, from, to), "resize", store.Lease{Name: name, Kind: from})

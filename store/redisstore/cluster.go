@@ -107,7 +107,7 @@ func (c *Cluster) Wait(ctx context.Context, r store.WaitRequest, reason func(err
 }
 
 // ReleaseAndRejoin implements store.Rejoiner.
-func (c *Cluster) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (standing bool, err error) {
+func (c *Cluster) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (queued bool, err error) {
 	if err := c.check(next.Lease); err != nil {
 		return false, err
 	}

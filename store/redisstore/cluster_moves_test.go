@@ -121,10 +121,10 @@ func TestSlotBeingMoved(t *testing.T) {
 	select {
 	case why := <-troubled:
 		if !errors.Is(why, store.ErrQuorum) {
-			t.Errorf("who begins to wait meanwhile is told %v", why)
+			t.Errorf("a waiter that comes meanwhile is told %v", why)
 		}
 	case o := <-arrives:
-		t.Fatalf("who begins to wait meanwhile: %+v", o)
+		t.Fatalf("a waiter that comes meanwhile: %+v", o)
 	}
 	// An acquire whose answer is still under way when the node timeout passes is
 	// ambiguous, since the server may have executed it. Any other says that it was not.

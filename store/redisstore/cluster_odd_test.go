@@ -37,21 +37,21 @@ func TestClusterWithoutPushRights(t *testing.T) {
 		s.Text(t, "ACL", "SETUSER", "u", "reset", "on", ">pw", "~*", "&*", "+@all", "-ssubscribe")
 	}
 	holder := openCluster(t, c.Masters, nil)
-	deaf, err := redisstore.OpenCluster(t.Context(), "redis-cluster://u:pw@"+c.Masters[0].Addr(), patient())
+	unreached, err := redisstore.OpenCluster(t.Context(), "redis-cluster://u:pw@"+c.Masters[0].Addr(), patient())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer deaf.Close()
+	defer unreached.Close()
 	held, next := request("stock"), patientWaiter("stock")
 	g := acquire(t, holder, held)
-	done := waits(t.Context(), deaf, next)
+	done := waits(t.Context(), unreached, next)
 	place := "{stock}:place:" + next.Owner
 	eventually(t, "it has a place", func() bool { return c.Has(t, "stock").Text(t, "EXISTS", place) == "1" })
 	if got := c.Has(t, "stock").Text(t, "GET", place); got[0] != '1' {
 		t.Errorf("it is taken for one that can be told: %s", got)
 	}
 	mustRelease(t, holder, held, store.Grant{})
-	inTurn(t, g, []store.Lease{next}, []<-chan outcome{done}, deaf)
+	inTurn(t, g, []store.Lease{next}, []<-chan outcome{done}, unreached)
 }
 
 // A master that had no slots when the client connected notifies waiters once it has some.

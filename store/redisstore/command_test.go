@@ -73,7 +73,7 @@ func TestNoPushFlagIsSet(t *testing.T) {
 		waits := driver.Question{Op: quorum.Acquire, Lease: r, Waits: true, Again: true, IfHeld: true, Stamp: 7}
 		c := s.encode(waits, nil)
 		returns := s.encode(driver.Question{Op: quorum.Release, Lease: r, Next: &waits}, nil)
-		hears, deaf := &session{n: &node{}, canPush: true}, &session{n: &node{}}
+		canPush, noPush := &session{n: &node{}, canPush: true}, &session{n: &node{}}
 		for _, text := range []bool{false, true} {
 			for c, at := range map[*script.Command]int{c: 3 + c.Script.Keys + 6, returns: 3 + returns.Script.Keys + 9} {
 				encode := func(w *session) []string {
@@ -83,17 +83,17 @@ func TestNoPushFlagIsSet(t *testing.T) {
 					}
 					return words(t, w.setPushFlagLocked(c, append(begin, c.Bytes...))[len(begin):])
 				}
-				got, not := encode(hears), encode(deaf)
+				got, not := encode(canPush), encode(noPush)
 				if want := "01790000000123456 7 0 " + flags + " leasehold:to:x"; got[at] != want || not[at] != "1"+want[1:] {
-					t.Errorf("%q, and without ears %q, want %q", got[at], not[at], want)
+					t.Errorf("%q, and without pushes %q, want %q", got[at], not[at], want)
 				}
 				if not[at] = got[at]; !slices.Equal(got, not) {
-					t.Errorf("%q, and without ears %q", got, not)
+					t.Errorf("%q, and without pushes %q", got, not)
 				}
 			}
 		}
 		other := s.encode(driver.Question{Op: quorum.Acquire, Lease: r}, c)
-		if before := string(other.Bytes); string(deaf.setPushFlagLocked(other, other.Bytes)) != before {
+		if before := string(other.Bytes); string(noPush.setPushFlagLocked(other, other.Bytes)) != before {
 			t.Error("a command that does not wait has the no-push flag")
 		}
 	}

@@ -66,9 +66,14 @@ func (s *fleet) inspectCommand(name string) *script.Command {
 // ask sends command to all nodes, and calls each with every answer until all have
 // answered or ctx ends.
 func (s *fleet) ask(ctx context.Context, command *script.Command, timeout time.Duration, each func(looked)) error {
+	return s.askFor(ctx, func(int) *script.Command { return command }, timeout, each)
+}
+
+// askFor is ask with a command for each node.
+func (s *fleet) askFor(ctx context.Context, command func(node int) *script.Command, timeout time.Duration, each func(looked)) error {
 	p := make(poll, len(s.nodes)) // with room for all, so that a late answer blocks nobody
 	for i, n := range s.nodes {
-		if err := n.put(call{command: command, timeout: timeout, look: p}, false); err != nil {
+		if err := n.put(call{command: command(i), timeout: timeout, look: p}, false); err != nil {
 			said := driver.PutOutcome(err)
 			p <- looked{i, script.Reply{Outcome: said.Outcome, Err: said.Err}}
 		}

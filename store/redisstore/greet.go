@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/conn"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
@@ -40,7 +41,7 @@ func (s *session) Greet(ctx context.Context) error {
 		n.noTracking(said[must+2].String())
 	}
 	is := said[len(said)-3:]
-	if err := s.identify(is[0], is[1]); err != nil {
+	if err := n.identify(is[0], is[1]); err != nil {
 		return err
 	}
 	n.clock.observe(is[2], sent, received)
@@ -48,11 +49,11 @@ func (s *session) Greet(ctx context.Context) error {
 	if err := n.s.topology.settled(s); err != nil {
 		return err
 	}
-	if err := s.learn(); err != nil {
+	if err := loadScripts(&s.Pipe); err != nil {
 		return err
 	}
 	if n.s.guarded.Load() && marksLooked {
-		if err := s.arrive(); err != nil {
+		if err := n.arrive(&s.Pipe); err != nil {
 			return err
 		}
 	}
@@ -61,8 +62,7 @@ func (s *session) Greet(ctx context.Context) error {
 
 // identify checks which server answers. It runs on every connection before the first
 // request. Its arguments are the replies to INFO and CONFIG GET.
-func (s *session) identify(info, fsync resp.Value) error {
-	n := s.n
+func (n *node) identify(info, fsync resp.Value) error {
 	if info.Code() == resp.Denied {
 		n.log.Warn("INFO is not permitted: cannot check whether two addresses lead to the same server", "err", string(info.Text))
 		info = resp.Value{}
@@ -83,28 +83,27 @@ func (s *session) identify(info, fsync resp.Value) error {
 	return n.s.servers.Vet(n.index, n.addr.Host, id)
 }
 
-// learn loads all scripts before the first call by hash. A script that had to be sent
+// loadScripts loads all scripts before the first call by hash. A script that had to be sent
 // again as text would delay everything that is enqueued behind it. An error reply is
 // ignored here: callers of the script will get it too.
-func (s *session) learn() error {
+func loadScripts(p *conn.Pipe[call]) error {
 	lessons := make([][]byte, len(script.All))
 	for i, one := range script.All {
 		lessons[i] = one.Lesson
 	}
-	_, err := s.Exchange(lessons...)
+	_, err := p.Exchange(lessons...)
 	return err
 }
 
-// arrive checks the mark.
-func (s *session) arrive() error {
-	n := s.n
+// arrive checks the mark over a new connection.
+func (n *node) arrive(p *conn.Pipe[call]) error {
 	n.Mu.Lock()
 	c := n.arrivalLocked(true)
 	n.Mu.Unlock()
 	if c == nil {
 		return membership.ErrUnidentified
 	}
-	all, err := s.Exchange(c.Bytes)
+	all, err := p.Exchange(c.Bytes)
 	if err != nil {
 		return err
 	}

@@ -165,7 +165,7 @@ func TestGuardedPlaceNeedsACheckedRelease(t *testing.T) {
 		held, next := lease("stock", 0), lease("stock", store.CrashSafe)
 		n.ask(t, driver.Question{Op: quorum.Acquire, Lease: held}, driver.Question{Op: quorum.Acquire, Lease: next, Waits: true}, driver.Question{Op: quorum.Release, Lease: held})
 		if said := n.text(t, "GET", "stock"); said != "nil" {
-			t.Errorf("%s: it is %s's", kind, said)
+			t.Errorf("%s: the lock is held by %s", kind, said)
 		}
 		if said := n.text(t, "EXISTS", "{stock}:line"); said != "0" {
 			t.Errorf("%s: the waiter that was told that the lock is free still has a place", kind)
@@ -181,7 +181,7 @@ func TestGuardedPlaceOfRejoinNeedsACheckedRelease(t *testing.T) {
 	n.ask(t, driver.Question{Op: quorum.Acquire, Lease: held}, driver.Question{Op: quorum.Acquire, Lease: first, Waits: true},
 		driver.Question{Op: quorum.Release, Lease: held, Next: &driver.Question{Op: quorum.Acquire, Lease: back, Waits: true, IfHeld: true}})
 	if said := n.text(t, "EXISTS", "{stock}:place:"+back.Owner); said != "1" {
-		t.Fatal("who returns has no place")
+		t.Fatal("a waiter that returns has no place")
 	}
 	n.ask(t, driver.Question{Op: quorum.Release, Lease: first})
 	if said := n.text(t, "GET", "stock"); said != "nil" {

@@ -52,9 +52,15 @@ func (s *Store) waitForQuorum(ctx context.Context) error {
 // Inspect implements store.Store. A lock is held if one owner has it on a majority of the
 // nodes.
 func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
+	state, _, err := s.inspect(ctx, name)
+	return state, err
+}
+
+// inspect is Inspect. It also returns the record of each node that has one.
+func (s *Store) inspect(ctx context.Context, name string) (store.State, []*script.Record, error) {
 	state := store.State{Name: name}
 	if err := cmp.Or(s.usable(ctx), store.CheckName(name)); err != nil {
-		return state, err
+		return state, nil, err
 	}
 	nodes := make([]store.NodeOutcome, len(s.nodes))
 	tokens := make([]fence.Token, len(s.nodes))
@@ -71,11 +77,11 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 		records[a.node] = a.Record()
 	})
 	if err != nil {
-		return state, err
+		return state, nil, err
 	}
 	cfg := quorum.Config{Nodes: len(nodes), Sets: s.membership.Sets}
 	if !enoughAnswered(cfg, nodes) {
-		return state, &store.QuorumError{Op: "inspect", Name: name, Need: quorum.Majority(len(nodes)), Nodes: nodes}
+		return state, nil, &store.QuorumError{Op: "inspect", Name: name, Need: quorum.Majority(len(nodes)), Nodes: nodes}
 	}
 	state = stateOf(name, cfg, nodes, tokens, lines)
 	if len(nodes) == 1 {
@@ -84,7 +90,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 		showShares(&state, cfg, nodes, records, tokens, lines)
 	}
 	state.Broken = noted(notes)
-	return state, nil
+	return state, records, nil
 }
 
 // enoughAnswered reports whether a quorum of nodes said who holds the lock.

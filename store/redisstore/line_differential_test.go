@@ -192,7 +192,7 @@ type lineRun struct {
 	rules  modelnode.Rules
 	model  modelnode.Lock[string]
 	now    clock.Instant   // of the model
-	deaf   map[string]bool // owners without a subscriber when they last asked
+	noPush map[string]bool // owners without a subscriber when they last asked
 	asked  []lineAsk       // what the server is yet to be asked
 	trace  strings.Builder
 }
@@ -202,7 +202,7 @@ func (e *ears) run(steps []lineStep) error {
 	if err := e.reset(begin); err != nil {
 		return err
 	}
-	r := &lineRun{ears: e, rules: modelnode.Shipped(), now: begin, deaf: map[string]bool{}}
+	r := &lineRun{ears: e, rules: modelnode.Shipped(), now: begin, noPush: map[string]bool{}}
 	clock, err := e.Clock()
 	if err != nil {
 		return err
@@ -355,7 +355,7 @@ func (r *lineRun) question(s lineStep) driver.Question {
 	return q
 }
 
-func (r *lineRun) reach(owner string) bool { return r.deaf[owner] || r.heard[owner] }
+func (r *lineRun) reach(owner string) bool { return r.noPush[owner] || r.heard[owner] }
 
 // byModel has the model do it, and says what it answers to q and to what came with it.
 func (r *lineRun) byModel(s lineStep, q driver.Question) (ans, next modelnode.Answer[string]) {
@@ -406,7 +406,7 @@ func ask(q driver.Question, propose uint64) modelnode.Ask[string] {
 // placed notes whether who got a place can be told when it is its turn.
 func (r *lineRun) placed(q driver.Question, ans modelnode.Answer[string]) {
 	if o := q.Lease.Owner; ans.Position > 0 {
-		r.deaf[o] = !r.heard[o]
+		r.noPush[o] = !r.heard[o]
 	}
 }
 
@@ -464,7 +464,7 @@ func (r *lineRun) byScript(asked []lineAsk) (replies []resp.Value, heard []strin
 		t, ok := script.ParsePush(m)
 		switch {
 		case !ok:
-			return nil, nil, fmt.Errorf("a message that is none: %q", m)
+			return nil, nil, fmt.Errorf("not a push message: %q", m)
 		case t.Granted:
 			m = handed(t.Owner, t.Token, uint64(t.Stamp))
 			if t.Counted {
@@ -498,10 +498,10 @@ func (r *lineRun) same(q driver.Question, got driver.Reply, want modelnode.Answe
 	if got.Counted != fresh || got.Reserved != want.Reserved {
 		return fmt.Errorf("the script reserves %d tokens (%v)\nthe model %d", got.Reserved, got.Counted, want.Reserved)
 	}
-	deaf := want.Position > 0 && !r.heard[q.Lease.Owner]
+	noPush := want.Position > 0 && !r.heard[q.Lease.Owner]
 	waiting = waiting && q.Op == quorum.Confirm && want.Verdict == modelnode.Done
 	if got.Kind != kind || got.Report.Outcome != outcome || got.Token != token || got.Report.Holder.Owner != want.Holder ||
-		got.Position != want.Position || got.NoPush != deaf || waiting && !got.Waiting {
+		got.Position != want.Position || got.NoPush != noPush || waiting && !got.Waiting {
 		return fmt.Errorf("the script answers %+v\nthe model %+v", got, want)
 	}
 	if left := got.Report.ExpiresIn; outcome == store.Taken && kind == quorum.No && r.near(left.Milliseconds()) != r.near(want.ExpiresIn.Milliseconds()) {

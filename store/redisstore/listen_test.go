@@ -190,15 +190,15 @@ func TestSilentConnection(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			servers := redistest.StartN(t, 1)
 			proxies := behind(t, servers)
-			s, deaf := open(t, addrs(servers), nil), open(t, addrs(proxies), &redisstore.Options{NodeTimeout: time.Second})
-			deaf.TriesAfter(50 * time.Millisecond)
+			s, unreached := open(t, addrs(servers), nil), open(t, addrs(proxies), &redisstore.Options{NodeTimeout: time.Second})
+			unreached.TriesAfter(50 * time.Millisecond)
 			held, next := request("stock"), patientWaiter("stock")
 			takes(t, s, servers, held)
 			var done <-chan outcome
 			if name == "Another" {
-				done = wait(t, t.Context(), deaf, servers, next)
+				done = wait(t, t.Context(), unreached, servers, next)
 			} else {
-				next, done, _ = listens(t, deaf, servers)
+				next, done, _ = listens(t, unreached, servers)
 			}
 			proxies[0].DropReplies()
 			eventually(t, "the connection is given up", func() bool {
@@ -206,7 +206,7 @@ func TestSilentConnection(t *testing.T) {
 			})
 			mustRelease(t, s, held, store.Grant{})
 			proxies[0].Pass()
-			mustRelease(t, deaf, next, grantedSoon(t, done))
+			mustRelease(t, unreached, next, grantedSoon(t, done))
 		})
 	}
 }

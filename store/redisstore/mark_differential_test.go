@@ -138,7 +138,7 @@ var markChanges = []change{
 		old: "#words[1] == 16 and not string.find(words[1], '%D') and '1' or string.sub(words[1], 1, 20)", new: "'1'"},
 	{name: "arrive reports another version", script: script.Arrive,
 		old: "#words[1] == 16 and not string.find(words[1], '%D') and '1' or string.sub(words[1], 1, 20)", new: "string.sub(words[1], 1, 20)"},
-	{name: "relist reports another version", script: script.Relist,
+	{name: "setMembership reports another version", script: script.SetMembership,
 		old: "  return {5, version}", new: "  return {5, ''}"},
 	{name: "gate takes the mark of another version for an emptied server", script: script.AcquireGuarded,
 		old: "if version then", new: "if false then"},
@@ -166,25 +166,25 @@ var markChanges = []change{
 		old: "and counting == '0' and", new: "and"},
 	{name: "extend accepts the mark of another version", script: script.ExtendGuarded,
 		old: "return {5, version}", new: ""},
-	{name: "relist overwrites the mark of another version", script: script.Relist,
+	{name: "setMembership overwrites the mark of another version", script: script.SetMembership,
 		old: "if version then", new: "if false then"},
-	{name: "relist undoes a completed replacement", script: script.Relist,
+	{name: "setMembership undoes a completed replacement", script: script.SetMembership,
 		old: "mark.print == final or", new: ""},
 	{name: "release ignores the list of the next waiter", script: script.Release,
 		old: "if list and list ~= print then", new: "if false then"},
 	{name: "release takes one of two lists for another", script: script.Release,
 		old: "marked ~= list and marked ~= sub(list, 1, 12) and marked ~= sub(list, 14)", new: "marked ~= list"},
-	{name: "relist replaces any list", script: script.Relist,
+	{name: "setMembership replaces any list", script: script.SetMembership,
 		old: "or only ~= '' and mark.print ~= only then", new: "then"},
-	{name: "relist keeps the record of another replacement", script: script.Relist,
+	{name: "setMembership keeps the record of another replacement", script: script.SetMembership,
 		old: "mark.before, mark.told = '-', 0", new: ""},
-	{name: "relist records nothing", script: script.Relist,
+	{name: "setMembership records nothing", script: script.SetMembership,
 		old: "mark.before, mark.told = before, time[1] * 1000000 + time[2]", new: ""},
-	{name: "relist records without a request", script: script.Relist,
+	{name: "setMembership records without a request", script: script.SetMembership,
 		old: "elseif before ~= '' and", new: "elseif"},
-	{name: "relist does not change the list", script: script.Relist,
+	{name: "setMembership does not change the list", script: script.SetMembership,
 		old: "mark.print, mark.list = print, list", new: "mark.print = print"},
-	{name: "relist does not publish a list", script: script.Relist,
+	{name: "setMembership does not publish a list", script: script.SetMembership,
 		old: "redis.pcall('PUBLISH', 'leasehold:to:all', '')", new: ""},
 }
 
@@ -281,7 +281,7 @@ func (m *markRun) step() (string, error) {
 	case 0, 1, 2, 3:
 		return m.arrives(us)
 	case 4:
-		return m.relists(us)
+		return m.setsMembership(us)
 	case 5: // the server's clock, which may step back
 		if m.sim == nil {
 			return "nothing", nil
@@ -419,25 +419,25 @@ func (m *markRun) hears(want int64) error {
 	}
 }
 
-// relists has the mark name another list.
-func (m *markRun) relists(now int64) (string, error) {
+// setsMembership has the mark name another list.
+func (m *markRun) setsMembership(now int64) (string, error) {
 	from := pick(m.r, m.lists).Fingerprint
 	if m.r.IntN(2) == 0 {
 		from = ""
 	}
 	to, before := pick(m.r, m.lists), pick(m.r, []string{"", "", m.lists[1].Fingerprint, m.lists[2].Fingerprint})
-	r := modelnode.Relisting{Print: to.Fingerprint, List: to.Text, Done: pick(m.r, m.lists).Fingerprint, From: from, Before: before}
+	r := modelnode.MembershipChange{Print: to.Fingerprint, List: to.Text, Done: pick(m.r, m.lists).Fingerprint, From: from, Before: before}
 	want, heard := "0", int64(0)
 	if mark, err := nodemark.Parse(m.model); m.model != "" && err != nil {
 		want = "5 " + modelnode.Version(err)
 	} else if err == nil {
-		after := modelnode.Relist(mark, r, now)
+		after := modelnode.SetMembership(mark, r, now)
 		if after.List != mark.List {
 			heard = 1
 		}
 		m.model, want = after.String(), "1 "+after.Print+" "+after.Before
 	}
-	what := fmt.Sprintf("relist %+v", r)
+	what := fmt.Sprintf("setMembership %+v", r)
 	said, err := m.run(m.byText(membership.SetCommand(r.Print, r.List, r.Done, r.From, r.Before)))
 	if err != nil {
 		return what, err

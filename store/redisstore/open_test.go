@@ -54,7 +54,7 @@ func TestOpenByURL(t *testing.T) {
 	}
 	for _, scheme := range []string{"redis", "rediss", "redis-sentinel", "rediss-sentinel", "redis-cluster", "rediss-cluster"} {
 		if !slices.Contains(store.Schemes(), scheme) {
-			t.Errorf("%s: is not known", scheme)
+			t.Errorf("the scheme %s is not registered", scheme)
 		}
 	}
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 )
 
-// shut is how many nodes an acquire finds in quarantine, and whether each says
+// quarantined is how many nodes an acquire finds in quarantine, and whether each says
 // that word of why.
-func shut(t *testing.T, s store.Store, name, word string) int {
+func quarantined(t *testing.T, s store.Store, name, word string) int {
 	t.Helper()
 	_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request(name)})
 	var q *store.QuorumError
@@ -87,8 +87,8 @@ func TestQuarantine(t *testing.T) {
 			server.Text(t, "SAVE") // it keeps its old data, and loses what comes now
 		}
 		restart(t, servers[:2]...)
-		eventually(t, "two nodes are in quarantine", func() bool { return shut(t, s, "a", "restarted") == 2 })
-		if n := shut(t, open(t, addrs(servers), nil), "a", "restarted"); n != 2 {
+		eventually(t, "two nodes are in quarantine", func() bool { return quarantined(t, s, "a", "restarted") == 2 })
+		if n := quarantined(t, open(t, addrs(servers), nil), "a", "restarted"); n != 2 {
 			t.Errorf("another client finds %d nodes in quarantine", n)
 		}
 		st, err := s.Inspect(t.Context(), "a")
@@ -113,7 +113,7 @@ func TestQuarantine(t *testing.T) {
 		servers := redistest.StartN(t, 3)
 		s := open(t, addrs(servers), nil)
 		restart(t, servers[:2]...)
-		eventually(t, "two nodes are in quarantine", func() bool { return shut(t, s, "a", "new or was emptied") == 2 })
+		eventually(t, "two nodes are in quarantine", func() bool { return quarantined(t, s, "a", "new or was emptied") == 2 })
 	})
 	t.Run("Emptied", func(t *testing.T) {
 		servers := redistest.StartN(t, 3)
@@ -122,7 +122,7 @@ func TestQuarantine(t *testing.T) {
 		for _, server := range servers {
 			server.Text(t, "FLUSHALL")
 		}
-		if n := shut(t, s, "a", "emptied"); n < 2 {
+		if n := quarantined(t, s, "a", "emptied"); n < 2 {
 			t.Errorf("%d nodes are in quarantine", n)
 		}
 		if err := s.Renew(t.Context(), []store.Lease{request("before")})[0]; !errors.Is(err, store.ErrNotHeld) {
@@ -181,7 +181,7 @@ func TestQuarantine(t *testing.T) {
 		servers := redistest.StartN(t, 3, "--appendonly", "yes", "--appendfsync", "everysec")
 		s := open(t, addrs(servers), nil)
 		restart(t, servers...)
-		eventually(t, "all nodes are in quarantine", func() bool { return shut(t, s, "b", "") == 3 })
+		eventually(t, "all nodes are in quarantine", func() bool { return quarantined(t, s, "b", "") == 3 })
 	})
 	t.Run("It ends", func(t *testing.T) {
 		servers := redistest.StartN(t, 3)
@@ -209,14 +209,14 @@ func TestBootstrap(t *testing.T) {
 	}
 	url := "redis://" + strings.Join(addrs(servers), ",")
 	s := open(t, addrs(servers), nil)
-	if n := shut(t, s, "a", "new or was emptied"); n < 2 {
+	if n := quarantined(t, s, "a", "new or was emptied"); n < 2 {
 		t.Fatalf("%d new servers are in quarantine", n)
 	}
 	servers[2].Kill()
 	if _, err := redisadmin.Bootstrap(t.Context(), url, nil, false); !errors.Is(err, store.ErrQuorum) || !strings.Contains(err.Error(), servers[2].Addr()) {
 		t.Errorf("with a server down: %v", err)
 	}
-	if n := shut(t, s, "a", "new or was emptied"); n == 0 { // the attempt is lost before all have answered
+	if n := quarantined(t, s, "a", "new or was emptied"); n == 0 { // the attempt is lost before all have answered
 		t.Error("no node is in quarantine after a bootstrap that failed")
 	}
 	if err := servers[2].Restart(); err != nil {
@@ -235,7 +235,7 @@ func TestBootstrap(t *testing.T) {
 		t.Errorf("by force: %v", err)
 	}
 	restart(t, servers[:2]...)
-	eventually(t, "two nodes are in quarantine", func() bool { return shut(t, s, "b", "") == 2 })
+	eventually(t, "two nodes are in quarantine", func() bool { return quarantined(t, s, "b", "") == 2 })
 }
 
 // Servers that were declared empty while every write went to a file have all leases after
@@ -249,7 +249,7 @@ func TestBootstrapOfDurableServers(t *testing.T) {
 			}
 			acquire(t, open(t, addrs(servers), nil), request("a"))
 			restart(t, servers...)
-			if n := shut(t, open(t, addrs(servers), nil), "b", "restarted"); n > 0 != force {
+			if n := quarantined(t, open(t, addrs(servers), nil), "b", "restarted"); n > 0 != force {
 				t.Errorf("%d servers are in quarantine", n)
 			}
 		})

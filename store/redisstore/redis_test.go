@@ -173,7 +173,7 @@ func TestInteroperatesWithPlainClients(t *testing.T) {
 	server.Text(t, "SET", "b", "for ever")
 	_, err = s.Acquire(t.Context(), store.AcquireRequest{Lease: request("b")})
 	if busy, ok := err.(*store.BusyError); !ok || busy.ExpiresIn >= 0 || !strings.Contains(err.Error(), "without an expiry") {
-		t.Errorf("against a key without a TTL: %v", err)
+		t.Errorf("acquire while a key without a TTL is there: %v", err)
 	}
 }
 

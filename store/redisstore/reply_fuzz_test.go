@@ -135,18 +135,18 @@ func comesBack(t *testing.T, s *redisstore.Store, r store.Lease, reply string) {
 	next.Owner = store.NewOwnerAt(time.Now())
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
 	defer cancel()
-	standing, err := s.ReleaseAndRejoin(ctx, store.ReleaseRequest{Lease: r}, next)
+	queued, err := s.ReleaseAndRejoin(ctx, store.ReleaseRequest{Lease: r}, next)
 	printable(t, reply, err)
 	if err == nil && !strings.Contains(reply, "|") && !released.MatchString(reply) {
 		t.Errorf("%q is a release", reply)
 	}
-	if err != nil && standing {
+	if err != nil && queued {
 		t.Errorf("%q: there is a place, with %v", reply, err)
 	}
 	if ctx.Err() != nil {
 		t.Errorf("%q: the return hangs", reply)
 	}
-	if !standing {
+	if !queued {
 		return
 	}
 	if len(reply)%2 == 0 {

@@ -234,6 +234,6 @@ func TestCloseWithoutAMaster(t *testing.T) {
 		t.Error(err)
 	}
 	if o := <-got; !errors.Is(o.err, store.ErrClosed) {
-		t.Errorf("who waited got %v", o.err)
+		t.Errorf("the waiter got %v", o.err)
 	}
 }

@@ -177,7 +177,7 @@ func TestSentinelNamesAReplica(t *testing.T) {
 		alone := strings.Replace(sentinelURL(liar), "://", "://"+user, 1)
 		_, err := redisstore.Open(t.Context(), alone, nil)
 		if err == nil || !strings.Contains(err.Error(), "not the master") || !strings.Contains(err.Error(), replica.Addr()) {
-			t.Errorf("%s: %v, want that it is not the master", alone, err)
+			t.Errorf("%s: %v, want an error that it is not the master", alone, err)
 		}
 		s := openAt(t, strings.Replace(sentinelURL(liar, honest), "://", "://"+user, 1), nil)
 		r := request("a" + user)

@@ -232,7 +232,7 @@ func (s *session) LostLocked() { s.n.retained.lostLocked(&s.Pipe) }
 
 // Doubted implements conn.Handler.
 func (s *session) Doubted(late []call) {
-	s.loseWithheld(store.TimedOut, conn.ErrSilent)
+	s.comparison.lose(&s.n.Mu, s.n.finish, store.TimedOut, conn.ErrSilent)
 	for _, c := range late {
 		s.n.finish(c, script.Reply{Outcome: store.TimedOut, Err: conn.ErrSilent, Sent: true})
 	}
@@ -245,7 +245,7 @@ func (s *session) Broken(why error, waited time.Duration) {
 	for c, ok := s.Unsent(); ok; c, ok = s.Unsent() {
 		s.n.finish(c, script.Reply{Outcome: outcome, Err: err})
 	}
-	s.loseWithheld(outcome, err)
+	s.comparison.lose(&s.n.Mu, s.n.finish, outcome, err)
 	for c, ok := s.Unanswered(); ok; c, ok = s.Unanswered() {
 		s.n.finish(c, script.Reply{Outcome: outcome, Err: err, Sent: true})
 	}
@@ -287,13 +287,4 @@ func (s *session) compare(info resp.Value) {
 		}
 	}
 	s.At = at
-}
-
-// loseWithheld answers the calls whose replies are withheld: they may have been executed.
-func (s *session) loseWithheld(outcome store.Outcome, err error) {
-	for _, h := range s.comparison.take(&s.n.Mu) {
-		if h.call.command != nil {
-			s.n.finish(h.call, script.Reply{Outcome: outcome, Err: err, Sent: true})
-		}
-	}
 }

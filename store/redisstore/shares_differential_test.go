@@ -105,7 +105,7 @@ var shareSteps = rapid.Custom(func(t *rapid.T) []shareStep {
 	kinds := rapid.SampledFrom(append(slices.Repeat([]int{usual}, 15), 0, 1, 2, 3))
 	guarded, several := flag.Draw(t, "guarded"), flag.Draw(t, "several")
 	if several {
-		often = slices.DeleteFunc(often, func(op shareOp) bool { return op == shareBreaks || op == shareResizes })
+		often = slices.DeleteFunc(often, func(op shareOp) bool { return op == shareResizes })
 		often = append(often, shareConfirms, shareConfirms, shareHeals, shareHeals, shareQueues, shareQueues, shareGives, shareGives, shareGives)
 	}
 	one := rapid.Custom(func(t *rapid.T) shareStep {
@@ -259,6 +259,41 @@ var seldomShares = [][]shareStep{{
 	{Op: shareAsks, Owner: 2, Kind: 1, TTL: 30 * lineUnit, Several: true, Slots: 0, Exact: true},
 	{Op: shareAsks, Owner: 3, Kind: 1, TTL: 30 * lineUnit, Several: true, Slots: -1},
 	{Op: shareEnds, Owner: 1, TTL: lineUnit, Several: true},
+}, {
+	// A part of a lease is broken, another one is left alone, and the lease is not given back to
+	// a server without it.
+	{Op: shareAsks, Owner: 0, TTL: 30 * lineUnit, Several: true, Slots: -1},
+	{Op: shareBreaks, Owner: 0, TTL: lineUnit, Tomb: true, Wrong: true, Several: true},
+	{Op: shareBreaks, Owner: 0, TTL: lineUnit, Tomb: true, Several: true},
+	{Op: shareBreaks, Owner: 1, TTL: 9 * lineUnit, Several: true},
+	{Op: shareHeals, Owner: 1, TTL: lineUnit, Several: true, Slots: 1},
+}, {
+	{Op: shareAsks, Owner: 5, TTL: 30 * lineUnit, Attempt: 1, Several: true, Slots: -1},
+	{Op: shareBreaks, Owner: 5, TTL: lineUnit, Attempt: 2, Several: true},
+	{Op: shareBreaks, Owner: 5, TTL: 40 * lineUnit, Tomb: true, Attempt: 2, Several: true},
+	{Op: shareBreaks, Owner: 5, TTL: lineUnit, Attempt: 1, Now: true, Several: true},
+}, {
+	// The owner of a lease on other servers leaves the queue, and makes room for the next.
+	{Op: shareAsks, Owner: 0, TTL: 30 * lineUnit, Several: true, Slots: -1},
+	{Op: shareAsks, Owner: 2, TTL: 30 * lineUnit, Heavy: 1, Several: true, Slots: -1},
+	{Op: shareAsks, Owner: 3, TTL: 30 * lineUnit, Several: true, Slots: -1},
+	{Op: shareBreaks, Owner: 2, TTL: 9 * lineUnit, Several: true},
+}, {
+	{Op: shareAsks, Owner: 0, TTL: 30 * lineUnit, Heavy: 1, Several: true, Slots: -1},
+	{Op: shareAsks, Owner: 2, TTL: 30 * lineUnit, Several: true, Slots: -1},
+	{Op: shareBreaks, Owner: 0, TTL: lineUnit, Tomb: true, Now: true, Several: true},
+}, {
+	// A downgrade renews, a reader's lease comes back although a writer waits, and a token is not
+	// confirmed for other slots.
+	{Op: shareAsks, Owner: 0, Kind: 3, TTL: 2 * lineUnit, Heavy: 1},
+	{Op: shareDowngrades, Owner: 0, Kind: 3, TTL: 30 * lineUnit},
+}, {
+	{Op: shareAsks, Owner: 0, Kind: 3, TTL: 30 * lineUnit, Several: true},
+	{Op: shareAsks, Owner: 2, Kind: 3, TTL: 30 * lineUnit, Heavy: 1, Several: true},
+	{Op: shareHeals, Owner: 1, Kind: 3, TTL: 30 * lineUnit, Several: true},
+}, {
+	{Op: shareAsks, Owner: 0, TTL: 30 * lineUnit, Several: true, Slots: 0},
+	{Op: shareConfirms, Owner: 0, TTL: 30 * lineUnit, Spare: 64, Several: true, Slots: 1},
 }}
 
 // errUndecided ends a run in which a waiter that barges is notified within a request of
@@ -455,6 +490,9 @@ func (r *shareRun) breaks(s shareStep, lease store.Lease, propose uint64) error 
 			b.Token = h.Token
 		}
 	}
+	if s.Several {
+		return r.breaksPart(s, lease, b, propose)
+	}
 	if b.Token == 7 && r.record.Broken != nil && !s.Wrong {
 		b.Owner, b.Token = r.record.Broken.Owner, r.record.Broken.Token
 	}
@@ -554,6 +592,9 @@ func (r *shareRun) same(q driver.Question, got driver.Reply, want rule.Answer) e
 		h := got.Report.Holder.Owner
 		if got.Kind != quorum.No || got.Report.Outcome != store.Taken || r.sim != nil && !want.Blocker.Waiting && h != want.Blocker.Owner || h == "" {
 			return fmt.Errorf("want busy")
+		}
+		if got.Report.Holder.Waiting != want.Blocker.Waiting {
+			return fmt.Errorf("want a blocker that waits: %v", want.Blocker.Waiting)
 		}
 		if !want.Blocker.Waiting && r.near(got.Report.ExpiresIn) != r.near(want.ExpiresIn) {
 			return fmt.Errorf("want that it ends in %v", want.ExpiresIn)

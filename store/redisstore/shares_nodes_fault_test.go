@@ -168,7 +168,7 @@ func openVia(t *testing.T, servers []*redistest.Server, proxies []*faultproxy.Pr
 	for i, p := range proxies {
 		u.leads[servers[i].Addr()] = p.Addr()
 	}
-	return open(t, addrs(servers), &redisstore.Options{NodeTimeout: long, Dial: u.dial})
+	return open(t, addrs(servers), &redisstore.Options{NodeTimeout: long, ConnectTimeout: long, Dial: u.dial})
 }
 
 // slotsAt returns the slots that an owner has at a server, empty if it has no grant there.

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -184,6 +185,30 @@ func (r *shareRun) queues(l store.Lease) error {
 		r.deaf[l.Owner], r.stamps[l.Owner] = !r.heard[l.Owner], uint64(q.Stamp)
 	}
 	return r.question(q, r.seniorInTheWay(ans, ask))
+}
+
+// breaksPart breaks what the server has of a lease, which it was shown with if s.Tomb is set.
+func (r *shareRun) breaksPart(s shareStep, l store.Lease, b rule.Break, propose uint64) error {
+	part, seen := rule.Part{Made: l.Attempt, Tomb: s.TTL}, (*script.Held)(nil)
+	if s.Tomb {
+		seen = &script.Held{Holding: store.Holding{Token: b.Token}, Made: l.Attempt}
+		part.Token = b.Token
+	}
+	next, ans := rule.BreakPart(r.record, b, part, r.now)
+	if r.record = next; ans.Verdict == rule.NotHeld || ans.Verdict == rule.Done && s.Now {
+		r.advance(propose, false)
+	}
+	e := r.encoder()
+	c := e.BreakPart(store.BreakRequest{Name: shareLock, Owner: b.Owner, Token: b.Token, Now: s.Now}, seen, l.Attempt, s.TTL)
+	v, err := r.do(c)
+	if err != nil {
+		return err
+	}
+	want := map[rule.Verdict]script.Breakage{rule.NotHeld: script.NothingHeld, rule.Done: script.LeaseBroken, rule.Mismatch: script.LaterToken}[ans.Verdict]
+	if got := script.ReplyTo(v); got.Broke() != want || want == script.LeaseBroken && r.near(got.Changed().Left) != r.near(ans.ExpiresIn) {
+		return fmt.Errorf("the script answers %+v\nthe rule         %+v", got, ans)
+	}
+	return r.look()
 }
 
 // advanceTo serves one waiter and then the queue, if that waiter can be served.

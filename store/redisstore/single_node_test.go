@@ -120,10 +120,10 @@ func TestReplaceOneServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := old.Renew(t.Context(), []store.Lease{x})[0]; !ofAnotherList(err) {
-		t.Errorf("who knows the old list only goes on: %v", err)
+		t.Errorf("a renewal by a client with only the old list: %v", err)
 	}
 	if _, err := again.Acquire(t.Context(), store.AcquireRequest{Lease: ask("z")}); !ofAnotherList(err) {
-		t.Errorf("who knows the old list only: %v", err)
+		t.Errorf("an acquire by a client with only the old list: %v", err)
 	}
 	next := openURL(t, "redis://"+strings.Join(a, ",")+settings)
 	acquire(t, next, ask("z"))

@@ -277,7 +277,7 @@ func TestFsyncChangedBeforeTheRestart(t *testing.T) {
 			}
 			acquire(t, open(t, addrs(servers), nil), request("a"))
 			restart(t, servers...) // as the command line says, always
-			if n := shut(t, open(t, addrs(servers), nil), "b", "restarted"); n < 2 {
+			if n := quarantined(t, open(t, addrs(servers), nil), "b", "restarted"); n < 2 {
 				t.Errorf("%d servers are in quarantine", n)
 			}
 		})
@@ -297,7 +297,7 @@ func TestDurabilityIsClaimedOnlyWhereItIsSeen(t *testing.T) {
 	}
 	acquire(t, open(t, addrs(servers), nil), request("a"))
 	if !durable() {
-		t.Error("who sees it does not claim it")
+		t.Error("a client that sees the setting does not claim it in the mark")
 	}
 	for _, s := range servers {
 		s.Text(t, "ACL", "SETUSER", "locker", "on", ">x", "~*", "&*", "+@all", "-config")
@@ -322,7 +322,7 @@ func TestQuarantineByTwoClocks(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	begin := open(t, addrs(servers), nil)
 	restart(t, servers[:2]...)
-	eventually(t, "two nodes are in quarantine", func() bool { return shut(t, begin, "a", "") == 2 })
+	eventually(t, "two nodes are in quarantine", func() bool { return quarantined(t, begin, "a", "") == 2 })
 	// A step of the server's clock looks as if the end were earlier there.
 	passed := func(change func(*nodemark.Mark)) {
 		for _, s := range servers[:2] {
@@ -335,17 +335,17 @@ func TestQuarantineByTwoClocks(t *testing.T) {
 		}
 	}
 	passed(func(m *nodemark.Mark) { m.Opens -= 3600e6 })
-	if n := shut(t, open(t, addrs(servers), nil), "a", ""); n < 2 {
+	if n := quarantined(t, open(t, addrs(servers), nil), "a", ""); n < 2 {
 		t.Errorf("after a step of the servers' clocks %d are in quarantine", n)
 	}
 	passed(func(m *nodemark.Mark) { m.Opens += 3600e6; m.ClientOpens -= 3600e6 })
-	if n := shut(t, open(t, addrs(servers), nil), "a", ""); n < 2 {
+	if n := quarantined(t, open(t, addrs(servers), nil), "a", ""); n < 2 {
 		t.Errorf("after a step of the client's clock %d are in quarantine", n)
 	}
 	passed(func(m *nodemark.Mark) { m.Opens -= 3600e6 })
 	acquire(t, open(t, addrs(servers), nil), request("b"))
 	// A client that stays connected counts for itself, whatever the mark says.
-	if n := shut(t, begin, "a", ""); n < 2 {
+	if n := quarantined(t, begin, "a", ""); n < 2 {
 		t.Errorf("a client that counts for itself finds %d in quarantine", n)
 	}
 }

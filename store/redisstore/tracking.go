@@ -4,6 +4,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
@@ -52,4 +53,13 @@ func (x *comparison) take(mu *sync.Mutex) []withheld {
 	all := x.withheld
 	x.withheld = nil
 	return all
+}
+
+// lose answers the calls whose replies are withheld, with answer: they may have been executed.
+func (x *comparison) lose(mu *sync.Mutex, answer func(call, script.Reply), outcome store.Outcome, err error) {
+	for _, h := range x.take(mu) {
+		if h.call.command != nil {
+			answer(h.call, script.Reply{Outcome: outcome, Err: err, Sent: true})
+		}
+	}
 }

@@ -38,7 +38,7 @@ func (s *Store) ReserveTokens(ctx context.Context, r store.ReserveRequest) (stor
 }
 
 // ReleaseAndRejoin implements store.Rejoiner. Each server does both in one step.
-func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (standing bool, err error) {
+func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (queued bool, err error) {
 	if err := s.ready(ctx, next.Lease, store.CheckRejoin(r, next, s.Caps())); err != nil {
 		return false, err
 	}

@@ -105,7 +105,7 @@ func TestHolderAndFirstWaitersDie(t *testing.T) {
 			cancel()
 			for _, d := range dead {
 				if o := <-d; !errors.Is(o.err, context.Canceled) {
-					t.Errorf("a dead one: %+v", o)
+					t.Errorf("a dead waiter was granted: %+v", o)
 				}
 			}
 		})
@@ -117,10 +117,10 @@ func TestHolderAndFirstWaitersDie(t *testing.T) {
 func TestLostPush(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	proxies := behind(t, servers)
-	s, deaf := open(t, addrs(servers), nil), open(t, addrs(proxies), nil)
+	s, unreached := open(t, addrs(servers), nil), open(t, addrs(proxies), nil)
 	held, next := request("stock"), patientWaiter("stock")
 	takes(t, s, servers, held)
-	done := wait(t, t.Context(), deaf, servers, next)
+	done := wait(t, t.Context(), unreached, servers, next)
 	for _, p := range proxies {
 		p.DropReplies()
 	}
@@ -140,7 +140,7 @@ func TestLostPush(t *testing.T) {
 		p.Cut()
 		p.Pass()
 	}
-	mustRelease(t, deaf, next, grantedSoon(t, done))
+	mustRelease(t, unreached, next, grantedSoon(t, done))
 }
 
 // The connection of a waiter breaks again and again.
@@ -343,7 +343,7 @@ func TestWaiterLeaves(t *testing.T) {
 	closed := wait(t, t.Context(), closes, servers, patientWaiter("stock"))
 	cancel()
 	if o := <-left; !errors.Is(o.err, context.Canceled) {
-		t.Errorf("who left: %+v", o)
+		t.Errorf("the waiter that left got %+v", o)
 	}
 	closes.Close()
 	if o := <-closed; !errors.Is(o.err, store.ErrClosed) {

@@ -58,7 +58,11 @@ func (c *caller) callNow(ctx context.Context, query statement, each func(*sql.Ro
 			if c.engine.fault(err).again && pause(ctx, try) {
 				continue
 			}
-			return false, ended(ctx, cmp.Or(last, err))
+			err = ended(ctx, cmp.Or(last, err))
+			if over, ok := errors.AsType[*endedError](err); ok {
+				over.unconnected = last == nil
+			}
+			return false, err
 		}
 		maybe, err := c.callOn(ctx, conn, query, each, args...)
 		if err == nil {
@@ -149,7 +153,11 @@ func pause(ctx context.Context, try int) bool {
 }
 
 // endedError is the error of a call whose context has ended.
-type endedError struct{ cause, ctx, last error }
+type endedError struct {
+	cause, ctx, last error
+	// unconnected: the call had no connection yet.
+	unconnected bool
+}
 
 // ended returns err, as an endedError if it came with the end of ctx.
 func ended(ctx context.Context, err error) error {

@@ -23,6 +23,8 @@ type engine interface {
 	script() string
 	// statements splits a script of ours into the statements that a driver runs.
 	statements(script string) []string
+	// whole returns a script of ours as a server takes it in one call.
+	whole(script string) string
 	// grants returns the statements of GrantScript for a schema whose name was checked.
 	grants(schema, role string) ([]string, error)
 

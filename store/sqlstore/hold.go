@@ -17,7 +17,7 @@ type Lease interface {
 }
 
 // Tx is a transaction of the caller's, such as an *sql.Tx, in the database of the
-// locks.
+// locks. An *sql.DB is none, and Hold refuses it.
 type Tx interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
@@ -44,6 +44,9 @@ type Tx interface {
 // transaction: there they wait until the transaction or its connection ends. The role of
 // the transaction needs the right to call the procedures (see GrantScript).
 func (s *Store) Hold(ctx context.Context, tx Tx, l Lease) error {
+	if _, is := tx.(*sql.DB); is { // it has the method, too
+		return fmt.Errorf("%w: hold %q: a database handle is no transaction: pass the one that BeginTx returned", store.ErrInvalid, l.Name())
+	}
 	if err := l.Err(); err != nil {
 		return fmt.Errorf("hold %q: %w: %w", l.Name(), store.ErrNotHeld, err)
 	}

@@ -110,6 +110,14 @@ func (mysql) statements(script string) []string {
 	return all
 }
 
+// delimiter is a line that tells a client, and not the server, where statements end.
+var delimiter = regexp.MustCompile(`(?m)^DELIMITER .*\n`)
+
+// whole implements engine. The server knows where a procedure ends.
+func (mysql) whole(script string) string {
+	return strings.ReplaceAll(delimiter.ReplaceAllString(script, ""), "$$", ";")
+}
+
 // grants implements engine. A role is USER or USER@HOST. Rights on single procedures
 // would be lost when a procedure is replaced. Those that only procedures may call have
 // the rights of their caller, so they are of no use to anybody else.

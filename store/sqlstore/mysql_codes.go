@@ -58,7 +58,9 @@ func mysqlFault(c string) fault {
 		f.advice = adviceFull
 	case "1665":
 		f.advice = "the binary log cannot record this: set binlog_format to ROW or MIXED"
-	case "1045", "1130", codeOver, codeKind:
+	case "1045": // also what MariaDB says if require_secure_transport is on
+		f.advice = "the server does not accept this user with this password, or only with TLS, which tls=false in the URL rules out"
+	case "1130", codeOver, codeKind:
 	default: // it may come after the commit
 		f.certain = false
 	}

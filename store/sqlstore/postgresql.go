@@ -74,6 +74,9 @@ func (postgresql) grants(schema, role string) ([]string, error) {
 	return all, nil
 }
 
+// whole implements engine.
+func (postgresql) whole(script string) string { return script }
+
 // statements implements engine: it splits at the semicolons that end statements, not
 // at those in comments and between $$.
 func (postgresql) statements(script string) []string {

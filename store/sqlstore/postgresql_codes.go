@@ -26,6 +26,9 @@ func (postgresql) fault(err error) fault {
 	if errors.Is(err, driver.ErrBadConn) { // the driver has sent nothing
 		f.certain, f.again = true, true
 	}
+	if f.code == "" && strings.Contains(err.Error(), "received unexpected message") { // as pgx says
+		f.advice = "the server there is no PostgreSQL"
+	}
 	return f
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // Renew implements store.Store. All leases of mutexes are renewed in one transaction, and
-// all others in another.
+// all others in another, unless their names are so long that they need more.
 func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
 	errs := make([]error, len(leases))
 	all := func(err error) []error {
@@ -48,26 +48,39 @@ func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
 		}
 	}
 	r := renewal{s, leases}
-	held, err := r.call(ctx, s.calls.renew, mutexes)
-	if err != nil {
-		return all(err)
-	}
-	for n, i := range mutexes {
-		switch held[n] {
-		case 'f':
-			others = append(others, i) // it may be that of a semaphore that was resized
-		case 'w':
-			s.seats.offer(ctx, leases[i])
-		default:
-			s.seats.renewed(leases[i])
+	for n := 0; len(mutexes) > 0; mutexes = mutexes[n:] {
+		n = r.fit(mutexes)
+		held, err := r.call(ctx, s.calls.renew, mutexes[:n])
+		if err != nil {
+			for _, i := range append(mutexes, others...) {
+				errs[i] = err
+			}
+			return errs
+		}
+		for k, i := range mutexes[:n] {
+			switch held[k] {
+			case 'f':
+				others = append(others, i) // it may be that of a semaphore that was resized
+			case 'w':
+				s.seats.offer(ctx, leases[i])
+			default:
+				s.seats.renewed(leases[i])
+			}
 		}
 	}
-	held, err = r.call(ctx, s.calls.renewKind, others)
-	for n, i := range others {
-		switch {
-		case err != nil:
-			errs[i] = err
-		case held[n] == 'f':
+	for n := 0; len(others) > 0; others = others[n:] {
+		n = r.fit(others)
+		held, err := r.call(ctx, s.calls.renewKind, others[:n])
+		if err != nil {
+			for _, i := range others {
+				errs[i] = err
+			}
+			return errs
+		}
+		for k, i := range others[:n] {
+			if held[k] != 'f' {
+				continue
+			}
 			errs[i] = store.ErrNotHeld
 			if seat := s.seats.leave(leases[i]); seat != nil {
 				s.seats.drop(seat)
@@ -83,11 +96,24 @@ type renewal struct {
 	leases []store.Lease
 }
 
+// fit returns how many of the first of some leases, at least one, can be renewed in one
+// call. A MySQL server refuses requests beyond its max_allowed_packet, which is a megabyte or
+// more.
+func (r renewal) fit(some []int) int {
+	const most = 512 << 10
+	size := 0
+	for n, i := range some {
+		// Names are written in hexadecimal, and in MySQL so is that text again.
+		size += 4*len(r.leases[i].Name) + 2*len(r.leases[i].Owner) + 2*len(" 9223372036854775807")
+		if n > 0 && size > most {
+			return n
+		}
+	}
+	return len(some)
+}
+
 // call calls a procedure that renews some of the leases, and returns a letter for each.
 func (r renewal) call(ctx context.Context, query statement, some []int) (held string, err error) {
-	if len(some) == 0 {
-		return "", nil
-	}
 	var names, owners, ttls []string
 	onDisk := false
 	for _, i := range some {

@@ -28,6 +28,18 @@ func Script(d Dialect, schema string) (string, error) {
 		Replace(e.script()), nil
 }
 
+// WholeScript is Script for tools that send a script to the server as a whole, as many
+// migration tools do. In MySQL it needs no DELIMITER, which only some clients know, but a
+// connection that accepts several statements in one call: with go-sql-driver/mysql, one
+// with multiStatements=true.
+func WholeScript(d Dialect, schema string) (string, error) {
+	script, err := Script(d, schema)
+	if err != nil {
+		return "", err
+	}
+	return engines[d].whole(script), nil
+}
+
 // GrantScript returns the SQL that gives a role the least rights that a store needs:
 // to call the procedures. The role needs no right on the tables. In MySQL the role is
 // a user: "USER" or "USER@HOST".

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -137,6 +138,10 @@ func (t *seats) compareSessions(ctx context.Context) (known bool) {
 	before := session(a)
 	for range rounds {
 		tx, err := b.BeginTx(ctx, nil)
+		if err != nil && strings.Contains(err.Error(), "statement pooling mode") { // as PgBouncer says
+			t.poll("a pooler gives statements to any session")
+			break
+		}
 		if err != nil {
 			return false
 		}

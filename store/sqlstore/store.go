@@ -135,7 +135,7 @@ func (s *Store) Caps() store.Caps {
 }
 
 // Close implements store.Store. It waits for pending calls and clean-up, for at most
-// Options.Timeout. Pending Waits leave the line.
+// Options.Timeout. Pending Waits leave the queue.
 func (s *Store) Close() error {
 	idle, first := s.gate.Close()
 	if !first {
@@ -199,7 +199,11 @@ func (s *Store) failed(ctx context.Context, op, name string, maybe bool, err err
 		if n.Outcome = store.TimedOut; fault.again {
 			n.Outcome = fault.outcome // nothing was done
 		}
-		n.Err = fmt.Errorf("no success within %v: %w", s.o.Timeout, fault.explain(over.last))
+		missing := "success"
+		if over.unconnected {
+			missing = "connection"
+		}
+		n.Err = fmt.Errorf("no %s within %v: %w", missing, s.o.Timeout, fault.explain(over.last))
 	} else {
 		fault := s.engine.fault(err)
 		n.Outcome, n.Err = fault.outcome, fault.explain(err)

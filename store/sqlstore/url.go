@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -59,7 +60,8 @@ func (u URL) OpenDB() (*sql.DB, error) { return sql.Open(u.Driver, u.DSN) }
 // schema and max_ttl are those of Options. All other settings are the driver's. The
 // driver is one that the program has imported: for PostgreSQL pgx, or else pq, and for
 // MySQL go-sql-driver/mysql. With pgx, poolers need no setting: unless the URL says how
-// to send statements, they are prepared only once sessions are known to last. For MySQL,
+// to send statements, they are prepared only once sessions are known to last. For
+// PostgreSQL, host=DIRECTORY connects to the socket in a directory. For MySQL,
 // socket=PATH connects to a socket, and the database need not be named. A URL for MySQL
 // without a password takes it from MYSQL_PWD.
 //
@@ -71,6 +73,9 @@ func ParseURL(raw string) (URL, error) {
 		return URL{}, fmt.Errorf("%w: a database is one store: give one URL, with all its hosts", store.ErrInvalid)
 	}
 	u, err := url.Parse(raw)
+	if e, ok := errors.AsType[url.EscapeError](err); ok && strings.EqualFold(string(e), "%2F") { // not in a password
+		return URL{}, fmt.Errorf("%w: the host in the database's URL is a path: name the directory of a PostgreSQL socket with ?host=/run/postgresql, and a MySQL socket with ?socket=/run/mysqld/mysqld.sock", store.ErrInvalid)
+	}
 	if err != nil {
 		return URL{}, fmt.Errorf("%w: the database's URL cannot be read: in a password, write %%40 for @, %%3A for :, %%2F for / and %%25 for %%", store.ErrInvalid)
 	}

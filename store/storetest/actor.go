@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,9 +30,9 @@ type returned struct {
 func (t *actor) comeBack(s store.Store, r store.Lease) returned {
 	t.Helper()
 	p := returned{next: t.applicant(r.Name, t.long), start: t.now()}
-	standing, err := s.(store.Rejoiner).ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: r}, p.next)
-	if err != nil || !standing {
-		t.Fatalf("rejoin of %q: standing %v, error %v, while somebody waits for it", r.Name, standing, err)
+	queued, err := s.(store.Rejoiner).ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: r}, p.next)
+	if err != nil || !queued {
+		t.Fatalf("rejoin of %q: queued %v, error %v, while somebody waits for it", r.Name, queued, err)
 	}
 	t.track(p.next.Lease)
 	return p
@@ -83,6 +84,16 @@ func (t *actor) acquireShort(s store.Store) short {
 // refuse asks for a lock that another owner holds, and requires a refusal.
 func (t *actor) refuse(s store.Store, r store.Lease) *store.BusyError {
 	t.Helper()
+	busy := t.busy(s, r)
+	if busy.Holder.Waiting {
+		t.Fatalf("acquire %q while somebody else holds it: got %v, want a holder", r.Name, busy)
+	}
+	return busy
+}
+
+// busy requires that r is refused since the lock is busy.
+func (t *actor) busy(s store.Store, r store.Lease) *store.BusyError {
+	t.Helper()
 	g, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r})
 	if err == nil {
 		t.Fatalf("acquire %q: granted (token %v) while somebody else holds it", r.Name, g.Token)
@@ -92,6 +103,16 @@ func (t *actor) refuse(s store.Store, r store.Lease) *store.BusyError {
 		t.Fatalf("acquire %q while somebody else holds it: got %v (%T), want a *store.BusyError", r.Name, err, err)
 	}
 	return busy
+}
+
+// behind requires a refusal since others wait ahead for what is free: it names one of them,
+// as a waiter.
+func (t *actor) behind(s store.Store, r store.Lease, ahead ...store.Lease) {
+	t.Helper()
+	busy := t.busy(s, r)
+	if h := busy.Holder; !h.Waiting || !slices.ContainsFunc(ahead, func(a store.Lease) bool { return a.Owner == h.Owner }) {
+		t.Fatalf("acquire %q behind a waiter: %v (%+v), want a waiter", r.Name, busy, h)
+	}
 }
 
 // release releases a lease that must exist.

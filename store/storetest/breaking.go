@@ -211,3 +211,80 @@ func checkBreakInvalid(t *trial) {
 	_ = t.first.Release(t.Context(), store.ReleaseRequest{Lease: r, Renewed: true})
 	endsBroken(t, t.first, good)
 }
+
+// checkBreakOfKinds: one lease of a lock that several can hold is broken. It keeps its room
+// until its owner releases it and is not renewed; the leases beside it go on. With Now, the
+// first waiter has the room at once.
+func checkBreakOfKinds(t *trial) {
+	permit := func(name string) store.Lease { return t.of(store.Semaphore(2), 1, name, t.long) }
+	for _, c := range []struct {
+		held         func(name string) store.Lease
+		beside, next func(name string) store.Lease // beside is nil if the lease is alone
+	}{
+		{held: permit, beside: permit, next: permit},
+		{held: t.reader, beside: t.reader, next: t.writer},
+		{held: t.writer, next: t.reader},
+	} {
+		name := t.name()
+		r, next := c.held(name), c.next(name)
+		t.acquire(t.first, r)
+		held, others := []store.Lease{r}, []store.Lease(nil)
+		if c.beside != nil {
+			others = append(others, c.beside(name))
+			t.acquire(t.other(), others[0])
+			held = append(held, others[0])
+		}
+		b := breakOneRequest(t, r)
+		for _, s := range t.handles() {
+			t.within("a lease that was broken", breaks(t, s, b), t.long)
+		}
+		t.holders("a lease that was broken", held...)
+		for _, s := range t.handles() {
+			t.notHeld("renew of a lease that was broken", t.renew(s, r))
+		}
+		t.refuse(t.other(), next)
+		_ = t.first.Release(t.Context(), store.ReleaseRequest{Lease: r, Renewed: true}) // whether it ended the lease is the store's business
+		endsBroken(t, t.other(), b)
+		if _, err := t.first.Acquire(t.Context(), store.AcquireRequest{Lease: r}); err == nil {
+			t.track(r)
+			t.notHeld("late request to acquire of an owner whose lease was broken and released", errors.New("granted"))
+		}
+		for _, o := range others {
+			t.holders("a lease was broken and released", o)
+			if err := t.renew(t.other(), o); err != nil {
+				t.Fatalf("renew of a lease beside one that was broken: %v", err)
+			}
+		}
+		if len(others) > 0 && r.Kind.Shared { // the writer waits for it
+			t.refuse(t.first, next)
+			t.release(t.other(), others[0])
+			others = nil
+		}
+		t.acquire(t.first, next)
+		w := t.queue(store.WaitRequest{Lease: t.of(next.Kind, next.Kind.Limit, name, t.long)})[0]
+		for _, o := range others {
+			t.release(t.other(), o)
+		}
+		b = breakOneRequest(t, next)
+		b.Now = true
+		if left := breaks(t, t.other(), b); left != 0 {
+			t.Fatalf("break now: the lease lasts for %v", left)
+		}
+		t.gets("a waiter gets a lock whose lease was broken", w)
+		t.notHeld("renew of a lease that was broken", t.renew(t.first, next))
+		t.holders("a lock whose lease was broken has gone to the waiter", w.Lease)
+		t.release(t.other(), w.Lease)
+	}
+}
+
+// breakOneRequest is the request to break r, one of several leases of its lock.
+func breakOneRequest(t *trial, r store.Lease) store.BreakRequest {
+	t.Helper()
+	b := store.BreakRequest{Name: r.Name, Owner: r.Owner, Reason: "it hangs"}
+	for _, h := range t.inspect(t.first, r.Name).Holdings() {
+		if h.Holder.Owner == r.Owner {
+			b.Token = h.Token
+		}
+	}
+	return b
+}

@@ -51,7 +51,7 @@ func checkDowngrade(t *trial) {
 
 	_, err = c.Downgrade(t.Context(), writer)
 	t.notHeld("downgrade of a lease that is over", err)
-	if b, breaks := t.first.(store.Breaker); breaks && !t.several() {
+	if b, breaks := t.first.(store.Breaker); breaks {
 		checkDowngradeBroken(t, b)
 	}
 	for _, r := range []store.Lease{late.Lease, t.request(t.name(), t.long), t.of(store.Semaphore(2), 2, t.name(), t.long)} {

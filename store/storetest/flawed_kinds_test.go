@@ -95,6 +95,7 @@ func (s *manifold) admit(l store.Lease, spare int, wait time.Duration) (store.Gr
 		}
 		return store.Grant{}, &store.KindError{Name: l.Name, Asked: l.Kind, InUse: store.Kind(ans.Spec), Holder: holder}
 	}
+	holder.Waiting = ans.Blocker.Waiting && !s.is("waiters are taken for holders") || s.is("holders are taken for waiters")
 	return store.Grant{}, &store.BusyError{Name: l.Name, Holder: holder, ExpiresIn: ans.ExpiresIn, Position: ans.Position}
 }
 
@@ -166,6 +167,8 @@ func (s *manifold) BreakLease(_ context.Context, b store.BreakRequest) (time.Dur
 			r.Holds = before.Holds
 		case s.is("broken leases come back"):
 			r.Tombs = nil
+		case s.is("a break ends all leases"):
+			r.Holds = slices.DeleteFunc(slices.Clone(r.Holds), func(h rule.Hold) bool { return h.Owner != b.Owner })
 		case s.is("breaks are not noted"):
 			r.Broken.Note = ""
 		case s.is("the last note is shown") && ans.Verdict == rule.Done:

@@ -192,7 +192,7 @@ func checkKindWeights(t *trial) {
 	heavy := t.queue(store.WaitRequest{Lease: t.of(kind, 4, name, t.long)})[0]
 	light := t.queue(store.WaitRequest{Lease: t.of(kind, 1, name, t.long)})[0]
 	t.release(t.first, two)
-	t.refuse(t.other(), t.of(kind, 1, name, t.long)) // there is room, but not for the first in the queue
+	t.behind(t.other(), t.of(kind, 1, name, t.long), heavy.Lease, light.Lease) // there is room, but not for the first in the queue
 	t.waits(heavy, light)
 	t.release(t.first, three)
 	t.gets("a heavy waiter gets its weight", heavy)
@@ -301,9 +301,14 @@ func checkKindWriterWaits(t *trial) {
 	t.acquire(t.first, first)
 	writer := t.queue(store.WaitRequest{Lease: t.writer(name)})[0]
 	for _, s := range t.handles() {
-		t.refuse(s, t.reader(name))
+		t.behind(s, t.reader(name), writer.Lease)
 	}
 	readers := t.queue(store.WaitRequest{Lease: t.reader(name)}, store.WaitRequest{Lease: t.reader(name)})
+	for _, r := range readers {
+		if busy := r.busy(); busy != nil && busy.Holder.Waiting != (busy.Holder.Owner != first.Owner) {
+			t.Fatalf("a reader behind a waiter was told %q (%+v), while %s holds the lock", busy, busy.Holder, first.Owner)
+		}
+	}
 	t.waits(writer)
 	t.release(t.other(), first)
 	t.gets("the writer gets the lock after the last reader", writer)

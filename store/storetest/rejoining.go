@@ -42,9 +42,9 @@ func checkRejoinFree(t *trial) {
 		holder := t.request(t.name(), t.long)
 		t.acquire(t.first, holder)
 		next := t.applicant(holder.Name, t.long)
-		standing, err := t.first.(store.Rejoiner).ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: holder}, next)
-		if err != nil || standing {
-			t.Fatalf("rejoin of a lock that nobody waits for: standing %v, error %v", standing, err)
+		queued, err := t.first.(store.Rejoiner).ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: holder}, next)
+		if err != nil || queued {
+			t.Fatalf("rejoin of a lock that nobody waits for: queued %v, error %v", queued, err)
 		}
 		t.vacant("a lock that was returned is free", holder.Name)
 		w := t.wait(t.first, next)
@@ -101,9 +101,9 @@ func checkRejoinByOwnerOnly(t *trial) {
 	holder := t.request(t.name(), t.long)
 	t.acquire(t.first, holder)
 	for _, s := range t.handles() {
-		standing, err := s.(store.Rejoiner).ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: t.request(holder.Name, t.long)}, t.applicant(holder.Name, t.long))
+		queued, err := s.(store.Rejoiner).ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: t.request(holder.Name, t.long)}, t.applicant(holder.Name, t.long))
 		t.notHeld("rejoin by an owner without the lock", err)
-		if standing {
+		if queued {
 			t.Fatalf("rejoin of a lock that somebody else has: a place was taken")
 		}
 	}

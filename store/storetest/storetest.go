@@ -89,6 +89,9 @@ func checksOf(s store.Store) []check {
 	}
 	if _, ok := s.(store.Breaker); ok && s.Caps().Breaks {
 		all = slices.Concat(all, breakChecks)
+		if _, waits := s.(store.Waiter); waits && s.Caps().Kinds {
+			all = slices.Concat(all, breakKindChecks)
+		}
 	}
 	if _, ok := s.(store.Changer); ok && s.Caps().Kinds {
 		all = slices.Concat(all, changeChecks)
@@ -188,6 +191,11 @@ var breakChecks = []check{
 	{"BreakToken", checkBreakToken},
 	{"BreakNote", checkBreakNote},
 	{"BreakInvalid", checkBreakInvalid},
+}
+
+// breakKindChecks are the further checks for a store.Breaker that keeps every kind.
+var breakKindChecks = []check{
+	{"BreakOfKinds", checkBreakOfKinds},
 }
 
 // changeChecks are the further checks for a store.Changer that keeps every kind.

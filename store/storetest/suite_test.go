@@ -183,6 +183,8 @@ var caught = []struct {
 	{"tokens repeat", "KindContention", "belongs to two grants"},
 	{"weights do not count", "KindWeights", "while somebody else holds it"},
 	{"later requests barge", "KindWeights", "while somebody else holds it"},
+	{"waiters are taken for holders", "KindWeights", "behind a waiter"},
+	{"holders are taken for waiters", "KindWeights", "want a holder"},
 	{"tokens repeat", "KindTokens", "belongs to two grants"},
 	{"weights do not count", "KindReadWrite", "while somebody else holds it"},
 	{"a release ends all leases", "KindReadWrite", "while somebody else holds it"},
@@ -190,6 +192,7 @@ var caught = []struct {
 	{"readers have the writer's token", "KindReadWrite", "after the writer's"},
 	{"readers have tokens of their own", "KindReadWrite", "beside a reader with"},
 	{"later requests barge", "KindWriterWaits", "while somebody else holds it"},
+	{"waiters are taken for holders", "KindWriterWaits", "behind a waiter"},
 	{"readers have the writer's token", "KindWriterWaits", "after the writer's"},
 	{"readers have tokens of their own", "KindWriterWaits", "beside a reader with"},
 	{"a dead holder frees all", "KindDeadReader", "the other reader"},
@@ -215,13 +218,17 @@ var caught = []struct {
 	{"breaks are not noted", "BreakNote", "inspect of a lease that was broken"},
 	{"the last note is shown", "BreakNote", "inspect after a second request"},
 	{"breaks are not checked", "BreakInvalid", "want one that matches store.ErrInvalid"},
+	{"broken leases are renewed", "BreakOfKinds", "renew of a lease that was broken"},
+	{"every break is at once", "BreakOfKinds", "a lease that was broken: expires in 0s"},
+	{"a break ends all leases", "BreakOfKinds", "a lease that was broken: inspect"},
+	{"broken leases come back", "BreakOfKinds", "late request to acquire"},
 }
 
 // ordinary are the checks of a store that waits and keeps mutexes, and all are those of
 // the other kinds as well.
 var (
 	ordinary = slices.Concat(checks, waitChecks, noKindChecks)
-	ofKinds  = slices.Concat(kindChecks, changeChecks, breakChecks)
+	ofKinds  = slices.Concat(kindChecks, changeChecks, breakChecks, breakKindChecks)
 	all      = slices.Concat(ordinary, ofKinds)
 )
 

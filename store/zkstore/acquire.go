@@ -124,11 +124,12 @@ func (s *Store) granted(ctx context.Context, p *place, l store.Lease, at clock.I
 	return store.Grant{Token: h.token, Spare: h.spare, Slot: h.slot}, nil
 }
 
-// refused removes a place that has not got the lock, and names the first holder. If an
+// refused removes a place that has not got the lock, and names what blocks it. If an
 // earlier place of the same owner holds the lock, refused confirms that grant.
 func (a *attempt) refused(ctx context.Context, p *place, q queue, me int) (store.Grant, error) {
 	s, r := a.s, a.r
-	answers, err := p.Ask(ctx, session.Delete(p.path()), session.Read(p.dir+"/"+q[0].name))
+	blocker, _ := q.blocker(me)
+	answers, err := p.Ask(ctx, session.Delete(p.path()), session.Read(p.dir+"/"+blocker.name))
 	if err != nil {
 		s.remove(p)
 		return store.Grant{}, err
@@ -152,7 +153,7 @@ func (a *attempt) refused(ctx context.Context, p *place, q queue, me int) (store
 		}
 		return g, err
 	}
-	s.busy.add(r.Name, q[0], n.Data, s.clock.Now())
+	s.busy.add(r.Name, blocker, n.Data, s.clock.Now())
 	return store.Grant{}, p.refusal(r.Lease, q, me, n.Data)
 }
 
@@ -180,14 +181,15 @@ func (a *attempt) look(ctx context.Context) error {
 	if q.holds(me, r.Owner) || q.owns(me).Verdict == rule.Granted {
 		return nil
 	}
+	blocker, _ := q.blocker(me)
 	seen := a.s.busy.of(r.Name)
-	if seen.first.name != q[0].name { // otherwise that was read already
-		n, ok, err := ss.Get(ctx, dir+"/"+q[0].name)
+	if seen.first.name != blocker.name { // otherwise that was read already
+		n, ok, err := ss.Get(ctx, dir+"/"+blocker.name)
 		if err != nil || !ok {
 			return err
 		}
 		seen.data = n.Data
-		a.s.busy.add(r.Name, q[0], n.Data, a.s.clock.Now())
+		a.s.busy.add(r.Name, blocker, n.Data, a.s.clock.Now())
 	}
 	return ss.refusal(r.Lease, q, me, seen.data)
 }

@@ -65,14 +65,17 @@ func (t tree) state(ctx context.Context, name string, waiters int) (store.State,
 }
 
 // refusal returns the error for an owner that has q[me] and has to wait, or asks for a lock
-// of another kind. data is that of the first place.
+// of another kind. data is that of the place that blocks it.
 func (t tree) refusal(l store.Lease, q queue, me int, data []byte) error {
 	rec, ours := decodeRecord(data)
 	if q.owns(me).Verdict == rule.Mismatch {
 		h, _ := t.holder(q[0], rec, ours)
 		return &store.KindError{Name: l.Name, Asked: l.Kind, InUse: kindOf(q[0].spec), Holder: h}
 	}
-	return t.busyError(l.Name, q[0], rec, ours)
+	c, waits := q.blocker(me)
+	busy := t.busyError(l.Name, c, rec, ours)
+	busy.Holder.Waiting = waits
+	return busy
 }
 
 // busyError describes the holder of a lock.

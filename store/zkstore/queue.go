@@ -26,6 +26,15 @@ func (q queue) owns(me int) rule.Answer {
 	return ans
 }
 
+// blocker returns the place that a refusal of q[me] names: the first holder or, if there is
+// room for q[me], the waiter at the head of the queue.
+func (q queue) blocker(me int) (c numbered, waiting bool) {
+	if is := q.owns(me); is.Verdict == rule.Busy && is.Blocker.Waiting {
+		return q[q.holders()], true
+	}
+	return q[0], false
+}
+
 // held reports whether the place q[i] with that record holds the lock, also if there are
 // too few permits since.
 func (q queue) held(i int, r record) bool { return i < q.holders() || i == 0 || r.Agreed }

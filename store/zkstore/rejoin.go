@@ -22,7 +22,7 @@ type reserved struct {
 // ReleaseAndRejoin implements store.Rejoiner, in one transaction: the servers write a turn
 // down once instead of twice. It makes a place only for a mutex, and only if the session of the
 // lease is that of next.TTL.
-func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (standing bool, err error) {
+func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (queued bool, err error) {
 	if err := s.gate.Enter(store.CheckRejoin(r, next, s.Caps())); err != nil {
 		return false, err
 	}
@@ -43,7 +43,7 @@ func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, ne
 	case !done:
 		return false, store.ErrNotHeld
 	}
-	return j.standing, nil
+	return j.queued, nil
 }
 
 // rejoining is one call of ReleaseAndRejoin.
@@ -52,7 +52,7 @@ type rejoining struct {
 	owner    string // of the lease
 	next     store.WaitRequest
 	start    clock.Instant
-	standing bool
+	queued bool
 }
 
 // of releases the lease and makes a place. It returns false if that cannot be done in one
@@ -86,8 +86,8 @@ func (j *rejoining) of(ctx context.Context, r store.ReleaseRequest) (done bool, 
 	case err != nil:
 		return false, err
 	}
-	j.standing = s.rejoined.Put(j.next.Lease, reserved{p, j.start}, func() { s.expired(p) })
-	if !j.standing {
+	j.queued = s.rejoined.Put(j.next.Lease, reserved{p, j.start}, func() { s.expired(p) })
+	if !j.queued {
 		s.remove(p)
 	}
 	return true, nil

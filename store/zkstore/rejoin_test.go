@@ -54,9 +54,9 @@ func TestLostAnswersToRejoin(t *testing.T) {
 		r := newRejoiner(t, s, other, "lost rejoin/"+what)
 		connections := p.Stats().Accepted
 		lose(r.next.Meta)
-		standing, err := s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: r.held}, r.next)
-		if err != nil || !standing {
-			t.Fatalf("%s was lost: rejoin: standing %v, %v", what, standing, err)
+		queued, err := s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: r.held}, r.next)
+		if err != nil || !queued {
+			t.Fatalf("%s was lost: rejoin: queued %v, %v", what, queued, err)
 		}
 		if p.Stats().Accepted == connections {
 			t.Fatalf("%s was not lost", what)
@@ -96,9 +96,9 @@ func TestRejoinBehindAWaiterThatHasLeft(t *testing.T) {
 		st, err := other.Inspect(t.Context(), r.held.Name)
 		return err == nil && len(st.Queue) == 0
 	})
-	standing, err := s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: r.held}, r.next)
-	if err != nil || standing {
-		t.Fatalf("rejoin behind nobody: standing %v, %v", standing, err)
+	queued, err := s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: r.held}, r.next)
+	if err != nil || queued {
+		t.Fatalf("rejoin behind nobody: queued %v, %v", queued, err)
 	}
 	if st, err := other.Inspect(t.Context(), r.held.Name); err != nil || st.Held {
 		t.Fatalf("a lock that was released: %+v, %v", st, err)
@@ -112,8 +112,8 @@ func TestUnclaimedPlaceEnds(t *testing.T) {
 	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
 	other := mustOpen(t, &Options{Servers: []string{shared.Addr}})
 	r := newRejoiner(t, s, other, "unclaimed")
-	if standing, err := s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: r.held}, r.next); err != nil || !standing {
-		t.Fatalf("rejoin: standing %v, %v", standing, err)
+	if queued, err := s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: r.held}, r.next); err != nil || !queued {
+		t.Fatalf("rejoin: queued %v, %v", queued, err)
 	}
 	p, ok := s.rejoined.Take(r.next.Lease)
 	if !ok {

@@ -86,10 +86,7 @@ func (w *waiting) run(ctx context.Context) (store.Grant, error) {
 			w.place.leave()
 			w.place, w.gone = nil, nil
 		}
-		select {
-		case <-time.After(retryAfter):
-		case <-ctx.Done():
-		}
+		clock.Sleep(ctx, retryAfter)
 	}
 }
 

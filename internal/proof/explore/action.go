@@ -63,6 +63,10 @@ func (t *trace) action(mv move) string {
 		return line
 	case beginBeside, deliverBeside, hearBeside, tickBeside, cancelBeside:
 		return t.besideAction(mv, who)
+	case beginBreak:
+		return fmt.Sprintf("the operator breaks %s and sends BREAK to all nodes", who)
+	case deliverBreak:
+		return fmt.Sprintf("node %d executes BREAK %s: %s", node, who, map[bool]string{true: "the lease is broken there", false: "the key is not there"}[c.key > 0])
 	case release:
 		if t.m.ReleaseVote {
 			return fmt.Sprintf("client %c releases %s, sends RELEASE to all nodes and waits for the answers", who[0], who)

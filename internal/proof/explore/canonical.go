@@ -91,7 +91,7 @@ func (c *canonicalizer) orderNodes(st *state) {
 				c.cells[i][n] ^= mix(s.cells[n].line.pack(), 5)
 			}
 			if c.m.hasKind() {
-				c.cells[i][n] ^= mix(s.cells[n].share.pack(), 7)
+				c.cells[i][n] ^= mix(s.cells[n].share.pack()|uint64(s.cells[n].share.packedBreak())<<16, 7)
 			}
 			if s.beside.vote != 0 {
 				c.cells[i][n] ^= s.cells[n].besideMark(others, n)
@@ -165,7 +165,7 @@ func (c *canonicalizer) orderSlots(st *state) {
 		if c.m.hasKind() {
 			o.key[0] |= uint64(s.packedKind()) << 48 // which has room there
 			for n := range c.m.Nodes {
-				o.key[4+maxNodes+n] = s.cells[n].share.pack()
+				o.key[4+maxNodes+n] = s.cells[n].share.pack() | uint64(s.cells[n].share.packedBreak())<<16
 			}
 		}
 		if s.life == unused { // these come last
@@ -209,7 +209,7 @@ func ended() (st state) {
 // spent reports whether nothing that is checked can break any more: there will be no
 // more grants, and nobody holds the lock with an old token.
 func (c *canonicalizer) spent(st *state) bool {
-	if c.m.Check&(Orphans|Freed|Bounded) != 0 || c.m.Reserves > 0 {
+	if c.m.Check&(Orphans|Freed|Bounded|Revived) != 0 || c.m.Reserves > 0 {
 		return false
 	}
 	holders := 0

@@ -88,6 +88,7 @@ func (ch *choices) slotMoves(st *state, i uint8, out []move) []move {
 		}
 		out = append(out, move{kind: cancelAttempt, slot: i})
 	case holding:
+		out = ch.breakMoves(s, i, out)
 		if s.vote != 0 {
 			if next, ok := ch.vote(s.vote).Next(); ok && next <= at(s.age-s.voteAt) && ch.tells(tickVote, s, nil) {
 				out = append(out, move{kind: tickVote, slot: i})

@@ -96,6 +96,8 @@ func (t *trace) verdict(mv move) string {
 		return fmt.Sprintf("%s: the release of %s was reported as successful, and a majority of the nodes still has the lease", Freed, who)
 	case t.broken&Bounded != 0:
 		return fmt.Sprintf("%s: a lease is still valid %s after it was granted", Bounded, span(t.m.MaxHold))
+	case t.broken&Revived != 0:
+		return fmt.Sprintf("%s: %s was renewed by a renewal that began after a majority of the nodes had broken it", Revived, who)
 	case t.broken&Mutex != 0 && t.m.hasKind():
 		var all []string
 		for i := range t.m.Attempts {

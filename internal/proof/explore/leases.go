@@ -13,6 +13,7 @@ type leases struct{ *judge }
 func (l *leases) renew(s *slot, short bool) {
 	s.machine = l.stepLease(s.machine, leasefsm.RenewalSent, 0, at(s.age))
 	s.vote, s.voteAt, s.short = freshFor(s.role), s.age, short
+	s.hopeless = l.m.Breaks && l.isBroken(s)
 	s.renewals++
 	for n := range l.m.Nodes {
 		if s.role.asks(n) {
@@ -70,6 +71,9 @@ func (l *leases) extended(st *state, s *slot, v *quorum.Vote, start clock.Instan
 	}
 	if event == leasefsm.Renewed && l.lease(s.machine).Until() > l.lease(before).Until() && l.valid(s) {
 		l.checkRenewal(st, s)
+		if s.hopeless {
+			l.broke(Revived)
+		}
 	}
 }
 
@@ -77,7 +81,7 @@ func (l *leases) endVote(s *slot) {
 	for n := range l.m.Nodes {
 		s.cells[n].stray(s.short)
 	}
-	s.vote, s.voteAt, s.short = 0, 0, false
+	s.vote, s.voteAt, s.short, s.hopeless = 0, 0, false, false
 }
 
 // end ends the lease, but its messages and keys remain. Its holder may still release
@@ -85,6 +89,7 @@ func (l *leases) endVote(s *slot) {
 func (l *leases) end(s *slot) {
 	l.endVote(s)
 	l.endBeside(s)
+	s.endBreak()
 	s.life, s.machine, s.token, s.renewals, s.beside = over, 0, 0, 0, beside{}
 	if !l.m.EveryEvent && !l.m.Returns {
 		l.giveBack(s)

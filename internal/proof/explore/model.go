@@ -146,6 +146,10 @@ type Model struct {
 	// Kind, if several can hold the lock; the zero value is a mutex. See kinds.go.
 	Kind rule.Spec
 
+	// Breaks: the operator may break each lease once; see break.go. ShortTombs: the
+	// tombstones last as long as a lease and no longer.
+	Breaks, ShortTombs bool
+
 	// Rules of the nodes, and those of nodes with a Kind.
 	Rules     modelnode.Rules
 	KindRules modelnode.KindRules
@@ -164,7 +168,7 @@ const (
 )
 
 // Property is a set of things that must hold in every state.
-type Property uint8
+type Property uint16
 
 // The properties.
 const (
@@ -185,6 +189,8 @@ const (
 	Bounded
 	// Whole: no slot of a semaphore stays split between two owners.
 	Whole
+	// Revived: no renewal of a lease begins after a majority has broken it, and succeeds.
+	Revived
 
 	Safety = Mutex | Tokens | Renewals
 )
@@ -198,6 +204,7 @@ var propertyNames = map[Property]string{
 	Freed:    "SAID TO BE FREE",
 	Bounded:  "HELD TOO LONG",
 	Whole:    "SPLIT FOR GOOD",
+	Revived:  "RENEWED AFTER THE BREAK",
 }
 
 // String names the violation of a single property; none is "OK".

@@ -45,6 +45,8 @@ const (
 	hearBeside
 	tickBeside
 	cancelBeside
+	beginBreak // the operator breaks a lease
+	deliverBreak
 	release
 	comeBack // a client releases, with a place for its next attempt
 	claim    // it wants the lock again

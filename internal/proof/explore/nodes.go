@@ -20,7 +20,7 @@ func (ns *nodes) kept(st *state, n uint8) (nd sharedNode) {
 	nd.counter, nd.shut = st.nodes[n].counter, st.nodes[n].shut
 	for i := range ns.m.Attempts {
 		c := &st.slots[i].cells[n]
-		nd.keys[i] = sharedKey{c.key, c.tomb, c.share.slot}
+		nd.keys[i] = sharedKey{c.key, c.tomb, c.share.slot, c.share.broken}
 	}
 	return nd
 }
@@ -30,7 +30,7 @@ func (ns *nodes) keepShared(st *state, n uint8, nd *sharedNode) {
 	st.nodes[n].counter, st.nodes[n].shut = nd.counter, nd.shut
 	for i := range ns.m.Attempts {
 		c := &st.slots[i].cells[n]
-		c.key, c.tomb, c.share.slot = nd.keys[i].key, nd.keys[i].tomb, nd.keys[i].slot
+		c.key, c.tomb, c.share.slot, c.share.broken = nd.keys[i].key, nd.keys[i].tomb, nd.keys[i].slot, nd.keys[i].broken
 	}
 }
 
@@ -151,7 +151,7 @@ func (ns *nodes) expire(st *state, n int, by uint8) {
 		c.key -= min(c.key, by)
 		c.tomb -= min(c.tomb, by)
 		if c.key == 0 {
-			c.share.slot = 0
+			c.share.slot, c.share.broken = 0, false
 		}
 		if c.line.place -= min(c.line.place, by); c.line.place == 0 {
 			c.line.stamp = 0

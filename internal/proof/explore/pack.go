@@ -166,6 +166,9 @@ func (m *Model) encode(st *state, out []byte) []byte {
 			if m.hasKind() {
 				out = le.AppendUint16(out, uint16(s.cells[n].share.pack()))
 			}
+			if m.Breaks {
+				out = append(out, s.cells[n].share.packedBreak())
+			}
 		}
 		if other != 0 {
 			out = le.AppendUint64(out, other)
@@ -203,7 +206,7 @@ func (m *Model) decode(in []byte, st *state) []byte {
 			s.rank, s.gaveWay, in = in[0]>>1, in[0]&1 == 1, in[1:]
 		}
 		if m.hasKind() {
-			s.reads, s.agreed, in = in[0]&1 == 1, in[0]>>1, in[1:]
+			s.reads, s.agreed, s.hopeless, s.brokeLate, in = in[0]&1 == 1, in[0]>>1&7, in[0]&16 != 0, in[0]&32 != 0, in[1:]
 		}
 		if mask&hasMachine != 0 {
 			s.machine, in = machine(le.Uint32(in)), in[4:]
@@ -219,6 +222,10 @@ func (m *Model) decode(in []byte, st *state) []byte {
 				}
 				if m.hasKind() {
 					s.cells[n].share, in = unpackShare(uint64(le.Uint16(in))), in[2:]
+				}
+				if m.Breaks {
+					s.cells[n].share.unpackBreak(in[0])
+					in = in[1:]
 				}
 			}
 		}
@@ -246,7 +253,9 @@ func unpackShare(word uint64) share {
 }
 
 // packedKind is what a slot has besides in a world with a Kind.
-func (s *slot) packedKind() byte { return s.agreed<<1 | byte(bit(s.reads)) }
+func (s *slot) packedKind() byte {
+	return s.agreed<<1 | byte(bit(s.reads)|bit(s.hopeless)<<4|bit(s.brokeLate)<<5)
+}
 
 // packedBeside is a vote besides the renewal, and its messages as a number.
 func (s *slot) packedBeside(m *Model) uint64 {

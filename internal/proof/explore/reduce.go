@@ -37,6 +37,7 @@ func (m *Model) reducesInQueue() bool {
 // reducesShared reports whether the same goes for locks that several can hold. There a key
 // that remains may be a reader's, whose token the next one shares, or have a slot that the
 // next one does not get: only a writer's ends at once.
+// Where leases are broken, tombstones are kept.
 func (m *Model) reducesShared() bool {
-	return m.hasKind() && !m.EveryEvent && !m.Plain && m.Check&Orphans == 0
+	return m.hasKind() && !m.Breaks && !m.EveryEvent && !m.Plain && m.Check&Orphans == 0
 }

@@ -77,7 +77,7 @@ func Rows() []Row {
 			Model: world(3, func(m *Model) { m.Crashes, m.Quarantine, m.Check = 1, 2, Tokens }), Want: Tokens, Mutant: "node-clock-floor"},
 		{Name: "R5", What: "quarantine, and counters that survive; renewals",
 			Model: world(3, func(m *Model) { m.Crashes, m.Quarantine, m.KeepCounter, m.Renewals = 2, 2, true, 1 })},
-		{Name: "G1-shut", What: "nodes get a forgotten lease back even while they are in quarantine",
+		{Name: "G1-quarantined", What: "nodes get a forgotten lease back even while they are in quarantine",
 			Model: world(2, func(m *Model) {
 				m.Crashes, m.Quarantine, m.KeepCounter, m.Renewals, m.Rules.HealsShut = 1, 2, true, 2, true
 			}), Want: Mutex, Mutant: "node-heals-after-quarantine"},

@@ -23,6 +23,15 @@ func permits(n int64, attempts int, change func(*Model)) Model {
 	})
 }
 
+// broken returns a world in which an operator may break leases. One of them is there at the
+// beginning, with another slot at one node, which has to be healed.
+func broken(attempts int, change func(*Model)) Model {
+	return permits(2, attempts, func(m *Model) {
+		m.Crossed, m.Breaks, m.Check = true, true, Safety|Revived
+		change(m)
+	})
+}
+
 // kindRows returns the rows of locks that several can hold.
 func kindRows() []Row {
 	return []Row{
@@ -44,6 +53,24 @@ func kindRows() []Row {
 			Model: readWrite(2, func(m *Model) {
 				m.TTL, m.Renewals, m.Check, m.Wrote, m.Writers, m.KindRules.HealsUndrawn = 1, 1, Tokens, true, -1, true
 			}), Want: Tokens, Mutant: "node-heals-draw"},
+		{Name: "BR1", What: "two permits on two nodes, which an operator breaks, and an attempt that wants one",
+			Model: permits(2, 3, func(m *Model) {
+				m.Nodes, m.Clients, m.TTL, m.Full, m.Breaks, m.Check = 2, 3, 1, true, true, Safety
+			})},
+		{Name: "BR1-renew", What: "a lease that an operator breaks, renewed twice",
+			Model: broken(2, func(m *Model) { m.Renewals = 2 })},
+		{Name: "BR1-crash", What: "the same with one renewal; a node forgets, and stays out for longer than a lease",
+			Model: broken(2, func(m *Model) { m.Renewals, m.Crashes, m.Quarantine, m.KeepCounter = 1, 1, 3, true })},
+		{Name: "BR2", What: "the same; a lease that is broken is over at once",
+			Model: permits(2, 3, func(m *Model) {
+				m.Nodes, m.Clients, m.TTL, m.Full, m.Breaks, m.Check, m.KindRules.BreaksAtOnce = 2, 3, 1, true, true, Mutex, true
+			}), Want: Mutex, Mutant: "node-breaks-later"},
+		{Name: "BR3", What: "a lease that was broken is renewed",
+			Model: broken(2, func(m *Model) { m.Renewals, m.Check, m.KindRules.RenewsBroken = 1, Revived, true }), Want: Revived, Mutant: "node-renews-no-broken"},
+		{Name: "BR4", What: "a node that is to break a lease leaves no tombstone",
+			Model: broken(2, func(m *Model) { m.Renewals, m.Check, m.KindRules.BreaksUnburied = 2, Revived, true }), Want: Revived, Mutant: "node-break-buries"},
+		{Name: "BR4-short", What: "its tombstone lasts as long as a lease, not counting the time to ask the last node",
+			Model: broken(2, func(m *Model) { m.Renewals, m.Check, m.ShortTombs = 2, Revived, true }), Want: Revived, Mutant: "node-break-buries-long"},
 		{Name: "S1", What: "a semaphore of two permits: as shipped",
 			Model: permits(2, 2, func(m *Model) { m.TTL, m.Check = 1, Safety|Whole })},
 		{Name: "S1-two", What: "the same on two nodes, with three attempts",

@@ -119,11 +119,11 @@ func waitingRows() []Row {
 		// Mechanisms that waiting depends on.
 		{Name: "W-time", What: "a node's grant counts even when its time is over", Off: []string{"place-in-time"},
 			Model: one(2, func(m *Model) { m.Check = Tokens }), Want: Tokens, Mutant: "quorum-place-in-time"},
-		{Name: "W-told", What: "validity counts from the push that reports the grant",
+		{Name: "W-pushed", What: "validity counts from the push that reports the grant",
 			Model: one(3, func(m *Model) { m.Check, m.CountFromPush = Mutex, true }), Want: Mutex, Mutant: "redis-stamp-of-push"},
 		{Name: "W-same", What: "a lock that is handed on keeps its token",
 			Model: one(2, func(m *Model) { m.Check, m.Rules.HandsSame = Tokens, true }), Want: Tokens, Mutant: "node-hands-with-a-larger-token"},
-		{Name: "W-shut", What: "a node in quarantine hands the lock to a waiter",
+		{Name: "W-quarantined", What: "a node in quarantine hands the lock to a waiter",
 			Model: one(3, func(m *Model) {
 				m.Crashes, m.Quarantine, m.KeepCounter, m.KeepLine, m.Check, m.Rules.HandsShut = 1, 2, true, true, Mutex, true
 			}), Want: Mutex, Mutant: "node-hands-after-quarantine"},

@@ -187,6 +187,7 @@ func (se *settler) settleCell(st *state, i, n int) {
 		c.tomb, c.release, c.bury = 0, c.release || c.bury, false
 	}
 	creating := c.heals > 0 || c.extend.stage == asked && se.healing || c.beside != idle && se.healing || r.ExtendCreates && (c.extend.sent() || c.strays != [2]uint8{})
+	creating = creating || se.m.Breaks && s.life == holding // a renewal that begins later may heal
 	if !own.acquiring && !creating {
 		c.tomb, c.freed, c.share.always = 0, false, false
 		c.release, c.bury = c.release || c.bury, false // there is nothing to bury

@@ -59,7 +59,10 @@ type sharedNode struct {
 }
 
 // sharedKey is what a node keeps for an attempt.
-type sharedKey struct{ key, tomb, slot uint8 }
+type sharedKey struct {
+	key, tomb, slot uint8
+	broken          bool
+}
 
 // sharedAsk is a request to such a node. It and what the node keeps determine the rest.
 type sharedAsk struct {
@@ -68,6 +71,7 @@ type sharedAsk struct {
 	exact   bool  // an acquire of the slot agreed on
 	tomb    bool  // a release that leaves a tombstone
 	crash   bool  // no request: the node forgets
+	breaks  bool  // the operator breaks the lease
 	slot    uint8 // of the attempt
 	readers [maxSlots]bool
 	agreed  uint8
@@ -105,7 +109,7 @@ func (w *sharedNodes) model(nd *sharedNode, readers [maxSlots]bool) modelnode.Sh
 		if k.key > 0 {
 			l.Holds = append(l.Holds, rule.Hold{
 				Owner: ownerNames[i], Weight: w.m.weight(readers[i]), Count: 1, Token: l.Token,
-				Slot: int64(k.slot) - 1, Expiry: epoch.Add(ticks(int(k.key))),
+				Slot: int64(k.slot) - 1, Expiry: epoch.Add(ticks(int(k.key))), Broken: k.broken,
 			})
 			if w.m.hasSlots() {
 				l.Holds[len(l.Holds)-1].Slots = rule.Slots(slotText(k.slot))
@@ -127,7 +131,7 @@ func (w *sharedNodes) node(l modelnode.Shared) (nd sharedNode) {
 	for i := range nd.keys {
 		for _, h := range l.Holds {
 			if h.Owner == ownerNames[i] && h.Expiry > epoch {
-				nd.keys[i].key, nd.keys[i].slot = ticksTo(h.Expiry), uint8(h.Slot)+1
+				nd.keys[i].key, nd.keys[i].slot, nd.keys[i].broken = ticksTo(h.Expiry), uint8(h.Slot)+1, h.Broken
 			}
 		}
 		for _, t := range l.Tombs {
@@ -156,6 +160,12 @@ func (w *sharedNodes) execute(q *sharedAsk) *sharedAnswer {
 	l := w.model(&q.node, q.readers)
 	if q.crash {
 		after := &sharedAnswer{node: w.node(l.Crash(w.m.KeepCounter, ticks(w.m.Quarantine), now))}
+		w.executed[*q] = after
+		return after
+	}
+	if q.breaks {
+		l, a := l.Break(r, owner, ticks(w.m.TTL+w.m.longerTomb()), now)
+		after := &sharedAnswer{node: w.node(l), answer: modelnode.Answer[uint8]{Verdict: a.Verdict}}
 		w.executed[*q] = after
 		return after
 	}

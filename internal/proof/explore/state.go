@@ -79,7 +79,10 @@ type slot struct {
 	// With a Kind: whether it is a reader's, and the slot agreed on, from 1.
 	reads  bool
 	agreed uint8
-	cells  [maxNodes]cell
+	// hopeless: its renewal began after a majority had broken it; brokeLate: the requests
+	// to break it were sent in an earlier tick. See break.go.
+	hopeless, brokeLate bool
+	cells               [maxNodes]cell
 }
 
 // cell is one attempt at one node: what the node keeps for its owner, and the
@@ -184,6 +187,8 @@ type share struct {
 	said   uint8   // of the grant in the answer to the acquire
 	move   message // the acquire for the slot agreed on
 	always bool    // the release leaves a tombstone whatever it finds
+	broken bool    // of the lease at the node
+	breaks breaking
 }
 
 // writes reports whether the attempt wants the whole lock.

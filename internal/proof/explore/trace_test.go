@@ -16,7 +16,7 @@ var rewrite = flag.Bool("rewrite", false, "write what TestTrace is told to its f
 func TestTrace(t *testing.T) {
 	for _, row := range Rows() {
 		file := "testdata/" + row.Name + ".txt"
-		if row.Name != "E1" && row.Name != "W-told" {
+		if row.Name != "E1" && row.Name != "W-pushed" {
 			continue
 		}
 		if !Switch(row.Off...) {

@@ -125,6 +125,10 @@ func (w *walker) apply(st *state, mv move) {
 		w.leases.stepBeside(st, s, quorum.Event{Kind: quorum.Tick})
 	case cancelBeside:
 		w.leases.stepBeside(st, s, quorum.Event{Kind: quorum.Cancel})
+	case beginBreak:
+		s.beginBreak(w.m)
+	case deliverBreak:
+		w.nodes.deliverBreak(st, mv)
 	case release:
 		w.leases.giveBack(s)
 	case comeBack:
@@ -177,6 +181,7 @@ func (w *walker) pass(st *state) {
 		if st.slots[i].life != unused {
 			st.slots[i].age++
 		}
+		st.slots[i].passBreak()
 		if st.slots[i].beside.vote != 0 {
 			st.slots[i].beside.age++
 		}

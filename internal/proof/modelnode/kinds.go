@@ -1,6 +1,7 @@
 package modelnode
 
 import (
+	"slices"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/fence"
@@ -25,6 +26,12 @@ type KindRules struct {
 	RenewsOthers bool
 	// KeepsOthers: an owner that must have certain slots keeps others until it has them.
 	KeepsOthers bool
+	// BreaksAtOnce: a lease that is broken is over at once.
+	BreaksAtOnce bool
+	// RenewsBroken: a lease that was broken is renewed.
+	RenewsBroken bool
+	// BreaksUnburied: a node that is to break a lease leaves no tombstone.
+	BreaksUnburied bool
 	// NeverDraws: readers share the last token, also the first after a writer.
 	NeverDraws bool
 }
@@ -83,6 +90,12 @@ func (l Shared) Extend(r KindRules, a rule.Ask, now clock.Instant) (Shared, Answ
 	if !r.RenewsOthers {
 		l.Record = rule.DropOthers(l.Record, a.Owner, a.Slots, now)
 	}
+	if r.RenewsBroken {
+		l.Holds = slices.Clone(l.Holds)
+		for i := range l.Holds {
+			l.Holds[i].Broken = false
+		}
+	}
 	after, ans := rule.Renew(l.Record, a.Owner, a.TTL, now)
 	l.Record = after
 	l = l.advance(now)
@@ -113,6 +126,18 @@ func (l Shared) Release(e rule.End, always bool, now clock.Instant) (Shared, Ans
 	after, ans := rule.Release(l.Record, e, now)
 	if always && ans.Verdict == rule.Done {
 		after, _ = rule.Release(after, e, now)
+	}
+	l.Record = after
+	return l.advance(now), said(ans)
+}
+
+// Break breaks the lease of an owner that makes one attempt only, and refuses late requests of
+// it for as long as tomb.
+func (l Shared) Break(r KindRules, owner string, tomb time.Duration, now clock.Instant) (Shared, Answer[string]) {
+	before := l.Tombs
+	after, ans := rule.BreakPart(l.Record, rule.Break{Owner: owner, Token: 1, Now: r.BreaksAtOnce}, rule.Part{Tomb: tomb}, now)
+	if r.BreaksUnburied {
+		after.Tombs = before
 	}
 	l.Record = after
 	return l.advance(now), said(ans)

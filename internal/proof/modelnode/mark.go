@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/nodemark"
 )
 
-// The functions in this file do to a node's mark what the scripts arrive, relist and
+// The functions in this file do to a node's mark what the scripts arrive, setMembership and
 // gate do. A nil mark means that the node has none. Instants are in microseconds.
 
 // Newcomer is what a client tells a node about itself and the server when it connects.
@@ -159,16 +159,16 @@ func Version(err error) string {
 	return other.Version
 }
 
-// Relisting is a request to change the list in a node's mark.
-type Relisting struct {
+// MembershipChange is a request to change the list in a node's mark.
+type MembershipChange struct {
 	Print, List string
 	Done        string // a list that is not to be replaced any more
 	From        string // the only one that is; empty: any
 	Before      string // the list before, if a majority of it was told, or empty
 }
 
-// Relist returns the mark after the request.
-func Relist(m nodemark.Mark, r Relisting, now int64) nodemark.Mark {
+// SetMembership returns the mark after the request.
+func SetMembership(m nodemark.Mark, r MembershipChange, now int64) nodemark.Mark {
 	if m.Print == r.Done || r.From != "" && r.From != m.Print {
 		return m
 	}

@@ -238,8 +238,8 @@ func (c *client) kill() {
 	close(c.killed)
 	for _, l := range c.links {
 		for _, s := range l.streams {
-			if !s.shut {
-				s.shut = true
+			if !s.closed {
+				s.closed = true
 				s.c.End(errKilled)
 				s.send(segment{fin: true})
 			}

@@ -191,7 +191,7 @@ func (h *holders) jumped(c *claim) bool {
 func (h *holders) freeIn(c *claim) time.Duration {
 	var in []time.Duration
 	for _, n := range h.w.nodes {
-		d := max(n.shut(), n.discounted-h.w.now())
+		d := max(n.quarantineLeft(), n.discounted-h.w.now())
 		if l, ok := heldBy(n, c.lock, c.owner); ok {
 			d = max(d, n.trueLength(l.left))
 		}

@@ -131,7 +131,7 @@ func (i *idleness) settled(c *client) bool {
 // available is how many nodes could grant a lock to a client.
 func (i *idleness) available(c *client, lock int) (nodes int) {
 	for _, n := range i.w.nodes {
-		if i.reachable(c, n) && n.shut() == 0 && !n.unseen && i.w.now() >= n.doubted && i.releasable(n, lock) {
+		if i.reachable(c, n) && n.quarantineLeft() == 0 && !n.unseen && i.w.now() >= n.doubted && i.releasable(n, lock) {
 			nodes++
 		}
 	}

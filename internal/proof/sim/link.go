@@ -172,7 +172,7 @@ func (l *link) usable() bool {
 		return false
 	}
 	soon := l.w.now() + 5*time.Millisecond
-	return !slices.ContainsFunc(l.streams, func(s *stream) bool { return !s.shut && (s.lastOut > soon || s.lastIn > soon) })
+	return !slices.ContainsFunc(l.streams, func(s *stream) bool { return !s.closed && (s.lastOut > soon || s.lastIn > soon) })
 }
 
 // hungUp says whether the client is dead and the node knows it: it has seen the end of all
@@ -181,7 +181,7 @@ func (l *link) hungUp() bool { return l.c.dead && l.open == 0 }
 
 // connected says whether the client has a connection that works.
 func (l *link) connected() bool {
-	return slices.ContainsFunc(l.streams, func(s *stream) bool { return !s.shut && s.life == l.n.life })
+	return slices.ContainsFunc(l.streams, func(s *stream) bool { return !s.closed && s.life == l.n.life })
 }
 
 // errKilled is what a process that was killed would find, if it could.

@@ -107,8 +107,8 @@ func (n *node) trueLength(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * 1e6 / float64(1_000_000+n.ppm))
 }
 
-// shut is for how long the node still owes a quarantine.
-func (n *node) shut() time.Duration { return n.trueLength(max(0, n.opens.Sub(n.clock()))) }
+// quarantineLeft is how long the quarantine that the node still owes lasts.
+func (n *node) quarantineLeft() time.Duration { return n.trueLength(max(0, n.opens.Sub(n.clock()))) }
 
 // mayHaveForgotten begins a quarantine, if there is one: a server that is alone is only
 // put into one for locks that require it.
@@ -262,7 +262,7 @@ func (n *node) stop() {
 	for _, c := range n.w.clients {
 		c.links[n.index].open = 0
 		for _, s := range c.links[n.index].streams {
-			if !s.shut {
+			if !s.closed {
 				s.reset()
 			}
 		}

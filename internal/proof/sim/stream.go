@@ -17,7 +17,7 @@ type stream struct {
 	c       *simnet.Conn
 	life    int // of the node: a later one does not know this connection
 	session *simredis.Conn
-	shut    bool // the client has closed its end, or knows that it is broken
+	closed  bool // the client has closed its end, or knows that it is broken
 
 	sent    []segment // on their way to the server
 	said    [][]byte  // on their way back
@@ -55,7 +55,7 @@ func (g *segment) sort(ops []op) {
 
 // transmit sends what the client has written since it was last looked at.
 func (s *stream) transmit() {
-	if s.shut || !s.l.c.running() {
+	if s.closed || !s.l.c.running() {
 		return
 	}
 	out, closed := s.c.Take()
@@ -78,7 +78,7 @@ func (s *stream) transmit() {
 		}
 	}
 	g.fin = closed
-	if s.shut = closed; !closed && g.commands == nil {
+	if s.closed = closed; !closed && g.commands == nil {
 		return
 	}
 	g.sort(ops)
@@ -132,9 +132,9 @@ func (s *stream) reset() {
 
 // breaks ends the client's end.
 func (s *stream) breaks(err error) {
-	if !s.shut {
+	if !s.closed {
 		s.transmit() // what it has written before it knows
-		s.shut = true
+		s.closed = true
 		s.c.End(err)
 	}
 }
@@ -175,7 +175,7 @@ func (s *stream) returns() {
 		return // the restart took the socket's buffer with it
 	}
 	s.l.c.sees(func() {
-		if !s.shut {
+		if !s.closed {
 			s.l.w.hist.receives(s, len(b))
 			s.c.Deliver(b)
 		}
@@ -186,7 +186,7 @@ func (s *stream) returns() {
 // are delivered all the same, or lost: both happen.
 func (s *stream) heal() {
 	w := s.l.w
-	if s.shut && s.stuckOut > 0 && w.rng.IntN(2) == 0 {
+	if s.closed && s.stuckOut > 0 && w.rng.IntN(2) == 0 {
 		s.abort(nil)
 	}
 	if s.l.held == 0 {
@@ -233,11 +233,11 @@ func (s *stream) cut(late time.Duration) {
 		}
 		s.lastOut = s.arriveAt(max(w.now()+d, s.lastOut))
 	}
-	if !s.shut {
-		s.shut = true
+	if !s.closed {
+		s.closed = true
 		w.after(0, arrival, func() { s.l.c.sees(func() { s.c.End(simnet.ErrReset) }) })
 	}
 }
 
 // idle says whether nothing more can come of a connection.
-func (s *stream) idle() bool { return s.shut && len(s.sent) == 0 && s.stuckIn == 0 }
+func (s *stream) idle() bool { return s.closed && len(s.sent) == 0 && s.stuckIn == 0 }

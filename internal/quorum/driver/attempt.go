@@ -189,7 +189,7 @@ func (a *attempt[P]) sendLocked(sends []quorum.Send, now clock.Instant) {
 		switch send.Op {
 		case quorum.Acquire:
 			q.Exact = send.Slots != "" && !send.Wish
-			q.Spare, q.Barge = a.r.Spare, a.bargesLocked(now)
+			q.Spare, q.Barge = a.r.Spare, a.r.Barge && a.waiting.competes(now)
 			q.Waits, q.Again, q.QueueOnly, q.Stamp = a.waiting.waits, send.Again, send.QueueOnly, now
 			a.waiting.refreshed = a.waiting.refreshed || send.Again
 			which := 0
@@ -283,7 +283,7 @@ func (a *attempt[P]) noteLocked(node int, said store.NodeOutcome) {
 
 // failureLocked is the error of a lost attempt.
 func (a *attempt[P]) failureLocked(ctx context.Context) error {
-	nodes := a.k.describe(a.reports, &a.core)
+	nodes := describe(a.k.Nodes, a.reports, &a.core)
 	need := quorum.Majority(len(nodes))
 	if busy := newBusyError(a.r.Name, nodes, need); busy != nil {
 		return busy

@@ -46,7 +46,10 @@ func (k *Driver[P]) Renew(ctx context.Context, leases []store.Lease) []error {
 		return errs
 	}
 	b := k.newBallot(quorum.Extend)
-	order := k.batchOrder(leases)
+	var order []int
+	if k.EncodeRenewals != nil {
+		order = batchOrder(leases)
+	}
 	for i := range leases {
 		b.leases = append(b.leases, leases[inOrder(order, i)])
 	}
@@ -64,7 +67,7 @@ func (k *Driver[P]) Release(ctx context.Context, r store.ReleaseRequest) error {
 	if k.Abandon(r.Owner) {
 		return fmt.Errorf("%s %q: %w", quorum.Release, r.Name, store.ErrNotHeld)
 	}
-	k.noteRelease(r.Owner)
+	k.waiters.releasing(r.Owner)
 	b := k.newBallot(quorum.Release)
 	b.leases, b.renewed, b.undo = append(b.leases, r.Lease), r.Renewed, r.Undo
 	b.run(ctx)
@@ -245,7 +248,7 @@ func (b *ballot[P]) resultLocked(ctx context.Context, i int) error {
 	if v.Verdict() == quorum.Won {
 		return nil
 	}
-	err := &store.QuorumError{Op: b.op.String(), Name: r.Name, Need: quorum.Majority(len(b.k.Nodes)), Nodes: b.k.describe(b.reportsOf(i), v)}
+	err := &store.QuorumError{Op: b.op.String(), Name: r.Name, Need: quorum.Majority(len(b.k.Nodes)), Nodes: describe(b.k.Nodes, b.reportsOf(i), v)}
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w (%w)", ctx.Err(), err)
 	}

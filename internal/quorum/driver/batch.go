@@ -13,11 +13,11 @@ import (
 
 // batchOrder returns an order in which leases that fit into one call are adjacent. Nil
 // is the given order.
-func (k *Driver[P]) batchOrder(leases []store.Lease) []int {
+func batchOrder(leases []store.Lease) []int {
 	alike := func(a, b store.Lease) int {
 		return cmp.Or(cmp.Compare(a.TTL, b.TTL), cmp.Compare(a.Require, b.Require), cmp.Compare(mutexes(a), mutexes(b)))
 	}
-	if k.EncodeRenewals == nil || !slices.ContainsFunc(leases, func(r store.Lease) bool { return alike(r, leases[0]) != 0 }) {
+	if !slices.ContainsFunc(leases, func(r store.Lease) bool { return alike(r, leases[0]) != 0 }) {
 		return nil
 	}
 	order := make([]int, len(leases))

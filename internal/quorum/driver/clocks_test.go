@@ -34,7 +34,7 @@ func TestClocks(t *testing.T) {
 	}
 	ahead[1] += time.Second
 	if err := look(1); err == nil || err.left > hold || err.left < hold-time.Second || (err.by-time.Second).Abs() > 50*time.Millisecond {
-		t.Errorf("a node that jumped by a second: %v", err)
+		t.Errorf("a node whose clock jumped by a second: %v", err)
 	}
 	ahead[2] -= time.Second
 	if out := all(); out != 1 {

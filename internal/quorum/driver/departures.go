@@ -43,36 +43,13 @@ func (d *departures) add(r store.Lease, held bool, token uint64) {
 	d.byOwner[r.Owner] = &departure{r, held, token}
 }
 
-// unregisterLocked removes an attempt that nobody waits for any more. The mutex of a is
-// held.
-func (k *Driver[P]) unregisterLocked(a *attempt[P]) {
-	w := &k.waiting
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.byOwner, a.r.Owner)
-	w.departures.add(a.r.Lease, a.core.Verdict() == quorum.Won, a.core.Token())
-}
-
-// noteRelease remembers that the lease of an owner, if there is one, is being released.
-func (k *Driver[P]) noteRelease(owner string) {
-	w := &k.waiting
-	if !w.departures.some.Load() {
-		return // the usual case without waiters
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if d := w.departures.byOwner[owner]; d != nil {
-		d.held = false
-	}
-}
-
 // releaseUnwanted releases what a node has granted to owner, or reserved for it, if that
 // owner has left. The node then serves the next waiter in its queue. The release leaves a
 // tombstone, since other requests of that owner may still arrive. If owner holds the lease,
 // releaseUnwanted returns the name of the lock, and only has the node raise its counter,
 // which is at token, as raiseLocked does; 0: it granted nothing.
 func (k *Driver[P]) releaseUnwanted(node int, owner string, token uint64) (held string) {
-	w := &k.waiting
+	w := &k.waiters
 	w.mu.Lock()
 	d := w.departures.byOwner[owner]
 	unwanted := d != nil && !d.held && declineUnwanted

@@ -24,7 +24,7 @@ func Downgrade[P any](ctx context.Context, k *Driver[P], r store.Lease) (store.G
 	if a.core.Verdict() == quorum.Won {
 		return a.grantLocked(), nil
 	}
-	nodes := k.describe(a.reports, &a.core)
+	nodes := describe(k.Nodes, a.reports, &a.core)
 	c := k.config(r)
 	var mayHold quorum.Set
 	for i, n := range nodes {

@@ -199,7 +199,7 @@ type Driver[P any] struct {
 	// Closing, once closed, ends all waits with store.ErrClosed. It may be nil.
 	Closing <-chan struct{}
 
-	waiting   waiting[P]
+	waiters   waiters[P]
 	sightings sightings
 
 	// Pools of attempts and ballots. Memory would otherwise be much of the cost of

@@ -17,12 +17,12 @@ type nodeStatus interface {
 
 // describe completes the reports of the nodes by what the machine knows of them. Plain
 // agreement is not reported, and silence cannot be.
-func (k *Driver[P]) describe(said []store.NodeOutcome, m nodeStatus) []store.NodeOutcome {
-	nodes := make([]store.NodeOutcome, len(k.Nodes))
+func describe[P any](asked []Node[P], said []store.NodeOutcome, m nodeStatus) []store.NodeOutcome {
+	nodes := make([]store.NodeOutcome, len(asked))
 	copy(nodes, said)
 	for i := range nodes {
 		n := &nodes[i]
-		n.Node = k.Nodes[i].Addr()
+		n.Node = asked[i].Addr()
 		switch {
 		case n.Outcome != store.Pending:
 		case m.Agreed(i):
@@ -50,14 +50,15 @@ func newBusyError(name string, nodes []store.NodeOutcome, need int) *store.BusyE
 			if n.ExpiresIn >= 0 {
 				free = append(free, n.ExpiresIn)
 			}
-			count := 0
+			count, h := 0, n.Holder
 			for _, m := range nodes[i:] {
-				if m.Outcome == store.Taken && m.Holder.Owner == n.Holder.Owner {
+				if m.Outcome == store.Taken && m.Holder.Owner == h.Owner {
 					count++
+					h.Waiting = h.Waiting && m.Holder.Waiting // it may hold some of the nodes
 				}
 			}
 			if count > most {
-				most, holder = count, n.Holder
+				most, holder = count, h
 			}
 		case store.Pending, store.Absent:
 		default:

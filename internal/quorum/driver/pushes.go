@@ -1,11 +1,6 @@
 package driver
 
 import (
-	"cmp"
-	"maps"
-	"slices"
-
-	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -14,7 +9,7 @@ import (
 // block. It returns the name of the lock, and nothing if the owner neither waits for it
 // nor has it.
 func (k *Driver[P]) OnGranted(node int, owner string, ans Reply) (name string) {
-	waits := k.withRegistered(owner, func(a *attempt[P]) {
+	waits := k.waiters.with(owner, func(a *attempt[P]) {
 		at := k.receivedAt(ans)
 		if ans.Stamp < a.start || ans.Stamp > at {
 			return // no request of this attempt left then
@@ -48,7 +43,7 @@ func (k *Driver[P]) OnGranted(node int, owner string, ans Reply) (name string) {
 // OnFree applies a push of a node: the lock is free, and owner, which barges, may ask
 // for it.
 func (k *Driver[P]) OnFree(node int, owner string) {
-	waits := k.withAttempt(owner, func(a *attempt[P]) {
+	waits := k.waiters.withOpen(owner, func(a *attempt[P]) {
 		now := k.Clock.Now()
 		if a.waiting.freeSince == 0 {
 			a.waiting.freeSince = now
@@ -60,15 +55,10 @@ func (k *Driver[P]) OnFree(node int, owner string) {
 	}
 }
 
-// bargesLocked reports whether the attempt still competes instead of being handed the lock.
-func (a *attempt[P]) bargesLocked(now clock.Instant) bool {
-	return a.r.Barge && (a.waiting.freeSince == 0 || now.Sub(a.waiting.freeSince) < bargeFor)
-}
-
 // OnPushLost makes every waiter ask the node again: pushes of it may have been lost.
 func (k *Driver[P]) OnPushLost(node int) {
-	for _, owner := range k.ownersInOrder() {
-		k.withAttempt(owner, func(a *attempt[P]) {
+	for _, owner := range k.waiters.owners() {
+		k.waiters.withOpen(owner, func(a *attempt[P]) {
 			if a.waiting.reserved { // no caller waits for the answer
 				a.waiting.nodes[node].pushLost = true
 				return
@@ -76,45 +66,4 @@ func (k *Driver[P]) OnPushLost(node int) {
 			a.applyLocked(quorum.Event{Kind: quorum.PushLost, Node: node}, k.Clock.Now())
 		})
 	}
-}
-
-// ownersInOrder returns the owners of all attempts that wait, in order of arrival.
-func (k *Driver[P]) ownersInOrder() []string {
-	w := &k.waiting
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	owners := slices.Collect(maps.Keys(w.byOwner))
-	slices.SortFunc(owners, func(x, y string) int {
-		return cmp.Compare(w.byOwner[x].waiting.number, w.byOwner[y].waiting.number)
-	})
-	return owners
-}
-
-// withAttempt calls do with the attempt of owner, if it is open. It reports whether there
-// is an attempt: one that is no longer open releases what it was granted by itself.
-func (k *Driver[P]) withAttempt(owner string, do func(*attempt[P])) (found bool) {
-	return k.withRegistered(owner, func(a *attempt[P]) {
-		if a.core.Verdict() == quorum.Open {
-			do(a)
-		}
-	})
-}
-
-// withRegistered calls do with the attempt of owner, whatever its verdict. It reports
-// whether there is one.
-func (k *Driver[P]) withRegistered(owner string, do func(*attempt[P])) (found bool) {
-	w := &k.waiting
-	w.mu.Lock()
-	a := w.byOwner[owner]
-	w.mu.Unlock()
-	if a == nil {
-		return false
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	// The memory may have been reused for another attempt.
-	if a.users > 0 && a.waiting.waits && a.r.Owner == owner {
-		do(a)
-	}
-	return true
 }

@@ -2,8 +2,7 @@ package driver
 
 import (
 	"context"
-	"maps"
-	"slices"
+	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store"
@@ -16,19 +15,19 @@ import (
 
 // ReleaseAndRejoin ends the lease of r and leaves a place in the queue for next; see store.Rejoiner.
 // The requests have been checked.
-func (k *Driver[P]) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (standing bool, err error) {
+func (k *Driver[P]) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (queued bool, err error) {
 	a := k.newAttempt(next, k.Clock.Now())
 	a.mu.Lock()
 	a.users++ // keeps a from being reused until this returns
 	a.core.BeginWait(k.config(next.Lease), next.TTL, a.start, true)
-	a.waiting = waitState{waits: true, reserved: true, number: k.waiting.last.Add(1)}
+	a.waiting = waitState{waits: true, reserved: true, number: k.waiters.last.Add(1)}
 	for i := range k.Nodes {
 		a.waiting.nodes[i].onlyIfHeld = true
 	}
 	a.mu.Unlock()
-	k.register(a)
-	k.waiting.reserved.Add(1)
-	k.noteRelease(r.Owner)
+	k.waiters.add(a)
+	k.waiters.reserved.Add(1)
+	k.waiters.releasing(r.Owner)
 
 	b := k.newBallot(quorum.Release)
 	b.leases, b.renewed, b.undo, b.then = append(b.leases, r.Lease), r.Renewed, r.Undo, a
@@ -37,12 +36,13 @@ func (k *Driver[P]) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest
 	err = b.resultLocked(ctx, 0)
 	b.doneLocked()
 	a.mu.Lock()
-	standing = err == nil && a.mayQueueLocked()
+	c := k.config(next.Lease)
+	queued = err == nil && c.HasQuorum(a.waiting.mayQueueAt(len(k.Nodes)))
 	a.doneLocked()
-	if standing = standing && !k.closing(); !standing {
+	if queued = queued && !k.closing(); !queued {
 		k.Abandon(next.Owner)
 	}
-	return standing, err
+	return queued, err
 }
 
 // putWith puts a call whose Next is the first question of a, which may be nil.
@@ -62,22 +62,10 @@ func (a *attempt[P]) putWith(c Call[P], node int, put func(Call[P]) error) error
 	return err
 }
 
-// mayQueueLocked reports whether the attempt may have a place at a majority of nodes.
-func (a *attempt[P]) mayQueueLocked() bool {
-	var may quorum.Set
-	for i := range a.k.Nodes {
-		if !a.waiting.nodes[i].noPlace {
-			may |= quorum.SetOf(i)
-		}
-	}
-	c := a.k.config(a.r.Lease)
-	return c.HasQuorum(may)
-}
-
 // takeReserved returns the attempt that ReleaseAndRejoin left for owner, or nil. The
 // caller waits for it from now on.
 func (k *Driver[P]) takeReserved(owner string, reason func(error)) *attempt[P] {
-	a := k.findReserved(owner)
+	a := k.waiters.takeReserved(owner)
 	if a == nil {
 		return nil
 	}
@@ -98,7 +86,7 @@ func (k *Driver[P]) takeReserved(owner string, reason func(error)) *attempt[P] {
 // Abandon gives up the attempt that ReleaseAndRejoin left for owner, and reports whether
 // there was one. It does not block: the nodes are told to release in the background.
 func (k *Driver[P]) Abandon(owner string) bool {
-	a := k.findReserved(owner)
+	a := k.waiters.takeReserved(owner)
 	if a == nil {
 		return false
 	}
@@ -108,8 +96,8 @@ func (k *Driver[P]) Abandon(owner string) bool {
 		a.applyLocked(quorum.Event{Kind: quorum.Cancel}, k.Clock.Now())
 	}
 	<-a.over
-	k.unregisterLocked(a)
-	k.noteRelease(owner)
+	k.waiters.removeLocked(a)
+	k.waiters.releasing(owner)
 	if a.core.Verdict() == quorum.Won { // a lost attempt has released everything
 		for i := range k.Nodes {
 			q := Question{Op: quorum.Release, Lease: a.r.Lease, Tomb: true, Renewed: a.core.Repeated()}
@@ -121,53 +109,36 @@ func (k *Driver[P]) Abandon(owner string) bool {
 
 // AbandonAll calls Abandon for all owners.
 func (k *Driver[P]) AbandonAll() {
-	w := &k.waiting
-	w.mu.Lock()
-	owners := slices.Collect(maps.Keys(w.byOwner))
-	w.mu.Unlock()
-	for _, owner := range owners {
+	for _, owner := range k.waiters.owners() {
 		k.Abandon(owner)
 	}
 }
 
-// findReserved returns the attempt that ReleaseAndRejoin left for owner and marks it as
-// taken, or nil.
-func (k *Driver[P]) findReserved(owner string) *attempt[P] {
-	w := &k.waiting
-	if w.reserved.Load() == 0 { // the usual case
-		return nil
+// mayQueueAt returns the nodes, of so many, where the attempt may have a place.
+func (s *waitState) mayQueueAt(nodes int) (may quorum.Set) {
+	for i := range nodes {
+		if !s.nodes[i].noPlace {
+			may |= quorum.SetOf(i)
+		}
 	}
-	w.mu.Lock()
-	a := w.byOwner[owner]
-	w.mu.Unlock()
-	if a == nil {
-		return nil
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if !a.waiting.reserved || a.r.Owner != owner {
-		return nil
-	}
-	a.waiting.reserved = false
-	w.reserved.Add(-1)
-	return a
+	return may
 }
 
-// rejoinEventLocked completes the event of a node's first answer to an attempt that
-// ReleaseAndRejoin began. A node without a holder gave no place: it is asked again once
-// a caller waits.
-func (a *attempt[P]) rejoinEventLocked(e quorum.Event, ans Reply) quorum.Event {
-	s := &a.waiting.nodes[e.Node]
-	if !s.onlyIfHeld || e.Op != quorum.Acquire {
+// rejoinEvent completes the event of a node's first answer to an attempt that
+// ReleaseAndRejoin began. A node without a holder gave no place: it is asked again once a
+// caller waits. Until then it is asked no more often than after ttl.
+func (s *waitState) rejoinEvent(e quorum.Event, said store.Outcome, ttl time.Duration) quorum.Event {
+	n := &s.nodes[e.Node]
+	if !n.onlyIfHeld || e.Op != quorum.Acquire {
 		return e
 	}
-	s.onlyIfHeld = false
-	if ans.Report.Outcome != store.Absent {
+	n.onlyIfHeld = false
+	if said != store.Absent {
 		return e
 	}
 	e.Kind, e.RetryAfter = quorum.Unsent, afterExpiry
-	if a.waiting.reserved {
-		s.noPlace, e.RetryAfter = true, a.r.TTL
+	if s.reserved {
+		n.noPlace, e.RetryAfter = true, ttl
 	}
 	return e
 }

@@ -27,7 +27,7 @@ func TestSeen(t *testing.T) {
 			t.Fatalf("after %v: known since %v later", now.Sub(start), got.Sub(start))
 		}
 		if len(s.owners) > mostSightings+1 {
-			t.Fatalf("%d are remembered", len(s.owners))
+			t.Fatalf("%d owners are remembered", len(s.owners))
 		}
 	}
 	// Too many at the same moment do no harm.
@@ -35,7 +35,7 @@ func TestSeen(t *testing.T) {
 		s.since(fmt.Sprint("crowd", i), now)
 	}
 	if len(s.owners) > mostSightings+1 {
-		t.Errorf("%d are remembered", len(s.owners))
+		t.Errorf("%d owners are remembered", len(s.owners))
 	}
 }
 
@@ -63,6 +63,6 @@ func TestSeenByAnEarlierAttempt(t *testing.T) {
 	}
 	k.Nodes = k.Nodes[:1]
 	if e := hears(senior, later); e.HolderSince != 0 {
-		t.Errorf("on a single node, too: %v", e.HolderSince)
+		t.Errorf("on a single node the holder is known since %v, want no memory of it", e.HolderSince)
 	}
 }

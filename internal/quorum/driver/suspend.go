@@ -13,40 +13,40 @@ import (
 const suspendCheck = 250 * time.Millisecond
 
 // suspendWatch compares the clock, which counts suspend, with a timer, which does not. It
-// runs while anybody waits. The mutex of waiting guards it.
+// runs while anybody waits. The mutex of the waiters guards it.
 type suspendWatch struct {
 	running bool
 	readAt  clock.Instant
 }
 
 // watchSuspend begins to watch, unless that is done already.
-func (k *Driver[P]) watchSuspend() {
-	w, now := &k.waiting, k.Clock.Now()
+func (w *waiters[P]) watchSuspend(c clock.Clock) {
+	now := c.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if s := &w.suspend; !s.running {
 		s.running, s.readAt = true, now
-		time.AfterFunc(suspendCheck, k.checkSuspend)
+		time.AfterFunc(suspendCheck, func() { w.checkSuspend(c) })
 	}
 }
 
 // checkSuspend steps every attempt that waits if the machine was suspended.
-func (k *Driver[P]) checkSuspend() {
-	w, now := &k.waiting, k.Clock.Now()
+func (w *waiters[P]) checkSuspend(c clock.Clock) {
+	now := c.Now()
 	w.mu.Lock()
 	s := &w.suspend
 	slept := now.Sub(s.readAt) > 2*suspendCheck
 	if s.running, s.readAt = len(w.byOwner) > 0, now; s.running {
-		time.AfterFunc(suspendCheck, k.checkSuspend)
+		time.AfterFunc(suspendCheck, func() { w.checkSuspend(c) })
 	}
 	w.mu.Unlock()
 	if !slept {
 		return
 	}
-	for _, owner := range k.ownersInOrder() {
-		k.withAttempt(owner, func(a *attempt[P]) {
+	for _, owner := range w.owners() {
+		w.withOpen(owner, func(a *attempt[P]) {
 			a.waiting.timerAt = 0
-			a.applyLocked(quorum.Event{Kind: quorum.Tick}, k.Clock.Now())
+			a.applyLocked(quorum.Event{Kind: quorum.Tick}, c.Now())
 		})
 	}
 }

@@ -85,7 +85,7 @@ func TestWaiterRefreshesAfterASuspend(t *testing.T) {
 		<-done
 		time.Sleep(suspendCheck) // the watch ends with the last waiter
 		synctest.Wait()
-		if k.waiting.suspend.running {
+		if k.waiters.suspend.running {
 			t.Error("nobody waits, and the watch goes on")
 		}
 	})

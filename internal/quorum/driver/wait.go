@@ -3,24 +3,12 @@ package driver
 import (
 	"context"
 	"math/rand/v2"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store"
 )
-
-// waiting holds the attempts that wait, by owner, so that pushes find them.
-type waiting[P any] struct {
-	last       atomic.Uint64
-	reserved   atomic.Int64 // number of attempts that no caller waits for yet; see ReleaseAndRejoin
-	mu         sync.Mutex
-	byOwner    map[string]*attempt[P]
-	departures departures
-	suspend    suspendWatch
-}
 
 // waitState is the additional state of an attempt that waits.
 type waitState struct {
@@ -42,6 +30,12 @@ type nodeWait struct {
 	onlyIfHeld bool // the place is wanted only behind a holder; see ReleaseAndRejoin
 	noPlace    bool // the node gave none, since the lock was free
 	pushLost   bool // pushes may have been lost before a caller waited
+}
+
+// competes reports whether an attempt that barges still competes for the lock instead of
+// being handed it.
+func (s *waitState) competes(now clock.Instant) bool {
+	return s.freeSince == 0 || now.Sub(s.freeSince) < bargeFor
 }
 
 // news is what was last reported to the caller's reason function.
@@ -104,9 +98,9 @@ func (k *Driver[P]) enqueue(r store.WaitRequest, again bool, reason func(error))
 	a.mu.Lock()
 	a.core.BeginWait(k.config(r.Lease), r.TTL, start, again)
 	a.core.Wish(r.Slots)
-	a.waiting = waitState{waits: true, number: k.waiting.last.Add(1), reason: reason}
+	a.waiting = waitState{waits: true, number: k.waiters.last.Add(1), reason: reason}
 	a.mu.Unlock()
-	k.register(a)
+	k.waiters.add(a)
 	a.askAll(Question{Op: quorum.Acquire, Lease: r.Lease, Spare: r.Spare, Barge: r.Barge, Waits: true, QueueOnly: again, Stamp: start})
 	a.mu.Lock()
 	a.reportLocked(a.newsLocked()) // calls that could not be put have their outcomes
@@ -117,11 +111,11 @@ func (k *Driver[P]) enqueue(r store.WaitRequest, again bool, reason func(error))
 // awaitVerdict waits until the attempt is won, lost or gives way. If it gave way,
 // follow returns the owner of the attempt that follows it, and the slots to wish for.
 func (k *Driver[P]) awaitVerdict(ctx context.Context, a *attempt[P]) (g store.Grant, follow func(owner string) (next, slots string), err error) {
-	k.watchSuspend()
+	k.waiters.watchSuspend(k.Clock)
 	await(ctx, k.Closing, k.Clock, a.start, a.over, a.timer, a, func() { k.readInline(ctx, a.over, a.idleTime) })
 	a.mu.Lock()
 	defer a.doneLocked()
-	k.unregisterLocked(a)
+	k.waiters.removeLocked(a)
 	switch {
 	case a.core.Verdict() == quorum.Won:
 		return a.grantLocked(), nil, nil
@@ -133,7 +127,7 @@ func (k *Driver[P]) awaitVerdict(ctx context.Context, a *attempt[P]) (g store.Gr
 		slots, rank := a.core.Suggests(), store.SameRank
 		if a.core.HandedOver() {
 			waited := k.Clock.Now().Sub(a.start)
-			rank = func(owner string) string { return k.newRank(owner, waited) }
+			rank = func(owner string) string { return newRank(owner, waited, k.Wall) }
 		}
 		return g, func(owner string) (string, string) { return rank(owner), slots }, nil
 	}
@@ -143,10 +137,9 @@ func (k *Driver[P]) awaitVerdict(ctx context.Context, a *attempt[P]) (g store.Gr
 // newRank returns an owner that comes after all that wait already, for an owner that has
 // waited for so long. If the wall clock was set back meanwhile, later waiters of any client
 // still count from where it was.
-func (k *Driver[P]) newRank(owner string, waited time.Duration) string {
-	wall := time.Now
-	if k.Wall != nil {
-		wall = k.Wall
+func newRank(owner string, waited time.Duration, wall func() time.Time) string {
+	if wall == nil {
+		wall = time.Now
 	}
 	at := wall()
 	if old := store.Rank(owner); old > 0 {
@@ -178,24 +171,6 @@ func (k *Driver[P]) closing() bool {
 	}
 }
 
-func (k *Driver[P]) register(a *attempt[P]) {
-	w := &k.waiting
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.byOwner == nil {
-		w.byOwner = map[string]*attempt[P]{}
-	}
-	w.byOwner[a.r.Owner] = a
-}
-
-// waiters returns how many attempts wait.
-func (k *Driver[P]) waiters() int {
-	w := &k.waiting
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.byOwner)
-}
-
 // armLocked sets the timer earlier if the machine wants it. For an attempt that has
 // waited for long it is also set later: otherwise many waiters would wake up for nothing.
 func (a *attempt[P]) armLocked(now clock.Instant) {
@@ -222,7 +197,7 @@ func (a *attempt[P]) eventLocked(e quorum.Event, ans Reply) quorum.Event {
 		}
 	}
 	e.RetryAfter = a.retryAfterLocked(ans)
-	return a.rejoinEventLocked(e, ans)
+	return a.waiting.rejoinEvent(e, ans.Report.Outcome, a.r.TTL)
 }
 
 // retryAfterLocked is the pause before the node is asked again if it pushes nothing. The
@@ -252,7 +227,7 @@ func (a *attempt[P]) retryAfterLocked(ans Reply) time.Duration {
 // pollPause is the pause between two requests for a lock whose release is not pushed. It
 // grows with the number of attempts that wait.
 func pollPause[P any](k *Driver[P], every time.Duration) time.Duration {
-	return k.jitter(every * time.Duration(1+k.waiters()/polledAtOnce))
+	return k.jitter(every * time.Duration(1+k.waiters.count()/polledAtOnce))
 }
 
 func (k *Driver[P]) jitter(d time.Duration) time.Duration {
@@ -289,7 +264,7 @@ func (a *attempt[P]) newsLocked() (why error) {
 	if len(a.reports) == 0 {
 		return nil
 	}
-	nodes := a.k.describe(a.reports, &a.core)
+	nodes := describe(a.k.Nodes, a.reports, &a.core)
 	need := quorum.Majority(len(nodes))
 	if busy := newBusyError(a.r.Name, nodes, need); busy != nil {
 		busy.Position = position

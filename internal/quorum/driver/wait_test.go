@@ -129,7 +129,7 @@ func TestPollingIsBounded(t *testing.T) {
 	first.Report.Holder = store.Holder{Owner: "x", Foreign: true}
 	second.Report.Holder, deaf.NoPush = first.Report.Holder, true
 	for n := 1; n <= 10*polledAtOnce; n++ {
-		a.k.register(&attempt[[]Question]{r: store.WaitRequest{Lease: store.Lease{Owner: store.NewOwner()}}})
+		a.k.waiters.add(&attempt[[]Question]{r: store.WaitRequest{Lease: store.Lease{Owner: store.NewOwner()}}})
 		for _, c := range []struct {
 			what  string
 			ans   Reply

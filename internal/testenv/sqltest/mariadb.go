@@ -17,7 +17,7 @@ func LaunchMariaDB(settings ...string) (*Server, error) {
 	Fedora           sudo dnf install -y mariadb-server
 	Alpine           sudo apk add mariadb
 	macOS            brew install mariadb`,
-		account: []string{"mysql", "nobody"},
+		account: mariadbAccounts,
 		ready:   "ready for connections",
 		taken:   "Address already in use",
 		end:     syscall.SIGKILL, // its files go with it

@@ -5,13 +5,15 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 )
 
 // LaunchPgBouncer starts a PgBouncer in front of a PostgreSQL server. Each
-// transaction of its clients gets any of at most size connections to the server. The
-// result has the server's user, password and database. The caller must call Close.
-func LaunchPgBouncer(behind *Server, size int) (*Server, error) {
+// transaction of its clients gets any of at most size connections to the server, unless
+// one of the further settings is another pool_mode. The result has the server's user,
+// password and database. The caller must call Close.
+func LaunchPgBouncer(behind *Server, size int, settings ...string) (*Server, error) {
 	e := engine{
 		name: "PgBouncer",
 		install: `	Debian, Ubuntu   sudo apt-get install -y pgbouncer
@@ -36,8 +38,8 @@ func LaunchPgBouncer(behind *Server, size int) (*Server, error) {
 		return as.write(filepath.Join(s.dir, "users"), fmt.Sprintf("%q %q\n", s.User, s.Password))
 	}
 	e.command = func(s *Server, port int) (string, []string, error) {
-		settings := filepath.Join(s.dir, "pgbouncer.ini")
-		err := as.write(settings, fmt.Sprintf(`[databases]
+		file := filepath.Join(s.dir, "pgbouncer.ini")
+		err := as.write(file, fmt.Sprintf(`[databases]
 %[1]s = host=%[2]s port=%[3]s dbname=%[1]s user=%[4]s password=%[5]s
 [pgbouncer]
 listen_addr = 127.0.0.1
@@ -49,12 +51,13 @@ pool_mode = transaction
 default_pool_size = %[8]d
 max_client_conn = 200
 ignore_startup_parameters = extra_float_digits
-`, s.Database, host, at, s.User, s.Password, port, filepath.Join(s.dir, "users"), size))
+%[9]s
+`, s.Database, host, at, s.User, s.Password, port, filepath.Join(s.dir, "users"), size, strings.Join(settings, "\n")))
 		if err != nil {
 			return "", nil, err
 		}
 		program, err := e.find([]string{"pgbouncer"}, "/usr/sbin", "/usr/local/sbin", "/opt/homebrew/bin")
-		return program, []string{settings}, err
+		return program, []string{file}, err
 	}
 	return e.launch()
 }

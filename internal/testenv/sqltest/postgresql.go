@@ -61,7 +61,7 @@ func postgresql(settings []string) engine {
 	Fedora           sudo dnf install -y postgresql-server
 	Alpine           sudo apk add postgresql
 	macOS            brew install postgresql@17`,
-		account: []string{"postgres", "nobody"},
+		account: postgresqlAccounts,
 		ready:   "database system is ready to accept connections",
 		taken:   "Address already in use",
 		end:     syscall.SIGQUIT, // at once, and without leaving shared memory behind

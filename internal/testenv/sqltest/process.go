@@ -9,6 +9,27 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/child"
 )
 
+// Accounts that servers run as where we are root, first choice first.
+var (
+	postgresqlAccounts = []string{"postgres", "nobody"}
+	mariadbAccounts    = []string{"mysql", "nobody"}
+)
+
+// GiveToPostgreSQL makes the account that PostgreSQL runs as the owner of a file, such as
+// the key of a certificate.
+func GiveToPostgreSQL(path string) error { return give(postgresqlAccounts, path) }
+
+// GiveToMariaDB is GiveToPostgreSQL for MariaDB.
+func GiveToMariaDB(path string) error { return give(mariadbAccounts, path) }
+
+func give(accounts []string, path string) error {
+	as, err := account(accounts)
+	if err != nil {
+		return err
+	}
+	return as.own(path)
+}
+
 // process is a running program that writes a log.
 type process struct {
 	*child.Process

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
@@ -86,9 +86,7 @@ func (r *replacement) run(ctx context.Context, progress func(string)) error {
 		}
 		wait := r.Quarantine()
 		progress(fmt.Sprintf("waiting %v until their leases have expired", wait))
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
+		if !clock.Sleep(ctx, wait) {
 			return ctx.Err()
 		}
 	}

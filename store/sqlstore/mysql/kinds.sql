@@ -121,21 +121,22 @@ BEGIN
 END $$
 
 -- blocked tells who is in the way: the lease that ends first or, without leases, the place
--- that does, of those before the place mine.
-CREATE PROCEDURE @schema@.blocked(IN p_name VARBINARY(1024), IN leases BOOLEAN, IN mine BIGINT, IN at BIGINT, OUT a_owner VARBINARY(256), OUT a_meta VARBINARY(4096), OUT a_ends_in BIGINT) SQL SECURITY INVOKER
+-- that does, of those before the place mine. The description of a waiter says that it waits.
+CREATE PROCEDURE @schema@.blocked(IN p_name VARBINARY(1024), IN leases BOOLEAN, IN mine BIGINT, IN at BIGINT, OUT a_owner VARBINARY(256), OUT a_meta VARBINARY(8192), OUT a_ends_in BIGINT) SQL SECURITY INVOKER
 BEGIN
   IF leases THEN
     SELECT owner, meta, ends - at INTO a_owner, a_meta, a_ends_in FROM holds WHERE name = p_name ORDER BY ends, seq LIMIT 1;
   END IF;
   IF a_owner IS NULL THEN
-    SELECT owner, meta, ends - at INTO a_owner, a_meta, a_ends_in FROM waits WHERE name = p_name AND (mine IS NULL OR seq < mine) ORDER BY ends, seq LIMIT 1;
+    SELECT owner, CONCAT('{"waiting":true', IF(LENGTH(meta) > 2, CONCAT(',', SUBSTRING(meta, 2)), '}')), ends - at INTO a_owner, a_meta, a_ends_in
+      FROM waits WHERE name = p_name AND (mine IS NULL OR seq < mine) ORDER BY ends, seq LIMIT 1;
   END IF;
 END $$
 
 -- mismatched tells the kind that is in use, and by whom. a_lim is null if nobody has a lease
 -- of the lock or waits for it. It is called after handed_on.
 CREATE PROCEDURE @schema@.mismatched(IN p_name VARBINARY(1024), IN at BIGINT, IN l_owner VARBINARY(256), IN l_lim BIGINT, IN l_shared BOOLEAN,
-  OUT a_lim BIGINT, OUT a_shared BOOLEAN, OUT a_owner VARBINARY(256), OUT a_meta VARBINARY(4096), OUT a_ends_in BIGINT) SQL SECURITY INVOKER
+  OUT a_lim BIGINT, OUT a_shared BOOLEAN, OUT a_owner VARBINARY(256), OUT a_meta VARBINARY(8192), OUT a_ends_in BIGINT) SQL SECURITY INVOKER
 BEGIN
   IF l_owner = '' THEN
     SET a_lim = l_lim, a_shared = l_shared;
@@ -159,7 +160,7 @@ BEGIN
   DECLARE strong, l_shared, is_buried, barges, h_broken, a_shared, a_refreshed BOOLEAN DEFAULT FALSE;
   DECLARE at, l_token, l_lim, l_buried, h_slot, h_weight, h_token, h_ends, unused, ahead, mine, a_lim, a_ends_in BIGINT;
   DECLARE h_spare, a_position INT DEFAULT 0;
-  DECLARE l_owner, h_made, a_owner VARBINARY(256); DECLARE a_meta VARBINARY(4096); DECLARE verdict VARBINARY(8);
+  DECLARE l_owner, h_made, a_owner VARBINARY(256); DECLARE a_meta VARBINARY(8192); DECLARE verdict VARBINARY(8);
   DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
   SET barges = p_wait AND p_barge;
   CALL begin_step();
@@ -235,7 +236,7 @@ BEGIN
   DECLARE strong, l_shared, quiet, a_refreshed BOOLEAN DEFAULT FALSE;
   DECLARE at, l_token, l_lim, l_ends, l_buried, h_slot, h_token, h_ends, q_seq, q_weight, q_ends, unused, a_ends_in BIGINT;
   DECLARE looks, h_spare, a_position INT DEFAULT 0;
-  DECLARE l_owner, a_owner VARBINARY(256); DECLARE a_meta VARBINARY(4096); DECLARE verdict VARBINARY(8) DEFAULT 'gone';
+  DECLARE l_owner, a_owner VARBINARY(256); DECLARE a_meta VARBINARY(8192); DECLARE verdict VARBINARY(8) DEFAULT 'gone';
   DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
   CALL begin_step();
   tries: WHILE looks < 2 DO
@@ -389,7 +390,7 @@ CREATE PROCEDURE @schema@.resize(p_name VARBINARY(1024), p_from BIGINT, p_to BIG
 BEGIN
   DECLARE strong, is_buried, l_shared, a_shared BOOLEAN DEFAULT FALSE;
   DECLARE at, l_token, l_lim, l_buried, a_lim, a_ends_in BIGINT;
-  DECLARE l_owner, l_made, a_owner VARBINARY(256); DECLARE a_meta VARBINARY(4096); DECLARE verdict VARBINARY(8) DEFAULT 'done';
+  DECLARE l_owner, l_made, a_owner VARBINARY(256); DECLARE a_meta VARBINARY(8192); DECLARE verdict VARBINARY(8) DEFAULT 'done';
   DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
   CALL begin_step();
   SET strong = TRUE;

@@ -76,7 +76,7 @@ END $$
 
 -- await looks whether a waiter has been handed the lock. If not, and if p_block is
 -- positive, it first waits until the session of the one before it (see refused) gives its
--- signal: because it released the lock or left the line, or because it is gone. The signal
+-- signal: because it released the lock or left the queue, or because it is gone. The signal
 -- is a hint, and the rows decide. No transaction is open meanwhile. It waits for at
 -- most p_block microseconds, and not beyond the end of the lease that it waits for.
 -- p_signal replaces the signal of the place: the session takes it if that is a new one.

@@ -2,13 +2,18 @@
 -- It can be run again, also by a migration tool: it changes what is older, leaves
 -- what is there, and refuses to replace a newer version.
 
-SELECT pg_advisory_xact_lock(hashtextextended('leasehold schema', 0));
+-- Functions that others have put into the search path are not called: they would run
+-- with the rights of this role. The end of the script restores the path.
+SELECT pg_catalog.set_config('leasehold.search_path', pg_catalog.current_setting('search_path'), true);
+SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
 
-CREATE SCHEMA IF NOT EXISTS @schema@;
+SELECT pg_advisory_xact_lock(hashtextextended('leasehold schema', 0));
 
 DO $$
 DECLARE is_there integer; other text;
 BEGIN
+  -- IF NOT EXISTS would need the right to create a schema also if it exists.
+  IF to_regnamespace('@schema@') IS NULL THEN CREATE SCHEMA @schema@; END IF;
   SELECT r.rolname INTO other FROM pg_namespace n JOIN pg_roles r ON r.oid = n.nspowner
     WHERE n.nspname = '@schema@' AND r.rolname <> current_user;
   IF FOUND THEN

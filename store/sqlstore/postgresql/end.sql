@@ -16,3 +16,5 @@ END $$;
 
 INSERT INTO @schema@.meta (version, oldest) VALUES (@version@, @oldest@)
 ON CONFLICT (one) DO UPDATE SET version = excluded.version, oldest = excluded.oldest;
+
+SELECT pg_catalog.set_config('search_path', pg_catalog.current_setting('leasehold.search_path'), true);

@@ -149,7 +149,7 @@ BEGIN
 END $$;
 
 -- blocked fills in who is in the way: the lease that ends first or, without leases, the
--- place that does, of those before the place mine.
+-- place that does, of those before the place mine. The description of a waiter says that it waits.
 CREATE OR REPLACE FUNCTION @schema@.blocked(l @schema@.locks, leases boolean, mine bigint, a @schema@.kind_answer) RETURNS @schema@.kind_answer LANGUAGE plpgsql
 AS $$
 BEGIN
@@ -157,8 +157,8 @@ BEGIN
     SELECT h.owner, h.meta, h.ends - a.at INTO a.owner, a.meta, a.ends_in FROM holds h WHERE h.name = l.name ORDER BY h.ends, h.seq LIMIT 1;
     IF FOUND THEN RETURN a; END IF;
   END IF;
-  SELECT w.owner, w.meta, w.ends - a.at INTO a.owner, a.meta, a.ends_in FROM waits w
-    WHERE w.name = l.name AND (mine IS NULL OR w.seq < mine) ORDER BY w.ends, w.seq LIMIT 1;
+  SELECT w.owner, '{"waiting":true'::bytea || CASE WHEN length(w.meta) > 2 THEN ','::bytea || substring(w.meta FROM 2) ELSE '}'::bytea END, w.ends - a.at
+    INTO a.owner, a.meta, a.ends_in FROM waits w WHERE w.name = l.name AND (mine IS NULL OR w.seq < mine) ORDER BY w.ends, w.seq LIMIT 1;
   RETURN a;
 END $$;
 

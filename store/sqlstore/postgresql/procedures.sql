@@ -142,7 +142,7 @@ END $$;
 
 -- await looks whether a waiter has been handed the lock. If not, and if p_block is
 -- positive, it first waits until the session of the one before it (see signal_before) gives
--- its signal: because it released the lock or left the line, or because it is gone. The signal
+-- its signal: because it released the lock or left the queue, or because it is gone. The signal
 -- is a hint, and the rows decide. It waits for at most p_block microseconds, not
 -- beyond the end of the lease that it waits for, and for at most half of
 -- statement_timeout, which would end the session's signal with the call. p_signal replaces the signal of the

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,7 +18,7 @@ import (
 
 // launchLimited starts a server that can write files of at most size bytes. Other servers
 // must not be started meanwhile.
-func launchLimited(t *testing.T, size uint64) *bed {
+func launchLimited(t *testing.T, launch func(settings ...string) (*sqltest.Server, error), size uint64) *sqltest.Server {
 	t.Helper()
 	var before syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
@@ -26,7 +27,10 @@ func launchLimited(t *testing.T, size uint64) *bed {
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: size, Max: before.Max}); err != nil {
 		t.Fatal(err)
 	}
-	server, err := sqltest.LaunchPostgreSQL()
+	// A server that does not ignore the signal for a file that is too large would end.
+	signal.Ignore(syscall.SIGXFSZ)
+	server, err := launch()
+	signal.Reset(syscall.SIGXFSZ)
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
 		t.Fatal(err)
 	}
@@ -34,16 +38,49 @@ func launchLimited(t *testing.T, size uint64) *bed {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Close)
-	return postgres.at(server)
+	return server
 }
 
 // A server whose disk is full grants nothing new and says why. Leases stay, and can be
 // renewed and released. It grants locks again when there is room.
 func TestDiskFull(t *testing.T) {
-	// A file of the log fits in exactly. A page of a table does not, so that the server is
-	// told what a full disk tells it: less was written.
-	on := launchLimited(t, 16<<20+4<<10)
+	full := map[string]fullDisk{
+		postgres.name: {
+			// A file of the log fits in exactly. A page of a table does not, so that the server
+			// is told what a full disk tells it: less was written.
+			on: postgres.at(launchLimited(t, sqltest.LaunchPostgreSQL, 16<<20+4<<10)),
+			insert: `INSERT INTO S.locks (name, token, meta)
+				SELECT convert_to($1 || n, 'UTF8'), 1, decode(repeat(md5(n::text), $2), 'hex') FROM generate_series(1, $3) n`,
+			says: "53100",
+			room: []string{`DELETE FROM S.locks WHERE starts_with(convert_from(name, 'UTF8'), 'filler')`, `VACUUM S.locks`},
+		},
+		mariadb.name: {
+			// Its first files fit in.
+			on:     mariadb.at(launchLimited(t, sqltest.LaunchMariaDB, 16<<20)),
+			insert: `INSERT INTO S.locks (name, token, meta) SELECT CONCAT(?, seq), 1, REPEAT(MD5(seq), ?) FROM S.seq_1_to_1000 WHERE seq <= ?`,
+			says:   "1114",
+			room:   []string{`DELETE FROM S.locks WHERE name LIKE 'filler%'`},
+		},
+	}
 	t.Parallel() // from here on
+	for name, one := range full {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			one.test(t)
+		})
+	}
+}
+
+// fullDisk is a server that can write little.
+type fullDisk struct {
+	on     *bed
+	insert string   // inserts rows whose names begin with an argument; the others are their size and number
+	says   string   // the code of the error for a full disk
+	room   []string // delete these rows
+}
+
+func (f fullDisk) test(t *testing.T) {
+	on := f.on
 	schema := on.newSchema(t)
 	s := on.open(t, schema, sqlstore.Options{})
 	l := lease("held")
@@ -51,10 +88,10 @@ func TestDiskFull(t *testing.T) {
 	db := on.handle(t)
 	// What an insert that failed has left can be used by smaller ones.
 	for stage, rows := range []struct{ n, size int }{{1000, 60}, {1000, 1}, {100, 1}, {10, 1}, {1, 1}} {
-		fill(t, db, schema, stage, rows.n, rows.size)
+		f.fill(t, db, schema, stage, rows.n, rows.size)
 	}
 	refused := 0
-	for i := range 100 { // there may be room for some
+	for i := range 200 { // there may be room for some
 		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: lease(fmt.Sprint("new ", i))})
 		if err == nil {
 			continue
@@ -76,26 +113,30 @@ func TestDiskFull(t *testing.T) {
 		t.Errorf("a lease while the disk is full: %+v", st)
 	}
 	mustRelease(t, s, l)
-	for _, query := range []string{`DELETE FROM ` + schema + `.locks WHERE starts_with(convert_from(name, 'UTF8'), 'filler')`, `VACUUM ` + schema + `.locks`} {
-		if _, err := db.ExecContext(t.Context(), query); err != nil {
-			t.Fatal(err)
-		}
+	for _, query := range f.room {
+		on.exec(t, db, schema, query)
 	}
 	for i := range 3 {
-		mustGet(t, s, fmt.Sprint("there is room again ", i))
+		l := lease(fmt.Sprint("there is room again ", i))
+		eventually(t, "a lock is granted", func() bool { // InnoDB frees the room in the background
+			_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: l})
+			if err != nil && !strings.Contains(err.Error(), "disk is full") {
+				t.Fatal(err)
+			}
+			return err == nil
+		})
+		mustRelease(t, s, l)
 	}
 }
 
 // fill inserts rows, n at once, until the server says that the disk is full.
-func fill(t *testing.T, db *sql.DB, schema string, stage, n, size int) {
+func (f fullDisk) fill(t *testing.T, db *sql.DB, schema string, stage, n, size int) {
 	t.Helper()
 	for i := range 100_000 {
-		_, err := db.ExecContext(t.Context(), `INSERT INTO `+schema+`.locks (name, token, meta)
-			SELECT convert_to($1 || n, 'UTF8'), 1, decode(repeat(md5(n::text), $2), 'hex') FROM generate_series(1, $3) n`,
-			fmt.Sprintf("filler %d %d ", stage, i), size, n)
+		_, err := db.ExecContext(t.Context(), f.on.in(schema, f.insert), fmt.Sprintf("filler %d %d ", stage, i), size, n)
 		switch {
 		case err == nil:
-		case strings.Contains(err.Error(), "53100"):
+		case strings.Contains(err.Error(), f.says):
 			return
 		default:
 			t.Fatal(err)

@@ -325,6 +325,27 @@ func TestBehindAPooler(t *testing.T) {
 	}
 }
 
+// Behind a pooler that allows no transactions of several statements, too, waiters poll, and
+// the log says why.
+func TestBehindAPoolerOfStatements(t *testing.T) {
+	t.Parallel()
+	pooler, err := sqltest.LaunchPgBouncer(postgres.server, 5, "pool_mode = statement")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pooler.Close)
+	schema := postgres.newSchema(t)
+	var log logged
+	s := postgres.at(pooler).open(t, schema, sqlstore.Options{Logger: log.logger()}, "default_query_exec_mode=simple_protocol")
+	l := lease("x")
+	mustAcquire(t, s, l)
+	w := wait(t, s, lease("x"))
+	eventually(t, "the log says that waiters poll", func() bool { return strings.Contains(log.String(), "waiters will poll") })
+	eventually(t, "the waiter has its place", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
+	mustRelease(t, s, l)
+	w.granted(t)
+}
+
 // A server that can only be read is named as one.
 func TestReadOnlyServer(t *testing.T) {
 	t.Parallel()

@@ -230,3 +230,77 @@ func TestHoldOutlastsTheClock(t *testing.T) {
 		t.Errorf("the lease has ended during %d of 6 requests, and the test has shown nothing", 6-refused)
 	}
 }
+
+// A database handle is no transaction: what is held with it would be given up at once.
+func TestHoldNeedsATransaction(t *testing.T) {
+	everywhere(t, func(t *testing.T, on *bed) {
+		t.Parallel()
+		s, _ := on.newStore(t)
+		l := lease("x")
+		mustAcquire(t, s, l)
+		if err := s.Hold(t.Context(), on.handle(t), aLease{Lease: l}); !errors.Is(err, store.ErrInvalid) || !strings.Contains(err.Error(), "transaction") {
+			t.Errorf("hold without a transaction: %v, want an error that matches store.ErrInvalid", err)
+		}
+	})
+}
+
+// What a transaction has read before does not deceive hold: a lease that has ended since
+// then is not held, in whatever way it ended, and one that was renewed is.
+func TestHoldAfterASnapshot(t *testing.T) {
+	endings := map[string]func(t *testing.T, s *sqlstore.Store, l store.Lease, g store.Grant){
+		"released": func(t *testing.T, s *sqlstore.Store, l store.Lease, _ store.Grant) { mustRelease(t, s, l) },
+		"released and acquired": func(t *testing.T, s *sqlstore.Store, l store.Lease, _ store.Grant) {
+			mustRelease(t, s, l)
+			mustAcquire(t, s, lease("x"))
+		},
+		"handed on": func(t *testing.T, s *sqlstore.Store, l store.Lease, _ store.Grant) {
+			w := wait(t, s, lease("x"))
+			eventually(t, "the waiter has its place", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
+			mustRelease(t, s, l)
+			w.granted(t)
+		},
+		"broken": func(t *testing.T, s *sqlstore.Store, l store.Lease, g store.Grant) {
+			if _, err := s.BreakLease(t.Context(), store.BreakRequest{Name: "x", Owner: l.Owner, Token: g.Token, Now: true}); err != nil {
+				t.Fatal(err)
+			}
+			mustAcquire(t, s, lease("x"))
+		},
+		"resized": func(t *testing.T, s *sqlstore.Store, _ store.Lease, _ store.Grant) {
+			if err := s.Resize(t.Context(), "x", store.Semaphore(1), store.Semaphore(3)); err != nil {
+				t.Fatal(err)
+			}
+			mustAcquire(t, s, leaseOf(store.Semaphore(3), 1, "x"))
+		},
+		"renewed": func(t *testing.T, s *sqlstore.Store, l store.Lease, _ store.Grant) {
+			if err := s.Renew(t.Context(), []store.Lease{l})[0]; err != nil {
+				t.Fatal(err)
+			}
+		},
+	}
+	everywhere(t, func(t *testing.T, on *bed) {
+		for _, level := range levels {
+			for how, end := range endings {
+				t.Run(level.String()+"/"+how, func(t *testing.T) {
+					t.Parallel()
+					s, schema := on.newStore(t)
+					db := on.handle(t)
+					l := lease("x")
+					g := mustAcquire(t, s, l)
+					on.exec(t, db, schema, `CREATE TABLE S.data (n int)`)
+					tx := begin(t, db, level)
+					var n int
+					if err := tx.QueryRowContext(t.Context(), on.in(schema, `SELECT count(*) FROM S.data`)).Scan(&n); err != nil {
+						t.Fatal(err)
+					}
+					end(t, s, l, g)
+					switch err := s.Hold(t.Context(), tx, aLease{Lease: l}); {
+					case how == "renewed" && err != nil:
+						t.Errorf("hold a lease that was renewed: %v", err)
+					case how != "renewed" && err == nil:
+						t.Error("hold a lease that is over: no error")
+					}
+				})
+			}
+		}
+	})
+}

@@ -190,3 +190,31 @@ func TestAbandonedCall(t *testing.T) {
 	})
 	mustGet(t, s, "x")
 }
+
+// As many leases as are renewed at once fit into the packets of a server that accepts only
+// small ones, however long their names are.
+func TestRenewalFitsIntoPackets(t *testing.T) {
+	t.Parallel()
+	server, err := sqltest.LaunchMariaDB("max-allowed-packet=1M")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	on := mariadb.at(server)
+	s := on.open(t, on.newSchema(t), sqlstore.Options{})
+	var all []store.Lease
+	for i := range 512 {
+		all = append(all, lease(fmt.Sprint(strings.Repeat("n", 1000), i)))
+	}
+	for _, i := range []int{0, 255, 511} {
+		mustAcquire(t, s, all[i])
+	}
+	for i, err := range s.Renew(t.Context(), all) {
+		switch held := i == 0 || i == 255 || i == 511; {
+		case held && err != nil:
+			t.Errorf("renew lease %d of 512: %v", i, err)
+		case !held && !errors.Is(err, store.ErrNotHeld):
+			t.Fatalf("renew lease %d of 512, which nobody has: %v", i, err)
+		}
+	}
+}

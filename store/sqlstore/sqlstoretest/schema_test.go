@@ -183,3 +183,93 @@ func TestInstallAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// A schema that is there already is used by its owner, who need not be allowed to create
+// one.
+func TestInstallIntoASchemaThatIsThere(t *testing.T) {
+	t.Parallel()
+	schema := newName()
+	asSuperuser(t, `CREATE ROLE "owner of `+schema+`" LOGIN PASSWORD 'p'`)
+	asSuperuser(t, `CREATE SCHEMA `+schema+` AUTHORIZATION "owner of `+schema+`"`)
+	u := *postgres.server
+	u.User, u.Password = "owner of "+schema, "p"
+	owner := postgres.at(&u)
+	for range 2 {
+		if err := sqlstore.Install(t.Context(), owner.handle(t), sqlstore.PostgreSQL, schema); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustGet(t, owner.open(t, schema, sqlstore.Options{}), "x")
+}
+
+// The installation calls nothing that others have put into the search path. It would run
+// with the rights of the role that installs. The path is as before afterwards, since a
+// migration tool may go on in the same transaction.
+func TestInstallIgnoresTheSearchPath(t *testing.T) {
+	t.Parallel()
+	schema := newName()
+	theirs := "theirs_" + schema
+	for _, query := range []string{
+		`CREATE SCHEMA $`,
+		`CREATE TABLE $.ran (what text)`,
+		`CREATE FUNCTION $.hashtextextended(text, integer) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN INSERT INTO $.ran VALUES ('hashtextextended'); RETURN 1; END $$`,
+		`CREATE FUNCTION $.format(text, regprocedure, regrole) RETURNS text LANGUAGE plpgsql AS $$ BEGIN INSERT INTO $.ran VALUES ('format'); RETURN 'SELECT 1'; END $$`,
+		`CREATE FUNCTION $.quote_ident(name) RETURNS text LANGUAGE plpgsql AS $$ BEGIN INSERT INTO $.ran VALUES ('quote_ident'); RETURN ''; END $$`,
+		`CREATE ROLE "app of $"`,
+	} {
+		asSuperuser(t, strings.NewReplacer("$$", "$$", "$", theirs).Replace(query))
+	}
+	script, err := sqlstore.Script(sqlstore.PostgreSQL, schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := postgres.handle(t, "search_path="+theirs, "default_query_exec_mode=simple_protocol")
+	ran := func() int64 { return postgres.number(t, db, theirs, `SELECT count(*) FROM S.ran`) }
+	if _, err := db.ExecContext(t.Context(), `SELECT hashtextextended('leasehold schema', 0)`); err != nil || ran() != 1 {
+		t.Fatalf("a call in this search path is not one of theirs: %v", err)
+	}
+	for range 2 { // the second time, the role has rights to keep
+		tx := begin(t, db, 0)
+		if _, err := tx.ExecContext(t.Context(), script+"\n"+`GRANT EXECUTE ON FUNCTION `+schema+`.ask TO "app of `+theirs+`"`); err != nil {
+			t.Fatal(err)
+		}
+		var path string
+		if err := tx.QueryRowContext(t.Context(), `SHOW search_path`).Scan(&path); err != nil || path != theirs {
+			t.Errorf("the search path after the script is %q, %v, want %q", path, err, theirs)
+		}
+		if err := tx.Commit(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := ran() - 1; n != 0 {
+		t.Errorf("%d calls of functions of others", n)
+	}
+}
+
+// Migration tools that send a script as a whole install the schema, again and again, and are
+// told if it is newer.
+func TestScriptForMigrationTools(t *testing.T) {
+	everywhere(t, func(t *testing.T, on *bed) {
+		t.Parallel()
+		schema := newName()
+		script, err := sqlstore.WholeScript(on.dialect, schema)
+		if err != nil {
+			t.Fatal(err)
+		}
+		settings := []string{"multiStatements=true"}
+		if on == postgres {
+			settings = []string{"default_query_exec_mode=simple_protocol"}
+		}
+		db := on.handle(t, settings...)
+		for range 2 {
+			if _, err := db.ExecContext(t.Context(), script); err != nil {
+				t.Fatal(err)
+			}
+		}
+		mustGet(t, on.open(t, schema, sqlstore.Options{}), "x")
+		on.exec(t, db, schema, `UPDATE S.meta SET version = 1000`)
+		if _, err := db.ExecContext(t.Context(), script); err == nil || !strings.Contains(err.Error(), "newer") {
+			t.Errorf("the script of an older version: %v", err)
+		}
+	})
+}

@@ -38,3 +38,23 @@ func TestURL(t *testing.T) {
 	defer s.Close()
 	mustGet(t, s.(*sqlstore.Store), "x")
 }
+
+// Sockets and addresses of other servers are named. The words of the drivers say neither.
+func TestWrongAddresses(t *testing.T) {
+	t.Parallel()
+	for raw, says := range map[string]string{
+		"postgres://u:secret@%2Frun%2Fpostgresql/d":                           "?host=/run/postgresql",
+		"mysql://u:secret@%2frun%2fmysqld%2fmysqld.sock/d":                    "?socket=",
+		"postgres://u:secret@" + mariadb.server.Addr + "/d?sslmode=disable":   "no PostgreSQL",
+		"postgres://u:secret@" + mariadb.server.Addr + "/d?connect_timeout=1": "no PostgreSQL",
+	} {
+		if _, err := store.Open(t.Context(), raw, nil); err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v, want words with %q", raw, err, says)
+		}
+	}
+	// A PostgreSQL waits for its client to speak first, and so does a client of MySQL.
+	_, err := sqlstore.Open(t.Context(), sqlstore.MySQL, "mysql", "u:secret@tcp("+postgres.server.Addr+")/", &sqlstore.Options{Timeout: 300 * time.Millisecond})
+	if err == nil || !strings.Contains(err.Error(), "no connection within") || strings.Contains(err.Error(), "secret") {
+		t.Errorf("MySQL at the address of PostgreSQL: %v", err)
+	}
+}

@@ -78,7 +78,7 @@ func (p locker) wait(ctx context.Context, o runFlags, st store.Store, name strin
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	options.OnWait = func(reason error) {
-		if !o.try && nested(reason) {
+		if !o.try && (nested(reason) || nestedReader(ctx, st, reason)) {
 			itself.Store(true)
 			cancel()
 			return

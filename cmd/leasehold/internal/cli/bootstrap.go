@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
@@ -96,9 +97,7 @@ func whenStarted(ctx context.Context, v *voice, wait time.Duration, declare func
 			v.note("waiting up to %s for servers to start: %v", short(wait), err)
 			said = true
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if !clock.Sleep(ctx, pause) {
 			return nil, err
 		}
 	}

@@ -4,10 +4,12 @@ package cli
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/internal/testenv/sqltest"
 	"github.com/leasehold-dev/leasehold/store/sqlstore"
 )
@@ -83,10 +85,78 @@ func onDatabase(t *testing.T, server *sqltest.Server, url, app string) {
 	if code := p.end(); code != codeTrouble || strings.Contains(p.err.String(), "secretword") {
 		t.Errorf("a wrong password: exit code %d: %s", code, &p.err)
 	}
+	strict := strings.NewReplacer("sslmode=disable", "sslmode=require", "tls=false", "tls=true").Replace(url)
+	encrypted := newSite(t, "LEASEHOLD_STORE="+fmt.Sprintf(strict, server.User, server.Password, server.Addr, ""))
+	p = encrypted.start("ls")
+	if code := p.end(); code != codeTrouble || !strings.Contains(p.err.String(), "refused TLS") && !strings.Contains(p.err.String(), "does not support TLS") {
+		t.Errorf("a server without TLS: exit code %d: %s", code, &p.err)
+	}
 	elsewhere := newSite(t, at(server.User, server.Password, "&schema=no%20such"))
 	p = elsewhere.start("ls")
 	if code := p.end(); code != codeTrouble || !strings.Contains(p.err.String(), "no such") {
 		t.Errorf("a schema that cannot be: exit code %d: %s", code, &p.err)
+	}
+}
+
+// The command encrypts if it is told to, and then only talks to a server whose certificate
+// is by an authority that it was told to trust. A server that demands encryption is named
+// if the URL forbids it.
+func TestDatabaseOverTLS(t *testing.T) {
+	t.Parallel()
+	folder := func() string { // that the servers may look into
+		dir, err := os.MkdirTemp("", "tls-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { os.RemoveAll(dir) })
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	cert, key := redistest.SelfSigned(t, folder())
+	others, _ := redistest.SelfSigned(t, folder())
+	if err := os.Chmod(cert, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	launch := func(give func(string) error, launch func(...string) (*sqltest.Server, error), settings ...string) *sqltest.Server {
+		t.Helper()
+		if err := give(key); err != nil {
+			t.Fatal(err)
+		}
+		server, err := launch(settings...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(server.Close)
+		return server
+	}
+	pg := launch(sqltest.GiveToPostgreSQL, sqltest.LaunchPostgreSQL, "ssl=on", "ssl_cert_file="+cert, "ssl_key_file="+key)
+	my := launch(sqltest.GiveToMariaDB, sqltest.LaunchMariaDB, "ssl-cert="+cert, "ssl-key="+key, "require-secure-transport=ON")
+	url := func(scheme string, s *sqltest.Server, settings string) string {
+		return "LEASEHOLD_STORE=" + fmt.Sprintf("%s://%s:%s@%s/?%s", scheme, s.User, s.Password, s.Addr, settings)
+	}
+	for _, c := range []struct {
+		name, store, trusted string
+		says                 string // empty: it works
+	}{
+		{"PostgreSQL, verified", url("postgres", pg, "database=postgres&sslmode=verify-full&sslrootcert="+cert), "", ""},
+		{"PostgreSQL, another authority", url("postgres", pg, "database=postgres&sslmode=verify-full&sslrootcert="+others), "", "certificate"},
+		{"MariaDB, verified", url("mysql", my, "tls=true"), cert, ""},
+		{"MariaDB, another authority", url("mysql", my, "tls=true"), others, "certificate"},
+		{"MariaDB, encrypted and not verified", url("mysql", my, "tls=skip-verify"), others, ""},
+		{"MariaDB, TLS if there is any", url("mysql", my, ""), others, ""},
+		{"MariaDB, that demands TLS", url("mysql", my, "tls=false"), cert, "tls=false"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newSite(t, c.store, "SSL_CERT_FILE="+c.trusted)
+			if c.says == "" {
+				s.run(0, "schema")
+				s.run(0, "run", "a/b", "--", "true")
+			} else if p := s.start("ls"); p.end() != codeTrouble || !strings.Contains(p.err.String(), c.says) {
+				t.Errorf("ls: %s, want words with %q", &p.err, c.says)
+			}
+		})
 	}
 }
 
@@ -118,6 +188,14 @@ func TestSchemaIsPrinted(t *testing.T) {
 	p = s.start("schema", "--store", "mysql://?schema=lock_s", "--print", "--grant", "app@10.0.0.1")
 	if code := p.end(); code != 0 || !strings.Contains(p.out.String(), "CREATE TABLE IF NOT EXISTS lock_s.locks") || !strings.Contains(p.out.String(), "GRANT EXECUTE ON `lock\\_s`.* TO 'app'@'10.0.0.1';") {
 		t.Errorf("schema --print: exit code %d: %s%s", code, &p.out, &p.err)
+	}
+	p = s.start("schema", "--store", "mysql://", "--print", "--no-delimiter", "--grant", "app")
+	if code := p.end(); code != 0 || strings.Contains(p.out.String(), "\nDELIMITER") || !strings.Contains(p.out.String(), "GRANT EXECUTE ON `leasehold`.*") {
+		t.Errorf("schema --print --no-delimiter: exit code %d: %s%s", code, &p.out, &p.err)
+	}
+	p = s.start("schema", "--store", "mysql://", "--no-delimiter")
+	if code := p.end(); code != codeTrouble || !strings.Contains(p.err.String(), "--print") {
+		t.Errorf("schema --no-delimiter: exit code %d: %s", code, &p.err)
 	}
 	p = s.start("schema", "--store", "postgres:///", "--print", "--grant", `a"b, "night ""shift"", two",app`, "--grant", "$$;x")
 	code := p.end()

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -78,7 +79,7 @@ func elect(p *program, c *cobra.Command, o runFlags, args []string) error {
 	go d.signals.relay(listen())
 	st, err := p.openStore(ctx, c)
 	if err == nil {
-		d.client = leasehold.New(st, &leasehold.Options{Logger: p.voice.warnings(), Cohort: &leasehold.Cohort{}})
+		d.client = leasehold.New(st, &leasehold.Options{Logger: p.voice.electionLogger(), Cohort: &leasehold.Cohort{}})
 		options.OnWait = func(reason error) {
 			if nested(reason) {
 				cancel(nestedError(name))
@@ -230,10 +231,36 @@ func (r *relay) ending() syscall.Signal {
 	return r.sig
 }
 
-// warnings is for code that goes on after what it logs: it prints warnings and errors.
-func (v *voice) warnings() *slog.Logger {
+// electionLogger is for a client that contends again after what it logs: it prints why and
+// when, and other warnings. Losses are left to what runs the command.
+func (v *voice) electionLogger() *slog.Logger {
 	if v.verbose {
 		return v.logger()
 	}
-	return slog.New(&logHandler{least: slog.LevelWarn, say: func(s string) { v.note("%s", s) }})
+	return slog.New(&electionLog{logHandler{least: slog.LevelWarn, say: func(s string) { v.note("%s", s) }}})
+}
+
+// electionLog prints the log records of a candidate's client.
+type electionLog struct{ logHandler }
+
+func (h *electionLog) Handle(ctx context.Context, r slog.Record) error {
+	if r.Message == "lease lost" {
+		return nil
+	}
+	if r.Message != "contending again" {
+		return h.logHandler.Handle(ctx, r)
+	}
+	var why slog.Value
+	var pause time.Duration
+	r.Attrs(func(a slog.Attr) bool {
+		switch a.Key {
+		case "err":
+			why = a.Value
+		case "pause":
+			pause = a.Value.Duration()
+		}
+		return true
+	})
+	h.say(fmt.Sprintf("%v: contending again in %s", why, brief(pause)))
+	return nil
 }

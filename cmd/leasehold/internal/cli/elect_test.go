@@ -89,6 +89,10 @@ func TestElectAfterALoss(t *testing.T) {
 	if out := one.out.String(); !strings.HasSuffix(out, "told\n") {
 		t.Errorf("the second leads, and the first has said %q", out)
 	}
+	one.says(&one.err, "contending again in ")
+	if said := one.err.String(); strings.Contains(said, "warning") || strings.Count(said, "lost: ") != 2 {
+		t.Errorf("want the loss when the command is stopped, and when the candidate contends again: %s", said)
+	}
 	// A leader that is killed has its command killed with it, and is followed after its TTL.
 	two.cmd.Process.Kill()
 	two.end()
@@ -99,7 +103,7 @@ func TestElectAfterALoss(t *testing.T) {
 	one.freeze()
 	three.led(1)
 	one.signal(syscall.SIGCONT)
-	one.says(&one.err, "contending again")
+	one.says(&one.err, "contending again in ")
 	three.signal(syscall.SIGTERM)
 	three.wants(7)
 	one.led(3)
@@ -112,7 +116,7 @@ func TestElectAgain(t *testing.T) {
 	s := newSite(t)
 	p := s.start("elect", "x", "--", "/bin/sh", "-c", "echo leads; exit 3")
 	p.led(3)
-	if !strings.Contains(p.err.String(), "exit code 3") || strings.Contains(p.out.String(), "waiting") {
+	if !strings.Contains(p.err.String(), "leasehold: the command ended by itself, with exit code 3: contending again in ") || strings.Contains(p.out.String(), "waiting") {
 		t.Errorf("%s", p.err.String())
 	}
 	other := s.candidate("x")

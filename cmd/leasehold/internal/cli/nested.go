@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/store"
 )
 
 // The variables that a command finds in its environment, and that leasehold
@@ -46,6 +48,18 @@ func ownersAbove(getenv func(string) string) []string {
 func nested(reason error) bool {
 	var busy *leasehold.BusyError
 	return errors.As(reason, &busy) && slices.Contains(ownersAbove(os.Getenv), busy.Holder.Owner)
+}
+
+// nestedReader reports whether a reader waits for ever because of a lease that this process
+// runs under: a waiting writer is ahead of it, and waits for all readers to leave.
+func nestedReader(ctx context.Context, st store.Store, reason error) bool {
+	var busy *leasehold.BusyError
+	above := ownersAbove(os.Getenv)
+	if len(above) == 0 || !errors.As(reason, &busy) || !busy.Holder.Waiting {
+		return false
+	}
+	s, err := st.Inspect(ctx, busy.Name)
+	return err == nil && s.Kind.Shared && slices.ContainsFunc(s.Holdings(), func(h store.Holding) bool { return slices.Contains(above, h.Holder.Owner) })
 }
 
 // nestedError is the error of a wait for a lock that this process already runs

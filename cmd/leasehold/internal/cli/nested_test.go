@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -42,6 +43,27 @@ func TestRunUnderItself(t *testing.T) {
 			s.run(0, "show", "x", "--exit-code") // nothing is left
 		})
 	}
+}
+
+// A reader under a reader is let in, unless a writer waits in between: that waits for the
+// outer reader, and so would the inner one.
+func TestReaderUnderAReader(t *testing.T) {
+	s := newSite(t)
+	s.run(0, "run", "x", "--shared", "--", binary, "run", "x", "--shared", "--", "true")
+	writer := filepath.Join(s.home, "writer")
+	outer := s.start("run", "x", "--shared", "--", "/bin/sh", "-c", `echo reads; until [ -e "$0" ]; do sleep 0.02; done; exec "$@"`, writer,
+		binary, "run", "x", "--shared", "--wait", "1h", "--", "echo", "ran")
+	outer.says(&outer.out, "reads")
+	w := s.start("run", "x", "--exclusive", "--", "true")
+	w.says(&w.err, "waiting")
+	if err := os.WriteFile(writer, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	outer.wants(125)
+	if said := outer.err.String(); outer.out.String() != "reads\n" || !strings.Contains(said, "that we run under") {
+		t.Errorf("stdout %q, stderr %q", outer.out.String(), said)
+	}
+	w.wants(0)
 }
 
 // Only the owner proves it: a lock of that name may be another's, here or in

@@ -20,6 +20,9 @@ func (o *runFlags) checkOnce(c *cobra.Command) error {
 	if o.oncePer <= 0 {
 		return fmt.Errorf("--once-per %v: give the period of the job, such as 5m", o.oncePer)
 	}
+	if o.oncePer < leastTTL {
+		return fmt.Errorf("--once-per %v is too short to be of use: the minimum is %v", o.oncePer, leastTTL)
+	}
 	for _, flag := range []string{"shared", "exclusive", "permits", "also", "wait", "barge"} {
 		if c.Flags().Changed(flag) {
 			return fmt.Errorf("--once-per and --%s exclude each other", flag)
@@ -68,7 +71,7 @@ func runOnce(p *program, c *cobra.Command, o runFlags, name string, lock leaseho
 		return &exitError{code: runner.SignalCode + int(sig)}
 	}
 	if err == nil {
-		p.voice.note("job %q has been run in this tick, the %v nearest to now", name, o.oncePer)
+		p.voice.note("job %q has been run in this tick already: it runs once per %s", name, short(o.oncePer))
 		err = &exitError{code: o.busyCode}
 	}
 	return err

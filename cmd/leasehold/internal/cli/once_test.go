@@ -64,6 +64,7 @@ func TestRunOncePerUsage(t *testing.T) {
 	for _, c := range []struct{ flags, says string }{
 		{"--once-per 0s", "give the period"},
 		{"--once-per -5m", "give the period"},
+		{"--once-per 99ms", "the minimum is 100ms"},
 		{"--once-per 5m --wait 1s", "exclude each other"},
 		{"--once-per 5m --shared", "exclude each other"},
 		{"--once-per 5m --permits 2", "exclude each other"},

@@ -13,7 +13,7 @@ import (
 )
 
 func (p operator) schemaCommand() *cobra.Command {
-	show := false
+	var show, whole bool
 	var roles []string // lists of them
 	c := &cobra.Command{
 		Use:   "schema --store postgres://...",
@@ -29,26 +29,31 @@ to a role, which in MySQL and MariaDB is a USER or USER@HOST.
 
 With --print it prints the SQL and connects to nothing. Run it with a migration tool or
 the client of the database: for PostgreSQL in one transaction, for MySQL and MariaDB with
-one that knows DELIMITER.`,
+one that knows DELIMITER. For migration tools that send the SQL to MySQL or MariaDB as a
+whole, such as golang-migrate, add --no-delimiter, and multiStatements=true to their URL.`,
 		Example: `  leasehold schema --store postgres://owner@db/app --grant app
   leasehold schema --store postgres:///?schema=locks --print > 0042_locks.sql
   leasehold schema --store mysql:// --print | mysql --host db --user root`,
 		Args: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
+			switch {
+			case len(args) > 0:
 				return usage(c, "it takes no arguments")
+			case whole && !show:
+				return usage(c, "--no-delimiter is for --print")
 			}
 			return nil
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(c *cobra.Command, _ []string) error { return p.schema(c, show, roles) },
+		RunE:              func(c *cobra.Command, _ []string) error { return p.schema(c, show, whole, roles) },
 	}
 	c.Flags().BoolVar(&show, "print", false, "print the SQL instead")
+	c.Flags().BoolVar(&whole, "no-delimiter", false, "with --print: for tools that do not know DELIMITER and send the SQL as a whole")
 	c.Flags().StringArrayVar(&roles, "grant", nil, "let a `ROLE` use locks; several are separated by commas, and a name with a comma is put in double quotes")
 	return c
 }
 
 // schema runs "leasehold schema".
-func (p operator) schema(c *cobra.Command, show bool, lists []string) error {
+func (p operator) schema(c *cobra.Command, show, whole bool, lists []string) error {
 	var roles []string
 	for _, list := range lists {
 		some, ok := identifiers(list)
@@ -69,7 +74,11 @@ func (p operator) schema(c *cobra.Command, show bool, lists []string) error {
 		return err
 	}
 	if show {
-		script, err := sqlstore.Script(d.Dialect, d.Options.Schema)
+		write := sqlstore.Script
+		if whole {
+			write = sqlstore.WholeScript
+		}
+		script, err := write(d.Dialect, d.Options.Schema)
 		if err != nil {
 			return err
 		}

@@ -144,6 +144,9 @@ func reasonOf(err error, now time.Time) reason {
 	if !errors.As(err, &busy) {
 		return troubleOf(err, now)
 	}
+	if busy.Holder.Waiting {
+		return reason{key: "kept for " + busy.Holder.Owner, text: "kept for " + busy.Holder.String() + ", which waits too", ahead: busy.Position - 1}
+	}
 	r := reason{key: "held by " + busy.Holder.Owner, text: "held by " + busy.Holder.String(), since: busy.Holder.Since, ahead: busy.Position - 1}
 	switch {
 	case busy.ExpiresIn < 0:

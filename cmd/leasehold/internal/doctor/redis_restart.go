@@ -2,9 +2,6 @@ package doctor
 
 import "github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 
-// shut says whether a node stays out for now.
-func shut(n redisadmin.Examined) bool { return n.Mark.Quarantined }
-
 // restarts reports servers that may have lost leases.
 func restarts(r *report, e redisadmin.Examination) {
 	each(e, func(n redisadmin.Examined) {
@@ -22,7 +19,7 @@ func restarts(r *report, e redisadmin.Examination) {
 				r.add(Warning, RestartedRecently, n.Node, "The server was started %s ago and may have forgotten leases that were granted before: for another %s two owners can hold one lock.", span(s.Uptime), span(e.MaxTTL-s.Uptime))
 			}
 		case n.Mark.Err != nil:
-		case shut(n):
+		case n.Mark.Quarantined:
 			r.add(bearable(e), Quarantined, n.Node, "The server, which was started %s ago, is in quarantine, because %s: it takes no part for another %s.", span(s.Uptime), n.Mark.Why, span(n.Mark.OpensIn))
 		case !n.Mark.Found || n.Mark.RunID != s.RunID && !(n.Mark.Durable && keepsAll(s)):
 			r.add(Info, RestartUnseen, n.Node, "No client has used the server since it was started or emptied (it was started %s ago). The first client that does quarantines it for up to %s, in case it has lost leases.", span(s.Uptime), span(e.Quarantine))

@@ -16,7 +16,7 @@ func TestSlots(t *testing.T) {
 	// The check value of CRC-16/XMODEM is 0x31C3.
 	for key, want := range map[string]int{"123456789": 0x31c3, "foo": 12182, "bar": 5061, "": 0, "{foo}x": 12182, "x{foo}": 12182, "{foo}{bar}": 12182, "{foo": SlotOf("{foo"), "a{}foo": SlotOf("a{}foo")} {
 		if got := SlotOf(key); got != want {
-			t.Errorf("%q is in %d, want %d", key, got, want)
+			t.Errorf("%q is in slot %d, want %d", key, got, want)
 		}
 	}
 	server := redistest.StartCluster(t, 1, 0).Masters[0]
@@ -28,7 +28,7 @@ func TestSlots(t *testing.T) {
 			key += letters[at : at+1]
 		}
 		if got, want := strconv.Itoa(SlotOf(key)), server.Text(t, "CLUSTER", "KEYSLOT", key); got != want {
-			t.Fatalf("%q is in %s, and by the server in %s", key, got, want)
+			t.Fatalf("%q is in slot %s, and in slot %s by the server", key, got, want)
 		}
 	}
 }

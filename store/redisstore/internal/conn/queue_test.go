@@ -32,7 +32,7 @@ func TestQueue(t *testing.T) {
 				all = append(all, *v)
 			}
 			if !slices.Equal(all, want) || q.Len() != len(want) {
-				t.Fatalf("%d in it: %d, want %d", q.Len(), all, want)
+				t.Fatalf("%d calls in the queue: %d, want %d", q.Len(), all, want)
 			}
 			if f := q.Front(); (f != nil) != (len(want) > 0) || f != nil && *f != want[0] {
 				t.Fatalf("front %v, want the first of %d", f, want)

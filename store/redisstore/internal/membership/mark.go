@@ -62,16 +62,16 @@ func Declared(list List, server Identity, durable bool) nodemark.Mark {
 
 var ErrUnidentified = script.NewUnusable("cannot tell whether the server was restarted and has forgotten leases: permit the user INFO, or set fsync=always in the URL if the server appends every write before it answers")
 
-// SetCommand makes a node's mark name another membership; see relist.lua.
+// SetCommand makes a node's mark name another membership; see setMembership.lua.
 func SetCommand(print, text, done, from, before string) *script.Command {
 	c := new(script.Command)
-	b := resp.AppendWord(resp.AppendWord(c.Begin(script.Relist), script.MarkKey), print)
+	b := resp.AppendWord(resp.AppendWord(c.Begin(script.SetMembership), script.MarkKey), print)
 	c.Bytes = resp.AppendWord(resp.AppendWord(resp.AppendWord(resp.AppendWord(b, text), done), from), before)
 	return c
 }
 
 // Channel is the channel on which changes of a server's membership are published.
-// tell.lua contains its name, too.
+// publishChange.lua contains its name, too.
 const Channel = script.ChannelBegin + "all"
 
 // TrackCommand asks the server to report writes of other clients to keys that begin like

@@ -124,10 +124,10 @@ func TestRepliesTakeLittleMemory(t *testing.T) {
 		if n := taken(func() {
 			r := NewReader(strings.NewReader(s))
 			if _, err := r.Next(); err != io.EOF {
-				t.Errorf("%q: %v, want the end", s, err)
+				t.Errorf("%q: %v, want the end of the stream", s, err)
 			}
 		}); n > most {
-			t.Errorf("%q took %d bytes", s, n)
+			t.Errorf("reading %q took %d bytes of memory", s, n)
 		}
 	}
 	long := io.MultiReader(strings.NewReader("$67108864\r\n"), io.LimitReader(zeros{}, 64<<20), strings.NewReader("\r\n+next\r\n"))
@@ -141,7 +141,7 @@ func TestRepliesTakeLittleMemory(t *testing.T) {
 			t.Errorf("after it: %v, %v", v, err)
 		}
 	}); n > most {
-		t.Errorf("a long string took %d bytes", n)
+		t.Errorf("reading a long string took %d bytes of memory", n)
 	}
 	many := strings.Repeat("$65536\r\n"+strings.Repeat("x", mostKept)+"\r\n", mostMemory/mostKept+1)
 	r := NewReader(strings.NewReader(fmt.Sprintf("*%d\r\n", mostMemory/mostKept+1) + many))
@@ -204,7 +204,7 @@ func FuzzReplies(f *testing.F) {
 				t.Fatalf("%v, %v at once; %v, %v byte by byte", v, err, w, errBits)
 			}
 			if cap(whole.text) > 2*len(b)+mostKept {
-				t.Fatalf("%d bytes took %d", len(b), cap(whole.text))
+				t.Fatalf("reading %d bytes took %d bytes of memory", len(b), cap(whole.text))
 			}
 			if err != nil {
 				return

@@ -32,18 +32,18 @@ func (e *Encoder) Break(r store.BreakRequest, h store.Holder, tomb time.Duration
 	return c
 }
 
-// Breakage is what the break script did on one node.
+// Breakage is what a script that breaks a lease did on one node.
 type Breakage uint8
 
-// What the break script can answer.
+// What such a script can answer.
 const (
 	NotBroken   Breakage = iota // it gave no answer
 	NothingHeld                 // the owner does not have the lock here
 	LeaseBroken
-	LaterToken // the owner has the lock with a larger token
+	LaterToken // the owner has the lock with a larger token, or in another lease
 )
 
-// Broke reads the reply of the break script.
+// Broke reads the reply to Break or BreakPart.
 func (a Reply) Broke() Breakage {
 	if said := a.Value.List; a.Outcome == store.Granted && len(said) > 0 && said[0].Kind == ':' {
 		switch said[0].Num {

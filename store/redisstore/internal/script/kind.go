@@ -166,15 +166,35 @@ func resizable(k store.Kind) string { return "s" + strconv.FormatInt(k.Normal().
 // BreakHold returns the command that breaks a lease of a lock that several can hold.
 func (e *Encoder) BreakHold(r store.BreakRequest) *Command {
 	c, b := e.change(BreakHold, r.Name, "break")
-	b = resp.AppendWord(resp.AppendWord(b, r.Owner), r.Token.String())
+	c.Bytes = e.appendBreak(b, r, r.Token)
+	return c
+}
+
+// BreakPart returns the command that breaks what one of several servers has of such a lease.
+// part is that, or nil if the server was seen without the lease. made is the attempt that
+// made the grant elsewhere, and tomb is how long late requests of it are refused.
+func (e *Encoder) BreakPart(r store.BreakRequest, part *Held, made string, tomb time.Duration) *Command {
+	c, b := e.change(BreakPart, r.Name, "part", MarkKey)
+	token := fence.Token(0)
+	if part != nil {
+		token, made = part.Token, part.Made
+	}
+	b = resp.AppendMillis(resp.AppendWord(e.appendBreak(b, r, token), made), tomb)
+	c.gateAt = len(b)
+	c.Bytes = appendGate(b, e.Fingerprint)
+	return c
+}
+
+// appendBreak appends what the change script needs to break a grant with that token.
+func (e *Encoder) appendBreak(b []byte, r store.BreakRequest, token fence.Token) []byte {
+	b = resp.AppendWord(resp.AppendWord(b, r.Owner), token.String())
 	now := "0"
 	if r.Now {
 		now = "1"
 	}
 	b = e.appendProposal(resp.AppendWord(b, now))
 	b = resp.AppendWord(b, r.Token.String(), " ", r.Owner, " ")
-	c.Bytes = resp.AppendMillis(resp.AppendWord(b, r.Note()), store.KeepBroken)
-	return c
+	return resp.AppendMillis(resp.AppendWord(b, r.Note()), store.KeepBroken)
 }
 
 // inUseAs is the outcome of a node where the lock is in use as another kind, or by the same

@@ -21,6 +21,7 @@ type Record struct {
 type Held struct {
 	store.Holding
 	Slots string // all that it has; see pickSlots.lua
+	Made  string // the attempt that made it; see readRecord.lua
 }
 
 // recordOf reads the value of a lock's key and its PTTL. It returns nil if that is no record.
@@ -63,7 +64,7 @@ func decodeRecord(value string, left int64) *Record {
 		if wrong || n[0] > int64(len(words[8])) {
 			return nil
 		}
-		h := Held{store.Holding{Holder: DecodeValue(words[8][:n[0]]), Token: fence.Token(n[1]), Weight: n[2], Slot: n[5]}, words[5]}
+		h := Held{store.Holding{Holder: DecodeValue(words[8][:n[0]]), Token: fence.Token(n[1]), Weight: n[2], Slot: n[5]}, words[5], words[7]}
 		h.Holder.Broken = n[6] == 1
 		r.Holders, spans = append(r.Holders, h), append(spans, span{begun: n[4], ends: n[3]})
 		last = max(last, n[3])

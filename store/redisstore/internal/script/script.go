@@ -66,9 +66,9 @@ var (
 	List             = loadLister(2)
 	ListGuarded      = loadLister(3)
 	Arrive           = load("arrive", 2, 9)
-	Relist           = load("relist", 1, 5)
+	SetMembership    = load("setMembership", 1, 5)
 
-	All = []*Script{Acquire, Confirm, Extend, Release, Return, Heal, Steps, Inspect, Arrive, Relist}
+	All = []*Script{Acquire, Confirm, Extend, Release, Return, Heal, Steps, Inspect, Arrive, SetMembership}
 )
 
 // The changes of a lock that several can hold while it is held. They are rare, and so not among
@@ -78,6 +78,7 @@ var (
 	DowngradeGuarded = load("change", 3, 7)
 	Resize           = load("change", 2, 3)
 	BreakHold        = load("change", 2, 8)
+	BreakPart        = load("change", 3, 13)
 )
 
 // Steps does a list of steps; see StepList.
@@ -153,7 +154,7 @@ const (
 
 // Gated reports whether a script ends with these arguments.
 func (s *Script) Gated() bool {
-	return s == AcquireGuarded || s == ReleaseGuarded || s == ReturnGuarded || s == Heal || s == AdmitGuarded || s == EndHoldGuarded || s == DowngradeGuarded
+	return s == AcquireGuarded || s == ReleaseGuarded || s == ReturnGuarded || s == Heal || s == AdmitGuarded || s == EndHoldGuarded || s == DowngradeGuarded || s == BreakPart
 }
 
 // Takes reports whether a script may create a lease or a place.

@@ -40,7 +40,7 @@ func TestNewest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, epoch, err := newest(c.said, c.known, len(c.said)/2+1)
 			if all, _, err := newest(c.said, c.known, len(c.said)); name == "set up anew" && err == nil {
-				t.Errorf("%q, though not all say what is older", all)
+				t.Errorf("%q, want an error: not all sentinels say which view is older", all)
 			}
 			if !slices.Equal(got, strings.Fields(c.want)) || epoch != c.epoch || (err == nil) != (c.want != "") {
 				t.Errorf("%q, epoch %d, %v; want %q, epoch %d", got, epoch, err, c.want, c.epoch)

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"fmt"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -45,6 +48,35 @@ func TestSizes(t *testing.T) {
 	for line := range strings.Lines(sizes) {
 		if name, _, _ := strings.Cut(line, " "); !known[name] {
 			t.Errorf("sizes.txt has a size of %s, which is no row", name)
+		}
+	}
+}
+
+// The page on verification states how many runs there are, and how far they go.
+func TestVerificationCountsTheRuns(t *testing.T) {
+	const small = 600_000 // as .ci/run has it
+	text, err := os.ReadFile("../../../../../docs/verification.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	states, few, waiting := 0, 0, 0
+	for _, r := range explore.Rows() {
+		states += sizeOf(r)
+		if sizeOf(r) < small {
+			few++
+		}
+		if strings.HasPrefix(r.Name, "W") {
+			waiting++
+		}
+	}
+	flat := regexp.MustCompile(`\s+`).ReplaceAllString(string(text), " ")
+	for _, want := range []string{
+		fmt.Sprintf("The explorer has %d runs", len(explore.Rows())),
+		fmt.Sprintf("Together they have %d million states; `.ci/run` runs the %d that have fewer than 600,000 states each", (states+500_000)/1_000_000, few),
+		fmt.Sprintf("%d of the explorer's runs are about waiting", waiting),
+	} {
+		if !strings.Contains(flat, want) {
+			t.Errorf("docs/verification.md does not say %q", want)
 		}
 	}
 }

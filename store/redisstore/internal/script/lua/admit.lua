@@ -20,7 +20,7 @@
 --
 -- Returns {1, token, the clock (s, us), how many tokens below it are reserved, smallest slot, and
 -- on one of several servers all slots, empty for a read-write lock}, or {0, value of a holder or
--- waiter in the way, its PTTL, 0, 0, the clock}, for an enqueued request what enqueue returns,
+-- waiter in the way (see flagged), its PTTL, 0, 0, the clock}, for an enqueued request what enqueue returns,
 -- {2} for an owner that was already released, {6, kind in use (empty: a mutex), value of a holder
 -- or waiter} if the lock is in use as another kind, or the owner has it with a smaller weight,
 -- {7, value of the lock, its PTTL, 0, 0, the clock} if it is a mutex or no lock of this package,
@@ -112,6 +112,9 @@ local function admit(key, counter, tomb, got, kind, weight, value, ttl, proposed
     if not picked then
       -- uses inTheWay
       head, lasts = inTheWay(record, weight <= left, slots, ms)
+    elseif head then
+      -- uses flagged
+      head = flagged(head, 'waiting')
     end
     head, lasts = head or '', lasts or -2
     if mode == '' or mode == 'h' then

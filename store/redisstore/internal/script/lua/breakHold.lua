@@ -1,16 +1,18 @@
 -- breakHold breaks the grant of an owner of a lock that several can hold: it is not renewed any
 -- more, and ends with its release or its end. With atOnce 1 it ends now, its owner is refused
--- until it would have ended, and waiters get the lock. {L}:broken notes it.
+-- until it would have ended, and waiters get the lock, unless the mark forbids grants.
+-- {L}:broken notes it.
 --
 -- record: of the lock; ms: the clock (ms)
 -- token: of the grant
 -- begins, note, keep: see calls/break; keep is how long the note lasts after the grant
--- last: the token counter; proposed, time: see hand
+-- last: the token counter; proposed, time, mark, print: see hand
+-- refusal: why the mark forbids grants, if it does
 --
 -- Returns {1, how long the grant lasts (ms)}, 0 if it is over, or {0} if there is no such grant
 -- and none was broken.
 -- uses advance, bury, findHold, writeRecord
-local function breakHold(key, record, owner, token, atOnce, begins, note, keep, last, proposed, time, ms)
+local function breakHold(key, record, owner, token, atOnce, begins, note, keep, last, proposed, time, ms, refusal, mark, print)
   local h, i = findHold(record, owner)
   local name = '{' .. key .. '}:'
   if not h or h.token ~= token then
@@ -32,6 +34,8 @@ local function breakHold(key, record, owner, token, atOnce, begins, note, keep, 
   table.remove(record.holds, i)
   bury(name .. 'gone:' .. owner .. (h.made ~= '' and ' ' .. h.made or ''), string.format('%.0f', left))
   writeRecord(key, record, ms)
-  advance(key, record, false, last, proposed, time, nil, '', nil)
+  if not refusal then
+    advance(key, record, false, last, proposed, time, mark, print, nil)
+  end
   return {1, 0}
 end

@@ -42,7 +42,7 @@ local function enqueue(key, owner, value, ttl, mode, again, place, held, left, w
     stale = true
   end
   local ends = math.min(ms + ttl, 9999999999999)
-  local deaf, ticket, position = sub(place, 1, 1), sub(place, 2, 17), nil
+  local noPush, ticket, position = sub(place, 1, 1), sub(place, 2, 17), nil
   if was then
     local _, ended, had = readPlace(was)
     ends, ticket = math.max(ends, ended), had
@@ -77,6 +77,6 @@ local function enqueue(key, owner, value, ttl, mode, again, place, held, left, w
   if stale or ends < bound then
     call('SET', name .. 'waits', lasts .. ' ' .. math.min(bound, ends) .. ' ' .. seen, 'PX', lasts - ms)
   end
-  call('SET', name .. 'place:' .. owner, deaf .. ends .. ticket .. sub(place, 18) .. ' ' .. value, 'PX', was and ends - ms or ttl)
-  return {0, held or '', left, position, deaf == '1' and 1 or 0, time[1], time[2]}
+  call('SET', name .. 'place:' .. owner, noPush .. ends .. ticket .. sub(place, 18) .. ' ' .. value, 'PX', was and ends - ms or ttl)
+  return {0, held or '', left, position, noPush == '1' and 1 or 0, time[1], time[2]}
 end

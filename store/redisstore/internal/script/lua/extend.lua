@@ -3,8 +3,8 @@
 -- next n. Their values should be those of the arguments from the one after before on. The
 -- values that they have are got, likewise from the one after read on.
 -- ttl: how long the leases last from now at least (ms)
--- refusal: why the mark does not let the client renew its leases (see belongs), an error
---     reply if it cannot be read, and nil if it does
+-- refusal: why the mark does not let the client renew its leases (see checkMembership), an
+--     error reply if it cannot be read, and nil if it does
 -- time: the clock, nil if it was not read
 --
 -- Returns {1, the clock (s, us)}, what foreign says, or the refusal. For several locks that

@@ -13,7 +13,7 @@
 -- uses draw, readPlace
 local function offer(key, owner, place, proposed, last, time, mark, print)
   local sub, tokens = string.sub, '{' .. key .. '}:token'
-  local deaf, ends, _, stamp, spare, flags, channel, value = readPlace(place, true)
+  local noPush, ends, _, stamp, spare, flags, channel, value = readPlace(place, true)
   if not spare then
     return false
   end
@@ -45,7 +45,7 @@ local function offer(key, owner, place, proposed, last, time, mark, print)
     end
   end
   local sharded = string.byte(channel, 14) == 123 -- see tuning.go
-  if redis.pcall(sharded and 'SPUBLISH' or 'PUBLISH', channel, message) ~= 0 or deaf ~= '0' then
+  if redis.pcall(sharded and 'SPUBLISH' or 'PUBLISH', channel, message) ~= 0 or noPush ~= '0' then
     return true, handed, left
   end
   if handed and last then

@@ -9,11 +9,11 @@
 -- now: the clock (us); the other arguments are those of offer
 -- uses addHold, readPlace
 local function offerShare(record, owner, place, wish, picked, proposed, last, now, time, mark, print)
-  local deaf, ends, _, stamp, _, flags, channel = readPlace(place, true)
+  local noPush, ends, _, stamp, _, flags, channel = readPlace(place, true)
   local list = mark and string.match(flags, '^b?g(.+)')
   if list and list ~= print then
-    -- uses belongs
-    if belongs(mark, list) then
+    -- uses checkMembership
+    if checkMembership(mark, list) then
       return false
     end
   end
@@ -30,7 +30,7 @@ local function offerShare(record, owner, place, wish, picked, proposed, last, no
     end
   end
   local sharded = string.byte(channel, 14) == 123 -- see tuning.go
-  if redis.pcall(sharded and 'SPUBLISH' or 'PUBLISH', channel, message) ~= 0 or deaf ~= '0' then
+  if redis.pcall(sharded and 'SPUBLISH' or 'PUBLISH', channel, message) ~= 0 or noPush ~= '0' then
     return true, counter
   end
   record.holds[before + 1] = nil

@@ -20,8 +20,8 @@ local function release(key, tomb, got, value, life, always, undo, proposed, to, 
   local name, held, left = '{' .. key .. '}:', got[1], -2
   local ours, said, waits = held == value, {1}, got[2]
   if held and not ours and string.find(held, '^[^ ]+ {"broken":true[,}]') then -- see calls/break
-    -- uses broken
-    ours = held == broken(value)
+    -- uses flagged
+    ours = held == flagged(value, 'broken')
   end
   -- Another attempt of an owner that is not new may have been granted the lock again.
   local attempt = string.match(tomb, ' (.+)', #key + 9)

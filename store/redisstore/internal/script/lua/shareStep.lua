@@ -16,8 +16,8 @@ local function shareStep(letter, keys, k, args, a, values, time, text, print, re
   elseif letter == 'p' or letter == 'P' then
     local why = type(text) == 'table' and text
     if text and not why then
-      -- uses belongs
-      why = try(belongs, text, print)
+      -- uses checkMembership
+      why = try(checkMembership, text, print)
     end
     -- uses renewHold
     return try(renewHold, key, keys[k + 1], held, last, args[a + 1], args[a + 2], args[a + 3], args[a + 4], args[a + 5], args[a + 6], why, time)

@@ -10,7 +10,7 @@
 -- Returns {1, how long it still grants nothing (us), why, the longest quarantine (us),
 -- fingerprint of its membership, fingerprint of the membership which that one replaced},
 -- or {5, the version of a mark that this client cannot read}.
--- uses arrive, readMark, tell, writeMark
+-- uses arrive, publishChange, readMark, writeMark
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 local text = call('GET', KEYS[1])
@@ -27,7 +27,7 @@ local list = mark and mark.list
 mark = arrive(mark, client, now)
 writeMark(KEYS[1], mark, text)
 if mark.list ~= list and string.find(mark.list, ',', 1, true) then
-  tell()
+  publishChange()
 end
 local left = 0
 if mark.state == 'shut' then

@@ -20,11 +20,11 @@ if tonumber(redis.pcall('GET', KEYS[2]) or '0') > tonumber(ARGV[2]) then
 end
 local left = call('PTTL', KEYS[1])
 if not string.find(held, '^[^ ]+ {"broken":true[,}]') then
-  -- uses broken
+  -- uses flagged
   if left < 0 then
-    call('SET', KEYS[1], broken(held))
+    call('SET', KEYS[1], flagged(held, 'broken'))
   else
-    call('SET', KEYS[1], broken(held), 'PX', math.max(left, 1))
+    call('SET', KEYS[1], flagged(held, 'broken'), 'PX', math.max(left, 1))
   end
 end
 -- For an owner that is not new, {L}:made names the attempt that made the grant.

@@ -1,12 +1,13 @@
 -- Change a lock that several can hold while it is held.
 --
 -- KEYS: the lock, its token counter, and the mark where the server must not have forgotten
---       anything (see arrive), for a downgrade
+--       anything (see arrive), for a downgrade and for break on one of several servers
 -- ARGV: what to do, and its arguments:
 --   downgrade (see there): owner, TTL (ms), proposed
 --   resize (see there): from, to
 --   break (see breakHold): owner, token, atOnce, proposed, the note's beginning, which names
 --     the lease, the rest of the note, and how long it is kept after the grant (ms)
+--   part (see breakPart): the same, and then made, life
 -- and with the mark the arguments of gate.
 -- Returns the result of the function, or what gate says of the membership. A lock that nobody has is not in use; one that is no
 -- such lock is {6, empty, its value}.
@@ -27,10 +28,10 @@ if KEYS[3] then
   end
 end
 local record = readRecord(got[1], ms)
-if not record and (got[1] or call('PTTL', key) ~= -2) then
+if not record and ARGV[1] ~= 'part' and (got[1] or call('PTTL', key) ~= -2) then
   return {6, '', got[1] or call('GET', key)}
 end
-if not record then
+if not record and ARGV[1] ~= 'part' then
   -- uses newRecord
   record = newRecord('s1')
 end
@@ -42,4 +43,8 @@ elseif ARGV[1] == 'resize' then
   return resize(key, record, ARGV[2], ARGV[3], ms)
 end
 -- uses breakHold
-return breakHold(key, record, ARGV[2], ARGV[3], ARGV[4], ARGV[6], ARGV[7], ARGV[8], got[2], ARGV[5], time, ms)
+if ARGV[1] == 'part' then
+  -- uses breakPart
+  return breakPart(key, record, ARGV[2], ARGV[3], ARGV[4], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], got[2], ARGV[5], time, ms, refusal, mark, print)
+end
+return breakHold(key, record, ARGV[2], ARGV[3], ARGV[4], ARGV[6], ARGV[7], ARGV[8], got[2], ARGV[5], time, ms, nil, nil, '')

@@ -9,8 +9,8 @@ local n = math.floor(#KEYS / 2)
 -- MGET returns no value for a key that is not a string, and other leases must not fail.
 local held, mark, refusal = n == 1 and {call('GET', KEYS[1])} or call('MGET', unpack(KEYS, 1, n)), KEYS[2 * n + 1], nil
 if mark then
-  -- uses belongs
+  -- uses checkMembership
   local text = redis.pcall('GET', mark)
-  refusal = type(text) == 'table' and text or belongs(text, ARGV[n + 2])
+  refusal = type(text) == 'table' and text or checkMembership(text, ARGV[n + 2])
 end
 return extend(n, KEYS, 1, ARGV, 0, held, 0, ARGV[n + 1], refusal, nil)

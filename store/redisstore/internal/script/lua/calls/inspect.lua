@@ -7,7 +7,7 @@
 -- broken last (see break), or empty. The quarantine is how long it still lasts (us).
 -- The queue has two values per waiter: the value that its lock will have, and its place's
 -- PTTL.
--- uses places, shut
+-- uses places, quarantineLeft
 local held = redis.pcall('GET', KEYS[1])
 if type(held) == 'table' then -- the key is not a string
   -- uses redisson
@@ -18,7 +18,7 @@ if type(held) == 'table' then -- the key is not a string
   held = holder
 end
 local last = call('GET', KEYS[2]) or '0'
-local left, why = shut(KEYS[3])
+local left, why = quarantineLeft(KEYS[3])
 local queue = places('{' .. KEYS[1] .. '}:', ARGV[1])
 local note = redis.pcall('GET', '{' .. KEYS[1] .. '}:broken')
 note = type(note) == 'string' and note or ''

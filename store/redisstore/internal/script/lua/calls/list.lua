@@ -6,9 +6,9 @@
 -- held lock: its number among KEYS, the value of the holder, its PTTL, and the counter.
 -- Keys that are not strings are left out. A value longer than any of ours is cut, except a
 -- record (see readRecord), which begins with a space.
--- uses shut
+-- uses quarantineLeft
 local n = math.floor(#KEYS / 2)
-local said = {shut(KEYS[2 * n + 1])}
+local said = {quarantineLeft(KEYS[2 * n + 1])}
 for i = 1, n do
   local value = redis.pcall('GET', KEYS[i])
   if type(value) == 'string' then

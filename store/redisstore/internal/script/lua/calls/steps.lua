@@ -82,8 +82,8 @@ while a <= most do
   elseif leases then
     local why
     if guarded then
-      -- uses belongs
-      why = type(text) == 'table' and text or try(belongs, text, print)
+      -- uses checkMembership
+      why = type(text) == 'table' and text or try(checkMembership, text, print)
     end
     said[n] = try(extend, leases, KEYS, k, ARGV, a + 1, values, first - 1, ARGV[a + 2 + leases], why, time)
   elseif letter == 'c' then

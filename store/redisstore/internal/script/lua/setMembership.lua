@@ -1,11 +1,11 @@
--- relist makes the mark at key name the membership list, whose fingerprint is print, unless
--- the mark names the one with the fingerprint final, or, if only is not empty, another than
--- that one. If a majority of the membership before was updated, its fingerprint is before;
--- otherwise that is empty.
+-- setMembership makes the mark at key name the membership list, whose fingerprint is print,
+-- unless the mark names the one with the fingerprint final, or, if only is not empty, another
+-- than that one. If a majority of the membership before was updated, its fingerprint is
+-- before; otherwise that is empty.
 -- Returns {1, the fingerprint in the mark now, that of the membership before}, {0} if
 -- there is no mark, or {5, the version of a mark that this client cannot read}.
--- uses readMark, tell, writeMark
-local function relist(key, print, list, final, only, before)
+-- uses publishChange, readMark, writeMark
+local function setMembership(key, print, list, final, only, before)
   local text = call('GET', key)
   local mark, version = readMark(text)
   if version then
@@ -26,7 +26,7 @@ local function relist(key, print, list, final, only, before)
   mark.print, mark.list = print, list
   writeMark(key, mark, text)
   if mark.list ~= was then
-    tell()
+    publishChange()
   end
   return {1, mark.print, mark.before}
 end

@@ -1,7 +1,7 @@
--- shut returns how long the mark at key keeps the server in quarantine (us), and why. The
--- key may be nil. A server without a mark is not in quarantine.
+-- quarantineLeft returns how long the mark at key keeps the server in quarantine (us), and
+-- why. The key may be nil. A server without a mark is not in quarantine.
 -- uses readMark
-local function shut(key)
+local function quarantineLeft(key)
   if not key then
     return '0', ''
   end

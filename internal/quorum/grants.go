@@ -1,0 +1,137 @@
+package quorum
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/validity"
+)
+
+// grants is what the nodes have granted to an attempt, and the lease that this amounts to
+// once a majority has. It compares tokens, slots and departures. When to ask a node, and
+// whether the attempt is won or lost, is decided in Attempt.
+type grants struct {
+	Config
+	ttl      time.Duration
+	nodes    [MaxNodes]candidate
+	token    uint64        // once won
+	reserved uint64        // tokens below it that belong to the grant as well
+	from     clock.Instant // once won: what validity counts from
+	slots    string        // agreed on with a majority, or to be; empty before it, and if there are none
+	other    string        // other slots that a node granted, to wish for next time
+}
+
+// candidate is one node.
+type candidate struct {
+	phase    Phase
+	late     bool          // past its node timeout: its answer still counts, but is not waited for
+	token    uint64        // where its counter stands, if Held
+	reserved uint64        // tokens below token that belong to the grant as well
+	asked    uint64        // the token it was asked to confirm, if larger than at
+	slots    string        // of its grant, if Held
+	move     move          // whether it was asked for the slots that the others have
+	from     clock.Instant // departure of the request that it granted, if Held
+	wait     nodeWait      // where the attempt waits
+}
+
+// canConfirm reports whether the token can be confirmed there.
+func (n *candidate) canConfirm() bool { return n.phase == Held || !confirmOwned }
+
+// holds reports whether the node certainly has the lock for this owner at now.
+func (g *grants) holds(n *candidate, now clock.Instant) bool {
+	return n.phase == Held && (!placeInTime || now < validity.Until(n.from, g.ttl))
+}
+
+// aboutAsLate is the fraction of the TTL by which departures count as simultaneous.
+const aboutAsLate = 16
+
+// validFrom returns the departure from which validity counts: that of the latest
+// requests that a majority confirmed, or an earlier one that is about as late, so that no
+// validity is lost with one of the nodes.
+func (g *grants) validFrom(confirmed Set) clock.Instant {
+	var since clock.Instant
+	for i := range g.Nodes {
+		if !confirmed.Has(i) {
+			continue
+		}
+		var enough Set
+		for j := range g.Nodes {
+			if confirmed.Has(j) && g.nodes[j].from >= g.nodes[i].from {
+				enough = enough.with(j)
+			}
+		}
+		if g.HasQuorum(enough) {
+			since = max(since, g.nodes[i].from)
+		}
+	}
+	latest := since
+	for i := range g.Nodes {
+		if from := g.nodes[i].from; confirmed.Has(i) && from >= latest.Add(-g.ttl/aboutAsLate) {
+			since = min(since, from)
+		}
+	}
+	return since
+}
+
+// largestToken is the largest answer of the majority with the smallest answers, so
+// that no node is asked to confirm needlessly. Nodes outside that majority do not
+// matter. Of a joint configuration it is the larger of the two.
+func (g *grants) largestToken(held Set) (token uint64) {
+	for _, set := range g.JointSets() {
+		var answers [MaxNodes]uint64
+		n := 0
+		for i := range g.Nodes {
+			if (held & set).Has(i) {
+				answers[n] = g.nodes[i].token
+				n++
+			}
+		}
+		slices.Sort(answers[:n])
+		token = max(token, answers[Majority(set.Size())-1])
+	}
+	return token
+}
+
+// fewestReserved returns how many tokens below the grant's own every confirming node has
+// reserved. On each of these nodes they are above everything it granted before.
+func (g *grants) fewestReserved(confirmed Set) uint64 {
+	least := uint64(math.MaxUint64)
+	for i := range g.Nodes {
+		if confirmed.Has(i) {
+			least = min(least, g.nodes[i].reserved)
+		}
+	}
+	return least
+}
+
+// grantedSlots returns the nodes of held that granted these slots.
+func (g *grants) grantedSlots(held Set, slots string) (s Set) {
+	for i := range g.Nodes {
+		if held.Has(i) && g.nodes[i].slots == slots {
+			s = s.with(i)
+		}
+	}
+	return s
+}
+
+// Token returns the token of the grant, once won.
+func (g *grants) Token() uint64 { return g.token }
+
+// Slots returns the slots of the grant, once won. They are empty if the lock is no
+// semaphore.
+func (g *grants) Slots() string { return g.slots }
+
+// Reserved returns how many tokens below Token belong to the grant as well, once won.
+func (g *grants) Reserved() uint64 { return g.reserved }
+
+// From returns the instant from which validity counts, once won: a departure of the
+// granted requests.
+func (g *grants) From() clock.Instant { return g.from }
+
+// Late reports whether the node missed its node timeout.
+func (g *grants) Late(node int) bool { return g.nodes[node].late }
+
+// Agreed reports whether the node granted the lock, even if it was released since.
+func (g *grants) Agreed(node int) bool { return g.nodes[node].token > 0 }

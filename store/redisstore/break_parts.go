@@ -1,0 +1,105 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
+)
+
+// errPartChanged is what a node said that has got another part of the lease since it was asked.
+var errPartChanged = errors.New("its part of the lease has just changed")
+
+// breakParts breaks one of the leases of a lock that several can hold, on several nodes. state
+// and records are what they have. Each node breaks the part of the lease that it was shown
+// with, and refuses late requests of the owner. So one without a part counts as well: no
+// majority renews the lease or gets it back from then on.
+//
+// A part changes if the node is just given the lease back, or if the lease is downgraded.
+// Then all nodes are asked once more.
+func breakParts(ctx context.Context, s *Store, r store.BreakRequest, state store.State, records []*script.Record) (time.Duration, error) {
+	const rounds = 3
+	for round := 1; ; round++ {
+		h, found := leaseOf(r, state)
+		switch {
+		case !found && isNoted(r, state):
+			return 0, nil
+		case !found:
+			return 0, fmt.Errorf("break the lease of %q: %w with token %v", r.Name, store.ErrNotHeld, r.Token)
+		}
+		err := breakEach(ctx, s, r, records, s.lateFor(h.ExpiresIn))
+		switch changed, failed := errors.AsType[*store.QuorumError](err); {
+		case err == nil && r.Now:
+			return 0, nil
+		case err == nil:
+			return max(h.ExpiresIn, time.Millisecond), nil
+		case round == rounds || !failed || !slices.ContainsFunc(changed.Nodes, func(n store.NodeOutcome) bool { return errors.Is(n.Err, errPartChanged) }):
+			return 0, err
+		}
+		if state, records, err = s.inspect(ctx, r.Name); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// leaseOf returns the lease that r is about. Nodes can have different tokens of it, so which
+// token is shown depends on the nodes that answer. Once the lease was broken, its note or an
+// owner that has one lease only tells it apart as well.
+func leaseOf(r store.BreakRequest, state store.State) (store.Holding, bool) {
+	for _, h := range state.Holders {
+		if h.Holder.Owner == r.Owner && (h.Token == r.Token || h.Holder.Broken && (isNoted(r, state) || store.IsNewOwner(r.Owner))) {
+			return h, true
+		}
+	}
+	return store.Holding{}, false
+}
+
+// isNoted reports whether the lease that was broken last is that of r.
+func isNoted(r store.BreakRequest, state store.State) bool {
+	return state.Broken != nil && state.Broken.Owner == r.Owner && state.Broken.Token == r.Token
+}
+
+// breakEach has each node break the part that its record has of a lease.
+func breakEach(ctx context.Context, s *Store, r store.BreakRequest, records []*script.Record, tomb time.Duration) error {
+	parts, made := make([]*script.Held, len(records)), ""
+	for i, record := range records {
+		if record == nil {
+			continue
+		}
+		for j := range record.Holders {
+			if h := &record.Holders[j]; h.Holder.Owner == r.Owner {
+				parts[i], made = h, h.Made
+			}
+		}
+	}
+	e := s.encoder()
+	nodes := make([]store.NodeOutcome, len(s.nodes))
+	var answered quorum.Set
+	// Until the last node that counts has the request, the lease may still be renewed, and
+	// the tombstone of the first one has to outlast that.
+	timeout := s.o.TimeoutFor(s.o.MaxTTL)
+	part := func(node int) *script.Command { return e.BreakPart(r, parts[node], made, tomb+timeout) }
+	err := s.askFor(ctx, part, timeout, func(a looked) {
+		switch a.Broke() {
+		case script.LeaseBroken, script.NothingHeld:
+			answered |= quorum.SetOf(a.node)
+			nodes[a.node].Outcome = store.Granted
+		case script.LaterToken:
+			nodes[a.node] = store.NodeOutcome{Outcome: store.Refused, Err: errPartChanged}
+		default:
+			nodes[a.node] = a.Changed().Said
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if cfg := (quorum.Config{Nodes: len(nodes), Sets: s.membership.Sets}); !cfg.HasQuorum(answered) {
+		return s.notBroken(r.Name, nodes)
+	}
+	return nil
+}
