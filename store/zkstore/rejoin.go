@@ -48,10 +48,10 @@ func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, ne
 
 // rejoining is one call of ReleaseAndRejoin.
 type rejoining struct {
-	s        *Store
-	owner    string // of the lease
-	next     store.WaitRequest
-	start    clock.Instant
+	s      *Store
+	owner  string // of the lease
+	next   store.WaitRequest
+	start  clock.Instant
 	queued bool
 }
 
