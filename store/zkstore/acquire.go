@@ -128,7 +128,7 @@ func (s *Store) granted(ctx context.Context, p *place, l store.Lease, at clock.I
 // earlier place of the same owner holds the lock, refused confirms that grant.
 func (a *attempt) refused(ctx context.Context, p *place, q queue, me int) (store.Grant, error) {
 	s, r := a.s, a.r
-	blocker, _ := q.blocker(me)
+	blocker, waits := q.blocker(me)
 	answers, err := p.Ask(ctx, session.Delete(p.path()), session.Read(p.dir+"/"+blocker.name))
 	if err != nil {
 		s.remove(p)
@@ -153,7 +153,11 @@ func (a *attempt) refused(ctx context.Context, p *place, q queue, me int) (store
 		}
 		return g, err
 	}
-	s.busy.add(r.Name, blocker, n.Data, s.clock.Now())
+	if waits {
+		s.busy.add(r.Name, numbered{}, nil, s.clock.Now())
+	} else {
+		s.busy.add(r.Name, blocker, n.Data, s.clock.Now())
+	}
 	return store.Grant{}, p.refusal(r.Lease, q, me, n.Data)
 }
 
@@ -181,15 +185,16 @@ func (a *attempt) look(ctx context.Context) error {
 	if q.holds(me, r.Owner) || q.owns(me).Verdict == rule.Granted {
 		return nil
 	}
-	blocker, _ := q.blocker(me)
+	blocker, waits := q.blocker(me)
 	seen := a.s.busy.of(r.Name)
 	if seen.first.name != blocker.name { // otherwise that was read already
 		n, ok, err := ss.Get(ctx, dir+"/"+blocker.name)
 		if err != nil || !ok {
 			return err
 		}
-		seen.data = n.Data
-		a.s.busy.add(r.Name, blocker, n.Data, a.s.clock.Now())
+		if seen.data = n.Data; !waits {
+			a.s.busy.add(r.Name, blocker, n.Data, a.s.clock.Now())
+		}
 	}
 	return ss.refusal(r.Lease, q, me, seen.data)
 }

@@ -42,15 +42,16 @@ func (r *room) enter(t *testing.T, count *atomic.Int64) {
 }
 
 // takeTurns waits for the lock, enters and releases it, so many times. With most releases
-// it queues for the next turn. The token of each grant is the one that is shown to others.
-func takeTurns(t *testing.T, s *Store, name string, turns int, enter func()) {
+// it queues for the next turn, and returns how often it got a place so. The token of each
+// grant is the one that is shown to others.
+func takeTurns(t *testing.T, s *Store, name string, turns int, enter func()) (rejoined int) {
 	next := func() store.WaitRequest { return store.WaitRequest{Lease: request(name, 20*time.Second)} }
 	r := next()
 	for i := range turns {
 		g, err := s.Wait(t.Context(), r, nil)
 		if err != nil {
 			t.Errorf("wait: %v", err)
-			return
+			return rejoined
 		}
 		enter()
 		if st, err := s.Inspect(t.Context(), name); err != nil || st.Holder.Owner != r.Owner || st.Token != g.Token {
@@ -58,7 +59,10 @@ func takeTurns(t *testing.T, s *Store, name string, turns int, enter func()) {
 		}
 		release, then := store.ReleaseRequest{Lease: r.Lease}, next()
 		if i%4 < 3 && i+1 < turns {
-			_, err = s.ReleaseAndRejoin(t.Context(), release, then)
+			var queued bool
+			if queued, err = s.ReleaseAndRejoin(t.Context(), release, then); queued {
+				rejoined++
+			}
 		} else {
 			err = s.Release(t.Context(), release)
 		}
@@ -67,6 +71,7 @@ func takeTurns(t *testing.T, s *Store, name string, turns int, enter func()) {
 		}
 		r = then
 	}
+	return rejoined
 }
 
 // Six of go-zookeeper's locks and six of ours take turns, and never hold the lock at once.

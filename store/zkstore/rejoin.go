@@ -144,12 +144,14 @@ func (t *turnover) run(ctx context.Context) error {
 		}
 		err := t.once(ctx, lasting, behind)
 		switch {
+		case err == nil:
+			return nil
+		case t.Ended():
+			return errNotMade
 		case errors.Is(err, zk.ErrNoNode): // the waiter or the lease is gone
 			continue
 		case !session.Broken(err):
 			return err
-		case t.Ended():
-			return errNotMade
 		}
 		if found, err := t.adopt(lasting); found || err != nil {
 			t.released = found
@@ -174,7 +176,7 @@ func (t *turnover) once(ctx, lasting context.Context, behind string) error {
 	if err != nil {
 		return err
 	}
-	parts, err := answers[0].Each()
+	parts, err := answers[0].Each(3)
 	for _, p := range parts {
 		err = cmp.Or(err, p.Err)
 	}

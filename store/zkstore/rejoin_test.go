@@ -2,6 +2,7 @@ package zkstore
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -128,4 +129,34 @@ func TestUnclaimedPlaceEnds(t *testing.T) {
 	})
 	<-r.has
 	mustRelease(t, other, r.waiter.Lease)
+}
+
+// A place that was made with a release and has got the lock before somebody claims it is
+// not granted if it is gone by then, although it was seen at the head of the queue.
+func TestUnclaimedPlaceIsDeleted(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	other := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	r := newRejoiner(t, s, other, "deleted")
+	if queued, err := s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: r.held}, r.next); err != nil || !queued {
+		t.Fatalf("rejoin: queued %v, %v", queued, err)
+	}
+	<-r.has
+	mustRelease(t, other, r.waiter.Lease)
+	p, ok := s.rejoined.Take(r.next.Lease)
+	if !ok {
+		t.Fatal("the place is not kept")
+	}
+	q, err := p.children(t.Context(), p.dir, false)
+	if err != nil || q.find(p.name) != 0 {
+		t.Fatalf("the place is not the first: %v", err)
+	}
+	p.early = &q // as if the waiter had left before the queue was read
+	s.rejoined.Put(r.next.Lease, p, func() {})
+	if _, err := p.delete(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if g, err := s.Wait(t.Context(), r.next, nil); !errors.Is(err, store.ErrNotHeld) {
+		t.Fatalf("wait in a place that is gone: %+v, %v", g, err)
+	}
 }

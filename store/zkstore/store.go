@@ -122,11 +122,14 @@ func (s *Store) Close() error {
 	if s.gate.Enter(nil) != nil {
 		return nil // it is closed already
 	}
-	idle, _ := s.gate.Close()
+	idle, first := s.gate.Close()
 	for _, p := range s.rejoined.Close() {
 		s.remove(p.place)
 	}
 	s.gate.Leave()
+	if !first {
+		return nil
+	}
 	timer := time.NewTimer(s.o.Timeout)
 	defer timer.Stop()
 	select {

@@ -52,6 +52,9 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 	w := &waiting{s: s, r: r, reason: reason, start: s.clock.Now()}
 	if p, ok := s.rejoined.Take(r.Lease); ok {
 		w.place, w.start = p.place, p.start
+		if p.early != nil && p.early.find(p.name) == 0 {
+			p.early = nil // it had the lock then, which it may have lost since
+		}
 	}
 	returned := false
 	defer func() { // also if reason panics

@@ -26,8 +26,12 @@ type Node struct {
 	Czxid   int64
 }
 
-// errShort means that an answer is not what the protocol has.
-var errShort = errors.New("the server sent an answer that ends early")
+// errStrange means that an answer is not what the protocol has, so that the outcome of the
+// request is unknown.
+var errStrange = errors.New("the server sent an answer that ZooKeeper's protocol does not have")
+
+// statSize is the length of what an answer says of a node, without its data.
+const statSize = 68
 
 // Names returns the answer to a List: no names if there is no such node.
 func (a Answer) Names() ([]string, error) {
@@ -40,7 +44,7 @@ func (a Answer) Names() ([]string, error) {
 	f := fields{rest: a.body}
 	n := f.int()
 	if n < 0 || int(n) > len(f.rest)/4 {
-		return nil, errShort
+		return nil, errStrange
 	}
 	names := make([]string, n)
 	for i := range names {
@@ -86,9 +90,9 @@ func (a Answer) Deleted() (bool, error) {
 	return a.Err == nil, a.Err
 }
 
-// Each returns the answers to the parts of a Multi. If one of them has failed, nothing was
+// Each returns the answers to the n parts of a Multi. If one of them has failed, nothing was
 // done, and the others have no error.
-func (a Answer) Each() ([]Answer, error) {
+func (a Answer) Each(n int) ([]Answer, error) {
 	if a.Err != nil {
 		return nil, a.Err
 	}
@@ -98,7 +102,9 @@ func (a Answer) Each() ([]Answer, error) {
 		f.int()
 		switch {
 		case f.short:
-			return nil, errShort
+			return nil, errStrange
+		case done[0] != 0 && len(all) != n:
+			return nil, errStrange
 		case done[0] != 0:
 			return all, nil
 		}
@@ -113,9 +119,12 @@ func (a Answer) Each() ([]Answer, error) {
 			continue
 		case opCreate:
 			f.bytes()
+		case opCreate2: // not of ZooKeeper 3.8, which answers it as opCreate
+			f.bytes()
+			f.take(statSize)
 		case opDelete, opCheck:
 		default:
-			return nil, fmt.Errorf("the server answers a part %d of a transaction that was not asked for", op)
+			return nil, errStrange
 		}
 		all = append(all, Answer{body: start[:len(start)-len(f.rest)], zxid: a.zxid})
 	}
@@ -129,7 +138,7 @@ type fields struct {
 
 func (f *fields) err() error {
 	if f.short {
-		return errShort
+		return errStrange
 	}
 	return nil
 }

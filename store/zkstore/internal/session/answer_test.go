@@ -49,7 +49,7 @@ func TestAnswerToATransaction(t *testing.T) {
 	end := []byte{255, 255, 255, 255, 1, 255, 255, 255, 255}
 	part := func(op byte) []byte { return []byte{0, 0, 0, op, 0, 0, 0, 0, 0} }
 	done := slices.Concat(part(opCheck), part(opDelete), part(opCreate), named("/x"), end)
-	parts, err := (Answer{body: done, zxid: 9}).Each()
+	parts, err := (Answer{body: done, zxid: 9}).Each(3)
 	if err != nil || len(parts) != 3 {
 		t.Fatalf("%+v, %v", parts, err)
 	}
@@ -57,16 +57,29 @@ func TestAnswerToATransaction(t *testing.T) {
 		t.Errorf("created %q by %d, %v", path, czxid, err)
 	}
 	for n := range done {
-		if _, err := (Answer{body: done[:n]}).Each(); err == nil {
+		if _, err := (Answer{body: done[:n]}).Each(3); err == nil {
 			t.Errorf("the first %d bytes are a transaction", n)
 		}
+	}
+	for _, n := range []int{2, 4} {
+		if _, err := (Answer{body: done}).Each(n); !Broken(err) {
+			t.Errorf("three parts are the answer to %d: %v", n, err)
+		}
+	}
+	stat := append(binary.BigEndian.AppendUint64(nil, 7), make([]byte, statSize-8)...)
+	parts, err = (Answer{body: slices.Concat(part(opCreate2), named("/x"), stat, end), zxid: 9}).Each(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if path, czxid, err := parts[0].Created(); err != nil || path != "/x" || czxid != 7 {
+		t.Errorf("a newer server created %q by %d, %v", path, czxid, err)
 	}
 	failed := func(code int32) []byte {
 		b := []byte{255, 255, 255, 255, 0}
 		b = binary.BigEndian.AppendUint32(b, uint32(code))
 		return binary.BigEndian.AppendUint32(b, uint32(code))
 	}
-	parts, err = (Answer{body: slices.Concat(failed(0), failed(-101), failed(-2), end)}).Each()
+	parts, err = (Answer{body: slices.Concat(failed(0), failed(-101), failed(-2), end)}).Each(3)
 	if err != nil || len(parts) != 3 || parts[0].Err != nil || !errors.Is(parts[1].Err, zk.ErrNoNode) || parts[2].Err != nil {
 		t.Errorf("%+v, %v", parts, err)
 	}

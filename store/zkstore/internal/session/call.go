@@ -82,10 +82,10 @@ func Call[T any](ctx context.Context, ss *Session, do func(c *zk.Conn) (T, error
 	}
 }
 
-// Broken reports whether a call failed with its connection, so that the outcome is
-// unknown while the session goes on.
+// Broken reports whether a call failed with its connection, or its answer makes no sense, so
+// that the outcome is unknown while the session goes on.
 func Broken(err error) bool {
-	return errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrNoServer) || errors.Is(err, zk.ErrSessionMoved) || isNetwork(err)
+	return errors.Is(err, errStrange) || errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrNoServer) || errors.Is(err, zk.ErrSessionMoved) || isNetwork(err)
 }
 
 // List returns the children of a node, none if there is no such node. It repeats the call
@@ -145,7 +145,7 @@ func (ss *Session) Prove(ctx context.Context, at clock.Instant) (clock.Instant, 
 			// A write that changes nothing. Unlike a read or a sync, a majority accepts it.
 			a, err := ss.Ask(ctx, Multi(Check(ss.pool.o.Base)))
 			if err == nil {
-				_, err = a[0].Each()
+				_, err = a[0].Each(1)
 			}
 			if err != nil {
 				return 0, err

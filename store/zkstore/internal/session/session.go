@@ -82,9 +82,9 @@ func (silent) Printf(string, ...any) {}
 
 // prepare waits for the first connection and authenticates.
 func (ss *Session) prepare() {
-	for !ss.up() {
+	for changes := ss.Changes(); !ss.up(); changes = ss.Changes() {
 		select {
-		case <-ss.Changes():
+		case <-changes:
 		case <-ss.Over:
 			return
 		}
