@@ -140,8 +140,9 @@ func (s *succession) holds(t *testing.T, r store.Lease) {
 	t.Helper()
 	acquire(t, s.connected, r)
 	s.servers[2].Text(t, "DEL", r.Name, "{"+r.Name+"}:token")
-	eventually(t, "the first two servers have it", func() bool {
-		return s.servers[0].Text(t, "EXISTS", r.Name) == "1" && s.servers[1].Text(t, "EXISTS", r.Name) == "1"
+	eventually(t, "the first two servers have it, and the client knows", func() bool {
+		st, err := s.connected.Inspect(t.Context(), r.Name) // which is answered after the grant
+		return err == nil && st.Nodes[0].Outcome == store.Taken && st.Nodes[1].Outcome == store.Taken
 	})
 }
 

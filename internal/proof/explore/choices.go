@@ -220,3 +220,21 @@ func (ch *choices) operator(st *state, out []move) []move {
 	}
 	return out
 }
+
+// breakMoves appends the steps of the operator and its requests about one lease.
+func (ch *choices) breakMoves(s *slot, i uint8, out []move) []move {
+	begun := false
+	for n := range ch.m.Nodes {
+		switch s.cells[n].share.breaks {
+		case breakAsked:
+			out = append(out, move{kind: deliverBreak, slot: i, node: uint8(n)})
+			begun = true
+		case breakDone:
+			begun = true
+		}
+	}
+	if ch.m.Breaks && !begun && !s.brokeLate && ch.valid(s) {
+		out = append(out, move{kind: beginBreak, slot: i})
+	}
+	return out
+}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/leasehold-dev/leasehold/internal/proof/modelnode"
+	"github.com/leasehold-dev/leasehold/internal/quorum"
 )
 
 // judge notes what the last step broke, and what it granted.
@@ -163,4 +164,16 @@ func (j *judge) raise(st *state, s *slot, t token) {
 		st.tops[0] = max(st.tops[0], t)
 	}
 	st.top = max(st.top, t)
+}
+
+// isBroken reports whether a majority has broken the lease.
+func (j *judge) isBroken(s *slot) bool {
+	var done quorum.Set
+	for n := range j.m.Nodes {
+		if s.cells[n].share.breaks == breakDone {
+			done |= quorum.SetOf(n)
+		}
+	}
+	cfg := j.m.quorum()
+	return cfg.HasQuorum(done)
 }

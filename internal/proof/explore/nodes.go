@@ -196,3 +196,15 @@ func (ns *nodes) fault(st *state, mv move) {
 		}
 	}
 }
+
+// deliverBreak makes a node execute such a request.
+func (ns *nodes) deliverBreak(st *state, mv move) {
+	q := sharedAsk{node: ns.kept(st, mv.node), slot: mv.slot, breaks: true}
+	for i := range ns.m.Attempts {
+		q.readers[i] = st.slots[i].reads
+	}
+	after := ns.shared.execute(&q)
+	ns.answer = after.answer
+	ns.keepShared(st, mv.node, &after.node)
+	st.slots[mv.slot].cells[mv.node].share.breaks = breakDone
+}

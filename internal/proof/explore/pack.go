@@ -279,3 +279,7 @@ func (s *slot) unpackBeside(m *Model, word uint64) {
 		s.cells[n].beside = stage(f.get(3))
 	}
 }
+
+func (h *share) packedBreak() byte { return byte(bit(h.broken)) | byte(h.breaks)<<1 }
+
+func (h *share) unpackBreak(b byte) { h.broken, h.breaks = b&1 != 0, breaking(b>>1) }

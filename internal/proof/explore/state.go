@@ -262,3 +262,12 @@ func (st *state) before(i, j uint8) bool {
 	}
 	return i < j
 }
+
+// breaking is the phase of a request to break a lease at one node.
+type breaking uint8
+
+const (
+	notBreaking breaking = iota
+	breakAsked
+	breakDone
+)
