@@ -23,9 +23,9 @@ type BreakRequest struct {
 	// By says who breaks the lease, and Reason why. They are shown to people for a day
 	// (store.State.Broken). At most store.MaxNote bytes each.
 	By, Reason string
-	// Now frees the lock without waiting for its holder. The holder is not told before
-	// its next renewal, so two may work at once: only a resource that checks fencing
-	// tokens is safe then.
+	// Now frees the lock without waiting for its holder. The holder may not be told
+	// before its next renewal, so two may work at once: only a resource that checks
+	// fencing tokens is safe then.
 	Now bool
 	// OnWait is called when the lease is broken and not over yet, and before each pause,
 	// with a *BusyError that says for how long it can last. It runs on the goroutine
@@ -38,9 +38,11 @@ type BreakRequest struct {
 // holder, which is left alone.
 //
 // From the moment that the store has the request, the lease cannot be renewed. The
-// holder learns of that by its next renewal, LockOptions.RenewEvery (a third of the
-// TTL) after the last one: its context ends, with a *LostError whose Cause is
-// LostDenied. While some of several servers are down, the answer to a renewal may leave
+// holder learns of that by a renewal that is refused: its context ends, with a
+// *LostError whose Cause is LostDenied. A store that is a store.BreakNotifier, as those
+// of Redis and in memory are, has it renewed at once; otherwise, or if the message is
+// lost, the next renewal is LockOptions.RenewEvery (a third of the TTL) after the last
+// one. While some of several servers are down, the answer to a renewal may leave
 // that open, and the holder is told Notice before the end of its validity instead, as
 // when it cannot reach the store. The lock passes to the next owner when the holder has
 // released it, as Do does, or when its validity is over. So the holder knows of the loss

@@ -23,6 +23,9 @@ func New(s store.Store, o *Options) *Client {
 	defer c.mu.Unlock()
 	c.holds.init()
 	c.queues.init(o)
+	if n, ok := s.(store.BreakNotifier); ok && breaksHeard {
+		c.listen(n)
+	}
 	return c
 }
 

@@ -20,6 +20,7 @@ import (
 type holds struct {
 	core
 	renewer renewer.Renewer[*hold]
+	hints   hints
 }
 
 // hold is one grant. The leases that entered it share it.

@@ -19,6 +19,7 @@ var (
 	tickRecorded      = true
 	lateRunRefused    = true
 	candidacyRepeated = true
+	breaksHeard       = true
 )
 
 // Mechanisms are the switches of this build, by name. All are on at first.
@@ -49,4 +50,5 @@ var KindMechanisms = map[string]*bool{
 	"tick-recorded":      &tickRecorded,
 	"late-run-refused":   &lateRunRefused,
 	"candidacy-repeated": &candidacyRepeated,
+	"breaks-heard":       &breaksHeard,
 }

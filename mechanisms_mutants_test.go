@@ -35,6 +35,7 @@ func TestMechanismsAreNeeded(t *testing.T) {
 		{"tick-recorded", "^TestCrashedRunIsNotRepeated$"},
 		{"late-run-refused", "^TestLateRun$"},
 		{"candidacy-repeated", "^TestElectionAfterALoss$"},
+		{"breaks-heard", "^TestBreakIsPushed$"},
 	} {
 		name, by := c[0], c[1]
 		for _, switched := range []string{"", name} {

@@ -35,6 +35,22 @@ type Breaker interface {
 	BreakLease(ctx context.Context, r BreakRequest) (left time.Duration, err error)
 }
 
+// BreakNotifier is a Breaker that tells its clients at once that a lease was broken. The
+// others leave that to the next renewal, which is refused.
+type BreakNotifier interface {
+	Breaker
+
+	// NotifyBroken calls f with the owner of each lease that is broken from now on, by
+	// whatever handle or process, until stop is called or the store is closed. It
+	// follows BreakLease, so a renewal that is sent then is refused. It is only a hint:
+	// a call can be missed or repeated, and can be about a lease that nobody broke.
+	//
+	// f may be called by several goroutines at once, also before NotifyBroken and after
+	// stop return. It must not block or call the store. A second call of stop does
+	// nothing.
+	NotifyBroken(f func(owner string)) (stop func())
+}
+
 // BreakRequest is the request of Breaker.BreakLease.
 type BreakRequest struct {
 	// Name is the name of the lock.

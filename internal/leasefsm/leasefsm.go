@@ -71,7 +71,10 @@ type Lease struct {
 	// is set.
 	renewAt  clock.Instant
 	renewing bool
-	failures int
+	// hinted asks for a renewal ahead of its time, and early says that the last one
+	// was such a renewal.
+	hinted, early bool
+	failures      int
 }
 
 // Cause says why a lease was lost.
@@ -110,6 +113,10 @@ const (
 	RenewalDenied
 	// Tick means that time has passed.
 	Tick
+	// Hinted means that somebody says that the lease is gone, which a renewal will
+	// show. It does no harm if that is not so: between two renewals that were due,
+	// one is made ahead of its time.
+	Hinted
 	// Passed means that the holder passed the lease to another in its process.
 	Passed
 	// Release means that the holder releases the lease.
@@ -134,6 +141,7 @@ func (l Lease) Step(e Event, start, now clock.Instant) Lease {
 	case RenewalSent:
 		if l.Live() {
 			l.renewing = true
+			l.hinted, l.early = false, l.hinted
 		}
 	case Renewed:
 		l.renewing = false
@@ -146,6 +154,9 @@ func (l Lease) Step(e Event, start, now clock.Instant) Lease {
 			l.until = l.bound(l.proven)
 			l.state, l.failures = Held, 0
 			l.renewAt = start.Add(l.Renew)
+			if l.hinted { // after the request was sent
+				l.renewAt = now
+			}
 		}
 	case RenewalUnknown:
 		l.renewing = false
@@ -158,6 +169,10 @@ func (l Lease) Step(e Event, start, now clock.Instant) Lease {
 		l.renewing = false
 		if l.Live() {
 			l.state, l.cause = Lost, Denied
+		}
+	case Hinted:
+		if l.Live() && !l.early {
+			l.hinted, l.renewAt = true, min(l.renewAt, now)
 		}
 	case Passed:
 		if l.Live() {

@@ -102,6 +102,16 @@ func (r *Renewer[T]) First() (of T, ok bool) {
 	return r.leases[0].l.Of, true
 }
 
+// Find returns the leases that match, in no order. It looks at all of them.
+func (r *Renewer[T]) Find(match func(of T) bool) (found []T) {
+	for _, d := range r.leases {
+		if match(d.l.Of) {
+			found = append(found, d.l.Of)
+		}
+	}
+	return found
+}
+
 // arm sets the timer for the earliest deadline, unless it fires before that anyway.
 func (r *Renewer[T]) arm(now clock.Instant) {
 	if len(r.leases) == 0 { // if it fires, for nothing, that is cheaper than to set it for each lease

@@ -16,6 +16,7 @@ import (
 	"sync"
 
 	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/audience"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/internal/shown"
@@ -33,7 +34,8 @@ type Options struct {
 // that each call holds for a short time. Wait does not poll: the call that frees the
 // lock wakes the next waiter.
 type Store struct {
-	clock clock.Clock
+	clock  clock.Clock
+	broken audience.Audience // is told of broken leases
 
 	mu      sync.Mutex
 	closed  bool

@@ -11,12 +11,34 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
-var _ store.Breaker = (*Store)(nil)
+var _ store.BreakNotifier = (*Store)(nil)
+
+// NotifyBroken implements store.BreakNotifier. Clients that may not use the channel, or
+// whose server does not know version 3 of the protocol, are not told.
+func (s *Store) NotifyBroken(f func(owner string)) (stop func()) { return s.broken.Add(f) }
 
 // BreakLease implements store.Breaker. The lease is broken once a majority of the nodes
 // refuses to extend or heal it, and each of them frees the lock, or its part of it, when the
 // owner releases the lease. Locks of other kinds of clients are refused with store.ErrUnsupported.
 func (s *Store) BreakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
+	if left, err = breakLease(ctx, s, r); err == nil && (left > 0 || r.Now) {
+		publishBreak(s, r.Owner)
+	}
+	return left, err
+}
+
+// publishBreak tells the clients that a lease of owner was broken. A majority of the nodes
+// refuses to renew it by then. If the scripts published it in the step that breaks the
+// lease, the first node would have it renewed on the others.
+func publishBreak(s *Store, owner string) {
+	c := script.NewCommand("PUBLISH", script.BreakChannel, owner)
+	for _, n := range s.nodes {
+		_ = n.put(call{command: c, timeout: s.o.ConnectTimeout, to: nobody{}}, false) // it is only a hint
+	}
+}
+
+// breakLease is BreakLease without what tells the holder.
+func breakLease(ctx context.Context, s *Store, r store.BreakRequest) (left time.Duration, err error) {
 	if err := r.Check(); err != nil {
 		return 0, err
 	}

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/audience"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
@@ -25,11 +26,12 @@ type core struct {
 	inFlight atomic.Int64 // calls enqueued and not answered yet; see settled
 	progress bell         // rings while the store closes, when it may have nothing left to wait for
 
-	channel       string        // on which the servers push hand-offs to this store
-	closing       chan struct{} // closed by Close
-	waiting       atomic.Int64  // number of waiters
-	pushTestAfter time.Duration // see pushTestAfter
-	inlineFor     atomic.Int64  // nanoseconds; see conn.InlineFor
+	broken        audience.Audience // is told of broken leases
+	channel       string            // on which the servers push hand-offs to this store
+	closing       chan struct{}     // closed by Close
+	waiting       atomic.Int64      // number of waiters
+	pushTestAfter time.Duration     // see pushTestAfter
+	inlineFor     atomic.Int64      // nanoseconds; see conn.InlineFor
 
 	guarded    atomic.Bool // servers that may have forgotten leases abstain; see guard
 	membership membership.List

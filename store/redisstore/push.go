@@ -23,10 +23,10 @@ const pushTestAfter = 15 * time.Second
 
 var errMembershipChanged = errors.New("the list of nodes that the server belongs to has changed")
 
-// listen subscribes to pushes. For the only node of a store it also runs the single-node
-// membership check. The argument hello is the reply to HELLO 3: without version 3 of the
-// protocol a connection that receives pushes cannot carry requests. If the server cannot
-// push, waiters poll.
+// listen subscribes to pushes, and to what is published of broken leases. For the only node
+// of a store it also runs the single-node membership check. The argument hello is the reply
+// to HELLO 3: without version 3 of the protocol a connection that receives pushes cannot
+// carry requests. If the server cannot push, waiters poll.
 func (s *session) listen(hello resp.Value) error {
 	n := s.n
 	var asked [][]byte
@@ -34,7 +34,7 @@ func (s *session) listen(hello resp.Value) error {
 		if n.isSingle() {
 			asked = append(asked, resp.Command("SUBSCRIBE", membership.Channel))
 		}
-		asked = append(asked, resp.Command("SUBSCRIBE", n.s.channel))
+		asked = append(asked, resp.Command("SUBSCRIBE", script.BreakChannel), resp.Command("SUBSCRIBE", n.s.channel))
 	}
 	channels := len(asked)
 	if n.isSingle() {
@@ -82,6 +82,8 @@ func (s *session) Push(v resp.Value) error {
 	switch {
 	case v.IsInvalidation():
 		s.invalidated(v)
+	case isBreak(v):
+		s.n.s.heardBreak(v)
 	case s.canPush:
 		s.handlePush(v)
 	default:

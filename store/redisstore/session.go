@@ -38,6 +38,8 @@ func newSession(n *node) *session {
 		switch {
 		case v.IsInvalidation():
 			s.invalidated(v)
+		case isBreak(v):
+			n.s.heardBreak(v)
 		case string(v.List[1].Text) != membership.Channel: // a change of membership is seen in what is read next
 			s.handlePush(v)
 		}

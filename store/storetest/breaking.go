@@ -60,6 +60,32 @@ func checkBreakTold(t *trial) {
 	t.release(t.first, next)
 }
 
+// checkBreakNotified: the store of the holder says whose lease was broken, when the lease
+// can no longer be renewed.
+func checkBreakNotified(t *trial) {
+	r := t.request(t.name(), t.long)
+	told := make(chan struct{}, 1)
+	stop := t.first.(store.BreakNotifier).NotifyBroken(func(owner string) {
+		if owner != r.Owner {
+			return
+		}
+		select {
+		case told <- struct{}{}:
+		default: // not for the first time
+		}
+	})
+	defer stop()
+	t.acquire(t.first, r)
+	b := breakRequest(t, r)
+	t.eventually("the holder's store says that a lease was broken", func() bool {
+		breaks(t, t.other(), b) // again, since a message can be lost
+		return len(told) > 0
+	})
+	t.notHeld("renew of a lease that was broken", t.renew(t.first, r))
+	_ = t.first.Release(t.Context(), store.ReleaseRequest{Lease: r, Renewed: true})
+	stop()
+}
+
 // checkBreakExpiry: a lease that was broken ends with its validity, whatever its owner
 // does.
 func checkBreakExpiry(t *trial) {

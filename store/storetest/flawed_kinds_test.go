@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/audience"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/store"
@@ -21,6 +22,7 @@ type manifold struct {
 
 // shelf is what the handles of a manifold share.
 type shelf struct {
+	told    audience.Audience
 	mu      sync.Mutex
 	records map[string]rule.Record
 }
@@ -152,6 +154,8 @@ func (s *manifold) Release(_ context.Context, l store.ReleaseRequest) error {
 	return nil
 }
 
+func (s *manifold) NotifyBroken(f func(owner string)) (stop func()) { return s.told.Add(f) }
+
 func (s *manifold) BreakLease(_ context.Context, b store.BreakRequest) (time.Duration, error) {
 	if err := b.Check(); err != nil && !s.is("breaks are not checked") {
 		return 0, err
@@ -183,6 +187,9 @@ func (s *manifold) BreakLease(_ context.Context, b store.BreakRequest) (time.Dur
 	})
 	if ans.Verdict != rule.Done {
 		return 0, store.ErrNotHeld
+	}
+	if !s.is("breaks are not told of") {
+		s.told.Tell(b.Owner)
 	}
 	return ans.ExpiresIn, nil
 }

@@ -89,6 +89,9 @@ func checksOf(s store.Store) []check {
 	}
 	if _, ok := s.(store.Breaker); ok && s.Caps().Breaks {
 		all = slices.Concat(all, breakChecks)
+		if _, notifies := s.(store.BreakNotifier); notifies {
+			all = slices.Concat(all, notifyChecks)
+		}
 		if _, waits := s.(store.Waiter); waits && s.Caps().Kinds {
 			all = slices.Concat(all, breakKindChecks)
 		}
@@ -191,6 +194,11 @@ var breakChecks = []check{
 	{"BreakToken", checkBreakToken},
 	{"BreakNote", checkBreakNote},
 	{"BreakInvalid", checkBreakInvalid},
+}
+
+// notifyChecks are the further checks for a store.BreakNotifier.
+var notifyChecks = []check{
+	{"BreakNotified", checkBreakNotified},
 }
 
 // breakKindChecks are the further checks for a store.Breaker that keeps every kind.

@@ -209,6 +209,7 @@ var caught = []struct {
 
 	{"broken leases are renewed", "BreakTold", "renew of a lease that was broken"},
 	{"every break is at once", "BreakTold", "a lease that was broken: expires in 0s"},
+	{"breaks are not told of", "BreakNotified", "in vain: the holder's store says that a lease was broken"},
 	{"broken leases are renewed", "BreakExpiry", "renew of a lease that was broken"},
 	{"broken leases last", "BreakExpiry", "in vain: a lease that was broken ends"},
 	{"broken leases come back", "BreakNow", "late request to acquire"},
@@ -228,7 +229,7 @@ var caught = []struct {
 // the other kinds as well.
 var (
 	ordinary = slices.Concat(checks, waitChecks, noKindChecks)
-	ofKinds  = slices.Concat(kindChecks, changeChecks, breakChecks, breakKindChecks)
+	ofKinds  = slices.Concat(kindChecks, changeChecks, breakChecks, notifyChecks, breakKindChecks)
 	all      = slices.Concat(ordinary, ofKinds)
 )
 

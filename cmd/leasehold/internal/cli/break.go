@@ -26,15 +26,16 @@ is what "leasehold show NAME" prints: it makes sure that you take the lock from 
 holder that you saw, and not from the next one. If the lock is held with another token,
 nothing is done, and the exit code is 124.
 
-The lease cannot be renewed any more. The holder learns of that at its next renewal, a
-third of its TTL after the last one, and stops: a command under "leasehold run" gets
-SIGTERM, and SIGKILL after its --grace. The lock is free when the holder has released
+The lease cannot be renewed any more. The holder learns of that at once on a Redis
+server, on several, and behind sentinels; on other stores, or if that message is lost,
+at its next renewal, a third of its TTL after the last one. Then it stops: a command
+under "leasehold run" gets SIGTERM, and SIGKILL after its --grace. The lock is free when the holder has released
 it, or when its lease expires if the holder is dead, frozen or cut off; "show" prints
 when that is. So the holder is told before anybody else can have the lock.
 
-With --now the lock is free at once, and goes to the first waiter. The holder is not
-told before its next renewal, so for that long two may work at once, or for longer if
-the holder is frozen: only a resource that checks fencing tokens is safe then. Use it
+With --now the lock is free at once, and goes to the first waiter. The holder may
+learn of that at its next renewal, so for that long two may work at once, or for longer
+if the holder is frozen: only a resource that checks fencing tokens is safe then. Use it
 if you know that the holder is gone.
 
 If you end the wait (Ctrl-C), the lease stays broken, and the lock becomes free in the
@@ -84,7 +85,7 @@ func breakLease(p *program, c *cobra.Command, r leasehold.BreakRequest) error {
 		var busy *leasehold.BusyError
 		if !told && errors.As(reason, &busy) {
 			told = true
-			p.voice.note("broken: the lease cannot be renewed any more; lock %q is free when its holder, %s, has learned of that at its next renewal and has stopped, or in %s if it does not", r.Name, busy.Holder, brief(busy.ExpiresIn))
+			p.voice.note("broken: the lease cannot be renewed any more; lock %q is free when its holder, %s, has learned of that and has stopped, or in %s if it does not", r.Name, busy.Holder, brief(busy.ExpiresIn))
 		}
 	}
 	ctx, stop := listen().during(context.Background())

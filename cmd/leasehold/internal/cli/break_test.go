@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 )
 
 // tokenHeld returns the token of the lock's holder.
@@ -66,6 +68,25 @@ func breakTellsTheHolder(t *testing.T, s *site) {
 		t.Errorf("by whom the lease was broken is not shown:\n%s", show)
 	}
 	s.run(0, "break", "x", "--token", token, "--reason", "again")
+}
+
+// Over Redis the holder is told at once: its next renewal would be due after 200 seconds, for
+// which the test does not wait.
+func TestBreakIsPushed(t *testing.T) {
+	for _, n := range []int{1, 3} {
+		t.Run(strconv.Itoa(n), func(t *testing.T) {
+			s := newSite(t, storeVar+"=redis://"+addresses(redistest.StartN(t, n))+"?max_ttl=10m")
+			h := s.holdDeaf("x", "--ttl", "10m")
+			next := s.start("run", "x", "--", "echo", "next")
+			next.says(&next.err, "waiting")
+			s.run(0, "break", "x", "--token", s.tokenHeld("x"), "--reason", "it hangs")
+			h.wants(123)
+			if out := h.out.String(); !strings.Contains(out, "told\nstopped\n") {
+				t.Errorf("%q", out)
+			}
+			next.wants(0)
+		})
+	}
 }
 
 // A holder that is stopped, or dead, keeps the lock until its lease expires and no

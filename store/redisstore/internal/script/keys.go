@@ -11,6 +11,10 @@ import (
 // ChannelBegin is the prefix of all channels that this package uses.
 const ChannelBegin = "leasehold:to:"
 
+// BreakChannel is the channel on which the owners of broken leases are published, for all
+// holders.
+const BreakChannel = ChannelBegin + "broken"
+
 // A server that restarts without its data, is emptied, or is replaced by one without all
 // of the data would grant locks that are held. So it grants nothing until every lease
 // that it may have forgotten has ended. This is Redlock's "delayed restart", enforced by

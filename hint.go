@@ -1,0 +1,70 @@
+package leasehold
+
+import (
+	"runtime"
+	"sync"
+	"time"
+	"weak"
+
+	"github.com/leasehold-dev/leasehold/internal/leasefsm"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// A store may say that a lease was broken. The client then renews it at once, and its
+// holder learns from the refusal, as it would from that of the next renewal. A hint
+// that is false costs one renewal.
+
+const (
+	// hintPause is the least time between two looks at all leases, however many hints come.
+	hintPause = 50 * time.Millisecond
+	// maxHints is how many hints are kept until the next look; the others are lost.
+	maxHints = 1024
+)
+
+// hints are the owners of leases that are said to have been broken.
+type hints struct {
+	mu     sync.Mutex
+	owners map[string]bool
+	next   time.Time // when the leases may be looked at again
+}
+
+// listen heeds what s says of broken leases for as long as c is in use.
+func (c *holds) listen(s store.BreakNotifier) {
+	user := weak.Make(c)
+	stop := s.NotifyBroken(func(owner string) {
+		if c := user.Value(); c != nil {
+			c.hinted(owner)
+		}
+	})
+	runtime.AddCleanup(c, func(stop func()) { stop() }, stop)
+}
+
+// hinted has the leases of owner renewed. It does not block.
+func (c *holds) hinted(owner string) {
+	h := &c.hints
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch len(h.owners) {
+	case maxHints:
+		return
+	case 0:
+		h.owners = map[string]bool{}
+		time.AfterFunc(max(0, time.Until(h.next)), func() { c.guard.Run(c.followHints, nil) })
+	}
+	h.owners[owner] = true
+}
+
+// followHints has all leases renewed that were hinted at.
+func (c *holds) followHints() {
+	h := &c.hints
+	h.mu.Lock()
+	owners := h.owners
+	h.owners, h.next = nil, time.Now().Add(hintPause)
+	h.mu.Unlock()
+
+	now := c.lock()
+	defer c.mu.Unlock()
+	for _, h := range c.renewer.Find(func(h *hold) bool { return owners[h.req.Owner] }) {
+		h.stepLocked(leasefsm.Hinted, 0, now)
+	}
+}

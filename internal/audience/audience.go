@@ -1,0 +1,35 @@
+// Package audience keeps the functions that a store calls when a lease was broken.
+package audience
+
+import (
+	"slices"
+	"sync"
+)
+
+// Audience is a set of functions. It is safe for concurrent use, and the zero value is empty.
+type Audience struct {
+	mu    sync.Mutex
+	funcs []*func(owner string)
+}
+
+// Add adds f until stop is called. A second call of stop does nothing.
+func (a *Audience) Add(f func(owner string)) (stop func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.funcs = append(a.funcs, &f)
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.funcs = slices.DeleteFunc(a.funcs, func(have *func(string)) bool { return have == &f })
+	}
+}
+
+// Tell calls all functions.
+func (a *Audience) Tell(owner string) {
+	a.mu.Lock()
+	funcs := slices.Clone(a.funcs)
+	a.mu.Unlock()
+	for _, f := range funcs {
+		(*f)(owner)
+	}
+}
