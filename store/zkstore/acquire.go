@@ -1,13 +1,14 @@
 package zkstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"sync"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
 )
 
 // Acquire implements store.Store. It makes a place in the queue: if that is among the first
@@ -53,7 +54,7 @@ func (a *attempt) run(ctx context.Context) (store.Grant, error) {
 			return g, err
 		}
 	}
-	if s.busy.lately(r.Name) {
+	if s.busy.of(r.Name).busy {
 		if err := a.look(ctx); err != nil {
 			return store.Grant{}, err
 		}
@@ -127,15 +128,18 @@ func (s *Store) granted(ctx context.Context, p *place, l store.Lease, at clock.I
 // earlier place of the same owner holds the lock, refused confirms that grant.
 func (a *attempt) refused(ctx context.Context, p *place, q queue, me int) (store.Grant, error) {
 	s, r := a.s, a.r
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		if p.removeNow(ctx) != nil {
-			s.remove(p)
-		}
-	})
-	blocker, _ := q.blocker(me)
-	n, ok, err := p.Get(ctx, p.dir+"/"+blocker.name)
-	wg.Wait()
+	blocker, waits := q.blocker(me)
+	answers, err := p.Ask(ctx, session.Delete(p.path()), session.Read(p.dir+"/"+blocker.name))
+	if err != nil {
+		s.remove(p)
+		return store.Grant{}, err
+	}
+	if _, err := answers[0].Deleted(); err == nil {
+		p.leave()
+	} else {
+		s.remove(p)
+	}
+	n, ok, err := answers[1].Node()
 	switch {
 	case err != nil:
 		return store.Grant{}, err
@@ -149,7 +153,11 @@ func (a *attempt) refused(ctx context.Context, p *place, q queue, me int) (store
 		}
 		return g, err
 	}
-	s.busy.add(r.Name)
+	if waits {
+		s.busy.add(r.Name, numbered{}, nil, s.clock.Now())
+	} else {
+		s.busy.add(r.Name, blocker, n.Data, s.clock.Now())
+	}
 	return store.Grant{}, p.refusal(r.Lease, q, me, n.Data)
 }
 
@@ -161,23 +169,34 @@ func (a *attempt) look(ctx context.Context) error {
 		return err
 	}
 	defer leave()
-	if err := ss.Sync(ctx); err != nil {
-		return err
-	}
-	line, err := ss.children(ctx, ss.dir(r.Name), hasSeats(specOf(r.Kind)))
+	dir := ss.dir(r.Name)
+	answers, err := ss.Ask(ctx, append([]session.Request{session.Sync(dir)}, lineupRequests(dir, hasSeats(specOf(r.Kind)))...)...)
 	if err != nil {
 		return err
+	}
+	line, err := lineupOf(answers[1:])
+	if err = cmp.Or(answers[0].Err, err); err != nil {
+		return err
+	}
+	if line.hasSized() && !hasSeats(specOf(r.Kind)) {
+		return nil // its size has to be read: make a place
 	}
 	me, q := len(line.queue), line.with(r.Lease)
 	if q.holds(me, r.Owner) || q.owns(me).Verdict == rule.Granted {
 		return nil
 	}
-	blocker, _ := q.blocker(me)
-	n, ok, err := ss.Get(ctx, ss.dir(r.Name)+"/"+blocker.name)
-	if err != nil || !ok {
-		return err
+	blocker, waits := q.blocker(me)
+	seen := a.s.busy.of(r.Name)
+	if seen.first.name != blocker.name { // otherwise that was read already
+		n, ok, err := ss.Get(ctx, dir+"/"+blocker.name)
+		if err != nil || !ok {
+			return err
+		}
+		if seen.data = n.Data; !waits {
+			a.s.busy.add(r.Name, blocker, n.Data, a.s.clock.Now())
+		}
 	}
-	return ss.refusal(r.Lease, q, me, n.Data)
+	return ss.refusal(r.Lease, q, me, seen.data)
 }
 
 // confirm grants again what the owner has, or returns store.ErrNotHeld.

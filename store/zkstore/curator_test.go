@@ -97,7 +97,10 @@ func TestLockOfCurator(t *testing.T) {
 			}
 		}
 	}()
-	eventually(t, "Curator waits", func() bool {
+	eventually(t, "Curator waits", func() bool { // its start may take longer than the lease
+		if err := s.Renew(t.Context(), []store.Lease{l})[0]; err != nil {
+			t.Fatal(err)
+		}
 		st, err := s.Inspect(t.Context(), name)
 		return err == nil && len(st.Queue) == 1 && st.Queue[0].Holder.Foreign
 	})

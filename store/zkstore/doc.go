@@ -37,7 +37,12 @@
 //
 // A waiter watches the place before its own, as Curator's do, and is told by its server
 // when that is gone. A reader watches the last writer before it, and the first waiter for a
-// semaphore watches all places. WaitRequest.Barge has no effect.
+// semaphore watches all places. WaitRequest.Barge has no effect. The first report of why a
+// lock is not granted may name a recent holder instead of the present one, which is reported
+// after 250 ms.
+//
+// ReleaseAndRejoin deletes the place of a mutex and makes the next one in one transaction,
+// which fails unless somebody waits.
 //
 // # What survives
 //

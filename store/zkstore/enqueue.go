@@ -17,13 +17,30 @@ func (s *Store) enqueue(ctx context.Context, l store.Lease, spare int) (*place, 
 		return nil, err
 	}
 	p := &place{tree: t, leave: leave, dir: t.dir(l.Name), record: recordOf(l, spare)}
+	m := &making{place: p, mark: newMark(l.Owner), spec: specOf(l.Kind), weight: max(l.Weight, 1)}
+	if err := m.send(ctx); err != nil {
+		leave()
+		return nil, err
+	}
+	if answers, err := m.sent.Wait(ctx); err == nil && m.take(answers) == nil {
+		return p, nil
+	}
+	if err := p.make(ctx, s, func() error { return m.run(ctx) }); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// make calls do, which makes the node of the place, on a goroutine of its own. If ctx ends
+// first, the place is removed in the background.
+func (p *place) make(ctx context.Context, s *Store, do func() error) error {
 	done := make(chan error) // not buffered: somebody has the place, the caller or the background
 	s.gate.Stay()
 	go func() {
 		defer s.gate.Leave()
-		err := p.create(ctx, newMark(l.Owner), specOf(l.Kind), max(l.Weight, 1))
+		err := do()
 		if err != nil {
-			leave()
+			p.leave()
 		}
 		select {
 		case done <- err:
@@ -35,12 +52,9 @@ func (s *Store) enqueue(ctx context.Context, l store.Lease, spare int) (*place, 
 	}()
 	select {
 	case err := <-done:
-		if err != nil {
-			return nil, err
-		}
-		return p, nil
+		return err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return ctx.Err()
 	}
 }
 
@@ -56,5 +70,11 @@ func (s *Store) remove(p *place) {
 	}()
 }
 
-// expired ends a lease that nobody has renewed.
-func (s *Store) expired(l *lease) { s.remove(l.place.Load()) }
+// expired ends a lease that nobody has renewed, or a place that nobody has claimed. Timers
+// call it.
+func (s *Store) expired(p *place) {
+	if s.gate.Enter(nil) == nil {
+		defer s.gate.Leave()
+		s.remove(p)
+	}
+}

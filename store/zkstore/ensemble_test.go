@@ -62,6 +62,7 @@ func TestZooKeeperEnsemble(t *testing.T) {
 		}
 	}
 	goesOn("the start")
+	tokensThroughEachMember(t, e)
 
 	leader, err := e.Leader()
 	if err != nil {
@@ -110,6 +111,48 @@ func TestZooKeeperEnsemble(t *testing.T) {
 	for _, s := range stores {
 		if err := s.Close(); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// tokensThroughEachMember: whichever member a client is connected to, and whatever others
+// write meanwhile, a grant has the token that is shown to all, also that of a place that was
+// made with a release.
+func tokensThroughEachMember(t *testing.T, e *zktest.Ensemble) {
+	t.Helper()
+	var members []*Store
+	for _, addr := range e.Addrs() {
+		s := mustOpen(t, &Options{Servers: []string{addr}})
+		defer s.Close()
+		members = append(members, s)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var others, wg sync.WaitGroup
+	rejoined := make([]int, len(members))
+	for i, s := range members {
+		for n := range 4 {
+			others.Go(func() {
+				for ctx.Err() == nil {
+					l := request(fmt.Sprintf("other writes %d of member %d", n, i), 10*time.Second)
+					_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: l})
+					if err == nil {
+						err = s.Release(t.Context(), store.ReleaseRequest{Lease: l})
+					}
+					if err != nil {
+						t.Errorf("through member %d: %v", i, err)
+						return
+					}
+				}
+			})
+		}
+		wg.Go(func() { rejoined[i] = takeTurns(t, s, "tokens", 20, func() {}) })
+	}
+	wg.Wait()
+	cancel()
+	others.Wait()
+	for i, n := range rejoined {
+		if n == 0 {
+			t.Errorf("through member %d no place was made with a release", i)
 		}
 	}
 }

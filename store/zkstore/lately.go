@@ -1,34 +1,51 @@
 package zkstore
 
-import "sync"
+import (
+	"sync"
 
-// lately remembers some locks that were busy when they were last asked for: there it
-// pays to look before a place is made.
+	"github.com/leasehold-dev/leasehold/internal/clock"
+)
+
+// lately remembers of some locks whether they were busy when they were last asked for:
+// there it pays to look before a place is made. It also remembers a recent holder of each.
 type lately struct {
 	mu    sync.Mutex
-	names map[string]struct{}
+	locks map[string]glimpse
+}
+
+// glimpse is what was seen of a lock.
+type glimpse struct {
+	busy  bool
+	first numbered // a place that was the first
+	data  []byte
+	at    clock.Instant // when that was read
 }
 
 const mostLately = 1000
 
-func (l *lately) add(name string) {
+// add notes that a lock was busy, and its first place with its data.
+func (l *lately) add(name string, first numbered, data []byte, at clock.Instant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.names == nil || len(l.names) >= mostLately {
-		l.names = make(map[string]struct{})
+	if l.locks == nil || len(l.locks) >= mostLately {
+		l.locks = make(map[string]glimpse)
 	}
-	l.names[name] = struct{}{}
+	l.locks[name] = glimpse{true, first, data, at}
 }
 
+// forget notes that a lock is no longer busy.
 func (l *lately) forget(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.names, name)
+	if g, ok := l.locks[name]; ok && g.busy {
+		g.busy = false
+		l.locks[name] = g
+	}
 }
 
-func (l *lately) lately(name string) bool {
+// of returns what was seen of a lock. It is zero if nothing was.
+func (l *lately) of(name string) glimpse {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, ok := l.names[name]
-	return ok
+	return l.locks[name]
 }

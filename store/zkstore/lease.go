@@ -21,7 +21,7 @@ type lease struct {
 	timer  *time.Timer
 	until  time.Time // when it ends unless it is renewed
 	leases *leases
-	expire func(*lease)
+	expire func(*place)
 }
 
 // leases are the leases of a store. A lease that nobody renews is ended by a timer, since
@@ -39,8 +39,9 @@ func newLease(name string, p *place) *lease {
 	return l
 }
 
-// add keeps a lease for ttl. expire is called once it was removed because that has passed.
-func (t *leases) add(l *lease, ttl time.Duration, expire func(*lease)) {
+// add keeps a lease for ttl. expire is called with its place once it was removed because
+// that has passed.
+func (t *leases) add(l *lease, ttl time.Duration, expire func(*place)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ended {
@@ -71,7 +72,7 @@ func (l *lease) due() {
 	}
 	t.mu.Unlock()
 	if over {
-		l.expire(l)
+		l.expire(l.place.Load())
 	}
 }
 

@@ -41,19 +41,37 @@ func (r *room) enter(t *testing.T, count *atomic.Int64) {
 	r.inside.Add(-1)
 }
 
-// takeTurns waits for the lock, enters and releases it, so many times.
-func takeTurns(t *testing.T, s *Store, name string, turns int, enter func()) {
-	for range turns {
-		r := store.WaitRequest{Lease: request(name, 20*time.Second)}
-		if _, err := s.Wait(t.Context(), r, nil); err != nil {
+// takeTurns waits for the lock, enters and releases it, so many times. With most releases
+// it queues for the next turn, and returns how often it got a place so. The token of each
+// grant is the one that is shown to others.
+func takeTurns(t *testing.T, s *Store, name string, turns int, enter func()) (rejoined int) {
+	next := func() store.WaitRequest { return store.WaitRequest{Lease: request(name, 20*time.Second)} }
+	r := next()
+	for i := range turns {
+		g, err := s.Wait(t.Context(), r, nil)
+		if err != nil {
 			t.Errorf("wait: %v", err)
-			return
+			return rejoined
 		}
 		enter()
-		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r.Lease}); err != nil {
+		if st, err := s.Inspect(t.Context(), name); err != nil || st.Holder.Owner != r.Owner || st.Token != g.Token {
+			t.Errorf("granted token %v to %s, and inspect says %+v, %v", g.Token, r.Owner, st, err)
+		}
+		release, then := store.ReleaseRequest{Lease: r.Lease}, next()
+		if i%4 < 3 && i+1 < turns {
+			var queued bool
+			if queued, err = s.ReleaseAndRejoin(t.Context(), release, then); queued {
+				rejoined++
+			}
+		} else {
+			err = s.Release(t.Context(), release)
+		}
+		if err != nil {
 			t.Errorf("release: %v", err)
 		}
+		r = then
 	}
+	return rejoined
 }
 
 // Six of go-zookeeper's locks and six of ours take turns, and never hold the lock at once.

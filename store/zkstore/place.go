@@ -21,109 +21,119 @@ type place struct {
 	numbered
 	czxid  int64
 	record record
-	// look is the queue as it was right after the place was made; look.err is set if it
-	// has to be read.
-	look chan outcome
-}
-
-// outcome is the result of reading a queue.
-type outcome struct {
-	queue lineup
-	err   error
+	// early is the queue as it was right after the place was made, or nil.
+	early *lineup
+	// behind is the place behind, as the queue was read last, or "".
+	behind string
 }
 
 func (p *place) path() string { return p.dir + "/" + p.name }
 
-// create makes the node of a place. It returns an error only if there certainly is none,
-// or will be none once the session is over. The end of ctx ends the attempt between calls.
-func (p *place) create(ctx context.Context, mark string, spec rule.Spec, weight int64) (err error) {
-	prefix := p.dir + "/" + placeName(mark, spec, weight)
-	data := p.record.encode()
+// making makes the node of a place.
+type making struct {
+	*place
+	mark   string
+	spec   rule.Spec
+	weight int64
+	// sent are the requests that have left, or nil.
+	sent *session.Batch
+}
+
+// send asks for the node, and for the queue right after that: the server answers in order.
+func (m *making) send(ctx context.Context) (err error) {
+	m.sent, err = m.Send(ctx, append([]session.Request{m.request()}, lineupRequests(m.dir, hasSeats(m.spec))...)...)
+	return err
+}
+
+// request is the request that makes the node.
+func (m *making) request() session.Request {
+	return session.Create(m.dir+"/"+placeName(m.mark, m.spec, m.weight), m.record.encode(), m.acl)
+}
+
+// take takes the answers to what was sent.
+func (m *making) take(answers []session.Answer) error {
+	path, czxid, err := answers[0].Created()
+	if err != nil {
+		return err
+	}
+	if q, err := lineupOf(answers[1:]); err == nil && (!q.hasSized() || hasSeats(m.spec)) {
+		m.early = &q
+	}
+	return m.named(path, czxid)
+}
+
+// run makes the node. It returns an error only if there certainly is none, or will be none
+// once the session is over. The end of ctx ends the attempt between requests.
+func (m *making) run(ctx context.Context) error {
 	lasting := context.WithoutCancel(ctx)
-	p.look = make(chan outcome, 1)
-	sent, forget := p.Sent(prefix)
-	defer forget()
-	failed := make(chan struct{})
-	defer func() {
-		if err != nil {
-			close(failed)
-		}
-	}()
-	go p.lookEarly(lasting, hasSeats(spec), sent, failed, p.look)
 	for {
-		if err := p.Reach(ctx); err != nil {
+		if m.sent == nil {
+			if err := m.send(ctx); err != nil {
+				return err
+			}
+		}
+		answers, err := m.sent.Wait(lasting)
+		if err != nil {
 			return err
 		}
-		changes := p.Changes()
-		path, err := session.Call(lasting, p.Session, func(c *zk.Conn) (string, error) {
-			return c.Create(prefix, data, zk.FlagEphemeralSequential, p.acl)
-		})
+		m.sent = nil
+		err = m.take(answers)
 		switch {
 		case err == nil:
-			return p.named(path, p.Czxid(path))
+			return nil
 		case errors.Is(err, zk.ErrNoNode):
-			if err := p.makeDir(lasting, p.dir); err != nil {
+			if err := m.makeDir(lasting, m.dir); err != nil {
 				return err
 			}
 			continue
 		case !session.Broken(err):
-			return explain(err, p.dir)
+			return explain(err, m.dir)
 		}
 		// The node may be there. On the next connection of the session the leader refuses
 		// what still comes over the last one, so what is not there now never will be.
-		select {
-		case <-changes:
-		case <-p.Over:
-			return p.Reason()
-		}
-		name, found, err := p.findMark(lasting, p.dir, mark)
-		if err != nil {
+		if found, err := m.adopt(lasting); found || err != nil {
 			return err
-		}
-		if found {
-			n, ok, err := p.Get(lasting, p.dir+"/"+name)
-			if err != nil || !ok {
-				return errors.Join(err, session.ErrOver)
-			}
-			return p.named(p.dir+"/"+name, n.Czxid)
 		}
 	}
 }
 
-// lookEarly reads the queue without waiting for the answer to the request that makes the
-// place. The server answers in order.
-func (p *place) lookEarly(ctx context.Context, sized bool, sent, failed <-chan struct{}, look chan<- outcome) {
-	select {
-	case <-sent:
-		q, err := p.children(ctx, p.dir, sized)
-		look <- outcome{q, err}
-	case <-failed: // nobody asks
-	case <-p.Over:
-		look <- outcome{err: p.Reason()}
+// adopt looks for the node, on another connection than that on which it was asked for.
+func (m *making) adopt(ctx context.Context) (found bool, err error) {
+	name, found, err := m.findMark(ctx, m.dir, m.mark)
+	if err != nil || !found {
+		return false, err
 	}
+	n, ok, err := m.Get(ctx, m.dir+"/"+name)
+	if err != nil || !ok {
+		return false, errors.Join(err, session.ErrOver)
+	}
+	return true, m.named(m.dir+"/"+name, n.Czxid)
 }
 
 // queue returns the queue at some time after the place was made, and the place's index in
 // it, or -1 if the place is gone.
 func (p *place) queue(ctx context.Context) (q lineup, me int, err error) {
-	if p.look != nil {
-		select {
-		case early := <-p.look:
-			p.look = nil
-			if me := early.queue.find(p.name); early.err == nil && me >= 0 {
-				return early.queue, me, nil
-			}
-		case <-ctx.Done():
-			return lineup{}, -1, ctx.Err()
-		}
+	me = -1
+	if p.early != nil {
+		q, p.early = *p.early, nil
+		me = q.find(p.name)
 	}
-	q, err = p.children(ctx, p.dir, hasSeats(p.spec))
-	return q, q.find(p.name), err
+	if me < 0 {
+		if q, err = p.children(ctx, p.dir, hasSeats(p.spec)); err != nil {
+			return q, -1, err
+		}
+		me = q.find(p.name)
+	}
+	p.behind = ""
+	if me >= 0 && me+1 < len(q.queue) {
+		p.behind = q.queue[me+1].name
+	}
+	return q, me, nil
 }
 
 // named takes the name and the zxid of the node that was made.
 func (p *place) named(path string, czxid int64) error {
-	c, ok := parseChild(path[len(p.dir)+1:])
+	c, ok := parseChild(path[min(len(p.dir)+1, len(path)):])
 	if !ok {
 		return fmt.Errorf("the server named a place %q, without a number", store.Excerpt(path))
 	}

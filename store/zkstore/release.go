@@ -34,6 +34,12 @@ func (s *Store) release(ctx context.Context, r store.ReleaseRequest) (done bool,
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
+	if p, ok := s.rejoined.Take(r.Lease); ok {
+		if p.removeNow(ctx) != nil {
+			s.remove(p.place)
+		}
+		return false, nil
+	}
 	h := s.leases.get(leaseKey{r.Name, r.Owner})
 	if h != nil && !h.place.Load().Ended() {
 		p := h.place.Load()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
 )
@@ -34,7 +35,7 @@ func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
 	ctx, cancel := s.limited(ctx)
 	defer cancel()
 	start := s.clock.Now()
-	s.proveAll(ctx, leases)
+	s.leases.prove(ctx, leases, start)
 	each(len(leases), func(i int) {
 		if errs[i] != nil {
 			return
@@ -51,14 +52,13 @@ func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
 	return errs
 }
 
-// proveAll proves once for each session that it lives. If it fails, the renewal of each
-// lease tries again, and says why.
-func (s *Store) proveAll(ctx context.Context, leases []store.Lease) {
-	start := s.clock.Now()
+// prove proves once for each session of these leases that it lives. If it fails, the
+// renewal of each lease tries again, and says why.
+func (t *leases) prove(ctx context.Context, of []store.Lease, start clock.Instant) {
 	sessions := make(map[*session.Session]bool)
 	var wg sync.WaitGroup
-	for _, l := range leases {
-		h := s.leases.get(leaseKey{l.Name, l.Owner})
+	for _, l := range of {
+		h := t.get(leaseKey{l.Name, l.Owner})
 		if h == nil || sessions[h.place.Load().Session] {
 			continue
 		}

@@ -11,11 +11,12 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/gate"
+	"github.com/leasehold-dev/leasehold/internal/unclaimed"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
 )
 
-// Store is a store.Waiter in ZooKeeper. Its methods are safe for concurrent use.
+// Store is a store.Rejoiner in ZooKeeper. Its methods are safe for concurrent use.
 //
 // An error that concerns neither the lock nor the caller's context is a
 // *store.QuorumError with one node, which stands for all servers.
@@ -31,10 +32,11 @@ type Store struct {
 
 	sessions *session.Pool // nil until the limits are known
 	leases   leases
+	rejoined unclaimed.Places[reserved]
 	busy     lately
 }
 
-var _ store.Waiter = (*Store)(nil)
+var _ store.Rejoiner = (*Store)(nil)
 
 // Open returns a store on the servers that o names. It blocks until a server has answered
 // and the node of Options.Base is there, ctx ends or Options.Timeout passes.
@@ -109,6 +111,7 @@ func (s *Store) Caps() store.Caps {
 		Clock:      "the elapsed time of the ensemble's leader",
 		Class:      class,
 		Kinds:      true,
+		Rejoins:    true,
 	}
 }
 
@@ -116,7 +119,14 @@ func (s *Store) Caps() store.Caps {
 // Options.Timeout. Pending Waits leave the queue. Sessions with leases are left to end by
 // themselves.
 func (s *Store) Close() error {
+	if s.gate.Enter(nil) != nil {
+		return nil // it is closed already
+	}
 	idle, first := s.gate.Close()
+	for _, p := range s.rejoined.Close() {
+		s.remove(p.place)
+	}
+	s.gate.Leave()
 	if !first {
 		return nil
 	}

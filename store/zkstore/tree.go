@@ -27,29 +27,34 @@ func (t tree) dir(name string) string { return t.base + "/" + escape(name) }
 // children returns the places below a node, in order. A node that is not there has none.
 // sized is set if there may be places of a semaphore, whose number of permits can change.
 func (t tree) children(ctx context.Context, dir string, sized bool) (lineup, error) {
-	var q queue
-	var node session.Node
-	list := func() error {
-		names, err := t.List(ctx, dir)
-		q = queueOf(names)
-		return err
-	}
-	look := func() (err error) {
-		node, _, err = t.Get(ctx, dir)
-		return err
-	}
-	if sized {
-		errs := []error{nil, nil}
-		each(2, func(i int) { errs[i] = []func() error{list, look}[i]() })
-		if err := cmp.Or(errs[0], errs[1]); err != nil {
-			return lineup{}, err
-		}
-	} else if err := list(); err != nil || !q.hasSized() {
-		return lineup{q, anyVersion}, err
-	} else if err := look(); err != nil {
+	answers, err := t.Ask(ctx, lineupRequests(dir, sized)...)
+	if err != nil {
 		return lineup{}, err
 	}
-	return lineup{decodeDir(node.Data).applyTo(q), node.Version}, nil
+	q, err := lineupOf(answers)
+	if err != nil || sized || !q.hasSized() {
+		return q, err
+	}
+	node, _, err := t.Get(ctx, dir)
+	return lineup{decodeDir(node.Data).applyTo(q.queue), node.Version}, err
+}
+
+// lineupRequests are what children asks for.
+func lineupRequests(dir string, sized bool) []session.Request {
+	if sized {
+		return []session.Request{session.List(dir), session.Read(dir)}
+	}
+	return []session.Request{session.List(dir)}
+}
+
+// lineupOf returns the places that the answers to lineupRequests show.
+func lineupOf(answers []session.Answer) (lineup, error) {
+	names, err := answers[0].Names()
+	if err != nil || len(answers) == 1 {
+		return lineup{queueOf(names), anyVersion}, err
+	}
+	node, _, err := answers[1].Node()
+	return lineup{decodeDir(node.Data).applyTo(queueOf(names)), node.Version}, err
 }
 
 // lineup is a queue, and the version of the node that has its places, which says how many
@@ -101,11 +106,12 @@ func (t tree) makeDir(ctx context.Context, dir string) error {
 
 // findMark looks for the place with that mark, as the leader knows it.
 func (t tree) findMark(ctx context.Context, dir, mark string) (name string, found bool, err error) {
-	if err := t.Sync(ctx); err != nil {
+	answers, err := t.Ask(ctx, session.Sync(dir), session.List(dir))
+	if err != nil {
 		return "", false, err
 	}
-	names, err := t.List(ctx, dir)
-	if err != nil {
+	names, err := answers[1].Names()
+	if err = cmp.Or(answers[0].Err, err); err != nil {
 		return "", false, err
 	}
 	q := queueOf(names)

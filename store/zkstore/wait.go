@@ -26,10 +26,13 @@ type waiting struct {
 	// before is what is watched, and gone the channel on which a change is announced.
 	before hurdle
 	gone   <-chan zk.Event
-	// first is the holder's place when it was read last, and told what was last
-	// reported of it.
+	// data is that of the place that is watched, as it was then.
+	data []byte
+	// first is the holder's place and position the waiter's, as they were last reported.
+	// The holder was then guessed, or read.
 	first    numbered
 	position int
+	guessed  bool
 }
 
 // Wait implements store.Waiter. The server tells a waiter when the place that it waits for
@@ -47,6 +50,12 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 	ctx, cancel := s.gate.Until(ctx)
 	defer cancel()
 	w := &waiting{s: s, r: r, reason: reason, start: s.clock.Now()}
+	if p, ok := s.rejoined.Take(r.Lease); ok {
+		w.place, w.start = p.place, p.start
+		if p.early != nil && p.early.find(p.name) == 0 {
+			p.early = nil // it had the lock then, which it may have lost since
+		}
+	}
 	returned := false
 	defer func() { // also if reason panics
 		if !returned && w.place != nil {
@@ -80,10 +89,7 @@ func (w *waiting) run(ctx context.Context) (store.Grant, error) {
 			w.place.leave()
 			w.place, w.gone = nil, nil
 		}
-		select {
-		case <-time.After(retryAfter):
-		case <-ctx.Done():
-		}
+		clock.Sleep(ctx, retryAfter)
 	}
 }
 
@@ -194,7 +200,7 @@ func (w *waiting) watch(ctx context.Context, q queue, h hurdle) (again bool, err
 	if w.gone != nil && w.before == h {
 		return false, nil
 	}
-	w.before, w.gone = h, nil
+	w.before, w.gone, w.data = h, nil, nil
 	// Exists would leave a watch also if the place is gone: for ever, since there never
 	// will be such a place again.
 	type watched struct {
@@ -222,14 +228,18 @@ func (w *waiting) watch(ctx context.Context, q queue, h hurdle) (again bool, err
 		again = rec.Agreed && q.find(h.name) >= q.holders()
 	}
 	if !again {
-		w.gone = seen.event
+		w.gone, w.data = seen.event, seen.data
 	}
 	return again, nil
 }
 
 // pause waits until there is a change in what the waiter waits for, or it is time to look.
 func (w *waiting) pause(ctx context.Context) error {
-	timer := time.NewTimer(validity.RenewAfter(w.r.TTL))
+	after := validity.RenewAfter(w.r.TTL)
+	if w.guessed {
+		after = min(after, guessFor)
+	}
+	timer := time.NewTimer(after)
 	defer timer.Stop()
 	select {
 	case <-w.gone:
@@ -244,21 +254,48 @@ func (w *waiting) pause(ctx context.Context) error {
 	}
 }
 
+// guessFor is how long a waiter may wait before it reads who the holder is, if the lock had
+// another one shortly before. In a queue that moves on quickly it mostly need not.
+const guessFor = 250 * time.Millisecond
+
 // found reports the holder and the position if they have changed.
 func (w *waiting) found(ctx context.Context, first numbered, position int) error {
-	if w.reason == nil || w.first == first && w.position == position {
+	if w.reason == nil || !w.guessed && w.first == first && w.position == position {
 		return nil
 	}
-	n, ok, err := w.place.Get(ctx, w.place.dir+"/"+first.name)
-	if err != nil || !ok {
+	is, err := w.holder(ctx, first)
+	if err != nil || is.first.name == "" {
 		return err // if it is gone, that is announced
 	}
+	w.guessed = is.first.name != first.name
 	w.first, w.position = first, position
-	rec, ours := decodeRecord(n.Data)
-	busy := w.place.busyError(w.r.Name, first, rec, ours)
+	rec, ours := decodeRecord(is.data)
+	busy := w.place.busyError(w.r.Name, is.first, rec, ours)
 	busy.Position = position
 	w.reason(busy)
 	return nil
+}
+
+// holder reads the first place, unless it is known. For the first report of a waiter, a
+// recent holder will do. The result is zero if the place is gone.
+func (w *waiting) holder(ctx context.Context, first numbered) (glimpse, error) {
+	seen, now := w.s.busy.of(w.r.Name), w.s.clock.Now()
+	recent := seen.first.name != "" && now.Sub(seen.at) < validity.RenewAfter(w.r.TTL)
+	is := glimpse{first: first, at: now}
+	switch {
+	case first.name == w.before.name && w.gone != nil:
+		is.data = w.data
+	case recent && (seen.first.name == first.name || w.first.name == ""):
+		return seen, nil
+	default:
+		n, ok, err := w.place.Get(ctx, w.place.dir+"/"+first.name)
+		if err != nil || !ok {
+			return glimpse{}, err
+		}
+		is.data = n.Data
+	}
+	w.s.busy.add(w.r.Name, first, is.data, now)
+	return is, nil
 }
 
 // granted makes a lease of the place. Its validity counts from the last proof that the

@@ -32,22 +32,23 @@ type outcome[T any] struct {
 	err   error
 }
 
-// Reach waits until there is a connection. The library would keep what is asked for
-// without one, and send it later, although nobody waits for the answer any more.
-func (ss *Session) Reach(ctx context.Context) error {
+// reach waits until there is a connection, and returns it. The library would keep what is
+// asked for without one, and send it later, although nobody waits for the answer any more.
+// introduced is set if the server has to know our identities.
+func (ss *Session) reach(ctx context.Context, introduced bool) (*wire, error) {
 	for {
 		ss.mu.Lock()
-		live, changed := ss.live, ss.changed
+		w, live, changed := ss.wire, ss.live && (ss.known || !introduced), ss.changedLocked()
 		ss.mu.Unlock()
 		if live {
-			return ctx.Err()
+			return w, ctx.Err()
 		}
 		select {
 		case <-changed:
 		case <-ss.Over:
-			return ss.Reason()
+			return nil, ss.Reason()
 		case <-ctx.Done():
-			return ctx.Err()
+			return nil, ctx.Err()
 		}
 	}
 }
@@ -57,7 +58,7 @@ func (ss *Session) Reach(ctx context.Context) error {
 func Call[T any](ctx context.Context, ss *Session, do func(c *zk.Conn) (T, error)) (T, error) {
 	var none T
 	leave := ss.Enter()
-	if err := ss.Reach(ctx); err != nil {
+	if _, err := ss.reach(ctx, false); err != nil {
 		leave()
 		return none, err
 	}
@@ -81,52 +82,38 @@ func Call[T any](ctx context.Context, ss *Session, do func(c *zk.Conn) (T, error
 	}
 }
 
-// Broken reports whether a call failed with its connection, so that the outcome is
-// unknown while the session goes on.
+// Broken reports whether a call failed with its connection, or its answer makes no sense, so
+// that the outcome is unknown while the session goes on.
 func Broken(err error) bool {
-	return errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrNoServer) || errors.Is(err, zk.ErrSessionMoved) || isNetwork(err)
+	return errors.Is(err, errStrange) || errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrNoServer) || errors.Is(err, zk.ErrSessionMoved) || isNetwork(err)
 }
 
 // List returns the children of a node, none if there is no such node. It repeats the call
 // if the connection breaks.
 func (ss *Session) List(ctx context.Context, path string) ([]string, error) {
-	names, err := Again(ctx, ss, func(c *zk.Conn) ([]string, error) {
-		names, _, err := c.Children(path)
-		return names, err
-	})
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil, nil
+	a, err := ss.Ask(ctx, List(path))
+	if err != nil {
+		return nil, err
 	}
-	return names, err
-}
-
-// Node is what a node says: its data, its version, and the zxid of the transaction that
-// made it.
-type Node struct {
-	Data    []byte
-	Version int32
-	Czxid   int64
+	return a[0].Names()
 }
 
 // Get returns a node; ok is false if there is none.
 func (ss *Session) Get(ctx context.Context, path string) (n Node, ok bool, err error) {
-	n, err = Again(ctx, ss, func(c *zk.Conn) (Node, error) {
-		data, stat, err := c.Get(path)
-		if err != nil {
-			return Node{}, err
-		}
-		return Node{data, stat.Version, stat.Czxid}, nil
-	})
-	if errors.Is(err, zk.ErrNoNode) {
-		return Node{}, false, nil
+	a, err := ss.Ask(ctx, Read(path))
+	if err != nil {
+		return n, false, err
 	}
-	return n, err == nil, err
+	return a[0].Node()
 }
 
 // Sync waits until the server knows what the leader knows now.
 func (ss *Session) Sync(ctx context.Context) error {
-	_, err := Again(ctx, ss, func(c *zk.Conn) (string, error) { return c.Sync(ss.pool.o.Base) })
-	return err
+	a, err := ss.Ask(ctx, Sync(ss.pool.o.Base))
+	if err != nil {
+		return err
+	}
+	return a[0].Err
 }
 
 // Again repeats a call that can be repeated until the connection does not break.
@@ -150,15 +137,16 @@ func Again[T any](ctx context.Context, ss *Session, do func(c *zk.Conn) (T, erro
 // Prove waits until the session certainly lives for its class from at on, or from later.
 func (ss *Session) Prove(ctx context.Context, at clock.Instant) (clock.Instant, error) {
 	for {
-		proven, written, changes := ss.contacts()
+		proven, written, changes := ss.contacts(at)
 		switch {
 		case proven >= at:
 			return proven, nil
 		case written < at:
 			// A write that changes nothing. Unlike a read or a sync, a majority accepts it.
-			_, err := Again(ctx, ss, func(c *zk.Conn) ([]zk.MultiResponse, error) {
-				return c.Multi(&zk.CheckVersionRequest{Path: ss.pool.o.Base, Version: -1})
-			})
+			a, err := ss.Ask(ctx, Multi(Check(ss.pool.o.Base)))
+			if err == nil {
+				_, err = a[0].Each(1)
+			}
 			if err != nil {
 				return 0, err
 			}
@@ -183,25 +171,17 @@ func isNetwork(err error) bool {
 // Delete deletes a node. there is false if there was none, and true if there was one or
 // may have been one.
 func (ss *Session) Delete(ctx context.Context, path string) (there bool, err error) {
-	unsure := false
-	for {
-		changes := ss.Changes()
-		_, err := Call(ctx, ss, func(c *zk.Conn) (struct{}, error) { return struct{}{}, c.Delete(path, -1) })
-		switch {
-		case err == nil:
-			return true, nil
-		case errors.Is(err, zk.ErrNoNode):
-			return unsure, nil
-		case !Broken(err):
+	for unsure := false; ; unsure = true {
+		b, err := ss.Send(ctx, Delete(path))
+		if err != nil {
 			return true, err
 		}
-		unsure = true
-		select {
-		case <-changes:
-		case <-ss.Over:
-			return true, ss.Reason()
-		case <-ctx.Done():
-			return true, fmt.Errorf("%w: %w", err, ctx.Err())
+		a, err := b.Wait(ctx)
+		if err != nil {
+			return true, err
+		}
+		if there, err := a[0].Deleted(); !Broken(err) {
+			return there || unsure || err != nil, err
 		}
 	}
 }

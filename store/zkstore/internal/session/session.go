@@ -36,15 +36,14 @@ type Session struct {
 	mu      sync.Mutex
 	wire    *wire // the present connection, or nil
 	live    bool  // it was established, and has not failed since
+	known   bool  // the server was told all identities on it
 	id      uint64
 	contact contact
-	changed chan struct{} // closed, and replaced, when there is an answer or a connection
+	changed chan struct{} // closed when there is an answer or a connection; nil if nobody waits
 	why     error         // why it has ended, or why there was no connection lately
 	users   int
-	used    time.Time        // when the last user left
-	zxids   map[string]int64 // of the nodes that were made, by path, until they are fetched
-	sent    map[string]chan struct{}
-	dials   int // without success, one after the other
+	used    time.Time // when the last user left
+	dials   int       // without success, one after the other
 }
 
 // ErrOver means that a session is over, and all nodes that it had are gone.
@@ -54,8 +53,7 @@ var ErrOver = errors.New("the ZooKeeper session is over")
 func (s *Pool) start(class time.Duration) *Session {
 	ss := &Session{
 		pool: s, clock: s.o.Clock, class: class, timeout: class + s.o.Limits.Slack(),
-		ready: make(chan struct{}), Over: make(chan struct{}), changed: make(chan struct{}),
-		used: time.Now(), zxids: make(map[string]int64), sent: make(map[string]chan struct{}),
+		ready: make(chan struct{}), Over: make(chan struct{}), used: time.Now(),
 	}
 	ss.contact = contact{tick: s.o.Limits.Tick, slack: s.o.Limits.Slack()}
 	conn, events, err := zk.Connect(s.o.Servers, ss.timeout, zk.WithDialer(ss.dial), zk.WithHostProvider(&hosts{session: ss, servers: s.o.Servers}),
@@ -84,9 +82,9 @@ func (silent) Printf(string, ...any) {}
 
 // prepare waits for the first connection and authenticates.
 func (ss *Session) prepare() {
-	for !ss.up() {
+	for changes := ss.Changes(); !ss.up(); changes = ss.Changes() {
 		select {
-		case <-ss.Changes():
+		case <-changes:
 		case <-ss.Over:
 			return
 		}
@@ -166,7 +164,7 @@ func (ss *Session) dial(network, address string, _ time.Duration) (net.Conn, err
 		ss.why = err
 		return nil, err
 	}
-	ss.wire, ss.live = newWire(c, ss), false
+	ss.wire, ss.live, ss.known = newWire(c, ss), false, false
 	return ss.wire, nil
 }
 
@@ -183,8 +181,20 @@ func (ss *Session) connected(w *wire, id uint64, granted time.Duration, e exchan
 		return
 	}
 	ss.id, ss.dials, ss.wire, ss.live, ss.why = id, 0, w, true, nil
+	ss.known = ss.known || len(ss.pool.o.Auth) == 0
 	ss.contact.connected(e, created)
 	ss.notifyLocked()
+}
+
+// introduced is called when a server was told so many identities. It takes them before what
+// is sent later.
+func (ss *Session) introduced(w *wire, identities int) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if w == ss.wire && identities >= len(ss.pool.o.Auth) {
+		ss.known = true
+		ss.notifyLocked()
+	}
 }
 
 // answered is called when the leader has answered a request.
@@ -197,57 +207,25 @@ func (ss *Session) answered(w *wire, e exchange, wrote bool) {
 	}
 }
 
-// made remembers the zxid of a node of which Czxid will be called.
-func (ss *Session) made(path string, czxid int64) {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	ss.zxids[path] = czxid
-}
-
-// Sent returns a channel that is closed when a request to make a node of that path leaves,
-// and so before it is answered. What is asked for after that is answered after it. The caller calls forget when it
-// no longer waits for it.
-func (ss *Session) Sent(path string) (sent <-chan struct{}, forget func()) {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	c := make(chan struct{})
-	ss.sent[path] = c
-	return c, func() {
-		ss.mu.Lock()
-		defer ss.mu.Unlock()
-		delete(ss.sent, path)
-	}
-}
-
-// makes is called when a request to make a node leaves.
-func (ss *Session) makes(path string) {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	if c := ss.sent[path]; c != nil {
-		close(c)
-		delete(ss.sent, path)
-	}
-}
-
-// Czxid returns the zxid of a node that was made in this session, once.
-func (ss *Session) Czxid(path string) int64 {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	z := ss.zxids[path]
-	delete(ss.zxids, path)
-	return z
-}
-
 func (ss *Session) notifyLocked() {
-	close(ss.changed)
-	ss.changed = make(chan struct{})
+	if ss.changed != nil {
+		close(ss.changed)
+		ss.changed = nil
+	}
+}
+
+func (ss *Session) changedLocked() <-chan struct{} {
+	if ss.changed == nil {
+		ss.changed = make(chan struct{})
+	}
+	return ss.changed
 }
 
 // Changes returns a channel that is closed at the next answer or connection.
 func (ss *Session) Changes() <-chan struct{} {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	return ss.changed
+	return ss.changedLocked()
 }
 
 // up reports whether the session was established.
@@ -257,12 +235,15 @@ func (ss *Session) up() bool {
 	return ss.id != 0
 }
 
-// contacts returns what the session's contact has concluded, and a channel that is closed
-// when that may change.
-func (ss *Session) contacts() (proven, written clock.Instant, changes <-chan struct{}) {
+// contacts returns what the session's contact has concluded and, if that does not reach at
+// yet, a channel that is closed when it may have changed.
+func (ss *Session) contacts(at clock.Instant) (proven, written clock.Instant, changes <-chan struct{}) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	return ss.contact.proven, ss.contact.written, ss.changed
+	if ss.contact.proven < at {
+		changes = ss.changedLocked()
+	}
+	return ss.contact.proven, ss.contact.written, changes
 }
 
 // Reason returns why the session is over, or why there is no connection.

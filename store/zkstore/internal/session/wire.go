@@ -6,28 +6,18 @@ import (
 	"errors"
 	"io"
 	"net"
+	"runtime"
 	"sync"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// Codes of requests in ZooKeeper's protocol.
-const (
-	opCreate          = 1
-	opDelete          = 2
-	opSetData         = 5
-	opSync            = 9
-	opMulti           = 14
-	opCreate2         = 15
-	opCreateContainer = 19
-	opSetWatches      = 101
-	opClose           = -11
-)
-
 // wire is a connection to a server, as go-zookeeper uses it. It sees what that library
-// hides: when requests leave and answers come, the timeout that the server grants, and
-// the zxid that made a node. It can also end the connection without ending the session.
+// hides: when requests leave and answers come, and the timeout that the server grants. It
+// can end the connection without ending the session. It also carries the requests of the
+// session itself, among those of the library, and keeps their answers from it: so several
+// requests leave together and without the library's queue, and their zxids are known.
 //
 // The library writes each request with one Write, and reads whole answers. It keeps the
 // zxid of the last answer without a lock, and while it tells a new server of its watches,
@@ -44,15 +34,27 @@ type wire struct {
 	shaken  bool // the handshake was answered
 	created bool // the handshake asks for a new session
 	asked   clock.Instant
+	xid     int32             // of the last request; those of the library get others here
 	sent    map[int32]pending // of those not yet answered
+	broken  bool              // nothing is sent any more
+	auths   int               // identities that were given
 
-	rest []byte // of the answer that is being read; only Read uses it
+	out      []byte // what is to be written
+	spare    []byte // its memory, when it was written
+	flushing bool   // a goroutine is about to write it
+
+	rest     []byte    // of the answer that is being read; only Read uses it
+	deadline time.Time // of the reads; only the library's reader uses it
 }
 
 // pending is what is remembered of a request until it is answered.
 type pending struct {
 	op   int32
 	sent clock.Instant
+	xid  int32 // the library's
+	// batch has the request if the session has sent it itself, as the one of that index.
+	batch *Batch
+	index int
 }
 
 func newWire(c net.Conn, s *Session) *wire {
@@ -61,20 +63,38 @@ func newWire(c net.Conn, s *Session) *wire {
 
 // SetReadDeadline implements net.Conn. A server that does not answer the handshake soon
 // is given up, and the next one is asked; the library would wait for many times the
-// session's timeout.
+// session's timeout. After that, the library moves the deadline with every answer, twice.
+// It is set only if that changes it much.
 func (w *wire) SetReadDeadline(t time.Time) error {
 	w.mu.Lock()
 	shaken := w.shaken
 	w.mu.Unlock()
-	if limit := time.Now().Add(w.session.courtesy()); !shaken && (t.IsZero() || t.After(limit)) {
-		t = limit
+	if !shaken {
+		if limit := time.Now().Add(w.session.courtesy()); t.IsZero() || t.After(limit) {
+			t = limit
+		}
+		return w.Conn.SetReadDeadline(t)
 	}
+	if t.IsZero() || t.Sub(w.deadline).Abs() < w.session.timeout/20 {
+		return nil
+	}
+	w.deadline = t
 	return w.Conn.SetReadDeadline(t)
 }
 
-// Write implements net.Conn. A request to create a node is sent as create2, whose answer
-// begins in the same way and goes on with the node's zxid. A request to end the session
-// is not sent unless the session is to end.
+// SetWriteDeadline implements net.Conn. It does nothing: writes may be those of others, and
+// the session ends a connection that does not answer.
+func (w *wire) SetWriteDeadline(time.Time) error { return nil }
+
+// Close implements net.Conn. Nothing more is answered.
+func (w *wire) Close() error {
+	err := w.Conn.Close()
+	w.fail(net.ErrClosed)
+	return err
+}
+
+// Write implements net.Conn, for the library. A request to end the session is not sent
+// unless the session is to end.
 func (w *wire) Write(p []byte) (int, error) {
 	now := w.session.clock.Now()
 	w.mu.Lock()
@@ -87,43 +107,129 @@ func (w *wire) Write(p []byte) (int, error) {
 		w.mu.Unlock()
 		return w.Conn.Write(p)
 	}
+	if w.broken {
+		w.mu.Unlock()
+		return 0, net.ErrClosed
+	}
 	if len(p) < 12 {
 		w.mu.Unlock()
 		return 0, errors.New("a request without a header")
 	}
 	xid, op := int32(binary.BigEndian.Uint32(p[4:])), int32(binary.BigEndian.Uint32(p[8:]))
-	if xid > 0 {
-		w.sent[xid] = pending{op, now}
-	}
-	w.mu.Unlock()
 	switch {
-	case op == opCreate:
-		binary.BigEndian.PutUint32(p[8:], opCreate2)
-		// Before the answer can come. Other requests leave after this one: the library
-		// writes them one after the other.
-		w.session.makes(pathOf(p[12:]))
 	case op == opSetWatches && len(p) >= 20: // length, xid, operation, zxid
 		binary.BigEndian.PutUint64(p[12:], uint64(w.before))
 	case op == opClose && !w.session.ending.Load():
-		w.Conn.Close()
+		w.mu.Unlock()
+		w.Close()
 		return len(p), nil
+	case op == opAuth:
+		w.auths++
 	}
-	return w.Conn.Write(p)
+	at := len(w.out)
+	w.out = append(w.out, p...)
+	if xid > 0 {
+		own := w.nextLocked(pending{op: op, sent: now, xid: xid})
+		binary.BigEndian.PutUint32(w.out[at+4:], uint32(own))
+	}
+	auths := w.auths
+	w.flushUnlock()
+	if op == opAuth {
+		w.session.introduced(w, auths)
+	}
+	return len(p), nil
 }
 
-// Read implements net.Conn.
+// nextLocked remembers a request and returns its number.
+func (w *wire) nextLocked(p pending) int32 {
+	if w.xid++; w.xid <= 0 {
+		w.xid = 1
+	}
+	w.sent[w.xid] = p
+	return w.xid
+}
+
+// ask sends requests of the session, one right after the other.
+func (w *wire) ask(b *Batch, requests []Request) {
+	now := w.session.clock.Now()
+	w.mu.Lock()
+	if w.broken {
+		w.mu.Unlock()
+		b.lose(len(requests))
+		return
+	}
+	for i, r := range requests {
+		xid := w.nextLocked(pending{op: r.op, sent: now, batch: b, index: i})
+		w.out = binary.BigEndian.AppendUint32(w.out, uint32(8+len(r.body)))
+		w.out = binary.BigEndian.AppendUint32(w.out, uint32(xid))
+		w.out = binary.BigEndian.AppendUint32(w.out, uint32(r.op))
+		w.out = append(w.out, r.body...)
+	}
+	w.flushUnlock()
+}
+
+// flushUnlock has what is to be written written, by a goroutine that does nothing else: a
+// server that takes nothing holds nobody up. w.mu is held, and flushUnlock unlocks it.
+func (w *wire) flushUnlock() {
+	idle := !w.flushing
+	w.flushing = true
+	w.mu.Unlock()
+	if idle {
+		go w.flush()
+	}
+}
+
+// flush writes what is to be written. Goroutines that are about to send something go first:
+// their requests then leave with the same write.
+func (w *wire) flush() {
+	runtime.Gosched()
+	w.mu.Lock()
+	var err error
+	for len(w.out) > 0 && err == nil {
+		out := w.out
+		w.out = w.spare[:0]
+		w.mu.Unlock()
+		_, err = w.Conn.Write(out)
+		w.mu.Lock()
+		w.spare = out
+	}
+	w.flushing = false
+	w.mu.Unlock()
+	if err != nil {
+		w.Conn.Close() // Read says so
+	}
+}
+
+// fail ends the connection for the session: no request that was not answered will be.
+func (w *wire) fail(err error) {
+	w.mu.Lock()
+	shaken, first := w.shaken, !w.broken
+	w.broken = true
+	lost := w.sent
+	w.sent = nil
+	w.mu.Unlock()
+	if !first {
+		return
+	}
+	w.session.failed(w, err, shaken) // so that those that ask again wait for the next one
+	for _, p := range lost {
+		if p.batch != nil {
+			p.batch.lose(1)
+		}
+	}
+}
+
+// Read implements net.Conn, for the library.
 func (w *wire) Read(p []byte) (int, error) {
-	if len(w.rest) == 0 {
+	for len(w.rest) == 0 {
 		answer, err := w.next()
 		if err != nil {
-			w.mu.Lock()
-			shaken := w.shaken
-			w.mu.Unlock()
-			w.session.failed(w, err, shaken)
+			w.fail(err)
 			return 0, err
 		}
-		w.observe(answer[4:])
-		w.rest = answer
+		if w.observe(answer[4:]) {
+			w.rest = answer
+		}
 	}
 	n := copy(p, w.rest)
 	w.rest = w.rest[n:]
@@ -146,63 +252,52 @@ func (w *wire) next() ([]byte, error) {
 	return answer, err
 }
 
-// observe takes notice of an answer, and takes its zxid out.
-func (w *wire) observe(answer []byte) {
+// observe takes notice of an answer, and takes its zxid out. It returns false if the
+// answer is not for the library.
+func (w *wire) observe(answer []byte) (library bool) {
 	now := w.session.clock.Now()
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	if !w.shaken {
 		w.shaken = true
+		w.mu.Unlock()
 		if len(answer) >= 16 {
 			granted := time.Duration(int32(binary.BigEndian.Uint32(answer[4:]))) * time.Millisecond
 			w.session.connected(w, binary.BigEndian.Uint64(answer[8:]), granted, exchange{w.asked, now}, w.created)
 		}
-		return
+		return true
 	}
 	if len(answer) < 16 {
-		return
+		w.mu.Unlock()
+		return true
 	}
-	xid, failed := int32(binary.BigEndian.Uint32(answer)), binary.BigEndian.Uint32(answer[12:]) != 0
-	if zxid := int64(binary.BigEndian.Uint64(answer[4:])); xid > 0 {
+	xid, code := int32(binary.BigEndian.Uint32(answer)), int32(binary.BigEndian.Uint32(answer[12:]))
+	r, ok := w.sent[xid]
+	delete(w.sent, xid)
+	w.mu.Unlock()
+	zxid := int64(binary.BigEndian.Uint64(answer[4:]))
+	if xid > 0 {
 		w.session.zxid.Store(max(zxid, w.session.zxid.Load())) // answers come one after the other
 		binary.BigEndian.PutUint64(answer[4:], 0)
 	}
-	r, ok := w.sent[xid]
-	delete(w.sent, xid)
-	if !ok || failed {
-		return
-	}
-	switch r.op {
-	case opSync:
-		w.session.answered(w, exchange{r.sent, now}, false)
-	case opCreate, opDelete, opSetData, opMulti, opCreateContainer:
-		w.session.answered(w, exchange{r.sent, now}, true)
-	}
-	if r.op == opCreate {
-		if path, czxid, ok := created(answer[16:]); ok {
-			w.session.made(path, czxid)
+	if ok && code == 0 {
+		switch r.op {
+		case opSync:
+			w.session.answered(w, exchange{r.sent, now}, false)
+		case opCreate, opCreate2, opDelete, opSetData, opMulti, opCreateContainer:
+			w.session.answered(w, exchange{r.sent, now}, true)
 		}
 	}
-}
-
-// pathOf returns the string that a request begins with.
-func pathOf(p []byte) string {
-	if len(p) < 4 {
-		return ""
+	switch {
+	case !ok:
+		return true
+	case r.batch == nil:
+		binary.BigEndian.PutUint32(answer, uint32(r.xid))
+		return true
 	}
-	n := int(int32(binary.BigEndian.Uint32(p)))
-	return string(p[4:max(4, min(4+n, len(p)))])
-}
-
-// created reads the answer to create2: the path, and what the node is, of which the zxid
-// that made it comes first.
-func created(answer []byte) (path string, czxid int64, ok bool) {
-	if len(answer) < 4 {
-		return "", 0, false
+	a := Answer{Err: errorOf(code), body: answer[16:], zxid: zxid}
+	r.batch.answer(r.index, a)
+	if Broken(a.Err) { // as if the connection had broken, so that there is another one
+		w.Conn.Close()
 	}
-	n := int(int32(binary.BigEndian.Uint32(answer)))
-	if n < 0 || len(answer) < 4+n+8 {
-		return "", 0, false
-	}
-	return string(answer[4 : 4+n]), int64(binary.BigEndian.Uint64(answer[4+n:])), true
+	return false
 }

@@ -63,7 +63,7 @@ func (e end) answer(w *wire, p []byte) []byte {
 // A new server is told the zxid up to which the session has seen the watches of the old
 // one, however quickly answers of the new one come.
 func TestWatchesGoOnWhereTheyEnded(t *testing.T) {
-	s := &Session{clock: clock.System(), pool: &Pool{}, class: 1, timeout: 1, changed: make(chan struct{}), zxids: map[string]int64{}}
+	s := &Session{clock: clock.System(), pool: &Pool{}, class: 1, timeout: 1}
 	const version, noZxid, session, other = int32(0), int64(0), int64(77), int32(9)
 	connect := packet(version, noZxid, int32(1000), session, make([]byte, 20))
 	welcome := packet(version, int32(1000), session, make([]byte, 20))
@@ -84,13 +84,80 @@ func TestWatchesGoOnWhereTheyEnded(t *testing.T) {
 		t.Errorf("the second connection begins at zxid %d, want 41", got)
 	}
 	server.answer(w, welcome)
-	server.request(w, packet(int32(2), other))
-	server.answer(w, packet(int32(2), int64(50), int32(0))) // before the watches
+	second := server.request(w, packet(int32(2), other))
+	server.answer(w, packet(binary.BigEndian.Uint32(second[4:]), int64(50), int32(0))) // before the watches
 	watches := packet(int32(3), int32(opSetWatches), noZxid, int32(0), int32(0), int32(0))
 	if got := zxidIn(server.request(w, watches), 12); got != 41 {
 		t.Errorf("the watches are set from zxid %d, want 41", got)
 	}
 	if w, _ := over(t, s); w.before != 50 {
 		t.Errorf("the third connection begins at zxid %d, want 50", w.before)
+	}
+}
+
+// Requests of the session leave together, among those of the library, which gets its own
+// answers only. Those that are not answered when the connection breaks are lost.
+func TestRequestsAmongThoseOfTheLibrary(t *testing.T) {
+	s := &Session{clock: clock.System(), pool: &Pool{}, class: 1, timeout: 1, Over: make(chan struct{})}
+	w, server := over(t, s)
+	s.wire = w
+	server.request(w, packet(int32(0), int64(0), int32(1000), int64(0), make([]byte, 20)))
+	server.answer(w, packet(int32(0), int32(1000), int64(77), make([]byte, 20)))
+	requests := []Request{Delete("/a"), List("/b"), List("/c")}
+	sent := make(chan *Batch)
+	go func() {
+		b, err := s.Send(t.Context(), requests...)
+		if err != nil {
+			t.Error(err)
+		}
+		sent <- b
+	}()
+	got := make([]byte, 3*12+len(requests[0].body)+2*len(requests[1].body))
+	if _, err := io.ReadFull(server, got); err != nil {
+		t.Fatal(err)
+	}
+	b := <-sent
+	const other = int32(9)
+	lib := server.request(w, packet(int32(1), other))
+	number := func(p []byte) uint32 { return binary.BigEndian.Uint32(p[4:]) }
+	if number(lib) == number(got) {
+		t.Fatalf("two requests have the number %d", number(lib))
+	}
+	go func() {
+		server.Write(packet(number(got), int64(5), int32(0)))
+		server.Write(packet(number(got)+1, int64(5), int32(0), int32(0)))
+		server.Write(packet(number(lib), int64(6), int32(0)))
+	}()
+	answer := make([]byte, 20)
+	if _, err := io.ReadFull(w, answer); err != nil || number(answer) != 1 {
+		t.Fatalf("the library gets the answer to %d, %v", number(answer), err)
+	}
+	server.Close()
+	if _, err := w.Read(answer); err == nil {
+		t.Fatal("a connection that was closed goes on")
+	}
+	answers, err := b.Wait(t.Context())
+	if err != nil || answers[0].Err != nil || answers[1].Err != nil || !Broken(answers[2].Err) {
+		t.Errorf("%+v, %v", answers, err)
+	}
+	if answers[0].zxid != 5 {
+		t.Errorf("the zxid is %d", answers[0].zxid)
+	}
+}
+
+// A server that does not know the session's identities yet gets no request of locks.
+func TestIdentitiesComeFirst(t *testing.T) {
+	s := &Session{clock: clock.System(), pool: &Pool{o: Options{Auth: []Identity{{"digest", "a:b"}}}}, class: 1, timeout: 1, Over: make(chan struct{})}
+	w, server := over(t, s)
+	s.wire = w
+	server.request(w, packet(int32(0), int64(0), int32(1000), int64(0), make([]byte, 20)))
+	server.answer(w, packet(int32(0), int32(1000), int64(77), make([]byte, 20)))
+	go s.Send(t.Context(), List("/b"))
+	if got := server.request(w, packet(int32(1), int32(opAuth))); binary.BigEndian.Uint32(got[8:]) != opAuth {
+		t.Fatalf("the first request is %x", got)
+	}
+	first := make([]byte, 12)
+	if _, err := io.ReadFull(server, first); err != nil || binary.BigEndian.Uint32(first[8:]) != opGetChildren {
+		t.Fatalf("the second request is %x, %v", first, err)
 	}
 }

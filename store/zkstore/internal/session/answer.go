@@ -1,0 +1,195 @@
+package session
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// Answer is the answer to a Request.
+type Answer struct {
+	// Err is the error that the server gave, as the library names it.
+	Err  error
+	body []byte
+	// zxid is that of the last transaction that the server had applied. For a write it is
+	// the write's own: servers apply one at a time, and answer it before the next one.
+	zxid int64
+}
+
+// Node is what a node says: its data, its version, and the zxid of the transaction that
+// made it.
+type Node struct {
+	Data    []byte
+	Version int32
+	Czxid   int64
+}
+
+// errStrange means that an answer is not what the protocol has, so that the outcome of the
+// request is unknown.
+var errStrange = errors.New("the server sent an answer that ZooKeeper's protocol does not have")
+
+// statSize is the length of what an answer says of a node, without its data.
+const statSize = 68
+
+// Names returns the answer to a List: no names if there is no such node.
+func (a Answer) Names() ([]string, error) {
+	if a.Err != nil {
+		if errors.Is(a.Err, zk.ErrNoNode) {
+			return nil, nil
+		}
+		return nil, a.Err
+	}
+	f := fields{rest: a.body}
+	n := f.int()
+	if n < 0 || int(n) > len(f.rest)/4 {
+		return nil, errStrange
+	}
+	names := make([]string, n)
+	for i := range names {
+		names[i] = string(f.bytes())
+	}
+	return names, f.err()
+}
+
+// Node returns the answer to a Read; ok is false if there is no such node.
+func (a Answer) Node() (n Node, ok bool, err error) {
+	if a.Err != nil {
+		if errors.Is(a.Err, zk.ErrNoNode) {
+			return n, false, nil
+		}
+		return n, false, a.Err
+	}
+	f := fields{rest: a.body}
+	n.Data = f.bytes()
+	n.Czxid = f.long()
+	f.take(8 + 8 + 8) // of the last change, and the times of both
+	n.Version = f.int()
+	return n, f.err() == nil, f.err()
+}
+
+// Created returns the path and the zxid of the node that a Create has made.
+func (a Answer) Created() (path string, czxid int64, err error) {
+	if a.Err != nil {
+		return "", 0, a.Err
+	}
+	f := fields{rest: a.body}
+	path, czxid = string(f.bytes()), a.zxid
+	if len(f.rest) > 0 { // a Multi does not say more
+		czxid = f.long()
+	}
+	return path, czxid, f.err()
+}
+
+// Deleted reports whether a Delete has deleted a node: false if there was none.
+func (a Answer) Deleted() (bool, error) {
+	if errors.Is(a.Err, zk.ErrNoNode) {
+		return false, nil
+	}
+	return a.Err == nil, a.Err
+}
+
+// Each returns the answers to the n parts of a Multi. If one of them has failed, nothing was
+// done, and the others have no error.
+func (a Answer) Each(n int) ([]Answer, error) {
+	if a.Err != nil {
+		return nil, a.Err
+	}
+	var all []Answer
+	for f := (fields{rest: a.body}); ; {
+		op, done := f.int(), f.take(1)
+		f.int()
+		switch {
+		case f.short:
+			return nil, errStrange
+		case done[0] != 0 && len(all) != n:
+			return nil, errStrange
+		case done[0] != 0:
+			return all, nil
+		}
+		start := f.rest
+		switch op {
+		case -1:
+			err := errorOf(f.int())
+			if errors.Is(err, errOfAnother) {
+				err = nil
+			}
+			all = append(all, Answer{Err: err})
+			continue
+		case opCreate:
+			f.bytes()
+		case opCreate2: // not of ZooKeeper 3.8, which answers it as opCreate
+			f.bytes()
+			f.take(statSize)
+		case opDelete, opCheck:
+		default:
+			return nil, errStrange
+		}
+		all = append(all, Answer{body: start[:len(start)-len(f.rest)], zxid: a.zxid})
+	}
+}
+
+// fields reads an answer.
+type fields struct {
+	rest  []byte
+	short bool
+}
+
+func (f *fields) err() error {
+	if f.short {
+		return errStrange
+	}
+	return nil
+}
+
+// take returns the next n bytes, or zeros if there are fewer.
+func (f *fields) take(n int) []byte {
+	if n < 0 || n > len(f.rest) {
+		f.rest, f.short = nil, true
+		return make([]byte, 8)
+	}
+	b := f.rest[:n]
+	f.rest = f.rest[n:]
+	return b
+}
+
+func (f *fields) int() int32  { return int32(binary.BigEndian.Uint32(f.take(4))) }
+func (f *fields) long() int64 { return int64(binary.BigEndian.Uint64(f.take(8))) }
+
+// bytes returns a string of bytes, of which the length comes first. It is -1 for none.
+func (f *fields) bytes() []byte {
+	n := f.int()
+	if n < 0 || int(n) > len(f.rest) {
+		f.short = f.short || n != -1
+		return nil
+	}
+	return f.take(int(n))
+}
+
+// errOfAnother is that of a part of a transaction of which another part has failed.
+var errOfAnother = errors.New("another part of the transaction has failed")
+
+// errorsOf has the errors that locks can meet, by their codes.
+var errorsOf = map[int32]error{
+	0:    nil,
+	-2:   errOfAnother,
+	-4:   zk.ErrConnectionClosed,
+	-101: zk.ErrNoNode,
+	-102: zk.ErrNoAuth,
+	-103: zk.ErrBadVersion,
+	-108: zk.ErrNoChildrenForEphemerals,
+	-110: zk.ErrNodeExists,
+	-111: zk.ErrNotEmpty,
+	-112: zk.ErrSessionExpired,
+	-114: zk.ErrInvalidACL,
+	-115: zk.ErrAuthFailed,
+	-118: zk.ErrSessionMoved,
+}
+
+func errorOf(code int32) error {
+	if err, ok := errorsOf[code]; ok {
+		return err
+	}
+	return fmt.Errorf("ZooKeeper's error %d", code)
+}

@@ -1,0 +1,122 @@
+package zkstore
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/zktest"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Clients that release a lock and queue for it again make few requests for a turn: one
+// releases and queues, one lists the queue, one watches, and one lists it again when the
+// place before is gone. go-zookeeper's Lock makes five. A busy lock is refused in three.
+//
+// The server counts. It also counts the touches of sessions, which are rare with so long a
+// tick.
+func TestRequestsOfATurn(t *testing.T) {
+	t.Parallel() // it mostly waits
+	server, err := zktest.Launch(zktest.Options{Tick: 10 * time.Second, Settings: []string{"maxSessionTimeout=200000"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	const ttl = time.Minute
+	for _, clients := range []int{2, 16} {
+		stores := make([]*Store, clients)
+		for i := range stores {
+			stores[i] = mustOpen(t, &Options{Servers: []string{server.Addr}})
+			l := request(fmt.Sprintf("own %d of %d", i, clients), ttl) // begins the session
+			mustAcquire(t, stores[i], l)
+			mustRelease(t, stores[i], l)
+		}
+		name := fmt.Sprintf("turns of %d", clients)
+		turns := 600 / clients
+		var ready, wg sync.WaitGroup
+		begin := make(chan struct{})
+		ready.Add(clients)
+		for _, s := range stores {
+			wg.Go(func() { turnsInARow(t, s, name, ttl, turns, ready.Done, begin) })
+		}
+		ready.Wait()
+		before := requestsTo(t, server)
+		close(begin)
+		wg.Wait()
+		of := float64(requestsTo(t, server)-before) / float64(clients*turns)
+		t.Logf("%d clients: %.2f requests a turn", clients, of)
+		if of > 4.75 {
+			t.Errorf("%d clients: %.2f requests a turn, want at most 4.75", clients, of)
+		}
+		if clients > 2 {
+			continue
+		}
+		l := request(name, ttl)
+		mustAcquire(t, stores[0], l)
+		refused := func() {
+			if _, err := stores[1].Acquire(t.Context(), store.AcquireRequest{Lease: request(name, ttl)}); err == nil {
+				t.Error("granted what another owner has")
+			}
+		}
+		refused() // from now on it is known to be busy
+		const times = 100
+		before = requestsTo(t, server)
+		for range times {
+			refused()
+		}
+		if of := float64(requestsTo(t, server)-before) / times; of > 2.75 {
+			t.Errorf("%.2f requests for a lock that is busy, want at most 2.75", of)
+		}
+		mustRelease(t, stores[0], l)
+	}
+}
+
+// turnsInARow has so many turns once all are ready, and queues for the next one with each
+// release.
+func turnsInARow(t *testing.T, s *Store, name string, ttl time.Duration, turns int, ready func(), begin <-chan struct{}) {
+	next := func() store.WaitRequest { return store.WaitRequest{Lease: request(name, ttl)} }
+	r := next()
+	ready()
+	<-begin
+	for i := range turns {
+		if _, err := s.Wait(t.Context(), r, func(error) {}); err != nil {
+			t.Errorf("wait: %v", err)
+			return
+		}
+		release, then := store.ReleaseRequest{Lease: r.Lease}, next()
+		var err error
+		if i+1 < turns {
+			_, err = s.ReleaseAndRejoin(t.Context(), release, then)
+		} else {
+			err = s.Release(t.Context(), release)
+		}
+		if err != nil {
+			t.Errorf("release: %v", err)
+			return
+		}
+		r = then
+	}
+}
+
+var received = regexp.MustCompile(`(?m)^Received: (\d+)$`)
+
+// requestsTo returns how many requests the server has received.
+func requestsTo(t *testing.T, s *zktest.Server) int {
+	t.Helper()
+	text, err := s.Ask("srvr")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := received.FindStringSubmatch(text)
+	if m == nil {
+		t.Fatalf("the server says %q", text)
+	}
+	n, err := strconv.Atoi(m[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}

@@ -1,0 +1,162 @@
+package zkstore
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// rejoiner is a holder that another client waits for, and that is about to queue for the
+// lock again.
+type rejoiner struct {
+	*Store
+	held   store.Lease
+	next   store.WaitRequest
+	giveUp func()           // the waiter
+	has    chan store.Grant // what it is granted
+	waiter store.ReleaseRequest
+}
+
+func newRejoiner(t *testing.T, s, other *Store, name string) *rejoiner {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	r := &rejoiner{Store: s, held: request(name, 20*time.Second), giveUp: cancel, has: make(chan store.Grant, 1)}
+	r.next.Lease = request(name, r.held.TTL)
+	r.next.Meta = "lose this one"
+	mustAcquire(t, s, r.held)
+	w := store.WaitRequest{Lease: request(name, r.held.TTL)}
+	r.waiter.Lease = w.Lease
+	told := make(chan error, 100)
+	go func() {
+		g, err := other.Wait(ctx, w, func(err error) { told <- err })
+		if err == nil {
+			r.has <- g
+		}
+	}()
+	<-told
+	return r
+}
+
+// A turn whose answer is lost has ended the lease and made one place, which is found by its
+// id. One whose request is lost is made again.
+func TestLostAnswersToRejoin(t *testing.T) {
+	t.Parallel() // it mostly waits
+	p := faultproxy.New(t, shared.Addr)
+	s := mustOpen(t, &Options{Servers: []string{p.Addr()}, Timeout: patience})
+	other := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	for what, lose := range map[string]func(match string){
+		"the answer":  func(match string) { p.CutReplyTo(match, 0) },
+		"the request": p.CutRequest,
+	} {
+		r := newRejoiner(t, s, other, "lost rejoin/"+what)
+		connections := p.Stats().Accepted
+		lose(r.next.Meta)
+		queued, err := s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: r.held}, r.next)
+		if err != nil || !queued {
+			t.Fatalf("%s was lost: rejoin: queued %v, %v", what, queued, err)
+		}
+		if p.Stats().Accepted == connections {
+			t.Fatalf("%s was not lost", what)
+		}
+		first := <-r.has
+		st, err := other.Inspect(t.Context(), r.held.Name)
+		if err != nil || st.Token != first.Token || len(st.Queue) != 1 || st.Queue[0].Holder.Owner != r.next.Owner {
+			t.Fatalf("%s was lost: %+v, %v", what, st, err)
+		}
+		mustRelease(t, other, r.waiter.Lease)
+		g, err := s.Wait(t.Context(), r.next, nil)
+		if err != nil || g.Token <= first.Token {
+			t.Fatalf("%s was lost: token %v (%v) after %v", what, g.Token, err, first.Token)
+		}
+		if st, err := other.Inspect(t.Context(), r.held.Name); err != nil || st.Token != g.Token || len(st.Queue) != 0 {
+			t.Fatalf("%s was lost, and after the turn: %+v, %v", what, st, err)
+		}
+		mustRelease(t, s, r.next.Lease)
+	}
+}
+
+// A waiter that has left since the holder read the queue gets no place behind it: a release
+// does not take the lock for its next turn.
+func TestRejoinBehindAWaiterThatHasLeft(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	other := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	r := newRejoiner(t, s, other, "left")
+	h := s.leases.get(leaseKey{r.held.Name, r.held.Owner})
+	p := *h.place.Load()
+	if _, _, err := p.queue(t.Context()); err != nil || p.behind == "" {
+		t.Fatalf("nobody waits: %v", err)
+	}
+	h.place.Store(&p) // as if the waiter had been there at the grant
+	r.giveUp()
+	eventually(t, "the waiter has left", func() bool {
+		st, err := other.Inspect(t.Context(), r.held.Name)
+		return err == nil && len(st.Queue) == 0
+	})
+	queued, err := s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: r.held}, r.next)
+	if err != nil || queued {
+		t.Fatalf("rejoin behind nobody: queued %v, %v", queued, err)
+	}
+	if st, err := other.Inspect(t.Context(), r.held.Name); err != nil || st.Held {
+		t.Fatalf("a lock that was released: %+v, %v", st, err)
+	}
+}
+
+// A place that was made with a release lasts for its TTL if nobody claims it, although its
+// process lives.
+func TestUnclaimedPlaceEnds(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	other := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	r := newRejoiner(t, s, other, "unclaimed")
+	if queued, err := s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: r.held}, r.next); err != nil || !queued {
+		t.Fatalf("rejoin: queued %v, %v", queued, err)
+	}
+	p, ok := s.rejoined.Take(r.next.Lease)
+	if !ok {
+		t.Fatal("the place is not kept")
+	}
+	soon := r.next.Lease
+	soon.TTL = time.Millisecond
+	s.rejoined.Put(soon, p, func() { s.expired(p.place) })
+	eventually(t, "the place is gone", func() bool {
+		st, err := other.Inspect(t.Context(), r.held.Name)
+		return err == nil && len(st.Queue) == 0
+	})
+	<-r.has
+	mustRelease(t, other, r.waiter.Lease)
+}
+
+// A place that was made with a release and has got the lock before somebody claims it is
+// not granted if it is gone by then, although it was seen at the head of the queue.
+func TestUnclaimedPlaceIsDeleted(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	other := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	r := newRejoiner(t, s, other, "deleted")
+	if queued, err := s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: r.held}, r.next); err != nil || !queued {
+		t.Fatalf("rejoin: queued %v, %v", queued, err)
+	}
+	<-r.has
+	mustRelease(t, other, r.waiter.Lease)
+	p, ok := s.rejoined.Take(r.next.Lease)
+	if !ok {
+		t.Fatal("the place is not kept")
+	}
+	q, err := p.children(t.Context(), p.dir, false)
+	if err != nil || q.find(p.name) != 0 {
+		t.Fatalf("the place is not the first: %v", err)
+	}
+	p.early = &q // as if the waiter had left before the queue was read
+	s.rejoined.Put(r.next.Lease, p, func() {})
+	if _, err := p.delete(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if g, err := s.Wait(t.Context(), r.next, nil); !errors.Is(err, store.ErrNotHeld) {
+		t.Fatalf("wait in a place that is gone: %+v, %v", g, err)
+	}
+}
