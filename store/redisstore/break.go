@@ -42,18 +42,18 @@ func breakLease(ctx context.Context, s *Store, r store.BreakRequest) (left time.
 	if err := r.Check(); err != nil {
 		return 0, err
 	}
-	state, records, err := s.inspect(ctx, r.Name)
+	state, seen, err := s.inspect(ctx, r.Name)
 	switch h := state.Holder; {
 	case err != nil:
 		return 0, err
 	case h.Foreign:
 		return 0, fmt.Errorf("%w: another kind of client made lock %q, and only that can end it", store.ErrUnsupported, r.Name)
 	case len(state.Holders) > 0 && len(s.nodes) > 1:
-		return breakParts(ctx, s, r, state, records)
+		return breakParts(ctx, s, r, state, seen.records)
 	case len(state.Holders) > 0: // also of a semaphore that was resized to one permit
 		return breakShared(ctx, askSingle(s), s.encoder(), r)
 	case state.Held && h.Owner == r.Owner && state.Token == r.Token:
-		return breakHeld(ctx, s, r, state)
+		return breakHeld(ctx, s, r, state, seen)
 	case state.Broken != nil && state.Broken.Owner == r.Owner && state.Broken.Token == r.Token:
 		return 0, nil
 	}
@@ -66,13 +66,24 @@ func breakShared(ctx context.Context, ask askFunc, e script.Encoder, r store.Bre
 	return did.Left, err
 }
 
-// breakHeld breaks the lease that state shows.
-func breakHeld(ctx context.Context, s *Store, r store.BreakRequest, state store.State) (time.Duration, error) {
+// breakHeld breaks the lease that state shows. A node whose counter was ahead, or that was
+// given the lease back, has it with a larger token than others.
+func breakHeld(ctx context.Context, s *Store, r store.BreakRequest, state store.State, seen views) (time.Duration, error) {
 	ttl := s.lateFor(state.ExpiresIn)
 	e := s.encoder()
 	nodes := make([]store.NodeOutcome, len(s.nodes))
 	var answered, later quorum.Set
-	err := s.ask(ctx, e.Break(r, state.Holder, ttl), s.o.TimeoutFor(s.o.MaxTTL), func(a looked) {
+	timeout := s.o.TimeoutFor(s.o.MaxTTL)
+	// Until the last node has the request, the lease may still be renewed: the tombstone of the
+	// first one has to outlast that.
+	each := func(node int) *script.Command {
+		token := r.Token
+		if seen.nodes[node].Holder.Owner == r.Owner {
+			token = max(token, seen.tokens[node])
+		}
+		return e.Break(r, state.Holder, token, ttl+timeout)
+	}
+	err := s.askFor(ctx, each, timeout, func(a looked) {
 		nodes[a.node].Outcome, nodes[a.node].Err = a.Outcome, a.Err
 		switch a.Broke() {
 		case script.LeaseBroken, script.NothingHeld:

@@ -41,9 +41,11 @@ func breakParts(ctx context.Context, s *Store, r store.BreakRequest, state store
 		case round == rounds || !failed || !slices.ContainsFunc(changed.Nodes, func(n store.NodeOutcome) bool { return errors.Is(n.Err, errPartChanged) }):
 			return 0, err
 		}
-		if state, records, err = s.inspect(ctx, r.Name); err != nil {
+		var seen views
+		if state, seen, err = s.inspect(ctx, r.Name); err != nil {
 			return 0, err
 		}
+		records = seen.records
 	}
 }
 

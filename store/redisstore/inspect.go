@@ -56,11 +56,19 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	return state, err
 }
 
-// inspect is Inspect. It also returns the record of each node that has one.
-func (s *Store) inspect(ctx context.Context, name string) (store.State, []*script.Record, error) {
+// views is what each node showed of a lock: its first holder and the token of that, and the
+// record of a lock that several can hold.
+type views struct {
+	nodes   []store.NodeOutcome
+	tokens  []fence.Token
+	records []*script.Record
+}
+
+// inspect is Inspect. It also returns what each node showed.
+func (s *Store) inspect(ctx context.Context, name string) (store.State, views, error) {
 	state := store.State{Name: name}
 	if err := cmp.Or(s.usable(ctx), store.CheckName(name)); err != nil {
-		return state, nil, err
+		return state, views{}, err
 	}
 	nodes := make([]store.NodeOutcome, len(s.nodes))
 	tokens := make([]fence.Token, len(s.nodes))
@@ -77,11 +85,11 @@ func (s *Store) inspect(ctx context.Context, name string) (store.State, []*scrip
 		records[a.node] = a.Record()
 	})
 	if err != nil {
-		return state, nil, err
+		return state, views{}, err
 	}
 	cfg := quorum.Config{Nodes: len(nodes), Sets: s.membership.Sets}
 	if !enoughAnswered(cfg, nodes) {
-		return state, nil, &store.QuorumError{Op: "inspect", Name: name, Need: quorum.Majority(len(nodes)), Nodes: nodes}
+		return state, views{}, &store.QuorumError{Op: "inspect", Name: name, Need: quorum.Majority(len(nodes)), Nodes: nodes}
 	}
 	state = stateOf(name, cfg, nodes, tokens, lines)
 	if len(nodes) == 1 {
@@ -90,7 +98,7 @@ func (s *Store) inspect(ctx context.Context, name string) (store.State, []*scrip
 		showShares(&state, cfg, nodes, records, tokens, lines)
 	}
 	state.Broken = noted(notes)
-	return state, records, nil
+	return state, views{nodes, tokens, records}, nil
 }
 
 // enoughAnswered reports whether a quorum of nodes said who holds the lock.

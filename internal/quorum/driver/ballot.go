@@ -255,9 +255,13 @@ func (b *ballot[P]) resultLocked(ctx context.Context, i int) error {
 	return err
 }
 
-// notHeldLocked is ErrNotHeld with the present holder, if there is one.
+// notHeldLocked is ErrNotHeld with the present holder, if there is another one.
 func (b *ballot[P]) notHeldLocked(i int) error {
-	if busy := newBusyError(b.leases[i].Name, b.reportsOf(i), quorum.Majority(len(b.k.Nodes))); busy != nil {
+	switch busy := newBusyError(b.leases[i].Name, b.reportsOf(i), quorum.Majority(len(b.k.Nodes))); {
+	case busy == nil:
+	case busy.Holder.Owner == b.leases[i].Owner && busy.Holder.Broken:
+		return fmt.Errorf("%w: the lease was broken", store.ErrNotHeld)
+	default:
 		return fmt.Errorf("%w: now held by %s", store.ErrNotHeld, busy.Holder)
 	}
 	return store.ErrNotHeld

@@ -66,5 +66,5 @@ func nestedReader(ctx context.Context, st store.Store, reason error) bool {
 // under.
 func nestedError(name string) error {
 	return fmt.Errorf("lock %q is held by a \"leasehold run\" that we run under, so the wait would never end: "+
-		"leave out the inner \"leasehold run\", or use another name (a background process that outlives the outer command waits if you unset %s)", name, ownerVar)
+		"leave out the inner command, or use another name (a background process that outlives the outer command waits if you unset %s)", name, ownerVar)
 }

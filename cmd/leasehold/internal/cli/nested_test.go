@@ -26,6 +26,9 @@ func TestRunUnderItself(t *testing.T) {
 			if said := s.run(124, "run", "x", "--", binary, "run", "x", "--try", "--", "true").err.String(); !strings.Contains(said, "that we run under") {
 				t.Errorf("not waiting: %q", said)
 			}
+			if said := s.run(125, "run", "x", "--", binary, "wait", "x").err.String(); !strings.Contains(said, "that we run under") {
+				t.Errorf("only waiting: %q", said)
+			}
 			s.run(0, "run", "x", "--", binary, "run", "y", "--", "true")
 			// The same two and three levels down, whatever the name.
 			odd := "x \xff\n$'"

@@ -61,9 +61,22 @@ func waitFree(p *program, c *cobra.Command, name string, most time.Duration, bou
 		}
 		w := newWaiting(p.voice, name, most)
 		defer w.end()
-		err := client(p, st).Mutex(name).With(leasehold.LockOptions{OnWait: w.because}).WaitFree(ctx)
-		if err != nil && bounded && !time.Now().Before(until) {
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		because := func(reason error) {
+			if nested(reason) {
+				cancel(nestedError(name))
+				return
+			}
+			w.because(reason)
+		}
+		err := client(p, st).Mutex(name).With(leasehold.LockOptions{OnWait: because}).WaitFree(ctx)
+		switch {
+		case err == nil:
+		case bounded && !time.Now().Before(until):
 			err = gaveUp(err, most)
+		case ctx.Err() != nil && context.Cause(ctx) != ctx.Err():
+			err = context.Cause(ctx)
 		}
 		return err
 	})

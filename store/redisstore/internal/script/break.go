@@ -17,15 +17,15 @@ var Break = load("break", 4, 6)
 // value is the token, the owner and the note, with spaces between them.
 const BrokenEnd = "}:broken"
 
-// Break returns the command that breaks the lease of r. h is its holder, and tomb is how
-// long late requests of it are refused.
-func (e *Encoder) Break(r store.BreakRequest, h store.Holder, tomb time.Duration) *Command {
+// Break returns the command that breaks the lease of r. h is its holder, token is that with
+// which the server was seen, and tomb is how long late requests of it are refused.
+func (e *Encoder) Break(r store.BreakRequest, h store.Holder, token fence.Token, tomb time.Duration) *Command {
 	c := new(Command)
 	name := r.Name
 	b := AppendCounterKey(resp.AppendWord(c.Begin(Break), name), name)
 	b = appendTombKey(b, store.Lease{Name: name, Owner: r.Owner})
 	b = resp.AppendWord(b, KeyBegin, name, BrokenEnd)
-	b = resp.AppendNumber(resp.AppendWord(b, r.Owner), uint64(r.Token)+uint64(h.Spare))
+	b = resp.AppendNumber(resp.AppendWord(b, r.Owner), uint64(token)+uint64(h.Spare))
 	b = resp.AppendMillis(b, tomb)
 	b = resp.AppendWord(b, r.Token.String(), " ", r.Owner, " ")
 	c.Bytes = resp.AppendMillis(resp.AppendWord(b, r.Note()), tomb+store.KeepBroken)
