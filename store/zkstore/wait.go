@@ -174,8 +174,12 @@ func (w *waiting) look(ctx context.Context) (g *store.Grant, pause bool, err err
 		return nil, false, w.mismatch(limited, q.queue, me)
 	}
 	gone, err := w.watch(limited, q.queue, q.hurdleOf(me))
-	if err != nil || gone {
+	switch {
+	case err != nil:
 		return nil, false, err
+	case gone:
+		w.foundBefore(q.queue[0], a.Position)
+		return nil, false, nil
 	}
 	return nil, true, w.found(limited, q.queue[0], a.Position)
 }
@@ -267,21 +271,43 @@ func (w *waiting) found(ctx context.Context, first numbered, position int) error
 	if err != nil || is.first.name == "" {
 		return err // if it is gone, that is announced
 	}
+	w.report(is, first, position)
+	return nil
+}
+
+// foundBefore is found for a queue that has moved on since. Nothing is read for it, but the
+// client has to know that others want the lock: it then queues for its next turn with the
+// release of this one.
+func (w *waiting) foundBefore(first numbered, position int) {
+	if w.reason == nil || w.first.name != "" {
+		return
+	}
+	if is, recent := w.recent(); recent {
+		w.report(is, first, position)
+	}
+}
+
+// report reports a holder, and the position behind first.
+func (w *waiting) report(is glimpse, first numbered, position int) {
 	w.guessed = is.first.name != first.name
 	w.first, w.position = first, position
 	rec, ours := decodeRecord(is.data)
 	busy := w.place.busyError(w.r.Name, is.first, rec, ours)
 	busy.Position = position
 	w.reason(busy)
-	return nil
+}
+
+// recent returns a holder of the lock that was read not long ago.
+func (w *waiting) recent() (glimpse, bool) {
+	seen := w.s.busy.of(w.r.Name)
+	return seen, seen.first.name != "" && w.s.clock.Now().Sub(seen.at) < validity.RenewAfter(w.r.TTL)
 }
 
 // holder reads the first place, unless it is known. For the first report of a waiter, a
 // recent holder will do. The result is zero if the place is gone.
 func (w *waiting) holder(ctx context.Context, first numbered) (glimpse, error) {
-	seen, now := w.s.busy.of(w.r.Name), w.s.clock.Now()
-	recent := seen.first.name != "" && now.Sub(seen.at) < validity.RenewAfter(w.r.TTL)
-	is := glimpse{first: first, at: now}
+	seen, recent := w.recent()
+	is := glimpse{first: first, at: w.s.clock.Now()}
 	switch {
 	case first.name == w.before.name && w.gone != nil:
 		is.data = w.data
@@ -294,7 +320,7 @@ func (w *waiting) holder(ctx context.Context, first numbered) (glimpse, error) {
 		}
 		is.data = n.Data
 	}
-	w.s.busy.add(w.r.Name, first, is.data, now)
+	w.s.busy.add(w.r.Name, first, is.data, is.at)
 	return is, nil
 }
 
