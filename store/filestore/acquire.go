@@ -32,7 +32,7 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 	return store.Grant{}, refusal("acquire", r.Lease, ans)
 }
 
-// decodeBlocker returns who is in the way.
+// decodeBlocker returns the holder or the waiter because of which a request was refused.
 func decodeBlocker(b rule.Blocker) store.Holder {
 	h := store.DecodeHolder(b.Owner, b.Meta)
 	h.Waiting = b.Waiting

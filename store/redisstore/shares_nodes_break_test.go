@@ -61,8 +61,7 @@ func TestBreakOfKindsWithServersDown(t *testing.T) {
 			t.Parallel()
 			servers := redistest.StartN(t, 3)
 			proxies := behind(t, servers)
-			s := open(t, addrs(servers), &redisstore.Options{NodeTimeout: long, ConnectTimeout: long})
-			operator := openVia(t, servers, proxies)
+			s, operator := open(t, addrs(servers), patient()), openVia(t, servers, proxies)
 			r, next := acquireOnAll(t, s, c[0]), c[1]
 			b := breakOf(t, operator, r)
 			proxies[0].RefuseNew()
@@ -119,7 +118,7 @@ func TestBrokenLeaseOfAKindIsNotHealed(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			servers := redistest.StartN(t, 3)
-			s := open(t, addrs(servers), &redisstore.Options{NodeTimeout: long, ConnectTimeout: long})
+			s := open(t, addrs(servers), patient())
 			r := acquireOnAll(t, s, c[0])
 			for _, server := range servers[:2] { // each draws a token of its own
 				server.Text(t, "DEL", r.Name)
@@ -163,8 +162,7 @@ func TestBreakOfKindsWithLostReplies(t *testing.T) {
 			t.Parallel()
 			servers := redistest.StartN(t, 3)
 			proxies := behind(t, servers)
-			s := open(t, addrs(servers), &redisstore.Options{NodeTimeout: long, ConnectTimeout: long})
-			operator := openVia(t, servers, proxies)
+			s, operator := open(t, addrs(servers), patient()), openVia(t, servers, proxies)
 			r := acquireOnAll(t, s, c[0])
 			other := shared("other", store.Semaphore(2), 1)
 			acquire(t, s, other)
@@ -243,7 +241,7 @@ func TestBreakOfKindsInQuarantine(t *testing.T) {
 func TestBreakLeavesALaterLeaseAlone(t *testing.T) {
 	t.Parallel()
 	servers := redistest.StartN(t, 3)
-	s := open(t, addrs(servers), &redisstore.Options{NodeTimeout: long, ConnectTimeout: long})
+	s := open(t, addrs(servers), patient())
 	first := breakables()["fixed"][0]
 	second := first
 	second.Attempt = store.NewOwner()
