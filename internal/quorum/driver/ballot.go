@@ -259,8 +259,10 @@ func (b *ballot[P]) resultLocked(ctx context.Context, i int) error {
 func (b *ballot[P]) notHeldLocked(i int) error {
 	switch busy := newBusyError(b.leases[i].Name, b.reportsOf(i), quorum.Majority(len(b.k.Nodes))); {
 	case busy == nil:
-	case busy.Holder.Owner == b.leases[i].Owner && busy.Holder.Broken:
-		return fmt.Errorf("%w: the lease was broken", store.ErrNotHeld)
+	case busy.Holder.Owner == b.leases[i].Owner: // what it still has does not count
+		if busy.Holder.Broken {
+			return fmt.Errorf("%w: the lease was broken", store.ErrNotHeld)
+		}
 	default:
 		return fmt.Errorf("%w: now held by %s", store.ErrNotHeld, busy.Holder)
 	}
