@@ -21,7 +21,7 @@ const BrokenEnd = "}:broken"
 // which the server was seen, and tomb is how long late requests of it are refused.
 func (e *Encoder) Break(r store.BreakRequest, h store.Holder, token fence.Token, tomb time.Duration) *Command {
 	c := new(Command)
-	name := r.Name
+	name := e.place(c, r.Name)
 	b := AppendCounterKey(resp.AppendWord(c.Begin(Break), name), name)
 	b = appendTombKey(b, store.Lease{Name: name, Owner: r.Owner})
 	b = resp.AppendWord(b, KeyBegin, name, BrokenEnd)
@@ -29,6 +29,14 @@ func (e *Encoder) Break(r store.BreakRequest, h store.Holder, token fence.Token,
 	b = resp.AppendMillis(b, tomb)
 	b = resp.AppendWord(b, r.Token.String(), " ", r.Owner, " ")
 	c.Bytes = resp.AppendMillis(resp.AppendWord(b, r.Note()), tomb+store.KeepBroken)
+	return c
+}
+
+// Broken returns the command that publishes that a lease of r.Owner was broken. In a cluster
+// the server that has the lock sends it on to all others.
+func (e *Encoder) Broken(r store.BreakRequest) *Command {
+	c := NewCommand("PUBLISH", BreakChannel, r.Owner)
+	e.place(c, r.Name)
 	return c
 }
 
