@@ -51,9 +51,9 @@ func TestBreakIsPushedInACluster(t *testing.T) {
 			holder := leasehold.New(openClusterFor(t, anHour, c.Masters[:1]), nil)
 			by := leasehold.New(openClusterFor(t, anHour, c.Masters[1:2]), nil)
 			for what, l := range map[string]*leasehold.Lock{
-				"a mutex":   holder.Mutex("{mutex}%"),
-				"a permit":  holder.Semaphore("permit", 2),
-				"a writer":  holder.RW("writer").Write(),
+				"a mutex":  holder.Mutex("{mutex}%"),
+				"a permit": holder.Semaphore("permit", 2),
+				"a writer": holder.RW("writer").Write(),
 				"a reader": holder.RW("reader").Read(),
 			} {
 				t.Run(what, func(t *testing.T) { breakInTime(t, acquired(t, l), by) })

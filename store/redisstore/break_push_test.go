@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -43,7 +44,9 @@ func breaks(t *testing.T, lease *leasehold.Lease, by *leasehold.Client) (told, t
 			t.Errorf("release: %v", err)
 		}
 	}()
-	if err := by.Break(t.Context(), leasehold.BreakRequest{Name: lease.Name(), Token: lease.Token(), Reason: "it hangs"}); err != nil {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := by.Break(ctx, leasehold.BreakRequest{Name: lease.Name(), Token: lease.Token(), Reason: "it hangs"}); err != nil {
 		t.Fatal(err)
 	}
 	took = time.Since(start)
