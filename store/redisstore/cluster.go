@@ -22,7 +22,8 @@ import (
 // replica lags behind its master, so a promoted replica may not know of the latest grants
 // and may grant those locks again. Tokens do not go back, as long as the servers' clocks
 // agree. Locks stay held while their slots move, and waiters keep their places; while a
-// lock's own slot is being moved, the lock can be neither acquired nor released.
+// lock's own slot is being moved, the lock can be neither acquired nor released, and a break
+// of its lease waits.
 type Cluster struct {
 	changer
 	s *Store // has no nodes of its own
