@@ -28,9 +28,9 @@ func (e *Encoder) guards(r store.Lease) bool {
 	return e.GuardsAll || r.Require >= store.CrashSafe && !e.GuardsNone
 }
 
-// place returns the key of the lock called name, and has c sent to the server that has its
+// keyFor returns the key of the lock called name, and has c sent to the server that has its
 // slot.
-func (e *Encoder) place(c *Command, name string) (key string) {
+func (e *Encoder) keyFor(c *Command, name string) (key string) {
 	if e.KeyOf == nil {
 		return name
 	}
@@ -47,7 +47,7 @@ func (e *Encoder) Encode(q driver.Question, c *Command) *Command {
 	}
 	r := q.Lease
 	c.Question = q
-	r.Name = e.place(c, r.Name)
+	r.Name = e.keyFor(c, r.Name)
 	guarded := e.guards(r)
 	if !r.Kind.IsMutex() {
 		e.encodeKind(c, q, r, guarded)
@@ -189,7 +189,7 @@ func (e *Encoder) appendPlace(b []byte, q driver.Question, guarded bool) (_ []by
 // mark is to be read as well.
 func (e *Encoder) Inspect(name string, guarded bool) *Command {
 	c := new(Command)
-	name = e.place(c, name)
+	name = e.keyFor(c, name)
 	if !guarded {
 		c.Bytes = AppendCounterKey(resp.AppendWord(c.Begin(Inspect), name), name)
 	} else {

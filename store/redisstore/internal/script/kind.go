@@ -126,7 +126,7 @@ func (e *Encoder) appendSlots(b []byte, r store.Lease, exact bool) []byte {
 // those of the lock.
 func (e *Encoder) change(s *Script, name, what string, keys ...string) (*Command, []byte) {
 	c := new(Command)
-	name = e.place(c, name)
+	name = e.keyFor(c, name)
 	b := AppendCounterKey(resp.AppendWord(c.Begin(s), name), name)
 	for _, key := range keys {
 		b = resp.AppendWord(b, key)

@@ -127,9 +127,6 @@ func (s *Script) Frees() bool {
 	return s == Release || s == ReleaseGuarded || s == EndHold || s == EndHoldGuarded || s.returns()
 }
 
-// Breaks reports whether the script breaks a lease on the one server that has it.
-func (s *Script) Breaks() bool { return s == Break || s == BreakHold }
-
 // Keeps reports whether the script acquires a lock or extends a lease.
 func (s *Script) Keeps() bool {
 	return s == Acquire || s == AcquireGuarded || s.renews() || s.returns() || s.admits() || s == RenewHold || s == RenewHoldGuarded
