@@ -251,7 +251,7 @@ func (c *cell) dropRefusals(waits bool) {
 	}
 }
 
-// mayReturn says whether there is room for an attempt that begins with a release.
+// mayReturn reports whether there is room for an attempt that begins with a release.
 func (se *settler) mayReturn(st *state) bool {
 	return se.m.Returns && st.slots[se.m.Attempts-1].life == unused
 }

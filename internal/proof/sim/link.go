@@ -165,7 +165,7 @@ func (l *link) replay(most int) {
 	}
 }
 
-// usable says whether nothing is wrong with the link and its node, and nothing that was
+// usable reports whether nothing is wrong with the link and its node, and nothing that was
 // wrong keeps anything under way.
 func (l *link) usable() bool {
 	if l.held+l.deaf+l.noSpace+l.cut > 0 || l.extra > 0 || !l.n.up || l.n.slow > 0 || l.n.server.Trouble != "" {
@@ -175,11 +175,11 @@ func (l *link) usable() bool {
 	return !slices.ContainsFunc(l.streams, func(s *stream) bool { return !s.closed && (s.lastOut > soon || s.lastIn > soon) })
 }
 
-// hungUp says whether the client is dead and the node knows it: it has seen the end of all
+// hungUp reports whether the client is dead and the node knows it: it has seen the end of all
 // connections.
 func (l *link) hungUp() bool { return l.c.dead && l.open == 0 }
 
-// connected says whether the client has a connection that works.
+// connected reports whether the client has a connection that works.
 func (l *link) connected() bool {
 	return slices.ContainsFunc(l.streams, func(s *stream) bool { return !s.closed && s.life == l.n.life })
 }

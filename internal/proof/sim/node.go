@@ -127,7 +127,7 @@ func (n *node) visited() {
 	}
 }
 
-// lengthened says whether the quarantine is longer than it need be, since a client's clock
+// lengthened reports whether the quarantine is longer than it need be, since a client's clock
 // is behind. That happens once to each.
 func (n *node) lengthened() bool {
 	text, _, _ := n.server.Value(redisMark)

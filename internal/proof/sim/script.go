@@ -177,7 +177,7 @@ func (s *Script) nodeTimeout(ttl time.Duration) time.Duration {
 	return min(max(ttl/100, 20*time.Millisecond), 500*time.Millisecond)
 }
 
-// onlyKills says whether processes that die are the only faults. Only then had every waiter
+// onlyKills reports whether processes that die are the only faults. Only then had every waiter
 // a subscription on each node: a node hands the lock to others unseen.
 func (s *Script) onlyKills() bool {
 	return !slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Kind != Kill })

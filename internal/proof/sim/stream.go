@@ -239,5 +239,5 @@ func (s *stream) cut(late time.Duration) {
 	}
 }
 
-// idle says whether nothing more can come of a connection.
+// idle reports whether nothing more can come of a connection.
 func (s *stream) idle() bool { return s.closed && len(s.sent) == 0 && s.stuckIn == 0 }

@@ -58,7 +58,7 @@ func (m *meter) line(row explore.Row, states, depth int, now time.Time) string {
 		m.done, m.rows, rate, left.Round(time.Second), row.Name, states, depth)
 }
 
-// due says whether to tell, every few seconds.
+// due reports whether to tell, every few seconds.
 func (m *meter) due(now time.Time) bool {
 	if now.Sub(m.told) < 5*time.Second {
 		return false
