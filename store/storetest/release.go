@@ -130,7 +130,7 @@ func checkCancelledAttemptSparesOthers(t *trial) {
 	// If a cancelled attempt ended the lease, a later one may have acquired it again, with a
 	// new token.
 	if st, err := t.first.Inspect(t.Context(), held.Name); err != nil || st.Token != g.Token {
-		t.Errorf("inspect: token %v, %v, want %v: the lease was held all the time", st.Token, err, g.Token)
+		t.Errorf("inspect: token %v, %v, want it held with token %v all the time", st.Token, err, g.Token)
 	}
 	t.release(t.first, held)
 }

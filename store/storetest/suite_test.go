@@ -95,7 +95,7 @@ var caught = []struct {
 	{"an ended context leaves the lease", "EndedContext", "in vain: nothing is left"},
 	{"an ended context is a loss", "EndedContextIsNoLoss", "renew on an ended context"},
 	{"a context that ends midway leaves the lease", "CancelledMidway", "in vain: nothing is left"},
-	{"a cancelled attempt ends the lease", "CancelledAttemptSparesOthers", "free, want it held"},
+	{"a cancelled attempt ends the lease", "CancelledAttemptSparesOthers", "want it held"},
 	{"looks, then takes", "OneWinner", "contenders got the lock"},
 	{"looks, then takes", "MutualExclusion", "holders at once"},
 	{"tokens repeat", "MutualExclusion", "was granted after"},
