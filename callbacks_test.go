@@ -61,7 +61,7 @@ func (b *lineBench) unharmed(what, name string) {
 	b.t.Helper()
 	synctest.Wait()
 	if n := b.inLineNow(name); n != 0 {
-		b.t.Errorf("%s: %d places are left in the store's queue", what, n)
+		b.t.Errorf("%s: %d places are left in the store's queue, want none", what, n)
 	}
 	for _, c := range []*leasehold.Client{b.c, b.strangers()} {
 		l, err := c.Mutex(name).Try(context.Background())
@@ -70,7 +70,7 @@ func (b *lineBench) unharmed(what, name string) {
 			return
 		}
 		if err := l.Release(context.Background()); err != nil && c != b.c {
-			b.t.Errorf("%s: %v", what, err)
+			b.t.Errorf("%s: release of the lock: %v", what, err)
 		}
 	}
 }
@@ -441,7 +441,7 @@ func TestClockEndsItsGoroutine(t *testing.T) {
 				}
 				for _, name := range []string{"a", "b"} {
 					if err := c.Mutex(name).Do(t.Context(), func(context.Context, *leasehold.Lease) error { return nil }); err != nil {
-						t.Errorf("%s: lock %s afterwards: %v", what, name, err)
+						t.Errorf("%s: Do of lock %s afterwards: %v, want it free", what, name, err)
 					}
 				}
 			})
@@ -496,10 +496,10 @@ func TestClockEndsAWait(t *testing.T) {
 					readings++
 				}
 				if n := c.Queues(); n != 0 {
-					t.Errorf("%s: %d queues are left", what, n)
+					t.Errorf("%s: %d queues are left, want none", what, n)
 				}
 				if n := b.inLineNow("a"); n != 0 {
-					t.Errorf("%s: %d places are left", what, n)
+					t.Errorf("%s: %d places are left, want none", what, n)
 				}
 				b.unharmed(what, "a")
 			})

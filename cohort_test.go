@@ -37,7 +37,7 @@ func TestPassOn(t *testing.T) {
 			b.release(before) // again: it does nothing
 			select {
 			case <-l.Done():
-				t.Fatal(l.Err())
+				t.Fatalf("the lease that was passed on is over: %v", l.Err())
 			default:
 			}
 			before = l

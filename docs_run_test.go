@@ -62,7 +62,7 @@ func TestDocumentedCommands(t *testing.T) {
 	}
 	bin := t.TempDir()
 	if out, err := exec.Command("go", "build", "-o", filepath.Join(bin, "leasehold"), "./cmd/leasehold").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+		t.Fatalf("go build ./cmd/leasehold: %v\n%s", err, out)
 	}
 	toRun := 0
 	for _, page := range append(pages, more...) {

@@ -29,7 +29,7 @@ func TestReleaseOfALostLeaseSparesItsOwner(t *testing.T) {
 			t.Errorf("release: %v, want ErrLost", err)
 		}
 		if st, err := b.store.Store.Inspect(t.Context(), "a"); err != nil || !st.Held {
-			t.Errorf("the lease of the other process is gone: %+v, %v", st, err)
+			t.Errorf("the lock is %+v, %v, want it held by the other process", st, err)
 		}
 	})
 }

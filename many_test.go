@@ -38,7 +38,7 @@ func hold(t *testing.T, c *leasehold.Client, o leasehold.LockOptions, most int, 
 		}
 	}
 	if lost > 0 {
-		t.Errorf("%d of %d leases were lost", lost, many)
+		t.Errorf("%d of %d leases were lost, want none", lost, many)
 	}
 	spread(t, func(i int) error { return leases[i].Release(t.Context()) })
 }

@@ -166,8 +166,11 @@ func TestFixedOwner(t *testing.T) {
 			t.Errorf("waiting with a fixed owner: %v, want ErrInvalid", err)
 		}
 		l, err := lock.Try(t.Context())
-		if err != nil || l.Owner() != "deploy-42" {
-			t.Fatalf("try: %v, owner %q", err, l.Owner())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l.Owner() != "deploy-42" {
+			t.Errorf("the lease has the owner %q, want deploy-42", l.Owner())
 		}
 		// A process with the same owner is the same holder.
 		same, err := b.other().Mutex("a").With(leasehold.LockOptions{Owner: "deploy-42"}).Try(t.Context())

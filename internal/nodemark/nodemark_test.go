@@ -11,8 +11,9 @@ func TestMarkIsParsedAsItWasEncoded(t *testing.T) {
 		Print: "0123456789ab", List: "a:1,b:1", Before: "ba9876543210", ReplacedAt: 4,
 		Run: "r", Replication: "i", Durable: 5, ClientDurable: 6,
 	}
-	if text := full.String(); text != "2 open 0123456789ab r i 1 2 restarted 3 5 6 1 ba9876543210 4 a:1,b:1" {
-		t.Errorf("a mark with all fields is encoded as %q", text)
+	const want = "2 open 0123456789ab r i 1 2 restarted 3 5 6 1 ba9876543210 4 a:1,b:1"
+	if text := full.String(); text != want {
+		t.Errorf("a mark with all fields is encoded as %q, want %q", text, want)
 	}
 	for _, m := range []Mark{full, New()} {
 		if got, err := Parse(m.String()); err != nil || got != m {

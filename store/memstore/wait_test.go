@@ -333,7 +333,7 @@ func TestStandingClockIsNotWatched(t *testing.T) {
 		mu.Unlock()
 		<-w.done
 		if w.err != nil {
-			t.Error(w.err)
+			t.Errorf("the wait ended with %v when the clock moved on, want the lock", w.err)
 		}
 	})
 }
