@@ -57,7 +57,7 @@ redis.close()
 
 // TestOtherLanguages has the clients of docs/languages.md compete with ours for a lock.
 func TestOtherLanguages(t *testing.T) {
-	t.Parallel() // it waits most of the time
+	t.Parallel() // it mostly waits
 	page, err := os.ReadFile("docs/languages.md")
 	if err != nil {
 		t.Fatal(err)

@@ -51,7 +51,7 @@ func runDocumented(t *testing.T, script, dir string, env []string) {
 // empty directory, with leasehold installed. The test replaces localhost:6379 and
 // localhost:2181 by servers of its own. The CLI's tests run the commands of docs/stories.md.
 func TestDocumentedCommands(t *testing.T) {
-	t.Parallel() // it waits most of the time
+	t.Parallel() // it mostly waits
 	pages, err := filepath.Glob("docs/*.md")
 	if err != nil {
 		t.Fatal(err)

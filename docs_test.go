@@ -87,7 +87,7 @@ func TestMakefileNamesTestsThatExist(t *testing.T) {
 // The commands of the README work as written. Its marked blocks run in their order, for a
 // user without any state. The servers that they start get free ports here.
 func TestReadmeCommands(t *testing.T) {
-	t.Parallel() // it waits most of the time
+	t.Parallel() // it mostly waits
 	text, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)

@@ -75,7 +75,7 @@ func TestManyLeasesInVirtualTime(t *testing.T) {
 }
 
 func TestManyLeasesOnARealServer(t *testing.T) {
-	t.Parallel() // it waits most of the time
+	t.Parallel() // it mostly waits
 	server := redistest.Start(t)
 	st, err := redisstore.Open(t.Context(), server.URL(), &redisstore.Options{NodeTimeout: 2 * time.Second})
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // A program outside the workspace that uses locks on Redis builds from its own
 // module and this one. It needs no go.sum, because it fetches nothing else.
 func TestModulesOfAProgramThatUsesRedis(t *testing.T) {
-	t.Parallel() // it waits most of the time
+	t.Parallel() // it mostly waits
 	const us = "github.com/leasehold-dev/leasehold"
 	tree, err := os.Getwd()
 	if err != nil {

@@ -179,7 +179,7 @@ func TestPollingEndsWithTheLatestHolder(t *testing.T) {
 // The same holds over several servers, where a waiter gets no report between two
 // refreshes of its place.
 func TestWaitOverServersEndsWithTheLatestHolder(t *testing.T) {
-	t.Parallel() // it waits most of the time
+	t.Parallel() // it mostly waits
 	for _, nodes := range []int{1, 3} {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
 			servers := redistest.StartN(t, nodes)

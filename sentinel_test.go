@@ -19,7 +19,7 @@ import (
 // replica knows of both, so the lease is renewed there, and the lock goes to the waiter when
 // the lease is released. The store refuses a class that it does not promise.
 func TestLeaseOutlivesAFailover(t *testing.T) {
-	t.Parallel() // it waits most of the time
+	t.Parallel() // it mostly waits
 	w := redistest.StartWatched(t, 1)
 	client := func() *leasehold.Client {
 		s, err := redisstore.Open(t.Context(), w.URL(), &redisstore.Options{NodeTimeout: 10 * time.Second})

@@ -240,7 +240,7 @@ const shortTTL = 100 * time.Millisecond
 func TestSuiteCatchesBrokenStores(t *testing.T) {
 	for _, c := range caught {
 		t.Run(c.check+"/"+string(c.flaw), func(t *testing.T) {
-			t.Parallel() // it waits most of the time
+			t.Parallel() // it mostly waits
 			i := slices.IndexFunc(all, func(k check) bool { return k.name == c.check })
 			if i < 0 {
 				t.Fatalf("there is no check %s", c.check)

@@ -12,7 +12,7 @@ func TestWatched(t *testing.T) {
 		"on request": func(t *testing.T, w *Watched) { w.Failover(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it waits most of the time
+			t.Parallel() // it mostly waits
 			w := StartWatched(t, 3)
 			if got := w.Sentinels[2].MasterAddr(t); got != w.Master.Addr() {
 				t.Fatalf("the master is %s, want %s", got, w.Master.Addr())

@@ -9,7 +9,7 @@ import (
 // A member that is cut off from the others stops serving, also if it is the leader, and serves
 // again once it is reconnected. The others have a leader meanwhile.
 func TestEnsemble(t *testing.T) {
-	t.Parallel() // it waits most of the time
+	t.Parallel() // it mostly waits
 	e, err := LaunchEnsemble(3, Options{Tick: 500 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +46,7 @@ func TestEnsemble(t *testing.T) {
 
 // A server that was killed can be restarted.
 func TestRestart(t *testing.T) {
-	t.Parallel() // it waits most of the time
+	t.Parallel() // it mostly waits
 	s, err := Launch(Options{})
 	if err != nil {
 		t.Fatal(err)
