@@ -20,6 +20,6 @@ func TestExamineExposedFile(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	if e := examineFile(t, path, &Options{Shared: true}); e.Exposed == nil || !e.Shared || e.Unusable != nil {
-		t.Errorf("shared on purpose: %+v", e)
+		t.Errorf("declared shared: %+v, want it exposed and usable", e)
 	}
 }
