@@ -64,8 +64,7 @@ func FuzzArgs(f *testing.F) {
 	})
 }
 
-// only has the commands that are ours tell that they were asked for, and do
-// nothing else.
+// only replaces what our own commands do: they only report to told that they were called.
 func only(root *cobra.Command, told func(*cobra.Command)) {
 	for _, c := range root.Commands() {
 		if c.Name() != "completion" && c.Name() != "help" {
@@ -81,7 +80,7 @@ func only(root *cobra.Command, told func(*cobra.Command)) {
 	}
 }
 
-// where finds out which store is meant. It does not print a URL that it cannot parse,
+// where checks the store that the arguments choose. It does not print a URL that it cannot parse,
 // which could be a secret.
 func where(t *testing.T, p *program, c *cobra.Command) {
 	t.Helper()

@@ -33,7 +33,7 @@ func (s *site) doctor(code int, args ...string) (codes map[string]string, said s
 			}
 		}
 		if _, there := one["node"]; !there || len(one) != 5 {
-			s.t.Errorf("%v", one)
+			s.t.Errorf("a finding is %v, want a node and four other keys", one)
 		}
 		codes[one["code"]] = one["severity"]
 	}
@@ -52,23 +52,23 @@ func TestDoctorExitCodes(t *testing.T) {
 		t.Errorf("%q", out)
 	}
 	if codes, _ := s.doctor(0, "--store", "memory:"); codes["memory-of-one-process"] != "info" {
-		t.Errorf("%v", codes)
+		t.Errorf("%v, want the finding memory-of-one-process (info)", codes)
 	}
 	pair := redistest.StartN(t, 2, sure...)
 	two := "redis://" + addresses(pair)
 	if codes, _ := s.doctor(1, "--store", two); codes["even-nodes"] != "warning" {
-		t.Errorf("%v", codes)
+		t.Errorf("%v, want the finding even-nodes (warning)", codes)
 	}
 	good.Kill()
 	if codes, _ := s.doctor(2, "--store", good.URL()); codes["node-unreachable"] != "error" {
-		t.Errorf("%v", codes)
+		t.Errorf("%v, want the finding node-unreachable (error)", codes)
 	}
 	if p := s.run(2, "doctor", "--store", good.URL(), "--quiet"); p.out.String()+p.err.String() != "" {
-		t.Errorf("stdout %q, stderr %q", p.out.String(), p.err.String())
+		t.Errorf("stdout %q, stderr %q, want nothing on stderr", p.out.String(), p.err.String())
 	}
 }
 
-// For people: what belongs together stands together, worst first.
+// The text groups the findings by code, the worst first.
 func TestDoctorText(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	s := newSite(t, storeVar+"=redis://"+addresses(servers))
@@ -79,17 +79,17 @@ func TestDoctorText(t *testing.T) {
 		t.Error(out)
 	}
 	if p := s.run(0, "show", "leasehold-doctor"); !strings.Contains(p.out.String(), "nobody") {
-		t.Error(p.out.String())
+		t.Errorf("stdout %s, want text with %q", p.out.String(), "nobody")
 	}
 }
 
 func TestDoctorOfFiles(t *testing.T) {
 	s := newSite(t)
 	if codes, said := s.doctor(0); codes["file-missing"] != "info" || !strings.Contains(said, s.home) {
-		t.Errorf("%s", said)
+		t.Errorf("%s, want the finding file-missing (info) and text with %q", said, s.home)
 	}
 	if left, err := os.ReadDir(s.home); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+		t.Errorf("the home directory has %v (%v), want nothing", left, err)
 	}
 	s.run(0, "run", "x", "--", "true")
 	if codes, said := s.doctor(0); len(codes) != 0 {
@@ -100,10 +100,10 @@ func TestDoctorOfFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	if codes, said := s.doctor(2); codes["file-exposed"] != "error" {
-		t.Errorf("%s", said)
+		t.Errorf("%s, want the finding file-exposed (error)", said)
 	}
 	if codes, said := s.doctor(0, "--store", "file:"+path+"?shared=true"); codes["file-shared"] != "info" {
-		t.Errorf("%s", said)
+		t.Errorf("%s, want the finding file-shared (info)", said)
 	}
 	if err := os.WriteFile(path, []byte(strings.Repeat("text", 1000)), 0o600); err != nil {
 		t.Fatal(err)
@@ -112,28 +112,28 @@ func TestDoctorOfFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	if codes, said := s.doctor(2); codes["file-unusable"] != "error" {
-		t.Errorf("%s", said)
+		t.Errorf("%s, want the finding file-unusable (error)", said)
 	}
 }
 
-// Locks with a prefix are what a user with few rights is asked about, and what a
-// stranger's keys are looked for among.
+// With --prefix, the rights of the user and the keys of others are examined only among the
+// locks with that prefix.
 func TestDoctorOfSomeLocks(t *testing.T) {
 	server := redistest.Start(t)
 	server.Text(t, "SET", "jobs/a", "x")
 	server.Text(t, "ACL", "SETUSER", "u", "on", ">s3cret", "~jobs/*", "~{jobs/*}:*", "+@all")
 	s := newSite(t, storeVar+"=redis://u:s3cret@"+server.Addr())
 	if codes, said := s.doctor(2); codes["key-forbidden"] != "error" || codes["lock-without-ttl"] != "" || strings.Contains(said, "s3cret") {
-		t.Errorf("%s", said)
+		t.Errorf("%s, want the finding key-forbidden (error), no finding lock-without-ttl and no %q", said, "s3cret")
 	}
 	if codes, said := s.doctor(2, "--prefix", "jobs/"); codes["key-forbidden"] != "" || codes["lock-without-ttl"] != "error" {
-		t.Errorf("%s", said)
+		t.Errorf("%s, want no finding key-forbidden and the finding lock-without-ttl (error)", said)
 	}
 	if codes, _ := s.doctor(2, "--ttl", "2m"); codes["ttl-over-maximum"] != "error" {
-		t.Errorf("%v", codes)
+		t.Errorf("%v, want the finding ttl-over-maximum (error)", codes)
 	}
 	if keys := server.Keys(t); len(keys) != 1 {
-		t.Errorf("left behind: %q", keys)
+		t.Errorf("keys %q, want only the one of before", keys)
 	}
 }
 
@@ -149,7 +149,7 @@ func TestDoctorShowsNoPassword(t *testing.T) {
 	}
 	for _, url := range []string{"redis://:wrong-secret@" + server + "?bogus=1", "redis://:wrong/secret@" + server, "nope://:secret@" + server} {
 		if p := newSite(t, storeVar+"="+url).run(codeTrouble, "doctor", "--json"); strings.Contains(p.out.String()+p.err.String(), "secret") || p.out.String() != "" {
-			t.Errorf("%s: %s%s", url, p.out.String(), p.err.String())
+			t.Errorf("%s: %s%s, want no %q and nothing on stdout", url, p.out.String(), p.err.String(), "secret")
 		}
 	}
 }
@@ -188,12 +188,12 @@ func TestDoctorUsage(t *testing.T) {
 		"doctor --store redis://a --store-file x": "exclude each other",
 	} {
 		if p := s.run(codeTrouble, strings.Fields(args)...); !strings.Contains(p.err.String(), says) || p.out.String() != "" {
-			t.Errorf("%s: %s%s", args, p.out.String(), p.err.String())
+			t.Errorf("%s: %s%s, want text with %q and nothing on stdout", args, p.out.String(), p.err.String(), says)
 		}
 	}
 	for _, c := range []string{"doctor", "acl"} {
 		if out := s.run(0, c, "--help").out.String(); !strings.Contains(out, "Examples:\n  leasehold "+c) {
-			t.Errorf("%s has no example:\n%s", c, out)
+			t.Errorf("%s has no example:\n%s, want text with %q", c, out, "Examples:\n  leasehold "+c)
 		}
 	}
 }

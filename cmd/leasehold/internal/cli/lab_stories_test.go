@@ -123,7 +123,7 @@ func TestLabRunWithoutRedis(t *testing.T) {
 		t.Errorf("stderr: %s", says)
 	}
 	if last := lastLineOf(p.out.String()); !strings.HasPrefix(last, "NONE: could not be replayed: ") || strings.Contains(last, "clock-jump") {
-		t.Errorf("last line: %s", last)
+		t.Errorf("last line: %s, want %q at the beginning and no %q", last, "NONE: could not be replayed: ", "clock-jump")
 	}
 }
 

@@ -48,7 +48,7 @@ func TestShowTheQueue(t *testing.T) {
 	out := s.run(0, "show", "x").out.String()
 	for _, part := range []string{"waiting  1. ", "(first), since ", "2. ", "(second), since ", "unless refreshed"} {
 		if !strings.Contains(out, part) {
-			t.Errorf("%q is missing:\n%s", part, out)
+			t.Errorf("%s\nwant text with %q", out, part)
 		}
 	}
 	h.let()
@@ -63,14 +63,14 @@ func TestShowTheTrace(t *testing.T) {
 	s := newSite(t, "TRACEPARENT=00-"+id+"-00f067aa0ba902b7-01")
 	h := s.hold("x")
 	if out := s.run(0, "show", "x").out.String(); !strings.Contains(out, "trace    "+id) {
-		t.Errorf("no trace is shown:\n%s", out)
+		t.Errorf("no trace is shown:\n%s, want text with %q", out, "trace    "+id)
 	}
 	var one struct{ Trace string }
 	if err := json.Unmarshal([]byte(s.run(0, "show", "x", "--json").out.String()), &one); err != nil || one.Trace != "00-"+id+"-00f067aa0ba902b7-01" {
 		t.Errorf("the trace is %q (%v)", one.Trace, err)
 	}
 	if msg := s.run(124, "run", "x", "--try", "--", "true").err.String(); !strings.Contains(msg, "trace "+id) {
-		t.Errorf("no trace is named: %s", msg)
+		t.Errorf("no trace is named: %s, want text with %q", msg, "trace "+id)
 	}
 	h.let()
 }
@@ -78,10 +78,10 @@ func TestShowTheTrace(t *testing.T) {
 func TestListAndShow(t *testing.T) {
 	s := newSite(t)
 	if p := s.run(0, "ls"); p.out.String() != "" || !strings.Contains(p.err.String(), "no lock is held") {
-		t.Errorf("stdout %q, stderr %q", p.out.String(), p.err.String())
+		t.Errorf("stdout %q, stderr %q, want nothing on stdout and text with %q", p.out.String(), p.err.String(), "no lock is held")
 	}
 	if p := s.run(0, "ls", "--quiet"); p.err.String() != "" {
-		t.Errorf("stderr %q", p.err.String())
+		t.Errorf("stderr %q, want nothing on stderr", p.err.String())
 	}
 	b, a := s.hold("b/x", "--purpose", "some \x1b[31m reason"), s.hold("a x")
 
@@ -101,7 +101,7 @@ func TestListAndShow(t *testing.T) {
 	out := s.run(0, "show", "b/x").out.String()
 	for _, part := range []string{"b/x", host + " pid " + strconv.Itoa(b.cmd.Process.Pid), "since", " ago)", "s unless renewed", "token"} {
 		if !strings.Contains(out, part) {
-			t.Errorf("%q is missing:\n%s", part, out)
+			t.Errorf("%s\nwant text with %q", out, part)
 		}
 	}
 	var one map[string]any
@@ -116,7 +116,7 @@ func TestListAndShow(t *testing.T) {
 		t.Errorf("since %v (%v)", one["since"], err)
 	}
 	if p := s.run(124, "show", "b/x", "--exit-code", "--quiet"); p.out.String()+p.err.String() != "" {
-		t.Errorf("stdout %q, stderr %q", p.out.String(), p.err.String())
+		t.Errorf("stdout %q, stderr %q, want nothing on stderr", p.out.String(), p.err.String())
 	}
 	a.let()
 	b.let()
@@ -125,14 +125,14 @@ func TestListAndShow(t *testing.T) {
 		t.Error(out)
 	}
 	if out := s.run(0, "show", "b/x").out.String(); !strings.Contains(out, "nobody") {
-		t.Error(out)
+		t.Errorf("stdout %s, want text with %q", out, "nobody")
 	}
 }
 
 func TestVersion(t *testing.T) {
 	s := newSite(t)
 	if out := s.run(0, "version").out.String(); !strings.HasPrefix(out, "leasehold ") || !strings.Contains(out, " go1.") {
-		t.Error(out)
+		t.Errorf("stdout %s, want %q at the beginning and text with %q", out, "leasehold ", " go1.")
 	}
 	var b build
 	if err := json.Unmarshal([]byte(s.run(0, "version", "--json").out.String()), &b); err != nil || b.Version == "" || !strings.HasPrefix(b.Go, "go1.") || b.OS == "" || b.Arch == "" {
@@ -179,12 +179,12 @@ func TestCompletion(t *testing.T) {
 	}
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		if out := s.run(0, "completion", shell).out.String(); !strings.Contains(out, "leasehold") {
-			t.Errorf("%s: %s", shell, out)
+			t.Errorf("%s: %s, want text with %q", shell, out, "leasehold")
 		}
 	}
 }
 
-func TestHelpHasAnExampleEach(t *testing.T) {
+func TestEachHelpHasAnExample(t *testing.T) {
 	s := newSite(t)
 	for _, c := range []string{"", "run", "ls", "show", "version"} {
 		args := []string{"--help"}
@@ -247,7 +247,7 @@ func TestWrongUsage(t *testing.T) {
 	} {
 		p := s.run(125, strings.Fields(c.args)...)
 		if msg := p.err.String(); !strings.Contains(msg, c.says) || !strings.HasPrefix(msg, "leasehold: ") || p.out.String() != "" || strings.Contains(msg, "secret") {
-			t.Errorf("%s: stdout %q, stderr %q, want words with %q", c.args, p.out.String(), msg, c.says)
+			t.Errorf("%s: stdout %q, stderr %q, want text with %q", c.args, p.out.String(), msg, c.says)
 		}
 	}
 	s.env = append(s.env, storeVar+"=file", storeFileVar+"=/x")
@@ -256,18 +256,18 @@ func TestWrongUsage(t *testing.T) {
 		at := newSite(t, kv)
 		name, _, _ := strings.Cut(kv, "=")
 		if said := at.run(125, "run", "x", "--", "true").err.String(); !strings.Contains(said, name+" is set and empty") {
-			t.Errorf("%q: %q", kv, said)
+			t.Errorf("%q: %q, want text with %q", kv, said, name+" is set and empty")
 		}
 	}
 	if p := s.run(125, "run", "", "--", "true"); !strings.Contains(p.err.String(), "empty") {
-		t.Errorf("%q", p.err.String())
+		t.Errorf("%q, want text with %q", p.err.String(), "empty")
 	}
 	if entries, err := os.ReadDir(s.home); err != nil || len(entries) > 0 {
-		t.Errorf("left behind: %v, %v", entries, err)
+		t.Errorf("the home directory has %v (%v), want nothing", entries, err)
 	}
 }
 
-func TestWhereTheLocksAre(t *testing.T) {
+func TestPathsOfTheLockFile(t *testing.T) {
 	s := newSite(t)
 	dir := t.TempDir()
 	state := filepath.Join(dir, "state")
@@ -302,18 +302,19 @@ func TestWhereTheLocksAre(t *testing.T) {
 	}
 }
 
-// A name that was mistyped would be a lock that excludes nobody.
+// A directory that does not exist may be a typing error, and a lock in it would exclude
+// nobody.
 func TestOnlyTheDefaultDirectoryIsMade(t *testing.T) {
 	s := newSite(t)
 	dir := filepath.Join(s.home, "typo")
 	for _, args := range [][]string{{"run", "x", "--", "true"}, {"ls"}} {
 		p := s.run(125, append([]string{"--store", "file:" + filepath.Join(dir, "x.db")}, args...)...)
 		if said := p.err.String(); !strings.Contains(said, "there is no directory "+dir) || !strings.Contains(said, "create it") {
-			t.Errorf("%q: %s", args, said)
+			t.Errorf("%q: %s, want text with %q and %q", args, said, "there is no directory "+dir, "create it")
 		}
 	}
 	if codes, said := s.doctor(2, "--store", "file:"+filepath.Join(dir, "x.db")); codes["file-unusable"] != "error" {
-		t.Errorf("%s", said)
+		t.Errorf("%s, want the finding file-unusable (error)", said)
 	}
 	if left, err := os.ReadDir(s.home); err != nil || len(left) > 0 {
 		t.Errorf("made: %v, %v", left, err)

@@ -26,7 +26,7 @@ func TestQuitPrintsNoStacks(t *testing.T) {
 	defer conn.Close()
 	p.signal(syscall.SIGQUIT)
 	if code := p.end(); code != 128+int(syscall.SIGQUIT) || strings.Contains(p.err.String(), "goroutine") {
-		t.Errorf("code %d, stderr %s", code, p.err.String())
+		t.Errorf("code %d, stderr %s, want exit code %d and no %q", code, p.err.String(), 128+int(syscall.SIGQUIT), "goroutine")
 	}
 }
 

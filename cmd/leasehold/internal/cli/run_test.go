@@ -62,7 +62,7 @@ func TestRunPassesInputAndOutput(t *testing.T) {
 	p.in.Close()
 	p.wants(0)
 	if p.out.String() != "in\x00\xff\n" || p.err.String() != "err\n" {
-		t.Errorf("stdout %q, stderr %q", p.out.String(), p.err.String())
+		t.Errorf("stdout %q, stderr %q, want %q and %q", p.out.String(), p.err.String(), "in\x00\xff\n", "err\n")
 	}
 }
 
@@ -79,7 +79,7 @@ func TestRunEnvironment(t *testing.T) {
 	}
 	first, second := vars(), vars()
 	if first["LEASEHOLD_NAME"] != "x y" || first["KEEP"] != "me" {
-		t.Errorf("%v", first)
+		t.Errorf("%v, want the name of the inner lock, and KEEP as it was", first)
 	}
 	if len(first["LEASEHOLD_OWNER"]) != 27 || first["LEASEHOLD_OWNER"] == second["LEASEHOLD_OWNER"] {
 		t.Errorf("owners %q, %q", first["LEASEHOLD_OWNER"], second["LEASEHOLD_OWNER"])
@@ -101,26 +101,26 @@ func TestRunBusy(t *testing.T) {
 	p := s.run(124, "run", "x", "--try", "--", "echo", "overlap")
 	for _, part := range []string{"leasehold: ", `"x"`, strconv.Itoa(h.cmd.Process.Pid), "(testing)", "expires in"} {
 		if !strings.Contains(p.err.String(), part) {
-			t.Errorf("%q is not said: %s", part, p.err.String())
+			t.Errorf("%s, want text with %q", p.err.String(), part)
 		}
 	}
 	if p.out.String() != "" {
-		t.Errorf("stdout: %s", p.out.String())
+		t.Errorf("stdout: %s, want nothing on stdout", p.out.String())
 	}
 	if p := s.run(124, "run", "x", "--try", "--quiet", "--", "true"); p.err.String() != "" {
-		t.Errorf("quiet, it says %s", p.err.String())
+		t.Errorf("quiet, it says %s, want nothing on stderr", p.err.String())
 	}
 	s.run(0, "run", "x", "--try", "-E", "0", "--", "false")
 	s.run(9, "run", "x", "--try", "--conflict-exit-code=9", "--", "true")
 	p = s.run(124, "run", "x", "--wait", "300ms", "--", "true")
 	for _, part := range []string{"waiting up to 300ms for \"x\", next in the queue; held by", "gave up after 300ms"} {
 		if !strings.Contains(p.err.String(), part) {
-			t.Errorf("%q is not said: %s", part, p.err.String())
+			t.Errorf("%s, want text with %q", p.err.String(), part)
 		}
 	}
 	p = s.run(124, "run", "x", "--wait", "0s", "--barge", "--", "true") // as --try
 	if said := p.err.String(); strings.Contains(said, "waiting") || strings.Contains(said, "gave up") {
-		t.Errorf("without a wait it says %s", said)
+		t.Errorf("without a wait it says %s, want no %q and no %q", said, "waiting", "gave up")
 	}
 	s.run(0, "run", "y", "--wait", "0", "--", "true")
 	s.run(0, "run", "y", "--try", "--", "true") // another lock
@@ -134,12 +134,12 @@ func TestRunWaitsUntilItIsFree(t *testing.T) {
 	p := s.start("run", "x", "--", "echo", "mine now")
 	p.says(&p.err, "waiting for \"x\"")
 	if !strings.Contains(p.err.String(), "(first)") || p.out.String() != "" {
-		t.Errorf("stdout %q, stderr %q", p.out.String(), p.err.String())
+		t.Errorf("stdout %q, stderr %q, want text with %q and nothing on stdout", p.out.String(), p.err.String(), "(first)")
 	}
 	h.let()
 	p.wants(0)
 	if p.out.String() != "mine now\n" {
-		t.Errorf("stdout %q", p.out.String())
+		t.Errorf("stdout %q, want %q", p.out.String(), "mine now\n")
 	}
 	if n := strings.Count(p.err.String(), "\n"); n != 1 {
 		t.Errorf("one line would have been enough:\n%s", p.err.String())
@@ -172,7 +172,7 @@ func TestRunSignalsWhileWaiting(t *testing.T) {
 		p.signal(sig)
 		p.wants(128 + int(sig))
 		if p.out.String() != "" {
-			t.Errorf("%v: stdout %s", sig, p.out.String())
+			t.Errorf("%v: stdout %s, want nothing on stdout", sig, p.out.String())
 		}
 	}
 	h.let()
@@ -194,7 +194,7 @@ func TestRunSignalsWhileRunning(t *testing.T) {
 	p.signal(syscall.SIGTERM)
 	p.wants(3)
 	if !strings.Contains(p.out.String(), "bye") {
-		t.Errorf("stdout %s", p.out.String())
+		t.Errorf("stdout %s, want text with %q", p.out.String(), "bye")
 	}
 }
 
@@ -254,8 +254,8 @@ func (s *site) expiresIn(name string) time.Duration {
 	return time.Duration(state.Expires) * time.Millisecond
 }
 
-// A store that keeps no lock for that long without renewals needs us to stay. A
-// second signal ends that.
+// A store that keeps no lock for that long without renewals needs run to stay and
+// renew. A second signal ends that.
 func TestRunMinHoldLongerThanTheStoreKeepsALock(t *testing.T) {
 	s := newSite(t, storeVar+"="+redistest.Start(t).URL())
 	p := s.start("run", "x", "--ttl", "3s", "--min-hold", "1h", "--", "/bin/sh", "-c", "echo done; exit 4")
@@ -315,17 +315,17 @@ func TestRunMaxHold(t *testing.T) {
 	p := s.start("run", "x", "--max-hold", "3s", "--", "/bin/sh", "-c", "trap 'echo told; exit 0' TERM; echo held; read x")
 	p.wants(123)
 	if !strings.Contains(p.out.String(), "told") || !strings.Contains(p.err.String(), "longest hold") {
-		t.Errorf("stdout %q, stderr %q", p.out.String(), p.err.String())
+		t.Errorf("stdout %q, stderr %q, want text with %q and %q", p.out.String(), p.err.String(), "told", "longest hold")
 	}
 	p = s.start("run", "x", "--max-hold", "3s", "--quiet", "--", "/bin/sh", "-c", "trap '' TERM; echo held; while :; do sleep 1; done")
 	p.wants(123)
 	if !strings.Contains(p.err.String(), "killed") {
-		t.Errorf("a lost lock is an error, and said in any case: %q", p.err.String())
+		t.Errorf("with --quiet: stderr %q, want text with %q", p.err.String(), "killed")
 	}
 }
 
-// The lock goes to somebody else while the command runs, because a person has
-// deleted the lock file: that is a loss, and told from a release.
+// If the lock file is moved away while the command runs, the lock is lost: another process
+// can take it in a new file.
 func TestRunNoticesThatTheFileIsGone(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -337,7 +337,7 @@ func TestRunNoticesThatTheFileIsGone(t *testing.T) {
 	}
 	p.wants(123)
 	if !strings.Contains(p.err.String(), "lost") {
-		t.Errorf("stderr %q", p.err.String())
+		t.Errorf("stderr %q, want text with %q", p.err.String(), "lost")
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// metrics returns the metrics in the only file of dir, which promtool accepts.
+// metricsIn returns the metrics of a lock in the only file of dir, which promtool accepts.
 func metricsIn(t *testing.T, dir, lock string) map[string]float64 {
 	t.Helper()
 	files, err := os.ReadDir(dir)
@@ -77,7 +77,7 @@ func TestTextfile(t *testing.T) {
 	}
 }
 
-// Every name has a file of its own, in the directory, and a label that says it.
+// Each name has its own file in the directory, and a label with the name.
 func TestTextfileOfStrangeNames(t *testing.T) {
 	s := newSite(t)
 	seen := map[string]bool{}
@@ -105,11 +105,11 @@ func TestTextfileNeedsItsDirectory(t *testing.T) {
 	for _, none := range []string{filepath.Join(dir, "absent"), os.DevNull} {
 		p := s.run(125, "run", "x", "--textfile", none, "--", "echo", "ran")
 		if p.out.String() != "" || !strings.Contains(p.err.String(), "--textfile") {
-			t.Errorf("stdout %q, stderr %q", p.out.String(), p.err.String())
+			t.Errorf("stdout %q, stderr %q, want nothing on stdout and text with %q", p.out.String(), p.err.String(), "--textfile")
 		}
 	}
 	p := s.run(3, "run", "x", "--textfile", dir, "--", "sh", "-c", "rmdir "+dir+"; exit 3")
 	if !strings.Contains(p.err.String(), "metrics were not written") {
-		t.Errorf("stderr %q", p.err.String())
+		t.Errorf("stderr %q, want text with %q", p.err.String(), "metrics were not written")
 	}
 }

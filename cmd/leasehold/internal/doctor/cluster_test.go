@@ -64,7 +64,7 @@ func TestRealCluster(t *testing.T) {
 	c.Masters[2].Text(t, "CLUSTER", "DELSLOTS", "16383")
 	c.Masters[0].Text(t, "CLUSTER", "DELSLOTS", "16383")
 	if codes, said = look(""); !has(codes, SlotsUnserved, "") || !strings.Contains(said, "1 of 16384") {
-		t.Errorf("a slot is nobody's: %q\n%s", codes, said)
+		t.Errorf("without a server for one slot: %q\n%s", codes, said)
 	}
 	alone := redistest.Start(t)
 	e, err := redisadmin.ExamineCluster(t.Context(), "redis-cluster://"+alone.Addr(), nil, redisadmin.Scope{TTL: 30 * time.Second})
@@ -78,6 +78,6 @@ func TestRealCluster(t *testing.T) {
 		s.Kill()
 	}
 	if codes, _ = look(""); !has(codes, NodeUnreachable, c.Masters[0].Addr()) {
-		t.Errorf("nobody is there: %q", codes)
+		t.Errorf("with all servers down: %q, want the finding node-unreachable", codes)
 	}
 }

@@ -54,12 +54,12 @@ func TestEveryCodeIsReached(t *testing.T) {
 	}
 	for _, c := range Codes() {
 		if !reached[c] {
-			t.Errorf("nothing leads to %s", c)
+			t.Errorf("no case leads to the finding %s, want one", c)
 		}
 		delete(reached, c)
 	}
 	for c := range reached {
-		t.Errorf("%s is in no order", c)
+		t.Errorf("the finding %s is not in Codes()", c)
 	}
 }
 
