@@ -511,7 +511,7 @@ func TestGivingUpWhileEntering(t *testing.T) {
 			granted++
 			release(t, s, l)
 		} else if !errors.Is(err, context.Canceled) {
-			t.Error(err)
+			t.Errorf("%v, want %v", err, context.Canceled)
 		}
 		vanishes(t, client, prefix)
 	}

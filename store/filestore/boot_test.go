@@ -79,7 +79,7 @@ func TestOnlyTheMachinesClockCounts(t *testing.T) {
 		t.Fatalf("inspect at the end: %+v, %v, want a free lock", st, err)
 	}
 	if errs := s.Renew(t.Context(), []store.Lease{r}); !errors.Is(errs[0], store.ErrNotHeld) {
-		t.Fatal(errs[0])
+		t.Fatalf("%s, want %v", errs[0], store.ErrNotHeld)
 	}
 	mustAcquire(t, s, request("a"))
 }
@@ -285,7 +285,7 @@ func said(t *testing.T, err error, words ...string) {
 	}
 	for _, w := range words {
 		if !strings.Contains(err.Error(), w) {
-			t.Errorf("error %q does not say %q", err, w)
+			t.Errorf("error %q, want text with %q", err, w)
 		}
 	}
 }

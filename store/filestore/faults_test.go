@@ -142,7 +142,7 @@ func TestAcquireUndoneEarly(t *testing.T) {
 	f.onCommit(func(func() error) error { return errCut })
 	r := request("a")
 	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r}); !errors.Is(err, errCut) {
-		t.Fatal(err)
+		t.Fatalf("%v, want %v", err, errCut)
 	}
 	if err := s.Close(); err != nil { // which waits for the clean-up
 		t.Fatal(err)
@@ -192,7 +192,7 @@ func TestUnknownOutcomeSparesTheOwnersLease(t *testing.T) {
 				return errCut
 			})
 			if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: attempt()}); !errors.Is(err, errCut) {
-				t.Fatal(err)
+				t.Fatalf("%v, want %v", err, errCut)
 			}
 			if err := s.Close(); err != nil { // which waits for the clean-up
 				t.Fatal(err)
@@ -218,7 +218,7 @@ func TestCloseWaitsForCleanUp(t *testing.T) {
 		return errors.Join(errCut, err)
 	})
 	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")}); !errors.Is(err, errCut) {
-		t.Fatal(err)
+		t.Fatalf("%v, want %v", err, errCut)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)

@@ -57,7 +57,7 @@ func TestRelativePath(t *testing.T) {
 	}
 	second := mustOpen(t, filepath.Join(dir, "locks.db"), nil)
 	if _, err := second.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")}); !errors.Is(err, store.ErrBusy) {
-		t.Fatal(err)
+		t.Fatalf("%v, want %v", err, store.ErrBusy)
 	}
 }
 
@@ -72,7 +72,7 @@ func TestLinkedPath(t *testing.T) {
 	mustAcquire(t, s, request("a"))
 	second := mustOpen(t, link, nil)
 	if _, err := second.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")}); !errors.Is(err, store.ErrBusy) {
-		t.Fatal(err)
+		t.Fatalf("%v, want %v", err, store.ErrBusy)
 	}
 }
 

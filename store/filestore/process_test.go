@@ -533,7 +533,7 @@ func TestProcessesOpenAndCloseTheFile(t *testing.T) {
 	}
 	for _, beside := range []string{"-wal", "-shm", "-journal"} {
 		if _, err := os.Lstat(path + beside); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("%s is left after all processes have closed the file: %v", beside, err)
+			t.Errorf("%s is left after all processes have closed the file: %v, want %v", beside, err, os.ErrNotExist)
 		}
 	}
 }

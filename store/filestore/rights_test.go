@@ -212,7 +212,7 @@ func TestNoRights(t *testing.T) {
 			}
 			for _, w := range append(c.words, path) {
 				if !strings.Contains(string(out), w) {
-					t.Errorf("error %q does not say %q", out, w)
+					t.Errorf("error %q, want text with %q", out, w)
 				}
 			}
 		})

@@ -176,7 +176,7 @@ func TestWaitingWritesNothing(t *testing.T) {
 	for i := range waiters {
 		wg.Go(func() {
 			if _, err := s.Wait(ctx, store.WaitRequest{Lease: request("a")}, all[i].hear); !errors.Is(err, context.Canceled) {
-				t.Errorf("wait: %v", err)
+				t.Errorf("wait: %v, want %v", err, context.Canceled)
 			}
 		})
 	}

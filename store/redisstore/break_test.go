@@ -115,7 +115,7 @@ func TestBreakOfAnotherClientsLock(t *testing.T) {
 	s := open(t, addrs(servers), nil)
 	servers[0].Text(t, "SET", "a", "theirs", "PX", "60000")
 	if _, err := s.BreakLease(t.Context(), store.BreakRequest{Name: "a", Owner: "theirs", Token: 1, Now: true}); !errors.Is(err, store.ErrUnsupported) {
-		t.Error(err)
+		t.Errorf("%v, want %v", err, store.ErrUnsupported)
 	}
 	if servers[0].Text(t, "GET", "a") != "theirs" {
 		t.Error("the key was changed")

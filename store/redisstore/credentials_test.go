@@ -67,7 +67,7 @@ func TestUnixSocket(t *testing.T) {
 	r := request("a")
 	acquire(t, s, r)
 	if got := server.Text(t, "INFO", "keyspace"); !strings.Contains(got, "db3") {
-		t.Errorf("the lock is not in database 3: %q", got)
+		t.Errorf("the lock is not in database 3: %q, want text with %q", got, "db3")
 	}
 	if n := strings.Count(server.Text(t, "CLIENT", "LIST"), "laddr="+socket); n != 1 {
 		t.Errorf("%d connections over the socket, want 1", n)

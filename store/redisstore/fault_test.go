@@ -78,7 +78,7 @@ func TestTwoOfFiveDead(t *testing.T) {
 		t.Errorf("renewal with three of five dead: %v, want no quorum", err)
 	}
 	if err == nil || !strings.Contains(err.Error(), servers[0].Addr()) {
-		t.Errorf("%v does not name the dead node %s", err, servers[0].Addr())
+		t.Errorf("%v, want an error that names %s", err, servers[0].Addr())
 	}
 	if err := servers[1].Restart(); err != nil {
 		t.Fatal(err)
@@ -101,7 +101,7 @@ func TestTooFewNodesAtOpen(t *testing.T) {
 	}
 	for _, s := range servers[:2] {
 		if !strings.Contains(err.Error(), s.Addr()) {
-			t.Errorf("%v does not name %s", err, s.Addr())
+			t.Errorf("%v, want an error that names %s", err, s.Addr())
 		}
 	}
 }

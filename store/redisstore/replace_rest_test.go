@@ -143,7 +143,7 @@ func TestReplaceGoesOnWithoutTheOldNodes(t *testing.T) {
 		}
 	})
 	if !errors.Is(err, context.Canceled) {
-		t.Fatal(err)
+		t.Fatalf("%v, want %v", err, context.Canceled)
 	}
 	for _, s := range servers[:3] {
 		s.Kill()

@@ -125,7 +125,7 @@ func TestNoSentinelKnows(t *testing.T) {
 			w.Sentinels[0].Addr(), password,
 		} {
 			if !strings.Contains(err.Error(), say) {
-				t.Errorf("%v\ndoes not say %q", err, say)
+				t.Errorf("%v\nwant text with %q", err, say)
 			}
 		}
 		if strings.Contains(err.Error(), "s3cr3t") {

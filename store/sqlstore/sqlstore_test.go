@@ -37,7 +37,7 @@ func TestStatements(t *testing.T) {
 		}
 		for _, mark := range []string{"@schema@", "@version@", "@oldest@", "@clock@"} {
 			if strings.Contains(script, mark) {
-				t.Errorf("%v: the script still has %s", d, mark)
+				t.Errorf("%v: the script still has %s, want no %q", d, mark, mark)
 			}
 		}
 	}

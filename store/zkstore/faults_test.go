@@ -98,7 +98,7 @@ func TestLostAnswerToRelease(t *testing.T) {
 	p.CutReplyTo(s.leases.get(leaseKey{l.Name, l.Owner}).place.Load().name, 0)
 	mustRelease(t, s, l)
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: l}); !errors.Is(err, store.ErrNotHeld) {
-		t.Fatalf("release again: %v", err)
+		t.Fatalf("release again: %v, want %v", err, store.ErrNotHeld)
 	}
 }
 
@@ -115,7 +115,7 @@ func TestAcquireGivenUpWithoutNetwork(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := s.Acquire(ctx, store.AcquireRequest{Lease: request(l.Name, l.TTL)}); !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("acquire without a network: %v", err)
+		t.Fatalf("acquire without a network: %v, want %v", err, context.DeadlineExceeded)
 	}
 	p.Pass()
 	eventually(t, "nothing is left of the attempt", func() bool {
@@ -148,7 +148,7 @@ func TestSessionLostInAPause(t *testing.T) {
 		return errors.Is(s.Renew(t.Context(), []store.Lease{l})[0], store.ErrNotHeld)
 	})
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: l}); !errors.Is(err, store.ErrNotHeld) {
-		t.Fatalf("release by the previous holder: %v", err)
+		t.Fatalf("release by the previous holder: %v, want %v", err, store.ErrNotHeld)
 	}
 	if st, err := other.Inspect(t.Context(), l.Name); err != nil || st.Token != n.Token {
 		t.Fatalf("inspect after the previous holder came back: %+v, %v, want token %v", st, err, n.Token)
@@ -269,10 +269,10 @@ func TestOpenFails(t *testing.T) {
 		t.Errorf("no connection: %v, want a *QuorumError", err)
 	}
 	if _, err := Open(t.Context(), &Options{Servers: []string{shared.Addr}, MaxTTL: time.Hour}); !errors.Is(err, store.ErrUnsupported) {
-		t.Errorf("a longer TTL than the server allows: %v", err)
+		t.Errorf("a longer TTL than the server allows: %v, want %v", err, store.ErrUnsupported)
 	}
 	if _, err := Open(t.Context(), nil); !errors.Is(err, store.ErrInvalid) {
-		t.Errorf("no server: %v", err)
+		t.Errorf("no server: %v, want %v", err, store.ErrInvalid)
 	}
 	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
 	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: store.Lease{Name: "x", Owner: "y", TTL: 5 * time.Second, Require: store.Consensus}}); !errors.Is(err, store.ErrUnsupported) || s.Caps().Class != store.CrashSafe {

@@ -73,7 +73,7 @@ func TestPlacesAreDeleted(t *testing.T) {
 	select {
 	case err := <-done:
 		if !errors.Is(err, store.ErrNotHeld) {
-			t.Errorf("the wait ended with %v", err)
+			t.Errorf("the wait ended with %v, want %v", err, store.ErrNotHeld)
 		}
 	case <-time.After(patience):
 		t.Error("the wait of a waiter whose place is gone does not end")
@@ -130,7 +130,7 @@ func TestWaiterGivesUpWithoutNetwork(t *testing.T) {
 	select {
 	case err := <-done:
 		if !errors.Is(err, context.Canceled) {
-			t.Errorf("the wait ended with %v", err)
+			t.Errorf("the wait ended with %v, want %v", err, context.Canceled)
 		}
 	case <-time.After(patience):
 		t.Fatal("the wait does not end with its context")

@@ -43,7 +43,7 @@ func TestExamineRefusesInvalidRequests(t *testing.T) {
 		t.Error("an invalid URL is accepted")
 	}
 	if _, err := Examine(t.Context(), server.URL(), nil, Scope{}); !errors.Is(err, store.ErrInvalid) {
-		t.Errorf("no TTL: %v", err)
+		t.Errorf("no TTL: %v, want %v", err, store.ErrInvalid)
 	}
 	if _, err := Examine(t.Context(), server.URL(), &redisstore.Options{MaxTTL: -1}, Scope{TTL: time.Second}); err == nil {
 		t.Error("invalid options are accepted")
@@ -51,7 +51,7 @@ func TestExamineRefusesInvalidRequests(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := Examine(ctx, server.URL(), nil, Scope{TTL: time.Second}); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
+		t.Errorf("cancelled: %v, want %v", err, context.Canceled)
 	}
 }
 

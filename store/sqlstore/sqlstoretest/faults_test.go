@@ -315,7 +315,7 @@ func TestBehindAPooler(t *testing.T) {
 	c.verdict(t, grants)
 	mustGet(t, s, "x")
 	if !strings.Contains(log.String(), "waiters will poll") {
-		t.Errorf("the log does not say that waiters will poll: %s", log.String())
+		t.Errorf("the log does not say that waiters will poll: %s, want text with %q", log.String(), "waiters will poll")
 	}
 	var signals int
 	if err := postgres.handle(t).QueryRowContext(t.Context(), `SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid)
