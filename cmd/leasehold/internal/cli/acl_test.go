@@ -26,7 +26,7 @@ func redisCLI(t *testing.T, server *redistest.Server, line string) {
 	c := exec.Command(path, "-h", host, "-p", port)
 	c.Stdin = strings.NewReader(line + "\n")
 	if out, err := c.CombinedOutput(); err != nil || strings.TrimSpace(string(out)) != "OK" {
-		t.Fatalf("%s\n%s%v", line, out, err)
+		t.Fatalf("%s\n%s%v, want OK", line, out, err)
 	}
 }
 
@@ -38,7 +38,7 @@ func TestACLIsAcceptedByRedis(t *testing.T) {
 		p := s.run(0, "acl", "--user", "u", "--prefix", prefix, "--for", "lock,doctor", "--db", "0")
 		line := p.out.String()
 		if strings.Count(line, "\n") != 1 || !strings.Contains(p.err.String(), "PASSWORD") {
-			t.Errorf("stdout %q, stderr %q", line, p.err.String())
+			t.Errorf("stdout %q, stderr %q, want one line, and the word PASSWORD on stderr", line, p.err.String())
 		}
 		for _, server := range servers {
 			redisCLI(t, server, strings.Replace(strings.TrimSpace(line), "PASSWORD", "pw", 1))
@@ -63,7 +63,7 @@ func TestACLVariants(t *testing.T) {
 			t.Errorf("%s: %s\nwant %s", args, p.out.String(), want)
 		}
 		if quiet := strings.Contains(args, "-q"); quiet != (p.err.String() == "") {
-			t.Errorf("%s: stderr %q", args, p.err.String())
+			t.Errorf("%s: stderr %q, want nothing with -q, else something", args, p.err.String())
 		}
 	}
 }

@@ -17,7 +17,7 @@ func TestAcquireAndRelease(t *testing.T) {
 	everyStore(t, func(t *testing.T, s *site) {
 		words := strings.Fields(s.run(0, "acquire", "x", "--ttl", "50s", "--purpose", "by hand").out.String())
 		if len(words) != 2 {
-			t.Fatalf("printed %q", words)
+			t.Fatalf("printed %q, want the owner and the token", words)
 		}
 		owner := words[0]
 		var one map[string]any
@@ -76,7 +76,7 @@ func TestAcquireThatCannotPrint(t *testing.T) {
 	c := exec.Command(binary, "acquire", "x", "--ttl", "1h")
 	c.Env, c.Stdout, c.Stderr = s.env, unread, &says
 	if err := c.Run(); c.ProcessState.ExitCode() != codeTrouble || !strings.Contains(says.String(), "printing the owner") {
-		t.Errorf("%v: %s", err, says.String())
+		t.Errorf("%v: %s, want the exit code of trouble", err, says.String())
 	}
 	s.run(0, "run", "x", "--try", "--", "true")
 }

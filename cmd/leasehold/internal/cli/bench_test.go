@@ -30,19 +30,19 @@ func TestBench(t *testing.T) {
 	p := s.run(0, "bench", "--for", "500ms", "--goroutines", "16,1,16")
 	lines := strings.Split(strings.TrimSpace(p.out.String()), "\n")
 	if len(lines) != 3 || !strings.Contains(lines[0], "LOCK+UNLOCK/S") || strings.Fields(lines[1])[0] != "1" || strings.Fields(lines[2])[0] != "16" {
-		t.Errorf("stdout: %s", p.out.String())
+		t.Errorf("stdout: %s, want a table with a header and two lines", p.out.String())
 	}
 	if !strings.Contains(p.err.String(), "leasehold: round 5 of 5: 1 goroutine ") {
 		t.Errorf("the progress: %s, want text with %q", p.err.String(), "leasehold: round 5 of 5: 1 goroutine ")
 	}
 	if p := s.run(0, "ls", benchPrefix, "--json"); strings.TrimSpace(p.out.String()) != "[]" {
-		t.Errorf("locks are left: %s", p.out.String())
+		t.Errorf("locks %s are left, want none", p.out.String())
 	}
 
 	p = s.run(0, "bench", "--for", "500ms", "--goroutines", "4", "--ttl", "5s", "--json", "--quiet")
 	b := readBench(t, p)
 	if b.Engine != "redis" || b.Nodes != 3 || b.Quorum != 2 || b.TTL != 5000 || b.For != 500 || len(b.Results) != 1 {
-		t.Fatalf("%+v", b)
+		t.Fatalf("%+v, want the settings of the run and one result", b)
 	}
 	r := b.Results[0]
 	if r.Goroutines != 4 || r.Rounds != 5 || r.Errors != 0 || r.Operations == 0 || r.PerSecond <= 0 || r.LockP50 <= 0 || r.LockP99 < r.LockP50 ||

@@ -19,7 +19,7 @@ func (s *site) tokenHeld(name string) string {
 	var one stateJSON
 	one.heldJSON = &heldJSON{}
 	if err := json.Unmarshal([]byte(s.run(0, "show", name, "--json").out.String()), &one); err != nil || !one.Held {
-		s.t.Fatalf("%s is not held: %v", name, err)
+		s.t.Fatalf("%s is not held: %v, want it held", name, err)
 	}
 	return one.Token.String()
 }
@@ -107,7 +107,7 @@ func TestBreakOfASilentHolder(t *testing.T) {
 		s.run(0, "break", "x", "--token", lease[1], "--reason", "its host is gone", "--now")
 		next.wants(0)
 		if token := strings.Fields(next.out.String())[1]; s.tokenHeld("x") != token {
-			t.Errorf("granted %s, shown %s", token, s.tokenHeld("x"))
+			t.Errorf("show has token %[2]s, want %[1]s, that of the grant", token, s.tokenHeld("x"))
 		}
 		s.run(123, "release", "x", "--owner", lease[0])
 		s.run(124, "break", "x", "--token", lease[1], "--reason", "once more", "--now")
@@ -116,7 +116,7 @@ func TestBreakOfASilentHolder(t *testing.T) {
 		dead := strings.Fields(s.run(0, "acquire", "y", "--ttl", "2s").out.String())
 		s.run(0, "break", "y", "--token", dead[1], "--reason", "its host is gone")
 		if lasted := time.Since(start); lasted < 1900*time.Millisecond {
-			t.Errorf("the lease of a silent holder was over after %v of 2s", lasted)
+			t.Errorf("the lease of a silent holder was over after %v, want its 2s", lasted)
 		}
 		s.run(0, "run", "y", "--try", "--", "true")
 	})

@@ -61,7 +61,7 @@ func onDatabase(t *testing.T, server *sqltest.Server, url, app string) {
 	}
 	p = owner.start("run", "a/b", "--require", "crash-safe", "--", binary, "show", "a/b", "--json")
 	if code := p.end(); code != 0 || !strings.Contains(p.out.String(), `"held": true`) && !strings.Contains(p.out.String(), `"held":true`) {
-		t.Errorf("run and show: exit code %d: %s%s", code, &p.out, &p.err)
+		t.Errorf("run and show: exit code %d: %s%s, want 0 and a held lock", code, &p.out, &p.err)
 	}
 	p = owner.start("run", "a/b", "--", binary, "ls", "a/")
 	if code := p.end(); code != 0 || !strings.Contains(p.out.String(), "a/b") {
@@ -89,7 +89,7 @@ func onDatabase(t *testing.T, server *sqltest.Server, url, app string) {
 	encrypted := newSite(t, "LEASEHOLD_STORE="+fmt.Sprintf(strict, server.User, server.Password, server.Addr, ""))
 	p = encrypted.start("ls")
 	if code := p.end(); code != codeTrouble || !strings.Contains(p.err.String(), "refused TLS") && !strings.Contains(p.err.String(), "does not support TLS") {
-		t.Errorf("a server without TLS: exit code %d: %s", code, &p.err)
+		t.Errorf("a server without TLS: exit code %d: %s, want the exit code of trouble and \"refused TLS\"", code, &p.err)
 	}
 	elsewhere := newSite(t, at(server.User, server.Password, "&schema=no%20such"))
 	p = elsewhere.start("ls")
@@ -207,7 +207,7 @@ func TestSchemaIsPrinted(t *testing.T) {
 	for _, list := range []string{"", "a,,b", "a,", `"a`, `"a"b`, `""`} {
 		p = s.start("schema", "--store", "postgres:///", "--print", "--grant", list)
 		if code := p.end(); code == 0 {
-			t.Errorf("--grant %s: exit code %d: %s%s", list, code, &p.out, &p.err)
+			t.Errorf("--grant %s: exit code %d: %s%s, want an error", list, code, &p.out, &p.err)
 		}
 	}
 	p = s.start("schema", "--print")

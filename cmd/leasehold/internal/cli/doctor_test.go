@@ -23,13 +23,13 @@ func (s *site) doctor(code int, args ...string) (codes map[string]string, said s
 	said = s.run(code, append([]string{"doctor", "--json"}, args...)...).out.String()
 	var f findings
 	if err := json.Unmarshal([]byte(said), &f); err != nil || f.Findings == nil {
-		s.t.Fatalf("%v: %s", err, said)
+		s.t.Fatalf("%v: %s, want findings", err, said)
 	}
 	codes = map[string]string{}
 	for _, one := range f.Findings {
 		for _, key := range []string{"severity", "code", "message", "advice"} {
 			if one[key] == "" {
-				s.t.Errorf("no %s: %v", key, one)
+				s.t.Errorf("no %s: %v, want one", key, one)
 			}
 		}
 		if _, there := one["node"]; !there || len(one) != 5 {
@@ -46,10 +46,10 @@ func TestDoctorExitCodes(t *testing.T) {
 	sure := []string{"--appendonly", "yes", "--appendfsync", "always"}
 	good := redistest.Start(t, sure...)
 	if codes, said := s.doctor(0, "--store", good.URL()); len(codes) != 0 || strings.TrimSpace(said) != "{\n  \"findings\": []\n}" {
-		t.Errorf("%s", said)
+		t.Errorf("%s, want an empty list of findings", said)
 	}
 	if out := s.run(0, "doctor", "--store", good.URL()).out.String(); out != "No problems found.\n" {
-		t.Errorf("%q", out)
+		t.Errorf("%q, want \"No problems found.\"", out)
 	}
 	if codes, _ := s.doctor(0, "--store", "memory:"); codes["memory-of-one-process"] != "info" {
 		t.Errorf("%v, want the finding memory-of-one-process (info)", codes)
@@ -93,7 +93,7 @@ func TestDoctorOfFiles(t *testing.T) {
 	}
 	s.run(0, "run", "x", "--", "true")
 	if codes, said := s.doctor(0); len(codes) != 0 {
-		t.Errorf("%s", said)
+		t.Errorf("%s, want no findings", said)
 	}
 	path := filepath.Join(s.home, ".local/state/leasehold/locks.db")
 	if err := os.Chmod(path, 0o666); err != nil {
@@ -143,7 +143,7 @@ func TestDoctorShowsNoPassword(t *testing.T) {
 		for _, how := range [][]string{{"doctor"}, {"doctor", "--json"}, {"doctor", "--verbose"}} {
 			p := newSite(t, storeVar+"="+url).start(how...)
 			if code := p.end(); code == codeTrouble || strings.Contains(p.out.String()+p.err.String(), "secret") {
-				t.Errorf("%s %q: exit code %d: %s%s", url, how, code, p.out.String(), p.err.String())
+				t.Errorf("%s %q: exit code %d: %s%s, want findings, without the password", url, how, code, p.out.String(), p.err.String())
 			}
 		}
 	}
@@ -157,7 +157,7 @@ func TestDoctorShowsNoPassword(t *testing.T) {
 func TestEveryStoreHasADoctor(t *testing.T) {
 	for _, s := range schemes {
 		if examiners[s.names[0]] == nil {
-			t.Errorf("nothing looks for what endangers the locks of %s:", s.names[0])
+			t.Errorf("doctor has no examiner of %s stores, want one", s.names[0])
 		}
 	}
 }
@@ -170,7 +170,7 @@ func TestFindingsAreSafe(t *testing.T) {
 		t.Fatal(err)
 	}
 	if out := b.String(); strings.ContainsAny(out, "\x1b\r") || strings.Contains(out, "secret") || strings.Count(out, "\n") != 5 {
-		t.Errorf("%q", out)
+		t.Errorf("%q, want no control characters and no password", out)
 	}
 }
 

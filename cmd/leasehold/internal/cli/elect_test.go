@@ -117,7 +117,7 @@ func TestElectAgain(t *testing.T) {
 	p := s.start("elect", "x", "--", "/bin/sh", "-c", "echo leads; exit 3")
 	p.led(3)
 	if !strings.Contains(p.err.String(), "leasehold: the command ended by itself, with exit code 3: contending again in ") || strings.Contains(p.out.String(), "waiting") {
-		t.Errorf("%s", p.err.String())
+		t.Errorf("%s, want the end of the command, and no signs of waiting", p.err.String())
 	}
 	other := s.candidate("x")
 	other.led(1)
@@ -130,7 +130,7 @@ func TestElectAgain(t *testing.T) {
 	p = s.start("elect", "x", "--", "/bin/sh", "-c", "echo leads; kill -INT $$")
 	p.wants(130)
 	if terms(p) != 1 {
-		t.Errorf("led %d times", terms(p))
+		t.Errorf("led %d times, want once", terms(p))
 	}
 }
 

@@ -134,7 +134,7 @@ func TestNumbersDrawnUnderTheLockAreUnique(t *testing.T) {
 		t.Errorf("%d of %d numbers were drawn twice, want none", double, len(drawn))
 	}
 	if len(drawn) < 2 || drawn[len(drawn)-1] != strconv.Itoa(len(drawn)) {
-		t.Errorf("%d numbers were drawn, and the last is %s", len(drawn), drawn[len(drawn)-1])
+		t.Errorf("%d numbers were drawn, and the last is %s, want the number of all", len(drawn), drawn[len(drawn)-1])
 	}
 }
 

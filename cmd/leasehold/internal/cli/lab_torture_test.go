@@ -47,13 +47,13 @@ func TestTorture(t *testing.T) {
 		t.Errorf("the progress: %s, want text with %q", p.err.String(), "leasehold: checking the history; ")
 	}
 	if svg, err := os.ReadFile(filepath.Join(out, "history.svg")); err != nil || !strings.Contains(string(svg), "worker 2/0") {
-		t.Errorf("no plot: %v", err)
+		t.Errorf("the plot: %v, want one with all lanes", err)
 	}
 	if p := s.run(0, "ls", "leasehold-torture/", "--json"); strings.TrimSpace(p.out.String()) != "[]" {
-		t.Errorf("locks are left: %s", p.out.String())
+		t.Errorf("locks %s are left, want none", p.out.String())
 	}
 	if left := workersLeft(); len(left) > 0 {
-		t.Errorf("processes are left: %q", left)
+		t.Errorf("processes %q are left, want none", left)
 	}
 
 	p = s.run(125, append(shortTorture, "--out", out)...)
@@ -64,7 +64,7 @@ func TestTorture(t *testing.T) {
 	var v map[string]any
 	p = s.run(0, append(shortTorture, "--json", "--quiet", "--out", filepath.Join(t.TempDir(), "b"))...)
 	if err := json.Unmarshal([]byte(p.out.String()), &v); err != nil || v["verdict"] != "pass" || v["grants"].(float64) < 1 || len(v["violations"].([]any)) != 0 {
-		t.Errorf("%v, %s", err, p.out.String())
+		t.Errorf("%v, %s, want the verdict pass", err, p.out.String())
 	}
 	if p.err.String() != "" {
 		t.Errorf("with --quiet: stderr %s, want nothing on it", p.err.String())
@@ -137,7 +137,7 @@ func TestTortureFindsAViolation(t *testing.T) {
 		t.Errorf("stdout: %s, want %q at the beginning and text with %q", p.out.String(), "FAIL: ", "VIOLATION of mutual exclusion")
 	}
 	if page, err := os.ReadFile(filepath.Join(out, "lock-model-1.html")); err != nil || len(page) == 0 {
-		t.Errorf("no picture: %v", err)
+		t.Errorf("the picture: %v, want a page", err)
 	}
 }
 
@@ -152,7 +152,7 @@ func TestTortureCutShort(t *testing.T) {
 		t.Errorf("stdout: %s, want %q at the end", p.out.String(), "; cut short")
 	}
 	if left := workersLeft(); len(left) > 0 {
-		t.Errorf("processes are left: %q", left)
+		t.Errorf("processes %q are left, want none", left)
 	}
 }
 

@@ -67,7 +67,7 @@ func TestShowTheTrace(t *testing.T) {
 	}
 	var one struct{ Trace string }
 	if err := json.Unmarshal([]byte(s.run(0, "show", "x", "--json").out.String()), &one); err != nil || one.Trace != "00-"+id+"-00f067aa0ba902b7-01" {
-		t.Errorf("the trace is %q (%v)", one.Trace, err)
+		t.Errorf("the trace is %q (%v), want that of the holder", one.Trace, err)
 	}
 	if msg := s.run(124, "run", "x", "--try", "--", "true").err.String(); !strings.Contains(msg, "trace "+id) {
 		t.Errorf("no trace is named: %s, want text with %q", msg, "trace "+id)
@@ -87,11 +87,11 @@ func TestListAndShow(t *testing.T) {
 
 	p := s.run(0, "ls")
 	if out := p.out.String(); !strings.Contains(out, `"a x"`) || strings.Index(out, `"a x"`) > strings.Index(out, "b/x") || strings.Contains(out, "\x1b") {
-		t.Errorf("%q", out)
+		t.Errorf("%q, want both locks, sorted", out)
 	}
 	var list []map[string]any
 	if err := json.Unmarshal([]byte(s.run(0, "ls", "--json", "b/").out.String()), &list); err != nil || len(list) != 1 || list[0]["name"] != "b/x" {
-		t.Errorf("%v, %v", list, err)
+		t.Errorf("%v, %v, want only the lock with the prefix", list, err)
 	}
 
 	host, err := os.Hostname()
@@ -110,10 +110,10 @@ func TestListAndShow(t *testing.T) {
 	}
 	if one["held"] != true || one["host"] != host || one["pid"] != float64(b.cmd.Process.Pid) || one["purpose"] != "some \x1b[31m reason" ||
 		one["token"].(float64) < 1 || one["expires_in_ms"].(float64) <= 0 || one["expires_in_ms"].(float64) > 30000 {
-		t.Errorf("%v", one)
+		t.Errorf("%v, want the holder, its purpose, its token and its expiry", one)
 	}
 	if since, err := time.Parse(time.RFC3339, one["since"].(string)); err != nil || time.Since(since) > time.Hour || time.Since(since) < 0 {
-		t.Errorf("since %v (%v)", one["since"], err)
+		t.Errorf("since %v (%v), want a time within the last hour", one["since"], err)
 	}
 	if p := s.run(124, "show", "b/x", "--exit-code", "--quiet"); p.out.String()+p.err.String() != "" {
 		t.Errorf("stdout %q, stderr %q, want nothing on stderr", p.out.String(), p.err.String())
@@ -148,10 +148,10 @@ func TestCompletion(t *testing.T) {
 		return strings.Fields(out[:strings.LastIndex(out, ":")])
 	}
 	if got := complete("show", ""); len(got) != 0 {
-		t.Errorf("%q", got)
+		t.Errorf("without a store: completions %q, want none", got)
 	}
 	if _, err := os.Stat(filepath.Join(s.home, ".local")); err == nil {
-		t.Error("completion has made a lock file")
+		t.Error("completion has made a lock file, want none")
 	}
 	x, y, odd := s.hold("deploy/x"), s.hold("other"), s.hold("deploy/ odd")
 	// A shell would run a part of these, expand it, or take it for a flag.
@@ -162,16 +162,16 @@ func TestCompletion(t *testing.T) {
 	h := s.hold("--", "-rf") // the name is -rf
 	defer h.let()
 	if got := complete("show", ""); !slices.Equal(got, []string{"deploy/x", "other"}) {
-		t.Errorf("%q", got)
+		t.Errorf("completions %q, want deploy/x and other", got)
 	}
 	for _, args := range [][]string{{"show", "dep"}, {"ls", "dep"}, {"run", "dep"}, {"run", "--store=file:" + filepath.Join(s.home, ".local/state/leasehold/locks.db"), "dep"}} {
 		if got := complete(args...); len(got) != 1 || got[0] != "deploy/x" {
-			t.Errorf("%q: %q", args, got)
+			t.Errorf("%q: completions %q, want deploy/x", args, got)
 		}
 	}
 	for _, args := range [][]string{{"show", "other", "dep"}, {"run", "other", "--", "dep"}, {"show", "--store=redis://127.0.0.1:1", ""}, {"show", "--store=nope://", ""}} {
 		if got := complete(args...); len(got) != 0 {
-			t.Errorf("%q: %q", args, got)
+			t.Errorf("%q: completions %q, want none", args, got)
 		}
 	}
 	for _, p := range []*proc{x, y, odd} {
@@ -193,7 +193,7 @@ func TestEachHelpHasAnExample(t *testing.T) {
 		}
 		out := s.run(0, args...).out.String()
 		if _, example, ok := strings.Cut(out, "Examples:\n  leasehold "+c); !ok || example == "" {
-			t.Errorf("%q has no example:\n%s", c, out)
+			t.Errorf("%q has no example, want one:\n%s", c, out)
 		}
 	}
 }
@@ -297,7 +297,7 @@ func TestPathsOfTheLockFile(t *testing.T) {
 		if err != nil {
 			t.Errorf("%v %v: %v", c.env, c.args, err)
 		} else if info.Mode().Perm() != 0o600 {
-			t.Errorf("%s has mode %v", c.want, info.Mode())
+			t.Errorf("%s has mode %v, want 0600", c.want, info.Mode())
 		}
 	}
 }
@@ -317,7 +317,7 @@ func TestOnlyTheDefaultDirectoryIsMade(t *testing.T) {
 		t.Errorf("%s, want the finding file-unusable (error)", said)
 	}
 	if left, err := os.ReadDir(s.home); err != nil || len(left) > 0 {
-		t.Errorf("made: %v, %v", left, err)
+		t.Errorf("the home directory has %v (%v), want nothing", left, err)
 	}
 	s.run(0, "run", "x", "--", "true")
 }

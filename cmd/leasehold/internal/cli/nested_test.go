@@ -20,7 +20,7 @@ func TestRunUnderItself(t *testing.T) {
 				inner := append(append([]string{binary, "run", "x"}, flags...), "--", "echo", "ran")
 				p := s.run(125, append([]string{"run", "x", "--"}, inner...)...)
 				if said := p.err.String(); p.out.String() != "" || strings.Count(said, "\n") != 1 || !strings.Contains(said, "that we run under") || !strings.Contains(said, ownerVar) {
-					t.Errorf("%q: stdout %q, stderr %q", flags, p.out.String(), said)
+					t.Errorf("%q: stdout %q, stderr %q, want one line on stderr and nothing on stdout", flags, p.out.String(), said)
 				}
 			}
 			if said := s.run(124, "run", "x", "--", binary, "run", "x", "--try", "--", "true").err.String(); !strings.Contains(said, "that we run under") {
@@ -40,7 +40,7 @@ func TestRunUnderItself(t *testing.T) {
 				args = append(args, binary, "run", odd+"1", "--wait", "1h", "--", "echo", "ran")
 				p := s.run(125, args...)
 				if said := p.err.String(); p.out.String() != "" || strings.Count(said, "\n") != 1 || !strings.Contains(said, "that we run under") {
-					t.Errorf("%q: stdout %q, stderr %q", between, p.out.String(), said)
+					t.Errorf("%q: stdout %q, stderr %q, want one line on stderr and nothing on stdout", between, p.out.String(), said)
 				}
 			}
 			s.run(0, "show", "x", "--exit-code") // nothing is left

@@ -41,6 +41,6 @@ func TestQuitIsCaughtEarly(t *testing.T) {
 	}
 	early, late, found := strings.Cut(string(out), "internal/cli/quit ")
 	if !found || strings.Contains(early, "init modernc.org/sqlite/lib ") || !strings.Contains(late, "init modernc.org/sqlite/lib ") {
-		t.Errorf("the stores come first:\n%s", out)
+		t.Errorf("the stores are initialized first, want signals first:\n%s", out)
 	}
 }

@@ -125,7 +125,7 @@ func TestRedisBootstrap(t *testing.T) {
 		t.Errorf("the end of a wait in trouble is no line by itself: %q, want %q at the beginning and no %q", lines, `leasehold: gave up after 100ms: acquire "x"`, "deadline exceeded")
 	}
 	if out := s.run(0, "show", "x").out.String(); strings.Count(out, ": quarantined") != 3 {
-		t.Errorf("show: %s", out)
+		t.Errorf("show: %s, want three nodes in quarantine", out)
 	}
 	var declared []declaredJSON
 	p = s.run(0, "bootstrap", "--json")
@@ -133,7 +133,7 @@ func TestRedisBootstrap(t *testing.T) {
 		t.Errorf("a warning of what it ends: %s, want nothing on stderr", p.err.String())
 	}
 	if err := json.Unmarshal([]byte(p.out.String()), &declared); err != nil || len(declared) != 3 || declared[0].RunID == "" {
-		t.Errorf("%v, %v", declared, err)
+		t.Errorf("%v, %v, want three declared nodes", declared, err)
 	}
 	s.run(0, "run", "x", "--try", "--", "true")
 	h := s.hold("x")
@@ -141,7 +141,7 @@ func TestRedisBootstrap(t *testing.T) {
 		t.Errorf("while a lock is held: %s, want text with %q and %q", p.err.String(), "--force", `"x"`)
 	}
 	if out := s.run(0, "bootstrap", "--force").out.String(); strings.Count(out, "\n") != 3 {
-		t.Errorf("by force: %s", out)
+		t.Errorf("bootstrap --force: %s, want three lines", out)
 	}
 	h.let()
 	s = newSite(t)

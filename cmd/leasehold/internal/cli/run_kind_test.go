@@ -32,7 +32,7 @@ func readersShare(t *testing.T, s *site) {
 		t.Errorf("stdout %s, want text with %q", out, "writer")
 	}
 	if late.out.String() != "" {
-		t.Error("a reader beside the writer")
+		t.Error("a reader holds the lock beside the writer, want it to wait")
 	}
 	writer.in.Close()
 	writer.end()
@@ -101,14 +101,14 @@ func TestRunAlso(t *testing.T) {
 		}
 		words := strings.Fields(first)
 		if err := json.Unmarshal([]byte(list), &locks); err != nil || len(locks) != 3 || len(words) != 5 {
-			t.Fatalf("%v: %q, %v", err, words, locks)
+			t.Fatalf("%v: %q, %v, want three locks", err, words, locks)
 		}
 		want := []string{"c", string(locks[2].Token), string(locks[2].Token), string(locks[0].Token), string(locks[1].Token)}
 		if got := strings.Join(words, " "); got != strings.Join(want, " ") {
 			t.Errorf("the command has %s, want %s", got, want)
 		}
 		if out := s.run(0, "ls").out.String(); out != "" {
-			t.Errorf("left: %s", out)
+			t.Errorf("locks %s are left, want none", out)
 		}
 	})
 }

@@ -38,7 +38,7 @@ func TestRunExitCodes(t *testing.T) {
 		s.run(c.code, append([]string{"run", "x", "--"}, c.args...)...)
 	}
 	if _, err := os.Stat(filepath.Join(s.home, ".local")); err == nil {
-		t.Error("a command that cannot be run took a lock")
+		t.Error("a command that cannot be run took a lock, want none taken")
 	}
 	for _, c := range []struct {
 		code int
@@ -82,16 +82,16 @@ func TestRunEnvironment(t *testing.T) {
 		t.Errorf("%v, want the name of the inner lock, and KEEP as it was", first)
 	}
 	if len(first["LEASEHOLD_OWNER"]) != 27 || first["LEASEHOLD_OWNER"] == second["LEASEHOLD_OWNER"] {
-		t.Errorf("owners %q, %q", first["LEASEHOLD_OWNER"], second["LEASEHOLD_OWNER"])
+		t.Errorf("owners %q, %q, want two of 27 characters that differ", first["LEASEHOLD_OWNER"], second["LEASEHOLD_OWNER"])
 	}
 	a, err1 := strconv.ParseUint(first["LEASEHOLD_TOKEN"], 10, 64)
 	b, err2 := strconv.ParseUint(second["LEASEHOLD_TOKEN"], 10, 64)
 	if err1 != nil || err2 != nil || a >= b {
-		t.Errorf("tokens %d, %d (%v, %v)", a, b, err1, err2)
+		t.Errorf("tokens %d, %d (%v, %v), want rising ones", a, b, err1, err2)
 	}
 	deadline, err := time.Parse(time.RFC3339Nano, first["LEASEHOLD_DEADLINE"])
 	if err != nil || deadline.Before(before) || deadline.After(time.Now().Add(20*time.Second)) {
-		t.Errorf("deadline %q (%v)", first["LEASEHOLD_DEADLINE"], err)
+		t.Errorf("deadline %q (%v), want one within the TTL of 20s", first["LEASEHOLD_DEADLINE"], err)
 	}
 }
 
@@ -142,7 +142,7 @@ func TestRunWaitsUntilItIsFree(t *testing.T) {
 		t.Errorf("stdout %q, want %q", p.out.String(), "mine now\n")
 	}
 	if n := strings.Count(p.err.String(), "\n"); n != 1 {
-		t.Errorf("one line would have been enough:\n%s", p.err.String())
+		t.Errorf("want one line on stderr:\n%s", p.err.String())
 	}
 }
 
@@ -177,7 +177,7 @@ func TestRunSignalsWhileWaiting(t *testing.T) {
 	}
 	h.let()
 	if out := s.run(0, "ls", "--json").out.String(); strings.TrimSpace(out) != "[]" {
-		t.Errorf("left behind: %s", out)
+		t.Errorf("locks %s are left, want none", out)
 	}
 }
 
@@ -216,7 +216,7 @@ func TestRunMinHold(t *testing.T) {
 	s.run(124, "run", "x", "--try", "--", "true")
 	p.wants(4)
 	if took := time.Since(began); took < 4*time.Second {
-		t.Errorf("released after %v", took)
+		t.Errorf("released after %v, want 4s at least", took)
 	}
 	s.run(0, "run", "x", "--try", "--", "true")
 }
@@ -234,11 +234,11 @@ func TestRunMinHoldIsCutShortByASignal(t *testing.T) {
 		return ""
 	})
 	if code := p.end(); code != 4 && code != 128+15 {
-		t.Errorf("exit code %d", code)
+		t.Errorf("exit code %d, want 4, or that of SIGTERM", code)
 	}
 	s.run(124, "run", "x", "--try", "--", "true")
 	if left := s.expiresIn("x"); left < 30*time.Minute {
-		t.Errorf("the lock ends in %v", left)
+		t.Errorf("the lock ends in %v, want 30m at least", left)
 	}
 }
 
@@ -264,12 +264,12 @@ func TestRunMinHoldLongerThanTheStoreKeepsALock(t *testing.T) {
 	p.signal(syscall.SIGTERM)
 	p.says(&p.err, "again to exit now")
 	if left := s.expiresIn("x"); left > 3*time.Second {
-		t.Errorf("it is left to end in %v", left)
+		t.Errorf("the lock ends in %v, want 3s at most", left)
 	}
 	p.signal(syscall.SIGTERM)
 	p.wants(4)
 	if left := s.expiresIn("x"); left < 30*time.Second {
-		t.Errorf("the lock ends in %v", left)
+		t.Errorf("the lock ends in %v, want 30s at least", left)
 	}
 }
 
@@ -282,14 +282,14 @@ func TestRunMinHoldOutlastsMaxHold(t *testing.T) {
 	p.says(&p.out, "told")
 	s.run(0, "run", "x", "--", "true")
 	if took := time.Since(began); took < 6*time.Second {
-		t.Errorf("free after %v", took)
+		t.Errorf("free after %v, want 6s at least", took)
 	}
 	p.wants(123)
 	// A command that ended before --max-hold was not stopped for it.
 	began = time.Now()
 	s.run(0, "run", "y", "--min-hold", "3s", "--max-hold", "3s", "--", "true")
 	if took := time.Since(began); took < 3*time.Second {
-		t.Errorf("released after %v", took)
+		t.Errorf("released after %v, want 3s at least", took)
 	}
 }
 

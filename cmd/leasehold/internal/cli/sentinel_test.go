@@ -16,7 +16,7 @@ func TestSentinels(t *testing.T) {
 	h := s.hold("x")
 	s.run(124, "run", "x", "--try", "--", "true")
 	if v := w.Master.Text(t, "GET", "x"); v == "(nil)" {
-		t.Error("the master does not have the lock")
+		t.Error("the master does not have the lock, want it there")
 	}
 	if out := s.run(0, "ls", "--json").out.String(); !strings.Contains(out, `"name": "x"`) {
 		t.Errorf("stdout %s, want text with %q", out, `"name": "x"`)

@@ -24,7 +24,7 @@ func TestTokenIsThatOfTheCommand(t *testing.T) {
 		}
 		one := stateJSON{heldJSON: &heldJSON{}}
 		if err := json.Unmarshal([]byte(s.run(0, "show", "x", "--json").out.String()), &one); err != nil || one.Token.String() != given {
-			t.Errorf("show: token %v, %v; the command has %s", one.Token, err, given)
+			t.Errorf("show: token %v, %v; the command has %s, want the same token", one.Token, err, given)
 		}
 		if out := s.run(0, "ls").out.String(); !strings.Contains(out, given) {
 			t.Errorf("ls: token %s is missing:\n%s, want text with %q", given, out, given)

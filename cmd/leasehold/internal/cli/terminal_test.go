@@ -151,7 +151,7 @@ func TestTerminalQuiet(t *testing.T) {
 	m.wants(124)
 	<-m.ended
 	if m.shown.String() != "" {
-		t.Errorf("%q", m.shown.String())
+		t.Errorf("the terminal has %q, want nothing", m.shown.String())
 	}
 	h.let()
 }

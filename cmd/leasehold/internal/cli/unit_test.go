@@ -28,7 +28,7 @@ func TestReadURLs(t *testing.T) {
 	}
 	write("# nothing\n")
 	if _, err := readURLs(path); err == nil {
-		t.Error("an empty file is taken")
+		t.Error("an empty file: no error, want one")
 	}
 }
 
@@ -99,7 +99,7 @@ func TestVoiceDoesNotWait(t *testing.T) {
 		t.Fatal("the voice still blocks after 30s, want it to drop what is not read")
 	}
 	if line, err := bufio.NewReader(r).ReadString('\n'); err != nil || !strings.HasPrefix(line, "leasehold: xxx") {
-		t.Errorf("%q, %v", line, err)
+		t.Errorf("the first line is %q, %v, want that of the voice", line, err)
 	}
 }
 
@@ -230,7 +230,7 @@ func TestTextOutput(t *testing.T) {
 			t.Fatal(err)
 		}
 		if strings.ContainsRune(b.String(), 0x1b) {
-			t.Errorf("%q acts on the terminal", b.String())
+			t.Errorf("%q has escape sequences, want none", b.String())
 		}
 	}
 }

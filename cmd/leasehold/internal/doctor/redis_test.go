@@ -262,7 +262,7 @@ func TestSoundServersHaveNoFindings(t *testing.T) {
 		e := sound(3)
 		make(&e, &e.Nodes[0])
 		if got := Redis(e); len(got) != 0 {
-			t.Errorf("%s: %+v", name, got)
+			t.Errorf("%s: %+v, want no findings", name, got)
 		}
 	}
 }
@@ -276,7 +276,7 @@ func TestLoadingHidesPersistence(t *testing.T) {
 		s.Loading, s.AppendOnly, s.Uptime = true, false, time.Second
 		for _, f := range Redis(e) {
 			if f.Code != NodeLoading && f.Code != NoQuorum {
-				t.Errorf("of %d servers: %+v", n, f)
+				t.Errorf("of %d servers: %+v, want only node-loading and no-quorum", n, f)
 			}
 		}
 	}

@@ -328,7 +328,7 @@ func TestRealServers(t *testing.T) {
 					}
 				}
 				if after := contents(t, url); !maps.Equal(before, after) {
-					t.Errorf("keys before %v\nand after %v", before, after)
+					t.Errorf("keys before %v\nand after %v\nwant the same", before, after)
 				}
 			})
 		}

@@ -274,7 +274,7 @@ func TestACommandThatCannotBeKilled(t *testing.T) {
 	out.SetReadDeadline(time.Now().Add(patience))
 	r := bufio.NewReader(out)
 	if s, err := r.ReadString('\n'); err != nil || s != "ready <nil>\n" {
-		t.Fatalf("%q, %v", s, err)
+		t.Fatalf("%q, %v, want \"ready <nil>\"", s, err)
 	}
 	if err := os.WriteFile(lost, nil, 0o600); err != nil {
 		t.Fatal(err)

@@ -45,9 +45,9 @@ func TestServersThatForget(t *testing.T) {
 	})
 	t.Log(printed)
 	if !report.OK() {
-		t.Error("a promise was broken: see above")
+		t.Error("the report has violations, want none: see above")
 	}
 	if !wiped || report.Granted < 20 || report.Lost == 0 {
-		t.Errorf("emptied: %v, %d grants, %d lost: too little happened", wiped, report.Granted, report.Lost)
+		t.Errorf("emptied: %v, %d grants, %d lost; want it emptied, 20 grants and a loss at least", wiped, report.Granted, report.Lost)
 	}
 }

@@ -100,7 +100,7 @@ func tortured(t *testing.T, nodes int, config torture.Config) {
 	report, printed := run(t, config)
 	t.Log(printed)
 	if !report.OK() {
-		t.Error("a promise was broken: see above")
+		t.Error("the report has violations, want none: see above")
 	}
 	// Without faults and grants, a pass would show nothing.
 	if report.Granted < len(report.Locks) || report.Stops+report.Kills == 0 || report.Faults == 0 {

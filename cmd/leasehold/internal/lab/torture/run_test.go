@@ -190,7 +190,7 @@ func TestLyingStoreFails(t *testing.T) {
 		t.Error("no picture, want one")
 	}
 	if last := lastLine(printed); !strings.HasPrefix(last, "FAIL: ") || rep.OK() {
-		t.Errorf("the last line is %q", last)
+		t.Errorf("the last line is %q, want FAIL", last)
 	}
 }
 
