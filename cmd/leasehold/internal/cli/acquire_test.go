@@ -22,7 +22,7 @@ func TestAcquireAndRelease(t *testing.T) {
 		owner := words[0]
 		var one map[string]any
 		if err := json.Unmarshal([]byte(s.run(0, "show", "x", "--json").out.String()), &one); err != nil || one["owner"] != owner || one["purpose"] != "by hand" {
-			t.Errorf("%v, %v", one, err)
+			t.Errorf("%v, %v, want the owner and the purpose \"by hand\"", one, err)
 		}
 		if shown := s.run(0, "show", "x").out.String(); !strings.Contains(shown, words[1]) {
 			t.Errorf("%s\nwant the token %q", shown, words[1])
@@ -45,7 +45,7 @@ func TestAcquireAndRelease(t *testing.T) {
 		var lease leaseJSON
 		if err := json.Unmarshal([]byte(s.run(0, "acquire", "x", "--ttl", "50s", "--json").out.String()), &lease); err != nil ||
 			lease.Name != "x" || lease.Token == 0 || time.Until(lease.ValidUntil) > 50*time.Second || time.Until(lease.ValidUntil) < -patience {
-			t.Errorf("%+v, %v", lease, err)
+			t.Errorf("%+v, %v, want a token, and 50s at most", lease, err)
 		}
 		s.run(0, "release", "x", "--owner", lease.Owner)
 		s.run(0, "run", "x", "--try", "--", "true")
@@ -76,7 +76,7 @@ func TestAcquireThatCannotPrint(t *testing.T) {
 	c := exec.Command(binary, "acquire", "x", "--ttl", "1h")
 	c.Env, c.Stdout, c.Stderr = s.env, unread, &says
 	if err := c.Run(); c.ProcessState.ExitCode() != codeTrouble || !strings.Contains(says.String(), "printing the owner") {
-		t.Errorf("%v: %s, want the exit code of trouble", err, says.String())
+		t.Errorf("%v: %s, want exit code %d and \"printing the owner\"", err, says.String(), codeTrouble)
 	}
 	s.run(0, "run", "x", "--try", "--", "true")
 }

@@ -173,7 +173,7 @@ func TestTortureOfPostgreSQL(t *testing.T) {
 	s.run(0, "schema")
 	p := s.run(0, "lab", "torture", "--procs", "8", "--locks", "2", "--for", "6s", "--ttl", "1s", "--out", filepath.Join(t.TempDir(), "history"))
 	if last := lastLineOf(p.out.String()); !strings.HasPrefix(last, "PASS: 0 violations") {
-		t.Errorf("torture: %s%s, want %q at the beginning", &p.out, &p.err, "PASS: 0 violations")
+		t.Errorf("torture: %s%s, want %q at the beginning of the last line", &p.out, &p.err, "PASS: 0 violations")
 	}
 }
 

@@ -186,6 +186,6 @@ func TestWatchSeveral(t *testing.T) {
 		seen = append(seen, strings.Fields(line)[1])
 	}
 	if got := strings.Join(seen, " "); got != "held acquired over over free" || !strings.Contains(w.out.String(), ", slot 1, 1 of 2 permits\n") {
-		t.Errorf("%s\n%s", got, w.out.String())
+		t.Errorf("events %s, want held acquired over over free, with slot 1:\n%s", got, w.out.String())
 	}
 }

@@ -24,7 +24,7 @@ func TestLabList(t *testing.T) {
 	text := s.run(0, "lab", "list").out.String()
 	all := stories.All()
 	if len(listed) != len(all) || strings.Count(text, "\n") != len(all) {
-		t.Errorf("%d stories; listed as JSON are %d, as text:\n%s", len(all), len(listed), text)
+		t.Errorf("want %d stories, listed as JSON are %d, as text:\n%s", len(all), len(listed), text)
 	}
 	for i, story := range all {
 		if listed[i].Name != story.Name || listed[i].Title != story.Title || listed[i].Summary != story.Summary || !strings.Contains(text, story.Name+" ") {

@@ -41,13 +41,13 @@ func TestTorture(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "a", "history")
 	p := s.run(0, append(shortTorture, "--out", out, "--seed", "7")...)
 	if last := lastLineOf(p.out.String()); !strings.HasPrefix(last, "PASS: 0 violations") || !strings.Contains(p.out.String(), "seed     7\n") {
-		t.Errorf("stdout: %s, want %q at the beginning and text with %q", p.out.String(), "PASS: 0 violations", "seed     7\n")
+		t.Errorf("stdout: %s, want %q at the beginning of the last line and text with %q", p.out.String(), "PASS: 0 violations", "seed     7\n")
 	}
 	if !strings.Contains(p.err.String(), "leasehold: checking the history; ") {
 		t.Errorf("the progress: %s, want text with %q", p.err.String(), "leasehold: checking the history; ")
 	}
 	if svg, err := os.ReadFile(filepath.Join(out, "history.svg")); err != nil || !strings.Contains(string(svg), "worker 2/0") {
-		t.Errorf("the plot: %v, want one with all lanes", err)
+		t.Errorf("the plot: %v, want one with a lane of worker 2/0", err)
 	}
 	if p := s.run(0, "ls", "leasehold-torture/", "--json"); strings.TrimSpace(p.out.String()) != "[]" {
 		t.Errorf("locks %s are left, want none", p.out.String())
@@ -80,7 +80,7 @@ func tortureKinds(t *testing.T, s *site) {
 	t.Helper()
 	p := s.run(0, append(shortTorture, "--kinds", "--locks", "4", "--out", filepath.Join(t.TempDir(), "history"))...)
 	if last := lastLineOf(p.out.String()); !strings.HasPrefix(last, "PASS: 0 violations") || !strings.Contains(last, " of 4 locks to ") {
-		t.Errorf("stdout: %s, want %q at the beginning and text with %q", p.out.String(), "PASS: 0 violations", " of 4 locks to ")
+		t.Errorf("stdout: %s, want %q at the beginning of the last line and text with %q", p.out.String(), "PASS: 0 violations", " of 4 locks to ")
 	}
 }
 
@@ -134,7 +134,7 @@ func TestTortureFindsAViolation(t *testing.T) {
 	close(quit)
 	ended.Wait()
 	if last := lastLineOf(p.out.String()); !strings.HasPrefix(last, "FAIL: ") || !strings.Contains(p.out.String(), "VIOLATION of mutual exclusion") {
-		t.Errorf("stdout: %s, want %q at the beginning and text with %q", p.out.String(), "FAIL: ", "VIOLATION of mutual exclusion")
+		t.Errorf("stdout: %s, want %q at the beginning of the last line and text with %q", p.out.String(), "FAIL: ", "VIOLATION of mutual exclusion")
 	}
 	if page, err := os.ReadFile(filepath.Join(out, "lock-model-1.html")); err != nil || len(page) == 0 {
 		t.Errorf("the picture: %v, want a page", err)

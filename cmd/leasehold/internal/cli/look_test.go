@@ -42,7 +42,7 @@ func TestShowTheQueue(t *testing.T) {
 		of := []*proc{first, second}[i]
 		if p["position"] != float64(i+1) || p["pid"] != float64(of.cmd.Process.Pid) || p["purpose"] != []string{"first", "second"}[i] ||
 			p["expires_in_ms"].(float64) <= 0 || p["since"] == nil || p["host"] == "" || p["owner"] == "" {
-			t.Errorf("place %d: %v", i+1, p)
+			t.Errorf("place %d: %v, want its position, process and times", i+1, p)
 		}
 	}
 	out := s.run(0, "show", "x").out.String()
@@ -136,7 +136,7 @@ func TestVersion(t *testing.T) {
 	}
 	var b build
 	if err := json.Unmarshal([]byte(s.run(0, "version", "--json").out.String()), &b); err != nil || b.Version == "" || !strings.HasPrefix(b.Go, "go1.") || b.OS == "" || b.Arch == "" {
-		t.Errorf("%+v, %v", b, err)
+		t.Errorf("%+v, %v, want a version, and where it was built for", b, err)
 	}
 }
 

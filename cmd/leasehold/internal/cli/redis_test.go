@@ -40,7 +40,7 @@ func TestRedisThreeNodes(t *testing.T) {
 	s.run(124, "run", "x", "--try", "--", "true")
 	one := stateJSON{heldJSON: &heldJSON{}}
 	if err := json.Unmarshal([]byte(s.run(0, "show", "x", "--json").out.String()), &one); err != nil || !one.Held || len(one.Nodes) != 3 || one.Nodes[2].Outcome != "taken" || one.Nodes[2].Owner != one.Owner {
-		t.Errorf("%+v, %v", one, err)
+		t.Errorf("%+v, %v, want it held on three nodes by one owner", one, err)
 	}
 	servers[0].Kill()
 	out := s.run(0, "show", "x").out.String()

@@ -61,7 +61,7 @@ func permitsAreNumbered(t *testing.T, s *site) {
 	var one stateJSON
 	one.heldJSON = new(heldJSON)
 	if err := json.Unmarshal([]byte(s.run(0, "show", "x", "--json").out.String()), &one); err != nil || one.Kind != "semaphore" || one.Permits != 3 || len(one.Holders) != 2 {
-		t.Errorf("%+v, %v", one, err)
+		t.Errorf("%+v, %v, want a semaphore of 3 with two holders", one, err)
 	}
 	p.let()
 	held[1].let()

@@ -24,7 +24,7 @@ func TestReadURLs(t *testing.T) {
 	}
 	write("# nodes\n\nredis://u:p@a\r\n  redis://u:q@b  ")
 	if got, err := readURLs(path); err != nil || !slices.Equal(got, []string{"redis://u:p@a", "redis://u:q@b"}) {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("%q, %v, want the two URLs without comments and spaces", got, err)
 	}
 	write("# nothing\n")
 	if _, err := readURLs(path); err == nil {

@@ -82,6 +82,6 @@ func TestTortureOfZooKeeper(t *testing.T) {
 	s := newSite(t, storeVar+"=zookeeper://"+server.Addr)
 	p := s.run(0, "lab", "torture", "--procs", "4", "--locks", "2", "--for", "6s", "--ttl", "1s", "--out", filepath.Join(t.TempDir(), "history"))
 	if last := lastLineOf(p.out.String()); !strings.HasPrefix(last, "PASS: 0 violations") {
-		t.Errorf("torture: %s%s, want %q at the beginning", &p.out, &p.err, "PASS: 0 violations")
+		t.Errorf("torture: %s%s, want %q at the beginning of the last line", &p.out, &p.err, "PASS: 0 violations")
 	}
 }
