@@ -70,7 +70,7 @@ func TestRun(t *testing.T) {
 	}
 	text, err := os.ReadFile(s.out + "/figures.txt")
 	if err != nil || !strings.Contains(string(text), "Two of five servers dead; 4 goroutines") {
-		t.Errorf("%v: %s", err, text)
+		t.Errorf("%v: %s\nwant the scenario of two dead servers", err, text)
 	}
 	if _, err := report.Read(s.out + "/raw.json"); err != nil {
 		t.Error(err)

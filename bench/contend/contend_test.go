@@ -21,8 +21,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 )
 
-// anybody is a lock that is always granted, so no lock at all.
-var anybody = locks.Kind{Name: "anybody", Label: "no lock at all", Role: locks.Peer, Engine: locks.Redis, Nodes: 1, Open: func(context.Context, []string) (locks.Client, error) {
+// noLock is a lock that is always granted, so it excludes nothing.
+var noLock = locks.Kind{Name: "no-lock", Label: "no lock at all", Role: locks.Peer, Engine: locks.Redis, Nodes: 1, Open: func(context.Context, []string) (locks.Client, error) {
 	return granting{}, nil
 }}
 
@@ -37,7 +37,7 @@ const orphansArg = "orphans"
 
 // The workers, and the parent that is killed before them, are processes of this test binary.
 func TestMain(m *testing.M) {
-	locks.Contended = append(locks.Contended, anybody)
+	locks.Contended = append(locks.Contended, noLock)
 	if len(os.Args) == 2 {
 		var err error
 		switch os.Args[1] {
@@ -79,7 +79,7 @@ func contestOf(t *testing.T, name string, processes int) Contest {
 // those that a monitored server saw.
 func TestContests(t *testing.T) {
 	for _, k := range locks.Contended {
-		if k.Engine != locks.Redis || k.Name == anybody.Name {
+		if k.Engine != locks.Redis || k.Name == noLock.Name {
 			continue
 		}
 		t.Run(k.Name, func(t *testing.T) {
@@ -217,7 +217,7 @@ func awaitDepartures(t *testing.T, addr string) {
 // A lock that does not exclude is detected, from the clocks of the processes to the
 // figures.
 func TestOverlapOfProcesses(t *testing.T) {
-	c := contestOf(t, anybody.Name, 3)
+	c := contestOf(t, noLock.Name, 3)
 	c.Hold = time.Millisecond
 	f, err := c.Run(t.Context())
 	if err != nil {
@@ -306,7 +306,7 @@ func TestReading(t *testing.T) {
 
 // orphans starts workers, one of them frozen, prints their ids, and waits to be killed.
 func orphans() error {
-	spec := Spec{Do: Loop, Kind: anybody.Name}
+	spec := Spec{Do: Loop, Kind: noLock.Name}
 	f, err := Muster(context.Background(), []Spec{spec, spec})
 	if err != nil {
 		return err

@@ -122,7 +122,7 @@ func TestKeyMadeAgainIsAnotherLease(t *testing.T) {
 	}
 }
 
-// An owner that acquires a lock again through another handle is not told by the first one
+// An owner that acquires a lock again through another handle does not learn from the first one
 // that it does not hold it.
 func TestOwnerWithTwoHandles(t *testing.T) {
 	prefix := "two-" + rand.Text()

@@ -156,7 +156,7 @@ func TestKeysAreDeleted(t *testing.T) {
 	first := acquire(t, s, l)
 	done := waits(t, s, request("a", 6*time.Second))
 	if r, err := client.Delete(t.Context(), "deleted/a/", clientv3.WithPrefix()); err != nil || r.Deleted != 2 {
-		t.Fatalf("%+v, %v", r, err)
+		t.Fatalf("%+v, %v, want two deleted keys", r, err)
 	}
 	if err := s.Renew(t.Context(), []store.Lease{l})[0]; !errors.Is(err, store.ErrNotHeld) {
 		t.Errorf("renew a lease whose key is gone: %v, want %v", err, store.ErrNotHeld)
@@ -193,7 +193,7 @@ func TestRevokedLeaseOfAWaiter(t *testing.T) {
 			secondDone := waits(t, s, second)
 			r, err := client.Get(t.Context(), "waiters-"+name+"/a/", clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
 			if err != nil || len(r.Kvs) != 3 {
-				t.Fatalf("%+v, %v", r, err)
+				t.Fatalf("%+v, %v, want three keys", r, err)
 			}
 			if _, err := client.Revoke(t.Context(), clientv3.LeaseID(r.Kvs[1].Lease)); err != nil {
 				t.Fatal(err)
@@ -216,7 +216,7 @@ func TestSlotsAreDeleted(t *testing.T) {
 	acquire(t, s, first)
 	acquire(t, s, second)
 	if r, err := client.Delete(t.Context(), "slotless/!slots/a/", clientv3.WithPrefix()); err != nil || r.Deleted != 2 {
-		t.Fatalf("%+v, %v", r, err)
+		t.Fatalf("%+v, %v, want two deleted keys", r, err)
 	}
 	st, err := s.Inspect(t.Context(), "a")
 	if err != nil || len(st.Holders) != 2 || st.Holders[0].Slot == st.Holders[1].Slot {
@@ -254,7 +254,7 @@ func TestWaitersOfOtherClients(t *testing.T) {
 	}
 	st, err := s.Inspect(t.Context(), "a")
 	if err != nil || len(st.Queue) != 2 {
-		t.Fatalf("%+v, %v", st, err)
+		t.Fatalf("%+v, %v, want two places", st, err)
 	}
 	for _, p := range st.Queue {
 		leased := p.Holder.Owner == "strangers/a/1"

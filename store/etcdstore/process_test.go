@@ -275,8 +275,8 @@ func TestKilledHoldersOfSharedLocks(t *testing.T) {
 		}
 		panic("not reached")
 	}
-	// everybody waits until all processes have had so many more turns.
-	everybody := func(n int) {
+	// allHaveTurns waits until all processes have had so many more turns.
+	allHaveTurns := func(n int) {
 		want := make(map[int]int)
 		for me := range alive {
 			want[me] = turns[me] + n
@@ -290,7 +290,7 @@ func TestKilledHoldersOfSharedLocks(t *testing.T) {
 	for range 4 {
 		begin()
 	}
-	everybody(2)
+	allHaveTurns(2)
 	for _, kind := range []string{"reader", "writer", "permit"} {
 		for {
 			if e := next(); e.text == "stays "+kind && alive[e.from] != nil {
@@ -300,7 +300,7 @@ func TestKilledHoldersOfSharedLocks(t *testing.T) {
 			}
 		}
 		begin()
-		everybody(3)
+		allHaveTurns(3)
 	}
 }
 

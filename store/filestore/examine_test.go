@@ -15,7 +15,7 @@ func examineFile(t *testing.T, path string, o *Options) FileExamination {
 		t.Fatal(err)
 	}
 	if e.Path != path || e.Network != "" {
-		t.Errorf("%+v", e)
+		t.Errorf("%+v, want the path and no network", e)
 	}
 	return e
 }
@@ -46,13 +46,13 @@ func TestExamineFile(t *testing.T) {
 func TestExamineMissingFile(t *testing.T) {
 	dir := t.TempDir()
 	if e := examineFile(t, filepath.Join(dir, "a", "b", "locks.db"), &Options{MakeDir: true}); !e.Missing || e.Unusable != nil {
-		t.Errorf("%+v", e)
+		t.Errorf("%+v, want the file missing and usable", e)
 	}
 	if e := examineFile(t, filepath.Join(dir, "a", "locks.db"), nil); !e.Missing || e.Unusable == nil {
 		t.Errorf("no directory: %+v, want it missing and unusable", e)
 	}
 	if e := examineFile(t, filepath.Join(dir, "locks.db"), nil); !e.Missing || e.Unusable != nil {
-		t.Errorf("%+v", e)
+		t.Errorf("%+v, want the file missing and usable", e)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("the examination left the files %v (%v), want none", left, err)
@@ -99,7 +99,7 @@ func TestExamineJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 	if e := examineFile(t, path, nil); e.Journal != "delete" || e.Unusable != nil {
-		t.Errorf("%+v", e)
+		t.Errorf("%+v, want the journal delete, and usable", e)
 	}
 	if e := examineFile(t, path, nil); e.Journal != "wal" {
 		t.Errorf("after it was opened: %+v, want the journal wal", e)

@@ -187,7 +187,7 @@ type scripted struct {
 	now clock.Instant
 	// change, if not nil, changes the text of a script.
 	change func(text string) string
-	// bundles makes renewals include leases that nobody holds.
+	// bundles makes renewals include leases that are not held.
 	bundles bool
 	asked   int // renewals so far
 	// lists makes tests that can send several steps as one list.
@@ -360,7 +360,7 @@ func (n *scripted) Do(c differential.Command) (differential.Answer, error) {
 	return ans, errors.Join(err, err1, err2)
 }
 
-// bundle renews r together with a lease of every lock that nobody holds, at changing
+// bundle renews r together with a lease of every lock that is not held, at changing
 // positions. Reading the reply returns an error if the answer for one of those is wrong.
 func (n *scripted) bundle(r store.Lease) (*script.Command, func(script.Reply) (differential.Answer, error)) {
 	var leases []store.Lease
@@ -392,7 +392,7 @@ func (n *scripted) bundle(r store.Lease) (*script.Command, func(script.Reply) (d
 			if leases[i].Name == r.Name && ans.Verdict != differential.Done && (other.Verdict != ans.Verdict || other.Holder != ans.Holder || (other.Left-ans.Left).Abs() > time.Second) ||
 				leases[i].Name == r.Name && ans.Verdict == differential.Done && (other.Verdict != differential.Taken || other.Holder != r.Owner) ||
 				leases[i].Name == "{" && !empty || other.Verdict == differential.Done {
-				return ans, fmt.Errorf("a lease of %q that nobody holds gets %+v, while %+v is the answer for %q", leases[i].Name, other, ans, r.Name)
+				return ans, fmt.Errorf("a lease of the free lock %q gets %+v, while %+v is the answer for %q", leases[i].Name, other, ans, r.Name)
 			}
 		}
 		return ans, nil

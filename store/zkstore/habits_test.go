@@ -200,7 +200,7 @@ func TestReleaseWakesOneWaiter(t *testing.T) {
 		}
 		return n
 	}
-	// Each place but the last is watched, by the one behind it, and the lock's node by nobody.
+	// Each place but the last is watched, by the one behind it, and the lock's node by none.
 	eventually(t, "each waiter watches one place", func() bool { return watched() == waiters })
 	text, err := askWord(t.Context(), shared.Addr, "wchp")
 	if err != nil || hasLine(text, DefaultBase+"/"+name) {

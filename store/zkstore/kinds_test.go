@@ -135,7 +135,7 @@ func TestHoldersThatHaveNotAgreedAreShown(t *testing.T) {
 		}
 		st, err := s.Inspect(t.Context(), name)
 		if err != nil || len(st.Holders) != 3 {
-			t.Fatalf("%+v, %v", st, err)
+			t.Fatalf("%+v, %v, want three holders", st, err)
 		}
 		slots := make(map[int64]bool)
 		for _, h := range st.Holders {

@@ -106,7 +106,7 @@ func TestRejoinBehindAWaiterThatHasLeft(t *testing.T) {
 	}
 }
 
-// A place that was made with a release lasts for its TTL if nobody claims it, although its
+// A place that was made with a release lasts for its TTL if it is not claimed, although its
 // process lives.
 func TestUnclaimedPlaceEnds(t *testing.T) {
 	t.Parallel() // it mostly waits
@@ -131,7 +131,7 @@ func TestUnclaimedPlaceEnds(t *testing.T) {
 	mustRelease(t, other, r.waiter.Lease)
 }
 
-// A place that was made with a release and has got the lock before somebody claims it is
+// A place that was made with a release and has got the lock before it is claimed is
 // not granted if it is gone by then, although it was seen at the head of the queue.
 func TestUnclaimedPlaceIsDeleted(t *testing.T) {
 	t.Parallel() // it mostly waits

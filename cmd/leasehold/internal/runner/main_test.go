@@ -22,7 +22,7 @@ import (
 const hostVar = "RUNNER_TEST_LEASE"
 
 const (
-	// validVar is the validity of that lease, which nobody renews: an hour if it is
+	// validVar is the validity of that lease, which is not renewed: an hour if it is
 	// not set.
 	validVar = "RUNNER_TEST_VALID"
 	// leftVar is how much validity is left when the lease is lost: none if it is not set.

@@ -177,7 +177,7 @@ func TestReplaceLosesNoAnswer(t *testing.T) {
 	})
 }
 
-// Pushes arrive in order with the answers. A reply that nobody asked for ends the
+// Pushes arrive in order with the answers. A reply without a request ends the
 // connection.
 func TestPushesAndUnaskedReplies(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server, a *asker) {
