@@ -116,34 +116,44 @@ func breaksWhileMoving(t *testing.T, c *redistest.Cluster, b store.BreakRequest)
 	return done
 }
 
-// A lease that was broken stays so when its master hands over to the replica. The holder,
-// whose client is still connected to the master that was, is told of a break at once.
+// A lease that was broken stays so when its master hands over to the replica. The client of a
+// holder loses its channel by that. It subscribes again, although the holder is idle, and the
+// holder learns of the next break at once.
 func TestBreakAfterAMasterHandsOver(t *testing.T) {
 	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 1)
-	s := openClusterFor(t, anHour, c.Masters)
-	holder, by := leasehold.New(openClusterFor(t, anHour, c.Masters), nil), leasehold.New(openClusterFor(t, anHour, c.Masters), nil)
 	const name = "stock"
 	before := store.Lease{Name: name, Owner: store.NewOwner(), TTL: anHour, Kind: store.Semaphore(2)}
+	s := openClusterFor(t, anHour, c.Masters)
 	acquire(t, s, before)
-	b := breakOf(t, s, before)
-	if left, err := s.BreakLease(t.Context(), b); err != nil || left <= 0 {
-		t.Fatalf("%v, %v", left, err)
+	if left, err := s.BreakLease(t.Context(), breakOf(t, s, before)); err != nil || left <= 0 {
+		t.Fatalf("left %v, error %v, want a lease that is broken and not over", left, err)
 	}
-	lease := acquired(t, holder.Semaphore(name, 2))
+	s.Close()
+	lease := acquired(t, leasehold.New(openClusterFor(t, anHour, c.Masters), nil).Semaphore(name, 2))
 	server := c.Has(t, name)
+	channel := ""
+	eventually(t, "only the holder's client is subscribed", func() bool {
+		channel = server.Text(t, "PUBSUB", "SHARDCHANNELS")
+		return len(strings.Fields(channel)) == 1
+	})
 	c.Replicas[slices.Index(c.Masters, server)].Text(t, "CLUSTER", "FAILOVER")
 	eventually(t, "the replica has the slot", func() bool {
 		has := c.Has(t, name)
 		return has != nil && has != server
 	})
+	eventually(t, "the holder's client is subscribed again", func() bool {
+		now := server.Text(t, "PUBSUB", "SHARDCHANNELS")
+		return now != "" && now != channel
+	})
+	s = openClusterFor(t, anHour, c.Masters)
 	if err := s.Renew(t.Context(), []store.Lease{before})[0]; !errors.Is(err, store.ErrNotHeld) {
-		t.Errorf("renewal of a lease that was broken: %v", err)
+		t.Errorf("renewal of a lease that was broken: got error %v, want store.ErrNotHeld", err)
 	}
 	if st, err := s.Inspect(t.Context(), name); err != nil || len(st.Holders) != 2 || !st.Holders[0].Holder.Broken || st.Broken == nil {
-		t.Errorf("%+v, %v", st, err)
+		t.Errorf("inspect: got %+v, error %v, want two holders, the first one with a broken lease", st, err)
 	}
-	breakInTime(t, lease, by)
+	breakInTime(t, lease, leasehold.New(s, nil))
 }
 
 // A replica that takes over without knowing of a break renews the lease, until the lease is
