@@ -49,11 +49,8 @@ func (s *rejoining) add(r store.ReleaseRequest, v vacantPlace) bool {
 	defer s.mu.Unlock()
 	l := s.look(s.key(r.Name))
 	switch {
-	case l.owner != r.Owner:
-		if !s.is("a rejoin without the lock takes a place") {
-			return false
-		}
-		l.line = append(l.line, v.place)
+	case l.owner != r.Owner && !s.is("a rejoin without the lock takes a place"):
+		return false
 	case len(l.line) == 0 && !s.is("a rejoin waits behind nobody"):
 		return false
 	case s.is("an unclaimed place is granted nothing"):

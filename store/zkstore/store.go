@@ -51,6 +51,7 @@ func Open(ctx context.Context, o *Options) (*Store, error) {
 		node:  "zookeeper " + strings.Join(checked.Servers, ","),
 		clock: clock.System(),
 		gate:  gate.New(),
+		busy:  lately{guessFor: usualGuess},
 	}
 	if err := s.open(ctx); err != nil {
 		s.Close()
