@@ -46,6 +46,14 @@
 // of them has the lock, other kinds are refused, and so are those that come to stand behind
 // one of them. The locks of etcd's recipes package have other keys and exclude nobody here.
 //
+// # Broken leases
+//
+// A lease is broken by the value of its place, so that native clients see the lock taken as
+// before. The lock is free when the place is deleted: by its owner, with the end of its
+// lease, or in the same transaction. A key that is attached to the lease of the place
+// refuses further places of the owner. Leases of etcd's are not revoked, since their
+// processes use them again for other locks.
+//
 // # Tokens
 //
 // A token is the revision at which the lock came to its owner, times 128, and so rises

@@ -20,8 +20,9 @@ type leaving struct {
 	// crowded is set if there are others to tell, as far as is known, and permit if the lock
 	// is known to be a semaphore.
 	crowded, permit bool
-	doubt           bool // a try failed and may have taken effect
-	quiet           bool // the transaction cannot write to others
+	also            []operation // of the transaction that ends it
+	doubt           bool        // a try failed and may have taken effect
+	quiet           bool        // the transaction cannot write to others
 }
 
 // releaseShared is release for a lock that several can hold.
@@ -143,7 +144,7 @@ func (l *leaving) txn(try int) (t txn, alone bool, err error) {
 	s := l.s
 	t = txn{
 		ifs:  []condition{created(l.key, l.create)},
-		then: []operation{remove(l.key)},
+		then: append([]operation{remove(l.key)}, l.also...),
 		els:  s.layout.readAll(l.name),
 	}
 	var p passage
