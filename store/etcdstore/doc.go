@@ -31,10 +31,12 @@
 // A place whose turn has come enters by taking a slot, which is a key
 // PREFIX/!slots/NAME/NUMBER attached to the same lease. The transaction fails if the key is
 // there, so no slot has two holders. The transaction in which a reader or writer leaves lets
-// in the next writer, or the next readers. Holders of permits leave at the same time too
-// often for that, so the waiters for permits are told of their turn, and enter by
-// themselves. The first that still waits is told as well, and watches all places. The others
-// watch the place before them.
+// in the next writer, or the next readers. The one in which a holder of a permit leaves hands
+// its slot to the next waiter, unless another holder that left at the same time let that one
+// in; a second transaction then lets in one more. It lets in no more than one, so that each
+// has a token of its own; others whose turn has come are told, and enter by themselves. The
+// first that still waits is told as well, and watches all places. The others watch the
+// place before them.
 //
 // The token is the revision at which the holder entered. A reader has that of the readers
 // inside, if there are any, and its transaction fails if the one that it was read from has left. A
