@@ -212,6 +212,74 @@ func ExampleLock_Acquire() {
 	// <nil>
 }
 
+// An operator takes the lock away from a job that hangs. The token makes sure that it is the
+// lease that the operator saw, and not that of the next holder.
+func ExampleClient_Break() {
+	locks := leasehold.New(memstore.New(nil), nil)
+	ctx := context.Background()
+
+	held, ended := make(chan leasehold.Token), make(chan error)
+	go func() {
+		ended <- locks.Mutex("deploy").Do(ctx, func(ctx context.Context, l *leasehold.Lease) error {
+			held <- l.Token()
+			<-ctx.Done() // the job hangs, until it is told that it has lost the lock
+			return nil
+		})
+	}()
+
+	token := <-held
+	err := locks.Break(ctx, leasehold.BreakRequest{Name: "deploy", Token: token, By: "alice", Reason: "hangs since the upgrade"})
+	fmt.Println("the lease is over:", err == nil)
+	fmt.Println("the job knows:", errors.Is(<-ended, leasehold.ErrLost))
+
+	next, _ := locks.Mutex("deploy").Acquire(ctx)
+	defer next.Release(ctx)
+	err = locks.Break(ctx, leasehold.BreakRequest{Name: "deploy", Token: token})
+	fmt.Println("the next holder is left alone:", errors.Is(err, leasehold.ErrBusy), next.Err())
+	// Output:
+	// the lease is over: true
+	// the job knows: true
+	// the next holder is left alone: true <nil>
+}
+
+// A deployment waits for the end of the backup. It takes nothing, so another backup may
+// begin at any time.
+func ExampleLock_WaitFree() {
+	locks := leasehold.New(memstore.New(nil), nil)
+	ctx := context.Background()
+
+	backup, _ := locks.Mutex("backup").Acquire(ctx)
+	go func() {
+		fmt.Println("backing up")
+		backup.Release(ctx)
+	}()
+	fmt.Println(locks.Mutex("backup").WaitFree(ctx))
+	// Output:
+	// backing up
+	// <nil>
+}
+
+// One process acquires a lock, and another one ends the lease. Nobody renews it, so it ends
+// after its TTL if that process never comes to it.
+func ExampleClient_ReleaseOwner() {
+	locks := leasehold.New(memstore.New(nil), nil)
+	ctx := context.Background()
+
+	lease, err := locks.Mutex("maintenance").With(leasehold.LockOptions{TTL: 10 * time.Minute, NoRenew: true}).Acquire(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	owner := lease.Owner() // the other process has to know it
+
+	fmt.Println(locks.ReleaseOwner(ctx, "maintenance", owner))
+	err = locks.ReleaseOwner(ctx, "maintenance", owner)
+	fmt.Println("a second time:", errors.Is(err, leasehold.ErrLost))
+	// Output:
+	// <nil>
+	// a second time: true
+}
+
 // table stands for a resource that remembers the largest token it has seen.
 type table struct{ highest leasehold.Token }
 

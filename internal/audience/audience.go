@@ -24,6 +24,13 @@ func (a *Audience) Add(f func(owner string)) (stop func()) {
 	}
 }
 
+// Empty reports whether there is no function.
+func (a *Audience) Empty() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.funcs) == 0
+}
+
 // Tell calls all functions.
 func (a *Audience) Tell(owner string) {
 	a.mu.Lock()

@@ -12,6 +12,9 @@ func TestAudience(t *testing.T) {
 	add := func(name string) (stop func()) {
 		return a.Add(func(owner string) { calls = append(calls, name+" "+owner) })
 	}
+	if !a.Empty() {
+		t.Error("somebody is there from the start")
+	}
 	one, two := add("one"), add("two")
 	a.Tell("x")
 	one()
@@ -19,8 +22,14 @@ func TestAudience(t *testing.T) {
 	one()
 	three := add("three")
 	a.Tell("z")
+	if a.Empty() {
+		t.Error("nobody is there")
+	}
 	two()
 	three()
+	if !a.Empty() {
+		t.Error("somebody stayed")
+	}
 	a.Tell("nobody")
 	if want := []string{"one x", "two x", "two y", "two z", "three z"}; !slices.Equal(calls, want) {
 		t.Errorf("calls %q, want %q", calls, want)

@@ -27,6 +27,7 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 		return store.Grant{}, s.failed(ctx, "acquire", r.Name, maybe, err)
 	}
 	if ans.Verdict == rule.Granted {
+		s.listen()
 		return store.Grant{Token: ans.Token, Spare: ans.Spare, Slot: ans.Slot}, nil
 	}
 	return store.Grant{}, refusal("acquire", r.Lease, ans)

@@ -8,10 +8,40 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-var _ store.Breaker = (*Store)(nil)
+var _ store.BreakNotifier = (*Store)(nil)
+
+// NotifyBroken implements store.BreakNotifier. Without sockets (see Waiting in the package
+// documentation) only leases that are broken through s itself are told of.
+func (s *Store) NotifyBroken(f func(owner string)) (stop func()) { return s.broken.Add(f) }
+
+// listen lets other processes tell this one that a lease was broken, if there is somebody to
+// tell it to. A breaker does not know where the holder is, so it writes to all sockets.
+func (s *Store) listen() {
+	if !s.broken.Empty() {
+		s.push.socket()
+	}
+}
+
+// hear handles a message of another process.
+func (s *Store) hear(m message) {
+	if m.Broken != "" {
+		s.broken.Tell(m.Broken)
+		return
+	}
+	s.bells.answer(m)
+}
 
 // BreakLease implements store.Breaker.
 func (s *Store) BreakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
+	if left, err = s.breakLease(ctx, r); err == nil && (left > 0 || r.Now) {
+		s.broken.Tell(r.Owner)
+		s.push.sendAll(message{Broken: r.Owner})
+	}
+	return left, err
+}
+
+// breakLease is BreakLease without what tells the holder.
+func (s *Store) breakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
 	if err := s.gate.Enter(r.Check()); err != nil {
 		return 0, err
 	}

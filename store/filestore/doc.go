@@ -40,9 +40,9 @@
 // that frees the lock hands it to the first waiter, as does the first transaction
 // that finds the lease expired.
 //
-// Each process with waiters listens on a unix datagram socket. The sockets are in
-// a directory beside the file, whose name is that of the file with -waiters added
-// and which has the rights of the file. Each place in the queue names the socket
+// Each process with waiters or holders listens on a unix datagram socket. The
+// sockets are in a directory beside the file, whose name is that of the file with
+// -waiters added and which has the rights of the file. Each place in the queue names the socket
 // of its process. The step that hands the lock on skips places whose socket no
 // process has open: their process is dead. It then sends the lease to the waiter,
 // which need not ask for it. No process ids are used, so containers can share the
@@ -53,6 +53,10 @@
 // it 20 to 100 times a second, and the others less often the farther back they
 // are. There are no sockets on Windows, for handles given to New, and for long
 // paths on systems other than Linux. Reading blocks no other process.
+//
+// A process that breaks a lease writes the owner to every socket. The holder's
+// process then renews the lease at once and finds it broken. Without sockets, or
+// if the message is lost, it finds that by its next renewal that is due.
 //
 // # What survives
 //

@@ -107,7 +107,7 @@ func openAnchored(ctx context.Context, path string, o *Options, d Dialect) (*Sto
 	s.closed = a.release
 	s.readers = make(quota, maxReads)
 	if real, err := realPath(path); err == nil {
-		s.push = newPusher(real, o, s.bells.answer, s.log)
+		s.push = newPusher(real, o, s.hear, s.log)
 	}
 	err = a.settle(ctx, path, func() error {
 		err := s.useLog(ctx)

@@ -3,12 +3,14 @@ package filestore
 import (
 	"encoding/binary"
 	"log/slog"
+	"os"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/store"
 )
 
 // A process with waiters has a socket in a directory beside the lock file, and
@@ -20,6 +22,9 @@ import (
 // The message has the token and the end of the lease, which is all that the
 // waiter needs. It may be late or lost, so the waiter also reads the row from
 // time to time.
+//
+// A process with holders has a socket, too. It is told there which owner's lease
+// was broken.
 
 // socketsSuffix is added to the name of the lock file for the directory.
 const socketsSuffix = "-waiters"
@@ -36,8 +41,8 @@ const (
 	dead
 )
 
-// pusher sends messages to waiters of other processes, and receives those for
-// waiters of this one. The zero value does neither.
+// pusher sends messages to other processes, and receives those for this one. The
+// zero value does neither.
 type pusher struct {
 	dir    string // of the sockets
 	shared bool
@@ -45,13 +50,14 @@ type pusher struct {
 	log    *slog.Logger
 
 	mu     sync.Mutex
-	own    *mailbox  // nil until a waiter needs it
+	own    *mailbox  // nil until it is needed
 	not    time.Time // do not try to open own before this time
 	closed bool
 	wire   wire // for sending
 }
 
-// message tells a waiter that its turn has come.
+// message tells a waiter that its turn has come, or a holder that its lease was
+// broken.
 type message struct {
 	Lock, Wait string
 	// Token is the token of the lease. Zero means that the lock is free and the
@@ -59,10 +65,13 @@ type message struct {
 	Token fence.Token
 	// Expiry is the end of the lease, by the clock that counts TTLs.
 	Expiry clock.Instant
+	// Broken is the owner whose lease was broken. All else is zero then.
+	Broken string
 }
 
 // A message in bytes: token and expiry, 8 bytes each, the wait's name, its length
-// before it, and the lock's name.
+// before it, and the lock's name. If the wait has no name, the owner of a broken
+// lease takes the place of the lock's name.
 const messageHead = 8 + 8 + 1
 
 func (m message) encode() []byte {
@@ -71,7 +80,8 @@ func (m message) encode() []byte {
 	text = binary.BigEndian.AppendUint64(text, uint64(m.Expiry))
 	text = append(text, byte(len(m.Wait)))
 	text = append(text, m.Wait...)
-	return append(text, m.Lock...)
+	text = append(text, m.Lock...)
+	return append(text, m.Broken...)
 }
 
 func decodeMessage(text []byte) (m message, ok bool) {
@@ -80,8 +90,12 @@ func decodeMessage(text []byte) (m message, ok bool) {
 	}
 	names := text[messageHead:]
 	n := int(text[messageHead-1])
-	if len(names) < n || n == 0 {
+	switch {
+	case len(names) < n:
 		return message{}, false
+	case n == 0:
+		owner := string(names)
+		return message{Broken: owner}, store.CheckOwner(owner) == nil
 	}
 	return message{
 		Lock:   string(names[n:]),
@@ -117,7 +131,7 @@ func (p *pusher) socket() string {
 	})
 	if err != nil {
 		p.not = time.Now().Add(time.Minute)
-		p.log.Info("cannot create a socket beside the lock file; waiters will poll", "dir", p.dir, "err", err)
+		p.log.Info("cannot create a socket beside the lock file; waiters will poll, and holders learn of a break when they renew", "dir", p.dir, "err", err)
 		return ""
 	}
 	p.own = box
@@ -153,6 +167,21 @@ func (p *pusher) send(socket string, m message) {
 	p.mu.Unlock()
 	if own {
 		p.hear(m)
+	}
+}
+
+// sendAll sends m to all other processes that have a socket. It does not block.
+func (p *pusher) sendAll(m message) {
+	if p.dir == "" {
+		return
+	}
+	entries, _ := os.ReadDir(p.dir) // nobody has a socket if it is missing
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range entries {
+		if name := e.Name(); !p.closed && p.reaches(name) && (p.own == nil || p.own.name != name) {
+			p.wire.send(p.dir, name, m.encode())
+		}
 	}
 }
 

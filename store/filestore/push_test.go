@@ -391,6 +391,7 @@ func TestWaitersInACopy(t *testing.T) {
 func TestMessageEncoding(t *testing.T) {
 	for _, m := range []message{
 		{Lock: "a", Wait: "w"},
+		{Broken: strings.Repeat("o", store.MaxOwner)},
 		{Lock: strings.Repeat("\x00\xff", store.MaxName/2), Wait: strings.Repeat("w", 255), Token: fence.Max, Expiry: 1 << 62},
 	} {
 		got, ok := decodeMessage(m.encode())

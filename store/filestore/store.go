@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/audience"
 	"github.com/leasehold-dev/leasehold/internal/gate"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -50,9 +51,10 @@ type Store struct {
 	// closed is called when the last connection to the database is closed.
 	closed func()
 
-	gate  *gate.Gate
-	bells bells
-	push  *pusher
+	gate   *gate.Gate
+	bells  bells
+	broken audience.Audience
+	push   *pusher
 }
 
 var _ store.Waiter = (*Store)(nil)

@@ -22,18 +22,19 @@ func (s *Store) NotifyBroken(f func(owner string)) (stop func()) { return s.brok
 // owner releases the lease. Locks of other kinds of clients are refused with store.ErrUnsupported.
 func (s *Store) BreakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
 	if left, err = breakLease(ctx, s, r); err == nil && (left > 0 || r.Now) {
-		publishBreak(s, r.Owner)
+		publishBreak(s, r)
 	}
 	return left, err
 }
 
-// publishBreak tells the clients that a lease of owner was broken. A majority of the nodes
+// publishBreak tells the clients that the lease of r was broken. A majority of the nodes
 // refuses to renew it by then. If the scripts published it in the step that breaks the
 // lease, the first node would have it renewed on the others.
-func publishBreak(s *Store, owner string) {
-	c := script.NewCommand("PUBLISH", script.BreakChannel, owner)
-	for _, n := range s.nodes {
-		_ = n.put(call{command: c, timeout: s.o.ConnectTimeout, to: nobody{}}, false) // it is only a hint
+func publishBreak(s *Store, r store.BreakRequest) {
+	e := s.encoder()
+	c := e.Broken(r)
+	for _, v := range s.voters {
+		_ = v.put(call{command: c, timeout: s.o.ConnectTimeout, to: nobody{}}, false) // it is only a hint
 	}
 }
 
@@ -51,7 +52,7 @@ func breakLease(ctx context.Context, s *Store, r store.BreakRequest) (left time.
 	case len(state.Holders) > 0 && len(s.nodes) > 1:
 		return breakParts(ctx, s, r, state, seen.records)
 	case len(state.Holders) > 0: // also of a semaphore that was resized to one permit
-		return breakShared(ctx, askSingle(s), s.encoder(), r)
+		return breakShared(ctx, s.askLock, s.encoder(), r)
 	case state.Held && h.Owner == r.Owner && state.Token == r.Token:
 		return breakHeld(ctx, s, r, state, seen)
 	case state.Broken != nil && state.Broken.Owner == r.Owner && state.Broken.Token == r.Token:
@@ -71,7 +72,7 @@ func breakShared(ctx context.Context, ask askFunc, e script.Encoder, r store.Bre
 func breakHeld(ctx context.Context, s *Store, r store.BreakRequest, state store.State, seen views) (time.Duration, error) {
 	ttl := s.lateFor(state.ExpiresIn)
 	e := s.encoder()
-	nodes := make([]store.NodeOutcome, len(s.nodes))
+	nodes := make([]store.NodeOutcome, len(s.voters))
 	var answered, later quorum.Set
 	timeout := s.o.TimeoutFor(s.o.MaxTTL)
 	// Until the last node has the request, the lease may still be renewed: the tombstone of the
@@ -130,8 +131,8 @@ func (s *Store) lateFor(left time.Duration) time.Duration {
 
 // notBroken is the error if too few nodes broke their part of a lease.
 func (s *Store) notBroken(name string, nodes []store.NodeOutcome) error {
-	for i, n := range s.nodes {
-		nodes[i].Node = n.Addr()
+	for i, v := range s.voters {
+		nodes[i].Node = v.Addr()
 	}
 	return &store.QuorumError{Op: "break the lease of", Name: name, Need: quorum.Majority(len(nodes)), Nodes: nodes}
 }

@@ -14,6 +14,14 @@ func isBreak(v resp.Value) bool {
 	return v.IsPush() && string(v.List[1].Text) == script.BreakChannel
 }
 
+// staySubscribed makes a connection although there is nothing to send, if there can be holders
+// that learn over it that their leases were broken.
+func (n *node) staySubscribed() {
+	if !n.s.broken.Empty() {
+		_ = n.put(call{command: pingCommand, timeout: n.s.o.ConnectTimeout, to: nobody{}}, false) // if it fails, the next renewal connects
+	}
+}
+
 // heardBreak handles such a push. Anybody may publish to the channel.
 func (s *core) heardBreak(v resp.Value) {
 	if owner := string(v.List[2].Text); store.CheckOwner(owner) == nil {

@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -24,6 +25,12 @@ func broken(t *testing.T, c, by *leasehold.Client, ttl, after time.Duration) (to
 		t.Fatal(err)
 	}
 	time.Sleep(after)
+	return breaks(t, lease, by)
+}
+
+// breaks breaks the lease through by. It returns what broken does.
+func breaks(t *testing.T, lease *leasehold.Lease, by *leasehold.Client) (told, took time.Duration) {
+	t.Helper()
 	start := time.Now()
 	released := make(chan struct{})
 	go func() {
@@ -37,7 +44,9 @@ func broken(t *testing.T, c, by *leasehold.Client, ttl, after time.Duration) (to
 			t.Errorf("release: %v, want %v", err, leasehold.ErrLost)
 		}
 	}()
-	if err := by.Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: lease.Token(), Reason: "it hangs"}); err != nil {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := by.Break(ctx, leasehold.BreakRequest{Name: lease.Name(), Token: lease.Token(), Reason: "it hangs"}); err != nil {
 		t.Fatal(err)
 	}
 	took = time.Since(start)

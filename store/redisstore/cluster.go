@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -21,7 +22,8 @@ import (
 // replica lags behind its master, so a promoted replica may not know of the latest grants
 // and may grant those locks again. Tokens do not go back, as long as the servers' clocks
 // agree. Locks stay held while their slots move, and waiters keep their places; while a
-// lock's own slot is being moved, the lock can be neither acquired nor released.
+// lock's own slot is being moved, the lock can be neither acquired nor released, and a break
+// of its lease waits.
 type Cluster struct {
 	changer
 	s *Store // has no nodes of its own
@@ -29,8 +31,9 @@ type Cluster struct {
 }
 
 var (
-	_ store.Rejoiner = (*Cluster)(nil)
-	_ store.Changer  = (*Cluster)(nil)
+	_ store.Rejoiner      = (*Cluster)(nil)
+	_ store.Changer       = (*Cluster)(nil)
+	_ store.BreakNotifier = (*Cluster)(nil)
 )
 
 // OpenCluster connects to a cluster. The url names some of its members, masters or
@@ -50,10 +53,12 @@ func OpenCluster(ctx context.Context, url string, o *Options) (*Cluster, error) 
 	}
 	s := newBareStore(opts)
 	r := newRouter(&s.fleet, seeds)
-	s.topology, s.class, s.channel = clustered{r: r}, store.Efficiency, r.clusterChannel(unsharded)
+	s.voters, s.topology = []voter{r}, clustered{r: r}
+	s.class, s.channel = store.Efficiency, r.clusterChannel(unsharded)
 	s.driver = driver.Driver[*script.Command]{Nodes: []driver.Node[*script.Command]{r}, Encode: s.encode, NodeTimeout: opts.TimeoutFor, Clock: opts.Clock, Wall: s.wall, Jitter: opts.Jitter(), Logger: opts.Logger, Coalesce: s.manyInFlight, Closing: s.closing}
 	c := &Cluster{s: s, r: r}
-	c.changer = changer{check: s.usable, caps: c.Caps, newEncoder: s.encoder, askLock: askMember(r)}
+	s.changer = changer{check: s.usable, caps: c.Caps, newEncoder: s.encoder, askLock: askMember(r)}
+	c.changer = s.changer
 	if err := r.loadSlotMap(ctx); err != nil {
 		c.Close()
 		return nil, err
@@ -67,8 +72,9 @@ func (c *Cluster) Caps() store.Caps {
 	return store.Caps{
 		Engine: "redis-cluster", Nodes: 1, Quorum: 1,
 		MaxTTL: c.s.o.MaxTTL, Reach: "network", Clock: "that of the server that has the lock",
-		Class: store.Efficiency,
-		Kinds: true,
+		Class:  store.Efficiency,
+		Breaks: true,
+		Kinds:  true,
 	}
 }
 
@@ -147,32 +153,30 @@ func plain(r store.Lease) store.Lease {
 
 // Inspect implements store.Store.
 func (c *Cluster) Inspect(ctx context.Context, name string) (store.State, error) {
-	state := store.State{Name: name}
-	if err := c.s.usable(ctx); err != nil {
-		return state, err
-	}
-	if err := store.CheckName(name); err != nil {
-		return state, err
+	if err := cmp.Or(c.s.usable(ctx), store.CheckName(name)); err != nil {
+		return store.State{Name: name}, err
 	}
 	c.r.prepare(ctx, name)
-	r := c.r.askFor(ctx, c.s.inspectCommand(name))
-	if ctx.Err() != nil && r.Outcome == store.Pending {
-		return state, ctx.Err()
-	}
-	said, token, line := r.Look()
-	switch said.Outcome {
-	case store.Taken:
-		state.Held, state.Holder, state.ExpiresIn, state.Token = true, said.Holder, said.ExpiresIn, token
-		state.HeldFor = store.HeldFor(token, said.Holder, time.Now())
-	case store.Absent:
-	default:
-		said.Node = c.r.Addr()
-		return state, &store.QuorumError{Op: "inspect", Name: name, Need: 1, Nodes: []store.NodeOutcome{said}}
-	}
-	r.Record().Show(&state)
-	state.Queue = mergeQueues([][]store.Place{line}, said.Holder.Owner)
-	return state, nil
+	return c.s.Inspect(ctx, name)
 }
+
+// BreakLease implements store.Breaker. The server that has the lock breaks the lease, of a
+// lock of every kind. If it is replaced by a replica that does not know of that yet, the
+// lease can be renewed again, and has to be broken again. Locks of other kinds of clients
+// are refused with store.ErrUnsupported.
+func (c *Cluster) BreakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
+	if err := cmp.Or(c.s.usable(ctx), r.Check()); err != nil {
+		return 0, err
+	}
+	c.r.prepare(ctx, r.Name)
+	return c.s.BreakLease(ctx, r)
+}
+
+// NotifyBroken implements store.BreakNotifier. The servers pass on to each other what is
+// published of broken leases, so the holder is told whichever of them its client is connected
+// to. Clients that may not use the channel, or whose servers do not know version 3 of the
+// protocol, are not told.
+func (c *Cluster) NotifyBroken(f func(owner string)) (stop func()) { return c.s.NotifyBroken(f) }
 
 // prepare connects to the member that has a lock if nothing has been sent to it yet:
 // connecting may take longer than the timeout for an answer.

@@ -54,6 +54,9 @@ func (r ruled) locksInCluster(c *redistest.Cluster, name string) error {
 	if err := (ruled{r.t, []*redistest.Server{server}, "", r.patience}).excess(); err != nil {
 		return err
 	}
+	if err := r.breaks(s, name); err != nil {
+		return err
+	}
 	l = request(name)
 	g, err := s.Acquire(ctx, store.AcquireRequest{Lease: l})
 	if err != nil {
@@ -63,6 +66,32 @@ func (r ruled) locksInCluster(c *redistest.Cluster, name string) error {
 		return err
 	}
 	return s.Release(ctx, store.ReleaseRequest{Lease: l})
+}
+
+// breaks checks that the holder of a lease is told when it is broken.
+func (r ruled) breaks(s *redisstore.Cluster, name string) error {
+	told := make(chan string, 1)
+	defer s.NotifyBroken(func(owner string) {
+		select {
+		case told <- owner:
+		default: // each member says it
+		}
+	})()
+	l := request(name)
+	g, err := s.Acquire(r.t.Context(), store.AcquireRequest{Lease: l})
+	if err != nil {
+		return err
+	}
+	defer s.Release(r.t.Context(), store.ReleaseRequest{Lease: l})
+	if _, err := s.BreakLease(r.t.Context(), store.BreakRequest{Name: name, Owner: l.Owner, Token: g.Token}); err != nil {
+		return err
+	}
+	select {
+	case <-told:
+		return nil
+	case <-time.After(r.patience):
+		return errors.New("the holder of a broken lease is not told")
+	}
 }
 
 // moves renews the lease while its slot is being moved.

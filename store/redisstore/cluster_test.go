@@ -28,6 +28,12 @@ func openCluster(t *testing.T, seeds []*redistest.Server, o *redisstore.Options)
 	return c
 }
 
+// openClusterFor is openCluster for leases that last too long for anybody to wait for them.
+func openClusterFor(t *testing.T, ttl time.Duration, seeds []*redistest.Server) *redisstore.Cluster {
+	t.Helper()
+	return openCluster(t, seeds, &redisstore.Options{NodeTimeout: long, ConnectTimeout: long, MaxTTL: ttl})
+}
+
 func TestConformanceOfCluster(t *testing.T) {
 	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 0)

@@ -17,10 +17,17 @@ import (
 type fleet struct {
 	core
 	nodes    []*node // none in a cluster, whose members come and go
+	voters   []voter // the nodes, or the router of a cluster
 	topology topology
 
 	arming sync.Mutex  // see guard
 	armed  atomic.Bool // guard has nothing left to do
+}
+
+// voter has a vote on every lock. It passes a call on to the server that has the lock.
+type voter interface {
+	put(c call, more bool) error
+	Addr() string
 }
 
 // From this many calls in flight on, for one node or for all of several, senders first let
@@ -63,22 +70,22 @@ func (s *fleet) inspectCommand(name string) *script.Command {
 	return e.Inspect(name, s.guarded.Load())
 }
 
-// ask sends command to all nodes, and calls each with every answer until all have
+// ask sends command to all voters, and calls each with every answer until all have
 // answered or ctx ends.
 func (s *fleet) ask(ctx context.Context, command *script.Command, timeout time.Duration, each func(looked)) error {
 	return s.askFor(ctx, func(int) *script.Command { return command }, timeout, each)
 }
 
-// askFor is ask with a command for each node.
+// askFor is ask with a command for each voter.
 func (s *fleet) askFor(ctx context.Context, command func(node int) *script.Command, timeout time.Duration, each func(looked)) error {
-	p := make(poll, len(s.nodes)) // with room for all, so that a late answer blocks nobody
-	for i, n := range s.nodes {
-		if err := n.put(call{command: command(i), timeout: timeout, look: p}, false); err != nil {
+	p := make(poll, len(s.voters)) // with room for all, so that a late answer blocks nobody
+	for i, v := range s.voters {
+		if err := v.put(call{command: command(i), timeout: timeout, look: p}, false); err != nil {
 			said := driver.PutOutcome(err)
 			p <- looked{i, script.Reply{Outcome: said.Outcome, Err: said.Err}}
 		}
 	}
-	for range s.nodes {
+	for range s.voters {
 		select {
 		case l := <-p:
 			each(l)

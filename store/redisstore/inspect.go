@@ -70,13 +70,13 @@ func (s *Store) inspect(ctx context.Context, name string) (store.State, views, e
 	if err := cmp.Or(s.usable(ctx), store.CheckName(name)); err != nil {
 		return state, views{}, err
 	}
-	nodes := make([]store.NodeOutcome, len(s.nodes))
-	tokens := make([]fence.Token, len(s.nodes))
-	lines := make([][]store.Place, len(s.nodes))
-	notes := make([]*store.Broken, len(s.nodes))
-	records := make([]*script.Record, len(s.nodes))
-	for i, n := range s.nodes {
-		nodes[i].Node = n.Addr()
+	nodes := make([]store.NodeOutcome, len(s.voters))
+	tokens := make([]fence.Token, len(s.voters))
+	lines := make([][]store.Place, len(s.voters))
+	notes := make([]*store.Broken, len(s.voters))
+	records := make([]*script.Record, len(s.voters))
+	for i, v := range s.voters {
+		nodes[i].Node = v.Addr()
 	}
 	err := s.ask(ctx, s.inspectCommand(name), s.o.TimeoutFor(s.o.MaxTTL), func(a looked) {
 		said, token, line := a.Look()

@@ -266,7 +266,7 @@ func (c *Cluster) inspectAll(ctx context.Context, names []string) ([]store.State
 		case errs[i] != nil && !errors.Is(errs[i], context.Canceled):
 			return nil, errs[i]
 		case state.Held && !state.Holder.Foreign:
-			state.Queue = nil
+			state.Queue, state.Broken = nil, nil
 			held = append(held, state)
 		}
 	}

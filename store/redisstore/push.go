@@ -107,6 +107,7 @@ func (s *session) handlePush(v resp.Value) {
 		return
 	case string(v.List[0].Text) == "sunsubscribe":
 		s.Replace(errChannelMoved)
+		n.staySubscribed()
 		return
 	}
 	told, ok := script.ParsePush(string(v.List[2].Text))

@@ -35,9 +35,10 @@ const (
 	mostMoves = 3
 	// slotMovePause is the pause before a call is sent again to a member whose slot is moving.
 	slotMovePause = 5 * time.Millisecond
-	// releaseRetryFor is how long a release is tried while its slot moves: nothing else would
-	// repeat it. Other calls are useless once their caller has a verdict.
-	releaseRetryFor = 5 * time.Second
+	// endRetryFor is how long at least a release or a break is tried while its slot moves:
+	// nothing else would repeat a release, and people wait for a break. Other calls are useless
+	// once their caller has a verdict.
+	endRetryFor = 5 * time.Second
 )
 
 func newRouter(s *fleet, seeds []config.Address) *router {
@@ -143,8 +144,8 @@ func (r *router) redirect(n *node, c call, said script.Reply) (script.Reply, boo
 		pause = slotMovePause << min(t.moves, 4)
 	}
 	patience := c.timeout / 2 // the other half is for the answer, so that the caller hears the reason
-	if c.command.Script.Frees() {
-		patience = releaseRetryFor
+	if c.command.Script.Frees() || c.command.Script.Breaks() {
+		patience = max(patience, endRetryFor)
 	}
 	if d.Kind == resp.RedirectMoved {
 		said.Err = fmt.Errorf("%w (the servers of the cluster disagree)", d.Unwrap())

@@ -17,8 +17,9 @@ import (
 // clusterChannel returns a channel name. All of them have the same length.
 func (r *router) clusterChannel(tag string) string { return script.ChannelBegin + tag + r.channel }
 
-// listen subscribes to pushes of a member. A member without slots cannot push; it is
-// connected to again when it has some, see resubscribe.
+// listen subscribes to pushes of a member, and to what is published of broken leases. A
+// member without slots cannot push; it is connected to again when it has some, see
+// resubscribe.
 func (r *router) listen(w *session, hello resp.Value) error {
 	said, err := hello, error(nil)
 	if hello.Kind != '-' {
@@ -29,7 +30,9 @@ func (r *router) listen(w *session, hello resp.Value) error {
 	return w.subscribed(said)
 }
 
-// subscribe returns the reply to the subscription.
+// subscribe returns the reply to the subscription of pushes. That of broken leases, which may
+// be refused, is a plain one: members pass its messages on, and the breaker knows neither a
+// channel of the holder's nor which members the holder is connected to.
 func (r *router) subscribe(w *session) (resp.Value, error) {
 	n := w.n
 	for range mostMoves {
@@ -39,26 +42,27 @@ func (r *router) subscribe(w *session) (resp.Value, error) {
 		}
 		tag := cluster.TagIn(func(slot int) bool { return has[slot] }, rand.IntN(1<<(5*cluster.TagSize)))
 		w.channel = r.clusterChannel("{" + tag + "}")
-		said, err := w.Exchange(resp.Command("SSUBSCRIBE", w.channel))
+		all, err := w.Exchange(resp.Command("SUBSCRIBE", script.BreakChannel), resp.Command("SSUBSCRIBE", w.channel))
 		if err != nil {
 			return resp.Value{}, err
 		}
-		if said[0].Code() == resp.UnknownCommand {
+		said := all[1]
+		if said.Code() == resp.UnknownCommand {
 			w.channel = r.clusterChannel(unsharded)
-			said, err = w.Exchange(resp.Command("SUBSCRIBE", w.channel))
-			if err != nil {
+			if all, err = w.Exchange(resp.Command("SUBSCRIBE", w.channel)); err != nil {
 				return resp.Value{}, err
 			}
+			said = all[0]
 		}
-		if said[0].Kind == '-' {
-			if d := resp.RedirectionOf(resp.ErrorOf(said[0])); d != nil && d.Kind == resp.RedirectMoved {
+		if said.Kind == '-' {
+			if d := resp.RedirectionOf(resp.ErrorOf(said)); d != nil && d.Kind == resp.RedirectMoved {
 				if host, ok := cluster.MemberOf(d, n.addr.Host); ok && host != n.addr.Host {
 					r.moves(d.Slot, host)
 					continue
 				}
 			}
 		}
-		return said[0], nil
+		return said, nil
 	}
 	w.noChannel = true
 	return resp.Value{}, nil

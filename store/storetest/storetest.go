@@ -51,7 +51,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store, o Options) {
 		var checks []check
 		synctest.Test(t, func(t *testing.T) {
 			first, _ := pair(t)
-			checks = checksOf(first)
+			checks = checksOf(first, o)
 		})
 		for _, c := range checks {
 			t.Run(c.name, func(t *testing.T) {
@@ -64,7 +64,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store, o Options) {
 		return
 	}
 	first, second := pair(t)
-	for _, c := range checksOf(first) {
+	for _, c := range checksOf(first, o) {
 		t.Run(c.name, func(t *testing.T) { runOn(t, c, first, second) })
 	}
 }
@@ -76,7 +76,7 @@ type check struct {
 }
 
 // checksOf returns the checks that s has to pass.
-func checksOf(s store.Store) []check {
+func checksOf(s store.Store, o Options) []check {
 	all := checks
 	if _, ok := s.(store.Waiter); ok {
 		all = slices.Concat(all, waitChecks)
@@ -89,7 +89,7 @@ func checksOf(s store.Store) []check {
 	}
 	if _, ok := s.(store.Breaker); ok && s.Caps().Breaks {
 		all = slices.Concat(all, breakChecks)
-		if _, notifies := s.(store.BreakNotifier); notifies {
+		if _, notifies := s.(store.BreakNotifier); notifies && !o.NoPush {
 			all = slices.Concat(all, notifyChecks)
 		}
 		if _, waits := s.(store.Waiter); waits && s.Caps().Kinds {

@@ -321,13 +321,13 @@ func TestSuitePassesSoundStores(t *testing.T) {
 // TestWaitIsOptional: a store that keeps no queue is not held to one.
 func TestWaitIsOptional(t *testing.T) {
 	s := &flawed{core: newCore()}
-	if got := checksOf(struct{ store.Store }{s}); len(got) != len(checks)+len(noKindChecks) {
+	if got := checksOf(struct{ store.Store }{s}, Options{}); len(got) != len(checks)+len(noKindChecks) {
 		t.Errorf("%d checks for a store that keeps no queue, want %d", len(got), len(checks)+len(noKindChecks))
 	}
-	if got := checksOf(s); len(got) != len(ordinary) {
+	if got := checksOf(s, Options{}); len(got) != len(ordinary) {
 		t.Errorf("%d checks for a store that keeps a queue, want %d", len(got), len(ordinary))
 	}
-	if got := checksOf(&manifold{shelf: newShelf()}); len(got) != len(checks)+len(waitChecks)+len(ofKinds) {
+	if got := checksOf(&manifold{shelf: newShelf()}, Options{}); len(got) != len(checks)+len(waitChecks)+len(ofKinds) {
 		t.Errorf("%d checks for a store that keeps every kind", len(got))
 	}
 }

@@ -42,9 +42,8 @@ const (
 
 // rights lists the commands of an ACL rule, in the order in which the rule names them,
 // and the uses that need each. Commands that every user may run are left out. The last
-// two (in a cluster, the two before the last) let waiters receive pushes; without them
-// waiters poll. Without client|tracking, a replacement of the server's data is noticed
-// later.
+// two let clients receive pushes; without them waiters poll. Without client|tracking, a
+// replacement of the server's data is noticed later.
 var rights = []struct {
 	command string
 	uses    Use
@@ -78,6 +77,10 @@ var rights = []struct {
 // inCluster maps commands to those that replace them in a cluster. Marks do not exist
 // there, so nothing tracks them.
 var inCluster = map[string]string{"publish": "spublish", "subscribe": "ssubscribe", "client|tracking": ""}
+
+// toTellAll are the commands that have a holder in a cluster told at once that its lease was
+// broken: that is published to all servers.
+var toTellAll = []string{"publish", "subscribe"}
 
 // clusterRights are the commands that only a cluster needs, for every use.
 var clusterRights = []string{"cluster|slots", "asking"}
@@ -148,6 +151,9 @@ func (a ACL) commands() (names []string) {
 		if command != "" {
 			names = append(names, command)
 		}
+	}
+	if a.Cluster && a.Uses&ToLock != 0 {
+		names = append(names, toTellAll...)
 	}
 	if a.Cluster {
 		names = append(names, clusterRights...)

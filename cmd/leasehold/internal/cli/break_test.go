@@ -4,6 +4,7 @@ package cli
 
 import (
 	"encoding/json"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -70,12 +71,23 @@ func breakReachesTheHolder(t *testing.T, s *site) {
 	s.run(0, "break", "x", "--token", token, "--reason", "again")
 }
 
-// Over Redis the holder learns of the break at once, without waiting for its next renewal,
-// which is due after 200 seconds.
+// In a file and over Redis the holder learns of the break at once, without waiting for its
+// next renewal, which is due after 200 seconds.
 func TestBreakIsPushed(t *testing.T) {
-	for _, n := range []int{1, 3} {
-		t.Run(strconv.Itoa(n), func(t *testing.T) {
-			s := newSite(t, storeVar+"=redis://"+addresses(redistest.StartN(t, n))+"?max_ttl=10m")
+	const longer = "?max_ttl=10m"
+	redis := func(servers int) func(t *testing.T) string {
+		return func(t *testing.T) string { return "redis://" + addresses(redistest.StartN(t, servers)) + longer }
+	}
+	for what, url := range map[string]func(t *testing.T) string{
+		"one server": redis(1),
+		"a majority": redis(3),
+		"a cluster": func(t *testing.T) string {
+			return "redis-cluster://" + addresses(redistest.StartCluster(t, 3, 0).Masters) + longer
+		},
+		"a lock file": func(t *testing.T) string { return "file:" + filepath.Join(t.TempDir(), "locks.db") },
+	} {
+		t.Run(what, func(t *testing.T) {
+			s := newSite(t, storeVar+"="+url(t))
 			h := s.holdStubborn("x", "--ttl", "10m")
 			next := s.start("run", "x", "--", "echo", "next")
 			next.says(&next.err, "waiting")

@@ -28,6 +28,17 @@ func (e *Encoder) guards(r store.Lease) bool {
 	return e.GuardsAll || r.Require >= store.CrashSafe && !e.GuardsNone
 }
 
+// keyFor returns the key of the lock called name, and has c sent to the server that has its
+// slot.
+func (e *Encoder) keyFor(c *Command, name string) (key string) {
+	if e.KeyOf == nil {
+		return name
+	}
+	key, slot := e.KeyOf(name)
+	c.Slot = slot + 1
+	return key
+}
+
 // Encode encodes a question as a command. It reuses the memory of the old command, if one
 // is given.
 func (e *Encoder) Encode(q driver.Question, c *Command) *Command {
@@ -36,11 +47,7 @@ func (e *Encoder) Encode(q driver.Question, c *Command) *Command {
 	}
 	r := q.Lease
 	c.Question = q
-	if e.KeyOf != nil {
-		var slot int
-		r.Name, slot = e.KeyOf(r.Name)
-		c.Slot = slot + 1
-	}
+	r.Name = e.keyFor(c, r.Name)
 	guarded := e.guards(r)
 	if !r.Kind.IsMutex() {
 		e.encodeKind(c, q, r, guarded)
@@ -182,11 +189,7 @@ func (e *Encoder) appendPlace(b []byte, q driver.Question, guarded bool) (_ []by
 // mark is to be read as well.
 func (e *Encoder) Inspect(name string, guarded bool) *Command {
 	c := new(Command)
-	if e.KeyOf != nil {
-		var slot int
-		name, slot = e.KeyOf(name)
-		c.Slot = slot + 1
-	}
+	name = e.keyFor(c, name)
 	if !guarded {
 		c.Bytes = AppendCounterKey(resp.AppendWord(c.Begin(Inspect), name), name)
 	} else {

@@ -126,11 +126,7 @@ func (e *Encoder) appendSlots(b []byte, r store.Lease, exact bool) []byte {
 // those of the lock.
 func (e *Encoder) change(s *Script, name, what string, keys ...string) (*Command, []byte) {
 	c := new(Command)
-	if e.KeyOf != nil {
-		var slot int
-		name, slot = e.KeyOf(name)
-		c.Slot = slot + 1
-	}
+	name = e.keyFor(c, name)
 	b := AppendCounterKey(resp.AppendWord(c.Begin(s), name), name)
 	for _, key := range keys {
 		b = resp.AppendWord(b, key)

@@ -1,0 +1,126 @@
+//go:build unix
+
+package filestore
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// anHour is longer than any test waits.
+const anHour = time.Hour
+
+// needsSockets skips the test if this system's sockets cannot have such long paths; see
+// address.
+func needsSockets(t *testing.T, s *Store) {
+	t.Helper()
+	if _, _, err := address(s.push.dir, strings.Repeat("x", socketName)); err != nil {
+		t.Skip(err)
+	}
+}
+
+// holds acquires a lock.
+func holds(t *testing.T, c *leasehold.Client, ttl time.Duration) *leasehold.Lease {
+	t.Helper()
+	lease, err := c.Mutex("a").With(leasehold.LockOptions{TTL: ttl}).Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lease
+}
+
+// breaks breaks the lease through by, and returns how long after that its holder was told.
+func breaks(t *testing.T, lease *leasehold.Lease, by *leasehold.Client) (told time.Duration) {
+	t.Helper()
+	start := time.Now()
+	released := make(chan struct{})
+	go func() {
+		defer close(released)
+		<-lease.Done()
+		told = time.Since(start)
+		if err := lease.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("release: %v", err)
+		}
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := by.Break(ctx, leasehold.BreakRequest{Name: lease.Name(), Token: lease.Token(), Reason: "it hangs"}); err != nil {
+		t.Fatal(err)
+	}
+	<-released
+	return told
+}
+
+// The holder is told of a break at once. A socket that somebody removes is back with the
+// next renewal.
+func TestBreakIsPushed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "locks.db")
+	s := mustOpen(t, path, nil)
+	needsSockets(t, s)
+	holder, by := leasehold.New(s, nil), leasehold.New(mustOpen(t, path, nil), nil)
+	if told := breaks(t, holds(t, holder, anHour), by); told > anHour/4 {
+		t.Errorf("told after %v", told)
+	}
+	lease := holds(t, holder, anHour)
+	if err := os.RemoveAll(s.push.dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := lease.Extend(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if told := breaks(t, lease, by); told > anHour/4 {
+		t.Errorf("after the socket was removed: told after %v", told)
+	}
+}
+
+// Without a socket the holder learns of a break when it renews.
+func TestBreakIsNotPushed(t *testing.T) {
+	t.Parallel() // it mostly waits
+	path := filepath.Join(t.TempDir(), "locks.db")
+	s := mustOpen(t, path, nil)
+	if err := os.WriteFile(s.push.dir, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	holder, by := leasehold.New(s, nil), leasehold.New(mustOpen(t, path, nil), nil)
+	breaks(t, holds(t, holder, 3*time.Second), by)
+}
+
+// A process has one socket once it holds a lock and has somebody to tell of a break, and
+// none before.
+func TestSocketsOfHolders(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "locks.db")
+	s := mustOpen(t, path, nil)
+	needsSockets(t, s)
+	wants := func(when string, want int) {
+		t.Helper()
+		entries, err := os.ReadDir(s.push.dir)
+		if err != nil && !errors.Is(err, os.ErrNotExist) || len(entries) != want {
+			t.Errorf("%s: %d sockets, %v, want %d", when, len(entries), err, want)
+		}
+	}
+	first := request("a")
+	mustAcquire(t, s, first)
+	wants("nobody is to be told", 0)
+	s.NotifyBroken(func(string) {})
+	if _, err := s.Inspect(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	wants("it only looked", 0)
+	if err := s.Renew(t.Context(), []store.Lease{first})[0]; err != nil {
+		t.Fatal(err)
+	}
+	mustAcquire(t, s, request("b"))
+	wants("it holds locks", 1)
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	wants("it is closed", 0)
+}
