@@ -11,11 +11,11 @@ GORELEASER  = v2.12.7
 PKG       = work
 TIMEOUT   = 20m
 # The packages of the modules in folder adapters, which has a package of the root module,
-# too: "./..." would be that one alone.
-ADAPTERS  = $$(ls -d */go.mod | sed 's,go.mod$$,...,; s,^,./,')
-# One of them needs client-go, whose hundreds of packages take minutes to compile with the
-# race detector. make race does so.
-LARGE     = ./clientgo/...
+# too: "./..." would be that one alone. Two modules need client-go, whose hundreds of
+# packages take minutes to compile with the race detector: only make race does so.
+LARGE     = ./clientgo/... ./clientgo/managertest/...
+SMALL     = $$(ls -d */go.mod | grep -v ^clientgo/ | sed 's,go.mod$$,...,; s,^,./,')
+ADAPTERS  = $(SMALL) $(LARGE)
 # How many packages are tested beside each other, and how many tests of a package. Most
 # of them wait: for servers, for processes, for the end of leases.
 PACKAGES  = 4
@@ -69,7 +69,7 @@ ifeq ($(PKG),work)
 	$(GO) test -vet=off -timeout $(TIMEOUT) ./internal/proof/explore ./internal/proof/queues ./internal/proof/sim
 	$(GO) test -vet=off -timeout $(TIMEOUT) -run '$(ALONE)' ./store/redisstore
 	cd bench && $(GO) test -race -vet=off -timeout $(TIMEOUT) ./beside
-	cd adapters && $(GO) test -race -vet=off -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) $$(echo $(ADAPTERS) | sed 's,$(LARGE),,')
+	cd adapters && $(GO) test -race -vet=off -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) $(SMALL)
 	cd adapters && $(GO) test -vet=off -timeout $(TIMEOUT) $(LARGE)
 else
 	$(GO) test -race -timeout $(TIMEOUT) -parallel $(PARALLEL) $(PKG)
