@@ -2,8 +2,12 @@
 STATICCHECK = v0.8.2
 GOVULNCHECK = v1.8.0
 ACTIONLINT  = v1.7.12
-# Builds the packages. Newer versions need a newer Go.
+# Make the packages of a release, list the modules in them, and sign their checksums.
+# Newer versions of the first need a newer Go.
 GORELEASER  = v2.12.7
+SYFT        = v1.57.0
+COSIGN      = v3.1.3
+PACKAGING   = GO=$(GO) GORELEASER=$(GORELEASER) SYFT=$(SYFT) COSIGN=$(COSIGN)
 
 # Settings for the command line, as in: make fuzz FUZZTIME=1m
 # "work" means all packages of the modules that go.work lists. Folders bench and
@@ -11,11 +15,11 @@ GORELEASER  = v2.12.7
 PKG       = work
 TIMEOUT   = 20m
 # The packages of the modules in folder adapters, which has a package of the root module,
-# too: "./..." would be that one alone.
-ADAPTERS  = $$(ls -d */go.mod | sed 's,go.mod$$,...,; s,^,./,')
-# One of them needs client-go, whose hundreds of packages take minutes to compile with the
-# race detector. make race does so.
-LARGE     = ./clientgo/...
+# too: "./..." would be that one alone. Two modules need client-go, whose hundreds of
+# packages take minutes to compile with the race detector: only make race does so.
+LARGE     = ./clientgo/... ./clientgo/managertest/...
+SMALL     = $$(ls -d */go.mod | grep -v ^clientgo/ | sed 's,go.mod$$,...,; s,^,./,')
+ADAPTERS  = $(SMALL) $(LARGE)
 # How many packages are tested beside each other, and how many tests of a package. Most
 # of them wait: for servers, for processes, for the end of leases.
 PACKAGES  = 4
@@ -47,7 +51,7 @@ QUICKREDIS = TestConformance|TestWireFormat|TestInteroperatesWithPlainClients|Te
 GO = go
 
 .DEFAULT_GOAL = help
-.PHONY: help quick test race lint fmt tidy vuln bench figures dashboard peers fuzz cross explore sim mutants torture package release redis databases languages prometheus
+.PHONY: help quick test race lint fmt tidy vuln bench figures dashboard peers fuzz cross explore sim mutants torture package rehearse tag release redis databases languages prometheus
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,7 +73,7 @@ ifeq ($(PKG),work)
 	$(GO) test -vet=off -timeout $(TIMEOUT) ./internal/proof/explore ./internal/proof/queues ./internal/proof/sim
 	$(GO) test -vet=off -timeout $(TIMEOUT) -run '$(ALONE)' ./store/redisstore
 	cd bench && $(GO) test -race -vet=off -timeout $(TIMEOUT) ./beside
-	cd adapters && $(GO) test -race -vet=off -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) $$(echo $(ADAPTERS) | sed 's,$(LARGE),,')
+	cd adapters && $(GO) test -race -vet=off -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) $(SMALL)
 	cd adapters && $(GO) test -vet=off -timeout $(TIMEOUT) $(LARGE)
 else
 	$(GO) test -race -timeout $(TIMEOUT) -parallel $(PARALLEL) $(PKG)
@@ -141,11 +145,17 @@ torture: redis ## stress locks on real servers with real faults for TORTURE (fau
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; $(GO) test -race -c -o "$$dir/chaos" ./cmd/leasehold/internal/lab/chaos && \
 		cd cmd/leasehold/internal/lab/chaos && "$$dir/chaos" -test.run '^TestTorture$$' -test.v -test.timeout 3h -for $(TORTURE) -seed $(SEED)
 
-package: ## make the packages of Linux as for a release, and try the .deb and .rpm (SYSTEMS=all: of all systems)
-	@GO=$(GO) scripts/package.sh $(GORELEASER) $(SYSTEMS)
+package: ## make the packages of Linux as for a release, and try the .deb and .rpm (SYSTEMS=all: of all systems, signed with a throwaway key)
+	@$(PACKAGING) scripts/package.sh $(SYSTEMS)
+
+rehearse: ## publish the last commit to a copy of the repository, and use every module from there
+	@GO=$(GO) scripts/rehearse.sh $(VERSION)
+
+tag: ## tag the commit that is checked out as VERSION, once for each module
+	@scripts/tag.sh $(VERSION)
 
 release: ## publish the packages of the tag that is checked out (the workflow "release" does)
-	$(GO) run github.com/goreleaser/goreleaser/v2@$(GORELEASER) release --clean
+	@$(PACKAGING) scripts/release.sh
 
 redis:
 	@scripts/ensure-redis.sh

@@ -15,10 +15,18 @@
 //
 // With controller-runtime:
 //
+//	durations := lock.Config()
 //	manager, err := ctrl.NewManager(kubeconfig, ctrl.Options{
 //		LeaderElection:                      true,
 //		LeaderElectionResourceLockInterface: lock,
+//		LeaderElectionReleaseOnCancel:       true, // as its documentation allows
+//		LeaseDuration:                       &durations.LeaseDuration,
+//		RenewDeadline:                       &durations.RenewDeadline,
+//		RetryPeriod:                         &durations.RetryPeriod,
 //	})
+//
+// A manager needs the durations if they are not the defaults, although the documentation of
+// LeaderElectionResourceLockInterface says that it ignores them.
 //
 // # What it adds
 //

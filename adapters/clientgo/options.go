@@ -32,8 +32,10 @@ type Options struct {
 	// Lost is called if the lease is lost while the elector leads. Without it, an elector
 	// that loses its lease in another way than by failing renewals, such as "leasehold
 	// break", goes on for RetryPeriod and RenewDeadline. End the context of the elector's
-	// Run here, or the process. It is called on a goroutine of its own, once for each
-	// term, with an error that matches leasehold.ErrLost. Default: nobody is told.
+	// Run here, or the process. With controller-runtime end the process: a manager whose
+	// context ends lets its controllers go on for its GracefulShutdownTimeout. Lost is
+	// called on a goroutine of its own, once for each term, with an error that matches
+	// leasehold.ErrLost. Default: nobody is told.
 	Lost func(error)
 }
 
