@@ -116,7 +116,7 @@ var project = rules{
 	// besides its one job. Lower these numbers; do not raise them.
 	methods: map[string]int{
 		// All requests of the seam, and the nodes of the tree that they write.
-		"store/zkstore.Store": 29, "store/zkstore/internal/session.Session": 30,
+		"store/zkstore/internal/session.Session": 30,
 	},
 
 	idioms: idioms{

@@ -94,7 +94,7 @@ func TestLostAnswerToRelease(t *testing.T) {
 	l := request("lost/release", 10*time.Second)
 	mustAcquire(t, s, l)
 	// The name of the place is in no other request but this one and those of the watch.
-	p.CutReplyTo(s.leases.get(leaseKey{l.Name, l.Owner}).place.Load().name, 0)
+	p.CutReplyTo(s.places.leases.get(leaseKey{l.Name, l.Owner}).place.Load().name, 0)
 	mustRelease(t, s, l)
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: l}); !errors.Is(err, store.ErrNotHeld) {
 		t.Fatalf("release again: %v", err)

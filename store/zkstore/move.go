@@ -22,7 +22,7 @@ type change struct {
 }
 
 // renewed returns the grant of a lease that was renewed.
-func (s *Store) renewed(l store.Lease, spare int) (store.Grant, error) {
+func (s *places) renewed(l store.Lease, spare int) (store.Grant, error) {
 	h := s.leases.get(leaseKey{l.Name, l.Owner})
 	if h == nil {
 		return store.Grant{}, store.ErrNotHeld
@@ -47,7 +47,7 @@ func (c change) admits(t tree, p numbered, rec record, l store.Lease) error {
 // renew makes the lease of l.Owner last for its TTL from start, and changes it. If the
 // lease is in another session, of this store or of another, or if a writer is to be a
 // reader, renew makes the place anew.
-func (s *Store) renew(ctx context.Context, l store.Lease, start clock.Instant, c change) error {
+func (s *places) renew(ctx context.Context, l store.Lease, start clock.Instant, c change) error {
 	h := s.leases.get(leaseKey{l.Name, l.Owner})
 	if h != nil {
 		p := h.place.Load()
@@ -113,7 +113,7 @@ func ttlOf(h *lease, most time.Duration) time.Duration {
 
 // renewInPlace renews a lease in the session that it is in. done is false if it is no
 // longer there.
-func (s *Store) renewInPlace(ctx context.Context, h *lease, l store.Lease, start clock.Instant, join bool) (done bool, err error) {
+func (s *places) renewInPlace(ctx context.Context, h *lease, l store.Lease, start clock.Instant, join bool) (done bool, err error) {
 	p := h.place.Load()
 	if _, err := p.Prove(ctx, start); err != nil {
 		if p.Ended() {
@@ -149,7 +149,7 @@ func (s *Store) renewInPlace(ctx context.Context, h *lease, l store.Lease, start
 
 // move makes the place anew in a session of this store, with the same number, in one
 // transaction. It returns false if the place has changed meanwhile.
-func (s *Store) move(ctx context.Context, ss tree, f found, l store.Lease, start clock.Instant, c change, old *lease) (bool, error) {
+func (s *places) move(ctx context.Context, ss tree, f found, l store.Lease, start clock.Instant, c change, old *lease) (bool, error) {
 	rec, to, word := f.record, f.numbered, f.word()
 	rec.Token = tokenOf(f.record, f.czxid)
 	rec.TTL = max(rec.TTL, micros(l.TTL))

@@ -50,7 +50,7 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 	ctx, cancel := s.gate.Until(ctx)
 	defer cancel()
 	w := &waiting{s: s, r: r, reason: reason, start: s.clock.Now()}
-	if p, ok := s.rejoined.Take(r.Lease); ok {
+	if p, ok := s.places.rejoined.Take(r.Lease); ok {
 		w.place, w.start = p.place, p.start
 		if p.early != nil && p.early.find(p.name) == 0 {
 			p.early = nil // it had the lock then, which it may have lost since
@@ -59,7 +59,7 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 	returned := false
 	defer func() { // also if reason panics
 		if !returned && w.place != nil {
-			s.remove(w.place)
+			s.places.remove(w.place)
 		}
 	}()
 	g, err := w.run(ctx)
@@ -108,7 +108,7 @@ func (w *waiting) tell(err error) {
 func (w *waiting) once(ctx context.Context) (store.Grant, error) {
 	if w.place == nil {
 		limited, cancel := w.s.limited(ctx)
-		p, err := w.s.enqueue(limited, w.r.Lease, w.r.Spare)
+		p, err := w.s.places.enqueue(limited, w.r.Lease, w.r.Spare)
 		if err != nil {
 			if ctx.Err() == nil {
 				err = w.s.failed(limited, "wait for", w.r.Name, err)
@@ -332,10 +332,11 @@ func (w *waiting) granted(ctx context.Context) (store.Grant, error) {
 	if err != nil {
 		return store.Grant{}, err
 	}
-	g, err := w.s.granted(ctx, w.place, w.r.Lease, at)
+	g, err := w.s.places.granted(ctx, w.place, w.r.Lease, at)
 	if err != nil {
 		return store.Grant{}, err
 	}
+	w.s.busy.forget(w.r.Name)
 	g.Since = max(0, min(proven, w.s.clock.Now()).Sub(w.start))
 	return g, nil
 }
