@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/rule"
@@ -24,7 +25,10 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 	ctx, cancel := s.limited(ctx)
 	defer cancel()
 	g, err := (&attempt{s, r, s.clock.Now()}).run(ctx)
-	if err != nil && !isRefusal(err) {
+	switch {
+	case errors.Is(err, errBroken):
+		return store.Grant{}, fmt.Errorf("acquire %q: %w", r.Name, err)
+	case err != nil && !isRefusal(err):
 		return store.Grant{}, s.failed(ctx, "acquire", r.Name, err)
 	}
 	return g, err
@@ -50,7 +54,7 @@ func (a *attempt) run(ctx context.Context) (store.Grant, error) {
 		return store.Grant{}, err
 	}
 	if s.places.leases.get(leaseKey{r.Name, r.Owner}) != nil {
-		if g, err := a.confirm(ctx); !errors.Is(err, store.ErrNotHeld) {
+		if g, err := a.confirm(ctx); !errors.Is(err, store.ErrNotHeld) || errors.Is(err, errBroken) {
 			return g, err
 		}
 	}
@@ -89,6 +93,14 @@ func (a *attempt) take(ctx context.Context, p *place) (store.Grant, error) {
 		if q.owns(me).Verdict != rule.Granted || q.holds(me, p.record.Owner) {
 			return a.refused(ctx, p, q.queue, me)
 		}
+		if q.noted {
+			if err := p.unbroken(ctx); err != nil {
+				if p.removeNow(ctx) != nil {
+					s.places.remove(p)
+				}
+				return store.Grant{}, err
+			}
+		}
 		err = p.settle(ctx, q, me)
 		if errors.Is(err, errChanged) {
 			continue
@@ -105,9 +117,6 @@ func (a *attempt) take(ctx context.Context, p *place) (store.Grant, error) {
 		return g, nil
 	}
 }
-
-// errRemoved means that somebody else has removed a place.
-var errRemoved = errors.New("another client has removed the place in the queue")
 
 // errFree means that the holder of a lock has left while it was looked at.
 var errFree = errors.New("the lock is free")
@@ -136,7 +145,7 @@ func (a *attempt) refused(ctx context.Context, p *place, q queue, me int) (store
 	}
 	if q.holds(me, r.Owner) {
 		g, err := a.confirm(ctx)
-		if errors.Is(err, store.ErrNotHeld) {
+		if errors.Is(err, store.ErrNotHeld) && !errors.Is(err, errBroken) {
 			err = errFree
 		}
 		return g, err

@@ -237,8 +237,22 @@ func TestRights(t *testing.T) {
 	if err := reader.Release(t.Context(), store.ReleaseRequest{Lease: l}); !errors.Is(err, zk.ErrNoAuth) {
 		t.Errorf("a reader releases: %v", err)
 	}
+	for _, now := range []bool{false, true} {
+		b := breakOf(t, reader, l)
+		b.Now = now
+		if _, err := reader.BreakLease(t.Context(), b); !errors.Is(err, zk.ErrNoAuth) {
+			t.Errorf("a reader breaks a lease: %v", err)
+		}
+	}
+	if err := mine.Renew(t.Context(), []store.Lease{l})[0]; err != nil {
+		t.Errorf("renew after a reader has tried to break it: %v", err)
+	}
 	if st, err := mine.Inspect(t.Context(), l.Name); err != nil || st.Holder.Owner != l.Owner || len(st.Queue) != 0 {
 		t.Errorf("after a reader has tried to change it: %+v, %v", st, err)
+	}
+	breaks(t, mine, breakOf(t, mine, l))
+	if st, err := reader.Inspect(t.Context(), l.Name); err != nil || !st.Holder.Broken || st.Broken == nil || st.Broken.Owner != l.Owner {
+		t.Errorf("a reader sees %+v, %v", st, err)
 	}
 
 	if stranger, err := open(); !errors.Is(err, zk.ErrNoAuth) && !errors.Is(err, zk.ErrInvalidACL) {

@@ -54,10 +54,16 @@ func (s *places) renew(ctx context.Context, l store.Lease, start clock.Instant, 
 		if err := c.admits(p.tree, p.numbered, p.record, l); err != nil {
 			return err
 		}
-		if anew := c.read && !p.needsOthers(); !anew && s.leases.extend(h, l.TTL) && p.Class() >= l.TTL && !p.Ended() {
-			done, err := s.renewInPlace(ctx, h, l, start, c.join)
-			if done || err != nil {
-				return err
+		if anew := c.read && !p.needsOthers(); !anew {
+			before, kept := s.leases.extend(h, l.TTL)
+			if kept && p.Class() >= l.TTL && !p.Ended() {
+				done, err := s.renewInPlace(ctx, h, l, start, c.join)
+				if errors.Is(err, errBroken) {
+					s.leases.breaks(h, before)
+				}
+				if done || err != nil {
+					return err
+				}
 			}
 		}
 	}
@@ -66,16 +72,21 @@ func (s *places) renew(ctx context.Context, l store.Lease, start clock.Instant, 
 		return err
 	}
 	defer leave()
+	gone := func() error {
+		if h != nil && s.leases.remove(h) {
+			h.place.Load().leave()
+		}
+		return store.ErrNotHeld
+	}
 	for {
 		f, ok, err := ss.find(ctx, l.Name, l.Owner)
 		switch {
 		case err != nil:
 			return err
 		case !ok || !f.held():
-			if h != nil && s.leases.remove(h) {
-				h.place.Load().leave()
-			}
-			return store.ErrNotHeld
+			return gone()
+		case f.record.Broken:
+			return errBroken
 		case f.record.ttl() > ss.Class(): // it lasts longer than is asked for
 			leave()
 			if ss, leave, err = s.tree(ctx, min(f.record.ttl(), s.maxTTL)); err != nil {
@@ -94,7 +105,10 @@ func (s *places) renew(ctx context.Context, l store.Lease, start clock.Instant, 
 			if err != nil {
 				return err
 			}
-			f.record.Token, f.record.Seats, f.record.Agreed = a.Token, a.Seats, a.Agreed
+			f.record.Token, f.record.Seats, f.record.Agreed, f.version = a.Token, a.Seats, a.Agreed, a.version
+		}
+		if h != nil && h.token != tokenOf(f.record, f.czxid) { // it is a later lease of the owner
+			return gone()
 		}
 		moved, err := s.move(ctx, ss, f, l, start, c, h)
 		if moved || err != nil {
@@ -121,30 +135,37 @@ func (s *places) renewInPlace(ctx context.Context, h *lease, l store.Lease, star
 		}
 		return false, err
 	}
-	rec := p.record
-	rec.TTL = max(rec.TTL, micros(l.TTL))
-	if join && rec.Attempt != l.Attempt {
-		rec.Attempt = ""
+	for {
+		// The session has just proven to live, with a write: the server shows what was
+		// before that, such as a break.
+		n, ok, err := p.Get(ctx, p.path())
+		if err != nil || !ok {
+			return false, err
+		}
+		if now, _ := decodeRecord(n.Data); now.Broken {
+			return false, errBroken
+		}
+		rec := p.record
+		rec.TTL = max(rec.TTL, micros(l.TTL))
+		if join && rec.Attempt != l.Attempt {
+			rec.Attempt = ""
+		}
+		if rec.TTL == p.record.TTL && rec.Attempt == p.record.Attempt {
+			return true, nil
+		}
+		_, err = session.Again(ctx, p.Session, func(c *zk.Conn) (*zk.Stat, error) { return c.Set(p.path(), rec.encode(), n.Version) })
+		switch {
+		case err == nil:
+			next := *p
+			next.record = rec
+			h.place.Store(&next)
+			return true, nil
+		case errors.Is(err, zk.ErrNoNode):
+			return false, nil
+		case !errors.Is(err, zk.ErrBadVersion): // which may come from this very change
+			return false, explain(err, p.path())
+		}
 	}
-	if rec.TTL == p.record.TTL && rec.Attempt == p.record.Attempt {
-		// The session has just proven to live: what the server says comes after that.
-		ok, err := session.Again(ctx, p.Session, func(c *zk.Conn) (bool, error) {
-			ok, _, err := c.Exists(p.path())
-			return ok, err
-		})
-		return ok, err
-	}
-	_, err = session.Again(ctx, p.Session, func(c *zk.Conn) (*zk.Stat, error) { return c.Set(p.path(), rec.encode(), -1) })
-	if errors.Is(err, zk.ErrNoNode) {
-		return false, nil
-	}
-	if err != nil {
-		return false, explain(err, p.path())
-	}
-	next := *p
-	next.record = rec
-	h.place.Store(&next)
-	return true, nil
 }
 
 // move makes the place anew in a session of this store, with the same number, in one
@@ -173,12 +194,12 @@ func (s *places) move(ctx context.Context, ss tree, f found, l store.Lease, star
 	s.gate.Stay()
 	go func() {
 		defer s.gate.Leave()
-		moved, err := ss.replace(lasting, p, p.dir+"/"+f.name)
+		moved, err := ss.replace(lasting, p, p.dir+"/"+f.name, f.version)
 		if moved {
 			if old != nil && s.leases.remove(old) {
 				old.place.Load().leave()
 			}
-			s.leases.add(newLease(l.Name, p), l.TTL, s.expired)
+			s.keep(l, p)
 		} else {
 			p.leave()
 		}

@@ -16,6 +16,7 @@ type places struct {
 	gate     *gate.Gate
 	leases   leases
 	rejoined unclaimed.Places[reserved]
+	listener listener
 }
 
 // reserved is a place that was made with a release and that no Wait has claimed.
@@ -32,9 +33,16 @@ func (s *places) granted(ctx context.Context, p *place, l store.Lease, at clock.
 	if err := ctx.Err(); err != nil {
 		return store.Grant{}, err
 	}
+	h := s.keep(l, p)
+	return store.Grant{Token: h.token, Spare: h.spare, Slot: h.slot}, nil
+}
+
+// keep keeps the lease of a place for its TTL.
+func (s *places) keep(l store.Lease, p *place) *lease {
 	h := newLease(l.Name, p)
 	s.leases.add(h, l.TTL, s.expired)
-	return store.Grant{Token: h.token, Spare: h.spare, Slot: h.slot}, nil
+	s.listener.listen(p.tree)
+	return h
 }
 
 // abandon removes the places that no Wait has claimed, and keeps no more of them.

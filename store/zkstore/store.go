@@ -19,6 +19,7 @@ type Store struct {
 	gate   *gate.Gate
 	places *places
 	busy   lately
+	marks  marks
 }
 
 var _ store.Rejoiner = (*Store)(nil)
@@ -31,7 +32,7 @@ func Open(ctx context.Context, o *Options) (*Store, error) {
 		return nil, err
 	}
 	e, g := newEnsemble(checked), gate.New()
-	s := &Store{ensemble: e, gate: g, places: &places{ensemble: e, gate: g}}
+	s := &Store{ensemble: e, gate: g, places: &places{ensemble: e, gate: g, listener: listener{gate: g}}}
 	ctx, cancel := s.limited(ctx)
 	defer cancel()
 	if err := e.open(ctx); err != nil {
@@ -60,6 +61,7 @@ func (s *Store) Caps() store.Caps {
 		Class:      s.class(),
 		Kinds:      true,
 		Rejoins:    true,
+		Breaks:     true,
 	}
 }
 

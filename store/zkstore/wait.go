@@ -3,6 +3,7 @@ package zkstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -147,6 +148,10 @@ func (w *waiting) look(ctx context.Context) (g *store.Grant, pause bool, err err
 			err = w.s.failed(limited, "wait for", w.r.Name, err)
 		}
 	}()
+	sure := w.start // the place was made since, and the queue was read after that
+	if w.place.early == nil {
+		sure = w.place.Proven()
+	}
 	q, me, err := w.place.queue(limited)
 	switch {
 	case err != nil:
@@ -168,7 +173,7 @@ func (w *waiting) look(ctx context.Context) (g *store.Grant, pause bool, err err
 		if err != nil {
 			return nil, false, err
 		}
-		g, err := w.granted(limited)
+		g, err := w.granted(limited, q, sure)
 		return &g, false, err
 	case rule.Mismatch:
 		return nil, false, w.mismatch(limited, q.queue, me)
@@ -326,10 +331,31 @@ func (w *waiting) holder(ctx context.Context, first numbered) (glimpse, error) {
 
 // granted makes a lease of the place. Its validity counts from the last proof that the
 // session lives, or from a new one if much of that time is over.
-func (w *waiting) granted(ctx context.Context) (store.Grant, error) {
+//
+// A lease that was broken before the writes of such a proof is not granted, so that it is
+// over a TTL after the break. The queue q shows the breaks before sure.
+func (w *waiting) granted(ctx context.Context, q lineup, sure clock.Instant) (store.Grant, error) {
 	at := max(w.start, w.s.clock.Now().Add(-validity.RenewAfter(w.r.TTL)))
 	proven, err := w.place.Prove(ctx, at)
 	if err != nil {
+		return store.Grant{}, err
+	}
+	if q.noted || sure < at {
+		err = w.place.unbroken(ctx)
+	} else {
+		proven = min(proven, sure)
+	}
+	switch {
+	case errors.Is(err, errRemoved):
+		w.place.leave()
+		w.place = nil
+		return store.Grant{}, store.ErrNotHeld
+	case errors.Is(err, errBroken):
+		if w.place.removeNow(ctx) == nil {
+			w.place = nil
+		}
+		return store.Grant{}, fmt.Errorf("wait for %q: %w", w.r.Name, err)
+	case err != nil:
 		return store.Grant{}, err
 	}
 	g, err := w.s.places.granted(ctx, w.place, w.r.Lease, at)

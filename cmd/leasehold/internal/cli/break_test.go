@@ -91,35 +91,36 @@ func TestBreakIsPushed(t *testing.T) {
 
 // A holder that is stopped, or dead, keeps the lock until its lease expires and no
 // longer, or not even that long.
-func TestBreakOfASilentHolder(t *testing.T) {
-	everyStore(t, func(t *testing.T, s *site) {
-		lease := strings.Fields(s.run(0, "acquire", "x", "--ttl", "50s").out.String())
-		p := s.start("break", "x", "--token", lease[1], "--reason", "a mistake")
-		p.says(&p.err, "cannot be renewed any more")
-		p.signal(syscall.SIGINT)
-		p.wants(130)
-		if show := s.run(0, "show", "x").out.String(); !strings.Contains(show, "this lease (token "+lease[1]+")") || !strings.Contains(show, "it was broken") {
-			t.Errorf("%s", show)
-		}
-		s.run(124, "run", "x", "--try", "--", "true")
-		next := s.start("acquire", "x", "--ttl", "50s")
-		next.says(&next.err, "waiting")
-		s.run(0, "break", "x", "--token", lease[1], "--reason", "its host is gone", "--now")
-		next.wants(0)
-		if token := strings.Fields(next.out.String())[1]; s.tokenHeld("x") != token {
-			t.Errorf("granted %s, shown %s", token, s.tokenHeld("x"))
-		}
-		s.run(123, "release", "x", "--owner", lease[0])
-		s.run(124, "break", "x", "--token", lease[1], "--reason", "once more", "--now")
+func TestBreakOfASilentHolder(t *testing.T) { everyStore(t, breakOfASilentHolder) }
 
-		start := time.Now()
-		dead := strings.Fields(s.run(0, "acquire", "y", "--ttl", "2s").out.String())
-		s.run(0, "break", "y", "--token", dead[1], "--reason", "its host is gone")
-		if lasted := time.Since(start); lasted < 1900*time.Millisecond {
-			t.Errorf("the lease of a silent holder was over after %v of 2s", lasted)
-		}
-		s.run(0, "run", "y", "--try", "--", "true")
-	})
+func breakOfASilentHolder(t *testing.T, s *site) {
+	t.Helper()
+	lease := strings.Fields(s.run(0, "acquire", "x", "--ttl", "50s").out.String())
+	p := s.start("break", "x", "--token", lease[1], "--reason", "a mistake")
+	p.says(&p.err, "cannot be renewed any more")
+	p.signal(syscall.SIGINT)
+	p.wants(130)
+	if show := s.run(0, "show", "x").out.String(); !strings.Contains(show, "this lease (token "+lease[1]+")") || !strings.Contains(show, "it was broken") {
+		t.Errorf("%s", show)
+	}
+	s.run(124, "run", "x", "--try", "--", "true")
+	next := s.start("acquire", "x", "--ttl", "50s")
+	next.says(&next.err, "waiting")
+	s.run(0, "break", "x", "--token", lease[1], "--reason", "its host is gone", "--now")
+	next.wants(0)
+	if token := strings.Fields(next.out.String())[1]; s.tokenHeld("x") != token {
+		t.Errorf("granted %s, shown %s", token, s.tokenHeld("x"))
+	}
+	s.run(123, "release", "x", "--owner", lease[0])
+	s.run(124, "break", "x", "--token", lease[1], "--reason", "once more", "--now")
+
+	start := time.Now()
+	dead := strings.Fields(s.run(0, "acquire", "y", "--ttl", "2s").out.String())
+	s.run(0, "break", "y", "--token", dead[1], "--reason", "its host is gone")
+	if lasted := time.Since(start); lasted < 1900*time.Millisecond {
+		t.Errorf("the lease of a silent holder was over after %v of 2s", lasted)
+	}
+	s.run(0, "run", "y", "--try", "--", "true")
 }
 
 func TestBreakUsage(t *testing.T) {

@@ -13,20 +13,27 @@ func named(s string) []byte { return appendBytes(nil, s) }
 
 // Answers are read as the protocol has them, and those that end early are errors.
 func TestAnswers(t *testing.T) {
-	list := slices.Concat([]byte{0, 0, 0, 2}, named("a"), named("bc"))
+	stat := binary.BigEndian.AppendUint64(nil, 7)
+	stat = append(stat, make([]byte, statSize-8)...)
+	stat[23], stat[31], stat[35] = 1, 2, 3
+	list := slices.Concat([]byte{0, 0, 0, 2}, named("a"), named("bc"), stat)
 	if names, err := (Answer{body: list}).Names(); err != nil || !slices.Equal(names, []string{"a", "bc"}) {
 		t.Errorf("names %q, %v", names, err)
 	}
-	stat := binary.BigEndian.AppendUint64(nil, 7)
-	stat = append(stat, make([]byte, 60)...)
-	stat[35] = 3
-	if n, ok, err := (Answer{body: append(named("data"), stat...)}).Node(); err != nil || !ok || string(n.Data) != "data" || n.Czxid != 7 || n.Version != 3 {
+	for length, want := range []bool{false, true} {
+		list[len(list)-statSize+dataLengthAt+3] = byte(length)
+		if _, data, err := (Answer{body: list}).Listed(); err != nil || data != want {
+			t.Errorf("a node with %d bytes of data has data: %v, %v", length, data, err)
+		}
+	}
+	if n, ok, err := (Answer{body: append(named("data"), stat...)}).Node(); err != nil || !ok || string(n.Data) != "data" || n.Czxid != 7 || n.Version != 3 ||
+		n.Made.UnixMilli() != 1 || n.Changed.UnixMilli() != 2 {
 		t.Errorf("node %+v, %v, %v", n, ok, err)
 	}
 	if path, czxid, err := (Answer{body: append(named("/x"), stat...), zxid: 9}).Created(); err != nil || path != "/x" || czxid != 7 {
 		t.Errorf("created %q by %d, %v", path, czxid, err)
 	}
-	for n := range list {
+	for n := range len(list) - statSize + dataLengthAt + 4 {
 		if _, err := (Answer{body: list[:n]}).Names(); err == nil {
 			t.Errorf("names of the first %d bytes", n)
 		}

@@ -113,6 +113,13 @@ func Again[T any](ctx context.Context, ss *Session, do func(c *zk.Conn) (T, erro
 	}
 }
 
+// Proven returns an instant at or after which the session certainly lives for its class. The
+// servers have answered a write that was sent at or after that instant.
+func (ss *Session) Proven() clock.Instant {
+	proven, _, _ := ss.link.contacts(0)
+	return proven
+}
+
 // Prove waits until the session certainly lives for its class from at on, or from later.
 func (ss *Session) Prove(ctx context.Context, at clock.Instant) (clock.Instant, error) {
 	for {

@@ -157,7 +157,7 @@ func TestIdentitiesComeFirst(t *testing.T) {
 		t.Fatalf("the first request is %x", got)
 	}
 	first := make([]byte, 12)
-	if _, err := io.ReadFull(server, first); err != nil || binary.BigEndian.Uint32(first[8:]) != opGetChildren {
+	if _, err := io.ReadFull(server, first); err != nil || binary.BigEndian.Uint32(first[8:]) != opGetChildren2 {
 		t.Fatalf("the second request is %x, %v", first, err)
 	}
 }
