@@ -131,13 +131,13 @@ type breakView struct {
 	record  record
 	version int32
 	notes   notes
-	// lock, noted and heralds are the nodes that have the places, the notes about the lock
-	// and those about all locks.
-	lock, noted, heralds nodeThere
+	// lockNode has the places, notesNode the notes about the lock, and commonNode the
+	// announcements about all locks.
+	lockNode, notesNode, commonNode nodeOrNone
 }
 
-// nodeThere is a node, or that there is none.
-type nodeThere struct {
+// nodeOrNone is a node, or says that there is none.
+type nodeOrNone struct {
 	session.Node
 	there bool
 }
@@ -168,13 +168,13 @@ func (b *breaking) look(ctx context.Context) (v breakView, err error) {
 	if err != nil {
 		return v, err
 	}
-	for i, n := range []*nodeThere{&v.lock, &v.noted, &v.heralds} {
+	for i, n := range []*nodeOrNone{&v.lockNode, &v.notesNode, &v.commonNode} {
 		if n.Node, n.there, err = answers[i].Node(); err != nil {
 			return v, explain(err, b.notesDir())
 		}
 	}
-	v.notes = decodeNotes(v.noted.Data, v.noted.Changed)
-	v.target.noted = v.notes.has(b.r.Owner, b.r.Token)
+	v.notes = decodeNotes(v.notesNode.Data, v.notesNode.Changed)
+	v.noted = v.notes.has(b.r.Owner, b.r.Token)
 	if !v.held {
 		v.foreign, err = b.isForeign(ctx, dir)
 	}
@@ -212,7 +212,7 @@ func (b *breaking) change(ctx context.Context, do breakStep, v breakView) error 
 		ops = append(ops, &zk.DeleteRequest{Path: v.path, Version: v.version})
 	}
 	if do != breakEnd {
-		if !v.heralds.there {
+		if !v.commonNode.there {
 			if err := b.makeParents(ctx, b.notesDir()); err != nil {
 				return err
 			}
@@ -231,18 +231,18 @@ func (b *breaking) change(ctx context.Context, do breakStep, v breakView) error 
 // people, and to the holder.
 func (b *breaking) note(v breakView) (ops []any) {
 	dir := b.dir(b.r.Name)
-	if d := decodeDir(v.lock.Data); !d.Broken {
+	if d := decodeDir(v.lockNode.Data); !d.Broken {
 		d.Broken = true
-		ops = append(ops, &zk.SetDataRequest{Path: dir, Data: d.encode(), Version: v.lock.Version})
+		ops = append(ops, &zk.SetDataRequest{Path: dir, Data: d.encode(), Version: v.lockNode.Version})
 	}
 	next := v.notes.add(broken{Owner: b.r.Owner, Attempt: v.record.Attempt, Token: b.r.Token, TTL: v.record.TTL, Note: b.r.Note()}).encode()
-	if v.noted.there {
-		ops = append(ops, &zk.SetDataRequest{Path: b.notesOf(dir), Data: next, Version: v.noted.Version})
+	if v.notesNode.there {
+		ops = append(ops, &zk.SetDataRequest{Path: b.notesOf(dir), Data: next, Version: v.notesNode.Version})
 	} else {
 		ops = append(ops, &zk.CreateRequest{Path: b.notesOf(dir), Data: next, Acl: b.acl, Flags: zk.FlagPersistent})
 	}
-	owners := decodeHeralded(v.heralds.Data).add(b.r.Owner)
-	return append(ops, &zk.SetDataRequest{Path: b.notesDir(), Data: owners.encode(), Version: v.heralds.Version})
+	owners := decodeAnnounced(v.commonNode.Data).add(b.r.Owner)
+	return append(ops, &zk.SetDataRequest{Path: b.notesDir(), Data: owners.encode(), Version: v.commonNode.Version})
 }
 
 // mostTidied is how many notes of other locks a break looks at.

@@ -105,11 +105,11 @@ func TestNotes(t *testing.T) {
 }
 
 // A client that is told late learns of all breaks since, as far as they are kept.
-func TestHeralded(t *testing.T) {
-	var h heralded
+func TestAnnounced(t *testing.T) {
+	var h announced
 	add := func(n int) {
 		for range n {
-			h = decodeHeralded(h.add(fmt.Sprint(h.Count)).encode())
+			h = decodeAnnounced(h.add(fmt.Sprint(h.Count)).encode())
 		}
 	}
 	if got := h.since(0); len(got) != 0 {
@@ -126,10 +126,10 @@ func TestHeralded(t *testing.T) {
 		t.Errorf("after the node was made anew: %q", got)
 	}
 	add(100)
-	if got := h.since(3); len(got) != mostHeralded || got[0] != "71" || got[mostHeralded-1] != "102" {
+	if got := h.since(3); len(got) != mostAnnounced || got[0] != "71" || got[mostAnnounced-1] != "102" {
 		t.Errorf("%q", got)
 	}
-	if got := decodeHeralded([]byte("[]")).since(0); len(got) != 0 {
+	if got := decodeAnnounced([]byte("[]")).since(0); len(got) != 0 {
 		t.Errorf("%q", got)
 	}
 }

@@ -72,7 +72,7 @@ func (l *listener) follow(ctx context.Context, t tree) {
 		if err != nil {
 			return
 		}
-		now := decodeHeralded(n.Data)
+		now := decodeAnnounced(n.Data)
 		for _, owner := range now.since(told) {
 			l.audience.Tell(owner)
 		}

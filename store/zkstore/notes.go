@@ -35,11 +35,11 @@ type broken struct {
 	Note string `json:"note,omitempty"`
 }
 
-// mostNoted is how many broken leases of one lock are kept, and mostHeralded how many
+// mostNoted is how many broken leases of one lock are kept, and mostAnnounced how many
 // owners are in the data of notesNode.
 const (
-	mostNoted    = 32
-	mostHeralded = 32
+	mostNoted     = 32
+	mostAnnounced = 32
 )
 
 // decodeNotes returns what the data of a node that was changed then say. Data of another
@@ -100,32 +100,32 @@ func (n notes) shown(now time.Time) *store.Broken {
 	return store.DecodeBroken(last.Owner, last.Token, last.Note)
 }
 
-// heralded are the data of notesNode: how many leases were broken, and the owners of the
+// announced are the data of notesNode: how many leases were broken, and the owners of the
 // last ones, the last one last.
-type heralded struct {
+type announced struct {
 	Count  int64    `json:"count"`
 	Owners []string `json:"owners"`
 }
 
-// decodeHeralded returns what the data say. Those of another kind of client say nothing.
-func decodeHeralded(data []byte) heralded {
-	var h heralded
+// decodeAnnounced returns what the data say. Those of another kind of client say nothing.
+func decodeAnnounced(data []byte) announced {
+	var h announced
 	if json.Unmarshal(data, &h) != nil {
-		return heralded{}
+		return announced{}
 	}
 	return h
 }
 
-func (h heralded) encode() []byte { return encodeNotes(h) }
+func (h announced) encode() []byte { return encodeNotes(h) }
 
-// add returns the data after the lease of a further owner was broken.
-func (h heralded) add(owner string) heralded {
-	return heralded{h.Count + 1, append(slices.Clone(h.Owners[max(0, len(h.Owners)+1-mostHeralded):]), owner)}
+// add returns the data after the lease of one more owner was broken.
+func (h announced) add(owner string) announced {
+	return announced{h.Count + 1, append(slices.Clone(h.Owners[max(0, len(h.Owners)+1-mostAnnounced):]), owner)}
 }
 
 // since returns the owners that were added since there were so many, as far as they are
 // known. If there are fewer now, the node was made anew.
-func (h heralded) since(count int64) []string {
+func (h announced) since(count int64) []string {
 	if h.Count < count {
 		count = 0
 	}
