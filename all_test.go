@@ -26,19 +26,19 @@ func TestAll(t *testing.T) {
 		all := b.c.All(b.c.Semaphore("b", 2), b.c.Mutex("c"), b.c.RW("a").Read())
 		err := all.Do(t.Context(), func(ctx context.Context, ls *leasehold.Leases) error {
 			if fmt.Sprint(order) != "[a b c]" {
-				t.Errorf("acquired in the order %v", order)
+				t.Errorf("acquired in the order %v, want [a b c]", order)
 			}
 			earliest := ls.Of("a").Deadline()
 			for i, l := range ls.Each() {
 				if l.Name() != order[i] || l.Token() == 0 || ls.Of(l.Name()) != l {
-					t.Errorf("lease %d is of %q, with token %v", i, l.Name(), l.Token())
+					t.Errorf("lease %d is of %q with token %v, want one of %q with a token, found by its name", i, l.Name(), l.Token(), order[i])
 				}
 				if l.Deadline().Before(earliest) {
 					earliest = l.Deadline()
 				}
 			}
 			if !ls.Deadline().Equal(earliest) || ls.Of("d") != nil || ls.Err() != nil {
-				t.Errorf("deadline %v, want %v; a lease of %v; %v", ls.Deadline(), earliest, ls.Of("d"), ls.Err())
+				t.Errorf("deadline %v, want the earliest, %v; lease of a name outside the set: %v; error %v, want none", ls.Deadline(), earliest, ls.Of("d"), ls.Err())
 			}
 			again, err := b.c.Mutex("c").Try(ctx)
 			if err != nil {
@@ -49,12 +49,12 @@ func TestAll(t *testing.T) {
 			b.release(ls.Of("b"))
 			<-ctx.Done()
 			if cause := context.Cause(ctx); !errors.Is(cause, leasehold.ErrReleased) || !errors.Is(ls.Err(), leasehold.ErrReleased) {
-				t.Errorf("one of three leases was released: %v, %v", cause, ls.Err())
+				t.Errorf("after the release of one of three leases: cause %v, error %v, want ErrReleased as both", cause, ls.Err())
 			}
 			return nil
 		})
 		if err != nil || b.held("a") || b.held("b") || b.held("c") {
-			t.Errorf("afterwards: %v; held: %v, %v, %v", err, b.held("a"), b.held("b"), b.held("c"))
+			t.Errorf("Do: %v; a, b and c held: %v, %v, %v, want none", err, b.held("a"), b.held("b"), b.held("c"))
 		}
 	})
 }
@@ -66,15 +66,15 @@ func TestAllOrNothing(t *testing.T) {
 		all := b.c.All(b.c.Mutex("a"), b.c.Mutex("b"), b.c.Mutex("c"))
 		var busy *leasehold.BusyError
 		if _, err := all.Try(t.Context()); !errors.As(err, &busy) || busy.Name != "b" || b.held("a") || b.held("c") {
-			t.Errorf("one of three is busy: %v; held: %v, %v", err, b.held("a"), b.held("c"))
+			t.Errorf("Try with b busy: %v, want a BusyError for b; a and c held: %v, %v, want neither", err, b.held("a"), b.held("c"))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		if _, err := all.Acquire(ctx); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, leasehold.ErrBusy) || b.held("a") {
-			t.Errorf("a wait that ended: %v; held: %v", err, b.held("a"))
+			t.Errorf("Acquire past its deadline: %v, want DeadlineExceeded and ErrBusy; a held: %v, want free", err, b.held("a"))
 		}
 
-		// While it waits for the second, the first is renewed.
+		// While Acquire waits for the second lock, the lease of the first is renewed.
 		got := make(chan error, 1)
 		go func() {
 			ls, err := all.Acquire(t.Context())
@@ -85,27 +85,27 @@ func TestAllOrNothing(t *testing.T) {
 		}()
 		time.Sleep(time.Hour)
 		if !b.held("a") || b.held("c") {
-			t.Errorf("while it waits: held %v, %v", b.held("a"), b.held("c"))
+			t.Errorf("while Acquire waits for b: a held %v, want true; c held %v, want false", b.held("a"), b.held("c"))
 		}
 		b.release(first)
 		if err := <-got; err != nil {
 			t.Error(err)
 		}
 
-		// A panic of the caller's leaves nothing.
+		// A panic in a callback leaves no lock held.
 		failing := b.c.All(b.c.Mutex("a"), b.c.Mutex("b").With(leasehold.LockOptions{OnWait: func(error) { panic("failed") }}))
 		first = b.acquire(b.strangers().Mutex("b"))
 		func() {
 			defer func() {
 				if recover() == nil {
-					t.Error("no panic")
+					t.Error("Acquire did not pass on the panic of OnWait")
 				}
 			}()
 			failing.Acquire(t.Context())
 		}()
 		b.release(first)
 		if b.held("a") || b.held("b") {
-			t.Error("held after a panic")
+			t.Errorf("after a panic: a held %v, b held %v, want neither", b.held("a"), b.held("b"))
 		}
 	})
 }
@@ -135,15 +135,15 @@ func TestAllAfterALoss(t *testing.T) {
 		b.release(first)
 		ls := <-got
 		if ls.Of("a").Token() <= st.Token || ls.Err() != nil {
-			t.Errorf("token %v after the lost %v; %v", ls.Of("a").Token(), st.Token, ls.Err())
+			t.Errorf("a has token %v, want more than the lost lease's %v; error %v, want none", ls.Of("a").Token(), st.Token, ls.Err())
 		}
 		b.store.onRenew(all(store.ErrNotHeld))
 		<-ls.Context().Done()
 		if !errors.Is(context.Cause(ls.Context()), leasehold.ErrLost) {
-			t.Errorf("the context ended with %v", context.Cause(ls.Context()))
+			t.Errorf("the context ended with %v, want ErrLost", context.Cause(ls.Context()))
 		}
 		if err := ls.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("release after a loss: %v", err)
+			t.Errorf("release after a loss: %v, want ErrLost", err)
 		}
 	})
 }
@@ -159,11 +159,11 @@ func TestAllIsChecked(t *testing.T) {
 			"options that do not fit":    b.c.All(b.c.Mutex("a")).With(leasehold.LockOptions{TTL: -1}),
 		} {
 			if _, err := all.Acquire(t.Context()); !errors.Is(err, leasehold.ErrInvalid) {
-				t.Errorf("%s: %v", what, err)
+				t.Errorf("%s: %v, want ErrInvalid", what, err)
 			}
 		}
 		if n := b.store.called("acquire"); n != 0 {
-			t.Errorf("%d requests were sent", n)
+			t.Errorf("%d requests were sent, want none", n)
 		}
 	})
 }
@@ -175,13 +175,13 @@ func TestOverlappingSets(t *testing.T) {
 		const permits = 3
 		names := []string{"m1", "m2", "s1", "s2", "w1", "w2"}
 		var mu sync.Mutex
-		used := make(map[string]int) // weight in use
+		used := make(map[string]int) // by name, the weight in use
 		enter := func(by map[string]int, sign int) {
 			mu.Lock()
 			defer mu.Unlock()
 			for name, w := range by {
 				if used[name] += sign * w; used[name] > permits {
-					t.Errorf("%q is used with weight %d of %d", name, used[name], permits)
+					t.Errorf("%q is held with weight %d, want at most %d", name, used[name], permits)
 				}
 			}
 		}
@@ -242,7 +242,7 @@ func TestOverlappingSets(t *testing.T) {
 		wg.Wait()
 		synctest.Wait()
 		if got < 1500 || gaveUp == 0 {
-			t.Errorf("%d sets were acquired, and %d given up", got, gaveUp)
+			t.Errorf("%d sets were acquired, want 1500 at least; %d were given up, want some", got, gaveUp)
 		}
 		for _, name := range names {
 			if b.held(name) {

@@ -16,16 +16,16 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// goroutine names the one that calls it.
+// goroutine returns the name of the calling goroutine.
 func goroutine() string {
 	buf := make([]byte, 64)
 	name, _, _ := strings.Cut(string(buf[:runtime.Stack(buf, false)]), " [")
 	return name
 }
 
-// A lone waiter waits in the store's queue in its own goroutine, and starts no other,
-// whether it has asked for the lock before or the lock is known to be contended. A
-// waiter with OnWait is called in its own goroutine, so another one waits for it.
+// A lone waiter calls the store's Wait in its own goroutine, and starts no other, whether
+// it has asked for the lock before or the lock is known to be contended. A waiter with
+// OnWait needs its own goroutine for that callback, so another one calls Wait.
 func TestLoneWaiterNeedsNoOtherGoroutine(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		var told string
@@ -48,15 +48,15 @@ func TestLoneWaiterNeedsNoOtherGoroutine(t *testing.T) {
 			})
 			l := b.acquire(b.c.Mutex("a").With(c.o))
 			if alone := more <= 0 && stands == goroutine(); alone != c.alone || more > 1 {
-				t.Errorf("wait %d: %d goroutines more, %s waits in %s", i, more, goroutine(), stands)
+				t.Errorf("wait %d: %d goroutines more; %s called Wait for the waiter in %s, want the waiter itself: %v", i, more, stands, goroutine(), c.alone)
 			}
 			b.release(l)
 			if a, w := b.store.called("acquire"), b.store.called("wait"); a != 1 || w != i+1 {
-				t.Errorf("wait %d: %d attempts and %d Waits so far", i, a, w)
+				t.Errorf("wait %d: %d attempts and %d Waits so far, want 1 and %d", i, a, w, i+1)
 			}
 		}
 		if told != goroutine() {
-			t.Errorf("told in %s, waited in %s", told, goroutine())
+			t.Errorf("OnWait was called in %s, want the waiter's %s", told, goroutine())
 		}
 	})
 }
@@ -99,30 +99,30 @@ func TestPlaceEndsWithItsLoneWaiter(t *testing.T) {
 			start := time.Now()
 			_, err := b.c.Mutex("a").Acquire(ctx)
 			if waited := time.Since(start); waited != time.Second {
-				t.Errorf("waited for %v", waited)
+				t.Errorf("waited for %v, want 1s", waited)
 			}
 			if st, _ := b.store.Inspect(t.Context(), "a"); len(st.Queue) != 0 {
-				t.Errorf("left in the queue: %v", st.Queue)
+				t.Errorf("places left in the queue: %v, want none", st.Queue)
 			}
 			var busy *leasehold.BusyError
 			if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, reason) || !errors.As(err, &busy) || busy.Holder.Owner != first.Owner() || busy.Position != 1 {
-				t.Errorf("gave up with %#v", err)
+				t.Errorf("gave up with %#v, want the deadline, its cause, and a BusyError with holder %s and position 1", err, first.Owner())
 			}
 			if said != "x" {
-				t.Errorf("the store got %v with the context", said)
+				t.Errorf("the store's context has the value %v, want that of the waiter's context, x", said)
 			}
 			cancel()
 		}
 		if n := b.store.called("wait"); n != 2 {
-			t.Errorf("%d Waits", n)
+			t.Errorf("%d Waits, want 2", n)
 		}
 		b.release(first)
 	})
 }
 
-// When a waiter leaves that waited in its own goroutine, those behind it keep its rank. A
-// waiter that arrives when no other is left has a rank of its own, and so has one that
-// arrives after a grant.
+// If the first waiter waited in its own goroutine and leaves, the waiters behind it keep
+// its rank in a new place. A waiter that arrives when no other is left has a rank of its
+// own, and so has one that arrives after a grant.
 func TestRankOutlastsItsWaiter(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		rank := func() uint64 { return store.Rank(b.line.asked.Owner) }
@@ -136,18 +136,18 @@ func TestRankOutlastsItsWaiter(t *testing.T) {
 		time.Sleep(time.Second)
 		x.gaveUp()
 		if n := b.inLineNow("a"); n != 1 || rank() != came || b.line.asked.Owner == owner {
-			t.Errorf("%d places, the last one of %s after %s", n, b.line.asked.Owner, owner)
+			t.Errorf("%d places, want 1; the last one of %s with rank %d, want rank %d and another owner than %s", n, b.line.asked.Owner, rank(), came, owner)
 		}
 		z := b.queue(lock)
-		y.gaveUp() // this time the place itself stays
+		y.gaveUp() // now another goroutine waits, and the place itself stays
 		if n := b.store.called("wait"); n != 2 {
-			t.Errorf("%d Waits", n)
+			t.Errorf("%d Waits, want 2", n)
 		}
 		z.gaveUp()
 		came = uint64(time.Now().UnixMicro())
 		x = b.queue(lock)
 		if rank() != came {
-			t.Errorf("a later waiter has rank %d, and came at %d", rank(), came)
+			t.Errorf("a waiter that arrived when none was left has rank %d, want %d, when it arrived", rank(), came)
 		}
 		time.Sleep(time.Second)
 		y = b.queue(lock)
@@ -157,11 +157,11 @@ func TestRankOutlastsItsWaiter(t *testing.T) {
 		if err := b.store.Store.Release(t.Context(), store.ReleaseRequest{Lease: store.Lease{Name: "a", Owner: l.Owner()}}); err != nil {
 			t.Fatal(err)
 		}
-		b.store.onRenew(all(store.ErrNotHeld)) // it is lost, so that y waits in the queue
+		b.store.onRenew(all(store.ErrNotHeld)) // x's lease is lost, so that y waits in the queue
 		<-l.Done()
 		b.store.onRenew(nil)
 		if synctest.Wait(); rank() <= came {
-			t.Errorf("after a grant the place has rank %d, that of before was %d", rank(), came)
+			t.Errorf("after a grant the place has rank %d, want more than the earlier %d", rank(), came)
 		}
 		l.Release(t.Context())
 		b.release(stranger.got())
@@ -169,7 +169,8 @@ func TestRankOutlastsItsWaiter(t *testing.T) {
 	})
 }
 
-// On servers, that rank gives a turn before waiters that came later, by up to a second.
+// On Redis, a place with an inherited rank is served before places that were taken later,
+// by up to a second.
 func TestRankKeepsTheTurn(t *testing.T) {
 	server := redistest.Start(t)
 	open := func() (*redisstore.Store, *leasehold.Client) {
@@ -236,7 +237,7 @@ func TestRankKeepsTheTurn(t *testing.T) {
 		})
 		lasted = time.Since(began)
 		if who := <-served; who != "" {
-			t.Fatalf("%q was served, want the one that left to end first", who)
+			t.Fatalf("%q was served before the release, want only the waiter that left to return", who)
 		}
 		if err := first.Release(t.Context()); err != nil {
 			t.Fatal(err)
@@ -252,10 +253,10 @@ func TestRankKeepsTheTurn(t *testing.T) {
 			return
 		}
 		if lasted < 900*time.Millisecond {
-			t.Fatalf("%s were served first", who)
+			t.Fatalf("%q was served first, want ours, which has the earlier rank", who)
 		}
 	}
-	t.Fatal("the machine is too slow to tell")
+	t.Fatal("in ten trials, none took less than 900 ms: this machine is too slow to compare ranks")
 }
 
 // A store in memory ignores the rank: a waiter that queues again has come last.
@@ -266,19 +267,19 @@ func TestRankIsIgnoredInMemory(t *testing.T) {
 		stranger := b.queue(b.strangers().Mutex("a"))
 		left.gaveUp()
 		if n := b.inLineNow("a"); n != 2 {
-			t.Errorf("%d places for two waiters", n)
+			t.Errorf("%d places, want 2: one for each process", n)
 		}
 		b.release(first)
 		if !behind.waits() {
-			t.Error("the waiter with the new place was served first")
+			t.Error("the waiter with the new place was served before a place that was taken earlier")
 		}
 		b.release(stranger.got())
 		b.release(behind.got())
 	})
 }
 
-// Trouble does not cost the place while the waiter is patient: a server that was away
-// for a while puts no later waiter before it.
+// A waiter keeps its place through short troubles of the store, so that no later waiter
+// overtakes it.
 func TestTroubleCostsNoPlace(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		trouble := true
@@ -300,13 +301,13 @@ func TestTroubleCostsNoPlace(t *testing.T) {
 		y := b.queue(b.c.Mutex("a").With(short))
 		time.Sleep(5 * short.TTL)
 		if n := b.store.called("wait"); !x.waits() || !y.waits() || n != 1 {
-			t.Errorf("after short troubles: %d Waits; %v, %v", n, x.err, y.err)
+			t.Errorf("after short troubles: %d Waits, want 1; the waits ended with %v and %v, want them to go on", n, x.err, y.err)
 		}
 		b.line.onWait(nil)
 		trouble = false
 		x.gaveUp()
 		if n := b.inLineNow("a"); n != 1 {
-			t.Errorf("%d places for the waiter that is left", n)
+			t.Errorf("%d places for the one waiter that is left, want 1", n)
 		}
 		b.release(first)
 		b.release(y.got())
@@ -327,14 +328,14 @@ func TestGrantAtTheEndOfAWaitIsNotLost(t *testing.T) {
 		b.grantedTooLate(first)
 		x, y := b.queue(b.c.Mutex("a")), b.queue(b.c.Mutex("a"))
 		if err := x.gaveUp(); !errors.Is(err, context.Canceled) || !errors.Is(err, leasehold.ErrBusy) {
-			t.Errorf("the waiter that left: %v", err)
+			t.Errorf("the waiter that left: %v, want Canceled and ErrBusy", err)
 		}
 		b.release(y.got())
 		if w, r := b.store.called("wait"), b.store.called("release"); w != 1 || r != 1 {
 			t.Errorf("%d Waits, %d releases, want one of each", w, r)
 		}
 		if b.held("a") {
-			t.Error("it is still held")
+			t.Error("still held after the last release")
 		}
 	})
 }

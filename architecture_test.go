@@ -38,7 +38,7 @@ func TestArchitectureNamesWhatExists(t *testing.T) {
 	} {
 		named := regexp.MustCompile("`([^`\n]+)`").FindAllStringSubmatch(page.text, -1)
 		if len(named) < page.least {
-			t.Errorf("only %d names in %s: is it read right?", len(named), page.name)
+			t.Errorf("%d names in %s, want %d at least: does the pattern still match?", len(named), page.name, page.least)
 		}
 		for _, m := range named {
 			if name := m[1]; !strings.Contains(name, "NAME") && !exists(name, declared, files) {
@@ -52,7 +52,7 @@ func TestArchitectureNamesWhatExists(t *testing.T) {
 	}
 	targets := regexp.MustCompile("`make ([a-z]+)").FindAllSubmatch(slices.Concat(architecture, contributing), -1)
 	if len(targets) < 8 {
-		t.Errorf("only %d targets of make are named", len(targets))
+		t.Errorf("%d targets of make are named, want 8 at least: does the pattern still match?", len(targets))
 	}
 	for _, m := range targets {
 		if !regexp.MustCompile(`(?m)^` + string(m[1]) + `:`).Match(makefile) {
@@ -61,15 +61,15 @@ func TestArchitectureNamesWhatExists(t *testing.T) {
 	}
 }
 
-// ARCHITECTURE.md fits on a screen and has a place for every package.
-func TestArchitectureIsAWholeInOneScreen(t *testing.T) {
+// ARCHITECTURE.md fits on a screen and names every package.
+func TestArchitectureFitsOnAScreen(t *testing.T) {
 	text, err := os.ReadFile("ARCHITECTURE.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	const screen = 80
 	if n := strings.Count(string(text), "\n"); n > screen {
-		t.Errorf("it has %d lines, the most is %d: leave out what the code says itself", n, screen)
+		t.Errorf("ARCHITECTURE.md has %d lines, want %d at most: leave out what the code says itself", n, screen)
 	}
 	packages := 0
 	err = filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
@@ -91,14 +91,14 @@ func TestArchitectureIsAWholeInOneScreen(t *testing.T) {
 				return nil
 			}
 		}
-		t.Errorf("it does not say what package %s is for", path)
+		t.Errorf("ARCHITECTURE.md does not say what package %s is for", path)
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if packages < 60 {
-		t.Errorf("only %d packages found", packages)
+		t.Errorf("%d packages found, want 60 at least", packages)
 	}
 }
 
@@ -121,12 +121,12 @@ func TestArchitectureAnswersInOnePlace(t *testing.T) {
 	}
 	within := regexp.MustCompile("`(\\w+)` in `([\\w/]+\\.(?:go|lua))`").FindAllStringSubmatch(table, -1)
 	if len(within) < 10 {
-		t.Errorf("only %d answers name a declaration and its file: is the table read right?", len(within))
+		t.Errorf("%d answers name a declaration and its file, want 10 at least: does the pattern still match?", len(within))
 	}
 	for _, m := range within {
 		source, err := os.ReadFile(m[2])
 		if err != nil {
-			continue // said above
+			continue // reported above
 		}
 		if !regexp.MustCompile(`(?m)^(func (\([^)]*\) )?|local function |type )` + m[1] + `\b`).Match(source) {
 			t.Errorf("%s is said to be in %s, which does not declare it", m[1], m[2])

@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store/memstore"
 )
 
-// BenchmarkUncontended is one Acquire and one Release of a lock that nobody
-// else wants: what the client itself costs, over the cheapest store there is.
+// BenchmarkUncontended measures one Acquire and one Release of a lock that nobody else
+// wants. The store is in memory, so this is about what the client itself costs.
 func BenchmarkUncontended(b *testing.B) {
 	acquireAndRelease(b, b.Context(), memstore.New(nil))
 }
@@ -31,8 +31,8 @@ func acquireAndRelease(b *testing.B, ctx context.Context, s store.Store) {
 	}
 }
 
-// BenchmarkPass is a lock that some goroutines of one process want all the time:
-// from one holder to the next, with a token of its own each time.
+// BenchmarkPass measures a pass of the lease from one goroutine to the next of the same
+// process, each with a token of its own, while all of them want the lock all the time.
 func BenchmarkPass(b *testing.B) {
 	for _, goroutines := range []int{2, 16, 256} {
 		b.Run(fmt.Sprint("goroutines=", goroutines), func(b *testing.B) {
@@ -51,7 +51,7 @@ func BenchmarkPass(b *testing.B) {
 							return
 						}
 						if l.Token() <= last {
-							b.Errorf("token %v after %v", l.Token(), last)
+							b.Errorf("token %v, want more than the last one, %v", l.Token(), last)
 						}
 						last = l.Token()
 						if err := l.Release(ctx); err != nil {
@@ -67,7 +67,7 @@ func BenchmarkPass(b *testing.B) {
 	}
 }
 
-// handing is a store whose lock is always busy, and handed over at once.
+// handing is a store whose lock is busy for each attempt, and handed at once to each waiter.
 type handing struct{ store.Waiter }
 
 func (h handing) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
@@ -81,8 +81,8 @@ func (h handing) Acquire(context.Context, store.AcquireRequest) (store.Grant, er
 
 var errBusy = &leasehold.BusyError{Name: "bench"}
 
-// BenchmarkHanded is one Acquire and one Release of a lock that is waited for:
-// what waiting in the queue costs the client besides the waiting.
+// BenchmarkHanded measures one Acquire that has to queue, and one Release. The store hands
+// the lock over at once, so this is what queueing costs the client.
 func BenchmarkHanded(b *testing.B) {
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()

@@ -12,7 +12,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// A holder that is broken is told by its next renewal, and nobody has the lock before.
+// The next renewal notifies a holder that its lease was broken. The lock goes to another owner
+// only after the holder has released it.
 func TestBreakTellsTheHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -48,23 +49,23 @@ func TestBreakTellsTheHolder(t *testing.T) {
 		}
 		var lost *leasehold.LostError
 		if err := <-done; !errors.As(err, &lost) || lost.Cause != leasehold.LostDenied {
-			t.Errorf("the holder has %v", err)
+			t.Errorf("the holder's Do: %v, want a LostError with the cause %v", err, leasehold.LostDenied)
 		}
 		at, then := <-told, <-next
 		if after := at.Sub(start); after < 4*time.Second || after > 5*time.Second {
-			t.Errorf("told after %v, the next renewal was due after 5 s", after)
+			t.Errorf("notified %v after the break, want about 5s, when the next renewal is due", after)
 		}
 		if then.Before(at.Add(time.Second)) || time.Since(start) > 7*time.Second {
-			t.Errorf("told at %v, the next holder at %v, Break returned after %v", at.Sub(start), then.Sub(start), time.Since(start))
+			t.Errorf("notified after %v; the next holder after %v, want a second later at least; Break returned after %v, want 7s at most", at.Sub(start), then.Sub(start), time.Since(start))
 		}
 		st, err := b.store.Inspect(t.Context(), "a")
 		if err != nil || st.Broken == nil || st.Broken.Reason != "it hangs" || st.Broken.By != "me" || st.Broken.Token != token || st.Broken.At.IsZero() {
-			t.Errorf("%+v, %v", st.Broken, err)
+			t.Errorf("Inspect: broken %+v, %v, want the request of me", st.Broken, err)
 		}
 	})
 }
 
-// A dead holder's lease is not renewed any more, and ends.
+// A break of a dead holder's lease is over when the lease has expired.
 func TestBreakOfADeadHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -76,55 +77,56 @@ func TestBreakOfADeadHolder(t *testing.T) {
 		defer cancel()
 		r := leasehold.BreakRequest{Name: "a", Token: g.Token}
 		if err := b.other().Break(ctx, r); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, leasehold.ErrBusy) {
-			t.Errorf("the break was waited for: %v", err)
+			t.Errorf("Break past its deadline: %v, want DeadlineExceeded and ErrBusy", err)
 		}
 		start := time.Now()
 		if err := b.other().Break(t.Context(), r); err != nil || time.Since(start) < 59*time.Second || time.Since(start) > time.Minute {
-			t.Errorf("%v after %v", err, time.Since(start))
+			t.Errorf("Break: %v after %v, want nil when the lease of 1m0s has expired", err, time.Since(start))
 		}
 		if err := b.other().Break(t.Context(), r); err != nil {
-			t.Errorf("the lease is over: %v", err)
+			t.Errorf("Break of a lease that is over: %v", err)
 		}
 	})
 }
 
+// With Now, Break returns at once, and the lock is free.
 func TestBreakNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		first := b.acquire(b.c.Mutex("a"))
 		start := time.Now()
 		if err := b.other().Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: first.Token(), Now: true}); err != nil || time.Since(start) != 0 {
-			t.Errorf("%v after %v", err, time.Since(start))
+			t.Errorf("Break: %v after %v, want nil at once", err, time.Since(start))
 		}
 		second := b.acquire(b.other().Mutex("a"))
 		<-first.Done()
 		if second.Token() <= first.Token() || second.Err() != nil {
-			t.Errorf("token %v after %v; %v", second.Token(), first.Token(), second.Err())
+			t.Errorf("the next lease has token %v, want more than %v; error %v, want none", second.Token(), first.Token(), second.Err())
 		}
 		if err := first.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) || !b.held("a") {
-			t.Errorf("%v, held: %v", err, b.held("a"))
+			t.Errorf("release of the broken lease: %v, want ErrLost; held: %v, want true", err, b.held("a"))
 		}
-		// The operator still has the first token before his eyes.
+		// The operator uses the token of the first holder again.
 		err := b.other().Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: first.Token(), Now: true})
 		if !errors.Is(err, leasehold.ErrBusy) || !strings.Contains(err.Error(), second.Token().String()) || second.Err() != nil {
-			t.Errorf("%v; %v", err, second.Err())
+			t.Errorf("Break with an old token: %v, want ErrBusy that names token %v; the present lease: %v, want it held", err, second.Token(), second.Err())
 		}
 		b.release(second)
 	})
 }
 
-// Readers share a token, so that it takes the owner to say which of them is meant.
+// Readers share a token, so the request must also name the owner.
 func TestBreakOneOfSeveral(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		one, two := b.acquire(b.c.RW("a").Read()), b.acquire(b.c.RW("a").Read())
 		r := leasehold.BreakRequest{Name: "a", Token: one.Token(), Now: true}
 		if err := b.other().Break(t.Context(), r); !errors.Is(err, leasehold.ErrInvalid) {
-			t.Error(err)
+			t.Errorf("Break without an owner: %v, want ErrInvalid", err)
 		}
 		r.Owner = "nobody"
 		if err := b.other().Break(t.Context(), r); !errors.Is(err, leasehold.ErrBusy) {
-			t.Error(err)
+			t.Errorf("Break of another owner: %v, want ErrBusy", err)
 		}
 		r.Owner = one.Owner()
 		if err := b.other().Break(t.Context(), r); err != nil {
@@ -132,7 +134,7 @@ func TestBreakOneOfSeveral(t *testing.T) {
 		}
 		<-one.Done()
 		if err := two.Extend(t.Context()); err != nil {
-			t.Error(err)
+			t.Errorf("the other reader: %v, want its lease extended", err)
 		}
 		b.release(two)
 		one.Release(t.Context())
@@ -145,22 +147,22 @@ func TestBreakRefused(t *testing.T) {
 		lease := b.acquire(b.c.Mutex("a"))
 		for _, r := range []leasehold.BreakRequest{{Token: 1}, {Name: "a"}, {Name: "a", Token: lease.Token(), Reason: strings.Repeat("x", store.MaxNote+1)}} {
 			if err := b.other().Break(t.Context(), r); !errors.Is(err, leasehold.ErrInvalid) {
-				t.Errorf("%v: %v", r.Name, err)
+				t.Errorf("Break of %q with token %v and a reason of %d bytes: %v, want ErrInvalid", r.Name, r.Token, len(r.Reason), err)
 			}
 		}
 		foreign := leasehold.New(strange{b.store.Store.(store.Breaker)}, nil)
 		if err := foreign.Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: 7}); !errors.Is(err, leasehold.ErrUnsupported) || !strings.Contains(err.Error(), "another kind of client") {
-			t.Error(err)
+			t.Errorf("Break of the lock of another kind of client: %v, want ErrUnsupported that says so", err)
 		}
 		unable := leasehold.New(struct{ store.Store }{b.store.Store}, nil)
 		if err := unable.Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: lease.Token()}); !errors.Is(err, leasehold.ErrUnsupported) {
-			t.Error(err)
+			t.Errorf("Break in a store that cannot: %v, want ErrUnsupported", err)
 		}
 		b.release(lease)
 	})
 }
 
-// strange is a store whose locks another kind of client has made.
+// strange is a store in which another kind of client holds every lock.
 type strange struct{ store.Breaker }
 
 func (strange) Inspect(_ context.Context, name string) (store.State, error) {

@@ -24,8 +24,8 @@ var ends = map[string]func(){
 	"Goexit": runtime.Goexit,
 }
 
-// calling runs f on a goroutine of its own and returns what it panicked with, nil
-// if it returned or ended its goroutine.
+// calling runs f on a goroutine of its own and returns the value of its panic, or nil
+// if f returned or ended its goroutine.
 func calling(f func()) (panicked any) {
 	done := make(chan any)
 	go func() {
@@ -35,7 +35,7 @@ func calling(f func()) (panicked any) {
 	return <-done
 }
 
-// records are what a client has logged.
+// records collects what a client logs.
 type records struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -55,12 +55,13 @@ func (r *records) String() string {
 	return r.text.String()
 }
 
-// unharmed fails the test unless the lock can be taken and nobody waits for it.
+// unharmed fails the test unless the lock is free for both processes and the store's
+// queue is empty. The argument what says after which event.
 func (b *lineBench) unharmed(what, name string) {
 	b.t.Helper()
 	synctest.Wait()
 	if n := b.inLineNow(name); n != 0 {
-		b.t.Errorf("%s: %d places are left in the store's queue", what, n)
+		b.t.Errorf("%s: %d places are left in the store's queue, want none", what, n)
 	}
 	for _, c := range []*leasehold.Client{b.c, b.strangers()} {
 		l, err := c.Mutex(name).Try(context.Background())
@@ -69,13 +70,14 @@ func (b *lineBench) unharmed(what, name string) {
 			return
 		}
 		if err := l.Release(context.Background()); err != nil && c != b.c {
-			b.t.Errorf("%s: %v", what, err)
+			b.t.Errorf("%s: release of the lock: %v", what, err)
 		}
 	}
 }
 
-// A waiter whose OnWait or Observer ends it leaves no place, and no lock if it is
-// granted one at that moment: neither alone nor before others of its client.
+// A waiter whose OnWait or Observer ends its goroutine leaves no place in the queue, and no
+// lock held if it is granted one at that moment, whether or not other waiters of its client
+// are behind it.
 func TestWaiterEndedByACallback(t *testing.T) {
 	for how, end := range ends {
 		for _, from := range []string{"OnWait", "Observer"} {
@@ -113,7 +115,7 @@ func TestWaiterEndedByACallback(t *testing.T) {
 						}
 						close(proceed)
 						if p := <-panicked; (p != nil) != (how == "panic") {
-							t.Errorf("%s: panicked with %v", what, p)
+							t.Errorf("%s: the caller panicked with %v, want a panic: %v", what, p, how == "panic")
 						}
 						if !granted {
 							b.release(first)
@@ -129,8 +131,8 @@ func TestWaiterEndedByACallback(t *testing.T) {
 	}
 }
 
-// A caller whose Observer ends it as it is told of the outcome has no lease, so the
-// lock is released; a panic goes up to it.
+// If the Observer ends the caller's goroutine at the event that reports the outcome, the
+// caller gets no lease, so the lock is released. A panic reaches the caller.
 func TestOutcomeEndedByAnObserver(t *testing.T) {
 	for how, end := range ends {
 		for _, kind := range []leasehold.EventKind{leasehold.Acquired, leasehold.Handed, leasehold.Passed, leasehold.Failed, leasehold.Released} {
@@ -173,13 +175,13 @@ func TestOutcomeEndedByAnObserver(t *testing.T) {
 					b.release(first)
 				}
 				if p := <-ended; (p != nil) != (how == "panic") {
-					t.Errorf("%s: panicked with %v", what, p)
+					t.Errorf("%s: the caller panicked with %v, want a panic: %v", what, p, how == "panic")
 				}
 				if armed.Load() {
-					t.Errorf("%s: there was no such event", what)
+					t.Errorf("%s: the observer was not called with that event", what)
 				}
 				if waited := time.Since(began); waited >= time.Hour {
-					t.Errorf("%s: MinHold was waited for, though no work was done", what)
+					t.Errorf("%s: free after %v: MinHold was waited for, though no work was done", what, waited)
 				}
 				b.unharmed(what, "a")
 			})
@@ -187,8 +189,8 @@ func TestOutcomeEndedByAnObserver(t *testing.T) {
 	}
 }
 
-// A loss is found out by the package's own goroutines. An Observer that ends them
-// harms no other lease, and is logged with its stack.
+// The package's own goroutines find a loss. An Observer that ends them harms no other
+// lease, and the log has its stack.
 func TestObserverOfALossEndsItsGoroutine(t *testing.T) {
 	for how, end := range ends {
 		synctest.Test(t, func(t *testing.T) {
@@ -220,7 +222,7 @@ func TestObserverOfALossEndsItsGoroutine(t *testing.T) {
 			}
 			time.Sleep(10 * short.TTL)
 			if err := kept.Err(); err != nil {
-				t.Errorf("%s: another lease: %v", how, err)
+				t.Errorf("%s: another lease is lost: %v", how, err)
 			}
 			b.release(kept)
 			for _, l := range lost {
@@ -231,14 +233,14 @@ func TestObserverOfALossEndsItsGoroutine(t *testing.T) {
 				t.Errorf("%s: %d losses were observed, want %d", how, losses, others)
 			}
 			if text := log.String(); strings.Count(text, "callbacks_test.go") < others {
-				t.Errorf("%s: logged without a stack: %.300s", how, text)
+				t.Errorf("%s: the log names callbacks_test.go in %d stacks, want %d: %.300s", how, strings.Count(text, "callbacks_test.go"), others, text)
 			}
 		})
 	}
 }
 
-// An Observer may release the lease whose loss it is told of, wherever that was
-// found out, and may block: neither the release nor other leases wait for it.
+// An Observer may release the lease whose loss it observes, however the loss was found,
+// and may block: neither the release nor other leases wait for it.
 func TestObserverReleasesAndBlocks(t *testing.T) {
 	observing := map[string]func(t *testing.T, l *leasehold.Lease, blocked chan struct{}){
 		"releases": func(t *testing.T, l *leasehold.Lease, _ chan struct{}) { l.Release(t.Context()) },
@@ -279,7 +281,7 @@ func TestObserverReleasesAndBlocks(t *testing.T) {
 					}
 				}
 				if err := l.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
-					t.Errorf("%s, loss found %s: released with %v", does, found, err)
+					t.Errorf("%s, loss found %s: release returned %v, want ErrLost", does, found, err)
 				}
 				time.Sleep(time.Second)
 				other.Release(t.Context())
@@ -300,24 +302,24 @@ func TestBlockingOnWaitKeepsNoPlace(t *testing.T) {
 		unblock := make(chan struct{})
 		x := b.queue(b.c.Mutex("a").With(leasehold.LockOptions{OnWait: func(error) { <-unblock }}))
 		if n := b.inLineNow("a"); n != 1 {
-			t.Fatalf("%d places", n)
+			t.Fatalf("%d places while OnWait blocks, want 1", n)
 		}
 		x.cancel()
 		synctest.Wait()
 		if n := b.inLineNow("a"); n != 0 {
-			t.Errorf("%d places are left while OnWait blocks", n)
+			t.Errorf("%d places are left after the cancellation while OnWait blocks, want none", n)
 		}
 		b.release(first)
 		b.unharmed("OnWait blocks", "a")
 		close(unblock)
 		if err := x.gaveUp(); !errors.Is(err, context.Canceled) || !errors.Is(err, leasehold.ErrBusy) {
-			t.Errorf("gave up with %v", err)
+			t.Errorf("gave up with %v, want Canceled and ErrBusy", err)
 		}
 	})
 }
 
-// A RetryDelay that ends its goroutine, its caller's or one of the package's own,
-// leaves nothing behind. Where it is not the caller's, the waiters get an error.
+// A RetryDelay that ends the goroutine it runs on, the caller's or one of the package's
+// own, leaves nothing behind. If it was one of the package's own, the waiters get an error.
 func TestRetryDelayEndsItsGoroutine(t *testing.T) {
 	for how, end := range ends {
 		for _, where := range []string{"alone in the queue", "in the queue for several", "asking again", "releasing"} {
@@ -339,7 +341,7 @@ func TestRetryDelayEndsItsGoroutine(t *testing.T) {
 						return b.store.Store.Release(ctx, r)
 					})
 					if p := calling(func() { l.Release(t.Context()) }); (p != nil) != (how == "panic") {
-						t.Errorf("%s: panicked with %v", what, p)
+						t.Errorf("%s: the caller panicked with %v, want a panic: %v", what, p, how == "panic")
 					}
 					b.line.onWait(nil)
 					b.unharmed(what, "a")
@@ -366,9 +368,9 @@ func TestRetryDelayEndsItsGoroutine(t *testing.T) {
 						})
 						switch {
 						case waiters > 1 && (err == nil || p != nil):
-							t.Errorf("%s: %v, panicked with %v, want an error", what, err, p)
+							t.Errorf("%s: Acquire returned %v, and panicked with %v, want an error and no panic", what, err, p)
 						case waiters == 1 && (returned || (p != nil) != (how == "panic")):
-							t.Errorf("%s: returned %v, %v, panicked with %v", what, returned, err, p)
+							t.Errorf("%s: Acquire returned: %v (%v), and panicked with %v; want no return, and a panic: %v", what, returned, err, p, how == "panic")
 						}
 					})
 				}
@@ -377,15 +379,15 @@ func TestRetryDelayEndsItsGoroutine(t *testing.T) {
 				b.release(first)
 				b.unharmed(what, "a")
 				if waiters > 1 && !strings.Contains(log.String(), "callbacks_test.go") {
-					t.Errorf("%s: logged without a stack: %s", what, log)
+					t.Errorf("%s: the log has no stack that names callbacks_test.go: %s", what, log)
 				}
 			})
 		}
 	}
 }
 
-// A Clock that ends its goroutine locks nobody out, and all leases of its client
-// are lost, since nobody can judge them.
+// A Clock that ends its goroutine locks nobody out: the locks are free afterwards, and no
+// queue is left.
 func TestClockEndsItsGoroutine(t *testing.T) {
 	for how, end := range ends {
 		readings := 0
@@ -429,23 +431,23 @@ func TestClockEndsItsGoroutine(t *testing.T) {
 				})
 				time.Sleep(2 * leasehold.DefaultTTL)
 				mu.Lock()
-				left = -100 // enough of that
+				left = -100 // the clock fails no more
 				mu.Unlock()
 				if ended {
 					readings++
 				}
 				if n := c.Queues(); n != 0 {
-					t.Errorf("%s: %d queues are left", what, n)
+					t.Errorf("%s: %d queues are left, want none", what, n)
 				}
 				for _, name := range []string{"a", "b"} {
 					if err := c.Mutex(name).Do(t.Context(), func(context.Context, *leasehold.Lease) error { return nil }); err != nil {
-						t.Errorf("%s: lock %s afterwards: %v", what, name, err)
+						t.Errorf("%s: Do of lock %s afterwards: %v, want it free", what, name, err)
 					}
 				}
 			})
 		}
 		if readings < 10 {
-			t.Errorf("%s: the clock was read %d times, want it to have failed at more of them", how, readings)
+			t.Errorf("%s: the clock failed at %d readings, want 10 at least", how, readings)
 		}
 	}
 }
@@ -488,27 +490,27 @@ func TestClockEndsAWait(t *testing.T) {
 				b.release(first)
 				waits.Wait()
 				if waited := time.Since(released); waited > time.Second {
-					t.Errorf("%s: the lock was not free for %v", what, waited)
+					t.Errorf("%s: the waits ended %v after the release, want 1s at most", what, waited)
 				}
 				if ended.Load() {
 					readings++
 				}
 				if n := c.Queues(); n != 0 {
-					t.Errorf("%s: %d queues are left", what, n)
+					t.Errorf("%s: %d queues are left, want none", what, n)
 				}
 				if n := b.inLineNow("a"); n != 0 {
-					t.Errorf("%s: %d places are left", what, n)
+					t.Errorf("%s: %d places are left, want none", what, n)
 				}
 				b.unharmed(what, "a")
 			})
 		}
 		if readings < 10 {
-			t.Errorf("%s: the clock failed in %d of the waits only", how, readings)
+			t.Errorf("%s: the clock failed at %d readings, want 10 at least", how, readings)
 		}
 	}
 }
 
-// A Logger may fail as well, and may use the client.
+// A log handler may use the client, and may end the goroutine it runs on.
 func TestLoggerEndsItsGoroutine(t *testing.T) {
 	for how, end := range ends {
 		synctest.Test(t, func(t *testing.T) {
@@ -558,7 +560,7 @@ func TestRecoveredPanicIsLoggedWithoutALogger(t *testing.T) {
 		l.Release(t.Context())
 		synctest.Wait()
 		if text := log.String(); !strings.Contains(text, "from the observer of a loss") || !strings.Contains(text, "callbacks_test.go") {
-			t.Errorf("logged %q", text)
+			t.Errorf("logged %q, want the panic and a stack that names callbacks_test.go", text)
 		}
 	})
 }
@@ -571,14 +573,14 @@ func TestDoReleasesOnGoexit(t *testing.T) {
 				b.c.Mutex("a").Do(t.Context(), func(context.Context, *leasehold.Lease) error { end(); return nil })
 			})
 			if (p != nil) != (how == "panic") {
-				t.Errorf("%s: panicked with %v", how, p)
+				t.Errorf("%s: the caller panicked with %v, want a panic: %v", how, p, how == "panic")
 			}
 			b.unharmed(how, "a")
 		}
 	})
 }
 
-// A lease that is released within Do is over, and Do says no more than that.
+// A lease that its function releases ends Do without an error.
 func TestReleaseWithinDo(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		err := b.c.Mutex("a").Do(t.Context(), func(_ context.Context, l *leasehold.Lease) error { return l.Release(t.Context()) })

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/memstore"
 )
 
-// changes is a store whose Downgrade a test can take into its own hands.
+// changes is a store whose Downgrade a test can replace.
 type changes struct {
 	store.Waiter
 	downgrade func(context.Context, store.Lease) (store.Grant, error)
@@ -44,7 +44,7 @@ func changing(t *testing.T, f func(*testing.T, *lineBench, *changes)) {
 }
 
 // A writer becomes a reader with a larger token, and no other writer in between. The
-// reader's lease is renewed, and has a life of its own.
+// reader's lease is renewed, and outlives the writer's.
 func TestDowngrade(t *testing.T) {
 	changing(t, func(t *testing.T, b *lineBench, _ *changes) {
 		rw := b.c.RW("a")
@@ -55,7 +55,7 @@ func TestDowngrade(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := writer.Downgrade(t.Context()); !errors.Is(err, leasehold.ErrInvalid) || !strings.Contains(err.Error(), "re-entered") {
-			t.Errorf("with a lease that re-entered: %v", err)
+			t.Errorf("downgrade of a lease that is re-entered: %v, want ErrInvalid that says so", err)
 		}
 		b.release(inner)
 		reader, err := writer.Downgrade(t.Context())
@@ -63,29 +63,29 @@ func TestDowngrade(t *testing.T) {
 			t.Fatal(err)
 		}
 		if other := others.got(); reader.Token() <= writer.Token() || other.Token() != reader.Token() || !next.waits() {
-			t.Errorf("tokens: writer %v, reader %v, another %v; the next writer waits: %v", writer.Token(), reader.Token(), other.Token(), next.waits())
+			t.Errorf("tokens: writer %v, reader %v, another reader %v, want the readers' equal and larger; the next writer waits: %v, want true", writer.Token(), reader.Token(), other.Token(), next.waits())
 		}
 		if err := writer.Err(); !errors.Is(err, leasehold.ErrReleased) || context.Cause(writer.Context()) != err {
-			t.Errorf("the writer's lease: %v, %v", err, context.Cause(writer.Context()))
+			t.Errorf("the writer's lease: %v, its context: %v, want ErrReleased for both", err, context.Cause(writer.Context()))
 		}
 		if _, err := rw.Write().Try(reader.Context()); !errors.Is(err, leasehold.ErrInvalid) {
-			t.Errorf("an upgrade: %v", err)
+			t.Errorf("an upgrade: %v, want ErrInvalid", err)
 		}
 		if _, err := reader.Downgrade(t.Context()); !errors.Is(err, leasehold.ErrInvalid) {
-			t.Errorf("a reader's downgrade: %v", err)
+			t.Errorf("a reader's downgrade: %v, want ErrInvalid", err)
 		}
 		if _, err := writer.Downgrade(t.Context()); !errors.Is(err, leasehold.ErrReleased) {
-			t.Errorf("a second downgrade: %v", err)
+			t.Errorf("a second downgrade: %v, want ErrReleased", err)
 		}
 		time.Sleep(time.Hour)
 		b.release(writer) // which does nothing
 		b.release(others.got())
 		if !next.waits() || reader.Err() != nil {
-			t.Fatalf("an hour later the reader has lost its lease: %v", reader.Err())
+			t.Fatalf("an hour later the next writer waits: %v, want true; the reader's lease: %v, want it held", next.waits(), reader.Err())
 		}
 		b.release(reader)
 		if l := next.got(); l.Token() <= reader.Token() {
-			t.Errorf("the next writer has token %v after %v", l.Token(), reader.Token())
+			t.Errorf("the next writer has token %v, want more than the readers' %v", l.Token(), reader.Token())
 		}
 		b.release(next.got())
 		if b.held("a") {
@@ -120,7 +120,7 @@ func TestDowngradeInTrouble(t *testing.T) {
 			_, err := writer.Downgrade(t.Context())
 			s.downgrade = nil
 			if !errors.Is(err, c.is) || (writer.Err() != nil) != c.over {
-				t.Errorf("%s: %v, and then %v", what, err, writer.Err())
+				t.Errorf("%s: %v, want %v; the writer's lease: %v, want it over: %v", what, err, c.is, writer.Err(), c.over)
 			}
 			if c.over {
 				writer.Release(t.Context())
@@ -128,7 +128,7 @@ func TestDowngradeInTrouble(t *testing.T) {
 			}
 			reader, err := writer.Downgrade(t.Context())
 			if err != nil || reader.Token() <= writer.Token() {
-				t.Errorf("%s, again: %v", what, err)
+				t.Errorf("%s, and tried again: %v, want a larger token than %v", what, err, writer.Token())
 				continue
 			}
 			b.release(reader)
@@ -136,12 +136,12 @@ func TestDowngradeInTrouble(t *testing.T) {
 	})
 }
 
-// The number of permits changes while some are held, and waits for the earlier number end.
+// The number of permits can change while some are held. Waits for the earlier number end.
 func TestResize(t *testing.T) {
 	changing(t, func(t *testing.T, b *lineBench, _ *changes) {
 		three, one := b.c.Semaphore("a", 3), b.strangers().Semaphore("a", 1)
 		if err := b.c.Resize(t.Context(), "a", 3, 1); err != nil {
-			t.Errorf("of a semaphore that nobody uses: %v", err)
+			t.Errorf("resize of a semaphore that nobody uses: %v", err)
 		}
 		held := []*leasehold.Lease{b.acquire(three), b.acquire(three), b.acquire(three)}
 		waiting := b.queue(three)
@@ -149,16 +149,16 @@ func TestResize(t *testing.T) {
 			t.Fatal(err)
 		}
 		if waiting.waits() || !errors.Is(waiting.err, leasehold.ErrKindMismatch) {
-			t.Errorf("a wait for the earlier number: %v", waiting.err)
+			t.Errorf("a wait for the earlier number of permits: %v, want ErrKindMismatch", waiting.err)
 		}
 		if err := b.c.Resize(t.Context(), "a", 4, 2); !errors.Is(err, leasehold.ErrKindMismatch) || !strings.Contains(err.Error(), "semaphore of 4") {
-			t.Errorf("from a number that is not in use: %v", err)
+			t.Errorf("resize from a number that is not in use: %v, want ErrKindMismatch that names it", err)
 		}
-		time.Sleep(time.Hour) // and leases go on
+		time.Sleep(time.Hour) // the leases of the earlier number are renewed
 		next := b.queue(one)
 		for _, l := range held {
 			if !next.waits() {
-				t.Fatal("a permit beside leases that do not fit")
+				t.Fatal("a permit was granted beside leases that already exceed the new number")
 			}
 			b.release(l)
 		}
@@ -166,15 +166,15 @@ func TestResize(t *testing.T) {
 
 		for _, n := range [][2]int{{0, 1}, {1, 0}, {-1, 2}} {
 			if err := b.c.Resize(t.Context(), "a", n[0], n[1]); !errors.Is(err, leasehold.ErrInvalid) {
-				t.Errorf("%v: %v", n, err)
+				t.Errorf("resize from and to %v: %v, want ErrInvalid", n, err)
 			}
 		}
 		plain := leasehold.New(b.store, &b.o) // a store that is no Changer
 		if err := plain.Resize(t.Context(), "a", 1, 2); !errors.Is(err, leasehold.ErrUnsupported) || !strings.Contains(err.Error(), "memory") {
-			t.Errorf("a store that cannot: %v", err)
+			t.Errorf("resize in a store that cannot: %v, want ErrUnsupported that names the store", err)
 		}
 		if _, err := b.acquire(plain.RW("b").Write()).Downgrade(t.Context()); !errors.Is(err, leasehold.ErrUnsupported) {
-			t.Errorf("a store that cannot downgrade: %v", err)
+			t.Errorf("downgrade in a store that cannot: %v, want ErrUnsupported", err)
 		}
 	})
 }

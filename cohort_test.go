@@ -24,36 +24,36 @@ func TestPassOn(t *testing.T) {
 		for range 8 {
 			w := b.queue(lock)
 			if n := b.line.now.Load(); n != 0 {
-				t.Errorf("%d Waits while the process has the lock itself", n)
+				t.Errorf("%d Waits while the process itself has the lock, want none", n)
 			}
 			b.release(before)
 			l := w.got()
 			if l.Token() <= before.Token() || l.Owner() != before.Owner() {
-				t.Errorf("token %v of %s after %v of %s", l.Token(), l.Owner(), before.Token(), before.Owner())
+				t.Errorf("token %v of %s after %v of %s, want a larger token of the same owner", l.Token(), l.Owner(), before.Token(), before.Owner())
 			}
 			if err := before.Err(); !errors.Is(err, leasehold.ErrReleased) || l.Err() != nil {
-				t.Errorf("after a pass: %v, and the next %v", err, l.Err())
+				t.Errorf("after a pass the earlier lease has %v, want ErrReleased; the next has %v, want no error", err, l.Err())
 			}
 			b.release(before) // again: it does nothing
 			select {
 			case <-l.Done():
-				t.Fatal(l.Err())
+				t.Fatalf("the lease that was passed on is over: %v", l.Err())
 			default:
 			}
 			before = l
 		}
 		if b.store.called("release") != 0 || b.store.called("acquire") != 1 || b.store.called("reserve") != 0 {
-			t.Errorf("the store was asked: %v", b.store.calls)
+			t.Errorf("calls of the store: %v, want one acquire, no release and no reservation", b.store.calls)
 		}
 		b.release(before)
 		if b.held("a") {
-			t.Error("the last one did not give it back")
+			t.Error("still held after the last release")
 		}
 	})
 }
 
-// contest is many goroutines of some clients that want the same lock. It checks
-// that there is one at a time and that tokens rise.
+// contest has many goroutines of some clients take the same lock. It checks that one of
+// them holds it at a time, and that tokens rise.
 type contest struct {
 	b        *lineBench
 	finished sync.WaitGroup
@@ -63,7 +63,8 @@ type contest struct {
 	inside int
 	last   leasehold.Token
 	turns  map[*leasehold.Client]int
-	// One client's turns in a row, since when, and the most there were.
+	// The client that had the last turn, since when, how many turns it has had in a row,
+	// and the longest time and the most turns in a row of any client.
 	who     *leasehold.Client
 	since   time.Time
 	row     int
@@ -75,7 +76,7 @@ func newContest(b *lineBench) *contest {
 	return &contest{b: b, turns: map[*leasehold.Client]int{}, stop: make(chan struct{})}
 }
 
-// contend has goroutines lock "a" with c, for hold each, until it is over.
+// contend starts goroutines that lock "a" with c, for hold each, until over is called.
 func (x *contest) contend(c *leasehold.Client, goroutines int, hold time.Duration, o leasehold.LockOptions) {
 	for range goroutines {
 		x.finished.Go(func() {
@@ -106,10 +107,10 @@ func (x *contest) enter(c *leasehold.Client, l *leasehold.Lease) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.inside++; x.inside != 1 {
-		x.b.t.Errorf("%d inside", x.inside)
+		x.b.t.Errorf("%d holders at once, want 1", x.inside)
 	}
 	if l.Token() <= x.last {
-		x.b.t.Errorf("token %v after %v", l.Token(), x.last)
+		x.b.t.Errorf("token %v, want more than the last one, %v", l.Token(), x.last)
 	}
 	x.last = l.Token()
 	x.turns[c]++
@@ -120,6 +121,7 @@ func (x *contest) enter(c *leasehold.Client, l *leasehold.Lease) {
 	x.most, x.longest = max(x.most, x.row), max(x.longest, time.Since(x.since))
 }
 
+// over ends the contest after that time, and waits until all goroutines have returned.
 func (x *contest) over(after time.Duration) {
 	time.Sleep(after)
 	close(x.stop)
@@ -135,7 +137,7 @@ func TestPassesAreBounded(t *testing.T) {
 		x.contend(other, 8, time.Millisecond, leasehold.LockOptions{})
 		x.over(time.Second)
 		if x.most > 11 || x.turns[other] < 400 || x.turns[b.c] < 400 {
-			t.Errorf("%d turns in a row, %d here and %d there", x.most, x.turns[b.c], x.turns[other])
+			t.Errorf("%d turns in a row, want 11 at most; %d and %d turns of the two clients, want 400 at least", x.most, x.turns[b.c], x.turns[other])
 		}
 	})
 }
@@ -149,7 +151,7 @@ func TestPassesAreBoundedInTime(t *testing.T) {
 		x.contend(other, 1, 3*time.Millisecond, leasehold.LockOptions{})
 		x.over(time.Second)
 		if x.longest > 60*time.Millisecond || x.most < 15 || x.turns[other] < 15 {
-			t.Errorf("%d turns in a row, for %v, %d turns of the other", x.most, x.longest, x.turns[other])
+			t.Errorf("%d turns in a row, want 15 at least, for %v, want 60ms at most; %d turns of the other client, want 15 at least", x.most, x.longest, x.turns[other])
 		}
 	})
 }
@@ -162,20 +164,19 @@ func TestPassesGoOnWhileNobodyElseWaits(t *testing.T) {
 		x.contend(b.c, 3, time.Millisecond, leasehold.LockOptions{})
 		time.Sleep(5 * time.Second)
 		if n := b.store.called("release"); n != 0 {
-			t.Errorf("released %d times", n)
+			t.Errorf("released %d times, want none", n)
 		}
 		x.mu.Lock()
 		turns := x.turns[b.c]
 		x.mu.Unlock()
 		if n := b.store.called("reserve"); turns < 4000 || n < turns/64-2 || n > turns/64+3 {
-			t.Errorf("asked for more tokens %d times in %d turns, want each 64", n, turns)
+			t.Errorf("%d reservations of tokens in %d turns, want 4000 turns at least and a reservation each 64", n, turns)
 		}
 		x.over(0)
 	})
 }
 
-// Switched off, every turn is a grant of the store's, and goroutines and other
-// processes take turns.
+// With cohorts switched off, every turn is a grant by the store, and processes alternate.
 func TestCohortOff(t *testing.T) {
 	inLine(t, leasehold.Options{Cohort: &leasehold.Cohort{}}, func(t *testing.T, b *lineBench) {
 		x := newContest(b)
@@ -184,10 +185,10 @@ func TestCohortOff(t *testing.T) {
 		x.contend(other, 4, time.Millisecond, leasehold.LockOptions{})
 		x.over(time.Second)
 		if x.most > 2 || x.turns[b.c] < 450 || x.turns[other] < 450 {
-			t.Errorf("%d turns in a row, %d here and %d there", x.most, x.turns[b.c], x.turns[other])
+			t.Errorf("%d turns in a row, want 2 at most; %d and %d turns of the two clients, want 450 at least", x.most, x.turns[b.c], x.turns[other])
 		}
 		if n := b.store.called("reserve"); n != 0 || b.line.asked.Spare != 0 {
-			t.Errorf("%d reservations, %d spare tokens", n, b.line.asked.Spare)
+			t.Errorf("%d reservations and %d spare tokens asked for, want none", n, b.line.asked.Spare)
 		}
 	})
 }
@@ -206,11 +207,11 @@ func TestLostLeaseIsNotPassedOn(t *testing.T) {
 		}
 		b.store.onRenew(nil)
 		if err := l.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("released: %v", err)
+			t.Errorf("release: %v, want ErrLost", err)
 		}
 		next := w.got()
 		if next.Owner() == l.Owner() || next.Token() <= l.Token() {
-			t.Errorf("token %v of %s after %v of %s", next.Token(), next.Owner(), l.Token(), l.Owner())
+			t.Errorf("token %v of %s after %v of %s, want a larger token of another owner", next.Token(), next.Owner(), l.Token(), l.Owner())
 		}
 		b.release(next)
 	})
@@ -234,24 +235,24 @@ func TestLossAfterAPass(t *testing.T) {
 		next := w.got()
 		<-next.Done()
 		if err := next.Err(); !errors.Is(err, leasehold.ErrLost) || !errors.Is(l.Err(), leasehold.ErrReleased) {
-			t.Errorf("the holder: %v, the one before: %v", err, l.Err())
+			t.Errorf("the present holder: %v, want ErrLost; the one before: %v, want ErrReleased", err, l.Err())
 		}
 		next.Release(t.Context())
 	})
 }
 
-// A lease of which little is left is released and not passed on: the next holder gets
-// one for the whole TTL.
+// A lease that is about to end is released and not passed on: the next holder gets a
+// new one with the whole TTL.
 func TestShortLeaseIsNotPassedOn(t *testing.T) {
 	for what, c := range map[string]struct {
 		o      leasehold.LockOptions
 		after  time.Duration
 		passed bool
 	}{
-		"renewed":         {leasehold.LockOptions{TTL: 3 * time.Second}, 2500 * time.Millisecond, true},
-		"early":           {leasehold.LockOptions{TTL: 3 * time.Second, RenewEvery: 2700 * time.Millisecond}, 1500 * time.Millisecond, true},
-		"late":            {leasehold.LockOptions{TTL: 3 * time.Second, RenewEvery: 2700 * time.Millisecond}, 2500 * time.Millisecond, false},
-		"not to be kept":  {leasehold.LockOptions{TTL: 3 * time.Second, NoRenew: true}, time.Millisecond, false},
+		"renewed lately":  {leasehold.LockOptions{TTL: 3 * time.Second}, 2500 * time.Millisecond, true},
+		"much is left":    {leasehold.LockOptions{TTL: 3 * time.Second, RenewEvery: 2700 * time.Millisecond}, 1500 * time.Millisecond, true},
+		"little is left":  {leasehold.LockOptions{TTL: 3 * time.Second, RenewEvery: 2700 * time.Millisecond}, 2500 * time.Millisecond, false},
+		"never renewed":   {leasehold.LockOptions{TTL: 3 * time.Second, NoRenew: true}, time.Millisecond, false},
 		"a longer notice": {leasehold.LockOptions{TTL: 3 * time.Second, RenewEvery: time.Second, Notice: 1500 * time.Millisecond}, 500 * time.Millisecond, false},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -266,7 +267,7 @@ func TestShortLeaseIsNotPassedOn(t *testing.T) {
 					t.Errorf("after %v: passed on %v, want %v", c.after, passed, c.passed)
 				}
 				if left := time.Until(next.Deadline()); !c.passed && left < 2900*time.Millisecond {
-					t.Errorf("the next has %v of %v", left, c.o.TTL)
+					t.Errorf("the next lease ends in %v, want about its TTL of %v", left, c.o.TTL)
 				}
 				b.release(next)
 			})
@@ -285,19 +286,19 @@ func TestHoldBoundsOfEachPass(t *testing.T) {
 		b.release(l)
 		next := x.got()
 		if x.at.Sub(start) != 8*time.Second || next.Owner() != l.Owner() {
-			t.Errorf("passed on after %v", x.at.Sub(start))
+			t.Errorf("granted after %v to %s, want passed on by %s after 8s", x.at.Sub(start), next.Owner(), l.Owner())
 		}
 		if left := time.Until(l.Deadline()); left > 2*time.Second {
-			t.Errorf("what was released is valid for %v more", left)
+			t.Errorf("the released lease is valid for %v more, want 2s at most: MaxHold counts from its start", left)
 		}
 		b.release(next)
 		last := y.got()
 		if held := y.at.Sub(x.at); held != 4*time.Second || last.Owner() != l.Owner() {
-			t.Errorf("held for %v, want the least of 4 s", held)
+			t.Errorf("held for %v, want the MinHold of 4s", held)
 		}
 		<-last.Done()
 		if held := time.Since(y.at); held < 9*time.Second || held > 10*time.Second || !errors.Is(last.Err(), leasehold.ErrLost) {
-			t.Errorf("the last was lost after %v: %v", held, last.Err())
+			t.Errorf("the last lease ended after %v with %v, want ErrLost after its MaxHold of 10s", held, last.Err())
 		}
 		last.Release(t.Context())
 	})
@@ -315,23 +316,23 @@ func TestLastReentryPassesOn(t *testing.T) {
 		w := b.queue(lock)
 		b.release(inner)
 		if !w.waits() {
-			t.Fatal("passed on while somebody was inside")
+			t.Fatal("passed on while the outer lease was held")
 		}
 		b.release(outer)
 		l := w.got()
 		if _, err := lock.Try(outer.Context()); !errors.Is(err, leasehold.ErrReleased) {
-			t.Errorf("re-entry into what was passed on: %v", err)
+			t.Errorf("re-entry into a lease that was passed on: %v, want ErrReleased", err)
 		}
 		again, err := lock.Try(l.Context())
 		if err != nil || again.Token() != l.Token() {
-			t.Fatalf("re-entry: %v", err)
+			t.Fatalf("re-entry by the new holder: %v, want its token %v", err, l.Token())
 		}
 		b.release(again)
 		b.release(l)
 	})
 }
 
-// drained is a bench with a holder that has no pass left, and with a waiter.
+// drained runs f with a holder that has no pass left, and with a waiter.
 func drained(t *testing.T, f func(t *testing.T, b *lineBench, l *leasehold.Lease, w *turn)) {
 	inLine(t, leasehold.Options{Cohort: &leasehold.Cohort{Passes: 1, For: forever}}, func(t *testing.T, b *lineBench) {
 		lock := b.c.Mutex("a")
@@ -351,11 +352,11 @@ func TestLossFoundAtABound(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := l.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("released: %v, want ErrLost", err)
+			t.Errorf("release: %v, want ErrLost", err)
 		}
 		next := w.got()
 		if next.Owner() == l.Owner() || next.Token() <= l.Token() {
-			t.Errorf("token %v of %s after %v of %s", next.Token(), next.Owner(), l.Token(), l.Owner())
+			t.Errorf("token %v of %s after %v of %s, want a larger token of another owner", next.Token(), next.Owner(), l.Token(), l.Owner())
 		}
 		b.release(next)
 	})
@@ -396,7 +397,7 @@ func TestBadTokensAreNotPassedOn(t *testing.T) {
 				b.line.onReserve(nil)
 				next := w.got()
 				if next.Owner() == l.Owner() || next.Token() <= l.Token() || next.Err() != nil {
-					t.Errorf("token %v of %s after %v of %s: %v", next.Token(), next.Owner(), l.Token(), l.Owner(), next.Err())
+					t.Errorf("token %v of %s after %v of %s, want a larger token of another owner; error %v, want none", next.Token(), next.Owner(), l.Token(), l.Owner(), next.Err())
 				}
 				b.release(next)
 			})
@@ -425,10 +426,10 @@ func TestTokensLeftAtABoundAreUsed(t *testing.T) {
 			l = next.got()
 		}
 		if used := int(l.Token() - first); used != rounds {
-			t.Errorf("%d passes used up %d tokens", rounds, used)
+			t.Errorf("%d passes used %d tokens, want one each", rounds, used)
 		}
 		if reserved > 64+rounds {
-			t.Errorf("%d tokens were reserved for %d passes", reserved, rounds)
+			t.Errorf("%d tokens were reserved for %d passes, want %d at most", reserved, rounds, 64+rounds)
 		}
 		b.release(l)
 	})
@@ -443,7 +444,7 @@ func TestBoundWithoutWaiters(t *testing.T) {
 		})
 		b.release(l)
 		if b.held("a") {
-			t.Error("still held")
+			t.Error("still held after the release")
 		}
 	})
 }
@@ -454,11 +455,11 @@ func TestNothingIsPassedToAWaiterThatGaveUp(t *testing.T) {
 		lock := b.c.Mutex("a")
 		l := b.acquire(lock)
 		x, y := b.queue(lock), b.queue(lock)
-		x.cancel() // it has not seen it yet
+		x.cancel() // x has given up, but has not left the queue yet
 		b.release(l)
 		next := y.got()
 		if <-x.done; !errors.Is(x.err, context.Canceled) || !errors.Is(x.err, leasehold.ErrBusy) || next.Token() != l.Token()+1 {
-			t.Errorf("it got %v, the next %v after %v", x.err, next.Token(), l.Token())
+			t.Errorf("the waiter that gave up got %v, want Canceled and ErrBusy; the next has token %v, want %v", x.err, next.Token(), l.Token()+1)
 		}
 		b.release(next)
 		synctest.Wait()
@@ -476,12 +477,12 @@ func TestMinHoldCutShortPassesNothingOn(t *testing.T) {
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
 		if err := l.Release(ended); !errors.Is(err, context.Canceled) {
-			t.Errorf("released: %v", err)
+			t.Errorf("release with an ended context: %v, want Canceled", err)
 		}
 		start := time.Now()
 		next := w.got()
 		if waited := w.at.Sub(start); waited < o.MinHold-time.Second || waited > o.MinHold+time.Second || next.Owner() == l.Owner() {
-			t.Errorf("the next got it after %v", waited)
+			t.Errorf("the next got the lock after %v from %s, want a new owner after about %v", waited, l.Owner(), o.MinHold)
 		}
 		b.release(next)
 	})
@@ -492,14 +493,14 @@ func TestMinHoldCutShortPassesNothingOn(t *testing.T) {
 func TestPassesGoOnAfterTokensAreUsedUp(t *testing.T) {
 	inLine(t, leasehold.Options{Cohort: &leasehold.Cohort{Passes: 20, For: forever}}, func(t *testing.T, b *lineBench) {
 		lock := b.c.Mutex("a")
-		l := b.acquire(lock) // nobody waits: few tokens
+		l := b.acquire(lock) // nobody waits, so few tokens are reserved
 		stranger := b.queue(b.strangers().Mutex("a"))
 		for range 20 {
 			w := b.queue(lock)
 			b.release(l)
 			next := w.got()
 			if next.Owner() != l.Owner() || next.Token() <= l.Token() {
-				t.Fatalf("token %v of %s after %v of %s", next.Token(), next.Owner(), l.Token(), l.Owner())
+				t.Fatalf("token %v of %s after %v of %s, want a larger token of the same owner", next.Token(), next.Owner(), l.Token(), l.Owner())
 			}
 			l = next
 		}
@@ -518,7 +519,7 @@ func TestLeaseWithoutRenewalIsNotPassedOn(t *testing.T) {
 		l := b.acquire(lock)
 		w := b.queue(lock)
 		if b.inLineNow("a") != 1 || b.line.asked.Spare != 0 {
-			t.Errorf("%d places, %d spare tokens", b.inLineNow("a"), b.line.asked.Spare)
+			t.Errorf("%d places, want 1; %d spare tokens, want none", b.inLineNow("a"), b.line.asked.Spare)
 		}
 		b.release(l)
 		b.release(w.got())

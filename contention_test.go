@@ -17,10 +17,9 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// contend has goroutines of some processes want one lock on several terms,
-// many of them for less time than it takes, and checks that there is one inside
-// at a time, that tokens rise, that everybody gets an answer, and that nothing is
-// left of it.
+// contend has goroutines of several processes take one lock with different options. A
+// third of them give up early. It checks that one goroutine holds the lock at a time, that
+// tokens rise, that every call returns, and that no queue, place or lease is left.
 func contend(t *testing.T, stores []store.Store, goroutines, turns int, terms ...leasehold.LockOptions) {
 	var inside, got, gaveUp atomic.Int64
 	var last atomic.Uint64
@@ -48,10 +47,10 @@ func contend(t *testing.T, stores []store.Store, goroutines, turns int, terms ..
 						continue
 					}
 					if n := inside.Add(1); n != 1 {
-						t.Errorf("%d inside", n)
+						t.Errorf("%d holders at once, want 1", n)
 					}
 					if before := last.Swap(uint64(l.Token())); before >= uint64(l.Token()) {
-						t.Errorf("token %v after %v", l.Token(), before)
+						t.Errorf("token %v, want more than the last one, %v", l.Token(), before)
 					}
 					inside.Add(-1)
 					if err := l.Release(t.Context()); err != nil {
@@ -63,12 +62,12 @@ func contend(t *testing.T, stores []store.Store, goroutines, turns int, terms ..
 		}
 	}
 	wg.Wait()
-	if got.Load() < int64(len(stores)*(goroutines-(goroutines+2)/3)*turns) || gaveUp.Load() == 0 {
-		t.Errorf("%d turns, %d gave up", got.Load(), gaveUp.Load())
+	if least := int64(len(stores) * (goroutines - (goroutines+2)/3) * turns); got.Load() < least || gaveUp.Load() == 0 {
+		t.Errorf("%d calls got the lock, want %d at least; %d gave up, want some", got.Load(), least, gaveUp.Load())
 	}
 	for _, c := range clients {
 		if n := c.Queues(); n != 0 {
-			t.Errorf("%d queues are left", n)
+			t.Errorf("%d queues are left in a client, want none", n)
 		}
 	}
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
@@ -77,7 +76,7 @@ func contend(t *testing.T, stores []store.Store, goroutines, turns int, terms ..
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("left over: %+v, %v", st, err)
+			t.Fatalf("the store still has %+v, %v after 20 s, want a free lock and an empty queue", st, err)
 		}
 	}
 }

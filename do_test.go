@@ -21,7 +21,7 @@ func TestDoHoldsWhileTheFunctionRuns(t *testing.T) {
 				t.Error("not held in the store while fn runs")
 			}
 			if l.Token() == 0 || l.Owner() == "" || l.Name() != "a" {
-				t.Errorf("lease of %q: token %v, owner %q", l.Name(), l.Token(), l.Owner())
+				t.Errorf("lease of %q with token %v and owner %q, want one of a, with both", l.Name(), l.Token(), l.Owner())
 			}
 			_, err := b.other().Mutex("a").Try(ctx)
 			var busy *leasehold.BusyError
@@ -111,7 +111,7 @@ func TestReentryThroughTheContext(t *testing.T) {
 		err := lock.Do(t.Context(), func(ctx context.Context, outer *leasehold.Lease) error {
 			err := lock.Do(ctx, func(ctx context.Context, inner *leasehold.Lease) error {
 				if inner.Token() != outer.Token() {
-					t.Errorf("token %v inside %v: re-entry changes no token", inner.Token(), outer.Token())
+					t.Errorf("the lease that re-entered has token %v, want that of the outer lease, %v", inner.Token(), outer.Token())
 				}
 				again, err := lock.Try(ctx)
 				if err != nil {
@@ -121,30 +121,30 @@ func TestReentryThroughTheContext(t *testing.T) {
 					return err
 				}
 				if !errors.Is(again.Err(), leasehold.ErrReleased) || inner.Err() != nil {
-					t.Errorf("after the innermost release: it %v, the one around it %v", again.Err(), inner.Err())
+					t.Errorf("after the innermost release: its lease %v, want ErrReleased; the one around it %v, want it held", again.Err(), inner.Err())
 				}
 				return nil
 			})
 			if err != nil || outer.Err() != nil || !b.held("a") {
-				t.Errorf("after the inner Do: %v, outer %v, held %v", err, outer.Err(), b.held("a"))
+				t.Errorf("the inner Do: %v; afterwards the outer lease: %v, want it held; held in the store: %v, want true", err, outer.Err(), b.held("a"))
 			}
 			if n := b.store.called("acquire"); n != 1 {
 				t.Errorf("%d requests to the store, want 1", n)
 			}
-			// Another lock, and another client's, are not entered by it.
+			// The context re-enters no lock of another client.
 			if _, err := b.other().Mutex("a").Try(ctx); !errors.Is(err, leasehold.ErrBusy) {
 				t.Errorf("another client with this context: %v, want busy", err)
 			}
 			return nil
 		})
 		if err != nil || b.held("a") {
-			t.Errorf("Do: %v, held %v", err, b.held("a"))
+			t.Errorf("Do: %v; held afterwards: %v, want free", err, b.held("a"))
 		}
 	})
 }
 
-// A lease is re-entered by a lock that requires no more than the lease was asked
-// for: nobody has made sure that it gives more.
+// A lock can re-enter a lease only if it requires no more than was required when the
+// lease was acquired, since nobody has checked that the lease gives more.
 func TestReentryChecksRequire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -189,7 +189,7 @@ func TestReentryIntoALostLeaseFails(t *testing.T) {
 		lock.Do(t.Context(), func(ctx context.Context, l *leasehold.Lease) error {
 			<-ctx.Done()
 			if _, err := lock.Try(ctx); !errors.Is(err, leasehold.ErrLost) {
-				t.Errorf("re-entry into a lost lease: %v, want ErrLost, not a new lease under old work", err)
+				t.Errorf("re-entry into a lost lease: %v, want ErrLost and no new lease", err)
 			}
 			return nil
 		})

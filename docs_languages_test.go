@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// Programs that hold the lock eight times. Within the lock they make a directory that
-// must not be there, also if the lease was extended.
+// Each program holds the lock eight times. While it holds the lock, also after it has
+// extended the lease, it has a directory that nobody else may have made.
 const (
 	workInPython = `
 import lock, os, sys
@@ -89,20 +89,20 @@ func TestOtherLanguages(t *testing.T) {
 				defer close(ended)
 				defer cancel()
 				if out, err := theirs.CombinedOutput(); err != nil {
-					t.Errorf("%s: %v (make test installs it)\n%s", c.interpreter, err, out)
+					t.Errorf("%s %s: %v (make test installs the interpreter)\n%s", c.interpreter, c.file, err, out)
 				}
 			}()
 			holds := holdUntil(t, ctx, server.Addr(), filepath.Join(dir, "held"))
 			<-ended
 			if holds < 2 {
-				t.Errorf("Leasehold had the lock %d times meanwhile", holds)
+				t.Errorf("Leasehold had the lock %d times while the other client competed for it, want 2 at least", holds)
 			}
 		})
 	}
 }
 
-// holdUntil acquires and releases the lock until ctx ends, and returns how often it had
-// it. Within the lock it makes the directory held, which must not be there.
+// holdUntil acquires and releases the lock until ctx ends, and returns how many times it
+// held the lock. While it does, it has the directory named held, which must not exist before.
 func holdUntil(t *testing.T, ctx context.Context, addr, held string) int {
 	st, err := redisstore.Open(t.Context(), "redis://"+addr, nil)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Each cell of docs/comparison.md says where it comes from: a link to a fixed version of
-// the other project, one of our tests, or our list of guarantees.
+// Each cell of docs/comparison.md has a source: a link to a fixed version of the other
+// project, one of our tests, or our list of guarantees.
 func TestComparisonCellsHaveSources(t *testing.T) {
 	text, err := os.ReadFile("docs/comparison.md")
 	if err != nil {
@@ -20,7 +20,7 @@ func TestComparisonCellsHaveSources(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^\[([\w-]+)\]: (\S+) ".+"$`).FindAllStringSubmatch(string(text), -1) {
 		defined[m[1]] = true
 		if !regexp.MustCompile(`^https://github\.com/[\w-]+/[\w-]+/blob/(v\d|api/v\d|redisson-\d|shedlock-parent-\d|[0-9a-f]{40}/)`).MatchString(m[2]) {
-			t.Errorf("%s is at no fixed version: %s", m[1], m[2])
+			t.Errorf("the source %s links to no fixed version: %s", m[1], m[2])
 		}
 	}
 	cells := 0
@@ -51,7 +51,7 @@ func TestComparisonCellsHaveSources(t *testing.T) {
 		}
 	}
 	if cells < 90 {
-		t.Errorf("only %d cells found", cells)
+		t.Errorf("%d cells found, want 90 at least: does the pattern still match?", cells)
 	}
 	for label := range defined {
 		if !used[label] {
@@ -60,7 +60,7 @@ func TestComparisonCellsHaveSources(t *testing.T) {
 	}
 }
 
-// Every file that a page links to is there.
+// Every file that a page links to exists.
 func TestLinksBetweenPages(t *testing.T) {
 	pages := []string{}
 	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md"} {
@@ -82,11 +82,11 @@ func TestLinksBetweenPages(t *testing.T) {
 			}
 			links++
 			if _, err := os.Stat(filepath.Join(filepath.Dir(page), filepath.FromSlash(m[1]))); err != nil {
-				t.Errorf("%s links to %s, which is not there", page, m[1])
+				t.Errorf("%s links to %s, which does not exist", page, m[1])
 			}
 		}
 	}
 	if len(pages) < 15 || links < 30 {
-		t.Errorf("only %d pages with %d links", len(pages), links)
+		t.Errorf("%d pages with %d links found, want 15 and 30 at least: does the pattern still match?", len(pages), links)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/zktest"
 )
 
-// A documented block is one that a document marks, in the line before it, as one to run
-// or as the text of a file.
+// A documentedBlock is a block of code that a document marks, in the line before it, as
+// commands to run or as the text of a file.
 type documentedBlock struct {
 	file string // the file's name, or "" for a block to run
 	text string
@@ -29,8 +29,8 @@ func documented(text []byte) []documentedBlock {
 	return blocks
 }
 
-// runDocumented runs a script as the user's shell does, and fails the test unless it
-// succeeds and prints what it echoes.
+// runDocumented runs a script as a user's shell does, and fails the test unless the script
+// succeeds and all of its echo commands were reached.
 func runDocumented(t *testing.T, script, dir string, env []string) {
 	t.Helper()
 	c := exec.Command("sh", "-eu", "-c", script+"wait\n")
@@ -47,9 +47,9 @@ func runDocumented(t *testing.T, script, dir string, env []string) {
 	}
 }
 
-// The commands of the pages below docs work as they stand there: for a user without any
-// state, in an empty directory, with leasehold installed. Redis and ZooKeeper are the test's
-// own where a page says localhost:6379 or localhost:2181. The CLI's tests run those of docs/stories.md.
+// The commands of the pages in docs work as written, for a user without any state, in an
+// empty directory, with leasehold installed. The test replaces localhost:6379 and
+// localhost:2181 by servers of its own. The CLI's tests run the commands of docs/stories.md.
 func TestDocumentedCommands(t *testing.T) {
 	t.Parallel() // it mostly waits
 	pages, err := filepath.Glob("docs/*.md")
@@ -62,7 +62,7 @@ func TestDocumentedCommands(t *testing.T) {
 	}
 	bin := t.TempDir()
 	if out, err := exec.Command("go", "build", "-o", filepath.Join(bin, "leasehold"), "./cmd/leasehold").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+		t.Fatalf("go build ./cmd/leasehold: %v\n%s", err, out)
 	}
 	toRun := 0
 	for _, page := range append(pages, more...) {
@@ -100,6 +100,6 @@ func TestDocumentedCommands(t *testing.T) {
 		})
 	}
 	if toRun < 10 {
-		t.Errorf("only %d marked blocks in the pages", toRun)
+		t.Errorf("%d marked blocks found in the pages, want 10 at least", toRun)
 	}
 }

@@ -45,7 +45,7 @@ func TestGuaranteesNameTestsThatExist(t *testing.T) {
 	}
 	named := regexp.MustCompile("`((?:Test|Fuzz)\\w+)`").FindAllSubmatch(text, -1)
 	if len(named) < 20 {
-		t.Errorf("only %d tests named in docs/guarantees.md", len(named))
+		t.Errorf("%d tests named in docs/guarantees.md, want 20 at least: does the pattern still match?", len(named))
 	}
 	for _, m := range named {
 		if !exists[string(m[1])] {
@@ -54,8 +54,8 @@ func TestGuaranteesNameTestsThatExist(t *testing.T) {
 	}
 }
 
-// The tests that the Makefile runs or leaves out by name must exist: a test that was
-// renamed would be left out, or run where it takes long, without notice.
+// The tests that the Makefile names must exist. Otherwise a test that is renamed would
+// silently drop out of "make quick", or run beside others although it must run alone.
 func TestMakefileNamesTestsThatExist(t *testing.T) {
 	text, err := os.ReadFile("Makefile")
 	if err != nil {
@@ -75,7 +75,7 @@ func TestMakefileNamesTestsThatExist(t *testing.T) {
 		}
 	}
 	if len(named) < 5 {
-		t.Errorf("only %d tests named in the Makefile", len(named))
+		t.Errorf("%d tests named in the Makefile, want 5 at least: does the pattern still match?", len(named))
 	}
 	for _, name := range named {
 		if !exists[name] {
@@ -84,9 +84,8 @@ func TestMakefileNamesTestsThatExist(t *testing.T) {
 	}
 }
 
-// The commands of the README work as they stand there. Marked blocks run in the
-// order of the document, for a user without any state. The servers that README
-// starts get free ports here.
+// The commands of the README work as written. Its marked blocks run in their order, for a
+// user without any state. The servers that they start get free ports here.
 func TestReadmeCommands(t *testing.T) {
 	t.Parallel() // it mostly waits
 	text, err := os.ReadFile("README.md")
@@ -122,14 +121,14 @@ func TestReadmeCommands(t *testing.T) {
 	}
 }
 
-// The time of day is for people: what the client decides, it decides by the
-// clock that counts elapsed time. Only where it is shown may it be read.
+// Only what is shown to people, or compared between processes, may use the time of day.
+// The client decides by a clock that counts elapsed time.
 func TestWallClockIsNotRead(t *testing.T) {
 	allowed := map[string]string{
 		"describe":          "tells others since when the lock is held",
 		"nowForPeople":      "tells others when a lease was broken",
 		"name":              "names a tick, which is a time of day",
-		"Leader":            "tells since when somebody leads",
+		"Leader":            "tells since when the leader leads",
 		"Deadline":          "tells the holder the end of validity as a time",
 		"newPlaceLocked":    "ranks a place among those of other processes",
 		"reservationWanted": "ranks the next place in the same way",

@@ -16,15 +16,15 @@ import (
 	"github.com/leasehold-dev/leasehold/store/memstore"
 )
 
-// candidate is one Run of an election.
+// candidate is one call of Election.Run.
 type candidate struct {
-	term   chan context.Context // each time it is elected
-	leave  chan error           // what its function returns
+	term   chan context.Context // the context of each term
+	leave  chan error           // the result of its function
 	cancel context.CancelFunc
 	done   chan error
 }
 
-// runs starts a candidate.
+// runs starts a candidate, and returns when it leads or waits.
 func (b *bench) runs(e *leasehold.Election) *candidate {
 	ctx, cancel := context.WithCancel(b.t.Context())
 	c := &candidate{make(chan context.Context, 1), make(chan error), cancel, make(chan error, 1)}
@@ -38,7 +38,7 @@ func (b *bench) runs(e *leasehold.Election) *candidate {
 	return c
 }
 
-// leads reports whether the candidate was elected just now.
+// leads reports whether the candidate has a term that the test has not received yet.
 func (c *candidate) leads() bool {
 	synctest.Wait()
 	return len(c.term) == 1
@@ -52,28 +52,29 @@ func TestElection(t *testing.T) {
 		first, second, third := b.runs(mine), b.runs(other), b.runs(mine)
 		term := <-first.term
 		if second.leads() || third.leads() || mine.Token(term) == 0 || other.Token(term) != 0 || mine.Token(t.Context()) != 0 {
-			t.Fatal("others lead as well, or a token is wrong")
+			t.Fatalf("the others lead: %v, %v, want neither; token of the term %v, want one; tokens of other elections and contexts %v, %v, want none",
+				second.leads(), third.leads(), mine.Token(term), other.Token(term), mine.Token(t.Context()))
 		}
 		first.cancel()
 		if <-term.Done(); second.leads() {
-			t.Fatal("the next leads before the function of the first has returned")
+			t.Fatal("the next candidate leads before the function of the first has returned")
 		}
 		first.leave <- nil
 		if err := <-first.done; !errors.Is(err, context.Canceled) {
-			t.Errorf("the context ended: %v", err)
+			t.Errorf("Run, after its context ended: %v, want Canceled", err)
 		}
 		next := <-second.term
 		if other.Token(next) <= mine.Token(term) {
-			t.Errorf("token %v after %v", other.Token(next), mine.Token(term))
+			t.Errorf("the next term has token %v, want more than %v", other.Token(next), mine.Token(term))
 		}
-		second.leave <- nil // it is done
+		second.leave <- nil
 		if err := <-second.done; err != nil {
-			t.Errorf("the function returned nil: %v", err)
+			t.Errorf("Run, after its function returned nil: %v, want nil", err)
 		}
 		<-third.term
 		third.leave <- nil
 		if err := <-third.done; err != nil || b.held("a") {
-			t.Errorf("after the last: %v, held: %v", err, b.held("a"))
+			t.Errorf("the last Run: %v, want nil; held afterwards: %v, want free", err, b.held("a"))
 		}
 	})
 }
@@ -93,21 +94,21 @@ func TestElectionAfterAnError(t *testing.T) {
 		}
 		<-c.term
 		if first, last := pauses[0], pauses[len(pauses)-1]; first > 100*time.Millisecond || last < 7*time.Second || last > 15*time.Second {
-			t.Errorf("pauses of %v", pauses)
+			t.Errorf("pauses of %v, want the first below 100ms and the last about 10s", pauses)
 		}
 		time.Sleep(time.Minute) // a long term
 		at := time.Now()
 		c.leave <- errors.New("failed")
 		if <-c.term; time.Since(at) > 100*time.Millisecond {
-			t.Errorf("a pause of %v after a long term", time.Since(at))
+			t.Errorf("a pause of %v after a long term, want 100ms at most", time.Since(at))
 		}
 		c.leave <- nil
 		<-c.done
 	})
 }
 
-// A leader that loses is told, and contends again even if its function returned nil.
-// It does not lead again before its function has returned.
+// The context of a leader that loses the lock ends with ErrLost. The candidate contends
+// again, even if its function returns nil, but not before that function has returned.
 func TestElectionAfterALoss(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		e := b.c.Election("a")
@@ -115,7 +116,7 @@ func TestElectionAfterALoss(t *testing.T) {
 		term := <-c.term
 		b.store.onRenew(all(store.ErrNotHeld))
 		if <-term.Done(); !errors.Is(context.Cause(term), leasehold.ErrLost) {
-			t.Errorf("the term ended with %v", context.Cause(term))
+			t.Errorf("the term ended with %v, want ErrLost", context.Cause(term))
 		}
 		b.store.onRenew(nil)
 		time.Sleep(time.Minute)
@@ -125,15 +126,15 @@ func TestElectionAfterALoss(t *testing.T) {
 		c.leave <- nil
 		next := <-c.term
 		if e.Token(next) <= e.Token(term) {
-			t.Errorf("token %v after %v", e.Token(next), e.Token(term))
+			t.Errorf("the next term has token %v, want more than %v", e.Token(next), e.Token(term))
 		}
 		c.leave <- nil
 		<-c.done
 	})
 }
 
-// While the store cannot be asked, a candidate goes on trying, for longer than Acquire
-// would. What asking again cannot mend is returned.
+// While the store is unreachable, a candidate goes on trying, for longer than Acquire
+// would. Run returns errors that trying again cannot mend.
 func TestElectionWithAStoreInTrouble(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		b.store.onAcquire(func(context.Context, store.AcquireRequest) (store.Grant, error) { return store.Grant{}, errNodesAway })
@@ -143,7 +144,7 @@ func TestElectionWithAStoreInTrouble(t *testing.T) {
 		c := b.runs(b.c.Election("a"))
 		time.Sleep(time.Hour)
 		if c.leads() || len(c.done) > 0 {
-			t.Fatal("elected, or given up, without a store")
+			t.Fatalf("without a store for an hour: elected %v, Run returned %v, want neither", c.leads(), len(c.done) > 0)
 		}
 		b.store.onAcquire(nil)
 		b.line.onWait(nil)
@@ -151,7 +152,7 @@ func TestElectionWithAStoreInTrouble(t *testing.T) {
 		c.leave <- nil
 		<-c.done
 
-		never := func(context.Context) error { t.Error("elected"); return nil }
+		never := func(context.Context) error { t.Error("elected, want an error of Run"); return nil }
 		held := b.acquire(b.c.Semaphore("s", 2))
 		for _, x := range []struct {
 			e  *leasehold.Election
@@ -163,18 +164,18 @@ func TestElectionWithAStoreInTrouble(t *testing.T) {
 			{b.c.Election("s"), leasehold.ErrKindMismatch},
 		} {
 			if err := x.e.Run(t.Context(), never); !errors.Is(err, x.is) {
-				t.Errorf("%v, want %v", err, x.is)
+				t.Errorf("Run: %v, want %v", err, x.is)
 			}
 		}
 		if _, err := b.c.Election("s").Leader(t.Context()); !errors.Is(err, leasehold.ErrKindMismatch) || !strings.Contains(err.Error(), "semaphore of 2") {
-			t.Errorf("asking for the leader of a semaphore: %v", err)
+			t.Errorf("the leader of a semaphore: %v, want ErrKindMismatch that names it", err)
 		}
 		b.release(held)
 	})
 }
 
-// Candidates that fail, panic, lose and come and go for hours: never do two lead, and
-// somebody leads again soon.
+// For hours, candidates fail, panic, lose the lock, and start again. Never do two of them
+// lead, and never is there no leader for long.
 func TestElectionsGoOn(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		var mu sync.Mutex
@@ -202,7 +203,7 @@ func TestElectionsGoOn(t *testing.T) {
 				terms[n]++
 				gap := time.Since(vacant)
 				if leading > 1 || gap > 2*time.Minute || e.Token(ctx) <= last {
-					t.Errorf("%d leaders at once, %v after the last term; token %v after %v", leading, gap, e.Token(ctx), last)
+					t.Errorf("%d leaders at once, want 1; %v after the last term, want 2m0s at most; token %v, want more than %v", leading, gap, e.Token(ctx), last)
 				}
 				last = e.Token(ctx)
 				for_, how := time.Duration(rng.IntN(120))*time.Second, rng.IntN(4)
@@ -227,7 +228,7 @@ func TestElectionsGoOn(t *testing.T) {
 			}
 			wg.Go(func() {
 				for ctx.Err() == nil {
-					ended := make(chan struct{}) // a panic and Goexit end a candidate; another takes its place
+					ended := make(chan struct{}) // a panic or Goexit ends a candidate, and the loop starts another
 					go func() {
 						defer close(ended)
 						defer func() { recover() }()
@@ -240,13 +241,13 @@ func TestElectionsGoOn(t *testing.T) {
 		wg.Wait()
 		synctest.Wait()
 		if len(terms) != 3 || terms[0] < 20 || terms[2] < 20 || b.held("a") {
-			t.Errorf("terms of each candidate: %v; held at the end: %v", terms, b.held("a"))
+			t.Errorf("terms of each of 3 candidates: %v, want 20 at least; held at the end: %v, want free", terms, b.held("a"))
 		}
 	})
 }
 
-// Leader says who leads since when, also after a wait. Observe yields each change, and
-// an error once.
+// Leader names the leader and since when it leads, also if it had to wait for its term.
+// Observe yields each change, and each error once.
 func TestLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -254,7 +255,7 @@ func TestLeader(t *testing.T) {
 		look := &looks{Store: b.store}
 		watch := leasehold.New(look, &leasehold.Options{Clock: b.clock}).Election("a")
 		if l, err := watch.Leader(t.Context()); err != nil || !l.Vacant() {
-			t.Errorf("before the first: %+v, %v", l, err)
+			t.Errorf("Leader before the first term: %+v, %v, want a vacancy", l, err)
 		}
 		seen := make(chan leasehold.Leader)
 		failed := make(chan error)
@@ -270,12 +271,12 @@ func TestLeader(t *testing.T) {
 			}
 		})
 		if l := <-seen; !l.Vacant() {
-			t.Errorf("observed %+v before the first", l)
+			t.Errorf("observed %+v before the first term, want a vacancy", l)
 		}
 		first := b.runs(e)
 		term := <-first.term
 		if l := <-seen; l.Token != e.Token(term) {
-			t.Errorf("observed %+v, the first leader has %v", l, e.Token(term))
+			t.Errorf("observed %+v, want the first leader with token %v", l, e.Token(term))
 		}
 		second := b.runs(b.other().Election("a").With(leasehold.LockOptions{Purpose: "second"}))
 		time.Sleep(time.Hour)
@@ -284,29 +285,29 @@ func TestLeader(t *testing.T) {
 		<-second.term
 		l := <-seen
 		if l.Holder.Purpose != "second" || l.Token <= e.Token(term) || l.Since.Sub(elected).Abs() > time.Second || !l.Holder.Since.Before(elected.Add(-50*time.Minute)) {
-			t.Errorf("observed %+v, elected at %v after an hour", l, elected)
+			t.Errorf("observed %+v, want the second leader, elected at %v after a wait of an hour", l, elected)
 		}
 		look.fail(errNodesAway)
 		if err := <-failed; !errors.Is(err, leasehold.ErrQuorum) {
-			t.Errorf("observed %v", err)
+			t.Errorf("observed the error %v, want ErrQuorum", err)
 		}
-		time.Sleep(time.Minute) // and no second error
+		time.Sleep(time.Minute) // a second error would block the observer, and hide the next leader
 		look.fail(nil)
 		if again := <-seen; again.Token != l.Token {
-			t.Errorf("observed %+v after the trouble", again)
+			t.Errorf("observed %+v after the error, want the same leader with token %v", again, l.Token)
 		}
 		second.leave <- nil
 		if l := <-seen; !l.Vacant() {
-			t.Errorf("observed %+v after the last", l)
+			t.Errorf("observed %+v after the last term, want a vacancy", l)
 		}
 		look.fail(store.ErrClosed)
 		if err := <-failed; !errors.Is(err, store.ErrClosed) {
-			t.Errorf("observed %v", err)
+			t.Errorf("observed the error %v, want ErrClosed", err)
 		}
-		over.Wait() // since the store is closed
+		over.Wait() // ErrClosed ends Observe
 		cancel()
 		for l, err := range watch.Observe(ctx) {
-			t.Errorf("observed %v, %v with a context that has ended", l, err)
+			t.Errorf("observed %v, %v with an ended context, want nothing", l, err)
 		}
 		<-first.done
 		<-second.done

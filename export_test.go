@@ -2,14 +2,14 @@ package leasehold
 
 import "time"
 
-// Queues is how many queues a client keeps.
+// Queues returns how many queues the client keeps.
 func (c *Client) Queues() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.known)
 }
 
-// Waiting is how many goroutines are in them.
+// Waiting returns how many goroutines are in them.
 func (c *Client) Waiting() (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -19,7 +19,7 @@ func (c *Client) Waiting() (n int) {
 	return n
 }
 
-// ByClock returns t on a machine with that clock.
+// ByClock returns t as of a machine with that clock.
 func (t Tick) ByClock(now func() time.Time) Tick {
 	t.now = now
 	return t

@@ -3,7 +3,6 @@ package leasehold_test
 import (
 	"context"
 	"errors"
-	"math"
 	"testing"
 	"time"
 
@@ -11,9 +10,9 @@ import (
 	"github.com/leasehold-dev/leasehold/store/memstore"
 )
 
-// The longest time there is means for ever, not long ago.
+// The largest time.Duration means for ever: adding it to the present does not overflow into
+// the past.
 func TestForever(t *testing.T) {
-	const forever = time.Duration(math.MaxInt64)
 	for name, o := range map[string]leasehold.LockOptions{
 		"MaxHold": {MaxHold: forever},
 		"TTL":     {TTL: forever},
@@ -26,7 +25,7 @@ func TestForever(t *testing.T) {
 				t.Fatal(err)
 			}
 			if left := time.Until(l.Deadline()); l.Err() != nil || left < time.Second {
-				t.Errorf("%v, %v left", l.Err(), left)
+				t.Errorf("the lease has %v and %v left, want no error and more than a second", l.Err(), left)
 			}
 			if err := l.Release(t.Context()); err != nil {
 				t.Error(err)
@@ -45,7 +44,7 @@ func TestForever(t *testing.T) {
 			t.Error(err)
 		}
 		if ctx.Err() == nil {
-			t.Error("released before its time")
+			t.Error("released before MinHold was over")
 		}
 	})
 }

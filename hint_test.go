@@ -14,7 +14,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store/memstore"
 )
 
-// pushing is a store that says which leases are broken, also those that nobody breaks.
+// pushing is a store that notifies clients of broken leases. With hint, a test can notify
+// of leases that nobody broke.
 type pushing struct {
 	*script
 	*memstore.Store
@@ -44,8 +45,8 @@ func (p *pushing) NotifyBroken(f func(owner string)) (stop func()) {
 	return func() { forget(); p.stop() }
 }
 
-// A store that pushes has the holder told at once, and the lock goes on as soon as the
-// holder has released it.
+// If the store pushes, the holder of a broken lease is notified at once, and the lock is
+// free as soon as the holder has released it.
 func TestBreakIsPushed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -60,7 +61,7 @@ func TestBreakIsPushed(t *testing.T) {
 					close(held)
 					<-ctx.Done()
 					if after := time.Since(start); after != 15*time.Second {
-						t.Errorf("told %v after the break", after-15*time.Second)
+						t.Errorf("notified %v after the break, want at once", after-15*time.Second)
 					}
 					time.Sleep(time.Second) // it takes a while to stop
 					return nil
@@ -72,18 +73,18 @@ func TestBreakIsPushed(t *testing.T) {
 				t.Fatal(err)
 			}
 			if after := time.Since(start) - 15*time.Second; now && after != 0 || !now && (after < time.Second || after > 2*time.Second) {
-				t.Errorf("now %v: Break returned after %v", now, after)
+				t.Errorf("with Now %v, Break returned after %v, want at once with it, and after 1 to 2 s without", now, after)
 			}
 			var lost *leasehold.LostError
 			if err := <-done; !errors.As(err, &lost) || lost.Cause != leasehold.LostDenied {
-				t.Errorf("the holder has %v", err)
+				t.Errorf("the holder's Do: %v, want a LostError with the cause %v", err, leasehold.LostDenied)
 			}
 		}
 	})
 }
 
-// However many hints come, a lease is renewed ahead of its time once between two renewals
-// that are due, and others are not.
+// However many hints arrive, a lease is renewed early at most once between two regular
+// renewals, and hints about other owners renew nothing.
 func TestFalseHints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -94,7 +95,7 @@ func TestFalseHints(t *testing.T) {
 		p.hint("nobody")
 		synctest.Wait()
 		if n := b.store.called("renew"); n != 0 {
-			t.Fatalf("%d renewals", n)
+			t.Fatalf("%d renewals after a hint about another owner, want none", n)
 		}
 		for i := range 30 * 10 {
 			for j := range 1100 {
@@ -104,14 +105,14 @@ func TestFalseHints(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		if n := b.store.called("renew"); n < 4 || n > 3+6+1 { // the leases may be renewed together
-			t.Errorf("%d renewals in 30 s: 3 of one lease and 6 of the other are the most", n)
+			t.Errorf("%d renewals in 30 s, want 4 to 10: 3 of one lease and at most 6 of the other", n)
 		}
 		b.release(one)
 		b.release(two)
 	})
 }
 
-// A client that is no longer used no longer listens.
+// A client that is garbage collected stops listening for hints.
 func TestUnusedClientDoesNotListen(t *testing.T) {
 	stopped := make(chan struct{})
 	p := &pushing{script: scripted(nil), Store: memstore.New(nil), stop: func() { close(stopped) }}
@@ -122,7 +123,7 @@ func TestUnusedClientDoesNotListen(t *testing.T) {
 		case <-stopped:
 			return
 		case <-deadline:
-			t.Fatal("the client listens for ever")
+			t.Fatal("an unused client still listens after a minute")
 		case <-time.After(time.Millisecond):
 		}
 	}

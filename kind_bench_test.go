@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store/memstore"
 )
 
-// BenchmarkKinds is one Acquire and one Release of a lock of each kind that nobody else
-// wants, beside a mutex.
+// BenchmarkKinds measures one Acquire and one Release of a lock of each kind, which nobody
+// else wants.
 func BenchmarkKinds(b *testing.B) {
 	c := leasehold.New(memstore.New(nil), nil)
 	for _, k := range []struct {
@@ -32,8 +32,8 @@ func BenchmarkKinds(b *testing.B) {
 	}
 }
 
-// BenchmarkWorkers is a semaphore of 8 and a mutex that 16 goroutines of two processes
-// want all the time, and hold for 5 ms.
+// BenchmarkWorkers compares a semaphore of 8 with a mutex. 16 goroutines of two processes
+// want it all the time, and hold it for 5 ms each.
 func BenchmarkWorkers(b *testing.B) {
 	s := memstore.New(nil)
 	clients := []*leasehold.Client{leasehold.New(s, nil), leasehold.New(s, nil)}

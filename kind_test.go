@@ -16,8 +16,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store/memstore"
 )
 
-// Readers hold the lock together, a writer alone. A waiting writer stops readers that
-// come later, and those get the lock together after it, with a token after its own.
+// Readers hold the lock together, and a writer alone. A waiting writer stops readers that
+// come later. Those get the lock together after the writer, with a token larger than its own.
 func TestReadWrite(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		mine, other := b.c.RW("a"), b.strangers().RW("a")
@@ -32,27 +32,27 @@ func TestReadWrite(t *testing.T) {
 		token := readers[0].got().Token()
 		for _, r := range readers {
 			if got := r.got().Token(); got != token || got <= first.Token() {
-				t.Errorf("a reader has token %v, another %v, the writer before them %v", got, token, first.Token())
+				t.Errorf("a reader has token %v, want that of the other readers, %v, and more than that of the writer before, %v", got, token, first.Token())
 			}
 		}
 		writer := b.queue(other.Write())
 		late := []*turn{b.queue(mine.Read()), b.queue(mine.Read())}
 		if _, err := mine.Read().Try(t.Context()); !errors.Is(err, leasehold.ErrBusy) {
-			t.Errorf("a reader that came after a writer: %v", err)
+			t.Errorf("Try of a reader behind a waiting writer: %v, want ErrBusy", err)
 		}
 		for i, r := range readers {
 			if !writer.waits() {
-				t.Fatalf("a writer beside %d readers", len(readers)-i)
+				t.Fatalf("the writer has the lock beside %d readers", len(readers)-i)
 			}
 			b.release(r.got())
 		}
 		if next := writer.got(); next.Token() <= token || !late[0].waits() || !late[1].waits() {
-			t.Errorf("the writer has token %v, the readers before it %v; those after it wait: %v, %v", next.Token(), token, late[0].waits(), late[1].waits())
+			t.Errorf("the writer has token %v, want more than %v of the readers before; the readers after it wait: %v, %v, want both", next.Token(), token, late[0].waits(), late[1].waits())
 		}
 		b.release(writer.got())
 		for _, r := range late {
 			if r.got().Token() <= writer.got().Token() {
-				t.Errorf("a reader has token %v after %v", r.got().Token(), writer.got().Token())
+				t.Errorf("a reader has token %v, want more than %v of the writer before", r.got().Token(), writer.got().Token())
 			}
 			b.release(r.got())
 		}
@@ -86,8 +86,8 @@ func TestReadersOfOneProcessWaitTogether(t *testing.T) {
 	})
 }
 
-// Readers, writers and holders of some permits come in a stream. None of them, and none
-// that wants all permits, waits for longer than those before it hold the lock.
+// In a steady stream of readers, writers, and waiters for one or for all permits, none
+// waits for longer than all others together hold the lock once.
 func TestNobodyStarves(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		const hold = 10 * time.Millisecond
@@ -103,7 +103,7 @@ func TestNobodyStarves(t *testing.T) {
 					l = lock(b.strangers())
 				}
 				wg.Go(func() {
-					time.Sleep(time.Duration(i) * hold / 7) // so that they do not come together
+					time.Sleep(time.Duration(i) * hold / 7) // so that they do not all arrive at once
 					for ctx.Err() == nil {
 						asked := time.Now()
 						lease, err := l.Acquire(t.Context())
@@ -130,15 +130,15 @@ func TestNobodyStarves(t *testing.T) {
 			return c.Semaphore("s", 4).With(leasehold.LockOptions{Weight: 4})
 		})
 		wg.Wait()
-		// At most all others hold the lock before one's turn, each for itself.
+		// At worst a waiter waits until each of the others has held the lock alone.
 		if len(turns) != 4 || longest["reader"] > 10*hold || longest["writer"] > 10*hold || longest["light"] > 10*hold || longest["heavy"] > 10*hold {
-			t.Errorf("turns: %v, longest waits: %v", turns, longest)
+			t.Errorf("turns %v, want some of all 4; longest waits %v, want %v at most", turns, longest, 10*hold)
 		}
 	})
 }
 
-// A reader that dies frees only itself, and a writer gets the lock when the last
-// reader is gone.
+// If a reader dies, only its own lease ends. A writer gets the lock when the last reader
+// is gone.
 func TestDeadReader(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		rw := b.c.RW("a")
@@ -148,7 +148,7 @@ func TestDeadReader(t *testing.T) {
 		<-dead.Done()
 		time.Sleep(time.Minute)
 		if !writer.waits() || living.Err() != nil {
-			t.Fatalf("after one of two readers has died: the writer waits: %v, the other reader: %v", writer.waits(), living.Err())
+			t.Fatalf("after the death of one of two readers: the writer waits: %v, want true; the other reader's lease: %v, want it held", writer.waits(), living.Err())
 		}
 		b.release(living)
 		b.release(writer.got())
@@ -164,19 +164,19 @@ func TestSemaphore(t *testing.T) {
 		var last leasehold.Token
 		for i, l := range held {
 			if l.Slot() != i || l.Token() <= last {
-				t.Errorf("lease %d has slot %d and token %v after %v", i, l.Slot(), l.Token(), last)
+				t.Errorf("slot %d with token %v, want slot %d with a token larger than %v", l.Slot(), l.Token(), i, last)
 			}
 			last = l.Token()
 		}
 		waiting := []*turn{b.queue(s), b.queue(other), b.queue(s)}
 		for _, w := range waiting {
 			if !w.waits() {
-				t.Fatal("four permits of three:", w.err)
+				t.Fatal("a fourth lease of a semaphore of three:", w.err)
 			}
 		}
 		b.release(held[1])
 		if l := waiting[0].got(); l.Slot() != 1 || !waiting[1].waits() {
-			t.Errorf("one permit was released: slot %d, and the next waits: %v", l.Slot(), waiting[1].waits())
+			t.Errorf("after the release of slot 1: granted slot %d, want 1; the next waits: %v, want true", l.Slot(), waiting[1].waits())
 		}
 		b.release(held[0])
 		b.release(held[2])
@@ -196,10 +196,10 @@ func TestWeights(t *testing.T) {
 		after := b.queue(light)
 		b.release(second)
 		if !w.waits() || !after.waits() {
-			t.Fatal("a waiter with weight 3 of 4, beside a holder with weight 3:", w.err, after.err)
+			t.Fatal("beside a holder with weight 3 of 4, a waiter with weight 3 or one behind it has ended its wait:", w.err, after.err)
 		}
 		if _, err := light.Try(t.Context()); !errors.Is(err, leasehold.ErrBusy) {
-			t.Errorf("a light one out of turn: %v", err)
+			t.Errorf("Try of a light lease out of turn: %v, want ErrBusy", err)
 		}
 		b.release(first)
 		b.release(w.got())
@@ -207,8 +207,8 @@ func TestWeights(t *testing.T) {
 	})
 }
 
-// Goroutines of one process ask for a place side by side: a request that takes long
-// holds up nobody else. A lease is not passed on, since nobody has to wait for it.
+// Requests of several goroutines of one process are sent side by side: a slow one holds up
+// no other. No tokens are reserved, since such a lease is not passed on.
 func TestSharedLocksAreAskedForSideBySide(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		slow, asked := make(chan struct{}), 0
@@ -227,19 +227,19 @@ func TestSharedLocksAreAskedForSideBySide(t *testing.T) {
 			first := b.queue(lock)
 			second := b.queue(lock)
 			if !first.waits() || second.waits() {
-				t.Fatalf("the first waits: %v, the second waits behind it: %v", first.waits(), second.waits())
+				t.Fatalf("the slow request waits: %v, want true; the second waits behind it: %v, want false", first.waits(), second.waits())
 			}
 			slow <- struct{}{}
 			b.release(first.got())
 			b.release(second.got())
 		}
-		if b.store.called("reserve") != 0 {
-			t.Error("tokens were reserved for passes")
+		if n := b.store.called("reserve"); n != 0 {
+			t.Errorf("tokens were reserved %d times, want never", n)
 		}
 	})
 }
 
-// mutexesOnly is a store that keeps mutexes and nothing else.
+// mutexesOnly is a store that keeps mutexes and no other kind.
 type mutexesOnly struct{ *script }
 
 func (s mutexesOnly) Caps() store.Caps {
@@ -248,8 +248,8 @@ func (s mutexesOnly) Caps() store.Caps {
 	return c
 }
 
-// A kind that the store does not keep, and numbers that make no sense, are refused
-// before anything is sent.
+// A kind that the store does not keep, and a weight or number of permits that makes no
+// sense, are refused before anything is sent.
 func TestKindsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 	m := memstore.New(nil)
 	defer m.Close()
@@ -260,13 +260,13 @@ func TestKindsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 		name string
 		lock *leasehold.Lock
 		is   error
-		says []string
+		says []string // all of them
 	}{
 		{"readers of a store of mutexes", plain.RW("a").Read(), leasehold.ErrUnsupported, []string{"plain", "read-write lock"}},
 		{"a writer of a store of mutexes", plain.RW("a").Write(), leasehold.ErrUnsupported, []string{"plain", "read-write lock"}},
 		{"a semaphore of a store of mutexes", plain.Semaphore("a", 3), leasehold.ErrUnsupported, []string{"plain", "semaphore of 3"}},
 		{"no permits", full.Semaphore("a", 0), leasehold.ErrInvalid, []string{"at least one permit"}},
-		{"fewer permits", full.Semaphore("a", -2), leasehold.ErrInvalid, []string{"at least one permit"}},
+		{"a negative number of permits", full.Semaphore("a", -2), leasehold.ErrInvalid, []string{"at least one permit"}},
 		{"too heavy", full.Semaphore("a", 3).With(weight(4)), leasehold.ErrInvalid, []string{"weight 4", "semaphore of 3"}},
 		{"a negative weight", full.Semaphore("a", 3).With(weight(-1)), leasehold.ErrInvalid, []string{"Weight is -1"}},
 		{"a heavy mutex", full.Mutex("a").With(weight(1)), leasehold.ErrInvalid, []string{"Weight 1", "mutex"}},
@@ -274,7 +274,7 @@ func TestKindsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 	} {
 		_, err := c.lock.Try(t.Context())
 		if !errors.Is(err, c.is) {
-			t.Errorf("%s: %v", c.name, err)
+			t.Errorf("%s: %v, want %v", c.name, err, c.is)
 			continue
 		}
 		for _, text := range c.says {
@@ -284,7 +284,7 @@ func TestKindsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 		}
 	}
 	if n := s.called("acquire"); n != 0 {
-		t.Errorf("%d requests were sent", n)
+		t.Errorf("%d requests were sent, want none", n)
 	}
 	if l, err := full.Semaphore("a", 1).Try(t.Context()); err != nil || errors.Is(l.Release(t.Context()), leasehold.ErrLost) {
 		t.Errorf("a semaphore with one permit: %v", err)
@@ -312,11 +312,11 @@ func TestNameInUseAsAnotherKind(t *testing.T) {
 				for how, ask := range map[string]func(context.Context) (*leasehold.Lease, error){"try": lock.Try, "acquire": lock.Acquire} {
 					_, err := ask(t.Context())
 					if !errors.Is(err, leasehold.ErrKindMismatch) || !strings.Contains(fmt.Sprint(err), "a "+inUse) || !strings.Contains(fmt.Sprint(err), "a "+asked) {
-						t.Errorf("%s of a %s while it is a %s: %v", how, asked, inUse, err)
+						t.Errorf("%s of a %s while it is a %s: %v, want ErrKindMismatch that names both", how, asked, inUse, err)
 					}
 				}
 				if _, err := lock.Try(held.Context()); !errors.Is(err, leasehold.ErrKindMismatch) {
-					t.Errorf("a %s, with the context of a %s: %v", asked, inUse, err)
+					t.Errorf("try of a %s with the context of a %s: %v, want ErrKindMismatch", asked, inUse, err)
 				}
 			}
 			b.release(held)
@@ -324,7 +324,7 @@ func TestNameInUseAsAnotherKind(t *testing.T) {
 	})
 }
 
-// A context re-enters a lease that has what is asked for. No lease grows.
+// A context re-enters a lease that covers what the inner lock asks for. A lease cannot grow.
 func TestReentryOfKinds(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		rw, s := b.c.RW("rw"), b.c.Semaphore("s", 5)
@@ -332,7 +332,7 @@ func TestReentryOfKinds(t *testing.T) {
 		for _, c := range []struct {
 			name         string
 			outer, inner *leasehold.Lock
-			says         string // why it is refused
+			says         string // why re-entry is refused, or "" if it is not
 		}{
 			{"a reader in a writer", rw.Write(), rw.Read(), ""},
 			{"a reader in a reader", rw.Read(), rw.Read(), ""},
@@ -343,10 +343,10 @@ func TestReentryOfKinds(t *testing.T) {
 			outer := b.acquire(c.outer)
 			inner, err := c.inner.Try(outer.Context())
 			if c.says == "" && (err != nil || inner.Token() != outer.Token()) {
-				t.Errorf("%s: %v", c.name, err)
+				t.Errorf("%s: %v, want the token of the outer lease", c.name, err)
 			}
 			if c.says != "" && (!errors.Is(err, leasehold.ErrInvalid) || !strings.Contains(fmt.Sprint(err), c.says)) {
-				t.Errorf("%s: %v, want %q", c.name, err, c.says)
+				t.Errorf("%s: %v, want ErrInvalid that says %q", c.name, err, c.says)
 			}
 			if err == nil {
 				b.release(inner)
@@ -359,8 +359,8 @@ func TestReentryOfKinds(t *testing.T) {
 	})
 }
 
-// Many goroutines of several clients contend for a semaphore and for a read-write
-// lock. The limit holds, everybody gets a turn, and nothing is left.
+// Many goroutines of several clients contend for a semaphore and for a read-write lock.
+// The limits hold, all of them get all of their turns, and nothing is held at the end.
 func TestContentionForKinds(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		const permits, turns = 4, 40
@@ -372,7 +372,7 @@ func TestContentionForKinds(t *testing.T) {
 			f()
 			most = max(most, weight)
 			if weight > permits || writers > 1 || writers > 0 && readers > 0 {
-				t.Errorf("weight %d of %d, %d writers beside %d readers", weight, permits, writers, readers)
+				t.Errorf("weight %d, want %d at most; %d writers beside %d readers, want one writer alone or none", weight, permits, writers, readers)
 			}
 		}
 		hold := func(l *leasehold.Lock, rng *rand.Rand, enter, leave func()) {
@@ -410,7 +410,7 @@ func TestContentionForKinds(t *testing.T) {
 		wg.Wait()
 		synctest.Wait()
 		if most < 2 || b.held("s") || b.held("rw") {
-			t.Errorf("at most %d permits were held at once; held at the end: %v, %v", most, b.held("s"), b.held("rw"))
+			t.Errorf("at most %d permits were held at once, want 2 at least; held at the end: %v, %v, want neither", most, b.held("s"), b.held("rw"))
 		}
 	})
 }

@@ -25,14 +25,14 @@ func TestRenewalKeepsALease(t *testing.T) {
 		for range 100 {
 			time.Sleep(time.Second)
 			if err := l.Err(); err != nil || !b.held("a") {
-				t.Fatalf("lost while renewed: %v", err)
+				t.Fatalf("the lease: %v, want it held; held in the store: %v, want true", err, b.held("a"))
 			}
 			if left := time.Until(l.Deadline()); left <= 0 || left > short.TTL {
-				t.Fatalf("deadline in %v", left)
+				t.Fatalf("the deadline is in %v, want within %v", left, short.TTL)
 			}
 		}
 		if l.Token() != token {
-			t.Error("renewal changed the token")
+			t.Errorf("token %v after renewals, want %v as before", l.Token(), token)
 		}
 		if n := b.store.called("renew"); n < 99 || n > 101 {
 			t.Errorf("%d renewals in 100 s of a lease of 3 s, want one a second", n)
@@ -49,7 +49,7 @@ func TestNoRenewLetsItEnd(t *testing.T) {
 		l := b.acquire(b.c.Mutex("a").With(o))
 		<-l.Done()
 		if !errors.Is(l.Err(), leasehold.ErrLost) || b.store.called("renew") != 0 {
-			t.Errorf("err %v after %d renewals", l.Err(), b.store.called("renew"))
+			t.Errorf("the lease ended with %v after %d renewals, want ErrLost without any", l.Err(), b.store.called("renew"))
 		}
 		if err := l.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("release of a lost lease: %v, want ErrLost", err)
@@ -60,8 +60,8 @@ func TestNoRenewLetsItEnd(t *testing.T) {
 	})
 }
 
-// The holder is told while validity remains and while the store still excludes
-// everybody else: by Notice before the end of validity.
+// The holder is notified of a loss while validity remains and the store still excludes
+// all others: Notice before the end of validity.
 func TestHolderIsNotifiedBeforeOthersCanHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -75,13 +75,13 @@ func TestHolderIsNotifiedBeforeOthersCanHold(t *testing.T) {
 			t.Errorf("cause %v, want ErrLost with the store's last answer", cause)
 		}
 		if left := time.Until(l.Deadline()); left != o.Notice {
-			t.Errorf("told %v before the end of validity, want %v", left, o.Notice)
+			t.Errorf("notified %v before the end of validity, want %v", left, o.Notice)
 		}
 		if !b.held("a") {
-			t.Error("the store had already let it go when the holder was told")
+			t.Error("the lock was free in the store when the holder was notified")
 		}
 		if n := b.store.called("renew"); n < 3 {
-			t.Errorf("%d renewals tried before giving up", n)
+			t.Errorf("%d renewals were tried before the loss, want 3 at least", n)
 		}
 	})
 }
@@ -104,8 +104,8 @@ func TestJeopardyHeals(t *testing.T) {
 	})
 }
 
-// A renewed lease lasts from before the renewal was sent: when the store did it, between
-// that and its answer, nobody knows.
+// The validity of a renewed lease counts from when the renewal was sent, since nobody knows
+// when the store executed it.
 func TestRenewalCountsFromItsRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -122,14 +122,14 @@ func TestRenewalCountsFromItsRequest(t *testing.T) {
 		time.Sleep(short.TTL / 2)
 		synctest.Wait() // orders what onRenew wrote before what is read here
 		if want := sent.Add(validity); sent.IsZero() || !l.Deadline().Equal(want) {
-			t.Errorf("after a renewal that took 300 ms the lease ends %v later than from its request", l.Deadline().Sub(want))
+			t.Errorf("after a renewal that took 300 ms the lease ends %v too late: it counts from the request", l.Deadline().Sub(want))
 		}
 		b.release(l)
 	})
 }
 
-// A renewal that is answered after the old validity has ended counts for
-// nothing, even though the store said yes.
+// A renewal whose reply arrives after the old validity has ended is ignored, even if the
+// store renewed the lease.
 func TestLateRenewalDoesNotResurrect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -141,27 +141,27 @@ func TestLateRenewalDoesNotResurrect(t *testing.T) {
 		<-l.Done()
 		time.Sleep(10 * time.Second)
 		if err := l.Err(); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("err %v, want lost", err)
+			t.Errorf("the lease: %v, want ErrLost", err)
 		}
 	})
 }
 
-// A suspended machine's timers stand still, its boot-time clock does not: the
-// lease is over by Err at once, and by Done within moments.
+// The timers of a suspended machine stand still, but its boot-time clock does not. After it
+// resumes, Err reports the loss at once, and Done within a quarter of a second.
 func TestSuspendIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		l := b.acquire(b.c.Mutex("a").With(leasehold.LockOptions{TTL: time.Minute, NoRenew: true}))
 		b.clock.suspend(2 * time.Minute)
 		if err := l.Err(); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("err %v right after resume, want lost", err)
+			t.Errorf("Err right after the machine resumed: %v, want ErrLost", err)
 		}
 		l = b.acquire(b.c.Mutex("b").With(leasehold.LockOptions{TTL: time.Minute, NoRenew: true}))
 		b.clock.suspend(2 * time.Minute)
 		resumed := time.Now()
 		<-l.Done()
 		if took := time.Since(resumed); took > 250*time.Millisecond {
-			t.Errorf("told %v after resume", took)
+			t.Errorf("Done %v after the machine resumed, want 250ms at most", took)
 		}
 	})
 }
@@ -178,19 +178,19 @@ func TestReleaseTwiceAndWithEndedContext(t *testing.T) {
 			}
 		}
 		if n := b.store.called("release"); n != 1 || b.held("a") {
-			t.Errorf("%d releases, held %v", n, b.held("a"))
+			t.Errorf("%d releases, want 1; held %v, want free", n, b.held("a"))
 		}
 		if err := l.Extend(t.Context()); !errors.Is(err, leasehold.ErrReleased) {
-			t.Errorf("extend after release: %v", err)
+			t.Errorf("extend after the release: %v, want ErrReleased", err)
 		}
 		if cause := context.Cause(l.Context()); !errors.Is(cause, leasehold.ErrReleased) {
-			t.Errorf("context after release: cause %v", cause)
+			t.Errorf("context after the release: cause %v, want ErrReleased", cause)
 		}
 	})
 }
 
-// A release whose answer was lost is asked again; that the lease is gone then
-// is our own doing, and no error.
+// A release whose reply was lost is sent again. If the lease is gone by then, the first
+// request has released it, so that is no error.
 func TestLostReleaseReplyIsNoError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -227,15 +227,15 @@ func TestReleaseIsBounded(t *testing.T) {
 		})
 		start := time.Now()
 		if err := l.Release(t.Context()); err == nil {
-			t.Error("release of unknown outcome gave no error")
+			t.Error("release of unknown outcome: nil, want an error")
 		}
 		if took := time.Since(start); took > 5*time.Second {
-			t.Errorf("release took %v", took)
+			t.Errorf("release took %v, want 5s at most", took)
 		}
 		b.store.onRelease(nil)
-		b.release(l) // and can be tried again
+		b.release(l) // it can be tried again
 		if b.held("a") {
-			t.Error("still held")
+			t.Error("still held after the second release")
 		}
 	})
 }
@@ -252,7 +252,7 @@ func TestMaxHold(t *testing.T) {
 			t.Errorf("held for %v, want just under %v", held, o.MaxHold)
 		}
 		if err := l.Err(); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("err %v", err)
+			t.Errorf("the lease: %v, want ErrLost", err)
 		}
 	})
 }
@@ -267,36 +267,36 @@ func TestMinHold(t *testing.T) {
 		if held := time.Since(start); held < o.MinHold {
 			t.Errorf("released after %v, want %v at least", held, o.MinHold)
 		}
-		// Cut short, it stays taken until then by itself.
+		// If the release is cut short, the lock stays taken until MinHold is over.
 		start = time.Now()
 		l := b.acquire(b.c.Mutex("a").With(o))
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if err := l.Release(ctx); !errors.Is(err, context.Canceled) {
-			t.Errorf("release cut short: %v", err)
+			t.Errorf("release with an ended context: %v, want Canceled", err)
 		}
 		if !b.held("a") {
-			t.Error("given back before its least hold")
+			t.Error("free before MinHold was over")
 		}
 		for b.held("a") {
 			time.Sleep(time.Second)
 		}
 		if held := time.Since(start); held < o.MinHold || held > o.MinHold+2*time.Second {
-			t.Errorf("held for %v by nobody, want %v", held, o.MinHold)
+			t.Errorf("free after %v, want %v", held, o.MinHold)
 		}
-		// Waived, it is free at once.
+		// If MinHold is waived, the lock is free at once.
 		start = time.Now()
 		l = b.acquire(b.c.Mutex("a").With(o))
 		l.WaiveMinHold()
 		if b.release(l); b.held("a") || time.Since(start) > time.Second {
-			t.Errorf("held for %v although MinHold was waived", time.Since(start))
+			t.Errorf("held %v after %v, want free at once: MinHold was waived", b.held("a"), time.Since(start))
 		}
 	})
 }
 
-// MinHold counts from when the grant arrived, however long before that the request
-// left: at an attempt that was answered late, in the queue, and at a place that was
-// taken with the release before.
+// MinHold counts from when the grant arrived, however long before that the request was
+// sent: for an attempt that is answered late, for a grant in the queue, and for one at a
+// place that was taken with the previous release.
 func TestMinHoldCountsFromTheGrant(t *testing.T) {
 	const slow = time.Second
 	least := short
@@ -332,7 +332,7 @@ func TestMinHoldCountsFromTheGrant(t *testing.T) {
 		})
 	})
 	t.Run("place taken with a release", func(t *testing.T) {
-		comesBack(t, func(t *testing.T, b *lineBench, s *returner) {
+		rejoins(t, func(t *testing.T, b *lineBench, s *returner) {
 			theirs := b.takeTurns(10, time.Millisecond)
 			s.returned = func() { time.Sleep(slow) } // the release is answered late, too
 			w := b.queue(b.c.Mutex("job"))
@@ -347,7 +347,7 @@ func TestMinHoldCountsFromTheGrant(t *testing.T) {
 			o := leasehold.LockOptions{MinHold: least.MinHold}
 			l = b.acquire(b.c.Mutex("job").With(o))
 			if _, waited, _ := s.count(); taken == 0 || waited != taken {
-				t.Errorf("waited at %d of %d places that were taken with a release", waited, taken)
+				t.Errorf("waited at %d of %d places that were taken with a release, want all, and one at least", waited, taken)
 			}
 			s.returned = nil
 			heldFor(t, b.bench, l)
@@ -356,8 +356,8 @@ func TestMinHoldCountsFromTheGrant(t *testing.T) {
 	})
 }
 
-// However many leases of one grant are released at the same moment, the last of
-// them waits for MinHold.
+// However many leases of one grant are released at the same moment, the last of them to be
+// released waits for MinHold.
 func TestMinHoldOfLeasesReleasedTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -378,22 +378,22 @@ func TestMinHoldOfLeasesReleasedTogether(t *testing.T) {
 			}
 			all.Wait()
 			if held := time.Since(start); held < time.Minute {
-				t.Fatalf("round %d: free after %v, want it held for a minute", round, held)
+				t.Fatalf("round %d: free after %v, want 1m0s at least", round, held)
 			}
 		}
 	})
 }
 
-// A lease that is over before MinHold is, by its MaxHold or since nobody renews it,
-// keeps the lock for the rest of MinHold, whether its holder releases it then or already
-// waits in Release.
+// If a lease ends before its MinHold, by its MaxHold or since it is not renewed, the lock
+// stays taken for the rest of MinHold, whether the holder releases it afterwards or was
+// already waiting in Release.
 func TestMinHoldOutlastsTheLease(t *testing.T) {
 	for name, o := range map[string]leasehold.LockOptions{
 		"MaxHold": {TTL: 3 * time.Second, MaxHold: 20 * time.Second, Notice: time.Second, MinHold: 20 * time.Second},
 		"NoRenew": {TTL: 30 * time.Second, NoRenew: true, Notice: 2 * time.Second, MinHold: 27 * time.Second},
 	} {
 		for _, waits := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s/%t", name, waits), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s/waits in Release=%t", name, waits), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					b := newBench(t)
 					var arrived time.Time
@@ -406,7 +406,7 @@ func TestMinHoldOutlastsTheLease(t *testing.T) {
 						<-l.Done()
 					}
 					if err := l.Release(t.Context()); !waits && !errors.Is(err, leasehold.ErrLost) {
-						t.Errorf("release after the loss: %v", err)
+						t.Errorf("release after the loss: %v, want ErrLost", err)
 					}
 					for b.held("a") {
 						time.Sleep(10 * time.Millisecond)
@@ -420,8 +420,9 @@ func TestMinHoldOutlastsTheLease(t *testing.T) {
 	}
 }
 
-// The lease of a fixed owner, which may have another by now, is not kept once it is lost.
-func TestMinHoldKeepsNothingThatIsNotOurs(t *testing.T) {
+// MinHold does not keep a lost lease of a fixed owner, since another process may have a lease
+// of the same owner by now.
+func TestMinHoldKeepsNoLeaseOfAFixedOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		o := leasehold.LockOptions{TTL: 3 * time.Second, MaxHold: 10 * time.Second, MinHold: 10 * time.Second, Owner: "nightly"}
@@ -431,17 +432,17 @@ func TestMinHoldKeepsNothingThatIsNotOurs(t *testing.T) {
 		}
 		<-l.Done()
 		if err := l.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("release after the loss: %v", err)
+			t.Errorf("release after the loss: %v, want ErrLost", err)
 		}
 		if b.held("a") {
-			t.Error("the lease of a fixed owner is kept")
+			t.Error("the lost lease of a fixed owner still holds the lock")
 		}
 	})
 }
 
-// A lease that is re-entered while the release waits for MinHold keeps the lock,
-// also when the context of that release ends.
-func TestReentryWhileMinHoldIsWaitedFor(t *testing.T) {
+// If a lease is re-entered while its release waits for MinHold, the inner lease keeps the
+// lock, also if the context of that release ends.
+func TestReentryDuringMinHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, cutShort := range []bool{false, true} {
 			b := newBench(t)
@@ -463,11 +464,11 @@ func TestReentryWhileMinHoldIsWaitedFor(t *testing.T) {
 				t.Errorf("the first release: %v, want no error, since another lease keeps the lock", err)
 			}
 			if inner.Err() != nil || !b.held("a") {
-				t.Errorf("the lease that entered: %v, held %v", inner.Err(), b.held("a"))
+				t.Errorf("the inner lease: %v, want it held; held in the store: %v, want true", inner.Err(), b.held("a"))
 			}
 			b.release(inner)
 			if held := time.Since(start); held < time.Minute {
-				t.Errorf("free after %v, want it held for a minute", held)
+				t.Errorf("free after %v, want 1m0s at least", held)
 			}
 			cancel()
 		}
@@ -487,20 +488,20 @@ func TestExtend(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !l.Deadline().After(before) {
-				t.Fatal("the deadline did not move")
+				t.Fatalf("the deadline is %v after Extend, want it later than %v", l.Deadline(), before)
 			}
 		}
 		b.store.onRenew(all(store.ErrAmbiguous))
 		before := l.Deadline()
 		if err := l.Extend(t.Context()); !errors.Is(err, leasehold.ErrAmbiguous) || l.Err() != nil {
-			t.Errorf("extend of unknown outcome: %v, lease %v", err, l.Err())
+			t.Errorf("extend of unknown outcome: %v, want ErrAmbiguous; the lease: %v, want it held", err, l.Err())
 		}
 		if l.Deadline().After(before) {
-			t.Error("an unproven renewal moved the deadline")
+			t.Errorf("a renewal of unknown outcome moved the deadline from %v to %v", before, l.Deadline())
 		}
 		b.store.onRenew(all(store.ErrNotHeld))
 		if err := l.Extend(t.Context()); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("extend of a lease that is gone: %v", err)
+			t.Errorf("extend of a lease that is gone: %v, want ErrLost", err)
 		}
 	})
 }
@@ -516,13 +517,13 @@ func TestAcquiredLeaseOutlivesItsContext(t *testing.T) {
 		}
 		cancel()
 		if l.Context().Err() != nil || l.Context().Value(key{}) != "value" {
-			t.Errorf("context of the lease: %v, value %v", l.Context().Err(), l.Context().Value(key{}))
+			t.Errorf("context of the lease: %v, value %v, want it alive, with the caller's value", l.Context().Err(), l.Context().Value(key{}))
 		}
 		b.release(l)
 	})
 }
 
-// A grant that took as long as its validity is given back, not handed out.
+// A grant that arrives after its validity has ended is released, and Try returns ErrLost.
 func TestGrantThatCameTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -535,13 +536,13 @@ func TestGrantThatCameTooLate(t *testing.T) {
 			t.Errorf("try: %v, want ErrLost", err)
 		}
 		if b.held("a") {
-			t.Error("left in the store")
+			t.Error("the late grant still holds the lock in the store")
 		}
 	})
 }
 
-// The deadline is worked out from two clocks. A process that is stopped between
-// reading the one and the other must not come out with a later deadline.
+// Deadline reads two clocks. A process that is stopped between the two readings must not
+// get a later deadline.
 func TestDeadlineIsNotLateAfterAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v, paused := newVirtual(), time.Duration(0)
@@ -555,9 +556,9 @@ func TestDeadlineIsNotLateAfterAPause(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := l.Deadline()
-		paused = 10 * time.Millisecond // short of the client's own next look
+		paused = 10 * time.Millisecond // too short for the client to renew or check the lease meanwhile
 		if after := l.Deadline(); after.After(before) {
-			t.Errorf("a pause of %v made the deadline %v later", paused, after.Sub(before))
+			t.Errorf("a pause of %v moved the deadline by %v, want no later", paused, after.Sub(before))
 		}
 		paused = 0
 		if err := l.Release(t.Context()); err != nil {

@@ -13,15 +13,15 @@ import (
 	"github.com/leasehold-dev/leasehold/store/memstore"
 )
 
-// line is a scripted store that keeps a queue.
+// line is a scripted store with a queue.
 type line struct {
 	*script
 	under   store.Waiter
 	wait    func(context.Context, store.WaitRequest, func(error)) (store.Grant, error)
 	reserve func(context.Context, store.ReserveRequest) (store.Reserved, error)
 	look    func(context.Context, string) (store.State, error)
-	now     atomic.Int32 // Waits under way
-	asked   store.WaitRequest
+	now     atomic.Int32         // Waits under way
+	asked   store.WaitRequest    // the last one
 	gaveUp  store.ReleaseRequest // the last request that was released
 }
 
@@ -77,7 +77,7 @@ func (s *line) Release(ctx context.Context, r store.ReleaseRequest) error {
 	return s.script.Release(ctx, r)
 }
 
-// lineBench is a bench whose store keeps a queue.
+// lineBench is a bench whose store has a queue.
 type lineBench struct {
 	*bench
 	line *line
@@ -95,21 +95,21 @@ func newLineBench(t *testing.T, o leasehold.Options) *lineBench {
 	t.Cleanup(func() {
 		synctest.Wait()
 		if n := b.c.Queues(); n != 0 {
-			t.Errorf("%d queues are left", n)
+			t.Errorf("%d queues are left in the client at the end, want none", n)
 		}
 		if n := s.now.Load(); n != 0 {
-			t.Errorf("%d Waits are left", n)
+			t.Errorf("%d Waits are under way at the end, want none", n)
 		}
 	})
 	return b
 }
 
-// inLine runs f in a bubble, with a client whose store keeps a queue.
+// inLine runs f in a bubble, with a client whose store has a queue.
 func inLine(t *testing.T, o leasehold.Options, f func(*testing.T, *lineBench)) {
 	synctest.Test(t, func(t *testing.T) { f(t, newLineBench(t, o)) })
 }
 
-// turn is one goroutine's wait for a lock, and what came of it.
+// turn is one goroutine's call of Acquire, and its result.
 type turn struct {
 	b      *lineBench
 	lease  *leasehold.Lease
@@ -119,7 +119,7 @@ type turn struct {
 	done   chan struct{}
 }
 
-// queue begins to wait for l, and returns when it does. The lease is kept.
+// queue calls Acquire in a goroutine, and returns when that waits or has returned.
 func (b *lineBench) queue(l *leasehold.Lock) *turn { return b.queueWith(b.t.Context(), l) }
 
 // queueWith is queue with a context.
@@ -136,7 +136,7 @@ func (b *lineBench) queueWith(ctx context.Context, l *leasehold.Lock) *turn {
 	return w
 }
 
-// got is the lease that the wait ended with.
+// got waits for the lease. The test fails if the wait ends with an error.
 func (w *turn) got() *leasehold.Lease {
 	w.b.t.Helper()
 	<-w.done
@@ -146,7 +146,7 @@ func (w *turn) got() *leasehold.Lease {
 	return w.lease
 }
 
-// waits says whether it still does.
+// waits reports whether the wait goes on.
 func (w *turn) waits() bool {
 	synctest.Wait()
 	select {
@@ -163,13 +163,13 @@ func (w *turn) gaveUp() error {
 	w.cancel()
 	<-w.done
 	if w.err == nil {
-		w.b.t.Fatal("a wait whose context ended gave a lease")
+		w.b.t.Fatal("a wait whose context ended returned a lease, want an error")
 	}
 	return w.err
 }
 
-// grantedTooLate has each Wait end with a grant of what first held, when its context
-// has ended.
+// grantedTooLate makes each Wait release first, and return a grant, after its context has
+// ended.
 func (b *lineBench) grantedTooLate(first *leasehold.Lease) {
 	b.line.onWait(func(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 		reason(&leasehold.BusyError{Name: r.Name})
@@ -179,14 +179,14 @@ func (b *lineBench) grantedTooLate(first *leasehold.Lease) {
 	})
 }
 
-// strangers is another process over the same locks.
+// strangers returns a client of the same locks, as another process has it.
 func (b *lineBench) strangers() *leasehold.Client {
 	o := b.o
 	o.Observer = nil
 	return leasehold.New(b.line.under, &o)
 }
 
-// inLineNow is how many places the store's queue has.
+// inLineNow returns how many places the store's queue has.
 func (b *lineBench) inLineNow(name string) int {
 	b.t.Helper()
 	synctest.Wait()
@@ -209,7 +209,7 @@ func TestOneWaiterPerProcess(t *testing.T) {
 			turns = append(turns, b.queue(b.c.Mutex("a")))
 		}
 		if n, places := b.line.now.Load(), b.inLineNow("a"); n != 1 || places != 1 {
-			t.Errorf("%d Waits under way and %d places for 10 goroutines, want one", n, places)
+			t.Errorf("%d Waits under way and %d places for 10 goroutines, want one of each", n, places)
 		}
 		last := first.Token()
 		b.release(first)
@@ -217,23 +217,23 @@ func TestOneWaiterPerProcess(t *testing.T) {
 			l := w.got()
 			for j, other := range turns[i+1:] {
 				if !other.waits() {
-					t.Fatalf("number %d was served with number %d", i+1+j+1, i+1)
+					t.Fatalf("waiter %d has the lock beside waiter %d, or before its turn", i+1+j+1, i+1)
 				}
 			}
 			if l.Token() <= last {
-				t.Errorf("token %v after %v", l.Token(), last)
+				t.Errorf("token %v, want more than the last one, %v", l.Token(), last)
 			}
 			last = l.Token()
 			b.release(l)
 		}
 		if n := b.store.called("acquire"); n != 1 {
-			t.Errorf("%d attempts besides, want the first one's only", n)
+			t.Errorf("%d attempts besides the wait, want only that of the first waiter", n)
 		}
 	})
 }
 
-// When the goroutine leaves for which the place was taken, the place is kept for those
-// behind it, unless that goroutine waited there itself.
+// If a goroutine of the package waits in the store's queue, the place is kept for the
+// waiters that are left, also if the waiter leaves for which the place was taken.
 func TestPlaceOutlastsItsWaiter(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
@@ -245,7 +245,7 @@ func TestPlaceOutlastsItsWaiter(t *testing.T) {
 		}
 		b.release(first)
 		if !stranger.waits() {
-			t.Fatal("a later waiter was served first")
+			t.Fatal("a later waiter of another process got the lock first")
 		}
 		b.release(behind.got())
 		b.release(stranger.got())
@@ -255,24 +255,24 @@ func TestPlaceOutlastsItsWaiter(t *testing.T) {
 	})
 }
 
-// When the last one leaves, the place is given up before its wait returns.
+// When the last waiter leaves, the place is given up before its Acquire returns.
 func TestLastWaiterGivesThePlaceUp(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
 		x, y := b.queue(b.c.Mutex("a")), b.queue(b.c.Mutex("a"))
 		y.gaveUp()
 		if n := b.inLineNow("a"); n != 1 {
-			t.Errorf("%d places while one goroutine waits", n)
+			t.Errorf("%d places while one goroutine waits, want 1", n)
 		}
 		x.gaveUp()
 		if st, _ := b.store.Inspect(t.Context(), "a"); len(st.Queue) != 0 {
-			t.Errorf("the queue is %v when all have left", st.Queue)
+			t.Errorf("the queue is %v when all waiters have left, want it empty", st.Queue)
 		}
 		z := b.queue(b.c.Mutex("a"))
 		b.release(first)
 		b.release(z.got())
 		if b.held("a") {
-			t.Error("somebody still has it")
+			t.Error("still held after the last release")
 		}
 	})
 }
@@ -285,13 +285,12 @@ func TestUnwantedGrantIsReleased(t *testing.T) {
 		w := b.queue(b.c.Mutex("a"))
 		w.gaveUp()
 		if b.held("a") {
-			t.Error("a lock that nobody wants is still held")
+			t.Error("a grant that arrived when no waiter was left still holds the lock")
 		}
 	})
 }
 
-// Validity counts from when the granted request was sent, however long the grant was on
-// the way.
+// Validity counts from when the granted request was sent, however late the grant arrives.
 func TestGrantCountsFromItsRequest(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
@@ -306,7 +305,7 @@ func TestGrantCountsFromItsRequest(t *testing.T) {
 		})
 		l := b.acquire(b.c.Mutex("a").With(leasehold.LockOptions{TTL: short.TTL, NoRenew: true}))
 		if left := time.Until(l.Deadline()); left > 2*time.Second || left < 1900*time.Millisecond {
-			t.Errorf("valid for %v more of 3 s, a second after the request", left)
+			t.Errorf("a second after the request a lease of 3 s is valid for %v more, want just under 2s", left)
 		}
 		b.release(l)
 		if !b.line.gaveUp.Renewed {
@@ -315,9 +314,9 @@ func TestGrantCountsFromItsRequest(t *testing.T) {
 	})
 }
 
-// A grant whose validity was over when it arrived is released, and the lock is asked for
-// again.
-func TestGrantThatCameTooLateIsAskedForAgain(t *testing.T) {
+// A grant that arrives after its validity has ended is released, and the client asks for
+// the lock again.
+func TestLateGrantIsAskedForAgain(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
 		var late store.WaitRequest
@@ -334,14 +333,14 @@ func TestGrantThatCameTooLateIsAskedForAgain(t *testing.T) {
 		o.OnWait = func(reason error) { reasons = append(reasons, reason) }
 		l := b.acquire(b.c.Mutex("a").With(o))
 		if l.Owner() == late.Owner || b.line.gaveUp.Owner != late.Owner || len(reasons) == 0 || !errors.Is(reasons[len(reasons)-1], leasehold.ErrLost) {
-			t.Errorf("owner %v after %v, released %v, waited because of %v", l.Owner(), late.Owner, b.line.gaveUp.Owner, reasons)
+			t.Errorf("the lease has the owner %v, want another than %v of the late grant; released %v, want that of the late grant; reasons to wait %v, want ErrLost last", l.Owner(), late.Owner, b.line.gaveUp.Owner, reasons)
 		}
 		b.release(l)
 	})
 }
 
-// A goroutine that wants the lock on other terms has a place and a lease of its own.
-func TestOtherTermsAreNotShared(t *testing.T) {
+// Goroutines that want a lock with different options do not share a place nor a lease.
+func TestOtherOptionsAreNotShared(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
 		lock := b.c.Mutex("a")
@@ -352,7 +351,7 @@ func TestOtherTermsAreNotShared(t *testing.T) {
 			w := b.queue(lock.With(o))
 			turns = append(turns, w)
 			if n := int(b.line.now.Load()); n != min(i+1, 7) {
-				t.Errorf("%d Waits with %+v", n, o)
+				t.Errorf("%d Waits under way with %+v, want %d", n, o, min(i+1, 7))
 			}
 		}
 		b.release(first)
@@ -366,12 +365,12 @@ func TestOtherTermsAreNotShared(t *testing.T) {
 			}
 		}
 		if len(owners) != 7 {
-			t.Errorf("%d owners for 7 kinds of request", len(owners))
+			t.Errorf("%d owners for 7 different sets of options, want 7", len(owners))
 		}
 	})
 }
 
-// Each waiter is told its own position, among the waiters of this process and of others.
+// OnWait reports each waiter's own position, among the waiters of this process and of others.
 func TestOnWaitReportsThePosition(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		positions := make([]int, 3)
@@ -379,7 +378,7 @@ func TestOnWaitReportsThePosition(t *testing.T) {
 			return b.c.Mutex("a").With(leasehold.LockOptions{OnWait: func(reason error) {
 				var busy *leasehold.BusyError
 				if !errors.As(reason, &busy) || busy.ExpiresIn <= 0 || busy.Holder.PID == 0 {
-					t.Errorf("waiting because %#v", reason)
+					t.Errorf("the reason to wait is %#v, want a BusyError with a holder and its expiry", reason)
 					return
 				}
 				positions[i] = busy.Position
@@ -390,17 +389,17 @@ func TestOnWaitReportsThePosition(t *testing.T) {
 		turns := []*turn{b.queue(lock(0)), b.queue(lock(1)), b.queue(lock(2))}
 		synctest.Wait()
 		if positions[0] != 2 || positions[1] != 3 || positions[2] != 4 {
-			t.Errorf("positions %v behind a stranger, want 2 3 4", positions)
+			t.Errorf("positions %v behind a waiter of another process, want 2 3 4", positions)
 		}
 		b.release(first)
 		synctest.Wait()
 		if positions[0] != 1 || positions[1] != 2 || positions[2] != 3 {
-			t.Errorf("positions %v when he has got it, want 1 2 3", positions)
+			t.Errorf("positions %v after that waiter has got the lock, want 1 2 3", positions)
 		}
 		b.release(stranger.got())
 		synctest.Wait()
 		if positions[1] != 1 || positions[2] != 2 {
-			t.Errorf("positions %v when the first has got it, want 1 and 2 for the others", positions)
+			t.Errorf("positions %v after the first waiter has got the lock, want 1 and 2 for the others", positions)
 		}
 		for _, w := range turns {
 			b.release(w.got())
@@ -427,26 +426,27 @@ func TestTroubleWhileWaiting(t *testing.T) {
 		y := b.queue(b.c.Mutex("a").With(short))
 		<-x.done
 		if waited := x.at.Sub(start); !errors.Is(x.err, leasehold.ErrQuorum) || waited < short.TTL || waited > short.TTL+time.Second {
-			t.Errorf("a store that stays away: %v after %v", x.err, waited)
+			t.Errorf("with the store unreachable: %v after %v, want ErrQuorum after the TTL of %v", x.err, waited, short.TTL)
 		}
 		<-y.done
 		if waited := y.at.Sub(start); !errors.Is(y.err, leasehold.ErrQuorum) || waited < short.TTL*3/2 || waited > short.TTL*3/2+time.Second {
-			t.Errorf("for a later waiter: %v after %v", y.err, waited)
+			t.Errorf("a waiter that came half a TTL later: %v after %v, want ErrQuorum after %v", y.err, waited, short.TTL*3/2)
 		}
 		trouble(&store.QuorumError{Op: "wait", Need: 1, Nodes: []store.NodeOutcome{{Node: "n1", Outcome: store.Quarantined, ExpiresIn: time.Minute}}})
 		x = b.queue(b.c.Mutex("a").With(short))
 		time.Sleep(10 * short.TTL)
 		if !x.waits() {
-			t.Errorf("a quarantine was not waited out: %v", x.err)
+			t.Errorf("the wait ended during the quarantine: %v", x.err)
 		}
 		x.gaveUp()
 		if !errors.Is(x.err, leasehold.ErrQuorum) || !errors.Is(x.err, context.Canceled) {
-			t.Errorf("cancelled in quarantine: %v", x.err)
+			t.Errorf("cancelled during a quarantine: %v, want ErrQuorum and Canceled", x.err)
 		}
 	})
 }
 
-// After trouble that has passed, patience with the next trouble starts anew.
+// Once a trouble of the store has passed, a waiter waits for its whole TTL for the next one
+// to pass.
 func TestTroubleWhileWaitingHeals(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
@@ -466,7 +466,7 @@ func TestTroubleWhileWaitingHeals(t *testing.T) {
 		w := b.queue(b.c.Mutex("a").With(short))
 		time.Sleep(10 * short.TTL)
 		if !w.waits() {
-			t.Fatal(w.err)
+			t.Fatalf("the wait ended with %v, want it to outlast several short troubles", w.err)
 		}
 		b.release(first)
 		b.release(w.got())
@@ -486,14 +486,14 @@ func TestErrorEndsAllWaits(t *testing.T) {
 		<-x.done
 		<-y.done
 		if !errors.Is(x.err, broken) || !errors.Is(y.err, broken) {
-			t.Errorf("%v, and %v", x.err, y.err)
+			t.Errorf("the waits ended with %v and %v, want the store's error for both", x.err, y.err)
 		}
 		b.release(first)
 	})
 }
 
-// If the lock was busy the last time, the next waiter queues without asking first; if it
-// was free, the waiter asks.
+// If the lock was busy the last time, the next waiter queues without an attempt. If it was
+// free, the waiter tries to acquire it first.
 func TestTriesOnceWithoutContention(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		asked := func(acquires, waits int) {
@@ -529,30 +529,30 @@ func TestBoundedTriesDoNotQueue(t *testing.T) {
 		lock.With(leasehold.LockOptions{Tries: 3}).Acquire(t.Context())
 		lock.With(leasehold.LockOptions{Tries: 1, Owner: "me"}).Acquire(t.Context())
 		if n := b.store.called("wait"); n != 0 {
-			t.Errorf("%d Waits", n)
+			t.Errorf("%d Waits, want none", n)
 		}
 		b.release(first)
 	})
 }
 
-// Barge reaches the store, and does not change the order within the client.
+// Barge is sent to the store, and does not change the order within the client.
 func TestBarge(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
 		fair := b.queue(b.c.Mutex("a"))
 		if b.line.asked.Barge {
-			t.Error("it barges without being told to")
+			t.Error("the store was asked to barge without the option")
 		}
 		lock := b.c.Mutex("a").With(leasehold.LockOptions{Barge: true})
 		x, y := b.queue(lock), b.queue(lock)
 		if !b.line.asked.Barge {
-			t.Error("the store was not told to barge")
+			t.Error("the store was not asked to barge")
 		}
 		b.release(first)
 		b.release(fair.got())
 		l := x.got()
 		if !y.waits() {
-			t.Error("a later waiter overtook")
+			t.Error("a later waiter of this client overtook the first")
 		}
 		b.release(l)
 		b.release(y.got())

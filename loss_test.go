@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// The release of a lost lease with a fixed owner leaves alone a lease that another process
-// has under the same owner.
+// Releasing a lost lease of a fixed owner does not end a lease that another process has
+// with the same owner.
 func TestReleaseOfALostLeaseSparesItsOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -26,15 +26,15 @@ func TestReleaseOfALostLeaseSparesItsOwner(t *testing.T) {
 		}
 		<-l.Done()
 		if err := l.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("release: %v, want the loss", err)
+			t.Errorf("release: %v, want ErrLost", err)
 		}
 		if st, err := b.store.Store.Inspect(t.Context(), "a"); err != nil || !st.Held {
-			t.Errorf("the lease of the other process is gone: %+v, %v", st, err)
+			t.Errorf("the lock is %+v, %v, want it held by the other process", st, err)
 		}
 	})
 }
 
-// A program can tell the ways in which a lease is lost apart without reading text.
+// A program can tell by LostError.Cause, without reading text, how a lease was lost.
 func TestLossHasACause(t *testing.T) {
 	for _, c := range []struct {
 		cause leasehold.LossCause
@@ -81,12 +81,12 @@ func TestLossHasACause(t *testing.T) {
 				err := c.lose(newBench(t))
 				var lost *leasehold.LostError
 				if !errors.As(err, &lost) || lost.Cause != c.cause || lost.Cause.String() != c.text {
-					t.Errorf("%v has the cause %v, want %v (%s)", err, lost, c.cause, c.text)
+					t.Errorf("%v (as a LostError: %+v), want the cause %d, %q", err, lost, c.cause, c.text)
 				}
 			})
 		})
 	}
 	if got := leasehold.LossCause(0).String(); !strings.Contains(got, "0") {
-		t.Errorf("the cause that is none is called %q", got)
+		t.Errorf("an invalid cause reads %q, want its number, 0", got)
 	}
 }

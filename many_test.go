@@ -16,8 +16,8 @@ import (
 
 const many = 10_000
 
-// hold acquires many leases of c, checks that they all stay held while wait
-// runs, with at most that many goroutines more, and gives them back.
+// hold acquires many leases of c, checks that all are still held when wait has returned,
+// with at most most more goroutines, and releases them.
 func hold(t *testing.T, c *leasehold.Client, o leasehold.LockOptions, most int, wait func()) {
 	before := runtime.NumGoroutine()
 	leases := make([]*leasehold.Lease, many)
@@ -27,18 +27,18 @@ func hold(t *testing.T, c *leasehold.Client, o leasehold.LockOptions, most int, 
 	})
 	wait()
 	if after := runtime.NumGoroutine(); after > before+most {
-		t.Errorf("%d goroutines before, %d with %d leases held", before, after, many)
+		t.Errorf("%d goroutines before, %d with %d leases held, want %d at most", before, after, many, before+most)
 	}
 	lost := 0
 	for _, l := range leases {
 		if err := l.Err(); err != nil {
 			if lost++; lost == 1 {
-				t.Error(err)
+				t.Errorf("the first lost lease: %v", err)
 			}
 		}
 	}
 	if lost > 0 {
-		t.Errorf("%d of %d leases were lost", lost, many)
+		t.Errorf("%d of %d leases were lost, want none", lost, many)
 	}
 	spread(t, func(i int) error { return leases[i].Release(t.Context()) })
 }
@@ -69,7 +69,7 @@ func TestManyLeasesInVirtualTime(t *testing.T) {
 		b := newBench(t)
 		hold(t, b.c, leasehold.LockOptions{TTL: 30 * time.Second}, 20, func() { time.Sleep(5 * time.Minute) })
 		if n := b.store.called("renew"); n > 5*60/10*many/10 {
-			t.Errorf("%d requests to renew %d leases 30 times: they are not batched", n, many)
+			t.Errorf("%d requests to renew %d leases 30 times, want %d at most: renewals are batched", n, many, 5*60/10*many/10)
 		}
 	})
 }
@@ -83,8 +83,8 @@ func TestManyLeasesOnARealServer(t *testing.T) {
 	}
 	defer st.Close()
 	const ttl = 8 * time.Second
-	hold(t, leasehold.New(st, nil), leasehold.LockOptions{TTL: ttl}, many/100, func() { // other tests have goroutines, too
-		// Until a lock that nobody renews has expired, by the server's own clock.
+	hold(t, leasehold.New(st, nil), leasehold.LockOptions{TTL: ttl}, many/100, func() { // other tests have goroutines too
+		// Wait until a lease that nobody renews has expired, by the server's own clock.
 		r := store.Lease{Name: "hourglass", Owner: store.NewOwner(), TTL: ttl}
 		if _, err := st.Acquire(t.Context(), store.AcquireRequest{Lease: r}); err != nil {
 			t.Fatal(err)

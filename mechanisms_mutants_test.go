@@ -15,12 +15,12 @@ import (
 // off is the environment variable that names the mechanism to switch off.
 const off = "LEASEHOLD_TEST_OFF"
 
-// Tests fail when what they are about is switched off.
+// Each test passes, and fails when the mechanism that it is about is switched off.
 func TestMechanismsAreNeeded(t *testing.T) {
 	for _, c := range [][2]string{
 		{"release-detached", "^TestReleaseTwiceAndWithEndedContext$"},
 		{"renewal-from-start", "^TestRenewalCountsFromItsRequest$"},
-		{"returned-given-up", "^TestPlaceThatNobodyWantsIsGivenUp$"},
+		{"returned-given-up", "^TestUnclaimedPlaceIsGivenUp$"},
 		{"pass-draws", "^TestPassOn$"},
 		{"pass-bound", "^TestPassesAreBoundedInTime$"},
 		{"pass-while-valid", "^TestShortLeaseIsNotPassedOn$"},
@@ -43,7 +43,7 @@ func TestMechanismsAreNeeded(t *testing.T) {
 			c.Env = append(os.Environ(), off+"="+switched)
 			out, err := c.CombinedOutput()
 			if failed := err != nil; failed != (switched != "") {
-				t.Errorf("%s with %q off: %v\n%s", by, switched, err, out)
+				t.Errorf("%s with the mechanism %q off: failed %v, want %v (%v)\n%s", by, switched, failed, switched != "", err, out)
 			}
 		}
 	}

@@ -40,7 +40,7 @@ func main() {}
 		t.Helper()
 		c := exec.Command("go", args...)
 		c.Dir = dir
-		// The tests of this module had to fetch all that this needs.
+		// Everything it needs was fetched to build this test.
 		c.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod", "GOPROXY=off", "GOSUMDB=off")
 		out, err := c.CombinedOutput()
 		if err != nil {
@@ -52,16 +52,16 @@ func main() {}
 
 	var graph []string
 	for _, m := range golang("mod", "graph") {
-		// Others are the versions of the language and of its tools.
+		// The others, go and toolchain, are versions of the language and its tools.
 		if path, _, _ := strings.Cut(m, "@"); strings.Contains(path, ".") {
 			graph = append(graph, path)
 		}
 	}
 	slices.Sort(graph)
-	// Only our tests need these.
+	// Only our tests need these modules.
 	tests := []string{"github.com/yuin/gopher-lua", "go.uber.org/goleak", "pgregory.net/rapid"}
 	if graph = slices.Compact(graph); !slices.Equal(graph, append([]string{"example.org/user", us}, tests...)) {
-		t.Errorf("the program knows the modules %q", graph)
+		t.Errorf("the module graph of the program has %q, want only its own module, %s and %q", graph, us, tests)
 	}
 
 	built := golang("list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", ".")

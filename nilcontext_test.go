@@ -8,15 +8,14 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// A nil Context panics in words that name it, before anything was sent or
-// changed.
+// A nil Context panics with a message that says so, before anything is sent or changed.
 func TestNilContextPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		held := b.acquire(b.c.Mutex("held"))
 		released := b.acquire(b.c.Mutex("released"))
 		b.release(released)
-		observed := leasehold.New(b.store, &leasehold.Options{Observer: func(context.Context, leasehold.Event) { t.Error("an event") }})
+		observed := leasehold.New(b.store, &leasehold.Options{Observer: func(context.Context, leasehold.Event) { t.Error("the observer was called, want a panic before") }})
 		var none context.Context
 		for what, call := range map[string]func(){
 			"Acquire": func() { b.c.Mutex("a").Acquire(none) },
@@ -31,20 +30,20 @@ func TestNilContextPanics(t *testing.T) {
 			"Once":    func() { b.c.Once(none, "a", leasehold.Tick{}, nil) },
 			"All":     func() { b.c.All().Try(none) },
 
-			"a release of what was released": func() { released.Release(none) },
-			"Try of an observed client":      func() { observed.Mutex("a").Try(none) },
+			"Release of a released lease": func() { released.Release(none) },
+			"Try of an observed client":   func() { observed.Mutex("a").Try(none) },
 		} {
 			func() {
 				defer func() {
 					if r := recover(); r != "leasehold: nil Context" {
-						t.Errorf("%s with a nil Context: panic %v", what, r)
+						t.Errorf("%s with a nil Context: panic %v, want \"leasehold: nil Context\"", what, r)
 					}
 				}()
 				call()
 			}()
 		}
 		if n := b.store.called("acquire") + b.store.called("renew") + b.store.called("release"); n != 3 {
-			t.Errorf("%d calls of the store, want the 3 before", n)
+			t.Errorf("%d calls of the store, want the 3 of the preparation", n)
 		}
 		b.release(held)
 	})

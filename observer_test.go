@@ -19,7 +19,7 @@ import (
 type watch struct {
 	mu     sync.Mutex
 	events []leasehold.Event
-	who    []any // what the contexts carry
+	who    []any // the values of whoKey in their contexts
 }
 
 type whoKey struct{}
@@ -31,7 +31,7 @@ func (w *watch) observe(ctx context.Context, e leasehold.Event) {
 	w.who = append(w.who, ctx.Value(whoKey{}))
 }
 
-// kinds are the kinds of events so far, and are then forgotten.
+// kinds returns the kinds of the events since the last call of forget.
 func (w *watch) kinds() (all []string) {
 	synctest.Wait()
 	w.mu.Lock()
@@ -67,25 +67,25 @@ func (w *watch) want(t *testing.T, kinds ...string) {
 	}
 }
 
-// Each way to get a lease is told apart, with all there is to say of it.
+// Each way to get, keep and lose a lease has an event of its own kind, with its details.
 func TestObserver(t *testing.T) {
 	observed(t, func(t *testing.T, b *lineBench, w *watch) {
 		lock := b.c.Mutex("a")
 		l := b.acquire(lock)
 		w.want(t, "acquired")
 		if e := w.last(); e.Name != "a" || e.Owner != l.Owner() || e.Token != l.Token() || e.Err != nil {
-			t.Errorf("%+v", e)
+			t.Errorf("event %+v, want the name, owner, token, times and error of this lease or call", e)
 		}
 		inner, _ := lock.Try(l.Context())
 		b.release(inner)
-		w.want(t, "acquired") // re-entry is no event
+		w.want(t, "acquired") // re-entry causes no event
 		w.forget()
 
 		next := b.queue(lock)
 		w.want(t, "waiting")
 		call := w.last().Call
 		if e := w.last(); e.Call == 0 || e.Position != 1 || !errors.Is(e.Err, leasehold.ErrBusy) || e.Name != "a" {
-			t.Errorf("%+v", e)
+			t.Errorf("event %+v, want the name, owner, token, times and error of this lease or call", e)
 		}
 		w.forget()
 		time.Sleep(5 * time.Second)
@@ -98,7 +98,7 @@ func TestObserver(t *testing.T) {
 			switch {
 			case e.Kind == leasehold.Passed && (e.Call != call || e.Waited != 5*time.Second || e.Token != first.Token() || e.Owner != l.Owner()),
 				e.Kind == leasehold.Released && (e.Held != 5*time.Second || e.Token != l.Token()):
-				t.Errorf("%+v", e)
+				t.Errorf("event %+v, want the name, owner, token, times and error of this lease or call", e)
 			}
 		}
 		b.release(first)
@@ -112,14 +112,14 @@ func TestObserver(t *testing.T) {
 		l = next.got()
 		w.want(t, "handed")
 		if e := w.last(); e.Waited != 2*time.Second || e.Token != l.Token() {
-			t.Errorf("%+v", e)
+			t.Errorf("event %+v, want the name, owner, token, times and error of this lease or call", e)
 		}
 		w.forget()
 
 		_, err := b.c.Mutex("").Try(t.Context())
 		w.want(t, "failed")
 		if e := w.last(); !errors.Is(e.Err, leasehold.ErrInvalid) || e.Err != err || e.Token != 0 {
-			t.Errorf("%+v", e)
+			t.Errorf("event %+v, want the name, owner, token, times and error of this lease or call", e)
 		}
 		w.forget()
 		lock.Try(t.Context())
@@ -135,25 +135,25 @@ func TestObserver(t *testing.T) {
 		l.Extend(t.Context())
 		w.want(t, "renewal failed")
 		if e := w.last(); e.Err != trouble || e.Held < time.Second || e.Owner != l.Owner() || e.Token != l.Token() || e.Call != 0 {
-			t.Errorf("%+v", e)
+			t.Errorf("event %+v, want the name, owner, token, times and error of this lease or call", e)
 		}
 		w.forget()
 		b.store.onRenew(all(store.ErrNotHeld))
 		<-l.Done()
 		w.want(t, "lost")
 		if e := w.last(); !errors.Is(e.Err, leasehold.ErrLost) || e.Held < time.Second || e.Token != l.Token() {
-			t.Errorf("%+v", e)
+			t.Errorf("event %+v, want the name, owner, token, times and error of this lease or call", e)
 		}
 		l.Release(t.Context())
 		l.Release(t.Context())
 		w.want(t, "lost", "released")
 		if e := w.last(); !errors.Is(e.Err, leasehold.ErrLost) {
-			t.Errorf("%+v", e)
+			t.Errorf("event %+v, want the name, owner, token, times and error of this lease or call", e)
 		}
 	})
 }
 
-// Events carry the context of the call that they are about.
+// The observer is called with the context of the call that the event is about.
 func TestObserverHasTheCallersContext(t *testing.T) {
 	observed(t, func(t *testing.T, b *lineBench, w *watch) {
 		ctx := context.WithValue(t.Context(), whoKey{}, "me")
@@ -166,14 +166,14 @@ func TestObserverHasTheCallersContext(t *testing.T) {
 		w.want(t, "acquired", "lost", "released")
 		for _, who := range w.who {
 			if who != "me" {
-				t.Errorf("contexts of %v", w.who)
+				t.Errorf("the contexts carry %v, want the caller's value me in all", w.who)
 			}
 		}
 	})
 }
 
-// quarantined is the answer of a node out of need that may have forgotten leases.
-// Which of the nodes have answered when the refusal is certain differs each time.
+// quarantined is the error of a quorum in quarantine. As with real servers, a different node
+// is still pending at each try, and the quarantine is a second shorter.
 func quarantined(try int) error {
 	nodes := make([]store.NodeOutcome, 3)
 	for i := range nodes {
@@ -183,8 +183,8 @@ func quarantined(try int) error {
 	return &store.QuorumError{Op: "wait", Need: 2, Nodes: nodes}
 }
 
-// Many goroutines wait out a quarantine. Each is told once, however often the
-// store says the same.
+// Many goroutines wait out a quarantine. Each gets one event, however often the store
+// gives the same reason, and another event for each new reason.
 func TestWaitingIsObservedWhenItsCauseChanges(t *testing.T) {
 	observed(t, func(t *testing.T, b *lineBench, w *watch) {
 		const waiters = 20
@@ -217,23 +217,23 @@ func TestWaitingIsObservedWhenItsCauseChanges(t *testing.T) {
 		says.Store(func(int) error {
 			return &store.QuorumError{Op: "wait", Need: 2, Nodes: []store.NodeOutcome{{Outcome: store.Unreachable}, {Outcome: store.TimedOut}, {Outcome: store.Granted}}}
 		})
-		waiting("nodes are away", waiters)
+		waiting("nodes are unreachable", waiters)
 		says.Store(func(try int) error {
 			return &store.BusyError{Name: "a", Holder: store.Holder{Owner: "somebody"}, Position: 1, ExpiresIn: time.Duration(try+1) * time.Second}
 		})
-		waiting("somebody has it", waiters)
+		waiting("one owner holds the lock", waiters)
 		says.Store(func(int) error {
 			return &store.BusyError{Name: "a", Holder: store.Holder{Owner: "another"}, Position: 1}
 		})
-		waiting("another has it", waiters)
+		waiting("another owner holds the lock", waiters)
 		for _, turn := range turns {
 			turn.gaveUp()
 		}
 	})
 }
 
-// Where the store keeps no queue, it is asked again and again. An answer that is
-// the same as before is no event.
+// Attempts that are repeated without a queue cause one waiting event as long as the reason
+// to wait stays the same.
 func TestObserverOfPolling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, w := newBench(t), new(watch)
@@ -280,10 +280,10 @@ func TestObserverMayUseTheClient(t *testing.T) {
 		})
 		<-l.Done()
 		l.Release(t.Context())
-		synctest.Wait() // a loss is told by a goroutine of the package's own
+		synctest.Wait() // a goroutine of the package reports the loss
 		for _, k := range []leasehold.EventKind{leasehold.Acquired, leasehold.Waiting, leasehold.Passed, leasehold.Lost, leasehold.Released, leasehold.Failed} {
 			if _, seen := kinds.Load(k); !seen {
-				t.Errorf("no event %v", k)
+				t.Errorf("no event of kind %v", k)
 			}
 		}
 	})

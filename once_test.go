@@ -13,19 +13,19 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// ahead is a clock that is ahead of the right one by d.
+// ahead returns a clock that is ahead of the right one by d.
 func ahead(d time.Duration) func() time.Time {
 	return func() time.Time { return time.Now().Add(d) }
 }
 
-// untilTick sleeps until the clock is within a tenth of a second of a multiple of every.
+// untilTick sleeps until the clock shows the next multiple of every, less early.
 func untilTick(clock func() time.Time, every time.Duration, early time.Duration) {
 	now := clock()
 	time.Sleep(now.Truncate(every).Add(every - early).Sub(now))
 }
 
-// Machines whose clocks differ by up to a period start a job at each tick by their own
-// clocks, some a little early, some twice. Every tick is run once.
+// Machines whose clocks differ by up to a period start a job twice at each tick of their own
+// clocks, some of them a little early. The job runs once per tick.
 func TestOnce(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		const ticks, every = 50, 5 * time.Minute
@@ -45,13 +45,13 @@ func TestOnce(t *testing.T) {
 							mu.Lock()
 							defer mu.Unlock()
 							if runs[name]++; l.Token() <= last {
-								t.Errorf("token %v after %v", l.Token(), last)
+								t.Errorf("token %v, want more than the last one, %v", l.Token(), last)
 							}
 							last = l.Token()
 							return nil // a very short run
 						})
 						if err != nil && !errors.Is(err, leasehold.ErrBusy) || ran && err != nil {
-							t.Errorf("tick %s: %v, %v", name, ran, err)
+							t.Errorf("tick %s: ran %v with %v, want no error, or ErrBusy if it did not run", name, ran, err)
 						}
 					}
 					time.Sleep(every / 2) // past the tick
@@ -60,18 +60,18 @@ func TestOnce(t *testing.T) {
 		}
 		wg.Wait()
 		if len(runs) != ticks && len(runs) != ticks+1 {
-			t.Errorf("%d ticks were run of %d", len(runs), ticks)
+			t.Errorf("the job ran in %d ticks, want %d or one more", len(runs), ticks)
 		}
 		for name, n := range runs {
 			if n != 1 {
-				t.Errorf("the tick of %s was run %d times", name, n)
+				t.Errorf("the job ran %d times in the tick of %s, want once", n, name)
 			}
 		}
 	})
 }
 
-// Two times on both sides of a tick are the same one. LockAtLeastFor bounds how far
-// clocks may differ, and beyond that a tick is run twice.
+// Times shortly before and after a tick belong to the same tick. LockAtLeastFor bounds how
+// far clocks may differ: beyond it, a job runs twice in a tick.
 func TestTicks(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		runs := func(tick leasehold.Tick, clock func() time.Time) bool {
@@ -86,28 +86,28 @@ func TestTicks(t *testing.T) {
 		at := func(d time.Duration) func() time.Time { return func() time.Time { return noon.Add(d) } }
 		hourly := leasehold.Tick{Every: time.Hour}
 		if !runs(hourly, at(-100*time.Millisecond)) || runs(hourly, at(100*time.Millisecond)) || runs(hourly, at(29*time.Minute)) {
-			t.Error("11:59:59.9, 12:00:00.1 and 12:29 are not one tick")
+			t.Error("11:59:59.9, 12:00:00.1 and 12:29 are not one tick, want the job to run once, at the first")
 		}
 		if !runs(hourly, at(31*time.Minute)) || runs(hourly, at(time.Hour)) {
-			t.Error("12:31 and 13:00 are not one tick, or not another than 12:00")
+			t.Error("12:31 and 13:00 are not one tick after that of 12:00, want the job to run once, at 12:31")
 		}
 
 		longer := leasehold.Tick{Every: time.Hour, LockAtLeastFor: 3 * time.Hour}
 		if !runs(longer, at(10*time.Hour)) {
-			t.Error("another tick was not run")
+			t.Error("the job did not run in the tick of 22:00")
 		}
 		time.Sleep(3*time.Hour - time.Minute)
 		if runs(longer, at(10*time.Hour)) { // a clock that is behind by almost three hours
-			t.Error("run again before LockAtLeastFor was over")
+			t.Error("the job ran again before LockAtLeastFor was over")
 		}
 		time.Sleep(2 * time.Minute)
 		if !runs(longer, at(10*time.Hour)) {
-			t.Error("the tick is taken for longer than LockAtLeastFor")
+			t.Error("the job did not run after LockAtLeastFor was over")
 		}
 	})
 }
 
-// The tick is taken before the function is called, and stays so if it panics.
+// The tick is recorded before the function is called, and stays recorded if that panics.
 func TestCrashedRunIsNotRepeated(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		tick := leasehold.Tick{Every: time.Hour}
@@ -115,20 +115,20 @@ func TestCrashedRunIsNotRepeated(t *testing.T) {
 			defer func() { recover() }()
 			b.c.Once(t.Context(), "job", tick, func(context.Context, *leasehold.Lease) error {
 				if list, err := b.store.List(t.Context(), "job@"); err != nil || len(list) != 1 {
-					t.Errorf("as the run begins the store has %v, %v", list, err)
+					t.Errorf("as the run begins the store has %v, %v, want one tick of the job", list, err)
 				}
 				panic("crashed")
 			})
 		}()
 		ran, err := b.strangers().Once(t.Context(), "job", tick, func(context.Context, *leasehold.Lease) error { return nil })
 		if ran || err != nil || b.held("job") {
-			t.Errorf("after a crash: %v, %v; held: %v", ran, err, b.held("job"))
+			t.Errorf("after a crash: ran again %v, %v, want neither; job held %v, want free", ran, err, b.held("job"))
 		}
 	})
 }
 
-// Runs of a job do not overlap. While a tick is run, another machine is told that it
-// is taken; the next tick is refused. LockAtMostFor ends a run.
+// Runs of a job do not overlap. While the job runs, Once does nothing for the same tick, and
+// returns ErrBusy for the next one. LockAtMostFor ends a run.
 func TestRunsDoNotOverlap(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		tick := leasehold.Tick{Every: time.Hour, LockAtMostFor: 90 * time.Minute}
@@ -145,23 +145,23 @@ func TestRunsDoNotOverlap(t *testing.T) {
 		}()
 		start := time.Now()
 		<-began
-		never := func(context.Context, *leasehold.Lease) error { t.Error("run twice"); return nil }
+		never := func(context.Context, *leasehold.Lease) error { t.Error("the job ran beside itself"); return nil }
 		other := b.strangers()
 		if ran, err := other.Once(t.Context(), "job", tick, never); ran || err != nil {
-			t.Errorf("the same tick: %v, %v", ran, err)
+			t.Errorf("the same tick: ran %v, %v, want neither a run nor an error", ran, err)
 		}
 		time.Sleep(time.Hour)
 		if ran, err := other.Once(t.Context(), "job", tick, never); ran || !errors.Is(err, leasehold.ErrBusy) {
-			t.Errorf("the next tick: %v, %v", ran, err)
+			t.Errorf("the next tick: ran %v, %v, want ErrBusy", ran, err)
 		}
 		if err := <-ended; !errors.Is(err, leasehold.ErrLost) || time.Since(start) > tick.LockAtMostFor {
-			t.Errorf("after %v: %v", time.Since(start), err)
+			t.Errorf("the run ended after %v with %v, want ErrLost within %v", time.Since(start), err, tick.LockAtMostFor)
 		}
 	})
 }
 
-// A machine that is held up until the tick is over does not run it, since others may
-// have forgotten by then that it was run.
+// A machine that is held up until the tick is over does not run the job, since by then the
+// store may have forgotten that another machine ran it.
 func TestLateRun(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		b.store.onAcquire(func(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
@@ -172,12 +172,12 @@ func TestLateRun(t *testing.T) {
 		})
 		ran, err := b.c.Once(t.Context(), "job", leasehold.Tick{Every: time.Hour}, func(context.Context, *leasehold.Lease) error { return nil })
 		if ran || !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("late by an hour: %v, %v", ran, err)
+			t.Errorf("late by an hour: ran %v, %v, want ErrLost", ran, err)
 		}
 	})
 }
 
-// A tick that makes no sense, or that the store cannot remember for long enough, is
+// A Tick that makes no sense, or that the store cannot remember for long enough, is
 // refused before anything is sent.
 func TestTicksAreChecked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -197,14 +197,14 @@ func TestTicksAreChecked(t *testing.T) {
 		} {
 			ran, err := c.Once(t.Context(), "job", x.tick, func(context.Context, *leasehold.Lease) error { return nil })
 			if ran || !errors.Is(err, x.is) || !strings.Contains(err.Error(), x.says) {
-				t.Errorf("%+v: %v, %v", x.tick, ran, err)
+				t.Errorf("%+v: ran %v, %v, want %v that says %q", x.tick, ran, err, x.is, x.says)
 			}
 		}
 		if n := b.store.called("acquire"); n != 0 {
-			t.Errorf("%d requests were sent", n)
+			t.Errorf("%d requests were sent, want none", n)
 		}
 		if ran, err := c.Once(t.Context(), "job", leasehold.Tick{Every: 30 * time.Second}, func(context.Context, *leasehold.Lease) error { return nil }); !ran || err != nil {
-			t.Errorf("a tick that the store can remember: %v, %v", ran, err)
+			t.Errorf("a tick that the store can remember: ran %v, %v, want a run", ran, err)
 		}
 	})
 }

@@ -4,21 +4,9 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
-	"github.com/leasehold-dev/leasehold/internal/leasefsm"
 	"github.com/leasehold-dev/leasehold/internal/waitq"
 	"github.com/leasehold-dev/leasehold/store"
 )
-
-// terms are what a goroutine wants of a lock. Goroutines with equal terms can share a
-// place in the store's queue, and a lease one after the other.
-type terms struct {
-	name, purpose string
-	life          leasefsm.Config
-	require       store.Class
-	barge         bool
-	claim
-	own uint64 // numbers the queues of one goroutine each; 0: shared by all with these terms
-}
 
 // queue has the goroutines of one client that want the same. waitq.Queue decides what they
 // do, and the queue carries that out. It exists only while a goroutine asks, holds or waits.

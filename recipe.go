@@ -4,8 +4,6 @@ import (
 	"context"
 	"sync/atomic"
 	"time"
-
-	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
 // recipe is what a Lock says of the leases that it makes.
@@ -52,22 +50,4 @@ func (r *recipe) delay() func(try int) time.Duration {
 		return r.o.RetryDelay
 	}
 	return r.c.delay
-}
-
-// listens says whether a function of the user's wants to know why the lock is waited
-// for.
-func (r *recipe) listens() bool { return r.o.OnWait != nil || r.c.observe != nil }
-
-// seeWaiting tells the lock's own listener why it is waited for, and the observer
-// if that is for another cause than told, which it updates.
-func (r *recipe) seeWaiting(ctx context.Context, began clock.Instant, reason error, told *cause) {
-	if r.o.OnWait != nil {
-		r.o.OnWait(reason)
-	}
-	c := causeOf(reason)
-	if r.c.observe == nil || c == *told {
-		return
-	}
-	*told = c
-	r.c.observe(ctx, Event{Kind: Waiting, Name: r.name, Call: r.call.number, Position: c.position, Waited: r.c.clock.Now().Sub(began), Err: reason})
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// taciturn has each Wait tell its first reason only, as a store that asks seldom.
+// taciturn makes each Wait report only its first reason, as a store does that seldom asks
+// its servers.
 func (b *lineBench) taciturn() {
 	b.line.onWait(func(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 		told := false
@@ -27,18 +28,19 @@ func (b *lineBench) taciturn() {
 	})
 }
 
-// queueApart is queue, by another process a moment later.
+// queueApart queues with a client of another process, a moment later.
 func (b *lineBench) queueApart() *turn {
-	time.Sleep(time.Millisecond) // or it would be of the same rank
+	time.Sleep(time.Millisecond) // so that the place has a rank of its own
 	defer time.Sleep(time.Millisecond)
 	return b.queue(b.strangers().Mutex("a"))
 }
 
+// busyOf returns the BusyError of a wait that was cancelled.
 func busyOf(t *testing.T, err error) *leasehold.BusyError {
 	t.Helper()
 	var busy *leasehold.BusyError
 	if !errors.Is(err, context.Canceled) || !errors.As(err, &busy) {
-		t.Fatalf("the wait ended with %v", err)
+		t.Fatalf("the wait ended with %v, want Canceled and a BusyError", err)
 	}
 	return busy
 }
@@ -64,7 +66,7 @@ func TestWaitEndsWithTheLatestHolder(t *testing.T) {
 		}{{y, 3}, {x, 2}} { // a process with a place in the queue, and one without
 			busy := busyOf(t, gave.who.gaveUp())
 			if busy.Holder.Owner != holds.Owner() || busy.Position != gave.position || busy.ExpiresIn <= leasehold.DefaultTTL/2 {
-				t.Errorf("told %v, of the holder %s and position %d, want %s and %d", busy, busy.Holder.Owner, busy.Position, holds.Owner(), gave.position)
+				t.Errorf("%v names the holder %s and position %d, want %s and %d", busy, busy.Holder.Owner, busy.Position, holds.Owner(), gave.position)
 			}
 			time.Sleep(time.Second)
 		}
@@ -81,7 +83,7 @@ func TestOneRefreshServesAllWaiters(t *testing.T) {
 		first := b.acquire(b.strangers().Mutex("a"))
 		busyOf(t, b.queue(b.c.Mutex("a")).gaveUp())
 		if n := b.store.called("inspect"); n != 0 {
-			t.Errorf("%d looks at a lock of which everything is known", n)
+			t.Errorf("%d refreshes right after a report of the holder, want none", n)
 		}
 		var turns []*turn
 		for range 20 {
@@ -101,8 +103,8 @@ func TestOneRefreshServesAllWaiters(t *testing.T) {
 	})
 }
 
-// A refresh that fails, or finds a lease that is about to end, leaves what is known, and
-// delays no waiter for long.
+// If a refresh hangs or fails, or finds the lock held for the waiter itself, the error keeps
+// the last report of the holder. The waiter is not delayed for long.
 func TestFailedRefreshOfTheHolder(t *testing.T) {
 	for what, look := range map[string]func(context.Context, *lineBench) (store.State, error){
 		"hangs": func(ctx context.Context, b *lineBench) (store.State, error) {
@@ -124,10 +126,10 @@ func TestFailedRefreshOfTheHolder(t *testing.T) {
 				began := time.Now()
 				busy := busyOf(t, x.gaveUp())
 				if busy.Holder.Owner != first.Owner() || busy.Position != 1 || busy.ExpiresIn <= 0 || busy.ExpiresIn > leasehold.DefaultTTL {
-					t.Errorf("told %v", busy)
+					t.Errorf("%v names the holder %s and position %d, want %s and 1, with an expiry", busy, busy.Holder.Owner, busy.Position, first.Owner())
 				}
 				if n, took := b.store.called("inspect"), time.Since(began); n != 1 || took > time.Second {
-					t.Errorf("%d looks, which took %v", n, took)
+					t.Errorf("%d refreshes, which took %v, want one within a second", n, took)
 				}
 				b.release(first)
 			})
@@ -135,7 +137,7 @@ func TestFailedRefreshOfTheHolder(t *testing.T) {
 	}
 }
 
-// A lease that a refresh does not find has no expiry in the error.
+// If a refresh finds the lock free, the error has the last holder, without an expiry.
 func TestRefreshFindsAFreeLock(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		b.taciturn()
@@ -144,7 +146,7 @@ func TestRefreshFindsAFreeLock(t *testing.T) {
 		x := b.queue(b.c.Mutex("a"))
 		time.Sleep(2 * time.Second)
 		if busy := busyOf(t, x.gaveUp()); busy.Holder.Owner != first.Owner() || busy.Position != 1 || busy.ExpiresIn != 0 {
-			t.Errorf("told %v", busy)
+			t.Errorf("%v names the holder %s, position %d and expiry %v, want %s, 1 and 0", busy, busy.Holder.Owner, busy.Position, busy.ExpiresIn, first.Owner())
 		}
 		b.release(first)
 	})
@@ -168,7 +170,7 @@ func TestPollingEndsWithTheLatestHolder(t *testing.T) {
 		time.Sleep(time.Second)
 		cancel()
 		if busy := busyOf(t, <-done); busy.Holder.Owner != second.Owner() || busy.Position != 0 {
-			t.Errorf("told %v", busy)
+			t.Errorf("%v names the holder %s and position %d, want %s and none", busy, busy.Holder.Owner, busy.Position, second.Owner())
 		}
 		b.release(second)
 	})
@@ -233,10 +235,10 @@ func TestWaitOverServersEndsWithTheLatestHolder(t *testing.T) {
 			if second.err != nil {
 				t.Fatal(second.err)
 			}
-			time.Sleep(time.Until(told.Add(1200 * time.Millisecond))) // when that is old, and no refresh is due
+			time.Sleep(time.Until(told.Add(1200 * time.Millisecond))) // the report is then too old, and the place is not due for a refresh
 			cancel()
 			if busy := busyOf(t, (<-gaveUp).err); busy.Holder.Owner != second.lease.Owner() || busy.Position != 1 {
-				t.Errorf("told %v", busy)
+				t.Errorf("%v names the holder %s and position %d, want %s and 1", busy, busy.Holder.Owner, busy.Position, second.lease.Owner())
 			}
 			if err := second.lease.Release(t.Context()); err != nil {
 				t.Fatal(err)

@@ -12,20 +12,20 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// returner is a queue whose places can be taken with a release. It knows of each whether
-// it is waited for, or given up.
+// returner is a store with a queue that can release a lease and take the next place in one
+// step. It records which of these places were waited for, and which were given up.
 type returner struct {
 	*line
 	mu       sync.Mutex
-	places   []string // owners, in order
+	places   []string // owners of the places taken with a release, in order
 	waited   map[string]bool
 	gaveUp   map[string]bool
-	refuses  bool   // there is nobody to stand behind
-	returned func() // called before ReleaseAndRejoin comes back
-	costly   bool   // it does not pay
+	refuses  bool   // ReleaseAndRejoin takes no place
+	returned func() // called before ReleaseAndRejoin returns
+	costly   bool   // rejoining does not pay
 }
 
-// Caps says that it pays, unless it is not to.
+// Caps says that rejoining pays, unless it is costly.
 func (s *returner) Caps() store.Caps {
 	c := s.line.Caps()
 	c.Rejoins = !s.costly
@@ -61,7 +61,8 @@ func (s *returner) Release(ctx context.Context, r store.ReleaseRequest) error {
 	return s.line.Release(ctx, r)
 }
 
-// count is how many places were taken with a release, and of these waited for and given up.
+// count returns how many places were taken with a release, and how many of these were
+// waited for and given up.
 func (s *returner) count() (taken, waited, gaveUp int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,15 +77,15 @@ func (s *returner) count() (taken, waited, gaveUp int) {
 	return len(s.places), waited, gaveUp
 }
 
-// lapse lets places be given up that nobody wants, in the bubble's time: it takes none, and
-// there is no event to wait for, since that nothing happens is what they wait for.
+// lapse sleeps, in the bubble's time, until the client has given up places that no goroutine
+// claims.
 func (b *lineBench) lapse() {
 	time.Sleep(60 * time.Millisecond)
 	synctest.Wait()
 }
 
-// comesBack runs f in a bubble, with a client that others share a lock with.
-func comesBack(t *testing.T, f func(t *testing.T, b *lineBench, s *returner)) {
+// rejoins runs f in a bubble, with a client whose store is a returner.
+func rejoins(t *testing.T, f func(t *testing.T, b *lineBench, s *returner)) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		s := &returner{line: b.line, waited: map[string]bool{}, gaveUp: map[string]bool{}}
 		b.c = leasehold.New(s, &b.o)
@@ -92,8 +93,8 @@ func comesBack(t *testing.T, f func(t *testing.T, b *lineBench, s *returner)) {
 	})
 }
 
-// takeTurns has the client and another take the lock in turns, n times each, and
-// pauses before the client wants it again, in the bubble's time. The other has the lock in the end.
+// takeTurns has the client and another one take the lock in turns, n times each. The client
+// pauses, in the bubble's time, before it wants the lock again. The other has it in the end.
 func (b *lineBench) takeTurns(n int, pause time.Duration) *leasehold.Lease {
 	b.t.Helper()
 	other := leasehold.New(b.line, &b.o).Mutex("job")
@@ -124,85 +125,85 @@ func TestRejoinsOnlyWhereItPays(t *testing.T) {
 		b.c = leasehold.New(s, &b.o)
 		b.release(b.takeTurns(20, 0))
 		if taken, _, _ := s.count(); taken != 0 {
-			t.Errorf("%d places were taken with a release", taken)
+			t.Errorf("%d places were taken with a release, want none", taken)
 		}
 	})
 }
 
-// A client that wants a lock again as soon as it has released it is given its next place with the
-// release, and waits there.
+// A client that usually wants the lock again as soon as it has released it takes its next
+// place with the release, and waits there.
 func TestRejoinHasItsPlace(t *testing.T) {
-	comesBack(t, func(t *testing.T, b *lineBench, s *returner) {
+	rejoins(t, func(t *testing.T, b *lineBench, s *returner) {
 		theirs := b.takeTurns(20, 0)
 		defer theirs.Release(t.Context())
 		taken, waited, gaveUp := s.count()
 		if taken < 10 || taken == 20 {
-			t.Errorf("%d of 20 places were taken with a release: not the first few, and most of the others", taken)
+			t.Errorf("%d of 20 places were taken with a release, want most, but not the first few", taken)
 		}
 		if waited < taken-1 || gaveUp != 0 {
-			t.Errorf("of %d places %d were waited for, and %d given up", taken, waited, gaveUp)
+			t.Errorf("of %d places %d were waited for, want all but the last; %d were given up, want none", taken, waited, gaveUp)
 		}
 		b.lapse()
 	})
 }
 
-// A client that does not want the lock again soon gets no place, and costs others no
-// turn.
+// A client that does not want the lock again soon takes no place with the release.
 func TestNoPlaceWithoutRejoin(t *testing.T) {
-	comesBack(t, func(t *testing.T, b *lineBench, s *returner) {
+	rejoins(t, func(t *testing.T, b *lineBench, s *returner) {
 		defer b.takeTurns(20, 20*time.Millisecond).Release(t.Context())
 		if taken, _, _ := s.count(); taken != 0 {
-			t.Errorf("%d places were taken for a client that does not rejoin at once", taken)
+			t.Errorf("%d places were taken for a client that does not rejoin at once, want none", taken)
 		}
 	})
 }
 
 // A place that no goroutine claims is given up soon, and the next one is taken only after
 // more rejoins in a row.
-func TestPlaceThatNobodyWantsIsGivenUp(t *testing.T) {
-	comesBack(t, func(t *testing.T, b *lineBench, s *returner) {
+func TestUnclaimedPlaceIsGivenUp(t *testing.T) {
+	rejoins(t, func(t *testing.T, b *lineBench, s *returner) {
 		theirs := b.takeTurns(10, 0)
 		taken, waited, _ := s.count()
 		if taken != waited+1 {
-			t.Fatalf("%d places, %d waited for: the last one was to be left", taken, waited)
+			t.Fatalf("%d places were taken, %d waited for, want all but the last", taken, waited)
 		}
 		b.lapse()
 		if _, _, gaveUp := s.count(); gaveUp != 1 {
-			t.Fatalf("%d places were given up: the last one was to be", gaveUp)
+			t.Fatalf("%d places were given up, want 1, the last", gaveUp)
 		}
 		if err := theirs.Release(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		theirs = b.takeTurns(10, 0)
 		if now, _, _ := s.count(); now != taken {
-			t.Errorf("%d more places were taken soon after one that nobody wanted", now-taken)
+			t.Errorf("%d more places were taken soon after one that nobody claimed, want none", now-taken)
 		}
 		if err := theirs.Release(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		defer b.takeTurns(20, 0).Release(t.Context())
 		if now, _, _ := s.count(); now == taken {
-			t.Error("no places were taken any more")
+			t.Error("no places were taken after more rejoins in a row")
 		}
 		b.lapse()
 	})
 }
 
-// If the store has no place, the next goroutine that wants the lock asks for it as usual.
+// If the store takes no place with the release, the next goroutine that wants the lock asks
+// for it as usual.
 func TestRejoinWithoutAPlace(t *testing.T) {
-	comesBack(t, func(t *testing.T, b *lineBench, s *returner) {
+	rejoins(t, func(t *testing.T, b *lineBench, s *returner) {
 		s.refuses = true
 		defer b.takeTurns(20, 0).Release(t.Context())
 		if n := b.c.Queues(); n != 0 {
-			t.Errorf("%d queues are left: one counts on a place that it does not have", n)
+			t.Errorf("%d queues are left in the client, want none: one keeps a place that the store has not taken", n)
 		}
 	})
 }
 
-// If another goroutine of the client has asked the store before the place is known, the
-// place is given up.
-func TestPlaceThatComesTooLate(t *testing.T) {
-	comesBack(t, func(t *testing.T, b *lineBench, s *returner) {
+// If another goroutine of the client asks the store before ReleaseAndRejoin has returned,
+// the place that was taken is given up.
+func TestLatePlaceIsGivenUp(t *testing.T) {
+	rejoins(t, func(t *testing.T, b *lineBench, s *returner) {
 		theirs := b.takeTurns(10, 0)
 		ours := b.queue(b.c.Mutex("job"))
 		theirs.Release(t.Context())
@@ -223,7 +224,7 @@ func TestPlaceThatComesTooLate(t *testing.T) {
 		synctest.Wait()
 		s.mu.Lock()
 		if len(s.places) != before+1 || s.waited[s.places[before]] || !s.gaveUp[s.places[before]] {
-			t.Errorf("%d places more, waited for: %v, given up: %v", len(s.places)-before, s.waited[s.places[before]], s.gaveUp[s.places[before]])
+			t.Errorf("%d more places, want 1; waited for: %v, want false; given up: %v, want true", len(s.places)-before, s.waited[s.places[before]], s.gaveUp[s.places[before]])
 		}
 		s.mu.Unlock()
 		next.got().Release(t.Context())
@@ -232,7 +233,8 @@ func TestPlaceThatComesTooLate(t *testing.T) {
 	})
 }
 
-// Goroutines that wait while the lease goes to another process have their place at once.
+// If goroutines of the client wait when the lease goes to another process, their place is
+// taken with the release.
 func TestWaiterOfThisClientHasAPlace(t *testing.T) {
 	inLine(t, leasehold.Options{Cohort: &leasehold.Cohort{Passes: 1, For: time.Hour}}, func(t *testing.T, b *lineBench) {
 		s := &returner{line: b.line, waited: map[string]bool{}, gaveUp: map[string]bool{}}
@@ -251,24 +253,24 @@ func TestWaiterOfThisClientHasAPlace(t *testing.T) {
 		theirs.got().Release(t.Context())
 		ours[2].got().Release(t.Context())
 		if taken, waited, _ := s.count(); taken != 1 || waited != 1 {
-			t.Errorf("%d places were taken with a release, and %d waited for", taken, waited)
+			t.Errorf("%d places were taken with a release, and %d waited for, want 1 and 1", taken, waited)
 		}
 	})
 }
 
-// An error of the release is returned, and then there is no place.
+// If the release fails, its error is returned, and no place is kept.
 func TestRejoinAfterALoss(t *testing.T) {
-	comesBack(t, func(t *testing.T, b *lineBench, s *returner) {
+	rejoins(t, func(t *testing.T, b *lineBench, s *returner) {
 		theirs := b.takeTurns(10, 0)
 		ours := b.queue(b.c.Mutex("job"))
 		theirs.Release(t.Context())
 		l := ours.got()
 		b.line.script.Store.Release(t.Context(), store.ReleaseRequest{Lease: store.Lease{Name: "job", Owner: l.Owner(), TTL: time.Minute}})
 		if err := l.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("release of a lease that was gone: %v", err)
+			t.Errorf("release of a lease that was gone: %v, want ErrLost", err)
 		}
 		if n := b.c.Queues(); n != 0 {
-			t.Errorf("%d queues are left: one counts on a place that it does not have", n)
+			t.Errorf("%d queues are left in the client, want none: one keeps a place that the store has not taken", n)
 		}
 	})
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// The master is killed while a lock is held and another client waits for it. The
-// replica that is promoted knows of both, so the lease is renewed there and goes to
-// the waiter when it is released. The store refuses a class that it does not promise.
+// The master is killed while a lock is held and another client waits for it. The promoted
+// replica knows of both, so the lease is renewed there, and the lock goes to the waiter when
+// the lease is released. The store refuses a class that it does not promise.
 func TestLeaseOutlivesAFailover(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := redistest.StartWatched(t, 1)
@@ -33,7 +33,7 @@ func TestLeaseOutlivesAFailover(t *testing.T) {
 	o := leasehold.LockOptions{TTL: time.Minute, RenewEvery: time.Second}
 	_, err := one.Mutex("a").With(leasehold.LockOptions{Require: store.CrashSafe}).Acquire(t.Context())
 	if !errors.Is(err, leasehold.ErrUnsupported) || !strings.Contains(err.Error(), "efficiency at most") {
-		t.Errorf("a lock that requires more: %v", err)
+		t.Errorf("a lock that requires more: %v, want ErrUnsupported that names the class", err)
 	}
 	lease, err := one.Mutex("a").With(o).Acquire(t.Context())
 	if err != nil {
@@ -57,7 +57,7 @@ func TestLeaseOutlivesAFailover(t *testing.T) {
 		t.Helper()
 		for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(end) {
-				t.Fatalf("never: %s", what)
+				t.Fatalf("did not happen within 30 s: %s", what)
 			}
 		}
 	}
@@ -77,9 +77,9 @@ func TestLeaseOutlivesAFailover(t *testing.T) {
 	select {
 	case token := <-next:
 		if token <= lease.Token() {
-			t.Errorf("token %d after %d", token, lease.Token())
+			t.Errorf("the waiter has token %d, want more than %d", token, lease.Token())
 		}
 	case <-time.After(30 * time.Second):
-		t.Fatal("the waiter does not get the lock")
+		t.Fatal("the waiter did not get the lock within 30 s of its release")
 	}
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store/memstore"
 )
 
-// numbering is a store that numbers permits, as several servers do. It passes on the renewals.
+// numbering is a store that numbers permits, as several servers do. It reports the renewals
+// to the test.
 type numbering struct {
 	*memstore.Store
 	renewed chan store.Lease
@@ -42,7 +43,7 @@ func TestRenewalsNameTheSlots(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r := <-s.renewed; r.Slots != "1,3" || r.Weight != 2 {
-		t.Errorf("renewed %+v", r)
+		t.Errorf("renewed %+v, want the granted slots 1,3 and weight 2", r)
 	}
 	if err := l.Release(t.Context()); err != nil {
 		t.Error(err)

@@ -16,8 +16,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// virtual is the clock of a synctest bubble: it moves with the bubble's time,
-// and shift moves it alone, as a suspended machine's does.
+// virtual is the clock of a synctest bubble. It moves with the bubble's time. The shift moves
+// the clock alone, as while a machine is suspended, when its timers stand still.
 type virtual struct {
 	mu    sync.Mutex
 	start time.Time
@@ -38,7 +38,7 @@ func (v *virtual) suspend(d time.Duration) {
 	v.shift += d
 }
 
-// script is a store whose answers a test can take into its own hands.
+// script is a store whose methods a test can replace.
 type script struct {
 	store.Store
 	mu      sync.Mutex
@@ -50,7 +50,7 @@ type script struct {
 
 func scripted(s store.Store) *script { return &script{Store: s, calls: map[string]int{}} }
 
-// called counts a call and returns who answers it, nil for the store itself.
+// called counts a call and returns the test's replacement of the method, or nil.
 func called[F any](s *script, what string, f *F) F {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +103,7 @@ func (s *script) Release(ctx context.Context, r store.ReleaseRequest) error {
 	return s.Store.Release(ctx, r)
 }
 
-// all answers every lease of a batch with err.
+// all is a Renew that returns err for every lease.
 func all(err error) func(context.Context, []store.Lease) []error {
 	return func(_ context.Context, rs []store.Lease) []error {
 		errs := make([]error, len(rs))
@@ -114,8 +114,8 @@ func all(err error) func(context.Context, []store.Lease) []error {
 	}
 }
 
-// bench is a client over a scripted memory store, all on one virtual clock. It
-// is for use inside a synctest bubble.
+// bench is a client with a scripted store in memory, both on one virtual clock. It is for use
+// inside a synctest bubble.
 type bench struct {
 	t     *testing.T
 	clock *virtual
@@ -131,7 +131,7 @@ func newBench(t *testing.T) *bench {
 	return &bench{t: t, clock: v, store: s, c: leasehold.New(s, &leasehold.Options{Clock: v})}
 }
 
-// other is another client of the same locks, as another process is.
+// other returns a client of the same locks, as another process has it.
 func (b *bench) other() *leasehold.Client {
 	return leasehold.New(b.store.Store, &leasehold.Options{Clock: b.clock})
 }
@@ -152,7 +152,7 @@ func (b *bench) release(l *leasehold.Lease) {
 	}
 }
 
-// held says whether anybody holds the lock in the store.
+// held reports whether the lock is held in the store.
 func (b *bench) held(name string) bool {
 	b.t.Helper()
 	st, err := b.store.Inspect(b.t.Context(), name)

@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// TestShownTokenIsThatOfTheLease checks that others are shown the token that the holder has,
-// although a lease reserves more, to be passed on with.
+// Inspect shows the token that the holder has, although the lease has reserved more tokens
+// for holders that it is passed on to.
 func TestShownTokenIsThatOfTheLease(t *testing.T) {
 	server := redistest.Start(t)
 	s, err := redisstore.Open(t.Context(), "redis://"+server.Addr(), nil)
@@ -22,7 +22,7 @@ func TestShownTokenIsThatOfTheLease(t *testing.T) {
 		t.Fatal(err)
 	}
 	if st, err := s.Inspect(t.Context(), "a"); err != nil || st.Token != lease.Token() || st.Holder.Spare == 0 {
-		t.Errorf("shown with token %v and %d more, %v: the lease has %v", st.Token, st.Holder.Spare, err, lease.Token())
+		t.Errorf("Inspect: token %v and %d spare tokens, %v, want token %v, with spare ones", st.Token, st.Holder.Spare, err, lease.Token())
 	}
 	if err := lease.Release(t.Context()); err != nil {
 		t.Error(err)

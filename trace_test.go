@@ -25,7 +25,7 @@ func traced(ctx context.Context, trace string) context.Context {
 	return context.WithValue(ctx, whoKey{}, trace)
 }
 
-// holderOf is the holder of a lock, as an attempt to have it tells.
+// holderOf returns the holder of a lock, as the error of an attempt names it.
 func holderOf(t *testing.T, l *leasehold.Lock) store.Holder {
 	t.Helper()
 	_, err := l.Try(t.Context())
@@ -36,8 +36,7 @@ func holderOf(t *testing.T, l *leasehold.Lock) store.Holder {
 	return busy.Holder
 }
 
-// The trace that a lock is asked for in is part of the holder's description, for other
-// clients as well.
+// The trace of the Acquire is part of the holder's description, for other clients as well.
 func TestTraceOfTheHolder(t *testing.T) {
 	inLine(t, leasehold.Options{Trace: traceOf}, func(t *testing.T, b *lineBench) {
 		lock, others := b.c.Mutex("a"), b.strangers().Mutex("a")
@@ -51,19 +50,19 @@ func TestTraceOfTheHolder(t *testing.T) {
 				want = ""
 			}
 			if h := holderOf(t, others); h.Trace != want {
-				t.Errorf("the trace %q is described as %q", trace, h.Trace)
+				t.Errorf("a holder with the trace %q is described with %q, want %q", trace, h.Trace, want)
 			}
 			_, err = others.Try(t.Context())
 			if id := (store.Holder{Trace: want}).TraceID(); id != "" && !strings.Contains(err.Error(), id) {
-				t.Errorf("the trace is not named by %q", err)
+				t.Errorf("%q does not name the trace %s", err, id)
 			}
 			b.release(lease)
 		}
 	})
 }
 
-// To the waiters of its own client, the holder of a lease that was passed on has a trace
-// of its own.
+// Waiters of the same client see the trace of the present holder after a lease was passed on
+// to it.
 func TestTraceOfALeasePassedOn(t *testing.T) {
 	inLine(t, leasehold.Options{Trace: traceOf}, func(t *testing.T, b *lineBench) {
 		lock := b.c.Mutex("a")
@@ -84,7 +83,7 @@ func TestTraceOfALeasePassedOn(t *testing.T) {
 	})
 }
 
-// A description with room for the purpose but not for the trace goes without the trace.
+// If a description has room for the purpose but not for the trace, the trace is left out.
 func TestTraceWithoutRoom(t *testing.T) {
 	inLine(t, leasehold.Options{Trace: traceOf}, func(t *testing.T, b *lineBench) {
 		fits := 0
@@ -96,7 +95,7 @@ func TestTraceWithoutRoom(t *testing.T) {
 			}
 			lease, err := lock.Acquire(traced(t.Context(), oneTrace))
 			if (err == nil) != (errPlain == nil) {
-				t.Fatalf("a purpose of %d bytes: %v, without a trace: %v", length, err, errPlain)
+				t.Fatalf("a purpose of %d bytes: %v with a trace, %v without, want both to succeed or fail", length, err, errPlain)
 			}
 			if err == nil {
 				if holderOf(t, b.strangers().Mutex("a")).Trace == oneTrace {
@@ -106,7 +105,7 @@ func TestTraceWithoutRoom(t *testing.T) {
 			}
 		}
 		if fits == 0 || fits > 390 {
-			t.Errorf("%d of 400 descriptions had room for the trace", fits)
+			t.Errorf("%d of 400 descriptions had room for the trace, want 1 to 390", fits)
 		}
 	})
 }

@@ -26,20 +26,20 @@ func TestAcquireWaitsForTheRelease(t *testing.T) {
 			reasons++
 			var busy *leasehold.BusyError
 			if !errors.As(reason, &busy) || busy.Holder.Owner != first.Owner() {
-				t.Errorf("waiting because %v", reason)
+				t.Errorf("the reason to wait is %v, want a BusyError with holder %s", reason, first.Owner())
 			}
 		}}))
 		if second.Token() <= first.Token() {
-			t.Errorf("token %v after %v", second.Token(), first.Token())
+			t.Errorf("token %v, want more than %v of the holder before", second.Token(), first.Token())
 		}
 		if reasons == 0 {
-			t.Error("nobody was told of the wait")
+			t.Error("OnWait was not called")
 		}
 		b.release(second)
 	})
 }
 
-// A holder that died is waited for until its TTL is over, and not much longer.
+// Acquire gets the lock of a dead holder when the TTL has passed, and not much later.
 func TestAcquireAfterADeadHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -50,13 +50,13 @@ func TestAcquireAfterADeadHolder(t *testing.T) {
 		start := time.Now()
 		b.release(b.acquire(b.c.Mutex("a")))
 		if waited := time.Since(start); waited < 10*time.Second || waited > 10*time.Second+10*time.Millisecond {
-			t.Errorf("waited %v for a lease of 10 s", waited)
+			t.Errorf("waited %v for a lease of 10 s, want 10s to 10.01s", waited)
 		}
 	})
 }
 
-// A waiter is told if it is removed from the queue, for example by "leasehold release" with
-// its owner. The error names the lock.
+// If a waiter is removed from the queue, for example by "leasehold release" with its owner,
+// the error of its wait says so and names the lock.
 func TestRemovedWaiterIsToldSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -65,17 +65,17 @@ func TestRemovedWaiterIsToldSo(t *testing.T) {
 			time.Sleep(time.Second)
 			st, err := b.store.Inspect(t.Context(), "a")
 			if err != nil || len(st.Queue) != 1 {
-				t.Errorf("%+v, %v", st, err)
+				t.Errorf("Inspect: %+v, %v, want one waiter", st, err)
 				return
 			}
 			of := store.Lease{Name: "a", Owner: st.Queue[0].Holder.Owner}
 			if err := b.store.Release(t.Context(), store.ReleaseRequest{Lease: of}); !errors.Is(err, store.ErrNotHeld) {
-				t.Errorf("released a waiter: %v", err)
+				t.Errorf("release of a waiter: %v, want ErrNotHeld", err)
 			}
 		}()
 		_, err := b.other().Mutex("a").Acquire(t.Context())
 		if !errors.Is(err, store.ErrNotHeld) || !strings.Contains(err.Error(), `wait for "a": somebody has removed this waiter from the queue`) {
-			t.Errorf("the wait ended with %v", err)
+			t.Errorf("the wait ended with %v, want ErrNotHeld that says that the waiter was removed", err)
 		}
 		b.release(first)
 	})
@@ -93,24 +93,24 @@ func TestCancelledWait(t *testing.T) {
 		}
 		var busy *leasehold.BusyError
 		if !errors.As(err, &busy) || busy.Holder.Owner != first.Owner() || busy.ExpiresIn <= 0 {
-			t.Errorf("evidence: %+v", busy)
+			t.Errorf("the error has %+v, want the holder %s and when its lease expires", busy, first.Owner())
 		}
 		why := errors.New("shutting down")
 		ctx2, stop := context.WithCancelCause(t.Context())
 		stop(why)
 		_, err = b.other().Mutex("a").Acquire(ctx2)
 		if !errors.Is(err, context.Canceled) || !errors.Is(err, why) {
-			t.Errorf("with a cause: %v", err)
+			t.Errorf("cancelled with a cause: %v, want Canceled and the cause", err)
 		}
 		ctx3, cancel3 := context.WithTimeoutCause(t.Context(), time.Second, why)
 		defer cancel3()
 		_, err = b.other().Mutex("a").Acquire(ctx3)
 		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, why) || !errors.Is(err, leasehold.ErrBusy) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("after a wait, with a cause: %q, want it in one line", err)
+			t.Errorf("a wait that timed out with a cause: %q, want DeadlineExceeded, the cause and ErrBusy, in one line", err)
 		}
 		b.release(first)
 		if b.held("a") {
-			t.Error("a cancelled wait left something behind")
+			t.Error("still held after the release: a cancelled wait has left a place")
 		}
 	})
 }
@@ -127,17 +127,17 @@ func TestTries(t *testing.T) {
 		start := time.Now()
 		_, err := b.c.Mutex("a").With(o).Acquire(t.Context())
 		if !errors.Is(err, leasehold.ErrBusy) {
-			t.Errorf("err %v", err)
+			t.Errorf("after 5 tries: %v, want ErrBusy", err)
 		}
 		if n := b.store.called("acquire"); n != 6 || len(delays) != 4 || time.Since(start) != 4*time.Second {
-			t.Errorf("%d requests, delays after tries %v, %v", n, delays, time.Since(start))
+			t.Errorf("%d requests, want 6; delays after tries %v, want 4; %v in all, want 4s", n, delays, time.Since(start))
 		}
 		b.release(first)
 	})
 }
 
-// Every attempt has an owner of its own: the clean-up of one attempt must
-// never hit the next.
+// Every attempt has an owner of its own, so that the clean-up of one attempt cannot end the
+// lease of the next.
 func TestOwnerIsNewForEveryAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -148,11 +148,11 @@ func TestOwnerIsNewForEveryAttempt(t *testing.T) {
 		})
 		b.c.Mutex("a").With(leasehold.LockOptions{Tries: 20}).Acquire(t.Context())
 		if len(owners) != 20 {
-			t.Errorf("%d owners for 20 attempts", len(owners))
+			t.Errorf("%d owners for 20 attempts, want 20", len(owners))
 		}
 		for o := range owners {
 			if len(o) < 27 {
-				t.Errorf("owner %q has fewer than 20 random bytes", o)
+				t.Errorf("owner %q has %d characters, want 27 at least for 20 random bytes", o, len(o))
 			}
 		}
 	})
@@ -166,20 +166,23 @@ func TestFixedOwner(t *testing.T) {
 			t.Errorf("waiting with a fixed owner: %v, want ErrInvalid", err)
 		}
 		l, err := lock.Try(t.Context())
-		if err != nil || l.Owner() != "deploy-42" {
-			t.Fatalf("try: %v, owner %q", err, l.Owner())
+		if err != nil {
+			t.Fatal(err)
 		}
-		// The same owner in another process is the same holder.
+		if l.Owner() != "deploy-42" {
+			t.Errorf("the lease has the owner %q, want deploy-42", l.Owner())
+		}
+		// A process with the same owner is the same holder.
 		same, err := b.other().Mutex("a").With(leasehold.LockOptions{Owner: "deploy-42"}).Try(t.Context())
 		if err != nil || same.Token() != l.Token() {
-			t.Fatalf("the same owner again: %v", err)
+			t.Fatalf("try with the same owner in another process: %v, want the same token %v", err, l.Token())
 		}
 		b.release(l)
 	})
 }
 
-// Nodes that are away are waited for, for a TTL; what waiting cannot mend is
-// returned at once.
+// Acquire waits for unreachable nodes for a TTL. It returns errors that waiting cannot mend at
+// once.
 func TestTroubleWithTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -196,27 +199,27 @@ func TestTroubleWithTheStore(t *testing.T) {
 		start := time.Now()
 		_, err := b.c.Mutex("a").With(short).Acquire(t.Context())
 		if waited := time.Since(start); !errors.Is(err, leasehold.ErrQuorum) || waited < short.TTL || waited > 2*short.TTL {
-			t.Errorf("a store that stays away: %v after %v", err, waited)
+			t.Errorf("a store that stays unreachable: %v after %v, want ErrQuorum after one or two TTLs of %v", err, waited, short.TTL)
 		}
 		answer(store.Refused)
 		start = time.Now()
 		_, err = b.c.Mutex("a").Acquire(t.Context())
 		if waited := time.Since(start); !errors.Is(err, leasehold.ErrQuorum) || waited != 0 {
-			t.Errorf("a store that refuses: %v after %v", err, waited)
+			t.Errorf("a store that refuses: %v after %v, want ErrQuorum at once", err, waited)
 		}
 		if !strings.Contains(err.Error(), "n1") {
-			t.Errorf("%v does not name the node", err)
+			t.Errorf("%v does not name the node n1", err)
 		}
 		broken := errors.New("disk is full")
 		b.store.onAcquire(func(context.Context, store.AcquireRequest) (store.Grant, error) { return store.Grant{}, broken })
 		if _, err = b.c.Mutex("a").Acquire(t.Context()); !errors.Is(err, broken) {
-			t.Errorf("the engine's own error: %v", err)
+			t.Errorf("an error of the engine: %v, want it returned", err)
 		}
 	})
 }
 
-// Nodes in quarantine are waited for as long as it lasts, which is longer than
-// a TTL; a minority of them keeps nobody waiting.
+// Acquire waits for as long as a quarantine of most nodes lasts, even if that is longer than a
+// TTL. It does not wait for a minority of nodes in quarantine while the others are away.
 func TestWaitsOutAQuarantine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -238,18 +241,18 @@ func TestWaitsOutAQuarantine(t *testing.T) {
 		start := time.Now()
 		b.release(b.acquire(b.c.Mutex("a").With(short)))
 		if waited := time.Since(start); waited < time.Minute || waited > time.Minute+time.Second {
-			t.Errorf("waited for %v, want a minute", waited)
+			t.Errorf("waited for %v, want 1m0s to 1m1s", waited)
 		}
 		opens = time.Now().Add(time.Minute)
 		refuse(store.Quarantined, store.Unreachable, store.Unreachable)
 		start = time.Now()
 		if _, err := b.c.Mutex("a").With(short).Acquire(t.Context()); !errors.Is(err, leasehold.ErrQuorum) || time.Since(start) > 2*short.TTL {
-			t.Errorf("most nodes are away, one is in quarantine: %v after %v", err, time.Since(start))
+			t.Errorf("with two nodes unreachable and one in quarantine: %v after %v, want ErrQuorum within %v", err, time.Since(start), 2*short.TTL)
 		}
 	})
 }
 
-// A lock may demand more than the store gives, and is then refused.
+// A lock that requires a stronger class than the store has is refused before anything is sent.
 func TestRequire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -260,20 +263,20 @@ func TestRequire(t *testing.T) {
 		})
 		b.release(b.acquire(b.c.Mutex("a").With(leasehold.LockOptions{Require: store.CrashSafe})))
 		if asked.Require != store.CrashSafe {
-			t.Errorf("the store was asked for %v", asked.Require)
+			t.Errorf("the store was asked for %v, want %v", asked.Require, store.CrashSafe)
 		}
 		n := b.store.called("acquire")
 		_, err := b.c.Mutex("a").With(leasehold.LockOptions{Require: store.Consensus}).Acquire(t.Context())
 		if !errors.Is(err, leasehold.ErrUnsupported) || !strings.Contains(err.Error(), "crash-safe at most") {
-			t.Errorf("more than the store gives: %v", err)
+			t.Errorf("a lock that requires consensus: %v, want ErrUnsupported that names the class of the store", err)
 		}
 		if b.store.called("acquire") != n {
-			t.Error("a request was sent")
+			t.Error("a request was sent for a lock that is refused")
 		}
 	})
 }
 
-// bounded is a store whose TTLs have bounds, and which leaves checking them to the client.
+// bounded is a store that has bounds for TTLs, and does not check them itself.
 type bounded struct{ *script }
 
 func (s bounded) Caps() store.Caps {
@@ -292,12 +295,12 @@ func TestTTLOutOfBounds(t *testing.T) {
 			lock := lock.With(leasehold.LockOptions{TTL: ttl})
 			for what, ask := range map[string]func(context.Context) (*leasehold.Lease, error){"acquire": lock.Acquire, "try": lock.Try} {
 				if _, err := ask(t.Context()); !errors.Is(err, leasehold.ErrInvalid) || !strings.Contains(err.Error(), bound) {
-					t.Errorf("%s with a TTL of %v: %v", what, ttl, err)
+					t.Errorf("%s with a TTL of %v: %v, want ErrInvalid that says %q", what, ttl, err, bound)
 				}
 			}
 		}
 		if n := b.store.called("acquire") + b.store.called("wait"); n != 0 {
-			t.Errorf("%d requests were sent", n)
+			t.Errorf("%d requests were sent, want none", n)
 		}
 		for _, ttl := range []time.Duration{0, 5 * time.Second, time.Minute} {
 			b.release(b.acquire(lock.With(leasehold.LockOptions{TTL: ttl})))
@@ -310,26 +313,26 @@ func TestBadInputIsRefusedBeforeAnythingIsSent(t *testing.T) {
 		b := newBench(t)
 		s := time.Second
 		for what, lock := range map[string]*leasehold.Lock{
-			"empty name":          b.c.Mutex(""),
-			"long name":           b.c.Mutex(strings.Repeat("x", 1025)),
-			"negative TTL":        b.c.Mutex("a").With(leasehold.LockOptions{TTL: -s}),
-			"TTL without use":     b.c.Mutex("a").With(leasehold.LockOptions{TTL: 2 * time.Millisecond}),
-			"negative tries":      b.c.Mutex("a").With(leasehold.LockOptions{Tries: -1}),
-			"owner with a space":  b.c.Mutex("a").With(leasehold.LockOptions{Owner: "a b", Tries: 1}),
-			"notice too long":     b.c.Mutex("a").With(leasehold.LockOptions{TTL: s, Notice: s}),
-			"renewal too seldom":  b.c.Mutex("a").With(leasehold.LockOptions{TTL: s, RenewEvery: s}),
-			"max hold too short":  b.c.Mutex("a").With(leasehold.LockOptions{MaxHold: time.Millisecond}),
-			"min over max hold":   b.c.Mutex("a").With(leasehold.LockOptions{MinHold: 2 * s, MaxHold: s, TTL: s}),
-			"min hold, told":      b.c.Mutex("a").With(leasehold.LockOptions{MinHold: 9 * s, NoRenew: true, TTL: 10 * s, Notice: 2 * s}),
-			"min hold, not kept":  b.c.Mutex("a").With(leasehold.LockOptions{MinHold: 2 * s, NoRenew: true, TTL: s}),
-			"negative RenewEvery": b.c.Mutex("a").With(leasehold.LockOptions{RenewEvery: -s}),
+			"empty name":           b.c.Mutex(""),
+			"long name":            b.c.Mutex(strings.Repeat("x", 1025)),
+			"negative TTL":         b.c.Mutex("a").With(leasehold.LockOptions{TTL: -s}),
+			"TTL too short to use": b.c.Mutex("a").With(leasehold.LockOptions{TTL: 2 * time.Millisecond}),
+			"negative tries":       b.c.Mutex("a").With(leasehold.LockOptions{Tries: -1}),
+			"owner with a space":   b.c.Mutex("a").With(leasehold.LockOptions{Owner: "a b", Tries: 1}),
+			"notice too long":      b.c.Mutex("a").With(leasehold.LockOptions{TTL: s, Notice: s}),
+			"renewal too seldom":   b.c.Mutex("a").With(leasehold.LockOptions{TTL: s, RenewEvery: s}),
+			"max hold too short":   b.c.Mutex("a").With(leasehold.LockOptions{MaxHold: time.Millisecond}),
+			"min over max hold":    b.c.Mutex("a").With(leasehold.LockOptions{MinHold: 2 * s, MaxHold: s, TTL: s}),
+			"min hold past notice": b.c.Mutex("a").With(leasehold.LockOptions{MinHold: 9 * s, NoRenew: true, TTL: 10 * s, Notice: 2 * s}),
+			"min hold past TTL":    b.c.Mutex("a").With(leasehold.LockOptions{MinHold: 2 * s, NoRenew: true, TTL: s}),
+			"negative RenewEvery":  b.c.Mutex("a").With(leasehold.LockOptions{RenewEvery: -s}),
 		} {
 			if _, err := lock.Acquire(t.Context()); !errors.Is(err, leasehold.ErrInvalid) {
 				t.Errorf("%s: %v, want ErrInvalid", what, err)
 			}
 		}
 		if n := b.store.called("acquire"); n != 0 {
-			t.Errorf("%d requests were sent", n)
+			t.Errorf("%d requests were sent, want none", n)
 		}
 	})
 }
@@ -367,7 +370,8 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-// Many goroutines of two clients, one lock: never two inside, tokens rise.
+// Many goroutines of two clients take one lock. One of them holds it at a time, and tokens
+// rise.
 func TestMutualExclusion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -380,10 +384,10 @@ func TestMutualExclusion(t *testing.T) {
 				for range 20 {
 					err := clients[g%2].Mutex("a").Do(t.Context(), func(ctx context.Context, l *leasehold.Lease) error {
 						if inside++; inside != 1 {
-							t.Errorf("%d inside", inside)
+							t.Errorf("%d holders at once, want 1", inside)
 						}
 						if uint64(l.Token()) <= last {
-							t.Errorf("token %v after %v", l.Token(), last)
+							t.Errorf("token %v, want more than the last one, %v", l.Token(), last)
 						}
 						last = uint64(l.Token())
 						time.Sleep(time.Millisecond)

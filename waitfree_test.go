@@ -15,7 +15,7 @@ func TestWaitFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		if err := b.other().Mutex("a").WaitFree(t.Context()); err != nil {
-			t.Fatalf("a free lock: %v", err)
+			t.Fatalf("WaitFree of a free lock: %v", err)
 		}
 		held := b.acquire(b.c.Mutex("a"))
 		start := time.Now()
@@ -25,19 +25,19 @@ func TestWaitFree(t *testing.T) {
 			reasons++
 			var busy *leasehold.BusyError
 			if !errors.As(reason, &busy) || busy.Holder.Owner != held.Owner() || busy.Name != "a" {
-				t.Errorf("waiting because %v", reason)
+				t.Errorf("the reason to wait is %v, want a BusyError for a with holder %s", reason, held.Owner())
 			}
 		}}).WaitFree(t.Context())
 		if waited := time.Since(start); err != nil || waited < time.Minute || waited > time.Minute+250*time.Millisecond {
-			t.Errorf("%v after %v", err, waited)
+			t.Errorf("WaitFree: %v after %v, want nil shortly after 1m0s", err, waited)
 		}
 		if reasons == 0 || b.store.called("acquire") != 1 || b.held("a") {
-			t.Errorf("%d reasons, %d requests to acquire, held: %v", reasons, b.store.called("acquire"), b.held("a"))
+			t.Errorf("%d calls of OnWait, want some; %d requests to acquire, want only that of the holder; held: %v, want free", reasons, b.store.called("acquire"), b.held("a"))
 		}
 	})
 }
 
-// The end of a dead holder's lease is not waited for longer than it takes.
+// WaitFree returns when the lease of a dead holder has expired, and not much later.
 func TestWaitFreeAfterADeadHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -49,7 +49,7 @@ func TestWaitFreeAfterADeadHolder(t *testing.T) {
 			start := time.Now()
 			err := b.c.Mutex(name).WaitFree(t.Context())
 			if waited := time.Since(start); err != nil || waited < 10*time.Second || waited > 10*time.Second+10*time.Millisecond {
-				t.Errorf("%v: %v after %v", kind, err, waited)
+				t.Errorf("%v: %v after %v, want nil after 10s to 10.01s", kind, err, waited)
 			}
 		}
 	})
@@ -63,15 +63,15 @@ func TestWaitFreeGivesUp(t *testing.T) {
 		defer cancel()
 		err := b.other().Mutex("a").WaitFree(ctx)
 		if !errors.Is(err, leasehold.ErrBusy) || !errors.Is(err, context.DeadlineExceeded) {
-			t.Error(err)
+			t.Errorf("a wait that timed out: %v, want ErrBusy and DeadlineExceeded", err)
 		}
 		if err := b.c.Mutex("").WaitFree(t.Context()); !errors.Is(err, leasehold.ErrInvalid) {
-			t.Error(err)
+			t.Errorf("an empty name: %v, want ErrInvalid", err)
 		}
 		b.release(held)
 		b.store.Store.Close()
 		if err := b.c.Mutex("a").WaitFree(t.Context()); !errors.Is(err, store.ErrClosed) {
-			t.Error(err)
+			t.Errorf("a closed store: %v, want ErrClosed", err)
 		}
 	})
 }
@@ -86,20 +86,20 @@ func TestReleaseOwner(t *testing.T) {
 			lease := b.acquire(b.c.Mutex("a").With(o))
 			for _, owner := range []string{"other", lease.Owner() + "x"} {
 				if err := b.other().ReleaseOwner(t.Context(), "a", owner); !errors.Is(err, leasehold.ErrLost) || !b.held("a") {
-					t.Errorf("release of %s: %v", owner, err)
+					t.Errorf("release of another owner, %s: %v, want ErrLost; held: %v, want true", owner, err, b.held("a"))
 				}
 			}
 			if err := b.other().ReleaseOwner(t.Context(), "a", lease.Owner()); err != nil || b.held("a") {
-				t.Errorf("%v, held: %v", err, b.held("a"))
+				t.Errorf("release of the owner: %v; held: %v, want free", err, b.held("a"))
 			}
 			if err := b.other().ReleaseOwner(t.Context(), "a", lease.Owner()); !errors.Is(err, leasehold.ErrLost) {
-				t.Error(err)
+				t.Errorf("a second release of the owner: %v, want ErrLost", err)
 			}
 			lease.Release(t.Context())
 		}
 		for _, bad := range [][2]string{{"a", ""}, {"a", "two words"}, {"", "me"}} {
 			if err := b.c.ReleaseOwner(t.Context(), bad[0], bad[1]); !errors.Is(err, leasehold.ErrInvalid) {
-				t.Errorf("%q: %v", bad, err)
+				t.Errorf("name and owner %q: %v, want ErrInvalid", bad, err)
 			}
 		}
 	})
@@ -118,7 +118,7 @@ func TestReleaseOwnerAmongSeveral(t *testing.T) {
 			t.Fatal(err)
 		}
 		if st, err := b.store.Inspect(t.Context(), "a"); err != nil || len(st.Holders) != 1 || st.Holders[0].Holder.Owner != "two" {
-			t.Errorf("%+v, %v", st, err)
+			t.Errorf("Inspect: %+v, %v, want the one holder two", st, err)
 		}
 	})
 }

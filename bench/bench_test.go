@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-dev/leasehold/bench/servers"
 )
 
-// The cells and spinners of a run are this test binary again.
+// A run starts its cells and spinners from this test binary.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && (os.Args[1] == cell.Arg || os.Args[1] == contend.Arg || os.Args[1] == servers.SpinArg) {
 		main()
@@ -33,7 +33,7 @@ func all(names ...string) map[string]bool {
 	return set
 }
 
-// Every scenario, from the servers' start to the report.
+// All scenarios without contention run, from the start of the servers to the report.
 func TestRun(t *testing.T) {
 	s := settings{
 		only: regexp.MustCompile("^(leasehold-5|floor-5|leasehold-reader-1|leasehold-permit-1)$"), scenarios: all(aloneScenarios...), goroutines: []int{1, 4},
@@ -47,7 +47,7 @@ func TestRun(t *testing.T) {
 	for _, c := range r.Cells {
 		count[c.Scenario+" "+c.Kind]++
 		if c.Operations == 0 || c.Commands == 0 {
-			t.Errorf("%+v", c)
+			t.Errorf("%+v, want operations and commands", c)
 		}
 	}
 	for what, want := range map[string]int{
@@ -60,24 +60,24 @@ func TestRun(t *testing.T) {
 		}
 	}
 	if len(r.Held) != 1 || r.Held[0].Leases != 200 || r.Held[0].Lost != 0 {
-		t.Errorf("held: %+v", r.Held)
+		t.Errorf("held: %+v, want one figure of 200 leases, none lost", r.Held)
 	}
 	if r.Versions["redis-server"] == "" {
-		t.Errorf("versions: %v", r.Versions)
+		t.Errorf("versions: %v, want that of redis-server", r.Versions)
 	}
 	if err := s.keep(r); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(s.out + "/figures.txt")
 	if err != nil || !strings.Contains(string(text), "Two of five servers dead; 4 goroutines") {
-		t.Errorf("%v: %s", err, text)
+		t.Errorf("%v: %s\nwant the scenario of two dead servers", err, text)
 	}
 	if _, err := report.Read(s.out + "/raw.json"); err != nil {
 		t.Error(err)
 	}
 }
 
-// The same for contended locks.
+// All scenarios of contended locks run.
 func TestContention(t *testing.T) {
 	s := settings{
 		only: regexp.MustCompile("^(leasehold-1|leasehold-permit-1|redislock)$"), scenarios: all(contentionScenarios...), goroutines: []int{1}, processes: []int{2},
@@ -91,7 +91,7 @@ func TestContention(t *testing.T) {
 	for _, c := range r.Contests {
 		count[fmt.Sprintf("%s %s %dx%d", c.Scenario, c.Kind, c.Processes, c.Goroutines)]++
 		if c.Overlaps > 0 || c.Errors > 0 || (c.Turns == 0 || c.Sent == 0) && c.Scenario != report.Waiting {
-			t.Errorf("%+v", c)
+			t.Errorf("%+v, want turns and commands, and no overlaps or errors", c)
 		}
 	}
 	for _, f := range r.Firsts {
@@ -107,10 +107,10 @@ func TestContention(t *testing.T) {
 		delete(count, what)
 	}
 	if len(count) > 0 {
-		t.Errorf("and %v", count)
+		t.Errorf("also measured: %v, want nothing else", count)
 	}
 	if r.RoundTrip < farAway {
-		t.Errorf("a round trip of %v", r.RoundTrip)
+		t.Errorf("the round trip is %v, want %v at least", r.RoundTrip, farAway)
 	}
 	if err := s.keep(r); err != nil {
 		t.Fatal(err)
@@ -119,10 +119,10 @@ func TestContention(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := report.Read(s.out + "/raw.json"); err == nil {
-		t.Error("what was not measured was written")
+		t.Error("raw.json was written, want none: nothing of it was measured")
 	}
 	if v := r.Versions; v["bsm/redislock"] == "" || v["redis-server"] == "" {
-		t.Errorf("versions: %v", v)
+		t.Errorf("versions: %v, want those of bsm/redislock and redis-server", v)
 	}
 }
 
@@ -142,30 +142,30 @@ func TestContests(t *testing.T) {
 		"waiting rueidislock-1 1x100", "waiting leasehold-5 100x1", "far etcd 16x1", "shared leasehold-1 16x1", "shared leasehold-permit-1 16x1",
 	} {
 		if !measured[want] {
-			t.Errorf("%s is not measured", want)
+			t.Errorf("%s is not measured, want it measured", want)
 		}
 	}
 	if measured["waiting floor-line-1 1x100"] || !measured["contended floor-line-5 128x1"] {
-		t.Error("what is by hand is there to change hands")
+		t.Error("the queue by hand is measured waiting, or not contended; want it contended only")
 	}
 	if measured["inside etcd 1x16"] {
-		t.Error("only Leasehold passes a lock on in a process")
+		t.Error("etcd is measured within a process, want only Leasehold, which passes locks on there")
 	}
 }
 
 func TestNothingToMeasure(t *testing.T) {
 	if _, err := measureAll(t.Context(), settings{only: regexp.MustCompile("^nothing$"), scenarios: all(allScenarios...)}); err == nil {
-		t.Error("no error")
+		t.Error("a run of no implementation: no error, want one")
 	}
 }
 
 func TestNumbers(t *testing.T) {
 	if got, err := numbers("1,16"); err != nil || len(got) != 2 || got[1] != 16 {
-		t.Errorf("%v, %v", got, err)
+		t.Errorf("1,16: %v, %v, want [1 16]", got, err)
 	}
 	for _, bad := range []string{"", "0", "1,", "x", "-1"} {
 		if got, err := numbers(bad); err == nil {
-			t.Errorf("%q: %v", bad, got)
+			t.Errorf("%q: %v, want an error", bad, got)
 		}
 	}
 }
@@ -174,12 +174,12 @@ func TestKindsAreDistinct(t *testing.T) {
 	names, labels := map[string]bool{}, map[string]bool{}
 	for _, k := range locks.Contended {
 		if _, ok := locks.ContendedNamed(k.Name); !ok || !k.Barges && k.Role != locks.Floor && !slices.ContainsFunc(locks.All, func(a locks.Kind) bool { return a.Name == k.Name && a.Label == k.Label }) {
-			t.Errorf("%s is called otherwise where nobody waits", k.Name)
+			t.Errorf("%s has another label without contention, want the same", k.Name)
 		}
 	}
 	for _, k := range locks.All {
 		if names[k.Name] || labels[k.Label] || k.Nodes < 1 || k.Open == nil || k.Role == locks.Peer && k.Module == "" {
-			t.Errorf("%+v", k)
+			t.Errorf("%+v, want a unique name and label, nodes, Open, and a module if it is a peer", k)
 		}
 		names[k.Name], labels[k.Label] = true, true
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// A note about a break is read as it was written. Other bytes are no note.
+// DecodeBroken reads a note as BreakRequest.Note wrote it. Other bytes give no note.
 func TestBreakNote(t *testing.T) {
 	at := time.Unix(1_700_000_000, 0)
 	for _, r := range []store.BreakRequest{
@@ -18,33 +18,33 @@ func TestBreakNote(t *testing.T) {
 	} {
 		want := store.Broken{Owner: "o", Token: 7, By: r.By, Reason: r.Reason, At: r.At, Now: r.Now}
 		if got := store.DecodeBroken("o", 7, r.Note()); *got != want {
-			t.Errorf("%+v, want %+v", *got, want)
+			t.Errorf("the note of %+v is read as %+v, want %+v", r, *got, want)
 		}
 	}
 	if got := store.DecodeBroken("o", 7, store.BreakRequest{By: "a\xff", At: time.Unix(1<<60, 0)}.Note()); got.By != "a?" || !got.At.IsZero() {
-		t.Errorf("%+v", got)
+		t.Errorf("a note with invalid UTF-8 and a time out of range is read as %+v, want By \"a?\" and no time", got)
 	}
 	for _, note := range []string{"", "x", "[]", `{"by":1}`} {
 		if got := store.DecodeBroken("o", 7, note); *got != (store.Broken{Owner: "o", Token: 7}) {
-			t.Errorf("%q: %+v", note, *got)
+			t.Errorf("the note %q is read as %+v, want only the owner and the token", note, *got)
 		}
 	}
 }
 
-// Redis puts the mark of a broken lease at the beginning of the holder's description, so
-// that is where Encode puts it.
+// Encode puts the mark of a broken lease at the beginning of the holder's description, where
+// the scripts of Redis put it.
 func TestBrokenHolder(t *testing.T) {
 	h := store.Holder{Host: "h", PID: 7, Purpose: "p", Since: time.Unix(1_700_000_000, 0), Spare: 3}
 	whole := h.Encode()
 	h.Broken = true
 	if got, want := h.Encode(), `{"broken":true,`+whole[1:]; got != want {
-		t.Errorf("%s, want %s", got, want)
+		t.Errorf("Encode: %s, want %s", got, want)
 	}
 	h.Owner = "o"
 	if got := store.DecodeHolder("o", h.Encode()); got != h {
-		t.Errorf("%+v, want %+v", got, h)
+		t.Errorf("DecodeHolder: %+v, want %+v", got, h)
 	}
 	if got := (store.Holder{Broken: true}).Encode(); got != `{"broken":true}` {
-		t.Error(got)
+		t.Errorf("Encode of a holder without a description: %s, want only the mark", got)
 	}
 }

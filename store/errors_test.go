@@ -36,20 +36,22 @@ func TestBusyErrorText(t *testing.T) {
 	}
 }
 
-// If quarantine is what prevents a quorum, the error names what ends it. Otherwise it does
-// not, since that would not help.
+// If quarantine prevents a quorum, the error names the command that ends it. Otherwise it
+// does not, since the command would not help.
 func TestQuarantineNamesTheWayOut(t *testing.T) {
-	open, shut, down := store.NodeOutcome{Node: "a", Outcome: store.Granted}, store.NodeOutcome{Node: "b", Outcome: store.Quarantined, ExpiresIn: 1e9}, store.NodeOutcome{Node: "c", Outcome: store.Unreachable}
+	granted := store.NodeOutcome{Node: "a", Outcome: store.Granted}
+	quarantined := store.NodeOutcome{Node: "b", Outcome: store.Quarantined, ExpiresIn: 1e9}
+	unreachable := store.NodeOutcome{Node: "c", Outcome: store.Unreachable}
 	for _, c := range []struct {
 		nodes []store.NodeOutcome
 		need  int
 		named bool
 	}{
-		{[]store.NodeOutcome{shut}, 1, true},
-		{[]store.NodeOutcome{open, shut, shut}, 2, true},
-		{[]store.NodeOutcome{open, shut, down}, 2, true},
-		{[]store.NodeOutcome{down, shut, down}, 2, false},
-		{[]store.NodeOutcome{open, down, down}, 2, false},
+		{[]store.NodeOutcome{quarantined}, 1, true},
+		{[]store.NodeOutcome{granted, quarantined, quarantined}, 2, true},
+		{[]store.NodeOutcome{granted, quarantined, unreachable}, 2, true},
+		{[]store.NodeOutcome{unreachable, quarantined, unreachable}, 2, false},
+		{[]store.NodeOutcome{granted, unreachable, unreachable}, 2, false},
 	} {
 		err := &store.QuorumError{Op: "acquire", Name: "x", Need: c.need, Nodes: c.nodes}
 		if got := strings.Contains(err.Error(), "ootstrap"); got != c.named {

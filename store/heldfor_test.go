@@ -18,16 +18,16 @@ func TestHeldForByToken(t *testing.T) {
 		want   time.Duration
 	}{
 		{"granted after a wait", at(-20 * time.Second), asked, 20 * time.Second},
-		{"granted at once, to the second", at(-time.Minute - time.Second/2), asked, time.Minute + time.Second/2},
+		{"granted half a second before Since", at(-time.Minute - time.Second/2), asked, time.Minute + time.Second/2},
 		{"no description", at(-time.Hour), Holder{}, time.Hour},
 		{"a little ahead of the clock", at(time.Second / 2), asked, 1},
 		{"no token", 0, asked, 0},
-		{"tokens that are small numbers", 7, asked, 0},
+		{"a token that is no time", 7, asked, 0},
 		{"a clock behind the holder's", at(-time.Hour), asked, 0},
 		{"a clock ahead of ours", at(time.Hour), asked, 0},
 	} {
 		if got := HeldFor(c.token, c.holder, now); got != c.want {
-			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+			t.Errorf("%s: held for %v, want %v", c.name, got, c.want)
 		}
 	}
 }

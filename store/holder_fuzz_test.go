@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Whatever bytes stand in a lock that somebody else made, they give a holder
-// that can be shown: on a terminal, and as JSON.
+// Whatever bytes another program has written as the description of a holder, DecodeHolder
+// gives a holder that can be shown on a terminal and as JSON.
 func FuzzDecodeHolder(f *testing.F) {
 	for _, meta := range []string{
 		"", "{}", "null", "[]", "{", `{"host":"h","pid":1,"purpose":"p","since":1790000000}`,
@@ -26,11 +26,11 @@ func FuzzDecodeHolder(f *testing.F) {
 	f.Fuzz(func(t *testing.T, owner, meta string) {
 		h := store.DecodeHolder(owner, meta)
 		if h.Owner != owner {
-			t.Errorf("owner %q became %q", owner, h.Owner)
+			t.Errorf("the owner %q is decoded as %q", owner, h.Owner)
 		}
 		showable(t, h)
 		if again := store.DecodeHolder(owner, h.Encode()); !same(again, h) {
-			t.Errorf("%+v, written and read again: %+v", h, again)
+			t.Errorf("%+v, encoded and decoded again, is %+v", h, again)
 		}
 	})
 }
@@ -46,15 +46,15 @@ func FuzzEncodeHolder(f *testing.F) {
 		h := store.Holder{Owner: "o", Host: host, PID: pid, Purpose: purpose, Since: time.Unix(since, 999)}
 		text := h.Encode()
 		if !utf8.ValidString(text) || !json.Valid([]byte(text)) {
-			t.Errorf("%+v is written as %q", h, text)
+			t.Errorf("%+v is encoded as %q, want valid JSON in UTF-8", h, text)
 		}
 		got := store.DecodeHolder("o", text)
 		showable(t, got)
 		if got.PID != pid || utf8.ValidString(host) && got.Host != host || utf8.ValidString(purpose) && got.Purpose != purpose {
-			t.Errorf("%+v came back as %+v", h, got)
+			t.Errorf("%+v is decoded as %+v", h, got)
 		}
 		if year := h.Since.UTC().Year(); since > 0 && year < 9999 && got.Since.Unix() != since {
-			t.Errorf("since %v came back as %v", h.Since, got.Since)
+			t.Errorf("since %v is decoded as %v", h.Since, got.Since)
 		}
 	})
 }
@@ -63,16 +63,17 @@ func same(a, b store.Holder) bool {
 	return a.Owner == b.Owner && a.Host == b.Host && a.PID == b.PID && a.Purpose == b.Purpose && a.Since.Equal(b.Since)
 }
 
+// showable requires that h can be shown on a terminal and as JSON.
 func showable(t *testing.T, h store.Holder) {
 	t.Helper()
 	text := h.String()
 	if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsGraphic(r) }) {
-		t.Errorf("%+v prints as %q", h, text)
+		t.Errorf("%+v prints as %q, want only graphic characters", h, text)
 	}
 	if len(text) > 2000 {
-		t.Errorf("it takes %d bytes to print a holder: %s", len(text), text)
+		t.Errorf("a holder prints in %d bytes, want 2000 at most: %s", len(text), text)
 	}
 	if _, err := json.Marshal(h.Since); err != nil {
-		t.Errorf("since %v cannot be shown: %v", h.Since, err)
+		t.Errorf("since %v cannot be encoded as JSON: %v", h.Since, err)
 	}
 }

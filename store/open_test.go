@@ -17,7 +17,7 @@ type opened struct {
 	o   OpenOptions
 }
 
-// unusedScheme returns a scheme that nobody has registered, also if tests run again.
+// unusedScheme returns a scheme that is not registered, also if the tests run more than once.
 func unusedScheme(name string) string {
 	for n := 0; ; n++ {
 		if scheme := fmt.Sprint(name, n); !slices.Contains(Schemes(), scheme) {
@@ -26,12 +26,12 @@ func unusedScheme(name string) string {
 	}
 }
 
-// A URL goes to the package that has registered its scheme, as it is.
+// Open passes the URL, unchanged, to the package that has registered its scheme.
 func TestOpen(t *testing.T) {
 	scheme := unusedScheme("test-open")
 	Register(scheme, func(_ context.Context, url string, o OpenOptions) (Store, error) { return &opened{url: url, o: o}, nil })
 	if !slices.Contains(Schemes(), scheme) {
-		t.Errorf("known: %q", Schemes())
+		t.Errorf("Schemes() = %q, want %q among them", Schemes(), scheme)
 	}
 	logger := slog.New(slog.DiscardHandler)
 	for _, url := range []string{scheme, scheme + ":", scheme + "://a:1,b:2?x=y", scheme + "://a\n" + scheme + "://b"} {
@@ -40,7 +40,7 @@ func TestOpen(t *testing.T) {
 			t.Fatalf("%q: %v", url, err)
 		}
 		if got := s.(*opened); got.url != url || got.o.Logger != logger {
-			t.Errorf("%q: opened as %+v", url, got)
+			t.Errorf("%q: opened with %+v, want the URL and the logger unchanged", url, got)
 		}
 	}
 	if _, err := Open(t.Context(), scheme+":", nil); err != nil {
@@ -48,15 +48,15 @@ func TestOpen(t *testing.T) {
 	}
 	defer func() {
 		if recover() == nil {
-			t.Error("a scheme was registered twice")
+			t.Error("the second registration of a scheme did not panic")
 		}
 	}()
 	Register(scheme, nil)
 	Register(scheme, func(context.Context, string, OpenOptions) (Store, error) { return nil, nil })
 }
 
-// The error for an unknown scheme (memory: is known here, by the example) says what to import, or which schemes are known, and
-// shows nothing that may be a password.
+// The error for an unknown scheme says what to import, or which schemes are known. It shows
+// nothing that may be a password.
 func TestOpenUnknown(t *testing.T) {
 	known := unusedScheme("test-known")
 	Register(known, func(context.Context, string, OpenOptions) (Store, error) { return nil, nil })
@@ -72,7 +72,7 @@ func TestOpenUnknown(t *testing.T) {
 	} {
 		s, err := Open(t.Context(), url, nil)
 		if s != nil || !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "secret") {
-			t.Errorf("%q: %v, want it to say %q", url, err, says)
+			t.Errorf("%q: %v, want ErrUnsupported that says %q and shows no secret", url, err, says)
 		}
 	}
 }

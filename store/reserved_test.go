@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Names of keys that the machinery uses are refused. Names that merely resemble
-// them, such as those with a Redis hash tag, are not.
+// Names of keys that stores use for themselves are refused. Names that only resemble them,
+// such as those with a Redis hash tag, are not.
 func TestReservedNames(t *testing.T) {
 	for name, reserved := range map[string]bool{
 		"leasehold:node": true, "leasehold:": true, "leasehold:anything": true,
@@ -21,7 +21,7 @@ func TestReservedNames(t *testing.T) {
 	} {
 		err := CheckName(name)
 		if reserved != errors.Is(err, ErrInvalid) || reserved != (err != nil) {
-			t.Errorf("%q: %v, want it refused: %v", name, err, reserved)
+			t.Errorf("CheckName(%q) = %v, want ErrInvalid: %v", name, err, reserved)
 		}
 		if reserved && !strings.Contains(err.Error(), "reserved") {
 			t.Errorf("%q: the error %q does not say that the name is reserved", name, err)

@@ -42,13 +42,13 @@ func TestOneSchedulerEnqueues(t *testing.T) {
 		defer cancel()
 		stop, ended = append(stop, cancel), append(ended, make(chan error, 1))
 		leads := make(chan struct{})
-		told := sync.OnceFunc(func() { close(leads) })
+		registered := sync.OnceFunc(func() { close(leads) })
 		go func() {
 			ended[i] <- asynq.Run(ctx, leasehold.New(st, nil).Election("scheduler"), func() (asynq.Scheduler, error) {
 				s := lib.NewScheduler(lib.RedisClientOpt{Addr: addr}, &lib.SchedulerOpts{
 					LogLevel: lib.FatalLevel,
 					PostEnqueueFunc: func(_ *lib.TaskInfo, err error) {
-						if err != nil { // the next tick will do
+						if err != nil { // the next tick tries again
 							t.Log(err)
 							return
 						}
@@ -59,7 +59,7 @@ func TestOneSchedulerEnqueues(t *testing.T) {
 					},
 				})
 				_, err := s.Register("@every 1s", lib.NewTask("report", nil))
-				told()
+				registered()
 				return s, err
 			})
 		}()
@@ -69,23 +69,23 @@ func TestOneSchedulerEnqueues(t *testing.T) {
 	}
 	for range 3 {
 		if by := <-enqueued; by != 0 {
-			t.Errorf("scheduler %d enqueued a task", by)
+			t.Errorf("scheduler %d enqueued a task, want 0", by)
 		}
 	}
 	stop[0]()
 	if err := <-ended[0]; !errors.Is(err, context.Canceled) {
-		t.Errorf("the first ended with %v", err)
+		t.Errorf("the first ended with %v, want %v", err, context.Canceled)
 	}
 	if by := <-enqueued; by != 1 {
-		t.Errorf("scheduler %d enqueued a task after it was stopped", by)
+		t.Errorf("scheduler %d enqueued a task after 0 was stopped, want 1", by)
 	}
 	stop[1]()
 	if err := <-ended[1]; !errors.Is(err, context.Canceled) {
-		t.Errorf("the second ended with %v", err)
+		t.Errorf("the second ended with %v, want %v", err, context.Canceled)
 	}
 }
 
-// recorded is a scheduler that counts what is asked of it.
+// recorded is a scheduler that counts its calls.
 type recorded struct{ running, started *atomic.Int64 }
 
 func (r recorded) Start() error { r.running.Add(1); r.started.Add(1); return nil }
@@ -114,21 +114,21 @@ func TestTerms(t *testing.T) {
 		for started.Load() < 3 {
 			time.Sleep(time.Second)
 			if n := running.Load(); n > 1 {
-				t.Fatalf("%d schedulers run", n)
+				t.Fatalf("%d schedulers run, want one at most", n)
 			}
 		}
 		cancel()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
-			t.Errorf("ended with %v", err)
+			t.Errorf("ended with %v, want %v", err, context.Canceled)
 		}
 		if n := running.Load(); n != 0 {
-			t.Errorf("%d schedulers run afterwards", n)
+			t.Errorf("%d schedulers run at the end, want none", n)
 		}
 	})
 }
 
-// A scheduler that cannot reach the store is shut down before another one starts, and it is
-// the other's turn until that one resigns.
+// A scheduler that cannot reach the store is shut down before another one starts. The other
+// one leads until it resigns.
 func TestOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := virtual.Clock()
@@ -144,7 +144,7 @@ func TestOutage(t *testing.T) {
 			return func() {
 				cancel()
 				if err := <-ended; !errors.Is(err, context.Canceled) {
-					t.Errorf("ended with %v", err)
+					t.Errorf("ended with %v, want %v", err, context.Canceled)
 				}
 			}
 		}
@@ -152,13 +152,13 @@ func TestOutage(t *testing.T) {
 			t.Helper()
 			for range 600 {
 				if time.Sleep(100 * time.Millisecond); running.Load() > 1 {
-					t.Fatalf("%d schedulers run %s", running.Load(), when)
+					t.Fatalf("%d schedulers run %s, want one at most", running.Load(), when)
 				}
 				if started.Load() == n {
 					return
 				}
 			}
-			t.Fatalf("no scheduler starts %s", when)
+			t.Fatalf("no scheduler has started after a minute %s, want one", when)
 		}
 		first := run(far)
 		starts(1, "at the beginning")
@@ -174,7 +174,7 @@ func TestOutage(t *testing.T) {
 		starts(3, "after the second has resigned")
 		first()
 		if n := running.Load(); n != 0 {
-			t.Errorf("%d schedulers run afterwards", n)
+			t.Errorf("%d schedulers run at the end, want none", n)
 		}
 	})
 }

@@ -38,12 +38,12 @@ type lockless struct {
 }
 
 func (l lockless) Lock(context.Context, string) error {
-	l.t.Error("the storage was locked")
+	l.t.Error("the storage's own lock was taken, want it unused")
 	return nil
 }
 
 func (l lockless) Unlock(context.Context, string) error {
-	l.t.Error("the storage was unlocked")
+	l.t.Error("the storage's own lock was released, want it unused")
 	return nil
 }
 
@@ -125,11 +125,11 @@ func TestExcludes(t *testing.T) {
 	}
 	wait.Wait()
 	if n != 3*3*10 {
-		t.Errorf("counted to %d", n)
+		t.Errorf("counted to %d, want %d", n, 3*3*10)
 	}
 }
 
-// What CertMagic may ask of a lock is answered, and data goes to the storage.
+// All calls of CertMagic about locks work, and data goes to the storage.
 func TestLocks(t *testing.T) {
 	st, all := storages(t, 2)
 	ours, theirs := all[0], all[1]
@@ -138,30 +138,30 @@ func TestLocks(t *testing.T) {
 		t.Fatal(got, err)
 	}
 	if state, err := st.Inspect(ctx, "certmagic/a"); err != nil || !state.Held {
-		t.Errorf("the lock is %+v (%v)", state, err)
+		t.Errorf("the lock is %+v (%v), want it held", state, err)
 	}
 	if got, err := theirs.TryLock(ctx, "a"); got || err != nil {
-		t.Errorf("locked twice: %v, %v", got, err)
+		t.Errorf("locked on two machines: %v, %v, want false", got, err)
 	}
 	short, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
 	defer cancel()
 	if err := theirs.Lock(short, "a"); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, leasehold.ErrBusy) {
-		t.Errorf("a wait that its context ended: %v", err)
+		t.Errorf("a wait that its context ended: %v, want %v and %v", err, context.DeadlineExceeded, leasehold.ErrBusy)
 	}
 	if err := ours.RenewLockLease(ctx, "a", time.Hour); err != nil {
 		t.Error(err)
 	}
 	if err := theirs.RenewLockLease(ctx, "a", time.Hour); err == nil {
-		t.Error("a lock of another machine was renewed")
+		t.Error("renewing the lock of another machine: no error, want one")
 	}
 	if err := theirs.Unlock(ctx, "a"); err == nil {
-		t.Error("a lock of another machine was unlocked")
+		t.Error("unlocking the lock of another machine: no error, want one")
 	}
 	if err := ours.Store(ctx, "k", []byte("v")); err != nil {
 		t.Fatal(err)
 	}
 	if v, err := theirs.Load(ctx, "k"); string(v) != "v" || err != nil {
-		t.Errorf("loaded %q, %v", v, err)
+		t.Errorf("loaded %q, %v, want v", v, err)
 	}
 	if err := ours.Unlock(ctx, "a"); err != nil {
 		t.Error(err)
@@ -174,8 +174,8 @@ func TestLocks(t *testing.T) {
 	}
 }
 
-// CertMagic makes the names of locks out of domains, addresses and identifiers, also of
-// what strangers ask for. Each is a lock of its own, with that name behind the prefix.
+// CertMagic makes the names of locks out of domains, addresses and identifiers, which
+// may come from requests. Each is its own lock, with that name after the prefix.
 func TestNames(t *testing.T) {
 	st, err := redisstore.Open(t.Context(), "redis://"+redistest.Start(t).Addr(), adaptertest.Patient())
 	if err != nil {
@@ -192,18 +192,18 @@ func TestNames(t *testing.T) {
 	}
 	for _, name := range names {
 		if got, err := ours.TryLock(t.Context(), name); !got || err != nil {
-			t.Errorf("%q cannot be locked beside the others: %v, %v", name, got, err)
+			t.Errorf("locking %q beside the others: %v, %v, want true", name, got, err)
 		}
 		if state, err := st.Inspect(t.Context(), "certmagic/"+name); err != nil || !state.Held {
-			t.Errorf("the lock of %q is %+v (%v)", name, state, err)
+			t.Errorf("the lock of %q is %+v (%v), want it held", name, state, err)
 		}
 	}
 	for _, name := range names {
 		if got, err := theirs.TryLock(t.Context(), name); got || err != nil {
-			t.Errorf("%q locked twice: %v, %v", name, got, err)
+			t.Errorf("%q locked on two machines: %v, %v, want false", name, got, err)
 		}
 		if err := ours.Unlock(t.Context(), name); err != nil {
-			t.Errorf("%q: %v", name, err)
+			t.Errorf("unlocking %q: %v, want no error", name, err)
 		}
 	}
 
@@ -217,7 +217,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// If the store goes away, nothing is locked, and the error says why. A lock that was held
+// If the store cannot be reached, nothing is locked, and the error says why. A lock that was held
 // then is reported with the unlock, and free when its TTL is over. A lock whose context
 // has ended is unlocked all the same.
 func TestStoreGoesAway(t *testing.T) {
@@ -233,27 +233,27 @@ func TestStoreGoesAway(t *testing.T) {
 		}
 		cancel()
 		if err := s.Lock(ctx, "c"); !errors.Is(err, context.Canceled) {
-			t.Errorf("locked for a context that has ended: %v", err)
+			t.Errorf("locked for a context that has ended: %v, want %v", err, context.Canceled)
 		}
 		if err := s.Unlock(ctx, "b"); err != nil {
-			t.Errorf("unlocked for a context that has ended: %v", err)
+			t.Errorf("unlocked for a context that has ended: %v, want no error", err)
 		}
 		far.Down.Store(true)
 		if err := s.Lock(t.Context(), "b"); !errors.Is(err, adaptertest.ErrDown) {
-			t.Errorf("locked without a store: %v", err)
+			t.Errorf("locked without a store: %v, want %v", err, adaptertest.ErrDown)
 		}
 		if got, err := s.TryLock(t.Context(), "b"); got || !errors.Is(err, adaptertest.ErrDown) {
-			t.Errorf("tried without a store: %v, %v", got, err)
+			t.Errorf("tried without a store: %v, %v, want false and %v", got, err, adaptertest.ErrDown)
 		}
 		if err := s.RenewLockLease(t.Context(), "a", time.Minute); err != nil {
-			t.Errorf("while the lease lasts: %v", err)
+			t.Errorf("renewed while the lease is valid: %v, want no error", err)
 		}
 		time.Sleep(time.Minute)
 		if err := s.RenewLockLease(t.Context(), "a", time.Minute); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("after the lease: %v", err)
+			t.Errorf("renewed after the end of the lease: %v, want %v", err, leasehold.ErrLost)
 		}
 		if err := s.Unlock(t.Context(), "a"); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("the unlock says %v", err)
+			t.Errorf("unlocked after the end of the lease: %v, want %v", err, leasehold.ErrLost)
 		}
 		far.Down.Store(false)
 		for _, name := range []string{"a", "b"} {
@@ -283,16 +283,16 @@ func TestLostAndLockedAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := s.Unlock(t.Context(), "a"); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("the first unlock: %v", err)
+			t.Errorf("the first unlock: %v, want %v", err, leasehold.ErrLost)
 		}
 		if state, err := st.Inspect(t.Context(), "certmagic/a"); err != nil || !state.Held {
-			t.Errorf("after the first unlock the lock is %+v (%v)", state, err)
+			t.Errorf("after the first unlock the lock is %+v (%v), want it held", state, err)
 		}
 		if err := s.Unlock(t.Context(), "a"); err != nil {
-			t.Errorf("the second unlock: %v", err)
+			t.Errorf("the second unlock: %v, want no error", err)
 		}
 		if err := s.Unlock(t.Context(), "a"); err == nil {
-			t.Error("unlocked three times")
+			t.Error("the third unlock: no error, want one")
 		}
 	})
 }

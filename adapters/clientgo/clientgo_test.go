@@ -21,14 +21,14 @@ import (
 	"github.com/leasehold-dev/leasehold/store/memstore"
 )
 
-// network is what one candidate has between itself and the store.
+// network is the network between one candidate and the store.
 type network struct {
 	store.Store
 	slow atomic.Int64 // what each answer takes, in nanoseconds
 	down atomic.Bool  // nothing arrives, and no answer comes
 }
 
-// through passes a call on, or blocks until the caller gives up.
+// through returns at once, or blocks until the caller gives up if the network is down.
 func (n *network) through(ctx context.Context) error {
 	if n.down.Load() {
 		<-ctx.Done()
@@ -95,7 +95,7 @@ func (n *network) Inspect(ctx context.Context, name string) (store.State, error)
 	return st, err
 }
 
-// election is what the candidates of a test tell, in virtual time.
+// election records who leads among the candidates of a test, in virtual time.
 type election struct {
 	t     *testing.T
 	store *memstore.Store
@@ -121,13 +121,13 @@ type candidate struct {
 	done    chan struct{} // closed when Run has returned
 }
 
-// ended waits until c neither leads nor contends, and fails the test if it goes on.
+// ended waits until c neither leads nor contends, and fails the test if it does not end.
 func (c *candidate) ended(t *testing.T) {
 	t.Helper()
 	select {
 	case <-c.done:
 	case <-time.After(time.Hour):
-		t.Errorf("%s goes on", c.Identity())
+		t.Errorf("%s has not ended after an hour, want it to", c.Identity())
 		c.stop()
 		<-c.done
 	}
@@ -178,10 +178,10 @@ func (e *election) begin(c *candidate) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.leaders) > 0 {
-		e.t.Errorf("%s leads, and so do %q", c.Identity(), e.leaders)
+		e.t.Errorf("%s leads beside %q, want no other leader", c.Identity(), e.leaders)
 	}
 	if token := c.Token(); token <= e.token {
-		e.t.Errorf("%s leads with token %v after token %v", c.Identity(), token, e.token)
+		e.t.Errorf("%s leads with token %v after token %v, want a larger one", c.Identity(), token, e.token)
 	} else {
 		e.token = token
 	}
@@ -208,7 +208,7 @@ func (e *election) leads(name string, n int) {
 		leaders, terms, _ = e.state()
 	}
 	if len(leaders) != 1 || leaders[0] != name || len(terms) != n {
-		e.t.Errorf("%q lead, after the terms %q; want %s in term %d", leaders, terms, name, n)
+		e.t.Errorf("leaders %q after the terms %q; want %s in term %d", leaders, terms, name, n)
 	}
 }
 
@@ -233,20 +233,20 @@ func TestReleaseOnCancel(t *testing.T) {
 		b := e.run("b", clientgo.Options{}, nil)
 		time.Sleep(time.Minute)
 		if _, terms, _ := e.state(); len(terms) != 1 {
-			t.Errorf("after a minute the terms are %q", terms)
+			t.Errorf("after a minute the terms are %q, want one", terms)
 		}
 		if r, _, err := b.Get(t.Context()); err != nil || r.HolderIdentity != "a" {
-			t.Errorf("the second sees %+v (%v)", r, err)
+			t.Errorf("the second sees %+v (%v), want a as holder", r, err)
 		}
 		a.stop()
 		a.ended(t)
 		stopped := time.Now()
 		e.leads("b", 2)
 		if took := time.Since(stopped); took > 5*time.Second {
-			t.Errorf("nobody led for %v", took)
+			t.Errorf("no candidate led for %v, want 5s at most", took)
 		}
 		if a.Token() != 0 {
-			t.Errorf("the first has token %v after its term", a.Token())
+			t.Errorf("the first has token %v after its term, want 0", a.Token())
 		}
 		e.end(a, b)
 	})
@@ -266,7 +266,7 @@ func TestLeaseThatIsNotReleased(t *testing.T) {
 		b := e.run("b", clientgo.Options{}, keeps)
 		e.leads("b", 2)
 		if took := time.Since(stopped); took < 10*time.Second || took > 20*time.Second {
-			t.Errorf("nobody led for %v, want about the TTL", took)
+			t.Errorf("no candidate led for %v, want about the TTL", took)
 		}
 		b.stop()
 		b.ended(t)
@@ -278,15 +278,15 @@ func TestLeaseThatIsNotReleased(t *testing.T) {
 		e.start(ctx, b, nil)
 		e.leads("b", 3)
 		if took := time.Since(stopped); took > time.Second {
-			t.Errorf("the candidate that has the lease led after %v", took)
+			t.Errorf("the candidate that has the lease led after %v, want 1s at most", took)
 		}
 		e.end(a, b)
 	})
 }
 
-// A leader that is cut off from the store, at any moment, and however slow the store was
-// before, has stopped before another leads, even though it would release the lease on
-// the way out.
+// A leader that is cut off from the store has stopped before another leads, whenever that
+// happens, however slow the store was before, and although it would release the lease when
+// it stops.
 func TestCutOff(t *testing.T) {
 	for _, slow := range []time.Duration{0, 500 * time.Millisecond, 1900 * time.Millisecond, 2500 * time.Millisecond, 4 * time.Second} {
 		for after := time.Duration(0); after < 7*time.Second; after += 700 * time.Millisecond {
@@ -298,10 +298,10 @@ func TestCutOff(t *testing.T) {
 				a.network.slow.Store(int64(slow))
 				time.Sleep(5*time.Second + after)
 				a.network.down.Store(true)
-				e.leads("b", 2) // fails if a still leads
+				e.leads("b", 2) // fails the test if a still leads
 				_, _, ended := e.state()
 				if pause := time.Since(ended); pause < 500*time.Millisecond {
-					t.Errorf("slow %v, cut after %v: the second led %v after the first had stopped", slow, after, pause)
+					t.Errorf("slow %v, cut after %v: the second led %v after the first had stopped, want 500ms at least", slow, after, pause)
 				}
 				a.ended(t)
 				e.end(a, b)
@@ -319,22 +319,22 @@ func TestSlowStore(t *testing.T) {
 		a.network.slow.Store(int64(4 * time.Second))
 		a.ended(t)
 		if leaders, _, _ := e.state(); len(leaders) > 0 {
-			t.Errorf("%q lead", leaders)
+			t.Errorf("leaders %q of a slow store, want none", leaders)
 		}
 		e.end(a)
 	})
 }
 
-// A leader whose lease an operator breaks is told. It stops, and does not go on with
-// another lease as if nothing had happened.
+// A leader whose lease an operator breaks learns of it, stops, and does not take another
+// lease in the same term.
 func TestLost(t *testing.T) {
-	for _, told := range []bool{true, false} {
+	for _, notified := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			e := newElection(t)
 			var a *candidate
 			lost := make(chan error, 1)
 			o := clientgo.Options{}
-			if told {
+			if notified {
 				o.Lost = func(err error) { lost <- err; a.stop() }
 			}
 			a = e.run("a", o, nil)
@@ -348,15 +348,15 @@ func TestLost(t *testing.T) {
 			}
 			a.ended(t)
 			switch took := time.Since(broken); {
-			case told && took > 3*time.Second, took > 13*time.Second:
-				t.Errorf("told %v: it stopped leading after %v", told, took)
-			case told:
+			case notified && took > 3*time.Second, took > 13*time.Second:
+				t.Errorf("with Lost %v: it stopped leading after %v, want 3s at most with Lost, and 13s without", notified, took)
+			case notified:
 				if err := <-lost; !errors.Is(err, leasehold.ErrLost) {
-					t.Errorf("lost with %v", err)
+					t.Errorf("lost with %v, want %v", err, leasehold.ErrLost)
 				}
 			}
 			if leaders, terms, _ := e.state(); len(leaders) > 0 || len(terms) != 1 {
-				t.Errorf("after the loss %q lead, after the terms %q", leaders, terms)
+				t.Errorf("after the loss the leaders are %q and the terms %q, want no leader and one term", leaders, terms)
 			}
 
 			ctx, stop := context.WithCancel(context.Background())
@@ -377,10 +377,10 @@ func TestSameIdentity(t *testing.T) {
 		b := e.run("a", clientgo.Options{}, nil)
 		time.Sleep(time.Minute)
 		if _, terms, _ := e.state(); len(terms) != 1 || b.Token() != 0 {
-			t.Errorf("terms %q, token %v", terms, b.Token())
+			t.Errorf("terms %q, token %v, want one term, and no token of the second", terms, b.Token())
 		}
 		if r, _, err := b.Get(t.Context()); err != nil || r.HolderIdentity == "a" {
-			t.Errorf("the second sees %+v (%v)", r, err)
+			t.Errorf("the second sees %+v (%v), want another identity as holder", r, err)
 		}
 		e.end(a, b)
 	})
@@ -393,14 +393,14 @@ func TestOtherDurations(t *testing.T) {
 		a := e.run("a", clientgo.Options{}, func(c *leaderelection.LeaderElectionConfig) { c.LeaseDuration = 30 * time.Second })
 		time.Sleep(time.Minute)
 		if _, terms, _ := e.state(); len(terms) > 0 {
-			t.Errorf("terms %q with another LeaseDuration", terms)
+			t.Errorf("terms %q with another LeaseDuration, want none", terms)
 		}
 		a.stop()
 		a.ended(t)
 		b := e.run("b", clientgo.Options{}, func(c *leaderelection.LeaderElectionConfig) { c.RenewDeadline = 12 * time.Second })
 		b.ended(t)
 		if leaders, _, _ := e.state(); len(leaders) > 0 {
-			t.Errorf("%q lead with another RenewDeadline", leaders)
+			t.Errorf("leaders %q with another RenewDeadline, want none", leaders)
 		}
 		e.end(a, b)
 	})
@@ -419,7 +419,7 @@ func TestOptions(t *testing.T) {
 		{RetryPeriod: -1},
 	} {
 		if _, err := clientgo.New(c, "controller", &o); !errors.Is(err, leasehold.ErrInvalid) {
-			t.Errorf("%+v: %v", o, err)
+			t.Errorf("%+v: %v, want %v", o, err, leasehold.ErrInvalid)
 		}
 	}
 	a, err := clientgo.New(c, "controller", nil)
@@ -428,7 +428,7 @@ func TestOptions(t *testing.T) {
 	}
 	b, err := clientgo.New(c, "controller", nil)
 	if err != nil || a.Identity() == b.Identity() {
-		t.Errorf("two candidates are %q and %q (%v)", a.Identity(), b.Identity(), err)
+		t.Errorf("two candidates have the identities %q and %q (%v), want different ones", a.Identity(), b.Identity(), err)
 	}
 }
 

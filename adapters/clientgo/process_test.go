@@ -19,7 +19,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// roleVar has the test binary lead on the Redis server that it names.
+// roleVar makes the test binary lead on the Redis server that it names.
 const roleVar = "LEASEHOLD_CLIENTGO_LEADS_ON"
 
 func TestMain(m *testing.M) {
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	goleak.VerifyTestMain(m, goleak.IgnoreCurrent()) // client-go starts some at once
+	goleak.VerifyTestMain(m, goleak.IgnoreCurrent()) // those that client-go starts when it is imported
 }
 
 // lead contends for an election on Redis, and leads until started returns.
@@ -82,6 +82,6 @@ func TestLeaderIsKilled(t *testing.T) {
 	}
 	t.Logf("the second leads with token %v after %v", second, time.Since(killed))
 	if second <= first {
-		t.Errorf("the second leader has token %v, and the first had %v", second, first)
+		t.Errorf("the second leader has token %v after token %v, want a larger one", second, first)
 	}
 }

@@ -38,18 +38,18 @@ func scheduler(t *testing.T, o cron.SchedulerOption) cron.Scheduler {
 	return s
 }
 
-// soon waits until ok returns true, and fails the test if it does not.
+// soon waits until ok returns true, and fails the test after half a minute.
 func soon(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("waited in vain: %s", what)
+			t.Fatalf("waited for 30s until %s, in vain", what)
 		}
 	}
 }
 
-// Of two schedulers with the same job, one runs it, and the other is told that it is
-// locked. When the run is over, the other can run the job.
+// Of two schedulers with the same job, one runs it, and the other gets the error that it
+// is locked. When the run is over, the other can run the job.
 func TestLocker(t *testing.T) {
 	st := memstore.New(nil)
 	defer st.Close()
@@ -74,13 +74,13 @@ func TestLocker(t *testing.T) {
 			t.Fatalf("scheduler %d runs the job, want %d", ran, i)
 		}
 		if state, err := st.Inspect(t.Context(), "jobs/report"); err != nil || !state.Held {
-			t.Errorf("while the job runs its lock is %+v (%v)", state, err)
+			t.Errorf("while the job runs its lock is %+v (%v), want it held", state, err)
 		}
 		if err := jobs[1-i].RunNow(); err != nil {
 			t.Fatal(err)
 		}
 		if err := <-locked; !errors.Is(err, leasehold.ErrBusy) {
-			t.Errorf("the other scheduler was refused with %v", err)
+			t.Errorf("the other scheduler was refused with %v, want %v", err, leasehold.ErrBusy)
 		}
 		release <- struct{}{}
 		soon(t, "the lock is released after the run", func() bool {
@@ -90,8 +90,8 @@ func TestLocker(t *testing.T) {
 	}
 }
 
-// A scheduler that cannot reach the store runs no job, and tells the job's listener why.
-// When it can again, the job runs. A second unlock changes nothing.
+// A scheduler that cannot reach the store runs no job, and reports the error to the
+// job's listener. After the outage the job runs. A second unlock changes nothing.
 func TestLockerInAnOutage(t *testing.T) {
 	far := adaptertest.NewCut(t, nil)
 	locker := gocron.NewLocker(leasehold.New(far, nil), nil)
@@ -107,7 +107,7 @@ func TestLockerInAnOutage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := <-locked; !errors.Is(err, adaptertest.ErrDown) {
-		t.Errorf("in the outage the listener was told of %v", err)
+		t.Errorf("in the outage the listener got %v, want %v", err, adaptertest.ErrDown)
 	}
 	far.Down.Store(false)
 	if err := j.RunNow(); err != nil {
@@ -127,11 +127,11 @@ func TestLockerInAnOutage(t *testing.T) {
 		}
 	}
 	if state, err := far.Store.Inspect(t.Context(), "other"); err != nil || state.Held {
-		t.Errorf("unlocked after its context had ended, the lock is %+v (%v)", state, err)
+		t.Errorf("unlocked after its context had ended, the lock is %+v (%v), want it free", state, err)
 	}
 }
 
-// A job whose lease is lost is named.
+// The function for losses gets the name of a job whose lease is lost.
 func TestLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := virtual.Clock()
@@ -155,7 +155,7 @@ func TestLost(t *testing.T) {
 			lock.Unlock(t.Context())
 			synctest.Wait()
 			if lost != want {
-				t.Errorf("lost %q, want %q", lost, want)
+				t.Errorf("jobs that lost their leases: %q, want %q", lost, want)
 			}
 		}
 	})
@@ -196,21 +196,21 @@ func TestElector(t *testing.T) {
 		}
 	}
 	if err := electors[1].IsLeader(t.Context()); !errors.Is(err, gocron.ErrNotLeader) {
-		t.Errorf("the second says %v", err)
+		t.Errorf("IsLeader of the second: %v, want %v", err, gocron.ErrNotLeader)
 	}
 	both(0)
 	if err := electors[0].Close(); err != nil {
 		t.Error(err)
 	}
 	if err := electors[0].IsLeader(t.Context()); !errors.Is(err, gocron.ErrNotLeader) || !errors.Is(err, context.Canceled) {
-		t.Errorf("after its resignation the first says %v", err)
+		t.Errorf("after its resignation, IsLeader of the first: %v, want %v and %v", err, gocron.ErrNotLeader, context.Canceled)
 	}
 	leads(1)
 	both(1)
 }
 
 // A scheduler whose store is down, at the start or later, does not lead, and never at the
-// same time as another. It leads again when it can.
+// same time as another. It leads again after the outage.
 func TestElectorInAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := virtual.Clock()
@@ -224,20 +224,20 @@ func TestElectorInAnOutage(t *testing.T) {
 			for range 10000 {
 				switch first, second := e.IsLeader(t.Context()), other.IsLeader(t.Context()); {
 				case first == nil && second == nil:
-					t.Fatal("both lead")
+					t.Fatal("both lead, want one")
 				case first == nil:
 					return
 				}
 				time.Sleep(10 * time.Millisecond)
 			}
-			t.Fatal("it does not lead")
+			t.Fatal("it does not lead after 100s, want it to")
 		}
 		far.Down.Store(true)
 		a := elector(far)
 		defer a.Close()
 		time.Sleep(time.Minute)
 		if err := a.IsLeader(t.Context()); !errors.Is(err, gocron.ErrNotLeader) {
-			t.Errorf("while its store is down: %v", err)
+			t.Errorf("while its store is down: %v, want %v", err, gocron.ErrNotLeader)
 		}
 		b := elector(far.Store)
 		leads(b, a)

@@ -24,7 +24,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// These have the test binary migrate a database until it is killed.
+// With these set, the test binary migrates a database until it is killed.
 const (
 	redisVar    = "LEASEHOLD_GOOSE_REDIS"
 	databaseVar = "LEASEHOLD_GOOSE_DATABASE"
@@ -85,7 +85,7 @@ func migrate(url, path string, bare bool, then func()) (int, error) {
 
 // When a process is killed in the midst of a migration, the next one waits until the TTL
 // of the lease is over, and runs that migration again. What the first one had done within
-// a transaction is undone; without one it stays, and is done twice.
+// a transaction is rolled back; without one it stays, and is done twice.
 func TestKilledInAMigration(t *testing.T) {
 	for _, c := range []struct {
 		name, bare string
@@ -122,7 +122,7 @@ func TestCanceled(t *testing.T) {
 	free := func(when string) {
 		t.Helper()
 		if state, err := st.Inspect(t.Context(), "migrate"); err != nil || state.Held || len(state.Queue) > 0 {
-			t.Errorf("%s the lock is %+v (%v)", when, state, err)
+			t.Errorf("%s the lock is %+v (%v), want it free and without waiters", when, state, err)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -136,7 +136,7 @@ func TestCanceled(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := p.Up(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("canceled in a migration: %v", err)
+		t.Errorf("canceled in a migration: %v, want %v", err, context.Canceled)
 	}
 	free("after a migration that was canceled")
 
@@ -147,7 +147,7 @@ func TestCanceled(t *testing.T) {
 	waiting, stop := context.WithCancel(t.Context())
 	locker := adapter.New(leasehold.New(st, nil).Mutex("migrate").With(leasehold.LockOptions{OnWait: func(error) { stop() }}))
 	if err := locker.SessionLock(waiting, nil); !errors.Is(err, context.Canceled) || !errors.Is(err, leasehold.ErrBusy) {
-		t.Errorf("canceled in a wait: %v", err)
+		t.Errorf("canceled in a wait: %v, want %v and %v", err, context.Canceled, leasehold.ErrBusy)
 	}
 	if err := other.Release(t.Context()); err != nil {
 		t.Fatal(err)
@@ -155,8 +155,8 @@ func TestCanceled(t *testing.T) {
 	free("after a wait that was canceled")
 }
 
-// If the store goes away during a migration, the unlock says so, and whether the lease was
-// lost meanwhile. The lock is free when the TTL is over.
+// If the store cannot be reached during a migration, the unlock returns that error, or the
+// loss of the lease. The lock is free when the TTL is over.
 func TestStoreGoesAway(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -176,11 +176,11 @@ func TestStoreGoesAway(t *testing.T) {
 				}
 				far.Down.Store(true)
 				if err := adapter.New(leasehold.New(far, &leasehold.Options{Clock: now}).Mutex("migrate")).Lock(t.Context(), nil); !errors.Is(err, adaptertest.ErrDown) {
-					t.Errorf("locked without a store: %v", err)
+					t.Errorf("locked without a store: %v, want %v", err, adaptertest.ErrDown)
 				}
 				time.Sleep(c.away)
 				if err := l.Unlock(t.Context(), nil); !errors.Is(err, c.want) {
-					t.Errorf("the unlock says %v, want %v", err, c.want)
+					t.Errorf("the unlock: %v, want %v", err, c.want)
 				}
 				far.Down.Store(false)
 				if err := l.Lock(t.Context(), nil); err != nil { // after the TTL at the latest

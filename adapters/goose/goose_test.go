@@ -37,7 +37,7 @@ func database(t *testing.T, path string) *sql.DB {
 	return db
 }
 
-// watched is a store that notes how many leases overlap.
+// watched is a store that counts leases, and how many overlap.
 type watched struct {
 	store.Store
 	held, most, all atomic.Int64
@@ -93,7 +93,8 @@ func TestMigrateAtOnce(t *testing.T) {
 	}
 }
 
-// A wait ends with its context, and nothing was migrated.
+// While another process holds the lock, a provider with one try is refused and migrates
+// nothing.
 func TestLockedByAnother(t *testing.T) {
 	st := memstore.New(nil)
 	defer st.Close()
@@ -108,13 +109,13 @@ func TestLockedByAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	if results, err := p.Up(t.Context()); !errors.Is(err, leasehold.ErrBusy) || len(results) > 0 {
-		t.Errorf("%v, %v", results, err)
+		t.Errorf("while the lock is held: %v, %v, want no results and %v", results, err, leasehold.ErrBusy)
 	}
 	if err := other.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if results, err := p.Up(t.Context()); err != nil || len(results) != 2 {
-		t.Errorf("%v, %v", results, err)
+		t.Errorf("after its release: %v, %v, want two migrations", results, err)
 	}
 }
 
@@ -141,16 +142,16 @@ func TestLossIsReported(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := l.Unlock(t.Context(), nil); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("the loss was reported as %v", err)
+			t.Errorf("the loss was reported as %v, want %v", err, leasehold.ErrLost)
 		}
 		if state, err := st.Inspect(t.Context(), "migrate"); err != nil || !state.Held {
-			t.Errorf("after the first unlock the lock is %+v (%v)", state, err)
+			t.Errorf("after the first unlock the lock is %+v (%v), want it held", state, err)
 		}
 		if err := l.Unlock(t.Context(), nil); err != nil {
 			t.Error(err)
 		}
 		if err := l.Unlock(t.Context(), nil); err == nil {
-			t.Error("unlocked three times")
+			t.Error("the third unlock: no error, want one")
 		}
 	})
 }

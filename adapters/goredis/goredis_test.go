@@ -31,7 +31,7 @@ func wantsSame(t *testing.T, what string, st store.Store, err error, client redi
 	})
 }
 
-// Whatever go-redis connects with, the store connects with.
+// The store connects to each server that go-redis connects to with the same options.
 func TestOpen(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "redis")
 	server, secure, roots := redistest.StartTLS(t, "--requirepass", "secret", "--unixsocket", socket)
@@ -60,13 +60,13 @@ func TestOpen(t *testing.T) {
 		dialed.Store(0)
 		st, err := goredis.Open(t.Context(), o, adaptertest.Patient())
 		if o.CredentialsProvider != nil && asked.Load() == 0 || o.Dialer != nil && dialed.Load() == 0 {
-			t.Errorf("%s: the function was not called", what)
+			t.Errorf("%s: the function was not called, want it called", what)
 		}
 		wantsSame(t, what, st, err, redis.NewClient(o))
 	}
 }
 
-// The master of sentinels, and a cluster.
+// The store connects to the master of sentinels and to a cluster, too.
 func TestOpenSeveral(t *testing.T) {
 	watched := redistest.StartWatched(t, 1)
 	failover := &redis.FailoverOptions{MasterName: "mymaster", SentinelAddrs: []string{watched.Sentinels[0].Addr()}}
@@ -85,11 +85,11 @@ type streaming struct {
 	auth.StreamingCredentialsProvider
 }
 
-// What cannot be taken over is refused, and not ignored.
+// Options that the store cannot use are refused, and not ignored.
 func TestRefuses(t *testing.T) {
 	_, err := goredis.Open(t.Context(), &redis.Options{StreamingCredentialsProvider: streaming{}}, nil)
 	if !errors.Is(err, store.ErrInvalid) {
-		t.Errorf("%v, want ErrInvalid", err)
+		t.Errorf("streaming credentials: %v, want ErrInvalid", err)
 	}
 	_, err = goredis.Open(t.Context(), &redis.Options{Addr: "10.0.0.1:6379,10.0.0.2:6379"}, nil)
 	if !errors.Is(err, store.ErrInvalid) {

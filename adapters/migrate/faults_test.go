@@ -26,7 +26,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// These have the test binary migrate a database until it is killed.
+// With these set, the test binary migrates a database until it is killed.
 const (
 	redisVar    = "LEASEHOLD_MIGRATE_REDIS"
 	databaseVar = "LEASEHOLD_MIGRATE_DATABASE"
@@ -56,7 +56,7 @@ func (s slow) Run(r io.Reader) error {
 	return err
 }
 
-// onSQLite has work done with a database in a file, each step of which calls then.
+// onSQLite calls work with a Migrate of a database in a file, each step of which calls then.
 func onSQLite(url, path string, then func(), work func(*lib.Migrate) error) error {
 	st, err := redisstore.Open(context.Background(), url, adaptertest.Patient())
 	if err != nil {
@@ -87,8 +87,8 @@ func onSQLite(url, path string, then func(), work func(*lib.Migrate) error) erro
 }
 
 // When a process is killed in the midst of a step, the next one waits until the TTL of the
-// lease is over, and is told that the database is dirty, as without a lease. It goes on
-// when somebody has said which version the database has.
+// lease is over, and finds the database dirty, as without a lease. It goes on after its
+// version was forced.
 func TestKilledInAMigration(t *testing.T) {
 	t.Parallel() // it waits for the TTL
 	url, path := "redis://"+redistest.Start(t).Addr(), filepath.Join(t.TempDir(), "db")
@@ -99,13 +99,13 @@ func TestKilledInAMigration(t *testing.T) {
 	err := onSQLite(url, path, func() {}, func(m *lib.Migrate) error {
 		var dirty lib.ErrDirty
 		if err := m.Up(); !errors.As(err, &dirty) || dirty.Version != 1 {
-			t.Errorf("the next one says %v, want an error that version 1 is dirty", err)
+			t.Errorf("the next one: %v, want an error that version 1 is dirty", err)
 		}
 		if err := m.Force(1); err != nil {
 			t.Error(err)
 		}
 		if err := m.Up(); err != nil {
-			t.Errorf("after the version was said: %v", err)
+			t.Errorf("after the version was forced: %v, want no error", err)
 		}
 		if version, dirty, err := m.Version(); version != 2 || dirty || err != nil {
 			t.Errorf("version %d, dirty %v (%v), want 2", version, dirty, err)
@@ -117,8 +117,8 @@ func TestKilledInAMigration(t *testing.T) {
 	}
 }
 
-// If the store goes away during a migration, the steps that end before the lease does are
-// recorded. The error names the store, and that Migrate takes itself for locked from then
+// If the store cannot be reached during a migration, the steps that end before the lease does are
+// recorded. The error names the store, and Migrate regards itself as locked from then
 // on. Another one goes on when the TTL is over.
 func TestStoreGoesAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -129,21 +129,21 @@ func TestStoreGoesAway(t *testing.T) {
 		d.run = func() { far.Down.Store(true) }
 		m := newMigrate(t, migrate.Wrap(d, lock, 12*time.Second))
 		if err := m.Steps(1); !errors.Is(err, adaptertest.ErrDown) {
-			t.Errorf("the migration ends with %v", err)
+			t.Errorf("the migration ends with %v, want %v", err, adaptertest.ErrDown)
 		}
 		if version, dirty, err := d.Version(); version != 1 || dirty || err != nil {
 			t.Errorf("version %d, dirty %v (%v); want 1", version, dirty, err)
 		}
 		if err := newMigrate(t, migrate.Wrap(d, lock, 12*time.Second)).Up(); !errors.Is(err, adaptertest.ErrDown) {
-			t.Errorf("without a store, another one ends with %v", err)
+			t.Errorf("without a store, another one ends with %v, want %v", err, adaptertest.ErrDown)
 		}
 		far.Down.Store(false)
 		d.run = nil
 		if err := m.Up(); !errors.Is(err, lib.ErrLocked) {
-			t.Errorf("after an unlock that failed: %v", err)
+			t.Errorf("after an unlock that failed: %v, want %v", err, lib.ErrLocked)
 		}
 		if err := newMigrate(t, migrate.Wrap(d, lock, 12*time.Second)).Up(); err != nil {
-			t.Errorf("another one ends with %v", err)
+			t.Errorf("another one ends with %v, want no error", err)
 		}
 		if version, dirty, err := d.Version(); version != 2 || dirty || err != nil {
 			t.Errorf("version %d, dirty %v (%v); want 2", version, dirty, err)

@@ -29,8 +29,14 @@ type sessions struct {
 	run func()
 }
 
-func (s *sessions) Lock() error   { s.t.Error("the database was locked"); return nil }
-func (s *sessions) Unlock() error { s.t.Error("the database was unlocked"); return nil }
+func (s *sessions) Lock() error {
+	s.t.Error("the database's own lock was taken, want it unused")
+	return nil
+}
+func (s *sessions) Unlock() error {
+	s.t.Error("the database's own lock was released, want it unused")
+	return nil
+}
 
 func (s *sessions) Run(r io.Reader) error {
 	if s.run != nil {
@@ -48,7 +54,7 @@ func newDatabase(t *testing.T) *sessions {
 	return &sessions{Driver: d, t: t}
 }
 
-// The library's own suite for drivers.
+// A wrapped driver passes the library's suite for drivers.
 func TestSuiteOfTheLibrary(t *testing.T) {
 	st := memstore.New(nil)
 	defer st.Close()
@@ -76,7 +82,7 @@ func newMigrate(t *testing.T, d database.Driver) *lib.Migrate {
 	return m
 }
 
-// While one Migrate migrates, another is refused; afterwards it finds nothing to do.
+// While one Migrate migrates, another is refused. Then it finds nothing to do.
 func TestLockedByAnother(t *testing.T) {
 	st := memstore.New(nil)
 	defer st.Close()
@@ -87,21 +93,21 @@ func TestLockedByAnother(t *testing.T) {
 	first.run = func() {
 		refused++
 		if err := other.Up(); !errors.Is(err, database.ErrLocked) || !errors.Is(err, leasehold.ErrBusy) {
-			t.Errorf("during a migration another one ends with %v", err)
+			t.Errorf("during a migration another one ends with %v, want %v and %v", err, database.ErrLocked, leasehold.ErrBusy)
 		}
 	}
 	if err := newMigrate(t, migrate.Wrap(&first, leasehold.New(st, nil).Mutex("a"), time.Second)).Up(); err != nil {
 		t.Error(err)
 	}
 	if refused != 2 {
-		t.Errorf("%d steps were run", refused)
+		t.Errorf("%d steps were run, want 2", refused)
 	}
 	if err := other.Up(); !errors.Is(err, lib.ErrNoChange) {
-		t.Errorf("afterwards: %v", err)
+		t.Errorf("afterwards: %v, want %v", err, lib.ErrNoChange)
 	}
 }
 
-// When the lease is lost during a step, no other step is run, and the database is marked.
+// When the lease is lost during a step, no other step is run, and the database is marked dirty.
 func TestLossStopsTheMigration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := virtual.Clock()
@@ -112,7 +118,7 @@ func TestLossStopsTheMigration(t *testing.T) {
 		lock := leasehold.New(st, &leasehold.Options{Clock: now}).Mutex("a").With(leasehold.LockOptions{MaxHold: time.Minute})
 		wrapped := migrate.Wrap(d, lock, 0)
 		if err := newMigrate(t, wrapped).Steps(1); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("the migration ends with %v", err)
+			t.Errorf("the migration ends with %v, want %v", err, leasehold.ErrLost)
 		}
 		version, dirty, err := d.Version()
 		if version != 1 || !dirty || err != nil {
@@ -127,7 +133,7 @@ func TestLossStopsTheMigration(t *testing.T) {
 			"a step": wrapped.Run(bytes.NewReader([]byte("another"))), "the version": wrapped.SetVersion(2, false), "a drop": wrapped.Drop(), "the unlock": wrapped.Unlock(),
 		} {
 			if !errors.Is(err, leasehold.ErrLost) {
-				t.Errorf("after the loss, %s: %v", what, err)
+				t.Errorf("after the loss, %s: %v, want %v", what, err, leasehold.ErrLost)
 			}
 		}
 		if ran := d.Driver.(*stub.Stub).MigrationSequence; len(ran) != 1 {
@@ -149,7 +155,7 @@ func TestOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := two.Lock(); !errors.Is(err, database.ErrLocked) {
-		t.Errorf("both are locked: %v", err)
+		t.Errorf("locking the second: %v, want %v", err, database.ErrLocked)
 	}
 	if err := one.Run(bytes.NewReader(nil)); err != nil {
 		t.Error(err)
@@ -158,7 +164,7 @@ func TestOpen(t *testing.T) {
 		t.Error(err)
 	}
 	if err := two.Unlock(); !errors.Is(err, database.ErrNotLocked) {
-		t.Errorf("unlocked, but was not locked: %v", err)
+		t.Errorf("unlocking the second, which is not locked: %v, want %v", err, database.ErrNotLocked)
 	}
 }
 
@@ -186,13 +192,13 @@ func TestCloseReleases(t *testing.T) {
 		}
 	}
 	if state, err := st.Inspect(t.Context(), "a"); err != nil || state.Held {
-		t.Errorf("after Close the lock is %+v (%v)", state, err)
+		t.Errorf("after Close the lock is %+v (%v), want it free", state, err)
 	}
 	if inner.closed != 2 {
 		t.Errorf("the database was closed %d times, want 2", inner.closed)
 	}
 	if err := d.Lock(); err == nil {
-		t.Error("locked after Close: nothing would release it")
+		t.Error("Lock after Close: no error, want one: nothing would release the lock")
 	}
 }
 

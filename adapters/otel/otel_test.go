@@ -49,7 +49,7 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-// client returns a client that passes leases on for as long as others want them.
+// client returns a client that passes leases on within its process while there are waiters.
 func (s *site) client(st store.Store) *leasehold.Client {
 	s.t.Helper()
 	o := &leasehold.Options{Clock: s.clock, Cohort: &leasehold.Cohort{Passes: 100, For: time.Hour}}
@@ -138,7 +138,7 @@ func TestSpanOfAWait(t *testing.T) {
 		} {
 			got, caller := acquires[i], s.named(c.name)[0]
 			if got.Parent.SpanID() != caller.SpanContext.SpanID() {
-				t.Errorf("%s: the span of the call is no child of the caller's", c.name)
+				t.Errorf("%s: the span of the call is no child of the caller's, want one", c.name)
 			}
 			if events := eventsOf(got); !slices.Equal(events, c.events) {
 				t.Errorf("%s: events %v, want %v", c.name, events, c.events)
@@ -170,11 +170,11 @@ func TestSpanOfAFailure(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := c.Mutex("a").Try(t.Context()); !errors.Is(err, leasehold.ErrBusy) {
-			t.Fatal(err)
+			t.Fatalf("a try while the lock is held: %v, want %v", err, leasehold.ErrBusy)
 		}
 		got := s.named("acquire")[1]
 		if got.Status.Code != codes.Error || attributeOf(got.Attributes, "error.type") != "busy" {
-			t.Errorf("status %v, attributes %v", got.Status, got.Attributes)
+			t.Errorf("status %v, attributes %v, want an error of type busy", got.Status, got.Attributes)
 		}
 		if len(got.Links) != 1 || got.Links[0].SpanContext.SpanID() != holder.SpanContext().SpanID() {
 			t.Errorf("links %+v, want one to the holder's span", got.Links)
@@ -185,7 +185,7 @@ func TestSpanOfAFailure(t *testing.T) {
 	})
 }
 
-// forgetful is a store that renews nothing.
+// forgetful is a store whose renewals fail.
 type forgetful struct {
 	store.Store
 	err error
@@ -213,7 +213,7 @@ func TestLoss(t *testing.T) {
 		events := s.named("holder")[0].Events
 		last := events[len(events)-1]
 		if events[0].Name != "leasehold.renewal.failed" || last.Name != "leasehold.lease.lost" || attributeOf(last.Attributes, "leasehold.loss.cause") != "expired" {
-			t.Errorf("events %+v", events)
+			t.Errorf("events %+v, want failed renewals first, and the loss, which expired, last", events)
 		}
 		s.wants(map[string]float64{
 			"leasehold.losses{expired,jobs}":        1,
@@ -260,7 +260,7 @@ func (s *site) collect() map[string]float64 {
 					add(m.Name, p.Attributes, p.Sum)
 				}
 			default:
-				s.t.Errorf("%s has data of type %T", m.Name, d)
+				s.t.Errorf("%s has data of type %T, want a sum or a histogram", m.Name, d)
 			}
 		}
 	}
@@ -272,7 +272,7 @@ func (s *site) wants(want map[string]float64) {
 	got := s.collect()
 	for key, v := range want {
 		if g, there := got[key]; !there || g < v-.001 || g > v+.001 {
-			s.t.Errorf("%s is %v (there: %v), want %v; all: %v", key, g, there, v, got)
+			s.t.Errorf("%s is %v (exists: %v), want %v; all: %v", key, g, there, v, got)
 		}
 	}
 }

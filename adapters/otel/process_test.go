@@ -20,7 +20,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// roleVar has the test binary hold a lock of the Redis server that it names.
+// roleVar makes the test binary hold a lock of the Redis server that it names.
 const roleVar = "LEASEHOLD_OTEL_HOLDS_ON"
 
 func TestMain(m *testing.M) {
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// exported is what a process tells of a span that it has exported.
+// exported is what a process prints of a span that it has exported.
 type exported struct{ Name, Trace, Span string }
 
 // hold holds a lock in a span until its standard input ends. It prints a line when it has
@@ -80,11 +80,11 @@ func TestSpansOfTwoProcessesAreLinked(t *testing.T) {
 	if _, err := otel.Instrument(o, &otel.Config{TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))}); err != nil {
 		t.Fatal(err)
 	}
-	told := false
+	closed := false
 	lock := leasehold.New(st, o).Mutex("a").With(leasehold.LockOptions{OnWait: func(reason error) {
 		var busy *leasehold.BusyError
-		if !told && errors.As(reason, &busy) && busy.Position > 0 {
-			told = true
+		if !closed && errors.As(reason, &busy) && busy.Position > 0 {
+			closed = true
 			holder.In.Close() // we have a place in the queue, so the holder may go
 		}
 	}})
@@ -110,7 +110,7 @@ func TestSpansOfTwoProcessesAreLinked(t *testing.T) {
 	}
 	work, ours := theirs["work"], spans.GetSpans()
 	if work.Span == "" || theirs["acquire"].Trace != work.Trace {
-		t.Errorf("the holder has exported %v", theirs)
+		t.Errorf("the holder has exported %v, want work and acquire in one trace", theirs)
 	}
 	if len(ours) != 1 || len(ours[0].Links) != 1 {
 		t.Fatalf("spans %+v, want one with one link", ours)
@@ -119,7 +119,7 @@ func TestSpansOfTwoProcessesAreLinked(t *testing.T) {
 		t.Errorf("the wait is linked to %v of trace %v, want %+v", to.SpanID(), to.TraceID(), work)
 	}
 	if ours[0].SpanContext.TraceID().String() == work.Trace {
-		t.Error("both processes have the same trace: the link shows nothing")
+		t.Error("both processes have the same trace, want two: else the link shows nothing")
 	}
 	if events := eventsOf(ours[0]); len(events) < 2 || events[0] != "wait" || events[len(events)-1] != "handoff" {
 		t.Errorf("events %v, want from wait to handoff", events)

@@ -156,7 +156,7 @@ func upTo(most float64) float64 {
 }
 
 // Each panel of the dashboard can be drawn from what a Prometheus scraped of two processes.
-// For the picture of the documentation, one of them does without the server for a while.
+// For the picture of the documentation, one of them is cut off from the server for a while.
 func TestPicture(t *testing.T) {
 	t.Parallel() // it mostly waits
 	defer http.DefaultClient.CloseIdleConnections()
@@ -167,7 +167,7 @@ func TestPicture(t *testing.T) {
 	prometheus := startPrometheus(t, first, second)
 	for deadline := time.Now().Add(patience); len(query(t, prometheus, "count(leasehold_leases) == 2")) == 0; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("Prometheus scrapes nothing")
+			t.Fatalf("Prometheus has not scraped both processes after %v", patience)
 		}
 	}
 
@@ -201,7 +201,7 @@ func TestPicture(t *testing.T) {
 	found, drawn := lines()
 	for deadline := time.Now().Add(patience); drawn < len(panels); found, drawn = lines() {
 		if time.Now().After(deadline) {
-			t.Fatalf("of %d panels, %d have data", len(panels), drawn)
+			t.Fatalf("of %d panels, %d have data after a minute, want all", len(panels), drawn)
 		}
 		time.Sleep(200 * time.Millisecond)
 	}
@@ -212,7 +212,7 @@ func TestPicture(t *testing.T) {
 	}
 	for _, p := range panels {
 		if !strings.Contains(picture, html.EscapeString(p.Title)) {
-			t.Errorf("panel %q is missing", p.Title)
+			t.Errorf("the picture lacks the panel %q", p.Title)
 		}
 	}
 	if *pictureFile != "" {

@@ -61,7 +61,7 @@ func TestMetricsOfContention(t *testing.T) {
 		}
 		_, err = theirs.Mutex("job7").Try(t.Context())
 		if !errors.Is(err, leasehold.ErrBusy) {
-			t.Fatal(err)
+			t.Fatalf("a try while the lock is held: %v, want %v", err, leasehold.ErrBusy)
 		}
 		wants(t, c, "leasehold_waiters", `
 			# HELP leasehold_waiters Calls that wait for a lock now.
@@ -99,8 +99,8 @@ func TestMetricsOfContention(t *testing.T) {
 		`)
 		sums := sumsOf(t, c)
 		for name, want := range map[string]float64{
-			"leasehold_hold_duration_seconds released":   8,         // four holds of two seconds
-			"leasehold_wait_duration_seconds":            2 + 4 + 6, // one behind the other
+			"leasehold_hold_duration_seconds released":   8,         // four holds of two seconds each
+			"leasehold_wait_duration_seconds":            2 + 4 + 6, // one after the other
 			"leasehold_acquire_duration_seconds granted": 0 + 2 + 4 + 6,
 		} {
 			if got := sums[name]; got < want-.001 || got > want+.001 {
@@ -108,7 +108,7 @@ func TestMetricsOfContention(t *testing.T) {
 			}
 		}
 		if n := testutil.CollectAndCount(c, "leasehold_acquire_failures_total"); n != 10 {
-			t.Errorf("%d reasons for failures", n)
+			t.Errorf("%d reasons for failures, want 10", n)
 		}
 	})
 }
@@ -175,7 +175,7 @@ func TestMetricsOfALoss(t *testing.T) {
 	server.Kill()
 	<-l.Done()
 	if err := l.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
-		t.Error(err)
+		t.Errorf("the release of the lost lease: %v, want %v", err, leasehold.ErrLost)
 	}
 	wants(t, c, "leasehold_node_state", state("0", "1"))
 	wants(t, c, "leasehold_losses_total", `
@@ -193,12 +193,12 @@ func TestMetricsOfALoss(t *testing.T) {
 	}
 	for _, f := range families {
 		if f.GetName() == "leasehold_renewal_failures_total" && f.Metric[0].GetCounter().GetValue() < 1 {
-			t.Error("no failed renewal was counted")
+			t.Error("no failed renewal was counted, want one at least")
 		}
 	}
 }
 
-// Names and help texts follow Prometheus' conventions, and a gathering is consistent.
+// Names and help texts follow Prometheus' conventions, and all metrics can be gathered.
 func TestNamesFollowTheConventions(t *testing.T) {
 	node := redisstore.NodeStats{Node: "a:6379", Err: errors.New("refused")}
 	c := prometheus.New(&prometheus.Options{Stats: func() redisstore.Stats { return redisstore.Stats{Nodes: []redisstore.NodeStats{node}} }})

@@ -27,7 +27,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// roleVar has the test binary contend for a lock of the Redis server that it names.
+// roleVar makes the test binary contend for a lock of the Redis server that it names.
 const roleVar = "LEASEHOLD_PROMETHEUS_CONTENDS_ON"
 
 // contend contends for a lock with four goroutines until its standard input ends, and
@@ -135,7 +135,8 @@ func up(p *child.Process, addr string) bool {
 	return false
 }
 
-const patience = 60 * time.Second // for what takes a second or two
+// patience bounds waits for what takes a second or two on a machine that is not busy.
+const patience = 60 * time.Second
 
 // dashboardPanel is a panel of the dashboard.
 type dashboardPanel struct {
@@ -202,7 +203,7 @@ func TestDashboardShowsContention(t *testing.T) {
 
 	queries := dashboardQueries(t)
 	if len(queries) < 15 {
-		t.Fatalf("the dashboard has %d queries: is it read right?", len(queries))
+		t.Fatalf("the dashboard has %d queries, want 15 at least", len(queries))
 	}
 	queries["both processes"] = `count(leasehold_leases) == 2`
 	queries["hand-offs"] = `sum(leasehold_grants_total{way="handoff"}) > 0`

@@ -33,7 +33,7 @@ func wantsSame(t *testing.T, what string, st store.Store, err error, o rueidis.C
 	})
 }
 
-// Whatever rueidis connects with, the store connects with.
+// The store connects to each server that rueidis connects to with the same options.
 func TestOpen(t *testing.T) {
 	server, secure, roots := redistest.StartTLS(t, "--requirepass", "secret")
 	trusting := &tls.Config{RootCAs: roots}
@@ -47,7 +47,7 @@ func TestOpen(t *testing.T) {
 		"credentials": {InitAddress: plain, Password: "wrong", AuthCredentialsFn: func(c rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
 			called.Add(1)
 			if c.Address.String() != plain[0] {
-				return rueidis.AuthCredentials{}, fmt.Errorf("asked about %s", c.Address)
+				return rueidis.AuthCredentials{}, fmt.Errorf("asked for the credentials of %s", c.Address)
 			}
 			return rueidis.AuthCredentials{Password: "secret"}, nil
 		}},
@@ -64,16 +64,16 @@ func TestOpen(t *testing.T) {
 		o.ForceSingleClient = true
 		st, err := adapter.Open(t.Context(), o, adaptertest.Patient())
 		if (o.AuthCredentialsFn != nil || o.DialFn != nil || o.DialCtxFn != nil) && called.Load() == 0 {
-			t.Errorf("%s: the function was not called", what)
+			t.Errorf("%s: the function was not called, want it called", what)
 		}
 		wantsSame(t, what, st, err, o)
 	}
 	if _, err := adapter.Open(t.Context(), rueidis.ClientOption{InitAddress: append(plain, safe...)}, nil); !errors.Is(err, store.ErrInvalid) {
-		t.Errorf("two servers: %v", err)
+		t.Errorf("two servers: %v, want %v", err, store.ErrInvalid)
 	}
 }
 
-// The master of sentinels, and a cluster.
+// The store connects to the master of sentinels and to a cluster, too.
 func TestOpenSeveral(t *testing.T) {
 	watched := redistest.StartWatched(t, 1)
 	o := rueidis.ClientOption{InitAddress: []string{watched.Sentinels[0].Addr()}, Sentinel: rueidis.SentinelOption{MasterSet: "mymaster"}}

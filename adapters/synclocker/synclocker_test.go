@@ -40,7 +40,7 @@ func TestExcludes(t *testing.T) {
 	}
 	all.Wait()
 	if n != 4*3*20 {
-		t.Errorf("counted to %d", n)
+		t.Errorf("counted to %d, want %d", n, 4*3*20)
 	}
 }
 
@@ -63,28 +63,28 @@ func TestCond(t *testing.T) {
 	cond.L.Unlock()
 }
 
-// The function is told of a loss, once, and of nothing else.
+// The function is called once for a loss, and for nothing else.
 func TestLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := virtual.Clock()
 		st := memstore.New(&memstore.Options{Clock: now})
 		defer st.Close()
 		client := leasehold.New(st, &leasehold.Options{Clock: now})
-		var told []error
-		locker := synclocker.New(client.Mutex("a").With(leasehold.LockOptions{MaxHold: time.Minute}), func(err error) { told = append(told, err) })
+		var lost []error
+		locker := synclocker.New(client.Mutex("a").With(leasehold.LockOptions{MaxHold: time.Minute}), func(err error) { lost = append(lost, err) })
 		locker.Lock()
 		time.Sleep(time.Second)
 		locker.Unlock()
 		synctest.Wait()
-		if len(told) != 0 {
-			t.Errorf("told of %v without a loss", told)
+		if len(lost) != 0 {
+			t.Errorf("the function was called with %v without a loss", lost)
 		}
 		locker.Lock()
 		time.Sleep(2 * time.Minute)
 		locker.Unlock()
 		synctest.Wait()
-		if len(told) != 1 || !errors.Is(told[0], leasehold.ErrLost) {
-			t.Errorf("told of %v, want one loss", told)
+		if len(lost) != 1 || !errors.Is(lost[0], leasehold.ErrLost) {
+			t.Errorf("the function was called with %v, want one loss", lost)
 		}
 	})
 }
@@ -104,13 +104,13 @@ func TestStoreGoesAway(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if locked {
-			t.Error("locked without a store")
+			t.Error("Lock returned without a store, want it to wait")
 		}
 		far.Down.Store(false)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		if !locked {
-			t.Fatal("not locked after the store was back")
+			t.Fatal("Lock has not returned 2s after the store was back, want it to")
 		}
 		far.Down.Store(true)
 		locker.Unlock()
@@ -136,18 +136,18 @@ func TestLostAndLockedAgain(t *testing.T) {
 		synctest.Wait()
 		locker.Unlock() // of the first
 		if state, err := st.Inspect(t.Context(), "a"); err != nil || !state.Held {
-			t.Errorf("after the unlock of the lost lease the lock is %+v (%v)", state, err)
+			t.Errorf("after the unlock of the lost lease the lock is %+v (%v), want it held", state, err)
 		}
 		time.Sleep(2 * time.Minute) // the second is watched, too
 		locker.Unlock()
 		synctest.Wait()
 		if losses != 2 {
-			t.Errorf("told of %d losses, want 2", losses)
+			t.Errorf("the function was called for %d losses, want 2", losses)
 		}
 	})
 }
 
-// What cannot be told by returning is told by a panic.
+// Errors that Lock and Unlock cannot return are panics.
 func TestPanics(t *testing.T) {
 	st := memstore.New(nil)
 	c := leasehold.New(st, nil)
@@ -158,7 +158,7 @@ func TestPanics(t *testing.T) {
 	panics(t, "not locked", l.Unlock)
 	l.Lock()
 	if _, err := c.Mutex("a").Try(t.Context()); !errors.Is(err, leasehold.ErrBusy) {
-		t.Errorf("while it is locked: %v", err)
+		t.Errorf("while it is locked: %v, want %v", err, leasehold.ErrBusy)
 	}
 	l.Unlock()
 	panics(t, "unlocked once", l.Unlock)
@@ -170,7 +170,7 @@ func panics(t *testing.T, name string, f func()) {
 	t.Helper()
 	defer func() {
 		if recover() == nil {
-			t.Errorf("%s: no panic", name)
+			t.Errorf("%s: no panic, want one", name)
 		}
 	}()
 	f()
@@ -182,7 +182,7 @@ func Example() {
 
 	lock := leasehold.New(st, nil).Mutex("catalog")
 	locker := synclocker.New(lock, func(err error) {
-		panic(err) // better no process than two writers
+		panic(err) // rather end the process than have two writers
 	})
 	locker.Lock()
 	defer locker.Unlock()

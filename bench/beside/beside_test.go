@@ -37,13 +37,13 @@ func kind(t *testing.T, name string) locks.Kind {
 	t.Helper()
 	k, ok := locks.ContendedNamed(name)
 	if !ok {
-		t.Fatalf("there is no kind %q", name)
+		t.Fatalf("no implementation %q", name)
 	}
 	return k
 }
 
-// pair opens both kinds of clients over the same servers: theirs of the lock "x", and ours
-// of the same key.
+// pair opens a client of theirs and a lock of ours over the same servers. The key of our lock
+// is that of their lock "x".
 func (o other) pair(t *testing.T) (theirs locks.Client, ours *lh.Lock) {
 	t.Helper()
 	var addrs []string
@@ -63,8 +63,8 @@ func (o other) pair(t *testing.T) (theirs locks.Client, ours *lh.Lock) {
 	return theirs, client.Mutex(o.key).With(lh.LockOptions{TTL: locks.TTL})
 }
 
-// TestTheirsIsRespected checks that a lock of another client is taken for us, that the
-// holder is shown as foreign, and that a waiter has it after their release.
+// TestTheirsIsRespected checks that we do not get a lock that another client holds, that its
+// holder is shown as foreign, and that our waiter gets it after its release.
 func TestTheirsIsRespected(t *testing.T) {
 	for _, o := range others(t) {
 		t.Run(o.kind.Name, func(t *testing.T) {
@@ -76,14 +76,14 @@ func TestTheirsIsRespected(t *testing.T) {
 			_, err := ours.Try(t.Context())
 			busy, ok := errors.AsType[*lh.BusyError](err)
 			if !ok || !busy.Holder.Foreign || busy.ExpiresIn <= 0 {
-				t.Errorf("while they have it: %v, want a foreign holder", err)
+				t.Errorf("while they hold it: %v, want a foreign holder", err)
 			}
 			waiting := make(chan struct{})
 			var once sync.Once
-			told := ours.With(lh.LockOptions{TTL: locks.TTL, OnWait: func(error) { once.Do(func() { close(waiting) }) }})
+			waiter := ours.With(lh.LockOptions{TTL: locks.TTL, OnWait: func(error) { once.Do(func() { close(waiting) }) }})
 			got := make(chan error, 1)
 			go func() {
-				lease, err := told.Acquire(t.Context())
+				lease, err := waiter.Acquire(t.Context())
 				if err == nil {
 					err = lease.Release(context.Background())
 				}
@@ -94,7 +94,7 @@ func TestTheirsIsRespected(t *testing.T) {
 				t.Error(err)
 			}
 			if err := <-got; err != nil {
-				t.Errorf("after their release: %v", err)
+				t.Errorf("after their release: %v, want the lock", err)
 			}
 		})
 	}
@@ -114,16 +114,16 @@ func TestOursIsRespected(t *testing.T) {
 			brief, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 			defer cancel()
 			if err := its.Lock(brief); err == nil {
-				t.Fatal("they got a lock that we have")
+				t.Fatal("they got a lock that we hold, want an error")
 			}
 			if err := lease.Err(); err != nil {
-				t.Errorf("our lease: %v", err)
+				t.Errorf("our lease: %v, want it valid", err)
 			}
 			if err := lease.Release(t.Context()); err != nil {
-				t.Errorf("our release: %v", err)
+				t.Errorf("our release: %v, want no error", err)
 			}
 			if err := its.Lock(t.Context()); err != nil {
-				t.Fatalf("after our release: %v", err)
+				t.Fatalf("after our release: %v, want the lock", err)
 			}
 			if err := its.Unlock(t.Context()); err != nil {
 				t.Error(err)
@@ -132,7 +132,7 @@ func TestOursIsRespected(t *testing.T) {
 	}
 }
 
-// TestTheyExcludeEachOther has both kinds compete for the lock.
+// TestTheyExcludeEachOther checks that both exclude each other under contention.
 func TestTheyExcludeEachOther(t *testing.T) {
 	for _, o := range others(t) {
 		t.Run(o.kind.Name, func(t *testing.T) {
@@ -141,7 +141,7 @@ func TestTheyExcludeEachOther(t *testing.T) {
 			var all sync.WaitGroup
 			work := func() {
 				if n := inside.Add(1); n != 1 {
-					t.Errorf("%d holders at the same time", n)
+					t.Errorf("%d holders at the same time, want 1", n)
 				}
 				time.Sleep(time.Millisecond)
 				inside.Add(-1)

@@ -20,8 +20,8 @@ var modules = []struct{ at, module, folder string }{
 	{"https://github.com/etcd-io/etcd/blob/", "go.etcd.io/etcd/client/v3", "client/v3/"},
 }
 
-// A claim of docs/comparison.md about a Go library quotes a line of the version that this
-// module requires. A test fails when the library is updated and the line is another.
+// Each claim of docs/comparison.md about a Go library quotes a line of the version that this
+// module requires. So the test fails if an update of the library changes the line.
 func TestComparisonQuotes(t *testing.T) {
 	text, err := os.ReadFile("../../docs/comparison.md")
 	if err != nil {
@@ -49,7 +49,7 @@ func TestComparisonQuotes(t *testing.T) {
 			}
 			lines := strings.Split(string(source), "\n")
 			if n, _ := strconv.Atoi(q[2]); n < 1 || n > len(lines) || !strings.Contains(lines[n-1], q[3]) {
-				t.Errorf("%s line %s does not say %q", q[1], q[2], q[3])
+				t.Errorf("%s line %s lacks %q", q[1], q[2], q[3])
 			}
 		}
 	}

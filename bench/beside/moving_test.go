@@ -59,7 +59,7 @@ func exclude(t *testing.T, before, after way, busy func(error) bool) {
 				brief, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
 				defer cancel()
 				if err := c.wants(brief, id, count); !busy(err) || charged != 0 {
-					t.Errorf("while the lock is held: %v, charged %d times", err, charged)
+					t.Errorf("while the lock is held: %v, charged %d times, want the error of a held lock and no charge", err, charged)
 				}
 				return nil
 			})
@@ -67,7 +67,7 @@ func exclude(t *testing.T, before, after way, busy func(error) bool) {
 				t.Error(err)
 			}
 			if err := c.wants(t.Context(), "42", count); err != nil || charged != 1 {
-				t.Errorf("when the lock is free: %v, charged %d times", err, charged)
+				t.Errorf("when the lock is free: %v, charged %d times, want once", err, charged)
 			}
 		})
 	}
@@ -133,7 +133,7 @@ func TestMovingPagesShowThisCode(t *testing.T) {
 		}
 		for side, code := range map[string]string{"before": before.String(), "after": after.String()} {
 			if !strings.Contains(string(source), "error {\n"+code+"}\n") {
-				t.Errorf("no function of moving_%s_test.go is what docs/moving/%s.md shows %s the move:\n%s", library, library, side, code)
+				t.Errorf("docs/moving/%[2]s.md shows this function %[3]s the move, want one of moving_%[1]s_test.go:\n%[4]s", library, library, side, code)
 			}
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 )
 
-// ways are those in which our clients can wait beside plain ones.
+// ways are the ways in which our clients can wait beside those of other libraries.
 var ways = []struct {
 	name string
 	o    lh.LockOptions
@@ -27,8 +27,8 @@ var ways = []struct {
 	{"poll", lh.LockOptions{Tries: 1 << 30, RetryDelay: func(int) time.Duration { return 150 * time.Millisecond }}},
 }
 
-// BenchmarkShare says how often a redsync client, which asks every 50 to 250 ms, gets a lock
-// that four of our clients want all the time, and how often they get it.
+// BenchmarkShare measures how often a redsync client, which tries every 50 to 250 ms, gets a
+// lock for which four of our clients contend all the time, and how often they get it.
 func BenchmarkShare(b *testing.B) {
 	for _, way := range ways {
 		for _, hold := range []time.Duration{time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond} {
@@ -48,8 +48,8 @@ func BenchmarkShare(b *testing.B) {
 	}
 }
 
-// TestBargeLeavesTurns checks that a client that polls gets a lock that waiters of ours want
-// all the time, if they barge. In the queue they would hand it to each other.
+// TestBargeLeavesTurns checks that a client that polls gets a lock for which our clients
+// contend all the time, if they barge. In the queue they would hand it to each other.
 func TestBargeLeavesTurns(t *testing.T) {
 	const turns = 3
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -115,7 +115,7 @@ func share(ctx context.Context, b testing.TB, o lh.LockOptions, hold time.Durati
 	return theirs, int(got.Load())
 }
 
-// BenchmarkHandOver says how long a waiter of ours takes to get a lock that redsync releases.
+// BenchmarkHandOver measures how long a waiter of ours takes to get a lock that redsync releases.
 func BenchmarkHandOver(b *testing.B) {
 	server := redistest.Start(b)
 	st, client, err := locks.Leasehold(b.Context(), []string{server.Addr()})

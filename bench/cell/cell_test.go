@@ -23,7 +23,7 @@ func addrs(servers []*redistest.Server) []string {
 	return all
 }
 
-// talk runs a cell as its parent does.
+// talk runs a cell as a run does.
 func talk(t *testing.T, s Spec) Outcome {
 	t.Helper()
 	inR, inW := io.Pipe()
@@ -60,7 +60,7 @@ func talk(t *testing.T, s Spec) Outcome {
 // The commands counted for the Redis implementations are those that the servers
 // executed.
 func TestMeasure(t *testing.T) {
-	servers, alone := redistest.StartN(t, 5), redistest.StartN(t, 1) // which does not belong to the others
+	servers, alone := redistest.StartN(t, 5), redistest.StartN(t, 1) // which is not one of the five
 	for _, k := range locks.All {
 		if k.Engine != locks.Redis {
 			continue
@@ -73,32 +73,32 @@ func TestMeasure(t *testing.T) {
 			a := addrs(used)
 			o := talk(t, Spec{Do: Measure, Kind: k.Name, Addrs: a, Probe: a, Goroutines: []int{2, 1}, Warm: 20 * time.Millisecond, For: 100 * time.Millisecond})
 			if o.Error != "" || len(o.Figures) != 2 {
-				t.Fatalf("%+v", o)
+				t.Fatalf("%+v, want two figures and no error", o)
 			}
 			for i, f := range o.Figures {
 				if strings.HasSuffix(k.Name, "failfast") && f.Errors > 0 {
-					continue // its releases overtake its locks now and then, and it waits for what is left
+					continue // its releases sometimes overtake its locks, and it waits until what is left expires
 				}
 				if f.Goroutines != 2-i || f.Operations == 0 || f.Lock.P50 <= 0 || f.Unlock.P99 < f.Unlock.P50 || f.ClientCPU <= 0 || f.Allocs == 0 && k.Role != locks.Floor {
-					t.Errorf("%+v", f)
+					t.Errorf("%+v, want operations by %d goroutines with positive times", f, 2-i)
 				}
 				// At least one command to acquire and one to release, on a majority of
 				// the servers.
 				if least := f.Operations * uint64(k.Nodes/2+1) * 2; f.Commands < least {
-					t.Errorf("%d commands for %d operations, the least is %d", f.Commands, f.Operations, least)
+					t.Errorf("%d commands for %d operations, want %d at least", f.Commands, f.Operations, least)
 				}
 			}
 		})
 	}
 }
 
-// Every run checks at its start that the others exclude too.
+// Every run checks at its start that all implementations exclude.
 func TestCheck(t *testing.T) {
 	servers := redistest.StartN(t, 5)
 	for _, name := range []string{"leasehold-5", "floor-1"} {
 		k, _ := locks.Named(name)
 		if o := talk(t, Spec{Do: Check, Kind: name, Addrs: addrs(servers)[:k.Nodes]}); o.Error != "" {
-			t.Errorf("%s: %s", name, o.Error)
+			t.Errorf("%s: %s, want no error", name, o.Error)
 		}
 	}
 }
@@ -109,14 +109,14 @@ func TestHeld(t *testing.T) {
 	o := talk(t, Spec{Do: Held, Kind: "leasehold-5", Addrs: a, Probe: a, Leases: 500, TTL: 3 * time.Second, For: 2 * time.Second})
 	h := o.Held
 	if o.Error != "" || h == nil || h.Leases != 500 || h.Lost != 0 || h.Heap < 500*100 || h.ClientCPU <= 0 || h.Window < 2*time.Second {
-		t.Fatalf("%+v %+v", o, h)
+		t.Fatalf("%+v %+v, want 500 leases, none lost, with their heap and CPU", o, h)
 	}
 	// Each is renewed after a third of its TTL.
 	if h.Commands < 500*3 {
-		t.Errorf("%d commands renew %d leases on three servers", h.Commands, h.Leases)
+		t.Errorf("%d commands renew %d leases on three servers, want 3 of each at least", h.Commands, h.Leases)
 	}
 	if keys := servers[0].Keys(t); len(keys) < 500 {
-		t.Errorf("%d keys on a server", len(keys))
+		t.Errorf("%d keys on a server, want 500 at least", len(keys))
 	}
 }
 
@@ -128,21 +128,20 @@ func TestTrouble(t *testing.T) {
 		{Do: Held, Kind: "leasehold-1", Addrs: []string{"127.0.0.1:1"}},
 	} {
 		if o := talk(t, s); o.Error == "" {
-			t.Errorf("%+v: no error", s)
+			t.Errorf("%+v: no error, want one", s)
 		}
 	}
 }
 
-// everybody is a lock that is always granted; nobody is one that is never granted
-// again.
-type everybody struct{}
+// granting is a lock that is always granted.
+type granting struct{}
 
-func (everybody) Pair(string) load.Pair        { return everybody{} }
-func (everybody) Close()                       {}
-func (everybody) Lock(context.Context) error   { return nil }
-func (everybody) Unlock(context.Context) error { return nil }
+func (granting) Pair(string) load.Pair        { return granting{} }
+func (granting) Close()                       {}
+func (granting) Lock(context.Context) error   { return nil }
+func (granting) Unlock(context.Context) error { return nil }
 
-// waiting is a correct lock that waits longer than asked.
+// waiting is a correct lock that waits even after its context has ended.
 type waiting struct{ mu *sync.Mutex }
 
 func (w waiting) Pair(string) load.Pair        { return w }
@@ -151,12 +150,12 @@ func (w waiting) Lock(context.Context) error   { w.mu.Lock(); return nil }
 func (w waiting) Unlock(context.Context) error { w.mu.Unlock(); return nil }
 
 func TestExclusionIsSeen(t *testing.T) {
-	if err := exclusion(t.Context(), "a", 0, everybody{}, everybody{}); err == nil {
-		t.Error("what anybody gets passes for a lock")
+	if err := exclusion(t.Context(), "a", 0, granting{}, granting{}); err == nil {
+		t.Error("a lock that is always granted: no error, want one")
 	}
 	w := waiting{new(sync.Mutex)}
 	if err := exclusion(t.Context(), "a", 0, w, w); err != nil {
-		t.Errorf("a mutex: %v", err)
+		t.Errorf("a mutex: %v, want no error", err)
 	}
 }
 
@@ -179,6 +178,6 @@ func TestProbe(t *testing.T) {
 	}
 	var u serverUse
 	if err := u.add("used_cpu_user:1.5\r\n"); err == nil {
-		t.Error("figures are missing, and it is not said")
+		t.Error("an INFO without all figures: no error, want one")
 	}
 }

@@ -21,23 +21,23 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 )
 
-// anybody is a lock that everybody gets at once, so no lock at all.
-var anybody = locks.Kind{Name: "anybody", Label: "no lock at all", Role: locks.Peer, Engine: locks.Redis, Nodes: 1, Open: func(context.Context, []string) (locks.Client, error) {
-	return everybodys{}, nil
+// noLock is a lock that is always granted, so it excludes nothing.
+var noLock = locks.Kind{Name: "no-lock", Label: "no lock at all", Role: locks.Peer, Engine: locks.Redis, Nodes: 1, Open: func(context.Context, []string) (locks.Client, error) {
+	return granting{}, nil
 }}
 
-type everybodys struct{}
+type granting struct{}
 
-func (everybodys) Pair(string) load.Pair        { return everybodys{} }
-func (everybodys) Close()                       {}
-func (everybodys) Lock(context.Context) error   { return nil }
-func (everybodys) Unlock(context.Context) error { return nil }
+func (granting) Pair(string) load.Pair        { return granting{} }
+func (granting) Close()                       {}
+func (granting) Lock(context.Context) error   { return nil }
+func (granting) Unlock(context.Context) error { return nil }
 
 const orphansArg = "orphans"
 
-// The workers are this program again, and so is the parent that dies before them.
+// The workers, and the parent that is killed before them, are processes of this test binary.
 func TestMain(m *testing.M) {
-	locks.Contended = append(locks.Contended, anybody)
+	locks.Contended = append(locks.Contended, noLock)
 	if len(os.Args) == 2 {
 		var err error
 		switch os.Args[1] {
@@ -69,7 +69,8 @@ func serviceOf(t *testing.T, name string) Service {
 	return Service{Kind: k, Addrs: addrs, Redis: addrs}
 }
 
-// contestOf lasts long enough for a turn: on a loaded machine some wait for 400 ms.
+// contestOf returns a contest that is long enough for a turn: on a loaded machine some wait
+// for 400 ms.
 func contestOf(t *testing.T, name string, processes int) Contest {
 	return Contest{Service: serviceOf(t, name), Lock: "a", Processes: processes, Goroutines: 1, Warm: 100 * time.Millisecond, For: 1500 * time.Millisecond}
 }
@@ -78,7 +79,7 @@ func contestOf(t *testing.T, name string, processes int) Contest {
 // those that a monitored server saw.
 func TestContests(t *testing.T) {
 	for _, k := range locks.Contended {
-		if k.Engine != locks.Redis || k.Name == anybody.Name {
+		if k.Engine != locks.Redis || k.Name == noLock.Name {
 			continue
 		}
 		t.Run(k.Name, func(t *testing.T) {
@@ -100,10 +101,10 @@ func TestContests(t *testing.T) {
 				t.Fatal(err)
 			}
 			if f.Overlaps > 0 || f.Errors > 0 || f.Turns == 0 || f.Processes != 3 || f.Goroutines != 1 {
-				t.Errorf("%+v", f)
+				t.Errorf("%+v, want turns of 3 processes of one goroutine, and no overlaps or errors", f)
 			}
 			if f.ClientCPU <= 0 || f.ServerCPU <= 0 || f.Sent <= 0 || f.Commands < f.Sent {
-				t.Errorf("%+v", f.Use)
+				t.Errorf("%+v, want CPU times, and commands that the clients have sent", f.Use)
 			}
 			s := seen()
 			uncounted := 0
@@ -112,20 +113,20 @@ func TestContests(t *testing.T) {
 				case slices.Contains(k.Uncounted, command):
 					uncounted += n
 				case !counted(k, command):
-					t.Errorf("clients send %q, which is not counted", command)
+					t.Errorf("clients send %q, want only commands that are counted", command)
 				}
 			}
 			if uncounted > s.total()/100 {
-				t.Errorf("%d of %d commands of clients are not counted: %v", uncounted, s.total(), s.sent)
+				t.Errorf("%d of %d commands of clients are not counted, want 1 %% at most: %v", uncounted, s.total(), s.sent)
 			}
 			for command := range s.called {
 				if counted(k, command) {
-					t.Errorf("scripts call %q, which counts as sent by clients", command)
+					t.Errorf("scripts call %q, want no command that is counted as sent by clients", command)
 				}
 			}
 			sent := after.sent + after.kept - before.sent - before.kept
 			if n := uint64(s.total() - uncounted); k.Nodes == 1 && n != sent {
-				t.Errorf("%d commands were counted, %d were seen: %v", sent, n, s.sent)
+				t.Errorf("%d commands were counted, want the %d that the server reported: %v", sent, n, s.sent)
 			}
 		})
 	}
@@ -158,7 +159,7 @@ func monitor(t *testing.T, addr string) func() seen {
 	if _, err := conn.Write(resp.AppendCommand(nil, "MONITOR")); err != nil || !lines.Scan() {
 		t.Fatalf("MONITOR: %v", err)
 	}
-	const last = "that is all"
+	const last = "end of the commands"
 	s := seen{map[string]int{}, map[string]int{}}
 	done := make(chan struct{})
 	go func() {
@@ -172,7 +173,7 @@ func monitor(t *testing.T, addr string) func() seen {
 			switch {
 			case strings.Contains(command, last):
 				return
-			case name == "info": // our own
+			case name == "info": // of this test
 			case strings.HasSuffix(from, " lua"):
 				s.called[name]++
 			default:
@@ -208,7 +209,7 @@ func awaitDepartures(t *testing.T, addr string) {
 			return
 		}
 		if time.Now().After(limit) {
-			t.Fatalf("%d clients are connected still", n)
+			t.Fatalf("%d clients are still connected after a minute, want 2", n)
 		}
 	}
 }
@@ -216,28 +217,28 @@ func awaitDepartures(t *testing.T, addr string) {
 // A lock that does not exclude is detected, from the clocks of the processes to the
 // figures.
 func TestOverlapOfProcesses(t *testing.T) {
-	c := contestOf(t, anybody.Name, 3)
+	c := contestOf(t, noLock.Name, 3)
 	c.Hold = time.Millisecond
 	f, err := c.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if f.Overlaps == 0 || f.Overlap == "" || f.Turns < 3 {
-		t.Errorf("%+v", f)
+		t.Errorf("%+v, want overlaps and 3 turns at least", f)
 	}
 }
 
-// A lock that is kept goes to nobody else, and is released in the end.
+// A lock that is kept during a contest gives no turns, and is released at its end.
 func TestKept(t *testing.T) {
 	c := contestOf(t, "leasehold-1", 2)
 	c.Goroutines, c.Kept = 3, true
-	for range 2 { // the second time it is to be had again
+	for range 2 { // the second run shows that the first has released it
 		f, err := c.Run(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		if f.Turns != 0 || f.Overlaps != 0 || f.Starved != 2 || f.Goroutines != 3 || f.Wait.Max < c.For || f.Errors != 0 {
-			t.Errorf("%+v", f)
+			t.Errorf("%+v, want no turns, and waits as long as the contest", f)
 		}
 	}
 }
@@ -247,12 +248,12 @@ func TestFirst(t *testing.T) {
 	for i, fate := range Fates {
 		took, err := s.First(t.Context(), "a"+strconv.Itoa(i), fate, time.Second)
 		if err != nil || took <= 0 {
-			t.Errorf("%s: %v, %v", fate, took, err)
+			t.Errorf("%s: %v, %v, want a positive time", fate, took, err)
 		}
 	}
 	s.Kind.Role = locks.Peer
 	if _, err := s.First(t.Context(), "a", Alive, time.Second); err == nil {
-		t.Error("a peer has no line")
+		t.Error("First of a peer: no error, want one: it has no queue")
 	}
 }
 
@@ -265,7 +266,7 @@ func TestFarAway(t *testing.T) {
 	}
 	defer f.Close()
 	if took, err := RoundTrip(f.Addrs()[0]); err != nil || took < far {
-		t.Errorf("%v, %v", took, err)
+		t.Errorf("the round trip took %v, %v, want %v at least", took, err, far)
 	}
 }
 
@@ -273,14 +274,14 @@ func TestTrouble(t *testing.T) {
 	k, _ := locks.ContendedNamed("leasehold-1")
 	nowhere := Service{Kind: k, Addrs: []string{"127.0.0.1:1"}, Redis: []string{"127.0.0.1:1"}}
 	if f, err := (Contest{Service: nowhere, Lock: "a", Processes: 2}).Run(t.Context()); err == nil {
-		t.Errorf("no servers: %+v", f)
+		t.Errorf("without servers: %+v, want an error", f)
 	}
 	if _, err := Muster(t.Context(), []Spec{{Do: Loop, Kind: "nothing"}}); err == nil {
-		t.Error("no such implementation")
+		t.Error("an unknown implementation: no error, want one")
 	}
 	var r reading
 	if err := r.add("used_cpu_user:1.5\r\n", nil); err == nil {
-		t.Error("figures are missing, and it is not said")
+		t.Error("an INFO without all figures: no error, want one")
 	}
 }
 
@@ -293,19 +294,19 @@ func TestReading(t *testing.T) {
 	}{{nil, 13}, {[]string{"set"}, 33}} {
 		var r reading
 		if err := r.add(info, c.sends); err != nil || r.sent != c.want || r.kept != 7 || r.commands != 1000 || r.cpu != 2*time.Second {
-			t.Errorf("%v: %+v, %v", c.sends, r, err)
+			t.Errorf("%v: %+v, %v, want %d sent, 7 kept, 1000 commands and 2s", c.sends, r, err, c.want)
 		}
 	}
 	before := reading{at: 0, cpu: time.Second, sent: 100, commands: 200, own: 2}
 	after := reading{at: 2000, cpu: 3 * time.Second, sent: 300, kept: 20, commands: 602, own: 2}
 	if u := after.since(before, 1000); u.ServerCPU != time.Second || u.Sent != 100 || u.KeptAlive != 10 || u.Commands != 200 {
-		t.Errorf("half of what was used is %+v", u)
+		t.Errorf("half of what was used is %+v, want 1s, 100 sent, 10 kept alive and 200 commands", u)
 	}
 }
 
 // orphans starts workers, one of them frozen, prints their ids, and waits to be killed.
 func orphans() error {
-	spec := Spec{Do: Loop, Kind: anybody.Name}
+	spec := Spec{Do: Loop, Kind: noLock.Name}
 	f, err := Muster(context.Background(), []Spec{spec, spec})
 	if err != nil {
 		return err
@@ -317,7 +318,7 @@ func orphans() error {
 	select {}
 }
 
-// Workers end when their parent does, however it ends and whatever they are doing.
+// Workers end when their parent does, however it ends and whatever they do.
 func TestNoOrphans(t *testing.T) {
 	parent := exec.Command(os.Args[0], orphansArg)
 	parent.Stderr = os.Stderr
@@ -339,14 +340,14 @@ func TestNoOrphans(t *testing.T) {
 	}
 	for _, pid := range pids {
 		if !runs(pid) {
-			t.Fatalf("worker %d is gone already", pid)
+			t.Fatalf("worker %d has ended before its parent, want it to run", pid)
 		}
 	}
 	end()
 	for _, pid := range pids {
 		for limit := time.Now().Add(time.Minute); runs(pid); time.Sleep(time.Millisecond) {
 			if time.Now().After(limit) {
-				t.Fatalf("worker %d has outlived its parent", pid)
+				t.Fatalf("worker %d runs a minute after the end of its parent, want it to end", pid)
 			}
 		}
 	}

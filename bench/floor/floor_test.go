@@ -30,30 +30,30 @@ func TestFloorLocks(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := b.Lock(t.Context()); err != errTaken {
-			t.Errorf("a second lock: %v", err)
+			t.Errorf("a second lock: %v, want %v", err, errTaken)
 		}
 		if err := b.Unlock(t.Context()); err != errTaken {
-			t.Errorf("unlock of what is not held: %v", err)
+			t.Errorf("unlock of what is not held: %v, want %v", err, errTaken)
 		}
 		if err := a.Unlock(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if err := b.Lock(t.Context()); err != nil {
-			t.Errorf("after unlock: %v", err)
+			t.Errorf("lock after the unlock: %v, want no error", err)
 		}
 		if ms := servers[0].Text(t, "PTTL", "x"); ms == "-1" || ms == "-2" {
-			t.Errorf("the lock's TTL is %s ms", ms)
+			t.Errorf("the lock's TTL is %s ms, want a positive one", ms)
 		}
 		if got, want := servers[0].Text(t, "EXISTS", "{x}:token"), map[bool]string{false: "0", true: "1"}[tokens]; got != want {
-			t.Errorf("tokens %v: counters there: %s", tokens, got)
+			t.Errorf("tokens %v: %s counters, want %s", tokens, got, want)
 		}
 	}
 }
 
-// A majority is enough, and late answers do not count for later questions.
+// A majority is enough, and late answers are not taken as those to later requests.
 func TestFloorWithManyGoroutines(t *testing.T) {
 	servers := redistest.StartN(t, 5)
-	servers[0].Text(t, "CONFIG", "SET", "maxmemory", "1") // it refuses to write
+	servers[0].Text(t, "CONFIG", "SET", "maxmemory", "1") // so it refuses to write
 	c, err := Open(addrs(servers), true)
 	if err != nil {
 		t.Fatal(err)
@@ -65,11 +65,11 @@ func TestFloorWithManyGoroutines(t *testing.T) {
 			p := c.Pair("name" + string(rune('A'+g)))
 			for range 50 {
 				if err := p.Lock(t.Context()); err != nil {
-					t.Errorf("lock: %v", err)
+					t.Errorf("lock: %v, want no error", err)
 					return
 				}
 				if err := p.Unlock(t.Context()); err != nil {
-					t.Errorf("unlock: %v", err)
+					t.Errorf("unlock: %v, want no error", err)
 					return
 				}
 			}
@@ -87,17 +87,16 @@ func TestFloorEndsWithItsConnection(t *testing.T) {
 	p := c.Pair("x")
 	servers[0].Kill()
 	if err := p.Lock(t.Context()); err == nil {
-		t.Error("locked on a server that is gone")
+		t.Error("a lock on a server that was killed: no error, want one")
 	}
 	c.Close()
 	if _, err := Open(addrs(servers), false); err == nil {
-		t.Error("connected to a server that is gone")
+		t.Error("a connection to a server that was killed: no error, want one")
 	}
 }
 
-// The lock goes round: every process has one turn in each round, and only one has the
-// lock.
-func TestLineGoesRound(t *testing.T) {
+// Contenders of the queue by hand exclude each other and take turns.
+func TestQueueByHandIsFair(t *testing.T) {
 	for _, nodes := range []int{1, 5} {
 		servers := redistest.StartN(t, nodes)
 		var mu sync.Mutex
@@ -117,7 +116,7 @@ func TestLineGoesRound(t *testing.T) {
 				for p.Lock(ctx) == nil {
 					mu.Lock()
 					if holder != 0 {
-						t.Errorf("%d has the lock, and %d as well", holder-1, who)
+						t.Errorf("%d has the lock beside %d, want one holder", who, holder-1)
 					}
 					holder = who + 1
 					mu.Unlock()
@@ -137,7 +136,7 @@ func TestLineGoesRound(t *testing.T) {
 		all.Wait()
 		for who := range 5 {
 			if turns[who] < 90 {
-				t.Errorf("%d nodes: turns of each: %v", nodes, turns)
+				t.Errorf("%d nodes: turns of each: %v, want 90 at least", nodes, turns)
 				break
 			}
 		}

@@ -46,11 +46,11 @@ func TestCharts(t *testing.T) {
 			}
 		}
 		if green < 100 {
-			t.Errorf("%s has %d points of Leasehold's colour", c.File, green)
+			t.Errorf("%s has %d points of Leasehold's colour, want 100 at least", c.File, green)
 		}
 	}
 	if all := Charts(&Run{}); len(all) != 0 {
-		t.Errorf("%d charts of nothing", len(all))
+		t.Errorf("%d charts of an empty run, want none", len(all))
 	}
 }
 
@@ -70,10 +70,10 @@ func TestTheBestIsFirst(t *testing.T) {
 		return labels, labels[len(labels)-1]
 	}
 	if labels, _ := first(contended(r)); labels[0] != "Leasehold" {
-		t.Errorf("hand-offs: %q", labels)
+		t.Errorf("hand-offs: %q, want Leasehold first", labels)
 	}
 	if labels, last := first(idle(r)); last != "redsync on go-redis" {
-		t.Errorf("commands: %q", labels)
+		t.Errorf("commands: %q, want redsync on go-redis last", labels)
 	}
 }
 

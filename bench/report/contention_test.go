@@ -82,7 +82,7 @@ func missed(r *Run) []string {
 func TestAims(t *testing.T) {
 	all := aimsOf(contentious())
 	if got := missed(contentious()); len(got) > 0 {
-		t.Errorf("missed: %q", got)
+		t.Errorf("missed: %q, want none", got)
 	}
 	judged := 0
 	for _, a := range all {
@@ -91,7 +91,7 @@ func TestAims(t *testing.T) {
 		}
 	}
 	if judged != 28 || len(all) <= judged {
-		t.Errorf("%d of %d figures are judged: %+v", judged, len(all), all)
+		t.Errorf("%d of %d figures have aims, want 28 and some without: %+v", judged, len(all), all)
 	}
 	half := func(f *contend.Figures) { f.HandOffs /= 50 }
 	for want, r := range map[string]*Run{
@@ -119,16 +119,16 @@ func TestAims(t *testing.T) {
 			found = found || strings.HasPrefix(what, want)
 		}
 		if !found {
-			t.Errorf("%s: not missed, but %q", want, missed(r))
+			t.Errorf("missed: %q, want %q among them", missed(r), want)
 		}
 	}
 	if got := aimsOf(&Run{}); len(got) > 0 {
-		t.Errorf("of nothing: %+v", got)
+		t.Errorf("aims of an empty run: %+v, want none", got)
 	}
 }
 
-// A queue written by hand shows how far an aim is from what can be reached.
-func TestBesideALineByHand(t *testing.T) {
+// The figures of the queue by hand show how far an aim is from what can be reached.
+func TestFiguresOfTheQueueByHand(t *testing.T) {
 	shown := map[string]string{}
 	for _, a := range aimsOf(contentious().change(Contended, "floor-line-5", 16, func(f *contend.Figures) { f.HandOffs *= 3 })) {
 		shown[a.what] = a.measured
@@ -166,12 +166,12 @@ func TestContentionIsShown(t *testing.T) {
 		"2 processes of 16 goroutines each", "killed", "TTL of places", "reached", "commands/hand-off",
 	} {
 		if !strings.Contains(b.String(), part) {
-			t.Errorf("%q is missing:\n%s", part, b.String())
+			t.Errorf("%s\nwant text with %q", b.String(), part)
 		}
 	}
 	for _, none := range []string{"**missed**", "OVERLAPS", "starved"} { // empty columns are left out
 		if strings.Contains(b.String(), none) {
-			t.Errorf("%q is there:\n%s", none, b.String())
+			t.Errorf("%s\nwant no %q", b.String(), none)
 		}
 	}
 }
@@ -185,30 +185,30 @@ func TestFailureIsNotFast(t *testing.T) {
 		}
 	}
 	if got := missed(r); len(got) != 3 {
-		t.Errorf("missed: %q", got)
+		t.Errorf("missed: %q, want 3", got)
 	}
 	var b strings.Builder
 	if err := Print(&b, r); err != nil || !strings.Contains(b.String(), "1 times no waiter got the lock") {
-		t.Errorf("%v: %s", err, b.String())
+		t.Errorf("%v: %s\nwant the number of failures", err, b.String())
 	}
 }
 
-// A peer whose lock never changes hands is beaten, unless ours never does either.
-func TestNobodyHandsOff(t *testing.T) {
+// An aim against a peer without hand-offs is reached, unless ours has none either.
+func TestPeerWithoutHandOffs(t *testing.T) {
 	none := func(f *contend.Figures) { f.HandOffs = 0 }
 	r := contentious().change(Contended, "rueidislock-1", 2, none)
 	if a := aimsOf(r)[0]; a.measured == "+Inf" {
-		t.Errorf("%+v, where the peer's other kind hands off", a)
+		t.Errorf("%+v, want a number, as the peer's other kind hands off", a)
 	}
 	r = r.change(Contended, "rueidislock-3", 2, none)
 	if got := missed(r); len(got) > 0 {
-		t.Errorf("missed: %q", got)
+		t.Errorf("missed: %q, want none", got)
 	}
 	if a := aimsOf(r)[0]; !a.judged || a.measured != "+Inf" {
-		t.Errorf("%+v", a)
+		t.Errorf("%+v, want it judged, and +Inf", a)
 	}
 	if a := aimsOf(r.change(Contended, "leasehold-1", 2, none))[0]; a.reached || a.measured != "0.00" {
-		t.Errorf("%+v", a)
+		t.Errorf("%+v, want it missed, and 0.00", a)
 	}
 }
 
@@ -220,11 +220,11 @@ func TestOverlapsAreReported(t *testing.T) {
 	}
 	r.change(Contended, "etcd", 16, func(f *contend.Figures) { f.Overlaps, f.Overlap = 3, "both" })
 	if err := Overlapped(r); err == nil || !strings.Contains(err.Error(), "etcd") || !strings.Contains(err.Error(), "both") {
-		t.Errorf("%v", err)
+		t.Errorf("%v, want an error with %q and text with %q", err, "etcd", "both")
 	}
 	var b strings.Builder
 	if err := Print(&b, r); err != nil || !strings.Contains(b.String(), "OVERLAPS") {
-		t.Errorf("%v: %s", err, b.String())
+		t.Errorf("%v: %s\nwant the overlaps", err, b.String())
 	}
 }
 
@@ -234,20 +234,20 @@ func TestApart(t *testing.T) {
 	whole.Contests, whole.Firsts, whole.RoundTrip = other.Contests, other.Firsts, other.RoundTrip
 	alone, contended := whole.Apart()
 	if !reflect.DeepEqual(alone, sample()) {
-		t.Error("the figures of locks without contention changed")
+		t.Error("the figures of locks without contention have changed, want them as they were")
 	}
 	if alone.Contended() || !contended.Contended() || len(contended.Cells)+len(contended.Held) > 0 {
-		t.Errorf("%+v", contended)
+		t.Errorf("%+v, want only the figures of contended locks", contended)
 	}
 	path := filepath.Join(dir, "contention.json")
 	if err := contended.Write(path); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := Read(path); err != nil || !reflect.DeepEqual(got, contended) {
-		t.Errorf("read something else than was written; %v", err)
+		t.Errorf("what was read is not what was written, %v, want the same", err)
 	}
 	if alone, contended := (&Run{}).Apart(); alone != nil || contended != nil {
-		t.Error("parts of nothing")
+		t.Error("parts of an empty run, want none")
 	}
 }
 
@@ -268,18 +268,18 @@ func TestDocumentInParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s := read(); !strings.Contains(s, "OLD\n") || strings.Contains(s, "OLDER") || !strings.Contains(s, "| 128 processes, 1 node: fairness (Jain) | 0.995 |") || strings.Contains(s, "aim") || strings.Contains(s, "reached") || !strings.HasSuffix(s, endContention+"\nc\n") {
-		t.Errorf("%s", s)
+		t.Errorf("%s\nwant the new figures of contention, without aims, and the other figures as they were", s)
 	}
 	if err := Document(path, sample()); err != nil {
 		t.Fatal(err)
 	}
 	if s := read(); strings.Contains(s, "OLD") || !strings.Contains(s, "| 128 processes, 1 node: fairness (Jain) |") || !strings.Contains(s, "| Leasehold, 5 nodes |") {
-		t.Errorf("%s", s)
+		t.Errorf("%s, want no %q, text with %q and %q", s, "OLD", "| 128 processes, 1 node: fairness (Jain) |", "| Leasehold, 5 nodes |")
 	}
 	if err := os.WriteFile(path, []byte(begin+end), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := Document(path, contentious()); err == nil {
-		t.Error("no place for contention")
+		t.Error("a document without a place for contention: no error, want one")
 	}
 }

@@ -66,12 +66,12 @@ func TestRatios(t *testing.T) {
 		}
 	}
 	if len(of) != len(ratios) {
-		t.Errorf("%d of %d ratios are there", len(of), len(ratios))
+		t.Errorf("%d ratios, want %d", len(of), len(ratios))
 	}
 	// Ratios without a peer are left out.
 	none := mediansOf(&Run{Cells: []Cell{{Healthy, "leasehold-5", 0, figuresOf(1, 10)}}})
 	if table := ratioTable(none, Healthy, true); len(table) != 2 || !strings.Contains(table[1][0], "allocations") {
-		t.Errorf("%q", table)
+		t.Errorf("%q, want only the header and allocations", table)
 	}
 }
 
@@ -93,7 +93,7 @@ func TestVerdicts(t *testing.T) {
 func TestMediansWithoutOperations(t *testing.T) {
 	row := mediansOf(sample()).rows[key{Frozen, "redsync-goredis-5", 1}]
 	if row.PerSecond != 0 || row.LockP50 != 0 || row.Errors != 3 {
-		t.Errorf("%+v", row)
+		t.Errorf("%+v, want zeros and 3 errors", row)
 	}
 }
 
@@ -108,10 +108,10 @@ func TestWriteAndRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !reflect.DeepEqual(got, r) {
-		t.Error("read something else than was written")
+		t.Error("what was read is not what was written, want the same")
 	}
 	if _, err := Read(path + "x"); err == nil {
-		t.Error("no error for a missing file")
+		t.Error("a missing file: no error, want one")
 	}
 }
 
@@ -134,26 +134,26 @@ func TestDocument(t *testing.T) {
 	}
 	s := string(text)
 	if !strings.HasPrefix(s, "before\n"+begin) || !strings.HasSuffix(s, end+"\nafter\n") || strings.Contains(s, "OUTDATED") || strings.Count(s, begin) != 1 {
-		t.Errorf("%s", s)
+		t.Errorf("%s\nwant the figures once, in place of the outdated ones", s)
 	}
 	for _, part := range []string{"redis-server 7.0.15", "2 January 2026", "| Leasehold, 5 nodes |", "512 bytes of heap each", "10.0 % of one core", "| 2.00 |", "One of five servers frozen"} {
 		if !strings.Contains(s, part) {
-			t.Errorf("%q is missing", part)
+			t.Errorf("%s\nwant text with %q", s, part)
 		}
 	}
 	if strings.Contains(s, "missed") || strings.Contains(s, "aim") {
-		t.Errorf("our aims are in the document:\n%s", s)
+		t.Errorf("%s\nwant none of our aims, no %q and no %q", s, "missed", "aim")
 	}
 	write("no place")
 	if err := Document(path, sample()); err == nil {
-		t.Error("no error for a document without a place for figures")
+		t.Error("a document without a place for figures: no error, want one")
 	}
 }
 
 func TestSharedMachineIsMentioned(t *testing.T) {
-	for load, told := range map[string]bool{"0.07 3.00 4.00": false, "": false, "0.90 0.10 0.00": true, "12.34 1 1": true} {
-		if text := figures(&Run{LoadOff: load}); strings.Contains(text, "Other programs used the machine") != told {
-			t.Errorf("load %q: %s", load, text)
+	for load, want := range map[string]bool{"0.07 3.00 4.00": false, "": false, "0.90 0.10 0.00": true, "12.34 1 1": true} {
+		if text := figures(&Run{LoadOff: load}); strings.Contains(text, "Other programs used the machine") != want {
+			t.Errorf("load %q: %s\nwant other programs mentioned: %v", load, text, want)
 		}
 	}
 }
@@ -165,7 +165,7 @@ func TestPrint(t *testing.T) {
 	}
 	for _, part := range []string{"LOCK+UNLOCK/S", "2,020", "ratio", "(missed: 4)", "1,000 leases"} {
 		if !strings.Contains(b.String(), part) {
-			t.Errorf("%q is missing:\n%s", part, b.String())
+			t.Errorf("%s\nwant text with %q", b.String(), part)
 		}
 	}
 }

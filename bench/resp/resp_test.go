@@ -10,7 +10,7 @@ import (
 
 func TestAppendCommand(t *testing.T) {
 	if got := string(AppendCommand([]byte("x"), "SET", "", "é")); got != "x*3\r\n$3\r\nSET\r\n$0\r\n\r\n$2\r\né\r\n" {
-		t.Errorf("%q", got)
+		t.Errorf("%q, want the command in RESP after x", got)
 	}
 }
 
@@ -29,7 +29,7 @@ func TestRead(t *testing.T) {
 	}
 	for _, bad := range []string{"", "\r\n", "x\r\n", ":\r\n", ":1x\r\n", ":99999999999999999999\r\n", "$5\r\nab", "*1\r\n", "*x\r\n", "%1\r\n:1\r\n"} {
 		if got, err := Read(bufio.NewReader(strings.NewReader(bad))); err == nil {
-			t.Errorf("%q was read as %c %q", bad, got.Kind, got.Bytes)
+			t.Errorf("%q was read as %c %q, want an error", bad, got.Kind, got.Bytes)
 		}
 	}
 }
@@ -45,9 +45,9 @@ func TestAsk(t *testing.T) {
 		}
 	}
 	if _, err := Ask(addr, "NONSENSE"); err == nil {
-		t.Error("an error of the server is no error")
+		t.Error("an unknown command: no error, want that of the server")
 	}
 	if info, err := Ask(addr, "INFO"); err != nil || !strings.Contains(info, "used_cpu_user:") {
-		t.Errorf("INFO: %.100q, %v", info, err)
+		t.Errorf("INFO: %.100q, %v, want text with used_cpu_user", info, err)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Locks through rueidis are the same locks: they exclude those of redisstore, tokens
-// increase, and releases count.
+// Locks through rueidis are those of redisstore: they exclude each other, tokens increase,
+// and a release frees both.
 func TestSameLocks(t *testing.T) {
 	addr := redistest.Start(t).Addr()
 	s, err := Open(t.Context(), addr)
@@ -29,11 +29,11 @@ func TestSameLocks(t *testing.T) {
 				t.Fatal(err)
 			}
 			if l.Token() <= last {
-				t.Errorf("token %d after %d", l.Token(), last)
+				t.Errorf("token %d after %d, want a larger one", l.Token(), last)
 			}
 			last = l.Token()
 			if _, err := pair[1].Try(t.Context()); !errors.Is(err, store.ErrBusy) {
-				t.Errorf("a second holder: %v", err)
+				t.Errorf("a second holder: %v, want %v", err, store.ErrBusy)
 			}
 			if err := l.Release(t.Context()); err != nil {
 				t.Error(err)
@@ -42,6 +42,6 @@ func TestSameLocks(t *testing.T) {
 	}
 	leases := []store.Lease{{Name: "y", Owner: "o", TTL: time.Minute}}
 	if errs := s.Renew(t.Context(), leases); !errors.Is(errs[0], store.ErrNotHeld) {
-		t.Errorf("renewed a lease that does not exist: %v", errs[0])
+		t.Errorf("renewed a lease that does not exist: %v, want %v", errs[0], store.ErrNotHeld)
 	}
 }

@@ -31,10 +31,10 @@ func TestRedis(t *testing.T) {
 	}
 	defer r.Close()
 	if v, err := r.Version(); err != nil || !strings.Contains(v, ".") {
-		t.Errorf("version %q, %v", v, err)
+		t.Errorf("version %q, %v, want one with a dot", v, err)
 	}
 	if a := r.Addrs(); len(a) != 3 || a[0] == a[1] {
-		t.Errorf("%q", a)
+		t.Errorf("addresses %q, want three different ones", a)
 	}
 	if _, err := resp.Ask(r[1].Addr(), "SET", "a", "b"); err != nil {
 		t.Fatal(err)
@@ -43,9 +43,9 @@ func TestRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	if left, err := resp.Ask(r[1].Addr(), "EXISTS", "a"); err != nil || left != "0" {
-		t.Errorf("%s keys are left, %v", left, err)
+		t.Errorf("%s keys are left, %v, want 0", left, err)
 	}
-	// New servers grant at once.
+	// New servers are not in quarantine.
 	st, err := redisstore.Open(t.Context(), "redis://"+strings.Join(r.Addrs(), ","), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -55,11 +55,11 @@ func TestRedis(t *testing.T) {
 		t.Error(err)
 	}
 	if used, err := CPU(r[0].PID()); err != nil || used < 0 {
-		t.Errorf("%v, %v", used, err)
+		t.Errorf("CPU time %v, %v, want none or more", used, err)
 	}
 	r[1].Kill()
 	if r.Empty(t.Context()) == nil {
-		t.Error("a server that is gone was emptied")
+		t.Error("emptying a killed server: no error, want one")
 	}
 }
 
@@ -77,11 +77,11 @@ func TestCPU(t *testing.T) {
 			break
 		}
 		if time.Now().After(end) {
-			t.Fatal("busy for a minute, and it does not show")
+			t.Fatal("the CPU time has not increased in a busy minute, want more")
 		}
 	}
 	if _, err := CPU(-1); err == nil {
-		t.Error("a process that is not there")
+		t.Error("the CPU time of no process: no error, want one")
 	}
 }
 
@@ -90,10 +90,10 @@ func TestMissing(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	var missing *MissingError
 	if s, err := StartEtcd(t.Context()); !errors.As(err, &missing) || !strings.Contains(err.Error(), "apt-get install") {
-		t.Errorf("%v, %v", s, err)
+		t.Errorf("%v, %v, want an error that says what to install", s, err)
 	}
 	if s, err := StartZooKeeper(t.Context()); !errors.As(err, &missing) || !strings.Contains(err.Error(), "apt-get install") {
-		t.Errorf("%v, %v", s, err)
+		t.Errorf("%v, %v, want an error that says what to install", s, err)
 	}
 }
 
@@ -108,7 +108,7 @@ func TestBroken(t *testing.T) {
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	if s, err := StartEtcd(t.Context()); err == nil || !strings.Contains(err.Error(), "the reason") {
-		t.Errorf("%v, %v", s, err)
+		t.Errorf("%v, %v, want an error with %q", s, err, "the reason")
 	}
 }
 
@@ -119,24 +119,24 @@ func TestSpinners(t *testing.T) {
 	}
 	defer s.Stop()
 	if len(s) == 0 {
-		t.Fatal("none")
+		t.Fatal("no spinners, want one at least")
 	}
 	for _, c := range s {
 		for end := time.Now().Add(time.Minute); policy(t, c.Process.Pid) != "5"; time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
-				t.Fatal("it does not get to idle priority")
+				t.Fatal("the spinner has no idle priority after a minute, want it")
 			}
 		}
 	}
 }
 
-// policy is the scheduling policy of a process's first thread or of any other
-// that has another one than usual: the 41st field of its description.
+// policy returns the scheduling policy of a process, the 41st field of its stat file: that of
+// its first thread that does not have the usual one, "0".
 func policy(t *testing.T, pid int) string {
 	t.Helper()
 	tasks, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/stat")
 	if err != nil || len(tasks) == 0 {
-		t.Fatalf("the spinner is gone (%v)", err)
+		t.Fatalf("the spinner has no threads (%v), want one at least", err)
 	}
 	for _, path := range tasks {
 		stat, err := os.ReadFile(path)

@@ -61,7 +61,7 @@ func TestRedisClients(t *testing.T) {
 			}
 			for _, script := range []string{`return redis.error_reply('MINE says no')`, `error('MINE says no')`} {
 				if got, err := run(script); err == nil || errors.Is(err, redisguard.ErrInvalid) || !strings.Contains(err.Error(), "MINE says no") {
-					t.Errorf("%s: %v, %v", script, got, err)
+					t.Errorf("%s: %v, %v, want an error with %q, but not %v", script, got, err, "MINE says no", redisguard.ErrInvalid)
 				}
 			}
 		})

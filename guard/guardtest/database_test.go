@@ -19,7 +19,7 @@ import (
 	"github.com/leasehold-dev/leasehold/guard/sqlguard"
 )
 
-// patience bounds what takes milliseconds unless something is broken.
+// patience bounds waits for what takes milliseconds on a machine that is not busy.
 const patience = 60 * time.Second
 
 // flavour is a kind of database, set up in one way.
@@ -33,7 +33,7 @@ type flavour struct {
 
 func (f flavour) file() bool { return f.dialect == sqlguard.SQLite }
 
-// level is a PostgreSQL that starts transactions at that isolation level.
+// postgresAt is a PostgreSQL that starts transactions at that isolation level.
 func postgresAt(level string) flavour {
 	return flavour{"PostgreSQL " + level, sqlguard.PostgreSQL, "pgx", func(string) string {
 		return fmt.Sprintf("postgres://%s:%s@%s/%s?sslmode=disable&default_transaction_isolation=%s",
@@ -61,14 +61,14 @@ func sqliteWith(journal string) flavour {
 	}}
 }
 
-// flavours are all there are, the levels that databases start from first.
+// flavours are all flavours. The first three have the default isolation levels.
 var flavours = []flavour{
 	postgresAt("read committed"), mariadbAt("repeatable read"), sqliteWith("delete"),
 	postgresAt("repeatable read"), postgresAt("serializable"),
 	mariadbAt("read committed"), mariadbAt("serializable"), sqliteWith("wal"),
 }
 
-// database is one of them, open, for one test.
+// database is an open database of a flavour, for one test.
 type database struct {
 	flavour
 	*sql.DB
@@ -113,7 +113,7 @@ func (d *database) exec(t *testing.T, query string, args ...any) {
 	}
 }
 
-// rebind writes ? in the way of the dialect.
+// rebind replaces ? by the placeholders of the dialect.
 func (d *database) rebind(query string) string { return rebind(d.dialect, query) }
 
 func rebind(dialect sqlguard.Dialect, query string) string {
@@ -126,8 +126,8 @@ func rebind(dialect sqlguard.Dialect, query string) string {
 	return query
 }
 
-// waiters waits until n statements that name the table wait for a lock. Those
-// of SQLite cannot be asked for.
+// waiters waits until n statements that name the table wait for a lock. On SQLite it
+// returns at once, as waiting statements cannot be listed there.
 func (d *database) waiters(t *testing.T, table string, n int) {
 	t.Helper()
 	question := map[sqlguard.Dialect]string{
@@ -151,7 +151,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
+			t.Fatalf("waited for %v until %s, in vain", patience, what)
 		}
 	}
 }
@@ -169,7 +169,7 @@ func on(t *testing.T, these []flavour, test func(t *testing.T, d *database)) {
 	}
 }
 
-// journal is what writers have done, in the order of the transactions.
+// journal is a table of what writers have done, in the order of the transactions.
 type journal struct {
 	*database
 	name string
@@ -182,7 +182,7 @@ func (d *database) journal(t *testing.T) journal {
 	return j
 }
 
-// add writes one line below the last one.
+// add appends a row.
 func (j journal) add(ctx context.Context, tx *sql.Tx, resource string, token fence.Token) error {
 	var last int64
 	if err := tx.QueryRowContext(ctx, j.rebind(`SELECT COALESCE(MAX(seq), 0) FROM `+j.name+` WHERE resource = ?`), resource).Scan(&last); err != nil {
@@ -192,7 +192,7 @@ func (j journal) add(ctx context.Context, tx *sql.Tx, resource string, token fen
 	return err
 }
 
-// read is the tokens in the journal.
+// read returns the tokens in the journal.
 func (j journal) read(t *testing.T, resource string) []fence.Token {
 	t.Helper()
 	rows, err := j.QueryContext(t.Context(), j.rebind(`SELECT token FROM `+j.name+` WHERE resource = ? ORDER BY seq`), resource)

@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-dev/leasehold/guard/sqlguard"
 )
 
-// The examples of package sqlguard, which has no driver, with a database and
-// what they print.
+// The examples of package sqlguard, with a database and with what they print: that package
+// imports no driver.
 
 func Example_sqlTransaction() {
 	dir, err := os.MkdirTemp("", "example")
@@ -67,7 +67,7 @@ func Example_sqlRow() {
 		return
 	}
 	defer db.Close()
-	db.SetMaxOpenConns(1) // each would have a memory of its own
+	db.SetMaxOpenConns(1) // each connection would have its own database
 	ctx := context.Background()
 	if _, err := db.ExecContext(ctx, `CREATE TABLE invoices (id INTEGER PRIMARY KEY, state TEXT, token INTEGER); INSERT INTO invoices VALUES (42, 'open', NULL)`); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -82,7 +82,7 @@ func Example_sqlRow() {
 	// "invoices[id=42]" refuses fencing token 33: it has seen 34, so the lease is over and a later holder has written
 }
 
-// With a lock that has no tokens: the owner stands in the row.
+// With a lock that has no tokens: the row has the owner.
 func Example_sqlOwner() {
 	db, err := sql.Open("sqlite", ":memory:")
 	if err != nil {

@@ -37,7 +37,7 @@ func startHolder(t *testing.T, job task) *holder {
 	}
 	cmd := exec.Command(exe)
 	cmd.Env = append(os.Environ(), holderEnv+"="+string(text), "GORACE=atexit_sleep_ms=0")
-	// A pipe of our own: what the process said last must be there when it is
+	// Our own pipe: the last output of the process must be there when it is
 	// gone.
 	out, w, err := os.Pipe()
 	if err != nil {
@@ -61,12 +61,12 @@ func startHolder(t *testing.T, job task) *holder {
 	return h
 }
 
-// report is the next thing the holder says.
+// report returns the next report of the holder.
 func (h *holder) report(t *testing.T) (r report) {
 	t.Helper()
 	if err := h.out.Decode(&r); err != nil {
 		said, _ := os.ReadFile(h.log.Name())
-		t.Fatalf("the holder says nothing more: %v\n%s", err, said)
+		t.Fatalf("no report from the holder: %v\n%s", err, said)
 	}
 	if r.Failed != "" {
 		t.Fatalf("the holder: %s", r.Failed)
@@ -74,9 +74,8 @@ func (h *holder) report(t *testing.T) (r report) {
 	return r
 }
 
-// frozen starts a holder and stops it while it thinks, and then takes the lock
-// over, which takes until the holder's validity has run out. Thaw lets the
-// holder write, as if it still held the lock.
+// frozen starts a holder, stops it between reading and writing, and takes the lock over,
+// which takes until the holder's lease has expired. thaw makes the holder write.
 func frozen(t *testing.T, job task) (h *holder, second writer, thaw func()) {
 	t.Helper()
 	h = startHolder(t, job)
@@ -92,7 +91,7 @@ func frozen(t *testing.T, job task) (h *holder, second writer, thaw func()) {
 	}
 	t.Cleanup(release)
 	if lease.Token() <= first.Token {
-		t.Fatalf("token %v after %v", lease.Token(), first.Token)
+		t.Fatalf("token %v after %v, want a larger one", lease.Token(), first.Token)
 	}
 	return h, writer{token: lease.Token(), owner: lease.Owner(), guarded: job.Guarded, name: "B"}, func() {
 		t.Helper()
@@ -105,7 +104,7 @@ func frozen(t *testing.T, job task) (h *holder, second writer, thaw func()) {
 	}
 }
 
-// kinds are all ways to guard something, each with what makes the goods.
+// kinds returns all ways to guard data, each with what makes the goods.
 func kinds() map[string]func(t *testing.T, guarded bool) goods {
 	all := map[string]func(*testing.T, bool) goods{}
 	for _, how := range []string{"tx", "row", "owner"} {
@@ -149,7 +148,7 @@ func sqlGoodsOf(t *testing.T, f flavour, how string) goods {
 	return g
 }
 
-// httpGoodsWith serves one text.
+// httpGoodsWith serves one text, behind a guard if guarded.
 func httpGoodsWith(t *testing.T, guarded bool, o *httpguard.Options) goods {
 	var mu sync.Mutex
 	var content []byte
@@ -207,15 +206,15 @@ func TestFrozenHolderCannotWrite(t *testing.T) {
 				}
 				if !guarded {
 					if after == "B" || !late.Wrote {
-						t.Errorf("without the guard, nothing was lost (%q is there, the late holder: %+v); so what is the guard good for?", after, late)
+						t.Errorf("without the guard, the text is %q, the late holder: %+v; want the write of B lost: else this test shows nothing", after, late)
 					}
 					return
 				}
 				if after != "B" || late.Wrote {
-					t.Errorf("lost: %q is there, want B; the late holder: %+v", after, late)
+					t.Errorf("the text is %q, want B; the late holder: %+v, want its write refused", after, late)
 				}
 				if s := late.Stale; s != nil && (s.Offered != late.Token || s.Highest != second.token) || s == nil && late.Owned != second.owner {
-					t.Errorf("the late holder, with token %v, was told %+v; the other is %+v", late.Token, late, second)
+					t.Errorf("the late holder, with token %v, reported %+v, want a refusal for %+v", late.Token, late, second)
 				}
 			})
 		}
@@ -246,11 +245,11 @@ func TestFrozenWithinItsTransaction(t *testing.T) {
 			(&database{flavour: f, DB: data.db}).waiters(t, g.Name, 1)
 			thaw()
 			if first := h.report(t); !first.Wrote {
-				t.Errorf("the first holder: %+v", first)
+				t.Errorf("the first holder: %+v, want it to have written", first)
 			}
 			next.Wait()
 			if after, err := data.read(t.Context()); after != "AB" || err != nil {
-				t.Errorf("%q is there, %v; want AB", after, err)
+				t.Errorf("the text is %q, %v; want AB", after, err)
 			}
 		})
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/leasehold-dev/leasehold/guard/sqlguard"
 )
 
-// goods say where the data is that a lock protects, so that another process can
-// find it too. It is one text, to which every writer adds its name.
+// goods describe the data that a lock protects, so that another process can find it, too.
+// It is one text, to which every writer adds its name.
 type goods struct {
 	Kind    string // which guard, used how
 	Dialect sqlguard.Dialect
@@ -27,7 +27,7 @@ type goods struct {
 	Name    string // of the table or key
 }
 
-// writer is who writes, and how.
+// writer is a holder that writes.
 type writer struct {
 	token   fence.Token
 	owner   string
@@ -35,9 +35,9 @@ type writer struct {
 	name    string
 }
 
-// data is the goods, within reach.
+// data are opened goods.
 type data interface {
-	// begin is the first thing a holder does with its lease: it reads.
+	// begin is the first thing a holder does with its lease. It returns what it has read.
 	begin(context.Context, writer) (string, error)
 	// write writes what was read, and the writer's name.
 	write(ctx context.Context, w writer, before string) error
@@ -110,7 +110,7 @@ func (g *sqlGoods) write(ctx context.Context, w writer, before string) error {
 	return g.guard.Tx(ctx, g.db, "goods", w.token, func(tx *sql.Tx) error { return g.update(ctx, tx, before+w.name) })
 }
 
-// change is reading, thinking and writing in one guarded transaction.
+// change reads, calls think, and writes in one guarded transaction.
 func (g *sqlGoods) change(ctx context.Context, w writer, think func()) error {
 	return g.guard.Tx(ctx, g.db, "goods", w.token, func(tx *sql.Tx) error {
 		before, err := g.readFrom(ctx, tx)
@@ -158,7 +158,7 @@ const appendScript = `redis.call('SET', KEYS[1], ARGV[1] .. ARGV[2])`
 func (g *redisGoods) write(ctx context.Context, w writer, before string) error {
 	how := g.how
 	if how == "delete" && w.name != "A" {
-		how = "set" // or there would be nothing to lose
+		how = "set" // or no write of the other could be lost
 	}
 	switch {
 	case how == "delete" && w.guarded:

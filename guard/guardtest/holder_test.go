@@ -15,8 +15,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// holderEnv makes a process of this test binary the holder of a lock. It has the
-// task.
+// holderEnv is set in processes of this test binary that hold a lock, to the task in JSON.
 const holderEnv = "GUARDTEST_HOLDER"
 
 // task is what a holder does.
@@ -25,10 +24,10 @@ type task struct {
 	Redis   string // where the lock is
 	Lock    string
 	Guarded bool
-	Inside  bool // stop to think within the transaction, not before it
+	Inside  bool // wait within the transaction, not before it
 }
 
-// report is how a holder says what became of it.
+// report is what a holder prints of its progress.
 type report struct {
 	Token  fence.Token
 	Wrote  bool
@@ -37,13 +36,13 @@ type report struct {
 	Failed string            // by anything else
 }
 
-// lockTTL is how long a holder that stands still keeps its lock.
+// lockTTL is how long a stopped holder keeps its lock.
 const lockTTL = 300 * time.Millisecond
 
 // acquire waits for the lock.
 func acquire(ctx context.Context, url, name string) (*leasehold.Lease, func(), error) {
-	// Waiting longer for an answer than a lease lasts is for busy machines: what
-	// came too late is given back.
+	// The timeout is longer than the TTL, for busy machines: a grant that comes too late is
+	// released.
 	st, err := redisstore.Open(ctx, url, &redisstore.Options{NodeTimeout: 10 * time.Second})
 	if err != nil {
 		return nil, nil, err
@@ -56,8 +55,8 @@ func acquire(ctx context.Context, url, name string) (*leasehold.Lease, func(), e
 	return lease, func() { lease.Release(context.WithoutCancel(ctx)); st.Close() }, nil
 }
 
-// beHolder takes the lock, reads, says that it holds it, waits for a line, and
-// writes; and never looks at its lease.
+// beHolder takes the lock, reads, reports its token, waits for a line, and writes without a
+// check of its lease.
 func beHolder() {
 	say := json.NewEncoder(os.Stdout)
 	in := bufio.NewReader(os.Stdin)

@@ -40,7 +40,7 @@ func withServers(m *testing.M) int {
 		}
 	}
 	if code == 0 {
-		// The tests wait for leases to end more than they compute.
+		// The tests mostly wait for leases to expire.
 		if err := flag.Set("test.parallel", "8"); err != nil {
 			panic(err)
 		}

@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold-dev/leasehold/guard/sqlguard"
 )
 
-// rows makes a table with a key of two columns, of which one row is never
-// touched, and returns the other.
+// rows makes a table with a key of two columns and two rows, and returns one of them. It
+// fails the test if the other is changed.
 func (d *database) rows(t *testing.T, column string) sqlguard.Row {
 	t.Helper()
 	table := d.table("data")
@@ -26,7 +26,7 @@ func (d *database) rows(t *testing.T, column string) sqlguard.Row {
 		var token, owner any
 		err := d.QueryRowContext(context.Background(), `SELECT content, token, owner FROM `+table+` WHERE id = 2`).Scan(&content, &token, &owner)
 		if err != nil || content != "untouched" || token != nil || owner != nil {
-			t.Errorf("another row is now %q, %v, %v (%v)", content, token, owner, err)
+			t.Errorf("the other row is %q, %v, %v (%v), want it unchanged", content, token, owner, err)
 		}
 	})
 	return sqlguard.Row{Table: table, Key: map[string]any{"tenant": 1, "id": 1}, Column: column}
@@ -40,7 +40,7 @@ func (d *database) content(t *testing.T, row sqlguard.Row) (content string) {
 	return content
 }
 
-// inTx runs fn in a transaction of its own, which is the user's business.
+// inTx runs fn in a transaction that the guard has not begun.
 func (d *database) inTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
 	tx, err := d.BeginTx(ctx, nil)
 	if err != nil {
@@ -59,7 +59,7 @@ func TestRowRefusesOlderTokens(t *testing.T) {
 		ctx := t.Context()
 		set := d.rebind("content = ?")
 		const first, second fence.Token = 1_795_275_000_000_001, 1_795_275_000_000_002
-		// The same twice: MySQL says of the second that it changed no row.
+		// Each twice: for the second, MySQL reports no changed rows.
 		for _, token := range []fence.Token{first, first, second, second} {
 			if err := d.dialect.UpdateRow(ctx, d.DB, row, token, set, token.String()); err != nil {
 				t.Fatalf("token %v: %v", token, err)
@@ -74,18 +74,18 @@ func TestRowRefusesOlderTokens(t *testing.T) {
 			return d.dialect.UpdateRow(ctx, tx, row, first, set, "old")
 		}), row.String(), first, second)
 		if got := d.content(t, row); got != second.String() {
-			t.Errorf("%q is there", got)
+			t.Errorf("the row has %q, want %q", got, second.String())
 		}
 
 		missing := row
 		missing.Key = map[string]any{"tenant": 1, "id": 3}
 		if err := d.dialect.UpdateRow(ctx, d.DB, missing, first, set, "x"); !errors.Is(err, sql.ErrNoRows) {
-			t.Errorf("a row that is not there: %v", err)
+			t.Errorf("a row that does not exist: %v, want %v", err, sql.ErrNoRows)
 		}
 		several := sqlguard.Row{Table: row.Table, Key: map[string]any{"tenant": 1}, Column: "token"}
 		err := d.inTx(ctx, func(tx *sql.Tx) error { return d.dialect.UpdateRow(ctx, tx, several, second, set, "x") })
 		if err == nil || errors.Is(err, fence.ErrStale) || !strings.Contains(err.Error(), "2 rows") {
-			t.Errorf("a key that matches two rows: %v", err)
+			t.Errorf("a key that matches two rows: %v, want an error with \"2 rows\"", err)
 		}
 	})
 }
@@ -127,8 +127,7 @@ func TestRowWritersAtOnce(t *testing.T) {
 	})
 }
 
-// The caller's transaction may have begun before the write that is in its way.
-// (Not in a file, where a transaction that has read keeps others from writing.)
+// The caller's transaction may have begun before a write with a larger token. (Not in a file, where a transaction that has read keeps others from writing.)
 func TestRowInATransactionThatBeganEarlier(t *testing.T) {
 	on(t, slices.DeleteFunc(slices.Clone(flavours), flavour.file), func(t *testing.T, d *database) {
 		row := d.rows(t, "token")
@@ -145,13 +144,13 @@ func TestRowInATransactionThatBeganEarlier(t *testing.T) {
 			return d.dialect.UpdateRow(ctx, tx, row, 6, set, "old")
 		})
 		if err == nil {
-			t.Error("the older token was let in")
+			t.Error("an older token was accepted, want it refused")
 		}
 		if d.name == flavours[0].name || d.name == flavours[1].name {
 			refused(t, err, row.String(), 6, 7)
 		}
 		if got := d.content(t, row); got != "new" {
-			t.Errorf("%q is there", got)
+			t.Errorf("the row has %q, want %q", got, "new")
 		}
 	})
 }
@@ -184,10 +183,10 @@ func TestOwnerInTheRow(t *testing.T) {
 			}
 		}
 		if got := d.content(t, row); got != "right" {
-			t.Errorf("%q is there", got)
+			t.Errorf("the row has %q, want %q", got, "right")
 		}
-		// A claim that is itself late takes the row from the current holder, who
-		// is told; the late one must read after it, and so loses nothing either.
+		// A claim that is itself late takes the row from the current holder, whose
+		// next update is refused. The late one must read after its claim, so it loses nothing.
 		if err := d.dialect.ClaimRow(ctx, d.DB, row, "a"); err != nil {
 			t.Fatal(err)
 		}
@@ -196,7 +195,7 @@ func TestOwnerInTheRow(t *testing.T) {
 		missing.Key = map[string]any{"tenant": 2, "id": 1}
 		for _, err := range []error{d.dialect.ClaimRow(ctx, d.DB, missing, "a"), d.dialect.UpdateOwned(ctx, d.DB, missing, "a", set, "x")} {
 			if !errors.Is(err, sql.ErrNoRows) {
-				t.Errorf("a row that is not there: %v", err)
+				t.Errorf("a row that does not exist: %v, want %v", err, sql.ErrNoRows)
 			}
 		}
 	})

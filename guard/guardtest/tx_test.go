@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-dev/leasehold/guard/sqlguard"
 )
 
-// refused fails the test unless err is the refusal of offered for highest.
+// refused fails the test unless err says that offered was refused because of highest.
 func refused(t *testing.T, err error, resource string, offered, highest fence.Token) {
 	t.Helper()
 	var stale *fence.StaleError
@@ -44,13 +44,13 @@ func TestSQLRefusesOlderTokens(t *testing.T) {
 		if got, want := fmt.Sprint(j.read(t, "r")), fmt.Sprint([]fence.Token{5, 5, fence.Max - 1, fence.Max - 1, fence.Max}); got != want {
 			t.Errorf("written: %s, want %s", got, want)
 		}
-		// Names that some databases take for equal.
+		// Names that some databases treat as equal.
 		for _, other := range []string{"R", "r ", "ŕ", "r%"} {
 			if err := d.guard.Tx(ctx, d, other, 1, func(*sql.Tx) error { return nil }); err != nil {
 				t.Errorf("resource %q: %v", other, err)
 			}
 		}
-		for resource, want := range map[string]fence.Token{"r": fence.Max, "R": 1, "nobody's": 0} {
+		for resource, want := range map[string]fence.Token{"r": fence.Max, "R": 1, "unused": 0} {
 			if got, err := d.guard.Highest(ctx, d, resource); got != want || err != nil {
 				t.Errorf("Highest(%q) = %v, %v, want %v", resource, got, err, want)
 			}
@@ -68,12 +68,12 @@ func TestSQLRollsBackTheTokenToo(t *testing.T) {
 			return errors.Join(j.add(ctx, tx, "r", 9), mine)
 		})
 		if !errors.Is(err, mine) || errors.Is(err, sqlguard.ErrAmbiguous) {
-			t.Errorf("got %v, want my own error", err)
+			t.Errorf("got %v, want the error of the function", err)
 		}
 		func() {
 			defer func() {
 				if recover() != "on purpose" {
-					t.Error("the panic was swallowed")
+					t.Error("no panic, or another one, want that of the function")
 				}
 			}()
 			d.guard.Tx(ctx, d, "r", 9, func(tx *sql.Tx) error {
@@ -82,24 +82,24 @@ func TestSQLRollsBackTheTokenToo(t *testing.T) {
 			})
 		}()
 		if err := d.guard.Tx(ctx, d, "r", 8, func(*sql.Tx) error { return nil }); err != nil {
-			t.Errorf("a smaller token after the larger one was rolled back: %v", err)
+			t.Errorf("a smaller token after the larger one was rolled back: %v, want no error", err)
 		}
 		if got := j.read(t, "r"); len(got) != 0 {
-			t.Errorf("written: %v", got)
+			t.Errorf("written: %v, want nothing", got)
 		}
 	})
 }
 
-// risen says what is wrong with an order of writes.
+// risen returns an error if tokens are not in increasing order.
 func risen(tokens []fence.Token) error {
 	if !slices.IsSorted(tokens) {
-		return fmt.Errorf("a stale write got through: %v", tokens)
+		return fmt.Errorf("written: %v, want no smaller token after a larger one", tokens)
 	}
 	return nil
 }
 
-// Several writers of a new resource start at once, when there is no row to lock
-// yet.
+// The guard works for several writers of a new resource at once, when there is no row to
+// lock yet.
 func TestFirstWritersOfAResourceAtOnce(t *testing.T) {
 	onEach(t, func(t *testing.T, d *database) {
 		j := d.journal(t)
@@ -129,11 +129,11 @@ func TestFirstWritersOfAResourceAtOnce(t *testing.T) {
 			}
 			for token := fence.Token(1); token <= writers; token++ {
 				if admitted[token] != slices.Contains(written, token) {
-					t.Errorf("token %v: admitted %v, but written are %v", token, admitted[token], written)
+					t.Errorf("token %v: admitted %v, and written are %v, want it written if and only if admitted", token, admitted[token], written)
 				}
 			}
 			if !admitted[writers] {
-				t.Error("the largest token was refused")
+				t.Error("the largest token was refused, want it accepted")
 			}
 		}
 	})
@@ -141,7 +141,7 @@ func TestFirstWritersOfAResourceAtOnce(t *testing.T) {
 
 // The guard is needed: reading the token and then writing, in one transaction,
 // accepts a stale write at the default isolation levels.
-func TestLookingBeforeWritingIsNotEnough(t *testing.T) {
+func TestReadingTheTokenBeforeWritingIsNotEnough(t *testing.T) {
 	on(t, flavours[:2], func(t *testing.T, d *database) {
 		j := d.journal(t)
 		ctx := t.Context()
@@ -166,7 +166,7 @@ func TestLookingBeforeWritingIsNotEnough(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		// In line after 2, by whatever means: the look was too early.
+		// After the write of 2: the token was read too early.
 		if _, err := old.ExecContext(ctx, d.rebind(`INSERT INTO `+j.name+` (resource, seq, token) VALUES (?, ?, ?)`), "r", 2, 1); err != nil {
 			t.Fatal(err)
 		}
@@ -174,7 +174,7 @@ func TestLookingBeforeWritingIsNotEnough(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := risen(j.read(t, "r")); err == nil {
-			t.Error("nothing was lost; so what is the guard good for?")
+			t.Error("no stale write was accepted, want one: else this test shows nothing")
 		}
 	})
 }
@@ -205,18 +205,18 @@ func TestSQLWritersWaitForEachOther(t *testing.T) {
 		<-entered
 		start(6, func() {
 			if !finished {
-				t.Error("6 came in before 5 was done")
+				t.Error("6 was admitted before 5 had ended, want it to wait")
 			}
 		})
-		start(4, func() { t.Error("4 came in after 5") })
+		start(4, func() { t.Error("4 was admitted after 5, want it refused") })
 		d.waiters(t, d.table("fences"), 2)
 		close(goOn)
 		all.Wait()
 		if errs[5] != nil || errs[6] != nil || !errors.Is(errs[4], fence.ErrStale) {
-			t.Errorf("got %v", errs)
+			t.Errorf("got %v, want only 4 refused", errs)
 		}
 		if got := fmt.Sprint(j.read(t, "r")); got != "[5 6]" {
-			t.Errorf("written: %s", got)
+			t.Errorf("written: %s, want [5 6]", got)
 		}
 	})
 }
@@ -248,7 +248,7 @@ func TestSQLCheckInATransactionThatBeganEarlier(t *testing.T) {
 			return j.add(ctx, tx, "r", 6)
 		})
 		if err == nil {
-			t.Error("the older token was let in")
+			t.Error("an older token was accepted, want it refused")
 		}
 		if d.name == flavours[0].name || d.name == flavours[1].name {
 			refused(t, err, "r", 6, 7)
@@ -262,20 +262,20 @@ func TestSQLCheckInATransactionThatBeganEarlier(t *testing.T) {
 func TestSQLWaitEndsWithItsContext(t *testing.T) {
 	onEach(t, func(t *testing.T, d *database) {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		tired := errors.New("tired of waiting")
+		canceled := errors.New("canceled by the test")
 		err := d.guard.Tx(t.Context(), d, "r", 5, func(*sql.Tx) error {
 			var waiting sync.WaitGroup
 			waiting.Go(func() {
 				err := d.guard.Tx(ctx, d, "r", 6, func(*sql.Tx) error {
-					t.Error("6 came in before 5 was done")
+					t.Error("6 was admitted before 5 had ended, want it to wait")
 					return nil
 				})
 				if err == nil || errors.Is(err, fence.ErrStale) || errors.Is(err, sqlguard.ErrAmbiguous) {
-					t.Errorf("the wait ended with %v", err)
+					t.Errorf("the wait ended with %v, want an error of the context", err)
 				}
 			})
 			d.waiters(t, d.table("fences"), 1)
-			cancel(tired)
+			cancel(canceled)
 			waiting.Wait()
 			return nil
 		})
@@ -283,7 +283,7 @@ func TestSQLWaitEndsWithItsContext(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, err := d.guard.Highest(t.Context(), d, "r"); got != 5 || err != nil {
-			t.Errorf("Highest = %v, %v, want 5", got, err)
+			t.Errorf("Highest = %v, %v, want 5 and no error", got, err)
 		}
 	})
 }
@@ -336,8 +336,8 @@ func TestCommitOfUnknownOutcomeIsReported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = guard.Tx(t.Context(), db, "r", 1, func(tx *sql.Tx) error { return tx.Commit() }) // which it must not
+	err = guard.Tx(t.Context(), db, "r", 1, func(tx *sql.Tx) error { return tx.Commit() }) // which the function must not do
 	if !errors.Is(err, sqlguard.ErrAmbiguous) {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want %v", err, sqlguard.ErrAmbiguous)
 	}
 }

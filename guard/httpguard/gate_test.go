@@ -9,7 +9,7 @@ import (
 )
 
 // With a Memory, the gate forgets unused resources. Without one, it forgets none.
-func TestGateGrowsOnlyAsLongAsItMust(t *testing.T) {
+func TestGateForgetsUnusedResources(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, forget := range []bool{true, false} {
@@ -19,13 +19,13 @@ func TestGateGrowsOnlyAsLongAsItMust(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := g.enter(ended, resource, 4); !errors.Is(err, fence.ErrStale) {
-				t.Errorf("token 4 after 5: %v", err)
+				t.Errorf("token 4 after 5: %v, want %v", err, fence.ErrStale)
 			}
 			if err := g.enter(ended, resource, 6); !errors.Is(err, context.Canceled) {
-				t.Errorf("token 6 beside 5: %v", err)
+				t.Errorf("token 6 beside 5: %v, want %v", err, context.Canceled)
 			}
 			if len(g.resources) == 0 {
-				t.Error("a resource was forgotten while a handler was inside")
+				t.Error("the gate has no resources while a handler is inside, want one")
 			}
 			g.leave(resource)
 		}

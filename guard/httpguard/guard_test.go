@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold-dev/leasehold/guard/httpguard"
 )
 
-// patience bounds what takes milliseconds unless something is broken.
+// patience bounds waits for what takes milliseconds on a machine that is not busy.
 const patience = 30 * time.Second
 
 func byPath(r *http.Request) string { return r.URL.Path }
@@ -53,7 +53,7 @@ func TestHTTPRefusesOlderTokens(t *testing.T) {
 			url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				ran++
 				if token, ok := httpguard.TokenFrom(r.Context()); !ok || token.String() != r.Header.Get(httpguard.Header) {
-					t.Errorf("the handler sees token %v, %v", token, ok)
+					t.Errorf("the handler got token %v, %v, want that of the header", token, ok)
 				}
 			}), o)
 			for _, c := range []struct{ offered, highest fence.Token }{{33, 0}, {33, 0}, {35, 0}, {34, 35}, {33, 35}, {35, 0}, {36, 0}} {
@@ -65,20 +65,20 @@ func TestHTTPRefusesOlderTokens(t *testing.T) {
 				err = httpguard.Check(resp)
 				if c.highest == 0 {
 					if resp.StatusCode != 200 || err != nil || ran != before+1 {
-						t.Errorf("token %v: %s, %v, ran %d times", c.offered, resp.Status, err, ran-before)
+						t.Errorf("token %v: %s, %v, ran %d times; want 200, no error and once", c.offered, resp.Status, err, ran-before)
 					}
 					continue
 				}
 				var stale *fence.StaleError
 				if resp.StatusCode != 409 || resp.Header.Get("Fencing-Token-Highest") != c.highest.String() || ran != before {
-					t.Errorf("token %v: %s, %v, ran %d times; want it refused for %v", c.offered, resp.Status, resp.Header, ran-before, c.highest)
+					t.Errorf("token %v: %s, %v, ran %d times; want 409, not run, and %v as the highest", c.offered, resp.Status, resp.Header, ran-before, c.highest)
 				}
 				if !errors.As(err, &stale) || stale.Offered != c.offered || stale.Highest != c.highest || stale.Resource != "PUT "+url+"/a" {
-					t.Errorf("token %v: Check says %v", c.offered, err)
+					t.Errorf("token %v: Check returned %v, want %v was refused for %v", c.offered, err, c.offered, c.highest)
 				}
 			}
 			if resp, err := put(t.Context(), url+"/another", 1); err != nil || resp.StatusCode != 200 {
-				t.Errorf("another resource: %v, %v", resp, err)
+				t.Errorf("another resource: %v, %v, want 200", resp, err)
 			}
 		})
 	}
@@ -141,7 +141,7 @@ func TestHandlersOfDifferentTokensDoNotOverlap(t *testing.T) {
 	var requests sync.WaitGroup
 	defer requests.Wait()
 	leave := sync.OnceFunc(func() { close(goOn) })
-	defer leave() // also when the test fails half way
+	defer leave() // also if the test fails before
 	request := func(method string, token fence.Token) int {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
@@ -154,36 +154,36 @@ func TestHandlersOfDifferentTokensDoNotOverlap(t *testing.T) {
 	stay := func(token fence.Token) {
 		requests.Go(func() {
 			if code := request("POST", token); code != 200 {
-				t.Errorf("token %v: %d", token, code)
+				t.Errorf("token %v: %d, want 200", token, code)
 			}
 		})
 	}
 	stay(1)
-	stay(1) // the same holder may do two things at once
+	stay(1) // the same holder may send two requests at once
 	for range 2 {
 		if token := <-arrived; token != 1 {
-			t.Fatalf("%v came in first", token)
+			t.Fatalf("token %v was admitted first, want 1", token)
 		}
 	}
 	stay(2)
-	// Until 2 is there and waits, 1 is let in.
+	// Until 2 waits, 1 is accepted.
 	for deadline := time.Now().Add(patience); request("PUT", 1) != 409; {
 		if time.Now().After(deadline) {
-			t.Fatal("token 1 is never refused")
+			t.Fatalf("token 1 was not refused within %v while 2 waits, want 409", patience)
 		}
 	}
 	select {
 	case token := <-arrived:
-		t.Errorf("token %v did not wait", token)
+		t.Errorf("token %v was admitted beside 1, want it to wait", token)
 	default:
 	}
 	leave()
 	if token := <-arrived; token != 2 {
-		t.Errorf("%v came in second", token)
+		t.Errorf("token %v was admitted second, want 2", token)
 	}
 	requests.Wait()
 	if done[1] < 2 || done[2] != 1 {
-		t.Errorf("handlers that ran to their end: %v", done)
+		t.Errorf("handlers that have ended, by token: %v, want 2 at least of 1 and one of 2", done)
 	}
 }
 
@@ -206,7 +206,7 @@ func TestWaitingEndsWithTheRequest(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if w := request(ctx, "2"); w.Code != 503 {
-		t.Errorf("%d, want 503", w.Code)
+		t.Errorf("a canceled request: %d, want 503", w.Code)
 	}
 	close(goOn)
 	first.Wait()
@@ -229,13 +229,13 @@ func TestPanicsLeaveTheGateOpen(t *testing.T) {
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, r)
 			if w.Code != 200 {
-				t.Errorf("token %s: %d", token, w.Code)
+				t.Errorf("token %s: %d, want 200", token, w.Code)
 			}
 		}()
 	}
 }
 
-// memory is the rule, as a Memory has to apply it.
+// memory is a Memory in this process, which returns err if it is not nil.
 type memory struct {
 	mu      sync.Mutex
 	highest map[string]fence.Token
@@ -259,11 +259,11 @@ func TestMemoryIsSharedAndOutlivesTheServer(t *testing.T) {
 	m := &memory{}
 	ok := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	if resp, err := put(t.Context(), serve(t, ok, &httpguard.Options{Memory: m}), 5); err != nil || resp.StatusCode != 200 {
-		t.Fatalf("%v, %v", resp, err)
+		t.Fatalf("%v, %v, want 200", resp, err)
 	}
 	resp, err := put(t.Context(), serve(t, ok, &httpguard.Options{Memory: m}), 4)
 	if err != nil || !errors.Is(httpguard.Check(resp), fence.ErrStale) {
-		t.Errorf("%v, %v: want it refused", resp, err)
+		t.Errorf("%v, %v, want it refused as stale", resp, err)
 	}
 }
 
@@ -282,18 +282,18 @@ func TestUncheckedRequestsAreNotExecuted(t *testing.T) {
 	defer resp.Body.Close()
 	body, _ := io.ReadAll(resp.Body)
 	if resp.StatusCode != 503 || strings.Contains(string(body), "db.internal") || httpguard.Check(resp) != nil {
-		t.Errorf("%s: %s", resp.Status, body)
+		t.Errorf("%s: %s, want 503, without the error of the memory", resp.Status, body)
 	}
 	if !strings.Contains(log.String(), "db.internal is down") {
-		t.Errorf("the log has nothing of it: %s", &log)
+		t.Errorf("the log: %s, want text with %q", &log, "db.internal is down")
 	}
-	// Nor a request that is for nothing.
+	// A request without a resource is not executed either.
 	w := httptest.NewRecorder()
 	nameless := httptest.NewRequest("PUT", "/", nil)
 	nameless.Header.Set(httpguard.Header, "5")
 	httpguard.New(never, func(*http.Request) string { return "" }, &httpguard.Options{Logger: slog.New(slog.DiscardHandler)}).ServeHTTP(w, nameless)
 	if w.Code != 503 {
-		t.Errorf("a request without a resource: %d", w.Code)
+		t.Errorf("a request without a resource: %d, want 503", w.Code)
 	}
 }
 
@@ -314,12 +314,12 @@ func TestTransport(t *testing.T) {
 	}
 	r, _ := send(httpguard.WithToken(t.Context(), 7), "")
 	if r.Header.Get(httpguard.Header) != "" {
-		t.Error("the caller's request was changed")
+		t.Error("the caller's request has a token, want it unchanged")
 	}
 	send(t.Context(), "")
 	send(httpguard.WithToken(t.Context(), 7), "8")
 	if _, err := send(httpguard.WithToken(t.Context(), 0), ""); !errors.Is(err, fence.ErrInvalid) {
-		t.Errorf("token 0: %v", err)
+		t.Errorf("token 0: %v, want %v", err, fence.ErrInvalid)
 	}
 	if want := "7||8"; strings.Join(got, "|") != want {
 		t.Errorf("sent %q, want %q", strings.Join(got, "|"), want)
@@ -337,7 +337,7 @@ func TestOtherConflictsAreNotRefusals(t *testing.T) {
 		{StatusCode: 200, Header: http.Header{"Fencing-Token-Highest": {"7"}}},
 	} {
 		if err := httpguard.Check(resp); err != nil {
-			t.Errorf("%d %v: %v", resp.StatusCode, resp.Header, err)
+			t.Errorf("%d %v: %v, want no error", resp.StatusCode, resp.Header, err)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 )
 
-// evalOf runs scripts without any client library. Those of the package's
+// evalOf returns an Eval without a client library. Those of the package's
 // documentation are tried in the module guard/guardtest.
 func evalOf(s *redistest.Server) redisguard.Eval {
 	return func(ctx context.Context, script string, keys, args []string) (any, error) {
@@ -25,7 +25,7 @@ func evalOf(s *redistest.Server) redisguard.Eval {
 	}
 }
 
-// plain is an answer of the server in the types that an Eval gives.
+// plain converts an answer of the server to the types of an Eval.
 func plain(answer any) any {
 	switch answer := answer.(type) {
 	case redistest.None:
@@ -55,12 +55,12 @@ func newGuard(t *testing.T, eval redisguard.Eval, o *redisguard.Options) *redisg
 	return g
 }
 
-// refusedBy fails the test unless err says that offered was refused for highest.
+// refusedBy fails the test unless err says that offered was refused because of highest.
 func refusedBy(t *testing.T, err error, resource string, offered, highest fence.Token) {
 	t.Helper()
 	var stale *fence.StaleError
 	if !errors.Is(err, fence.ErrStale) || !errors.As(err, &stale) || *stale != (fence.StaleError{Resource: resource, Offered: offered, Highest: highest}) {
-		t.Errorf("got %v, want token %v refused for %v by %s", err, offered, highest, resource)
+		t.Errorf("got %v, want token %v refused because of %v by %s", err, offered, highest, resource)
 	}
 }
 
@@ -89,10 +89,10 @@ func TestRedisRefusesOlderTokens(t *testing.T) {
 			s.Text(t, "SET", name, "of the newer one")
 			refusedBy(t, write(name, early), name, early, late)
 			if got := s.Text(t, "GET", name); got != "of the newer one" {
-				t.Errorf("the refused write left %q", got)
+				t.Errorf("after the refused write the key has %q, want %q", got, "of the newer one")
 			}
 			if got := s.Text(t, "GET", "{"+name+"}:fence"); got != late.String() {
-				t.Errorf("remembered %q, want %v", got, late)
+				t.Errorf("the remembered token is %q, want %v", got, late)
 			}
 		})
 	}
@@ -108,7 +108,7 @@ func TestDeletedKeysStayGuarded(t *testing.T) {
 	}
 	refusedBy(t, g.Set(ctx, "k", "old", early, 0), "k", early, late)
 	if got := strings.Join(s.Keys(t), " "); got != "{k}:fence" {
-		t.Errorf("keys: %s", got)
+		t.Errorf("keys: %s, want only %q", got, "{k}:fence")
 	}
 }
 
@@ -154,7 +154,7 @@ func TestScriptsSeeTheirOwnArguments(t *testing.T) {
 	}
 	for _, script := range []string{`return redis.error_reply('MINE says no')`, `error('MINE says no')`} {
 		if got, err := run(script); err == nil || !strings.Contains(err.Error(), "MINE says no") || errors.Is(err, fence.ErrStale) {
-			t.Errorf("%s: %v, %v", script, got, err)
+			t.Errorf("%s: %v, %v, want an error with %q", script, got, err, "MINE says no")
 		}
 	}
 }
@@ -168,19 +168,19 @@ func TestFenceKeyIsInTheSlotOfItsResource(t *testing.T) {
 			continue
 		}
 		if a, b := s.Text(t, "CLUSTER", "KEYSLOT", resource), s.Text(t, "CLUSTER", "KEYSLOT", key); a != b {
-			t.Errorf("%q is in slot %s, its %q in %s", resource, a, key, b)
+			t.Errorf("%q is in slot %s and its fence %q in %s, want the same", resource, a, key, b)
 		}
 	}
 	for _, resource := range []string{"", "a}", "{}a", "}{"} {
 		if key, err := redisguard.FenceKey(resource); !errors.Is(err, redisguard.ErrInvalid) {
-			t.Errorf("%q: %q, %v", resource, key, err)
+			t.Errorf("%q: %q, %v, want %v", resource, key, err, redisguard.ErrInvalid)
 		}
 	}
 }
 
 func TestBadCallsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 	g := newGuard(t, func(context.Context, string, []string, []string) (any, error) {
-		t.Error("sent")
+		t.Error("a script was sent, want none")
 		return nil, errors.New("sent")
 	}, nil)
 	ctx := t.Context()
@@ -197,13 +197,13 @@ func TestBadCallsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 		g.Delete(ctx, "a}", early),
 	} {
 		if !errors.Is(err, redisguard.ErrInvalid) {
-			t.Errorf("call %d: %v", i, err)
+			t.Errorf("call %d: %v, want %v", i, err, redisguard.ErrInvalid)
 		}
 	}
 }
 
 // An unexpected reply must never count as a successful write.
-func TestStrangeAnswers(t *testing.T) {
+func TestUnexpectedAnswers(t *testing.T) {
 	boom := errors.New("boom")
 	for _, answer := range []any{nil, "OK", int64(1), []any{}, []any{int64(1)}, []any{int64(0), "none"}, []any{int64(0), early.String()}, []any{"1", nil}, []any{int64(2), nil}, boom} {
 		g := newGuard(t, func(context.Context, string, []string, []string) (any, error) {
@@ -214,21 +214,21 @@ func TestStrangeAnswers(t *testing.T) {
 		}, nil)
 		err := g.Set(t.Context(), "k", "v", late, 0)
 		if err == nil || errors.Is(err, fence.ErrStale) || (answer == boom) != errors.Is(err, boom) {
-			t.Errorf("%v: %v", answer, err)
+			t.Errorf("the answer %v: %v, want an error, but not a stale token", answer, err)
 		}
 	}
 	s, eval := open(t)
 	s.Text(t, "SET", "{k}:fence", "something else")
 	if err := newGuard(t, eval, nil).Set(t.Context(), "k", "v", late, 0); err == nil || !strings.Contains(err.Error(), "something else") {
-		t.Errorf("with a spoilt fence: %v", err)
+		t.Errorf("with a fence that is no number: %v, want an error with %q", err, "something else")
 	}
 	if got := s.Text(t, "EXISTS", "k"); got != "0" {
-		t.Error("it was written all the same")
+		t.Error("the key was written, want it not to be")
 	}
 }
 
 func Example() {
-	server, err := redistest.Launch(redistest.Options{}) // yours is there already
+	server, err := redistest.Launch(redistest.Options{}) // yours runs already
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold/guard/sqlguard"
 )
 
-// The examples are given these. They run, with a driver, in module guard/guardtest.
+// The examples use these. They run, with a driver, in module guard/guardtest.
 var (
 	ctx   context.Context
 	db    *sql.DB // of any driver for PostgreSQL, MySQL or SQLite

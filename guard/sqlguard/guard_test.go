@@ -14,21 +14,21 @@ import (
 // These tests need no database. Those on PostgreSQL, MariaDB and SQLite are in the module
 // guard/guardtest, which has the drivers.
 
-// unused fails the test when anything is sent.
+// unused is a database that fails the test if it is used.
 type unused struct{ t *testing.T }
 
 func (u unused) BeginTx(context.Context, *sql.TxOptions) (*sql.Tx, error) {
-	u.t.Error("a transaction was begun")
+	u.t.Error("a transaction was begun, want none")
 	return nil, errors.New("unused")
 }
 
 func (u unused) ExecContext(context.Context, string, ...any) (sql.Result, error) {
-	u.t.Error("something was sent")
+	u.t.Error("a statement was sent, want none")
 	return nil, errors.New("unused")
 }
 
 func (u unused) QueryRowContext(context.Context, string, ...any) *sql.Row {
-	u.t.Error("something was asked")
+	u.t.Error("a query was sent, want none")
 	return nil
 }
 
@@ -41,7 +41,7 @@ func TestBadCallsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 	}
 	tx := func(resource string, token fence.Token) error {
 		return guard.Tx(ctx, db, resource, token, func(*sql.Tx) error {
-			t.Error("the function ran")
+			t.Error("the function ran, want it not to")
 			return nil
 		})
 	}
@@ -57,30 +57,30 @@ func TestBadCallsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 	}
 	plain := sqlguard.Row{Table: "t", Key: map[string]any{"id": 1}, Column: "c"}
 	for name, err := range map[string]error{
-		"no dialect":         made(0, ""),
-		"unknown dialect":    made(9, ""),
-		"table with a space": made(sqlguard.MySQL, "my fences"),
-		"table with a quote": made(sqlguard.MySQL, "fences;--"),
-		"table with a digit": made(sqlguard.MySQL, "1fences"),
-		"empty schema":       made(sqlguard.MySQL, ".fences"),
-		"no resource":        tx("", 1),
-		"long resource":      tx(strings.Repeat("x", sqlguard.MaxResource+1), 1),
-		"resource, no UTF-8": tx("\xff", 1),
-		"resource with zero": tx("a\x00b", 1),
-		"token zero":         tx("r", 0),
-		"token too large":    tx("r", fence.Max+1),
-		"nothing to look up": highest,
-		"row without table":  row(func(r *sqlguard.Row) { r.Table = "" }),
-		"row without column": row(func(r *sqlguard.Row) { r.Column = "" }),
-		"row without key":    row(func(r *sqlguard.Row) { r.Key = nil }),
-		"row with a bad key": row(func(r *sqlguard.Row) { r.Key = map[string]any{"id = 1 OR 1": 1} }),
-		"row, token zero":    sqlguard.MySQL.UpdateRow(ctx, db, plain, 0, ""),
-		"row, no dialect":    sqlguard.Dialect(0).UpdateRow(ctx, db, plain, 1, ""),
-		"claim by nobody":    sqlguard.MySQL.ClaimRow(ctx, db, plain, ""),
-		"update by nobody":   sqlguard.MySQL.UpdateOwned(ctx, db, plain, "", "c = 1"),
+		"no dialect":              made(0, ""),
+		"unknown dialect":         made(9, ""),
+		"table with a space":      made(sqlguard.MySQL, "my fences"),
+		"table with a quote":      made(sqlguard.MySQL, "fences;--"),
+		"table with a digit":      made(sqlguard.MySQL, "1fences"),
+		"empty schema":            made(sqlguard.MySQL, ".fences"),
+		"no resource":             tx("", 1),
+		"long resource":           tx(strings.Repeat("x", sqlguard.MaxResource+1), 1),
+		"resource, no UTF-8":      tx("\xff", 1),
+		"resource with zero":      tx("a\x00b", 1),
+		"token zero":              tx("r", 0),
+		"token too large":         tx("r", fence.Max+1),
+		"Highest, no resource":    highest,
+		"row without table":       row(func(r *sqlguard.Row) { r.Table = "" }),
+		"row without column":      row(func(r *sqlguard.Row) { r.Column = "" }),
+		"row without key":         row(func(r *sqlguard.Row) { r.Key = nil }),
+		"row with a bad key":      row(func(r *sqlguard.Row) { r.Key = map[string]any{"id = 1 OR 1": 1} }),
+		"row, token zero":         sqlguard.MySQL.UpdateRow(ctx, db, plain, 0, ""),
+		"row, no dialect":         sqlguard.Dialect(0).UpdateRow(ctx, db, plain, 1, ""),
+		"claim without an owner":  sqlguard.MySQL.ClaimRow(ctx, db, plain, ""),
+		"update without an owner": sqlguard.MySQL.UpdateOwned(ctx, db, plain, "", "c = 1"),
 	} {
 		if !errors.Is(err, sqlguard.ErrInvalid) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v, want %v", name, err, sqlguard.ErrInvalid)
 		}
 	}
 }

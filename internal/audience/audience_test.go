@@ -5,11 +5,12 @@ import (
 	"testing"
 )
 
+// Tell calls each function that is added and not stopped, in order.
 func TestAudience(t *testing.T) {
 	var a Audience
-	var told []string
+	var calls []string
 	add := func(name string) (stop func()) {
-		return a.Add(func(owner string) { told = append(told, name+" "+owner) })
+		return a.Add(func(owner string) { calls = append(calls, name+" "+owner) })
 	}
 	one, two := add("one"), add("two")
 	a.Tell("x")
@@ -21,7 +22,7 @@ func TestAudience(t *testing.T) {
 	two()
 	three()
 	a.Tell("nobody")
-	if want := []string{"one x", "two x", "two y", "two z", "three z"}; !slices.Equal(told, want) {
-		t.Errorf("%q, want %q", told, want)
+	if want := []string{"one x", "two x", "two y", "two z", "three z"}; !slices.Equal(calls, want) {
+		t.Errorf("calls %q, want %q", calls, want)
 	}
 }

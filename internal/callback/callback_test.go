@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/callback"
 )
 
-// A function that panics or ends its goroutine is logged with the reason, and the
-// function for that case is called.
+// If a function panics or ends its goroutine, Run logs the reason, calls the function for that
+// case, and passes no panic on.
 func TestFailuresAreLogged(t *testing.T) {
 	for _, c := range []struct {
 		name, logged string
@@ -24,21 +24,21 @@ func TestFailuresAreLogged(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var log strings.Builder
-			failed, left := false, false
+			failed, contained := false, false
 			go func() {
-				defer func() { left = recover() == nil }()
+				defer func() { contained = recover() == nil }()
 				callback.Guard{Log: slog.New(slog.NewTextHandler(&log, nil))}.Run(c.f, func() { failed = true })
 			}()
 			synctest.Wait()
-			if want := c.logged != ""; failed != want || !left || !strings.Contains(log.String(), c.logged) || want != (log.Len() > 0) {
-				t.Errorf("%s: failed %v, contained %v, logged %q", c.name, failed, left, log.String())
+			if want := c.logged != ""; failed != want || !contained || !strings.Contains(log.String(), c.logged) || want != (log.Len() > 0) {
+				t.Errorf("%s: failed %v, want %v; contained %v, want true; logged %q, want %q", c.name, failed, want, contained, log.String(), c.logged)
 			}
 		})
 	}
 }
 
-// A notifier calls what is added in order, also when one of the functions ends the
-// goroutine or panics.
+// A Notifier calls the functions in the order in which they are added, also if one of them
+// ends the goroutine or panics.
 func TestNotificationsAreInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n callback.Notifier

@@ -6,6 +6,7 @@ import (
 	"time"
 )
 
+// Add saturates instead of overflowing.
 func TestAdd(t *testing.T) {
 	const forever = time.Duration(math.MaxInt64)
 	for _, c := range []struct {

@@ -14,15 +14,15 @@ func TestSleepEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		if !clock.Sleep(t.Context(), time.Second) || time.Since(start) != time.Second {
-			t.Errorf("slept for %v instead of a second", time.Since(start))
+			t.Errorf("slept for %v, want 1s", time.Since(start))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if clock.Sleep(ctx, time.Hour) || time.Since(start) != time.Minute+time.Second {
-			t.Errorf("the sleep outlasted its context, until %v", time.Since(start))
+			t.Errorf("slept until %v, want false at 1m1s, when the context ends", time.Since(start))
 		}
 		if clock.Sleep(ctx, 0) {
-			t.Error("a sleep after the end of its context has passed")
+			t.Error("Sleep with an ended context: true, want false")
 		}
 	})
 }

@@ -19,47 +19,47 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// A closed gate admits no call, and is idle when the last one has left, with those that
-// pending calls have started meanwhile.
+// A closed gate admits no call. It is idle when the last pending call has left, and all work
+// that pending calls have started meanwhile.
 func TestCloseWaitsForPendingCalls(t *testing.T) {
 	g := gate.New()
-	if err := g.Enter(store.ErrInvalid); err != store.ErrInvalid { // it does not count
-		t.Errorf("an invalid request: %v", err)
+	if err := g.Enter(store.ErrInvalid); err != store.ErrInvalid { // such a call is not counted
+		t.Errorf("Enter with an invalid request: %v, want its error", err)
 	}
 	if err := g.Enter(nil); err != nil {
 		t.Fatal(err)
 	}
 	if g.Closed() || isClosed(g.Closing()) {
-		t.Error("a new gate is closed")
+		t.Error("a new gate is closed, want open")
 	}
 	idle, first := g.Close()
 	if !first || !g.Closed() || !isClosed(g.Closing()) || isClosed(idle) {
-		t.Errorf("after Close with one call: first %v, closed %v, idle %v", first, g.Closed(), isClosed(idle))
+		t.Errorf("after Close with one call: first %v, closed %v, closing %v, want all true; idle %v, want false", first, g.Closed(), isClosed(g.Closing()), isClosed(idle))
 	}
 	if err := g.Enter(nil); err != store.ErrClosed {
-		t.Errorf("a closed gate admits a call: %v", err)
+		t.Errorf("Enter of a closed gate: %v, want ErrClosed", err)
 	}
 	g.Stay()
 	g.Leave()
 	if isClosed(idle) {
-		t.Error("idle with a call that stays")
+		t.Error("idle although a call stays")
 	}
 	g.Leave()
 	if !isClosed(idle) {
-		t.Error("not idle without a call")
+		t.Error("not idle although the last call has left")
 	}
 	if again, first := g.Close(); first || again != idle {
-		t.Error("a second Close is not told that it is one")
+		t.Errorf("a second Close: first %v, want false; the same channel %v, want true", first, again == idle)
 	}
 }
 
 func TestCloseWithoutCalls(t *testing.T) {
 	if idle, first := gate.New().Close(); !first || !isClosed(idle) {
-		t.Error("not idle")
+		t.Errorf("Close without calls: first %v, idle %v, want both", first, isClosed(idle))
 	}
 }
 
-// Until ends with the gate, with its parent, and with its own cancel.
+// A context of Until ends with the gate, with its parent, and by its own cancel function.
 func TestUntil(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := gate.New()
@@ -73,18 +73,18 @@ func TestUntil(t *testing.T) {
 		end()
 		synctest.Wait()
 		if byGate.Err() != nil || byParent.Err() == nil || byItself.Err() == nil {
-			t.Errorf("before Close: %v, %v, %v", byGate.Err(), byParent.Err(), byItself.Err())
+			t.Errorf("before Close: %v, want none; after the end of the parent %v and after cancel %v, want errors", byGate.Err(), byParent.Err(), byItself.Err())
 		}
 		g.Close()
 		synctest.Wait()
 		if err := context.Cause(byGate); !errors.Is(err, store.ErrClosed) {
-			t.Errorf("after Close: %v", err)
+			t.Errorf("after Close: cause %v, want ErrClosed", err)
 		}
 		if late, cancel := g.Until(t.Context()); true {
 			defer cancel()
 			synctest.Wait()
-			if context.Cause(late) != store.ErrClosed {
-				t.Error("a context made after Close goes on")
+			if err := context.Cause(late); err != store.ErrClosed {
+				t.Errorf("a context made after Close: cause %v, want ErrClosed", err)
 			}
 		}
 	})

@@ -59,11 +59,11 @@ func readFiles(t *testing.T, changes map[string]string) tree {
 
 func TestSoundModulePasses(t *testing.T) {
 	if wrong := checkWith(t, project, nil); len(wrong) != 0 {
-		t.Errorf("found:\n%s", strings.Join(wrong, "\n"))
+		t.Errorf("found in a sound module:\n%s", strings.Join(wrong, "\n"))
 	}
 }
 
-// Each change breaks one rule, and the checker has to say so, and nothing else.
+// Each change breaks one rule. The checker reports that one, and no other.
 func TestEveryRuleCanFail(t *testing.T) {
 	const pure = "internal/quorum/x.go"
 	for _, c := range []struct{ name, file, source, want string }{
@@ -92,28 +92,28 @@ func TestEveryRuleCanFail(t *testing.T) {
 		{"locking knows what operators need", "store/redisstore/x.go", `package redis; import _ "example.org/m/store/redisstore/redisadmin"`, "point down only"},
 
 		{"a value of any type", "internal/quorum/driver/x.go", `package driver; type call struct{ payload any }`, "any is only a constraint here"},
-		{"the same, spelled out", "internal/quorum/driver/x.go", `package driver; func put[P interface{}](P, interface{}) {}`, "any is only a constraint here"},
+		{"a value of any type, spelled out", "internal/quorum/driver/x.go", `package driver; func put[P interface{}](P, interface{}) {}`, "any is only a constraint here"},
 		{"a Store made up to dial", "store/redisstore/x.go", `package redis; type Store struct{}; func open() *Store { return &Store{} }; func dial() { _ = Store{} }`, "makes a Store in 2 places, want one"},
 		{"closing polls", "store/redisstore/close.go", `package redis; import "time"; func Close() { for range time.NewTicker(1).C {} }`, "store/redisstore.Close waits for a time"},
 		{"closing sleeps", "store/zkstore/close.go", `package zk; import ("context"; "example.org/m/internal/clock"); func Close() { clock.Sleep(context.Background(), 1) }`, "store/zkstore.Close waits for a time"},
 		{"a branch on the topology", "store/redisstore/x.go", `package redis; func (s *Store) f() { if s.topology != nil { return } }`, "a topology is asked"},
-		{"another", "store/redisstore/x.go", `package redis; func (s *Store) f() { if _, ok := s.topology.(clustered); ok { return } }`, "a topology is asked"},
-		{"one as a switch", "store/redisstore/x.go", `package redis; func (s *Store) f() { switch s.topology.(type) { } }`, "a topology is asked"},
+		{"a branch on the type of the topology", "store/redisstore/x.go", `package redis; func (s *Store) f() { if _, ok := s.topology.(clustered); ok { return } }`, "a topology is asked"},
+		{"a switch on the topology", "store/redisstore/x.go", `package redis; func (s *Store) f() { switch s.topology.(type) { } }`, "a topology is asked"},
 		{"an error reply known by its words", "store/redisstore/redisadmin/x.go", `package redisadmin; func f(s string) bool { return s == "NOPERM" }`, "reads the words of an error reply"},
 		{"a reply that is searched", "store/redisstore/x.go", `package redis; import "bytes"; func f() bool { return bytes.Contains(v.Text, w) }`, "reads the words of an error reply"},
 		{"an error that is searched", "store/redisstore/x.go", `package redis; import "strings"; func f(err error) bool { return strings.HasPrefix(err.Error(), "x") }`, "reads the words of an error reply"},
 
 		{"too long", "store/x.go", "package store\n" + strings.Repeat("\n", longest), "has 401 lines"},
-		{"empty package name", "store/memstore/x.go", `package helpers`, `"helpers" says nothing`},
-		{"empty file name", "store/memstore/util_test.go", `package memory`, `"util" says nothing`},
+		{"package name without meaning", "store/memstore/x.go", `package helpers`, `"helpers" says nothing`},
+		{"file name without meaning", "store/memstore/util_test.go", `package memory`, `"util" says nothing`},
 
 		{"pure package with a context", pure, `package quorum; import _ "context"`, "imports context"},
 		{"pure package with a part of net", pure, `package quorum; import _ "net/url"`, "imports net/url"},
 		{"pure package with locks", pure, `package quorum; import _ "sync"`, "imports sync"},
-		{"pure package with chance", pure, `package quorum; import _ "math/rand/v2"`, "imports math/rand/v2"},
+		{"pure package with random numbers", pure, `package quorum; import _ "math/rand/v2"`, "imports math/rand/v2"},
 		{"pure package asks the time", pure, `package quorum; import "time"; var x = time.Now`, "uses time.Now"},
-		{"by another name", pure, `package quorum; import t "time"; func f() { t.Sleep(1) }`, "uses t.Sleep"},
-		{"by no name", pure, `package quorum; import . "time"; func f() { Sleep(1) }`, "a dot import"},
+		{"pure package asks the time by another name", pure, `package quorum; import t "time"; func f() { t.Sleep(1) }`, "uses t.Sleep"},
+		{"pure package asks the time by a dot import", pure, `package quorum; import . "time"; func f() { Sleep(1) }`, "a dot import"},
 		{"pure package reads the clock", pure, `package quorum; import "example.org/m/internal/clock"; func f() { clock.System() }`, "uses clock.System"},
 		{"pure package starts a goroutine", pure, `package quorum; func f() { go f() }`, "starts a goroutine"},
 		{"pure package has a channel", pure, `package quorum; func f(chan int) {}`, "has a channel"},
@@ -130,7 +130,8 @@ func TestEveryRuleCanFail(t *testing.T) {
 	}
 }
 
-// The client gets a foreign module by way of a package that may have it.
+// A foreign module that the client imports indirectly, through a package that may have it, is
+// found.
 func TestClientNeedsOnlyTheStandardLibrary(t *testing.T) {
 	r := project
 	r.modules = maps.Clone(project.modules)
@@ -145,7 +146,7 @@ func TestClientNeedsOnlyTheStandardLibrary(t *testing.T) {
 	}
 }
 
-// The registry is consistent in itself.
+// Each package with rules is in one layer.
 func TestRegistryIsConsistent(t *testing.T) {
 	seen := map[string]bool{}
 	for _, l := range project.layers {

@@ -19,8 +19,8 @@ const (
 	mostInCircle = 7
 )
 
-// checkCircles says which packages have too many files that refer to each other in a
-// circle, and which types have too many methods. Registered numbers may not get worse.
+// checkCircles returns which packages have too many files that refer to each other in a
+// circle, and which types have too many methods. Registered numbers may not grow.
 func (r rules) checkCircles(t tree) []string {
 	var wrong []string
 	for _, pkg := range t.packages() {
@@ -67,7 +67,7 @@ func methods(files []*ast.File) map[string]int {
 	return counts
 }
 
-// noImports refuses all imports: what a package refers to in itself is seen without them.
+// noImports refuses all imports. The references within a package are found without them.
 type noImports struct{}
 
 func (noImports) Import(string) (*types.Package, error) { return nil, errors.New("not needed") }
@@ -77,7 +77,7 @@ func (noImports) Import(string) (*types.Package, error) { return nil, errors.New
 func (t tree) references(files []*ast.File) map[string][]string {
 	info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
 	conf := types.Config{Importer: noImports{}, Error: func(error) {}}
-	pkg, _ := conf.Check("p", t.fset, files, info) // the errors are those of imports
+	pkg, _ := conf.Check("p", t.fset, files, info) // only imports cause errors
 	sets := map[string]map[string]bool{}
 	for id, obj := range info.Uses {
 		if obj.Pkg() != pkg || !obj.Pos().IsValid() {
@@ -138,7 +138,7 @@ func TestCirclesAndMethodsAreFound(t *testing.T) {
 	}
 	delete(changes, "store/c3.go")
 	if wrong := checkWith(t, project, changes); len(wrong) != 0 {
-		t.Errorf("found %q in a chain of files", wrong)
+		t.Errorf("found %q in a chain of files, want nothing", wrong)
 	}
 	var many strings.Builder
 	many.WriteString("package store; type g[T any] struct{}\n")
@@ -146,7 +146,7 @@ func TestCirclesAndMethodsAreFound(t *testing.T) {
 		fmt.Fprintf(&many, "func (g[T]) m%d() {}\n", i)
 	}
 	if wrong := checkWith(t, project, map[string]string{"store/m.go": many.String()}); len(wrong) != 0 {
-		t.Errorf("found %q in a type with %d methods", wrong, mostMethods)
+		t.Errorf("found %q in a type with %d methods, want nothing", wrong, mostMethods)
 	}
 	many.WriteString("func (*g[T]) more() {}\n")
 	if wrong := checkWith(t, project, map[string]string{"store/m.go": many.String()}); len(wrong) != 1 || !strings.Contains(wrong[0], "store.g: has 26 methods, the most is 25") {

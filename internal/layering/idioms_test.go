@@ -9,22 +9,22 @@ import (
 	"strings"
 )
 
-// idioms are what the code of some packages does in one way only.
+// idioms lists what some packages do in one way only.
 type idioms struct {
-	// typed are packages that carry the values of others as what they are: any is only the
-	// constraint of a type parameter.
+	// typed are packages that carry the values of other packages in type parameters. They use
+	// any only as a constraint.
 	typed []string
-	// stores are the packages of stores. Each makes its Store in one place: a second one is
-	// a Store that is made up for some other purpose.
+	// stores are the packages of stores. Each makes its Store in one place. A second place
+	// would make a Store for some other purpose.
 	stores []string
-	// waits are the functions of stores that wait for a time and then look, each with what
-	// it does. All others wait for events; above all those that close a store.
+	// waits are the functions of stores that wait for a time, each with its reason. All others
+	// wait for events, above all those that close a store.
 	waits map[string]string
-	// choices are fields that hold one of several values behind an interface, by package.
-	// The value is asked, and nothing asks which one it is.
+	// choices are fields that hold one of several types behind an interface, by package. The
+	// code calls methods of the value, and never asks which type it is.
 	choices map[string]string
-	// replies are the packages in which, and below which, error replies of Redis are known
-	// by their codes. translator is the one package there that reads their words.
+	// replies are the packages in and below which error replies of Redis are known by their
+	// codes. translator is the only package there that reads their text.
 	replies    []string
 	translator string
 }
@@ -38,7 +38,7 @@ var errorCodes = []string{
 // searches are the functions of strings and bytes that find words in a text.
 var searches = []string{"Contains", "HasPrefix", "HasSuffix", "Index", "Equal", "EqualFold"}
 
-// check says where a file that is not a test does it otherwise.
+// check returns where a file that is not a test breaks an idiom.
 func (r idioms) check(t tree, f file) []string {
 	var wrong []string
 	report := func(at token.Pos, what string) {
@@ -70,7 +70,7 @@ func (r idioms) check(t tree, f file) []string {
 	return wrong
 }
 
-// checkStores says which stores make a Store in more than one place.
+// checkStores returns which stores make a Store in more than one place.
 func (r idioms) checkStores(t tree) []string {
 	var wrong []string
 	for _, pkg := range r.stores {
@@ -201,7 +201,7 @@ func tellsApart(f *ast.File, field string) []token.Pos {
 	var found []token.Pos
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {
-		case *ast.TypeAssertExpr: // a type switch has one, too
+		case *ast.TypeAssertExpr: // a type switch has one too
 			if isField(n.X) {
 				found = append(found, n.Pos())
 			}

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// rules say what may import what; see project for the meaning of the fields.
+// rules say which package may import which. The comments of project explain the fields.
 type rules struct {
 	layers    [][]string
 	equipment []string
@@ -22,7 +22,7 @@ type rules struct {
 
 const register = "internal/layering/registry_test.go"
 
-// matches says whether pkg is one of the entries.
+// matches reports whether pkg is one of the entries.
 func matches(pkg string, entries []string) bool {
 	for _, e := range entries {
 		parent, below := strings.CutSuffix(e, "/*")
@@ -33,7 +33,7 @@ func matches(pkg string, entries []string) bool {
 	return false
 }
 
-// find is matches for the keys of a map, with the value.
+// find returns the value of the key that matches pkg.
 func find(pkg string, m map[string][]string) ([]string, bool) {
 	for key, v := range m {
 		if matches(pkg, []string{key}) {
@@ -43,7 +43,7 @@ func find(pkg string, m map[string][]string) ([]string, bool) {
 	return nil, false
 }
 
-// layer is the number of the package's layer, from the top.
+// layer returns the number of the package's layer, from the top.
 func (r rules) layer(pkg string) (int, bool) {
 	i := slices.IndexFunc(r.layers, func(l []string) bool { return matches(pkg, l) })
 	return i, i >= 0
@@ -80,7 +80,7 @@ func (r rules) check(t tree) []string {
 	return append(wrong, r.checkClient(t)...)
 }
 
-// checkImport says what is wrong with one import, or nothing.
+// checkImport returns what is wrong with one import, or "".
 func (r rules) checkImport(t tree, f file, imported string) string {
 	to, own := t.own(imported)
 	equipped := f.test || matches(f.pkg, r.equipment)
@@ -91,7 +91,7 @@ func (r rules) checkImport(t tree, f file, imported string) string {
 		}
 		return "a module this package may not depend on: if it belongs here, list it in " + register
 	}
-	// Tests may look at anything: an example of the client needs a store.
+	// Tests may import any package: an example of the client needs a store.
 	if f.test {
 		return ""
 	}
@@ -114,8 +114,8 @@ func (r rules) checkImport(t tree, f file, imported string) string {
 	return ""
 }
 
-// checkClient says when the client, by whatever way, needs more than the
-// standard library.
+// checkClient returns where the client, directly or indirectly, needs more than the standard
+// library.
 func (r rules) checkClient(t tree) []string {
 	var wrong []string
 	way := map[string]string{".": "the root package"}
@@ -127,7 +127,7 @@ func (r rules) checkClient(t tree) []string {
 			for _, imported := range f.imports() {
 				to, own := t.own(imported)
 				switch {
-				case t.foreign(imported) && r.checkImport(t, f, imported) == "": // else reported already
+				case t.foreign(imported) && r.checkImport(t, f, imported) == "": // otherwise it is reported already
 					wrong = append(wrong, fmt.Sprintf("%s: imports %s: the client needs only the standard library (%s)", f.path, imported, way[f.pkg]))
 				case own && way[to] == "":
 					way[to] = way[f.pkg] + " -> " + to
@@ -139,7 +139,7 @@ func (r rules) checkClient(t tree) []string {
 	return wrong
 }
 
-// within says whether an import path is that module, or in it.
+// within reports whether an import path is that module, or in it.
 func within(importPath, module string) bool {
 	return importPath == module || strings.HasPrefix(importPath, module+"/")
 }

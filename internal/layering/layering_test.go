@@ -1,7 +1,6 @@
-// Package layering checks the shape of the workspace: imports point down only,
-// pure packages are pure, a backend's dependencies stay in its package, files
-// stay small, each module requires what it imports, and what is done in one way
-// is done in no other. registry_test.go says what belongs where.
+// Package layering checks the shape of the workspace. Imports point down only, pure packages
+// are pure, the dependencies of a store stay in its package, files stay small, each module
+// requires what it imports, and idioms are kept. registry_test.go lists what belongs where.
 package layering
 
 import (
@@ -18,9 +17,9 @@ func TestTheProjectKeepsItsLayers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// So that reading nothing cannot pass for finding nothing.
+	// If nothing were read, nothing wrong would be found.
 	if n := len(tree.packages()); n < 10 {
-		t.Fatalf("found %d packages in %s", n, root)
+		t.Fatalf("found %d packages in %s, want 10 at least", n, root)
 	}
 	for _, w := range slices.Concat(project.check(tree), project.stale(tree)) {
 		t.Error(w)

@@ -12,7 +12,7 @@ import (
 // module is one of the modules of the workspace.
 type module struct {
 	dir      string   // relative to the root, "." for the root
-	path     string   // what its import paths begin with
+	path     string   // the beginning of its import paths
 	requires []string // the paths of the modules that its go.mod names
 }
 
@@ -83,8 +83,8 @@ func (t tree) of(pkg string) module {
 	return owner
 }
 
-// checkModule says that a file, a test too, imports a package of a module that the
-// go.mod of its own module does not name. Within the workspace that goes unnoticed.
+// checkModule reports a file, also of a test, that imports a package of a module that the
+// go.mod of its own module does not name. Within the workspace the Go command allows that.
 func checkModule(t tree, f file, imported string) string {
 	from := t.of(f.pkg)
 	named := func(m string) bool { return within(imported, m) }

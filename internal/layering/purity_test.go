@@ -8,25 +8,25 @@ import (
 	"strconv"
 )
 
-// impureImports bring in the outside world: I/O, goroutines, chance.
+// impureImports bring in the outside world: I/O, goroutines, random numbers.
 var impureImports = []string{
 	"context", "crypto", "database", "io", "log", "math/rand",
 	"net", "os", "runtime", "sync", "syscall", "testing",
 }
 
-// impureNames ask what time it is, or wait, by import path.
+// impureNames lists, by import path, functions that read the time or wait.
 var impureNames = map[string][]string{
 	"time":           {"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker", "Timer", "Ticker"},
 	"internal/clock": {"System", "Sleep"},
 }
 
-// impurities says where a file of a pure package is not pure.
+// impurities returns where a file of a pure package is not pure.
 func impurities(t tree, f file) []string {
 	var wrong []string
 	report := func(at token.Pos, what string) {
 		wrong = append(wrong, fmt.Sprintf("%s: %s: %s is a pure package", t.fset.Position(at), what, f.pkg))
 	}
-	forbidden := map[string][]string{} // by the name the file knows the package by
+	forbidden := map[string][]string{} // by the local name of the package
 	for _, spec := range f.syntax.Imports {
 		imported, err := strconv.Unquote(spec.Path.Value)
 		if err != nil {

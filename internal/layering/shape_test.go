@@ -7,13 +7,14 @@ import (
 	"strings"
 )
 
-// longest is how many lines a file may have that is not a test.
+// longest is how many lines a file may have unless it is a test.
 const longest = 400
 
-// empty names say nothing about what is inside, and so end up holding anything.
+// emptyNames say nothing about the content, so that such a file or package ends up holding
+// anything.
 var emptyNames = []string{"util", "utils", "common", "helper", "helpers", "misc"}
 
-// checkShape says what is wrong with the file's size and names.
+// checkShape returns what is wrong with the size and the names of a file.
 func checkShape(f file) []string {
 	var wrong []string
 	if !f.test && f.lines > longest {

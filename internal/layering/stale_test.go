@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// stale says what the registry permits that nothing needs: packages that are gone, imports
-// that nobody makes, and numbers that can be lowered.
+// stale returns the entries of the registry that nothing needs: packages that are gone, imports
+// that no file has, and numbers that can be lowered.
 func (r rules) stale(t tree) []string {
 	var wrong []string
 	report := func(format string, args ...any) {
@@ -69,8 +69,8 @@ func (r rules) stale(t tree) []string {
 	return wrong
 }
 
-// imported returns what the files of each package import, but for its tests: paths relative
-// to the root module, and the import paths of others.
+// imported returns what the files of each package import, except its tests: paths relative to
+// the root module, and the import paths of other modules.
 func (t tree) imported() map[string]map[string]bool {
 	all := map[string]map[string]bool{}
 	for _, f := range t.files {
@@ -90,7 +90,7 @@ func (t tree) imported() map[string]map[string]bool {
 	return all
 }
 
-// product returns the files of a package that are no tests.
+// product returns the files of a package, except its tests.
 func (t tree) product(pkg string) []*ast.File {
 	var files []*ast.File
 	for _, f := range t.files {
@@ -104,7 +104,7 @@ func (t tree) product(pkg string) []*ast.File {
 // circle returns the largest set of files of a package that refer to each other in a circle.
 func (t tree) circle(pkg string) []string { return largestCircle(t.references(t.product(pkg))) }
 
-// What the registry permits and nothing needs is found.
+// An entry of the registry that nothing needs is found.
 func TestStaleEntriesAreFound(t *testing.T) {
 	const pkg = "internal/quorum"
 	tree := readFiles(t, map[string]string{
@@ -122,7 +122,7 @@ func TestStaleEntriesAreFound(t *testing.T) {
 		idioms:  idioms{waits: map[string]string{"store/redisstore.poll": "polls"}},
 	}
 	if wrong := sound.stale(tree); len(wrong) != 0 {
-		t.Errorf("found %q where all is needed", wrong)
+		t.Errorf("found %q in a registry without stale entries", wrong)
 	}
 	for want, break_ := range map[string]func(*rules){
 		"internal/gone: there is no such package":                     func(r *rules) { r.layers = append(slices.Clone(r.layers), []string{"internal/gone"}) },

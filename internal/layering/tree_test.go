@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// tree is the source of a workspace. It is read file by file, for all systems
-// and build tags at once: what is imported only on another system counts too.
+// tree is the source of a workspace. It is read file by file, for all systems and build tags
+// at once, so that imports on other systems count too.
 type tree struct {
 	modules []module // the first is the root
 	fset    *token.FileSet
@@ -29,7 +29,7 @@ type file struct {
 	syntax *ast.File
 }
 
-// imports are the paths the file imports.
+// imports returns the paths that the file imports.
 func (f file) imports() []string {
 	var paths []string
 	for _, spec := range f.syntax.Imports {
@@ -42,7 +42,7 @@ func (f file) imports() []string {
 	return paths
 }
 
-// packages are the directories that hold Go files, sorted.
+// packages returns the directories with Go files, sorted.
 func (t tree) packages() []string {
 	var all []string
 	for _, f := range t.files {
@@ -52,7 +52,7 @@ func (t tree) packages() []string {
 	return slices.Compact(all)
 }
 
-// own is the package's path relative to the root module, if it is one of ours.
+// own returns the package's path relative to the root module, if it is one of ours.
 func (t tree) own(importPath string) (string, bool) {
 	root := t.modules[0].path
 	if importPath == root {
@@ -61,14 +61,14 @@ func (t tree) own(importPath string) (string, bool) {
 	return strings.CutPrefix(importPath, root+"/")
 }
 
-// foreign says whether an import is neither ours nor of the standard library.
+// foreign reports whether an import is neither ours nor of the standard library.
 func (t tree) foreign(importPath string) bool {
 	first, _, _ := strings.Cut(importPath, "/")
 	_, own := t.own(importPath)
 	return !own && strings.Contains(first, ".")
 }
 
-// readTree reads the workspace in fsys, without modules that are no part of it.
+// readTree reads the workspace in fsys, without modules that go.work does not list.
 func readTree(fsys fs.FS) (tree, error) {
 	t := tree{fset: token.NewFileSet()}
 	var err error
@@ -115,7 +115,7 @@ func (t *tree) add(fsys fs.FS, rel string) error {
 	return nil
 }
 
-// ignored is what the Go command ignores too.
+// ignored reports whether the Go command ignores files and directories of that name.
 func ignored(name string) bool {
 	return name == "testdata" || name == "vendor" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_")
 }

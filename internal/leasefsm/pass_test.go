@@ -14,39 +14,40 @@ func held(c Config) Lease { return New(c).Step(Granted, t0, t0) }
 
 func at(d time.Duration) clock.Instant { return t0.Add(d) }
 
-// The next holder's longest hold counts from the pass; the store's lease does not.
+// The MaxHold of the next holder counts from the pass. The validity of the store's lease does
+// not change.
 func TestPassBeginsAHold(t *testing.T) {
 	c := Config{TTL: 10 * time.Second, Notice: time.Second, Renew: 3 * time.Second, MaxHold: 4 * time.Second}
 	l := held(c)
 	if l.Until() != at(c.MaxHold) {
-		t.Fatalf("until %v", l.Until().Sub(t0))
+		t.Fatalf("held until %v, want the MaxHold of %v", l.Until().Sub(t0), c.MaxHold)
 	}
 	l = l.Step(Passed, 0, at(2*time.Second))
 	if l.State() != Held || l.Since() != at(2*time.Second) || l.Until() != at(6*time.Second) {
-		t.Errorf("%v since %v until %v", l.State(), l.Since().Sub(t0), l.Until().Sub(t0))
+		t.Errorf("after a pass at 2s: %v since %v until %v, want held since 2s until 6s", l.State(), l.Since().Sub(t0), l.Until().Sub(t0))
 	}
 	l = l.Step(Passed, 0, at(4*time.Second)).Step(Passed, 0, at(6*time.Second))
 	if want := validity.Until(t0, c.TTL); l.Until() != want {
-		t.Errorf("until %v, want what the store has agreed to, %v", l.Until().Sub(t0), want.Sub(t0))
+		t.Errorf("held until %v, want the end of validity, %v", l.Until().Sub(t0), want.Sub(t0))
 	}
 	if next, _ := l.Next(); !l.Due(at(6*time.Second)) || next > at(6*time.Second) {
-		t.Error("no renewal is due, though one would help now")
+		t.Errorf("the next renewal is due after %v, want at once: validity now ends before MaxHold", next.Sub(t0))
 	}
 	if l = l.Step(Tick, 0, at(9*time.Second)); l.State() != Lost || l.Cause() != HeldMax && l.Cause() != Expired {
-		t.Errorf("%v: %v", l.State(), l.Cause())
+		t.Errorf("after the last moment: %v by %v, want lost", l.State(), l.Cause())
 	}
 }
 
-// A renewal that was pending when the lease was passed on counts for the next
+// The result of a renewal that was pending when the lease was passed on counts for the next
 // holder.
 func TestRenewalAcrossAPass(t *testing.T) {
 	c := Config{TTL: 10 * time.Second, Notice: time.Second, Renew: 3 * time.Second}
 	l := held(c).Step(RenewalSent, 0, at(3*time.Second)).Step(Passed, 0, at(4*time.Second)).Step(Renewed, at(3*time.Second), at(5*time.Second))
 	if l.Until() != validity.Until(at(3*time.Second), c.TTL) || l.State() != Held {
-		t.Errorf("%v until %v", l.State(), l.Until().Sub(t0))
+		t.Errorf("renewed: %v until %v, want held until %v", l.State(), l.Until().Sub(t0), validity.Until(at(3*time.Second), c.TTL).Sub(t0))
 	}
 	if l := held(c).Step(RenewalSent, 0, at(3*time.Second)).Step(Passed, 0, at(4*time.Second)).Step(RenewalDenied, 0, at(5*time.Second)); l.State() != Lost {
-		t.Errorf("denied: %v", l.State())
+		t.Errorf("denied: %v, want lost", l.State())
 	}
 }
 
@@ -60,14 +61,14 @@ func TestPassResurrectsNothing(t *testing.T) {
 		"held max":    held(c).Step(Tick, 0, at(3*time.Second)),
 	} {
 		if l.Passable(at(3 * time.Second)) {
-			t.Errorf("%s: passable", what)
+			t.Errorf("%s: passable, want not", what)
 		}
 		if after := l.Step(Passed, 0, at(3*time.Second)); after.State() != l.State() || after.Live() {
-			t.Errorf("%s: %v after a pass", what, after.State())
+			t.Errorf("%s: %v after a pass, want %v as before", what, after.State(), l.State())
 		}
 	}
 	if l := held(c).Step(Passed, 0, at(9*time.Second)); l.State() != Lost {
-		t.Errorf("passed on when it was over: %v", l.State())
+		t.Errorf("passed on after its validity: %v, want lost", l.State())
 	}
 }
 
@@ -76,7 +77,7 @@ func TestPassable(t *testing.T) {
 	never, most := c, c
 	never.Renew = 0
 	most.MaxHold = 100 * time.Second
-	end := validity.Until(t0, c.TTL).Add(-c.Notice) // when it is lost
+	end := validity.Until(t0, c.TTL).Add(-c.Notice) // the holder is notified then
 	for _, x := range []struct {
 		c    Config
 		now  clock.Instant
@@ -86,7 +87,7 @@ func TestPassable(t *testing.T) {
 		{never, t0, false}, {most, end.Add(-3 * time.Second), true},
 	} {
 		if got := held(x.c).Passable(x.now); got != x.want {
-			t.Errorf("%+v after %v: %v, want %v", x.c, x.now.Sub(t0), got, x.want)
+			t.Errorf("%+v after %v: passable %v, want %v", x.c, x.now.Sub(t0), got, x.want)
 		}
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// A clock that is as fast as ours to within 1 % never jumps, however slow the
-// network is; one that is set ahead or back is found out at the next answer, by
-// no more than it was set and no less than what the network hides.
+// A clock that is as fast as ours to within 1 % is never seen to jump, however slow the
+// network is. A clock that is set ahead or back is seen to jump at the next reply, by as much
+// as it was set, but for what the network can hide.
 func TestWatch(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -29,11 +29,11 @@ func TestWatch(t *testing.T) {
 			now = now.Add(some(20 * time.Millisecond))
 			read := node()
 			now = now.Add(some(20 * time.Millisecond))
-			if rng.IntN(4) == 0 { // this process is stopped while the answer is on its way
+			if rng.IntN(4) == 0 { // this process is stopped while the reply is on its way
 				now = now.Add(some(10 * time.Second))
 			}
 			if j := w.Observe(sent, now, read); j != (Jump{}) {
-				t.Fatalf("seed %d: a clock of speed %f jumped %v", seed, speed, j)
+				t.Fatalf("seed %d: a clock of speed %f is seen to jump by %v, want no jump", seed, speed, j)
 			}
 		}
 		for _, by := range []time.Duration{time.Second, -time.Second, time.Hour} {
@@ -47,18 +47,18 @@ func TestWatch(t *testing.T) {
 				least, most = -least, -most
 			}
 			if true := by.Abs(); least <= 0 || least > true+time.Millisecond || most < true-time.Millisecond || most-least > 400*time.Millisecond {
-				t.Fatalf("seed %d: set by %v, seen %v", seed, by, j)
+				t.Fatalf("seed %d: a clock was set by %v and is seen to jump by %v", seed, by, j)
 			}
 			if j := w.Observe(now, now.Add(time.Millisecond), node()); j != (Jump{}) {
-				t.Fatalf("seed %d: the same jump was seen twice: %v", seed, j)
+				t.Fatalf("seed %d: a jump was seen again: %v, want no jump", seed, j)
 			}
 			now = now.Add(time.Millisecond)
 		}
 	}
 }
 
-// A jump is ours only where our wall clock has gained as much over the clock that
-// may stand still.
+// A jump is caused by our own clock only if our wall clock has gained as much over the clock
+// that may stand still.
 func TestJumpIsOurs(t *testing.T) {
 	const s = time.Second
 	for _, c := range []struct {
@@ -68,8 +68,8 @@ func TestJumpIsOurs(t *testing.T) {
 		want   bool
 	}{
 		{"the machine slept", Jump{10 * s, 11 * s}, 10500 * time.Millisecond, true},
-		{"as little as it can have been", Jump{10 * s, 11 * s}, 10 * s, true},
-		{"as much as it can have been", Jump{10 * s, 11 * s}, 11 * s, true},
+		{"the machine slept for the least time possible", Jump{10 * s, 11 * s}, 10 * s, true},
+		{"the machine slept for the longest time possible", Jump{10 * s, 11 * s}, 11 * s, true},
 		{"the node was set", Jump{10 * s, 11 * s}, 0, false},
 		{"the machine slept, and the node was set", Jump{10 * s, 11 * s}, 5 * s, false},
 		{"our wall clock was set by more", Jump{10 * s, 11 * s}, 12 * s, false},

@@ -5,22 +5,24 @@ import (
 	"testing"
 )
 
-func TestTextAndBack(t *testing.T) {
+func TestMarkIsParsedAsItWasEncoded(t *testing.T) {
 	full := Mark{
 		Open: true, Opens: 1, ClientOpens: 2, Why: "restarted", Longest: 3, Lengthened: true,
 		Print: "0123456789ab", List: "a:1,b:1", Before: "ba9876543210", ReplacedAt: 4,
 		Run: "r", Replication: "i", Durable: 5, ClientDurable: 6,
 	}
-	if text := full.String(); text != "2 open 0123456789ab r i 1 2 restarted 3 5 6 1 ba9876543210 4 a:1,b:1" {
-		t.Errorf("%q", text)
+	const want = "2 open 0123456789ab r i 1 2 restarted 3 5 6 1 ba9876543210 4 a:1,b:1"
+	if text := full.String(); text != want {
+		t.Errorf("a mark with all fields is encoded as %q, want %q", text, want)
 	}
 	for _, m := range []Mark{full, New()} {
 		if got, err := Parse(m.String()); err != nil || got != m {
-			t.Errorf("%q is read as %+v, %v", m, got, err)
+			t.Errorf("%q is parsed as %+v, %v, want %+v", m, got, err, m)
 		}
 	}
 }
 
+// The error for a mark of another version, or for other text, names what it begins with.
 func TestOtherVersions(t *testing.T) {
 	for text, want := range map[string]string{
 		"0000000000000000 - - declared -":                 "1",
@@ -41,7 +43,7 @@ func TestOtherVersions(t *testing.T) {
 		_, err := Parse(text)
 		var v *VersionError
 		if !errors.As(err, &v) || v.Version != want {
-			t.Errorf("%q: %v, want version %q", text, err, want)
+			t.Errorf("Parse(%q): %v, want a VersionError of version %q", text, err, want)
 		}
 	}
 }

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// A release is over when others can have the lock: when a majority is without
-// the lease. Of an even number of nodes, half are not enough.
+// A release has succeeded when a majority of the nodes is without the lease, since others can
+// then get the lock. Half of an even number of nodes are not enough.
 func TestReleaseIsWonWhenAMajorityIsWithoutTheLease(t *testing.T) {
 	for _, c := range []struct {
 		nodes int
-		no    int // nodes that say the lease is not there; the rest are silent
+		no    int // nodes that reply that the lease is not there; the others do not reply
 		won   bool
 	}{{1, 1, true}, {2, 1, false}, {2, 2, true}, {3, 1, false}, {3, 2, true}, {4, 2, false}, {4, 3, true}, {5, 3, true}} {
 		v := NewVote(Config{Nodes: c.nodes, NodeTimeout: time.Second}, Release, 1)
@@ -18,11 +18,11 @@ func TestReleaseIsWonWhenAMajorityIsWithoutTheLease(t *testing.T) {
 			v.Step(Event{Kind: No, Node: n}, 2, nil)
 		}
 		if won := v.Verdict() == Won; won != c.won {
-			t.Errorf("%d of %d nodes are without the lease: released is %v, want %v", c.no, c.nodes, won, c.won)
+			t.Errorf("%d of %d nodes are without the lease: released %v, want %v", c.no, c.nodes, won, c.won)
 		}
 		v.Step(Event{Kind: Tick}, 2+clockSecond, nil)
 		if want := map[bool]Verdict{true: Won, false: Lost}[c.won]; v.Verdict() != want {
-			t.Errorf("%d of %d nodes are without the lease, and no more answers come: verdict %v, want %v", c.no, c.nodes, v.Verdict(), want)
+			t.Errorf("%d of %d nodes are without the lease, and the others do not reply in time: verdict %v, want %v", c.no, c.nodes, v.Verdict(), want)
 		}
 	}
 }

@@ -32,17 +32,16 @@ type holder struct {
 // valid reports whether the holder counts on its lease.
 func (h *holder) valid(now clock.Instant) bool { return h.lease && now < h.until }
 
-// letter is a request under way, or its answer.
+// letter is a request under way, or the reply to it.
 type letter struct {
 	to     *holder
 	send   quorum.Send
-	answer *quorum.Event // nil: the request is under way
-	unread bool          // nobody waits for the answer
-	vote   *quorum.Vote  // that the answer is for, if any
+	answer *quorum.Event // the reply; nil while the request is under way
+	unread bool          // nothing waits for the reply
+	vote   *quorum.Vote  // the vote that the reply is for, if any
 }
 
-// permits is a semaphore over several nodes whose messages arrive in any order, or late,
-// or never.
+// permits is a semaphore over several nodes. Messages arrive in any order, late, or never.
 type permits struct {
 	t       *testing.T
 	rand    *rand.Rand
@@ -53,7 +52,7 @@ type permits struct {
 	mail    []*letter
 	tops    map[int64]uint64 // the largest token granted for each slot
 	granted int
-	moved   int // requests for certain slots
+	moved   int // requests for exact slots
 }
 
 func (w *permits) config() quorum.Config {
@@ -70,7 +69,7 @@ func (w *permits) begin() {
 	}
 }
 
-// ask is what a request says about its owner.
+// ask returns what a request asks a node for.
 func (l *letter) ask(limit int64) rule.Ask {
 	a := rule.Ask{Spec: rule.Semaphore(limit), Owner: l.to.name, Weight: l.to.weight, TTL: ttl, Fair: true, Numbered: true}
 	if l.send.Slots != "" {
@@ -110,10 +109,10 @@ func (w *permits) arrive(l *letter) {
 	l.answer = &e
 }
 
-// hear passes an event to the machine that waits for it.
-func (w *permits) hear(l *letter, e quorum.Event) {
+// receive passes an event to the attempt or the vote that waits for it.
+func (w *permits) receive(l *letter, e quorum.Event) {
 	if l.vote != nil {
-		w.hearVote(l, e)
+		w.receiveVote(l, e)
 		return
 	}
 	if l.send.Op == quorum.Acquire || l.send.Op == quorum.Confirm {
@@ -141,11 +140,11 @@ func (w *permits) grant(h *holder) {
 	w.granted++
 	numbers, ok := rule.Slots(h.attempt.Slots()).Numbers()
 	if !ok || int64(len(numbers)) != h.weight {
-		w.t.Fatalf("%s of weight %d was granted slots %q", h.name, h.weight, h.attempt.Slots())
+		w.t.Fatalf("%s was granted slots %q, want %d of them", h.name, h.attempt.Slots(), h.weight)
 	}
 	for _, n := range numbers {
 		if h.attempt.Token() <= w.tops[n] {
-			w.t.Fatalf("%s was granted slot %d with token %d, after %d", h.name, n, h.attempt.Token(), w.tops[n])
+			w.t.Fatalf("%s was granted slot %d with token %d, want more than %d", h.name, n, h.attempt.Token(), w.tops[n])
 		}
 		w.tops[n] = h.attempt.Token()
 	}
@@ -160,8 +159,8 @@ func (w *permits) renew(h *holder) {
 	}
 }
 
-// hearVote passes an event to a renewal.
-func (w *permits) hearVote(l *letter, e quorum.Event) {
+// receiveVote passes an event to a renewal.
+func (w *permits) receiveVote(l *letter, e quorum.Event) {
 	h, before := l.to, l.vote.Verdict()
 	for _, s := range l.vote.Step(e, w.now, nil) {
 		s.Slots = h.attempt.Slots()
@@ -208,24 +207,24 @@ func (w *permits) act() {
 	}
 }
 
-// deliver lets a message arrive, or makes its sender stop waiting for the answer.
+// deliver lets a message arrive, or makes its sender stop waiting for the reply.
 func (w *permits) deliver(i int) {
 	l := w.mail[i]
 	switch {
 	case l.answer != nil:
 		w.mail = slices.Delete(w.mail, i, i+1)
 		if !l.unread {
-			w.hear(l, *l.answer)
+			w.receive(l, *l.answer)
 		}
 	case !l.unread && w.rand.IntN(20) == 0:
 		l.unread = true
-		w.hear(l, quorum.Event{Kind: quorum.Unknown, Node: l.send.Node, Op: l.send.Op})
+		w.receive(l, quorum.Event{Kind: quorum.Unknown, Node: l.send.Node, Op: l.send.Op})
 	default:
 		w.arrive(l)
 	}
 }
 
-// check looks at what is held at present.
+// check checks the leases that are valid at present.
 func (w *permits) check() {
 	var room int64
 	taken := map[int64]string{}
@@ -237,19 +236,19 @@ func (w *permits) check() {
 		numbers, _ := rule.Slots(h.attempt.Slots()).Numbers()
 		for _, n := range numbers {
 			if other := taken[n]; other != "" {
-				w.t.Fatalf("%s and %s both have slot %d", other, h.name, n)
+				w.t.Fatalf("%s and %s both hold slot %d", other, h.name, n)
 			}
 			taken[n] = h.name
 		}
 	}
 	if room > w.limit {
-		w.t.Fatalf("leases of weight %d in all, of a semaphore of %d", room, w.limit)
+		w.t.Fatalf("the valid leases have weight %d in all, want %d at most", room, w.limit)
 	}
 }
 
 // Over several nodes the leases of a semaphore never exceed its limit, no slot has two
-// holders, and tokens rise in each slot: with weights, renewals, and messages that arrive
-// in any order, late or never.
+// holders, and tokens rise in each slot, also with weights, with renewals, and if messages
+// arrive in any order, late, or never.
 func TestPermitsOverNodes(t *testing.T) {
 	granted, moved := 0, 0
 	for seed := range uint64(300) {
@@ -262,7 +261,7 @@ func TestPermitsOverNodes(t *testing.T) {
 		granted, moved = granted+w.granted, moved+w.moved
 	}
 	if granted < 500 || moved < 100 {
-		t.Errorf("%d grants and %d requests for certain slots show little", granted, moved)
+		t.Errorf("%d grants and %d requests for exact slots, want 500 and 100 at least", granted, moved)
 	}
-	t.Logf("%d grants, %d requests for certain slots", granted, moved)
+	t.Logf("%d grants, %d requests for exact slots", granted, moved)
 }

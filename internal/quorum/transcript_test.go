@@ -12,15 +12,16 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/transcript"
 )
 
-// Each file in testdata is a story: the events of a machine and, indented below each
-// event, the messages that it sends and its state. Text after # is for the reader. To add a story, write its events and run
+// Each file in testdata is a story: the events of an attempt and, indented below each event,
+// the messages that it sends and its state. Text after # is for the reader. To add a story,
+// write its events and run
 //
 //	go test ./internal/quorum -run TestTranscripts -update
 //
 // and read the result.
 func TestTranscripts(t *testing.T) { transcript.Check(t, replay) }
 
-// replay returns the story with the machine's present messages and states.
+// replay returns the story with the messages and states of the present code.
 func replay(story string) (string, error) {
 	var out strings.Builder
 	var a *Attempt
@@ -43,7 +44,7 @@ func replay(story string) (string, error) {
 		}
 		ms, e, err := parseEvent(text)
 		if err != nil {
-			return "", fmt.Errorf("%d: %v", i+1, err)
+			return "", fmt.Errorf("line %d: %v", i+1, err)
 		}
 		for _, s := range a.Step(e, at(ms), nil) {
 			fmt.Fprintf(&out, "    -> %s\n", sendText(s))
@@ -178,7 +179,7 @@ func stateText(a *Attempt, now clock.Instant) string {
 		if a.Slots() != "" {
 			text += " slots " + a.Slots()
 		}
-		text += fmt.Sprintf(" with token %d, valid from %v", a.Token(), a.From().Sub(lineStart))
+		text += fmt.Sprintf(" with token %d, valid from %v", a.Token(), a.From().Sub(waitStart))
 	case a.HandedOver():
 		text += ", handed over"
 	case a.GaveWay():

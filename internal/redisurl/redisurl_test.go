@@ -23,12 +23,12 @@ func TestOf(t *testing.T) {
 		{"redis-cluster", false, nil, 0, "redis-cluster://"},
 	} {
 		if got, err := redisurl.Of(c.scheme, c.secure, c.addrs, c.db); got != c.want || err != nil {
-			t.Errorf("%v: %q (%v), want %q", c.addrs, got, err, c.want)
+			t.Errorf("Of(%q, %v, %q, %d) = %q, %v, want %q", c.scheme, c.secure, c.addrs, c.db, got, err, c.want)
 		}
 	}
 	for _, addr := range []string{"a:1,b:2", "a:1/2", "user@a:1", "a:1?max_ttl=1h", "a:1 b:2"} {
 		if got, err := redisurl.Of("redis", false, []string{addr}, 0); !errors.Is(err, store.ErrInvalid) {
-			t.Errorf("%q: %q (%v), want ErrInvalid", addr, got, err)
+			t.Errorf("Of with the address %q = %q, %v, want ErrInvalid", addr, got, err)
 		}
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// Whatever is added, moved and removed: each lease knows where it is, and the first
-// is on top.
+// Whatever is added, moved and removed, each lease knows its index in the heap, and the
+// earliest deadline is on top.
 func TestDeadlines(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var d deadlines[int]
@@ -26,20 +26,20 @@ func TestDeadlines(t *testing.T) {
 			kept[i] = kept[len(kept)-1]
 			kept = kept[:len(kept)-1]
 			if d.remove(l.at); l.at >= 0 {
-				t.Fatalf("step %d: one that was removed is said to be at %d", step, l.at)
+				t.Fatalf("step %d: a removed lease has index %d, want a negative one", step, l.at)
 			}
 		default:
 			l := kept[i]
 			if d.move(l.at, at); d[l.at].at != at {
-				t.Fatalf("step %d: a deadline was moved to %v and is %v", step, at, d[l.at].at)
+				t.Fatalf("step %d: a deadline is %v, want %v", step, d[l.at].at, at)
 			}
 		}
 		if len(d) != len(kept) {
-			t.Fatalf("step %d: %d of %d are left", step, len(d), len(kept))
+			t.Fatalf("step %d: %d leases in the heap, want %d", step, len(d), len(kept))
 		}
 		for i, w := range d {
 			if w.l.at != i || w.at < d[0].at || i > 0 && w.at < d[(i-1)/fan].at {
-				t.Fatalf("step %d: the lease at %d believes to be at %d, its deadline %v is before that above it", step, i, w.l.at, w.at)
+				t.Fatalf("step %d: the lease at index %d has index %d and deadline %v, want that index and no earlier deadline than the one above", step, i, w.l.at, w.at)
 			}
 		}
 	}
@@ -47,12 +47,12 @@ func TestDeadlines(t *testing.T) {
 		first := d[0].at
 		d.remove(0)
 		if len(d) > 0 && d[0].at < first {
-			t.Fatalf("%v comes after %v", d[0].at, first)
+			t.Fatalf("the deadline %v comes after %v, want them in order", d[0].at, first)
 		}
 	}
 }
 
-// BenchmarkDeadlines moves the first of very many to the end, as a renewal does.
+// BenchmarkDeadlines moves the first of very many deadlines to the end, as a renewal does.
 func BenchmarkDeadlines(b *testing.B) {
 	var d deadlines[int]
 	for i := range 100000 {

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/leasefsm"
 )
 
-// store is a driver whose renewals take a while, and fail on demand.
+// store is a driver whose renewals take a while. They can fail, and panic once.
 type store struct {
 	sync.Mutex
 	r       Renewer[*Lease[int]]
@@ -19,10 +19,10 @@ type store struct {
 	takes   time.Duration
 	fails   bool
 	panics  bool
-	now     int // renewals under way
-	most    int // that were under way at once
-	largest int // batch
-	renewed map[int]int
+	now     int         // renewals under way
+	most    int         // the most renewals under way at once
+	largest int         // the size of the largest batch
+	renewed map[int]int // by lease, the number of renewals
 }
 
 func newStore() *store {
@@ -76,7 +76,7 @@ func (s *store) Renew(batch []*Lease[int]) {
 	}
 }
 
-// hold begins n leases, and pauses between two of them.
+// hold adds n leases, with a pause before each.
 func (s *store) hold(n int, pause time.Duration) {
 	s.leases = make([]Lease[*Lease[int]], n)
 	for i := range s.leases {
@@ -89,12 +89,12 @@ func (s *store) hold(n int, pause time.Duration) {
 	}
 }
 
-// end releases all leases, so that nothing is due any more, and lets what is under way
-// come to an end in the bubble's time.
+// end releases all leases, so that no renewal is due any more, and lets those under way end
+// in the bubble's time.
 func (s *store) end() {
 	defer func() {
 		time.Sleep(time.Minute)
-		synctest.Wait() // the test reads what renewals wrote
+		synctest.Wait() // orders what renewals wrote before what the test reads
 	}()
 	now := s.LockAt()
 	defer s.Unlock()
@@ -102,12 +102,12 @@ func (s *store) end() {
 		s.r.Step(&s.leases[i], leasefsm.Release, 0, now)
 	}
 	if _, ok := s.r.First(); ok {
-		panic("a lease that is released is still kept")
+		panic("a released lease still has a deadline")
 	}
 }
 
-// Many leases are renewed together, by a few goroutines, and each in time. One batch that
-// panics ends no other.
+// Many leases are renewed in batches by a few goroutines, and each in time. A batch that
+// panics does not end the others.
 func TestRenewsInBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
@@ -119,16 +119,16 @@ func TestRenewsInBatches(t *testing.T) {
 		synctest.Wait()
 		for i := range n {
 			if got := s.renewed[i]; got < 9 || got > 11 || s.leases[i].State() != leasefsm.Released {
-				t.Fatalf("lease %d was renewed %d times in 31 s, want every 3 s; it is %v", i, got, s.leases[i].State())
+				t.Fatalf("lease %d was renewed %d times in 31 s, want 9 to 11; it is %v, want released", i, got, s.leases[i].State())
 			}
 		}
 		if s.largest != maxBatch {
-			t.Errorf("batches of up to %d, want %d", s.largest, maxBatch)
+			t.Errorf("the largest batch has %d leases, want %d", s.largest, maxBatch)
 		}
 	})
 }
 
-// A slow store has only a few renewals at once, and no lease is lost over it.
+// If the store is slow, few renewals are under way at once, and no lease is lost.
 func TestFewRenewalsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
@@ -139,16 +139,16 @@ func TestFewRenewalsAtOnce(t *testing.T) {
 		synctest.Wait()
 		for i := range s.leases {
 			if state := s.leases[i].State(); state != leasefsm.Released {
-				t.Errorf("lease %d is %v", i, state)
+				t.Errorf("lease %d is %v, want released", i, state)
 			}
 		}
 		if s.most != maxWorkers {
-			t.Errorf("up to %d renewals at once, want %d", s.most, maxWorkers)
+			t.Errorf("%d renewals were under way at once, want %d", s.most, maxWorkers)
 		}
 	})
 }
 
-// Leases that cannot be renewed are lost in time, and nothing runs any more then.
+// Leases that cannot be renewed are lost in time. Then no goroutine is left.
 func TestLossIsFoundInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
@@ -160,11 +160,11 @@ func TestLossIsFoundInTime(t *testing.T) {
 		defer s.Unlock()
 		for i := range s.leases {
 			if state := s.leases[i].State(); state != leasefsm.Lost {
-				t.Fatalf("lease %d is %v when its TTL is over", i, state)
+				t.Fatalf("lease %d is %v when its TTL has passed, want lost", i, state)
 			}
 		}
 		if _, ok := s.r.First(); ok || s.r.workers != 0 || len(s.r.due) != 0 {
-			t.Errorf("%d leases are kept, %d renewals due, %d goroutines at work", len(s.r.leases), len(s.r.due), s.r.workers)
+			t.Errorf("%d leases have deadlines, %d renewals are due, %d goroutines run, want none", len(s.r.leases), len(s.r.due), s.r.workers)
 		}
 	})
 }

@@ -13,9 +13,9 @@ var begin = time.Unix(1000, 0)
 
 func at(d time.Duration) time.Time { return begin.Add(d) }
 
-const ttl = 16 * time.Second // and ends after 17
+const ttl = 16 * time.Second // such a lease has certainly ended after 17 s
 
-// due are what is to be sent now.
+// due returns the releases that are to be sent now.
 func due(l *List[string, string], now time.Duration) (all []string) {
 	for _, e := range l.Due(at(now)) {
 		all = append(all, e.What)
@@ -26,12 +26,13 @@ func due(l *List[string, string], now time.Duration) (all []string) {
 func expect(t *testing.T, what string, got []string, want ...string) {
 	t.Helper()
 	if !slices.Equal(got, want) {
-		t.Errorf("%s: %q is due, want %q", what, got, want)
+		t.Errorf("%s: due %q, want %q", what, got, want)
 	}
 }
 
-// A server goes away and comes back: it is told everything, oldest first, and once.
-func TestTold(t *testing.T) {
+// When the connection to a server is back, each retained release is sent to it once, the oldest
+// first.
+func TestRetainedReleasesAreSentOnce(t *testing.T) {
 	l := &List[string, string]{Most: 10}
 	l.Connected("run", at(0))
 	l.Disconnected()
@@ -41,9 +42,9 @@ func TestTold(t *testing.T) {
 	l.Connected("run", at(4*time.Second))
 	all := l.Due(at(4 * time.Second))
 	if len(all) != 2 || all[0].What != "release b" || all[1].What != "release a again" {
-		t.Fatalf("due: %v", all)
+		t.Fatalf("due %v, want the releases of b and then of a", all)
 	}
-	expect(t, "at once again", due(l, 4*time.Second))
+	expect(t, "asked again at once", due(l, 4*time.Second))
 	l.Answered(all[0], true, at(5*time.Second))
 	if l.Len() != 1 {
 		t.Errorf("%d entries after the first was executed, want 1", l.Len())
@@ -53,13 +54,13 @@ func TestTold(t *testing.T) {
 	expect(t, "after the connection broke", due(l, 6*time.Second), "release a again")
 	l.Answered(all[1], true, at(7*time.Second))
 	if l.Len() != 0 {
-		t.Errorf("%d entries after all were executed", l.Len())
+		t.Errorf("%d entries after all were executed, want none", l.Len())
 	}
 }
 
-// A server that answers with errors is asked again, with growing pauses, until the
-// lease has ended by itself.
-func TestRefused(t *testing.T) {
+// If a server refuses a release, it is sent again, with growing pauses, until the lease has
+// ended by itself.
+func TestRefusedReleaseIsSentAgain(t *testing.T) {
 	l := &List[string, string]{Most: 10}
 	l.Connected("run", at(0))
 	l.Disconnected()
@@ -73,25 +74,25 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	if asked < 17 || asked > 30 || last < 18*time.Second || last >= 19*time.Second {
-		t.Errorf("asked %d times, last after %v: want about 20 times, until a lease from when the server was back is over at 19 s", asked, last)
+		t.Errorf("sent %d times, the last time after %v, want 17 to 30 times, until 18 to 19 s: a lease that began when the server was back has ended then", asked, last)
 	}
 	if l.Len() != 0 {
-		t.Error("it is retained for ever")
+		t.Errorf("%d entries a minute later, want none", l.Len())
 	}
 }
 
-// How long a release is of use depends on whether the server was restarted.
-func TestUntil(t *testing.T) {
+// How long a release is retained depends on whether the server was restarted.
+func TestReleaseIsRetainedUntil(t *testing.T) {
 	for _, c := range []struct {
 		name, before, after string
 		back                time.Duration
 		want                bool
 	}{
 		{"the same run, long after", "one", "one", time.Hour, true},
-		{"the run is not known", "", "two", time.Hour, true},
-		{"nor is the new one", "one", "", time.Hour, true},
+		{"the earlier run is not known", "", "two", time.Hour, true},
+		{"the new run is not known", "one", "", time.Hour, true},
 		{"another run, in time", "one", "two", 17 * time.Second, true},
-		{"another run, when the lease is over", "one", "two", 18 * time.Second, false},
+		{"another run, after the lease has ended", "one", "two", 18 * time.Second, false},
 	} {
 		l := &List[string, string]{Most: 10}
 		l.Connected(c.before, at(0))
@@ -99,12 +100,12 @@ func TestUntil(t *testing.T) {
 		l.Keep("a", "release a", ttl, at(1*time.Second))
 		l.Connected(c.after, at(c.back))
 		if got := len(l.Due(at(c.back))) > 0; got != c.want {
-			t.Errorf("%s: sent: %v, want %v", c.name, got, c.want)
+			t.Errorf("%s: sent %v, want %v", c.name, got, c.want)
 		}
 	}
 }
 
-// A lease of which the server never got a request needs no release there.
+// If a server was never sent a request for a lease, it needs no release of it.
 func TestUnsentLeaseNeedsNoRelease(t *testing.T) {
 	l := &List[string, string]{Most: 3}
 	l.Connected("run", at(0))
@@ -115,30 +116,31 @@ func TestUnsentLeaseNeedsNoRelease(t *testing.T) {
 	l.Sending("b")
 	for _, k := range []string{"a", "b", "c", "d", "e"} {
 		if got, want := l.Keep(k, k, ttl, at(0)), k == "b" || k == "e"; got != want {
-			t.Errorf("%s is retained: %v, want %v", k, got, want)
+			t.Errorf("the release of %s is retained: %v, want %v", k, got, want)
 		}
 	}
 	if l.Untold("e"); l.Len() != 1 {
-		t.Errorf("%q are retained, want b only: the request for e failed after its release", l.All())
+		t.Errorf("%q are retained, want only b: the request for e failed after its release", l.All())
 	}
 }
 
+// If too many releases are retained, the oldest are dropped.
 func TestOverflow(t *testing.T) {
 	l := &List[string, string]{Most: 3}
 	for i := range 5 {
 		l.Keep(fmt.Sprint(i), fmt.Sprint(i), ttl, at(0))
 	}
 	if got := l.All(); !slices.Equal(got, []string{"2", "3", "4"}) || l.Dropped() != 2 {
-		t.Errorf("%q are retained and %d dropped", got, l.Dropped())
+		t.Errorf("%q are retained and %d dropped, want the last 3 and 2", got, l.Dropped())
 	}
 }
 
-// server is what the list is about: it executes what is sent to it, refuses or loses
-// it, is stopped with requests unread, and is restarted.
+// server executes the requests that it is sent. It can be stopped with unread requests, and be
+// restarted.
 type server struct {
 	run    int
-	has    map[int]time.Duration // leases, by when they end
-	unread []request             // of a stopped server
+	has    map[int]time.Duration // its leases, with their ends
+	unread []request             // requests that it was sent while it was stopped
 }
 
 type request struct {
@@ -154,7 +156,7 @@ func (s *server) executes(r request, now time.Duration) {
 	}
 }
 
-// walk plays one history, and says what is wrong with it; empty: nothing.
+// walk plays one history, and returns what is wrong with it, or "".
 func walk(random *rand.Rand) (wrong string) {
 	l := &List[int, int]{Most: 1000}
 	s := &server{has: map[int]time.Duration{}}
@@ -163,7 +165,7 @@ func walk(random *rand.Rand) (wrong string) {
 		*Entry[int, int]
 	}
 	var flight []*flying
-	held, next := map[int]bool{}, 0 // leases that are not released, and were asked for
+	held, next := map[int]bool{}, 0 // leases that are not released, and the number of the last one
 	run := func() string { return fmt.Sprint("run ", s.run) }
 	l.Connected(run(), at(0))
 	released := map[int]time.Duration{}
@@ -180,7 +182,7 @@ func walk(random *rand.Rand) (wrong string) {
 			switch {
 			case refuses:
 				l.Answered(e, false, at(now))
-			case random.IntN(4) == 0: // executed or not, nobody hears
+			case random.IntN(4) == 0: // the reply is lost
 				if random.IntN(2) == 0 {
 					s.executes(request{e.What, true}, now)
 				}
@@ -199,7 +201,7 @@ func walk(random *rand.Rand) (wrong string) {
 			}
 		}
 		switch what := random.IntN(12); {
-		case what < 3: // a lease is taken
+		case what < 3: // a lease is acquired
 			next++
 			held[next] = true
 			switch {
@@ -211,8 +213,9 @@ func walk(random *rand.Rand) (wrong string) {
 			default:
 				s.executes(request{next, false}, now)
 			}
-		case what < 6: // and released
-			// The smallest, and not the first that range finds: a seed is one history.
+		case what < 6: // a lease is released
+			// It is the smallest, and not the first that range yields, so that a seed always
+			// gives the same history.
 			for _, k := range slices.Sorted(maps.Keys(held)) {
 				delete(held, k)
 				released[k] = now
@@ -220,7 +223,7 @@ func walk(random *rand.Rand) (wrong string) {
 				case !connected || stopped:
 					if stopped && connected {
 						s.unread = append(s.unread, request{k, true})
-						// It is not answered: it is retained when the connection is given up.
+						// There is no reply, so it is retained when the connection is given up.
 					}
 					if l.Keep(k, k, ttl, at(now)) && !connected && untold[k] == outage {
 						useless++
@@ -239,14 +242,14 @@ func walk(random *rand.Rand) (wrong string) {
 		case what == 7 && !connected && !stopped:
 			connected = true
 			outage++
-			for _, r := range s.unread { // of the connections before
+			for _, r := range s.unread { // they came on earlier connections
 				s.executes(r, now)
 			}
 			s.unread = nil
 			l.Connected(run(), at(now))
 		case what == 8:
 			refuses = !refuses
-		case what == 9 && connected && !stopped: // its connection is lost as well
+		case what == 9 && connected && !stopped: // its connection stays
 			stopped = true
 		case what == 10 && stopped:
 			if connected {
@@ -254,7 +257,7 @@ func walk(random *rand.Rand) (wrong string) {
 				connected, flight = false, nil
 			}
 			stopped = false
-		case what == 11 && random.IntN(3) == 0: // restarted, with what it has on its disk
+		case what == 11 && random.IntN(3) == 0: // it is restarted, with the leases that are on its disk
 			if connected {
 				l.Disconnected()
 				connected, flight = false, nil
@@ -265,7 +268,7 @@ func walk(random *rand.Rand) (wrong string) {
 		}
 		send()
 	}
-	// It all ends well: soon nothing is left of what was released.
+	// Once the server is well, no released lease is left before long.
 	refuses, stopped = false, false
 	if !connected || len(flight) > 0 {
 		if connected {
@@ -287,19 +290,19 @@ func walk(random *rand.Rand) (wrong string) {
 	}
 	for k, end := range s.has {
 		if !held[k] && end > now {
-			return fmt.Sprintf("lease %d, released at %v, is there until %v, and it is %v", k, released[k], end, now)
+			return fmt.Sprintf("at %v, lease %d, which was released at %v, still lasts until %v", now, k, released[k], end)
 		}
 	}
 	if l.Len() > 0 {
-		return fmt.Sprintf("%d entries are left", l.Len())
+		return fmt.Sprintf("%d entries are left, want none", l.Len())
 	}
 	if useless > 0 {
-		return "something was sent, or retained, that could have no effect"
+		return fmt.Sprintf("%d releases were sent or retained that could have no effect", useless)
 	}
 	return ""
 }
 
-// explore walks until something is wrong, or many times.
+// explore takes many walks, and returns the first thing that is wrong, or "".
 func explore() (wrong string) {
 	for seed := range uint64(2000) {
 		if wrong := walk(rand.New(rand.NewPCG(seed, 1))); wrong != "" {
@@ -309,6 +312,8 @@ func explore() (wrong string) {
 	return ""
 }
 
+// However connections break and servers refuse, stop and restart, no released lease is left on
+// a server that is reachable again, and no useless release is sent.
 func TestNothingIsLeftBehind(t *testing.T) {
 	if wrong := explore(); wrong != "" {
 		t.Error(wrong)

@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// advance returns the step Advance, which must give these turns.
+// advance returns the action Advance, which must return these turns.
 func advance(t *testing.T, floor int, want ...Turn) action {
 	return action{"advance", func(r Record, now clock.Instant) (Record, Answer) {
 		t.Helper()
@@ -16,15 +16,15 @@ func advance(t *testing.T, floor int, want ...Turn) action {
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("at %v: turns %+v, want %+v\nrecord %+v", now, got, want, r)
 		}
-		if again, more := Advance(next, fenceToken(floor), now); len(more) > 0 && !told(want) || !told(want) && !reflect.DeepEqual(again, next) {
-			t.Errorf("advanced twice: %+v in %+v", more, again)
+		if again, more := Advance(next, fenceToken(floor), now); !notified(want) && (len(more) > 0 || !reflect.DeepEqual(again, next)) {
+			t.Errorf("advanced twice: turns %+v, record %+v, want no change", more, again)
 		}
 		return next, Answer{}
 	}}
 }
 
-// told reports whether a barging waiter was notified.
-func told(turns []Turn) bool { return len(turns) > 0 && turns[len(turns)-1].Token == 0 }
+// notified reports whether the last turn notifies a barging waiter.
+func notified(turns []Turn) bool { return len(turns) > 0 && turns[len(turns)-1].Token == 0 }
 
 func handed(owner string, token int, left time.Duration) Turn {
 	return Turn{Owner: owner, Token: fenceToken(token), ExpiresIn: left}
@@ -39,20 +39,20 @@ func TestAdvance(t *testing.T) {
 		return a
 	}
 	r := play(t, []step{
-		{0, advance(t, 0), Answer{}}, // of a lock nobody ever asked for
+		{0, advance(t, 0), Answer{}}, // an unused lock
 		{0, m("a", 100*ms), granted(1, 1, 500*ms)},
 		{0, m("b", 200*ms), says(busy("a", 500*ms, 1))},
 		{0, m("c", 50*ms), says(busy("a", 500*ms, 2))},
 		{0, m("d", 300*ms), says(busy("a", 500*ms, 3))},
 		{0, m("e", 900*ms), says(busy("a", 500*ms, 4))},
 		{10 * ms, advance(t, 0), Answer{}}, // held
-		// The first in the queue gets it, for as long as its place would have been.
+		// The first in the queue gets the lock, for as long as its place would have lasted.
 		{20 * ms, release("a"), released(1)},
 		{20 * ms, advance(t, 0, handed("b", 2, 180*ms)), Answer{}},
 		{20 * ms, m("x", 0), says(busy("b", 180*ms, 0))},
-		// It asks and is told so, and this refreshes the lease.
+		// Its next ask confirms the lease and extends it.
 		{30 * ms, m("b", 200*ms), again(2, 1, 500*ms)},
-		// A dead place is passed over.
+		// A place that has expired is passed over.
 		{60 * ms, release("b"), released(2)},
 		{60 * ms, advance(t, 0, handed("d", 3, 240*ms)), Answer{}},
 		{60 * ms, m("c", 0), says(busy("d", 240*ms, 0))},
@@ -62,16 +62,16 @@ func TestAdvance(t *testing.T) {
 		{70 * ms, m("f", 900*ms), says(busy("e", 830*ms, 1))},
 		{70 * ms, m("g", 900*ms), says(busy("e", 830*ms, 2))},
 		{70 * ms, m("h", 900*ms), says(busy("e", 830*ms, 3))},
-		// A lease that has expired is handed on by whatever step finds it so.
+		// Any step hands on a lease that has expired.
 		{900 * ms, advance(t, 0, handed("f", 41, 70*ms)), Answer{}},
-		{900 * ms, release("g"), notHeld}, // and is out of the queue
+		{900 * ms, release("g"), notHeld}, // g leaves the queue
 		{910 * ms, bury("h", 900*ms), notHeld},
 		{910 * ms, release("f"), released(41)},
 		{910 * ms, advance(t, 0), Answer{}},
 		{910 * ms, m("i", 0), granted(42, 1, 500*ms)},
 	})
 	if r.Holds[0].Meta != "says i" {
-		t.Errorf("what the holder says of itself was lost: %+v", r)
+		t.Errorf("the holder has Meta %q, want \"says i\": %+v", r.Holds[0].Meta, r)
 	}
 }
 
@@ -89,7 +89,7 @@ func TestAdvanceKeepsMeta(t *testing.T) {
 }
 
 func TestAdvanceSeveral(t *testing.T) {
-	// Of a semaphore, as many from the head as there is room for together.
+	// As many waiters from the head get permits of a semaphore as fit together.
 	s := func(owner string, weight int64) action {
 		return ask(Ask{Spec: Semaphore(4), Owner: owner, Weight: weight, TTL: 500 * ms, Wait: 400 * ms, Fair: true})
 	}
@@ -109,8 +109,8 @@ func TestAdvanceSeveral(t *testing.T) {
 		{4 * ms, release("d"), released(4)},
 		{4 * ms, advance(t, 90, handed("e", 90, 396*ms)), Answer{}},
 	})
-	// Readers go in together, up to the first writer, and share a token that is
-	// larger than all of the writer before them.
+	// Readers up to the first writer get the lock together, and share a token that is larger
+	// than all tokens of the writer before them.
 	rw := func(owner string, weight int64) action {
 		return ask(Ask{Spec: ReadWrite, Owner: owner, Weight: weight, TTL: 500 * ms, Wait: 400 * ms, Fair: true, Spare: 3})
 	}
@@ -132,8 +132,8 @@ func TestAdvanceSeveral(t *testing.T) {
 	})
 }
 
-// A barging waiter is notified and has to ask for the lock; the room is left free
-// until the next step.
+// A barging waiter is notified and has to ask for the lock, which stays free until the next
+// step.
 func TestAdvanceNotifiesBargingWaiters(t *testing.T) {
 	queue := func(owner string) action {
 		return ask(Ask{Spec: Mutex, Owner: owner, TTL: 500 * ms, Wait: 100 * ms, Fair: true})
@@ -152,15 +152,15 @@ func TestAdvanceNotifiesBargingWaiters(t *testing.T) {
 		{1 * ms, barge("b"), granted(2, 1, 500*ms)},
 		{2 * ms, release("b"), released(2)},
 		{2 * ms, advance(t, 0, Turn{Owner: "c"}), Answer{}},
-		{2 * ms, leave("c"), notHeld}, // and comes no more
+		{2 * ms, leave("c"), notHeld}, // c does not ask any more
 		{2 * ms, advance(t, 0, handed("d", 3, 98*ms)), Answer{}},
 		{2 * ms, barge("c"), busy("d", 98*ms, 2)}, // too late
-		// Asking again, a place becomes what the last ask said.
+		// A place has the options of the last ask of its owner.
 		{3 * ms, barge("e"), busy("d", 97*ms, 1)},
 		{3 * ms, release("d"), released(3)},
 		{3 * ms, advance(t, 0, Turn{Owner: "e"}), Answer{}},
 	})
-	// Room that is left for a waiter that barges is not handed to the waiters behind it.
+	// Permits that are left for a barging waiter are not handed to the waiters behind it.
 	s := func(owner string, weight int64, fair bool) action {
 		return ask(Ask{Spec: Semaphore(3), Owner: owner, Weight: weight, TTL: 500 * ms, Wait: 100 * ms, Fair: fair})
 	}
@@ -216,6 +216,6 @@ func TestSpareTokens(t *testing.T) {
 		{100 * ms, m("d", 0, 0), granted(1000+MaxSpare+1, 1, 100*ms)},
 	})
 	if r.Token != 1000+MaxSpare+1 {
-		t.Errorf("the last token is %v", r.Token)
+		t.Errorf("the last token is %v, want %v", r.Token, 1000+MaxSpare+1)
 	}
 }

@@ -60,7 +60,7 @@ func TestBreak(t *testing.T) {
 			{30 * ms, ask(a), Answer{Verdict: Buried}},
 			{100 * ms, ask(a), Answer{Verdict: Granted, Token: 3, Count: 1, ExpiresIn: 100 * ms}},
 		},
-		"first told, then now": {
+		"first a request, then now": {
 			{0, ask(a), granted},
 			{10 * ms, breaks("a", 1, false), broken(90 * ms)},
 			{20 * ms, breaks("a", 1, true), Answer{Verdict: Done, Token: 1}},
@@ -86,7 +86,7 @@ func TestBreak(t *testing.T) {
 	}
 }
 
-// The note is kept, and the record goes when that is over.
+// The note is kept for Break.Keep after the lease, and then the record is forgotten.
 func TestBreakIsNoted(t *testing.T) {
 	r := play(t, []step{
 		{0, ask(Ask{Spec: Mutex, Owner: "a", TTL: 100 * ms}), Answer{Verdict: Granted, Token: 1, Count: 1, ExpiresIn: 100 * ms}},
@@ -96,18 +96,18 @@ func TestBreakIsNoted(t *testing.T) {
 	const start = clock.Instant(time.Hour)
 	end := start.Add(100*ms + time.Second)
 	if r.Broken == nil || *r.Broken != (Broken{Owner: "a", Token: 1, Note: "by a", Expiry: end}) {
-		t.Errorf("%+v", r.Broken)
+		t.Errorf("broken %+v, want the note by a until %v", r.Broken, end)
 	}
 	if r = Expire(r, end-1); r.Broken == nil || r.Idle() {
-		t.Error("the note is gone too early")
+		t.Errorf("the note %+v and idle %v a moment before its end, want it kept", r.Broken, r.Idle())
 	}
 	if r = Expire(r, end); r.Broken != nil || !r.Idle() {
-		t.Errorf("the note remains: %+v", r)
+		t.Errorf("the record at the end of the note: %+v, want it idle without a note", r)
 	}
 }
 
-// Each of several nodes breaks the part of a lease that it was shown with, leaves another one
-// alone, and refuses late requests of the owner even if it has no part.
+// Each of several nodes breaks the part of the lease that the request names, and no other one.
+// It refuses late requests of the owner even if it has no part.
 func TestBreakPart(t *testing.T) {
 	breaksPart := func(owner string, p Part, now bool) action {
 		return action{"break " + owner, func(r Record, at clock.Instant) (Record, Answer) {

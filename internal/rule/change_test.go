@@ -18,8 +18,8 @@ func resize(from, to int64) action {
 	}}
 }
 
-// The writer becomes a reader with a new token, which others share. A waiting writer
-// still stops them.
+// The writer becomes a reader with a new token, which other readers share. A waiting writer
+// still stops new ones.
 func TestDowngrade(t *testing.T) {
 	writer := func(owner string) Ask {
 		return Ask{Spec: ReadWrite, Owner: owner, Weight: ReadWriteLimit, TTL: 100 * ms, Fair: true}
@@ -61,8 +61,8 @@ func TestDowngrade(t *testing.T) {
 	})
 }
 
-// Leases stay when the number of permits changes, and nobody is admitted while they do
-// not fit. Waiters have to ask again.
+// Leases stay when the number of permits changes, and no owner is admitted while they exceed
+// it. Waiters have to ask again.
 func TestResize(t *testing.T) {
 	sem := func(n int64, owner string) Ask {
 		return Ask{Spec: Semaphore(n), Owner: owner, TTL: 100 * ms, Fair: true}
@@ -84,17 +84,17 @@ func TestResize(t *testing.T) {
 		{0, resize(1, 2), Answer{Verdict: Done}},
 	})
 	if err := r.Check(); err != nil || len(r.Line) != 0 || len(r.Holds) != 3 {
-		t.Errorf("three leases, and two permits: %+v, %v", r, err)
+		t.Errorf("after resizing to two permits: %+v, %v, want three leases and no waiter", r, err)
 	}
 	const start = clock.Instant(time.Hour) // as in play
 	var ans Answer
 	for _, owner := range []string{"a", "b"} {
 		if _, ans = Admit(r, sem(2, "f"), start); ans.Verdict != Busy {
-			t.Errorf("admitted beside %d leases: %+v", len(r.Holds), ans)
+			t.Errorf("ask beside %d leases of two permits: %+v, want busy", len(r.Holds), ans)
 		}
 		r, _ = Release(r, End{Owner: owner}, start)
 	}
 	if r, ans = Admit(r, sem(2, "f"), start); ans.Verdict != Granted || r.Check() != nil || r.Was != 0 {
-		t.Errorf("one lease, and two permits: %+v of %+v", ans, r)
+		t.Errorf("ask beside one lease of two permits: %+v, record %+v, want it granted and Was 0", ans, r)
 	}
 }

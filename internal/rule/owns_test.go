@@ -7,9 +7,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// An ordered list of places means the same as a record in which every ask is fair and
-// waits: after any history, the same owners hold the lock, the same wait in the same
-// positions, and a further ask is answered in the same way.
+// An ordered list of places means the same as a record in which every ask is fair and waits.
+// After any history, the same owners hold the lock, the same owners wait in the same
+// positions, and a further ask gets the same answer.
 func TestOwnsDecidesAsAdmitAndAdvance(t *testing.T) {
 	specs := []Spec{Mutex, Semaphore(2), Semaphore(3), {Limit: 3, Shared: true}}
 	names := []string{"a", "b", "c", "d", "e", "f"}
@@ -86,8 +86,8 @@ func TestOwnsDecidesAsAdmitAndAdvance(t *testing.T) {
 	})
 }
 
-// A place of another kind has to go before those behind it can hold the lock: a native
-// client that wrote it takes the lock once nobody is ahead.
+// A place of another kind must be gone before those behind it can hold the lock, since a native
+// client that wrote it takes the lock when no place is ahead of it.
 func TestOwnsHoldsUpBehindAnotherKind(t *testing.T) {
 	three := Semaphore(3)
 	places := []Ranked{{Owner: "a", Spec: three}, {Owner: "native", Spec: Mutex}, {Owner: "b", Spec: three}}
@@ -97,15 +97,15 @@ func TestOwnsHoldsUpBehindAnotherKind(t *testing.T) {
 		}
 	}
 	if ans := Owns(places, 2); ans.Position != 2 || !ans.Blocker.Waiting || ans.Blocker.Owner != "native" {
-		t.Errorf("b: %+v", ans)
+		t.Errorf("b: %+v, want position 2 behind the waiter native", ans)
 	}
 	if ans := Owns(places[1:], 0); ans.Verdict != Granted {
-		t.Errorf("native, alone in front: %+v", ans)
+		t.Errorf("native, with no place ahead: %+v, want granted", ans)
 	}
 	if ans := Owns(places[1:], 1); ans.Verdict != Mismatch || ans.Blocker.Owner != "native" {
-		t.Errorf("b behind a mutex: %+v", ans)
+		t.Errorf("b behind a mutex: %+v, want a mismatch with native", ans)
 	}
 	if ans := Owns([]Ranked{{Owner: "a", Spec: three, Weight: 4}}, 0); ans.Verdict != Mismatch {
-		t.Errorf("weight 4 of 3: %+v", ans)
+		t.Errorf("weight 4 of 3: %+v, want a mismatch", ans)
 	}
 }

@@ -1,7 +1,6 @@
 package rule
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -35,11 +34,11 @@ func owners(r Record) string {
 type history struct {
 	now    clock.Instant
 	record Record
-	// tokens are those of the leases held at present, last the largest one that
+	// tokens has the tokens of the present leases by owner, and last the largest token that
 	// was granted or reserved.
 	tokens map[string]fence.Token
 	last   fence.Token
-	// arrived are the places as they came, the earliest first.
+	// arrived has the places in order of arrival.
 	arrived []Place
 }
 
@@ -132,20 +131,20 @@ func (h *history) admit(t *rapid.T, a Ask) {
 		}
 		now := h.held(t, a.Owner)
 		if ans.Token != now.Token || ans.Count != now.Count || ans.ExpiresIn != now.Expiry.Sub(h.now) {
-			t.Fatalf("answer %+v, lease %+v", ans, now)
+			t.Fatalf("the answer %+v differs from the lease %+v", ans, now)
 		}
 		if ans.Again != (had >= 0) {
-			t.Fatalf("again %v, had %v", ans.Again, had)
+			t.Fatalf("again %v, want %v", ans.Again, had >= 0)
 		}
 		if now.Expiry < h.now.Add(a.TTL) {
-			t.Fatalf("granted for %v, got %v", a.TTL, ans.ExpiresIn)
+			t.Fatalf("asked for %v, granted for %v, want no less", a.TTL, ans.ExpiresIn)
 		}
 		if had >= 0 {
 			h.confirmed(t, before.Holds[had], now, a)
 			return
 		}
 		if now.Count != 1 || now.Weight != weight {
-			t.Fatalf("a new lease of weight %d: %+v", weight, now)
+			t.Fatalf("a new lease is %+v, want count 1 and weight %d", now, weight)
 		}
 		h.fresh(t, a.Owner, len(before.Holds) > 0, weight, a.Spare, a.Floor, now.Token)
 		h.leaves(a.Owner)
@@ -153,42 +152,42 @@ func (h *history) admit(t *rapid.T, a Ask) {
 			notOvertaken(t, room-weight, ahead)
 		}
 		if h.record.place(a.Owner) >= 0 {
-			t.Fatalf("admitted, and still in the queue")
+			t.Fatalf("%s was admitted and still has a place", a.Owner)
 		}
 	case Busy:
 		fits := weight <= room
 		if fits && !a.Fair {
-			t.Fatalf("busy with room for it")
+			t.Fatalf("a barging ask of weight %d is busy with room of %d", weight, room)
 		}
 		if fits && len(ahead) == 0 {
-			t.Fatalf("busy with room for it and nobody ahead")
+			t.Fatalf("an ask of weight %d is busy with room of %d and no waiter ahead", weight, room)
 		}
 		h.blocker(t, ans, fits, ahead)
 		if ans.Position != h.record.place(a.Owner)+1 {
-			t.Fatalf("position %d, line %+v", ans.Position, h.record.Line)
+			t.Fatalf("position %d of %s, want that in the queue %+v", ans.Position, a.Owner, h.record.Line)
 		}
 		if a.Wait > 0 && ans.Position == 0 {
-			t.Fatalf("no place was left")
+			t.Fatalf("a waiting ask of %s got no place", a.Owner)
 		}
 		if i := before.place(a.Owner); i >= 0 && (ans.Position != i+1 || h.record.Line[i].Expiry < before.Line[i].Expiry) {
 			t.Fatalf("place %d of %+v became worse: %d of %+v", i+1, before.Line, ans.Position, h.record.Line)
 		}
 		if a.Wait > 0 {
-			h.stands(t, h.record.Line[ans.Position-1], a, weight)
+			h.placed(t, h.record.Line[ans.Position-1], a, weight)
 		}
 		h.untouched(t, before)
 	case Buried:
 		if !before.buried(a.Owner) && (had < 0 || !before.Holds[had].Broken) {
-			t.Fatalf("nobody buried %s", a.Owner)
+			t.Fatalf("%s was refused as buried, and has no tombstone", a.Owner)
 		}
 		h.untouched(t, before)
 	case Mismatch:
 		if a.Spec == before.Spec && weight <= a.Spec.Limit && (had < 0 || weight <= before.Holds[had].Weight) {
-			t.Fatalf("no mismatch: %+v in %+v", a, before)
+			t.Fatalf("the ask %+v was refused as a mismatch, and fits %+v", a, before)
 		}
 		h.untouched(t, before)
 	default:
-		t.Fatalf("verdict %v", ans.Verdict)
+		t.Fatalf("an ask got the verdict %v", ans.Verdict)
 	}
 }
 
@@ -202,7 +201,7 @@ func (h *history) confirmed(t *rapid.T, was, now Hold, a Ask) {
 		t.Fatalf("asking again shrank %+v to %+v", was, now)
 	}
 	if was.Expiry = now.Expiry; was != now {
-		t.Fatalf("asking again made %+v of %+v", now, was)
+		t.Fatalf("asking again made the lease %+v, want %+v", now, was)
 	}
 }
 
@@ -219,24 +218,24 @@ func (h *history) reserved(t *rapid.T, others bool, weight int64, spare int, flo
 	case shared && others && token != h.last:
 		t.Fatalf("a shared grant moved the token from %v to %v", h.last, token)
 	case !(shared && others) && (token <= h.last || token < floor):
-		t.Fatalf("token %v after %v, floor %v", token, h.last, floor)
+		t.Fatalf("token %v, want more than %v and the floor %v at least", token, h.last, floor)
 	}
 	if h.last = token; !shared {
 		h.last += fence.Token(spare)
 	}
 }
 
-// stands: the place is as asked for, and lasts at least as long.
-func (h *history) stands(t *rapid.T, p Place, a Ask, weight int64) {
+// placed: the place is as asked for, and lasts at least as long.
+func (h *history) placed(t *rapid.T, p Place, a Ask, weight int64) {
 	if p.Expiry < h.now.Add(a.Wait) {
-		t.Fatalf("a place for %v ends too soon", a.Wait)
+		t.Fatalf("a place lasts for %v, want %v at least", p.Expiry.Sub(h.now), a.Wait)
 	}
 	if p.Owner != a.Owner || p.Weight != weight || p.Spare != a.Spare || p.Barge == a.Fair {
-		t.Fatalf("asked %+v, stands as %+v", a, p)
+		t.Fatalf("asked with %+v, the place is %+v", a, p)
 	}
 	i := slices.IndexFunc(h.arrived, func(q Place) bool { return q.Owner == p.Owner && h.now < q.Expiry })
 	if i < 0 {
-		h.leaves(p.Owner) // an earlier place of it, which has expired
+		h.leaves(p.Owner) // its earlier place has expired
 		h.arrived = append(h.arrived, p)
 		return
 	}
@@ -282,14 +281,14 @@ func (h *history) blocker(t *rapid.T, ans Answer, fits bool, ahead []Place) {
 			!slices.ContainsFunc(h.record.Holds, func(o Hold) bool { return o.Expiry.Sub(h.now) < ans.ExpiresIn })
 	}
 	if !ok || ans.ExpiresIn <= 0 {
-		t.Fatalf("evidence %+v in %+v", ans, h.record)
+		t.Fatalf("the answer %+v names no blocker of %+v that expires first", ans, h.record)
 	}
 }
 
 // untouched: a refusal changes neither leases nor the token.
 func (h *history) untouched(t *rapid.T, before Record) {
 	if !reflect.DeepEqual(h.record.Holds, before.Holds) || h.record.Token != before.Token {
-		t.Fatalf("a refusal made %+v of %+v", h.record, before)
+		t.Fatalf("a refusal changed %+v to %+v", before, h.record)
 	}
 }
 
@@ -298,14 +297,14 @@ func (h *history) renew(t *rapid.T, owner string, ttl time.Duration) {
 	i := before.hold(owner)
 	if i < 0 || before.Holds[i].Broken {
 		if ans != (Answer{Verdict: NotHeld}) || !reflect.DeepEqual(h.record, before) {
-			t.Fatalf("renewed what is not there: %+v, %+v", ans, h.record)
+			t.Fatalf("renewal without a lease: %+v, record %+v, want NotHeld and no change", ans, h.record)
 		}
 		return
 	}
 	want := deepCopy(before)
 	want.Holds[i].Expiry = max(want.Holds[i].Expiry, h.now.Add(ttl))
 	if !reflect.DeepEqual(h.record, want) || ans.Verdict != Done || ans.Token != want.Holds[i].Token || ans.ExpiresIn != want.Holds[i].Expiry.Sub(h.now) {
-		t.Fatalf("renewed to %+v, %+v, want %+v", ans, h.record, want)
+		t.Fatalf("renewal: %+v, record %+v, want %+v", ans, h.record, want)
 	}
 }
 
@@ -315,20 +314,20 @@ func (h *history) release(t *rapid.T, owner string, tomb time.Duration) {
 	if i < 0 {
 		h.untouched(t, before)
 		if ans != (Answer{Verdict: NotHeld}) {
-			t.Fatalf("released what is not there: %+v", ans)
+			t.Fatalf("release without a lease: %+v, want NotHeld", ans)
 		}
 		if tomb > 0 && !Expire(h.record, h.now.Add(tomb-1)).buried(owner) {
-			t.Fatalf("not buried for %v: %+v", tomb, h.record)
+			t.Fatalf("no tombstone of %s for %v: %+v", owner, tomb, h.record)
 		}
 		h.leaves(owner)
 		return
 	}
 	was := before.Holds[i]
 	if ans.Verdict != Done || ans.Token != was.Token || ans.Count != was.Count-1 {
-		t.Fatalf("release of %+v: %+v", was, ans)
+		t.Fatalf("release of %+v: %+v, want Done with its token and a count of one less", was, ans)
 	}
 	if inside := h.record.hold(owner) >= 0; inside != (ans.Count > 0) {
-		t.Fatalf("released, count %d, inside %v", ans.Count, inside)
+		t.Fatalf("released to count %d: the lease exists %v, want %v", ans.Count, inside, ans.Count > 0)
 	}
 	if was.Broken && ans.Count == 0 {
 		if !Expire(h.record, was.Expiry-1).buried(owner) {
@@ -337,7 +336,7 @@ func (h *history) release(t *rapid.T, owner string, tomb time.Duration) {
 		before.Tombs = h.record.Tombs
 	}
 	if len(h.record.Holds) < len(before.Holds)-1 || !reflect.DeepEqual(h.record.Line, before.Line) || !reflect.DeepEqual(h.record.Tombs, before.Tombs) {
-		t.Fatalf("release of %s made %+v of %+v", owner, h.record, before)
+		t.Fatalf("the release of %s changed %+v to %+v", owner, before, h.record)
 	}
 }
 
@@ -371,14 +370,14 @@ func (h *history) advance(t *rapid.T, floor fence.Token) {
 	for _, turn := range turns {
 		p := h.alive()[0]
 		if turn.Owner != p.Owner {
-			t.Fatalf("it was the turn of %s, not of %s", p.Owner, turn.Owner)
+			t.Fatalf("the turn is of %s, want %s", turn.Owner, p.Owner)
 		}
 		if room -= p.Weight; room < 0 {
-			t.Fatalf("no room for %s", p.Owner)
+			t.Fatalf("%s got a turn without room for it", p.Owner)
 		}
 		h.leaves(p.Owner)
 		if p.Barge != (turn.Token == 0) {
-			t.Fatalf("a place %+v has turn %+v", p, turn)
+			t.Fatalf("the place %+v got the turn %+v, want it notified if it barges, and otherwise granted", p, turn)
 		}
 		if p.Barge {
 			continue
@@ -391,10 +390,10 @@ func (h *history) advance(t *rapid.T, floor fence.Token) {
 		inside++
 	}
 	if len(h.record.Holds) != inside || !slices.Equal(h.record.Holds[:len(before.Holds)], before.Holds) {
-		t.Fatalf("advance made %+v of %+v", h.record, before)
+		t.Fatalf("advance changed %+v to %+v", before, h.record)
 	}
 	if line := h.alive(); len(line) > 0 && line[0].Weight <= room {
-		t.Fatalf("%s was not let in with room of %d", line[0].Owner, room)
+		t.Fatalf("%s of weight %d got no turn with room of %d", line[0].Owner, line[0].Weight, room)
 	}
 }
 
@@ -406,20 +405,19 @@ func (h *history) reserve(t *rapid.T, owner string, spare int, floor fence.Token
 	if i < 0 || before.Holds[i].Broken {
 		want.Token = before.Token
 		if ans != (Answer{Verdict: NotHeld}) {
-			t.Fatalf("reserved for an owner without a lease: %+v", ans)
+			t.Fatalf("reservation without a lease: %+v, want NotHeld", ans)
 		}
 	} else {
 		if l := before.Holds[i]; ans != (Answer{Verdict: Done, Token: ans.Token, Spare: int(h.record.Token - ans.Token), Count: l.Count, ExpiresIn: l.Expiry.Sub(h.now)}) {
-			t.Fatalf("reserved %+v for %+v", ans, l)
+			t.Fatalf("reservation: %+v, want Done for %+v", ans, l)
 		}
 		h.reserved(t, true, before.Holds[i].Weight, spare, floor, ans.Token)
 	}
 	if !reflect.DeepEqual(h.record, want) {
-		t.Fatalf("reserving made %+v of %+v", h.record, before)
+		t.Fatalf("the reservation changed %+v to %+v", before, h.record)
 	}
 }
 
-// check has the properties that hold at any time.
 // breaks: a lease that is broken ends, now or when its owner releases it or it expires.
 // No other lease changes, and no waiter.
 func (h *history) breaks(t *rapid.T, owner string, wrong fence.Token, now bool) {
@@ -446,20 +444,21 @@ func (h *history) breaks(t *rapid.T, owner string, wrong fence.Token, now bool) 
 			wantAns.Count, wantAns.ExpiresIn = held.Count, held.Expiry.Sub(h.now)
 		}
 		if ans != wantAns {
-			t.Fatalf("broke %+v: %+v", held, ans)
+			t.Fatalf("break of %+v: %+v, want %+v", held, ans, wantAns)
 		}
 	case is != nil && is.Owner == owner && is.Token == b.Token:
 		if ans != (Answer{Verdict: Done, Token: b.Token}) {
-			t.Fatalf("broke %s again: %+v", owner, ans)
+			t.Fatalf("a second break of %s: %+v, want Done", owner, ans)
 		}
 	case ans != Answer{Verdict: NotHeld}:
-		t.Fatalf("broke what is not there: %+v", ans)
+		t.Fatalf("break without a lease: %+v, want NotHeld", ans)
 	}
 	if !reflect.DeepEqual(h.record, want) {
-		t.Fatalf("breaking the lease of %s made %+v of %+v", owner, h.record, before)
+		t.Fatalf("the break of %s made %+v, want %+v", owner, h.record, want)
 	}
 }
 
+// check: the properties that hold at any time.
 func (h *history) check(t *rapid.T) {
 	if err := h.record.Check(); err != nil {
 		t.Fatalf("%v: %+v", err, h.record)
@@ -469,16 +468,16 @@ func (h *history) check(t *rapid.T) {
 		t.Fatalf("expired twice: %+v, once: %+v", twice, r)
 	}
 	if left := spare(r); left < 0 {
-		t.Fatalf("%d more than the limit of %d is held: %+v", -left, r.Spec.Limit, r.Holds)
+		t.Fatalf("the leases exceed the limit of %d by %d: %+v", r.Spec.Limit, -left, r.Holds)
 	}
 	seen, slots := make(map[string]bool), make(map[int64]bool)
 	for _, v := range r.Holds {
 		if slots[v.Slot] || v.Slot < 0 || v.Slot >= r.Spec.Limit {
-			t.Fatalf("slot %d in %+v", v.Slot, r)
+			t.Fatalf("slot %d is out of range or used twice in %+v", v.Slot, r)
 		}
 		slots[v.Slot] = true
 		if seen[v.Owner] || v.Expiry <= h.now || v.Count < 1 || v.Weight < 1 {
-			t.Fatalf("lease %+v in %+v", v, r)
+			t.Fatalf("the lease %+v is invalid, expired, or its owner's second in %+v", v, r)
 		}
 		if v.Token != h.tokens[v.Owner] {
 			t.Fatalf("the token of %s went from %v to %v", v.Owner, h.tokens[v.Owner], v.Token)
@@ -487,22 +486,22 @@ func (h *history) check(t *rapid.T) {
 	}
 	for _, p := range r.Line {
 		if seen[p.Owner] || p.Expiry <= h.now || r.buried(p.Owner) {
-			t.Fatalf("place %+v in %+v", p, r)
+			t.Fatalf("the place %+v is expired, buried, or its owner's second in %+v", p, r)
 		}
 		seen[p.Owner] = true
 	}
 	if line := h.alive(); !slices.Equal(r.Line, line) {
-		t.Fatalf("the queue is %+v, by arrival it is %+v", r.Line, line)
+		t.Fatalf("the queue is %+v, want %+v in order of arrival", r.Line, line)
 	}
 	if r.Token != h.last {
-		t.Fatalf("the record's token is %v, the last one reserved was %v", r.Token, h.last)
+		t.Fatalf("the record's token is %v, want the last one reserved, %v", r.Token, h.last)
 	}
 }
 
 func (h *history) held(t *rapid.T, owner string) Hold {
 	i := h.record.hold(owner)
 	if i < 0 {
-		t.Fatalf("%s is not inside: %s", owner, fmt.Sprint(h.record))
+		t.Fatalf("%s has no lease in %+v", owner, h.record)
 	}
 	return h.record.Holds[i]
 }

@@ -13,11 +13,11 @@ import (
 
 const ms = time.Millisecond
 
-// step is one step of a story about one lock, and the whole answer to it.
+// step is one step of a story about one lock, with the answer to it.
 type step struct {
 	at   time.Duration // since the story began
 	do   action
-	want Answer
+	want Answer // except Slot, Slots and Spec
 }
 
 type action struct {
@@ -49,8 +49,8 @@ func leave(owner string) action {
 	return action{"leave " + owner, func(r Record, now clock.Instant) (Record, Answer) { return Leave(r, owner, now) }}
 }
 
-// play runs the steps and checks each answer. It starts well after the clock's
-// epoch, so that nothing depends on that.
+// play runs the steps and checks each answer. The story starts well after the clock's epoch,
+// so that nothing depends on the epoch.
 func play(t *testing.T, steps []step) Record {
 	t.Helper()
 	const start = clock.Instant(time.Hour)
@@ -97,7 +97,7 @@ func renewed(token, count int, left time.Duration) Answer {
 
 func released(token int) Answer { return Answer{Verdict: Done, Token: fenceToken(token)} }
 
-// busy is held up by a holder, behind by a waiter.
+// busy is the answer to an ask that a holder blocks. With behind, a waiter blocks it.
 func busy(blocker string, left time.Duration, position int) Answer {
 	return Answer{Verdict: Busy, Blocker: Blocker{Owner: blocker}, ExpiresIn: left, Position: position}
 }
@@ -111,7 +111,7 @@ func behind(blocker string, left time.Duration, position int) Answer {
 var (
 	notHeld = Answer{Verdict: NotHeld}
 	buried  = Answer{Verdict: Buried}
-	left    = Answer{Verdict: Done} // the queue
+	left    = Answer{Verdict: Done} // a waiter left the queue
 )
 
 // Several attempts of one owner share its lease, and none ends what another one made.
@@ -173,11 +173,11 @@ func TestMutex(t *testing.T) {
 		{230 * ms, m("a", 100*ms), busy("b", 100*ms, 0)},
 	})
 	if r.Idle() {
-		t.Error("a held lock is called idle")
+		t.Errorf("a held lock is idle: %+v", r)
 	}
-	// However often it was used, a free lock looks like any other.
+	// A free lock keeps its last token, and nothing else of its use.
 	if r, _ = Release(r, End{Owner: "b"}, clock.Instant(time.Hour)); !reflect.DeepEqual(r, Record{Spec: Mutex, Token: 2}) {
-		t.Errorf("left after the release: %#v", r)
+		t.Errorf("after the release: %#v, want only the kind and the token 2", r)
 	}
 	play(t, []step{{0, ask(Ask{Spec: Mutex, Owner: "a", Meta: "says a", TTL: ms}), granted(1, 1, ms)}, {0, m("b", ms), Answer{
 		Verdict: Busy, ExpiresIn: ms, Blocker: Blocker{Owner: "a", Meta: "says a"},
@@ -195,8 +195,8 @@ func TestExpiry(t *testing.T) {
 		// The owner whose lease expired has none now.
 		{100 * ms, renew("a", 100*ms), notHeld},
 		{100 * ms, release("a"), notHeld},
-		// A renewal at the last moment counts, one at the first moment after
-		// does not, even though nobody came meanwhile.
+		// A renewal at the last moment counts. One a moment later does not, even if no other
+		// owner has asked meanwhile.
 		{200*ms - 1, renew("b", 100*ms), renewed(2, 1, 100*ms)},
 		{300*ms - 1, renew("b", 100*ms), notHeld},
 		// The same owner after its expiry is a new grant.
@@ -224,20 +224,20 @@ func TestExpire(t *testing.T) {
 			t.Errorf("at %d: %q, want %q", now, got, want)
 		}
 		if e.Token != 7 || e.Spec != Semaphore(9) {
-			t.Errorf("at %d: token %v and spec %+v were lost", now, e.Token, e.Spec)
+			t.Errorf("at %d: token %v and kind %+v, want both kept", now, e.Token, e.Spec)
 		}
 		if again := Expire(e, now); !reflect.DeepEqual(again, e) {
 			t.Errorf("at %d: expiring twice gave %+v, once %+v", now, again, e)
 		}
 		if e.Idle() != (now == 30) {
-			t.Errorf("at %d: idle %v", now, e.Idle())
+			t.Errorf("at %d: idle %v, want %v", now, e.Idle(), now == 30)
 		}
 	}
 	if !reflect.DeepEqual(r, before) {
 		t.Errorf("expire changed the record it was given: %+v", r)
 	}
 	if e := Expire(r, 30); e.Holds != nil || e.Line != nil || e.Tombs != nil {
-		t.Errorf("what is empty is not nil: %#v", e)
+		t.Errorf("after everything expired: %#v, want nil slices", e)
 	}
 }
 
@@ -267,7 +267,7 @@ func TestSemaphore(t *testing.T) {
 		{100 * ms, s("f", 6, 100*ms), Answer{Verdict: Mismatch}},
 		{100 * ms, s("f", -1, 100*ms), Answer{Verdict: Mismatch}},
 	})
-	// The largest weights there are do not overflow, in the queue either.
+	// The largest weights do not overflow, nor do their sums in the queue.
 	big := func(owner string, weight int64) action {
 		return ask(Ask{Spec: Semaphore(math.MaxInt64), Owner: owner, Weight: weight, TTL: 100 * ms, Wait: 100 * ms, Fair: true})
 	}
@@ -294,7 +294,7 @@ func TestReadWrite(t *testing.T) {
 		{0, read("r1", 0), granted(1, 1, 100*ms)},
 		{10 * ms, read("r2", 0), granted(1, 1, 100*ms)},
 		{10 * ms, write("w1", 0), busy("r1", 90*ms, 0)},
-		// A reader does not become the writer while it is inside.
+		// A reader does not become the writer while it holds the lock.
 		{10 * ms, write("r1", 0), Answer{Verdict: Mismatch, Blocker: Blocker{Owner: "r1"}, ExpiresIn: 90 * ms}},
 		{20 * ms, release("r1"), released(1)},
 		{20 * ms, write("w1", 0), busy("r2", 90*ms, 0)},
@@ -315,14 +315,13 @@ func TestReadWrite(t *testing.T) {
 		{20 * ms, write("w2", 0), granted(4, 1, 100*ms)},
 		// The same if the writer's lease has expired.
 		{120 * ms, read("r7", 0), granted(5, 1, 100*ms)},
-		// Readers that have the lock after others have left it are nobody's
-		// companions.
+		// A reader that comes after the last one has left gets a token of its own.
 		{120 * ms, release("r7"), released(5)},
 		{120 * ms, read("r8", 10), granted(10, 1, 100*ms)},
 	})
 	// A store that forgot the lock: no reader goes below the floor.
 	play(t, []step{{0, read("r1", 1000), granted(1000, 1, 100*ms)}})
-	// A semaphore whose grants are to be told apart tells them apart.
+	// Holders of a semaphore do not share a token.
 	play(t, []step{
 		{0, ask(Ask{Spec: Semaphore(2), Owner: "a", TTL: ms}), granted(1, 1, ms)},
 		{0, ask(Ask{Spec: Semaphore(2), Owner: "b", TTL: ms}), granted(2, 1, ms)},
@@ -380,27 +379,27 @@ func TestKindMismatch(t *testing.T) {
 		{0, use(Semaphore(2), "b"), refused("a", 100*ms)},
 		{0, use(ReadWrite, "b"), refused("a", 100*ms)},
 		{0, use(Spec{Limit: 1, Shared: true}, "b"), refused("a", 100*ms)},
-		{0, use(Semaphore(2), "a"), refused("a", 100*ms)}, // its own holder, too
+		{0, use(Semaphore(2), "a"), refused("a", 100*ms)}, // its own holder is refused too
 		{0, use(Mutex, "b"), busy("a", 100*ms, 1)},
 		{0, use(Semaphore(2), "b"), waiter}, // its place is for a mutex, and stays
 		{0, release("a"), released(1)},
-		{0, use(Semaphore(2), "c"), waits}, // somebody waits for a mutex
+		{0, use(Semaphore(2), "c"), waits}, // b waits for a mutex
 		{50 * ms, use(Semaphore(2), "c"), granted(2, 1, 100*ms)},
 		{50 * ms, use(Mutex, "a"), refused("c", 100*ms)},
-		// Once nobody is there it is what the next one says it is.
+		// A lock that is not in use can become any kind.
 		{150 * ms, use(ReadWrite, "d"), granted(3, 1, 100*ms)},
 		{150 * ms, release("d"), released(3)},
 		{150 * ms, use(Mutex, "e"), granted(4, 1, 100*ms)},
 		{150 * ms, use(Spec{}, "f"), refused("e", 100*ms)},
 		{150 * ms, release("e"), released(4)},
-		{150 * ms, use(Spec{}, "f"), Answer{Verdict: Mismatch}}, // a lock of nothing
+		{150 * ms, use(Spec{}, "f"), Answer{Verdict: Mismatch}}, // the zero kind is none
 	})
 	if r.Spec != Mutex {
-		t.Errorf("a refused ask left its spec behind: %+v", r.Spec)
+		t.Errorf("the kind is %+v after a refused ask, want that of a mutex", r.Spec)
 	}
 }
 
-func TestLine(t *testing.T) {
+func TestQueue(t *testing.T) {
 	m := func(owner string, wait time.Duration) action {
 		return ask(Ask{Spec: Mutex, Owner: owner, TTL: 500 * ms, Wait: wait, Fair: true})
 	}
@@ -457,7 +456,7 @@ func TestFair(t *testing.T) {
 		{0, queue("b"), busy("a", 500*ms, 1)},
 		{0, queue("c"), busy("a", 500*ms, 2)},
 		{0, release("a"), released(1)},
-		// Free, but not for these: the head is the blocker.
+		// The lock is free, but only for the head of the queue, which blocks the others.
 		{10 * ms, queue("c"), behind("b", 90*ms, 2)},
 		{10 * ms, queue("d"), behind("b", 90*ms, 3)},
 		{10 * ms, ask(Ask{Spec: Mutex, Owner: "b", TTL: ms, Wait: 200 * ms, Fair: true, Weight: 2}), Answer{Verdict: Mismatch}},
@@ -468,12 +467,12 @@ func TestFair(t *testing.T) {
 		{20 * ms, barge("d"), granted(3, 1, 500*ms)},
 		{20 * ms, barge("e"), busy("d", 500*ms, 2)},
 		{20 * ms, release("d"), released(3)},
-		// A dead head holds nobody up for longer than its place lasts.
+		// A dead waiter blocks others only until its place expires.
 		{110*ms - 1, queue("f"), behind("c", 1, 3)},
 		{110 * ms, queue("e"), granted(4, 1, 500*ms)},
 	})
 
-	// Of several owners ahead, the evidence names the one whose lease ends first.
+	// Of several waiters ahead, the answer names the one whose place expires first.
 	play(t, []step{
 		{0, queue("a"), granted(1, 1, 500*ms)},
 		{0, ask(Ask{Spec: Mutex, Owner: "b", TTL: ms, Wait: 300 * ms, Fair: true}), busy("a", 500*ms, 1)},
@@ -482,8 +481,8 @@ func TestFair(t *testing.T) {
 		{0, queue("d"), behind("c", 200*ms, 3)},
 	})
 
-	// Of a semaphore, as many from the head as fit together; small asks do not
-	// starve a large one.
+	// As many waiters from the head get permits of a semaphore as fit together. Small asks do
+	// not starve a large one.
 	s := func(owner string, weight int64) action {
 		return ask(Ask{Spec: Semaphore(4), Owner: owner, Weight: weight, TTL: 500 * ms, Wait: 400 * ms, Fair: true})
 	}
@@ -503,8 +502,8 @@ func TestFair(t *testing.T) {
 		{2 * ms, s("d", 1), busy("c", 500*ms, 1)},
 	})
 
-	// Read-write: readers behind a waiting writer wait, so that it gets in;
-	// readers in front of it go in together.
+	// Readers behind a waiting writer wait, so that the writer gets the lock. Readers ahead of
+	// it get the lock together.
 	rw := func(owner string, weight int64) action {
 		return ask(Ask{Spec: ReadWrite, Owner: owner, Weight: weight, TTL: 500 * ms, Wait: 400 * ms, Fair: true})
 	}
@@ -556,7 +555,7 @@ func TestTombs(t *testing.T) {
 		{331 * ms, bury("y", 1), notHeld},
 	})
 	if r.Idle() {
-		t.Error("a record with a tombstone is called idle: it must not be forgotten")
+		t.Error("a record with a tombstone is idle, want not: it must not be forgotten")
 	}
 	if r = Expire(r, clock.Instant(2*time.Hour)); !r.Idle() || r.Token != 6 {
 		t.Errorf("after everything expired: %+v, want it idle, with its last token", r)
@@ -569,7 +568,7 @@ func TestTokens(t *testing.T) {
 	}
 	play(t, []step{
 		{0, m("a", 1000), granted(1000, 1, 100*ms)},
-		// Nothing but a grant changes it, whatever the floor.
+		// Only a grant changes the token, whatever the floor.
 		{0, m("a", 2000), again(1000, 2, 100*ms)},
 		{0, renew("a", 100*ms), renewed(1000, 2, 100*ms)},
 		{0, release("a"), renewed(1000, 1, 100*ms)},
@@ -589,6 +588,6 @@ func TestVerdictNames(t *testing.T) {
 		}
 	}
 	if s := (NotHeld + 1).String(); s != "verdict 7" {
-		t.Errorf("an unknown verdict is called %q", s)
+		t.Errorf("an unknown verdict is called %q, want \"verdict 7\"", s)
 	}
 }

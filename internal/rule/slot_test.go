@@ -33,16 +33,16 @@ func TestSlots(t *testing.T) {
 	}
 }
 
-// A mismatch says as which kind the lock is in use.
+// A mismatch names the kind as which the lock is in use, and a holder.
 func TestMismatchNamesTheKind(t *testing.T) {
 	r, _ := Admit(Record{}, Ask{Spec: ReadWrite, Owner: "a", TTL: 100}, 0)
 	if _, ans := Admit(r, Ask{Spec: Mutex, Owner: "b", TTL: 100}, 0); ans.Verdict != Mismatch || ans.Spec != ReadWrite || ans.Blocker.Owner != "a" {
-		t.Errorf("%+v", ans)
+		t.Errorf("ask for a mutex while it is a read-write lock: %+v, want a mismatch that names the kind and a", ans)
 	}
 }
 
-// A lease of a semaphore has as many slots as its weight: the smallest that are free,
-// those wanted, or exactly those.
+// A lease of a semaphore has as many slots as its weight: the smallest that are free, those
+// that it wants if they are free, or exactly those.
 func TestSlotsOfHeavyLeases(t *testing.T) {
 	var r Record
 	now := clock.Instant(time.Hour)
@@ -73,17 +73,18 @@ func TestSlotsOfHeavyLeases(t *testing.T) {
 	admit(Ask{Owner: "c", Weight: 2}, Granted, "0,3")
 	release("b")
 	have("c 0,3")
-	// Slots that are wanted are given if they are free, and others otherwise.
+	// An owner gets the slots that it wants if they are free, and others otherwise.
 	admit(Ask{Owner: "d", Slots: "2"}, Granted, "2")
 	release("d")
 	admit(Ask{Owner: "d", Slots: "3"}, Granted, "1")
-	// Exact ones are given or nothing is, and the owner's others end in any case.
+	// An owner that must have exact slots gets these or none. Its lease of others ends in any
+	// case.
 	admit(Ask{Owner: "e", Slots: "1", Exact: true}, Busy, "")
 	admit(Ask{Owner: "d", Slots: "0", Exact: true}, Busy, "")
 	have("c 0,3")
 	admit(Ask{Owner: "e", Slots: "1,2", Weight: 2, Exact: true}, Granted, "1,2")
 	have("c 0,3, e 1,2")
-	// A place with exact slots that are taken lets others pass.
+	// A waiter that must have slots which are taken is passed over.
 	admit(Ask{Owner: "f", Slots: "0", Exact: true, Fair: true, Wait: time.Second, Ticket: 1}, Busy, "")
 	admit(Ask{Owner: "g", Fair: true, Wait: time.Second, Ticket: 2}, Busy, "")
 	release("e")
@@ -93,7 +94,7 @@ func TestSlotsOfHeavyLeases(t *testing.T) {
 	release("c")
 	r, _ = Advance(r, 0, now)
 	have("g 1, h 2, f 0")
-	// Slots that are no set, or not as many as the weight, are a mismatch.
+	// Malformed slots, or another number of them than the weight, are a mismatch.
 	release("f")
 	for _, s := range []Slots{"", "x", "3,0", "4", "00", "0,3", "-1"} {
 		admit(Ask{Owner: "i", Slots: s, Exact: true}, Mismatch, "")
@@ -103,8 +104,8 @@ func TestSlotsOfHeavyLeases(t *testing.T) {
 	}
 }
 
-// A waiter that must have slots which are taken is passed over also if it does not fit. A lease
-// that was broken is not given up for others.
+// A waiter that must have slots which are taken is passed over, also if it does not fit. A lease
+// that was broken does not end so that its owner can have other slots.
 func TestExactWaiterIsPassedOver(t *testing.T) {
 	var r Record
 	ask := func(owner string, weight int64, slots Slots) (ans Answer) {
@@ -122,25 +123,25 @@ func TestExactWaiterIsPassedOver(t *testing.T) {
 	}
 	r, _ = BreakLease(r, Break{Owner: "b", Token: r.Holds[0].Token}, 0)
 	if r = DropOthers(r, "b", "0,1", 0); len(r.Holds) != 1 {
-		t.Errorf("a broken lease is given up: %+v", r)
+		t.Errorf("leases %+v after DropOthers, want the broken one kept", r.Holds)
 	}
 	if ans := ask("b", 2, "0,1"); ans.Verdict != Buried {
-		t.Errorf("%+v, want buried", ans)
+		t.Errorf("ask of the owner of a broken lease: %+v, want buried", ans)
 	}
 }
 
-// A semaphore of very many permits numbers its leases and not its permits.
+// A semaphore of very many permits numbers its leases instead of its permits.
 func TestSlotsOfManyPermits(t *testing.T) {
 	r := Record{}
 	for i, owner := range []string{"a", "b"} {
 		var ans Answer
 		if r, ans = Admit(r, Ask{Spec: Semaphore(1 << 40), Owner: owner, Weight: 1 << 39, Numbered: true, TTL: 100}, 0); ans.Verdict != Granted || ans.Slot != int64(i) || ans.Slots != "" {
-			t.Errorf("%+v, want slot %d", ans, i)
+			t.Errorf("%s: %+v, want slot %d and no list of slots", owner, ans, i)
 		}
 	}
 }
 
-// Places are in the order of their tickets. A place that is refreshed keeps its own.
+// Places are in the order of their tickets. A place that is refreshed keeps its ticket.
 func TestTickets(t *testing.T) {
 	r, _ := Admit(Record{}, Ask{Spec: Mutex, Owner: "holder", TTL: 100}, 0)
 	for _, p := range []struct {
@@ -150,11 +151,11 @@ func TestTickets(t *testing.T) {
 		r, _ = Admit(r, Ask{Spec: Mutex, Owner: p.owner, TTL: 100, Wait: 100, Fair: true, Ticket: p.ticket}, 0)
 	}
 	if got := owners(r); got != "holder | a b c d | " {
-		t.Errorf("holders and queue are %q", got)
+		t.Errorf("holders, queue and tombstones are %q, want \"holder | a b c d | \"", got)
 	}
 }
 
-// Over several nodes a token is confirmed where the owner has the lease, with those slots.
+// A node confirms a token if the owner has a lease there, with the same slots.
 func TestConfirmToken(t *testing.T) {
 	r, _ := Admit(Record{}, Ask{Spec: Semaphore(2), Owner: "a", Numbered: true, TTL: 100}, 0)
 	for _, c := range []struct {
@@ -166,13 +167,13 @@ func TestConfirmToken(t *testing.T) {
 	}{{"b", "", 5, NotHeld, 1}, {"a", "1", 5, NotHeld, 1}, {"a", "0", 5, Done, 5}, {"a", "", 3, Done, 5}} {
 		var ans Answer
 		if r, ans = ConfirmToken(r, c.owner, c.slots, c.token, 0); ans.Verdict != c.want || r.Token != c.last {
-			t.Errorf("%+v: %+v, the last token is %v", c, ans, r.Token)
+			t.Errorf("%+v: %+v, last token %v, want %v and %v", c, ans, r.Token, c.want, c.last)
 		}
 	}
 	if r = DropOthers(r, "a", "0", 0); len(r.Holds) != 1 || r.Holds[0].Token != 5 {
-		t.Errorf("the lease with these slots: %+v", r)
+		t.Errorf("DropOthers with the slots of the lease: %+v, want the lease kept with token 5", r)
 	}
 	if r = DropOthers(r, "a", "1", 0); len(r.Holds) != 0 {
-		t.Errorf("the lease with other slots: %+v", r)
+		t.Errorf("DropOthers with other slots: %+v, want no lease", r)
 	}
 }

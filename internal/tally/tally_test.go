@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// What each event of a story changes.
+// Each event of a story changes the counts as told in its row.
 func TestTally(t *testing.T) {
 	var ours tally.Tally
 	lost := &leasehold.LostError{Cause: leasehold.LostExpired}
@@ -25,7 +25,7 @@ func TestTally(t *testing.T) {
 		{leasehold.Event{Kind: leasehold.Waiting, Call: 2, Name: "a", Waited: time.Second}, tally.Change{Waiters: 1, Began: true}},
 		{leasehold.Event{Kind: leasehold.Waiting, Call: 2, Name: "a", Waited: 2 * time.Second}, tally.Change{}},
 		{leasehold.Event{Kind: leasehold.Waiting, Call: 3, Name: "a", Waited: 0}, tally.Change{Waiters: 1, Began: true}},
-		// A pass is told by two goroutines, in either order.
+		// Two goroutines report a pass, in either order.
 		{leasehold.Event{Kind: leasehold.Passed, Call: 2, Name: "a", Owner: "o", Token: 2, Waited: 5 * time.Second}, tally.Change{Leases: 1, Waiters: -1, Ended: true, Waited: 4 * time.Second}},
 		{leasehold.Event{Kind: leasehold.Released, Name: "a", Owner: "o", Token: 1}, tally.Change{Leases: -1, Over: true}},
 		{leasehold.Event{Kind: leasehold.RenewalFailed, Name: "a", Owner: "o", Token: 2}, tally.Change{}},
@@ -33,7 +33,7 @@ func TestTally(t *testing.T) {
 		{leasehold.Event{Kind: leasehold.Released, Name: "a", Owner: "o", Token: 2, Err: lost}, tally.Change{}},
 		{leasehold.Event{Kind: leasehold.Failed, Call: 3, Name: "a", Waited: time.Minute}, tally.Change{Waiters: -1, Ended: true, Waited: time.Minute}},
 		{leasehold.Event{Kind: leasehold.Failed, Call: 4, Name: "a"}, tally.Change{}},
-		// A release of a lease that the store no longer had: nobody was told of a loss.
+		// The store no longer had the lease that was released, and no loss was reported before.
 		{leasehold.Event{Kind: leasehold.Handed, Call: 5, Name: "a", Owner: "p", Token: 3}, tally.Change{Leases: 1}},
 		{leasehold.Event{Kind: leasehold.Released, Name: "a", Owner: "p", Token: 3, Err: denied}, tally.Change{Leases: -1, Over: true, Loss: "denied"}},
 		// Two leases of the same fixed owner.
@@ -48,6 +48,7 @@ func TestTally(t *testing.T) {
 	}
 }
 
+// The words of labels are those of the table.
 func TestWords(t *testing.T) {
 	busy := &leasehold.BusyError{Err: context.DeadlineExceeded}
 	for _, c := range []struct {
@@ -63,14 +64,14 @@ func TestWords(t *testing.T) {
 		{errors.New("disk full"), "store"},
 	} {
 		if got := tally.Reason(c.err); got != c.want {
-			t.Errorf("%v: %q, want %q", c.err, got, c.want)
+			t.Errorf("Reason(%v) = %q, want %q", c.err, got, c.want)
 		}
 	}
 	for cause, want := range map[leasehold.LossCause]string{
 		leasehold.LostExpired: "expired", leasehold.LostDenied: "denied", leasehold.LostMaxHold: "max_hold", leasehold.LostLateGrant: "late_grant",
 	} {
 		if got := tally.Cause(&leasehold.LostError{Cause: cause}); got != want {
-			t.Errorf("%v: %q, want %q", cause, got, want)
+			t.Errorf("Cause of a loss by %v: %q, want %q", cause, got, want)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
+// A place can be taken once, until it expires or Places is closed.
 func TestPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p Places[string]
@@ -20,7 +21,7 @@ func TestPlaces(t *testing.T) {
 		put("ann")
 		put("bob")
 		if place, ok := p.Take(ann); !ok || place != "place of ann" {
-			t.Errorf("took %q, %v", place, ok)
+			t.Errorf("Take = %q, %v, want the place of ann", place, ok)
 		}
 		if _, ok := p.Take(ann); ok {
 			t.Error("a place was taken twice")
@@ -34,11 +35,11 @@ func TestPlaces(t *testing.T) {
 		}
 		put("cid")
 		if all := p.Close(); len(all) != 1 || all[0] != "place of cid" || put("dan") || len(p.Close()) != 0 {
-			t.Errorf("closed with %q", all)
+			t.Errorf("Close returned %q, want the place of cid; afterwards Put must refuse, and Close return none", all)
 		}
 		time.Sleep(time.Hour)
 		if synctest.Wait(); expired != 1 {
-			t.Error("a place expired after Close")
+			t.Errorf("%d places expired, want 1: none after Close", expired)
 		}
 	})
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// world is a driver in which everything that a queue starts is under way at once, and ends
-// in any order and with any result. It records by itself which goroutines wait and which one
-// asks, and compares each action of the queue with that.
+// world is a driver of a queue in which everything ends in any order and with any result. It
+// keeps its own record of which goroutines wait and which one asks the store, and compares
+// each action of the queue with it.
 type world struct {
-	choices []byte // what happens next
+	choices []byte // they decide what happens next
 	q       Queue[int]
 	now     clock.Instant
 	wall    uint64 // the time of day
@@ -23,17 +23,17 @@ type world struct {
 	story   []string
 	broken  error
 
-	order   []*Waiter[int] // those that wait
+	order   []*Waiter[int] // waiters, in order of arrival
 	tries   []*Waiter[int]
 	started int // goroutines that have not entered yet
 	place   *placeRecord
-	rank    uint64 // that the next place must keep, unless 0
+	rank    uint64 // the rank that the next place must keep, or 0
 	kept    bool   // a place is reserved
 
 	lease     leaseRecord
-	others    int         // leases of this process that the queue does not pass on
-	lastToken fence.Token // of all grants and passes
-	reserved  fence.Token // the last that the store has reserved
+	others    int         // other leases of this process, which the queue does not pass on
+	lastToken fence.Token // the token of the last grant or pass
+	reserved  fence.Token // the last token that the store has reserved
 }
 
 type placeRecord struct {
@@ -44,11 +44,11 @@ type placeRecord struct {
 
 // leaseRecord is the lease that is passed on.
 type leaseRecord struct {
-	state  leaseState
-	passes int
-	mark   clock.Instant
-	asked  Action[int] // ReserveTokens
-	told   bool        // its release has reserved a place
+	state    leaseState
+	passes   int
+	mark     clock.Instant
+	asked    Action[int] // ReserveTokens
+	rejoined bool        // its release has reserved a place
 }
 
 type leaseState int
@@ -80,15 +80,15 @@ func (w *world) pick(n int) int {
 	return int(c) % n
 }
 
-// flaw notes the first invariant that is broken.
+// flaw records the first invariant that is broken.
 func (w *world) flaw(format string, args ...any) {
 	if w.broken == nil {
 		w.broken = fmt.Errorf(format, args...)
 	}
 }
 
-// run lets things happen until the choices are used up, and everything come to an end
-// then. It returns which invariant is broken.
+// run lets events happen until the choices are used up, and then ends what is under way. It
+// returns the first broken invariant.
 func (w *world) run() error {
 	for len(w.choices) > 0 && w.broken == nil {
 		events := w.possible()
@@ -102,15 +102,15 @@ func (w *world) run() error {
 		w.check()
 	}
 	if w.broken == nil && (len(w.order) > 0 || !w.q.Idle() || w.kept) {
-		w.flaw("in the end %d wait, the queue is %v, a place is reserved: %v", len(w.order), w.q.Phase(), w.kept)
+		w.flaw("in the end %d wait, want none; the queue is %v, want idle; a place is reserved: %v, want false", len(w.order), w.q.Phase(), w.kept)
 	}
 	if w.broken != nil {
-		return fmt.Errorf("%v, after %v", w.broken, w.story)
+		return fmt.Errorf("%v, after the events and actions %v", w.broken, w.story)
 	}
 	return nil
 }
 
-// possible returns everything that may happen now. Time may always pass.
+// possible returns the events that may happen now. Time may always pass.
 func (w *world) possible() []func() {
 	events := []func(){func() { w.now = w.now.Add(time.Second); w.wall += 1e6 }}
 	if len(w.order)+len(w.tries) < 5 {
@@ -163,8 +163,8 @@ func (w *world) possible() []func() {
 		events = append(events, w.answerTokens, func() { w.others++; w.step(Event[int]{Kind: LeaseOver}) })
 	case releasing:
 		events = append(events, func() { w.step(Event[int]{Kind: LeaseOver}) })
-		if !w.lease.told {
-			events = append(events, func() { w.lease.told = true; w.reserve(true) })
+		if !w.lease.rejoined {
+			events = append(events, func() { w.lease.rejoined = true; w.reserve(true) })
 		}
 	}
 	if w.others > 0 {
@@ -176,7 +176,7 @@ func (w *world) possible() []func() {
 	return events
 }
 
-// finish lets something that is under way end well, and returns false if nothing is.
+// finish ends one thing that is under way, with success. It returns false if there is none.
 func (w *world) finish() bool {
 	w.now = w.now.Add(time.Millisecond)
 	ended := slices.IndexFunc(w.order, func(x *Waiter[int]) bool { return x.ended && (w.place == nil || w.place.self != x) })
@@ -226,8 +226,8 @@ func (w *world) leavePlace() {
 	}
 }
 
-// answerTokens answers ReserveTokens: with an error, or with tokens that may not follow those that are
-// left.
+// answerTokens answers ReserveTokens, with an error, or with tokens that need not follow those
+// that are left.
 func (w *world) answerTokens() {
 	e := Event[int]{Kind: TokensReserved, Waiting: w.pick(2) == 0, Passable: w.pick(8) > 0}
 	if w.pick(4) > 0 {
@@ -241,7 +241,7 @@ func (w *world) reserve(own bool) {
 	w.step(Event[int]{Kind: Reserve, Own: own})
 }
 
-// step has the event happen, and carries out what the queue decides.
+// step steps the queue with an event, and carries out its actions.
 func (w *world) step(e Event[int]) {
 	e.Rank = w.wall
 	who := 0
@@ -262,11 +262,11 @@ func (w *world) step(e Event[int]) {
 	switch e.Kind {
 	case Granted:
 		if given != 1 {
-			w.flaw("what was granted was given to %d, or discarded", given)
+			w.flaw("a grant was given or discarded %d times, want once", given)
 		}
 	case Unlock, TokensReserved:
 		if w.lease == before {
-			w.flaw("a lease that was left is neither passed on nor released")
+			w.flaw("a lease that was unlocked is neither passed on nor released")
 		}
 	case Reserve:
 		if !slices.ContainsFunc(actions, func(a Action[int]) bool { return a.Kind == GiveUp }) {
@@ -274,11 +274,11 @@ func (w *world) step(e Event[int]) {
 		}
 	}
 	if w.kept && !w.q.reservation.kept {
-		w.flaw("a reserved place was forgotten")
+		w.flaw("a reserved place was forgotten, want it used or given up")
 	}
 }
 
-// expect notes what an event means for the record.
+// expect records what an event changes.
 func (w *world) expect(e Event[int]) {
 	if e.Kind == Join || e.Kind == TryRefused {
 		if len(w.order) == 0 {
@@ -344,7 +344,7 @@ func (w *world) apply(a Action[int], e Event[int]) {
 	case EnterYourself:
 		w.step(Event[int]{Kind: Enter})
 		if w.place == nil {
-			w.flaw("a waiter that was to wait by itself has no place")
+			w.flaw("a waiter was told to enter the queue itself, and has no place")
 		} else {
 			w.place.self = a.Waiter
 		}
@@ -352,10 +352,10 @@ func (w *world) apply(a Action[int], e Event[int]) {
 		w.started++
 	case Wait:
 		if w.rank != 0 && !a.Reserved && w.q.Rank() != w.rank {
-			w.flaw("the next place has another rank, although somebody waits since the last one")
+			w.flaw("the next place has rank %d, want %d: a goroutine has waited since the last place", w.q.Rank(), w.rank)
 		}
 		if a.Reserved != w.kept {
-			w.flaw("a place is reserved: %v, and used: %v", w.kept, a.Reserved)
+			w.flaw("a place is reserved: %v; the queue uses a reserved place: %v, want the same", w.kept, a.Reserved)
 		}
 		w.place, w.rank, w.kept = new(placeRecord), w.q.Rank(), false
 	case GiveUp:
@@ -365,15 +365,15 @@ func (w *world) apply(a Action[int], e Event[int]) {
 				w.kept = false
 			}
 		case w.place == nil:
-			w.flaw("a place is given up that is not there")
+			w.flaw("a place is given up that does not exist")
 		case len(w.order) > 0:
-			w.flaw("a place is given up that somebody wants")
+			w.flaw("the place is given up while %d wait", len(w.order))
 		default:
 			w.place.cancelled = true
 		}
 	case Tell:
 		if !slices.Contains(w.order, a.Waiter) {
-			w.flaw("%d is told of a reason and does not wait", a.Waiter.Of)
+			w.flaw("%d gets a reason to wait and does not wait", a.Waiter.Of)
 		}
 	case Refuse:
 		w.drop(a.Waiter)
@@ -382,7 +382,7 @@ func (w *world) apply(a Action[int], e Event[int]) {
 	case ReserveTokens:
 		w.lease.state, w.lease.asked = asking, a
 		if a.Count < 1 || a.Count > w.q.bounds.MostTokens {
-			w.flaw("%d tokens are to be reserved, the most is %d", a.Count, w.q.bounds.MostTokens)
+			w.flaw("%d tokens are asked for, want 1 to %d", a.Count, w.q.bounds.MostTokens)
 		}
 	case Release:
 		w.lease.state = releasing
@@ -393,10 +393,10 @@ func (w *world) apply(a Action[int], e Event[int]) {
 	}
 }
 
-// answer gives a waiter a lease: it is the first that is not about to leave.
+// answer gives a lease to a waiter, which must be the first that is not about to leave.
 func (w *world) answer(a Action[int]) {
 	if first := w.firstLive(); a.Waiter != first {
-		w.flaw("%d has the lease, and it is another's turn, or %[1]d is about to leave", a.Waiter.Of)
+		w.flaw("%d gets the lease, and is not the first waiter that is not about to leave", a.Waiter.Of)
 	}
 	w.drop(a.Waiter)
 	if a.Kind == Give {
@@ -405,17 +405,17 @@ func (w *world) answer(a Action[int]) {
 	}
 	l := &w.lease
 	if a.Token <= w.lastToken || a.Token > w.reserved {
-		w.flaw("token %d after %d, and %d is the last that is reserved", a.Token, w.lastToken, w.reserved)
+		w.flaw("a pass with token %d, want more than %d and at most %d, the last that is reserved", a.Token, w.lastToken, w.reserved)
 	}
 	w.lastToken = a.Token
 	if l.passes >= w.q.bounds.MostPasses || w.now.Sub(l.mark) >= w.q.bounds.For {
-		w.flaw("pass %d after %v, the bounds are %d and %v", l.passes+1, w.now.Sub(l.mark), w.q.bounds.MostPasses, w.q.bounds.For)
+		w.flaw("pass %d after %v, want %d passes at most within %v", l.passes+1, w.now.Sub(l.mark), w.q.bounds.MostPasses, w.q.bounds.For)
 	}
 	l.passes++
 	l.state = inUse
 }
 
-// check looks at what must hold between two events.
+// check checks the invariants that hold between two events.
 func (w *world) check() {
 	asks := len(w.tries) + w.started
 	if w.place != nil {
@@ -425,28 +425,28 @@ func (w *world) check() {
 		asks++
 	}
 	if asks > 1 {
-		w.flaw("%d ask the store, or have the lease", asks)
+		w.flaw("%d ask the store or have the lease, want one at most", asks)
 	}
 	if asks == 0 && w.firstLive() != nil {
-		w.flaw("%d waits, and nobody asks the store for it", w.firstLive().Of)
+		w.flaw("%d waits, and no goroutine asks the store", w.firstLive().Of)
 	}
 	if p := w.place; p != nil && len(w.order) == 0 && !p.cancelled && !p.done {
-		w.flaw("a place is kept that nobody wants")
+		w.flaw("a place is kept without a waiter")
 	}
 	if w.q.Len() != len(w.order) {
-		w.flaw("%d wait, and the queue has %d", len(w.order), w.q.Len())
+		w.flaw("the queue has %d waiters, want %d", w.q.Len(), len(w.order))
 	}
 	i := 0
 	for x := range w.q.Waiters() {
 		if i >= len(w.order) || w.order[i] != x || w.q.Ahead(x) != i {
-			w.flaw("the order is not that of arrival")
+			w.flaw("the waiter at index %d is not the one that arrived there", i)
 			break
 		}
 		i++
 	}
 }
 
-// searched returns the first broken invariant in some random runs.
+// searched takes some random runs, and returns the first broken invariant.
 func searched(runs int) error {
 	random := rand.New(rand.NewPCG(1, 2))
 	for run := range runs {
@@ -461,9 +461,9 @@ func searched(runs int) error {
 	return nil
 }
 
-// Whatever happens in whatever order: at most one goroutine asks the store, and one does
-// as long as anybody waits; turns are in the order of arrival; a place, a reservation
-// and a grant are used or given up; and passes keep to their tokens and bounds.
+// In every order of events, at most one goroutine asks the store, and one does as long as any
+// waits. Waiters get the lease in order of arrival. Places, reservations and grants are used
+// or given up. Passes keep to their tokens and bounds.
 func TestInvariants(t *testing.T) {
 	if err := searched(20000); err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ func TestMechanismsAreNeeded(t *testing.T) {
 			defer func() { *on = true }()
 			err := searched(20000)
 			if err == nil {
-				t.Error("nothing is noticed")
+				t.Error("the search found no broken invariant, want one")
 			}
 			t.Log(err)
 		})

@@ -13,13 +13,13 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/transcript"
 )
 
-// Each file in testdata is a story: what happens to a queue, and below each event,
-// indented, what the queue has its driver do and how it stands then. Text after # is for
-// the reader. To add a story, write its events and run
+// Each file in testdata is a story: the events of a queue and, indented below each event, the
+// actions that it wants of its driver and its state. Text after # is for the reader. To add a
+// story, write its events and run
 //
 //	go test ./internal/waitq -run TestTranscripts -update
 //
-// and read what the machine made of it.
+// and read the result.
 func TestTranscripts(t *testing.T) { transcript.Check(t, replay) }
 
 // teller replays a story.
@@ -28,20 +28,20 @@ type teller struct {
 	waiters map[string]*Waiter[string]
 }
 
-// epoch is 0 ms of every story, and midnight is the time of day then.
+// epoch is when every story begins, and midnight is the time of day then.
 const (
 	epoch    = clock.Instant(time.Hour)
 	midnight = 1e15
 )
 
-// replay returns the story with what the machine does now.
+// replay returns the story with the actions and states of the present code.
 func replay(story string) (string, error) {
 	var out strings.Builder
 	var t *teller
 	for i, line := range strings.SplitAfter(story, "\n") {
 		text := strings.TrimSpace(line)
 		switch {
-		case strings.HasPrefix(line, "    "): // what the machine did when it was recorded
+		case strings.HasPrefix(line, "    "): // recorded before
 			continue
 		case text == "" || strings.HasPrefix(text, "#"):
 			out.WriteString(line)
@@ -53,11 +53,11 @@ func replay(story string) (string, error) {
 			continue
 		}
 		if t == nil {
-			return "", fmt.Errorf("%d: a story starts with a queue", i+1)
+			return "", fmt.Errorf("line %d: a story starts with a queue", i+1)
 		}
 		e, ms, err := t.parse(text)
 		if err != nil {
-			return "", fmt.Errorf("%d: %v", i+1, err)
+			return "", fmt.Errorf("line %d: %v", i+1, err)
 		}
 		now := epoch.Add(time.Duration(ms) * time.Millisecond)
 		var actions []Action[string]
@@ -149,7 +149,7 @@ func (t *teller) parse(line string) (e Event[string], ms int, err error) {
 			t.waiters[found[1]] = e.Waiter
 		case TryRefused, Ended, Leave:
 			if e.Waiter = t.waiters[found[1]]; e.Waiter == nil {
-				return e, 0, fmt.Errorf("nobody is called %q", found[1])
+				return e, 0, fmt.Errorf("no waiter is called %q", found[1])
 			}
 		}
 		return e, ms, nil
@@ -198,7 +198,7 @@ func actionText(a Action[string]) string {
 	return "unknown"
 }
 
-// state is how the queue stands.
+// state describes the queue.
 func (t *teller) state() string {
 	q := &t.q
 	text := q.Phase().String()

@@ -85,7 +85,7 @@ func TestLeaderFails(t *testing.T) {
 	leaderFaults(t, c, goesOn)
 }
 
-// leaderFaults harms the leader in turns. goesOn waits until everybody has gone on.
+// leaderFaults harms the leader in turns. goesOn waits until all clients go on.
 func leaderFaults(t *testing.T, c *etcdtest.Cluster, goesOn func(what string)) {
 	t.Helper()
 	for _, f := range []struct {
@@ -110,7 +110,7 @@ func leaderFaults(t *testing.T, c *etcdtest.Cluster, goesOn func(what string)) {
 		if err := f.mend(leader); err != nil {
 			t.Fatal(err)
 		}
-		goesOn("leader back that was " + f.name)
+		goesOn("a leader that was " + f.name + " is back")
 	}
 }
 
@@ -192,9 +192,8 @@ func TestMemberDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// A waiter is told through one member. If that one is cut off or paused meanwhile, and the
-// waiter has nothing to ask for, it gets the lock all the same, without having to refresh
-// its place first.
+// A waiter is notified through one member. If that member is cut off or paused while the
+// waiter sends no request, the waiter still gets the lock before it refreshes its place.
 func TestWaiterAtSilentMember(t *testing.T) {
 	c := three(t)
 	for name, f := range map[string]struct{ fail, mend func(i int) error }{
@@ -202,7 +201,7 @@ func TestWaiterAtSilentMember(t *testing.T) {
 		"cut off": {func(i int) error { c.Cut(i); return nil }, func(int) error { c.Heal(); return nil }},
 	} {
 		waiter := open(t, c.Endpoints(), etcdstore.Options{MaxTTL: time.Hour, Timeout: patience})
-		waiter.TrustInbox() // it asks nothing more while it waits
+		waiter.TrustInbox() // so that it sends no request while it waits
 		at := slices.Index(c.Endpoints(), waiter.Asks())
 		holder := open(t, slices.Delete(c.Endpoints(), at, at+1), etcdstore.Options{MaxTTL: time.Hour, Timeout: patience})
 		warm := request("warm "+name, time.Hour)
@@ -211,7 +210,7 @@ func TestWaiterAtSilentMember(t *testing.T) {
 		if err := holder.Release(t.Context(), store.ReleaseRequest{Lease: warm}); err != nil {
 			t.Fatal(err)
 		}
-		gets(t, "warm", done) // so the inbox is open
+		gets(t, "warm", done) // which shows that the inbox is open
 		l := request(name, time.Hour)
 		acquire(t, holder, l)
 		next := request(name, time.Hour) // it refreshes its place every 20 minutes

@@ -2,7 +2,7 @@ package etcdstore
 
 import "time"
 
-// TrustInbox lets waiters look only when they refresh their places.
+// TrustInbox makes waiters read the queue only when they refresh their places.
 func (s *Store) TrustInbox() { s.lookAfter = time.Hour }
 
 // Asks returns the endpoint of the member that the store asks.

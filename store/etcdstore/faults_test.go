@@ -53,9 +53,9 @@ func waits(t *testing.T, s *etcdstore.Store, l store.Lease) <-chan error {
 	select {
 	case <-told:
 	case err := <-done:
-		t.Fatalf("a wait for a held lock is over: %v", err)
+		t.Fatalf("the wait for a held lock ended: %v", err)
 	case <-time.After(patience):
-		t.Fatal("a waiter is not told why it waits")
+		t.Fatal("the waiter does not report why it waits")
 	}
 	return done
 }
@@ -68,7 +68,7 @@ func gets(t *testing.T, what string, done <-chan error) {
 			t.Fatalf("%s: %v", what, err)
 		}
 	case <-time.After(patience):
-		t.Fatalf("%s: a waiter does not get the lock", what)
+		t.Fatalf("%s: the waiter does not get the lock", what)
 	}
 }
 
@@ -83,18 +83,18 @@ func TestRevokedLeaseIsNotRenewed(t *testing.T) {
 	client := native(t, server.Endpoints())
 	r, err := client.Get(t.Context(), "revoked/a/", clientv3.WithPrefix())
 	if err != nil || len(r.Kvs) != 1 {
-		t.Fatalf("%v, %v", r, err)
+		t.Fatalf("keys of the lock: %v, %v, want 1", r, err)
 	}
 	if _, err := client.Revoke(t.Context(), clientv3.LeaseID(r.Kvs[0].Lease)); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Renew(t.Context(), []store.Lease{l})[0]; !errors.Is(err, store.ErrNotHeld) {
-		t.Errorf("renewed after the lease was revoked: %v", err)
+		t.Errorf("renew after the lease was revoked: %v, want %v", err, store.ErrNotHeld)
 	}
 }
 
-// A key that somebody deletes and another owner makes again under the same name is not
-// mistaken for the lease of the owner before.
+// A key that is deleted, and that another owner makes again under the same name, is not
+// mistaken for the lease of the previous owner.
 func TestKeyMadeAgainIsAnotherLease(t *testing.T) {
 	s := open(t, server.Endpoints(), etcdstore.Options{Prefix: "again"})
 	client := native(t, server.Endpoints())
@@ -112,17 +112,17 @@ func TestKeyMadeAgainIsAnotherLease(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := s.Renew(t.Context(), []store.Lease{l})[0]; !errors.Is(err, store.ErrNotHeld) {
-		t.Errorf("renewed what another owner made: %v", err)
+		t.Errorf("renew after another owner made the key: %v, want %v", err, store.ErrNotHeld)
 	}
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: l}); !errors.Is(err, store.ErrNotHeld) {
-		t.Errorf("released what another owner made: %v", err)
+		t.Errorf("release after another owner made the key: %v, want %v", err, store.ErrNotHeld)
 	}
 	if st, err := s.Inspect(t.Context(), "a"); err != nil || st.Holder.Owner != "other" {
-		t.Errorf("%+v, %v", st, err)
+		t.Errorf("inspect: %+v, %v, want the owner other", st, err)
 	}
 }
 
-// An owner that acquires a lock again through another handle is not told by the first one
+// An owner that acquires a lock again through another handle does not learn from the first one
 // that it does not hold it.
 func TestOwnerWithTwoHandles(t *testing.T) {
 	prefix := "two-" + rand.Text()
@@ -148,9 +148,9 @@ func TestOwnerWithTwoHandles(t *testing.T) {
 		t.Errorf("release through the other handle: %v", err)
 	}
 	if err := a.Release(t.Context(), store.ReleaseRequest{Lease: l}); !errors.Is(err, store.ErrNotHeld) {
-		t.Errorf("second release: %v", err)
+		t.Errorf("second release: %v, want %v", err, store.ErrNotHeld)
 	}
-	for range 50 { // while it is released it is free, held, or free again
+	for range 50 { // during the release the lock is free, held, or free again
 		acquire(t, a, l)
 		done := make(chan error, 1)
 		go func() { done <- a.Release(t.Context(), store.ReleaseRequest{Lease: l}) }()
@@ -201,13 +201,13 @@ func TestLostAnswerOfEtcd(t *testing.T) {
 	other := open(t, server.Endpoints(), etcdstore.Options{Prefix: "lost"})
 	proxy := server.Members[0].Proxy
 	defer proxy.Pass()
-	acquire(t, s, request("warm", 10*time.Second)) // the connection and a lease are there
+	acquire(t, s, request("warm", 10*time.Second)) // so that there are a connection and a lease
 	for _, fail := range []func(){proxy.DropReplies, proxy.HoldRequests} {
 		fail()
 		l := request("a", 10*time.Second)
 		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: l})
 		if !errors.Is(err, store.ErrQuorum) || !errors.Is(err, store.ErrAmbiguous) {
-			t.Errorf("acquire without an answer: %v", err)
+			t.Errorf("acquire without an answer: %v, want %v and %v", err, store.ErrQuorum, store.ErrAmbiguous)
 		}
 		proxy.Pass()
 		r := store.WaitRequest{Lease: request("a", time.Minute)}
@@ -223,8 +223,8 @@ func TestLostAnswerOfEtcd(t *testing.T) {
 	}
 }
 
-// A waiter whose place was made by a try without an answer can come to own the lock
-// before the next try. Its token is above all that the owner before it had.
+// A waiter whose place was made by an attempt without an answer can come to own the lock
+// before its next attempt. Its token is above all tokens of the previous owner.
 func TestTokenOfPlaceWhoseAnswerWasLost(t *testing.T) {
 	prefix := "late-" + rand.Text()
 	first := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix})
@@ -284,7 +284,7 @@ func TestTokenOfPlaceWhoseAnswerWasLost(t *testing.T) {
 	select {
 	case r := <-got:
 		if r.error != nil || r.Token <= reserved.Token {
-			t.Errorf("token %v, %v, want more than %v, which the owner before had", r.Token, r.error, reserved.Token)
+			t.Errorf("token %v, %v, want more than %v, which the previous owner had", r.Token, r.error, reserved.Token)
 		}
 	case <-time.After(patience):
 		t.Error("the waiter does not get the lock")
@@ -305,7 +305,7 @@ func TestRevokedLeasesOfThePool(t *testing.T) {
 		}
 		keys, err := client.Get(t.Context(), prefix+"/", clientv3.WithPrefix())
 		if err != nil || len(keys.Kvs) != len(held) {
-			t.Fatalf("%v, %v", keys, err)
+			t.Fatalf("keys: %v, %v, want %d", keys, err, len(held))
 		}
 		for _, l := range held {
 			if err := s.Release(t.Context(), store.ReleaseRequest{Lease: l}); err != nil {
@@ -386,12 +386,12 @@ func TestEtcdKilled(t *testing.T) {
 	}
 	gets(t, "after the restart", done)
 	if st, err := s.Inspect(t.Context(), "a"); err != nil || st.Holder.Owner != next.Owner || st.Token <= g.Token {
-		t.Errorf("%+v, %v, want a token above %v", st, err, g.Token)
+		t.Errorf("inspect: %+v, %v, want the waiter with a token above %v", st, err, g.Token)
 	}
 }
 
-// A server without space grants no lock and says why. A lease that is there can be renewed
-// and released, and the lock can be had once there is space.
+// A server without space grants no lock and says why. A lease that it has granted can be
+// renewed and released, and the lock can be acquired once there is space.
 func TestEtcdWithoutSpace(t *testing.T) {
 	c := launch(t, etcdtest.Options{Args: []string{"--quota-backend-bytes=4194304"}})
 	s := open(t, c.Endpoints(), etcdstore.Options{})
@@ -406,10 +406,10 @@ func TestEtcdWithoutSpace(t *testing.T) {
 	_, err = s.Acquire(t.Context(), store.AcquireRequest{Lease: request("b", time.Minute)})
 	var q *store.QuorumError
 	if !errors.As(err, &q) || !strings.Contains(err.Error(), "defrag") {
-		t.Errorf("acquire without space: %v", err)
+		t.Errorf("acquire without space: %v, want a *QuorumError that advises to defrag", err)
 	}
 	if st, err := s.Inspect(t.Context(), "b"); err != nil || st.Held {
-		t.Errorf("held after it was refused: %+v, %v", st, err)
+		t.Errorf("inspect a lock that was refused: %+v, %v, want it free", st, err)
 	}
 	if err := s.Renew(t.Context(), []store.Lease{l})[0]; err != nil {
 		t.Errorf("renew without space: %v", err)
@@ -418,7 +418,7 @@ func TestEtcdWithoutSpace(t *testing.T) {
 		t.Errorf("release without space: %v", err)
 	}
 	if err := <-done; !errors.As(err, &q) || !strings.Contains(err.Error(), "defrag") {
-		t.Errorf("a waiter that cannot be granted the lock: %v", err)
+		t.Errorf("wait without space: %v, want a *QuorumError that advises to defrag", err)
 	}
 	if _, err := client.Delete(t.Context(), "big"); err != nil {
 		t.Fatal(err)
@@ -438,12 +438,12 @@ func TestEtcdWithoutSpace(t *testing.T) {
 	}
 	r := store.WaitRequest{Lease: request("a", time.Minute)}
 	if _, err := s.Wait(t.Context(), r, nil); err != nil {
-		t.Errorf("when there is space again: %v", err)
+		t.Errorf("wait once there is space again: %v", err)
 	}
 }
 
-// A store that is open while a backup is restored grants nothing for the longest TTL, and
-// as long as tokens would be given out again.
+// A store that is open while a backup is restored grants nothing for the longest TTL, nor
+// while the server could issue tokens again that it has issued before.
 func TestRestoredBackupIsNoticed(t *testing.T) {
 	c := launch(t, etcdtest.Options{})
 	s := open(t, c.Endpoints(), etcdstore.Options{MaxTTL: 2 * time.Second, Timeout: 30 * time.Second})
@@ -467,20 +467,20 @@ func TestRestoredBackupIsNoticed(t *testing.T) {
 		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a", time.Second)})
 		var q *store.QuorumError
 		if !errors.As(err, &q) || q.Count(store.Quarantined) != 1 {
-			t.Fatalf("acquire in restored data: %v %+v", err, q)
+			t.Fatalf("acquire in restored data: %v, want one quarantined server", err)
 		}
 		return q
 	}
 	q := refused()
 	if _, waits := q.OpensIn(); !waits {
-		t.Errorf("nobody is told how long it lasts: %v", q)
+		t.Errorf("the error does not say how long the quarantine lasts: %v", q)
 	}
 	for _, waits := q.OpensIn(); waits; _, waits = q.OpensIn() {
 		time.Sleep(50 * time.Millisecond)
 		q = refused()
 	}
 	if !strings.Contains(q.Error(), "--bump-revision") {
-		t.Errorf("while tokens would be given out again: %v", q)
+		t.Errorf("while tokens could be issued again: %v, want advice to use --bump-revision", q)
 	}
 	client := native(t, c.Endpoints())
 	for {
@@ -493,7 +493,7 @@ func TestRestoredBackupIsNoticed(t *testing.T) {
 		}
 	}
 	if g := acquire(t, s, request("a", time.Second)); g.Token <= last.Token {
-		t.Errorf("token %v after %v", g.Token, last.Token)
+		t.Errorf("token %v after %v, want a larger one", g.Token, last.Token)
 	}
 }
 
@@ -512,11 +512,11 @@ func TestFloorOfTokens(t *testing.T) {
 	}
 	with.Floor++
 	if _, err := etcdstore.Open(t.Context(), server.Endpoints(), &with); !errors.Is(err, store.ErrInvalid) {
-		t.Errorf("open with another floor: %v", err)
+		t.Errorf("open with another floor: %v, want %v", err, store.ErrInvalid)
 	}
 }
 
-// Debian's version is not fit for more than efficiency, and says why.
+// Debian's version of etcd gives no class above efficiency, and the error says why.
 func TestClassOfAnOldVersion(t *testing.T) {
 	s := open(t, server.Endpoints(), etcdstore.Options{Prefix: "class"})
 	status, err := native(t, server.Endpoints()).Status(t.Context(), server.Endpoints()[0])
@@ -531,7 +531,7 @@ func TestClassOfAnOldVersion(t *testing.T) {
 	l.Require = store.CrashSafe
 	_, err = s.Acquire(t.Context(), store.AcquireRequest{Lease: l})
 	if !errors.Is(err, store.ErrUnsupported) || !strings.Contains(err.Error(), "3.4.31") {
-		t.Errorf("a class that etcd %s cannot give: %v", status.Version, err)
+		t.Errorf("acquire with a class that etcd %s cannot give: %v, want %v and the version 3.4.31", status.Version, err, store.ErrUnsupported)
 	}
 }
 
@@ -552,6 +552,6 @@ func TestClassOfOneMember(t *testing.T) {
 	}
 	e, err := etcdstore.Examine(t.Context(), c.Endpoints(), nil)
 	if err != nil || e.Unusable != nil || e.Voters != 1 || len(e.Members) != 1 || e.Members[0].Err != nil || e.Members[0].Version == "" {
-		t.Errorf("%+v, %v", e, err)
+		t.Errorf("examine: %+v, %v, want one usable voter with a version", e, err)
 	}
 }

@@ -41,10 +41,10 @@ func TestOneProcessExcludesItself(t *testing.T) {
 	s := open(t, server.Endpoints(), etcdstore.Options{Prefix: "itself"})
 	acquire(t, s, request("ours", time.Minute))
 	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("ours", time.Minute)}); !errors.Is(err, store.ErrBusy) {
-		t.Errorf("acquired twice in one process: %v", err)
+		t.Errorf("second acquire in one process: %v, want %v", err, store.ErrBusy)
 	}
 	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("native", time.Minute)}); !errors.Is(err, store.ErrBusy) {
-		t.Errorf("acquired what a mutex has: %v", err)
+		t.Errorf("acquire a lock that a concurrency.Mutex holds: %v, want %v", err, store.ErrBusy)
 	}
 }
 
@@ -55,13 +55,13 @@ func TestNamesDoNotNest(t *testing.T) {
 		l := request(name, time.Minute)
 		acquire(t, s, l)
 		if st, err := s.Inspect(t.Context(), name); err != nil || st.Holder.Owner != l.Owner || len(st.Queue) != 0 {
-			t.Errorf("%q: %+v, %v", name, st, err)
+			t.Errorf("inspect %q: %+v, %v, want the holder %s and no waiter", name, st, err, l.Owner)
 		}
 	}
 }
 
-// A mutex of etcd's with a slash in its name contends with the lock that its name begins
-// with, ours or not.
+// A concurrency.Mutex with a slash in its name contends with the lock that its name begins
+// with, whether that is one of this store or another concurrency.Mutex.
 func TestNativeNamesNest(t *testing.T) {
 	s := open(t, server.Endpoints(), etcdstore.Options{Prefix: "nested"})
 	session, err := concurrency.NewSession(native(t, server.Endpoints()))
@@ -73,13 +73,13 @@ func TestNativeNamesNest(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a", time.Minute)}); !errors.Is(err, store.ErrBusy) {
-		t.Errorf("acquired a: %v", err)
+		t.Errorf("acquire a while a/b is locked: %v, want %v", err, store.ErrBusy)
 	}
 	acquire(t, s, request("a/b", time.Minute)) // another lock
 }
 
-// The next owner is told at the present. concurrency.Mutex watches from the past, which
-// etcd serves ten times a second.
+// The next owner is notified by a watch from the present revision. concurrency.Mutex watches
+// from a past one, which etcd serves ten times a second.
 func TestHandOverIsFasterThanNative(t *testing.T) {
 	const turns = 20
 	took := func(each [2]func() (func() error, error)) time.Duration {
@@ -122,14 +122,14 @@ func TestHandOverIsFasterThanNative(t *testing.T) {
 			return func() error { return m.Unlock(ctx) }, m.Lock(ctx)
 		}
 	}
-	took(ours) // connections and leases are there
+	took(ours) // so that there are connections and leases
 	if a, b := took(ours), took(theirs); a >= b {
-		t.Errorf("%d turns of two processes took %v, and with concurrency.Mutex %v", 2*turns, a, b)
+		t.Errorf("%d turns of two processes took %v, want less than the %v with concurrency.Mutex", 2*turns, a, b)
 	}
 }
 
-// A key that somebody made without a lease keeps the lock until it is deleted, and is
-// shown as such.
+// A key that was made without a lease keeps the lock until it is deleted, and is shown as
+// one that does not expire.
 func TestKeyWithoutLease(t *testing.T) {
 	s := open(t, server.Endpoints(), etcdstore.Options{Prefix: "forever"})
 	client := native(t, server.Endpoints())
@@ -138,7 +138,7 @@ func TestKeyWithoutLease(t *testing.T) {
 	}
 	st, err := s.Inspect(t.Context(), "a")
 	if err != nil || !st.Held || !st.Holder.Foreign || st.ExpiresIn >= 0 {
-		t.Errorf("inspect: %+v, %v", st, err)
+		t.Errorf("inspect: %+v, %v, want a foreign holder that does not expire", st, err)
 	}
 	done := waits(t, s, request("a", time.Minute))
 	if _, err := client.Delete(t.Context(), "forever/a/1"); err != nil {
@@ -147,8 +147,8 @@ func TestKeyWithoutLease(t *testing.T) {
 	gets(t, "after the key was deleted", done)
 }
 
-// An administrator deletes all keys of a lock: the holder is told at its next renewal, a
-// waiter that its place is gone, and the lock can be had.
+// If an administrator deletes all keys of a lock, the holder learns so at its next renewal,
+// a waiter's Wait ends, and the lock is free.
 func TestKeysAreDeleted(t *testing.T) {
 	s := open(t, server.Endpoints(), etcdstore.Options{Prefix: "deleted"})
 	client := native(t, server.Endpoints())
@@ -156,26 +156,26 @@ func TestKeysAreDeleted(t *testing.T) {
 	first := acquire(t, s, l)
 	done := waits(t, s, request("a", 6*time.Second))
 	if r, err := client.Delete(t.Context(), "deleted/a/", clientv3.WithPrefix()); err != nil || r.Deleted != 2 {
-		t.Fatalf("%+v, %v", r, err)
+		t.Fatalf("%+v, %v, want two deleted keys", r, err)
 	}
 	if err := s.Renew(t.Context(), []store.Lease{l})[0]; !errors.Is(err, store.ErrNotHeld) {
-		t.Errorf("renewed: %v", err)
+		t.Errorf("renew a lease whose key is gone: %v, want %v", err, store.ErrNotHeld)
 	}
 	select {
 	case err := <-done:
 		if !errors.Is(err, store.ErrNotHeld) {
-			t.Errorf("the wait ended with %v", err)
+			t.Errorf("the wait ended with %v, want %v", err, store.ErrNotHeld)
 		}
 	case <-time.After(patience):
-		t.Error("the waiter is not told")
+		t.Error("the wait of a waiter whose key is gone does not end")
 	}
 	if g := acquire(t, s, request("a", time.Minute)); g.Token <= first.Token {
-		t.Errorf("token %v after %v", g.Token, first.Token)
+		t.Errorf("token %v after %v, want a larger one", g.Token, first.Token)
 	}
 }
 
-// A waiter whose lease somebody revokes comes again at the end of the queue, and neither it
-// nor the one behind it is forgotten. concurrency.Mutex fails then, and its session with it.
+// A waiter whose lease is revoked queues again at the end, and both it and the waiter behind
+// it get the lock. concurrency.Mutex fails then, and its session with it.
 func TestRevokedLeaseOfAWaiter(t *testing.T) {
 	client := native(t, server.Endpoints())
 	for name, kind := range map[string]store.Kind{"mutex": {}, "semaphore": store.Semaphore(2), "read-write": store.ReadWrite} {
@@ -193,13 +193,13 @@ func TestRevokedLeaseOfAWaiter(t *testing.T) {
 			secondDone := waits(t, s, second)
 			r, err := client.Get(t.Context(), "waiters-"+name+"/a/", clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
 			if err != nil || len(r.Kvs) != 3 {
-				t.Fatalf("%+v, %v", r, err)
+				t.Fatalf("%+v, %v, want three keys", r, err)
 			}
 			if _, err := client.Revoke(t.Context(), clientv3.LeaseID(r.Kvs[1].Lease)); err != nil {
 				t.Fatal(err)
 			}
 			release(t, s, holder)
-			gets(t, "behind the one whose lease was revoked", secondDone)
+			gets(t, "behind the waiter whose lease was revoked", secondDone)
 			release(t, s, second)
 			gets(t, "after its lease was revoked", firstDone)
 			release(t, s, first)
@@ -207,8 +207,8 @@ func TestRevokedLeaseOfAWaiter(t *testing.T) {
 	}
 }
 
-// The holders of a semaphore whose slots somebody deletes are told, since the next holders
-// take these slots. Until then no two of them are shown with one slot.
+// If the slots of a semaphore are deleted, its holders lose their leases, since the next
+// holders take these slots. Until then no two of them are shown with one slot.
 func TestSlotsAreDeleted(t *testing.T) {
 	s := open(t, server.Endpoints(), etcdstore.Options{Prefix: "slotless"})
 	client := native(t, server.Endpoints())
@@ -216,24 +216,24 @@ func TestSlotsAreDeleted(t *testing.T) {
 	acquire(t, s, first)
 	acquire(t, s, second)
 	if r, err := client.Delete(t.Context(), "slotless/!slots/a/", clientv3.WithPrefix()); err != nil || r.Deleted != 2 {
-		t.Fatalf("%+v, %v", r, err)
+		t.Fatalf("%+v, %v, want two deleted keys", r, err)
 	}
 	st, err := s.Inspect(t.Context(), "a")
 	if err != nil || len(st.Holders) != 2 || st.Holders[0].Slot == st.Holders[1].Slot {
-		t.Errorf("%+v, %v", st, err)
+		t.Errorf("inspect: %+v, %v, want two holders with different slots", st, err)
 	}
 	for i, err := range s.Renew(t.Context(), []store.Lease{first, second}) {
 		if !errors.Is(err, store.ErrNotHeld) {
-			t.Errorf("lease %d is renewed: %v", i, err)
+			t.Errorf("renew lease %d without a slot: %v, want %v", i, err, store.ErrNotHeld)
 		}
 	}
 	for _, l := range []store.Lease{first, second} {
 		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: l}); !errors.Is(err, store.ErrNotHeld) {
-			t.Errorf("released: %v", err)
+			t.Errorf("release a lease without a slot: %v, want %v", err, store.ErrNotHeld)
 		}
 	}
 	if g := acquire(t, s, as(request("a", time.Minute), store.Semaphore(2), 2)); g.Slot != 0 {
-		t.Errorf("slot %d of a semaphore without holders", g.Slot)
+		t.Errorf("slot %d of a semaphore without holders, want 0", g.Slot)
 	}
 }
 
@@ -254,12 +254,12 @@ func TestWaitersOfOtherClients(t *testing.T) {
 	}
 	st, err := s.Inspect(t.Context(), "a")
 	if err != nil || len(st.Queue) != 2 {
-		t.Fatalf("%+v, %v", st, err)
+		t.Fatalf("%+v, %v, want two places", st, err)
 	}
 	for _, p := range st.Queue {
 		leased := p.Holder.Owner == "strangers/a/1"
 		if leased != (p.ExpiresIn > 0 && p.ExpiresIn <= 100*time.Second) || !leased && p.ExpiresIn >= 0 {
-			t.Errorf("%s expires in %v", p.Holder.Owner, p.ExpiresIn)
+			t.Errorf("%s expires in %v; has a lease of 100s: %v", p.Holder.Owner, p.ExpiresIn, leased)
 		}
 	}
 }
@@ -299,8 +299,8 @@ func TestLoginExpires(t *testing.T) {
 	gets(t, "after logins have expired", done)
 }
 
-// Six processes of "etcdctl lock" and six of ours take turns. One that is killed while it
-// has the lock loses it when its lease is over.
+// Six processes of "etcdctl lock" and six stores take turns. A process that is killed while
+// it has the lock loses it when its lease is over.
 func TestTurnsWithManyEtcdctl(t *testing.T) {
 	const each, turns = 6, 3
 	var inside, theirs atomic.Int32
@@ -375,6 +375,6 @@ func TestTurnsWithManyEtcdctl(t *testing.T) {
 	}
 	s := open(t, server.Endpoints(), etcdstore.Options{Prefix: "many"})
 	if _, err := s.Wait(ctx, store.WaitRequest{Lease: request("job", time.Minute)}, nil); err != nil {
-		t.Errorf("after a holder was killed: %v", err)
+		t.Errorf("wait after etcdctl was killed: %v", err)
 	}
 }

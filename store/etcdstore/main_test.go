@@ -13,7 +13,7 @@ import (
 // server is one etcd of the system's packages, for all tests that do not harm it.
 var server *etcdtest.Cluster
 
-// roleVar makes the test binary play one of the roles, in a process of a test.
+// roleVar names the role that the test binary plays in a process of a test.
 const roleVar = "LEASEHOLD_ETCD_ROLE"
 
 var roles = make(map[string]func(args []string) error)

@@ -123,7 +123,7 @@ func TestTurnsWithEtcdctl(t *testing.T) {
 	}
 	l := request("job", time.Minute)
 	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: l}); err == nil {
-		t.Fatal("acquired what etcdctl has locked")
+		t.Fatal("acquired a lock that etcdctl holds")
 	}
 	told := make(chan error, 100)
 	done := make(chan error, 1)
@@ -152,7 +152,7 @@ func TestTurnsWithEtcdctl(t *testing.T) {
 	}
 	select {
 	case <-locked:
-		t.Error("etcdctl has locked what is held")
+		t.Error("etcdctl has the lock while it is held")
 	default:
 	}
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r.Lease}); err != nil {
@@ -161,8 +161,8 @@ func TestTurnsWithEtcdctl(t *testing.T) {
 	(<-locked)()
 }
 
-// Releases tell the next waiter through the inbox of its process. Here nobody looks
-// otherwise before places are refreshed, which would take longer than the test may.
+// A release notifies the next waiter through the inbox of its process. Here waiters read the
+// queue only when they refresh their places, which is too late for this test.
 func TestHandOverThroughTheInbox(t *testing.T) {
 	const turns = 60
 	var group sync.WaitGroup

@@ -69,13 +69,13 @@ func start(t *testing.T, role string, args ...string) *worker {
 	return w
 }
 
-// line is the next line that the process prints.
+// line returns the next line that the process prints.
 func (w *worker) line(t *testing.T) string {
 	t.Helper()
 	line, err := w.out.ReadString('\n')
 	if err != nil {
 		said, _ := os.ReadFile(w.log.Name())
-		t.Fatalf("the process says nothing more: %v\n%s", err, said)
+		t.Fatalf("the process prints no further line: %v\n%s", err, said)
 	}
 	return strings.TrimSuffix(line, "\n")
 }
@@ -87,8 +87,8 @@ type presence struct {
 	mine *os.File
 }
 
-// inside is what the file of a process says: as what it is inside, and until when its
-// lease is valid.
+// inside is the content of the file of a process: in which role it is inside, and until when
+// its lease is valid.
 type inside struct {
 	kind  string // "reader", "writer" or the number of a slot
 	until clock.Instant
@@ -137,8 +137,8 @@ func look(name string) (other inside, there bool, err error) {
 	return other, true, err
 }
 
-// clash reports whether two cannot be inside together. Slots are another lock than readers
-// and writers.
+// clash reports whether two roles cannot be inside together. Readers and writers use one
+// lock, and slots another.
 func clash(a, b string) bool {
 	of := func(kind string) bool { return kind == "reader" || kind == "writer" }
 	if of(a) && of(b) {
@@ -147,7 +147,7 @@ func clash(a, b string) bool {
 	return a == b
 }
 
-// above checks that a token is above all that a file has, and notes it there.
+// above checks that a token is above the one in a file, and records it there if note is set.
 func above(name string, token uint64, note bool, until clock.Instant) error {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -172,7 +172,7 @@ func above(name string, token uint64, note bool, until clock.Instant) error {
 }
 
 // share takes turns at a read-write lock and a semaphore until it is killed, and reports
-// each. Now and then it says so and stays inside.
+// each. In some turns it prints "stays" and stays inside.
 func share(args []string) error {
 	endpoint, prefix, dir := args[0], args[1], args[2]
 	const limit, ttl = 3, 2 * time.Second
@@ -271,12 +271,12 @@ func TestKilledHoldersOfSharedLocks(t *testing.T) {
 			turns[e.from]++
 			return e
 		case <-time.After(patience):
-			t.Fatal("no process has a turn")
+			t.Fatalf("no process had a turn within %v", patience)
 		}
 		panic("not reached")
 	}
-	// everybody waits until all processes have had so many more turns.
-	everybody := func(n int) {
+	// allHaveTurns waits until all processes have had so many more turns.
+	allHaveTurns := func(n int) {
 		want := make(map[int]int)
 		for me := range alive {
 			want[me] = turns[me] + n
@@ -290,7 +290,7 @@ func TestKilledHoldersOfSharedLocks(t *testing.T) {
 	for range 4 {
 		begin()
 	}
-	everybody(2)
+	allHaveTurns(2)
 	for _, kind := range []string{"reader", "writer", "permit"} {
 		for {
 			if e := next(); e.text == "stays "+kind && alive[e.from] != nil {
@@ -300,7 +300,7 @@ func TestKilledHoldersOfSharedLocks(t *testing.T) {
 			}
 		}
 		begin()
-		everybody(3)
+		allHaveTurns(3)
 	}
 }
 
@@ -330,8 +330,8 @@ func pause(args []string) error {
 	return nil
 }
 
-// A process that is stopped until its lease is over learns of it before it works on. The
-// reader that has the lock then has a larger token.
+// A process that is stopped until its lease is over learns so before it works on. The reader
+// that has the lock then has a larger token.
 func TestStoppedWriterIsTold(t *testing.T) {
 	prefix := "stopped-" + rand.Text()
 	w := start(t, "pause", server.Endpoints()[0], prefix)
@@ -350,7 +350,7 @@ func TestStoppedWriterIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	if uint64(g.Token) <= token {
-		t.Errorf("token %v after %v", g.Token, token)
+		t.Errorf("the reader has token %v, want one above %v", g.Token, token)
 	}
 	if _, err := io.WriteString(w.in, "\n"); err != nil {
 		t.Fatal(err)

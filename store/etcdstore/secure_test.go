@@ -52,7 +52,7 @@ func allow(t *testing.T, client *clientv3.Client, name string, rights []etcdstor
 	must(client.UserGrantRole(t.Context(), name, name))
 }
 
-// guarded starts an etcd with users, of which there is root only.
+// guarded starts an etcd whose only user is root. enable turns authentication on.
 func guarded(t *testing.T, program func() (string, error), args ...string) (c *etcdtest.Cluster, client *clientv3.Client, enable func()) {
 	t.Helper()
 	p, err := program()
@@ -108,9 +108,9 @@ func lockAndLook(ctx context.Context, s *etcdstore.Store, name string) error {
 		return errors.Join(errors.New("the wait ended before the release"), err)
 	}
 	again := store.WaitRequest{Lease: request(name, 20*time.Second)}
-	standing, err := s.ReleaseAndRejoin(ctx, store.ReleaseRequest{Lease: held}, again)
-	if err != nil || !standing {
-		return errors.Join(errors.New("not released and in the queue again"), err)
+	queued, err := s.ReleaseAndRejoin(ctx, store.ReleaseRequest{Lease: held}, again)
+	if err != nil || !queued {
+		return errors.Join(errors.New("the lease is not released, or not in the queue again"), err)
 	}
 	if err := <-got; err != nil {
 		return err
@@ -122,10 +122,10 @@ func lockAndLook(ctx context.Context, s *etcdstore.Store, name string) error {
 		return err
 	}
 	if st, err := s.Inspect(ctx, name); err != nil || !st.Held {
-		return errors.Join(errors.New("the lock is not seen"), err)
+		return errors.Join(errors.New("inspect does not show the lock as held"), err)
 	}
 	if all, err := s.List(ctx, name); err != nil || len(all) != 1 {
-		return errors.Join(errors.New("the lock is not listed"), err)
+		return errors.Join(errors.New("list does not show the lock"), err)
 	}
 	if err := s.Release(ctx, store.ReleaseRequest{Lease: again.Lease}); err != nil {
 		return err
@@ -138,8 +138,8 @@ func lockAndLook(ctx context.Context, s *etcdstore.Store, name string) error {
 	return s.Release(ctx, store.ReleaseRequest{Lease: shared})
 }
 
-// The rights that the store names for a use are enough for it, and none can be dropped.
-// Other locks and other keys are refused. Wrong passwords and missing rights are named.
+// The rights that the store names for a use are enough for it, and each is needed. Other
+// locks and other keys are refused. Errors name wrong passwords and missing rights.
 func TestRightsInEtcd(t *testing.T) {
 	for version, program := range map[string]func() (string, error){"installed": etcdtest.Installed, "current": etcdtest.Current} {
 		t.Run(version, func(t *testing.T) { rightsIn(t, program) })
@@ -202,7 +202,7 @@ func rightsIn(t *testing.T, program func() (string, error)) {
 	forbidden := func(what string, err error) {
 		t.Helper()
 		if !errors.Is(err, store.ErrQuorum) || !strings.Contains(err.Error(), "role grant-permission") {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s: %v, want %v and advice to use role grant-permission", what, err, store.ErrQuorum)
 		}
 	}
 	for i, r := range some {
@@ -222,21 +222,21 @@ func rightsIn(t *testing.T, program func() (string, error)) {
 	acquire(t, me, held)
 	viewer := must("viewer")
 	if st, err := viewer.Inspect(ctx, held.Name); err != nil || !st.Held {
-		t.Errorf("inspect by a user who may look: %+v, %v", st, err)
+		t.Errorf("inspect by a user with the right to read: %+v, %v", st, err)
 	}
 	if all, err := viewer.List(ctx, "a/held"); err != nil || len(all) != 1 {
-		t.Errorf("list by a user who may look: %+v, %v", all, err)
+		t.Errorf("list by a user with the right to read: %+v, %v, want one lock", all, err)
 	}
-	forbidden("acquire by a user who may look", lockAndLook(ctx, viewer, "a/2"))
-	forbidden("release by a user who may look", viewer.Release(ctx, store.ReleaseRequest{Lease: held}))
+	forbidden("acquire by a user with the right to read", lockAndLook(ctx, viewer, "a/2"))
+	forbidden("release by a user with the right to read", viewer.Release(ctx, store.ReleaseRequest{Lease: held}))
 	with := *o
 	with.Username, with.Password = "doctor", "secretword"
 	if e, err := etcdstore.Examine(ctx, c.Endpoints(), &with); err != nil || e.Unusable != nil || e.Voters != 1 || e.Members[0].Err != nil {
-		t.Errorf("examine: %+v, %v", e, err)
+		t.Errorf("examine: %+v, %v, want one usable voter", e, err)
 	}
 	own := native(t, c.Endpoints(), func(o *clientv3.Config) { o.Username, o.Password = "me", "secretword" })
 	if _, err := own.Put(ctx, "others/a", "x"); !errors.Is(err, rpctypes.ErrPermissionDenied) {
-		t.Errorf("write of another key: %v", err)
+		t.Errorf("write of another key: %v, want %v", err, rpctypes.ErrPermissionDenied)
 	}
 	at := "etcd://me:secretword@" + c.Endpoints()[0]
 	for url, says := range map[string]string{
@@ -277,7 +277,7 @@ func TestEtcdWithTLS(t *testing.T) {
 	for _, url := range []string{"etcd://" + at + "?timeout=500ms", "etcds://" + at + "?timeout=500ms", "etcds://" + at + "?timeout=500ms&ca=" + file("ca.pem")} {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		if _, err := store.Open(ctx, url, nil); !errors.Is(err, store.ErrQuorum) {
-			t.Errorf("%s: %v", url, err)
+			t.Errorf("open %s: %v, want %v", url, err, store.ErrQuorum)
 		}
 		cancel()
 	}

@@ -14,25 +14,25 @@ import (
 	"github.com/leasehold-dev/leasehold/store/etcdstore"
 )
 
-// crowd counts the turns of workers that share a lock.
-type crowd struct {
+// progress counts the turns of workers that share a lock.
+type progress struct {
 	turns []atomic.Int64 // of each worker
 }
 
 // more waits until every worker has had so many more turns.
-func (c *crowd) more(t *testing.T, n int64, when string) {
+func (p *progress) more(t *testing.T, n int64, when string) {
 	t.Helper()
 	var want []int64
-	for i := range c.turns {
-		want = append(want, c.turns[i].Load()+n)
+	for i := range p.turns {
+		want = append(want, p.turns[i].Load()+n)
 	}
 	start := time.Now()
 	defer func() { t.Logf("%s: %v", when, time.Since(start)) }()
 	end := time.Now().Add(patience)
-	for i := range c.turns {
-		for c.turns[i].Load() < want[i] {
+	for i := range p.turns {
+		for p.turns[i].Load() < want[i] {
 			if time.Now().After(end) {
-				t.Fatalf("%s: worker %d waits since %v", when, i, patience)
+				t.Fatalf("%s: worker %d has had no %d further turns in %v", when, i, n, patience)
 			}
 			time.Sleep(5 * time.Millisecond)
 		}
@@ -46,7 +46,7 @@ func TestLeaderFailsForSharedLocks(t *testing.T) {
 	c := three(t)
 	const ttl = 20 * time.Second
 	rules := &referee{limit: 3}
-	all := &crowd{turns: make([]atomic.Int64, 4)}
+	all := &progress{turns: make([]atomic.Int64, 4)}
 	ctx, cancel := context.WithCancel(t.Context())
 	var group sync.WaitGroup
 	defer group.Wait()
@@ -65,10 +65,10 @@ func TestLeaderFailsForSharedLocks(t *testing.T) {
 					continue
 				}
 				leave := rules.check(t, l, g)
-				time.Sleep(time.Millisecond) // the others are to want it meanwhile
+				time.Sleep(time.Millisecond) // so that the others ask for it meanwhile
 				leave()
 				if clock.System().Now() >= validity.Until(start.Add(g.Since), ttl) {
-					t.Log("the machine was too slow: a lease was over at the end of its turn")
+					t.Log("the machine is slow: the lease ended before its turn")
 				}
 				all.turns[i].Add(1)
 				if err := s.Release(ctx, store.ReleaseRequest{Lease: l}); err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, store.ErrQuorum) {

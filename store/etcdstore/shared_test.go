@@ -44,7 +44,7 @@ func release(t *testing.T, s *etcdstore.Store, l store.Lease) {
 	}
 }
 
-// referee watches what several can hold, and in which order.
+// referee checks which leases are held at once, and in which order.
 type referee struct {
 	limit  int64 // of a semaphore
 	weight atomic.Int64
@@ -58,14 +58,14 @@ type referee struct {
 // permit checks a lease of a semaphore while it is held.
 func (r *referee) permit(t *testing.T, l store.Lease, g store.Grant) (leave func()) {
 	if w := r.weight.Add(l.Weight); w > r.limit {
-		t.Errorf("permits of weight %d are held, of %d", w, r.limit)
+		t.Errorf("permits of weight %d are held, want at most %d", w, r.limit)
 	}
 	if g.Slot < 0 || g.Slot >= r.limit {
-		t.Errorf("slot %d of %d", g.Slot, r.limit)
+		t.Errorf("slot %d, want one of %d", g.Slot, r.limit)
 		return func() { r.weight.Add(-l.Weight) }
 	}
 	if n := r.slots[g.Slot].Add(1); n != 1 {
-		t.Errorf("slot %d has %d holders", g.Slot, n)
+		t.Errorf("slot %d has %d holders, want 1", g.Slot, n)
 	}
 	return func() {
 		r.slots[g.Slot].Add(-1)
@@ -78,23 +78,23 @@ func (r *referee) enter(t *testing.T, l store.Lease, g store.Grant) (leave func(
 	if l.SharesToken() {
 		r.readers.Add(1)
 		if n := r.writers.Load(); n != 0 {
-			t.Errorf("%d writers beside a reader", n)
+			t.Errorf("%d writers beside a reader, want none", n)
 		}
 		if last := r.wrote.Load(); uint64(g.Token) <= last {
-			t.Errorf("a reader has token %v after the writer's %v", g.Token, last)
+			t.Errorf("a reader has token %v, want one above the writer's %v", g.Token, last)
 		}
 		for last := r.read.Load(); uint64(g.Token) > last && !r.read.CompareAndSwap(last, uint64(g.Token)); last = r.read.Load() {
 		}
 		return func() { r.readers.Add(-1) }
 	}
 	if n := r.writers.Add(1); n != 1 {
-		t.Errorf("%d writers", n)
+		t.Errorf("%d writers at once, want 1", n)
 	}
 	if n := r.readers.Load(); n != 0 {
-		t.Errorf("%d readers beside a writer", n)
+		t.Errorf("%d readers beside a writer, want none", n)
 	}
 	if last := max(r.wrote.Swap(uint64(g.Token)), r.read.Load()); uint64(g.Token) <= last {
-		t.Errorf("a writer has token %v after %v", g.Token, last)
+		t.Errorf("a writer has token %v, want one above %v", g.Token, last)
 	}
 	return func() { r.writers.Add(-1) }
 }
@@ -118,8 +118,8 @@ func (r *referee) check(t *testing.T, l store.Lease, g store.Grant) (leave func(
 	return r.permit(t, l, g)
 }
 
-// A place that leaves tells those whose turn it is. Here nobody looks otherwise before places
-// are refreshed, which would take longer than the test may.
+// A place that leaves notifies the waiters whose turn it is. Here waiters read the queue only
+// when they refresh their places, which is too late for this test.
 func TestSharedLocksThroughTheInbox(t *testing.T) {
 	const workers, turns, ttl = 6, 12, 9 * time.Minute
 	all := &referee{limit: 3}
@@ -144,7 +144,7 @@ func TestSharedLocksThroughTheInbox(t *testing.T) {
 					return
 				}
 				leave := all.check(t, r.Lease, g)
-				time.Sleep(time.Millisecond) // the others are to want it meanwhile
+				time.Sleep(time.Millisecond) // so that the others ask for it meanwhile
 				leave()
 				if err := s.Release(ctx, store.ReleaseRequest{Lease: r.Lease}); err != nil {
 					t.Error(err)
@@ -155,8 +155,8 @@ func TestSharedLocksThroughTheInbox(t *testing.T) {
 	group.Wait()
 }
 
-// Native mutexes wait until all readers have left, and exclude readers: the error names
-// both kinds. Readers behind one that waits are refused when it has the lock.
+// A native mutex waits until all readers have left. A reader that waits behind it is refused
+// once the mutex has the lock, and the error names both kinds.
 func TestNativeMutexBesideReaders(t *testing.T) {
 	prefix := "readers-" + rand.Text()
 	s := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix})
@@ -171,7 +171,7 @@ func TestNativeMutexBesideReaders(t *testing.T) {
 	acquire(t, s, first)
 	acquire(t, s, second)
 	if err := m.TryLock(t.Context()); !errors.Is(err, concurrency.ErrLocked) {
-		t.Fatalf("a native client beside readers: %v", err)
+		t.Fatalf("a native client beside readers: %v, want %v", err, concurrency.ErrLocked)
 	}
 	locked := make(chan error, 1)
 	go func() { locked <- m.Lock(t.Context()) }()
@@ -180,7 +180,7 @@ func TestNativeMutexBesideReaders(t *testing.T) {
 	}
 	_, err = s.Acquire(t.Context(), store.AcquireRequest{Lease: reader("a", time.Minute)})
 	if !errors.Is(err, store.ErrBusy) {
-		t.Errorf("a reader behind a native client that waits: %v", err)
+		t.Errorf("acquire as a reader behind a native client that waits: %v, want %v", err, store.ErrBusy)
 	}
 	done := waits(t, s, reader("a", time.Minute))
 	release(t, s, first)
@@ -193,11 +193,11 @@ func TestNativeMutexBesideReaders(t *testing.T) {
 	gets(t, "a native client after the readers", locked)
 	var kind *store.KindError
 	if err := <-done; !errors.As(err, &kind) || kind.Asked != store.ReadWrite || !kind.InUse.IsMutex() || !kind.Holder.Foreign {
-		t.Errorf("a reader waits behind a native client that has the lock: %v", err)
+		t.Errorf("a reader waits behind a native client that has the lock: %v, want a *KindError that names both", err)
 	}
 	_, err = s.Acquire(t.Context(), store.AcquireRequest{Lease: as(request("a", time.Minute), store.Semaphore(3), 1)})
 	if !errors.As(err, &kind) || !strings.Contains(err.Error(), "mutex") || !strings.Contains(err.Error(), "semaphore of 3") {
-		t.Errorf("a permit of what a native client has: %v", err)
+		t.Errorf("acquire a permit of a lock that a native client holds: %v, want an error that names both kinds", err)
 	}
 	if err := m.Unlock(t.Context()); err != nil {
 		t.Fatal(err)
@@ -210,7 +210,7 @@ func TestNativeMutexBesideReaders(t *testing.T) {
 func TestRefusedKindLeavesNoPlace(t *testing.T) {
 	s := open(t, server.Endpoints(), etcdstore.Options{Prefix: "refused-kind"})
 	client := native(t, server.Endpoints())
-	first := request("first", time.Minute) // somebody has to wait, so that there is an inbox
+	first := request("first", time.Minute) // a lock with a waiter, so that there is an inbox
 	acquire(t, s, first)
 	done := waits(t, s, request("first", time.Minute))
 	release(t, s, first)
@@ -221,10 +221,10 @@ func TestRefusedKindLeavesNoPlace(t *testing.T) {
 			acquire(t, s, l[0])
 			l[1].Owner = store.NewOwner()
 			if _, err := s.Wait(t.Context(), store.WaitRequest{Lease: l[1]}, nil); !errors.Is(err, store.ErrKindMismatch) {
-				t.Fatalf("a wait for another kind: %v", err)
+				t.Fatalf("a wait for another kind: %v, want %v", err, store.ErrKindMismatch)
 			}
 			if n := count(t, client, "refused-kind/a/"); n != 1 {
-				t.Errorf("%v waits for what is a %v: %d places, want that of the holder", l[1].Kind, l[0].Kind, n)
+				t.Errorf("after a %v waited for a %v: %d places, want that of the holder", l[1].Kind, l[0].Kind, n)
 			}
 			release(t, s, l[0])
 		}
@@ -271,17 +271,17 @@ func TestLongerLeaseKeepsItsSlot(t *testing.T) {
 	}
 	st, err := s.Inspect(t.Context(), "a")
 	if err != nil || len(st.Holders) != 2 || st.Holders[0].Slot != g.Slot || st.Holders[0].Token != g.Token {
-		t.Errorf("%+v, %v, want the first with slot %d and token %v", st, err, g.Slot, g.Token)
+		t.Errorf("inspect: %+v, %v, want two holders, the first with slot %d and token %v", st, err, g.Slot, g.Token)
 	}
 	release(t, s, l)
 	release(t, s, next)
 	if n := count(t, client, prefix+"/!slots/"); n != 0 {
-		t.Errorf("%d slots remain", n)
+		t.Errorf("%d slots remain, want none", n)
 	}
 }
 
-// A semaphore of one permit is a mutex. It can get more permits while it is held and
-// waited for, but not while a native client has it.
+// A semaphore of one permit is a mutex. It can be given more permits while it has a holder
+// and waiters, but not while a native client holds it.
 func TestMutexGetsMorePermits(t *testing.T) {
 	prefix := "more-" + rand.Text()
 	s := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix})
@@ -294,7 +294,7 @@ func TestMutexGetsMorePermits(t *testing.T) {
 	}
 	var kind *store.KindError
 	if err := <-done; !errors.As(err, &kind) || kind.InUse != three || !kind.Asked.IsMutex() {
-		t.Errorf("a waiter for the earlier number: %v", err)
+		t.Errorf("a waiter for the previous number of permits: %v, want a *KindError", err)
 	}
 	if err := s.Renew(t.Context(), []store.Lease{l})[0]; err != nil {
 		t.Error(err)
@@ -304,13 +304,13 @@ func TestMutexGetsMorePermits(t *testing.T) {
 		slots[acquire(t, s, as(request("a", time.Minute), three, 1)).Slot] = true
 	}
 	if len(slots) != 3 {
-		t.Errorf("slots %v", slots)
+		t.Errorf("slots %v, want three", slots)
 	}
 	if st, err := s.Inspect(t.Context(), "a"); err != nil || st.Kind != three || len(st.Holders) != 3 || st.Token != g.Token {
-		t.Errorf("%+v, %v", st, err)
+		t.Errorf("inspect: %+v, %v, want three holders of a %v, and token %v", st, err, three, g.Token)
 	}
 	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: as(request("a", time.Minute), three, 1)}); !errors.Is(err, store.ErrBusy) {
-		t.Errorf("a fourth holder of three: %v", err)
+		t.Errorf("acquire a fourth permit of three: %v, want %v", err, store.ErrBusy)
 	}
 	release(t, s, l)
 	if next := acquire(t, s, as(request("a", time.Minute), three, 1)); next.Slot != g.Slot {
@@ -328,15 +328,14 @@ func TestMutexGetsMorePermits(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := s.Resize(t.Context(), "native", one, three); !errors.Is(err, store.ErrUnsupported) {
-		t.Errorf("resize of what a native client has: %v", err)
+		t.Errorf("resize a lock that a native client holds: %v, want %v", err, store.ErrUnsupported)
 	}
 	if err := m.Unlock(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
 
-// A lock is released by its owner's name alone, whatever kind it is, and so is the place
-// of one that waits.
+// Release needs only the owner of a holder or a waiter, not the kind of its lock.
 func TestReleaseOfAnyKindByOwner(t *testing.T) {
 	prefix := "any-" + rand.Text()
 	holder := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix})
@@ -348,15 +347,15 @@ func TestReleaseOfAnyKindByOwner(t *testing.T) {
 	for _, l := range []store.Lease{next, held} {
 		err := s.Release(t.Context(), store.ReleaseRequest{Lease: store.Lease{Name: "a", Owner: l.Owner}})
 		if waited := l.Owner == next.Owner; waited != errors.Is(err, store.ErrNotHeld) || !waited && err != nil {
-			t.Errorf("release of %v: %v", l, err)
+			t.Errorf("release of %v: %v, want %v only for the waiter", l, err, store.ErrNotHeld)
 		}
 	}
 	gets(t, "after both are released", done)
 	if err := <-released; !errors.Is(err, store.ErrNotHeld) {
-		t.Errorf("a waiter that was released: %v", err)
+		t.Errorf("the wait of a released waiter ended with %v, want %v", err, store.ErrNotHeld)
 	}
 	if err := holder.Release(t.Context(), store.ReleaseRequest{Lease: held}); !errors.Is(err, store.ErrNotHeld) {
-		t.Errorf("release of what another handle has released: %v", err)
+		t.Errorf("release after another handle has released: %v, want %v", err, store.ErrNotHeld)
 	}
 }
 
@@ -369,7 +368,7 @@ func TestLostAnswersOfSharedLocks(t *testing.T) {
 	client := native(t, server.Endpoints())
 	proxy := server.Members[0].Proxy
 	defer proxy.Pass()
-	acquire(t, s, request("warm", 10*time.Second)) // the connection and a lease are there
+	acquire(t, s, request("warm", 10*time.Second)) // so that there are a connection and a lease
 	kind := store.Semaphore(2)
 	stays := as(request("a", time.Minute), kind, 1)
 	acquire(t, other, stays)
@@ -377,7 +376,7 @@ func TestLostAnswersOfSharedLocks(t *testing.T) {
 		fail()
 		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: as(request("a", 10*time.Second), kind, 1)})
 		if !errors.Is(err, store.ErrQuorum) {
-			t.Errorf("acquire without an answer: %v", err)
+			t.Errorf("acquire without an answer: %v, want %v", err, store.ErrQuorum)
 		}
 		proxy.Pass()
 		l := as(request("a", time.Minute), kind, 1)
@@ -415,9 +414,9 @@ func (l *loseAnswer) intercept(ctx context.Context, method string, req, reply an
 	return nil
 }
 
-// A waiter that enters after the holder has died, and does not learn that it did, has one
-// slot in the end. If it gives up, nothing is left of it.
-func TestLostAnswerOfTheOneThatEnters(t *testing.T) {
+// A waiter that enters after the holder has died, and loses the answer, has one slot in the
+// end. If it gives up, nothing is left of it.
+func TestLostAnswerToAWaiterThatEnters(t *testing.T) {
 	client := native(t, server.Endpoints())
 	for _, l := range []store.Lease{as(request("a", time.Minute), store.Semaphore(2), 2), reader("a", time.Minute)} {
 		for _, givesUp := range []bool{false, true} {
@@ -459,7 +458,7 @@ func TestLostAnswerOfTheOneThatEnters(t *testing.T) {
 				switch err := <-done; {
 				case err == nil:
 					if st, err := other.Inspect(t.Context(), "a"); err != nil || len(st.Holders) != 1 || st.Token != g.Token || g.Token <= before.Token {
-						t.Errorf("%+v, %v, want the token %v", st, err, g.Token)
+						t.Errorf("inspect: %+v, %v, want one holder with token %v, above %v", st, err, g.Token, before.Token)
 					}
 					if n := count(t, client, prefix+"/!slots/a/"); n != 1 {
 						t.Errorf("%d slots are taken, want 1", n)
@@ -474,18 +473,18 @@ func TestLostAnswerOfTheOneThatEnters(t *testing.T) {
 	}
 }
 
-// vanishes waits until a lock that nobody has left no keys.
+// vanishes waits until a lock without holders and waiters has no keys.
 func vanishes(t *testing.T, client *clientv3.Client, prefix string) {
 	t.Helper()
 	for end := time.Now().Add(patience); count(t, client, prefix+"/a/")+count(t, client, prefix+"/!slots/a/") != 0; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("keys of a lock that nobody has remain")
+			t.Fatal("a lock without holders and waiters still has keys")
 		}
 	}
 }
 
-// A waiter that gives up while it is let in holds the lock or leaves nothing behind.
-func TestGivingUpWhileLetIn(t *testing.T) {
+// A waiter that gives up while it enters holds the lock or leaves nothing behind.
+func TestGivingUpWhileEntering(t *testing.T) {
 	prefix := "both-" + rand.Text()
 	client := native(t, server.Endpoints())
 	s := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix})
@@ -503,7 +502,7 @@ func TestGivingUpWhileLetIn(t *testing.T) {
 		<-told
 		var group sync.WaitGroup
 		group.Go(func() {
-			time.Sleep(time.Duration(i) * 200 * time.Microsecond) // so that it happens at all moments
+			time.Sleep(time.Duration(i) * 200 * time.Microsecond) // so that it gives up at different moments
 			giveUp()
 		})
 		release(t, other, held)
@@ -512,9 +511,9 @@ func TestGivingUpWhileLetIn(t *testing.T) {
 			granted++
 			release(t, s, l)
 		} else if !errors.Is(err, context.Canceled) {
-			t.Error(err)
+			t.Errorf("%v, want %v", err, context.Canceled)
 		}
 		vanishes(t, client, prefix)
 	}
-	t.Logf("%d of 30 were granted", granted)
+	t.Logf("%d of 30 waiters were granted the lock", granted)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/etcdstore"
 )
 
-// TestOpenSaysThatNothingListens opens a store on a port at which nobody listens. The
+// TestOpenSaysThatNothingListens opens a store on a port without a listener. The
 // error must not say that a server was too slow.
 func TestOpenSaysThatNothingListens(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -21,9 +21,9 @@ func TestOpenSaysThatNothingListens(t *testing.T) {
 	st, err := etcdstore.Open(t.Context(), []string{addr}, &etcdstore.Options{Timeout: 2 * time.Second})
 	if err == nil {
 		st.Close()
-		t.Fatal("opened")
+		t.Fatal("opened a store without a server")
 	}
 	if text := err.Error(); !strings.Contains(text, "unreachable: "+addr+": cannot connect") || strings.Contains(text, "no answer") {
-		t.Error(text)
+		t.Errorf("open: %s, want that it cannot connect to %s", text, addr)
 	}
 }

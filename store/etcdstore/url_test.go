@@ -34,14 +34,14 @@ func TestParseEtcdURL(t *testing.T) {
 		}
 	}
 	if _, o, err := etcdstore.ParseURL("etcds://a"); err != nil || o.TLS == nil {
-		t.Errorf("etcds: %+v, %v", o, err)
+		t.Errorf("etcds: %+v, %v, want TLS", o, err)
 	}
 	for _, url := range []string{
 		"", "etcd:", "etcd://", "etcd://a,,b", "http://a", "etcd://a:x", "etcd://a?nope=1", "etcd://a?max_ttl=1", "etcd://a?max_ttl=-1s", "etcd://a?max_ttl=1ms",
 		"etcd://a?timeout=1s&timeout=2s", "etcd://a?ca=/x", "etcds://a?ca=/nowhere/secretword", "etcds://a?cert=/nowhere", "etcd://u:secretword/@a", "etcd://u:secretword#@a", "etcd://a etcd://b", "etcd://:secretword@a",
 	} {
 		if _, _, err := etcdstore.ParseURL(url); !errors.Is(err, store.ErrInvalid) {
-			t.Errorf("%q: %v", url, err)
+			t.Errorf("%q: %v, want %v", url, err, store.ErrInvalid)
 		} else if strings.Contains(err.Error(), "secretword") && !strings.Contains(url, "ca=") {
 			t.Errorf("%q: the error shows the password: %v", url, err)
 		}

@@ -12,7 +12,7 @@ import (
 )
 
 // lockOf returns a view of places that are given as "owner kind weight slot"; the slot is
-// "-" for one that waits or has not entered yet. The kind is "mutex", "rw" or a number of
+// "-" for a place that waits or has not entered yet. The kind is "mutex", "rw" or a number of
 // permits.
 func lockOf(t *testing.T, places ...string) *view {
 	t.Helper()
@@ -53,7 +53,7 @@ func lockOf(t *testing.T, places ...string) *view {
 	return newView(l.lock("name"), entries, slots, 100)
 }
 
-// messages returns whom v tells what: "owner in slot", "owner turn slot" or "owner look".
+// messages returns what v tells each owner: "owner in slot", "owner turn slot" or "owner look".
 func messages(t *testing.T, v *view) string {
 	t.Helper()
 	l := layout{"base"}
@@ -86,26 +86,26 @@ func messages(t *testing.T, v *view) string {
 	return strings.Join(all, ", ")
 }
 
-// A place that leaves tells those whose turn it is, with slots that nobody has, and the
-// first that still waits.
-func TestWhoIsToldToEnter(t *testing.T) {
+// A place that leaves notifies the waiters whose turn it is, with free slots, and the first
+// that still waits.
+func TestWaitersNotifiedToEnter(t *testing.T) {
 	for _, x := range []struct {
 		what   string
 		places []string
-		leaves int // index; -1: nobody
+		leaves int // index; -1: none
 		want   string
 	}{
-		{"nobody waits", []string{"a 3 1 0", "b 3 1 1"}, 0, ""},
+		{"no waiter", []string{"a 3 1 0", "b 3 1 1"}, 0, ""},
 		{"a permit is free", []string{"a 2 1 0", "b 2 1 1", "c 2 1 -", "d 2 1 -"}, 1, "c turn 1, d look"},
 		{"the slot of the first is free", []string{"a 2 1 0", "b 2 1 1", "c 2 1 -"}, 0, "c turn 0"},
 		{"a heavy waiter is not passed", []string{"a 3 2 0", "b 3 1 1", "c 3 3 -", "d 3 1 -"}, 1, "c look"},
-		{"one that has not entered yet keeps its slot", []string{"a 4 1 0", "b 4 1 2", "c 4 1 -", "d 4 1 -", "e 4 1 -"}, 0, "c turn 0, d turn 1, e turn 3"},
+		{"a holder that has not entered yet keeps its slot", []string{"a 4 1 0", "b 4 1 2", "c 4 1 -", "d 4 1 -", "e 4 1 -"}, 0, "c turn 0, d turn 1, e turn 3"},
 		{"readers after a writer", []string{"w rw 0 0", "a rw 1 -", "b rw 1 -", "x rw 0 -", "c rw 1 -"}, 0, "a in 0, b in 1, x look"},
 		{"a writer after readers", []string{"a rw 1 0", "w rw 0 -", "b rw 1 -"}, 0, "w in 0, b look"},
 		{"readers remain", []string{"a rw 1 0", "b rw 1 1", "w rw 0 -"}, 0, "w look"},
 		{"a writer gives up beside readers", []string{"a rw 1 0", "w rw 0 -", "b rw 1 -", "x rw 0 -"}, 1, "b look, x look"},
 		{"another kind waits in front", []string{"a 2 1 0", "m mutex 1 -", "c 2 1 -"}, 0, "c look"},
-		{"nobody leaves", []string{"a 2 1 0", "b 2 1 -"}, -1, "b turn 1"},
+		{"no place leaves", []string{"a 2 1 0", "b 2 1 -"}, -1, "b turn 1"},
 	} {
 		v := lockOf(t, x.places...)
 		if x.leaves >= 0 {
@@ -117,25 +117,25 @@ func TestWhoIsToldToEnter(t *testing.T) {
 	}
 }
 
-// However many have their turn at once, one transaction tells some of them, and the last
-// of those looks and tells the next.
-func TestManyAreToldInTurn(t *testing.T) {
+// If many waiters have their turn at once, one transaction notifies some of them, and the
+// last of those reads the queue and notifies the next.
+func TestManyWaitersAreNotifiedInTurn(t *testing.T) {
 	places := []string{"w rw 0 0"}
 	for i := range 200 {
 		places = append(places, fmt.Sprintf("r%d rw 1 -", i))
 	}
 	told := strings.Split(messages(t, lockOf(t, places...).without(0)), ", ")
 	if len(told) != mostTold || told[0] != "r0 in 0" || told[mostTold-1] != fmt.Sprintf("r%d look", mostTold-1) {
-		t.Errorf("%d are told: %q", len(told), told)
+		t.Errorf("%d waiters are notified: %q, want %d, the last of which looks", len(told), told, mostTold)
 	}
 }
 
-// A slot belongs to the place that made it, and not to one whose key has the same name.
+// A slot belongs to the place that made it, not to a later place with the same key.
 func TestSlotOfAnEarlierPlace(t *testing.T) {
 	v := lockOf(t, "a 2 1 0", "b 2 1 -")
 	v.places[0].create++
 	v = newView(v.prefix, v.places, []slot{{successor: v.places[0].slot.successor, number: 0}}, 101)
 	if e := v.places[0]; e.slot != nil || v.freeSlot(0) != 1 {
-		t.Errorf("%+v, free slot %d", e.slot, v.freeSlot(0))
+		t.Errorf("slot %+v, free slot %d, want no slot and 1", e.slot, v.freeSlot(0))
 	}
 }

@@ -19,9 +19,8 @@ import (
 
 func init() { roles["obey"] = obey }
 
-// obey opens the file and takes and gives back the locks that it reads the names
-// of, a line each, "-" before those to be given back. It answers each line with
-// the token, or with what went wrong.
+// obey opens the file and acquires each lock whose name it reads, one a line, and releases
+// it if the line begins with "-". It answers each line with the token, or with the error.
 func obey(args []string) error {
 	ctx := context.Background()
 	s, err := OpenFile(ctx, args[0], nil)
@@ -49,7 +48,7 @@ func obey(args []string) error {
 	return nil
 }
 
-// holder takes locks in a file, in this process or in another.
+// holder acquires locks in a file, in this process or in another.
 type holder interface {
 	acquire(t *testing.T, name string) (fence.Token, error)
 	end(t *testing.T)
@@ -97,9 +96,9 @@ func TestFilesDamagedWhileHeld(t *testing.T) {
 	}
 	damages := map[string]struct {
 		do    func(path string) error
-		open  func(path string) string // what a newcomer opens
-		words []string                 // said to the newcomer
-		opens bool                     // the newcomer may open it
+		open  func(path string) string // the path that another client opens
+		words []string                 // in the error of that client
+		opens bool                     // that client may open it
 	}{
 		"log and index removed": {
 			do:    func(p string) error { return remove(p+"-wal", p+"-shm") },
@@ -186,7 +185,7 @@ func TestFilesDamagedWhileHeld(t *testing.T) {
 				case err != nil:
 					said(t, err, append(c.words, other)...)
 				case !c.opens:
-					t.Error("opened beside the holder")
+					t.Error("opened a damaged file beside the holder")
 					fallthrough
 				default:
 					if g, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("stock")}); err == nil {
@@ -196,21 +195,21 @@ func TestFilesDamagedWhileHeld(t *testing.T) {
 				}
 
 				if token, err := h.acquire(t, "another"); err == nil {
-					t.Errorf("the holder got another lock, token %v", token)
+					t.Errorf("the holder acquired another lock after the damage, token %v", token)
 				}
 				h.end(t)
 				if strings.HasPrefix(what, "hard link") {
 					os.Remove(path)
 				}
 				if s, err = OpenFile(t.Context(), other, &Options{Timeout: time.Minute}); err != nil && what != "file shortened" {
-					t.Fatalf("once the holder has ended: %v", err)
+					t.Fatalf("open after the holder has ended: %v", err)
 				}
 				if err != nil {
-					return // that has done damage which remains
+					return // this damage remains
 				}
 				defer s.Close()
 				if g, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("new")}); err != nil || g.Token <= last {
-					t.Errorf("token %v after %v: %v", g.Token, last, err)
+					t.Errorf("token %v (%v) after %v, want a larger one", g.Token, err, last)
 				}
 			})
 		}

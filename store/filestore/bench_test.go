@@ -26,7 +26,7 @@ func BenchmarkAcquireRelease(b *testing.B) {
 	}
 }
 
-// Many goroutines, a lock each.
+// BenchmarkAcquireReleaseParallel has many goroutines, each with a lock of its own.
 func BenchmarkAcquireReleaseParallel(b *testing.B) {
 	s := mustOpen(b, filepath.Join(b.TempDir(), "locks.db"), nil)
 	b.RunParallel(func(p *testing.PB) {
@@ -45,7 +45,7 @@ func BenchmarkBusy(b *testing.B) {
 	mustAcquire(b, s, request("a"))
 	for b.Loop() {
 		if _, err := s.Acquire(b.Context(), store.AcquireRequest{Lease: request("a")}); err == nil {
-			b.Fatal("granted twice")
+			b.Fatal("granted a lock that is held")
 		}
 	}
 }
@@ -84,8 +84,7 @@ func BenchmarkOpenClose(b *testing.B) {
 	}
 }
 
-// BenchmarkHandOn passes a lock round a ring of waiters: of one process, and of several,
-// which do not hear each other.
+// BenchmarkHandOn passes a lock round a ring of waiters: of one store, and of several.
 func BenchmarkHandOn(b *testing.B) {
 	for _, stores := range []int{1, 4} {
 		b.Run(strconv.Itoa(stores), func(b *testing.B) {
@@ -115,8 +114,8 @@ func BenchmarkHandOn(b *testing.B) {
 
 func init() { roles["turns"] = turns }
 
-// turns takes the lock and gives it back for as long as it is told, and writes the
-// token of each turn to its output.
+// turns acquires and releases the lock for a given time, and writes the token of each turn
+// to its output.
 func turns(args []string) error {
 	lasts, err := time.ParseDuration(args[1])
 	if err != nil {
@@ -148,7 +147,7 @@ func turns(args []string) error {
 // BenchmarkHandOff passes a lock round a ring of processes, all of which want it
 // again at once. It reports turns a second, how many of them followed a turn of
 // another process, and how many of a thousand came before each of the others had
-// one: such a process was back in the queue later than the lock had gone round.
+// one: the lock went round faster than one of them was back in the queue.
 func BenchmarkHandOff(b *testing.B) {
 	for _, processes := range []int{2, 16} {
 		b.Run(fmt.Sprint(processes), func(b *testing.B) {

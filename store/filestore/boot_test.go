@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// fakeMachine is one whose clock and boot the test makes.
+// fakeMachine is a machine whose clock and boot id the test sets.
 type fakeMachine struct {
 	sinceBoot atomic.Int64
 	boot      atomic.Value // string
@@ -66,20 +66,20 @@ func TestOnlyTheMachinesClockCounts(t *testing.T) {
 	mustAcquire(t, s, r)
 	m.sleep(r.TTL - 1)
 	if st, err := s.Inspect(t.Context(), "a"); err != nil || !st.Held || st.ExpiresIn != 1 {
-		t.Fatalf("a nanosecond before the end: %+v, %v", st, err)
+		t.Fatalf("inspect a nanosecond before the end: %+v, %v, want it held for another nanosecond", st, err)
 	}
 	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")}); !errors.Is(err, store.ErrBusy) {
-		t.Fatalf("a nanosecond before the end: %v", err)
+		t.Fatalf("acquire a nanosecond before the end: %v, want %v", err, store.ErrBusy)
 	}
 	if errs := s.Renew(t.Context(), []store.Lease{r}); errs[0] != nil {
 		t.Fatal(errs[0])
 	}
 	m.sleep(r.TTL)
 	if st, err := s.Inspect(t.Context(), "a"); err != nil || st.Held {
-		t.Fatalf("at the end: %+v, %v", st, err)
+		t.Fatalf("inspect at the end: %+v, %v, want a free lock", st, err)
 	}
 	if errs := s.Renew(t.Context(), []store.Lease{r}); !errors.Is(errs[0], store.ErrNotHeld) {
-		t.Fatal(errs[0])
+		t.Fatalf("%s, want %v", errs[0], store.ErrNotHeld)
 	}
 	mustAcquire(t, s, request("a"))
 }
@@ -105,7 +105,7 @@ func TestCoarseClock(t *testing.T) {
 	mustAcquire(t, s, r)
 	m.sleep(r.TTL - 1)
 	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")}); !errors.Is(err, store.ErrBusy) {
-		t.Fatalf("before the end of the TTL: %v", err)
+		t.Fatalf("acquire before the end of the TTL: %v, want %v", err, store.ErrBusy)
 	}
 	m.sleep(2 * coarse.resolution)
 	mustAcquire(t, s, request("a"))
@@ -127,9 +127,9 @@ func TestRebootVoidsLeases(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			s = m.open(t, path) // the same boot: all is as it was
+			s = m.open(t, path) // in the same boot
 			if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")}); !errors.Is(err, store.ErrBusy) {
-				t.Fatalf("opened again without a reboot: %v", err)
+				t.Fatalf("acquire after reopening without a reboot: %v, want %v", err, store.ErrBusy)
 			}
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
@@ -139,11 +139,11 @@ func TestRebootVoidsLeases(t *testing.T) {
 			s = m.open(t, path)
 			list, err := s.List(t.Context(), "")
 			if err != nil || len(list) != 0 {
-				t.Fatalf("after a reboot: %+v, %v", list, err)
+				t.Fatalf("list after a reboot: %+v, %v, want no locks", list, err)
 			}
 			for name, token := range before {
 				if g := mustAcquire(t, s, request(name)); g.Token <= token {
-					t.Fatalf("token %v of %s after a reboot, %v before it", g.Token, name, token)
+					t.Fatalf("token %v of %s after a reboot, want one above %v", g.Token, name, token)
 				}
 			}
 		})
@@ -164,12 +164,12 @@ func TestOtherBootIDMeanwhile(t *testing.T) {
 	_, err := here.Acquire(t.Context(), store.AcquireRequest{Lease: request("b")})
 	said(t, err, path, "another boot id")
 	if errors.Is(err, store.ErrAmbiguous) {
-		t.Errorf("%v: matches ErrAmbiguous, but nothing can have been done", err)
+		t.Errorf("acquire: %v matches ErrAmbiguous, but nothing can have been done", err)
 	}
 	errs := here.Renew(t.Context(), []store.Lease{r})
 	said(t, errs[0], "another boot id")
 	if errors.Is(errs[0], store.ErrNotHeld) {
-		t.Errorf("renew: %v: nobody knows that", errs[0])
+		t.Errorf("renew: %v matches ErrNotHeld, but the lease may be held", errs[0])
 	}
 	said(t, here.Release(t.Context(), store.ReleaseRequest{Lease: r}), "another boot id")
 	_, err = here.Inspect(t.Context(), "a")
@@ -217,7 +217,7 @@ func TestTokensSurvivePowerFailure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { s.Close() }() // of the last one
+	defer func() { s.Close() }() // of the last store
 	grant := func() (last fence.Token) {
 		for range 20 {
 			r := request("a")
@@ -245,21 +245,21 @@ func TestTokensSurvivePowerFailure(t *testing.T) {
 	}
 	powerFailure("second boot")
 	if g := grant(); g <= last+19 {
-		t.Fatalf("20 tokens up to %v after a power failure, %v before it", g, last)
+		t.Fatalf("20 tokens up to %v after a power failure, want more than 19 above %v", g, last)
 	}
 
-	// The same where the range ends: 10 more tokens, then a new range.
+	// The same at the end of a range: 10 more tokens, then a new range.
 	if _, err := s.db.ExecContext(t.Context(), "UPDATE leasehold_meta SET token = ceiling - 10"); err != nil {
 		t.Fatal(err)
 	}
 	syncs = 0
 	last = grant()
 	if syncs != 1 {
-		t.Fatalf("%d durable commits where the range ends, want 1", syncs)
+		t.Fatalf("%d durable commits at the end of a range, want 1", syncs)
 	}
 	powerFailure("third boot")
 	if g := grant(); g <= last+19 {
-		t.Fatalf("20 tokens up to %v after a power failure, %v before it", g, last)
+		t.Fatalf("20 tokens up to %v after a power failure, want more than 19 above %v", g, last)
 	}
 	if mode := pragma(t, s.db, "synchronous"); mode != "1" {
 		t.Errorf("synchronous = %s for usual commits, want 1 (NORMAL)", mode)
@@ -276,7 +276,7 @@ func pragma(t *testing.T, db interface {
 	return v
 }
 
-// said requires err to be there and its text to have all of the words.
+// said requires an error whose text has all of the words.
 func said(t *testing.T, err error, words ...string) {
 	t.Helper()
 	if err == nil {
@@ -285,7 +285,7 @@ func said(t *testing.T, err error, words ...string) {
 	}
 	for _, w := range words {
 		if !strings.Contains(err.Error(), w) {
-			t.Errorf("error %q does not say %q", err, w)
+			t.Errorf("error %q, want text with %q", err, w)
 		}
 	}
 }
@@ -305,7 +305,7 @@ func TestTokensFollowTheWallClock(t *testing.T) {
 			r := request("a")
 			g := mustAcquireSpare(t, s, r, 10)
 			if g.Token <= last {
-				t.Errorf("%s: token %v after %v", what, g.Token, last)
+				t.Errorf("%s: token %v after %v, want a larger one", what, g.Token, last)
 			}
 			last = max(last, g.Token+fence.Token(g.Spare))
 			mustRelease(t, s, r)
@@ -330,7 +330,7 @@ func TestTokensFollowTheWallClock(t *testing.T) {
 	shell(`cp "$1.copy" "$1"`)
 	grant("older copy")
 
-	// The clock goes back: tokens still rise, as long as the tables are there.
+	// If the clock goes back, tokens still rise as long as the tables are there.
 	m.wall.Add(-500_000)
 	grant("clock set back")
 	m.wall.Store(9e18)

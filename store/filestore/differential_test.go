@@ -34,12 +34,12 @@ func TestForgottenRowsAreNoticed(t *testing.T) {
 			return err
 		}
 		if err := differential.Find(r, 20); err == nil {
-			t.Errorf("%s forgotten before each command: not noticed", name)
+			t.Errorf("the comparison does not notice that %s are forgotten before each command", name)
 		}
 	}
 }
 
-// ruled is the store as it is held to the rule.
+// ruled is the store as the comparison with the rule drives it.
 type ruled struct {
 	m *fakeMachine
 	s *Store
@@ -80,7 +80,7 @@ func (r *ruled) Do(c differential.Command) (differential.Answer, error) {
 	return differential.ByStore(r.s, c)
 }
 
-// bury is what the store does by itself after an acquire of unknown outcome.
+// bury does what the store does in the background after an acquire of unknown outcome.
 func (r *ruled) bury(c differential.Command) (differential.Answer, error) {
 	var ans rule.Answer
 	_, err := r.s.write(context.Background(), func(t *step) (err error) {
@@ -121,7 +121,7 @@ func (r *ruled) Look(lock string) (differential.State, error) {
 	case len(row.Holds) > 1:
 		return there, fmt.Errorf("a mutex is held %d times: %+v", len(row.Holds), row)
 	case told.Held != (there.Holder != "") || told.Holder.Owner != there.Holder || told.ExpiresIn != there.Left || uint64(told.Token) != there.Token:
-		return there, fmt.Errorf("Inspect says %+v while there is: %v", told, there)
+		return there, fmt.Errorf("Inspect returns %+v, and the row has %v", told, there)
 	}
 	return there, nil
 }

@@ -17,9 +17,9 @@ func TestExamineExposedFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if e := examineFile(t, path, nil); e.Exposed == nil || e.Unusable != nil {
-		t.Errorf("%+v", e)
+		t.Errorf("%+v, want it exposed and usable", e)
 	}
 	if e := examineFile(t, path, &Options{Shared: true}); e.Exposed == nil || !e.Shared || e.Unusable != nil {
-		t.Errorf("shared on purpose: %+v", e)
+		t.Errorf("declared shared: %+v, want it exposed and usable", e)
 	}
 }

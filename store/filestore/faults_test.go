@@ -15,10 +15,10 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// faulty is a database handle on whose commits the test has a say.
+// faulty is a database handle whose commits the test can replace.
 type faulty struct {
 	driver.Connector
-	// commit, if set, is called in place of a commit, which it gets to make.
+	// commit, if set, is called in place of a commit, which it is passed.
 	commit atomic.Pointer[func(commit func() error) error]
 	begun  atomic.Int64 // transactions
 }
@@ -31,7 +31,7 @@ func (f *faulty) Connect(ctx context.Context) (driver.Conn, error) {
 	return &faultyConn{c.(sqliteConn), f}, nil
 }
 
-// onCommit has fn called in place of the next commit, and none after it.
+// onCommit makes the handle call fn in place of the next commit, and of no later one.
 func (f *faulty) onCommit(fn func(commit func() error) error) {
 	once := func(commit func() error) error {
 		f.commit.Store(nil)
@@ -40,7 +40,7 @@ func (f *faulty) onCommit(fn func(commit func() error) error) {
 	f.commit.Store(&once)
 }
 
-// sqliteConn is what database/sql makes use of in a connection of the driver.
+// sqliteConn has the methods of a connection that database/sql uses.
 type sqliteConn interface {
 	driver.Conn
 	driver.ConnBeginTx
@@ -130,25 +130,25 @@ func TestAcquireWithUnknownOutcome(t *testing.T) {
 			})
 			mustRelease(t, sound, next)
 			if list, err := sound.List(t.Context(), ""); err != nil || len(list) != 0 {
-				t.Fatalf("%+v, %v", list, err)
+				t.Fatalf("list: %+v, %v, want no locks", list, err)
 			}
 		})
 	}
 }
 
 // An acquire that was undone before it took effect does not take effect later.
-func TestAcquireTakenBackEarly(t *testing.T) {
+func TestAcquireUndoneEarly(t *testing.T) {
 	f, s, sound := openFaulty(t, nil, SQLite())
 	f.onCommit(func(func() error) error { return errCut })
 	r := request("a")
 	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r}); !errors.Is(err, errCut) {
-		t.Fatal(err)
+		t.Fatalf("%v, want %v", err, errCut)
 	}
 	if err := s.Close(); err != nil { // which waits for the clean-up
 		t.Fatal(err)
 	}
 	if _, err := sound.Acquire(t.Context(), store.AcquireRequest{Lease: r}); !errors.Is(err, store.ErrNotHeld) {
-		t.Fatalf("the attempt itself, arriving late: %v", err)
+		t.Fatalf("the attempt that was undone arrives late: %v, want %v", err, store.ErrNotHeld)
 	}
 	mustAcquire(t, sound, request("a"))
 }
@@ -192,13 +192,13 @@ func TestUnknownOutcomeSparesTheOwnersLease(t *testing.T) {
 				return errCut
 			})
 			if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: attempt()}); !errors.Is(err, errCut) {
-				t.Fatal(err)
+				t.Fatalf("%v, want %v", err, errCut)
 			}
 			if err := s.Close(); err != nil { // which waits for the clean-up
 				t.Fatal(err)
 			}
 			if st, err := sound.Inspect(t.Context(), "a"); err != nil || st.Holder.Owner != "deploy" {
-				t.Fatalf("the clean-up has ended the lease of another attempt: %+v, %v", st, err)
+				t.Fatalf("inspect after the clean-up: %+v, %v, want the lease of the other attempt", st, err)
 			}
 			mustRelease(t, sound, held)
 			mustAcquire(t, sound, attempt())
@@ -218,7 +218,7 @@ func TestCloseWaitsForCleanUp(t *testing.T) {
 		return errors.Join(errCut, err)
 	})
 	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")}); !errors.Is(err, errCut) {
-		t.Fatal(err)
+		t.Fatalf("%v, want %v", err, errCut)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -235,26 +235,26 @@ func TestRenewAndReleaseWithUnknownOutcome(t *testing.T) {
 	f.onCommit(lost)
 	for i, err := range s.Renew(t.Context(), []store.Lease{r, gone}) {
 		if !errors.Is(err, store.ErrAmbiguous) || errors.Is(err, store.ErrNotHeld) {
-			t.Errorf("lease %d: got %v, want an ambiguous error: nobody knows", i, err)
+			t.Errorf("lease %d: got %v, want an ambiguous error, as the outcome is unknown", i, err)
 		}
 	}
 	if st, err := sound.Inspect(t.Context(), "a"); err != nil || st.Holder.Owner != r.Owner {
-		t.Fatalf("%+v, %v", st, err)
+		t.Fatalf("inspect: %+v, %v, want the holder %s", st, err, r.Owner)
 	}
 
 	f.onCommit(lost)
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); !errors.Is(err, store.ErrAmbiguous) {
 		t.Fatalf("got %v, want an ambiguous error", err)
 	}
-	// Calling again is safe, and then it is known.
+	// Calling again is safe, and shows the outcome.
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); !errors.Is(err, store.ErrNotHeld) {
-		t.Fatalf("release again: %v", err)
+		t.Fatalf("release again: %v, want %v", err, store.ErrNotHeld)
 	}
 }
 
 // A commit that fails because the file is busy is repeated, with the same result.
 func TestBusyCommit(t *testing.T) {
-	errBusy := errors.New("somebody else is writing")
+	errBusy := errors.New("another process is writing")
 	d := SQLite()
 	again := d.again
 	d.again = func(err error) bool { return errors.Is(err, errBusy) || again(err) }
@@ -272,12 +272,12 @@ func TestBusyCommit(t *testing.T) {
 		f.onCommit(refuse)
 		mustAcquire(t, s, r)
 		if fails != 0 {
-			t.Fatalf("%d refusals were not met", fails)
+			t.Fatalf("%d refusals were not made, want 0", fails)
 		}
 		fails = 5
 		f.onCommit(refuse)
 		if errs := s.Renew(t.Context(), []store.Lease{request("b"), r}); !errors.Is(errs[0], store.ErrNotHeld) || errs[1] != nil {
-			t.Fatalf("renew: %v", errs)
+			t.Fatalf("renew: %v, want %v only for the first", errs, store.ErrNotHeld)
 		}
 		fails = 5
 		f.onCommit(refuse)
@@ -285,7 +285,7 @@ func TestBusyCommit(t *testing.T) {
 	}
 }
 
-// block keeps the file busy, as another process would, until it is called off.
+// block keeps the file busy, as another process would, until stop is called.
 func block(t *testing.T, s *Store) (stop func()) {
 	t.Helper()
 	tx, err := s.db.BeginTx(context.WithoutCancel(t.Context()), nil)
@@ -313,35 +313,35 @@ func TestBusyFile(t *testing.T) {
 	}
 	said(t, err, "acquire", `"b"`, path, "50ms", "busy")
 	if errs := hasty.Renew(t.Context(), []store.Lease{r}); !errors.Is(errs[0], store.ErrQuorum) || errors.Is(errs[0], store.ErrNotHeld) {
-		t.Errorf("renew: %v", errs[0])
+		t.Errorf("renew: %v, want %v, and not %v", errs[0], store.ErrQuorum, store.ErrNotHeld)
 	}
 	if err := hasty.Release(t.Context(), store.ReleaseRequest{Lease: r}); !errors.Is(err, store.ErrQuorum) || errors.Is(err, store.ErrNotHeld) {
-		t.Errorf("release: %v", err)
+		t.Errorf("release: %v, want %v, and not %v", err, store.ErrQuorum, store.ErrNotHeld)
 	}
 
-	// The caller's.
+	// The caller's limit.
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 	defer cancel()
 	if _, err := patient.Acquire(ctx, store.AcquireRequest{Lease: request("b")}); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrQuorum) {
-		t.Errorf("acquire past its deadline: %v", err)
+		t.Errorf("acquire past its deadline: %v, want %v", err, context.DeadlineExceeded)
 	}
 
-	// Others who open it now.
+	// Opening the file has the same limits.
 	if _, err := OpenFile(ctx, path, nil); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("open past its deadline: %v", err)
+		t.Errorf("open past its deadline: %v, want %v", err, context.DeadlineExceeded)
 	}
 	_, err = OpenFile(t.Context(), path, &Options{Timeout: 30 * time.Millisecond})
 	said(t, err, path, "busy")
 
 	// Inspect does not wait.
 	if st, err := patient.Inspect(t.Context(), "a"); err != nil || st.Holder.Owner != r.Owner {
-		t.Errorf("inspect: %+v, %v", st, err)
+		t.Errorf("inspect: %+v, %v, want the holder %s", st, err, r.Owner)
 	}
 	if list, err := patient.List(t.Context(), ""); err != nil || len(list) != 1 {
-		t.Errorf("list: %+v, %v", list, err)
+		t.Errorf("list: %+v, %v, want one lock", list, err)
 	}
 
-	// And nobody notices a short while of it.
+	// A call within its limits waits until the file is free.
 	done := make(chan error)
 	go func() {
 		_, err := patient.Acquire(context.WithoutCancel(t.Context()), store.AcquireRequest{Lease: request("b")})
@@ -382,13 +382,12 @@ func TestCancelledInTheQueue(t *testing.T) {
 	}
 	close(goOn)
 	if err := <-done; err != nil {
-		t.Errorf("the next waiter: %v", err)
+		t.Errorf("the acquire in progress: %v", err)
 	}
 }
 
-// Rows of leases that were never released do not pile up, and free locks have no
-// rows.
-func TestRowsGo(t *testing.T) {
+// Rows of leases that were never released are removed in time, and free locks have no rows.
+func TestRowsAreRemoved(t *testing.T) {
 	m := newFakeMachine()
 	s := m.open(t, filepath.Join(t.TempDir(), "locks.db"))
 	rows := func() (n int) {
@@ -401,7 +400,7 @@ func TestRowsGo(t *testing.T) {
 	mustAcquire(t, s, r)
 	mustRelease(t, s, r)
 	if n := rows(); n != 0 {
-		t.Fatalf("%d rows of free locks", n)
+		t.Fatalf("%d rows of free locks, want none", n)
 	}
 	for _, name := range []string{"b", "c", "d"} {
 		mustAcquire(t, s, request(name))
@@ -426,7 +425,7 @@ func TestSchemaVersion(t *testing.T) {
 	if _, err := s.db.ExecContext(t.Context(), "UPDATE leasehold_meta SET schema = ?", schemaVersion+1); err != nil {
 		t.Fatal(err)
 	}
-	// One that opens it, and one that has it open.
+	// A store that opens the file, and one that has it open.
 	_, err := OpenFile(t.Context(), path, nil)
 	said(t, err, path, "newer version")
 	_, err = s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")})

@@ -31,13 +31,13 @@ func TestTokensOfSeveralTurns(t *testing.T) {
 	last := store.Grant{}
 	for i, c := range grants {
 		if g := <-c; g.Token <= last.Token {
-			t.Errorf("token %v after %v", g.Token, last.Token)
+			t.Errorf("token %v after %v, want a larger one", g.Token, last.Token)
 		} else {
 			last = g
 		}
 		mustRelease(t, s, waiters[i])
 	}
 	if g := mustAcquire(t, s, request("a")); g.Token <= last.Token {
-		t.Errorf("token %v after %v", g.Token, last.Token)
+		t.Errorf("token %v after %v, want a larger one", g.Token, last.Token)
 	}
 }

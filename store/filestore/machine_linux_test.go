@@ -38,6 +38,6 @@ func TestBoottimeOffset(t *testing.T) {
 		}
 	}
 	if _, err := parseBoottimeOffset("monotonic 0 0\n"); err == nil {
-		t.Error("no boottime, no error")
+		t.Error("no error for a text without boottime")
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// childRole is set in the environment of a process that a test starts of its
-// own binary, and says which of roles it plays.
+// childRole names, in the environment of a process of this test binary, the role that it
+// plays: a key of roles.
 const childRole = "LEASEHOLD_SQLSTORE_TEST_ROLE"
 
 func TestMain(m *testing.M) {

@@ -26,18 +26,18 @@ func TestSpecialPaths(t *testing.T) {
 			mustAcquire(t, s, r)
 			second := mustOpen(t, path, nil)
 			if _, err := second.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")}); !errors.Is(err, store.ErrBusy) {
-				t.Fatalf("by a second handle: %v", err)
+				t.Fatalf("acquire by a second handle: %v, want %v", err, store.ErrBusy)
 			}
 			head := make([]byte, 6)
 			if out, err := os.ReadDir(filepath.Dir(path)); err != nil || len(out) != 3 { // with -wal and -shm
-				t.Fatalf("%v, %v: want the file and the two beside it", out, err)
+				t.Fatalf("the directory has %v (%v), want the file and the two beside it", out, err)
 			}
 			if err := errors.Join(second.Close(), s.Close()); err != nil {
 				t.Fatal(err)
 			}
 			text, err := os.ReadFile(path)
 			if copy(head, text); err != nil || string(head) != "SQLite" {
-				t.Fatalf("%q, %v", head, err)
+				t.Fatalf("the file begins with %q (%v), want SQLite", head, err)
 			}
 		})
 	}
@@ -57,7 +57,7 @@ func TestRelativePath(t *testing.T) {
 	}
 	second := mustOpen(t, filepath.Join(dir, "locks.db"), nil)
 	if _, err := second.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")}); !errors.Is(err, store.ErrBusy) {
-		t.Fatal(err)
+		t.Fatalf("%v, want %v", err, store.ErrBusy)
 	}
 }
 
@@ -72,7 +72,7 @@ func TestLinkedPath(t *testing.T) {
 	mustAcquire(t, s, request("a"))
 	second := mustOpen(t, link, nil)
 	if _, err := second.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")}); !errors.Is(err, store.ErrBusy) {
-		t.Fatal(err)
+		t.Fatalf("%v, want %v", err, store.ErrBusy)
 	}
 }
 
@@ -106,7 +106,7 @@ func TestUnusableFiles(t *testing.T) {
 		"file for a directory": {
 			make: func(path string) error { return os.WriteFile(filepath.Dir(path), nil, 0o600) },
 		},
-		"somebody else's database": {
+		"database of another program": {
 			make: func(path string) error {
 				db, err := sql.Open("sqlite", path)
 				if err != nil {
@@ -117,7 +117,7 @@ func TestUnusableFiles(t *testing.T) {
 			},
 			words: []string{"bookmarks", "file of their own"},
 		},
-		"a damaged one": {
+		"damaged file": {
 			make: func(path string) error {
 				s, err := OpenFile(context.Background(), path, nil)
 				if err != nil {
@@ -179,17 +179,17 @@ func TestFileReplacedWhileOpen(t *testing.T) {
 				}
 			}
 			s.db.SetMaxIdleConns(connections)
-			// Without connections to it the old file is really gone, and the
+			// Without connections to it, the old file no longer exists, and the
 			// new one may well get the number that identified it.
 			_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("b")})
 			said(t, err, path)
 			errs := s.Renew(t.Context(), []store.Lease{r})
 			said(t, errs[0], path)
 			if errors.Is(errs[0], store.ErrNotHeld) {
-				t.Errorf("renew: %v: nobody knows that", errs[0])
+				t.Errorf("renew: %v matches ErrNotHeld, but the lease may be held", errs[0])
 			}
 			if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
-				t.Errorf("the file was made again: %v", err)
+				t.Errorf("the removed file: %v, want that it was not made again", err)
 			}
 
 			fresh := mustOpen(t, path, nil)
@@ -202,7 +202,7 @@ func TestFileReplacedWhileOpen(t *testing.T) {
 			_, err = s.List(t.Context(), "")
 			said(t, err, path, "replaced")
 			if list, err := fresh.List(t.Context(), ""); err != nil || len(list) != 1 {
-				t.Fatalf("%+v, %v", list, err)
+				t.Fatalf("list of the new file: %+v, %v, want its one lock", list, err)
 			}
 		})
 	}

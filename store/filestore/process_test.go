@@ -18,14 +18,14 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// roles are what a process of this binary can play for a test.
+// roles has what a process of this test binary can do for a test.
 var roles = map[string]func(args []string) error{
-	"contend": contend,
-	"hold":    hold,
-	"wait":    wait,
-	"churn":   churn,
-	"mortal":  mortal,
-	"refused": refused,
+	"contend":            contend,
+	"hold":               hold,
+	"wait":               wait,
+	"churn":              churn,
+	"turns until killed": takeTurns,
+	"refused":            refused,
 }
 
 // child is a process of this test binary.
@@ -36,7 +36,7 @@ type child struct {
 	in     io.WriteCloser
 }
 
-// command is how to start one.
+// command returns the command that starts a child in a role.
 func command(t testing.TB, role string, args ...string) *exec.Cmd {
 	t.Helper()
 	exe, err := os.Executable()
@@ -48,7 +48,7 @@ func command(t testing.TB, role string, args ...string) *exec.Cmd {
 	return c
 }
 
-// start starts one, which is killed at the end of the test if it still runs.
+// start starts a child, which is killed at the end of the test if it still runs.
 func start(t testing.TB, role string, args ...string) *child {
 	t.Helper()
 	c := &child{Cmd: command(t, role, args...)}
@@ -71,7 +71,7 @@ func start(t testing.TB, role string, args ...string) *child {
 	return c
 }
 
-// line is the next line the process prints.
+// line returns the next line that the process prints.
 func (c *child) line(t testing.TB) string {
 	t.Helper()
 	line, err := c.out.ReadString('\n')
@@ -82,7 +82,7 @@ func (c *child) line(t testing.TB) string {
 	return strings.TrimSuffix(line, "\n")
 }
 
-// begin lets a process that waits for it go on.
+// begin lets a process in ready go on.
 func (c *child) begin(t testing.TB) {
 	t.Helper()
 	if _, err := io.WriteString(c.in, "\n"); err != nil {
@@ -90,7 +90,7 @@ func (c *child) begin(t testing.TB) {
 	}
 }
 
-// end waits until the process has ended well.
+// end waits until the process has ended, and requires that it succeeded.
 func (c *child) end(t testing.TB) {
 	t.Helper()
 	rest, _ := io.ReadAll(c.out)
@@ -99,14 +99,14 @@ func (c *child) end(t testing.TB) {
 	}
 }
 
-// ready is the other side of begin.
+// ready waits until the test calls begin.
 func ready() {
 	fmt.Println("ready")
 	_, _ = os.Stdin.Read(make([]byte, 1))
 }
 
-// contend enters a critical section a number of times, under the lock, which it
-// asks for or waits for, or without it, and writes down each token in the order of entry. It fails if
+// contend enters a critical section a number of times and records each token in the order
+// of entry. It acquires the lock for that, waits for it, or does without it. It fails if
 // another process is inside.
 func contend(args []string) error {
 	path, dir, waits := args[0], args[1], args[2] == "waiting"
@@ -151,7 +151,7 @@ func contend(args []string) error {
 	return nil
 }
 
-// section is critical: of two that are in it at a time, one fails to make the
+// section is the critical section. If two processes are in it at once, one fails to make the
 // directory.
 func section(dir string, g store.Grant) error {
 	inside := filepath.Join(dir, "inside")
@@ -197,7 +197,7 @@ func neverOverlap(t *testing.T, how string, processes, rounds int) {
 	for _, e := range entries {
 		token, err := strconv.Atoi(e)
 		if err != nil || token <= last {
-			t.Fatalf("token %q after %d: %v", e, last, err)
+			t.Fatalf("token %q (%v) after %d, want a larger one", e, err, last)
 		}
 		last = token
 	}
@@ -226,7 +226,7 @@ func TestWithoutTheLockTheyOverlap(t *testing.T) {
 	t.Fatal("two processes ran 50 x 1000 sections without a lock, and none overlapped")
 }
 
-// hold takes a lock and keeps it, writing all the while, until it is killed.
+// hold acquires a lock and keeps it, while it writes to the file, until it is killed.
 func hold(args []string) error {
 	ttl, err := time.ParseDuration(args[1])
 	if err != nil {
@@ -264,9 +264,9 @@ func TestKilledProcess(t *testing.T) {
 		c := start(t, "hold", path, ttl.String())
 		token, err := strconv.Atoi(c.line(t))
 		if err != nil || token <= int(last.Token) {
-			t.Fatalf("round %d: token %d after %v: %v", round, token, last.Token, err)
+			t.Fatalf("round %d: token %d (%v) after %v, want a larger one", round, token, err, last.Token)
 		}
-		time.Sleep(time.Duration(round) * 3 * time.Millisecond) // so that it is hit in different places
+		time.Sleep(time.Duration(round) * 3 * time.Millisecond) // so that it is killed at different moments
 		if err := c.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
@@ -278,9 +278,9 @@ func TestKilledProcess(t *testing.T) {
 		var busy *store.BusyError
 		_, err = s.Acquire(t.Context(), store.AcquireRequest{Lease: request("the lock")})
 		if !errors.As(err, &busy) || busy.ExpiresIn <= 0 || busy.ExpiresIn > ttl {
-			t.Fatalf("round %d: the killed process's lease: %v", round, err)
+			t.Fatalf("round %d: acquire after the holder was killed: %v, want a *BusyError that ends within the TTL", round, err)
 		}
-		if round == 0 { // it ends by itself
+		if round == 0 { // the lease ends by itself
 			var r store.Lease
 			poll(t, "the lease of a killed process ends", func() bool {
 				r = request("the lock")
@@ -288,21 +288,21 @@ func TestKilledProcess(t *testing.T) {
 				return err == nil
 			})
 			if int(last.Token) <= token {
-				t.Fatalf("token %v after %d", last.Token, token)
+				t.Fatalf("token %v after %d, want a larger one", last.Token, token)
 			}
 			mustRelease(t, s, r)
-		} else { // or is ended by name, for the test to be quick
+		} else { // the test ends the lease, to be quick
 			r := store.Lease{Name: "the lock", Owner: busy.Holder.Owner, TTL: ttl}
 			mustRelease(t, s, r)
 		}
-		// The file is in order, and the lock the process was taking and giving
-		// back is in one of these states.
+		// The file is intact, and the lock that the process was acquiring and
+		// releasing is free or held.
 		if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("another lock")}); err != nil && !errors.Is(err, store.ErrBusy) {
 			t.Fatalf("round %d: %v", round, err)
 		}
 		list, err := s.List(t.Context(), "another lock")
 		if err != nil || len(list) != 1 {
-			t.Fatalf("round %d: %v, %v", round, list, err)
+			t.Fatalf("round %d: list: %v, %v, want one lock", round, list, err)
 		}
 		mustRelease(t, s, store.Lease{Name: "another lock", Owner: list[0].Holder.Owner})
 		var verdict string
@@ -315,7 +315,8 @@ func TestKilledProcess(t *testing.T) {
 	}
 }
 
-// wait waits for the lock, and says so, until it is killed.
+// wait waits for the lock until it is killed. It prints its owner once it waits, and
+// "granted" once it has the lock.
 func wait(args []string) error {
 	ttl, err := time.ParseDuration(args[1])
 	if err != nil {
@@ -327,15 +328,15 @@ func wait(args []string) error {
 	}
 	r := request("the lock")
 	r.TTL = ttl
-	told := false
+	printed := false
 	_, err = s.Wait(context.Background(), store.WaitRequest{Lease: r}, func(error) {
-		if !told {
+		if !printed {
 			fmt.Println(r.Owner)
 		}
-		told = true
+		printed = true
 	})
 	fmt.Println("granted")
-	_, _ = os.Stdin.Read(make([]byte, 1)) // until it is ended
+	_, _ = os.Stdin.Read(make([]byte, 1)) // until it is killed
 	return err
 }
 
@@ -348,8 +349,8 @@ func holderOf(t *testing.T, s *Store, name string) string {
 	return st.Holder.Owner
 }
 
-// mortal waits for the lock and writes down when it is inside, until it is killed.
-func mortal(args []string) error {
+// takeTurns waits for the lock and records when it is inside, until it is killed.
+func takeTurns(args []string) error {
 	ctx := context.Background()
 	s, err := OpenFile(ctx, args[0], nil)
 	if err != nil {
@@ -387,10 +388,10 @@ func TestProcessesAreKilled(t *testing.T) {
 	path, log := filepath.Join(dir, "locks.db"), filepath.Join(dir, "log")
 	var all []*child
 	for range 6 {
-		all = append(all, start(t, "mortal", path, log))
+		all = append(all, start(t, "turns until killed", path, log))
 	}
 	turns := func() int {
-		text, _ := os.ReadFile(log) // at first it is not there
+		text, _ := os.ReadFile(log) // missing at first
 		return bytes.Count(text, []byte("out "))
 	}
 	s := mustOpen(t, path, nil)
@@ -398,8 +399,8 @@ func TestProcessesAreKilled(t *testing.T) {
 	for round := range 20 {
 		seen := turns()
 		poll(t, "the lock is handed on", func() bool {
-			// One that was killed when it had the lock keeps it for its TTL. The test
-			// ends such leases, to be quick.
+			// A process that was killed while it had the lock keeps it for its TTL.
+			// The test ends such leases, to be quick.
 			owner := holderOf(t, s, "the lock")
 			if pid, _, _ := strings.Cut(owner, "-"); dead[pid] {
 				mustRelease(t, s, store.Lease{Name: "the lock", Owner: owner})
@@ -412,7 +413,7 @@ func TestProcessesAreKilled(t *testing.T) {
 		}
 		_ = (*victim).Wait()
 		dead[strconv.Itoa((*victim).Process.Pid)] = true
-		*victim = start(t, "mortal", path, log)
+		*victim = start(t, "turns until killed", path, log)
 	}
 	for _, c := range all {
 		_ = c.Process.Kill()
@@ -431,7 +432,7 @@ func TestProcessesAreKilled(t *testing.T) {
 		}
 		switch {
 		case what == "in" && token <= last:
-			t.Fatalf("token %d after %d", token, last)
+			t.Fatalf("token %d after %d, want a larger one", token, last)
 		case what == "out" && token != last:
 			t.Fatalf("token %d left while %d was inside", token, last)
 		case what == "in":
@@ -441,12 +442,12 @@ func TestProcessesAreKilled(t *testing.T) {
 		}
 	}
 	if left == 0 {
-		t.Fatal("nobody was ever inside")
+		t.Fatal("no process was ever inside")
 	}
 }
 
-// churn opens the file, takes a lock of its own and the common one, and closes
-// the file, again and again.
+// churn opens the file, acquires a lock of its own and the common one, and closes the file,
+// again and again.
 func churn(args []string) error {
 	rounds, err := strconv.Atoi(args[1])
 	if err != nil {
@@ -509,14 +510,14 @@ func TestFirstOpenByMany(t *testing.T) {
 		}
 		s := mustOpen(t, path, nil)
 		if g := mustAcquire(t, s, request("next")); g.Token <= 8 {
-			t.Fatalf("token %v after at least 8 grants", g.Token)
+			t.Fatalf("token %v after at least 8 grants, want more than 8", g.Token)
 		}
 	}
 }
 
 // Processes that open and close the file concurrently do not disturb each other,
 // although the last to close it removes the log and the next makes it again.
-func TestComingAndGoing(t *testing.T) {
+func TestProcessesOpenAndCloseTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
 	var all []*child
 	for range 4 {
@@ -532,22 +533,22 @@ func TestComingAndGoing(t *testing.T) {
 	}
 	for _, beside := range []string{"-wal", "-shm", "-journal"} {
 		if _, err := os.Lstat(path + beside); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("%s is left after everybody has closed the file: %v", beside, err)
+			t.Errorf("%s is left after all processes have closed the file: %v, want %v", beside, err, os.ErrNotExist)
 		}
 	}
 }
 
-// refused opens a file that it cannot get, and prints why.
+// refused opens a file that it may not open, and prints why.
 func refused(args []string) error {
 	_, err := OpenFile(context.Background(), args[0], &Options{Timeout: time.Second, MakeDir: true})
 	if err == nil {
-		return errors.New("it was opened")
+		return errors.New("the file was opened")
 	}
 	fmt.Println(err)
 	return nil
 }
 
-// poll waits for something that has to come.
+// poll waits until ok returns true.
 func poll(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {

@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// line has the waiters of a lock, in order.
+// lineOf returns the waiters of a lock, in order.
 func lineOf(t *testing.T, s *Store, name string) (owners []string) {
 	t.Helper()
 	st, err := s.Inspect(t.Context(), name)
@@ -31,7 +31,7 @@ func lineOf(t *testing.T, s *Store, name string) (owners []string) {
 	return owners
 }
 
-// waitFor starts a wait and returns once it is in the queue.
+// waitFor starts a Wait and returns once its place is in the queue.
 func waitFor(t *testing.T, s *Store, r store.Lease) <-chan store.Grant {
 	t.Helper()
 	return waitForSpare(t, s, r, 0)
@@ -47,7 +47,7 @@ func waitForSpare(t *testing.T, s *Store, r store.Lease, spare int) <-chan store
 		}
 		done <- g
 	}()
-	poll(t, "it is in the queue", func() bool {
+	poll(t, "the waiter is in the queue", func() bool {
 		owners := lineOf(t, s, r.Name)
 		return len(owners) > 0 && owners[len(owners)-1] == r.Owner
 	})
@@ -85,9 +85,9 @@ func TestDeadWaitersAreSkipped(t *testing.T) {
 		t.Fatalf("handed to %q, want %q", got, owner)
 	}
 	if line := next.line(t); line != "granted" {
-		t.Fatalf("the waiter says %q", line)
+		t.Fatalf("the waiter prints %q, want granted", line)
 	}
-	// The one that is left is dead, too, so that the lock is free then.
+	// The waiter that is left is dead, too, so that the release frees the lock.
 	mustRelease(t, s, store.Lease{Name: "the lock", Owner: owner})
 	mustAcquire(t, s, request("the lock"))
 }
@@ -112,12 +112,12 @@ func TestDeadWaiterIsSkippedWhenTheLeaseEnds(t *testing.T) {
 	select {
 	case <-done:
 	case <-time.After(time.Minute): // of an hour
-		t.Fatal("not granted")
+		t.Fatal("the waiter behind a dead one does not get the lock")
 	}
 }
 
-// overhear has what s is told written down.
-func overhear(s *Store) *atomic.Pointer[message] {
+// lastPush returns where the last message that s receives is recorded.
+func lastPush(s *Store) *atomic.Pointer[message] {
 	var last atomic.Pointer[message]
 	hear := s.push.hear
 	s.push.hear = func(m message) {
@@ -136,7 +136,7 @@ func TestHandOffIsPushed(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			s, waits := mustOpen(t, path, &Options{MakeDir: true}), mustOpen(t, path, nil)
-			heard := overhear(waits)
+			heard := lastPush(waits)
 			if waits.push.socket() == "" {
 				if _, _, err := address(waits.push.dir, "0123456789abcdef"); err != nil {
 					t.Skip(err) // what this system cannot do, see address
@@ -150,11 +150,11 @@ func TestHandOffIsPushed(t *testing.T) {
 			g := <-done
 			m := heard.Load()
 			if m == nil || m.Lock != "a" || m.Token != g.Token || g.Since < 0 || g.Since > time.Minute {
-				t.Fatalf("told %+v, granted %+v", m, g)
+				t.Fatalf("the message is %+v, want the grant %+v", m, g)
 			}
 			st, err := s.Inspect(t.Context(), "a")
 			if err != nil || st.Holder.Owner != r.Owner || st.Token != g.Token {
-				t.Fatalf("there is %+v, %v, granted %+v", st, err, g)
+				t.Fatalf("inspect: %+v, %v, want the grant %+v", st, err, g)
 			}
 			mustRelease(t, waits, r)
 		})
@@ -166,7 +166,7 @@ func TestHandOffIsPushed(t *testing.T) {
 func TestLateMessage(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
 	s, waits := mustOpen(t, path, nil), mustOpen(t, path, nil)
-	heard := overhear(waits)
+	heard := lastPush(waits)
 	r := request("a")
 	var late message
 	for round := range 2 {
@@ -175,23 +175,23 @@ func TestLateMessage(t *testing.T) {
 		done := waitFor(t, waits, r)
 		if round > 0 {
 			s.push.send(waits.push.own.name, late)
-			poll(t, "the late message is heard", func() bool { m := heard.Load(); return m != nil && *m == late })
+			poll(t, "the late message arrives", func() bool { m := heard.Load(); return m != nil && *m == late })
 			for _, text := range []string{"", "x", strings.Repeat("\xff", 17), strings.Repeat("\xff", 300), strings.Repeat("\x00", 1000)} {
 				s.push.wire.send(s.push.dir, waits.push.own.name, []byte(text))
 			}
 			select {
 			case g := <-done:
 				t.Fatalf("a late message was taken for a lease: %+v", g)
-			case <-time.After(300 * time.Millisecond): // it has looked meanwhile
+			case <-time.After(300 * time.Millisecond): // in which it reads the row
 			}
 		}
 		heard.Store(nil)
 		mustRelease(t, s, holder)
 		g := <-done
 		if g.Token <= late.Token {
-			t.Fatalf("granted %+v after %+v", g, late)
+			t.Fatalf("granted %+v after %+v, want a larger token", g, late)
 		}
-		poll(t, "it is told", func() bool { return heard.Load() != nil })
+		poll(t, "the message arrives", func() bool { return heard.Load() != nil })
 		late = *heard.Load()
 		mustRelease(t, waits, r)
 	}
@@ -221,7 +221,7 @@ func TestSocketsAreRemoved(t *testing.T) {
 	if err := os.RemoveAll(waits.push.dir); err != nil {
 		t.Fatal(err)
 	}
-	poll(t, "the socket is made again, and the place says so", func() bool {
+	poll(t, "the socket is made again, and the place names it", func() bool {
 		var w waiter
 		err := s.read(t.Context(), func(st *step) error {
 			r0, err := st.read("a")
@@ -230,7 +230,7 @@ func TestSocketsAreRemoved(t *testing.T) {
 		})
 		return err == nil && w.Socket != before && s.push.presence(w.Socket) == alive
 	})
-	if err := os.RemoveAll(waits.push.dir); err != nil { // and at once:
+	if err := os.RemoveAll(waits.push.dir); err != nil { // and just before the release
 		t.Fatal(err)
 	}
 	mustRelease(t, s, holder)
@@ -238,8 +238,8 @@ func TestSocketsAreRemoved(t *testing.T) {
 	mustRelease(t, waits, r)
 }
 
-// A process whose sockets others cannot find, such as one that sees another
-// directory there, is not taken for dead for ever: it stops using sockets.
+// A process whose sockets others cannot find, because it sees another directory at that path,
+// is taken for dead only until it stops using sockets.
 func TestSocketsElsewhere(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
 	s, waits := mustOpen(t, path, nil), mustOpen(t, path, nil)
@@ -250,7 +250,7 @@ func TestSocketsElsewhere(t *testing.T) {
 	holder, r := request("a"), request("a")
 	mustAcquire(t, s, holder)
 	done := waitFor(t, waits, r)
-	for { // each time somebody else comes first
+	for { // each time another waiter overtakes it
 		next := request("a")
 		other := waitFor(t, s, next)
 		mustRelease(t, s, holder)
@@ -259,14 +259,14 @@ func TestSocketsElsewhere(t *testing.T) {
 		}
 		<-other
 		holder = next
-		poll(t, "it is back in the queue", func() bool { return len(lineOf(t, s, "a")) == 1 })
+		poll(t, "the waiter is back in the queue", func() bool { return len(lineOf(t, s, "a")) == 1 })
 	}
 	<-done
 	mustRelease(t, waits, r)
 }
 
-// The next waiter removes the sockets of a killed process. When nobody waits, no
-// sockets are left.
+// The next waiter removes the sockets of a killed process. Without waiters, no sockets are
+// left.
 func TestSocketsAreCleanedUp(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
 	s := mustOpen(t, path, nil)
@@ -280,7 +280,7 @@ func TestSocketsAreCleanedUp(t *testing.T) {
 	_ = c.Wait()
 	left, err := os.ReadDir(s.push.dir)
 	if err != nil || len(left) != 1 {
-		t.Fatalf("%v, %v", left, err)
+		t.Fatalf("sockets: %v, %v, want that of the killed process", left, err)
 	}
 	long := time.Now().Add(-time.Hour)
 	if err := os.Chtimes(filepath.Join(s.push.dir, left[0].Name()), long, long); err != nil {
@@ -291,7 +291,7 @@ func TestSocketsAreCleanedUp(t *testing.T) {
 	done := waitFor(t, waits, r)
 	now, err := os.ReadDir(s.push.dir)
 	if err != nil || len(now) != 1 || now[0].Name() == left[0].Name() {
-		t.Fatalf("%v, %v", now, err)
+		t.Fatalf("sockets: %v, %v, want that of the new waiter", now, err)
 	}
 	mustRelease(t, s, holder) // the dead one is skipped without its socket, too
 	<-done
@@ -299,7 +299,7 @@ func TestSocketsAreCleanedUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Lstat(s.push.dir); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the directory is left: %v", err)
+		t.Errorf("the directory of sockets: %v, want that it is removed", err)
 	}
 }
 
@@ -332,9 +332,9 @@ func TestRightsOfSockets(t *testing.T) {
 // A directory that another user could have made is not used.
 func TestStrangeSocketDirectory(t *testing.T) {
 	for what, spoil := range map[string]func(dir string) error{
-		"anybody can write it": func(dir string) error { return errors.Join(os.Mkdir(dir, 0o777), os.Chmod(dir, 0o777)) },
-		"a file":               func(dir string) error { return os.WriteFile(dir, nil, 0o600) },
-		"a link":               func(dir string) error { return os.Symlink(filepath.Dir(dir), dir) },
+		"all users can write it": func(dir string) error { return errors.Join(os.Mkdir(dir, 0o777), os.Chmod(dir, 0o777)) },
+		"a file":                 func(dir string) error { return os.WriteFile(dir, nil, 0o600) },
+		"a link":                 func(dir string) error { return os.Symlink(filepath.Dir(dir), dir) },
 	} {
 		path := filepath.Join(t.TempDir(), "locks.db")
 		s, waits := mustOpen(t, path, nil), mustOpen(t, path, nil)
@@ -342,7 +342,7 @@ func TestStrangeSocketDirectory(t *testing.T) {
 			t.Fatal(err)
 		}
 		if name := waits.push.socket(); name != "" {
-			t.Errorf("%s: there is a socket %s", what, name)
+			t.Errorf("%s: the store uses the socket %s, want none", what, name)
 		}
 		holder := request("a")
 		mustAcquire(t, s, holder)
@@ -354,7 +354,7 @@ func TestStrangeSocketDirectory(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "locks.db"), nil)
 	for _, name := range []string{"", ".", "..", "../x", "/x", "a/b", strings.Repeat("x", 17), "../../xxxxxxxxxx", strings.Repeat("x", 15) + "\x00"} {
 		if p := s.push.presence(name); p != unknown {
-			t.Errorf("socket %q: %v", name, p)
+			t.Errorf("presence at socket %q: %v, want unknown", name, p)
 		}
 	}
 }
@@ -374,17 +374,17 @@ func TestWaitersInACopy(t *testing.T) {
 	other := mustOpen(t, copied, nil)
 	mustRelease(t, other, holder)
 	if got := holderOf(t, other, "the lock"); got != "" {
-		t.Errorf("in the copy the lock was handed to %s", got)
+		t.Errorf("in the copy the lock was handed to %s, want it free", got)
 	}
 	mustRelease(t, s, holder)
 	if got := holderOf(t, s, "the lock"); got != owner {
 		t.Errorf("the original was handed to %q, want %s", got, owner)
 	}
 	if line := c.line(t); line != "granted" {
-		t.Error(line)
+		t.Errorf("the waiter prints %q, want granted", line)
 	}
 	if g := mustAcquire(t, other, request("another")); g.Token <= token {
-		t.Errorf("token %v in the copy, %v before", g.Token, token)
+		t.Errorf("token %v in the copy, want one above %v", g.Token, token)
 	}
 }
 
@@ -395,7 +395,7 @@ func TestMessageEncoding(t *testing.T) {
 	} {
 		got, ok := decodeMessage(m.encode())
 		if !ok || got != m {
-			t.Errorf("%+v came out as %+v, %v", m, got, ok)
+			t.Errorf("%+v is decoded as %+v, %v", m, got, ok)
 		}
 	}
 }
@@ -419,18 +419,18 @@ func TestNoDescriptorIsLeft(t *testing.T) {
 		<-done
 		mustRelease(t, waits, r)
 		if _, err := OpenFile(t.Context(), path+" which is/not there", nil); err == nil {
-			t.Error("opened")
+			t.Error("opened a file in a missing directory")
 		}
 		if err := errors.Join(s.Close(), waits.Close()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	round() // which may open files that stay open
+	round() // which may open descriptors that stay open
 	before := open()
 	for range 10 {
 		round()
 	}
 	if after := open(); after > before {
-		t.Errorf("%d descriptors after 10 rounds, %d before", after, before)
+		t.Errorf("%d descriptors after 10 rounds, want the %d of before", after, before)
 	}
 }

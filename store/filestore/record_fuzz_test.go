@@ -12,9 +12,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// FuzzRecord puts any bytes where a lock's record is kept. No step then panics,
-// or lets anybody in beside a holder; what is no record is an error that names
-// the lock.
+// FuzzRecord replaces a lock's record by any bytes. No step then panics or grants the lock
+// beside a holder. Bytes that are no record give an error that names the lock.
 func FuzzRecord(f *testing.F) {
 	const lease = `{"owner":"ann","weight":1,"count":1,"token":7,"expiry":9000000000000000000}`
 	for _, text := range []string{
@@ -55,7 +54,7 @@ func FuzzRecord(f *testing.F) {
 		putRow(t, s, text)
 		st, err := s.Inspect(ctx, "stock")
 		if err != nil || !json.Valid(text) {
-			t.Fatalf("%q is a record, and is not: %+v, %v", text, st, err)
+			t.Fatalf("decode accepts %q as a record, and inspect returns %+v, %v", text, st, err)
 		}
 		for name, op := range stepsOf(s) {
 			putRow(t, s, text)
@@ -63,15 +62,15 @@ func FuzzRecord(f *testing.F) {
 			after, lookErr := s.Inspect(ctx, "stock")
 			switch {
 			case lookErr != nil:
-				t.Errorf("%s leaves of %q what cannot be read: %v", name, text, lookErr)
+				t.Errorf("%s turns %q into a row that cannot be read: %v", name, text, lookErr)
 			case err == nil && name == "acquire" && st.Held && st.Holder.Owner != "me":
-				t.Errorf("acquire beside %+v in %q, now there is %+v", st, text, after)
+				t.Errorf("acquire succeeded beside %+v in %q, and left %+v", st, text, after)
 			case err == nil && name == "acquire" && after.Holder.Owner != "me":
-				t.Errorf("acquire of %q, now there is %+v", text, after)
+				t.Errorf("acquire of %q succeeded without holding the lock: %+v", text, after)
 			case err != nil && st.Held && st.Holder != after.Holder:
 				t.Errorf("%s of %q failed (%v) and left %+v", name, text, err, after)
 			case err != nil && !errors.Is(err, store.ErrBusy) && !errors.Is(err, store.ErrNotHeld) && !errors.Is(err, store.ErrKindMismatch):
-				t.Errorf("%s of %q: %v", name, text, err)
+				t.Errorf("%s of %q: %v, want success or one of the errors of a lock in use", name, text, err)
 			}
 		}
 	})
@@ -84,7 +83,7 @@ func putRow(t *testing.T, s *Store, text []byte) {
 	}
 }
 
-// stepsOf are the steps that an owner "me" can take of the lock.
+// stepsOf returns the calls that an owner "me" can make for the lock.
 func stepsOf(s *Store) map[string]func() error {
 	ctx := context.Background()
 	r := store.Lease{Name: "stock", Owner: "me", TTL: 30e9}
@@ -117,7 +116,7 @@ func TestUnreadableRow(t *testing.T) {
 }
 
 // A row that no store can have written is refused, and not taken for a free lock.
-func TestNoRecord(t *testing.T) {
+func TestInvalidRecords(t *testing.T) {
 	const lease = `{"owner":"ann","weight":1,"count":1,"token":7,"expiry":9000000000000000000}`
 	if _, err := decode("stock", []byte(`{"spec":{"limit":1},"holds":[`+lease+`],"token":7}`)); err != nil {
 		t.Fatal(err)
@@ -141,7 +140,7 @@ func TestNoRecord(t *testing.T) {
 		`{"spec":{"limit":1},"tombs":[{"owner":"bob","expiry":9}],"token":18446744073709551615}`,
 	} {
 		if r, err := decode("stock", []byte(text)); err == nil {
-			t.Errorf("%s was read: %+v", text, r)
+			t.Errorf("%s is read as %+v, want an error", text, r)
 		} else {
 			unreadable(t, []byte(text), err)
 		}

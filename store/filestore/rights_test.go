@@ -52,21 +52,21 @@ func TestExposedFiles(t *testing.T) {
 	for what, c := range map[string]struct {
 		spoil func(dir, path string)
 		words []string
-		never bool // not even if shared
+		never bool // refused even if shared
 	}{
-		"file for the group": {
+		"group can write the file": {
 			spoil: func(_, path string) { mustDo(os.Chmod(path, 0o660)) },
 			words: []string{"users other than its owner can write it", "-rw-rw----", "Options.Shared"},
 		},
-		"file for all": {
+		"all can write the file": {
 			spoil: func(_, path string) { mustDo(os.Chmod(path, 0o646)) },
 			words: []string{"users other than its owner can write it", "Options.Shared"},
 		},
-		"directory for all": {
+		"all can write the directory": {
 			spoil: func(dir, _ string) { mustDo(os.Chmod(dir, 0o777)) },
 			words: []string{"anybody can replace files", "Options.Shared"},
 		},
-		"log for all": {
+		"all can write the log": {
 			spoil: func(_, path string) {
 				mustDo(os.WriteFile(path+"-wal", nil, 0o600))
 				mustDo(os.Chmod(path+"-wal", 0o666))
@@ -95,11 +95,11 @@ func TestExposedFiles(t *testing.T) {
 			mustAcquire(t, s, request("a"))
 		})
 	}
-	// These are nobody else's to write.
+	// No other user can replace these files.
 	for what, spoil := range map[string]func(dir, path string){
-		"file that others can read":   func(_, path string) { mustDo(os.Chmod(path, 0o644)) },
-		"directory for the group":     func(dir, _ string) { mustDo(os.Chmod(dir, 0o775)) },
-		"directory with a sticky bit": func(dir, _ string) { mustDo(os.Chmod(dir, 0o777|os.ModeSticky)) },
+		"file that others can read":     func(_, path string) { mustDo(os.Chmod(path, 0o644)) },
+		"group can write the directory": func(dir, _ string) { mustDo(os.Chmod(dir, 0o775)) },
+		"directory with a sticky bit":   func(dir, _ string) { mustDo(os.Chmod(dir, 0o777|os.ModeSticky)) },
 	} {
 		t.Run(what, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "dir")
@@ -113,11 +113,11 @@ func TestExposedFiles(t *testing.T) {
 	}
 }
 
-// forNobody is a copy of this binary that nobody may run too: the administrator,
-// who tests are sometimes run by, has all rights everywhere.
+// forNobody returns a copy of this binary that the user "nobody" can run. Tests that run as
+// root use it, as root has all rights everywhere.
 func forNobody(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "sqlstore") // t.TempDir is in a directory nobody may enter
+	dir, err := os.MkdirTemp("", "sqlstore") // "nobody" cannot enter the directory of t.TempDir
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func TestNoRights(t *testing.T) {
 			dir := filepath.Join(top, "dir")
 			path := filepath.Join(dir, "locks.db")
 			t.Cleanup(func() {
-				_ = errors.Join(os.Chmod(top, 0o700), os.Chmod(dir, 0o700)) // what there is of them
+				_ = errors.Join(os.Chmod(top, 0o700), os.Chmod(dir, 0o700)) // those that exist
 				os.RemoveAll(top)
 			})
 			if err := mustOpen(t, path, &Options{MakeDir: true}).Close(); err != nil {
@@ -212,7 +212,7 @@ func TestNoRights(t *testing.T) {
 			}
 			for _, w := range append(c.words, path) {
 				if !strings.Contains(string(out), w) {
-					t.Errorf("error %q does not say %q", out, w)
+					t.Errorf("error %q, want text with %q", out, w)
 				}
 			}
 		})
@@ -249,7 +249,7 @@ func TestSomebodyElsesDirectory(t *testing.T) {
 		}
 	}
 	if os.Geteuid() != 0 {
-		return // nobody else can give a directory away
+		return // only root can give a directory away
 	}
 	theirs := filepath.Join(dir, "theirs")
 	path := filepath.Join(theirs, "locks.db")
@@ -264,19 +264,19 @@ func TestSomebodyElsesDirectory(t *testing.T) {
 		_, err = OpenFile(t.Context(), path, nil)
 		said(t, err, path, theirs, "belongs to another user", "Options.Shared")
 		if e := examineFile(t, path, nil); e.Exposed == nil {
-			t.Errorf("%s: the examination finds nothing: %+v", path, e)
+			t.Errorf("%s: the examination does not find it exposed: %+v", path, e)
 		}
 	}
 	mustAcquire(t, mustOpen(t, path, &Options{Shared: true}), request("a"))
 	missing := filepath.Join(theirs, "missing.db")
 	if e := examineFile(t, missing, nil); e.Exposed == nil {
-		t.Errorf("the examination of a file that would be made there finds nothing: %+v", e)
+		t.Errorf("the examination of a file to be made there does not find it exposed: %+v", e)
 	}
 	if _, err := OpenFile(t.Context(), missing, nil); err == nil {
-		t.Error("a file was made there")
+		t.Error("a new file was opened there, want it refused")
 	}
 	if _, err := os.Lstat(missing); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a refused file was made: %v", err)
+		t.Errorf("the refused file: %v, want that it was not made", err)
 	}
 }
 
@@ -298,16 +298,16 @@ func TestSomebodyElsesFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if why := exposed(info); why != "" {
-		t.Fatalf("one's own file: %s", why)
+		t.Fatalf("a file of this user: %s, want it accepted", why)
 	}
 	st := *info.Sys().(*syscall.Stat_t)
 	st.Uid += 12345
 	if why := exposed(statOf{info, &st}); !strings.Contains(why, "belongs to another user") {
-		t.Fatalf("somebody else's file: %q", why)
+		t.Fatalf("a file of another user: %q, want that it belongs to another user", why)
 	}
 	st.Uid = 0
 	if why := exposed(statOf{info, &st}); why != "" {
-		t.Fatalf("the administrator's file: %s", why)
+		t.Fatalf("a file of root: %s, want it accepted", why)
 	}
 }
 
@@ -320,8 +320,8 @@ func (s statOf) Sys() any { return s.st }
 
 func init() { roles["locked"] = locked }
 
-// locked asks the system whether another process has the lock that every
-// connection of SQLite has on a file in use.
+// locked prints whether another process has the lock that every connection of SQLite has on
+// a file in use.
 func locked(args []string) error {
 	f, err := os.OpenFile(args[0], os.O_RDWR, 0)
 	if err != nil {

@@ -59,11 +59,11 @@ func TestOpenByURL(t *testing.T) {
 			t.Errorf("%s: %v", url, err)
 		}
 		if _, err := mustOpen(t, path, nil).Acquire(t.Context(), store.AcquireRequest{Lease: request("a")}); !errors.Is(err, store.ErrBusy) {
-			t.Errorf("%s is not %s: %v", url, path, err)
+			t.Errorf("%s does not open %s: acquire a held lock: %v, want %v", url, path, err, store.ErrBusy)
 		}
 	}
 	if s, err := store.Open(t.Context(), "file:"+filepath.Join(dir, "none", "locks.db"), nil); s != nil || err == nil {
-		t.Errorf("a directory was made: %v", err)
+		t.Errorf("open in a missing directory: %v, want an error", err)
 	}
 }
 
@@ -89,7 +89,7 @@ func TestStateDir(t *testing.T) {
 			t.Errorf("%s %v: %q, %v; want %q", c.goos, c.env, got, err, c.want)
 		}
 		if err != nil && !strings.Contains(err.Error(), "file:/") {
-			t.Errorf("%v: does not say what to do", err)
+			t.Errorf("%v: does not name a URL to use", err)
 		}
 	}
 }
@@ -112,6 +112,6 @@ func FuzzParseURL(f *testing.F) {
 		if err != nil || got != path || gotShared != shared {
 			t.Errorf("%q: %q, shared %v, %v, want path %q", raw, got, gotShared, err, path)
 		}
-		_, _, _ = parseURL(path) // may fail, and nothing more
+		_, _, _ = parseURL(path) // may return an error, but not panic
 	})
 }

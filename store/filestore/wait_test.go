@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// told collects what the reason function of a Wait is told.
+// told collects the errors that the reason function of a Wait receives.
 type told struct {
 	mu   sync.Mutex
 	errs []error
@@ -47,7 +47,7 @@ func TestWaitRidesOutABusyFile(t *testing.T) {
 		_, err := hasty.Wait(t.Context(), store.WaitRequest{Lease: r}, w.hear)
 		done <- err
 	}()
-	poll(t, "the waiter is told that the file is busy", func() bool { return w.matches(store.ErrQuorum) })
+	poll(t, "the waiter reports that the file is busy", func() bool { return w.matches(store.ErrQuorum) })
 	stop()
 	if err := <-done; err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func TestWaitWithUnknownOutcome(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			f, s, sound := openFaulty(t, nil, SQLite())
-			s.limit = 100 * time.Millisecond // which it pauses by
+			s.limit = 100 * time.Millisecond // which bounds its pauses
 			for _, held := range []bool{false, true} {
 				holder, r := request("a"), request("a")
 				if held {
@@ -82,7 +82,7 @@ func TestWaitWithUnknownOutcome(t *testing.T) {
 					done <- err
 				}()
 				if held {
-					poll(t, "it waits in the queue, once", func() bool {
+					poll(t, "the waiter has one place in the queue", func() bool {
 						st, err := sound.Inspect(t.Context(), "a")
 						return err == nil && len(st.Queue) == 1 && w.matches(store.ErrBusy)
 					})
@@ -92,15 +92,15 @@ func TestWaitWithUnknownOutcome(t *testing.T) {
 					t.Fatal(err)
 				}
 				if !w.matches(errCut) {
-					t.Errorf("it was told %v", w.errs)
+					t.Errorf("the waiter reports %v, want %v", w.errs, errCut)
 				}
 				if st, err := sound.Inspect(t.Context(), "a"); err != nil || st.Token != g.Token || st.Holder.Owner != r.Owner {
-					t.Fatalf("granted %+v, there is %+v, %v", g, st, err)
+					t.Fatalf("granted %+v, and inspect returns %+v, %v", g, st, err)
 				}
 				mustRelease(t, sound, r)
 			}
 			if list, err := sound.List(t.Context(), ""); err != nil || len(list) != 0 {
-				t.Fatalf("%+v, %v", list, err)
+				t.Fatalf("list: %+v, %v, want no locks", list, err)
 			}
 		})
 	}
@@ -129,17 +129,17 @@ func TestWaitCancelledInTheCommit(t *testing.T) {
 			return err == nil && st.Held == held && len(st.Queue) == 0
 		})
 		if !held {
-			continue // the lease was there, so nothing is on its way
+			continue // the lease had been granted, so no request is under way
 		}
 		if _, err := sound.Acquire(t.Context(), store.AcquireRequest{Lease: r}); !errors.Is(err, store.ErrNotHeld) {
-			t.Fatalf("the attempt itself, arriving late: %v", err)
+			t.Fatalf("the cancelled attempt arrives late: %v, want %v", err, store.ErrNotHeld)
 		}
 		mustRelease(t, sound, holder)
 	}
 }
 
-// A file that needs a person's attention ends the wait.
-func TestWaitEndsWhereWaitingDoesNotHelp(t *testing.T) {
+// An error that lasts until an administrator acts ends the wait.
+func TestWaitEndsAtALastingError(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "locks.db"), nil)
 	mustAcquire(t, s, request("a"))
 	var w told
@@ -148,7 +148,7 @@ func TestWaitEndsWhereWaitingDoesNotHelp(t *testing.T) {
 		_, err := s.Wait(t.Context(), store.WaitRequest{Lease: request("a")}, w.hear)
 		done <- err
 	}()
-	poll(t, "it waits", func() bool { return w.matches(store.ErrBusy) })
+	poll(t, "the waiter waits", func() bool { return w.matches(store.ErrBusy) })
 	if _, err := s.db.ExecContext(t.Context(), "UPDATE leasehold_meta SET schema = ?", schemaVersion+1); err != nil {
 		t.Fatal(err)
 	}
@@ -176,24 +176,24 @@ func TestWaitingWritesNothing(t *testing.T) {
 	for i := range waiters {
 		wg.Go(func() {
 			if _, err := s.Wait(ctx, store.WaitRequest{Lease: request("a")}, all[i].hear); !errors.Is(err, context.Canceled) {
-				t.Errorf("wait: %v", err)
+				t.Errorf("wait: %v, want %v", err, context.Canceled)
 			}
 		})
 	}
 	for i := range waiters {
-		poll(t, "all wait", func() bool { return all[i].matches(store.ErrBusy) })
+		poll(t, "all waiters wait", func() bool { return all[i].matches(store.ErrBusy) })
 	}
 	since := f.begun.Load()
-	poll(t, "they look again and again", func() bool { return f.begun.Load() >= since+10 })
+	poll(t, "the waiters read the row repeatedly", func() bool { return f.begun.Load() >= since+10 })
 	if n := commits.Load(); n != waiters {
-		t.Errorf("%d waiters wrote %d times", waiters, n)
+		t.Errorf("%d waiters wrote %d times, want once each", waiters, n)
 	}
 	cancel()
 	wg.Wait()
 }
 
 // A release wakes the waiters of its own process at once.
-func TestReleaseRings(t *testing.T) {
+func TestReleaseWakesWaitersOfItsProcess(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "locks.db"), nil)
 	holder := request("a")
 	mustAcquire(t, s, holder)
@@ -211,29 +211,29 @@ func TestReleaseRings(t *testing.T) {
 	defer cancel()
 	for i, w := range line { // the new holder, and the new head of the queue
 		if err := w.pause(ctx, time.Hour); err != nil {
-			t.Errorf("number %d was not woken: %v", i+1, err)
+			t.Errorf("waiter %d was not woken: %v", i+1, err)
 		}
 	}
 	// A waiter that leaves wakes the next one, which then reads the row often.
 	other, remove := s.bells.hang("a", "other")
 	if first := s.bells.stands("a", line[1].bell, 1); !first {
-		t.Error("the first one of the process is not to look often")
+		t.Error("the first waiter of the process does not read often")
 	}
 	if first := s.bells.stands("a", other, 2); first {
-		t.Error("the second one of the process is to look often")
+		t.Error("the second waiter of the process reads often")
 	}
 	s.bells.stands("a", line[0].bell, 3)
 	_, removeNew := s.bells.hang("a", "new")
 	defer removeNew()
 	remove()
 	if err := line[1].pause(ctx, time.Hour); err != nil || len(other.c) != 0 || len(line[0].bell.c) != 0 {
-		t.Errorf("the next one of the process was not woken, or others were: %v", err)
+		t.Errorf("the next waiter of the process was not woken, or others were: %v", err)
 	}
 }
 
-// A waiter that has read the row tells the others of its process: those that the lock was
-// handed to, and the one that is the first now, whatever position each last read itself.
-func TestReaderTellsTheOthers(t *testing.T) {
+// A waiter that has read the row wakes other waiters of its process: those that the lock was
+// handed to, and the one that is now the first, whatever position each last read itself.
+func TestReaderWakesTheOthers(t *testing.T) {
 	var b bells
 	reader, _ := b.hang("a", "reader")
 	first, _ := b.hang("a", "first")
@@ -257,9 +257,8 @@ func TestReaderTellsTheOthers(t *testing.T) {
 	}
 }
 
-// Of many requests that ask for a lock, at most one is before a release of the same
-// process.
-func TestReleasePassesThoseThatAsk(t *testing.T) {
+// At most one of many requests for a lock comes before a release of the same process.
+func TestReleaseOvertakesRequests(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "app.db")
 	synctest.Test(t, func(t *testing.T) {
 		db := handle(t, path)
@@ -289,19 +288,19 @@ func TestReleasePassesThoseThatAsk(t *testing.T) {
 		<-s.writers
 		wg.Wait()
 		if before > 1 {
-			t.Errorf("%d of 20 were before the release", before)
+			t.Errorf("%d of 20 requests came before the release, want at most 1", before)
 		}
 	})
 }
 
-// stands makes w ask once, and requires that the lock is busy.
+// stands makes w ask for the lock once, and requires that it is busy.
 func (w *waiting) stands(t *testing.T) {
 	t.Helper()
 	if w.bell == nil {
 		w.bell = &bell{wait: "of a test"}
 	}
 	if ans, _, err := w.ask(t.Context()); err != nil || ans.Verdict != rule.Busy {
-		t.Fatalf("%+v, %v", ans, err)
+		t.Fatalf("ask: %+v, %v, want a busy lock", ans, err)
 	}
 }
 
@@ -318,7 +317,7 @@ func TestExpiredLeaseIsHandedOn(t *testing.T) {
 		first.stands(t)
 		m.sleep(holder.TTL)
 		if st, err := s.Inspect(t.Context(), name); err != nil || st.Held || len(st.Queue) != 1 {
-			t.Fatalf("%+v, %v", st, err)
+			t.Fatalf("inspect: %+v, %v, want no holder and one waiter", st, err)
 		}
 		r := request(name)
 		switch name {
@@ -337,7 +336,7 @@ func TestExpiredLeaseIsHandedOn(t *testing.T) {
 		}
 		st, err := s.Inspect(t.Context(), name)
 		if err != nil || st.Holder.Owner != first.r.Owner {
-			t.Errorf("after an owner that %s: %+v, %v", name, st, err)
+			t.Errorf("inspect after an owner that %s: %+v, %v, want the first waiter as the holder", name, st, err)
 		}
 	}
 }
@@ -350,7 +349,7 @@ func TestInterval(t *testing.T) {
 		position, looks int
 		expiresIn, ttl  time.Duration
 		least, most     time.Duration
-		behind          bool // somebody of the same process
+		behind          bool // another waiter of the same process
 		socket          string
 		took            time.Duration // by the last read
 	}{
@@ -363,20 +362,20 @@ func TestInterval(t *testing.T) {
 		// The holder's lease ends first.
 		{1, 1000, 7 * time.Millisecond, far, 7 * time.Millisecond, 7 * time.Millisecond, false, "", 0},
 		{1, 1000, 0, far, time.Millisecond, time.Millisecond, false, "", 0},
-		{3, 0, 0, far, 75 * time.Millisecond, 75 * time.Millisecond, false, "", 0}, // which is not for us
-		// The place does.
+		{3, 0, 0, far, 75 * time.Millisecond, 75 * time.Millisecond, false, "", 0}, // a waiter before this one gets it
+		// The waiter's place ends first.
 		{100, 0, far, 800 * time.Millisecond, 0, 100 * time.Millisecond, false, "", 0},
 		{1, 1000, far, 80 * time.Millisecond, 0, 10 * time.Millisecond, false, "", 0},
 		{2, 0, far, far, 8 * time.Second, 8 * time.Second, true, "", 0},
 		{2, 0, far, 8 * time.Millisecond, time.Millisecond, time.Millisecond, true, "", 0},
-		// And nobody does nothing else.
+		// A waiter never reads more often than each millisecond.
 		{1, 0, far, time.Millisecond, time.Millisecond, time.Millisecond, false, "", 0},
-		// With a socket looks are rare.
+		// With a socket, reads are rare.
 		{1, 0, far, far, 250 * time.Millisecond, 250 * time.Millisecond, false, "x", 0},
 		{2, 0, far, far, time.Second, time.Second, false, "x", 0},
 		{2, 0, far, far, 8 * time.Second, 8 * time.Second, true, "x", 0},
-		// But the end of the holder's lease is not missed, nor, by one further behind,
-		// that all before it are dead.
+		// The first waiter still reads at the end of the holder's lease, and a later one soon
+		// after, in case all before it are dead.
 		{1, 1000, 7 * time.Millisecond, far, 7 * time.Millisecond, 7 * time.Millisecond, false, "x", 0},
 		{3, 0, 100 * time.Millisecond, far, 175 * time.Millisecond, 175 * time.Millisecond, false, "x", 0},
 		{3, 0, -time.Second, far, 75 * time.Millisecond, 75 * time.Millisecond, false, "x", 0},
@@ -387,7 +386,7 @@ func TestInterval(t *testing.T) {
 	} {
 		w := &waiting{r: store.WaitRequest{Lease: store.Lease{TTL: c.ttl}}, position: c.position, socket: c.socket, first: !c.behind, looks: c.looks, expiresIn: c.expiresIn, took: c.took}
 		if d := w.interval(); d < c.least || d > c.most {
-			t.Errorf("%+v: looks after %v", c, d)
+			t.Errorf("%+v: reads again after %v, want %v to %v", c, d, c.least, c.most)
 		}
 	}
 }
@@ -413,13 +412,13 @@ func TestPlacesAreRefreshed(t *testing.T) {
 		}
 		return st.Queue[0].ExpiresIn
 	}
-	poll(t, "it waits in the queue", func() bool { return left() == r.TTL })
+	poll(t, "the waiter is in the queue", func() bool { return left() == r.TTL })
 	for range 3 {
 		m.sleep(25 * time.Second)
 		poll(t, "the place is refreshed", func() bool { return left() == r.TTL })
 	}
-	m.sleep(2 * time.Minute) // it cannot have looked meanwhile
-	poll(t, "it waits in the queue again", func() bool { return left() == r.TTL })
+	m.sleep(2 * time.Minute) // in one step, so that the waiter cannot refresh it
+	poll(t, "the waiter is in the queue again", func() bool { return left() == r.TTL })
 	mustRelease(t, s, holder)
 	if err := <-done; err != nil {
 		t.Fatal(err)
@@ -432,7 +431,7 @@ func TestRecordWithoutAQueue(t *testing.T) {
 	putRow(t, s, []byte(`{"spec":{"limit":1},"holds":[{"owner":"ann","meta":"x","weight":1,"count":1,"token":7,"expiry":9000000000000000000}],"token":7}`))
 	ann := store.Lease{Name: "stock", Owner: "ann", TTL: time.Minute}
 	if d, err := s.ReserveTokens(t.Context(), store.ReserveRequest{Lease: ann, Above: 7, Count: 1}); err != nil || d.Token <= 7 || d.Waiting {
-		t.Fatalf("%+v, %v", d, err)
+		t.Fatalf("reserve: %+v, %v, want a token above 7 and no waiter", d, err)
 	}
 	var w told
 	done := make(chan error, 1)
@@ -443,7 +442,7 @@ func TestRecordWithoutAQueue(t *testing.T) {
 		}
 		done <- err
 	}()
-	poll(t, "it waits", func() bool { return w.matches(store.ErrBusy) })
+	poll(t, "the waiter waits", func() bool { return w.matches(store.ErrBusy) })
 	mustRelease(t, s, ann)
 	if err := <-done; err != nil {
 		t.Fatal(err)
@@ -461,7 +460,7 @@ func TestManySpareTokens(t *testing.T) {
 	for range 3 {
 		d, err := s.ReserveTokens(t.Context(), store.ReserveRequest{Lease: r, Above: last, Count: store.MaxSpare + 1})
 		if err != nil || d.Token <= last {
-			t.Fatalf("reserved %+v after %v, %v", d, last, err)
+			t.Fatalf("reserved %+v (%v) after %v, want larger tokens", d, err, last)
 		}
 		last = d.Token + store.MaxSpare
 	}
@@ -469,6 +468,6 @@ func TestManySpareTokens(t *testing.T) {
 	m.reboot("second boot", time.Minute)
 	s = m.open(t, path)
 	if g := mustAcquire(t, s, request("a")); g.Token <= last {
-		t.Fatalf("token %v after a reboot, %v was reserved", g.Token, last)
+		t.Fatalf("token %v after a reboot, want one above %v, which was reserved", g.Token, last)
 	}
 }

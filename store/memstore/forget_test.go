@@ -11,12 +11,13 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// stepped is a store and the hand that moves its clock.
+// stepped returns a store and its clock, which only the test moves.
 func stepped() (*Store, *clock.Instant) {
 	now := clock.Instant(time.Hour)
 	return New(&Options{Clock: clock.Func(func() clock.Instant { return now })}), &now
 }
 
+// take acquires a free lock.
 func (s *Store) take(t *testing.T, name string, ttl time.Duration) (store.Lease, fence.Token) {
 	t.Helper()
 	r := store.Lease{Name: name, Owner: store.NewOwner(), TTL: ttl}
@@ -27,7 +28,7 @@ func (s *Store) take(t *testing.T, name string, ttl time.Duration) (store.Lease,
 	return r, g.Token
 }
 
-// A lock is held from its grant, not from when its holder began to wait.
+// State.HeldFor counts from the grant, not from when the holder began to wait.
 func TestHeldFor(t *testing.T) {
 	s, now := stepped()
 	first, _ := s.take(t, "a", time.Minute)
@@ -51,6 +52,7 @@ func TestHeldFor(t *testing.T) {
 	}
 }
 
+// A released lock has no record any more, and its next token is larger all the same.
 func TestReleasedLocksAreForgotten(t *testing.T) {
 	s, _ := stepped()
 	var last fence.Token
@@ -59,7 +61,7 @@ func TestReleasedLocksAreForgotten(t *testing.T) {
 			r, token := s.take(t, fmt.Sprint("lock ", i), time.Minute)
 			if i == 0 {
 				if token <= last {
-					t.Fatalf("token %v of a lock that was forgotten, the one before was %v", token, last)
+					t.Fatalf("token %v after the record was forgotten, want more than %v", token, last)
 				}
 				last = token
 			}
@@ -68,14 +70,13 @@ func TestReleasedLocksAreForgotten(t *testing.T) {
 			}
 		}
 		if n := len(s.records); n != 0 {
-			t.Fatalf("%d records of locks that nobody holds", n)
+			t.Fatalf("%d records of released locks, want none", n)
 		}
 	}
 }
 
-// TestAbandonedLocksAreForgotten: locks that expire and that nobody asks for
-// again cost no memory for ever, and the many others that come and go neither
-// stop that nor take their tokens back.
+// Locks that expire and that no caller asks for again are forgotten after a while, also
+// while many other locks are acquired. Held locks are not forgotten.
 func TestAbandonedLocksAreForgotten(t *testing.T) {
 	const living = 500
 	s, now := stepped()
@@ -93,12 +94,12 @@ func TestAbandonedLocksAreForgotten(t *testing.T) {
 	}
 	list, err := s.List(t.Context(), "living ")
 	if err != nil || len(list) != living {
-		t.Errorf("%d of %d leases are left, error %v", len(list), living, err)
+		t.Errorf("%d leases are listed, error %v, want all %d held ones", len(list), err, living)
 	}
 }
 
-// TestTokensRiseThroughForgetting takes a few locks in all the ways a record
-// can come and go.
+// However records of a few locks come and go, by releases, expiry and forgetting, each grant
+// of a lock has a larger token than the one before.
 func TestTokensRiseThroughForgetting(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	s, now := stepped()
@@ -108,7 +109,7 @@ func TestTokensRiseThroughForgetting(t *testing.T) {
 	for range 5000 {
 		name := fmt.Sprint(rng.IntN(12))
 		if r, ok := held[name]; ok && rng.IntN(2) == 0 {
-			_ = s.Release(t.Context(), store.ReleaseRequest{Lease: r}) // or it has expired
+			_ = s.Release(t.Context(), store.ReleaseRequest{Lease: r}) // fails if the lease has expired
 			delete(held, name)
 			continue
 		}
@@ -120,7 +121,7 @@ func TestTokensRiseThroughForgetting(t *testing.T) {
 			continue
 		}
 		if g.Token <= last[name] {
-			t.Fatalf("token %v of %q, the one before was %v", g.Token, name, last[name])
+			t.Fatalf("token %v of %q, want more than %v", g.Token, name, last[name])
 		}
 		if !had && last[name] > 0 {
 			forgotten++
@@ -129,6 +130,6 @@ func TestTokensRiseThroughForgetting(t *testing.T) {
 		grants++
 	}
 	if grants < 1000 || forgotten < 100 {
-		t.Fatalf("%d grants, %d of them of forgotten locks: too few to show anything", grants, forgotten)
+		t.Fatalf("%d grants, %d of them of forgotten locks, want 1000 and 100 at least", grants, forgotten)
 	}
 }

@@ -20,8 +20,7 @@ func TestConformance(t *testing.T) {
 	storetest.Run(t, func(*testing.T) store.Store { return memstore.New(nil) }, storetest.Options{})
 }
 
-// TestClockCountsTTLs: leases end by the injected clock, to the nanosecond, and
-// by nothing else.
+// Leases end by the injected clock, to the nanosecond.
 func TestClockCountsTTLs(t *testing.T) {
 	now := clock.Instant(time.Hour)
 	s := memstore.New(&memstore.Options{Clock: clock.Func(func() clock.Instant { return now })})
@@ -48,7 +47,7 @@ func TestClockCountsTTLs(t *testing.T) {
 
 	now = now.Add(100*time.Millisecond - 1)
 	if st, err := s.Inspect(t.Context(), "lock"); err != nil || st.ExpiresIn != 1 {
-		t.Fatalf("a nanosecond before the end: %+v, %v", st, err)
+		t.Fatalf("a nanosecond before the end: %+v, %v, want it to expire in 1ns", st, err)
 	}
 	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: b}); !errors.Is(err, store.ErrBusy) {
 		t.Fatalf("a nanosecond before the end: %v, want busy", err)
@@ -56,25 +55,24 @@ func TestClockCountsTTLs(t *testing.T) {
 
 	now++
 	if st, err := s.Inspect(t.Context(), "lock"); err != nil || st.Held {
-		t.Fatalf("at the end: %+v, %v", st, err)
+		t.Fatalf("inspect at the end: %+v, %v, want a free lock", st, err)
 	}
 	if list, err := s.List(t.Context(), ""); err != nil || len(list) != 0 {
-		t.Fatalf("at the end: %+v, %v", list, err)
+		t.Fatalf("list at the end: %+v, %v, want no lock", list, err)
 	}
 	if errs := s.Renew(t.Context(), []store.Lease{a}); !errors.Is(errs[0], store.ErrNotHeld) {
-		t.Fatalf("renew at the end: %v", errs[0])
+		t.Fatalf("renew at the end: %v, want ErrNotHeld", errs[0])
 	}
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: a}); !errors.Is(err, store.ErrNotHeld) {
-		t.Fatalf("release at the end: %v", err)
+		t.Fatalf("release at the end: %v, want ErrNotHeld", err)
 	}
 	second, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: b})
 	if err != nil || second.Token <= first.Token {
-		t.Fatalf("after the end: token %v, %v; the one before was %v", second.Token, err, first.Token)
+		t.Fatalf("after the end: token %v, %v, want more than %v", second.Token, err, first.Token)
 	}
 }
 
-// TestStandingClockExpiresNothing: while the injected clock stands, no lease
-// ends, whatever time the machine has.
+// While the injected clock stands still, no lease ends, however much time passes.
 func TestStandingClockExpiresNothing(t *testing.T) {
 	s := memstore.New(&memstore.Options{Clock: clock.Func(func() clock.Instant { return 1 })})
 	r := request("lock", store.MinTTL)
@@ -83,7 +81,7 @@ func TestStandingClockExpiresNothing(t *testing.T) {
 	}
 	for end := clock.System().Now().Add(20 * store.MinTTL); clock.System().Now() < end; {
 		if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("lock", store.MinTTL)}); !errors.Is(err, store.ErrBusy) {
-			t.Fatalf("got %v, want busy", err)
+			t.Fatalf("acquire of a held lock: %v, want ErrBusy", err)
 		}
 	}
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); err != nil {
@@ -91,24 +89,24 @@ func TestStandingClockExpiresNothing(t *testing.T) {
 	}
 }
 
-// TestWhichErrorComesFirst: a closed store says so even to a caller who has
-// given up, and an invalid request is told what is wrong with it in any case.
+// A closed store returns ErrClosed also if the context has ended. An invalid request gets
+// ErrInvalid in any case.
 func TestWhichErrorComesFirst(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	s := memstore.New(nil)
 	bad := request("", time.Second)
 	if _, err := s.Acquire(ended, store.AcquireRequest{Lease: bad}); !errors.Is(err, store.ErrInvalid) {
-		t.Errorf("invalid, on an ended context: %v", err)
+		t.Errorf("an invalid request with an ended context: %v, want ErrInvalid", err)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Acquire(ended, store.AcquireRequest{Lease: request("lock", time.Second)}); !errors.Is(err, store.ErrClosed) {
-		t.Errorf("closed, on an ended context: %v", err)
+		t.Errorf("a closed store and an ended context: %v, want ErrClosed", err)
 	}
 	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: bad}); !errors.Is(err, store.ErrInvalid) {
-		t.Errorf("invalid, on a closed store: %v", err)
+		t.Errorf("an invalid request to a closed store: %v, want ErrInvalid", err)
 	}
 }
 
@@ -116,7 +114,7 @@ func request(name string, ttl time.Duration) store.Lease {
 	return store.Lease{Name: name, Owner: store.NewOwner(), TTL: ttl}
 }
 
-// A nil Context panics in words that name it, and leaves the store as it was.
+// A nil Context panics with a message that says so, and leaves the store as it was.
 func TestNilContextPanics(t *testing.T) {
 	s := memstore.New(nil)
 	defer s.Close()
@@ -134,13 +132,13 @@ func TestNilContextPanics(t *testing.T) {
 		func() {
 			defer func() {
 				if got := recover(); got != "memory: nil Context" {
-					t.Errorf("%s with a nil Context: panic %v", what, got)
+					t.Errorf("%s with a nil Context: panic %v, want \"memory: nil Context\"", what, got)
 				}
 			}()
 			call()
 		}()
 	}
 	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r}); err != nil {
-		t.Errorf("afterwards: %v", err)
+		t.Errorf("acquire afterwards: %v, want a grant", err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/memstore"
 )
 
-// Every store in memory is one of its own, and its URL has no settings.
+// Each URL of a store in memory opens a store of its own. The URL has no settings.
 func TestOpenByURL(t *testing.T) {
 	ctx := context.Background()
 	for _, url := range []string{"memory:", "memory"} {
@@ -19,7 +19,7 @@ func TestOpenByURL(t *testing.T) {
 			t.Fatalf("%s: %v", url, err)
 		}
 		if _, err := s.Acquire(ctx, store.AcquireRequest{Lease: request("lock", 1e9)}); err != nil {
-			t.Error(err)
+			t.Errorf("%s: acquire in a store of its own: %v", url, err)
 		}
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -27,7 +27,7 @@ func TestOpenByURL(t *testing.T) {
 	}
 	for _, url := range []string{"memory:shared", "memory://x", "memory:?a=b"} {
 		if s, err := store.Open(ctx, url, nil); s != nil || !errors.Is(err, store.ErrInvalid) {
-			t.Errorf("%s: %v", url, err)
+			t.Errorf("%s: %v, want ErrInvalid", url, err)
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// bubbled is a store whose clock is that of a synctest bubble.
+// bubbled returns a store whose clock is that of a synctest bubble.
 func bubbled() *Store {
 	return New(&Options{Clock: virtual.Clock()})
 }
@@ -26,15 +26,15 @@ func request(ttl time.Duration) store.WaitRequest {
 	return store.WaitRequest{Lease: store.Lease{Name: "lock", Owner: store.NewOwnerAt(time.Now()), TTL: ttl}}
 }
 
-// waiting is a Wait under way, and what came of it.
+// waiting is a Wait under way, and its result.
 type waiting struct {
 	store.WaitRequest
-	cancel context.CancelFunc
-	told   []store.BusyError
-	done   chan struct{}
-	took   time.Duration
-	grant  store.Grant
-	err    error
+	cancel  context.CancelFunc
+	reports []store.BusyError
+	done    chan struct{}
+	took    time.Duration
+	grant   store.Grant
+	err     error
 }
 
 func wait(t *testing.T, s *Store, r store.WaitRequest) *waiting {
@@ -47,7 +47,7 @@ func wait(t *testing.T, s *Store, r store.WaitRequest) *waiting {
 		w.grant, w.err = s.Wait(ctx, r, func(err error) {
 			var busy *store.BusyError
 			if errors.As(err, &busy) {
-				w.told = append(w.told, *busy)
+				w.reports = append(w.reports, *busy)
 			}
 		})
 		w.took = time.Since(start)
@@ -66,44 +66,44 @@ func (w *waiting) ended() bool {
 	}
 }
 
-// A released lock goes to the next waiter at once. The new lease counts from
-// then, however long the waiter waited.
-func TestHandedOnAtOnce(t *testing.T) {
+// A released lock is handed to the next waiter at once. The new lease counts from then,
+// however long the waiter waited.
+func TestReleaseHandsTheLockOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bubbled()
 		holder, _ := s.take(t, "lock", time.Hour)
 		a, b := wait(t, s, request(time.Second)), wait(t, s, request(2*time.Second))
 		time.Sleep(10 * time.Minute)
 		if a.ended() || b.ended() {
-			t.Fatal("somebody got a lock that is held")
+			t.Fatalf("waiters of a held lock have ended: %v, %v", a.err, b.err)
 		}
 		if st, err := s.Inspect(t.Context(), "lock"); err != nil || len(st.Queue) != 2 || st.Queue[0].Holder.Owner != a.Owner || st.Queue[1].ExpiresIn != 2*time.Second {
-			t.Fatalf("line %+v, %v", st.Queue, err)
+			t.Fatalf("queue %+v, %v, want both waiters in order", st.Queue, err)
 		}
 		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: holder}); err != nil {
 			t.Fatal(err)
 		}
 		if !a.ended() || a.err != nil || a.took != 10*time.Minute || a.grant.Since != a.took || b.ended() {
-			t.Fatalf("%v, after %v: %+v", a.err, a.took, a.grant)
+			t.Fatalf("the first waiter has %v after %v: %+v, want the lock after 10m0s; the second has ended: %v, want it to wait", a.err, a.took, a.grant, b.ended())
 		}
 		if st, _ := s.Inspect(t.Context(), "lock"); st.Holder.Owner != a.Owner || st.ExpiresIn != time.Second || st.Token != a.grant.Token || len(st.Queue) != 1 {
-			t.Fatalf("handed on as %+v, granted %+v", st, a.grant)
+			t.Fatalf("inspect: %+v, want the first waiter's lease of 1s with grant %+v", st, a.grant)
 		}
-		// a says nothing more: b gets it when its lease is over, to the instant.
+		// The first waiter does not renew: the second gets the lock the moment that lease expires.
 		<-b.done
 		if want := 10*time.Minute + time.Second; b.err != nil || b.took != want || b.grant.Since != want || b.grant.Token <= a.grant.Token {
-			t.Fatalf("%v, after %v: %+v", b.err, b.took, b.grant)
+			t.Fatalf("the second waiter has %v after %v: %+v, want the lock after %v, with a token larger than %v", b.err, b.took, b.grant, want, a.grant.Token)
 		}
-		if len(b.told) != 2 || b.told[0].Position != 2 || b.told[0].Holder.Owner != holder.Owner || b.told[1].Position != 1 || b.told[1].Holder.Owner != a.Owner {
-			t.Fatalf("b was told %+v", b.told)
+		if r := b.reports; len(r) != 2 || r[0].Position != 2 || r[0].Holder.Owner != holder.Owner || r[1].Position != 1 || r[1].Holder.Owner != a.Owner {
+			t.Fatalf("reports to the second waiter: %+v, want position 2 behind %s, then position 1 behind %s", r, holder.Owner, a.Owner)
 		}
 		if len(s.lines) != 0 || s.Release(t.Context(), store.ReleaseRequest{Lease: b.Lease}) != nil || len(s.records) != 0 {
-			t.Errorf("left behind: %v, %v", s.lines, s.records)
+			t.Errorf("queues %v and records %v after the last release, want none", s.lines, s.records)
 		}
 	})
 }
 
-// The end of a lease is noticed in time, also when the lease was renewed or ends
+// A waiter gets the lock the moment the lease expires, also if that was renewed, or ends
 // sooner than the timer was set for.
 func TestExpiryIsFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestExpiryIsFollowed(t *testing.T) {
 		if want := 560 * time.Second; w.err != nil || w.took != want {
 			t.Fatalf("%v after %v, want the lock after %v", w.err, w.took, want)
 		}
-		// The next holder's lease is a shorter one than the one before.
+		// The next lease is shorter than the one that the timer was set for.
 		short, long := request(time.Second), request(time.Minute)
 		a, b := wait(t, s, short), wait(t, s, long)
 		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: w.Lease}); err != nil {
@@ -128,14 +128,13 @@ func TestExpiryIsFollowed(t *testing.T) {
 		}
 		<-b.done
 		if b.err != nil || !a.ended() || b.took != time.Second {
-			t.Fatalf("%v after %v, want the lock after 1s", b.err, b.took)
+			t.Fatalf("the waiter behind a lease of 1s has %v after %v, want the lock after 1s", b.err, b.took)
 		}
 	})
 }
 
-// A waiter that gives up leaves the queue at once, wherever it stood, and leaves
-// nothing behind. If the lock was handed to it, the lock goes on to the next
-// waiter.
+// A waiter that gives up leaves the queue at once, from any position, and leaves nothing
+// behind. If the lock was handed to it, the lock goes on to the next waiter.
 func TestGivingUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bubbled()
@@ -151,13 +150,13 @@ func TestGivingUp(t *testing.T) {
 			}
 		}
 		if st, _ := s.Inspect(t.Context(), "lock"); len(st.Queue) != 2 || st.Queue[0].Holder.Owner != line[2].Owner {
-			t.Fatalf("line %+v", st.Queue)
+			t.Fatalf("queue %+v, want the two waiters that are left", st.Queue)
 		}
-		// Handed on and given up at the same moment.
+		// The lock is handed to a waiter at the moment it gives up.
 		go s.Release(t.Context(), store.ReleaseRequest{Lease: holder})
 		line[2].cancel()
 		if !line[2].ended() {
-			t.Fatal("neither got it nor gave up")
+			t.Fatal("a waiter that gave up still waits")
 		}
 		if line[2].err == nil {
 			if err := s.Release(t.Context(), store.ReleaseRequest{Lease: line[2].Lease}); err != nil {
@@ -165,19 +164,19 @@ func TestGivingUp(t *testing.T) {
 			}
 		}
 		if !line[3].ended() || line[3].err != nil {
-			t.Fatalf("the last one did not get it: %v", line[3].err)
+			t.Fatalf("the last waiter did not get the lock: %v", line[3].err)
 		}
 		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: line[3].Lease}); err != nil {
 			t.Fatal(err)
 		}
 		if len(s.records) != 0 || len(s.lines) != 0 {
-			t.Errorf("left behind: %v, %v", s.records, s.lines)
+			t.Errorf("records %v and queues %v after the last release, want none", s.records, s.lines)
 		}
 	})
 }
 
-// A waiter that was handed the lock as it gave up passes it to the next waiter.
-func TestGivingUpWhatWasHandedOn(t *testing.T) {
+// If a waiter gives up after it was handed the lock, the lock goes to the next waiter.
+func TestGivingUpAfterTheHandOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bubbled()
 		holder, _ := s.take(t, "lock", time.Hour)
@@ -189,13 +188,13 @@ func TestGivingUpWhatWasHandedOn(t *testing.T) {
 		s.mu.Unlock()
 		next := wait(t, s, request(time.Minute))
 		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: holder}); err != nil || w.hold.Owner != w.request.Owner {
-			t.Fatalf("handed on as %+v, %v", w.hold, err)
+			t.Fatalf("handed to %+v, %v, want the first waiter", w.hold, err)
 		}
 		if err := s.leave(w, context.Canceled); err != context.Canceled {
-			t.Fatal(err)
+			t.Fatalf("leave: %v, want Canceled", err)
 		}
 		if !next.ended() || next.err != nil || next.grant.Token <= w.hold.Token {
-			t.Fatalf("%+v, %v", next.grant, next.err)
+			t.Fatalf("the next waiter has %+v, %v, want the lock with a token larger than %v", next.grant, next.err, w.hold.Token)
 		}
 	})
 }
@@ -215,19 +214,19 @@ func TestBargingWaiterThatDoesNotAsk(t *testing.T) {
 		s.mu.Unlock()
 		next := wait(t, s, request(time.Minute))
 		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: holder}); err != nil || !w.out || w.hold.Owner != "" || next.ended() {
-			t.Fatalf("told %v, handed %+v, %v", w.out, w.hold, err)
+			t.Fatalf("the barging waiter was notified %v, want true; handed %+v, want nothing; the next has ended: %v; %v", w.out, w.hold, next.ended(), err)
 		}
 		if err := s.leave(w, context.Canceled); err != context.Canceled {
-			t.Fatal(err)
+			t.Fatalf("leave: %v, want Canceled", err)
 		}
 		if !next.ended() || next.err != nil {
-			t.Fatal(next.err)
+			t.Fatalf("the next waiter: %v, want the lock", next.err)
 		}
 	})
 }
 
-// A barging waiter takes no other waiter's place, however long ago the queue was
-// last looked at.
+// A barging waiter does not overtake the waiter ahead of it, also if no call has refreshed
+// the queue for long.
 func TestBargeTakesNobodysPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bubbled()
@@ -240,13 +239,14 @@ func TestBargeTakesNobodysPlace(t *testing.T) {
 		<-first.done
 		<-second.done
 		if first.err != nil || second.err != nil || second.grant.Token <= first.grant.Token {
-			t.Fatalf("%v, %v; %v then %v", first.err, second.err, first.grant, second.grant)
+			t.Fatalf("the waiters have %v and %v, with %v and %v, want the lock in order of arrival", first.err, second.err, first.grant, second.grant)
 		}
 	})
 }
 
-// An expired lease whose lock goes to nobody, since only a barging waiter is told, is
-// forgotten by the very call that acquires the lock next. Its token stays used.
+// If only a barging waiter is queued, it is merely notified that a lease has expired. The
+// next call then forgets the record and acquires the lock, with a token above the reserved
+// ones.
 func TestTokenRisesWhenABargingWaiterIsNotified(t *testing.T) {
 	s, now := stepped()
 	first, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request(time.Minute).Lease, Spare: 5})
@@ -264,26 +264,26 @@ func TestTokenRisesWhenABargingWaiterIsNotified(t *testing.T) {
 	*now = now.Add(time.Minute)
 	second, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request(time.Minute).Lease})
 	if err != nil || second.Token <= first.Token+5 {
-		t.Errorf("granted %+v after %+v, %v", second, first, err)
+		t.Errorf("granted %+v, %v, want a token above %v and its 5 spare ones", second, err, first.Token)
 	}
 }
 
 // If the timer is late, the next call of any kind hands an expired lease to the
 // first waiter, not to the caller.
 func TestExpiredLeaseIsHandedOn(t *testing.T) {
-	for what, come := range map[string]func(s *Store, first string){
-		"asks": func(s *Store, first string) {
+	for what, call := range map[string]func(s *Store, first string){
+		"Acquire": func(s *Store, first string) {
 			var busy *store.BusyError
 			if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request(time.Minute).Lease}); !errors.As(err, &busy) || busy.Holder.Owner != first || busy.ExpiresIn != time.Minute {
 				t.Errorf("acquire: got %v, want busy, held by the first waiter", err)
 			}
 		},
-		"looks": func(s *Store, first string) {
+		"Inspect": func(s *Store, first string) {
 			if st, err := s.Inspect(t.Context(), "lock"); err != nil || st.Holder.Owner != first || len(st.Queue) > 0 {
 				t.Errorf("inspect: %+v, %v, want held by the first waiter", st, err)
 			}
 		},
-		"waits": func(s *Store, _ string) {
+		"Wait": func(s *Store, _ string) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			if err := s.enqueue(&waiter{request: request(time.Minute), wake: make(chan struct{}, 1)}); err != nil {
@@ -300,9 +300,9 @@ func TestExpiredLeaseIsHandedOn(t *testing.T) {
 		}
 		s.mu.Unlock()
 		*now = now.Add(time.Minute)
-		come(s, w.request.Owner)
+		call(s, w.request.Owner)
 		if !w.out || w.hold.Owner != w.request.Owner {
-			t.Errorf("after a call of the kind %q: the first waiter got %+v", what, w.hold)
+			t.Errorf("after %s: the first waiter has %+v, want the lock", what, w.hold)
 		}
 		s.Close()
 	}
@@ -312,55 +312,55 @@ func TestExpiredLeaseIsHandedOn(t *testing.T) {
 func TestStandingClockIsNotWatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
-		now, looks := clock.Instant(time.Hour), 0
+		now, readings := clock.Instant(time.Hour), 0
 		s := New(&Options{Clock: clock.Func(func() clock.Instant {
 			mu.Lock()
 			defer mu.Unlock()
-			looks++
+			readings++
 			return now
 		})})
 		s.take(t, "lock", time.Millisecond)
 		w := wait(t, s, request(time.Minute))
 		time.Sleep(time.Second)
 		if w.ended() {
-			t.Errorf("got the lock while the clock stood: %v", w.err)
+			t.Errorf("the wait ended while the clock stood still: %v", w.err)
 		}
 		mu.Lock()
-		if looks > 200 {
-			t.Errorf("the clock was asked %d times in a second", looks)
+		if readings > 200 {
+			t.Errorf("the clock was read %d times in a second, want 200 at most", readings)
 		}
 		now = now.Add(time.Millisecond)
 		mu.Unlock()
 		<-w.done
 		if w.err != nil {
-			t.Error(w.err)
+			t.Errorf("the wait ended with %v when the clock moved on, want the lock", w.err)
 		}
 	})
 }
 
-// A Wait fails if its owner waits already, is released, or the store is closed.
+// Wait fails if its owner waits already, if its owner is released, and if the store is closed.
 func TestWaitThatCannotSucceed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bubbled()
 		s.take(t, "lock", time.Hour)
 		w, other := wait(t, s, request(time.Minute)), wait(t, s, request(time.Minute))
 		if _, err := s.Wait(t.Context(), store.WaitRequest{Lease: w.Lease}, nil); !errors.Is(err, store.ErrInvalid) {
-			t.Errorf("waiting twice: %v", err)
+			t.Errorf("a second wait of one owner: %v, want ErrInvalid", err)
 		}
 		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: w.Lease}); !errors.Is(err, store.ErrNotHeld) {
-			t.Error(err)
+			t.Errorf("release of a waiter: %v, want ErrNotHeld", err)
 		}
 		if !w.ended() || !errors.Is(w.err, store.ErrNotHeld) {
-			t.Errorf("released while it waited: %v", w.err)
+			t.Errorf("the wait of a released owner: %v, want ErrNotHeld", w.err)
 		}
 		s.Close()
 		if !other.ended() || other.err != store.ErrClosed {
-			t.Errorf("closed while it waited: %v", other.err)
+			t.Errorf("the wait in a closed store: %v, want ErrClosed", other.err)
 		}
 	})
 }
 
-// In a long line, each release wakes one waiter, in the order of arrival.
+// In a long queue, each release hands the lock to one waiter, in the order of arrival.
 func TestLongQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bubbled()
@@ -377,11 +377,11 @@ func TestLongQueue(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				if err != nil || g.Token <= last {
-					t.Errorf("token %v after %v, %v", g.Token, last, err)
+					t.Errorf("granted token %v, %v, want more than %v", g.Token, err, last)
 				}
 				d, err := s.ReserveTokens(t.Context(), store.ReserveRequest{Lease: r.Lease, Above: g.Token, Count: r.Spare + 1})
 				if err != nil || d.Token <= g.Token+fence.Token(r.Spare) || d.Waiting != (len(order) < 199) {
-					t.Errorf("reserved %+v after %v and %d more, %v", d, g.Token, r.Spare, err)
+					t.Errorf("reserved %+v, %v, want tokens above %v and its %d spare ones, with waiters reported until the last", d, err, g.Token, r.Spare)
 				}
 				order, last = append(order, r.Owner), d.Token+fence.Token(r.Spare)
 				go s.Release(t.Context(), store.ReleaseRequest{Lease: r.Lease})
@@ -389,20 +389,19 @@ func TestLongQueue(t *testing.T) {
 			synctest.Wait()
 		}
 		if st, err := s.Inspect(t.Context(), "lock"); err != nil || len(st.Queue) != store.MaxQueue || st.Queue[7].Holder.Purpose != "7" {
-			t.Errorf("line of %d, %v", len(st.Queue), err)
+			t.Errorf("Inspect shows %d places, %v, want %d, described in order", len(st.Queue), err, store.MaxQueue)
 		}
 		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: holder}); err != nil {
 			t.Fatal(err)
 		}
 		wg.Wait()
 		if !slices.Equal(order, want) {
-			t.Errorf("out of order: %v", order)
+			t.Errorf("granted in the order %v, want %v", order, want)
 		}
 	})
 }
 
-// A reason function that ends the goroutine of its Wait leaves no place in the
-// line.
+// A reason function that ends the goroutine of its Wait leaves no place in the queue.
 func TestReasonEndsTheWait(t *testing.T) {
 	for how, end := range map[string]func(){"panic": func() { panic("from reason") }, "Goexit": runtime.Goexit} {
 		s := New(nil)
@@ -418,7 +417,7 @@ func TestReasonEndsTheWait(t *testing.T) {
 		}()
 		<-done
 		if st, err := s.Inspect(t.Context(), "a"); err != nil || len(st.Queue) != 0 {
-			t.Errorf("%s: %d places are left, %v", how, len(st.Queue), err)
+			t.Errorf("%s: %d places are left, %v, want none", how, len(st.Queue), err)
 		}
 		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: first}); err != nil {
 			t.Error(err)
@@ -430,8 +429,8 @@ func TestReasonEndsTheWait(t *testing.T) {
 	}
 }
 
-// A lock whose lease has expired goes to the caller if the only waiter barges. That
-// forgets the record first, and the caller's token is above all that it had.
+// If the only waiter barges, an expired lock goes to the next caller. That call forgets the
+// record, and its token is larger than all tokens of the record.
 func TestForgottenTokensAreNotGrantedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := clock.Instant(1)
@@ -443,10 +442,10 @@ func TestForgottenTokensAreNotGrantedAgain(t *testing.T) {
 		r := request(time.Hour)
 		r.Barge = true
 		waiter := wait(t, s, r)
-		now = now.Add(time.Hour) // the timer has not noticed
+		now = now.Add(time.Hour) // the timer has not noticed the expiry
 		next, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request(time.Hour).Lease})
 		if err != nil || next.Token <= held.Token+200 {
-			t.Errorf("granted %+v, %v after %+v", next, err, held)
+			t.Errorf("granted %+v, %v, want a token above %v and its 200 spare ones", next, err, held.Token)
 		}
 		waiter.cancel()
 		<-waiter.done

@@ -19,13 +19,12 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 )
 
-// ruled are three servers with a user who can do everything, until a rule says
-// otherwise.
+// ruled has three servers with a user that has all rights until apply sets its rule.
 type ruled struct {
 	t       *testing.T
 	servers []*redistest.Server
 	path    string // of the URL
-	// patience with what works only if the rule is enough.
+	// patience bounds the wait for what happens only if the rule is enough.
 	patience time.Duration
 }
 
@@ -43,7 +42,7 @@ func (r ruled) apply(rule []string) {
 		for _, key := range s.Keys(r.t) {
 			s.Text(r.t, "DEL", key)
 		}
-		if r.path != "" { // a user that only looks cannot write the mark
+		if r.path != "" { // a user with the right to read only cannot write the mark
 			s.Text(r.t, "COPY", redistest.Mark, redistest.Mark, "DB", strings.Trim(r.path, "/"), "REPLACE")
 		}
 	}
@@ -57,7 +56,7 @@ func (r ruled) open() (*redisstore.Store, error) {
 	return redisstore.Open(r.t.Context(), r.url(), patient())
 }
 
-// locks does all that a client does, and says what does not work.
+// locks does all that a client does, and returns the first error.
 func (r ruled) locks(name string) error {
 	s, err := r.open()
 	if err != nil {
@@ -65,14 +64,14 @@ func (r ruled) locks(name string) error {
 	}
 	defer s.Close()
 	ctx := r.t.Context()
-	r.servers[0].Text(r.t, "SET", "{"+name+"}:token", "9000000000000000") // so that the others must be updated
+	r.servers[0].Text(r.t, "SET", "{"+name+"}:token", "9000000000000000") // so that the other servers must be updated
 	l := request(name)
 	if _, err := s.Acquire(ctx, store.AcquireRequest{Lease: l}); err != nil {
 		return err
 	}
 	for client := range strings.Lines(r.servers[0].Text(r.t, "CLIENT", "LIST")) {
 		if strings.Contains(client, "user=locker") && !strings.Contains(client, "tB db=") {
-			return fmt.Errorf("the server would not tell that its data is replaced: %s", client)
+			return fmt.Errorf("the server does not push that its data is replaced: %s", client)
 		}
 	}
 	if err := s.Renew(ctx, []store.Lease{l})[0]; err != nil {
@@ -82,13 +81,13 @@ func (r ruled) locks(name string) error {
 	if err := s.Renew(ctx, []store.Lease{l})[0]; err != nil {
 		return err
 	}
-	r.servers[2].Text(r.t, "DEL", name) // and be given back
+	r.servers[2].Text(r.t, "DEL", name) // so that the renewal has to restore it
 	if err := s.Renew(ctx, []store.Lease{l})[0]; err != nil {
 		return err
 	}
 	eventually(r.t, "the lock is on the node that lost it", func() bool { return r.servers[2].Text(r.t, "EXISTS", name) == "1" })
 	if st, err := s.Inspect(ctx, name); err != nil || !st.Held {
-		return errors.Join(err, errors.New("not shown"))
+		return errors.Join(err, errors.New("inspect does not show the lock as held"))
 	}
 	if err := s.Release(ctx, store.ReleaseRequest{Lease: l, Renewed: true}); err != nil {
 		return err
@@ -102,7 +101,7 @@ func (r ruled) locks(name string) error {
 	return errors.Join(r.respectsRedisson(s), r.excess())
 }
 
-// respectsRedisson sees that a lock of Redisson is held.
+// respectsRedisson checks that a lock of Redisson counts as held.
 func (r ruled) respectsRedisson(s store.Store) error {
 	for _, server := range r.servers { // in a cluster, one of them has the slot
 		_, err := server.Do(r.t.Context(), "EVAL", `redis.call('SELECT', ARGV[1])
@@ -113,12 +112,12 @@ func (r ruled) respectsRedisson(s store.Store) error {
 		}
 	}
 	if st, err := s.Inspect(r.t.Context(), "jobs/redisson"); err != nil || !st.Held {
-		return errors.Join(err, errors.New("a lock of Redisson is not shown"))
+		return errors.Join(err, errors.New("inspect does not show a lock of Redisson as held"))
 	}
 	return nil
 }
 
-// waits checks that a waiter is notified when it is its turn.
+// waits checks that a waiter is notified when its turn comes.
 func (r ruled) waits(s store.Waiter, name string) error {
 	held := request(name)
 	takes(r.t, s, r.servers, held)
@@ -136,7 +135,7 @@ func (r ruled) waits(s store.Waiter, name string) error {
 	if !r.all(func(server *redistest.Server) bool { return placed(r.t, server, next) }) {
 		return errors.New("the server cannot push")
 	}
-	// Another one has waited for longer, and goes.
+	// Another waiter, whose wait began earlier, gives up.
 	other, over := context.WithCancel(ctx)
 	defer over()
 	before := next
@@ -146,28 +145,28 @@ func (r ruled) waits(s store.Waiter, name string) error {
 		_, err := s.Wait(other, store.WaitRequest{Lease: before}, nil)
 		gone <- err
 	}()
-	stands := r.all(func(server *redistest.Server) bool { return placed(r.t, server, before) })
+	queued := r.all(func(server *redistest.Server) bool { return placed(r.t, server, before) })
 	over()
-	if err := <-gone; !stands {
-		return fmt.Errorf("nobody can stand before another: %w", err)
+	if err := <-gone; !queued {
+		return fmt.Errorf("a waiter that began earlier gets no place: %w", err)
 	}
 	if !r.all(func(server *redistest.Server) bool { return server.Text(r.t, "LLEN", "{"+name+"}:line") == "1" }) {
-		return errors.New("nobody can leave the queue")
+		return errors.New("a waiter that gives up cannot remove its place")
 	}
 	if err := s.Release(ctx, store.ReleaseRequest{Lease: held}); err != nil {
 		return err
 	}
-	// It would come to know by itself when it refreshes its places.
+	// Without a push the waiter learns so when it refreshes its place.
 	select {
 	case err := <-done:
 		done <- nil
 		return errors.Join(err, s.Release(ctx, store.ReleaseRequest{Lease: next}))
 	case <-time.After(min(r.patience, next.TTL/6)):
-		return errors.New("the server did not tell")
+		return errors.New("the waiter is not notified")
 	}
 }
 
-// all waits with patience for something to be so at all servers.
+// all waits until so is true of all servers, at most for r.patience.
 func (r ruled) all(so func(*redistest.Server) bool) bool {
 	for _, server := range r.servers {
 		for deadline := time.Now().Add(r.patience); !so(server); time.Sleep(time.Millisecond) {
@@ -179,7 +178,7 @@ func (r ruled) all(so func(*redistest.Server) bool) bool {
 	return true
 }
 
-// shows looks at a lock; lists finds it.
+// shows inspects a lock.
 func (r ruled) shows() error {
 	s, err := r.open()
 	if err != nil {
@@ -188,12 +187,12 @@ func (r ruled) shows() error {
 	defer s.Close()
 	r.hold("jobs/1")
 	if st, err := s.Inspect(r.t.Context(), "jobs/1"); err != nil || !st.Held || len(st.Queue) != 1 || st.Queue[0].Holder.Owner != "next" {
-		return errors.Join(err, errors.New("it is not shown as it is"))
+		return errors.Join(err, errors.New("inspect does not show the holder and its waiter"))
 	}
 	return errors.Join(r.respectsRedisson(s), r.excess())
 }
 
-// hold makes it look as if somebody had a lock, and somebody else waited for it.
+// hold writes the keys of a lock that has a holder and a waiter.
 func (r ruled) hold(name string) {
 	for _, server := range r.servers {
 		server.Text(r.t, "EVAL", `redis.call('SELECT', ARGV[1])
@@ -206,6 +205,7 @@ func (r ruled) hold(name string) {
 	}
 }
 
+// lists lists the locks.
 func (r ruled) lists() error {
 	s, err := r.open()
 	if err != nil {
@@ -215,7 +215,7 @@ func (r ruled) lists() error {
 	r.hold("jobs/1")
 	all, err := s.List(r.t.Context(), "jobs/")
 	if err == nil && len(all) != 1 {
-		err = errors.New("it is not listed")
+		err = errors.New("list does not show the lock")
 	}
 	return errors.Join(err, r.excess())
 }
@@ -230,10 +230,10 @@ func (r ruled) declares() error {
 	if _, err = redisadmin.Bootstrap(r.t.Context(), r.url(), nil, false); errors.Is(err, store.ErrBusy) {
 		return r.excess()
 	}
-	return fmt.Errorf("a lock that is held is not noticed: %w", err)
+	return fmt.Errorf("bootstrap does not notice a lock that is held: %w", err)
 }
 
-// examines gets a complete examination.
+// examines examines the servers, and requires a complete result.
 func (r ruled) examines() error {
 	for _, server := range r.servers {
 		server.Text(r.t, "HSET", "jobs/r", "0b16b1f0-5a25-4b5c-a22b-3f5b0b1c8f6e:1", "1")
@@ -245,23 +245,23 @@ func (r ruled) examines() error {
 	}
 	for _, n := range e.Nodes {
 		if n.Outcome != store.Granted || n.ServerErr != nil || n.Server.SettingsErr != nil || n.Mark.Err != nil || n.PushErr != nil || n.TrackingErr != nil || n.Keys.Err != nil || len(n.Lacking)+len(n.Failing) > 0 {
-			return errors.Join(errors.New("not all is told"), n.Err, n.ServerErr, n.Server.SettingsErr, n.Mark.Err, n.PushErr, n.TrackingErr, n.Keys.Err)
+			return errors.Join(errors.New("the examination is not complete"), n.Err, n.ServerErr, n.Server.SettingsErr, n.Mark.Err, n.PushErr, n.TrackingErr, n.Keys.Err)
 		}
 		if !n.Mark.Found || n.AheadError == 0 {
-			return errors.New("no mark, or no time")
+			return errors.New("the examination finds no mark, or no time")
 		}
 		kind := map[redisadmin.Oddity]string{}
 		for _, o := range n.Keys.Odd {
 			kind[o.Oddity] = o.Examples[0].Key + o.Examples[0].Says
 		}
 		if kind[redisadmin.Redisson] != "jobs/r" || kind[redisadmin.WrongType] != "jobs/la list" {
-			return errors.New("keys are taken for others")
+			return errors.New("keys are reported as others")
 		}
 	}
 	return r.excess()
 }
 
-// excess says what the user may do and should not.
+// excess returns an error if the user has a right that it should not have.
 func (r ruled) excess() error {
 	for _, words := range []string{"LASTSAVE", "SET other x", "GET other", "PUBLISH other x"} {
 		said, err := asLocker(r.servers[0].Addr(), words)
@@ -272,8 +272,8 @@ func (r ruled) excess() error {
 	return nil
 }
 
-// asLocker has the server run one command for the user, and is the first line of
-// what it says.
+// asLocker makes the server run one command for the user, and returns the first line of its
+// reply.
 func asLocker(addr, words string) (string, error) {
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -329,7 +329,7 @@ func TestLeastPrivilege(t *testing.T) {
 	}
 }
 
-// A user that may only look cannot acquire a lock.
+// A user with the right to read only cannot acquire a lock.
 func TestReadOnlyUserCannotAcquire(t *testing.T) {
 	r := ruled{t: t, servers: redistest.StartN(t, 3)}
 	rule, err := redisadmin.ACL{User: "locker", Uses: redisadmin.ToShow | redisadmin.ToList}.Rule()
@@ -343,10 +343,10 @@ func TestReadOnlyUserCannotAcquire(t *testing.T) {
 	}
 	defer s.Close()
 	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")}); err == nil || !strings.Contains(err.Error(), "permission") {
-		t.Errorf("acquire: %v", err)
+		t.Errorf("acquire: %v, want an error that names the permission", err)
 	}
 	if !noLock(t, r.servers, "a")() {
-		t.Error("the lock was taken")
+		t.Error("the lock was written")
 	}
 }
 
@@ -368,12 +368,13 @@ func TestACLLine(t *testing.T) {
 	}
 	for _, user := range []string{"", "a b", "a\x00"} {
 		if _, err := (redisadmin.ACL{User: user}).Rule(); err == nil {
-			t.Errorf("user %q is taken", user)
+			t.Errorf("user %q is accepted, want an error", user)
 		}
 	}
 }
 
-// Locks whose names have characters that mean something to an ACL.
+// A rule permits the locks with its prefix, and no others, even if the prefix has characters
+// with a meaning in ACLs.
 func TestACLOfOddPrefixes(t *testing.T) {
 	r := ruled{t: t, servers: redistest.StartN(t, 3)}
 	for _, prefix := range []string{"a b/", "a*[x]/", "grün/", `a\`, "", "{x}"} {
@@ -387,10 +388,10 @@ func TestACLOfOddPrefixes(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request(prefix + "1")}); err != nil {
-			t.Errorf("%q: %v", prefix, err)
+			t.Errorf("acquire with the prefix %q: %v", prefix, err)
 		}
 		if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("aax/1")}); prefix != "" && err == nil {
-			t.Errorf("%q: another name is permitted too", prefix)
+			t.Errorf("the rule for the prefix %q permits another name", prefix)
 		}
 		s.Close()
 	}

@@ -13,10 +13,10 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// A lock taken and given back on five nodes takes next to no memory, in the
-// store and in all of it. All goroutines are counted. The race detector throws
-// away some of what could be used again, and so does a node that lags behind:
-// what it has not answered yet is in use. The least of some rounds counts.
+// Acquiring and releasing a lock on five nodes allocates little, in the store alone and with
+// the client. All goroutines are counted. The race detector discards some memory that could
+// be used again, and memory is in use until a node that lags behind has answered, so the
+// least of some rounds counts.
 func TestAllocations(t *testing.T) {
 	s := open(t, addrs(redistest.StartN(t, 5)), &redisstore.Options{NodeTimeout: 20 * time.Second})
 	ctx := context.Background()
@@ -55,7 +55,7 @@ func TestAllocations(t *testing.T) {
 					t.Fatal(err)
 				}
 			}))
-			// This hears every node, after all that was sent before.
+			// Every node answers this after all earlier requests.
 			if _, err := s.Inspect(ctx, "stock"); err != nil {
 				t.Fatal(err)
 			}

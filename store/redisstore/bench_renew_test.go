@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// BenchmarkRenew renews some leases at once, on one and on five nodes. Its time is
-// that of one lease.
+// BenchmarkRenew renews some leases at once, on one and on five nodes. It reports the time
+// for one lease.
 func BenchmarkRenew(b *testing.B) {
 	for _, nodes := range []int{1, 5} {
 		s := benchStore(b, nodes)

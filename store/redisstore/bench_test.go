@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// benchStore is a store on so many new servers.
+// benchStore returns a store on so many new servers.
 func benchStore(b *testing.B, nodes int) *redisstore.Store {
 	b.Helper()
 	var urls []string
@@ -27,8 +27,8 @@ func benchStore(b *testing.B, nodes int) *redisstore.Store {
 	return s
 }
 
-// BenchmarkLockUnlock is one acquire and one release of a lock of its own for
-// each goroutine, on one and on five nodes.
+// BenchmarkLockUnlock acquires and releases locks on one and on five nodes. Each goroutine
+// has a lock of its own.
 func BenchmarkLockUnlock(b *testing.B) {
 	for _, nodes := range []int{1, 5} {
 		s := benchStore(b, nodes)

@@ -11,21 +11,21 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// A plainClient is a lock client in another language, by the commands that it sends. Scripts
-// are in our words, and call what theirs call. KEY stands for the lock's key and VALUE for
+// A plainClient is a lock client in another language, by the commands that it sends. Its
+// scripts are rewritten, and call what the originals call. KEY stands for the lock's key and VALUE for
 // what the client writes there.
 type plainClient struct {
 	name    string
 	key     string // of the lock "stock"
 	value   string
 	acquire []string
-	taken   string // what the server answers if it does not get the lock
+	taken   string // what the server replies if the client does not get the lock
 	release []string
 	blind   bool // its release ends the lock of any holder
 	keeps   bool // its release leaves the key there for a while
 }
 
-// Most clients send these commands. The release deletes the key if the value is theirs.
+// Most clients send these commands. The release deletes the key if it has their value.
 var (
 	setNX     = []string{"SET", "KEY", "VALUE", "NX", "PX", "30000"}
 	deleteOwn = []string{"EVAL", `return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('DEL', KEYS[1]) or 0`, "1", "KEY", "VALUE"}
@@ -78,7 +78,7 @@ var plainClients = []plainClient{
 // redissonField is a holder as Redisson writes it: a client and its thread.
 const redissonField = "0b16b1f0-5a25-4b5c-a22b-3f5b0b1c8f6e:31"
 
-// sends has the server run one of the client's commands, and is what it answers.
+// sends makes the server run one of the client's commands, and returns its reply.
 func (c plainClient) sends(t *testing.T, server *redistest.Server, command []string) string {
 	t.Helper()
 	words := slices.Clone(command)
@@ -97,8 +97,8 @@ func (c plainClient) sends(t *testing.T, server *redistest.Server, command []str
 	return localredis.Text(said)
 }
 
-// TestPlainClientsHoldLocks checks that a lock of each of them is taken for us, and that a
-// waiter has it when they release it.
+// TestPlainClientsHoldLocks checks that the store respects a lock of each of these clients,
+// and that a waiter gets it when the client releases it.
 func TestPlainClientsHoldLocks(t *testing.T) {
 	t.Parallel() // it mostly waits
 	for _, c := range plainClients {
@@ -106,15 +106,15 @@ func TestPlainClientsHoldLocks(t *testing.T) {
 			server := redistest.Start(t)
 			s := open(t, []string{server.Addr()}, nil)
 			c.sends(t, server, c.acquire)
-			server.Text(t, "PEXPIRE", c.key, "30000") // which one of them does in a second command
+			server.Text(t, "PEXPIRE", c.key, "30000") // one of the clients does that in a second command
 			if st := inspect(t, s, c.key); !st.Held || !st.Holder.Foreign || st.Holder.Owner != c.value || st.ExpiresIn <= 0 || st.Token != 0 {
-				t.Errorf("shown as %+v", st)
+				t.Errorf("inspect: %+v, want the foreign holder %s without a token", st, c.value)
 			}
 			if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request(c.key)}); !errors.Is(err, store.ErrBusy) {
-				t.Errorf("acquire: %v", err)
+				t.Errorf("acquire: %v, want %v", err, store.ErrBusy)
 			}
 			if c.keeps {
-				return // it does not free the lock
+				return // its release does not free the lock
 			}
 			next := patientWaiter(c.key)
 			done := wait(t, t.Context(), s, []*redistest.Server{server}, next)
@@ -124,9 +124,9 @@ func TestPlainClientsHoldLocks(t *testing.T) {
 	}
 }
 
-// TestPlainClientsRespectLocks checks that none of them gets a lock of ours, and which of
-// them end it all the same: then the holder learns it when it renews, and the next grant
-// has a larger token.
+// TestPlainClientsRespectLocks checks that none of these clients gets a lock that the store
+// holds. The release of some of them ends the lock: then the holder learns so when it
+// renews, and the next grant has a larger token.
 func TestPlainClientsRespectLocks(t *testing.T) {
 	for _, c := range plainClients {
 		t.Run(c.name, func(t *testing.T) {
@@ -135,7 +135,7 @@ func TestPlainClientsRespectLocks(t *testing.T) {
 			r := request(c.key)
 			g := acquire(t, s, r)
 			if said := c.sends(t, server, c.acquire); !strings.HasPrefix(said, c.taken) {
-				t.Errorf("asked for a lock of ours, it was told %q, want %q", said, c.taken)
+				t.Errorf("its acquire of a held lock returns %q, want %q", said, c.taken)
 			}
 			c.sends(t, server, c.release)
 			err := s.Renew(t.Context(), []store.Lease{r})[0]
@@ -146,20 +146,20 @@ func TestPlainClientsRespectLocks(t *testing.T) {
 				t.Errorf("renewal after it deleted the key: %v, want %v", err, store.ErrNotHeld)
 			}
 			if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); err != nil && !c.blind {
-				t.Errorf("our release: %v", err)
+				t.Errorf("release by the store: %v", err)
 			}
 			if c.blind {
-				server.Text(t, "DEL", c.key) // which one of them has written
+				server.Text(t, "DEL", c.key) // one of the clients has written it
 			}
 			again := request(c.key)
 			if next := acquire(t, s, again); next.Token <= g.Token {
-				t.Errorf("token %v after %v", next.Token, g.Token)
+				t.Errorf("token %v after %v, want a larger one", next.Token, g.Token)
 			}
 			if err := s.Release(t.Context(), store.ReleaseRequest{Lease: again}); err != nil {
-				t.Errorf("our second release: %v", err)
+				t.Errorf("second release by the store: %v", err)
 			}
 			if said := c.sends(t, server, c.acquire); strings.HasPrefix(said, "WRONGTYPE") || server.Text(t, "EXISTS", c.key) != "1" {
-				t.Errorf("asked for a free lock, it was told %q", said)
+				t.Errorf("its acquire of a free lock returns %q, want the lock", said)
 			}
 		})
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // broken breaks a lease of c through by, some time after its grant. It returns how long
-// after that the holder was told, and how long Break took.
+// after the break the holder learned of it, and how long Break took.
 func broken(t *testing.T, c, by *leasehold.Client, ttl, after time.Duration) (told, took time.Duration) {
 	t.Helper()
 	lease, err := c.Mutex("a").With(leasehold.LockOptions{TTL: ttl}).Acquire(t.Context())
@@ -31,10 +31,10 @@ func broken(t *testing.T, c, by *leasehold.Client, ttl, after time.Duration) (to
 		<-lease.Done()
 		told = time.Since(start)
 		if err := lease.Err(); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("the holder has %v", err)
+			t.Errorf("the error of the lease is %v, want %v", err, leasehold.ErrLost)
 		}
 		if err := lease.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("release: %v", err)
+			t.Errorf("release: %v, want %v", err, leasehold.ErrLost)
 		}
 	}()
 	if err := by.Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: lease.Token(), Reason: "it hangs"}); err != nil {
@@ -45,8 +45,8 @@ func broken(t *testing.T, c, by *leasehold.Client, ttl, after time.Duration) (to
 	return told, took
 }
 
-// A holder is told of a break as soon as the server has said so. The lock is free when it
-// has released it.
+// A holder learns of a break as soon as the push of the server arrives. The lock is free
+// once the holder has released it.
 func TestBreakIsPushed(t *testing.T) {
 	for _, nodes := range []int{1, 3, 4} {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestBreakIsPushed(t *testing.T) {
 				}
 				c, by := client(), client()
 				if told, took := broken(t, c, by, 30*time.Second, 13*time.Second); told > 10*time.Millisecond || took > told+time.Second {
-					t.Errorf("told after %v, released after %v", told, took)
+					t.Errorf("the holder learned after %v, want at most 10ms; the lock was free after %v, want at most a second later", told, took)
 				}
 			})
 		})
@@ -74,12 +74,12 @@ func TestBreakIsPushedOverSentinels(t *testing.T) {
 		return leasehold.New(openAt(t, w.URL(), &redisstore.Options{NodeTimeout: long, ConnectTimeout: long, MaxTTL: ttl}), nil)
 	}
 	if told, took := broken(t, client(), client(), ttl, 0); told > ttl/4 || took > ttl/4 {
-		t.Errorf("told after %v, released after %v", told, took)
+		t.Errorf("the holder learned after %v, and the lock was free after %v, want at most %v", told, took, ttl/4)
 	}
 }
 
-// A client that may not use channels is told at its next renewal, and one that may not
-// publish breaks leases all the same.
+// A client without the right to channels learns of a break at its next renewal, and a client
+// without the right to publish can still break leases.
 func TestBreakWithoutRights(t *testing.T) {
 	t.Parallel() // it mostly waits
 	r := ruled{t: t, servers: redistest.StartN(t, 1)}

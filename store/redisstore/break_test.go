@@ -17,13 +17,13 @@ func breakOf(t *testing.T, s store.Store, r store.Lease) store.BreakRequest {
 	t.Helper()
 	st, err := s.Inspect(t.Context(), r.Name)
 	if err != nil || !st.Held || st.Holder.Owner != r.Owner {
-		t.Fatalf("%+v, %v", st, err)
+		t.Fatalf("inspect: %+v, %v, want the holder %s", st, err, r.Owner)
 	}
 	return store.BreakRequest{Name: r.Name, Owner: r.Owner, Token: st.Token, Reason: "test"}
 }
 
-// A majority is enough to break a lease, and less is not. The owner can name its lease as
-// it did before, with or without a description, and with an attempt.
+// A majority is enough to break a lease, and less is not, whether the lease has a
+// description or an attempt.
 func TestBreakWithServersDown(t *testing.T) {
 	t.Parallel()
 	for what, r := range map[string]store.Lease{
@@ -48,22 +48,22 @@ func TestBreakWithServersDown(t *testing.T) {
 			b := breakOf(t, s, r)
 			servers[0].Kill()
 			if left, err := s.BreakLease(t.Context(), b); err != nil || left <= 0 || left > time.Minute {
-				t.Fatalf("with one of three servers down: %v, %v", left, err)
+				t.Fatalf("with one of three servers down: %v left, %v, want up to a minute", left, err)
 			}
 			if st, err := s.Inspect(t.Context(), r.Name); err != nil || !st.Holder.Broken || st.Broken == nil || st.Broken.Reason != "test" {
-				t.Errorf("%+v, %v", st, err)
+				t.Errorf("inspect: %+v, %v, want a broken holder with the reason", st, err)
 			}
 			if s.Renew(t.Context(), []store.Lease{r})[0] == nil {
-				t.Error("renewed")
+				t.Error("a lease that is being broken is renewed")
 			}
 			if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r, Undo: true}); err != nil {
-				t.Errorf("released by its owner: %v", err)
+				t.Errorf("release by its owner: %v", err)
 			}
 			if left, err := s.BreakLease(t.Context(), b); err != nil || left != 0 {
-				t.Errorf("after the release: %v, %v", left, err)
+				t.Errorf("break after the release: %v left, %v, want 0", left, err)
 			}
 			if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r}); err == nil {
-				t.Error("a late request brings the lease back")
+				t.Error("a late request acquires the lock again")
 			}
 			next := store.Lease{Name: r.Name, Owner: store.NewOwner(), TTL: time.Minute}
 			if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: next}); err != nil {
@@ -73,14 +73,14 @@ func TestBreakWithServersDown(t *testing.T) {
 			servers[1].Kill()
 			for _, b.Now = range []bool{false, true} {
 				if _, err := s.BreakLease(t.Context(), b); !errors.Is(err, store.ErrQuorum) {
-					t.Errorf("with two of three servers down: %v", err)
+					t.Errorf("with two of three servers down: %v, want %v", err, store.ErrQuorum)
 				}
 			}
 		})
 	}
 }
 
-// A server that comes back empty is not given a lease that was broken.
+// A lease that was broken is not restored on a server that has lost it.
 func TestBrokenLeaseIsNotHealed(t *testing.T) {
 	t.Parallel()
 	servers := redistest.StartN(t, 3)
@@ -96,15 +96,15 @@ func TestBrokenLeaseIsNotHealed(t *testing.T) {
 	}
 	for range 3 {
 		if err := s.Renew(t.Context(), []store.Lease{r})[0]; !errors.Is(err, store.ErrNotHeld) || strings.Contains(err.Error(), "now held by") {
-			t.Errorf("renewal: %v", err)
+			t.Errorf("renewal: %v, want %v without a new holder", err, store.ErrNotHeld)
 		}
 	}
 	// The lease may be renewed for as long as the last server takes to answer.
 	if left := servers[0].Text(t, "PTTL", "{a}:gone:"+r.Owner); len(left) != 5 || left <= "65000" {
-		t.Errorf("the tombstone lasts for %s ms", left)
+		t.Errorf("the tombstone lasts for %s ms, want more than 65000", left)
 	}
 	if servers[0].Text(t, "EXISTS", "a") != "0" || servers[0].Text(t, "EXISTS", "{a}:gone:"+r.Owner) != "1" {
-		t.Error("healed, or without a tombstone")
+		t.Error("the server has the lease again, or no tombstone")
 	}
 }
 
@@ -115,7 +115,7 @@ func TestBreakOfAnotherClientsLock(t *testing.T) {
 	s := open(t, addrs(servers), nil)
 	servers[0].Text(t, "SET", "a", "theirs", "PX", "60000")
 	if _, err := s.BreakLease(t.Context(), store.BreakRequest{Name: "a", Owner: "theirs", Token: 1, Now: true}); !errors.Is(err, store.ErrUnsupported) {
-		t.Error(err)
+		t.Errorf("%v, want %v", err, store.ErrUnsupported)
 	}
 	if servers[0].Text(t, "GET", "a") != "theirs" {
 		t.Error("the key was changed")

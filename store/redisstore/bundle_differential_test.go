@@ -15,9 +15,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
-// Whatever has become of some leases: what a server answers about each of them,
-// and what it does, is the same if they are renewed one after the other and by one
-// command.
+// A server answers the same about each lease, and does the same, whether leases are renewed
+// one after the other or by one command, whatever state each is in.
 func TestBundleEqualsSingleRenewals(t *testing.T) {
 	n, seen := onRedis(t), map[string]int{}
 	for seed := range uint64(200) {
@@ -26,18 +25,18 @@ func TestBundleEqualsSingleRenewals(t *testing.T) {
 		}
 	}
 	if t.Log(seen); len(seen) < 5 {
-		t.Error("too few kinds of answers came up")
+		t.Errorf("%d kinds of answers came up, want at least 5", len(seen))
 	}
 }
 
-// fates are what may have become of a lease, whose value and key are filled in.
-var fates = []string{
+// leaseStates has commands that bring a lease into a state. Its value and key are filled in.
+var leaseStates = []string{
 	"SET %[2]s %[1]s PX 20000", "SET %[2]s %[1]s PX 20000", "SET %[2]s %[1]s PX 20000", "SET %[2]s %[1]s PX 20000",
 	"SET %[2]s %[1]s PX 90000", "SET %[2]s %[1]s", "SET %[2]s another PX 20000", "SET %[2]s %[1]sx", "SET %[2]s ",
 	"DEL %[2]s", "RPUSH %[2]s %[1]s", "HSET %[2]s %[1]s x",
 }
 
-// marks are what may be at the key of the mark; a | stands for a space.
+// marks has commands that write the key of the mark. A | stands for a space.
 var marks = []string{
 	spaced(openMark), spaced(markOf(func(m *nodemark.Mark) { m.Print, m.List = "0123456789ab", "a:1" })), "DEL %s",
 	spaced(markOf(func(m *nodemark.Mark) { m.Print, m.List = "9876543210ab", "b:1" })), "SET %s nonsense", "RPUSH %s x",
@@ -61,7 +60,7 @@ func (n *scripted) twice(random *rand.Rand, seen map[string]int) error {
 	for i := range 1 + random.IntN(8) {
 		r := store.Lease{Name: fmt.Sprint("lock", i), Owner: fmt.Sprint("owner", i), TTL: time.Minute, Require: require}
 		leases = append(leases, r)
-		state = append(state, do(fates[random.IntN(len(fates))], r.Owner+"|{}", r.Name))
+		state = append(state, do(leaseStates[random.IntN(len(leaseStates))], r.Owner+"|{}", r.Name))
 		if random.IntN(5) > 0 {
 			state = append(state, script.NewCommand("SET", keysOf(r.Name)[1], "7", "PX", "1000000"))
 		}
@@ -86,7 +85,7 @@ func (n *scripted) twice(random *rand.Rand, seen map[string]int) error {
 				said[way] = append(said[way], fmt.Sprintf("%s: %s, left %v", key, v[0].Text, left.Round(10*time.Second)))
 			}
 			text := fmt.Sprint(a.Report.Err)
-			if a.Report.Outcome == store.WrongType { // and where in the script that showed
+			if a.Report.Outcome == store.WrongType { // the text also names the place in the script
 				text = "that it is"
 			}
 			said[way] = append(said[way], fmt.Sprintf("%s: %v, %v %v %v, %v, clock %v", r.Name, a.Kind, a.Report.Outcome, a.Report.Holder, a.Report.ExpiresIn.Round(10*time.Second), text, a.Clock > 0))
@@ -99,7 +98,7 @@ func (n *scripted) twice(random *rand.Rand, seen map[string]int) error {
 	return nil
 }
 
-// oneByOne takes a command for each lease.
+// oneByOne renews each lease with a command of its own.
 func (n *scripted) oneByOne(leases []store.Lease) (all []driver.Reply, err error) {
 	for _, r := range leases {
 		c := n.s.encode(driver.Question{Op: quorum.Extend, Lease: r}, nil)
@@ -112,7 +111,8 @@ func (n *scripted) oneByOne(leases []store.Lease) (all []driver.Reply, err error
 	return all, nil
 }
 
-// together takes one, and more only where it was refused as a whole.
+// together renews all leases with one command, and one by one only if that was refused as a
+// whole.
 func (n *scripted) together(leases []store.Lease) ([]driver.Reply, error) {
 	c, all := n.s.bundle(leases, nil)
 	v, err := n.wire.Exchange(n.byText(c).Bytes)

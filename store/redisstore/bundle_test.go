@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// hold takes that many locks, whose names begin with prefix, on all servers.
+// hold acquires n locks whose names begin with prefix, on all servers.
 func hold(t *testing.T, s store.Store, prefix string, n int) []store.Lease {
 	t.Helper()
 	leases := make([]store.Lease, n)
@@ -26,14 +26,14 @@ func hold(t *testing.T, s store.Store, prefix string, n int) []store.Lease {
 	return leases
 }
 
-// lengthen has leases last for longer when they are renewed than they were taken for.
+// lengthen gives leases a longer TTL than they were acquired with.
 func lengthen(leases []store.Lease) {
 	for i := range leases {
 		leases[i].TTL = 50 * time.Second
 	}
 }
 
-// left is how long the server keeps the lock.
+// left returns how long the server keeps the lock.
 func left(t *testing.T, server *redistest.Server, name string) time.Duration {
 	t.Helper()
 	ms, err := strconv.Atoi(server.Text(t, "PTTL", name))
@@ -43,7 +43,7 @@ func left(t *testing.T, server *redistest.Server, name string) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// calls is how often a command was run, since the statistics were reset.
+// calls returns how often a command was run since the statistics were reset.
 func calls(t *testing.T, server *redistest.Server, command string) int {
 	t.Helper()
 	for line := range strings.Lines(server.Text(t, "INFO", "commandstats")) {
@@ -59,8 +59,8 @@ func calls(t *testing.T, server *redistest.Server, command string) int {
 	return 0
 }
 
-// Many leases are renewed by few commands, whatever their TTLs are and however
-// they stand among each other, and one by one.
+// Many leases are renewed by few commands, whatever their TTLs and their order, and each for
+// its own TTL.
 func TestManyLeasesTakeFewCommands(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	s := open(t, addrs(servers), &redisstore.Options{NodeTimeout: long, MaxTTL: time.Hour})
@@ -79,7 +79,7 @@ func TestManyLeasesTakeFewCommands(t *testing.T) {
 	}
 	want := 3 * ((n/3 + redisstore.MaxBundle - 1) / redisstore.MaxBundle)
 	for _, server := range servers {
-		eventually(t, "all has arrived", func() bool { return calls(t, server, "evalsha") >= want })
+		eventually(t, "all renewals have arrived", func() bool { return calls(t, server, "evalsha") >= want })
 		if got := calls(t, server, "evalsha"); got != want {
 			t.Errorf("%s: %d commands to renew %d leases, want %d", server.Addr(), got, n, want)
 		}
@@ -91,8 +91,8 @@ func TestManyLeasesTakeFewCommands(t *testing.T) {
 	}
 }
 
-// A bad lease affects no other: each gets the error that it would get alone, and the others
-// are renewed.
+// A lease that cannot be renewed affects no other: each gets the error that it would get
+// alone, and the others are renewed.
 func TestABadLeaseHarmsNoOther(t *testing.T) {
 	for _, nodes := range []int{1, 3} {
 		t.Run(fmt.Sprintf("%d nodes", nodes), func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestABadLeaseHarmsNoOther(t *testing.T) {
 			for i, err := range errs {
 				alone := s.Renew(t.Context(), leases[i:i+1])[0]
 				if (err == nil) != (alone == nil) {
-					t.Errorf("lease %d: %v; asked alone: %v", i, err, alone)
+					t.Errorf("lease %d: %v; renewed alone: %v", i, err, alone)
 				}
 				var want error
 				says := ""
@@ -139,23 +139,22 @@ func TestABadLeaseHarmsNoOther(t *testing.T) {
 					t.Errorf("lease %d is not renewed", i)
 				}
 				if err != nil && alone != nil && err.Error() != alone.Error() && i != taken {
-					t.Errorf("lease %d: %v; asked alone: %v", i, err, alone)
+					t.Errorf("lease %d: %v; renewed alone: %v", i, err, alone)
 				}
 			}
 			for _, server := range servers {
 				if l := left(t, server, leases[taken].Name); l > 7*time.Second {
-					t.Errorf("somebody else's lease was renewed: %v", l)
+					t.Errorf("another owner's lease was renewed: it has %v left", l)
 				}
 				if got := server.Text(t, "EXISTS", leases[gone].Name, leases[last].Name); got != "0" {
-					t.Error("a renewal has made a lock")
+					t.Error("a renewal has created a lock")
 				}
 			}
 		})
 	}
 }
 
-// A lease that one node has lost is given back to it, while others are renewed
-// with it.
+// A lease that one node has lost is restored there, while others are renewed with it.
 func TestALeaseAmongManyIsHealed(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	s := open(t, addrs(servers), &redisstore.Options{NodeTimeout: long})
@@ -169,8 +168,8 @@ func TestALeaseAmongManyIsHealed(t *testing.T) {
 	eventually(t, "the node has the locks again", func() bool { return servers[1].Text(t, "EXISTS", "a4", "a9") == "2" })
 }
 
-// Nothing that is refused for one lease only is refused for all: here the user may
-// not touch one of the names any more.
+// An error of one lease is not that of all: here the user has lost the right to one of the
+// names.
 func TestOneNameThatIsNotPermitted(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	var as []string
@@ -192,15 +191,15 @@ func TestOneNameThatIsNotPermitted(t *testing.T) {
 		var q *store.QuorumError
 		switch {
 		case leases[i].Name == "b0" && (!errors.As(err, &q) || q.Count(store.Refused) < 2 || !strings.Contains(err.Error(), "permission")):
-			t.Errorf("the lock that is not permitted: %v", err)
+			t.Errorf("the lock that is not permitted: %v, want a refusal by a majority that names the permission", err)
 		case leases[i].Name != "b0" && err != nil:
 			t.Errorf("lease %d: %v", i, err)
 		}
 	}
 }
 
-// Servers that are given to other clients say so of every lease, and of those
-// that are gone that they are.
+// Servers that now belong to other clients refuse every renewal, but for leases that are
+// gone.
 func TestManyLeasesOfAnotherList(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	s := open(t, addrs(servers), &redisstore.Options{NodeTimeout: long})
@@ -216,13 +215,13 @@ func TestManyLeasesOfAnotherList(t *testing.T) {
 		var q *store.QuorumError
 		switch {
 		case i == 5 && !errors.Is(err, store.ErrNotHeld):
-			t.Errorf("renewal of a lease that is gone: %v", err)
+			t.Errorf("renewal of a lease that is gone: %v, want %v", err, store.ErrNotHeld)
 		case i != 5 && (!errors.As(err, &q) || !strings.Contains(err.Error(), "others:1") || errors.Is(err, store.ErrNotHeld)):
-			t.Errorf("lease %d: %v", i, err)
+			t.Errorf("lease %d: %v, want a *QuorumError that names others:1", i, err)
 		}
 	}
 	if l := left(t, servers[0], "a6"); l > 20*time.Second {
-		t.Error("a server of another list has renewed")
+		t.Error("a server of other clients has renewed the lease")
 	}
 }
 
@@ -251,8 +250,8 @@ func TestManyLeasesWhenScriptsAreFlushed(t *testing.T) {
 	}
 }
 
-// A connection breaks that many leases were being renewed on: of none of them is
-// it known whether it was, and of none is it said that it is gone.
+// If a connection breaks while many leases are renewed over it, the outcome of each is
+// unknown, and none counts as lost.
 func TestManyLeasesWithoutAnswer(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	proxies := behind(t, servers)
@@ -291,8 +290,8 @@ func TestManyLongLeases(t *testing.T) {
 		}
 	}
 	few, many := len(leases)*store.MaxMeta/(32<<10), len(leases)/2
-	eventually(t, "all has arrived", func() bool { return calls(t, servers[0], "evalsha") >= few })
+	eventually(t, "all renewals have arrived", func() bool { return calls(t, servers[0], "evalsha") >= few })
 	if got := calls(t, servers[0], "evalsha"); got > many {
-		t.Errorf("%d commands for %d long leases", got, len(leases))
+		t.Errorf("%d commands for %d long leases, want at most %d", got, len(leases), many)
 	}
 }

@@ -22,17 +22,17 @@ func TestCatalogIsBounded(t *testing.T) {
 		c.add(fmt.Sprint("lock", i))
 	}
 	if err := c.full(); !errors.Is(err, store.ErrIncomplete) {
-		t.Errorf("full: %v", err)
+		t.Errorf("with 1000 bytes of names: %v, want %v", err, store.ErrIncomplete)
 	}
 	if n := len(c.found); n < 5 || n > 1000/listEntry+1 || c.found["no"] {
 		t.Errorf("%d names found in 1000 bytes: %v", n, c.found)
 	}
 	c = newCatalog(c.nameOf)
 	if err := c.full(); err != nil {
-		t.Errorf("full at once: %v", err)
+		t.Errorf("an empty catalog is full: %v", err)
 	}
 	c.until = time.Now().Add(-1)
 	if err := c.full(); !errors.Is(err, store.ErrIncomplete) {
-		t.Errorf("after the time is over: %v", err)
+		t.Errorf("after the time is over: %v, want %v", err, store.ErrIncomplete)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
-// change is a mistake in a script.
+// change is a deliberate mistake in a script.
 type change struct {
 	name     string
 	script   *script.Script
@@ -16,7 +16,7 @@ type change struct {
 	of       renewal
 }
 
-// renewal is in which renewals a mistake shows.
+// renewal says in which renewals a mistake shows.
 type renewal uint8
 
 const (
@@ -30,7 +30,7 @@ func (c change) made(t *testing.T) func(text string) string {
 	t.Helper()
 	whole := c.script.Text
 	if strings.Count(whole, c.old) != 1 {
-		t.Fatalf("%q is not once in the script", c.old)
+		t.Fatalf("%q does not occur exactly once in the script", c.old)
 	}
 	changed := strings.Replace(whole, c.old, c.new, 1)
 	return func(text string) string {
@@ -48,7 +48,7 @@ func noticesAll(t *testing.T, n *scripted, mistakes []change, find func() error)
 		t.Run(c.name, func(t *testing.T) {
 			n.change = c.made(t)
 			if err := find(); err == nil {
-				t.Error("not noticed")
+				t.Error("the comparison does not notice the mistake")
 			} else {
 				t.Log(err)
 			}

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
-// timeServer answers TIME by a clock that can be set, and counts how often it is asked.
+// timeServer answers TIME by a clock that can be set, and counts the requests.
 type timeServer struct {
 	ahead atomic.Int64
 	asked atomic.Int64

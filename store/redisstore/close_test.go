@@ -11,8 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// freeze stops the servers until the end of the test, or until what is returned is
-// called.
+// freeze stops the servers until thaw is called.
 func freeze(t *testing.T, servers ...*redistest.Server) (thaw func()) {
 	t.Helper()
 	for _, s := range servers {
@@ -35,12 +34,12 @@ func closesSoon(t *testing.T, s store.Store) {
 	start := time.Now()
 	s.Close()
 	if took := time.Since(start); took > 20*time.Second {
-		t.Errorf("Close took %v: it waits for servers that say nothing", took)
+		t.Errorf("Close took %v, want at most 20s: it waits for servers that do not answer", took)
 	}
 }
 
-// Closing does not wait for servers that are stopped. The releases for them lie in
-// their sockets, and is done when they go on.
+// Close does not wait for servers that are stopped. The releases for them are in their
+// sockets, and are executed when they go on.
 func TestCloseBesideFrozenServers(t *testing.T) {
 	t.Parallel() // it mostly waits
 	patient := &redisstore.Options{NodeTimeout: 50 * time.Second}
@@ -55,9 +54,9 @@ func TestCloseBesideFrozenServers(t *testing.T) {
 		}
 		closesSoon(t, s)
 		thaw()
-		eventually(t, "nothing is left", noLock(t, servers, "a"))
+		eventually(t, "no keys are left", noLock(t, servers, "a"))
 	})
-	t.Run("after that", func(t *testing.T) {
+	t.Run("after the store was opened", func(t *testing.T) {
 		servers := redistest.StartN(t, 5)
 		s := open(t, addrs(servers), patient)
 		settled(t, s)
@@ -69,21 +68,21 @@ func TestCloseBesideFrozenServers(t *testing.T) {
 		}
 		closesSoon(t, s)
 		thaw()
-		eventually(t, "nothing is left", noLock(t, servers, "a"))
+		eventually(t, "no keys are left", noLock(t, servers, "a"))
 	})
-	t.Run("when it was held", func(t *testing.T) {
+	t.Run("while the lock was held", func(t *testing.T) {
 		servers := redistest.StartN(t, 5)
 		s := open(t, addrs(servers), patient)
 		r := request("a")
 		takes(t, s, servers, r)
-		time.Sleep(1200 * time.Millisecond) // more than maxIdle: the connections are to be tried first
+		time.Sleep(1200 * time.Millisecond) // more than maxIdle, so that connections are probed before use
 		thaw := freeze(t, servers[1], servers[3])
 		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); err != nil {
 			t.Fatal(err)
 		}
 		closesSoon(t, s)
 		thaw()
-		eventually(t, "nothing is left", noLock(t, servers, "a"))
+		eventually(t, "no keys are left", noLock(t, servers, "a"))
 	})
 	t.Run("by an attempt that failed", func(t *testing.T) {
 		servers := redistest.StartN(t, 3)
@@ -95,25 +94,25 @@ func TestCloseBesideFrozenServers(t *testing.T) {
 		thaw := freeze(t, servers[2])
 		r := request("a")
 		if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r}); err == nil {
-			t.Fatal("granted")
+			t.Fatal("granted a lock that another client holds")
 		}
 		closesSoon(t, s)
 		thaw()
-		// It hears all nodes, after what was sent to them before.
+		// All nodes answer this after the earlier requests.
 		if _, err := other.Inspect(t.Context(), "a"); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, "the request was served", func() bool {
 			return servers[2].Text(t, "EXISTS", "{a}:gone:"+r.Owner, "{a}:token") != "0"
 		})
-		eventually(t, "nothing is left", func() bool {
+		eventually(t, "no keys are left", func() bool {
 			return !strings.HasPrefix(servers[2].Text(t, "GET", "a"), r.Owner)
 		})
 	})
 }
 
-// Closing waits a little for a node whose connection broke after something was sent: it
-// is told what there is to release.
+// Close waits a little for a node whose connection broke after a release was sent, and sends
+// it again.
 func TestCloseReleasesWhereAConnectionBroke(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	proxies := behind(t, servers)
@@ -126,5 +125,5 @@ func TestCloseReleasesWhereAConnectionBroke(t *testing.T) {
 	}
 	proxies[1].Await(t, "the release is cut", func(st faultproxy.Stats) bool { return st.Cut > 0 })
 	s.Close()
-	eventually(t, "nothing is left", noLock(t, servers, "a"))
+	eventually(t, "no keys are left", noLock(t, servers, "a"))
 }

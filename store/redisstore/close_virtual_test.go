@@ -20,7 +20,7 @@ func TestCloseReturnsWithTheLastAnswer(t *testing.T) {
 		network.Delay = delay
 		var asking sync.WaitGroup
 		asking.Go(func() { s.Acquire(context.Background(), store.AcquireRequest{Lease: request("a")}) })
-		synctest.Wait() // the request is on its way
+		synctest.Wait() // until the request is sent
 		start := time.Now()
 		s.Close()
 		if took := time.Since(start); took == 0 || took%delay != 0 {

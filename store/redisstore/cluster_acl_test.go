@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 )
 
-// locksInCluster does all that a client of a cluster does, and says what does not work.
+// locksInCluster does all that a client of a cluster does, and returns the first error.
 func (r ruled) locksInCluster(c *redistest.Cluster, name string) error {
 	s, err := redisstore.OpenCluster(r.t.Context(), "redis-cluster://locker:pw@"+c.Masters[0].Addr(), patient())
 	if err != nil {
@@ -30,10 +30,10 @@ func (r ruled) locksInCluster(c *redistest.Cluster, name string) error {
 		return err
 	}
 	if st, err := s.Inspect(ctx, name); err != nil || !st.Held {
-		return errors.Join(err, errors.New("not shown"))
+		return errors.Join(err, errors.New("inspect does not show the lock as held"))
 	}
 	if all, err := s.List(ctx, "jobs/"); err != nil || len(all) != 1 {
-		return errors.Join(err, errors.New("not listed"))
+		return errors.Join(err, errors.New("list does not show the lock"))
 	}
 	if err := (ruled{r.t, c.Masters, "", r.patience}).respectsRedisson(s); err != nil {
 		return err
@@ -65,19 +65,19 @@ func (r ruled) locksInCluster(c *redistest.Cluster, name string) error {
 	return s.Release(ctx, store.ReleaseRequest{Lease: l})
 }
 
-// moves has the lease renewed while its slot is on its way.
+// moves renews the lease while its slot is being moved.
 func (r ruled) moves(c *redistest.Cluster, s store.Store, l store.Lease) error {
 	m := c.BeginMove(r.t, l.Name, another(r.t, c, l.Name))
 	defer func() {
 		m.End(r.t)
-		eventually(r.t, "all know of it", func() bool { return c.Has(r.t, l.Name) != nil })
+		eventually(r.t, "all members know of the move", func() bool { return c.Has(r.t, l.Name) != nil })
 	}()
 	m.Carry(r.t, l.Name, "{"+l.Name+"}:token")
 	return s.Renew(r.t.Context(), []store.Lease{l})[0]
 }
 
-// The rule that is printed for a cluster is enough, and nothing in it can be dropped;
-// but for INFO, without which the client cannot warn of servers that evict locks.
+// The rule that is printed for a cluster is enough, and nothing in it can be dropped except
+// INFO, without which the client cannot warn of servers that evict locks.
 func TestLeastPrivilegeInACluster(t *testing.T) {
 	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 0)
@@ -91,7 +91,7 @@ func TestLeastPrivilegeInACluster(t *testing.T) {
 		t.Fatalf("with the whole rule: %v", err)
 	}
 	if slices.ContainsFunc(rule, func(word string) bool { return strings.Contains(word, "leasehold:node") }) {
-		t.Error("there are no marks in a cluster")
+		t.Error("the rule permits the mark, which clusters do not have")
 	}
 	r.patience = 500 * time.Millisecond
 	for i := 1; i < len(rule); i++ {

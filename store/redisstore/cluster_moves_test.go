@@ -13,14 +13,14 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// another is a master that does not have the slot of a key.
+// another returns a master that does not have the slot of a key.
 func another(t *testing.T, c *redistest.Cluster, key string) *redistest.Server {
 	t.Helper()
 	has := c.Has(t, key)
 	return c.Masters[slices.IndexFunc(c.Masters, func(s *redistest.Server) bool { return s != has })]
 }
 
-// lines has so many wait for a lock, one after the other, and is what becomes of them.
+// lines makes a waiter of each store queue for a lock, in order, and returns their outcomes.
 func lines(t *testing.T, server *redistest.Server, name string, stores ...store.Waiter) (requests []store.Lease, all []<-chan outcome) {
 	t.Helper()
 	for _, s := range stores {
@@ -38,10 +38,10 @@ func inTurn(t *testing.T, last store.Grant, requests []store.Lease, all []<-chan
 	for i, done := range all {
 		g := grantedSoon(t, done)
 		if g.Token <= last.Token {
-			t.Errorf("token %d after %d", g.Token, last.Token)
+			t.Errorf("token %d after %d, want a larger one", g.Token, last.Token)
 		}
 		if owner := cmp.Or(g.Owner, requests[i].Owner); owner != requests[i].Owner {
-			t.Errorf("the place was left for another: %s, %s", owner, requests[i].Owner)
+			t.Errorf("the grant is for the owner %s, want %s", owner, requests[i].Owner)
 		}
 		last = g
 		mustRelease(t, stores[i], requests[i], g)
@@ -66,7 +66,7 @@ func TestSlotMovesWhileALockIsHeld(t *testing.T) {
 		t.Fatalf("the lease was lost when its slot moved: %v", err)
 	}
 	if keys := from.Keys(t); len(keys) > 0 {
-		t.Errorf("keys are left behind: %q", keys)
+		t.Errorf("the old member still has the keys %q", keys)
 	}
 	mustRelease(t, holder, held, store.Grant{})
 	inTurn(t, g, requests, all, stores...)
@@ -96,12 +96,12 @@ func TestSlotBeingMoved(t *testing.T) {
 	m := c.BeginMove(t, name, to)
 	renews("still where it was")
 	m.Carry(t, name)
-	// Half of it is here and half there, for which nobody is to be blamed.
-	// The node timeout may pass while an answer is under way: then it is not said why.
+	// Each member has half of the lock. If the node timeout passes while an answer is under
+	// way, the error does not say why.
 	eventually(t, "a renewal with half of the lock there says that the slot is moving", func() bool {
 		err := holder.Renew(t.Context(), []store.Lease{held})[0]
 		if err == nil || errors.Is(err, store.ErrNotHeld) {
-			t.Fatalf("renewal with half of the lock there: %v", err)
+			t.Fatalf("renewal with half of the lock there: %v, want an error that says nothing of the lease", err)
 		}
 		return strings.Contains(err.Error(), "lock's slot is moving")
 	})
@@ -121,17 +121,17 @@ func TestSlotBeingMoved(t *testing.T) {
 	select {
 	case why := <-troubled:
 		if !errors.Is(why, store.ErrQuorum) {
-			t.Errorf("a waiter that comes meanwhile is told %v", why)
+			t.Errorf("a waiter that comes meanwhile reports %v, want %v", why, store.ErrQuorum)
 		}
 	case o := <-arrives:
-		t.Fatalf("a waiter that comes meanwhile: %+v", o)
+		t.Fatalf("the wait of a waiter that comes meanwhile ended: %+v", o)
 	}
 	// An acquire whose answer is still under way when the node timeout passes is
 	// ambiguous, since the server may have executed it. Any other says that it was not.
 	eventually(t, "an acquire of the moving lock has failed for certain", func() bool {
 		_, err := holder.Acquire(t.Context(), store.AcquireRequest{Lease: request(name)})
 		if !errors.Is(err, store.ErrQuorum) {
-			t.Fatalf("acquire of the moving lock: %v", err)
+			t.Fatalf("acquire of the moving lock: %v, want %v", err, store.ErrQuorum)
 		}
 		return !errors.Is(err, store.ErrAmbiguous)
 	})
@@ -141,7 +141,7 @@ func TestSlotBeingMoved(t *testing.T) {
 	if err := <-released; errors.Is(err, store.ErrAmbiguous) { // the slot arrived after the node timeout
 		asks(t, "the lock is released", func() error { return holder.Release(t.Context(), store.ReleaseRequest{Lease: held}) })
 	} else if err != nil {
-		t.Errorf("release while it was on its way: %v", err)
+		t.Errorf("release while the slot was moving: %v", err)
 	}
 	inTurn(t, g, append(requests, late), append(all, arrives), other, other, other)
 }
@@ -161,11 +161,11 @@ func TestSlotOfTheChannelMoves(t *testing.T) {
 	for _, channel := range before {
 		c.Move(t, channel, to)
 	}
-	eventually(t, "there is another channel", func() bool {
+	eventually(t, "the member has another channel", func() bool {
 		now := strings.Fields(server.Text(t, "PUBSUB", "SHARDCHANNELS"))
 		return len(now) > 0 && !slices.ContainsFunc(now, func(s string) bool { return slices.Contains(before, s) })
 	})
-	eventually(t, "the place says so", func() bool {
+	eventually(t, "the place names the new channel", func() bool {
 		place := server.Text(t, "GET", "{"+name+"}:place:"+requests[0].Owner)
 		return place != "(nil)" && !slices.ContainsFunc(before, func(s string) bool { return strings.Contains(place, s) })
 	})
@@ -194,8 +194,8 @@ func TestClusterPushesOnOneChannel(t *testing.T) {
 	}
 	for _, server := range c.Masters {
 		channels := strings.Fields(server.Text(t, "PUBSUB", "SHARDCHANNELS"))
-		if len(channels) != 2 { // of holder and of other
-			t.Errorf("channels of a member: %q", channels)
+		if len(channels) != 2 { // those of holder and of other
+			t.Errorf("channels of a member: %q, want 2", channels)
 		}
 		for _, channel := range channels {
 			if c.Has(t, channel) != server {
@@ -203,7 +203,7 @@ func TestClusterPushesOnOneChannel(t *testing.T) {
 			}
 		}
 		if others := server.Text(t, "PUBSUB", "CHANNELS"); others != "" {
-			t.Errorf("channels that all members are told of: %q", others)
+			t.Errorf("channels whose messages go to all members: %q, want none", others)
 		}
 	}
 	for _, p := range pairs {
@@ -217,7 +217,7 @@ func TestClusterPushesOnOneChannel(t *testing.T) {
 	}
 }
 
-// offset is how far a server is with what replicas are told.
+// offset returns how far the server is with replication.
 func offset(t *testing.T, server *redistest.Server, which string) string {
 	t.Helper()
 	_, rest, _ := strings.Cut(server.Text(t, "INFO", "replication"), which+":")
@@ -237,14 +237,14 @@ func TestMasterOfAClusterDies(t *testing.T) {
 	server := c.Has(t, name)
 	requests, all := lines(t, server, name, other, other)
 	replica := c.Replicas[slices.Index(c.Masters, server)]
-	eventually(t, "the replica has all of it", func() bool {
+	eventually(t, "the replica has all writes", func() bool {
 		return offset(t, server, "master_repl_offset") == offset(t, replica, "slave_repl_offset")
 	})
 	server.Kill()
 	eventually(t, "the replica has the slot, and the lease is renewed there", func() bool {
 		err := holder.Renew(t.Context(), []store.Lease{held})[0]
 		if errors.Is(err, store.ErrNotHeld) {
-			t.Fatal("the lease is taken for lost")
+			t.Fatal("the lease counts as lost")
 		}
 		return err == nil
 	})
@@ -275,8 +275,8 @@ func TestMasterOfAClusterHandsOver(t *testing.T) {
 	inTurn(t, g, requests, all, other, other)
 }
 
-// A slot has no member, or part of the cluster is down. Both pass, and no lease is lost.
-// The reason is told even if the network is slow.
+// No lease is lost while part of a cluster is down. The error has the reason even if the
+// network is slow.
 func TestClusterIsDown(t *testing.T) {
 	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 0, "--cluster-node-timeout", "500")
@@ -302,7 +302,7 @@ func TestClusterIsDown(t *testing.T) {
 	}
 	err := s.Renew(t.Context(), []store.Lease{held})[0]
 	if err == nil || errors.Is(err, store.ErrNotHeld) || !strings.Contains(err.Error(), "CLUSTERDOWN") {
-		t.Errorf("renewal: %v", err)
+		t.Errorf("renewal: %v, want CLUSTERDOWN", err)
 	}
 	for _, p := range proxies {
 		p.Pass()
@@ -316,11 +316,11 @@ func TestClusterIsDown(t *testing.T) {
 	mustRelease(t, s, held, store.Grant{})
 	inTurn(t, g, requests, all, s)
 	if time.Until(time.UnixMicro(int64(g.Token))) > time.Minute {
-		t.Error("a token far ahead of the clock")
+		t.Error("the token is more than a minute ahead of the clock")
 	}
 }
 
-// A release is not lost if no member has the slot when it is made.
+// A release is executed later if no member serves the slot when it is sent.
 func TestReleaseInAnUnservedSlot(t *testing.T) {
 	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 0)
@@ -337,10 +337,10 @@ func TestReleaseInAnUnservedSlot(t *testing.T) {
 	s := openCluster(t, c.Masters, nil)
 	err := s.Renew(t.Context(), []store.Lease{held})[0]
 	if err == nil || !strings.Contains(err.Error(), "no server of the cluster serves the slot") {
-		t.Fatalf("renewal: %v", err)
+		t.Fatalf("renewal: %v, want that no server serves the slot", err)
 	}
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: held}); err == nil {
-		t.Error("a release that no server has executed")
+		t.Error("release returned nil although no server has executed it")
 	}
 	server.Text(t, "CLUSTER", "ADDSLOTS", slot)
 	eventually(t, "the lock is released", func() bool {

@@ -46,9 +46,9 @@ func TestClusterWithoutPushRights(t *testing.T) {
 	g := acquire(t, holder, held)
 	done := waits(t.Context(), unreached, next)
 	place := "{stock}:place:" + next.Owner
-	eventually(t, "it has a place", func() bool { return c.Has(t, "stock").Text(t, "EXISTS", place) == "1" })
+	eventually(t, "the waiter has a place", func() bool { return c.Has(t, "stock").Text(t, "EXISTS", place) == "1" })
 	if got := c.Has(t, "stock").Text(t, "GET", place); got[0] != '1' {
-		t.Errorf("it is taken for one that can be told: %s", got)
+		t.Errorf("the place says that the waiter can be notified: %s", got)
 	}
 	mustRelease(t, holder, held, store.Grant{})
 	inTurn(t, g, []store.Lease{next}, []<-chan outcome{done}, unreached)
@@ -67,7 +67,7 @@ func TestClusterGrows(t *testing.T) {
 	requests, all := lines(t, from, name, other, other)
 	m := c.BeginMove(t, name, to)
 	m.Carry(t, name, "{"+name+"}:token")
-	for _, s := range []store.Store{holder, other} { // sees the lock there, over a connection that hears nothing
+	for _, s := range []store.Store{holder, other} { // finds the lock there, over a connection without pushes
 		if err := s.Renew(t.Context(), []store.Lease{held})[0]; err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +95,7 @@ func TestPromotedReplicaThatForgot(t *testing.T) {
 	replica.Text(t, "CONFIG", "SET", "masteruser", "nobody")
 	replica.Text(t, "CONFIG", "SET", "masterauth", "wrong")
 	server.Text(t, "CLIENT", "KILL", "TYPE", "replica")
-	eventually(t, "it follows no more", func() bool {
+	eventually(t, "the replica follows no more", func() bool {
 		return strings.Contains(replica.Text(t, "INFO", "replication"), "master_link_status:down")
 	})
 	held := request(name)
@@ -108,15 +108,15 @@ func TestPromotedReplicaThatForgot(t *testing.T) {
 		var err error
 		again, err = s.Acquire(t.Context(), store.AcquireRequest{Lease: request(name)})
 		if errors.Is(err, store.ErrBusy) {
-			t.Fatal("it knows of the lock")
+			t.Fatal("the promoted replica has the lock")
 		}
 		return err == nil
 	})
 	if again.Token <= g.Token {
-		t.Errorf("token %d after %d", again.Token, g.Token)
+		t.Errorf("token %d after %d, want a larger one", again.Token, g.Token)
 	}
 	if err := s.Renew(t.Context(), []store.Lease{held})[0]; !errors.Is(err, store.ErrNotHeld) {
-		t.Errorf("the first holder is not told: %v", err)
+		t.Errorf("renewal by the first holder: %v, want %v", err, store.ErrNotHeld)
 	}
 }
 
@@ -145,10 +145,10 @@ func TestContentionWhileSlotsMove(t *testing.T) {
 				return err
 			}
 			if holders[i].Add(1) != 1 {
-				return errors.New("two have the lock")
+				return errors.New("two holders at once")
 			}
 			if before := last[i].Swap(uint64(g.Token)); before >= uint64(g.Token) {
-				return fmt.Errorf("token %d after %d", g.Token, before)
+				return fmt.Errorf("token %d after %d, want a larger one", g.Token, before)
 			}
 			time.Sleep(time.Millisecond)
 			holders[i].Add(-1)
@@ -208,14 +208,13 @@ func TestClusterOverTLS(t *testing.T) {
 	inTurn(t, g, requests, all, s)
 	for _, n := range s.Stats().Nodes {
 		if n.Err != nil || n.Node != "127.0.0.1:"+port {
-			t.Errorf("%+v", n)
+			t.Errorf("a node of the statistics is %+v, want 127.0.0.1:%s without an error", n, port)
 		}
 	}
 }
 
-// A store that is closed while somebody waits ends that, gives up the place, and leaves
-// no goroutine. Close does not wait long, so a machine that is busy just then can keep it
-// from giving up the place; hardly five times.
+// Close ends a Wait, removes its place, and leaves no goroutine. Close does not wait long,
+// so a busy machine can keep it from removing the place, but hardly five times in a row.
 func TestClusterIsClosed(t *testing.T) {
 	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 0)
@@ -228,13 +227,13 @@ func TestClusterIsClosed(t *testing.T) {
 		s.Close()
 		s.Close()
 		if o := <-all[0]; !errors.Is(o.err, store.ErrClosed) {
-			t.Errorf("a waiter is told %v", o.err)
+			t.Errorf("the wait ended with %v, want %v", o.err, store.ErrClosed)
 		}
 		if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")}); !errors.Is(err, store.ErrClosed) {
-			t.Errorf("acquire: %v", err)
+			t.Errorf("acquire: %v, want %v", err, store.ErrClosed)
 		}
 		if took := time.Since(before); took > long {
-			t.Errorf("it took %v", took)
+			t.Errorf("closing took %v, want at most %v", took, long)
 		}
 		for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 			if !placed(t, c.Has(t, "stock"), requests[0]) {
@@ -242,5 +241,5 @@ func TestClusterIsClosed(t *testing.T) {
 			}
 		}
 	}
-	t.Error("no closed store has given up its place")
+	t.Error("no closed store has removed its place")
 }

@@ -35,7 +35,7 @@ func TestConformanceOfCluster(t *testing.T) {
 	storetest.Run(t, another, storetest.Options{Second: another})
 }
 
-// Locks are spread over the members: all can be taken, listed and renewed at once.
+// Locks that are spread over the members can be acquired, listed and renewed at once.
 func TestLocksAreSpreadOverAllMembers(t *testing.T) {
 	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 0)
@@ -51,16 +51,16 @@ func TestLocksAreSpreadOverAllMembers(t *testing.T) {
 		at[server]++
 	}
 	if len(at) != 3 {
-		t.Errorf("locks are on %d members", len(at))
+		t.Errorf("locks are on %d members, want 3", len(at))
 	}
 	for i, err := range s.Renew(t.Context(), leases) {
 		if err != nil {
-			t.Errorf("%d: %v", i, err)
+			t.Errorf("renew lease %d: %v", i, err)
 		}
 	}
 	all, err := s.List(t.Context(), "stock/")
 	if err != nil || len(all) != len(leases) {
-		t.Errorf("%d are listed, %v", len(all), err)
+		t.Errorf("list has %d locks, %v, want %d", len(all), err, len(leases))
 	}
 	for _, r := range leases {
 		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); err != nil {
@@ -69,8 +69,8 @@ func TestLocksAreSpreadOverAllMembers(t *testing.T) {
 	}
 }
 
-// A name that has braces is one of a lock like any other: all its keys are in one slot.
-// Plain clients are excluded by all names but those with a } or a % at the end.
+// All keys of a lock are in one slot, also if its name has braces. A lock excludes plain
+// clients unless its name has a }, or a % at the end.
 func TestNamesWithBracesInACluster(t *testing.T) {
 	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 0)
@@ -78,7 +78,7 @@ func TestNamesWithBracesInACluster(t *testing.T) {
 	names := []string{"{a}b", "a{b}", "{}", "}", "{", "a{b", "{{a}}", "100%", "{a%7D%", "a}%", "plain"}
 	for _, name := range names {
 		r := request(name)
-		takesInLine(t, s, c, r)
+		acquireWithWaiter(t, s, c, r)
 		if !strings.Contains(name, "}") && !strings.HasSuffix(name, "%") {
 			has(t, c.Has(t, name), name)
 		}
@@ -90,47 +90,47 @@ func TestNamesWithBracesInACluster(t *testing.T) {
 	}
 	slices.Sort(names)
 	if err != nil || !slices.Equal(listed, names) {
-		t.Errorf("listed are %q, %v; want %q", listed, err, names)
+		t.Errorf("list has %q, %v; want %q", listed, err, names)
 	}
 	if all, err := s.List(t.Context(), "{a}"); err != nil || len(all) != 1 || all[0].Name != "{a}b" {
-		t.Errorf("listed are %v, %v", all, err)
+		t.Errorf("list of {a} has %v, %v, want {a}b", all, err)
 	}
 }
 
-// takesInLine takes a lock and has another wait for it, and leave.
-func takesInLine(t *testing.T, s *redisstore.Cluster, c *redistest.Cluster, r store.Lease) {
+// acquireWithWaiter acquires a lock, and makes a waiter queue for it and give up.
+func acquireWithWaiter(t *testing.T, s *redisstore.Cluster, c *redistest.Cluster, r store.Lease) {
 	t.Helper()
 	acquire(t, s, r)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := waits(ctx, s, waiter(r.Name))
-	eventually(t, "somebody waits", func() bool {
+	eventually(t, "a waiter is in the queue", func() bool {
 		st, err := s.Inspect(t.Context(), r.Name)
 		return err == nil && len(st.Queue) == 1
 	})
 	cancel()
 	if o := <-done; !errors.Is(o.err, context.Canceled) {
-		t.Errorf("%q: %v", r.Name, o.err)
+		t.Errorf("the wait for %q ended with %v, want %v", r.Name, o.err, context.Canceled)
 	}
 }
 
-// A cluster does not promise more than it can, and says so before anything is sent.
+// A cluster refuses a class that it cannot give before it sends anything.
 func TestClusterIsForEfficiency(t *testing.T) {
 	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 0)
 	s := openCluster(t, c.Masters, nil)
 	if class := s.Caps().Class; class != store.Efficiency {
-		t.Errorf("it promises %v", class)
+		t.Errorf("the class of a cluster is %v, want %v", class, store.Efficiency)
 	}
 	r := request("stock")
 	r.Require = store.CrashSafe
 	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r}); !errors.Is(err, store.ErrUnsupported) {
-		t.Errorf("acquire: %v", err)
+		t.Errorf("acquire: %v, want %v", err, store.ErrUnsupported)
 	}
 	if _, err := s.Wait(t.Context(), store.WaitRequest{Lease: r}, nil); !errors.Is(err, store.ErrUnsupported) {
-		t.Errorf("wait: %v", err)
+		t.Errorf("wait: %v, want %v", err, store.ErrUnsupported)
 	}
 	if keys := c.Has(t, "stock").Keys(t); len(keys) != 0 {
-		t.Errorf("keys %q", keys)
+		t.Errorf("the server has the keys %q, want none", keys)
 	}
 }
 
@@ -154,11 +154,11 @@ func TestClusterURLs(t *testing.T) {
 	single := redistest.Start(t)
 	_, err := redisstore.OpenCluster(t.Context(), "redis-cluster://"+single.Addr(), nil)
 	if !errors.Is(err, store.ErrQuorum) || !strings.Contains(err.Error(), "redis://") {
-		t.Errorf("a server that is in no cluster: %v", err)
+		t.Errorf("a server that is in no cluster: %v, want an error that names redis://", err)
 	}
 	down := redistest.Start(t)
 	down.Kill()
 	if _, err := redisstore.OpenCluster(t.Context(), "redis-cluster://"+down.Addr(), nil); !errors.Is(err, store.ErrQuorum) {
-		t.Errorf("nobody is there: %v", err)
+		t.Errorf("a server that is down: %v, want %v", err, store.ErrQuorum)
 	}
 }

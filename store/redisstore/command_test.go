@@ -17,13 +17,13 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
-// words reads a command as a server does.
+// words decodes a command as a server does.
 func words(t *testing.T, b []byte) []string {
 	t.Helper()
 	r := resp.NewReader(strings.NewReader(string(b)))
 	v, err := r.Next()
 	if err != nil || r.In.Buffered() > 0 {
-		t.Fatalf("%q is no command: %v, %d bytes left", b, err, r.In.Buffered())
+		t.Fatalf("%q is not one command: %v, %d bytes left", b, err, r.In.Buffered())
 	}
 	var w []string
 	for _, e := range v.List {
@@ -32,8 +32,8 @@ func words(t *testing.T, b []byte) []string {
 	return w
 }
 
-// Every question becomes a whole command, whose script gets the keys and
-// arguments it says it wants, whatever command used the memory before.
+// Every question is encoded as a whole command, whose script gets the number of keys and
+// arguments that it declares, whatever command used the memory before.
 func TestCommandsAreWhole(t *testing.T) {
 	s := bareStore(config.Config{})
 	requests := []store.Lease{
@@ -47,7 +47,7 @@ func TestCommandsAreWhole(t *testing.T) {
 				c = s.encode(driver.Question{Op: op, Lease: r, Token: 1790000000123456, Tomb: tomb}, c)
 				byHash, byText := words(t, c.Bytes), words(t, c.ByText(nil))
 				if len(byHash) != 3+c.Script.Keys+c.Script.Args || byHash[0] != "EVALSHA" || byHash[2] != fmt.Sprint(c.Script.Keys) {
-					t.Errorf("%v: %q", op, byHash)
+					t.Errorf("%v: %q, want EVALSHA with %d keys and %d arguments", op, byHash, c.Script.Keys, c.Script.Args)
 				}
 				if byHash[3] != r.Name || !strings.Contains(strings.Join(byHash, "|"), "|"+r.Owner+" "+cmp.Or(r.Meta, script.NoMeta)+"|") {
 					t.Errorf("%v: %q names neither lock nor value", op, byHash)
@@ -59,7 +59,7 @@ func TestCommandsAreWhole(t *testing.T) {
 		}
 	}
 	if w := words(t, script.NewCommand("SCAN", "0", "").Bytes); len(w) != 3 || w[0] != "SCAN" || w[2] != "" {
-		t.Errorf("%q", w)
+		t.Errorf("SCAN is encoded as %q, want three words", w)
 	}
 }
 
@@ -85,10 +85,10 @@ func TestNoPushFlagIsSet(t *testing.T) {
 				}
 				got, not := encode(canPush), encode(noPush)
 				if want := "01790000000123456 7 0 " + flags + " leasehold:to:x"; got[at] != want || not[at] != "1"+want[1:] {
-					t.Errorf("%q, and without pushes %q, want %q", got[at], not[at], want)
+					t.Errorf("%q, and without pushes %q, want %q with another first digit", got[at], not[at], want)
 				}
 				if not[at] = got[at]; !slices.Equal(got, not) {
-					t.Errorf("%q, and without pushes %q", got, not)
+					t.Errorf("%q, and without pushes %q, want no other difference", got, not)
 				}
 			}
 		}
@@ -120,7 +120,7 @@ func TestGateNamesTheRun(t *testing.T) {
 			}
 		}
 		if c.FirstKey() == nil || string(c.FirstKey()) != "a" {
-			t.Errorf("%s: the first key is %q", c.Script.Name, c.FirstKey())
+			t.Errorf("%s: the first key is %q, want a", c.Script.Name, c.FirstKey())
 		}
 	}
 }
@@ -133,15 +133,15 @@ func TestBundlesAreWhole(t *testing.T) {
 	for _, asked := range []int{1, 2, 3, 10, script.MaxBundle, script.MaxBundle + 1, 1} {
 		c, n := s.bundle(slices.Repeat([]store.Lease{r}, asked), last)
 		if last = c; n != min(asked, script.MaxBundle) {
-			t.Errorf("%d of %d leases in one command", n, asked)
+			t.Errorf("%d of %d leases in one command, want at most %d", n, asked, script.MaxBundle)
 		}
 		byHash, byText := words(t, c.Bytes), words(t, c.ByText(nil))
 		want := slices.Concat([]string{fmt.Sprint(2 * n)}, slices.Repeat([]string{"a"}, n), slices.Repeat([]string{"{a}:token"}, n), slices.Repeat([]string{"o m"}, n), []string{"2"})
 		if byHash[0] != "EVALSHA" || byHash[1] != c.Script.Hash || !slices.Equal(byHash[2:], want) {
-			t.Errorf("%d leases: %q", n, byHash)
+			t.Errorf("%d leases: %q, want EVALSHA with %q", n, byHash, want)
 		}
 		if byText[0] != "EVAL" || byText[1] != c.Script.Text || !slices.Equal(byText[2:], want) {
-			t.Errorf("%d leases by text: %q", n, byText)
+			t.Errorf("%d leases by text: %q, want EVAL with %q", n, byText, want)
 		}
 	}
 	other := r
@@ -155,7 +155,7 @@ func TestBundlesAreWhole(t *testing.T) {
 	}
 }
 
-// A command made in the memory of an old one takes none.
+// Encoding a command into the memory of an old one allocates nothing.
 func TestCommandsAllocateNothing(t *testing.T) {
 	s := bareStore(config.Config{})
 	r := store.Lease{Name: "jobs/nightly", Owner: store.NewOwner(), Meta: `{"host":"h","pid":1}`, TTL: 30 * time.Second}
@@ -165,11 +165,11 @@ func TestCommandsAllocateNothing(t *testing.T) {
 			old = s.encode(driver.Question{Op: op, Lease: r, Token: 1790000000123456, Tomb: true}, old)
 		}
 	}); n > 0 {
-		t.Errorf("%v allocations for five commands", n)
+		t.Errorf("%v allocations for five commands, want none", n)
 	}
 	leases := slices.Repeat([]store.Lease{r}, script.MaxBundle)
 	old, _ = s.bundle(leases, old)
 	if n := testing.AllocsPerRun(100, func() { old, _ = s.bundle(leases, old) }); n > 0 {
-		t.Errorf("%v allocations for a command about %d leases", n, script.MaxBundle)
+		t.Errorf("%v allocations for a command about %d leases, want none", n, script.MaxBundle)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// The credentials are asked for on every connection, so a password can change while the
+// The store asks for the credentials on every connection, so a password can change while the
 // store is open.
 func TestCredentials(t *testing.T) {
 	server := redistest.Start(t)
@@ -31,7 +31,7 @@ func TestCredentials(t *testing.T) {
 	s := openAt(t, "redis://"+server.Addr(), o)
 	acquire(t, s, request("a"))
 	if n := asked.Load(); n != 1 {
-		t.Errorf("asked %d times for one connection", n)
+		t.Errorf("asked %d times for one connection, want once", n)
 	}
 	password.Store("second")
 	server.Text(t, "ACL", "SETUSER", "locker", "resetpass", ">second")
@@ -41,11 +41,11 @@ func TestCredentials(t *testing.T) {
 		return err == nil
 	})
 	if n := asked.Load(); n < 2 {
-		t.Errorf("asked %d times for two connections", n)
+		t.Errorf("asked %d times for two connections, want at least twice", n)
 	}
 }
 
-// A failure of Credentials is the reason that the user reads.
+// The error of Credentials is in that of Open.
 func TestCredentialsFail(t *testing.T) {
 	server := redistest.Start(t)
 	o := &redisstore.Options{Credentials: func(context.Context) (string, string, error) {
@@ -67,7 +67,7 @@ func TestUnixSocket(t *testing.T) {
 	r := request("a")
 	acquire(t, s, r)
 	if got := server.Text(t, "INFO", "keyspace"); !strings.Contains(got, "db3") {
-		t.Errorf("the lock is not in database 3: %q", got)
+		t.Errorf("the lock is not in database 3: %q, want text with %q", got, "db3")
 	}
 	if n := strings.Count(server.Text(t, "CLIENT", "LIST"), "laddr="+socket); n != 1 {
 		t.Errorf("%d connections over the socket, want 1", n)
@@ -76,6 +76,6 @@ func TestUnixSocket(t *testing.T) {
 		t.Error(err)
 	}
 	if ttl := s.Caps().MaxTTL; ttl.Seconds() != 50 {
-		t.Errorf("max_ttl is %v", ttl)
+		t.Errorf("max_ttl is %v, want 50s", ttl)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// tunnel dials by names that only it knows.
+// tunnel dials by names that no resolver knows.
 type tunnel struct {
 	leads map[string]string // from the name in the URL to an address
 

@@ -24,12 +24,12 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
-// The scripts do what the rule says, and what the model node does that checkers
-// and simulators take for them.
+// The tests here compare the scripts with the rule, and so with the model node that stands
+// for them in checkers and simulators.
 
-// Every script, with one thing in it changed, is found to differ. The real
-// server shows all changes. On simredis numbers print whole where Redis does
-// not, and nothing is inspected.
+// The comparison notices each of these changes of a script. Those marked as hidden show only
+// on the real server: simredis prints numbers whole where Redis does not, and nothing is
+// inspected there.
 func TestScriptsChanged(t *testing.T) {
 	sim, real := onSimulated(t), onRedis(t)
 	for _, c := range changes {
@@ -45,7 +45,7 @@ func TestScriptsChanged(t *testing.T) {
 						continue
 					}
 					if err := differential.Find(n, 100); err == nil {
-						t.Errorf("not noticed on %s, with bundles: %v", name, n.bundles)
+						t.Errorf("the comparison does not notice the change on %s, with bundles: %v", name, n.bundles)
 					} else {
 						t.Logf("on %s, with bundles: %v\n%v", name, n.bundles, err)
 					}
@@ -72,7 +72,7 @@ var changes = []change{
 		old: "math.max(last + 1, math.min(last + spare + 1, now + LEAD))", new: "last"},
 	{name: "token equal to the last", script: script.Acquire,
 		old: "LEAD or last and token <= last + spare then", new: "LEAD or last and token < last + spare then"},
-	{name: "token not looked at beside the last", script: script.Acquire,
+	{name: "token not compared with the last", script: script.Acquire,
 		old: "LEAD or last and token <= last + spare then", new: "LEAD then"},
 	{name: "token below the clock", script: script.Acquire,
 		old: "if token < now or", new: "if"},
@@ -82,7 +82,7 @@ var changes = []change{
 		old: "token > now + LEAD or", new: ""},
 	{name: "proposal not cut", script: script.Acquire,
 		old: "math.min(token, now + LEAD)", new: "token"},
-	{name: "proposal not taken", script: script.Acquire,
+	{name: "proposal not used", script: script.Acquire,
 		old: "local token, text, reserved = proposed + 0, proposed,", new: "local token, text, reserved = 0, '0',"},
 	{name: "token rounded", script: script.Acquire,
 		old: "string.format('%.0f', token)", new: "tostring(token)", hidden: true},
@@ -100,15 +100,15 @@ var changes = []change{
 		old: "call('SET', key, value, 'PX', ttl, 'NX')", new: "call('SET', key, value, 'NX')"},
 	{name: "lock whose counter was lost without a TTL", script: script.Acquire,
 		old: "call('SET', key, value, 'PX', ttl)\n", new: "call('SET', key, value)\n"},
-	{name: "confirm of what is not ours", script: script.Confirm,
+	{name: "confirm of what others hold", script: script.Confirm,
 		old: "if held ~= value then", new: "if false then"},
 	{name: "confirm lowers", script: script.Confirm,
 		old: "tonumber(last) < tonumber(token)", new: "true"},
 	{name: "confirm does not write", script: script.Confirm,
 		old: "call('SET', counter, last, 'PX', LIFE)", new: ""},
-	{name: "extend of what is not ours", script: script.Extend,
+	{name: "extend of what others hold", script: script.Extend,
 		old: "if got[read + i] ~= args[before + i] then", new: "if not got[read + i] then"},
-	{name: "extend writes to what is not ours", script: script.Extend, of: bundles,
+	{name: "extend writes to what others hold", script: script.Extend, of: bundles,
 		old: "if got[read + i] == args[before + i] then", new: "if true then"},
 	{name: "extend creates", script: script.Extend, of: single,
 		old: "local others\n", new: "for i = 1, n do if not got[read + i] then call('SET', keys[first + i - 1], args[before + i], 'PX', ttl) got[read + i] = args[before + i] end end local others\n"},
@@ -120,15 +120,15 @@ var changes = []change{
 		old: "call('PEXPIRE', key, ttl)", new: ""},
 	{name: "extend prolongs the first", script: script.Extend, of: bundles,
 		old: "renew(keys[first + i - 1], ", new: "renew(keys[first], "},
-	{name: "extend lets the counter go", script: script.Extend,
+	{name: "extend lets the counter expire", script: script.Extend,
 		old: "call('PEXPIRE', counter, LIFE)", new: ""},
 	{name: "extend keeps the first counter", script: script.Extend, of: bundles,
 		old: "keys[first + n + i - 1], ttl)", new: "keys[first + n], ttl)"},
-	{name: "extend says of others what is so of the first", script: script.Extend, of: bundles,
+	{name: "extend replies for others with the state of the first", script: script.Extend, of: bundles,
 		old: "others[#others + 1] = i\n", new: "others[#others + 1] = #others / 2 + 1\n"},
-	{name: "extend says who holds another", script: script.Extend, of: bundles,
+	{name: "extend names the holder of another lock", script: script.Extend, of: bundles,
 		old: "foreign(keys[first + i - 1], got[read + i])", new: "foreign(keys[first], got[read + 1])"},
-	{name: "release of what is not ours", script: script.Release,
+	{name: "release of what others hold", script: script.Release,
 		old: "held == value, {1}", new: "held, {1}"},
 	{name: "release does not delete", script: script.Release,
 		old: "elseif not waits then\n    call('DEL', key)\n    held = nil\n", new: ""},
@@ -140,7 +140,7 @@ var changes = []change{
 		old: "(not ours or always == '1')", new: "true"},
 	{name: "release leaves a tombstone for ever", script: script.Release,
 		old: "call('SET', tomb, '', 'PX', life)", new: "call('SET', tomb, '')"},
-	{name: "release deletes, and says it did not", script: script.Release,
+	{name: "release deletes, and replies that it did not", script: script.Release,
 		old: "{1}, got[2]\n", new: "nil, got[2]\n"},
 	{name: "heal takes what others hold", script: script.Heal,
 		old: "if held and held ~= value then", new: "if false then"},
@@ -162,7 +162,7 @@ func TestScriptsOnSimulatedRedis(t *testing.T) { differential.Check(t, onSimulat
 
 func TestScriptsOnRedis(t *testing.T) { differential.Check(t, onRedis(t)) }
 
-// The same where renewals are those of several leases at once.
+// The bundle tests do the same with renewals of several leases at once.
 func TestBundlesOnSimulatedRedis(t *testing.T) {
 	n := onSimulated(t)
 	n.bundles = true
@@ -175,22 +175,22 @@ func TestBundlesOnRedis(t *testing.T) {
 	differential.Check(t, n)
 }
 
-// scripted is one server that is given the store's commands, exactly as the
-// store makes them, and whose replies are read as the store reads them. What is
-// left out is all that lies between: the quorum and the connection.
+// scripted is one server that gets the store's commands exactly as the store encodes them,
+// and whose replies are decoded as the store decodes them, without the quorum and the
+// connection between.
 type scripted struct {
-	s    *Store // only to make commands
+	s    *Store // only encodes commands
 	wire *session
 	dial func() (net.Conn, error)
-	// sim is set where the server's clock can be: it shows now.
+	// sim is set if the server's clock can be set: it shows now.
 	sim *simnet.Host
 	now clock.Instant
-	// change, if there is one, makes another text of a script's.
+	// change, if not nil, changes the text of a script.
 	change func(text string) string
-	// bundles has a lease renewed together with others, of which nothing comes.
+	// bundles makes renewals include leases that are not held.
 	bundles bool
-	asked   int // how often
-	// lists has several steps sent as one list, where a test can.
+	asked   int // renewals so far
+	// lists makes tests that can send several steps as one list.
 	lists bool
 	ear   *session
 }
@@ -207,7 +207,7 @@ func onSimulated(t *testing.T) *scripted {
 	return n
 }
 
-// onRedis runs them on the real thing, whose clock can only be watched.
+// onRedis runs the scripts on a real server, whose clock cannot be set.
 func onRedis(t testing.TB) *scripted {
 	addr := redistest.Start(t).Addr()
 	n := &scripted{dial: func() (net.Conn, error) { return net.Dial("tcp", addr) }}
@@ -221,7 +221,7 @@ func (n *scripted) connect(t testing.TB) {
 	n.wire = n.another(t)
 }
 
-// another is another connection to the server.
+// another opens another connection to the server.
 func (n *scripted) another(t testing.TB) *session {
 	t.Helper()
 	conn, err := n.dial()
@@ -244,8 +244,8 @@ func (n *scripted) Begin(now clock.Instant) error {
 	return err
 }
 
-// age takes time away from what is left of every key, and from when places and records
-// say that they end.
+// age shortens the TTL of every key, and moves the ends that places and records have, by an
+// amount of time.
 const age = `
 for _, key in ipairs(redis.call('KEYS', '*')) do
   local left, says = redis.call('PTTL', key), redis.call('MGET', key)[1]
@@ -301,8 +301,8 @@ func timeOf(v resp.Value) (clock.Instant, error) {
 	return clock.Instant(s*1e9 + us*1e3), nil
 }
 
-// run sends commands in one go. Nil is no error, and neither is what a script
-// answers.
+// run sends commands together. A nil reply is no error, and neither is any reply of a
+// script.
 func (n *scripted) run(commands ...*script.Command) ([]resp.Value, error) {
 	replies, err := n.wire.Exchange(script.Bytes(commands...)...)
 	if err != nil {
@@ -316,7 +316,7 @@ func (n *scripted) run(commands ...*script.Command) ([]resp.Value, error) {
 	return replies, nil
 }
 
-// byText is the call with the script's text, or what a test has made of it.
+// byText returns the call with the script's text, which a test may have changed.
 func (n *scripted) byText(c *script.Command) *script.Command {
 	s := c.Script
 	if n.change != nil {
@@ -347,7 +347,7 @@ func (n *scripted) Do(c differential.Command) (differential.Answer, error) {
 	if n.bundles && op == quorum.Extend {
 		call, read = n.bundle(r)
 	}
-	// Quarantine has tests of its own; here the server remembers all it should.
+	// Quarantine has tests of its own: here the server has lost nothing.
 	open := script.NewCommand("SET", script.MarkKey, openMark)
 	replies, err := n.run(open, timeCommand, n.byText(call), timeCommand, script.NewCommand("DEL", script.MarkKey))
 	if err != nil {
@@ -360,8 +360,8 @@ func (n *scripted) Do(c differential.Command) (differential.Answer, error) {
 	return ans, errors.Join(err, err1, err2)
 }
 
-// bundle renews r, now before and now behind others: that of nobody, of each lock.
-// The answers about those are as they have to be, or that is the error.
+// bundle renews r together with a lease of every lock that is not held, at changing
+// positions. Reading the reply returns an error if the answer for one of those is wrong.
 func (n *scripted) bundle(r store.Lease) (*script.Command, func(script.Reply) (differential.Answer, error)) {
 	var leases []store.Lease
 	for _, lock := range append(slices.Clone(differential.Locks), "{", r.Name) {
@@ -388,18 +388,18 @@ func (n *scripted) bundle(r store.Lease) (*script.Command, func(script.Reply) (d
 				return ans, err
 			}
 			empty := other.Verdict == differential.Nobody
-			// Of the lock itself both are told the same, unless it is ours.
+			// Both leases of r's lock get the same answer, unless r holds it.
 			if leases[i].Name == r.Name && ans.Verdict != differential.Done && (other.Verdict != ans.Verdict || other.Holder != ans.Holder || (other.Left-ans.Left).Abs() > time.Second) ||
 				leases[i].Name == r.Name && ans.Verdict == differential.Done && (other.Verdict != differential.Taken || other.Holder != r.Owner) ||
 				leases[i].Name == "{" && !empty || other.Verdict == differential.Done {
-				return ans, fmt.Errorf("of lock %q, which is nobody's: %+v; %+v for %q", leases[i].Name, other, ans, r.Name)
+				return ans, fmt.Errorf("a lease of the free lock %q gets %+v, while %+v is the answer for %q", leases[i].Name, other, ans, r.Name)
 			}
 		}
 		return ans, nil
 	}
 }
 
-// apart is what was said of each of n leases.
+// apart returns the reply for each of n leases.
 func apart(usual driver.Reply, others []driver.Exception, n int) []driver.Reply {
 	each := slices.Repeat([]driver.Reply{usual}, n)
 	for _, o := range others {
@@ -408,7 +408,7 @@ func apart(usual driver.Reply, others []driver.Exception, n int) []driver.Reply 
 	return each
 }
 
-// answerOf is the answer as the quorum hears it.
+// answerOf returns the answer as the quorum receives it.
 func answerOf(a driver.Reply) (ans differential.Answer, err error) {
 	switch {
 	case a.Kind == quorum.Yes:
@@ -432,7 +432,7 @@ func remaining(d time.Duration) time.Duration {
 	return d
 }
 
-// stranger does what other programs do to a lock, or what befalls it.
+// stranger does to a lock what other programs or a loss of data do.
 func (n *scripted) stranger(c differential.Command) (differential.Answer, error) {
 	words := map[differential.Op][]string{
 		differential.StrangerSets:    {"SET", c.Lock, differential.Stranger, "NX"},
@@ -453,9 +453,8 @@ func (n *scripted) stranger(c differential.Command) (differential.Answer, error)
 	return differential.Answer{Verdict: differential.Done}, nil
 }
 
-// Look reads the keys themselves, and on the real server, where that costs
-// little, what the inspect script makes of them. It fails if there is any key
-// that no lock has.
+// Look reads the keys, and on the real server, where that costs little, also the reply of
+// the inspect script. It fails if there is a key that no lock has.
 func (n *scripted) Look(lock string) (differential.State, error) {
 	commands := []*script.Command{script.NewCommand("KEYS", "*")}
 	for _, key := range keysOf(lock) {
@@ -500,7 +499,7 @@ func (n *scripted) Look(lock string) (differential.State, error) {
 	return state, err
 }
 
-// keysOf are all keys of a lock: its own, its counter's and its tombstones'.
+// keysOf returns all keys of a lock: its own, its counter and its tombstones.
 func keysOf(lock string) []string {
 	keys := []string{lock, "{" + lock + "}:token"}
 	for _, o := range differential.Owners {
@@ -509,7 +508,7 @@ func keysOf(lock string) []string {
 	return keys
 }
 
-// holderOf is whose value it is, if it is exactly that.
+// holderOf returns the owner whose value it is.
 func holderOf(value string) string {
 	for _, o := range differential.Owners {
 		if value == o.ID+" "+cmp.Or(o.Meta, script.NoMeta) {
@@ -519,22 +518,22 @@ func holderOf(value string) string {
 	if value == differential.Stranger {
 		return value
 	}
-	return fmt.Sprintf("somebody unknown (%q)", value)
+	return fmt.Sprintf("an unknown owner (%q)", value)
 }
 
-// inspected demands that the inspect script has seen the same.
+// inspected returns an error if the inspect script has found another state.
 func (n *scripted) inspected(r script.Reply, want differential.State) error {
 	said, token, _ := r.Look()
 	outcome := store.Taken
 	if want.Holder == "" {
 		outcome, want.Token = store.Absent, 0
 	}
-	if want.Holder == differential.Stranger { // the counter is not about its lease
+	if want.Holder == differential.Stranger { // the counter does not belong to its lease
 		want.Token = 0
 	}
 	off := (remaining(said.ExpiresIn) - want.Left).Round(time.Minute) // the clock runs
 	if said.Outcome != outcome || said.Holder.Owner != want.Holder || uint64(token) != want.Token || off != 0 {
-		return fmt.Errorf("inspect says %v for %v, token %d, while there is: %v", said, said.ExpiresIn, token, want)
+		return fmt.Errorf("the inspect script finds %v for %v, token %d, and the keys have %v", said, said.ExpiresIn, token, want)
 	}
 	return nil
 }

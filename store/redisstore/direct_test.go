@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
-// inOrder wants the answers in the order of the questions.
+// inOrder checks that the answers come in the order of the questions.
 type inOrder struct {
 	t    *testing.T
 	next int
@@ -24,14 +24,14 @@ type inOrder struct {
 
 func (r *inOrder) Receive(_, tag int, _ driver.Reply) {
 	if tag != r.next {
-		r.t.Errorf("answer to question %d instead of %d", tag, r.next)
+		r.t.Errorf("got the answer to question %d, want %d", tag, r.next)
 	}
 	if r.next++; r.next == r.all {
 		close(r.done)
 	}
 }
 
-// bareNode is the only node of a store, and the server's end of its connection.
+// bareNode returns the only node of a store, and the server's end of its connection.
 func bareNode(t *testing.T) (*node, net.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -56,12 +56,12 @@ func bareNode(t *testing.T) (*node, net.Conn) {
 	w := sessionOver(n, conn)
 	n.Mu.Lock()
 	defer n.Mu.Unlock()
-	n.UseLocked(&w.Pipe, time.Now().Add(time.Hour)) // it is not to be tried first, however slow we are
+	n.UseLocked(&w.Pipe, time.Now().Add(time.Hour)) // so late that the connection is not probed on a slow machine
 	return n, server
 }
 
-// A server that does not read does not block the sender, and what there was no
-// room for gets there all the same, once and in order.
+// A server that does not read does not block the sender. Commands that do not fit into the
+// buffers of the system arrive later, once and in order.
 func TestSendingNeverBlocks(t *testing.T) {
 	const questions = 500
 	size := 32 << 20 // more than any system buffers for a server that does not read
@@ -87,7 +87,7 @@ func TestSendingNeverBlocks(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want.Bytes()) {
-		t.Error("the server got something else than was sent")
+		t.Error("the server did not receive what was sent")
 	}
 	if _, err := server.Write(bytes.Repeat([]byte("+OK\r\n"), questions)); err != nil {
 		t.Fatal(err)

@@ -10,14 +10,14 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
-// ears is a server with its push messages.
+// ears is a server with its pushes.
 type ears struct {
 	*scripted
 	in *session
-	// examples are the lists of steps of the first seeds: it takes longer to draw them
-	// than to run them.
+	// examples has the lists of steps of the first seeds, as drawing them takes longer than
+	// running them.
 	examples [][]lineStep
-	heard    map[string]bool // the owners whose channel is listened to
+	heard    map[string]bool // the owners whose channels are subscribed
 	begun    time.Time
 }
 
@@ -30,7 +30,7 @@ func listening(t *testing.T, n *scripted) *ears {
 	return &ears{scripted: n, in: w}
 }
 
-// listen begins or ends listening to an owner's channel.
+// listen subscribes to an owner's channel, or unsubscribes from it.
 func (e *ears) listen(owner string, yes bool) error {
 	verb := "UNSUBSCRIBE"
 	if yes {
@@ -40,8 +40,8 @@ func (e *ears) listen(owner string, yes bool) error {
 	return err
 }
 
-// messages are those that came since the last call. The server has sent them before it
-// answers what is asked later.
+// messages returns the pushes since the last call. The server has sent them before it
+// answers later commands.
 func (e *ears) messages() (all []string, err error) {
 	if _, err := e.in.Conn.Write(pingCommand.Bytes); err != nil {
 		return nil, err
@@ -59,12 +59,12 @@ func (e *ears) messages() (all []string, err error) {
 	}
 }
 
-// reset begins a run: the server has nothing, and nobody is listened to.
+// reset begins a run: the server is empty, and no channel is subscribed.
 func (e *ears) reset(begin clock.Instant) error {
 	if err := e.Begin(begin); err != nil {
 		return err
 	}
-	if _, err := e.messages(); err != nil { // of a run that was given up
+	if _, err := e.messages(); err != nil { // of a run that ended early
 		return err
 	}
 	for owner := range e.heard {
@@ -76,7 +76,7 @@ func (e *ears) reset(begin clock.Instant) error {
 	return nil
 }
 
-// hear listens to the channels of those owners.
+// hear subscribes to the channels of those owners.
 func (e *ears) hear(owners []string) error {
 	for _, owner := range owners {
 		e.heard[owner] = true
@@ -87,7 +87,7 @@ func (e *ears) hear(owners []string) error {
 	return nil
 }
 
-// turn listens to an owner's channel, or no more.
+// turn subscribes to an owner's channel, or unsubscribes if it is subscribed.
 func (e *ears) turn(owner string) error {
 	if e.heard[owner] = !e.heard[owner]; !e.heard[owner] {
 		delete(e.heard, owner)
@@ -95,16 +95,17 @@ func (e *ears) turn(owner string) error {
 	return e.listen(owner, e.heard[owner])
 }
 
-// errSlow ends a run in which a clock that cannot be set went on for so long that
-// there is no telling what is right.
+// errSlow ends a run in which the clock of a real server has advanced so far that the right
+// answer is unknown.
 var errSlow = errors.New("too slow")
 
-// slow reports whether that is so at now, on the server's clock, when a token was proposed.
+// slow reports whether the run is too slow at now, on the server's clock, for a token that
+// was proposed at proposed.
 func (e *ears) slow(now clock.Instant, proposed time.Time) bool {
 	return e.sim == nil && (int64(now) > proposed.UnixNano() || time.Since(e.begun) > time.Second)
 }
 
-// near is how long something lasts, as far as it can be held to it.
+// near formats how long something lasts, as exactly as it can be known.
 func (e *ears) near(d time.Duration) string {
 	if e.sim == nil {
 		d = d.Round(lineUnit)

@@ -35,7 +35,7 @@ func ExampleOpen() {
 	}
 }
 
-// The options hold what has no place in a URL, such as passwords that rotate.
+// The options have what a URL cannot express, such as passwords that rotate.
 func ExampleOpen_options() {
 	s, err := redisstore.Open(context.Background(), "rediss://locks.example.org", &redisstore.Options{
 		TLS: &tls.Config{MinVersion: tls.VersionTLS13},

@@ -46,7 +46,7 @@ const MaxBundle = script.MaxBundle
 // waiters.
 func (s *Store) TriesAfter(d time.Duration) { s.pushTestAfter = d }
 
-// ReadsAfter sets how long nobody reads when nothing is in flight.
+// ReadsAfter sets how long no goroutine reads when nothing is in flight.
 func (s *Store) ReadsAfter(d time.Duration) { s.inlineFor.Store(int64(d)) }
 
 // Listen has the caller read from the first server; see conn.Peer.ReadInline.

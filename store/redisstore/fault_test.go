@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// settled has every node done with all that was sent to it, so that what
-// follows is one message to each.
+// settled waits until every node has executed all that was sent to it, so that what follows
+// is one message to each.
 func settled(t *testing.T, s store.Store) {
 	t.Helper()
 	r := request("warm-up")
@@ -23,14 +23,14 @@ func settled(t *testing.T, s store.Store) {
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); err != nil {
 		t.Fatal(err)
 	}
-	// It hears every node, after all that was sent before.
+	// All nodes answer this after the earlier requests.
 	if _, err := s.Inspect(t.Context(), r.Name); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// Two of five nodes take requests and never answer. Nothing waits for them: not
-// for the node timeout, which is made enormous here, nor for the TTL.
+// Two of five nodes accept requests and never answer. Nothing waits for them: neither for the
+// node timeout, which is very long here, nor for the TTL.
 func TestTwoOfFiveBlackholed(t *testing.T) {
 	servers := redistest.StartN(t, 5)
 	proxies := behind(t, servers)
@@ -56,7 +56,7 @@ func TestTwoOfFiveBlackholed(t *testing.T) {
 		t.Errorf("%d rounds took %v with a node timeout of %v: something waits for the silent nodes", rounds, took, nodeTimeout)
 	}
 	if after := runtime.NumGoroutine(); after > before+10 {
-		t.Errorf("%d goroutines before, %d after %d rounds: the silent nodes collect them", before, after, rounds)
+		t.Errorf("%d goroutines before, %d after %d rounds: want at most 10 more: they wait for the silent nodes", before, after, rounds)
 	}
 	proxies[0].Pass()
 	proxies[3].Pass()
@@ -64,7 +64,7 @@ func TestTwoOfFiveBlackholed(t *testing.T) {
 	proxies[3].Cut()
 }
 
-// Two of five dead from the start, and one more dying and coming back.
+// Locks work with two of five servers down from the start, and again after one more was down.
 func TestTwoOfFiveDead(t *testing.T) {
 	servers := redistest.StartN(t, 5)
 	servers[1].Kill()
@@ -78,12 +78,12 @@ func TestTwoOfFiveDead(t *testing.T) {
 		t.Errorf("renewal with three of five dead: %v, want no quorum", err)
 	}
 	if err == nil || !strings.Contains(err.Error(), servers[0].Addr()) {
-		t.Errorf("%v does not name the dead node %s", err, servers[0].Addr())
+		t.Errorf("%v, want an error that names %s", err, servers[0].Addr())
 	}
 	if err := servers[1].Restart(); err != nil {
 		t.Fatal(err)
 	}
-	servers[1].Declare() // it had no lock yet
+	servers[1].Declare() // it has had no lock yet
 	eventually(t, "locks are granted again", func() bool {
 		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("b")})
 		return err == nil
@@ -101,13 +101,13 @@ func TestTooFewNodesAtOpen(t *testing.T) {
 	}
 	for _, s := range servers[:2] {
 		if !strings.Contains(err.Error(), s.Addr()) {
-			t.Errorf("%v does not name %s", err, s.Addr())
+			t.Errorf("%v, want an error that names %s", err, s.Addr())
 		}
 	}
 }
 
-// The reply to an acquire is lost on the way: on a single node nobody can know
-// what happened, so the attempt cleans up; among five the other four decide.
+// If the reply to an acquire is lost, the outcome on a single node is unknown, and the
+// attempt cleans up. Among five nodes the other four decide.
 func TestLostAcquireReply(t *testing.T) {
 	t.Run("OneNode", func(t *testing.T) {
 		servers := redistest.StartN(t, 1)
@@ -117,7 +117,7 @@ func TestLostAcquireReply(t *testing.T) {
 		r := request("a")
 		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r})
 		if err == nil || errors.Is(err, store.ErrBusy) || !errors.Is(err, store.ErrAmbiguous) {
-			t.Errorf("acquire: %v, want an unknown outcome, never busy with its own key", err)
+			t.Errorf("acquire: %v, want an unknown outcome, and not busy because of its own key", err)
 		}
 		eventually(t, "the key is removed", noLock(t, servers, "a"))
 		eventually(t, "the lock is granted again", func() bool {
@@ -135,7 +135,7 @@ func TestLostAcquireReply(t *testing.T) {
 		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "nothing is left on any node", noLock(t, servers, "a"))
+		eventually(t, "no key is left on any node", noLock(t, servers, "a"))
 	})
 }
 
@@ -152,17 +152,16 @@ func TestLostReleaseReply(t *testing.T) {
 	if err == nil || errors.Is(err, store.ErrNotHeld) || !errors.Is(err, store.ErrAmbiguous) {
 		t.Errorf("release: %v, want an unknown outcome", err)
 	}
-	eventually(t, "the node can be asked again", func() bool {
+	eventually(t, "a second release finds the lease gone", func() bool {
 		return errors.Is(s.Release(t.Context(), store.ReleaseRequest{Lease: r}), store.ErrNotHeld)
 	})
 	if !noLock(t, servers, "a")() {
-		t.Error("the key is still there")
+		t.Error("the key of the lock remains after the release")
 	}
 }
 
-// An acquire that is still on its way when everybody has given up must not take
-// the lock when it arrives at last: the release that was sent after it, over a
-// new connection, left a tombstone.
+// An acquire that arrives after its caller has given up does not take the lock: the release
+// that was sent after it, over a new connection, has left a tombstone.
 func TestLateAcquireFindsATombstone(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	proxies := behind(t, servers)
@@ -173,17 +172,17 @@ func TestLateAcquireFindsATombstone(t *testing.T) {
 	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r}); !errors.Is(err, store.ErrAmbiguous) {
 		t.Fatalf("acquire: %v, want an unknown outcome", err)
 	}
-	// Let everything that was sent arrive, in whatever order it does.
+	// All that was sent arrives now, in any order.
 	proxies[0].Release()
 	proxies[0].Pass()
 	tomb := "{a}:gone:" + r.Owner
-	eventually(t, "the release has arrived, and has deleted or forestalled the acquire", func() bool {
+	eventually(t, "the release has deleted the lock or left a tombstone", func() bool {
 		return servers[0].Text(t, "EXISTS", tomb) == "1" || servers[0].Text(t, "EXISTS", "a") == "0"
 	})
 	eventually(t, "the lock is free", noLock(t, servers, "a"))
 }
 
-// A cancelled attempt says so, and within moments nothing of it is left.
+// A cancelled attempt returns context.Canceled, and leaves no keys behind.
 func TestCancelInTheMiddle(t *testing.T) {
 	servers := redistest.StartN(t, 5)
 	proxies := behind(t, servers)
@@ -196,7 +195,7 @@ func TestCancelInTheMiddle(t *testing.T) {
 	var wg sync.WaitGroup
 	var err error
 	wg.Go(func() { _, err = s.Acquire(ctx, store.AcquireRequest{Lease: request("a")}) })
-	eventually(t, "the nodes have granted, unheard", func() bool {
+	eventually(t, "the nodes have granted the lock", func() bool {
 		for _, server := range servers {
 			if server.Text(t, "EXISTS", "a") != "1" {
 				return false
@@ -216,8 +215,8 @@ func TestCancelInTheMiddle(t *testing.T) {
 	eventually(t, "no key is left", noLock(t, servers, "a"))
 }
 
-// Frozen nodes come back with what was sent to them meanwhile; nothing of it
-// stays.
+// Frozen nodes execute the requests of a failed attempt when they go on, and keep nothing of
+// it.
 func TestFrozenNodesLeaveNothing(t *testing.T) {
 	servers := redistest.StartN(t, 5)
 	s := open(t, addrs(servers), &redisstore.Options{NodeTimeout: 100 * time.Millisecond})
@@ -239,8 +238,8 @@ func TestFrozenNodesLeaveNothing(t *testing.T) {
 	eventually(t, "no key is left", noLock(t, servers, "a"))
 }
 
-// Clients that split the nodes between them all release and try again.
-func TestSplitVotesAreGivenBack(t *testing.T) {
+// An attempt that gets a minority of the nodes releases it.
+func TestMinorityIsReleased(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	for i, server := range servers {
 		server.Text(t, "SET", "a", "rival"+string(rune('0'+i)), "PX", "60000")
@@ -252,12 +251,13 @@ func TestSplitVotesAreGivenBack(t *testing.T) {
 	if !errors.As(err, &busy) || len(busy.Nodes) != 3 {
 		t.Fatalf("acquire: %v, want busy with each node's answer", err)
 	}
-	eventually(t, "the one node that granted is given back", func() bool {
+	eventually(t, "the one node that granted is released", func() bool {
 		return servers[0].Text(t, "EXISTS", "a") == "0"
 	})
 }
 
-func TestManyLeasesOneClosedStore(t *testing.T) {
+// Close while many goroutines acquire locks ends their calls with ErrClosed or ErrQuorum.
+func TestCloseDuringManyAcquires(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	s := open(t, addrs(servers), nil)
 	var wg sync.WaitGroup
@@ -278,8 +278,8 @@ func TestManyLeasesOneClosedStore(t *testing.T) {
 	wg.Wait()
 }
 
-// A release and the acquire behind it may travel together to a slow node. Their
-// order holds there, whatever the server has yet to learn.
+// A release and the acquire after it can arrive together at a slow node. It executes them in
+// order, also if it does not know the scripts yet.
 func TestOrderHoldsOnASlowNode(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	proxies := behind(t, servers)
@@ -295,6 +295,6 @@ func TestOrderHoldsOnASlowNode(t *testing.T) {
 	proxies[2].Pass()
 	state, err := s.Inspect(t.Context(), "a")
 	if err != nil || state.Nodes[2].Holder.Owner != second.Owner {
-		t.Errorf("the slow node: %v (%v), want it to hold the second lease", state.Nodes[2], err)
+		t.Errorf("the slow node has %v (%v), want the second lease", state.Nodes[2], err)
 	}
 }

@@ -16,12 +16,12 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
-// BenchmarkHandOff is the cost of a contended lock to a server: a release that hands it on,
-// and the place of the next waiter, while that many wait. Without waiters, it is an acquire
-// that would wait, and a release. The time
-// is what the server itself says of its scripts, in microseconds and as a median: for
-// both, one after the other, for the two in one step, and for each among many of its kind.
-// With it comes how many commands the scripts call. One of several servers has a mark.
+// BenchmarkHandOff measures what a contended lock costs a server: a release that hands it on,
+// and the place of the next waiter, with a number of waiters. Without waiters, it is an
+// acquire that would wait, and a release. The time is what the server reports for its
+// scripts, in microseconds and as a median: for both, one after the other, for the two in
+// one step, and for each among many of its kind. It also reports how many commands the
+// scripts call. A server of several has a mark.
 func BenchmarkHandOff(b *testing.B) {
 	for _, servers := range []int{1, 5} {
 		for _, waiting := range []int{0, 1, 2, 16, 128, 1024} {
@@ -63,10 +63,10 @@ func benchHandOff(b *testing.B, servers, waiting int) {
 	}
 	if waiting > 0 {
 		if has := l.text(b, "GET", benchLock); !strings.HasPrefix(has, l.all[0].Owner) {
-			b.Fatalf("the lock is not %s's but %s's", l.all[0].Owner, has)
+			b.Fatalf("the lock has the value %s, want the owner %s", has, l.all[0].Owner)
 		}
 		if line := l.text(b, "LLEN", "{"+benchLock+"}:line"); line != strconv.Itoa(waiting) {
-			b.Fatalf("%s wait, not %d", line, waiting)
+			b.Fatalf("%s entries in the queue, want %d", line, waiting)
 		}
 	}
 	for name := range spent {
@@ -86,7 +86,7 @@ const benchLock = "bench/lock"
 // longLine is a lock with its holder and its waiters.
 type longLine struct {
 	*scripted
-	all     []store.Lease // the holder, then the others; of a lock that nobody waits for all that have it one by one
+	all     []store.Lease // the holder and then the waiters; without waiters all holders, one after the other
 	waiting int
 	last    uint64
 }
@@ -96,7 +96,7 @@ func newLongLine(b *testing.B, servers, waiting int) *longLine {
 	n.s.nodes, n.s.membership.Fingerprint = make([]*node, servers), "ba9876543210"
 	n.text(b, "SET", script.MarkKey, markOf(func(m *nodemark.Mark) {
 		m.Print, m.List = n.s.membership.Fingerprint, "a,b,c,d,e"
-		m.Run = strings.Repeat("-", 40) // as commands have it that were not sent by a node
+		m.Run = strings.Repeat("-", 40) // as in commands that no node has sent
 	}))
 	n.s.wall, n.s.channel = time.Now, script.ChannelBegin+strings.Repeat("c", 26)
 	ears := n.another(b)
@@ -120,7 +120,7 @@ func newLongLine(b *testing.B, servers, waiting int) *longLine {
 	return l
 }
 
-// comes is the command of a newcomer.
+// comes returns the acquire of a new waiter.
 func (l *longLine) comes() *script.Command { return l.s.encode(l.newcomer(), nil) }
 
 func (l *longLine) newcomer() driver.Question {
@@ -135,22 +135,22 @@ func (l *longLine) newcomer() driver.Question {
 	return driver.Question{Op: quorum.Acquire, Lease: r, Waits: true, Stamp: 123456789012345}
 }
 
-// returns is the holder's release with a place for a newcomer.
+// returns returns the holder's release with a place for a new waiter.
 func (l *longLine) returns() *script.Command {
 	r, next := l.all[0], l.newcomer()
 	l.all, next.IfHeld = l.all[1:], true
 	return l.s.encode(driver.Question{Op: quorum.Release, Lease: r, Next: &next}, nil)
 }
 
-// goes is the holder's release.
+// goes returns the holder's release.
 func (l *longLine) goes() *script.Command {
 	r := l.all[0]
 	l.all = l.all[1:]
 	return l.s.encode(driver.Question{Op: quorum.Release, Lease: r}, nil)
 }
 
-// spends is the time that the server says it took for so many of the commands, and how
-// many they called.
+// spends runs n of the commands. It returns the time that the server reports for them, and
+// how many commands they called.
 func (l *longLine) spends(b *testing.B, n int, next func() *script.Command) (us, calls float64) {
 	var commands []*script.Command
 	for range n {
@@ -174,8 +174,8 @@ func (l *longLine) must(b *testing.B, commands ...*script.Command) []resp.Value 
 	return said
 }
 
-// spent is how long the server says that it ran scripts, in microseconds, and how many
-// commands they called.
+// spent returns how long the server reports that it ran scripts, in microseconds, and how
+// many commands they called.
 func (l *longLine) spent(b *testing.B) (us, calls float64) {
 	info := string(l.must(b, script.NewCommand("INFO", "commandstats"))[0].Text)
 	for line := range strings.Lines(info) {

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
-// ask has the server answer questions, none of which may fail.
+// ask sends questions to the server, none of which may fail.
 func (n *scripted) ask(t *testing.T, questions ...driver.Question) (all []driver.Reply) {
 	t.Helper()
 	var commands []*script.Command
@@ -24,7 +24,7 @@ func (n *scripted) ask(t *testing.T, questions ...driver.Question) (all []driver
 		n.s.wall, n.s.channel = time.Now, script.ChannelBegin+"nobody"
 		c := n.s.encode(q, nil)
 		asks := n.byText(c)
-		asks.Bytes = n.wire.setPushFlagLocked(c, asks.Bytes) // that nobody hears anything
+		asks.Bytes = n.wire.setPushFlagLocked(c, asks.Bytes) // so that nothing is pushed
 		commands = append(commands, asks)
 	}
 	replies, err := n.run(commands...)
@@ -79,7 +79,7 @@ func TestNoHandOffInQuarantine(t *testing.T) {
 		for kind, lease := range leasesOf {
 			for _, returns := range []bool{false, true} {
 				if returns && kind != "mutex" {
-					continue // only a mutex has places that are taken with a release
+					continue // only a mutex has places that are made with a release
 				}
 				t.Run(fmt.Sprintf("%s, %s, returns: %v", mark, kind, returns), func(t *testing.T) {
 					checkQuarantine(t, lease, c.mark, c.held, returns)
@@ -89,8 +89,8 @@ func TestNoHandOffInQuarantine(t *testing.T) {
 	}
 }
 
-// checkQuarantine has a server with this mark release a lock that a waiter is to get only
-// if held, with a place for the next wait if returns.
+// checkQuarantine releases a lock with a waiter on a server with this mark. The waiter is to
+// get it only if held. The release asks for a place for the next wait if returns.
 func checkQuarantine(t *testing.T, lease func(string, store.Class) store.Lease, mark string, held, returns bool) {
 	n := onRedis(t)
 	n.s.membership.Fingerprint, n.wire.run = "ba9876543210", strings.Repeat("a", script.RunPrint)
@@ -107,13 +107,13 @@ func checkQuarantine(t *testing.T, lease func(string, store.Class) store.Lease, 
 	}
 	n.ask(t, q)
 	if got := strings.Contains(n.text(t, "GET", "stock"), next.Owner); got != held {
-		t.Errorf("handed on: %v", got)
+		t.Errorf("the lock was handed on: %v, want %v", got, held)
 	}
 	if left := n.text(t, "LRANGE", "{stock}:line", "0", "-1"); !held && left != line {
-		t.Errorf("the queue was %s and is %s", line, left)
+		t.Errorf("the queue was %s and is %s, want no change", line, left)
 	}
 	if has := n.text(t, "EXISTS", "{stock}:place:"+back.Owner) == "1"; has != (returns && held) {
-		t.Errorf("the client that returns has a place: %v", has)
+		t.Errorf("the client that returns has a place: %v, want %v", has, returns && held)
 	}
 	if other := n.ask(t, driver.Question{Op: quorum.Acquire, Lease: lease("stock", store.CrashSafe)}); other[0].Kind == quorum.Yes {
 		t.Error("granted to another client")
@@ -147,7 +147,7 @@ func TestNoHandOffToAnotherMembership(t *testing.T) {
 			n.s.membership.Fingerprint = both
 			n.ask(t, driver.Question{Op: quorum.Release, Lease: held})
 			if got := strings.Contains(n.text(t, "GET", "stock"), next.Owner); got != c.handed {
-				t.Errorf("a server of %s hands a %s on to a client of %s: %v", c.mark, kind, c.waiter, got)
+				t.Errorf("a server of %s hands a %s on to a client of %s: %v, want %v", c.mark, kind, c.waiter, got, c.handed)
 			}
 			if n.text(t, "EXISTS", "{stock}:line", "{stock}:place:"+next.Owner) != "0" {
 				t.Errorf("a server of %s keeps a place for a %s of a client of %s", c.mark, kind, c.waiter)
@@ -165,10 +165,10 @@ func TestGuardedPlaceNeedsACheckedRelease(t *testing.T) {
 		held, next := lease("stock", 0), lease("stock", store.CrashSafe)
 		n.ask(t, driver.Question{Op: quorum.Acquire, Lease: held}, driver.Question{Op: quorum.Acquire, Lease: next, Waits: true}, driver.Question{Op: quorum.Release, Lease: held})
 		if said := n.text(t, "GET", "stock"); said != "nil" {
-			t.Errorf("%s: the lock is held by %s", kind, said)
+			t.Errorf("%s: the lock has the value %s, want none", kind, said)
 		}
 		if said := n.text(t, "EXISTS", "{stock}:line"); said != "0" {
-			t.Errorf("%s: the waiter that was told that the lock is free still has a place", kind)
+			t.Errorf("%s: the waiter that was notified that the lock is free still has a place", kind)
 		}
 	}
 }
@@ -185,7 +185,7 @@ func TestGuardedPlaceOfRejoinNeedsACheckedRelease(t *testing.T) {
 	}
 	n.ask(t, driver.Question{Op: quorum.Release, Lease: first})
 	if said := n.text(t, "GET", "stock"); said != "nil" {
-		t.Errorf("it is %s's", said)
+		t.Errorf("the lock has the value %s, want none", said)
 	}
 }
 
@@ -205,7 +205,7 @@ func TestDeadPlacesAreCleared(t *testing.T) {
 		n.ask(t, some...)
 	}
 	if entries, err := strconv.Atoi(n.text(t, "LLEN", "{stock}:line")); err != nil || entries > 600 {
-		t.Errorf("%d entries of 3000 that are dead, %v", entries, err)
+		t.Errorf("%d entries of 3000 that are dead (%v), want at most 600", entries, err)
 	}
 	n.ask(t, driver.Question{Op: quorum.Release, Lease: held})
 }
@@ -216,12 +216,12 @@ func TestKeyThatIsNoQueue(t *testing.T) {
 		words         []string
 		waits, handed bool
 	}{
-		"a hash":               {[]string{"HSET", "{stock}:line", "a", "b"}, false, false},
-		"text":                 {[]string{"SET", "{stock}:line", "1234567890123456 ann"}, false, false},
-		"other words":          {[]string{"RPUSH", "{stock}:line", "what is this", "0 x", ""}, true, true},
-		"for ever":             {[]string{"RPUSH", "{stock}:line", "1234567890123456 ann"}, true, true},
-		"other words about it": {[]string{"SET", "{stock}:waits", "what is this"}, true, true},
-		"a hash about it":      {[]string{"HSET", "{stock}:waits", "a", "b"}, true, true},
+		"a hash":                                 {[]string{"HSET", "{stock}:line", "a", "b"}, false, false},
+		"text":                                   {[]string{"SET", "{stock}:line", "1234567890123456 ann"}, false, false},
+		"other words":                            {[]string{"RPUSH", "{stock}:line", "what is this", "0 x", ""}, true, true},
+		"for ever":                               {[]string{"RPUSH", "{stock}:line", "1234567890123456 ann"}, true, true},
+		"other words at the record of the queue": {[]string{"SET", "{stock}:waits", "what is this"}, true, true},
+		"a hash at the record of the queue":      {[]string{"HSET", "{stock}:waits", "a", "b"}, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := onRedis(t)
@@ -229,49 +229,49 @@ func TestKeyThatIsNoQueue(t *testing.T) {
 			held, next := lining("stock", 0), lining("stock", 0)
 			for i, a := range n.ask(t, driver.Question{Op: quorum.Acquire, Lease: held, Waits: true}, driver.Question{Op: quorum.Acquire, Lease: held, Waits: true, Again: true}) {
 				if a.Kind != quorum.Yes {
-					t.Errorf("%d: %+v", i, a)
+					t.Errorf("acquire %d: %+v, want the lock", i, a)
 				}
 			}
 			if !c.waits {
 				_, err := n.run(n.byText(n.s.encode(driver.Question{Op: quorum.Acquire, Lease: next, Waits: true}, nil)))
 				if err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
-					t.Errorf("waiting: %v", err)
+					t.Errorf("wait: %v, want WRONGTYPE", err)
 				}
 			} else if a := n.ask(t, driver.Question{Op: quorum.Acquire, Lease: next, Waits: true})[0]; a.Position == 0 {
-				t.Errorf("waiting: %+v", a)
+				t.Errorf("wait: %+v, want a position", a)
 			}
 			n.releases(t, held)
 			if got := n.text(t, "GET", "stock") == next.Owner; got != c.handed {
-				t.Errorf("handed on: %v", got)
+				t.Errorf("the lock was handed on: %v, want %v", got, c.handed)
 			}
 		})
 	}
 }
 
-// releases releases what is held.
+// releases releases a lease that is held.
 func (n *scripted) releases(t *testing.T, held store.Lease) {
 	t.Helper()
 	said, err := n.run(n.byText(n.s.encode(driver.Question{Op: quorum.Release, Lease: held}, nil)))
 	if err != nil || fmt.Sprint(said) != "[[1]]" {
-		t.Errorf("release: %v, %v", said, err)
+		t.Errorf("release: %v, %v, want [[1]]", said, err)
 	}
 }
 
-// Others damage the keys of a queue while a waiter is in it. A release works all the same,
-// and the lock is free or goes to the waiter. No token is smaller than one before.
+// A release works if the keys of a queue were damaged while a waiter was in it: the lock is
+// free or goes to the waiter. A waiter that asks again gets its place back.
 func TestDamagedQueue(t *testing.T) {
 	for name, c := range map[string]struct {
-		words  []string // with the key at the second
+		words  []string // a command with the key as its second word
 		handed bool
 	}{
-		"the queue is a hash":      {[]string{"HSET", "{stock}:line", "a", "b"}, false},
-		"the queue is text":        {[]string{"SET", "{stock}:line", "x"}, false},
-		"what is known is a hash":  {[]string{"HSET", "{stock}:waits", "a", "b"}, false},
-		"what is known is text":    {[]string{"SET", "{stock}:waits", "x"}, true},
-		"the counter is a hash":    {[]string{"HSET", "{stock}:token", "a", "b"}, false},
-		"the place is a hash":      {[]string{"HSET", "{stock}:place:OWNER", "a", "b"}, false},
-		"the place is text":        {[]string{"SET", "{stock}:place:OWNER", "x"}, false},
-		"the place is longer text": {[]string{"SET", "{stock}:place:OWNER", strings.Repeat("x ", 40)}, false},
+		"the queue is a hash":               {[]string{"HSET", "{stock}:line", "a", "b"}, false},
+		"the queue is text":                 {[]string{"SET", "{stock}:line", "x"}, false},
+		"the record of the queue is a hash": {[]string{"HSET", "{stock}:waits", "a", "b"}, false},
+		"the record of the queue is text":   {[]string{"SET", "{stock}:waits", "x"}, true},
+		"the counter is a hash":             {[]string{"HSET", "{stock}:token", "a", "b"}, false},
+		"the place is a hash":               {[]string{"HSET", "{stock}:place:OWNER", "a", "b"}, false},
+		"the place is text":                 {[]string{"SET", "{stock}:place:OWNER", "x"}, false},
+		"the place is longer text":          {[]string{"SET", "{stock}:place:OWNER", strings.Repeat("x ", 40)}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := onRedis(t)
@@ -287,7 +287,7 @@ func TestDamagedQueue(t *testing.T) {
 				want = next.Owner
 			}
 			if got := n.text(t, "GET", "stock"); got != want {
-				t.Errorf("it is %s's, want %s's", got, want)
+				t.Errorf("the lock has the value %s, want %s", got, want)
 			}
 			if !strings.HasPrefix(words[1], "{stock}:place:") {
 				return
@@ -299,21 +299,21 @@ func TestDamagedQueue(t *testing.T) {
 			n.ask(t, driver.Question{Op: quorum.Acquire, Lease: next, Waits: true, Again: true})
 			n.releases(t, held)
 			if got := n.text(t, "GET", "stock"); got != next.Owner {
-				t.Errorf("it is %s's, want %s's who asked again", got, next.Owner)
+				t.Errorf("the lock has the value %s, want %s, which has asked again", got, next.Owner)
 			}
 		})
 	}
 }
 
-// A long queue stays in order however waiters arrive. Each waiter is told its position,
-// and dead waiters are found wherever they are.
+// A long queue stays in order however waiters arrive. Each waiter gets its position, and dead
+// waiters are found wherever they are.
 func TestLongQueue(t *testing.T) {
 	const all = 300
 	n := onRedis(t)
 	held := lining("stock", 0)
 	n.ask(t, driver.Question{Op: quorum.Acquire, Lease: held})
 	begin, rnd := time.Now().Add(-200*time.Millisecond), rand.New(rand.NewPCG(1, 2))
-	var line []store.Lease // as it is to be
+	var line []store.Lease // the expected queue
 	stands := func(r store.Lease, again bool) {
 		t.Helper()
 		a := n.ask(t, driver.Question{Op: quorum.Acquire, Lease: r, Waits: true, Again: again})[0]
@@ -323,7 +323,7 @@ func TestLongQueue(t *testing.T) {
 	}
 	for i := range all {
 		r := lining("stock", 0)
-		if i < all/2 { // some come together
+		if i < all/2 { // some arrive together
 			r.Owner = store.NewOwnerAt(begin.Add(time.Duration(rnd.IntN(all)) * time.Millisecond))
 		}
 		if i%3 == 0 {
@@ -364,11 +364,11 @@ func TestLongQueue(t *testing.T) {
 	}
 	for _, r := range append([]store.Lease{held}, line...) {
 		if got := n.text(t, "GET", "stock"); got != r.Owner {
-			t.Fatalf("it is %s's, want %s's", got, r.Owner)
+			t.Fatalf("the lock has the value %s, want %s", got, r.Owner)
 		}
 		n.releases(t, r)
 	}
 	if left := n.text(t, "KEYS", "*"); left != `["{stock}:token"]` {
-		t.Errorf("there is left: %s", left)
+		t.Errorf("the keys left are %s, want the counter only", left)
 	}
 }

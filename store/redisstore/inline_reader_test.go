@@ -14,10 +14,10 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/conn"
 )
 
-// asker wants one answer after the other.
+// asker sends one question after the other.
 type asker struct {
 	over chan struct{}
-	self atomic.Int64 // so many it has read by itself
+	self atomic.Int64 // answers that it has read itself
 }
 
 func (a *asker) Receive(int, int, driver.Reply) {
@@ -37,8 +37,7 @@ func (a *asker) ask(t *testing.T, n *node) {
 	<-a.over
 }
 
-// A caller that is alone reads the answers inline, even one of which the rest comes
-// late; and one that comes late altogether is not missed.
+// A single caller reads its answers inline, even if part of one or all of it comes late.
 func TestCallerReadsItsReply(t *testing.T) {
 	n, server := bareNode(t)
 	var slow atomic.Bool
@@ -54,7 +53,7 @@ func TestCallerReadsItsReply(t *testing.T) {
 			if slow.Load() {
 				cut := k % 3
 				server.Write([]byte(answer[:cut]))
-				time.Sleep(2 * conn.InlineFor) // it is slow, which nobody waits for to happen
+				time.Sleep(2 * conn.InlineFor) // a slow server; no check depends on it
 				answer = answer[cut:]
 			}
 			server.Write([]byte(answer))
@@ -63,14 +62,14 @@ func TestCallerReadsItsReply(t *testing.T) {
 	a := &asker{over: make(chan struct{}, 1)}
 	for start := time.Now(); a.self.Load() < 3; {
 		if a.ask(t, n); time.Since(start) > time.Minute {
-			t.Fatalf("%d of the callers read the answer themselves", a.self.Load())
+			t.Fatalf("the caller read %d answers itself, want at least 3", a.self.Load())
 		}
 	}
 	slow.Store(true)
 	for range 9 {
 		a.ask(t, n)
 	}
-	// Others have their answers, too.
+	// Several callers all get their answers.
 	slow.Store(false)
 	all := make(chan *asker)
 	for range 4 {

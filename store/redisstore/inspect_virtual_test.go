@@ -54,7 +54,7 @@ func TestInspectShowsTheTokenOfTheGrant(t *testing.T) {
 								g = acquire(t, holder, request("lock"))
 							}
 							hosts[odd].Speak()
-							time.Sleep(100 * time.Millisecond) // what it says, and is told then, arrives
+							time.Sleep(100 * time.Millisecond) // until its answers, and the requests to it, have arrived
 							hosts[silent].Silence()
 							defer hosts[silent].Speak()
 							state, err := other.Inspect(t.Context(), "lock")

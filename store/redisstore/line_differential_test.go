@@ -28,7 +28,7 @@ func TestQueuesOnSimulatedRedis(t *testing.T) { checkLines(t, onSimulated(t)) }
 
 func TestQueuesOnRedis(t *testing.T) { checkLines(t, onRedis(t)) }
 
-// The same where several steps, all for one lock, are sent as a list.
+// The tests with lists send several steps for one lock as a list.
 func TestQueuesInListsOnSimulatedRedis(t *testing.T) {
 	n := onSimulated(t)
 	n.lists = true
@@ -41,13 +41,13 @@ func TestQueuesInListsOnRedis(t *testing.T) {
 	checkLines(t, n)
 }
 
-// Every script with a change in what it does with queues is found to differ.
+// The comparison notices every change in what a script does with queues.
 func TestQueuesChanged(t *testing.T) {
 	n := listening(t, onSimulated(t))
 	noticesAll(t, n.scripted, lineChanges, func() error { return findLine(n, 1500) })
 }
 
-// lineOp is what a step does.
+// lineOp is the kind of a step.
 type lineOp uint8
 
 const (
@@ -60,7 +60,7 @@ const (
 	confirms
 	extends
 	passes
-	hushes // its channel is listened to, or no more
+	hushes // its channel is subscribed, or unsubscribed
 	strangerSets
 	strangerDeletes
 	losesAll
@@ -75,9 +75,9 @@ type lineStep struct {
 	TTL       time.Duration
 	Ahead     int64 // of the proposal, in microseconds
 	Spare     int
-	// Again is set anyway where the owner has a place.
+	// Again is also set if the owner has a place.
 	Again, Stand, Behind, Barge, Tomb, Renewed bool
-	// Onward: the proposal leads the counter, not the clock.
+	// Onward makes the proposal lead the counter, not the clock.
 	Onward bool
 	Draws  bool // confirms to reserve tokens
 }
@@ -89,8 +89,8 @@ func (s lineStep) String() string {
 
 const lineLock = "a {b}:\x00\xff*"
 
-// lineOwners are how many there are. The ranks of the first four are near the time
-// at which the run begins, in microseconds: where the clock can be set some are not.
+// lineOwners is the number of owners. The ranks of the first four are near the time at which
+// the run begins, in microseconds. Some are not if the clock can be set.
 const lineOwners = 5
 
 var lineRanks = map[bool][]int64{
@@ -142,12 +142,12 @@ func checkLines(t *testing.T, n *scripted) {
 	rapid.Check(t, func(t *rapid.T) {
 		if err := e.run(list.Draw(t, "steps")); err != nil {
 			t.Log(err)
-			t.Fatal("the scripts are not at one with the model: see below")
+			t.Fatal("the scripts and the model differ: see below")
 		}
 	})
 }
 
-// seldomSteps are lists of steps that chance does not come to often enough.
+// seldomSteps has lists of steps that chance draws too seldom.
 var seldomSteps = [][]lineStep{{
 	// The place of the rejoin was for longer, and is gone: no push announced its grant.
 	{Op: asks, Owner: 0, TTL: 30 * lineUnit, Ahead: 500_000},
@@ -156,12 +156,12 @@ var seldomSteps = [][]lineStep{{
 	{Op: hushes, Owner: 1},
 	{Op: returns, Owner: 0, To: 1, TTL: lineUnit, Ahead: 500_000},
 }, {
-	// A lock that nobody holds is returned beside a tombstone.
+	// An owner that does not hold the lock returns it beside a tombstone.
 	{Op: asks, Owner: 3, TTL: 2 * lineUnit, Ahead: 500_000, Stand: true},
 	{Op: releases, Owner: 4, TTL: lineUnit, Tomb: true},
 	{Op: returns, Owner: 3, To: 2, TTL: 30 * lineUnit, Barge: true, Renewed: true},
 }, {
-	// So is one whose queue has only an owner that has given up its place.
+	// The same with a queue that has only an owner that has given up its place.
 	{Op: asks, Owner: 0, TTL: 2 * lineUnit, Ahead: 500_000, Stand: true},
 	{Op: cedes, Owner: 0, TTL: 2 * lineUnit, Behind: true},
 	{Op: returns, Owner: 3, To: 4, TTL: lineUnit, Stand: true, Behind: true, Barge: true, Renewed: true},
@@ -193,7 +193,7 @@ type lineRun struct {
 	model  modelnode.Lock[string]
 	now    clock.Instant   // of the model
 	noPush map[string]bool // owners without a subscriber when they last asked
-	asked  []lineAsk       // what the server is yet to be asked
+	asked  []lineAsk       // the questions still to be sent to the server
 	trace  strings.Builder
 }
 
@@ -240,12 +240,13 @@ type lineAsk struct {
 	propose     time.Time
 }
 
-// handed is a message in short.
+// handed formats the message of a hand-off.
 func handed(owner string, token, stamp uint64) string {
 	return fmt.Sprintf("handed %s %d %d", owner, token, stamp)
 }
 
-// step has the model do it. What is no question is done at once, after those before.
+// step makes the model take a step. A step that is no question is also done on the server at
+// once, after all questions before it.
 func (r *lineRun) step(s lineStep) error {
 	if s.Op >= passes {
 		if err := r.finish(); err != nil {
@@ -286,7 +287,7 @@ func (r *lineRun) step(s lineStep) error {
 	return nil
 }
 
-// finish has the scripts do what the model has done, and compares.
+// finish makes the scripts do what the model has done, and compares the two.
 func (r *lineRun) finish() error {
 	if len(r.asked) == 0 {
 		return nil
@@ -308,18 +309,18 @@ func (r *lineRun) finish() error {
 		s := a.command.Script
 		got, next := script.ReplyTo(replies[i]).Parts(s)
 		if err := r.same(a.question, got.Answer(s), a.want, a.waiting); err != nil {
-			return fmt.Errorf("%d of %d: %w", i+1, len(asked), err)
+			return fmt.Errorf("answer %d of %d: %w", i+1, len(asked), err)
 		}
 		if a.question.Next != nil {
 			if err := r.same(*a.question.Next, next.Answer(script.Acquire), a.stood, a.waiting); err != nil {
-				return fmt.Errorf("of the rejoin: %w", err)
+				return fmt.Errorf("in the answer to the rejoin: %w", err)
 			}
 		}
 	}
 	return r.look()
 }
 
-// question puts a step in the words of the store.
+// question returns a step as a question of the store.
 func (r *lineRun) question(s lineStep) driver.Question {
 	owner := r.owners[s.Owner]
 	q := driver.Question{Lease: store.Lease{Name: lineLock, Owner: owner, Meta: `{"pid":1}`, TTL: s.TTL}, Spare: s.Spare, Barge: s.Barge, Renewed: s.Renewed}
@@ -357,7 +358,7 @@ func (r *lineRun) question(s lineStep) driver.Question {
 
 func (r *lineRun) reach(owner string) bool { return r.noPush[owner] || r.heard[owner] }
 
-// byModel has the model do it, and says what it answers to q and to what came with it.
+// byModel makes the model take the step, and returns its answers to q and to q.Next.
 func (r *lineRun) byModel(s lineStep, q driver.Question) (ans, next modelnode.Answer[string]) {
 	clock, _ := r.Clock()
 	propose := uint64(int64(clock)/1000 + s.Ahead)
@@ -394,7 +395,7 @@ func (r *lineRun) byModel(s lineStep, q driver.Question) (ans, next modelnode.An
 	return ans, next
 }
 
-// ask is a question as the model of a node understands it.
+// ask returns a question as the model of a node has it.
 func ask(q driver.Question, propose uint64) modelnode.Ask[string] {
 	l := q.Lease
 	return modelnode.Ask[string]{
@@ -403,7 +404,7 @@ func ask(q driver.Question, propose uint64) modelnode.Ask[string] {
 	}
 }
 
-// placed notes whether who got a place can be told when it is its turn.
+// placed records whether an owner that got a place can be notified at its turn.
 func (r *lineRun) placed(q driver.Question, ans modelnode.Answer[string]) {
 	if o := q.Lease.Owner; ans.Position > 0 {
 		r.noPush[o] = !r.heard[o]
@@ -422,7 +423,7 @@ func (r *lineRun) command(q driver.Question) *script.Command {
 	return c
 }
 
-// byScript has the scripts do it, and returns what they say to us, and to others.
+// byScript makes the scripts take the steps, and returns the replies and the pushes.
 func (r *lineRun) byScript(asked []lineAsk) (replies []resp.Value, heard []string, err error) {
 	var steps []*script.Command
 	first := asked[0].propose
@@ -479,7 +480,7 @@ func (r *lineRun) byScript(asked []lineAsk) (replies []resp.Value, heard []strin
 	return replies, heard, err
 }
 
-// same compares the answers; waiting says whether there were waiters then.
+// same compares the answers. waiting says whether there were waiters then.
 func (r *lineRun) same(q driver.Question, got driver.Reply, want modelnode.Answer[string], waiting bool) error {
 	kind, outcome := quorum.No, store.Taken
 	switch {
@@ -510,7 +511,7 @@ func (r *lineRun) same(q driver.Question, got driver.Reply, want modelnode.Answe
 	return nil
 }
 
-// meddle is what others do.
+// meddle does what other clients or a loss of data do.
 func (r *lineRun) meddle(s lineStep) error {
 	words := []string{"FLUSHALL"}
 	_, _, held := r.model.Holder(r.now)
@@ -532,7 +533,7 @@ func (r *lineRun) meddle(s lineStep) error {
 	return r.look()
 }
 
-// look compares what there is.
+// look compares the keys of the server with the model.
 func (r *lineRun) look() error {
 	commands := []*script.Command{script.NewCommand("KEYS", "*"), script.NewCommand("GET", lineLock), script.NewCommand("PTTL", lineLock), script.NewCommand("GET", script.KeyBegin+lineLock+script.CounterEnd)}
 	replies, err := r.scripted.run(append(commands, r.byText(r.s.inspectCommand(lineLock)))...)
@@ -556,7 +557,7 @@ func (r *lineRun) look() error {
 		}
 		switch left := more[0].Num; {
 		case left == -1:
-			return fmt.Errorf("%q lasts for ever", key)
+			return fmt.Errorf("%q has no TTL", key)
 		case strings.Contains(key, script.TombMiddle):
 			got["tomb of "+key[strings.LastIndex(key, ":")+1:]] = r.near(left)
 		case strings.Contains(key, script.PlaceMiddle):
@@ -569,7 +570,7 @@ func (r *lineRun) look() error {
 		return err
 	}
 	if r.sim == nil {
-		longest -= lineUnit.Milliseconds() / 2 // time passes between the questions
+		longest -= lineUnit.Milliseconds() / 2 // time passes between the two commands
 	}
 	if lasts := min(more[0].Num, more[1].Num); lasts < longest {
 		return fmt.Errorf("the queue lasts for %d ms, a place for %d", lasts, longest)
@@ -580,7 +581,7 @@ func (r *lineRun) look() error {
 	return nil
 }
 
-// wanted is what the model has, in the same words.
+// wanted returns the state of the model in the form of look.
 func (r *lineRun) wanted() map[string]string {
 	want := map[string]string{"holder": "", "left": "", "counter": ""}
 	if o, left, held := r.model.Holder(r.now); held {
@@ -605,16 +606,16 @@ func (r *lineRun) wanted() map[string]string {
 	return want
 }
 
-// near is ears.near of milliseconds.
+// near returns ears.near of a number of milliseconds.
 func (r *lineRun) near(ms int64) string {
 	return r.ears.near(time.Duration(ms) * time.Millisecond)
 }
 
-// whose is whose value it is, if it is exactly that.
+// whose returns the owner whose value it is.
 func whose(v resp.Value) string {
 	owner, meta, _ := strings.Cut(string(v.Text), " ")
 	if owner != "" && owner != differential.Stranger && meta != `{"pid":1}` {
-		return fmt.Sprintf("somebody unknown (%q)", v.Text)
+		return fmt.Sprintf("an unknown owner (%q)", v.Text)
 	}
 	return owner
 }

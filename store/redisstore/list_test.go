@@ -32,8 +32,8 @@ func TestListEnds(t *testing.T) {
 	}
 }
 
-// TestListOfMany checks a listing of more locks than are looked at in one step: those that
-// are held, in order, with the tokens of their grants.
+// TestListOfMany checks that a listing of more locks than one step inspects has all that are
+// held, in order, with the tokens of their grants.
 func TestListOfMany(t *testing.T) {
 	const locks = 1200
 	for _, n := range []int{1, 3} {
@@ -49,7 +49,7 @@ func TestListOfMany(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for _, server := range servers { // what is no lock at all is left out
+		for _, server := range servers { // a key that is no lock is left out
 			server.Text(t, "RPUSH", "lock0001", "x")
 		}
 		list, err := s.List(t.Context(), "lock")
@@ -57,7 +57,7 @@ func TestListOfMany(t *testing.T) {
 			t.Fatalf("%d servers: listed %d, %v, want %d", n, len(list), err, len(tokens))
 		}
 		if !slices.IsSortedFunc(list, func(a, b store.State) int { return strings.Compare(a.Name, b.Name) }) {
-			t.Errorf("%d servers: not sorted", n)
+			t.Errorf("%d servers: the list is not sorted", n)
 		}
 		for _, state := range list {
 			if !state.Held || state.Token != tokens[state.Name] || state.ExpiresIn <= 0 || state.Holder.Host != "h" || n > 1 && len(state.Nodes) != n {
@@ -68,14 +68,14 @@ func TestListOfMany(t *testing.T) {
 		if _, err := s.List(t.Context(), "lock"); err != nil {
 			t.Fatal(err)
 		}
-		// One SCAN looks at a thousand keys, one step at 256 locks.
+		// One SCAN reads a thousand keys, and one step inspects 256 locks.
 		if asked := sent(t, servers[0]) - before; asked > 30 {
-			t.Errorf("%d servers: listing %d locks took %d commands", n, locks, asked)
+			t.Errorf("%d servers: listing %d locks took %d commands, want at most 30", n, locks, asked)
 		}
 	}
 }
 
-// sent is how many commands of those that a listing needs the server has run.
+// sent returns how many of the commands that a listing uses the server has run.
 func sent(t *testing.T, server *redistest.Server) int {
 	return calls(t, server, "eval") + calls(t, server, "evalsha") + calls(t, server, "scan")
 }
@@ -94,15 +94,15 @@ func TestTokenOfTheGrant(t *testing.T) {
 			t.Errorf("%d servers: listed as %+v, %v, want token %v", n, list, err, g.Token)
 		}
 		if st := inspect(t, s, "a"); st.Token != g.Token {
-			t.Errorf("%d servers: shown with token %v, want %v", n, st.Token, g.Token)
+			t.Errorf("%d servers: inspect shows token %v, want %v", n, st.Token, g.Token)
 		}
-		// Those that it reserves later are its own as well.
+		// Tokens that it reserves later are its own as well.
 		d, err := s.ReserveTokens(t.Context(), store.ReserveRequest{Lease: r, Above: g.Token + 8, Count: 9})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if st := inspect(t, s, "a"); st.Token < g.Token || st.Token >= d.Token+fence.Token(d.Count) {
-			t.Errorf("%d servers: after %+v was reserved, shown with token %v, granted was %v", n, d, st.Token, g.Token)
+			t.Errorf("%d servers: after %+v was reserved, inspect shows token %v, want one from %v up", n, d, st.Token, g.Token)
 		}
 	}
 }

@@ -26,7 +26,8 @@ func undisturbed(t *testing.T, servers []*redistest.Server) *redisstore.Store {
 	return s
 }
 
-// asksAlone makes one call of s after the other for a while.
+// asksAlone makes one call of s after the other so that a caller reads its replies
+// inline.
 func asksAlone(t *testing.T, s *redisstore.Store) {
 	t.Helper()
 	for range 20 {
@@ -44,7 +45,7 @@ func asksAlone(t *testing.T, s *redisstore.Store) {
 func listens(t *testing.T, s *redisstore.Store, servers []*redistest.Server) (r store.Lease, done <-chan outcome, leave func()) {
 	t.Helper()
 	stack := make([]byte, 1<<20)
-	for start := time.Now(); time.Since(start) < time.Minute; { // others may be reading just then
+	for start := time.Now(); time.Since(start) < time.Minute; { // another goroutine may be reading just then
 		asksAlone(t, s)
 		ctx, cancel := context.WithCancel(t.Context())
 		r := patientWaiter("stock")
@@ -56,7 +57,7 @@ func listens(t *testing.T, s *redisstore.Store, servers []*redistest.Server) (r 
 		cancel()
 		<-done
 	}
-	t.Fatal("it does not listen")
+	t.Fatal("the waiter does not read inline")
 	panic("unreachable")
 }
 
@@ -70,10 +71,10 @@ func TestWaiterReadsPushesInline(t *testing.T) {
 		select {
 		case o := <-done:
 			if !errors.Is(o.err, want) {
-				t.Errorf("%+v, want %v", o, want)
+				t.Errorf("the wait ended with %+v, want %v", o, want)
 			}
 		case <-time.After(soon):
-			t.Fatal("it goes on waiting")
+			t.Fatalf("the wait does not end with %v", want)
 		}
 	}
 	t.Run("ContextEnds", func(t *testing.T) {
@@ -114,7 +115,7 @@ func TestWaiterReadsPushesInline(t *testing.T) {
 		takes(t, s, servers, held)
 		r, done, _ := listens(t, s, servers)
 		servers[0].Text(t, "CLIENT", "KILL", "TYPE", "pubsub")
-		eventually(t, "it is there again", func() bool {
+		eventually(t, "the connection is made again", func() bool {
 			return strings.Contains(servers[0].Text(t, "CLIENT", "LIST", "TYPE", "pubsub"), "name=leasehold")
 		})
 		mustRelease(t, s, held, store.Grant{})
@@ -146,17 +147,17 @@ func TestContextEndsBeforeReadingInline(t *testing.T) {
 		select {
 		case <-listened:
 		case <-time.After(soon):
-			t.Fatal("it goes on listening")
+			t.Fatal("the inline reader does not end with its context")
 		}
 		return seen
 	})
 }
 
-// A waiter that does not read inline is notified all the same: while there are waiters,
-// another goroutine reads. So it is if another caller makes one call after the other
-// meanwhile, and if the inline reader has got its lock.
+// A waiter that does not read inline is notified too: while there are waiters, another
+// goroutine reads, also if a caller makes one call after the other meanwhile, or if the
+// inline reader has got its lock.
 func TestWaiterIsNotifiedByAnotherReader(t *testing.T) {
-	for _, name := range []string{"AnotherAsks", "WhoListenedIsServed"} {
+	for _, name := range []string{"AnotherCallerReads", "InlineReaderIsGranted"} {
 		t.Run(name, func(t *testing.T) {
 			servers := redistest.StartN(t, 1)
 			s, other := undisturbed(t, servers), open(t, addrs(servers), nil)
@@ -165,8 +166,8 @@ func TestWaiterIsNotifiedByAnotherReader(t *testing.T) {
 			r, listened, leave := listens(t, s, servers)
 			next := patientWaiter("stock") // its turn is after r
 			var done <-chan outcome
-			if name == "AnotherAsks" {
-				leave() // which has the connection's own goroutine read
+			if name == "AnotherCallerReads" {
+				leave() // so that the connection's own goroutine reads
 				<-listened
 				done = wait(t, t.Context(), s, servers, next)
 				asksAlone(t, s)
@@ -176,7 +177,7 @@ func TestWaiterIsNotifiedByAnotherReader(t *testing.T) {
 				held = r
 				held.Owner = cmp.Or(grantedSoon(t, listened).Owner, r.Owner)
 			}
-			mustRelease(t, other, held, store.Grant{}) // by another, so that s asks nothing
+			mustRelease(t, other, held, store.Grant{}) // by another store, so that s sends nothing
 			mustRelease(t, s, next, grantedSoon(t, done))
 		})
 	}
@@ -186,7 +187,7 @@ func TestWaiterIsNotifiedByAnotherReader(t *testing.T) {
 // whether the waiter reads inline or another goroutine reads.
 func TestSilentConnection(t *testing.T) {
 	t.Parallel() // it mostly waits
-	for _, name := range []string{"WhoWaitsListens", "Another"} {
+	for _, name := range []string{"WaiterReadsInline", "AnotherReads"} {
 		t.Run(name, func(t *testing.T) {
 			servers := redistest.StartN(t, 1)
 			proxies := behind(t, servers)
@@ -195,7 +196,7 @@ func TestSilentConnection(t *testing.T) {
 			held, next := request("stock"), patientWaiter("stock")
 			takes(t, s, servers, held)
 			var done <-chan outcome
-			if name == "Another" {
+			if name == "AnotherReads" {
 				done = wait(t, t.Context(), unreached, servers, next)
 			} else {
 				next, done, _ = listens(t, unreached, servers)

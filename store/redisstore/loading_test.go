@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 )
 
-// A server that reads its append-only file says meanwhile that it has none. A client that
+// A server that is reading its append-only file reports that it has none. A client that
 // connects just before the end does not take that for a lack of durability, which would
 // put the server into quarantine.
 func TestDurableServerIsLoading(t *testing.T) {
@@ -25,7 +25,7 @@ func TestDurableServerIsLoading(t *testing.T) {
 	p := faultproxy.New(t, server.Addr())
 	p.HoldReplies()
 	c := open(t, []string{p.Addr(), servers[1].Addr(), servers[2].Addr()}, nil)
-	p.Await(t, "the server says what it is", func(s faultproxy.Stats) bool { return s.Replies.Held() > 1000 })
+	p.Await(t, "the server has sent its reply", func(s faultproxy.Stats) bool { return s.Replies.Held() > 1000 })
 	server.Text(t, "CONFIG", "SET", "key-load-delay", "0")
 	eventually(t, "the server has loaded", func() bool {
 		return strings.Contains(server.Text(t, "INFO", "persistence"), "\nloading:0")
@@ -38,8 +38,8 @@ func TestDurableServerIsLoading(t *testing.T) {
 		}
 	}
 	var mark nodemark.Mark
-	eventually(t, "the client has arrived", func() bool {
-		_, err := c.Inspect(t.Context(), "a") // which has it connect
+	eventually(t, "the client has connected", func() bool {
+		_, err := c.Inspect(t.Context(), "a") // which makes it connect
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,6 +49,6 @@ func TestDurableServerIsLoading(t *testing.T) {
 		return mark.Run == run
 	})
 	if !mark.Open || mark.Durable == 0 {
-		t.Errorf("the mark of a server that has forgotten nothing: %v", mark)
+		t.Errorf("the mark of a server that has lost nothing is %v, want it open and durable", mark)
 	}
 }

@@ -20,9 +20,9 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
-// The scripts change a mark as the model does, and grant when the model grants, while
-// servers restart, get another server's data, are emptied and are declared new, while lists
-// are replaced, and while the clocks of servers and clients step.
+// The scripts change a mark as the model does, and grant when the model grants, while servers
+// restart, get another server's data, are emptied and are declared new, memberships change,
+// and the clocks of servers and clients step.
 
 func TestMarksOnSimulatedRedis(t *testing.T) { checkMarks(t, onSimulated(t), markSeeds/4) }
 
@@ -40,8 +40,7 @@ func checkMarks(t *testing.T, n *scripted, seeds int) {
 	}
 }
 
-// Every script that writes or reads the mark is found to differ from the model if one
-// thing in it is changed.
+// The comparison notices every change of a script that writes or reads the mark.
 func TestMarkScriptsChanged(t *testing.T) {
 	n := onSimulated(t)
 	n.listens(t)
@@ -188,7 +187,7 @@ var markChanges = []change{
 		old: "redis.pcall('PUBLISH', 'leasehold:to:all', '')", new: ""},
 }
 
-// markRun is one server's mark, in the scripts' form and in the model's.
+// markRun is the mark of one server, as the scripts and as the model have it.
 type markRun struct {
 	*scripted
 	r     *rand.Rand
@@ -196,7 +195,7 @@ type markRun struct {
 	model string // the text that is expected; empty: none
 }
 
-// marks makes some steps from one seed, and fails if the two differ.
+// marks makes some steps from one seed, and returns an error if the two differ.
 func (n *scripted) marks(seed int) error {
 	m := markRun{scripted: n, r: rand.New(rand.NewPCG(uint64(seed), 1))}
 	for _, list := range []string{"a:1", "a:1,b:1,c:1", "a:1,b:1,d:1", "a:1,b:1,c:1>a:1,b:1,d:1", "b:1"} {
@@ -262,7 +261,7 @@ var (
 
 func pick[T any](r *rand.Rand, all []T) T { return all[r.IntN(len(all))] }
 
-// mostly returns the first value, and any of them now and then.
+// mostly returns the first value in most cases, and otherwise any of them.
 func mostly[T any](r *rand.Rand, all []T) T {
 	if r.IntN(4) > 0 {
 		return all[0]
@@ -296,7 +295,7 @@ func (m *markRun) step() (string, error) {
 	}
 }
 
-// arrives has a client arrive.
+// arrives makes a client arrive.
 func (m *markRun) arrives(now int64) (string, error) {
 	l := mostly(m.r, m.lists[m.r.IntN(2):])
 	c := modelnode.Newcomer{
@@ -324,7 +323,7 @@ func (m *markRun) arrives(now int64) (string, error) {
 	}}
 	if c.Run != nodemark.Unknown {
 		n.server.RunID = c.Run
-	} else { // it is let in for that only
+	} else { // a server with an unknown run id is accepted only if durability is asserted
 		n.server.Readable, m.s.o.FsyncAlways, c.Durable = false, true, "asserted"
 	}
 	if c.Durable == "unasked" {
@@ -369,7 +368,7 @@ func (m *markRun) arrives(now int64) (string, error) {
 		got = fmt.Sprint(left, " ", string(list[2].Text), " ", string(list[3].Text), " ", string(list[4].Text), " ", string(list[5].Text))
 	}
 	if got != want {
-		return what, fmt.Errorf("it says %s, want %s", got, want)
+		return what, fmt.Errorf("the script replies %s, want %s", got, want)
 	}
 	return what, m.hears(heard)
 }
@@ -384,7 +383,7 @@ func leftIn(said string) int64 {
 	return left
 }
 
-// announced is how often clients of this single node are notified of a changed list.
+// announced returns how often clients of this single node are notified of a changed list.
 func announced(before, after string) int64 {
 	if before != after && strings.Contains(after, ",") {
 		return 1
@@ -419,7 +418,7 @@ func (m *markRun) hears(want int64) error {
 	}
 }
 
-// setsMembership has the mark name another list.
+// setsMembership makes the mark name another list.
 func (m *markRun) setsMembership(now int64) (string, error) {
 	from := pick(m.r, m.lists).Fingerprint
 	if m.r.IntN(2) == 0 {
@@ -448,13 +447,13 @@ func (m *markRun) setsMembership(now int64) (string, error) {
 		got += " " + string(v.Text)
 	}
 	if got != want {
-		return what, fmt.Errorf("it says %s, want %s", got, want)
+		return what, fmt.Errorf("the script replies %s, want %s", got, want)
 	}
 	return what, m.hears(heard)
 }
 
-// refusalOf reads a script's answer. On a server whose clock runs on, less of a quarantine
-// is left than in the model.
+// refusalOf decodes a script's reply. On a real server, whose clock runs on, less of a
+// quarantine is left than in the model.
 func (m *markRun) refusalOf(v resp.Value, left int64) (r modelnode.Refusal) {
 	if len(v.List) < 2 || v.List[0].Num == 1 {
 		return r
@@ -478,7 +477,7 @@ func (m *markRun) becomes(now int64) (string, error) {
 		m.model = ""
 	case 1:
 		m.model = pick(m.r, []string{"0000000000000000 - - declared -", "3 open - -", "2 open", "x"})
-	default: // it is declared empty, or has run for a while
+	default: // it was declared empty, or has run for a while
 		m.model = markOf(func(mark *nodemark.Mark) {
 			l := pick(m.r, m.lists)
 			mark.Print, mark.List, mark.Run, mark.Replication = l.Fingerprint, l.Text, pick(m.r, runs), replications[0]
@@ -496,7 +495,7 @@ func (m *markRun) becomes(now int64) (string, error) {
 	return "becomes " + cmp.Or(m.model, "empty"), err
 }
 
-// grants has clients ask for a free lock in every way in which it can be granted.
+// grants asks for a free lock in every way in which it can be granted.
 func (m *markRun) grants(now int64) (string, error) {
 	e := modelnode.Entrance{Print: pick(m.r, m.lists).Fingerprint, Run: mostly(m.r, runs)[:1], Counting: m.r.IntN(5) == 0}
 	m.s.membership.Fingerprint = e.Print
@@ -521,7 +520,7 @@ func (m *markRun) grants(now int64) (string, error) {
 	lease := lining("free", store.CrashSafe)
 	next := lining("free", store.CrashSafe)
 	heal := lining("healed", store.CrashSafe)
-	// The lock is held, whatever the mark says, and is handed to a waiter, which may have
+	// The lock is held, whatever the mark is, and is handed to a waiter, which may have
 	// another list.
 	waiter := e
 	waiter.Print = pick(m.r, m.lists).Fingerprint
@@ -537,11 +536,11 @@ func (m *markRun) grants(now int64) (string, error) {
 	}
 	for i, v := range said[:2] {
 		if got := m.refusalOf(v, want.Left); got != want {
-			return what, fmt.Errorf("script %d: it says %v, want %+v", i, v, want)
+			return what, fmt.Errorf("script %d replies %v, want %+v", i, v, want)
 		}
 	}
 	if _, err := nodemark.Parse(m.model); (m.model != "" && err != nil) != (said[3].List[0].Num == 5) {
-		return what, fmt.Errorf("extend says %v", said[3])
+		return what, fmt.Errorf("extend replies %v, want 5 only for the mark of another version", said[3])
 	}
 	barred := modelnode.Gate(m.model, waiter, now)
 	if handed := strings.HasPrefix(string(said[7].Text), next.Owner); handed != (want.Barrier == modelnode.None && barred.Barrier == modelnode.None) {

@@ -20,12 +20,12 @@ func markOf(change func(*nodemark.Mark)) string {
 	return m.String()
 }
 
-// openMark lets the server grant to everybody.
+// openMark lets the server grant to every client.
 var openMark = markOf(nil)
 
-// A look at the mark that was put in line before the server was restarted does not tell
-// the new run that it is the old one.
-func TestLooksAreNotSentToAnotherRun(t *testing.T) {
+// A request that checks the mark, and that was enqueued before the server was restarted, does
+// not mark the new run as the old one.
+func TestMarkChecksAreNotSentToAnotherRun(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	s, err := Open(t.Context(), "redis://"+servers[0].Addr()+","+servers[1].Addr()+","+servers[2].Addr(), nil)
 	if err != nil {
@@ -33,7 +33,7 @@ func TestLooksAreNotSentToAnotherRun(t *testing.T) {
 	}
 	defer s.Close()
 	n, ctx := s.nodes[0], t.Context()
-	was := n.askOne(ctx, script.NewCommand("GET", script.MarkKey)) // it is connected
+	was := n.askOne(ctx, script.NewCommand("GET", script.MarkKey)) // connects
 	servers[0].Kill()
 	if err := servers[0].Restart(); err != nil {
 		t.Fatal(err)
@@ -47,11 +47,11 @@ func TestLooksAreNotSentToAnotherRun(t *testing.T) {
 	n.lookLocked()
 	n.Mu.Unlock()
 	if r := n.askOne(ctx, pingCommand); r.Outcome != store.Granted {
-		t.Fatal(r.Outcome, r.Err)
+		t.Fatalf("ping: %v, %v, want %v", r.Outcome, r.Err, store.Granted)
 	}
 	now, err1 := nodemark.Parse(servers[0].Text(t, "GET", script.MarkKey))
 	want, err2 := nodemark.Parse(declared)
 	if err1 != nil || err2 != nil || !now.Open || now.Run != want.Run || string(was.Value.Text) == declared {
-		t.Errorf("the mark is %v, and was declared as %v", now, want)
+		t.Errorf("the mark is %v, want it as declared: %v", now, want)
 	}
 }

@@ -4,13 +4,13 @@ package redisstore
 
 import "testing"
 
-// Without the mechanism TestToRetain finds what it looks for. The simulator notices the
-// others.
+// TestToRetain fails without the mechanism that it tests. The simulator notices the absence of
+// the others.
 func TestMechanismsAreNeeded(t *testing.T) {
 	retainedIsPlain = false
 	wrong := wrongToRetain()
 	retainedIsPlain = true
 	if len(wrong) != 2 {
-		t.Errorf("what is retained of a release is the whole of it, and found wrong are %q", wrong)
+		t.Errorf("with releases retained as a whole, the cases %q fail, want 2", wrong)
 	}
 }

@@ -25,7 +25,7 @@ func TestOpenByURL(t *testing.T) {
 		}
 		defer s.Close()
 		if caps := s.Caps(); caps.Nodes != 3 || owner == "" && caps.MaxTTL.Seconds() != 90 {
-			t.Errorf("%q: %+v", url, caps)
+			t.Errorf("%q: %+v, want 3 nodes and a MaxTTL of 90s", url, caps)
 		}
 		r := request("a")
 		var busy *store.BusyError
@@ -40,7 +40,7 @@ func TestOpenByURL(t *testing.T) {
 	}
 	for _, url := range []string{"redis://", "redis-sentinel://a", "redis-cluster://a/1", "redis://a\nredis-sentinel://b"} {
 		if s, err := store.Open(t.Context(), url, nil); s != nil || !errors.Is(err, store.ErrInvalid) {
-			t.Errorf("%q: %v, %v", url, s, err)
+			t.Errorf("%q: %v, %v, want nil and %v", url, s, err, store.ErrInvalid)
 		}
 	}
 	c := redistest.StartCluster(t, 3, 0)
@@ -50,7 +50,7 @@ func TestOpenByURL(t *testing.T) {
 	}
 	defer s.Close()
 	if _, ok := s.(*redisstore.Cluster); !ok {
-		t.Errorf("%T for a cluster", s)
+		t.Errorf("the URL of a cluster opens a %T, want a *redisstore.Cluster", s)
 	}
 	for _, scheme := range []string{"redis", "rediss", "redis-sentinel", "rediss-sentinel", "redis-cluster", "rediss-cluster"} {
 		if !slices.Contains(store.Schemes(), scheme) {

@@ -42,13 +42,13 @@ func TestReplacedConnectionLosesNoAnswer(t *testing.T) {
 			t.Fatal(err)
 		}
 		if a := <-answer; a.Outcome != store.Granted {
-			t.Errorf("what was under way: %v (%v)", a.Outcome, a.Err)
+			t.Errorf("the request under way: %v (%v), want %v", a.Outcome, a.Err, store.Granted)
 		}
 		if rest, err := io.ReadAll(in); err != nil || len(rest) > 0 {
-			t.Errorf("the server was sent %q over the old connection (%v)", rest, err)
+			t.Errorf("the old connection carries %q (%v), want nothing more", rest, err)
 		}
 		if a := <-later; a.Sent { // there is no server for the next connection
-			t.Errorf("what was asked later was sent: %v", a.Err)
+			t.Errorf("a later request was sent: %v", a.Err)
 		}
 	}
 }

@@ -28,12 +28,12 @@ func TestAttemptOfAnOwnerThatHasTheLock(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(10*time.Millisecond, cancel)
 			if _, err := s.Acquire(ctx, store.AcquireRequest{Lease: r}); err == nil {
-				t.Error("granted by one of three")
+				t.Error("granted with the replies of one server of three")
 			}
 		},
 		"fails": func(t *testing.T, s *redisstore.Store, r store.Lease) {
 			if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r}); err == nil {
-				t.Error("granted by one of three")
+				t.Error("granted with the replies of one server of three")
 			}
 		},
 	} {
@@ -55,7 +55,7 @@ func TestAttemptOfAnOwnerThatHasTheLock(t *testing.T) {
 				_, err := second.Acquire(t.Context(), store.AcquireRequest{Lease: r})
 				return err == nil && second.Release(t.Context(), store.ReleaseRequest{Lease: r}) == nil
 			})
-			settled(t, second) // all that was to be released is
+			settled(t, second) // so that all pending releases are executed
 			for i, server := range servers {
 				eventually(t, "its clean-up has arrived", func() bool { return second.Stats().Nodes[i].Retained == 0 })
 				if !holds(t, server) {
@@ -79,12 +79,12 @@ func TestAttemptOfAnOwnerThatFails(t *testing.T) {
 	proxies[0].DropReplies()
 	proxies[1].DropReplies()
 	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: deploy()}); err == nil {
-		t.Error("granted by one of three")
+		t.Error("granted with the replies of one server of three")
 	}
 	proxies[0].Pass()
 	proxies[1].Pass()
-	eventually(t, "nothing is left of it", noLock(t, servers, "a"))
-	// And it is not in the way of the next one.
+	eventually(t, "no keys of the attempt are left", noLock(t, servers, "a"))
+	// The failed attempt does not block the next one.
 	acquire(t, s, deploy())
 }
 
@@ -110,7 +110,7 @@ func TestLateReleaseOfAnOwner(t *testing.T) {
 				servers[2].Text(t, "SET", "{a}:made", store.NewOwner(), "PX", "60000")
 			}
 			proxies[2].Pass()
-			eventually(t, "what was retained is told", func() bool { return first.Stats().Nodes[2].Retained == 0 })
+			eventually(t, "the retained release is sent", func() bool { return first.Stats().Nodes[2].Retained == 0 })
 			if !holds(t, servers[2]) {
 				t.Error("a release that was retained has ended the lease of another process")
 			}
@@ -129,5 +129,5 @@ func TestReleaseOfAnOwnerEndsAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the lock is free", noLock(t, servers, "a"))
-	acquire(t, first, deploy()) // no tombstone is in its way
+	acquire(t, first, deploy()) // no tombstone blocks it
 }

@@ -36,15 +36,15 @@ func TestSeveralBatchesInFlight(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		has(t, servers[0], r.Name) // though nothing was answered
+		has(t, servers[0], r.Name) // although no reply has arrived
 	}
 	proxies[0].Release()
 	proxies[0].Pass()
 	wg.Wait()
 }
 
-// The connection breaks with answers outstanding. Every call may have been executed, none
-// counts as failed, and in the end nothing is left of them.
+// If the connection breaks with answers outstanding, the outcome of every call is unknown, and
+// no keys of them are left in the end.
 func TestConnectionBreaksWithAnswersOutstanding(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	proxies := behind(t, servers)
@@ -78,7 +78,7 @@ func TestConnectionBreaksWithAnswersOutstanding(t *testing.T) {
 	proxies[0].Pass()
 	wg.Wait()
 	for i := range 5 {
-		eventually(t, "nothing is left", noLock(t, servers, fmt.Sprint(i)))
+		eventually(t, "no keys of the call are left", noLock(t, servers, fmt.Sprint(i)))
 	}
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {
 		t.Error(err)
@@ -95,13 +95,13 @@ func TestReleaseIsSentAgain(t *testing.T) {
 	acquire(t, s, r)
 	settled(t, s)
 	has(t, servers[2], "a")
-	proxies[2].Blackhole() // what is sent now is lost
+	proxies[2].Blackhole() // loses what is sent from now on
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); err != nil {
 		t.Fatal(err)
 	}
-	proxies[2].Await(t, "the release is swallowed", func(st faultproxy.Stats) bool { return st.Requests.Lost > 0 })
+	proxies[2].Await(t, "the release is lost", func(st faultproxy.Stats) bool { return st.Requests.Lost > 0 })
 	proxies[2].Pass()
-	eventually(t, "it was sent again", noLock(t, servers, "a"))
+	eventually(t, "the release is sent again", noLock(t, servers, "a"))
 }
 
 // Scripts are flushed with commands in flight. They are loaded again, and the order of the
@@ -123,11 +123,11 @@ func TestOrderHoldsWhenScriptsAreFlushed(t *testing.T) {
 	proxies[2].Pass()
 	state, err := s.Inspect(t.Context(), "a")
 	if err != nil || state.Nodes[2].Holder.Owner != second.Owner {
-		t.Errorf("the node that had forgotten the scripts: %v (%v), want it to hold the second lease", state.Nodes[2], err)
+		t.Errorf("the node that had forgotten the scripts has %v (%v), want the second lease", state.Nodes[2], err)
 	}
 }
 
-// Scripts that are flushed again and again fail nothing.
+// No call fails if the scripts are flushed again and again.
 func TestScriptsFlushedUnderLoad(t *testing.T) {
 	server := redistest.Start(t)
 	s := open(t, []string{server.Addr()}, &redisstore.Options{NodeTimeout: long})
@@ -151,7 +151,7 @@ func TestScriptsFlushedUnderLoad(t *testing.T) {
 		case <-done:
 			running = false
 		default:
-			// Twice at once now and then: also while they are being taught.
+			// Some flushes hit a server on which the scripts are being loaded.
 			server.Text(t, "SCRIPT", "FLUSH")
 		}
 	}
@@ -168,13 +168,13 @@ func TestReplyWithoutARequest(t *testing.T) {
 	before := server.gone()
 	server.say(yes + yes)
 	acquire(t, s, request("a"))
-	eventually(t, "who says too much is not listened to any longer", func() bool { return server.gone() > before })
+	eventually(t, "the connection with a surplus reply is closed", func() bool { return server.gone() > before })
 	server.say("*3\r\n:0\r\n$5\r\nrival\r\n:29000\r\n")
 	var busy *store.BusyError
-	eventually(t, "only what was asked for is listened to", func() bool {
+	eventually(t, "the reply to the request is used", func() bool {
 		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")})
 		if err == nil {
-			t.Fatal("the second of two answers was taken for that to another question")
+			t.Fatal("a surplus reply was used as the answer to another request")
 		}
 		return errors.As(err, &busy)
 	})
@@ -191,15 +191,15 @@ func TestSilentNodeIsDownForAllCallers(t *testing.T) {
 	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")}); !errors.Is(err, store.ErrAmbiguous) {
 		t.Fatalf("acquire: %v, want an unknown outcome", err)
 	}
-	// One of these has the node tried again, in vain, for as long as connecting
-	// may take. The others do not wait for that.
+	// One of these calls makes the store try the node again, which takes as long as
+	// connecting may. The others do not wait for that.
 	eventually(t, "the node is known to be unreachable", func() bool {
 		start := time.Now()
 		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")})
 		return err != nil && time.Since(start) < 20*time.Millisecond
 	})
 	proxies[0].Pass()
-	eventually(t, "it is used again", func() bool {
+	eventually(t, "the node is used again", func() bool {
 		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("b")})
 		return err == nil
 	})

@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 )
 
-// quarantined is how many nodes an acquire finds in quarantine, and whether each says
-// that word of why.
+// quarantined returns how many nodes an acquire finds in quarantine, and checks that the
+// error of each has word as its reason.
 func quarantined(t *testing.T, s store.Store, name, word string) int {
 	t.Helper()
 	_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request(name)})
@@ -28,10 +28,10 @@ func quarantined(t *testing.T, s store.Store, name, word string) int {
 			continue
 		}
 		if !strings.Contains(n.Err.Error(), word) || !strings.Contains(n.Err.Error(), "takes part again in") {
-			t.Errorf("%s is in quarantine because %v, want it %s", n.Node, n.Err, word)
+			t.Errorf("%s is in quarantine because %v, want the reason %q", n.Node, n.Err, word)
 		}
 		if n.ExpiresIn <= 0 || n.ExpiresIn > redisstore.DefaultMaxTTL+2*time.Second {
-			t.Errorf("%s is in quarantine for another %v", n.Node, n.ExpiresIn)
+			t.Errorf("%s is in quarantine for another %v, want at most the longest TTL and 2s", n.Node, n.ExpiresIn)
 		}
 	}
 	return q.Count(store.Quarantined)
@@ -47,8 +47,8 @@ func restart(t *testing.T, servers ...*redistest.Server) {
 	}
 }
 
-// forgets has A hold a lock on nodes 1 and 2 of three, and node 2 crash and come
-// back without its memory. It says whether B then gets the lock as well.
+// forgets makes A hold a lock on nodes 1 and 2 of three, and node 2 crash and come back
+// without its memory. It reports whether B then gets the lock as well.
 func forgets(t *testing.T, comesBack func(*redistest.Server)) bool {
 	servers := redistest.StartN(t, 3)
 	servers[2].Kill()
@@ -59,7 +59,7 @@ func forgets(t *testing.T, comesBack func(*redistest.Server)) bool {
 	if err := servers[2].Restart(); err != nil {
 		t.Fatal(err)
 	}
-	servers[2].Declare() // it never had the lock
+	servers[2].Declare() // it has never had the lock
 	b := open(t, addrs(servers), nil)
 	_, err := b.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")})
 	return err == nil
@@ -72,7 +72,7 @@ func TestForgetfulNodeIsQuarantined(t *testing.T) {
 		t.Error("two clients hold the lock")
 	}
 	if !forgets(t, func(s *redistest.Server) { s.Declare() }) {
-		t.Error("without quarantine the lock was not granted twice: this test proves nothing")
+		t.Error("without quarantine the lock was not granted twice, so the test shows nothing")
 	}
 }
 
@@ -84,16 +84,16 @@ func TestQuarantine(t *testing.T) {
 		s := open(t, addrs(servers), nil)
 		acquire(t, s, request("before"))
 		for _, server := range servers[:2] {
-			server.Text(t, "SAVE") // it keeps its old data, and loses what comes now
+			server.Text(t, "SAVE") // it keeps its data, and loses later writes
 		}
 		restart(t, servers[:2]...)
 		eventually(t, "two nodes are in quarantine", func() bool { return quarantined(t, s, "a", "restarted") == 2 })
 		if n := quarantined(t, open(t, addrs(servers), nil), "a", "restarted"); n != 2 {
-			t.Errorf("another client finds %d nodes in quarantine", n)
+			t.Errorf("another client finds %d nodes in quarantine, want 2", n)
 		}
 		st, err := s.Inspect(t.Context(), "a")
 		if err != nil || st.Held {
-			t.Fatalf("%+v, %v", st, err)
+			t.Fatalf("inspect: %+v, %v, want a free lock", st, err)
 		}
 		count := 0
 		for _, n := range st.Nodes {
@@ -102,11 +102,11 @@ func TestQuarantine(t *testing.T) {
 			}
 		}
 		if count != 2 {
-			t.Errorf("Inspect shows %d nodes in quarantine: %v", count, st.Nodes)
+			t.Errorf("inspect shows %d nodes in quarantine, want 2: %v", count, st.Nodes)
 		}
 		stats := s.Stats()
 		if n := stats.Nodes[0]; len(stats.Nodes) != 3 || n.Node != servers[0].Addr() || n.QuarantinedFor <= 0 || n.Why == nil || stats.Nodes[2].QuarantinedFor != 0 {
-			t.Errorf("%+v", stats)
+			t.Errorf("the statistics are %+v, want the first of three nodes in quarantine with a reason, and the third not", stats)
 		}
 	})
 	t.Run("Without its data", func(t *testing.T) {
@@ -123,10 +123,10 @@ func TestQuarantine(t *testing.T) {
 			server.Text(t, "FLUSHALL")
 		}
 		if n := quarantined(t, s, "a", "emptied"); n < 2 {
-			t.Errorf("%d nodes are in quarantine", n)
+			t.Errorf("%d nodes are in quarantine, want at least 2", n)
 		}
 		if err := s.Renew(t.Context(), []store.Lease{request("before")})[0]; !errors.Is(err, store.ErrNotHeld) {
-			t.Errorf("a lease that all nodes lost: %v", err)
+			t.Errorf("renewal of a lease that all nodes lost: %v, want %v", err, store.ErrNotHeld)
 		}
 	})
 	t.Run("Emptied, and restarted later", func(t *testing.T) {
@@ -174,7 +174,7 @@ func TestQuarantine(t *testing.T) {
 			return err == nil
 		})
 		if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")}); !errors.Is(err, store.ErrBusy) {
-			t.Errorf("a lock that is held since before the restart: %v", err)
+			t.Errorf("acquire a lock that was held before the restart: %v, want %v", err, store.ErrBusy)
 		}
 	})
 	t.Run("Every second is not", func(t *testing.T) {
@@ -210,13 +210,13 @@ func TestBootstrap(t *testing.T) {
 	url := "redis://" + strings.Join(addrs(servers), ",")
 	s := open(t, addrs(servers), nil)
 	if n := quarantined(t, s, "a", "new or was emptied"); n < 2 {
-		t.Fatalf("%d new servers are in quarantine", n)
+		t.Fatalf("%d new servers are in quarantine, want at least 2", n)
 	}
 	servers[2].Kill()
 	if _, err := redisadmin.Bootstrap(t.Context(), url, nil, false); !errors.Is(err, store.ErrQuorum) || !strings.Contains(err.Error(), servers[2].Addr()) {
-		t.Errorf("with a server down: %v", err)
+		t.Errorf("bootstrap with a server down: %v, want an error that names it", err)
 	}
-	if n := quarantined(t, s, "a", "new or was emptied"); n == 0 { // the attempt is lost before all have answered
+	if n := quarantined(t, s, "a", "new or was emptied"); n == 0 { // at least one, as the attempt ends before all have answered
 		t.Error("no node is in quarantine after a bootstrap that failed")
 	}
 	if err := servers[2].Restart(); err != nil {
@@ -224,15 +224,15 @@ func TestBootstrap(t *testing.T) {
 	}
 	declared, err := redisadmin.Bootstrap(t.Context(), url, nil, false)
 	if err != nil || len(declared) != 3 || declared[0].RunID == "" || declared[0].Node != servers[0].Addr() {
-		t.Fatalf("%v, %v", declared, err)
+		t.Fatalf("bootstrap: %v, %v, want three servers with their run ids", declared, err)
 	}
 	acquire(t, s, request("a"))
 
 	if _, err := redisadmin.Bootstrap(t.Context(), url, nil, false); !errors.Is(err, store.ErrBusy) {
-		t.Errorf("while a lock is held: %v", err)
+		t.Errorf("bootstrap while a lock is held: %v, want %v", err, store.ErrBusy)
 	}
 	if _, err := redisadmin.Bootstrap(t.Context(), url, nil, true); err != nil {
-		t.Errorf("by force: %v", err)
+		t.Errorf("bootstrap by force: %v", err)
 	}
 	restart(t, servers[:2]...)
 	eventually(t, "two nodes are in quarantine", func() bool { return quarantined(t, s, "b", "") == 2 })
@@ -250,7 +250,7 @@ func TestBootstrapOfDurableServers(t *testing.T) {
 			acquire(t, open(t, addrs(servers), nil), request("a"))
 			restart(t, servers...)
 			if n := quarantined(t, open(t, addrs(servers), nil), "b", "restarted"); n > 0 != force {
-				t.Errorf("%d servers are in quarantine", n)
+				t.Errorf("%d servers are in quarantine, want some only by force", n)
 			}
 		})
 	}
@@ -262,14 +262,14 @@ func TestOneServerInQuarantine(t *testing.T) {
 	s := open(t, []string{server.Addr()}, nil)
 	acquire(t, s, request("a"))
 	if keys := server.Text(t, "EXISTS", redistest.Mark); keys != "0" {
-		t.Error("a server that nobody requires anything of has a mark")
+		t.Error("a server without a lock that requires crash safety has a mark")
 	}
 	safe := request("b")
 	safe.Require = store.CrashSafe
 	_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: safe})
 	var q *store.QuorumError
 	if !errors.As(err, &q) || q.Count(store.Quarantined) != 1 {
-		t.Errorf("the first lock that requires it: %v", err)
+		t.Errorf("the first lock that requires crash safety: %v, want a quarantined server", err)
 	}
 	acquire(t, s, request("c"))
 	server.Declare()
@@ -288,25 +288,25 @@ func TestOneServerInQuarantine(t *testing.T) {
 	}
 	defer mute.Close()
 	if _, err := mute.Acquire(t.Context(), store.AcquireRequest{Lease: safe}); !errors.Is(err, store.ErrQuorum) || !strings.Contains(err.Error(), "permit the user INFO") {
-		t.Errorf("a server that does not say whether it was restarted: %v", err)
+		t.Errorf("acquire without the right to INFO: %v, want an error that names the right", err)
 	}
 }
 
-// A client whose own leases are short keeps to the quarantine of clients with longer
-// ones, of which a server that has not forgotten tells it.
+// A client with short leases observes the quarantine of clients with longer ones. It learns
+// of them from a server that has lost nothing.
 func TestQuarantineOfTheLongestTTL(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	b := open(t, addrs(servers), nil)
 	acquire(t, b, request("a"))
 	restart(t, servers[:2]...)
-	if err := servers[2].Freeze(); err != nil { // so that it comes last
+	if err := servers[2].Freeze(); err != nil { // so that it is connected last
 		t.Fatal(err)
 	}
 	brief := openURL(t, "redis://"+strings.Join(addrs(servers), ",")+"?max_ttl=2s&node_timeout=1s")
 	if err := servers[2].Thaw(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "both servers that forgot stay out for as long as the longest lease", func() bool {
+	eventually(t, "both servers that forgot are in quarantine for the longest TTL", func() bool {
 		r := request("a")
 		r.TTL = time.Second
 		_, err := brief.Acquire(t.Context(), store.AcquireRequest{Lease: r})
@@ -315,8 +315,8 @@ func TestQuarantineOfTheLongestTTL(t *testing.T) {
 	})
 }
 
-// A user that may only look at locks can connect, even if no client has written the mark
-// yet; granting takes the right to.
+// A user with the right to read only can inspect locks, even if no client has written the
+// mark yet. Acquiring a lock needs the right to write it.
 func TestInspectNeedsNoMark(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	for _, s := range servers {
@@ -329,9 +329,9 @@ func TestInspectNeedsNoMark(t *testing.T) {
 	}
 	defer s.Close()
 	if st, err := s.Inspect(t.Context(), "a"); err != nil || st.Held {
-		t.Errorf("%+v, %v", st, err)
+		t.Errorf("inspect: %+v, %v, want a free lock", st, err)
 	}
 	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")}); !errors.Is(err, store.ErrQuorum) || !strings.Contains(err.Error(), "lacks a permission") {
-		t.Errorf("acquire: %v", err)
+		t.Errorf("acquire: %v, want an error that names the missing permission", err)
 	}
 }

@@ -27,8 +27,8 @@ func patient() *redisstore.Options {
 	return &redisstore.Options{NodeTimeout: long, ConnectTimeout: long}
 }
 
-// open opens a store over the addresses and closes it with the test. Unless o says
-// otherwise, a loaded machine's servers answer within the node timeout.
+// open opens a store on the addresses and closes it at the end of the test. If o is nil, the
+// node timeout is long enough for servers of a loaded machine.
 func open(t *testing.T, addrs []string, o *redisstore.Options) *redisstore.Store {
 	t.Helper()
 	if o == nil {
@@ -42,7 +42,7 @@ func open(t *testing.T, addrs []string, o *redisstore.Options) *redisstore.Store
 	return s
 }
 
-// addrs of servers or proxies.
+// addrs returns the addresses of servers or proxies.
 func addrs[S interface{ Addr() string }](servers []S) []string {
 	var a []string
 	for _, s := range servers {
@@ -78,18 +78,19 @@ func acquireSpare(t *testing.T, s store.Store, r store.Lease, spare int) store.G
 	return g
 }
 
-// eventually polls until ok, for so long that only a broken thing fails.
+// eventually waits until ok returns true, for much longer than that takes on a loaded
+// machine.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !ok(); {
 		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
+			t.Fatalf("waited 20s in vain: %s", what)
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
 }
 
-// noLock says whether no server has the lock's own key.
+// noLock returns a function that reports whether no server has the key of the lock.
 func noLock(t *testing.T, servers []*redistest.Server, name string) func() bool {
 	return func() bool {
 		for _, s := range servers {
@@ -101,9 +102,8 @@ func noLock(t *testing.T, servers []*redistest.Server, name string) func() bool 
 	}
 }
 
-// The contract of a store, on real servers. With the default, the node timeout for a TTL
-// of 150 ms would be 20 ms, which a loaded machine needs by itself, as it may need a second
-// to connect.
+// The store keeps the contract of package store on real servers. By default the node timeout
+// would be 20 ms for a TTL of 150 ms, which is too little on a loaded machine.
 func TestConformanceOnServers(t *testing.T) {
 	t.Parallel() // it mostly waits
 	servers := redistest.StartN(t, 3)
@@ -113,8 +113,8 @@ func TestConformanceOnServers(t *testing.T) {
 	storetest.Run(t, another, storetest.Options{Second: another})
 }
 
-// The lock is at its own name with the value "owner {...}" and a TTL; all else
-// is at {name}:... . Other clients depend on it.
+// The key of a lock is its name, with the value "owner {...}" and a TTL. All other keys begin
+// with {name}: . Other clients depend on this.
 func TestWireFormat(t *testing.T) {
 	server := redistest.Start(t)
 	s := open(t, []string{server.Addr()}, nil)
@@ -142,8 +142,8 @@ func TestWireFormat(t *testing.T) {
 	}
 }
 
-// A key set by SET NX PX from any other client excludes us, ours excludes it,
-// and neither deletes the other's.
+// A lock that another client takes with SET NX PX excludes the store, and the reverse. Neither
+// deletes the lock of the other.
 func TestInteroperatesWithPlainClients(t *testing.T) {
 	server := redistest.Start(t)
 	s := open(t, []string{server.Addr()}, nil)
@@ -154,31 +154,31 @@ func TestInteroperatesWithPlainClients(t *testing.T) {
 	_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: ours})
 	busy, ok := err.(*store.BusyError)
 	if !ok || busy.Holder.Owner != "stranger-value" || busy.ExpiresIn <= 0 {
-		t.Fatalf("against a plain client's lock: %v, want busy with its value and time", err)
+		t.Fatalf("acquire a lock of a plain client: %v, want a *BusyError with its value and TTL", err)
 	}
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: ours}); err == nil || server.Text(t, "GET", "a") != "stranger-value" {
-		t.Fatalf("our release touched a plain client's lock (%v)", err)
+		t.Fatalf("release by the store changed the lock of a plain client (%v)", err)
 	}
 	if got := server.Text(t, "EVAL", compareAndDelete, "1", "a", "stranger-value"); got != "1" {
-		t.Fatalf("the plain client could not release its own: %s", got)
+		t.Fatalf("the plain client cannot release its lock: the reply is %s, want 1", got)
 	}
 	acquire(t, s, ours)
 	if got := server.Text(t, "SET", "a", "stranger-value", "NX", "PX", "60000"); got != "(nil)" {
-		t.Fatalf("a plain client took our lock: %s", got)
+		t.Fatalf("a plain client took a lock that the store holds: the reply is %s", got)
 	}
 	if got := server.Text(t, "EVAL", compareAndDelete, "1", "a", "stranger-value"); got != "0" {
-		t.Fatalf("a plain client released ours: %s", got)
+		t.Fatalf("a plain client released a lock that the store holds: the reply is %s, want 0", got)
 	}
-	// A stranger's key without a TTL is reported as what it is.
+	// A key of another client without a TTL is reported as one.
 	server.Text(t, "SET", "b", "for ever")
 	_, err = s.Acquire(t.Context(), store.AcquireRequest{Lease: request("b")})
 	if busy, ok := err.(*store.BusyError); !ok || busy.ExpiresIn >= 0 || !strings.Contains(err.Error(), "without an expiry") {
-		t.Errorf("acquire while a key without a TTL is there: %v", err)
+		t.Errorf("acquire while the key has no TTL: %v, want a *BusyError without an expiry", err)
 	}
 }
 
-// A stepped wall clock on the client changes nothing: tokens stay near the
-// server's clock and keep rising, leases keep their time.
+// A step of the client's wall clock changes nothing: tokens stay near the server's clock and
+// rise, and leases keep their TTL.
 func TestWallClockStepChangesNothing(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	s := open(t, addrs(servers), nil)
@@ -188,18 +188,18 @@ func TestWallClockStepChangesNothing(t *testing.T) {
 		r := request("a")
 		g := acquire(t, s, r)
 		if uint64(g.Token) <= last {
-			t.Errorf("token %v after %v with the clock stepped by %v", g.Token, last, step)
+			t.Errorf("token %v after %v, want a larger one, with the clock stepped by %v", g.Token, last, step)
 		}
 		last = uint64(g.Token)
 		if ahead := time.Until(time.UnixMicro(int64(g.Token))); ahead > 5*time.Second {
-			t.Errorf("token %v ahead of the clock with the clock stepped by %v", ahead, step)
+			t.Errorf("the token is %v ahead of the clock, want at most 5s, with the clock stepped by %v", ahead, step)
 		}
 		if err := s.Renew(t.Context(), []store.Lease{r})[0]; err != nil {
 			t.Error(err)
 		}
 		st, err := s.Inspect(t.Context(), "a")
 		if err != nil || !st.Held || st.ExpiresIn > r.TTL || st.ExpiresIn < r.TTL/2 {
-			t.Errorf("clock stepped by %v: %+v, %v", step, st, err)
+			t.Errorf("inspect with the clock stepped by %v: %+v, %v, want it held for about its TTL", step, st, err)
 		}
 		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); err != nil {
 			t.Error(err)
@@ -216,10 +216,10 @@ func TestTokensSurviveLostCounters(t *testing.T) {
 		r := request("a")
 		g := acquire(t, s, r)
 		if uint64(g.Token) <= last {
-			t.Fatalf("token %v after %v", g.Token, last)
+			t.Fatalf("token %v after %v, want a larger one", g.Token, last)
 		}
 		last = uint64(g.Token)
-		// As if the data were lost later than the token may lead the clock.
+		// The data is lost after the clock has passed the token, as the clock is the floor.
 		eventually(t, "the servers' clocks are past the token", func() bool {
 			return time.Now().UnixMicro() > int64(last)
 		})
@@ -265,25 +265,26 @@ func TestUncontendedAcquireNeedsNoConfirmation(t *testing.T) {
 	}
 }
 
+// Close waits until an attempt that was refused has been cleaned up.
 func TestCloseWaitsForCleanUp(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	first := open(t, addrs(servers), nil)
 	held := request("a")
 	acquire(t, first, held)
-	// A contender that goes right after it was refused leaves nothing, even on
-	// a node whose answer it did not wait for.
+	// A store that is closed right after a refusal leaves no key, even on a node
+	// whose answer it did not wait for.
 	for range 20 {
 		s := open(t, addrs(servers), nil)
 		r := request("a")
 		s.Acquire(t.Context(), store.AcquireRequest{Lease: r})
 		s.Close()
 		for _, server := range servers {
-			eventually(t, "nothing is left of an attempt that was refused", func() bool {
+			eventually(t, "no key is left of an attempt that was refused", func() bool {
 				return !strings.HasPrefix(server.Text(t, "GET", "a"), r.Owner)
 			})
 		}
 	}
 	if _, err := first.Acquire(context.Background(), store.AcquireRequest{Lease: held}); err != nil {
-		t.Errorf("the holder asking again: %v", err)
+		t.Errorf("a second acquire by the holder: %v", err)
 	}
 }

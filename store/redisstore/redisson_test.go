@@ -10,13 +10,13 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// ofRedisson is Redisson as one of the plain clients.
+// ofRedisson returns Redisson as one of the plain clients.
 func ofRedisson() plainClient {
 	return plainClients[slices.IndexFunc(plainClients, func(c plainClient) bool { return c.name == "Redisson" })]
 }
 
-// TestRedissonHolds checks that a lock of Redisson is one that somebody else has: it is
-// shown, an attempt finds it taken, and a waiter gets it when Redisson deletes it.
+// TestRedissonHolds checks that the store respects a lock of Redisson: Inspect shows it, an
+// attempt finds it taken, and a waiter gets it when Redisson deletes it.
 func TestRedissonHolds(t *testing.T) {
 	for _, n := range []int{1, 3} {
 		servers := redistest.StartN(t, n)
@@ -27,11 +27,11 @@ func TestRedissonHolds(t *testing.T) {
 			}
 		}
 		if st := inspect(t, s, "stock"); !st.Held || !st.Holder.Foreign || st.Holder.Owner != redissonField || st.ExpiresIn <= 0 {
-			t.Errorf("%d servers: shown as %+v", n, st)
+			t.Errorf("%d servers: inspect: %+v, want the foreign holder %s", n, st, redissonField)
 		}
 		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("stock")})
 		if busy, ok := errors.AsType[*store.BusyError](err); !ok || busy.Holder.Owner != redissonField || busy.ExpiresIn <= 0 {
-			t.Errorf("%d servers: acquire: %v", n, err)
+			t.Errorf("%d servers: acquire: %v, want a *BusyError that names %s", n, err, redissonField)
 		}
 		next := patientWaiter("stock")
 		done := wait(t, t.Context(), s, servers, next)
@@ -42,8 +42,8 @@ func TestRedissonHolds(t *testing.T) {
 	}
 }
 
-// TestLeaseLostToRedisson checks that a holder whose lock was deleted by force, and taken by
-// Redisson since, learns that it has lost it, and does not touch Redisson's.
+// TestLeaseLostToRedisson checks that a holder whose lock was deleted by force, and then taken
+// by Redisson, learns that it has lost it, and does not change the lock of Redisson.
 func TestLeaseLostToRedisson(t *testing.T) {
 	for _, n := range []int{1, 3} {
 		servers := redistest.StartN(t, n)
@@ -55,21 +55,21 @@ func TestLeaseLostToRedisson(t *testing.T) {
 			ofRedisson().sends(t, server, ofRedisson().acquire)
 		}
 		if err := s.Renew(t.Context(), []store.Lease{r})[0]; !errors.Is(err, store.ErrNotHeld) {
-			t.Errorf("%d servers: renewal: %v", n, err)
+			t.Errorf("%d servers: renewal: %v, want %v", n, err, store.ErrNotHeld)
 		}
 		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); !errors.Is(err, store.ErrNotHeld) {
-			t.Errorf("%d servers: release: %v", n, err)
+			t.Errorf("%d servers: release: %v, want %v", n, err, store.ErrNotHeld)
 		}
 		for _, server := range servers {
 			if kind := server.Text(t, "TYPE", "stock"); kind != "hash" {
-				t.Errorf("%d servers: Redisson's lock is now %s", n, kind)
+				t.Errorf("%d servers: the lock of Redisson is now a %s, want a hash", n, kind)
 			}
 		}
 	}
 }
 
-// TestOtherHashesAreNoLocks checks that a hash which is not Redisson's, or never expires, is
-// an error and not a lock that somebody will release.
+// TestOtherHashesAreNoLocks checks that a hash that Redisson has not written, or that never
+// expires, is an error and not a held lock.
 func TestOtherHashesAreNoLocks(t *testing.T) {
 	server := redistest.Start(t)
 	s := open(t, []string{server.Addr()}, nil)
@@ -83,7 +83,7 @@ func TestOtherHashesAreNoLocks(t *testing.T) {
 		}
 		for _, err := range []error{second(s.Acquire(t.Context(), store.AcquireRequest{Lease: request(name)})), second(s.Inspect(t.Context(), name))} {
 			if err == nil || errors.Is(err, store.ErrBusy) || !strings.Contains(err.Error(), "WRONGTYPE") {
-				t.Errorf("%s: %v", name, err)
+				t.Errorf("%s: %v, want WRONGTYPE", name, err)
 			}
 		}
 	}

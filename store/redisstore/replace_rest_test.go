@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 )
 
-// listURL names nodes, and those that replace them if there are any.
+// listURL returns a URL with nodes, and with those that replace them, if any.
 func listURL(nodes []string, next ...string) string {
 	url := "redis://" + strings.Join(nodes, ",") + brief
 	if len(next) > 0 {
@@ -23,26 +23,26 @@ func listURL(nodes []string, next ...string) string {
 	return url
 }
 
-// isNamed fails unless Replace failed because of these nodes.
+// isNamed fails the test unless Replace failed because of these nodes.
 func isNamed(t *testing.T, err error, nodes ...*redistest.Server) {
 	t.Helper()
 	var q *store.QuorumError
 	if !errors.As(err, &q) || q.Op != "replace" {
-		t.Fatalf("Replace: %v", err)
+		t.Fatalf("Replace: %v, want a *QuorumError of Replace", err)
 	}
 	for _, n := range nodes {
 		for _, o := range q.Nodes {
 			if o.Node == n.Addr() && o.Outcome == store.Granted {
-				t.Errorf("%s is not named in: %v", n.Addr(), err)
+				t.Errorf("the error does not name %s: %v", n.Addr(), err)
 			}
 		}
 	}
 }
 
-// refuses says whether a node refuses clients of a list.
+// refuses reports whether the node refuses the client.
 func refuses(t *testing.T, s *redisstore.Store, n *redistest.Server) bool {
 	t.Helper()
-	// It takes all nodes that are asked one after the other to hear each of them.
+	// The error has the outcome of every node.
 	var q *store.QuorumError
 	_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: briefly("free")})
 	if errors.As(err, &q) {
@@ -64,7 +64,7 @@ func markOn(t *testing.T, s *redistest.Server) nodemark.Mark {
 	return m
 }
 
-// A new node that is down is not left out in silence, and a second call has it join.
+// Replace returns an error if a new node is down, and a second call makes the node join.
 func TestReplaceIsNotDoneWithoutANewNode(t *testing.T) {
 	t.Parallel()
 	servers := redistest.StartN(t, 4)
@@ -72,7 +72,7 @@ func TestReplaceIsNotDoneWithoutANewNode(t *testing.T) {
 	before, after := a[:3], []string{a[0], a[1], a[3]}
 	old := openURL(t, listURL(before))
 	acquire(t, old, briefly("x"))
-	openURL(t, listURL(before, after...)) // and so the new one is of the old list
+	openURL(t, listURL(before, after...)) // which makes the new node belong to both lists
 	servers[3].Text(t, "SAVE")
 	servers[3].Kill()
 	both := listURL(before, after...)
@@ -86,17 +86,17 @@ func TestReplaceIsNotDoneWithoutANewNode(t *testing.T) {
 	list := markOn(t, servers[0]).List
 	for _, n := range []*redistest.Server{servers[1], servers[3]} {
 		if m := markOn(t, n); m.List != list || strings.Contains(m.List, ">") {
-			t.Errorf("%s is one of %s", n.Addr(), m.List)
+			t.Errorf("%s has the list %s, want %s", n.Addr(), m.List, list)
 		}
 	}
 	var steps []string
 	if err := redisadmin.Replace(t.Context(), both, nil, func(s string) { steps = append(steps, s) }); err != nil || len(steps) != 2 {
-		t.Errorf("when all is done: %q, %v", steps, err)
+		t.Errorf("Replace after it is done: steps %q, %v, want 2", steps, err)
 	}
 }
 
-// All nodes of the old list are gone when the replacement is called for again: that is
-// enough only if it was begun while a majority of them was there.
+// If all nodes of the old list are gone when Replace is called again, it succeeds only if a
+// majority of them had been reached before.
 func TestReplaceWhenTheOldNodesAreGone(t *testing.T) {
 	t.Parallel()
 	for _, begun := range []bool{true, false} {
@@ -117,19 +117,20 @@ func TestReplaceWhenTheOldNodesAreGone(t *testing.T) {
 		}
 		err := redisadmin.Replace(t.Context(), both, nil, nil)
 		if begun && err != nil {
-			t.Errorf("it was begun: %v", err)
+			t.Errorf("Replace that was begun before: %v", err)
 		} else if !begun {
 			isNamed(t, err, servers[:3]...)
 			for _, s := range servers[3:] {
 				if m := markOn(t, s); m.Before != nodemark.Unknown {
-					t.Errorf("%s: %v", s.Addr(), m)
+					t.Errorf("the mark of %s is %v, want no earlier list", s.Addr(), m)
 				}
 			}
 		}
 	}
 }
 
-// The replacement was told to a majority of the old nodes, and then interrupted.
+// A replacement that was interrupted after it had reached a majority of the old nodes can be
+// completed without them.
 func TestReplaceGoesOnWithoutTheOldNodes(t *testing.T) {
 	t.Parallel()
 	servers := redistest.StartN(t, 6)
@@ -142,20 +143,20 @@ func TestReplaceGoesOnWithoutTheOldNodes(t *testing.T) {
 		}
 	})
 	if !errors.Is(err, context.Canceled) {
-		t.Fatal(err)
+		t.Fatalf("%v, want %v", err, context.Canceled)
 	}
 	for _, s := range servers[:3] {
 		s.Kill()
 	}
 	waited := false
 	if err := redisadmin.Replace(t.Context(), both, nil, func(step string) { waited = waited || strings.Contains(step, "waiting") }); err != nil || !waited {
-		t.Errorf("%v; it waited: %v", err, waited)
+		t.Errorf("Replace again: %v, waited: %v; want success after waiting", err, waited)
 	}
 	acquire(t, openURL(t, listURL(a[3:])), briefly("x"))
 }
 
-// A node of both lists was down during the replacement, and comes back with a mark from
-// before: clients that know the new list have it join.
+// A node of both lists that was down during the replacement comes back with an old mark.
+// Clients with the new list make it join.
 func TestNodeThatWasDownJoinsTheNewMembership(t *testing.T) {
 	t.Parallel()
 	servers := redistest.StartN(t, 4)
@@ -173,20 +174,20 @@ func TestNodeThatWasDownJoinsTheNewMembership(t *testing.T) {
 		t.Fatal(err)
 	}
 	if m := markOn(t, servers[1]); m.Print == markOn(t, servers[0]).Print {
-		t.Fatal("it comes back with a mark from after the replacement: this test proves nothing")
+		t.Fatal("the node comes back with a mark from after the replacement, so the test shows nothing")
 	}
-	eventually(t, "it is one of the new list", func() bool {
-		next.Acquire(t.Context(), store.AcquireRequest{Lease: briefly("z")}) // and so connects
+	eventually(t, "the node has the new list", func() bool {
+		next.Acquire(t.Context(), store.AcquireRequest{Lease: briefly("z")}) // which makes it connect
 		return markOn(t, servers[1]).Print == markOn(t, servers[0]).Print
 	})
-	// One that comes later, while all is well, is served by all.
+	// All nodes serve a client that is opened later.
 	if refuses(t, openURL(t, listURL(after)), servers[1]) {
-		t.Error("it still refuses")
+		t.Error("the node still refuses clients with the new list")
 	}
 }
 
-// The list of a node is not changed by clients of a list that was replaced by the node's:
-// they may have met a node that was down then.
+// A client with a list that was replaced does not change the list of a node back, although it
+// may have reached a node that was down during the replacement.
 func TestReplacedMembershipTakesNoNodeBack(t *testing.T) {
 	t.Parallel()
 	servers := redistest.StartN(t, 4)
@@ -211,14 +212,14 @@ func TestReplacedMembershipTakesNoNodeBack(t *testing.T) {
 	for _, s := range []*redisstore.Store{replaced, openURL(t, listURL(second))} {
 		for range 20 {
 			if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: briefly("x")}); err == nil {
-				t.Fatal("a client of the list that was replaced has a lock")
+				t.Fatal("a client with the list that was replaced gets a lock")
 			}
 			time.Sleep(time.Millisecond)
 		}
 	}
 	for _, i := range []int{0, 1, 2} {
 		if m := markOn(t, servers[i]); m.Print != markOn(t, servers[2]).Print {
-			t.Errorf("%s is one of %s", servers[i].Addr(), m.List)
+			t.Errorf("%s has the list %s, want that of the last replacement", servers[i].Addr(), m.List)
 		}
 	}
 }

@@ -48,18 +48,18 @@ func TestReplace(t *testing.T) {
 	acquire(t, old, x)
 	both, next := client(bothURL), client(url(after, ""))
 	if _, err := both.Acquire(t.Context(), store.AcquireRequest{Lease: ask("x")}); !errors.Is(err, store.ErrBusy) {
-		t.Errorf("with both lists, while one with the old list has the lock: %v", err)
+		t.Errorf("acquire with both lists, while a client with the old list has the lock: %v, want %v", err, store.ErrBusy)
 	}
 	if _, err := next.Acquire(t.Context(), store.AcquireRequest{Lease: ask("free")}); !other(err) || !strings.Contains(err.Error(), strings.Split(a[2], ":")[1]) {
-		t.Errorf("with the new list, before the replacement: %v", err)
+		t.Errorf("acquire with the new list, before the replacement: %v, want a refusal that names the other servers", err)
 	}
 	y := ask("y")
 	acquire(t, both, y)
 	if _, err := old.Acquire(t.Context(), store.AcquireRequest{Lease: ask("y")}); !errors.Is(err, store.ErrBusy) {
-		t.Errorf("with the old list, while one with both has the lock: %v", err)
+		t.Errorf("acquire with the old list, while a client with both has the lock: %v, want %v", err, store.ErrBusy)
 	}
 	if st, err := both.Inspect(t.Context(), "x"); err != nil || !st.Held || st.Holder.Owner != x.Owner {
-		t.Errorf("with both lists: %+v, %v", st, err)
+		t.Errorf("inspect with both lists: %+v, %v, want the holder with the old list", st, err)
 	}
 
 	// Both holders renew all the time.
@@ -89,27 +89,27 @@ func TestReplace(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(steps) != 3 || !strings.Contains(steps[1], "waiting") {
-		t.Errorf("steps %q", steps)
+		t.Errorf("steps %q, want 3, the second of which waits", steps)
 	}
 	select {
 	case <-lost:
 	case <-time.After(30 * time.Second):
-		t.Error("a holder with the old list goes on")
+		t.Error("a holder with the old list is still renewed 30s after the replacement")
 	}
 	if _, err := old.Acquire(t.Context(), store.AcquireRequest{Lease: ask("free")}); !other(err) {
-		t.Errorf("with the old list, after the replacement: %v", err)
+		t.Errorf("acquire with the old list, after the replacement: %v, want a refusal that names the other servers", err)
 	}
 	z := ask("z")
 	acquire(t, next, z)
 	if _, err := both.Acquire(t.Context(), store.AcquireRequest{Lease: ask("z")}); !errors.Is(err, store.ErrBusy) {
-		t.Errorf("with both lists, while one with the new list has the lock: %v", err)
+		t.Errorf("acquire with both lists, while a client with the new list has the lock: %v, want %v", err, store.ErrBusy)
 	}
 	if _, err := next.Acquire(t.Context(), store.AcquireRequest{Lease: ask("y")}); !errors.Is(err, store.ErrBusy) {
-		t.Errorf("with the new list, while one with both has the lock: %v", err)
+		t.Errorf("acquire with the new list, while a client with both has the lock: %v, want %v", err, store.ErrBusy)
 	}
 	stop()
 	if err := <-kept; err != nil {
-		t.Errorf("a holder with both lists: %v", err)
+		t.Errorf("renewal by a holder with both lists: %v", err)
 	}
 	if err := both.Release(t.Context(), store.ReleaseRequest{Lease: y}); err != nil {
 		t.Error(err)
@@ -130,6 +130,6 @@ func TestReplaceNeedsTwoMemberships(t *testing.T) {
 	}
 	server := redistest.Start(t)
 	if err := redisadmin.Replace(t.Context(), "redis://"+server.Addr(), nil, nil); err == nil || !strings.Contains(err.Error(), "next=") {
-		t.Errorf("with one list: %v", err)
+		t.Errorf("Replace with one list: %v, want an error that names next=", err)
 	}
 }

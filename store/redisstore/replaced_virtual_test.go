@@ -53,7 +53,7 @@ func TestDataIsReplacedWhileAClientAsks(t *testing.T) {
 						client = openBubbled(t, network, hosts, nil)
 					}
 					if g, err := client.Acquire(t.Context(), store.AcquireRequest{Lease: request("lock")}); err == nil {
-						t.Errorf("two clients hold the lock; token %d", g.Token)
+						t.Errorf("a second client gets the lock, with token %d", g.Token)
 					}
 				})
 			})
@@ -72,24 +72,24 @@ func TestDataIsReplacedAfterAFirstCrashSafeLock(t *testing.T) {
 			return r
 		}
 		holder, client := openBubbled(t, network, hosts, nil), openBubbled(t, network, hosts, nil)
-		acquire(t, client, request("plain")) // which needs no notifications
+		acquire(t, client, request("plain")) // which needs no pushes
 		if _, err := client.Acquire(t.Context(), store.AcquireRequest{Lease: safe("first")}); err == nil {
-			t.Fatal("a server that is new is in no quarantine")
+			t.Fatal("a new server grants a crash-safe lock, want it in quarantine")
 		}
-		time.Sleep(2 * time.Minute) // until it is over
+		time.Sleep(2 * time.Minute) // until the quarantine is over
 		acquire(t, client, safe("first"))
 		replace := replacement(hosts[0])
 		acquire(t, holder, safe("lock"))
 		replace()
 		if g, err := client.Acquire(t.Context(), store.AcquireRequest{Lease: safe("lock")}); err == nil {
-			t.Errorf("two clients hold the lock; token %d", g.Token)
+			t.Errorf("a second client gets the lock, with token %d", g.Token)
 		}
 	})
 }
 
-// A server reports that all keys are gone, but its data was not replaced: for example,
-// another of its databases was emptied. What it answers and pushes before the client has
-// checked that is not lost.
+// A server reports that all keys are gone although its data was not replaced, for example
+// because another database was emptied. Its answers and pushes are not lost while the client
+// checks the data.
 func TestAnswersDuringACheckOfTheData(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network, hosts := bubbled(t, 3)
@@ -124,7 +124,7 @@ func TestAnswersDuringACheckOfTheData(t *testing.T) {
 			t.Fatal(err)
 		}
 		if took := time.Since(start); took > 10*network.Delay {
-			t.Errorf("the waiter got the lock after %v", took)
+			t.Errorf("the waiter got the lock after %v, want at most ten times the delay", took)
 		}
 	})
 }

@@ -20,12 +20,11 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// FuzzReply has a server answer every script with the same reply, whatever that
-// is. The store then never panics, never takes a reply that it does not
-// understand for a grant, and what it says can be printed.
+// FuzzReply makes a server answer every script with the same reply. The store never panics,
+// never takes a reply that it cannot decode for a grant, and its errors can be printed.
 func FuzzReply(f *testing.F) {
 	for _, reply := range []string{
-		// what the scripts say
+		// replies of the scripts
 		"*2\r\n:1\r\n$16\r\n1790000000123456\r\n",
 		"*1\r\n:1\r\n",
 		"*1\r\n:2\r\n",
@@ -41,19 +40,19 @@ func FuzzReply(f *testing.F) {
 		"*5\r\n:1\r\n$1\r\n7\r\n$1\r\n0\r\n$0\r\n\r\n*3\r\n$6\r\nbob {}\r\n:-5\r\n:1\r\n",
 		"*5\r\n*3\r\n:1\r\n$1\r\n7\r\n$1\r\n0\r\n:1\r\n*3\r\n:0\r\n$0\r\n\r\n:-2\r\n:2\r\n-WRONGTYPE no\r\n",
 		"*3\r\n*2\r\n:4\r\n$3\r\na:1\r\n:1\r\n*3\r\n:0\r\n$3\r\nann\r\n:29000\r\n",
-		// what a release says with a place for the next time
+		// replies to a release with a place for the next wait
 		"*2\r\n*1\r\n:1\r\n*7\r\n:0\r\n$6\r\nbob {}\r\n:29000\r\n:1\r\n:0\r\n$10\r\n1790000000\r\n$1\r\n5\r\n",
 		"*2\r\n*3\r\n:0\r\n$6\r\nann {}\r\n:29000\r\n*7\r\n:0\r\n$6\r\nann {}\r\n:29000\r\n:3\r\n:1\r\n$10\r\n1790000000\r\n$1\r\n5\r\n",
 		"*2\r\n*1\r\n:1\r\n*7\r\n:0\r\n$0\r\n\r\n:-2\r\n:0\r\n:0\r\n$10\r\n1790000000\r\n$1\r\n5\r\n",
 		"*2\r\n*3\r\n:0\r\n$0\r\n\r\n:-2\r\n*1\r\n:2\r\n",
 		"*2\r\n*1\r\n:1\r\n*0\r\n",
-		// what it could say if it were another
+		// replies that such a release cannot have
 		"*2\r\n*1\r\n:1\r\n*2\r\n:1\r\n$16\r\n1790000000123456\r\n", "*2\r\n*1\r\n:1\r\n*2\r\n:1\r\n$1\r\n0\r\n", "*2\r\n*1\r\n:1\r\n*1\r\n:1\r\n",
 		"*2\r\n*1\r\n:1\r\n-ERR no\r\n", "*2\r\n-ERR no\r\n*1\r\n:1\r\n", "*2\r\n:1\r\n*1\r\n:1\r\n", "*1\r\n*1\r\n:1\r\n", "*2\r\n*0\r\n*0\r\n",
 		"*3\r\n*1\r\n:1\r\n*7\r\n:0\r\n$6\r\nbob {}\r\n:29000\r\n:1\r\n:0\r\n$10\r\n1790000000\r\n$1\r\n5\r\n:1\r\n",
 		"*2\r\n*2\r\n:4\r\n$3\r\na:1\r\n*2\r\n:4\r\n$3\r\na:1\r\n", "*2\r\n*1\r\n:1\r\n*3\r\n:3\r\n:1\r\n$1\r\nx\r\n",
 		"*2\r\n*1\r\n:1\r\n*5\r\n:0\r\n$6\r\nbob {}\r\n:29000\r\n:-1\r\n:0\r\n",
-		// what they could say if they were others
+		// replies that no script can have
 		"*3\r\n*1\r\n:1\r\n:3\r\n*1\r\n:1\r\n", "*3\r\n*1\r\n:1\r\n:0\r\n*1\r\n:1\r\n", "*2\r\n*1\r\n:1\r\n:1\r\n",
 		"*5\r\n*1\r\n:1\r\n:1\r\n*1\r\n:1\r\n:1\r\n*1\r\n:1\r\n", "*1\r\n*0\r\n", "*1\r\n*1\r\n*1\r\n:1\r\n",
 		"*2\r\n:4\r\n$1\r\n\n\r\n", "*2\r\n:4\r\n$3\r\n\x1b>\x7f\r\n", "!3\r\na\nb\r\n",
@@ -95,7 +94,7 @@ func FuzzReply(f *testing.F) {
 		printable(t, reply, err)
 		var busy *store.BusyError
 		if errors.As(err, &busy) && (busy.Holder.Owner == "" || busy.ExpiresIn == 0) {
-			t.Errorf("%q: taken, but by whom, for how long? %+v", reply, busy)
+			t.Errorf("%q: busy without an owner or a TTL: %+v", reply, busy)
 		}
 		printable(t, reply, s.Renew(ctx, []store.Lease{r})[0])
 		for _, err := range s.Renew(ctx, []store.Lease{r, r, r}) {
@@ -110,27 +109,27 @@ func FuzzReply(f *testing.F) {
 		state, err := s.Inspect(ctx, "stock")
 		printable(t, reply, err)
 		if err == nil && state.Held != (state.Holder.Owner != "") {
-			t.Errorf("%q: %+v", reply, state)
+			t.Errorf("%q: inspect: %+v, want a holder only of a held lock", reply, state)
 		}
 		for _, p := range state.Queue {
 			if p.Holder.Owner == "" || p.ExpiresIn < 0 {
-				t.Errorf("%q: %+v waits", reply, p)
+				t.Errorf("%q: inspect has the waiter %+v, want an owner and a TTL", reply, p)
 			}
 		}
 		if _, err := s.List(ctx, ""); err != nil {
 			printable(t, reply, err)
 		}
-		comesBack(t, s, r, reply)
+		rejoin(t, s, r, reply)
 	})
 }
 
-// released is how a server begins that has released a lock and says what became of a
-// place as well: two answers, the first of which is a yes.
+// released matches the begin of a reply to a release with a place: two answers, the first of
+// which is a yes.
 var released = regexp.MustCompile(`^([*~]2|%1)\r\n[*~%][1-9]\d*\r\n(:1|#t)\r\n`)
 
-// comesBack releases r with a place for the next time, and then waits for the lock or
-// gives the place up.
-func comesBack(t *testing.T, s *redisstore.Store, r store.Lease, reply string) {
+// rejoin releases r with a place for the next wait, and then waits for the lock or releases
+// the place.
+func rejoin(t *testing.T, s *redisstore.Store, r store.Lease, reply string) {
 	next := store.WaitRequest{Lease: r}
 	next.Owner = store.NewOwnerAt(time.Now())
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
@@ -138,13 +137,13 @@ func comesBack(t *testing.T, s *redisstore.Store, r store.Lease, reply string) {
 	queued, err := s.ReleaseAndRejoin(ctx, store.ReleaseRequest{Lease: r}, next)
 	printable(t, reply, err)
 	if err == nil && !strings.Contains(reply, "|") && !released.MatchString(reply) {
-		t.Errorf("%q is a release", reply)
+		t.Errorf("%q is taken for a release", reply)
 	}
 	if err != nil && queued {
-		t.Errorf("%q: there is a place, with %v", reply, err)
+		t.Errorf("%q: a rejoin has a place and the error %v", reply, err)
 	}
 	if ctx.Err() != nil {
-		t.Errorf("%q: the return hangs", reply)
+		t.Errorf("%q: the rejoin does not end", reply)
 	}
 	if !queued {
 		return
@@ -161,15 +160,15 @@ func comesBack(t *testing.T, s *redisstore.Store, r store.Lease, reply string) {
 			printable(t, reply, s.Release(ctx, store.ReleaseRequest{Lease: next.Lease}))
 		}
 	} else if err := s.Release(ctx, store.ReleaseRequest{Lease: next.Lease}); !errors.Is(err, store.ErrNotHeld) {
-		t.Errorf("%q: a place that was given up: %v", reply, err)
+		t.Errorf("%q: release of the place: %v, want %v", reply, err, store.ErrNotHeld)
 	}
 	if ctx.Err() != nil {
-		t.Errorf("%q: a second call hangs", reply)
+		t.Errorf("%q: the call after the rejoin does not end", reply)
 	}
 }
 
-// A stranger's key may last for longer than a Duration can say. It still has an
-// end, and not one that is near.
+// A key of another client may have a TTL beyond the range of a Duration. It is shown with a
+// very long TTL, not with a short one or none.
 func TestLongestTTL(t *testing.T) {
 	const px = "18446744073710" // milliseconds; in nanoseconds, more than 2^64
 	server := redistest.Start(t)
@@ -178,15 +177,15 @@ func TestLongestTTL(t *testing.T) {
 	_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: store.Lease{Name: "stock", Owner: store.NewOwner(), TTL: time.Second}})
 	var busy *store.BusyError
 	if !errors.As(err, &busy) || busy.ExpiresIn < 100*365*24*time.Hour {
-		t.Errorf("busy: %+v, %v", busy, err)
+		t.Errorf("acquire: %v, want a *BusyError that ends in more than 100 years", err)
 	}
 	st, err := s.Inspect(t.Context(), "stock")
 	if err != nil || st.ExpiresIn < 100*365*24*time.Hour {
-		t.Errorf("%+v, %v", st, err)
+		t.Errorf("inspect: %+v, %v, want an end in more than 100 years", st, err)
 	}
 }
 
-// FuzzRawReply is FuzzReply with whatever bytes, be they a reply or not.
+// FuzzRawReply is FuzzReply with any bytes, also those that are no reply.
 func FuzzRawReply(f *testing.F) {
 	for _, reply := range []string{
 		"$-2\r\n", "*-5\r\n", "%-1\r\n", "$99999999999999\r\n", "*100000000000\r\n", "_ab$-2\r\n", "$12\n:", "#xyz*-2\r\n",
@@ -203,7 +202,7 @@ func FuzzRawReply(f *testing.F) {
 		ctx := context.Background()
 		s, err := redisstore.Open(ctx, "redis://"+addr+"?node_timeout=5ms", nil)
 		if err != nil {
-			t.Fatal(err) // it says OK to everything so far
+			t.Fatal(err) // the server answers OK to every command so far
 		}
 		defer s.Close()
 		server.say(reply)
@@ -228,9 +227,8 @@ func printable(t *testing.T, reply string, err error) {
 	}
 }
 
-// wellFormed makes a whole RESP value of the beginning of text, and returns the
-// rest: counts and lengths are made to be those of what is there. The kinds of
-// values, their contents and their nesting stay.
+// wellFormed makes a whole RESP value of the beginning of text, and returns the rest. It
+// corrects counts and lengths, and keeps the kinds, contents and nesting of values.
 func wellFormed(text string, depth int) (value, rest string) {
 	if text == "" || depth > 8 {
 		return "_\r\n", ""
@@ -281,16 +279,16 @@ func wellFormed(text string, depth int) (value, rest string) {
 	return "_\r\n", rest
 }
 
-// parrot is a server that knows how to open a connection, and answers all else
-// with what it was told.
+// parrot is a server that answers the commands of a new connection, and all others with the
+// same reply.
 type parrot struct {
 	mu    sync.Mutex
 	reply string
-	scan  func() string // the replies to SCAN, if they are others
+	scan  func() string // returns the reply to SCAN, if not nil
 	left  int           // connections that have ended
 }
 
-// gone is how many connections have ended.
+// gone returns how many connections have ended.
 func (p *parrot) gone() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

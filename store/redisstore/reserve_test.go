@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// ahead fails if a token leads the machine's clock, which is the servers', by more than
+// ahead fails the test if a token leads the machine's clock, which is the servers', by more than
 // a second.
 func ahead(t *testing.T, what string, last fence.Token) {
 	t.Helper()
@@ -19,9 +19,9 @@ func ahead(t *testing.T, what string, last fence.Token) {
 	}
 }
 
-// However many tokens are asked for, and how often, none leads the servers' clock by
-// more than a second: it is the floor of the tokens of a server that has lost its
-// counters. There is always one token.
+// However many tokens are reserved, none leads the servers' clock by more than a second: the
+// clock is the floor of tokens on a server that has lost its counters. Each request gets at
+// least one token.
 func TestReservedTokensStayNearTheClock(t *testing.T) {
 	for _, n := range []int{1, 3} {
 		s := open(t, addrs(redistest.StartN(t, n)), nil)
@@ -35,7 +35,7 @@ func TestReservedTokensStayNearTheClock(t *testing.T) {
 				t.Fatal(err)
 			}
 			if d.Token <= last || d.Count < 1 || d.Count > store.MaxSpare+1 {
-				t.Fatalf("reserved %+v after %v", d, last)
+				t.Fatalf("reserved %+v after %v, want larger tokens", d, last)
 			}
 			last = d.Token + fence.Token(d.Count) - 1
 		}
@@ -46,7 +46,7 @@ func TestReservedTokensStayNearTheClock(t *testing.T) {
 			}
 			held = request("a")
 			if g = acquireSpare(t, s, held, store.MaxSpare); g.Token <= last {
-				t.Fatalf("granted %+v after %v", g, last)
+				t.Fatalf("granted %+v after %v, want a larger token", g, last)
 			}
 			last = g.Token + fence.Token(g.Spare)
 			ahead(t, "granted", last)
@@ -54,8 +54,8 @@ func TestReservedTokensStayNearTheClock(t *testing.T) {
 	}
 }
 
-// A counter far ahead of the clock, as after the clock was set back, stops nothing:
-// each grant and each reservation gets the next token, and slower servers are raised to it.
+// With a counter far ahead of the clock, as after the clock was set back, each grant and each
+// reservation gets the next token, and servers with smaller counters are raised to it.
 func TestTokensGoOnAfterAStepBack(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	s := open(t, addrs(servers), nil)
@@ -67,14 +67,14 @@ func TestTokensGoOnAfterAStepBack(t *testing.T) {
 		held := request("a")
 		g := acquireSpare(t, s, held, 8)
 		if g.Token != last+1 || g.Spare != 0 {
-			t.Fatalf("granted %+v after %v", g, last)
+			t.Fatalf("granted %+v after %v, want the next token and no spare", g, last)
 		}
 		d, err := s.ReserveTokens(t.Context(), store.ReserveRequest{Lease: held, Above: g.Token, Count: 9})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if d.Token != g.Token+1 || d.Count != 1 {
-			t.Fatalf("reserved %+v after %v", d, g.Token)
+			t.Fatalf("reserved %+v after %v, want the next token only", d, g.Token)
 		}
 		last = d.Token
 		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {

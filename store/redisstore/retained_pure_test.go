@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// A retained release ends its lease and gives up its place, and nothing else: it takes no
-// place, and does not reserve the lock for a waiter that may be gone by then.
+// A retained release only ends its lease and removes its place: it makes no place, and does not
+// reserve the lock for a waiter that may be gone by then.
 func TestToRetain(t *testing.T) {
 	for _, wrong := range wrongToRetain() {
 		t.Error(wrong)
@@ -27,7 +27,7 @@ func wrongToRetain() (wrong []string) {
 	}
 	q.Lease.Attempt = "second"
 	if got := toRetain(q); !got.Undo || got.Lease.Attempt != "second" {
-		wrong = append(wrong, fmt.Sprintf("of a release of one attempt of several %+v is retained", got))
+		wrong = append(wrong, fmt.Sprintf("of a release of one attempt of several %+v is retained, want it to undo that attempt", got))
 	}
 	return wrong
 }

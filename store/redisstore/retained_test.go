@@ -17,8 +17,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// goAway closes the proxy's connections and has it refuse new ones, and returns once
-// the store has noticed.
+// goAway closes the proxy's connections and makes it refuse new ones, and returns once the
+// store has noticed.
 func goAway(t *testing.T, s *redisstore.Store, p *faultproxy.Proxy, node int) {
 	t.Helper()
 	p.RefuseNew()
@@ -31,8 +31,8 @@ func goAway(t *testing.T, s *redisstore.Store, p *faultproxy.Proxy, node int) {
 	})
 }
 
-// A lease that is released while a node is away is gone there soon after the node is
-// back, although nobody asks for anything meanwhile.
+// A lease that is released while a node is away is gone there soon after the node is back,
+// without a further call.
 func TestReleaseWhileANodeIsAway(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	proxies := behind(t, servers)
@@ -48,7 +48,7 @@ func TestReleaseWhileANodeIsAway(t *testing.T) {
 	}
 	proxies[1].Pass()
 	eventually(t, "the lock is gone at the node that was away", noLock(t, servers, "a"))
-	eventually(t, "nothing is retained any more", func() bool { return s.Stats().Nodes[1].Retained == 0 })
+	eventually(t, "no release is retained any more", func() bool { return s.Stats().Nodes[1].Retained == 0 })
 }
 
 // An attempt of unknown outcome is cleaned up, however often the node refuses a connection
@@ -86,7 +86,7 @@ func TestReleaseRefusedByANode(t *testing.T) {
 				t.Fatal(err)
 			}
 			eventually(t, "the release is retained", func() bool { return s.Stats().Nodes[2].Retained == 1 })
-			eventually(t, "it is refused again", func() bool {
+			eventually(t, "the release is refused again", func() bool {
 				_, said, _ := strings.Cut(servers[2].Text(t, "INFO", "commandstats"), "cmdstat_evalsha:")
 				_, failed, _ := strings.Cut(said, "failed_calls=")
 				var n int
@@ -94,7 +94,7 @@ func TestReleaseRefusedByANode(t *testing.T) {
 				return n >= 3
 			})
 			if servers[2].Text(t, "EXISTS", "a") != "1" {
-				t.Fatal("the server has released the lock although it refuses that")
+				t.Fatal("the server has released the lock although it refuses releases")
 			}
 			servers[2].Text(t, trouble.end...)
 			eventually(t, "the lock is gone", noLock(t, servers, "a"))
@@ -102,7 +102,7 @@ func TestReleaseRefusedByANode(t *testing.T) {
 	}
 }
 
-// A lease of which a node was never told is not retained for it.
+// No release is retained for a node that never got a request of the lease.
 func TestNothingIsRetainedForADeadNode(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	proxies := behind(t, servers)
@@ -116,15 +116,15 @@ func TestNothingIsRetainedForADeadNode(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// The first few may have been on their way when the node went away.
+	// The first few requests may have been sent when the node went away.
 	if n := s.Stats().Nodes[0]; n.Retained > 10 {
-		t.Errorf("%d releases are retained, of leases that the node knows nothing of", n.Retained)
+		t.Errorf("%d releases are retained for a node that has none of the leases, want at most 10", n.Retained)
 	}
 }
 
 // While one node at a time is away for 150 ms of each second, and never two at once, locks
-// are granted at least each half second. The leases last for 30 s: if a node kept one that
-// is over, no client could have the lock for that long.
+// are granted at least each half second. The leases last for 30 s: a node that kept a released one
+// would block the lock for that long.
 func TestBlips(t *testing.T) {
 	t.Parallel() // it mostly waits
 	for name, away := range map[string]time.Duration{"refused": 150 * time.Millisecond, "reset": 0} {
@@ -182,17 +182,17 @@ func blip(t *testing.T, away time.Duration) {
 		h.Refuse(false)
 		time.Sleep(every - away + rand.N(hold))
 	}
-	granted() // or nobody had it at the end
+	granted() // which counts the time since the last grant
 	cancel()
 	clients.Wait()
 	t.Logf("%d grants, the longest time without one %v", grants, longest)
 	if longest > bound {
-		t.Errorf("nobody was granted the lock for %v, want at most %v", longest, bound)
+		t.Errorf("no client was granted the lock for %v, want at most %v", longest, bound)
 	}
 }
 
-// A server that is out of memory still releases: what frees memory comes first, and a
-// tombstone that there is no room for is no reason to keep the lock.
+// A server that is out of memory still releases a lock: it frees memory first, and keeps no
+// lock because it has no room for a tombstone.
 func TestReleaseOutOfMemory(t *testing.T) {
 	for _, nodes := range []int{1, 3} {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
@@ -231,10 +231,10 @@ func TestLockHandedToAWaiterThatLeft(t *testing.T) {
 			cancel()
 			<-left
 			for _, server := range servers {
-				eventually(t, "the place is given up", func() bool { return server.Text(t, "EXISTS", key) == "0" })
+				eventually(t, "the place is removed", func() bool { return server.Text(t, "EXISTS", key) == "0" })
 			}
 			got := wait(t, t.Context(), other, servers, patientWaiter("a"))
-			for i, server := range servers { // as the late request leaves it
+			for i, server := range servers { // what the late request leaves
 				ticket := places[i][14:30]
 				server.Text(t, "DEL", "{a}:gone:"+leaves.Owner)
 				server.Text(t, "SET", key, places[i], "PX", "60000")

@@ -15,13 +15,13 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// turn is a lock that one process has, which is about to return it, and for which
-// another one waits.
+// turn is a lock with a holder that is about to release it and queue again, and a waiter in
+// another client.
 type turn struct {
 	t       *testing.T
 	servers []*redistest.Server
 	proxies []*faultproxy.Proxy
-	s       *redisstore.Store // the client that returns
+	s       *redisstore.Store // the client that holds the lock and rejoins
 	other   *redisstore.Store // the client that waits
 	held    store.Lease
 	first   store.Lease // of the client that waits
@@ -39,16 +39,16 @@ func newTurnOf(t *testing.T, nodes int) *turn {
 	takes(t, r.s, servers, r.held)
 	r.got = wait(t, t.Context(), r.other, servers, r.first)
 	r.next = patientWaiter("stock")
-	settled(t, r.s) // and no connection is to be tried first, which takes some time without use
+	settled(t, r.s) // so that no connection is idle, which would be probed before use
 	return r
 }
 
-// standing returns the lock, and the waiter gets it.
-func (r *turn) standing() store.Grant {
+// rejoin releases the lock and queues again, and the waiter gets it.
+func (r *turn) rejoin() store.Grant {
 	r.t.Helper()
-	standing, err := r.s.ReleaseAndRejoin(r.t.Context(), store.ReleaseRequest{Lease: r.held}, store.WaitRequest{Lease: r.next})
-	if err != nil || !standing {
-		r.t.Fatalf("return: there is a place: %v, %v", standing, err)
+	queued, err := r.s.ReleaseAndRejoin(r.t.Context(), store.ReleaseRequest{Lease: r.held}, store.WaitRequest{Lease: r.next})
+	if err != nil || !queued {
+		r.t.Fatalf("rejoin: queued %v, %v, want true", queued, err)
 	}
 	return grantedSoon(r.t, r.got)
 }
@@ -61,26 +61,26 @@ func (r *turn) placedAt(servers ...*redistest.Server) {
 	}
 }
 
-// comes waits with the place, which nobody else gets in between, and ends it all.
+// comes waits in the place, gets the lock and releases it.
 func (r *turn) comes(g store.Grant) {
 	r.t.Helper()
 	done := waits(r.t.Context(), r.s, r.next)
 	mustRelease(r.t, r.other, r.first, g)
 	back := grantedSoon(r.t, done)
 	if back.Token <= g.Token {
-		r.t.Errorf("token %d after %d", back.Token, g.Token)
+		r.t.Errorf("token %d after %d, want a larger one", back.Token, g.Token)
 	}
 	mustRelease(r.t, r.s, r.next, back)
 }
 
-// asks is comes where next has no place at one of the servers yet.
+// asks is comes for a next that has no place at one of the servers yet.
 func (r *turn) asks(server *redistest.Server, g store.Grant) {
 	r.t.Helper()
 	done := waits(r.t.Context(), r.s, r.next)
 	asked := time.Now()
-	eventually(r.t, "the client asks where it has no place", func() bool {
-		if time.Since(asked) > soon { // it refreshes its places later than that
-			r.t.Fatal("the client does not ask where it has no place")
+	eventually(r.t, "the client asks the server on which it has no place", func() bool {
+		if time.Since(asked) > soon { // it refreshes its places only later
+			r.t.Fatal("the client does not ask the server on which it has no place")
 		}
 		return placed(r.t, server, r.next)
 	})
@@ -88,11 +88,11 @@ func (r *turn) asks(server *redistest.Server, g store.Grant) {
 	mustRelease(r.t, r.s, r.next, grantedSoon(r.t, done))
 }
 
-// givesUp leaves the place, and then ends it all.
+// givesUp releases the place, and then the lock.
 func (r *turn) givesUp(g store.Grant) {
 	r.t.Helper()
 	if err := r.s.Release(r.t.Context(), store.ReleaseRequest{Lease: r.next}); !errors.Is(err, store.ErrNotHeld) {
-		r.t.Errorf("release of a place that nobody wants: %v", err)
+		r.t.Errorf("release of the place: %v, want %v", err, store.ErrNotHeld)
 	}
 	mustRelease(r.t, r.other, r.first, g)
 }
@@ -106,7 +106,7 @@ func TestRejoinWithADeadServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newTurn(t)
 			r.servers[1].Kill()
-			g := r.standing()
+			g := r.rejoin()
 			r.placedAt(r.servers[0], r.servers[2])
 			ends(r, g)
 			nothingLeft(t, []*redistest.Server{r.servers[0], r.servers[2]})
@@ -120,11 +120,11 @@ func TestRejoinWithAServerThatWasAway(t *testing.T) {
 	r := newTurn(t)
 	r.proxies[1].RefuseNew()
 	r.proxies[1].Cut()
-	eventually(t, "the store tries it seldom", func() bool {
+	eventually(t, "the store tries the server seldom", func() bool {
 		state, err := r.s.Inspect(t.Context(), "stock")
 		return err == nil && state.Nodes[1].Outcome == store.Unreachable && r.proxies[1].Stats().Refused > 6
 	})
-	g := r.standing()
+	g := r.rejoin()
 	r.proxies[1].Pass()
 	r.asks(r.servers[1], g)
 	nothingLeft(t, r.servers)
@@ -135,18 +135,18 @@ func TestRejoinWithAServerThatWasAway(t *testing.T) {
 func TestRejoinWithoutWaitersAtOneServer(t *testing.T) {
 	r := newTurn(t)
 	r.servers[1].Text(t, "DEL", "{stock}:line", "{stock}:waits", "{stock}:place:"+r.first.Owner)
-	g := r.standing()
+	g := r.rejoin()
 	eventually(t, "the lock is free there", func() bool { return r.servers[1].Text(t, "EXISTS", "stock") == "0" })
 	if placed(t, r.servers[1], r.next) {
-		t.Error("there is a place behind nobody")
+		t.Error("a server without waiters has made a place")
 	}
 	r.asks(r.servers[1], g)
 	nothingLeft(t, r.servers)
 }
 
-// A majority has answered, so no caller waits for the one server whose connection breaks.
-// The release is sent to it again. The place is not asked for until the client waits, and
-// nothing is left there in the end, whether the server had executed both before or neither.
+// A release that queues again is sent again to the server whose connection breaks. A majority
+// has answered, so no caller waits for it. The place is not requested again until the client
+// waits, and no keys are left in the end, whether the server had executed both or neither.
 func TestRejoinIsSentAgain(t *testing.T) {
 	t.Parallel() // it mostly waits
 	for what, breaks := range map[string]struct {
@@ -156,13 +156,13 @@ func TestRejoinIsSentAgain(t *testing.T) {
 			// Only the client that returns is cut off: a waiter that cannot be notified would be taken for dead.
 			before: func(r *turn, p *faultproxy.Proxy) { p.CutRequest("{stock}:gone:" + r.held.Owner) },
 			after: func(r *turn, p *faultproxy.Proxy) {
-				p.Await(r.t, "the return is cut", func(st faultproxy.Stats) bool { return st.Cut > 0 })
+				p.Await(r.t, "the rejoin is cut", func(st faultproxy.Stats) bool { return st.Cut > 0 })
 			},
 		},
 		"before its answer": {
 			before: func(_ *turn, p *faultproxy.Proxy) { p.DropReplies() },
 			after: func(r *turn, p *faultproxy.Proxy) {
-				p.Await(r.t, "the answer is swallowed", func(st faultproxy.Stats) bool { return st.Replies.Lost > 0 })
+				p.Await(r.t, "the answer is lost", func(st faultproxy.Stats) bool { return st.Replies.Lost > 0 })
 				r.placedAt(r.servers[2])
 				p.Pass()
 			},
@@ -178,7 +178,7 @@ func TestRejoinIsSentAgain(t *testing.T) {
 			t.Run(what+", "+name, func(t *testing.T) {
 				r := newTurn(t)
 				breaks.before(r, r.proxies[2])
-				g := r.standing()
+				g := r.rejoin()
 				breaks.after(r, r.proxies[2])
 				eventually(t, "the server has released the lock", func() bool {
 					return !strings.HasPrefix(r.servers[2].Text(t, "GET", "stock"), r.held.Owner)
@@ -186,7 +186,7 @@ func TestRejoinIsSentAgain(t *testing.T) {
 				if what != "before the server has it" {
 					r.placedAt(r.servers...)
 				} else if r.placedAt(r.servers[:2]...); placed(t, r.servers[2], r.next) {
-					t.Error("the release that was sent again has taken a place that nobody waits at")
+					t.Error("the release that was sent again has made a place")
 				} else if name == "comes back" {
 					ends = func(r *turn, g store.Grant) { r.asks(r.servers[2], g) }
 				}
@@ -197,9 +197,9 @@ func TestRejoinIsSentAgain(t *testing.T) {
 		t.Run(what+", given up before it is known", func(t *testing.T) {
 			r := newTurn(t)
 			breaks.before(r, r.proxies[2])
-			g := r.standing()
+			g := r.rejoin()
 			if err := r.s.Release(t.Context(), store.ReleaseRequest{Lease: r.next}); !errors.Is(err, store.ErrNotHeld) {
-				t.Errorf("release of a place that nobody wants: %v", err)
+				t.Errorf("release of the place: %v, want %v", err, store.ErrNotHeld)
 			}
 			if what != "before its answer" {
 				breaks.after(r, r.proxies[2])
@@ -215,11 +215,11 @@ func TestRejoinIsSentAgain(t *testing.T) {
 func TestRejoinAtOneServerIsSentAgain(t *testing.T) {
 	r := newTurnOf(t, 1)
 	r.proxies[0].CutReplyTo("{stock}:gone:"+r.held.Owner, 3)
-	if standing, err := r.s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: r.held}, store.WaitRequest{Lease: r.next}); standing || !errors.Is(err, store.ErrAmbiguous) {
-		t.Fatalf("return: there is a place: %v, %v, want an unknown outcome", standing, err)
+	if queued, err := r.s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: r.held}, store.WaitRequest{Lease: r.next}); queued || !errors.Is(err, store.ErrAmbiguous) {
+		t.Fatalf("rejoin: queued %v, %v, want an unknown outcome", queued, err)
 	}
 	g := grantedSoon(t, r.got)
-	eventually(t, "nobody comes back", func() bool { return r.servers[0].Text(t, "EXISTS", "{stock}:place:"+r.next.Owner) == "0" })
+	eventually(t, "the place of the rejoin is gone", func() bool { return r.servers[0].Text(t, "EXISTS", "{stock}:place:"+r.next.Owner) == "0" })
 	mustRelease(t, r.other, r.first, g)
 	nothingLeft(t, r.servers)
 }
@@ -233,26 +233,26 @@ func TestRejoinIsSentAgainWithoutPush(t *testing.T) {
 	held, first, next := request("stock"), patientWaiter("stock"), patientWaiter("stock")
 	takes(t, s, servers, held)
 	got := waits(t.Context(), other, first)
-	isDeaf := func(r store.Lease, servers []*redistest.Server) {
+	checkNoPush := func(r store.Lease, servers []*redistest.Server) {
 		for _, server := range servers {
 			place := "{stock}:place:" + r.Owner
 			has(t, server, place)
 			if said := server.Text(t, "GET", place); said[0] != '1' {
-				t.Errorf("the server seems to be able to tell: %q", said)
+				t.Errorf("the place %q has no no-push flag", said)
 			}
 		}
 	}
-	isDeaf(first, servers)
+	checkNoPush(first, servers)
 	settled(t, s)
 	proxies[2].Blackhole()
-	if standing, err := s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: held}, store.WaitRequest{Lease: next}); err != nil || !standing {
-		t.Fatalf("return: there is a place: %v, %v", standing, err)
+	if queued, err := s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: held}, store.WaitRequest{Lease: next}); err != nil || !queued {
+		t.Fatalf("rejoin: queued %v, %v, want true", queued, err)
 	}
-	isDeaf(next, servers[:2])
-	proxies[2].Await(t, "the return is swallowed", func(st faultproxy.Stats) bool { return st.Requests.Lost > 0 })
+	checkNoPush(next, servers[:2])
+	proxies[2].Await(t, "the rejoin is lost", func(st faultproxy.Stats) bool { return st.Requests.Lost > 0 })
 	proxies[2].Pass()
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: next}); !errors.Is(err, store.ErrNotHeld) {
-		t.Errorf("release of a place that nobody wants: %v", err)
+		t.Errorf("release of the place: %v, want %v", err, store.ErrNotHeld)
 	}
 	mustRelease(t, other, first, grantedSoon(t, got))
 	nothingLeft(t, servers)
@@ -265,12 +265,12 @@ func TestRejoinIsCancelled(t *testing.T) {
 		r := newTurn(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if standing, err := r.s.ReleaseAndRejoin(ctx, store.ReleaseRequest{Lease: r.held}, store.WaitRequest{Lease: r.next}); standing || !errors.Is(err, context.Canceled) {
-			t.Fatalf("return: there is a place: %v, %v", standing, err)
+		if queued, err := r.s.ReleaseAndRejoin(ctx, store.ReleaseRequest{Lease: r.held}, store.WaitRequest{Lease: r.next}); queued || !errors.Is(err, context.Canceled) {
+			t.Fatalf("rejoin: queued %v, %v, want true", queued, err)
 		}
 		state, err := r.s.Inspect(t.Context(), "stock")
 		if err != nil || state.Holder.Owner != r.held.Owner || len(state.Queue) != 1 {
-			t.Errorf("after a return that never began: %+v, %v", state, err)
+			t.Errorf("inspect after a rejoin that was not sent: %+v, %v, want the holder and one waiter", state, err)
 		}
 		mustRelease(t, r.s, r.held, store.Grant{})
 		mustRelease(t, r.other, r.first, grantedSoon(t, r.got))
@@ -282,7 +282,7 @@ func TestRejoinIsCancelled(t *testing.T) {
 	}{
 		"on the way": {(*faultproxy.Proxy).HoldRequests, func(r *turn) {
 			for _, p := range r.proxies {
-				p.Await(r.t, "the return is held", func(st faultproxy.Stats) bool { return st.Requests.Held() > 200 }) // not a PING
+				p.Await(r.t, "the rejoin is held", func(st faultproxy.Stats) bool { return st.Requests.Held() > 200 }) // not a PING
 			}
 		}},
 		"before the answer": {(*faultproxy.Proxy).HoldReplies, func(r *turn) { r.placedAt(r.servers...) }},
@@ -295,26 +295,26 @@ func TestRejoinIsCancelled(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan error, 1)
 			go func() {
-				standing, err := r.s.ReleaseAndRejoin(ctx, store.ReleaseRequest{Lease: r.held}, store.WaitRequest{Lease: r.next})
-				if standing {
-					err = errors.Join(errors.New("there is a place"), err)
+				queued, err := r.s.ReleaseAndRejoin(ctx, store.ReleaseRequest{Lease: r.held}, store.WaitRequest{Lease: r.next})
+				if queued {
+					err = errors.Join(errors.New("the rejoin has a place"), err)
 				}
 				done <- err
 			}()
 			c.await(r)
 			cancel()
 			if err := <-done; !errors.Is(err, context.Canceled) || !errors.Is(err, store.ErrAmbiguous) {
-				t.Errorf("return: %v, want an unknown outcome", err)
+				t.Errorf("rejoin: %v, want an unknown outcome", err)
 			}
 			for _, p := range r.proxies {
 				p.Pass()
 			}
 			g := grantedSoon(t, r.got)
 			for _, server := range r.servers {
-				eventually(t, "nobody comes back", func() bool { return server.Text(t, "EXISTS", "{stock}:place:"+r.next.Owner) == "0" })
+				eventually(t, "the place of the rejoin is gone", func() bool { return server.Text(t, "EXISTS", "{stock}:place:"+r.next.Owner) == "0" })
 			}
 			if err := r.s.Release(t.Context(), store.ReleaseRequest{Lease: r.held}); !errors.Is(err, store.ErrNotHeld) {
-				t.Errorf("release after it: %v", err)
+				t.Errorf("release after the rejoin: %v, want %v", err, store.ErrNotHeld)
 			}
 			mustRelease(t, r.other, r.first, g)
 			nothingLeft(t, r.servers)
@@ -328,7 +328,7 @@ func TestRejoinedPlaceIsSkipped(t *testing.T) {
 	for _, nodes := range []int{1, 3} {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
 			r := newTurnOf(t, nodes)
-			g := r.standing()
+			g := r.rejoin()
 			r.placedAt(r.servers...)
 			for _, server := range r.servers {
 				place := strings.Fields(server.Text(t, "GET", "{stock}:place:"+r.next.Owner))
@@ -339,13 +339,13 @@ func TestRejoinedPlaceIsSkipped(t *testing.T) {
 				}
 				eventually(t, "the client that rejoined is subscribed", listens("1"))
 				server.Text(t, "CLIENT", "KILL", "ID", firstConnection(t, server))
-				eventually(t, "nobody listens", listens("0"))
+				eventually(t, "no client is subscribed", listens("0"))
 			}
 			mustRelease(t, r.other, r.first, g)
 			for _, server := range r.servers {
-				eventually(t, "it is passed over", func() bool { return server.Text(t, "EXISTS", "stock", "{stock}:line") == "0" })
+				eventually(t, "the place is skipped", func() bool { return server.Text(t, "EXISTS", "stock", "{stock}:line") == "0" })
 			}
-			eventually(t, "the store knows of it", func() bool {
+			eventually(t, "the store finds the lock free", func() bool {
 				state, err := r.s.Inspect(t.Context(), "stock")
 				return err == nil && !slices.ContainsFunc(state.Nodes, func(n store.NodeOutcome) bool { return n.Outcome != store.Absent })
 			})
@@ -356,7 +356,7 @@ func TestRejoinedPlaceIsSkipped(t *testing.T) {
 	}
 }
 
-// firstConnection is the id of the oldest connection of a store.
+// firstConnection returns the id of the oldest connection of a store.
 func firstConnection(t *testing.T, server *redistest.Server) string {
 	for line := range strings.Lines(server.Text(t, "CLIENT", "LIST", "TYPE", "pubsub")) {
 		if strings.Contains(line, "name=leasehold") {
@@ -376,10 +376,10 @@ func TestRejoinWhenScriptsAreFlushed(t *testing.T) {
 			r := newTurn(t)
 			r.proxies[2].HoldRequests()
 			r.servers[2].Text(t, "SCRIPT", "FLUSH")
-			g := r.standing()
+			g := r.rejoin()
 			ends(r, g)
 			if has := r.servers[2].Text(t, "GET", "stock"); has == "(nil)" {
-				t.Error("the return has reached the server that was to be slow")
+				t.Error("the rejoin has reached the server whose requests are held")
 			}
 			r.proxies[2].Release()
 			r.proxies[2].Pass()

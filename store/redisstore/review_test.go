@@ -13,7 +13,7 @@ import (
 // quick is a longest TTL with which a review takes place each half second.
 const quick = "?max_ttl=1s&node_timeout=500ms"
 
-// A connected client notices that a server's settings change, even if it asks for nothing.
+// A connected client notices a change of a server's settings, even if it makes no call.
 func TestSettingsChangeUnderAConnection(t *testing.T) {
 	always := []string{"--appendonly", "yes", "--appendfsync", "always"}
 	unfit := func(word string) func(*redistest.Server, *redisstore.Store) bool {
@@ -57,7 +57,7 @@ func TestSettingsChangeUnderAConnection(t *testing.T) {
 			t.Parallel()
 			servers := redistest.StartN(t, 3, always...)
 			s := openURL(t, "redis://"+strings.Join(addrs(servers), ",")+quick)
-			eventually(t, "the mark says that the server is durable", func() bool { return isDurable(true)(servers[0], s) })
+			eventually(t, "the mark shows the server as durable", func() bool { return isDurable(true)(servers[0], s) })
 			for _, words := range c.change {
 				servers[0].Text(t, words...)
 			}
@@ -66,14 +66,13 @@ func TestSettingsChangeUnderAConnection(t *testing.T) {
 				servers[0].Text(t, words...)
 			}
 			if c.mended != nil {
-				eventually(t, "the client has noticed that it is mended", func() bool { return c.mended(servers[0], s) })
+				eventually(t, "the client has noticed that the change was undone", func() bool { return c.mended(servers[0], s) })
 			}
 		})
 	}
 }
 
-// A client that is not notified that a server's data was replaced finds out by the next
-// review.
+// A client that gets no push when a server's data is replaced notices it in the next review.
 func TestReplacedDataWithoutTracking(t *testing.T) {
 	servers := redistest.StartN(t, 3, atOnce...)
 	for _, s := range servers {
@@ -84,17 +83,17 @@ func TestReplacedDataWithoutTracking(t *testing.T) {
 		t.Fatal(err)
 	}
 	replica := redistest.Start(t, atOnce...)
-	follow := func(who, whom *redistest.Server) {
+	follow := func(server, master *redistest.Server) {
 		t.Helper()
-		host, port, _ := net.SplitHostPort(whom.Addr())
-		who.Text(t, "REPLICAOF", host, port)
+		host, port, _ := net.SplitHostPort(master.Addr())
+		server.Text(t, "REPLICAOF", host, port)
 		eventually(t, "the replica is in step", func() bool {
-			return strings.Contains(who.Text(t, "INFO", "replication"), "master_link_status:up")
+			return strings.Contains(server.Text(t, "INFO", "replication"), "master_link_status:up")
 		})
-		who.Text(t, "REPLICAOF", "NO", "ONE")
+		server.Text(t, "REPLICAOF", "NO", "ONE")
 	}
 	follow(replica, servers[0])
-	follow(servers[0], replica) // whose mark names this server, too
+	follow(servers[0], replica) // whose mark names servers[0], too
 	eventually(t, "the client has noticed that the data was replaced", func() bool {
 		n := s.Stats().Nodes[0]
 		return n.QuarantinedFor > 0 && strings.Contains(n.Why.Error(), "another server")

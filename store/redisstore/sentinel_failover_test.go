@@ -16,12 +16,12 @@ import (
 // replicated waits until the replica has all keys of the master.
 func replicated(t *testing.T, master, replica *redistest.Server) {
 	t.Helper()
-	eventually(t, "the replica has all that the master has", func() bool {
+	eventually(t, "the replica has all keys of the master", func() bool {
 		return strings.Join(master.Keys(t), " ") == strings.Join(replica.Keys(t), " ")
 	})
 }
 
-// asks repeats what fails for as long as there is no master.
+// asks repeats ask while it fails because there is no master.
 func asks(t *testing.T, what string, ask func() error) {
 	t.Helper()
 	var err error
@@ -34,8 +34,8 @@ func asks(t *testing.T, what string, ask func() error) {
 	}
 }
 
-// listen waits until so many waiting clients can be notified by the server. A waiter that
-// cannot be is passed over when the lock is handed on.
+// listen waits until the server can notify that number of clients. A waiter that it cannot
+// notify is skipped when the lock is handed on.
 func listen(t *testing.T, server *redistest.Server, clients int) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%d waiters can be notified by the new master", clients), func() bool {
@@ -49,8 +49,8 @@ func listen(t *testing.T, server *redistest.Server, clients int) {
 	})
 }
 
-// The master is killed while a lock is held and others wait for it. The replica has
-// the lock: it is kept, and handed on in order, with larger tokens.
+// The master is killed while a lock has a holder and waiters. The replica has the lock: it
+// stays held, and is handed on in order, with larger tokens.
 func TestFailover(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := redistest.StartWatched(t, 3)
@@ -69,19 +69,19 @@ func TestFailover(t *testing.T) {
 	asks(t, "the lock is released", func() error { return one.Release(t.Context(), store.ReleaseRequest{Lease: held, Renewed: true}) })
 	g := granted(t, gotA)
 	if g.Token <= token {
-		t.Errorf("token %d after %d", g.Token, token)
+		t.Errorf("token %d after %d, want a larger one", g.Token, token)
 	}
 	mustRelease(t, two, a, g)
 	next := granted(t, gotB)
 	if next.Token <= g.Token {
-		t.Errorf("token %d after %d", next.Token, g.Token)
+		t.Errorf("token %d after %d, want a larger one", next.Token, g.Token)
 	}
 	mustRelease(t, one, b, next)
 	nothingLeft(t, []*redistest.Server{replica})
 }
 
-// A promoted replica does not know of a lock: the weaker guarantee. The holder is notified
-// when it renews, and the waiter gets the lock. Its token is larger, since the clock is the
+// A lock that a promoted replica does not have is lost, as the class Efficiency allows. The
+// holder learns so when it renews, and the waiter gets the lock. Its token is larger, since the clock is the
 // floor of tokens, so a resource that checks tokens refuses the first holder.
 func TestFailoverLosesALock(t *testing.T) {
 	t.Parallel() // it mostly waits
@@ -98,15 +98,15 @@ func TestFailoverLosesALock(t *testing.T) {
 	w.Promoted(t)
 	g := granted(t, got)
 	if g.Token <= token {
-		t.Errorf("token %d after %d", g.Token, token)
+		t.Errorf("token %d after %d, want a larger one", g.Token, token)
 	}
 	var err error
-	eventually(t, "the holder is told that it lost the lock", func() bool {
+	eventually(t, "the holder learns that it lost the lock", func() bool {
 		err = one.Renew(t.Context(), []store.Lease{held})[0]
 		return !errors.Is(err, store.ErrQuorum)
 	})
 	if !errors.Is(err, store.ErrNotHeld) {
-		t.Errorf("renewal of a lease that the new master does not know: %v", err)
+		t.Errorf("renewal of a lease that the new master does not have: %v, want %v", err, store.ErrNotHeld)
 	}
 	mustRelease(t, two, next, g)
 }
@@ -132,16 +132,16 @@ func TestFailoverOnOrder(t *testing.T) {
 	asks(t, "the lock is released", func() error { return one.Release(t.Context(), store.ReleaseRequest{Lease: held}) })
 	g := granted(t, got)
 	if g.Token <= token {
-		t.Errorf("token %d after %d", g.Token, token)
+		t.Errorf("token %d after %d, want a larger one", g.Token, token)
 	}
 	if v := replica.Text(t, "GET", "stock"); !strings.HasPrefix(v, cmp.Or(g.Owner, next.Owner)) {
-		t.Errorf("the new master says that %q has the lock that was granted", v)
+		t.Errorf("the lock has the value %q on the new master, want the owner of the grant", v)
 	}
 	mustRelease(t, two, next, g)
 }
 
-// The sentinels cannot reach the master any more, and promote the replica; we can reach
-// it, and it grants what it is asked for. Nothing but the sentinels tells us to leave.
+// The sentinels cannot reach the master any more, and promote the replica. The clients can
+// reach the old master, which still grants locks, and leave it because of the sentinels only.
 func TestMasterThatIsCutOffFromTheSentinels(t *testing.T) {
 	t.Parallel() // it mostly waits
 	locker := []string{"--user", "locker", "on", "nopass", "~*", "&*", "+@all"}
@@ -153,10 +153,10 @@ func TestMasterThatIsCutOffFromTheSentinels(t *testing.T) {
 	token := acquire(t, one, held).Token
 	got := wait(t, t.Context(), two, []*redistest.Server{w.Master}, next)
 	replicated(t, w.Master, replica)
-	w.Master.Text(t, "ACL", "SETUSER", "default", "-ping", "-info", "-slaveof", "-replicaof") // which the sentinels are
+	w.Master.Text(t, "ACL", "SETUSER", "default", "-ping", "-info", "-slaveof", "-replicaof") // the user of the sentinels
 	w.Promoted(t)
 	if role := w.Master.Text(t, "ROLE"); !strings.HasPrefix(role, "master") {
-		t.Fatalf("the old master has the role %s: this shows nothing", role)
+		t.Fatalf("the old master has the role %s, so the test shows nothing", role)
 	}
 	n := 0
 	eventually(t, "locks are taken at the new master", func() bool {
@@ -170,10 +170,10 @@ func TestMasterThatIsCutOffFromTheSentinels(t *testing.T) {
 	}
 	g := granted(t, got)
 	if g.Token <= token {
-		t.Errorf("token %d after %d", g.Token, token)
+		t.Errorf("token %d after %d, want a larger one", g.Token, token)
 	}
 	if v := replica.Text(t, "GET", "stock"); v == "(nil)" {
-		t.Error("the new master does not know the lock that was granted")
+		t.Error("the new master does not have the lock that was granted")
 	}
 	mustRelease(t, two, next, g)
 }
@@ -187,7 +187,7 @@ func TestDemotedMasterIsLeft(t *testing.T) {
 	follow := func(s, master *redistest.Server) {
 		host, port, _ := net.SplitHostPort(master.Addr())
 		s.Text(t, "REPLICAOF", host, port)
-		eventually(t, "it follows", func() bool {
+		eventually(t, "the replica follows its master", func() bool {
 			return strings.Contains(s.Text(t, "INFO", "replication"), "master_link_status:up")
 		})
 	}
@@ -198,7 +198,7 @@ func TestDemotedMasterIsLeft(t *testing.T) {
 	r := request("a")
 	acquire(t, s, r)
 	replicated(t, old, now)
-	eventually(t, "it asks over a connection that it keeps", func() bool {
+	eventually(t, "the store asks over a connection that it keeps", func() bool {
 		_, asked := sentinel.seen()
 		return asked >= 3
 	})
@@ -207,13 +207,13 @@ func TestDemotedMasterIsLeft(t *testing.T) {
 	follow(old, now)
 	err := s.Release(t.Context(), store.ReleaseRequest{Lease: r})
 	if err != nil && (!errors.Is(err, store.ErrQuorum) || !strings.Contains(err.Error(), "not the master any more")) {
-		t.Errorf("release: %v", err)
+		t.Errorf("release: %v, want none, or that the server is no master any more", err)
 	}
 	eventually(t, "the new master has released the lock", noLock(t, []*redistest.Server{now}, "a"))
 	takes(t, s, []*redistest.Server{now}, request("b"))
 }
 
-// Closing a store in the middle of a failover ends it.
+// Close ends a Wait and returns during a failover, without a master.
 func TestCloseWithoutAMaster(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := redistest.StartWatched(t, 1)
@@ -234,6 +234,6 @@ func TestCloseWithoutAMaster(t *testing.T) {
 		t.Error(err)
 	}
 	if o := <-got; !errors.Is(o.err, store.ErrClosed) {
-		t.Errorf("the waiter got %v", o.err)
+		t.Errorf("the wait ended with %v, want %v", o.err, store.ErrClosed)
 	}
 }

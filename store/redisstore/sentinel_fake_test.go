@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// fakeSentinel names what it is told to name: what real ones do only for a moment, or
+// fakeSentinel names a master that the test chooses, as real sentinels do only for a moment or
 // when they are cut off.
 type fakeSentinel struct {
 	listener net.Listener
@@ -20,10 +20,10 @@ type fakeSentinel struct {
 	mu     sync.Mutex
 	master string
 	epoch  int
-	// sticky: a connection goes on being told what was named when it began.
+	// sticky makes each connection keep the answer of the time when it began.
 	sticky bool
 	began  int // connections
-	asked  int // how often where the master is
+	asked  int // how often for the master
 	conns  []net.Conn
 }
 

@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/storetest"
 )
 
-// openAt opens a store and closes it with the test.
+// openAt opens a store and closes it at the end of the test.
 func openAt(t *testing.T, url string, o *redisstore.Options) *redisstore.Store {
 	t.Helper()
 	if o == nil {
@@ -45,8 +45,8 @@ func TestConformanceOverSentinels(t *testing.T) {
 	storetest.Run(t, another, storetest.Options{Second: another})
 }
 
-// Sentinels that are down, silent, no sentinels or do not know the master are passed over,
-// and none of them is waited for once one has answered.
+// Open skips sentinels that are down, silent, no sentinels or do not know the master, and waits
+// for none of them once one has answered.
 func TestSentinelsThatDoNotAnswer(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := redistest.StartWatched(t, 1)
@@ -65,16 +65,16 @@ func TestSentinelsThatDoNotAnswer(t *testing.T) {
 	}
 	takes(t, s, []*redistest.Server{w.Master}, request("a"))
 	if c := s.Caps(); c.Class != store.Efficiency || c.Engine != "redis" || c.Nodes != 1 {
-		t.Errorf("it says of itself %+v", c)
+		t.Errorf("caps: %+v, want the class %v on one node", c, store.Efficiency)
 	}
 	if n := strings.Count(log.String(), "level=WARN"); n != 1 || !strings.Contains(log.String(), "failover can lose locks") {
-		t.Errorf("warnings:\n%s\nwant one, of the guarantee", log.String())
+		t.Errorf("warnings:\n%s\nwant one, about the guarantee", log.String())
 	}
 	silent.Pass()
 	silent.Cut()
 }
 
-// A class that the store does not give is refused, and nothing is sent.
+// A class that the store does not give is refused before anything is sent.
 func TestSentinelsDoNotMakeItCrashSafe(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := redistest.StartWatched(t, 1)
@@ -88,7 +88,7 @@ func TestSentinelsDoNotMakeItCrashSafe(t *testing.T) {
 		t.Errorf("wait: %v, want ErrUnsupported", err)
 	}
 	if keys := w.Master.Keys(t); len(keys) != 0 {
-		t.Errorf("keys %q", keys)
+		t.Errorf("the server has the keys %q, want none", keys)
 	}
 	for what, err := range map[string]error{
 		"bootstrap": func() error {
@@ -98,12 +98,12 @@ func TestSentinelsDoNotMakeItCrashSafe(t *testing.T) {
 		"replace": redisadmin.Replace(t.Context(), w.URL(), nil, nil),
 	} {
 		if err == nil || !strings.Contains(err.Error(), what+" is not for redis-sentinel") {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s: %v, want that it is not for redis-sentinel", what, err)
 		}
 	}
 }
 
-// When no sentinel names a master, the error has what each of them said.
+// If no sentinel names a master, the error has the answer of each of them.
 func TestNoSentinelKnows(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := redistest.StartWatched(t, 1, "requirepass s3cr3t-pass")
@@ -125,7 +125,7 @@ func TestNoSentinelKnows(t *testing.T) {
 			w.Sentinels[0].Addr(), password,
 		} {
 			if !strings.Contains(err.Error(), say) {
-				t.Errorf("%v\ndoes not say %q", err, say)
+				t.Errorf("%v\nwant text with %q", err, say)
 			}
 		}
 		if strings.Contains(err.Error(), "s3cr3t") {
@@ -148,10 +148,10 @@ func TestCredentialsOfSentinels(t *testing.T) {
 		r := request("a")
 		acquire(t, s, r)
 		if list := master.Text(t, "CLIENT", "LIST"); !strings.Contains(list, "db=3") || !strings.Contains(list, "user=locker") {
-			t.Errorf("clients of the master:\n%s", list)
+			t.Errorf("clients of the master:\n%s\nwant the user locker in database 3", list)
 		}
 		if list := w.Sentinels[0].Text(t, "CLIENT", "LIST"); strings.Contains(list, "user=locker") {
-			t.Errorf("clients of the sentinel:\n%s", list)
+			t.Errorf("clients of the sentinel:\n%s\nwant no user locker", list)
 		}
 		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); err != nil {
 			t.Error(err)
@@ -159,12 +159,12 @@ func TestCredentialsOfSentinels(t *testing.T) {
 	}
 	_, err := redisstore.Open(t.Context(), "redis-sentinel://locker:db-wrong@"+hosts+"?master=mymaster", patient())
 	if err == nil || !strings.Contains(err.Error(), "WRONGPASS") || !strings.Contains(err.Error(), master.Addr()) || strings.Contains(err.Error(), "db-wrong") {
-		t.Errorf("with a wrong password for the master: %v", err)
+		t.Errorf("with a wrong password for the master: %v, want WRONGPASS and the master", err)
 	}
 }
 
-// A sentinel may be behind the others, or lie. A server that it names is not used if the
-// server itself says that it is no master.
+// A sentinel may be wrong. The server that it names is not used if that reports that it is no
+// master.
 func TestSentinelNamesAReplica(t *testing.T) {
 	master := redistest.Start(t)
 	host, port, _ := net.SplitHostPort(master.Addr())
@@ -182,15 +182,15 @@ func TestSentinelNamesAReplica(t *testing.T) {
 		s := openAt(t, strings.Replace(sentinelURL(liar, honest), "://", "://"+user, 1), nil)
 		r := request("a" + user)
 		takes(t, s, []*redistest.Server{master}, r)
-		// When it has learned better it is believed.
+		// Once the sentinel names the master, the store uses that.
 		liar.name(master.Addr(), 2)
 		openAt(t, alone, nil)
 		liar.name(replica.Addr(), 1)
 	}
 }
 
-// One that was cut off from the others names a master that was replaced, which
-// may still think that it is one.
+// A sentinel that was cut off from the others names a master that was replaced, and that may
+// still regard itself as one. The store does not follow it.
 func TestSentinelThatIsBehind(t *testing.T) {
 	t.Parallel() // it mostly waits
 	old, now := redistest.Start(t), redistest.Start(t)
@@ -198,25 +198,25 @@ func TestSentinelThatIsBehind(t *testing.T) {
 	s := openAt(t, sentinelURL(behind, ahead), nil)
 	takes(t, s, []*redistest.Server{now}, request("a"))
 	ahead.Close()
-	// It stays where it is, however often the other is asked.
+	// The store keeps its master, however often it asks the other sentinel.
 	_, before := behind.seen()
 	eventually(t, "the sentinel that is behind is asked some more", func() bool {
 		_, n := behind.seen()
 		return n > before+2
 	})
 	takes(t, s, []*redistest.Server{now}, request("b"))
-	// And does not go there if it has to connect again.
+	// It does not use the old master either if it has to connect again.
 	now.Kill()
 	eventually(t, "the error says that the sentinel is behind", func() bool {
 		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("c")})
 		return err != nil && strings.Contains(err.Error(), "up-to-date") && strings.Contains(err.Error(), old.Addr())
 	})
 	if keys := old.Keys(t); len(keys) != 0 {
-		t.Errorf("keys %q on the server that was replaced", keys)
+		t.Errorf("the server that was replaced has the keys %q, want none", keys)
 	}
 }
 
-// Over TLS, to the sentinels and to the master.
+// Connections to the sentinels and to the master use TLS.
 func TestSentinelsOverTLS(t *testing.T) {
 	cert, key := redistest.SelfSigned(t, t.TempDir())
 	port := freePort(t)

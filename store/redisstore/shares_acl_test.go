@@ -43,7 +43,7 @@ func TestSharesWithLeastPrivilege(t *testing.T) {
 	}
 	acquire(t, s, next)
 	if st, err := s.Inspect(t.Context(), permit.Name); err != nil || len(st.Holders) != 2 {
-		t.Errorf("%+v, %v", st, err)
+		t.Errorf("inspect: %+v, %v, want two holders", st, err)
 	}
 	if _, err := s.BreakLease(t.Context(), store.BreakRequest{Name: permit.Name, Owner: permit.Owner, Token: g.Token, Now: true}); err != nil {
 		t.Error(err)

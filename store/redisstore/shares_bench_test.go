@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// kindsOfLock are requests for a lock of each kind.
+// kindsOfLock has a request for a lock of each kind.
 var kindsOfLock = map[string]store.Lease{
 	"mutex":  {},
 	"reader": {Kind: store.ReadWrite, Weight: 1},
@@ -23,15 +23,14 @@ var kindsOfLock = map[string]store.Lease{
 	"permit": {Kind: store.Semaphore(8), Weight: 1},
 }
 
-// attempt is a request of a new attempt for the lock of that kind.
+// attempt returns a request of a new attempt for the lock of that kind.
 func attempt(kind string) store.Lease {
 	r := kindsOfLock[kind]
 	r.Name, r.Owner, r.Meta, r.TTL = "bench/"+kind, store.NewOwnerAt(time.Now()), `{"host":"h","pid":1}`, redisstore.DefaultMaxTTL/2
 	return r
 }
 
-// BenchmarkKinds is one acquire and one release of a lock of each kind that nobody else wants,
-// in turns. It reports the CPU time of the server for both, and how many times that of a mutex
+// BenchmarkKinds acquires and releases an uncontended lock of each kind, in turns. It reports the CPU time of the server for both, and how many times that of a mutex
 // it is, which hardly depends on what else the machine does.
 func BenchmarkKinds(b *testing.B) {
 	for _, goroutines := range []int{1, 16} {
@@ -82,7 +81,7 @@ func acquireAndRelease(b *testing.B, s *redisstore.Store, kind string, g int) {
 	}
 }
 
-// cpuTime is the CPU time that a server has used.
+// cpuTime returns the CPU time that a server has used.
 func cpuTime(b *testing.B, server *redistest.Server) (used time.Duration) {
 	b.Helper()
 	for line := range strings.Lines(server.Text(b, "INFO", "cpu")) {
@@ -99,9 +98,9 @@ func cpuTime(b *testing.B, server *redistest.Server) (used time.Duration) {
 	return used
 }
 
-// BenchmarkWorkers is a semaphore of 8 and a mutex that 16 goroutines of two processes want all
-// the time, and hold for 5 ms, in turns. It reports how often each was had in a second, and how
-// many times that of the mutex the semaphore's is.
+// BenchmarkWorkers has 16 goroutines of two stores contend for a semaphore of 8 and for a mutex,
+// in turns, and hold each for 5 ms. It reports the grants a second of each, and how many times
+// those of the mutex the semaphore has.
 func BenchmarkWorkers(b *testing.B) {
 	server := redistest.Start(b)
 	var stores []*redisstore.Store

@@ -22,13 +22,13 @@ import (
 )
 
 // The scripts of locks that several can hold do what internal/rule does: after every step the
-// answers, the pushes and what is kept are the same.
+// answers, the pushes and the keys are the same.
 
 func TestSharesOnSimulatedRedis(t *testing.T) { checkShares(t, onSimulated(t)) }
 
 func TestSharesOnRedis(t *testing.T) { checkShares(t, onRedis(t)) }
 
-// Every script with a change in it is found to differ.
+// The comparison notices every one of these changes in a script.
 func TestSharesChanged(t *testing.T) {
 	e := listening(t, onSimulated(t))
 	examples := slices.Clone(seldomShares)
@@ -46,7 +46,7 @@ func TestSharesChanged(t *testing.T) {
 	noticesAll(t, e.scripted, shareChanges, find)
 }
 
-// shareOp is what a step does.
+// shareOp is the kind of a step.
 type shareOp uint8
 
 const (
@@ -58,7 +58,7 @@ const (
 	shareResizes
 	shareBreaks
 	sharePasses
-	shareHushes // its channel is listened to, or no more
+	shareHushes // its channel is subscribed, or unsubscribed
 	// Of several servers only.
 	shareConfirms
 	shareHeals
@@ -75,12 +75,12 @@ type shareStep struct {
 	Heavy           int64 // 0: weight 1; otherwise of the largest weight, or one less
 	TTL             time.Duration
 	Spare, Attempt  int
-	// Wrong: another token than that of the lease is broken. Guarded, which is the same in
-	// all steps: the server must have forgotten nothing.
+	// Wrong breaks another token than that of the lease. Guarded, which is the same in all
+	// steps, requires a server that has lost nothing.
 	Barge, Tomb, Renewed, Undo, Now, Wrong, Guarded bool
-	// Several, which is the same in all steps: the server is one of several. Then Slots is
-	// the smallest of those that the owner wants, must have if Exact is set, or has, and -1 if it
-	// wants none. To is the owner to give way to.
+	// Several, which is the same in all steps, says that the server is one of several. Then
+	// Slots is the smallest slot that the owner wants, must have if Exact is set, or has, and -1
+	// if it wants none. To is the owner to give way to.
 	Several bool
 	Slots   int64
 	Exact   bool
@@ -139,14 +139,14 @@ func checkShares(t *testing.T, n *scripted) {
 	rapid.Check(t, func(t *rapid.T) {
 		if err := e.runShares(shareSteps.Draw(t, "all")); err != nil {
 			t.Log(err)
-			t.Fatal("the scripts are not at one with the rule: see below")
+			t.Fatal("the scripts and the rule differ: see below")
 		}
 	})
 }
 
-// seldomShares are lists of steps that chance does not come to often enough.
+// seldomShares has lists of steps that chance draws too seldom.
 var seldomShares = [][]shareStep{{
-	// The place of a waiter whose process is gone is left out.
+	// The place of a waiter whose process is gone is skipped.
 	{Op: shareAsks, Owner: 0, TTL: 30 * lineUnit, Heavy: 1},
 	{Op: shareAsks, Owner: 2, TTL: 30 * lineUnit},
 	{Op: shareHushes, Owner: 2},
@@ -191,14 +191,14 @@ var seldomShares = [][]shareStep{{
 	{Op: shareAsks, Owner: 1, Kind: 2, TTL: 30 * lineUnit, Spare: 64},
 	{Op: shareEnds, Owner: 3, TTL: lineUnit},
 }, {
-	// A waiter that fits does not pass one before it that does not.
+	// A waiter that fits does not overtake one that does not.
 	{Op: shareAsks, Owner: 0, TTL: 30 * lineUnit},
 	{Op: shareAsks, Owner: 1, TTL: 30 * lineUnit},
 	{Op: shareAsks, Owner: 2, TTL: 30 * lineUnit, Heavy: 1},
 	{Op: shareAsks, Owner: 3, TTL: 30 * lineUnit},
 	{Op: shareEnds, Owner: 0, TTL: lineUnit},
 }, {
-	// A record that outlasts all holders and waiters is of no kind any more.
+	// A record that outlasts all holders and waiters has no kind any more.
 	{Op: shareAsks, Owner: 0, TTL: 2 * lineUnit, Heavy: 1},
 	{Op: shareAsks, Owner: 1, TTL: 30 * lineUnit},
 	{Op: shareAsks, Owner: 2, TTL: 2 * lineUnit},
@@ -206,7 +206,7 @@ var seldomShares = [][]shareStep{{
 	{Op: sharePasses, TTL: 2 * lineUnit},
 	{Op: shareTries, Owner: 3, Kind: 3, TTL: lineUnit},
 }, {
-	// A place from before a change of the number of permits does not last on.
+	// A place from before a change of the number of permits is removed.
 	{Op: shareAsks, Owner: 0, TTL: 30 * lineUnit, Heavy: 1},
 	{Op: shareAsks, Owner: 1, TTL: 30 * lineUnit, Heavy: 1},
 	{Op: shareResizes, To: 1, TTL: lineUnit},
@@ -230,20 +230,20 @@ var seldomShares = [][]shareStep{{
 	{Op: shareAsks, Owner: 1, Kind: 1, TTL: 30 * lineUnit, Several: true, Slots: 1},
 	{Op: shareTries, Owner: 2, Kind: 1, TTL: 30 * lineUnit, Several: true, Slots: 0, Exact: true},
 }, {
-	// An owner that only queues leaves what has become free to others.
+	// An owner that only queues leaves the room that became free to others.
 	{Op: shareAsks, Owner: 0, TTL: lineUnit, Heavy: 1, Several: true, Slots: -1},
 	{Op: shareAsks, Owner: 2, TTL: 30 * lineUnit, Several: true, Slots: -1},
 	{Op: sharePasses, TTL: 2 * lineUnit, Several: true},
 	{Op: shareQueues, Owner: 3, TTL: 30 * lineUnit, Several: true, Slots: -1},
 }, {
-	// A renewal with other slots ends the lease; one by a reader makes it a reader's.
+	// A renewal with other slots ends the lease. One by a reader makes it a reader's.
 	{Op: shareAsks, Owner: 0, TTL: 30 * lineUnit, Several: true, Slots: 0},
 	{Op: shareRenews, Owner: 0, TTL: 30 * lineUnit, Several: true, Slots: 1},
 }, {
 	{Op: shareAsks, Owner: 3, Kind: 3, TTL: 30 * lineUnit, Heavy: 1, Several: true},
 	{Op: shareRenews, Owner: 3, Kind: 3, TTL: 30 * lineUnit, Several: true},
 }, {
-	// A release gives way to nobody, and to one that is not the first.
+	// A release gives way to no waiter, and to one that is not the first.
 	{Op: shareAsks, Owner: 0, TTL: 30 * lineUnit, Heavy: 1, Several: true, Slots: -1},
 	{Op: shareAsks, Owner: 2, TTL: 30 * lineUnit, Several: true, Slots: -1},
 	{Op: shareGives, Owner: 0, TTL: lineUnit, Several: true},
@@ -253,15 +253,15 @@ var seldomShares = [][]shareStep{{
 	{Op: shareAsks, Owner: 1, TTL: 30 * lineUnit, Heavy: 1, Several: true, Slots: -1},
 	{Op: shareGives, Owner: 0, TTL: lineUnit, To: 1, Several: true},
 }, {
-	// A waiter for slots that are taken is passed over.
+	// A waiter for slots that are taken is skipped.
 	{Op: shareAsks, Owner: 0, Kind: 1, TTL: 30 * lineUnit, Several: true, Slots: 0},
 	{Op: shareAsks, Owner: 1, Kind: 1, TTL: 30 * lineUnit, Heavy: 2, Several: true, Slots: 1},
 	{Op: shareAsks, Owner: 2, Kind: 1, TTL: 30 * lineUnit, Several: true, Slots: 0, Exact: true},
 	{Op: shareAsks, Owner: 3, Kind: 1, TTL: 30 * lineUnit, Several: true, Slots: -1},
 	{Op: shareEnds, Owner: 1, TTL: lineUnit, Several: true},
 }, {
-	// A part of a lease is broken, another one is left alone, and the lease is not given back to
-	// a server without it.
+	// A part of a lease is broken, another one is left alone, and the lease is not restored on a
+	// server without it.
 	{Op: shareAsks, Owner: 0, TTL: 30 * lineUnit, Several: true, Slots: -1},
 	{Op: shareBreaks, Owner: 0, TTL: lineUnit, Tomb: true, Wrong: true, Several: true},
 	{Op: shareBreaks, Owner: 0, TTL: lineUnit, Tomb: true, Several: true},
@@ -283,8 +283,8 @@ var seldomShares = [][]shareStep{{
 	{Op: shareAsks, Owner: 2, TTL: 30 * lineUnit, Several: true, Slots: -1},
 	{Op: shareBreaks, Owner: 0, TTL: lineUnit, Tomb: true, Now: true, Several: true},
 }, {
-	// A downgrade renews, a reader's lease comes back although a writer waits, and a token is not
-	// confirmed for other slots.
+	// A downgrade renews, a reader's lease is restored although a writer waits, and a token is
+	// not confirmed for other slots.
 	{Op: shareAsks, Owner: 0, Kind: 3, TTL: 2 * lineUnit, Heavy: 1},
 	{Op: shareDowngrades, Owner: 0, Kind: 3, TTL: 30 * lineUnit},
 }, {
@@ -296,8 +296,8 @@ var seldomShares = [][]shareStep{{
 	{Op: shareConfirms, Owner: 0, TTL: 30 * lineUnit, Spare: 64, Several: true, Slots: 1},
 }}
 
-// errUndecided ends a run in which a waiter that barges is notified within a request of
-// another owner: the script leaves the room to it, and the rule lets the request have it.
+// errUndecided ends a run in which a request of another owner notifies a waiter that barges:
+// the script leaves the room to the waiter, and the rule to the request.
 var errUndecided = errors.New("undecided")
 
 // shareRun is one run through a list of steps.
@@ -305,10 +305,10 @@ type shareRun struct {
 	*ears
 	record rule.Record
 	now    clock.Instant     // of the rule
-	deaf   map[string]bool   // owners without a subscriber when they last asked
+	noPush map[string]bool   // owners without a subscriber when they last asked
 	stamps map[string]uint64 // of their last request
 	pushes []string          // that the rule has sent
-	// several: the server is one of several
+	// several says that the server is one of several.
 	several bool
 	trace   strings.Builder
 }
@@ -318,7 +318,7 @@ func (e *ears) runShares(steps []shareStep) error {
 	if err := e.reset(begin); err != nil {
 		return err
 	}
-	r := &shareRun{ears: e, now: begin, deaf: map[string]bool{}, stamps: map[string]uint64{}}
+	r := &shareRun{ears: e, now: begin, noPush: map[string]bool{}, stamps: map[string]uint64{}}
 	if err := r.hear(shareOwners[:4]); err != nil {
 		return err
 	}
@@ -432,7 +432,7 @@ func (r *shareRun) asks(s shareStep, lease store.Lease, propose uint64) error {
 	next, ans := rule.Admit(r.record, ask, r.now)
 	r.record = next
 	if ans.Position > 0 && ans.Verdict == rule.Busy {
-		r.deaf[owner], r.stamps[owner] = !r.heard[owner], uint64(q.Stamp)
+		r.noPush[owner], r.stamps[owner] = !r.heard[owner], uint64(q.Stamp)
 	}
 	ans = r.seniorInTheWay(ans, ask)
 	if comesFirst && makesRoom(ans) {
@@ -441,7 +441,7 @@ func (r *shareRun) asks(s shareStep, lease store.Lease, propose uint64) error {
 	return r.question(q, ans)
 }
 
-// tombOf names the tombstone of a lease.
+// tombOf returns the name of the tombstone of a lease.
 func tombOf(l store.Lease) string { return strings.TrimSpace(l.Owner + " " + l.Attempt) }
 
 func (r *shareRun) ends(s shareStep, lease store.Lease, propose uint64) error {
@@ -504,9 +504,9 @@ func (r *shareRun) breaks(s shareStep, lease store.Lease, propose uint64) error 
 	return r.changes(e.BreakHold(store.BreakRequest{Name: shareLock, Owner: b.Owner, Token: b.Token, Now: s.Now}), ans, propose)
 }
 
-// advance is what every step does that may have made room: waiters that no push reaches are
-// left out. unmarked: the step does not look at the mark, so waiters for which it has to be
-// looked at are only notified.
+// advance does what every step does that may have made room. Waiters that no push reaches are
+// skipped. unmarked says that the step does not check the mark, so waiters that require such a
+// check are only notified.
 func (r *shareRun) advance(propose uint64, unmarked bool) {
 	before := rule.Expire(r.record, r.now)
 	line := before.Line
@@ -521,7 +521,7 @@ func (r *shareRun) advance(propose uint64, unmarked bool) {
 			floor -= fence.Token(before.Line[i].Spare)
 		}
 		after, turns := rule.Advance(before, floor, r.now)
-		gone := slices.IndexFunc(turns, func(t rule.Turn) bool { return !r.heard[t.Owner] && !r.deaf[t.Owner] })
+		gone := slices.IndexFunc(turns, func(t rule.Turn) bool { return !r.heard[t.Owner] && !r.noPush[t.Owner] })
 		if gone >= 0 {
 			before.Line = slices.DeleteFunc(slices.Clone(before.Line), func(p rule.Place) bool { return p.Owner == turns[gone].Owner })
 			continue
@@ -546,7 +546,7 @@ func (r *shareRun) advance(propose uint64, unmarked bool) {
 // shares reports whether a grant of that weight shares its token with others.
 func shares(spec rule.Spec, weight int64) bool { return spec.Shared && weight < spec.Limit }
 
-// question has the script do what the rule has done, with that answer, and compares.
+// question makes the script do what the rule has done, and compares its reply with want.
 func (r *shareRun) question(q driver.Question, want rule.Answer) error {
 	r.s.channel = script.ChannelBegin + q.Lease.Owner
 	e := r.encoder()
@@ -651,7 +651,7 @@ func (r *shareRun) do(c *script.Command) (resp.Value, error) {
 	}
 	for i, m := range heard {
 		if p, ok := script.ParsePush(m); !ok {
-			return v, fmt.Errorf("a message that is none: %q", m)
+			return v, fmt.Errorf("not a push: %q", m)
 		} else if p.Granted {
 			heard[i] = fmt.Sprintf("handed %s %d slot %d %s stamp %d", p.Owner, p.Token-p.Reserved, p.Slot, p.Slots, p.Stamp)
 		}
@@ -663,7 +663,7 @@ func (r *shareRun) do(c *script.Command) (resp.Value, error) {
 	return v, nil
 }
 
-// look compares what is kept.
+// look compares the keys of the server with the rule.
 func (r *shareRun) look() error {
 	all, err := r.scripted.run(script.NewCommand("KEYS", "*"), script.NewCommand("GET", script.KeyBegin+shareLock+script.CounterEnd), inspectByText(r.scripted, shareLock))
 	if err != nil {
@@ -690,7 +690,7 @@ func (r *shareRun) look() error {
 			return err
 		}
 		if more[0].Num == -1 {
-			return fmt.Errorf("%q lasts for ever", key)
+			return fmt.Errorf("%q has no TTL", key)
 		}
 		if _, owner, ok := strings.Cut(key, script.TombMiddle); ok {
 			got["tomb of "+owner] = r.near(time.Duration(more[0].Num) * time.Millisecond)
@@ -701,10 +701,10 @@ func (r *shareRun) look() error {
 	}
 	want, longest := r.wanted()
 	if r.sim == nil {
-		longest -= lineUnit / 2 // time passes between the questions
+		longest -= lineUnit / 2 // time passes between the two commands
 	}
-	if lasts < longest { // it may last as long as the place of a waiter that has left
-		return fmt.Errorf("the lock lasts for %v, the rule has a grant or a place for %v", lasts, longest)
+	if lasts < longest { // more is allowed: the place of a waiter that has left
+		return fmt.Errorf("the key of the lock lasts for %v, want at least %v", lasts, longest)
 	}
 	if !maps.Equal(got, want) {
 		return fmt.Errorf("the server has %v\nthe rule      %v", got, want)
@@ -712,12 +712,13 @@ func (r *shareRun) look() error {
 	return nil
 }
 
-// inspectByText is the command that inspects a lock, without the script's being known.
+// inspectByText returns the command that inspects a lock, with the text of the script.
 func inspectByText(n *scripted, name string) *script.Command {
 	return n.byText(n.s.inspectCommand(name))
 }
 
-// wanted is what the rule has, in the same words, and for how long a grant or a place lasts.
+// wanted returns the state of the rule in the form of look, and how long its longest grant or
+// place lasts.
 func (r *shareRun) wanted() (want map[string]string, longest time.Duration) {
 	rec := rule.Expire(r.record, r.now)
 	want = map[string]string{"counter": ""}

@@ -15,16 +15,16 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// shared returns a request for a lock that several can hold, which waits for so long that it
-// comes to know soon only what it is told.
+// shared returns a request for a lock that several can hold. Its TTL is so long that a waiter
+// learns in time only what it is notified of.
 func shared(name string, kind store.Kind, weight int64) store.Lease {
 	r := patientWaiter(name)
 	r.Kind, r.Weight = kind, weight
 	return r
 }
 
-// The record of all holders is at the lock's own name: clients that use SET NX see that the
-// lock is taken. All else is where a mutex has it.
+// The record of all holders is at the name of the lock, so that clients that use SET NX find it
+// taken. The other keys are those of a mutex.
 func TestWireFormatOfShares(t *testing.T) {
 	server := redistest.Start(t)
 	s := open(t, []string{server.Addr()}, nil)
@@ -33,10 +33,10 @@ func TestWireFormatOfShares(t *testing.T) {
 	acquire(t, s, r)
 	text := server.Text(t, "GET", "jobs/nightly")
 	if !strings.HasPrefix(text, " s3 0 ") || !strings.HasSuffix(text, " 2 "+strings.Join(strings.Fields(text)[5:7], " ")+" 0 0  "+r.Owner+` {"host":"h","pid":1}`) {
-		t.Errorf("value %q", text)
+		t.Errorf("the value is %q, want a record of a semaphore of 3 with the holder %s", text, r.Owner)
 	}
 	if said := server.Text(t, "SET", "jobs/nightly", "theirs", "NX", "PX", "1000"); said != "(nil)" {
-		t.Errorf("another client gets the lock: %s", said)
+		t.Errorf("another client gets the held lock: the reply is %s", said)
 	}
 	if keys := server.Keys(t); len(keys) != 2 {
 		t.Errorf("keys %q, want the lock and its counter", keys)
@@ -45,24 +45,24 @@ func TestWireFormatOfShares(t *testing.T) {
 		t.Fatal(err)
 	}
 	if said := server.Text(t, "SET", "jobs/nightly", "theirs", "NX", "PX", "60000"); said != "OK" {
-		t.Errorf("another client does not get the free lock: %s", said)
+		t.Errorf("another client does not get the free lock: the reply is %s", said)
 	}
 	_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: shared("jobs/nightly", store.Semaphore(3), 1)})
 	var busy *store.BusyError
 	if !errors.As(err, &busy) || !busy.Holder.Foreign {
-		t.Errorf("a lock of another client: %v", err)
+		t.Errorf("acquire a lock of another client: %v, want a *BusyError with a foreign holder", err)
 	}
 }
 
-// Replies and pushes are lost: a waiter asks when its connection is up again, and an acquire
-// whose reply was lost leaves nothing.
+// If replies and pushes are lost, a waiter asks again once its connection is back, and an
+// acquire leaves no keys.
 func TestSharesWithLostReplies(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	proxies := behind(t, servers)
-	s, deaf := open(t, addrs(servers), nil), open(t, addrs(proxies), nil)
+	s, cut := open(t, addrs(servers), nil), open(t, addrs(proxies), nil)
 	writer, next := shared("stock", store.ReadWrite, store.ReadWriteLimit), shared("stock", store.ReadWrite, 1)
 	acquire(t, s, writer)
-	done := wait(t, t.Context(), deaf, servers, next)
+	done := wait(t, t.Context(), cut, servers, next)
 	proxies[0].DropReplies()
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: writer}); err != nil {
 		t.Fatal(err)
@@ -78,14 +78,14 @@ func TestSharesWithLostReplies(t *testing.T) {
 	before := proxies[0].Stats().Replies.Lost
 	proxies[0].DropReplies()
 	if _, err := hasty.Acquire(t.Context(), store.AcquireRequest{Lease: shared("stock", store.Semaphore(2), 1)}); !errors.Is(err, store.ErrQuorum) {
-		t.Fatalf("acquire without a reply: %v", err)
+		t.Fatalf("acquire without a reply: %v, want %v", err, store.ErrQuorum)
 	}
 	if proxies[0].Stats().Replies.Lost == before {
 		t.Fatal("no reply was lost")
 	}
 	proxies[0].Cut()
 	proxies[0].Pass()
-	eventually(t, "nothing is left of it", noLock(t, servers, "stock"))
+	eventually(t, "no keys of the attempt are left", noLock(t, servers, "stock"))
 }
 
 // A waiter whose connection is gone is skipped in the same step.
@@ -102,7 +102,7 @@ func TestDeadWaiterForAPermitIsSkipped(t *testing.T) {
 	first, second := wait(t, t.Context(), s, servers, one), wait(t, t.Context(), s, servers, two)
 	proxies[0].RefuseNew()
 	proxies[0].Cut()
-	eventually(t, "the server knows", func() bool {
+	eventually(t, "the server has noticed that the connection is gone", func() bool {
 		return strings.Count(servers[0].Text(t, "CLIENT", "LIST", "TYPE", "pubsub"), "name=leasehold") == 1
 	})
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {
@@ -112,12 +112,12 @@ func TestDeadWaiterForAPermitIsSkipped(t *testing.T) {
 	mustRelease(t, s, two, grantedSoon(t, second))
 	cancel()
 	if o := <-dead; !errors.Is(o.err, context.Canceled) {
-		t.Errorf("the dead one: %+v", o)
+		t.Errorf("the wait of the dead waiter: %+v, want %v", o, context.Canceled)
 	}
 }
 
-// Connections break all the time, and scripts are flushed: never are there more holders than
-// permits, everybody gets one, and nothing is left in the end.
+// While connections break and scripts are flushed, there are never more holders than permits,
+// every worker gets its turns, and no keys are left in the end.
 func TestPermitsWhileConnectionsBreak(t *testing.T) {
 	const permits, workers, rounds = 3, 8, 25
 	servers := redistest.StartN(t, 1)
@@ -154,7 +154,7 @@ func TestPermitsWhileConnectionsBreak(t *testing.T) {
 	}
 	all.Wait()
 	if n := turns.Load(); n != workers*rounds {
-		t.Errorf("%d turns of %d", n, workers*rounds)
+		t.Errorf("%d turns, want %d", n, workers*rounds)
 	}
 	nothingLeft(t, servers)
 }
@@ -175,20 +175,20 @@ func TestPermitsOutliveACrash(t *testing.T) {
 	})
 	_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: shared("stock", kind, 1)})
 	if !errors.Is(err, store.ErrBusy) {
-		t.Fatalf("a third permit of two: %v", err)
+		t.Fatalf("acquire a third permit of two: %v, want %v", err, store.ErrBusy)
 	}
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: two}); err != nil {
 		t.Fatal(err)
 	}
 	g := grantedSoon(t, done)
 	if g.Slot != 1 {
-		t.Errorf("slot %d", g.Slot)
+		t.Errorf("slot %d, want 1, which was released", g.Slot)
 	}
 	mustRelease(t, s, next, g)
 	mustRelease(t, s, one, store.Grant{})
 }
 
-// A server that has forgotten permits grants none that require it to have forgotten nothing.
+// A server that has lost permits grants none that require crash safety.
 func TestPermitsInQuarantine(t *testing.T) {
 	server := redistest.Start(t)
 	server.Declare()
@@ -209,13 +209,13 @@ func TestPermitsInQuarantine(t *testing.T) {
 	})
 	acquire(t, s, shared("other", store.Semaphore(2), 1)) // which requires nothing
 	if err := s.Renew(t.Context(), []store.Lease{one})[0]; !errors.Is(err, store.ErrNotHeld) {
-		t.Errorf("renewal of a permit that the server has forgotten: %v", err)
+		t.Errorf("renewal of a permit that the server has lost: %v, want %v", err, store.ErrNotHeld)
 	}
 }
 
-// Several servers resize no semaphore, and say why and what to do instead. They keep no
-// semaphore with more permits than can be numbered.
-func TestWhatSeveralServersRefuse(t *testing.T) {
+// On several servers a semaphore cannot be resized, nor have more permits than can be numbered.
+// The errors say why, and what to do instead.
+func TestSeveralServersRefuse(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	s := open(t, addrs(servers), nil)
 	kind := store.Semaphore(2)
@@ -227,16 +227,16 @@ func TestWhatSeveralServersRefuse(t *testing.T) {
 		s.Resize(t.Context(), "stock", kind, store.Semaphore(3)): "or use another name",
 	} {
 		if !errors.Is(err, store.ErrUnsupported) || !strings.Contains(err.Error(), why) {
-			t.Errorf("%v, want that it says %q", err, why)
+			t.Errorf("%v, want an error that says %q", err, why)
 		}
 	}
 	if server := servers[0]; server.Text(t, "EXISTS", "other") != "0" {
-		t.Error("a lock that is not kept was sent")
+		t.Error("a request that is refused was sent")
 	}
 	for slots, ok := range map[string]bool{g.Slots: true, "": false, "2": false, "0,1": false, "x": false} {
 		r.Slots = slots
 		if err := s.Renew(t.Context(), []store.Lease{r})[0]; ok != (err == nil) || err != nil && !errors.Is(err, store.ErrInvalid) {
-			t.Errorf("renew with the slots %q: %v", slots, err)
+			t.Errorf("renew with the slots %q: %v, want success: %v, or %v", slots, err, ok, store.ErrInvalid)
 		}
 	}
 }

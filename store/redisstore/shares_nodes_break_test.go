@@ -14,7 +14,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// breakables are leases of locks that several can hold, and for each one that a waiter wants.
+// breakables returns pairs of leases of locks that several can hold: one to break, and one
+// that a waiter wants.
 func breakables() map[string][2]store.Lease {
 	fixed := shared("fixed", store.Semaphore(3), 2)
 	fixed.Owner, fixed.Attempt = "me", store.NewOwner()
@@ -26,7 +27,7 @@ func breakables() map[string][2]store.Lease {
 	}
 }
 
-// acquireOnAll acquires r, and sees to it that every server has it.
+// acquireOnAll acquires r, and waits until every server has it.
 func acquireOnAll(t *testing.T, s *redisstore.Store, r store.Lease) store.Lease {
 	t.Helper()
 	r.Slots = acquire(t, s, r).Slots
@@ -49,12 +50,12 @@ func breakNow(t *testing.T, s *redisstore.Store, b store.BreakRequest) {
 	t.Helper()
 	b.Now = true
 	if left, err := s.BreakLease(t.Context(), b); err != nil || left != 0 {
-		t.Fatalf("break now: %v, %v", left, err)
+		t.Fatalf("break now: %v left, %v, want 0", left, err)
 	}
 }
 
 // A majority is enough to break the lease of a permit, a reader or a writer, and less is not.
-// The server that was down has its part of the lease when it is back, and nothing comes of it.
+// The server that was down still has its part of the lease when it is back, without effect.
 func TestBreakOfKindsWithServersDown(t *testing.T) {
 	t.Parallel()
 	for what, c := range breakables() {
@@ -68,27 +69,27 @@ func TestBreakOfKindsWithServersDown(t *testing.T) {
 			proxies[0].RefuseNew()
 			proxies[0].Cut()
 			if left, err := operator.BreakLease(t.Context(), b); err != nil || left <= 0 || left > r.TTL {
-				t.Fatalf("with one of three servers down: %v, %v", left, err)
+				t.Fatalf("with one of three servers down: %v left, %v, want up to %v", left, err, r.TTL)
 			}
 			if st, err := s.Inspect(t.Context(), r.Name); err != nil || !st.Holder.Broken || st.Broken == nil || st.Broken.Reason != "test" {
-				t.Errorf("%+v, %v", st, err)
+				t.Errorf("inspect: %+v, %v, want a broken holder with the reason", st, err)
 			}
 			for range 3 {
 				if err := s.Renew(t.Context(), []store.Lease{r})[0]; !errors.Is(err, store.ErrNotHeld) {
-					t.Errorf("renewed: %v", err)
+					t.Errorf("renew a broken lease: %v, want %v", err, store.ErrNotHeld)
 				}
 			}
 			if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: next}); !errors.Is(err, store.ErrBusy) {
-				t.Errorf("the room of a broken lease, before its owner has left: %v", err)
+				t.Errorf("acquire before the owner of a broken lease has released it: %v, want %v", err, store.ErrBusy)
 			}
 			if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r, Renewed: true}); err != nil {
-				t.Errorf("released by its owner: %v", err)
+				t.Errorf("release by its owner: %v", err)
 			}
 			if left, err := operator.BreakLease(t.Context(), b); err != nil || left != 0 {
-				t.Errorf("after the release: %v, %v", left, err)
+				t.Errorf("break after the release: %v left, %v, want 0", left, err)
 			}
 			if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: c[0]}); err == nil {
-				t.Error("a late request brings the lease back")
+				t.Error("a late request acquires the lock again")
 			}
 			next = acquireOnAll(t, s, next)
 			b = breakOf(t, s, next)
@@ -96,7 +97,7 @@ func TestBreakOfKindsWithServersDown(t *testing.T) {
 			proxies[1].Cut()
 			for _, b.Now = range []bool{false, true} {
 				if _, err := operator.BreakLease(t.Context(), b); !errors.Is(err, store.ErrQuorum) {
-					t.Errorf("with two of three servers down: %v", err)
+					t.Errorf("with two of three servers down: %v, want %v", err, store.ErrQuorum)
 				}
 			}
 			proxies[1].Pass()
@@ -105,14 +106,14 @@ func TestBreakOfKindsWithServersDown(t *testing.T) {
 				return err == nil && left == 0
 			})
 			if err := s.Renew(t.Context(), []store.Lease{next})[0]; !errors.Is(err, store.ErrNotHeld) {
-				t.Errorf("renewed: %v", err)
+				t.Errorf("renew a broken lease: %v, want %v", err, store.ErrNotHeld)
 			}
 		})
 	}
 }
 
-// A server that lost a lease is not given it back after it was broken, be it at once or not, and
-// hands it no place. The other servers have parts with other tokens once they were healed.
+// A lease that was broken, at once or not, is not restored on a server that has lost it, and gets
+// no place there. The other servers have parts with other tokens after a heal.
 func TestBrokenLeaseOfAKindIsNotHealed(t *testing.T) {
 	t.Parallel()
 	for what, c := range breakables() {
@@ -128,11 +129,11 @@ func TestBrokenLeaseOfAKindIsNotHealed(t *testing.T) {
 			servers[0].Text(t, "DEL", r.Name)
 			b := breakOf(t, s, r)
 			if left, err := s.BreakLease(t.Context(), b); err != nil || left <= 0 {
-				t.Fatal(left, err)
+				t.Fatalf("break: %v left, %v, want more than 0", left, err)
 			}
 			for range 3 {
 				if err := s.Renew(t.Context(), []store.Lease{r})[0]; !errors.Is(err, store.ErrNotHeld) || strings.Contains(err.Error(), "now held by") {
-					t.Errorf("renewal: %v", err)
+					t.Errorf("renewal: %v, want %v without a new holder", err, store.ErrNotHeld)
 				}
 			}
 			tomb := "{" + r.Name + "}:gone:" + r.Owner
@@ -140,22 +141,22 @@ func TestBrokenLeaseOfAKindIsNotHealed(t *testing.T) {
 				tomb += " " + r.Attempt
 			}
 			if servers[0].Text(t, "EXISTS", r.Name) != "0" || servers[0].Text(t, "EXISTS", tomb) != "1" {
-				t.Error("healed, or without a tombstone")
+				t.Error("the server has the lease again, or no tombstone")
 			}
 			breakNow(t, s, b)
 			for _, server := range servers {
 				if server.Text(t, "EXISTS", r.Name) != "0" || server.Text(t, "EXISTS", tomb) != "1" {
-					t.Error("not ended, or without a tombstone")
+					t.Error("the server has the lease after it was broken at once, or no tombstone")
 				}
 			}
 			mustRelease(t, s, c[1], acquire(t, s, c[1]))
-			breakNow(t, s, b) // again
+			breakNow(t, s, b) // a second time
 		})
 	}
 }
 
-// The replies to the request are lost. It may have been done, and doing it again is the same.
-// Waiters get the room at once with Now.
+// If the replies to a break are lost, it may have been executed, and can be repeated. With Now,
+// waiters get the lock at once.
 func TestBreakOfKindsWithLostReplies(t *testing.T) {
 	t.Parallel()
 	for what, c := range breakables() {
@@ -167,22 +168,22 @@ func TestBreakOfKindsWithLostReplies(t *testing.T) {
 			r := acquireOnAll(t, s, c[0])
 			other := shared("other", store.Semaphore(2), 1)
 			acquire(t, s, other)
-			breakNow(t, operator, breakOf(t, operator, other)) // after which the servers know the script
+			breakNow(t, operator, breakOf(t, operator, other)) // so that the servers have the script
 			done := wait(t, t.Context(), s, servers, c[1])
 			b := breakOf(t, operator, r)
-			for _, p := range proxies[:2] { // the question of what to break is answered
+			for _, p := range proxies[:2] { // only the break itself gets no reply
 				p.CutReplyTo("\r\npart\r\n", 0)
 			}
 			if _, err := operator.BreakLease(t.Context(), b); !errors.Is(err, store.ErrQuorum) {
-				t.Fatalf("without replies: %v", err)
+				t.Fatalf("break without replies: %v, want %v", err, store.ErrQuorum)
 			}
 			for _, p := range proxies[:2] {
 				p.Await(t, "the reply was lost", func(st faultproxy.Stats) bool { return st.Cut > 0 })
 			}
 			if err := s.Renew(t.Context(), []store.Lease{r})[0]; !errors.Is(err, store.ErrNotHeld) {
-				t.Errorf("renewed, although all servers had the request: %v", err)
+				t.Errorf("renewal after all servers had the request: %v, want %v", err, store.ErrNotHeld)
 			}
-			eventually(t, "broken once more", func() bool {
+			eventually(t, "the break succeeds when it is repeated", func() bool {
 				left, err := operator.BreakLease(t.Context(), b)
 				return err == nil && left > 0
 			})
@@ -193,7 +194,7 @@ func TestBreakOfKindsWithLostReplies(t *testing.T) {
 			}
 			breakNow(t, operator, b)
 			mustRelease(t, s, c[1], grantedSoon(t, done))
-			eventually(t, "nothing is left", noLock(t, servers, r.Name))
+			eventually(t, "no keys are left", noLock(t, servers, r.Name))
 		})
 	}
 }
@@ -223,10 +224,10 @@ func TestBreakOfKindsInQuarantine(t *testing.T) {
 				return err == nil && st.Nodes[0].Outcome == store.Quarantined
 			})
 			if left, err := s.BreakLease(t.Context(), b); err != nil || left <= 0 {
-				t.Fatal(left, err)
+				t.Fatalf("break: %v left, %v, want more than 0", left, err)
 			}
 			if err := s.Renew(t.Context(), []store.Lease{r})[0]; !errors.Is(err, store.ErrNotHeld) {
-				t.Errorf("renewed: %v", err)
+				t.Errorf("renew a broken lease: %v, want %v", err, store.ErrNotHeld)
 			}
 			breakNow(t, s, b)
 			g := grantedSoon(t, done)
@@ -238,7 +239,7 @@ func TestBreakOfKindsInQuarantine(t *testing.T) {
 	}
 }
 
-// A fixed owner has another lease than the one that was shown: that one is left alone.
+// A break with the token of an earlier lease leaves the later lease of a fixed owner alone.
 func TestBreakLeavesALaterLeaseAlone(t *testing.T) {
 	t.Parallel()
 	servers := redistest.StartN(t, 3)
@@ -252,7 +253,7 @@ func TestBreakLeavesALaterLeaseAlone(t *testing.T) {
 	second = acquireOnAll(t, s, second)
 	for _, b.Now = range []bool{false, true} {
 		if _, err := s.BreakLease(t.Context(), b); !errors.Is(err, store.ErrNotHeld) {
-			t.Errorf("the token of the lease before: %v", err)
+			t.Errorf("break with the token of an earlier lease: %v, want %v", err, store.ErrNotHeld)
 		}
 	}
 	if err := s.Renew(t.Context(), []store.Lease{second})[0]; err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// register has the holders of a semaphore and a read-write lock, as they report themselves.
+// register has the holders of a semaphore and a read-write lock, as each reports itself.
 type register struct {
 	t       *testing.T
 	mu      sync.Mutex
@@ -39,14 +39,14 @@ func (g *register) enter(r store.Lease, grant store.Grant) {
 	if !r.Kind.Shared {
 		numbers, ok := rule.Slots(grant.Slots).Numbers()
 		if !ok || int64(len(numbers)) != r.Weight {
-			g.t.Errorf("slots %q for weight %d", grant.Slots, r.Weight)
+			g.t.Errorf("slots %q for weight %d, want as many", grant.Slots, r.Weight)
 		}
 		for _, n := range numbers {
 			if other, taken := g.permits[n]; taken || n >= r.Kind.Limit {
 				g.t.Errorf("slot %d of %d is granted to %s and held by %q", n, r.Kind.Limit, r.Owner, other)
 			}
 			if token <= g.last[n] {
-				g.t.Errorf("slot %d is granted with token %d after %d", n, token, g.last[n])
+				g.t.Errorf("slot %d is granted with token %d after %d, want a larger one", n, token, g.last[n])
 			}
 			g.permits[n], g.last[n] = r.Owner, token
 		}
@@ -57,7 +57,7 @@ func (g *register) enter(r store.Lease, grant store.Grant) {
 		g.t.Errorf("%s with weight %d beside writer %q and %d readers", r.Owner, r.Weight, g.writer, g.readers)
 	}
 	if writes && token <= g.largest || token <= g.wrote {
-		g.t.Errorf("weight %d with token %d after %d, the last writer had %d", r.Weight, token, g.largest, g.wrote)
+		g.t.Errorf("weight %d is granted token %d, want a larger one: the largest so far is %d, and that of the last writer %d", r.Weight, token, g.largest, g.wrote)
 	}
 	if g.largest = max(g.largest, token); writes {
 		g.writer, g.wrote = r.Owner, token
@@ -82,9 +82,9 @@ func (g *register) leave(r store.Lease, grant store.Grant) {
 	}
 }
 
-// Two of five servers hang in turn, and execute later what was sent to them meanwhile: no slot has
-// two holders, a writer is never beside a reader, tokens rise, everybody gets a turn, and
-// nothing is left in the end.
+// Two of five servers hang in turn, and execute later the requests that were sent to them: no slot
+// has two holders, a writer is never beside a reader, tokens rise, every worker gets its turns, and
+// no keys are left in the end.
 func TestKindsWhileServersHangInTurn(t *testing.T) {
 	t.Parallel() // it mostly waits
 	const workers, rounds = 9, 8
@@ -155,10 +155,10 @@ func TestKindsWhileServersHangInTurn(t *testing.T) {
 	close(stop)
 	chaos.Wait()
 	if all.turns != workers*rounds {
-		t.Errorf("%d turns of %d", all.turns, workers*rounds)
+		t.Errorf("%d turns, want %d", all.turns, workers*rounds)
 	}
 	for _, name := range []string{"pool", "book"} {
-		eventually(t, "nothing is left of "+name, noLock(t, servers, name))
+		eventually(t, "no keys are left of "+name, noLock(t, servers, name))
 	}
 }
 
@@ -181,9 +181,8 @@ func slotsAt(t *testing.T, server *redistest.Server, r store.Lease) string {
 	return ""
 }
 
-// Two permits are released, and one release comes to one server first and the other to
-// another, so that the servers hand different slots to those that wait. They agree in the end, at
-// every server.
+// Two permits are released, and one release arrives at one server first and the other at another,
+// so that the servers hand different slots to the waiters. In the end all servers agree.
 func TestCrossedReleases(t *testing.T) {
 	for round := range 4 {
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
@@ -197,7 +196,7 @@ func TestCrossedReleases(t *testing.T) {
 				r store.Lease
 			}{{s1, a}, {s2, b}} {
 				acquire(t, of.s, of.r)
-				for _, server := range servers { // or a server that is late gives a's slot to b
+				for _, server := range servers { // otherwise a slow server could give a's slot to b
 					eventually(t, "every server has granted the permit", func() bool { return slotsAt(t, server, of.r) != "" })
 				}
 			}
@@ -238,7 +237,7 @@ func TestCrossedReleases(t *testing.T) {
 			gc, gd := grantedSoon(t, first), grantedSoon(t, second)
 			c.Owner, c.Slots, d.Owner, d.Slots = gc.Owner, gc.Slots, gd.Owner, gd.Slots
 			if c.Slots == d.Slots || c.Slots == "" || d.Slots == "" {
-				t.Fatalf("slots %q and %q", c.Slots, d.Slots)
+				t.Fatalf("slots %q and %q, want two different ones", c.Slots, d.Slots)
 			}
 			eventually(t, "all servers agree", func() bool {
 				for _, err := range s.Renew(t.Context(), []store.Lease{c, d}) {
@@ -258,7 +257,7 @@ func TestCrossedReleases(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			eventually(t, "nothing is left", noLock(t, servers, "pool"))
+			eventually(t, "no keys are left", noLock(t, servers, "pool"))
 		})
 	}
 }
@@ -273,8 +272,8 @@ func hasAll(t *testing.T, server *redistest.Server, leases []store.Lease) bool {
 	return true
 }
 
-// Long holds of a permit and of a reader survive the restart of one server after the other, each of
-// which forgets them, while others wait for the lock.
+// Leases of permits and of readers survive the restart of one server after the other, each of which
+// loses them, while others wait for the lock.
 func TestSharesOutliveRestarts(t *testing.T) {
 	t.Parallel() // it mostly waits
 	servers := redistest.StartN(t, 3)
@@ -300,7 +299,7 @@ func TestSharesOutliveRestarts(t *testing.T) {
 		for deadline := time.Now().Add(time.Minute); !hasAll(t, server, held); time.Sleep(o.MaxTTL / 40) {
 			for i, err := range s.Renew(t.Context(), held) {
 				if errors.Is(err, store.ErrNotHeld) {
-					t.Fatalf("renew of %v: %v", held[i], err)
+					t.Fatalf("renewal of %v: %v, want anything but ErrNotHeld", held[i], err)
 				}
 			}
 			if time.Now().After(deadline) {
@@ -310,9 +309,9 @@ func TestSharesOutliveRestarts(t *testing.T) {
 	}
 	select {
 	case o := <-waitPermit:
-		t.Fatalf("a permit beside two of two: %+v", o)
+		t.Fatalf("granted permits while both of two are held: %+v", o)
 	case o := <-waitWriter:
-		t.Fatalf("a writer beside readers: %+v", o)
+		t.Fatalf("granted to a writer beside readers: %+v", o)
 	default:
 	}
 	for _, r := range held {

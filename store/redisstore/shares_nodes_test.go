@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Of several servers, a majority keeps a read-write lock: readers hold together, a writer alone,
+// A majority of several servers keeps a read-write lock: readers hold it together, a writer alone,
 // and tokens rise from a writer to readers and the next writer.
 func TestReadWriteOnServers(t *testing.T) {
 	servers := redistest.StartN(t, 3)
@@ -18,7 +18,7 @@ func TestReadWriteOnServers(t *testing.T) {
 	_, err := other.Acquire(t.Context(), store.AcquireRequest{Lease: one})
 	var busy *store.BusyError
 	if !errors.As(err, &busy) || busy.Holder.Owner != writer.Owner {
-		t.Fatalf("a reader beside a writer: %v", err)
+		t.Fatalf("acquire as a reader beside a writer: %v, want a *BusyError that names the writer", err)
 	}
 	first := wait(t, t.Context(), other, servers, one)
 	second := wait(t, t.Context(), s, servers, two)
@@ -30,13 +30,13 @@ func TestReadWriteOnServers(t *testing.T) {
 	r1, r2 := grantedSoon(t, first), grantedSoon(t, second)
 	for _, g := range []store.Grant{r1, r2} {
 		if g.Token <= w.Token {
-			t.Errorf("a reader has token %v after the writer's %v", g.Token, w.Token)
+			t.Errorf("a reader has token %v, want one above the writer's %v", g.Token, w.Token)
 		}
 	}
 	one.Owner, two.Owner = r1.Owner, r2.Owner
 	st, err := other.Inspect(t.Context(), "stock")
 	if err != nil || len(st.Holders) != 3 || st.Kind != store.ReadWrite {
-		t.Fatalf("three readers: %+v, %v", st, err)
+		t.Fatalf("inspect: %+v, %v, want three readers", st, err)
 	}
 	for _, err := range s.Renew(t.Context(), []store.Lease{writer, one, two}) {
 		if err != nil {
@@ -44,7 +44,7 @@ func TestReadWriteOnServers(t *testing.T) {
 		}
 	}
 	if list, err := s.List(t.Context(), ""); err != nil || len(list) != 1 || len(list[0].Holders) != 3 {
-		t.Errorf("list: %+v, %v", list, err)
+		t.Errorf("list: %+v, %v, want one lock with three holders", list, err)
 	}
 	last := shared("stock", store.ReadWrite, store.ReadWriteLimit)
 	done := wait(t, t.Context(), s, servers, last)
@@ -55,7 +55,7 @@ func TestReadWriteOnServers(t *testing.T) {
 	}
 	g := grantedSoon(t, done)
 	if g.Token <= max(down.Token, r1.Token, r2.Token) {
-		t.Errorf("a writer has token %v after readers with %v, %v and %v", g.Token, down.Token, r1.Token, r2.Token)
+		t.Errorf("a writer has token %v, want one above those of the readers: %v, %v and %v", g.Token, down.Token, r1.Token, r2.Token)
 	}
 	mustRelease(t, s, last, g)
 }

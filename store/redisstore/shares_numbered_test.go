@@ -16,9 +16,10 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
-// Steps of the differential test of locks that several can hold, on one of several servers.
+// The steps here are those of the differential test of locks that several can hold, on one of
+// several servers.
 
-// encoder is that of the store, as if the server were one of several if it is to be.
+// encoder returns the encoder of the store, for one of several servers if r.several is set.
 func (r *shareRun) encoder() script.Encoder {
 	e := r.s.encoder()
 	e.Several = r.several
@@ -65,7 +66,7 @@ func (r *shareRun) seniorInTheWay(ans rule.Answer, ask rule.Ask) rule.Answer {
 	for _, h := range r.record.Holds {
 		alone := rule.Record{Spec: ask.Spec, Holds: []rule.Hold{h}}
 		a := ask
-		a.Owner, a.Wait = "somebody", 0
+		a.Owner, a.Wait = "another", 0
 		if _, could := rule.Admit(alone, a, r.now); ask.Weight <= room && could.Verdict == rule.Granted {
 			continue // it has other slots
 		}
@@ -77,7 +78,7 @@ func (r *shareRun) seniorInTheWay(ans rule.Answer, ask rule.Ask) rule.Answer {
 	return ans
 }
 
-// own is an ask for exactly the slots of a lease, before others.
+// own returns an ask for exactly the slots of a lease, before others.
 func own(l store.Lease, propose uint64) rule.Ask {
 	return rule.Ask{
 		Spec: rule.Spec(l.Kind), Owner: l.Owner, Attempt: l.Attempt, Meta: shareMeta, Weight: l.Weight, TTL: l.TTL,
@@ -85,8 +86,7 @@ func own(l store.Lease, propose uint64) rule.Ask {
 	}
 }
 
-// keepsSlots returns what an owner asks for that must have certain slots, if it waits for them: it
-// does not want others any more.
+// keepsSlots returns the request of an owner that waits for certain slots: it keeps asking for those.
 func (r *shareRun) keepsSlots(l store.Lease, exact bool) (store.Lease, bool) {
 	for _, p := range rule.Expire(r.record, r.now).Line {
 		if p.Owner == l.Owner && p.Exact && r.several {
@@ -115,7 +115,7 @@ func makesRoom(ans rule.Answer) bool {
 }
 
 func (r *shareRun) heals(l store.Lease, propose uint64) error {
-	if !l.Kind.Shared && l.Slots == "" { // such a lease names its slots
+	if !l.Kind.Shared && l.Slots == "" { // such a lease has its slots
 		return nil
 	}
 	if !r.isOf(l.Kind) {
@@ -130,9 +130,10 @@ func (r *shareRun) heals(l store.Lease, propose uint64) error {
 	return r.question(driver.Question{Op: quorum.Heal, Lease: l}, ans)
 }
 
-// renewsNumbered ends a lease with other slots. A lease that is not there could be had, or not.
+// renewsNumbered renews a lease, and ends it if it has other slots. If there is no lease, the answer
+// says whether it could be acquired.
 func (r *shareRun) renewsNumbered(l store.Lease, propose uint64) error {
-	if !r.isOf(l.Kind) || !l.Kind.Shared && l.Slots == "" { // a lease has one kind, and names its slots
+	if !r.isOf(l.Kind) || !l.Kind.Shared && l.Slots == "" { // a lease has one kind, and has its slots
 		return nil
 	}
 	held := slices.IndexFunc(r.record.Holds, func(h rule.Hold) bool { return h.Owner == l.Owner })
@@ -155,7 +156,7 @@ func (r *shareRun) renewsNumbered(l store.Lease, propose uint64) error {
 	return r.question(driver.Question{Op: quorum.Extend, Lease: l}, ans)
 }
 
-// queues takes a place, as if the lock were full. Nothing is handed to others.
+// queues makes a place, as if the lock were full, and hands nothing to others.
 func (r *shareRun) queues(l store.Lease) error {
 	if !r.isOf(l.Kind) {
 		return errUndecided // the rest is as for an ask
@@ -170,7 +171,7 @@ func (r *shareRun) queues(l store.Lease) error {
 	barging := ask
 	barging.Fair = false
 	next, ans := rule.Admit(now, barging, r.now)
-	if ans.Verdict == rule.Granted && !ans.Again { // it could be had, if nobody waited
+	if ans.Verdict == rule.Granted && !ans.Again { // it could be acquired without waiters
 		full := now
 		full.Spec = ask.Spec
 		full.Holds = append(slices.Clone(now.Holds), rule.Hold{Owner: "nobody", Weight: ask.Spec.Limit, Count: 1, Slot: ask.Spec.Limit, Expiry: r.now.Add(l.TTL), Token: 1})
@@ -182,12 +183,12 @@ func (r *shareRun) queues(l store.Lease) error {
 	}
 	r.record = next
 	if ans.Position > 0 {
-		r.deaf[l.Owner], r.stamps[l.Owner] = !r.heard[l.Owner], uint64(q.Stamp)
+		r.noPush[l.Owner], r.stamps[l.Owner] = !r.heard[l.Owner], uint64(q.Stamp)
 	}
 	return r.question(q, r.seniorInTheWay(ans, ask))
 }
 
-// breaksPart breaks what the server has of a lease, which it was shown with if s.Tomb is set.
+// breaksPart breaks the server's part of a lease. If s.Tomb is set, an inspection has shown it.
 func (r *shareRun) breaksPart(s shareStep, l store.Lease, b rule.Break, propose uint64) error {
 	part, seen := rule.Part{Made: l.Attempt, Tomb: s.TTL}, (*script.Held)(nil)
 	if s.Tomb {
@@ -228,24 +229,24 @@ func (r *shareRun) advanceTo(to string, propose uint64) {
 	r.advance(propose, false)
 }
 
-// A server that belongs to other servers by now makes no writer a reader, as it renews no lease. One
-// in quarantine does.
+// A server that now belongs to another membership does not downgrade a writer, as it renews no lease.
+// A server in quarantine does.
 func TestDowngradeOfAnotherMembership(t *testing.T) {
 	n := onSimulated(t)
 	n.s.membership.Fingerprint = "0123456789ab"
 	r := store.Lease{Name: "a", Owner: "deploy", TTL: time.Minute, Kind: store.ReadWrite, Weight: store.ReadWriteLimit, Require: store.CrashSafe}
 	n.text(t, "SET", script.MarkKey, openMark)
 	if got := n.ask(t, driver.Question{Op: quorum.Acquire, Lease: r})[0]; got.Kind != quorum.Yes {
-		t.Fatalf("acquire: %+v", got)
+		t.Fatalf("acquire: %+v, want yes", got)
 	}
 	down := driver.Question{Op: quorum.Acquire, Lease: r, Downgrade: true}
 	n.text(t, "SET", script.MarkKey, markOf(func(m *nodemark.Mark) { m.Print, m.List = "9876543210ab", "b:1" }))
 	before := n.text(t, "GET", "a")
 	if got := n.ask(t, down)[0]; got.Kind != quorum.Unsent || n.text(t, "GET", "a") != before {
-		t.Errorf("of another membership: %+v", got)
+		t.Errorf("downgrade on a server of another membership: %+v, want it refused", got)
 	}
 	n.text(t, "DEL", script.MarkKey)
 	if got := n.ask(t, down)[0]; got.Kind != quorum.Yes || n.text(t, "GET", "a") == before {
-		t.Errorf("in quarantine: %+v", got)
+		t.Errorf("downgrade on a server in quarantine: %+v, want yes", got)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 )
 
-// openURL opens a store that gives a server on a busy machine all the time it needs.
+// openURL opens a store that is patient with the servers of a busy machine.
 func openURL(t *testing.T, url string) *redisstore.Store {
 	t.Helper()
 	s, err := redisstore.Open(t.Context(), url, &redisstore.Options{ConnectTimeout: 20 * time.Second})
@@ -43,13 +43,13 @@ func TestOneServerOfAMembership(t *testing.T) {
 		return ofAnotherList(only.Renew(t.Context(), []store.Lease{held})[0])
 	})
 	if _, err := only.Acquire(t.Context(), store.AcquireRequest{Lease: request("free")}); !ofAnotherList(err) || !strings.Contains(err.Error(), a[2]) {
-		t.Errorf("by a client that was connected before: %v", err)
+		t.Errorf("acquire by a client that was connected before: %v, want a refusal that names the other servers", err)
 	}
 	if st, err := only.Inspect(t.Context(), "held"); err != nil || st.Holder.Owner != held.Owner {
-		t.Errorf("looking: %+v, %v", st, err)
+		t.Errorf("inspect: %+v, %v, want the holder %s", st, err, held.Owner)
 	}
 	if err := only.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {
-		t.Errorf("releasing: %v", err)
+		t.Errorf("release: %v", err)
 	}
 	late := openURL(t, "redis://"+a[0])
 	for name, wants := range map[string]func() error{
@@ -63,7 +63,7 @@ func TestOneServerOfAMembership(t *testing.T) {
 		},
 	} {
 		if err := wants(); !ofAnotherList(err) {
-			t.Errorf("%s by a client that connected later: %v", name, err)
+			t.Errorf("%s by a client that connected later: %v, want a refusal that names the other servers", name, err)
 		}
 	}
 	r := request("free")
@@ -89,12 +89,12 @@ func TestOneGuardedServerOfAMembership(t *testing.T) {
 	free := request("free")
 	free.Require = store.CrashSafe
 	if _, err := only.Acquire(t.Context(), store.AcquireRequest{Lease: free}); !ofAnotherList(err) {
-		t.Errorf("by a client that was connected before: %v", err)
+		t.Errorf("acquire by a client that was connected before: %v, want a refusal that names the other servers", err)
 	}
 }
 
-// One server is replaced by several. Clients that know the one only are served beside
-// clients with both memberships until the replacement, and not afterwards.
+// When one server is replaced by several, clients that are configured with it only are served
+// beside clients with both memberships until the replacement, and not afterwards.
 func TestReplaceOneServer(t *testing.T) {
 	t.Parallel() // it mostly waits
 	servers := redistest.StartN(t, 3)
@@ -111,7 +111,7 @@ func TestReplaceOneServer(t *testing.T) {
 	acquire(t, old, x)
 	again := openURL(t, "redis://"+a[0]+settings)
 	acquire(t, again, ask("y"))
-	eventually(t, "with both lists, while one with the old list has the lock", func() bool {
+	eventually(t, "a client with both lists finds the lock held by one with the old list", func() bool {
 		old.Renew(t.Context(), []store.Lease{x})
 		_, err := two.Acquire(t.Context(), store.AcquireRequest{Lease: ask("x")})
 		return errors.Is(err, store.ErrBusy)
@@ -120,16 +120,16 @@ func TestReplaceOneServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := old.Renew(t.Context(), []store.Lease{x})[0]; !ofAnotherList(err) {
-		t.Errorf("a renewal by a client with only the old list: %v", err)
+		t.Errorf("renewal by a client with only the old list: %v, want a refusal that names the other servers", err)
 	}
 	if _, err := again.Acquire(t.Context(), store.AcquireRequest{Lease: ask("z")}); !ofAnotherList(err) {
-		t.Errorf("an acquire by a client with only the old list: %v", err)
+		t.Errorf("acquire by a client with only the old list: %v, want a refusal that names the other servers", err)
 	}
 	next := openURL(t, "redis://"+strings.Join(a, ",")+settings)
 	acquire(t, next, ask("z"))
 }
 
-// However one server is written, clients that know no other exclude each other there.
+// Clients that are configured with one server exclude each other, whatever address they have for it.
 func TestOneServerByTwoNames(t *testing.T) {
 	t.Parallel() // it mostly waits
 	server := redistest.Start(t)

@@ -18,14 +18,14 @@ import (
 )
 
 // A list of steps does what its steps do one after the other: the answers, the pushes and
-// the keys are the same, whatever the locks' keys hold, and also if several steps are for
-// the same lock.
+// the keys are the same, whatever values the locks' keys have, and also if several steps are
+// for the same lock.
 
 func TestListEqualsStepsOnSimulatedRedis(t *testing.T) { checkLists(t, onSimulated(t)) }
 
 func TestListEqualsStepsOnRedis(t *testing.T) { checkLists(t, onRedis(t)) }
 
-// The same for locks that several can hold.
+// TestListOfSharesEqualsStepsOnSimulatedRedis does the same with locks that several can hold.
 func TestListOfSharesEqualsStepsOnSimulatedRedis(t *testing.T) {
 	checkListsFrom(t, onSimulated(t), shareSeeds, listSeeds/8)
 }
@@ -38,7 +38,7 @@ const listSeeds = 1200
 
 func checkLists(t *testing.T, n *scripted) { checkListsFrom(t, n, 0, listSeeds) }
 
-// checkListsFrom tries so many seeds from the first one on.
+// checkListsFrom tries a number of seeds from the first one on.
 func checkListsFrom(t *testing.T, n *scripted, first, seeds uint64) {
 	e, seen := listening(t, n), map[string]int{}
 	for seed := first; seed < first+seeds; seed++ {
@@ -47,11 +47,11 @@ func checkListsFrom(t *testing.T, n *scripted, first, seeds uint64) {
 		}
 	}
 	if t.Log(seen); len(seen) < 12 {
-		t.Error("too few kinds of answers came up")
+		t.Errorf("%d kinds of answers came up, want at least 12", len(seen))
 	}
 }
 
-// Every mistake in how a list does its steps is noticed.
+// The comparison notices every mistake in how a list does its steps.
 func TestListsChanged(t *testing.T) {
 	e := listening(t, onSimulated(t))
 	for _, c := range listChanges {
@@ -65,7 +65,7 @@ func TestListsChanged(t *testing.T) {
 					return
 				}
 			}
-			t.Error("not noticed")
+			t.Error("the comparison does not notice the mistake")
 		})
 	}
 }
@@ -85,16 +85,16 @@ var listChanges = []struct{ name, old, new string }{
 	{"an error in a confirm fails all", "try(confirm, key,", "confirm(key,"},
 	{"an error in a heal fails all", "try(heal, key,", "heal(key,"},
 	{"an error in a return fails all", "try(rejoin, key,", "rejoin(key,"},
-	{"an acquire does not look at the mark", "why = refusal or false", "why = false"},
-	{"an acquire without the mark looks at it", "if guarded then\n      why = refusal or false\n    end", "why = refusal or false"},
-	{"a release does not look at the mark", "time, guarded and text or nil, print, guarded and refusal)\n    end", "time, guarded and text or nil, print, false)\n    end"},
-	{"a release without the mark looks at it", "time, guarded and text or nil, print, guarded and refusal)\n    end", "time, text, print, refusal)\n    end"},
+	{"an acquire does not check the mark", "why = refusal or false", "why = false"},
+	{"an acquire that need not check the mark does", "if guarded then\n      why = refusal or false\n    end", "why = refusal or false"},
+	{"a release does not check the mark", "time, guarded and text or nil, print, guarded and refusal)\n    end", "time, guarded and text or nil, print, false)\n    end"},
+	{"a release that need not check the mark does", "time, guarded and text or nil, print, guarded and refusal)\n    end", "time, text, print, refusal)\n    end"},
 	{"a release does not know the mark", "time, guarded and text or nil, print, guarded and refusal)\n    end", "time, nil, print, guarded and refusal)\n    end"},
-	{"a return does not look at the mark", "time, guarded and text or nil, print, guarded and refusal, back", "time, guarded and text or nil, print, false, back"},
+	{"a return does not check the mark", "time, guarded and text or nil, print, guarded and refusal, back", "time, guarded and text or nil, print, false, back"},
 	{"a return does not know its place", "more[3], more[4]}", "nil, more[4]}"},
 	{"a return does not know its tombstone", "more[3], more[4]}", "more[3], nil}"},
 	{"a return does not know the counter", "{held, values[first + 2], more[1]", "{held, values[first + 2], nil"},
-	{"a renewal does not look at the mark", "why = type(text) == 'table' and text or try(checkMembership, text, print)", ""},
+	{"a renewal does not check the mark", "why = type(text) == 'table' and text or try(checkMembership, text, print)", ""},
 	{"a renewal with a damaged mark", "why = type(text) == 'table' and text or try(checkMembership, text, print)", "why = type(text) ~= 'table' and try(checkMembership, text, print)"},
 	{"an acquire does not see its tombstone", "{held, values[first + 1], values[first + 2]}", "{held, values[first + 1]}"},
 	{"an acquire does not see the counter", "{held, values[first + 1], values[first + 2]}", "{held, nil, values[first + 2]}"},
@@ -102,7 +102,7 @@ var listChanges = []struct{ name, old, new string }{
 	{"undo is the same as a release", "always, ARGV[a + 4], ARGV[a + 5]", "always, '0', ARGV[a + 5]"},
 }
 
-// listLocks and listOwners are those of a run. The second owner is of attempts.
+// listLocks and listOwners are those of a run. The second owner makes attempts.
 var listLocks, listOwners = []string{"lock0", "lock1", "lock {2}"}, []string{"ann", "bob", "zoe"}
 
 // listQuestion draws one step.
@@ -162,8 +162,8 @@ func ofSomeKind(q driver.Question, several bool, r *rand.Rand) driver.Question {
 	return q
 }
 
-// bothWays does some steps one by one, and then the same from the same state as a list. It
-// returns what differs.
+// bothWays does some steps one by one, and then as a list from the same state. It returns the
+// difference.
 func (e *ears) bothWays(seed uint64, seen map[string]int) (string, error) {
 	r := rand.New(rand.NewPCG(seed, 2))
 	begin := clock.Instant(1_790_000_000_123_456_000)
@@ -188,7 +188,7 @@ func (e *ears) bothWays(seed uint64, seen map[string]int) (string, error) {
 	state := []*script.Command{script.NewCommand("FLUSHALL"), command(marks[r.IntN(2)*r.IntN(len(marks))], script.MarkKey)}
 	for _, lock := range listLocks {
 		if r.IntN(3) == 0 {
-			state = append(state, command(fates[r.IntN(len(fates))], pick(r, owners)+`|{"pid":1}`, strings.ReplaceAll(lock, " ", "|")))
+			state = append(state, command(leaseStates[r.IntN(len(leaseStates))], pick(r, owners)+`|{"pid":1}`, strings.ReplaceAll(lock, " ", "|")))
 		}
 		if r.IntN(4) == 0 {
 			state = append(state, script.NewCommand("RPUSH", keysOf(lock)[1], "x"))
@@ -254,7 +254,7 @@ func (e *ears) bothWays(seed uint64, seen map[string]int) (string, error) {
 		}
 		said[way] = append(said[way], keys...)
 	}
-	// A clock that cannot be set may have gone on until the proposal was behind it.
+	// A clock that cannot be set may have advanced beyond the proposal.
 	if after, err := e.Clock(); err != nil || int64(after) > propose.UnixNano() {
 		return "", err
 	}
@@ -289,7 +289,7 @@ func (n *scripted) one(steps []*script.Command) (all []resp.Value, err error) {
 	return all, nil
 }
 
-// asList sends one call for all.
+// asList sends all steps in one call.
 func (n *scripted) asList(steps []*script.Command) ([]resp.Value, error) {
 	var list script.StepList
 	for _, c := range steps {
@@ -302,7 +302,7 @@ func (n *scripted) asList(steps []*script.Command) ([]resp.Value, error) {
 		text = n.change(text)
 	}
 	b := list.Append(nil, false, "")
-	// The same call by the script's text.
+	// The call has the text of the script in place of its hash.
 	hash := fmt.Sprintf("$7\r\nEVALSHA\r\n$40\r\n%s\r\n", list.Script().Hash)
 	v, err := n.wire.Exchange([]byte(strings.Replace(string(b), hash, fmt.Sprintf("$4\r\nEVAL\r\n$%d\r\n%s\r\n", len(text), text), 1)))
 	if err != nil {
@@ -315,12 +315,12 @@ func (n *scripted) asList(steps []*script.Command) ([]resp.Value, error) {
 	return all, nil
 }
 
-// describe says what a step answered, but for what runs on between two ways.
+// describe formats the answer to a step, without what changes with the clock.
 func describe(v resp.Value, c *script.Command) string {
 	one := func(v resp.Value, s *script.Script) string {
 		a := script.ReplyTo(v).Answer(s)
 		text := fmt.Sprint(a.Report.Err)
-		if a.Report.Outcome == store.WrongType { // and where in the script that showed
+		if a.Report.Outcome == store.WrongType { // the text also names the place in the script
 			text = "that it is"
 		}
 		return fmt.Sprintf("%v %v %v %v, %v, token %d %v %d, slot %d, position %d %v, waiting %v, clock %v", a.Kind, a.Report.Outcome, a.Report.Holder, a.Report.ExpiresIn.Round(10*time.Second), text, a.Token, a.Counted, a.Reserved, a.Slot, a.Position, a.NoPush, a.Waiting, a.Clock > 0)
@@ -346,7 +346,7 @@ func describe(v resp.Value, c *script.Command) string {
 	return text
 }
 
-// keys describes all keys.
+// keys formats all keys and their values.
 func (n *scripted) keys() (all []string, err error) {
 	v, err := n.run(script.NewCommand("KEYS", "*"))
 	if err != nil {
@@ -362,7 +362,7 @@ func (n *scripted) keys() (all []string, err error) {
 		switch kind := string(v[0].Text); {
 		case kind != "string":
 			text = kind
-		case strings.Contains(key, "}:place:") && len(text) > 14: // and when it ends
+		case strings.Contains(key, "}:place:") && len(text) > 14: // without the time of its end
 			text = text[:1] + text[14:]
 		case strings.Contains(key, "}:waits") && len(text) > 28:
 			text = text[28:]

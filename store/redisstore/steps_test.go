@@ -16,11 +16,11 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
-// together does several things whose calls to a node are sent at one time.
+// together calls several functions, and sends their requests to a node at one time.
 func together(t *testing.T, n *node, do ...func()) {
 	t.Helper()
 	resume, ok := n.TryHold()
-	for ; !ok; resume, ok = n.TryHold() { // somebody is about to finish
+	for ; !ok; resume, ok = n.TryHold() { // another goroutine is about to finish
 		time.Sleep(time.Millisecond)
 	}
 	n.Mu.Lock()
@@ -37,7 +37,7 @@ func together(t *testing.T, n *node, do ...func()) {
 				break
 			}
 			if time.Now().After(deadline) {
-				t.Fatal("a call was never enqueued")
+				t.Fatal("a request was not enqueued within 20s")
 			}
 		}
 	}
@@ -53,7 +53,7 @@ func calls(t *testing.T, s *redistest.Server) string {
 	return count
 }
 
-// stepsStore is a store on one server.
+// stepsStore returns a store on one server.
 func stepsStore(t *testing.T, url string) *Store {
 	t.Helper()
 	s, err := Open(t.Context(), url, &Options{NodeTimeout: 20 * time.Second})
@@ -96,22 +96,22 @@ func TestCallsThatWaitTogetherAreOneCommand(t *testing.T) {
 	for i, err := range errs {
 		switch {
 		case i == 1 && (err == nil || !strings.Contains(err.Error(), "WRONGTYPE")):
-			t.Errorf("the damaged lock: %v", err)
+			t.Errorf("acquire a damaged lock: %v, want WRONGTYPE", err)
 		case i == 2 && !errors.As(err, &busy):
-			t.Errorf("the lock that is held: %v", err)
+			t.Errorf("acquire a held lock: %v, want a *BusyError", err)
 		case i != 1 && i != 2 && err != nil:
-			t.Errorf("%d: %v", i, err)
+			t.Errorf("call %d: %v", i, err)
 		}
 	}
 	if grant.Token == 0 {
-		t.Error("the lock that was released before in the same list was granted without a token")
+		t.Error("the lock that was released earlier in the same list was granted without a token")
 	}
 	if n := calls(t, server); n != "1" {
 		t.Errorf("%s calls of scripts, want one", n)
 	}
 }
 
-// No call holds a server for long.
+// A call has a limited number of steps, so that it does not block a server for long.
 func TestListsAreBounded(t *testing.T) {
 	server := redistest.Start(t)
 	s := stepsStore(t, "redis://"+server.Addr())
@@ -134,7 +134,7 @@ func TestListsAreBounded(t *testing.T) {
 	}
 }
 
-// A server that does not know the script of lists learns it, and nothing fails.
+// A server that does not have the script of lists gets it, and no call fails.
 func TestListOnAServerThatForgotTheScript(t *testing.T) {
 	server := redistest.Start(t)
 	s := stepsStore(t, "redis://"+server.Addr())
@@ -156,7 +156,7 @@ func TestListOnAServerThatForgotTheScript(t *testing.T) {
 		server.Text(t, "CONFIG", "RESETSTAT")
 		together(t, s.nodes[0], do...)
 		if n := calls(t, server); n != "1" {
-			t.Errorf("%s calls of scripts, want one: the script was not learned", n)
+			t.Errorf("%s calls of scripts, want one, as the server has the script", n)
 		}
 	}
 }
@@ -181,8 +181,8 @@ func TestListWithALockThatIsNotPermitted(t *testing.T) {
 	}
 }
 
-// In a cluster only calls for one slot are sent together. When the slot has moved, all of
-// them are sent to where it is.
+// In a cluster only calls for one slot are sent together. If the slot has moved, all of them are
+// sent to its new member.
 func TestListsInACluster(t *testing.T) {
 	c := redistest.StartCluster(t, 3, 0)
 	s, err := OpenCluster(t.Context(), "redis-cluster://"+c.Masters[0].Addr(), &Options{NodeTimeout: 20 * time.Second})
@@ -203,7 +203,7 @@ func TestListsInACluster(t *testing.T) {
 			other = name
 		}
 	}
-	for round, want := range []string{"2", "0"} { // the second time it only says where the slot is
+	for round, want := range []string{"2", "0"} { // in the second round it only redirects
 		n := s.r.memberFor(slot)
 		has.Text(t, "CONFIG", "RESETSTAT")
 		var do []func()
@@ -229,11 +229,11 @@ func TestListsInACluster(t *testing.T) {
 			if err == nil {
 				granted++
 			} else if !errors.As(err, &busy) {
-				t.Errorf("round %d: %v", round, err)
+				t.Errorf("round %d: %v, want a grant or a *BusyError", round, err)
 			}
 		}
 		if granted != 1-round {
-			t.Errorf("round %d: %d acquires were granted", round, granted)
+			t.Errorf("round %d: %d acquires were granted, want %d", round, granted, 1-round)
 		}
 		if n := calls(t, has); n != want {
 			t.Errorf("round %d: %s calls of scripts, want %s", round, n, want)
@@ -241,8 +241,7 @@ func TestListsInACluster(t *testing.T) {
 	}
 }
 
-// An answer that is not one to the list is an answer to none of its steps, and an error is
-// that of all.
+// A reply that does not fit the list answers none of its steps, and an error answers all.
 func TestReplyToAStep(t *testing.T) {
 	one := resp.Value{Kind: '*', List: []resp.Value{{Kind: ':', Num: 1}}}
 	for name, c := range map[string]struct {

@@ -21,15 +21,15 @@ func TestEmptyValueIsALock(t *testing.T) {
 
 	st := inspect(t, s, "a")
 	if !st.Held || !st.Holder.Foreign || st.Holder.Owner == "" || st.ExpiresIn <= 0 {
-		t.Errorf("inspect of a lock with an empty value: %+v", st)
+		t.Errorf("inspect of a lock with an empty value: %+v, want a foreign holder with an owner and a TTL", st)
 	}
 	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")}); !errors.Is(err, store.ErrBusy) {
 		t.Errorf("acquire of a lock with an empty value: %v, want busy", err)
 	}
 }
 
-// TestWaiterNoticesTheReleaseOfAnEmptyLock checks that a waiter notices the release of such a lock: it
-// took it for free, and looked again when its place had to be refreshed.
+// TestWaiterNoticesTheReleaseOfAnEmptyLock checks that a waiter notices the release of a lock with an
+// empty value before it refreshes its place.
 func TestWaiterNoticesTheReleaseOfAnEmptyLock(t *testing.T) {
 	server := redistest.Start(t)
 	s := open(t, []string{server.Addr()}, nil)
@@ -49,7 +49,7 @@ func TestWaiterNoticesTheReleaseOfAnEmptyLock(t *testing.T) {
 	}
 }
 
-// TestForeignHolder checks what is made of the values that other clients write.
+// TestForeignHolder checks how values that other clients write are shown.
 func TestForeignHolder(t *testing.T) {
 	server := redistest.Start(t)
 	s := open(t, []string{server.Addr()}, nil)
@@ -65,10 +65,10 @@ func TestForeignHolder(t *testing.T) {
 		server.Text(t, "SET", "a", value, "PX", "60000")
 		st := inspect(t, s, "a")
 		if !st.Held || !st.Holder.Foreign || st.Token != 0 {
-			t.Errorf("value %.40q: held %v, foreign %v, token %v: want held by a stranger without a token", value, st.Held, st.Holder.Foreign, st.Token)
+			t.Errorf("value %.40q: held %v, foreign %v, token %v: want a foreign holder without a token", value, st.Held, st.Holder.Foreign, st.Token)
 		}
 		if other, ok := owners[st.Holder.Owner]; ok {
-			t.Errorf("values %.40q and %.40q are one holder, %.80q", value, other, st.Holder.Owner)
+			t.Errorf("values %.40q and %.40q are shown as the same holder, %.80q", value, other, st.Holder.Owner)
 		}
 		owners[st.Holder.Owner] = value
 		if n := len(st.Holder.Owner); n > store.MaxOwner {
@@ -76,13 +76,13 @@ func TestForeignHolder(t *testing.T) {
 		}
 		list, err := s.List(t.Context(), "")
 		if err != nil || len(list) != 0 {
-			t.Errorf("value %.40q: listed as %v, %v: want strangers' locks left out", value, list, err)
+			t.Errorf("value %.40q: list: %v, %v, want no locks of other clients", value, list, err)
 		}
 	}
 }
 
-// TestOwnHolder checks that leases of ours are never taken for a stranger's, whatever their
-// owner and description are.
+// TestOwnHolder checks that leases of the store are never shown as foreign, whatever their owner and
+// description.
 func TestOwnHolder(t *testing.T) {
 	server := redistest.Start(t)
 	s := open(t, []string{server.Addr()}, nil)
@@ -96,7 +96,7 @@ func TestOwnHolder(t *testing.T) {
 		r.Name, r.TTL = "a", time.Minute
 		g := acquire(t, s, r)
 		if st := inspect(t, s, "a"); st.Holder.Foreign || st.Holder.Owner != r.Owner || st.Token != g.Token || g.Token == fence.Token(0) {
-			t.Errorf("lease of %q with %q: shown as %+v with token %v, was granted %v", r.Owner, r.Meta, st.Holder, st.Token, g.Token)
+			t.Errorf("lease of %q with %q: shown as %+v with token %v, want it as granted, with token %v", r.Owner, r.Meta, st.Holder, st.Token, g.Token)
 		}
 		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); err != nil {
 			t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 )
 
-// address is an address behind which one server can take another's place.
+// address is an address at which one server can replace another.
 type address struct {
 	listener net.Listener
 	mu       sync.Mutex
@@ -74,7 +74,7 @@ func forward(to, from net.Conn) {
 	}
 }
 
-// moveTo has another server answer there, and breaks all connections.
+// moveTo makes another server answer at the address, and breaks all connections.
 func (a *address) moveTo(s *redistest.Server) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -95,12 +95,12 @@ func briefly(name string) store.Lease {
 	return r
 }
 
-// refusedThere has a client ask for a lock that somebody holds. It must not get it, and
-// come to know that the i-th node is in quarantine.
+// refusedThere makes a client ask for a lock that another holds. It must not get the lock, and
+// must find the i-th node in quarantine.
 func refusedThere(t *testing.T, c *redisstore.Store, r store.Lease, i int, word string) {
 	t.Helper()
 	if g, err := c.Acquire(t.Context(), store.AcquireRequest{Lease: r}); err == nil {
-		t.Errorf("two clients hold the lock; token %d", g.Token)
+		t.Errorf("a second client gets the lock, with token %d", g.Token)
 		return
 	}
 	eventually(t, "the node is in quarantine: "+word, func() bool {
@@ -112,14 +112,14 @@ func refusedThere(t *testing.T, c *redisstore.Store, r store.Lease, i int, word 
 	})
 }
 
-// succession is three servers, of which the second is about to be replaced. A client has
-// a lock on the first and the second; the third never had it.
+// succession has three servers, the second of which is about to be replaced. A client has a lock
+// on the first and the second. The third has never had it.
 type succession struct {
 	servers   []*redistest.Server
 	at        *address
 	url       string
-	connected *redisstore.Store // has been granted the lock, and is connected
-	late      *redisstore.Store // is connected, and was granted nothing
+	connected *redisstore.Store // a connected client that was granted the lock
+	late      *redisstore.Store // a connected client that was granted nothing
 }
 
 func newSuccession(t *testing.T, settings string, args ...string) *succession {
@@ -135,18 +135,18 @@ func newSuccession(t *testing.T, settings string, args ...string) *succession {
 	return s
 }
 
-// holds has the connected client get the lock on the first two.
+// holds makes the connected client acquire the lock on the first two servers.
 func (s *succession) holds(t *testing.T, r store.Lease) {
 	t.Helper()
 	acquire(t, s.connected, r)
 	s.servers[2].Text(t, "DEL", r.Name, "{"+r.Name+"}:token")
-	eventually(t, "the first two servers have it, and the client knows", func() bool {
+	eventually(t, "the first two servers have the lock, and the client has their replies", func() bool {
 		st, err := s.connected.Inspect(t.Context(), r.Name) // which is answered after the grant
 		return err == nil && st.Nodes[0].Outcome == store.Taken && st.Nodes[1].Outcome == store.Taken
 	})
 }
 
-// copyOf has a server that has run for some time get another's mark, and locks, as from a copy.
+// copyOf returns a server that has run for some time, with the mark of another, as from a copy.
 func copyOf(t *testing.T, of *redistest.Server, args ...string) *redistest.Server {
 	t.Helper()
 	standby := redistest.Start(t, args...)
@@ -163,8 +163,8 @@ func copyOf(t *testing.T, of *redistest.Server, args ...string) *redistest.Serve
 	return standby
 }
 
-// A standby that was made from a copy of a server, and has run for long, takes its place:
-// it does not know of locks that were granted since.
+// A standby that was made from a copy of a server replaces it. It lacks the locks that were granted
+// since, and is in quarantine although it has run for long.
 func TestCopyTakesAServersPlace(t *testing.T) {
 	t.Parallel()
 	s := newSuccession(t, brief)
@@ -175,8 +175,8 @@ func TestCopyTakesAServersPlace(t *testing.T) {
 	refusedThere(t, openURL(t, s.url), briefly("lock"), 1, "restarted")
 }
 
-// So does one whose writes all go to a file. The mark then says that nothing is forgotten;
-// but it does not know of what the client that comes back was granted.
+// A standby that syncs every write is in quarantine too. Its mark says that nothing is lost, but it
+// lacks the lock that a client was granted.
 func TestDurableCopyIsBehind(t *testing.T) {
 	always := []string{"--appendonly", "yes", "--appendfsync", "always"}
 	s := newSuccession(t, "", always...)
@@ -188,7 +188,7 @@ func TestDurableCopyIsBehind(t *testing.T) {
 	refusedThere(t, openURL(t, s.url), request("lock"), 1, "restarted")
 }
 
-// A durable copy is also behind if it lacks a lock that the client was handed as a waiter.
+// A durable copy is also in quarantine if it lacks a lock that a waiter was handed.
 func TestDurableCopyLacksALockThatWasHanded(t *testing.T) {
 	always := []string{"--appendonly", "yes", "--appendfsync", "always"}
 	s := newSuccession(t, "", always...)
@@ -200,8 +200,8 @@ func TestDurableCopyLacksALockThatWasHanded(t *testing.T) {
 	done := wait(t, t.Context(), s.connected, s.servers, r)
 	mustRelease(t, s.late, first, store.Grant{})
 	grantedSoon(t, done)
-	eventually(t, "the second server has handed the lock over, and its message has arrived", func() bool {
-		st, err := s.connected.Inspect(t.Context(), "lock") // which is answered after the message
+	eventually(t, "the second server has handed the lock on, and its push has arrived", func() bool {
+		st, err := s.connected.Inspect(t.Context(), "lock") // which is answered after the push
 		return err == nil && st.Nodes[1].Outcome == store.Taken && st.Nodes[1].Holder.Owner == r.Owner
 	})
 	s.servers[2].Text(t, "DEL", "lock", "{lock}:token")
@@ -209,7 +209,7 @@ func TestDurableCopyLacksALockThatWasHanded(t *testing.T) {
 	refusedThere(t, s.connected, request("lock"), 1, "restarted")
 }
 
-// It is noticed also after the client has had to connect to the server again.
+// A durable copy is in quarantine also if the client had to connect to the server again before.
 func TestDurableCopyIsBehindAfterABlip(t *testing.T) {
 	always := []string{"--appendonly", "yes", "--appendfsync", "always"}
 	s := newSuccession(t, "", always...)
@@ -225,11 +225,11 @@ func TestDurableCopyIsBehindAfterABlip(t *testing.T) {
 	refusedThere(t, s.connected, request("lock"), 1, "restarted")
 }
 
-// atOnce is a master that sends its data to a replica without waiting for others to come.
+// atOnce has settings of a master that sends its data to a replica without waiting for others.
 var atOnce = []string{"--repl-diskless-sync-delay", "0"}
 
-// A server is made a replica of another, which has a mark of its own, and then a master
-// again: no connection breaks, and all data is the other's.
+// A server becomes a replica of another, which has a mark of its own, and then a master again. No
+// connection breaks, but all its data is that of the other.
 func TestReplicaOfAndBack(t *testing.T) {
 	s := newSuccession(t, "", atOnce...)
 	other := redistest.StartN(t, 2, atOnce...)[1]
@@ -237,7 +237,7 @@ func TestReplicaOfAndBack(t *testing.T) {
 	server := s.servers[1]
 	host, port, _ := net.SplitHostPort(other.Addr())
 	server.Text(t, "REPLICAOF", host, port)
-	eventually(t, "it is in step", func() bool {
+	eventually(t, "the replica follows its master", func() bool {
 		return strings.Contains(server.Text(t, "INFO", "replication"), "master_link_status:up")
 	})
 	server.Text(t, "REPLICAOF", "NO", "ONE")
@@ -245,18 +245,19 @@ func TestReplicaOfAndBack(t *testing.T) {
 	refusedThere(t, openURL(t, s.url), request("lock"), 1, "another server")
 }
 
-// The same with its own replica, which is behind: the mark names the server itself.
+// A server becomes a replica of its own replica, which is behind, and then a master again. The mark
+// names the server itself.
 func TestReplicaOfItsOwnReplicaAndBack(t *testing.T) {
 	s := newSuccession(t, "", atOnce...)
 	server, replica := s.servers[1], redistest.Start(t, atOnce...)
-	follow := func(who, whom *redistest.Server) {
+	follow := func(server, master *redistest.Server) {
 		t.Helper()
-		host, port, _ := net.SplitHostPort(whom.Addr())
-		who.Text(t, "REPLICAOF", host, port)
-		eventually(t, "it is in step", func() bool {
-			return strings.Contains(who.Text(t, "INFO", "replication"), "master_link_status:up")
+		host, port, _ := net.SplitHostPort(master.Addr())
+		server.Text(t, "REPLICAOF", host, port)
+		eventually(t, "the replica follows its master", func() bool {
+			return strings.Contains(server.Text(t, "INFO", "replication"), "master_link_status:up")
 		})
-		who.Text(t, "REPLICAOF", "NO", "ONE")
+		server.Text(t, "REPLICAOF", "NO", "ONE")
 	}
 	follow(replica, server)
 	s.holds(t, request("lock"))
@@ -265,7 +266,8 @@ func TestReplicaOfItsOwnReplicaAndBack(t *testing.T) {
 	refusedThere(t, openURL(t, s.url), request("lock"), 1, "another server")
 }
 
-// The configuration after a restart does not show what the server did before.
+// A server that did not sync every write before its restart is in quarantine, although its
+// configuration after the restart says that it does.
 func TestFsyncChangedBeforeTheRestart(t *testing.T) {
 	for name, setting := range map[string][]string{
 		"every second":              {"appendfsync", "everysec"},
@@ -277,17 +279,17 @@ func TestFsyncChangedBeforeTheRestart(t *testing.T) {
 				s.Text(t, "CONFIG", "SET", setting[0], setting[1])
 			}
 			acquire(t, open(t, addrs(servers), nil), request("a"))
-			restart(t, servers...) // as the command line says, always
+			restart(t, servers...) // after which it syncs always, as on the command line
 			if n := quarantined(t, open(t, addrs(servers), nil), "b", "restarted"); n < 2 {
-				t.Errorf("%d servers are in quarantine", n)
+				t.Errorf("%d servers are in quarantine, want at least 2", n)
 			}
 		})
 	}
 }
 
-// A client that may not read the configuration does not claim that writes go to a file,
-// and takes back what others claimed.
-func TestDurabilityIsClaimedOnlyWhereItIsSeen(t *testing.T) {
+// A client without the right to read the configuration does not record durability in the mark, and
+// removes what others have recorded.
+func TestDurabilityIsRecordedOnlyIfSeen(t *testing.T) {
 	servers := redistest.StartN(t, 3, "--appendonly", "yes", "--appendfsync", "always")
 	durable := func() bool {
 		m, err := nodemark.Parse(servers[0].Text(t, "GET", redistest.Mark))
@@ -298,22 +300,22 @@ func TestDurabilityIsClaimedOnlyWhereItIsSeen(t *testing.T) {
 	}
 	acquire(t, open(t, addrs(servers), nil), request("a"))
 	if !durable() {
-		t.Error("a client that sees the setting does not claim it in the mark")
+		t.Error("a client that reads the setting does not record durability")
 	}
 	for _, s := range servers {
 		s.Text(t, "ACL", "SETUSER", "locker", "on", ">x", "~*", "&*", "+@all", "-config")
 	}
 	acquire(t, openURL(t, "redis://locker:x@"+strings.Join(addrs(servers), ",")+"?fsync=always"), request("b"))
 	if !durable() {
-		t.Error("with fsync=always, what others have seen is not kept")
+		t.Error("a client with fsync=always removes the durability that others have recorded")
 	}
 	acquire(t, openURL(t, "redis://locker:x@"+strings.Join(addrs(servers), ",")), request("c"))
 	if durable() {
-		t.Error("a client that cannot see it left the claim of others")
+		t.Error("a client that cannot read the setting keeps the durability that others have recorded")
 	}
 	acquire(t, openURL(t, "redis://locker:x@"+strings.Join(addrs(servers), ",")+"?fsync=always"), request("d"))
 	if durable() {
-		t.Error("a client that cannot see it claimed it")
+		t.Error("a client that cannot read the setting records durability")
 	}
 }
 
@@ -324,7 +326,7 @@ func TestQuarantineByTwoClocks(t *testing.T) {
 	begin := open(t, addrs(servers), nil)
 	restart(t, servers[:2]...)
 	eventually(t, "two nodes are in quarantine", func() bool { return quarantined(t, begin, "a", "") == 2 })
-	// A step of the server's clock looks as if the end were earlier there.
+	// A step of the server's clock is simulated by an earlier end in the mark.
 	passed := func(change func(*nodemark.Mark)) {
 		for _, s := range servers[:2] {
 			m, err := nodemark.Parse(s.Text(t, "GET", redistest.Mark))
@@ -337,22 +339,22 @@ func TestQuarantineByTwoClocks(t *testing.T) {
 	}
 	passed(func(m *nodemark.Mark) { m.Opens -= 3600e6 })
 	if n := quarantined(t, open(t, addrs(servers), nil), "a", ""); n < 2 {
-		t.Errorf("after a step of the servers' clocks %d are in quarantine", n)
+		t.Errorf("after a step of the servers' clocks %d servers are in quarantine, want at least 2", n)
 	}
 	passed(func(m *nodemark.Mark) { m.Opens += 3600e6; m.ClientOpens -= 3600e6 })
 	if n := quarantined(t, open(t, addrs(servers), nil), "a", ""); n < 2 {
-		t.Errorf("after a step of the client's clock %d are in quarantine", n)
+		t.Errorf("after a step of the client's clock %d servers are in quarantine, want at least 2", n)
 	}
 	passed(func(m *nodemark.Mark) { m.Opens -= 3600e6 })
 	acquire(t, open(t, addrs(servers), nil), request("b"))
-	// A client that stays connected counts for itself, whatever the mark says.
+	// A client that stays connected counts the quarantine itself, whatever the mark says.
 	if n := quarantined(t, begin, "a", ""); n < 2 {
-		t.Errorf("a client that counts for itself finds %d in quarantine", n)
+		t.Errorf("a client that counts the quarantine itself finds %d servers in it, want at least 2", n)
 	}
 }
 
-// A mark of another version is neither taken for that of an emptied server nor written
-// over, except by an operator.
+// A mark of another version is neither taken for that of an emptied server nor overwritten, except by
+// bootstrap.
 func TestMarkOfAnotherVersion(t *testing.T) {
 	t.Parallel() // it mostly waits
 	for _, mark := range []string{"0000000000000000 - - declared -", "3 open what will be"} {
@@ -365,27 +367,27 @@ func TestMarkOfAnotherVersion(t *testing.T) {
 			for _, s := range servers {
 				s.Text(t, "SET", redistest.Mark, mark)
 			}
-			refused := func(who string, err error) {
+			refused := func(client string, err error) {
 				t.Helper()
 				var q *store.QuorumError
 				if !errors.As(err, &q) || q.Count(store.Refused) == 0 || !strings.Contains(err.Error(), "version") || !strings.Contains(err.Error(), "bootstrap") {
-					t.Errorf("%s: %v", who, err)
+					t.Errorf("%s: %v, want a refusal that names the version and bootstrap", client, err)
 				}
 			}
 			_, err := before.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")})
-			refused("a client that was there", err)
+			refused("an earlier client", err)
 			refused("a holder", before.Renew(t.Context(), []store.Lease{held})[0])
 			late := open(t, addrs(servers), nil)
 			_, err = late.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")})
-			refused("a client that comes", err)
+			refused("a later client", err)
 			_, err = openURL(t, "redis://"+servers[0].Addr()).Acquire(t.Context(), store.AcquireRequest{Lease: request("a")})
 			refused("a client of one server", err)
 			if st, err := late.Inspect(t.Context(), "held"); err != nil || !st.Held {
-				t.Errorf("looking: %+v, %v", st, err)
+				t.Errorf("inspect: %+v, %v, want a held lock", st, err)
 			}
 			for _, s := range servers {
 				if got := s.Text(t, "GET", redistest.Mark); got != mark {
-					t.Errorf("the mark is now %q", got)
+					t.Errorf("the mark is now %q, want %q", got, mark)
 				}
 			}
 			if err := before.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {

@@ -11,8 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// A port that speaks TLS and a URL that does not, and the reverse, are named: the
-// words of the library below say neither.
+// The error says so if a port uses TLS and the URL does not, and the reverse.
 func TestTLSMixUps(t *testing.T) {
 	cert, key := redistest.SelfSigned(t, t.TempDir())
 	tlsPort := freePort(t)

@@ -16,8 +16,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 )
 
-// Each trouble has a message of its own that names the node and says what to
-// do, and leaves nothing behind.
+// Each kind of trouble gives an error that names the node and says what to do, and leaves no keys
+// behind.
 func TestTroubleIsNamed(t *testing.T) {
 	t.Parallel() // it mostly waits
 	const secret = "s3cr3t-pass"
@@ -85,7 +85,7 @@ func TestTroubleIsNamed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			server, address := c.prepare(t)
-			if name == "OutOfMemory" { // full once it is up
+			if name == "OutOfMemory" { // which fills it once it is up
 				server.Text(t, "SETRANGE", "ballast", "2000000", "x")
 			}
 			err := func() error {
@@ -98,7 +98,7 @@ func TestTroubleIsNamed(t *testing.T) {
 				return err
 			}()
 			if err == nil {
-				t.Fatal("no error")
+				t.Fatalf("no error, want one that says %q", c.say)
 			}
 			text := err.Error()
 			if !strings.Contains(text, c.say) || !strings.Contains(text, server.Addr()) || !errors.Is(err, c.is) {
@@ -114,7 +114,7 @@ func TestTroubleIsNamed(t *testing.T) {
 	}
 }
 
-// The error replies of old servers from inside a script are understood too.
+// Error replies of old servers from inside a script are classified too.
 func TestErrorsOfOldServers(t *testing.T) {
 	for reply, want := range map[string]store.Outcome{
 		"ERR Error running script (call to f_1b): @user_script:1: WRONGTYPE Operation against a key": store.WrongType,
@@ -137,11 +137,11 @@ func TestSameServerTwice(t *testing.T) {
 	}
 	_, err = redisstore.Open(t.Context(), "redis://"+servers[0].Addr()+","+servers[0].Addr(), nil)
 	if err == nil || !strings.Contains(err.Error(), "twice") {
-		t.Errorf("open with one address twice: %v", err)
+		t.Errorf("open with one address twice: %v, want an error that says so", err)
 	}
 }
 
-// The alias may come up later, when the store is long open.
+// A second address of a server is also refused if it becomes reachable after the store was opened.
 func TestSameServerTwiceLater(t *testing.T) {
 	servers := redistest.StartN(t, 2)
 	alias := faultproxy.New(t, servers[0].Addr())
@@ -167,12 +167,12 @@ func TestTTLOutOfBounds(t *testing.T) {
 		}
 	}
 	if keys := server.Keys(t); len(keys) != 0 {
-		t.Errorf("keys %q after refusals", keys)
+		t.Errorf("the server has the keys %q after refusals, want none", keys)
 	}
 }
 
-// Over TLS, which has its own way to read and write, locks are taken, waited for,
-// renewed and released as they are without.
+// Locks are acquired, waited for, renewed and released over TLS, which has its own code to read and
+// write.
 func TestTLS(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := redistest.SelfSigned(t, dir)
@@ -196,13 +196,13 @@ func TestTLS(t *testing.T) {
 	}
 	g := granted(t, done)
 	if g.Token <= token {
-		t.Errorf("token %d after %d", g.Token, token)
+		t.Errorf("token %d after %d, want a larger one", g.Token, token)
 	}
 	mustRelease(t, s, next, g)
 	nothingLeft(t, []*redistest.Server{secure})
 	e, err := redisadmin.Examine(t.Context(), address+"?"+q.Encode(), nil, redisadmin.Scope{TTL: time.Second})
 	if err != nil || e.Nodes[0].Outcome != store.Granted || len(e.Nodes[0].Lacking)+len(e.Nodes[0].Failing) > 0 {
-		t.Errorf("examined over TLS: %+v, %v", e, err)
+		t.Errorf("examine over TLS: %+v, %v, want a usable node with all rights", e, err)
 	}
 	if _, err := redisstore.Open(t.Context(), address, patient()); err == nil || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("without the CA: %v, want a refusal of the certificate", err)
@@ -218,16 +218,15 @@ func freePort(t *testing.T) string {
 	return strconv.Itoa(free)
 }
 
-// Where the counter's name is in use for something else, no lock is left that
-// has no token.
+// If the name of the counter is in use for something else, no lock without a token is left.
 func TestCounterOfAnotherType(t *testing.T) {
 	server := redistest.Start(t)
 	s := open(t, []string{server.Addr()}, nil)
 	server.Text(t, "RPUSH", "{a}:token", "x")
 	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")}); !errors.Is(err, store.ErrKindMismatch) {
-		t.Errorf("acquire: %v", err)
+		t.Errorf("acquire: %v, want %v", err, store.ErrKindMismatch)
 	}
 	if keys := server.Keys(t); len(keys) != 1 {
-		t.Errorf("keys %q", keys)
+		t.Errorf("the server has the keys %q, want only {a}:token", keys)
 	}
 }

@@ -15,8 +15,8 @@ import (
 )
 
 // A semaphore of 8 whose permits are held for 5 ms has at least 6 times the turns of a mutex
-// that is held for as long: a release hands the permit over, and no free permit waits for
-// anybody to ask.
+// that is held for as long: a release hands the permit on, and no permit stays free until a waiter
+// asks.
 func TestPermitsAreHandedOverLikeAMutex(t *testing.T) {
 	for _, c := range []struct {
 		servers int
@@ -27,14 +27,14 @@ func TestPermitsAreHandedOverLikeAMutex(t *testing.T) {
 			permits := turns(t, "permit", c.servers, c.late, 8*16)
 			t.Logf("turns in a second: mutex %.0f, permits %.0f, %.1f times as many", mutex, permits, permits/mutex)
 			if permits < 6*mutex {
-				t.Errorf("%.0f turns in a second of 8 permits, %.0f of a mutex", permits, mutex)
+				t.Errorf("%.0f turns in a second of 8 permits, want at least 6 times the %.0f of a mutex", permits, mutex)
 			}
 		})
 	}
 }
 
-// turns is how many turns in a second, of virtual time, 16 goroutines of two processes have with
-// a lock that each of them holds for 5 ms, of so many that are tried.
+// turns returns how many turns in a second of virtual time 16 goroutines of two stores have with a
+// lock that each of them holds for 5 ms. tried is their number of turns in all.
 func turns(t *testing.T, kind string, servers int, late time.Duration, tried int) (perSecond float64) {
 	synctest.Test(t, func(t *testing.T) {
 		network, hosts := bubbled(t, servers)

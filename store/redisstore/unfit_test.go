@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// Servers that lose locks without anybody restarting them are no nodes.
+// Servers that can lose locks without a restart are refused as nodes.
 func TestUnfitNodes(t *testing.T) {
 	for name, c := range map[string]struct {
 		settings func(master string) []string
@@ -32,7 +32,7 @@ func TestUnfitNodes(t *testing.T) {
 			nodes := []string{fit[0].Addr(), fit[1].Addr(), unfit.Addr()}
 			s, err := redisstore.Open(t.Context(), "redis://"+strings.Join(nodes, ","), nil)
 			if err != nil {
-				t.Fatal(err) // two of three will do
+				t.Fatal(err) // two of three are enough
 			}
 			defer s.Close()
 			fit[1].Kill()

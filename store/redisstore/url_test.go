@@ -39,12 +39,12 @@ func TestURLs(t *testing.T) {
 	} {
 		hosts, o, err := redisstore.ParseURLs(c.urls, redisstore.Options{})
 		if err != nil || !slices.Equal(hosts, strings.Fields(c.hosts)) || c.check != nil && !c.check(o) {
-			t.Errorf("%s: %v, %+v, %v", c.urls, hosts, o, err)
+			t.Errorf("%s: %v, %+v, %v, want the hosts %s and the settings of the URL", c.urls, hosts, o, err, c.hosts)
 		}
 	}
 }
 
-// Every refusal says what was wrong, and none shows a password.
+// Every error says what is wrong, and none shows a password.
 func TestBadURLs(t *testing.T) {
 	const secret = "hunter2"
 	for urls, say := range map[string]string{
@@ -117,7 +117,7 @@ func TestSettingsOfSentinels(t *testing.T) {
 	} {
 		_, _, err := redisstore.ParseURLs(urls, o)
 		if !errors.Is(err, store.ErrInvalid) || strings.Contains(err.Error(), "hunter") || strings.HasPrefix(urls, "redis://a?") && strings.Contains(err.Error(), "sentinel") {
-			t.Errorf("%s: %v", urls, err)
+			t.Errorf("%s: %v, want %v without a password", urls, err, store.ErrInvalid)
 		}
 	}
 }
@@ -129,7 +129,7 @@ func FuzzURLs(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		hosts, _, err := redisstore.ParseURLs(s, redisstore.Options{})
 		if (err == nil) != (len(hosts) > 0) {
-			t.Errorf("%q: hosts %q, err %v", s, hosts, err)
+			t.Errorf("%q: hosts %q, %v, want either hosts or an error", s, hosts, err)
 		}
 	})
 }
@@ -141,10 +141,10 @@ func FuzzDecodeValue(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		h := redisstore.DecodeValue(s)
 		if h.Owner == "" || len(h.Owner) > store.MaxOwner || !h.Foreign && !strings.HasPrefix(s, h.Owner) {
-			t.Errorf("%q: owner %q", s, h.Owner)
+			t.Errorf("%q is read as the owner %q, want a valid one", s, h.Owner)
 		}
 		if text := h.String(); strings.ContainsAny(text, "\x00\x1b\n\r\u009b") {
-			t.Errorf("%q prints as %q", s, text)
+			t.Errorf("%q is printed as %q, with control characters", s, text)
 		}
 	})
 }

@@ -21,8 +21,8 @@ func bubbled(t *testing.T, nodes int) (*simnet.Network, []*simnet.Host) {
 	return n, n.StartN(nodes)
 }
 
-// openBubbled opens a store over a bubble's servers, with its clock, and closes it with
-// the test. A nil o is the defaults.
+// openBubbled opens a store on a bubble's servers, with its clock, and closes it at the end of the
+// test. A nil o stands for the defaults.
 func openBubbled(t *testing.T, n *simnet.Network, hosts []*simnet.Host, o *redisstore.Options) *redisstore.Store {
 	t.Helper()
 	if o == nil {
@@ -37,8 +37,8 @@ func openBubbled(t *testing.T, n *simnet.Network, hosts []*simnet.Host, o *redis
 	return s
 }
 
-// The contract of a store, in virtual time, on servers that run the scripts. Three servers
-// are real ones elsewhere.
+// The store keeps the contract of package store in virtual time, on servers that run the scripts.
+// TestConformanceOnServers has three real servers.
 func TestConformance(t *testing.T) {
 	for _, c := range []struct {
 		name  string

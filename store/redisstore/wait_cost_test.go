@@ -49,7 +49,7 @@ func TestWaitersDoNotPoll(t *testing.T) {
 				r := waiter("stock")
 				r.TTL = 3 * every
 				all.Go(func() { s.Wait(ctx, store.WaitRequest{Lease: r}, nil) })
-				eventually(t, "it has a place", func() bool { return placed(t, servers[0], r) })
+				eventually(t, "the waiter has a place", func() bool { return placed(t, servers[0], r) })
 			}
 			asked := func() int { return calls(t, servers[0], "evalsha") - int(renewed.Load()) }
 			start, before := time.Now(), asked()
@@ -61,8 +61,8 @@ func TestWaitersDoNotPoll(t *testing.T) {
 	}
 }
 
-// A place is refreshed without a look whether the connection is still there: if it is not,
-// that shows by it, and the place lasts until the next time.
+// A place is refreshed without a check of the connection: if the connection is gone, the refresh
+// shows it, and the place lasts until the next one.
 func TestPlacesAreRefreshedWithoutProof(t *testing.T) {
 	t.Parallel()                          // it mostly waits
 	const every = 1200 * time.Millisecond // longer than a connection is trusted without an answer
@@ -74,11 +74,11 @@ func TestPlacesAreRefreshedWithoutProof(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { s.Wait(ctx, store.WaitRequest{Lease: r}, nil); close(done) }()
-	eventually(t, "it has a place", func() bool { return placed(t, servers[0], r) })
+	eventually(t, "the waiter has a place", func() bool { return placed(t, servers[0], r) })
 	before, proofs := calls(t, servers[0], "evalsha"), calls(t, servers[0], "ping")
 	eventually(t, "the place is refreshed", func() bool { return calls(t, servers[0], "evalsha")-before >= 2 })
 	if n := calls(t, servers[0], "ping") - proofs; n > 0 {
-		t.Errorf("the connection was tried %d times", n)
+		t.Errorf("the connection was checked with %d PINGs, want none", n)
 	}
 	cancel()
 	<-done

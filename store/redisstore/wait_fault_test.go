@@ -17,16 +17,16 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 )
 
-// patientWaiter refreshes its places so seldom that what it comes to know soon, it
-// was told.
+// patientWaiter returns the request of a waiter that refreshes its places so seldom that it learns
+// by a push what it learns soon.
 func patientWaiter(name string) store.Lease {
 	r := waiter(name)
 	r.TTL = time.Minute
 	return r
 }
 
-// soon is far less than a patient waiter takes to come to know of something by
-// itself, and far more than it takes to be told.
+// soon is far less than the time after which a patient waiter asks again, and far more than a push
+// takes.
 const soon = 10 * time.Second
 
 func grantedSoon(t *testing.T, done <-chan outcome) store.Grant {
@@ -38,7 +38,7 @@ func grantedSoon(t *testing.T, done <-chan outcome) store.Grant {
 		}
 		return o.grant
 	case <-time.After(soon):
-		t.Fatal("not granted, or too late")
+		t.Fatalf("the waiter was not granted the lock within %v", soon)
 	}
 	panic("unreachable")
 }
@@ -59,7 +59,7 @@ func TestDeadWaiterIsSkipped(t *testing.T) {
 			for i, p := range proxies {
 				p.RefuseNew()
 				p.Cut()
-				eventually(t, "the server knows", func() bool {
+				eventually(t, "the server has noticed that the connection is gone", func() bool {
 					return strings.Count(servers[i].Text(t, "CLIENT", "LIST", "TYPE", "pubsub"), "name=leasehold") == 1
 				})
 			}
@@ -69,14 +69,14 @@ func TestDeadWaiterIsSkipped(t *testing.T) {
 			mustRelease(t, s, next, grantedSoon(t, done))
 			cancel()
 			if o := <-dead; !errors.Is(o.err, context.Canceled) {
-				t.Errorf("the dead one: %+v", o)
+				t.Errorf("the wait of the dead waiter: %+v, want %v", o, context.Canceled)
 			}
 		})
 	}
 }
 
-// The holder dies, and with it all waiters but the last. That one is granted the lock when
-// the lease is over, and not only when it refreshes its place.
+// The holder dies, and with it all waiters except the last. The last one gets the lock when the
+// lease is over, before it refreshes its place.
 func TestHolderAndFirstWaitersDie(t *testing.T) {
 	t.Parallel() // it mostly waits
 	for _, nodes := range []int{1, 3} {
@@ -86,7 +86,7 @@ func TestHolderAndFirstWaitersDie(t *testing.T) {
 			s, dies := open(t, addrs(servers), nil), open(t, addrs(proxies), nil)
 			held := request("stock")
 			held.TTL = 4 * time.Second
-			takes(t, s, servers, held) // and nobody renews it
+			takes(t, s, servers, held) // and does not renew it
 			ctx, cancel := context.WithCancel(t.Context())
 			var dead []<-chan outcome
 			for range 5 {
@@ -97,7 +97,7 @@ func TestHolderAndFirstWaitersDie(t *testing.T) {
 			for i, p := range proxies {
 				p.RefuseNew()
 				p.Cut()
-				eventually(t, "the server knows", func() bool {
+				eventually(t, "the server has noticed that the connection is gone", func() bool {
 					return strings.Count(servers[i].Text(t, "CLIENT", "LIST", "TYPE", "pubsub"), "name=leasehold") == 1
 				})
 			}
@@ -133,7 +133,7 @@ func TestLostPush(t *testing.T) {
 	}
 	select {
 	case o := <-done:
-		t.Fatalf("it has heard what was lost: %+v", o)
+		t.Fatalf("the waiter has got a push that was lost: %+v", o)
 	default:
 	}
 	for _, p := range proxies {
@@ -143,7 +143,7 @@ func TestLostPush(t *testing.T) {
 	mustRelease(t, unreached, next, grantedSoon(t, done))
 }
 
-// The connection of a waiter breaks again and again.
+// A waiter gets the lock although its connection breaks again and again.
 func TestConnectionIsKilled(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	s := open(t, addrs(servers), nil)
@@ -152,7 +152,7 @@ func TestConnectionIsKilled(t *testing.T) {
 	done := wait(t, t.Context(), s, servers, next)
 	for range 3 {
 		servers[0].Text(t, "CLIENT", "KILL", "TYPE", "pubsub")
-		eventually(t, "it listens again", func() bool {
+		eventually(t, "the client is subscribed again", func() bool {
 			return strings.Contains(servers[0].Text(t, "CLIENT", "LIST", "TYPE", "pubsub"), "name=leasehold")
 		})
 	}
@@ -180,7 +180,7 @@ func TestRestartWhileWaiting(t *testing.T) {
 				if err := server.Restart(); err != nil {
 					t.Fatal(err)
 				}
-				server.Declare() // or it would stay out for a minute
+				server.Declare() // otherwise its quarantine lasts for a minute
 			}
 			var first, second outcome
 			r := a
@@ -189,7 +189,7 @@ func TestRestartWhileWaiting(t *testing.T) {
 			case first = <-gotB:
 				r, gotB = b, gotA
 			case <-time.After(soon):
-				t.Fatal("nobody got the lock")
+				t.Fatalf("no waiter got the lock within %v", soon)
 			}
 			if first.err != nil {
 				t.Fatal(first.err)
@@ -197,13 +197,13 @@ func TestRestartWhileWaiting(t *testing.T) {
 			mustRelease(t, s, r, first.grant)
 			second.grant = grantedSoon(t, gotB)
 			if second.grant.Token <= first.grant.Token {
-				t.Errorf("token %d after %d", second.grant.Token, first.grant.Token)
+				t.Errorf("token %d after %d, want a larger one", second.grant.Token, first.grant.Token)
 			}
 		})
 	}
 }
 
-// A user that may neither publish nor subscribe can still wait.
+// A user without the rights to publish and to subscribe can still wait.
 func TestWaitingWithoutRights(t *testing.T) {
 	t.Parallel() // it mostly waits
 	r := ruled{t: t, servers: redistest.StartN(t, 3)}
@@ -235,7 +235,7 @@ func TestWaitingWithoutRights(t *testing.T) {
 			takes(t, s, r.servers, held)
 			done := waits(t.Context(), s, next)
 			for _, server := range r.servers {
-				eventually(t, "it has a place", func() bool { return server.Text(t, "EXISTS", "{a}:place:"+next.Owner) == "1" })
+				eventually(t, "the waiter has a place", func() bool { return server.Text(t, "EXISTS", "{a}:place:"+next.Owner) == "1" })
 			}
 			if err := s.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {
 				t.Fatal(err)
@@ -245,8 +245,8 @@ func TestWaitingWithoutRights(t *testing.T) {
 	}
 }
 
-// A server that supports only version 2 of the protocol cannot push
-// anything on the connection on which it is asked.
+// A waiter on a server that supports only version 2 of the protocol, and cannot push over the
+// connection of the requests, polls.
 func TestWaitingWithoutPush(t *testing.T) {
 	t.Parallel() // it mostly waits
 	for _, nodes := range []int{1, 3} {
@@ -295,7 +295,7 @@ func TestRightsAreTakenAway(t *testing.T) {
 	mustRelease(t, s, next, grantedSoon(t, done))
 }
 
-// Another client holds the lock, and releases it without notifying anybody.
+// A waiter gets the lock that another client releases without a notification.
 func TestWaitingForAnotherClient(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	s := open(t, addrs(servers), nil)
@@ -306,7 +306,7 @@ func TestWaitingForAnotherClient(t *testing.T) {
 	mustRelease(t, s, next, grantedSoon(t, done))
 }
 
-// If the queue's key holds something else, a waiter gets an error, and all other locks
+// If the queue's key has a value of another type, a waiter gets an error, and locks without waiters
 // work.
 func TestWaitingWithoutAQueue(t *testing.T) {
 	servers := redistest.StartN(t, 3)
@@ -319,7 +319,7 @@ func TestWaitingWithoutAQueue(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
 	if _, err := s.Wait(ctx, store.WaitRequest{Lease: patientWaiter("stock")}, nil); err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "WRONGTYPE") {
-		t.Errorf("waiting: %v", err)
+		t.Errorf("wait: %v, want WRONGTYPE", err)
 	}
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {
 		t.Fatal(err)
@@ -332,7 +332,7 @@ func TestWaitingWithoutAQueue(t *testing.T) {
 	mustRelease(t, s, next, g)
 }
 
-// A waiter that gives up is removed everywhere at once, and so are those of a closed store.
+// A waiter that gives up is removed on all servers at once, and so are those of a closed store.
 func TestWaiterLeaves(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	s, closes := open(t, addrs(servers), nil), open(t, addrs(servers), nil)
@@ -343,11 +343,11 @@ func TestWaiterLeaves(t *testing.T) {
 	closed := wait(t, t.Context(), closes, servers, patientWaiter("stock"))
 	cancel()
 	if o := <-left; !errors.Is(o.err, context.Canceled) {
-		t.Errorf("the waiter that left got %+v", o)
+		t.Errorf("the wait that was given up: %+v, want %v", o, context.Canceled)
 	}
 	closes.Close()
 	if o := <-closed; !errors.Is(o.err, store.ErrClosed) {
-		t.Errorf("the wait of the closed store: %+v", o)
+		t.Errorf("the wait of the closed store: %+v, want %v", o, store.ErrClosed)
 	}
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {
 		t.Fatal(err)
@@ -355,8 +355,7 @@ func TestWaiterLeaves(t *testing.T) {
 	nothingLeft(t, servers)
 }
 
-// Many waiters of two processes want the lock. Each gets it, one after the other, with
-// rising tokens.
+// Many waiters of two stores get the lock one after the other, with rising tokens.
 func TestManyWaiters(t *testing.T) {
 	for _, nodes := range []int{1, 3, 5} {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
@@ -376,11 +375,11 @@ func TestManyWaiters(t *testing.T) {
 							return
 						}
 						if !mu.TryLock() {
-							t.Error("two have it")
+							t.Error("two holders at once")
 							return
 						}
 						if g.Token <= last {
-							t.Errorf("token %d after %d", g.Token, last)
+							t.Errorf("token %d after %d, want a larger one", g.Token, last)
 						}
 						last = g.Token
 						mu.Unlock()

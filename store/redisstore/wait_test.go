@@ -13,20 +13,20 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// waiter is a waiting request.
+// waiter returns the request of a waiter.
 func waiter(name string) store.Lease {
 	r := request(name)
 	r.Owner = store.NewOwnerAt(time.Now())
 	return r
 }
 
-// outcome is what became of waiting.
+// outcome is the result of a Wait.
 type outcome struct {
 	grant store.Grant
 	err   error
 }
 
-// waits waits in the background.
+// waits calls Wait in the background.
 func waits(ctx context.Context, s store.Waiter, r store.Lease) <-chan outcome {
 	done := make(chan outcome, 1)
 	go func() {
@@ -41,18 +41,18 @@ func wait(t *testing.T, ctx context.Context, s store.Waiter, servers []*redistes
 	t.Helper()
 	done := waits(ctx, s, r)
 	for _, server := range servers {
-		eventually(t, "it has a place", func() bool { return placed(t, server, r) })
+		eventually(t, "the waiter has a place", func() bool { return placed(t, server, r) })
 	}
 	return done
 }
 
-// placed says whether the owner has a place in the queue, and will be told.
+// placed reports whether the owner has a place in the queue without the no-push flag.
 func placed(t *testing.T, server *redistest.Server, r store.Lease) bool {
 	place := server.Text(t, "GET", "{"+r.Name+"}:place:"+r.Owner)
 	return place != "(nil)" && place[0] == '0'
 }
 
-// takes takes the lock, at all servers.
+// takes acquires the lock, and waits until all servers have it.
 func takes(t *testing.T, s store.Store, servers []*redistest.Server, r store.Lease) store.Grant {
 	t.Helper()
 	g := acquire(t, s, r)
@@ -71,13 +71,12 @@ func granted(t *testing.T, done <-chan outcome) store.Grant {
 		}
 		return o.grant
 	case <-time.After(20 * time.Second):
-		t.Fatal("not granted")
+		t.Fatal("the waiter was not granted the lock within 20s")
 	}
 	panic("unreachable")
 }
 
-// mustRelease releases what was granted to a waiter, perhaps under another owner of its
-// rank.
+// mustRelease releases the lock of a grant, which may have another owner of the same rank.
 func mustRelease(t *testing.T, s store.Store, r store.Lease, g store.Grant) {
 	t.Helper()
 	r.Owner = cmp.Or(g.Owner, r.Owner)
@@ -98,8 +97,8 @@ func nothingLeft(t *testing.T, servers []*redistest.Server) {
 	}
 }
 
-// A lock that is released goes to the waiters, one after the other, and nothing
-// is left of it in the end.
+// A lock that is released goes to the waiters, one after the other, and leaves only its counter in
+// the end.
 func TestHandOff(t *testing.T) {
 	for _, nodes := range []int{1, 3, 5} {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
@@ -115,12 +114,12 @@ func TestHandOff(t *testing.T) {
 			}
 			g := granted(t, gotA)
 			if g.Token <= token {
-				t.Errorf("token %d after %d", g.Token, token)
+				t.Errorf("token %d after %d, want a larger one", g.Token, token)
 			}
 			mustRelease(t, other, a, g)
 			next := granted(t, gotB)
 			if next.Token <= g.Token {
-				t.Errorf("token %d after %d", next.Token, g.Token)
+				t.Errorf("token %d after %d, want a larger one", next.Token, g.Token)
 			}
 			mustRelease(t, holder, b, next)
 			nothingLeft(t, servers)

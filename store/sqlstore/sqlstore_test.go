@@ -25,7 +25,7 @@ func TestStatements(t *testing.T) {
 		for _, s := range all {
 			first, _, _ := strings.Cut(s, " ")
 			if !strings.Contains(starts, first) || strings.Count(s, "$$")%2 != 0 || strings.Contains(s, "DELIMITER") {
-				t.Errorf("%v: no statement: %.60s", d, s)
+				t.Errorf("%v: not one whole statement: %.60s", d, s)
 			}
 		}
 		want := 0
@@ -37,17 +37,17 @@ func TestStatements(t *testing.T) {
 		}
 		for _, mark := range []string{"@schema@", "@version@", "@oldest@", "@clock@"} {
 			if strings.Contains(script, mark) {
-				t.Errorf("%v: %s was not replaced", d, mark)
+				t.Errorf("%v: the script still has %s, want no %q", d, mark, mark)
 			}
 		}
 	}
 }
 
-// A program without a driver is told which to import.
+// The error for a program without a driver names the one to import.
 func TestNoDriver(t *testing.T) {
 	for url, driver := range map[string]string{"postgres://a/b": "pgx", "mysql://a/b": "go-sql-driver", "mariadb://a/b": "go-sql-driver"} {
 		if _, err := ParseURL(url); !errors.Is(err, store.ErrUnsupported) || !strings.Contains(err.Error(), driver) {
-			t.Errorf("%s: %v", url, err)
+			t.Errorf("%s: %v, want an error that names the driver %s", url, err, driver)
 		}
 	}
 }
@@ -57,8 +57,8 @@ type serverError string
 func (e serverError) Error() string    { return "server says " + string(e) }
 func (e serverError) SQLState() string { return string(e) }
 
-// What a server says decides whether a call had an effect, is made again, and what
-// the caller is told. Without a word from the server the outcome is unknown.
+// The error of a server decides whether a call had an effect, whether it is made again, and which
+// outcome is reported. Without an answer of the server the outcome is unknown.
 func TestFaults(t *testing.T) {
 	for _, c := range []struct {
 		d                        Dialect
@@ -99,7 +99,7 @@ func TestFaults(t *testing.T) {
 	} {
 		f := engines[c.d].fault(fmt.Errorf("wrapped: %w", c.err))
 		if f.certain != c.certain || f.again != c.again || f.unusable != c.unusable || f.outcome != c.outcome {
-			t.Errorf("%v: %v: %+v", c.d, c.err, f)
+			t.Errorf("%v: %v: %+v, want certain %v, again %v, unusable %v, outcome %v", c.d, c.err, f, c.certain, c.again, c.unusable, c.outcome)
 		}
 	}
 }
@@ -113,27 +113,27 @@ func TestLiterals(t *testing.T) {
 	}
 }
 
-// A waiter that the server wakes does not pause, unless looking was of no use. Others
-// look less and less often, and never later than the lease in the way ends.
+// A waiter that the server wakes does not pause, unless its look found no change. Other waiters
+// look less and less often, and at the latest when the holder's lease ends.
 func TestPace(t *testing.T) {
 	p := pace{ttl: 30 * time.Second}
 	a := answer{position: 1, ahead: 7, endsIn: 10 * time.Second}
 	p.news(&a)
 	if d := p.pause(&a, true); d != 0 {
-		t.Errorf("the first look of a waiter with a signal comes after %v", d)
+		t.Errorf("the first look of a waiter with a signal comes after %v, want at once", d)
 	}
 	p.news(&a)
 	p.news(&a)
 	if p.pause(&a, true) == 0 {
-		t.Error("looking that is of no use is not paused")
+		t.Error("no pause after looks without a change, want one")
 	}
-	// The one before it is gone, so that waiting for its signal ends at once.
+	// The waiter before it is gone, so that waiting for its signal ends at once.
 	for range 3 {
 		a.waited, a.refreshed = true, true
 		p.news(&a)
 	}
 	if p.pause(&a, true) == 0 {
-		t.Error("being woken that is of no use is not paused")
+		t.Error("no pause after wakes without a change, want one")
 	}
 	a = answer{position: 1, endsIn: a.endsIn}
 	p.news(&a)
@@ -141,21 +141,21 @@ func TestPace(t *testing.T) {
 	for range 40 {
 		d := p.pause(&a, false)
 		if d < last || d > 100*time.Millisecond {
-			t.Fatalf("a pause of %v after one of %v", d, last)
+			t.Fatalf("a pause of %v after one of %v, want it no shorter, and at most 100ms", d, last)
 		}
 		last = d
 		p.news(&a)
 	}
 	a.endsIn = 3 * time.Millisecond
 	if d := p.pause(&a, false); d > a.endsIn {
-		t.Errorf("a pause of %v, and the lease ends in %v", d, a.endsIn)
+		t.Errorf("a pause of %v, want at most the %v until the lease ends", d, a.endsIn)
 	}
 	a.position = 50
 	if d := p.pause(&a, false); d < 500*time.Millisecond || d > time.Second {
-		t.Errorf("a waiter far back pauses for %v", d)
+		t.Errorf("a waiter far back pauses for %v, want 500ms to 1s", d)
 	}
 	short := pace{ttl: 80 * time.Millisecond}
 	if d := short.pause(&a, false); d > short.ttl/8 {
-		t.Errorf("a place of %v is looked after every %v", short.ttl, d)
+		t.Errorf("a place of %v is refreshed after %v, want at most an eighth", short.ttl, d)
 	}
 }

@@ -12,33 +12,33 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/gate"
 )
 
-// spoken is a connection to a server, and what was said there. It answers queries with
+// recorder is a connection to a server that records its statements, and answers queries with
 // answer.
-type spoken struct {
+type recorder struct {
 	said   []string
 	answer func(ctx context.Context) error
 }
 
-func (s *spoken) Connect(context.Context) (driver.Conn, error) { return s, nil }
-func (s *spoken) Driver() driver.Driver                        { return nil }
-func (s *spoken) Prepare(string) (driver.Stmt, error)          { return nil, errors.ErrUnsupported }
-func (s *spoken) say(what string)                              { s.said = append(s.said, what) }
+func (s *recorder) Connect(context.Context) (driver.Conn, error) { return s, nil }
+func (s *recorder) Driver() driver.Driver                        { return nil }
+func (s *recorder) Prepare(string) (driver.Stmt, error)          { return nil, errors.ErrUnsupported }
+func (s *recorder) say(what string)                              { s.said = append(s.said, what) }
 
-func (s *spoken) Close() error {
+func (s *recorder) Close() error {
 	s.say("close")
 	return nil
 }
 
-func (s *spoken) Begin() (driver.Tx, error) {
+func (s *recorder) Begin() (driver.Tx, error) {
 	return nil, errors.New("a transaction of package sql began")
 }
 
-func (s *spoken) ExecContext(_ context.Context, text string, _ []driver.NamedValue) (driver.Result, error) {
+func (s *recorder) ExecContext(_ context.Context, text string, _ []driver.NamedValue) (driver.Result, error) {
 	s.say(text)
 	return driver.ResultNoRows, nil
 }
 
-func (s *spoken) QueryContext(ctx context.Context, text string, _ []driver.NamedValue) (driver.Rows, error) {
+func (s *recorder) QueryContext(ctx context.Context, text string, _ []driver.NamedValue) (driver.Rows, error) {
 	s.say(text)
 	return noRows{}, s.answer(ctx)
 }
@@ -65,7 +65,7 @@ func TestTransactions(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ctx, end := context.WithCancel(t.Context())
-			s := &spoken{answer: func(ctx context.Context) error { return c.answer(ctx, end) }}
+			s := &recorder{answer: func(ctx context.Context) error { return c.answer(ctx, end) }}
 			db := sql.OpenDB(s)
 			p := &pool{}
 			p.current.Store(db)
@@ -77,7 +77,7 @@ func TestTransactions(t *testing.T) {
 			}
 			want := append([]string{"SET TRANSACTION ISOLATION LEVEL READ COMMITTED", "START TRANSACTION", "CALL p"}, c.want...)
 			if !slices.Equal(s.said, want) {
-				t.Errorf("the server was told %q, want %q", s.said, want)
+				t.Errorf("the server got %q, want %q", s.said, want)
 			}
 			db.Close()
 		})

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A waiter delays its place until it is known whether sessions last, but not for long. If
-// it is not known by then, the pauses between its looks end when it is.
+// A waiter delays its place until a probe shows whether sessions last, but not for long. If the
+// probe takes longer, its end also ends a pause between two looks.
 func TestWaiterWaitsForTheProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		probing := make(chan struct{})
@@ -23,10 +23,10 @@ func TestWaiterWaitsForTheProbe(t *testing.T) {
 		const soon = 10 * time.Millisecond
 		time.AfterFunc(soon, func() { close(probing) })
 		if d := took(func() { w.rest(t.Context(), time.Hour) }); d != soon {
-			t.Errorf("a pause ends %v after a probe began that takes %v", d, soon)
+			t.Errorf("a pause ends after %v, want %v, when the probe ends", d, soon)
 		}
 		if d := took(func() { w.probe(t.Context()) }); d != 0 {
-			t.Errorf("a place is delayed for %v after the probe", d)
+			t.Errorf("a place is delayed for %v after the probe, want no delay", d)
 		}
 		w.s.seats.probing = nil
 		if d := took(func() { w.rest(t.Context(), time.Hour) }); d != time.Hour {

@@ -20,32 +20,32 @@ type actor struct {
 	slots map[string]string      // of the grants, by owner
 }
 
-// returned is a place that was taken with a release and is not yet waited in.
-type returned struct {
+// unclaimed is a place that was taken with a release and has no Wait yet.
+type unclaimed struct {
 	next  store.WaitRequest
 	start clock.Instant
 }
 
-// comeBack releases r, which has waiters, and rejoins the queue.
-func (t *actor) comeBack(s store.Store, r store.Lease) returned {
+// rejoin releases r, which has waiters, and takes the next place in the queue.
+func (t *actor) rejoin(s store.Store, r store.Lease) unclaimed {
 	t.Helper()
-	p := returned{next: t.applicant(r.Name, t.long), start: t.now()}
+	p := unclaimed{next: t.applicant(r.Name, t.long), start: t.now()}
 	queued, err := s.(store.Rejoiner).ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: r}, p.next)
 	if err != nil || !queued {
-		t.Fatalf("rejoin of %q: queued %v, error %v, while somebody waits for it", r.Name, queued, err)
+		t.Fatalf("rejoin of %q: queued %v, error %v, want a place behind the waiter", r.Name, queued, err)
 	}
 	t.track(p.next.Lease)
 	return p
 }
 
-// acquire acquires a lock that must be free. The lock is released at the end of
-// the check at the latest.
+// acquire acquires a lock that must be free. It is released when the check ends, if not
+// before.
 func (t *actor) acquire(s store.Store, r store.Lease) store.Grant {
 	t.Helper()
 	return t.acquireSpare(s, store.AcquireRequest{Lease: r})
 }
 
-// acquireSpare is acquire for a request that may reserve tokens.
+// acquireSpare is like acquire, for a request that may reserve tokens.
 func (t *actor) acquireSpare(s store.Store, r store.AcquireRequest) store.Grant {
 	t.Helper()
 	g, err := s.Acquire(t.Context(), r)
@@ -61,8 +61,8 @@ func (t *actor) acquireSpare(s store.Store, r store.AcquireRequest) store.Grant 
 	return g
 }
 
-// acquireShort takes a new lock for about ShortTTL. A machine so busy that this
-// TTL is over before the answer arrives gets a longer one.
+// acquireShort acquires a new lock for about ShortTTL. If the machine is so busy that the
+// TTL has passed before the reply arrives, it tries again with a longer one.
 func (t *actor) acquireShort(s store.Store) short {
 	t.Helper()
 	var err error
@@ -81,7 +81,8 @@ func (t *actor) acquireShort(s store.Store) short {
 	return short{}
 }
 
-// refuse asks for a lock that another owner holds, and requires a refusal.
+// refuse acquires a lock that another owner holds, and requires a refusal that names the
+// holder.
 func (t *actor) refuse(s store.Store, r store.Lease) *store.BusyError {
 	t.Helper()
 	busy := t.busy(s, r)
@@ -105,13 +106,13 @@ func (t *actor) busy(s store.Store, r store.Lease) *store.BusyError {
 	return busy
 }
 
-// behind requires a refusal since others wait ahead for what is free: it names one of them,
-// as a waiter.
+// behind requires that r is refused, although the lock has room, since others wait for it.
+// The refusal names one of them, as a waiter.
 func (t *actor) behind(s store.Store, r store.Lease, ahead ...store.Lease) {
 	t.Helper()
 	busy := t.busy(s, r)
 	if h := busy.Holder; !h.Waiting || !slices.ContainsFunc(ahead, func(a store.Lease) bool { return a.Owner == h.Owner }) {
-		t.Fatalf("acquire %q behind a waiter: %v (%+v), want a waiter", r.Name, busy, h)
+		t.Fatalf("acquire %q behind a waiter: %v (%+v), want a refusal that names a waiter", r.Name, busy, h)
 	}
 }
 
@@ -134,25 +135,25 @@ func (t *actor) renew(s store.Store, r store.Lease) error {
 	t.mu.Unlock()
 	errs := s.Renew(t.Context(), []store.Lease{r})
 	if len(errs) != 1 {
-		t.Fatalf("renew of one lease gave %d results", len(errs))
+		t.Fatalf("renew of one lease returned %d results, want 1", len(errs))
 	}
 	return errs[0]
 }
 
+// track has cleanUp release r.
 func (t *actor) track(r store.Lease) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.held[r.Owner] = r
 }
 
-// cleanUp releases what a check left behind, because others may use the server
-// too.
+// cleanUp releases the leases that a check left, because other tests may use the same server.
 func (t *actor) cleanUp() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 5*time.Second)
 	defer cancel()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, r := range t.held {
-		_ = t.first.Release(ctx, store.ReleaseRequest{Lease: r}) // gone already, or gone with its TTL
+		_ = t.first.Release(ctx, store.ReleaseRequest{Lease: r}) // it has ended already, or ends with its TTL
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// breakRequest is the request to break the lease r, which was granted g.
+// breakRequest returns the request to break the lease r.
 func breakRequest(t *trial, r store.Lease) store.BreakRequest {
 	t.Helper()
 	return store.BreakRequest{Name: r.Name, Owner: r.Owner, Token: t.heldBy(r).Token, By: "root on host", Reason: "it hangs", At: time.Unix(1_700_000_000, 0)}
@@ -30,9 +30,9 @@ func endsBroken(t *trial, s store.Store, r store.BreakRequest) {
 	t.eventually("a lease that was broken and released is over", func() bool { return breaks(t, s, r) == 0 })
 }
 
-// checkBreakTold: a lease that is broken cannot be renewed, and the lock stays taken
-// until the owner releases it. Nothing brings it back.
-func checkBreakTold(t *trial) {
+// checkBreakStopsRenewals: a lease that is broken cannot be renewed, and the lock stays
+// taken until its owner releases it. No late request brings the lease back.
+func checkBreakStopsRenewals(t *trial) {
 	r := t.request(t.name(), t.long)
 	t.acquire(t.first, r)
 	b := breakRequest(t, r)
@@ -47,7 +47,7 @@ func checkBreakTold(t *trial) {
 	}
 	next := t.request(r.Name, t.long)
 	t.refuse(t.other(), next)
-	_ = t.first.Release(t.Context(), store.ReleaseRequest{Lease: r, Renewed: true}) // whether it ended the lease is the store's business
+	_ = t.first.Release(t.Context(), store.ReleaseRequest{Lease: r, Renewed: true}) // a store may answer either way
 	endsBroken(t, t.other(), b)
 	t.free(r.Name)
 	if _, err := t.first.Acquire(t.Context(), store.AcquireRequest{Lease: r}); err == nil {
@@ -60,39 +60,39 @@ func checkBreakTold(t *trial) {
 	t.release(t.first, next)
 }
 
-// checkBreakNotified: the store of the holder says whose lease was broken, when the lease
-// can no longer be renewed.
+// checkBreakNotified: the holder's store notifies it that its lease was broken. By then the
+// lease cannot be renewed any more.
 func checkBreakNotified(t *trial) {
 	r := t.request(t.name(), t.long)
-	told := make(chan struct{}, 1)
+	notified := make(chan struct{}, 1)
 	stop := t.first.(store.BreakNotifier).NotifyBroken(func(owner string) {
 		if owner != r.Owner {
 			return
 		}
 		select {
-		case told <- struct{}{}:
-		default: // not for the first time
+		case notified <- struct{}{}:
+		default: // it has been notified before
 		}
 	})
 	defer stop()
 	t.acquire(t.first, r)
 	b := breakRequest(t, r)
-	t.eventually("the holder's store says that a lease was broken", func() bool {
-		breaks(t, t.other(), b) // again, since a message can be lost
-		return len(told) > 0
+	t.eventually("the holder's store notifies it that its lease was broken", func() bool {
+		breaks(t, t.other(), b) // again each time, since a push can be lost
+		return len(notified) > 0
 	})
 	t.notHeld("renew of a lease that was broken", t.renew(t.first, r))
 	_ = t.first.Release(t.Context(), store.ReleaseRequest{Lease: r, Renewed: true})
 	stop()
 }
 
-// checkBreakExpiry: a lease that was broken ends with its validity, whatever its owner
-// does.
+// checkBreakExpiry: a lease that was broken ends by itself, but not before the validity that
+// its owner counts on.
 func checkBreakExpiry(t *trial) {
 	l := t.acquireShort(t.first)
 	b := store.BreakRequest{Name: l.Name, Owner: l.Lease.Owner, Token: l.Token, Reason: "it hangs"}
 	if left, err := t.other().(store.Breaker).BreakLease(t.Context(), b); err != nil && !t.overdue(l) {
-		t.Fatalf("break the lease of %q: left %v, error %v", l.Name, left, err)
+		t.Fatalf("break the lease of %q: got %v, error %v, want how long it still lasts", l.Name, left, err)
 	}
 	next := t.request(l.Name, t.long)
 	t.eventually("a lease that was broken ends", func() bool {
@@ -103,7 +103,7 @@ func checkBreakExpiry(t *trial) {
 		if err == nil {
 			t.track(next)
 			if !t.overdue(l) {
-				t.Fatalf("a lease that was broken ended before the end of the validity that its owner was told of")
+				t.Fatalf("a lease that was broken ended before the validity that its owner counts on")
 			}
 		}
 		return err == nil
@@ -111,8 +111,8 @@ func checkBreakExpiry(t *trial) {
 	t.release(t.other(), next)
 }
 
-// checkBreakNow: with Now the lock is free at once, for the first waiter, and the
-// owner can neither renew nor release what the next one holds.
+// checkBreakNow: with Now the lock goes to the first waiter at once, or is free. The owner of
+// the broken lease can neither renew it nor release that of the next holder.
 func checkBreakNow(t *trial) {
 	r := t.request(t.name(), t.long)
 	last := t.acquire(t.first, r).Token
@@ -122,7 +122,7 @@ func checkBreakNow(t *trial) {
 	if w, waits := t.first.(store.Waiter); waits {
 		line := t.queue(store.WaitRequest{Lease: next})
 		if left := breaks(t, w, b); left != 0 {
-			t.Fatalf("break now: the lease lasts for %v", left)
+			t.Fatalf("break now: the lease lasts for %v, want 0s", left)
 		}
 		t.gets("a waiter gets a lock whose lease was broken", line[0])
 		next = line[0].Lease
@@ -131,7 +131,7 @@ func checkBreakNow(t *trial) {
 		t.acquire(t.other(), next)
 	}
 	if st := t.heldBy(next); st.Token <= last {
-		t.Fatalf("granted token %v after %v, whose lease was broken", st.Token, last)
+		t.Fatalf("granted token %v, want more than %v of the lease that was broken", st.Token, last)
 	}
 	for _, s := range t.handles() {
 		t.notHeld("renew of a lease that was broken", t.renew(s, r))
@@ -147,7 +147,7 @@ func checkBreakNow(t *trial) {
 	t.free(r.Name)
 }
 
-// checkBreakToken: only the lease that was shown is broken.
+// checkBreakToken: a break ends only the lease whose name, owner and token it names.
 func checkBreakToken(t *trial) {
 	r := t.request(t.name(), t.long)
 	t.acquire(t.first, r)
@@ -164,7 +164,7 @@ func checkBreakToken(t *trial) {
 		}
 	}
 	if err := t.renew(t.first, r); err != nil {
-		t.Fatalf("renew after others were broken: %v", err)
+		t.Fatalf("renew after breaks of other leases: %v", err)
 	}
 	t.release(t.first, r)
 	next := t.request(r.Name, t.long)
@@ -174,22 +174,22 @@ func checkBreakToken(t *trial) {
 	t.notHeld("break a lease that was released", err)
 	t.heldBy(next)
 	if err := t.renew(t.first, next); err != nil {
-		t.Fatalf("renew after the lease before was broken: %v", err)
+		t.Fatalf("renew after a break of the lease before: %v", err)
 	}
 	t.release(t.other(), next)
 }
 
-// checkBreakNote: by whom, why and when a lease was broken is shown, during the break
-// and afterwards.
+// checkBreakNote: Inspect shows by whom, why and when a lease was broken, until it has ended
+// and afterwards. The first note is kept.
 func checkBreakNote(t *trial) {
 	r := t.request(t.name(), t.long)
 	t.acquire(t.first, r)
 	if st := t.inspect(t.first, r.Name); st.Broken != nil {
-		t.Fatalf("inspect: %+v of a lease that nobody broke", st.Broken)
+		t.Fatalf("inspect: broken with %+v, want no break", st.Broken)
 	}
 	b := breakRequest(t, r)
 	want := store.Broken{Owner: b.Owner, Token: b.Token, By: b.By, Reason: b.Reason, At: b.At}
-	is := func(when string) {
+	shown := func(when string) {
 		t.Helper()
 		for _, s := range t.handles() {
 			if st := t.inspect(s, r.Name); st.Broken == nil || *st.Broken != want {
@@ -198,21 +198,21 @@ func checkBreakNote(t *trial) {
 		}
 	}
 	breaks(t, t.first, b)
-	is("of a lease that was broken")
+	shown("of a lease that was broken")
 	second := b
 	second.By, second.Reason = "somebody else", "so does it"
 	breaks(t, t.other(), second)
-	is("after a second request")
+	shown("after a second request")
 	_ = t.first.Release(t.Context(), store.ReleaseRequest{Lease: r, Renewed: true})
 	endsBroken(t, t.first, b)
-	is("after the lease was released")
+	shown("after the lease was released")
 	next := t.request(r.Name, t.long)
 	t.acquire(t.other(), next)
-	is("after the next grant")
+	shown("after the next grant")
 	t.release(t.other(), next)
 }
 
-// checkBreakInvalid: nothing is done for an invalid request.
+// checkBreakInvalid: an invalid request to break a lease is refused and breaks nothing.
 func checkBreakInvalid(t *trial) {
 	r := t.request(t.name(), t.long)
 	t.acquire(t.first, r)
@@ -238,9 +238,9 @@ func checkBreakInvalid(t *trial) {
 	endsBroken(t, t.first, good)
 }
 
-// checkBreakOfKinds: one lease of a lock that several can hold is broken. It keeps its room
-// until its owner releases it and is not renewed; the leases beside it go on. With Now, the
-// first waiter has the room at once.
+// checkBreakOfKinds: one of several leases of a lock is broken. It is not renewed, and its
+// permits stay taken until its owner releases it. The leases beside it go on. With Now, the
+// first waiter gets the permits at once.
 func checkBreakOfKinds(t *trial) {
 	permit := func(name string) store.Lease { return t.of(store.Semaphore(2), 1, name, t.long) }
 	for _, c := range []struct {
@@ -269,7 +269,7 @@ func checkBreakOfKinds(t *trial) {
 			t.notHeld("renew of a lease that was broken", t.renew(s, r))
 		}
 		t.refuse(t.other(), next)
-		_ = t.first.Release(t.Context(), store.ReleaseRequest{Lease: r, Renewed: true}) // whether it ended the lease is the store's business
+		_ = t.first.Release(t.Context(), store.ReleaseRequest{Lease: r, Renewed: true}) // a store may answer either way
 		endsBroken(t, t.other(), b)
 		if _, err := t.first.Acquire(t.Context(), store.AcquireRequest{Lease: r}); err == nil {
 			t.track(r)
@@ -294,7 +294,7 @@ func checkBreakOfKinds(t *trial) {
 		b = breakOneRequest(t, next)
 		b.Now = true
 		if left := breaks(t, t.other(), b); left != 0 {
-			t.Fatalf("break now: the lease lasts for %v", left)
+			t.Fatalf("break now: the lease lasts for %v, want 0s", left)
 		}
 		t.gets("a waiter gets a lock whose lease was broken", w)
 		t.notHeld("renew of a lease that was broken", t.renew(t.first, next))
@@ -303,7 +303,7 @@ func checkBreakOfKinds(t *trial) {
 	}
 }
 
-// breakOneRequest is the request to break r, one of several leases of its lock.
+// breakOneRequest returns the request to break r, one of several leases of its lock.
 func breakOneRequest(t *trial, r store.Lease) store.BreakRequest {
 	t.Helper()
 	b := store.BreakRequest{Name: r.Name, Owner: r.Owner, Reason: "it hangs"}

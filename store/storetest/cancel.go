@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// checkEndedContext: an acquire on an ended context gets no lock.
+// checkEndedContext: an acquire with an ended context gets no lock.
 func checkEndedContext(t *trial) {
 	for _, s := range t.handles() {
 		for want, ctx := range t.ended() {
@@ -28,8 +28,8 @@ func checkEndedContext(t *trial) {
 	}
 }
 
-// checkEndedContextIsNoLoss: on an ended context, no answer says that a lease is
-// gone. Its holder would stop for no reason.
+// checkEndedContextIsNoLoss: no call with an ended context reports that a lease is gone.
+// Otherwise its holder would stop for no reason.
 func checkEndedContextIsNoLoss(t *trial) {
 	for want, ctx := range t.ended() {
 		start := t.now()
@@ -37,7 +37,7 @@ func checkEndedContextIsNoLoss(t *trial) {
 		t.acquire(t.first, r)
 		errs := t.first.Renew(ctx, []store.Lease{r, r})
 		if len(errs) != 2 {
-			t.Fatalf("renew of two leases on an ended context: %d results", len(errs))
+			t.Fatalf("renew of two leases on an ended context: %d results, want 2", len(errs))
 		}
 		for _, err := range errs {
 			if err != nil && !errors.Is(err, want) {
@@ -46,24 +46,24 @@ func checkEndedContextIsNoLoss(t *trial) {
 		}
 		t.lasts("renewed on an ended context", r, t.long, start)
 		if st, err := t.first.Inspect(ctx, r.Name); err == nil && st.Holder.Owner != r.Owner || err != nil && !errors.Is(err, want) {
-			t.Errorf("inspect on an ended context: %+v, error %v, want %v", st, err, want)
+			t.Errorf("inspect on an ended context: %+v, error %v, want the holder or %v", st, err, want)
 		}
 		if list, err := t.first.List(ctx, r.Name); err == nil && len(list) != 1 || err != nil && !errors.Is(err, want) {
-			t.Errorf("list on an ended context: %+v, error %v, want %v", list, err, want)
+			t.Errorf("list on an ended context: %+v, error %v, want the lock or %v", list, err, want)
 		}
 		if err := t.first.Release(ctx, store.ReleaseRequest{Lease: r}); err != nil && !errors.Is(err, want) {
-			t.Errorf("release on an ended context: got error %v, want %v", err, want)
+			t.Errorf("release on an ended context: got error %v, want none or %v", err, want)
 		}
-		// Calling again is safe, whatever became of the first call.
+		// A second release is safe, whatever the first one did.
 		if err := t.first.Release(t.Context(), store.ReleaseRequest{Lease: r}); err != nil && !errors.Is(err, store.ErrNotHeld) {
-			t.Errorf("release again: %v", err)
+			t.Errorf("release again: got error %v, want none or one that matches store.ErrNotHeld", err)
 		}
 		t.free(r.Name)
 	}
 }
 
-// checkCancelledMidway: an acquire that is cancelled midway leaves nothing
-// behind, not even later.
+// checkCancelledMidway: an acquire that is cancelled midway leaves nothing behind, and no
+// request of it is executed later.
 func checkCancelledMidway(t *trial) {
 	const workers, rounds = 4, 15
 	name := t.name()
@@ -97,12 +97,12 @@ func checkCancelledMidway(t *trial) {
 	t.takeAndKeep(name)
 }
 
-// takeAndKeep acquires the lock soon, and checks that no late request takes it
-// away.
+// takeAndKeep acquires the lock when it is free, and checks that no late request ends the
+// lease.
 func (t *actor) takeAndKeep(name string) {
 	t.Helper()
 	var r store.Lease
-	t.eventually("the lock can be had", func() bool {
+	t.eventually("the lock can be acquired", func() bool {
 		r = t.request(name, t.long)
 		_, err := t.other().Acquire(t.Context(), store.AcquireRequest{Lease: r})
 		if err != nil && !refused(err) {
@@ -118,7 +118,7 @@ func (t *actor) takeAndKeep(name string) {
 	t.release(t.other(), r)
 }
 
-// ended has contexts that have ended, with their errors.
+// ended returns contexts that have ended, by their errors.
 func (t *stage) ended() map[error]context.Context {
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -127,8 +127,8 @@ func (t *stage) ended() map[error]context.Context {
 	return map[error]context.Context{context.Canceled: cancelled, context.DeadlineExceeded: late}
 }
 
-// refused says whether an attempt lost: to one holder or, in a quorum store, to several
-// attempts that each got some of the nodes.
+// refused reports whether err refuses an attempt since the lock is held or, in a quorum
+// store, since several attempts each got some of the nodes.
 func refused(err error) bool {
 	return errors.Is(err, store.ErrBusy) || errors.Is(err, store.ErrQuorum)
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// checkDowngrade: the writer becomes a reader without a moment in which others can write,
-// with a token between that of the writer and those of later writers.
+// checkDowngrade: the writer becomes a reader, and no other writer gets in between. The
+// readers' token is larger than that of the writer and smaller than those of later writers.
 func checkDowngrade(t *trial) {
 	c, name := t.first.(store.Changer), t.name()
 	writer := t.writer(name)
@@ -19,7 +19,7 @@ func checkDowngrade(t *trial) {
 	start := t.now()
 	down, err := c.Downgrade(t.Context(), writer)
 	if err != nil || down.Token <= g.Token {
-		t.Fatalf("downgrade: token %v, error %v, the writer has %v", down.Token, err, g.Token)
+		t.Fatalf("downgrade: token %v, error %v, want more than the writer has, %v", down.Token, err, g.Token)
 	}
 	reader := writer
 	reader.Weight = 1
@@ -27,14 +27,14 @@ func checkDowngrade(t *trial) {
 	for _, r := range readers {
 		t.gets("readers get the lock with the writer that became one", r)
 		if r.grant.Token != down.Token && !t.several() || r.grant.Token <= g.Token {
-			t.Fatalf("downgrade: a reader has token %v beside %v", r.grant.Token, down.Token)
+			t.Fatalf("downgrade: a reader has token %v, want that of the other readers, %v, which is more than %v", r.grant.Token, down.Token, g.Token)
 		}
 	}
 	t.waits(next, late)
 	t.holders("a downgrade", reader, readers[0].Lease, readers[1].Lease)
 	again, err := c.Downgrade(t.Context(), writer)
 	if err != nil || again.Token != down.Token && !t.several() || again.Token < down.Token {
-		t.Fatalf("downgrade again: token %v, error %v, the first gave %v", again.Token, err, down.Token)
+		t.Fatalf("downgrade again: token %v, error %v, want %v as the first time", again.Token, err, down.Token)
 	}
 	if err := t.renew(t.first, reader); err != nil {
 		t.Fatalf("downgrade: renew afterwards: %v", err)
@@ -44,7 +44,7 @@ func checkDowngrade(t *trial) {
 	}
 	t.gets("the next writer gets the lock after the readers", next)
 	if next.grant.Token <= down.Token {
-		t.Fatalf("downgrade: the next writer has token %v after %v", next.grant.Token, down.Token)
+		t.Fatalf("downgrade: the next writer has token %v, want more than %v", next.grant.Token, down.Token)
 	}
 	t.release(t.first, next.Lease)
 	t.gets("the last reader gets the lock", late)
@@ -61,7 +61,7 @@ func checkDowngrade(t *trial) {
 }
 
 // checkDowngradeBroken: a lease that was broken is not downgraded, since that would renew
-// it. It ends as one that nobody asked to downgrade.
+// it. The break goes on as if there had been no downgrade.
 func checkDowngradeBroken(t *trial, s store.Breaker) {
 	t.Helper()
 	for _, reads := range []bool{false, true} {
@@ -77,16 +77,16 @@ func checkDowngradeBroken(t *trial, s store.Breaker) {
 		_, err := s.(store.Changer).Downgrade(t.Context(), writer)
 		t.notHeld("downgrade of a lease that was broken", err)
 		if left := breaks(t, s, b); left <= 0 || left > t.long {
-			t.Fatalf("downgrade of a lease that was broken: the lease lasts for %v", left)
+			t.Fatalf("downgrade of a lease that was broken: the lease lasts for %v, want more than 0s and at most %v", left, t.long)
 		}
 		_ = t.first.Release(t.Context(), store.ReleaseRequest{Lease: writer, Renewed: true})
 		endsBroken(t, s, b)
 	}
 }
 
-// checkResize: the number of permits changes while some are held. Nobody is granted one
-// that does not exist, and waits for the earlier number end. Over several nodes it does not
-// change: none of them knows how many permits are held.
+// checkResize: the number of permits can change while some are held. No permit above the new
+// number is granted, and waits for the earlier number end. Over several nodes it cannot
+// change, since no node knows how many permits are held.
 func checkResize(t *trial) {
 	c, name := t.first.(store.Changer), t.name()
 	if t.several() {
@@ -115,7 +115,7 @@ func checkResize(t *trial) {
 	t.eventually("resize: a wait for the earlier number ends", w.over)
 	var kind *store.KindError
 	if !errors.As(w.err, &kind) || kind.InUse != one.Normal() || kind.Asked != three || !strings.Contains(w.err.Error(), three.String()) {
-		t.Fatalf("resize: the wait for the earlier number ended with %v", w.err)
+		t.Fatalf("resize: the wait for the earlier number ended with %v, want a *store.KindError that names a %v and a %v", w.err, three, one)
 	}
 	if err := c.Resize(t.Context(), name, three, two); !errors.As(err, &kind) || kind.InUse.Normal() != one.Normal() {
 		t.Fatalf("resize from another number than the one in use: got error %v, want a *store.KindError", err)
@@ -135,7 +135,7 @@ func checkResize(t *trial) {
 	t.release(t.first, held[2])
 	g := t.acquire(t.first, t.of(two, 1, name, t.long))
 	if g.Slot < 0 || g.Slot >= 2 {
-		t.Fatalf("resize: granted slot %d of 2", g.Slot)
+		t.Fatalf("resize: granted slot %d, want 0 or 1", g.Slot)
 	}
 	t.refuse(t.other(), t.of(two, 1, name, t.long))
 	for _, k := range []store.Kind{store.ReadWrite, store.Semaphore(-1)} {
@@ -144,8 +144,8 @@ func checkResize(t *trial) {
 	checkResizedToOne(t, c)
 }
 
-// checkResizedToOne: a semaphore that has become a mutex shows all its holders until they
-// have left, and the lease of each can be broken.
+// checkResizedToOne: Inspect shows all holders of a semaphore that has become a mutex until
+// they have left, and the lease of each can be broken.
 func checkResizedToOne(t *trial, c store.Changer) {
 	t.Helper()
 	two, name := store.Semaphore(2), t.name()
@@ -169,7 +169,7 @@ func checkResizedToOne(t *trial, c store.Changer) {
 		t.notHeld("renew of a lease that was broken", t.renew(t.other(), held[1]))
 		b.Now = true
 		if left := breaks(t, t.other(), b); left != 0 {
-			t.Fatalf("resize to one permit: a lease that was broken at once lasts for %v", left)
+			t.Fatalf("resize to one permit: a lease that was broken at once lasts for %v, want 0s", left)
 		}
 	} else {
 		t.release(t.first, held[1])

@@ -10,7 +10,7 @@ import (
 // checkClose: closing twice is harmless, and after it every call fails.
 func checkClose(t *trial) {
 	s, _ := t.reopen()
-	r := t.request(t.name(), t.options.ShortTTL) // nobody will be there to release it
+	r := t.request(t.name(), t.options.ShortTTL) // the store is closed before it can be released
 	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r}); err != nil && !errors.Is(err, store.ErrQuorum) {
 		t.Fatalf("acquire: %v", err)
 	}
@@ -23,7 +23,7 @@ func checkClose(t *trial) {
 	t.closed("acquire", err)
 	errs := s.Renew(t.Context(), []store.Lease{r, r})
 	if len(errs) != 2 {
-		t.Fatalf("renew of two leases after close: %d results", len(errs))
+		t.Fatalf("renew of two leases after close: %d results, want 2", len(errs))
 	}
 	t.closed("renew", errs[0])
 	t.closed("renew", errs[1])
@@ -33,16 +33,16 @@ func checkClose(t *trial) {
 	_, err = s.List(t.Context(), "")
 	t.closed("list", err)
 	if c := s.Caps(); c.Engine == "" {
-		t.Errorf("caps after close: %+v", c)
+		t.Errorf("caps after close: %+v, want an engine", c)
 	}
 }
 
-// checkCloseKeepsLeases: closing a handle ends no lease, neither its own nor
-// another's.
+// checkCloseKeepsLeases: closing a handle ends no lease, neither those it was granted nor
+// others.
 func checkCloseKeepsLeases(t *trial) {
 	a, b := t.reopen()
 	if b == nil {
-		return // nobody is left to look
+		return // no handle is left to inspect the locks
 	}
 	mine, theirs := t.request(t.name(), t.long), t.request(t.name(), t.long)
 	t.acquire(a, mine)

@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// checkOneWinner: of many owners that ask at the same moment, one is granted the
-// lock. In a quorum store it may be none.
+// checkOneWinner: if many owners ask at the same moment, one of them is granted the lock. In a
+// quorum store it may be none.
 func checkOneWinner(t *trial) {
 	const contenders, rounds = 8, 10
 	for range rounds {
@@ -39,18 +39,18 @@ func checkOneWinner(t *trial) {
 		close(start)
 		wg.Wait()
 		if n := won.Load(); n > 1 || n == 0 && t.first.Caps().Nodes == 1 {
-			t.Fatalf("%d of %d contenders got the lock", n, contenders)
+			t.Fatalf("%d of %d contenders got the lock, want 1", n, contenders)
 		}
 	}
 }
 
-// checkMutualExclusion: the lock admits one holder at a time, in the order of the
-// tokens.
+// checkMutualExclusion: the lock has one holder at a time, and tokens rise from one to the
+// next.
 func checkMutualExclusion(t *trial) {
 	const workers, rounds = 6, 15
 	name := t.name()
-	// Loads and stores are atomic because the race detector does not see the
-	// order that a lock on a server creates. Only the lock separates increments.
+	// The race detector does not see the order that a lock on a server creates, so loads
+	// and stores are atomic. An increment is not: only the lock separates them.
 	var inside, counter atomic.Int64
 	var last atomic.Uint64
 	deadline := t.now().Add(max(4*t.patience, time.Second))
@@ -60,7 +60,7 @@ func checkMutualExclusion(t *trial) {
 		wg.Go(func() {
 			for done := 0; done < rounds; {
 				if t.now() > deadline {
-					t.Errorf("a contender got the lock only %d of %d times", done, rounds)
+					t.Errorf("a contender got the lock %d times, want %d", done, rounds)
 					return
 				}
 				r := t.request(name, t.long)
@@ -74,7 +74,7 @@ func checkMutualExclusion(t *trial) {
 					continue
 				}
 				if n := inside.Add(1); n != 1 {
-					t.Errorf("%d holders at once", n)
+					t.Errorf("%d holders at once, want 1", n)
 				}
 				v := counter.Load()
 				if before := fence.Token(last.Swap(uint64(g.Token))); g.Token <= before {
@@ -101,16 +101,16 @@ func checkMutualExclusion(t *trial) {
 // tokens.
 type turns struct {
 	inside atomic.Int64
-	last   atomic.Uint64 // of the tokens so far
+	last   atomic.Uint64 // the largest token so far
 	// quitters has, by owner, the cancel function of each waiter that gives up as
 	// it is handed the lock.
 	quitters sync.Map
 }
 
-// turn holds what was granted for a moment, and releases it.
+// turn holds a granted lease for a moment, and releases it.
 func (all *turns) turn(t *trial, s store.Store, r store.Lease, g store.Grant) {
 	if n := all.inside.Add(1); n != 1 {
-		t.Errorf("%d holders at once", n)
+		t.Errorf("%d holders at once, want 1", n)
 	}
 	if before := fence.Token(all.last.Swap(uint64(g.Token) + uint64(g.Spare))); g.Token <= before {
 		t.Errorf("token %v was granted after %v", g.Token, before)
@@ -163,14 +163,13 @@ func checkWaitMany(t *trial) {
 	}
 	wg.Wait()
 	if n := got.Load(); n != waiters {
-		t.Errorf("%d of %d got the lock", n, waiters)
+		t.Errorf("%d waiters got the lock, want %d", n, waiters)
 	}
 	t.vacant("nothing is left of a queue that has ended", name)
 }
 
-// checkWaitComeAndGo: owners that give up at any moment (even as they are handed
-// the lock), try without waiting, or barge neither block the others nor get in
-// beside them.
+// checkWaitComeAndGo: owners that give up at any moment (even as they are handed the lock),
+// try without waiting, or barge never hold the lock beside others, nor keep them from it.
 func checkWaitComeAndGo(t *trial) {
 	const workers, rounds = 20, 8
 	name := t.name()
@@ -207,7 +206,7 @@ func checkWaitComeAndGo(t *trial) {
 				cancel()
 				if err != nil {
 					if !expected(err) {
-						t.Errorf("one of many owners that come and go: %v", err)
+						t.Errorf("one of many owners that come and go: got error %v, want the lock", err)
 					}
 					continue
 				}

@@ -24,7 +24,7 @@ func checkExpiry(t *trial) {
 	})
 	t.track(next)
 	if now, until := t.now(), validity.Until(l.start, l.TTL); now < until {
-		t.Fatalf("granted to somebody else %v before the end of the validity of a lease of %v", until.Sub(now), l.TTL)
+		t.Fatalf("granted to another owner %v before the end of the validity of a lease of %v", until.Sub(now), l.TTL)
 	}
 	t.heldBy(next)
 }
@@ -40,7 +40,7 @@ func checkExpiryCountsDown(t *trial) {
 			return true
 		}
 		if st.ExpiresIn <= 0 || st.ExpiresIn > left {
-			t.Fatalf("inspect: held, expires in %v; the look before said %v", st.ExpiresIn, left)
+			t.Fatalf("inspect: held, expires in %v, want more than 0s and at most %v, as inspected before", st.ExpiresIn, left)
 		}
 		left = st.ExpiresIn
 		return false
@@ -48,7 +48,7 @@ func checkExpiryCountsDown(t *trial) {
 	t.free(l.Name)
 	for _, s := range t.handles() {
 		if list := t.list(s, l.Name); len(list) != 0 {
-			t.Fatalf("list shows a lease that is over: %+v", list)
+			t.Fatalf("list shows a lease that is over: %+v, want none", list)
 		}
 	}
 }
@@ -71,7 +71,7 @@ func checkExpiredHolder(t *trial) {
 		t.refuse(s, t.request(l.Name, t.long))
 	}
 	if st := t.heldBy(next); st.Token != g.Token {
-		t.Errorf("token went from %v to %v", g.Token, st.Token)
+		t.Errorf("inspect: token %v after requests of the holder before, want %v", st.Token, g.Token)
 	}
 	t.lasts("after the holder before came back", next, t.long, start)
 }

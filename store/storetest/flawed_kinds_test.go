@@ -13,14 +13,14 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// manifold is a store in memory that keeps every kind of lock, by the rule, and does one
-// thing wrong on request. Its waiters look every now and then.
+// manifold is a store in memory that keeps every kind of lock, by the rule, and has one flaw
+// on request. Its waiters poll.
 type manifold struct {
 	*shelf
 	flaw flaw
 }
 
-// shelf is what the handles of a manifold share.
+// shelf holds the locks that the handles of a manifold share.
 type shelf struct {
 	told    audience.Audience
 	mu      sync.Mutex
@@ -31,7 +31,7 @@ func newShelf() *shelf { return &shelf{records: make(map[string]rule.Record)} }
 
 func (s *manifold) is(f flaw) bool { return s.flaw == f }
 
-// step takes one step of a lock, and then hands it on.
+// step applies f to a lock, after ending expired leases, and then hands the lock on.
 func (s *manifold) step(name string, f func(r rule.Record, now clock.Instant) (rule.Record, rule.Answer)) rule.Answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()

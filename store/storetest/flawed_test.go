@@ -17,11 +17,11 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// flaw is one thing a store can get wrong. The empty flaw is none.
+// flaw names one thing that a store gets wrong. The empty flaw is none.
 type flaw string
 
-// flawed is a plain store in memory, written without the rule, that does one
-// thing wrong on request. Handles that share a core share its locks.
+// flawed is a plain store in memory, written without the rule, that has one flaw on request.
+// Handles that share a core share its locks.
 type flawed struct {
 	*core
 	flaw   flaw
@@ -35,13 +35,13 @@ type core struct {
 
 type lock struct {
 	owner, meta string // no owner: free
-	made        string // the attempt that was granted it; empty: others know of it too
-	last        string // whose lease expired
+	made        string // the attempt that was granted it; empty once another attempt has joined
+	last        string // the owner whose lease expired
 	count       int
 	token       fence.Token
 	top         fence.Token // the last that was reserved
 	expiry      clock.Instant
-	by          *flawed       // through which handle it was granted
+	by          *flawed       // the handle through which it was granted
 	queue       []store.Lease // of refused requests; only a flaw grants them
 	line        []*place
 }
@@ -50,7 +50,7 @@ func newCore() *core { return &core{locks: make(map[string]*lock)} }
 
 func (s *flawed) is(f flaw) bool { return s.flaw == f }
 
-// look returns the present state of the lock called name.
+// look returns the lock called name, free if its lease has expired.
 func (s *flawed) look(name string) *lock {
 	l := s.locks[name]
 	if l == nil {
@@ -76,7 +76,7 @@ func (s *flawed) give(l *lock, r store.Lease, spare int) {
 	l.reserve(s, spare)
 }
 
-// reserve keeps the tokens after the last for the holder.
+// reserve reserves spare tokens for the holder.
 func (l *lock) reserve(s *flawed, spare int) {
 	l.top = max(l.token, l.top)
 	if !s.is("reserved tokens are granted again") {
@@ -98,7 +98,7 @@ func (s *flawed) expiry(ttl time.Duration) clock.Instant {
 	return math.MaxInt64
 }
 
-// key is the name the engine knows the lock by.
+// key returns the name by which the engine knows the lock.
 func (s *flawed) key(name string) string {
 	switch {
 	case s.is("names end at a NUL"):
@@ -146,12 +146,12 @@ func (s *flawed) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gra
 	}
 	if s.is("a context that ends midway leaves the lease") {
 		g, err := s.grant(r)
-		time.Sleep(2 * time.Millisecond) // the way back
+		time.Sleep(2 * time.Millisecond) // the reply is on its way
 		return g, cmp.Or(ctx.Err(), err)
 	}
 	g, err := s.grant(r)
 	if err == nil && s.is("a cancelled attempt ends the lease") {
-		time.Sleep(2 * time.Millisecond) // the way back
+		time.Sleep(2 * time.Millisecond) // the reply is on its way
 		if err = ctx.Err(); err != nil {
 			s.Release(context.WithoutCancel(ctx), store.ReleaseRequest{Lease: store.Lease{Name: r.Name, Owner: r.Owner}})
 		}
@@ -235,7 +235,7 @@ func (s *flawed) left(l *lock) time.Duration {
 	if s.is("time stands still") {
 		return time.Second
 	}
-	return max(l.expiry.Sub(clock.System().Now()), 1) // it was looked at just before
+	return max(l.expiry.Sub(clock.System().Now()), 1) // it had not expired a moment ago
 }
 
 func (s *flawed) Renew(ctx context.Context, leases []store.Lease) []error {
@@ -416,7 +416,7 @@ func (s *flawed) List(ctx context.Context, prefix string) ([]store.State, error)
 	return list, nil
 }
 
-// glob says whether pattern matches the start of name, with * and ? for any.
+// glob reports whether pattern, with * and ?, matches the start of name.
 func glob(pattern, name string) bool {
 	for ; pattern != ""; pattern, name = pattern[1:], name[1:] {
 		if pattern[0] == '*' {
@@ -451,7 +451,7 @@ func (s *flawed) Caps() store.Caps {
 	return c
 }
 
-// check is the Check of the request, unless the flaw is to leave it out.
+// check checks a request, unless the flaw is not to.
 func (s *flawed) check(r interface{ Check(store.Caps) error }) error {
 	switch {
 	case s.is("nothing is checked"):

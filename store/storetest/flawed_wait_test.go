@@ -10,12 +10,11 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// place is a waiter in the queue. It checks now and then whether it has
-// been handed the lock, or can have it.
+// place is a waiter in the queue. It polls whether it was handed the lock, or can take it.
 type place struct {
 	store.WaitRequest
 	handed clock.Instant
-	came   int // in which position
+	came   int // its position when it arrived
 }
 
 func (s *flawed) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
@@ -39,7 +38,7 @@ func (s *flawed) Wait(ctx context.Context, r store.WaitRequest, reason func(erro
 			}
 			return store.Grant{}, err
 		}
-		g, busy := s.stand(p, start)
+		g, busy := s.poll(p, start)
 		if busy == nil {
 			return g, nil
 		}
@@ -54,8 +53,8 @@ func (s *flawed) Wait(ctx context.Context, r store.WaitRequest, reason func(erro
 	}
 }
 
-// stand is one check by a waiter.
-func (s *flawed) stand(p *place, start clock.Instant) (store.Grant, *store.BusyError) {
+// poll takes the lock for a waiter, or says why it cannot.
+func (s *flawed) poll(p *place, start clock.Instant) (store.Grant, *store.BusyError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.look(s.key(p.Name))
@@ -88,8 +87,8 @@ func (s *flawed) stand(p *place, start clock.Instant) (store.Grant, *store.BusyE
 	return store.Grant{}, busy
 }
 
-// mayTake says whether a waiter at that position of the queue, or outside it, takes a free
-// lock.
+// mayTake reports whether a waiter at that index in the queue, or outside it (-1), takes a
+// free lock.
 func (s *flawed) mayTake(l *lock, p *place, at int) bool {
 	switch {
 	case s.is("a free lock goes to new requests"), p.Barge && s.is("barging waiters never take the lock"):
@@ -117,7 +116,7 @@ func (s *flawed) granted(l *lock, p *place, start clock.Instant) store.Grant {
 	return g
 }
 
-// handOn gives a lock that was released to the first in the queue.
+// handOn hands a released lock to the first waiter.
 func (s *flawed) handOn(l *lock) {
 	if l.owner != "" || len(l.line) == 0 || s.is("a free lock goes to new requests") || s.is("released locks go to new requests") {
 		return
@@ -143,7 +142,7 @@ func (s *flawed) handOn(l *lock) {
 	}
 }
 
-// leave takes p out of the queue, or gives back what it was handed.
+// leave takes p out of the queue, and releases the lock if it was handed to p.
 func (s *flawed) leave(p *place) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -205,7 +204,7 @@ func (s *flawed) ReserveTokens(ctx context.Context, r store.ReserveRequest) (sto
 	return d, nil
 }
 
-// shown is the queue as Inspect shows it.
+// shown returns the queue as Inspect shows it.
 func (s *flawed) shown(l *lock) (line []store.Place) {
 	for _, p := range l.line {
 		shown := store.Place{Holder: store.DecodeHolder(p.Owner, p.Meta), ExpiresIn: p.TTL}

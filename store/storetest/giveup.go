@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// checkWaitGivenUp: a Wait that gives up returns the error of its context and
-// leaves the queue, wherever it stood. The others keep their order.
+// checkWaitGivenUp: a Wait that gives up returns the error of its context and leaves the
+// queue, from any position. The others keep their order.
 func checkWaitGivenUp(t *trial) {
 	holder := t.request(t.name(), t.long)
 	t.acquire(t.first, holder)
@@ -37,13 +37,13 @@ func checkWaitGivenUp(t *trial) {
 	t.vacant("nothing is left of a queue that has ended", holder.Name)
 }
 
-// checkWaitGivenUpByAll: after its only waiter gave up, a released lock is free,
-// even if both happen at once.
+// checkWaitGivenUpByAll: if its only waiter gives up, a released lock is free, even if both
+// happen at once.
 func checkWaitGivenUpByAll(t *trial) {
 	holder := t.request(t.name(), t.long)
 	t.acquire(t.first, holder)
 	w := t.wait(t.other(), t.applicant(holder.Name, t.long))
-	t.eventually("a waiter is told why it waits", func() bool { return w.over() || len(w.heard()) > 0 })
+	t.eventually("a waiter gets a reason to wait", func() bool { return w.over() || len(w.reports()) > 0 })
 	w.cancel()
 	t.ends("the only one in the queue gives up", w, context.Canceled)
 	t.lined("nobody is in the queue", holder.Name)
@@ -61,13 +61,13 @@ func checkWaitGivenUpByAll(t *trial) {
 		case w.err == nil:
 			t.release(t.first, w.Lease)
 		case !errors.Is(w.err, context.Canceled):
-			t.Fatalf("gave up while it was handed the lock: got error %v", w.err)
+			t.Fatalf("gave up while it was handed the lock: got error %v, want the lock or %v", w.err, context.Canceled)
 		}
 		t.vacant("nothing is left of a wait that was given up", holder.Name)
 	}
 }
 
-// checkWaitEndedContext: a Wait on an ended context gets and leaves nothing,
+// checkWaitEndedContext: a Wait with an ended context gets no lock and leaves no place,
 // whether the lock is free or held.
 func checkWaitEndedContext(t *trial) {
 	for _, s := range t.handles() {
@@ -145,23 +145,23 @@ func checkWaitClosed(t *trial) {
 	if b != nil {
 		rest = b
 	}
-	holder := t.request(t.name(), t.options.ShortTTL) // nobody may be there to release it
+	holder := t.request(t.name(), t.options.ShortTTL) // no handle may be left to release it
 	for try := range 8 {
 		holder = t.request(t.name(), t.options.ShortTTL<<try)
 		if _, err := rest.Acquire(t.Context(), store.AcquireRequest{Lease: holder}); err != nil && !errors.Is(err, store.ErrQuorum) {
 			t.Fatalf("acquire: %v", err)
 		}
 		w := t.wait(a, t.applicant(holder.Name, t.long))
-		t.eventually("a waiter is told why it waits", func() bool { return w.over() || len(w.heard()) > 0 })
+		t.eventually("a waiter gets a reason to wait", func() bool { return w.over() || len(w.reports()) > 0 })
 		if w.over() {
-			continue // the machine was too slow, and the lease is over
+			continue // the machine was too slow: the lease has expired
 		}
 		if err := a.Close(); err != nil {
 			t.Fatalf("close: %v", err)
 		}
 		closed := t.now()
 		t.eventually("a Wait ends when the store is closed", w.over)
-		if w.err == nil && w.back < closed { // the lease ended before the store did
+		if w.err == nil && w.back < closed { // the lease expired before the store was closed
 			if a, b = t.reopen(); b != nil {
 				rest = b
 			} else {

@@ -42,7 +42,7 @@ func checkGrant(t *trial) {
 	}
 	st := t.heldBy(r)
 	if st.Token != g.Token {
-		t.Errorf("inspect: token %v, granted was %v", st.Token, g.Token)
+		t.Errorf("inspect: token %v, want %v as granted", st.Token, g.Token)
 	}
 	t.sameHolder("inspect", st.Holder, r)
 	t.within("inspect", st.ExpiresIn, r.TTL)
@@ -66,14 +66,14 @@ func checkBusy(t *trial) {
 		t.within("busy", busy.ExpiresIn, r.TTL)
 	}
 	if st := t.heldBy(r); st.Token != g.Token {
-		t.Errorf("token %v after two refusals, granted was %v", st.Token, g.Token)
+		t.Errorf("inspect: token %v after refusals, want %v as granted", st.Token, g.Token)
 	}
 	t.release(t.first, r)
-	t.free(r.Name) // no refused attempt was left to take it
+	t.free(r.Name) // no refused attempt has taken it
 }
 
-// checkRepeat: repeating an acquire confirms the same lease, so that a lost
-// answer does not lose the lock.
+// checkRepeat: repeating an acquire confirms the same lease, so that a lost reply does not
+// lose the lock.
 func checkRepeat(t *trial) {
 	start := t.now()
 	r := t.request(t.name(), t.long)
@@ -90,7 +90,7 @@ func checkRepeat(t *trial) {
 	}
 	t.lasts("asked again with a shorter TTL", r, t.long, start)
 	t.sameToken("inspect after asking again", t.heldBy(r).Token, g.Token)
-	// All of these were one lease: one release ends it.
+	// All of these are one lease, which one release ends.
 	t.release(t.first, r)
 	t.free(r.Name)
 
@@ -104,8 +104,8 @@ func checkRepeat(t *trial) {
 	t.lasts("asked again with a longer TTL", l.Lease, t.long, start)
 }
 
-// sameToken wants the token a lease was granted with. A quorum store may raise
-// it when the owner asks again and gains a node by it; it never sinks.
+// sameToken requires the token that a lease was granted with. A quorum store may raise it
+// when the owner asks again and gets another node. It never decreases.
 func (t *observer) sameToken(what string, got, want fence.Token) {
 	if t.first.Caps().Nodes > 1 && got > want {
 		return
@@ -126,7 +126,7 @@ func checkTokensRise(t *trial) {
 				r := t.request(name, t.long)
 				g := t.acquire(s, r)
 				if g.Token <= last[name] {
-					t.Fatalf("token %v after a release, the one before was %v", g.Token, last[name])
+					t.Fatalf("token %v after a release, want more than %v", g.Token, last[name])
 				}
 				last[name] = g.Token
 				t.release(s, r)
@@ -145,7 +145,7 @@ func checkTokensRise(t *trial) {
 		}
 		t.track(r)
 		if g.Token <= l.Token {
-			t.Fatalf("token %v after an expiry, the one before was %v", g.Token, l.Token)
+			t.Fatalf("token %v after an expiry, want more than %v", g.Token, l.Token)
 		}
 		return true
 	})

@@ -14,7 +14,7 @@ func checkInspect(t *trial) {
 	for range 2 {
 		for _, s := range t.handles() {
 			if st := t.inspect(s, name); st.Held || st.Holder != (store.Holder{}) || st.ExpiresIn != 0 {
-				t.Fatalf("inspect of a free lock: %+v", st)
+				t.Fatalf("inspect of a free lock: %+v, want no holder and no expiry", st)
 			}
 		}
 	}
@@ -25,7 +25,7 @@ func checkInspect(t *trial) {
 		t.sameHolder("inspect", st.Holder, r)
 		t.within("inspect", st.ExpiresIn, r.TTL)
 		if st.Token != g.Token {
-			t.Errorf("inspect: token %v, granted was %v", st.Token, g.Token)
+			t.Errorf("inspect: token %v, want %v as granted", st.Token, g.Token)
 		}
 	}
 	t.release(t.first, r)
@@ -38,16 +38,16 @@ func checkHeldFor(t *trial) {
 	first := t.request(t.name(), t.long)
 	t.acquire(t.first, first)
 	r := t.applicant(first.Name, t.long)
-	r.Meta = store.Holder{Host: "host-of-the-holder", Since: time.Now().Add(-time.Hour)}.Encode() // as if it had waited for so long
+	r.Meta = store.Holder{Host: "host-of-the-holder", Since: time.Now().Add(-time.Hour)}.Encode() // as if it had waited for an hour
 	w := t.queue(r)[0]
 	before := t.now()
 	t.release(t.first, first)
-	t.gets("a waiter", w)
+	t.gets("a waiter gets the lock", w)
 	for _, s := range t.handles() {
 		states := append(t.list(s, w.Name), t.inspect(s, w.Name))
 		for _, st := range states {
 			if most := t.now().Sub(before) + t.resolution + time.Second; st.HeldFor < 0 || st.HeldFor > most {
-				t.Errorf("held for %v, want at most the %v since the lock was handed over", st.HeldFor, most)
+				t.Errorf("held for %v, want 0s to the %v since the hand-off", st.HeldFor, most)
 			}
 		}
 	}
@@ -57,7 +57,7 @@ func checkHeldFor(t *trial) {
 func checkList(t *trial) {
 	prefix := t.name() + "/"
 	if list := t.list(t.first, prefix); len(list) != 0 {
-		t.Fatalf("list of names nobody used: %+v", list)
+		t.Fatalf("list of unused names: %+v, want none", list)
 	}
 	held := make(map[string]store.Lease)
 	tokens := make(map[string]store.Grant)
@@ -74,7 +74,7 @@ func checkList(t *trial) {
 			t.sameHolder("list", st.Holder, held[st.Name])
 			t.within("list", st.ExpiresIn, t.long)
 			if st.Token != tokens[st.Name].Token {
-				t.Errorf("list: token %v of %q, granted was %v", st.Token, st.Name, tokens[st.Name].Token)
+				t.Errorf("list: token %v of %q, want %v as granted", st.Token, st.Name, tokens[st.Name].Token)
 			}
 		}
 		all := make(map[string]bool)
@@ -83,7 +83,7 @@ func checkList(t *trial) {
 		}
 		for name := range held {
 			if !all[name] {
-				t.Errorf("list of everything: %q is missing", name)
+				t.Errorf("list of all locks: misses %q", name)
 			}
 		}
 	}
@@ -114,7 +114,7 @@ func checkListPrefix(t *trial) {
 	}
 }
 
-// list is what s lists under prefix; it has to be sorted, and held.
+// list returns what s lists under prefix, and requires the locks to be held and sorted.
 func (t *observer) list(s store.Store, prefix string) []store.State {
 	t.Helper()
 	list, err := s.List(t.Context(), prefix)
@@ -126,7 +126,7 @@ func (t *observer) list(s store.Store, prefix string) []store.State {
 			t.Fatalf("list %q: %q has no holder: %+v", prefix, st.Name, st)
 		}
 		if i > 0 && st.Name <= list[i-1].Name {
-			t.Fatalf("list %q: %q comes after %q", prefix, st.Name, list[i-1].Name)
+			t.Fatalf("list %q: %q comes after %q, want them sorted", prefix, st.Name, list[i-1].Name)
 		}
 	}
 	return list
@@ -139,7 +139,7 @@ func (t *observer) listed(s store.Store, prefix string, want map[string]store.Le
 	for _, st := range t.list(s, prefix) {
 		got = append(got, st.Name)
 		if r, ok := want[st.Name]; !ok {
-			t.Errorf("list %q: shows %q", prefix, st.Name)
+			t.Errorf("list %q: shows %q, which is not held or has another prefix", prefix, st.Name)
 		} else if st.Holder.Owner != r.Owner {
 			t.Errorf("list %q: %q is held by %q, want %q", prefix, st.Name, st.Holder.Owner, r.Owner)
 		}

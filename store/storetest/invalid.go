@@ -16,12 +16,12 @@ type fault struct {
 	spoil func(r *store.Lease)
 }
 
-// faults are all that every call of s that takes a TTL has to refuse.
+// faults returns the faults that every method of s that takes a TTL must refuse.
 func faults(s store.Store) []fault {
 	bad := []fault{
 		{"empty name", func(r *store.Lease) { r.Name = "" }},
 		{"name too long", func(r *store.Lease) { r.Name += strings.Repeat("x", store.MaxName-len(r.Name)+1) }},
-		{"name of the machinery", func(r *store.Lease) { r.Name = "leasehold:" + r.Name }},
+		{"name of a key of the store", func(r *store.Lease) { r.Name = "leasehold:" + r.Name }},
 		{"name of a counter", func(r *store.Lease) { r.Name = "{" + r.Name + "}:token" }},
 		{"name of a place in the queue", func(r *store.Lease) { r.Name = "{" + r.Name + "}:place:" + r.Owner }},
 		{"empty owner", func(r *store.Lease) { r.Owner = "" }},
@@ -42,13 +42,13 @@ func faults(s store.Store) []fault {
 	if most := s.Caps().MaxTTL; most > 0 {
 		bad = append(bad,
 			fault{"TTL over the maximum", func(r *store.Lease) { r.TTL = most + 1 }},
-			fault{"longest TTL there is", func(r *store.Lease) { r.TTL = math.MaxInt64 }},
+			fault{"longest duration as TTL", func(r *store.Lease) { r.TTL = math.MaxInt64 }},
 		)
 	}
 	return bad
 }
 
-// badSpares are numbers of spare tokens that every call of a store has to refuse.
+// badSpares are numbers of spare tokens that every method of a store must refuse.
 var badSpares = []int{-1, store.MaxSpare + 1}
 
 // checkInvalidAcquire: Acquire refuses invalid requests with ErrInvalid, and they
@@ -66,7 +66,7 @@ func checkInvalidAcquire(t *trial) {
 		}
 		t.free(good.Name)
 		if len(t.list(t.first, good.Name)) != 0 {
-			t.Errorf("acquire: %s: refused, and left something behind", f.what)
+			t.Errorf("acquire: %s: list shows %q after the refusal, want no lock", f.what, good.Name)
 		}
 		// The lock can still be acquired.
 		t.acquire(t.other(), good)
@@ -115,8 +115,8 @@ func checkInvalidOthers(t *trial) {
 	t.lasts("after refused requests", r, t.long, start)
 }
 
-// checkLongestTTL: a TTL of Caps.MaxTTL is accepted. If there is no maximum, the
-// longest duration is.
+// checkLongestTTL: a TTL of Caps.MaxTTL is accepted or, if there is no maximum, the longest
+// duration.
 func checkLongestTTL(t *trial) {
 	longest := t.first.Caps().MaxTTL
 	if longest == 0 {
@@ -126,20 +126,20 @@ func checkLongestTTL(t *trial) {
 	r := t.request(t.name(), longest)
 	t.acquire(t.first, r)
 	if st := t.heldBy(r); st.ExpiresIn < longest/2 {
-		t.Fatalf("granted for %v, expires in %v", longest, st.ExpiresIn)
+		t.Fatalf("granted for %v: expires in %v, want at least half of that", longest, st.ExpiresIn)
 	}
 	if err := t.renew(t.first, r); err != nil {
 		t.Fatalf("renew for %v: %v", longest, err)
 	}
 	if st := t.heldBy(r); st.ExpiresIn < longest/2 {
-		t.Fatalf("renewed for %v, expires in %v", longest, st.ExpiresIn)
+		t.Fatalf("renewed for %v: expires in %v, want at least half of that", longest, st.ExpiresIn)
 	}
 	t.lasts("granted for the longest TTL", r, t.long, start)
 	t.refuse(t.other(), t.request(r.Name, t.long))
 	t.release(t.first, r)
 }
 
-// invalidOrUnsupported is invalid for a call that the store may not support.
+// invalidOrUnsupported is like invalid, for a method that the store may not support.
 func (t *observer) invalidOrUnsupported(what string, err error) {
 	t.Helper()
 	if !errors.Is(err, store.ErrUnsupported) {
@@ -147,7 +147,7 @@ func (t *observer) invalidOrUnsupported(what string, err error) {
 	}
 }
 
-// invalid requires err to refuse a request as nonsense.
+// invalid requires err to match store.ErrInvalid.
 func (t *observer) invalid(what string, err error) {
 	t.Helper()
 	if !errors.Is(err, store.ErrInvalid) {

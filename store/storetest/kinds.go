@@ -74,12 +74,12 @@ func (t *observer) holders(what string, want ...store.Lease) {
 					continue
 				}
 				if slots[h.Slot] || h.Slot < 0 || h.Slot >= r.Kind.Limit {
-					t.Fatalf("%s: slot %d is not the holder's own, of %d", what, h.Slot, r.Kind.Limit)
+					t.Fatalf("%s: slot %d, want one of %d that no other holder has", what, h.Slot, r.Kind.Limit)
 				}
 				slots[h.Slot] = true
 			}
 			if !found {
-				t.Fatalf("%s: %s is not among the holders: %+v", what, r.Owner, st.Holders)
+				t.Fatalf("%s: inspect: holders %+v, want %s among them", what, st.Holders, r.Owner)
 			}
 		}
 	}
@@ -94,7 +94,7 @@ func checkKindLimit(t *trial) {
 	for i := range n {
 		r := t.of(kind, 0, name, t.long)
 		if g := t.acquire(t.handles()[i%len(t.handles())], r); g.Slot < 0 || g.Slot >= n {
-			t.Fatalf("granted slot %d of %d", g.Slot, n)
+			t.Fatalf("granted slot %d, want 0 to %d", g.Slot, n-1)
 		}
 		held = append(held, r)
 	}
@@ -109,19 +109,19 @@ func checkKindLimit(t *trial) {
 	}
 	t.release(t.other(), held[1])
 	t.notHeld("release of one of several leases, again", t.first.Release(t.Context(), store.ReleaseRequest{Lease: held[1]}))
-	t.holders("one permit was given back", held[0], held[2])
+	t.holders("one permit was released", held[0], held[2])
 	t.acquire(t.other(), t.of(kind, 0, name, t.long))
 	t.refuse(t.first, t.of(kind, 0, name, t.long))
 }
 
-// checkKindContention: however many want a semaphore, its limit holds, its slots
-// are each used by one holder, and no token belongs to two grants.
+// checkKindContention: however many owners want a semaphore, its limit is not exceeded, each
+// slot has one holder, and no two grants have a token in common.
 func checkKindContention(t *trial) {
 	const n, workers, rounds = 3, 9, 12
 	name := t.name()
 	var inside, most atomic.Int64
-	var slots, last [n]atomic.Int64 // how many holders each has, and its last token
-	var tokens sync.Map             // of all grants
+	var slots, last [n]atomic.Int64 // by slot, the number of holders, and the last token
+	var tokens sync.Map             // the tokens of all grants
 	// The first holder keeps its permit until another holder is there, so that a slow
 	// machine cannot run the workers one after the other.
 	met, meet := context.WithTimeout(t.Context(), t.patience)
@@ -151,17 +151,17 @@ func checkKindContention(t *trial) {
 					meet()
 				}
 				if now > n {
-					t.Errorf("%d holders at once, the limit is %d", now, n)
+					t.Errorf("%d holders at once, want %d at most", now, n)
 				}
 				if g.Slot < 0 || g.Slot >= n {
-					t.Errorf("granted slot %d of %d", g.Slot, n)
+					t.Errorf("granted slot %d, want 0 to %d", g.Slot, n-1)
 				} else if slots[g.Slot].Add(1) != 1 {
-					t.Errorf("slot %d has two holders", g.Slot)
+					t.Errorf("slot %d has two holders, want one", g.Slot)
 				} else if before := last[g.Slot].Swap(int64(g.Token)); before >= int64(g.Token) {
-					t.Errorf("slot %d is granted with token %v after %d", g.Slot, g.Token, before)
+					t.Errorf("slot %d is granted with token %v, want more than %d", g.Slot, g.Token, before)
 				}
 				<-met.Done()
-				time.Sleep(time.Millisecond) // the others are to want it meanwhile
+				time.Sleep(time.Millisecond) // so that the others queue meanwhile
 				if g.Slot >= 0 && g.Slot < n {
 					slots[g.Slot].Add(-1)
 				}
@@ -174,7 +174,7 @@ func checkKindContention(t *trial) {
 	}
 	wg.Wait()
 	if most.Load() < 2 {
-		t.Errorf("no two permits were ever held at once")
+		t.Errorf("at most %d permits were held at once, want 2 at least", most.Load())
 	}
 	t.vacant("nothing is left of a semaphore", name)
 }
@@ -192,12 +192,12 @@ func checkKindWeights(t *trial) {
 	heavy := t.queue(store.WaitRequest{Lease: t.of(kind, 4, name, t.long)})[0]
 	light := t.queue(store.WaitRequest{Lease: t.of(kind, 1, name, t.long)})[0]
 	t.release(t.first, two)
-	t.behind(t.other(), t.of(kind, 1, name, t.long), heavy.Lease, light.Lease) // there is room, but not for the first in the queue
+	t.behind(t.other(), t.of(kind, 1, name, t.long), heavy.Lease, light.Lease) // there is room for it, but not for the first in the queue
 	t.waits(heavy, light)
 	t.release(t.first, three)
 	t.gets("a heavy waiter gets its weight", heavy)
 	t.gets("a light waiter gets the rest", light)
-	t.holders("both that waited", heavy.Lease, light.Lease)
+	t.holders("both waiters have the lock", heavy.Lease, light.Lease)
 	r := t.of(kind, 6, name, t.long)
 	_, err := t.first.Acquire(t.Context(), store.AcquireRequest{Lease: r})
 	t.invalid("acquire: more than the limit", err)
@@ -209,8 +209,8 @@ func checkKindWeights(t *trial) {
 	t.invalid("acquire: negative limit", err)
 }
 
-// checkKindTokens: a release that makes room for several waiters gives each of
-// them tokens of its own.
+// checkKindTokens: if a release makes room for several waiters, each of them gets tokens of
+// its own.
 func checkKindTokens(t *trial) {
 	kind, name := store.Semaphore(5), t.name()
 	all := t.of(kind, 5, name, t.long)
@@ -241,13 +241,14 @@ func checkKindTokens(t *trial) {
 	add("the next", next)
 	for its := range tokens {
 		if its.token > next.Token {
-			t.Fatalf("token %v was granted after %v", next.Token, its.token)
+			t.Fatalf("token %v was granted after %v, want a larger one", next.Token, its.token)
 		}
 	}
 }
 
-// checkKindReadWrite: readers hold a lock together, and a writer alone. Readers share
-// a token (over several nodes, each may have its own), which lies between those of the writers before and after them.
+// checkKindReadWrite: readers hold a lock together, and a writer alone. Readers share a token
+// (over several nodes, each may have its own). It is larger than that of the writer before,
+// and smaller than that of the writer after.
 func checkKindReadWrite(t *trial) {
 	name := t.name()
 	writer := t.writer(name)
@@ -258,18 +259,18 @@ func checkKindReadWrite(t *trial) {
 	}
 	t.release(t.other(), writer)
 	var readers []store.Lease
-	var token fence.Token // that the readers share
+	var token fence.Token // the readers share it
 	for i := range 3 {
 		r := t.reader(name)
 		g := t.acquireSpare(t.handles()[i%len(t.handles())], store.AcquireRequest{Lease: r, Spare: 3})
 		if g.Token <= last {
-			t.Fatalf("a reader was granted token %v after the writer's %v", g.Token, last)
+			t.Fatalf("a reader was granted token %v after the writer's %v, want a larger one", g.Token, last)
 		}
 		if i > 0 && g.Token != token && !t.several() {
-			t.Fatalf("a reader was granted token %v beside a reader with %v", g.Token, token)
+			t.Fatalf("a reader was granted token %v beside a reader with %v, want the same", g.Token, token)
 		}
 		if g.Spare != 0 {
-			t.Fatalf("%d tokens were reserved for a reader, which shares its token", g.Spare)
+			t.Fatalf("%d tokens were reserved for a reader, want none: it shares its token", g.Spare)
 		}
 		token = max(token, g.Token)
 		readers = append(readers, r)
@@ -289,7 +290,7 @@ func checkKindReadWrite(t *trial) {
 		t.release(t.first, r)
 	}
 	if g := t.acquire(t.other(), t.writer(name)); g.Token <= token {
-		t.Fatalf("a writer was granted token %v after %v", g.Token, token)
+		t.Fatalf("a writer was granted token %v after the readers' %v, want a larger one", g.Token, token)
 	}
 }
 
@@ -306,7 +307,7 @@ func checkKindWriterWaits(t *trial) {
 	readers := t.queue(store.WaitRequest{Lease: t.reader(name)}, store.WaitRequest{Lease: t.reader(name)})
 	for _, r := range readers {
 		if busy := r.busy(); busy != nil && busy.Holder.Waiting != (busy.Holder.Owner != first.Owner) {
-			t.Fatalf("a reader behind a waiter was told %q (%+v), while %s holds the lock", busy, busy.Holder, first.Owner)
+			t.Fatalf("the reason of a reader behind a waiter is %q (%+v), want a waiter or the holder %s", busy, busy.Holder, first.Owner)
 		}
 	}
 	t.waits(writer)
@@ -333,7 +334,7 @@ func checkKindDeadReader(t *trial) {
 	t.acquire(t.first, living)
 	t.acquire(t.other(), dead)
 	writer := t.wait(t.other(), store.WaitRequest{Lease: t.writer(name)})
-	t.eventually("one of two readers ends", func() bool { return writer.over() || len(t.inspect(t.first, name).Holders) == 1 })
+	t.eventually("the lease of one of two readers ends", func() bool { return writer.over() || len(t.inspect(t.first, name).Holders) == 1 })
 	t.holders("the other reader", living)
 	t.waits(writer)
 	if err := t.renew(t.first, living); err != nil {
@@ -342,7 +343,7 @@ func checkKindDeadReader(t *trial) {
 	t.release(t.first, living)
 	t.gets("a writer gets the lock after the last reader", writer)
 
-	// And a permit that expires goes to the first waiter.
+	// A permit that expires goes to the first waiter.
 	name = t.name()
 	kind := store.Semaphore(2)
 	stays := t.of(kind, 1, name, t.long)
@@ -382,7 +383,7 @@ func checkKindMismatch(t *trial) {
 					t.Fatalf("%s as a %v while it is a %v: got error %v, want a *store.KindError", what, asked, inUse, err)
 				}
 				if text := err.Error(); kind.InUse != inUse.Normal() || kind.Asked.Normal() != asked.Normal() || !strings.Contains(text, asked.String()) || !strings.Contains(text, inUse.String()) {
-					t.Fatalf("%s as a %v while it is a %v: the error says %q", what, asked, inUse, text)
+					t.Fatalf("%s as a %v while it is a %v: the error says %q, want it to name both", what, asked, inUse, text)
 				}
 				t.sameHolder(what, kind.Holder, r)
 			}

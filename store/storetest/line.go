@@ -18,7 +18,7 @@ func checkWaitFree(t *trial) {
 		w := t.wait(s, t.applicant(name, t.long))
 		t.gets("wait for a free lock", w)
 		if w.grant.Token <= last {
-			t.Fatalf("token %v after a release, the one before was %v", w.grant.Token, last)
+			t.Fatalf("token %v after a release, want more than %v", w.grant.Token, last)
 		}
 		t.sameHolder("inspect", t.heldBy(w.Lease).Holder, w.Lease)
 		t.release(s, w.Lease)
@@ -30,7 +30,7 @@ func checkWaitFree(t *trial) {
 		r = named(r, g)
 		t.track(r.Lease)
 		if st := t.heldBy(r.Lease); st.Token != g.Token || g.Token <= w.grant.Token {
-			t.Fatalf("granted token %v after %v, inspect says %v", g.Token, w.grant.Token, st.Token)
+			t.Fatalf("granted token %v, want more than %v; inspect shows %v, want the same", g.Token, w.grant.Token, st.Token)
 		}
 		last = g.Token
 		t.release(s, r.Lease)
@@ -38,8 +38,8 @@ func checkWaitFree(t *trial) {
 	t.vacant("a lock that was waited for and released is free", name)
 }
 
-// checkWaitInOrder: a release hands the lock to the first waiter and to nobody
-// else. The new lease lasts as long as its holder will trust it.
+// checkWaitInOrder: a release hands the lock to the first waiter and to no other. The new
+// lease lasts until its validity ends.
 func checkWaitInOrder(t *trial) {
 	holder := t.request(t.name(), t.long)
 	last := t.acquire(t.first, holder).Token
@@ -53,7 +53,7 @@ func checkWaitInOrder(t *trial) {
 		t.gets("the first in the queue gets the lock that was released", w)
 		t.waits(line[i+1:]...)
 		if st := t.heldBy(w.Lease); st.Token != w.grant.Token || w.grant.Token <= last {
-			t.Fatalf("granted token %v after %v, inspect says %v", w.grant.Token, last, st.Token)
+			t.Fatalf("granted token %v, want more than %v; inspect shows %v, want the same", w.grant.Token, last, st.Token)
 		}
 		t.sameHolder("inspect", t.heldBy(w.Lease).Holder, w.Lease)
 		last, holder = w.grant.Token, w.Lease
@@ -81,18 +81,18 @@ func checkWaitAndTry(t *trial) {
 		g, err := t.other().Acquire(t.Context(), store.AcquireRequest{Lease: r})
 		if err == nil {
 			t.track(r)
-			t.Fatalf("acquire %q: granted (token %v) before a waiter", r.Name, g.Token)
+			t.Fatalf("acquire %q: granted (token %v) before a waiter, want a refusal", r.Name, g.Token)
 		}
 		if !refused(err) {
-			t.Fatalf("acquire %q after it was handed on: %v", r.Name, err)
+			t.Fatalf("acquire %q after it was handed on: got error %v, want a refusal", r.Name, err)
 		}
 		t.gets("the waiter gets the lock", w)
 		t.release(t.first, w.Lease)
 	}
 }
 
-// checkWaitReleased: Release also takes a waiting owner out of the queue. Its Wait
-// may end then.
+// checkWaitReleased: an owner that gave up has no lease to release, and its place is gone, so
+// the lock goes to the next waiter.
 func checkWaitReleased(t *trial) {
 	holder := t.request(t.name(), t.long)
 	t.acquire(t.first, holder)
@@ -115,10 +115,10 @@ func checkWaitForExpiry(t *trial) {
 	for t.options.ShortTTL = max(t.least, min(t.options.ShortTTL, t.long/8)); ; t.options.ShortTTL *= 2 {
 		l = t.acquireShort(t.first)
 		a := t.wait(t.first, t.applicant(l.Name, t.long))
-		t.eventually("a waiter is told why it waits", func() bool { return a.over() || len(a.heard()) > 0 })
+		t.eventually("a waiter gets a reason to wait", func() bool { return a.over() || len(a.reports()) > 0 })
 		b := t.wait(t.other(), t.applicant(l.Name, t.long))
 		line = []*waiting{a, b}
-		t.eventually("a waiter is told why it waits", func() bool { return b.over() || len(b.heard()) > 0 })
+		t.eventually("a waiter gets a reason to wait", func() bool { return b.over() || len(b.reports()) > 0 })
 		if !t.overdue(l) || t.options.ShortTTL > t.long {
 			break
 		}
@@ -131,7 +131,7 @@ func checkWaitForExpiry(t *trial) {
 	}
 	t.gets("the first in the queue gets a lock whose lease expired", line[0])
 	if line[0].grant.Token <= l.Token {
-		t.Fatalf("token %v after an expiry, the one before was %v", line[0].grant.Token, l.Token)
+		t.Fatalf("token %v after an expiry, want more than %v", line[0].grant.Token, l.Token)
 	}
 	t.waits(line[1])
 	t.heldBy(line[0].Lease)
@@ -160,7 +160,7 @@ func checkWaitBarge(t *trial) {
 	t.release(t.first, holder)
 	for len(line) > 0 {
 		var got *waiting
-		t.eventually("somebody gets a lock that was released", func() bool {
+		t.eventually("a waiter gets a lock that was released", func() bool {
 			for i, w := range line {
 				if w.over() {
 					got = w
@@ -170,10 +170,10 @@ func checkWaitBarge(t *trial) {
 			}
 			return false
 		})
-		t.gets("somebody gets a lock that was released", got)
+		t.gets("a waiter gets a lock that was released", got)
 		t.waits(line...)
 		if got.grant.Token <= last {
-			t.Fatalf("token %v, the one before was %v", got.grant.Token, last)
+			t.Fatalf("token %v, want more than %v", got.grant.Token, last)
 		}
 		last = got.grant.Token
 		t.release(t.other(), got.Lease)
@@ -186,7 +186,7 @@ func checkWaitShown(t *trial) {
 	holder := t.request(t.name(), t.long)
 	for _, s := range t.handles() {
 		if line := t.inspect(s, holder.Name).Queue; len(line) != 0 {
-			t.Fatalf("inspect of a free lock: line %+v", line)
+			t.Fatalf("inspect of a free lock: queue %+v, want it empty", line)
 		}
 	}
 	t.acquire(t.first, holder)
@@ -197,14 +197,14 @@ func checkWaitShown(t *trial) {
 		all = append(all, r)
 	}
 	line := t.queue(all...)
-	t.lined("all waiters are shown, the first first", holder.Name, line...)
+	t.lined("all waiters are shown in order", holder.Name, line...)
 	for _, s := range t.handles() {
 		for i, p := range t.inspect(s, holder.Name).Queue {
-			t.sameHolder("line", p.Holder, all[i].Lease)
+			t.sameHolder("place in the queue", p.Holder, all[i].Lease)
 			t.within("place in the queue", p.ExpiresIn, all[i].TTL)
 		}
 		if list := t.list(s, holder.Name); len(list) != 1 || list[0].Holder.Owner != holder.Owner || list[0].Queue != nil {
-			t.Errorf("list of a lock that is waited for: %+v", list)
+			t.Errorf("list of a lock that is waited for: %+v, want its holder without the queue", list)
 		}
 	}
 	t.heldBy(holder)
@@ -217,29 +217,28 @@ func checkWaitShown(t *trial) {
 	t.lined("the waiter that gave up is out of the queue", holder.Name)
 }
 
-// checkWaitTold: the reason function is told the holder and the position, which
-// counts down.
-func checkWaitTold(t *trial) {
+// checkWaitReasons: the reason function gets the holder and the position, which counts down.
+func checkWaitReasons(t *trial) {
 	// A store may learn of a new position only when it refreshes the places.
 	ttl := min(t.long, t.patience*3/10)
 	holder := t.request(t.name(), t.long)
 	t.acquire(t.first, holder)
 	line := t.queue(t.applicant(holder.Name, ttl), t.applicant(holder.Name, ttl), t.applicant(holder.Name, ttl))
 	for i, w := range line {
-		t.eventually("a waiter is told the holder and its position", func() bool { busy := w.busy(); return busy != nil && busy.Position > 0 })
-		for _, err := range w.heard() {
+		t.eventually("a waiter gets the holder and its position", func() bool { busy := w.busy(); return busy != nil && busy.Position > 0 })
+		for _, err := range w.reports() {
 			var busy *store.BusyError
 			if !errors.As(err, &busy) {
-				continue // of nodes that do not answer
+				continue // some nodes do not answer
 			}
 			if busy.Name != holder.Name || busy.Position > i+1 {
-				t.Fatalf("number %d in the queue was told: %+v", i+1, busy)
+				t.Fatalf("number %d in the queue got the reason %+v, want one for %q with that position at most", i+1, busy, holder.Name)
 			}
-			t.sameHolder("told", busy.Holder, holder)
-			t.within("told", busy.ExpiresIn, holder.TTL)
+			t.sameHolder("reason", busy.Holder, holder)
+			t.within("reason", busy.ExpiresIn, holder.TTL)
 		}
 		if p := w.busy().Position; p != i+1 {
-			t.Fatalf("number %d in the queue was told that it has position %d", i+1, p)
+			t.Fatalf("number %d in the queue got the reason with position %d, want %[1]d", i+1, p)
 		}
 	}
 	last := line[2]
@@ -248,8 +247,8 @@ func checkWaitTold(t *trial) {
 		t.gets("the first in the queue gets the lock", line[i])
 		holder = line[i].Lease
 		start := t.now()
-		t.eventually("a waiter is told its new position and the new holder", func() bool {
-			if now := t.now(); now.Sub(start) > ttl/4 { // longer than a lease may be left alone
+		t.eventually("a waiter gets its new position and the new holder", func() bool {
+			if now := t.now(); now.Sub(start) > ttl/4 { // the lease is due for a renewal
 				_ = t.renew(t.first, holder)
 				start = now
 			}
@@ -258,19 +257,19 @@ func checkWaitTold(t *trial) {
 		})
 	}
 	least := 3
-	for _, err := range last.heard() {
+	for _, err := range last.reports() {
 		if busy := new(store.BusyError); errors.As(err, &busy) && busy.Position > 0 {
 			if busy.Position > least {
-				t.Fatalf("told position %d after %d", busy.Position, least)
+				t.Fatalf("position %d after %d, want it to count down", busy.Position, least)
 			}
 			least = busy.Position
 		}
 	}
 }
 
-// busy is the last report of a holder to the waiter; nil if there was none.
+// busy returns the last reason that names a holder, or nil.
 func (w *waiting) busy() (busy *store.BusyError) {
-	for _, err := range w.heard() {
+	for _, err := range w.reports() {
 		errors.As(err, &busy)
 	}
 	return busy

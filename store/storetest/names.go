@@ -35,14 +35,14 @@ func checkNamesOfAnyBytes(t *trial) {
 		t.free(r.Name)
 		next := t.request(r.Name, t.long)
 		if again := t.acquire(t.other(), next); again.Token <= g.Token {
-			t.Errorf("token %v of %q, the one before was %v", again.Token, r.Name, g.Token)
+			t.Errorf("token %v of %q, want more than %v", again.Token, r.Name, g.Token)
 		}
 		t.release(t.other(), next)
 	}
 }
 
-// checkNamesAlike: names that differ in one byte are different locks, even
-// where an engine's collation calls them equal. All are held at once.
+// checkNamesAlike: names that differ in one byte are different locks, even if an engine's
+// collation considers them equal. All are held at once.
 func checkNamesAlike(t *trial) {
 	prefix := t.name() + "/"
 	long := strings.Repeat("x", store.MaxName-len(prefix)-1)
@@ -58,8 +58,7 @@ func checkNamesAlike(t *trial) {
 	}
 }
 
-// checkOwnersAlike: owners that differ in one byte are different owners, as are
-// names.
+// checkOwnersAlike: owners that differ in one byte are different owners.
 func checkOwnersAlike(t *trial) {
 	lower := t.request(t.name(), t.long)
 	lower.Owner = "a" + strings.ToLower(lower.Owner)
@@ -89,8 +88,7 @@ func checkOwnersAlike(t *trial) {
 	t.release(t.other(), long)
 }
 
-// checkMeta: a store keeps Lease.Meta and returns it unchanged; it decides
-// nothing.
+// checkMeta: a store keeps Lease.Meta and returns it unchanged. Nothing depends on it.
 func checkMeta(t *trial) {
 	for _, meta := range []string{
 		"",

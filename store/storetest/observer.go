@@ -9,10 +9,10 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// observer sees what the store says of a lock, and compares it with what it must say.
+// observer compares the state that a store reports with the state that a lock must have.
 type observer struct{ *stage }
 
-// spares requires that no more tokens were reserved than asked for.
+// spares requires that at most as many tokens were reserved as asked for.
 func (t *observer) spares(what string, got, asked int) {
 	t.Helper()
 	if got < 0 || got > asked {
@@ -36,7 +36,7 @@ func (t *observer) inspect(s store.Store, name string) store.State {
 		t.Fatalf("inspect %q: %v", name, err)
 	}
 	if st.Name != name {
-		t.Fatalf("inspect %q: answered for %q", name, st.Name)
+		t.Fatalf("inspect %q: got the state of %q", name, st.Name)
 	}
 	return st
 }

@@ -2,25 +2,25 @@ package storetest
 
 import "github.com/leasehold-dev/leasehold/store"
 
-// waitAt begins to wait in the place p.
-func (t *trial) waitAt(s store.Store, p returned) *waiting {
+// waitAt starts a Wait in the place p.
+func (t *trial) waitAt(s store.Store, p unclaimed) *waiting {
 	w := t.wait(s, p.next)
 	w.start = p.start
 	return w
 }
 
-// checkRejoin: ReleaseAndRejoin hands the lock on, and its place comes after those taken
-// before.
+// checkRejoin: ReleaseAndRejoin hands the lock on, and takes a place behind the other
+// waiters.
 func checkRejoin(t *trial) {
 	holder := t.request(t.name(), t.long)
 	last := t.acquire(t.first, holder).Token
 	line := t.queue(t.applicant(holder.Name, t.long), t.applicant(holder.Name, t.long))
 	for range 6 {
-		p := t.comeBack(t.first, holder)
+		p := t.rejoin(t.first, holder)
 		first := line[0]
-		t.gets("the first in the queue gets the lock that was returned", first)
+		t.gets("the first in the queue gets the lock that was released", first)
 		if st := t.heldBy(first.Lease); st.Token != first.grant.Token || first.grant.Token <= last {
-			t.Fatalf("granted token %v after %v, inspect says %v", first.grant.Token, last, st.Token)
+			t.Fatalf("granted token %v, want more than %v; inspect shows %v, want the same", first.grant.Token, last, st.Token)
 		}
 		line = append(line[1:], t.waitAt(t.first, p))
 		t.lined("the place of ReleaseAndRejoin is behind the others", holder.Name, line...)
@@ -44,9 +44,9 @@ func checkRejoinFree(t *trial) {
 		next := t.applicant(holder.Name, t.long)
 		queued, err := t.first.(store.Rejoiner).ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: holder}, next)
 		if err != nil || queued {
-			t.Fatalf("rejoin of a lock that nobody waits for: queued %v, error %v", queued, err)
+			t.Fatalf("rejoin of a lock that nobody waits for: queued %v, error %v, want neither", queued, err)
 		}
-		t.vacant("a lock that was returned is free", holder.Name)
+		t.vacant("a lock is free after a rejoin that took no place", holder.Name)
 		w := t.wait(t.first, next)
 		t.gets("Wait after ReleaseAndRejoin gets a free lock", w)
 		t.release(t.other(), w.Lease)
@@ -60,8 +60,8 @@ func checkRejoinGivenUp(t *trial) {
 		holder := t.request(t.name(), t.long)
 		t.acquire(t.first, holder)
 		w := t.queue(t.applicant(holder.Name, t.long))[0]
-		p := t.comeBack(t.first, holder)
-		t.gets("the first in the queue gets the lock that was returned", w)
+		p := t.rejoin(t.first, holder)
+		t.gets("the first in the queue gets the lock that was released", w)
 		if granted {
 			t.release(t.other(), w.Lease)
 			t.heldBy(p.next.Lease)
@@ -82,17 +82,17 @@ func checkRejoinGranted(t *trial) {
 	holder := t.request(t.name(), t.long)
 	t.acquire(t.first, holder)
 	w := t.queue(t.applicant(holder.Name, t.long))[0]
-	p := t.comeBack(t.first, holder)
-	t.gets("the first in the queue gets the lock that was returned", w)
+	p := t.rejoin(t.first, holder)
+	t.gets("the first in the queue gets the lock that was released", w)
 	t.release(t.other(), w.Lease)
 	t.heldBy(p.next.Lease)
 	back := t.waitAt(t.first, p)
 	t.gets("a late Wait gets the lock that its place was granted", back)
 	if back.grant.Token <= w.grant.Token {
-		t.Fatalf("token %v after %v", back.grant.Token, w.grant.Token)
+		t.Fatalf("a late Wait has token %v, want more than %v", back.grant.Token, w.grant.Token)
 	}
 	t.release(t.first, back.Lease)
-	t.vacant("and gives it back", holder.Name)
+	t.vacant("nothing is left of a place that was waited in late", holder.Name)
 }
 
 // checkRejoinByOwnerOnly: ReleaseAndRejoin by an owner that does not hold the lock fails
@@ -104,17 +104,17 @@ func checkRejoinByOwnerOnly(t *trial) {
 		queued, err := s.(store.Rejoiner).ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: t.request(holder.Name, t.long)}, t.applicant(holder.Name, t.long))
 		t.notHeld("rejoin by an owner without the lock", err)
 		if queued {
-			t.Fatalf("rejoin of a lock that somebody else has: a place was taken")
+			t.Fatalf("rejoin by an owner without the lock: a place was taken, want none")
 		}
 	}
 	t.heldBy(holder)
 	t.lined("nobody is in the queue", holder.Name)
 	t.release(t.first, holder)
-	t.vacant("and nobody gets it", holder.Name)
+	t.vacant("a lock is free after a rejoin by an owner without it", holder.Name)
 }
 
-// checkRejoinInvalid: ReleaseAndRejoin refuses an invalid request, either of the two,
-// before it sends anything.
+// checkRejoinInvalid: if either request is invalid, ReleaseAndRejoin refuses both and leaves
+// the lease as it is.
 func checkRejoinInvalid(t *trial) {
 	s := t.first.(store.Rejoiner)
 	holder := t.request(t.name(), t.long)
@@ -136,20 +136,20 @@ func checkRejoinInvalid(t *trial) {
 func checkRejoinClosed(t *trial) {
 	a, b := t.reopen()
 	if b == nil {
-		return // nobody is left to look
+		return // no handle is left to inspect the lock
 	}
 	holder := t.request(t.name(), t.long)
 	t.acquire(a, holder)
 	w := t.wait(b, t.applicant(holder.Name, t.long))
-	t.eventually("a waiter is told why it waits", func() bool { return len(w.heard()) > 0 })
-	t.comeBack(a, holder)
-	t.eventually("the first in the queue gets the lock that was returned", w.over)
+	t.eventually("a waiter gets a reason to wait", func() bool { return len(w.reports()) > 0 })
+	t.rejoin(a, holder)
+	t.eventually("the first in the queue gets the lock that was released", w.over)
 	if err := a.Close(); err != nil {
 		t.Fatalf("close: %v", err)
 	}
 	t.eventually("nobody is in the queue after the store was closed", func() bool { return len(t.inspect(b, holder.Name).Queue) == 0 })
 	t.release(b, w.Lease)
 	if st := t.inspect(b, holder.Name); st.Held {
-		t.Fatalf("held by %v, which is gone", st.Holder)
+		t.Fatalf("inspect: held by %v, whose store was closed, want it free", st.Holder)
 	}
 }

@@ -15,10 +15,10 @@ func checkReleaseByOwnerOnly(t *trial) {
 	r := t.request(t.name(), t.long)
 	g := t.acquire(t.first, r)
 	for _, s := range t.handles() {
-		stranger := t.request(r.Name, t.long)
-		t.notHeld("release by somebody else", s.Release(t.Context(), store.ReleaseRequest{Lease: stranger}))
+		another := t.request(r.Name, t.long)
+		t.notHeld("release by another owner", s.Release(t.Context(), store.ReleaseRequest{Lease: another}))
 		if st := t.heldBy(r); st.Token != g.Token {
-			t.Fatalf("release by somebody else: token went from %v to %v", g.Token, st.Token)
+			t.Fatalf("release by another owner: token %v afterwards, want %v as granted", st.Token, g.Token)
 		}
 		t.refuse(s, t.request(r.Name, t.long))
 	}
@@ -41,7 +41,7 @@ func checkReleaseTwice(t *trial) {
 	}
 	next := t.request(r.Name, t.long)
 	t.acquire(t.other(), next)
-	t.notHeld("release again, after somebody else got the lock", t.first.Release(t.Context(), store.ReleaseRequest{Lease: r}))
+	t.notHeld("release again, after another owner got the lock", t.first.Release(t.Context(), store.ReleaseRequest{Lease: r}))
 	t.heldBy(next)
 	t.release(t.other(), next)
 }
@@ -72,7 +72,7 @@ func checkUndoSparesOthers(t *trial) {
 	if err := t.renew(renewer, held); err != nil {
 		t.Fatalf("renew after other attempts were undone: %v", err)
 	}
-	t.release(t.other(), t.attempt(held)) // it is the lease of all of them
+	t.release(t.other(), t.attempt(held)) // it is the lease of all attempts that joined
 	t.free(held.Name)
 
 	alone := t.attempt(held)
@@ -92,8 +92,8 @@ func checkLateReleaseSparesOthers(t *trial) {
 	next := t.attempt(early)
 	t.acquire(t.other(), next)
 	for _, s := range t.handles() {
-		t.notHeld("a release that comes late", s.Release(t.Context(), store.ReleaseRequest{Lease: early}))
-		t.notHeld("an undo that comes late", s.Release(t.Context(), undo(early)))
+		t.notHeld("a release that arrives late", s.Release(t.Context(), store.ReleaseRequest{Lease: early}))
+		t.notHeld("an undo that arrives late", s.Release(t.Context(), undo(early)))
 		t.heldBy(next)
 	}
 	t.release(t.first, next)
@@ -127,9 +127,10 @@ func checkCancelledAttemptSparesOthers(t *trial) {
 		t.heldBy(held)
 		t.pause()
 	}
-	// A lease that was ended may have been acquired again by a later attempt.
+	// If a cancelled attempt ended the lease, a later one may have acquired it again, with a
+	// new token.
 	if st, err := t.first.Inspect(t.Context(), held.Name); err != nil || st.Token != g.Token {
-		t.Errorf("free, want it held with token %v all the time: token %v, %v", g.Token, st.Token, err)
+		t.Errorf("inspect: token %v, %v, want it held with token %v all the time", st.Token, err, g.Token)
 	}
 	t.release(t.first, held)
 }

@@ -34,7 +34,7 @@ func checkRenewExtends(t *trial) {
 	for over := false; !over; t.pause() {
 		over = t.now() >= l.back.Add(2*l.TTL)
 		if st := t.heldBy(renewed); st.Token != l.Token {
-			t.Fatalf("the renewal changed the token from %v to %v", l.Token, st.Token)
+			t.Fatalf("the renewal changed the token from %v to %v, want it kept", l.Token, st.Token)
 		}
 		t.refuse(t.other(), t.request(l.Name, t.long))
 	}
@@ -60,8 +60,8 @@ func checkRenewNeverShrinks(t *trial) {
 	}
 }
 
-// checkRenewNeverCreates: Renew does not bring back a lease that is gone. It
-// could stand beside that of another holder.
+// checkRenewNeverCreates: Renew does not bring back a lease that is gone. It could exist
+// beside that of another holder.
 func checkRenewNeverCreates(t *trial) {
 	never := t.request(t.name(), t.long)
 	t.notHeld("renew of a lock nobody ever had", t.renew(t.first, never))
@@ -90,17 +90,17 @@ func checkRenewByOwnerOnly(t *trial) {
 	r := t.request(t.name(), t.long/2)
 	t.acquire(t.first, r)
 	for _, s := range t.handles() {
-		t.notHeld("renew by somebody else", t.renew(s, t.request(r.Name, t.long)))
-		t.within("after a renewal by somebody else", t.heldBy(r).ExpiresIn, r.TTL)
+		t.notHeld("renew by another owner", t.renew(s, t.request(r.Name, t.long)))
+		t.within("after a renewal by another owner", t.heldBy(r).ExpiresIn, r.TTL)
 	}
 }
 
 // checkRenewBatch: each lease of a batch has its own result, in order.
 func checkRenewBatch(t *trial) {
 	if errs := t.first.Renew(t.Context(), nil); len(errs) != 0 {
-		t.Fatalf("renew of no leases: %d results", len(errs))
+		t.Fatalf("renew of no leases: %d results, want none", len(errs))
 	}
-	const n = 60 // more than a store is likely to handle in one go by accident
+	const n = 60 // more than a store is likely to renew in one request
 	start := t.now()
 	var batch []store.Lease
 	var want []error // nil: renewed
@@ -111,23 +111,23 @@ func checkRenewBatch(t *trial) {
 	for i := range n {
 		r := t.request(t.name(), t.long/2)
 		switch i % 5 {
-		case 0, 3: // ours
+		case 0, 3: // held by its owner
 			t.acquire(t.first, r)
 			r.TTL = t.long
 			add(r, nil)
-		case 1: // never there
+		case 1: // never acquired
 			add(r, store.ErrNotHeld)
-		case 2: // somebody else's
+		case 2: // held by another owner
 			t.acquire(t.other(), r)
 			add(t.request(r.Name, t.long), store.ErrNotHeld)
-		case 4: // nonsense
+		case 4: // invalid
 			r.TTL = -time.Second
 			add(r, store.ErrInvalid)
 		}
 	}
 	errs := t.first.Renew(t.Context(), batch)
 	if len(errs) != len(batch) {
-		t.Fatalf("renew of %d leases gave %d results", len(batch), len(errs))
+		t.Fatalf("renew of %d leases: %d results, want one each", len(batch), len(errs))
 	}
 	for i, r := range batch {
 		if !errors.Is(errs[i], want[i]) {

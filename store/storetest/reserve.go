@@ -22,7 +22,7 @@ func checkSpareTokens(t *trial) {
 			t.Fatalf("token %v was granted after %v was reserved", w.grant.Token, last)
 		}
 		if st := t.heldBy(w.Lease); st.Token < w.grant.Token || st.Token > w.last() {
-			t.Errorf("inspect: token %v, granted were %v to %v", st.Token, w.grant.Token, w.last())
+			t.Errorf("inspect: token %v, want one of %v to %v as granted", st.Token, w.grant.Token, w.last())
 		}
 		holder, last = w.Lease, w.last()
 	}
@@ -58,7 +58,7 @@ func checkSpareTokens(t *trial) {
 	d, err := t.first.(store.Waiter).ReserveTokens(t.Context(), store.ReserveRequest{Lease: l.Lease, Above: above, Count: 6})
 	if err != nil {
 		if errors.Is(err, store.ErrNotHeld) && t.overdue(l) {
-			return // the machine was too slow
+			return // the machine was too slow: the lease has expired
 		}
 		t.Fatalf("reserve tokens: %v", err)
 	}
@@ -69,23 +69,23 @@ func checkSpareTokens(t *trial) {
 	}
 }
 
-// checkTokensStayNearTheClock: a store whose tokens follow its clock reserves them no more
-// than a second ahead of it, however many are asked for and how often. A grant or a
-// reservation gets one token all the same.
+// checkTokensStayNearTheClock: if a store's tokens follow its clock, it reserves them at most a
+// second ahead, however many are asked for and how often. Each grant and reservation still
+// gets at least one token.
 func checkTokensStayNearTheClock(t *trial) {
 	holder := t.request(t.name(), t.long)
 	g := t.acquire(t.first, holder)
 	if int64(g.Token) < time.Now().Add(-time.Minute).UnixMicro() {
-		return // its tokens follow no clock
+		return // the tokens of this store follow no clock
 	}
 	last := g.Token
 	near := func(what string, token fence.Token, spare int) {
 		if token <= last {
-			t.Fatalf("%s: token %v after %v", what, token, last)
+			t.Fatalf("%s: token %v, want more than %v", what, token, last)
 		}
 		last = token + fence.Token(spare)
 		if lead := time.Until(time.UnixMicro(int64(last))); lead > time.Second {
-			t.Fatalf("%s: token %v is %v ahead of the clock", what, last, lead)
+			t.Fatalf("%s: token %v is %v ahead of the clock, want 1s at most", what, last, lead)
 		}
 	}
 	if t.canReserve() {
@@ -112,8 +112,8 @@ func checkTokensStayNearTheClock(t *trial) {
 	}
 }
 
-// checkReserveTokens: a holder reserves at least one token, and no more than it
-// asks for, all larger than any before. Nothing else about its lease changes.
+// checkReserveTokens: a holder reserves at least one token, and no more than it asks for, all
+// larger than any before. Nothing else changes about its lease.
 func checkReserveTokens(t *trial) {
 	if !t.canReserve() {
 		return
@@ -126,10 +126,10 @@ func checkReserveTokens(t *trial) {
 		for _, s := range t.handles() {
 			d := t.reserve(s, r, n)
 			if d.Token <= last {
-				t.Fatalf("reserved %d tokens from %v after %v", d.Count, d.Token, last)
+				t.Fatalf("reserved %d tokens from %v, want them to be larger than %v", d.Count, d.Token, last)
 			}
 			if d.Waiting {
-				t.Fatalf("reserve tokens: a waiter is reported")
+				t.Fatalf("reserve tokens: a waiter is reported, want none")
 			}
 			last = lastOf(d)
 		}
@@ -185,7 +185,7 @@ func checkReserveTokensWaiting(t *trial) {
 		t.Fatalf("token %v was granted after %v was reserved", line[0].grant.Token, last)
 	}
 	if d := t.reserve(t.other(), line[0].Lease, 1); !d.Waiting || d.Token <= line[0].last() {
-		t.Fatalf("reserved %+v after %v with one in the queue", d, line[0].last())
+		t.Fatalf("reserved %+v with one waiter in the queue, want tokens larger than %v and the waiter reported", d, line[0].last())
 	}
 }
 
@@ -208,12 +208,12 @@ func checkReserveTokensByOwnerOnly(t *trial) {
 	w := t.queue(next)[0]
 	for _, s := range t.handles() {
 		_, err := s.(store.Waiter).ReserveTokens(t.Context(), above(t.request(r.Name, t.long)))
-		t.notHeld("reserve tokens by somebody else", err)
+		t.notHeld("reserve tokens by another owner", err)
 		_, err = s.(store.Waiter).ReserveTokens(t.Context(), above(next.Lease))
 		t.notHeld("reserve tokens by a waiter", err)
 	}
 	if st := t.heldBy(r); st.Token != g.Token {
-		t.Errorf("token %v after others tried to reserve tokens, granted was %v", st.Token, g.Token)
+		t.Errorf("inspect: token %v after others tried to reserve tokens, want %v as granted", st.Token, g.Token)
 	}
 	t.release(t.first, r)
 	t.gets("the waiter gets the lock", w)
@@ -221,8 +221,8 @@ func checkReserveTokensByOwnerOnly(t *trial) {
 	t.notHeld("reserve tokens by the holder before", err)
 }
 
-// reserve reserves tokens above all that the lease has had, as far as the store
-// shows them; one that shows the smallest of a range knows the largest by itself.
+// reserve reserves tokens larger than the one that Inspect shows. A store that shows the
+// smallest of several reserved tokens knows the largest itself.
 func (t *actor) reserve(s store.Store, r store.Lease, count int) store.Reserved {
 	t.Helper()
 	d, err := s.(store.Waiter).ReserveTokens(t.Context(), store.ReserveRequest{Lease: r, Above: t.heldBy(r).Token, Count: count})
@@ -230,7 +230,7 @@ func (t *actor) reserve(s store.Store, r store.Lease, count int) store.Reserved 
 		t.Fatalf("reserve tokens by the holder: %v", err)
 	}
 	if d.Token == 0 {
-		t.Fatalf("reserve tokens by the holder: no token")
+		t.Fatalf("reserve tokens by the holder: got token 0")
 	}
 	if d.Count < 1 || d.Count > count {
 		t.Fatalf("reserve tokens by the holder: asked for %d tokens, got %d", count, d.Count)
@@ -238,8 +238,8 @@ func (t *actor) reserve(s store.Store, r store.Lease, count int) store.Reserved 
 	return d
 }
 
-// canReserve reports whether the store can reserve tokens after a grant. One that
-// cannot leaves the lease as it is.
+// canReserve reports whether the store can reserve tokens after a grant. If it cannot, it
+// must leave the lease as it is.
 func (t *actor) canReserve() bool {
 	t.Helper()
 	r := t.request(t.name(), t.long)

@@ -7,13 +7,13 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// several reports whether the store has several nodes. Their semaphores number each permit, and
-// tokens compare among the holders of one. Readers need not have the same token.
+// several reports whether the store has several nodes. Its semaphores then number the permits,
+// and only the tokens of one permit can be compared. Readers need not have the same token.
 func (t *stage) several() bool { return t.first.Caps().Nodes > 1 }
 
-// permitToken is what no two grants have in common.
+// permitToken is a token, with its permit. No two grants have one in common.
 type permitToken struct {
-	slot  int64 // -1 if tokens compare among all holders
+	slot  int64 // -1 if the tokens of all permits can be compared
 	token fence.Token
 }
 
@@ -24,7 +24,7 @@ func (t *stage) permitToken(g store.Grant, token fence.Token) permitToken {
 	return permitToken{-1, token}
 }
 
-// granted remembers what renewals of a grant have to say.
+// granted remembers the slots of a grant, which its renewals must name.
 func (t *actor) granted(owner string, g store.Grant) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -23,13 +23,12 @@ type reporter interface {
 
 // subject is the store under test.
 type subject struct {
-	// first and second are handles to the same locks; second is nil where
-	// there is only one.
+	// first and second are handles to the same locks. If there is only one, second is nil.
 	first, second store.Store
-	// reopen opens another pair, for checks that end it.
+	// reopen opens another pair of handles, for checks that close them.
 	reopen  func() (first, second store.Store)
 	options Options
-	// patience bounds the wait for something that has to come.
+	// patience bounds the wait for an expected event.
 	patience time.Duration
 }
 
@@ -41,12 +40,11 @@ type stage struct {
 	least time.Duration
 	// resolution is the unit to which the store rounds TTLs up.
 	resolution time.Duration
-	// long is a TTL that does not end during a check: leases that go earlier
-	// were released.
+	// long is a TTL that does not end during a check.
 	long time.Duration
 }
 
-// now reads elapsed time: in virtual time, Go's.
+// now returns the elapsed time: that of the bubble, if time is virtual.
 func (t *stage) now() clock.Instant {
 	if t.options.Virtual {
 		return clock.Instant(time.Now().UnixNano())
@@ -54,7 +52,7 @@ func (t *stage) now() clock.Instant {
 	return clock.System().Now()
 }
 
-// other returns the handle of a contender: the second one if there is one.
+// other returns the second handle, or the first if there is only one.
 func (t *stage) other() store.Store {
 	if t.second != nil {
 		return t.second
@@ -76,17 +74,17 @@ func (t *stage) name() string { return "storetest/" + crand.Text() }
 // request returns the request of a new attempt.
 func (t *stage) request(name string, ttl time.Duration) store.Lease {
 	if t.options.Virtual {
-		time.Sleep(time.Microsecond) // what is made at one instant has no order
+		time.Sleep(time.Microsecond) // requests that are made at one instant have no order
 	}
 	h := store.Holder{Host: "host-of-the-holder", PID: 4711, Purpose: "nightly invoices", Since: time.Now()}
 	return store.Lease{Name: name, Owner: store.NewOwner(), Meta: h.Encode(), TTL: ttl}
 }
 
-// short is a lease whose end can be waited for.
+// short is a lease that ends soon.
 type short struct {
 	store.Lease
 	store.Grant
-	// start is when the request was sent, back when it was answered.
+	// start is when the request was sent, and back is when its reply arrived.
 	start, back clock.Instant
 }
 
@@ -104,8 +102,7 @@ func (t *stage) eventually(what string, ok func() bool) {
 	}
 }
 
-// pause sleeps between two polls, for a random time so that contenders get out
-// of step.
+// pause sleeps between two polls, for a random time, so that contenders do not poll in step.
 func (t *stage) pause() {
 	select {
 	case <-t.Context().Done():

@@ -69,7 +69,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store, o Options) {
 	}
 }
 
-// check is one promise of the contract.
+// check tests one promise of the contract.
 type check struct {
 	name string
 	run  func(t *trial)
@@ -155,7 +155,7 @@ var waitChecks = []check{
 	{"WaitGivenUpByAll", checkWaitGivenUpByAll},
 	{"WaitReleased", checkWaitReleased},
 	{"WaitForExpiry", checkWaitForExpiry},
-	{"WaitTold", checkWaitTold},
+	{"WaitReasons", checkWaitReasons},
 	{"WaitBarge", checkWaitBarge},
 	{"WaitShown", checkWaitShown},
 	{"WaitHeldFor", checkHeldFor},
@@ -188,7 +188,7 @@ var kindChecks = []check{
 
 // breakChecks are the further checks for a store.Breaker.
 var breakChecks = []check{
-	{"BreakTold", checkBreakTold},
+	{"BreakStopsRenewals", checkBreakStopsRenewals},
 	{"BreakExpiry", checkBreakExpiry},
 	{"BreakNow", checkBreakNow},
 	{"BreakToken", checkBreakToken},

@@ -15,9 +15,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// caught lists, for each flaw, a check that must notice it and words that its
-// message must contain. A check that fails for another reason has not noticed
-// the flaw.
+// caught lists flaws, each with a check that must notice it and a text that the failure
+// message must contain. A check that fails for another reason has not noticed the flaw.
 var caught = []struct {
 	flaw  flaw
 	check string
@@ -44,25 +43,25 @@ var caught = []struct {
 	{"tokens repeat", "TokensRise", "after a release"},
 	{"tokens start again after a release", "TokensRise", "after a release"},
 	{"tokens start again after an expiry", "TokensRise", "after an expiry"},
-	{"anybody releases", "ReleaseByOwnerOnly", "release by somebody else"},
-	{"every release succeeds", "ReleaseByOwnerOnly", "release by somebody else"},
+	{"anybody releases", "ReleaseByOwnerOnly", "release by another owner"},
+	{"every release succeeds", "ReleaseByOwnerOnly", "release by another owner"},
 	{"a release of nothing succeeds", "ReleaseTwice", "nobody ever had"},
 	{"every release succeeds", "ReleaseTwice", "nobody ever had"},
 	{"attempts are not told apart", "UndoSparesOthers", "granted nothing: got error <nil>"},
 	{"joining goes unnoticed", "UndoSparesOthers", "another one has joined: got error <nil>"},
-	{"attempts are not told apart", "LateReleaseSparesOthers", "comes late: got error <nil>"},
+	{"attempts are not told apart", "LateReleaseSparesOthers", "arrives late: got error <nil>"},
 	{"renewals do nothing", "RenewExtends", "after the renewal: expires in"},
 	{"renewals draw a token", "RenewExtends", "changed the token"},
 	{"renewals shrink", "RenewNeverShrinks", "with a shorter TTL: expires in"},
 	{"renewals create", "RenewNeverCreates", "renew of a lock nobody ever had"},
 	{"renewals revive", "RenewNeverCreates", "renew after the expiry"},
-	{"anybody renews", "RenewByOwnerOnly", "renew by somebody else"},
+	{"anybody renews", "RenewByOwnerOnly", "renew by another owner"},
 	{"a batch has one answer", "RenewBatch", "renew of no leases"},
 	{"a batch is out of order", "RenewBatch", "lease 1 of"},
 	{"a batch stops at an error", "RenewBatch", "lease 2 of"},
 	{"leases end early", "Expiry", "before the end of the validity"},
 	{"leases never end", "Expiry", "in vain"},
-	{"time stands still", "ExpiryCountsDown", "the look before said"},
+	{"time stands still", "ExpiryCountsDown", "as inspected before"},
 	{"lists show what is over", "ExpiryCountsDown", "a lease that is over"},
 	{"anybody renews", "ExpiredHolder", "renew by the holder before"},
 	{"anybody releases", "ExpiredHolder", "release by the holder before"},
@@ -96,7 +95,7 @@ var caught = []struct {
 	{"an ended context leaves the lease", "EndedContext", "in vain: nothing is left"},
 	{"an ended context is a loss", "EndedContextIsNoLoss", "renew on an ended context"},
 	{"a context that ends midway leaves the lease", "CancelledMidway", "in vain: nothing is left"},
-	{"a cancelled attempt ends the lease", "CancelledAttemptSparesOthers", "free, want it held"},
+	{"a cancelled attempt ends the lease", "CancelledAttemptSparesOthers", "want it held"},
 	{"looks, then takes", "OneWinner", "contenders got the lock"},
 	{"looks, then takes", "MutualExclusion", "holders at once"},
 	{"tokens repeat", "MutualExclusion", "was granted after"},
@@ -128,17 +127,17 @@ var caught = []struct {
 	{"leases end early", "WaitForExpiry", "before the end of the validity"},
 	{"leases never end", "WaitForExpiry", "in vain: the first in the queue gets a lock whose lease expired"},
 	{"tokens start again after an expiry", "WaitForExpiry", "after an expiry"},
-	{"waiters are told nothing", "WaitTold", "in vain: a waiter is told why it waits"},
-	{"positions stand still", "WaitTold", "number 1 in the queue was told"},
-	{"positions never change", "WaitTold", "in vain: a waiter is told its new position"},
-	{"waiters are told of themselves", "WaitTold", "told: holder"},
+	{"waiters are told nothing", "WaitReasons", "in vain: a waiter gets a reason to wait"},
+	{"positions stand still", "WaitReasons", "number 1 in the queue got the reason"},
+	{"positions never change", "WaitReasons", "in vain: a waiter gets its new position"},
+	{"waiters are told of themselves", "WaitReasons", "reason: holder"},
 	{"barging waiters never take the lock", "WaitBarge", "in vain: a barging waiter gets a free lock"},
 	{"barging waiters are forgotten", "WaitBarge", "in vain: a barging waiter gets a lock that was released"},
 	{"locks are held from when they were asked for", "WaitHeldFor", "held for 1h"},
 	{"the queue is not shown", "WaitShown", "in vain: all waiters are shown"},
 	{"the queue is shown backwards", "WaitShown", "in vain: all waiters are shown"},
 	{"the holder is shown in the queue", "WaitShown", "in vain: all waiters are shown"},
-	{"places have no description", "WaitShown", "line: holder"},
+	{"places have no description", "WaitShown", "place in the queue: holder"},
 	{"places never end", "WaitShown", "place in the queue: expires in"},
 	{"lists show the queue", "WaitShown", "list of a lock that is waited for"},
 	{"two are granted", "WaitMany", "holders at once"},
@@ -177,7 +176,7 @@ var caught = []struct {
 	{"other kinds are taken for mutexes", "KindUnsupported", "acquire a semaphore of 2"},
 	{"the limit is not kept", "KindLimit", "while somebody else holds it"},
 	{"one holder is shown", "KindLimit", "want 3 holders"},
-	{"a release ends all leases", "KindLimit", "one permit was given back"},
+	{"a release ends all leases", "KindLimit", "one permit was released"},
 	{"the limit is not kept", "KindContention", "holders at once"},
 	{"slots repeat", "KindContention", "has two holders"},
 	{"tokens repeat", "KindContention", "belongs to two grants"},
@@ -198,7 +197,7 @@ var caught = []struct {
 	{"a dead holder frees all", "KindDeadReader", "the other reader"},
 	{"kinds are mixed", "KindMismatch", "want a *store.KindError"},
 	{"kinds are not named", "KindMismatch", "want a *store.KindError"},
-	{"a downgrade keeps the token", "Downgrade", "the writer has"},
+	{"a downgrade keeps the token", "Downgrade", "more than the writer has"},
 	{"a downgrade lets a writer in between", "Downgrade", "downgrade"},
 	{"a downgrade renews a broken lease", "Downgrade", "broken"},
 	{"anybody is downgraded", "Downgrade", "not a writer"},
@@ -207,9 +206,9 @@ var caught = []struct {
 	{"a resize from any number", "Resize", "want a *store.KindError"},
 	{"one holder of a mutex is shown", "Resize", "want both holders of a mutex"},
 
-	{"broken leases are renewed", "BreakTold", "renew of a lease that was broken"},
-	{"every break is at once", "BreakTold", "a lease that was broken: expires in 0s"},
-	{"breaks are not told of", "BreakNotified", "in vain: the holder's store says that a lease was broken"},
+	{"broken leases are renewed", "BreakStopsRenewals", "renew of a lease that was broken"},
+	{"every break is at once", "BreakStopsRenewals", "a lease that was broken: expires in 0s"},
+	{"breaks are not told of", "BreakNotified", "in vain: the holder's store notifies it that its lease was broken"},
 	{"broken leases are renewed", "BreakExpiry", "renew of a lease that was broken"},
 	{"broken leases last", "BreakExpiry", "in vain: a lease that was broken ends"},
 	{"broken leases come back", "BreakNow", "late request to acquire"},
@@ -225,8 +224,8 @@ var caught = []struct {
 	{"broken leases come back", "BreakOfKinds", "late request to acquire"},
 }
 
-// ordinary are the checks of a store that waits and keeps mutexes, and all are those of
-// the other kinds as well.
+// ordinary has the checks of a store.Waiter that keeps only mutexes, and ofKinds those of the
+// other kinds.
 var (
 	ordinary = slices.Concat(checks, waitChecks, noKindChecks)
 	ofKinds  = slices.Concat(kindChecks, changeChecks, breakChecks, notifyChecks, breakKindChecks)
@@ -241,27 +240,26 @@ const shortTTL = 100 * time.Millisecond
 func TestSuiteCatchesBrokenStores(t *testing.T) {
 	for _, c := range caught {
 		t.Run(c.check+"/"+string(c.flaw), func(t *testing.T) {
-			t.Parallel() // most of the time is spent on waiting in vain
+			t.Parallel() // it mostly waits
 			i := slices.IndexFunc(all, func(k check) bool { return k.name == c.check })
 			if i < 0 {
 				t.Fatalf("there is no check %s", c.check)
 			}
 			var failures []string
-			// A machine that stands still just while a short lease is looked
-			// at can hide a flaw, so each further try has four times as long.
+			// If the machine stands still while a short lease is inspected, a flaw can go
+			// unnoticed, so each further try has four times as long.
 			for _, slower := range []time.Duration{1, 4, 16} {
 				failures = try(t.Context(), all[i], c.flaw, 2, slower*time.Second, slower*shortTTL)
 				if slices.ContainsFunc(failures, func(f string) bool { return strings.Contains(f, c.says) }) {
 					return
 				}
 			}
-			t.Errorf("%s did not notice that %s (%q); it said %q", c.check, c.flaw, c.says, failures)
+			t.Errorf("%s of a store with the flaw %q failed with %q, want a failure that says %q", c.check, c.flaw, failures, c.says)
 		})
 	}
 }
 
-// TestSuiteHasNoIdleCheck: a check that never fails proves nothing, so each has
-// to be shown to.
+// A check that never fails proves nothing, so a flaw must be listed for each.
 func TestSuiteHasNoIdleCheck(t *testing.T) {
 	for _, k := range all {
 		if !slices.ContainsFunc(caught, func(c struct {
@@ -270,14 +268,13 @@ func TestSuiteHasNoIdleCheck(t *testing.T) {
 		}) bool {
 			return c.check == k.name
 		}) {
-			t.Errorf("no broken store is known that %s notices", k.name)
+			t.Errorf("no flaw is listed for the check %s", k.name)
 		}
 	}
 }
 
-// sound are stores that pass, since nothing is wrong with them: the first has no
-// flaw, so it is the flaws that are noticed, and the others do what Caps and
-// ErrUnsupported leave to a store.
+// sound lists stores that must pass. The first has no flaw, which shows that the checks notice
+// the flaws and not the plain store. The others do what Caps and ErrUnsupported allow.
 var sound = []struct {
 	as      flaw
 	handles int
@@ -326,7 +323,7 @@ func TestWaitIsOptional(t *testing.T) {
 	}
 }
 
-// try runs one check against a store with a flaw, and gives its complaints.
+// try runs one check on a store with a flaw, and returns the failures.
 func try(ctx context.Context, k check, f flaw, handles int, patience, shortTTL time.Duration) []string {
 	pair := func() (first, second store.Store) {
 		c := newCore()
@@ -353,7 +350,7 @@ func try(ctx context.Context, k check, f flaw, handles int, patience, shortTTL t
 
 	rec := &recorder{ctx: ctx}
 	done := make(chan struct{})
-	go func() { // of its own, for Fatalf to end
+	go func() { // Fatalf ends this goroutine
 		defer close(done)
 		defer rec.cleanUp()
 		k.run(newTrial(rec, s))
@@ -362,7 +359,7 @@ func try(ctx context.Context, k check, f flaw, handles int, patience, shortTTL t
 	return rec.failures
 }
 
-// recorder is a reporter that fails nobody.
+// recorder is a reporter that records failures.
 type recorder struct {
 	ctx      context.Context
 	mu       sync.Mutex

@@ -19,7 +19,7 @@ func newTrial(r reporter, s subject) *trial {
 	if c.MaxTTL > 0 {
 		t.long = min(t.long, c.MaxTTL)
 	}
-	// Expected events must come by themselves, and not by the end of a long lease.
+	// An expected event must not be caused by the expiry of a long lease.
 	t.patience = min(t.patience, t.long/2)
 	r.Cleanup(t.cleanUp)
 	return t

@@ -26,8 +26,8 @@ type waiting struct {
 	grant store.Grant
 	err   error
 
-	mu   sync.Mutex
-	told []error
+	mu      sync.Mutex
+	reasons []error
 }
 
 // named returns r with the owner of grant g.
@@ -42,7 +42,7 @@ func (t *trial) wait(s store.Store, r store.WaitRequest) *waiting {
 	w := &waiting{WaitRequest: r, via: s, rank: store.Rank(r.Owner), cancel: cancel, done: make(chan struct{}), start: t.now()}
 	go func() {
 		defer close(w.done)
-		w.grant, w.err = s.(store.Waiter).Wait(ctx, r, w.hear)
+		w.grant, w.err = s.(store.Waiter).Wait(ctx, r, w.report)
 		w.back = t.now()
 		if w.err == nil {
 			r = named(r, w.grant)
@@ -61,18 +61,18 @@ func (t *trial) wait(s store.Store, r store.WaitRequest) *waiting {
 	return w
 }
 
-// hear is the reason function.
-func (w *waiting) hear(err error) {
+// report is the reason function.
+func (w *waiting) report(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.told = append(w.told, err)
+	w.reasons = append(w.reasons, err)
 }
 
-// heard returns what the waiter was told so far.
-func (w *waiting) heard() []error {
+// reports returns the reasons to wait so far.
+func (w *waiting) reports() []error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.Clone(w.told)
+	return slices.Clone(w.reasons)
 }
 
 // over reports whether the Wait has returned.
@@ -90,7 +90,7 @@ func (t *trial) queue(all ...store.WaitRequest) (line []*waiting) {
 	t.Helper()
 	for i, r := range all {
 		w := t.wait(t.handles()[i%len(t.handles())], r)
-		t.eventually("a waiter is told why it waits", func() bool { return w.over() || len(w.heard()) > 0 })
+		t.eventually("a waiter gets a reason to wait", func() bool { return w.over() || len(w.reports()) > 0 })
 		t.waits(w)
 		line = append(line, w)
 	}
@@ -102,7 +102,7 @@ func (t *trial) waits(line ...*waiting) {
 	t.Helper()
 	for i, w := range line {
 		if w.over() {
-			t.Fatalf("wait for %q, number %d: over with token %v, error %v, while others come first", w.Name, i+1, w.grant.Token, w.err)
+			t.Fatalf("wait for %q, number %d: returned token %v, error %v, while others come first", w.Name, i+1, w.grant.Token, w.err)
 		}
 	}
 }
@@ -112,7 +112,7 @@ func (t *trial) gets(what string, w *waiting) {
 	t.Helper()
 	t.eventually(what, w.over)
 	if w.err != nil {
-		t.Fatalf("%s: got error %v", what, w.err)
+		t.Fatalf("%s: got error %v, want the lock", what, w.err)
 	}
 	t.granted(w.Owner, w.grant)
 	if w.grant.Token == 0 {
@@ -120,7 +120,7 @@ func (t *trial) gets(what string, w *waiting) {
 	}
 	t.spares(what, w.grant.Spare, w.Spare)
 	if took := w.back.Sub(w.start); w.grant.Since < 0 || w.grant.Since > took {
-		t.Fatalf("%s: granted by a request that left %v after the call, which took %v", what, w.grant.Since, took)
+		t.Fatalf("%s: granted by a request that left %v after the call, want 0s to the %v that the call took", what, w.grant.Since, took)
 	}
 	t.lasts(what, w.Lease, w.TTL, w.start.Add(w.grant.Since))
 }

@@ -26,7 +26,7 @@ type fakeTree struct {
 	zxid  int64
 	seq   int32
 	nodes map[string]session.Node
-	// granted are the holders that are there and know what they have.
+	// granted has what each present holder was granted.
 	granted map[string]granted
 	last    map[int64]fence.Token // the largest that was granted, by slot if each has its own
 }
@@ -92,7 +92,8 @@ func (f *fakeTree) leave(name string) {
 	delete(f.granted, name)
 }
 
-// hold takes down what a holder has, and returns an error if that is not its own.
+// hold records what a holder was granted, and returns an error if that conflicts with another
+// holder or an earlier token.
 func (f *fakeTree) hold(c numbered, g granted) error {
 	f.turns.take()
 	if _, there := f.nodes[c.name]; !there {

@@ -71,12 +71,13 @@ func TestTurnsWithCuratorItself(t *testing.T) {
 	wg.Wait()
 	end()
 	if ours.Load() != each*turns || theirs.Load() != each*turns {
-		t.Errorf("we had %d turns and they had %d, want %d each", ours.Load(), theirs.Load(), each*turns)
+		t.Errorf("this store had %d turns and Curator %d, want %d each", ours.Load(), theirs.Load(), each*turns)
 	}
 }
 
-// A lock of Curator's is shown as one, keeps ours out, and waits for ours. If its process
-// dies, the next waiter has the lock once its session has ended.
+// Inspect shows a holder of Curator's as foreign. Curator waits for a holder of this store,
+// and this store for Curator. If Curator's process dies, the next waiter gets the lock once
+// its session has ended.
 func TestLockOfCurator(t *testing.T) {
 	t.Parallel() // it mostly waits
 	const name = "of Curator"
@@ -106,7 +107,7 @@ func TestLockOfCurator(t *testing.T) {
 	})
 	select {
 	case <-held:
-		t.Fatal("Curator has what we hold")
+		t.Fatal("Curator has a lock that this store holds")
 	default:
 	}
 	mustRelease(t, s, l)
@@ -117,11 +118,11 @@ func TestLockOfCurator(t *testing.T) {
 	}
 	st, err := s.Inspect(t.Context(), name)
 	if err != nil || !st.Held || !st.Holder.Foreign || st.Token <= first.Token {
-		t.Fatalf("inspect: %+v, %v", st, err)
+		t.Fatalf("inspect while Curator holds the lock: %+v, %v, want a foreign holder with a token above %v", st, err, first.Token)
 	}
 	next := request(name, 20*time.Second)
 	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: next}); err == nil {
-		t.Fatal("granted what Curator has")
+		t.Fatal("granted a lock that Curator holds")
 	}
 	told, got := make(chan error, 100), make(chan error, 1)
 	go func() {
@@ -137,7 +138,7 @@ func TestLockOfCurator(t *testing.T) {
 			t.Fatal(err)
 		}
 	case <-time.After(patience):
-		t.Fatal("the lock of a process that died stays taken")
+		t.Fatal("the waiter does not get the lock after Curator's process died")
 	}
 	mustRelease(t, s, next)
 }

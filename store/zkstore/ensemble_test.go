@@ -50,9 +50,9 @@ func TestZooKeeperEnsemble(t *testing.T) {
 		}
 	}
 	if class := stores[0].Caps().Class; class != store.Consensus {
-		t.Errorf("an ensemble of three gives %v", class)
+		t.Errorf("an ensemble of three gives %v, want %v", class, store.Consensus)
 	}
-	// The clients that know all members get the lock again, each of them.
+	// Each client that knows all members gets the lock again.
 	goesOn := func(what string) {
 		t.Helper()
 		c.GoesOn(t, what, patience, stores[1], stores[2])
@@ -116,9 +116,9 @@ func TestZooKeeperEnsemble(t *testing.T) {
 	}
 }
 
-// tokensThroughEachMember: whichever member a client is connected to, and whatever others
-// write meanwhile, a grant has the token that is shown to all, also that of a place that was
-// made with a release.
+// tokensThroughEachMember checks that a grant has the token that all clients are shown,
+// whichever member a client is connected to and whatever others write meanwhile, also if
+// its place was made with a release.
 func tokensThroughEachMember(t *testing.T, e *zktest.Ensemble) {
 	t.Helper()
 	var members []*Store
@@ -158,8 +158,8 @@ func tokensThroughEachMember(t *testing.T, e *zktest.Ensemble) {
 	}
 }
 
-// breaksThroughOtherMembers: whatever a member has not heard of yet, it renews no lease that
-// was broken through another one.
+// breaksThroughOtherMembers checks that no member renews a lease that was broken through
+// another one, whatever it has not heard of yet.
 func breaksThroughOtherMembers(t *testing.T, e *zktest.Ensemble) {
 	t.Helper()
 	var members []*Store
@@ -179,10 +179,10 @@ func breaksThroughOtherMembers(t *testing.T, e *zktest.Ensemble) {
 	}
 }
 
-// heldThroughACut: a holder whose server is cut off from the others counts no renewal that
-// a majority does not know of, although the server goes on answering that its place is
-// there. The next holder gets the lock only after the first has stopped to count on it.
-// So does a reader after a writer, and its token is larger.
+// heldThroughACut checks that a holder whose server is cut off from the others counts no
+// renewal that a majority does not know of, although the server goes on answering that its
+// place is there. The next holder gets the lock only after the first has stopped counting
+// on it. So does a reader after a writer, and its token is larger.
 func heldThroughACut(t *testing.T, e *zktest.Ensemble, member func() (int, error)) {
 	cut, err := member()
 	if err != nil {
@@ -233,10 +233,10 @@ func losesTo(t *testing.T, behind, other *Store, l store.Lease, token fence.Toke
 		select {
 		case n := <-next:
 			if n.from < until {
-				t.Errorf("the next holder had the lock %v before the first could know", until.Sub(n.from))
+				t.Errorf("the next holder had the lock %v before the lease of the first had ended", until.Sub(n.from))
 			}
 			if n.token <= token {
-				t.Errorf("token %v after %v", n.token, token)
+				t.Errorf("the next holder has token %v, want one above %v", n.token, token)
 			}
 			return
 		default:
@@ -251,8 +251,8 @@ func losesTo(t *testing.T, behind, other *Store, l store.Lease, token fence.Toke
 	}
 }
 
-// servesNobodyAlone: a member without a majority grants nothing, also if it is allowed to
-// serve readers.
+// servesNobodyAlone checks that a member without a majority grants nothing, also if it is
+// allowed to serve readers.
 func servesNobodyAlone(t *testing.T, e *zktest.Ensemble, s *Store) {
 	e.Servers[0].Kill()
 	e.Servers[1].Kill()
@@ -261,6 +261,6 @@ func servesNobodyAlone(t *testing.T, e *zktest.Ensemble, s *Store) {
 	var q *store.QuorumError
 	_, err := s.Acquire(ctx, store.AcquireRequest{Lease: request("alone", 3*time.Second)})
 	if !errors.As(err, &q) && !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("acquire without a majority: %v", err)
+		t.Errorf("acquire without a majority: %v, want a *QuorumError or the end of the context", err)
 	}
 }

@@ -52,8 +52,9 @@ func proxied(t *testing.T) (*Store, *faultproxy.Proxy) {
 	return mustOpen(t, &Options{Servers: []string{p.Addr()}, Timeout: patience}), p
 }
 
-// A place whose answer was lost is found again by its id, and so is a place whose request
-// was lost made again: there is one, and one release removes it.
+// If the answer to a request for a place is lost, the place is found again by its id. If
+// the request is lost, it is sent again. Either way there is one place, and one release
+// removes it.
 func TestLostAnswersToAcquire(t *testing.T) {
 	t.Parallel() // it mostly waits
 	s, p := proxied(t)
@@ -63,11 +64,11 @@ func TestLostAnswersToAcquire(t *testing.T) {
 	} {
 		l := request("lost/"+what, 10*time.Second)
 		mustAcquire(t, s, l)
-		mustRelease(t, s, l) // its node is there
+		mustRelease(t, s, l) // so that the node of the lock exists
 		next := request(l.Name, l.TTL)
 		next.Meta = "lose this one"
 		lose(next.Meta)
-		// A second place of its own would be in its way for ever.
+		// A second place of its own would block it for ever.
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		if _, err := s.Wait(ctx, store.WaitRequest{Lease: next}, nil); err != nil {
@@ -78,16 +79,16 @@ func TestLostAnswersToAcquire(t *testing.T) {
 		lose(next.Meta)
 		mustAcquire(t, s, next)
 		if st, err := s.Inspect(t.Context(), l.Name); err != nil || !st.Held || st.Holder.Owner != next.Owner || len(st.Queue) != 0 {
-			t.Fatalf("%s was lost: %+v, %v", what, st, err)
+			t.Fatalf("%s was lost: inspect: %+v, %v, want the holder %s and no waiter", what, st, err, next.Owner)
 		}
 		mustRelease(t, s, next)
 		if st, err := s.Inspect(t.Context(), l.Name); err != nil || st.Held {
-			t.Fatalf("%s was lost, and after the release: %+v, %v", what, st, err)
+			t.Fatalf("%s was lost: inspect after the release: %+v, %v, want a free lock", what, st, err)
 		}
 	}
 }
 
-// A release whose answer was lost is repeated, and has ended the lease.
+// A release whose answer is lost is sent again, and ends the lease.
 func TestLostAnswerToRelease(t *testing.T) {
 	t.Parallel() // it mostly waits
 	s, p := proxied(t)
@@ -97,12 +98,12 @@ func TestLostAnswerToRelease(t *testing.T) {
 	p.CutReplyTo(s.places.leases.get(leaseKey{l.Name, l.Owner}).place.Load().name, 0)
 	mustRelease(t, s, l)
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: l}); !errors.Is(err, store.ErrNotHeld) {
-		t.Fatalf("release again: %v", err)
+		t.Fatalf("release again: %v, want %v", err, store.ErrNotHeld)
 	}
 }
 
-// An attempt that was given up while the network was down leaves nothing behind once it is
-// back.
+// An attempt that was abandoned while the network was down leaves nothing behind once the
+// network is back.
 func TestAcquireGivenUpWithoutNetwork(t *testing.T) {
 	t.Parallel() // it mostly waits
 	s, p := proxied(t)
@@ -114,7 +115,7 @@ func TestAcquireGivenUpWithoutNetwork(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := s.Acquire(ctx, store.AcquireRequest{Lease: request(l.Name, l.TTL)}); !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("acquire without a network: %v", err)
+		t.Fatalf("acquire without a network: %v, want %v", err, context.DeadlineExceeded)
 	}
 	p.Pass()
 	eventually(t, "nothing is left of the attempt", func() bool {
@@ -135,7 +136,7 @@ func TestSessionLostInAPause(t *testing.T) {
 	next := store.WaitRequest{Lease: request(l.Name, 20*time.Second)}
 	n, err := other.Wait(t.Context(), next, nil)
 	if err != nil || n.Token <= g.Token {
-		t.Fatalf("the next holder has token %v (%v) after %v", n.Token, err, g.Token)
+		t.Fatalf("the next holder has token %v (%v), want one above %v", n.Token, err, g.Token)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -147,18 +148,18 @@ func TestSessionLostInAPause(t *testing.T) {
 		return errors.Is(s.Renew(t.Context(), []store.Lease{l})[0], store.ErrNotHeld)
 	})
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: l}); !errors.Is(err, store.ErrNotHeld) {
-		t.Fatalf("release by the holder before: %v", err)
+		t.Fatalf("release by the previous holder: %v, want %v", err, store.ErrNotHeld)
 	}
 	if st, err := other.Inspect(t.Context(), l.Name); err != nil || st.Token != n.Token {
-		t.Fatalf("after the holder before came back: %+v, %v", st, err)
+		t.Fatalf("inspect after the previous holder came back: %+v, %v, want token %v", st, err, n.Token)
 	}
-	// And the store goes on in a new session.
+	// The store goes on in a new session.
 	again := request("paused/again", l.TTL)
 	mustAcquire(t, s, again)
 	mustRelease(t, s, again)
 }
 
-// A waiter whose session ends meanwhile waits in a new one, and says why.
+// A waiter whose session ends goes on waiting in a new one, and reports why.
 func TestWaiterOutlivesItsSession(t *testing.T) {
 	t.Parallel() // it mostly waits
 	s, p := proxied(t)
@@ -202,7 +203,8 @@ func TestWaiterOutlivesItsSession(t *testing.T) {
 	}
 }
 
-// With an identity, others have no right to the locks, and readers may only look.
+// With an identity, other clients have no right to the locks, and readers may only inspect
+// them.
 func TestRights(t *testing.T) {
 	t.Parallel() // it mostly waits
 	open := func(auth ...Identity) (*Store, error) {
@@ -223,19 +225,19 @@ func TestRights(t *testing.T) {
 	}
 	defer reader.Close()
 	if st, err := reader.Inspect(t.Context(), l.Name); err != nil || st.Holder.Owner != l.Owner {
-		t.Errorf("a reader sees %+v, %v", st, err)
+		t.Errorf("a reader inspects: %+v, %v, want the holder %s", st, err, l.Owner)
 	}
 	for _, name := range []string{l.Name, "another"} {
 		var q *store.QuorumError
 		if _, err := reader.Acquire(t.Context(), store.AcquireRequest{Lease: request(name, l.TTL)}); !errors.As(err, &q) || q.Transient() || !errors.Is(err, zk.ErrNoAuth) {
-			t.Errorf("a reader acquires %q: %v", name, err)
+			t.Errorf("a reader acquires %q: %v, want a lasting *QuorumError for %v", name, err, zk.ErrNoAuth)
 		}
 		if _, err := reader.Wait(t.Context(), store.WaitRequest{Lease: request(name, l.TTL)}, nil); !errors.Is(err, zk.ErrNoAuth) {
-			t.Errorf("a reader waits for %q: %v", name, err)
+			t.Errorf("a reader waits for %q: %v, want %v", name, err, zk.ErrNoAuth)
 		}
 	}
 	if err := reader.Release(t.Context(), store.ReleaseRequest{Lease: l}); !errors.Is(err, zk.ErrNoAuth) {
-		t.Errorf("a reader releases: %v", err)
+		t.Errorf("a reader releases: %v, want %v", err, zk.ErrNoAuth)
 	}
 	for _, now := range []bool{false, true} {
 		b := breakOf(t, reader, l)
@@ -248,7 +250,7 @@ func TestRights(t *testing.T) {
 		t.Errorf("renew after a reader has tried to break it: %v", err)
 	}
 	if st, err := mine.Inspect(t.Context(), l.Name); err != nil || st.Holder.Owner != l.Owner || len(st.Queue) != 0 {
-		t.Errorf("after a reader has tried to change it: %+v, %v", st, err)
+		t.Errorf("inspect after a reader tried to change the lock: %+v, %v, want the holder %s and no waiter", st, err, l.Owner)
 	}
 	breaks(t, mine, breakOf(t, mine, l))
 	if st, err := reader.Inspect(t.Context(), l.Name); err != nil || !st.Holder.Broken || st.Broken == nil || st.Broken.Owner != l.Owner {
@@ -261,12 +263,12 @@ func TestRights(t *testing.T) {
 			stranger.Close()
 		}
 		if !errors.Is(err, zk.ErrNoAuth) {
-			t.Errorf("a stranger: %v", err)
+			t.Errorf("a client without an identity opens and acquires: %v, want %v", err, zk.ErrNoAuth)
 		}
 	}
 }
 
-// Nothing answers, or something else does: Open says so in time.
+// Open fails in time if nothing answers, or if the server does not allow what is asked.
 func TestOpenFails(t *testing.T) {
 	t.Parallel() // it mostly waits
 	p := faultproxy.New(t, shared.Addr)
@@ -274,32 +276,32 @@ func TestOpenFails(t *testing.T) {
 	_, err := Open(t.Context(), &Options{Servers: []string{p.Addr()}, Timeout: 100 * time.Millisecond})
 	var q *store.QuorumError
 	if !errors.As(err, &q) || q.Nodes[0].Outcome != store.TimedOut {
-		t.Errorf("no answer: %v", err)
+		t.Errorf("no answer: %v, want a *QuorumError with %v", err, store.TimedOut)
 	}
 	p.RefuseNew()
 	if _, err := Open(t.Context(), &Options{Servers: []string{p.Addr()}, Timeout: 10 * time.Second}); !errors.As(err, &q) {
-		t.Errorf("no connection: %v", err)
+		t.Errorf("no connection: %v, want a *QuorumError", err)
 	}
 	if _, err := Open(t.Context(), &Options{Servers: []string{shared.Addr}, MaxTTL: time.Hour}); !errors.Is(err, store.ErrUnsupported) {
-		t.Errorf("a longer TTL than the server allows: %v", err)
+		t.Errorf("a longer TTL than the server allows: %v, want %v", err, store.ErrUnsupported)
 	}
 	if _, err := Open(t.Context(), nil); !errors.Is(err, store.ErrInvalid) {
-		t.Errorf("no server: %v", err)
+		t.Errorf("no server: %v, want %v", err, store.ErrInvalid)
 	}
 	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
 	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: store.Lease{Name: "x", Owner: "y", TTL: 5 * time.Second, Require: store.Consensus}}); !errors.Is(err, store.ErrUnsupported) || s.Caps().Class != store.CrashSafe {
-		t.Errorf("one server gives %v; consensus required: %v", s.Caps().Class, err)
+		t.Errorf("one server gives %v, want %v; consensus required: %v, want %v", s.Caps().Class, store.CrashSafe, err, store.ErrUnsupported)
 	}
 }
 
-// An identity whose answer is lost is given again.
+// An identity is sent again if the answer to it is lost.
 func TestLostAnswerToAnIdentity(t *testing.T) {
 	t.Parallel() // it mostly waits
 	p := faultproxy.New(t, shared.Addr)
 	p.CutReplyTo("lost:identity", 0)
 	s := mustOpen(t, &Options{Servers: []string{p.Addr()}, Base: "/lost/identity", Auth: []Identity{{Scheme: "digest", ID: "lost:identity"}}, Timeout: patience})
 	if n := p.Stats().Cut; n != 1 {
-		t.Fatalf("%d answers were lost", n)
+		t.Fatalf("%d answers were lost, want 1", n)
 	}
 	l := request("after", 10*time.Second)
 	mustAcquire(t, s, l)

@@ -42,8 +42,8 @@ func TestTokensRiseWhenNumbersBeginAgain(t *testing.T) {
 	}
 }
 
-// An administrator deletes all places of a lock: the holder is told at its next renewal, a
-// waiter that its place is gone, and the lock can be had.
+// If an administrator deletes all places of a lock, the holder learns so at its next
+// renewal, a waiter's Wait ends, and the lock is free.
 func TestPlacesAreDeleted(t *testing.T) {
 	t.Parallel() // it mostly waits
 	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
@@ -59,7 +59,7 @@ func TestPlacesAreDeleted(t *testing.T) {
 	<-told
 	names, _, err := native.Children(DefaultBase + "/" + name)
 	if err != nil || len(names) != 2 {
-		t.Fatalf("%q, %v", names, err)
+		t.Fatalf("the places are %q (%v), want 2", names, err)
 	}
 	q := queueOf(names)
 	for _, c := range []numbered{q[1], q[0]} { // the waiter's first, or it has the lock
@@ -68,15 +68,15 @@ func TestPlacesAreDeleted(t *testing.T) {
 		}
 	}
 	if err := s.Renew(t.Context(), []store.Lease{l})[0]; !errors.Is(err, store.ErrNotHeld) {
-		t.Errorf("renewed: %v", err)
+		t.Errorf("renew a lease whose place is gone: %v, want %v", err, store.ErrNotHeld)
 	}
 	select {
 	case err := <-done:
 		if !errors.Is(err, store.ErrNotHeld) {
-			t.Errorf("the wait ended with %v", err)
+			t.Errorf("the wait ended with %v, want %v", err, store.ErrNotHeld)
 		}
 	case <-time.After(patience):
-		t.Error("the waiter is not told")
+		t.Error("the wait of a waiter whose place is gone does not end")
 	}
 	next := request(name, 10*time.Second)
 	if g := mustAcquire(t, s, next); g.Token <= first.Token {
@@ -100,10 +100,10 @@ func TestLeasesOutliveTheStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := other.Acquire(t.Context(), store.AcquireRequest{Lease: request(l.Name, l.TTL)}); !errors.Is(err, store.ErrBusy) {
-		t.Errorf("acquired what a closed store has: %v", err)
+		t.Errorf("acquire a lock that a closed store left held: %v, want %v", err, store.ErrBusy)
 	}
 	if err := other.Renew(t.Context(), []store.Lease{l})[0]; err != nil {
-		t.Errorf("renewed through another store: %v", err)
+		t.Errorf("renew through another store: %v", err)
 	}
 	mustRelease(t, other, l)
 }
@@ -130,7 +130,7 @@ func TestWaiterGivesUpWithoutNetwork(t *testing.T) {
 	select {
 	case err := <-done:
 		if !errors.Is(err, context.Canceled) {
-			t.Errorf("the wait ended with %v", err)
+			t.Errorf("the wait ended with %v, want %v", err, context.Canceled)
 		}
 	case <-time.After(patience):
 		t.Fatal("the wait does not end with its context")
@@ -153,7 +153,7 @@ func TestOneSessionExcludesItself(t *testing.T) {
 	mustAcquire(t, a, l)
 	for _, s := range []*Store{a, b} {
 		if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request(l.Name, l.TTL)}); !errors.Is(err, store.ErrBusy) {
-			t.Errorf("acquired what another owner has: %v", err)
+			t.Errorf("acquire a lock that another owner holds: %v, want %v", err, store.ErrBusy)
 		}
 	}
 	mustRelease(t, a, l)
@@ -200,11 +200,11 @@ func TestReleaseWakesOneWaiter(t *testing.T) {
 		}
 		return n
 	}
-	// Each place but the last is watched, by the one behind it, and the lock's node by nobody.
+	// Each place but the last is watched, by the one behind it, and the lock's node by none.
 	eventually(t, "each waiter watches one place", func() bool { return watched() == waiters })
 	text, err := askWord(t.Context(), shared.Addr, "wchp")
 	if err != nil || hasLine(text, DefaultBase+"/"+name) {
-		t.Errorf("somebody watches the lock's node (%v)", err)
+		t.Errorf("the node of the lock is watched, want none to watch it (%v)", err)
 	}
 	mustRelease(t, s, l)
 	wg.Wait()

@@ -51,7 +51,7 @@ func (h *history) add(t *testing.T, n stay) {
 		rising := n.From < o.From == (n.Token < o.Token) && n.Token != o.Token
 		switch {
 		case beside && alone:
-			t.Errorf("%v: one held all of it beside the other: %+v and %+v", h.kind, o, n)
+			t.Errorf("%v: a holder of the whole lock overlaps another holder: %+v and %+v", h.kind, o, n)
 		case beside && o.Slot == n.Slot:
 			t.Errorf("%v: two holders of slot %d: %+v and %+v", h.kind, n.Slot, o, n)
 		case beside && reads && o.Token != n.Token:
@@ -62,7 +62,7 @@ func (h *history) add(t *testing.T, n stay) {
 		if !beside {
 			continue
 		}
-		// The most holders at once were there when one of them came.
+		// The largest weight at any time is reached when a holder comes.
 		for _, at := range []clock.Instant{n.From, o.From} {
 			sum := int64(0)
 			for _, p := range h.all {
@@ -71,7 +71,7 @@ func (h *history) add(t *testing.T, n stay) {
 				}
 			}
 			if sum > limit {
-				t.Errorf("%v: weight %d at once", h.kind, sum)
+				t.Errorf("%v: holders of weight %d at once, want at most %d", h.kind, sum, limit)
 			}
 		}
 	}
@@ -128,7 +128,7 @@ func roam(ctx context.Context, s *Store, name string, kind store.Kind, ttl time.
 				}
 				return err
 			})
-			if l.Weight > 1 { // nobody knows whether it reads
+			if l.Weight > 1 { // the downgrade failed: whether it has happened is unknown
 				got.From = got.To
 			}
 		}
@@ -140,7 +140,7 @@ func roam(ctx context.Context, s *Store, name string, kind store.Kind, ttl time.
 }
 
 // Readers, writers and holders of permits come and go in many sessions. There are never too
-// many at once, slots are their own, readers share a token, and tokens are in order.
+// many at once, no two share a slot, readers share a token, and tokens are in order.
 func TestKindsUnderContention(t *testing.T) {
 	t.Parallel() // it mostly waits
 	ctx, cancel := context.WithCancel(t.Context())

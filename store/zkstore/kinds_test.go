@@ -38,7 +38,7 @@ func TestKindsOfPlaces(t *testing.T) {
 		"x-0of0-lock-0000000004":                                     {spec: rule.Mutex, weight: 1},
 	} {
 		if p, ok := parseChild(name); !ok || p.spec != want.spec || p.weight != want.weight {
-			t.Errorf("%s is %+v, %v", name, p, ok)
+			t.Errorf("%s is read as %+v (%v), want %v of weight %d", name, p, ok, want.spec, want.weight)
 		}
 	}
 }
@@ -52,12 +52,12 @@ func TestCuratorsWriterThatReads(t *testing.T) {
 		"_c_21234567-89ab-cdef-0123-456789abcdef-__WRIT__0000000005",
 	})
 	if q[0].needsOthers() || q.holders() != 1 || q[1:].holders() != 1 || q[2:].holders() != 1 {
-		t.Errorf("the order is %+v", q)
+		t.Errorf("the order is %+v, want the writer first, and one holder at a time", q)
 	}
 }
 
-// Few watch one place, and nobody misses its turn: whatever place ends, those whose turn
-// that is are told, at once or by those before them.
+// Few waiters watch one place, and none misses its turn: whichever place ends, the waiters
+// whose turn it then is are notified, directly or by a waiter before them.
 func TestHurdles(t *testing.T) {
 	read, write := numbered{spec: rule.ReadWrite, weight: 1}, numbered{spec: rule.ReadWrite, weight: rule.ReadWriteLimit}
 	mutex := numbered{spec: rule.Mutex, weight: 1}
@@ -67,7 +67,7 @@ func TestHurdles(t *testing.T) {
 	for _, c := range []struct {
 		what string
 		q    queue
-		want string // the hurdles of those that wait: a number, or * for any place
+		want string // the hurdle of each waiter: a number, or * for any place
 	}{
 		{"mutex", queue{mutex, mutex, mutex}, "01"},
 		{"readers behind a writer", queue{write, read, read, read}, "000"},
@@ -96,8 +96,8 @@ func TestHurdles(t *testing.T) {
 	}
 }
 
-// The slots of a semaphore are the smallest that are free, and those of the holders before
-// a place are in its record.
+// A holder of a semaphore gets the smallest free slot. The record of a place has the slots of
+// the holders before it.
 func TestSlotsBehindOthers(t *testing.T) {
 	place := func(seq int32) numbered { return numbered{seq: seq, spec: rule.Semaphore(4), weight: 1} }
 	first := record{}.first(place(1), 1)
@@ -135,7 +135,7 @@ func TestHoldersThatHaveNotAgreedAreShown(t *testing.T) {
 		}
 		st, err := s.Inspect(t.Context(), name)
 		if err != nil || len(st.Holders) != 3 {
-			t.Fatalf("%+v, %v", st, err)
+			t.Fatalf("%+v, %v, want three holders", st, err)
 		}
 		slots := make(map[int64]bool)
 		for _, h := range st.Holders {
@@ -144,11 +144,11 @@ func TestHoldersThatHaveNotAgreedAreShown(t *testing.T) {
 				t.Errorf("a reader is shown with token %v beside %v", h.Token, g.Token)
 			}
 			if !kind.Shared && h.Slot >= 3 {
-				t.Errorf("slot %d of 3", h.Slot)
+				t.Errorf("a holder is shown with slot %d, want one below 3", h.Slot)
 			}
 		}
 		if len(slots) != 3 {
-			t.Errorf("three holders are shown with the slots %v", slots)
+			t.Errorf("three holders are shown with the slots %v, want three of them", slots)
 		}
 	}
 }

@@ -13,8 +13,8 @@ import (
 )
 
 // Clients that release a lock and queue for it again make few requests for a turn: one
-// releases and queues, one lists the queue, one watches, and one lists it again when the
-// place before is gone. go-zookeeper's Lock makes five. A busy lock is refused in three.
+// request releases and queues, one lists the queue, one watches, and one lists it again
+// when the place before is gone. go-zookeeper's Lock makes five. A busy lock is refused in three.
 //
 // The server counts. It also counts the touches of sessions, which are rare with so long a
 // tick.
@@ -58,7 +58,7 @@ func TestRequestsOfATurn(t *testing.T) {
 		mustAcquire(t, stores[0], l)
 		refused := func() {
 			if _, err := stores[1].Acquire(t.Context(), store.AcquireRequest{Lease: request(name, ttl)}); err == nil {
-				t.Error("granted what another owner has")
+				t.Error("granted a lock that another owner holds")
 			}
 		}
 		refused() // from now on it is known to be busy

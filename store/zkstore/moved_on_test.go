@@ -17,7 +17,7 @@ func TestQueueThatMovedOnIsReported(t *testing.T) {
 	held, next := request("moved on", 20*time.Second), request("moved on", 20*time.Second)
 	mustAcquire(t, other, held)
 	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request(held.Name, held.TTL)}); err == nil {
-		t.Fatal("granted what another owner has")
+		t.Fatal("granted a lock that another owner holds")
 	}
 	var reported []error
 	p, err := s.places.enqueue(t.Context(), next, 0)

@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/rule"
 )
 
-// Names that other clients can write stand for themselves, and no two names share a node.
+// A name that other clients can write is its own node, and no two names share a node.
 func TestNodesOfNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"invoices": "invoices", "a b": "a b", "a/b": "a%2Fb", "100%": "100%25", ".": "%2E", "..": "%2E%2E", "...": "...",
@@ -49,7 +49,7 @@ func TestOrderOfPlaces(t *testing.T) {
 		t.Fatalf("the order is %q, want %q", got, want)
 	}
 	if me := q.find(ours); me != 3 || q.owns(me).Verdict != rule.Busy || q.owns(me).Position != 3 || q.owns(0).Verdict != rule.Granted {
-		t.Errorf("our place is %d, and has %+v", me, q.owns(me))
+		t.Errorf("our place is %d, and has %+v, want 3, behind 3 others", me, q.owns(me))
 	}
 	if !q[3].isOf(ownerMark("owner")) || q[3].isOf(ownerMark("other")) || q[2].isOf(ownerMark("owner")) {
 		t.Error("the name of our place does not show its owner")
@@ -67,7 +67,7 @@ func TestOrderOfPlacesWhereNumbersBeginAgain(t *testing.T) {
 		t.Errorf("the order is %d, want %d", got, want)
 	}
 	if d := q[2].digits(); d != "-2147483648" {
-		t.Errorf("the digits are %q", d)
+		t.Errorf("the digits are %q, want -2147483648", d)
 	}
 }
 

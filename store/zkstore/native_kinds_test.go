@@ -124,7 +124,7 @@ func TestTurnsWithCurator(t *testing.T) {
 	}
 	wg.Wait()
 	if n := h.count(); n != each*turns {
-		t.Errorf("we had %d turns, want %d", n, each*turns)
+		t.Errorf("this store had %d turns, want %d", n, each*turns)
 	}
 }
 
@@ -136,8 +136,8 @@ func (s *Store) makeDirFor(t *testing.T, name string) {
 	mustRelease(t, s, l)
 }
 
-// What other clients have is of the kind that its name shows, and they wait for a semaphore
-// as if it were a mutex.
+// A place of another client has the kind that its name shows. Other clients wait for a
+// semaphore as if it were a mutex.
 func TestKindsOfOtherClients(t *testing.T) {
 	t.Parallel() // it mostly waits
 	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
@@ -145,7 +145,7 @@ func TestKindsOfOtherClients(t *testing.T) {
 		t.Helper()
 		var kind *store.KindError
 		if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: l}); !errors.As(err, &kind) || kind.InUse != inUse.Normal() || kind.Holder.Owner == "" {
-			t.Errorf("acquire as a %v: %v", l.Kind, err)
+			t.Errorf("acquire as a %v: %v, want a *KindError that names the holder and %v", l.Kind, err, inUse)
 		}
 	}
 	const name = "kinds of others"
@@ -160,7 +160,7 @@ func TestKindsOfOtherClients(t *testing.T) {
 	g := mustAcquire(t, s, l)
 	st, err := s.Inspect(t.Context(), name)
 	if err != nil || len(st.Holders) != 2 || !st.Holder.Foreign || st.Holders[1].Token != g.Token {
-		t.Errorf("inspect: %+v, %v", st, err)
+		t.Errorf("inspect: %+v, %v, want a foreign reader and one with token %v", st, err, g.Token)
 	}
 	if err := reader.unlock(); err != nil {
 		t.Fatal(err)

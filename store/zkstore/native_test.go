@@ -100,11 +100,11 @@ func TestTurnsWithGoZooKeeper(t *testing.T) {
 	}
 	wg.Wait()
 	if ours.Load() != each*turns || theirs.Load() != each*turns {
-		t.Errorf("we had %d turns and they had %d, want %d each", ours.Load(), theirs.Load(), each*turns)
+		t.Errorf("this store had %d turns and go-zookeeper %d, want %d each", ours.Load(), theirs.Load(), each*turns)
 	}
 }
 
-// Another client's lock is shown as one, and keeps ours out.
+// Inspect shows another client's holder as foreign, and this store waits for it.
 func TestLockOfAnotherClient(t *testing.T) {
 	t.Parallel() // it mostly waits
 	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
@@ -115,22 +115,22 @@ func TestLockOfAnotherClient(t *testing.T) {
 	}
 	st, err := s.Inspect(t.Context(), name)
 	if err != nil || !st.Held || !st.Holder.Foreign || st.Holder.Owner == "" || st.ExpiresIn <= 0 || st.Token == 0 {
-		t.Fatalf("inspect: %+v, %v", st, err)
+		t.Fatalf("inspect: %+v, %v, want a foreign holder with an owner, a token and a TTL", st, err)
 	}
 	r := request(name, 20*time.Second)
 	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r}); err == nil {
-		t.Fatal("granted what another client has")
+		t.Fatal("granted a lock that another client holds")
 	}
 	if err := lock.Unlock(); err != nil {
 		t.Fatal(err)
 	}
 	if g := mustAcquire(t, s, r); g.Token <= st.Token {
-		t.Errorf("token %v after %v", g.Token, st.Token)
+		t.Errorf("token %v after %v, want a larger one", g.Token, st.Token)
 	}
 }
 
-// A lease that moves to another session keeps its place: those that wait for it, of
-// whatever client, go on waiting.
+// A lease that moves to another session keeps its place, and waiters of any client go on
+// waiting.
 func TestMoveUnderWaiters(t *testing.T) {
 	t.Parallel() // it mostly waits
 	a, b := mustOpen(t, &Options{Servers: []string{shared.Addr}}), mustOpen(t, &Options{Servers: []string{shared.Addr}})
@@ -172,7 +172,7 @@ func TestMoveUnderWaiters(t *testing.T) {
 			t.Fatalf("renew through another handle: %v", err)
 		}
 		if st, err := a.Inspect(t.Context(), name); err != nil || st.Token != g.Token || st.Holder.Owner != l.Owner || len(st.Queue) != 2 {
-			t.Fatalf("after it moved: %+v, %v", st, err)
+			t.Fatalf("inspect after the lease moved: %+v, %v, want token %v, the holder %s and two waiters", st, err, g.Token, l.Owner)
 		}
 	}
 	moves.Store(false)

@@ -24,8 +24,8 @@ func TestOpenPassesASilentServer(t *testing.T) {
 	mustRelease(t, s, l)
 }
 
-// Calls that were given up during an outage leave no goroutines behind, and nothing that
-// is sent when it is over.
+// Calls that were abandoned during an outage leave no goroutines behind, and no request that
+// is sent once it is over.
 func TestCallsGivenUpInAnOutage(t *testing.T) {
 	s, p := proxied(t)
 	l := request("given up in an outage", 20*time.Second)
@@ -49,12 +49,12 @@ func TestCallsGivenUpInAnOutage(t *testing.T) {
 			t.Error("granted in an outage")
 		}
 		if err := s.Renew(ctx, []store.Lease{l})[0]; err == nil || errors.Is(err, store.ErrNotHeld) {
-			t.Errorf("renew in an outage: %v", err)
+			t.Errorf("renew in an outage: %v, want an error that says nothing of the lease", err)
 		}
 		cancel()
 	}
 	if n := waiting(); n > 10 { // each session's touch may wait
-		t.Errorf("%d requests that nobody waits for are still to be sent", n)
+		t.Errorf("%d requests without a waiter are still to be sent, want 10 at most", n)
 	}
 	p.Pass()
 }

@@ -21,18 +21,18 @@ import (
 // lock until it is killed: the server's address. It writes each stay to standard output.
 const roamRole = "LEASEHOLD_ZKSTORE_TEST_ROAM"
 
-// mortalTTL is the TTL of leases of processes that are killed, after which others go on.
-const mortalTTL = time.Second
+// roamTTL is the TTL of leases of processes that are killed, after which others go on.
+const roamTTL = time.Second
 
-// mortalStay is a stay as one process reports it to another.
-type mortalStay struct {
+// roamStay is a stay as one process reports it to another.
+type roamStay struct {
 	Kind int
 	Stay stay
 }
 
-var mortalKinds = []store.Kind{store.ReadWrite, store.Semaphore(3)}
+var roamKinds = []store.Kind{store.ReadWrite, store.Semaphore(3)}
 
-// roamUntilKilled is what such a process does.
+// roamUntilKilled contends in such a process.
 func roamUntilKilled(server string) error {
 	ctx := context.Background()
 	var mu sync.Mutex
@@ -42,12 +42,12 @@ func roamUntilKilled(server string) error {
 	if err != nil {
 		return err
 	}
-	for i, kind := range mortalKinds {
+	for i, kind := range roamKinds {
 		for range 2 {
-			go roam(ctx, s, "mortals "+kind.String(), kind, mortalTTL, func(n stay) {
+			go roam(ctx, s, "killed at any time "+kind.String(), kind, roamTTL, func(n stay) {
 				mu.Lock()
 				defer mu.Unlock()
-				if err := out.Encode(mortalStay{i, n}); err != nil {
+				if err := out.Encode(roamStay{i, n}); err != nil {
 					errs <- err
 				}
 			}, func(err error) { errs <- err })
@@ -70,7 +70,7 @@ func TestKindsOfProcessesThatAreKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	var all []*history
-	for _, kind := range mortalKinds {
+	for _, kind := range roamKinds {
 		all = append(all, &history{kind: kind})
 	}
 	var readers sync.WaitGroup
@@ -91,7 +91,7 @@ func TestKindsOfProcessesThatAreKilled(t *testing.T) {
 		readers.Go(func() {
 			defer r.Close()
 			for lines := bufio.NewScanner(r); lines.Scan(); {
-				var n mortalStay
+				var n roamStay
 				if json.Unmarshal(lines.Bytes(), &n) == nil { // the last line may be cut short
 					all[n.Kind].add(t, n.Stay)
 				}
@@ -113,8 +113,8 @@ func TestKindsOfProcessesThatAreKilled(t *testing.T) {
 	}
 	readers.Wait()
 	s := mustOpen(t, &Options{Servers: []string{server.Addr}})
-	for _, h := range all { // nothing remains of the dead
-		l := request("mortals "+h.kind.String(), mortalTTL)
+	for _, h := range all { // killed processes leave nothing behind
+		l := request("killed at any time "+h.kind.String(), roamTTL)
 		l.Kind, l.Weight = h.kind, h.kind.Limit
 		start := clock.System().Now()
 		g, err := s.Wait(t.Context(), store.WaitRequest{Lease: l}, nil)

@@ -41,8 +41,8 @@ func newRejoiner(t *testing.T, s, other *Store, name string) *rejoiner {
 	return r
 }
 
-// A turn whose answer is lost has ended the lease and made one place, which is found by its
-// id. One whose request is lost is made again.
+// If the answer to a release that queues again is lost, the lease has ended and one place
+// was made, which is found by its id. If the request is lost, it is sent again.
 func TestLostAnswersToRejoin(t *testing.T) {
 	t.Parallel() // it mostly waits
 	p := faultproxy.New(t, shared.Addr)
@@ -57,7 +57,7 @@ func TestLostAnswersToRejoin(t *testing.T) {
 		lose(r.next.Meta)
 		queued, err := s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: r.held}, r.next)
 		if err != nil || !queued {
-			t.Fatalf("%s was lost: rejoin: queued %v, %v", what, queued, err)
+			t.Fatalf("%s was lost: rejoin: queued %v, %v, want true", what, queued, err)
 		}
 		if p.Stats().Accepted == connections {
 			t.Fatalf("%s was not lost", what)
@@ -65,22 +65,22 @@ func TestLostAnswersToRejoin(t *testing.T) {
 		first := <-r.has
 		st, err := other.Inspect(t.Context(), r.held.Name)
 		if err != nil || st.Token != first.Token || len(st.Queue) != 1 || st.Queue[0].Holder.Owner != r.next.Owner {
-			t.Fatalf("%s was lost: %+v, %v", what, st, err)
+			t.Fatalf("%s was lost: inspect: %+v, %v, want token %v and the waiter %s", what, st, err, first.Token, r.next.Owner)
 		}
 		mustRelease(t, other, r.waiter.Lease)
 		g, err := s.Wait(t.Context(), r.next, nil)
 		if err != nil || g.Token <= first.Token {
-			t.Fatalf("%s was lost: token %v (%v) after %v", what, g.Token, err, first.Token)
+			t.Fatalf("%s was lost: token %v (%v) after %v, want a larger one", what, g.Token, err, first.Token)
 		}
 		if st, err := other.Inspect(t.Context(), r.held.Name); err != nil || st.Token != g.Token || len(st.Queue) != 0 {
-			t.Fatalf("%s was lost, and after the turn: %+v, %v", what, st, err)
+			t.Fatalf("%s was lost: inspect in the next turn: %+v, %v, want token %v and no waiter", what, st, err, g.Token)
 		}
 		mustRelease(t, s, r.next.Lease)
 	}
 }
 
-// A waiter that has left since the holder read the queue gets no place behind it: a release
-// does not take the lock for its next turn.
+// A holder that releases makes no place behind a waiter that has left since the holder read
+// the queue: that place would get the lock at once.
 func TestRejoinBehindAWaiterThatHasLeft(t *testing.T) {
 	t.Parallel() // it mostly waits
 	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
@@ -89,7 +89,7 @@ func TestRejoinBehindAWaiterThatHasLeft(t *testing.T) {
 	h := s.places.leases.get(leaseKey{r.held.Name, r.held.Owner})
 	p := *h.place.Load()
 	if _, _, err := p.queue(t.Context()); err != nil || p.behind == "" {
-		t.Fatalf("nobody waits: %v", err)
+		t.Fatalf("the waiter is not in the queue: %v", err)
 	}
 	h.place.Store(&p) // as if the waiter had been there at the grant
 	r.giveUp()
@@ -99,14 +99,14 @@ func TestRejoinBehindAWaiterThatHasLeft(t *testing.T) {
 	})
 	queued, err := s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: r.held}, r.next)
 	if err != nil || queued {
-		t.Fatalf("rejoin behind nobody: queued %v, %v", queued, err)
+		t.Fatalf("rejoin behind a waiter that has left: queued %v, %v, want false", queued, err)
 	}
 	if st, err := other.Inspect(t.Context(), r.held.Name); err != nil || st.Held {
-		t.Fatalf("a lock that was released: %+v, %v", st, err)
+		t.Fatalf("inspect after the release: %+v, %v, want a free lock", st, err)
 	}
 }
 
-// A place that was made with a release lasts for its TTL if nobody claims it, although its
+// A place that was made with a release lasts for its TTL if it is not claimed, although its
 // process lives.
 func TestUnclaimedPlaceEnds(t *testing.T) {
 	t.Parallel() // it mostly waits
@@ -114,7 +114,7 @@ func TestUnclaimedPlaceEnds(t *testing.T) {
 	other := mustOpen(t, &Options{Servers: []string{shared.Addr}})
 	r := newRejoiner(t, s, other, "unclaimed")
 	if queued, err := s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: r.held}, r.next); err != nil || !queued {
-		t.Fatalf("rejoin: queued %v, %v", queued, err)
+		t.Fatalf("rejoin: queued %v, %v, want true", queued, err)
 	}
 	p, ok := s.places.rejoined.Take(r.next.Lease)
 	if !ok {
@@ -131,7 +131,7 @@ func TestUnclaimedPlaceEnds(t *testing.T) {
 	mustRelease(t, other, r.waiter.Lease)
 }
 
-// A place that was made with a release and has got the lock before somebody claims it is
+// A place that was made with a release and has got the lock before it is claimed is
 // not granted if it is gone by then, although it was seen at the head of the queue.
 func TestUnclaimedPlaceIsDeleted(t *testing.T) {
 	t.Parallel() // it mostly waits
@@ -139,7 +139,7 @@ func TestUnclaimedPlaceIsDeleted(t *testing.T) {
 	other := mustOpen(t, &Options{Servers: []string{shared.Addr}})
 	r := newRejoiner(t, s, other, "deleted")
 	if queued, err := s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: r.held}, r.next); err != nil || !queued {
-		t.Fatalf("rejoin: queued %v, %v", queued, err)
+		t.Fatalf("rejoin: queued %v, %v, want true", queued, err)
 	}
 	<-r.has
 	mustRelease(t, other, r.waiter.Lease)
@@ -157,6 +157,6 @@ func TestUnclaimedPlaceIsDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if g, err := s.Wait(t.Context(), r.next, nil); !errors.Is(err, store.ErrNotHeld) {
-		t.Fatalf("wait in a place that is gone: %+v, %v", g, err)
+		t.Fatalf("wait in a place that is gone: %+v, %v, want %v", g, err, store.ErrNotHeld)
 	}
 }

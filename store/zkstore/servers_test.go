@@ -13,7 +13,7 @@ import (
 func TestClientsBeginWithDifferentServers(t *testing.T) {
 	servers := []string{"a:1", "b:1", "c:1"}
 	first := map[string]bool{}
-	for range 300 { // so that none is missed
+	for range 300 { // so that each server comes first at least once
 		o, err := (&Options{Servers: servers}).checked()
 		if err != nil {
 			t.Fatal(err)
@@ -21,11 +21,11 @@ func TestClientsBeginWithDifferentServers(t *testing.T) {
 		shuffled := o.shuffled()
 		first[shuffled[0]] = true
 		if slices.Sort(shuffled); !slices.Equal(shuffled, o.Servers) {
-			t.Fatalf("the servers are %q", shuffled)
+			t.Fatalf("the servers are %q, want %q in any order", shuffled, o.Servers)
 		}
 	}
 	if len(first) != len(servers) {
-		t.Errorf("the first servers are %v", first)
+		t.Errorf("the first servers are %v, want each of %q", first, servers)
 	}
 }
 
@@ -48,7 +48,7 @@ func TestClientBeginsWithItsFirstServer(t *testing.T) {
 		// One connection to ask for the limits and one of a session. If the server is slow,
 		// the next one is asked as well.
 		if n := proxies[want].Stats().Accepted; n < 2 {
-			t.Errorf("the first server, %d, has had %d connections", want, n)
+			t.Errorf("the first server, %d, has had %d connections, want at least 2", want, n)
 		}
 		if err := s.Close(); err != nil {
 			t.Error(err)

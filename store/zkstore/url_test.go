@@ -30,7 +30,7 @@ func TestParseURL(t *testing.T) {
 		"zookeeper://a?base=x", "zookeeper://a#secret", "zookeeper://a zookeeper://b", "http://a",
 	} {
 		if _, err := ParseURL(raw); !errors.Is(err, store.ErrInvalid) || strings.Contains(err.Error(), "secret%") {
-			t.Errorf("%q: %v", raw, err)
+			t.Errorf("%q: %v, want %v and no %q", raw, err, store.ErrInvalid, "secret%")
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// A waiter is told that no server answers, and is told the holder again once a server does.
+// A waiter reports that no server answers, and reports the holder again once a server does.
 func TestWaiterIsToldOfAnOutage(t *testing.T) {
 	t.Parallel() // it mostly waits
 	p := faultproxy.New(t, shared.Addr)
@@ -37,7 +37,7 @@ func TestWaiterIsToldOfAnOutage(t *testing.T) {
 					return
 				}
 			case err := <-done:
-				t.Fatalf("wait, before it was told that %v: %v", want, err)
+				t.Fatalf("the wait ended with %v before it reported %v", err, want)
 			}
 		}
 	}

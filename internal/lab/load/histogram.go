@@ -13,7 +13,7 @@ type Histogram struct {
 }
 
 const (
-	fine        = 6 // bits of a duration that are told apart
+	fine        = 6 // the highest bits of a duration that a bucket keeps
 	longest     = time.Hour
 	bucketCount = (42-fine)<<fine + 1<<(fine+1) // an hour has 42 bits
 )

@@ -12,15 +12,15 @@ func TestBucketsAreInOrderAndNarrow(t *testing.T) {
 	for d := time.Duration(0); d <= 2*time.Hour; d += d/200 + 1 {
 		b := bucketOf(d)
 		if b < last || b >= bucketCount {
-			t.Fatalf("%v is in bucket %d of %d, after %d", d, b, bucketCount, last)
+			t.Fatalf("%v is in bucket %d, want one of %d to %d", d, b, last, bucketCount-1)
 		}
 		last = b
 		if m := middleOf(b); d <= longest && (m-d).Abs() > d/64 {
-			t.Fatalf("%v is taken for %v", d, m)
+			t.Fatalf("%v counts as %v, want within a 64th", d, m)
 		}
 	}
-	if bucketOf(-1) != 0 {
-		t.Error("a negative duration")
+	if b := bucketOf(-1); b != 0 {
+		t.Errorf("a negative duration is in bucket %d, want 0", b)
 	}
 }
 
@@ -53,7 +53,7 @@ func TestMedian(t *testing.T) {
 		want int
 	}{{nil, 0}, {[]int{7}, 7}, {[]int{9, 1}, 1}, {[]int{9, 1, 5}, 5}, {[]int{4, 3, 2, 1}, 2}} {
 		if got := Median(slices.Clone(c.of)); got != c.want {
-			t.Errorf("%v: %d, want %d", c.of, got, c.want)
+			t.Errorf("Median(%v) = %d, want %d", c.of, got, c.want)
 		}
 	}
 }

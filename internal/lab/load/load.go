@@ -29,7 +29,7 @@ type Result struct {
 	Operations uint64        // those that did not fail
 	Errors     uint64        // operations that failed
 	Err        error         // the first of them
-	Cut        int           // operations that only the end of the context has ended
+	Cut        int           // operations that the end of the context has cut short
 	Lock       Histogram
 	Unlock     Histogram
 	// The resources that this process used meanwhile.
@@ -41,13 +41,12 @@ type Result struct {
 // errorPause keeps a lock that fails at once from being asked for in a busy loop.
 const errorPause = time.Millisecond
 
-// Run has every pair locked and unlocked over and over for d, each by a
+// Run locks and unlocks every pair over and over for d, each by a
 // goroutine of its own, and blocks until all of them have finished the
 // operation they are at. When ctx ends earlier, so does Run; an operation that
 // fails because of it counts as cut, and nowhere else.
 //
-// Garbage of the time before is collected first, so that a run does not pay for
-// the one before it.
+// Garbage is collected first, so that a run does not pay for the one before it.
 func Run(ctx context.Context, pairs []Pair, d time.Duration) Result {
 	workers := make([]worker, len(pairs))
 	var over atomic.Bool

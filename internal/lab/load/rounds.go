@@ -55,8 +55,8 @@ func medianOf[T any, N cmp.Ordered](all []T, figure func(T) N) N {
 	return Median(values)
 }
 
-// Median is the one in the middle, of two the smaller; zero of none. It sorts
-// values.
+// Median returns the value in the middle, or the smaller of the two, or zero if there are no
+// values. It sorts values.
 func Median[N cmp.Ordered](values []N) N {
 	if len(values) == 0 {
 		var zero N

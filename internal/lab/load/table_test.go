@@ -21,20 +21,20 @@ func TestSummarize(t *testing.T) {
 	broken := Result{Goroutines: 16, Elapsed: time.Second, Errors: 3, Err: no}
 	s := Summarize([]Result{result(100, 4096), broken, result(300, 2048), result(200, 65536), result(400, 128)})
 	if s.Goroutines != 16 || s.Rounds != 5 || s.Operations != 1000 || s.Errors != 3 || s.Err != no {
-		t.Errorf("%+v", s)
+		t.Errorf("%+v, want 16 goroutines, 5 rounds, 1000 operations and 3 errors (%v)", s, no)
 	}
 	if s.PerSecond != 200 { // of 0, 100, 200, 300, 400
-		t.Errorf("%v per second, want the median", s.PerSecond)
+		t.Errorf("%v per second, want the median, 200", s.PerSecond)
 	}
-	// The round without operations has no durations to tell.
+	// The round without operations has no durations.
 	if d := s.LockP50; d < 2048 || d > 2048*65/64 {
-		t.Errorf("p50 %v", d)
+		t.Errorf("p50 of Lock %v, want about 2.048µs", d)
 	}
 	if s.CPU != 3000 || s.Allocs != 12 {
-		t.Errorf("cpu %v, allocs %v", s.CPU, s.Allocs)
+		t.Errorf("CPU %v and %v allocations per operation, want 3µs and 12", s.CPU, s.Allocs)
 	}
 	if none := Summarize(nil); none.PerSecond != 0 || none.LockP99 != 0 {
-		t.Errorf("%+v", none)
+		t.Errorf("the summary of no results: %+v, want zeros", none)
 	}
 }
 
@@ -57,7 +57,7 @@ func TestTable(t *testing.T) {
 	}
 	for _, part := range []string{"SERVER", "COMMANDS", "ERRORS"} {
 		if strings.Contains(text.String(), part) {
-			t.Errorf("a column without figures, %s:\n%s", part, text.String())
+			t.Errorf("the column %s is printed without figures:\n%s", part, text.String())
 		}
 	}
 	rows[0].Name, rows[0].ServerCPU, rows[0].Commands, rows[1].Errors = "ours", 25*time.Microsecond, 10, 7
@@ -80,7 +80,7 @@ func TestNumbersForPeople(t *testing.T) {
 		{Small(0), ""}, {Small(12.34), "12.3"},
 	} {
 		if c.got != c.want {
-			t.Errorf("%q, want %q", c.got, c.want)
+			t.Errorf("got %q, want %q", c.got, c.want)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/memstore"
 )
 
-// modelSubject is the model node as the engine, compared with the rule.
+// modelSubject is the model node as the engine that is compared with the rule.
 type modelSubject struct {
 	rules modelnode.Rules
 	now   clock.Instant
@@ -53,14 +53,14 @@ func (m *modelSubject) Look(lock string) (State, error) { return m.locks[lock].s
 
 func TestModelNode(t *testing.T) { Check(t, &modelSubject{rules: modelnode.Shipped()}) }
 
-// The rule notices if any mechanism of the node is missing.
+// The comparison finds each missing mechanism of the node.
 func TestModelNodeWithout(t *testing.T) {
 	for name, change := range map[string]func(*modelnode.Rules){
 		"the clock as the floor":     func(r *modelnode.Rules) { r.NoClock = true },
 		"tombstones":                 func(r *modelnode.Rules) { r.NoTombs = true },
 		"confirming only our own":    func(r *modelnode.Rules) { r.ConfirmAnywhere = true },
 		"expiries that never shrink": func(r *modelnode.Rules) { r.ExpiryShrinks = true },
-		"extending only what is":     func(r *modelnode.Rules) { r.ExtendCreates = true },
+		"extending only a lease":     func(r *modelnode.Rules) { r.ExtendCreates = true },
 		"the limit to proposals":     func(r *modelnode.Rules) { r.MaxLead = time.Hour },
 		"counters kept for a day":    func(r *modelnode.Rules) { r.CounterLife = time.Hour },
 	} {
@@ -69,14 +69,13 @@ func TestModelNodeWithout(t *testing.T) {
 			change(&rules)
 			err := Find(&modelSubject{rules: rules}, 200)
 			if err == nil || !strings.Contains(err.Error(), "the rule") {
-				t.Fatalf("not found by the rule: %v", err)
+				t.Fatalf("found %v, want a difference from the rule", err)
 			}
 		})
 	}
 }
 
-// The generated steps reach every verdict of every operation that can give it, many
-// times.
+// The generated steps reach every verdict of every operation many times.
 func TestStepsReachEverything(t *testing.T) {
 	seen := map[string]int{}
 	m := &modelSubject{rules: modelnode.Shipped()}
@@ -108,25 +107,27 @@ func TestStepsReachEverything(t *testing.T) {
 	}
 }
 
+// atLeast requires that the steps have reached what many times.
 func atLeast(t *testing.T, seen map[string]int, what string) {
 	t.Helper()
 	if n := seen[what]; n < 20 {
-		t.Errorf("%q was seen %d times, want 20", what, n)
+		t.Errorf("%q was reached %d times, want 20 at least", what, n)
 	}
 }
 
+// watched is a subject that reports its answers.
 type watched struct {
 	Subject
-	told func(Command, Answer)
+	report func(Command, Answer)
 }
 
 func (w watched) Do(c Command) (Answer, error) {
 	a, err := w.Subject.Do(c)
-	w.told(c, a)
+	w.report(c, a)
 	return a, err
 }
 
-// memorySubject is the memory store.
+// memorySubject is the store in memory as the engine.
 type memorySubject struct {
 	now clock.Instant
 	s   *memstore.Store
@@ -156,7 +157,7 @@ func (m *memorySubject) Look(lock string) (State, error) {
 
 func TestMemory(t *testing.T) { Check(t, &memorySubject{}) }
 
-// A failure is a readable list of steps, with the answer to each.
+// The error for a difference lists the steps, with the answer to each.
 func TestTrace(t *testing.T) {
 	s := &modelSubject{rules: modelnode.Shipped()}
 	s.rules.ExtendCreates = true
@@ -177,15 +178,16 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// An error of the subject itself is not taken for an answer.
+// An error of the subject itself is returned, and does not count as an answer.
 func TestFailure(t *testing.T) {
 	broken := errors.New("broken")
 	s := failing{&modelSubject{rules: modelnode.Shipped()}, broken}
 	if err := Run(s, []Step{{Op: Acquire, TTL: unit}}); !errors.Is(err, broken) {
-		t.Fatal(err)
+		t.Fatalf("Run of a broken subject: %v, want its error", err)
 	}
 }
 
+// failing is a subject whose steps fail.
 type failing struct {
 	Subject
 	err error

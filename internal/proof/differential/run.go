@@ -22,7 +22,7 @@ func Check(t *testing.T, s Subject) {
 			// The text of the failure must stay the same while it is shrunk, but tokens
 			// of a running clock do not.
 			t.Log(err)
-			t.Fatal("the engine is not at one with the rule: see below")
+			t.Fatal("the engine differs from the rule: see below")
 		}
 	})
 }
@@ -140,7 +140,7 @@ func (r *run) rising(c Command, got Answer) error {
 		delete(r.highest, c.Lock)
 	case got.Token > 0:
 		if rule := r.rules[c.Lock]; rule.fresh && got.Token <= r.highest[c.Lock] {
-			return fmt.Errorf("     the engine grants token %d after %d", got.Token, r.highest[c.Lock])
+			return fmt.Errorf("     the engine grants token %d, want more than %d", got.Token, r.highest[c.Lock])
 		}
 		r.highest[c.Lock] = max(r.highest[c.Lock], got.Token)
 	}

@@ -23,7 +23,7 @@ const (
 	Release
 	// Bury: the same, and the owner gets a tombstone if it has none.
 	Bury
-	// Pass: time goes by.
+	// Pass: time passes.
 	Pass
 	// StrangerSets: another program takes the lock with a plain SET NX. Nodes only.
 	StrangerSets
@@ -31,7 +31,7 @@ const (
 	StrangerDeletes
 	// LoseCounter: the lock's token counter is lost. Nodes only.
 	LoseCounter
-	// LoseAll: everything is lost. Nodes only.
+	// LoseAll: all data is lost. Nodes only.
 	LoseAll
 	// BuryRenewed: as Bury, but the owner gets the tombstone in any case. Nodes only.
 	BuryRenewed

@@ -72,7 +72,7 @@ func (t *trace) action(mv move) string {
 			return fmt.Sprintf("client %c releases %s, sends RELEASE to all nodes and waits for the answers", who[0], who)
 		}
 		return fmt.Sprintf("client %c releases %s and sends RELEASE to all nodes", who[0], who)
-	case comeBack:
+	case rejoin:
 		return fmt.Sprintf("client %c releases %s and rejoins the queue: it sends RELEASE to all nodes, with an ACQUIRE of attempt %s for a place behind the holder", who[0], t.names[mv.arg>>1], who)
 	case claim:
 		return fmt.Sprintf("client %c wants the lock, and claims %s", who[0], who)

@@ -5,7 +5,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 )
 
-// attempts is what clients do to get the lock: they begin attempts, hear answers, and wait.
+// attempts has the steps of clients to get the lock: they begin attempts, get answers, and
+// wait.
 type attempts struct {
 	*judge
 	leases *leases
@@ -92,7 +93,7 @@ func (a *attempts) stepAsking(st *state, s *slot, e quorum.Event) {
 	}
 }
 
-// send carries out what a step led to.
+// send puts the messages that a step led to on their way.
 func (a *attempts) send(s *slot, step *attemptStep) {
 	s.machine = step.next
 	for _, send := range step.sends {

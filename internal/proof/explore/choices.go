@@ -154,9 +154,9 @@ func (ch *choices) returnMoves(st *state, free uint8, active int, out []move) []
 		if others >= ch.m.Clients {
 			continue
 		}
-		out = append(out, move{kind: comeBack, slot: free, arg: i << 1})
+		out = append(out, move{kind: rejoin, slot: free, arg: i << 1})
 		if ch.m.AnyRank {
-			out = append(out, move{kind: comeBack, slot: free, arg: i<<1 | 1})
+			out = append(out, move{kind: rejoin, slot: free, arg: i<<1 | 1})
 		}
 	}
 	return out

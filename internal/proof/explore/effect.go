@@ -31,7 +31,7 @@ func (t *trace) effects(mv move) []string {
 				add("the renewal of %s, with token %s, succeeds: it is valid for another %s", who, t.token(t.tokens[i]), span(left))
 			}
 		}
-		if was.life == holding && t.valid(was) && !(is.life == holding && t.valid(is)) && mv.kind != release && mv.kind != comeBack {
+		if was.life == holding && t.valid(was) && !(is.life == holding && t.valid(is)) && mv.kind != release && mv.kind != rejoin {
 			add("the lease %s is not valid any more", who)
 		}
 		if gone := t.gone(was, is); len(gone) > 0 && !(here && mv.kind == deliverRelease) && mv.kind != crash && mv.kind != lose {

@@ -2,7 +2,7 @@ package explore
 
 import "hash/maphash"
 
-// How long a waiter may take to get the lock once nothing goes wrong.
+// The bounds of how long a waiter may take to get the lock once nothing goes wrong.
 const (
 	fairTicks = 16
 	fairSteps = 4000
@@ -125,7 +125,7 @@ func (st *state) gaveWay() bool {
 	return false
 }
 
-// future looks at what must come of a state.
+// future checks what must happen after a state.
 type future struct {
 	*walker
 	fair *continuation
@@ -139,7 +139,7 @@ func newFuture(w *walker) *future {
 	return &future{walker: w, fair: continued(w.m, w.machines), wellFrom: map[print]bool{}}
 }
 
-// checkFuture looks at what must come of a state.
+// checkFuture checks what must happen after a state.
 func (w *future) checkFuture(st *state) {
 	if w.m.Check&Served != 0 && !w.served(*st) {
 		w.broke(Served)

@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 )
 
-// judge notes what the last step broke, and what it granted.
+// judge records what the last step broke, and what it granted.
 type judge struct {
 	*driver
 	m       *Model
@@ -16,7 +16,7 @@ type judge struct {
 	actions Actions
 }
 
-// checkFree looks at a release that was said to have worked: others can have the lock.
+// checkFree checks a release that was reported as successful: others can get the lock.
 func (j *judge) checkFree(st *state, s *slot) {
 	free := 0
 	for n := range j.m.Nodes {
@@ -53,7 +53,7 @@ func (j *judge) checkLine(st *state, n uint8, before, after *modelnode.Lock[uint
 	}
 }
 
-// checkFreed looks at a node that has just released an owner: it has nothing of it.
+// checkFreed checks a node that has just released an owner: it has nothing left of the owner.
 func (j *judge) checkFreed(l *modelnode.Lock[uint8], owner uint8) {
 	if l.Owner == owner || waits(l, owner) {
 		j.broke(Orphans)
@@ -64,7 +64,7 @@ func waits(l *modelnode.Lock[uint8], o uint8) bool {
 	return slices.ContainsFunc(l.Line, func(p modelnode.Place[uint8]) bool { return p.Owner == o })
 }
 
-// broke notes that p does not hold any more, if it is to be checked.
+// broke records that p is broken, if it is checked.
 func (j *judge) broke(p Property) { j.broken |= p & j.m.Check }
 
 // checkMutex looks for two leases that are valid at the present instant.
@@ -109,7 +109,7 @@ func (j *judge) checkGivenBack(s *slot) {
 	}
 }
 
-// checkRenewal looks at a lease that was just renewed.
+// checkRenewal checks a lease that was just renewed.
 func (j *judge) checkRenewal(st *state, s *slot) {
 	if j.m.older(s.token, s.age) < j.barrier(st, s) {
 		j.broke(Renewals)
@@ -140,8 +140,8 @@ func (j *judge) conflict(st *state) bool {
 	return writers > 0 && holders > 1 || int64(holders) > j.m.Kind.Limit
 }
 
-// barrier is the largest token that a grant of s must be larger than: of all grants, or
-// for a reader those of writers, or those of its slot.
+// barrier returns the token that a grant of s must exceed: the largest of all grants, for a
+// reader of those of writers, and for a permit of those of its slot.
 func (j *judge) barrier(st *state, s *slot) token {
 	switch {
 	case !j.m.hasKind():
@@ -154,7 +154,7 @@ func (j *judge) barrier(st *state, s *slot) token {
 	return st.top
 }
 
-// raise notes that s was granted with token t.
+// raise records that s was granted with token t.
 func (j *judge) raise(st *state, s *slot, t token) {
 	switch {
 	case !j.m.hasKind():

@@ -6,7 +6,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 )
 
-// leases is what clients do with their leases: they renew, extend and release them.
+// leases has the steps of clients with their leases: they renew, extend and release them.
 type leases struct{ *judge }
 
 // renew begins a renewal.

@@ -48,9 +48,9 @@ const (
 	beginBreak // the operator breaks a lease
 	deliverBreak
 	release
-	comeBack // a client releases, with a place for its next attempt
-	claim    // it wants the lock again
-	pass     // time passes
+	rejoin // a client releases, with a place for its next attempt
+	claim  // it wants the lock again
+	pass   // time passes
 	crash
 	lose
 	jump

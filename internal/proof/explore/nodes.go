@@ -6,7 +6,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 )
 
-// nodes is what nodes do: they execute requests, and faults happen to them.
+// nodes has the steps of nodes: they execute requests, and faults happen to them.
 type nodes struct {
 	*judge
 	answer modelnode.Answer[uint8] // to the last request
@@ -92,7 +92,7 @@ func (ns *nodes) tell(st *state, mv move) {
 	}
 }
 
-// nodeNow is what node n's clock says.
+// nodeNow returns the time of node n's clock.
 func nodeNow(st *state, n uint8) clock.Instant {
 	return epoch.Add(ticks(int(st.nodes[n].ahead)))
 }

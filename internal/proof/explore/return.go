@@ -13,8 +13,8 @@ import (
 // claimed before the release has its verdict. It may be given up at any time; if it was
 // won meanwhile, that is a release.
 
-// comeBack makes a client release, with a place for its next attempt.
-func (a *attempts) comeBack(st *state, mv move) {
+// rejoin makes a client release, with a place for its next attempt.
+func (a *attempts) rejoin(st *state, mv move) {
 	old, s := &st.slots[mv.arg>>1], &st.slots[mv.slot]
 	*s = slot{life: asking, unclaimed: true, machine: fresh + 1} // which has asked for places only
 	a.enter(st, s, mv.arg&1 == 1)

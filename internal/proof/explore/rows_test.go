@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// fewer makes a world small enough for the test suite.
+// fewer makes a model small enough for the test suite.
 func fewer(m *Model) {
 	m.Attempts, m.Spread, m.Renewals, m.Crashes = 2, 0, min(m.Renewals, 1), min(m.Crashes, 1)
 }
@@ -15,9 +15,9 @@ func asIs(*Model) {}
 
 func two(m *Model) { m.Attempts = 2 }
 
-// suite are the rows that the test suite runs, and how it makes them smaller.
-// The whole set is run by cmd/explore. Rows that switch off a mechanism of the
-// production code are run in the checkers' build only.
+// suite has the rows that the test suite runs, each with how it makes the model smaller.
+// cmd/explore runs all rows. Rows that switch off a mechanism of the production code run only
+// in builds with the tag mutants.
 var suite = map[string]func(*Model){
 	"A1": asIs,
 	"A2": asIs,
@@ -112,8 +112,8 @@ var suite = map[string]func(*Model){
 	"BR4-short":     asIs,
 }
 
-// Every world comes to its verdict: what holds, holds in every state there is,
-// and what must break is found broken.
+// Every row has its verdict: what must hold, holds in every state, and what must break is
+// found broken.
 func TestVerdicts(t *testing.T) {
 	for _, row := range Rows() {
 		shrink := suite[row.Name]
@@ -121,7 +121,7 @@ func TestVerdicts(t *testing.T) {
 			continue
 		}
 		if len(row.Off) > 0 && !Switch(row.Off...) {
-			continue // another build runs it
+			continue // it runs only with the tag mutants
 		}
 		t.Run(row.Name, func(t *testing.T) {
 			defer Switch()
@@ -134,20 +134,20 @@ func TestVerdicts(t *testing.T) {
 			}
 			for _, action := range row.Reach {
 				if r.Actions[action] == 0 {
-					t.Errorf("on no path that was searched did this happen: %v", action)
+					t.Errorf("the action %v was on no searched path, want it reached", action)
 				}
 			}
 			if r.Found == 0 && !r.Complete {
-				t.Error("not every state was visited")
+				t.Error("the search is incomplete, want every state visited")
 			}
 			if r.Found != 0 && (len(r.Trace) < 2 || !strings.Contains(strings.Join(r.Trace, "\n"), r.Found.String()+":")) {
-				t.Errorf("the trace does not come to %v:\n%s", r.Found, strings.Join(r.Trace, "\n"))
+				t.Errorf("the trace does not end with %v:\n%s", r.Found, strings.Join(r.Trace, "\n"))
 			}
 		})
 	}
 }
 
-// The list above names rows that exist.
+// The rows that suite names exist.
 func TestSuiteNamesRows(t *testing.T) {
 	for name := range suite {
 		if !slices.ContainsFunc(Rows(), func(r Row) bool { return r.Name == name }) {

@@ -20,19 +20,19 @@ func one(attempts int, change func(*Model)) Model {
 	})
 }
 
-// back returns a world with two nodes in which one attempt has the lock at first,
+// rejoining returns a world with two nodes in which one attempt has the lock at first,
 // another waits, and a client that releases may take its next place in the same
 // message.
-func back(attempts int, change func(*Model)) Model {
+func rejoining(attempts int, change func(*Model)) Model {
 	return inLine(attempts, func(m *Model) {
 		m.Nodes, m.Returns, m.Begun, m.Asks, m.Patience = 2, true, true, 1, 2
 		change(m)
 	})
 }
 
-// cameBack has everything that can happen to an attempt that began with a release,
-// except giving way.
-var cameBack = []Action{Returned, Placed, Bare, Claimed, Dropped, Early}
+// rejoinActions has all actions of an attempt that began with a release, except that it gives
+// way.
+var rejoinActions = []Action{Returned, Placed, Bare, Claimed, Dropped, Early}
 
 // waitingRows returns the rows of waiting and handing on.
 func waitingRows() []Row {
@@ -79,40 +79,40 @@ func waitingRows() []Row {
 			Model: inLine(2, func(m *Model) { m.Check, m.MaxDelay, m.Asks, m.Patience = Orphans, 1, 1, 2 })},
 
 		// Releases with a place for the next attempt.
-		{Name: "W5", What: "one node; a holder rejoins the queue with its release", Reach: cameBack,
+		{Name: "W5", What: "one node; a holder rejoins the queue with its release", Reach: rejoinActions,
 			Model: one(3, func(m *Model) { m.Returns = true })},
-		{Name: "W5-late", What: "the same; a request is given up and arrives late, or never, and a message arrives twice", Reach: cameBack,
+		{Name: "W5-late", What: "the same; a request is given up and arrives late, or never, and a message arrives twice", Reach: rejoinActions,
 			Model: one(3, func(m *Model) { m.Returns, m.Asks, m.Doubts, m.Twice = true, 1, 1, 1 })},
-		{Name: "W5-gone", What: "the same; a live waiter is mistaken for a dead one, and requests are repeated early", Reach: cameBack,
+		{Name: "W5-gone", What: "the same; a live waiter is mistaken for a dead one, and requests are repeated early", Reach: rejoinActions,
 			Model: one(3, func(m *Model) { m.Returns, m.Skips, m.Polls = true, 1, true })},
-		{Name: "W5-renew", What: "the same; leases are renewed", Reach: cameBack,
+		{Name: "W5-renew", What: "the same; leases are renewed", Reach: rejoinActions,
 			Model: one(3, func(m *Model) { m.Returns, m.Asks, m.Renewals = true, 1, 1 })},
-		{Name: "W5-crash", What: "the same; the node crashes, and may still know its queue", Reach: cameBack,
+		{Name: "W5-crash", What: "the same; the node crashes, and may still know its queue", Reach: rejoinActions,
 			Model: one(3, func(m *Model) {
 				m.Returns, m.Asks, m.Crashes, m.Quarantine, m.KeepCounter, m.KeepLine = true, 1, 1, 2, true, true
 			})},
-		{Name: "W5-every", What: "the same, within a tick, with every event that the machines accept", Reach: cameBack,
+		{Name: "W5-every", What: "the same, within a tick, with every event that the machines accept", Reach: rejoinActions,
 			Model: one(3, func(m *Model) { m.Returns, m.EveryEvent, m.Asks, m.TTL, m.Patience = true, true, 1, 1, 1 })},
-		{Name: "W5-orphan", What: "one node; an attempt that was released, or gave up its place, gets nothing more", Reach: cameBack,
+		{Name: "W5-orphan", What: "one node; an attempt that was released, or gave up its place, gets nothing more", Reach: rejoinActions,
 			Model: one(3, func(m *Model) { m.Returns, m.Check, m.MaxDelay, m.Doubts = true, Orphans, 1, 1 })},
-		{Name: "W6", What: "two nodes; a holder rejoins the queue with its release: as shipped", Reach: cameBack,
+		{Name: "W6", What: "two nodes; a holder rejoins the queue with its release: as shipped", Reach: rejoinActions,
 			Model: inLine(3, func(m *Model) { m.Nodes, m.Returns, m.Asks, m.Patience = 2, true, 1, 2 })},
-		{Name: "W6-late", What: "the same; one attempt has the lock at first, and another waits in the queue; a request is given up and arrives late, or never, and a message arrives twice", Reach: cameBack,
-			Model: back(3, func(m *Model) { m.Doubts, m.Twice = 1, 1 })},
-		{Name: "W6-crash", What: "the same; a node crashes, and may still know its queue", Reach: cameBack,
-			Model: back(3, func(m *Model) { m.Crashes, m.Quarantine, m.KeepCounter, m.KeepLine = 1, 2, true, true })},
-		{Name: "W6-rank", What: "the same; a new waiter may come before all others, as with clocks that differ", Reach: cameBack,
-			Model: back(3, func(m *Model) { m.AnyRank = true })},
-		{Name: "W6-way", What: "the same; an attempt asks twice, and may give way before a goroutine claims it", Reach: append(cameBack, Yielded),
-			Model: back(3, func(m *Model) { m.Asks = 2 })},
-		{Name: "W6-again", What: "the same; an attempt asks once; three clients, four attempts, within a tick", Reach: cameBack,
-			Model: back(4, func(m *Model) { m.Clients, m.TTL, m.Patience = 3, 1, 1 })},
-		{Name: "W6-three", What: "three nodes; a request is given up and arrives late, or never", Reach: cameBack,
-			Model: back(3, func(m *Model) { m.Nodes, m.Doubts = 3, 1 })},
-		{Name: "W6-orphan", What: "an attempt that was released, or gave up its place, gets nothing more", Reach: cameBack,
-			Model: back(3, func(m *Model) { m.Check, m.MaxDelay, m.Doubts = Orphans, 1, 1 })},
+		{Name: "W6-late", What: "the same; one attempt has the lock at first, and another waits in the queue; a request is given up and arrives late, or never, and a message arrives twice", Reach: rejoinActions,
+			Model: rejoining(3, func(m *Model) { m.Doubts, m.Twice = 1, 1 })},
+		{Name: "W6-crash", What: "the same; a node crashes, and may still know its queue", Reach: rejoinActions,
+			Model: rejoining(3, func(m *Model) { m.Crashes, m.Quarantine, m.KeepCounter, m.KeepLine = 1, 2, true, true })},
+		{Name: "W6-rank", What: "the same; a new waiter may come before all others, as with clocks that differ", Reach: rejoinActions,
+			Model: rejoining(3, func(m *Model) { m.AnyRank = true })},
+		{Name: "W6-way", What: "the same; an attempt asks twice, and may give way before a goroutine claims it", Reach: append(rejoinActions, Yielded),
+			Model: rejoining(3, func(m *Model) { m.Asks = 2 })},
+		{Name: "W6-again", What: "the same; an attempt asks once; three clients, four attempts, within a tick", Reach: rejoinActions,
+			Model: rejoining(4, func(m *Model) { m.Clients, m.TTL, m.Patience = 3, 1, 1 })},
+		{Name: "W6-three", What: "three nodes; a request is given up and arrives late, or never", Reach: rejoinActions,
+			Model: rejoining(3, func(m *Model) { m.Nodes, m.Doubts = 3, 1 })},
+		{Name: "W6-orphan", What: "an attempt that was released, or gave up its place, gets nothing more", Reach: rejoinActions,
+			Model: rejoining(3, func(m *Model) { m.Check, m.MaxDelay, m.Doubts = Orphans, 1, 1 })},
 		{Name: "W6-alone", What: "a rejoining attempt is placed, unnotified, also at a node where nobody has the lock",
-			Model: back(3, func(m *Model) { m.Check, m.MaxDelay, m.Rules.StandsAlone = Orphans, 1, true }), Want: Orphans, Mutant: "node-places-behind-a-holder"},
+			Model: rejoining(3, func(m *Model) { m.Check, m.MaxDelay, m.Rules.StandsAlone = Orphans, 1, true }), Want: Orphans, Mutant: "node-places-behind-a-holder"},
 		{Name: "W6-whole", What: "a rejoining attempt is released only at nodes where it gets its place",
 			Model: one(2, func(m *Model) { m.Returns, m.Check, m.MaxDelay, m.Rules.ReturnsWhole = true, Orphans, 1, true }), Want: Orphans, Mutant: "node-releases-without-a-place"},
 

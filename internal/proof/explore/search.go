@@ -107,7 +107,7 @@ func Search(m Model, lim Limits) Result {
 	return r
 }
 
-// goOn is how many states have not been expanded yet.
+// goOn returns how many states have not been expanded yet.
 func (s *search) goOn() (states int) {
 	for _, c := range s.frontier {
 		states += len(c.refs)
@@ -150,7 +150,7 @@ func (w *worker) expand(c chunk) {
 	}
 }
 
-// visit adds a state to the next level if it is new, and says whether it is.
+// visit adds a state to the next level if it is new, and reports whether it is.
 func (w *worker) visit(st *state, from ref) bool {
 	w.canonicalizer.canonical(st)
 	w.code = w.m.encode(st, w.code[:0])

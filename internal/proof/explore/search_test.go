@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/rule"
 )
 
-// exact visits the same states as Search, one after the other and by their
-// encodings instead of fingerprints of them.
+// exact visits the same states as Search, but one after the other, and identified by their
+// encodings instead of fingerprints.
 func exact(t *testing.T, m Model) (states map[string]bool, depth int, w *walker) {
 	t.Helper()
 	w = newWalker(&m, newMachines(&m))
@@ -36,12 +36,12 @@ func exact(t *testing.T, m Model) (states map[string]bool, depth int, w *walker)
 				t.Fatalf("%d bytes of a state were not decoded", len(rest))
 			}
 			if again := string(m.encode(&st, nil)); again != code {
-				t.Fatalf("a state is not itself after decoding:\n%x\n%x", code, again)
+				t.Fatalf("a state, decoded and encoded again, differs:\n%x\n%x", code, again)
 			}
 			for _, mv := range w.choices.moves(&st, nil) {
 				next := st
 				if w.apply(&next, mv); w.broken != 0 {
-					t.Fatalf("%v", w.broken)
+					t.Fatalf("a sound model breaks %v", w.broken)
 				}
 				visit(next)
 			}
@@ -50,7 +50,7 @@ func exact(t *testing.T, m Model) (states map[string]bool, depth int, w *walker)
 	return states, depth, w
 }
 
-// In these small worlds much happens, and nothing breaks.
+// sound has small models in which much happens and nothing breaks.
 var sound = map[string]Model{
 	"renewals":  world(2, func(m *Model) { m.Renewals = 1 }),
 	"no time":   world(2, func(m *Model) { m.NoTime, m.Nodes, m.Check = true, 2, Tokens }),
@@ -70,23 +70,23 @@ var sound = map[string]Model{
 	"clocks": func() Model { m := floor(1, 1, 1); m.Nodes = 2; return m }(),
 }
 
-// Fingerprints, workers and numbered machines lose no state and add none.
+// With fingerprints, several workers and numbered machines, Search visits exactly the states
+// that exist.
 func TestSearchVisitsEveryState(t *testing.T) {
 	for name, m := range sound {
 		t.Run(name, func(t *testing.T) {
 			states, depth, _ := exact(t, m)
 			r := Search(m, Limits{Workers: 2})
 			if !r.Complete || r.States != len(states) || r.Depth != depth {
-				t.Errorf("complete is %v, %d states, depth %d; there are %d, depth %d", r.Complete, r.States, r.Depth, len(states), depth)
+				t.Errorf("complete %v, %d states, depth %d, want true, %d and %d", r.Complete, r.States, r.Depth, len(states), depth)
 			}
 			t.Logf("%d states", r.States)
 		})
 	}
 }
 
-// Renaming the nodes and the attempts of a state leads to the same canonical
-// state, up to what canonical does not recognise; and permuting what led to a
-// machine gives one that sends the same to the permuted nodes.
+// If the nodes in all events of an attempt are permuted, its state is the permuted one, and it
+// sends the same messages to the permuted nodes.
 func TestNodesAreAlike(t *testing.T) {
 	for _, name := range []string{"renewals", "lines"} {
 		t.Run(name, func(t *testing.T) { nodesAreAlike(t, alike[name]) })
@@ -102,7 +102,7 @@ func nodesAreAlike(t *testing.T, m Model) {
 	_, _, w := exact(t, m)
 	turns := turnings(m.Nodes)
 	if len(turns) != 6 {
-		t.Fatalf("%d permutations of three nodes", len(turns))
+		t.Fatalf("%d permutations of three nodes, want 6", len(turns))
 	}
 	checked := 0
 	for key, step := range w.attemptSteps {
@@ -115,7 +115,7 @@ func nodesAreAlike(t *testing.T, m Model) {
 			e.Node = turned(e, to)
 			other := w.stepAttempt(w.turnAttempt(key.id, to), e, key.age)
 			if other.next != w.turnAttempt(step.next, to) {
-				t.Fatalf("%v: an attempt is not the same with its nodes permuted", key.event)
+				t.Fatalf("%v: with permuted nodes the attempt has another state than the permuted one", key.event)
 			}
 			sends := slices.Clone(step.sends)
 			for i := range sends {
@@ -126,17 +126,17 @@ func nodesAreAlike(t *testing.T, m Model) {
 			theirs := slices.Clone(other.sends)
 			slices.SortFunc(theirs, byNode)
 			if !slices.Equal(sends, theirs) {
-				t.Fatalf("%v: sends %v, and permuted %v", key.event, sends, theirs)
+				t.Fatalf("%v: with permuted nodes the attempt sends %v, want %v", key.event, theirs, sends)
 			}
 		}
 	}
 	if checked < 100 {
-		t.Errorf("only %d steps were looked at", checked)
+		t.Errorf("%d steps were checked, want 100 at least", checked)
 	}
 }
 
-// Leaving out events, forgetting and renaming change no verdict, and find a
-// violation after as many steps as the search that does none of it.
+// The shortcuts of the search, which leave out events, forget and rename, change no verdict.
+// They find a violation after about as many steps as the search without them.
 func TestShortcutsChangeNoVerdict(t *testing.T) {
 	two := func(change func(*Model)) Model {
 		m := world(2, change)
@@ -148,19 +148,19 @@ func TestShortcutsChangeNoVerdict(t *testing.T) {
 		m    Model
 		want Property
 	}{
-		{"what holds", two(func(m *Model) {}), 0},
-		{"what breaks", two(func(m *Model) { m.Crashes, m.Check = 2, Mutex }), Mutex},
-		{"what waits", one(2, func(m *Model) {}), 0},
-		{"what waits at two nodes", inLine(2, func(m *Model) { m.Nodes, m.TTL, m.Patience = 2, 1, 1 }), 0},
-		{"what waits, and breaks", one(2, func(m *Model) { m.Check, m.Rules.HandsSame = Tokens, true }), Tokens},
-		{"what comes back", one(3, func(m *Model) { m.Returns, m.Asks, m.TTL, m.Patience = true, 1, 1, 1 }), 0},
-		{"what comes back, and breaks", one(3, func(m *Model) { m.Returns, m.Asks, m.Check, m.Rules.ReturnsWhole = true, 1, Orphans, true }), Orphans},
-		{"what is reserved", two(func(m *Model) { m.Reserves = 1 }), 0},
-		{"what is extended", two(func(m *Model) { m.Extends = 1 }), 0},
-		{"what is shared", two(func(m *Model) { m.Kind = rule.ReadWrite }), 0},
-		{"what has slots", two(func(m *Model) { m.Kind = rule.Semaphore(2) }), 0},
-		{"what has slots, and breaks", two(func(m *Model) { m.Kind, m.Check, m.KindRules.KeepsOthers = rule.Semaphore(2), Whole, true }), Whole},
-		{"what leaves orphans", two(func(m *Model) { m.Check, m.Rules.NoTombs = Orphans, true }), Orphans},
+		{"sound", two(func(m *Model) {}), 0},
+		{"broken", two(func(m *Model) { m.Crashes, m.Check = 2, Mutex }), Mutex},
+		{"waiting", one(2, func(m *Model) {}), 0},
+		{"waiting at two nodes", inLine(2, func(m *Model) { m.Nodes, m.TTL, m.Patience = 2, 1, 1 }), 0},
+		{"waiting, broken", one(2, func(m *Model) { m.Check, m.Rules.HandsSame = Tokens, true }), Tokens},
+		{"rejoining", one(3, func(m *Model) { m.Returns, m.Asks, m.TTL, m.Patience = true, 1, 1, 1 }), 0},
+		{"rejoining, broken", one(3, func(m *Model) { m.Returns, m.Asks, m.Check, m.Rules.ReturnsWhole = true, 1, Orphans, true }), Orphans},
+		{"reserving tokens", two(func(m *Model) { m.Reserves = 1 }), 0},
+		{"extending", two(func(m *Model) { m.Extends = 1 }), 0},
+		{"read-write", two(func(m *Model) { m.Kind = rule.ReadWrite }), 0},
+		{"semaphore", two(func(m *Model) { m.Kind = rule.Semaphore(2) }), 0},
+		{"semaphore, broken", two(func(m *Model) { m.Kind, m.Check, m.KindRules.KeepsOthers = rule.Semaphore(2), Whole, true }), Whole},
+		{"leaving orphans, broken", two(func(m *Model) { m.Check, m.Rules.NoTombs = Orphans, true }), Orphans},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := c.m
@@ -172,8 +172,8 @@ func TestShortcutsChangeNoVerdict(t *testing.T) {
 				if r.Found != c.want || with.Found != c.want || r.Complete != with.Complete {
 					t.Errorf("plain %v, every event %v: found %v, with shortcuts %v, want %v", do.plain, do.every, r.Found, with.Found, c.want)
 				}
-				if c.want != 0 && r.Depth > with.Depth+2 { // a step that shortcuts take along
-					t.Errorf("plain %v, every event %v: depth %d, with shortcuts %d", do.plain, do.every, r.Depth, with.Depth)
+				if c.want != 0 && r.Depth > with.Depth+2 { // shortcuts join a step to another one
+					t.Errorf("plain %v, every event %v: depth %d, want at most two more than with shortcuts, %d", do.plain, do.every, r.Depth, with.Depth)
 				}
 			}
 		})

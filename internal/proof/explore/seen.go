@@ -52,7 +52,7 @@ type shard struct {
 	parents []ref
 }
 
-// add adds a state, and says whether it is new.
+// add adds a state, and reports whether it is new.
 func (s *seen) add(p print, parent ref) (ref, bool) {
 	which := p[1] >> (64 - shardBits)
 	sh := &s[which]
@@ -91,7 +91,7 @@ func (sh *shard) grow() {
 	}
 }
 
-// path is how a state was reached: the fingerprints from the first state to it.
+// path returns how a state was reached: the fingerprints from the first state to it.
 func (s *seen) path(r ref) []print {
 	var reversed []print
 	for r != noRef {

@@ -2,8 +2,8 @@ package explore
 
 import "github.com/leasehold-dev/leasehold/internal/quorum"
 
-// settler removes from a state what makes no difference to anything that can still
-// happen, so that states which differ only in that become one. Every line of it must be
+// settler removes from a state what makes no difference for what can still happen, so that
+// states which differ only in that become one. Every line of it must be
 // sound: it may forget, but not make a violation unreachable.
 type settler struct {
 	*judge
@@ -251,7 +251,7 @@ func (c *cell) dropRefusals(waits bool) {
 	}
 }
 
-// mayReturn says whether there is room for an attempt that begins with a release.
+// mayReturn reports whether there is room for an attempt that begins with a release.
 func (se *settler) mayReturn(st *state) bool {
 	return se.m.Returns && st.slots[se.m.Attempts-1].life == unused
 }

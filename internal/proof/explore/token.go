@@ -19,7 +19,7 @@ const (
 	firstMicros = epochMicros - past*microsPerTick
 )
 
-// number is t as the production code and the nodes see it.
+// number returns t as the production code and the nodes see it.
 func (m *Model) number(t token) uint64 {
 	if !m.Floor || t == 0 {
 		return uint64(t)
@@ -27,7 +27,7 @@ func (m *Model) number(t token) uint64 {
 	return firstMicros + uint64(t>>restBits)*microsPerTick + uint64(t&(aTick-1))
 }
 
-// packed is the token of a number.
+// packed returns the token of a number.
 func (m *Model) packed(n uint64) token {
 	if m.Floor && n != 0 {
 		whole, rest := (n-firstMicros)/microsPerTick, (n-firstMicros)%microsPerTick
@@ -42,7 +42,7 @@ func (m *Model) packed(n uint64) token {
 	return token(n)
 }
 
-// older is t seen from n ticks later; 0 when it is long past.
+// older returns t as seen n ticks later, or 0 if it is long past.
 func (m *Model) older(t token, n uint8) token {
 	switch {
 	case !m.Floor:
@@ -53,7 +53,7 @@ func (m *Model) older(t token, n uint8) token {
 	return t - token(n)<<restBits
 }
 
-// younger is t seen from n ticks earlier.
+// younger returns t as seen n ticks earlier.
 func (m *Model) younger(t token, n uint8) token {
 	if !m.Floor || t == 0 {
 		return t
@@ -64,8 +64,8 @@ func (m *Model) younger(t token, n uint8) token {
 	return t + token(n)<<restBits
 }
 
-// counts is t, or 0 if it is below every node's clock, and so no counter that
-// matters: the next token is larger anyway.
+// counts returns t, or 0 if t is below every node's clock. Such a counter does not matter,
+// since the next token is larger anyway.
 func (m *Model) counts(t token) token {
 	if m.Floor && t < past<<restBits {
 		return 0

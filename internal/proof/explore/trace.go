@@ -23,7 +23,7 @@ func newTrace(m *Model, ms *machines) *trace {
 	return &trace{walker: newWalker(m, ms)}
 }
 
-// tell follows the fingerprints, and then takes the step that breaks something.
+// tell follows the fingerprints, and then takes the step that breaks a property.
 func (t *trace) tell(path []print) []string {
 	for _, st := range t.initial() {
 		if t.print(st) == path[0] {
@@ -71,7 +71,7 @@ func (t *trace) print(st state) print {
 	return fingerprint(t.m.encode(&st, nil))
 }
 
-// step takes the first step that is right, and describes it.
+// step takes the first step that leads to the fingerprint, and describes it.
 func (t *trace) step(right func() bool) {
 	t.before = t.after
 	for _, mv := range t.choices.moves(&t.before, nil) {
@@ -82,7 +82,7 @@ func (t *trace) step(right func() bool) {
 			return
 		}
 	}
-	panic("explore: a path that cannot be walked again")
+	panic("explore: no step leads to the next fingerprint of a path")
 }
 
 // note adds the line for a step.
@@ -90,7 +90,7 @@ func (t *trace) note(mv move) {
 	switch mv.kind {
 	case begin:
 		t.name(mv.slot)
-	case comeBack:
+	case rejoin:
 		t.names[mv.slot] = t.next(rune(t.names[mv.arg>>1][0]))
 	}
 	line := t.action(mv)
@@ -158,8 +158,8 @@ func (t *trace) next(client rune) string {
 	return fmt.Sprintf("%c%d", client, count)
 }
 
-// token writes a token down. One that was drawn from a clock is a time: ticks
-// since the beginning, and a small rest.
+// token returns a token as text. A token that was drawn from a clock is a time: ticks since the
+// beginning, and a small rest.
 func (t *trace) token(k token) string {
 	number := t.m.number(k)
 	if !t.m.Floor {
@@ -175,7 +175,7 @@ func span[T uint8 | int](n T) string {
 	return fmt.Sprintf("%d ticks", n)
 }
 
-// list writes down node numbers.
+// list returns node numbers as text.
 func list(nodes []int) string {
 	words := make([]string, len(nodes))
 	for i, n := range nodes {

@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write what TestTrace is told to its file")
+var rewrite = flag.Bool("rewrite", false, "write the traces of TestTrace to their files")
 
-// A trace describes a violation step by step: the renewal that is too late, and the
-// lock that was handed over long before its waiter hears of it.
+// A trace describes a violation step by step: a renewal that is too late, and a grant that
+// reaches its waiter long after the lock was handed over.
 func TestTrace(t *testing.T) {
 	for _, row := range Rows() {
 		file := "testdata/" + row.Name + ".txt"
@@ -22,10 +22,10 @@ func TestTrace(t *testing.T) {
 		if !Switch(row.Off...) {
 			t.Fatalf("cannot switch %q off", row.Off)
 		}
-		told := strings.Join(Search(row.Model, Limits{Workers: 1}).Trace, "\n") + "\n"
+		trace := strings.Join(Search(row.Model, Limits{Workers: 1}).Trace, "\n") + "\n"
 		Switch()
 		if *rewrite {
-			if err := os.WriteFile(file, []byte(told), 0o644); err != nil {
+			if err := os.WriteFile(file, []byte(trace), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -33,8 +33,8 @@ func TestTrace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if told != string(want) {
-			t.Errorf("told is\n%s\nand %s has\n%s", told, file, want)
+		if trace != string(want) {
+			t.Errorf("the trace is\n%s\nwant that of %s:\n%s", trace, file, want)
 		}
 	}
 }

@@ -2,7 +2,7 @@ package explore
 
 import "github.com/leasehold-dev/leasehold/internal/quorum"
 
-// turning says where each node goes: the node n becomes turning[n].
+// turning is a permutation of nodes: the node n becomes turning[n].
 type turning [maxNodes]uint8
 
 func (t turning) code() (c uint64) {
@@ -104,7 +104,7 @@ func (d *driver) mark(id machine, known map[machine]*marked, turn func(machine, 
 	return mk
 }
 
-// turnings are all permutations of n nodes.
+// turnings returns all permutations of n nodes.
 func turnings(n int) []turning {
 	var all []turning
 	var t turning

@@ -14,10 +14,10 @@ func (a *attempts) askAgain(s *slot, c *cell, stand bool) {
 	}
 }
 
-// owners are what attempts call each other, by slot plus one.
+// owners are the names of attempts among each other, by slot plus one.
 var owners = [maxSlots + 1]string{"", "1", "2", "3", "4"}
 
-// inLine completes the event that an answer to an ACQUIRE is, as drivers do.
+// inLine completes the event of an answer to an ACQUIRE, as drivers do.
 func (a *attempts) inLine(s *slot, q *queue, e quorum.Event) quorum.Event {
 	if e.Kind != quorum.Yes && q.holder != 0 {
 		e.Holder, e.ExpiresIn, e.Senior = owners[q.holder], ticks(int(q.lasts)), q.senior
@@ -29,7 +29,7 @@ func (a *attempts) inLine(s *slot, q *queue, e quorum.Event) quorum.Event {
 	return e
 }
 
-// hearInLine tells an attempt that waits what a node said.
+// hearInLine passes the answer of a node to a waiting attempt.
 func (a *attempts) hearInLine(st *state, s *slot, mv move) {
 	e := quorum.Event{Kind: quorum.PushLost, Node: int(mv.node)}
 	if mv.kind == hearPush {

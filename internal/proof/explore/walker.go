@@ -22,7 +22,7 @@ func newWalker(m *Model, ms *machines) *walker {
 	return w
 }
 
-// initial are the states a search begins with: one for each way the counters
+// initial returns the states that a search begins with: one for each way in which the counters
 // can be spread, up to a permutation of the nodes.
 func (w *walker) initial() []state {
 	m := w.m
@@ -70,7 +70,7 @@ func (w *walker) initial() []state {
 	return states
 }
 
-// apply takes one step and changes st accordingly. It notes in w.broken what the step
+// apply takes one step and changes st accordingly. It records in w.broken what the step
 // broke.
 func (w *walker) apply(st *state, mv move) {
 	w.broken = 0
@@ -131,8 +131,8 @@ func (w *walker) apply(st *state, mv move) {
 		w.nodes.deliverBreak(st, mv)
 	case release:
 		w.leases.giveBack(s)
-	case comeBack:
-		w.attempts.comeBack(st, mv)
+	case rejoin:
+		w.attempts.rejoin(st, mv)
 	case claim:
 		w.attempts.claim(st, s)
 	case pass:

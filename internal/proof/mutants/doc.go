@@ -1,6 +1,6 @@
 // Package mutants removes one mechanism of the project after the other, and requires
-// that the simulator or an explorer notices each. That a checker finds nothing wrong
-// means something only if it would find what is wrong.
+// that the simulator or an explorer notices each. A checker that finds nothing wrong
+// proves something only if it would find a mistake.
 //
 // All of it is in the tests, and only in the checkers' build:
 //

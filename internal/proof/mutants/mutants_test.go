@@ -24,7 +24,7 @@ import (
 
 var only = flag.String("mutant", "", "the one mutant to try")
 
-// tried has the mutants, and whether every checker that is named for one has noticed it.
+// tried records, for each mutant that was tried, whether all of its checkers have noticed it.
 var tried = map[string]bool{}
 
 func TestMain(m *testing.M) {
@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// noticed notes what one of the checkers that are named for a mutant makes of it.
+// noticed records whether a checker has noticed a mutant, which how describes if it has.
 func noticed(t *testing.T, name, checker, how string) {
 	t.Helper()
 	before, again := tried[name]
@@ -61,7 +61,7 @@ func TestSimulatorNotices(t *testing.T) {
 		t.Run(m.Name, func(t *testing.T) {
 			how, stale := m.Catch(t)
 			if stale && how != "" {
-				how += " (record this seed: the one that is recorded shows nothing any more)"
+				how += " (record this seed: the recorded one no longer shows it)"
 			}
 			noticed(t, m.Name, "simulator", how)
 		})
@@ -107,8 +107,7 @@ func TestQueueExplorerNotices(t *testing.T) {
 	}
 }
 
-// byUnitTests are the mechanisms that unit tests are named for, with the packages whose
-// TestMechanismsAreNeeded takes them out.
+// byUnitTests has, by package, the mechanisms that its TestMechanismsAreNeeded switches off.
 var byUnitTests = map[string][]string{
 	"leasehold": {
 		"release-detached", "renewal-from-start", "pass-draws", "pass-bound", "grant-from-since",
@@ -120,9 +119,9 @@ var byUnitTests = map[string][]string{
 	"redisstore": {"retained-is-plain"},
 }
 
-// Some checker is named for every mechanism.
+// Every mechanism has a checker.
 func TestEveryMechanismHasAChecker(t *testing.T) {
-	checked := map[string]bool{"owner-per-attempt": true} // in the explorer's model, row D1
+	checked := map[string]bool{"owner-per-attempt": true} // the explorer's row D1 has it in its model
 	for _, names := range byUnitTests {
 		for _, name := range names {
 			checked[name] = true
@@ -143,13 +142,13 @@ func TestEveryMechanismHasAChecker(t *testing.T) {
 	} {
 		for name, on := range of {
 			if !checked[name] && !bySimulator[on] {
-				t.Errorf("no checker is named for %s", name)
+				t.Errorf("the mechanism %s has no checker", name)
 			}
 		}
 	}
 }
 
-// All mutants that a name on the command line can mean have been tried.
+// The flag -mutant names a mutant that exists.
 func TestNameIsAMutant(t *testing.T) {
 	if *only != "" && len(tried) == 0 {
 		t.Errorf("there is no mutant %q; there are those that -test.v lists without -mutant", strings.TrimSpace(*only))

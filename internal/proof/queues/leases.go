@@ -6,7 +6,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/waitq"
 )
 
-// leasing is what becomes of leases: they are passed on, released, and over.
+// leasing has the steps of leases: they are passed on, released, and over.
 type leasing struct{ *world }
 
 // unlock makes a holder leave its lease.
@@ -19,7 +19,7 @@ func (w leasing) unlock(p *process, g *goroutine) {
 	}
 	a, _ := w.step(p, waitq.Event[*goroutine]{Kind: waitq.Unlock, Passable: true})
 	w.goOn(p, a)
-	if l.phase == releasing && !p.queue.Holds() { // nobody waits for the release
+	if l.phase == releasing && !p.queue.Holds() { // no goroutine waits for the release
 		p.lease, p.others = nil, append(p.others, l)
 	}
 }

@@ -2,7 +2,7 @@
 // wait for one lock. In each process the queue is internal/waitq, as it ships. The store
 // is one internal/proof/modelnode, which does what the scripts do, so a lock that is
 // released is handed to the next place in its queue. What carries out the actions of a
-// queue is written here once more, as the client does it, with each of its steps a move.
+// queue is a model of what the client does, in which each step is a move.
 //
 // A run has an end: each goroutine wants the lock a few times. Time stands still, so that
 // no lease and no place ends by itself.
@@ -47,10 +47,10 @@ const (
 	Bound Property = "a lease is passed on while others wait"
 	// Wanted: a goroutine whose context has ended is not given the lock.
 	Wanted Property = "a goroutine that is about to leave has the lock"
-	// Unused: nobody keeps a place in the store's queue that nobody wants.
+	// Unused: no place in the store's queue is kept that no goroutine wants.
 	Unused Property = "a place is kept that nobody wants"
 	// Served: every goroutine gets the lock, or leaves.
 	Served Property = "a goroutine waits for ever"
-	// Left: in the end the lock is free and nobody has a place.
+	// Left: in the end the lock is free and no places are left.
 	Left Property = "something is left behind"
 )

@@ -12,7 +12,7 @@ type move struct {
 	do   func()
 }
 
-// moves are all that can happen, in an order that depends on the state only.
+// moves returns all moves that are possible, in an order that depends only on the state.
 func (w *world) moves() (all []move) {
 	add := func(p *process, g *goroutine, what string, do func()) { all = append(all, move{what, p, g, do}) }
 	for i, o := range w.releases {
@@ -69,7 +69,7 @@ func (w *world) moves() (all []move) {
 	return all
 }
 
-// check looks at what must hold between two moves, and at the end.
+// check checks what must hold between two moves, and at the end.
 func (w *world) check(over bool) Property {
 	for _, p := range w.processes {
 		asks := p.starting

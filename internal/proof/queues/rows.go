@@ -14,12 +14,12 @@ type Row struct {
 	Model Model
 	Off   string
 	Want  Property
-	// Reach are actions that queues must come to on some path; otherwise the row shows
+	// Reach has the actions that queues must take on some path. Otherwise the row shows
 	// nothing.
 	Reach Actions
 }
 
-// once passes a lease on once in a row.
+// once bounds passes to one in a row.
 var once = waitq.Cohort{MostPasses: 1, For: time.Hour, MostTokens: 2}
 
 var (
@@ -35,21 +35,21 @@ var (
 // Rows is the whole set.
 func Rows() []Row {
 	return []Row{
-		{Name: "ask", What: "goroutines come, and ask the store one after the other", Model: coming, Reach: Did(waitq.Try, waitq.Start, waitq.EnterYourself, waitq.Wait, waitq.Give)},
+		{Name: "ask", What: "goroutines ask the store one after the other", Model: coming, Reach: Did(waitq.Try, waitq.Start, waitq.EnterYourself, waitq.Wait, waitq.Give)},
 		{Name: "leave", What: "a context ends while its goroutine waits", Model: leaving, Reach: Did(waitq.GiveUp, waitq.Discard)},
-		{Name: "leave-unwanted", What: "what is granted to nobody is not released", Model: leaving, Off: "unwanted-released", Want: Served},
+		{Name: "leave-unwanted", What: "a grant that arrives when no goroutine waits is not released", Model: leaving, Off: "unwanted-released", Want: Served},
 		{Name: "leave-ended", What: "a goroutine that is about to leave is given the lock", Model: leaving, Off: "ended-passed-over", Want: Wanted},
 		{Name: "leave-place", What: "a place is given up with the goroutine that took it", Model: leaving, Off: "place-kept", Want: Turn},
 		{Name: "leave-asker", What: "each goroutine that waits asks the store", Model: leaving, Off: "one-asker", Want: Asker},
 		{Name: "empty", What: "all goroutines of a process leave", Model: emptying, Reach: Did(waitq.GiveUp, waitq.Discard, waitq.Pass)},
-		{Name: "empty-place", What: "their place is not given up", Model: emptying, Off: "place-given-up", Want: Unused},
+		{Name: "empty-place", What: "the place of a process without waiters is not given up", Model: emptying, Off: "place-given-up", Want: Unused},
 		{Name: "pass", What: "a lease is passed on, and released when others wait", Model: passing, Reach: Did(waitq.Pass, waitq.ReserveTokens, waitq.Release)},
 		{Name: "pass-token", What: "the next holder has the token of the last", Model: passing, Off: "pass-draws", Want: Tokens},
 		{Name: "pass-bound", What: "a lease is passed on for as long as it has tokens", Model: passing, Off: "pass-bound", Want: Bound},
-		{Name: "pass-asked", What: "nobody asks the store when the lease is over", Model: passing, Off: "asked-after-lease", Want: Served},
+		{Name: "pass-asked", What: "no goroutine asks the store when the lease is over", Model: passing, Off: "asked-after-lease", Want: Served},
 		{Name: "rejoin", What: "the next place is taken with the release", Model: rejoining, Reach: ReservedWait},
-		{Name: "rejoin-leave", What: "the same, and nobody may want it any more", Model: returning, Reach: Did(waitq.GiveUp)},
-		{Name: "rejoin-unwanted", What: "such a place is not given up", Model: returning, Off: "returned-given-up", Want: Left},
-		{Name: "close", What: "the store answers that waiting is of no use", Model: refusing, Reach: Did(waitq.Refuse)},
+		{Name: "rejoin-leave", What: "the same, and the place may be wanted no longer", Model: returning, Reach: Did(waitq.GiveUp)},
+		{Name: "rejoin-unwanted", What: "a reserved place that is not wanted is not given up", Model: returning, Off: "returned-given-up", Want: Left},
+		{Name: "close", What: "the store refuses, since waiting cannot help", Model: refusing, Reach: Did(waitq.Refuse)},
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Every row comes to its verdict. Those that switch off a mechanism are run in the
-// checkers' build only.
+// Every row has its verdict. Rows that switch off a mechanism run only in builds with the tag
+// mutants.
 func TestVerdicts(t *testing.T) {
 	for _, row := range Rows() {
 		if !Switch(row.Off) {
@@ -20,10 +20,10 @@ func TestVerdicts(t *testing.T) {
 				t.Errorf("%s: found %q, want %q\n%s", row.What, r.Found, row.Want, strings.Join(r.Trace, "\n"))
 			}
 			if r.Did&row.Reach != row.Reach {
-				t.Errorf("%s: the queues did %b, and must do %b", row.What, r.Did, row.Reach)
+				t.Errorf("%s: the queues did %b, want at least %b", row.What, r.Did, row.Reach)
 			}
 			if (r.Found == "") != (len(r.Trace) == 0) {
-				t.Errorf("found %q, and the trace is %q", r.Found, r.Trace)
+				t.Errorf("found %q with the trace %q, want a trace if and only if something is found", r.Found, r.Trace)
 			}
 		})
 	}

@@ -31,7 +31,7 @@ func Search(m Model) (r Result) {
 			if len(moves) == 0 {
 				r.Ends++
 				if r.Found = w.check(true); r.Found != "" {
-					r.Trace = told(&m, path)
+					r.Trace = describe(&m, path)
 					return r
 				}
 			}
@@ -43,7 +43,7 @@ func Search(m Model) (r Result) {
 				r.Did |= w.did
 				further := append(slices.Clip(path), uint8(i))
 				if r.Found = w.check(false); r.Found != "" {
-					r.Trace = told(&m, further)
+					r.Trace = describe(&m, further)
 					return r
 				}
 				code := encode(w.state)
@@ -69,8 +69,8 @@ func replay(m *Model, path []uint8) *world {
 	return w
 }
 
-// told describes these moves.
-func told(m *Model, path []uint8) (lines []string) {
+// describe describes these moves, a line each.
+func describe(m *Model, path []uint8) (lines []string) {
 	w := newWorld(m)
 	for _, i := range path {
 		mv := w.moves()[i]

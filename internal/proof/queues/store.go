@@ -29,17 +29,17 @@ func (s store) acquire(ask modelnode.Ask[owner]) bool {
 	return true
 }
 
-// grant notes a grant, of which reserved tokens are below the last.
+// grant records a grant, of which reserved tokens are below the last.
 func (s store) grant(o owner, last, reserved uint64) {
 	s.grants = append(s.grants, grant{owner: o, token: fence.Token(last - reserved), spare: int(reserved)})
 }
 
-// granted reports whether o has the lock, which its client has not heard of.
+// granted reports whether o has the lock, and its client does not know it yet.
 func (s store) granted(o owner) bool {
 	return slices.ContainsFunc(s.grants, func(g grant) bool { return g.owner == o })
 }
 
-// heard returns that grant.
+// heard returns that grant, which its client then knows.
 func (s store) heard(o owner) grant {
 	i := slices.IndexFunc(s.grants, func(g grant) bool { return g.owner == o })
 	g := s.grants[i]

@@ -195,7 +195,7 @@ func (w *world) leavePlace(p *process) {
 	w.step(p, waitq.Event[*goroutine]{Kind: waitq.PlaceOver})
 }
 
-// leave takes a goroutine out of the queue whose context has ended.
+// leave takes a goroutine whose context has ended out of the queue.
 func (w *world) leave(p *process, g *goroutine) {
 	if a, _ := w.step(p, waitq.Event[*goroutine]{Kind: waitq.Leave, Waiter: g.waiter}); a.Kind == waitq.GiveUp && p.place != nil {
 		p.place.cancelled = true
@@ -203,7 +203,7 @@ func (w *world) leave(p *process, g *goroutine) {
 	g.phase, g.ended = away, false
 }
 
-// refuse makes the store answer that waiting is of no use.
+// refuse makes the store answer that waiting cannot help.
 func (w *world) refuse(p *process) {
 	w.refusals--
 	w.releases = append(w.releases, p.place.owner)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// assumption is something that the protocol needs, with a run that shows it.
+// assumption is something that the protocol relies on, with a run that breaks without it.
 type assumption struct {
 	name   string
 	script func(seed uint64) Script
@@ -28,8 +28,8 @@ var assumptions = []assumption{
 	{
 		name:   "clocks of nodes differ from clients' by less than the drift allowed",
 		script: withholding, seed: 1,
-		// So little faster that the TIME watch takes each step for the drift it
-		// allows for.
+		// The nodes are so little faster that the watch of their clocks takes each step for
+		// the drift that it allows for.
 		tamper: func(w *world) {
 			for _, n := range w.nodes {
 				n.ppm = 18_000
@@ -50,7 +50,7 @@ var assumptions = []assumption{
 		rules:    []string{Exclusion, ToldLate, Token},
 	},
 	{
-		name:   "and for as long as leases last",
+		name:   "a node that lost data stays out for as long as leases last",
 		script: crashing, seed: 3,
 		switches: Switches{Edit: without("quarantine-long-enough")},
 		rules:    []string{Exclusion, ToldLate, Token},
@@ -81,21 +81,21 @@ var assumptions = []assumption{
 	},
 }
 
-// returning has a client come back after an outage that is so long that it takes a jump of
-// the nodes' clocks by a TTL for drift.
+// returning has a client reconnect after an outage that is so long that it takes a jump of the
+// nodes' clocks by a TTL for drift.
 func returning(seed uint64) Script {
 	s := busy(seed, Fault{Kind: Refuse, At: 1000, For: 220_000, Client: 3})
 	s.Span = 225
 	return s
 }
 
-// withholding has everybody cut off again and again for nearly as long as a lease lasts.
+// withholding holds all messages back again and again, for nearly as long as a lease lasts.
 func withholding(seed uint64) Script {
 	return busy(seed, every(2500, Fault{Kind: Hold, For: 1700})...)
 }
 
-// broken runs the script of a seed without the assumption, and returns the first promise
-// that was found broken, if it is one of those named.
+// broken runs the script of a seed without the assumption. It returns the first violation, and
+// whether that is of one of the rules of the assumption.
 func (a assumption) broken(t *testing.T, seed uint64) (v Violation, ok bool) {
 	s, sw := a.script(seed), a.switches
 	s.Faults = append(s.Faults, a.faults...)
@@ -107,8 +107,8 @@ func (a assumption) broken(t *testing.T, seed uint64) (v Violation, ok bool) {
 	return r.Violations[0], slices.Contains(a.rules, r.Violations[0].Rule)
 }
 
-// The protocol needs its assumptions: without one, the judge finds a broken promise, and
-// with it the same run is in order. A judge that never finds anything would prove nothing.
+// Without any one of the assumptions the judge finds a broken promise. With it, the judge finds
+// none in the same run. A judge that never finds anything would prove nothing.
 func TestAssumptionsAreNeeded(t *testing.T) {
 	for _, a := range assumptions {
 		t.Run(a.name, func(t *testing.T) {
@@ -122,15 +122,15 @@ func TestAssumptionsAreNeeded(t *testing.T) {
 			}
 			for seed := range uint64(200) {
 				if _, ok := a.broken(t, seed); ok {
-					t.Fatalf("none of %q is found broken with seed %d, but with seed %d: the recorded one is out of date", a.rules, a.seed, seed)
+					t.Fatalf("none of %q is found broken with the recorded seed %d: record %d, with which one is", a.rules, a.seed, seed)
 				}
 			}
-			t.Errorf("none of %q is found broken with any seed: is this still needed?", a.rules)
+			t.Errorf("none of %q is found broken with any of 200 seeds: is this assumption still needed?", a.rules)
 		})
 	}
 }
 
-// The same runs are in order as long as the assumptions hold.
+// Faults that the assumptions allow break no promise.
 func TestAssumptionsAreEnough(t *testing.T) {
 	for _, f := range []Fault{
 		{Kind: Crash, Size: 2000, For: 20}, {Kind: Crash, Size: 500, For: 20}, {Kind: Doze, For: 2000}, {Kind: Cut, Size: 800},

@@ -178,7 +178,7 @@ func (c *client) sees(do func()) {
 
 func (c *client) paused() bool { return c.woken.Load() != 0 }
 
-// running says whether the client's code runs now.
+// running reports whether the client's code runs now.
 func (c *client) running() bool { return !c.dead && !c.paused() }
 
 // pause stops the process for d.

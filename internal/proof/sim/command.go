@@ -24,10 +24,10 @@ type op struct {
 	ttl    time.Duration // of an acquire
 }
 
-// releases says whether the command ends leases, or places, of its first owner.
+// releases reports whether the command ends leases, or places, of its first owner.
 func (o op) releases() bool { return o.name == "release" || o.name == "return" }
 
-// acquires says whether it asks for a lock.
+// acquires reports whether it asks for a lock.
 func (o op) acquires() bool { return o.name == "acquire" || o.name == "return" }
 
 func (o op) String() string {
@@ -105,7 +105,7 @@ func (n *names) parse(s *simredis.Server, words []string) op {
 	return o
 }
 
-// isList says whether a command is a list of steps.
+// isList reports whether a command is a list of steps.
 func (n *names) isList(s *simredis.Server, words []string) bool {
 	return len(words) > 4 && strings.EqualFold(words[0], "evalsha") && listScripts[n.script(s, words[1])]
 }

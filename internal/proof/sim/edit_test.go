@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The text that a change replaces occurs in some script. A change that replaces nothing
-// would remove no mechanism, and would seem to be missed or needless.
+// The text that a change replaces occurs in some script. A change that replaces nothing would
+// remove no mechanism, and the checkers would seem to miss it.
 func TestChangesChangeScripts(t *testing.T) {
 	var files []string
 	for _, dir := range []string{"lua", "lua/calls"} {

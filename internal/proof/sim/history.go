@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// history is all that happened, in order. Its digest is worked out always, its
-// text only when somebody wants to read it. Owners, which are drawn at random,
+// history records all that happens, in order. It always has a digest, and its text only on
+// request. Owners, which are drawn at random,
 // are numbered in the order of their appearance.
 type history struct {
 	w      *world
@@ -31,7 +31,7 @@ func (h *history) init(w *world) {
 	h.names = []string{""}
 }
 
-// number is the number of an owner.
+// number returns the number of an owner.
 func (h *history) number(name string) int {
 	n, ok := h.ids[name]
 	if !ok {
@@ -212,7 +212,7 @@ func class(err error) string {
 	return strings.Join(words, ", ")
 }
 
-// String is a fault as people read it.
+// String describes a fault for people.
 func (f Fault) String() string {
 	who := ""
 	if f.Client > 0 {

@@ -107,7 +107,7 @@ func (h *holders) compare(c *claim) {
 	}
 }
 
-// drowsy says whether a lease's holder may not have been notified yet, because its machine
+// drowsy reports whether a lease's holder may not have been notified yet, because its machine
 // has just woken up: timers stood still, and the client reads its clock four times a second.
 // Err is right at once, the context a little later.
 func (h *holders) drowsy(c *claim) bool { return h.w.now() < c.k.c.wokeAt+260*time.Millisecond }
@@ -181,7 +181,7 @@ func (h *holders) ends(c *claim) {
 	}
 }
 
-// jumped says whether the clock of a node was set right while c was held. The node may have
+// jumped reports whether the clock of a node was set right while c was held. The node may have
 // dropped the lease then, and others do not count what it grants.
 func (h *holders) jumped(c *claim) bool {
 	return slices.ContainsFunc(h.w.nodes, func(n *node) bool { return n.setRight > c.at })
@@ -268,7 +268,7 @@ type claim struct {
 	giving, over bool // the holder has begun to release; it has ended
 }
 
-// ended says whether the holder has been notified that the lease is over.
+// ended reports whether the holder has been notified that the lease is over.
 func (c *claim) ended() bool {
 	select {
 	case <-c.lease.Done():
@@ -281,7 +281,7 @@ func (c *claim) ended() bool {
 // kind is the kind of the lock.
 func (c *claim) kind() store.Kind { return c.k.w.script.kind(c.lock) }
 
-// shares says whether it shares its token with others: that of a reader.
+// shares reports whether it shares its token with others: that of a reader.
 func (c *claim) shares() bool {
 	return store.Lease{Kind: c.kind(), Weight: c.weight}.SharesToken()
 }
@@ -294,7 +294,7 @@ func (c *claim) slot() int {
 	return c.lease.Slot()
 }
 
-// excludes says whether two leases of a lock cannot be valid at once, whatever others are.
+// excludes reports whether two leases of a lock cannot be valid at once, whatever others are.
 func (c *claim) excludes(o *claim) bool {
 	return c.kind().Shared && !(c.shares() && o.shares()) || !c.kind().Shared && c.slot() == o.slot()
 }

@@ -107,7 +107,7 @@ func (i *idleness) mostWanted(lock int) int64 {
 	return most
 }
 
-// outranked says whether two waiters of one client, which cannot have the lock, may hand it
+// outranked reports whether two waiters of one client, which cannot have the lock, may hand it
 // to each other ahead of the rest: their client's time of day is behind that of another one.
 func (i *idleness) outranked(lock int) bool {
 	return slices.ContainsFunc(i.w.clients, func(c *client) bool {
@@ -122,7 +122,7 @@ func (i *idleness) outranked(lock int) bool {
 	})
 }
 
-// settled says whether a client has run for long enough to do what was due while it could
+// settled reports whether a client has run for long enough to do what was due while it could
 // not.
 func (i *idleness) settled(c *client) bool {
 	return c.running() && i.w.now() > c.goneOn && i.w.now() > c.wokeAt+250*time.Millisecond
@@ -142,14 +142,14 @@ func (i *idleness) available(c *client, lock int) (nodes int) {
 // has given up an attempt that nothing answered.
 const mostPause = time.Second + 2*time.Millisecond
 
-// reachable says whether a client can talk to a node: no fault prevents it, and the client
+// reachable reports whether a client can talk to a node: no fault prevents it, and the client
 // is connected, or has had the time to connect.
 func (i *idleness) reachable(c *client, n *node) bool {
 	l := c.links[n.index]
 	return l.usable() && (l.connected() || i.w.now() > l.clearSince+redisstore.DefaultConnectTimeout+mostPause+2*i.w.script.nodeTimeout(i.w.script.longest()))
 }
 
-// releasable says whether a node has room for a lock's waiters, or all owners that it has are
+// releasable reports whether a node has room for a lock's waiters, or all owners that it has are
 // there to make room.
 func (i *idleness) releasable(n *node, lock int) bool {
 	all := heldAt(n, lock)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Scripts that once found something, or that are hard in a way the seeds may
-// miss. They run always.
+// Scripts that once found a violation, or that are hard in a way that the seeds may miss, run
+// every time.
 func TestKept(t *testing.T) {
 	files, err := filepath.Glob("testdata/kept/*.json")
 	if err != nil || len(files) == 0 {

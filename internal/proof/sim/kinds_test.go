@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Read-write locks and semaphores keep their promises, whatever goes wrong, and those that
-// wait for them get them.
+// Read-write locks and semaphores keep their promises, whatever goes wrong, and waiters get
+// them.
 func TestKinds(t *testing.T) {
 	n := *seeds
 	if n == 0 {
@@ -22,31 +22,31 @@ func TestKinds(t *testing.T) {
 		}
 	}
 	if all.Grants == 0 || all.Handed == 0 || all.Losses == 0 {
-		t.Errorf("too little happened: %+v", all)
+		t.Errorf("%d grants, %d handed, %d losses, want some of each: %+v", all.Grants, all.Handed, all.Losses, all)
 	}
 	if testing.Verbose() {
 		fmt.Printf("%+v\n", all)
 	}
 }
 
-// One script is one history also with locks of every kind.
+// A script always gives the same history, also with locks of every kind.
 func TestKindsRepeat(t *testing.T) {
 	s := KindsOfSeed(3)
 	first := Run(t, s, Shipped(), false).Digest
 	for range 4 {
 		if again := Run(t, s, Shipped(), false).Digest; again != first {
-			t.Fatal("two runs, two histories")
+			t.Fatalf("two runs of one script have the digests %x and %x, want the same", first, again)
 		}
 	}
 }
 
-// rush has so many workers that its only lock, of that kind, is nearly always wanted by
-// several.
+// rush has so many workers that several of them want its only lock, of that kind, nearly all
+// the time.
 func rush(seed uint64, kind int) Script {
 	return Script{Seed: seed, Nodes: 1, Clients: 3, Workers: 3, Locks: 1, TTL: 1, Span: 20, Kinds: kind}
 }
 
-// The judge notices each mistake that the scripts of these kinds could have.
+// The judge notices each of these mistakes in the scripts of semaphores and read-write locks.
 func TestKindsAreJudged(t *testing.T) {
 	const readWrite, semaphore = 1, 2
 	for _, c := range []struct {
@@ -79,7 +79,7 @@ func TestKindsAreJudged(t *testing.T) {
 				}
 				return
 			}
-			t.Errorf("not noticed as %q, but: %q", c.rule, others)
+			t.Errorf("no seed violates %q; other violations: %q", c.rule, others)
 		})
 	}
 }

@@ -128,7 +128,7 @@ func (l *leftovers) atTheEnd() {
 	}
 }
 
-// leftBehind says whether a lock or place of an owner at a node is a leftover, when all
+// leftBehind reports whether a lock or place of an owner at a node is a leftover, when all
 // workers are done: whether no fault excuses it.
 func (l *leftovers) leftBehind(number int) bool {
 	o := l.w.owner(number)

@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/simnet"
 )
 
-// link is a client's way to one node, over which it has connections one after the
-// other, and sometimes several at once.
+// link is the path of a client to one node. It has connections one after the other, and
+// sometimes several at once.
 type link struct {
 	w       *world
 	c       *client
@@ -33,7 +33,7 @@ type link struct {
 
 // dialing is a connection that the client waits for.
 type dialing struct {
-	gone   atomic.Bool // the client does not wait any more
+	gone   atomic.Bool // the client has given up
 	result chan dialed
 }
 
@@ -42,10 +42,10 @@ type dialed struct {
 	err  error
 }
 
-// nodeAddress is what clients call a node.
+// nodeAddress is the address of a node for clients.
 func nodeAddress(i int) string { return "n" + strconv.Itoa(i+1) + ":6379" }
 
-// dial is what Options.Dial is.
+// dial is the Options.Dial of the store.
 func (c *client) dial(ctx context.Context, _, addr string) (net.Conn, error) {
 	number, _, _ := strings.Cut(strings.TrimPrefix(addr, "n"), ":")
 	i, err := strconv.Atoi(number)
@@ -138,7 +138,7 @@ func (l *link) breaks(late time.Duration) {
 	}
 }
 
-// fill has writes wait, or go on.
+// fill makes writes block, or go on.
 func (l *link) fill() {
 	if room := l.space.Load(); l.noSpace > 0 && room == nil {
 		room := make(chan struct{})
@@ -165,7 +165,7 @@ func (l *link) replay(most int) {
 	}
 }
 
-// usable says whether nothing is wrong with the link and its node, and nothing that was
+// usable reports whether nothing is wrong with the link and its node, and nothing that was
 // wrong keeps anything under way.
 func (l *link) usable() bool {
 	if l.held+l.deaf+l.noSpace+l.cut > 0 || l.extra > 0 || !l.n.up || l.n.slow > 0 || l.n.server.Trouble != "" {
@@ -175,11 +175,11 @@ func (l *link) usable() bool {
 	return !slices.ContainsFunc(l.streams, func(s *stream) bool { return !s.closed && (s.lastOut > soon || s.lastIn > soon) })
 }
 
-// hungUp says whether the client is dead and the node knows it: it has seen the end of all
+// hungUp reports whether the client is dead and the node knows it: it has seen the end of all
 // connections.
 func (l *link) hungUp() bool { return l.c.dead && l.open == 0 }
 
-// connected says whether the client has a connection that works.
+// connected reports whether the client has a connection that works.
 func (l *link) connected() bool {
 	return slices.ContainsFunc(l.streams, func(s *stream) bool { return !s.closed && s.life == l.n.life })
 }

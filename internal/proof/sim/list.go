@@ -38,7 +38,7 @@ var shareSizes = sync.OnceValues(func() (common [2]int, own map[string][2]int) {
 	text, err := os.ReadFile(scriptsDir + "/shareSteps.lua")
 	all := regexp.MustCompile(`local keys, args = (\d+), (\d+)`).FindSubmatch(text)
 	if err != nil || all == nil {
-		panic("sim: the script of lists of steps is not as it was")
+		panic("sim: the script of lists of steps has changed: adapt this function to it")
 	}
 	size := func(b []byte) int { n, _ := strconv.Atoi(string(b)); return n }
 	common, own = [2]int{size(all[1]), size(all[2])}, map[string][2]int{}
@@ -69,7 +69,7 @@ func sizeOf(args []string) [2]int {
 	return common
 }
 
-// takeApart takes the command of a list apart.
+// takeApart splits the command of a list into commands of one step each.
 func takeApart(words []string) (all [][]string) {
 	count, _ := strconv.Atoi(words[2])
 	keys, args := words[3:3+count], words[3+count:]

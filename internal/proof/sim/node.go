@@ -127,7 +127,7 @@ func (n *node) visited() {
 	}
 }
 
-// lengthened says whether the quarantine is longer than it need be, since a client's clock
+// lengthened reports whether the quarantine is longer than it need be, since a client's clock
 // is behind. That happens once to each.
 func (n *node) lengthened() bool {
 	text, _, _ := n.server.Value(redisMark)
@@ -157,7 +157,7 @@ func (n *node) serve(s *stream, g segment) {
 	}
 }
 
-// work does what waits, each command in its time.
+// work executes the commands that wait, each at its time.
 func (n *node) work() {
 	for n.busy = false; len(n.line) > 0; n.line = n.line[1:] {
 		if n.slow > 0 && n.line[0].words != nil {
@@ -224,7 +224,7 @@ func (n *node) apply(session *simredis.Conn, words []string, replayed bool) []by
 	return said
 }
 
-// ailing has the server answer as the faults that are on have it.
+// ailing makes the server reply with the errors of the present faults.
 func (n *node) ailing() {
 	n.server.Trouble = ""
 	for _, code := range troubles {
@@ -234,10 +234,10 @@ func (n *node) ailing() {
 	}
 }
 
-// troubles are what Ail has a server answer, by the fault's size.
+// troubles has the error codes that Ail makes a server reply with, by the fault's size.
 var troubles = []string{"OOM", "MISCONF", "LOADING"}
 
-// forget loses the locks and nothing else.
+// forget loses only the locks.
 func (n *node) forget() {
 	d := n.server.Data()
 	for i := range n.w.script.Locks {
@@ -288,7 +288,7 @@ func (n *node) comesUp(down time.Duration, d func() simredis.Data, lost bool) {
 	})
 }
 
-// crash takes the node down for a while; what it loses is as Crash says.
+// crash takes the node down for a while. It loses what Crash describes.
 func (n *node) crash(down, loss time.Duration) {
 	n.stop()
 	lost := false

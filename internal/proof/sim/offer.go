@@ -26,7 +26,7 @@ func (n *node) pushes(b []byte) {
 	}
 }
 
-// offeredInVain says whether a lock is offered to a waiter that cannot take it.
+// offeredInVain reports whether a lock is offered to a waiter that cannot take it.
 func (i *idleness) offeredInVain(n *node, lock int) bool {
 	o := n.offered[lock]
 	if o.until <= i.w.now() {

@@ -16,7 +16,7 @@ type recordHold struct {
 	end    clock.Instant // by the node's clock
 }
 
-// isRecord says whether a lock's value is that of a lock that several can hold.
+// isRecord reports whether a lock's value is that of a lock that several can hold.
 func isRecord(value string) bool { return strings.HasPrefix(value, " ") }
 
 // readRecord reads such a value, as readRecord in the scripts describes it.

@@ -60,7 +60,7 @@ type Fault struct {
 	// At is when it begins and For how long it lasts, in milliseconds.
 	At  int `json:"at"`
 	For int `json:"for,omitempty"`
-	// Client and Node are whom it hits, counted from 1; 0 is everybody.
+	// Client and Node are the ones that it hits, counted from 1; 0 means all.
 	Client int `json:"client,omitempty"`
 	Node   int `json:"node,omitempty"`
 	// Size is how much, in what the kind measures.
@@ -86,7 +86,7 @@ const (
 	// may still arrive, up to Size milliseconds later: after requests on its next
 	// connection.
 	Cut Kind = "cut"
-	// Full: there is no room in the socket; who writes to it waits.
+	// Full: the socket has no room, so that writes block.
 	Full Kind = "full"
 	// Slow: the node needs Size milliseconds more for every command, one after
 	// the other.
@@ -138,7 +138,7 @@ const (
 	// Kill: the client's process dies, and is not started again.
 	Kill Kind = "kill"
 	// Replay: somebody between client and node sends the last Size commands of
-	// their connection once more, on a connection of his own. Harmless but for
+	// their connection once more, on a connection of its own. Harmless but for
 	// locks that are left behind until their TTL is over.
 	Replay Kind = "replay"
 )
@@ -177,7 +177,7 @@ func (s *Script) nodeTimeout(ttl time.Duration) time.Duration {
 	return min(max(ttl/100, 20*time.Millisecond), 500*time.Millisecond)
 }
 
-// onlyKills says whether processes that die are the only faults. Only then had every waiter
+// onlyKills reports whether processes that die are the only faults. Only then had every waiter
 // a subscription on each node: a node hands the lock to others unseen.
 func (s *Script) onlyKills() bool {
 	return !slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Kind != Kill })
@@ -188,7 +188,7 @@ func (s *Script) span() time.Duration { return time.Duration(s.Span) * time.Seco
 func (f *Fault) at() time.Duration   { return time.Duration(f.At * millisecond) }
 func (f *Fault) last() time.Duration { return time.Duration(f.For * millisecond) }
 
-// check says what is wrong with a script that somebody wrote.
+// check returns what is wrong with a script that was written by hand.
 func (s *Script) check() error {
 	for _, c := range []struct {
 		name         string
@@ -207,7 +207,7 @@ func (s *Script) check() error {
 	}
 	for i, f := range s.Faults {
 		if f.Client < 0 || f.Client > s.Clients || f.Node < 0 || f.Node > s.Nodes || f.At < 0 || f.For < 0 || f.Size < 0 && f.Kind != WallClock {
-			return fmt.Errorf("fault %d (%s) names a client, a node or a time that is not there", i, f.Kind)
+			return fmt.Errorf("fault %d (%s) names a client, a node or a time that does not exist", i, f.Kind)
 		}
 	}
 	return nil

@@ -6,7 +6,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// rapidly draws from rapid, which then knows how to make a script smaller.
+// rapidly draws from rapid, which then can make a failing script smaller.
 type rapidly struct{ *rapid.T }
 
 func (r rapidly) draw(what string, low, high int) int {
@@ -27,8 +27,8 @@ func scripts() *rapid.Generator[Script] {
 	})
 }
 
-// Scripts that rapid makes up: other than the seeds', it goes for the extremes. They are the
-// same each time. To search further, give another seed and more scripts:
+// Scripts that rapid draws have more extreme values than those of the seeds. They are the same
+// each time. To search further, use another seed and more scripts:
 //
 //	go test ./internal/proof/sim -run '^TestScripts$' -rapid.seed=7 -rapid.checks=500
 func TestScripts(t *testing.T) {

@@ -14,13 +14,13 @@ import (
 )
 
 var (
-	seeds  = flag.Int("seeds", 0, "how many seeds TestSeeds runs (0: a few), and says at the end")
+	seeds  = flag.Int("seeds", 0, "how many seeds TestSeeds runs (0: a few); if it is set, a summary is printed at the end")
 	first  = flag.Uint64("first", 1, "the first of these seeds")
 	seed   = flag.Uint64("seed", 1, "the seed that TestReplay replays")
 	script = flag.String("script", "", "the script, or the file with the script, that TestReplay replays instead")
 )
 
-// verdict is what TestSeeds has seen, for the last line.
+// verdict has the totals of TestSeeds, for the summary.
 var verdict struct {
 	sync.Mutex
 	runs, violations int
@@ -41,8 +41,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// A script of every seed is run, on all processors. Each must keep every
-// promise, and together they must get into every kind of trouble.
+// The script of each seed keeps every promise. Together the scripts reach every kind of trouble.
 func TestSeeds(t *testing.T) {
 	n := *seeds
 	if n == 0 {
@@ -62,7 +61,7 @@ func TestSeeds(t *testing.T) {
 	v := &verdict
 	for i, n := range v.tally.fields() {
 		if *n == 0 && n != &v.tally.Buried { // too rare for a few seeds
-			t.Errorf("nothing of kind %d happened in %d seeds: %+v", i, v.runs, v.tally)
+			t.Errorf("field %d of the tally is 0 after %d seeds, want every kind of event: %+v", i, v.runs, v.tally)
 		}
 	}
 }
@@ -81,8 +80,8 @@ func runSeed(t *testing.T, seed uint64) {
 	}
 }
 
-// report says what was broken, how to see it again, and the end of the history
-// of the smallest script that still shows it.
+// report fails the test with the violations, how to replay them, and the end of the history of
+// the smallest script that still shows one.
 func report(t *testing.T, flags string, s Script, r Result) {
 	t.Helper()
 	small := Shrink(s, func(s Script) bool { return len(Run(t, s, Shipped(), false).Violations) > 0 })
@@ -94,7 +93,7 @@ func report(t *testing.T, flags string, s Script, r Result) {
 	}
 	fmt.Fprintf(&b, "\nreplay:  %s%s\n", replay, flags)
 	fmt.Fprintf(&b, "smaller: %s-script='%s'\n", replay, small)
-	fmt.Fprintf(&b, "keep it: write the script to a file in testdata/kept\n\nhow the smaller one ends (o1, o2, ... are attempts; c1.w1 is a goroutine of client 1; n1 is a node):\n")
+	fmt.Fprintf(&b, "keep it: write the script to a file in testdata/kept\n\nthe end of the smaller history (o1, o2, ... are attempts; c1.w1 is a goroutine of client 1; n1 is a node):\n")
 	lines := again.History
 	if len(lines) > 80 {
 		lines = lines[len(lines)-80:]
@@ -105,7 +104,7 @@ func report(t *testing.T, flags string, s Script, r Result) {
 	t.Error(b.String())
 }
 
-// TestReplay plays one seed or script and prints all of its history.
+// TestReplay runs one seed or script, and with -v prints its history.
 func TestReplay(t *testing.T) {
 	s := OfSeed(*seed)
 	if *script != "" {
@@ -124,7 +123,7 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// read takes a script, or the name of a file with one.
+// read returns a script, given as text or as the name of a file.
 func read(t *testing.T, text string) Script {
 	t.Helper()
 	if !strings.HasPrefix(strings.TrimSpace(text), "{") {

@@ -139,7 +139,7 @@ func (s *stream) breaks(err error) {
 	}
 }
 
-// says adds an answer or a push message of the server.
+// says adds a reply or a push message of the server.
 func (s *stream) says(b []byte) {
 	if len(s.answers) == 0 {
 		s.l.n.spoken = append(s.l.n.spoken, s)
@@ -163,7 +163,7 @@ func (s *stream) returnAt(t time.Duration) time.Duration {
 	})
 }
 
-// returns hands the client what the server said first.
+// returns delivers the first message of the server to the client.
 func (s *stream) returns() {
 	if s.l.held > 0 || s.l.deaf > 0 {
 		s.stuckIn++
@@ -239,5 +239,5 @@ func (s *stream) cut(late time.Duration) {
 	}
 }
 
-// idle says whether nothing more can come of a connection.
+// idle reports whether nothing more can happen on a connection.
 func (s *stream) idle() bool { return s.closed && len(s.sent) == 0 && s.stuckIn == 0 }

@@ -7,19 +7,19 @@ type Tally struct {
 	Refusals   int // attempts, or waits, that ended without one
 	Losses     int // leases that ended before they were released
 	Notified   int // of these, by a holder that ran all the time
-	Writes     int // to the resource, under a lease believed in
-	Releases   int // that were said to have worked
+	Writes     int // to the resource, by holders that counted on their lease
+	Releases   int // that were reported as successful
 	Extensions int // asked for by holders
 	Renewals   int // done by nodes
 	Confirms   int // done by nodes
-	Buried     int // acquires that came after their release
+	Buried     int // acquires that arrived after their release
 	Heals      int // nodes that were given a lease again
 	Handed     int // locks that nodes gave to the next in the queue
 	Passed     int // leases that were passed on within a client
 	Returned   int // places in the queue that were taken with a release, node by node
 }
 
-// Add takes in what happened in another run.
+// Add adds the counts of another run.
 func (t *Tally) Add(u Tally) {
 	for i, n := range u.fields() {
 		*t.fields()[i] += *n

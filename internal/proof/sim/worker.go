@@ -62,7 +62,7 @@ func (k *worker) sleep(ctx context.Context, d time.Duration) {
 	clock.Sleep(ctx, k.lanes(d))
 }
 
-// run is the worker's life; err is why the client could not be opened before it died.
+// run runs the worker. The error is why the client could not be opened before it died.
 func (k *worker) run(err error) {
 	defer func() {
 		k.does("is done")
@@ -92,7 +92,7 @@ func (k *worker) run(err error) {
 	}
 	k.sleep(k.c.ctx, k.upTo(time.Second))
 	if k.c.list == oldList {
-		return // nobody serves it any more
+		return // no server answers any more
 	}
 	k.lastRound()
 }
@@ -152,7 +152,7 @@ func (k *worker) requires() store.Class {
 	return 0
 }
 
-// round locks once, in one of the ways there are.
+// round locks once, in one of several ways.
 func (k *worker) round() {
 	i, l, o := k.lock()
 	ctx := k.c.ctx

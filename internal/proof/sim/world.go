@@ -105,7 +105,7 @@ func newWorld(s Script, sw Switches, log *slog.Logger) *world {
 	return w
 }
 
-// everybody has all processes with connections.
+// everybody returns all processes with connections.
 func (w *world) everybody(yield func(*client) bool) {
 	for _, some := range [][]*client{w.clients, w.operators} {
 		for _, c := range some {
@@ -163,7 +163,7 @@ func (w *world) drive() {
 		if len(w.agenda) > 0 && w.agenda[0].due <= now {
 			e := heap.Pop(&w.agenda).(event)
 			if e.due == w.lastEvent {
-				panic("sim: two events share an instant, so their order is chance")
+				panic("sim: two events share an instant, so their order is not determined")
 			}
 			w.lastEvent = e.due
 			w.events++

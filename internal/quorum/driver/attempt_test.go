@@ -11,7 +11,7 @@ import (
 )
 
 // cleanedUp returns the release that a failed attempt sends to a node that granted the lock.
-func cleanedUp(t *testing.T, r store.Lease) (told Question) {
+func cleanedUp(t *testing.T, r store.Lease) Question {
 	released := make(chan Question, 1)
 	k := &Driver[Question]{
 		Encode:      func(q, _ Question) Question { return q },
@@ -23,12 +23,13 @@ func cleanedUp(t *testing.T, r store.Lease) (told Question) {
 		k.Nodes = append(k.Nodes, &splitting{i, released})
 	}
 	if _, err := k.Acquire(t.Context(), store.AcquireRequest{Lease: r}); err == nil {
-		t.Fatal("granted by one of three")
+		t.Fatal("granted by one node of three, want an error")
 	}
 	return <-released
 }
 
-// splitting is a node that grants the lock if it is the first. Otherwise another owner has it.
+// splitting is a node that grants the lock if it is the first. On the others another owner
+// has it.
 type splitting struct {
 	index    int
 	released chan<- Question
@@ -51,13 +52,13 @@ func (s *splitting) Put(c Call[Question]) error {
 
 func (s *splitting) Flush() {}
 
-// An attempt that fails undoes its own grants only: if its owner is not new, there may be
-// others.
+// An attempt that fails undoes only its own grants. If its owner is not new, other attempts
+// may have grants.
 func TestFailedAttemptUndoesItsOwn(t *testing.T) {
 	for attempt, undo := range map[string]bool{"": false, "second": true} {
 		r := store.Lease{Name: "a", Owner: "deploy", Attempt: attempt, TTL: time.Minute}
-		if told := cleanedUp(t, r); told.Undo != undo || told.Lease.Attempt != attempt {
-			t.Errorf("attempt %q: the node is told %+v, want undo %v", attempt, told, undo)
+		if q := cleanedUp(t, r); q.Undo != undo || q.Lease.Attempt != attempt {
+			t.Errorf("attempt %q: the node is sent %+v, want undo %v of that attempt", attempt, q, undo)
 		}
 	}
 }

@@ -15,17 +15,17 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// oracle is a node with a given answer for each lease.
+// oracle is a node with a given reply for each lease.
 type oracle struct {
 	index int
 	says  map[string]Reply // by the name of the lock
-	full  bool             // it takes no calls
-	apart bool             // it refuses all calls about more than one lease
+	full  bool             // it refuses all calls
+	apart bool             // it refuses calls about more than one lease
 
 	mu     sync.Mutex
 	put    []Call[[]Question]
 	healed []string
-	open   sync.WaitGroup // calls that are not answered
+	open   sync.WaitGroup // calls without a reply yet
 }
 
 func (o *oracle) Addr() string { return fmt.Sprint("node", o.index) }
@@ -35,7 +35,7 @@ func (o *oracle) Put(c Call[[]Question]) error {
 	defer o.mu.Unlock()
 	if q := c.Payload; q[0].Op == quorum.Heal {
 		o.healed = append(o.healed, q[0].Lease.Name)
-		return nil // nobody waits for the answer
+		return nil // nothing waits for the reply
 	}
 	if o.full {
 		return errors.New("too many requests wait for it")
@@ -59,8 +59,8 @@ func (o *oracle) Flush() {
 	}
 }
 
-// settled waits until all calls are answered, and returns the healed leases.
-func (o *oracle) settled() string {
+// healedLeases waits until all calls have a reply, and returns the leases that were healed.
+func (o *oracle) healedLeases() string {
 	o.open.Wait()
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -88,8 +88,8 @@ func (o *oracle) answer(c Call[[]Question]) {
 	c.To.(BatchReceiver).ReceiveBatch(o.index, c.Tag, c.Leases, usual, others)
 }
 
-// The outcome of each of many leases does not depend on how many leases one call is about.
-func TestLeasesAreApart(t *testing.T) {
+// The outcome of a renewal does not depend on how many leases one call is about.
+func TestBatchesRenewAsSingleCalls(t *testing.T) {
 	outcomes := map[string]int{}
 	for seed := range uint64(500) {
 		random := rand.New(rand.NewPCG(seed, 2))
@@ -139,7 +139,7 @@ func TestLeasesAreApart(t *testing.T) {
 			}
 			for _, err := range k.Renew(t.Context(), leases) {
 				text := fmt.Sprint(err)
-				if apart < nodes { // later answers may come too late for the error
+				if apart < nodes { // the replies to single calls may arrive too late for the error
 					text = fmt.Sprint(err == nil)
 				}
 				results[way] = append(results[way], text)
@@ -147,17 +147,17 @@ func TestLeasesAreApart(t *testing.T) {
 				outcomes[fmt.Sprint(err == nil, errors.As(err, &q), errors.Is(err, store.ErrNotHeld))]++
 			}
 			for _, o := range all {
-				healed[way] = append(healed[way], o.settled())
+				healed[way] = append(healed[way], o.healedLeases())
 			}
 		}
 		if !slices.Equal(results[0], results[1]) {
-			t.Fatalf("seed %d: each by itself:\n%q\ntogether:\n%q", seed, results[0], results[1])
+			t.Fatalf("seed %d: the results of single calls:\n%q\nand of batches:\n%q\nwant the same", seed, results[0], results[1])
 		}
 		if !slices.Equal(healed[0], healed[1]) {
-			t.Fatalf("seed %d: healed each by itself: %q, together: %q", seed, healed[0], healed[1])
+			t.Fatalf("seed %d: healed by single calls %q, by batches %q, want the same", seed, healed[0], healed[1])
 		}
 	}
 	if len(outcomes) < 3 {
-		t.Errorf("too few outcomes came up: %v", outcomes)
+		t.Errorf("outcomes %v, want 3 different ones at least", outcomes)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// granting is a node that records its calls and grants every acquire at once. If it is
-// mute, it answers nothing.
+// granting is a node that records its calls and grants every request at once. If it is
+// mute, it does not reply.
 type granting struct {
 	index int
 	mute  bool
@@ -25,11 +25,11 @@ func (g *granting) Addr() string { return fmt.Sprint("node", g.index) }
 
 func (g *granting) Put(c Call[Question]) error {
 	q := c.Payload
-	said := fmt.Sprint(q.Op, " ", q.Lease.Owner)
+	text := fmt.Sprint(q.Op, " ", q.Lease.Owner)
 	if q.Tomb && q.Renewed {
-		said += " and buried"
+		text += " and buried"
 	}
-	g.asked = append(g.asked, said)
+	g.asked = append(g.asked, text)
 	if !g.mute {
 		go c.To.Receive(g.index, c.Tag, Reply{Kind: quorum.Yes, Token: 7, Report: store.NodeOutcome{Outcome: store.Granted}})
 	}
@@ -38,9 +38,9 @@ func (g *granting) Put(c Call[Question]) error {
 
 func (g *granting) Flush() {}
 
-// lateHand hands the lock late to five owners, and returns the releases that the last node
-// was sent.
-func lateHand(t *testing.T) []string {
+// lateGrants has the last node grant the lock late to owners in different states, and returns
+// the releases that it is sent then.
+func lateGrants(t *testing.T) []string {
 	nodes := []*granting{{index: 0}, {index: 1}, {index: 2, mute: true}}
 	k := &Driver[Question]{
 		Encode:      func(q, _ Question) Question { return q },
@@ -71,31 +71,32 @@ func lateHand(t *testing.T) []string {
 		n.mute = true
 	}
 	if _, err := k.Wait(gone, store.WaitRequest{Lease: request("left")}, nil); err == nil {
-		t.Fatal("granted by nodes that say nothing")
+		t.Fatal("granted by nodes that do not reply, want an error")
 	}
 	nodes[2].asked = nil
-	for _, owner := range []string{"holds", "released", "returned", "next", "left", "a stranger"} {
+	for _, owner := range []string{"holds", "released", "returned", "next", "left", "unknown"} {
 		k.OnGranted(2, owner, Reply{Token: 8, Stamp: k.Clock.Now()})
 	}
 	return nodes[2].asked
 }
 
-// A lock that is handed to an owner that has left is released. The last node of a lease
-// that is held, or of a place that is kept, may hand the lock over late. A request of the
-// owner that has left may arrive later still, so the release leaves a tombstone: it also
-// replaces a release that was retained for the node, which would have left one.
+// A late grant to an owner that has left is released. A late grant to an owner that holds the
+// lock, or still waits, is not. A request of the owner that has left may arrive later still, so
+// the release leaves a tombstone. It replaces a release that was retained for the node, and
+// that would have left one.
 func TestUnwantedGrantIsDeclined(t *testing.T) {
-	if got, want := lateHand(t), []string{"release released and buried", "release returned and buried", "release left and buried"}; !slices.Equal(got, want) {
-		t.Errorf("the node is told %q, want %q", got, want)
+	if got, want := lateGrants(t), []string{"release released and buried", "release returned and buried", "release left and buried"}; !slices.Equal(got, want) {
+		t.Errorf("the node is sent %q, want %q", got, want)
 	}
 }
 
+// Only the owners that left last are remembered.
 func TestDepartedAreBounded(t *testing.T) {
 	var d departures
 	for i := range 3 * mostDepartures {
 		d.add(store.Lease{Owner: fmt.Sprint(i)}, false, 0)
 	}
 	if len(d.byOwner) != mostDepartures || d.byOwner[fmt.Sprint(3*mostDepartures-1)] == nil {
-		t.Errorf("%d are remembered, want the last %d", len(d.byOwner), mostDepartures)
+		t.Errorf("%d owners are remembered, want the last %d", len(d.byOwner), mostDepartures)
 	}
 }

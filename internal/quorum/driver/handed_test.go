@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// holding is a node on which another owner has the lock. It answers when the calls are
+// holding is a node on which another owner has the lock. It replies when its calls are
 // flushed.
 type holding struct {
 	index int
@@ -47,7 +47,7 @@ func TestEveryGrantToAWaiterIsNamed(t *testing.T) {
 		k.Nodes = append(k.Nodes, &holding{index: i})
 	}
 	var named []string
-	// The waiter's own goroutine reports the holder, and the grants arrive meanwhile.
+	// The grants arrive while the waiter's own goroutine reports the holder.
 	grants := func(error) {
 		for node := range k.Nodes {
 			now := k.Clock.Now()
@@ -58,6 +58,6 @@ func TestEveryGrantToAWaiterIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := []string{"a", "a", "a"}; !slices.Equal(named, want) {
-		t.Errorf("the grants are of %q, want %q", named, want)
+		t.Errorf("the grants are named %q, want %q", named, want)
 	}
 }

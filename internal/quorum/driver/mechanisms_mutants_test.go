@@ -9,18 +9,18 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Without the mechanisms, the tests above see wrong messages to nodes.
+// Without the mechanisms, the helpers of the tests beside return what those tests do not want.
 func TestMechanismsAreNeeded(t *testing.T) {
 	defer func() { declineUnwanted, undoOwn, discountEach = true, true, true }()
 	declineUnwanted, undoOwn, discountEach = false, false, false
-	if got := lateHand(t); len(got) != 0 {
-		t.Errorf("the node is told %q", got)
+	if got := lateGrants(t); len(got) != 0 {
+		t.Errorf("the node is sent %q, want nothing without the mechanism", got)
 	}
 	r := store.Lease{Name: "a", Owner: "deploy", Attempt: "second", TTL: time.Minute}
-	if told := cleanedUp(t, r); told.Undo {
-		t.Errorf("the node is told %+v", told)
+	if q := cleanedUp(t, r); q.Undo {
+		t.Errorf("the node is sent %+v, want no undo without the mechanism", q)
 	}
 	if out := oneJumpsAfterTheOther(); out != 0 {
-		t.Errorf("%d nodes are discounted although most of them jumped", out)
+		t.Errorf("%d nodes are discounted, want none without the mechanism: most of them jumped", out)
 	}
 }

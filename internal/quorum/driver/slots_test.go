@@ -13,14 +13,14 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// three are nodes that answer each question, and what they were asked.
+// three is a cluster of three nodes that reply to each question, and record it.
 type three struct {
 	answer func(node int, q Question) Reply
 	mu     sync.Mutex
 	asked  [3][]Question
-	// first is closed when the answer of the first node to its first question has been
-	// received; the other nodes answer after it. received gets an element for each answer
-	// that has been received.
+	// first is closed when the driver has received the reply of the first node to its first
+	// question. The other nodes reply after it. received gets an element for each reply that
+	// the driver has received.
 	first    chan struct{}
 	received chan int
 }
@@ -67,8 +67,8 @@ func askThree(answer func(node int, q Question) Reply) (*Driver[Question], *thre
 	return k, all
 }
 
-// questions returns what the nodes were asked until three answers have been received. What
-// an answer makes the driver ask is asked before that answer has been received.
+// questions waits for three replies, and returns what the nodes have been asked by then. It
+// includes what the driver asks because of a reply, since it does so before Receive returns.
 func (n *three) questions() [3][]Question {
 	for range 3 {
 		<-n.received
@@ -87,8 +87,8 @@ var (
 	absent = Reply{Kind: quorum.Absent, Report: store.NodeOutcome{Outcome: store.Absent}}
 )
 
-// A node that granted other slots than the majority is asked for theirs, and the grant says
-// which these are.
+// A node that granted other slots than the majority is asked for the slots of the majority,
+// which the grant names.
 func TestSlotsAreAgreedOn(t *testing.T) {
 	k, nodes := askThree(func(node int, q Question) Reply {
 		a := yes
@@ -100,7 +100,7 @@ func TestSlotsAreAgreedOn(t *testing.T) {
 	r := store.Lease{Name: "a", Owner: "deploy", TTL: time.Minute, Kind: store.Semaphore(5), Weight: 2, Slots: "2,3"}
 	g, err := k.Acquire(t.Context(), store.AcquireRequest{Lease: r})
 	if err != nil || g.Slots != "1,4" || g.Slot != 1 {
-		t.Errorf("%+v, %v, want the slots of the majority", g, err)
+		t.Errorf("granted %+v, %v, want slots 1,4 of the majority", g, err)
 	}
 	asked := nodes.questions()
 	for i, questions := range asked {
@@ -109,14 +109,14 @@ func TestSlotsAreAgreedOn(t *testing.T) {
 		}
 	}
 	if len(asked[0]) != 2 || len(asked[1]) != 1 || len(asked[2]) != 1 {
-		t.Fatalf("asked %+v", asked)
+		t.Fatalf("asked %+v, want two questions to the first node and one to each of the others", asked)
 	}
 	if q := asked[0][1]; q.Op != quorum.Acquire || q.Lease.Slots != "1,4" || !q.Exact || q.Waits || !q.Again {
-		t.Errorf("the first node is asked %+v", q)
+		t.Errorf("the first node is then asked %+v, want a repeated acquire of exactly slots 1,4", q)
 	}
 }
 
-// A downgrade that too few nodes answer, or that too few execute, releases nothing.
+// A downgrade to which too few nodes reply, or that too few execute, releases nothing.
 func TestDowngradeReleasesNothing(t *testing.T) {
 	unknown := Reply{Kind: quorum.Unknown, Report: store.NodeOutcome{Outcome: store.TimedOut}}
 	other := Reply{Kind: quorum.No, Report: store.NodeOutcome{Outcome: store.WrongType, Err: &store.KindError{InUse: store.Semaphore(2)}}}
@@ -124,20 +124,20 @@ func TestDowngradeReleasesNothing(t *testing.T) {
 		answers [3]Reply
 		want    error
 	}{
-		"done":                     {[3]Reply{yes, yes, absent}, nil},
-		"the lease is gone":        {[3]Reply{yes, absent, absent}, store.ErrNotHeld},
-		"too few nodes say so":     {[3]Reply{yes, unknown, absent}, store.ErrQuorum},
-		"others have it meanwhile": {[3]Reply{yes, other, absent}, store.ErrKindMismatch},
+		"done":                   {[3]Reply{yes, yes, absent}, nil},
+		"the lease is gone":      {[3]Reply{yes, absent, absent}, store.ErrNotHeld},
+		"too few nodes reply":    {[3]Reply{yes, unknown, absent}, store.ErrQuorum},
+		"in use as another kind": {[3]Reply{yes, other, absent}, store.ErrKindMismatch},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k, nodes := askThree(func(node int, q Question) Reply { return c.answers[node] })
 			r := store.Lease{Name: "a", Owner: "deploy", TTL: time.Minute, Kind: store.ReadWrite, Weight: store.ReadWriteLimit}
 			if g, err := Downgrade(t.Context(), k, r); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) || err == nil && g.Token != 5 {
-				t.Errorf("%+v, %v, want %v", g, err, c.want)
+				t.Errorf("downgrade: %+v, %v, want %v, or token 5", g, err, c.want)
 			}
 			for i, questions := range nodes.questions() {
 				if len(questions) != 1 || questions[0].Op != quorum.Acquire || !questions[0].Downgrade {
-					t.Errorf("node %d is asked %+v", i, questions)
+					t.Errorf("node %d is asked %+v, want only the downgrade", i, questions)
 				}
 			}
 		})

@@ -13,11 +13,11 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// recorder is a node that records its calls and answers as the test says.
+// recorder is a node that records its calls and replies as the test wants.
 type recorder struct {
 	index int
 	asked chan Question
-	says  func(Question) (Reply, bool) // false: it does not answer
+	says  func(Question) (Reply, bool) // false: no reply
 }
 
 func (r *recorder) Addr() string { return "node" }
@@ -55,8 +55,8 @@ func isTaken(int, Question) (Reply, bool) {
 	return Reply{Kind: quorum.No, Position: 1, Report: store.NodeOutcome{Outcome: store.Taken, Holder: store.Holder{Owner: "x"}, ExpiresIn: time.Hour}}, true
 }
 
-// After a suspend the places of a waiter may have ended. It refreshes them as soon as it
-// runs again, not when a timer fires that stood still meanwhile.
+// While a machine is suspended, the places of a waiter may end. It refreshes them soon after it
+// resumes, and does not wait for a timer, which stood still meanwhile.
 func TestWaiterRefreshesAfterASuspend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -79,20 +79,20 @@ func TestWaiterRefreshesAfterASuspend(t *testing.T) {
 			<-n.asked
 		}
 		if took := time.Since(resumed); took > suspendCheck {
-			t.Errorf("asked again %v after the suspend", took)
+			t.Errorf("the places were refreshed %v after the machine resumed, want %v at most", took, suspendCheck)
 		}
 		stop()
 		<-done
 		time.Sleep(suspendCheck) // the watch ends with the last waiter
 		synctest.Wait()
 		if k.waiters.suspend.running {
-			t.Error("nobody waits, and the watch goes on")
+			t.Error("the watch for suspends goes on without a waiter")
 		}
 	})
 }
 
-// A waiter that hands over its part rejoins at the end of the queue: the next waiter may
-// reach a majority. The wall clock may have been set back while it waited.
+// A waiter that hands over its part of the nodes rejoins at the end of the queue, since the next
+// waiter may reach a majority. That holds also if the wall clock was set back while it waited.
 func TestWaiterThatHandsOverComesLast(t *testing.T) {
 	for _, back := range []time.Duration{0, time.Hour} {
 		t.Run(back.String(), func(t *testing.T) { handsOver(t, back) })
@@ -122,10 +122,10 @@ func handsOver(t *testing.T, back time.Duration) {
 		other := store.NewOwnerAt(before().Add(time.Millisecond))
 		second := <-nodes[0].asked
 		if !second.QueueOnly || second.Lease.Owner == first.Lease.Owner {
-			t.Errorf("after %+v it asks %+v", first, second)
+			t.Errorf("after %+v it asks %+v, want a place in the queue for a new owner", first, second)
 		}
 		if !store.Before(other, second.Lease.Owner) {
-			t.Error("it comes back before a waiter that came in the meantime")
+			t.Error("it rejoins ahead of a waiter that arrived in the meantime")
 		}
 		stop()
 		<-done

@@ -15,9 +15,9 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// SameDatabase checks that a lock acquired in st, which was opened with err, is seen by a
-// client of another library: both talk to the same database. exists counts the keys of a
-// name there. It closes st.
+// SameDatabase checks that a client of another library sees a lock that is acquired in st, so
+// that both use the same database. The argument err is that of opening st, and exists counts
+// the keys of a name. SameDatabase closes st.
 func SameDatabase(t *testing.T, what string, st store.Store, err error, exists func(ctx context.Context, name string) (int64, error)) {
 	t.Helper()
 	if err != nil {
@@ -31,7 +31,7 @@ func SameDatabase(t *testing.T, what string, st store.Store, err error, exists f
 		return
 	}
 	if n, err := exists(t.Context(), "a"); n != 1 || err != nil {
-		t.Errorf("%s: the client sees %d locks (%v)", what, n, err)
+		t.Errorf("%s: the client sees %d locks (%v), want 1", what, n, err)
 	}
 	if err := l.Release(t.Context()); err != nil {
 		t.Errorf("%s: %v", what, err)
@@ -74,16 +74,16 @@ func Again(t *testing.T, variables ...string) *Process {
 	}()
 	t.Cleanup(func() {
 		in.Close()
-		r.Close() // it may have more to say than was read
+		r.Close() // the process may have written more than was read
 		<-ended
 	})
 	return &Process{p, in, bufio.NewReader(r)}
 }
 
-// Wants reads the next line that the process prints, which has to be that one.
+// Wants requires the next line that the process prints to be line.
 func (p *Process) Wants(t *testing.T, line string) {
 	t.Helper()
 	if got, err := p.Out.ReadString('\n'); got != line+"\n" {
-		t.Fatalf("the process says %q (%v), want %q", got, err, line)
+		t.Fatalf("the process printed %q (%v), want %q", got, err, line)
 	}
 }

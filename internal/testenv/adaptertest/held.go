@@ -20,7 +20,7 @@ func Held(t *testing.T, url, lock string) {
 	}
 }
 
-// Patient returns the options of a store that has time on a loaded machine.
+// Patient returns options of a store with a timeout that suffices on a loaded machine.
 func Patient() *redisstore.Options {
 	return &redisstore.Options{NodeTimeout: 5 * time.Second, ConnectTimeout: 30 * time.Second}
 }

@@ -1,6 +1,5 @@
-// Package child runs processes that are ours to kill, to make stand still and to
-// let go on. On Linux they are out of the way of Ctrl-C, and the kernel ends them
-// when we die, in whatever way.
+// Package child runs processes that tests kill, freeze and thaw. On Linux Ctrl-C does not reach
+// them, and the kernel ends them when this process dies, in whatever way.
 package child
 
 import (
@@ -16,14 +15,14 @@ import (
 // goleak.IgnoreAnyFunction(child.Goroutine). It ends with the process.
 const Goroutine = "github.com/leasehold-dev/leasehold/internal/testenv/child.(*Process).run"
 
-// patience bounds what takes milliseconds unless something is broken.
+// patience bounds waits that take milliseconds unless something is broken.
 const patience = 30 * time.Second
 
 // Process is a started process. Its methods are safe for concurrent use. Those
 // that send a signal fail when the process has ended.
 type Process struct {
 	cmd  *exec.Cmd
-	done chan struct{} // closed when the process is gone
+	done chan struct{} // closed when the process has ended
 	err  error         // how it ended; set before done is closed
 }
 
@@ -74,7 +73,7 @@ func (p *Process) Signal(sig os.Signal) error { return p.cmd.Process.Signal(sig)
 // Kill kills the process and returns when it has ended. Calling it again is
 // harmless.
 func (p *Process) Kill() {
-	p.cmd.Process.Kill() // fails only when it is gone already
+	p.cmd.Process.Kill() // fails only if it has ended already
 	<-p.done
 }
 
@@ -90,7 +89,7 @@ func (p *Process) End() error {
 		return nil
 	case <-time.After(patience):
 		p.Kill()
-		return fmt.Errorf("it ignored SIGTERM for %v and was killed", patience)
+		return fmt.Errorf("the process ignored SIGTERM for %v and was killed", patience)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// cat starts a process that answers lines with themselves until its input ends.
+// cat starts a process that echoes lines until its input ends.
 func cat(t *testing.T) (p *Process, in io.WriteCloser, lines chan string) {
 	t.Helper()
 	cmd := exec.Command("cat")
@@ -50,26 +50,26 @@ func TestFrozenUntilThawed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !standsStill(p.PID()) {
-		t.Error("it still runs")
+		t.Error("a frozen process still runs")
 	}
 	io.WriteString(in, "hello\n")
 	select {
 	case s := <-lines:
-		t.Errorf("a frozen process says %q", s)
+		t.Errorf("a frozen process wrote %q", s)
 	case <-time.After(50 * time.Millisecond):
 	}
 	if err := p.Thaw(); err != nil {
 		t.Fatal(err)
 	}
 	if s := <-lines; s != "hello" {
-		t.Errorf("it says %q", s)
+		t.Errorf("after Thaw the process wrote %q, want hello", s)
 	}
 	in.Close()
 	if err := p.Err(); err != nil {
-		t.Errorf("it ended with %v", err)
+		t.Errorf("the process ended with %v, want no error", err)
 	}
 	if p.Freeze() == nil || p.Thaw() == nil {
-		t.Error("a process that is gone was frozen or thawed")
+		t.Error("Freeze or Thaw of a process that has ended returned nil, want an error")
 	}
 }
 
@@ -79,10 +79,10 @@ func TestEndWakesAFrozenProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := p.End(); err != nil {
-		t.Error(err)
+		t.Errorf("End: %v", err)
 	}
 	if p.Err() == nil {
-		t.Error("it was ended by a signal, and is said to have ended well")
+		t.Error("Err after the end by a signal: nil, want an error")
 	}
 	p.Kill()
 	p.Kill() // harmless
@@ -97,12 +97,12 @@ func TestKillEndsAFrozenProcess(t *testing.T) {
 	select {
 	case <-p.Done():
 	default:
-		t.Error("it is not gone")
+		t.Error("Done is open after Kill returned, want it closed")
 	}
 }
 
-func TestStartOfNothing(t *testing.T) {
+func TestStartOfAMissingProgram(t *testing.T) {
 	if _, err := Start(exec.Command("/no/such/program")); err == nil {
-		t.Error("started a program that is not there")
+		t.Error("Start of a missing program: nil, want an error")
 	}
 }

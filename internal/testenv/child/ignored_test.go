@@ -9,6 +9,7 @@ import (
 	"testing"
 )
 
+// After DefaultSignals, SIGHUP ends a child, although this process ignores it.
 func TestDefaultSignals(t *testing.T) {
 	signal.Ignore(syscall.SIGHUP)
 	defer signal.Reset(syscall.SIGHUP)
@@ -16,6 +17,6 @@ func TestDefaultSignals(t *testing.T) {
 	err := exec.Command("sh", "-c", "kill -HUP $$; exit 0").Run()
 	exit, ok := err.(*exec.ExitError)
 	if !ok || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGHUP {
-		t.Errorf("a child that sent itself SIGHUP ended with %v", err)
+		t.Errorf("a child that sent itself SIGHUP ended with %v, want by that signal", err)
 	}
 }

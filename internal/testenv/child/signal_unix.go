@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// terminate also wakes a frozen process, which would not see the signal.
+// terminate also thaws a frozen process, which would not get the signal.
 func (p *Process) terminate() error {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return err
@@ -27,7 +27,7 @@ func Freeze(p *os.Process) error {
 	}
 	for end := time.Now().Add(patience); !standsStill(p.Pid); {
 		if time.Now().After(end) {
-			return fmt.Errorf("it still runs %v after SIGSTOP", patience)
+			return fmt.Errorf("the process still runs %v after SIGSTOP", patience)
 		}
 		time.Sleep(time.Millisecond)
 	}

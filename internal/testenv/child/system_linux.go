@@ -27,7 +27,7 @@ func standsStill(pid int) bool {
 	if err != nil {
 		return false
 	}
-	// "pid (name) state ...", and the name may hold anything.
+	// The line is "pid (name) state ...", and the name may contain any bytes.
 	_, rest, _ := bytes.Cut(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" "))
 	return len(rest) > 0 && rest[0] == 'T'
 }

@@ -1,5 +1,5 @@
-// Package contest has clients contend for one lock, and judges what they believed: no two
-// of them have the lock at once, and tokens rise.
+// Package contest has clients contend for one lock. It checks that no two of them count on the
+// lock at once, and that tokens rise.
 package contest
 
 import (
@@ -15,34 +15,34 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Contest is what the holders of one lock believed. It is safe for concurrent use.
+// Contest records the turns of the holders of one lock. It is safe for concurrent use.
 type Contest struct {
 	Name string
 	TTL  time.Duration
 
 	mu    sync.Mutex
 	turns []turn
-	of    map[store.Waiter]int // how many each client had
+	of    map[store.Waiter]int // the number of turns of each client
 }
 
-// turn is from when to when a client counted on having the lock.
+// turn is a time in which a client counted on holding the lock.
 type turn struct {
 	from, to clock.Instant
 	token    fence.Token
 }
 
-// add adds a turn, and fails the test if it overlaps with another or has not the larger
-// token.
+// add adds a turn. It fails the test if the turn overlaps with another one, or if the later one
+// of two does not have the larger token.
 func (c *Contest) add(t *testing.T, s store.Waiter, n turn) {
 	t.Helper()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, o := range c.turns {
 		if n.from < o.to && o.from < n.to {
-			t.Errorf("one had the lock with token %v for %v when the other had it with %v for %v", o.token, o.to.Sub(o.from), n.token, n.to.Sub(n.from))
+			t.Errorf("two holders at once: one with token %v for %v, the other with token %v for %v", o.token, o.to.Sub(o.from), n.token, n.to.Sub(n.from))
 		}
 		if (n.from < o.from) != (n.token < o.token) {
-			t.Errorf("token %v was granted %v after %v", n.token, n.from.Sub(o.from), o.token)
+			t.Errorf("token %v was granted %v after token %v, want a larger one", n.token, n.from.Sub(o.from), o.token)
 		}
 	}
 	c.turns = append(c.turns, n)
@@ -83,7 +83,7 @@ func (c *Contest) Contend(ctx context.Context, t *testing.T, s store.Waiter) {
 				got.to = max(got.to, validity.Until(sent, c.TTL))
 			}
 		}
-		got.to = min(got.to, now()) // it stops before it releases
+		got.to = min(got.to, now()) // the holder stops before it releases
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.TTL)
 		_ = s.Release(limited, store.ReleaseRequest{Lease: l}) // or the lease expires
 		cancel()
@@ -93,7 +93,8 @@ func (c *Contest) Contend(ctx context.Context, t *testing.T, s store.Waiter) {
 	}
 }
 
-// GoesOn waits until each of the clients has had some more turns, for at most patience.
+// GoesOn waits until each of the clients has had some more turns. It fails the test if that
+// takes longer than patience.
 func (c *Contest) GoesOn(t *testing.T, what string, patience time.Duration, clients ...store.Waiter) {
 	t.Helper()
 	start := time.Now()
@@ -101,7 +102,7 @@ func (c *Contest) GoesOn(t *testing.T, what string, patience time.Duration, clie
 		n := c.count(s)
 		for c.count(s) <= n+3 {
 			if time.Since(start) > patience {
-				t.Fatalf("%s: client %d has had no turns for %v", what, i, patience)
+				t.Fatalf("%s: client %d has not had enough turns within %v", what, i, patience)
 			}
 			time.Sleep(5 * time.Millisecond)
 		}

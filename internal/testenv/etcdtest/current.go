@@ -14,7 +14,7 @@ import (
 func Current() (string, error) {
 	_, file, _, ok := runtime.Caller(0)
 	if !ok {
-		return "", fmt.Errorf("etcdtest: no source is there to build etcd from")
+		return "", fmt.Errorf("etcdtest: cannot find the directory of this source file, to build etcd from")
 	}
 	source := filepath.Join(filepath.Dir(file), "server")
 	sums, err := os.ReadFile(filepath.Join(source, "go.sum"))
@@ -33,7 +33,7 @@ func Current() (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("etcdtest: %w", err)
 	}
-	// Another process may build it, too: the last one wins.
+	// If another process builds it at the same time, the last one replaces the program.
 	own, err := os.MkdirTemp(dir, "build-")
 	if err != nil {
 		return "", fmt.Errorf("etcdtest: %w", err)

@@ -53,18 +53,18 @@ type Cluster struct {
 
 // Member is one server of a cluster.
 type Member struct {
-	// Addr is where clients reach it, "127.0.0.1:port".
+	// Addr is the address for clients, "127.0.0.1:port".
 	Addr string
-	// Proxy, at ProxyAddr, is another way for clients to reach it, with faults. Requests
-	// that come that way know nothing of Addr.
+	// Proxy, at ProxyAddr, is another address for clients, at which faults can be injected.
+	// Clients that use it do not learn of Addr.
 	Proxy *faultproxy.Proxy
 
 	name, scheme string
-	id           string // as members call each other
+	id           string // the ID by which members name each other
 	args         []string
 	program      string
 	log          string
-	peers        *peerProxy // nil: it is alone
+	peers        *peerProxy // nil if it is the only member
 	proc         *child.Process
 }
 
@@ -103,8 +103,8 @@ func Launch(o Options) (*Cluster, error) {
 	}
 }
 
-// memory returns a directory in memory, if the system has one: etcd writes each change to
-// disk, which tests of what a killed process leaves behind do not need.
+// memory returns a directory in memory, if the system has one. etcd writes each change to disk,
+// which is slow, and tests that kill a process do not need it.
 func memory() string {
 	const shared = "/dev/shm"
 	if f, err := os.CreateTemp(shared, "etcdtest-"); err == nil {
@@ -177,7 +177,7 @@ func (c *Cluster) start(o Options) error {
 	return nil
 }
 
-// status is what a member says of itself.
+// status is what a member reports about itself.
 type status struct{ id, leader string }
 
 func (m *Member) status(ctx context.Context) (status, error) {
@@ -272,10 +272,10 @@ func (m *Member) Restart() error {
 	return m.await()
 }
 
-// Freeze pauses the member, and Thaw lets it go on.
+// Freeze stops the process of the member (SIGSTOP).
 func (m *Member) Freeze() error { return m.proc.Freeze() }
 
-// Thaw lets a member go on that was paused.
+// Thaw continues a frozen member.
 func (m *Member) Thaw() error { return m.proc.Thaw() }
 
 // ProxyAddr is the address of Proxy.

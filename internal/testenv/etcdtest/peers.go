@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
 )
 
-// peerProxy passes on what the other members of a cluster send to one member. Each of
-// them has a proxy of its own behind it, so that one can be cut off and the others not.
+// peerProxy passes on what the other members of a cluster send to one member. Behind it, each
+// of them has a proxy of its own, so that each can be cut off alone.
 type peerProxy struct {
 	target   string
 	listener net.Listener
@@ -63,8 +63,8 @@ func (p *peerProxy) drop(c net.Conn) {
 	delete(p.conns, c)
 }
 
-// pass serves one connection. Its first request says which member it is from, and so are
-// all others on it.
+// pass serves one connection. Its first request names the member that all its requests are
+// from.
 func (p *peerProxy) pass(conn net.Conn) {
 	if !p.keep(conn) {
 		return
@@ -96,7 +96,7 @@ func (p *peerProxy) pass(conn net.Conn) {
 	_, _ = io.Copy(conn, to)
 }
 
-// from returns the proxy for what a member sends.
+// from returns the proxy for the connections of a member.
 func (p *peerProxy) from(id string) (*faultproxy.Proxy, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -31,8 +31,8 @@ func (m *Member) Snapshot() (file string, err error) {
 	return file, err
 }
 
-// Restore replaces the data of a cluster of one member by a backup, as an operator does,
-// and starts it again.
+// Restore replaces the data of a cluster of one member by a backup, as an operator does, and
+// restarts the member.
 func (m *Member) Restore(snapshot string) error {
 	m.Kill()
 	args := []string{"snapshot", "restore", snapshot}

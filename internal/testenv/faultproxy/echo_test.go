@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// soon bounds waits that end early unless something is broken.
+// soon bounds waits for events that come soon unless something is broken.
 const soon = 30 * time.Second
 
-// a moment is how long to look before saying that nothing came. Where it is
-// too short on a busy machine a test can only miss a fault, not invent one.
+// moment is how long a test waits to see that nothing arrives. If it is too short on a busy
+// machine, the test misses a fault, but does not fail.
 const moment = 60 * time.Millisecond
 
 // echoServer answers every line with "re:" and the line.
@@ -26,7 +26,7 @@ type echoServer struct {
 	mu    sync.Mutex
 	lines []string
 	conns []net.Conn
-	ended int // connections the client side of which was closed
+	ended int // connections that the client side has closed
 }
 
 func startEcho(t *testing.T) *echoServer {
@@ -84,7 +84,7 @@ func (e *echoServer) hangUp() {
 	}
 }
 
-// got is every line received so far, in order, joined by spaces.
+// got returns the lines received so far, in order, joined by spaces.
 func (e *echoServer) got() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -93,9 +93,10 @@ func (e *echoServer) got() string {
 
 func (e *echoServer) awaitGot(t *testing.T, want string) {
 	t.Helper()
-	await(t, func() bool { return e.got() == want }, func() string { return "server to get " + want + ", it has " + e.got() })
+	await(t, func() bool { return e.got() == want }, func() string { return "server to receive " + want + "; it has received " + e.got() })
 }
 
+// await waits until ok returns true, and fails the test if it does not.
 func await(t *testing.T, ok func() bool, what func() string) {
 	t.Helper()
 	for end := time.Now().Add(soon); !ok(); time.Sleep(time.Millisecond) {
@@ -129,7 +130,7 @@ func (c *client) send(line string) {
 	}
 }
 
-// expect reads one line.
+// expect requires the next line to be want.
 func (c *client) expect(want string) {
 	c.t.Helper()
 	c.c.SetReadDeadline(time.Now().Add(soon))
@@ -139,36 +140,37 @@ func (c *client) expect(want string) {
 	}
 }
 
+// talk sends a line, and requires the reply to it.
 func (c *client) talk(line string) {
 	c.t.Helper()
 	c.send(line)
 	c.expect("re:" + line)
 }
 
-// expectNothing fails when there is an answer, or an end of the connection.
+// expectNothing requires that no reply arrives, and that the connection stays open.
 func (c *client) expectNothing() {
 	c.t.Helper()
 	c.c.SetReadDeadline(time.Now().Add(moment))
 	if b, err := c.r.ReadByte(); !errors.Is(err, os.ErrDeadlineExceeded) {
-		c.t.Fatalf("got %q, %v; want silence", b, err)
+		c.t.Fatalf("got %q, %v; want no reply", b, err)
 	}
 }
 
-// expectEnd reads what is left, which must be want, until the connection ends
-// in whatever way.
+// expectEnd reads to the end of the connection, and requires the rest to be want. The
+// connection may end in any way.
 func (c *client) expectEnd(want string) {
 	c.t.Helper()
 	c.c.SetReadDeadline(time.Now().Add(soon))
 	got, err := io.ReadAll(c.r)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		c.t.Fatalf("the connection is still open, after %q", got)
+		c.t.Fatalf("the connection is still open after %q, want its end", got)
 	}
 	if string(got) != want {
 		c.t.Fatalf("got %q before the end, want %q", got, want)
 	}
 }
 
-// expectRefused connects and must be reset, which may show at once or a little later.
+// expectRefused requires that a new connection is refused, or reset before it gets anything.
 func expectRefused(t *testing.T, p *Proxy) {
 	t.Helper()
 	c, err := net.DialTimeout("tcp", p.Addr(), soon)

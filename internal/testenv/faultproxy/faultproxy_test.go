@@ -27,13 +27,13 @@ func TestPass(t *testing.T) {
 	})
 }
 
-func TestPassTellsEachSideThatTheOtherEnded(t *testing.T) {
+func TestPassForwardsTheEndOfEachSide(t *testing.T) {
 	e := startEcho(t)
 	p := New(t, e.l.Addr().String())
 	a := dial(t, p)
 	a.send("last words")
 	a.c.CloseWrite()
-	a.expectEnd("re:last words\n") // the server saw the end, answered, and ended
+	a.expectEnd("re:last words\n") // the server has seen the end, replied, and closed
 
 	b := dial(t, p)
 	b.talk("hello")
@@ -66,11 +66,11 @@ func TestBlackhole(t *testing.T) {
 	old.expectNothing()
 	fresh.expectNothing()
 	if got := e.got(); got != "before idle" {
-		t.Errorf("the server got %q", got)
+		t.Errorf("the server got %q, want \"before idle\": requests are swallowed", got)
 	}
 
 	p.Pass()
-	old.expectEnd("") // a stream with a hole cannot go on
+	old.expectEnd("") // a stream that has lost bytes cannot go on
 	fresh.expectEnd("")
 	idle.talk("idle again") // nothing was lost here
 	quiet.talk("late")
@@ -90,7 +90,7 @@ func TestBlackholeHidesTheEnd(t *testing.T) {
 	ended := e.ended
 	e.mu.Unlock()
 	if ended != 0 {
-		t.Error("the server saw a client end through the blackhole")
+		t.Errorf("%d connections ended at the server, want none: the blackhole hides the end", ended)
 	}
 	e.hangUp()
 	b.expectNothing()
@@ -122,11 +122,11 @@ func TestDelayKeepsOrder(t *testing.T) {
 	a.send("two")
 	a.expect("re:one")
 	if took := time.Since(start); took < 2*d {
-		t.Errorf("there and back took %v, want at least twice %v", took, d)
+		t.Errorf("a request and its reply took %v, want twice %v at least", took, d)
 	}
 	a.expect("re:two")
 
-	// Traffic under way does not wait for the old delay.
+	// Pass delivers delayed messages at once.
 	p.Delay(time.Hour)
 	a.send("three")
 	p.Await(t, "the request to be delayed", func(s Stats) bool { return s.Requests.Held() == 6 })
@@ -158,9 +158,9 @@ func TestCutReplyAfter(t *testing.T) {
 		a.send("hello")
 		a.expectEnd("re:hello\n"[:n])
 		if got := e.got(); got != "before hello" {
-			t.Errorf("cut after %d: the server got %q", n, got)
+			t.Errorf("cut after %d: the server got %q, want \"before hello\"", n, got)
 		}
-		b.talk("others") // happens once, to one connection
+		b.talk("others") // only one reply is cut
 		if s := p.Stats(); s.Cut != 1 {
 			t.Errorf("cut after %d: %d replies cut, want 1", n, s.Cut)
 		}
@@ -172,7 +172,7 @@ func TestCutReplyAfterSeveralChunks(t *testing.T) {
 	p := New(t, e.l.Addr().String())
 	a := dial(t, p)
 	p.CutReplyAfter(10)
-	a.talk("12345") // nine bytes of reply
+	a.talk("12345") // the reply has nine bytes
 	a.send("67890")
 	a.expectEnd("r")
 }
@@ -187,7 +187,7 @@ func TestCutReplyToPicksItsRequest(t *testing.T) {
 	b.expectEnd("re")
 	a.talk("lock again")
 	p.CutReplyTo("lock", 2)
-	p.Pass() // takes it back
+	p.Pass() // cancels the cut
 	a.talk("lock and again")
 }
 
@@ -201,7 +201,7 @@ func TestCutRequest(t *testing.T) {
 	b.expectEnd("")
 	a.talk("lock again")
 	if got := e.got(); got != "ping lock again" {
-		t.Errorf("the server got %q", got)
+		t.Errorf("the server got %q, want \"ping lock again\": the request was cut", got)
 	}
 }
 
@@ -230,7 +230,7 @@ func TestDropReplies(t *testing.T) {
 	a.send("unheard")
 	e.awaitGot(t, "before idle unheard")
 	p.Await(t, "the reply to be dropped", func(s Stats) bool { return s.Replies.Lost == 11 })
-	p.Release() // nothing is held, and what is lost stays lost
+	p.Release() // no reply is held, and dropped ones stay lost
 	a.expectNothing()
 	p.Pass()
 	a.expectEnd("")
@@ -245,12 +245,12 @@ func TestHoldReplies(t *testing.T) {
 	a.send("one")
 	p.Await(t, "the reply to be held", func(s Stats) bool { return s.Replies.Held() == 7 })
 	if got := e.got(); got != "one" {
-		t.Errorf("the server got %q", got)
+		t.Errorf("the server got %q, want \"one\": only replies are held", got)
 	}
 	a.expectNothing()
 	p.Release()
 	a.expect("re:one")
-	a.send("two") // still the mode
+	a.send("two") // replies are still held
 	p.Await(t, "the next reply to be held", func(s Stats) bool { return s.Replies.Held() == 7 })
 	a.expectNothing()
 	p.Pass()
@@ -273,11 +273,11 @@ func TestHoldRequestsOutliveTheirClient(t *testing.T) {
 		c.expectNothing()
 		c.c.Close()
 		if got := e.got(); got != "" {
-			t.Errorf("%s: the server got %q while requests are held", how, got)
+			t.Errorf("%s: the server got %q while requests are held, want nothing", how, got)
 		}
 		p.Release()
 		e.awaitGot(t, "late")
-		b := dial(t, p) // the mode is as it was
+		b := dial(t, p) // requests are still held
 		b.send("next")
 		b.expectNothing()
 		p.Pass()
@@ -287,7 +287,7 @@ func TestHoldRequestsOutliveTheirClient(t *testing.T) {
 	}
 }
 
-func TestHoldAllIsALateNetwork(t *testing.T) {
+func TestHoldAllHoldsBothDirections(t *testing.T) {
 	e := startEcho(t)
 	p := New(t, e.l.Addr().String())
 	a := dial(t, p)
@@ -303,8 +303,7 @@ func TestHoldAllIsALateNetwork(t *testing.T) {
 	a.expect("re:two")
 }
 
-// What Pass and Release let go is delivered even when the mode changes again
-// before anybody had the time to do so.
+// What Pass and Release have let go is delivered, even if the mode changes again before it is.
 func TestReleasedIsReleased(t *testing.T) {
 	e := startEcho(t)
 	p := New(t, e.l.Addr().String())
@@ -336,7 +335,7 @@ func TestRefuseNew(t *testing.T) {
 	dial(t, p).talk("new")
 }
 
-// Close has to end connections in whatever state they are.
+// Close ends connections in every mode.
 func TestCloseLeavesNoGoroutines(t *testing.T) {
 	e := startEcho(t)
 	running := goleak.IgnoreCurrent()
@@ -363,14 +362,14 @@ func TestCloseLeavesNoGoroutines(t *testing.T) {
 		p.Close()
 		p.Close()
 		if s := p.Stats(); s.Open != 0 || s.Requests.Held() != 0 || s.Replies.Held() != 0 {
-			t.Errorf("%s: left after Close: %+v", name, s)
+			t.Errorf("%s: after Close %d connections are open and bytes are held, want none: %+v", name, s.Open, s)
 		}
 		if conn, err := net.Dial("tcp", p.Addr()); err == nil {
 			conn.Close()
 			t.Errorf("%s: a closed proxy accepts connections", name)
 		}
 	}
-	e.close() // its own goroutines
+	e.close() // ends the goroutines of the server
 	if err := goleak.Find(running); err != nil {
 		t.Error(err)
 	}

@@ -19,7 +19,7 @@ type ruling struct {
 	verdict verdict
 	limit   int             // deliverAndCut: how many bytes to deliver
 	wait    time.Duration   // hold: for how long at most; 0: until changed
-	changed <-chan struct{} // hold: closed when to ask again
+	changed <-chan struct{} // hold: closed when the ruling may have changed
 }
 
 // judge decides about one item and counts it, atomically with respect to changes
@@ -48,7 +48,7 @@ func (s *state) cutting(l *link, dir direction, it item) (limit int, cut bool) {
 		return 0, false
 	}
 	c := s.cut
-	// An order with a match waits for a request, one without for any reply.
+	// A cut with a match waits for such a request. A cut without one applies to any reply.
 	if c != nil && l.cutAfter < 0 && (dir == toServer) == (len(c.match) > 0) && bytes.Contains(it.data, c.match) {
 		if s.cut = nil; c.after < 0 {
 			return 0, true

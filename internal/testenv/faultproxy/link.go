@@ -46,7 +46,7 @@ type link struct {
 	closed bool
 
 	// Guarded by proxy.mu.
-	holed    bool // something was swallowed
+	holed    bool // some bytes were swallowed
 	cutAfter int  // bytes of the reply until the cut; negative: no cut
 }
 
@@ -101,7 +101,7 @@ func (l *link) connect() bool {
 	}
 	conn, err := new(net.Dialer).DialContext(l.ctx, "tcp", l.proxy.target)
 	if err != nil {
-		l.client.SetLinger(0) // a reset, as from a machine where nobody listens
+		l.client.SetLinger(0) // a reset, as from a machine without such a server
 		return false
 	}
 	l.mu.Lock()
@@ -164,7 +164,7 @@ func (l *link) lose(dir direction, it item) {
 // passOn handles what was received in one direction as the mode says, until the
 // stream or the link ends.
 func (l *link) passOn(dir direction) {
-	broken := false // the receiver is gone; its sender may not know yet
+	broken := false // the receiver has ended, which the sender may not know yet
 	for {
 		var it item
 		select {

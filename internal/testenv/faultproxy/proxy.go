@@ -1,7 +1,6 @@
-// Package faultproxy is a TCP proxy in front of one server that misbehaves on
-// demand: it swallows, delays, holds and cuts what passes, in the middle of a
-// reply if need be. It is there for tests, and for the stories that show what a
-// network does to locks.
+// Package faultproxy is a TCP proxy in front of one server that misbehaves on demand. It
+// swallows, delays, holds and cuts what passes, also in the middle of a reply. It is for tests,
+// and for the stories that show what a network does to locks.
 //
 // The mode can be changed at any time; it then applies to connections that
 // exist and to those to come, and to every byte the proxy receives after the
@@ -99,7 +98,7 @@ func (p *Proxy) admit(conn *net.TCPConn) {
 	defer p.mu.Unlock()
 	if p.state.refuseNew || p.ctx.Err() != nil {
 		p.count.refused.Add(1)
-		conn.SetLinger(0) // a reset, as from a machine where nobody listens
+		conn.SetLinger(0) // a reset, as from a machine without such a server
 		conn.Close()
 		return
 	}
@@ -116,8 +115,8 @@ func (p *Proxy) forget(l *link) {
 	delete(p.links, l)
 }
 
-// arrived counts what was received, and numbers it for Release, in one step: what
-// Stats shows as received, Release releases.
+// arrived counts what was received, and numbers it for Release, in one step, so that Release
+// releases all that Stats shows as received.
 func (p *Proxy) arrived(dir direction, n int) uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 )
 
-// The case the proxy is for: a SET whose reply is lost has taken effect.
+// A SET whose reply is lost has taken effect. This is what the proxy is for.
 func TestLostReplyOfARealServer(t *testing.T) {
 	s := redistest.Start(t)
 	p := New(t, s.Addr())
@@ -22,7 +22,7 @@ func TestLostReplyOfARealServer(t *testing.T) {
 		a.send("SET " + key + " me NX PX 60000")
 		p.Await(t, "the reply to come", func(st Stats) bool { return st.Replies.Received == int64(i+1)*5 })
 		if got := s.Text(t, "GET", key); got != "me" {
-			t.Errorf("%s = %q behind the lost reply", key, got)
+			t.Errorf("%s = %q although only its reply was lost, want me", key, got)
 		}
 		switch i {
 		case 0:
@@ -47,11 +47,11 @@ func TestRequestThatArrivesAfterItsClientGaveUp(t *testing.T) {
 	p.Await(t, "the request to be held", func(st Stats) bool { return st.Requests.Held() > 0 })
 	a.c.Close()
 	if keys := s.Keys(t); len(keys) != 0 {
-		t.Fatalf("keys while the request is held: %q", keys)
+		t.Fatalf("keys while the request is held: %q, want none", keys)
 	}
 	p.Pass()
 	p.Await(t, "the connection to end", func(st Stats) bool { return st.Open == 0 })
 	if got := s.Text(t, "GET", "lock"); got != "me" {
-		t.Errorf("lock = %q after its late arrival", got)
+		t.Errorf("lock = %q after the late arrival of the request, want me", got)
 	}
 }

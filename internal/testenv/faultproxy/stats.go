@@ -39,7 +39,7 @@ func (p *Proxy) Stats() Stats {
 	p.mu.Unlock()
 	c := &p.count
 	flow := func(d direction) Flow {
-		// Received last: nothing may look passed on before it came.
+		// Received is read last, so that no bytes seem to be passed on before they were received.
 		f := Flow{Passed: c.passed[d].Load(), Lost: c.lost[d].Load()}
 		f.Received = c.received[d].Load()
 		return f

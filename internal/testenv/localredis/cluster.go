@@ -51,7 +51,7 @@ func Join(servers []*Server, masters int) error {
 			err = until(ctx, func() error {
 				info, err := s.text(ctx, "INFO", "replication")
 				if err == nil && infoField(info, "master_link_status") != "up" {
-					err = errors.New("it does not follow its master")
+					err = errors.New("the replica does not follow its master")
 				}
 				return err
 			})
@@ -64,7 +64,7 @@ func Join(servers []*Server, masters int) error {
 		err := until(ctx, func() error {
 			all, err := s.text(ctx, "CLUSTER", "NODES")
 			if err == nil && strings.Count(all, "slave") != len(servers)-masters {
-				err = errors.New("it does not know all replicas")
+				err = errors.New("the server does not know all replicas")
 			}
 			return err
 		})
@@ -99,7 +99,7 @@ func known(ctx context.Context, servers []*Server) error {
 		err := until(ctx, func() error {
 			info, err := s.text(ctx, "CLUSTER", "INFO")
 			if err == nil && (infoField(info, "cluster_state") != "ok" || infoField(info, "cluster_known_nodes") != strconv.Itoa(len(servers)) || infoField(info, "cluster_slots_ok") != strconv.Itoa(slots)) {
-				err = errors.New("it does not see the whole cluster")
+				err = errors.New("the server does not see the whole cluster")
 			}
 			return err
 		})

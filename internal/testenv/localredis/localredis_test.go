@@ -11,13 +11,13 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/child"
 )
 
-// How servers behave is tested with package redistest; here is what tests can
-// not see from there.
+// The tests of package redistest test how servers behave. The tests here need internals of
+// this package.
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A port that is taken must never look like a server of ours that is up, even
-// when what has it is a Redis server too.
+// Start must not take another program on its port for its own server, even if that is a Redis
+// server too.
 func TestPortTakenIsNoticed(t *testing.T) {
 	other := launch(t, Options{})
 	binary, err := findBinary()
@@ -35,10 +35,10 @@ func TestBadSettingShowsTheLog(t *testing.T) {
 	s, err := Launch(Options{Args: []string{"--no-such-setting", "1"}})
 	if err == nil {
 		s.Close()
-		t.Fatal("launched with a setting that does not exist")
+		t.Fatal("Launch with an unknown setting: nil, want an error")
 	}
 	if !strings.Contains(err.Error(), "no-such-setting") {
-		t.Errorf("the error does not show the log: %v", err)
+		t.Errorf("the error is %v, want it to show the log", err)
 	}
 }
 
@@ -46,7 +46,7 @@ func TestMissingProgramSaysWhatToInstall(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	_, err := Launch(Options{})
 	if err == nil {
-		t.Fatal("launched without a program")
+		t.Fatal("Launch without the program: nil, want an error")
 	}
 	for _, want := range []string{"apt-get install -y redis-server", "dnf install -y redis", "brew install redis"} {
 		if !strings.Contains(err.Error(), want) {
@@ -60,7 +60,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Nothing but the goroutine that waits for the process.
+	// Only the goroutine that waits for the process may run.
 	goleak.VerifyNone(t, goleak.IgnoreAnyFunction(child.Goroutine))
 	dir := s.dir
 	s.Close()
@@ -69,22 +69,22 @@ func TestCloseLeavesNothing(t *testing.T) {
 		t.Errorf("directory %s: %v, want it gone", dir, err)
 	}
 	if err := s.Restart(); err == nil {
-		t.Error("a closed server restarts")
+		t.Error("Restart of a closed server: nil, want an error")
 	}
 }
 
 func TestTroubleIsReported(t *testing.T) {
-	var told []error
-	s := launch(t, Options{Trouble: func(err error) { told = append(told, err) }})
+	var reported []error
+	s := launch(t, Options{Trouble: func(err error) { reported = append(reported, err) }})
 	s.Kill()
 	if err := s.Freeze(); !errors.Is(err, ErrDown) {
-		t.Errorf("Freeze while down: %v", err)
+		t.Errorf("Freeze while down: %v, want ErrDown", err)
 	}
 	if err := s.Thaw(); !errors.Is(err, ErrDown) {
-		t.Errorf("Thaw while down: %v", err)
+		t.Errorf("Thaw while down: %v, want ErrDown", err)
 	}
-	if len(told) != 2 {
-		t.Errorf("%d errors were told, want 2: %v", len(told), told)
+	if len(reported) != 2 {
+		t.Errorf("%d errors were reported, want 2: %v", len(reported), reported)
 	}
 }
 

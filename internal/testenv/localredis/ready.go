@@ -49,9 +49,8 @@ func (s *Server) startLocked(loading bool) error {
 	}
 }
 
-// ready says what keeps the process pid from being taken as up, or nil. The
-// pid is asked of the server itself: where a port was taken by somebody
-// else's server, that one would answer a PING just as well.
+// ready returns why the process pid does not count as up, or nil. It asks the server for its
+// process id, because another server that has taken the port would answer a PING as well.
 func (s *Server) ready(ctx context.Context, pid int, before int64, loading bool) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -59,8 +58,8 @@ func (s *Server) ready(ctx context.Context, pid int, before int64, loading bool)
 	var refused ReplyError
 	switch {
 	case errors.As(err, &refused):
-		// The settings keep even us from asking (an ACL, say). The log is the
-		// other thing that only this process writes.
+		// The settings, such as an ACL, do not allow the question. The log is also written
+		// by this process alone.
 		if strings.Contains(s.log().from(before), "Ready to accept connections") {
 			return nil
 		}
@@ -73,7 +72,7 @@ func (s *Server) ready(ctx context.Context, pid int, before int64, loading bool)
 		return fmt.Errorf("process %s has the port", got)
 	}
 	if !loading && infoField(info, "loading") == "1" {
-		return errors.New("still loading its data")
+		return errors.New("the server is still loading its data")
 	}
 	return nil
 }

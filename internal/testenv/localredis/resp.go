@@ -11,21 +11,20 @@ import (
 	"strings"
 )
 
-// ReplyError is an error the server answered with.
+// ReplyError is an error reply of the server.
 type ReplyError string
 
 func (e ReplyError) Error() string { return string(e) }
 
-// None is the answer of a server that has no value to give.
+// None is the reply of a server that has no such value.
 type None struct{}
 
 func (None) String() string { return "(nil)" }
 
-// Do sends one command over a connection of its own and returns the answer: a
-// string, an int64, None{}, or a []any of these. It logs in first when the server
-// was started with --requirepass. It does not go through any client library,
-// so what it sees is what is there. It blocks until the answer or the end of
-// ctx.
+// Do sends one command over a connection of its own and returns the reply: a string, an int64,
+// None{}, or a []any of these. It logs in first if the server was started with --requirepass.
+// It uses no client library, so that none can change the command or the reply. It blocks until
+// the reply arrives or ctx ends.
 func (s *Server) Do(ctx context.Context, args ...string) (any, error) {
 	if s.password != "" {
 		return do(ctx, s.Addr(), []string{"AUTH", s.password}, args)
@@ -36,7 +35,7 @@ func (s *Server) Do(ctx context.Context, args ...string) (any, error) {
 // Do is Server.Do for any server without a password, at addr ("host:port").
 func Do(ctx context.Context, addr string, args ...string) (any, error) { return do(ctx, addr, args) }
 
-// do sends commands one after the other, and returns the last answer.
+// do sends commands one after the other, and returns the last reply.
 func do(ctx context.Context, addr string, commands ...[]string) (v any, err error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
@@ -57,7 +56,7 @@ func do(ctx context.Context, addr string, commands ...[]string) (v any, err erro
 	return v, nil
 }
 
-// Text is an answer as text: numbers in decimal, "(nil)" for None, one line per
+// Text returns a reply as text: numbers in decimal, "(nil)" for None, one line per
 // element of an array.
 func Text(v any) string {
 	all, ok := v.([]any)
@@ -88,7 +87,7 @@ func readReply(r *bufio.Reader) (any, error) {
 	}
 	line = strings.TrimRight(line, "\r\n")
 	if line == "" {
-		return nil, errors.New("localredis: the server answered with an empty line")
+		return nil, errors.New("localredis: the server replied with an empty line")
 	}
 	kind, rest := line[0], line[1:]
 	switch kind {
@@ -99,7 +98,7 @@ func readReply(r *bufio.Reader) (any, error) {
 	}
 	n, err := strconv.ParseInt(rest, 10, 64)
 	if err != nil {
-		return nil, fmt.Errorf("localredis: unreadable answer %q", line)
+		return nil, fmt.Errorf("localredis: unreadable reply %q", line)
 	}
 	switch kind {
 	case ':':
@@ -132,5 +131,5 @@ func readReply(r *bufio.Reader) (any, error) {
 		}
 		return all, nil
 	}
-	return nil, fmt.Errorf("localredis: unreadable answer %q", line)
+	return nil, fmt.Errorf("localredis: unreadable reply %q", line)
 }

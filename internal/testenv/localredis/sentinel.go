@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// sentinelFile is the configuration of a sentinel, which has to be a file: it keeps
-// there what it learns, also for when it is restarted.
+// sentinelFile is the configuration of a sentinel. It must be a file, in which the sentinel
+// keeps what it learns over restarts.
 func (s *setup) sentinelFile() string { return filepath.Join(s.dir, "sentinel.conf") }
 
-// writeSentinel writes the configuration with which a sentinel begins.
+// writeSentinel writes the initial configuration of a sentinel.
 func (s *setup) writeSentinel() error {
 	if s.sentinel == nil {
 		return nil

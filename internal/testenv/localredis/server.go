@@ -1,7 +1,6 @@
-// Package localredis starts real redis-server processes, each on a free loopback
-// port and in a directory of its own, does to them what happens to servers, and
-// ends them. On Linux the kernel kills a server when the process that started it
-// dies, in whatever way.
+// Package localredis starts real redis-server processes, each on a free loopback port and in a
+// directory of its own. It kills, freezes and restarts them, and ends them. On Linux the kernel
+// kills a server when the process that started it dies, in whatever way.
 package localredis
 
 import (
@@ -76,7 +75,7 @@ func Launch(o Options) (*Server, error) {
 		if !errors.Is(err, errPortTaken) {
 			break
 		}
-		s.releasePorts() // somebody was faster: try others
+		s.releasePorts() // another process has taken one: try others
 	}
 	if err != nil {
 		s.Close()
@@ -200,8 +199,8 @@ func (s *Server) Thaw() error {
 	return s.failed("thaw", s.proc.Thaw())
 }
 
-// Close kills the server and frees its resources. The server cannot be started again. Calling it twice is
-// harmless.
+// Close kills the server and frees its resources. The server cannot be started again. A second
+// call does nothing.
 func (s *Server) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,15 +15,14 @@ import (
 // could be given the server's own port and end up connected to itself.
 const first, last = 10000, 32000
 
-// taken are the ports that this process picked, including those of servers that
-// are down.
+// taken has the ports that this process has picked, including those of servers that are down.
 var taken = struct {
 	sync.Mutex
 	ports map[int]bool
 }{ports: map[int]bool{}}
 
-// Pick finds a port on which nobody listens, and which no other call in this
-// process picked and did not release. It is safe for concurrent use. Another
+// Pick finds a port on which no program listens, and which no other call in this process has
+// picked and not released. It is safe for concurrent use. Another
 // process may still take the port first: the server then fails to start, and the
 // caller picks another.
 func Pick() (int, error) {

@@ -14,7 +14,7 @@ import (
 
 const orphanEnv = "REDISTEST_ORPHAN"
 
-// launchAndWaitForDeath is what the helper process does instead of running tests.
+// launchAndWaitForDeath runs in the helper process instead of the tests.
 func launchAndWaitForDeath() {
 	s, err := Launch(Options{Dir: os.Getenv(orphanEnv)})
 	if err != nil {
@@ -49,10 +49,10 @@ func TestServerDiesWithItsParent(t *testing.T) {
 	cmd.Process.Kill()
 	cmd.Wait()
 	if err != nil {
-		t.Fatalf("the helper's server, said to be at %q, is not there: %v", addr, err)
+		t.Fatalf("cannot connect to the helper's server at %q: %v", addr, err)
 	}
 	defer conn.Close()
-	// Its end closes the connection.
+	// The end of the server closes the connection.
 	conn.SetReadDeadline(time.Now().Add(patience))
 	if _, err := conn.Read(make([]byte, 1)); err == nil || os.IsTimeout(err) {
 		t.Fatalf("the server at %s outlived its parent: %v", addr, err)

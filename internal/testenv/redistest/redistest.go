@@ -1,8 +1,8 @@
 // Package redistest gives tests real redis-server processes that end with the
 // test. It is test equipment: only test files import it.
 //
-// In a test, Start and StartN are all there is to call. TestMain and helper
-// processes, which have no testing.TB, use Launch and Close.
+// Tests call Start or StartN. TestMain and helper processes, which have no testing.TB, call
+// Launch and Close.
 //
 // On Linux the kernel kills a server when the process that started it dies, in
 // whatever way. Elsewhere a test binary that is killed, rather than failing,
@@ -108,12 +108,11 @@ func launch(t testing.TB, n int, o Options) []*Server {
 	return servers
 }
 
-// Mark is the key by which clients of several servers know that a server has lost
-// nothing.
+// Mark is the key by which clients know that a server has lost no data.
 const Mark = nodemark.Key
 
-// Declare makes clients trust that the server, as it runs now, has lost nothing.
-// StartN calls it. It does nothing if the server cannot be written to.
+// Declare makes clients trust that the server, as it runs now, has lost no data. StartN calls
+// it. It does nothing if the server cannot be written to.
 func (s *Server) Declare() {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

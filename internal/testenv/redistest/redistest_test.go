@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 func TestStartAnswersAtItsAddress(t *testing.T) {
 	s := Start(t)
 	if got := s.Text(t, "PING"); got != "PONG" {
-		t.Errorf("PING = %q", got)
+		t.Errorf("PING = %q, want PONG", got)
 	}
 	if got := s.Text(t, "CONFIG", "GET", "bind"); got != "bind\n127.0.0.1" {
 		t.Errorf("bind = %q, want loopback only", got)
@@ -42,7 +42,7 @@ func TestStartNServersAreIndependent(t *testing.T) {
 	}
 	for i, s := range servers {
 		if got := s.Text(t, "GET", "who"); got != fmt.Sprint(i) {
-			t.Errorf("server %d says %q", i, got)
+			t.Errorf("server %d has the value %q, want its own, %d", i, got, i)
 		}
 	}
 }
@@ -50,7 +50,7 @@ func TestStartNServersAreIndependent(t *testing.T) {
 func TestPassword(t *testing.T) {
 	s := Start(t, "--requirepass", "s p:a@c/e")
 	if got := s.Text(t, "PING"); got != "PONG" {
-		t.Errorf("PING = %q", got)
+		t.Errorf("PING = %q, want PONG", got)
 	}
 	if want := "redis://:s%20p%3Aa%40c%2Fe@" + s.Addr(); s.URL() != want {
 		t.Errorf("URL = %q, want %q", s.URL(), want)
@@ -61,15 +61,15 @@ func TestPassword(t *testing.T) {
 	}
 }
 
-func TestServerThatRefusesToBeAsked(t *testing.T) {
+func TestServerThatRefusesItsDefaultUser(t *testing.T) {
 	s := Start(t, "--user", "default", "off")
 	_, err := s.Do(t.Context(), "PING")
 	if _, ok := errors.AsType[ReplyError](err); !ok {
-		t.Errorf("PING: %v, want a refusal", err)
+		t.Errorf("PING: %v, want an error reply", err)
 	}
 }
 
-func TestAnswersOfEveryShape(t *testing.T) {
+func TestRepliesOfEveryType(t *testing.T) {
 	s := Start(t)
 	s.Text(t, "RPUSH", "list", "a", "b")
 	for _, c := range []struct{ args, want string }{
@@ -84,7 +84,7 @@ func TestAnswersOfEveryShape(t *testing.T) {
 		}
 	}
 	if got := strings.Join(s.Keys(t), " "); got != "list n" {
-		t.Errorf("keys = %q", got)
+		t.Errorf("keys = %q, want \"list n\"", got)
 	}
 	_, err := s.Do(t.Context(), "GET", "list")
 	if re, ok := errors.AsType[ReplyError](err); !ok || !strings.HasPrefix(string(re), "WRONGTYPE") {
@@ -92,7 +92,7 @@ func TestAnswersOfEveryShape(t *testing.T) {
 	}
 }
 
-func TestKillRefusesConnectionsAndRestartComesBackEmpty(t *testing.T) {
+func TestKillRefusesConnectionsAndRestartLosesData(t *testing.T) {
 	s := Start(t)
 	s.Text(t, "SET", "k", "v")
 	pid := s.PID()
@@ -103,20 +103,20 @@ func TestKillRefusesConnectionsAndRestartComesBackEmpty(t *testing.T) {
 		t.Error("the port of a killed server accepts connections")
 	}
 	if s.PID() != 0 {
-		t.Errorf("PID of a killed server = %d", s.PID())
+		t.Errorf("PID of a killed server = %d, want 0", s.PID())
 	}
 	addr := s.Addr()
 	if s.Restart() != nil {
-		return // reported
+		return // the error has failed the test
 	}
 	if s.Addr() != addr {
-		t.Errorf("address changed from %s to %s", addr, s.Addr())
+		t.Errorf("address %s after the restart, want %s", s.Addr(), addr)
 	}
 	if s.PID() == pid {
-		t.Errorf("still process %d", pid)
+		t.Errorf("process %d after the restart, want a new one", pid)
 	}
 	if got := s.Keys(t); len(got) != 0 {
-		t.Errorf("keys after the restart: %q", got)
+		t.Errorf("keys after the restart: %q, want none", got)
 	}
 }
 
@@ -134,13 +134,13 @@ func TestRestartKeepsDataThatIsSynced(t *testing.T) {
 func TestStopLetsTheServerSave(t *testing.T) {
 	s := Start(t, "--save", "3600 1")
 	s.Text(t, "SET", "k", "v")
-	if s.Freeze() != nil { // Stop has to wake it
+	if s.Freeze() != nil { // Stop must thaw it
 		return
 	}
 	if s.Stop() != nil {
 		return
 	}
-	s.Stop() // harmless
+	s.Stop() // a second Stop does nothing
 	if s.Restart() != nil {
 		return
 	}
@@ -162,13 +162,13 @@ func TestFreezeAcceptsButDoesNotAnswer(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	if v, err := s.Do(ctx, "PING"); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("PING of a frozen server: %v, %v", v, err)
+		t.Errorf("PING of a frozen server: %v, %v, want DeadlineExceeded", v, err)
 	}
 	if s.Thaw() != nil {
 		return
 	}
 	if got := s.Text(t, "PING"); got != "PONG" {
-		t.Errorf("PING after Thaw = %q", got)
+		t.Errorf("PING after Thaw = %q, want PONG", got)
 	}
 }
 
@@ -180,7 +180,7 @@ func TestRestartLoadingReturnsWhileLoading(t *testing.T) {
 	}
 	_, err := s.Do(t.Context(), "GET", "k1")
 	if re, ok := errors.AsType[ReplyError](err); !ok || !strings.HasPrefix(string(re), "LOADING") {
-		t.Errorf("GET right after: %v, want LOADING", err)
+		t.Errorf("GET right after the restart: %v, want LOADING", err)
 	}
 	s.Kill()
 }
@@ -196,7 +196,7 @@ func TestRestartWaitsForItsPort(t *testing.T) {
 	go func() { done <- s.Restart() }()
 	for !strings.Contains(s.Log(), "Address already in use") {
 		if t.Context().Err() != nil {
-			t.Fatal("the server never tried")
+			t.Fatal("the test ended before the server tried to use the port")
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
@@ -220,6 +220,6 @@ func TestTroubleFailsTheTest(t *testing.T) {
 	s := Start(r)
 	s.Kill()
 	if err := s.Freeze(); !errors.Is(err, localredis.ErrDown) || len(r.errs) != 1 {
-		t.Errorf("Freeze while down: %v; the test was told %v", err, r.errs)
+		t.Errorf("Freeze while down: %v, want ErrDown; errors of the test: %v, want one", err, r.errs)
 	}
 }

@@ -144,7 +144,7 @@ func until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !ok(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("redistest: never: %s", what)
+			t.Fatalf("redistest: did not happen in time: %s", what)
 		}
 	}
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/port"
 )
 
-// SelfSigned makes a certificate for 127.0.0.1 that is its own authority, and returns the
-// files with it and its key, in folder dir.
+// SelfSigned makes a certificate for 127.0.0.1 that is its own authority. It returns the files
+// of the certificate and its key, in the directory dir.
 func SelfSigned(t testing.TB, dir string) (certFile, keyFile string) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package sameseed makes tests with rapid draw the same each time. A difference that a test
-// finds by luck would stop a change that has nothing to do with it. A search for others is a
-// run with another seed and more checks:
+// Package sameseed makes tests with rapid draw the same values each time. Otherwise a test could
+// by chance find a mistake that has nothing to do with the change that it is run for. To search
+// for more mistakes, use another seed and more checks:
 //
 //	go test ./store/redisstore -run Follow -rapid.seed=7 -rapid.checks=5000
 package sameseed

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// Conn is the client's end of a connection, which the code under test reads and writes.
-// Its writes lie there until Take takes them, and it reads what Deliver brings.
+// Conn is the client's end of a connection, which the code under test reads and writes. What
+// it writes is kept until Take, and it reads what Deliver adds.
 type Conn struct {
 	hooks Hooks
 
 	mu     sync.Mutex
 	in     []byte
-	broken error // what a Read says once in is empty
+	broken error // the error of Read once in is empty
 	out    []byte
 	closed bool
 
@@ -31,8 +31,8 @@ type Hooks struct {
 	Wrote func()
 	// Stirred is called when there is something to read.
 	Stirred func()
-	// Space holds a channel that is closed when there is room to write, or nil if there
-	// is.
+	// Space returns a channel that is closed when there is room to write, or nil if there is
+	// room now.
 	Space *atomic.Pointer[chan struct{}]
 }
 
@@ -137,7 +137,7 @@ func (c *Conn) Take() (out []byte, closed bool) {
 	return out, c.closed
 }
 
-// Deliver gives the client something to read.
+// Deliver adds bytes for the client to read.
 func (c *Conn) Deliver(b []byte) {
 	c.mu.Lock()
 	c.in = append(c.in, b...)
@@ -145,7 +145,7 @@ func (c *Conn) Deliver(b []byte) {
 	c.stir()
 }
 
-// End has the client find that the connection is broken, once it has read what came.
+// End breaks the connection: Read fails once the client has read what was delivered.
 func (c *Conn) End(err error) {
 	c.mu.Lock()
 	if c.broken == nil {
@@ -192,7 +192,7 @@ func (d *deadline) passed() <-chan struct{} {
 	return d.late
 }
 
-// set moves the deadline; a zero t is none. One that has passed ends what waits.
+// set sets the deadline. A zero t removes it. A deadline that has passed ends pending calls.
 func (d *deadline) set(t time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -226,7 +226,7 @@ func (d *deadline) set(t time.Time) {
 	}
 }
 
-// The errors that clients see of a server that is away.
+// ErrRefused and ErrReset are the errors that a client gets if its server is down.
 var (
 	ErrRefused = errors.New("connection refused")
 	ErrReset   = errors.New("connection reset by peer")

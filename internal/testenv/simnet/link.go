@@ -7,19 +7,19 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/simredis"
 )
 
-// link is the server's end of a connection, with the network's mutex but for wrote.
+// link is the server's end of a connection. The network's mutex guards it, except in wrote.
 type link struct {
 	h       *Host
 	conn    *Conn
 	session *simredis.Conn
-	over    bool // nothing passes any more
+	over    bool // no more bytes pass
 
-	sent  []byte   // that has arrived, and is not done: the server is silent, or it is a part
+	sent  []byte   // bytes that have arrived and are not executed: the server is silent, or a command is incomplete
 	ends  bool     // the client has closed its end
-	there [][]byte // under way to the client, in order
+	there [][]byte // replies on their way to the client, in order
 }
 
-// wrote has what the client has written arrive after the delay.
+// wrote makes what the client has written arrive after the delay.
 func (l *link) wrote() {
 	n := l.h.n
 	if n.Delay == 0 {
@@ -39,8 +39,8 @@ func (l *link) wrote() {
 	})
 }
 
-// arriveLocked takes all that was written: of several that were, the first to arrive
-// brings the others.
+// arriveLocked takes all that was written so far. If there were several writes, the first to
+// arrive takes the others with it.
 func (l *link) arriveLocked() {
 	out, closed := l.conn.Take()
 	l.sent = append(l.sent, out...)
@@ -48,7 +48,7 @@ func (l *link) arriveLocked() {
 	l.serveLocked()
 }
 
-// serveLocked does the commands that have arrived.
+// serveLocked executes the commands that have arrived.
 func (l *link) serveLocked() {
 	for !l.over && l.h.silent == nil {
 		words, rest, err := simredis.Parse(l.sent)
@@ -70,7 +70,7 @@ func (l *link) serveLocked() {
 	}
 }
 
-// says sends an answer or a push message of the server to the client.
+// says sends a reply or a push message of the server to the client.
 func (l *link) says(b []byte) {
 	n := l.h.n
 	if n.Delay == 0 {

@@ -16,7 +16,7 @@ import (
 // Network has servers that can be dialed. All methods, also those of its hosts, are
 // safe for concurrent use.
 type Network struct {
-	// Delay is how long a message takes one way. Zero: a server has answered when the
+	// Delay is how long a message takes one way. If it is zero, a server has replied when the
 	// Write returns. It is set before the first Dial.
 	Delay time.Duration
 	// Late, if set, is how much longer than Delay what a client has just written takes. The
@@ -41,7 +41,7 @@ func (n *Network) Start() *Host {
 	return h
 }
 
-// StartN adds several servers, whose clients trust that they have lost nothing.
+// StartN adds several servers. Clients trust that they have lost no data.
 func (n *Network) StartN(count int) (hosts []*Host) {
 	for range count {
 		hosts = append(hosts, n.Start())
@@ -78,11 +78,11 @@ type Host struct {
 	starts  int
 	down    bool
 	refuses bool
-	silent  chan struct{} // closed when the host speaks again; nil: it does
+	silent  chan struct{} // closed when the silence ends; nil if there is none
 	links   []*link
 }
 
-// Addr is what clients dial.
+// Addr returns the address that clients dial.
 func (h *Host) Addr() string { return fmt.Sprintf("n%d:6379", h.index) }
 
 func (h *Host) bootLocked(data simredis.Data) {
@@ -99,7 +99,7 @@ func (h *Host) bootLocked(data simredis.Data) {
 
 func (h *Host) runLocked() string { return fmt.Sprintf("%036x%04x", h.starts, h.index) }
 
-// Kill has the server stop at once: its connections break, and new ones are refused.
+// Kill stops the server at once. Its connections break, and new ones are refused.
 func (h *Host) Kill() {
 	h.n.mu.Lock()
 	defer h.n.mu.Unlock()
@@ -120,7 +120,7 @@ func (h *Host) Restart(keepsData bool) {
 	h.down = false
 }
 
-// Cut breaks all connections: clients learn it at once.
+// Cut breaks all connections, which clients learn at once.
 func (h *Host) Cut() {
 	h.n.mu.Lock()
 	defer h.n.mu.Unlock()
@@ -136,15 +136,15 @@ func (h *Host) cutLocked() {
 	h.links = nil
 }
 
-// Refuse has the host refuse new connections, or no more.
+// Refuse makes the host refuse new connections, or accept them again.
 func (h *Host) Refuse(yes bool) {
 	h.n.mu.Lock()
 	defer h.n.mu.Unlock()
 	h.refuses = yes
 }
 
-// Silence has the host answer nothing, not even a dial, until Speak. Then it executes the
-// requests that arrived meanwhile.
+// Silence makes the host reply to nothing, not even a dial, until Speak. Then it executes the
+// requests that have arrived meanwhile.
 func (h *Host) Silence() {
 	h.n.mu.Lock()
 	defer h.n.mu.Unlock()
@@ -182,13 +182,13 @@ func (h *Host) With(f func(*simredis.Server)) {
 	f(h.server)
 }
 
-// Value is what a string key holds, or "" if there is none.
+// Value returns the value of a string key, or "" if there is none.
 func (h *Host) Value(key string) (value string) {
 	h.With(func(s *simredis.Server) { value, _, _ = s.Value(key) })
 	return value
 }
 
-// Declare makes clients trust that the server, as it runs now, has lost nothing.
+// Declare makes clients trust that the server, as it runs now, has lost no data.
 func (h *Host) Declare() {
 	var run string
 	h.With(func(*simredis.Server) { run = h.runLocked() })

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// command is one that scripts may call.
+// command is a command that scripts may call.
 type command struct {
-	arity  int  // words at least, with the name
+	arity  int  // the least number of words, with the name
 	writes bool // a replica refuses it
 	grows  bool // it may need memory
-	// free: it touches no data, so it is answered while the data is loaded.
+	// free is true if the command touches no data, so that it works while data is loaded.
 	free bool
 	do   func(s *Server, args []string) reply
 }
@@ -45,7 +45,7 @@ func (s *Server) perform(words []string, e *engine) reply {
 
 var commands map[string]command
 
-// onKeys, onTexts and onLists return what executes a command that needs the data only.
+// onKeys, onTexts and onLists return functions that execute commands on data.
 func onKeys(do func(*keyspace, []string) reply) func(*Server, []string) reply {
 	return func(s *Server, a []string) reply { return do(&s.keys, a) }
 }
@@ -58,7 +58,7 @@ func onLists(do func(lists, []string) reply) func(*Server, []string) reply {
 	return func(s *Server, a []string) reply { return do(lists{&s.keys}, a) }
 }
 
-// onConns returns what executes a command about connections.
+// onConns returns a function that executes a command about connections.
 func onConns(do func(connections, []string) reply) func(*Server, []string) reply {
 	return func(s *Server, a []string) reply { return do(s.conns, a) }
 }

@@ -12,8 +12,8 @@ type Conn struct {
 	push     func([]byte)
 	version  int
 	channels []string
-	tracks   bool     // it is told when keys change
-	prefixes []string // those that begin so; none: keys that it has read
+	tracks   bool     // the server pushes that keys have changed
+	prefixes []string // of these keys; without any, of keys that it has read
 	read     map[string]bool
 }
 

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// connections are those that are open, oldest first.
+// connections has the open connections, the oldest first.
 type connections []*Conn
 
-// invalidate tells the connections that track a key that it has changed.
+// invalidate pushes that a key has changed to the connections that track it.
 func (cs connections) invalidate(key string) {
 	for _, c := range cs {
 		if c.tracks && (c.read[key] || slices.ContainsFunc(c.prefixes, func(p string) bool { return strings.HasPrefix(key, p) })) {
@@ -18,7 +18,7 @@ func (cs connections) invalidate(key string) {
 	}
 }
 
-// flushed tells them that all keys have changed.
+// flushed pushes that all keys have changed to all connections that track keys.
 func (cs connections) flushed() {
 	for _, c := range cs {
 		if c.tracks {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// section is a part of what INFO says.
+// section is a part of the reply of INFO.
 type section struct {
 	name string
 	said func(*Server) string
@@ -82,7 +82,7 @@ func (s *Server) config(a []string) reply {
 	return r
 }
 
-// uptime is how long the server believes to run, by a clock that may step.
+// uptime returns how long the server has run by its wall clock, which may step.
 func (s *Server) uptime() time.Duration {
 	return time.Duration(s.keys.now.Unix()-s.started) * time.Second
 }

@@ -2,7 +2,7 @@ package simredis
 
 import "strconv"
 
-// These commands are on keys of any type.
+// These commands work on keys of any type.
 
 func (k *keyspace) del(keys []string) reply {
 	n := int64(0)

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Journal is for how long a server can undo its writes.
+// Journal is how far back a server can undo its writes.
 const Journal = time.Second
 
-// keyspace is the data, as of a time that does not change during a command.
+// keyspace is the data at a time that does not change during a command.
 type keyspace struct {
 	data    map[string]entry
 	now     time.Time
@@ -18,14 +18,14 @@ type keyspace struct {
 	prompt  bool // see Server.EndPromptly
 }
 
-// entry is what a key holds: a string or a list.
+// entry is the value of a key: a string or a list.
 type entry struct {
 	text    string
-	list    []string // nil: a string
+	list    []string // nil for a string
 	expires int64    // Unix milliseconds; 0: never
 }
 
-// change is what a key held before it was written.
+// change is a write, with the value of the key before it.
 type change struct {
 	at      time.Time
 	key     string
@@ -38,7 +38,7 @@ func (e entry) clone() entry {
 	return e
 }
 
-// over says whether a key has expired. Redis says so in the millisecond after the last.
+// over reports whether a key has expired. In Redis that is a millisecond after its last one.
 func (k *keyspace) over(e entry, now time.Time) bool {
 	last := e.expires
 	if k.prompt {
@@ -47,7 +47,7 @@ func (k *keyspace) over(e entry, now time.Time) bool {
 	return e.expires > 0 && now.UnixMilli() > last
 }
 
-// get is what a key holds now.
+// get returns the value of a key.
 func (k *keyspace) get(key string) (entry, bool) {
 	e, ok := k.data[key]
 	if ok && k.over(e, k.now) {
@@ -57,14 +57,14 @@ func (k *keyspace) get(key string) (entry, bool) {
 	return e, ok
 }
 
-// put writes a key. A list must not share memory with the one before.
+// put writes a key. A list must not share memory with the earlier value.
 func (k *keyspace) put(key string, e entry) {
 	k.note(key)
 	k.data[key] = e
 	k.changed(key)
 }
 
-// drop removes a key, and says whether it was there.
+// drop removes a key, and reports whether it existed.
 func (k *keyspace) drop(key string) bool {
 	e, ok := k.data[key]
 	if !ok {
@@ -76,7 +76,7 @@ func (k *keyspace) drop(key string) bool {
 	return !k.over(e, k.now)
 }
 
-// note keeps what a key held, and now and then clears out what has expired.
+// note records the value of a key before a write, and now and then removes expired keys.
 func (k *keyspace) note(key string) {
 	was, existed := k.data[key]
 	old := 0
@@ -93,7 +93,7 @@ func (k *keyspace) note(key string) {
 	}
 }
 
-// rewind undoes what was written after a time.
+// rewind undoes the writes after a time.
 func (k *keyspace) rewind(to time.Time) (lost bool) {
 	for i := len(k.journal) - 1; i >= 0 && k.journal[i].at.After(to); i-- {
 		c := k.journal[i]

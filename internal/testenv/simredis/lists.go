@@ -9,13 +9,13 @@ import (
 // lists has the commands on lists.
 type lists struct{ *keyspace }
 
-// items is the list that a key holds, none if there is no key.
+// items returns the list of a key, or nil if there is no key.
 func (l lists) items(key string) (entry, bool) {
 	e, ok := l.get(key)
 	return e, !ok || e.list != nil
 }
 
-// store writes a list; one without elements is no key.
+// store writes a list. A list without elements removes the key.
 func (l lists) store(key string, e entry, list []string) {
 	if len(list) == 0 {
 		l.drop(key)

@@ -13,13 +13,13 @@ import (
 	"github.com/yuin/gopher-lua/parse"
 )
 
-// engine runs scripts. It keeps nothing from one to the next but what it compiled.
+// engine runs scripts. From one to the next it keeps only the compiled scripts.
 type engine struct {
 	state     *lua.LState
 	functions map[string]*lua.LFunction
 
-	server *Server // whose script runs
-	wrote  bool    // it has written
+	server *Server // the server whose script runs
+	wrote  bool    // the script has written
 }
 
 var engines = sync.Pool{New: func() any { return newEngine() }}
@@ -54,7 +54,7 @@ func hash(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// compiled are the scripts that any server was sent, by hash.
+// compiled has the scripts that any server was sent, by hash.
 var compiled sync.Map // of *lua.FunctionProto
 
 func compile(sha, text string) (*lua.FunctionProto, error) {
@@ -135,7 +135,7 @@ func (e *engine) call(l *lua.LState, raise bool) int {
 	return 1
 }
 
-// numeral is a number as Redis passes it on to a command.
+// numeral returns a number as Redis passes it to a command.
 func numeral(f float64) string {
 	if f == math.Trunc(f) && math.Abs(f) < 1<<62 {
 		return strconv.FormatInt(int64(f), 10)
@@ -143,7 +143,7 @@ func numeral(f float64) string {
 	return strconv.FormatFloat(f, 'g', 17, 64)
 }
 
-// value is a reply as scripts see it.
+// value converts a reply to a value of scripts.
 func (e *engine) value(r reply) lua.LValue {
 	switch r.kind {
 	case ':':
@@ -164,7 +164,7 @@ func (e *engine) value(r reply) lua.LValue {
 	return t
 }
 
-// toReply is what a script returns, as a reply.
+// toReply converts the value that a script returns to a reply.
 func toReply(v lua.LValue) reply {
 	switch v := v.(type) {
 	case lua.LNumber:
@@ -194,7 +194,7 @@ func toReply(v lua.LValue) reply {
 	return nullReply
 }
 
-// format is string.format, which in Lua takes numbers that are written as strings.
+// format is string.format. As in Lua, it also takes numbers that are written as strings.
 func format(l *lua.LState) int {
 	pattern, out, arg := l.CheckString(1), "", 1
 	for pattern != "" {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// names are the names of all keys that have not expired by now, sorted.
+// names returns the names of all keys that have not expired, sorted.
 func (k *keyspace) names(now time.Time) (names []string) {
 	for name, e := range k.data {
 		if !k.over(e, now) {
@@ -19,7 +19,7 @@ func (k *keyspace) names(now time.Time) (names []string) {
 
 func (k *keyspace) matching(a []string) reply { return bulks(k.match(a[0])) }
 
-// match are the names of keys that match a pattern.
+// match returns the names of the keys that match a pattern.
 func (k *keyspace) match(pattern string) (names []string) {
 	for _, name := range k.names(k.now) {
 		if glob(pattern, name) {
@@ -29,7 +29,7 @@ func (k *keyspace) match(pattern string) (names []string) {
 	return names
 }
 
-// glob says whether a pattern matches a name, byte by byte. It knows no classes.
+// glob reports whether a pattern matches a name, byte by byte. It does not support classes.
 func glob(pattern, name string) bool {
 	for pattern != "" {
 		c := pattern[0]

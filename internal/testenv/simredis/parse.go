@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// Parse takes the first command off b, which a client has written. It returns no words
-// if b holds only a part of one.
+// Parse returns the words of the first command in b, and the rest of b. It returns no words if
+// b has only a part of a command.
 func Parse(b []byte) (words []string, rest []byte, err error) {
 	n, rest, ok, err := count(b, '*')
 	if !ok || err != nil {

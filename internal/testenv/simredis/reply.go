@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// reply is what a command answers, before it is encoded for a connection.
+// reply is the reply to a command, before it is encoded for a connection.
 type reply struct {
 	kind byte // + - : $ * % > and _ for null
 	text string
@@ -37,7 +37,7 @@ const (
 	notNumber = "ERR value is not an integer or out of range"
 )
 
-// encode appends the reply as version 2 or 3 of the protocol has it.
+// encode appends the reply in version 2 or 3 of the protocol.
 func (r reply) encode(b []byte, version int) []byte {
 	switch r.kind {
 	case '_':

@@ -9,20 +9,20 @@ type Server struct {
 	clock   func() time.Time
 	started int64 // wall clock in seconds, as the server reports its uptime
 	runID   string
-	replid  string // of its replication history
-	replid2 string // of the one before: it was a replica once
+	replid  string // the ID of its replication history
+	replid2 string // the ID of the history before, if it was a replica once
 	replica bool
 	keys    keyspace
 	scripts map[string]string
 	conns   connections
 
-	// Config is what CONFIG GET says. Durable servers have appendonly yes.
+	// Config has the settings that CONFIG GET returns. Durable servers have appendonly yes.
 	Config map[string]string
-	// Trouble is an error code that commands answer with: LOADING for all that touch
-	// data, MISCONF for those that write, OOM for those that need memory. Empty: none.
+	// Trouble is the code of an error reply, or empty: LOADING for commands that touch data,
+	// MISCONF for those that write, OOM for those that need memory.
 	Trouble string
-	// Edit changes the text of a script before it runs, unless it is nil: to see what
-	// a mistake in it leads to.
+	// Edit, if not nil, changes the text of a script before it runs, to show what a mistake in
+	// it leads to.
 	Edit func(text string) string
 }
 
@@ -43,8 +43,8 @@ func New(id string, clock func() time.Time) *Server {
 
 const noReplication = "0000000000000000000000000000000000000000"
 
-// SetDurable has the server say whether it appends every write to a file before it
-// answers.
+// SetDurable sets whether the server says that it appends every write to a file before it
+// replies.
 func (s *Server) SetDurable(durable bool) {
 	s.Config["appendonly"], s.Config["appendfsync"] = "no", "everysec"
 	if durable {
@@ -52,14 +52,14 @@ func (s *Server) SetDurable(durable bool) {
 	}
 }
 
-// EndPromptly has keys expire when their time is up, and not in the millisecond after it,
-// as with Redis: for comparisons with a rule that knows no such millisecond.
+// EndPromptly makes keys expire exactly at their time, and not a millisecond later as in Redis,
+// for comparisons with a rule that does not have that millisecond.
 func (s *Server) EndPromptly() { s.keys.prompt = true }
 
-// Data is what a server holds at some time.
+// Data is the data of a server at some time.
 type Data map[string]entry
 
-// Data returns a copy of all that the server holds.
+// Data returns a copy of the data of the server.
 func (s *Server) Data() Data {
 	d := Data{}
 	for k, e := range s.keys.data {
@@ -68,7 +68,7 @@ func (s *Server) Data() Data {
 	return d
 }
 
-// Load replaces all that the server holds, as a restart or a synchronization does.
+// Load replaces the data of the server, as a restart or a synchronization does.
 func (s *Server) Load(d Data) {
 	s.keys.data = map[string]entry{}
 	for k, e := range d {
@@ -78,7 +78,7 @@ func (s *Server) Load(d Data) {
 	s.conns.flushed()
 }
 
-// Rewind undoes the writes of the last time d, at most Journal.
+// Rewind undoes the writes of the last d, which is at most Journal.
 func (s *Server) Rewind(d time.Duration) (lost bool) {
 	s.tick()
 	return s.keys.rewind(s.keys.now.Add(-d))
@@ -98,11 +98,11 @@ func (s *Server) Promote(replid string) {
 	}
 }
 
-// Backdate has the server say that it began to run earlier by d.
+// Backdate makes the server say that it started earlier by d.
 func (s *Server) Backdate(d time.Duration) { s.started -= int64(d / time.Second) }
 
-// Value is what a string key holds, and for how long by the server's clock; zero: it
-// does not expire. It disturbs nothing.
+// Value returns the value of a string key, and how long it lasts by the server's clock, or zero
+// if it does not expire. It changes nothing.
 func (s *Server) Value(key string) (value string, left time.Duration, ok bool) {
 	e, ok := s.keys.data[key]
 	now := s.clock()
@@ -115,13 +115,13 @@ func (s *Server) Value(key string) (value string, left time.Duration, ok bool) {
 	return e.text, left, true
 }
 
-// Keys are the names of all keys that have not expired, sorted.
+// Keys returns the names of all keys that have not expired, sorted.
 func (s *Server) Keys() []string { return s.keys.names(s.clock()) }
 
 // tick reads the clock once for a command, as Redis does.
 func (s *Server) tick() { s.keys.now = s.clock() }
 
-// Script is the text of a script that the server was sent.
+// Script returns the text of a script that the server was sent.
 func (s *Server) Script(sha string) (text string, ok bool) {
 	text, ok = s.scripts[sha]
 	return text, ok

@@ -22,7 +22,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// real is a connection to a Redis server, on which one command is asked after the other.
+// real is a connection to a Redis server, which sends one command at a time.
 type real struct {
 	t    *testing.T
 	conn net.Conn
@@ -47,7 +47,7 @@ func encode(words []string) []byte {
 	return b
 }
 
-// do returns the reply as it came, without push messages of the server.
+// do sends a command and returns the bytes of the reply.
 func (r *real) do(words []string) []byte {
 	r.t.Helper()
 	if _, err := r.conn.Write(encode(words)); err != nil {
@@ -65,7 +65,7 @@ func (r *real) reply() []byte {
 	return b
 }
 
-// raw reads one value, whatever it is.
+// raw reads one value of any type.
 func raw(in *bufio.Reader) ([]byte, error) {
 	line, err := in.ReadBytes('\n')
 	if err != nil {
@@ -110,19 +110,20 @@ func open(t *testing.T) *both {
 	return &both{t: t, real: dial(t, redistest.Start(t).Addr()), sim: simredis.New("run", time.Now).Connect(func([]byte) {})}
 }
 
-// speak has both speak a version of the protocol. Their descriptions of themselves differ.
+// speak makes both speak a version of the protocol. Their replies differ, since they describe
+// the server.
 func (b *both) speak(version string) {
 	b.real.do([]string{"HELLO", version})
 	b.sim.Do([]string{"HELLO", version})
 }
 
-// compare has both do a command and demands the same answer, but for times, which may
-// differ a little.
+// compare sends a command to both and requires the same reply, except that times may differ a
+// little.
 func (b *both) compare(words ...string) {
 	b.t.Helper()
 	want, got := b.real.do(words), b.sim.Do(words)
 	if !alike(want, got) {
-		b.t.Errorf("%.200q:\nRedis     %q\nsimulated %q", words, want, got)
+		b.t.Errorf("%.200q: the simulated server replied\n%q, want as Redis\n%q", words, got, want)
 	}
 }
 
@@ -132,9 +133,9 @@ var (
 	clocks  = regexp.MustCompile(`\b(\d{10})\r\n\d{1,6}\r\n`) // seconds and microseconds
 )
 
-// alike says whether two replies are the same, but for numbers of four digits and more,
-// which are times: they may differ by two seconds, as seconds, milliseconds or
-// microseconds have it, and as the microseconds of a second in any way.
+// alike reports whether two replies are equal, except that numbers of four digits and more are
+// times. Times in seconds, milliseconds or microseconds may differ by two seconds, and the
+// microseconds of a second by any amount.
 func alike(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
@@ -144,7 +145,8 @@ func alike(a, b []byte) bool {
 	return text == other && slices.EqualFunc(times, others, func(x, y float64) bool { return math.Abs(x-y) <= 2 })
 }
 
-// timesIn takes the times out of a reply. They are in seconds, or 0 if they can be any.
+// timesIn replaces the times in a reply, and returns them in seconds. Those that may differ by
+// any amount are 0.
 func timesIn(reply []byte) (text string, times []float64) {
 	reply = clocks.ReplaceAll(lengths.ReplaceAll(reply, nil), []byte("$1\r\n"))
 	text = numbers.ReplaceAllStringFunc(string(reply), func(n string) string {
@@ -166,7 +168,7 @@ func timesIn(reply []byte) (text string, times []float64) {
 	return text, times
 }
 
-// Two replies are alike at any moment.
+// Replies are alike, at whatever moment a second passes between them.
 func TestAlike(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
@@ -179,12 +181,12 @@ func TestAlike(t *testing.T) {
 		{":1\r\n", ":2\r\n", false},
 	} {
 		if got := alike([]byte(c.a), []byte(c.b)); got != c.want {
-			t.Errorf("%q and %q: %t, want %t", c.a, c.b, got, c.want)
+			t.Errorf("alike(%q, %q) = %t, want %t", c.a, c.b, got, c.want)
 		}
 	}
 }
 
-// Commands answer as Redis does, whatever is there.
+// The simulated server replies to random commands as Redis does, whatever its keys hold.
 func TestCommands(t *testing.T) {
 	keys := []string{"a", "b", "{c}:d"}
 	values := []string{"", "x", "one two", "12", "7 {\"a\":1}"}
@@ -235,13 +237,13 @@ func TestCommands(t *testing.T) {
 		b.compare("FLUSHALL")
 		b.compare("MGET", keys[0], keys[1])
 		if t.Failed() {
-			t.Fatalf("seed %d", seed)
+			t.Fatalf("failed with seed %d", seed)
 		}
 	}
 }
 
-// Scripts give what they give in Redis, whose numbers, errors and nothings they turn
-// into replies in its own way.
+// Scripts give the same replies as in Redis, which converts numbers, errors and nil in its own
+// way.
 func TestScripts(t *testing.T) {
 	b := open(t)
 	for _, version := range []string{"2", "3"} {
@@ -273,16 +275,17 @@ func TestScripts(t *testing.T) {
 	b.compare("EVALSHA", "0123456789012345678901234567890123456789", "0")
 }
 
-// tee is a connection to a real server, beside which a simulated one is asked the same.
+// tee is a connection to a real server that sends the same commands to a simulated one, and
+// compares the replies.
 type tee struct {
 	net.Conn
 	b  *both
 	in *bufio.Reader
 
 	mu   sync.Mutex
-	left []byte
-	want [][]byte // what the simulated server has answered
-	read []byte
+	left []byte   // the beginning of the next command
+	want [][]byte // replies of the simulated server that are not compared yet
+	read []byte   // the rest of a reply of the real server
 }
 
 func (c *tee) Write(b []byte) (int, error) {
@@ -305,20 +308,20 @@ func (c *tee) Write(b []byte) (int, error) {
 
 func (c *tee) Read(b []byte) (int, error) {
 	if len(c.read) == 0 {
-		said, err := raw(c.in)
+		reply, err := raw(c.in)
 		if err != nil {
 			return 0, err
 		}
-		c.read = said
-		if !bytes.HasPrefix(said, []byte(">3\r\n$7\r\nmessage")) {
+		c.read = reply
+		if !bytes.HasPrefix(reply, []byte(">3\r\n$7\r\nmessage")) {
 			c.mu.Lock()
 			want := c.want[0]
 			c.want = c.want[1:]
 			c.mu.Unlock()
-			itself := bytes.Contains(said, []byte("run_id:")) || bytes.Contains(said, []byte("proto")) || // says who it is
-				bytes.Contains(said, []byte("appendfsync")) // and its settings, in any order
-			if !itself && !alike(said, want) {
-				c.b.t.Errorf("Redis     %q\nsimulated %q", said, want)
+			itself := bytes.Contains(reply, []byte("run_id:")) || bytes.Contains(reply, []byte("proto")) || // describes the server
+				bytes.Contains(reply, []byte("appendfsync")) // lists its settings, in any order
+			if !itself && !alike(reply, want) {
+				c.b.t.Errorf("the simulated server replied\n%q, want as Redis\n%q", want, reply)
 			}
 		}
 	}
@@ -327,8 +330,8 @@ func (c *tee) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// The scripts of the Redis store, as it sends them, do the same on both: with locks that
-// are taken, waited for, confirmed, renewed, handed over, given up and looked at.
+// The scripts of the Redis store, as it sends them, give the same replies on both servers, for
+// locks that are acquired, waited for, confirmed, renewed, released and inspected.
 func TestStore(t *testing.T) {
 	server := redistest.Start(t)
 	server.Text(t, "DEL", redistest.Mark)
@@ -362,19 +365,19 @@ func TestStore(t *testing.T) {
 			}
 			held = &r
 		case rng.IntN(4) == 0:
-			s.Acquire(t.Context(), store.AcquireRequest{Lease: *held}) // again
+			s.Acquire(t.Context(), store.AcquireRequest{Lease: *held}) // confirms the lease
 		case rng.IntN(3) == 0:
 			s.Renew(t.Context(), []store.Lease{*held})
 		case rng.IntN(3) == 0:
 			ctx, stop := context.WithTimeout(t.Context(), 5*time.Millisecond)
 			next := request(store.NewOwnerAt(time.Now()))
 			if _, err := s.Wait(ctx, store.WaitRequest{Lease: next}, nil); err == nil {
-				t.Error("two holders")
+				t.Error("a second owner got the lock while it is held")
 			}
 			stop()
 		case rng.IntN(3) == 0:
 			if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r}); err == nil {
-				t.Error("two holders")
+				t.Error("a second owner got the lock while it is held")
 			}
 			s.Inspect(t.Context(), "lock")
 		default:
@@ -389,7 +392,7 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// Patterns match the same names.
+// Patterns match the same names on both servers.
 func TestPatterns(t *testing.T) {
 	b := open(t)
 	for _, name := range []string{"a", "a/b", "{a/b}:token", "*", "a?c", `a\b`, "ä"} {

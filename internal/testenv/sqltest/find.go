@@ -12,7 +12,7 @@ import (
 func (e engine) find(names []string, elsewhere ...string) (string, error) {
 	for _, name := range names {
 		if path, err := exec.LookPath(name); err == nil {
-			// Programs look for their own kind beside themselves, so a link
+			// Programs look for others of their package beside themselves, so a link
 			// will not do.
 			return filepath.EvalSymlinks(path)
 		}

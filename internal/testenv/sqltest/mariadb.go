@@ -20,7 +20,7 @@ func LaunchMariaDB(settings ...string) (*Server, error) {
 		account: mariadbAccounts,
 		ready:   "ready for connections",
 		taken:   "Address already in use",
-		end:     syscall.SIGKILL, // its files go with it
+		end:     syscall.SIGKILL, // its files are removed with it
 	}
 	elsewhere := []string{"/usr/sbin", "/usr/libexec", "/opt/homebrew/opt/mariadb/bin", "/usr/local/opt/mariadb/bin"}
 	e.prepare = func(s *Server, run func(string, ...string) error) error {
@@ -51,7 +51,7 @@ func LaunchMariaDB(settings ...string) (*Server, error) {
 			"--no-defaults", "--datadir=" + s.data(), "--init-file=" + s.first(),
 			"--port=" + strconv.Itoa(port), "--bind-address=127.0.0.1", "--skip-name-resolve",
 			"--socket=" + filepath.Join(s.dir, "socket"), "--pid-file=" + filepath.Join(s.dir, "pid"),
-			"--innodb-flush-log-at-trx-commit=0", // nothing in it has to survive the machine
+			"--innodb-flush-log-at-trx-commit=0", // no data has to survive a crash of the machine
 			"--innodb-buffer-pool-size=32M", "--innodb-log-file-size=4M", "--max-connections=200",
 		}
 		for _, setting := range settings {

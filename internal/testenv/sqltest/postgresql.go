@@ -70,7 +70,7 @@ func postgresql(settings []string) engine {
 		program, err := e.postgresqlProgram("postgres")
 		args := []string{
 			"-D", s.data(), "-p", strconv.Itoa(port), "-h", "127.0.0.1", "-k", "",
-			"-c", "fsync=off", // nothing in it has to survive the machine
+			"-c", "fsync=off", // no data has to survive a crash of the machine
 			"-c", "full_page_writes=off", "-c", "shared_buffers=16MB", "-c", "max_connections=200",
 			"-c", "max_wal_size=256MB", "-c", "logging_collector=off",
 		}

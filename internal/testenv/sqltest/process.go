@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/child"
 )
 
-// Accounts that servers run as where we are root, first choice first.
+// The accounts that servers run as if the tests run as root, in order of preference.
 var (
 	postgresqlAccounts = []string{"postgres", "nobody"}
 	mariadbAccounts    = []string{"mysql", "nobody"}
@@ -45,7 +45,7 @@ func (u user) run(program string, args []string, dir, logPath string) (process, 
 	defer log.Close() // the process has its own copy
 	cmd := exec.Command(program, args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "LC_ALL=C", "HOME="+dir, "TMPDIR="+dir) // its words are looked for
+	cmd.Env = append(os.Environ(), "LC_ALL=C", "HOME="+dir, "TMPDIR="+dir) // the messages are searched for English words
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = u.attr()
 	p, err := child.Start(cmd)

@@ -27,23 +27,23 @@ const patience = 60 * time.Second
 type Server struct {
 	// Addr is "127.0.0.1:port".
 	Addr string
-	// User may do everything; it needs the Password.
+	// User has all rights, and needs the Password.
 	User, Password string
 	// Database is empty.
 	Database string
 
 	dir  string
 	proc *process  // nil before it is started
-	end  os.Signal // what makes it end in order
-	// again starts the server that was killed.
+	end  os.Signal // the signal to shut down
+	// again restarts the server after Kill.
 	again func() (process, error)
 }
 
 // engine says how to run one kind of server.
 type engine struct {
 	name    string
-	install string   // what to install, for people
-	account []string // whom it may run as where we are root, first choice first
+	install string   // how people install it
+	account []string // the accounts that it may run as if the tests run as root, in order of preference
 	// prepare creates the files of a database in s.dir.
 	prepare func(s *Server, run func(program string, args ...string) error) error
 	// command returns the program and its arguments for a server on that port.
@@ -134,12 +134,12 @@ func (e engine) await(p process) error {
 		}
 		select {
 		case <-p.Done():
-			return fmt.Errorf("it ended at once (%v):\n%s", p.Err(), p.log())
+			return fmt.Errorf("the server ended at once (%v):\n%s", p.Err(), p.log())
 		case <-poll.C:
 		}
 	}
 	p.Kill()
-	return fmt.Errorf("it does not listen after %v:\n%s", patience, p.log())
+	return fmt.Errorf("the server does not listen after %v:\n%s", patience, p.log())
 }
 
 // Kill ends the server at once, as a crash does. It keeps its files.
@@ -148,7 +148,7 @@ func (s *Server) Kill() { s.proc.Kill() }
 // Restart starts a server that was killed again, with the files and the address that
 // it had, and waits until it listens.
 func (s *Server) Restart() error {
-	// The children of a killed server are gone a moment after it.
+	// The child processes of a killed server end a moment after it.
 	var err error
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		var p process

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Both servers answer a client that connects (PostgreSQL when asked), and are gone, with all
-// their files, after Close.
+// Both servers answer a client that connects (PostgreSQL after a request). After Close they are
+// gone, with all their files.
 func TestServersComeAndGo(t *testing.T) {
 	for name, launch := range map[string]func() (*Server, error){
 		"PostgreSQL": func() (*Server, error) { return LaunchPostgreSQL() },
@@ -25,7 +25,7 @@ func TestServersComeAndGo(t *testing.T) {
 			defer s.Close()
 			conn, err := net.Dial("tcp", s.Addr)
 			if err != nil {
-				t.Fatalf("%v\n%s", err, s.Log())
+				t.Fatalf("connect: %v\n%s", err, s.Log())
 			}
 			defer conn.Close()
 			conn.SetDeadline(time.Now().Add(patience))
@@ -33,19 +33,19 @@ func TestServersComeAndGo(t *testing.T) {
 				conn.Write([]byte{0, 0, 0, 8, 4, 210, 22, 47}) // SSLRequest
 			}
 			if _, err := io.ReadFull(conn, make([]byte, 1)); err != nil {
-				t.Errorf("it does not answer: %v\n%s", err, s.Log())
+				t.Errorf("the server does not answer: %v\n%s", err, s.Log())
 			}
 			s.Kill()
 			if err := s.Restart(); err != nil {
-				t.Errorf("%v\n%s", err, s.Log())
+				t.Errorf("restart after Kill: %v\n%s", err, s.Log())
 			}
 			s.Close()
 			s.Close()
 			if _, err := net.Dial("tcp", s.Addr); err == nil {
-				t.Error("it still listens after Close")
+				t.Error("the server still listens after Close")
 			}
 			if _, err := os.Stat(s.dir); !os.IsNotExist(err) {
-				t.Errorf("its files: %v, want them gone", err)
+				t.Errorf("the server's files after Close: %v, want them gone", err)
 			}
 		})
 	}
@@ -54,6 +54,6 @@ func TestServersComeAndGo(t *testing.T) {
 func TestMissingProgramSaysWhatToInstall(t *testing.T) {
 	_, err := engine{install: "apt-get install x"}.find([]string{"no-such-program"}, t.TempDir())
 	if err == nil || !strings.Contains(err.Error(), "apt-get install x") || !strings.Contains(err.Error(), "no-such-program") {
-		t.Errorf("%v", err)
+		t.Errorf("find: %v, want it to name the program and what to install", err)
 	}
 }

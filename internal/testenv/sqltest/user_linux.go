@@ -34,7 +34,7 @@ func account(names []string) (user, error) {
 		}
 		return user{&syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}, nil
 	}
-	return user{}, fmt.Errorf("it does not run as root, and there is no user %s: run the tests as another user", strings.Join(names, " or "))
+	return user{}, fmt.Errorf("the server does not run as root, and there is no user %s: run the tests as another user", strings.Join(names, " or "))
 }
 
 // own makes the user the owner of a file.
@@ -45,7 +45,7 @@ func (u user) own(path string) error {
 	return os.Chown(path, int(u.cred.Uid), int(u.cred.Gid))
 }
 
-// attr is how to start a process as the user. If its parent dies, it gets SIGQUIT,
+// attr returns how to start a process as the user. If its parent dies, it gets SIGQUIT,
 // because a PostgreSQL that is killed leaves shared memory behind.
 func (u user) attr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Credential: u.cred, Pdeathsig: syscall.SIGQUIT}

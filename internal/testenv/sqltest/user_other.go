@@ -13,7 +13,7 @@ type user struct{}
 
 func account([]string) (user, error) {
 	if os.Getuid() == 0 {
-		return user{}, errors.New("it does not run as root: run the tests as another user")
+		return user{}, errors.New("the server does not run as root: run the tests as another user")
 	}
 	return user{}, nil
 }

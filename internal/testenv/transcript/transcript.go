@@ -1,6 +1,5 @@
-// Package transcript runs stories: files that say what happens to a state machine
-// and, indented below each event, what it does and how it stands then. Text after #
-// is for the reader.
+// Package transcript checks stories: files with the events of a state machine and, indented
+// below each event, its actions and its state. Text after # is for the reader.
 package transcript
 
 import (
@@ -11,14 +10,14 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write what the machine does into testdata/*.txt")
+var update = flag.Bool("update", false, "write the actions and states of the machine into testdata/*.txt")
 
 // Check replays each story in testdata and fails at the first line that differs.
-// With -update it writes what the machine does now into the file instead.
+// With -update it writes the present actions and states into the file instead.
 func Check(t *testing.T, replay func(story string) (string, error)) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no stories: %v", err)
+		t.Fatalf("no stories in testdata: %v", err)
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// Clock returns a clock that begins now and goes as the time of the bubble does. Outside
-// of a bubble it is Go's monotonic clock.
+// Clock returns a clock that starts now and follows the time of the bubble. Outside of a bubble
+// it follows Go's monotonic clock.
 func Clock() clock.Clock {
 	began := time.Now()
 	return clock.Func(func() clock.Instant { return clock.Instant(time.Since(began)) + 1 })

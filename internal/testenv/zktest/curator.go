@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/child"
 )
 
-// The programs that run scripts with Curator. They name the others that they need.
+// The jar files that run scripts with Curator. They name the others that they need.
 var curatorJars = []string{"/usr/share/java/bsh.jar", "/usr/share/java/curator-recipes.jar"}
 
 // Curator is a process that runs a script in the Java of BeanShell, with Apache Curator.

@@ -13,7 +13,7 @@ import (
 // its own address, so only a proxy that all its connections use sees all of them.
 type socks struct {
 	listener net.Listener
-	// via returns the address to go to instead of a port of another member.
+	// via returns the address to connect to instead of a port of another member.
 	via   func(port int) (addr string, ok bool)
 	group sync.WaitGroup
 
@@ -110,7 +110,7 @@ func (s *socks) greet(c net.Conn) (addr string, err error) {
 	if addr, ok := s.via(port); ok && ask[0] == 5 && ask[1] == 1 && ask[3] == 1 {
 		return addr, nil
 	}
-	return "", errors.New("zktest: a member asks for something else than another member")
+	return "", errors.New("zktest: a member wants to connect to something else than another member")
 }
 
 func (s *socks) close() {

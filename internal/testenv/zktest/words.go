@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Mode returns what the server says it is: standalone, leader, follower or read-only. The
-// error is not nil if it does not serve.
+// Mode returns the mode that the server reports: standalone, leader, follower or read-only. It
+// returns an error if the server does not serve.
 func (s *Server) Mode() (string, error) {
 	text, err := s.Ask("srvr")
 	if err != nil {
@@ -19,7 +19,7 @@ func (s *Server) Mode() (string, error) {
 	}
 	_, after, ok := strings.Cut(text, "\nMode: ")
 	if !ok {
-		return "", errors.New("it does not serve: " + text)
+		return "", errors.New("the server does not serve: " + text)
 	}
 	mode, _, _ := strings.Cut(after, "\n")
 	return mode, nil
@@ -42,7 +42,7 @@ func (s *Server) Ask(word string) (string, error) {
 	return string(b), err
 }
 
-// Type gives commands to ZooKeeper's own client, one a line, and returns what it printed.
+// Type gives commands to ZooKeeper's own client, one on each line, and returns its output.
 func (s *Server) Type(commands string) (string, error) {
 	java := slices.Clone(s.java)
 	main := slices.Index(java, "org.apache.zookeeper.server.quorum.QuorumPeerMain")

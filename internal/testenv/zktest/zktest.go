@@ -72,7 +72,7 @@ func command(o Options) ([]string, error) {
 	}
 	c := []string{java,
 		"-Xms16m", "-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xss256k", "-XX:MaxMetaspaceSize=64m", "-XX:-UsePerfData",
-		"-Dzookeeper.forceSync=no", // nothing in it has to survive the machine
+		"-Dzookeeper.forceSync=no", // no data has to survive a crash of the machine
 		"-Dzookeeper.preAllocSize=512",
 		"-Dzookeeper.admin.enableServer=false",
 		"-Djava.net.preferIPv4Stack=true",
@@ -83,7 +83,7 @@ func command(o Options) ([]string, error) {
 	return append(c, "-cp", jar, "org.apache.zookeeper.server.quorum.QuorumPeerMain"), nil
 }
 
-// Launch starts a server that stands alone, and waits until it serves. The caller must
+// Launch starts a standalone server, and waits until it serves. The caller must
 // call Close.
 func Launch(o Options) (*Server, error) {
 	var err error

@@ -18,7 +18,7 @@ import (
 // The conclusions from an examination are tested, on many kinds of servers, in
 // cmd/leasehold/internal/doctor.
 
-// The clock of a server is compared with the time of day here.
+// An examination compares the clock of a server with the time of day here.
 func TestExamineComparesClocks(t *testing.T) {
 	server := redistest.Start(t)
 	for _, off := range []time.Duration{-3 * time.Hour, 0, 3 * time.Hour} {
@@ -29,10 +29,10 @@ func TestExamineComparesClocks(t *testing.T) {
 		}
 		n := e.Nodes[0]
 		if n.AheadError <= 0 || (n.Ahead+off).Abs() > n.AheadError+time.Second {
-			t.Errorf("our clock is off by %v, and the server is said to be ahead by %v, within %v", off, n.Ahead, n.AheadError)
+			t.Errorf("with the wall clock here off by %v, the server is ahead by %v, within %v, want the opposite", off, n.Ahead, n.AheadError)
 		}
 		if n.Trip <= 0 || n.Slowest < n.Trip {
-			t.Errorf("round trips: %v, at most %v", n.Trip, n.Slowest)
+			t.Errorf("the round trip takes %v, and the slowest %v, want both above zero and in order", n.Trip, n.Slowest)
 		}
 	}
 }
@@ -40,22 +40,22 @@ func TestExamineComparesClocks(t *testing.T) {
 func TestExamineRefusesInvalidRequests(t *testing.T) {
 	server := redistest.Start(t)
 	if _, err := Examine(t.Context(), "nope", nil, Scope{TTL: time.Second}); err == nil {
-		t.Error("an address that is none is taken")
+		t.Error("an invalid URL is accepted")
 	}
 	if _, err := Examine(t.Context(), server.URL(), nil, Scope{}); !errors.Is(err, store.ErrInvalid) {
-		t.Errorf("no TTL: %v", err)
+		t.Errorf("no TTL: %v, want %v", err, store.ErrInvalid)
 	}
 	if _, err := Examine(t.Context(), server.URL(), &redisstore.Options{MaxTTL: -1}, Scope{TTL: time.Second}); err == nil {
-		t.Error("bad options are taken")
+		t.Error("invalid options are accepted")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := Examine(ctx, server.URL(), nil, Scope{TTL: time.Second}); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
+		t.Errorf("cancelled: %v, want %v", err, context.Canceled)
 	}
 }
 
-// An examination ends when its context does, though the server says nothing.
+// An examination ends with its context, although the server does not answer.
 func TestExamineEndsWithItsContext(t *testing.T) {
 	server := redistest.Start(t)
 	if err := server.Freeze(); err != nil {
@@ -71,10 +71,10 @@ func TestExamineEndsWithItsContext(t *testing.T) {
 	select {
 	case err := <-done:
 		if !errors.Is(err, context.Canceled) {
-			t.Errorf("%v", err)
+			t.Errorf("examine: %v, want %v", err, context.Canceled)
 		}
 	case <-time.After(30 * time.Second):
-		t.Error("it goes on")
+		t.Error("the examination does not end with its context")
 	}
 	if err := server.Thaw(); err != nil {
 		t.Fatal(err)
@@ -145,19 +145,19 @@ func TestLikeness(t *testing.T) {
 			t.Errorf("%q: %q, want %q", value, got, want)
 		}
 		if ours(value) != (want == "as Leasehold writes") {
-			t.Errorf("%q is taken for ours", value)
+			t.Errorf("ours(%q) = %v, want the opposite", value, ours(value))
 		}
 	}
 }
 
-// The doctor tries every right that a rule contains.
+// An examination tries every right of a rule that locks need.
 func TestEveryRightOfLocksIsTried(t *testing.T) {
 	for _, r := range rights {
 		if slices.Contains([]string{"publish", "subscribe", "client|tracking", "hscan"}, r.command) {
-			continue // locks do without; see listening, which tries what comes of the first two
+			continue // locks work without these; listening tries the first two
 		}
 		if (trials[r.command] != nil) != (r.uses&ToLock != 0 && r.command != "info") {
-			t.Errorf("%s: it is tried: %v, locks need it: %v", r.command, trials[r.command] != nil, r.uses&ToLock != 0)
+			t.Errorf("%s is tried: %v, want %v, as locks need it", r.command, trials[r.command] != nil, r.uses&ToLock != 0)
 		}
 	}
 }
@@ -176,14 +176,14 @@ func TestSurveyOfManyKeys(t *testing.T) {
 	}
 	k := e.Nodes[0].Keys
 	if k.Err != nil || k.Partial || k.Locks != n || len(k.Odd) != 2 {
-		t.Fatalf("%+v", k)
+		t.Fatalf("the survey is %+v, want %d locks and two oddities", k, n)
 	}
 	for _, o := range k.Odd {
 		if o.Count != n || len(o.Examples) != exampleKeys || !strings.Contains(o.Examples[0].Key, "jobs/") {
-			t.Errorf("%+v", o)
+			t.Errorf("oddity %+v, want %d keys, with %d examples", o, n, exampleKeys)
 		}
 	}
 	if kinds := []Oddity{k.Odd[0].Oddity, k.Odd[1].Oddity}; !slices.Contains(kinds, Endless) || !slices.Contains(kinds, EndlessTombstone) {
-		t.Errorf("%v", kinds)
+		t.Errorf("the oddities are %v, want %v and %v", kinds, Endless, EndlessTombstone)
 	}
 }

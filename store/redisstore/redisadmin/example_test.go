@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 )
 
-// New servers look like servers that have forgotten their leases. An operator who knows
-// that they are new says so once.
+// New servers look like servers that have lost their leases. An operator who knows that they
+// are new declares it once.
 func ExampleBootstrap() {
 	declared, err := redisadmin.Bootstrap(context.Background(), "redis://10.0.0.1,10.0.0.2,10.0.0.3", nil, false)
 	if err != nil {
@@ -39,7 +39,7 @@ func ExampleExamine() {
 	}
 }
 
-// The rule of a user who may look at locks but not acquire them.
+// A rule lets a user inspect locks but not acquire them.
 func ExampleACL() {
 	rule, err := redisadmin.ACL{User: "locker", Prefix: "jobs/", Uses: redisadmin.ToShow}.Line()
 	if err != nil {

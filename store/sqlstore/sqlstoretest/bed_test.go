@@ -17,26 +17,26 @@ import (
 	"github.com/leasehold-dev/leasehold/store/sqlstore"
 )
 
-// patience bounds what takes milliseconds unless something is broken.
+// patience bounds waits that take milliseconds in most cases.
 const patience = 60 * time.Second
 
-// bed is a database server and all that tests have to know about its kind.
+// bed is a database server, with all that tests need to know about its kind.
 type bed struct {
 	name    string
 	dialect sqlstore.Dialect
 	driver  string
 	server  *sqltest.Server
 	launch  func(durable bool) (*sqltest.Server, error)
-	// address writes the data source name without settings. readable are settings that
+	// address returns the data source name without settings. readable has settings that
 	// make requests readable for a proxy.
 	address  func(s *sqltest.Server, database string) string
 	readable []string
-	// direct are settings that make the fewest round trips. call writes a call that
-	// returns these columns, and perhaps others.
+	// direct has settings that make the fewest round trips. call returns the text of a call
+	// that returns these columns, and perhaps others.
 	direct []string
 	call   func(name, columns string, args int) string
-	// named is a setting that marks the connections of a test by its schema, and kill
-	// are queries that choose one of them by the schema and kill it.
+	// named returns a setting that marks the connections of a test by its schema. kill chooses
+	// one of them by the schema and kills it.
 	named                         func(schema string) string
 	kill                          func(db *sql.DB, schema string) error
 	statementTimeout, lockTimeout string // settings: 1.5 s, and as short as can be
@@ -47,9 +47,9 @@ type bed struct {
 	now       string
 	// run executes a script.
 	run func(t testing.TB, on *bed, script string)
-	// mutants are mistakes in the procedures that the comparison with the rule finds.
+	// mutants has mistakes in the procedures that the comparison with the rule finds.
 	mutants []mutant
-	// kindMutants are those in the procedures for other kinds than a mutex.
+	// kindMutants has those in the procedures for other kinds than a mutex.
 	kindMutants []mutant
 
 	// Queries. S. stands for the schema, and S alone for its name.
@@ -75,7 +75,7 @@ func everywhere(t *testing.T, test func(t *testing.T, on *bed)) {
 	}
 }
 
-// dsn is the data source name of the server, with settings such as "timeout=5s", and
+// dsn returns the data source name of the server, with settings such as "timeout=5s", and
 // "db=NAME" for a MySQL database to be in.
 func (on *bed) dsn(settings ...string) string {
 	database := ""
@@ -89,14 +89,14 @@ func (on *bed) dsn(settings ...string) string {
 	return on.address(on.server, database) + strings.Join(settings, "&")
 }
 
-// at is the bed for another server of the same kind.
+// at returns the bed for another server of the same kind.
 func (on *bed) at(s *sqltest.Server) *bed {
 	other := *on
 	other.server = s
 	return &other
 }
 
-// through is the bed for connections through a proxy.
+// through returns the bed for connections through a proxy.
 func (on *bed) through(p *faultproxy.Proxy) *bed {
 	behind := *on.server
 	behind.Addr = p.Addr()
@@ -148,7 +148,7 @@ func (on *bed) newStore(t testing.TB) (*sqlstore.Store, string) {
 	return on.open(t, schema, sqlstore.Options{}), schema
 }
 
-// in writes a query for a schema. Its arguments are marked with ? in all kinds.
+// in returns a query for a schema. Queries mark arguments with ? for all kinds of databases.
 func (on *bed) in(schema, query string) string {
 	query = strings.NewReplacer("S.", schema+".", "'S'", "'"+schema+"'").Replace(query)
 	if on.dialect == sqlstore.PostgreSQL {
@@ -180,7 +180,7 @@ func (on *bed) number(t testing.TB, db *sql.DB, schema, query string, args ...an
 var asking sync.Mutex
 
 // waitForRows returns how many sessions wait for a row. InnoDB renews its answer only
-// after a tenth of a second in which nobody has asked, so tests ask one after the other.
+// after a tenth of a second without such a query, so tests ask one after the other.
 func (on *bed) waitForRows(t testing.TB, db *sql.DB, schema string) int64 {
 	t.Helper()
 	asking.Lock()
@@ -197,10 +197,10 @@ func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
+			t.Fatalf("waited in vain: %s", what)
 		}
 	}
 }
 
-// setting is a setting of a connection in a URL.
+// setting returns a setting of a connection in a URL.
 func setting(name, value string) string { return name + "=" + url.PathEscape(value) }

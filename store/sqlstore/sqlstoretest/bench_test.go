@@ -25,7 +25,7 @@ func benchmark(b *testing.B, run func(b *testing.B, on *bed, schema string)) {
 	}
 }
 
-// BenchmarkLock acquires and releases a lock, each goroutine its own.
+// BenchmarkLock acquires and releases locks. Each goroutine has a lock of its own.
 func BenchmarkLock(b *testing.B) { benchmark(b, benchmarkLock) }
 
 func benchmarkLock(b *testing.B, on *bed, schema string) {
@@ -75,7 +75,7 @@ func benchmarkLock(b *testing.B, on *bed, schema string) {
 	}
 }
 
-// advisory takes and gives a session lock of the server.
+// advisory acquires and releases a session lock of the server.
 func advisory(b *testing.B, on *bed, conn *sql.Conn, key int, held func()) error {
 	if _, err := conn.ExecContext(b.Context(), fmt.Sprintf(on.take, key)); err != nil {
 		return err
@@ -85,7 +85,7 @@ func advisory(b *testing.B, on *bed, conn *sql.Conn, key int, held func()) error
 	return err
 }
 
-// BenchmarkHandOff passes one lock around between stores that share no connection.
+// BenchmarkHandOff passes one lock between stores that share no connection.
 func BenchmarkHandOff(b *testing.B) { benchmark(b, benchmarkHandOff) }
 
 func benchmarkHandOff(b *testing.B, on *bed, schema string) {

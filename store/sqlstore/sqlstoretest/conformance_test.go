@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/storetest"
 )
 
-// condition is a way in which the server, the driver and the pool can be set.
+// condition is a combination of settings of the server, the driver and the pool.
 type condition struct {
 	name     string
 	settings []string
@@ -16,7 +16,7 @@ type condition struct {
 	conns    int // of the pool; 0: no limit
 }
 
-// The store conforms however the server, the driver and the pool are set.
+// The store conforms with any settings of the server, the driver and the pool.
 func TestPostgreSQLConforms(t *testing.T) {
 	conforms(t, postgres,
 		condition{name: "defaults"},
@@ -28,7 +28,7 @@ func TestPostgreSQLConforms(t *testing.T) {
 	)
 }
 
-// The store conforms on MariaDB, however the server, the session and the pool are set.
+// The store conforms on MariaDB with any settings of the server, the session and the pool.
 func TestMySQLConforms(t *testing.T) {
 	conforms(t, mariadb,
 		condition{name: "defaults"},

@@ -17,8 +17,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/sqlstore"
 )
 
-// The procedures do what package rule says, command by command, and the rows they
-// leave agree.
+// The procedures do what package rule says, command by command, and leave the same rows.
 func TestProceduresFollowTheRule(t *testing.T) {
 	everywhere(t, func(t *testing.T, on *bed) {
 		t.Parallel()
@@ -193,7 +192,7 @@ func (p *procedures) release(lock, owner string, tomb time.Duration) (done bool,
 	return strconv.ParseBool(row[0])
 }
 
-// Look reads the rows, and demands that the procedures that only look say the same.
+// Look reads the rows, and requires that inspect and list return the same.
 func (p *procedures) Look(lock string) (differential.State, error) {
 	s := differential.State{Tombs: map[string]time.Duration{}}
 	now, err := p.Clock()
@@ -227,7 +226,7 @@ func (p *procedures) Look(lock string) (differential.State, error) {
 			}
 		}
 		if owner.Valid != (seen != nil) || seen != nil && (seen[1] != owner.String || number(seen[2]) != left.Int64 || number(seen[3]) != token.Int64) {
-			return s, fmt.Errorf("%s: %v, while there is %v", what, seen, s)
+			return s, fmt.Errorf("%s returns %v, and the rows have %v", what, seen, s)
 		}
 	}
 	rows, err := p.db.QueryContext(context.Background(), p.on.in(p.schema, `SELECT owner, ends - ? FROM S.tombs WHERE name = ? AND ends > ?`), at, []byte(lock), at)

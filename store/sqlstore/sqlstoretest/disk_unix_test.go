@@ -41,8 +41,8 @@ func launchLimited(t *testing.T, launch func(settings ...string) (*sqltest.Serve
 	return server
 }
 
-// A server whose disk is full grants nothing new and says why. Leases stay, and can be
-// renewed and released. It grants locks again when there is room.
+// A server whose disk is full grants no further lock, and the error says why. Leases stay, and can
+// be renewed and released. The server grants locks again once there is room.
 func TestDiskFull(t *testing.T) {
 	full := map[string]fullDisk{
 		postgres.name: {
@@ -86,18 +86,18 @@ func (f fullDisk) test(t *testing.T) {
 	l := lease("held")
 	g := mustAcquire(t, s, l)
 	db := on.handle(t)
-	// What an insert that failed has left can be used by smaller ones.
+	// Room that a failed insert has left can be used by smaller ones.
 	for stage, rows := range []struct{ n, size int }{{1000, 60}, {1000, 1}, {100, 1}, {10, 1}, {1, 1}} {
 		f.fill(t, db, schema, stage, rows.n, rows.size)
 	}
 	refused := 0
-	for i := range 200 { // there may be room for some
+	for i := range 200 { // there may be room for some of them
 		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: lease(fmt.Sprint("new ", i))})
 		if err == nil {
 			continue
 		}
 		if !strings.Contains(err.Error(), "disk is full") || errors.Is(err, store.ErrBusy) || errors.Is(err, store.ErrAmbiguous) {
-			t.Fatalf("acquire while the disk is full: %v", err)
+			t.Fatalf("acquire while the disk is full: %v, want an error that says so", err)
 		}
 		if refused++; refused == 3 {
 			break
@@ -110,7 +110,7 @@ func (f fullDisk) test(t *testing.T) {
 		t.Errorf("renew while the disk is full: %v", err)
 	}
 	if st := inspect(t, s, "held"); st.Holder.Owner != l.Owner || st.Token != g.Token {
-		t.Errorf("a lease while the disk is full: %+v", st)
+		t.Errorf("inspect while the disk is full: %+v, want the holder %s with token %v", st, l.Owner, g.Token)
 	}
 	mustRelease(t, s, l)
 	for _, query := range f.room {
@@ -142,5 +142,5 @@ func (f fullDisk) fill(t *testing.T, db *sql.DB, schema string, stage, n, size i
 			t.Fatal(err)
 		}
 	}
-	t.Fatal("the disk does not fill")
+	t.Fatal("the disk is not full after 100000 inserts")
 }

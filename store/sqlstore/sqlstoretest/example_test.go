@@ -82,8 +82,8 @@ func transferWithPgx(ctx context.Context, conn *pgx.Conn, st *sqlstore.Store, l 
 	})
 }
 
-// Clients that compete change data under the lock, through all kinds of transactions,
-// and nothing is lost.
+// Clients that contend for a lock change data under it, through all kinds of transactions, and no
+// change is lost.
 func TestClientsShareADatabase(t *testing.T) {
 	everywhere(t, func(t *testing.T, on *bed) {
 		t.Parallel()
@@ -116,7 +116,7 @@ func TestClientsShareADatabase(t *testing.T) {
 		}
 		all.Wait()
 		if amount := on.number(t, db, schema, "SELECT amount FROM S.accounts"); amount != clients*rounds {
-			t.Errorf("%d, want %d", amount, clients*rounds)
+			t.Errorf("the amount is %d, want %d", amount, clients*rounds)
 		}
 		st := on.open(t, schema, sqlstore.Options{})
 		l, err := leasehold.New(st, nil).Mutex("accounts").Acquire(t.Context())
@@ -127,7 +127,7 @@ func TestClientsShareADatabase(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := transfer(t.Context(), db, st, l); !errors.Is(err, store.ErrNotHeld) {
-			t.Errorf("a transaction with a lease that was released: %v", err)
+			t.Errorf("a transaction with a lease that was released: %v, want %v", err, store.ErrNotHeld)
 		}
 	})
 }

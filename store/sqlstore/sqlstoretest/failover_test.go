@@ -14,7 +14,7 @@ import (
 
 // Stores that know both servers go on with a synchronous standby that is promoted when
 // the primary is killed. Leases stay, and meanwhile no lock has two holders and no token
-// goes back. Before, the standby is named as what it is.
+// goes back. Before the promotion, the error of Open says that the standby is one.
 func TestStandbyIsPromoted(t *testing.T) {
 	t.Parallel()
 	primary, err := sqltest.LaunchPostgreSQL("fsync=on", "full_page_writes=on")
@@ -46,7 +46,7 @@ func TestStandbyIsPromoted(t *testing.T) {
 	there := postgres.at(standby)
 	_, err = sqlstore.Open(t.Context(), sqlstore.PostgreSQL, "pgx", there.dsn(), &sqlstore.Options{Schema: schema})
 	if err == nil || !strings.Contains(err.Error(), "standby") {
-		t.Errorf("open on a standby: %v", err)
+		t.Errorf("open on a standby: %v, want an error that says so", err)
 	}
 
 	addresses := *primary
@@ -66,14 +66,14 @@ func TestStandbyIsPromoted(t *testing.T) {
 	s := both.open(t, schema, sqlstore.Options{}, "connect_timeout=2", "target_session_attrs=read-write")
 	kept := store.Lease{Name: "kept", Owner: store.NewOwner(), TTL: time.Minute, Require: store.CrashSafe}
 	g := mustAcquire(t, s, kept)
-	eventually(t, "the lock goes round", func() bool { return c.count() > 10 })
+	eventually(t, "the lock is passed round", func() bool { return c.count() > 10 })
 
 	primary.Kill()
 	if _, err := there.handle(t).ExecContext(t.Context(), `SELECT pg_promote()`); err != nil {
 		t.Fatal(err)
 	}
 	before := c.count()
-	eventually(t, "the lock goes round on the standby", func() bool { return c.count() > before+10 })
+	eventually(t, "the lock is passed round on the standby", func() bool { return c.count() > before+10 })
 	stop()
 	all.Wait()
 	c.verdict(t, 20)
@@ -82,7 +82,7 @@ func TestStandbyIsPromoted(t *testing.T) {
 		return err == nil
 	})
 	if st := inspect(t, s, "kept"); st.Holder.Owner != kept.Owner || st.Token != g.Token {
-		t.Errorf("a lease from before the failover: %+v", st)
+		t.Errorf("inspect a lease from before the failover: %+v, want the holder %s with token %v", st, kept.Owner, g.Token)
 	}
 	if err := s.Renew(t.Context(), []store.Lease{kept})[0]; err != nil {
 		t.Errorf("renew a lease from before the failover: %v", err)

@@ -18,8 +18,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store/sqlstore"
 )
 
-// An acquire whose answer was lost leaves nothing behind, and its owner is refused
-// from then on: the request may still be in flight.
+// An acquire whose answer is lost leaves no lease, and its owner is refused from then on, since the
+// request may still be in flight.
 func TestLostAnswerToAnAcquire(t *testing.T) {
 	everywhere(t, func(t *testing.T, on *bed) {
 		t.Parallel()
@@ -35,7 +35,7 @@ func TestLostAnswerToAnAcquire(t *testing.T) {
 		eventually(t, "the owner is refused", func() bool {
 			_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: l})
 			if err == nil {
-				// The lease was there still, and the acquire has confirmed it.
+				// The lease still existed, and the acquire has confirmed it.
 				return false
 			}
 			return errors.Is(err, store.ErrNotHeld)
@@ -58,12 +58,12 @@ func TestLostAnswersOfAWaiter(t *testing.T) {
 				mustAcquire(t, s, holder)
 				proxy.CutReplyTo(step, 0)
 				w := wait(t, far, l)
-				eventually(t, "the waiter is told of the trouble", w.troubled)
+				eventually(t, "the waiter reports the trouble", w.troubled)
 				eventually(t, "the waiter has its place", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
 				mustRelease(t, s, holder)
 				g := w.granted(t)
 				if st := inspect(t, s, "x"); st.Holder.Owner != l.Owner || st.Token != g.Token || len(st.Queue) != 0 {
-					t.Errorf("granted %+v, while there is %+v", g, st)
+					t.Errorf("granted %+v, and inspect returns %+v", g, st)
 				}
 				mustRelease(t, far, l)
 			})
@@ -71,7 +71,7 @@ func TestLostAnswersOfAWaiter(t *testing.T) {
 	})
 }
 
-// A release whose answer is lost is known to be done when it is made again.
+// A release whose answer is lost can be repeated, which shows that it was executed.
 func TestLostAnswerToARelease(t *testing.T) {
 	everywhere(t, func(t *testing.T, on *bed) {
 		t.Parallel()
@@ -86,13 +86,13 @@ func TestLostAnswerToARelease(t *testing.T) {
 			t.Errorf("release whose answer is lost: %v, want an error that matches store.ErrAmbiguous", err)
 		}
 		if err := far.Release(t.Context(), store.ReleaseRequest{Lease: l}); !errors.Is(err, store.ErrNotHeld) {
-			t.Errorf("release again: %v", err)
+			t.Errorf("release again: %v, want %v", err, store.ErrNotHeld)
 		}
 		mustAcquire(t, s, lease("x"))
 	})
 }
 
-// A renewal whose answer is lost can be made again.
+// A renewal whose answer is lost can be repeated.
 func TestLostAnswerToARenewal(t *testing.T) {
 	everywhere(t, func(t *testing.T, on *bed) {
 		t.Parallel()
@@ -111,9 +111,8 @@ func TestLostAnswerToARenewal(t *testing.T) {
 	})
 }
 
-// A waiter that dies with its connection is passed over at once: the lock is not
-// handed to it.
-func TestDeadWaiterIsPassedOver(t *testing.T) {
+// A waiter that dies with its connection is skipped at once: the lock is not handed to it.
+func TestWaiterOfADeadConnectionIsSkipped(t *testing.T) {
 	everywhere(t, func(t *testing.T, on *bed) {
 		t.Parallel()
 		s, schema := on.newStore(t)
@@ -126,17 +125,17 @@ func TestDeadWaiterIsPassedOver(t *testing.T) {
 		eventually(t, "the waiter has its signal", func() bool { return signals(t, on, db, schema) == 1 })
 		next := lease("x")
 		w := wait(t, s, next)
-		eventually(t, "the next one has its signal", func() bool { return signals(t, on, db, schema) == 2 })
+		eventually(t, "the next waiter has its signal", func() bool { return signals(t, on, db, schema) == 2 })
 		proxy.RefuseNew()
 		proxy.Cut()
 		signalGone(t, on, schema, dead.r.Owner)
 		mustRelease(t, s, holder)
 		if st := inspect(t, s, "x"); st.Holder.Owner != next.Owner {
-			t.Errorf("the lock was handed to %+v", st)
+			t.Errorf("inspect after the release: %+v, want the holder %s", st, next.Owner)
 		}
 		g := w.granted(t)
 		if st := inspect(t, s, "x"); st.Holder.Owner != next.Owner || st.Token != g.Token {
-			t.Errorf("the lock went to %+v", st)
+			t.Errorf("inspect after the grant: %+v, want the holder %s with token %v", st, next.Owner, g.Token)
 		}
 		proxy.Pass()
 	})
@@ -152,12 +151,11 @@ func signalGone(t *testing.T, on *bed, schema, owner string) {
 	})
 }
 
-// contest makes goroutines, each with a store of its own, compete for one lock until
-// it is stopped, and checks that valid leases do not overlap, that tokens rise, and
-// that the lock can be had in the end.
+// contest makes goroutines contend for one lock until it is stopped, and checks that valid leases do
+// not overlap and that tokens rise.
 type contest struct {
 	mu     sync.Mutex
-	until  clock.Instant // the end of the validity of the last lease, unless it was given back
+	until  clock.Instant // the end of the validity of the last lease, unless it was released
 	token  fence.Token
 	grants int
 	wrong  []string
@@ -208,7 +206,8 @@ func (c *contest) verdict(t *testing.T, least int) {
 	t.Logf("%d grants", c.grants)
 }
 
-// Connections that are killed at any moment cost neither exclusion nor the lock.
+// With connections killed at any moment, the lock has one holder at a time, and can be acquired in
+// the end.
 func TestConnectionsKilledAtAnyMoment(t *testing.T) {
 	everywhere(t, func(t *testing.T, on *bed) {
 		t.Parallel()
@@ -264,19 +263,19 @@ func TestServerKilled(t *testing.T) {
 		mustAcquire(t, s, kept)
 		for range 3 {
 			before := c.count()
-			eventually(t, "the lock goes round", func() bool { return c.count() > before+10 })
+			eventually(t, "the lock is passed round", func() bool { return c.count() > before+10 })
 			server.Kill()
 			if err := server.Restart(); err != nil {
 				t.Fatal(err)
 			}
 		}
 		before := c.count()
-		eventually(t, "the lock goes round after the last crash", func() bool { return c.count() > before+10 })
+		eventually(t, "the lock is passed round after the last crash", func() bool { return c.count() > before+10 })
 		stop()
 		all.Wait()
 		c.verdict(t, 30)
 		if st := inspect(t, s, "kept"); st.Holder.Owner != kept.Owner {
-			t.Errorf("a lease from before the crashes: %+v", st)
+			t.Errorf("inspect a lease from before the crashes: %+v, want the holder %s", st, kept.Owner)
 		}
 		mustGet(t, s, "x")
 	})
@@ -316,17 +315,17 @@ func TestBehindAPooler(t *testing.T) {
 	c.verdict(t, grants)
 	mustGet(t, s, "x")
 	if !strings.Contains(log.String(), "waiters will poll") {
-		t.Errorf("the log says nothing of a pooler: %s", log.String())
+		t.Errorf("the log does not say that waiters will poll: %s, want text with %q", log.String(), "waiters will poll")
 	}
 	var signals int
 	if err := postgres.handle(t).QueryRowContext(t.Context(), `SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid)
 		WHERE l.locktype = 'advisory' AND a.query LIKE $1`, "%"+schema+".%").Scan(&signals); err != nil || signals != 0 {
-		t.Errorf("%d signals were taken by sessions of the pooler, %v", signals, err)
+		t.Errorf("%d signals were taken by sessions of the pooler (%v), want none", signals, err)
 	}
 }
 
-// Behind a pooler that allows no transactions of several statements, too, waiters poll, and
-// the log says why.
+// Behind a pooler that allows no transactions of several statements, waiters poll too, and the log
+// says why.
 func TestBehindAPoolerOfStatements(t *testing.T) {
 	t.Parallel()
 	pooler, err := sqltest.LaunchPgBouncer(postgres.server, 5, "pool_mode = statement")
@@ -346,7 +345,7 @@ func TestBehindAPoolerOfStatements(t *testing.T) {
 	w.granted(t)
 }
 
-// A server that can only be read is named as one.
+// The error of a read-only server says that it is one.
 func TestReadOnlyServer(t *testing.T) {
 	t.Parallel()
 	t.Run(postgres.name, func(t *testing.T) {
@@ -374,7 +373,7 @@ func refused(t *testing.T, s *sqlstore.Store, words string) bool {
 	t.Helper()
 	_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: lease("x")})
 	if err == nil || errors.Is(err, store.ErrBusy) {
-		t.Fatalf("acquire on a server that can only be read: %v", err)
+		t.Fatalf("acquire on a read-only server: %v, want an error that says so", err)
 	}
 	return strings.Contains(err.Error(), words)
 }
@@ -387,7 +386,7 @@ func TestNoPasswordInErrors(t *testing.T) {
 		wrong.Password = "secretword"
 		_, err := sqlstore.Open(t.Context(), on.dialect, on.driver, on.at(&wrong).dsn(), &sqlstore.Options{Timeout: time.Second})
 		if err == nil || strings.Contains(err.Error(), "secret") {
-			t.Errorf("open with a wrong password: %v", err)
+			t.Errorf("open with a wrong password: %v, want an error without the password", err)
 		}
 	})
 }

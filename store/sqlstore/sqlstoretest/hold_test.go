@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/sqlstore"
 )
 
-// aLease is a lease of this test.
+// aLease is a lease whose error the test sets.
 type aLease struct {
 	store.Lease
 	err error
@@ -38,9 +38,8 @@ func begin(t *testing.T, db *sql.DB, level sql.IsolationLevel) *sql.Tx {
 
 var levels = []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable}
 
-// While a transaction holds a lease, the lock is granted to nobody else, even after
-// the end of the TTL; the lease can be renewed; and others give up at their own
-// deadlines.
+// While a transaction holds a lease, the lock is granted to no other owner, even after the end of the
+// TTL. The lease can be renewed, and calls of others end at their own deadlines.
 func TestHoldKeepsTheLock(t *testing.T) {
 	everywhere(t, func(t *testing.T, on *bed) {
 		for _, level := range levels {
@@ -84,7 +83,7 @@ func TestHoldKeepsTheLock(t *testing.T) {
 				select {
 				case <-w.done:
 					t.Errorf("a waiter is granted a lock that a transaction holds: %v", w.err)
-				case <-time.After(100 * time.Millisecond): // if it were granted, then within a millisecond
+				case <-time.After(100 * time.Millisecond): // a grant would take about a millisecond
 				}
 				if err := tx.Commit(); err != nil {
 					t.Fatal(err)
@@ -95,9 +94,9 @@ func TestHoldKeepsTheLock(t *testing.T) {
 	})
 }
 
-// A hand-over that is under way makes hold wait, and then fail: it is never granted
-// on what is about to change.
-func TestHoldSeesAHandOver(t *testing.T) {
+// While a hand-off is in progress, Hold waits, and then fails: it does not rely on rows that are
+// about to change.
+func TestHoldSeesAHandOff(t *testing.T) {
 	everywhere(t, func(t *testing.T, on *bed) {
 		for _, level := range levels {
 			t.Run(level.String(), func(t *testing.T) {
@@ -126,9 +125,9 @@ func TestHoldSeesAHandOver(t *testing.T) {
 					t.Fatal(err)
 				}
 				if err := <-result; err == nil {
-					t.Error("hold by an owner whose lock was handed on: no error")
+					t.Error("hold by an owner whose lock was handed on succeeds, want an error")
 				} else if level == sql.LevelReadCommitted && !errors.Is(err, store.ErrNotHeld) {
-					t.Errorf("hold by an owner whose lock was handed on: %v", err)
+					t.Errorf("hold by an owner whose lock was handed on: %v, want %v", err, store.ErrNotHeld)
 				}
 			})
 		}
@@ -154,12 +153,12 @@ func TestHoldFailsTheTransaction(t *testing.T) {
 				continue
 			}
 			if _, err := tx.ExecContext(t.Context(), on.in(schema, `INSERT INTO S.written VALUES (1)`)); err == nil {
-				t.Errorf("%s: the transaction goes on", name)
+				t.Errorf("%s: the transaction executes a further statement, want it to fail", name)
 			}
 			tx.Commit()
 		}
 		if n := on.number(t, db, schema, `SELECT count(*) FROM S.written`); n != 0 {
-			t.Errorf("%d rows were written without a lease", n)
+			t.Errorf("%d rows were written without a lease, want none", n)
 		}
 	})
 }
@@ -184,9 +183,8 @@ func TestHoldIsBounded(t *testing.T) {
 	}
 }
 
-// A request for a semaphore never ends the lease of a mutex on which a transaction relies,
-// also if that lease ends while the request is looked at: between any two readings of the
-// clock.
+// A request for a semaphore never ends the lease of a mutex on which a transaction relies, also if
+// that lease ends between any two readings of the clock by the request.
 func TestHoldOutlastsTheClock(t *testing.T) {
 	t.Parallel()
 	s, schema := postgres.newStore(t)
@@ -217,7 +215,7 @@ func TestHoldOutlastsTheClock(t *testing.T) {
 		var verdict string
 		err := other.QueryRowContext(t.Context(), postgres.in(schema, `SELECT (S.ask_kind('x', 'next', '', '', 30000000, 0, false, false, true, 3, false, 1)).verdict`)).Scan(&verdict)
 		switch {
-		case err != nil && strings.Contains(err.Error(), "55P03"): // it waits for the transaction
+		case err != nil && strings.Contains(err.Error(), "55P03"): // the request waits for the transaction
 		case err != nil:
 			t.Error(err)
 		case verdict != "mismatch":
@@ -227,11 +225,11 @@ func TestHoldOutlastsTheClock(t *testing.T) {
 		}
 	}
 	if refused == 0 || refused == 6 {
-		t.Errorf("the lease has ended during %d of 6 requests, and the test has shown nothing", 6-refused)
+		t.Errorf("the lease has ended during %d of 6 requests, want some of them, so the test shows nothing", 6-refused)
 	}
 }
 
-// A database handle is no transaction: what is held with it would be given up at once.
+// Hold refuses a database handle, with which it would release the rows at once.
 func TestHoldNeedsATransaction(t *testing.T) {
 	everywhere(t, func(t *testing.T, on *bed) {
 		t.Parallel()
@@ -244,8 +242,8 @@ func TestHoldNeedsATransaction(t *testing.T) {
 	})
 }
 
-// What a transaction has read before does not deceive hold: a lease that has ended since
-// then is not held, in whatever way it ended, and one that was renewed is.
+// Hold does not rely on what its transaction has read before: a lease that has ended since then, in
+// whatever way, is not held, and one that was renewed is.
 func TestHoldAfterASnapshot(t *testing.T) {
 	endings := map[string]func(t *testing.T, s *sqlstore.Store, l store.Lease, g store.Grant){
 		"released": func(t *testing.T, s *sqlstore.Store, l store.Lease, _ store.Grant) { mustRelease(t, s, l) },
@@ -297,7 +295,7 @@ func TestHoldAfterASnapshot(t *testing.T) {
 					case how == "renewed" && err != nil:
 						t.Errorf("hold a lease that was renewed: %v", err)
 					case how != "renewed" && err == nil:
-						t.Error("hold a lease that is over: no error")
+						t.Error("hold a lease that is over succeeds, want an error")
 					}
 				})
 			}

@@ -18,15 +18,15 @@ import (
 	"github.com/leasehold-dev/leasehold/store/sqlstore"
 )
 
-// leaseOf is a lease of a lock of another kind.
+// leaseOf returns a lease of a lock of another kind.
 func leaseOf(kind store.Kind, weight int64, name string) store.Lease {
 	l := lease(name)
 	l.Kind, l.Weight = kind, weight
 	return l
 }
 
-// A request for a semaphore or read-write lock whose answer is lost leaves nothing behind,
-// or can be made again.
+// A request for a semaphore or read-write lock whose answer is lost leaves no lease, or can be
+// repeated.
 func TestLostAnswersForKinds(t *testing.T) {
 	everywhere(t, func(t *testing.T, on *bed) {
 		t.Parallel()
@@ -38,7 +38,7 @@ func TestLostAnswersForKinds(t *testing.T) {
 		lost := leaseOf(three, 3, "x")
 		proxy.CutReplyTo(".ask_kind(", 0)
 		if _, err := far.Acquire(t.Context(), store.AcquireRequest{Lease: lost}); !errors.Is(err, store.ErrAmbiguous) {
-			t.Fatalf("acquire whose answer is lost: %v", err)
+			t.Fatalf("acquire whose answer is lost: %v, want %v", err, store.ErrAmbiguous)
 		}
 		eventually(t, "the owner is refused", func() bool {
 			_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: lost})
@@ -51,12 +51,12 @@ func TestLostAnswersForKinds(t *testing.T) {
 			proxy.CutReplyTo(step, 0)
 			l := leaseOf(three, 3, "x")
 			w := wait(t, far, l)
-			eventually(t, "the waiter is told of the trouble", w.troubled)
+			eventually(t, "the waiter reports the trouble", w.troubled)
 			eventually(t, "the waiter has its place", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
 			mustRelease(t, s, holder)
 			w.granted(t)
 			if st := inspect(t, s, "x"); len(st.Holders) != 1 || st.Holder.Owner != l.Owner || len(st.Queue) != 0 {
-				t.Errorf("%s: there is %+v", step, st)
+				t.Errorf("%s: inspect: %+v, want the holder %s alone", step, st, l.Owner)
 			}
 			holder = l
 		}
@@ -68,7 +68,7 @@ func TestLostAnswersForKinds(t *testing.T) {
 				t.Errorf("%s: %v, want an error that matches store.ErrAmbiguous", step, err)
 			}
 			if err := do(); !done(err) {
-				t.Errorf("%s again: %v", step, err)
+				t.Errorf("%s repeated: %v", step, err)
 			}
 		}
 		succeeds := func(err error) bool { return err == nil }
@@ -83,7 +83,7 @@ func TestLostAnswersForKinds(t *testing.T) {
 			return err
 		}, succeeds)
 		if st := inspect(t, s, "x"); len(st.Holders) != 1 || st.Holders[0].Weight != 1 {
-			t.Errorf("after a downgrade: %+v", st)
+			t.Errorf("inspect after a downgrade: %+v, want one holder of weight 1", st)
 		}
 	})
 }
@@ -169,8 +169,8 @@ func (c *sharedContest) enough() bool {
 	return c.grants >= 20 && c.most > 1
 }
 
-// Connections that are killed at any moment cost neither the limit of a semaphore, nor
-// that a writer is alone, nor the lock.
+// With connections killed at any moment, the holders of a semaphore stay within its limit, a writer
+// holds alone, and the lock can be acquired in the end.
 func TestKindsWhileConnectionsAreKilled(t *testing.T) {
 	everywhere(t, func(t *testing.T, on *bed) {
 		for _, kind := range []store.Kind{store.Semaphore(3), store.ReadWrite} {
@@ -201,7 +201,7 @@ func TestKindsWhileConnectionsAreKilled(t *testing.T) {
 				stop()
 				all.Wait()
 				if len(c.wrong) > 0 || !c.enough() {
-					t.Errorf("%d grants, %d violations: %q", c.grants, len(c.wrong), c.wrong)
+					t.Errorf("%d grants, want at least 20 and several leases at once; %d violations: %q", c.grants, len(c.wrong), c.wrong)
 				}
 				t.Logf("%d grants, at most %d leases at once", c.grants, c.most)
 				s := on.open(t, schema, sqlstore.Options{})
@@ -213,8 +213,8 @@ func TestKindsWhileConnectionsAreKilled(t *testing.T) {
 	})
 }
 
-// Semaphore(1) is a mutex. Its lease stays when it is resized, and those that wait for
-// another number end. One that was resized to a mutex is handed on as one.
+// Semaphore(1) is a mutex. Its lease stays when it is resized, and the waits for the old number of
+// permits end. A semaphore that was resized to a mutex is handed on as a mutex.
 func TestResizedMutex(t *testing.T) {
 	everywhere(t, func(t *testing.T, on *bed) {
 		t.Parallel()
@@ -229,7 +229,7 @@ func TestResizedMutex(t *testing.T) {
 		}
 		<-w.done
 		if !errors.Is(w.err, store.ErrKindMismatch) {
-			t.Errorf("the waiter for a mutex: %v", w.err)
+			t.Errorf("the wait for a mutex ended with %v, want %v", w.err, store.ErrKindMismatch)
 		}
 		second := leaseOf(three, 2, "x")
 		mustAcquire(t, s, second)
@@ -239,7 +239,7 @@ func TestResizedMutex(t *testing.T) {
 			}
 		}
 		if r, err := s.ReserveTokens(t.Context(), store.ReserveRequest{Lease: mutex, Above: g.Token, Count: 3}); err != nil || r.Token <= g.Token {
-			t.Errorf("reserve: %+v, %v", r, err)
+			t.Errorf("reserve: %+v, %v, want a token above %v", r, err, g.Token)
 		}
 		if err := s.Resize(t.Context(), "x", three, one); err != nil {
 			t.Fatal(err)
@@ -255,7 +255,7 @@ func TestResizedMutex(t *testing.T) {
 		mustRelease(t, s, second)
 		next.granted(t)
 		if st := inspect(t, s, "x"); !st.Held || !st.Kind.IsMutex() || st.Holder.Owner != next.r.Owner {
-			t.Errorf("after the resize: %+v", st)
+			t.Errorf("inspect after the resize: %+v, want a mutex held by %s", st, next.r.Owner)
 		}
 		if err := s.Renew(t.Context(), []store.Lease{next.r.Lease})[0]; err != nil {
 			t.Errorf("renew: %v", err)
@@ -264,7 +264,7 @@ func TestResizedMutex(t *testing.T) {
 	})
 }
 
-// A transaction cannot rely on the lease of another kind than a mutex.
+// Hold refuses the lease of another kind than a mutex.
 func TestHoldOfAKind(t *testing.T) {
 	everywhere(t, func(t *testing.T, on *bed) {
 		t.Parallel()
@@ -274,13 +274,12 @@ func TestHoldOfAKind(t *testing.T) {
 		tx := begin(t, on.handle(t), 0)
 		defer tx.Rollback()
 		if err := s.Hold(t.Context(), tx, aLease{Lease: l}); !errors.Is(err, store.ErrUnsupported) || !strings.Contains(err.Error(), "mutex") {
-			t.Errorf("hold: %v", err)
+			t.Errorf("hold: %v, want %v and a word on mutexes", err, store.ErrUnsupported)
 		}
 	})
 }
 
-// Leases that were over when the lock became a mutex do not count again if the clock is set
-// back.
+// Leases that had ended when the lock became a mutex do not count again if the clock is set back.
 func TestLeasesFromBeforeAMutex(t *testing.T) {
 	everywhere(t, func(t *testing.T, on *bed) {
 		t.Parallel()
@@ -297,30 +296,30 @@ func TestLeasesFromBeforeAMutex(t *testing.T) {
 			return row[0]
 		}
 		if got := ask("old"); got != "granted" {
-			t.Fatal(got)
+			t.Fatalf("the first ask: %s, want granted", got)
 		}
 		if err := p.Pass(6 * time.Second); err != nil {
 			t.Fatal(err)
 		}
 		if r, err := p.ask("x", "mutex", "", time.Minute, false, false); err != nil || r.verdict != "granted" {
-			t.Fatal(r, err)
+			t.Fatalf("ask for a mutex: %+v, %v, want granted", r, err)
 		}
 		if err := p.Pass(-4 * time.Second); err != nil {
 			t.Fatal(err)
 		}
 		if got := ask("new"); got != "mismatch" {
-			t.Errorf("beside a mutex: %s", got)
+			t.Errorf("ask beside a mutex: %s, want mismatch", got)
 		}
 		if done, err := p.release("x", "mutex", 0); !done || err != nil {
-			t.Fatal(done, err)
+			t.Fatalf("release of the mutex: %v, %v, want true", done, err)
 		}
 		if got := ask("new"); got != "granted" {
-			t.Errorf("after the mutex: %s", got)
+			t.Errorf("ask after the mutex: %s, want granted", got)
 		}
 	})
 }
 
-// An upgrade of the first version keeps leases, and the rights of roles.
+// An upgrade from the first version keeps leases, and the rights of roles.
 func TestUpgradeFromTheFirstVersion(t *testing.T) {
 	everywhere(t, func(t *testing.T, on *bed) {
 		t.Parallel()
@@ -351,7 +350,7 @@ func TestUpgradeFromTheFirstVersion(t *testing.T) {
 		two := leaseOf(store.Semaphore(2), 1, "y")
 		mustAcquire(t, as, two)
 		if st := inspect(t, as, "y"); len(st.Holders) != 1 {
-			t.Errorf("after the upgrade: %+v", st)
+			t.Errorf("inspect after the upgrade: %+v, want one holder", st)
 		}
 		mustRelease(t, as, two)
 	})

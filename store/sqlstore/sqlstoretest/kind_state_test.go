@@ -9,8 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/rule"
 )
 
-// there is what the database shows of the lock, in words. With too, what list shows has to
-// agree.
+// there formats what inspect shows of the lock. If too is set, list has to show the same.
 func (k *kindRun) there(too bool) (string, error) {
 	rows, err := k.p.call("inspect", "position, owner, token, ends_in, lim, shared, weight, slot", []byte(kindLock), 100)
 	if err != nil {
@@ -58,7 +57,7 @@ func (k *kindRun) listed(inspected [][]string) error {
 		}
 	}
 	for _, row := range rows {
-		if row[0] != "" { // otherwise it is only waited for
+		if row[0] != "" { // otherwise the lock has only waiters
 			got = append(got, words(row))
 		}
 	}
@@ -68,7 +67,7 @@ func (k *kindRun) listed(inspected [][]string) error {
 	return nil
 }
 
-// state is what the rule has, in the words of there.
+// state formats the record of the rule as there does.
 func (k *kindRun) state() string {
 	r := rule.Expire(k.r, k.now)
 	spec, text, last := "", "", ""

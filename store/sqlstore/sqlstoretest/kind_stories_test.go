@@ -6,8 +6,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/rule"
 )
 
-// semaphores and readWrites are the kinds of the stories. The indices of the steps are into
-// them.
+// semaphores and readWrites are the kinds of the stories, which their steps name by index.
 var (
 	semaphores = []rule.Spec{rule.Semaphore(3), rule.Mutex, rule.Semaphore(2)}
 	readWrites = []rule.Spec{{Limit: 3, Shared: true}, rule.Mutex}
@@ -33,14 +32,14 @@ func (s kindStep) barging() kindStep {
 	return s
 }
 
-// does is a step of an owner, of a semaphore of 3 unless it says otherwise.
+// does returns a step of an owner for a semaphore of 3. Methods of kindStep change the kind.
 func does(owner int, op string, weight int64, d time.Duration) kindStep {
 	return kindStep{op: op, specs: semaphores, owner: owner, weight: weight, d: d, is: true}
 }
 
-// kindStories are lists of steps that catch mistakes which lists drawn by chance rarely do.
+// kindStories has lists of steps that catch mistakes which lists drawn by chance rarely catch.
 var kindStories = [][]kindStep{
-	// A lease and a place end when their time is over, and no later.
+	// A lease and a place end when their TTL is over, and no later.
 	{does(0, "try", 3, short), does(1, "wait", 1, long), does(0, "pass", 0, short), does(1, "look", 0, long)},
 	{does(0, "try", 3, long), does(1, "wait", 3, short), does(2, "wait", 1, long), does(0, "pass", 0, short), does(2, "look", 0, long)},
 	// A place is refreshed and not shortened.
@@ -59,13 +58,13 @@ var kindStories = [][]kindStep{
 	{does(0, "try", 1, short).as(1), does(1, "wait", 1, long).as(1), does(0, "pass", 0, short), does(3, "break", 0, 0)},
 	// The owner of a mutex that was broken is refused, also if it asks for another kind.
 	{does(0, "try", 1, long).as(1), does(0, "break", 0, 0), does(0, "try", 1, long)},
-	// A waiter that asks for less passes nobody.
+	// A waiter that asks for less overtakes no other.
 	{does(0, "try", 1, long), does(1, "wait", 3, long), does(2, "wait", 1, long), does(1, "wait", 1, long)},
 	// The smallest slot is the next.
 	{does(0, "try", 1, long), does(1, "try", 1, long), does(0, "release", 0, 0), does(2, "try", 1, long)},
 	// A renewed lease keeps the name from being a mutex.
 	{does(0, "try", 1, short), does(0, "renew", 0, long), does(0, "pass", 0, short), does(1, "try", 1, long).as(1)},
-	// Resized, to a mutex and back.
+	// A semaphore is resized to a mutex and back.
 	{does(0, "try", 1, long), {op: "resize", specs: semaphores, which: 0, other: 1}, does(1, "wait", 1, long).as(1), does(2, "wait", 1, long).as(1),
 		does(0, "release", 0, 0), does(1, "look", 0, long), {op: "resize", specs: semaphores, which: 1, other: 2}, does(1, "renew", 0, long),
 		does(2, "look", 0, long), does(2, "try", 1, long).as(2), does(1, "release", 0, 0)},
@@ -75,6 +74,6 @@ var kindStories = [][]kindStep{
 	{does(0, "try", 1, long), does(0, "break", 0, 0), does(0, "renew", 0, long), does(0, "try", 1, long), does(0, "release", 0, 0), does(0, "try", 1, long)},
 	{does(0, "try", 1, long).as(1), does(0, "break", 0, 0), does(0, "renew", 0, long), does(0, "reserve", 0, 0), {op: "break", specs: semaphores, set: true, is: true}, does(1, "try", 1, long).as(1)},
 	{does(0, "try", 1, long), {op: "break", specs: semaphores}},
-	// Readers come in with the writer that became one.
+	// Readers enter with the writer that became one.
 	{does(0, "try", 3, long).of(readWrites), does(1, "wait", 1, long).of(readWrites), does(0, "downgrade", 0, long).of(readWrites), does(1, "look", 0, long).of(readWrites)},
 }

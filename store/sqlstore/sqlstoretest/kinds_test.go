@@ -35,7 +35,7 @@ func TestKindsFollowTheRule(t *testing.T) {
 	})
 }
 
-// kindSpecs are the kinds of the steps. The first is that of most.
+// kindSpecs has the kinds of the steps. Most steps have the first.
 var kindSpecs = [][]rule.Spec{
 	{rule.Semaphore(3), rule.Mutex, rule.Semaphore(2), {Limit: 3, Shared: true}},
 	{{Limit: 3, Shared: true}, rule.Mutex, rule.Semaphore(3)},
@@ -107,14 +107,14 @@ func (p *procedures) kinds(steps []kindStep) error {
 			return fmt.Errorf("%s%w", trace, err)
 		}
 		if got != want {
-			return fmt.Errorf("%sthe answers differ", trace)
+			return fmt.Errorf("%sthe answers of the procedure and the rule differ", trace)
 		}
 		there, err := k.there(i%4 == 3)
 		if err != nil {
 			return fmt.Errorf("%s%w", trace, err)
 		}
 		if state := k.state(); there != state {
-			return fmt.Errorf("%s   there is: %s\n   the rule: %s", trace, there, state)
+			return fmt.Errorf("%s   the rows: %s\n   the rule: %s", trace, there, state)
 		}
 	}
 	return nil
@@ -176,13 +176,13 @@ func (k *kindRun) step(s kindStep) (got, want string, err error) {
 	return k.breaks(s, owner)
 }
 
-// truth is true as 1, since the databases write it in different ways.
+// truth formats a boolean, which the databases write in different ways.
 func truth(b bool) string { return map[bool]string{true: "yes", false: "no"}[b] + " " }
 
 func isTrue(text string) bool { return text == "true" || text == "t" || text == "1" }
 
-// either calls a procedure of a mutex if the owner has asked for one and, if that does not
-// find what it looks for, the one of the other kinds.
+// either calls the procedure for a mutex if the owner has asked for one. If that does not find the
+// lease, it calls the procedure for other kinds.
 func (k *kindRun) either(owner, name, columns string, found func([]string) bool, args ...any) (bool, error) {
 	if spec, ok := k.asked[owner]; !ok || spec == rule.Mutex {
 		mutexArgs := args
@@ -214,7 +214,7 @@ func (k *kindRun) ask(s kindStep, owner string) (got, want string, err error) {
 			return "", "", err
 		}
 	}
-	if !barge && (byKind || row[0] != "buried") { // a mutex does not look at the queue first
+	if !barge && (byKind || row[0] != "buried") { // the procedure for a mutex does not serve the queue first
 		k.r, _ = rule.Advance(k.r, k.floor(), k.now)
 	}
 	ask := rule.Ask{Spec: spec, Owner: owner, Attempt: s.attempt, Meta: "{}", Weight: weight, TTL: s.d, Spare: s.spare, Floor: k.floor()}
@@ -231,7 +231,7 @@ func (k *kindRun) ask(s kindStep, owner string) (got, want string, err error) {
 	case rule.Granted:
 		spare, text := ans.Spare, "granted"
 		if ans.Again {
-			text, spare = "again", int(number(row[2])) // the rule does not say again what was reserved
+			text, spare = "again", int(number(row[2])) // the rule does not repeat the reserved tokens
 		}
 		want = fmt.Sprint(text, ans.Token, spare, ans.ExpiresIn)
 		got = fmt.Sprint(row[0], number(row[1]), number(row[2]), span(row[3]))
@@ -249,7 +249,7 @@ func (k *kindRun) ask(s kindStep, owner string) (got, want string, err error) {
 	case rule.Buried:
 		return row[0], "buried", nil
 	case rule.Mismatch:
-		// The tombstone of a mutex that was broken is there already, and comes first.
+		// The tombstone of a mutex that was broken already exists, and comes first.
 		if i := slices.IndexFunc(k.r.Holds, func(h rule.Hold) bool { return h.Owner == owner }); i >= 0 && k.r.Holds[i].Broken && ans.Spec == rule.Mutex {
 			return row[0], "buried", nil
 		}
@@ -265,7 +265,7 @@ func (k *kindRun) ask(s kindStep, owner string) (got, want string, err error) {
 	return "", "", fmt.Errorf("the rule: %+v", ans)
 }
 
-// look is what a waiter does until it has the lock.
+// look takes the step of a waiter that looks whether it has the lock.
 func (k *kindRun) look(s kindStep, owner string) (got, want string, err error) {
 	if !slices.ContainsFunc(rule.Expire(k.r, k.now).Line, func(p rule.Place) bool { return p.Owner == owner }) {
 		return "", "", nil
@@ -320,7 +320,7 @@ func (k *kindRun) release(s kindStep, owner string) (got, want string, err error
 func (k *kindRun) reserve(s kindStep, owner string) (got, want string, err error) {
 	r := rule.Expire(k.r, k.now)
 	if i := slices.IndexFunc(r.Holds, func(h rule.Hold) bool { return h.Owner == owner }); i >= 0 && r.Spec.Shared && r.Holds[i].Weight < r.Spec.Limit {
-		return "", "", nil // it has none
+		return "", "", nil // a reader reserves no tokens
 	}
 	var ans rule.Answer
 	above := k.r.Token + fence.Token(s.spare)

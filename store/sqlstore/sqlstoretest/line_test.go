@@ -13,9 +13,9 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/rule"
 )
 
-// The procedures keep the queue of waiters as package rule says, and hand the lock to
-// the same waiter.
-func TestLineFollowsTheRule(t *testing.T) {
+// The procedures keep the queue of waiters as package rule says, and hand the lock to the same
+// waiter.
+func TestQueueFollowsTheRule(t *testing.T) {
 	everywhere(t, func(t *testing.T, on *bed) {
 		t.Parallel()
 		p := newProcedures(t, on, nil)
@@ -128,13 +128,13 @@ func (p *procedures) line(steps []lineStep) error {
 			return err
 		}
 		if want := ruleState(rule.Expire(r, now), now); !same || got != want {
-			return fmt.Errorf("%s   there is: %s\n   the rule: %s\n   same answers: %v", trace, got, want, same)
+			return fmt.Errorf("%s   the rows: %s\n   the rule: %s\n   same answers: %v", trace, got, want, same)
 		}
 	}
 	return nil
 }
 
-// lineState is the lease and the places of a lock, in words.
+// lineState formats the lease and the places of a lock.
 func (p *procedures) lineState(lock string) (string, error) {
 	rows, err := p.call("inspect", "position, owner, token, ends_in", []byte(lock), 100)
 	text := ""

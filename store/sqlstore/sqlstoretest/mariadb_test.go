@@ -47,7 +47,7 @@ var mariadb = &bed{
 		if err == nil {
 			_, err = db.ExecContext(context.Background(), fmt.Sprint("KILL ", id))
 		}
-		if err != nil && strings.Contains(err.Error(), "1094") { // it is gone
+		if err != nil && strings.Contains(err.Error(), "1094") { // the connection is gone
 			return nil
 		}
 		return err

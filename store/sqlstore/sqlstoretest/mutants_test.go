@@ -10,30 +10,30 @@ import (
 // mutant is a mistake in the procedures.
 type mutant struct{ name, old, new string }
 
-// mutants are mistakes in the procedures of PostgreSQL that the comparison with the rule finds.
+// mutants has mistakes in the procedures of PostgreSQL that the comparison with the rule finds.
 var mutants = []mutant{
 	{"a lease outlasts its end", "IF l.owner IS NOT NULL AND l.ends > at THEN RETURN l; END IF;", "IF l.owner IS NOT NULL AND l.ends >= at THEN RETURN l; END IF;"},
 	{"an ask shortens a lease", "IF l.ends < a.at + p_ttl THEN l.ends := a.at + p_ttl; END IF;", "l.ends := a.at + p_ttl;"},
 	{"a renewal shortens a lease", "UPDATE locks SET ends = greatest(ends, at + ttls[i]::bigint)", "UPDATE locks SET ends = at + ttls[i]::bigint"},
 	{"a renewal revives a lease", "ELSIF l.owner = owners[i] AND l.ends > at THEN", "ELSIF l.owner = owners[i] THEN"},
-	{"anybody renews", "ELSIF l.owner = owners[i] AND l.ends > at THEN", "ELSIF l.ends > at THEN"},
-	{"anybody releases", "done := coalesce(l.owner = p_owner AND l.ends > at, false)\n    AND", "done := coalesce(l.ends > at AND l.owner IS NOT NULL, false)\n    AND"},
+	{"any owner renews", "ELSIF l.owner = owners[i] AND l.ends > at THEN", "ELSIF l.ends > at THEN"},
+	{"any owner releases", "done := coalesce(l.owner = p_owner AND l.ends > at, false)\n    AND", "done := coalesce(l.ends > at AND l.owner IS NOT NULL, false)\n    AND"},
 	{"tokens stand still", "SELECT greatest(token + 1, at)", "SELECT greatest(token, 1)"},
 	{"no floor of tokens", "SELECT greatest(token + 1, at)", "SELECT token + 1"},
-	{"tombstones are not looked at", "IF l.buried > a.at AND is_buried(l, attempt_of(p_owner, p_attempt), a.at) THEN a.verdict := 'buried'; RETURN a; END IF;", ""},
+	{"tombstones are ignored", "IF l.buried > a.at AND is_buried(l, attempt_of(p_owner, p_attempt), a.at) THEN a.verdict := 'buried'; RETURN a; END IF;", ""},
 	{"tombstones stay", "t.owner = p_attempt AND t.ends > at);", "t.owner = p_attempt);"},
-	{"a tombstone refuses everybody", "WHERE t.name = l.name AND t.owner = p_attempt AND t.ends > at", "WHERE t.name = l.name AND t.ends > at"},
+	{"a tombstone refuses all owners", "WHERE t.name = l.name AND t.owner = p_attempt AND t.ends > at", "WHERE t.name = l.name AND t.ends > at"},
 	{"a tombstone ends earlier", "SET ends = greatest(tombs.ends, excluded.ends)", "SET ends = excluded.ends - 1"},
 	{"the last waiter is first", "WHERE name = l.name ORDER BY seq LIMIT 1) RETURNING", "WHERE name = l.name ORDER BY seq DESC LIMIT 1) RETURNING"},
 	{"dead waiters are handed the lock", "CONTINUE WHEN p.ends <= at;", ""},
-	{"a hand-over lasts longer than the place", "l.meta := p.meta; l.ends := p.ends;", "l.meta := p.meta; l.ends := p.ends + 1;"},
+	{"a hand-off lasts longer than the place", "l.meta := p.meta; l.ends := p.ends;", "l.meta := p.meta; l.ends := p.ends + 1;"},
 	{"a waiter that barges is handed the lock", "IF p.barge THEN RETURN l; END IF;", ""},
 	{"a refreshed place goes to the end", "    IF alive THEN\n", "    IF false THEN\n"},
 	{"a place is shortened", "UPDATE places SET ends = greatest(ends, a.at + p_ttl), attempt", "UPDATE places SET ends = a.at + p_ttl, attempt"},
 	{"a release keeps the place", "IF l.line AND NOT done THEN DELETE FROM places WHERE name = p_name AND owner = p_owner; END IF;\n    IF p_tomb", "IF p_tomb"},
 	{"a release hands nothing on", "IF strong THEN l := settled(l, at, p_owner); END IF;", "IF strong AND done THEN l.owner := NULL; END IF;"},
 	{"an ask does not settle", "IF strong AND (NOT p_barge OR NOT p_wait) THEN", "IF false THEN"},
-	{"a waiter passes those before it", "IF l.owner IS NULL AND (p_barge OR NOT p_wait OR NOT l.line OR", "IF l.owner IS NULL AND (true OR"},
+	{"a waiter overtakes those before it", "IF l.owner IS NULL AND (p_barge OR NOT p_wait OR NOT l.line OR", "IF l.owner IS NULL AND (true OR"},
 	{"the position is one off", "AND seq <= mine AND ends > at;", "AND seq < mine AND ends > at;"},
 	{"ended places count", "AND seq <= mine AND ends > at;", "AND seq <= mine;"},
 	{"a free lock is granted past its queue", "AND NOT line AND buried <= a.at", "AND buried <= a.at"},
@@ -79,25 +79,25 @@ func TestMutatedKindsAreCaught(t *testing.T) {
 	})
 }
 
-// catch requires each of the mutants to be caught by so many lists of steps as find is told.
+// catch requires that find, with a number of lists of steps, catches each of the mutants.
 func catch(t *testing.T, on *bed, mutants []mutant, find func(p *procedures, n int) bool) {
 	for _, m := range mutants {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			p := newProcedures(t, on, func(script string) string {
 				if strings.Count(script, m.old) != 1 {
-					t.Fatalf("%q is %d times in the script, want once", m.old, strings.Count(script, m.old))
+					t.Fatalf("%q occurs %d times in the script, want once", m.old, strings.Count(script, m.old))
 				}
 				return strings.Replace(script, m.old, m.new, 1)
 			})
 			const lists = 200
-			// Most are caught by the first few lists of the one kind or the other.
+			// The first few lists catch most mutants.
 			for _, n := range []int{lists / 20, lists / 5, lists} {
 				if find(p, n) {
 					return
 				}
 			}
-			t.Errorf("not caught by %d lists of steps", lists)
+			t.Errorf("%d lists of steps do not catch the mistake", lists)
 		})
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store/sqlstore"
 )
 
-// A URL of MySQL becomes what the driver understands, whatever the password is, and
-// opens a store.
+// A URL of MySQL becomes a data source name of the driver, whatever the password is, and opens a
+// store.
 func TestMySQLURL(t *testing.T) {
 	t.Parallel()
 	const more = "?connectionAttributes=program_name%3Aleasehold&innodb_lock_wait_timeout=2&timeout=5s&tls=preferred"
@@ -37,7 +37,7 @@ func TestMySQLURL(t *testing.T) {
 		"mysql://u:secret@a,b/d", "mysql://u%3Av:secret@a/b", "mysql://u:secret@a\nmysql://u:secret@b",
 	} {
 		if _, err := sqlstore.ParseURL(wrong); !errors.Is(err, store.ErrInvalid) || strings.Contains(err.Error(), "secret") {
-			t.Errorf("%q: %v", wrong, err)
+			t.Errorf("%q: %v, want %v without the password", wrong, err, store.ErrInvalid)
 		}
 	}
 	schema := mariadb.newSchema(t)
@@ -49,17 +49,17 @@ func TestMySQLURL(t *testing.T) {
 	mustGet(t, s.(*sqlstore.Store), "x")
 }
 
-// A URL without a password takes it from where the programs of MySQL look for it.
+// A URL without a password gets it from the environment, as the programs of MySQL do.
 func TestMySQLPassword(t *testing.T) {
-	t.Setenv("MYSQL_PWD", "from elsewhere")
-	for raw, start := range map[string]string{"mysql://u@a/": "u:from elsewhere@tcp(", "mysql://u:own@a/": "u:own@tcp("} {
+	t.Setenv("MYSQL_PWD", "from the environment")
+	for raw, start := range map[string]string{"mysql://u@a/": "u:from the environment@tcp(", "mysql://u:own@a/": "u:own@tcp("} {
 		if u, err := sqlstore.ParseURL(raw); err != nil || !strings.HasPrefix(u.DSN, start) {
 			t.Errorf("%s: %s, %v, want %s...", raw, u.DSN, err, start)
 		}
 	}
 }
 
-// The printed script can be given to the client of the database.
+// The client of the database can run the printed script.
 func TestScriptForTheClient(t *testing.T) {
 	t.Parallel()
 	schema := newName()
@@ -82,9 +82,8 @@ func TestScriptForTheClient(t *testing.T) {
 	mustGet(t, mariadb.open(t, schema, sqlstore.Options{}), "x")
 }
 
-// A server that was made read-only is not written to, even though the procedures run
-// with rights that could. It can be inspected. Its settings and its replicas decide
-// which class it gives.
+// A server that was made read-only is not written to, although the procedures run with rights to
+// write. It can be inspected. Its settings and its replicas decide which class it gives.
 func TestServerBecomesAReplica(t *testing.T) {
 	t.Parallel()
 	server, err := sqltest.LaunchMariaDB("log-bin=log", "server-id=7", "innodb-flush-log-at-trx-commit=1", "sync-binlog=0")
@@ -97,27 +96,27 @@ func TestServerBecomesAReplica(t *testing.T) {
 	db := on.handle(t)
 	s := on.open(t, schema, sqlstore.Options{Timeout: 2 * time.Second})
 	if got := s.Caps().Class; got != store.Efficiency {
-		t.Errorf("class %v with a binary log that is not synced", got)
+		t.Errorf("class %v with a binary log that is not synced, want %v", got, store.Efficiency)
 	}
 	l := lease("x")
 	mustAcquire(t, s, l)
 
 	on.exec(t, db, "", "SET GLOBAL read_only = 1")
 	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: lease("y")}); err == nil || !strings.Contains(err.Error(), "connect to the primary") {
-		t.Errorf("acquire on a replica: %v", err)
+		t.Errorf("acquire on a replica: %v, want an error that names the primary", err)
 	}
 	if st := inspect(t, s, "x"); st.Holder.Owner != l.Owner {
-		t.Errorf("a lease on a replica: %+v", st)
+		t.Errorf("inspect on a replica: %+v, want the holder %s", st, l.Owner)
 	}
 	if _, err := sqlstore.Open(t.Context(), on.dialect, on.driver, on.dsn(), &sqlstore.Options{Schema: schema}); err == nil || !strings.Contains(err.Error(), "connect to the primary") {
-		t.Errorf("open on a replica: %v", err)
+		t.Errorf("open on a replica: %v, want an error that names the primary", err)
 	}
 	on.exec(t, db, "", "SET GLOBAL read_only = 0, GLOBAL sync_binlog = 1")
 	mustRelease(t, s, l)
 
 	safe := on.open(t, schema, sqlstore.Options{})
 	if got := safe.Caps().Class; got != store.CrashSafe {
-		t.Errorf("class %v with a binary log that is synced", got)
+		t.Errorf("class %v with a binary log that is synced, want %v", got, store.CrashSafe)
 	}
 	host, port, err := net.SplitHostPort(server.Addr)
 	if err != nil {
@@ -133,15 +132,15 @@ func TestServerBecomesAReplica(t *testing.T) {
 	eventually(t, "the replica is noticed", func() bool {
 		return on.open(t, schema, sqlstore.Options{}).Caps().Class == store.Efficiency
 	})
-	// Statements in the binary log cannot tell a replica what a lock is.
+	// A binary log of statements cannot replicate the state of a lock.
 	old := on.open(t, schema, sqlstore.Options{}, setting("binlog_format", "'STATEMENT'"))
 	if _, err := old.Acquire(t.Context(), store.AcquireRequest{Lease: lease("z")}); err == nil || !strings.Contains(err.Error(), "binlog_format") {
-		t.Errorf("acquire with a binary log of statements: %v", err)
+		t.Errorf("acquire with a binary log of statements: %v, want an error that names binlog_format", err)
 	}
 }
 
-// The clock is read after the row was locked: a lease that was asked for before does
-// not end earlier, and a token is not behind the clock.
+// The procedures read the clock after they have locked the row: the wait for the row does not
+// shorten a lease, and a token is not behind the clock.
 func TestClockAfterTheLock(t *testing.T) {
 	t.Parallel()
 	s, schema := mariadb.newStore(t)
@@ -160,11 +159,11 @@ func TestClockAfterTheLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	if g := w.granted(t); int64(g.Token) < at {
-		t.Errorf("token %d, and the row was locked until after %d", g.Token, at)
+		t.Errorf("token %d, want at least %d, as the row was locked until then", g.Token, at)
 	}
 }
 
-// A call goes on in the server when its client is gone. What it takes then is given back.
+// A call goes on in the server when its client is gone. A lease that it then gets is released.
 func TestAbandonedCall(t *testing.T) {
 	t.Parallel()
 	schema := mariadb.newSchema(t)
@@ -191,8 +190,8 @@ func TestAbandonedCall(t *testing.T) {
 	mustGet(t, s, "x")
 }
 
-// As many leases as are renewed at once fit into the packets of a server that accepts only
-// small ones, however long their names are.
+// The leases that are renewed at once fit into the packets of a server that accepts only small ones,
+// however long their names are.
 func TestRenewalFitsIntoPackets(t *testing.T) {
 	t.Parallel()
 	server, err := sqltest.LaunchMariaDB("max-allowed-packet=1M")
@@ -214,7 +213,7 @@ func TestRenewalFitsIntoPackets(t *testing.T) {
 		case held && err != nil:
 			t.Errorf("renew lease %d of 512: %v", i, err)
 		case !held && !errors.Is(err, store.ErrNotHeld):
-			t.Fatalf("renew lease %d of 512, which nobody has: %v", i, err)
+			t.Fatalf("renew lease %d of 512, which is not held: %v, want %v", i, err, store.ErrNotHeld)
 		}
 	}
 }

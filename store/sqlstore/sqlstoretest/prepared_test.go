@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/sqlstore"
 )
 
-// openURL opens a store as a program does that has only a URL.
+// openURL opens a store as a program with only a URL does.
 func openURL(t *testing.T, url string) *sqlstore.Store {
 	t.Helper()
 	s, err := store.Open(t.Context(), url, nil)
@@ -20,8 +20,7 @@ func openURL(t *testing.T, url string) *sqlstore.Store {
 	return s.(*sqlstore.Store)
 }
 
-// A busy process has its calls prepared, and goes on if the procedures are installed
-// again.
+// The calls of a busy process are prepared. It goes on if the procedures are installed again.
 func TestCallsArePrepared(t *testing.T) {
 	t.Parallel()
 	schema := postgres.newSchema(t)
@@ -41,8 +40,8 @@ func TestCallsArePrepared(t *testing.T) {
 	mustGet(t, s, "x")
 }
 
-// A process that waits again and again with each release, so that it never gives its
-// connection back, has its calls prepared, too.
+// The calls of a process that queues again with each release, and so never returns its connection to
+// the pool, are prepared too.
 func TestRejoinsArePrepared(t *testing.T) {
 	t.Parallel()
 	schema := postgres.newSchema(t)
@@ -59,7 +58,7 @@ func TestRejoinsArePrepared(t *testing.T) {
 	mustAcquire(t, other, theirs)
 	mine := wait(t, one, lease("x"))
 	queued := func() bool { return len(inspect(t, other, "x").Queue) == 1 }
-	eventually(t, "one waits", queued)
+	eventually(t, "the first store waits", queued)
 	mustRelease(t, other, theirs)
 	mine.granted(t)
 	eventually(t, "other calls are prepared", func() bool {
@@ -68,20 +67,20 @@ func TestRejoinsArePrepared(t *testing.T) {
 	})
 	for range 2 {
 		next := wait(t, other, lease("x"))
-		eventually(t, "the other waits", queued)
+		eventually(t, "the other store waits", queued)
 		again := store.WaitRequest{Lease: lease("x")}
 		if _, err := one.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: mine.r.Lease}, again); err != nil {
 			t.Fatal(err)
 		}
 		next.granted(t)
 		mine = wait(t, one, again.Lease)
-		eventually(t, "one waits again", queued)
+		eventually(t, "the first store waits again", queued)
 		mustRelease(t, other, next.r.Lease)
 		mine.granted(t)
 	}
 	mustRelease(t, one, mine.r.Lease)
 	if !prepared("release_and_rejoin") {
-		t.Error("a release with the next place was not prepared")
+		t.Error("the call that releases and queues again is not prepared")
 	}
 }
 

@@ -30,13 +30,13 @@ func TestGrantToAnyName(t *testing.T) {
 		var may bool
 		err := postgres.handle(t).QueryRowContext(t.Context(), `SELECT has_function_privilege($1, oid, 'execute') FROM pg_proc WHERE proname = 'sweep' AND pronamespace = $2::regnamespace`, role, schema).Scan(&may)
 		if err != nil || !may {
-			t.Errorf("%q may not call the procedures: %v", role, err)
+			t.Errorf("%q has no right to call the procedures: %v", role, err)
 		}
 	}
 }
 
-// The procedures run with the rights of the role that installs them, so nobody else may
-// own their schema.
+// The procedures run with the rights of the role that installs them, so their schema must not have
+// another owner.
 func TestInstallIntoTheSchemaOfAnother(t *testing.T) {
 	t.Parallel()
 	schema := newName()
@@ -45,11 +45,11 @@ func TestInstallIntoTheSchemaOfAnother(t *testing.T) {
 	db := postgres.handle(t)
 	err := sqlstore.Install(t.Context(), db, sqlstore.PostgreSQL, schema)
 	if err == nil || !strings.Contains(err.Error(), `"owner `+schema+`"`) || !strings.Contains(err.Error(), "own") {
-		t.Fatalf("install into the schema of another role: %v", err)
+		t.Fatalf("install into the schema of another role: %v, want an error that names the owner", err)
 	}
 	var tables int
 	if err := db.QueryRowContext(t.Context(), `SELECT count(*) FROM pg_tables WHERE schemaname = $1`, schema).Scan(&tables); err != nil || tables != 0 {
-		t.Errorf("%d tables were installed, %v", tables, err)
+		t.Errorf("%d tables were installed (%v), want none", tables, err)
 	}
 	asSuperuser(t, `ALTER SCHEMA `+schema+` OWNER TO CURRENT_USER`)
 	if err := sqlstore.Install(t.Context(), db, sqlstore.PostgreSQL, schema); err != nil {
@@ -57,18 +57,17 @@ func TestInstallIntoTheSchemaOfAnother(t *testing.T) {
 	}
 }
 
-// A role whose transactions can only read is refused when the store is opened, with the
-// setting that does it.
+// Open refuses a role whose transactions are read-only, and names the setting.
 func TestReadOnlyRole(t *testing.T) {
 	t.Parallel()
 	schema := postgres.newSchema(t)
 	_, err := sqlstore.Open(t.Context(), sqlstore.PostgreSQL, "pgx", postgres.dsn("default_transaction_read_only=on"), &sqlstore.Options{Schema: schema})
 	if err == nil || !strings.Contains(err.Error(), "default_transaction_read_only") || strings.Contains(err.Error(), "standby") {
-		t.Errorf("open by a role that can only read: %v", err)
+		t.Errorf("open by a read-only role: %v, want an error that names the setting", err)
 	}
 }
 
-// A process that nobody else competes with needs one connection.
+// A process without contention needs one connection.
 func TestOneConnection(t *testing.T) {
 	t.Parallel()
 	schema := postgres.newSchema(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store/sqlstore"
 )
 
-// The schema can be installed any number of times, by several at once, while locks
-// are held.
+// The schema can be installed any number of times, by several processes at once, while locks are
+// held.
 func TestInstallAgain(t *testing.T) {
 	everywhere(t, func(t *testing.T, on *bed) {
 		t.Parallel()
@@ -29,7 +29,7 @@ func TestInstallAgain(t *testing.T) {
 		}
 		all.Wait()
 		if st := inspect(t, s, "x"); st.Holder.Owner != l.Owner {
-			t.Errorf("the lock after another install: %+v", st)
+			t.Errorf("inspect after another install: %+v, want the holder %s", st, l.Owner)
 		}
 		if err := s.Renew(t.Context(), []store.Lease{l})[0]; err != nil {
 			t.Errorf("renew after another install: %v", err)
@@ -55,8 +55,8 @@ func TestScriptRunsAsAWhole(t *testing.T) {
 	mustGet(t, postgres.open(t, schema, sqlstore.Options{}), "x")
 }
 
-// A newer schema is not replaced. A program that it has no room for is refused, and
-// one that it has goes on.
+// A newer schema is not replaced. A program whose version it still supports goes on, and others are
+// refused.
 func TestNewerSchema(t *testing.T) {
 	everywhere(t, func(t *testing.T, on *bed) {
 		t.Parallel()
@@ -66,14 +66,14 @@ func TestNewerSchema(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := sqlstore.Install(t.Context(), db, on.dialect, schema); err == nil || !strings.Contains(err.Error(), "newer") {
-			t.Errorf("install over a newer version: %v", err)
+			t.Errorf("install over a newer version: %v, want an error that says so", err)
 		}
 		mustGet(t, on.open(t, schema, sqlstore.Options{}), "x")
 		if _, err := db.ExecContext(t.Context(), `UPDATE `+schema+`.meta SET oldest = 1000`); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := sqlstore.Open(t.Context(), on.dialect, on.driver, on.dsn(), &sqlstore.Options{Schema: schema}); err == nil || !strings.Contains(err.Error(), "upgrade") {
-			t.Errorf("open with a program that is too old: %v", err)
+			t.Errorf("open with a program that is too old: %v, want an error that says to upgrade", err)
 		}
 	})
 }
@@ -88,7 +88,7 @@ func TestOlderSchema(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := sqlstore.Open(t.Context(), on.dialect, on.driver, on.dsn(), &sqlstore.Options{Schema: schema}); err == nil || !strings.Contains(err.Error(), "leasehold schema") {
-			t.Errorf("open with a schema that is too old: %v", err)
+			t.Errorf("open with a schema that is too old: %v, want an error that names leasehold schema", err)
 		}
 		if err := sqlstore.Install(t.Context(), db, on.dialect, schema); err != nil {
 			t.Fatal(err)
@@ -102,18 +102,18 @@ func TestMissingSchema(t *testing.T) {
 		t.Parallel()
 		_, err := sqlstore.Open(t.Context(), on.dialect, on.driver, on.dsn(), &sqlstore.Options{Schema: "nowhere"})
 		if err == nil || !strings.Contains(err.Error(), "leasehold schema") {
-			t.Errorf("open without a schema: %v", err)
+			t.Errorf("open without a schema: %v, want an error that names leasehold schema", err)
 		}
 		for _, name := range []string{"a.b", "1a", `a"b`, "A", strings.Repeat("a", 64)} {
 			if _, err := sqlstore.Script(on.dialect, name); !errors.Is(err, store.ErrInvalid) {
-				t.Errorf("a schema called %q: %v", name, err)
+				t.Errorf("a schema called %q: %v, want %v", name, err, store.ErrInvalid)
 			}
 		}
 	})
 }
 
-// A role that may only call the procedures can use locks, and can neither read nor
-// write the tables. A role without rights can do nothing.
+// A role with only the right to call the procedures can use locks, and can neither read nor write the
+// tables. A role without that right can do nothing.
 func TestLeastRights(t *testing.T) {
 	everywhere(t, func(t *testing.T, on *bed) {
 		t.Parallel()
@@ -143,7 +143,7 @@ func TestLeastRights(t *testing.T) {
 			t.Error(err)
 		}
 		if list, err := s.List(t.Context(), ""); err != nil || len(list) != 1 {
-			t.Errorf("list: %v, %v", list, err)
+			t.Errorf("list: %v, %v, want one lock", list, err)
 		}
 		locker := as(role).handle(t)
 		tx := begin(t, locker, 0)
@@ -160,7 +160,7 @@ func TestLeastRights(t *testing.T) {
 		}
 		_, err := sqlstore.Open(t.Context(), on.dialect, on.driver, as(stranger).dsn(), &sqlstore.Options{Schema: schema})
 		if err == nil || !strings.Contains(err.Error(), "--grant") {
-			t.Errorf("open by a role without rights: %v", err)
+			t.Errorf("open by a role without rights: %v, want an error that names --grant", err)
 		}
 	})
 }
@@ -184,9 +184,8 @@ func TestInstallAtOnce(t *testing.T) {
 	})
 }
 
-// A schema that is there already is used by its owner, who need not be allowed to create
-// one.
-func TestInstallIntoASchemaThatIsThere(t *testing.T) {
+// The owner of an existing schema can install into it without the right to create one.
+func TestInstallIntoAnExistingSchema(t *testing.T) {
 	t.Parallel()
 	schema := newName()
 	asSuperuser(t, `CREATE ROLE "owner of `+schema+`" LOGIN PASSWORD 'p'`)
@@ -202,9 +201,9 @@ func TestInstallIntoASchemaThatIsThere(t *testing.T) {
 	mustGet(t, owner.open(t, schema, sqlstore.Options{}), "x")
 }
 
-// The installation calls nothing that others have put into the search path. It would run
-// with the rights of the role that installs. The path is as before afterwards, since a
-// migration tool may go on in the same transaction.
+// The installation calls no function that others have put into the search path, which would run with
+// the rights of the role that installs. It restores the path, since a migration tool may go on in
+// the same transaction.
 func TestInstallIgnoresTheSearchPath(t *testing.T) {
 	t.Parallel()
 	schema := newName()
@@ -226,9 +225,9 @@ func TestInstallIgnoresTheSearchPath(t *testing.T) {
 	db := postgres.handle(t, "search_path="+theirs, "default_query_exec_mode=simple_protocol")
 	ran := func() int64 { return postgres.number(t, db, theirs, `SELECT count(*) FROM S.ran`) }
 	if _, err := db.ExecContext(t.Context(), `SELECT hashtextextended('leasehold schema', 0)`); err != nil || ran() != 1 {
-		t.Fatalf("a call in this search path is not one of theirs: %v", err)
+		t.Fatalf("a call in this search path does not reach their function: %v", err)
 	}
-	for range 2 { // the second time, the role has rights to keep
+	for range 2 { // in the second round the role has rights to keep
 		tx := begin(t, db, 0)
 		if _, err := tx.ExecContext(t.Context(), script+"\n"+`GRANT EXECUTE ON FUNCTION `+schema+`.ask TO "app of `+theirs+`"`); err != nil {
 			t.Fatal(err)
@@ -242,12 +241,12 @@ func TestInstallIgnoresTheSearchPath(t *testing.T) {
 		}
 	}
 	if n := ran() - 1; n != 0 {
-		t.Errorf("%d calls of functions of others", n)
+		t.Errorf("%d calls of functions of others, want none", n)
 	}
 }
 
-// Migration tools that send a script as a whole install the schema, again and again, and are
-// told if it is newer.
+// Migration tools that send a script as a whole can install the schema any number of times, and get
+// an error if it is newer.
 func TestScriptForMigrationTools(t *testing.T) {
 	everywhere(t, func(t *testing.T, on *bed) {
 		t.Parallel()
@@ -269,7 +268,7 @@ func TestScriptForMigrationTools(t *testing.T) {
 		mustGet(t, on.open(t, schema, sqlstore.Options{}), "x")
 		on.exec(t, db, schema, `UPDATE S.meta SET version = 1000`)
 		if _, err := db.ExecContext(t.Context(), script); err == nil || !strings.Contains(err.Error(), "newer") {
-			t.Errorf("the script of an older version: %v", err)
+			t.Errorf("the script of an older version: %v, want an error that names the newer one", err)
 		}
 	})
 }

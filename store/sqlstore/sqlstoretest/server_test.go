@@ -11,18 +11,18 @@ import (
 	"github.com/leasehold-dev/leasehold/store/sqlstore"
 )
 
-// A server that does not sync its disk gives efficiency and no more.
+// A server that does not sync its disk gives the class Efficiency.
 func TestClassFollowsTheServer(t *testing.T) {
 	everywhere(t, func(t *testing.T, on *bed) {
 		t.Parallel()
 		s, _ := on.newStore(t) // on a server with fsync off
 		if got := s.Caps().Class; got != store.Efficiency {
-			t.Errorf("class %v with fsync off", got)
+			t.Errorf("class %v with fsync off, want %v", got, store.Efficiency)
 		}
 		l := lease("x")
 		l.Require = store.CrashSafe
 		if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: l}); !errors.Is(err, store.ErrUnsupported) {
-			t.Errorf("acquire that requires a class the server cannot give: %v", err)
+			t.Errorf("acquire that requires a class the server cannot give: %v, want %v", err, store.ErrUnsupported)
 		}
 	})
 	for _, c := range []struct {
@@ -35,12 +35,12 @@ func TestClassFollowsTheServer(t *testing.T) {
 		{"torn pages", sqlstore.PostgreSQLSettings{Fsync: "on", FullPageWrites: "off"}, store.Efficiency},
 		{"an asynchronous standby", sqlstore.PostgreSQLSettings{Fsync: "on", FullPageWrites: "on", Standbys: 1}, store.Efficiency},
 		{"a synchronous standby", sqlstore.PostgreSQLSettings{Fsync: "on", FullPageWrites: "on", Standbys: 1, SynchronousStandbyNames: "*", SynchronousCommit: "on"}, store.CrashSafe},
-		{"a synchronous standby that nobody waits for", sqlstore.PostgreSQLSettings{Fsync: "on", FullPageWrites: "on", Standbys: 1, SynchronousStandbyNames: "*", SynchronousCommit: "local"}, store.Efficiency},
+		{"a synchronous standby that commits do not wait for", sqlstore.PostgreSQLSettings{Fsync: "on", FullPageWrites: "on", Standbys: 1, SynchronousStandbyNames: "*", SynchronousCommit: "local"}, store.Efficiency},
 		{"one MySQL", my("1", "ON", "OFF", "0", "", 0), store.CrashSafe},
 		{"a MySQL that syncs once a second", my("2", "ON", "OFF", "0", "", 0), store.Efficiency},
 		{"a MySQL with torn pages", my("1", "OFF", "OFF", "0", "", 0), store.Efficiency},
 		{"a MySQL with a binary log on disk", my("1", "ON", "ON", "1", "", 0), store.CrashSafe},
-		{"a MySQL that undoes what its binary log has lost", my("1", "ON", "ON", "0", "", 0), store.Efficiency},
+		{"a MySQL whose binary log is not synced", my("1", "ON", "ON", "0", "", 0), store.Efficiency},
 		{"a MySQL with a replica", my("1", "ON", "ON", "1", "", 1), store.Efficiency},
 		{"a node of Galera", my("1", "ON", "OFF", "0", "Galera", 0), store.Efficiency},
 	} {
@@ -55,7 +55,7 @@ func my(flush, doublewrite, log, sync, cluster string, replicas int) sqlstore.My
 	return sqlstore.MySQLSettings{InnodbFlushLogAtTrxCommit: flush, InnodbDoublewrite: doublewrite, LogBin: log, SyncBinlog: sync, Cluster: cluster, Replicas: replicas}
 }
 
-// stepClock puts the clock of a schema ahead of the server's, or back.
+// stepClock sets the clock of a schema ahead of the server's, or back.
 func stepClock(t *testing.T, on *bed, schema string, by time.Duration) {
 	t.Helper()
 	script, err := sqlstore.Script(on.dialect, schema)
@@ -85,12 +85,12 @@ func TestClockAhead(t *testing.T) {
 		if !errors.As(err, &q) || q.Count(store.Quarantined) != 1 {
 			t.Fatalf("acquire after the clock jumped ahead: %v, want a quarantine", err)
 		}
-		eventually(t, "a lease that was not granted is given back", func() bool { return !inspect(t, s, "x").Held })
+		eventually(t, "a lease that was not granted is released", func() bool { return !inspect(t, s, "x").Held })
 		next.Owner = store.NewOwner()
 		w := wait(t, s, next)
 		w.granted(t)
 		if !w.troubled() {
-			t.Error("the waiter was not told of the quarantine")
+			t.Error("the waiter does not report the quarantine")
 		}
 	})
 }
@@ -108,26 +108,26 @@ func TestTokensAndTheClock(t *testing.T) {
 			s := on.open(t, schema, sqlstore.Options{})
 			g := mustAcquire(t, s, l)
 			if g.Token <= last.Token {
-				t.Errorf("token %v after %v, with the clock at %v", g.Token, last.Token, by)
+				t.Errorf("token %v after %v, want a larger one, with the clock at %v", g.Token, last.Token, by)
 			}
 			last = g
 			mustRelease(t, s, l)
 		}
 		stepClock(t, on, schema, 0)
 		before := time.Now().UnixMicro()
-		// A backup from long ago.
+		// An old backup is restored.
 		if _, err := on.handle(t).ExecContext(t.Context(), `DELETE FROM `+schema+`.locks`); err != nil {
 			t.Fatal(err)
 		}
 		fresh := on.open(t, schema, sqlstore.Options{})
 		if g := mustAcquire(t, fresh, lease("x")); int64(g.Token) < before {
-			t.Errorf("token %v is behind the clock", g.Token)
+			t.Errorf("token %v is behind the clock, want at least %v", g.Token, before)
 		}
 		_ = s
 	})
 }
 
-// Locks that nobody has used for a day are forgotten, and no others.
+// Rows of locks that were not used for a day are removed, and no others.
 func TestSweep(t *testing.T) {
 	everywhere(t, func(t *testing.T, on *bed) {
 		t.Parallel()
@@ -157,12 +157,12 @@ func TestSweep(t *testing.T) {
 			left = append(left, string(name))
 		}
 		if want := []string{"free", "held", "waited for"}; rows.Err() != nil || !slices.Equal(left, want) {
-			t.Errorf("left are %q, want %q, %v", left, want, rows.Err())
+			t.Errorf("the locks left are %q, want %q (%v)", left, want, rows.Err())
 		}
-		on.exec(t, db, schema, `UPDATE S.places SET ends = 1`) // all waiters have died
+		on.exec(t, db, schema, `UPDATE S.places SET ends = 1`) // all waiters are dead
 		on.exec(t, db, schema, on.sweep)
 		if n := on.number(t, db, schema, `SELECT (SELECT count(*) FROM S.locks WHERE name = 'waited for') + (SELECT count(*) FROM S.places)`); n != 0 {
-			t.Errorf("%d rows are left of a lock whose holder and waiters died long ago", n)
+			t.Errorf("%d rows are left of a lock whose holder and waiters died long ago, want none", n)
 		}
 	})
 }
@@ -172,7 +172,7 @@ func TestSweep(t *testing.T) {
 func TestSweepIsRare(t *testing.T) {
 	everywhere(t, func(t *testing.T, on *bed) {
 		t.Parallel()
-		const stores = 4 // each sweeps by chance, once in 4096 times
+		const stores = 4 // a store sweeps by chance, in one of 4096 acquires
 		swept := 0
 		for range stores {
 			s, schema := on.newStore(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store/sqlstore"
 )
 
-// The store reads names and holders whatever the format is in which the server writes
-// bytes as text, in every protocol mode of the driver.
+// The store reads names and holders in every format in which the server writes bytes as text, and in
+// every protocol mode of the driver.
 func TestAnyFormatOfBytes(t *testing.T) {
 	t.Parallel()
 	schema := postgres.newSchema(t)
@@ -23,22 +23,22 @@ func TestAnyFormatOfBytes(t *testing.T) {
 			_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: lease(l.Name)})
 			var busy *store.BusyError
 			if !errors.As(err, &busy) || busy.Holder.Owner != l.Owner || busy.Holder.Purpose != `a\b'"` {
-				t.Errorf("acquire a lock that is held: %v", err)
+				t.Errorf("acquire a lock that is held: %v, want a *BusyError that names the holder and its purpose", err)
 			}
 			if got := inspect(t, s, l.Name); got.Holder.Purpose != `a\b'"` {
-				t.Errorf("inspect: %+v", got)
+				t.Errorf("inspect: %+v, want the purpose of the holder", got)
 			}
 			list, err := s.List(t.Context(), l.Name)
 			if err != nil || len(list) != 1 || list[0].Name != l.Name || list[0].Holder.Purpose != `a\b'"` {
-				t.Errorf("list: %+v, %v", list, err)
+				t.Errorf("list: %+v, %v, want one lock with the purpose of its holder", list, err)
 			}
 			mustRelease(t, s, l)
 		})
 	}
 }
 
-// A waiter blocks in the server for less than the time that the server gives to a
-// statement, so it is not cancelled and does not lose its place.
+// A waiter blocks in the server for less than the server's timeout of a statement, so it is not
+// cancelled and does not lose its place.
 func TestStatementTimeout(t *testing.T) {
 	everywhere(t, func(t *testing.T, on *bed) {
 		t.Parallel()
@@ -59,7 +59,7 @@ func TestStatementTimeout(t *testing.T) {
 		made := end()
 		eventually(t, "the place is refreshed", func() bool { return end() > made })
 		if w.troubled() {
-			t.Error("the second waiter was told of trouble")
+			t.Error("the second waiter reports trouble, want none")
 		}
 		mustRelease(t, s, l)
 		first.granted(t)
@@ -68,8 +68,8 @@ func TestStatementTimeout(t *testing.T) {
 	})
 }
 
-// A waiter goes on if the server ends its calls, since locks may not be waited for, while a transaction holds the lease
-// before it.
+// A waiter goes on although the server ends its calls because of a short lock timeout while a
+// transaction holds the lease before it.
 func TestLockTimeout(t *testing.T) {
 	everywhere(t, func(t *testing.T, on *bed) {
 		t.Parallel()
@@ -84,7 +84,7 @@ func TestLockTimeout(t *testing.T) {
 		}
 		on.exec(t, db, schema, `UPDATE S.locks SET ends = 1`)
 		w := wait(t, s, lease("x"))
-		eventually(t, "the waiter is told", func() bool {
+		eventually(t, "the waiter reports the trouble", func() bool {
 			select {
 			case <-w.done:
 				t.Fatalf("the wait has ended: %v", w.err)
@@ -125,7 +125,7 @@ func TestStatementTimeoutKeepsTheOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the server ends a call of the first waiter", first.troubled)
-	// Meanwhile the row cannot be changed, so the place is there as it was.
+	// The row cannot be changed meanwhile, so the waiter keeps its place.
 	if err := tx.Commit(); err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/sqlstore"
 )
 
-// A URL has the driver's settings and some of ours, and opens a store.
+// A URL has settings of the driver and of the store, and opens a store.
 func TestURL(t *testing.T) {
 	t.Parallel()
 	u, err := sqlstore.ParseURL("postgres://u:p@a:1,b:2/d?sslmode=disable&schema=x&max_ttl=5s&connect_timeout=9")
@@ -20,14 +20,14 @@ func TestURL(t *testing.T) {
 	if u.Driver != "pgx" || u.Options.Schema != "x" || u.Options.MaxTTL != 5*time.Second ||
 		strings.Contains(u.DSN, "schema") || strings.Contains(u.DSN, "max_ttl") || !strings.Contains(u.DSN, "connect_timeout=9") ||
 		!strings.Contains(u.DSN, "sslmode=disable") || !strings.HasPrefix(u.DSN, "postgres://u:p@a:1,b:2/d?") {
-		t.Errorf("%+v", u)
+		t.Errorf("the URL is read as %+v", u)
 	}
 	for _, wrong := range []string{
 		"postgres://u:secret%@a/b", "postgres://u:secret@a/b?max_ttl=x", "postgres://u:secret@a/b?schema=a.b",
 		"postgres://u:secret@a/b?max_ttl=-1s", "postgres://u:secret@a/b?sslmode=off", "postgres://u:secret@a/b\npostgres://u:secret@c/d",
 	} {
 		if _, err := sqlstore.ParseURL(wrong); !errors.Is(err, store.ErrInvalid) || strings.Contains(err.Error(), "secret") {
-			t.Errorf("%q: %v", wrong, err)
+			t.Errorf("%q: %v, want %v without the password", wrong, err, store.ErrInvalid)
 		}
 	}
 	schema := postgres.newSchema(t)
@@ -39,7 +39,8 @@ func TestURL(t *testing.T) {
 	mustGet(t, s.(*sqlstore.Store), "x")
 }
 
-// Sockets and addresses of other servers are named. The words of the drivers say neither.
+// Errors say so if the host is a socket, or another server listens at the address. Those of the
+// drivers do not.
 func TestWrongAddresses(t *testing.T) {
 	t.Parallel()
 	for raw, says := range map[string]string{
@@ -52,9 +53,10 @@ func TestWrongAddresses(t *testing.T) {
 			t.Errorf("%s: %v, want words with %q", raw, err, says)
 		}
 	}
-	// A PostgreSQL waits for its client to speak first, and so does a client of MySQL.
+	// A PostgreSQL waits for the first message of its client, and a client of MySQL for that of the
+	// server.
 	_, err := sqlstore.Open(t.Context(), sqlstore.MySQL, "mysql", "u:secret@tcp("+postgres.server.Addr+")/", &sqlstore.Options{Timeout: 300 * time.Millisecond})
 	if err == nil || !strings.Contains(err.Error(), "no connection within") || strings.Contains(err.Error(), "secret") {
-		t.Errorf("MySQL at the address of PostgreSQL: %v", err)
+		t.Errorf("MySQL at the address of PostgreSQL: %v, want that there is no connection", err)
 	}
 }

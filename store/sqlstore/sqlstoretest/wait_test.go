@@ -23,7 +23,7 @@ func mustAcquire(t testing.TB, s *sqlstore.Store, l store.Lease) store.Grant {
 	return g
 }
 
-// mustGet gets a lock that is free soon.
+// mustGet waits for a lock and releases it.
 func mustGet(t testing.TB, s *sqlstore.Store, name string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -81,7 +81,7 @@ func wait(t testing.TB, s *sqlstore.Store, l store.Lease) *waiter {
 	return w
 }
 
-// troubled reports whether the waiter was told of trouble with the server.
+// troubled reports whether the waiter has reported trouble with the server.
 func (w *waiter) troubled() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -99,7 +99,7 @@ func (w *waiter) granted(t testing.TB) store.Grant {
 	select {
 	case <-w.done:
 	case <-time.After(patience):
-		t.Fatal("a waiter is not granted the lock")
+		t.Fatal("the waiter is not granted the lock")
 	}
 	if w.err != nil {
 		t.Fatalf("wait: %v", w.err)
@@ -127,7 +127,7 @@ func (l *logged) String() string {
 	return l.b.String()
 }
 
-// signals is how many waiters have a signal. A waiter takes it soon after its place.
+// signals returns how many waiters have a signal. A waiter takes its signal soon after its place.
 func signals(t testing.TB, on *bed, db *sql.DB, schema string) int64 {
 	t.Helper()
 	return on.number(t, db, schema, "SELECT COUNT(*) FROM S.places WHERE `signal` <> 0")
@@ -141,14 +141,14 @@ func TestWaitersAreWoken(t *testing.T) {
 		s, schema := on.newStore(t)
 		db := on.handle(t)
 		first := lease("x")
-		of := on.open(t, schema, sqlstore.Options{}) // the holder's, which has not waited
+		of := on.open(t, schema, sqlstore.Options{}) // the holder's, without waits so far
 		holder := wait(t, of, lease("x"))
 		holder.granted(t)
 		second := wait(t, s, first)
 		eventually(t, "the second has its place", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
 		third := wait(t, s, lease("x"))
 		// The first lease was granted while the lock was free, so it has no signal until
-		// the holder learns, when it renews, that somebody waits.
+		// the holder learns of the waiters when it renews.
 		eventually(t, "two waiters", func() bool { return signals(t, on, db, schema) == 2 })
 		if err := of.Renew(t.Context(), []store.Lease{holder.r.Lease})[0]; err != nil {
 			t.Fatal(err)
@@ -177,7 +177,7 @@ func TestWaitersAreWoken(t *testing.T) {
 	})
 }
 
-// A waiter that found no connection for itself polls, and takes one later.
+// A waiter that gets no connection of its own polls, and takes one later.
 func TestWaiterFindsAConnectionLater(t *testing.T) {
 	everywhere(t, func(t *testing.T, on *bed) {
 		t.Parallel()
@@ -206,7 +206,7 @@ func TestWaiterFindsAConnectionLater(t *testing.T) {
 	})
 }
 
-// A waiter without a signal delays only itself: the one behind it is woken by the one before
+// A waiter without a signal delays only itself: the waiter behind it is woken by the holder before
 // it.
 func TestWaiterBehindOneWithoutASignalIsWoken(t *testing.T) {
 	everywhere(t, func(t *testing.T, on *bed) {
@@ -218,11 +218,11 @@ func TestWaiterBehindOneWithoutASignalIsWoken(t *testing.T) {
 		polling := wait(t, on.open(t, schema, sqlstore.Options{Connections: -1}), lease("x"))
 		eventually(t, "a waiter polls", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
 		third := wait(t, s, lease("x"))
-		eventually(t, "another has a signal", func() bool { return signals(t, on, db, schema) == 1 })
-		if err := of.Renew(t.Context(), []store.Lease{l})[0]; err != nil { // the holder learns that somebody waits
+		eventually(t, "another waiter has a signal", func() bool { return signals(t, on, db, schema) == 1 })
+		if err := of.Renew(t.Context(), []store.Lease{l})[0]; err != nil { // the holder learns of the waiters
 			t.Fatal(err)
 		}
-		eventually(t, "the third blocks in the server", func() bool {
+		eventually(t, "the third waiter blocks in the server", func() bool {
 			return on.number(t, db, schema, on.blocked) == 1
 		})
 		mustRelease(t, of, l)

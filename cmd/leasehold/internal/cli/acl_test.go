@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 )
 
-// redisCLI has redis-cli read one line, as an operator would type it.
+// redisCLI makes redis-cli read one line, as an operator would type it.
 func redisCLI(t *testing.T, server *redistest.Server, line string) {
 	t.Helper()
 	path, err := exec.LookPath("redis-cli")
@@ -26,19 +26,19 @@ func redisCLI(t *testing.T, server *redistest.Server, line string) {
 	c := exec.Command(path, "-h", host, "-p", port)
 	c.Stdin = strings.NewReader(line + "\n")
 	if out, err := c.CombinedOutput(); err != nil || strings.TrimSpace(string(out)) != "OK" {
-		t.Fatalf("%s\n%s%v", line, out, err)
+		t.Fatalf("%s\n%s%v, want OK", line, out, err)
 	}
 }
 
 // The rule can be given to redis-cli as it is, and the command works with it.
-func TestACLIsTakenByRedis(t *testing.T) {
+func TestACLIsAcceptedByRedis(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	s := newSite(t)
 	for _, prefix := range []string{"jobs/", "a b*", `q"\'`, "grün", ""} {
 		p := s.run(0, "acl", "--user", "u", "--prefix", prefix, "--for", "lock,doctor", "--db", "0")
 		line := p.out.String()
 		if strings.Count(line, "\n") != 1 || !strings.Contains(p.err.String(), "PASSWORD") {
-			t.Errorf("stdout %q, stderr %q", line, p.err.String())
+			t.Errorf("stdout %q, stderr %q, want one line, and the word PASSWORD on stderr", line, p.err.String())
 		}
 		for _, server := range servers {
 			redisCLI(t, server, strings.Replace(strings.TrimSpace(line), "PASSWORD", "pw", 1))
@@ -46,7 +46,7 @@ func TestACLIsTakenByRedis(t *testing.T) {
 		at := newSite(t, storeVar+"=redis://u:pw@"+addresses(servers))
 		at.run(0, "run", prefix+"1", "--", "true")
 		if codes, said := at.doctor(1, "--prefix", prefix); codes["same-host"] == "" || codes["info-forbidden"]+codes["config-forbidden"]+codes["keys-not-seen"] != "" {
-			t.Errorf("%q: %s", prefix, said)
+			t.Errorf("%q: %s, want the finding same-host and no finding info-forbidden, config-forbidden, keys-not-seen", prefix, said)
 		}
 	}
 }
@@ -63,7 +63,7 @@ func TestACLVariants(t *testing.T) {
 			t.Errorf("%s: %s\nwant %s", args, p.out.String(), want)
 		}
 		if quiet := strings.Contains(args, "-q"); quiet != (p.err.String() == "") {
-			t.Errorf("%s: stderr %q", args, p.err.String())
+			t.Errorf("%s: stderr %q, want nothing with -q, else something", args, p.err.String())
 		}
 	}
 }
@@ -91,7 +91,7 @@ func TestACLOfEtcd(t *testing.T) {
 	}
 	must := func(line string) {
 		t.Helper()
-		// Without a terminal it has to be told so.
+		// etcdctl asks on a terminal unless it gets this flag.
 		if out, err := etcdctl(strings.Replace(line, " user add ", " user add --interactive=false ", 1)); err != nil {
 			t.Fatalf("%s: %v\n%s", line, err, out)
 		}
@@ -103,7 +103,7 @@ func TestACLOfEtcd(t *testing.T) {
 	for user, args := range map[string][]string{"me": {"--prefix", "jobs/"}, "viewer": {"--user", "viewer", "--for", "ls", "--prefix", "jobs/"}, "doctor": {"--for", "doctor"}} {
 		p := site(user+":secretword@").run(0, append([]string{"acl"}, args...)...)
 		if strings.Contains(p.out.String()+p.err.String(), "secretword") || !strings.Contains(p.err.String(), "auth enable") {
-			t.Errorf("acl: %s%s", &p.out, &p.err)
+			t.Errorf("acl: %s%s, want no %q and text with %q", &p.out, &p.err, "secretword", "auth enable")
 		}
 		for line := range strings.Lines(p.out.String()) {
 			must(strings.TrimSpace(line))
@@ -114,7 +114,7 @@ func TestACLOfEtcd(t *testing.T) {
 	me := site("me:secretword@")
 	p := me.start("run", "jobs/a", "--", binary, "show", "jobs/a", "--json")
 	if code := p.end(); code != 0 || !strings.Contains(strings.ReplaceAll(p.out.String(), " ", ""), `"held":true`) {
-		t.Errorf("run and show: exit code %d: %s%s", code, &p.out, &p.err)
+		t.Errorf("run and show: exit code %d: %s%s, want exit code %d and text with %q", code, &p.out, &p.err, 0, `"held":true`)
 	}
 	first := me.start("run", "jobs/a", "--", "cat")
 	viewer := site("viewer:secretword@")
@@ -136,14 +136,14 @@ func TestACLOfEtcd(t *testing.T) {
 		"the locks of all names": me.start("ls"),
 	} {
 		if code := p.end(); code != codeTrouble || !strings.Contains(p.err.String(), "permission") {
-			t.Errorf("%s: exit code %d: %s", what, code, &p.err)
+			t.Errorf("%s: exit code %d: %s, want exit code %d and text with %q", what, code, &p.err, codeTrouble, "permission")
 		}
 	}
 	if codes, said := site("doctor:secretword@").doctor(1); codes["etcd-unusable"] != "" {
-		t.Errorf("doctor: %s", said)
+		t.Errorf("doctor: %s, want no finding etcd-unusable", said)
 	}
 	if out, err := etcdctl("etcdctl --user me:secretword put other x"); err == nil || !strings.Contains(out, "permission denied") {
-		t.Errorf("a key of others is written: %s", out)
+		t.Errorf("a key of others is written: %s, want text with %q", out, "permission denied")
 	}
 	for _, wrong := range [][]string{{"--for", "bootstrap"}, {"--user", "a:b"}} {
 		site("").run(codeTrouble, append([]string{"acl"}, wrong...)...)

@@ -17,19 +17,19 @@ func TestAcquireAndRelease(t *testing.T) {
 	everyStore(t, func(t *testing.T, s *site) {
 		words := strings.Fields(s.run(0, "acquire", "x", "--ttl", "50s", "--purpose", "by hand").out.String())
 		if len(words) != 2 {
-			t.Fatalf("printed %q", words)
+			t.Fatalf("printed %q, want the owner and the token", words)
 		}
 		owner := words[0]
 		var one map[string]any
 		if err := json.Unmarshal([]byte(s.run(0, "show", "x", "--json").out.String()), &one); err != nil || one["owner"] != owner || one["purpose"] != "by hand" {
-			t.Errorf("%v, %v", one, err)
+			t.Errorf("%v, %v, want the owner and the purpose \"by hand\"", one, err)
 		}
 		if shown := s.run(0, "show", "x").out.String(); !strings.Contains(shown, words[1]) {
-			t.Errorf("the token is not %s:\n%s", words[1], shown)
+			t.Errorf("%s\nwant the token %q", shown, words[1])
 		}
 		s.run(124, "run", "x", "--try", "--", "true")
 		if p := s.run(124, "acquire", "x", "--try", "--ttl", "1s"); p.out.String() != "" || !strings.Contains(p.err.String(), "by hand") {
-			t.Errorf("stdout %q, stderr %q", p.out.String(), p.err.String())
+			t.Errorf("stdout %q, stderr %q, want nothing on stdout and text with %q", p.out.String(), p.err.String(), "by hand")
 		}
 		s.run(9, "acquire", "x", "--try", "--ttl", "1s", "-E", "9", "-q")
 		s.run(124, "wait", "x", "--for", "0")
@@ -40,19 +40,19 @@ func TestAcquireAndRelease(t *testing.T) {
 		s.run(0, "release", "x", "--owner", owner)
 		waiter.wants(0)
 		if p := s.run(123, "release", "x", "--owner", owner); !strings.Contains(p.err.String(), "no longer had it") {
-			t.Error(p.err.String())
+			t.Errorf("stderr %s, want text with %q", p.err.String(), "no longer had it")
 		}
 		var lease leaseJSON
 		if err := json.Unmarshal([]byte(s.run(0, "acquire", "x", "--ttl", "50s", "--json").out.String()), &lease); err != nil ||
 			lease.Name != "x" || lease.Token == 0 || time.Until(lease.ValidUntil) > 50*time.Second || time.Until(lease.ValidUntil) < -patience {
-			t.Errorf("%+v, %v", lease, err)
+			t.Errorf("%+v, %v, want a token, and 50s at most", lease, err)
 		}
 		s.run(0, "release", "x", "--owner", lease.Owner)
 		s.run(0, "run", "x", "--try", "--", "true")
 	})
 }
 
-// A lease that nobody releases ends, and waiters go on.
+// A lease that is not released expires, and a waiter goes on.
 func TestAcquiredLeaseEnds(t *testing.T) {
 	everyStore(t, func(t *testing.T, s *site) {
 		owner := strings.Fields(s.run(0, "acquire", "x", "--ttl", "1500ms").out.String())[0]
@@ -63,7 +63,7 @@ func TestAcquiredLeaseEnds(t *testing.T) {
 	})
 }
 
-// Nobody would know the owner of a lease that could not be printed.
+// If the owner cannot be printed, the lease is released: only the printed owner could release it.
 func TestAcquireThatCannotPrint(t *testing.T) {
 	reader, unread, err := os.Pipe()
 	if err != nil {
@@ -76,7 +76,7 @@ func TestAcquireThatCannotPrint(t *testing.T) {
 	c := exec.Command(binary, "acquire", "x", "--ttl", "1h")
 	c.Env, c.Stdout, c.Stderr = s.env, unread, &says
 	if err := c.Run(); c.ProcessState.ExitCode() != codeTrouble || !strings.Contains(says.String(), "printing the owner") {
-		t.Errorf("%v: %s", err, says.String())
+		t.Errorf("%v: %s, want exit code %d and \"printing the owner\"", err, says.String(), codeTrouble)
 	}
 	s.run(0, "run", "x", "--try", "--", "true")
 }
@@ -90,20 +90,20 @@ func TestAcquireIsInterrupted(t *testing.T) {
 		p.signal(syscall.SIGTERM)
 		p.wants(143)
 		if p.out.String() != "" {
-			t.Errorf("%v printed %q", args, p.out.String())
+			t.Errorf("%v printed %q, want nothing on stdout", args, p.out.String())
 		}
 	}
 	p := s.run(124, "acquire", "x", "--ttl", "1m", "--wait", "700ms")
 	if !strings.Contains(p.err.String(), "gave up after 700ms") {
-		t.Error(p.err.String())
+		t.Errorf("stderr %s, want text with %q", p.err.String(), "gave up after 700ms")
 	}
 	p = s.run(124, "wait", "x", "--for", "700ms")
 	if !strings.Contains(p.err.String(), "gave up after 700ms") {
-		t.Error(p.err.String())
+		t.Errorf("stderr %s, want text with %q", p.err.String(), "gave up after 700ms")
 	}
 	// What runs under the lock would wait for itself.
 	if p := s.run(124, "run", "y", "--", binary, "acquire", "y", "--try", "--ttl", "1m"); !strings.Contains(p.err.String(), "that we run under") {
-		t.Error(p.err.String())
+		t.Errorf("stderr %s, want text with %q", p.err.String(), "that we run under")
 	}
 	h.let()
 }
@@ -130,7 +130,7 @@ func TestAcquireUsage(t *testing.T) {
 		{"wait {x}:token", "reserved"},
 	} {
 		if p := s.run(125, strings.Fields(c.args)...); !strings.Contains(p.err.String(), c.says) || p.out.String() != "" {
-			t.Errorf("%s: stdout %q, stderr %q", c.args, p.out.String(), p.err.String())
+			t.Errorf("%s: stdout %q, stderr %q, want text with %q and nothing on stdout", c.args, p.out.String(), p.err.String(), c.says)
 		}
 	}
 }
@@ -145,12 +145,12 @@ func TestCompleteOwner(t *testing.T) {
 		}
 	}
 	if out := s.run(0, "__complete", "release", "x", "--owner", "").out.String(); !strings.HasPrefix(out, owner+"\n") {
-		t.Errorf("%q", out)
+		t.Errorf("%q, want %q at the beginning", out, owner+"\n")
 	}
 	if out := s.run(0, "__complete", "release", "").out.String(); !strings.HasPrefix(out, "x\n") {
-		t.Errorf("%q", out)
+		t.Errorf("%q, want %q at the beginning", out, "x\n")
 	}
 	if out := s.run(0, "__complete", "release", "y", "--owner", "").out.String(); !strings.HasPrefix(out, ":") {
-		t.Errorf("%q", out)
+		t.Errorf("%q, want %q at the beginning", out, ":")
 	}
 }

@@ -48,7 +48,7 @@ func FuzzArgs(f *testing.F) {
 		root.SetArgs(args)
 		if err := root.Execute(); err != nil {
 			if err.Error() == "" {
-				t.Errorf("%q: an error that says nothing", args)
+				t.Errorf("%q: the error is empty, want a text", args)
 			}
 			return
 		}
@@ -64,8 +64,7 @@ func FuzzArgs(f *testing.F) {
 	})
 }
 
-// only has the commands that are ours tell that they were asked for, and do
-// nothing else.
+// only replaces what our own commands do: they only report to told that they were called.
 func only(root *cobra.Command, told func(*cobra.Command)) {
 	for _, c := range root.Commands() {
 		if c.Name() != "completion" && c.Name() != "help" {
@@ -81,7 +80,7 @@ func only(root *cobra.Command, told func(*cobra.Command)) {
 	}
 }
 
-// where finds out which store is meant. It does not print a URL that it cannot parse,
+// where checks the store that the arguments choose. It does not print a URL that it cannot parse,
 // which could be a secret.
 func where(t *testing.T, p *program, c *cobra.Command) {
 	t.Helper()
@@ -90,12 +89,12 @@ func where(t *testing.T, p *program, c *cobra.Command) {
 		return
 	}
 	if err != nil || len(urls) != 1 {
-		t.Errorf("urls %q, %v", urls, err)
+		t.Errorf("urls %q, %v, want one URL", urls, err)
 		return
 	}
 	if _, err := schemeOf(urls); err != nil {
 		if _, secret, ok := strings.Cut(urls[0], ":"); ok && len(secret) > 20 && strings.Contains(err.Error(), secret) {
-			t.Errorf("%q is shown: %v", urls[0], err)
+			t.Errorf("the error shows %q, want it hidden: %v", urls[0], err)
 		}
 		return
 	}
@@ -113,20 +112,20 @@ func accepted(t *testing.T, args []string) {
 			return err
 		}
 		if store.CheckName(name) != nil || len(command) == 0 {
-			t.Errorf("accepted name %q, command %q", name, command)
+			t.Errorf("accepted name %q, command %q, want a valid name and a command", name, command)
 		}
 		lock, budget, err := o.settle(c, command[0])
 		if err != nil {
 			return err
 		}
 		if lock.TTL < leastTTL || lock.MaxHold < 0 || lock.MaxHold > 0 && lock.MaxHold < leastTTL || lock.MinHold < 0 || o.wait < 0 {
-			t.Errorf("accepted times %+v", lock)
+			t.Errorf("accepted times %+v, want times within their bounds", lock)
 		}
 		if lock.Notice <= 0 || lock.Notice >= lock.TTL || budget.Grace < 0 || budget.Slack <= 0 {
-			t.Errorf("accepted %+v with budget %+v", lock, budget)
+			t.Errorf("accepted %+v with budget %+v, want times that fit the TTL", lock, budget)
 		}
 		if o.try && o.wait != 0 || o.busyCode < 0 || o.busyCode > 255 {
-			t.Errorf("accepted %+v", o)
+			t.Errorf("accepted %+v, want a valid wait and exit code", o)
 		}
 		return nil
 	}}

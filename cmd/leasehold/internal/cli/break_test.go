@@ -19,13 +19,13 @@ func (s *site) tokenHeld(name string) string {
 	var one stateJSON
 	one.heldJSON = &heldJSON{}
 	if err := json.Unmarshal([]byte(s.run(0, "show", name, "--json").out.String()), &one); err != nil || !one.Held {
-		s.t.Fatalf("%s is not held: %v", name, err)
+		s.t.Fatalf("%s is not held: %v, want it held", name, err)
 	}
 	return one.Token.String()
 }
 
-// holdDeaf holds a lock with a command that reports SIGTERM and takes a while to end.
-func (s *site) holdDeaf(name string, flags ...string) *proc {
+// holdStubborn holds a lock with a command that reports SIGTERM and takes a while to end.
+func (s *site) holdStubborn(name string, flags ...string) *proc {
 	s.t.Helper()
 	p := s.start(append(append([]string{"run", name}, flags...), "--", "/bin/sh", "-c",
 		`trap 'echo told; sleep 0.2; echo stopped; exit 0' TERM; echo held; while :; do sleep 0.05; done`)...)
@@ -33,13 +33,13 @@ func (s *site) holdDeaf(name string, flags ...string) *proc {
 	return p
 }
 
-// A holder is told and stops before the next one has the lock, on every store. Only the
+// A holder learns of the break and stops before the next one has the lock, on every store. Only the
 // lease that was shown is broken.
-func TestBreakOnEveryStore(t *testing.T) { everyStore(t, breakTellsTheHolder) }
+func TestBreakOnEveryStore(t *testing.T) { everyStore(t, breakReachesTheHolder) }
 
-func breakTellsTheHolder(t *testing.T, s *site) {
+func breakReachesTheHolder(t *testing.T, s *site) {
 	t.Helper()
-	h := s.holdDeaf("x", "--ttl", "6s", "--grace", "3s")
+	h := s.holdStubborn("x", "--ttl", "6s", "--grace", "3s")
 	token := s.tokenHeld("x")
 	wrong, err := strconv.ParseUint(token, 10, 64)
 	if err != nil {
@@ -47,10 +47,10 @@ func breakTellsTheHolder(t *testing.T, s *site) {
 	}
 	p := s.run(124, "break", "x", "--token", strconv.FormatUint(wrong+1, 10), "--reason", "a mistake", "--now")
 	if !strings.Contains(p.err.String(), "with token "+token) {
-		t.Errorf("%s", p.err.String())
+		t.Errorf("stderr %s, want text with %q", p.err.String(), "with token "+token)
 	}
 	if show := s.run(0, "show", "x").out.String(); strings.Contains(show, "broken") {
-		t.Errorf("broken with a wrong token:\n%s", show)
+		t.Errorf("after a break with a wrong token:\n%s\nwant no %q", show, "broken")
 	}
 	next := s.start("run", "x", "--", "echo", "next")
 	next.says(&next.err, "waiting")
@@ -59,38 +59,38 @@ func breakTellsTheHolder(t *testing.T, s *site) {
 	one.wants(0)
 	two.wants(0)
 	if out := h.out.String(); !strings.Contains(out, "told\n") || !strings.Contains(out, "stopped\n") {
-		t.Errorf("Break returned before the command had stopped: %q", out)
+		t.Errorf("Break returned before the command had stopped: %q, want text with %q and %q", out, "told\n", "stopped\n")
 	}
 	h.wants(123)
 	next.wants(0)
 	show := s.run(0, "show", "x").out.String()
 	if !strings.Contains(show, "an earlier lease (token "+token+")") || !strings.Contains(show, "it hangs") && !strings.Contains(show, "yes, it does") {
-		t.Errorf("by whom the lease was broken is not shown:\n%s", show)
+		t.Errorf("show:\n%s\nwant the broken lease and one of the two reasons", show)
 	}
 	s.run(0, "break", "x", "--token", token, "--reason", "again")
 }
 
-// Over Redis the holder is told at once: its next renewal would be due after 200 seconds, for
-// which the test does not wait.
+// Over Redis the holder learns of the break at once, without waiting for its next renewal,
+// which is due after 200 seconds.
 func TestBreakIsPushed(t *testing.T) {
 	for _, n := range []int{1, 3} {
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
 			s := newSite(t, storeVar+"=redis://"+addresses(redistest.StartN(t, n))+"?max_ttl=10m")
-			h := s.holdDeaf("x", "--ttl", "10m")
+			h := s.holdStubborn("x", "--ttl", "10m")
 			next := s.start("run", "x", "--", "echo", "next")
 			next.says(&next.err, "waiting")
 			s.run(0, "break", "x", "--token", s.tokenHeld("x"), "--reason", "it hangs")
 			h.wants(123)
 			if out := h.out.String(); !strings.Contains(out, "told\nstopped\n") {
-				t.Errorf("%q", out)
+				t.Errorf("the holder printed %q, want text with %q", out, "told\nstopped\n")
 			}
 			next.wants(0)
 		})
 	}
 }
 
-// A holder that is stopped, or dead, keeps the lock until its lease expires and no
-// longer, or not even that long.
+// A holder that does not answer keeps the lock until its lease expires, or until it is
+// broken with --now.
 func TestBreakOfASilentHolder(t *testing.T) { everyStore(t, breakOfASilentHolder) }
 
 func breakOfASilentHolder(t *testing.T, s *site) {
@@ -101,7 +101,7 @@ func breakOfASilentHolder(t *testing.T, s *site) {
 	p.signal(syscall.SIGINT)
 	p.wants(130)
 	if show := s.run(0, "show", "x").out.String(); !strings.Contains(show, "this lease (token "+lease[1]+")") || !strings.Contains(show, "it was broken") {
-		t.Errorf("%s", show)
+		t.Errorf("%s, want text with %q and %q", show, "this lease (token "+lease[1]+")", "it was broken")
 	}
 	s.run(124, "run", "x", "--try", "--", "true")
 	next := s.start("acquire", "x", "--ttl", "50s")
@@ -109,7 +109,7 @@ func breakOfASilentHolder(t *testing.T, s *site) {
 	s.run(0, "break", "x", "--token", lease[1], "--reason", "its host is gone", "--now")
 	next.wants(0)
 	if token := strings.Fields(next.out.String())[1]; s.tokenHeld("x") != token {
-		t.Errorf("granted %s, shown %s", token, s.tokenHeld("x"))
+		t.Errorf("show has token %[2]s, want %[1]s, that of the grant", token, s.tokenHeld("x"))
 	}
 	s.run(123, "release", "x", "--owner", lease[0])
 	s.run(124, "break", "x", "--token", lease[1], "--reason", "once more", "--now")
@@ -118,7 +118,7 @@ func breakOfASilentHolder(t *testing.T, s *site) {
 	dead := strings.Fields(s.run(0, "acquire", "y", "--ttl", "2s").out.String())
 	s.run(0, "break", "y", "--token", dead[1], "--reason", "its host is gone")
 	if lasted := time.Since(start); lasted < 1900*time.Millisecond {
-		t.Errorf("the lease of a silent holder was over after %v of 2s", lasted)
+		t.Errorf("the lease of a silent holder was over after %v, want its 2s", lasted)
 	}
 	s.run(0, "run", "y", "--try", "--", "true")
 }
@@ -137,12 +137,12 @@ func TestBreakUsage(t *testing.T) {
 		{"break x --token 7 --reason " + strings.Repeat("x", 1025), "1024 bytes"},
 	} {
 		if p := s.run(125, strings.Fields(c.args)...); !strings.Contains(p.err.String(), c.says) || p.out.String() != "" {
-			t.Errorf("%.40s: stdout %q, stderr %q", c.args, p.out.String(), p.err.String())
+			t.Errorf("%.40s: stdout %q, stderr %q, want text with %q and nothing on stdout", c.args, p.out.String(), p.err.String(), c.says)
 		}
 	}
 	s.run(0, "break", "x", "--token", "7", "--reason", "nobody holds it")
 	s.run(0, "acquire", "x", "--ttl", "1m")
 	if out := s.run(0, "__complete", "break", "x", "--token", "").out.String(); !strings.HasPrefix(out, s.tokenHeld("x")+"\n") {
-		t.Errorf("%q", out)
+		t.Errorf("%q, want %q at the beginning", out, s.tokenHeld("x")+"\n")
 	}
 }

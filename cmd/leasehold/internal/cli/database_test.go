@@ -51,59 +51,59 @@ func onDatabase(t *testing.T, server *sqltest.Server, url, app string) {
 
 	p := owner.start("doctor")
 	if code := p.end(); code != 2 || !strings.Contains(p.out.String(), "database-unusable") || !strings.Contains(p.out.String(), "leasehold schema") {
-		t.Errorf("doctor without a schema: exit code %d:\n%s%s", code, &p.out, &p.err)
+		t.Errorf("doctor without a schema: exit code %d:\n%s%s, want exit code %d, text with %q and %q", code, &p.out, &p.err, 2, "database-unusable", "leasehold schema")
 	}
 	for range 2 {
 		p = owner.start("schema", "--grant", app)
 		if code := p.end(); code != 0 || !strings.Contains(p.err.String(), fmt.Sprint("version ", sqlstore.SchemaVersion)) {
-			t.Fatalf("schema: exit code %d: %s", code, &p.err)
+			t.Fatalf("schema: exit code %d: %s, want exit code %d and text with %q", code, &p.err, 0, fmt.Sprint("version ", sqlstore.SchemaVersion))
 		}
 	}
 	p = owner.start("run", "a/b", "--require", "crash-safe", "--", binary, "show", "a/b", "--json")
 	if code := p.end(); code != 0 || !strings.Contains(p.out.String(), `"held": true`) && !strings.Contains(p.out.String(), `"held":true`) {
-		t.Errorf("run and show: exit code %d: %s%s", code, &p.out, &p.err)
+		t.Errorf("run and show: exit code %d: %s%s, want 0 and a held lock", code, &p.out, &p.err)
 	}
 	p = owner.start("run", "a/b", "--", binary, "ls", "a/")
 	if code := p.end(); code != 0 || !strings.Contains(p.out.String(), "a/b") {
-		t.Errorf("run and ls: exit code %d: %s%s", code, &p.out, &p.err)
+		t.Errorf("run and ls: exit code %d: %s%s, want exit code %d and text with %q", code, &p.out, &p.err, 0, "a/b")
 	}
 	p = owner.start("run", "a/b", "--", binary, "run", "--try", "a/c", "--", "true")
 	if code := p.end(); code != 0 {
-		t.Errorf("run in run: exit code %d: %s%s", code, &p.out, &p.err)
+		t.Errorf("a run within a run: exit code %d: %s%s, want exit code %d", code, &p.out, &p.err, 0)
 	}
 	p = owner.start("doctor")
 	if code := p.end(); code != 0 {
-		t.Errorf("doctor: exit code %d:\n%s%s", code, &p.out, &p.err)
+		t.Errorf("doctor: exit code %d:\n%s%s, want exit code %d", code, &p.out, &p.err, 0)
 	}
 	readersShare(t, owner)
 	permitsAreNumbered(t, owner)
-	breakTellsTheHolder(t, owner)
+	breakReachesTheHolder(t, owner)
 	permitsChange(t, owner)
 	tortureKinds(t, owner)
 	wrong := newSite(t, at(server.User, "secretword", ""))
 	p = wrong.start("ls")
 	if code := p.end(); code != codeTrouble || strings.Contains(p.err.String(), "secretword") {
-		t.Errorf("a wrong password: exit code %d: %s", code, &p.err)
+		t.Errorf("a wrong password: exit code %d: %s, want exit code %d and no %q", code, &p.err, codeTrouble, "secretword")
 	}
 	strict := strings.NewReplacer("sslmode=disable", "sslmode=require", "tls=false", "tls=true").Replace(url)
 	encrypted := newSite(t, "LEASEHOLD_STORE="+fmt.Sprintf(strict, server.User, server.Password, server.Addr, ""))
 	p = encrypted.start("ls")
 	if code := p.end(); code != codeTrouble || !strings.Contains(p.err.String(), "refused TLS") && !strings.Contains(p.err.String(), "does not support TLS") {
-		t.Errorf("a server without TLS: exit code %d: %s", code, &p.err)
+		t.Errorf("a server without TLS: exit code %d: %s, want the exit code of trouble and \"refused TLS\"", code, &p.err)
 	}
 	elsewhere := newSite(t, at(server.User, server.Password, "&schema=no%20such"))
 	p = elsewhere.start("ls")
 	if code := p.end(); code != codeTrouble || !strings.Contains(p.err.String(), "no such") {
-		t.Errorf("a schema that cannot be: exit code %d: %s", code, &p.err)
+		t.Errorf("a schema of an impossible name: exit code %d: %s, want exit code %d and text with %q", code, &p.err, codeTrouble, "no such")
 	}
 }
 
-// The command encrypts if it is told to, and then only talks to a server whose certificate
-// is by an authority that it was told to trust. A server that demands encryption is named
+// If the URL demands encryption, the command only talks to a server whose certificate is
+// by an authority that the URL trusts. A server that demands encryption is named
 // if the URL forbids it.
 func TestDatabaseOverTLS(t *testing.T) {
 	t.Parallel()
-	folder := func() string { // that the servers may look into
+	folder := func() string { // that the servers, which run as other users, may read
 		dir, err := os.MkdirTemp("", "tls-")
 		if err != nil {
 			t.Fatal(err)
@@ -154,13 +154,13 @@ func TestDatabaseOverTLS(t *testing.T) {
 				s.run(0, "schema")
 				s.run(0, "run", "a/b", "--", "true")
 			} else if p := s.start("ls"); p.end() != codeTrouble || !strings.Contains(p.err.String(), c.says) {
-				t.Errorf("ls: %s, want words with %q", &p.err, c.says)
+				t.Errorf("ls: %s, want text with %q", &p.err, c.says)
 			}
 		})
 	}
 }
 
-// Processes that compete for locks in PostgreSQL, and are stopped and killed meanwhile,
+// Processes that contend for locks in PostgreSQL, and are stopped and killed meanwhile,
 // never hold a lock at the same time.
 func TestTortureOfPostgreSQL(t *testing.T) {
 	t.Parallel()
@@ -173,7 +173,7 @@ func TestTortureOfPostgreSQL(t *testing.T) {
 	s.run(0, "schema")
 	p := s.run(0, "lab", "torture", "--procs", "8", "--locks", "2", "--for", "6s", "--ttl", "1s", "--out", filepath.Join(t.TempDir(), "history"))
 	if last := lastLineOf(p.out.String()); !strings.HasPrefix(last, "PASS: 0 violations") {
-		t.Errorf("torture: %s%s", &p.out, &p.err)
+		t.Errorf("torture: %s%s, want %q at the beginning of the last line", &p.out, &p.err, "PASS: 0 violations")
 	}
 }
 
@@ -183,35 +183,35 @@ func TestSchemaIsPrinted(t *testing.T) {
 	s := newSite(t)
 	p := s.start("schema", "--store", "postgres:///?schema=locks", "--print", "--grant", "app")
 	if code := p.end(); code != 0 || !strings.Contains(p.out.String(), "CREATE TABLE IF NOT EXISTS locks.locks") || !strings.Contains(p.out.String(), `TO "app";`) {
-		t.Errorf("schema --print: exit code %d: %s", code, &p.err)
+		t.Errorf("schema --print: exit code %d: %s, want exit code %d, text with %q and %q", code, &p.err, 0, "CREATE TABLE IF NOT EXISTS locks.locks", `TO "app";`)
 	}
 	p = s.start("schema", "--store", "mysql://?schema=lock_s", "--print", "--grant", "app@10.0.0.1")
 	if code := p.end(); code != 0 || !strings.Contains(p.out.String(), "CREATE TABLE IF NOT EXISTS lock_s.locks") || !strings.Contains(p.out.String(), "GRANT EXECUTE ON `lock\\_s`.* TO 'app'@'10.0.0.1';") {
-		t.Errorf("schema --print: exit code %d: %s%s", code, &p.out, &p.err)
+		t.Errorf("schema --print: exit code %d: %s%s, want exit code %d, text with %q and %q", code, &p.out, &p.err, 0, "CREATE TABLE IF NOT EXISTS lock_s.locks", "GRANT EXECUTE ON `lock\\_s`.* TO 'app'@'10.0.0.1';")
 	}
 	p = s.start("schema", "--store", "mysql://", "--print", "--no-delimiter", "--grant", "app")
 	if code := p.end(); code != 0 || strings.Contains(p.out.String(), "\nDELIMITER") || !strings.Contains(p.out.String(), "GRANT EXECUTE ON `leasehold`.*") {
-		t.Errorf("schema --print --no-delimiter: exit code %d: %s%s", code, &p.out, &p.err)
+		t.Errorf("schema --print --no-delimiter: exit code %d: %s%s, want exit code %d, no %q and text with %q", code, &p.out, &p.err, 0, "\nDELIMITER", "GRANT EXECUTE ON `leasehold`.*")
 	}
 	p = s.start("schema", "--store", "mysql://", "--no-delimiter")
 	if code := p.end(); code != codeTrouble || !strings.Contains(p.err.String(), "--print") {
-		t.Errorf("schema --no-delimiter: exit code %d: %s", code, &p.err)
+		t.Errorf("schema --no-delimiter: exit code %d: %s, want exit code %d and text with %q", code, &p.err, codeTrouble, "--print")
 	}
 	p = s.start("schema", "--store", "postgres:///", "--print", "--grant", `a"b, "night ""shift"", two",app`, "--grant", "$$;x")
 	code := p.end()
 	for _, role := range []string{`"a""b"`, `"night ""shift"", two"`, `"app"`, `"$$;x"`} {
 		if code != 0 || !strings.Contains(p.out.String(), "GRANT USAGE ON SCHEMA leasehold TO "+role+";") {
-			t.Errorf("schema --print: no rights for %s: exit code %d: %s", role, code, &p.err)
+			t.Errorf("schema --print: no rights for %s: exit code %d: %s, want exit code %d and text with %q", role, code, &p.err, 0, "GRANT USAGE ON SCHEMA leasehold TO "+role+";")
 		}
 	}
 	for _, list := range []string{"", "a,,b", "a,", `"a`, `"a"b`, `""`} {
 		p = s.start("schema", "--store", "postgres:///", "--print", "--grant", list)
 		if code := p.end(); code == 0 {
-			t.Errorf("--grant %s: exit code %d: %s%s", list, code, &p.out, &p.err)
+			t.Errorf("--grant %s: exit code %d: %s%s, want an error", list, code, &p.out, &p.err)
 		}
 	}
 	p = s.start("schema", "--print")
 	if code := p.end(); code != codeTrouble || !strings.Contains(p.err.String(), "postgres://") {
-		t.Errorf("schema of a file: exit code %d: %s", code, &p.err)
+		t.Errorf("schema of a file: exit code %d: %s, want exit code %d and text with %q", code, &p.err, codeTrouble, "postgres://")
 	}
 }

@@ -46,14 +46,14 @@ func TestElect(t *testing.T) {
 		first.wants(7)
 		second.led(1)
 		if !strings.HasSuffix(first.out.String(), "told\n") || terms(first) != 1 || time.Since(start) > 5*time.Second {
-			t.Errorf("after %v: %q", time.Since(start), first.out.String())
+			t.Errorf("after %v: %q, want one signal, reported last, within 5s", time.Since(start), first.out.String())
 		}
 		third := s.candidate("x", "--ttl", "6s", "--purpose", "third")
 		third.says(&third.err, "held by")
 		third.signal(syscall.SIGINT)
 		third.wants(130)
 		if third.out.String() != "" {
-			t.Errorf("led: %q", third.out.String())
+			t.Errorf("an interrupted candidate printed %q, want nothing on stdout", third.out.String())
 		}
 		second.signal(syscall.SIGTERM)
 		second.wants(7)
@@ -87,7 +87,7 @@ func TestElectAfterALoss(t *testing.T) {
 	s.run(0, "break", "x", "--token", s.tokenHeld("x"), "--reason", "test")
 	two.led(1)
 	if out := one.out.String(); !strings.HasSuffix(out, "told\n") {
-		t.Errorf("the second leads, and the first has said %q", out)
+		t.Errorf("the second leads, and the first has said %q, want %q at the end", out, "told\n")
 	}
 	one.says(&one.err, "contending again in ")
 	if said := one.err.String(); strings.Contains(said, "warning") || strings.Count(said, "lost: ") != 2 {
@@ -97,7 +97,7 @@ func TestElectAfterALoss(t *testing.T) {
 	two.cmd.Process.Kill()
 	two.end()
 	one.led(2)
-	// One that is stopped is as good as dead.
+	// A leader that is stopped is followed after its TTL, too.
 	three := s.candidate("x", "--ttl", "3s")
 	three.says(&three.err, "waiting")
 	one.freeze()
@@ -117,7 +117,7 @@ func TestElectAgain(t *testing.T) {
 	p := s.start("elect", "x", "--", "/bin/sh", "-c", "echo leads; exit 3")
 	p.led(3)
 	if !strings.Contains(p.err.String(), "leasehold: the command ended by itself, with exit code 3: contending again in ") || strings.Contains(p.out.String(), "waiting") {
-		t.Errorf("%s", p.err.String())
+		t.Errorf("%s, want the end of the command, and no signs of waiting", p.err.String())
 	}
 	other := s.candidate("x")
 	other.led(1)
@@ -130,7 +130,7 @@ func TestElectAgain(t *testing.T) {
 	p = s.start("elect", "x", "--", "/bin/sh", "-c", "echo leads; kill -INT $$")
 	p.wants(130)
 	if terms(p) != 1 {
-		t.Errorf("led %d times", terms(p))
+		t.Errorf("led %d times, want once", terms(p))
 	}
 }
 
@@ -156,15 +156,15 @@ func TestElectUsage(t *testing.T) {
 		{"watch {x}:token", 125, "reserved"},
 	} {
 		if p := s.run(c.code, strings.Fields(c.args)...); !strings.Contains(p.err.String(), c.says) || p.out.String() != "" {
-			t.Errorf("%s: stdout %q, stderr %q", c.args, p.out.String(), p.err.String())
+			t.Errorf("%s: stdout %q, stderr %q, want text with %q and nothing on stdout", c.args, p.out.String(), p.err.String(), c.says)
 		}
 	}
 	if p := s.run(125, "run", "x", "--", binary, "elect", "x", "--", "true"); !strings.Contains(p.err.String(), "we run under") {
-		t.Errorf("%s", p.err.String())
+		t.Errorf("stderr %s, want text with %q", p.err.String(), "we run under")
 	}
 	s.run(0, "acquire", "s", "--permits", "2", "--ttl", "1m")
 	if p := s.run(125, "elect", "s", "--", "true"); !strings.Contains(p.err.String(), "semaphore of 2") {
-		t.Errorf("%s", p.err.String())
+		t.Errorf("stderr %s, want text with %q", p.err.String(), "semaphore of 2")
 	}
 }
 
@@ -186,6 +186,6 @@ func TestWatchSeveral(t *testing.T) {
 		seen = append(seen, strings.Fields(line)[1])
 	}
 	if got := strings.Join(seen, " "); got != "held acquired over over free" || !strings.Contains(w.out.String(), ", slot 1, 1 of 2 permits\n") {
-		t.Errorf("%s\n%s", got, w.out.String())
+		t.Errorf("events %s, want held acquired over over free, with slot 1:\n%s", got, w.out.String())
 	}
 }

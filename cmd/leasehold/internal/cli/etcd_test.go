@@ -24,28 +24,28 @@ func TestEtcd(t *testing.T) {
 	s := newSite(t, at+"/jobs")
 	p := s.start("run", "a/b", "--require", "crash-safe", "--", binary, "show", "a/b", "--json")
 	if code := p.end(); code != 0 || !strings.Contains(strings.ReplaceAll(p.out.String(), " ", ""), `"held":true`) {
-		t.Errorf("run and show: exit code %d: %s%s", code, &p.out, &p.err)
+		t.Errorf("run and show: exit code %d: %s%s, want exit code %d and text with %q", code, &p.out, &p.err, 0, `"held":true`)
 	}
 	p = s.start("run", "a/b", "--", binary, "ls", "a/")
 	if code := p.end(); code != 0 || !strings.Contains(p.out.String(), "a/b") {
-		t.Errorf("run and ls: exit code %d: %s%s", code, &p.out, &p.err)
+		t.Errorf("run and ls: exit code %d: %s%s, want exit code %d and text with %q", code, &p.out, &p.err, 0, "a/b")
 	}
 	p = s.start("run", "a/b", "--require", "consensus", "--", "true")
 	if code := p.end(); code != codeTrouble || !strings.Contains(p.err.String(), "crash-safe at most") {
-		t.Errorf("run with a class that one member cannot give: exit code %d: %s", code, &p.err)
+		t.Errorf("run with a class that one member cannot give: exit code %d: %s, want exit code %d and text with %q", code, &p.err, codeTrouble, "crash-safe at most")
 	}
 	p = s.start("doctor")
 	if code := p.end(); code != 0 || !strings.Contains(p.out.String(), "etcd-few-members") {
-		t.Errorf("doctor: exit code %d:\n%s%s", code, &p.out, &p.err)
+		t.Errorf("doctor: exit code %d:\n%s%s, want exit code %d and text with %q", code, &p.out, &p.err, 0, "etcd-few-members")
 	}
 	c.Members[0].Kill()
 	p = newSite(t, at+"?timeout=1s").start("doctor")
 	if code := p.end(); code != 2 || !strings.Contains(p.out.String(), "etcd-unusable") {
-		t.Errorf("doctor without a server: exit code %d:\n%s%s", code, &p.out, &p.err)
+		t.Errorf("doctor without a server: exit code %d:\n%s%s, want exit code %d and text with %q", code, &p.out, &p.err, 2, "etcd-unusable")
 	}
 	wrong := newSite(t, "LEASEHOLD_STORE=etcd://me:secretword@"+c.Endpoints()[0]+"?timeout=1s")
 	p = wrong.start("ls")
 	if code := p.end(); code != codeTrouble || strings.Contains(p.err.String(), "secretword") {
-		t.Errorf("ls without a server: exit code %d: %s", code, &p.err)
+		t.Errorf("ls without a server: exit code %d: %s, want exit code %d and no %q", code, &p.err, codeTrouble, "secretword")
 	}
 }

@@ -35,7 +35,7 @@ func section(args []string) error {
 }
 
 // draw draws a number: reads the last one from a file, adds one, writes it back,
-// and notes which it was.
+// and logs it.
 func draw(args []string) error {
 	counter, log := args[0], args[1]
 	n := 0
@@ -98,8 +98,9 @@ func TestTwoProcessesNeverOverlap(t *testing.T) {
 	}
 }
 
-// Two processes draw numbers for some seconds.
-func drawers(t *testing.T, seconds int, command string) (drawn []string, double int) {
+// drawTwice runs two processes that draw numbers for some seconds. double is how many of
+// the numbers were drawn before.
+func drawTwice(t *testing.T, seconds int, command string) (drawn []string, double int) {
 	t.Helper()
 	s := newSite(t, roleVar+"=draw")
 	counter, log := filepath.Join(s.home, "counter"), filepath.Join(s.home, "log")
@@ -128,26 +129,25 @@ func drawers(t *testing.T, seconds int, command string) (drawn []string, double 
 
 func TestNumbersDrawnUnderTheLockAreUnique(t *testing.T) {
 	t.Parallel()
-	drawn, double := drawers(t, 5, `"$1" run ids --quiet -- "$2" "$3" "$4"`)
+	drawn, double := drawTwice(t, 5, `"$1" run ids --quiet -- "$2" "$3" "$4"`)
 	if double > 0 {
-		t.Errorf("%d of %d numbers were drawn twice", double, len(drawn))
+		t.Errorf("%d of %d numbers were drawn twice, want none", double, len(drawn))
 	}
 	if len(drawn) < 2 || drawn[len(drawn)-1] != strconv.Itoa(len(drawn)) {
-		t.Errorf("%d numbers were drawn, and the last is %s", len(drawn), drawn[len(drawn)-1])
+		t.Errorf("%d numbers were drawn, and the last is %s, want the number of all", len(drawn), drawn[len(drawn)-1])
 	}
 }
 
-// Without the lock the same drawers do draw numbers twice, so the test above
-// shows something.
-func TestNumbersDrawnWithoutTheLockAreNot(t *testing.T) {
+// Without the lock the same processes draw numbers twice, so the test above could fail.
+func TestNumbersDrawnWithoutTheLockAreNotUnique(t *testing.T) {
 	for try := 1; ; try++ {
-		drawn, double := drawers(t, 2, `"$2" "$3" "$4"`)
+		drawn, double := drawTwice(t, 2, `"$2" "$3" "$4"`)
 		if double > 0 {
 			t.Logf("%d of %d numbers were drawn twice", double, len(drawn))
 			return
 		}
 		if try == 10 {
-			t.Fatalf("two processes draw numbers without a lock and never the same: %d numbers in the last try", len(drawn))
+			t.Fatalf("no number was drawn twice without a lock in 10 tries, %d numbers in the last, want one", len(drawn))
 		}
 	}
 }

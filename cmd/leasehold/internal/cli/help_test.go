@@ -24,10 +24,10 @@ func TestHelpNamesTheValuesOfFlags(t *testing.T) {
 		}
 		commands++
 		if c.Short == "" || c.Long == "" {
-			t.Errorf("%s does not say what it does", c.CommandPath())
+			t.Errorf("%s lacks a short or a long description", c.CommandPath())
 		}
 		if strings.HasSuffix(c.Short, ".") {
-			t.Errorf("%s: the line %q ends like a sentence", c.CommandPath(), c.Short)
+			t.Errorf("%s: the line %q ends with a full stop, want none", c.CommandPath(), c.Short)
 		}
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
 			flags++
@@ -38,6 +38,6 @@ func TestHelpNamesTheValuesOfFlags(t *testing.T) {
 	}
 	walk(p.root())
 	if commands < 20 || flags < 60 {
-		t.Errorf("found %d commands with %d flags", commands, flags)
+		t.Errorf("found %d commands with %d flags, want 20 commands with 60 flags at least", commands, flags)
 	}
 }

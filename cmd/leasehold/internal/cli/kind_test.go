@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// All holders of a lock are shown, with what each of them has, and by whom one of their
-// leases was broken.
+// All holders of a lock are shown, each with its slot and its permits, and who broke one of
+// their leases.
 func TestKindsAreShown(t *testing.T) {
 	now := time.Now()
 	several := func(k store.Kind, held ...store.Holding) store.State {

@@ -24,11 +24,11 @@ func TestLabList(t *testing.T) {
 	text := s.run(0, "lab", "list").out.String()
 	all := stories.All()
 	if len(listed) != len(all) || strings.Count(text, "\n") != len(all) {
-		t.Errorf("%d stories; listed as JSON are %d, as text:\n%s", len(all), len(listed), text)
+		t.Errorf("want %d stories, listed as JSON are %d, as text:\n%s", len(all), len(listed), text)
 	}
 	for i, story := range all {
 		if listed[i].Name != story.Name || listed[i].Title != story.Title || listed[i].Summary != story.Summary || !strings.Contains(text, story.Name+" ") {
-			t.Errorf("%s is listed as %+v", story.Name, listed[i])
+			t.Errorf("story %s is listed as %+v, want its name, title and summary", story.Name, listed[i])
 		}
 	}
 	narrow(t, text)
@@ -39,7 +39,7 @@ func narrow(t *testing.T, text string) {
 	t.Helper()
 	for line := range strings.Lines(text) {
 		if n := len([]rune(strings.TrimRight(line, "\n"))); n > 80 {
-			t.Errorf("%d columns: %s", n, line)
+			t.Errorf("a line of %d columns, want 80 at most: %s", n, line)
 		}
 	}
 }
@@ -72,11 +72,11 @@ func TestStoryCommands(t *testing.T) {
 			}
 		}
 		if err := json.Unmarshal([]byte(p.out.String()), &v); err != nil || v.Verdict != "pass" || len(v.Stories) != 1 || len(v.Stories[0].Events) < 4 {
-			t.Errorf("%s%v, %+v", line, err, v)
+			t.Errorf("%s%v, %+v, want the verdict pass", line, err, v)
 		}
 	}
 	if left := processesLeft("story-client"); len(left) > 0 {
-		t.Errorf("processes are left: %q", left)
+		t.Errorf("processes %q are left, want none", left)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestLabRunTellsTheStory(t *testing.T) {
 		out = rest
 	}
 	if last := lastLineOf(out); last != "PASS: as expected: 1 of 1 (delete)" {
-		t.Errorf("last line: %s", last)
+		t.Errorf("last line: %s, want \"PASS: as expected: 1 of 1 (delete)\"", last)
 	}
 }
 
@@ -120,10 +120,10 @@ func TestLabRunWithoutRedis(t *testing.T) {
 	s.env = append(s.env, "PATH="+t.TempDir())
 	p := s.run(125, "lab", "run", "all")
 	if says := p.err.String(); strings.Count(says, "apt-get install -y redis-server") != 1 {
-		t.Errorf("stderr: %s", says)
+		t.Errorf("stderr: %s, want the command that installs the server, once", says)
 	}
 	if last := lastLineOf(p.out.String()); !strings.HasPrefix(last, "NONE: could not be replayed: ") || strings.Contains(last, "clock-jump") {
-		t.Errorf("last line: %s", last)
+		t.Errorf("last line: %s, want %q at the beginning and no %q", last, "NONE: could not be replayed: ", "clock-jump")
 	}
 }
 
@@ -134,6 +134,6 @@ func TestLabRunCutShort(t *testing.T) {
 	p.signal(syscall.SIGINT)
 	p.wants(128 + int(syscall.SIGINT))
 	if left := processesLeft("story-client"); len(left) > 0 {
-		t.Errorf("processes are left: %q", left)
+		t.Errorf("processes %q are left, want none", left)
 	}
 }

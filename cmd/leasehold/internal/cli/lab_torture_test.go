@@ -41,33 +41,33 @@ func TestTorture(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "a", "history")
 	p := s.run(0, append(shortTorture, "--out", out, "--seed", "7")...)
 	if last := lastLineOf(p.out.String()); !strings.HasPrefix(last, "PASS: 0 violations") || !strings.Contains(p.out.String(), "seed     7\n") {
-		t.Errorf("stdout: %s", p.out.String())
+		t.Errorf("stdout: %s, want %q at the beginning of the last line and text with %q", p.out.String(), "PASS: 0 violations", "seed     7\n")
 	}
 	if !strings.Contains(p.err.String(), "leasehold: checking the history; ") {
-		t.Errorf("no progress: %s", p.err.String())
+		t.Errorf("the progress: %s, want text with %q", p.err.String(), "leasehold: checking the history; ")
 	}
 	if svg, err := os.ReadFile(filepath.Join(out, "history.svg")); err != nil || !strings.Contains(string(svg), "worker 2/0") {
-		t.Errorf("no plot: %v", err)
+		t.Errorf("the plot: %v, want one with a lane of worker 2/0", err)
 	}
 	if p := s.run(0, "ls", "leasehold-torture/", "--json"); strings.TrimSpace(p.out.String()) != "[]" {
-		t.Errorf("locks are left: %s", p.out.String())
+		t.Errorf("locks %s are left, want none", p.out.String())
 	}
 	if left := workersLeft(); len(left) > 0 {
-		t.Errorf("processes are left: %q", left)
+		t.Errorf("processes %q are left, want none", left)
 	}
 
 	p = s.run(125, append(shortTorture, "--out", out)...)
 	if !strings.Contains(p.err.String(), "not empty") {
-		t.Errorf("the same directory again: %s", p.err.String())
+		t.Errorf("the same directory again: %s, want text with %q", p.err.String(), "not empty")
 	}
 
 	var v map[string]any
 	p = s.run(0, append(shortTorture, "--json", "--quiet", "--out", filepath.Join(t.TempDir(), "b"))...)
 	if err := json.Unmarshal([]byte(p.out.String()), &v); err != nil || v["verdict"] != "pass" || v["grants"].(float64) < 1 || len(v["violations"].([]any)) != 0 {
-		t.Errorf("%v, %s", err, p.out.String())
+		t.Errorf("%v, %s, want the verdict pass", err, p.out.String())
 	}
 	if p.err.String() != "" {
-		t.Errorf("quiet, and said: %s", p.err.String())
+		t.Errorf("with --quiet: stderr %s, want nothing on it", p.err.String())
 	}
 }
 
@@ -80,7 +80,7 @@ func tortureKinds(t *testing.T, s *site) {
 	t.Helper()
 	p := s.run(0, append(shortTorture, "--kinds", "--locks", "4", "--out", filepath.Join(t.TempDir(), "history"))...)
 	if last := lastLineOf(p.out.String()); !strings.HasPrefix(last, "PASS: 0 violations") || !strings.Contains(last, " of 4 locks to ") {
-		t.Errorf("stdout: %s", p.out.String())
+		t.Errorf("stdout: %s, want %q at the beginning of the last line and text with %q", p.out.String(), "PASS: 0 violations", " of 4 locks to ")
 	}
 }
 
@@ -134,10 +134,10 @@ func TestTortureFindsAViolation(t *testing.T) {
 	close(quit)
 	ended.Wait()
 	if last := lastLineOf(p.out.String()); !strings.HasPrefix(last, "FAIL: ") || !strings.Contains(p.out.String(), "VIOLATION of mutual exclusion") {
-		t.Errorf("stdout: %s", p.out.String())
+		t.Errorf("stdout: %s, want %q at the beginning of the last line and text with %q", p.out.String(), "FAIL: ", "VIOLATION of mutual exclusion")
 	}
 	if page, err := os.ReadFile(filepath.Join(out, "lock-model-1.html")); err != nil || len(page) == 0 {
-		t.Errorf("no picture: %v", err)
+		t.Errorf("the picture: %v, want a page", err)
 	}
 }
 
@@ -149,10 +149,10 @@ func TestTortureCutShort(t *testing.T) {
 	p.signal(syscall.SIGINT)
 	p.wants(128 + int(syscall.SIGINT))
 	if last := lastLineOf(p.out.String()); !strings.HasSuffix(last, "; cut short") {
-		t.Errorf("stdout: %s", p.out.String())
+		t.Errorf("stdout: %s, want %q at the end", p.out.String(), "; cut short")
 	}
 	if left := workersLeft(); len(left) > 0 {
-		t.Errorf("processes are left: %q", left)
+		t.Errorf("processes %q are left, want none", left)
 	}
 }
 
@@ -175,6 +175,6 @@ func TestTerminalTorture(t *testing.T) {
 	shown := m.shown.String()
 	first, _, _ := strings.Cut(shown, "\n")
 	if !strings.Contains(first, "checking the history") || !strings.Contains(shown, "\r\x1b[Khistory  ") {
-		t.Errorf("the progress is not one line that is taken away: %q", shown)
+		t.Errorf("the progress: %q, want one line that is removed at the end, with text with %q and %q", shown, "checking the history", "\r\x1b[Khistory  ")
 	}
 }

@@ -42,13 +42,13 @@ func TestShowTheQueue(t *testing.T) {
 		of := []*proc{first, second}[i]
 		if p["position"] != float64(i+1) || p["pid"] != float64(of.cmd.Process.Pid) || p["purpose"] != []string{"first", "second"}[i] ||
 			p["expires_in_ms"].(float64) <= 0 || p["since"] == nil || p["host"] == "" || p["owner"] == "" {
-			t.Errorf("place %d: %v", i+1, p)
+			t.Errorf("place %d: %v, want its position, process and times", i+1, p)
 		}
 	}
 	out := s.run(0, "show", "x").out.String()
 	for _, part := range []string{"waiting  1. ", "(first), since ", "2. ", "(second), since ", "unless refreshed"} {
 		if !strings.Contains(out, part) {
-			t.Errorf("%q is missing:\n%s", part, out)
+			t.Errorf("%s\nwant text with %q", out, part)
 		}
 	}
 	h.let()
@@ -63,14 +63,14 @@ func TestShowTheTrace(t *testing.T) {
 	s := newSite(t, "TRACEPARENT=00-"+id+"-00f067aa0ba902b7-01")
 	h := s.hold("x")
 	if out := s.run(0, "show", "x").out.String(); !strings.Contains(out, "trace    "+id) {
-		t.Errorf("no trace is shown:\n%s", out)
+		t.Errorf("no trace is shown:\n%s, want text with %q", out, "trace    "+id)
 	}
 	var one struct{ Trace string }
 	if err := json.Unmarshal([]byte(s.run(0, "show", "x", "--json").out.String()), &one); err != nil || one.Trace != "00-"+id+"-00f067aa0ba902b7-01" {
-		t.Errorf("the trace is %q (%v)", one.Trace, err)
+		t.Errorf("the trace is %q (%v), want that of the holder", one.Trace, err)
 	}
 	if msg := s.run(124, "run", "x", "--try", "--", "true").err.String(); !strings.Contains(msg, "trace "+id) {
-		t.Errorf("no trace is named: %s", msg)
+		t.Errorf("no trace is named: %s, want text with %q", msg, "trace "+id)
 	}
 	h.let()
 }
@@ -78,20 +78,20 @@ func TestShowTheTrace(t *testing.T) {
 func TestListAndShow(t *testing.T) {
 	s := newSite(t)
 	if p := s.run(0, "ls"); p.out.String() != "" || !strings.Contains(p.err.String(), "no lock is held") {
-		t.Errorf("stdout %q, stderr %q", p.out.String(), p.err.String())
+		t.Errorf("stdout %q, stderr %q, want nothing on stdout and text with %q", p.out.String(), p.err.String(), "no lock is held")
 	}
 	if p := s.run(0, "ls", "--quiet"); p.err.String() != "" {
-		t.Errorf("stderr %q", p.err.String())
+		t.Errorf("stderr %q, want nothing on stderr", p.err.String())
 	}
 	b, a := s.hold("b/x", "--purpose", "some \x1b[31m reason"), s.hold("a x")
 
 	p := s.run(0, "ls")
 	if out := p.out.String(); !strings.Contains(out, `"a x"`) || strings.Index(out, `"a x"`) > strings.Index(out, "b/x") || strings.Contains(out, "\x1b") {
-		t.Errorf("%q", out)
+		t.Errorf("%q, want both locks, sorted", out)
 	}
 	var list []map[string]any
 	if err := json.Unmarshal([]byte(s.run(0, "ls", "--json", "b/").out.String()), &list); err != nil || len(list) != 1 || list[0]["name"] != "b/x" {
-		t.Errorf("%v, %v", list, err)
+		t.Errorf("%v, %v, want only the lock with the prefix", list, err)
 	}
 
 	host, err := os.Hostname()
@@ -101,7 +101,7 @@ func TestListAndShow(t *testing.T) {
 	out := s.run(0, "show", "b/x").out.String()
 	for _, part := range []string{"b/x", host + " pid " + strconv.Itoa(b.cmd.Process.Pid), "since", " ago)", "s unless renewed", "token"} {
 		if !strings.Contains(out, part) {
-			t.Errorf("%q is missing:\n%s", part, out)
+			t.Errorf("%s\nwant text with %q", out, part)
 		}
 	}
 	var one map[string]any
@@ -110,13 +110,13 @@ func TestListAndShow(t *testing.T) {
 	}
 	if one["held"] != true || one["host"] != host || one["pid"] != float64(b.cmd.Process.Pid) || one["purpose"] != "some \x1b[31m reason" ||
 		one["token"].(float64) < 1 || one["expires_in_ms"].(float64) <= 0 || one["expires_in_ms"].(float64) > 30000 {
-		t.Errorf("%v", one)
+		t.Errorf("%v, want the holder, its purpose, its token and its expiry", one)
 	}
 	if since, err := time.Parse(time.RFC3339, one["since"].(string)); err != nil || time.Since(since) > time.Hour || time.Since(since) < 0 {
-		t.Errorf("since %v (%v)", one["since"], err)
+		t.Errorf("since %v (%v), want a time within the last hour", one["since"], err)
 	}
 	if p := s.run(124, "show", "b/x", "--exit-code", "--quiet"); p.out.String()+p.err.String() != "" {
-		t.Errorf("stdout %q, stderr %q", p.out.String(), p.err.String())
+		t.Errorf("stdout %q, stderr %q, want nothing on stderr", p.out.String(), p.err.String())
 	}
 	a.let()
 	b.let()
@@ -125,18 +125,18 @@ func TestListAndShow(t *testing.T) {
 		t.Error(out)
 	}
 	if out := s.run(0, "show", "b/x").out.String(); !strings.Contains(out, "nobody") {
-		t.Error(out)
+		t.Errorf("stdout %s, want text with %q", out, "nobody")
 	}
 }
 
 func TestVersion(t *testing.T) {
 	s := newSite(t)
 	if out := s.run(0, "version").out.String(); !strings.HasPrefix(out, "leasehold ") || !strings.Contains(out, " go1.") {
-		t.Error(out)
+		t.Errorf("stdout %s, want %q at the beginning and text with %q", out, "leasehold ", " go1.")
 	}
 	var b build
 	if err := json.Unmarshal([]byte(s.run(0, "version", "--json").out.String()), &b); err != nil || b.Version == "" || !strings.HasPrefix(b.Go, "go1.") || b.OS == "" || b.Arch == "" {
-		t.Errorf("%+v, %v", b, err)
+		t.Errorf("%+v, %v, want a version, and where it was built for", b, err)
 	}
 }
 
@@ -148,10 +148,10 @@ func TestCompletion(t *testing.T) {
 		return strings.Fields(out[:strings.LastIndex(out, ":")])
 	}
 	if got := complete("show", ""); len(got) != 0 {
-		t.Errorf("%q", got)
+		t.Errorf("without a store: completions %q, want none", got)
 	}
 	if _, err := os.Stat(filepath.Join(s.home, ".local")); err == nil {
-		t.Error("completion has made a lock file")
+		t.Error("completion has made a lock file, want none")
 	}
 	x, y, odd := s.hold("deploy/x"), s.hold("other"), s.hold("deploy/ odd")
 	// A shell would run a part of these, expand it, or take it for a flag.
@@ -162,16 +162,16 @@ func TestCompletion(t *testing.T) {
 	h := s.hold("--", "-rf") // the name is -rf
 	defer h.let()
 	if got := complete("show", ""); !slices.Equal(got, []string{"deploy/x", "other"}) {
-		t.Errorf("%q", got)
+		t.Errorf("completions %q, want deploy/x and other", got)
 	}
 	for _, args := range [][]string{{"show", "dep"}, {"ls", "dep"}, {"run", "dep"}, {"run", "--store=file:" + filepath.Join(s.home, ".local/state/leasehold/locks.db"), "dep"}} {
 		if got := complete(args...); len(got) != 1 || got[0] != "deploy/x" {
-			t.Errorf("%q: %q", args, got)
+			t.Errorf("%q: completions %q, want deploy/x", args, got)
 		}
 	}
 	for _, args := range [][]string{{"show", "other", "dep"}, {"run", "other", "--", "dep"}, {"show", "--store=redis://127.0.0.1:1", ""}, {"show", "--store=nope://", ""}} {
 		if got := complete(args...); len(got) != 0 {
-			t.Errorf("%q: %q", args, got)
+			t.Errorf("%q: completions %q, want none", args, got)
 		}
 	}
 	for _, p := range []*proc{x, y, odd} {
@@ -179,12 +179,12 @@ func TestCompletion(t *testing.T) {
 	}
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		if out := s.run(0, "completion", shell).out.String(); !strings.Contains(out, "leasehold") {
-			t.Errorf("%s: %s", shell, out)
+			t.Errorf("%s: %s, want text with %q", shell, out, "leasehold")
 		}
 	}
 }
 
-func TestHelpHasAnExampleEach(t *testing.T) {
+func TestEachHelpHasAnExample(t *testing.T) {
 	s := newSite(t)
 	for _, c := range []string{"", "run", "ls", "show", "version"} {
 		args := []string{"--help"}
@@ -193,7 +193,7 @@ func TestHelpHasAnExampleEach(t *testing.T) {
 		}
 		out := s.run(0, args...).out.String()
 		if _, example, ok := strings.Cut(out, "Examples:\n  leasehold "+c); !ok || example == "" {
-			t.Errorf("%q has no example:\n%s", c, out)
+			t.Errorf("%q has no example, want one:\n%s", c, out)
 		}
 	}
 }
@@ -247,7 +247,7 @@ func TestWrongUsage(t *testing.T) {
 	} {
 		p := s.run(125, strings.Fields(c.args)...)
 		if msg := p.err.String(); !strings.Contains(msg, c.says) || !strings.HasPrefix(msg, "leasehold: ") || p.out.String() != "" || strings.Contains(msg, "secret") {
-			t.Errorf("%s: stdout %q, stderr %q, want words with %q", c.args, p.out.String(), msg, c.says)
+			t.Errorf("%s: stdout %q, stderr %q, want text with %q", c.args, p.out.String(), msg, c.says)
 		}
 	}
 	s.env = append(s.env, storeVar+"=file", storeFileVar+"=/x")
@@ -256,18 +256,18 @@ func TestWrongUsage(t *testing.T) {
 		at := newSite(t, kv)
 		name, _, _ := strings.Cut(kv, "=")
 		if said := at.run(125, "run", "x", "--", "true").err.String(); !strings.Contains(said, name+" is set and empty") {
-			t.Errorf("%q: %q", kv, said)
+			t.Errorf("%q: %q, want text with %q", kv, said, name+" is set and empty")
 		}
 	}
 	if p := s.run(125, "run", "", "--", "true"); !strings.Contains(p.err.String(), "empty") {
-		t.Errorf("%q", p.err.String())
+		t.Errorf("%q, want text with %q", p.err.String(), "empty")
 	}
 	if entries, err := os.ReadDir(s.home); err != nil || len(entries) > 0 {
-		t.Errorf("left behind: %v, %v", entries, err)
+		t.Errorf("the home directory has %v (%v), want nothing", entries, err)
 	}
 }
 
-func TestWhereTheLocksAre(t *testing.T) {
+func TestPathsOfTheLockFile(t *testing.T) {
 	s := newSite(t)
 	dir := t.TempDir()
 	state := filepath.Join(dir, "state")
@@ -297,26 +297,27 @@ func TestWhereTheLocksAre(t *testing.T) {
 		if err != nil {
 			t.Errorf("%v %v: %v", c.env, c.args, err)
 		} else if info.Mode().Perm() != 0o600 {
-			t.Errorf("%s has mode %v", c.want, info.Mode())
+			t.Errorf("%s has mode %v, want 0600", c.want, info.Mode())
 		}
 	}
 }
 
-// A name that was mistyped would be a lock that excludes nobody.
+// A directory that does not exist may be a typing error, and a lock in it would exclude
+// nobody.
 func TestOnlyTheDefaultDirectoryIsMade(t *testing.T) {
 	s := newSite(t)
 	dir := filepath.Join(s.home, "typo")
 	for _, args := range [][]string{{"run", "x", "--", "true"}, {"ls"}} {
 		p := s.run(125, append([]string{"--store", "file:" + filepath.Join(dir, "x.db")}, args...)...)
 		if said := p.err.String(); !strings.Contains(said, "there is no directory "+dir) || !strings.Contains(said, "create it") {
-			t.Errorf("%q: %s", args, said)
+			t.Errorf("%q: %s, want text with %q and %q", args, said, "there is no directory "+dir, "create it")
 		}
 	}
 	if codes, said := s.doctor(2, "--store", "file:"+filepath.Join(dir, "x.db")); codes["file-unusable"] != "error" {
-		t.Errorf("%s", said)
+		t.Errorf("%s, want the finding file-unusable (error)", said)
 	}
 	if left, err := os.ReadDir(s.home); err != nil || len(left) > 0 {
-		t.Errorf("made: %v, %v", left, err)
+		t.Errorf("the home directory has %v (%v), want nothing", left, err)
 	}
 	s.run(0, "run", "x", "--", "true")
 }

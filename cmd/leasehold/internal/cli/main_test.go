@@ -19,7 +19,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/child"
 )
 
-const patience = 60 * time.Second // for things that take milliseconds
+// patience bounds waits for what takes milliseconds on a machine that is not busy.
+const patience = 60 * time.Second
 
 // binary is the command, built from these sources.
 var binary string
@@ -150,7 +151,7 @@ func (p *proc) end() int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// wants fails the test unless the process ends with that code.
+// wants waits for the end of the process, and fails the test if its exit code is another.
 func (p *proc) wants(code int) {
 	p.t.Helper()
 	if got := p.end(); got != code {
@@ -185,7 +186,7 @@ func (p *proc) freeze() {
 	}
 }
 
-// poll waits until missing returns that nothing is.
+// poll waits until missing returns "". Else it returns what is missing.
 func poll(t *testing.T, missing func() string) {
 	t.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
@@ -199,7 +200,7 @@ func poll(t *testing.T, missing func() string) {
 	}
 }
 
-// run runs the command to its end.
+// run runs the command to its end, and fails the test if its exit code is another.
 func (s *site) run(code int, args ...string) *proc {
 	s.t.Helper()
 	p := s.start(args...)
@@ -217,7 +218,7 @@ func (s *site) hold(name string, flags ...string) *proc {
 	return p
 }
 
-// let ends the command of hold.
+// let ends the command that hold has started.
 func (p *proc) let() {
 	p.t.Helper()
 	p.in.Close()

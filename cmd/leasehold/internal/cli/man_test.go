@@ -27,7 +27,7 @@ func TestMan(t *testing.T) {
 		}
 		for _, f := range flags {
 			if !strings.Contains(string(text), `\fB\-\-`+strings.ReplaceAll(f, "-", `\-`)+`\fR`) {
-				t.Errorf("%s does not have --%s", page, f)
+				t.Errorf("%s lacks %q", page, `\fB\-\-`+strings.ReplaceAll(f, "-", `\-`)+`\fR`)
 			}
 		}
 	}

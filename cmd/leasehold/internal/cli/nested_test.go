@@ -20,14 +20,14 @@ func TestRunUnderItself(t *testing.T) {
 				inner := append(append([]string{binary, "run", "x"}, flags...), "--", "echo", "ran")
 				p := s.run(125, append([]string{"run", "x", "--"}, inner...)...)
 				if said := p.err.String(); p.out.String() != "" || strings.Count(said, "\n") != 1 || !strings.Contains(said, "that we run under") || !strings.Contains(said, ownerVar) {
-					t.Errorf("%q: stdout %q, stderr %q", flags, p.out.String(), said)
+					t.Errorf("%q: stdout %q, stderr %q, want one line on stderr and nothing on stdout", flags, p.out.String(), said)
 				}
 			}
 			if said := s.run(124, "run", "x", "--", binary, "run", "x", "--try", "--", "true").err.String(); !strings.Contains(said, "that we run under") {
-				t.Errorf("not waiting: %q", said)
+				t.Errorf("not waiting: %q, want text with %q", said, "that we run under")
 			}
 			if said := s.run(125, "run", "x", "--", binary, "wait", "x").err.String(); !strings.Contains(said, "that we run under") {
-				t.Errorf("only waiting: %q", said)
+				t.Errorf("only waiting: %q, want text with %q", said, "that we run under")
 			}
 			s.run(0, "run", "x", "--", binary, "run", "y", "--", "true")
 			// The same two and three levels down, whatever the name.
@@ -40,7 +40,7 @@ func TestRunUnderItself(t *testing.T) {
 				args = append(args, binary, "run", odd+"1", "--wait", "1h", "--", "echo", "ran")
 				p := s.run(125, args...)
 				if said := p.err.String(); p.out.String() != "" || strings.Count(said, "\n") != 1 || !strings.Contains(said, "that we run under") {
-					t.Errorf("%q: stdout %q, stderr %q", between, p.out.String(), said)
+					t.Errorf("%q: stdout %q, stderr %q, want one line on stderr and nothing on stdout", between, p.out.String(), said)
 				}
 			}
 			s.run(0, "show", "x", "--exit-code") // nothing is left
@@ -64,13 +64,12 @@ func TestReaderUnderAReader(t *testing.T) {
 	}
 	outer.wants(125)
 	if said := outer.err.String(); outer.out.String() != "reads\n" || !strings.Contains(said, "that we run under") {
-		t.Errorf("stdout %q, stderr %q", outer.out.String(), said)
+		t.Errorf("stdout %q, stderr %q, want %q and text with %q", outer.out.String(), said, "reads\n", "that we run under")
 	}
 	w.wants(0)
 }
 
-// Only the owner proves it: a lock of that name may be another's, here or in
-// another store.
+// The name alone does not make it the lock that we run under: that needs its owner, too.
 func TestRunBesideAnotherOfThatName(t *testing.T) {
 	s := newSite(t)
 	other := "file:" + filepath.Join(s.home, "other.db")
@@ -81,7 +80,7 @@ func TestRunBesideAnotherOfThatName(t *testing.T) {
 	h.let()
 	p.wants(0)
 	if p.out.String() != "mine now\n" {
-		t.Errorf("stdout %q", p.out.String())
+		t.Errorf("stdout %q, want %q", p.out.String(), "mine now\n")
 	}
 }
 
@@ -96,7 +95,7 @@ func TestRunUnderItselfWithOthersBetween(t *testing.T) {
 		args := append([]string{"run", "x", "--"}, between...)
 		args = append(args, binary, "run", "x", "--wait", "1h", "--", "true")
 		if said := s.run(125, args...).err.String(); !strings.Contains(said, "that we run under") {
-			t.Errorf("%q: %q", between, said)
+			t.Errorf("%q: %q, want text with %q", between, said, "that we run under")
 		}
 	}
 }

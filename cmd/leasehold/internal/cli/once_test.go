@@ -10,7 +10,7 @@ import (
 // year is a period whose ticks do not change while a test runs, but once in ten years.
 const year = "87600h"
 
-// Of many machines that start a job, one runs it, and nobody does again in this tick.
+// Of many machines that start a job, one runs it, and it is not run again in this tick.
 func TestRunOncePer(t *testing.T) {
 	s := newSite(t)
 	var all []*proc
@@ -23,17 +23,17 @@ func TestRunOncePer(t *testing.T) {
 		case code == 3 && p.out.String() == "ran job\n":
 			ran++
 		case code != 124 || p.out.String() != "":
-			t.Errorf("exit code %d, stdout %q, stderr %q", code, p.out.String(), p.err.String())
+			t.Errorf("exit code %d, stdout %q, stderr %q, want 124 and nothing on stdout", code, p.out.String(), p.err.String())
 		}
 	}
 	if ran != 1 {
-		t.Errorf("the job ran %d times", ran)
+		t.Errorf("the job ran %d times, want once", ran)
 	}
 	if p := s.run(124, "run", "job", "--once-per", year, "--", "true"); !strings.Contains(p.err.String(), "has been run in this tick") {
-		t.Errorf("%s", p.err.String())
+		t.Errorf("stderr %s, want text with %q", p.err.String(), "has been run in this tick")
 	}
 	if p := s.run(0, "run", "job", "--once-per", year, "-E", "0", "-q", "--", "false"); p.err.String() != "" {
-		t.Errorf("%s", p.err.String())
+		t.Errorf("stderr %s, want nothing on stderr", p.err.String())
 	}
 }
 
@@ -44,18 +44,18 @@ func TestRunOncePerBounds(t *testing.T) {
 	h.let()
 	other := s.hold("two")
 	if p := s.run(124, "run", "two", "--once-per", year, "--", "true"); !strings.Contains(p.err.String(), "another run of the job goes on") {
-		t.Errorf("%s", p.err.String())
+		t.Errorf("stderr %s, want text with %q", p.err.String(), "another run of the job goes on")
 	}
 	other.let()
 	p := s.start("run", "two", "--once-per", year, "--max-hold", "1s", "--", "/bin/sh", "-c", "trap 'echo told; exit 0' TERM; while :; do sleep 0.05; done")
 	p.wants(123)
 	if p.out.String() != "told\n" {
-		t.Errorf("stdout %q, stderr %q", p.out.String(), p.err.String())
+		t.Errorf("stdout %q, stderr %q, want %q", p.out.String(), p.err.String(), "told\n")
 	}
 	s.run(126, "run", "three", "--once-per", year, "--", s.home)
 	s.run(0, "run", "three", "--once-per", year, "--", "true")
 	if p := s.run(125, "run", "x", "--once-per", "5m", "--store", "memory:", "--", "true"); p.out.String() != "" {
-		t.Error(p.out.String())
+		t.Errorf("stdout %s, want nothing on stdout", p.out.String())
 	}
 }
 
@@ -74,7 +74,7 @@ func TestRunOncePerUsage(t *testing.T) {
 	} {
 		p := s.run(125, append(append([]string{"run", "x"}, strings.Fields(c.flags)...), "--", "true")...)
 		if !strings.Contains(p.err.String(), c.says) {
-			t.Errorf("%s: %s", c.flags, p.err.String())
+			t.Errorf("%s: %s, want text with %q", c.flags, p.err.String(), c.says)
 		}
 	}
 }

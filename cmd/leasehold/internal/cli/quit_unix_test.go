@@ -26,7 +26,7 @@ func TestQuitPrintsNoStacks(t *testing.T) {
 	defer conn.Close()
 	p.signal(syscall.SIGQUIT)
 	if code := p.end(); code != 128+int(syscall.SIGQUIT) || strings.Contains(p.err.String(), "goroutine") {
-		t.Errorf("code %d, stderr %s", code, p.err.String())
+		t.Errorf("code %d, stderr %s, want exit code %d and no %q", code, p.err.String(), 128+int(syscall.SIGQUIT), "goroutine")
 	}
 }
 
@@ -41,6 +41,6 @@ func TestQuitIsCaughtEarly(t *testing.T) {
 	}
 	early, late, found := strings.Cut(string(out), "internal/cli/quit ")
 	if !found || strings.Contains(early, "init modernc.org/sqlite/lib ") || !strings.Contains(late, "init modernc.org/sqlite/lib ") {
-		t.Errorf("the stores come first:\n%s", out)
+		t.Errorf("the stores are initialized first, want signals first:\n%s", out)
 	}
 }

@@ -24,12 +24,12 @@ func TestRedisOneNode(t *testing.T) {
 	h := s.hold("x")
 	s.run(124, "run", "x", "--try", "--", "true")
 	if out := s.run(0, "ls", "--json").out.String(); !strings.Contains(out, `"name": "x"`) || strings.Contains(out, "nodes") {
-		t.Error(out)
+		t.Errorf("stdout %s, want text with %q and no %q", out, `"name": "x"`, "nodes")
 	}
 	h.let()
 	s.run(0, "run", "x", "--try", "--", "true")
 	if p := s.run(125, "run", "x", "--ttl", "2m", "--", "true"); !strings.Contains(p.err.String(), "1m0s") {
-		t.Errorf("the store's maximum is not named: %s", p.err.String())
+		t.Errorf("the store's maximum is not named: %s, want text with %q", p.err.String(), "1m0s")
 	}
 }
 
@@ -40,18 +40,18 @@ func TestRedisThreeNodes(t *testing.T) {
 	s.run(124, "run", "x", "--try", "--", "true")
 	one := stateJSON{heldJSON: &heldJSON{}}
 	if err := json.Unmarshal([]byte(s.run(0, "show", "x", "--json").out.String()), &one); err != nil || !one.Held || len(one.Nodes) != 3 || one.Nodes[2].Outcome != "taken" || one.Nodes[2].Owner != one.Owner {
-		t.Errorf("%+v, %v", one, err)
+		t.Errorf("%+v, %v, want it held on three nodes by one owner", one, err)
 	}
 	servers[0].Kill()
 	out := s.run(0, "show", "x").out.String()
 	if !strings.Contains(out, servers[0].Addr()+": unreachable") || !strings.Contains(out, servers[1].Addr()+": taken") {
-		t.Error(out)
+		t.Errorf("stdout %s, want text with %q and %q", out, servers[0].Addr()+": unreachable", servers[1].Addr()+": taken")
 	}
 	h.let()
 	s.run(0, "run", "x", "--try", "--", "true")
 	servers[1].Kill()
 	if p := s.run(125, "run", "x", "--", "true"); !strings.Contains(p.err.String(), "2 of 3 nodes") {
-		t.Errorf("%s", p.err.String())
+		t.Errorf("stderr %s, want text with %q", p.err.String(), "2 of 3 nodes")
 	}
 }
 
@@ -59,10 +59,10 @@ func TestRedisWarnings(t *testing.T) {
 	servers := redistest.StartN(t, 2)
 	s := newSite(t, storeVar+"=redis://"+addresses(servers))
 	if p := s.run(0, "run", "x", "--", "echo", "out"); !strings.Contains(p.err.String(), "leasehold: warning: an even number") || p.out.String() != "out\n" {
-		t.Errorf("stdout %q, stderr %q", p.out.String(), p.err.String())
+		t.Errorf("stdout %q, stderr %q, want text with %q and %q", p.out.String(), p.err.String(), "leasehold: warning: an even number", "out\n")
 	}
 	if p := s.run(0, "run", "x", "--quiet", "--", "true"); p.err.String() != "" {
-		t.Errorf("stderr %q", p.err.String())
+		t.Errorf("stderr %q, want nothing on stderr", p.err.String())
 	}
 }
 
@@ -90,17 +90,17 @@ func TestNoMessageShowsAPassword(t *testing.T) {
 				}
 				p := at.run(125, args...)
 				if said := p.out.String() + p.err.String(); strings.Contains(said, "secret") || !strings.Contains(said, c.says) {
-					t.Errorf("%s %q: %s", c.url, how, said)
+					t.Errorf("%s %q: %s, want no %q and text with %q", c.url, how, said, "secret", c.says)
 				}
 			}
 		}
 	}
 	at := &site{t: t, env: append(s.env, storeVar+"=redis://:right-secret@"+server)}
 	if p := at.run(0, "run", "x", "--verbose", "--", "true"); strings.Contains(p.err.String(), "secret") {
-		t.Error(p.err.String())
+		t.Errorf("stderr %s, want no %q", p.err.String(), "secret")
 	}
 	if p := s.run(0, "--store", "redis://:right-secret@"+server, "run", "x", "--", "true"); !strings.Contains(p.err.String(), "all users of this machine") || strings.Contains(p.err.String(), "right") {
-		t.Errorf("a password among the arguments is not warned of: %s", p.err.String())
+		t.Errorf("a password among the arguments is not warned of: %s, want text with %q and no %q", p.err.String(), "all users of this machine", "right")
 	}
 }
 
@@ -114,34 +114,34 @@ func TestRedisBootstrap(t *testing.T) {
 	s := newSite(t, storeVar+"=redis://"+addresses(servers))
 	p := s.run(125, "run", "x", "--try", "--", "true")
 	if !strings.Contains(p.err.String(), "quarantined") || !strings.Contains(p.err.String(), "takes part again in") {
-		t.Errorf("not waiting: %s", p.err.String())
+		t.Errorf("not waiting: %s, want text with %q and %q", p.err.String(), "quarantined", "takes part again in")
 	}
 	p = s.run(125, "run", "x", "--wait", "100ms", "--", "true")
 	if !strings.Contains(p.err.String(), "nodes are in quarantine for") || !strings.Contains(p.err.String(), "leasehold bootstrap") {
-		t.Errorf("waiting: %s", p.err.String())
+		t.Errorf("waiting: %s, want text with %q and %q", p.err.String(), "nodes are in quarantine for", "leasehold bootstrap")
 	}
 	lines := strings.Split(strings.TrimSpace(p.err.String()), "\n")
 	if last := lines[len(lines)-1]; !strings.HasPrefix(last, `leasehold: gave up after 100ms: acquire "x"`) || strings.Contains(p.err.String(), "deadline exceeded") {
-		t.Errorf("the end of a wait in trouble is no line by itself: %q", lines)
+		t.Errorf("the end of a wait in trouble is no line by itself: %q, want %q at the beginning and no %q", lines, `leasehold: gave up after 100ms: acquire "x"`, "deadline exceeded")
 	}
 	if out := s.run(0, "show", "x").out.String(); strings.Count(out, ": quarantined") != 3 {
-		t.Errorf("show: %s", out)
+		t.Errorf("show: %s, want three nodes in quarantine", out)
 	}
 	var declared []declaredJSON
 	p = s.run(0, "bootstrap", "--json")
 	if p.err.String() != "" {
-		t.Errorf("a warning of what it ends: %s", p.err.String())
+		t.Errorf("a warning of what it ends: %s, want nothing on stderr", p.err.String())
 	}
 	if err := json.Unmarshal([]byte(p.out.String()), &declared); err != nil || len(declared) != 3 || declared[0].RunID == "" {
-		t.Errorf("%v, %v", declared, err)
+		t.Errorf("%v, %v, want three declared nodes", declared, err)
 	}
 	s.run(0, "run", "x", "--try", "--", "true")
 	h := s.hold("x")
 	if p := s.run(125, "bootstrap"); !strings.Contains(p.err.String(), "--force") || !strings.Contains(p.err.String(), `"x"`) {
-		t.Errorf("while a lock is held: %s", p.err.String())
+		t.Errorf("while a lock is held: %s, want text with %q and %q", p.err.String(), "--force", `"x"`)
 	}
 	if out := s.run(0, "bootstrap", "--force").out.String(); strings.Count(out, "\n") != 3 {
-		t.Errorf("by force: %s", out)
+		t.Errorf("bootstrap --force: %s, want three lines", out)
 	}
 	h.let()
 	s = newSite(t)
@@ -160,18 +160,18 @@ func TestRedisReplace(t *testing.T) {
 	old.run(0, run...)
 	both.run(0, run...)
 	if p := next.run(125, run...); !strings.Contains(p.err.String(), "configured with other servers") {
-		t.Errorf("before: %s", p.err.String())
+		t.Errorf("before: %s, want text with %q", p.err.String(), "configured with other servers")
 	}
 	if p := both.run(0, "replace"); strings.Count(p.err.String(), "\n") != 3 || !strings.Contains(p.err.String(), "waiting 5s") {
-		t.Errorf("%s", p.err.String())
+		t.Errorf("stderr %s, want three lines and %q", p.err.String(), "waiting 5s")
 	}
 	next.run(0, run...)
 	both.run(0, run...)
 	if p := old.run(125, run...); !strings.Contains(p.err.String(), "configured with other servers") {
-		t.Errorf("after: %s", p.err.String())
+		t.Errorf("after: %s, want text with %q", p.err.String(), "configured with other servers")
 	}
 	if p := next.run(125, "replace"); !strings.Contains(p.err.String(), "next=") {
-		t.Errorf("with one list: %s", p.err.String())
+		t.Errorf("with one list: %s, want text with %q", p.err.String(), "next=")
 	}
 }
 
@@ -182,7 +182,7 @@ func TestBootstrapWaitsForServersToStart(t *testing.T) {
 	s := newSite(t, storeVar+"=redis://"+addresses(servers))
 	p := s.run(125, "bootstrap", "--wait", "0s")
 	if strings.Contains(p.err.String(), "waiting") || !strings.Contains(p.err.String(), "refused") {
-		t.Errorf("without a wait: %s", p.err.String())
+		t.Errorf("without a wait: %s, want no %q and text with %q", p.err.String(), "waiting", "refused")
 	}
 	p = s.start("bootstrap", "--wait", "1h")
 	p.says(&p.err, "waiting up to 1h for servers to start: bootstrap: no quorum: 3 of 3 nodes needed")

@@ -31,15 +31,15 @@ func permitsChange(t *testing.T, s *site) {
 	resized("3", resizedJSON{Permits: 3, Was: 3})
 	waits.wants(125)
 	if !strings.Contains(waits.err.String(), "semaphore of 3") || !strings.Contains(waits.err.String(), "semaphore of 2") {
-		t.Errorf("the waiter does not say what has changed: %s", waits.err.String())
+		t.Errorf("the waiter does not say what has changed: %s, want text with %q and %q", waits.err.String(), "semaphore of 3", "semaphore of 2")
 	}
 	three := s.hold("x", "--permits", "3")
 	if show := s.run(0, "show", "x").out.String(); !strings.Contains(show, "permits in use: 3 of 3\n") {
-		t.Errorf("%s", show)
+		t.Errorf("%s, want text with %q", show, "permits in use: 3 of 3\n")
 	}
 	p := s.run(0, "resize", "x", "--permits", "2")
 	if !strings.Contains(p.err.String(), `semaphore "x" has 2 permits now, and had 3`) || p.out.String() != "" {
-		t.Errorf("%s%s", p.out.String(), p.err.String())
+		t.Errorf("%s%s, want text with %q and nothing on stdout", p.out.String(), p.err.String(), `semaphore "x" has 2 permits now, and had 3`)
 	}
 	one.let()
 	s.run(124, "run", "x", "--permits", "2", "--try", "--", "true") // two are held
@@ -47,15 +47,15 @@ func permitsChange(t *testing.T, s *site) {
 	s.run(0, "run", "x", "--permits", "2", "--try", "--", "true")
 	three.let()
 	if p := s.run(0, "resize", "x", "--permits", "9"); !strings.Contains(p.err.String(), "nobody uses") {
-		t.Errorf("%s", p.err.String())
+		t.Errorf("stderr %s, want text with %q", p.err.String(), "nobody uses")
 	}
 	// Down to one permit, which makes it a mutex with two holders, and back.
 	one, two = s.hold("y", "--permits", "2"), s.hold("y", "--permits", "2")
 	if p := s.run(0, "resize", "y", "--permits", "1"); !strings.Contains(p.err.String(), "has 1 permit now, and had 2: it is a mutex") {
-		t.Errorf("%s", p.err.String())
+		t.Errorf("stderr %s, want text with %q", p.err.String(), "has 1 permit now, and had 2: it is a mutex")
 	}
 	if show := s.run(0, "show", "y").out.String(); !strings.Contains(show, "mutex, permits in use: 2 of 1\n") || !strings.Contains(show, "holder 2  slot 1, 1 of 1 permit\n") {
-		t.Errorf("%s", show)
+		t.Errorf("%s, want text with %q and %q", show, "mutex, permits in use: 2 of 1\n", "holder 2  slot 1, 1 of 1 permit\n")
 	}
 	lease, _, _ := strings.Cut(s.run(0, "acquire", "z", "--permits", "2", "--ttl", "1m").out.String(), " ")
 	other := s.hold("z", "--permits", "2")
@@ -71,7 +71,7 @@ func permitsChange(t *testing.T, s *site) {
 	for flag, kind := range map[string]string{"--shared": "read-write lock", "--permits=1": "mutex"} {
 		other := s.hold("r", flag)
 		if p := s.run(125, "resize", "r", "--permits", "2"); !strings.Contains(p.err.String(), "in use as a "+kind+" by ") || !strings.Contains(p.err.String(), "only a semaphore has permits") {
-			t.Errorf("%s", p.err.String())
+			t.Errorf("stderr %s, want text with %q and %q", p.err.String(), "in use as a "+kind+" by ", "only a semaphore has permits")
 		}
 		other.let()
 	}
@@ -88,7 +88,7 @@ func TestResizeUsage(t *testing.T) {
 		"resize {x}:token --permits 2": "reserved",
 	} {
 		if p := s.run(125, strings.Fields(args)...); !strings.Contains(p.err.String(), says) || p.out.String() != "" {
-			t.Errorf("%s: stdout %q, stderr %q", args, p.out.String(), p.err.String())
+			t.Errorf("%s: stdout %q, stderr %q, want text with %q and nothing on stdout", args, p.out.String(), p.err.String(), says)
 		}
 	}
 }

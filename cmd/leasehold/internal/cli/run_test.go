@@ -38,7 +38,7 @@ func TestRunExitCodes(t *testing.T) {
 		s.run(c.code, append([]string{"run", "x", "--"}, c.args...)...)
 	}
 	if _, err := os.Stat(filepath.Join(s.home, ".local")); err == nil {
-		t.Error("a command that cannot be run took a lock")
+		t.Error("a command that cannot be run took a lock, want none taken")
 	}
 	for _, c := range []struct {
 		code int
@@ -62,7 +62,7 @@ func TestRunPassesInputAndOutput(t *testing.T) {
 	p.in.Close()
 	p.wants(0)
 	if p.out.String() != "in\x00\xff\n" || p.err.String() != "err\n" {
-		t.Errorf("stdout %q, stderr %q", p.out.String(), p.err.String())
+		t.Errorf("stdout %q, stderr %q, want %q and %q", p.out.String(), p.err.String(), "in\x00\xff\n", "err\n")
 	}
 }
 
@@ -79,19 +79,19 @@ func TestRunEnvironment(t *testing.T) {
 	}
 	first, second := vars(), vars()
 	if first["LEASEHOLD_NAME"] != "x y" || first["KEEP"] != "me" {
-		t.Errorf("%v", first)
+		t.Errorf("%v, want the name of the inner lock, and KEEP as it was", first)
 	}
 	if len(first["LEASEHOLD_OWNER"]) != 27 || first["LEASEHOLD_OWNER"] == second["LEASEHOLD_OWNER"] {
-		t.Errorf("owners %q, %q", first["LEASEHOLD_OWNER"], second["LEASEHOLD_OWNER"])
+		t.Errorf("owners %q, %q, want two of 27 characters that differ", first["LEASEHOLD_OWNER"], second["LEASEHOLD_OWNER"])
 	}
 	a, err1 := strconv.ParseUint(first["LEASEHOLD_TOKEN"], 10, 64)
 	b, err2 := strconv.ParseUint(second["LEASEHOLD_TOKEN"], 10, 64)
 	if err1 != nil || err2 != nil || a >= b {
-		t.Errorf("tokens %d, %d (%v, %v)", a, b, err1, err2)
+		t.Errorf("tokens %d, %d (%v, %v), want rising ones", a, b, err1, err2)
 	}
 	deadline, err := time.Parse(time.RFC3339Nano, first["LEASEHOLD_DEADLINE"])
 	if err != nil || deadline.Before(before) || deadline.After(time.Now().Add(20*time.Second)) {
-		t.Errorf("deadline %q (%v)", first["LEASEHOLD_DEADLINE"], err)
+		t.Errorf("deadline %q (%v), want one within the TTL of 20s", first["LEASEHOLD_DEADLINE"], err)
 	}
 }
 
@@ -101,26 +101,26 @@ func TestRunBusy(t *testing.T) {
 	p := s.run(124, "run", "x", "--try", "--", "echo", "overlap")
 	for _, part := range []string{"leasehold: ", `"x"`, strconv.Itoa(h.cmd.Process.Pid), "(testing)", "expires in"} {
 		if !strings.Contains(p.err.String(), part) {
-			t.Errorf("%q is not said: %s", part, p.err.String())
+			t.Errorf("%s, want text with %q", p.err.String(), part)
 		}
 	}
 	if p.out.String() != "" {
-		t.Errorf("stdout: %s", p.out.String())
+		t.Errorf("stdout: %s, want nothing on stdout", p.out.String())
 	}
 	if p := s.run(124, "run", "x", "--try", "--quiet", "--", "true"); p.err.String() != "" {
-		t.Errorf("quiet, it says %s", p.err.String())
+		t.Errorf("quiet, it says %s, want nothing on stderr", p.err.String())
 	}
 	s.run(0, "run", "x", "--try", "-E", "0", "--", "false")
 	s.run(9, "run", "x", "--try", "--conflict-exit-code=9", "--", "true")
 	p = s.run(124, "run", "x", "--wait", "300ms", "--", "true")
 	for _, part := range []string{"waiting up to 300ms for \"x\", next in the queue; held by", "gave up after 300ms"} {
 		if !strings.Contains(p.err.String(), part) {
-			t.Errorf("%q is not said: %s", part, p.err.String())
+			t.Errorf("%s, want text with %q", p.err.String(), part)
 		}
 	}
 	p = s.run(124, "run", "x", "--wait", "0s", "--barge", "--", "true") // as --try
 	if said := p.err.String(); strings.Contains(said, "waiting") || strings.Contains(said, "gave up") {
-		t.Errorf("without a wait it says %s", said)
+		t.Errorf("without a wait it says %s, want no %q and no %q", said, "waiting", "gave up")
 	}
 	s.run(0, "run", "y", "--wait", "0", "--", "true")
 	s.run(0, "run", "y", "--try", "--", "true") // another lock
@@ -134,15 +134,15 @@ func TestRunWaitsUntilItIsFree(t *testing.T) {
 	p := s.start("run", "x", "--", "echo", "mine now")
 	p.says(&p.err, "waiting for \"x\"")
 	if !strings.Contains(p.err.String(), "(first)") || p.out.String() != "" {
-		t.Errorf("stdout %q, stderr %q", p.out.String(), p.err.String())
+		t.Errorf("stdout %q, stderr %q, want text with %q and nothing on stdout", p.out.String(), p.err.String(), "(first)")
 	}
 	h.let()
 	p.wants(0)
 	if p.out.String() != "mine now\n" {
-		t.Errorf("stdout %q", p.out.String())
+		t.Errorf("stdout %q, want %q", p.out.String(), "mine now\n")
 	}
 	if n := strings.Count(p.err.String(), "\n"); n != 1 {
-		t.Errorf("one line would have been enough:\n%s", p.err.String())
+		t.Errorf("want one line on stderr:\n%s", p.err.String())
 	}
 }
 
@@ -172,12 +172,12 @@ func TestRunSignalsWhileWaiting(t *testing.T) {
 		p.signal(sig)
 		p.wants(128 + int(sig))
 		if p.out.String() != "" {
-			t.Errorf("%v: stdout %s", sig, p.out.String())
+			t.Errorf("%v: stdout %s, want nothing on stdout", sig, p.out.String())
 		}
 	}
 	h.let()
 	if out := s.run(0, "ls", "--json").out.String(); strings.TrimSpace(out) != "[]" {
-		t.Errorf("left behind: %s", out)
+		t.Errorf("locks %s are left, want none", out)
 	}
 }
 
@@ -194,7 +194,7 @@ func TestRunSignalsWhileRunning(t *testing.T) {
 	p.signal(syscall.SIGTERM)
 	p.wants(3)
 	if !strings.Contains(p.out.String(), "bye") {
-		t.Errorf("stdout %s", p.out.String())
+		t.Errorf("stdout %s, want text with %q", p.out.String(), "bye")
 	}
 }
 
@@ -216,7 +216,7 @@ func TestRunMinHold(t *testing.T) {
 	s.run(124, "run", "x", "--try", "--", "true")
 	p.wants(4)
 	if took := time.Since(began); took < 4*time.Second {
-		t.Errorf("released after %v", took)
+		t.Errorf("released after %v, want 4s at least", took)
 	}
 	s.run(0, "run", "x", "--try", "--", "true")
 }
@@ -234,11 +234,11 @@ func TestRunMinHoldIsCutShortByASignal(t *testing.T) {
 		return ""
 	})
 	if code := p.end(); code != 4 && code != 128+15 {
-		t.Errorf("exit code %d", code)
+		t.Errorf("exit code %d, want 4, or that of SIGTERM", code)
 	}
 	s.run(124, "run", "x", "--try", "--", "true")
 	if left := s.expiresIn("x"); left < 30*time.Minute {
-		t.Errorf("the lock ends in %v", left)
+		t.Errorf("the lock ends in %v, want 30m at least", left)
 	}
 }
 
@@ -254,8 +254,8 @@ func (s *site) expiresIn(name string) time.Duration {
 	return time.Duration(state.Expires) * time.Millisecond
 }
 
-// A store that keeps no lock for that long without renewals needs us to stay. A
-// second signal ends that.
+// A store that keeps no lock for that long without renewals needs run to stay and
+// renew. A second signal ends that.
 func TestRunMinHoldLongerThanTheStoreKeepsALock(t *testing.T) {
 	s := newSite(t, storeVar+"="+redistest.Start(t).URL())
 	p := s.start("run", "x", "--ttl", "3s", "--min-hold", "1h", "--", "/bin/sh", "-c", "echo done; exit 4")
@@ -264,12 +264,12 @@ func TestRunMinHoldLongerThanTheStoreKeepsALock(t *testing.T) {
 	p.signal(syscall.SIGTERM)
 	p.says(&p.err, "again to exit now")
 	if left := s.expiresIn("x"); left > 3*time.Second {
-		t.Errorf("it is left to end in %v", left)
+		t.Errorf("the lock ends in %v, want 3s at most", left)
 	}
 	p.signal(syscall.SIGTERM)
 	p.wants(4)
 	if left := s.expiresIn("x"); left < 30*time.Second {
-		t.Errorf("the lock ends in %v", left)
+		t.Errorf("the lock ends in %v, want 30s at least", left)
 	}
 }
 
@@ -282,14 +282,14 @@ func TestRunMinHoldOutlastsMaxHold(t *testing.T) {
 	p.says(&p.out, "told")
 	s.run(0, "run", "x", "--", "true")
 	if took := time.Since(began); took < 6*time.Second {
-		t.Errorf("free after %v", took)
+		t.Errorf("free after %v, want 6s at least", took)
 	}
 	p.wants(123)
 	// A command that ended before --max-hold was not stopped for it.
 	began = time.Now()
 	s.run(0, "run", "y", "--min-hold", "3s", "--max-hold", "3s", "--", "true")
 	if took := time.Since(began); took < 3*time.Second {
-		t.Errorf("released after %v", took)
+		t.Errorf("released after %v, want 3s at least", took)
 	}
 }
 
@@ -315,17 +315,17 @@ func TestRunMaxHold(t *testing.T) {
 	p := s.start("run", "x", "--max-hold", "3s", "--", "/bin/sh", "-c", "trap 'echo told; exit 0' TERM; echo held; read x")
 	p.wants(123)
 	if !strings.Contains(p.out.String(), "told") || !strings.Contains(p.err.String(), "longest hold") {
-		t.Errorf("stdout %q, stderr %q", p.out.String(), p.err.String())
+		t.Errorf("stdout %q, stderr %q, want text with %q and %q", p.out.String(), p.err.String(), "told", "longest hold")
 	}
 	p = s.start("run", "x", "--max-hold", "3s", "--quiet", "--", "/bin/sh", "-c", "trap '' TERM; echo held; while :; do sleep 1; done")
 	p.wants(123)
 	if !strings.Contains(p.err.String(), "killed") {
-		t.Errorf("a lost lock is an error, and said in any case: %q", p.err.String())
+		t.Errorf("with --quiet: stderr %q, want text with %q", p.err.String(), "killed")
 	}
 }
 
-// The lock goes to somebody else while the command runs, because a person has
-// deleted the lock file: that is a loss, and told from a release.
+// If the lock file is moved away while the command runs, the lock is lost: another process
+// can take it in a new file.
 func TestRunNoticesThatTheFileIsGone(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -337,7 +337,7 @@ func TestRunNoticesThatTheFileIsGone(t *testing.T) {
 	}
 	p.wants(123)
 	if !strings.Contains(p.err.String(), "lost") {
-		t.Errorf("stderr %q", p.err.String())
+		t.Errorf("stderr %q, want text with %q", p.err.String(), "lost")
 	}
 }
 

@@ -23,7 +23,7 @@ func TestSlotsInJSON(t *testing.T) {
 	} {
 		out := s.run(0, append([]string{"acquire", "x", "--json"}, c.flags...)...).out.String()
 		if strings.Contains(out, `"slot": 0`) != c.slots || strings.Contains(out, "slot") != c.slots {
-			t.Errorf("acquire %q printed %s", c.flags, out)
+			t.Errorf("acquire %q printed %s, want a slot: %v", c.flags, out, c.slots)
 		}
 		var lease leaseJSON
 		if err := json.Unmarshal([]byte(out), &lease); err != nil {
@@ -36,7 +36,7 @@ func TestSlotsInJSON(t *testing.T) {
 		w.signal(syscall.SIGTERM)
 		w.end()
 		if n := strings.Count(w.out.String(), `"slot":0`); n != map[bool]int{true: 2}[c.slots] { // held and over
-			t.Errorf("with %q watch printed a slot %d times: %s", c.flags, n, w.out.String())
+			t.Errorf("with %q watch printed a slot %d times, want %d: %s", c.flags, n, map[bool]int{true: 2}[c.slots], w.out.String())
 		}
 	}
 }

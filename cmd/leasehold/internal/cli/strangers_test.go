@@ -24,10 +24,10 @@ func TestTokenIsThatOfTheCommand(t *testing.T) {
 		}
 		one := stateJSON{heldJSON: &heldJSON{}}
 		if err := json.Unmarshal([]byte(s.run(0, "show", "x", "--json").out.String()), &one); err != nil || one.Token.String() != given {
-			t.Errorf("show: token %v, %v; the command has %s", one.Token, err, given)
+			t.Errorf("show: token %v, %v; the command has %s, want the same token", one.Token, err, given)
 		}
 		if out := s.run(0, "ls").out.String(); !strings.Contains(out, given) {
-			t.Errorf("ls: token %s is missing:\n%s", given, out)
+			t.Errorf("ls: token %s is missing:\n%s, want text with %q", given, out, given)
 		}
 		return ""
 	})
@@ -44,10 +44,10 @@ func TestRedissonsLock(t *testing.T) {
 	server.Text(t, "HSET", "x", holder, "1")
 	server.Text(t, "PEXPIRE", "x", "600000")
 	if p := s.run(124, "run", "x", "--try", "--", "true"); !strings.Contains(p.err.String(), holder) {
-		t.Errorf("the holder is not named: %s", p.err.String())
+		t.Errorf("the holder is not named: %s, want text with %q", p.err.String(), holder)
 	}
 	if out := s.run(124, "show", "x", "--exit-code").out.String(); !strings.Contains(out, holder) {
-		t.Errorf("show: %s", out)
+		t.Errorf("show: %s, want text with %q", out, holder)
 	}
 	next := s.start("run", "x", "--", "true")
 	poll(t, func() string {

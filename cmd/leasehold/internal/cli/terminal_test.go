@@ -84,7 +84,7 @@ func TestTerminalWaitingLine(t *testing.T) {
 	behind := s.onTerminal("run", "x", "--", "true")
 	behind.shows("for \"x\", 1 ahead in the queue; held by ")
 	if strings.Contains(m.shown.String(), "\n") {
-		t.Errorf("the line is not overwritten: %q", m.shown.String())
+		t.Errorf("the terminal: %q, want one line that is overwritten, no %q", m.shown.String(), "\n")
 	}
 	h.let()
 	m.shows("mine now")
@@ -92,7 +92,7 @@ func TestTerminalWaitingLine(t *testing.T) {
 	behind.wants(0)
 	after := m.shown.String()
 	if i := strings.LastIndex(after, "\r\x1b[K"); i < 0 || strings.TrimSpace(after[i+4:]) != "mine now" {
-		t.Errorf("the line is not taken away: %q", after)
+		t.Errorf("the terminal: %q, want the line removed at the end", after)
 	}
 }
 
@@ -127,7 +127,7 @@ func TestTerminalCtrlCWhileWaiting(t *testing.T) {
 	m.types("\x03")
 	m.wants(130)
 	if strings.Contains(m.shown.String(), "ran\r") {
-		t.Errorf("the command ran: %q", m.shown.String())
+		t.Errorf("the command ran: %q, want no %q", m.shown.String(), "ran\r")
 	}
 	h.let()
 }
@@ -151,7 +151,7 @@ func TestTerminalQuiet(t *testing.T) {
 	m.wants(124)
 	<-m.ended
 	if m.shown.String() != "" {
-		t.Errorf("%q", m.shown.String())
+		t.Errorf("the terminal has %q, want nothing", m.shown.String())
 	}
 	h.let()
 }

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// metrics returns the metrics in the only file of dir, which promtool accepts.
+// metricsIn returns the metrics of a lock in the only file of dir, which promtool accepts.
 func metricsIn(t *testing.T, dir, lock string) map[string]float64 {
 	t.Helper()
 	files, err := os.ReadDir(dir)
@@ -20,7 +20,7 @@ func metricsIn(t *testing.T, dir, lock string) map[string]float64 {
 		t.Fatalf("%v (%v), want one file of metrics", files, err)
 	}
 	if info, err := files[0].Info(); err != nil || info.Mode().Perm() != 0o644 {
-		t.Errorf("the file has the mode %v (%v): others cannot read it", info.Mode(), err)
+		t.Errorf("the file has the mode %v (%v), want 0644: others have to read it", info.Mode(), err)
 	}
 	text, err := os.ReadFile(filepath.Join(dir, files[0].Name()))
 	if err != nil {
@@ -34,7 +34,7 @@ func metricsIn(t *testing.T, dir, lock string) map[string]float64 {
 	all := map[string]float64{}
 	for _, m := range regexp.MustCompile(`(?m)^leasehold_run_(\w+)\{lock="(.*)"\} (\S+)$`).FindAllStringSubmatch(string(text), -1) {
 		if all[m[1]], err = strconv.ParseFloat(m[3], 64); err != nil || m[2] != lock {
-			t.Errorf("%q (%v)", m[0], err)
+			t.Errorf("the metric %q (%v), want a number of the lock %s", m[0], err, lock)
 		}
 	}
 	return all
@@ -51,33 +51,33 @@ func TestTextfile(t *testing.T) {
 	}
 	m := run(3, "--", "sh", "-c", "exit 3")
 	if _, succeeded := m["last_success_timestamp_seconds"]; succeeded || m["exit_code"] != 3 || m["started"] != 1 {
-		t.Errorf("after a failure: %v", m)
+		t.Errorf("after a failure: %v, want exit code 3 and no success", m)
 	}
 	m = run(0, "--", "true")
 	success := m["last_success_timestamp_seconds"]
 	if success != m["end_timestamp_seconds"] || success < 1e9 || m["exit_code"] != 0 || m["started"] != 1 || m["duration_seconds"] <= 0 || m["wait_seconds"] <= 0 {
-		t.Errorf("after a success: %v", m)
+		t.Errorf("after a success: %v, want exit code 0 and a success at the end", m)
 	}
 	m = run(127, "--", "sh", "-c", "exit 127")
 	if m["last_success_timestamp_seconds"] != success || m["exit_code"] != 127 {
-		t.Errorf("after a failure that follows a success of %v: %v", success, m)
+		t.Errorf("after a failure that follows a success of %v: %v, want exit code 127 and the same success", success, m)
 	}
 	h := s.hold("x")
 	m = run(0, "--try", "-E", "0", "--", "true")
 	if m["last_success_timestamp_seconds"] != success || m["started"] != 0 || m["duration_seconds"] != 0 {
-		t.Errorf("without the lock, after a success of %v: %v", success, m)
+		t.Errorf("without the lock, after a success of %v: %v, want no start and the same success", success, m)
 	}
 	h.let()
 	m = run(0, "--once-per", "1000h", "--", "true")
 	if m["started"] != 1 {
-		t.Errorf("the first run of a tick: %v", m)
+		t.Errorf("the first run of a tick: %v, want it started", m)
 	}
 	if m = run(124, "--once-per", "1000h", "--", "true"); m["started"] != 0 || m["exit_code"] != 124 {
-		t.Errorf("the second run of a tick: %v", m)
+		t.Errorf("the second run of a tick: %v, want exit code 124 and no start", m)
 	}
 }
 
-// Every name has a file of its own, in the directory, and a label that says it.
+// Each name has its own file in the directory, and a label with the name.
 func TestTextfileOfStrangeNames(t *testing.T) {
 	s := newSite(t)
 	seen := map[string]bool{}
@@ -88,11 +88,11 @@ func TestTextfileOfStrangeNames(t *testing.T) {
 		dir := t.TempDir()
 		s.run(0, "run", name, "--textfile", dir, "--", "true")
 		if m := metricsIn(t, dir, label); m["exit_code"] != 0 || m["started"] != 1 {
-			t.Errorf("%q: %v", name, m)
+			t.Errorf("%q: %v, want exit code 0 and a start", name, m)
 		}
 		file := textfileName(name)
 		if seen[file] || len(file) > 200 || strings.ContainsAny(file, "/\n\"") {
-			t.Errorf("%q has the file %q", name, file)
+			t.Errorf("%q has the file %q, want its own, with a short plain name", name, file)
 		}
 		seen[file] = true
 	}
@@ -105,11 +105,11 @@ func TestTextfileNeedsItsDirectory(t *testing.T) {
 	for _, none := range []string{filepath.Join(dir, "absent"), os.DevNull} {
 		p := s.run(125, "run", "x", "--textfile", none, "--", "echo", "ran")
 		if p.out.String() != "" || !strings.Contains(p.err.String(), "--textfile") {
-			t.Errorf("stdout %q, stderr %q", p.out.String(), p.err.String())
+			t.Errorf("stdout %q, stderr %q, want nothing on stdout and text with %q", p.out.String(), p.err.String(), "--textfile")
 		}
 	}
 	p := s.run(3, "run", "x", "--textfile", dir, "--", "sh", "-c", "rmdir "+dir+"; exit 3")
 	if !strings.Contains(p.err.String(), "metrics were not written") {
-		t.Errorf("stderr %q", p.err.String())
+		t.Errorf("stderr %q, want text with %q", p.err.String(), "metrics were not written")
 	}
 }

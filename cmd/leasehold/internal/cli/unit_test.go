@@ -24,11 +24,11 @@ func TestReadURLs(t *testing.T) {
 	}
 	write("# nodes\n\nredis://u:p@a\r\n  redis://u:q@b  ")
 	if got, err := readURLs(path); err != nil || !slices.Equal(got, []string{"redis://u:p@a", "redis://u:q@b"}) {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("%q, %v, want the two URLs without comments and spaces", got, err)
 	}
 	write("# nothing\n")
 	if _, err := readURLs(path); err == nil {
-		t.Error("an empty file is taken")
+		t.Error("an empty file: no error, want one")
 	}
 }
 
@@ -44,7 +44,7 @@ func TestSchemes(t *testing.T) {
 	for _, urls := range [][]string{{"redis://a", "file:/x"}, {"file:/x", "file:/y"}, {"nope://u:secret@a"}, {"u:secret@a"}, {"secret"}, {"/secret"}, {""}} {
 		_, err := schemeOf(urls)
 		if err == nil || strings.Contains(err.Error(), "secret") {
-			t.Errorf("%q: %v", urls, err)
+			t.Errorf("%q: %v, want no %q", urls, err, "secret")
 		}
 	}
 }
@@ -76,7 +76,7 @@ func TestShown(t *testing.T) {
 	}
 }
 
-// A voice nobody listens to does not stop who speaks.
+// A voice does not block its callers if its output is not read.
 func TestVoiceDoesNotWait(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -85,31 +85,31 @@ func TestVoiceDoesNotWait(t *testing.T) {
 	defer r.Close()
 	defer w.Close()
 	v := newVoice(w)
-	spoken := make(chan struct{})
+	returned := make(chan struct{})
 	go func() {
-		defer close(spoken)
+		defer close(returned)
 		for range 10000 { // a pipe takes 64 KiB
 			v.error("%s", strings.Repeat("x", 100))
 		}
 		v.flush(time.Millisecond)
 	}()
 	select {
-	case <-spoken:
+	case <-returned:
 	case <-time.After(30 * time.Second):
-		t.Fatal("it waits for a reader")
+		t.Fatal("the voice still blocks after 30s, want it to drop what is not read")
 	}
 	if line, err := bufio.NewReader(r).ReadString('\n'); err != nil || !strings.HasPrefix(line, "leasehold: xxx") {
-		t.Errorf("%q, %v", line, err)
+		t.Errorf("the first line is %q, %v, want that of the voice", line, err)
 	}
 }
 
 func TestLogHandler(t *testing.T) {
 	var lines []string
 	log := slog.New(&logHandler{least: slog.LevelWarn, say: func(s string) { lines = append(lines, s) }})
-	log.Info("not heard")
-	log.With("a", 1).WithGroup("g").With("b", "x y").Warn("heard", "c", time.Second, slog.Group("h", "d", errors.New("e")))
+	log.Info("dropped")
+	log.With("a", 1).WithGroup("g").With("b", "x y").Warn("kept", "c", time.Second, slog.Group("h", "d", errors.New("e")))
 	log.Error("plain")
-	want := []string{`warning: heard (a=1 g.b="x y" g.c=1s g.h.d=e)`, "warning: plain"}
+	want := []string{`warning: kept (a=1 g.b="x y" g.c=1s g.h.d=e)`, "warning: plain"}
 	if !slices.Equal(lines, want) {
 		t.Errorf("%q, want %q", lines, want)
 	}
@@ -230,7 +230,7 @@ func TestTextOutput(t *testing.T) {
 			t.Fatal(err)
 		}
 		if strings.ContainsRune(b.String(), 0x1b) {
-			t.Errorf("%q acts on the terminal", b.String())
+			t.Errorf("%q has escape sequences, want none", b.String())
 		}
 	}
 }

@@ -33,10 +33,10 @@ func TestRealCluster(t *testing.T) {
 	codes, said := look("")
 	for _, s := range c.Masters {
 		if !has(codes, PersistenceNone, s.Addr()) {
-			t.Errorf("nothing is found at %s: %q", s.Addr(), codes)
+			t.Errorf("%s has the findings %q, want persistence-none", s.Addr(), codes)
 		}
 		if keys := s.Keys(t); len(keys) != 0 {
-			t.Errorf("%q are left", keys)
+			t.Errorf("keys %q are left, want none", keys)
 		}
 	}
 	if slices.ContainsFunc(codes, func(s string) bool { return strings.HasPrefix(s, "error:") }) || strings.Contains(strings.Join(codes, " "), string(Cluster)+" ") {
@@ -56,7 +56,7 @@ func TestRealCluster(t *testing.T) {
 	}
 	codes, said = look("u:pw@")
 	if !has(codes, Eviction, c.Masters[1].Addr()) || has(codes, Eviction, c.Masters[0].Addr()) {
-		t.Errorf("a server that evicts: %q", codes)
+		t.Errorf("a server that evicts: %q, want the finding only at that server", codes)
 	}
 	if !has(codes, RightMissing, c.Masters[1].Addr()) || !strings.Contains(said, "linsert") || !has(codes, WaitersPoll, c.Masters[0].Addr()) {
 		t.Errorf("missing rights: %q\n%s", codes, said)
@@ -64,7 +64,7 @@ func TestRealCluster(t *testing.T) {
 	c.Masters[2].Text(t, "CLUSTER", "DELSLOTS", "16383")
 	c.Masters[0].Text(t, "CLUSTER", "DELSLOTS", "16383")
 	if codes, said = look(""); !has(codes, SlotsUnserved, "") || !strings.Contains(said, "1 of 16384") {
-		t.Errorf("a slot is nobody's: %q\n%s", codes, said)
+		t.Errorf("without a server for one slot: %q\n%s", codes, said)
 	}
 	alone := redistest.Start(t)
 	e, err := redisadmin.ExamineCluster(t.Context(), "redis-cluster://"+alone.Addr(), nil, redisadmin.Scope{TTL: 30 * time.Second})
@@ -72,12 +72,12 @@ func TestRealCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	if fs := RedisCluster(e); len(fs) != 1 || fs[0].Code != NoCluster || fs[0].Severity != Error || fs[0].Node != alone.Addr() || !strings.Contains(fs[0].Advice, "redis://") {
-		t.Errorf("a server in no cluster: %+v", fs)
+		t.Errorf("a server in no cluster: %+v, want one error that advises redis://", fs)
 	}
 	for _, s := range c.Masters {
 		s.Kill()
 	}
 	if codes, _ = look(""); !has(codes, NodeUnreachable, c.Masters[0].Addr()) {
-		t.Errorf("nobody is there: %q", codes)
+		t.Errorf("with all servers down: %q, want the finding node-unreachable", codes)
 	}
 }

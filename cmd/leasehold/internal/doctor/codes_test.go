@@ -54,12 +54,12 @@ func TestEveryCodeIsReached(t *testing.T) {
 	}
 	for _, c := range Codes() {
 		if !reached[c] {
-			t.Errorf("nothing leads to %s", c)
+			t.Errorf("no case leads to the finding %s, want one", c)
 		}
 		delete(reached, c)
 	}
 	for c := range reached {
-		t.Errorf("%s is in no order", c)
+		t.Errorf("the finding %s is not in Codes()", c)
 	}
 }
 
@@ -80,11 +80,11 @@ func TestCodesAreWellFormed(t *testing.T) {
 	all := Codes()
 	slices.Sort(all)
 	if len(slices.Compact(all)) != len(Codes()) || len(advice) != len(Codes()) {
-		t.Errorf("%d codes, %d pieces of advice: one is there twice or missing", len(Codes()), len(advice))
+		t.Errorf("%d codes, %d pieces of advice, want each once", len(Codes()), len(advice))
 	}
 	for _, c := range Codes() {
 		if !regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`).MatchString(string(c)) {
-			t.Errorf("%q is not written like a code", c)
+			t.Errorf("the code is %q, want lower-case words with hyphens", c)
 		}
 		if advice[c] == "" {
 			t.Errorf("%s has no advice", c)
@@ -112,6 +112,6 @@ func TestCodesAreDocumented(t *testing.T) {
 		delete(documented, c)
 	}
 	for c := range documented {
-		t.Errorf("docs/doctor.md explains %s, which is no code", c)
+		t.Errorf("docs/doctor.md explains %s, which is no code, want only codes", c)
 	}
 }

@@ -29,6 +29,6 @@ func TestDatabaseFindings(t *testing.T) {
 	}
 	sound := sqlstore.Examination{Known: true, Server: sqlstore.Server{Version: sqlstore.SchemaVersion, Oldest: 1}}
 	if got := Database(sound); got == nil || len(got) != 0 {
-		t.Errorf("a sound database: %+v", got)
+		t.Errorf("a sound database: %+v, want an empty list", got)
 	}
 }

@@ -47,6 +47,6 @@ func TestEtcdFindings(t *testing.T) {
 		}
 	}
 	if got := Etcd(etcdCluster(func(*etcdstore.Examination) {}), 10*time.Second); got == nil || len(got) != 0 {
-		t.Errorf("a sound cluster: %+v", got)
+		t.Errorf("a sound cluster: %+v, want an empty list", got)
 	}
 }

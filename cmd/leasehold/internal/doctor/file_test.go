@@ -33,6 +33,6 @@ func TestFileFindings(t *testing.T) {
 		}
 	}
 	if got := File(filestore.FileExamination{Path: "/x", Journal: "wal", FreeKnown: true, Free: 1 << 40}); got == nil || len(got) != 0 {
-		t.Errorf("a sound file: %+v", got)
+		t.Errorf("a sound file: %+v, want an empty list", got)
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 var errDenied = errors.New("NOPERM not for you")
 
-// sound are n servers about which there is nothing to say.
+// sound returns n servers without findings.
 func sound(n int) redisadmin.Examination {
 	e := redisadmin.Examination{
 		Memberships: make([][]int, 1), TTL: 30 * time.Second, MaxTTL: time.Minute, NodeTimeout: 300 * time.Millisecond, Quarantine: 61 * time.Second,
@@ -34,7 +34,7 @@ func sound(n int) redisadmin.Examination {
 	return e
 }
 
-// redisCase is what makes one finding, and no other that is worse.
+// redisCase makes one finding, and no other that is worse.
 type redisCase struct {
 	name     string
 	nodes    int
@@ -57,7 +57,7 @@ var redisCases = []redisCase{
 			e.Nodes[i].Outcome = store.Unreachable
 		}
 	}, Error, NoQuorum, "", "none can"},
-	{"enough of five are not", 5, func(e *redisadmin.Examination, n *redisadmin.Examined) {
+	{"three of five are down", 5, func(e *redisadmin.Examination, n *redisadmin.Examined) {
 		for i := range 3 {
 			e.Nodes[i].Server.Replica = true
 		}
@@ -99,8 +99,8 @@ var redisCases = []redisCase{
 	{"loading, as a reply", 1, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Outcome = store.Loading }, Error, NodeLoading, first, "loading"},
 	{"listed twice", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Server.RunID = "run-c" }, Error, SameServer, "", "a:6379 and c:6379 are one server"},
 	{"on one machine", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Host = "10.0.0.b" }, Warning, SameHost, "", "2 of 3"},
-	{"four", 4, func(*redisadmin.Examination, *redisadmin.Examined) {}, Warning, EvenNodes, "", "4 nodes are no safer than 3"},
-	{"old", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Server.Version = "4.0.14" }, Error, ServerTooOld, first, "4.0.14"},
+	{"four servers", 4, func(*redisadmin.Examination, *redisadmin.Examined) {}, Warning, EvenNodes, "", "4 nodes are no safer than 3"},
+	{"an old server", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Server.Version = "4.0.14" }, Error, ServerTooOld, first, "4.0.14"},
 	{"a replica", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) {
 		n.Server.Replica, n.Server.Master = true, "m:1"
 	}, Error, Replica, first, "m:1"},
@@ -134,8 +134,8 @@ var redisCases = []redisCase{
 	{"a command is missing", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) {
 		n.Lacking = []redisadmin.Lack{{Command: "pexpire", Says: "NOPERM"}}
 	}, Error, RightMissing, first, "+pexpire"},
-	{"nothing can be told", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.PushErr = errDenied }, Warning, WaitersPoll, first, "poll instead (NOPERM"},
-	{"no word of replaced data", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.TrackingErr = errDenied }, Warning, ReplacementUnseen, first, "connects (NOPERM"},
+	{"messages cannot be pushed", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.PushErr = errDenied }, Warning, WaitersPoll, first, "poll instead (NOPERM"},
+	{"replaced data is not reported", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.TrackingErr = errDenied }, Warning, ReplacementUnseen, first, "connects (NOPERM"},
 	{"alone, no word of replaced data", 1, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.TrackingErr = errDenied }, Info, ReplacementUnseen, first, "crash-safe"},
 	{"keys are forbidden", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) {
 		n.Lacking = []redisadmin.Lack{{Key: "{jobs/*}:*", Says: "NOPERM"}}
@@ -147,7 +147,7 @@ var redisCases = []redisCase{
 	{"TTL too short", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) {
 		e.TTL, e.NodeTimeout = 20*time.Millisecond, 20*time.Millisecond
 	}, Warning, TTLTooShort, "", "3.2ms"},
-	{"slow", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Trip, n.Slowest = time.Second, time.Second }, Warning, RoundTripOver, first, "1s"},
+	{"a slow server", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Trip, n.Slowest = time.Second, time.Second }, Warning, RoundTripOver, first, "1s"},
 	{"all slow", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) {
 		for i := range e.Nodes {
 			e.Nodes[i].Trip = time.Second
@@ -155,12 +155,12 @@ var redisCases = []redisCase{
 	}, Error, RoundTripOver, first, "1s"},
 	{"sometimes slow", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Slowest = 200 * time.Millisecond }, Warning, RoundTripNear, first, "200ms"},
 	{"clocks differ", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Ahead = -2 * time.Second }, Warning, ClocksDiffer, "", "ahead of that of a:6379 by 2s"},
-	{"our clock is behind", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) {
+	{"the clock of this machine is behind", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) {
 		for i := range e.Nodes {
 			e.Nodes[i].Ahead = 3 * time.Second
 		}
 	}, Warning, ClockHere, "", "behind that of the servers by about 3s"},
-	{"our clock is ahead", 1, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Ahead = -3 * time.Second }, Warning, ClockHere, "", "ahead of that of the servers"},
+	{"the clock of this machine is ahead", 1, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Ahead = -3 * time.Second }, Warning, ClockHere, "", "ahead of that of the servers"},
 	{"in quarantine", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) {
 		n.Mark.Quarantined, n.Mark.OpensIn, n.Mark.Why = true, 40*time.Second, "it was restarted"
 	}, Warning, Quarantined, first, "it was restarted: it takes no part for another 40s"},
@@ -232,19 +232,19 @@ func TestRedisFindings(t *testing.T) {
 				t.Fatalf("no %s about %q in %+v", c.code, c.node, got)
 			}
 			if f := got[i]; f.Severity != c.severity || !strings.Contains(f.Message, c.says) || f.Advice == "" {
-				t.Errorf("%+v\nwant severity %v, words with %q, advice", f, c.severity, c.says)
+				t.Errorf("%+v\nwant severity %v, text with %q, advice", f, c.severity, c.says)
 			}
 			if worst := Worst(got); worst != c.severity && c.code != NoQuorum && len(got) == 1 {
-				t.Errorf("the worst is %v", worst)
+				t.Errorf("the worst is %v, want %v", worst, c.severity)
 			}
 		})
 	}
 }
 
-func TestNothingToSay(t *testing.T) {
+func TestSoundServersHaveNoFindings(t *testing.T) {
 	for _, n := range []int{1, 3, 5} {
 		if got := Redis(sound(n)); got == nil || len(got) != 0 {
-			t.Errorf("%d sound servers: %+v", n, got)
+			t.Errorf("%d sound servers: %+v, want an empty list", n, got)
 		}
 	}
 	// Harmless states must not be reported.
@@ -262,7 +262,7 @@ func TestNothingToSay(t *testing.T) {
 		e := sound(3)
 		make(&e, &e.Nodes[0])
 		if got := Redis(e); len(got) != 0 {
-			t.Errorf("%s: %+v", name, got)
+			t.Errorf("%s: %+v, want no findings", name, got)
 		}
 	}
 }
@@ -276,7 +276,7 @@ func TestLoadingHidesPersistence(t *testing.T) {
 		s.Loading, s.AppendOnly, s.Uptime = true, false, time.Second
 		for _, f := range Redis(e) {
 			if f.Code != NodeLoading && f.Code != NoQuorum {
-				t.Errorf("of %d servers: %+v", n, f)
+				t.Errorf("of %d servers: %+v, want only node-loading and no-quorum", n, f)
 			}
 		}
 	}

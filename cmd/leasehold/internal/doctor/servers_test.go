@@ -31,10 +31,10 @@ const secret = "s3cr3t-word"
 // patient is for servers that are only slow because this machine is busy.
 const patient = "connect_timeout=10s&node_timeout=5s&max_ttl=60s"
 
-// real is what makes findings on servers that run.
+// real is a case that makes findings on servers that run.
 type real struct {
 	name string
-	// prepare starts servers and is the URL, or what it has after redis://.
+	// prepare starts servers and returns the URL, or what it has after redis://.
 	prepare func(t *testing.T) string
 	scope   redisadmin.Scope
 	want    string // the codes that have to be found, as severity:code
@@ -66,7 +66,7 @@ func user(rights string, args ...string) func(t *testing.T) string {
 	}
 }
 
-// three starts three servers that have been declared sound.
+// three starts three servers that are known to have forgotten nothing.
 func three(t *testing.T, args ...string) ([]*redistest.Server, string) {
 	servers := redistest.StartN(t, 3, args...)
 	return servers, servers[0].Addr() + "," + servers[1].Addr() + "," + servers[2].Addr() + "?" + patient
@@ -97,7 +97,7 @@ var reals = []real{
 		}
 		return strings.Replace(url, "connect_timeout=10s", "connect_timeout=3s", 1)
 	}, want: "warning:node-silent", not: "no-quorum"},
-	{name: "no word of replaced data", prepare: user("~* " + strings.Replace(locker, "+client|tracking ", "", 1)), want: "info:replacement-unseen", not: "waiters-poll"},
+	{name: "replaced data is not reported", prepare: user("~* " + strings.Replace(locker, "+client|tracking ", "", 1)), want: "info:replacement-unseen", not: "waiters-poll"},
 	{name: "no password", prepare: one("--requirepass", secret), want: "error:login-refused"},
 	{name: "a wrong password", prepare: func(t *testing.T) string {
 		return ":" + secret + "@" + redistest.Start(t, "--requirepass", "another").Addr()
@@ -220,21 +220,21 @@ var reals = []real{
 		})
 		return url
 	}, want: "error:no-quorum error:quarantined"},
-	{name: "restarted, and nobody was there", prepare: func(t *testing.T) string {
+	{name: "restarted while no client was connected", prepare: func(t *testing.T) string {
 		servers, url := three(t)
 		if err := servers[0].Restart(); err != nil {
 			t.Fatal(err)
 		}
 		return url
 	}, want: "info:restart-unseen"},
-	{name: "with others", prepare: func(t *testing.T) string {
+	{name: "in a list with others", prepare: func(t *testing.T) string {
 		servers, url := three(t)
-		s, err := redisstore.Open(t.Context(), "redis://"+url, nil) // which tells them that they are a list
+		s, err := redisstore.Open(t.Context(), "redis://"+url, nil) // which writes the list to them
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		until(t, "they know", func() bool {
+		until(t, "all have the list", func() bool {
 			for _, s := range servers {
 				if !strings.Contains(s.Text(t, "GET", redistest.Mark), servers[0].Addr()) {
 					return false
@@ -256,8 +256,8 @@ var reals = []real{
 		return url + "&next=" + servers[0].Addr() + "," + servers[1].Addr() + "," + redistest.Start(t).Addr()
 	}, want: "info:list-being-replaced", not: "other-list no-quorum even-nodes"},
 	{name: "one, just started", prepare: one(), want: "warning:restarted-recently warning:persistence-none", not: "even-nodes same-host restart-unseen"},
-	{name: "one that keeps all", prepare: one("--appendonly", "yes", "--appendfsync", "always"), not: "persistence restart"},
-	{name: "one that keeps nearly all", prepare: one("--appendonly", "yes"), want: "warning:persistence-everysec"},
+	{name: "one that is durable", prepare: one("--appendonly", "yes", "--appendfsync", "always"), not: "persistence restart"},
+	{name: "one that is durable up to a second", prepare: one("--appendonly", "yes"), want: "warning:persistence-everysec"},
 	{name: "asserted", prepare: func(t *testing.T) string { return one("--appendonly", "yes")(t) + "&fsync=always" }, want: "error:fsync-not-always"},
 	{name: "an endless lock", prepare: with("SET {a}:token 5 EX 100", "SET a mine"), want: "error:lock-without-ttl"},
 	{name: "a list", prepare: with("SET {a}:token 5 EX 100", "LPUSH a x"), want: "error:lock-of-wrong-type"},
@@ -266,7 +266,7 @@ var reals = []real{
 	{name: "redsync", prepare: with("SET jobs/a bm90IGEgcmVhbCBrZXkhIQ== PX 100000"), scope: redisadmin.Scope{Prefix: "jobs/"}, want: "info:foreign-lock", not: "lock-without-ttl"},
 	{name: "keys of others", prepare: with("SET {user}:token s3ss10n", "SADD {cart}:token x", "SET {user}:name joe", "SET joe x"), want: "warning:foreign-counter", not: "lock-without lock-of foreign-lock"},
 	{name: "endless remains", prepare: with("SET {a}:token 5", "SET {a}:gone:owner x"), want: "warning:counter-without-ttl warning:tombstone-without-ttl"},
-	{name: "ours", prepare: func(t *testing.T) string {
+	{name: "a sound lock", prepare: func(t *testing.T) string {
 		s := redistest.Start(t)
 		s.Text(t, "SET", "{a}:token", "5", "EX", "100")
 		s.Text(t, "SET", "a", `owner {"host":"h"}`, "PX", "100000")
@@ -312,13 +312,13 @@ func TestRealServers(t *testing.T) {
 				mu.Unlock()
 				for _, want := range strings.Fields(c.want) {
 					if !got[want] {
-						t.Errorf("not found: %s", want)
+						t.Errorf("the finding %s is missing", want)
 					}
 				}
 				for code := range got {
 					for _, not := range strings.Fields(c.not) {
 						if _, code, _ := strings.Cut(code, ":"); strings.HasPrefix(code, not) {
-							t.Errorf("found: %s", code)
+							t.Errorf("found %s, want no code that starts with %q", code, not)
 						}
 					}
 				}
@@ -328,21 +328,21 @@ func TestRealServers(t *testing.T) {
 					}
 				}
 				if after := contents(t, url); !maps.Equal(before, after) {
-					t.Errorf("keys before %v\nand after %v", before, after)
+					t.Errorf("keys before %v\nand after %v\nwant the same", before, after)
 				}
 			})
 		}
 	})
-	// Old servers and clocks that differ are not to be had here.
+	// Old servers, and clocks that differ, cannot be started here.
 	absent := []Code{ServerTooOld, ClocksDiffer, ClockHere}
 	for _, c := range redisCases {
 		if !reached[c.code] && !slices.Contains(absent, c.code) {
-			t.Errorf("no server leads to %s", c.code)
+			t.Errorf("no case leads to the finding %s, want one", c.code)
 		}
 	}
 }
 
-// contents are the keys that every server of the URL has, where it says so.
+// contents returns the keys of every server of the URL that answers.
 func contents(t *testing.T, url string) map[string]string {
 	t.Helper()
 	_, hosts, _ := strings.Cut(url, "://")
@@ -380,7 +380,7 @@ func startSentinel(t *testing.T) string {
 	if err != nil {
 		t.Fatal(localredis.ErrNotInstalled)
 	}
-	for range 10 { // until nobody else is quicker to take the port
+	for range 10 { // the port may be taken by another process meanwhile
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)

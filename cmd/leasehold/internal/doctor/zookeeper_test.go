@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/zkstore"
 )
 
-// soundEnsemble is one that nothing endangers.
+// soundEnsemble returns an ensemble without findings.
 func soundEnsemble() zkstore.Examination {
 	return zkstore.Examination{Known: true, Voters: 3, Tick: 2 * time.Second, MaxTTL: 36 * time.Second, RoundTrip: time.Millisecond,
 		Servers: []zkstore.ServerFacts{{Addr: "a:2181", Mode: "leader", Version: "3.8.0", Tick: 2 * time.Second}, {Addr: "b:2181"}}}
@@ -42,6 +42,6 @@ func TestZooKeeperFindings(t *testing.T) {
 		}
 	}
 	if got := ZooKeeper(soundEnsemble(), 30*time.Second); got == nil || len(got) != 0 {
-		t.Errorf("a sound ensemble: %+v", got)
+		t.Errorf("a sound ensemble: %+v, want an empty list", got)
 	}
 }

@@ -17,7 +17,7 @@ import (
 // patiently gives servers as long as a busy machine may need to answer.
 const patiently = "?node_timeout=5s&connect_timeout=20s"
 
-// arena is where processes compete for locks of every kind over three servers.
+// arena is a directory and three servers where processes contend for locks of every kind.
 type arena struct {
 	t       *testing.T
 	servers []*redistest.Server
@@ -28,15 +28,15 @@ func newArena(t *testing.T) *arena {
 	return &arena{t, redistest.StartN(t, 3), t.TempDir()}
 }
 
-// contender is a process that wants a lock, and holds it until it is told to end.
+// contender is a process that takes a lock, and holds it until the test ends it.
 type contender struct {
 	*process
 	a  *arena
 	me string
 }
 
-// starts starts the command with these arguments. What it runs says that it runs, with its
-// token and slot, and ends when it may.
+// starts starts the command with these arguments. What it runs writes its token and slot to
+// a file when it holds the lock, and ends when the test writes another.
 func (a *arena) starts(me string, args ...string) *contender {
 	a.t.Helper()
 	const work = `echo "$LEASEHOLD_TOKEN ${LEASEHOLD_SLOT:-0}" > "$DIR/new.$ME" && mv "$DIR/new.$ME" "$DIR/$ME"
@@ -52,8 +52,8 @@ func (c *contender) holds() (token uint64, slot string) {
 	for deadline := time.Now().Add(2 * time.Minute); !c.has(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			c.Process.Kill()
-			c.Wait() // until all that it says is there
-			c.a.t.Fatalf("%s never has the lock\n%s", c.me, &c.err)
+			c.Wait() // until all its output is there
+			c.a.t.Fatalf("%s does not have the lock after two minutes, want it to\n%s", c.me, &c.err)
 		}
 	}
 	text, err := os.ReadFile(filepath.Join(c.a.dir, c.me))
@@ -69,7 +69,7 @@ func (c *contender) holds() (token uint64, slot string) {
 
 func (c *contender) has() bool { return exists(filepath.Join(c.a.dir, c.me)) }
 
-// ends lets the command end, which has to have been left alone until then.
+// ends lets the command end, and fails the test unless its exit code is 0.
 func (c *contender) ends() {
 	c.a.t.Helper()
 	if err := os.WriteFile(filepath.Join(c.a.dir, "end."+c.me), nil, 0o600); err != nil {
@@ -92,7 +92,7 @@ func (c *contender) signal(s syscall.Signal) {
 	}
 }
 
-// queue waits until so many wait for the lock at every server.
+// queue waits until n wait for the lock at every server.
 func (a *arena) queue(name string, n int) {
 	a.t.Helper()
 	for _, s := range a.servers {
@@ -104,7 +104,7 @@ func (a *arena) queue(name string, n int) {
 
 // Two holders of a semaphore and a waiter end abruptly, by kill -9 and by a stop that lasts
 // longer than the TTL. Only their own permits become free, once each, and go to the waiters
-// that live, with larger tokens. The stopped one learns of its loss when it goes on.
+// that live, with larger tokens. The stopped one learns of its loss when it is continued.
 func TestKilledHoldersOfASemaphore(t *testing.T) {
 	t.Parallel() // it mostly waits
 	a := newArena(t)
@@ -121,22 +121,22 @@ func TestKilledHoldersOfASemaphore(t *testing.T) {
 	killed.signal(syscall.SIGKILL)
 	token4, slot4 := next.holds()
 	if slot4 != slot1 || token4 <= token1 {
-		t.Errorf("slot %s with token %d, after slot %s with token %d", slot4, token4, slot1, token1)
+		t.Errorf("slot %s with token %d after slot %s with token %d, want the same slot and a larger token", slot4, token4, slot1, token1)
 	}
 	frozen.signal(syscall.SIGSTOP)
 	last := permit("last")
 	token5, slot5 := last.holds()
 	if slot5 != slot2 || token5 <= token2 {
-		t.Errorf("slot %s with token %d, after slot %s with token %d", slot5, token5, slot2, token2)
+		t.Errorf("slot %s with token %d after slot %s with token %d, want the same slot and a larger token", slot5, token5, slot2, token2)
 	}
 	busy := command(t, []string{"LEASEHOLD_STORE=" + storeURL(a.servers, patiently)}, "run", "pool", "--permits", "3", "--try", "--", "true").start(t)
 	if code := busy.code(t); code != 124 {
-		t.Errorf("a fourth holder beside slots %s, %s and %s: exit code %d\n%s", slot3, slot4, slot5, code, &busy.err)
+		t.Errorf("a fourth holder beside slots %s, %s and %s: exit code %d\n%s, want exit code %d", slot3, slot4, slot5, code, &busy.err, 124)
 	}
 	frozen.signal(syscall.SIGCONT)
 	frozen.wants(123)
 	if dead.has() {
-		t.Error("a dead waiter has a permit")
+		t.Error("a killed waiter has a permit, want none")
 	}
 	for _, c := range []*contender{left, next, last} {
 		c.ends()
@@ -164,28 +164,28 @@ func TestKilledReadersAndWriters(t *testing.T) {
 	writer := write("writer")
 	a.queue("book", 1)
 	if writer.has() {
-		t.Error("a writer beside readers")
+		t.Error("a writer has the lock beside readers, want it to wait")
 	}
 	left.ends()
 	joins.ends()
 	token3, _ := writer.holds()
 	if token3 <= token1 || token3 <= token2 {
-		t.Errorf("the writer has token %d after readers with %d and %d", token3, token1, token2)
+		t.Errorf("the writer has token %d after readers with %d and %d, want a larger one", token3, token1, token2)
 	}
 	last := read("last")
 	a.queue("book", 1)
 	writer.signal(syscall.SIGKILL)
 	if token4, _ := last.holds(); token4 <= token3 {
-		t.Errorf("a reader has token %d after a writer with %d", token4, token3)
+		t.Errorf("a reader has token %d after a writer with %d, want a larger one", token4, token3)
 	}
 	if dead.has() {
-		t.Error("a dead waiter has the lock")
+		t.Error("a killed waiter has the lock, want none")
 	}
 	last.ends()
 }
 
 // A leader, and a holder of several locks of different kinds, are killed outright: the next
-// one has all of it, with larger tokens.
+// candidate and the next holder get all of it, with larger tokens.
 func TestKilledLeaderAndKilledHolderOfSeveral(t *testing.T) {
 	t.Parallel() // it mostly waits
 	a := newArena(t)
@@ -202,10 +202,10 @@ func TestKilledLeaderAndKilledHolderOfSeveral(t *testing.T) {
 	leader.signal(syscall.SIGKILL)
 	first.signal(syscall.SIGKILL)
 	if token, _ := candidate.holds(); token <= token1 {
-		t.Errorf("the next leader has token %d after %d", token, token1)
+		t.Errorf("the next leader has token %d after %d, want a larger one", token, token1)
 	}
 	if token, _ := second.holds(); token <= token2 {
-		t.Errorf("the next holder has token %d after %d", token, token2)
+		t.Errorf("the next holder has token %d after %d, want a larger one", token, token2)
 	}
 	second.ends()
 	candidate.signal(syscall.SIGTERM)

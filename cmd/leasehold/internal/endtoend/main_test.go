@@ -44,8 +44,7 @@ type process struct {
 	started  time.Time
 }
 
-// command prepares a run; nothing of the surrounding environment chooses the
-// store.
+// command prepares a run. The environment of the test does not choose the store.
 func command(t *testing.T, env []string, args ...string) *process {
 	t.Helper()
 	p := &process{Cmd: exec.Command(binary, args...)}
@@ -81,7 +80,7 @@ func (p *process) code(t *testing.T) int {
 	return p.ProcessState.ExitCode()
 }
 
-// storeURL of some servers or proxies.
+// storeURL returns the URL of servers or proxies.
 func storeURL[S interface{ Addr() string }](servers []S, settings string) string {
 	var a []string
 	for _, s := range servers {
@@ -90,8 +89,8 @@ func storeURL[S interface{ Addr() string }](servers []S, settings string) string
 	return "redis://" + strings.Join(a, ",") + settings
 }
 
-// durable servers keep what they promised over a crash. Others need the
-// operator's care when they restart: see docs/guarantees.md.
+// durable starts servers that keep over a crash what they promised. Others are quarantined
+// after a restart: see docs/guarantees.md.
 func durable(t *testing.T, n int) []*redistest.Server {
 	return redistest.StartN(t, n, "--appendonly", "yes", "--appendfsync", "always")
 }

@@ -34,7 +34,7 @@ func TestTwoProcessesOverFiveServers(t *testing.T) {
 			for range rounds {
 				p := command(t, env, "run", "shared", "--ttl", "2s", "--quiet", "--", "sh", "-c", critical).start(t)
 				if code := p.code(t); code != 0 {
-					t.Errorf("exit code %d\n%s", code, &p.err)
+					t.Errorf("exit code %d\n%s, want exit code %d", code, &p.err, 0)
 					return
 				}
 			}
@@ -71,7 +71,7 @@ func TestTwoProcessesOverFiveServers(t *testing.T) {
 	for line := range strings.Lines(string(text)) {
 		token, err := strconv.ParseUint(strings.TrimSpace(line), 10, 64)
 		if err != nil || token <= last {
-			t.Errorf("token %q after %d (%v)", line, last, err)
+			t.Errorf("token %q after %d (%v), want a larger one", line, last, err)
 		}
 		last = token
 		count++
@@ -82,8 +82,8 @@ func TestTwoProcessesOverFiveServers(t *testing.T) {
 }
 
 // The acceptance test of an old lock: two processes draw IDs from one file, read,
-// add one, write. Under the lock no ID is drawn twice. Without it both can have read
-// before either writes: they wait for each other there, so that they do.
+// add one, write. Under the lock no ID is drawn twice. Without it both read before
+// either writes: there the test makes them wait for each other.
 func TestDrawingIDs(t *testing.T) {
 	t.Parallel() // it mostly waits
 	const times = 10
@@ -102,7 +102,7 @@ func TestDrawingIDs(t *testing.T) {
 					p := command(t, []string{"DIR=" + dir, fmt.Sprint("ME=", me), "LEASEHOLD_STORE=" + storeURL(servers, "?node_timeout=10s")},
 						"run", lock(me), "--quiet", "--", "sh", "-c", draw).start(t)
 					if p.code(t) != 0 {
-						t.Errorf("%s", &p.err)
+						t.Errorf("exit code %d, want 0\n%s", p.ProcessState.ExitCode(), &p.err)
 						return
 					}
 				}
@@ -131,11 +131,11 @@ func TestDrawingIDs(t *testing.T) {
 	// The same processes, each under a lock of its own: which is no lock.
 	own := func(me int) string { return fmt.Sprint("ids/", me) }
 	if total, twice := draws(1, own, read+" && "+meet+" && "+write); twice != 1 {
-		t.Errorf("without the lock: %d IDs drawn, %d of them twice: this test shows nothing", total, twice)
+		t.Errorf("without the lock: %d IDs drawn, %d of them twice, want one: else this test shows nothing", total, twice)
 	}
 }
 
-// Three of five servers freeze under a holder. The command is told, then gone,
+// Three of five servers freeze under a holder. The command gets SIGTERM, then SIGKILL,
 // and run has ended with 123 before the TTL is over; only then can another
 // process have the lock.
 func TestMajorityFrozenUnderAHolder(t *testing.T) {
@@ -143,7 +143,7 @@ func TestMajorityFrozenUnderAHolder(t *testing.T) {
 	servers := redistest.StartN(t, 5)
 	dir := t.TempDir()
 	env := []string{"DIR=" + dir, "LEASEHOLD_STORE=" + storeURL(servers, "")}
-	// It notes that it was told, and does not go.
+	// It records the SIGTERM, and does not end.
 	const stubborn = `trap 'touch "$DIR/told"' TERM; touch "$DIR/up"; while :; do sleep 0.05; done`
 	const ttl = 12 * time.Second
 	holder := command(t, env, "run", "held", "--ttl", ttl.String(), "--grace", "2s", "--", "sh", "-c", stubborn).start(t)
@@ -161,15 +161,15 @@ func TestMajorityFrozenUnderAHolder(t *testing.T) {
 		t.Errorf("exit code %d, want 123\n%s", code, &holder.err)
 	}
 	if !exists(filepath.Join(dir, "told")) {
-		t.Error("the command was not told before it was gone")
+		t.Error("the command got no SIGTERM before it was killed, want one")
 	}
 	// The last renewal that can have succeeded left before the freeze. The
 	// command is gone by then; run itself waits a little for silent servers.
 	if took >= ttl+5*time.Second {
-		t.Errorf("run ended %v after the freeze, with a TTL of %v", took, ttl)
+		t.Errorf("run ended %v after the freeze, want less than 5s more than the TTL of %v", took, ttl)
 	}
 	if !strings.Contains(holder.err.String(), "lost") {
-		t.Errorf("stderr does not speak of the loss:\n%s", &holder.err)
+		t.Errorf("stderr %s, want text with %q", &holder.err, "lost")
 	}
 	for _, s := range servers[1:4] {
 		if err := s.Thaw(); err != nil {
@@ -177,11 +177,11 @@ func TestMajorityFrozenUnderAHolder(t *testing.T) {
 		}
 	}
 	if code := other.start(t).code(t); code != 0 || !exists(filepath.Join(dir, "second")) {
-		t.Errorf("the next one: exit code %d\n%s", code, &other.err)
+		t.Errorf("the next run: exit code %d, want 0, and a run of its command\n%s", code, &other.err)
 	}
 }
 
-// While it holds, nobody else gets in, however long the work takes compared to
+// While a holder has the lock, no other gets it, however long the work takes compared to
 // the TTL; when it is killed outright, the next one gets in after the TTL.
 func TestHolderKilledOutright(t *testing.T) {
 	t.Parallel() // it mostly waits
@@ -192,17 +192,17 @@ func TestHolderKilledOutright(t *testing.T) {
 	eventually(t, "the command runs", func() bool { return exists(filepath.Join(dir, "up")) })
 	busy := command(t, env, "run", "held", "--wait", "4s", "--", "true").start(t)
 	if code := busy.code(t); code != 124 || !strings.Contains(busy.err.String(), "held") {
-		t.Errorf("while it is held, for two TTLs: exit code %d\n%s", code, &busy.err)
+		t.Errorf("while it is held, for two TTLs: exit code %d\n%s, want exit code %d and text with %q", code, &busy.err, 124, "held")
 	}
 	if err := holder.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	if code := command(t, env, "run", "held", "--wait", "60s", "--", "true").start(t).code(t); code != 0 {
-		t.Errorf("after its holder was killed: exit code %d", code)
+		t.Errorf("after its holder was killed: exit code %d, want exit code %d", code, 0)
 	}
 }
 
-// Interrupted while it waits, run is gone at once and leaves no key.
+// If run is interrupted while it waits, it ends at once and leaves no key.
 func TestInterruptedWait(t *testing.T) {
 	t.Parallel() // it mostly waits
 	servers := redistest.StartN(t, 5)
@@ -243,8 +243,8 @@ func TestInterruptedWait(t *testing.T) {
 	})
 }
 
-// Trouble with the store: a clear message that names the node, 125, and the
-// command is never started.
+// If the store is in trouble, run names the node, ends with 125, and does not start the
+// command.
 func TestTroubleEndsWith125(t *testing.T) {
 	t.Parallel() // it mostly waits
 	const secret = "s3cr3t-pass"
@@ -274,19 +274,18 @@ func TestTroubleEndsWith125(t *testing.T) {
 				t.Errorf("exit code %d, want 125 and a message with %q and no secret:\n%s", code, c.say, text)
 			}
 			if exists(filepath.Join(dir, "ran")) || p.out.Len() > 0 {
-				t.Error("the command was run")
+				t.Error("the command was run, want it not to be")
 			}
 		})
 	}
 	for _, key := range up.Keys(t) {
 		if key != "a-list" {
-			t.Errorf("key %q was left behind", key)
+			t.Errorf("key %q is left, want only a-list", key)
 		}
 	}
 }
 
-// Two of five silent: run is as quick as the healthy three, within far less than
-// the node timeout.
+// With two of five servers silent, run works with the other three.
 func TestRunWithTwoSilentServers(t *testing.T) {
 	t.Parallel() // it mostly waits
 	servers := redistest.StartN(t, 5)
@@ -297,10 +296,10 @@ func TestRunWithTwoSilentServers(t *testing.T) {
 	}
 	p := command(t, []string{"LEASEHOLD_STORE=" + storeURL(servers, "")}, "run", "x", "--", "echo", "fine").start(t)
 	if code := p.code(t); code != 0 || p.out.String() != "fine\n" {
-		t.Errorf("exit code %d, stdout %q\n%s", code, &p.out, &p.err)
+		t.Errorf("exit code %d, stdout %q\n%s, want exit code %d and %q", code, &p.out, &p.err, 0, "fine\n")
 	}
 	show := command(t, []string{"LEASEHOLD_STORE=" + storeURL(servers, "")}, "show", "x", "--json").start(t)
 	if code := show.code(t); code != 0 || !strings.Contains(show.out.String(), `"held"`) {
-		t.Errorf("show: exit code %d\n%s%s", code, &show.out, &show.err)
+		t.Errorf("show: exit code %d\n%s%s, want exit code %d and text with %q", code, &show.out, &show.err, 0, `"held"`)
 	}
 }

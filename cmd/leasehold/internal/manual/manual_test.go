@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The pages that a small command has, as man(7) reads them.
+// Each command that is not hidden has a page in the format of man(7).
 func TestWrite(t *testing.T) {
 	run := func(*cobra.Command, []string) {}
 	root := &cobra.Command{Use: "tool", Short: "Does things", Long: "Does things.\n\n  first-form  a\\b\n.start of a line", Run: run}
@@ -76,6 +76,6 @@ print LESS
 		t.Errorf("%d pages, want 2", len(pages))
 	}
 	if err := Write(filepath.Join(dir, "none"), root, ""); err == nil || !strings.Contains(err.Error(), "none") {
-		t.Errorf("into a directory that is not there: %v", err)
+		t.Errorf("into a directory that does not exist: %v, want an error with %q", err, "none")
 	}
 }

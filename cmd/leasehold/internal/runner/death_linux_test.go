@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A command that drops its death signal, or its user, and what it has started,
-// end with us all the same.
-func TestCommandDiesWithUs(t *testing.T) {
+// A command, and what it has started, end with leasehold even if the command has dropped
+// its death signal or its user.
+func TestCommandDiesWithLeasehold(t *testing.T) {
 	script := []string{"/bin/sh", "-c", "trap '' TERM HUP; (echo ready; read forever <&3) 3<&0 & echo ready; read forever"}
 	for name, before := range map[string][]string{
 		"plain":           nil,
@@ -45,7 +45,7 @@ func TestCommandDiesWithUs(t *testing.T) {
 			h.Process.Kill()
 			h.Wait()
 			if rest, err := io.ReadAll(r); err != nil {
-				t.Errorf("something of the command runs on without us: %v (%q)", err, rest)
+				t.Errorf("a process of the command is left after leasehold was killed: %v (%q)", err, rest)
 			}
 		})
 	}
@@ -81,23 +81,24 @@ func TestCommandEndsWithTheLeaseOfAStoppedHost(t *testing.T) {
 	}
 	h.Process.Signal(syscall.SIGSTOP)
 	if rest, err := io.ReadAll(r); err != nil {
-		t.Errorf("the command runs on past the lease: %v (%q)", err, rest)
+		t.Errorf("the command is left after the end of the lease: %v (%q)", err, rest)
 	}
 	if took := time.Since(began); took < 3*time.Second {
-		t.Errorf("the command was killed after %v, while the lease was valid", took)
+		t.Errorf("the command was killed after %v, want 3s at least, the validity of the lease", took)
 	}
 }
 
-// The process that would otherwise adopt orphans may be slow to reap them.
+// Run reaps the orphans of a killed command: the process that would otherwise adopt them may
+// be slow to do so.
 func TestOrphansOfAKilledCommandAreReaped(t *testing.T) {
 	j := sh(t, Budget{Slack: time.Second}, "(echo ready; while :; do sleep 1; done) & wait")
 	j.expect("ready")
 	j.lease.lose(errLost, time.Hour)
 	if o := j.end(); o.Code != CodeLost || o.Signal != syscall.SIGKILL {
-		t.Errorf("%+v", o)
+		t.Errorf("%+v, want code %d and signal %v", o, CodeLost, syscall.SIGKILL)
 	}
 	if said := j.said(); strings.Contains(said, "not gone yet") {
-		t.Errorf("reported: %s", said)
+		t.Errorf("reported: %s, want no %q", said, "not gone yet")
 	}
 }
 

@@ -22,10 +22,10 @@ import (
 const hostVar = "RUNNER_TEST_LEASE"
 
 const (
-	// validVar is the validity of that lease, which nobody renews: an hour if it is
+	// validVar is the validity of that lease, which is not renewed: an hour if it is
 	// not set.
 	validVar = "RUNNER_TEST_VALID"
-	// leftVar is how much validity is left when it is lost: none if it is not set.
+	// leftVar is how much validity is left when the lease is lost: none if it is not set.
 	leftVar = "RUNNER_TEST_LEFT"
 	// roleVar makes the test binary play one of roles.
 	roleVar = "RUNNER_TEST_ROLE"
@@ -86,7 +86,7 @@ func fileExists(path string) bool {
 
 var errLost = errors.New("lease lost on purpose")
 
-// lease is a lease in a test's hands.
+// lease is a lease that the test controls.
 type lease struct {
 	mu       sync.Mutex
 	done     chan struct{}

@@ -21,18 +21,18 @@ func TestPhases(t *testing.T) {
 		{"the lease is lost with time to spare", running, view{lost: true, left: 10 * s}, b, told},
 		{"the lease is lost with no time left", running, view{lost: true, left: 200 * ms}, b, killing},
 		{"the lease was lost long ago, as after a suspend", running, view{lost: true, left: -10 * s}, b, killing},
-		{"no grace: not told", running, view{lost: true, left: 10 * s}, Budget{Slack: s}, killing},
+		{"no grace: killed at once", running, view{lost: true, left: 10 * s}, Budget{Slack: s}, killing},
 		{"lost, and the command has ended with all its group", running, view{lost: true, exited: true, alone: true, left: s}, b, done},
 		{"lost, and the command has ended but not its group", running, view{lost: true, exited: true, left: s}, b, told},
 		{"told, still within its grace", told, view{lost: true, left: 10 * s, since: 2999 * ms}, b, told},
 		{"told, grace is over, validity is not", told, view{lost: true, left: 10 * s, since: 3 * s}, b, killing},
 		{"told, validity is about to end", told, view{lost: true, left: 200 * ms, since: s}, b, killing},
-		{"told, machine was suspended: no time passed but validity did", told, view{lost: true, left: -s, since: 0}, b, killing},
+		{"told, the machine was suspended and the validity is over", told, view{lost: true, left: -s, since: 0}, b, killing},
 		{"told, the command has ended, a child of it has not", told, view{lost: true, exited: true, left: s}, b, told},
 		{"told, a child of it outlives the validity", told, view{lost: true, exited: true, left: 200 * ms}, b, killing},
-		{"told, all gone", told, view{lost: true, exited: true, alone: true, left: s}, b, done},
-		{"killed, not gone yet: there is nothing else to wait for", killing, view{lost: true, left: -s, since: time.Hour}, b, killing},
-		{"killed, all gone", killing, view{lost: true, exited: true, alone: true}, b, done},
+		{"told, all processes have ended", told, view{lost: true, exited: true, alone: true, left: s}, b, done},
+		{"killed, still there after an hour", killing, view{lost: true, left: -s, since: time.Hour}, b, killing},
+		{"killed, all processes have ended", killing, view{lost: true, exited: true, alone: true}, b, done},
 		{"killed, and the rest of the group lingers a little", killing, view{lost: true, exited: true, left: -s, since: 19 * ms}, b, killing},
 		{"killed, the rest lingers past the end of validity", killing, view{lost: true, exited: true, left: 0, since: 20 * ms}, b, done},
 		{"killed, the rest lingers for long", killing, view{lost: true, exited: true, left: s, since: s}, b, done},
@@ -43,8 +43,8 @@ func TestPhases(t *testing.T) {
 	}
 }
 
-// Whatever is seen, a phase is never left backwards, and a command whose
-// validity is over is not left running.
+// For any input, the next phase is not an earlier one, and a command whose lease is over is
+// killed.
 func TestPhasesOnlyGoForward(t *testing.T) {
 	durations := []time.Duration{-time.Hour, 0, time.Millisecond, time.Second, time.Hour}
 	bools := []bool{false, true}
@@ -57,13 +57,13 @@ func TestPhasesOnlyGoForward(t *testing.T) {
 						v := view{exited: exited, alone: alone, lost: true, left: left, since: since}
 						next := p.next(v, b)
 						if next < p {
-							t.Errorf("phase %d goes back to %d at %+v", p, next, v)
+							t.Errorf("phase %d goes back to %d at %+v, want no earlier phase", p, next, v)
 						}
 						if left <= b.Slack && next < killing {
-							t.Errorf("phase %d leaves the command alive at %+v", p, v)
+							t.Errorf("phase %d leaves the command alive at %+v, want it killed", p, v)
 						}
 						if nap := next.nap(v, b); next == told && nap > left {
-							t.Errorf("phase %d sleeps for %v at %+v", next, nap, v)
+							t.Errorf("phase %d sleeps for %v at %+v, want no longer than the validity", next, nap, v)
 						}
 					}
 				}

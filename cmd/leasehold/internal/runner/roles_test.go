@@ -21,8 +21,7 @@ var roles = map[string]func(args []string) int{
 	"session": session,
 }
 
-// leaver leaves its process group for that of its parent, and does not stop when
-// it is told to.
+// leaver moves to the process group of its parent, and ignores SIGTERM.
 func leaver([]string) int {
 	signal.Ignore(syscall.SIGTERM)
 	group, err := unix.Getpgid(os.Getppid())
@@ -45,7 +44,7 @@ func climber([]string) int {
 
 // session runs args in a process group of its own, as a shell with job control
 // does, but without a terminal: it is to be started in a session of its own. It
-// says when the program's state changes.
+// reports the changes of the program's state.
 func session(args []string) int {
 	self, err := os.Executable()
 	if err != nil {

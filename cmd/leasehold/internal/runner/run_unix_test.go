@@ -21,7 +21,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const patience = 30 * time.Second // for things that take milliseconds
+// patience bounds waits for what takes milliseconds on a machine that is not busy.
+const patience = 30 * time.Second
 
 // job is a command under Run, in this process.
 type job struct {
@@ -80,7 +81,7 @@ func (j *job) said() string {
 	return strings.Join(j.reports, "\n")
 }
 
-// line is the next line of the command's output.
+// line returns the next line of the command's output.
 func (j *job) line() string {
 	j.t.Helper()
 	j.outFile.SetReadDeadline(time.Now().Add(patience))
@@ -98,7 +99,7 @@ func (j *job) expect(want string) {
 	}
 }
 
-// pid is a line of output that is a number.
+// pid reads a line of output that is a number.
 func (j *job) pid() int {
 	j.t.Helper()
 	return atoi(j.t, j.line())
@@ -120,18 +121,18 @@ func (j *job) end() Outcome {
 	case o := <-j.result:
 		return o
 	case <-time.After(patience):
-		j.t.Fatal("Run does not return")
+		j.t.Fatalf("Run has not returned after %v", patience)
 		panic("unreachable")
 	}
 }
 
-// nobodyWrites fails unless every process that had the command's output open
-// has ended.
+// nobodyWrites fails the test unless all processes that had the command's output open have
+// ended.
 func (j *job) nobodyWrites() {
 	j.t.Helper()
 	j.outFile.SetReadDeadline(time.Now().Add(patience))
 	if rest, err := io.ReadAll(j.out); err != nil {
-		j.t.Errorf("something of the command still runs: %v (%q)", err, rest)
+		j.t.Errorf("a process of the command is left: %v (%q), want the end of its output", err, rest)
 	}
 }
 
@@ -176,7 +177,7 @@ func TestCommandsThatDoNotStart(t *testing.T) {
 		o := begin(t, ample, c.path).end()
 		var start *StartError
 		if o.Code != c.code || !errors.As(o.Err, &start) || !strings.Contains(o.Err.Error(), c.says) || !strings.Contains(o.Err.Error(), c.path) {
-			t.Errorf("%s: %+v, want code %d and words with %q", c.path, o, c.code, c.says)
+			t.Errorf("%s: %+v, want code %d and text with %q", c.path, o, c.code, c.says)
 		}
 	}
 }
@@ -190,7 +191,7 @@ func TestResolve(t *testing.T) {
 	}
 	t.Setenv("PATH", dir)
 	if path, err := Resolve("tool"); err != nil || path != filepath.Join(dir, "tool") {
-		t.Errorf("tool: %q, %v", path, err)
+		t.Errorf("tool: %q, %v, want %q", path, err, filepath.Join(dir, "tool"))
 	}
 	for name, code := range map[string]int{
 		"absent": CodeNotFound, "./absent": CodeNotFound, "": CodeNotFound,
@@ -214,7 +215,7 @@ func TestSignalsReachTheWholeGroup(t *testing.T) {
 	j.expect("child")
 	j.expect("parent")
 	if o := j.end(); o.Code != 5 || o.Err != nil {
-		t.Errorf("%+v", o)
+		t.Errorf("%+v, want code %d and no error", o, 5)
 	}
 }
 
@@ -226,20 +227,20 @@ func TestLossKillsACommandThatLeftItsGroup(t *testing.T) {
 	t.Setenv(roleVar, "leaver")
 	j := begin(t, Budget{Grace: 50 * time.Millisecond, Slack: time.Second}, self)
 	j.expect("ready <nil>")
-	j.signals <- syscall.SIGHUP // reaches it there, too, and ends it
+	j.signals <- syscall.SIGHUP // reaches the command in that group, too, and ends it
 	if o := j.end(); o.Signal != syscall.SIGHUP {
-		t.Errorf("%+v", o)
+		t.Errorf("%+v, want signal %v", o, syscall.SIGHUP)
 	}
 	j = begin(t, Budget{Grace: 50 * time.Millisecond, Slack: time.Second}, self)
 	j.expect("ready <nil>")
 	j.lease.lose(errLost, time.Hour)
 	if o := j.end(); o.Code != CodeLost || o.Signal != syscall.SIGKILL {
-		t.Errorf("%+v", o)
+		t.Errorf("%+v, want code %d and signal %v", o, CodeLost, syscall.SIGKILL)
 	}
 	j.nobodyWrites()
 }
 
-// A command that cannot be killed is not reported as killed.
+// A command that may not be signalled is reported as such, and not as killed.
 func TestACommandThatCannotBeKilled(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can make a program that becomes root")
@@ -273,7 +274,7 @@ func TestACommandThatCannotBeKilled(t *testing.T) {
 	out.SetReadDeadline(time.Now().Add(patience))
 	r := bufio.NewReader(out)
 	if s, err := r.ReadString('\n'); err != nil || s != "ready <nil>\n" {
-		t.Fatalf("%q, %v", s, err)
+		t.Fatalf("%q, %v, want \"ready <nil>\"", s, err)
 	}
 	if err := os.WriteFile(lost, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -287,12 +288,12 @@ func TestACommandThatCannotBeKilled(t *testing.T) {
 		said += s
 	}
 	if !strings.Contains(said, "operation not permitted") || !strings.Contains(said, "cannot be told to stop") {
-		t.Errorf("reported: %s", said)
+		t.Errorf("reported: %s, want text with %q and %q", said, "operation not permitted", "cannot be told to stop")
 	}
 	in.Close() // it ends by itself
 	h.Wait()
 	if code := h.ProcessState.ExitCode(); code != CodeLost {
-		t.Errorf("exit code %d", code)
+		t.Errorf("exit code %d, want exit code %d", code, CodeLost)
 	}
 }
 
@@ -360,8 +361,8 @@ func (j *sessionJob) rest(last string) (before string) {
 	}
 }
 
-// SIGTSTP stops the command with us, and SIGCONT has both go on, without a
-// terminal as with one.
+// Without a terminal, as with one, SIGTSTP stops leasehold and the command, and SIGCONT
+// continues both.
 func TestStopWithoutATerminal(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGTSTP, syscall.SIGTTOU} {
 		j := jobWithoutTerminal(t, "echo $$; read x; echo read $x; exit 4")
@@ -376,7 +377,7 @@ func TestStopWithoutATerminal(t *testing.T) {
 			t.Fatal(err)
 		}
 		if lines := j.rest("code 4"); !strings.Contains(lines, "read on\n") {
-			t.Errorf("%q", lines)
+			t.Errorf("a continued job printed %q, want text with %q", lines, "read on\n")
 		}
 	}
 }
@@ -396,13 +397,13 @@ func TestAJobWithoutATerminalThatLostItsLeaseDoesNotGoOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	if lines := j.rest("code 123"); strings.Contains(lines, "went on") || strings.Contains(lines, "read") {
-		t.Errorf("it went on: %q", lines)
+		t.Errorf("a lost job that was continued printed %q, want no %q and no %q", lines, "went on", "read")
 	}
 }
 
-// Where nobody could continue us the system does not stop us, and the command
-// does not stay stopped either.
-func TestStopWhereNobodyCouldContinue(t *testing.T) {
+// In an orphaned process group the system does not stop leasehold, as no shell could continue
+// it, and the command does not stay stopped either.
+func TestStopInAnOrphanedGroup(t *testing.T) {
 	out, stdout := pipe(t)
 	stdin, in := pipe(t)
 	h := hostCommand(t, "/bin/sh", "-c", "trap 'echo continued' CONT; echo ready; until read x; do :; done; echo read $x; exit 6")
@@ -428,7 +429,7 @@ func TestStopWhereNobodyCouldContinue(t *testing.T) {
 	}
 	h.Wait()
 	if code := h.ProcessState.ExitCode(); code != 6 {
-		t.Errorf("exit code %d", code)
+		t.Errorf("exit code %d, want exit code %d", code, 6)
 	}
 }
 
@@ -438,7 +439,7 @@ func TestEndedByAForwardedSignal(t *testing.T) {
 		j.expect("ready")
 		j.signals <- sig
 		if o := j.end(); o.Code != 128+int(sig) || o.Signal != sig || o.Err != nil {
-			t.Errorf("%v: %+v", sig, o)
+			t.Errorf("%v: %+v, want code %d, signal %v and no error", sig, o, 128+int(sig), sig)
 		}
 	}
 }
@@ -449,7 +450,7 @@ func TestNothingStartsAfterASignalToEnd(t *testing.T) {
 	signals <- syscall.SIGTERM
 	o := Run(Command{Path: "/does/not/exist", Stdin: os.Stdin}, Config{Lease: newLease(), Signals: signals})
 	if o.Code != 128+15 || o.Err != nil {
-		t.Errorf("%+v", o)
+		t.Errorf("%+v, want code %d and no error", o, 128+15)
 	}
 }
 
@@ -458,7 +459,7 @@ func TestNothingStartsWithoutALease(t *testing.T) {
 	l.lose(errLost, 0)
 	o := Run(Command{Path: "/does/not/exist", Stdin: os.Stdin}, Config{Lease: l})
 	if o.Code != CodeLost || !errors.Is(o.Err, errLost) {
-		t.Errorf("%+v", o)
+		t.Errorf("%+v, want code %d and error %v", o, CodeLost, errLost)
 	}
 }
 
@@ -468,40 +469,40 @@ func TestLossSignalsTheCommand(t *testing.T) {
 	j.lease.lose(errLost, time.Hour)
 	j.expect("told")
 	if o := j.end(); o.Code != CodeLost || !errors.Is(o.Err, errLost) {
-		t.Errorf("%+v", o)
+		t.Errorf("%+v, want code %d and error %v", o, CodeLost, errLost)
 	}
 	if said := j.said(); !strings.Contains(said, "told to stop") || strings.Contains(said, "killed\n") {
-		t.Errorf("reported: %s", said)
+		t.Errorf("reported: %s, want text with %q and no %q", said, "told to stop", "killed\n")
 	}
 }
 
-const deaf = "trap '' TERM; echo ready; while :; do sleep 1; done"
+const stubborn = "trap '' TERM; echo ready; while :; do sleep 1; done"
 
 func TestLossKillsWhenTheGraceIsOver(t *testing.T) {
-	j := sh(t, Budget{Grace: 100 * time.Millisecond, Slack: time.Second}, deaf)
+	j := sh(t, Budget{Grace: 100 * time.Millisecond, Slack: time.Second}, stubborn)
 	j.expect("ready")
 	j.lease.lose(errLost, time.Hour)
 	if o := j.end(); o.Code != CodeLost || o.Signal != syscall.SIGKILL {
-		t.Errorf("%+v", o)
+		t.Errorf("%+v, want code %d and signal %v", o, CodeLost, syscall.SIGKILL)
 	}
 	j.nobodyWrites()
 }
 
 func TestLossKillsBeforeValidityEnds(t *testing.T) {
-	j := sh(t, Budget{Grace: time.Hour, Slack: 4 * time.Second}, deaf)
+	j := sh(t, Budget{Grace: time.Hour, Slack: 4 * time.Second}, stubborn)
 	j.expect("ready")
 	j.lease.lose(errLost, 5*time.Second)
 	if o := j.end(); o.Code != CodeLost || o.Signal != syscall.SIGKILL {
-		t.Errorf("%+v", o)
+		t.Errorf("%+v, want code %d and signal %v", o, CodeLost, syscall.SIGKILL)
 	}
 	if left := time.Until(j.lease.Deadline()); left <= 0 {
-		t.Errorf("Run returned %v after the end of validity", -left)
+		t.Errorf("Run returned %v after the end of validity, want before it", -left)
 	}
 	j.nobodyWrites()
 }
 
 func TestAMovedDeadlineIsSeen(t *testing.T) {
-	j := sh(t, Budget{Grace: time.Hour, Slack: time.Second}, deaf)
+	j := sh(t, Budget{Grace: time.Hour, Slack: time.Second}, stubborn)
 	j.expect("ready")
 	j.lease.lose(errLost, time.Hour)
 	poll(t, "the command to be told", func() bool { return j.said() != "" })
@@ -509,7 +510,7 @@ func TestAMovedDeadlineIsSeen(t *testing.T) {
 	j.lease.deadline = time.Now() // as after a suspend: no timer of ours has run
 	j.lease.mu.Unlock()
 	if o := j.end(); o.Code != CodeLost {
-		t.Errorf("%+v", o)
+		t.Errorf("%+v, want code %d", o, CodeLost)
 	}
 }
 
@@ -519,7 +520,7 @@ func TestLossEndsAStoppedCommand(t *testing.T) {
 	j.lease.lose(errLost, time.Hour)
 	j.expect("told")
 	if o := j.end(); o.Code != CodeLost {
-		t.Errorf("%+v", o)
+		t.Errorf("%+v, want code %d", o, CodeLost)
 	}
 }
 
@@ -529,7 +530,7 @@ func TestASignalledCommandDoesNotStayStopped(t *testing.T) {
 	j.lease.lose(errLost, time.Hour)
 	j.expect("told")
 	if o := j.end(); o.Code != CodeLost {
-		t.Errorf("%+v", o)
+		t.Errorf("%+v, want code %d", o, CodeLost)
 	}
 }
 
@@ -538,10 +539,10 @@ func TestLossKillsAStoppedCommand(t *testing.T) {
 	waitStopped(t, j.pid())
 	j.lease.lose(errLost, time.Hour)
 	if o := j.end(); o.Code != CodeLost || o.Signal != syscall.SIGKILL {
-		t.Errorf("%+v", o)
+		t.Errorf("%+v, want code %d and signal %v", o, CodeLost, syscall.SIGKILL)
 	}
 	if rest, _ := io.ReadAll(j.out); len(rest) > 0 {
-		t.Errorf("the command went on: %q", rest)
+		t.Errorf("the command went on: %q, want no output", rest)
 	}
 }
 
@@ -551,7 +552,7 @@ func TestLossEndsBackgroundProcesses(t *testing.T) {
 	j.expect("ready")
 	j.lease.lose(errLost, time.Hour)
 	if o := j.end(); o.Code != CodeLost || o.Signal != 0 {
-		t.Errorf("%+v", o)
+		t.Errorf("%+v, want code %d and no signal", o, CodeLost)
 	}
 	j.nobodyWrites()
 }
@@ -563,7 +564,7 @@ func TestBackgroundIsLeftAloneWhenTheLeaseHolds(t *testing.T) {
 	}
 	j := sh(t, ample, "(read word <"+fifo+"; echo $word) & exit 3")
 	if o := j.end(); o.Code != 3 || o.Err != nil {
-		t.Errorf("%+v", o)
+		t.Errorf("%+v, want code %d and no error", o, 3)
 	}
 	w, err := os.OpenFile(fifo, os.O_RDWR, 0)
 	if err != nil {
@@ -576,11 +577,11 @@ func TestBackgroundIsLeftAloneWhenTheLeaseHolds(t *testing.T) {
 	j.expect("alive")
 }
 
-func TestLossInTheMomentOfTheEndIsLoss(t *testing.T) {
+func TestLossAtTheEndOfTheCommandIsALoss(t *testing.T) {
 	j := sh(t, ample, "echo ready; read go; exit 0")
 	j.expect("ready")
 	poll(t, "Run to wait for something to happen", func() bool { return j.lease.asked.Load() >= 2 })
-	// The lease is over by the clock; nobody has been told so yet.
+	// The lease is over by the clock; Done is not closed yet.
 	j.lease.mu.Lock()
 	j.lease.err, j.lease.deadline = errLost, time.Now()
 	j.lease.mu.Unlock()
@@ -588,10 +589,10 @@ func TestLossInTheMomentOfTheEndIsLoss(t *testing.T) {
 		t.Fatal(err)
 	}
 	if o := j.end(); o.Code != CodeLost || !errors.Is(o.Err, errLost) {
-		t.Errorf("%+v", o)
+		t.Errorf("%+v, want code %d and error %v", o, CodeLost, errLost)
 	}
 	if said := j.said(); !strings.Contains(said, "just ended") {
-		t.Errorf("reported: %s", said)
+		t.Errorf("reported: %s, want text with %q", said, "just ended")
 	}
 }
 
@@ -632,7 +633,7 @@ func TestCommandOutlivesOtherThreads(t *testing.T) {
 		t.Fatal(err)
 	}
 	if o := j.end(); o.Code != 0 {
-		t.Errorf("%+v", o)
+		t.Errorf("%+v, want code %d", o, 0)
 	}
 }
 
@@ -653,7 +654,7 @@ func poll(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("waited %v in vain for %s", patience, what)
+			t.Fatalf("waited for %v for %s, in vain", patience, what)
 		}
 	}
 }

@@ -47,13 +47,13 @@ func onTerminal(t *testing.T, script string) *screen {
 			t.Logf("on the terminal:\n%s", s.all())
 		}
 		s.cmd.Process.Kill()
-		s.pty.Close() // whatever is left on the terminal is hung up
+		s.pty.Close() // hangs up what is left on the terminal
 		<-s.ended
 	})
 	return s
 }
 
-// closable is f, opened such that closing it ends who reads from it.
+// closable returns f, reopened such that Close ends a Read that waits.
 func closable(t *testing.T, f *os.File) *os.File {
 	t.Helper()
 	defer f.Close()
@@ -76,7 +76,7 @@ func (s *screen) read() {
 		s.text += string(buf[:n])
 		s.mu.Unlock()
 		if err != nil {
-			return // EIO: nobody has the terminal open any more
+			return // EIO: no process has the terminal open any more
 		}
 	}
 }
@@ -133,7 +133,7 @@ func TestCtrlCReachesTheCommand(t *testing.T) {
 	s.expect("interrupted")
 	s.expect("code 3")
 	if n := strings.Count(s.all(), "interrupted"); n != 1 {
-		t.Errorf("it was interrupted %d times", n)
+		t.Errorf("it was interrupted %d times, want once", n)
 	}
 }
 
@@ -176,14 +176,14 @@ func TestCtrlZInNestedRunsWithoutJobControl(t *testing.T) {
 }
 
 // The command starts no others meanwhile: a shell whose child is stopped between
-// vfork and exec cannot be stopped itself, with or without us.
+// vfork and exec cannot be stopped itself, with or without leasehold.
 func TestCtrlZWithInputFromElsewhere(t *testing.T) {
 	s := onTerminal(t, `set -m; mkfifo "$`+hostVar+`.fifo"; "$RUN" /bin/sh -c 'trap "echo continued; exit 5" CONT; echo ready; read forever' <>"$`+hostVar+`.fifo"; echo "stopped $?"; read x; fg; echo "code $?"`)
 	s.expect("ready")
 	s.write(ctrlZ)
 	s.expect("stopped 149")
 	if strings.Contains(s.all(), "continued") {
-		t.Error("the command went on while its job was stopped")
+		t.Error("the command went on while its job was stopped, want it stopped, too")
 	}
 	s.write("\n")
 	s.expect("continued")
@@ -199,12 +199,11 @@ func TestAStoppedJobThatLostItsLeaseDoesNotGoOn(t *testing.T) {
 	s.write("\n")
 	s.expect("code 123")
 	if strings.Contains(s.all(), "42") {
-		t.Error("the command went on")
+		t.Error("the command went on after the loss, want it killed")
 	}
 }
 
-// Where no shell could continue the job, Ctrl-Z does not stop it: without us
-// it would not either.
+// If no shell could continue the job, Ctrl-Z does not stop it, as without leasehold.
 func TestCtrlZWithoutJobControl(t *testing.T) {
 	s := onTerminal(t, `exec "$RUN" /bin/sh -c 'echo ready; read x; echo "read $x"'`)
 	s.expect("ready")
@@ -214,7 +213,7 @@ func TestCtrlZWithoutJobControl(t *testing.T) {
 	s.expect("read hello")
 }
 
-func TestAPipelineMayAskOnTheTerminal(t *testing.T) {
+func TestAPipelineMayReadTheTerminal(t *testing.T) {
 	s := onTerminal(t, `set -m; echo piped | "$RUN" /bin/sh -c 'read x; echo "first $x"; read y </dev/tty; echo "second $y"'; echo "code $?"`)
 	s.expect("first piped")
 	s.write("typed\n")
@@ -239,7 +238,8 @@ func TestTerminalIsRestoredAfterAKill(t *testing.T) {
 	s.isTidy()
 }
 
-// A command that is told to stop, by us or through us, often just ends.
+// The terminal is restored, too, if the command is ended by SIGTERM, from leasehold or
+// forwarded by it.
 func TestTerminalIsRestoredAfterATerm(t *testing.T) {
 	s := onTerminal(t, leftVar+`=1h "$RUN" /bin/sh -c 'stty -echo -icanon; echo ready; read x'; echo "code $?"; read x`)
 	s.expect("ready")
@@ -256,20 +256,19 @@ func TestTerminalIsRestoredAfterATerm(t *testing.T) {
 	s.isTidy()
 }
 
-// A command that ends by itself leaves the terminal as it wants to: stty is such
-// a command.
-func TestTheTerminalIsTheCommands(t *testing.T) {
+// If the command ends by itself, the terminal is left as the command set it, as by stty.
+func TestCommandMayChangeTheTerminal(t *testing.T) {
 	s := onTerminal(t, `"$RUN" stty -echo -icanon; echo "code $?"; read x`)
 	s.expect("code 0")
 	if tio := s.modes(); tio.Lflag&(unix.ECHO|unix.ICANON) != 0 {
-		t.Errorf("the terminal's modes are not the command's: %#x", tio.Lflag)
+		t.Errorf("the terminal's modes are %#x, want those of the command, without ECHO and ICANON", tio.Lflag)
 	}
 }
 
 func (s *screen) isTidy() {
 	s.t.Helper()
 	if tio := s.modes(); tio.Lflag&unix.ECHO == 0 || tio.Lflag&unix.ICANON == 0 {
-		s.t.Errorf("the terminal's modes are still the command's: %#x", tio.Lflag)
+		s.t.Errorf("the terminal's modes are %#x, want those of before, with ECHO and ICANON", tio.Lflag)
 	}
 }
 

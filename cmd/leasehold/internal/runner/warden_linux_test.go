@@ -45,8 +45,8 @@ func loseLease(t *testing.T, h *exec.Cmd) {
 	}
 }
 
-// Ctrl-Z may come before the process that becomes the command has executed it.
-// The lease counts all the same.
+// Ctrl-Z may stop the process that becomes the command before it has executed it. It is
+// killed all the same when the lease is lost.
 func TestLossKillsACommandStoppedBeforeItRan(t *testing.T) {
 	for range 50 {
 		stdin, _ := pipe(t)
@@ -61,7 +61,7 @@ func TestLossKillsACommandStoppedBeforeItRan(t *testing.T) {
 		for deadline := time.Now().Add(patience); gate == 0 && helperOf(h.Process.Pid, "/bin/cat") == 0; {
 			gate = helperOf(h.Process.Pid, "leasehold-gate")
 			if time.Now().After(deadline) {
-				t.Fatal("no command was started")
+				t.Fatalf("no command was started within %v", patience)
 			}
 		}
 		if gate != 0 {
@@ -81,17 +81,17 @@ func TestLossKillsACommandStoppedBeforeItRan(t *testing.T) {
 		case <-time.After(patience):
 			syscall.Kill(gate, syscall.SIGKILL)
 			h.Process.Kill()
-			t.Error("the lease is over, and the command was not ended")
+			t.Error("the lease is over, and the stopped command has not ended, want it killed")
 		}
 		return
 	}
-	t.Fatal("the command was never stopped in time")
+	t.Fatal("no command was stopped before it ran in 50 tries")
 }
 
 // The code of a process that ended before it became the command is not the
 // command's.
 func TestACommandThatWasNeverExecutedHasNoCode(t *testing.T) {
-	_, w := pipe(t) // takes the words of the language's runtime
+	_, w := pipe(t) // takes the error of the Go runtime
 	o := Run(Command{Path: "/bin/true", Args: []string{"true"}, Env: []string{"GOMEMLIMIT=nonsense"}, Stdin: os.Stdin, Stdout: w, Stderr: w},
 		Config{Lease: newLease(), Budget: Budget{Grace: time.Second}})
 	o.Reap()
@@ -121,7 +121,7 @@ func TestAKilledGuardIsReplaced(t *testing.T) {
 	}
 	first := helperOf(h.Process.Pid, "leasehold-guard")
 	if first == 0 {
-		t.Fatal("no guard")
+		t.Fatal("leasehold has no guard process, want one")
 	}
 	syscall.Kill(first, syscall.SIGKILL)
 	poll(t, "another guard", func() bool {
@@ -130,13 +130,13 @@ func TestAKilledGuardIsReplaced(t *testing.T) {
 	})
 	h.Process.Kill()
 	if rest, err := io.ReadAll(r); err != nil {
-		t.Errorf("what the command has started runs on without us: %v (%q)", err, rest)
+		t.Errorf("what the command has started is left after leasehold was killed: %v (%q)", err, rest)
 	}
 }
 
-// If the guard is killed together with us, the command is still killed. What it has
+// If the guard is killed together with leasehold, the command is still killed. What it has
 // started runs on: only a cgroup could end that.
-func TestCommandDiesWithUsAndItsGuard(t *testing.T) {
+func TestCommandDiesWithLeaseholdAndItsGuard(t *testing.T) {
 	stdin, _ := pipe(t) // its other end stays open
 	out, stdout := pipe(t)
 	h := hostCommand(t, "/bin/sh", "-c", "(trap '' TERM HUP; read forever <&3) 3<&0 >/dev/null 2>&1 & echo ready; read forever")
@@ -152,7 +152,7 @@ func TestCommandDiesWithUsAndItsGuard(t *testing.T) {
 	}
 	guard, command := helperOf(h.Process.Pid, "leasehold-guard"), helperOf(h.Process.Pid, "/bin/sh")
 	if guard == 0 || command == 0 {
-		t.Fatalf("guard %d, command %d", guard, command)
+		t.Fatalf("guard %d, command %d, want both to run", guard, command)
 	}
 	t.Cleanup(func() { syscall.Kill(-command, syscall.SIGKILL) })
 	h.Process.Signal(syscall.SIGSTOP) // or it would start another guard
@@ -160,9 +160,9 @@ func TestCommandDiesWithUsAndItsGuard(t *testing.T) {
 	h.Process.Kill()
 	h.Wait()
 	if rest, err := io.ReadAll(r); err != nil {
-		t.Errorf("the command runs on without us: %v (%q)", err, rest)
+		t.Errorf("the command is left after leasehold was killed: %v (%q)", err, rest)
 	}
 	if syscall.Kill(-command, 0) != nil {
-		t.Error("nothing of its group is left, so docs/guarantees.md promises too little")
+		t.Error("nothing of the command's group is left, want what it has started, as in docs/guarantees.md")
 	}
 }

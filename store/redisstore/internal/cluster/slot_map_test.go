@@ -44,7 +44,7 @@ func TestSlotMap(t *testing.T) {
 	}
 }
 
-// The most scattered cluster there is can be read.
+// The slot map of a cluster with a range for each slot can be read.
 func TestScatteredSlotMap(t *testing.T) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "*%d\r\n", resp.Slots)
@@ -58,7 +58,7 @@ func TestScatteredSlotMap(t *testing.T) {
 		t.Fatal(err)
 	}
 	if slotMap, err := ParseSlotMap(v, "a:1"); err != nil || len(slotMap) != resp.Slots {
-		t.Errorf("%d, %v", len(slotMap), err)
+		t.Errorf("read %d ranges, %v, want %d", len(slotMap), err, resp.Slots)
 	}
 }
 
@@ -80,21 +80,21 @@ func TestRedirections(t *testing.T) {
 		outcome, err := script.Classify(resp.ErrorOf(resp.Value{Kind: '-', Text: []byte(reply)}))
 		d, ok := errors.AsType[*resp.Redirection](err)
 		if !ok || d.Kind != want.kind || outcome != want.as || !strings.HasPrefix(err.Error(), reply) {
-			t.Errorf("%q: %v, %v", reply, outcome, err)
+			t.Errorf("%q: %v, %v, want kind %v and %v", reply, outcome, err, want.kind, want.as)
 			continue
 		}
 		if host, ok := MemberOf(d, "asked:7000"); want.host != "" && (!ok || host != want.host) {
-			t.Errorf("%q leads to %s", reply, host)
+			t.Errorf("%q leads to %q, want %q", reply, host, want.host)
 		}
 	}
 	for _, reply := range []string{"MOVED", "MOVED x a:1", "MOVED 16384 a:1", "MOVED -1 a:1", "ASK 1", "ASK 1 a:1 b:2", "ERR no"} {
 		if d := resp.RedirectionOf(resp.ErrorOf(resp.Value{Kind: '-', Text: []byte(reply)})); d != nil {
-			t.Errorf("%q is taken for %+v", reply, d)
+			t.Errorf("%q is read as %+v, want no redirection", reply, d)
 		}
 	}
 	for _, host := range []string{"a", "a:0", "a:70000", "?:1"} {
 		if got, ok := MemberOf(&resp.Redirection{Host: host}, "b:1"); ok {
-			t.Errorf("%q leads to %s", host, got)
+			t.Errorf("%q leads to %q, want no member", host, got)
 		}
 	}
 }

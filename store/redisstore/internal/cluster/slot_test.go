@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
-// Slots are those of the specification, and of a real server.
+// Slots are as in the specification, and on a real server.
 func TestSlots(t *testing.T) {
 	// The check value of CRC-16/XMODEM is 0x31C3.
 	for key, want := range map[string]int{"123456789": 0x31c3, "foo": 12182, "bar": 5061, "": 0, "{foo}x": 12182, "x{foo}": 12182, "{foo}{bar}": 12182, "{foo": SlotOf("{foo"), "a{}foo": SlotOf("a{}foo")} {
@@ -28,13 +28,13 @@ func TestSlots(t *testing.T) {
 			key += letters[at : at+1]
 		}
 		if got, want := strconv.Itoa(SlotOf(key)), server.Text(t, "CLUSTER", "KEYSLOT", key); got != want {
-			t.Fatalf("%q is in slot %s, and in slot %s by the server", key, got, want)
+			t.Fatalf("%q is in slot %s, want %s as on the server", key, got, want)
 		}
 	}
 }
 
-// All that belongs to a lock is in one slot, whatever its name; no two locks have the
-// same keys, and names can be read from them.
+// All keys of a lock are in one slot, whatever its name. No two locks have the same keys, and
+// the name can be read from a key.
 func TestNamesInACluster(t *testing.T) {
 	letters, of := "a{}%7D25", map[string]string{}
 	for range 20000 {
@@ -44,7 +44,7 @@ func TestNamesInACluster(t *testing.T) {
 		}
 		key := KeyOf(name)
 		if a, b := SlotOf(key), SlotOf(script.KeyBegin+key+script.CounterEnd); a != b {
-			t.Fatalf("the keys of %q are in %d and %d", name, a, b)
+			t.Fatalf("the keys of %q are in the slots %d and %d", name, a, b)
 		}
 		if other, taken := of[key]; taken && other != name {
 			t.Fatalf("%q and %q are both kept as %q", name, other, key)
@@ -66,6 +66,6 @@ func TestTags(t *testing.T) {
 		}
 	}
 	if tag := TagIn(func(int) bool { return false }, 0); tag != "" {
-		t.Errorf("no slot has tag %q", tag)
+		t.Errorf("a search that accepts no slot returns tag %q", tag)
 	}
 }

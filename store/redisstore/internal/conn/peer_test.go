@@ -13,7 +13,7 @@ import (
 )
 
 // ask is the call of these tests: what is sent, and a function that is called once with
-// the reply, or with why there is none.
+// the reply or an error.
 type ask struct {
 	out  []byte
 	done func(resp.Value, error)
@@ -34,7 +34,7 @@ type asker struct {
 	pushes  chan string
 	due     time.Time // of the upkeep
 	upkeep  int       // how often it was done
-	lost    int       // calls that LostLocked was called about
+	lost    int       // calls that LostLocked was called for
 }
 
 func newAsker(t *testing.T, dial func() (net.Conn, error)) *asker {
@@ -45,7 +45,7 @@ func newAsker(t *testing.T, dial func() (net.Conn, error)) *asker {
 	return a
 }
 
-// put enqueues what is sent. The channel gets the reply, or why there is none.
+// put enqueues out. The channel gets the reply, or the error.
 func (a *asker) put(out string) <-chan string {
 	said := make(chan string, 1)
 	a.do(ask{[]byte(out), func(v resp.Value, err error) {

@@ -31,7 +31,7 @@ func (s *server) dial() (net.Conn, error) {
 	return near, nil
 }
 
-// got expects what was sent.
+// got requires that the server receives want.
 func (s *server) got(want string) {
 	s.t.Helper()
 	for l := range strings.Lines(want) {
@@ -43,7 +43,7 @@ func (s *server) got(want string) {
 
 func (s *server) says(format string, args ...any) { fmt.Fprintf(s.conn, format, args...) }
 
-// begin has a answer one question, so that it is connected.
+// begin makes a send one question and answers it, so that a is connected.
 func (s *server) begin(a *asker) {
 	s.t.Helper()
 	first := a.put("+FIRST\r\n")
@@ -51,7 +51,7 @@ func (s *server) begin(a *asker) {
 	s.got("+FIRST\r\n")
 	s.says("+OK\r\n")
 	if said := <-first; said != "OK" {
-		s.t.Fatal(said)
+		s.t.Fatalf("the first call got %q, want OK", said)
 	}
 }
 
@@ -74,17 +74,17 @@ func TestLateAnswerEndsTheConnection(t *testing.T) {
 		time.Sleep(time.Second / 2)
 		s.says("+1\r\n")
 		if said := <-one; said != "1" {
-			t.Error(said)
+			t.Errorf("got %q, want %q", said, "1")
 		}
 		if said := <-two; said != errLost.Error() || time.Since(start) != time.Second || a.lost != 1 {
-			t.Errorf("%s after %v, and %d calls were lost", said, time.Since(start), a.lost)
+			t.Errorf("got %q after %v, and %d calls were lost, want %q after 1s, and 1", said, time.Since(start), a.lost, errLost)
 		}
 		three := a.put("+THREE\r\n")
 		synctest.Wait()
 		s.got("+THREE\r\n")
 		s.says("+3\r\n")
 		if said := <-three; said != "3" || s.dials != 2 {
-			t.Errorf("%s after %d connections", said, s.dials)
+			t.Errorf("got %q after %d connections, want 3 after 2", said, s.dials)
 		}
 	})
 }
@@ -95,7 +95,7 @@ func TestDownServerIsTriedAgain(t *testing.T) {
 		s.refuses = true
 		for range 2 {
 			if said := <-a.put("+A\r\n"); said != "refused" || s.dials != 1 {
-				t.Errorf("%s after %d attempts to connect", said, s.dials)
+				t.Errorf("got %q after %d attempts to connect, want refused after 1", said, s.dials)
 			}
 		}
 		s.refuses = false
@@ -116,7 +116,7 @@ func TestIdleConnectionIsTestedFirst(t *testing.T) {
 		s.got("+A\r\n")
 		s.says("+OK\r\n")
 		if said := <-said; said != "OK" || s.dials != 2 {
-			t.Errorf("%s after %d connections", said, s.dials)
+			t.Errorf("got %q after %d connections, want OK after 2", said, s.dials)
 		}
 	})
 }
@@ -136,7 +136,7 @@ func TestAgainKeepsTheOrder(t *testing.T) {
 		s.got("+ONE\r\n+THREE\r\n")
 		s.says("+1\r\n+3\r\n")
 		if got := <-one + <-two + <-three; got != "123" {
-			t.Error(got)
+			t.Errorf("the replies are %s, want 123", got)
 		}
 	})
 }
@@ -150,7 +150,7 @@ func TestReplyCanEndTheConnection(t *testing.T) {
 		s.got("+ONE\r\n+TWO\r\n")
 		s.says("+PROMOTED\r\n")
 		if one, two := <-one, <-two; one != errUnsent.Error() || two != errLost.Error() || a.lost != 2 {
-			t.Errorf("%s, %s, and %d calls were lost", one, two, a.lost)
+			t.Errorf("got %q and %q, and %d calls were lost, want %q and %q, and 2", one, two, a.lost, errUnsent, errLost)
 		}
 	})
 }
@@ -166,18 +166,18 @@ func TestReplaceLosesNoAnswer(t *testing.T) {
 		synctest.Wait()
 		s.says("+1\r\n")
 		if said := <-one; said != "1" {
-			t.Error(said)
+			t.Errorf("got %q, want %q", said, "1")
 		}
 		synctest.Wait()
 		s.got("+TWO\r\n")
 		s.says("+2\r\n")
 		if said := <-two; said != "2" || s.dials != 2 {
-			t.Errorf("%s after %d connections", said, s.dials)
+			t.Errorf("got %q after %d connections, want 2 after 2", said, s.dials)
 		}
 	})
 }
 
-// Pushes arrive in order with the answers. A reply that nobody asked for ends the
+// Pushes arrive in order with the answers. A reply without a request ends the
 // connection.
 func TestPushesAndUnaskedReplies(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server, a *asker) {
@@ -186,12 +186,12 @@ func TestPushesAndUnaskedReplies(t *testing.T) {
 		s.got("+ONE\r\n")
 		s.says(">1\r\n+hello\r\n+1\r\n")
 		if pushed, said := <-a.pushes, <-one; pushed != "hello" || said != "1" {
-			t.Error(pushed, said)
+			t.Errorf("pushed %q, and replied %q, want hello and 1", pushed, said)
 		}
 		s.says("+2\r\n")
 		synctest.Wait()
 		if a.Pipe() != nil {
-			t.Error("the connection is still used")
+			t.Error("the connection is still used after an unasked reply")
 		}
 	})
 }
@@ -205,7 +205,7 @@ func TestIdleConnectionIsKeptUp(t *testing.T) {
 		a.Mu.Lock()
 		defer a.Mu.Unlock()
 		if a.upkeep != 10 {
-			t.Errorf("done %d times in 10 minutes", a.upkeep)
+			t.Errorf("upkeep was done %d times in 10 minutes, want 10", a.upkeep)
 		}
 	})
 }
@@ -218,17 +218,17 @@ func TestDoubtAndClose(t *testing.T) {
 		one := a.put("+ONE\r\n")
 		s.got("+ONE\r\n")
 		if left := a.Pipe().Doubt(time.Now(), time.Second, time.Hour); left != time.Second {
-			t.Errorf("to be doubted in %v", left)
+			t.Errorf("to be doubted in %v, want 1s", left)
 		}
 		time.Sleep(time.Second)
 		a.Pipe().Doubt(time.Now(), time.Second, time.Hour)
 		if said := <-one; said != errLost.Error() {
-			t.Error(said)
+			t.Errorf("got %q, want %q", said, errLost.Error())
 		}
 		s.says("+1\r\n")
 		a.Close(net.ErrClosed)
 		if said := <-a.put("+TWO\r\n"); said != net.ErrClosed.Error() {
-			t.Error(said)
+			t.Errorf("got %q, want %q", said, net.ErrClosed.Error())
 		}
 	})
 }
@@ -254,6 +254,6 @@ func TestCallsAllocateNothing(t *testing.T) {
 		<-answered
 	})
 	if n >= 1 {
-		t.Errorf("%v allocations for each call", n)
+		t.Errorf("%v allocations for each call, want none", n)
 	}
 }

@@ -12,7 +12,7 @@ func TestRetryPause(t *testing.T) {
 	for ; away < time.Second; tries++ {
 		p := retryPause(tries)
 		if p > 100*time.Millisecond {
-			t.Errorf("a pause of %v after %v", p, away)
+			t.Errorf("a pause of %v after %v, want at most 100ms", p, away)
 		}
 		away += p
 	}
@@ -20,6 +20,6 @@ func TestRetryPause(t *testing.T) {
 		away += retryPause(tries)
 	}
 	if p := retryPause(tries); p != time.Second {
-		t.Errorf("a pause of %v after a minute", p)
+		t.Errorf("a pause of %v after a minute, want 1s", p)
 	}
 }

@@ -50,17 +50,17 @@ func TestCodeOfErrorReply(t *testing.T) {
 		}
 	}
 	if got := NotUp().Code(); got != Loading {
-		t.Errorf("a server that is not up has code %d", got)
+		t.Errorf("a server that is not up has code %d, want %d", got, Loading)
 	}
 	if got := (Value{Kind: '$', Text: []byte("LOADING")}).Code(); got != NoError {
-		t.Errorf("a string has code %d", got)
+		t.Errorf("a string has code %d, want %d", got, NoError)
 	}
 	if got := CodeOf(fmt.Errorf("LOADING")); got != NoError {
-		t.Errorf("an error that is no reply has code %d", got)
+		t.Errorf("an error that is no reply has code %d, want %d", got, NoError)
 	}
 	long := ErrorOf(Value{Kind: '-', Text: []byte(strings.Repeat("x", 60_000))})
 	if len(long.Error()) > 310 || len(long.Text()) != 60_000 {
-		t.Errorf("a long reply is quoted in %d bytes and kept in %d", len(long.Error()), len(long.Text()))
+		t.Errorf("a long reply is quoted in %d bytes and kept in %d, want at most 310 and 60000", len(long.Error()), len(long.Text()))
 	}
 }
 

@@ -48,7 +48,7 @@ var sound = []struct {
 	{"*2\r\n$2\r\n17\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n", list(text('$', "17"), list(text('$', "a"), text('$', "b")))},
 }
 
-// malformed is what no server says.
+// malformed has what no server sends.
 var malformed = []string{
 	"\r\n", "\n", "x\r\n", "\x00\r\n", "+\n", ":\r\n", ":+1\r\n", ":1x\r\n", ":9223372036854775808\r\n", ": 1\r\n",
 	"$-2\r\n", "$x\r\n", "$\r\n", "$536870913\r\n", "$99999999999999999999\r\n", "$3\r\nabcd\r\n", "$3\r\nabc\n\n",
@@ -77,7 +77,7 @@ func TestReplies(t *testing.T) {
 				}
 			}
 			if _, err := r.Next(); err != io.EOF {
-				t.Errorf("at the end: %v", err)
+				t.Errorf("at the end: %v, want io.EOF", err)
 			}
 		})
 	}
@@ -92,7 +92,7 @@ func TestMalformedReplies(t *testing.T) {
 	}
 }
 
-// A clone stays when the next reply is read into the same memory.
+// A clone does not change when the next reply is read into the same memory.
 func TestClonedReplyStays(t *testing.T) {
 	const first, second = "*2\r\n$3\r\nabc\r\n*1\r\n$1\r\nd\r\n", "*2\r\n$3\r\nxyz\r\n*1\r\n$1\r\nq\r\n"
 	r := NewReader(strings.NewReader(first + second))
@@ -127,7 +127,7 @@ func TestRepliesTakeLittleMemory(t *testing.T) {
 				t.Errorf("%q: %v, want the end of the stream", s, err)
 			}
 		}); n > most {
-			t.Errorf("reading %q took %d bytes of memory", s, n)
+			t.Errorf("reading %q took %d bytes of memory, want at most %d", s, n, most)
 		}
 	}
 	long := io.MultiReader(strings.NewReader("$67108864\r\n"), io.LimitReader(zeros{}, 64<<20), strings.NewReader("\r\n+next\r\n"))
@@ -138,15 +138,15 @@ func TestRepliesTakeLittleMemory(t *testing.T) {
 			t.Errorf("a long string: %d bytes, %v; want %d", len(v.Text), err, mostKept)
 		}
 		if v, err = r.Next(); err != nil || string(v.Text) != "next" {
-			t.Errorf("after it: %v, %v", v, err)
+			t.Errorf("after a long string: %v, %v, want next", v, err)
 		}
 	}); n > most {
-		t.Errorf("reading a long string took %d bytes of memory", n)
+		t.Errorf("reading a long string took %d bytes of memory, want at most %d", n, most)
 	}
 	many := strings.Repeat("$65536\r\n"+strings.Repeat("x", mostKept)+"\r\n", mostMemory/mostKept+1)
 	r := NewReader(strings.NewReader(fmt.Sprintf("*%d\r\n", mostMemory/mostKept+1) + many))
 	if _, err := r.Next(); err == nil {
-		t.Error("a reply of more strings than is sensible was read")
+		t.Error("a reply with more strings than the limit was read")
 	}
 }
 
@@ -157,7 +157,7 @@ func (zeros) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Once the memory is there, reading a script's answer takes none.
+// Reading a script's reply allocates nothing once a reader has its memory.
 func TestReadingAllocatesNothing(t *testing.T) {
 	in := &endless{text: []byte("*2\r\n:1\r\n$16\r\n1790000000123456\r\n")}
 	r := NewReader(in)
@@ -166,11 +166,11 @@ func TestReadingAllocatesNothing(t *testing.T) {
 			t.Fatal(v, err)
 		}
 	}); n > 0 {
-		t.Errorf("%v allocations a reply", n)
+		t.Errorf("%v allocations a reply, want none", n)
 	}
 }
 
-// endless says the same again and again.
+// endless repeats its text without end.
 type endless struct {
 	text []byte
 	at   int
@@ -217,7 +217,7 @@ func FuzzReplies(f *testing.F) {
 	})
 }
 
-// same also where one has no text and the other an empty one.
+// same reports whether two values are equal. No text and an empty text are the same.
 func same(v, w Value) bool {
 	return v.Kind == w.Kind && v.Null == w.Null && v.Num == w.Num && bytes.Equal(v.Text, w.Text) &&
 		slices.EqualFunc(v.List, w.List, same)
@@ -232,7 +232,7 @@ func write(b []byte, v Value) []byte {
 		return fmt.Appendf(b, ":%d\r\n", v.Num)
 	case v.Kind == '$':
 		return fmt.Appendf(b, "$%d\r\n%s\r\n", len(v.Text), v.Text)
-	case v.Kind == '-': // as it can have more than a line
+	case v.Kind == '-': // it can have several lines
 		return fmt.Appendf(b, "!%d\r\n%s\r\n", len(v.Text), v.Text)
 	case v.Kind == '*', v.Kind == '>':
 		b = fmt.Appendf(b, "%c%d\r\n", v.Kind, len(v.List))

@@ -11,11 +11,12 @@ import (
 	"github.com/yuin/gopher-lua/parse"
 )
 
-// globals are what any file may name: the beginning of every script, and what Redis has.
+// globals has the names that any file may use: those that every script begins with, and
+// those of Redis.
 var globals = []string{"call", "LEAD", "LIFE", "redis", "string", "math", "table", "tonumber", "type", "ipairs", "pcall", "unpack", "select"}
 
-// A file is one function, and needs nothing that its caller has in local variables: all
-// that it names is its own, or one of the functions that it says it uses.
+// A file is one function that needs no local variable of its caller: all names in it are its
+// own, or of functions that it declares to use.
 func TestFunctionsStandAlone(t *testing.T) {
 	used := map[string]bool{}
 	files := map[string]bool{}
@@ -45,12 +46,12 @@ func TestFunctionsStandAlone(t *testing.T) {
 		} else {
 			files[name] = true
 			if !strings.HasPrefix(code[0], "local function "+name+"(") || strings.Index(strings.Join(code, ""), "\nend\n") != len(strings.Join(code, ""))-len("\nend\n") {
-				t.Errorf("%s is not the function %s and nothing else", file, name)
+				t.Errorf("%s has more than the function %s, or another", file, name)
 			}
 		}
 		for _, g := range globalsOf(t, file, string(text)) {
 			if !slices.Contains(known, g) {
-				t.Errorf("%s names %s, which is not its own", file, g)
+				t.Errorf("%s uses the name %s without declaring it", file, g)
 			}
 		}
 		return nil
@@ -91,8 +92,8 @@ func globalsOf(t *testing.T, file, text string) (names []string) {
 	return names
 }
 
-// Wherever a script calls a function, that is defined.
-func TestWhatIsCalledIsDefined(t *testing.T) {
+// Every function that a script calls is defined before the call.
+func TestCalledFunctionsAreDefined(t *testing.T) {
 	for _, s := range slices.Concat(All, []*Script{Break, Admit, EndHold, RenewHold, Downgrade}) {
 		chunk, err := parse.Parse(strings.NewReader(s.Text), s.Name)
 		if err == nil {
@@ -103,7 +104,7 @@ func TestWhatIsCalledIsDefined(t *testing.T) {
 		}
 		for _, g := range globalsOf(t, s.Name, s.Text) {
 			if !slices.Contains(globals, g) && g != "KEYS" && g != "ARGV" {
-				t.Errorf("%s names %s where it is not defined", s.Name, g)
+				t.Errorf("%s uses the name %s where it is not defined", s.Name, g)
 			}
 		}
 	}

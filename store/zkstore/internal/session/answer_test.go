@@ -18,35 +18,35 @@ func TestAnswers(t *testing.T) {
 	stat[23], stat[31], stat[35] = 1, 2, 3
 	list := slices.Concat([]byte{0, 0, 0, 2}, named("a"), named("bc"), stat)
 	if names, err := (Answer{body: list}).Names(); err != nil || !slices.Equal(names, []string{"a", "bc"}) {
-		t.Errorf("names %q, %v", names, err)
+		t.Errorf("names %q, %v, want a and bc", names, err)
 	}
 	for length, want := range []bool{false, true} {
 		list[len(list)-statSize+dataLengthAt+3] = byte(length)
 		if _, data, err := (Answer{body: list}).Listed(); err != nil || data != want {
-			t.Errorf("a node with %d bytes of data has data: %v, %v", length, data, err)
+			t.Errorf("a node with %d bytes of data: has data %v, %v, want %v", length, data, err, want)
 		}
 	}
 	if n, ok, err := (Answer{body: append(named("data"), stat...)}).Node(); err != nil || !ok || string(n.Data) != "data" || n.Czxid != 7 || n.Version != 3 ||
 		n.Made.UnixMilli() != 1 || n.Changed.UnixMilli() != 2 {
-		t.Errorf("node %+v, %v, %v", n, ok, err)
+		t.Errorf("node %+v, %v, %v, want version 3 with data, made by 7 at 1 ms and changed at 2 ms", n, ok, err)
 	}
 	if path, czxid, err := (Answer{body: append(named("/x"), stat...), zxid: 9}).Created(); err != nil || path != "/x" || czxid != 7 {
-		t.Errorf("created %q by %d, %v", path, czxid, err)
+		t.Errorf("created %q by %d, %v, want /x by 7", path, czxid, err)
 	}
 	for n := range len(list) - statSize + dataLengthAt + 4 {
 		if _, err := (Answer{body: list[:n]}).Names(); err == nil {
-			t.Errorf("names of the first %d bytes", n)
+			t.Errorf("the first %d bytes are read as names, want an error", n)
 		}
 	}
 	none := Answer{Err: zk.ErrNoNode}
 	if names, err := none.Names(); err != nil || names != nil {
-		t.Errorf("names below no node: %q, %v", names, err)
+		t.Errorf("names below no node: %q, %v, want none", names, err)
 	}
 	if _, ok, err := none.Node(); err != nil || ok {
-		t.Errorf("no node: %v, %v", ok, err)
+		t.Errorf("no node: %v, %v, want false", ok, err)
 	}
 	if there, err := none.Deleted(); err != nil || there {
-		t.Errorf("deleted no node: %v, %v", there, err)
+		t.Errorf("deleted no node: %v, %v, want false", there, err)
 	}
 }
 
@@ -58,19 +58,19 @@ func TestAnswerToATransaction(t *testing.T) {
 	done := slices.Concat(part(opCheck), part(opDelete), part(opCreate), named("/x"), end)
 	parts, err := (Answer{body: done, zxid: 9}).Each(3)
 	if err != nil || len(parts) != 3 {
-		t.Fatalf("%+v, %v", parts, err)
+		t.Fatalf("parts: %+v, %v, want 3", parts, err)
 	}
 	if path, czxid, err := parts[2].Created(); err != nil || path != "/x" || czxid != 9 {
-		t.Errorf("created %q by %d, %v", path, czxid, err)
+		t.Errorf("created %q by %d, %v, want /x by 9", path, czxid, err)
 	}
 	for n := range done {
 		if _, err := (Answer{body: done[:n]}).Each(3); err == nil {
-			t.Errorf("the first %d bytes are a transaction", n)
+			t.Errorf("the first %d bytes are read as a transaction, want an error", n)
 		}
 	}
 	for _, n := range []int{2, 4} {
 		if _, err := (Answer{body: done}).Each(n); !Broken(err) {
-			t.Errorf("three parts are the answer to %d: %v", n, err)
+			t.Errorf("three parts are read as the answer to %d: %v, want a broken answer", n, err)
 		}
 	}
 	stat := append(binary.BigEndian.AppendUint64(nil, 7), make([]byte, statSize-8)...)
@@ -79,7 +79,7 @@ func TestAnswerToATransaction(t *testing.T) {
 		t.Fatal(err)
 	}
 	if path, czxid, err := parts[0].Created(); err != nil || path != "/x" || czxid != 7 {
-		t.Errorf("a newer server created %q by %d, %v", path, czxid, err)
+		t.Errorf("a newer server created %q by %d, %v, want /x by 7", path, czxid, err)
 	}
 	failed := func(code int32) []byte {
 		b := []byte{255, 255, 255, 255, 0}
@@ -88,6 +88,6 @@ func TestAnswerToATransaction(t *testing.T) {
 	}
 	parts, err = (Answer{body: slices.Concat(failed(0), failed(-101), failed(-2), end)}).Each(3)
 	if err != nil || len(parts) != 3 || parts[0].Err != nil || !errors.Is(parts[1].Err, zk.ErrNoNode) || parts[2].Err != nil {
-		t.Errorf("%+v, %v", parts, err)
+		t.Errorf("parts: %+v, %v, want 3 of which the second has %v", parts, err, zk.ErrNoNode)
 	}
 }

@@ -130,18 +130,18 @@ func TestRequestsAmongThoseOfTheLibrary(t *testing.T) {
 	}()
 	answer := make([]byte, 20)
 	if _, err := io.ReadFull(w, answer); err != nil || number(answer) != 1 {
-		t.Fatalf("the library gets the answer to %d, %v", number(answer), err)
+		t.Fatalf("the library gets the answer to %d (%v), want 1", number(answer), err)
 	}
 	server.Close()
 	if _, err := w.Read(answer); err == nil {
-		t.Fatal("a connection that was closed goes on")
+		t.Fatal("the library reads on after the server closed the connection")
 	}
 	answers, err := b.Wait(t.Context())
 	if err != nil || answers[0].Err != nil || answers[1].Err != nil || !Broken(answers[2].Err) {
-		t.Errorf("%+v, %v", answers, err)
+		t.Errorf("answers: %+v, %v, want two, and the third lost", answers, err)
 	}
 	if answers[0].zxid != 5 {
-		t.Errorf("the zxid is %d", answers[0].zxid)
+		t.Errorf("the zxid is %d, want 5", answers[0].zxid)
 	}
 }
 
@@ -154,10 +154,10 @@ func TestIdentitiesComeFirst(t *testing.T) {
 	server.answer(w, packet(int32(0), int32(1000), int64(77), make([]byte, 20)))
 	go s.Send(t.Context(), List("/b"))
 	if got := server.request(w, packet(int32(1), int32(opAuth))); binary.BigEndian.Uint32(got[8:]) != opAuth {
-		t.Fatalf("the first request is %x", got)
+		t.Fatalf("the first request is %x, want the identity", got)
 	}
 	first := make([]byte, 12)
 	if _, err := io.ReadFull(server, first); err != nil || binary.BigEndian.Uint32(first[8:]) != opGetChildren2 {
-		t.Fatalf("the second request is %x, %v", first, err)
+		t.Fatalf("the second request is %x (%v), want the list", first, err)
 	}
 }

@@ -13,9 +13,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// One restart within a lease, of a node that is in its majority. With its data
-// the node goes on excluding others. Without them it is in quarantine. Were it
-// not, it would be part of the next majority.
+// A node of the majority of a lease restarts. With its data it goes on excluding others.
+// Without them it is in quarantine: else it would be part of the next majority.
 func TestRestartWithinALease(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -30,7 +29,7 @@ func TestRestartWithinALease(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			cluster := Start(t, nodes, c.settings...)
 			first := lock(t, cluster.URL(patient))
-			// From here on it does not get through to two of the nodes.
+			// Two of the nodes do not get the request, so the other three are the majority.
 			for _, n := range cluster.Nodes[3:] {
 				n.Proxy.Blackhole()
 			}
@@ -56,10 +55,10 @@ func TestRestartWithinALease(t *testing.T) {
 				also, err = second.Try(ctx)
 			}
 			if held.Err() != nil {
-				t.Fatalf("the first lease is over: %v", held.Err())
+				t.Fatalf("the first lease is over: %v, want it valid until the end", held.Err())
 			}
 			if excluded := errors.Is(err, leasehold.ErrBusy) || errors.Is(err, leasehold.ErrQuorum); excluded != c.excluded || excluded != (err != nil) {
-				t.Errorf("the second client: %v; want it to be excluded: %v", err, c.excluded)
+				t.Errorf("the second client: %v; want it excluded: %v", err, c.excluded)
 			}
 			for _, l := range []*leasehold.Lease{held, also} {
 				if l != nil {
@@ -83,8 +82,8 @@ func lock(t *testing.T, where string) *leasehold.Lock {
 	return leasehold.New(st, nil).Mutex("a").With(leasehold.LockOptions{TTL: time.Minute, NoRenew: true})
 }
 
-// answered is how many nodes said that somebody else has the lock, or that they
-// cannot know.
+// answered returns how many nodes answered that another client has the lock, or that they
+// are in quarantine.
 func answered(err error) int {
 	var busy *leasehold.BusyError
 	var quorum *leasehold.QuorumError

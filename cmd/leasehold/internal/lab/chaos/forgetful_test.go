@@ -10,8 +10,8 @@ import (
 )
 
 // Every server in turn is killed and comes back without its data, and then all
-// are emptied at once, while processes hammer the locks: nobody has a lock
-// beside anybody else, and tokens do not go back.
+// are emptied at once, while processes contend for the locks: no two hold a lock
+// together, and tokens do not decrease.
 func TestServersThatForget(t *testing.T) {
 	t.Parallel()
 	c := Start(t, nodes)
@@ -27,7 +27,7 @@ func TestServersThatForget(t *testing.T) {
 			for _, n := range c.Nodes {
 				over := note("node "+n.Server.Addr(), "killed, and started again without its data")
 				n.Server.Kill()
-				n.Server.Restart() // what goes wrong here fails the test by itself
+				n.Server.Restart() // an error of it is reported by the test helper
 				over()
 				if !clock.Sleep(ctx, spread) {
 					return
@@ -45,9 +45,9 @@ func TestServersThatForget(t *testing.T) {
 	})
 	t.Log(printed)
 	if !report.OK() {
-		t.Error("a promise was broken: see above")
+		t.Error("the report has violations, want none: see above")
 	}
 	if !wiped || report.Granted < 20 || report.Lost == 0 {
-		t.Errorf("emptied: %v, %d grants, %d lost: too little happened", wiped, report.Granted, report.Lost)
+		t.Errorf("emptied: %v, %d grants, %d lost; want it emptied, 20 grants and a loss at least", wiped, report.Granted, report.Lost)
 	}
 }

@@ -21,16 +21,16 @@ var (
 	faultsFor = flag.Duration("for", 7*time.Second, "how long TestTorture makes faults")
 	seed      = flag.Uint64("seed", 0, "seed of the faults; 0: another each time")
 	procs     = flag.Int("procs", 4, "processes that take locks")
-	ttl       = flag.Duration("ttl", time.Second, "TTL of the locks of TestTorture; what is left behind is in the way for as long")
-	blinks    = flag.Bool("blinks", false, "TestTorture takes one server at a time away for a moment, and nothing else")
-	idle      = flag.Duration("idle", 0, "how long somebody may wait for a lock that can be had while TestTorture makes faults; 0: that is not judged")
+	ttl       = flag.Duration("ttl", time.Second, "TTL of the locks of TestTorture; a lock that is left behind is held for as long")
+	blinks    = flag.Bool("blinks", false, "TestTorture only makes one server at a time unreachable for a moment")
+	idle      = flag.Duration("idle", 0, "how long a waiter may wait for a free lock while TestTorture makes faults; 0: that is not judged")
 	out       = flag.String("out", "", "where TestTorture leaves the history, an empty or new directory; else it is kept only on failure")
 )
 
-// verdict of TestTorture, for the end.
+// verdict is that of TestTorture. It is printed last.
 var verdict string
 
-// asWorker makes this test program a worker process, with that kind of store.
+// asWorker is set in a worker process of this test program, to its kind of store.
 const asWorker = "LEASEHOLD_CHAOS_WORKER"
 
 func TestMain(m *testing.M) {
@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	if code == 0 {
 		if err := goleak.Find(); err != nil {
-			fmt.Println("goroutines are left behind:", err)
+			fmt.Println("leaked goroutines:", err)
 			code = 1
 		}
 	}

@@ -22,7 +22,7 @@ func settings(ttl time.Duration) url.Values {
 	return url.Values{"node_timeout": {(ttl / 15).String()}, "connect_timeout": {(ttl / 2).String()}}
 }
 
-// workers are processes of this test program, with that kind of store.
+// workers returns what starts worker processes of this test program, with that kind of store.
 func workers(t *testing.T, kind string) func() *exec.Cmd {
 	exe, err := os.Executable()
 	if err != nil {
@@ -67,13 +67,13 @@ func run(t *testing.T, c torture.Config) (*torture.Report, string) {
 	return report, printed.String()
 }
 
-// The stores and the client as they are shipped, five servers, and everything
-// that may go wrong with servers that keep their data.
+// The store and the client keep their promises over five servers, with all faults that
+// servers can have that keep their data.
 func TestTorture(t *testing.T) {
 	tortured(t, nodes, torture.Config{Locks: torture.Names(3)})
 }
 
-// The same with locks of all kinds.
+// TestTortureKinds is TestTorture with locks of all kinds.
 func TestTortureKinds(t *testing.T) {
 	kinds := torture.Kinds(4)
 	tortured(t, nodes, torture.Config{Locks: torture.Names(len(kinds)), Kinds: kinds})
@@ -100,11 +100,11 @@ func tortured(t *testing.T, nodes int, config torture.Config) {
 	report, printed := run(t, config)
 	t.Log(printed)
 	if !report.OK() {
-		t.Error("a promise was broken: see above")
+		t.Error("the report has violations, want none: see above")
 	}
-	// So that nothing having happened does not pass for nothing being wrong.
+	// Without faults and grants, a pass would show nothing.
 	if report.Granted < len(report.Locks) || report.Stops+report.Kills == 0 || report.Faults == 0 {
-		t.Errorf("%d grants, %d stops, %d kills, %d faults: too little happened", report.Granted, report.Stops, report.Kills, report.Faults)
+		t.Errorf("%d grants, %d stops, %d kills, %d faults, want some of each", report.Granted, report.Stops, report.Kills, report.Faults)
 	}
 	verdict = report.Verdict()
 	if t.Failed() {

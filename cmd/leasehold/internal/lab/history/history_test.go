@@ -37,7 +37,7 @@ func (s *story) add(proc int, e Event) {
 	}
 }
 
-// ask begins an attempt of a process.
+// ask begins an attempt of a process to acquire a lock.
 func (s *story) ask(proc, lock, at int) {
 	s.n[proc]++
 	s.add(proc, Event{Op: Ask, At: s.at(at), Lock: lock, Weight: s.weight})
@@ -73,7 +73,7 @@ func (s *story) check() Findings {
 	return s.Check(Limits{Calm: 3 * time.Second, Patience: 20 * time.Second})
 }
 
-// tale is a story with a name.
+// tale is a story with a name and what the judge finds in it.
 type tale struct {
 	name string
 	tell func(*story)
@@ -139,7 +139,7 @@ var stories = []tale{
 		s.wrote(2, 0, 1, 11)
 		s.wrote(1, 0, 2, 10)
 	}, nil},
-	{"granted again in time", func(s *story) {
+	{"granted again within the calm", func(s *story) {
 		s.Calm = s.at(0)
 		s.grant(1, 0, 0, 5, 1000, 10)
 		s.grant(2, 1, 0, 2900, 4000, 10)
@@ -155,7 +155,7 @@ var stories = []tale{
 		s.release(2, 120, 121)
 		s.release(1, 500, 501)
 	}, []string{"mutual exclusion", "lock model"}},
-	{"two holders, the first long ago", func(s *story) {
+	{"three holders, two beside the first", func(s *story) {
 		s.grant(1, 0, 0, 5, 10, 10)
 		s.look(1, 9, 1000)
 		s.grant(2, 0, 50, 120, 130, 11)
@@ -217,7 +217,7 @@ var stories = []tale{
 
 func TestStories(t *testing.T) { judge(t, stories) }
 
-// judge checks that the judge finds in each story what it is to find.
+// judge checks which violations are found in each story.
 func judge(t *testing.T, stories []tale) {
 	for _, c := range stories {
 		t.Run(c.name, func(t *testing.T) {
@@ -236,7 +236,7 @@ func judge(t *testing.T, stories []tale) {
 				t.Errorf("found violations of %q, want %q: %+v", found, want, f.Violations)
 			}
 			if len(f.Undecided) > 0 {
-				t.Error(f.Undecided)
+				t.Errorf("undecided: %q, want none", f.Undecided)
 			}
 			var svg bytes.Buffer
 			if err := s.Plot(&svg, f.Violations); err != nil {
@@ -253,8 +253,8 @@ func judge(t *testing.T, stories []tale) {
 	}
 }
 
-// A history that a model refuses can be looked at, and the text of a violation names
-// the attempts and the faults in their time.
+// A history that a model refuses has a picture, and the text of a violation names the
+// attempts, and the faults at their time.
 func TestViolationIsShown(t *testing.T) {
 	s := newStory(t)
 	s.grant(1, 0, 0, 5, 1000, 10)
@@ -269,22 +269,22 @@ func TestViolationIsShown(t *testing.T) {
 		}
 		for _, want := range []string{"1.1/0#1", "2.1/0#1", "granted 0.1200s", "token 9", "0.0500s to 0.0800s: worker 1: stopped"} {
 			if !strings.Contains(told, want) {
-				t.Errorf("the text of %s lacks %q:\n%s", v.Check, want, told)
+				t.Errorf("the text of %s:\n%s\nwant text with %q", v.Check, told, want)
 			}
 		}
 		if strings.Contains(told, "much later") {
-			t.Errorf("the text of %s has a fault of another time:\n%s", v.Check, told)
+			t.Errorf("the text of %s:\n%s\nwant no fault of another time, %q", v.Check, told, "much later")
 		}
 		var page bytes.Buffer
 		switch err := s.Picture(&page, v); {
 		case !strings.HasSuffix(v.Check, "model"):
 			if err == nil {
-				t.Errorf("a picture of %s: there is none", v.Check)
+				t.Errorf("a picture of %s: no error, want one: only models have pictures", v.Check)
 			}
 		case err != nil:
 			t.Error(err)
 		case !strings.Contains(page.String(), "1.1/0#1"):
-			t.Errorf("the picture of %s does not show the first attempt", v.Check)
+			t.Errorf("the picture of %s lacks the first attempt, 1.1/0#1", v.Check)
 		}
 	}
 }
@@ -307,7 +307,7 @@ func busy(t *testing.T, attempts int) *story {
 			s.lost(proc, now+25, false)
 			now += 13
 			continue
-		case 9: // it is given back, without an answer
+		case 9: // it is released, and the release has no answer
 			s.grant(proc, 0, asked, now+2, now+500, fence.Token(i+1))
 			s.add(proc, Event{Op: Release, At: s.at(now + 10)})
 			now += 13
@@ -325,7 +325,7 @@ func busy(t *testing.T, attempts int) *story {
 func TestLongHistories(t *testing.T) {
 	const many = 9000
 	if f := busy(t, many).check(); len(f.Violations) > 0 || len(f.Undecided) > 0 || f.Granted < many*8/10 {
-		t.Errorf("a good history: %d grants, undecided %q, violations %+v", f.Granted, f.Undecided, f.Violations)
+		t.Errorf("a good history: %d grants, undecided %q, violations %+v, want grants only", f.Granted, f.Undecided, f.Violations)
 	}
 	for _, c := range []struct {
 		name  string
@@ -333,7 +333,7 @@ func TestLongHistories(t *testing.T) {
 		want  []string
 	}{
 		{"a hold that lasts too long", func(a *Attempt) { a.Release += clock.Instant(30 * time.Millisecond); a.Released = a.Release }, []string{"mutual exclusion", "lock model"}},
-		{"a token of long ago", func(a *Attempt) { a.Token -= 20 }, []string{"tokens", "token model"}},
+		{"a token of an earlier grant", func(a *Attempt) { a.Token -= 20 }, []string{"tokens", "token model"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := busy(t, many)
@@ -341,7 +341,7 @@ func TestLongHistories(t *testing.T) {
 			f := s.check()
 			for _, check := range c.want {
 				if !slices.ContainsFunc(f.Violations, func(v Violation) bool { return v.Check == check }) {
-					t.Errorf("the check of %s found nothing; undecided: %q", check, f.Undecided)
+					t.Errorf("the check of %s found nothing, want a violation; undecided: %q", check, f.Undecided)
 				}
 			}
 			for _, v := range f.Violations {

@@ -19,7 +19,7 @@ func (s *story) fault(on string, from, to int) {
 	s.End = max(s.End, s.at(to))
 }
 
-// The judge finds a waiter of a lock that nobody holds, unless there is a reason.
+// The judge finds a waiter of a free lock, unless a fault explains the wait.
 func TestIdle(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -33,7 +33,7 @@ func TestIdle(t *testing.T) {
 			s.add(2, Event{Op: Granted, At: s.at(604), Token: 11})
 			s.release(2, 610, 612)
 		}, 2},
-		{"nobody took it for a while", func(s *story) {
+		{"it was free for a while", func(s *story) {
 			s.grant(1, 0, 0, 5, 1000, 10)
 			s.waits(2, 0, 10)
 			s.release(1, 100, 102)
@@ -50,7 +50,7 @@ func TestIdle(t *testing.T) {
 			s.gives(2, 210)
 			s.release(1, 900, 901)
 		}, 200},
-		{"nobody waited, but somebody tried", func(s *story) {
+		{"there were tries but no waiters", func(s *story) {
 			s.ask(2, 0, 10)
 			s.gives(2, 510)
 		}, 0},
@@ -78,13 +78,13 @@ func TestIdle(t *testing.T) {
 			s.gives(1, 950)
 			s.gives(2, 1050)
 		}, 1050 - 900 - 100},
-		{"two of three servers were away", func(s *story) {
+		{"two of three servers were unreachable", func(s *story) {
 			s.waits(2, 0, 10)
 			s.fault("node 1", 20, 700)
 			s.fault("node 2", 30, 900)
 			s.gives(2, 1000)
 		}, 1000 - 700 - 100},
-		{"one of three was, at a time", func(s *story) {
+		{"one of three servers was unreachable, at a time", func(s *story) {
 			s.waits(2, 0, 0)
 			s.fault("node 1", 20, 300)
 			s.fault("node 2", 500, 800)
@@ -105,12 +105,12 @@ func TestIdle(t *testing.T) {
 			_, longest := idleTime{s.History, l}.violations()
 			want := time.Duration(c.want) * time.Millisecond
 			if longest != want {
-				t.Errorf("somebody waited for %v, want %v", longest, want)
+				t.Errorf("the longest wait for a free lock is %v, want %v", longest, want)
 			}
 			for _, bound := range []time.Duration{want - 1, want} {
 				l.Bound = bound
 				if found, _ := (idleTime{s.History, l}).violations(); bound > 0 && (len(found) > 0) != (want > bound) {
-					t.Errorf("with a bound of %v: %v", bound, found)
+					t.Errorf("with a bound of %v: %v, want a violation: %v", bound, found, want > bound)
 				}
 			}
 		})

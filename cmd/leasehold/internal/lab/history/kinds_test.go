@@ -14,13 +14,13 @@ var kinds = []store.Kind{store.Semaphore(3), store.ReadWrite}
 
 const semaphore, readWrite = 0, 1
 
-// permits is a whole acquire of a semaphore; the TTL is a second.
+// permits adds a whole acquire of a semaphore; the TTL is a second.
 func (s *story) permits(proc int, weight, slot int64, asked, granted int, token fence.Token) {
 	s.weight, s.slot = weight, slot
 	s.grant(proc, semaphore, asked, granted, asked+1000, token)
 }
 
-// reader and writer are whole acquires of a read-write lock.
+// reader and writer add whole acquires of a read-write lock.
 func (s *story) reader(proc, asked, granted int, token fence.Token) {
 	s.weight, s.slot = 1, 0
 	s.grant(proc, readWrite, asked, granted, asked+1000, token)
@@ -31,7 +31,7 @@ func (s *story) writer(proc, asked, granted int, token fence.Token) {
 	s.grant(proc, readWrite, asked, granted, asked+1000, token)
 }
 
-// Locks that several can hold, as they should be.
+// soundKinds are stories of sound locks that several can hold.
 var soundKinds = []tale{
 	{"three hold a semaphore of 3, and a fourth comes in time", func(s *story) {
 		s.permits(1, 1, 0, 0, 5, 10)
@@ -77,7 +77,7 @@ var soundKinds = []tale{
 	}, nil},
 }
 
-// Readers over several servers, as they may be.
+// soundOverSeveral are stories of readers that are sound only over several servers.
 var soundOverSeveral = []tale{
 	{"a later reader with a smaller token", func(s *story) {
 		s.reader(1, 0, 5, 10)
@@ -91,7 +91,7 @@ var soundOverSeveral = []tale{
 	}, nil},
 }
 
-// What a store that is broken would do, each in one way.
+// brokenKinds are stories of broken stores, each broken in one way.
 var brokenKinds = []tale{
 	{"a fourth permit of three", func(s *story) {
 		s.permits(1, 1, 0, 0, 5, 10)
@@ -181,7 +181,7 @@ func ofKinds(several bool, tales []tale) (all []tale) {
 	return all
 }
 
-// Over several servers only writers and readers are compared, and that as before.
+// Over several servers, readers are not compared with readers. All else is as on one server.
 func TestKindsOverSeveral(t *testing.T) {
 	all := slices.Clone(soundOverSeveral)
 	for _, c := range brokenKinds {
@@ -192,11 +192,10 @@ func TestKindsOverSeveral(t *testing.T) {
 	judge(t, ofKinds(true, all))
 }
 
-// readersApart is what is broken on one server only.
+// readersApart is a story that is broken on one server only.
 const readersApart = "a reader refused in time, because of another reader's token"
 
-// A waiter is idle only while there is room for all that wait: those behind a waiter
-// that wants more than there is have to wait as well.
+// A waiter is idle only if there are permits for it and for all waiters before it.
 func TestIdleKinds(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -216,13 +215,13 @@ func TestIdleKinds(t *testing.T) {
 			s.waits(2, semaphore, 10)
 			s.gives(2, 510)
 		}, 0},
-		{"there is not enough for it", func(s *story) {
+		{"too few permits for the waiter", func(s *story) {
 			s.permits(1, 2, 0, 0, 5, 10)
 			s.weight = 2
 			s.waits(2, semaphore, 10)
 			s.gives(2, 510)
 		}, 0},
-		{"there is not enough for the first waiter", func(s *story) {
+		{"too few permits for the first waiter", func(s *story) {
 			s.permits(1, 2, 0, 0, 5, 10)
 			s.weight = 2
 			s.waits(2, semaphore, 10)
@@ -261,7 +260,7 @@ func TestIdleKinds(t *testing.T) {
 			c.tell(s)
 			_, got := idleTime{s.History, Idleness{TTL: time.Second, Grace: 100 * time.Millisecond}}.violations()
 			if want := time.Duration(c.want) * time.Millisecond; got != want {
-				t.Errorf("somebody waited for %v, want %v", got, want)
+				t.Errorf("the longest wait for a free lock is %v, want %v", got, want)
 			}
 		})
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A history can be read while it is written, up to the last whole line.
+// A history can be read while it is written, up to the last complete line.
 func TestFollow(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history")
 	f := Follow(path)
@@ -49,17 +49,17 @@ func TestFollow(t *testing.T) {
 	}
 	read(Granted)
 	if _, err := NewRecorder(path); err == nil {
-		t.Error("a history was begun in a file that has one")
+		t.Error("a second recorder of the same file: no error, want one")
 	}
 	if _, err := r.f.WriteString("nonsense\n"); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.Read(func(Event) {}); err == nil || !strings.Contains(err.Error(), path+":4") {
-		t.Errorf("a line that is none: %v, want an error that names it", err)
+		t.Errorf("a line that is no event: %v, want an error that names it", err)
 	}
 }
 
-// After a write that failed, a history has a gap, and takes nothing more.
+// After a failed write, a history has a gap, and accepts no more events.
 func TestRecorderKeepsItsError(t *testing.T) {
 	r, err := NewRecorder(filepath.Join(t.TempDir(), "history"))
 	if err != nil {
@@ -68,7 +68,7 @@ func TestRecorderKeepsItsError(t *testing.T) {
 	r.Close()
 	first := r.Write(Event{Op: Up})
 	if again := r.Write(Event{Op: Down}); first == nil || again != first {
-		t.Errorf("writing to a closed file: %v, then %v", first, again)
+		t.Errorf("writing to a closed file: %v, then %v, want the same error twice", first, again)
 	}
 }
 
@@ -76,7 +76,7 @@ func TestResource(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "resource")
 	var want []Write
 	for i := range 3 {
-		r, err := OpenResource(path) // each writer opens it by itself
+		r, err := OpenResource(path) // each writer opens the file
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,9 +104,9 @@ func TestResource(t *testing.T) {
 	}
 }
 
-// An event that no attempt began, or one of an unknown lock, is
-// a history that cannot be right.
-func TestHistoryRefusesNonsense(t *testing.T) {
+// A history refuses an event of an attempt that has not begun, of an unknown lock, and the
+// second beginning of an attempt.
+func TestHistoryRefusesImpossibleEvents(t *testing.T) {
 	h := New([]string{"a"})
 	for _, e := range []Event{
 		{Op: Granted, N: 1},
@@ -114,16 +114,16 @@ func TestHistoryRefusesNonsense(t *testing.T) {
 		{Op: Ask, N: 1, Lock: -1},
 	} {
 		if err := h.Add(1, 1, e); err == nil {
-			t.Errorf("accepted %+v", e)
+			t.Errorf("%+v: no error, want one", e)
 		}
 	}
 	if err := h.Add(1, 1, Event{Op: Ask, N: 1}); err != nil {
 		t.Error(err)
 	}
 	if err := h.Add(1, 1, Event{Op: Ask, N: 1}); err == nil {
-		t.Error("accepted an attempt twice")
+		t.Error("the same attempt again: no error, want one")
 	}
 	if err := h.Add(1, 2, Event{Op: Ask, N: 1}); err != nil {
-		t.Errorf("the next life of the process: %v", err)
+		t.Errorf("the attempt of the next life of the process: %v, want no error", err)
 	}
 }

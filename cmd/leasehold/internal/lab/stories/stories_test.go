@@ -21,7 +21,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/localredis"
 )
 
-// clientVar makes the test binary a client process.
+// clientVar is set in client processes of the test binary.
 const clientVar = "LEASEHOLD_STORIES_CLIENT"
 
 func TestMain(m *testing.M) {
@@ -43,9 +43,9 @@ func command() *exec.Cmd {
 	return c
 }
 
-// together runs stories at the same time: they wait for TTLs most of the time.
-// Those that do not go as run wants are shown.
-func together(t *testing.T, all []Story, c Config, run func(Story, []Event, error) error) {
+// together runs stories at the same time: they wait for TTLs most of the time. It reports
+// those for which check returns an error.
+func together(t *testing.T, all []Story, c Config, check func(Story, []Event, error) error) {
 	t.Helper()
 	places := make(chan struct{}, 6)
 	var done sync.WaitGroup
@@ -58,7 +58,7 @@ func together(t *testing.T, all []Story, c Config, run func(Story, []Event, erro
 			var told []Event
 			c.Tell = func(e Event) { told = append(told, e) }
 			err := s.Run(t.Context(), c)
-			if err := run(s, told, err); err != nil {
+			if err := check(s, told, err); err != nil {
 				var b strings.Builder
 				for _, e := range told {
 					b.WriteString(e.text())
@@ -70,8 +70,7 @@ func together(t *testing.T, all []Story, c Config, run func(Story, []Event, erro
 	done.Wait()
 }
 
-// Every story goes as expected: the weak design fails, ours does not. It ends
-// as the page of stories says.
+// In each story the weak design fails and ours does not, and it ends as docs/stories.md says.
 func TestStories(t *testing.T) {
 	rows := page(t)
 	together(t, All(), Config{}, func(s Story, told []Event, err error) error {
@@ -89,18 +88,18 @@ func TestStories(t *testing.T) {
 }
 
 // A story about a defect of etcd is refused for a version that does not have it.
-func TestStoryOfAMendedDefectIsLeftOut(t *testing.T) {
+func TestStoryOfAFixedDefectIsLeftOut(t *testing.T) {
 	current, err := etcdtest.Current()
 	if err != nil {
 		t.Fatal(err)
 	}
 	err = revokedLease.Run(t.Context(), Config{Command: command, etcd: current})
 	if !errors.Is(err, ErrLeftOut) || !errors.Is(err, errMended) {
-		t.Errorf("the story of a defect that is mended: %v", err)
+		t.Errorf("the story of a fixed defect: %v, want %v and %v", err, ErrLeftOut, errMended)
 	}
 }
 
-// page is what docs/stories.md says of how ours ends, by story.
+// page returns how our part of each story ends according to docs/stories.md.
 func page(t *testing.T) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile("../../../../../docs/stories.md")
@@ -112,7 +111,7 @@ func page(t *testing.T) map[string]string {
 		rows[string(r[1])] = string(r[2])
 	}
 	if len(rows) != len(All()) {
-		t.Errorf("docs/stories.md has %d stories, there are %d", len(rows), len(All()))
+		t.Errorf("docs/stories.md has %d stories, want %d", len(rows), len(All()))
 	}
 	return rows
 }
@@ -129,13 +128,13 @@ func TestGuardRefusesLateWrites(t *testing.T) {
 			return nil
 		}
 		if !errors.Is(err, ErrNotAsTold) || !strings.Contains(err.Error(), "Leasehold was not safe") {
-			return fmt.Errorf("without a guard: %v", err)
+			return fmt.Errorf("without a guard: %v, want %v, with \"Leasehold was not safe\"", err, ErrNotAsTold)
 		}
 		return nil
 	})
 }
 
-// plays is a story with these parts, which needs no server.
+// plays returns a story of these parts, which needs no server.
 func plays(weak func(*stage) ending, ours ...func(*stage) ending) Story {
 	s := Story{Name: "x", Title: "X", Weak: Part{play: weak}}
 	for _, p := range ours {
@@ -145,7 +144,7 @@ func plays(weak func(*stage) ending, ours ...func(*stage) ending) Story {
 }
 
 func always(o Outcome) func(*stage) ending {
-	return func(*stage) ending { return ending{o, "so it is."} }
+	return func(*stage) ending { return ending{o, "because."} }
 }
 
 func TestAStoryThatGoesAnotherWayIsAnError(t *testing.T) {
@@ -154,11 +153,11 @@ func TestAStoryThatGoesAnotherWayIsAnError(t *testing.T) {
 		says  string
 	}{
 		{plays(always(Failed), always(Held), always(Guarded)), ""},
-		{plays(always(Held), always(Held)), "the weak design did not fail: so it is."},
-		{plays(always(Guarded), always(Held)), "the weak design did not fail: so it is."},
-		{plays(always(Failed), always(Broken)), "Leasehold was not safe: so it is."},
-		{plays(always(Failed), always(Held), always(Failed)), "Leasehold was not safe: so it is."},
-		{plays(always(Failed), always("")), "Leasehold was not safe: so it is."},
+		{plays(always(Held), always(Held)), "the weak design did not fail: because."},
+		{plays(always(Guarded), always(Held)), "the weak design did not fail: because."},
+		{plays(always(Failed), always(Broken)), "Leasehold was not safe: because."},
+		{plays(always(Failed), always(Held), always(Failed)), "Leasehold was not safe: because."},
+		{plays(always(Failed), always("")), "Leasehold was not safe: because."},
 	} {
 		err := c.story.Run(t.Context(), Config{})
 		if c.says == "" {
@@ -166,35 +165,35 @@ func TestAStoryThatGoesAnotherWayIsAnError(t *testing.T) {
 				t.Error(err)
 			}
 		} else if !errors.Is(err, ErrNotAsTold) || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%v, want %q", err, c.says)
+			t.Errorf("%v, want %v with %q", err, ErrNotAsTold, c.says)
 		}
 	}
 }
 
 func TestFailedReplayIsNoVerdict(t *testing.T) {
 	closed := 0
-	sorry := func(s *stage) ending {
+	failing := func(s *stage) ending {
 		s.atEnd(func() { closed++ })
-		s.fail("the stage is on fire")
+		s.fail("no scene")
 		return ending{Failed, ""}
 	}
-	err := plays(sorry).Run(t.Context(), Config{})
-	if err == nil || errors.Is(err, ErrNotAsTold) || err.Error() != "x: the stage is on fire" || closed != 1 {
-		t.Errorf("%v, closed %d times", err, closed)
+	err := plays(failing).Run(t.Context(), Config{})
+	if err == nil || errors.Is(err, ErrNotAsTold) || err.Error() != "x: no scene" || closed != 1 {
+		t.Errorf("%v, closed %d times, want the error %q and once", err, closed, "x: no scene")
 	}
 
 	t.Setenv("PATH", t.TempDir())
 	if err := setnx.Run(t.Context(), Config{Command: command}); !errors.Is(err, localredis.ErrNotInstalled) {
-		t.Errorf("without a server: %v", err)
+		t.Errorf("without a server: %v, want %v", err, localredis.ErrNotInstalled)
 	}
 	for _, s := range []Story{sessionLost, revokedLease} {
 		if err := s.Run(t.Context(), Config{Command: command}); !errors.Is(err, ErrLeftOut) || !strings.Contains(err.Error(), "apt-get install") {
-			t.Errorf("%s without a server: %v", s.Name, err)
+			t.Errorf("%s without a server: %v, want %v and text with %q", s.Name, err, ErrLeftOut, "apt-get install")
 		}
 	}
 }
 
-// A machine that is too slow for a TTL gets longer ones, and not for ever.
+// If the machine is too slow for a TTL, the story is tried with longer ones, up to a bound.
 func TestTooSlowIsTriedWithLongerLeases(t *testing.T) {
 	var ttls []time.Duration
 	slow := func(enough time.Duration) func(*stage) ending {
@@ -205,10 +204,10 @@ func TestTooSlowIsTriedWithLongerLeases(t *testing.T) {
 		}
 	}
 	if err := plays(slow(4*firstTTL)).Run(t.Context(), Config{}); err != nil || !slices.Equal(ttls, []time.Duration{firstTTL, 2 * firstTTL, 4 * firstTTL}) {
-		t.Errorf("%v, with TTLs %v", err, ttls)
+		t.Errorf("%v, with TTLs %v, want no error, and a doubled TTL after each try", err, ttls)
 	}
 	if err := plays(slow(time.Hour)).Run(t.Context(), Config{}); !errors.Is(err, errTooSlow) {
-		t.Errorf("%v", err)
+		t.Errorf("a story that is always too slow: %v, want %v", err, errTooSlow)
 	}
 }
 
@@ -216,11 +215,11 @@ func TestAStoryEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	waits := func(s *stage) ending {
 		cancel()
-		s.until("a miracle", func() bool { return false })
+		s.until("what never happens", func() bool { return false })
 		return ending{Failed, ""}
 	}
-	if err := plays(waits).Run(ctx, Config{}); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "a miracle") {
-		t.Errorf("%v", err)
+	if err := plays(waits).Run(ctx, Config{}); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "what never happens") {
+		t.Errorf("a canceled story: %v, want %v and text with %q", err, context.Canceled, "what never happens")
 	}
 }
 
@@ -234,7 +233,7 @@ func TestResourceWithAGuard(t *testing.T) {
 			o := order{Do: write, Addr: r.url, Value: fmt.Sprint("written with ", c.token), Token: c.token}
 			got, err := writeTo(t.Context(), o)
 			if err != nil || got.Accepted != c.accepted || (r.has() == o.Value) != c.accepted || !r.arrived(c.token) {
-				t.Errorf("token %v: %+v, %v; the resource is %s", c.token, got, err, r.has())
+				t.Errorf("token %v: %+v, %v, want accepted %v; the resource has %s", c.token, got, err, c.accepted, r.has())
 			}
 		}
 		return ending{}
@@ -269,7 +268,7 @@ func TestText(t *testing.T) {
 		}
 		for line := range strings.Lines(b.String()) {
 			if utf8.RuneCountInString(line) > width+1 {
-				t.Errorf("%s: too wide: %s", s.Name, line)
+				t.Errorf("%s: a line of more than %d runes: %s", s.Name, width, line)
 			}
 		}
 	}

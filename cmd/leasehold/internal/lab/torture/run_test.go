@@ -20,7 +20,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/filestore"
 )
 
-// asWorker makes this test program a worker process, with that kind of store.
+// asWorker is set in a worker process of this test program, to its kind of store.
 const asWorker = "LEASEHOLD_TORTURE_WORKER"
 
 func TestMain(m *testing.M) {
@@ -46,7 +46,7 @@ var opens = map[string]Open{
 	},
 	"broken": func(context.Context, []string) (store.Store, error) { return nil, errors.New("no such store") },
 	"crash": func(context.Context, []string) (store.Store, error) {
-		fmt.Fprintln(os.Stderr, "cannot go on like this")
+		fmt.Fprintln(os.Stderr, "the worker crashes")
 		os.Exit(3)
 		return nil, nil
 	},
@@ -56,7 +56,7 @@ func openFile(ctx context.Context, urls []string) (store.Store, error) {
 	return filestore.OpenFile(ctx, urls[0], nil)
 }
 
-// liar says now and then that it has granted a lock that somebody else holds.
+// liar sometimes grants a lock that another client holds.
 type liar struct {
 	store.Store
 	busy atomic.Int64
@@ -72,7 +72,7 @@ func (l *liar) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant
 	return g, err
 }
 
-// stuck never comes back from its first release.
+// stuck never returns from its first release.
 type stuck struct {
 	store.Store
 	releases atomic.Int64
@@ -101,7 +101,7 @@ func config(t *testing.T, kind string) Config {
 	}
 }
 
-func run1(t *testing.T, ctx context.Context, c Config) (*Report, string) {
+func runOnce(t *testing.T, ctx context.Context, c Config) (*Report, string) {
 	t.Helper()
 	rep, err := Run(ctx, c)
 	if err != nil {
@@ -113,7 +113,7 @@ func run1(t *testing.T, ctx context.Context, c Config) (*Report, string) {
 	return rep, printed.String()
 }
 
-// Several processes share a file, some are stopped and killed, and all is well.
+// A run of a sound store, with processes that are stopped and killed, passes.
 func TestSoundStorePasses(t *testing.T) {
 	c := config(t, "sound")
 	disturbed := false
@@ -129,42 +129,42 @@ func TestSoundStorePasses(t *testing.T) {
 			phases = append(phases, p.Phase)
 		}
 	}
-	rep, printed := run1(t, t.Context(), c)
+	rep, printed := runOnce(t, t.Context(), c)
 	if !rep.OK() || rep.Granted < len(c.Locks) || !disturbed || rep.Faults != 1 {
-		t.Errorf("%d violations, %d grants, disturbed: %v, faults: %d", len(rep.Violations), rep.Granted, disturbed, rep.Faults)
+		t.Errorf("%d violations, %d grants, disturbed: %v, faults: %d, want no violations, some grants, true and 1", len(rep.Violations), rep.Granted, disturbed, rep.Faults)
 	}
 	if rep.Kills+rep.Stops == 0 {
-		t.Error("no process was stopped or killed")
+		t.Error("no process was stopped or killed, want one at least")
 	}
 	if last := lastLine(printed); !strings.HasPrefix(last, "PASS: 0 violations") {
-		t.Errorf("the last line is %q", last)
+		t.Errorf("the last line is %q, want %q at the beginning", last, "PASS: 0 violations")
 	}
 	if want := []string{"faults", "calm", "stopping", "checking"}; !slices.Equal(phases[max(0, len(phases)-4):], want) {
 		t.Errorf("phases %q, want %q at the end", phases, want)
 	}
 	if svg, err := os.ReadFile(rep.Plot); err != nil || !bytes.Contains(svg, []byte("worker 3/2")) {
-		t.Errorf("the plot: %v, or it lacks a lane", err)
+		t.Errorf("the plot: %v, want a plot with the lane of worker 3/2", err)
 	}
 }
 
-// Locks that several can hold are competed for, and all is well.
+// A run of a sound store with locks that several can hold passes, too.
 func TestSoundKindsPass(t *testing.T) {
 	together := 0
 	for seed := uint64(1); together == 0 && seed <= 4; seed++ {
 		c := config(t, "sound")
 		c.Seed, c.Kinds, c.Locks = seed, Kinds(4), Names(4)
-		rep, _ := run1(t, t.Context(), c)
+		rep, _ := runOnce(t, t.Context(), c)
 		if !rep.OK() || rep.Granted < len(c.Locks) {
-			t.Fatalf("%d violations, %d grants", len(rep.Violations), rep.Granted)
+			t.Fatalf("%d violations, %d grants, want none and one of each lock", len(rep.Violations), rep.Granted)
 		}
 		together = heldTogether(rep.h)
 	}
 	if together == 0 {
-		t.Error("no two held a lock together: this shows nothing")
+		t.Error("no two held a lock together in four runs, want some: else this shows nothing")
 	}
 }
 
-// heldTogether counts grants of a lock that somebody else held at that moment.
+// heldTogether counts grants of a lock that another attempt held at that moment.
 func heldTogether(h *history.History) (n int) {
 	for _, a := range h.Attempts {
 		if slices.ContainsFunc(h.Attempts, func(b *history.Attempt) bool {
@@ -177,37 +177,37 @@ func heldTogether(h *history.History) (n int) {
 	return n
 }
 
-// A store that grants what it has not got is found out, by the intervals and by
-// the model, with a picture.
+// A store that grants a held lock fails: the checks of intervals and the models find it, and
+// there is a picture.
 func TestLyingStoreFails(t *testing.T) {
-	rep, printed := run1(t, t.Context(), config(t, "liar"))
+	rep, printed := runOnce(t, t.Context(), config(t, "liar"))
 	for _, check := range []string{"mutual exclusion", "lock model", "tokens", "token model"} {
 		if !found(rep, check) {
-			t.Errorf("the check of %s found nothing", check)
+			t.Errorf("the check of %s found nothing, want a violation", check)
 		}
 	}
 	if len(rep.Pictures) == 0 {
-		t.Error("there is no picture")
+		t.Error("no picture, want one")
 	}
 	if last := lastLine(printed); !strings.HasPrefix(last, "FAIL: ") || rep.OK() {
-		t.Errorf("the last line is %q", last)
+		t.Errorf("the last line is %q, want FAIL", last)
 	}
 }
 
-// So it is if several can hold the lock, and with each check of such locks.
+// A store that grants a lock to too many fails, too, and each check of such locks finds it.
 func TestLyingStoreOfKindsFails(t *testing.T) {
 	missing := []string{"readers and writers", "permits", "slots", "tokens"}
 	for seed := uint64(1); len(missing) > 0 && seed <= 8; seed++ {
 		c := config(t, "liar")
 		c.Seed, c.Kinds = seed, Kinds(3)[1:]
-		rep, printed := run1(t, t.Context(), c)
+		rep, printed := runOnce(t, t.Context(), c)
 		if !strings.HasPrefix(lastLine(printed), "FAIL: ") {
-			t.Errorf("the last line is %q", lastLine(printed))
+			t.Errorf("the last line is %q, want %q at the beginning", lastLine(printed), "FAIL: ")
 		}
 		missing = slices.DeleteFunc(missing, func(check string) bool { return found(rep, check) })
 	}
 	if len(missing) > 0 {
-		t.Errorf("the checks of %q found nothing", missing)
+		t.Errorf("the checks of %q found nothing, want a violation of each", missing)
 	}
 }
 
@@ -221,10 +221,10 @@ func lastLine(s string) string {
 	return lines[len(lines)-1]
 }
 
-// A worker that crashes makes no verdict: what it did is not known.
+// A run with a worker that crashes has no verdict: what the worker did is not known.
 func TestTroubleIsNoVerdict(t *testing.T) {
 	_, err := Run(t.Context(), config(t, "crash"))
-	if err == nil || !strings.Contains(err.Error(), "cannot go on like this") {
+	if err == nil || !strings.Contains(err.Error(), "the worker crashes") {
 		t.Errorf("a worker that ends by itself: %v, want an error with its words", err)
 	}
 	c := config(t, "sound")
@@ -232,22 +232,22 @@ func TestTroubleIsNoVerdict(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "not empty") {
-		t.Errorf("a directory with something in it: %v", err)
+		t.Errorf("a directory with something in it: %v, want an error with %q", err, "not empty")
 	}
 	c = config(t, "sound")
 	c.Command = func() *exec.Cmd { return exec.Command(filepath.Join(t.TempDir(), "nothing")) }
 	if _, err := Run(t.Context(), c); err == nil {
-		t.Error("a program that is not there: no error")
+		t.Error("a program that does not exist: no error, want one")
 	}
 }
 
-// A worker that does not come to an end is a violation, and says where it is.
+// A worker that does not end is a violation, and prints where it hangs.
 func TestHungWorkerFails(t *testing.T) {
 	c := config(t, "stuck")
 	c.TTL, c.patience = 2*time.Second, time.Second
-	rep, printed := run1(t, t.Context(), c)
+	rep, printed := runOnce(t, t.Context(), c)
 	if rep.OK() || len(rep.Hung) == 0 || !strings.Contains(printed, "VIOLATION: worker ") || !strings.HasPrefix(lastLine(printed), "FAIL: ") {
-		t.Errorf("hung: %q", rep.Hung)
+		t.Errorf("workers that hang: %q, want one at least, and FAIL", rep.Hung)
 	}
 	logs, _ := filepath.Glob(filepath.Join(c.Dir, "*.log"))
 	dumped := slices.ContainsFunc(logs, func(path string) bool {
@@ -255,11 +255,11 @@ func TestHungWorkerFails(t *testing.T) {
 		return bytes.Contains(said, []byte("(*stuck).Release"))
 	})
 	if canStop && !dumped { // elsewhere they cannot be made to
-		t.Error("no worker says where it hangs")
+		t.Error("no log shows where the worker hangs, want (*stuck).Release in one")
 	}
 }
 
-// A run that is cut short has a verdict of what there was, and leaves nothing.
+// A run that is cut short has a verdict on what was done until then.
 func TestCutShort(t *testing.T) {
 	for _, kind := range []string{"sound", "broken"} {
 		t.Run(kind, func(t *testing.T) {
@@ -272,10 +272,10 @@ func TestCutShort(t *testing.T) {
 					cancel()
 				}
 			}
-			rep, printed := run1(t, ctx, c)
+			rep, printed := runOnce(t, ctx, c)
 			word := map[string]string{"sound": "PASS: ", "broken": "NONE: "}[kind]
 			if last := lastLine(printed); !rep.CutShort || !strings.HasPrefix(last, word) || !strings.HasSuffix(last, "cut short") {
-				t.Errorf("the last line is %q", last)
+				t.Errorf("the last line is %q, want %q first and \"cut short\" last", last, word)
 			}
 		})
 	}

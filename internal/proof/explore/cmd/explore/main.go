@@ -3,7 +3,7 @@
 //
 //	go run -tags mutants ./internal/proof/explore/cmd/explore [-states N] [-most N] [-trace] [ROW ...]
 //
-// It says on stderr now and then how far it is.
+// It reports its progress on stderr every few seconds.
 package main
 
 import (

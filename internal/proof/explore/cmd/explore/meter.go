@@ -16,7 +16,7 @@ import (
 //go:embed sizes.txt
 var sizes string
 
-// sizeOf is how many states the row can be expected to have; 0: nobody knows.
+// sizeOf returns the expected number of states of a row, or 0 if sizes.txt does not have it.
 func sizeOf(row explore.Row) int {
 	for line := range strings.Lines(sizes) {
 		if name, n, ok := strings.Cut(strings.TrimSpace(line), " "); ok && name == row.Name {
@@ -27,7 +27,7 @@ func sizeOf(row explore.Row) int {
 	return 0
 }
 
-// meter tells how far the searches have come.
+// meter estimates how long the rest of the searches takes.
 type meter struct {
 	rows, done      int
 	planned, behind int // states, of all rows and of those that are done
@@ -42,14 +42,14 @@ func newMeter(rows []explore.Row) *meter {
 	return m
 }
 
-// finish counts a row as done. Where it was smaller or larger than expected, so is all.
+// finish counts a row as done, and corrects the planned total by the size that it had.
 func (m *meter) finish(row explore.Row, states int) {
 	m.done++
 	m.behind += states
 	m.planned += states - sizeOf(row)
 }
 
-// line is how far it is, with so many states of the present row.
+// line returns the progress, with so many states of the present row.
 func (m *meter) line(row explore.Row, states, depth int, now time.Time) string {
 	seen := m.behind + states
 	rate := float64(seen) / max(now.Sub(m.began).Seconds(), 0.001)
@@ -58,7 +58,7 @@ func (m *meter) line(row explore.Row, states, depth int, now time.Time) string {
 		m.done, m.rows, rate, left.Round(time.Second), row.Name, states, depth)
 }
 
-// due says whether to tell, every few seconds.
+// due reports whether to print a line, every few seconds.
 func (m *meter) due(now time.Time) bool {
 	if now.Sub(m.told) < 5*time.Second {
 		return false

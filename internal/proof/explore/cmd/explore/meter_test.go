@@ -11,12 +11,12 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/proof/explore"
 )
 
-// The time left follows from the states that are still to come, at the pace so far.
+// The time left is computed from the planned states that are left, at the pace so far.
 func TestMeter(t *testing.T) {
 	rows := explore.Rows()[:3]
 	for _, r := range rows {
 		if sizeOf(r) == 0 {
-			t.Fatalf("nobody knows the size of %s", r.Name)
+			t.Fatalf("sizes.txt has no size of %s", r.Name)
 		}
 	}
 	m := newMeter(rows)
@@ -32,11 +32,11 @@ func TestMeter(t *testing.T) {
 		}
 	}
 	if m.due(m.began.Add(time.Second)) || !m.due(m.began.Add(6*time.Second)) || m.due(m.began.Add(7*time.Second)) {
-		t.Error("it is told at other times than every five seconds")
+		t.Error("a line is due at other times than every five seconds")
 	}
 }
 
-// Every row has a size, so that the part that is small enough is known.
+// Every row has a size, by which .ci/run selects the small ones.
 func TestSizes(t *testing.T) {
 	known := map[string]bool{}
 	for _, r := range explore.Rows() {
@@ -52,7 +52,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// The page on verification states how many runs there are, and how far they go.
+// docs/verification.md states the number of runs and of their states.
 func TestVerificationCountsTheRuns(t *testing.T) {
 	const small = 600_000 // as .ci/run has it
 	text, err := os.ReadFile("../../../../../docs/verification.md")
