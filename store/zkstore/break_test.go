@@ -91,7 +91,7 @@ func TestBrokenLeaseIsNotRenewedInAnyWay(t *testing.T) {
 			_, err := from.Acquire(t.Context(), store.AcquireRequest{Lease: second})
 			var busy *store.BusyError
 			if !errors.Is(err, store.ErrNotHeld) && !errors.As(err, &busy) {
-				t.Errorf("%v: acquire by another attempt: %v", l.Kind, err)
+				t.Errorf("%v: acquire by another attempt: %v, want an error that says that the lease is not held, or busy", l.Kind, err)
 			}
 			if l.Weight == store.ReadWriteLimit {
 				_, err := from.Downgrade(t.Context(), l)
@@ -100,11 +100,11 @@ func TestBrokenLeaseIsNotRenewedInAnyWay(t *testing.T) {
 		}
 		st, err := other.Inspect(t.Context(), l.Name)
 		if err != nil || len(st.Holdings()) != 1 || st.Holder.Owner != l.Owner || !st.Holder.Broken || st.Token != b.Token || len(st.Queue) != 0 {
-			t.Errorf("%v: after the break: %+v, %v", l.Kind, st, err)
+			t.Errorf("%v: after the break: %+v, %v, want the lease, broken", l.Kind, st, err)
 		}
 		mustRelease(t, s, l)
 		if left := breaks(t, other, b); left != 0 {
-			t.Errorf("%v: after the release the lease lasts for %v", l.Kind, left)
+			t.Errorf("%v: after the release the lease lasts for %v, want none", l.Kind, left)
 		}
 		for range 2 {
 			for _, from := range []*Store{s, other} {
@@ -150,7 +150,7 @@ func TestBreakDuringRenewals(t *testing.T) {
 							return
 						}
 						if err != nil {
-							t.Errorf("renew: %v", err)
+							t.Errorf("renew: %v, want success or an error that matches store.ErrNotHeld", err)
 							return
 						}
 					}
@@ -164,14 +164,14 @@ func TestBreakDuringRenewals(t *testing.T) {
 			wg.Wait()
 			if !b.Now {
 				if st, err := other.Inspect(t.Context(), l.Name); err != nil || !st.Holder.Broken || st.Holder.Owner != l.Owner {
-					t.Fatalf("after the break: %+v, %v", st, err)
+					t.Fatalf("after the break: %+v, %v, want the lease, broken", st, err)
 				}
 				mustRelease(t, stores[0], l)
 			}
 			next := whole(l)
 			mustAcquire(t, other, next)
 			if left := breaks(t, other, b); left != 0 {
-				t.Errorf("the lease lasts for %v", left)
+				t.Errorf("the lease lasts for %v, want none", left)
 			}
 			mustRelease(t, other, next)
 		}
@@ -195,7 +195,7 @@ func TestBreakThatTheHolderIgnores(t *testing.T) {
 		breaks(t, s, b)
 		eventually(t, "the lease is over", func() bool { return breaks(t, s, b) == 0 })
 		if lasted := time.Since(start); lasted < l.TTL {
-			t.Errorf("%v: it was over after %v", l.Kind, lasted)
+			t.Errorf("%v: the lease was over after %v, want at least %v", l.Kind, lasted, l.TTL)
 		}
 		next := whole(l)
 		mustAcquire(t, s, next)
@@ -237,18 +237,18 @@ func TestLostAnswersToBreak(t *testing.T) {
 			lose(b.Reason)
 			left := breaks(t, s, b)
 			if p.Stats().Accepted == connections {
-				t.Fatalf("%s was not lost", what)
+				t.Fatalf("%s was not lost: no connection was cut", what)
 			}
 			if over := left == 0; over != now {
-				t.Errorf("%s was lost: the lease lasts for %v", what, left)
+				t.Errorf("%s was lost: the lease lasts for %v, over: want %v", what, left, now)
 			}
 			refusesRenewal(t, what+" was lost: renew", holder.Renew(t.Context(), []store.Lease{l})[0])
 			st, err := holder.Inspect(t.Context(), l.Name)
 			if err != nil || st.Held == now || st.Broken == nil || st.Broken.Reason != b.Reason || st.Broken.Now != now {
-				t.Errorf("%s was lost: %+v, %v", what, st, err)
+				t.Errorf("%s was lost: %+v, %v, want held %v and the note", what, st, err, !now)
 			}
 			if left := breaks(t, holder, b); left == 0 != now {
-				t.Errorf("%s was lost, and again: the lease lasts for %v", what, left)
+				t.Errorf("%s was lost, and again: the lease lasts for %v, over: want %v", what, left, now)
 			}
 		}
 	}
@@ -268,18 +268,18 @@ func TestBreakDuringRelease(t *testing.T) {
 		next := request(l.Name, l.TTL)
 		wg.Go(func() {
 			if err := s.Release(t.Context(), store.ReleaseRequest{Lease: l}); err != nil && !errors.Is(err, store.ErrNotHeld) {
-				t.Errorf("release: %v", err)
+				t.Errorf("release: %v, want success or an error that matches store.ErrNotHeld", err)
 			}
 			if _, err := s.Wait(t.Context(), store.WaitRequest{Lease: next}, nil); err != nil {
 				t.Errorf("wait: %v", err)
 			}
 		})
 		if _, err := other.BreakLease(t.Context(), b); err != nil && !errors.Is(err, store.ErrNotHeld) {
-			t.Errorf("break: %v", err)
+			t.Errorf("break: %v, want success or an error that matches store.ErrNotHeld", err)
 		}
 		wg.Wait()
 		if st, err := other.Inspect(t.Context(), l.Name); err != nil || st.Holder.Owner != next.Owner || st.Holder.Broken {
-			t.Errorf("the next holder: %+v, %v", st, err)
+			t.Errorf("after the break: %+v, %v, want the next holder, not broken", st, err)
 		}
 		mustRelease(t, s, next)
 	}
@@ -306,16 +306,16 @@ func TestBreakBeforeTheWaiterNotices(t *testing.T) {
 		p.early = nil // it has seen that it has to wait
 		q, me, err := p.queue(t.Context())
 		if err != nil || me != 0 {
-			t.Fatalf("%+v, %v", q, err)
+			t.Fatalf("the queue is %+v, %v, want the waiter first", q, err)
 		}
 		b := breakOf(t, other, l)
 		breaks(t, other, b)
 		err = look(&waiting{s: s, r: store.WaitRequest{Lease: l}, start: start, place: p}, q)
 		if !errors.Is(err, store.ErrNotHeld) || !strings.Contains(err.Error(), "was broken") {
-			t.Errorf("look %d: a waiter whose lease was broken: %v", i, err)
+			t.Errorf("look %d: a waiter whose lease was broken: %v, want an error that says so", i, err)
 		}
 		if left := breaks(t, other, b); left != 0 {
-			t.Errorf("look %d: the lease lasts for %v", i, left)
+			t.Errorf("look %d: the lease lasts for %v, want none", i, left)
 		}
 	}
 }
@@ -342,7 +342,7 @@ func TestValidityOfAWaiterCountsFromItsLook(t *testing.T) {
 	w := &waiting{s: s, r: store.WaitRequest{Lease: l}, start: start, place: p}
 	g, err := w.granted(t.Context(), q, sure)
 	if err != nil || start.Add(g.Since) > sure {
-		t.Errorf("%+v, %v: it counts from %v after the look", g, err, start.Add(g.Since).Sub(sure))
+		t.Errorf("%+v, %v: the lease counts from %v after the look, want none", g, err, start.Add(g.Since).Sub(sure))
 	}
 	mustRelease(t, s, l)
 }
@@ -364,12 +364,12 @@ func TestLaterLeaseOfTheOwnerIsAnother(t *testing.T) {
 		later := l
 		later.Attempt = "later"
 		if g := mustAcquire(t, other, later); g.Token <= first.Token {
-			t.Errorf("%v: token %v after %v", l.Kind, g.Token, first.Token)
+			t.Errorf("%v: token %v, want one above %v", l.Kind, g.Token, first.Token)
 		}
 		refusesRenewal(t, "renew", s.Renew(t.Context(), []store.Lease{l})[0])
 		for _, b.Now = range []bool{false, true} {
 			if left := breaks(t, s, b); left != 0 {
-				t.Errorf("%v: the lease lasts for %v", l.Kind, left)
+				t.Errorf("%v: the lease lasts for %v, want none", l.Kind, left)
 			}
 		}
 		if err := other.Renew(t.Context(), []store.Lease{later})[0]; err != nil {
@@ -391,16 +391,16 @@ func TestBreakBesideOtherClients(t *testing.T) {
 	}
 	st, err := s.Inspect(t.Context(), name)
 	if err != nil || !st.Holder.Foreign {
-		t.Fatalf("%+v, %v", st, err)
+		t.Fatalf("%+v, %v, want a lock of another client", st, err)
 	}
 	for _, now := range []bool{false, true} {
 		b := store.BreakRequest{Name: name, Owner: st.Holder.Owner, Token: st.Token, Now: now}
 		if left, err := s.BreakLease(t.Context(), b); !errors.Is(err, store.ErrUnsupported) {
-			t.Errorf("break another client's lock: %v, %v", left, err)
+			t.Errorf("break another client's lock: %v, %v, want an error that matches store.ErrUnsupported", left, err)
 		}
 	}
 	if after, err := s.Inspect(t.Context(), name); err != nil || after.Token != st.Token || after.Broken != nil {
-		t.Errorf("after the attempt: %+v, %v", after, err)
+		t.Errorf("after the attempt: %+v, %v, want token %v and no note", after, err, st.Token)
 	}
 	if err := lock.Unlock(); err != nil {
 		t.Fatal(err)
@@ -499,13 +499,13 @@ func TestOldNotesAreRemoved(t *testing.T) {
 	broken("one", store.KeepBroken)
 	broken("two", store.KeepBroken)
 	if !shown("one") || !shown("two") {
-		t.Error("a note is gone")
+		t.Error("a note of today is gone")
 	}
 	broken("three", -time.Hour) // all others are too old
 	if shown("one") || shown("two") || !shown("three") {
 		t.Errorf("notes are shown: %v, %v, %v, want only the last", shown("one"), shown("two"), shown("three"))
 	}
 	if all, err := s.List(t.Context(), ""); err != nil || len(all) != 0 {
-		t.Errorf("notes are locks: %+v, %v", all, err)
+		t.Errorf("list: %+v, %v, want no locks", all, err)
 	}
 }

@@ -74,20 +74,20 @@ func TestNotes(t *testing.T) {
 		{"three", "", 0, false},
 	} {
 		if got := n.refuses(c.owner, c.attempt, at.Add(c.made)); got != c.refused {
-			t.Errorf("%+v: refused %v", c, got)
+			t.Errorf("%+v: refused %v, want %v", c, got, c.refused)
 		}
 	}
 	if !n.has("one", 1) || !n.has("two", 2) || n.has("one", 2) || n.has("three", 1) {
-		t.Errorf("%+v", n)
+		t.Errorf("%+v, want those of one and two", n)
 	}
 	if b := n.shown(at.Add(time.Hour)); b == nil || b.Owner != "two" || b.Token != 2 || b.Reason != "second" {
-		t.Errorf("shown: %+v", b)
+		t.Errorf("shown: %+v, want the second", b)
 	}
 	if b := n.shown(at.Add(time.Minute + store.KeepBroken + 1)); b != nil {
-		t.Errorf("shown after a day: %+v", b)
+		t.Errorf("shown after a day: %+v, want none", b)
 	}
 	if b := (notes{}).shown(at); b != nil {
-		t.Errorf("shown: %+v", b)
+		t.Errorf("shown without a break: %+v, want none", b)
 	}
 	long := store.BreakRequest{By: strings.Repeat("\x01", store.MaxNote), Reason: strings.Repeat("\x01", store.MaxNote)}.Note()
 	for i := range 1000 {
@@ -97,7 +97,7 @@ func TestNotes(t *testing.T) {
 		t.Error("the last ones are not kept")
 	}
 	if size := len(n.encode()); size > 64<<10 {
-		t.Errorf("the notes about one lock have %d bytes", size)
+		t.Errorf("the notes about one lock have %d bytes, want at most 64 KiB", size)
 	}
 	if decodeNotes([]byte("[]"), at).shown(at) != nil || decodeNotes(nil, at).shown(at) != nil {
 		t.Error("what another client wrote is a note")
@@ -113,24 +113,24 @@ func TestAnnounced(t *testing.T) {
 		}
 	}
 	if got := h.since(0); len(got) != 0 {
-		t.Errorf("%q", got)
+		t.Errorf("before a break: %q, want none", got)
 	}
 	add(3)
 	if got := h.since(1); !slices.Equal(got, []string{"1", "2"}) {
-		t.Errorf("%q", got)
+		t.Errorf("since the first: %q, want 1 and 2", got)
 	}
 	if got := h.since(3); len(got) != 0 {
-		t.Errorf("%q", got)
+		t.Errorf("since the last: %q, want none", got)
 	}
 	if got := h.since(9); !slices.Equal(got, []string{"0", "1", "2"}) {
-		t.Errorf("after the node was made anew: %q", got)
+		t.Errorf("after the node was made anew: %q, want all", got)
 	}
 	add(100)
 	if got := h.since(3); len(got) != mostAnnounced || got[0] != "71" || got[mostAnnounced-1] != "102" {
-		t.Errorf("%q", got)
+		t.Errorf("after many: %q, want the last ones", got)
 	}
 	if got := decodeAnnounced([]byte("[]")).since(0); len(got) != 0 {
-		t.Errorf("%q", got)
+		t.Errorf("of what another client wrote: %q, want none", got)
 	}
 }
 
@@ -138,6 +138,6 @@ func TestAnnounced(t *testing.T) {
 func TestResizeKeepsTheMarkOfBreaks(t *testing.T) {
 	r := dirRecord{Broken: true}.add(rule.Semaphore(2), rule.Semaphore(3), queue{{seq: 1, spec: rule.Semaphore(2), weight: 1}})
 	if !decodeDir(r.encode()).Broken {
-		t.Errorf("%s", r.encode())
+		t.Errorf("%s, want broken", r.encode())
 	}
 }

@@ -243,7 +243,7 @@ func TestRights(t *testing.T) {
 		b := breakOf(t, reader, l)
 		b.Now = now
 		if _, err := reader.BreakLease(t.Context(), b); !errors.Is(err, zk.ErrNoAuth) {
-			t.Errorf("a reader breaks a lease: %v", err)
+			t.Errorf("a reader breaks a lease: %v, want zk.ErrNoAuth", err)
 		}
 	}
 	if err := mine.Renew(t.Context(), []store.Lease{l})[0]; err != nil {
@@ -254,7 +254,7 @@ func TestRights(t *testing.T) {
 	}
 	breaks(t, mine, breakOf(t, mine, l))
 	if st, err := reader.Inspect(t.Context(), l.Name); err != nil || !st.Holder.Broken || st.Broken == nil || st.Broken.Owner != l.Owner {
-		t.Errorf("a reader sees %+v, %v", st, err)
+		t.Errorf("a reader sees %+v, %v, want the broken lease and its note", st, err)
 	}
 
 	if stranger, err := open(); !errors.Is(err, zk.ErrNoAuth) && !errors.Is(err, zk.ErrInvalidACL) {
