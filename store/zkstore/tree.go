@@ -157,25 +157,30 @@ func (t tree) find(ctx context.Context, name, owner string) (f found, ok bool, e
 	if err := t.Sync(ctx); err != nil {
 		return f, false, err
 	}
-	dir := t.dir(name)
-	q, err := t.children(ctx, dir, false)
-	if err != nil {
-		return f, false, err
-	}
-	mark := ownerMark(owner)
-	for i, c := range q.queue {
-		if !c.isOf(mark) {
-			continue
-		}
-		n, there, err := t.Get(ctx, dir+"/"+c.name)
+	dir, mark := t.dir(name), ownerMark(owner)
+	for {
+		q, err := t.children(ctx, dir, false)
 		if err != nil {
 			return f, false, err
 		}
-		if rec, ours := decodeRecord(n.Data); there && ours && rec.Owner == owner {
-			return found{c, rec, n.Czxid, n.Version, q, i}, true, nil
+		moved := false
+		for i, c := range q.queue {
+			if !c.isOf(mark) {
+				continue
+			}
+			n, there, err := t.Get(ctx, dir+"/"+c.name)
+			if err != nil {
+				return f, false, err
+			}
+			if rec, ours := decodeRecord(n.Data); there && ours && rec.Owner == owner {
+				return found{c, rec, n.Czxid, n.Version, q, i}, true, nil
+			}
+			moved = moved || !there
+		}
+		if !moved { // otherwise it may have another name by now
+			return f, false, nil
 		}
 	}
-	return f, false, nil
 }
 
 // replace makes the node of p and deletes another, in one transaction. It returns false if
