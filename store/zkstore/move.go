@@ -49,17 +49,18 @@ func (c change) admits(t tree, p numbered, rec record, l store.Lease) error {
 // reader, renew makes the place anew.
 func (s *places) renew(ctx context.Context, l store.Lease, start clock.Instant, c change) error {
 	h := s.leases.get(leaseKey{l.Name, l.Owner})
+	var until time.Time // when it ends without this renewal
 	if h != nil {
 		p := h.place.Load()
 		if err := c.admits(p.tree, p.numbered, p.record, l); err != nil {
 			return err
 		}
 		if anew := c.read && !p.needsOthers(); !anew {
-			before, kept := s.leases.extend(h, l.TTL)
-			if kept && p.Class() >= l.TTL && !p.Ended() {
+			var kept bool
+			if until, kept = s.leases.extend(h, l.TTL); kept && p.Class() >= l.TTL && !p.Ended() {
 				done, err := s.renewInPlace(ctx, h, l, start, c.join)
 				if errors.Is(err, errBroken) {
-					s.leases.breaks(h, before)
+					s.leases.breaks(h, until)
 				}
 				if done || err != nil {
 					return err
@@ -86,6 +87,9 @@ func (s *places) renew(ctx context.Context, l store.Lease, start clock.Instant, 
 		case !ok || !f.held():
 			return gone()
 		case f.record.Broken:
+			if h != nil && !until.IsZero() {
+				s.leases.breaks(h, until)
+			}
 			return errBroken
 		case f.record.ttl() > ss.Class(): // it lasts longer than is asked for
 			leave()
@@ -99,13 +103,12 @@ func (s *places) renew(ctx context.Context, l store.Lease, start clock.Instant, 
 		}
 		if f.needsOthers() {
 			a, err := agree(ctx, ss, ss.dir(l.Name), f.line, f.index)
-			if errors.Is(err, errChanged) {
+			if errors.Is(err, errChanged) || err == nil && a.version != f.version {
 				continue
 			}
 			if err != nil {
 				return err
 			}
-			f.record.Token, f.record.Seats, f.record.Agreed, f.version = a.Token, a.Seats, a.Agreed, a.version
 		}
 		if h != nil && h.token != tokenOf(f.record, f.czxid) { // it is a later lease of the owner
 			return gone()
