@@ -21,8 +21,11 @@ func (s *flawed) Wait(ctx context.Context, r store.WaitRequest, reason func(erro
 	if err := s.check(r); err != nil && !s.is("waits are not checked") {
 		return store.Grant{}, err
 	}
-	start := clock.System().Now()
-	p := &place{WaitRequest: r}
+	return s.waitAt(ctx, &place{WaitRequest: r}, clock.System().Now(), reason)
+}
+
+// waitAt waits in place p. Grants count from start.
+func (s *flawed) waitAt(ctx context.Context, p *place, start clock.Instant, reason func(error)) (store.Grant, error) {
 	told := store.BusyError{Position: -1}
 	for first := true; ; first = false {
 		if s.closed.Load() && (first || !s.is("waits do not end with the store")) {
@@ -34,7 +37,7 @@ func (s *flawed) Wait(ctx context.Context, r store.WaitRequest, reason func(erro
 				s.leave(p)
 			}
 			if s.is("waits that give up return busy") {
-				return store.Grant{}, &store.BusyError{Name: r.Name}
+				return store.Grant{}, &store.BusyError{Name: p.Name}
 			}
 			return store.Grant{}, err
 		}

@@ -100,6 +100,7 @@ func checkRejoinGranted(t *trial) {
 func checkRejoinByOwnerOnly(t *trial) {
 	holder := t.request(t.name(), t.long)
 	t.acquire(t.first, holder)
+	line := t.queue(t.applicant(holder.Name, t.long)) // a place is only taken behind others
 	for _, s := range t.handles() {
 		queued, err := s.(store.Rejoiner).ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: t.request(holder.Name, t.long)}, t.applicant(holder.Name, t.long))
 		t.notHeld("rejoin by an owner without the lock", err)
@@ -108,8 +109,10 @@ func checkRejoinByOwnerOnly(t *trial) {
 		}
 	}
 	t.heldBy(holder)
-	t.lined("nobody is in the queue", holder.Name)
+	t.lined("a rejoin by an owner without the lock changes no queue", holder.Name, line...)
 	t.release(t.first, holder)
+	t.gets("the waiter gets the lock", line[0])
+	t.release(t.first, line[0].Lease)
 	t.vacant("a lock is free after a rejoin by an owner without it", holder.Name)
 }
 

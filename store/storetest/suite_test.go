@@ -222,14 +222,23 @@ var caught = []struct {
 	{"every break is at once", "BreakOfKinds", "a lease that was broken: expires in 0s"},
 	{"a break ends all leases", "BreakOfKinds", "a lease that was broken: inspect"},
 	{"broken leases come back", "BreakOfKinds", "late request to acquire"},
+
+	{"a rejoin comes first", "Rejoin", "in vain: the first in the queue gets the lock that was released"},
+	{"a rejoin releases nothing", "Rejoin", "in vain: the first in the queue gets the lock that was released"},
+	{"a rejoin waits behind nobody", "RejoinFree", "rejoin of a lock that nobody waits for: queued true"},
+	{"an abandoned place stays", "RejoinGivenUp", "in vain: a place that was given up is gone"},
+	{"an unclaimed place is granted nothing", "RejoinGranted", "free, want it held"},
+	{"a rejoin without the lock takes a place", "RejoinByOwnerOnly", "a place was taken, want none"},
+	{"a rejoin is not checked", "RejoinInvalid", "rejoin: no TTL: got error"},
+	{"an unclaimed place outlives the store", "RejoinClosed", "in vain: nobody is in the queue after the store was closed"},
 }
 
-// ordinary has the checks of a store.Waiter that keeps only mutexes, and ofKinds those of the
-// other kinds.
+// ordinary has the checks of a store.Waiter that keeps only mutexes, ofKinds those of the other
+// kinds, and all also those of a store.Rejoiner.
 var (
 	ordinary = slices.Concat(checks, waitChecks, noKindChecks)
 	ofKinds  = slices.Concat(kindChecks, changeChecks, breakChecks, notifyChecks, breakKindChecks)
-	all      = slices.Concat(ordinary, ofKinds)
+	all      = slices.Concat(ordinary, ofKinds, rejoinChecks)
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -297,7 +306,7 @@ func TestSuitePassesSoundStores(t *testing.T) {
 			})
 		}
 	}
-	for _, k := range ofKinds {
+	for _, k := range slices.Concat(ofKinds, rejoinChecks) {
 		for handles := 1; handles <= 2; handles++ {
 			t.Run(fmt.Sprintf("%s/handles=%d", k.name, handles), func(t *testing.T) {
 				t.Parallel()
@@ -343,6 +352,15 @@ func try(ctx context.Context, k check, f flaw, handles int, patience, shortTTL t
 				second = &manifold{shelf, f}
 			}
 			return first, second
+		}
+	}
+	if slices.ContainsFunc(rejoinChecks, func(c check) bool { return c.name == k.name }) {
+		plain := pair
+		pair = func() (first, second store.Store) {
+			if first, second = plain(); second != nil {
+				second = newRejoining(second)
+			}
+			return newRejoining(first), second
 		}
 	}
 	s := subject{reopen: pair, patience: patience, options: Options{ShortTTL: shortTTL}}

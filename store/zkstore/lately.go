@@ -2,6 +2,7 @@ package zkstore
 
 import (
 	"sync"
+	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
@@ -9,6 +10,10 @@ import (
 // lately remembers of some locks whether they were busy when they were last asked for:
 // there it pays to look before a place is made. It also remembers a recent holder of each.
 type lately struct {
+	// guessFor is how long a waiter goes by a recent holder before it reads who the holder
+	// is.
+	guessFor time.Duration
+
 	mu    sync.Mutex
 	locks map[string]glimpse
 }
@@ -22,6 +27,10 @@ type glimpse struct {
 }
 
 const mostLately = 1000
+
+// usualGuess is the usual lately.guessFor. In a queue that moves on quickly, a waiter has the
+// lock before.
+const usualGuess = 250 * time.Millisecond
 
 // add notes that a lock was busy, and its first place with its data.
 func (l *lately) add(name string, first numbered, data []byte, at clock.Instant) {

@@ -32,7 +32,7 @@ func Open(ctx context.Context, o *Options) (*Store, error) {
 		return nil, err
 	}
 	e, g := newEnsemble(checked), gate.New()
-	s := &Store{ensemble: e, gate: g, places: &places{ensemble: e, gate: g, listener: listener{gate: g}}}
+	s := &Store{ensemble: e, gate: g, places: &places{ensemble: e, gate: g, listener: listener{gate: g}}, busy: lately{guessFor: usualGuess}}
 	ctx, cancel := s.limited(ctx)
 	defer cancel()
 	if err := e.open(ctx); err != nil {

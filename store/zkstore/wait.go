@@ -246,7 +246,7 @@ func (w *waiting) watch(ctx context.Context, q queue, h hurdle) (again bool, err
 func (w *waiting) pause(ctx context.Context) error {
 	after := validity.RenewAfter(w.r.TTL)
 	if w.guessed {
-		after = min(after, guessFor)
+		after = min(after, w.s.busy.guessFor)
 	}
 	timer := time.NewTimer(after)
 	defer timer.Stop()
@@ -262,10 +262,6 @@ func (w *waiting) pause(ctx context.Context) error {
 		return ctx.Err()
 	}
 }
-
-// guessFor is how long a waiter may wait before it reads who the holder is, if the lock had
-// another one shortly before. In a queue that moves on quickly it mostly need not.
-const guessFor = 250 * time.Millisecond
 
 // found reports the holder and the position if they have changed.
 func (w *waiting) found(ctx context.Context, first numbered, position int) error {
