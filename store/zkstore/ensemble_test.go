@@ -170,7 +170,7 @@ func breaksThroughOtherMembers(t *testing.T, e *zktest.Ensemble) {
 	}
 	for i := range 60 {
 		s, other := members[i%3], members[(i+1+i/3%2)%3]
-		for _, l := range eachKind(fmt.Sprintf("broken elsewhere %d ", i%3), 10*time.Second) {
+		for _, l := range eachKind(fmt.Sprintf("broken elsewhere %d ", i%3), 30*time.Second) {
 			mustAcquire(t, s, l)
 			breaks(t, other, breakOf(t, other, l))
 			refusesRenewal(t, "renew through another member", s.Renew(t.Context(), []store.Lease{l})[0])

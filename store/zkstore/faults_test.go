@@ -216,7 +216,7 @@ func TestRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer mine.Close()
-	l := request("mine", 10*time.Second)
+	l := request("mine", 30*time.Second)
 	mustAcquire(t, mine, l)
 
 	reader, err := open(Identity{"digest", "reader:r"})
