@@ -40,7 +40,7 @@ type BreakRequest struct {
 // From the moment that the store has the request, the lease cannot be renewed. The
 // holder learns of that by a renewal that is refused: its context ends, with a
 // *LostError whose Cause is LostDenied. A store that is a store.BreakNotifier, as those
-// of Redis, of ZooKeeper and in memory are, has it renewed at once; otherwise, or if the
+// of Redis, etcd, ZooKeeper and in memory are, has it renewed at once; otherwise, or if the
 // message is lost, the next renewal is LockOptions.RenewEvery (a third of the TTL) after
 // the last one. While some of several servers are down, the answer to a renewal may leave
 // that open, and the holder is told Notice before the end of its validity instead, as

@@ -3,7 +3,6 @@ package etcdstore
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 
 	"github.com/leasehold-dev/leasehold/internal/rule"
@@ -89,8 +88,8 @@ func (s *core) try(ctx context.Context, of store.Lease) (p *place, revision int6
 		}
 		p = s.newPlace(of, l)
 		r, doubt, err := s.commit(ctx, txn{
-			ifs:  []condition{nobody(p.prefix)},
-			then: []operation{put(p.key, recordOf(of, l, "").encode(), l.id)},
+			ifs:  []condition{nobody(p.prefix), absent(s.layout.tombOf(of))},
+			then: []operation{put(p.key, recordOf(of, l, s.inbox.home()).encode(), l.id)},
 			els:  []operation{byAge(p.prefix, 1)},
 		})
 		if doubt {
@@ -108,12 +107,16 @@ func (s *core) try(ctx context.Context, of store.Lease) (p *place, revision int6
 			return p, p.create, first, doubt, nil
 		}
 		kvs := r.Responses[0].GetResponseRange().Kvs
-		if len(kvs) == 0 { // it cannot be: the two halves saw the same
-			s.pool.revoke(l)
-			return nil, 0, first, doubt, fmt.Errorf("lock %q: etcd found a key under %q and does not return it", of.Name, p.prefix)
+		if len(kvs) == 0 {
+			s.pool.done(l)
+			return nil, 0, first, doubt, errBroken
 		}
 		if first = entryOf(kvs[0]); first.key == p.key { // an earlier try made it
 			p.create = first.create
+			if first.Broken {
+				s.leave(p)
+				return nil, 0, first, doubt, errBroken
+			}
 			return p, first.mod, first, doubt, nil
 		}
 		s.pool.done(l)
@@ -125,6 +128,9 @@ func (s *core) try(ctx context.Context, of store.Lease) (p *place, revision int6
 // was asked, and belongs to all of its attempts. The error matches store.ErrNotHeld if
 // the lock was released meanwhile.
 func (s *core) join(ctx context.Context, of store.Lease, has entry) (store.Grant, error) {
+	if has.Broken {
+		return store.Grant{}, errBroken
+	}
 	if err := has.fits(of); err != nil {
 		return store.Grant{}, err
 	}

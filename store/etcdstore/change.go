@@ -44,7 +44,7 @@ func (s *core) downgrade(ctx context.Context, r store.Lease) (entry, error) {
 			return entry{}, err
 		}
 		e, ok := v.held(r.Owner)
-		if !ok {
+		if !ok || e.Broken {
 			return entry{}, store.ErrNotHeld
 		}
 		if e.spec() != rule.Spec(r.Kind) {

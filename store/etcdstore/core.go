@@ -1,6 +1,7 @@
 package etcdstore
 
 import (
+	"github.com/leasehold-dev/leasehold/internal/audience"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/gate"
 	"github.com/leasehold-dev/leasehold/internal/unclaimed"
@@ -13,6 +14,7 @@ type core struct {
 	pool     *pool
 	holds    holds
 	inbox    *inbox
+	broken   audience.Audience
 	rejoined unclaimed.Places[*place]
 	gate     *gate.Gate
 }
@@ -38,6 +40,9 @@ func (s *core) newPlace(of store.Lease, l *lease) *place {
 func (s *core) own(p *place) *hold {
 	h := &hold{key: p.key, create: p.create, slot: p.slot, crowded: p.crowded, lease: p.lease}
 	s.holds.put(p.of.Name, p.of.Owner, h, s.clock.Now())
+	if s.inbox.home() != "" {
+		s.inbox.start()
+	}
 	return h
 }
 

@@ -21,10 +21,10 @@ func (s *core) enter(ctx context.Context, of store.Lease, spare, tries int) (p *
 		return nil, g, nil, false, err
 	}
 	p = s.newPlace(of, l)
-	e := entry{record: recordOf(of, l, ""), key: p.key, lease: l.id}
+	e := entry{record: recordOf(of, l, s.inbox.home()), key: p.key, lease: l.id}
 	again := false
 	for try := 1; ; try++ {
-		t, entering, number := s.entry(of.Name, e, v)
+		t, entering, number := s.entry(of, e, v)
 		r, unsure, err := s.commit(ctx, t)
 		if doubt = doubt || unsure; doubt {
 			l.tainted.Store(true)
@@ -51,7 +51,15 @@ func (s *core) enter(ctx context.Context, of store.Lease, spare, tries int) (p *
 		if i := v.index(p.key, 0); i >= 0 { // an earlier try made it
 			made := v.places[i]
 			p.create, p.slot = made.create, made.slotKey()
+			if made.Broken {
+				s.leave(p)
+				return nil, g, nil, doubt, errBroken
+			}
 			return p, s.admitted(made, spare), nil, doubt, nil
+		}
+		if len(r.Responses[0].GetResponseRange().Kvs) != 0 {
+			s.pool.done(l)
+			return nil, g, nil, doubt, errBroken
 		}
 		if try == tries || v.owner(of.Owner) || rule.Owns(ranked(v.with(e).places), len(v.places)).Verdict != rule.Granted {
 			s.pool.done(l)
@@ -71,10 +79,12 @@ func (v *view) owner(owner string) bool {
 }
 
 // entry is the transaction that makes the place e and its slot behind all of v. Without a
-// view, it does so if nobody has the lock. It returns e as it is made, and the slot.
-func (s *link) entry(name string, e entry, v *view) (t txn, made entry, number int64) {
+// view, it does so if nobody has the lock. It returns e as it is made, and the slot. If it
+// fails, it reads the key that refuses the owner, and the lock.
+func (s *link) entry(of store.Lease, e entry, v *view) (t txn, made entry, number int64) {
+	name, tomb := of.Name, s.layout.tombOf(of)
 	prefix, slots := s.layout.lock(name), s.layout.slots(name)
-	t = txn{ifs: []condition{nobody(prefix), nobody(slots)}, els: s.layout.readAll(name)}
+	t = txn{ifs: []condition{nobody(prefix), nobody(slots)}, els: append([]operation{get(tomb)}, s.layout.readAll(name)...)}
 	if v != nil {
 		with := v.with(e)
 		me := len(v.places)
@@ -84,6 +94,7 @@ func (s *link) entry(name string, e entry, v *view) (t txn, made entry, number i
 		e.record, guard = s.generation(with, me, slots)
 		t.ifs = append(t.ifs, guard...)
 	}
+	t.ifs = append(t.ifs, absent(tomb))
 	t.then = []operation{
 		put(e.key, e.record.encode(), e.lease),
 		s.layout.take(name, number, successor{Suffix: e.key[len(prefix):]}, e.lease),

@@ -42,9 +42,9 @@ func (w *exclusive) enqueue(ctx context.Context) (g store.Grant, done bool, err 
 	p := s.newPlace(w.r.Lease, l)
 	p.mailbox = s.inbox.open(l.id)
 	r, err := w.commitPlace(ctx, p, txn{
-		ifs:  []condition{absent(p.key)},
+		ifs:  []condition{absent(p.key), absent(s.layout.tombOf(p.of))},
 		then: []operation{put(p.key, recordOf(p.of, l, s.inbox.process).encode(), l.id), byAge(p.prefix, 1)},
-		els:  []operation{get(p.key), byAge(p.prefix, 1)},
+		els:  []operation{get(p.key), byAge(p.prefix, 1), get(s.layout.tombOf(p.of))},
 	})
 	if err == errAgain {
 		return g, false, nil
@@ -54,15 +54,24 @@ func (w *exclusive) enqueue(ctx context.Context) (g store.Grant, done bool, err 
 	w.place = p
 	p.create = r.Header.Revision
 	if !r.Succeeded { // an earlier try made it
-		p.create = entryOf(r.Responses[0].GetResponseRange().Kvs[0]).create
+		made, refused := r.Responses[0].GetResponseRange().Kvs, r.Responses[2].GetResponseRange().Kvs
+		switch {
+		case len(made) == 0 && len(refused) != 0:
+			return g, false, w.refused(p)
+		case len(made) == 0:
+			return g, false, w.released(ctx)
+		}
+		p.create = made[0].CreateRevision
 	}
 	got := r.Responses[1].GetResponseRange()
 	first := entryOf(got.Kvs[0])
 	switch {
+	case first.key == p.key && first.Broken:
+		return g, false, w.broken()
 	case first.key == p.key && (r.Succeeded || first.mod > p.create):
 		return w.grant(first.mod, nil), true, nil
 	case first.key == p.key: // it waited since an earlier try made it, until the one before it was gone
-		revision, err := w.takeOver(ctx)
+		revision, err := w.takeOver(ctx, first.mod)
 		if err != nil || revision == 0 {
 			return g, false, err
 		}
@@ -141,10 +150,16 @@ func (w *exclusive) handed(ctx context.Context) (revision int64, err error) {
 	}
 	is := rule.Owns(ranked(line), me)
 	if is.Verdict == rule.Granted {
-		if line[me].mod > p.create { // the one before handed it over
+		switch {
+		case first[0].Broken:
+			return 0, w.broken()
+		case line[me].mod > p.create: // the one before handed it over
 			return line[me].mod, nil
 		}
-		return w.takeOver(ctx)
+		if revision, err = w.takeOver(ctx, line[me].mod); revision != 0 || err != nil {
+			return revision, err
+		}
+		return w.handed(ctx) // the place has changed
 	}
 	w.trouble = 0
 	w.reason(w.s.busy(ctx, w.r.Name, first[0], is.Position))
@@ -152,12 +167,12 @@ func (w *exclusive) handed(ctx context.Context) (revision int64, err error) {
 	return 0, nil
 }
 
-// takeOver gives the place a revision that is later than any token of the owner before,
-// which did not hand the lock over.
-func (w *exclusive) takeOver(ctx context.Context) (revision int64, err error) {
+// takeOver gives the place, which was last changed at mod, a revision that is later than
+// any token of the owner before, which did not hand the lock over.
+func (w *exclusive) takeOver(ctx context.Context, mod int64) (revision int64, err error) {
 	p := w.place
 	r, _, err := w.s.commit(ctx, txn{
-		ifs:  []condition{created(p.key, p.create), oldest(p.prefix, p.create)},
+		ifs:  []condition{created(p.key, p.create), modified(p.key, mod), oldest(p.prefix, p.create)},
 		then: []operation{touch(p.key)},
 	})
 	if err != nil || !r.Succeeded {

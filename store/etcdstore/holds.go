@@ -2,6 +2,7 @@ package etcdstore
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
@@ -17,6 +18,9 @@ type hold struct {
 	// lease is what the key is attached to. named is the lease that the key is named
 	// after, if that is another one. Both are nil if another handle acquired the lock.
 	lease, named *lease
+	// suspect is set if a message says that the lease was broken. It is then read before
+	// it is kept alive, which would make a broken lease last longer.
+	suspect atomic.Bool
 
 	mu sync.Mutex
 	// next are the places behind this one, the next one first. No place is between two
@@ -83,6 +87,18 @@ func (hs *holds) get(name, owner string) *hold {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	return hs.all[holdKey{name, owner}]
+}
+
+// suspect notes that the lease of an owner, whose place was created at that revision, may
+// have been broken.
+func (hs *holds) suspect(owner string, create int64) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	for k, h := range hs.all {
+		if k.owner == owner && h.create == create {
+			h.suspect.Store(true)
+		}
+	}
 }
 
 // drop forgets h, unless the owner has another hold by now.

@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"
+
+	"github.com/leasehold-dev/leasehold/store"
 )
 
 // inbox is where the process is told that its places have been given locks: one watch,
@@ -21,19 +24,35 @@ import (
 // A message can be lost: while the watch is opened again, or if the transaction that
 // wrote it could not. So a mailbox is also told to look, and a waiter watches the place
 // before it.
+//
+// The process is also told here that its leases were broken. A holder then needs the watch,
+// too, if somebody listens.
 type inbox struct {
 	*link
 	process string
+	// broken is called with the owner of a lease that is said to have been broken, and
+	// the revision at which its place was created.
+	broken func(owner string, create int64)
+	heeds  atomic.Bool // somebody has asked to be told of broken leases
 
-	mu    sync.Mutex
-	boxes map[string]*mailbox // by suffix
-	ctx   context.Context     // nil until the watch is needed
-	stop  context.CancelFunc
-	ended chan struct{}
+	mu     sync.Mutex
+	boxes  map[string]*mailbox // by suffix
+	ctx    context.Context     // nil until the watch is needed
+	stop   context.CancelFunc
+	ended  chan struct{}
+	closed bool
 }
 
-func newInbox(l *link, process string) *inbox {
-	return &inbox{link: l, process: process, boxes: make(map[string]*mailbox)}
+func newInbox(l *link, process string, broken func(owner string, create int64)) *inbox {
+	return &inbox{link: l, process: process, broken: broken, boxes: make(map[string]*mailbox)}
+}
+
+// home is the process to tell of a lease that is broken, or empty.
+func (b *inbox) home() string {
+	if b.heeds.Load() {
+		return b.process
+	}
+	return ""
 }
 
 // push is a message that came, and the revision of the transaction that wrote it.
@@ -60,12 +79,24 @@ func (b *inbox) open(id clientv3.LeaseID) *mailbox {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.boxes[m.suffix] = m
-	if b.ctx == nil {
-		b.ctx, b.stop = context.WithCancel(context.Background())
-		b.ended = make(chan struct{})
-		go b.run()
-	}
+	b.startLocked()
 	return m
+}
+
+// start starts the watch.
+func (b *inbox) start() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.startLocked()
+}
+
+func (b *inbox) startLocked() {
+	if b.ctx != nil || b.closed {
+		return
+	}
+	b.ctx, b.stop = context.WithCancel(context.Background())
+	b.ended = make(chan struct{})
+	go b.run()
 }
 
 // started reports whether the process has an inbox.
@@ -89,6 +120,7 @@ func (b *inbox) forget(m *mailbox) {
 func (b *inbox) close() {
 	b.mu.Lock()
 	stop, ended := b.stop, b.ended
+	b.closed = true
 	b.mu.Unlock()
 	if stop != nil {
 		stop()
@@ -184,11 +216,22 @@ func (b *inbox) deliver(suffix string, value []byte, revision int64) {
 	box := b.boxes[suffix]
 	b.mu.Unlock()
 	p := push{revision: revision}
-	if box == nil || json.Unmarshal(value, &p.message) != nil {
+	if json.Unmarshal(value, &p.message) != nil {
+		return
+	}
+	broken := store.CheckOwner(p.Broken) == nil
+	if broken {
+		b.broken(p.Broken, p.Create)
+	}
+	if box == nil {
 		return
 	}
 	box.mu.Lock()
-	box.push = p
+	if broken {
+		box.push, box.look = push{}, true // the owner has not noticed yet that it had the lock
+	} else {
+		box.push = p
+	}
 	box.mu.Unlock()
 	box.ring()
 }

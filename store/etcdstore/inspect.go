@@ -28,7 +28,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 		return store.State{}, s.failed(ctx, "inspect", name, false, err)
 	}
 	for {
-		v, err := s.readSome(ctx, name)
+		v, last, err := s.readWithNote(ctx, name)
 		if v == nil {
 			return store.State{}, s.refused(ctx, "inspect", name, false, err)
 		}
@@ -40,6 +40,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 			continue // a lease has just ended
 		}
 		st := s.state(name, v, left)
+		st.Broken = last.decode()
 		st.Queue, err = s.line(ctx, v.places[len(left):])
 		if err != nil {
 			return store.State{}, s.failed(ctx, "inspect", name, false, err)
@@ -70,17 +71,18 @@ func (s *link) line(ctx context.Context, waiters []entry) (line []store.Place, e
 	return line, err
 }
 
-// readSome is read, without the waiters of a mutex that Inspect does not show.
-func (s *link) readSome(ctx context.Context, name string) (*view, error) {
-	r, _, err := s.commit(ctx, txn{then: []operation{byAge(s.layout.lock(name), store.MaxQueue+1), getAll(s.layout.slots(name))}})
+// readWithNote is read, without the waiters of a mutex that Inspect does not show, and with
+// the note about the lease that was broken last, if there is one.
+func (s *link) readWithNote(ctx context.Context, name string) (*view, *note, error) {
+	r, _, err := s.commit(ctx, txn{then: []operation{get(s.layout.note(name)), byAge(s.layout.lock(name), store.MaxQueue+1), getAll(s.layout.slots(name))}})
 	if r == nil {
-		return nil, err
+		return nil, nil, err
 	}
-	v := s.view(name, r)
-	if len(v.places) <= store.MaxQueue || v.places[0].spec() == rule.Mutex {
-		return v, err
+	v, last := s.view(name, r), noteOf(r.Responses[0].GetResponseRange().Kvs)
+	if len(v.places) > store.MaxQueue && v.places[0].spec() != rule.Mutex {
+		v, err = s.read(ctx, name)
 	}
-	return s.read(ctx, name)
+	return v, last, err
 }
 
 // allLeft is left for several places at once.

@@ -20,8 +20,10 @@ type leaving struct {
 	// crowded is set if there are others to tell, as far as is known, and permit if the lock
 	// is known to be a semaphore.
 	crowded, permit bool
-	doubt           bool // a try failed and may have taken effect
-	quiet           bool // the transaction cannot write to others
+	also            []operation // of the transaction that ends it
+	told            handing     // what the last transaction has handed on
+	doubt           bool        // a try failed and may have taken effect
+	quiet           bool        // the transaction cannot write to others
 }
 
 // releaseShared is release for a lock that several can hold.
@@ -97,7 +99,7 @@ func (l *leaving) find(ctx context.Context, r store.ReleaseRequest) (entry, erro
 
 // run deletes the place and its slot.
 func (l *leaving) run(ctx context.Context) error {
-	if l.v == nil && l.crowded && !(l.permit && l.slot != "") {
+	if l.v == nil && l.crowded {
 		v, err := l.s.read(ctx, l.name)
 		if v == nil {
 			return err
@@ -124,7 +126,7 @@ func (l *leaving) run(ctx context.Context) error {
 		}
 		if r.Succeeded {
 			if alone {
-				l.s.announce(l.s.view(l.name, r))
+				l.s.announce(l.name, l.s.view(l.name, r), l.told.in(r))
 			}
 			return nil
 		}
@@ -137,16 +139,19 @@ const patient = 2
 
 // txn is the transaction that deletes the place and its slot. Without a view it does so
 // if nobody came later, so that there is nobody to tell. Otherwise it lets those in whose
-// turn it is, or it is alone, and reads whom to tell: holders of permits often leave at the
-// same time, and would be in each other's way.
+// turn it is, or it is alone: it does not fail because of others, and reads whom to let in
+// next. It is alone for permits, whose holders often leave at the same time. It then hands
+// its slot on if no other holder has let that place in.
 func (l *leaving) txn(try int) (t txn, alone bool, err error) {
 	s := l.s
 	t = txn{
 		ifs:  []condition{created(l.key, l.create)},
-		then: []operation{remove(l.key)},
+		then: append([]operation{remove(l.key)}, l.also...),
 		els:  s.layout.readAll(l.name),
 	}
 	var p passage
+	var h handing
+	l.told = handing{}
 	alone = l.permit || l.quiet || try >= patient
 	if l.v == nil && !alone {
 		t.ifs = append(t.ifs, newest(s.layout.lock(l.name), l.create))
@@ -155,7 +160,7 @@ func (l *leaving) txn(try int) (t txn, alone bool, err error) {
 		i := l.v.index(l.key, l.create)
 		switch {
 		case i < 0 && l.doubt: // an earlier try ended it, and may have told nobody
-			s.announce(l.v)
+			s.announce(l.name, l.v, 0)
 			return txn{}, false, nil
 		case i < 0:
 			return t, false, store.ErrNotHeld
@@ -168,15 +173,26 @@ func (l *leaving) txn(try int) (t txn, alone bool, err error) {
 		} else {
 			t.ifs = append(t.ifs, modified(l.key, e.mod)) // it may enter meanwhile
 		}
-		if alone = alone || !e.Shared; !alone {
+		switch alone = alone || !e.Shared; {
+		case !alone:
 			p = s.layout.pass(l.v.without(i), l.name, freed)
+		case !l.quiet && !e.Shared && freed >= 0:
+			h = s.layout.hand(l.v.without(i), l.name, freed)
 		}
 	}
 	if l.mod != 0 {
 		t.ifs = append(t.ifs, modified(l.key, l.mod))
 	}
-	if l.slot != "" && !p.reused {
+	switch {
+	case h.enter.reused:
+		t.then = append(t.then, nested(txn{ifs: h.enter.ifs, then: h.enter.then, els: []operation{remove(l.slot)}}))
+	case l.slot != "" && !p.reused:
 		t.then = append(t.then, remove(l.slot))
+	}
+	if h.looks != 0 {
+		h.at = len(t.then)
+		t.then = append(t.then, nested(h.look))
+		l.told = h
 	}
 	t.ifs, t.then = append(t.ifs, p.ifs...), append(t.then, p.then...)
 	if alone {
@@ -185,20 +201,18 @@ func (l *leaving) txn(try int) (t txn, alone bool, err error) {
 	return t, alone, nil
 }
 
-// announce tells those whose turn it is in v, in the background. If that fails, they look
-// by themselves. The caller is counted at the gate.
-func (s *core) announce(v *view) {
-	turns := s.layout.turns(v)
+// announce lets those in whose turn it is in v, the lock called name, or tells them, in the
+// background. If that fails, they look by themselves. The place created at told knows
+// already that it is the first that still waits. The caller is counted at the gate.
+func (s *core) announce(name string, v *view, told int64) {
+	turns := s.layout.letIn(v, name, told)
 	if len(turns) == 0 {
 		return
 	}
 	s.gate.Stay()
 	go func() {
 		defer s.gate.Leave()
-		_, _, err := s.commit(context.Background(), txn{then: turns})
-		for i := 0; isGone(err) && len(turns) > 1 && i < len(turns); i++ { // one of them has gone
-			_, _, _ = s.commit(context.Background(), txn{then: turns[i : i+1]})
-		}
+		_, _, _ = s.commit(context.Background(), txn{then: turns})
 	}()
 }
 
@@ -208,7 +222,7 @@ func (s *core) wake(name string) {
 	go func() {
 		defer s.gate.Leave()
 		if v, _ := s.read(context.Background(), name); v != nil {
-			s.announce(v)
+			s.announce(name, v, 0)
 		}
 	}()
 }

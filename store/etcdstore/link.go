@@ -128,14 +128,14 @@ func (s *link) busy(ctx context.Context, name string, first entry, position int)
 	return e
 }
 
-// find reads the place of an owner that has the lock.
+// find reads the place of an owner that has the lock, with a lease that nobody has broken.
 func (s *link) find(ctx context.Context, of store.Lease) (entry, error) {
 	if !of.Kind.IsMutex() {
 		v, err := s.read(ctx, of.Name)
 		if v == nil {
 			return entry{}, err
 		}
-		if e, ok := v.held(of.Owner); ok {
+		if e, ok := v.held(of.Owner); ok && !e.Broken {
 			return e, nil
 		}
 		return entry{}, store.ErrNotHeld
@@ -145,7 +145,7 @@ func (s *link) find(ctx context.Context, of store.Lease) (entry, error) {
 		return entry{}, err
 	}
 	for _, e := range holders(entriesOf(r.Responses[0].GetResponseRange().Kvs)) {
-		if e.Owner == of.Owner && !e.native {
+		if e.Owner == of.Owner && !e.native && !e.Broken {
 			return e, nil
 		}
 	}
@@ -175,6 +175,9 @@ func (s *link) agreeOnFloor(ctx context.Context) (fence.Token, error) {
 	return floor, nil
 }
 
+// errBroken is the result of a request for a lease of an owner whose lease was broken.
+var errBroken = errors.New("the lease of the owner was broken")
+
 // refused returns the error of an attempt that failed.
 func (s *link) refused(ctx context.Context, op, name string, doubt bool, err error) error {
 	var q *quarantineError
@@ -194,6 +197,9 @@ func (s *link) failed(ctx context.Context, op, name string, doubt bool, err erro
 	what := op
 	if name != "" {
 		what = fmt.Sprintf("%s %q", op, name)
+	}
+	if err == errBroken {
+		return fmt.Errorf("%s: %w: the lease of this owner was broken; a new attempt needs a new owner", what, store.ErrNotHeld)
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		if errors.Is(cause, store.ErrClosed) {

@@ -1,5 +1,7 @@
 package etcdstore
 
+import clientv3 "go.etcd.io/etcd/client/v3"
+
 // mostTold is how many places one transaction tells of their turn.
 const mostTold = 32
 
@@ -53,6 +55,83 @@ func (p *passage) let(l layout, name string, e entry, number int64, isFreed bool
 		p.ifs = append(p.ifs, absent(l.slot(name, number)))
 	}
 	p.then = append(p.then, touch(e.key), l.take(name, number, successor{Suffix: e.key[len(l.lock(name)):], Create: e.create}, e.lease))
+}
+
+// handing is what the transaction adds in which a holder of permits leaves. Each half is a
+// transaction within it, which fails if somebody else was faster.
+type handing struct {
+	// enter lets the first place in whose turn comes, with the slot of the one that
+	// leaves. It is empty if there is none.
+	enter passage
+	// look tells the first place that still waits. looks is when that was created, or 0,
+	// and at is the index of look in the transaction.
+	look  txn
+	looks int64
+	at    int
+}
+
+// hand hands the slot freed on in a semaphore.
+func (l layout) hand(v *view, name string, freed int64) (h handing) {
+	holders := v.holders()
+	for i, e := range v.places[:min(len(v.places), holders+1)] {
+		m := message{Create: e.create, Crowded: i+1 < len(v.places)}
+		switch {
+		case !e.waits():
+		case i == holders:
+			h.looks, h.look = e.create, l.tellWaiter(v, e, m)
+		case !h.enter.reused:
+			m.Entered, m.Slot = true, freed
+			h.enter.let(l, name, e, freed, true)
+			h.enter.then = append(h.enter.then, l.tell(v.prefix, e, m))
+		}
+	}
+	return h
+}
+
+// in returns when the place was created that the transaction has told to look, or 0.
+func (h handing) in(r *clientv3.TxnResponse) int64 {
+	if h.looks != 0 && r.Responses[h.at].GetResponseTxn().Succeeded {
+		return h.looks
+	}
+	return 0
+}
+
+// letIn lets in the first place whose turn it is. It tells the others of their turn, since
+// all that one transaction lets in have the same token, and the first that still waits,
+// unless it is the one created at told. Each part fails for itself if its place has
+// changed; if only its slot was taken, the place is told of its turn. If there are too many,
+// the last one looks and tells the next. Readers and writers are only told to look.
+func (l layout) letIn(v *view, name string, told int64) (then []operation) {
+	holders, entered := v.holders(), v
+	for i, e := range v.places[:min(len(v.places), holders+1)] {
+		m := message{Create: e.create, Crowded: i+1 < len(v.places)}
+		switch {
+		case !e.waits() || i == holders && e.create == told:
+			continue
+		case i == holders || e.Shared || len(then) == mostTold-1:
+			then = append(then, nested(l.tellWaiter(v, e, m)))
+		default:
+			m.Turn, m.Slot = true, entered.freeSlot(i)
+			part := l.tellWaiter(v, e, m)
+			if entered == v { // nobody yet
+				m.Turn, m.Entered = false, true
+				var p passage
+				p.let(l, name, e, m.Slot, false)
+				part = txn{ifs: p.ifs, then: append(p.then, l.tell(v.prefix, e, m)), els: []operation{nested(part)}}
+			}
+			entered = entered.entered(i, m.Slot)
+			then = append(then, nested(part))
+		}
+		if len(then) == mostTold {
+			break
+		}
+	}
+	return then
+}
+
+// tellWaiter tells a place that still waits.
+func (l layout) tellWaiter(v *view, e entry, m message) txn {
+	return txn{ifs: []condition{modified(e.key, e.mod)}, then: []operation{l.tell(v.prefix, e, m)}}
 }
 
 // waits reports whether the place is that of a waiter that can be told.

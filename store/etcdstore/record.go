@@ -36,6 +36,8 @@ type record struct {
 	Weight int64 `json:"weight,omitempty"`
 	// Kept is the slot of a lease that was granted before Resize.
 	Kept *int64 `json:"kept,omitempty"`
+	// Broken means that the lease cannot be renewed any more.
+	Broken bool `json:"broken,omitempty"`
 }
 
 func (r record) encode() string { return encode(r) }
@@ -110,7 +112,9 @@ func (e entry) holder() store.Holder {
 	if e.native {
 		return store.Holder{Owner: e.Owner, Foreign: true}
 	}
-	return store.DecodeHolder(e.Owner, e.meta())
+	h := store.DecodeHolder(e.Owner, e.meta())
+	h.Broken = e.Broken
+	return h
 }
 
 // lasts is the longest that the entry can last unless it is renewed. It is negative for

@@ -78,8 +78,9 @@ type ending struct {
 	// mod, if not 0, is the revision that the place has to have: a later one may belong
 	// to other attempts, too.
 	mod    int64
-	rejoin *place // it comes last
-	doubt  bool   // a try failed and may have taken effect
+	rejoin *place      // it comes last
+	also   []operation // of the transaction that ends it
+	doubt  bool        // a try failed and may have taken effect
 	// standing is set if rejoin was made.
 	standing bool
 }
@@ -173,7 +174,7 @@ func (e *ending) run(ctx context.Context) error {
 func (e *ending) txn(next []successor, whole bool) txn {
 	t := txn{
 		ifs:  []condition{created(e.hold.key, e.hold.create)},
-		then: []operation{remove(e.hold.key)},
+		then: append([]operation{remove(e.hold.key)}, e.also...),
 		els:  []operation{byAge(e.prefix, mostRead)},
 	}
 	if e.mod != 0 {
@@ -211,7 +212,7 @@ func (e *ending) taint() {
 func (e *ending) quietly(ctx context.Context) error {
 	t := txn{
 		ifs:  []condition{created(e.hold.key, e.hold.create)},
-		then: []operation{remove(e.hold.key)},
+		then: append([]operation{remove(e.hold.key)}, e.also...),
 		els:  []operation{byAge(e.prefix, mostRead)},
 	}
 	if e.mod != 0 {

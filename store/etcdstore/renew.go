@@ -82,7 +82,7 @@ func (s *core) renew(ctx context.Context, leases []store.Lease) []error {
 	slots := make(chan struct{}, 8)
 	for i, l := range leases {
 		all[i] = &renewal{of: l, hold: s.holds.get(l.Name, l.Owner)}
-		if all[i].hold != nil && l.TTL <= all[i].hold.lease.lasts {
+		if h := all[i].hold; h != nil && l.TTL <= h.lease.lasts && !h.suspect.Swap(false) {
 			continue
 		}
 		slots <- struct{}{}
@@ -108,12 +108,14 @@ func (s *core) renew(ctx context.Context, leases []store.Lease) []error {
 // prepare reads a hold of which nothing is known here, and lets it have a lease that is
 // long enough.
 func (s *core) prepare(ctx context.Context, r *renewal) {
+	was := r.hold
 	has, err := s.find(ctx, r.of)
 	if err != nil {
-		r.err = err
+		if r.err = err; err == store.ErrNotHeld && was != nil {
+			s.holds.drop(r.of.Name, r.of.Owner, was)
+		}
 		return
 	}
-	was := r.hold
 	r.found, r.err = true, nil
 	if was == nil || was.create != has.create || was.lease.id != has.lease {
 		r.hold = &hold{key: has.key, create: has.create, slot: has.slotKey(), lease: adopted(has)}
@@ -212,7 +214,7 @@ func (s *core) confirm(ctx context.Context, all []*renewal) {
 func (s *core) confirmSome(ctx context.Context, some []*renewal, left map[clientv3.LeaseID]int64, sent clock.Instant) {
 	var t txn
 	for _, r := range some {
-		t.then = append(t.then, getKey(r.hold.key))
+		t.then = append(t.then, get(r.hold.key))
 		if r.hold.slot != "" {
 			t.then = append(t.then, getKey(r.hold.slot))
 		}
@@ -238,7 +240,7 @@ func (s *core) confirmSome(ctx context.Context, some []*renewal, left map[client
 			hasSlot = len(slots) == 1 && clientv3.LeaseID(slots[0].Lease) == l.id
 		}
 		switch {
-		case len(kvs) == 0 || kvs[0].CreateRevision != r.hold.create:
+		case len(kvs) == 0 || kvs[0].CreateRevision != r.hold.create || entryOf(kvs[0]).Broken:
 			r.err = store.ErrNotHeld
 			s.holds.drop(r.of.Name, r.of.Owner, r.hold)
 		case clientv3.LeaseID(kvs[0].Lease) != l.id || left[l.id] == 0:

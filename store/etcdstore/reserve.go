@@ -31,19 +31,19 @@ func (s *Store) ReserveTokens(ctx context.Context, r store.ReserveRequest) (stor
 	prefix := s.layout.lock(r.Name)
 	draw := txn{
 		ifs:  []condition{created(key, create)},
-		then: []operation{touch(key), count(prefix)},
+		then: []operation{touch(key), get(key), count(prefix)},
 	}
 	if several {
-		draw.then = append(draw.then[:1], s.layout.readAll(r.Name)...)
+		draw.then = append(draw.then[:2], s.layout.readAll(r.Name)...)
 	}
 	t, _, err := s.commit(ctx, draw)
 	switch {
 	case err != nil:
 		return store.Reserved{}, s.notReserved(ctx, r, err)
-	case !t.Succeeded:
+	case !t.Succeeded || entriesOf(t.Responses[1].GetResponseRange().Kvs)[0].Broken:
 		return store.Reserved{}, s.notReserved(ctx, r, store.ErrNotHeld)
 	}
-	waiting := t.Responses[1].GetResponseRange().Count > 1
+	waiting := t.Responses[2].GetResponseRange().Count > 1
 	if several {
 		v := s.view(r.Name, t)
 		waiting = v.holders() < len(v.places)

@@ -32,7 +32,12 @@ func (u Use) Rights(o *Options) ([]Right, error) {
 	if u.Names == "" { // the keys below also begin so
 		return rights, nil
 	}
-	rights = append(rights, Right{Key: l.allSlots() + escape(u.Names), Prefix: true, Write: u.Lock})
+	for _, keys := range []string{l.allSlots(), l.broken()} {
+		rights = append(rights, Right{Key: keys + escape(u.Names), Prefix: true, Write: u.Lock})
+	}
+	if u.Examine { // a request for a lock looks for what refuses it
+		rights = append(rights, Right{Key: l.broken() + examined, Prefix: true})
+	}
 	if u.Lock {
 		rights = append(rights, Right{Key: l.inboxes(), Prefix: true, Write: true})
 	}

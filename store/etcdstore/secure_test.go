@@ -132,8 +132,15 @@ func lockAndLook(ctx context.Context, s *etcdstore.Store, name string) error {
 	}
 	shared := request(name, 20*time.Second)
 	shared.Kind = store.Kind{Limit: 2}
-	if _, err := s.Acquire(ctx, store.AcquireRequest{Lease: shared}); err != nil {
+	g, err := s.Acquire(ctx, store.AcquireRequest{Lease: shared})
+	if err != nil {
 		return err
+	}
+	if _, err := s.BreakLease(ctx, store.BreakRequest{Name: name, Owner: shared.Owner, Token: g.Token}); err != nil {
+		return err
+	}
+	if st, err := s.Inspect(ctx, name); err != nil || st.Broken == nil {
+		return errors.Join(errors.New("the note about the broken lease is not seen"), err)
 	}
 	return s.Release(ctx, store.ReleaseRequest{Lease: shared})
 }

@@ -3,7 +3,6 @@ package etcdstore
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -46,8 +45,8 @@ func (w *shared) enqueue(ctx context.Context) (g store.Grant, done bool, err err
 	p := s.newPlace(w.r.Lease, l)
 	p.mailbox = s.inbox.open(l.id)
 	e := entry{record: recordOf(p.of, l, s.inbox.process), key: p.key, lease: l.id}
-	t, entering, number := s.entry(w.r.Name, e, nil)
-	enqueue := nested(txn{ifs: []condition{absent(p.key)}, then: t.then[:1]})
+	t, entering, number := s.entry(p.of, e, nil)
+	enqueue := nested(txn{ifs: []condition{absent(p.key), absent(s.layout.tombOf(p.of))}, then: t.then[:1]})
 	t.els = append([]operation{enqueue}, t.els...)
 	r, err := w.commitPlace(ctx, p, t)
 	if err == errAgain {
@@ -63,8 +62,11 @@ func (w *shared) enqueue(ctx context.Context) (g store.Grant, done bool, err err
 	}
 	v := s.view(w.r.Name, r)
 	i := v.index(p.key, 0)
-	if i < 0 { // it cannot be: the transaction made the place
-		return g, false, fmt.Errorf("lock %q: etcd does not return the key %q that it made", w.r.Name, p.key)
+	switch refused := r.Responses[1].GetResponseRange().Kvs; {
+	case i < 0 && len(refused) != 0:
+		return g, false, w.refused(p)
+	case i < 0: // an earlier try made it, and it was removed
+		return g, false, w.released(ctx)
 	}
 	p.create = v.places[i].create
 	return w.decide(ctx, v)
@@ -127,6 +129,9 @@ func (w *shared) decide(ctx context.Context, v *view) (g store.Grant, done bool,
 	}
 	p.crowded = me+1 < len(v.places)
 	if e := v.places[me]; e.slot != nil { // it was let in, or an earlier try entered
+		if e.Broken {
+			return g, false, w.broken()
+		}
 		return w.entered(ctx, e)
 	}
 	if has, ok := v.held(w.r.Owner); ok { // another attempt of the owner

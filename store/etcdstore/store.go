@@ -54,7 +54,12 @@ func open(endpoints []string, o *Options) (*Store, error) {
 	}
 	l := &link{o: c, members: newMembers(endpoints, c), layout: layout{c.Prefix}, clock: clock.System(), replaced: replaced{maxTTL: c.MaxTTL}, lookAfter: defaultLookAfter}
 	g := gate.New()
-	s := &Store{core: core{link: l, gate: g, pool: &pool{link: l, gate: g}, inbox: newInbox(l, rand.Text()[:12])}}
+	s := &Store{core: core{link: l, gate: g, pool: &pool{link: l, gate: g}}}
+	// Any user that may lock can write such a message, so the lease is looked at.
+	s.inbox = newInbox(l, rand.Text()[:12], func(owner string, create int64) {
+		s.holds.suspect(owner, create)
+		s.broken.Tell(owner)
+	})
 	return s, nil
 }
 
@@ -85,6 +90,7 @@ func (s *Store) Caps() store.Caps {
 		Resolution: s.adds,
 		Kinds:      true,
 		Rejoins:    true,
+		Breaks:     true,
 		Reach:      "network",
 		Clock:      "the monotonic clock of etcd's leader",
 		Class:      s.cluster.Load().class,

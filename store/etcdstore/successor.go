@@ -33,6 +33,8 @@ type message struct {
 	Slot    int64 `json:"s,omitempty"`
 	Crowded bool  `json:"b,omitempty"`
 	Resized bool  `json:"r,omitempty"`
+	// Broken is the owner of the place, whose lease was broken. The rest is empty.
+	Broken string `json:"x,omitempty"`
 }
 
 // followers returns the places behind the one that the message is for.

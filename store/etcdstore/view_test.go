@@ -57,12 +57,27 @@ func lockOf(t *testing.T, places ...string) *view {
 func messages(t *testing.T, v *view) string {
 	t.Helper()
 	l := layout{"base"}
-	var all []string
 	ops := l.pass(v, "name", -1).then
 	if !v.places[0].Shared {
 		ops = l.turns(v)
 	}
+	return told(t, v, ops)
+}
+
+// told returns what operations tell the places of v. What is told if one within them fails
+// comes behind "or".
+func told(t *testing.T, v *view, ops []operation) string {
+	t.Helper()
+	l := layout{"base"}
+	var all []string
 	for _, op := range ops {
+		if part := op.GetRequestTxn(); part != nil {
+			then, els := told(t, v, part.Success), told(t, v, part.Failure)
+			if els != "" {
+				then += " or " + els
+			}
+			all = append(all, then)
+		}
 		put := op.GetRequestPut()
 		if !strings.HasPrefix(string(put.GetKey()), l.inbox("process")) {
 			continue
@@ -117,6 +132,47 @@ func TestWaitersNotifiedToEnter(t *testing.T) {
 	}
 }
 
+// A holder of a permit that leaves hands its slot to one place. Afterwards one more is let in
+// if it is its turn, the others are notified of theirs, and so is the first that still
+// waits if it does not know.
+func TestWaitersLetIn(t *testing.T) {
+	for _, x := range []struct {
+		what   string
+		places []string
+		leaves int
+		knows  int64 // when the place was created that knows that it is the first to wait
+		hand   string
+		after  string // what would be left to do if nobody had been handed the slot
+	}{
+		{"nobody waits", []string{"a 3 1 0", "b 3 1 1"}, 0, 0, "", ""},
+		{"a permit is free", []string{"a 2 1 0", "b 2 1 1", "c 2 1 -", "d 2 1 -"}, 1, 0, "c in 1, d look", "c in 1 or c turn 1, d look"},
+		{"the first to wait knows", []string{"a 2 1 0", "b 2 1 1", "c 2 2 -"}, 0, 12, "c look", ""},
+		{"a heavy holder leaves", []string{"a 4 3 0", "b 4 1 1", "c 4 1 -", "d 4 1 -", "e 4 2 -"}, 0, 0, "c in 0, e look", "c in 0 or c turn 0, d turn 2, e look"},
+		{"a heavy waiter is not passed", []string{"a 3 2 0", "b 3 1 1", "c 3 3 -", "d 3 1 -"}, 1, 0, "c look", "c look"},
+		{"one that has not entered yet", []string{"a 3 1 0", "b 3 1 2", "c 3 1 -", "d 3 1 -", "e 3 1 -"}, 0, 0, "c in 0, e look", "c in 0 or c turn 0, d turn 1, e look"},
+		{"another kind waits in front", []string{"a 2 1 0", "m mutex 1 -", "c 2 1 -"}, 0, 0, "c look", "c look"},
+	} {
+		v := lockOf(t, x.places...)
+		freed := v.places[x.leaves].slot.number
+		v = v.without(x.leaves)
+		l := layout{"base"}
+		h := l.hand(v, "name", freed)
+		var ops []operation
+		if h.enter.reused {
+			ops = append(ops, nested(txn{then: h.enter.then}))
+		}
+		if h.looks != 0 {
+			ops = append(ops, nested(h.look))
+		}
+		if got := told(t, v, ops); got != x.hand {
+			t.Errorf("%s: hands on %q, want %q", x.what, got, x.hand)
+		}
+		if got := told(t, v, l.letIn(v, "name", x.knows)); got != x.after {
+			t.Errorf("%s: lets in %q, want %q", x.what, got, x.after)
+		}
+	}
+}
+
 // If many waiters have their turn at once, one transaction notifies some of them, and the
 // last of those reads the queue and notifies the next.
 func TestManyWaitersAreNotifiedInTurn(t *testing.T) {
@@ -124,9 +180,18 @@ func TestManyWaitersAreNotifiedInTurn(t *testing.T) {
 	for i := range 200 {
 		places = append(places, fmt.Sprintf("r%d rw 1 -", i))
 	}
-	told := strings.Split(messages(t, lockOf(t, places...).without(0)), ", ")
-	if len(told) != mostTold || told[0] != "r0 in 0" || told[mostTold-1] != fmt.Sprintf("r%d look", mostTold-1) {
-		t.Errorf("%d waiters are notified: %q, want %d, the last of which looks", len(told), told, mostTold)
+	passed := strings.Split(messages(t, lockOf(t, places...).without(0)), ", ")
+	if len(passed) != mostTold || passed[0] != "r0 in 0" || passed[mostTold-1] != fmt.Sprintf("r%d look", mostTold-1) {
+		t.Errorf("%d waiters are notified: %q, want %d, the last of which looks", len(passed), passed, mostTold)
+	}
+	places[0] = "w 200 200 0"
+	for i := range 200 {
+		places[i+1] = fmt.Sprintf("r%d 200 1 -", i)
+	}
+	v := lockOf(t, places...).without(0)
+	in := strings.Split(told(t, v, layout{"base"}.letIn(v, "name", 0)), ", ")
+	if len(in) != mostTold || in[0] != "r0 in 0 or r0 turn 0" || in[mostTold-1] != fmt.Sprintf("r%d look", mostTold-1) {
+		t.Errorf("%d waiters are let in: %q, want %d, the last of which looks", len(in), in, mostTold)
 	}
 }
 

@@ -225,13 +225,16 @@ func (w *waiting) refresh(ctx context.Context) (there bool, err error) {
 		w.lost()
 		return false, nil
 	}
-	r, _, err := w.s.commit(ctx, txn{then: []operation{getKey(p.key)}})
+	r, _, err := w.s.commit(ctx, txn{then: []operation{get(p.key)}})
 	if err != nil {
 		return false, err
 	}
 	kvs := r.Responses[0].GetResponseRange().Kvs
-	if len(kvs) == 0 || kvs[0].CreateRevision != p.create {
+	switch {
+	case len(kvs) == 0 || kvs[0].CreateRevision != p.create:
 		return false, w.released(ctx)
+	case entryOf(kvs[0]).Broken: // it has had the lock, and did not notice
+		return false, w.broken()
 	}
 	p.lease.kept(sent)
 	w.trouble = 0
@@ -245,6 +248,24 @@ func (w *waiting) lost() {
 	w.s.inbox.forget(w.place.mailbox)
 	w.s.pool.revoke(w.place.lease)
 	w.place = nil
+}
+
+// refused is the result if no place was made, because an earlier lease of the owner was
+// broken.
+func (w *waiting) refused(p *place) error {
+	w.s.inbox.forget(p.mailbox)
+	w.s.pool.done(p.lease)
+	w.place = nil
+	return errBroken
+}
+
+// broken gives up a place whose lease was broken, and is the result then.
+func (w *waiting) broken() error {
+	w.ahead.stop()
+	w.ahead = nil
+	w.s.leave(w.place)
+	w.place = nil
+	return errBroken
 }
 
 // released is the result if the place was removed while its lease is there: its owner was

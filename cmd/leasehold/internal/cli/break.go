@@ -27,8 +27,8 @@ holder that you saw, and not from the next one. If the lock is held with another
 nothing is done, and the exit code is 124.
 
 The lease cannot be renewed any more. The holder learns of that at once on a Redis
-server, on several, behind sentinels and in ZooKeeper; on other stores, or if that
-message is lost, at its next renewal, a third of its TTL after the last one. Then it
+server, on several, behind sentinels, in etcd and in ZooKeeper; on other stores, or if
+that message is lost, at its next renewal, a third of its TTL after the last one. Then it
 stops: a command under "leasehold run" gets SIGTERM, and SIGKILL after its --grace. The
 lock is free when the holder has released it, or when its lease expires if the holder is
 dead, frozen or cut off; "show" prints when that is. So the holder is told before anybody

@@ -3,11 +3,39 @@
 package cli
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/etcdtest"
 )
+
+// In etcd a holder is told at once and stops before the next one has the lock. One that is
+// stopped, or dead, keeps the lock until its lease expires.
+func TestBreakInEtcd(t *testing.T) {
+	program, err := etcdtest.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := etcdtest.Launch(etcdtest.Options{Program: program})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	s := newSite(t, storeVar+"=etcd://"+c.Endpoints()[0]+"?max_ttl=1h")
+	breakReachesTheHolder(t, s)
+	// The next renewal of these holders would be due after 20 minutes.
+	for i, flags := range [][]string{nil, {"--shared"}, {"--permits", "2"}} {
+		name := fmt.Sprint("told", i)
+		h := s.holdStubborn(name, append(flags, "--ttl", "1h")...)
+		s.run(0, "break", name, "--token", s.tokenHeld(name), "--reason", "it hangs")
+		h.wants(123)
+		if out := h.out.String(); !strings.Contains(out, "told\nstopped\n") {
+			t.Errorf("%v: %q", flags, out)
+		}
+	}
+	breakOfASilentHolder(t, newSite(t, storeVar+"=etcd://"+c.Endpoints()[0]+"/silent"))
+}
 
 // The commands work on an etcd cluster: they lock, list, show and examine.
 func TestEtcd(t *testing.T) {
