@@ -40,9 +40,9 @@ type BreakRequest struct {
 // From the moment that the store has the request, the lease cannot be renewed. The
 // holder learns of that by a renewal that is refused: its context ends, with a
 // *LostError whose Cause is LostDenied. A store that is a store.BreakNotifier, as those
-// of Redis, etcd, a file and memory are, has it renewed at once; otherwise, or if the
-// message is lost, the next renewal is LockOptions.RenewEvery (a third of the TTL) after
-// the last one. While some of several servers are down, the answer to a renewal may leave
+// of Redis, etcd, ZooKeeper, a file and memory are, has it renewed at once; otherwise, or
+// if the message is lost, the next renewal is LockOptions.RenewEvery (a third of the TTL)
+// after the last one. While some of several servers are down, the answer to a renewal may leave
 // that open, and the holder is told Notice before the end of its validity instead, as
 // when it cannot reach the store. The lock passes to the next owner when the holder has
 // released it, as Do does, or when its validity is over. So the holder knows of the loss

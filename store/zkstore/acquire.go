@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/rule"
@@ -24,7 +25,10 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 	ctx, cancel := s.limited(ctx)
 	defer cancel()
 	g, err := (&attempt{s, r, s.clock.Now()}).run(ctx)
-	if err != nil && !isRefusal(err) {
+	switch {
+	case errors.Is(err, errBroken):
+		return store.Grant{}, fmt.Errorf("acquire %q: %w", r.Name, err)
+	case err != nil && !isRefusal(err):
 		return store.Grant{}, s.failed(ctx, "acquire", r.Name, err)
 	}
 	return g, err
@@ -49,8 +53,8 @@ func (a *attempt) run(ctx context.Context) (store.Grant, error) {
 	if err := ctx.Err(); err != nil {
 		return store.Grant{}, err
 	}
-	if s.leases.get(leaseKey{r.Name, r.Owner}) != nil {
-		if g, err := a.confirm(ctx); !errors.Is(err, store.ErrNotHeld) {
+	if s.places.leases.get(leaseKey{r.Name, r.Owner}) != nil {
+		if g, err := a.confirm(ctx); !errors.Is(err, store.ErrNotHeld) || errors.Is(err, errBroken) {
 			return g, err
 		}
 	}
@@ -59,7 +63,7 @@ func (a *attempt) run(ctx context.Context) (store.Grant, error) {
 			return store.Grant{}, err
 		}
 	}
-	p, err := s.enqueue(ctx, r.Lease, r.Spare)
+	p, err := s.places.enqueue(ctx, r.Lease, r.Spare)
 	if err != nil {
 		return store.Grant{}, err
 	}
@@ -79,7 +83,7 @@ func (a *attempt) take(ctx context.Context, p *place) (store.Grant, error) {
 	for {
 		q, me, err := p.queue(ctx)
 		if err != nil {
-			s.remove(p)
+			s.places.remove(p)
 			return store.Grant{}, err
 		}
 		if me < 0 { // somebody else has removed it
@@ -89,40 +93,33 @@ func (a *attempt) take(ctx context.Context, p *place) (store.Grant, error) {
 		if q.owns(me).Verdict != rule.Granted || q.holds(me, p.record.Owner) {
 			return a.refused(ctx, p, q.queue, me)
 		}
+		if q.noted {
+			if err := p.unbroken(ctx); err != nil {
+				if p.removeNow(ctx) != nil {
+					s.places.remove(p)
+				}
+				return store.Grant{}, err
+			}
+		}
 		err = p.settle(ctx, q, me)
 		if errors.Is(err, errChanged) {
 			continue
 		}
 		var g store.Grant
 		if err == nil {
-			g, err = s.granted(ctx, p, a.r.Lease, a.start)
+			g, err = s.places.granted(ctx, p, a.r.Lease, a.start)
 		}
 		if err != nil {
-			s.remove(p)
+			s.places.remove(p)
+			return store.Grant{}, err
 		}
-		return g, err
+		s.busy.forget(a.r.Name)
+		return g, nil
 	}
 }
-
-// errRemoved means that somebody else has removed a place.
-var errRemoved = errors.New("another client has removed the place in the queue")
 
 // errFree means that the holder of a lock has left while it was looked at.
 var errFree = errors.New("the lock is free")
-
-// granted makes a lease of a place that has the lock. Its validity counts from at.
-func (s *Store) granted(ctx context.Context, p *place, l store.Lease, at clock.Instant) (store.Grant, error) {
-	if _, err := p.Prove(ctx, at); err != nil {
-		return store.Grant{}, err
-	}
-	if err := ctx.Err(); err != nil {
-		return store.Grant{}, err
-	}
-	s.busy.forget(l.Name)
-	h := newLease(l.Name, p)
-	s.leases.add(h, l.TTL, s.expired)
-	return store.Grant{Token: h.token, Spare: h.spare, Slot: h.slot}, nil
-}
 
 // refused removes a place that has not got the lock, and names what blocks it. If an
 // earlier place of the same owner holds the lock, refused confirms that grant.
@@ -131,13 +128,13 @@ func (a *attempt) refused(ctx context.Context, p *place, q queue, me int) (store
 	blocker, waits := q.blocker(me)
 	answers, err := p.Ask(ctx, session.Delete(p.path()), session.Read(p.dir+"/"+blocker.name))
 	if err != nil {
-		s.remove(p)
+		s.places.remove(p)
 		return store.Grant{}, err
 	}
 	if _, err := answers[0].Deleted(); err == nil {
 		p.leave()
 	} else {
-		s.remove(p)
+		s.places.remove(p)
 	}
 	n, ok, err := answers[1].Node()
 	switch {
@@ -148,7 +145,7 @@ func (a *attempt) refused(ctx context.Context, p *place, q queue, me int) (store
 	}
 	if q.holds(me, r.Owner) {
 		g, err := a.confirm(ctx)
-		if errors.Is(err, store.ErrNotHeld) {
+		if errors.Is(err, store.ErrNotHeld) && !errors.Is(err, errBroken) {
 			err = errFree
 		}
 		return g, err
@@ -201,8 +198,8 @@ func (a *attempt) look(ctx context.Context) error {
 
 // confirm grants again what the owner has, or returns store.ErrNotHeld.
 func (a *attempt) confirm(ctx context.Context) (store.Grant, error) {
-	if err := a.s.renew(ctx, a.r.Lease, a.start, change{join: true}); err != nil {
+	if err := a.s.places.renew(ctx, a.r.Lease, a.start, change{join: true}); err != nil {
 		return store.Grant{}, err
 	}
-	return a.s.renewed(a.r.Lease, a.r.Spare)
+	return a.s.places.renewed(a.r.Lease, a.r.Spare)
 }

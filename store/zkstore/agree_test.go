@@ -204,7 +204,7 @@ func (f *fakeTree) comeAndGo(spec rule.Spec, random *rand.Rand) error {
 		}
 		rec := record{Token: fence.Token(f.nodeOf(name).Czxid) << spareBits}
 		if q[me].needsOthers() {
-			a, err := agree(context.Background(), f, "/", lineup{q, anyVersion}, me)
+			a, err := agree(context.Background(), f, "/", lineup{queue: q, version: anyVersion}, me)
 			if err != nil {
 				continue // it has changed
 			}

@@ -44,6 +44,14 @@
 // ReleaseAndRejoin deletes the place of a mutex and makes the next one in one transaction,
 // which fails unless somebody waits.
 //
+// # Broken leases
+//
+// BreakLease marks a place and leaves it in its session, so that all others go on waiting. A
+// renewal reads the place after a write that proves its session alive, and so sees the
+// breaks before that. The validity of a grant counts from no later than its place was seen
+// unbroken. So a lease is over a TTL after the break, even if its process ignores that. A
+// watch tells the holder, one for each session with leases.
+//
 // # What survives
 //
 // An ensemble of three or more gives store.Consensus, and one server store.CrashSafe,
@@ -57,5 +65,5 @@
 // Without Options.Auth, anybody may change the locks. With an identity, only that identity
 // may, and Options.Readers may look. This is set for nodes that the store makes; Base is
 // made by the store if it is missing, or by an administrator as "leasehold acl
-// --zookeeper" says. Breaking a lease and TLS are not supported.
+// --zookeeper" says. TLS is not supported.
 package zkstore

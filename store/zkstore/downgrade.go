@@ -21,10 +21,10 @@ func (s *Store) Downgrade(ctx context.Context, r store.Lease) (store.Grant, erro
 	}
 	ctx, cancel := s.limited(ctx)
 	defer cancel()
-	err := s.renew(ctx, r, s.clock.Now(), change{read: true})
+	err := s.places.renew(ctx, r, s.clock.Now(), change{read: true})
 	var g store.Grant
 	if err == nil {
-		g, err = s.renewed(r, 0)
+		g, err = s.places.renewed(r, 0)
 	}
 	if err != nil && !errors.Is(err, store.ErrNotHeld) && !isRefusal(err) {
 		err = s.failed(ctx, "downgrade", r.Name, err)

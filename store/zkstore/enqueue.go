@@ -8,7 +8,7 @@ import (
 
 // enqueue makes a place at the end of the queue of a lock. If ctx ends first, the place
 // is removed in the background.
-func (s *Store) enqueue(ctx context.Context, l store.Lease, spare int) (*place, error) {
+func (s *places) enqueue(ctx context.Context, l store.Lease, spare int) (*place, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -33,7 +33,7 @@ func (s *Store) enqueue(ctx context.Context, l store.Lease, spare int) (*place, 
 
 // make calls do, which makes the node of the place, on a goroutine of its own. If ctx ends
 // first, the place is removed in the background.
-func (p *place) make(ctx context.Context, s *Store, do func() error) error {
+func (p *place) make(ctx context.Context, s *places, do func() error) error {
 	done := make(chan error) // not buffered: somebody has the place, the caller or the background
 	s.gate.Stay()
 	go func() {
@@ -59,7 +59,7 @@ func (p *place) make(ctx context.Context, s *Store, do func() error) error {
 }
 
 // remove removes the node of a place in the background.
-func (s *Store) remove(p *place) {
+func (s *places) remove(p *place) {
 	s.gate.Stay()
 	go func() {
 		defer s.gate.Leave()
@@ -72,7 +72,7 @@ func (s *Store) remove(p *place) {
 
 // expired ends a lease that nobody has renewed, or a place that nobody has claimed. Timers
 // call it.
-func (s *Store) expired(p *place) {
+func (s *places) expired(p *place) {
 	if s.gate.Enter(nil) == nil {
 		defer s.gate.Leave()
 		s.remove(p)

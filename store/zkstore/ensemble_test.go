@@ -63,6 +63,7 @@ func TestZooKeeperEnsemble(t *testing.T) {
 	}
 	goesOn("the start")
 	tokensThroughEachMember(t, e)
+	breaksThroughOtherMembers(t, e)
 
 	leader, err := e.Leader()
 	if err != nil {
@@ -153,6 +154,27 @@ func tokensThroughEachMember(t *testing.T, e *zktest.Ensemble) {
 	for i, n := range rejoined {
 		if n == 0 {
 			t.Errorf("through member %d no place was made with a release", i)
+		}
+	}
+}
+
+// breaksThroughOtherMembers checks that no member renews a lease that was broken through
+// another one, whatever it has not heard of yet.
+func breaksThroughOtherMembers(t *testing.T, e *zktest.Ensemble) {
+	t.Helper()
+	var members []*Store
+	for _, addr := range e.Addrs() {
+		s := mustOpen(t, &Options{Servers: []string{addr}})
+		defer s.Close()
+		members = append(members, s)
+	}
+	for i := range 60 {
+		s, other := members[i%3], members[(i+1+i/3%2)%3]
+		for _, l := range eachKind(fmt.Sprintf("broken elsewhere %d ", i%3), 30*time.Second) {
+			mustAcquire(t, s, l)
+			breaks(t, other, breakOf(t, other, l))
+			refusesRenewal(t, "renew through another member", s.Renew(t.Context(), []store.Lease{l})[0])
+			mustRelease(t, s, l)
 		}
 	}
 }

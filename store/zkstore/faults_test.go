@@ -95,7 +95,7 @@ func TestLostAnswerToRelease(t *testing.T) {
 	l := request("lost/release", 10*time.Second)
 	mustAcquire(t, s, l)
 	// The name of the place is in no other request but this one and those of the watch.
-	p.CutReplyTo(s.leases.get(leaseKey{l.Name, l.Owner}).place.Load().name, 0)
+	p.CutReplyTo(s.places.leases.get(leaseKey{l.Name, l.Owner}).place.Load().name, 0)
 	mustRelease(t, s, l)
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: l}); !errors.Is(err, store.ErrNotHeld) {
 		t.Fatalf("release again: %v, want %v", err, store.ErrNotHeld)
@@ -216,7 +216,7 @@ func TestRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer mine.Close()
-	l := request("mine", 10*time.Second)
+	l := request("mine", 30*time.Second)
 	mustAcquire(t, mine, l)
 
 	reader, err := open(Identity{"digest", "reader:r"})
@@ -239,8 +239,22 @@ func TestRights(t *testing.T) {
 	if err := reader.Release(t.Context(), store.ReleaseRequest{Lease: l}); !errors.Is(err, zk.ErrNoAuth) {
 		t.Errorf("a reader releases: %v, want %v", err, zk.ErrNoAuth)
 	}
+	for _, now := range []bool{false, true} {
+		b := breakOf(t, reader, l)
+		b.Now = now
+		if _, err := reader.BreakLease(t.Context(), b); !errors.Is(err, zk.ErrNoAuth) {
+			t.Errorf("a reader breaks a lease: %v, want zk.ErrNoAuth", err)
+		}
+	}
+	if err := mine.Renew(t.Context(), []store.Lease{l})[0]; err != nil {
+		t.Errorf("renew after a reader has tried to break it: %v", err)
+	}
 	if st, err := mine.Inspect(t.Context(), l.Name); err != nil || st.Holder.Owner != l.Owner || len(st.Queue) != 0 {
 		t.Errorf("inspect after a reader tried to change the lock: %+v, %v, want the holder %s and no waiter", st, err, l.Owner)
+	}
+	breaks(t, mine, breakOf(t, mine, l))
+	if st, err := reader.Inspect(t.Context(), l.Name); err != nil || !st.Holder.Broken || st.Broken == nil || st.Broken.Owner != l.Owner {
+		t.Errorf("a reader sees %+v, %v, want the broken lease and its note", st, err)
 	}
 
 	if stranger, err := open(); !errors.Is(err, zk.ErrNoAuth) && !errors.Is(err, zk.ErrInvalidACL) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sort"
 	"strings"
+	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -32,6 +33,11 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	if err != nil {
 		return store.State{}, s.failed(ctx, "inspect", name, err)
 	}
+	n, _, err := t.Get(ctx, t.notesOf(t.dir(name)))
+	if err != nil {
+		return store.State{}, s.failed(ctx, "inspect", name, err)
+	}
+	st.Broken = decodeNotes(n.Data, n.Changed).shown(time.Now())
 	return st, nil
 }
 

@@ -20,6 +20,7 @@ type lease struct {
 	slot   int64
 	timer  *time.Timer
 	until  time.Time // when it ends unless it is renewed
+	broken bool      // it cannot be renewed
 	leases *leases
 	expire func(*place)
 }
@@ -83,17 +84,33 @@ func (t *leases) get(key leaseKey) *lease {
 	return t.all[key]
 }
 
-// extend makes the lease last for ttl from now, if it is kept. It never shortens one.
-func (t *leases) extend(l *lease, ttl time.Duration) (kept bool) {
+// extend makes the lease last for ttl from now, if it is kept and not broken, and returns
+// until when it lasted before. It never shortens one.
+func (t *leases) extend(l *lease, ttl time.Duration) (before time.Time, kept bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.all[l.key] != l {
-		return false
+	if t.all[l.key] != l || l.broken {
+		return l.until, false
 	}
+	before = l.until
 	if until := time.Now().Add(ttl); until.After(l.until) {
 		l.until = until
 	}
-	return true
+	return before, true
+}
+
+// breaks ends the lease at that time at the latest, whatever is renewed.
+func (t *leases) breaks(l *lease, until time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.all[l.key] != l {
+		return
+	}
+	l.broken = true
+	if until.Before(l.until) {
+		l.until = until
+		l.timer.Reset(time.Until(until))
+	}
 }
 
 // remove removes a lease and reports whether it was kept.

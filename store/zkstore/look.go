@@ -87,7 +87,9 @@ func (t tree) busyError(name string, c numbered, rec record, ours bool) *store.B
 // holder describes the owner of a place, and how long its lease lasts at most.
 func (t tree) holder(c numbered, rec record, ours bool) (store.Holder, time.Duration) {
 	if ours {
-		return store.DecodeHolder(rec.Owner, rec.meta()), rec.ttl()
+		h := store.DecodeHolder(rec.Owner, rec.meta())
+		h.Broken = rec.Broken
+		return h, rec.ttl()
 	}
 	// Nobody can see the session's timeout.
 	return store.Holder{Owner: strings.TrimSuffix(c.name, c.digits()), Foreign: true}, t.most

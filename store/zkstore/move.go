@@ -22,7 +22,7 @@ type change struct {
 }
 
 // renewed returns the grant of a lease that was renewed.
-func (s *Store) renewed(l store.Lease, spare int) (store.Grant, error) {
+func (s *places) renewed(l store.Lease, spare int) (store.Grant, error) {
 	h := s.leases.get(leaseKey{l.Name, l.Owner})
 	if h == nil {
 		return store.Grant{}, store.ErrNotHeld
@@ -47,17 +47,24 @@ func (c change) admits(t tree, p numbered, rec record, l store.Lease) error {
 // renew makes the lease of l.Owner last for its TTL from start, and changes it. If the
 // lease is in another session, of this store or of another, or if a writer is to be a
 // reader, renew makes the place anew.
-func (s *Store) renew(ctx context.Context, l store.Lease, start clock.Instant, c change) error {
+func (s *places) renew(ctx context.Context, l store.Lease, start clock.Instant, c change) error {
 	h := s.leases.get(leaseKey{l.Name, l.Owner})
+	var until time.Time // when it ends without this renewal
 	if h != nil {
 		p := h.place.Load()
 		if err := c.admits(p.tree, p.numbered, p.record, l); err != nil {
 			return err
 		}
-		if anew := c.read && !p.needsOthers(); !anew && s.leases.extend(h, l.TTL) && p.Class() >= l.TTL && !p.Ended() {
-			done, err := s.renewInPlace(ctx, h, l, start, c.join)
-			if done || err != nil {
-				return err
+		if anew := c.read && !p.needsOthers(); !anew {
+			var kept bool
+			if until, kept = s.leases.extend(h, l.TTL); kept && p.Class() >= l.TTL && !p.Ended() {
+				done, err := s.renewInPlace(ctx, h, l, start, c.join)
+				if errors.Is(err, errBroken) {
+					s.leases.breaks(h, until)
+				}
+				if done || err != nil {
+					return err
+				}
 			}
 		}
 	}
@@ -66,16 +73,24 @@ func (s *Store) renew(ctx context.Context, l store.Lease, start clock.Instant, c
 		return err
 	}
 	defer leave()
+	gone := func() error {
+		if h != nil && s.leases.remove(h) {
+			h.place.Load().leave()
+		}
+		return store.ErrNotHeld
+	}
 	for {
 		f, ok, err := ss.find(ctx, l.Name, l.Owner)
 		switch {
 		case err != nil:
 			return err
 		case !ok || !f.held():
-			if h != nil && s.leases.remove(h) {
-				h.place.Load().leave()
+			return gone()
+		case f.record.Broken:
+			if h != nil && !until.IsZero() {
+				s.leases.breaks(h, until)
 			}
-			return store.ErrNotHeld
+			return errBroken
 		case f.record.ttl() > ss.Class(): // it lasts longer than is asked for
 			leave()
 			if ss, leave, err = s.tree(ctx, min(f.record.ttl(), s.maxTTL)); err != nil {
@@ -88,13 +103,15 @@ func (s *Store) renew(ctx context.Context, l store.Lease, start clock.Instant, c
 		}
 		if f.needsOthers() {
 			a, err := agree(ctx, ss, ss.dir(l.Name), f.line, f.index)
-			if errors.Is(err, errChanged) {
+			if errors.Is(err, errChanged) || err == nil && a.version != f.version {
 				continue
 			}
 			if err != nil {
 				return err
 			}
-			f.record.Token, f.record.Seats, f.record.Agreed = a.Token, a.Seats, a.Agreed
+		}
+		if h != nil && h.token != tokenOf(f.record, f.czxid) { // it is a later lease of the owner
+			return gone()
 		}
 		moved, err := s.move(ctx, ss, f, l, start, c, h)
 		if moved || err != nil {
@@ -113,7 +130,7 @@ func ttlOf(h *lease, most time.Duration) time.Duration {
 
 // renewInPlace renews a lease in the session that it is in. done is false if it is no
 // longer there.
-func (s *Store) renewInPlace(ctx context.Context, h *lease, l store.Lease, start clock.Instant, join bool) (done bool, err error) {
+func (s *places) renewInPlace(ctx context.Context, h *lease, l store.Lease, start clock.Instant, join bool) (done bool, err error) {
 	p := h.place.Load()
 	if _, err := p.Prove(ctx, start); err != nil {
 		if p.Ended() {
@@ -121,35 +138,42 @@ func (s *Store) renewInPlace(ctx context.Context, h *lease, l store.Lease, start
 		}
 		return false, err
 	}
-	rec := p.record
-	rec.TTL = max(rec.TTL, micros(l.TTL))
-	if join && rec.Attempt != l.Attempt {
-		rec.Attempt = ""
+	for {
+		// The session has just proven to live, with a write: the server shows what was
+		// before that, such as a break.
+		n, ok, err := p.Get(ctx, p.path())
+		if err != nil || !ok {
+			return false, err
+		}
+		if now, _ := decodeRecord(n.Data); now.Broken {
+			return false, errBroken
+		}
+		rec := p.record
+		rec.TTL = max(rec.TTL, micros(l.TTL))
+		if join && rec.Attempt != l.Attempt {
+			rec.Attempt = ""
+		}
+		if rec.TTL == p.record.TTL && rec.Attempt == p.record.Attempt {
+			return true, nil
+		}
+		_, err = session.Again(ctx, p.Session, func(c *zk.Conn) (*zk.Stat, error) { return c.Set(p.path(), rec.encode(), n.Version) })
+		switch {
+		case err == nil:
+			next := *p
+			next.record = rec
+			h.place.Store(&next)
+			return true, nil
+		case errors.Is(err, zk.ErrNoNode):
+			return false, nil
+		case !errors.Is(err, zk.ErrBadVersion): // which may come from this very change
+			return false, explain(err, p.path())
+		}
 	}
-	if rec.TTL == p.record.TTL && rec.Attempt == p.record.Attempt {
-		// The session has just proven to live: what the server says comes after that.
-		ok, err := session.Again(ctx, p.Session, func(c *zk.Conn) (bool, error) {
-			ok, _, err := c.Exists(p.path())
-			return ok, err
-		})
-		return ok, err
-	}
-	_, err = session.Again(ctx, p.Session, func(c *zk.Conn) (*zk.Stat, error) { return c.Set(p.path(), rec.encode(), -1) })
-	if errors.Is(err, zk.ErrNoNode) {
-		return false, nil
-	}
-	if err != nil {
-		return false, explain(err, p.path())
-	}
-	next := *p
-	next.record = rec
-	h.place.Store(&next)
-	return true, nil
 }
 
 // move makes the place anew in a session of this store, with the same number, in one
 // transaction. It returns false if the place has changed meanwhile.
-func (s *Store) move(ctx context.Context, ss tree, f found, l store.Lease, start clock.Instant, c change, old *lease) (bool, error) {
+func (s *places) move(ctx context.Context, ss tree, f found, l store.Lease, start clock.Instant, c change, old *lease) (bool, error) {
 	rec, to, word := f.record, f.numbered, f.word()
 	rec.Token = tokenOf(f.record, f.czxid)
 	rec.TTL = max(rec.TTL, micros(l.TTL))
@@ -173,12 +197,12 @@ func (s *Store) move(ctx context.Context, ss tree, f found, l store.Lease, start
 	s.gate.Stay()
 	go func() {
 		defer s.gate.Leave()
-		moved, err := ss.replace(lasting, p, p.dir+"/"+f.name)
+		moved, err := ss.replace(lasting, p, p.dir+"/"+f.name, f.version)
 		if moved {
 			if old != nil && s.leases.remove(old) {
 				old.place.Load().leave()
 			}
-			s.leases.add(newLease(l.Name, p), l.TTL, s.expired)
+			s.keep(l, p)
 		} else {
 			p.leave()
 		}

@@ -131,6 +131,35 @@ func (p *place) queue(ctx context.Context) (q lineup, me int, err error) {
 	return q, me, nil
 }
 
+// errRemoved means that somebody else has removed a place.
+var errRemoved = errors.New("another client has removed the place in the queue")
+
+// unbroken returns errBroken if the lease that the place is about to have must not be
+// granted: it was broken before its owner was told of it, or was that of an attempt whose
+// earlier lease was broken.
+func (p *place) unbroken(ctx context.Context) error {
+	answers, err := p.Ask(ctx, session.Read(p.path()), session.Read(p.notesOf(p.dir)))
+	if err != nil {
+		return err
+	}
+	n, ok, err := answers[0].Node()
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return errRemoved
+	}
+	noted, _, err := answers[1].Node()
+	if err != nil {
+		return err
+	}
+	rec, _ := decodeRecord(n.Data)
+	if rec.Broken || decodeNotes(noted.Data, noted.Changed).refuses(rec.Owner, rec.Attempt, n.Made) {
+		return errBroken
+	}
+	return nil
+}
+
 // named takes the name and the zxid of the node that was made.
 func (p *place) named(path string, czxid int64) error {
 	c, ok := parseChild(path[min(len(p.dir)+1, len(path)):])

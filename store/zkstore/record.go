@@ -26,6 +26,8 @@ type record struct {
 	Token fence.Token `json:"token,omitempty"`
 	// Agreed is set if a holder has agreed with those before it; see tree.agree.
 	Agreed bool `json:"agreed,omitempty"`
+	// Broken is set once an operator has broken the lease.
+	Broken bool `json:"broken,omitempty"`
 	// Seats are the slots of the holder of a semaphore and of those before it.
 	Seats []seat `json:"seats,omitempty"`
 }

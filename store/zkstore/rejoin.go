@@ -13,12 +13,6 @@ import (
 	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
 )
 
-// reserved is a place that was made with a release and that no Wait has claimed.
-type reserved struct {
-	*place
-	start clock.Instant // before it was asked for
-}
-
 // ReleaseAndRejoin implements store.Rejoiner, in one transaction: the servers write a turn
 // down once instead of twice. It makes a place only for a mutex, and only if the session of the
 // lease is that of next.TTL.
@@ -32,10 +26,10 @@ func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, ne
 	}
 	ctx, cancel := s.limited(ctx)
 	defer cancel()
-	j := &rejoining{s: s, owner: r.Owner, next: next, start: s.clock.Now()}
+	j := &rejoining{s: s.places, owner: r.Owner, next: next, start: s.clock.Now()}
 	done, err := j.of(ctx, r)
 	if err == nil && !done {
-		done, err = s.release(ctx, r)
+		done, err = s.places.release(ctx, r)
 	}
 	switch {
 	case err != nil:
@@ -48,7 +42,7 @@ func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, ne
 
 // rejoining is one call of ReleaseAndRejoin.
 type rejoining struct {
-	s      *Store
+	s      *places
 	owner  string // of the lease
 	next   store.WaitRequest
 	start  clock.Instant

@@ -86,7 +86,7 @@ func TestRejoinBehindAWaiterThatHasLeft(t *testing.T) {
 	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
 	other := mustOpen(t, &Options{Servers: []string{shared.Addr}})
 	r := newRejoiner(t, s, other, "left")
-	h := s.leases.get(leaseKey{r.held.Name, r.held.Owner})
+	h := s.places.leases.get(leaseKey{r.held.Name, r.held.Owner})
 	p := *h.place.Load()
 	if _, _, err := p.queue(t.Context()); err != nil || p.behind == "" {
 		t.Fatalf("the waiter is not in the queue: %v", err)
@@ -116,13 +116,13 @@ func TestUnclaimedPlaceEnds(t *testing.T) {
 	if queued, err := s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: r.held}, r.next); err != nil || !queued {
 		t.Fatalf("rejoin: queued %v, %v, want true", queued, err)
 	}
-	p, ok := s.rejoined.Take(r.next.Lease)
+	p, ok := s.places.rejoined.Take(r.next.Lease)
 	if !ok {
 		t.Fatal("the place is not kept")
 	}
 	soon := r.next.Lease
 	soon.TTL = time.Millisecond
-	s.rejoined.Put(soon, p, func() { s.expired(p.place) })
+	s.places.rejoined.Put(soon, p, func() { s.places.expired(p.place) })
 	eventually(t, "the place is gone", func() bool {
 		st, err := other.Inspect(t.Context(), r.held.Name)
 		return err == nil && len(st.Queue) == 0
@@ -143,7 +143,7 @@ func TestUnclaimedPlaceIsDeleted(t *testing.T) {
 	}
 	<-r.has
 	mustRelease(t, other, r.waiter.Lease)
-	p, ok := s.rejoined.Take(r.next.Lease)
+	p, ok := s.places.rejoined.Take(r.next.Lease)
 	if !ok {
 		t.Fatal("the place is not kept")
 	}
@@ -152,7 +152,7 @@ func TestUnclaimedPlaceIsDeleted(t *testing.T) {
 		t.Fatalf("the place is not the first: %v", err)
 	}
 	p.early = &q // as if the waiter had left before the queue was read
-	s.rejoined.Put(r.next.Lease, p, func() {})
+	s.places.rejoined.Put(r.next.Lease, p, func() {})
 	if _, err := p.delete(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
 	defer s.gate.Leave()
 	ctx, cancel := s.limited(ctx)
 	defer cancel()
-	done, err := s.release(ctx, r)
+	done, err := s.places.release(ctx, r)
 	switch {
 	case err != nil:
 		return s.failed(ctx, "release", r.Name, err)
@@ -30,7 +30,7 @@ func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
 }
 
 // release reports whether it ended a lease.
-func (s *Store) release(ctx context.Context, r store.ReleaseRequest) (done bool, err error) {
+func (s *places) release(ctx context.Context, r store.ReleaseRequest) (done bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}

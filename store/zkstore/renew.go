@@ -35,14 +35,14 @@ func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
 	ctx, cancel := s.limited(ctx)
 	defer cancel()
 	start := s.clock.Now()
-	s.leases.prove(ctx, leases, start)
+	s.places.leases.prove(ctx, leases, start)
 	each(len(leases), func(i int) {
 		if errs[i] != nil {
 			return
 		}
 		err := ctx.Err()
 		if err == nil {
-			err = s.renew(ctx, leases[i], start, change{})
+			err = s.places.renew(ctx, leases[i], start, change{})
 		}
 		if err != nil && !errors.Is(err, store.ErrNotHeld) {
 			err = s.failed(ctx, "renew", leases[i].Name, err)

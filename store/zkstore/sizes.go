@@ -10,6 +10,7 @@ import (
 // The size of a semaphore is in the names of its places, which cannot change. Resize
 // writes into their parent node that the places up to a number count as those of a
 // semaphore of another size. A client that finds a semaphore's place reads that as well.
+// That the parent node has data is seen with a list of the places.
 
 // resize says that the places up to the number Until that were of a semaphore of From
 // permits are of one of To permits.
@@ -22,6 +23,8 @@ type resize struct {
 // dirRecord is the data of the node that has the places.
 type dirRecord struct {
 	Resized []resize `json:"resized,omitempty"`
+	// Broken is set once leases of the lock were broken; the notes say which. See notes.
+	Broken bool `json:"broken,omitempty"`
 }
 
 // decodeDir returns what the data says. Data of another kind of client says nothing.
@@ -57,7 +60,7 @@ func (r dirRecord) applyTo(q queue) queue {
 // add returns the record after a further resize of the semaphore whose places are q. It
 // forgets those of which no place is left.
 func (r dirRecord) add(from, to rule.Spec, q queue) dirRecord {
-	var next dirRecord
+	next := dirRecord{Broken: r.Broken}
 	for _, z := range r.Resized {
 		if q[0].seq-z.Until <= 0 {
 			next.Resized = append(next.Resized, z)

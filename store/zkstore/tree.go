@@ -24,6 +24,11 @@ type tree struct {
 // dir returns the node that has the places of a lock.
 func (t tree) dir(name string) string { return t.base + "/" + escape(name) }
 
+// notesDir is the node that has those of all locks, and notesOf the one of the lock whose
+// places are in dir.
+func (t tree) notesDir() string          { return t.base + "/" + notesNode }
+func (t tree) notesOf(dir string) string { return t.notesDir() + "/" + path.Base(dir) }
+
 // children returns the places below a node, in order. A node that is not there has none.
 // sized is set if there may be places of a semaphore, whose number of permits can change.
 func (t tree) children(ctx context.Context, dir string, sized bool) (lineup, error) {
@@ -36,7 +41,8 @@ func (t tree) children(ctx context.Context, dir string, sized bool) (lineup, err
 		return q, err
 	}
 	node, _, err := t.Get(ctx, dir)
-	return lineup{decodeDir(node.Data).applyTo(q.queue), node.Version}, err
+	q.queue, q.version = decodeDir(node.Data).applyTo(q.queue), node.Version
+	return q, err
 }
 
 // lineupRequests are what children asks for.
@@ -49,12 +55,12 @@ func lineupRequests(dir string, sized bool) []session.Request {
 
 // lineupOf returns the places that the answers to lineupRequests show.
 func lineupOf(answers []session.Answer) (lineup, error) {
-	names, err := answers[0].Names()
+	names, noted, err := answers[0].Listed()
 	if err != nil || len(answers) == 1 {
-		return lineup{queueOf(names), anyVersion}, err
+		return lineup{queueOf(names), anyVersion, noted}, err
 	}
 	node, _, err := answers[1].Node()
-	return lineup{decodeDir(node.Data).applyTo(queueOf(names)), node.Version}, err
+	return lineup{decodeDir(node.Data).applyTo(queueOf(names)), node.Version, noted}, err
 }
 
 // lineup is a queue, and the version of the node that has its places, which says how many
@@ -62,6 +68,8 @@ func lineupOf(answers []session.Answer) (lineup, error) {
 type lineup struct {
 	queue
 	version int32
+	// noted is set if that node has data, so that leases of the lock may have been broken.
+	noted bool
 }
 
 // anyVersion is the version of a node that does not matter.
@@ -90,10 +98,18 @@ func (t tree) makeParents(ctx context.Context, p string) error {
 }
 
 // makeDir makes the node that has the places of a lock. The servers remove it when it is
-// empty for a while.
+// empty for a while, with what it says of broken leases.
 func (t tree) makeDir(ctx context.Context, dir string) error {
-	_, err := session.Again(ctx, t.Session, func(c *zk.Conn) (string, error) {
-		return c.CreateContainer(dir, nil, zk.FlagContainer, t.acl)
+	_, noted, err := t.Get(ctx, t.notesOf(dir))
+	if err != nil {
+		return explain(err, t.notesOf(dir))
+	}
+	var data []byte
+	if noted {
+		data = dirRecord{Broken: true}.encode()
+	}
+	_, err = session.Again(ctx, t.Session, func(c *zk.Conn) (string, error) {
+		return c.CreateContainer(dir, data, zk.FlagContainer, t.acl)
 	})
 	switch {
 	case err == nil, errors.Is(err, zk.ErrNodeExists):
@@ -124,8 +140,9 @@ func (t tree) findMark(ctx context.Context, dir, mark string) (name string, foun
 // found is a place of an owner, in whatever session.
 type found struct {
 	numbered
-	record record
-	czxid  int64
+	record  record
+	czxid   int64
+	version int32
 	// line is the one that the place is in, and index where.
 	line  lineup
 	index int
@@ -140,40 +157,45 @@ func (t tree) find(ctx context.Context, name, owner string) (f found, ok bool, e
 	if err := t.Sync(ctx); err != nil {
 		return f, false, err
 	}
-	dir := t.dir(name)
-	q, err := t.children(ctx, dir, false)
-	if err != nil {
-		return f, false, err
-	}
-	mark := ownerMark(owner)
-	for i, c := range q.queue {
-		if !c.isOf(mark) {
-			continue
-		}
-		n, there, err := t.Get(ctx, dir+"/"+c.name)
+	dir, mark := t.dir(name), ownerMark(owner)
+	for {
+		q, err := t.children(ctx, dir, false)
 		if err != nil {
 			return f, false, err
 		}
-		if rec, ours := decodeRecord(n.Data); there && ours && rec.Owner == owner {
-			return found{c, rec, n.Czxid, q, i}, true, nil
+		moved := false
+		for i, c := range q.queue {
+			if !c.isOf(mark) {
+				continue
+			}
+			n, there, err := t.Get(ctx, dir+"/"+c.name)
+			if err != nil {
+				return f, false, err
+			}
+			if rec, ours := decodeRecord(n.Data); there && ours && rec.Owner == owner {
+				return found{c, rec, n.Czxid, n.Version, q, i}, true, nil
+			}
+			moved = moved || !there
+		}
+		if !moved { // otherwise it may have another name by now
+			return f, false, nil
 		}
 	}
-	return f, false, nil
 }
 
 // replace makes the node of p and deletes another, in one transaction. It returns false if
-// the other is gone.
-func (t tree) replace(ctx context.Context, p *place, other string) (bool, error) {
+// the other is gone or has changed since that version.
+func (t tree) replace(ctx context.Context, p *place, other string, version int32) (bool, error) {
 	for {
 		changes := t.Changes()
 		_, err := session.Call(ctx, t.Session, func(c *zk.Conn) ([]zk.MultiResponse, error) {
-			return c.Multi(&zk.DeleteRequest{Path: other, Version: -1},
+			return c.Multi(&zk.DeleteRequest{Path: other, Version: version},
 				&zk.CreateRequest{Path: p.path(), Data: p.record.encode(), Acl: t.acl, Flags: zk.FlagEphemeral})
 		})
 		switch {
 		case err == nil:
 			return true, nil
-		case errors.Is(err, zk.ErrNoNode):
+		case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrBadVersion):
 			return false, nil
 		case !session.Broken(err):
 			return false, explain(err, p.dir)

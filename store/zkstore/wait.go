@@ -3,6 +3,7 @@ package zkstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -50,7 +51,7 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 	ctx, cancel := s.gate.Until(ctx)
 	defer cancel()
 	w := &waiting{s: s, r: r, reason: reason, start: s.clock.Now()}
-	if p, ok := s.rejoined.Take(r.Lease); ok {
+	if p, ok := s.places.rejoined.Take(r.Lease); ok {
 		w.place, w.start = p.place, p.start
 		if p.early != nil && p.early.find(p.name) == 0 {
 			p.early = nil // it had the lock then, which it may have lost since
@@ -59,7 +60,7 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 	returned := false
 	defer func() { // also if reason panics
 		if !returned && w.place != nil {
-			s.remove(w.place)
+			s.places.remove(w.place)
 		}
 	}()
 	g, err := w.run(ctx)
@@ -108,7 +109,7 @@ func (w *waiting) tell(err error) {
 func (w *waiting) once(ctx context.Context) (store.Grant, error) {
 	if w.place == nil {
 		limited, cancel := w.s.limited(ctx)
-		p, err := w.s.enqueue(limited, w.r.Lease, w.r.Spare)
+		p, err := w.s.places.enqueue(limited, w.r.Lease, w.r.Spare)
 		if err != nil {
 			if ctx.Err() == nil {
 				err = w.s.failed(limited, "wait for", w.r.Name, err)
@@ -147,6 +148,10 @@ func (w *waiting) look(ctx context.Context) (g *store.Grant, pause bool, err err
 			err = w.s.failed(limited, "wait for", w.r.Name, err)
 		}
 	}()
+	sure := w.start // the place was made since, and the queue was read after that
+	if w.place.early == nil {
+		sure = w.place.Proven()
+	}
 	q, me, err := w.place.queue(limited)
 	switch {
 	case err != nil:
@@ -168,7 +173,7 @@ func (w *waiting) look(ctx context.Context) (g *store.Grant, pause bool, err err
 		if err != nil {
 			return nil, false, err
 		}
-		g, err := w.granted(limited)
+		g, err := w.granted(limited, q, sure)
 		return &g, false, err
 	case rule.Mismatch:
 		return nil, false, w.mismatch(limited, q.queue, me)
@@ -322,16 +327,38 @@ func (w *waiting) holder(ctx context.Context, first numbered) (glimpse, error) {
 
 // granted makes a lease of the place. Its validity counts from the last proof that the
 // session lives, or from a new one if much of that time is over.
-func (w *waiting) granted(ctx context.Context) (store.Grant, error) {
+//
+// A lease that was broken before the writes of such a proof is not granted, so that it is
+// over a TTL after the break. The queue q shows the breaks before sure.
+func (w *waiting) granted(ctx context.Context, q lineup, sure clock.Instant) (store.Grant, error) {
 	at := max(w.start, w.s.clock.Now().Add(-validity.RenewAfter(w.r.TTL)))
 	proven, err := w.place.Prove(ctx, at)
 	if err != nil {
 		return store.Grant{}, err
 	}
-	g, err := w.s.granted(ctx, w.place, w.r.Lease, at)
+	if q.noted || sure < at {
+		err = w.place.unbroken(ctx)
+	} else {
+		proven = min(proven, sure)
+	}
+	switch {
+	case errors.Is(err, errRemoved):
+		w.place.leave()
+		w.place = nil
+		return store.Grant{}, store.ErrNotHeld
+	case errors.Is(err, errBroken):
+		if w.place.removeNow(ctx) == nil {
+			w.place = nil
+		}
+		return store.Grant{}, fmt.Errorf("wait for %q: %w", w.r.Name, err)
+	case err != nil:
+		return store.Grant{}, err
+	}
+	g, err := w.s.places.granted(ctx, w.place, w.r.Lease, at)
 	if err != nil {
 		return store.Grant{}, err
 	}
+	w.s.busy.forget(w.r.Name)
 	g.Since = max(0, min(proven, w.s.clock.Now()).Sub(w.start))
 	return g, nil
 }

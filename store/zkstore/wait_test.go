@@ -58,7 +58,7 @@ func TestNoWatchOfWhatIsGone(t *testing.T) {
 	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
 	l := request("watched", 10*time.Second)
 	mustAcquire(t, s, l)
-	w := &waiting{s: s, r: store.WaitRequest{Lease: l}, place: s.leases.get(leaseKey{l.Name, l.Owner}).place.Load()}
+	w := &waiting{s: s, r: store.WaitRequest{Lease: l}, place: s.places.leases.get(leaseKey{l.Name, l.Owner}).place.Load()}
 	gone := placeName(newMark("somebody"), rule.Mutex, 1) + "0000000000"
 	if is, err := w.watch(t.Context(), nil, hurdle{gone}); err != nil || !is {
 		t.Fatalf("watch: %v, %v", is, err)

@@ -26,12 +26,13 @@ is what "leasehold show NAME" prints: it makes sure that you take the lock from 
 holder that you saw, and not from the next one. If the lock is held with another token,
 nothing is done, and the exit code is 124.
 
-The lease cannot be renewed any more. The holder learns of that at once on Redis and
-etcd and in a file; on other stores, or if that message is lost, at its next renewal, a
-third of its TTL after the last one. Then it stops: a command under "leasehold run" gets
-SIGTERM, and SIGKILL after its --grace. The lock is free when the holder has released
-it, or when its lease expires if the holder is dead, frozen or cut off; "show" prints
-when that is. So the holder is told before anybody else can have the lock.
+The lease cannot be renewed any more. The holder learns of that at once on Redis, etcd
+and ZooKeeper and in a file; on other stores, or if that message is lost, at its next
+renewal, a third of its TTL after the last one. Then it stops: a command under
+"leasehold run" gets SIGTERM, and SIGKILL after its --grace. The lock is free when the
+holder has released it, or when its lease expires if the holder is dead, frozen or cut
+off; "show" prints when that is. So the holder is told before anybody else can have the
+lock.
 
 With --now the lock is free at once, and goes to the first waiter. The holder may
 learn of that at its next renewal, so for that long two may work at once, or for longer

@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -68,6 +69,30 @@ func TestZooKeeper(t *testing.T) {
 	for _, wrong := range [][]string{{"--zookeeper", "leasehold"}, {"--zookeeper", "/a b"}, {"--zookeeper", "/a", "--reader", "x"}, {"--zookeeper", "/a", "--user", "a:b"}, {"--zookeeper", "/a", "--prefix", "x"}, {"--zookeeper", "/a", "--for", "ls"}} {
 		newSite(t).run(codeTrouble, append([]string{"acl"}, wrong...)...)
 	}
+}
+
+// In ZooKeeper a holder learns of a break at once and stops before the next one has the lock. One
+// that does not answer keeps the lock until its lease expires.
+func TestBreakInZooKeeper(t *testing.T) {
+	t.Parallel()
+	server, err := zktest.Launch(zktest.Options{Tick: 500 * time.Millisecond, Settings: []string{"maxSessionTimeout=4000000"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	s := newSite(t, storeVar+"=zookeeper://"+server.Addr)
+	breakReachesTheHolder(t, s)
+	// The next renewal of these holders would be due after 20 minutes.
+	for i, flags := range [][]string{nil, {"--shared"}, {"--permits", "2"}} {
+		name := fmt.Sprint("told", i)
+		h := s.holdStubborn(name, append(flags, "--ttl", "1h")...)
+		s.run(0, "break", name, "--token", s.tokenHeld(name), "--reason", "it hangs")
+		h.wants(123)
+		if out := h.out.String(); !strings.Contains(out, "told\nstopped\n") {
+			t.Errorf("%v: the holder wrote %q, want told and stopped", flags, out)
+		}
+	}
+	breakOfASilentHolder(t, newSite(t, storeVar+"=zookeeper://"+server.Addr+"/silent"))
 }
 
 // Processes that contend for locks in ZooKeeper, and are stopped and killed meanwhile,

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -24,6 +25,9 @@ type Node struct {
 	Data    []byte
 	Version int32
 	Czxid   int64
+	// Made and Changed are when it was made and its data were changed, by the clock of the
+	// leader at that time.
+	Made, Changed time.Time
 }
 
 // errStrange means that an answer is not what the protocol has, so that the outcome of the
@@ -33,24 +37,34 @@ var errStrange = errors.New("the server sent an answer that ZooKeeper's protocol
 // statSize is the length of what an answer says of a node, without its data.
 const statSize = 68
 
+// dataLengthAt is where the length of the data is in it.
+const dataLengthAt = 52
+
 // Names returns the answer to a List: no names if there is no such node.
 func (a Answer) Names() ([]string, error) {
+	names, _, err := a.Listed()
+	return names, err
+}
+
+// Listed returns the answer to a List, and reports whether the node has data.
+func (a Answer) Listed() (names []string, data bool, err error) {
 	if a.Err != nil {
 		if errors.Is(a.Err, zk.ErrNoNode) {
-			return nil, nil
+			return nil, false, nil
 		}
-		return nil, a.Err
+		return nil, false, a.Err
 	}
 	f := fields{rest: a.body}
 	n := f.int()
 	if n < 0 || int(n) > len(f.rest)/4 {
-		return nil, errStrange
+		return nil, false, errStrange
 	}
-	names := make([]string, n)
+	names = make([]string, n)
 	for i := range names {
 		names[i] = string(f.bytes())
 	}
-	return names, f.err()
+	f.take(dataLengthAt)
+	return names, f.int() > 0, f.err()
 }
 
 // Node returns the answer to a Read; ok is false if there is no such node.
@@ -64,7 +78,8 @@ func (a Answer) Node() (n Node, ok bool, err error) {
 	f := fields{rest: a.body}
 	n.Data = f.bytes()
 	n.Czxid = f.long()
-	f.take(8 + 8 + 8) // of the last change, and the times of both
+	f.take(8) // the zxid of the last change
+	n.Made, n.Changed = time.UnixMilli(f.long()), time.UnixMilli(f.long())
 	n.Version = f.int()
 	return n, f.err() == nil, f.err()
 }

@@ -13,20 +13,27 @@ func named(s string) []byte { return appendBytes(nil, s) }
 
 // Answers are read as the protocol has them, and those that end early are errors.
 func TestAnswers(t *testing.T) {
-	list := slices.Concat([]byte{0, 0, 0, 2}, named("a"), named("bc"))
+	stat := binary.BigEndian.AppendUint64(nil, 7)
+	stat = append(stat, make([]byte, statSize-8)...)
+	stat[23], stat[31], stat[35] = 1, 2, 3
+	list := slices.Concat([]byte{0, 0, 0, 2}, named("a"), named("bc"), stat)
 	if names, err := (Answer{body: list}).Names(); err != nil || !slices.Equal(names, []string{"a", "bc"}) {
 		t.Errorf("names %q, %v, want a and bc", names, err)
 	}
-	stat := binary.BigEndian.AppendUint64(nil, 7)
-	stat = append(stat, make([]byte, 60)...)
-	stat[35] = 3
-	if n, ok, err := (Answer{body: append(named("data"), stat...)}).Node(); err != nil || !ok || string(n.Data) != "data" || n.Czxid != 7 || n.Version != 3 {
-		t.Errorf("node %+v, %v, %v, want version 3 with data, made by 7", n, ok, err)
+	for length, want := range []bool{false, true} {
+		list[len(list)-statSize+dataLengthAt+3] = byte(length)
+		if _, data, err := (Answer{body: list}).Listed(); err != nil || data != want {
+			t.Errorf("a node with %d bytes of data: has data %v, %v, want %v", length, data, err, want)
+		}
+	}
+	if n, ok, err := (Answer{body: append(named("data"), stat...)}).Node(); err != nil || !ok || string(n.Data) != "data" || n.Czxid != 7 || n.Version != 3 ||
+		n.Made.UnixMilli() != 1 || n.Changed.UnixMilli() != 2 {
+		t.Errorf("node %+v, %v, %v, want version 3 with data, made by 7 at 1 ms and changed at 2 ms", n, ok, err)
 	}
 	if path, czxid, err := (Answer{body: append(named("/x"), stat...), zxid: 9}).Created(); err != nil || path != "/x" || czxid != 7 {
 		t.Errorf("created %q by %d, %v, want /x by 7", path, czxid, err)
 	}
-	for n := range list {
+	for n := range len(list) - statSize + dataLengthAt + 4 {
 		if _, err := (Answer{body: list[:n]}).Names(); err == nil {
 			t.Errorf("the first %d bytes are read as names, want an error", n)
 		}

@@ -20,7 +20,7 @@ type Batch struct {
 // Send sends requests together once there is a connection. If that breaks, the answers to
 // some of them are lost.
 func (ss *Session) Send(ctx context.Context, requests ...Request) (*Batch, error) {
-	w, err := ss.reach(ctx, true)
+	w, err := ss.link.reach(ctx, true)
 	if err != nil {
 		return nil, err
 	}

@@ -32,33 +32,12 @@ type outcome[T any] struct {
 	err   error
 }
 
-// reach waits until there is a connection, and returns it. The library would keep what is
-// asked for without one, and send it later, although nobody waits for the answer any more.
-// introduced is set if the server has to know our identities.
-func (ss *Session) reach(ctx context.Context, introduced bool) (*wire, error) {
-	for {
-		ss.mu.Lock()
-		w, live, changed := ss.wire, ss.live && (ss.known || !introduced), ss.changedLocked()
-		ss.mu.Unlock()
-		if live {
-			return w, ctx.Err()
-		}
-		select {
-		case <-changed:
-		case <-ss.Over:
-			return nil, ss.Reason()
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-}
-
 // Call makes a call of the library, which knows no contexts, once there is a connection.
 // If ctx ends after that, the call goes on by itself.
 func Call[T any](ctx context.Context, ss *Session, do func(c *zk.Conn) (T, error)) (T, error) {
 	var none T
 	leave := ss.Enter()
-	if _, err := ss.reach(ctx, false); err != nil {
+	if _, err := ss.link.reach(ctx, false); err != nil {
 		leave()
 		return none, err
 	}
@@ -134,10 +113,17 @@ func Again[T any](ctx context.Context, ss *Session, do func(c *zk.Conn) (T, erro
 	}
 }
 
+// Proven returns an instant at or after which the session certainly lives for its class. The
+// servers have answered a write that was sent at or after that instant.
+func (ss *Session) Proven() clock.Instant {
+	proven, _, _ := ss.link.contacts(0)
+	return proven
+}
+
 // Prove waits until the session certainly lives for its class from at on, or from later.
 func (ss *Session) Prove(ctx context.Context, at clock.Instant) (clock.Instant, error) {
 	for {
-		proven, written, changes := ss.contacts(at)
+		proven, written, changes := ss.link.contacts(at)
 		switch {
 		case proven >= at:
 			return proven, nil

@@ -6,8 +6,8 @@ const (
 	opDelete          = 2
 	opGetData         = 4
 	opSetData         = 5
-	opGetChildren     = 8
 	opSync            = 9
+	opGetChildren2    = 12
 	opCheck           = 13
 	opMulti           = 14
 	opCreate2         = 15

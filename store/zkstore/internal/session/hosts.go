@@ -8,7 +8,7 @@ import (
 // hosts tells the library which server is next. It connects to them in turn, in the order
 // of the pool, so that all sessions of a pool begin with one server.
 type hosts struct {
-	session *Session
+	link    *link
 	servers []string
 	next    int
 }
@@ -25,21 +25,17 @@ func (h *hosts) Connected() {}
 // Next implements zk.HostProvider. The library looks whether it was closed only if retry
 // is set, and fails requests that it has not sent.
 func (h *hosts) Next() (server string, retry bool) {
-	ss := h.session
-	ss.mu.Lock()
-	dials := ss.dials
-	ss.dials++ // until a handshake is answered
-	ss.mu.Unlock()
+	dials := h.link.dialing() // until a handshake is answered
 	if rounds := dials / len(h.servers); rounds > 0 && dials%len(h.servers) == 0 {
 		pause := min(20*time.Millisecond<<min(rounds, 5), 500*time.Millisecond)
 		timer := time.NewTimer(pause/2 + rand.N(pause/2))
 		defer timer.Stop()
 		select {
 		case <-timer.C:
-		case <-ss.Over:
+		case <-h.link.over:
 		}
 	}
 	server = h.servers[h.next%len(h.servers)]
 	h.next++
-	return server, ss.Ended()
+	return server, h.link.ended()
 }

@@ -107,7 +107,7 @@ func (s *Pool) retire(ss *Session) bool {
 	if s.sessions[ss.class] == ss {
 		delete(s.sessions, ss.class)
 	}
-	ss.ending.Store(true)
+	ss.link.ending.Store(true)
 	ss.endLocked(ErrOver)
 	return true
 }

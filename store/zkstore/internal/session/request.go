@@ -13,9 +13,9 @@ type Request struct {
 	body []byte
 }
 
-// List asks for the names of a node's children.
+// List asks for the names of a node's children, and whether it has data.
 func List(path string) Request {
-	return Request{opGetChildren, append(str(path), 0)} // no watch
+	return Request{opGetChildren2, append(str(path), 0)} // no watch
 }
 
 // Read asks for what a node says.

@@ -26,9 +26,9 @@ import (
 // into the two requests that need one.
 type wire struct {
 	net.Conn
-	in      *bufio.Reader
-	session *Session
-	before  int64 // the last zxid of the answers on earlier connections of the session
+	in     *bufio.Reader
+	link   *link
+	before int64 // the last zxid of the answers on earlier connections of the session
 
 	mu      sync.Mutex
 	shaken  bool // the handshake was answered
@@ -57,8 +57,8 @@ type pending struct {
 	index int
 }
 
-func newWire(c net.Conn, s *Session) *wire {
-	return &wire{Conn: c, in: bufio.NewReaderSize(c, 16<<10), session: s, before: s.zxid.Load(), sent: make(map[int32]pending)}
+func newWire(c net.Conn, l *link) *wire {
+	return &wire{Conn: c, in: bufio.NewReaderSize(c, 16<<10), link: l, before: l.zxid.Load(), sent: make(map[int32]pending)}
 }
 
 // SetReadDeadline implements net.Conn. A server that does not answer the handshake soon
@@ -70,12 +70,12 @@ func (w *wire) SetReadDeadline(t time.Time) error {
 	shaken := w.shaken
 	w.mu.Unlock()
 	if !shaken {
-		if limit := time.Now().Add(w.session.courtesy()); t.IsZero() || t.After(limit) {
+		if limit := time.Now().Add(w.link.courtesy()); t.IsZero() || t.After(limit) {
 			t = limit
 		}
 		return w.Conn.SetReadDeadline(t)
 	}
-	if t.IsZero() || t.Sub(w.deadline).Abs() < w.session.timeout/20 {
+	if t.IsZero() || t.Sub(w.deadline).Abs() < w.link.timeout/20 {
 		return nil
 	}
 	w.deadline = t
@@ -96,7 +96,7 @@ func (w *wire) Close() error {
 // Write implements net.Conn, for the library. A request to end the session is not sent
 // unless the session is to end.
 func (w *wire) Write(p []byte) (int, error) {
-	now := w.session.clock.Now()
+	now := w.link.clock.Now()
 	w.mu.Lock()
 	if w.asked == 0 {
 		w.asked = now
@@ -119,7 +119,7 @@ func (w *wire) Write(p []byte) (int, error) {
 	switch {
 	case op == opSetWatches && len(p) >= 20: // length, xid, operation, zxid
 		binary.BigEndian.PutUint64(p[12:], uint64(w.before))
-	case op == opClose && !w.session.ending.Load():
+	case op == opClose && !w.link.ending.Load():
 		w.mu.Unlock()
 		w.Close()
 		return len(p), nil
@@ -135,7 +135,7 @@ func (w *wire) Write(p []byte) (int, error) {
 	auths := w.auths
 	w.flushUnlock()
 	if op == opAuth {
-		w.session.introduced(w, auths)
+		w.link.introduced(w, auths)
 	}
 	return len(p), nil
 }
@@ -151,7 +151,7 @@ func (w *wire) nextLocked(p pending) int32 {
 
 // ask sends requests of the session, one right after the other.
 func (w *wire) ask(b *Batch, requests []Request) {
-	now := w.session.clock.Now()
+	now := w.link.clock.Now()
 	w.mu.Lock()
 	if w.broken {
 		w.mu.Unlock()
@@ -211,7 +211,7 @@ func (w *wire) fail(err error) {
 	if !first {
 		return
 	}
-	w.session.failed(w, err, shaken) // so that those that ask again wait for the next one
+	w.link.failed(w, err, shaken) // so that those that ask again wait for the next one
 	for _, p := range lost {
 		if p.batch != nil {
 			p.batch.lose(1)
@@ -255,14 +255,14 @@ func (w *wire) next() ([]byte, error) {
 // observe takes notice of an answer, and takes its zxid out. It returns false if the
 // answer is not for the library.
 func (w *wire) observe(answer []byte) (library bool) {
-	now := w.session.clock.Now()
+	now := w.link.clock.Now()
 	w.mu.Lock()
 	if !w.shaken {
 		w.shaken = true
 		w.mu.Unlock()
 		if len(answer) >= 16 {
 			granted := time.Duration(int32(binary.BigEndian.Uint32(answer[4:]))) * time.Millisecond
-			w.session.connected(w, binary.BigEndian.Uint64(answer[8:]), granted, exchange{w.asked, now}, w.created)
+			w.link.connected(w, binary.BigEndian.Uint64(answer[8:]), granted, exchange{w.asked, now}, w.created)
 		}
 		return true
 	}
@@ -276,15 +276,15 @@ func (w *wire) observe(answer []byte) (library bool) {
 	w.mu.Unlock()
 	zxid := int64(binary.BigEndian.Uint64(answer[4:]))
 	if xid > 0 {
-		w.session.zxid.Store(max(zxid, w.session.zxid.Load())) // answers come one after the other
+		w.link.zxid.Store(max(zxid, w.link.zxid.Load())) // answers come one after the other
 		binary.BigEndian.PutUint64(answer[4:], 0)
 	}
 	if ok && code == 0 {
 		switch r.op {
 		case opSync:
-			w.session.answered(w, exchange{r.sent, now}, false)
+			w.link.answered(w, exchange{r.sent, now}, false)
 		case opCreate, opCreate2, opDelete, opSetData, opMulti, opCreateContainer:
-			w.session.answered(w, exchange{r.sent, now}, true)
+			w.link.answered(w, exchange{r.sent, now}, true)
 		}
 	}
 	switch {

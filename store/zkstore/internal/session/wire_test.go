@@ -25,11 +25,11 @@ type end struct {
 	net.Conn
 }
 
-// over returns a wire of the session and its other end.
-func over(t *testing.T, s *Session) (*wire, end) {
+// over returns a wire of the link and its other end.
+func over(t *testing.T, l *link) (*wire, end) {
 	ours, theirs := net.Pipe()
 	t.Cleanup(func() { ours.Close(); theirs.Close() })
-	return newWire(ours, s), end{t, theirs}
+	return newWire(ours, l), end{t, theirs}
 }
 
 // request writes a request on the wire and returns what the server gets.
@@ -63,13 +63,13 @@ func (e end) answer(w *wire, p []byte) []byte {
 // A new server is told the zxid up to which the session has seen the watches of the old
 // one, however quickly answers of the new one come.
 func TestWatchesGoOnWhereTheyEnded(t *testing.T) {
-	s := &Session{clock: clock.System(), pool: &Pool{}, class: 1, timeout: 1}
+	l := &link{clock: clock.System(), timeout: 1}
 	const version, noZxid, session, other = int32(0), int64(0), int64(77), int32(9)
 	connect := packet(version, noZxid, int32(1000), session, make([]byte, 20))
 	welcome := packet(version, int32(1000), session, make([]byte, 20))
 	zxidIn := func(p []byte, at int) int64 { return int64(binary.BigEndian.Uint64(p[at:])) }
 
-	w, server := over(t, s)
+	w, server := over(t, l)
 	if got := zxidIn(server.request(w, connect), 8); got != 0 {
 		t.Errorf("the first connection begins at zxid %d, want 0", got)
 	}
@@ -79,7 +79,7 @@ func TestWatchesGoOnWhereTheyEnded(t *testing.T) {
 		t.Errorf("the library gets zxid %d, want none", got)
 	}
 
-	w, server = over(t, s)
+	w, server = over(t, l)
 	if got := zxidIn(server.request(w, connect), 8); got != 41 {
 		t.Errorf("the second connection begins at zxid %d, want 41", got)
 	}
@@ -90,7 +90,7 @@ func TestWatchesGoOnWhereTheyEnded(t *testing.T) {
 	if got := zxidIn(server.request(w, watches), 12); got != 41 {
 		t.Errorf("the watches are set from zxid %d, want 41", got)
 	}
-	if w, _ := over(t, s); w.before != 50 {
+	if w, _ := over(t, l); w.before != 50 {
 		t.Errorf("the third connection begins at zxid %d, want 50", w.before)
 	}
 }
@@ -98,9 +98,9 @@ func TestWatchesGoOnWhereTheyEnded(t *testing.T) {
 // Requests of the session leave together, among those of the library, which gets its own
 // answers only. Those that are not answered when the connection breaks are lost.
 func TestRequestsAmongThoseOfTheLibrary(t *testing.T) {
-	s := &Session{clock: clock.System(), pool: &Pool{}, class: 1, timeout: 1, Over: make(chan struct{})}
-	w, server := over(t, s)
-	s.wire = w
+	s := &Session{link: &link{clock: clock.System(), timeout: 1}}
+	w, server := over(t, s.link)
+	s.link.wire = w
 	server.request(w, packet(int32(0), int64(0), int32(1000), int64(0), make([]byte, 20)))
 	server.answer(w, packet(int32(0), int32(1000), int64(77), make([]byte, 20)))
 	requests := []Request{Delete("/a"), List("/b"), List("/c")}
@@ -147,9 +147,9 @@ func TestRequestsAmongThoseOfTheLibrary(t *testing.T) {
 
 // A server that does not know the session's identities yet gets no request of locks.
 func TestIdentitiesComeFirst(t *testing.T) {
-	s := &Session{clock: clock.System(), pool: &Pool{o: Options{Auth: []Identity{{"digest", "a:b"}}}}, class: 1, timeout: 1, Over: make(chan struct{})}
-	w, server := over(t, s)
-	s.wire = w
+	s := &Session{link: &link{clock: clock.System(), timeout: 1, auths: 1}}
+	w, server := over(t, s.link)
+	s.link.wire = w
 	server.request(w, packet(int32(0), int64(0), int32(1000), int64(0), make([]byte, 20)))
 	server.answer(w, packet(int32(0), int32(1000), int64(77), make([]byte, 20)))
 	go s.Send(t.Context(), List("/b"))
@@ -157,7 +157,7 @@ func TestIdentitiesComeFirst(t *testing.T) {
 		t.Fatalf("the first request is %x, want the identity", got)
 	}
 	first := make([]byte, 12)
-	if _, err := io.ReadFull(server, first); err != nil || binary.BigEndian.Uint32(first[8:]) != opGetChildren {
+	if _, err := io.ReadFull(server, first); err != nil || binary.BigEndian.Uint32(first[8:]) != opGetChildren2 {
 		t.Fatalf("the second request is %x (%v), want the list", first, err)
 	}
 }

@@ -1,0 +1,280 @@
+package zkstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
+)
+
+var _ store.BreakNotifier = (*Store)(nil)
+
+// NotifyBroken implements store.BreakNotifier. A session in which a lease is granted after
+// the first call has one watch, for all leases.
+func (s *Store) NotifyBroken(f func(owner string)) (stop func()) { return s.places.listener.add(f) }
+
+// BreakLease implements store.Breaker. A lease whose process ignores the break is ended by
+// a call that comes a TTL after the first one through this store. Those of other kinds of
+// clients are refused with store.ErrUnsupported.
+func (s *Store) BreakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
+	if err := s.gate.Enter(r.Check()); err != nil {
+		return 0, err
+	}
+	defer s.gate.Leave()
+	ctx, cancel := s.limited(ctx)
+	defer cancel()
+	t, leave, err := s.anyTree(ctx)
+	if err == nil {
+		defer leave()
+		left, err = (&breaking{tree: t, r: r, marks: &s.marks, clock: s.clock, keep: store.KeepBroken}).run(ctx)
+	}
+	switch {
+	case errors.Is(err, store.ErrUnsupported):
+	case errors.Is(err, store.ErrNotHeld):
+		err = fmt.Errorf("break the lease of %q: %w", r.Name, err)
+	case err != nil:
+		err = s.failed(ctx, "break the lease of", r.Name, err)
+	}
+	return left, err
+}
+
+// marks remembers since when a store has known that leases were broken, by the paths of
+// their places.
+type marks struct {
+	mu    sync.Mutex
+	since map[string]clock.Instant
+}
+
+// add notes that a lease is known to be broken now, unless that was known, and returns since
+// when.
+func (m *marks) add(place string, now clock.Instant) clock.Instant {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.since == nil || len(m.since) >= mostLately {
+		m.since = make(map[string]clock.Instant)
+	}
+	since, ok := m.since[place]
+	if !ok {
+		since = now
+		m.since[place] = now
+	}
+	return since
+}
+
+// forget forgets a lease that is over.
+func (m *marks) forget(place string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.since, place)
+}
+
+// breaking is one call of BreakLease.
+type breaking struct {
+	tree
+	r     store.BreakRequest
+	marks *marks
+	clock clock.Clock
+	keep  time.Duration // how long notes are kept
+}
+
+// run looks at the lease, and changes what toBreak says in one transaction, until nothing has
+// changed in between. If the outcome of a transaction is unknown, the next look shows it.
+func (b *breaking) run(ctx context.Context) (left time.Duration, err error) {
+	for {
+		v, err := b.look(ctx)
+		if errors.Is(err, errChanged) {
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		do, left := v.toBreak(b.r)
+		switch do {
+		case breakNothing:
+			return 0, store.ErrNotHeld
+		case breakForeign:
+			return 0, fmt.Errorf("%w: another kind of client made lock %q, and only that can end it", store.ErrUnsupported, b.r.Name)
+		case breakOver, breakWait:
+			return left, nil
+		}
+		err = b.change(ctx, do, v)
+		switch {
+		case errors.Is(err, errChanged):
+			continue
+		case err != nil:
+			return 0, err
+		case do == breakMark:
+			b.marks.add(v.path, b.clock.Now())
+		default:
+			b.marks.forget(v.path)
+		}
+		if do != breakEnd {
+			b.tidy(ctx)
+		}
+		return left, nil
+	}
+}
+
+// breakView is what was read of a lease, and the versions of what was read.
+type breakView struct {
+	target
+	path    string // of the place
+	record  record
+	version int32
+	notes   notes
+	// lockNode has the places, notesNode the notes about the lock, and commonNode the
+	// announcements about all locks.
+	lockNode, notesNode, commonNode nodeOrNone
+}
+
+// nodeOrNone is a node, or says that there is none.
+type nodeOrNone struct {
+	session.Node
+	there bool
+}
+
+// look reads the lease as the leader knows it.
+func (b *breaking) look(ctx context.Context) (v breakView, err error) {
+	f, ok, err := b.find(ctx, b.r.Name, b.r.Owner)
+	if err != nil {
+		return v, err
+	}
+	dir := b.dir(b.r.Name)
+	v.path, v.record, v.version = dir+"/"+f.name, f.record, f.version
+	if v.held = ok && f.held(); v.held && f.needsOthers() {
+		a, err := agree(ctx, b.tree, dir, f.line, f.index)
+		if err != nil {
+			return v, err
+		}
+		v.record, v.version = a.record, a.version
+	}
+	if v.held {
+		v.token, v.ttl, v.marked = tokenOf(v.record, f.czxid), v.record.ttl(), v.record.Broken
+	}
+	if v.marked {
+		now := b.clock.Now()
+		v.known = now.Sub(b.marks.add(v.path, now))
+	}
+	answers, err := b.Ask(ctx, session.Read(dir), session.Read(b.notesOf(dir)), session.Read(b.notesDir()))
+	if err != nil {
+		return v, err
+	}
+	for i, n := range []*nodeOrNone{&v.lockNode, &v.notesNode, &v.commonNode} {
+		if n.Node, n.there, err = answers[i].Node(); err != nil {
+			return v, explain(err, b.notesDir())
+		}
+	}
+	v.notes = decodeNotes(v.notesNode.Data, v.notesNode.Changed)
+	v.noted = v.notes.has(b.r.Owner, b.r.Token)
+	if !v.held {
+		v.foreign, err = b.isForeign(ctx, dir)
+	}
+	return v, err
+}
+
+// isForeign reports whether the owner is another kind of client, as Inspect shows it.
+func (b *breaking) isForeign(ctx context.Context, dir string) (bool, error) {
+	names, err := b.List(ctx, dir)
+	if err != nil {
+		return false, err
+	}
+	for _, c := range queueOf(names) {
+		if strings.TrimSuffix(c.name, c.digits()) != b.r.Owner {
+			continue
+		}
+		n, ok, err := b.Get(ctx, dir+"/"+c.name)
+		if err != nil || !ok {
+			return false, err
+		}
+		_, ours := decodeRecord(n.Data)
+		return !ours, nil
+	}
+	return false, nil
+}
+
+// change does what toBreak says, in one transaction. It returns errChanged if something has
+// changed since it was read, perhaps by this very transaction.
+func (b *breaking) change(ctx context.Context, do breakStep, v breakView) error {
+	var ops []any
+	if do == breakMark {
+		v.record.Broken = true
+		ops = append(ops, &zk.SetDataRequest{Path: v.path, Data: v.record.encode(), Version: v.version})
+	} else {
+		ops = append(ops, &zk.DeleteRequest{Path: v.path, Version: v.version})
+	}
+	if do != breakEnd {
+		if !v.commonNode.there {
+			if err := b.makeParents(ctx, b.notesDir()); err != nil {
+				return err
+			}
+		}
+		ops = append(ops, b.note(v)...)
+	}
+	_, err := session.Again(ctx, b.Session, func(c *zk.Conn) ([]zk.MultiResponse, error) { return c.Multi(ops...) })
+	switch {
+	case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNodeExists):
+		return errChanged
+	}
+	return explain(err, v.path)
+}
+
+// note are the changes that say that the lease is broken: to those that take the lock, to
+// people, and to the holder.
+func (b *breaking) note(v breakView) (ops []any) {
+	dir := b.dir(b.r.Name)
+	if d := decodeDir(v.lockNode.Data); !d.Broken {
+		d.Broken = true
+		ops = append(ops, &zk.SetDataRequest{Path: dir, Data: d.encode(), Version: v.lockNode.Version})
+	}
+	next := v.notes.add(broken{Owner: b.r.Owner, Attempt: v.record.Attempt, Token: b.r.Token, TTL: v.record.TTL, Note: b.r.Note()}).encode()
+	if v.notesNode.there {
+		ops = append(ops, &zk.SetDataRequest{Path: b.notesOf(dir), Data: next, Version: v.notesNode.Version})
+	} else {
+		ops = append(ops, &zk.CreateRequest{Path: b.notesOf(dir), Data: next, Acl: b.acl, Flags: zk.FlagPersistent})
+	}
+	owners := decodeAnnounced(v.commonNode.Data).add(b.r.Owner)
+	return append(ops, &zk.SetDataRequest{Path: b.notesDir(), Data: owners.encode(), Version: v.commonNode.Version})
+}
+
+// mostTidied is how many notes of other locks a break looks at.
+const mostTidied = 32
+
+// tidy removes notes that are too old to be shown, of some locks. It does what it can.
+func (b *breaking) tidy(ctx context.Context) {
+	own, ok, err := b.Get(ctx, b.notesOf(b.dir(b.r.Name)))
+	if err != nil || !ok {
+		return
+	}
+	names, err := b.List(ctx, b.notesDir())
+	if err != nil {
+		return
+	}
+	rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	var reads []session.Request
+	names = names[:min(len(names), mostTidied)]
+	for _, name := range names {
+		reads = append(reads, session.Read(b.notesDir()+"/"+name))
+	}
+	answers, err := b.Ask(ctx, reads...)
+	if err != nil {
+		return
+	}
+	for i, a := range answers {
+		n, ok, err := a.Node()
+		if err != nil || !ok || names[i] == escape(b.r.Name) || own.Changed.Sub(n.Changed) <= b.keep {
+			continue
+		}
+		_, _ = session.Again(ctx, b.Session, func(c *zk.Conn) (struct{}, error) {
+			return struct{}{}, c.Delete(b.notesDir()+"/"+names[i], n.Version)
+		})
+	}
+}

@@ -1,0 +1,109 @@
+package zkstore
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
+)
+
+// ensemble is what a store knows of its servers, and its sessions with them.
+type ensemble struct {
+	o      Options
+	acl    []zk.ACL
+	node   string // for people
+	limits session.Limits
+	maxTTL time.Duration
+	clock  clock.Clock
+	voters atomic.Int64
+
+	sessions *session.Pool // nil until the limits are known
+}
+
+func newEnsemble(o Options) *ensemble {
+	return &ensemble{o: o, acl: o.acl(), node: "zookeeper " + strings.Join(o.Servers, ","), clock: clock.System()}
+}
+
+// open asks the servers for their limits, and makes the node of Options.Base.
+func (e *ensemble) open(ctx context.Context) (err error) {
+	servers := e.o.shuffled()
+	if e.limits, err = session.AskLimits(ctx, servers); err != nil {
+		return err
+	}
+	if e.maxTTL, err = e.o.applyTo(&e.limits); err != nil {
+		return err
+	}
+	var auth []session.Identity
+	for _, i := range e.o.Auth {
+		auth = append(auth, session.Identity(i))
+	}
+	e.sessions = session.NewPool(session.Options{Servers: servers, Auth: auth, Base: e.o.Base, Limits: e.limits, Clock: e.clock})
+	t, leave, err := e.anyTree(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if err := t.makeParents(ctx, e.o.Base); err != nil {
+		return err
+	}
+	e.countVoters(ctx, t)
+	return nil
+}
+
+// close gives the sessions up. Those with leases end by themselves.
+func (e *ensemble) close() {
+	if e.sessions != nil {
+		e.sessions.Close()
+	}
+}
+
+// countVoters learns what the ensemble is. Without the right to look, the store takes it
+// for a server that stands alone.
+func (e *ensemble) countVoters(ctx context.Context, t tree) {
+	if n, ok, err := t.Get(ctx, configNode); err == nil && ok {
+		e.voters.Store(int64(voters(string(n.Data))))
+	}
+}
+
+// class returns the strongest guarantee that the servers give.
+func (e *ensemble) class() store.Class {
+	if e.voters.Load() >= 3 {
+		return store.Consensus
+	}
+	return store.CrashSafe
+}
+
+// require returns an error if the servers cannot give the class.
+func (e *ensemble) require(c store.Class) error {
+	if have := e.class(); c > have {
+		why := "it is one server"
+		if n := e.voters.Load(); n > 0 {
+			why = fmt.Sprintf("its ensemble has %d voting members, and %v needs 3", n, c)
+		}
+		return fmt.Errorf("%w: %v is required, and %s gives %v: %s", store.ErrUnsupported, c, e.node, have, why)
+	}
+	return nil
+}
+
+// tree returns an established session for leases of that TTL. The caller calls leave when
+// it needs it no more.
+func (e *ensemble) tree(ctx context.Context, ttl time.Duration) (t tree, leave func(), err error) {
+	ss, leave, err := e.sessions.Get(ctx, ttl)
+	return tree{ss, e.o.Base, e.acl, e.limits.Most}, leave, err
+}
+
+// anyTree is tree for calls that concern no lease.
+func (e *ensemble) anyTree(ctx context.Context) (t tree, leave func(), err error) {
+	ss, leave, err := e.sessions.Any(ctx, min(usualTTL, e.maxTTL))
+	return tree{ss, e.o.Base, e.acl, e.limits.Most}, leave, err
+}
+
+// usualTTL is that of the session of calls that concern no lease: the default of the client.
+const usualTTL = 30 * time.Second

@@ -1,0 +1,88 @@
+package zkstore
+
+import (
+	"context"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/leasehold-dev/leasehold/internal/audience"
+	"github.com/leasehold-dev/leasehold/internal/gate"
+	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
+)
+
+// listener tells an audience whose leases were broken.
+type listener struct {
+	gate *gate.Gate
+
+	mu       sync.Mutex
+	heard    bool // there is or was an audience
+	audience audience.Audience
+	in       map[*session.Session]bool // the sessions that have a watch
+}
+
+func (l *listener) add(f func(owner string)) (stop func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.heard = true
+	return l.audience.Add(f)
+}
+
+// listen has breaks watched for in the session of t until it is over, unless they are. The
+// caller is counted in the gate.
+func (l *listener) listen(t tree) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.heard || l.in[t.Session] {
+		return
+	}
+	if l.in == nil {
+		l.in = make(map[*session.Session]bool)
+	}
+	l.in[t.Session] = true
+	l.gate.Stay()
+	go func() {
+		defer l.gate.Leave()
+		ctx, cancel := l.gate.Until(context.Background())
+		defer cancel()
+		l.follow(ctx, t)
+		select { // it is not tried again if the right to look is missing
+		case <-t.Over:
+		case <-ctx.Done():
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.in, t.Session)
+	}()
+}
+
+// follow tells the audience of each lease that is broken. It returns if the session is over,
+// ctx ends or the server refuses.
+func (l *listener) follow(ctx context.Context, t tree) {
+	told := int64(0)
+	for {
+		event, err := session.Again(ctx, t.Session, func(c *zk.Conn) (<-chan zk.Event, error) {
+			_, _, event, err := c.ExistsW(t.notesDir()) // also tells when it is made
+			return event, err
+		})
+		if err != nil {
+			return
+		}
+		n, _, err := t.Get(ctx, t.notesDir())
+		if err != nil {
+			return
+		}
+		now := decodeAnnounced(n.Data)
+		for _, owner := range now.since(told) {
+			l.audience.Tell(owner)
+		}
+		told = now.Count
+		select {
+		case <-event:
+		case <-t.Over:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}

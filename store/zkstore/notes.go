@@ -1,0 +1,134 @@
+package zkstore
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Notes about broken leases are in the node notesNode below the base, which is no lock's
+// name (see unescape): one node for each lock, which stays when the lock's own is removed.
+// Such a node says who broke the last lease, and which owners are refused. The data of
+// notesNode itself are the owners whose leases were broken last, of whatever lock: clients
+// watch it.
+const notesNode = "%broken"
+
+// notes are the data of a lock's node there, the last break last.
+type notes struct {
+	Broken []broken `json:"broken"`
+}
+
+// broken is a lease that was broken.
+type broken struct {
+	Owner   string      `json:"owner"`
+	Attempt string      `json:"attempt,omitempty"`
+	Token   fence.Token `json:"token"`
+	// TTL is in microseconds.
+	TTL int64 `json:"ttl"`
+	// At is when it was broken, in Unix milliseconds of the leader's clock. For the last one
+	// the node's own time says it.
+	At int64 `json:"at,omitempty"`
+	// Note is store.BreakRequest.Note. Only the last one has it.
+	Note string `json:"note,omitempty"`
+}
+
+// mostNoted is how many broken leases of one lock are kept, and mostAnnounced how many
+// owners are in the data of notesNode.
+const (
+	mostNoted     = 32
+	mostAnnounced = 32
+)
+
+// decodeNotes returns what the data of a node that was changed then say. Data of another
+// kind of client say nothing.
+func decodeNotes(data []byte, changed time.Time) notes {
+	var n notes
+	if json.Unmarshal(data, &n) != nil {
+		return notes{}
+	}
+	if last := len(n.Broken) - 1; last >= 0 {
+		n.Broken[last].At = changed.UnixMilli()
+	}
+	return n
+}
+
+func (n notes) encode() []byte { return encodeNotes(n) }
+
+func encodeNotes(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("zkstore: encoding strings and numbers failed: " + err.Error())
+	}
+	return b
+}
+
+// add returns the notes after a further lease was broken.
+func (n notes) add(b broken) notes {
+	all := slices.Clone(n.Broken[max(0, len(n.Broken)+1-mostNoted):])
+	for i := range all {
+		all[i].Note = ""
+	}
+	return notes{append(all, b)}
+}
+
+// has reports whether the owner's lease with that token was broken.
+func (n notes) has(owner string, token fence.Token) bool {
+	return slices.ContainsFunc(n.Broken, func(b broken) bool { return b.Owner == owner && b.Token == token })
+}
+
+// refuses reports whether an attempt whose place was made then is one whose lease was
+// broken, and would not have expired yet.
+func (n notes) refuses(owner, attempt string, made time.Time) bool {
+	return slices.ContainsFunc(n.Broken, func(b broken) bool {
+		end := time.UnixMilli(b.At).Add(time.Duration(b.TTL) * time.Microsecond)
+		return b.Owner == owner && b.Attempt == attempt && made.Before(end)
+	})
+}
+
+// shown returns what is shown of the last lease that was broken, or nil.
+func (n notes) shown(now time.Time) *store.Broken {
+	if len(n.Broken) == 0 {
+		return nil
+	}
+	last := n.Broken[len(n.Broken)-1]
+	if now.Sub(time.UnixMilli(last.At)) > store.KeepBroken {
+		return nil
+	}
+	return store.DecodeBroken(last.Owner, last.Token, last.Note)
+}
+
+// announced are the data of notesNode: how many leases were broken, and the owners of the
+// last ones, the last one last.
+type announced struct {
+	Count  int64    `json:"count"`
+	Owners []string `json:"owners"`
+}
+
+// decodeAnnounced returns what the data say. Those of another kind of client say nothing.
+func decodeAnnounced(data []byte) announced {
+	var h announced
+	if json.Unmarshal(data, &h) != nil {
+		return announced{}
+	}
+	return h
+}
+
+func (h announced) encode() []byte { return encodeNotes(h) }
+
+// add returns the data after the lease of one more owner was broken.
+func (h announced) add(owner string) announced {
+	return announced{h.Count + 1, append(slices.Clone(h.Owners[max(0, len(h.Owners)+1-mostAnnounced):]), owner)}
+}
+
+// since returns the owners that were added since there were so many, as far as they are
+// known. If there are fewer now, the node was made anew.
+func (h announced) since(count int64) []string {
+	if h.Count < count {
+		count = 0
+	}
+	added := min(h.Count-count, int64(len(h.Owners)))
+	return h.Owners[int64(len(h.Owners))-max(0, added):]
+}
