@@ -102,6 +102,12 @@ var stories = []tale{
 		s.lost(1, 1500, false)
 		s.release(1, 1501, 1502)
 	}, nil},
+	{"stopped while it was granted, until after the validity", func(s *story) {
+		s.grant(2, 0, 900, 1050, 2000, 11)
+		s.grant(1, 0, 0, 1500, 1000, 10) // it held the lock from soon after 0 on
+		s.lost(1, 1501, false)
+		s.release(2, 1600, 1610)
+	}, nil},
 	{"granted after a kill", func(s *story) {
 		s.grant(1, 0, 0, 5, 1000, 10)
 		s.Kill(1, 1, s.at(300))

@@ -90,11 +90,9 @@ func (h *History) lockOperations(attempts []*Attempt) []porcupine.Operation {
 		switch a.Outcome {
 		case Granted:
 			add(a, take, a.From, a.Answered)
-			ended := a.Answered
-			if _, to, _, ok := a.Trusted(); ok {
-				ended = to
-			}
-			add(a, giveBack, ended, a.Released)
+			// A process that was stopped meanwhile learns of a grant after its hold.
+			_, ended, _, _ := a.Trusted()
+			add(a, giveBack, max(a.From, ended), a.Released)
 		case Unknown:
 			// Its effect may come at any time from now on, or never. When is
 			// not left to the search: that it had none, right away, explains
