@@ -14,7 +14,7 @@ func TestReadWriteOnServers(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	s, other := open(t, addrs(servers), nil), open(t, addrs(servers), nil)
 	writer, one, two := shared("stock", store.ReadWrite, store.ReadWriteLimit), shared("stock", store.ReadWrite, 1), shared("stock", store.ReadWrite, 1)
-	w := acquire(t, s, writer)
+	w := takes(t, s, servers, writer) // a slow server could give it to a reader
 	_, err := other.Acquire(t.Context(), store.AcquireRequest{Lease: one})
 	var busy *store.BusyError
 	if !errors.As(err, &busy) || busy.Holder.Owner != writer.Owner {

@@ -194,7 +194,7 @@ func TestDurableCopyLacksALockThatWasHanded(t *testing.T) {
 	s := newSuccession(t, "", always...)
 	standby := redistest.Start(t, always...)
 	first := request("lock")
-	acquire(t, s.late, first)
+	takes(t, s.late, s.servers, first)
 	standby.Text(t, "SET", redistest.Mark, s.servers[1].Text(t, "GET", redistest.Mark))
 	r := patientWaiter("lock")
 	done := wait(t, t.Context(), s.connected, s.servers, r)
