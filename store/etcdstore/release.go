@@ -79,7 +79,7 @@ type ending struct {
 	// to other attempts, too.
 	mod    int64
 	rejoin *place      // it comes last
-	also   []operation // of the transaction that ends it
+	also   []operation // further ones of the transaction that ends the lease
 	doubt  bool        // a try failed and may have taken effect
 	// standing is set if rejoin was made.
 	standing bool
