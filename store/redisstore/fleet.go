@@ -17,15 +17,17 @@ import (
 type fleet struct {
 	core
 	nodes    []*node // none in a cluster, whose members come and go
-	voters   []voter // the nodes, or the router of a cluster
+	voters   []voter // the nodes, or the router of a cluster alone
 	topology topology
 
 	arming sync.Mutex  // see guard
 	armed  atomic.Bool // guard has nothing left to do
 }
 
-// voter has a vote on every lock. It passes a call on to the server that has the lock.
+// voter is what has one vote on every lock: a node, or the router of a cluster, which passes a
+// call on to the member that has the lock.
 type voter interface {
+	// put enqueues a call, and never blocks.
 	put(c call, more bool) error
 	Addr() string
 }
