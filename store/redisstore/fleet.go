@@ -79,7 +79,7 @@ func (s *fleet) ask(ctx context.Context, command *script.Command, timeout time.D
 }
 
 // askFor is ask with a command for each voter.
-func (s *fleet) askFor(ctx context.Context, command func(node int) *script.Command, timeout time.Duration, each func(looked)) error {
+func (s *fleet) askFor(ctx context.Context, command func(voter int) *script.Command, timeout time.Duration, each func(looked)) error {
 	p := make(poll, len(s.voters)) // with room for all, so that a late answer blocks nobody
 	for i, v := range s.voters {
 		if err := v.put(call{command: command(i), timeout: timeout, look: p}, false); err != nil {
