@@ -70,7 +70,7 @@ func (a Reply) Broke() Breakage {
 }
 
 // Unbroken returns the description of the holder that the reply to Break marks as broken. A
-// release that has it ends the lease, whoever wrote the description.
+// release that has it ends the lease, whatever text it is.
 func (a Reply) Unbroken() string {
 	said := a.Value.List
 	if len(said) < 3 {
