@@ -555,3 +555,54 @@ func TestClassOfOneMember(t *testing.T) {
 		t.Errorf("examine: %+v, %v, want one usable voter with a version", e, err)
 	}
 }
+
+// A waiter that comes with a release can have the lease of etcd's, and so the key, of a waiter
+// of the same process that gave up, and that the holder still takes for the next one.
+func TestRejoinInThePlaceOfAWaiterThatGaveUp(t *testing.T) {
+	prefix := "gaveup-" + rand.Text()
+	client := native(t, server.Endpoints())
+	s := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix})
+	other := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix})
+	for _, behind := range []bool{false, true} {
+		first, l := request("a", time.Minute), request("a", time.Minute)
+		acquire(t, other, first)
+		holds := waits(t, s, l)
+		ctx, cancel := context.WithCancel(t.Context())
+		gone := make(chan error, 1)
+		go func() {
+			_, err := s.Wait(ctx, store.WaitRequest{Lease: request("a", time.Minute)}, nil)
+			gone <- err
+		}()
+		for count(t, client, prefix+"/a/") != 3 {
+			time.Sleep(time.Millisecond)
+		}
+		next, last := make(<-chan error), request("a", time.Minute)
+		if behind {
+			next = waits(t, other, last)
+		}
+		release(t, other, first)
+		gets(t, "the holder", holds)
+		before := count(t, client, prefix+"/a/")
+		cancel()
+		if err := <-gone; !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		for count(t, client, prefix+"/a/") == before {
+			time.Sleep(time.Millisecond)
+		}
+		again := request("a", time.Minute)
+		queued, err := s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: l}, store.WaitRequest{Lease: again})
+		if err != nil || queued != behind {
+			t.Errorf("with others behind: %v: queued: %v, %v", behind, queued, err)
+		}
+		if behind {
+			gets(t, "the next one", next)
+			release(t, other, last)
+			if _, err := s.Wait(t.Context(), store.WaitRequest{Lease: again}, nil); err != nil {
+				t.Fatal(err)
+			}
+			release(t, s, again)
+		}
+		vanishes(t, client, prefix)
+	}
+}

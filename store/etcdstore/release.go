@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -133,6 +134,10 @@ func (e *ending) run(ctx context.Context) error {
 	}
 	for try := 0; ; try++ {
 		next, whole := e.hold.followers()
+		if e.rejoin != nil {
+			// One with the key of the new place gave up: that key is used again.
+			next = slices.DeleteFunc(slices.Clone(next), func(n successor) bool { return n.Suffix == suffix(e.rejoin.lease.id) })
+		}
 		r, doubt, err := e.s.commit(ctx, e.txn(next, whole && try == 0))
 		e.doubt = e.doubt || doubt
 		if doubt {

@@ -74,6 +74,7 @@ func breakHeld(ctx context.Context, s *Store, r store.BreakRequest, state store.
 	e := s.encoder()
 	nodes := make([]store.NodeOutcome, len(s.voters))
 	var answered, later quorum.Set
+	meta := "" // of the holder
 	timeout := s.o.TimeoutFor(s.o.MaxTTL)
 	// Until the last node has the request, the lease may still be renewed: the tombstone of the
 	// first one has to outlast that.
@@ -87,7 +88,10 @@ func breakHeld(ctx context.Context, s *Store, r store.BreakRequest, state store.
 	err := s.askFor(ctx, each, timeout, func(a looked) {
 		nodes[a.node].Outcome, nodes[a.node].Err = a.Outcome, a.Err
 		switch a.Broke() {
-		case script.LeaseBroken, script.NothingHeld:
+		case script.LeaseBroken:
+			meta = a.Unbroken()
+			fallthrough
+		case script.NothingHeld:
 			answered |= quorum.SetOf(a.node)
 		case script.LaterToken:
 			later |= quorum.SetOf(a.node)
@@ -107,12 +111,7 @@ func breakHeld(ctx context.Context, s *Store, r store.BreakRequest, state store.
 	if !r.Now {
 		return max(state.ExpiresIn, time.Millisecond), nil
 	}
-	held := state.Holder
-	held.Owner = ""
-	l := store.Lease{Name: r.Name, Owner: r.Owner, TTL: ttl}
-	if held.Broken = false; held != (store.Holder{}) {
-		l.Meta = held.Encode()
-	}
+	l := store.Lease{Name: r.Name, Owner: r.Owner, Meta: meta, TTL: ttl}
 	err = s.driver.Release(ctx, store.ReleaseRequest{Lease: l, Renewed: true})
 	if errors.Is(err, store.ErrNotHeld) { // its owner was faster
 		err = nil

@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -119,5 +120,34 @@ func TestBreakOfAnotherClientsLock(t *testing.T) {
 	}
 	if servers[0].Text(t, "GET", "a") != "theirs" {
 		t.Error("the key was changed")
+	}
+}
+
+// With Now the lock is free at once, whatever describes its holder: a later version may add
+// to that, and others may write what they like.
+func TestBreakNowWhateverTheDescription(t *testing.T) {
+	t.Parallel()
+	for _, count := range []int{1, 3} {
+		s := open(t, addrs(redistest.StartN(t, count)), &redisstore.Options{NodeTimeout: long, MaxTTL: time.Hour})
+		for i, meta := range []string{"", "x", "x {", "{", "{}", `{"host":"h"}`, `{"host":"h","later":1}`, `{ "host":"h"}`, "{\"host\":\"\xff\"}", `{"since":-1}`} {
+			for _, first := range []bool{false, true} { // broken before without Now
+				r := request(fmt.Sprintf("%d %v", i, first))
+				r.Meta, r.TTL = meta, time.Hour
+				acquire(t, s, r)
+				b := breakOf(t, s, r)
+				if first {
+					if _, err := s.BreakLease(t.Context(), b); err != nil {
+						t.Fatal(err)
+					}
+				}
+				b.Now = true
+				if left, err := s.BreakLease(t.Context(), b); err != nil || left != 0 {
+					t.Errorf("%d servers: break of a lease with the description %q: %v left, %v", count, meta, left, err)
+				}
+				if st, err := s.Inspect(t.Context(), r.Name); err != nil || st.Held {
+					t.Errorf("%d servers: a lease with the description %q is over, and shown as %+v, %v", count, meta, st, err)
+				}
+			}
+		}
 	}
 }

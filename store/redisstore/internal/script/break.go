@@ -69,6 +69,20 @@ func (a Reply) Broke() Breakage {
 	return NotBroken
 }
 
+// Unbroken returns the description of the holder that the reply to Break marks as broken. A
+// release that has it ends the lease, whatever text it is.
+func (a Reply) Unbroken() string {
+	said := a.Value.List
+	if len(said) < 3 {
+		return ""
+	}
+	_, meta, _ := strings.Cut(string(said[2].Text), " ")
+	if rest, found := strings.CutPrefix(meta, `{"broken":true,`); found {
+		return "{" + rest
+	}
+	return ""
+}
+
 // Note returns what the reply of the inspect script says about the lease that was broken
 // last, or nil.
 func (a Reply) Note() *store.Broken {

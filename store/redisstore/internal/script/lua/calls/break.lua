@@ -7,8 +7,8 @@
 -- ARGV: owner, the last token of its lease, how long the tombstone is kept (ms), the
 --       note's beginning, which names the lease, the rest of the note, and how long it
 --       is kept (ms)
--- Returns {1, the lock's PTTL}, {0} if the owner does not have the lock here, or {2} if
--- it has it with a larger token.
+-- Returns {1, the lock's PTTL, its value from now on}, {0} if the owner does not have the
+-- lock here, or {2} if it has it with a larger token.
 local held = redis.pcall('GET', KEYS[1])
 if type(held) ~= 'string' or string.match(held, '^[^ ]*') ~= ARGV[1] then
   -- The owner may have the lock on other servers, and may heal it here.
@@ -21,10 +21,11 @@ end
 local left = call('PTTL', KEYS[1])
 if not string.find(held, '^[^ ]+ {"broken":true[,}]') then
   -- uses flagged
+  held = flagged(held, 'broken')
   if left < 0 then
-    call('SET', KEYS[1], flagged(held, 'broken'))
+    call('SET', KEYS[1], held)
   else
-    call('SET', KEYS[1], flagged(held, 'broken'), 'PX', math.max(left, 1))
+    call('SET', KEYS[1], held, 'PX', math.max(left, 1))
   end
 end
 -- For an owner that is not new, {L}:made names the attempt that made the grant.
@@ -34,4 +35,4 @@ local note = call('GET', KEYS[4])
 if not note or string.sub(note, 1, #ARGV[4]) ~= ARGV[4] then
   call('SET', KEYS[4], ARGV[4] .. ARGV[5], 'PX', ARGV[6])
 end
-return {1, left}
+return {1, left, held}
