@@ -2,8 +2,8 @@
 STATICCHECK = v0.8.2
 GOVULNCHECK = v1.8.0
 ACTIONLINT  = v1.7.12
-# Make the packages of a release, list the modules in them, and sign their checksums.
-# Newer versions of the first need a newer Go.
+# These make the packages of a release, list the modules in them, and sign their checksums.
+# Newer versions of GORELEASER need a newer Go.
 GORELEASER  = v2.12.7
 SYFT        = v1.57.0
 COSIGN      = v3.1.3
@@ -148,7 +148,7 @@ torture: redis ## stress locks on real servers with real faults for TORTURE (fau
 package: ## make the packages of Linux as for a release, and try the .deb and .rpm (SYSTEMS=all: of all systems, signed with a throwaway key)
 	@$(PACKAGING) scripts/package.sh $(SYSTEMS)
 
-rehearse: ## publish the last commit to a copy of the repository, and use every module from there
+rehearse: ## tag the last commit in a copy of the repository, and use every module from there
 	@GO=$(GO) scripts/rehearse.sh $(VERSION)
 
 tag: ## tag the commit that is checked out as VERSION, once for each module

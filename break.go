@@ -42,8 +42,8 @@ type BreakRequest struct {
 // *LostError whose Cause is LostDenied. A store that is a store.BreakNotifier, as those
 // of Redis, etcd, ZooKeeper, a file and memory are, has it renewed at once; otherwise, or
 // if the message is lost, the next renewal is LockOptions.RenewEvery (a third of the TTL)
-// after the last one. While some of several servers are down, the answer to a renewal may leave
-// that open, and the holder is told Notice before the end of its validity instead, as
+// after the last one. While some of several servers are down, the answers to a renewal may
+// not show the break. Then the holder is told Notice before the end of its validity, as
 // when it cannot reach the store. The lock passes to the next owner when the holder has
 // released it, as Do does, or when its validity is over. So the holder knows of the loss
 // before anybody else can hold the lock, as with every loss. A holder whose process is

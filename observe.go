@@ -6,7 +6,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// started is when a wait began, as far as somebody observes it.
+// started returns the time, or 0 without an observer, since nobody needs it then.
 func (c *queues) started() clock.Instant {
 	if c.observe == nil {
 		return 0
@@ -14,7 +14,8 @@ func (c *queues) started() clock.Instant {
 	return c.clock.Now()
 }
 
-// seeOutcome tells the observer how a wait has ended; how is 0 for a re-entry.
+// seeOutcome tells the observer how a wait has ended. A re-entry, for which how is 0, is no
+// event.
 func (c *queues) seeOutcome(ctx context.Context, r *recipe, began clock.Instant, lease *Lease, how EventKind, err error) {
 	if c.observe == nil {
 		return
@@ -35,8 +36,8 @@ func (c *queues) seeOutcome(ctx context.Context, r *recipe, began clock.Instant,
 // for.
 func (r *recipe) listens() bool { return r.o.OnWait != nil || r.c.observe != nil }
 
-// seeWaiting tells the lock's own listener why it is waited for, and the observer
-// if that is for another cause than told, which it updates.
+// seeWaiting tells LockOptions.OnWait why the lock is waited for. It tells the observer only if
+// the cause is not told, the last one that it was told of, and updates told.
 func (r *recipe) seeWaiting(ctx context.Context, began clock.Instant, reason error, told *cause) {
 	if r.o.OnWait != nil {
 		r.o.OnWait(reason)

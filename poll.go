@@ -8,11 +8,12 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// poll asks again and again, with pauses.
+// poll asks until the lock is granted, with pauses, and at most tries times unless tries is 0.
+// It gives up if the store has not answered at all for a TTL.
 func (c *queues) poll(ctx context.Context, r *recipe, t terms, tries int, bound bool, began clock.Instant) (*Lease, error) {
 	delay := r.delay()
 	var last error            // why the lock was not granted so far,
-	var at clock.Instant      // as was heard then
+	var at clock.Instant      // and when the store said so
 	var trouble clock.Instant // since when the store gave no answer at all
 	var told cause
 	for try := 1; ; try++ {
@@ -46,8 +47,8 @@ func (c *queues) poll(ctx context.Context, r *recipe, t terms, tries int, bound 
 	}
 }
 
-// untilFree cuts a pause short to when the holder's lease ends, plus a little
-// so that the store has really dropped it.
+// untilFree returns how long to pause: d, or until the holder's lease ends if that is
+// sooner. A millisecond is added so that the store has really dropped the lease.
 func untilFree(d time.Duration, busy *BusyError) time.Duration {
 	if busy != nil && busy.ExpiresIn > 0 {
 		return min(d, busy.ExpiresIn+time.Millisecond)

@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/waitq"
 )
 
-// queueUp asks once, and waits in the queue when that does not give the lock; or at
-// once, behind those of this client that already do.
+// queueUp asks the store once, and waits in the queue if the lock is not granted. If other
+// goroutines of this client already wait, it joins them without asking.
 func (c *queues) queueUp(ctx context.Context, r *recipe, t terms, bound bool, began clock.Instant) (*Lease, EventKind, error) {
 	if ctx.Err() != nil {
 		return nil, 0, gaveUp(ctx, nil)
@@ -66,8 +66,8 @@ func waitOver(ctx context.Context, err error) error {
 	return nil
 }
 
-// joinUnlock waits in q after the event by which it comes to that. The client's mutex
-// is held, and joinUnlock unlocks it.
+// joinUnlock joins q by the event e, and waits. The client's mutex is held, and joinUnlock
+// unlocks it.
 func (q *queue) joinUnlock(ctx context.Context, r *recipe, bound bool, began clock.Instant, e waitq.Event[*waiter], now clock.Instant) (*Lease, EventKind, error) {
 	w := q.newWaiter(r, ctx, bound)
 	p := w.joinLocked(e, now)

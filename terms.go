@@ -18,8 +18,8 @@ type terms struct {
 	own uint64 // numbers the queues of one goroutine each; 0: shared by all with these terms
 }
 
-// termsOf returns what r wants of its lock, or why its store never gives that. Nothing is
-// sent.
+// termsOf returns what r wants of its lock, or an error if r is invalid or its store never
+// gives that. It sends nothing.
 func (c *core) termsOf(r *recipe) (terms, error) {
 	if err := store.CheckName(r.name); err != nil {
 		return terms{}, err

@@ -49,8 +49,8 @@ func (c *queues) get(ctx context.Context, r *recipe, tries int, bound bool, bega
 	return lease, Acquired, err
 }
 
-// reenter returns another lease of the grant that outer is of, if that grant is what t
-// wants.
+// reenter returns another lease of the grant that outer belongs to, or an error if t wants
+// something else than was granted.
 func reenter(ctx context.Context, outer *Lease, t terms, bound bool) (*Lease, error) {
 	if err := t.reenters(outer.h.req, t.require); err != nil {
 		return nil, err

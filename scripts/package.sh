@@ -21,8 +21,8 @@ if [ "${1-}" != all ]; then
 	LINUX_ONLY=yes goreleaser release --snapshot --clean --skip=sign,sbom,homebrew
 else
 	tools
-	# cosign takes these for its flags: a key, and no services, in place of the identity
-	# of the workflow "release".
+	# cosign reads its flags from these: it signs with a key and uses no services, instead of
+	# the identity of the workflow "release".
 	export COSIGN_PASSWORD= COSIGN_KEY="$work/throwaway.key" COSIGN_TLOG_UPLOAD=false COSIGN_USE_SIGNING_CONFIG=false
 	cosign generate-key-pair --output-key-prefix "$work/throwaway"
 	goreleaser release --snapshot --clean

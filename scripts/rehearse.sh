@@ -1,7 +1,7 @@
 #!/bin/sh
-# Rehearses a release: publishes the last commit as VERSION to a copy of this repository,
-# and then uses each module as others will, outside of a workspace, with a go command that
-# takes the copy for GitHub. Nothing is published, or left in the module cache.
+# Rehearses a release: tags the last commit as VERSION in a copy of this repository, and then
+# uses each module as others will, outside of a workspace, with a go command that gets it from
+# the copy instead of GitHub. Nothing leaves this machine or stays in the module cache.
 # usage: rehearse.sh [VERSION], that of the first section of CHANGELOG.md unless given
 set -eu
 cd "$(dirname "$0")/.."
@@ -29,7 +29,7 @@ GOPROXY=file://$("$go" env GOMODCACHE)/cache/download,$("$go" env GOPROXY)
 export GOPROXY GOWORK=off GOPRIVATE=$us GOFLAGS='-trimpath -modcacherw' GOMODCACHE="$work/mod" GOBIN="$work/bin"
 export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0="url.file://$work/published.insteadOf" GIT_CONFIG_VALUE_0=https://$us
 
-# user begins a program of somebody else.
+# user makes an empty module for a program that uses one of ours.
 user() {
 	mkdir "$work/user"
 	cd "$work/user"

@@ -19,7 +19,7 @@
 //	manager, err := ctrl.NewManager(kubeconfig, ctrl.Options{
 //		LeaderElection:                      true,
 //		LeaderElectionResourceLockInterface: lock,
-//		LeaderElectionReleaseOnCancel:       true, // as its documentation allows
+//		LeaderElectionReleaseOnCancel:       true, // only if the program ends as soon as the manager does
 //		LeaseDuration:                       &durations.LeaseDuration,
 //		RenewDeadline:                       &durations.RenewDeadline,
 //		RetryPeriod:                         &durations.RetryPeriod,

@@ -24,14 +24,14 @@ func (a *Audience) Add(f func(owner string)) (stop func()) {
 	}
 }
 
-// Empty reports whether there is no function.
+// Empty reports whether no function is added.
 func (a *Audience) Empty() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.funcs) == 0
 }
 
-// Tell calls all functions.
+// Tell calls all functions, one after the other, and returns after the last.
 func (a *Audience) Tell(owner string) {
 	a.mu.Lock()
 	funcs := slices.Clone(a.funcs)

@@ -13,16 +13,16 @@ import (
 
 var _ store.BreakNotifier = (*Store)(nil)
 
-// NotifyBroken implements store.BreakNotifier. Leases that were acquired before the first
-// call are left out, except those that had to wait.
+// NotifyBroken implements store.BreakNotifier. Breaks of leases that were acquired before
+// the first call are not noticed, unless the lease had to be waited for.
 func (s *Store) NotifyBroken(f func(owner string)) (stop func()) {
 	s.inbox.heeds.Store(true)
 	return s.broken.Add(f)
 }
 
 // BreakLease implements store.Breaker, in one transaction, which also tells the process of
-// the holder. With Now, the same transaction hands the lock on. The lease of a process that
-// was not told can last longer than BreakLease returned, by one TTL: its next renewal is
+// the holder. With Now, the same transaction hands the lock on. If the holder's process was
+// not told, the lease can last for one TTL more than BreakLease returned: its next renewal is
 // refused, but etcd has extended the lease by then. Locks of native clients are refused with
 // store.ErrUnsupported.
 func (s *Store) BreakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
@@ -53,7 +53,7 @@ func (s *Store) BreakLease(ctx context.Context, r store.BreakRequest) (left time
 type breaking struct {
 	s    *core
 	r    store.BreakRequest
-	keep clientv3.LeaseID // of the note; 0: there is none yet
+	keep clientv3.LeaseID // the lease of the note; 0: there is none yet
 }
 
 // run returns how long the lease can last.
@@ -92,7 +92,8 @@ func (b *breaking) run(ctx context.Context) (left time.Duration, err error) {
 		case step == breakEnd:
 			return 0, nil
 		}
-		// It is 0 just before the place goes.
+		// etcd answers 0 just before it deletes the place. From BreakLease, 0 would mean that
+		// the lease is over.
 		left, err = b.s.left(ctx, v.places[at])
 		return max(left, time.Millisecond), err
 	}
@@ -144,7 +145,7 @@ func (b *breaking) end(ctx context.Context, v *view, at int) (done bool, err err
 	return err == nil, err
 }
 
-// prepare makes the lease of the note.
+// prepare makes the lease that ends the note after store.KeepBroken, unless there is one.
 func (b *breaking) prepare(ctx context.Context) error {
 	if b.keep != clientv3.NoLease {
 		return nil

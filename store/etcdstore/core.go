@@ -40,7 +40,7 @@ func (s *core) newPlace(of store.Lease, l *lease) *place {
 func (s *core) own(p *place) *hold {
 	h := &hold{key: p.key, create: p.create, slot: p.slot, crowded: p.crowded, lease: p.lease}
 	s.holds.put(p.of.Name, p.of.Owner, h, s.clock.Now())
-	if s.inbox.home() != "" {
+	if s.inbox.holderProcess() != "" {
 		s.inbox.start()
 	}
 	return h

@@ -31,12 +31,12 @@
 // A place whose turn has come enters by taking a slot, which is a key
 // PREFIX/!slots/NAME/NUMBER attached to the same lease. The transaction fails if the key is
 // there, so no slot has two holders. The transaction in which a reader or writer leaves lets
-// in the next writer, or the next readers. The one in which a holder of a permit leaves hands
-// its slot to the next waiter, unless another holder that left at the same time let that one
-// in; a second transaction then lets in one more. It lets in no more than one, so that each
-// has a token of its own; others whose turn has come are told, and enter by themselves. The
-// first that still waits is told as well, and watches all places. The others watch the
-// place before them.
+// in the next writer, or the next readers. The transaction in which a holder of a permit leaves
+// hands its slot to the next waiter. If another holder that left at the same time has let in
+// that waiter, a second transaction lets in one more. Each lets in no more than one, so that
+// each permit has a token of its own. Others whose turn has come are told, and enter by
+// themselves. The first that still waits is told as well, and watches all places. The others
+// watch the place before them.
 //
 // The token is the revision at which the holder entered. A reader has that of the readers
 // inside, if there are any, and its transaction fails if the one that it was read from has left. A
@@ -50,11 +50,11 @@
 //
 // # Broken leases
 //
-// A lease is broken by the value of its place, so that native clients see the lock taken as
-// before. The lock is free when the place is deleted: by its owner, with the end of its
-// lease, or in the same transaction. A key that is attached to the lease of the place
-// refuses further places of the owner. Leases of etcd's are not revoked, since their
-// processes use them again for other locks.
+// BreakLease writes into the value of the place that the lease is broken, so that native
+// clients see the lock taken as before. The lock is free when the place is deleted: by its
+// owner, with the end of its lease, or with BreakRequest.Now in the same transaction. Another
+// key, attached to the lease of the place, refuses further places of the owner. No lease of
+// etcd's is revoked, since its process may use it for another lock by then.
 //
 // # Tokens
 //

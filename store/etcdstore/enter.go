@@ -21,7 +21,7 @@ func (s *core) enter(ctx context.Context, of store.Lease, spare, tries int) (p *
 		return nil, g, nil, false, err
 	}
 	p = s.newPlace(of, l)
-	e := entry{record: recordOf(of, l, s.inbox.home()), key: p.key, lease: l.id}
+	e := entry{record: recordOf(of, l, s.inbox.holderProcess()), key: p.key, lease: l.id}
 	again := false
 	for try := 1; ; try++ {
 		t, entering, number := s.entry(of, e, v)

@@ -18,8 +18,9 @@ type hold struct {
 	// lease is what the key is attached to. named is the lease that the key is named
 	// after, if that is another one. Both are nil if another handle acquired the lock.
 	lease, named *lease
-	// suspect is set if a message says that the lease was broken. It is then read before
-	// it is kept alive, which would make a broken lease last longer.
+	// suspect is set if a message says that the lease was broken. The next renewal then
+	// reads the place before it keeps the lease alive: that would make a broken lease last
+	// longer.
 	suspect atomic.Bool
 
 	mu sync.Mutex

@@ -18,15 +18,15 @@ import (
 )
 
 // inbox is where the process is told that its places have been given locks: one watch,
-// which begins when the first waiter comes. It always begins at the present, because
-// etcd serves a watch that begins in the past only every 100 ms.
+// which begins with the first waiter. It is always asked for from the present on, because
+// etcd serves a watch from the past only every 100 ms.
 //
 // A message can be lost: while the watch is opened again, or if the transaction that
 // wrote it could not. So a mailbox is also told to look, and a waiter watches the place
 // before it.
 //
-// The process is also told here that its leases were broken. A holder then needs the watch,
-// too, if somebody listens.
+// The process is also told here that its leases were broken. So the first holder begins the
+// watch, too, if somebody has asked to be told of that.
 type inbox struct {
 	*link
 	process string
@@ -47,8 +47,9 @@ func newInbox(l *link, process string, broken func(owner string, create int64)) 
 	return &inbox{link: l, process: process, broken: broken, boxes: make(map[string]*mailbox)}
 }
 
-// home is the process to tell of a lease that is broken, or empty.
-func (b *inbox) home() string {
+// holderProcess is what the record of a holder names as its process: this one if it wants to
+// be told of broken leases, and otherwise none.
+func (b *inbox) holderProcess() string {
 	if b.heeds.Load() {
 		return b.process
 	}
@@ -211,6 +212,7 @@ func endWithConnection(ctx context.Context, cancel context.CancelCauseFunc, conn
 	}
 }
 
+// deliver hands a message that came to its mailbox, if there is one, or to b.broken.
 func (b *inbox) deliver(suffix string, value []byte, revision int64) {
 	b.mu.Lock()
 	box := b.boxes[suffix]

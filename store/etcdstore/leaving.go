@@ -20,8 +20,8 @@ type leaving struct {
 	// crowded is set if there are others to tell, as far as is known, and permit if the lock
 	// is known to be a semaphore.
 	crowded, permit bool
-	also            []operation // of the transaction that ends it
-	told            handing     // what the last transaction has handed on
+	also            []operation // further ones of the transaction that ends the place
+	handed          handing     // what the last transaction handed on
 	doubt           bool        // a try failed and may have taken effect
 	quiet           bool        // the transaction cannot write to others
 }
@@ -126,7 +126,7 @@ func (l *leaving) run(ctx context.Context) error {
 		}
 		if r.Succeeded {
 			if alone {
-				l.s.announce(l.name, l.s.view(l.name, r), l.told.in(r))
+				l.s.announce(l.name, l.s.view(l.name, r), l.handed.told(r))
 			}
 			return nil
 		}
@@ -138,10 +138,10 @@ func (l *leaving) run(ctx context.Context) error {
 const patient = 2
 
 // txn is the transaction that deletes the place and its slot. Without a view it does so
-// if nobody came later, so that there is nobody to tell. Otherwise it lets those in whose
-// turn it is, or it is alone: it does not fail because of others, and reads whom to let in
-// next. It is alone for permits, whose holders often leave at the same time. It then hands
-// its slot on if no other holder has let that place in.
+// if nobody came later, so that there is nobody to tell. Otherwise it lets in those whose
+// turn it is, or it is alone: then it does not fail because of others, and reads whom to let
+// in next. It is alone for permits, whose holders often leave at the same time, and hands
+// their slot to the next waiter if no other holder has let that one in.
 func (l *leaving) txn(try int) (t txn, alone bool, err error) {
 	s := l.s
 	t = txn{
@@ -151,7 +151,7 @@ func (l *leaving) txn(try int) (t txn, alone bool, err error) {
 	}
 	var p passage
 	var h handing
-	l.told = handing{}
+	l.handed = handing{}
 	alone = l.permit || l.quiet || try >= patient
 	if l.v == nil && !alone {
 		t.ifs = append(t.ifs, newest(s.layout.lock(l.name), l.create))
@@ -189,10 +189,10 @@ func (l *leaving) txn(try int) (t txn, alone bool, err error) {
 	case l.slot != "" && !p.reused:
 		t.then = append(t.then, remove(l.slot))
 	}
-	if h.looks != 0 {
+	if h.waiter != 0 {
 		h.at = len(t.then)
 		t.then = append(t.then, nested(h.look))
-		l.told = h
+		l.handed = h
 	}
 	t.ifs, t.then = append(t.ifs, p.ifs...), append(t.then, p.then...)
 	if alone {
@@ -201,9 +201,9 @@ func (l *leaving) txn(try int) (t txn, alone bool, err error) {
 	return t, alone, nil
 }
 
-// announce lets those in whose turn it is in v, the lock called name, or tells them, in the
-// background. If that fails, they look by themselves. The place created at told knows
-// already that it is the first that still waits. The caller is counted at the gate.
+// announce lets in those whose turn it is in v, a view of the lock called name, or tells them,
+// in the background. If that fails, they look by themselves. The place created at told was
+// told already that it is the first that still waits. The caller is counted at the gate.
 func (s *core) announce(name string, v *view, told int64) {
 	turns := s.layout.letIn(v, name, told)
 	if len(turns) == 0 {

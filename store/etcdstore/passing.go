@@ -57,20 +57,20 @@ func (p *passage) let(l layout, name string, e entry, number int64, isFreed bool
 	p.then = append(p.then, touch(e.key), l.take(name, number, successor{Suffix: e.key[len(l.lock(name)):], Create: e.create}, e.lease))
 }
 
-// handing is what the transaction adds in which a holder of permits leaves. Each half is a
-// transaction within it, which fails if somebody else was faster.
+// handing is what a transaction adds in which a holder of permits leaves: two transactions
+// within it. Each fails by itself if its place has changed.
 type handing struct {
-	// enter lets the first place in whose turn comes, with the slot of the one that
-	// leaves. It is empty if there is none.
+	// enter lets in the first place whose turn comes, with the slot of the one that leaves.
+	// It is empty if there is none.
 	enter passage
-	// look tells the first place that still waits. looks is when that was created, or 0,
-	// and at is the index of look in the transaction.
-	look  txn
-	looks int64
-	at    int
+	// look tells the first place that still waits, which was created at waiter. If there is
+	// none, waiter is 0. at is the index of look in the transaction.
+	look   txn
+	waiter int64
+	at     int
 }
 
-// hand hands the slot freed on in a semaphore.
+// hand hands on the slot freed of a semaphore, whose holder is not in v any more.
 func (l layout) hand(v *view, name string, freed int64) (h handing) {
 	holders := v.holders()
 	for i, e := range v.places[:min(len(v.places), holders+1)] {
@@ -78,7 +78,7 @@ func (l layout) hand(v *view, name string, freed int64) (h handing) {
 		switch {
 		case !e.waits():
 		case i == holders:
-			h.looks, h.look = e.create, l.tellWaiter(v, e, m)
+			h.waiter, h.look = e.create, l.tellWaiter(v, e, m)
 		case !h.enter.reused:
 			m.Entered, m.Slot = true, freed
 			h.enter.let(l, name, e, freed, true)
@@ -88,19 +88,23 @@ func (l layout) hand(v *view, name string, freed int64) (h handing) {
 	return h
 }
 
-// in returns when the place was created that the transaction has told to look, or 0.
-func (h handing) in(r *clientv3.TxnResponse) int64 {
-	if h.looks != 0 && r.Responses[h.at].GetResponseTxn().Succeeded {
-		return h.looks
+// told returns the revision at which the place was created that the transaction has told to
+// look, or 0 if it told none.
+func (h handing) told(r *clientv3.TxnResponse) int64 {
+	if h.waiter != 0 && r.Responses[h.at].GetResponseTxn().Succeeded {
+		return h.waiter
 	}
 	return 0
 }
 
-// letIn lets in the first place whose turn it is. It tells the others of their turn, since
-// all that one transaction lets in have the same token, and the first that still waits,
-// unless it is the one created at told. Each part fails for itself if its place has
-// changed; if only its slot was taken, the place is told of its turn. If there are too many,
-// the last one looks and tells the next. Readers and writers are only told to look.
+// letIn lets in the first place whose turn it is. It lets in only one, since all that one
+// transaction lets in have the same token, and tells the others of their turn. It also tells
+// the first place that still waits, unless that is the one created at told. Readers and
+// writers are only told to look.
+//
+// Each operation fails by itself if its place has changed. If only the slot was taken, the
+// place is told of its turn instead. If there are too many places, the last one that is told
+// looks, and tells the next.
 func (l layout) letIn(v *view, name string, told int64) (then []operation) {
 	holders, entered := v.holders(), v
 	for i, e := range v.places[:min(len(v.places), holders+1)] {
@@ -134,7 +138,8 @@ func (l layout) tellWaiter(v *view, e entry, m message) txn {
 	return txn{ifs: []condition{modified(e.key, e.mod)}, then: []operation{l.tell(v.prefix, e, m)}}
 }
 
-// waits reports whether the place is that of a waiter that can be told.
+// waits reports whether the place is that of a waiter for a lock that several can hold, and
+// whose process can be told.
 func (e entry) waits() bool {
 	return e.slot == nil && !e.native && e.several() && e.Process != ""
 }

@@ -79,7 +79,7 @@ type ending struct {
 	// to other attempts, too.
 	mod    int64
 	rejoin *place      // it comes last
-	also   []operation // of the transaction that ends it
+	also   []operation // further ones of the transaction that ends the lease
 	doubt  bool        // a try failed and may have taken effect
 	// standing is set if rejoin was made.
 	standing bool
@@ -172,14 +172,7 @@ func (e *ending) run(ctx context.Context) error {
 
 // txn is the transaction that deletes the place if next are the places behind it.
 func (e *ending) txn(next []successor, whole bool) txn {
-	t := txn{
-		ifs:  []condition{created(e.hold.key, e.hold.create)},
-		then: append([]operation{remove(e.hold.key)}, e.also...),
-		els:  []operation{byAge(e.prefix, mostRead)},
-	}
-	if e.mod != 0 {
-		t.ifs = append(t.ifs, modified(e.hold.key, e.mod))
-	}
+	t := e.deletion()
 	if len(next) == 0 {
 		t.ifs[0] = alone(e.prefix, e.hold.create)
 		return t
@@ -208,8 +201,9 @@ func (e *ending) taint() {
 	}
 }
 
-// quietly deletes the place and tells nobody.
-func (e *ending) quietly(ctx context.Context) error {
+// deletion is the transaction that deletes the place and tells nobody. Its first condition is
+// that the place is there.
+func (e *ending) deletion() txn {
 	t := txn{
 		ifs:  []condition{created(e.hold.key, e.hold.create)},
 		then: append([]operation{remove(e.hold.key)}, e.also...),
@@ -218,7 +212,12 @@ func (e *ending) quietly(ctx context.Context) error {
 	if e.mod != 0 {
 		t.ifs = append(t.ifs, modified(e.hold.key, e.mod))
 	}
-	r, doubt, err := e.s.commit(ctx, t)
+	return t
+}
+
+// quietly deletes the place and tells nobody.
+func (e *ending) quietly(ctx context.Context) error {
+	r, doubt, err := e.s.commit(ctx, e.deletion())
 	e.doubt = e.doubt || doubt
 	switch {
 	case r == nil:

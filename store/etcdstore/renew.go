@@ -216,7 +216,7 @@ func (s *core) confirmSome(ctx context.Context, some []*renewal, left map[client
 	for _, r := range some {
 		t.then = append(t.then, get(r.hold.key))
 		if r.hold.slot != "" {
-			t.then = append(t.then, getKey(r.hold.slot))
+			t.then = append(t.then, getStat(r.hold.slot))
 		}
 	}
 	got, _, err := s.commit(ctx, t)

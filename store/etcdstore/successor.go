@@ -16,7 +16,8 @@ type successor struct {
 	Process string `json:"p,omitempty"`
 }
 
-// message is written to the inbox of a process whose place has been given the lock.
+// message is written to the inbox of a process: one of its places has been given the lock,
+// may enter or has to look, or the lease of that place was broken.
 type message struct {
 	Create int64       `json:"c"` // of the place
 	Next   []successor `json:"n,omitempty"`
@@ -24,16 +25,16 @@ type message struct {
 	// message is its Create.
 	Last  *successor `json:"l,omitempty"`
 	Whole bool       `json:"w,omitempty"`
-	// The rest is for places of locks that several can hold. A message tells them to look.
-	// With Entered, the transaction has let a reader or writer in, with Slot. With Turn, the
-	// owner of a permit may enter, and Slot is likely to be free. Crowded says that others
+	// The fields up to Resized are for places of locks that several can hold. A message tells
+	// them to look. With Entered, the transaction has let the place in, with Slot. With Turn,
+	// the owner of a permit may enter, and Slot is likely to be free. Crowded says that others
 	// wait behind. Resized says that Resize removed the place.
 	Entered bool  `json:"e,omitempty"`
 	Turn    bool  `json:"t,omitempty"`
 	Slot    int64 `json:"s,omitempty"`
 	Crowded bool  `json:"b,omitempty"`
 	Resized bool  `json:"r,omitempty"`
-	// Broken is the owner of the place, whose lease was broken. The rest is empty.
+	// Broken is the owner of the place, whose lease was broken. Only Create is set beside it.
 	Broken string `json:"x,omitempty"`
 }
 

@@ -99,10 +99,11 @@ func putOp(r *etcdserverpb.PutRequest) operation {
 	return &etcdserverpb.RequestOp{Request: &etcdserverpb.RequestOp_RequestPut{RequestPut: r}}
 }
 
+// get reads a key with its value.
 func get(key string) operation { return rangeOp(&etcdserverpb.RangeRequest{Key: []byte(key)}) }
 
-// getKey reads the revisions and the lease of a key, and not the value.
-func getKey(key string) operation {
+// getStat reads the revisions and the lease of a key, and not the value.
+func getStat(key string) operation {
 	return rangeOp(&etcdserverpb.RangeRequest{Key: []byte(key), KeysOnly: true})
 }
 

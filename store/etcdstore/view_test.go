@@ -161,7 +161,7 @@ func TestWaitersLetIn(t *testing.T) {
 		if h.enter.reused {
 			ops = append(ops, nested(txn{then: h.enter.then}))
 		}
-		if h.looks != 0 {
+		if h.waiter != 0 {
 			ops = append(ops, nested(h.look))
 		}
 		if got := told(t, v, ops); got != x.hand {

@@ -11,11 +11,12 @@ import (
 var _ store.BreakNotifier = (*Store)(nil)
 
 // NotifyBroken implements store.BreakNotifier. Without sockets (see Waiting in the package
-// documentation) only leases that are broken through s itself are told of.
+// documentation) f is called only for leases that are broken through s itself.
 func (s *Store) NotifyBroken(f func(owner string)) (stop func()) { return s.broken.Add(f) }
 
-// listen lets other processes tell this one that a lease was broken, if there is somebody to
-// tell it to. A breaker does not know where the holder is, so it writes to all sockets.
+// listen opens the socket on which other processes tell this one that a lease was broken, if
+// NotifyBroken was called. A breaker does not know the holder's process, so it writes to all
+// sockets.
 func (s *Store) listen() {
 	if !s.broken.Empty() {
 		s.push.socket()
@@ -40,7 +41,7 @@ func (s *Store) BreakLease(ctx context.Context, r store.BreakRequest) (left time
 	return left, err
 }
 
-// breakLease is BreakLease without what tells the holder.
+// breakLease is BreakLease, except that it does not tell the holder.
 func (s *Store) breakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
 	if err := s.gate.Enter(r.Check()); err != nil {
 		return 0, err

@@ -42,10 +42,10 @@
 //
 // Each process with waiters or holders listens on a unix datagram socket. The
 // sockets are in a directory beside the file, whose name is that of the file with
-// -waiters added and which has the rights of the file. Each place in the queue names the socket
-// of its process. The step that hands the lock on skips places whose socket no
-// process has open: their process is dead. It then sends the lease to the waiter,
-// which need not ask for it. No process ids are used, so containers can share the
+// -waiters added and which has the rights of the file. Each place in the queue names
+// the socket of its process. The step that hands the lock on skips places whose
+// socket no process has open: their process is dead. It then sends the lease to the
+// waiter, which need not ask for it. No process ids are used, so containers can share the
 // file.
 //
 // In case a message is lost, waiters also read the row: the first in the queue
@@ -54,9 +54,9 @@
 // are. There are no sockets on Windows, for handles given to New, and for long
 // paths on systems other than Linux. Reading blocks no other process.
 //
-// A process that breaks a lease writes the owner to every socket. The holder's
-// process then renews the lease at once and finds it broken. Without sockets, or
-// if the message is lost, it finds that by its next renewal that is due.
+// A process that breaks a lease sends the lease's owner to every socket. The
+// holder's process then renews the lease at once, and is refused. Without sockets,
+// or if the message is lost, its next renewal that is due is refused.
 //
 // # What survives
 //

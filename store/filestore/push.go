@@ -65,7 +65,7 @@ type message struct {
 	Token fence.Token
 	// Expiry is the end of the lease, by the clock that counts TTLs.
 	Expiry clock.Instant
-	// Broken is the owner whose lease was broken. All else is zero then.
+	// Broken is the owner whose lease was broken, or empty. If it is set, all else is zero.
 	Broken string
 }
 
@@ -170,7 +170,7 @@ func (p *pusher) send(socket string, m message) {
 	}
 }
 
-// sendAll sends m to all other processes that have a socket. It does not block.
+// sendAll sends m to all other processes that have a socket. It does not wait for them.
 func (p *pusher) sendAll(m message) {
 	if p.dir == "" {
 		return

@@ -27,18 +27,18 @@ func (s *Store) BreakLease(ctx context.Context, r store.BreakRequest) (left time
 	return left, err
 }
 
-// publishBreak tells the clients that the lease of r was broken. A majority of the nodes
-// refuses to renew it by then. If the scripts published it in the step that breaks the
-// lease, the first node would have it renewed on the others.
+// publishBreak tells the clients that the lease of r was broken. It is called when a majority
+// of the nodes refuses to renew the lease. If the scripts published that in the step that
+// breaks the lease, the first push would have it renewed on the nodes that come later.
 func publishBreak(s *Store, r store.BreakRequest) {
 	e := s.encoder()
-	c := e.Broken(r)
+	c := e.PublishBreak(r)
 	for _, v := range s.voters {
 		_ = v.put(call{command: c, timeout: s.o.ConnectTimeout, to: nobody{}}, false) // it is only a hint
 	}
 }
 
-// breakLease is BreakLease without what tells the holder.
+// breakLease is BreakLease, except that it does not tell the holder.
 func breakLease(ctx context.Context, s *Store, r store.BreakRequest) (left time.Duration, err error) {
 	if err := r.Check(); err != nil {
 		return 0, err

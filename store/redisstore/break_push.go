@@ -14,8 +14,8 @@ func isBreak(v resp.Value) bool {
 	return v.IsPush() && string(v.List[1].Text) == script.BreakChannel
 }
 
-// staySubscribed makes a connection although there is nothing to send, if there can be holders
-// that learn over it that their leases were broken.
+// staySubscribed connects again although there is nothing to send, if somebody wants to be told
+// of broken leases: without a connection, pushes are missed.
 func (n *node) staySubscribed() {
 	if !n.s.broken.Empty() {
 		_ = n.put(call{command: pingCommand, timeout: n.s.o.ConnectTimeout, to: nobody{}}, false) // if it fails, the next renewal connects

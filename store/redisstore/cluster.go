@@ -161,9 +161,10 @@ func (c *Cluster) Inspect(ctx context.Context, name string) (store.State, error)
 }
 
 // BreakLease implements store.Breaker. The server that has the lock breaks the lease, of a
-// lock of every kind. If it is replaced by a replica that does not know of that yet, the
-// lease can be renewed again, and has to be broken again. Locks of other kinds of clients
-// are refused with store.ErrUnsupported.
+// lock of every kind. If a replica that does not know of the break takes over, the lease can
+// be renewed again, and has to be broken again. While the slot of the lock is being moved,
+// BreakLease tries again for five seconds. Locks of other kinds of clients are refused with
+// store.ErrUnsupported.
 func (c *Cluster) BreakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
 	if err := cmp.Or(c.s.usable(ctx), r.Check()); err != nil {
 		return 0, err
@@ -172,10 +173,9 @@ func (c *Cluster) BreakLease(ctx context.Context, r store.BreakRequest) (left ti
 	return c.s.BreakLease(ctx, r)
 }
 
-// NotifyBroken implements store.BreakNotifier. The servers pass on to each other what is
-// published of broken leases, so the holder is told whichever of them its client is connected
-// to. Clients that may not use the channel, or whose servers do not know version 3 of the
-// protocol, are not told.
+// NotifyBroken implements store.BreakNotifier. The servers pass the messages on to each other,
+// so it does not matter to which of them the holder's client is connected. Clients that may not
+// use the channel, or whose servers do not know version 3 of the protocol, are not told.
 func (c *Cluster) NotifyBroken(f func(owner string)) (stop func()) { return c.s.NotifyBroken(f) }
 
 // prepare connects to the member that has a lock if nothing has been sent to it yet:

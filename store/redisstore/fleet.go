@@ -17,15 +17,17 @@ import (
 type fleet struct {
 	core
 	nodes    []*node // none in a cluster, whose members come and go
-	voters   []voter // the nodes, or the router of a cluster
+	voters   []voter // the nodes, or the router of a cluster alone
 	topology topology
 
 	arming sync.Mutex  // see guard
 	armed  atomic.Bool // guard has nothing left to do
 }
 
-// voter has a vote on every lock. It passes a call on to the server that has the lock.
+// voter is what has one vote on every lock: a node, or the router of a cluster, which passes a
+// call on to the member that has the lock.
 type voter interface {
+	// put enqueues a call, and never blocks.
 	put(c call, more bool) error
 	Addr() string
 }
@@ -77,7 +79,7 @@ func (s *fleet) ask(ctx context.Context, command *script.Command, timeout time.D
 }
 
 // askFor is ask with a command for each voter.
-func (s *fleet) askFor(ctx context.Context, command func(node int) *script.Command, timeout time.Duration, each func(looked)) error {
+func (s *fleet) askFor(ctx context.Context, command func(voter int) *script.Command, timeout time.Duration, each func(looked)) error {
 	p := make(poll, len(s.voters)) // with room for all, so that a late answer blocks nobody
 	for i, v := range s.voters {
 		if err := v.put(call{command: command(i), timeout: timeout, look: p}, false); err != nil {

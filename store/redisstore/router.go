@@ -35,9 +35,9 @@ const (
 	mostMoves = 3
 	// slotMovePause is the pause before a call is sent again to a member whose slot is moving.
 	slotMovePause = 5 * time.Millisecond
-	// endRetryFor is how long at least a release or a break is tried while its slot moves:
-	// nothing else would repeat a release, and people wait for a break. Other calls are useless
-	// once their caller has a verdict.
+	// endRetryFor is how long, at least, a release or a break is tried while its slot moves.
+	// Nothing else would repeat a release, and an operator waits for a break. Other calls are
+	// useless once their caller has a verdict.
 	endRetryFor = 5 * time.Second
 )
 

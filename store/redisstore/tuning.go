@@ -30,9 +30,9 @@ func (r *router) listen(w *session, hello resp.Value) error {
 	return w.subscribed(said)
 }
 
-// subscribe returns the reply to the subscription of pushes. That of broken leases, which may
-// be refused, is a plain one: members pass its messages on, and the breaker knows neither a
-// channel of the holder's nor which members the holder is connected to.
+// subscribe returns the reply to the subscription to pushes. It also subscribes to broken
+// leases, which may be refused. That subscription is not sharded: the breaker does not know
+// which members the holder is connected to, so members pass these messages on to each other.
 func (r *router) subscribe(w *session) (resp.Value, error) {
 	n := w.n
 	for range mostMoves {

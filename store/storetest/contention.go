@@ -50,7 +50,7 @@ func checkMutualExclusion(t *trial) {
 	const workers, rounds = 6, 15
 	name := t.name()
 	// The race detector does not see the order that a lock on a server creates, so loads
-	// and stores are atomic. An increment is not: only the lock separates them.
+	// and stores are atomic. Increments are not: only the lock separates them.
 	var inside, counter atomic.Int64
 	var last atomic.Uint64
 	deadline := t.now().Add(max(4*t.patience, time.Second))

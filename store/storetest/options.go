@@ -18,8 +18,9 @@ type Options struct {
 	// of the store that open returned last. If it is set, every contest is
 	// between two handles. Leave it nil if a store cannot have two handles.
 	Second func(t *testing.T) store.Store
-	// NoPush says that one handle does not hear what is broken through the other, although
-	// the store is a store.BreakNotifier, as where there are no sockets.
+	// NoPush is set if a handle is not notified of leases that are broken through another
+	// handle, although the store is a store.BreakNotifier: for example, one whose processes
+	// cannot reach each other. The check of NotifyBroken is left out then.
 	NoPush bool
 	// Virtual has every check run in a testing/synctest bubble, with stores of its own,
 	// so that waiting takes no time. Then open and Second are called in bubbles as well:

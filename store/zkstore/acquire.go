@@ -107,7 +107,7 @@ func (a *attempt) take(ctx context.Context, p *place) (store.Grant, error) {
 		}
 		var g store.Grant
 		if err == nil {
-			g, err = s.places.granted(ctx, p, a.r.Lease, a.start)
+			g, err = s.places.grant(ctx, p, a.r.Lease, a.start)
 		}
 		if err != nil {
 			s.places.remove(p)

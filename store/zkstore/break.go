@@ -19,13 +19,13 @@ import (
 
 var _ store.BreakNotifier = (*Store)(nil)
 
-// NotifyBroken implements store.BreakNotifier. A session in which a lease is granted after
-// the first call has one watch, for all leases.
+// NotifyBroken implements store.BreakNotifier. A session gets one watch, for all of its leases,
+// with the first lease that is granted in it after the first call.
 func (s *Store) NotifyBroken(f func(owner string)) (stop func()) { return s.places.listener.add(f) }
 
-// BreakLease implements store.Breaker. A lease whose process ignores the break is ended by
-// a call that comes a TTL after the first one through this store. Those of other kinds of
-// clients are refused with store.ErrUnsupported.
+// BreakLease implements store.Breaker. If the holder's process lives and ignores the break, a
+// further call ends the lease, a TTL after the first one through this store. Leases of other
+// kinds of clients are refused with store.ErrUnsupported.
 func (s *Store) BreakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
 	if err := s.gate.Enter(r.Check()); err != nil {
 		return 0, err
@@ -55,8 +55,8 @@ type marks struct {
 	since map[string]clock.Instant
 }
 
-// add notes that a lease is known to be broken now, unless that was known, and returns since
-// when.
+// add notes that a lease is known to be broken from now on, unless it is known already. It
+// returns since when it is known.
 func (m *marks) add(place string, now clock.Instant) clock.Instant {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -125,7 +125,7 @@ func (b *breaking) run(ctx context.Context) (left time.Duration, err error) {
 	}
 }
 
-// breakView is what was read of a lease, and the versions of what was read.
+// breakView is what was read of a lease, with the versions of the nodes.
 type breakView struct {
 	target
 	path    string // of the place
@@ -227,8 +227,8 @@ func (b *breaking) change(ctx context.Context, do breakStep, v breakView) error 
 	return explain(err, v.path)
 }
 
-// note are the changes that say that the lease is broken: to those that take the lock, to
-// people, and to the holder.
+// note returns the changes that say that the lease is broken: to clients that take the lock,
+// to people, and to the holder.
 func (b *breaking) note(ctx context.Context, v breakView) (ops []any, err error) {
 	dir := b.dir(b.r.Name)
 	var acl []zk.ACL // of nodes that are missing
@@ -278,7 +278,8 @@ func (b *breaking) aclOf(ctx context.Context, dir string) ([]zk.ACL, error) {
 // mostTidied is how many notes of other locks a break looks at.
 const mostTidied = 32
 
-// tidy removes notes that are too old to be shown, of some locks. It does what it can.
+// tidy removes the notes of some locks that are too old to be shown. If it fails, a later break
+// removes them.
 func (b *breaking) tidy(ctx context.Context) {
 	own, ok, err := b.Get(ctx, b.notesOf(b.dir(b.r.Name)))
 	if err != nil || !ok {

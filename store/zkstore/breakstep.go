@@ -8,11 +8,11 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// An operator breaks a lease by a mark in the record of its place. From then on no renewal
-// counts: each reads the record after a write that proves the session alive. The place
-// stays, and with it the lock is taken, until the owner's store removes it: with the
-// release, or when the lease has not been renewed for its TTL. If the process is dead, its
-// session ends. If neither happens, the store that breaks the lease removes the place.
+// An operator breaks a lease by a mark in the record of its place. From then on every renewal
+// is refused: it reads the record after a write that proves the session alive. The place
+// stays, and keeps the lock taken, until the owner's store removes it: with the release, or
+// when the lease has not been renewed for its TTL. If the process is dead, the place ends with
+// its session. If none of this happens, the store that broke the lease removes the place.
 
 // errBroken means that an operator has broken the lease that a request is about.
 var errBroken = fmt.Errorf("%w: the lease of this owner was broken; a new attempt needs a new owner", store.ErrNotHeld)
@@ -23,7 +23,8 @@ type target struct {
 	held  bool
 	token fence.Token
 	ttl   time.Duration
-	// marked is set if the lease was broken, which the store has known for so long.
+	// marked is set if the lease was broken, and known is for how long this store has known
+	// that.
 	marked bool
 	known  time.Duration
 	// noted is set if a lease of the owner with the token of the request was broken lately.
@@ -45,7 +46,7 @@ const (
 	breakEnd                         // free the lock
 )
 
-// toBreak returns what is to be done, and for how long the lease can still last.
+// toBreak returns what is to be done, and how long the lease can still last.
 func (s target) toBreak(r store.BreakRequest) (do breakStep, left time.Duration) {
 	switch {
 	case s.held && s.token == r.Token:

@@ -48,9 +48,9 @@
 //
 // BreakLease marks a place and leaves it in its session, so that all others go on waiting. A
 // renewal reads the place after a write that proves its session alive, and so sees the
-// breaks before that. The validity of a grant counts from no later than its place was seen
-// unbroken. So a lease is over a TTL after the break, even if its process ignores that. A
-// watch tells the holder, one for each session with leases.
+// breaks before that. The validity of a grant counts from no later than the moment when its
+// place was last known to be unbroken. So a lease is over a TTL after the break, even if its
+// process ignores that. Each session with leases has one watch, which tells the holders.
 //
 // # What survives
 //

@@ -18,7 +18,7 @@ import (
 type ensemble struct {
 	o      Options
 	acl    []zk.ACL
-	node   string // for people
+	node   string // names the servers in errors
 	limits session.Limits
 	maxTTL time.Duration
 	clock  clock.Clock
@@ -64,8 +64,8 @@ func (e *ensemble) close() {
 	}
 }
 
-// countVoters learns what the ensemble is. Without the right to look, the store takes it
-// for a server that stands alone.
+// countVoters learns how many members vote. Without the right to look, the store takes the
+// ensemble for a server that stands alone.
 func (e *ensemble) countVoters(ctx context.Context, t tree) {
 	if n, ok, err := t.Get(ctx, configNode); err == nil && ok {
 		e.voters.Store(int64(voters(string(n.Data))))
@@ -93,7 +93,7 @@ func (e *ensemble) require(c store.Class) error {
 }
 
 // tree returns an established session for leases of that TTL. The caller calls leave when
-// it needs it no more.
+// it is done with the session.
 func (e *ensemble) tree(ctx context.Context, ttl time.Duration) (t tree, leave func(), err error) {
 	ss, leave, err := e.sessions.Get(ctx, ttl)
 	return tree{ss, e.o.Base, e.acl, e.limits.Most}, leave, err

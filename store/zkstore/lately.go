@@ -10,8 +10,8 @@ import (
 // lately remembers of some locks whether they were busy when they were last asked for:
 // there it pays to look before a place is made. It also remembers a recent holder of each.
 type lately struct {
-	// guessFor is how long a waiter goes by a recent holder before it reads who the holder
-	// is.
+	// guessFor is how long a waiter takes a recent holder for the present one, before it
+	// reads who that is.
 	guessFor time.Duration
 
 	mu    sync.Mutex
@@ -28,8 +28,8 @@ type glimpse struct {
 
 const mostLately = 1000
 
-// usualGuess is the usual lately.guessFor. In a queue that moves on quickly, a waiter has the
-// lock before.
+// usualGuess is the usual lately.guessFor. In a queue that moves on quickly, a waiter gets the
+// lock earlier and never has to read that.
 const usualGuess = 250 * time.Millisecond
 
 // add notes that a lock was busy, and its first place with its data.

@@ -84,8 +84,8 @@ func (t *leases) get(key leaseKey) *lease {
 	return t.all[key]
 }
 
-// extend makes the lease last for ttl from now, if it is kept and not broken, and returns
-// until when it lasted before. It never shortens one.
+// extend makes the lease last for ttl from now, and never shortens it. It returns until when
+// the lease lasted before, and false if the lease is not kept any more or is broken.
 func (t *leases) extend(l *lease, ttl time.Duration) (before time.Time, kept bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -99,8 +99,9 @@ func (t *leases) extend(l *lease, ttl time.Duration) (before time.Time, kept boo
 	return before, true
 }
 
-// breaks ends the lease at that time at the latest, whatever is renewed.
-func (t *leases) breaks(l *lease, until time.Time) {
+// endBroken has a lease that was broken end at that time at the latest. It is not extended
+// any more.
+func (t *leases) endBroken(l *lease, until time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.all[l.key] != l {

@@ -16,24 +16,25 @@ type listener struct {
 	gate *gate.Gate
 
 	mu       sync.Mutex
-	heard    bool // there is or was an audience
+	asked    bool // NotifyBroken was called
 	audience audience.Audience
 	in       map[*session.Session]bool // the sessions that have a watch
 }
 
+// add adds f to the audience, until stop is called.
 func (l *listener) add(f func(owner string)) (stop func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.heard = true
+	l.asked = true
 	return l.audience.Add(f)
 }
 
-// listen has breaks watched for in the session of t until it is over, unless they are. The
-// caller is counted in the gate.
+// listen starts a watch for breaks in the session of t, unless it has one. The watch lasts
+// as long as the session. The caller is counted in the gate.
 func (l *listener) listen(t tree) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.heard || l.in[t.Session] {
+	if !l.asked || l.in[t.Session] {
 		return
 	}
 	if l.in == nil {
@@ -46,7 +47,7 @@ func (l *listener) listen(t tree) {
 		ctx, cancel := l.gate.Until(context.Background())
 		defer cancel()
 		l.follow(ctx, t)
-		select { // it is not tried again if the right to look is missing
+		select { // the session stays in l.in: without the right to look, a new watch would fail, too
 		case <-t.Over:
 		case <-ctx.Done():
 		}
@@ -62,7 +63,7 @@ func (l *listener) follow(ctx context.Context, t tree) {
 	told := int64(0)
 	for {
 		event, err := session.Again(ctx, t.Session, func(c *zk.Conn) (<-chan zk.Event, error) {
-			_, _, event, err := c.ExistsW(t.notesDir()) // also tells when it is made
+			_, _, event, err := c.ExistsW(t.notesDir()) // it also fires when the node is made
 			return event, err
 		})
 		if err != nil {

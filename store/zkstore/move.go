@@ -60,7 +60,7 @@ func (s *places) renew(ctx context.Context, l store.Lease, start clock.Instant, 
 			if until, kept = s.leases.extend(h, l.TTL); kept && p.Class() >= l.TTL && !p.Ended() {
 				done, err := s.renewInPlace(ctx, h, l, start, c.join)
 				if errors.Is(err, errBroken) {
-					s.leases.breaks(h, until)
+					s.leases.endBroken(h, until)
 				}
 				if done || err != nil {
 					return err
@@ -73,6 +73,7 @@ func (s *places) renew(ctx context.Context, l store.Lease, start clock.Instant, 
 		return err
 	}
 	defer leave()
+	// gone forgets the lease, and is the result if the owner does not have it any more.
 	gone := func() error {
 		if h != nil && s.leases.remove(h) {
 			h.place.Load().leave()
@@ -88,7 +89,7 @@ func (s *places) renew(ctx context.Context, l store.Lease, start clock.Instant, 
 			return gone()
 		case f.record.Broken:
 			if h != nil && !until.IsZero() {
-				s.leases.breaks(h, until)
+				s.leases.endBroken(h, until)
 			}
 			return errBroken
 		case f.record.ttl() > ss.Class(): // it lasts longer than is asked for
@@ -139,8 +140,8 @@ func (s *places) renewInPlace(ctx context.Context, h *lease, l store.Lease, star
 		return false, err
 	}
 	for {
-		// The session has just proven to live, with a write: the server shows what was
-		// before that, such as a break.
+		// The session has just been proven alive by a write, so the server shows every
+		// earlier change, such as a break.
 		n, ok, err := p.Get(ctx, p.path())
 		if err != nil || !ok {
 			return false, err
@@ -165,7 +166,7 @@ func (s *places) renewInPlace(ctx context.Context, h *lease, l store.Lease, star
 			return true, nil
 		case errors.Is(err, zk.ErrNoNode):
 			return false, nil
-		case !errors.Is(err, zk.ErrBadVersion): // which may come from this very change
+		case !errors.Is(err, zk.ErrBadVersion): // a lost answer to this very change leads to that, too
 			return false, explain(err, p.path())
 		}
 	}

@@ -9,11 +9,11 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Notes about broken leases are in the node notesNode below the base, which is no lock's
-// name (see unescape): one node for each lock, which stays when the lock's own is removed.
-// Such a node says who broke the last lease, and which owners are refused. The data of
-// notesNode itself are the owners whose leases were broken last, of whatever lock: clients
-// watch it.
+// Notes about broken leases are below the node notesNode of the base. No name of a lock is
+// escaped to that (see unescape). Each lock has one node there, which stays when the lock's own
+// is removed. It says who broke the last lease, and which owners are refused. The data of
+// notesNode itself name the owners whose leases were broken last, of any lock: clients watch
+// it.
 const notesNode = "%broken"
 
 // notes are the data of a lock's node there, the last break last.
@@ -29,7 +29,7 @@ type broken struct {
 	// TTL is in microseconds.
 	TTL int64 `json:"ttl"`
 	// At is when it was broken, in Unix milliseconds of the leader's clock. For the last one
-	// the node's own time says it.
+	// it is not stored: the time at which the node was changed says so.
 	At int64 `json:"at,omitempty"`
 	// Note is store.BreakRequest.Note. Only the last one has it.
 	Note string `json:"note,omitempty"`
@@ -42,8 +42,8 @@ const (
 	mostAnnounced = 32
 )
 
-// decodeNotes returns what the data of a node that was changed then say. Data of another
-// kind of client say nothing.
+// decodeNotes decodes the data of a node, which was last changed at that time. Data of another
+// kind of client are no notes.
 func decodeNotes(data []byte, changed time.Time) notes {
 	var n notes
 	if json.Unmarshal(data, &n) != nil {
@@ -65,7 +65,7 @@ func encodeNotes(v any) []byte {
 	return b
 }
 
-// add returns the notes after a further lease was broken.
+// add returns the notes with a further lease that was broken. The oldest ones are dropped.
 func (n notes) add(b broken) notes {
 	all := slices.Clone(n.Broken[max(0, len(n.Broken)+1-mostNoted):])
 	for i := range all {
@@ -79,8 +79,8 @@ func (n notes) has(owner string, token fence.Token) bool {
 	return slices.ContainsFunc(n.Broken, func(b broken) bool { return b.Owner == owner && b.Token == token })
 }
 
-// refuses reports whether an attempt whose place was made then is one whose lease was
-// broken, and would not have expired yet.
+// refuses reports whether an attempt whose place was made at that time is refused: a lease of
+// it was broken less than the TTL of that lease before.
 func (n notes) refuses(owner, attempt string, made time.Time) bool {
 	return slices.ContainsFunc(n.Broken, func(b broken) bool {
 		end := time.UnixMilli(b.At).Add(time.Duration(b.TTL) * time.Microsecond)
@@ -107,7 +107,7 @@ type announced struct {
 	Owners []string `json:"owners"`
 }
 
-// decodeAnnounced returns what the data say. Those of another kind of client say nothing.
+// decodeAnnounced decodes the data of notesNode. Those of another kind of client name nobody.
 func decodeAnnounced(data []byte) announced {
 	var h announced
 	if json.Unmarshal(data, &h) != nil {
@@ -123,8 +123,8 @@ func (h announced) add(owner string) announced {
 	return announced{h.Count + 1, append(slices.Clone(h.Owners[max(0, len(h.Owners)+1-mostAnnounced):]), owner)}
 }
 
-// since returns the owners that were added since there were so many, as far as they are
-// known. If there are fewer now, the node was made anew.
+// since returns the owners that were added after Count was count, as far as they are still
+// listed. If Count is smaller now, the node was made anew.
 func (h announced) since(count int64) []string {
 	if h.Count < count {
 		count = 0

@@ -134,9 +134,9 @@ func (p *place) queue(ctx context.Context) (q lineup, me int, err error) {
 // errRemoved means that somebody else has removed a place.
 var errRemoved = errors.New("another client has removed the place in the queue")
 
-// unbroken returns errBroken if the lease that the place is about to have must not be
-// granted: it was broken before its owner was told of it, or was that of an attempt whose
-// earlier lease was broken.
+// unbroken returns errBroken if the place must not be granted its lease: the lease was broken
+// before its owner was told of it, or an earlier lease of the same attempt was broken. It
+// returns errRemoved if the place is gone.
 func (p *place) unbroken(ctx context.Context) error {
 	answers, err := p.Ask(ctx, session.Read(p.path()), session.Read(p.notesOf(p.dir)))
 	if err != nil {
@@ -174,8 +174,8 @@ func (p *place) named(path string, czxid int64) error {
 	return nil
 }
 
-// removeNow removes the node of a place. It returns an error only if the node may remain;
-// if it is gone it goes with the session.
+// removeNow removes the node of a place. It returns an error only if the node may remain. If
+// the session has ended, the node goes with it.
 func (p *place) removeNow(ctx context.Context) error {
 	_, err := p.delete(ctx)
 	if err == nil || p.Ended() {

@@ -25,8 +25,8 @@ type reserved struct {
 	start clock.Instant // before it was asked for
 }
 
-// granted makes a lease of a place that has the lock. Its validity counts from at.
-func (s *places) granted(ctx context.Context, p *place, l store.Lease, at clock.Instant) (store.Grant, error) {
+// grant makes a lease of a place that has the lock. Its validity counts from at.
+func (s *places) grant(ctx context.Context, p *place, l store.Lease, at clock.Instant) (store.Grant, error) {
 	if _, err := p.Prove(ctx, at); err != nil {
 		return store.Grant{}, err
 	}
@@ -37,7 +37,7 @@ func (s *places) granted(ctx context.Context, p *place, l store.Lease, at clock.
 	return store.Grant{Token: h.token, Spare: h.spare, Slot: h.slot}, nil
 }
 
-// keep keeps the lease of a place for its TTL.
+// keep makes a lease of a place, which ends after its TTL unless it is renewed.
 func (s *places) keep(l store.Lease, p *place) *lease {
 	h := newLease(l.Name, p)
 	s.leases.add(h, l.TTL, s.expired)
@@ -45,7 +45,7 @@ func (s *places) keep(l store.Lease, p *place) *lease {
 	return h
 }
 
-// abandon removes the places that no Wait has claimed, and keeps no more of them.
+// abandon removes the places that no Wait has claimed. From then on none is kept.
 func (s *places) abandon() {
 	for _, p := range s.rejoined.Close() {
 		s.remove(p.place)

@@ -10,7 +10,7 @@ import (
 // The size of a semaphore is in the names of its places, which cannot change. Resize
 // writes into their parent node that the places up to a number count as those of a
 // semaphore of another size. A client that finds a semaphore's place reads that as well.
-// That the parent node has data is seen with a list of the places.
+// A list of the places shows whether the parent node has data.
 
 // resize says that the places up to the number Until that were of a semaphore of From
 // permits are of one of To permits.
@@ -23,7 +23,7 @@ type resize struct {
 // dirRecord is the data of the node that has the places.
 type dirRecord struct {
 	Resized []resize `json:"resized,omitempty"`
-	// Broken is set once leases of the lock were broken; the notes say which. See notes.
+	// Broken is set once a lease of the lock was broken. The notes say which one.
 	Broken bool `json:"broken,omitempty"`
 }
 

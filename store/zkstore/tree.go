@@ -24,8 +24,8 @@ type tree struct {
 // dir returns the node that has the places of a lock.
 func (t tree) dir(name string) string { return t.base + "/" + escape(name) }
 
-// notesDir is the node that has those of all locks, and notesOf the one of the lock whose
-// places are in dir.
+// notesDir returns the node below which the notes of all locks are, and notesOf the node with
+// the notes of the lock whose places are in dir.
 func (t tree) notesDir() string          { return t.base + "/" + notesNode }
 func (t tree) notesOf(dir string) string { return t.notesDir() + "/" + path.Base(dir) }
 
@@ -98,7 +98,8 @@ func (t tree) makeParents(ctx context.Context, p string) error {
 }
 
 // makeDir makes the node that has the places of a lock. The servers remove it when it is
-// empty for a while, with what it says of broken leases.
+// empty for a while. The notes about broken leases outlast it, so makeDir says again that
+// there are some.
 func (t tree) makeDir(ctx context.Context, dir string) error {
 	_, noted, err := t.Get(ctx, t.notesOf(dir))
 	if err != nil {
@@ -177,7 +178,7 @@ func (t tree) find(ctx context.Context, name, owner string) (f found, ok bool, e
 			}
 			moved = moved || !there
 		}
-		if !moved { // otherwise it may have another name by now
+		if !moved { // otherwise the place may have another name by now
 			return f, false, nil
 		}
 	}

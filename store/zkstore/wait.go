@@ -148,9 +148,9 @@ func (w *waiting) look(ctx context.Context) (g *store.Grant, pause bool, err err
 			err = w.s.failed(limited, "wait for", w.r.Name, err)
 		}
 	}()
-	sure := w.start // the place was made since, and the queue was read after that
+	asOf := w.start // the queue shows every break before this
 	if w.place.early == nil {
-		sure = w.place.Proven()
+		asOf = w.place.Proven()
 	}
 	q, me, err := w.place.queue(limited)
 	switch {
@@ -173,7 +173,7 @@ func (w *waiting) look(ctx context.Context) (g *store.Grant, pause bool, err err
 		if err != nil {
 			return nil, false, err
 		}
-		g, err := w.granted(limited, q, sure)
+		g, err := w.granted(limited, q, asOf)
 		return &g, false, err
 	case rule.Mismatch:
 		return nil, false, w.mismatch(limited, q.queue, me)
@@ -328,18 +328,19 @@ func (w *waiting) holder(ctx context.Context, first numbered) (glimpse, error) {
 // granted makes a lease of the place. Its validity counts from the last proof that the
 // session lives, or from a new one if much of that time is over.
 //
-// A lease that was broken before the writes of such a proof is not granted, so that it is
-// over a TTL after the break. The queue q shows the breaks before sure.
-func (w *waiting) granted(ctx context.Context, q lineup, sure clock.Instant) (store.Grant, error) {
+// The queue q shows every break before asOf. Either nothing counts from later than that, or
+// the place is read again after the proof. So a lease that was broken before it was granted
+// is over a TTL after the break.
+func (w *waiting) granted(ctx context.Context, q lineup, asOf clock.Instant) (store.Grant, error) {
 	at := max(w.start, w.s.clock.Now().Add(-validity.RenewAfter(w.r.TTL)))
 	proven, err := w.place.Prove(ctx, at)
 	if err != nil {
 		return store.Grant{}, err
 	}
-	if q.noted || sure < at {
+	if q.noted || asOf < at {
 		err = w.place.unbroken(ctx)
 	} else {
-		proven = min(proven, sure)
+		proven = min(proven, asOf)
 	}
 	switch {
 	case errors.Is(err, errRemoved):
@@ -354,7 +355,7 @@ func (w *waiting) granted(ctx context.Context, q lineup, sure clock.Instant) (st
 	case err != nil:
 		return store.Grant{}, err
 	}
-	g, err := w.s.places.granted(ctx, w.place, w.r.Lease, at)
+	g, err := w.s.places.grant(ctx, w.place, w.r.Lease, at)
 	if err != nil {
 		return store.Grant{}, err
 	}

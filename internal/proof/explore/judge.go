@@ -140,8 +140,8 @@ func (j *judge) conflict(st *state) bool {
 	return writers > 0 && holders > 1 || int64(holders) > j.m.Kind.Limit
 }
 
-// barrier returns the token that a grant of s must exceed: the largest of all grants, for a
-// reader of those of writers, and for a permit of those of its slot.
+// barrier returns the token that a grant of s must exceed: the largest of all grants before. For
+// a reader only the grants of writers count, and for a permit only those of its slot.
 func (j *judge) barrier(st *state, s *slot) token {
 	switch {
 	case !j.m.hasKind():

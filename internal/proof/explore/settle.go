@@ -3,8 +3,8 @@ package explore
 import "github.com/leasehold-dev/leasehold/internal/quorum"
 
 // settler removes from a state what makes no difference for what can still happen, so that
-// states which differ only in that become one. Every line of it must be
-// sound: it may forget, but not make a violation unreachable.
+// states which differ only in that become one. Every line of it must be sound: it may
+// forget, but not make a violation unreachable.
 type settler struct {
 	*judge
 	leases   *leases

@@ -13,8 +13,7 @@ import (
 )
 
 // history records all that happens, in order. It always has a digest, and its text only on
-// request. Owners, which are drawn at random,
-// are numbered in the order of their appearance.
+// request. Owners, which are drawn at random, are numbered in the order of their appearance.
 type history struct {
 	w      *world
 	keep   bool

@@ -138,8 +138,8 @@ const (
 	// Kill: the client's process dies, and is not started again.
 	Kill Kind = "kill"
 	// Replay: somebody between client and node sends the last Size commands of
-	// their connection once more, on a connection of its own. Harmless but for
-	// locks that are left behind until their TTL is over.
+	// their connection once more, on a connection of its own. It does no harm,
+	// except that locks may be left behind until their TTL is over.
 	Replay Kind = "replay"
 )
 

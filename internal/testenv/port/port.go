@@ -22,9 +22,8 @@ var taken = struct {
 }{ports: map[int]bool{}}
 
 // Pick finds a port on which no program listens, and which no other call in this process has
-// picked and not released. It is safe for concurrent use. Another
-// process may still take the port first: the server then fails to start, and the
-// caller picks another.
+// picked and not released. It is safe for concurrent use. Another process may still
+// take the port first: the server then fails to start, and the caller picks another.
 func Pick() (int, error) {
 	var why error
 	for range 200 {

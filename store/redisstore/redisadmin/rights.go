@@ -78,8 +78,8 @@ var rights = []struct {
 // there, so nothing tracks them.
 var inCluster = map[string]string{"publish": "spublish", "subscribe": "ssubscribe", "client|tracking": ""}
 
-// toTellAll are the commands that have a holder in a cluster told at once that its lease was
-// broken: that is published to all servers.
+// toTellAll are the commands by which a holder in a cluster is told at once that its lease was
+// broken: that is published to all servers, and so not by sharded publish.
 var toTellAll = []string{"publish", "subscribe"}
 
 // clusterRights are the commands that only a cluster needs, for every use.

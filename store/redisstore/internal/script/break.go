@@ -35,9 +35,9 @@ func (e *Encoder) Break(r store.BreakRequest, h store.Holder, token fence.Token,
 	return c
 }
 
-// Broken returns the command that publishes that a lease of r.Owner was broken. In a cluster
-// the server that has the lock sends it on to all others.
-func (e *Encoder) Broken(r store.BreakRequest) *Command {
+// PublishBreak returns the command that publishes that a lease of r.Owner was broken. In a
+// cluster the server that has the lock passes it on to all others.
+func (e *Encoder) PublishBreak(r store.BreakRequest) *Command {
 	c := NewCommand("PUBLISH", BreakChannel, r.Owner)
 	e.keyFor(c, r.Name)
 	return c

@@ -28,8 +28,8 @@ func (e *Encoder) guards(r store.Lease) bool {
 	return e.GuardsAll || r.Require >= store.CrashSafe && !e.GuardsNone
 }
 
-// keyFor returns the key of the lock called name, and has c sent to the server that has its
-// slot.
+// keyFor returns the key of the lock called name. In a cluster, it also sets the slot to whose
+// server c is sent.
 func (e *Encoder) keyFor(c *Command, name string) (key string) {
 	if e.KeyOf == nil {
 		return name

@@ -37,7 +37,7 @@ var errStrange = errors.New("the server sent an answer that ZooKeeper's protocol
 // statSize is the length of what an answer says of a node, without its data.
 const statSize = 68
 
-// dataLengthAt is where the length of the data is in it.
+// dataLengthAt is the offset of the length of the data in a Stat.
 const dataLengthAt = 52
 
 // Names returns the answer to a List: no names if there is no such node.

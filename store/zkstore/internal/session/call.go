@@ -113,8 +113,8 @@ func Again[T any](ctx context.Context, ss *Session, do func(c *zk.Conn) (T, erro
 	}
 }
 
-// Proven returns an instant at or after which the session certainly lives for its class. The
-// servers have answered a write that was sent at or after that instant.
+// Proven returns an instant from which on the session certainly lives for its class. The
+// servers have answered a write that was sent at or after that instant. Proven does not block.
 func (ss *Session) Proven() clock.Instant {
 	proven, _, _ := ss.link.contacts(0)
 	return proven

@@ -57,7 +57,7 @@ func (l *link) failed(w *wire, err error, shaken bool) {
 	}
 }
 
-// patience is how long a server may take to answer.
+// patience returns how long a server may take to answer.
 func (l *link) patience() time.Duration { return l.timeout / 3 }
 
 // courtesy is how long a server may take to answer a handshake: less than patience if
@@ -127,8 +127,8 @@ func (l *link) connected(w *wire, id uint64, granted time.Duration, e exchange, 
 	l.notifyLocked()
 }
 
-// introduced is called when a server was told so many identities. It takes them before what
-// is sent later.
+// introduced is called when that many identities were sent to the server. The server takes
+// them before it executes later requests.
 func (l *link) introduced(w *wire, identities int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -169,15 +169,15 @@ func (l *link) changes() <-chan struct{} {
 	return l.changedLocked()
 }
 
-// up reports whether the session was established.
+// up reports whether the session was ever established.
 func (l *link) up() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.id != 0
 }
 
-// contacts returns what the session's contact has concluded and, if that does not reach at
-// yet, a channel that is closed when it may have changed.
+// contacts returns what the session's contact has concluded. If proven is before at, it also
+// returns a channel that is closed when that may have changed.
 func (l *link) contacts(at clock.Instant) (proven, written clock.Instant, changes <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -201,8 +201,8 @@ func (l *link) because(why error) {
 	l.why = why
 }
 
-// dialing counts an attempt to connect, and returns how many there were before it without
-// success.
+// dialing counts an attempt to connect. It returns how many attempts before it failed, one
+// after the other.
 func (l *link) dialing() (before int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -210,8 +210,8 @@ func (l *link) dialing() (before int) {
 	return l.dials - 1
 }
 
-// giveUp closes the connection, if there is one, to a server that has not answered for so
-// long.
+// giveUp closes the connection, if there is one, because its server has been silent for that
+// time.
 func (l *link) giveUp(silent time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -221,9 +221,9 @@ func (l *link) giveUp(silent time.Duration) {
 	}
 }
 
-// reach waits until there is a connection, and returns it. The library would keep what is
-// asked for without one, and send it later, although nobody waits for the answer any more.
-// introduced is set if the server has to know our identities.
+// reach waits until there is a connection, and returns it. Without one, the library would keep
+// a request and send it later, when nobody waits for the answer any more. If introduced is
+// set, reach waits until the server knows our identities.
 func (l *link) reach(ctx context.Context, introduced bool) (*wire, error) {
 	for {
 		l.mu.Lock()

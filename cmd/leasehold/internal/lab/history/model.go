@@ -90,7 +90,8 @@ func (h *History) lockOperations(attempts []*Attempt) []porcupine.Operation {
 		switch a.Outcome {
 		case Granted:
 			add(a, take, a.From, a.Answered)
-			// A process that was stopped meanwhile learns of a grant after its hold.
+			// The hold can end before the answer: the process may have been stopped, and
+			// have learned of the grant only when its validity was over.
 			_, ended, _, _ := a.Trusted()
 			add(a, giveBack, max(a.From, ended), a.Released)
 		case Unknown:
