@@ -99,9 +99,6 @@ func leaseToBreak(ctx context.Context, st store.Store, r BreakRequest) (*store.H
 	if err != nil {
 		return nil, err
 	}
-	if state.Holder.Foreign {
-		return nil, fmt.Errorf("%w: another kind of client made lock %q, and only that can end it", ErrUnsupported, r.Name)
-	}
 	var found *store.Holding
 	for _, h := range state.Holdings() {
 		switch {
@@ -112,7 +109,10 @@ func leaseToBreak(ctx context.Context, st store.Store, r BreakRequest) (*store.H
 			found = &h
 		}
 	}
-	if found == nil && state.Held {
+	switch {
+	case found == nil && state.Holder.Foreign, found != nil && found.Holder.Foreign:
+		return nil, fmt.Errorf("%w: another kind of client made lock %q, and only that can end it", ErrUnsupported, r.Name)
+	case found == nil && state.Held:
 		return nil, otherToken(r, state)
 	}
 	return found, nil

@@ -154,12 +154,45 @@ func TestBreakRefused(t *testing.T) {
 		if err := foreign.Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: 7}); !errors.Is(err, leasehold.ErrUnsupported) || !strings.Contains(err.Error(), "another kind of client") {
 			t.Errorf("Break of the lock of another kind of client: %v, want ErrUnsupported that says so", err)
 		}
+		mixed := leasehold.New(mixed{b.store.Store.(store.Breaker)}, nil)
+		if err := mixed.Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: 7}); !errors.Is(err, leasehold.ErrUnsupported) {
+			t.Errorf("Break of the lease of another kind of client: %v, want ErrUnsupported", err)
+		}
 		unable := leasehold.New(struct{ store.Store }{b.store.Store}, nil)
 		if err := unable.Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: lease.Token()}); !errors.Is(err, leasehold.ErrUnsupported) {
 			t.Errorf("Break in a store that cannot: %v, want ErrUnsupported", err)
 		}
 		b.release(lease)
 	})
+}
+
+// A lease can be broken while another kind of client holds the lock, too, as readers do.
+func TestBreakBesideAnotherKindOfClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		lease := b.acquire(b.c.Mutex("a"))
+		mixed := leasehold.New(mixed{b.store.Store.(store.Breaker)}, nil)
+		if err := mixed.Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: lease.Token(), Now: true}); err != nil {
+			t.Errorf("Break: %v", err)
+			b.release(lease)
+			return
+		}
+		b.release(b.acquire(b.other().Mutex("a")))
+		if err := lease.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("release of the lease that was broken: %v, want ErrLost", err)
+		}
+	})
+}
+
+// mixed is a store in which another kind of client holds every lock first, with token 7.
+type mixed struct{ store.Breaker }
+
+func (m mixed) Inspect(ctx context.Context, name string) (store.State, error) {
+	st, err := m.Breaker.Inspect(ctx, name)
+	other := store.Holding{Holder: store.Holder{Owner: "x", Foreign: true}, Token: 7, ExpiresIn: time.Second}
+	st.Holders = append([]store.Holding{other}, st.Holdings()...)
+	st.Held, st.Holder, st.Token = true, other.Holder, other.Token
+	return st, err
 }
 
 // strange is a store in which another kind of client holds every lock.

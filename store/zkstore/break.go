@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -212,12 +213,11 @@ func (b *breaking) change(ctx context.Context, do breakStep, v breakView) error 
 		ops = append(ops, &zk.DeleteRequest{Path: v.path, Version: v.version})
 	}
 	if do != breakEnd {
-		if !v.commonNode.there {
-			if err := b.makeParents(ctx, b.notesDir()); err != nil {
-				return err
-			}
+		notes, err := b.note(ctx, v)
+		if err != nil {
+			return err
 		}
-		ops = append(ops, b.note(v)...)
+		ops = append(ops, notes...)
 	}
 	_, err := session.Again(ctx, b.Session, func(c *zk.Conn) ([]zk.MultiResponse, error) { return c.Multi(ops...) })
 	switch {
@@ -229,8 +229,20 @@ func (b *breaking) change(ctx context.Context, do breakStep, v breakView) error 
 
 // note returns the changes that say that the lease is broken: to clients that take the lock,
 // to people, and to the holder.
-func (b *breaking) note(v breakView) (ops []any) {
+func (b *breaking) note(ctx context.Context, v breakView) (ops []any, err error) {
 	dir := b.dir(b.r.Name)
+	var acl []zk.ACL // of nodes that are missing
+	if !v.notesNode.there || !v.commonNode.there {
+		if acl, err = b.aclOf(ctx, dir); err != nil {
+			return nil, err
+		}
+	}
+	if !v.commonNode.there {
+		_, err := session.Again(ctx, b.Session, func(c *zk.Conn) (string, error) { return c.Create(b.notesDir(), nil, zk.FlagPersistent, acl) })
+		if err != nil && !errors.Is(err, zk.ErrNodeExists) {
+			return nil, explain(err, b.notesDir())
+		}
+	}
 	if d := decodeDir(v.lockNode.Data); !d.Broken {
 		d.Broken = true
 		ops = append(ops, &zk.SetDataRequest{Path: dir, Data: d.encode(), Version: v.lockNode.Version})
@@ -239,10 +251,28 @@ func (b *breaking) note(v breakView) (ops []any) {
 	if v.notesNode.there {
 		ops = append(ops, &zk.SetDataRequest{Path: b.notesOf(dir), Data: next, Version: v.notesNode.Version})
 	} else {
-		ops = append(ops, &zk.CreateRequest{Path: b.notesOf(dir), Data: next, Acl: b.acl, Flags: zk.FlagPersistent})
+		ops = append(ops, &zk.CreateRequest{Path: b.notesOf(dir), Data: next, Acl: acl, Flags: zk.FlagPersistent})
 	}
 	owners := decodeAnnounced(v.commonNode.Data).add(b.r.Owner)
-	return append(ops, &zk.SetDataRequest{Path: b.notesDir(), Data: owners.encode(), Version: v.commonNode.Version})
+	return append(ops, &zk.SetDataRequest{Path: b.notesDir(), Data: owners.encode(), Version: v.commonNode.Version}), nil
+}
+
+// aclOf returns the rights to the node of a lock. Notes about the lock get the same, and not
+// those of the identity that breaks the lease: clients that cannot read them cannot acquire
+// the lock any more.
+func (b *breaking) aclOf(ctx context.Context, dir string) ([]zk.ACL, error) {
+	acl, err := session.Again(ctx, b.Session, func(c *zk.Conn) ([]zk.ACL, error) {
+		acl, _, err := c.GetACL(dir)
+		return acl, err
+	})
+	hidden := func(a zk.ACL) bool { return a.Scheme == "digest" && strings.HasSuffix(a.ID, ":x") }
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return nil, errChanged
+	case err == nil && slices.ContainsFunc(acl, hidden): // without the right a, servers do not show whose rights they are
+		err = zk.ErrNoAuth
+	}
+	return acl, explain(err, dir)
 }
 
 // mostTidied is how many notes of other locks a break looks at.
