@@ -18,12 +18,11 @@ type link struct {
 	tick  time.Duration // of the servers
 	// timeout is that of the session.
 	timeout time.Duration
-	servers int             // how many there are
-	auths   int             // how many identities each of them is told
-	over    <-chan struct{} // closed when the session has ended
-	end     func(why error) // ends the session
-	ending  atomic.Bool     // the servers are to end the session
-	zxid    atomic.Int64    // the last one of an answer
+	servers int           // how many there are
+	auths   int           // how many identities each of them is told
+	over    chan struct{} // closed when the session has ended
+	ending  atomic.Bool   // the servers are to end the session
+	zxid    atomic.Int64  // the last one of an answer
 
 	mu      sync.Mutex
 	wire    *wire // the present connection, or nil
@@ -32,7 +31,7 @@ type link struct {
 	id      uint64
 	contact contact
 	changed chan struct{} // closed when there is an answer or a connection; nil if nobody waits
-	why     error         // why the session has ended, or why there was no connection lately
+	why     error         // why the session has ended, or why there was no connection lately; never nil after the end
 	dials   int           // without success, one after the other
 }
 
@@ -106,21 +105,18 @@ func (l *link) dial(network, address string, _ time.Duration) (net.Conn, error) 
 // connected is called when a server has answered the handshake.
 func (l *link) connected(w *wire, id uint64, granted time.Duration, e exchange, created bool) {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	class := l.timeout - l.contact.slack
 	switch {
 	case l.ended():
-		l.mu.Unlock()
 		return
 	case id == 0:
-		l.mu.Unlock()
-		l.end(fmt.Errorf("%w: the servers have not heard of this process for %v and ended it", ErrOver, l.timeout))
+		l.finishLocked(fmt.Errorf("%w: the servers have not heard of this process for %v and ended it", ErrOver, l.timeout))
 		return
 	case granted < l.timeout:
-		l.mu.Unlock()
-		l.end(fmt.Errorf("the server grants sessions of at most %v, and leases of %v need %v: raise maxSessionTimeout on every server", granted, class, l.timeout))
+		l.finishLocked(fmt.Errorf("the server grants sessions of at most %v, and leases of %v need %v: raise maxSessionTimeout on every server", granted, class, l.timeout))
 		return
 	}
-	defer l.mu.Unlock()
 	l.id, l.dials, l.wire, l.live, l.why = id, 0, w, true, nil
 	l.known = l.known || l.auths == 0
 	l.contact.connected(e, created)
@@ -194,11 +190,19 @@ func (l *link) reason() error {
 	return l.why
 }
 
-// because sets what reason returns.
-func (l *link) because(why error) {
+// finish ends the session. The first reason stays.
+func (l *link) finish(why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.finishLocked(why)
+}
+
+func (l *link) finishLocked(why error) {
+	if l.ended() {
+		return
+	}
 	l.why = why
+	close(l.over)
 }
 
 // dialing counts an attempt to connect. It returns how many attempts before it failed, one
@@ -215,7 +219,7 @@ func (l *link) dialing() (before int) {
 func (l *link) giveUp(silent time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.wire != nil {
+	if l.wire != nil && !l.ended() {
 		l.why = fmt.Errorf("%s has not answered for %v", l.wire.RemoteAddr(), silent.Round(time.Millisecond))
 		l.wire.Conn.Close()
 	}

@@ -108,7 +108,7 @@ func (s *Pool) retire(ss *Session) bool {
 		delete(s.sessions, ss.class)
 	}
 	ss.link.ending.Store(true)
-	ss.endLocked(ErrOver)
+	ss.link.finish(ErrOver)
 	return true
 }
 

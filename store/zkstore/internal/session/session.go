@@ -23,7 +23,7 @@ type Session struct {
 	// ready is closed when the session can be used.
 	ready chan struct{}
 	// Over is closed when the session has ended.
-	Over chan struct{}
+	Over <-chan struct{}
 
 	mu    sync.Mutex
 	users int
@@ -35,15 +35,16 @@ var ErrOver = errors.New("the ZooKeeper session is over")
 
 // start begins a session. It does not wait for it.
 func (s *Pool) start(class time.Duration) *Session {
-	ss := &Session{pool: s, class: class, ready: make(chan struct{}), Over: make(chan struct{}), used: time.Now()}
+	over := make(chan struct{})
+	ss := &Session{pool: s, class: class, ready: make(chan struct{}), Over: over, used: time.Now()}
 	ss.link = &link{
 		clock: s.o.Clock, tick: s.o.Limits.Tick, timeout: class + s.o.Limits.Slack(), servers: len(s.o.Servers), auths: len(s.o.Auth),
-		over: ss.Over, end: ss.end, contact: contact{tick: s.o.Limits.Tick, slack: s.o.Limits.Slack()},
+		over: over, contact: contact{tick: s.o.Limits.Tick, slack: s.o.Limits.Slack()},
 	}
 	conn, events, err := zk.Connect(s.o.Servers, ss.link.timeout, zk.WithDialer(ss.link.dial), zk.WithHostProvider(&hosts{link: ss.link, servers: s.o.Servers}),
 		zk.WithLogger(silent{}), zk.WithLogInfo(false))
 	if err != nil { // the list of servers is empty, which Open refuses
-		ss.end(err)
+		ss.link.finish(err)
 		return ss
 	}
 	ss.conn = conn
@@ -79,7 +80,7 @@ func (ss *Session) prepare() {
 			return struct{}{}, c.AddAuth(a.Scheme, []byte(a.ID))
 		})
 		if err != nil {
-			ss.end(fmt.Errorf("authenticate with scheme %s: %w", a.Scheme, err))
+			ss.link.finish(fmt.Errorf("authenticate with scheme %s: %w", a.Scheme, err))
 			return
 		}
 	}
@@ -98,28 +99,13 @@ func (ss *Session) Class() time.Duration { return ss.class }
 // Ended reports whether the session is over.
 func (ss *Session) Ended() bool { return ss.link.ended() }
 
-// end gives the session up. The servers notice when its timeout has passed, unless ending
-// is set.
-func (ss *Session) end(why error) {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	ss.endLocked(why)
-}
-
-// close gives the session up, and has the servers end it if there is nothing in it.
+// close gives the session up. The servers end it at once if there is nothing in it, and
+// otherwise when its timeout has passed.
 func (ss *Session) close() {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	ss.link.ending.Store(ss.users == 0)
-	ss.endLocked(errClosed)
-}
-
-func (ss *Session) endLocked(why error) {
-	if ss.Ended() {
-		return
-	}
-	ss.link.because(why)
-	close(ss.Over)
+	ss.link.finish(errClosed)
 }
 
 // touch makes the servers hear of the session until it is over. If a server does not
