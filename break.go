@@ -111,7 +111,7 @@ func leaseToBreak(ctx context.Context, st store.Store, r BreakRequest) (*store.H
 	}
 	switch {
 	case found == nil && state.Holder.Foreign, found != nil && found.Holder.Foreign:
-		return nil, fmt.Errorf("%w: another kind of client made lock %q, and only that can end it", ErrUnsupported, r.Name)
+		return nil, store.UnbreakableError(r.Name)
 	case found == nil && state.Held:
 		return nil, otherToken(r, state)
 	}

@@ -106,6 +106,18 @@ type brokenJSON struct {
 	Now    bool   `json:"now,omitempty"`
 }
 
+// BrokenError returns the error with which a store refuses a request, such as "acquire", of an
+// owner whose lease was broken. It matches ErrNotHeld.
+func BrokenError(request, name string) error {
+	return fmt.Errorf("%s %q: %w: the lease of this owner was broken; a new attempt needs a new owner", request, name, ErrNotHeld)
+}
+
+// UnbreakableError returns the error of Breaker.BreakLease for the lease of another kind of
+// client. It matches ErrUnsupported.
+func UnbreakableError(name string) error {
+	return fmt.Errorf("%w: another kind of client made lock %q, and only that can end it", ErrUnsupported, name)
+}
+
 // Note encodes by whom, why, when and how r breaks the lease, as compact JSON.
 func (r BreakRequest) Note() string {
 	j := brokenJSON{By: strings.ToValidUTF8(r.By, "?"), Reason: strings.ToValidUTF8(r.Reason, "?"), Now: r.Now}

@@ -68,7 +68,7 @@ func (b *breaking) run(ctx context.Context) (left time.Duration, err error) {
 		case breakOver:
 			return 0, nil
 		case breakForeign:
-			return 0, fmt.Errorf("%w: another kind of client made lock %q, and only that can end it", store.ErrUnsupported, b.r.Name)
+			return 0, store.UnbreakableError(b.r.Name)
 		case breakNothing:
 			return 0, store.ErrNotHeld
 		}

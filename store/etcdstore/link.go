@@ -194,12 +194,12 @@ func (s *link) failed(ctx context.Context, op, name string, doubt bool, err erro
 	if errors.As(err, &done) || errors.Is(err, store.ErrNotHeld) || errors.Is(err, store.ErrInvalid) || errors.Is(err, store.ErrClosed) || errors.Is(err, store.ErrKindMismatch) {
 		return err
 	}
+	if err == errBroken {
+		return store.BrokenError(op, name)
+	}
 	what := op
 	if name != "" {
 		what = fmt.Sprintf("%s %q", op, name)
-	}
-	if err == errBroken {
-		return fmt.Errorf("%s: %w: the lease of this owner was broken; a new attempt needs a new owner", what, store.ErrNotHeld)
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		if errors.Is(cause, store.ErrClosed) {

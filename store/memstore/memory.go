@@ -120,7 +120,7 @@ func refusal(op string, r store.Lease, ans rule.Answer) error {
 		return fmt.Errorf("%w: %s %q with weight %d: the lease that the owner has is smaller, and a lease does not grow", store.ErrInvalid, op, r.Name, r.Weight)
 	}
 	if ans.Verdict == rule.Buried {
-		return fmt.Errorf("%s %q: %w: the lease of this owner was broken; a new attempt needs a new owner", op, r.Name, store.ErrNotHeld)
+		return store.BrokenError(op, r.Name)
 	}
 	return fmt.Errorf("%s %q: unexpected verdict: %v", op, r.Name, ans.Verdict)
 }

@@ -48,7 +48,7 @@ func breakLease(ctx context.Context, s *Store, r store.BreakRequest) (left time.
 	case err != nil:
 		return 0, err
 	case h.Foreign:
-		return 0, fmt.Errorf("%w: another kind of client made lock %q, and only that can end it", store.ErrUnsupported, r.Name)
+		return 0, store.UnbreakableError(r.Name)
 	case len(state.Holders) > 0 && len(s.nodes) > 1:
 		return breakParts(ctx, s, r, state, seen.records)
 	case len(state.Holders) > 0: // also of a semaphore that was resized to one permit

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/rule"
@@ -27,7 +26,7 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 	g, err := (&attempt{s, r, s.clock.Now()}).run(ctx)
 	switch {
 	case errors.Is(err, errBroken):
-		return store.Grant{}, fmt.Errorf("acquire %q: %w", r.Name, err)
+		return store.Grant{}, store.BrokenError("acquire", r.Name)
 	case err != nil && !isRefusal(err):
 		return store.Grant{}, s.failed(ctx, "acquire", r.Name, err)
 	}

@@ -15,7 +15,7 @@ import (
 // its session. If none of this happens, the store that broke the lease removes the place.
 
 // errBroken means that an operator has broken the lease that a request is about.
-var errBroken = fmt.Errorf("%w: the lease of this owner was broken; a new attempt needs a new owner", store.ErrNotHeld)
+var errBroken = fmt.Errorf("%w: its lease was broken", store.ErrNotHeld)
 
 // target is what a store knows of a lease that it is to break.
 type target struct {

@@ -3,7 +3,6 @@ package zkstore
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -351,7 +350,7 @@ func (w *waiting) granted(ctx context.Context, q lineup, asOf clock.Instant) (st
 		if w.place.removeNow(ctx) == nil {
 			w.place = nil
 		}
-		return store.Grant{}, fmt.Errorf("wait for %q: %w", w.r.Name, err)
+		return store.Grant{}, store.BrokenError("wait for", w.r.Name)
 	case err != nil:
 		return store.Grant{}, err
 	}
