@@ -18,8 +18,8 @@ import (
 // anHour is longer than any test waits.
 const anHour = time.Hour
 
-// needsSockets skips the test if this system's sockets cannot have such long paths; see
-// address.
+// needsSockets skips the test on a system whose sockets cannot have paths as long as the
+// store's; see address.
 func needsSockets(t *testing.T, s *Store) {
 	t.Helper()
 	if _, _, err := address(s.push.dir, strings.Repeat("x", socketName)); err != nil {

@@ -138,6 +138,13 @@ func (p *pusher) socket() string {
 	return box.name
 }
 
+// listens reports whether this process has opened its socket.
+func (p *pusher) listens() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.own != nil
+}
+
 // presence reports whether a process has the socket open.
 func (p *pusher) presence(socket string) presence {
 	if !p.reaches(socket) {

@@ -52,7 +52,7 @@ func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
 		}
 		return all(s.failed(ctx, "renew", name, maybe, err))
 	}
-	s.listen() // the socket may have been removed
+	s.keepListening()
 	return errs
 }
 
