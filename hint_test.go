@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store/memstore"
 )
 
-// pushing is a store that notifies clients of broken leases. With hint, a test can notify
-// of leases that nobody broke.
+// pushing is a store that notifies clients of broken leases. A test calls hint to notify
+// them although nobody broke a lease.
 type pushing struct {
 	*script
 	*memstore.Store

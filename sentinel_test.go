@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
@@ -53,21 +54,13 @@ func TestLeaseOutlivesAFailover(t *testing.T) {
 		}
 	})
 	replica := w.Replicas[0]
-	until := func(what string, ok func() bool) {
-		t.Helper()
-		for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("did not happen within 30 s: %s", what)
-			}
-		}
-	}
-	until("the replica has the lock and its queue", func() bool {
+	eventually.True(t, "the replica has the lock and its queue", func() bool {
 		return replica.Text(t, "EXISTS", "a", "{a}:line") == "2"
 	})
 	w.Master.Kill()
 	w.Promoted(t)
 	before := lease.Deadline()
-	until("the new master has renewed the lease", func() bool { return lease.Deadline().After(before) })
+	eventually.True(t, "the new master has renewed the lease", func() bool { return lease.Deadline().After(before) })
 	if err := lease.Err(); err != nil {
 		t.Fatalf("the lease was lost: %v", err)
 	}

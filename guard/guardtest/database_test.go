@@ -17,6 +17,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/guard/sqlguard"
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 )
 
 // patience bounds waits for what takes milliseconds on a machine that is not busy.
@@ -138,22 +139,13 @@ func (d *database) waiters(t *testing.T, table string, n int) {
 	if question == "" {
 		return
 	}
-	eventually(t, fmt.Sprintf("%d statements wait for a lock", n), func() bool {
+	eventually.True(t, fmt.Sprintf("%d statements wait for a lock", n), func() bool {
 		var got int
 		if err := d.QueryRowContext(t.Context(), question, "%"+table+"%").Scan(&got); err != nil {
 			t.Fatal(err)
 		}
 		return got >= n
 	})
-}
-
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited for %v until %s, in vain", patience, what)
-		}
-	}
 }
 
 // onEach runs a test on all flavours.

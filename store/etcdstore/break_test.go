@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/etcdstore"
 )
@@ -497,9 +498,7 @@ func TestBreakOfNativeMutex(t *testing.T) {
 	locked := make(chan error, 1)
 	after := concurrency.NewMutex(session, prefix+"/b")
 	go func() { locked <- after.Lock(t.Context()) }()
-	for count(t, client, prefix+"/b/") != 2 {
-		time.Sleep(5 * time.Millisecond)
-	}
+	eventually.True(t, "the native client waits", func() bool { return count(t, client, prefix+"/b/") == 2 })
 	b := breakOf(t, s, l)
 	breaks(t, s, b)
 	select {

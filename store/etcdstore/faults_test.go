@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/etcdtest"
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/etcdstore"
 )
@@ -256,22 +257,13 @@ func TestTokenOfPlaceWhoseAnswerWasLost(t *testing.T) {
 		got <- result{g, err}
 	}()
 	var places *clientv3.GetResponse
-	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+	eventually.True(t, "the waiter has a place", func() bool {
 		var err error
 		if places, err = client.Get(t.Context(), prefix+"/a/", clientv3.WithFirstCreate()...); err != nil {
 			t.Fatal(err)
 		}
-		all, err := client.Get(t.Context(), prefix+"/a/", clientv3.WithPrefix(), clientv3.WithCountOnly())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if all.Count == 2 {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatal("the waiter makes no place")
-		}
-	}
+		return count(t, client, prefix+"/a/") == 2
+	})
 	reserved, err := first.ReserveTokens(t.Context(), store.ReserveRequest{Lease: held, Count: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -573,9 +565,7 @@ func TestRejoinInThePlaceOfAWaiterThatGaveUp(t *testing.T) {
 			_, err := s.Wait(ctx, store.WaitRequest{Lease: request("a", time.Minute)}, nil)
 			gone <- err
 		}()
-		for count(t, client, prefix+"/a/") != 3 {
-			time.Sleep(time.Millisecond)
-		}
+		eventually.True(t, "there are a holder and two waiters", func() bool { return count(t, client, prefix+"/a/") == 3 })
 		next, last := make(<-chan error), request("a", time.Minute)
 		if behind {
 			next = waits(t, other, last)
@@ -587,9 +577,7 @@ func TestRejoinInThePlaceOfAWaiterThatGaveUp(t *testing.T) {
 		if err := <-gone; !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}
-		for count(t, client, prefix+"/a/") == before {
-			time.Sleep(time.Millisecond)
-		}
+		eventually.True(t, "the place of the waiter is gone", func() bool { return count(t, client, prefix+"/a/") != before })
 		again := request("a", time.Minute)
 		queued, err := s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: l}, store.WaitRequest{Lease: again})
 		if err != nil || queued != behind {

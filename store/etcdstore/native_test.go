@@ -16,6 +16,7 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 	"go.uber.org/zap"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/etcdstore"
 )
@@ -140,16 +141,7 @@ func TestTurnsWithEtcdctl(t *testing.T) {
 	locked := make(chan func(), 1)
 	go func() { _, end := lock(); locked <- end }()
 	client := native(t, server.Endpoints())
-	for {
-		r, err := client.Get(t.Context(), "cli/job/", clientv3.WithPrefix(), clientv3.WithCountOnly())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r.Count == 2 {
-			break
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	eventually.True(t, "etcdctl waits", func() bool { return count(t, client, "cli/job/") == 2 })
 	select {
 	case <-locked:
 		t.Error("etcdctl has the lock while it is held")

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/etcdstore"
 )
@@ -175,9 +176,7 @@ func TestNativeMutexBesideReaders(t *testing.T) {
 	}
 	locked := make(chan error, 1)
 	go func() { locked <- m.Lock(t.Context()) }()
-	for count(t, client, prefix+"/a/") != 3 {
-		time.Sleep(5 * time.Millisecond)
-	}
+	eventually.True(t, "the native client waits", func() bool { return count(t, client, prefix+"/a/") == 3 })
 	_, err = s.Acquire(t.Context(), store.AcquireRequest{Lease: reader("a", time.Minute)})
 	if !errors.Is(err, store.ErrBusy) {
 		t.Errorf("acquire as a reader behind a native client that waits: %v, want %v", err, store.ErrBusy)
@@ -476,11 +475,9 @@ func TestLostAnswerToAWaiterThatEnters(t *testing.T) {
 // vanishes waits until a lock without holders and waiters has no keys.
 func vanishes(t *testing.T, client *clientv3.Client, prefix string) {
 	t.Helper()
-	for end := time.Now().Add(patience); count(t, client, prefix+"/a/")+count(t, client, prefix+"/!slots/a/") != 0; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("a lock without holders and waiters still has keys")
-		}
-	}
+	eventually.True(t, "a lock without holders and waiters has no keys", func() bool {
+		return count(t, client, prefix+"/a/")+count(t, client, prefix+"/!slots/a/") == 0
+	})
 }
 
 // A waiter that gives up while it enters holds the lock or leaves nothing behind.

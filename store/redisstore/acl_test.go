@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
@@ -85,7 +86,7 @@ func (r ruled) locks(name string) error {
 	if err := s.Renew(ctx, []store.Lease{l})[0]; err != nil {
 		return err
 	}
-	eventually(r.t, "the lock is on the node that lost it", func() bool { return r.servers[2].Text(r.t, "EXISTS", name) == "1" })
+	eventually.True(r.t, "the lock is on the node that lost it", func() bool { return r.servers[2].Text(r.t, "EXISTS", name) == "1" })
 	if st, err := s.Inspect(ctx, name); err != nil || !st.Held {
 		return errors.Join(err, errors.New("inspect does not show the lock as held"))
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
@@ -109,7 +110,7 @@ func breaksWhileMoving(t *testing.T, c *redistest.Cluster, b store.BreakRequest)
 		}
 		done <- err
 	}()
-	eventually(t, "an acquire of the moving lock has failed for certain", func() bool {
+	eventually.True(t, "an acquire of the moving lock has failed for certain", func() bool {
 		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request(b.Name)})
 		return errors.Is(err, store.ErrQuorum) && !errors.Is(err, store.ErrAmbiguous) || errors.Is(err, store.ErrKindMismatch)
 	})
@@ -133,16 +134,16 @@ func TestBreakAfterAMasterHandsOver(t *testing.T) {
 	lease := acquired(t, leasehold.New(openClusterFor(t, anHour, c.Masters), nil).Semaphore(name, 2))
 	server := c.Has(t, name)
 	channel := ""
-	eventually(t, "only the holder's client is subscribed", func() bool {
+	eventually.True(t, "only the holder's client is subscribed", func() bool {
 		channel = server.Text(t, "PUBSUB", "SHARDCHANNELS")
 		return len(strings.Fields(channel)) == 1
 	})
 	c.Replicas[slices.Index(c.Masters, server)].Text(t, "CLUSTER", "FAILOVER")
-	eventually(t, "the replica has the slot", func() bool {
+	eventually.True(t, "the replica has the slot", func() bool {
 		has := c.Has(t, name)
 		return has != nil && has != server
 	})
-	eventually(t, "the holder's client is subscribed again", func() bool {
+	eventually.True(t, "the holder's client is subscribed again", func() bool {
 		now := server.Text(t, "PUBSUB", "SHARDCHANNELS")
 		return now != "" && now != channel
 	})
@@ -168,13 +169,13 @@ func TestPromotedReplicaThatForgotABreak(t *testing.T) {
 	b := breakOf(t, s, r)
 	server := c.Has(t, r.Name)
 	replica := c.Replicas[slices.Index(c.Masters, server)]
-	eventually(t, "the replica has the lease", func() bool {
+	eventually.True(t, "the replica has the lease", func() bool {
 		return offset(t, server, "master_repl_offset") == offset(t, replica, "slave_repl_offset")
 	})
 	replica.Text(t, "CONFIG", "SET", "masteruser", "nobody")
 	replica.Text(t, "CONFIG", "SET", "masterauth", "wrong")
 	server.Text(t, "CLIENT", "KILL", "TYPE", "replica")
-	eventually(t, "it follows no more", func() bool {
+	eventually.True(t, "it follows no more", func() bool {
 		return strings.Contains(replica.Text(t, "INFO", "replication"), "master_link_status:down")
 	})
 	if left, err := s.BreakLease(t.Context(), b); err != nil || left <= 0 {
@@ -182,7 +183,7 @@ func TestPromotedReplicaThatForgotABreak(t *testing.T) {
 	}
 	server.Kill()
 	replica.Text(t, "CLUSTER", "FAILOVER", "TAKEOVER")
-	eventually(t, "the replica has the slot", func() bool { return c.Has(t, r.Name) == replica })
+	eventually.True(t, "the replica has the slot", func() bool { return c.Has(t, r.Name) == replica })
 	asks(t, "the lease is renewed", func() error { return s.Renew(t.Context(), []store.Lease{r})[0] })
 	asks(t, "the lease is broken again", func() error { _, err := s.BreakLease(t.Context(), b); return err })
 	if err := s.Renew(t.Context(), []store.Lease{r})[0]; !errors.Is(err, store.ErrNotHeld) {

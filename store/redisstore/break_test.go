@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
@@ -40,7 +41,7 @@ func TestBreakWithServersDown(t *testing.T) {
 				t.Fatal(err)
 			}
 			// A node that was connected late gets the lease with the next renewal.
-			eventually(t, "every node has the lease", func() bool {
+			eventually.True(t, "every node has the lease", func() bool {
 				st, err := s.Inspect(t.Context(), r.Name)
 				held := func(n store.NodeOutcome) bool { return n.Outcome == store.Taken && n.Holder.Owner == r.Owner }
 				return err == nil && !slices.ContainsFunc(st.Nodes, func(n store.NodeOutcome) bool { return !held(n) }) || s.Renew(t.Context(), []store.Lease{r})[0] != nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/nodemark"
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
@@ -79,7 +80,7 @@ func TestManyLeasesTakeFewCommands(t *testing.T) {
 	}
 	want := 3 * ((n/3 + redisstore.MaxBundle - 1) / redisstore.MaxBundle)
 	for _, server := range servers {
-		eventually(t, "all renewals have arrived", func() bool { return calls(t, server, "evalsha") >= want })
+		eventually.True(t, "all renewals have arrived", func() bool { return calls(t, server, "evalsha") >= want })
 		if got := calls(t, server, "evalsha"); got != want {
 			t.Errorf("%s: %d commands to renew %d leases, want %d", server.Addr(), got, n, want)
 		}
@@ -165,7 +166,7 @@ func TestALeaseAmongManyIsHealed(t *testing.T) {
 			t.Errorf("lease %d: %v", i, err)
 		}
 	}
-	eventually(t, "the node has the locks again", func() bool { return servers[1].Text(t, "EXISTS", "a4", "a9") == "2" })
+	eventually.True(t, "the node has the locks again", func() bool { return servers[1].Text(t, "EXISTS", "a4", "a9") == "2" })
 }
 
 // An error of one lease is not that of all: here the user has lost the right to one of the
@@ -246,7 +247,7 @@ func TestManyLeasesWhenScriptsAreFlushed(t *testing.T) {
 	proxies[2].Release()
 	proxies[2].Pass()
 	for _, r := range leases {
-		eventually(t, "the third node has renewed too", func() bool { return left(t, servers[2], r.Name) > 30*time.Second })
+		eventually.True(t, "the third node has renewed too", func() bool { return left(t, servers[2], r.Name) > 30*time.Second })
 	}
 }
 
@@ -261,7 +262,7 @@ func TestManyLeasesWithoutAnswer(t *testing.T) {
 	proxies[0].HoldReplies()
 	done := make(chan []error, 1)
 	go func() { done <- s.Renew(t.Context(), leases) }()
-	eventually(t, "the server has renewed", func() bool { return left(t, servers[0], leases[len(leases)-1].Name) > 30*time.Second })
+	eventually.True(t, "the server has renewed", func() bool { return left(t, servers[0], leases[len(leases)-1].Name) > 30*time.Second })
 	proxies[0].Cut()
 	proxies[0].Pass()
 	for i, err := range <-done {
@@ -290,7 +291,7 @@ func TestManyLongLeases(t *testing.T) {
 		}
 	}
 	few, many := len(leases)*store.MaxMeta/(32<<10), len(leases)/2
-	eventually(t, "all renewals have arrived", func() bool { return calls(t, servers[0], "evalsha") >= few })
+	eventually.True(t, "all renewals have arrived", func() bool { return calls(t, servers[0], "evalsha") >= few })
 	if got := calls(t, servers[0], "evalsha"); got > many {
 		t.Errorf("%d commands for %d long leases, want at most %d", got, len(leases), many)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
@@ -54,7 +55,7 @@ func TestCloseBesideFrozenServers(t *testing.T) {
 		}
 		closesSoon(t, s)
 		thaw()
-		eventually(t, "no keys are left", noLock(t, servers, "a"))
+		eventually.True(t, "no keys are left", noLock(t, servers, "a"))
 	})
 	t.Run("after the store was opened", func(t *testing.T) {
 		servers := redistest.StartN(t, 5)
@@ -68,7 +69,7 @@ func TestCloseBesideFrozenServers(t *testing.T) {
 		}
 		closesSoon(t, s)
 		thaw()
-		eventually(t, "no keys are left", noLock(t, servers, "a"))
+		eventually.True(t, "no keys are left", noLock(t, servers, "a"))
 	})
 	t.Run("while the lock was held", func(t *testing.T) {
 		servers := redistest.StartN(t, 5)
@@ -82,7 +83,7 @@ func TestCloseBesideFrozenServers(t *testing.T) {
 		}
 		closesSoon(t, s)
 		thaw()
-		eventually(t, "no keys are left", noLock(t, servers, "a"))
+		eventually.True(t, "no keys are left", noLock(t, servers, "a"))
 	})
 	t.Run("by an attempt that failed", func(t *testing.T) {
 		servers := redistest.StartN(t, 3)
@@ -102,10 +103,10 @@ func TestCloseBesideFrozenServers(t *testing.T) {
 		if _, err := other.Inspect(t.Context(), "a"); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the request was served", func() bool {
+		eventually.True(t, "the request was served", func() bool {
 			return servers[2].Text(t, "EXISTS", "{a}:gone:"+r.Owner, "{a}:token") != "0"
 		})
-		eventually(t, "no keys are left", func() bool {
+		eventually.True(t, "no keys are left", func() bool {
 			return !strings.HasPrefix(servers[2].Text(t, "GET", "a"), r.Owner)
 		})
 	})
@@ -125,5 +126,5 @@ func TestCloseReleasesWhereAConnectionBroke(t *testing.T) {
 	}
 	proxies[1].Await(t, "the release is cut", func(st faultproxy.Stats) bool { return st.Cut > 0 })
 	s.Close()
-	eventually(t, "no keys are left", noLock(t, servers, "a"))
+	eventually.True(t, "no keys are left", noLock(t, servers, "a"))
 }

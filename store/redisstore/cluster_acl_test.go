@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
@@ -99,7 +100,7 @@ func (r ruled) moves(c *redistest.Cluster, s store.Store, l store.Lease) error {
 	m := c.BeginMove(r.t, l.Name, another(r.t, c, l.Name))
 	defer func() {
 		m.End(r.t)
-		eventually(r.t, "all members know of the move", func() bool { return c.Has(r.t, l.Name) != nil })
+		eventually.True(r.t, "all members know of the move", func() bool { return c.Has(r.t, l.Name) != nil })
 	}()
 	m.Carry(r.t, l.Name, "{"+l.Name+"}:token")
 	return s.Renew(r.t.Context(), []store.Lease{l})[0]

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
@@ -98,7 +99,7 @@ func TestSlotBeingMoved(t *testing.T) {
 	m.Carry(t, name)
 	// Each member has half of the lock. If the node timeout passes while an answer is under
 	// way, the error does not say why.
-	eventually(t, "a renewal with half of the lock there says that the slot is moving", func() bool {
+	eventually.True(t, "a renewal with half of the lock there says that the slot is moving", func() bool {
 		err := holder.Renew(t.Context(), []store.Lease{held})[0]
 		if err == nil || errors.Is(err, store.ErrNotHeld) {
 			t.Fatalf("renewal with half of the lock there: %v, want an error that says nothing of the lease", err)
@@ -128,7 +129,7 @@ func TestSlotBeingMoved(t *testing.T) {
 	}
 	// An acquire whose answer is still under way when the node timeout passes is
 	// ambiguous, since the server may have executed it. Any other says that it was not.
-	eventually(t, "an acquire of the moving lock has failed for certain", func() bool {
+	eventually.True(t, "an acquire of the moving lock has failed for certain", func() bool {
 		_, err := holder.Acquire(t.Context(), store.AcquireRequest{Lease: request(name)})
 		if !errors.Is(err, store.ErrQuorum) {
 			t.Fatalf("acquire of the moving lock: %v, want %v", err, store.ErrQuorum)
@@ -161,11 +162,11 @@ func TestSlotOfTheChannelMoves(t *testing.T) {
 	for _, channel := range before {
 		c.Move(t, channel, to)
 	}
-	eventually(t, "the member has another channel", func() bool {
+	eventually.True(t, "the member has another channel", func() bool {
 		now := strings.Fields(server.Text(t, "PUBSUB", "SHARDCHANNELS"))
 		return len(now) > 0 && !slices.ContainsFunc(now, func(s string) bool { return slices.Contains(before, s) })
 	})
-	eventually(t, "the place names the new channel", func() bool {
+	eventually.True(t, "the place names the new channel", func() bool {
 		place := server.Text(t, "GET", "{"+name+"}:place:"+requests[0].Owner)
 		return place != "(nil)" && !slices.ContainsFunc(before, func(s string) bool { return strings.Contains(place, s) })
 	})
@@ -237,11 +238,11 @@ func TestMasterOfAClusterDies(t *testing.T) {
 	server := c.Has(t, name)
 	requests, all := lines(t, server, name, other, other)
 	replica := c.Replicas[slices.Index(c.Masters, server)]
-	eventually(t, "the replica has all writes", func() bool {
+	eventually.True(t, "the replica has all writes", func() bool {
 		return offset(t, server, "master_repl_offset") == offset(t, replica, "slave_repl_offset")
 	})
 	server.Kill()
-	eventually(t, "the replica has the slot, and the lease is renewed there", func() bool {
+	eventually.True(t, "the replica has the slot, and the lease is renewed there", func() bool {
 		err := holder.Renew(t.Context(), []store.Lease{held})[0]
 		if errors.Is(err, store.ErrNotHeld) {
 			t.Fatal("the lease counts as lost")
@@ -264,7 +265,7 @@ func TestMasterOfAClusterHandsOver(t *testing.T) {
 	server := c.Has(t, name)
 	requests, all := lines(t, server, name, other, other)
 	c.Replicas[slices.Index(c.Masters, server)].Text(t, "CLUSTER", "FAILOVER")
-	eventually(t, "the replica has the slot", func() bool {
+	eventually.True(t, "the replica has the slot", func() bool {
 		has := c.Has(t, name)
 		return has != nil && has != server
 	})
@@ -296,7 +297,7 @@ func TestClusterIsDown(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "the cluster is down", func() bool { return strings.Contains(server.Text(t, "CLUSTER", "INFO"), "cluster_state:fail") })
+	eventually.True(t, "the cluster is down", func() bool { return strings.Contains(server.Text(t, "CLUSTER", "INFO"), "cluster_state:fail") })
 	for _, p := range proxies {
 		p.Delay(300 * time.Millisecond)
 	}
@@ -312,7 +313,7 @@ func TestClusterIsDown(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "the lease is renewed again", func() bool { return s.Renew(t.Context(), []store.Lease{held})[0] == nil })
+	eventually.True(t, "the lease is renewed again", func() bool { return s.Renew(t.Context(), []store.Lease{held})[0] == nil })
 	mustRelease(t, s, held, store.Grant{})
 	inTurn(t, g, requests, all, s)
 	if time.Until(time.UnixMicro(int64(g.Token))) > time.Minute {
@@ -343,7 +344,7 @@ func TestReleaseInAnUnservedSlot(t *testing.T) {
 		t.Error("release returned nil although no server has executed it")
 	}
 	server.Text(t, "CLUSTER", "ADDSLOTS", slot)
-	eventually(t, "the lock is released", func() bool {
+	eventually.True(t, "the lock is released", func() bool {
 		keys, err := server.Do(t.Context(), "EXISTS", name) // CLUSTERDOWN at first
 		return err == nil && keys == int64(0)
 	})

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
@@ -46,7 +47,7 @@ func TestClusterWithoutPushRights(t *testing.T) {
 	g := acquire(t, holder, held)
 	done := waits(t.Context(), unreached, next)
 	place := "{stock}:place:" + next.Owner
-	eventually(t, "the waiter has a place", func() bool { return c.Has(t, "stock").Text(t, "EXISTS", place) == "1" })
+	eventually.True(t, "the waiter has a place", func() bool { return c.Has(t, "stock").Text(t, "EXISTS", place) == "1" })
 	if got := c.Has(t, "stock").Text(t, "GET", place); got[0] != '1' {
 		t.Errorf("the place says that the waiter can be notified: %s", got)
 	}
@@ -73,7 +74,7 @@ func TestClusterGrows(t *testing.T) {
 		}
 	}
 	m.End(t)
-	eventually(t, "waiters are notified there from now on", func() bool {
+	eventually.True(t, "waiters are notified there from now on", func() bool {
 		place := to.Text(t, "GET", "{"+name+"}:place:"+requests[1].Owner)
 		return slices.ContainsFunc(strings.Fields(to.Text(t, "PUBSUB", "SHARDCHANNELS")), func(channel string) bool {
 			return place[0] == '0' && strings.Contains(place, channel)
@@ -95,16 +96,16 @@ func TestPromotedReplicaThatForgot(t *testing.T) {
 	replica.Text(t, "CONFIG", "SET", "masteruser", "nobody")
 	replica.Text(t, "CONFIG", "SET", "masterauth", "wrong")
 	server.Text(t, "CLIENT", "KILL", "TYPE", "replica")
-	eventually(t, "the replica follows no more", func() bool {
+	eventually.True(t, "the replica follows no more", func() bool {
 		return strings.Contains(replica.Text(t, "INFO", "replication"), "master_link_status:down")
 	})
 	held := request(name)
 	g := acquire(t, s, held)
 	server.Kill()
 	replica.Text(t, "CLUSTER", "FAILOVER", "TAKEOVER")
-	eventually(t, "the replica has the slot", func() bool { return c.Has(t, name) == replica })
+	eventually.True(t, "the replica has the slot", func() bool { return c.Has(t, name) == replica })
 	var again store.Grant
-	eventually(t, "the lock is granted again", func() (ok bool) {
+	eventually.True(t, "the lock is granted again", func() (ok bool) {
 		var err error
 		again, err = s.Acquire(t.Context(), store.AcquireRequest{Lease: request(name)})
 		if errors.Is(err, store.ErrBusy) {
@@ -172,7 +173,7 @@ func TestContentionWhileSlotsMove(t *testing.T) {
 	go func() { all.Wait(); close(done) }()
 	for over := false; !over; moves.Add(1) {
 		name := names[int(moves.Load())%len(names)]
-		eventually(t, "all members know which of them has the slot", func() bool { return c.Has(t, name) != nil })
+		eventually.True(t, "all members know which of them has the slot", func() bool { return c.Has(t, name) != nil })
 		c.Move(t, name, another(t, c, name))
 		select {
 		case <-done:

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
@@ -109,7 +110,7 @@ func acquireWithWaiter(t *testing.T, s *redisstore.Cluster, c *redistest.Cluster
 	acquire(t, s, r)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := waits(ctx, s, waiter(r.Name))
-	eventually(t, "a waiter is in the queue", func() bool {
+	eventually.True(t, "a waiter is in the queue", func() bool {
 		st, err := s.Inspect(t.Context(), r.Name)
 		return err == nil && len(st.Queue) == 1
 	})

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
@@ -36,7 +37,7 @@ func TestCredentials(t *testing.T) {
 	password.Store("second")
 	server.Text(t, "ACL", "SETUSER", "locker", "resetpass", ">second")
 	server.Text(t, "CLIENT", "KILL", "USER", "locker")
-	eventually(t, "the new password is used", func() bool {
+	eventually.True(t, "the new password is used", func() bool {
 		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("b")})
 		return err == nil
 	})

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
@@ -84,7 +85,7 @@ func TestTwoOfFiveDead(t *testing.T) {
 		t.Fatal(err)
 	}
 	servers[1].Declare() // it has had no lock yet
-	eventually(t, "locks are granted again", func() bool {
+	eventually.True(t, "locks are granted again", func() bool {
 		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("b")})
 		return err == nil
 	})
@@ -119,8 +120,8 @@ func TestLostAcquireReply(t *testing.T) {
 		if err == nil || errors.Is(err, store.ErrBusy) || !errors.Is(err, store.ErrAmbiguous) {
 			t.Errorf("acquire: %v, want an unknown outcome, and not busy because of its own key", err)
 		}
-		eventually(t, "the key is removed", noLock(t, servers, "a"))
-		eventually(t, "the lock is granted again", func() bool {
+		eventually.True(t, "the key is removed", noLock(t, servers, "a"))
+		eventually.True(t, "the lock is granted again", func() bool {
 			_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")})
 			return err == nil
 		})
@@ -135,7 +136,7 @@ func TestLostAcquireReply(t *testing.T) {
 		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "no key is left on any node", noLock(t, servers, "a"))
+		eventually.True(t, "no key is left on any node", noLock(t, servers, "a"))
 	})
 }
 
@@ -152,7 +153,7 @@ func TestLostReleaseReply(t *testing.T) {
 	if err == nil || errors.Is(err, store.ErrNotHeld) || !errors.Is(err, store.ErrAmbiguous) {
 		t.Errorf("release: %v, want an unknown outcome", err)
 	}
-	eventually(t, "a second release finds the lease gone", func() bool {
+	eventually.True(t, "a second release finds the lease gone", func() bool {
 		return errors.Is(s.Release(t.Context(), store.ReleaseRequest{Lease: r}), store.ErrNotHeld)
 	})
 	if !noLock(t, servers, "a")() {
@@ -176,10 +177,10 @@ func TestLateAcquireFindsATombstone(t *testing.T) {
 	proxies[0].Release()
 	proxies[0].Pass()
 	tomb := "{a}:gone:" + r.Owner
-	eventually(t, "the release has deleted the lock or left a tombstone", func() bool {
+	eventually.True(t, "the release has deleted the lock or left a tombstone", func() bool {
 		return servers[0].Text(t, "EXISTS", tomb) == "1" || servers[0].Text(t, "EXISTS", "a") == "0"
 	})
-	eventually(t, "the lock is free", noLock(t, servers, "a"))
+	eventually.True(t, "the lock is free", noLock(t, servers, "a"))
 }
 
 // A cancelled attempt returns context.Canceled, and leaves no keys behind.
@@ -195,7 +196,7 @@ func TestCancelInTheMiddle(t *testing.T) {
 	var wg sync.WaitGroup
 	var err error
 	wg.Go(func() { _, err = s.Acquire(ctx, store.AcquireRequest{Lease: request("a")}) })
-	eventually(t, "the nodes have granted the lock", func() bool {
+	eventually.True(t, "the nodes have granted the lock", func() bool {
 		for _, server := range servers {
 			if server.Text(t, "EXISTS", "a") != "1" {
 				return false
@@ -212,7 +213,7 @@ func TestCancelInTheMiddle(t *testing.T) {
 		p.Release()
 		p.Pass()
 	}
-	eventually(t, "no key is left", noLock(t, servers, "a"))
+	eventually.True(t, "no key is left", noLock(t, servers, "a"))
 }
 
 // Frozen nodes execute the requests of a failed attempt when they go on, and keep nothing of
@@ -235,7 +236,7 @@ func TestFrozenNodesLeaveNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "no key is left", noLock(t, servers, "a"))
+	eventually.True(t, "no key is left", noLock(t, servers, "a"))
 }
 
 // An attempt that gets a minority of the nodes releases it.
@@ -251,7 +252,7 @@ func TestMinorityIsReleased(t *testing.T) {
 	if !errors.As(err, &busy) || len(busy.Nodes) != 3 {
 		t.Fatalf("acquire: %v, want busy with each node's answer", err)
 	}
-	eventually(t, "the one node that granted is released", func() bool {
+	eventually.True(t, "the one node that granted is released", func() bool {
 		return servers[0].Text(t, "EXISTS", "a") == "0"
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
@@ -115,7 +116,7 @@ func TestWaiterReadsPushesInline(t *testing.T) {
 		takes(t, s, servers, held)
 		r, done, _ := listens(t, s, servers)
 		servers[0].Text(t, "CLIENT", "KILL", "TYPE", "pubsub")
-		eventually(t, "the connection is made again", func() bool {
+		eventually.True(t, "the connection is made again", func() bool {
 			return strings.Contains(servers[0].Text(t, "CLIENT", "LIST", "TYPE", "pubsub"), "name=leasehold")
 		})
 		mustRelease(t, s, held, store.Grant{})
@@ -127,7 +128,7 @@ func TestWaiterReadsPushesInline(t *testing.T) {
 // read.
 func TestContextEndsBeforeReadingInline(t *testing.T) {
 	s := undisturbed(t, redistest.StartN(t, 1))
-	eventually(t, "the connection's goroutine lets others read", func() bool {
+	eventually.True(t, "the connection's goroutine lets others read", func() bool {
 		asksAlone(t, s)
 		ctx, end := context.WithCancel(t.Context())
 		defer end()
@@ -202,7 +203,7 @@ func TestSilentConnection(t *testing.T) {
 				next, done, _ = listens(t, unreached, servers)
 			}
 			proxies[0].DropReplies()
-			eventually(t, "the connection is given up", func() bool {
+			eventually.True(t, "the connection is given up", func() bool {
 				return strings.Count(servers[0].Text(t, "CLIENT", "LIST", "TYPE", "pubsub"), "name=leasehold") == 1
 			})
 			mustRelease(t, s, held, store.Grant{})

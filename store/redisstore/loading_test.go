@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/leasehold-dev/leasehold/internal/nodemark"
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 )
@@ -27,7 +28,7 @@ func TestDurableServerIsLoading(t *testing.T) {
 	c := open(t, []string{p.Addr(), servers[1].Addr(), servers[2].Addr()}, nil)
 	p.Await(t, "the server has sent its reply", func(s faultproxy.Stats) bool { return s.Replies.Held() > 1000 })
 	server.Text(t, "CONFIG", "SET", "key-load-delay", "0")
-	eventually(t, "the server has loaded", func() bool {
+	eventually.True(t, "the server has loaded", func() bool {
 		return strings.Contains(server.Text(t, "INFO", "persistence"), "\nloading:0")
 	})
 	p.Pass()
@@ -38,7 +39,7 @@ func TestDurableServerIsLoading(t *testing.T) {
 		}
 	}
 	var mark nodemark.Mark
-	eventually(t, "the client has connected", func() bool {
+	eventually.True(t, "the client has connected", func() bool {
 		_, err := c.Inspect(t.Context(), "a") // which makes it connect
 		if err != nil {
 			t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
@@ -50,14 +51,14 @@ func TestAttemptOfAnOwnerThatHasTheLock(t *testing.T) {
 			ends(t, second, deploy())
 			proxies[0].Pass()
 			proxies[1].Pass()
-			eventually(t, "the servers can be used again", func() bool {
+			eventually.True(t, "the servers can be used again", func() bool {
 				r := request("warm-up")
 				_, err := second.Acquire(t.Context(), store.AcquireRequest{Lease: r})
 				return err == nil && second.Release(t.Context(), store.ReleaseRequest{Lease: r}) == nil
 			})
 			settled(t, second) // so that all pending releases are executed
 			for i, server := range servers {
-				eventually(t, "its clean-up has arrived", func() bool { return second.Stats().Nodes[i].Retained == 0 })
+				eventually.True(t, "its clean-up has arrived", func() bool { return second.Stats().Nodes[i].Retained == 0 })
 				if !holds(t, server) {
 					t.Errorf("server %d: the attempt has ended the lease of another process", i)
 				}
@@ -65,7 +66,7 @@ func TestAttemptOfAnOwnerThatHasTheLock(t *testing.T) {
 			if err := first.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "the holder has released the lock", noLock(t, servers, "a"))
+			eventually.True(t, "the holder has released the lock", noLock(t, servers, "a"))
 		})
 	}
 }
@@ -83,7 +84,7 @@ func TestAttemptOfAnOwnerThatFails(t *testing.T) {
 	}
 	proxies[0].Pass()
 	proxies[1].Pass()
-	eventually(t, "no keys of the attempt are left", noLock(t, servers, "a"))
+	eventually.True(t, "no keys of the attempt are left", noLock(t, servers, "a"))
 	// The failed attempt does not block the next one.
 	acquire(t, s, deploy())
 }
@@ -110,7 +111,7 @@ func TestLateReleaseOfAnOwner(t *testing.T) {
 				servers[2].Text(t, "SET", "{a}:made", store.NewOwner(), "PX", "60000")
 			}
 			proxies[2].Pass()
-			eventually(t, "the retained release is sent", func() bool { return first.Stats().Nodes[2].Retained == 0 })
+			eventually.True(t, "the retained release is sent", func() bool { return first.Stats().Nodes[2].Retained == 0 })
 			if !holds(t, servers[2]) {
 				t.Error("a release that was retained has ended the lease of another process")
 			}
@@ -128,6 +129,6 @@ func TestReleaseOfAnOwnerEndsAll(t *testing.T) {
 	if err := second.Release(t.Context(), store.ReleaseRequest{Lease: joined}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the lock is free", noLock(t, servers, "a"))
+	eventually.True(t, "the lock is free", noLock(t, servers, "a"))
 	acquire(t, first, deploy()) // no tombstone blocks it
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
@@ -18,7 +19,7 @@ const long = 20 * time.Second
 // has polls until the server has the lock's key.
 func has(t *testing.T, s *redistest.Server, name string) {
 	t.Helper()
-	eventually(t, "the server has "+name, func() bool { return s.Text(t, "EXISTS", name) == "1" })
+	eventually.True(t, "the server has "+name, func() bool { return s.Text(t, "EXISTS", name) == "1" })
 }
 
 // A later call does not wait for the answers to earlier ones.
@@ -70,7 +71,7 @@ func TestConnectionBreaksWithAnswersOutstanding(t *testing.T) {
 			t.Errorf("renewal: %v, want an unknown outcome", err)
 		}
 	})
-	eventually(t, "the server has renewed", func() bool {
+	eventually.True(t, "the server has renewed", func() bool {
 		ttl, err := time.ParseDuration(servers[0].Text(t, "PTTL", "held") + "ms")
 		return err == nil && ttl > held.TTL
 	})
@@ -78,7 +79,7 @@ func TestConnectionBreaksWithAnswersOutstanding(t *testing.T) {
 	proxies[0].Pass()
 	wg.Wait()
 	for i := range 5 {
-		eventually(t, "no keys of the call are left", noLock(t, servers, fmt.Sprint(i)))
+		eventually.True(t, "no keys of the call are left", noLock(t, servers, fmt.Sprint(i)))
 	}
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {
 		t.Error(err)
@@ -101,7 +102,7 @@ func TestReleaseIsSentAgain(t *testing.T) {
 	}
 	proxies[2].Await(t, "the release is lost", func(st faultproxy.Stats) bool { return st.Requests.Lost > 0 })
 	proxies[2].Pass()
-	eventually(t, "the release is sent again", noLock(t, servers, "a"))
+	eventually.True(t, "the release is sent again", noLock(t, servers, "a"))
 }
 
 // Scripts are flushed with commands in flight. They are loaded again, and the order of the
@@ -168,10 +169,10 @@ func TestReplyWithoutARequest(t *testing.T) {
 	before := server.gone()
 	server.say(yes + yes)
 	acquire(t, s, request("a"))
-	eventually(t, "the connection with a surplus reply is closed", func() bool { return server.gone() > before })
+	eventually.True(t, "the connection with a surplus reply is closed", func() bool { return server.gone() > before })
 	server.say("*3\r\n:0\r\n$5\r\nrival\r\n:29000\r\n")
 	var busy *store.BusyError
-	eventually(t, "the reply to the request is used", func() bool {
+	eventually.True(t, "the reply to the request is used", func() bool {
 		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")})
 		if err == nil {
 			t.Fatal("a surplus reply was used as the answer to another request")
@@ -193,13 +194,13 @@ func TestSilentNodeIsDownForAllCallers(t *testing.T) {
 	}
 	// One of these calls makes the store try the node again, which takes as long as
 	// connecting may. The others do not wait for that.
-	eventually(t, "the node is known to be unreachable", func() bool {
+	eventually.True(t, "the node is known to be unreachable", func() bool {
 		start := time.Now()
 		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")})
 		return err != nil && time.Since(start) < 20*time.Millisecond
 	})
 	proxies[0].Pass()
-	eventually(t, "the node is used again", func() bool {
+	eventually.True(t, "the node is used again", func() bool {
 		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("b")})
 		return err == nil
 	})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/nodemark"
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
@@ -87,7 +88,7 @@ func TestQuarantine(t *testing.T) {
 			server.Text(t, "SAVE") // it keeps its data, and loses later writes
 		}
 		restart(t, servers[:2]...)
-		eventually(t, "two nodes are in quarantine", func() bool { return quarantined(t, s, "a", "restarted") == 2 })
+		eventually.True(t, "two nodes are in quarantine", func() bool { return quarantined(t, s, "a", "restarted") == 2 })
 		if n := quarantined(t, open(t, addrs(servers), nil), "a", "restarted"); n != 2 {
 			t.Errorf("another client finds %d nodes in quarantine, want 2", n)
 		}
@@ -113,7 +114,7 @@ func TestQuarantine(t *testing.T) {
 		servers := redistest.StartN(t, 3)
 		s := open(t, addrs(servers), nil)
 		restart(t, servers[:2]...)
-		eventually(t, "two nodes are in quarantine", func() bool { return quarantined(t, s, "a", "new or was emptied") == 2 })
+		eventually.True(t, "two nodes are in quarantine", func() bool { return quarantined(t, s, "a", "new or was emptied") == 2 })
 	})
 	t.Run("Emptied", func(t *testing.T) {
 		servers := redistest.StartN(t, 3)
@@ -141,20 +142,20 @@ func TestQuarantine(t *testing.T) {
 			_, err := s.Acquire(t.Context(), brief(rand.Text()))
 			return err == nil
 		}
-		eventually(t, "locks are granted", granted)
+		eventually.True(t, "locks are granted", granted)
 		for _, server := range servers {
 			server.Text(t, "FLUSHALL")
 		}
-		eventually(t, "the servers are in quarantine", func() bool { return !granted() })
-		eventually(t, "locks are granted again", granted)
+		eventually.True(t, "the servers are in quarantine", func() bool { return !granted() })
+		eventually.True(t, "locks are granted again", granted)
 		for _, server := range servers {
-			eventually(t, "the server has been durable for the longest TTL", func() bool {
+			eventually.True(t, "the server has been durable for the longest TTL", func() bool {
 				m, err := nodemark.Parse(server.Text(t, "GET", redistest.Mark))
 				return err == nil && m.Durable > 0 && time.Since(time.UnixMicro(m.Durable)) > time.Duration(m.Longest)*time.Microsecond
 			})
 		}
 		restart(t, servers...)
-		eventually(t, "the client has connected again", func() bool {
+		eventually.True(t, "the client has connected again", func() bool {
 			for _, n := range s.Stats().Nodes {
 				if n.QuarantinedFor > 0 {
 					t.Fatalf("%s kept its data, and is in quarantine: %v", n.Node, n.Why)
@@ -169,7 +170,7 @@ func TestQuarantine(t *testing.T) {
 		held := request("a")
 		acquire(t, s, held)
 		restart(t, servers...)
-		eventually(t, "locks are granted again", func() bool {
+		eventually.True(t, "locks are granted again", func() bool {
 			_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("b")})
 			return err == nil
 		})
@@ -181,7 +182,7 @@ func TestQuarantine(t *testing.T) {
 		servers := redistest.StartN(t, 3, "--appendonly", "yes", "--appendfsync", "everysec")
 		s := open(t, addrs(servers), nil)
 		restart(t, servers...)
-		eventually(t, "all nodes are in quarantine", func() bool { return quarantined(t, s, "b", "") == 3 })
+		eventually.True(t, "all nodes are in quarantine", func() bool { return quarantined(t, s, "b", "") == 3 })
 	})
 	t.Run("It ends", func(t *testing.T) {
 		servers := redistest.StartN(t, 3)
@@ -193,7 +194,7 @@ func TestQuarantine(t *testing.T) {
 		restart(t, servers...)
 		r := request("a")
 		r.TTL = time.Second
-		eventually(t, "locks are granted again", func() bool {
+		eventually.True(t, "locks are granted again", func() bool {
 			_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r})
 			return err == nil
 		})
@@ -235,7 +236,7 @@ func TestBootstrap(t *testing.T) {
 		t.Errorf("bootstrap by force: %v", err)
 	}
 	restart(t, servers[:2]...)
-	eventually(t, "two nodes are in quarantine", func() bool { return quarantined(t, s, "b", "") == 2 })
+	eventually.True(t, "two nodes are in quarantine", func() bool { return quarantined(t, s, "b", "") == 2 })
 }
 
 // Servers that were declared empty while every write went to a file have all leases after
@@ -275,7 +276,7 @@ func TestOneServerInQuarantine(t *testing.T) {
 	server.Declare()
 	acquire(t, s, safe)
 	restart(t, server)
-	eventually(t, "the server is in quarantine", func() bool {
+	eventually.True(t, "the server is in quarantine", func() bool {
 		safe.Owner = store.NewOwner()
 		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: safe})
 		return errors.As(err, &q) && q.Count(store.Quarantined) == 1
@@ -306,7 +307,7 @@ func TestQuarantineOfTheLongestTTL(t *testing.T) {
 	if err := servers[2].Thaw(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "both servers that forgot are in quarantine for the longest TTL", func() bool {
+	eventually.True(t, "both servers that forgot are in quarantine for the longest TTL", func() bool {
 		r := request("a")
 		r.TTL = time.Second
 		_, err := brief.Acquire(t.Context(), store.AcquireRequest{Lease: r})

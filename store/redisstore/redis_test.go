@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/internal/testenv/sameseed"
@@ -76,18 +77,6 @@ func acquireSpare(t *testing.T, s store.Store, r store.Lease, spare int) store.G
 		t.Fatal(err)
 	}
 	return g
-}
-
-// eventually waits until ok returns true, for much longer than that takes on a loaded
-// machine.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !ok(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited 20s in vain: %s", what)
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
 }
 
 // noLock returns a function that reports whether no server has the key of the lock.
@@ -220,7 +209,7 @@ func TestTokensSurviveLostCounters(t *testing.T) {
 		}
 		last = uint64(g.Token)
 		// The data is lost after the clock has passed the token, as the clock is the floor.
-		eventually(t, "the servers' clocks are past the token", func() bool {
+		eventually.True(t, "the servers' clocks are past the token", func() bool {
 			return time.Now().UnixMicro() > int64(last)
 		})
 		for _, server := range servers {
@@ -279,7 +268,7 @@ func TestCloseWaitsForCleanUp(t *testing.T) {
 		s.Acquire(t.Context(), store.AcquireRequest{Lease: r})
 		s.Close()
 		for _, server := range servers {
-			eventually(t, "no key is left of an attempt that was refused", func() bool {
+			eventually.True(t, "no key is left of an attempt that was refused", func() bool {
 				return !strings.HasPrefix(server.Text(t, "GET", "a"), r.Owner)
 			})
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/nodemark"
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
@@ -164,7 +165,7 @@ func TestNodeThatWasDownJoinsTheNewMembership(t *testing.T) {
 	before, after := a[:3], []string{a[0], a[1], a[3]}
 	old := openURL(t, listURL(before))
 	acquire(t, old, briefly("x"))
-	eventually(t, "the marks name the old list", func() bool { return markOn(t, servers[1]).List != nodemark.Unknown })
+	eventually.True(t, "the marks name the old list", func() bool { return markOn(t, servers[1]).List != nodemark.Unknown })
 	servers[1].Text(t, "SAVE")
 	servers[1].Kill()
 	isNamed(t, redisadmin.Replace(t.Context(), listURL(before, after...), nil, nil), servers[1])
@@ -176,7 +177,7 @@ func TestNodeThatWasDownJoinsTheNewMembership(t *testing.T) {
 	if m := markOn(t, servers[1]); m.Print == markOn(t, servers[0]).Print {
 		t.Fatal("the node comes back with a mark from after the replacement, so the test shows nothing")
 	}
-	eventually(t, "the node has the new list", func() bool {
+	eventually.True(t, "the node has the new list", func() bool {
 		next.Acquire(t.Context(), store.AcquireRequest{Lease: briefly("z")}) // which makes it connect
 		return markOn(t, servers[1]).Print == markOn(t, servers[0]).Print
 	})

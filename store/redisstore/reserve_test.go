@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -80,6 +81,6 @@ func TestTokensGoOnAfterAStepBack(t *testing.T) {
 		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "every server has released it", noLock(t, servers, "a"))
+		eventually.True(t, "every server has released it", noLock(t, servers, "a"))
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
@@ -23,7 +24,7 @@ func goAway(t *testing.T, s *redisstore.Store, p *faultproxy.Proxy, node int) {
 	t.Helper()
 	p.RefuseNew()
 	p.Cut()
-	eventually(t, "the store notices that the node is away", func() bool {
+	eventually.True(t, "the store notices that the node is away", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		s.Inspect(ctx, "somebody else's")
@@ -47,8 +48,8 @@ func TestReleaseWhileANodeIsAway(t *testing.T) {
 		t.Errorf("%d releases are retained for the node that is away, want 1", n.Retained)
 	}
 	proxies[1].Pass()
-	eventually(t, "the lock is gone at the node that was away", noLock(t, servers, "a"))
-	eventually(t, "no release is retained any more", func() bool { return s.Stats().Nodes[1].Retained == 0 })
+	eventually.True(t, "the lock is gone at the node that was away", noLock(t, servers, "a"))
+	eventually.True(t, "no release is retained any more", func() bool { return s.Stats().Nodes[1].Retained == 0 })
 }
 
 // An attempt of unknown outcome is cleaned up, however often the node refuses a connection
@@ -62,12 +63,12 @@ func TestAttemptDuringAnOutage(t *testing.T) {
 	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")}); !errors.Is(err, store.ErrAmbiguous) {
 		t.Fatalf("acquire: %v, want an unknown outcome", err)
 	}
-	eventually(t, "the node is seen to be away", func() bool { return s.Stats().Nodes[0].Err != nil })
+	eventually.True(t, "the node is seen to be away", func() bool { return s.Stats().Nodes[0].Err != nil })
 	if noLock(t, servers, "a")() {
 		t.Fatal("the server did not grant the lock")
 	}
 	proxies[0].Pass()
-	eventually(t, "the lock is gone", noLock(t, servers, "a"))
+	eventually.True(t, "the lock is gone", noLock(t, servers, "a"))
 }
 
 // A release that gets an error reply is sent again until the server has executed it.
@@ -85,8 +86,8 @@ func TestReleaseRefusedByANode(t *testing.T) {
 			if err := s.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "the release is retained", func() bool { return s.Stats().Nodes[2].Retained == 1 })
-			eventually(t, "the release is refused again", func() bool {
+			eventually.True(t, "the release is retained", func() bool { return s.Stats().Nodes[2].Retained == 1 })
+			eventually.True(t, "the release is refused again", func() bool {
 				_, said, _ := strings.Cut(servers[2].Text(t, "INFO", "commandstats"), "cmdstat_evalsha:")
 				_, failed, _ := strings.Cut(said, "failed_calls=")
 				var n int
@@ -97,7 +98,7 @@ func TestReleaseRefusedByANode(t *testing.T) {
 				t.Fatal("the server has released the lock although it refuses releases")
 			}
 			servers[2].Text(t, trouble.end...)
-			eventually(t, "the lock is gone", noLock(t, servers, "a"))
+			eventually.True(t, "the lock is gone", noLock(t, servers, "a"))
 		})
 	}
 }
@@ -231,7 +232,7 @@ func TestLockHandedToAWaiterThatLeft(t *testing.T) {
 			cancel()
 			<-left
 			for _, server := range servers {
-				eventually(t, "the place is removed", func() bool { return server.Text(t, "EXISTS", key) == "0" })
+				eventually.True(t, "the place is removed", func() bool { return server.Text(t, "EXISTS", key) == "0" })
 			}
 			got := wait(t, t.Context(), other, servers, patientWaiter("a"))
 			for i, server := range servers { // what the late request leaves

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
@@ -57,7 +58,7 @@ func (r *turn) rejoin() store.Grant {
 func (r *turn) placedAt(servers ...*redistest.Server) {
 	r.t.Helper()
 	for _, server := range servers {
-		eventually(r.t, "the client that rejoined has a place", func() bool { return placed(r.t, server, r.next) })
+		eventually.True(r.t, "the client that rejoined has a place", func() bool { return placed(r.t, server, r.next) })
 	}
 }
 
@@ -78,7 +79,7 @@ func (r *turn) asks(server *redistest.Server, g store.Grant) {
 	r.t.Helper()
 	done := waits(r.t.Context(), r.s, r.next)
 	asked := time.Now()
-	eventually(r.t, "the client asks the server on which it has no place", func() bool {
+	eventually.True(r.t, "the client asks the server on which it has no place", func() bool {
 		if time.Since(asked) > soon { // it refreshes its places only later
 			r.t.Fatal("the client does not ask the server on which it has no place")
 		}
@@ -120,7 +121,7 @@ func TestRejoinWithAServerThatWasAway(t *testing.T) {
 	r := newTurn(t)
 	r.proxies[1].RefuseNew()
 	r.proxies[1].Cut()
-	eventually(t, "the store tries the server seldom", func() bool {
+	eventually.True(t, "the store tries the server seldom", func() bool {
 		state, err := r.s.Inspect(t.Context(), "stock")
 		return err == nil && state.Nodes[1].Outcome == store.Unreachable && r.proxies[1].Stats().Refused > 6
 	})
@@ -136,7 +137,7 @@ func TestRejoinWithoutWaitersAtOneServer(t *testing.T) {
 	r := newTurn(t)
 	r.servers[1].Text(t, "DEL", "{stock}:line", "{stock}:waits", "{stock}:place:"+r.first.Owner)
 	g := r.rejoin()
-	eventually(t, "the lock is free there", func() bool { return r.servers[1].Text(t, "EXISTS", "stock") == "0" })
+	eventually.True(t, "the lock is free there", func() bool { return r.servers[1].Text(t, "EXISTS", "stock") == "0" })
 	if placed(t, r.servers[1], r.next) {
 		t.Error("a server without waiters has made a place")
 	}
@@ -180,7 +181,7 @@ func TestRejoinIsSentAgain(t *testing.T) {
 				breaks.before(r, r.proxies[2])
 				g := r.rejoin()
 				breaks.after(r, r.proxies[2])
-				eventually(t, "the server has released the lock", func() bool {
+				eventually.True(t, "the server has released the lock", func() bool {
 					return !strings.HasPrefix(r.servers[2].Text(t, "GET", "stock"), r.held.Owner)
 				})
 				if what != "before the server has it" {
@@ -219,7 +220,7 @@ func TestRejoinAtOneServerIsSentAgain(t *testing.T) {
 		t.Fatalf("rejoin: queued %v, %v, want an unknown outcome", queued, err)
 	}
 	g := grantedSoon(t, r.got)
-	eventually(t, "the place of the rejoin is gone", func() bool { return r.servers[0].Text(t, "EXISTS", "{stock}:place:"+r.next.Owner) == "0" })
+	eventually.True(t, "the place of the rejoin is gone", func() bool { return r.servers[0].Text(t, "EXISTS", "{stock}:place:"+r.next.Owner) == "0" })
 	mustRelease(t, r.other, r.first, g)
 	nothingLeft(t, r.servers)
 }
@@ -311,7 +312,7 @@ func TestRejoinIsCancelled(t *testing.T) {
 			}
 			g := grantedSoon(t, r.got)
 			for _, server := range r.servers {
-				eventually(t, "the place of the rejoin is gone", func() bool { return server.Text(t, "EXISTS", "{stock}:place:"+r.next.Owner) == "0" })
+				eventually.True(t, "the place of the rejoin is gone", func() bool { return server.Text(t, "EXISTS", "{stock}:place:"+r.next.Owner) == "0" })
 			}
 			if err := r.s.Release(t.Context(), store.ReleaseRequest{Lease: r.held}); !errors.Is(err, store.ErrNotHeld) {
 				t.Errorf("release after the rejoin: %v, want %v", err, store.ErrNotHeld)
@@ -337,15 +338,15 @@ func TestRejoinedPlaceIsSkipped(t *testing.T) {
 						return strings.HasSuffix(strings.TrimSpace(server.Text(t, "PUBSUB", "NUMSUB", place[4])), n)
 					}
 				}
-				eventually(t, "the client that rejoined is subscribed", listens("1"))
+				eventually.True(t, "the client that rejoined is subscribed", listens("1"))
 				server.Text(t, "CLIENT", "KILL", "ID", firstConnection(t, server))
-				eventually(t, "no client is subscribed", listens("0"))
+				eventually.True(t, "no client is subscribed", listens("0"))
 			}
 			mustRelease(t, r.other, r.first, g)
 			for _, server := range r.servers {
-				eventually(t, "the place is skipped", func() bool { return server.Text(t, "EXISTS", "stock", "{stock}:line") == "0" })
+				eventually.True(t, "the place is skipped", func() bool { return server.Text(t, "EXISTS", "stock", "{stock}:line") == "0" })
 			}
-			eventually(t, "the store finds the lock free", func() bool {
+			eventually.True(t, "the store finds the lock free", func() bool {
 				state, err := r.s.Inspect(t.Context(), "stock")
 				return err == nil && !slices.ContainsFunc(state.Nodes, func(n store.NodeOutcome) bool { return n.Outcome != store.Absent })
 			})

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/leasehold-dev/leasehold/internal/nodemark"
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
@@ -57,16 +58,16 @@ func TestSettingsChangeUnderAConnection(t *testing.T) {
 			t.Parallel()
 			servers := redistest.StartN(t, 3, always...)
 			s := openURL(t, "redis://"+strings.Join(addrs(servers), ",")+quick)
-			eventually(t, "the mark shows the server as durable", func() bool { return isDurable(true)(servers[0], s) })
+			eventually.True(t, "the mark shows the server as durable", func() bool { return isDurable(true)(servers[0], s) })
 			for _, words := range c.change {
 				servers[0].Text(t, words...)
 			}
-			eventually(t, "the client has noticed the change", func() bool { return c.seen(servers[0], s) })
+			eventually.True(t, "the client has noticed the change", func() bool { return c.seen(servers[0], s) })
 			for _, words := range c.back {
 				servers[0].Text(t, words...)
 			}
 			if c.mended != nil {
-				eventually(t, "the client has noticed that the change was undone", func() bool { return c.mended(servers[0], s) })
+				eventually.True(t, "the client has noticed that the change was undone", func() bool { return c.mended(servers[0], s) })
 			}
 		})
 	}
@@ -87,14 +88,14 @@ func TestReplacedDataWithoutTracking(t *testing.T) {
 		t.Helper()
 		host, port, _ := net.SplitHostPort(master.Addr())
 		server.Text(t, "REPLICAOF", host, port)
-		eventually(t, "the replica is in step", func() bool {
+		eventually.True(t, "the replica is in step", func() bool {
 			return strings.Contains(server.Text(t, "INFO", "replication"), "master_link_status:up")
 		})
 		server.Text(t, "REPLICAOF", "NO", "ONE")
 	}
 	follow(replica, servers[0])
 	follow(servers[0], replica) // whose mark names servers[0], too
-	eventually(t, "the client has noticed that the data was replaced", func() bool {
+	eventually.True(t, "the client has noticed that the data was replaced", func() bool {
 		n := s.Stats().Nodes[0]
 		return n.QuarantinedFor > 0 && strings.Contains(n.Why.Error(), "another server")
 	})

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
@@ -16,7 +17,7 @@ import (
 // replicated waits until the replica has all keys of the master.
 func replicated(t *testing.T, master, replica *redistest.Server) {
 	t.Helper()
-	eventually(t, "the replica has all keys of the master", func() bool {
+	eventually.True(t, "the replica has all keys of the master", func() bool {
 		return strings.Join(master.Keys(t), " ") == strings.Join(replica.Keys(t), " ")
 	})
 }
@@ -25,7 +26,7 @@ func replicated(t *testing.T, master, replica *redistest.Server) {
 func asks(t *testing.T, what string, ask func() error) {
 	t.Helper()
 	var err error
-	eventually(t, what, func() bool {
+	eventually.True(t, what, func() bool {
 		err = ask()
 		return err == nil || !errors.Is(err, store.ErrQuorum)
 	})
@@ -34,11 +35,11 @@ func asks(t *testing.T, what string, ask func() error) {
 	}
 }
 
-// listen waits until the server can notify that number of clients. A waiter that it cannot
-// notify is skipped when the lock is handed on.
+// listen waits until that number of clients listens to the server. The server skips waiters
+// that do not listen when it hands on the lock.
 func listen(t *testing.T, server *redistest.Server, clients int) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("%d waiters can be notified by the new master", clients), func() bool {
+	eventually.True(t, fmt.Sprintf("%d waiters can be notified by the new master", clients), func() bool {
 		own := 0
 		for c := range strings.SplitSeq(server.Text(t, "PUBSUB", "CHANNELS", "leasehold:to:*"), "\n") {
 			if c != "" && c != "leasehold:to:all" && c != "leasehold:to:broken" {
@@ -101,7 +102,7 @@ func TestFailoverLosesALock(t *testing.T) {
 		t.Errorf("token %d after %d, want a larger one", g.Token, token)
 	}
 	var err error
-	eventually(t, "the holder learns that it lost the lock", func() bool {
+	eventually.True(t, "the holder learns that it lost the lock", func() bool {
 		err = one.Renew(t.Context(), []store.Lease{held})[0]
 		return !errors.Is(err, store.ErrQuorum)
 	})
@@ -125,7 +126,7 @@ func TestFailoverOnOrder(t *testing.T) {
 	w.Failover(t)
 	// A client looks every second for a new master, and releases the lock on the old one
 	// until then.
-	eventually(t, "both clients have left the old master", func() bool {
+	eventually.True(t, "both clients have left the old master", func() bool {
 		return !strings.Contains(w.Master.Text(t, "CLIENT", "LIST"), "name=leasehold")
 	})
 	listen(t, replica, 1)
@@ -159,7 +160,7 @@ func TestMasterThatIsCutOffFromTheSentinels(t *testing.T) {
 		t.Fatalf("the old master has the role %s, so the test shows nothing", role)
 	}
 	n := 0
-	eventually(t, "locks are taken at the new master", func() bool {
+	eventually.True(t, "locks are taken at the new master", func() bool {
 		r := request(fmt.Sprint("probe/", n))
 		n++
 		_, err := one.Acquire(t.Context(), store.AcquireRequest{Lease: r})
@@ -187,7 +188,7 @@ func TestDemotedMasterIsLeft(t *testing.T) {
 	follow := func(s, master *redistest.Server) {
 		host, port, _ := net.SplitHostPort(master.Addr())
 		s.Text(t, "REPLICAOF", host, port)
-		eventually(t, "the replica follows its master", func() bool {
+		eventually.True(t, "the replica follows its master", func() bool {
 			return strings.Contains(s.Text(t, "INFO", "replication"), "master_link_status:up")
 		})
 	}
@@ -198,7 +199,7 @@ func TestDemotedMasterIsLeft(t *testing.T) {
 	r := request("a")
 	acquire(t, s, r)
 	replicated(t, old, now)
-	eventually(t, "the store asks over a connection that it keeps", func() bool {
+	eventually.True(t, "the store asks over a connection that it keeps", func() bool {
 		_, asked := sentinel.seen()
 		return asked >= 3
 	})
@@ -209,7 +210,7 @@ func TestDemotedMasterIsLeft(t *testing.T) {
 	if err != nil && (!errors.Is(err, store.ErrQuorum) || !strings.Contains(err.Error(), "not the master any more")) {
 		t.Errorf("release: %v, want none, or that the server is no master any more", err)
 	}
-	eventually(t, "the new master has released the lock", noLock(t, []*redistest.Server{now}, "a"))
+	eventually.True(t, "the new master has released the lock", noLock(t, []*redistest.Server{now}, "a"))
 	takes(t, s, []*redistest.Server{now}, request("b"))
 }
 
@@ -227,7 +228,7 @@ func TestCloseWithoutAMaster(t *testing.T) {
 	got := wait(t, t.Context(), s, []*redistest.Server{w.Master}, next)
 	w.Sentinels[0].Kill()
 	w.Master.Kill()
-	eventually(t, "the store has no master", func() bool {
+	eventually.True(t, "the store has no master", func() bool {
 		return s.Stats().Nodes[0].Err != nil || s.Renew(t.Context(), []store.Lease{held})[0] != nil
 	})
 	if err := s.Close(); err != nil {

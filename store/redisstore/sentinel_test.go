@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
@@ -200,14 +201,14 @@ func TestSentinelThatIsBehind(t *testing.T) {
 	ahead.Close()
 	// The store keeps its master, however often it asks the other sentinel.
 	_, before := behind.seen()
-	eventually(t, "the sentinel that is behind is asked some more", func() bool {
+	eventually.True(t, "the sentinel that is behind is asked some more", func() bool {
 		_, n := behind.seen()
 		return n > before+2
 	})
 	takes(t, s, []*redistest.Server{now}, request("b"))
 	// It does not use the old master either if it has to connect again.
 	now.Kill()
-	eventually(t, "the error says that the sentinel is behind", func() bool {
+	eventually.True(t, "the error says that the sentinel is behind", func() bool {
 		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("c")})
 		return err != nil && strings.Contains(err.Error(), "up-to-date") && strings.Contains(err.Error(), old.Addr())
 	})

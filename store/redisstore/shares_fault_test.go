@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
@@ -85,7 +86,7 @@ func TestSharesWithLostReplies(t *testing.T) {
 	}
 	proxies[0].Cut()
 	proxies[0].Pass()
-	eventually(t, "no keys of the attempt are left", noLock(t, servers, "stock"))
+	eventually.True(t, "no keys of the attempt are left", noLock(t, servers, "stock"))
 }
 
 // A waiter whose connection is gone is skipped in the same step.
@@ -102,7 +103,7 @@ func TestDeadWaiterForAPermitIsSkipped(t *testing.T) {
 	first, second := wait(t, t.Context(), s, servers, one), wait(t, t.Context(), s, servers, two)
 	proxies[0].RefuseNew()
 	proxies[0].Cut()
-	eventually(t, "the server has noticed that the connection is gone", func() bool {
+	eventually.True(t, "the server has noticed that the connection is gone", func() bool {
 		return strings.Count(servers[0].Text(t, "CLIENT", "LIST", "TYPE", "pubsub"), "name=leasehold") == 1
 	})
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {
@@ -170,7 +171,7 @@ func TestPermitsOutliveACrash(t *testing.T) {
 	next := shared("stock", kind, 1)
 	done := wait(t, t.Context(), s, servers, next)
 	restart(t, servers...)
-	eventually(t, "the store reaches the server", func() bool {
+	eventually.True(t, "the store reaches the server", func() bool {
 		return s.Renew(t.Context(), []store.Lease{one})[0] == nil
 	})
 	_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: shared("stock", kind, 1)})
@@ -202,7 +203,7 @@ func TestPermitsInQuarantine(t *testing.T) {
 	acquire(t, s, one)
 	acquire(t, s, safe())
 	restart(t, server)
-	eventually(t, "the server is in quarantine", func() bool {
+	eventually.True(t, "the server is in quarantine", func() bool {
 		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: safe()})
 		var q *store.QuorumError
 		return errors.As(err, &q) && q.Count(store.Quarantined) == 1

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
@@ -38,7 +39,7 @@ func acquireOnAll(t *testing.T, s *redisstore.Store, r store.Lease) store.Lease 
 // onAll renews r, the only lease of its lock, until every server has it.
 func onAll(t *testing.T, s *redisstore.Store, r store.Lease) {
 	t.Helper()
-	eventually(t, "every server has the lease", func() bool {
+	eventually.True(t, "every server has the lease", func() bool {
 		st, err := s.Inspect(t.Context(), r.Name)
 		without := func(n store.NodeOutcome) bool { return n.Holder.Owner != r.Owner }
 		return err == nil && !slices.ContainsFunc(st.Nodes, without) || s.Renew(t.Context(), []store.Lease{r})[0] != nil
@@ -101,7 +102,7 @@ func TestBreakOfKindsWithServersDown(t *testing.T) {
 				}
 			}
 			proxies[1].Pass()
-			eventually(t, "a majority is back", func() bool {
+			eventually.True(t, "a majority is back", func() bool {
 				left, err := operator.BreakLease(t.Context(), b)
 				return err == nil && left == 0
 			})
@@ -183,7 +184,7 @@ func TestBreakOfKindsWithLostReplies(t *testing.T) {
 			if err := s.Renew(t.Context(), []store.Lease{r})[0]; !errors.Is(err, store.ErrNotHeld) {
 				t.Errorf("renewal after all servers had the request: %v, want %v", err, store.ErrNotHeld)
 			}
-			eventually(t, "the break succeeds when it is repeated", func() bool {
+			eventually.True(t, "the break succeeds when it is repeated", func() bool {
 				left, err := operator.BreakLease(t.Context(), b)
 				return err == nil && left > 0
 			})
@@ -194,7 +195,7 @@ func TestBreakOfKindsWithLostReplies(t *testing.T) {
 			}
 			breakNow(t, operator, b)
 			mustRelease(t, s, c[1], grantedSoon(t, done))
-			eventually(t, "no keys are left", noLock(t, servers, r.Name))
+			eventually.True(t, "no keys are left", noLock(t, servers, r.Name))
 		})
 	}
 }
@@ -219,7 +220,7 @@ func TestBreakOfKindsInQuarantine(t *testing.T) {
 			done := wait(t, ctx, s, servers, c[1])
 			b := breakOf(t, s, r)
 			restart(t, servers[0])
-			eventually(t, "the server is in quarantine", func() bool {
+			eventually.True(t, "the server is in quarantine", func() bool {
 				st, err := s.Inspect(t.Context(), r.Name)
 				return err == nil && st.Nodes[0].Outcome == store.Quarantined
 			})

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/rule"
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
@@ -158,7 +159,7 @@ func TestKindsWhileServersHangInTurn(t *testing.T) {
 		t.Errorf("%d turns, want %d", all.turns, workers*rounds)
 	}
 	for _, name := range []string{"pool", "book"} {
-		eventually(t, "no keys are left of "+name, noLock(t, servers, name))
+		eventually.True(t, "no keys are left of "+name, noLock(t, servers, name))
 	}
 }
 
@@ -197,7 +198,7 @@ func TestCrossedReleases(t *testing.T) {
 			}{{s1, a}, {s2, b}} {
 				acquire(t, of.s, of.r)
 				for _, server := range servers { // otherwise a slow server could give a's slot to b
-					eventually(t, "every server has granted the permit", func() bool { return slotsAt(t, server, of.r) != "" })
+					eventually.True(t, "every server has granted the permit", func() bool { return slotsAt(t, server, of.r) != "" })
 				}
 			}
 			c, d := shared("pool", kind, 1), shared("pool", kind, 1)
@@ -223,7 +224,7 @@ func TestCrossedReleases(t *testing.T) {
 					}
 				})
 			}
-			eventually(t, "each release is executed at one server", func() bool {
+			eventually.True(t, "each release is executed at one server", func() bool {
 				return slotsAt(t, servers[round%3], a) == "" && slotsAt(t, servers[(round+1)%3], b) == ""
 			})
 			for i := range servers {
@@ -239,7 +240,7 @@ func TestCrossedReleases(t *testing.T) {
 			if c.Slots == d.Slots || c.Slots == "" || d.Slots == "" {
 				t.Fatalf("slots %q and %q, want two different ones", c.Slots, d.Slots)
 			}
-			eventually(t, "all servers agree", func() bool {
+			eventually.True(t, "all servers agree", func() bool {
 				for _, err := range s.Renew(t.Context(), []store.Lease{c, d}) {
 					if err != nil {
 						t.Fatal(err)
@@ -257,7 +258,7 @@ func TestCrossedReleases(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			eventually(t, "no keys are left", noLock(t, servers, "pool"))
+			eventually.True(t, "no keys are left", noLock(t, servers, "pool"))
 		})
 	}
 }

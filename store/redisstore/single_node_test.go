@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
@@ -39,7 +40,7 @@ func TestOneServerOfAMembership(t *testing.T) {
 	held := request("held")
 	acquire(t, only, held)
 	several := openURL(t, "redis://"+strings.Join(a, ",")+"?max_ttl=2s&node_timeout=1s")
-	eventually(t, "the earlier client is notified", func() bool {
+	eventually.True(t, "the earlier client is notified", func() bool {
 		return ofAnotherList(only.Renew(t.Context(), []store.Lease{held})[0])
 	})
 	if _, err := only.Acquire(t.Context(), store.AcquireRequest{Lease: request("free")}); !ofAnotherList(err) || !strings.Contains(err.Error(), a[2]) {
@@ -68,7 +69,7 @@ func TestOneServerOfAMembership(t *testing.T) {
 	}
 	r := request("free")
 	r.TTL = time.Second
-	eventually(t, "the quarantine of three new servers is over", func() bool {
+	eventually.True(t, "the quarantine of three new servers is over", func() bool {
 		_, err := several.Acquire(t.Context(), store.AcquireRequest{Lease: r})
 		return err == nil
 	})
@@ -83,7 +84,7 @@ func TestOneGuardedServerOfAMembership(t *testing.T) {
 	held.Require = store.CrashSafe
 	acquire(t, only, held)
 	openURL(t, "redis://"+strings.Join(a, ","))
-	eventually(t, "the earlier client is notified", func() bool {
+	eventually.True(t, "the earlier client is notified", func() bool {
 		return ofAnotherList(only.Renew(t.Context(), []store.Lease{held})[0])
 	})
 	free := request("free")
@@ -111,7 +112,7 @@ func TestReplaceOneServer(t *testing.T) {
 	acquire(t, old, x)
 	again := openURL(t, "redis://"+a[0]+settings)
 	acquire(t, again, ask("y"))
-	eventually(t, "a client with both lists finds the lock held by one with the old list", func() bool {
+	eventually.True(t, "a client with both lists finds the lock held by one with the old list", func() bool {
 		old.Renew(t.Context(), []store.Lease{x})
 		_, err := two.Acquire(t.Context(), store.AcquireRequest{Lease: ask("x")})
 		return errors.Is(err, store.ErrBusy)
@@ -137,6 +138,6 @@ func TestOneServerByTwoNames(t *testing.T) {
 	careful := openURL(t, "redis://"+server.Addr()+"?max_ttl=2s")
 	r := request("a")
 	r.TTL, r.Require = time.Second, store.CrashSafe
-	eventually(t, "the quarantine is over", func() bool { _, err := careful.Acquire(t.Context(), store.AcquireRequest{Lease: r}); return err == nil })
+	eventually.True(t, "the quarantine is over", func() bool { _, err := careful.Acquire(t.Context(), store.AcquireRequest{Lease: r}); return err == nil })
 	acquire(t, openURL(t, "redis://localhost:"+port), request("b"))
 }

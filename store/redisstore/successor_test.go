@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/nodemark"
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
@@ -103,7 +104,7 @@ func refusedThere(t *testing.T, c *redisstore.Store, r store.Lease, i int, word 
 		t.Errorf("a second client gets the lock, with token %d", g.Token)
 		return
 	}
-	eventually(t, "the node is in quarantine: "+word, func() bool {
+	eventually.True(t, "the node is in quarantine: "+word, func() bool {
 		if st, err := c.Inspect(t.Context(), r.Name); err != nil { // it may have to connect again
 			t.Log(st, err)
 		}
@@ -140,7 +141,7 @@ func (s *succession) holds(t *testing.T, r store.Lease) {
 	t.Helper()
 	acquire(t, s.connected, r)
 	s.servers[2].Text(t, "DEL", r.Name, "{"+r.Name+"}:token")
-	eventually(t, "the first two servers have the lock, and the client has their replies", func() bool {
+	eventually.True(t, "the first two servers have the lock, and the client has their replies", func() bool {
 		st, err := s.connected.Inspect(t.Context(), r.Name) // which is answered after the grant
 		return err == nil && st.Nodes[0].Outcome == store.Taken && st.Nodes[1].Outcome == store.Taken
 	})
@@ -151,7 +152,7 @@ func copyOf(t *testing.T, of *redistest.Server, args ...string) *redistest.Serve
 	t.Helper()
 	standby := redistest.Start(t, args...)
 	standby.Text(t, "SET", redistest.Mark, of.Text(t, "GET", redistest.Mark))
-	eventually(t, "the standby has run for longer than a lease lasts", func() bool {
+	eventually.True(t, "the standby has run for longer than a lease lasts", func() bool {
 		for l := range strings.Lines(standby.Text(t, "INFO", "server")) {
 			if up, ok := strings.CutPrefix(l, "uptime_in_seconds:"); ok {
 				n, _ := strconv.Atoi(strings.TrimSpace(up))
@@ -200,7 +201,7 @@ func TestDurableCopyLacksALockThatWasHanded(t *testing.T) {
 	done := wait(t, t.Context(), s.connected, s.servers, r)
 	mustRelease(t, s.late, first, store.Grant{})
 	grantedSoon(t, done)
-	eventually(t, "the second server has handed the lock on, and its push has arrived", func() bool {
+	eventually.True(t, "the second server has handed the lock on, and its push has arrived", func() bool {
 		st, err := s.connected.Inspect(t.Context(), "lock") // which is answered after the push
 		return err == nil && st.Nodes[1].Outcome == store.Taken && st.Nodes[1].Holder.Owner == r.Owner
 	})
@@ -217,7 +218,7 @@ func TestDurableCopyIsBehindAfterABlip(t *testing.T) {
 	standby.Text(t, "SET", redistest.Mark, s.servers[1].Text(t, "GET", redistest.Mark))
 	s.holds(t, request("lock"))
 	s.at.moveTo(s.servers[1])
-	eventually(t, "the client is connected again", func() bool {
+	eventually.True(t, "the client is connected again", func() bool {
 		st, err := s.connected.Inspect(t.Context(), "lock")
 		return err == nil && st.Nodes[1].Outcome == store.Taken
 	})
@@ -237,7 +238,7 @@ func TestReplicaOfAndBack(t *testing.T) {
 	server := s.servers[1]
 	host, port, _ := net.SplitHostPort(other.Addr())
 	server.Text(t, "REPLICAOF", host, port)
-	eventually(t, "the replica follows its master", func() bool {
+	eventually.True(t, "the replica follows its master", func() bool {
 		return strings.Contains(server.Text(t, "INFO", "replication"), "master_link_status:up")
 	})
 	server.Text(t, "REPLICAOF", "NO", "ONE")
@@ -254,7 +255,7 @@ func TestReplicaOfItsOwnReplicaAndBack(t *testing.T) {
 		t.Helper()
 		host, port, _ := net.SplitHostPort(master.Addr())
 		server.Text(t, "REPLICAOF", host, port)
-		eventually(t, "the replica follows its master", func() bool {
+		eventually.True(t, "the replica follows its master", func() bool {
 			return strings.Contains(server.Text(t, "INFO", "replication"), "master_link_status:up")
 		})
 		server.Text(t, "REPLICAOF", "NO", "ONE")
@@ -325,7 +326,7 @@ func TestQuarantineByTwoClocks(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	begin := open(t, addrs(servers), nil)
 	restart(t, servers[:2]...)
-	eventually(t, "two nodes are in quarantine", func() bool { return quarantined(t, begin, "a", "") == 2 })
+	eventually.True(t, "two nodes are in quarantine", func() bool { return quarantined(t, begin, "a", "") == 2 })
 	// A step of the server's clock is simulated by an earlier end in the mark.
 	passed := func(change func(*nodemark.Mark)) {
 		for _, s := range servers[:2] {
@@ -399,7 +400,7 @@ func TestMarkOfAnotherVersion(t *testing.T) {
 			}
 			acquire(t, before, request("a"))
 			acquire(t, open(t, addrs(servers), nil), request("b"))
-			eventually(t, "the refused client checks again", func() bool {
+			eventually.True(t, "the refused client checks again", func() bool {
 				_, err := late.Acquire(t.Context(), store.AcquireRequest{Lease: request("c")})
 				return err == nil
 			})

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
 	"github.com/leasehold-dev/leasehold/internal/testenv/port"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
@@ -59,7 +60,7 @@ func TestTroubleIsNamed(t *testing.T) {
 			master := redistest.Start(t)
 			host, port, _ := strings.Cut(master.Addr(), ":")
 			s := redistest.Start(t, "--replicaof", host+" "+port)
-			eventually(t, "the replica follows", func() bool {
+			eventually.True(t, "the replica follows", func() bool {
 				return strings.Contains(s.Text(t, "INFO", "replication"), "master_link_status:up")
 			})
 			return s, "redis://" + s.Addr()
@@ -150,7 +151,7 @@ func TestSameServerTwiceLater(t *testing.T) {
 	r := request("a")
 	acquire(t, s, r)
 	alias.Pass()
-	eventually(t, "the alias is refused by name", func() bool {
+	eventually.True(t, "the alias is refused by name", func() bool {
 		st, err := s.Inspect(t.Context(), "a")
 		return err == nil && st.Nodes[2].Outcome == store.Refused && strings.Contains(st.Nodes[2].Err.Error(), servers[0].Addr())
 	})

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
@@ -36,7 +37,7 @@ func TestUnfitNodes(t *testing.T) {
 			}
 			defer s.Close()
 			fit[1].Kill()
-			eventually(t, "the node is named", func() bool {
+			eventually.True(t, "the node is named", func() bool {
 				_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")})
 				var q *store.QuorumError
 				return errors.As(err, &q) && q.Nodes[2].Outcome == store.Refused && strings.Contains(err.Error(), c.want)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -49,11 +50,11 @@ func TestWaitersDoNotPoll(t *testing.T) {
 				r := waiter("stock")
 				r.TTL = 3 * every
 				all.Go(func() { s.Wait(ctx, store.WaitRequest{Lease: r}, nil) })
-				eventually(t, "the waiter has a place", func() bool { return placed(t, servers[0], r) })
+				eventually.True(t, "the waiter has a place", func() bool { return placed(t, servers[0], r) })
 			}
 			asked := func() int { return calls(t, servers[0], "evalsha") - int(renewed.Load()) }
 			start, before := time.Now(), asked()
-			eventually(t, "each has refreshed its place some times", func() bool { return asked()-before >= 3*waiters })
+			eventually.True(t, "each has refreshed its place some times", func() bool { return asked()-before >= 3*waiters })
 			if n, most := asked()-before, int(waiters*(time.Since(start)/every+2)); n > most {
 				t.Errorf("%d calls in %v, want at most %d", n, time.Since(start), most)
 			}
@@ -74,9 +75,9 @@ func TestPlacesAreRefreshedWithoutProof(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { s.Wait(ctx, store.WaitRequest{Lease: r}, nil); close(done) }()
-	eventually(t, "the waiter has a place", func() bool { return placed(t, servers[0], r) })
+	eventually.True(t, "the waiter has a place", func() bool { return placed(t, servers[0], r) })
 	before, proofs := calls(t, servers[0], "evalsha"), calls(t, servers[0], "ping")
-	eventually(t, "the place is refreshed", func() bool { return calls(t, servers[0], "evalsha")-before >= 2 })
+	eventually.True(t, "the place is refreshed", func() bool { return calls(t, servers[0], "evalsha")-before >= 2 })
 	if n := calls(t, servers[0], "ping") - proofs; n > 0 {
 		t.Errorf("the connection was checked with %d PINGs, want none", n)
 	}

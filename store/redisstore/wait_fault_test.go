@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
@@ -59,7 +60,7 @@ func TestDeadWaiterIsSkipped(t *testing.T) {
 			for i, p := range proxies {
 				p.RefuseNew()
 				p.Cut()
-				eventually(t, "the server has noticed that the connection is gone", func() bool {
+				eventually.True(t, "the server has noticed that the connection is gone", func() bool {
 					return strings.Count(servers[i].Text(t, "CLIENT", "LIST", "TYPE", "pubsub"), "name=leasehold") == 1
 				})
 			}
@@ -97,7 +98,7 @@ func TestHolderAndFirstWaitersDie(t *testing.T) {
 			for i, p := range proxies {
 				p.RefuseNew()
 				p.Cut()
-				eventually(t, "the server has noticed that the connection is gone", func() bool {
+				eventually.True(t, "the server has noticed that the connection is gone", func() bool {
 					return strings.Count(servers[i].Text(t, "CLIENT", "LIST", "TYPE", "pubsub"), "name=leasehold") == 1
 				})
 			}
@@ -128,7 +129,7 @@ func TestLostPush(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, p := range proxies {
-		eventually(t, "the lock was handed on", func() bool { return strings.HasPrefix(servers[i].Text(t, "GET", "stock"), next.Owner) })
+		eventually.True(t, "the lock was handed on", func() bool { return strings.HasPrefix(servers[i].Text(t, "GET", "stock"), next.Owner) })
 		p.Await(t, "the message is lost", func(st faultproxy.Stats) bool { return st.Replies.Lost > 0 })
 	}
 	select {
@@ -152,7 +153,7 @@ func TestConnectionIsKilled(t *testing.T) {
 	done := wait(t, t.Context(), s, servers, next)
 	for range 3 {
 		servers[0].Text(t, "CLIENT", "KILL", "TYPE", "pubsub")
-		eventually(t, "the client is subscribed again", func() bool {
+		eventually.True(t, "the client is subscribed again", func() bool {
 			return strings.Contains(servers[0].Text(t, "CLIENT", "LIST", "TYPE", "pubsub"), "name=leasehold")
 		})
 	}
@@ -235,7 +236,7 @@ func TestWaitingWithoutRights(t *testing.T) {
 			takes(t, s, r.servers, held)
 			done := waits(t.Context(), s, next)
 			for _, server := range r.servers {
-				eventually(t, "the waiter has a place", func() bool { return server.Text(t, "EXISTS", "{a}:place:"+next.Owner) == "1" })
+				eventually.True(t, "the waiter has a place", func() bool { return server.Text(t, "EXISTS", "{a}:place:"+next.Owner) == "1" })
 			}
 			if err := s.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {
 				t.Fatal(err)
@@ -257,7 +258,7 @@ func TestWaitingWithoutPush(t *testing.T) {
 			takes(t, s, servers, held)
 			done := waits(t.Context(), s, next)
 			for _, server := range servers {
-				eventually(t, "the place has the no-push flag", func() bool { return strings.HasPrefix(server.Text(t, "GET", "{stock}:place:"+next.Owner), "1") })
+				eventually.True(t, "the place has the no-push flag", func() bool { return strings.HasPrefix(server.Text(t, "GET", "{stock}:place:"+next.Owner), "1") })
 			}
 			mustRelease(t, s, held, store.Grant{})
 			mustRelease(t, s, next, grantedSoon(t, done))
@@ -287,7 +288,7 @@ func TestRightsAreTakenAway(t *testing.T) {
 		server.Text(t, "CLIENT", "KILL", "TYPE", "pubsub")
 	}
 	for _, server := range r.servers {
-		eventually(t, "the place has the no-push flag", func() bool { return strings.HasPrefix(server.Text(t, "GET", "{a}:place:"+next.Owner), "1") })
+		eventually.True(t, "the place has the no-push flag", func() bool { return strings.HasPrefix(server.Text(t, "GET", "{a}:place:"+next.Owner), "1") })
 	}
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -41,7 +42,7 @@ func wait(t *testing.T, ctx context.Context, s store.Waiter, servers []*redistes
 	t.Helper()
 	done := waits(ctx, s, r)
 	for _, server := range servers {
-		eventually(t, "the waiter has a place", func() bool { return placed(t, server, r) })
+		eventually.True(t, "the waiter has a place", func() bool { return placed(t, server, r) })
 	}
 	return done
 }
@@ -89,7 +90,7 @@ func mustRelease(t *testing.T, s store.Store, r store.Lease, g store.Grant) {
 func nothingLeft(t *testing.T, servers []*redistest.Server) {
 	t.Helper()
 	for _, s := range servers {
-		eventually(t, "no lock, no place and no queue is left", func() bool {
+		eventually.True(t, "no lock, no place and no queue is left", func() bool {
 			return !slices.ContainsFunc(s.Keys(t), func(key string) bool {
 				return !strings.HasSuffix(key, "}:token") && !strings.Contains(key, "}:gone:")
 			})

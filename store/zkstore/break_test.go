@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -193,7 +194,7 @@ func TestBreakThatTheHolderIgnores(t *testing.T) {
 		b := breakOf(t, s, l)
 		start := time.Now()
 		breaks(t, s, b)
-		eventually(t, "the lease is over", func() bool { return breaks(t, s, b) == 0 })
+		eventually.True(t, "the lease is over", func() bool { return breaks(t, s, b) == 0 })
 		if lasted := time.Since(start); lasted < l.TTL {
 			t.Errorf("%v: the lease was over after %v, want at least %v", l.Kind, lasted, l.TTL)
 		}
@@ -217,7 +218,7 @@ func TestBrokenLeaseIsGivenUp(t *testing.T) {
 	if !h.until.Equal(until) {
 		t.Errorf("a renewal that was refused has the lease last for %v longer, want no longer", h.until.Sub(until))
 	}
-	eventually(t, "the lock is free", func() bool {
+	eventually.True(t, "the lock is free", func() bool {
 		refusesRenewal(t, "renew", s.Renew(t.Context(), []store.Lease{l})[0])
 		st, err := other.Inspect(t.Context(), l.Name)
 		return err == nil && !st.Held
@@ -416,7 +417,7 @@ func TestBreakBesideOtherClients(t *testing.T) {
 		mustAcquire(t, s, l)
 		has := make(chan error, 1)
 		go func() { has <- lock.Lock() }()
-		eventually(t, "it waits", func() bool {
+		eventually.True(t, "it waits", func() bool {
 			st, err := s.Inspect(t.Context(), name)
 			return err == nil && len(st.Queue) == 1
 		})

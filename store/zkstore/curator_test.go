@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/zktest"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -98,7 +99,7 @@ func TestLockOfCurator(t *testing.T) {
 			}
 		}
 	}()
-	eventually(t, "Curator waits", func() bool { // its start may take longer than the lease
+	eventually.True(t, "Curator waits", func() bool { // its start may take longer than the lease
 		if err := s.Renew(t.Context(), []store.Lease{l})[0]; err != nil {
 			t.Fatal(err)
 		}

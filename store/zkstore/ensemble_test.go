@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/testenv/contest"
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/zktest"
 	"github.com/leasehold-dev/leasehold/internal/validity"
 	"github.com/leasehold-dev/leasehold/store"
@@ -58,7 +59,7 @@ func TestZooKeeperEnsemble(t *testing.T) {
 		c.GoesOn(t, what, patience, stores[1], stores[2])
 		for _, k := range kinds {
 			n := k.count()
-			eventually(t, "holders of a "+k.kind.String()+" go on after "+what, func() bool { return k.count() > n+5 })
+			eventually.True(t, "holders of a "+k.kind.String()+" go on after "+what, func() bool { return k.count() > n+5 })
 		}
 	}
 	goesOn("the start")

@@ -8,22 +8,13 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
 // patience bounds the wait for something that has to come.
 const patience = 60 * time.Second
-
-// eventually waits until ok returns true.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited %v in vain: %s", patience, what)
-		}
-	}
-}
 
 func request(name string, ttl time.Duration) store.Lease {
 	return store.Lease{Name: name, Owner: store.NewOwner(), TTL: ttl}
@@ -118,7 +109,7 @@ func TestAcquireGivenUpWithoutNetwork(t *testing.T) {
 		t.Fatalf("acquire without a network: %v, want %v", err, context.DeadlineExceeded)
 	}
 	p.Pass()
-	eventually(t, "nothing is left of the attempt", func() bool {
+	eventually.True(t, "nothing is left of the attempt", func() bool {
 		names, _, err := native.Children(DefaultBase + "/" + l.Name)
 		return err == nil && len(names) == 0
 	})
@@ -144,7 +135,7 @@ func TestSessionLostInAPause(t *testing.T) {
 		t.Errorf("renew while cut off: %v, want an error that says nothing of the lease", err)
 	}
 	p.Pass()
-	eventually(t, "the holder learns that its lease is gone", func() bool {
+	eventually.True(t, "the holder learns that its lease is gone", func() bool {
 		return errors.Is(s.Renew(t.Context(), []store.Lease{l})[0], store.ErrNotHeld)
 	})
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: l}); !errors.Is(err, store.ErrNotHeld) {
@@ -184,11 +175,11 @@ func TestWaiterOutlivesItsSession(t *testing.T) {
 			return err == nil && len(st.Queue) == n
 		}
 	}
-	eventually(t, "the waiter is in the queue", queued(1))
+	eventually.True(t, "the waiter is in the queue", queued(1))
 	p.Blackhole()
-	eventually(t, "its session has ended", queued(0))
+	eventually.True(t, "its session has ended", queued(0))
 	p.Pass()
-	eventually(t, "it is in the queue again", queued(1))
+	eventually.True(t, "it is in the queue again", queued(1))
 	mustRelease(t, other, holder)
 	if err := <-done; err != nil {
 		t.Fatalf("wait: %v", err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -136,7 +137,7 @@ func TestWaiterGivesUpWithoutNetwork(t *testing.T) {
 		t.Fatal("the wait does not end with its context")
 	}
 	p.Pass()
-	eventually(t, "only the holder's place is left", func() bool {
+	eventually.True(t, "only the holder's place is left", func() bool {
 		names, _, err := native.Children(DefaultBase + "/" + l.Name)
 		return err == nil && len(names) == 1
 	})
@@ -201,7 +202,7 @@ func TestReleaseWakesOneWaiter(t *testing.T) {
 		return n
 	}
 	// Each place but the last is watched, by the one behind it, and the lock's node by none.
-	eventually(t, "each waiter watches one place", func() bool { return watched() == waiters })
+	eventually.True(t, "each waiter watches one place", func() bool { return watched() == waiters })
 	text, err := askWord(t.Context(), shared.Addr, "wchp")
 	if err != nil || hasLine(text, DefaultBase+"/"+name) {
 		t.Errorf("the node of the lock is watched, want none to watch it (%v)", err)

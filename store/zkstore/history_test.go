@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/validity"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -163,7 +164,7 @@ func TestKindsUnderContention(t *testing.T) {
 		}
 	}
 	for _, h := range all {
-		eventually(t, "there were stays in a "+h.kind.String(), func() bool { return h.count() > 40 })
+		eventually.True(t, "there were stays in a "+h.kind.String(), func() bool { return h.count() > 40 })
 	}
 	cancel()
 	wg.Wait()

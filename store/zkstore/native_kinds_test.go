@@ -12,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -173,7 +174,7 @@ func TestKindsOfOtherClients(t *testing.T) {
 	lock := zk.NewLock(connect(t), DefaultBase+"/"+name, zk.WorldACL(zk.PermAll))
 	locked := make(chan error, 1)
 	go func() { locked <- lock.Lock() }()
-	eventually(t, "go-zookeeper waits", func() bool {
+	eventually.True(t, "go-zookeeper waits", func() bool {
 		st, err := s.Inspect(t.Context(), name)
 		return err == nil && len(st.Queue) == 1
 	})

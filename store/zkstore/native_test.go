@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -160,7 +161,7 @@ func TestMoveUnderWaiters(t *testing.T) {
 	wait("ours", func() error { _, err := b.Wait(t.Context(), r, nil); return err }, func() error {
 		return b.Release(t.Context(), store.ReleaseRequest{Lease: r.Lease})
 	})
-	eventually(t, "both wait", func() bool {
+	eventually.True(t, "both wait", func() bool {
 		st, err := a.Inspect(t.Context(), name)
 		return err == nil && len(st.Queue) == 2
 	})

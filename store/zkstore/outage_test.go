@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -32,7 +33,7 @@ func TestCallsGivenUpInAnOutage(t *testing.T) {
 	mustAcquire(t, s, l)
 	p.RefuseNew()
 	p.Cut()
-	eventually(t, "the connection is lost", func() bool {
+	eventually.True(t, "the connection is lost", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()
 		_, err := s.Inspect(ctx, l.Name)

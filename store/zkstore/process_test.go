@@ -13,6 +13,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/testenv/child"
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/zktest"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -103,7 +104,7 @@ func TestKindsOfProcessesThatAreKilled(t *testing.T) {
 	for i := range 6 {
 		for _, h := range all {
 			n := h.count()
-			eventually(t, fmt.Sprintf("there are stays in a %v after %d processes were killed", h.kind, i), func() bool { return h.count() > n+5 })
+			eventually.True(t, fmt.Sprintf("there are stays in a %v after %d processes were killed", h.kind, i), func() bool { return h.count() > n+5 })
 		}
 		processes[i%len(processes)].Kill()
 		processes[i%len(processes)] = start()

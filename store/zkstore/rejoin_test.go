@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -93,7 +94,7 @@ func TestRejoinBehindAWaiterThatHasLeft(t *testing.T) {
 	}
 	h.place.Store(&p) // as if the waiter had been there at the grant
 	r.giveUp()
-	eventually(t, "the waiter has left", func() bool {
+	eventually.True(t, "the waiter has left", func() bool {
 		st, err := other.Inspect(t.Context(), r.held.Name)
 		return err == nil && len(st.Queue) == 0
 	})
@@ -123,7 +124,7 @@ func TestUnclaimedPlaceEnds(t *testing.T) {
 	soon := r.next.Lease
 	soon.TTL = time.Millisecond
 	s.places.rejoined.Put(soon, p, func() { s.places.expired(p.place) })
-	eventually(t, "the place is gone", func() bool {
+	eventually.True(t, "the place is gone", func() bool {
 		st, err := other.Inspect(t.Context(), r.held.Name)
 		return err == nil && len(st.Queue) == 0
 	})

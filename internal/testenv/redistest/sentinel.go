@@ -7,7 +7,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 )
 
 // Watched is a master with replicas, and sentinels that promote one of them when the
@@ -37,7 +38,7 @@ func Watch(t testing.TB, master *Server, sentinels int, settings []string, lines
 	host, port, _ := net.SplitHostPort(master.Addr())
 	w := &Watched{Master: master}
 	w.Replicas = []*Server{Start(t, append([]string{"--replicaof", host + " " + port, "--repl-diskless-sync-delay", "0"}, settings...)...)}
-	until(t, "the replica has the master's data", func() bool {
+	eventually.True(t, "the replica has the master's data", func() bool {
 		return strings.Contains(w.Replicas[0].Text(t, "INFO", "replication"), "master_link_status:up")
 	})
 	conf := append([]string{
@@ -68,7 +69,7 @@ func Watch(t testing.TB, master *Server, sentinels int, settings []string, lines
 		t.Fatal(err)
 	}
 	for _, s := range w.Sentinels {
-		until(t, "the sentinel knows the replica and the other sentinels", func() bool {
+		eventually.True(t, "the sentinel knows the replica and the other sentinels", func() bool {
 			m := s.master(t)
 			return m["num-slaves"] == "1" && m["num-other-sentinels"] == fmt.Sprint(sentinels-1) && m["flags"] == "master"
 		})
@@ -108,7 +109,7 @@ func (w *Watched) URL() string {
 func (w *Watched) Failover(t testing.TB) {
 	t.Helper()
 	first := w.up(t)[0]
-	until(t, "the sentinel finds that the replica will do", func() bool {
+	eventually.True(t, "the sentinel finds that the replica will do", func() bool {
 		_, err := first.Do(t.Context(), "SENTINEL", "FAILOVER", MasterName)
 		return err == nil
 	})
@@ -120,7 +121,7 @@ func (w *Watched) Failover(t testing.TB) {
 func (w *Watched) Promoted(t testing.TB) {
 	t.Helper()
 	for _, s := range w.up(t) {
-		until(t, "the sentinels name the replica as the master", func() bool {
+		eventually.True(t, "the sentinels name the replica as the master", func() bool {
 			return s.MasterAddr(t) == w.Replicas[0].Addr() && s.master(t)["flags"] == "master"
 		})
 	}
@@ -137,14 +138,4 @@ func (w *Watched) up(t testing.TB) (all []*Server) {
 		t.Fatal("no sentinel is up")
 	}
 	return all
-}
-
-// until polls until ok returns true. It fails only if something is broken.
-func until(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !ok(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("redistest: did not happen in time: %s", what)
-		}
-	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 )
 
-// New servers look like servers that have lost their leases. An operator who knows that they
-// are new declares it once.
+// Clients can't tell new servers from servers that have lost their leases. The operator
+// declares once that the servers are new.
 func ExampleBootstrap() {
 	declared, err := redisadmin.Bootstrap(context.Background(), "redis://10.0.0.1,10.0.0.2,10.0.0.3", nil, false)
 	if err != nil {

@@ -193,14 +193,5 @@ func lease(name string) store.Lease {
 	return store.Lease{Name: name, Owner: store.NewOwner(), TTL: 30 * time.Second}
 }
 
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain: %s", what)
-		}
-	}
-}
-
 // setting returns a setting of a connection in a URL.
 func setting(name, value string) string { return name + "=" + url.PathEscape(value) }

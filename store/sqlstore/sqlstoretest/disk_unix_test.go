@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/sqltest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/sqlstore"
@@ -132,7 +133,7 @@ func (f fullDisk) test(t *testing.T) {
 // each step can need some more.
 func untilRoom(t *testing.T, what string, do func() error) {
 	t.Helper()
-	eventually(t, what, func() bool {
+	eventually.True(t, what, func() bool {
 		err := do()
 		if err != nil && !strings.Contains(err.Error(), "disk is full") {
 			t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/sqltest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/sqlstore"
@@ -35,7 +36,7 @@ func TestStandbyIsPromoted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "the standby is synchronous", func() bool {
+	eventually.True(t, "the standby is synchronous", func() bool {
 		var n int
 		if err := db.QueryRowContext(t.Context(), `SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'`).Scan(&n); err != nil {
 			t.Fatal(err)
@@ -66,18 +67,18 @@ func TestStandbyIsPromoted(t *testing.T) {
 	s := both.open(t, schema, sqlstore.Options{}, "connect_timeout=2", "target_session_attrs=read-write")
 	kept := store.Lease{Name: "kept", Owner: store.NewOwner(), TTL: time.Minute, Require: store.CrashSafe}
 	g := mustAcquire(t, s, kept)
-	eventually(t, "the lock is passed round", func() bool { return c.count() > 10 })
+	eventually.True(t, "the lock is passed round", func() bool { return c.count() > 10 })
 
 	primary.Kill()
 	if _, err := there.handle(t).ExecContext(t.Context(), `SELECT pg_promote()`); err != nil {
 		t.Fatal(err)
 	}
 	before := c.count()
-	eventually(t, "the lock is passed round on the standby", func() bool { return c.count() > before+10 })
+	eventually.True(t, "the lock is passed round on the standby", func() bool { return c.count() > before+10 })
 	stop()
 	all.Wait()
 	c.verdict(t, 20)
-	eventually(t, "the store has no connection to the primary left", func() bool {
+	eventually.True(t, "the store has no connection to the primary left", func() bool {
 		_, err := s.Inspect(t.Context(), "kept")
 		return err == nil
 	})

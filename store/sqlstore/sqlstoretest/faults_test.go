@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
 	"github.com/leasehold-dev/leasehold/internal/testenv/sqltest"
 	"github.com/leasehold-dev/leasehold/internal/validity"
@@ -32,7 +33,7 @@ func TestLostAnswerToAnAcquire(t *testing.T) {
 		if !errors.Is(err, store.ErrAmbiguous) {
 			t.Fatalf("acquire whose answer is lost: %v, want an error that matches store.ErrAmbiguous", err)
 		}
-		eventually(t, "the owner is refused", func() bool {
+		eventually.True(t, "the owner is refused", func() bool {
 			_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: l})
 			if err == nil {
 				// The lease still existed, and the acquire has confirmed it.
@@ -58,8 +59,8 @@ func TestLostAnswersOfAWaiter(t *testing.T) {
 				mustAcquire(t, s, holder)
 				proxy.CutReplyTo(step, 0)
 				w := wait(t, far, l)
-				eventually(t, "the waiter reports the trouble", w.troubled)
-				eventually(t, "the waiter has its place", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
+				eventually.True(t, "the waiter reports the trouble", w.troubled)
+				eventually.True(t, "the waiter has its place", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
 				mustRelease(t, s, holder)
 				g := w.granted(t)
 				if st := inspect(t, s, "x"); st.Holder.Owner != l.Owner || st.Token != g.Token || len(st.Queue) != 0 {
@@ -122,10 +123,10 @@ func TestWaiterOfADeadConnectionIsSkipped(t *testing.T) {
 		holder := lease("x")
 		mustAcquire(t, s, holder)
 		dead := wait(t, far, lease("x"))
-		eventually(t, "the waiter has its signal", func() bool { return signals(t, on, db, schema) == 1 })
+		eventually.True(t, "the waiter has its signal", func() bool { return signals(t, on, db, schema) == 1 })
 		next := lease("x")
 		w := wait(t, s, next)
-		eventually(t, "the next waiter has its signal", func() bool { return signals(t, on, db, schema) == 2 })
+		eventually.True(t, "the next waiter has its signal", func() bool { return signals(t, on, db, schema) == 2 })
 		proxy.RefuseNew()
 		proxy.Cut()
 		signalGone(t, on, schema, dead.r.Owner)
@@ -145,7 +146,7 @@ func TestWaiterOfADeadConnectionIsSkipped(t *testing.T) {
 func signalGone(t *testing.T, on *bed, schema, owner string) {
 	t.Helper()
 	db := on.handle(t)
-	eventually(t, "the signal of the dead waiter is free", func() bool {
+	eventually.True(t, "the signal of the dead waiter is free", func() bool {
 		signal := on.number(t, db, schema, "SELECT `signal` FROM S.places WHERE owner = ?", []byte(owner))
 		return on.number(t, db, schema, on.free, signal) == 1
 	})
@@ -263,14 +264,14 @@ func TestServerKilled(t *testing.T) {
 		mustAcquire(t, s, kept)
 		for range 3 {
 			before := c.count()
-			eventually(t, "the lock is passed round", func() bool { return c.count() > before+10 })
+			eventually.True(t, "the lock is passed round", func() bool { return c.count() > before+10 })
 			server.Kill()
 			if err := server.Restart(); err != nil {
 				t.Fatal(err)
 			}
 		}
 		before := c.count()
-		eventually(t, "the lock is passed round after the last crash", func() bool { return c.count() > before+10 })
+		eventually.True(t, "the lock is passed round after the last crash", func() bool { return c.count() > before+10 })
 		stop()
 		all.Wait()
 		c.verdict(t, 30)
@@ -309,7 +310,7 @@ func TestBehindAPooler(t *testing.T) {
 	for _, one := range []*sqlstore.Store{s, other, s, other} {
 		all.Go(func() { c.run(ctx, one, "x", 5*time.Second) })
 	}
-	eventually(t, "all take turns", func() bool { return c.count() >= grants })
+	eventually.True(t, "all take turns", func() bool { return c.count() >= grants })
 	stop()
 	all.Wait()
 	c.verdict(t, grants)
@@ -339,8 +340,8 @@ func TestBehindAPoolerOfStatements(t *testing.T) {
 	l := lease("x")
 	mustAcquire(t, s, l)
 	w := wait(t, s, lease("x"))
-	eventually(t, "the log says that waiters poll", func() bool { return strings.Contains(log.String(), "waiters will poll") })
-	eventually(t, "the waiter has its place", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
+	eventually.True(t, "the log says that waiters poll", func() bool { return strings.Contains(log.String(), "waiters will poll") })
+	eventually.True(t, "the waiter has its place", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
 	mustRelease(t, s, l)
 	w.granted(t)
 }
@@ -357,7 +358,7 @@ func TestReadOnlyServer(t *testing.T) {
 		s := postgres.at(&u).open(t, schema, sqlstore.Options{Timeout: 300 * time.Millisecond})
 		asSuperuser(t, `ALTER ROLE `+schema+` SET default_transaction_read_only = on`)
 		asSuperuser(t, `SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE usename = $1`, schema)
-		eventually(t, "the store has a new connection", func() bool { return refused(t, s, "can only be read") })
+		eventually.True(t, "the store has a new connection", func() bool { return refused(t, s, "can only be read") })
 	})
 	t.Run(mariadb.name, func(t *testing.T) {
 		t.Parallel()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/sqlstore"
 )
@@ -118,7 +119,7 @@ func TestHoldSeesAHandOff(t *testing.T) {
 				tx := begin(t, db, level)
 				result := make(chan error, 1)
 				go func() { result <- s.Hold(context.WithoutCancel(t.Context()), tx, aLease{Lease: l}) }()
-				eventually(t, "hold waits", func() bool {
+				eventually.True(t, "hold waits", func() bool {
 					return on.waitForRows(t, db, schema) == 1 || len(result) == 1
 				})
 				if err := handing.Commit(); err != nil {
@@ -253,7 +254,7 @@ func TestHoldAfterASnapshot(t *testing.T) {
 		},
 		"handed on": func(t *testing.T, s *sqlstore.Store, l store.Lease, _ store.Grant) {
 			w := wait(t, s, lease("x"))
-			eventually(t, "the waiter has its place", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
+			eventually.True(t, "the waiter has its place", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
 			mustRelease(t, s, l)
 			w.granted(t)
 		},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
 	"github.com/leasehold-dev/leasehold/internal/validity"
 	"github.com/leasehold-dev/leasehold/store"
@@ -40,7 +41,7 @@ func TestLostAnswersForKinds(t *testing.T) {
 		if _, err := far.Acquire(t.Context(), store.AcquireRequest{Lease: lost}); !errors.Is(err, store.ErrAmbiguous) {
 			t.Fatalf("acquire whose answer is lost: %v, want %v", err, store.ErrAmbiguous)
 		}
-		eventually(t, "the owner is refused", func() bool {
+		eventually.True(t, "the owner is refused", func() bool {
 			_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: lost})
 			return errors.Is(err, store.ErrNotHeld)
 		})
@@ -51,8 +52,8 @@ func TestLostAnswersForKinds(t *testing.T) {
 			proxy.CutReplyTo(step, 0)
 			l := leaseOf(three, 3, "x")
 			w := wait(t, far, l)
-			eventually(t, "the waiter reports the trouble", w.troubled)
-			eventually(t, "the waiter has its place", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
+			eventually.True(t, "the waiter reports the trouble", w.troubled)
+			eventually.True(t, "the waiter has its place", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
 			mustRelease(t, s, holder)
 			w.granted(t)
 			if st := inspect(t, s, "x"); len(st.Holders) != 1 || st.Holder.Owner != l.Owner || len(st.Queue) != 0 {
@@ -223,7 +224,7 @@ func TestResizedMutex(t *testing.T) {
 		mutex := leaseOf(one, 0, "x")
 		g := mustAcquire(t, s, mutex)
 		w := wait(t, s, leaseOf(one, 0, "x"))
-		eventually(t, "the waiter has its place", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
+		eventually.True(t, "the waiter has its place", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
 		if err := s.Resize(t.Context(), "x", one, three); err != nil {
 			t.Fatal(err)
 		}
@@ -245,12 +246,12 @@ func TestResizedMutex(t *testing.T) {
 			t.Fatal(err)
 		}
 		next := wait(t, s, leaseOf(one, 0, "x"))
-		eventually(t, "the next waiter has its place", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
+		eventually.True(t, "the next waiter has its place", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
 		given := wait(t, s, leaseOf(one, 0, "x"))
-		eventually(t, "another waiter has its place", func() bool { return len(inspect(t, s, "x").Queue) == 2 })
+		eventually.True(t, "another waiter has its place", func() bool { return len(inspect(t, s, "x").Queue) == 2 })
 		given.cancel()
 		<-given.done
-		eventually(t, "its place is gone", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
+		eventually.True(t, "its place is gone", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
 		mustRelease(t, s, mutex)
 		mustRelease(t, s, second)
 		next.granted(t)

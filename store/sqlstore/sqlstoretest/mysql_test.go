@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/sqltest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/sqlstore"
@@ -129,7 +130,7 @@ func TestServerBecomesAReplica(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { replica.Process.Kill(); replica.Wait() })
-	eventually(t, "the replica is noticed", func() bool {
+	eventually.True(t, "the replica is noticed", func() bool {
 		return on.open(t, schema, sqlstore.Options{}).Caps().Class == store.Efficiency
 	})
 	// A binary log of statements cannot replicate the state of a lock.
@@ -153,7 +154,7 @@ func TestClockAfterTheLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := wait(t, s, lease("x"))
-	eventually(t, "the request waits", func() bool { return mariadb.waitForRows(t, db, schema) == 1 })
+	eventually.True(t, "the request waits", func() bool { return mariadb.waitForRows(t, db, schema) == 1 })
 	at := mariadb.number(t, db, schema, "SELECT "+mariadb.now)
 	if err := tx.Rollback(); err != nil {
 		t.Fatal(err)
@@ -183,7 +184,7 @@ func TestAbandonedCall(t *testing.T) {
 	if err := tx.Rollback(); err != nil { // the call goes on in the server
 		t.Fatal(err)
 	}
-	eventually(t, "the owner is refused", func() bool {
+	eventually.True(t, "the owner is refused", func() bool {
 		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: late})
 		return errors.Is(err, store.ErrNotHeld)
 	})

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/sqltest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/sqlstore"
@@ -25,7 +26,7 @@ func TestCallsArePrepared(t *testing.T) {
 	t.Parallel()
 	schema := postgres.newSchema(t)
 	s := openURL(t, postgres.dsn("schema="+schema, "log_min_duration_statement=0"))
-	eventually(t, "calls are prepared", func() bool {
+	eventually.True(t, "calls are prepared", func() bool {
 		mustGet(t, s, "x")
 		for line := range strings.Lines(postgres.server.Log()) {
 			if strings.Contains(line, "execute stmtcache_") && strings.Contains(line, schema+".ask(") {
@@ -58,23 +59,23 @@ func TestRejoinsArePrepared(t *testing.T) {
 	mustAcquire(t, other, theirs)
 	mine := wait(t, one, lease("x"))
 	queued := func() bool { return len(inspect(t, other, "x").Queue) == 1 }
-	eventually(t, "the first store waits", queued)
+	eventually.True(t, "the first store waits", queued)
 	mustRelease(t, other, theirs)
 	mine.granted(t)
-	eventually(t, "other calls are prepared", func() bool {
+	eventually.True(t, "other calls are prepared", func() bool {
 		inspect(t, one, "x")
 		return prepared("inspect")
 	})
 	for range 2 {
 		next := wait(t, other, lease("x"))
-		eventually(t, "the other store waits", queued)
+		eventually.True(t, "the other store waits", queued)
 		again := store.WaitRequest{Lease: lease("x")}
 		if _, err := one.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: mine.r.Lease}, again); err != nil {
 			t.Fatal(err)
 		}
 		next.granted(t)
 		mine = wait(t, one, again.Lease)
-		eventually(t, "the first store waits again", queued)
+		eventually.True(t, "the first store waits again", queued)
 		mustRelease(t, other, next.r.Lease)
 		mine.granted(t)
 	}

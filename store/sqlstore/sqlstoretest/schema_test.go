@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/sqlstore"
 )
@@ -135,7 +136,7 @@ func TestLeastRights(t *testing.T) {
 		l := lease("x")
 		mustAcquire(t, s, l)
 		w := wait(t, s, lease("x"))
-		eventually(t, "the waiter has its place", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
+		eventually.True(t, "the waiter has its place", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
 		if err := s.Renew(t.Context(), []store.Lease{l})[0]; err != nil {
 			t.Error(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/sqlstore"
 )
@@ -85,7 +86,7 @@ func TestClockAhead(t *testing.T) {
 		if !errors.As(err, &q) || q.Count(store.Quarantined) != 1 {
 			t.Fatalf("acquire after the clock jumped ahead: %v, want a quarantine", err)
 		}
-		eventually(t, "a lease that was not granted is released", func() bool { return !inspect(t, s, "x").Held })
+		eventually.True(t, "a lease that was not granted is released", func() bool { return !inspect(t, s, "x").Held })
 		next.Owner = store.NewOwner()
 		w := wait(t, s, next)
 		w.granted(t)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/sqlstore"
 )
@@ -48,16 +49,16 @@ func TestStatementTimeout(t *testing.T) {
 		l := lease("x")
 		mustAcquire(t, s, l)
 		first := wait(t, s, lease("x"))
-		eventually(t, "the first waiter has its place", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
+		eventually.True(t, "the first waiter has its place", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
 		second := lease("x")
 		second.TTL = 12 * time.Second // long enough to block for two seconds, and refreshed after 1.5 s
 		w := wait(t, s, second)
 		end := func() int64 {
 			return on.number(t, db, schema, `SELECT coalesce(max(ends), 0) FROM S.places WHERE owner = ?`, second.Owner)
 		}
-		eventually(t, "the second waiter has its place", func() bool { return end() != 0 })
+		eventually.True(t, "the second waiter has its place", func() bool { return end() != 0 })
 		made := end()
-		eventually(t, "the place is refreshed", func() bool { return end() > made })
+		eventually.True(t, "the place is refreshed", func() bool { return end() > made })
 		if w.troubled() {
 			t.Error("the second waiter reports trouble, want none")
 		}
@@ -84,7 +85,7 @@ func TestLockTimeout(t *testing.T) {
 		}
 		on.exec(t, db, schema, `UPDATE S.locks SET ends = 1`)
 		w := wait(t, s, lease("x"))
-		eventually(t, "the waiter reports the trouble", func() bool {
+		eventually.True(t, "the waiter reports the trouble", func() bool {
 			select {
 			case <-w.done:
 				t.Fatalf("the wait has ended: %v", w.err)
@@ -112,7 +113,7 @@ func TestStatementTimeoutKeepsTheOrder(t *testing.T) {
 	holder.granted(t)
 	queue := func(s *sqlstore.Store, n int) *waiter {
 		w := wait(t, s, lease("x"))
-		eventually(t, "the waiter has its place", func() bool { return len(inspect(t, s, "x").Queue) == n })
+		eventually.True(t, "the waiter has its place", func() bool { return len(inspect(t, s, "x").Queue) == n })
 		return w
 	}
 	first := queue(short, 1)
@@ -124,7 +125,7 @@ func TestStatementTimeoutKeepsTheOrder(t *testing.T) {
 	if _, err := db.ExecContext(t.Context(), `UPDATE `+schema+`.locks SET ends = 1`); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the server ends a call of the first waiter", first.troubled)
+	eventually.True(t, "the server ends a call of the first waiter", first.troubled)
 	// The row cannot be changed meanwhile, so the waiter keeps its place.
 	if err := tx.Commit(); err != nil {
 		t.Fatal(err)

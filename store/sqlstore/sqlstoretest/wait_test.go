@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/sqlstore"
 )
@@ -145,17 +146,17 @@ func TestWaitersAreWoken(t *testing.T) {
 		holder := wait(t, of, lease("x"))
 		holder.granted(t)
 		second := wait(t, s, first)
-		eventually(t, "the second has its place", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
+		eventually.True(t, "the second has its place", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
 		third := wait(t, s, lease("x"))
 		// The first lease was granted while the lock was free, so it has no signal until
 		// the holder learns of the waiters when it renews.
-		eventually(t, "two waiters", func() bool { return signals(t, on, db, schema) == 2 })
+		eventually.True(t, "two waiters", func() bool { return signals(t, on, db, schema) == 2 })
 		if err := of.Renew(t.Context(), []store.Lease{holder.r.Lease})[0]; err != nil {
 			t.Fatal(err)
 		}
 		blocked := func(want int64) {
 			t.Helper()
-			eventually(t, "waiters block in the server", func() bool {
+			eventually.True(t, "waiters block in the server", func() bool {
 				return on.number(t, db, schema, on.blocked) == want
 			})
 		}
@@ -172,7 +173,7 @@ func TestWaitersAreWoken(t *testing.T) {
 		mustRelease(t, s, third.r.Lease)
 		// No session keeps a signal.
 		for _, signal := range taken {
-			eventually(t, "no signal is left", func() bool { return on.number(t, db, schema, on.free, signal) == 1 })
+			eventually.True(t, "no signal is left", func() bool { return on.number(t, db, schema, on.free, signal) == 1 })
 		}
 	})
 }
@@ -188,19 +189,19 @@ func TestWaiterFindsAConnectionLater(t *testing.T) {
 			mustAcquire(t, s, lease(name))
 		}
 		first := wait(t, s, lease("a")) // it has the only connection
-		eventually(t, "the first waiter has its connection", func() bool { return signals(t, on, db, schema) == 1 })
+		eventually.True(t, "the first waiter has its connection", func() bool { return signals(t, on, db, schema) == 1 })
 		l := lease("b")
 		second := wait(t, s, l)
 		signal := func() int64 {
 			return on.number(t, db, schema, "SELECT COALESCE(MAX(`signal`), 0) FROM S.places WHERE owner = ?", l.Owner)
 		}
-		eventually(t, "the second waiter has its place", func() bool { return len(inspect(t, s, "b").Queue) == 1 })
+		eventually.True(t, "the second waiter has its place", func() bool { return len(inspect(t, s, "b").Queue) == 1 })
 		if signal() != 0 {
 			t.Error("the second waiter has a connection, while one is allowed")
 		}
 		first.cancel()
 		<-first.done
-		eventually(t, "the second waiter has a connection", func() bool { return signal() != 0 })
+		eventually.True(t, "the second waiter has a connection", func() bool { return signal() != 0 })
 		second.cancel()
 		<-second.done
 	})
@@ -216,13 +217,13 @@ func TestWaiterBehindOneWithoutASignalIsWoken(t *testing.T) {
 		l, of := lease("x"), on.open(t, schema, sqlstore.Options{}) // the holder's
 		mustAcquire(t, of, l)
 		polling := wait(t, on.open(t, schema, sqlstore.Options{Connections: -1}), lease("x"))
-		eventually(t, "a waiter polls", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
+		eventually.True(t, "a waiter polls", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
 		third := wait(t, s, lease("x"))
-		eventually(t, "another waiter has a signal", func() bool { return signals(t, on, db, schema) == 1 })
+		eventually.True(t, "another waiter has a signal", func() bool { return signals(t, on, db, schema) == 1 })
 		if err := of.Renew(t.Context(), []store.Lease{l})[0]; err != nil { // the holder learns of the waiters
 			t.Fatal(err)
 		}
-		eventually(t, "the third waiter blocks in the server", func() bool {
+		eventually.True(t, "the third waiter blocks in the server", func() bool {
 			return on.number(t, db, schema, on.blocked) == 1
 		})
 		mustRelease(t, of, l)

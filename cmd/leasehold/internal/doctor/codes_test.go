@@ -112,6 +112,6 @@ func TestCodesAreDocumented(t *testing.T) {
 		delete(documented, c)
 	}
 	for c := range documented {
-		t.Errorf("docs/doctor.md explains %s, which is no code, want only codes", c)
+		t.Errorf("docs/doctor.md has a heading %s, want only headings that are codes", c)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/child"
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
 	"github.com/leasehold-dev/leasehold/internal/testenv/localredis"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
@@ -126,7 +127,7 @@ var reals = []real{
 		master := redistest.Start(t, "--repl-diskless-sync-delay", "0")
 		host, port, _ := strings.Cut(master.Addr(), ":")
 		replica := redistest.Start(t, "--replicaof", host+" "+port)
-		until(t, "the replica follows", func() bool {
+		eventually.True(t, "the replica follows", func() bool {
 			return strings.Contains(replica.Text(t, "INFO", "replication"), "master_link_status:up") &&
 				strings.Contains(master.Text(t, "INFO", "replication"), "connected_slaves:1")
 		})
@@ -152,7 +153,7 @@ var reals = []real{
 	{name: "a cluster of one", prepare: func(t *testing.T) string {
 		s := redistest.Start(t, "--cluster-enabled", "yes")
 		s.Text(t, "CLUSTER", "ADDSLOTSRANGE", "0", "16383")
-		until(t, "the cluster is up", func() bool { return strings.Contains(s.Text(t, "CLUSTER", "INFO"), "cluster_state:ok") })
+		eventually.True(t, "the cluster is up", func() bool { return strings.Contains(s.Text(t, "CLUSTER", "INFO"), "cluster_state:ok") })
 		return s.Addr() + "?" + patient
 	}, want: "warning:cluster"},
 	{name: "eviction", prepare: one("--maxmemory", "100mb", "--maxmemory-policy", "volatile-lru"), want: "error:eviction"},
@@ -190,7 +191,7 @@ var reals = []real{
 			t.Fatal(err)
 		}
 		s.Text(t, "BGSAVE")
-		until(t, "saving has failed", func() bool { return strings.Contains(s.Text(t, "INFO", "persistence"), "rdb_last_bgsave_status:err") })
+		eventually.True(t, "saving has failed", func() bool { return strings.Contains(s.Text(t, "INFO", "persistence"), "rdb_last_bgsave_status:err") })
 		return s.Addr() + "?" + patient
 	}, want: "error:script-fails warning:persistence-failing warning:persistence-snapshots"},
 	{name: "a long TTL", prepare: one(), scope: redisadmin.Scope{TTL: 2 * time.Minute}, want: "error:ttl-over-maximum"},
@@ -215,7 +216,7 @@ var reals = []real{
 			t.Fatal(err)
 		}
 		defer s.Close()
-		until(t, "both are marked", func() bool {
+		eventually.True(t, "both are marked", func() bool {
 			return servers[0].Text(t, "EXISTS", redistest.Mark)+servers[1].Text(t, "EXISTS", redistest.Mark) == "11"
 		})
 		return url
@@ -234,7 +235,7 @@ var reals = []real{
 			t.Fatal(err)
 		}
 		defer s.Close()
-		until(t, "all have the list", func() bool {
+		eventually.True(t, "all have the list", func() bool {
 			for _, s := range servers {
 				if !strings.Contains(s.Text(t, "GET", redistest.Mark), servers[0].Addr()) {
 					return false
@@ -359,15 +360,6 @@ func contents(t *testing.T, url string) map[string]string {
 		cancel()
 	}
 	return all
-}
-
-func until(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("never: %s", what)
-		}
-	}
 }
 
 // startSentinel starts a sentinel that watches nothing, and returns its address.

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 )
 
@@ -96,7 +97,7 @@ func (c *contender) signal(s syscall.Signal) {
 func (a *arena) queue(name string, n int) {
 	a.t.Helper()
 	for _, s := range a.servers {
-		eventually(a.t, strconv.Itoa(n)+" wait for "+name, func() bool {
+		eventually.True(a.t, strconv.Itoa(n)+" wait for "+name, func() bool {
 			return s.Text(a.t, "LLEN", "{"+name+"}:line") == strconv.Itoa(n)
 		})
 	}

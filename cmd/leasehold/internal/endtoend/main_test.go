@@ -95,16 +95,6 @@ func durable(t *testing.T, n int) []*redistest.Server {
 	return redistest.StartN(t, n, "--appendonly", "yes", "--appendfsync", "always")
 }
 
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !ok(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
-}
-
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil

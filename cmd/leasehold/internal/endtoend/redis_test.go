@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 )
 
@@ -45,7 +46,7 @@ func TestTwoProcessesOverFiveServers(t *testing.T) {
 	var faults sync.WaitGroup
 	faults.Go(func() {
 		for i := range 2*rounds/20 - 1 {
-			eventually(t, "turns go on", func() bool {
+			eventually.True(t, "turns go on", func() bool {
 				text, _ := os.ReadFile(filepath.Join(dir, "tokens"))
 				return strings.Count(string(text), "\n") >= (i+1)*20 || t.Failed()
 			})
@@ -147,7 +148,7 @@ func TestMajorityFrozenUnderAHolder(t *testing.T) {
 	const stubborn = `trap 'touch "$DIR/told"' TERM; touch "$DIR/up"; while :; do sleep 0.05; done`
 	const ttl = 12 * time.Second
 	holder := command(t, env, "run", "held", "--ttl", ttl.String(), "--grace", "2s", "--", "sh", "-c", stubborn).start(t)
-	eventually(t, "the command runs", func() bool { return exists(filepath.Join(dir, "up")) })
+	eventually.True(t, "the command runs", func() bool { return exists(filepath.Join(dir, "up")) })
 	for _, s := range servers[1:4] {
 		if err := s.Freeze(); err != nil {
 			t.Fatal(err)
@@ -189,7 +190,7 @@ func TestHolderKilledOutright(t *testing.T) {
 	dir := t.TempDir()
 	env := []string{"DIR=" + dir, "LEASEHOLD_STORE=" + storeURL(servers, "")}
 	holder := command(t, env, "run", "held", "--ttl", "2s", "--", "sh", "-c", `touch "$DIR/up"; exec sleep 600`).start(t)
-	eventually(t, "the command runs", func() bool { return exists(filepath.Join(dir, "up")) })
+	eventually.True(t, "the command runs", func() bool { return exists(filepath.Join(dir, "up")) })
 	busy := command(t, env, "run", "held", "--wait", "4s", "--", "true").start(t)
 	if code := busy.code(t); code != 124 || !strings.Contains(busy.err.String(), "held") {
 		t.Errorf("while it is held, for two TTLs: exit code %d\n%s, want exit code %d and text with %q", code, &busy.err, 124, "held")
@@ -209,7 +210,7 @@ func TestInterruptedWait(t *testing.T) {
 	dir := t.TempDir()
 	env := []string{"DIR=" + dir, "LEASEHOLD_STORE=" + storeURL(servers, "")}
 	holder := command(t, env, "run", "held", "--", "sh", "-c", `touch "$DIR/up"; exec sleep 600`).start(t)
-	eventually(t, "the command runs", func() bool { return exists(filepath.Join(dir, "up")) })
+	eventually.True(t, "the command runs", func() bool { return exists(filepath.Join(dir, "up")) })
 	for sig, want := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143} {
 		trace := filepath.Join(dir, sig.String())
 		p := command(t, env, "run", "held", "--", "true")
@@ -220,7 +221,7 @@ func TestInterruptedWait(t *testing.T) {
 		defer f.Close()
 		p.Stderr = f
 		p.start(t)
-		eventually(t, "it says that it waits", func() bool {
+		eventually.True(t, "it says that it waits", func() bool {
 			text, _ := os.ReadFile(trace)
 			return len(text) > 0
 		})
@@ -233,7 +234,7 @@ func TestInterruptedWait(t *testing.T) {
 	if code := holder.code(t); code != 143 {
 		t.Errorf("TERM while running: exit code %d, want 143\n%s", code, &holder.err)
 	}
-	eventually(t, "no key is left", func() bool {
+	eventually.True(t, "no key is left", func() bool {
 		for _, s := range servers {
 			if s.Text(t, "EXISTS", "held") != "0" {
 				return false
