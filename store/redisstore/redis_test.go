@@ -79,11 +79,16 @@ func acquireSpare(t *testing.T, s store.Store, r store.Lease, spare int) store.G
 	return g
 }
 
-// noLock returns a function that reports whether no server has the key of the lock.
+// noLock returns a function that reports whether no server has the key of the lock. It keeps
+// the key from expiring, so that a wait for it ends only if the lock is released.
 func noLock(t *testing.T, servers []*redistest.Server, name string) func() bool {
 	return func() bool {
 		for _, s := range servers {
-			if s.PID() != 0 && s.Text(t, "EXISTS", name) != "0" {
+			if s.PID() == 0 {
+				continue
+			}
+			s.Text(t, "PERSIST", name)
+			if s.Text(t, "EXISTS", name) != "0" {
 				return false
 			}
 		}
