@@ -76,7 +76,7 @@ func TestRunBesideAnotherOfThatName(t *testing.T) {
 	s.run(0, "run", "x", "--", binary, "run", "x", "--store", other, "--", "true")
 	h := s.hold("x", "--store", other)
 	p := s.start("run", "x", "--", binary, "run", "x", "--store", other, "--", "echo", "mine now")
-	p.says(&p.err, "waiting for \"x\"")
+	p.says(&p.err, " for \"x\"")
 	h.let()
 	p.wants(0)
 	if p.out.String() != "mine now\n" {
@@ -105,7 +105,7 @@ func TestRunUnderItselfWithOthersBetween(t *testing.T) {
 func TestRunInTheBackgroundOfItself(t *testing.T) {
 	s := newSite(t)
 	p := s.start("run", "x", "--", "/bin/sh", "-c", `env -u LEASEHOLD_OWNER "$0" run x -- echo after & read x; exit 3`, binary)
-	p.says(&p.err, "waiting for \"x\"")
+	p.says(&p.err, " for \"x\"")
 	p.in.Write([]byte("\n"))
 	p.says(&p.out, "after\n")
 	p.wants(3)
