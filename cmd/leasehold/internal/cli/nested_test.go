@@ -13,6 +13,7 @@ import (
 
 // A command that asks for the lock that it runs under would wait for its own end.
 func TestRunUnderItself(t *testing.T) {
+	t.Parallel() // it mostly waits
 	for what, url := range map[string]string{"file": "file", "one server": redistest.Start(t).URL(), "several": "redis://" + addresses(redistest.StartN(t, 3))} {
 		t.Run(what, func(t *testing.T) {
 			s := newSite(t, storeVar+"="+url)
