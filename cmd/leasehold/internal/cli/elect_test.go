@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // candidate starts a candidate whose command says that it leads, and reports SIGTERM.
@@ -36,17 +37,19 @@ func TestElect(t *testing.T) {
 	everyStore(t, func(t *testing.T, s *site) {
 		watch := s.start("watch", "x", "--every", "20ms", "--json")
 		watch.says(&watch.out, `"event":"free"`)
-		first := s.candidate("x", "--ttl", "10m", "--purpose", "first")
+		first := s.candidate("x", "--ttl", "1m", "--purpose", "first")
 		first.led(1)
-		second := s.candidate("x", "--ttl", "10m", "--purpose", "second")
+		second := s.candidate("x", "--ttl", "1m", "--purpose", "second")
 		second.says(&second.err, "held by")
+		start := time.Now()
 		first.signal(syscall.SIGTERM)
 		first.wants(7)
 		second.led(1)
-		if !strings.HasSuffix(first.out.String(), "told\n") || terms(first) != 1 {
-			t.Errorf("%q, want one signal, reported last", first.out.String())
+		// The lease was renewed at most 20 s before, so without the release it lasts 40 s.
+		if took := time.Since(start); !strings.HasSuffix(first.out.String(), "told\n") || terms(first) != 1 || took > 35*time.Second {
+			t.Errorf("after %v: %q, want one signal, reported last, and the next leader before the lease ends", took, first.out.String())
 		}
-		third := s.candidate("x", "--ttl", "10m", "--purpose", "third")
+		third := s.candidate("x", "--ttl", "1m", "--purpose", "third")
 		third.says(&third.err, "held by")
 		third.signal(syscall.SIGINT)
 		third.wants(130)
