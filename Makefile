@@ -40,6 +40,8 @@ SHORT     = $(if $(filter %ms,$(BENCHTIME)),-short)
 SEEDS     = 1000
 MOST      = 0
 TORTURE   = 60s
+# How long a waiter may wait in the torture for a lock that can be had; 0: not judged.
+IDLE      = 500ms
 SEED      = 0
 PLATFORMS = darwin/arm64 windows/amd64 linux/386
 
@@ -143,9 +145,9 @@ mutants: ## remove one mechanism after the other: the checker that is named for 
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; $(GO) test -tags mutants -c -o "$$dir/mutants" ./internal/proof/mutants && \
 		cd internal/proof/mutants && "$$dir/mutants"
 
-torture: redis ## stress locks on real servers with real faults for TORTURE (faults by SEED)
+torture: redis ## stress locks on real servers with real faults for TORTURE (faults by SEED, waits by IDLE)
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; $(GO) test -race -c -o "$$dir/chaos" ./cmd/leasehold/internal/lab/chaos && \
-		cd cmd/leasehold/internal/lab/chaos && "$$dir/chaos" -test.run '^TestTorture$$' -test.v -test.timeout 3h -for $(TORTURE) -seed $(SEED)
+		cd cmd/leasehold/internal/lab/chaos && "$$dir/chaos" -test.run '^TestTorture$$' -test.v -test.timeout 3h -for $(TORTURE) -seed $(SEED) -idle $(IDLE)
 
 package: ## make the packages of Linux as for a release, and try the .deb and .rpm (SYSTEMS=all: of all systems, signed with a throwaway key)
 	@$(PACKAGING) scripts/package.sh $(SYSTEMS)

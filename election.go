@@ -112,6 +112,7 @@ func hopeless(err error) bool {
 // Token returns the fencing token of the term whose context ctx is, or comes from.
 // Every later term has a larger one. It is 0 if ctx is from no term of e.
 func (e *Election) Token(ctx context.Context) Token {
+	mustHave(ctx)
 	if lease, ok := ctx.Value(leaseKey{&e.l.c.core, e.l.r.name}).(*Lease); ok {
 		return lease.Token()
 	}

@@ -24,11 +24,22 @@ func TestNilContextPanics(t *testing.T) {
 			"Extend":  func() { held.Extend(none) },
 			"Release": func() { held.Release(none) },
 
+			"Downgrade":    func() { held.Downgrade(none) },
+			"WaitFree":     func() { b.c.Mutex("a").WaitFree(none) },
+			"Break":        func() { b.c.Break(none, leasehold.BreakRequest{}) },
+			"ReleaseOwner": func() { b.c.ReleaseOwner(none, "a", "o") },
+			"Resize":       func() { b.c.Resize(none, "a", 1, 2) },
+
 			"Run":     func() { b.c.Election("a").Run(none, nil) },
+			"Token":   func() { b.c.Election("a").Token(none) },
 			"Leader":  func() { b.c.Election("a").Leader(none) },
 			"Observe": func() { b.c.Election("a").Observe(none) },
 			"Once":    func() { b.c.Once(none, "a", leasehold.Tick{}, nil) },
-			"All":     func() { b.c.All().Try(none) },
+
+			"Acquire of several": func() { b.c.All().Acquire(none) },
+			"Try of several":     func() { b.c.All().Try(none) },
+			"Do of several":      func() { b.c.All().Do(none, nil) },
+			"Release of several": func() { new(leasehold.Leases).Release(none) },
 
 			"Release of a released lease": func() { released.Release(none) },
 			"Try of an observed client":   func() { observed.Mutex("a").Try(none) },

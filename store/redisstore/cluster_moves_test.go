@@ -345,6 +345,7 @@ func TestReleaseInAnUnservedSlot(t *testing.T) {
 	}
 	server.Text(t, "CLUSTER", "ADDSLOTS", slot)
 	eventually.True(t, "the lock is released", func() bool {
+		server.Do(t.Context(), "PERSIST", name)             // so that it does not expire
 		keys, err := server.Do(t.Context(), "EXISTS", name) // CLUSTERDOWN at first
 		return err == nil && keys == int64(0)
 	})

@@ -15,6 +15,8 @@ const (
 	pushesStamped = true
 	// missedAsked: after a connection broke, all waiters ask again.
 	missedAsked = true
+	// releasesRetained: a release that a server did not execute is sent again.
+	releasesRetained = true
 	// retainedIsPlain: a release that is sent later ends the grant that it names and its
 	// place, and takes no new place.
 	retainedIsPlain = true

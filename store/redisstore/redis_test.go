@@ -79,16 +79,23 @@ func acquireSpare(t *testing.T, s store.Store, r store.Lease, spare int) store.G
 	return g
 }
 
-// noLock returns a function that reports whether no server has the key of the lock.
+// noLock returns a function that reports whether no server has the key of the lock: whether
+// it was released, since the key does not expire any more.
 func noLock(t *testing.T, servers []*redistest.Server, name string) func() bool {
 	return func() bool {
 		for _, s := range servers {
-			if s.PID() != 0 && s.Text(t, "EXISTS", name) != "0" {
+			if s.PID() != 0 && !s.Deleted(t, name) {
 				return false
 			}
 		}
 		return true
 	}
+}
+
+// hasLock reports whether the server has the lease. It does not expire any more then, so
+// that a wait for its end ends only if it is released.
+func hasLock(t *testing.T, server *redistest.Server, r store.Lease) bool {
+	return !server.Deleted(t, r.Name) && strings.HasPrefix(server.Text(t, "GET", r.Name), r.Owner)
 }
 
 // The store keeps the contract of package store on real servers. By default the node timeout
@@ -269,7 +276,7 @@ func TestCloseWaitsForCleanUp(t *testing.T) {
 		s.Close()
 		for _, server := range servers {
 			eventually.True(t, "no key is left of an attempt that was refused", func() bool {
-				return !strings.HasPrefix(server.Text(t, "GET", "a"), r.Owner)
+				return !hasLock(t, server, r)
 			})
 		}
 	}

@@ -89,6 +89,9 @@ func (b *backlog) unsentLocked(c call, now time.Time) {
 
 // retainLocked retains the release that c asks for.
 func (b *backlog) retainLocked(c *script.Command, now time.Time) {
+	if !releasesRetained {
+		return
+	}
 	q := toRetain(c.Question)
 	if b.list.Keep(idOf(q.Lease), q, q.Lease.TTL, now) {
 		b.countLocked()

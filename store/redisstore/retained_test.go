@@ -232,7 +232,7 @@ func TestLockHandedToAWaiterThatLeft(t *testing.T) {
 			cancel()
 			<-left
 			for _, server := range servers {
-				eventually.True(t, "the place is removed", func() bool { return server.Text(t, "EXISTS", key) == "0" })
+				eventually.True(t, "the place is removed", func() bool { return server.Deleted(t, key) })
 			}
 			got := wait(t, t.Context(), other, servers, patientWaiter("a"))
 			for i, server := range servers { // what the late request leaves

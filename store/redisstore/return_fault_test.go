@@ -137,7 +137,7 @@ func TestRejoinWithoutWaitersAtOneServer(t *testing.T) {
 	r := newTurn(t)
 	r.servers[1].Text(t, "DEL", "{stock}:line", "{stock}:waits", "{stock}:place:"+r.first.Owner)
 	g := r.rejoin()
-	eventually.True(t, "the lock is free there", func() bool { return r.servers[1].Text(t, "EXISTS", "stock") == "0" })
+	eventually.True(t, "the lock is free there", func() bool { return r.servers[1].Deleted(t, "stock") })
 	if placed(t, r.servers[1], r.next) {
 		t.Error("a server without waiters has made a place")
 	}
@@ -182,7 +182,7 @@ func TestRejoinIsSentAgain(t *testing.T) {
 				g := r.rejoin()
 				breaks.after(r, r.proxies[2])
 				eventually.True(t, "the server has released the lock", func() bool {
-					return !strings.HasPrefix(r.servers[2].Text(t, "GET", "stock"), r.held.Owner)
+					return !hasLock(t, r.servers[2], r.held)
 				})
 				if what != "before the server has it" {
 					r.placedAt(r.servers...)
@@ -220,7 +220,7 @@ func TestRejoinAtOneServerIsSentAgain(t *testing.T) {
 		t.Fatalf("rejoin: queued %v, %v, want an unknown outcome", queued, err)
 	}
 	g := grantedSoon(t, r.got)
-	eventually.True(t, "the place of the rejoin is gone", func() bool { return r.servers[0].Text(t, "EXISTS", "{stock}:place:"+r.next.Owner) == "0" })
+	eventually.True(t, "the place of the rejoin is gone", func() bool { return r.servers[0].Deleted(t, "{stock}:place:"+r.next.Owner) })
 	mustRelease(t, r.other, r.first, g)
 	nothingLeft(t, r.servers)
 }
@@ -312,7 +312,7 @@ func TestRejoinIsCancelled(t *testing.T) {
 			}
 			g := grantedSoon(t, r.got)
 			for _, server := range r.servers {
-				eventually.True(t, "the place of the rejoin is gone", func() bool { return server.Text(t, "EXISTS", "{stock}:place:"+r.next.Owner) == "0" })
+				eventually.True(t, "the place of the rejoin is gone", func() bool { return server.Deleted(t, "{stock}:place:"+r.next.Owner) })
 			}
 			if err := r.s.Release(t.Context(), store.ReleaseRequest{Lease: r.held}); !errors.Is(err, store.ErrNotHeld) {
 				t.Errorf("release after the rejoin: %v, want %v", err, store.ErrNotHeld)

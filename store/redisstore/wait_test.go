@@ -86,13 +86,13 @@ func mustRelease(t *testing.T, s store.Store, r store.Lease, g store.Grant) {
 	}
 }
 
-// nothingLeft waits until only counters and tombstones are left.
+// nothingLeft waits until only counters and tombstones are left, and what was left is deleted.
 func nothingLeft(t *testing.T, servers []*redistest.Server) {
 	t.Helper()
 	for _, s := range servers {
 		eventually.True(t, "no lock, no place and no queue is left", func() bool {
 			return !slices.ContainsFunc(s.Keys(t), func(key string) bool {
-				return !strings.HasSuffix(key, "}:token") && !strings.Contains(key, "}:gone:")
+				return !strings.HasSuffix(key, "}:token") && !strings.Contains(key, "}:gone:") && !s.Deleted(t, key)
 			})
 		})
 	}

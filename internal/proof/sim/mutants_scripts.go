@@ -51,6 +51,16 @@ func refusing(seed uint64) Script {
 	return s
 }
 
+// blinking has one node after the other away for an instant, never two at once. A release
+// that a node misses blocks that node for up to a TTL, and two such nodes block the lock.
+func blinking(seed uint64) Script {
+	s := Script{Seed: seed, Nodes: 3, Clients: 2, Workers: 1, Locks: 1, TTL: 2, Span: 30, Eager: true}
+	for i, at := 0, 1500; at < s.Span*1000; i, at = i+1, at+250 {
+		s.Faults = append(s.Faults, Fault{Kind: Refuse, At: at, For: 100, Node: i%s.Nodes + 1})
+	}
+	return s
+}
+
 // ailing has all nodes answer with errors while leases are renewed.
 func ailing(seed uint64) Script {
 	return busy(seed, every(2100, Fault{Kind: Ail, For: 900, Size: int(seed % 3)})...)

@@ -141,6 +141,14 @@ func (s *Server) Text(t testing.TB, args ...string) string {
 	return localredis.Text(v)
 }
 
+// Deleted reports whether the server has no such key. A key that it has no longer
+// expires then, so that a test that waits does not take the end of a TTL for a release.
+func (s *Server) Deleted(t testing.TB, key string) bool {
+	t.Helper()
+	s.Text(t, "PERSIST", key)
+	return s.Text(t, "EXISTS", key) == "0"
+}
+
 // Keys returns all keys of the server but Mark, sorted.
 func (s *Server) Keys(t testing.TB) []string {
 	t.Helper()

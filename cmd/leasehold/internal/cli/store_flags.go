@@ -28,15 +28,16 @@ func (s *storeFlags) add(f *pflag.FlagSet) {
 
 // urls returns the store URLs from the command line or the environment.
 func (s storeFlags) urls(c *cobra.Command) ([]string, error) {
-	url := setting{"--store", s.url, c.Flags().Changed("store")}
-	file := setting{"--store-file", s.file, c.Flags().Changed("store-file")}
+	const aURL, aFile = "the store's URL", "a file with the store's URL"
+	url := setting{"--store", aURL, s.url, c.Flags().Changed("store")}
+	file := setting{"--store-file", aFile, s.file, c.Flags().Changed("store-file")}
 	if url.given && file.given {
 		return nil, usage(c, "--store and --store-file exclude each other")
 	}
-	empty := "is empty: give the store's URL, or leave the flag out for the local file"
+	empty := "is empty: give %s, or leave the flag out for the local file"
 	if !url.given && !file.given {
-		url, file = variable(storeVar), variable(storeFileVar)
-		empty = "is set and empty: give it the store's URL, or unset it for the local file"
+		url, file = variable(storeVar, aURL), variable(storeFileVar, aFile)
+		empty = "is set and empty: give it %s, or unset it for the local file"
 		switch { // an empty one beside the other is as good as unset
 		case url.given && file.given && url.empty():
 			url.given = false
@@ -51,7 +52,7 @@ func (s storeFlags) urls(c *cobra.Command) ([]string, error) {
 	// would hold a lock of its own.
 	for _, s := range []setting{url, file} {
 		if s.given && s.empty() {
-			return nil, fmt.Errorf("%s %s", s.name, empty)
+			return nil, fmt.Errorf("%s "+empty, s.name, s.names)
 		}
 	}
 	switch {
@@ -66,16 +67,17 @@ func (s storeFlags) urls(c *cobra.Command) ([]string, error) {
 
 // setting is a flag or an environment variable.
 type setting struct {
-	name, value string
+	name, names string // what it is called, and what its value names
+	value       string
 	given       bool
 }
 
 func (s setting) empty() bool { return strings.TrimSpace(s.value) == "" }
 
-// variable looks up an environment variable.
-func variable(name string) setting {
+// variable looks up an environment variable, whose value names that.
+func variable(name, names string) setting {
 	value, ok := os.LookupEnv(name)
-	return setting{name, value, ok}
+	return setting{name, names, value, ok}
 }
 
 // readURLs reads a file with one URL per line. It skips empty lines and those

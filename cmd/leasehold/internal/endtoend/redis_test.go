@@ -236,7 +236,7 @@ func TestInterruptedWait(t *testing.T) {
 	}
 	eventually.True(t, "no key is left", func() bool {
 		for _, s := range servers {
-			if s.Text(t, "EXISTS", "held") != "0" {
+			if !s.Deleted(t, "held") {
 				return false
 			}
 		}

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -102,12 +103,13 @@ func TestOrphansOfAKilledCommandAreReaped(t *testing.T) {
 	}
 }
 
-// Each signal that can be caught reaches the command: a program that asks for
-// SIGALRM, SIGABRT or a real-time signal gets it.
+// Each signal that can be caught reaches the command: a program that asks for SIGALRM,
+// SIGABRT, a real-time signal, or SIGSEGV from another process gets it.
 func TestEverySignalReachesTheCommand(t *testing.T) {
 	out, stdout := pipe(t)
 	stdin, _ := pipe(t)
-	h := hostCommand(t, "/bin/sh", "-c", `for s in 1 2 3 6 10 12 14 15 24 25 26 28 29 30 35 64; do trap "echo got $s" $s; done
+	caught := []int{1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 14, 15, 16, 24, 25, 26, 28, 29, 30, 31, 35, 64}
+	h := hostCommand(t, "/bin/sh", "-c", `for s in `+strings.Trim(fmt.Sprint(caught), "[]")+`; do trap "echo got $s" $s; done
 		exec 2>/dev/null; echo ready; while :; do sleep 0.1; done`)
 	h.Stdin, h.Stdout = stdin, stdout
 	if err := h.Start(); err != nil {
@@ -124,7 +126,7 @@ func TestEverySignalReachesTheCommand(t *testing.T) {
 	}
 	t.Cleanup(func() { h.Process.Kill(); h.Wait() })
 	line("ready")
-	for _, sig := range []int{1, 2, 3, 6, 10, 12, 14, 15, 24, 25, 26, 28, 29, 30, 35, 64} {
+	for _, sig := range caught {
 		if err := h.Process.Signal(syscall.Signal(sig)); err != nil {
 			t.Fatal(sig, err)
 		}

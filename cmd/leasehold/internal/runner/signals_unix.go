@@ -19,6 +19,8 @@ func Signals() []os.Signal {
 		syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGABRT, syscall.SIGALRM,
 		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGIO, syscall.SIGVTALRM,
 		syscall.SIGXCPU, syscall.SIGXFSZ, syscall.SIGSYS, syscall.SIGTRAP,
+		// Caught if another process sends them. Faults of our own end us as before.
+		syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGFPE, syscall.SIGILL,
 	}, furtherSignals()...) {
 		if !signal.Ignored(s) {
 			sigs = append(sigs, s)

@@ -23,7 +23,7 @@ var (
 	procs     = flag.Int("procs", 4, "processes that take locks")
 	ttl       = flag.Duration("ttl", time.Second, "TTL of the locks of TestTorture; a lock that is left behind is held for as long")
 	blinks    = flag.Bool("blinks", false, "TestTorture only makes one server at a time unreachable for a moment")
-	idle      = flag.Duration("idle", 0, "how long a waiter may wait for a free lock while TestTorture makes faults; 0: that is not judged")
+	idle      = flag.Duration("idle", 0, "how long a waiter may wait for a free lock while TestTorture makes faults; 0: that is not judged, since a machine that runs other tests may be slower than any bound")
 	out       = flag.String("out", "", "where TestTorture leaves the history, an empty or new directory; else it is kept only on failure")
 )
 
