@@ -489,6 +489,42 @@ func TestRestoredBackupIsNoticed(t *testing.T) {
 	}
 }
 
+// A program that begins after a backup was restored sees in the members' logs that it was.
+func TestExamineSeesARestoredBackup(t *testing.T) {
+	c := launch(t, etcdtest.Options{})
+	client := native(t, c.Endpoints())
+	for range 50 {
+		if _, err := client.Put(t.Context(), "elsewhere", "x"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	restored := func(o etcdstore.Options) bool {
+		t.Helper()
+		o.Timeout = 30 * time.Second
+		e, err := etcdstore.Examine(t.Context(), c.Endpoints(), &o)
+		if err != nil || e.Unusable != nil {
+			t.Fatalf("%+v, %v, want a cluster that can be used", e, err)
+		}
+		return e.Restored
+	}
+	if restored(etcdstore.Options{}) {
+		t.Error("a cluster that was never restored looks restored")
+	}
+	backup, err := c.Members[0].Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Members[0].Restore(backup); err != nil {
+		t.Fatal(err)
+	}
+	if !restored(etcdstore.Options{}) {
+		t.Error("a cluster that was restored from a backup does not look so")
+	}
+	if restored(etcdstore.Options{Prefix: "raised", Floor: 1 << 40}) {
+		t.Error("locks with a floor of tokens are reported because of a backup")
+	}
+}
+
 // The first store with a floor fixes it for all others with the prefix.
 func TestFloorOfTokens(t *testing.T) {
 	const floor = 1 << 40
