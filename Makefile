@@ -25,7 +25,7 @@ ADAPTERS  = $(SMALL) $(LARGE)
 PACKAGES  = 4
 PARALLEL  = 6
 # Tests of changed scripts.
-ALONE     = ^Test(Scripts|Queues|MarkScripts|Shares)Changed$$
+ALONE     = ^Test(Scripts|Queues|MarkScripts|Shares|ListsOfShares)Changed$$
 COUNT     = 10
 BENCH     = .
 BENCHTIME = 1s
