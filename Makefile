@@ -112,7 +112,7 @@ ifeq ($(PKG),work)
 endif
 
 figures: redis peers ## measure all libraries again, for docs/performance
-	cd bench && $(GO) run . -out ../docs/performance -doc ../docs/performance/figures.md
+	cd bench && $(GO) run . -goroutines 1,16,64,256 -processes 2,16,64,128 -out ../docs/performance -doc ../docs/performance/figures.md
 
 dashboard: redis prometheus ## draw the dashboard's queries again, for docs/adapters.md
 	cd adapters && $(GO) test -count=1 -run '^TestPicture$$' ./prometheus -picture $(CURDIR)/docs/adapters/dashboard.svg
