@@ -630,3 +630,21 @@ func TestRejoinInThePlaceOfAWaiterThatGaveUp(t *testing.T) {
 		vanishes(t, client, prefix)
 	}
 }
+
+// More leases than etcd allows operations in a transaction are renewed by one call.
+func TestManyLeasesAreRenewed(t *testing.T) {
+	s := open(t, server.Endpoints(), etcdstore.Options{Prefix: "crowd-" + rand.Text()})
+	var held []store.Lease
+	for i := range 70 {
+		l := request(fmt.Sprint("lock", i), time.Minute)
+		permit := as(request(fmt.Sprint("permit", i), time.Minute), store.Semaphore(2), 1) // it has a slot, which is read too
+		acquire(t, s, l)
+		acquire(t, s, permit)
+		held = append(held, l, permit)
+	}
+	for i, err := range s.Renew(t.Context(), held) {
+		if err != nil {
+			t.Fatalf("renew lease %d of %d: %v", i, len(held), err)
+		}
+	}
+}
