@@ -45,6 +45,7 @@ func TestIdleWaitersOnlyRefresh(t *testing.T) {
 	const waiters, refreshes = 6, 3
 	for _, kind := range []store.Kind{{}, store.Semaphore(2), store.ReadWrite} {
 		t.Run(kind.String(), func(t *testing.T) {
+			t.Parallel() // it mostly waits
 			c := launch(t, etcdtest.Options{})
 			all := func(ttl time.Duration) store.Lease {
 				if kind.IsMutex() {
