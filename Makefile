@@ -27,7 +27,7 @@ PARALLEL  = 6
 # The packages that take longest are begun first.
 LONG      = ./store/redisstore ./store/sqlstore/sqlstoretest ./store/etcdstore ./cmd/leasehold/internal/cli ./store/zkstore
 # Tests of changed scripts.
-ALONE     = ^Test(Scripts|Queues|MarkScripts|Shares)Changed$$
+ALONE     = ^Test(Scripts|Queues|MarkScripts|Shares|ListsOfShares)Changed$$
 COUNT     = 10
 BENCH     = .
 BENCHTIME = 1s
@@ -116,7 +116,7 @@ ifeq ($(PKG),work)
 endif
 
 figures: redis peers ## measure all libraries again, for docs/performance
-	cd bench && $(GO) run . -out ../docs/performance -doc ../docs/performance/figures.md
+	cd bench && $(GO) run . -goroutines 1,16,64,256 -processes 2,16,64,128 -out ../docs/performance -doc ../docs/performance/figures.md
 
 dashboard: redis prometheus ## draw the dashboard's queries again, for docs/adapters.md
 	cd adapters && $(GO) test -count=1 -run '^TestPicture$$' ./prometheus -picture $(CURDIR)/docs/adapters/dashboard.svg

@@ -2,7 +2,7 @@
 // own, lets every implementation do the same in turn, round by round, and compares the
 // medians.
 //
-//	go run .                         everything, some forty minutes
+//	go run .                         everything, about an hour
 //	go run . -short                  half a minute, to check that it runs
 //	go run . -scenarios contended,inside,waiting,far,first,shared
 //	                                 only contended locks

@@ -20,18 +20,30 @@ const (
 
 // Client locks on one or on a majority of several servers.
 type Client struct {
-	g      *group
-	tokens bool
+	g *group
+	Work
 }
 
-// Open connects to the servers. With tokens, the acquiring script also draws a number
-// from a counter.
-func Open(addrs []string, tokens bool) (*Client, error) {
-	g, err := dial(addrs, releaseScript, tokenScript)
+// Work is what a Client does.
+type Work int
+
+const (
+	// Locks only sets and deletes keys.
+	Locks Work = iota
+	// Counts also draws a number from a counter, in the script that acquires.
+	Counts
+	// Lists does what Counts does, and calls that wait for the connection at the same
+	// time go out as one script.
+	Lists
+)
+
+// Open connects to the servers.
+func Open(addrs []string, w Work) (*Client, error) {
+	g, err := dial(addrs, releaseScript, tokenScript, listScript)
 	if err != nil {
 		return nil, err
 	}
-	return &Client{g, tokens}, nil
+	return &Client{g, w}, nil
 }
 
 // Close ends the connections.
@@ -49,6 +61,7 @@ type pair struct {
 	count         uint64
 	value         []byte
 	command       []byte
+	step          step
 	slot          *slot
 }
 
@@ -64,21 +77,32 @@ func hash(script string) string {
 func (p *pair) Lock(context.Context) error {
 	p.count++
 	p.value = strconv.AppendUint(append(p.value[:0], p.prefix...), p.count, 36)
-	if p.c.tokens {
+	switch p.c.Work {
+	case Lists:
+		p.step = step{resp.AppendArgs(p.step.keys[:0], p.name, p.counter), resp.AppendArgs(p.step.args[:0], string(p.value), ttl), true}
+	case Counts:
 		p.command = resp.AppendCommand(p.command[:0], "EVALSHA", tokenHash, "2", p.name, p.counter, string(p.value), ttl)
-	} else {
+	default:
 		p.command = resp.AppendCommand(p.command[:0], "SET", p.name, string(p.value), "NX", "PX", ttl)
 	}
 	return p.do()
 }
 
 func (p *pair) Unlock(context.Context) error {
-	p.command = resp.AppendCommand(p.command[:0], "EVALSHA", releaseHash, "1", p.name, string(p.value))
+	if p.c.Work == Lists {
+		p.step = step{resp.AppendArgs(p.step.keys[:0], p.name), resp.AppendArgs(p.step.args[:0], string(p.value), ""), false}
+	} else {
+		p.command = resp.AppendCommand(p.command[:0], "EVALSHA", releaseHash, "1", p.name, string(p.value))
+	}
 	return p.do()
 }
 
 func (p *pair) do() error {
-	p.c.g.do(p.command, p.slot.ask())
+	if c := p.slot.ask(); p.c.Work == Lists {
+		p.c.g.doStep(p.step, c)
+	} else {
+		p.c.g.do(p.command, c)
+	}
 	select {
 	case ok := <-p.slot.done:
 		if !ok {

@@ -3,6 +3,8 @@ package floor
 import (
 	"context"
 	"runtime"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -18,9 +20,9 @@ func addrs(servers []*redistest.Server) []string {
 }
 
 func TestFloorLocks(t *testing.T) {
-	for _, tokens := range []bool{false, true} {
+	for work, counters := range map[Work]string{Locks: "0", Counts: "1", Lists: "1"} {
 		servers := redistest.StartN(t, 3)
-		c, err := Open(addrs(servers), tokens)
+		c, err := Open(addrs(servers), work)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,26 +46,33 @@ func TestFloorLocks(t *testing.T) {
 		if ms := servers[0].Text(t, "PTTL", "x"); ms == "-1" || ms == "-2" {
 			t.Errorf("the lock's TTL is %s ms, want a positive one", ms)
 		}
-		if got, want := servers[0].Text(t, "EXISTS", "{x}:token"), map[bool]string{false: "0", true: "1"}[tokens]; got != want {
-			t.Errorf("tokens %v: %s counters, want %s", tokens, got, want)
+		if got := servers[0].Text(t, "EXISTS", "{x}:token"); got != counters {
+			t.Errorf("work %v: %s counters, want %s", work, got, counters)
 		}
 	}
 }
 
 // A majority is enough, and late answers are not taken as those to later requests.
 func TestFloorWithManyGoroutines(t *testing.T) {
+	for _, work := range []Work{Counts, Lists} {
+		manyGoroutines(t, work)
+	}
+}
+
+func manyGoroutines(t *testing.T, work Work) {
+	const goroutines, turns = 64, 50
 	servers := redistest.StartN(t, 5)
 	servers[0].Text(t, "CONFIG", "SET", "maxmemory", "1") // so it refuses to write
-	c, err := Open(addrs(servers), true)
+	c, err := Open(addrs(servers), work)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
 	var wg sync.WaitGroup
-	for g := range 64 {
+	for g := range goroutines {
 		wg.Go(func() {
 			p := c.Pair("name" + string(rune('A'+g)))
-			for range 50 {
+			for range turns {
 				if err := p.Lock(t.Context()); err != nil {
 					t.Errorf("lock: %v, want no error", err)
 					return
@@ -76,11 +85,16 @@ func TestFloorWithManyGoroutines(t *testing.T) {
 		})
 	}
 	wg.Wait()
+	_, after, _ := strings.Cut(servers[1].Text(t, "INFO", "commandstats"), "cmdstat_evalsha:calls=")
+	calls, _, _ := strings.Cut(after, ",")
+	if n, err := strconv.Atoi(calls); err != nil || (n < 2*goroutines*turns) != (work == Lists) {
+		t.Errorf("work %v: %s calls of scripts (%v) for %d steps, want fewer only with lists", work, calls, err, 2*goroutines*turns)
+	}
 }
 
 func TestFloorEndsWithItsConnection(t *testing.T) {
 	servers := redistest.StartN(t, 1)
-	c, err := Open(addrs(servers), false)
+	c, err := Open(addrs(servers), Locks)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +104,7 @@ func TestFloorEndsWithItsConnection(t *testing.T) {
 		t.Error("a lock on a server that was killed: no error, want one")
 	}
 	c.Close()
-	if _, err := Open(addrs(servers), false); err == nil {
+	if _, err := Open(addrs(servers), Locks); err == nil {
 		t.Error("a connection to a server that was killed: no error, want one")
 	}
 }

@@ -20,6 +20,7 @@ type group struct {
 
 	mu       sync.Mutex
 	batch    []byte // what is to be sent next
+	list     list   // steps that are to be sent after it
 	calls    []call // whose callers wait for the answers
 	spare    []byte
 	spares   []call
@@ -75,6 +76,28 @@ func (g *group) do(command []byte, c call) {
 	g.mu.Lock()
 	g.batch = append(g.batch, command...)
 	g.calls = append(g.calls, c)
+	g.begin()
+}
+
+// doStep is do for a step of a list: keys and args are those of the step in wire format.
+func (g *group) doStep(s step, c call) {
+	g.mu.Lock()
+	if g.calls = append(g.calls, c); g.list.add(s) == mostSteps {
+		g.endListLocked()
+	}
+	g.begin()
+}
+
+// endListLocked moves the list into the batch.
+func (g *group) endListLocked() {
+	if n := g.list.steps; n > 0 {
+		g.calls[len(g.calls)-n].steps = n
+		g.batch = g.list.end(g.batch)
+	}
+}
+
+// begin sends what is queued, unless another goroutine does so. It unlocks mu.
+func (g *group) begin() {
 	if g.flushing {
 		g.mu.Unlock()
 		return
@@ -116,6 +139,7 @@ func (g *group) send() {
 func (g *group) flush() {
 	runtime.Gosched()
 	g.mu.Lock()
+	g.endListLocked()
 	batch, calls := g.batch, g.calls
 	g.batch, g.calls = g.spare[:0], g.spares[:0]
 	g.mu.Unlock()
@@ -136,12 +160,8 @@ func (g *group) flush() {
 func (g *group) read(c *conn) {
 	var mine []call
 	next := 0
-	for {
-		reply, err := resp.Read(c.r)
-		if err != nil {
-			g.fail(err)
-			return
-		}
+	var unexpected error
+	take := func() (one call) {
 		if next == len(mine) {
 			c.mu.Lock()
 			mine, c.waiting = c.waiting, mine[:0]
@@ -149,12 +169,33 @@ func (g *group) read(c *conn) {
 			next = 0
 		}
 		if next == len(mine) {
-			g.fail(errors.New("floor: unexpected answer"))
+			unexpected = errors.New("floor: unexpected answer")
+			return one
+		}
+		next++
+		return mine[next-1]
+	}
+	answer := func(one call, reply resp.Reply) {
+		if unexpected == nil {
+			one.answer(reply, g.need, len(g.conns))
+		}
+	}
+	for unexpected == nil {
+		reply, err := resp.ReadEach(c.r, func(r resp.Reply) { answer(take(), r) })
+		if err != nil {
+			g.fail(err)
 			return
 		}
-		mine[next].answer(reply, g.need, len(g.conns))
-		next++
+		if reply.Kind == resp.List {
+			continue
+		}
+		first := take()
+		answer(first, reply)
+		for range first.steps - 1 { // an error is the answer to the whole list
+			answer(take(), reply)
+		}
 	}
+	g.fail(unexpected)
 }
 
 func (g *group) fail(err error) {

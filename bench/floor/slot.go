@@ -17,6 +17,7 @@ type slot struct {
 type call struct {
 	slot   *slot
 	number uint32
+	steps  int // if it is the first of a list: how many calls the list has
 }
 
 const (
@@ -30,7 +31,7 @@ func newSlot() *slot { return &slot{done: make(chan bool, 1)} }
 func (s *slot) ask() call {
 	number := uint32(s.state.Load()>>32) + 1
 	s.state.Store(uint64(number) << 32)
-	return call{s, number}
+	return call{slot: s, number: number}
 }
 
 // answer counts one server's answer, and wakes the goroutine when it decides. It

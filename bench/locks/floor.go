@@ -7,14 +7,17 @@ import (
 	"github.com/leasehold-dev/leasehold/bench/floor"
 )
 
-// floorOf is SET NX PX and compare-and-delete by hand; with a token, the acquiring
-// script also counts.
-func floorOf(n int, token bool) Kind {
-	k := Kind{Name: fmt.Sprintf("floor-%d", n), Label: "by hand, " + nodes(n), Role: Floor, Engine: Redis, Nodes: n}
-	if token {
-		k.Name, k.Label = fmt.Sprintf("floor-token-%d", n), "by hand with a counter, "+nodes(n)
+// floorOf is SET NX PX and compare-and-delete by hand. What it does besides is in its name.
+func floorOf(n int, work floor.Work) Kind {
+	k := Kind{Name: "floor", Label: "by hand", Role: Floor, Engine: Redis, Nodes: n}
+	switch work {
+	case floor.Counts:
+		k.Name, k.Label = "floor-token", "by hand with a counter"
+	case floor.Lists:
+		k.Name, k.Label = "floor-lists", "by hand with a counter, in lists"
 	}
-	k.Open = func(_ context.Context, addrs []string) (Client, error) { return floor.Open(addrs, token) }
+	k.Name, k.Label = fmt.Sprintf("%s-%d", k.Name, n), k.Label+", "+nodes(n)
+	k.Open = func(_ context.Context, addrs []string) (Client, error) { return floor.Open(addrs, work) }
 	return k
 }
 

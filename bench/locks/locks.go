@@ -6,6 +6,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/bench/floor"
 	"github.com/leasehold-dev/leasehold/internal/lab/load"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -66,9 +67,9 @@ type Client interface {
 
 // All has the implementations, in the order in which they are shown.
 var All = []Kind{
-	leasehold(5), floorOf(5, true), floorOf(5, false),
+	leasehold(5), floorOf(5, floor.Lists), floorOf(5, floor.Counts), floorOf(5, floor.Locks),
 	redsyncRueidis(5, false), redsyncRueidis(5, true), redsyncGoredis(5, false), redsyncGoredis(5, true),
-	leasehold(1), reading(), permit(), leaseholdThroughRueidis, floorOf(1, true), floorOf(1, false),
+	leasehold(1), reading(), permit(), leaseholdThroughRueidis, floorOf(1, floor.Lists), floorOf(1, floor.Counts), floorOf(1, floor.Locks),
 	redsyncRueidis(1, false), redsyncGoredis(1, false), redislock,
 	rueidislockOf(1, false), rueidislockOf(1, true), rueidislockOf(2, false), rueidislockOf(2, true),
 	inEtcd.alone(), etcdMutex, inZooKeeper.alone(), zookeeperLock,

@@ -7,6 +7,7 @@ import (
 	"image/color"
 	"math"
 	"slices"
+	"strings"
 
 	xfont "golang.org/x/image/font"
 	"gonum.org/v1/plot"
@@ -58,10 +59,25 @@ var (
 		locks.Ours: color.RGBA{0x0b, 0x7a, 0x5c, 0xff}, locks.Peer: color.RGBA{0x6a, 0x70, 0x85, 0xff}, locks.Floor: color.RGBA{0xcf, 0xa1, 0x3a, 0xff},
 	}
 	roleNames = map[locks.Role]string{locks.Ours: "Leasehold", locks.Peer: "other libraries", locks.Floor: "by hand"}
-	shapes    = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.PyramidGlyph{}, draw.BoxGlyph{}}
+	shapes    = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.PyramidGlyph{}, draw.BoxGlyph{}, diamond{}}
 	faint     = color.Gray{0xdd}
 	dark      = color.Gray{0x33}
 )
+
+// diamond is a filled square that stands on a corner.
+type diamond struct{}
+
+// DrawGlyph implements draw.GlyphDrawer.
+func (diamond) DrawGlyph(c *draw.Canvas, style draw.GlyphStyle, at vg.Point) {
+	var p vg.Path
+	p.Move(vg.Point{X: at.X, Y: at.Y + style.Radius})
+	p.Line(vg.Point{X: at.X + style.Radius, Y: at.Y})
+	p.Line(vg.Point{X: at.X, Y: at.Y - style.Radius})
+	p.Line(vg.Point{X: at.X - style.Radius, Y: at.Y})
+	p.Close()
+	c.SetColor(style.Color)
+	c.Fill(p)
+}
 
 // chartLine is a line of a chart: a kind and its figures, or the title of a group.
 type chartLine struct {
@@ -128,6 +144,9 @@ func scale(lines []chartLine) (least, most float64) {
 
 // png draws the chart as an image, which looks the same whatever fonts a reader has.
 func (c chart) png() ([]byte, error) {
+	if len(c.series) > len(shapes) {
+		return nil, fmt.Errorf("%q: there are %d numbers (%s), and marks for %d", c.title, len(c.series), strings.Join(c.series, ", "), len(shapes))
+	}
 	lines := c.lines()
 	least, most := scale(lines)
 	p := plot.New()

@@ -54,6 +54,20 @@ func TestCharts(t *testing.T) {
 	}
 }
 
+// A run may have four numbers of goroutines. A chart of more says that it cannot be drawn.
+func TestChartsOfManyNumbers(t *testing.T) {
+	r := sample()
+	for _, c := range []struct {
+		goroutines int
+		drawn      bool
+	}{{64, true}, {1024, false}} {
+		r.Cells = append(r.Cells, Cell{Healthy, "leasehold-5", 0, figuresOf(c.goroutines, 1000)})
+		if _, err := Charts(r)[0].PNG(); (err == nil) != c.drawn {
+			t.Errorf("with %d goroutines too: %v, want a picture: %v", c.goroutines, err, c.drawn)
+		}
+	}
+}
+
 // The best of a group is its first line: the one with most operations, or with the fewest
 // commands.
 func TestTheBestIsFirst(t *testing.T) {

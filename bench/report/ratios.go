@@ -77,10 +77,17 @@ func by(one, sixteen, many float64) map[int]float64 {
 
 // ratios are the figures to watch, all with Leasehold's default settings.
 var ratios = []ratio{
-	{what: "5 nodes: operations per second, Leasehold / best redsync", aim: by(1.6, 4, 6), of: perSecond("leasehold-5", peers(5))},
-	{what: "5 nodes: operations per second, Leasehold / by hand with a counter", aim: by(0.9, 0.85, 0.85), of: perSecond("leasehold-5", named("floor-token-5"))},
-	{what: "1 node: operations per second, Leasehold / best peer", aim: by(0.95, 1.1, 2), of: perSecond("leasehold-1", peers(1))},
+	{what: "5 nodes: operations per second, Leasehold / best redsync", aim: by(1.5, 3, 5), of: perSecond("leasehold-5", peers(5))},
+	{what: "5 nodes: operations per second, Leasehold / by hand with a counter", aim: by(0.9, 0.9, 1), of: perSecond("leasehold-5", named("floor-token-5"))},
+	{what: "5 nodes: operations per second, Leasehold / by hand with a counter, in lists", of: perSecond("leasehold-5", named("floor-lists-5"))},
+	{what: "1 node: operations per second, Leasehold / best peer", aim: by(1, 1.3, 2.5), of: perSecond("leasehold-1", peers(1))},
 	{what: "1 node: operations per second, Leasehold / by hand with a counter", of: perSecond("leasehold-1", named("floor-token-1"))},
+	{what: "1 node: operations per second, Leasehold / by hand with a counter, in lists", of: perSecond("leasehold-1", named("floor-lists-1"))},
+	// What could be had at all: the same commands, by hand, beside the same peers.
+	{what: "5 nodes: operations per second, by hand with a counter / best redsync", of: perSecond("floor-token-5", peers(5))},
+	{what: "5 nodes: operations per second, by hand with a counter, in lists / best redsync", of: perSecond("floor-lists-5", peers(5))},
+	{what: "1 node: operations per second, by hand with a counter / best peer", of: perSecond("floor-token-1", peers(1))},
+	{what: "1 node: operations per second, by hand with a counter, in lists / best peer", of: perSecond("floor-lists-1", peers(1))},
 	{what: "1 node: p50 of lock, Leasehold / best peer", aim: map[int]float64{1: 1.1}, most: true, of: func(m medians, scenario string, n int) (float64, bool) {
 		x, ok := cost("leasehold-1", peers(1), func(r load.Row) float64 { return float64(r.LockP50) })(m, scenario, n)
 		return 1 / x, ok
@@ -91,7 +98,9 @@ var ratios = []ratio{
 	{what: "1 node: operations per second, Leasehold / Leasehold through rueidis", of: perSecond("leasehold-1", named("leasehold-rueidis-1"))},
 	{what: "1 node: client CPU per operation, Leasehold through rueidis / Leasehold", aim: by(1.3, 1.3, 1.3), of: cost("leasehold-1", named("leasehold-rueidis-1"), clientCPU)},
 	{what: "5 nodes: client CPU per operation, best redsync / Leasehold", aim: by(1.8, 5, 10), of: cost("leasehold-5", peers(5), clientCPU)},
-	{what: "5 nodes: server CPU per operation, best redsync / Leasehold", aim: by(1.1, 2.5, 3), of: cost("leasehold-5", peers(5), serverCPU)},
+	{what: "5 nodes: client CPU per operation, best redsync / by hand with a counter, in lists", of: cost("floor-lists-5", peers(5), clientCPU)},
+	{what: "5 nodes: server CPU per operation, best redsync / Leasehold", aim: map[int]float64{16: 1.5, 256: 1.8}, of: cost("leasehold-5", peers(5), serverCPU)},
+	{what: "5 nodes: server CPU per operation, best redsync / by hand with a counter, in lists", of: cost("floor-lists-5", peers(5), serverCPU)},
 	{what: "5 nodes: allocations per operation, Leasehold", aim: by(12, 12, 12), most: true, of: func(m medians, scenario string, n int) (float64, bool) {
 		r, ok := m.rows[key{scenario, "leasehold-5", n}]
 		return r.Allocs, ok

@@ -17,6 +17,11 @@ func AppendCommand(b []byte, args ...string) []byte {
 	b = append(b, '*')
 	b = strconv.AppendInt(b, int64(len(args)), 10)
 	b = append(b, "\r\n"...)
+	return AppendArgs(b, args...)
+}
+
+// AppendArgs appends arguments of a command.
+func AppendArgs(b []byte, args ...string) []byte {
 	for _, a := range args {
 		b = append(b, '$')
 		b = strconv.AppendInt(b, int64(len(a)), 10)
@@ -87,6 +92,28 @@ func Read(r *bufio.Reader) (Reply, error) {
 		return last, err
 	}
 	return Reply{}, fmt.Errorf("unreadable reply %q", line)
+}
+
+// ReadEach reads one reply as Read does. If it is a List, each element is passed to element.
+func ReadEach(r *bufio.Reader, element func(Reply)) (Reply, error) {
+	if head, err := r.Peek(1); err != nil || head[0] != List {
+		return Read(r)
+	}
+	line, err := r.ReadSlice('\n')
+	if err != nil {
+		return Reply{}, err
+	}
+	if len(line) < 3 || line[len(line)-2] != '\r' {
+		return Reply{}, fmt.Errorf("unreadable reply %q", line)
+	}
+	n, err := number(line[1 : len(line)-2])
+	for ; err == nil && n > 0; n-- {
+		var one Reply
+		if one, err = Read(r); err == nil {
+			element(one)
+		}
+	}
+	return Reply{Kind: List}, err
 }
 
 // number parses a decimal without allocating a string.

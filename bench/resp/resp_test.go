@@ -34,6 +34,25 @@ func TestRead(t *testing.T) {
 	}
 }
 
+func TestReadEach(t *testing.T) {
+	r := bufio.NewReaderSize(strings.NewReader(":7\r\n*2\r\n:1\r\n-ERR no\r\n*0\r\n+OK\r\n"), 16)
+	for _, want := range []struct {
+		kind     byte
+		elements string
+	}{{Number, ""}, {List, ":-"}, {List, ""}, {Status, ""}} {
+		var elements []byte
+		got, err := ReadEach(r, func(e Reply) { elements = append(elements, e.Kind) })
+		if err != nil || got.Kind != want.kind || string(elements) != want.elements {
+			t.Fatalf("%c with the elements %q, %v, want %c with %q", got.Kind, elements, err, want.kind, want.elements)
+		}
+	}
+	for _, bad := range []string{"", "*\r\n", "*x\r\n", "*1\n", "*2\r\n:1\r\n"} {
+		if got, err := ReadEach(bufio.NewReader(strings.NewReader(bad)), func(Reply) {}); err == nil {
+			t.Errorf("%q was read as %c, want an error", bad, got.Kind)
+		}
+	}
+}
+
 func TestAsk(t *testing.T) {
 	addr := redistest.Start(t).Addr()
 	for _, c := range []struct {

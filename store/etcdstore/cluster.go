@@ -27,8 +27,10 @@ type Member struct {
 	Version string
 	Learner bool
 	// Revision, DBSize, Took and Errors are for people: the size is in bytes, Took is how
-	// long the answer took, and Errors has alarms such as NOSPACE.
+	// long the answer took, and Errors has alarms such as NOSPACE. Agreed is how many
+	// entries its log has had.
 	Revision int64
+	Agreed   uint64
 	DBSize   int64
 	Took     time.Duration
 	Errors   []string

@@ -63,7 +63,7 @@ func TestClusterConforms(t *testing.T) {
 }
 
 // Locks go on, with one holder at a time and rising tokens, while the leader is killed,
-// paused, and cut off from the other members.
+// paused, and cut off from the other members or from the clients.
 func TestLeaderFails(t *testing.T) {
 	c := three(t)
 	contended := &contest.Contest{Name: "contended", TTL: 20 * time.Second}
@@ -73,7 +73,7 @@ func TestLeaderFails(t *testing.T) {
 	defer cancel()
 	var clients []store.Waiter
 	for range 4 {
-		s := open(t, c.Endpoints(), etcdstore.Options{Timeout: 20 * time.Second})
+		s := open(t, c.ProxyEndpoints(), etcdstore.Options{Timeout: 20 * time.Second})
 		clients = append(clients, s)
 		group.Go(func() { contended.Contend(ctx, t, s) })
 	}
@@ -83,6 +83,24 @@ func TestLeaderFails(t *testing.T) {
 	}
 	goesOn("at first")
 	leaderFaults(t, c, goesOn)
+	clientFaults(t, c, goesOn)
+}
+
+// clientFaults cuts the leader off from the clients, which have to know the members by their
+// proxies. The members still reach each other, so none of them notices.
+func clientFaults(t *testing.T, c *etcdtest.Cluster, goesOn func(what string)) {
+	t.Helper()
+	leader, err := c.Leader(t.Context(), -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := c.Members[leader].Proxy
+	for what, fail := range map[string]func(){"no answer of the leader arrives": proxy.DropReplies, "nothing reaches the leader": proxy.Blackhole, "all is late": proxy.HoldAll} {
+		fail()
+		goesOn(what)
+		proxy.Pass()
+		goesOn("the leader answers again")
+	}
 }
 
 // leaderFaults harms the leader in turns. goesOn waits until all clients go on.

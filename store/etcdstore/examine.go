@@ -17,12 +17,22 @@ type Examination struct {
 	Node string
 	// Unusable is why no lock could be acquired there, or nil.
 	Unusable error
+	// Restored is set if the data came from a backup, so that tokens may have gone back: the
+	// revision is higher than the members have agreed on entries, of which each adds one at
+	// most. Members of a backup that was small, or is long ago, may not show it. It is not
+	// set if the backup was restored with a revision that is higher by LeastBump, or if the
+	// locks have a floor of tokens.
+	Restored bool
 	// Uncompacted is set if the cluster keeps more than MostHistory changes.
 	Uncompacted bool
 }
 
 // MostHistory is how many changes a cluster keeps before Examine reports it.
 const MostHistory = 100_000
+
+// LeastBump is how much higher the revision of a restored backup should be made
+// (--bump-revision): more than the changes that were made after the backup.
+const LeastBump = 1_000_000_000
 
 // Examine asks the members of a cluster about themselves, and tries a lock with a name
 // that nobody uses. It changes no other lock. It blocks for some times Options.Timeout
@@ -39,6 +49,7 @@ func Examine(ctx context.Context, endpoints []string, o *Options) (Examination, 
 	if e.Unusable = s.open(ctx); e.Unusable == nil {
 		e.Unusable = s.tryOut(ctx)
 	}
+	e.Restored = s.floor == 0 && e.Cluster.restored()
 	e.Uncompacted = s.keepsHistory(ctx, e.Cluster)
 	return e, nil
 }
@@ -56,6 +67,16 @@ func (s *Store) tryOut(ctx context.Context) error {
 		return err
 	}
 	return s.Release(ctx, store.ReleaseRequest{Lease: l})
+}
+
+// restored reports whether the data came from a backup and the revision was not made higher.
+func (c *Cluster) restored() bool {
+	for _, m := range c.Members {
+		if more := m.Revision - int64(m.Agreed); m.Err == nil && more > 0 && more < LeastBump {
+			return true
+		}
+	}
+	return false
 }
 
 // keepsHistory reports whether a revision of long ago can still be read.

@@ -145,15 +145,16 @@ func (w *exclusive) handed(ctx context.Context) (revision int64, err error) {
 		}
 		return 0, w.released(ctx)
 	}
+	if me == 0 && first[0].Broken { // it has had the lock, and did not notice
+		return 0, w.broken()
+	}
+	w.confirm()
 	if first[0].spec() != rule.Mutex {
 		return 0, otherKind(w.r.Lease, first[0])
 	}
 	is := rule.Owns(ranked(line), me)
 	if is.Verdict == rule.Granted {
-		switch {
-		case first[0].Broken:
-			return 0, w.broken()
-		case line[me].mod > p.create: // the one before handed it over
+		if line[me].mod > p.create { // the one before handed it over
 			return line[me].mod, nil
 		}
 		if revision, err = w.takeOver(ctx, line[me].mod); revision != 0 || err != nil {

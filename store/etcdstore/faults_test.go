@@ -489,6 +489,42 @@ func TestRestoredBackupIsNoticed(t *testing.T) {
 	}
 }
 
+// A program that begins after a backup was restored sees in the members' logs that it was.
+func TestExamineSeesARestoredBackup(t *testing.T) {
+	c := launch(t, etcdtest.Options{})
+	client := native(t, c.Endpoints())
+	for range 50 {
+		if _, err := client.Put(t.Context(), "elsewhere", "x"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	restored := func(o etcdstore.Options) bool {
+		t.Helper()
+		o.Timeout = 30 * time.Second
+		e, err := etcdstore.Examine(t.Context(), c.Endpoints(), &o)
+		if err != nil || e.Unusable != nil {
+			t.Fatalf("%+v, %v, want a cluster that can be used", e, err)
+		}
+		return e.Restored
+	}
+	if restored(etcdstore.Options{}) {
+		t.Error("a cluster that was never restored looks restored")
+	}
+	backup, err := c.Members[0].Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Members[0].Restore(backup); err != nil {
+		t.Fatal(err)
+	}
+	if !restored(etcdstore.Options{}) {
+		t.Error("a cluster that was restored from a backup does not look so")
+	}
+	if restored(etcdstore.Options{Prefix: "raised", Floor: 1 << 40}) {
+		t.Error("locks with a floor of tokens are reported because of a backup")
+	}
+}
+
 // The first store with a floor fixes it for all others with the prefix.
 func TestFloorOfTokens(t *testing.T) {
 	const floor = 1 << 40
@@ -592,5 +628,23 @@ func TestRejoinInThePlaceOfAWaiterThatGaveUp(t *testing.T) {
 			release(t, s, again)
 		}
 		vanishes(t, client, prefix)
+	}
+}
+
+// More leases than etcd allows operations in a transaction are renewed by one call.
+func TestManyLeasesAreRenewed(t *testing.T) {
+	s := open(t, server.Endpoints(), etcdstore.Options{Prefix: "crowd-" + rand.Text()})
+	var held []store.Lease
+	for i := range 70 {
+		l := request(fmt.Sprint("lock", i), time.Minute)
+		permit := as(request(fmt.Sprint("permit", i), time.Minute), store.Semaphore(2), 1) // it has a slot, which is read too
+		acquire(t, s, l)
+		acquire(t, s, permit)
+		held = append(held, l, permit)
+	}
+	for i, err := range s.Renew(t.Context(), held) {
+		if err != nil {
+			t.Fatalf("renew lease %d of %d: %v", i, len(held), err)
+		}
 	}
 }

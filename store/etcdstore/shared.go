@@ -116,6 +116,12 @@ func (w *shared) look(ctx context.Context) (g store.Grant, done bool, err error)
 	if err != nil {
 		return g, false, err
 	}
+	if me := v.index(w.place.key, w.place.create); me >= 0 {
+		if v.places[me].Broken { // it has had the lock, and did not notice
+			return g, false, w.broken()
+		}
+		w.confirm()
+	}
 	return w.decide(ctx, v)
 }
 

@@ -41,7 +41,7 @@ func (p *progress) more(t *testing.T, n int64, when string) {
 
 // Read-write locks and semaphores go on, with no writer beside a reader, no permit too
 // many and tokens in order, while the leader is killed, paused, and cut off from the
-// others.
+// others or from the clients.
 func TestLeaderFailsForSharedLocks(t *testing.T) {
 	c := three(t)
 	const ttl = 20 * time.Second
@@ -52,7 +52,7 @@ func TestLeaderFailsForSharedLocks(t *testing.T) {
 	defer group.Wait()
 	defer cancel()
 	for i := range all.turns {
-		s := open(t, c.Endpoints(), etcdstore.Options{Timeout: 20 * time.Second})
+		s := open(t, c.ProxyEndpoints(), etcdstore.Options{Timeout: 20 * time.Second})
 		group.Go(func() {
 			for n := i; ctx.Err() == nil; n++ {
 				l := rules.lease(n, ttl)
@@ -83,6 +83,7 @@ func TestLeaderFailsForSharedLocks(t *testing.T) {
 	}
 	goesOn("at first")
 	leaderFaults(t, c, goesOn)
+	clientFaults(t, c, goesOn)
 }
 
 // A writer that reaches only a leader which is cut off from the others has no renewal

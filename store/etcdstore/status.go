@@ -51,7 +51,7 @@ func (e *member) status(ctx context.Context, o Options) Member {
 	m.Took = time.Since(start)
 	if m.Err == nil {
 		m.ID, m.Leader, m.Version, m.Learner = r.Header.MemberId, r.Leader, r.Version, r.IsLearner
-		m.Revision, m.DBSize, m.Errors = r.Header.Revision, r.DbSize, r.Errors
+		m.Revision, m.Agreed, m.DBSize, m.Errors = r.Header.Revision, r.RaftIndex, r.DbSize, r.Errors
 	}
 	return m
 }

@@ -162,12 +162,11 @@ func (w *waiting) watch(ctx context.Context) (g store.Grant, done bool, err erro
 				}
 			}
 		case <-refresh.C:
-			there, err := w.refresh(ctx)
+			there, err := w.keep(ctx)
 			if err != nil || !there {
 				return g, false, err
 			}
-			refresh.Reset(w.untilRefresh())
-			look = true
+			look = true // which confirms it
 		case <-later.C:
 			look = true
 		case <-w.ahead.gone():
@@ -182,6 +181,7 @@ func (w *waiting) watch(ctx context.Context) (g store.Grant, done bool, err erro
 		if g, done, err := w.turn.look(ctx); err != nil || done || w.place == nil {
 			return g, done, err
 		}
+		refresh.Reset(w.untilRefresh())
 	}
 }
 
@@ -213,8 +213,9 @@ func (w *waiting) untilRefresh() time.Duration {
 	return max(0, w.place.lease.since().Add(w.r.TTL/3).Sub(w.s.clock.Now()))
 }
 
-// refresh keeps the place alive. It returns false, without a place, if that has expired.
-func (w *waiting) refresh(ctx context.Context) (there bool, err error) {
+// keep keeps the lease of the place alive. What is read next has to confirm that the place is
+// there. It returns false, without a place, if the lease has expired.
+func (w *waiting) keep(ctx context.Context) (there bool, err error) {
 	p := w.place
 	sent := w.s.clock.Now()
 	left, err := w.s.keepAlive(ctx, []clientv3.LeaseID{p.lease.id})
@@ -225,6 +226,23 @@ func (w *waiting) refresh(ctx context.Context) (there bool, err error) {
 		w.lost()
 		return false, nil
 	}
+	p.kept = sent
+	return true, nil
+}
+
+// confirm is called when a read through a majority, which began after the last keep-alive
+// was answered, has shown the place.
+func (w *waiting) confirm() {
+	w.place.lease.kept(w.place.kept)
+	w.trouble = 0
+}
+
+// refresh keeps the place alive. It returns false, without a place, if that has expired.
+func (w *waiting) refresh(ctx context.Context) (there bool, err error) {
+	if there, err := w.keep(ctx); err != nil || !there {
+		return false, err
+	}
+	p := w.place
 	r, _, err := w.s.commit(ctx, txn{then: []operation{get(p.key)}})
 	if err != nil {
 		return false, err
@@ -236,8 +254,7 @@ func (w *waiting) refresh(ctx context.Context) (there bool, err error) {
 	case entryOf(kvs[0]).Broken: // it has had the lock, and did not notice
 		return false, w.broken()
 	}
-	p.lease.kept(sent)
-	w.trouble = 0
+	w.confirm()
 	return true, nil
 }
 

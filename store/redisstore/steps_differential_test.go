@@ -3,6 +3,7 @@ package redisstore
 import (
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,6 +31,10 @@ func TestListOfSharesEqualsStepsOnSimulatedRedis(t *testing.T) {
 	checkListsFrom(t, onSimulated(t), shareSeeds, listSeeds/8)
 }
 
+func TestListOfSharesEqualsStepsOnRedis(t *testing.T) {
+	checkListsFrom(t, onRedis(t), shareSeeds, listSeeds/8)
+}
+
 // From shareSeeds on, steps are for locks of several kinds.
 const shareSeeds = 1 << 32
 
@@ -52,12 +57,21 @@ func checkListsFrom(t *testing.T, n *scripted, first, seeds uint64) {
 }
 
 // The comparison notices every mistake in how a list does its steps.
-func TestListsChanged(t *testing.T) {
+func TestListsChanged(t *testing.T) { noticesListChanges(t, script.Steps, listChanges, 0) }
+
+func TestListsOfSharesChanged(t *testing.T) {
+	noticesListChanges(t, script.ShareSteps, shareListChanges, shareSeeds)
+}
+
+// listChange is a mistake in a script of lists.
+type listChange struct{ name, old, new string }
+
+func noticesListChanges(t *testing.T, of *script.Script, changes []listChange, first uint64) {
 	e := listening(t, onSimulated(t))
-	for _, c := range listChanges {
+	for _, c := range changes {
 		t.Run(c.name, func(t *testing.T) {
-			e.change = change{script: script.Steps, old: c.old, new: c.new}.made(t)
-			for seed := range uint64(listSeeds) {
+			e.change = change{script: of, old: c.old, new: c.new}.made(t)
+			for seed := first; seed < first+listSeeds; seed++ {
 				if off, err := e.bothWays(seed, map[string]int{}); err != nil {
 					t.Fatal(err)
 				} else if off != "" {
@@ -70,7 +84,30 @@ func TestListsChanged(t *testing.T) {
 	}
 }
 
-var listChanges = []struct{ name, old, new string }{
+var shareListChanges = []listChange{
+	{"what an earlier step changed is not read again", "if not got or seen[key] then", "if not got then"},
+	{"a lock is deleted after later steps for it", "if gone[1] then\n      -- uses delete", "if false then\n      -- uses delete"},
+	{"a lock is deleted twice", "gone, steps = {}, {}\n    end", "end"},
+	{"a lock is not deleted", "delete(gone, steps, said)\nend\nreturn said", "end\nreturn said"},
+	{"an acquire does not check the mark", "local why = guarded and refusal or nil", "local why = nil"},
+	{"an acquire that need not check the mark does", "local why = guarded and refusal or nil", "local why = refusal"},
+	{"a free lock is granted without the mark", "args == 11 and not why and try(", "args == 11 and try("},
+	{"a step does not know the mark", "time, guarded and text or nil, print, why)", "time, nil, print, why)"},
+	{"a step that need not check the mark does", "time, guarded and text or nil, print, why)", "time, text, print, why)"},
+	{"an error in an acquire fails all", "try(admit, key,", "admit(key,"},
+	{"an error in a renewal fails all", "try(renewHold, key,", "renewHold(key,"},
+	{"an error in a confirm fails all", "try(confirmHold, key,", "confirmHold(key,"},
+	{"an error in a release fails all", "try(endHold, key,", "endHold(key,"},
+	{"a renewal does not check the mark", "why = try(checkMembership, text, print)", ""},
+	{"a renewal with a damaged mark", "local why = type(text) == 'table' and text", "local why = nil"},
+	{"a lock is deleted without a tombstone", "or life ~= '0' and always == '1' then", "then"},
+	{"another owner's lock is deleted", "== owner .. ' '", "~= ''"},
+	{"a free lock is granted although others wait", "if got[1] or got[3] or got[4] or", "if got[1] or got[3] or"},
+	{"a free lock is granted despite its tombstone", "if got[1] or got[3] or got[4] or", "if got[1] or got[4] or"},
+	{"a weight without as many slots is granted", "picked = string.match(slots, '%d.*') or weight == '1' and '0'", "picked = string.match(slots, '%d.*') or '0'"},
+}
+
+var listChanges = []listChange{
 	{"what an earlier step changed is not read again", "local fresh = not seen[key]", "local fresh = true"},
 	{"only renewals of several leases are not read again", "fresh = fresh and not seen[KEYS[k + i]]", ""},
 	{"a lock is deleted after later steps for it", "if gone[1] then\n      -- uses delete", "if false then\n      -- uses delete"},
@@ -144,10 +181,17 @@ func (e *ears) listQuestion(r *rand.Rand, owners []string) driver.Question {
 	return q
 }
 
+// someKind draws a kind of lock that several can hold.
+func someKind(r *rand.Rand) store.Kind {
+	return pick(r, []store.Kind{store.Semaphore(2), store.Semaphore(2), store.Semaphore(3), store.ReadWrite, store.ReadWrite})
+}
+
 // ofSomeKind makes q a question about a lock that several can hold, perhaps to one of several
-// servers.
-func ofSomeKind(q driver.Question, several bool, r *rand.Rand) driver.Question {
-	q.Lease.Kind = pick(r, []store.Kind{store.Semaphore(2), store.Semaphore(2), store.Semaphore(3), store.ReadWrite, store.ReadWrite})
+// servers. Most have the kind of that lock, since others are refused.
+func ofSomeKind(q driver.Question, of map[string]store.Kind, several bool, r *rand.Rand) driver.Question {
+	if q.Lease.Kind = of[q.Lease.Name]; r.IntN(6) == 0 {
+		q.Lease.Kind = someKind(r)
+	}
 	q.Next, q.IfHeld = nil, false
 	q.Lease.Weight = pick(r, []int64{1, 1, q.Lease.Kind.Limit})
 	if several {
@@ -196,12 +240,18 @@ func (e *ears) bothWays(seed uint64, seen map[string]int) (string, error) {
 	}
 	enc := e.s.encoder()
 	enc.Several = seed >= shareSeeds && seed%2 == 0
+	kinds := make(map[string]store.Kind)
+	if seed >= shareSeeds {
+		for _, name := range listLocks {
+			kinds[name] = someKind(r)
+		}
+	}
 	draw := func(n int) (all []*script.Command) {
 		for range n {
 			var c *script.Command
 			q := e.listQuestion(r, owners)
 			if seed >= shareSeeds {
-				q = ofSomeKind(q, enc.Several, r)
+				q = ofSomeKind(q, kinds, enc.Several, r)
 			}
 			if q.Op == quorum.Extend && r.IntN(2) == 0 {
 				leases := []store.Lease{q.Lease}
@@ -220,6 +270,10 @@ func (e *ears) bothWays(seed uint64, seen map[string]int) (string, error) {
 		return all
 	}
 	first, steps := draw(r.IntN(8)), draw(2+r.IntN(7))
+	var expires []*script.Command // a lock that is gone while others wait for it
+	if seed >= shareSeeds && r.IntN(4) == 0 {
+		expires = append(expires, script.NewCommand("DEL", pick(r, listLocks)))
+	}
 	var said [2][]string
 	for way, do := range []func([]*script.Command) ([]resp.Value, error){e.one, e.asList} {
 		if _, err := e.wire.Exchange(script.Bytes(state...)...); err != nil {
@@ -227,6 +281,11 @@ func (e *ears) bothWays(seed uint64, seen map[string]int) (string, error) {
 		}
 		if _, err := e.one(first); err != nil {
 			return "", err
+		}
+		if len(expires) > 0 {
+			if _, err := e.wire.Exchange(script.Bytes(expires...)...); err != nil {
+				return "", err
+			}
 		}
 		if _, err := e.messages(); err != nil {
 			return "", err
@@ -346,6 +405,9 @@ func describe(v resp.Value, c *script.Command) string {
 	return text
 }
 
+// milliseconds matches the times in records.
+var milliseconds = regexp.MustCompile(`\b\d{13}\b`)
+
 // keys formats all keys and their values.
 func (n *scripted) keys() (all []string, err error) {
 	v, err := n.run(script.NewCommand("KEYS", "*"))
@@ -366,6 +428,9 @@ func (n *scripted) keys() (all []string, err error) {
 			text = text[:1] + text[14:]
 		case strings.Contains(key, "}:waits") && len(text) > 28:
 			text = text[28:]
+		}
+		if n.sim == nil { // the clock has gone on since the other way
+			text = milliseconds.ReplaceAllString(text, "T")
 		}
 		if v[3].Kind == '*' {
 			text += fmt.Sprint(v[3].List)

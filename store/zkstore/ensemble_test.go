@@ -12,13 +12,14 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/testenv/contest"
 	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
+	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
 	"github.com/leasehold-dev/leasehold/internal/testenv/zktest"
 	"github.com/leasehold-dev/leasehold/internal/validity"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Members of an ensemble are killed, stand still, and are cut off from the others, while
-// clients contend: no two of them have a lock at once that is for one, there are never too
+// Members of an ensemble are killed, stand still, and are cut off from the others or from
+// clients, while clients contend: no two of them have a lock at once that is for one, there are never too
 // many holders of a semaphore and no reader beside a writer, tokens rise, and all go on.
 func TestZooKeeperEnsemble(t *testing.T) {
 	t.Parallel() // it mostly waits
@@ -33,11 +34,21 @@ func TestZooKeeperEnsemble(t *testing.T) {
 	kinds := []*history{{kind: store.ReadWrite}, {kind: store.Semaphore(3)}}
 	var wg sync.WaitGroup
 	var stores []*Store
+	var proxies []*faultproxy.Proxy
+	var viaProxies []string
+	for _, addr := range e.Addrs() {
+		p, err := faultproxy.Listen(addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(p.Close)
+		proxies, viaProxies = append(proxies, p), append(viaProxies, p.Addr())
+	}
 	for i := range 3 {
 		// Each prefers no member, but one cannot know more than its own.
-		servers := e.Addrs()
+		servers := viaProxies
 		if i == 0 {
-			servers = servers[:1]
+			servers = e.Addrs()[:1]
 		}
 		s := mustOpen(t, &Options{Servers: servers})
 		stores = append(stores, s)
@@ -98,6 +109,16 @@ func TestZooKeeperEnsemble(t *testing.T) {
 		goesOn(what + " was cut off")
 		e.Heal(i)
 		goesOn("it was connected again")
+	}
+	if leader, err = e.Leader(); err != nil {
+		t.Fatal(err)
+	}
+	proxy := proxies[leader]
+	for what, fail := range map[string]func(){"no answer of the leader arrived": proxy.DropReplies, "nothing reached the leader": proxy.Blackhole, "all was late": proxy.HoldAll} {
+		fail()
+		goesOn(what)
+		proxy.Pass()
+		goesOn("the leader answered again")
 	}
 	cancel()
 	wg.Wait()

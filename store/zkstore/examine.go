@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -50,6 +51,21 @@ type ServerFacts struct {
 	Version, Mode string
 	// Tick is its tickTime, 0 if its 4lw.commands.whitelist has no conf.
 	Tick time.Duration
+}
+
+// LeastVersion is the oldest version of ZooKeeper that can keep locks: it has containers,
+// which the servers remove when nobody uses a lock.
+const LeastVersion = "3.5.1"
+
+// TooOld reports whether a version, such as "3.4.14", is before LeastVersion. A version that
+// cannot be read is not.
+func TooOld(version string) bool {
+	var is, least [3]int
+	if n, _ := fmt.Sscanf(version, "%d.%d.%d", &is[0], &is[1], &is[2]); n < len(is) {
+		return false
+	}
+	_, _ = fmt.Sscanf(LeastVersion, "%d.%d.%d", &least[0], &least[1], &least[2])
+	return slices.Compare(is[:], least[:]) < 0
 }
 
 // Examine finds out what endangers locks in an ensemble. It tries a lock of its own. It

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/rule"
 )
@@ -82,5 +83,24 @@ func TestNameOfAMovedPlace(t *testing.T) {
 		if !ok || moved.seq != c.seq || moved.name == c.name {
 			t.Errorf("%q became %q", c.name, moved.name)
 		}
+	}
+}
+
+// A place whose zxid leaves no room for tokens is refused and removed.
+func TestEpochsAreBounded(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	for _, zxid := range []int64{0, -1, maxEpoch << 32} {
+		p, err := s.places.enqueue(t.Context(), request("late epoch", 20*time.Second), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.named(p.dir+"/"+p.name, zxid); err == nil || !strings.Contains(err.Error(), "epoch") {
+			t.Errorf("a place with the zxid %#x: %v, want an error that names the epoch", zxid, err)
+		}
+		if st, err := s.Inspect(t.Context(), "late epoch"); err != nil || st.Held {
+			t.Errorf("inspect: %+v, %v, want no place", st, err)
+		}
+		p.leave()
 	}
 }

@@ -42,3 +42,13 @@ func TestAddresses(t *testing.T) {
 		t.Errorf("%q, %v, want %q", o.Servers, err, want)
 	}
 }
+
+func TestTooOld(t *testing.T) {
+	for version, want := range map[string]bool{
+		"3.4.14": true, "3.5.0": true, "3.5.1": false, "3.5.10": false, "3.8.0": false, "4.0.0": false, "3.10.0": false, "": false, "3.5": false, "new": false,
+	} {
+		if got := TooOld(version); got != want {
+			t.Errorf("%q is too old: %v, want %v", version, got, want)
+		}
+	}
+}

@@ -30,6 +30,9 @@ func Etcd(e etcdstore.Examination, ttl time.Duration) []Finding {
 	if voters < e.Voters {
 		r.add(Warning, EtcdMembersUnnamed, e.Node, "The cluster has %d voting members, and the URL names %d: if those fail, locks fail although the cluster works.", e.Voters, voters)
 	}
+	if e.Restored {
+		r.add(Warning, EtcdRestored, e.Node, "The data came from a backup. Unless its revision was made higher, tokens that were given out after the backup are given out again.")
+	}
 	if e.Uncompacted {
 		r.add(Warning, EtcdUncompacted, e.Node, "It remembers more than %d changes: its database grows until it is full and refuses locks.", etcdstore.MostHistory)
 	}

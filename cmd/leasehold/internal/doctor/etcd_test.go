@@ -29,6 +29,7 @@ var etcdCases = []struct {
 	{func(e *etcdstore.Examination) { e.Members[1].Version = "3.4.23" }, Warning, EtcdNotSafe, "3.4.31"},
 	{func(e *etcdstore.Examination) { e.Voters, e.Members = 1, e.Members[:1] }, Info, EtcdFewMembers, "1 voting"},
 	{func(e *etcdstore.Examination) { e.Members = e.Members[:2] }, Warning, EtcdMembersUnnamed, "names 2"},
+	{func(e *etcdstore.Examination) { e.Restored = true }, Warning, EtcdRestored, "backup"},
 	{func(e *etcdstore.Examination) { e.Uncompacted = true }, Warning, EtcdUncompacted, "100000"},
 	{func(e *etcdstore.Examination) { e.Members[2].Err = errors.New("connection refused") }, Warning, EtcdMemberDown, "refused"},
 	{func(e *etcdstore.Examination) {

@@ -17,6 +17,9 @@ func ZooKeeper(e zkstore.Examination, ttl time.Duration) []Finding {
 		if s.Err != nil {
 			r.add(Warning, NodeUnreachable, s.Addr, "It does not answer: %v.", s.Err)
 		}
+		if zkstore.TooOld(s.Version) {
+			r.add(Error, ZooKeeperTooOld, s.Addr, "It is ZooKeeper %s. Locks need %s or newer.", store.Excerpt(s.Version), zkstore.LeastVersion)
+		}
 		if e.Known && s.Tick > e.Tick {
 			r.add(Error, ZooKeeperTick, s.Addr, "Its tickTime is %v, and the store takes it for %v: leases can end earlier than their holders expect.", s.Tick, e.Tick)
 		}
@@ -34,6 +37,9 @@ func ZooKeeper(e zkstore.Examination, ttl time.Duration) []Finding {
 		r.add(Warning, ZooKeeperFewMembers, e.Node, "The ensemble has %d voting members, all of which are needed.", e.Voters)
 	case e.Voters%2 == 0:
 		r.add(Info, EvenNodes, e.Node, "The ensemble has %d voting members, and survives the loss of no more than one with %d would.", e.Voters, e.Voters-1)
+	}
+	if len(e.Servers) < e.Voters {
+		r.add(Warning, ZooKeeperMembersUnnamed, e.Node, "The ensemble has %d voting members, and the URL names %d: if those fail, locks fail although the ensemble works.", e.Voters, len(e.Servers))
 	}
 	if e.Open {
 		r.add(Warning, ZooKeeperOpen, e.Node, "Anybody who can reach a server can change and remove locks.")

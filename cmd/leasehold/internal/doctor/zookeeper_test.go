@@ -12,7 +12,7 @@ import (
 // soundEnsemble returns an ensemble without findings.
 func soundEnsemble() zkstore.Examination {
 	return zkstore.Examination{Known: true, Voters: 3, Tick: 2 * time.Second, MaxTTL: 36 * time.Second, RoundTrip: time.Millisecond,
-		Servers: []zkstore.ServerFacts{{Addr: "a:2181", Mode: "leader", Version: "3.8.0", Tick: 2 * time.Second}, {Addr: "b:2181"}}}
+		Servers: []zkstore.ServerFacts{{Addr: "a:2181", Mode: "leader", Version: "3.8.0", Tick: 2 * time.Second}, {Addr: "b:2181"}, {Addr: "c:2181"}}}
 }
 
 var zookeeperCases = []struct {
@@ -27,7 +27,11 @@ var zookeeperCases = []struct {
 	{func(e *zkstore.Examination) { e.MaxTTL = 20 * time.Second }, Error, TTLOverMaximum, "20s"},
 	{func(e *zkstore.Examination) { e.Voters = 0 }, Info, ZooKeeperFewMembers, "one server"},
 	{func(e *zkstore.Examination) { e.Voters = 2 }, Warning, ZooKeeperFewMembers, "2"},
-	{func(e *zkstore.Examination) { e.Voters = 4 }, Info, EvenNodes, "4"},
+	{func(e *zkstore.Examination) {
+		e.Voters, e.Servers = 4, append(e.Servers, zkstore.ServerFacts{Addr: "d:2181"})
+	}, Info, EvenNodes, "4"},
+	{func(e *zkstore.Examination) { e.Voters = 5 }, Warning, ZooKeeperMembersUnnamed, "names 3"},
+	{func(e *zkstore.Examination) { e.Servers[2].Version = "3.4.14" }, Error, ZooKeeperTooOld, "3.4.14"},
 	{func(e *zkstore.Examination) { e.Open = true }, Warning, ZooKeeperOpen, "remove"},
 	{func(e *zkstore.Examination) { e.RoundTrip = 2 * time.Second }, Warning, ZooKeeperSlow, "1s"},
 }
