@@ -4,7 +4,9 @@ package filestore
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -91,6 +93,38 @@ func TestBreakIsNotPushed(t *testing.T) {
 	}
 	holder, by := leasehold.New(s, nil), leasehold.New(mustOpen(t, path, nil), nil)
 	breaks(t, holds(t, holder, 3*time.Second), by)
+}
+
+// Processes that are stopped do not read their sockets. However many they are, the others are
+// told.
+func TestBreakBesideStoppedProcesses(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "locks.db")
+	s, other := mustOpen(t, path, nil), mustOpen(t, path, nil)
+	needsSockets(t, s)
+	told := make(chan string, 1)
+	defer s.NotifyBroken(func(owner string) { told <- owner })()
+	l := request("a")
+	mustAcquire(t, s, l)
+	for range 200 {
+		addr, done, err := address(s.push.dir, strings.ToLower(rand.Text()[:socketName]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		stopped, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: addr, Net: "unixgram"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stopped.Close()
+		done()
+	}
+	for range 20 { // more than all buffers take
+		other.push.sendAll(message{Broken: l.Owner})
+		select {
+		case <-told:
+		case <-time.After(time.Minute):
+			t.Fatal("the holder is not told")
+		}
+	}
 }
 
 // A waiter that finds that its turn has come, and that its lease was broken since, gets no
