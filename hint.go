@@ -1,6 +1,7 @@
 package leasehold
 
 import (
+	"maps"
 	"runtime"
 	"sync"
 	"time"
@@ -18,7 +19,8 @@ import (
 const (
 	// hintPause is the least time between two looks at all leases, however many hints come.
 	hintPause = 50 * time.Millisecond
-	// maxHints is how many hints are kept until the next look; the others are lost.
+	// maxHints is how many hints are kept until the next look; the others are lost. It is
+	// also about how many are kept that found no lease.
 	maxHints = 1024
 )
 
@@ -27,6 +29,11 @@ type hints struct {
 	mu     sync.Mutex
 	owners map[string]bool
 	next   clock.Instant // when the leases may be looked at again
+
+	// early are owners that no lease was found of. One of them may be an attempt whose grant
+	// is still on its way to the client, for long if the process is stopped. Guarded by the
+	// client's mutex.
+	early map[string]bool
 }
 
 // listen heeds what s says of broken leases for as long as c is in use.
@@ -55,7 +62,7 @@ func (c *holds) hinted(owner string) {
 	h.owners[owner] = true
 }
 
-// followHints has all leases renewed that were hinted at.
+// followHints has all leases renewed that were hinted at, and remembers the other hints.
 func (c *holds) followHints() {
 	h := &c.hints
 	h.mu.Lock()
@@ -66,6 +73,19 @@ func (c *holds) followHints() {
 	now := c.lock()
 	defer c.mu.Unlock()
 	for _, h := range c.renewer.Find(func(h *hold) bool { return owners[h.req.Owner] }) {
+		h.stepLocked(leasefsm.Hinted, 0, now)
+		delete(owners, h.req.Owner)
+	}
+	if c.hints.early == nil || len(c.hints.early) >= maxHints {
+		c.hints.early = make(map[string]bool, len(owners))
+	}
+	maps.Copy(c.hints.early, owners)
+}
+
+// followEarlyLocked has h renewed, whose grant has arrived, if it was hinted at before.
+func (c *holds) followEarlyLocked(h *hold, now clock.Instant) {
+	if c.hints.early[h.req.Owner] {
+		delete(c.hints.early, h.req.Owner)
 		h.stepLocked(leasefsm.Hinted, 0, now)
 	}
 }

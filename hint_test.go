@@ -83,6 +83,36 @@ func TestBreakIsPushed(t *testing.T) {
 	})
 }
 
+// A holder whose lease is broken before its client has the grant is notified as soon as the
+// client has it, also if nobody repeats the break.
+func TestBreakIsPushedBeforeTheGrant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		p := newPushing(b)
+		c := leasehold.New(p, &leasehold.Options{Clock: b.clock})
+		b.store.onAcquire(func(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
+			g, err := p.Store.Acquire(ctx, r)
+			if err != nil {
+				return g, err
+			}
+			if _, err := p.Store.BreakLease(ctx, store.BreakRequest{Name: r.Name, Owner: r.Owner, Token: g.Token}); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(5 * time.Second) // the process is stopped
+			return g, nil
+		})
+		start := time.Now()
+		l := b.acquire(c.Mutex("a").With(leasehold.LockOptions{TTL: 30 * time.Second}))
+		<-l.Done()
+		if after := time.Since(start) - 5*time.Second; after != 0 {
+			t.Errorf("notified %v after the grant, want at once", after)
+		}
+		if err := l.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("release: %v, want an error that matches ErrLost", err)
+		}
+	})
+}
+
 // However many hints arrive, a lease is renewed early at most once between two regular
 // renewals, and hints about other owners renew nothing.
 func TestFalseHints(t *testing.T) {

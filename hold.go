@@ -116,6 +116,7 @@ func (h *hold) startLocked(s *share, now clock.Instant, r *recipe, base context.
 	h.shares = h.only[:0]
 	h.addLocked(s, base, bound)
 	h.c.renewer.Add(&h.fsm, now)
+	h.c.followEarlyLocked(h, now)
 }
 
 // applyOptionsLocked notes what r wants of a hold whose grant arrived, or which was

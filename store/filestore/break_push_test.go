@@ -4,7 +4,9 @@ package filestore
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -91,6 +93,78 @@ func TestBreakIsNotPushed(t *testing.T) {
 	}
 	holder, by := leasehold.New(s, nil), leasehold.New(mustOpen(t, path, nil), nil)
 	breaks(t, holds(t, holder, 3*time.Second), by)
+}
+
+// Processes that are stopped do not read their sockets. However many they are, the others are
+// told.
+func TestBreakBesideStoppedProcesses(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "locks.db")
+	s, other := mustOpen(t, path, nil), mustOpen(t, path, nil)
+	needsSockets(t, s)
+	told := make(chan string, 1)
+	defer s.NotifyBroken(func(owner string) { told <- owner })()
+	l := request("a")
+	mustAcquire(t, s, l)
+	for range 200 {
+		addr, done, err := address(s.push.dir, strings.ToLower(rand.Text()[:socketName]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		stopped, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: addr, Net: "unixgram"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stopped.Close()
+		done()
+	}
+	for range 20 { // more than all buffers take
+		other.push.sendAll(message{Broken: l.Owner})
+		select {
+		case <-told:
+		case <-time.After(time.Minute):
+			t.Fatal("the holder is not told")
+		}
+	}
+}
+
+// A waiter that finds that its turn has come, and that its lease was broken since, gets no
+// lock, and keeps nobody waiting.
+func TestBreakBeforeTheWaiterNotices(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "locks.db")
+	s, other := mustOpen(t, path, nil), mustOpen(t, path, nil)
+	held, l := request("a"), request("a")
+	held.Kind, held.Weight = store.Semaphore(2), 2
+	l.Kind, l.Weight = held.Kind, held.Weight
+	mustAcquire(t, other, held)
+	waits, broken, done := make(chan struct{}), make(chan struct{}), make(chan error)
+	go func() {
+		_, err := s.Wait(t.Context(), store.WaitRequest{Lease: l}, func(error) {
+			select {
+			case <-broken:
+			default:
+				close(waits)
+				<-broken // the process is stopped
+			}
+		})
+		done <- err
+	}()
+	<-waits
+	mustRelease(t, other, held)
+	st, err := other.Inspect(t.Context(), "a")
+	if err != nil || st.Holder.Owner != l.Owner {
+		t.Fatalf("inspect: %+v, %v, want the waiter to hold the lock", st, err)
+	}
+	if _, err := other.BreakLease(t.Context(), store.BreakRequest{Name: "a", Owner: l.Owner, Token: st.Token}); err != nil {
+		t.Fatal(err)
+	}
+	close(broken)
+	if err := <-done; !errors.Is(err, store.ErrNotHeld) {
+		t.Errorf("the waiter: %v, want an error that matches store.ErrNotHeld", err)
+	}
+	poll(t, "the lock is free", func() bool {
+		_, err := other.Acquire(t.Context(), store.AcquireRequest{Lease: held})
+		return err == nil
+	})
 }
 
 // A process has one socket once it holds a lock and has somebody to tell of a break, and

@@ -198,11 +198,24 @@ func (w *wire) probe(dir, name string) presence {
 // send sends a message without blocking. A message that cannot be sent is lost.
 func (w *wire) send(dir, name string, text []byte) {
 	addr, done, err := address(dir, name)
-	if err != nil || w.dial() != nil {
+	if err != nil {
 		return
 	}
 	defer done()
-	if unix.Connect(w.fd, &unix.SockaddrUnix{Name: addr}) == nil {
-		_ = unix.Sendto(w.fd, text, unix.MSG_DONTWAIT, nil)
+	if errors.Is(w.try(addr, text), unix.EAGAIN) {
+		// Linux counts what the receivers have not read yet against the sender's socket. If
+		// enough of them are stopped, it takes no more messages, for nobody. A new one does.
+		w.close()
+		_ = w.try(addr, text)
 	}
+}
+
+func (w *wire) try(addr string, text []byte) error {
+	if err := w.dial(); err != nil {
+		return err
+	}
+	if err := unix.Connect(w.fd, &unix.SockaddrUnix{Name: addr}); err != nil {
+		return err
+	}
+	return unix.Sendto(w.fd, text, unix.MSG_DONTWAIT, nil)
 }

@@ -181,7 +181,7 @@ func (w *waiting) take(h rule.Hold, now clock.Instant, since time.Duration) bool
 // the start of the wait to the start of the read.
 func (w *waiting) look(r rule.Record, now clock.Instant, since time.Duration) bool {
 	if i := slices.IndexFunc(r.Holds, func(h rule.Hold) bool { return h.Owner == w.r.Owner }); i >= 0 {
-		return !w.take(r.Holds[i], now, since)
+		return r.Holds[i].Broken || !w.take(r.Holds[i], now, since)
 	}
 	i := slices.IndexFunc(r.Line, func(p rule.Place) bool { return p.Owner == w.r.Owner })
 	if i < 0 && !w.r.Barge {

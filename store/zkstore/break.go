@@ -134,13 +134,8 @@ type breakView struct {
 	notes   notes
 	// lockNode has the places, notesNode the notes about the lock, and commonNode the
 	// announcements about all locks.
-	lockNode, notesNode, commonNode nodeOrNone
-}
-
-// nodeOrNone is a node, or says that there is none.
-type nodeOrNone struct {
-	session.Node
-	there bool
+	lockNode              session.Node
+	notesNode, commonNode nodeOrNone
 }
 
 // look reads the lease as the leader knows it.
@@ -169,10 +164,14 @@ func (b *breaking) look(ctx context.Context) (v breakView, err error) {
 	if err != nil {
 		return v, err
 	}
-	for i, n := range []*nodeOrNone{&v.lockNode, &v.notesNode, &v.commonNode} {
-		if n.Node, n.there, err = answers[i].Node(); err != nil {
-			return v, explain(err, b.notesDir())
-		}
+	if v.lockNode, _, err = answers[0].Node(); err != nil {
+		return v, explain(err, dir)
+	}
+	if v.notesNode, err = notesFrom(answers[1]); err != nil {
+		return v, err
+	}
+	if v.commonNode.Node, v.commonNode.there, err = answers[2].Node(); err != nil {
+		return v, explain(err, b.notesDir())
 	}
 	v.notes = decodeNotes(v.notesNode.Data, v.notesNode.Changed)
 	v.noted = v.notes.has(b.r.Owner, b.r.Token)
@@ -202,9 +201,20 @@ func (b *breaking) isForeign(ctx context.Context, dir string) (bool, error) {
 	return false, nil
 }
 
-// change does what toBreak says, in one transaction. It returns errChanged if something has
-// changed since it was read, perhaps by this very transaction.
+// change does what toBreak says. Notes that this identity may not write are those of another
+// one, and make room for new ones.
 func (b *breaking) change(ctx context.Context, do breakStep, v breakView) error {
+	err := b.commit(ctx, do, v)
+	if errors.Is(err, zk.ErrNoAuth) && v.notesNode.there && !v.notesNode.hidden {
+		v.notes, v.notesNode.hidden = notes{}, true
+		err = b.commit(ctx, do, v)
+	}
+	return err
+}
+
+// commit does what toBreak says, in one transaction. It returns errChanged if something has
+// changed since it was read, perhaps by this very transaction.
+func (b *breaking) commit(ctx context.Context, do breakStep, v breakView) error {
 	var ops []any
 	if do == breakMark {
 		v.record.Broken = true
@@ -219,26 +229,31 @@ func (b *breaking) change(ctx context.Context, do breakStep, v breakView) error 
 		}
 		ops = append(ops, notes...)
 	}
-	_, err := session.Again(ctx, b.Session, func(c *zk.Conn) ([]zk.MultiResponse, error) { return c.Multi(ops...) })
+	answers, err := session.Again(ctx, b.Session, func(c *zk.Conn) ([]zk.MultiResponse, error) { return c.Multi(ops...) })
 	switch {
 	case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNodeExists):
 		return errChanged
 	}
-	return explain(err, v.path)
+	return explain(err, refusedAt(ops, answers, v.path))
 }
 
 // note returns the changes that say that the lease is broken: to clients that take the lock,
 // to people, and to the holder.
 func (b *breaking) note(ctx context.Context, v breakView) (ops []any, err error) {
 	dir := b.dir(b.r.Name)
-	var acl []zk.ACL // of nodes that are missing
-	if !v.notesNode.there || !v.commonNode.there {
+	var acl []zk.ACL // of nodes that are to be made
+	if !v.notesNode.there || v.notesNode.hidden || !v.commonNode.there {
 		if acl, err = b.aclOf(ctx, dir); err != nil {
 			return nil, err
 		}
 	}
 	if !v.commonNode.there {
-		_, err := session.Again(ctx, b.Session, func(c *zk.Conn) (string, error) { return c.Create(b.notesDir(), nil, zk.FlagPersistent, acl) })
+		// It is for the locks of all that may make some below the base.
+		common := acl
+		if all, err := b.aclOf(ctx, b.base); err == nil {
+			common = append(all, acl...)
+		}
+		_, err := session.Again(ctx, b.Session, func(c *zk.Conn) (string, error) { return c.Create(b.notesDir(), nil, zk.FlagPersistent, common) })
 		if err != nil && !errors.Is(err, zk.ErrNodeExists) {
 			return nil, explain(err, b.notesDir())
 		}
@@ -248,7 +263,10 @@ func (b *breaking) note(ctx context.Context, v breakView) (ops []any, err error)
 		ops = append(ops, &zk.SetDataRequest{Path: dir, Data: d.encode(), Version: v.lockNode.Version})
 	}
 	next := v.notes.add(broken{Owner: b.r.Owner, Attempt: v.record.Attempt, Token: b.r.Token, TTL: v.record.TTL, Note: b.r.Note()}).encode()
-	if v.notesNode.there {
+	if v.notesNode.hidden {
+		ops = append(ops, &zk.DeleteRequest{Path: b.notesOf(dir), Version: anyVersion})
+	}
+	if v.notesNode.there && !v.notesNode.hidden {
 		ops = append(ops, &zk.SetDataRequest{Path: b.notesOf(dir), Data: next, Version: v.notesNode.Version})
 	} else {
 		ops = append(ops, &zk.CreateRequest{Path: b.notesOf(dir), Data: next, Acl: acl, Flags: zk.FlagPersistent})
@@ -257,9 +275,8 @@ func (b *breaking) note(ctx context.Context, v breakView) (ops []any, err error)
 	return append(ops, &zk.SetDataRequest{Path: b.notesDir(), Data: owners.encode(), Version: v.commonNode.Version}), nil
 }
 
-// aclOf returns the rights to the node of a lock. Notes about the lock get the same, and not
-// those of the identity that breaks the lease: clients that cannot read them cannot acquire
-// the lock any more.
+// aclOf returns the rights to a node. Notes about a lock get those of the lock's node, and not
+// those of the identity that breaks the lease: the clients of the lock have to read them.
 func (b *breaking) aclOf(ctx context.Context, dir string) ([]zk.ACL, error) {
 	acl, err := session.Again(ctx, b.Session, func(c *zk.Conn) ([]zk.ACL, error) {
 		acl, _, err := c.GetACL(dir)

@@ -516,25 +516,3 @@ func TestOldNotesAreRemoved(t *testing.T) {
 		t.Errorf("list: %+v, %v, want no locks", all, err)
 	}
 }
-
-// Clients of one identity can use a lock after one with another identity has broken a lease
-// of it, and can break leases themselves.
-func TestBreakByAnotherIdentity(t *testing.T) {
-	t.Parallel() // it mostly waits
-	o := &Options{Servers: []string{shared.Addr}, Base: "/broken-by-others"}
-	s := mustOpen(t, o)
-	operator := *o
-	operator.Auth = []Identity{{"digest", "operator:secret"}}
-	by := mustOpen(t, &operator)
-	l := request("a", 30*time.Second)
-	mustAcquire(t, s, l)
-	breaks(t, by, breakOf(t, by, l))
-	mustRelease(t, s, l)
-	next := request("a", 30*time.Second)
-	mustAcquire(t, s, next)
-	if st, err := s.Inspect(t.Context(), "a"); err != nil || st.Broken == nil || st.Broken.Owner != l.Owner {
-		t.Errorf("inspect: %+v, %v, want the note", st, err)
-	}
-	breaks(t, s, breakOf(t, s, next))
-	mustRelease(t, s, next)
-}

@@ -3,19 +3,47 @@ package zkstore
 import (
 	"errors"
 	"fmt"
+	"path"
 
 	"github.com/go-zookeeper/zk"
 )
 
-// explain adds what to do about an error that only a person can mend.
-func explain(err error, path string) error {
+// explained is an error that says what to do.
+type explained struct{ error }
+
+func (e explained) Unwrap() error { return e.error }
+
+// explain adds what to do about an error that only a person can mend, unless that is added
+// already: the first call knows best which node it is about.
+func explain(err error, node string) error {
 	switch {
+	case errors.As(err, new(explained)):
+		return err
 	case errors.Is(err, zk.ErrNoAuth):
-		return fmt.Errorf("no right to what the store needs at %s: give this identity the rights cdrwa there: %w", path, err)
+		return explained{fmt.Errorf("no right to what the store needs at %s: give this identity the rights cdrwa there: %w", node, err)}
 	case errors.Is(err, zk.ErrInvalidACL):
-		return fmt.Errorf("the server refuses the ACL for %s: is the connection authenticated, and are the readers written as scheme and ID? %w", path, err)
+		return explained{fmt.Errorf("the server refuses the ACL for %s: is the connection authenticated, and are the readers written as scheme and ID? %w", node, err)}
 	case errors.Is(err, zk.ErrAuthFailed):
-		return fmt.Errorf("the server does not accept the identity: %w", err)
+		return explained{fmt.Errorf("the server does not accept the identity: %w", err)}
 	}
 	return err
+}
+
+// refusedAt returns the node whose rights do not allow a transaction, or node if the answers do
+// not show that.
+func refusedAt(ops []any, answers []zk.MultiResponse, node string) string {
+	for i, a := range answers[:min(len(answers), len(ops))] {
+		if !errors.Is(a.Error, zk.ErrNoAuth) {
+			continue
+		}
+		switch op := ops[i].(type) {
+		case *zk.SetDataRequest:
+			return op.Path
+		case *zk.CreateRequest:
+			return path.Dir(op.Path)
+		case *zk.DeleteRequest:
+			return path.Dir(op.Path)
+		}
+	}
+	return node
 }

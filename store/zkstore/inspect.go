@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
 )
 
 // Inspect implements store.Store. Nobody can see how much of a session is left, so
@@ -33,7 +34,11 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	if err != nil {
 		return store.State{}, s.failed(ctx, "inspect", name, err)
 	}
-	n, _, err := t.Get(ctx, t.notesOf(t.dir(name)))
+	answers, err := t.Ask(ctx, session.Read(t.notesOf(t.dir(name))))
+	if err != nil {
+		return store.State{}, s.failed(ctx, "inspect", name, err)
+	}
+	n, err := notesFrom(answers[0])
 	if err != nil {
 		return store.State{}, s.failed(ctx, "inspect", name, err)
 	}

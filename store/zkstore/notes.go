@@ -2,11 +2,15 @@ package zkstore
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
 )
 
 // Notes about broken leases are below the node notesNode of the base. No name of a lock is
@@ -41,6 +45,25 @@ const (
 	mostNoted     = 32
 	mostAnnounced = 32
 )
+
+// nodeOrNone is a node, or says that there is none.
+type nodeOrNone struct {
+	session.Node
+	there bool
+	// hidden is set if there is a node that this identity may not read.
+	hidden bool
+}
+
+// notesFrom returns the node of a lock that session.Read was answered with. If this identity may
+// not read it, the notes are about leases of another one, from a time when that had made the
+// lock's node: there is nothing in them for this identity.
+func notesFrom(a session.Answer) (n nodeOrNone, err error) {
+	n.Node, n.there, err = a.Node()
+	if errors.Is(err, zk.ErrNoAuth) {
+		return nodeOrNone{there: true, hidden: true}, nil
+	}
+	return n, err
+}
 
 // decodeNotes decodes the data of a node, which was last changed at that time. Data of another
 // kind of client are no notes.

@@ -149,7 +149,7 @@ func (p *place) unbroken(ctx context.Context) error {
 	if !ok {
 		return errRemoved
 	}
-	noted, _, err := answers[1].Node()
+	noted, err := notesFrom(answers[1])
 	if err != nil {
 		return err
 	}

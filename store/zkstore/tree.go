@@ -101,12 +101,16 @@ func (t tree) makeParents(ctx context.Context, p string) error {
 // empty for a while. The notes about broken leases outlast it, so makeDir says again that
 // there are some.
 func (t tree) makeDir(ctx context.Context, dir string) error {
-	_, noted, err := t.Get(ctx, t.notesOf(dir))
+	answers, err := t.Ask(ctx, session.Read(t.notesOf(dir)))
+	if err != nil {
+		return err
+	}
+	noted, err := notesFrom(answers[0])
 	if err != nil {
 		return explain(err, t.notesOf(dir))
 	}
 	var data []byte
-	if noted {
+	if noted.there {
 		data = dirRecord{Broken: true}.encode()
 	}
 	_, err = session.Again(ctx, t.Session, func(c *zk.Conn) (string, error) {

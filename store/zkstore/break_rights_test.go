@@ -1,0 +1,151 @@
+package zkstore
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Clients of one identity can use a lock after one with another identity has broken a lease
+// of it, and can break leases themselves.
+func TestBreakByAnotherIdentity(t *testing.T) {
+	t.Parallel() // it mostly waits
+	o := &Options{Servers: []string{shared.Addr}, Base: "/broken-by-others"}
+	s := mustOpen(t, o)
+	operator := *o
+	operator.Auth = []Identity{{"digest", "operator:secret"}}
+	by := mustOpen(t, &operator)
+	l := request("a", 30*time.Second)
+	mustAcquire(t, s, l)
+	breaks(t, by, breakOf(t, by, l))
+	mustRelease(t, s, l)
+	next := request("a", 30*time.Second)
+	mustAcquire(t, s, next)
+	if st, err := s.Inspect(t.Context(), "a"); err != nil || st.Broken == nil || st.Broken.Owner != l.Owner {
+		t.Errorf("inspect: %+v, %v, want the note", st, err)
+	}
+	breaks(t, s, breakOf(t, s, next))
+	mustRelease(t, s, next)
+}
+
+// identities returns stores below an open base, of which each has an identity of its own: a digest
+// that others cannot read, one whose locks all can read, and none.
+func identities(t *testing.T, base string) (private, readable, nobody *Store) {
+	t.Helper()
+	if _, err := connect(t).Create(base, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	open := func(o Options) *Store {
+		o.Servers, o.Base = []string{shared.Addr}, base
+		return mustOpen(t, &o)
+	}
+	return open(Options{Auth: []Identity{{"digest", "private:secret"}}}),
+		open(Options{Auth: []Identity{{"digest", "readable:secret"}}, Readers: []Identity{{"world", "anyone"}}}),
+		open(Options{})
+}
+
+// breakAll has each store acquire the lock and break its lease, and then removes the lock's node, as
+// servers do.
+func breakAll(t *testing.T, name string, stores ...*Store) {
+	t.Helper()
+	for i, s := range stores {
+		l := request(name, 30*time.Second)
+		mustAcquire(t, s, l)
+		breaks(t, s, breakOf(t, s, l))
+		if st, err := s.Inspect(t.Context(), name); err != nil || st.Broken == nil || st.Broken.Owner != l.Owner {
+			t.Errorf("store %d inspects %q: %+v, %v, want the note about its lease", i, name, st, err)
+		}
+		mustRelease(t, s, l)
+		tr, leave, err := s.anyTree(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if there, err := tr.Delete(t.Context(), tr.dir(name)); err != nil || !there {
+			t.Fatalf("delete the lock's node: %v, %v", there, err)
+		}
+		leave()
+	}
+}
+
+// Clients of different identities below one base can break their own leases, of different locks
+// and, one after the other, of the same one. What one of them leaves is in nobody's way.
+func TestBreaksOfSeveralIdentities(t *testing.T) {
+	t.Parallel() // it mostly waits
+	private, readable, nobody := identities(t, "/several")
+	breakAll(t, "of private", private)
+	breakAll(t, "of readable", readable)
+	breakAll(t, "of nobody", nobody)
+	breakAll(t, "of all", private, readable, nobody, readable, private, nobody)
+
+	told := make(chan string, 100)
+	defer nobody.NotifyBroken(func(owner string) { told <- owner })()
+	l := request("of nobody", 30*time.Second)
+	mustAcquire(t, nobody, l)
+	breaks(t, nobody, breakOf(t, nobody, l))
+	for owner := ""; owner != l.Owner; {
+		select {
+		case owner = <-told:
+		case <-time.After(patience):
+			t.Fatal("a holder whose identity did not break the first lease is not told")
+		}
+	}
+}
+
+// A client that cannot read the notes about a lock sees to it that those that can do so.
+func TestHiddenNotesRefuseLateRequests(t *testing.T) {
+	t.Parallel() // it mostly waits
+	private, _, nobody := identities(t, "/hidden")
+	l := request("a", 30*time.Second)
+	l.Attempt = "first"
+	mustAcquire(t, private, l)
+	b := breakOf(t, private, l)
+	b.Now = true
+	breaks(t, private, b)
+	if err := connect(t).Delete("/hidden/a", -1); err != nil { // as servers do
+		t.Fatal(err)
+	}
+	next := request("a", 30*time.Second)
+	mustAcquire(t, nobody, next)
+	mustRelease(t, nobody, next)
+	_, err := private.Acquire(t.Context(), store.AcquireRequest{Lease: l})
+	refusesRenewal(t, "a late request to acquire", err)
+}
+
+// A client whose identity was given the base later can use locks of which leases were broken, and
+// learns which node it needs rights to before it can break one.
+func TestBreakAfterAChangeOfIdentity(t *testing.T) {
+	t.Parallel() // it mostly waits
+	native := connect(t)
+	open := func(user string) *Store {
+		return mustOpen(t, &Options{Servers: []string{shared.Addr}, Base: "/changed", Auth: []Identity{{"digest", user + ":secret"}}})
+	}
+	breakAll(t, "a", open("before"))
+	if err := native.AddAuth("digest", []byte("before:secret")); err != nil {
+		t.Fatal(err)
+	}
+	admit := func(node string) {
+		t.Helper()
+		if _, err := native.SetACL(node, zk.DigestACL(zk.PermAll, "after", "secret"), -1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	admit("/changed")
+	s := open("after")
+	l := request("a", 30*time.Second)
+	mustAcquire(t, s, l)
+	b := breakOf(t, s, l)
+	_, err := s.BreakLease(t.Context(), b)
+	if !errors.Is(err, zk.ErrNoAuth) || strings.Count(err.Error(), "/changed") != 1 || !strings.Contains(err.Error(), "/changed/%broken:") {
+		t.Errorf("break: %v, want an error that names /changed/%%broken only", err)
+	}
+	admit("/changed/%broken")
+	breaks(t, s, b)
+	if st, err := s.Inspect(t.Context(), "a"); err != nil || st.Broken == nil || st.Broken.Owner != l.Owner {
+		t.Errorf("inspect: %+v, %v, want the note", st, err)
+	}
+}
