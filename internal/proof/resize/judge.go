@@ -90,7 +90,7 @@ func (st *state) settle() {
 }
 
 // done reports whether nothing will be judged any more: no attempt and no renewal is left, or
-// every grant is legitimate for good.
+// every grant is legitimate from now on.
 func (m *Model) done(st *state) bool {
 	grants, opens, sets := false, false, false
 	for i := range st.leases {
