@@ -104,6 +104,8 @@ func Rows() []Row {
 			Model: renews(func(m *Model) { m.Asks[1], m.Check, m.Off.All = 0, []Property{Renewed}, true }), Want: Renewed},
 		{Name: "N3", What: "the number has shrunk; a late acquire and a late heal of a lease that is renewed carry the number before",
 			Model: told(nil)},
+		{Name: "N3-long", What: "the same with leases of three ticks",
+			Model: told(func(m *Model) { m.TTL, m.Keep, m.Renewals = 3, 4, 3 })},
 		{Name: "N3-crash", What: "the same; a node forgets, and stays out for longer than a lease",
 			Model: told(func(m *Model) { m.Crashes = 1 })},
 		{Name: "N3-common", What: "a renewal counts nodes whatever their numbers are",
