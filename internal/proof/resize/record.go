@@ -1,0 +1,89 @@
+package resize
+
+import (
+	"slices"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/rule"
+)
+
+// now is the present moment on the clocks of all nodes.
+const now = clock.Instant(1000 * time.Second)
+
+const tick = time.Second
+
+func ticks(n uint8) time.Duration { return time.Duration(n) * tick }
+
+var owners = [maxLeases]string{"A", "B", "C"}
+
+// slotsOf returns the slots of a lease with that one, plus one.
+func slotsOf(slot uint8) rule.Slots {
+	if slot == 0 {
+		return ""
+	}
+	return rule.SlotsOf(int64(slot) - 1)
+}
+
+// semaphore returns what the node keeps.
+func (nd *node) semaphore() (s semaphore) {
+	s.kept, s.setter = now.Add(ticks(nd.kept)), nd.setter
+	s.seat, s.seatFor = nd.seat, now.Add(ticks(nd.seatFor))
+	if nd.number > 0 {
+		s.Spec = spec(nd.number)
+	}
+	for i := range nd.cells {
+		c := &nd.cells[i]
+		if c.key > 0 {
+			s.Holds = append(s.Holds, rule.Hold{Owner: owners[i], Weight: 1, Count: 1, Slot: int64(c.slot) - 1, Slots: slotsOf(c.slot), Expiry: now.Add(ticks(c.key))})
+		}
+		if c.tomb > 0 {
+			s.Tombs = append(s.Tombs, rule.Tomb{Owner: owners[i], Expiry: now.Add(ticks(c.tomb))})
+		}
+	}
+	return s
+}
+
+// keep stores what the node keeps after an operation.
+func (nd *node) keep(s *semaphore) {
+	nd.kept, nd.seat, nd.seatFor = left(s.kept), s.seat, left(s.seatFor)
+	if nd.seatFor == 0 {
+		nd.seat = seat{}
+	}
+	for i := range nd.cells {
+		c := &nd.cells[i]
+		c.key, c.slot, c.tomb = 0, 0, 0
+		if k := slices.IndexFunc(s.Holds, func(h rule.Hold) bool { return h.Owner == owners[i] }); k >= 0 {
+			numbers, _ := s.Holds[k].Slots.Numbers()
+			c.key, c.slot = left(s.Holds[k].Expiry), uint8(numbers[0])+1
+		}
+		if k := slices.IndexFunc(s.Tombs, func(t rule.Tomb) bool { return t.Owner == owners[i] }); k >= 0 {
+			c.tomb = left(s.Tombs[k].Expiry)
+		}
+	}
+	if nd.number, nd.setter = uint8(s.Spec.Limit), s.setter; s.unused() {
+		nd.number, nd.setter = 0, 0
+	}
+}
+
+// left returns for how many ticks it is not yet t.
+func left(t clock.Instant) uint8 { return uint8(max(t.Sub(now), 0) / tick) }
+
+// pass lets a tick pass at the node.
+func (nd *node) pass() {
+	for _, t := range []*uint8{&nd.shut, &nd.kept, &nd.seatFor} {
+		*t -= min(*t, 1)
+	}
+	for i := range nd.cells {
+		c := &nd.cells[i]
+		c.key, c.tomb = c.key-min(c.key, 1), c.tomb-min(c.tomb, 1)
+	}
+	s := nd.semaphore()
+	nd.keep(&s)
+}
+
+// crash makes the node forget the lock.
+func (nd *node) crash(quarantine uint8) {
+	nd.shut = quarantine
+	nd.keep(&semaphore{})
+}
