@@ -17,7 +17,7 @@ import (
 // The commands work on a database: the schema is installed for a role, which then
 // locks, lists, shows and examines.
 func TestDatabase(t *testing.T) {
-	for name, c := range map[string]struct {
+	databases := map[string]struct {
 		launch func() (*sqltest.Server, error)
 		url    string
 		app    string
@@ -30,7 +30,15 @@ func TestDatabase(t *testing.T) {
 			func() (*sqltest.Server, error) { return sqltest.LaunchMariaDB("innodb-flush-log-at-trx-commit=1") },
 			"mariadb://%s:%s@%s/?tls=false%s", "tester@127.0.0.1",
 		},
-	} {
+	}
+	if sqltest.MySQL() != "" {
+		c := databases["MariaDB"]
+		c.launch = func() (*sqltest.Server, error) {
+			return sqltest.LaunchMySQL("innodb-flush-log-at-trx-commit=1", "sync-binlog=1", "tls-version=")
+		}
+		databases["MySQL"] = c
+	}
+	for name, c := range databases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server, err := c.launch()
@@ -132,22 +140,32 @@ func TestDatabaseOverTLS(t *testing.T) {
 		return server
 	}
 	pg := launch(sqltest.GiveToPostgreSQL, sqltest.LaunchPostgreSQL, "ssl=on", "ssl_cert_file="+cert, "ssl_key_file="+key)
-	my := launch(sqltest.GiveToMariaDB, sqltest.LaunchMariaDB, "ssl-cert="+cert, "ssl-key="+key, "require-secure-transport=ON")
+	ofMySQL := []string{"ssl-cert=" + cert, "ssl-key=" + key, "require-secure-transport=ON"}
+	mysqls := map[string]*sqltest.Server{"MariaDB": launch(sqltest.GiveToMariaDB, sqltest.LaunchMariaDB, ofMySQL...)}
+	if sqltest.MySQL() != "" { // it runs as the user of this process
+		mysqls["MySQL"] = launch(func(string) error { return nil }, sqltest.LaunchMySQL, ofMySQL...)
+	}
 	url := func(scheme string, s *sqltest.Server, settings string) string {
 		return "LEASEHOLD_STORE=" + fmt.Sprintf("%s://%s:%s@%s/?%s", scheme, s.User, s.Password, s.Addr, settings)
 	}
-	for _, c := range []struct {
+	type one struct {
 		name, store, trusted string
 		says                 string // empty: it works
-	}{
+	}
+	all := []one{
 		{"PostgreSQL, verified", url("postgres", pg, "database=postgres&sslmode=verify-full&sslrootcert="+cert), "", ""},
 		{"PostgreSQL, another authority", url("postgres", pg, "database=postgres&sslmode=verify-full&sslrootcert="+others), "", "certificate"},
-		{"MariaDB, verified", url("mysql", my, "tls=true"), cert, ""},
-		{"MariaDB, another authority", url("mysql", my, "tls=true"), others, "certificate"},
-		{"MariaDB, encrypted and not verified", url("mysql", my, "tls=skip-verify"), others, ""},
-		{"MariaDB, TLS if there is any", url("mysql", my, ""), others, ""},
-		{"MariaDB, that demands TLS", url("mysql", my, "tls=false"), cert, "tls=false"},
-	} {
+	}
+	for name, my := range mysqls {
+		all = append(all,
+			one{name + ", verified", url("mysql", my, "tls=true"), cert, ""},
+			one{name + ", another authority", url("mysql", my, "tls=true"), others, "certificate"},
+			one{name + ", encrypted and not verified", url("mysql", my, "tls=skip-verify"), others, ""},
+			one{name + ", TLS if there is any", url("mysql", my, ""), others, ""},
+			one{name + ", that demands TLS", url("mysql", my, "tls=false"), cert, "tls=false"},
+		)
+	}
+	for _, c := range all {
 		t.Run(c.name, func(t *testing.T) {
 			s := newSite(t, c.store, "SSL_CERT_FILE="+c.trusted)
 			if c.says == "" {
