@@ -1,5 +1,5 @@
-// Package sqltest starts real PostgreSQL and MariaDB servers for tests, each on
-// a free loopback port, with an empty database in a directory of its own, and
+// Package sqltest starts real PostgreSQL and MariaDB servers for tests, and MySQL
+// servers if they are asked for (see MySQL), each on a free loopback port, with an empty database in a directory of its own, and
 // ends them. It is test equipment: only test files import it. It brings no
 // driver.
 //
