@@ -175,6 +175,7 @@ databases:
 	@scripts/ensure-postgres.sh
 	@scripts/ensure-mariadb.sh
 	@scripts/ensure-pgbouncer.sh
+	@test "$$(uname)" != Linux || scripts/ensure-peer.sh faketime faketime
 	@scripts/ensure-etcd.sh
 	@scripts/ensure-curator.sh
 
