@@ -96,7 +96,7 @@ mysql: redis databases ## install MySQL itself for this user, and run the tests 
 	@scripts/need-race.sh
 	@LEASEHOLD_MYSQLD=$${LEASEHOLD_MYSQLD:-$$(scripts/ensure-mysql.sh)} && export LEASEHOLD_MYSQLD && test -n "$$LEASEHOLD_MYSQLD" && set -x && \
 		$(GO) test -race -vet=off -timeout $(TIMEOUT) -parallel $(PARALLEL) -run '/^MySQL' ./internal/testenv/sqltest ./store/sqlstore/sqlstoretest ./guard/guardtest && \
-		$(GO) test -race -vet=off -timeout $(TIMEOUT) -run '^TestDatabase/^MySQL' ./cmd/leasehold/internal/cli
+		$(GO) test -race -vet=off -timeout $(TIMEOUT) -run '^Test(Database|DatabaseOverTLS|TortureOfDatabases)$$/^MySQL' ./cmd/leasehold/internal/cli
 
 lint: ## check formatting, prose, go vet, staticcheck, workflows, known vulnerabilities
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then \

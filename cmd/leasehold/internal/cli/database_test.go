@@ -14,41 +14,56 @@ import (
 	"github.com/leasehold-dev/leasehold/store/sqlstore"
 )
 
-// The commands work on a database: the schema is installed for a role, which then
-// locks, lists, shows and examines.
-func TestDatabase(t *testing.T) {
-	databases := map[string]struct {
-		launch func() (*sqltest.Server, error)
-		url    string
-		app    string
-	}{
+// aDatabase is a kind of database server.
+type aDatabase struct {
+	launch  func(settings ...string) (*sqltest.Server, error)
+	durable []string // settings for a server that loses no commit
+	crowded string   // a setting for many connections
+	url     string
+	app     string // a role
+}
+
+// onEachDatabase runs a test on each kind of database server.
+func onEachDatabase(t *testing.T, test func(t *testing.T, d aDatabase)) {
+	databases := map[string]aDatabase{
 		"PostgreSQL": {
-			func() (*sqltest.Server, error) { return sqltest.LaunchPostgreSQL("fsync=on", "full_page_writes=on") },
+			sqltest.LaunchPostgreSQL, []string{"fsync=on", "full_page_writes=on"}, "max_connections=300",
 			"postgres://%s:%s@%s/postgres?sslmode=disable%s", "tester",
 		},
 		"MariaDB": {
-			func() (*sqltest.Server, error) { return sqltest.LaunchMariaDB("innodb-flush-log-at-trx-commit=1") },
+			sqltest.LaunchMariaDB, []string{"innodb-flush-log-at-trx-commit=1"}, "max-connections=300",
 			"mariadb://%s:%s@%s/?tls=false%s", "tester@127.0.0.1",
 		},
 	}
 	if sqltest.MySQL() != "" {
-		c := databases["MariaDB"]
-		c.launch = func() (*sqltest.Server, error) {
-			return sqltest.LaunchMySQL("innodb-flush-log-at-trx-commit=1", "sync-binlog=1", "tls-version=")
-		}
-		databases["MySQL"] = c
+		d := databases["MariaDB"]
+		d.launch = sqltest.LaunchMySQL
+		d.durable = append(d.durable, "sync-binlog=1", "tls-version=") // without TLS, as the others are
+		databases["MySQL"] = d
 	}
-	for name, c := range databases {
+	for name, d := range databases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server, err := c.launch()
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(server.Close)
-			onDatabase(t, server, c.url, c.app)
+			test(t, d)
 		})
 	}
+}
+
+// start starts a server, which ends with the test.
+func (d aDatabase) start(t *testing.T, settings ...string) *sqltest.Server {
+	t.Helper()
+	server, err := d.launch(settings...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	return server
+}
+
+// The commands work on a database: the schema is installed for a role, which then
+// locks, lists, shows and examines.
+func TestDatabase(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, d aDatabase) { onDatabase(t, d.start(t, d.durable...), d.url, d.app) })
 }
 
 func onDatabase(t *testing.T, server *sqltest.Server, url, app string) {
@@ -178,21 +193,18 @@ func TestDatabaseOverTLS(t *testing.T) {
 	}
 }
 
-// Processes that contend for locks in PostgreSQL, and are stopped and killed meanwhile,
+// Processes that contend for locks in a database, and are stopped and killed meanwhile,
 // never hold a lock at the same time.
-func TestTortureOfPostgreSQL(t *testing.T) {
-	t.Parallel()
-	server, err := sqltest.LaunchPostgreSQL("max_connections=300")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Close)
-	s := newSite(t, fmt.Sprintf("LEASEHOLD_STORE=postgres://%s:%s@%s/%s?sslmode=disable", server.User, server.Password, server.Addr, server.Database))
-	s.run(0, "schema")
-	p := s.run(0, "lab", "torture", "--procs", "8", "--locks", "2", "--for", "6s", "--ttl", "1s", "--out", filepath.Join(t.TempDir(), "history"))
-	if last := lastLineOf(p.out.String()); !strings.HasPrefix(last, "PASS: 0 violations") {
-		t.Errorf("torture: %s%s, want %q at the beginning of the last line", &p.out, &p.err, "PASS: 0 violations")
-	}
+func TestTortureOfDatabases(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, d aDatabase) {
+		server := d.start(t, d.crowded)
+		s := newSite(t, "LEASEHOLD_STORE="+fmt.Sprintf(d.url, server.User, server.Password, server.Addr, ""))
+		s.run(0, "schema")
+		p := s.run(0, "lab", "torture", "--procs", "8", "--locks", "2", "--for", "6s", "--ttl", "1s", "--out", filepath.Join(t.TempDir(), "history"))
+		if last := lastLineOf(p.out.String()); !strings.HasPrefix(last, "PASS: 0 violations") {
+			t.Errorf("torture: %s%s, want %q at the beginning of the last line", &p.out, &p.err, "PASS: 0 violations")
+		}
+	})
 }
 
 // The SQL is printed without a connection, and only for a database.
