@@ -186,7 +186,7 @@ func TestAbandonedCall(t *testing.T) {
 	onMySQL(t, func(t *testing.T, on *bed) {
 		t.Parallel()
 		schema := on.newSchema(t)
-		s := on.open(t, schema, sqlstore.Options{Timeout: 500 * time.Millisecond}, "innodb_lock_wait_timeout=20")
+		s := on.open(t, schema, sqlstore.Options{Timeout: 5 * time.Second}, "innodb_lock_wait_timeout=20")
 		db := on.handle(t)
 		l := lease("x")
 		mustAcquire(t, s, l)
