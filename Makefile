@@ -55,12 +55,16 @@ QUICKREDIS = TestConformance|TestWireFormat|TestInteroperatesWithPlainClients|Te
 GO = go
 
 .DEFAULT_GOAL = help
-.PHONY: help quick test race lint fmt tidy vuln bench figures dashboard peers fuzz cross explore sim mutants torture package rehearse tag release redis databases languages prometheus
+.PHONY: help quick test race lint fmt tidy vuln bench figures dashboard peers fuzz cross explore sim mutants torture package rehearse tag release redis databases mysql languages prometheus
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo '  Settings, with their defaults: PKG=$(PKG) TIMEOUT=$(TIMEOUT) COUNT=$(COUNT) BENCH=$(BENCH) BENCHTIME=$(BENCHTIME) FUZZTIME=$(FUZZTIME)'
+
+# The mysqld of MySQL itself that the tests start besides MariaDB: the one that "make mysql"
+# has installed, unless the environment names another one, or an empty one for none.
+test race: export LEASEHOLD_MYSQLD ?= $(shell scripts/ensure-mysql.sh --find)
 
 quick: redis ## run the tests of the inner loop in under a minute
 	$(GO) test $(QUICK)
@@ -68,6 +72,7 @@ quick: redis ## run the tests of the inner loop in under a minute
 
 test: redis databases languages prometheus ## run all tests with the race detector, against real servers
 	@scripts/need-race.sh
+	@test -n "$$LEASEHOLD_MYSQLD" || echo 'The tests run on MariaDB, and not on MySQL itself, which was not asked for: "make mysql" installs it.'
 ifeq ($(PKG),work)
 	@# The explorers, the simulator and the tests of changed scripts, which compute in one
 	@# goroutine, take three to six times as long with the race detector, so they run
@@ -90,6 +95,12 @@ ifeq ($(PKG),work)
 	cd bench && $(GO) test -race -timeout 60m -count $(COUNT) ./beside
 	cd adapters && $(GO) test -race -timeout 60m -count $(COUNT) $(ADAPTERS)
 endif
+
+mysql: redis databases ## install MySQL itself for this user, and run the tests of MariaDB on it
+	@scripts/need-race.sh
+	@LEASEHOLD_MYSQLD=$${LEASEHOLD_MYSQLD:-$$(scripts/ensure-mysql.sh)} && export LEASEHOLD_MYSQLD && test -n "$$LEASEHOLD_MYSQLD" && set -x && \
+		$(GO) test -race -vet=off -timeout $(TIMEOUT) -parallel $(PARALLEL) -run '/^MySQL' ./internal/testenv/sqltest ./store/sqlstore/sqlstoretest ./guard/guardtest && \
+		$(GO) test -race -vet=off -timeout $(TIMEOUT) -run '^Test(Database|DatabaseOverTLS|TortureOfDatabases)$$/^MySQL' ./cmd/leasehold/internal/cli
 
 lint: ## check formatting, prose, go vet, staticcheck, workflows, known vulnerabilities
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then \
@@ -168,6 +179,7 @@ databases:
 	@scripts/ensure-postgres.sh
 	@scripts/ensure-mariadb.sh
 	@scripts/ensure-pgbouncer.sh
+	@test "$$(uname)" != Linux || scripts/ensure-peer.sh faketime faketime
 	@scripts/ensure-etcd.sh
 	@scripts/ensure-curator.sh
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/guard/sqlguard"
 	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
+	"github.com/leasehold-dev/leasehold/internal/testenv/sqltest"
 )
 
 // patience bounds waits for what takes milliseconds on a machine that is not busy.
@@ -43,10 +45,17 @@ func postgresAt(level string) flavour {
 }
 
 func mariadbAt(level string) flavour {
-	return flavour{"MariaDB " + level, sqlguard.MySQL, "mysql", func(string) string {
-		return fmt.Sprintf("%s:%s@tcp(%s)/%s?tx_isolation=%s", mariadb.User, mariadb.Password, mariadb.Addr, mariadb.Database,
-			url.QueryEscape("'"+strings.ReplaceAll(level, " ", "-")+"'"))
-	}}
+	return flavour{"MariaDB " + level, sqlguard.MySQL, "mysql", func(string) string { return mysqlSource(mariadb, "tx_isolation", level) }}
+}
+
+func mysqlAt(level string) flavour {
+	return flavour{"MySQL " + level, sqlguard.MySQL, "mysql", func(string) string { return mysqlSource(mysql, "transaction_isolation", level) }}
+}
+
+// mysqlSource returns the data source name of a server, with the value of a variable.
+func mysqlSource(s *sqltest.Server, variable, level string) string {
+	return fmt.Sprintf("%s:%s@tcp(%s)/%s?%s=%s", s.User, s.Password, s.Addr, s.Database, variable,
+		url.QueryEscape("'"+strings.ReplaceAll(level, " ", "-")+"'"))
 }
 
 // sqliteWith is an SQLite file. With its classic journal, a reader can
@@ -62,11 +71,24 @@ func sqliteWith(journal string) flavour {
 	}}
 }
 
-// flavours are all flavours. The first three have the default isolation levels.
-var flavours = []flavour{
-	postgresAt("read committed"), mariadbAt("repeatable read"), sqliteWith("delete"),
-	postgresAt("repeatable read"), postgresAt("serializable"),
-	mariadbAt("read committed"), mariadbAt("serializable"), sqliteWith("wal"),
+// usual are the flavours with the default isolation levels, and flavours are all. They
+// include MySQL itself if sqltest.MySQL names one.
+var usual, flavours = func() (usual, all []flavour) {
+	usual = []flavour{postgresAt("read committed"), mariadbAt("repeatable read"), sqliteWith("delete")}
+	others := []flavour{
+		postgresAt("repeatable read"), postgresAt("serializable"),
+		mariadbAt("read committed"), mariadbAt("serializable"), sqliteWith("wal"),
+	}
+	if sqltest.MySQL() != "" {
+		usual = append(usual, mysqlAt("repeatable read"))
+		others = append(others, mysqlAt("read committed"), mysqlAt("serializable"))
+	}
+	return usual, slices.Concat(usual, others)
+}()
+
+// usualServer reports whether it is a server with its default isolation level.
+func (f flavour) usualServer() bool {
+	return !f.file() && slices.ContainsFunc(usual, func(u flavour) bool { return u.name == f.name })
 }
 
 // database is an open database of a flavour, for one test.

@@ -108,7 +108,7 @@ func frozen(t *testing.T, job task) (h *holder, second writer, thaw func()) {
 func kinds() map[string]func(t *testing.T, guarded bool) goods {
 	all := map[string]func(*testing.T, bool) goods{}
 	for _, how := range []string{"tx", "row", "owner"} {
-		for _, f := range flavours[:3] {
+		for _, f := range usual {
 			all[f.name+" "+how] = func(t *testing.T, _ bool) goods { return sqlGoodsOf(t, f, how) }
 		}
 	}
@@ -119,7 +119,7 @@ func kinds() map[string]func(t *testing.T, guarded bool) goods {
 	}
 	all["http"] = func(t *testing.T, guarded bool) goods { return httpGoodsWith(t, guarded, nil) }
 	all["http with a memory in PostgreSQL"] = func(t *testing.T, guarded bool) goods {
-		d := flavours[0].open(t)
+		d := usual[0].open(t)
 		return httpGoodsWith(t, guarded, &httpguard.Options{Memory: d.guard.Memory(d)})
 	}
 	all["http with a memory in Redis"] = func(t *testing.T, guarded bool) goods {
@@ -225,7 +225,7 @@ func TestFrozenHolderCannotWrite(t *testing.T) {
 // write is then not late: the next holder sees it.
 func TestFrozenWithinItsTransaction(t *testing.T) {
 	t.Parallel()
-	for _, f := range flavours[:3] {
+	for _, f := range usual {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			g := sqlGoodsOf(t, f, "tx")

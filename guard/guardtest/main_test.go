@@ -14,6 +14,7 @@ import (
 // The servers of all tests of this binary. Each test uses names of its own.
 var (
 	postgres, mariadb *sqltest.Server
+	mysql             *sqltest.Server // nil if it was not asked for; see sqltest.MySQL
 	redisServer       *redistest.Server
 )
 
@@ -27,10 +28,13 @@ func TestMain(m *testing.M) {
 func withServers(m *testing.M) int {
 	flag.Parse()
 	var starting sync.WaitGroup
-	var errs [3]error
+	var errs [4]error
 	starting.Go(func() { postgres, errs[0] = sqltest.LaunchPostgreSQL() })
 	starting.Go(func() { mariadb, errs[1] = sqltest.LaunchMariaDB() })
 	starting.Go(func() { redisServer, errs[2] = redistest.Launch(redistest.Options{}) })
+	if sqltest.MySQL() != "" {
+		starting.Go(func() { mysql, errs[3] = sqltest.LaunchMySQL() })
+	}
 	starting.Wait()
 	code := 0
 	for _, err := range errs {
@@ -51,6 +55,9 @@ func withServers(m *testing.M) int {
 	}
 	if mariadb != nil {
 		mariadb.Close()
+	}
+	if mysql != nil {
+		mysql.Close()
 	}
 	if redisServer != nil {
 		redisServer.Close()

@@ -40,9 +40,9 @@ func mysqlFault(c string) fault {
 	f := fault{code: c, certain: true, outcome: store.Refused}
 	switch c {
 	case "", // no error of the server
-		"1053", "1080", "1152", "1153", "1158", "1159", "1160", "1161", "1927", "3169", "4031": // the connection or the server ends
+		"1053", "1080", "1152", "1153", "1158", "1159", "1160", "1161", "1927", "3032", "3169", "4031": // the connection or the server ends
 		return fault{code: c, unusable: true, outcome: store.Unreachable}
-	case "1213", "1205", "1020", "3572": // deadlock, lock wait timeout, record changed, no wait
+	case "1213", "1205", "1020", "3058", "3572": // deadlock, lock wait timeout, record changed, deadlock of signals, no wait
 		f.again, f.aborted, f.outcome, f.advice = true, true, store.Unsettled, adviceConflicts
 	case "1290", "1792", "1836": // another connection may reach the new primary
 		f.again, f.unusable, f.outcome, f.advice = true, true, store.Unsettled, adviceReplica
@@ -58,7 +58,7 @@ func mysqlFault(c string) fault {
 		f.advice = adviceFull
 	case "1665":
 		f.advice = "the binary log cannot record this: set binlog_format to ROW or MIXED"
-	case "1045": // also what MariaDB says if require_secure_transport is on
+	case "1045", "3159": // also what MariaDB and MySQL say if require_secure_transport is on
 		f.advice = "the server does not accept this user with this password, or only with TLS, which tls=false in the URL rules out"
 	case "1130", codeOver, codeKind:
 	default: // it may come after the commit

@@ -10,6 +10,8 @@ import (
 // have the names and values of the server's variables.
 type MySQLSettings struct {
 	InnodbFlushLogAtTrxCommit, InnodbDoublewrite, LogBin, SyncBinlog string
+	// InnodbRedoLogEnabled is empty in MariaDB, whose log cannot be disabled.
+	InnodbRedoLogEnabled string
 	// Cluster is Galera or Group Replication if the server is part of one, and
 	// otherwise empty.
 	Cluster string
@@ -23,8 +25,10 @@ func (s MySQLSettings) why() string {
 	switch {
 	case s.InnodbFlushLogAtTrxCommit != "1":
 		return "innodb_flush_log_at_trx_commit is " + s.InnodbFlushLogAtTrxCommit + ", so a crash can lose grants"
-	case strings.EqualFold(s.InnodbDoublewrite, "OFF"):
-		return "innodb_doublewrite is OFF, so a crash can damage the tables"
+	case s.InnodbRedoLogEnabled == "OFF":
+		return "the redo log is disabled, so a crash can damage the tables"
+	case s.InnodbDoublewrite == "OFF", s.InnodbDoublewrite == "DETECT_ONLY":
+		return "innodb_doublewrite is " + s.InnodbDoublewrite + ", so a crash can damage the tables"
 	case s.LogBin == "ON" && s.SyncBinlog != "1":
 		return "sync_binlog is " + s.SyncBinlog + ", so a crash can lose grants"
 	case s.Cluster != "":
@@ -49,7 +53,7 @@ func (m mysql) examine(schema string, query func(s statement, row func(*sql.Rows
 		// All users may ask for these. The answer leaves out what the server does not know.
 		`SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'read_only', 'innodb_flush_log_at_trx_commit', 'innodb_doublewrite',
 			'log_bin', 'sync_binlog', 'wsrep_on', 'wsrep_provider', 'group_replication_group_name')`,
-		`SHOW GLOBAL STATUS WHERE Variable_name = 'Slaves_connected'`,
+		`SHOW GLOBAL STATUS WHERE Variable_name IN ('Slaves_connected', 'Innodb_redo_log_enabled')`,
 	} {
 		err := query(plain(show), func(r *sql.Rows) error {
 			var name, value string
@@ -66,6 +70,7 @@ func (m mysql) examine(schema string, query func(s statement, row func(*sql.Rows
 		InnodbDoublewrite:         says["innodb_doublewrite"],
 		LogBin:                    says["log_bin"],
 		SyncBinlog:                says["sync_binlog"],
+		InnodbRedoLogEnabled:      says["innodb_redo_log_enabled"],
 	}
 	switch {
 	case says["wsrep_on"] == "ON" && says["wsrep_provider"] != "none":

@@ -1,12 +1,6 @@
 package sqltest
 
-import (
-	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
-	"syscall"
-)
+import "syscall"
 
 // LaunchMariaDB starts a MariaDB server with further settings, such as
 // "innodb-flush-log-at-trx-commit=1". The caller must call Close.
@@ -28,18 +22,7 @@ func LaunchMariaDB(settings ...string) (*Server, error) {
 		if err != nil {
 			return err
 		}
-		// Root can only come through a socket in our directory; the user of the
-		// tests is made when the server starts.
-		first := fmt.Sprintf("CREATE DATABASE IF NOT EXISTS %[1]s;\nCREATE USER IF NOT EXISTS '%[2]s'@'127.0.0.1' IDENTIFIED BY '%[3]s';\nGRANT ALL ON *.* TO '%[2]s'@'127.0.0.1' WITH GRANT OPTION;\n",
-			s.Database, s.User, s.Password)
-		if err := os.WriteFile(s.first(), []byte(first), 0o600); err != nil {
-			return err
-		}
-		as, err := account(e.account)
-		if err != nil {
-			return err
-		}
-		if err := as.own(s.first()); err != nil {
+		if err := e.writeFirst(s); err != nil {
 			return err
 		}
 		return run(install, "--no-defaults", "--datadir="+s.data(), "--skip-test-db", "--skip-name-resolve",
@@ -47,19 +30,7 @@ func LaunchMariaDB(settings ...string) (*Server, error) {
 	}
 	e.command = func(s *Server, port int) (string, []string, error) {
 		mariadbd, err := e.find([]string{"mariadbd"}, elsewhere...)
-		args := []string{
-			"--no-defaults", "--datadir=" + s.data(), "--init-file=" + s.first(),
-			"--port=" + strconv.Itoa(port), "--bind-address=127.0.0.1", "--skip-name-resolve",
-			"--socket=" + filepath.Join(s.dir, "socket"), "--pid-file=" + filepath.Join(s.dir, "pid"),
-			"--innodb-flush-log-at-trx-commit=0", // no data has to survive a crash of the machine
-			"--innodb-buffer-pool-size=32M", "--innodb-log-file-size=4M", "--max-connections=200",
-		}
-		for _, setting := range settings {
-			args = append(args, "--"+setting)
-		}
-		return mariadbd, args, err
+		return mariadbd, s.mysqlArguments(port, append([]string{"innodb-log-file-size=4M"}, settings...)), err
 	}
 	return e.launch()
 }
-
-func (s *Server) first() string { return filepath.Join(s.dir, "first.sql") }

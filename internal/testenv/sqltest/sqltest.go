@@ -1,7 +1,7 @@
-// Package sqltest starts real PostgreSQL and MariaDB servers for tests, each on
-// a free loopback port, with an empty database in a directory of its own, and
-// ends them. It is test equipment: only test files import it. It brings no
-// driver.
+// Package sqltest starts real PostgreSQL and MariaDB servers for tests, and MySQL
+// servers if they are asked for (see MySQL), each on a free loopback port, with an
+// empty database in a directory of its own, and ends them. It is test equipment:
+// only test files import it. It brings no driver.
 //
 // Starting one takes seconds, so a test binary starts one of each at most, in
 // TestMain. On Linux the kernel ends a server when the process that started it

@@ -9,13 +9,14 @@ import (
 	"time"
 )
 
-// Both servers answer a client that connects (PostgreSQL after a request). After Close they are
+// The servers answer a client that connects (PostgreSQL after a request). After Close they are
 // gone, with all their files.
 func TestServersComeAndGo(t *testing.T) {
-	for name, launch := range map[string]func() (*Server, error){
-		"PostgreSQL": func() (*Server, error) { return LaunchPostgreSQL() },
-		"MariaDB":    func() (*Server, error) { return LaunchMariaDB() },
-	} {
+	launches := map[string]func(...string) (*Server, error){"PostgreSQL": LaunchPostgreSQL, "MariaDB": LaunchMariaDB}
+	if MySQL() != "" {
+		launches["MySQL"] = LaunchMySQL
+	}
+	for name, launch := range launches {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, err := launch()

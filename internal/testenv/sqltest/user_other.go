@@ -11,8 +11,8 @@ import (
 // user is the account that a server runs as: that of this process.
 type user struct{}
 
-func account([]string) (user, error) {
-	if os.Getuid() == 0 {
+func account(names []string) (user, error) {
+	if os.Getuid() == 0 && len(names) > 0 {
 		return user{}, errors.New("the server does not run as root: run the tests as another user")
 	}
 	return user{}, nil

@@ -340,8 +340,13 @@ END $$
 -- the server's clock.
 CREATE PROCEDURE @schema@.server()
 BEGIN
+  DECLARE replicas INT;
   COMMIT;
-  SELECT version, oldest, (SELECT COUNT(*) FROM information_schema.PROCESSLIST p WHERE p.COMMAND LIKE 'Binlog Dump%'), @clock@ FROM meta;
+  -- In MySQL, this table of information_schema cannot be read while the statement of any session is not valid UTF-8.
+  /*!80022 IF @@GLOBAL.performance_schema THEN SELECT COUNT(*) INTO replicas FROM performance_schema.processlist p WHERE p.COMMAND LIKE 'Binlog Dump%'; ELSE */
+  SELECT COUNT(*) INTO replicas FROM information_schema.PROCESSLIST p WHERE p.COMMAND LIKE 'Binlog Dump%';
+  /*!80022 END IF; */
+  SELECT version, oldest, replicas, @clock@ FROM meta;
   COMMIT;
 END $$
 

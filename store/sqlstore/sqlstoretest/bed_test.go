@@ -26,7 +26,13 @@ type bed struct {
 	dialect sqlstore.Dialect
 	driver  string
 	server  *sqltest.Server
-	launch  func(durable bool) (*sqltest.Server, error)
+	launch  func(settings ...string) (*sqltest.Server, error)
+	// quick has settings for the server of most tests, and durable those of one that loses no
+	// commit.
+	quick, durable []string
+	// lossy has statements after which a server that was durable is so no more, each with the
+	// one that undoes it.
+	lossy map[string]string
 	// address returns the data source name without settings. readable has settings that
 	// make requests readable for a proxy.
 	address  func(s *sqltest.Server, database string) string
@@ -37,10 +43,13 @@ type bed struct {
 	call   func(name, columns string, args int) string
 	// named returns a setting that marks the connections of a test by its schema. kill chooses
 	// one of them by the schema and kills it.
+	// program finds a client program by its name in MySQL's packages.
+	program                       func(name string) (string, error)
 	named                         func(schema string) string
 	kill                          func(db *sql.DB, schema string) error
 	statementTimeout, lockTimeout string // settings: 1.5 s, and as short as can be
-	serializable                  string // a setting for transactions that start at that level
+	isolation                     string // a setting: the level at which transactions start
+	readOnly                      string // a setting for transactions that cannot write
 	// withClock returns the script with another clock, for which more statements are
 	// needed. now is the expression of the clock that it has.
 	withClock func(script, more, expression string) string
@@ -67,10 +76,25 @@ type bed struct {
 	take, give  string // the server's own lock %d, of a session
 }
 
+// beds are the databases of most tests, and mysqls those of the dialect MySQL. They include
+// MySQL itself if LEASEHOLD_MYSQLD names one.
+var beds, mysqls = func() (all, mysqls []*bed) {
+	mysqls = []*bed{mariadb}
+	if sqltest.MySQL() != "" {
+		mysqls = append(mysqls, mysql)
+	}
+	return append([]*bed{postgres}, mysqls...), mysqls
+}()
+
 // everywhere runs a test on each kind of database.
-func everywhere(t *testing.T, test func(t *testing.T, on *bed)) {
+func everywhere(t *testing.T, test func(t *testing.T, on *bed)) { on(t, beds, test) }
+
+// onMySQL runs a test on each database of the dialect MySQL.
+func onMySQL(t *testing.T, test func(t *testing.T, on *bed)) { on(t, mysqls, test) }
+
+func on(t *testing.T, beds []*bed, test func(t *testing.T, on *bed)) {
 	t.Parallel()
-	for _, on := range []*bed{postgres, mariadb} {
+	for _, on := range beds {
 		t.Run(on.name, func(t *testing.T) { test(t, on) })
 	}
 }
@@ -191,6 +215,15 @@ func (on *bed) waitForRows(t testing.TB, db *sql.DB, schema string) int64 {
 
 func lease(name string) store.Lease {
 	return store.Lease{Name: name, Owner: store.NewOwner(), TTL: 30 * time.Second}
+}
+
+// level returns a setting for transactions that start at that isolation level, such as
+// READ-UNCOMMITTED.
+func (on *bed) level(name string) string {
+	if on.dialect == sqlstore.PostgreSQL {
+		return setting(on.isolation, strings.ToLower(strings.ReplaceAll(name, "-", " ")))
+	}
+	return setting(on.isolation, "'"+name+"'")
 }
 
 // setting returns a setting of a connection in a URL.

@@ -12,9 +12,9 @@ import (
 
 // benchmark runs a benchmark on a server of each kind that keeps what it has committed.
 func benchmark(b *testing.B, run func(b *testing.B, on *bed, schema string)) {
-	for _, on := range []*bed{postgres, mariadb} {
+	for _, on := range beds {
 		b.Run(on.name, func(b *testing.B) {
-			server, err := on.launch(true)
+			server, err := on.launch(on.durable...)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -18,31 +18,34 @@ type condition struct {
 
 // The store conforms with any settings of the server, the driver and the pool.
 func TestPostgreSQLConforms(t *testing.T) {
+	t.Parallel()
 	conforms(t, postgres,
 		condition{name: "defaults"},
-		condition{name: "serializable", settings: []string{setting("default_transaction_isolation", "serializable")}},
-		condition{name: "repeatable read", settings: []string{setting("default_transaction_isolation", "repeatable read")}},
+		condition{name: "serializable", settings: []string{postgres.level("SERIALIZABLE")}},
+		condition{name: "repeatable read", settings: []string{postgres.level("REPEATABLE-READ")}},
 		condition{name: "simple protocol", settings: []string{"default_query_exec_mode=simple_protocol"}},
 		condition{name: "polling", o: sqlstore.Options{Connections: -1}},
 		condition{name: "one connection", conns: 1},
 	)
 }
 
-// The store conforms on MariaDB with any settings of the server, the session and the pool.
+// The store conforms on MySQL and MariaDB with any settings of the server, the session and the pool.
 func TestMySQLConforms(t *testing.T) {
-	conforms(t, mariadb,
-		condition{name: "defaults"},
-		condition{name: "serializable", settings: []string{setting("tx_isolation", "'SERIALIZABLE'")}},
-		condition{name: "read uncommitted", settings: []string{setting("tx_isolation", "'READ-UNCOMMITTED'")}},
-		condition{name: "no autocommit", settings: []string{"autocommit=0"}},
-		condition{name: "other modes", settings: []string{setting("sql_mode", "'ANSI,NO_BACKSLASH_ESCAPES,PAD_CHAR_TO_FULL_LENGTH'"), "time_zone=%27-11:00%27", "clientFoundRows=true"}},
-		condition{name: "polling", o: sqlstore.Options{Connections: -1}},
-		condition{name: "one connection", conns: 1},
-	)
+	onMySQL(t, func(t *testing.T, on *bed) {
+		t.Parallel()
+		conforms(t, on,
+			condition{name: "defaults"},
+			condition{name: "serializable", settings: []string{on.level("SERIALIZABLE")}},
+			condition{name: "read uncommitted", settings: []string{on.level("READ-UNCOMMITTED")}},
+			condition{name: "no autocommit", settings: []string{"autocommit=0"}},
+			condition{name: "other modes", settings: []string{setting("sql_mode", "'ANSI,NO_BACKSLASH_ESCAPES,PAD_CHAR_TO_FULL_LENGTH'"), "time_zone=%27-11:00%27", "clientFoundRows=true"}},
+			condition{name: "polling", o: sqlstore.Options{Connections: -1}},
+			condition{name: "one connection", conns: 1},
+		)
+	})
 }
 
 func conforms(t *testing.T, on *bed, conditions ...condition) {
-	t.Parallel()
 	for _, c := range conditions {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -55,13 +55,21 @@ func TestDiskFull(t *testing.T) {
 			says: "53100",
 			room: []string{`DELETE FROM S.locks WHERE starts_with(convert_from(name, 'UTF8'), 'filler')`, `VACUUM S.locks`},
 		},
-		mariadb.name: {
-			// Its first files fit in.
-			on:     mariadb.at(launchLimited(t, sqltest.LaunchMariaDB, 16<<20)),
-			insert: `INSERT INTO S.locks (name, token, meta) SELECT CONCAT(?, seq), 1, REPEAT(MD5(seq), ?) FROM S.seq_1_to_1000 WHERE seq <= ?`,
-			says:   "1114",
-			room:   []string{`DELETE FROM S.locks WHERE name LIKE 'filler%'`},
-		},
+	}
+	for _, on := range mysqls {
+		// The first files fit in: those of MySQL are larger, and it has no file for each table.
+		size, settings := uint64(16<<20), []string(nil)
+		if on == mysql {
+			size, settings = 28<<20, []string{"skip-log-bin", "innodb-redo-log-capacity=8M"}
+		}
+		launch := func(...string) (*sqltest.Server, error) { return on.launch(settings...) }
+		full[on.name] = fullDisk{
+			on: on.at(launchLimited(t, launch, size)),
+			insert: `INSERT INTO S.locks (name, token, meta)
+				WITH RECURSIVE s AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM s WHERE n < 1000) SELECT CONCAT(?, n), 1, REPEAT(LPAD(n, 32, '-'), ?) FROM s WHERE n <= ?`,
+			says: "1114",
+			room: []string{`DELETE FROM S.locks WHERE name LIKE 'filler%'`},
+		}
 	}
 	t.Parallel() // from here on
 	for name, one := range full {

@@ -2,6 +2,7 @@ package sqlstoretest
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -89,4 +90,59 @@ func TestStandbyIsPromoted(t *testing.T) {
 		t.Errorf("renew a lease from before the failover: %v", err)
 	}
 	mustRelease(t, s, kept)
+}
+
+// A standby that was behind when it is promoted has forgotten the last grants. Their holders are told
+// so at the next renewal, and the next token of the lock is larger than theirs all the same, so data
+// that checks tokens stays safe.
+func TestStandbyThatIsBehindIsPromoted(t *testing.T) {
+	t.Parallel()
+	primary, err := sqltest.LaunchPostgreSQL("fsync=on", "full_page_writes=on")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(primary.Close)
+	on := postgres.at(primary)
+	schema := on.newSchema(t)
+	known := lease("x")
+	first := mustAcquire(t, on.open(t, schema, sqlstore.Options{}), known)
+	standby, err := sqltest.LaunchStandby(primary, "fsync=on", "full_page_writes=on")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(standby.Close)
+	db := on.handle(t)
+	connected := func() int64 { return on.number(t, db, "", `SELECT count(*) FROM pg_stat_replication`) }
+	eventually.True(t, "the standby is connected", func() bool { return connected() == 1 })
+
+	addresses := *primary
+	addresses.Addr += "," + standby.Addr
+	s := postgres.at(&addresses).open(t, schema, sqlstore.Options{}, "connect_timeout=2", "target_session_attrs=read-write")
+	if got := s.Caps().Class; got != store.Efficiency {
+		t.Errorf("class %v with an asynchronous standby, want %v", got, store.Efficiency)
+	}
+	there := postgres.at(standby).handle(t)
+	for _, query := range []string{`ALTER SYSTEM SET primary_conninfo = ''`, `SELECT pg_reload_conf()`} {
+		postgres.exec(t, there, "", query)
+	}
+	eventually.True(t, "the standby is cut off", func() bool { return connected() == 0 })
+	mustRelease(t, s, known)
+	late := lease("x")
+	second := mustAcquire(t, s, late)
+
+	primary.Kill()
+	postgres.exec(t, there, "", `SELECT pg_promote()`)
+	eventually.True(t, "the holder is told that its lease is lost", func() bool {
+		return errors.Is(s.Renew(t.Context(), []store.Lease{late})[0], store.ErrNotHeld)
+	})
+	if st := inspect(t, s, "x"); st.Holder.Owner != known.Owner || st.Token != first.Token {
+		t.Errorf("inspect after the failover: %+v, want the holder of then, %s, with token %v", st, known.Owner, first.Token)
+	}
+	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: known}); err != nil {
+		t.Fatal(err)
+	}
+	third := mustAcquire(t, s, lease("x"))
+	if third.Token <= second.Token {
+		t.Errorf("token %v after the failover, want a larger one than %v, which was granted before", third.Token, second.Token)
+	}
 }

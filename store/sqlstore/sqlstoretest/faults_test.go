@@ -241,7 +241,7 @@ func TestConnectionsKilledAtAnyMoment(t *testing.T) {
 func TestServerKilled(t *testing.T) {
 	everywhere(t, func(t *testing.T, on *bed) {
 		t.Parallel()
-		server, err := on.launch(true)
+		server, err := on.launch(on.durable...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -360,13 +360,15 @@ func TestReadOnlyServer(t *testing.T) {
 		asSuperuser(t, `SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE usename = $1`, schema)
 		eventually.True(t, "the store has a new connection", func() bool { return refused(t, s, "can only be read") })
 	})
-	t.Run(mariadb.name, func(t *testing.T) {
-		t.Parallel()
-		s := mariadb.open(t, mariadb.newSchema(t), sqlstore.Options{Timeout: 2 * time.Second}, "tx_read_only=1")
-		if !refused(t, s, "read") {
-			t.Error("the error does not say that the server can only be read")
-		}
-	})
+	for _, on := range mysqls {
+		t.Run(on.name, func(t *testing.T) {
+			t.Parallel()
+			s := on.open(t, on.newSchema(t), sqlstore.Options{Timeout: 2 * time.Second}, on.readOnly+"=1")
+			if !refused(t, s, "read") {
+				t.Error("the error does not say that the server can only be read")
+			}
+		})
+	}
 }
 
 // refused reports whether the error of an acquire, which must fail, contains the words.

@@ -26,17 +26,17 @@ func TestMain(m *testing.M) {
 func withServers(m *testing.M) (code int) {
 	sameseed.Set("100")
 	var starting sync.WaitGroup
-	for _, on := range []*bed{postgres, mariadb} {
+	for _, on := range beds {
 		starting.Go(func() {
 			var err error
-			if on.server, err = on.launch(false); err != nil {
+			if on.server, err = on.launch(on.quick...); err != nil {
 				fmt.Fprintln(os.Stderr, err)
 				on.server = nil
 			}
 		})
 	}
 	starting.Wait()
-	for _, on := range []*bed{postgres, mariadb} {
+	for _, on := range beds {
 		if on.server == nil {
 			code = 1
 			continue

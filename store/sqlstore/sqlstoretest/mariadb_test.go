@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
@@ -23,12 +24,9 @@ var mariadb = &bed{
 	name:    "MariaDB",
 	dialect: sqlstore.MySQL,
 	driver:  "mysql",
-	launch: func(durable bool) (*sqltest.Server, error) {
-		if durable {
-			return sqltest.LaunchMariaDB("innodb-flush-log-at-trx-commit=1")
-		}
-		return sqltest.LaunchMariaDB("max-connections=500", "debug-no-sync")
-	},
+	launch:  sqltest.LaunchMariaDB,
+	quick:   []string{"max-connections=500", "debug-no-sync"},
+	durable: []string{"innodb-flush-log-at-trx-commit=1"},
 	address: func(s *sqltest.Server, database string) string {
 		return fmt.Sprintf("%s:%s@tcp(%s)/%s?", s.User, s.Password, s.Addr, database)
 	},
@@ -36,25 +34,16 @@ var mariadb = &bed{
 	call: func(name, _ string, args int) string {
 		return "CALL S." + name + "(" + strings.TrimSuffix(strings.Repeat("?,", args), ",") + ")"
 	},
-	// A session is in the schema while it executes a call.
-	named: func(string) string { return "" },
-	kill: func(db *sql.DB, schema string) error {
-		var id int64
-		err := db.QueryRowContext(context.Background(), `SELECT ID FROM information_schema.PROCESSLIST WHERE DB = ? ORDER BY RAND() LIMIT 1`, schema).Scan(&id)
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil
-		}
-		if err == nil {
-			_, err = db.ExecContext(context.Background(), fmt.Sprint("KILL ", id))
-		}
-		if err != nil && strings.Contains(err.Error(), "1094") { // the connection is gone
-			return nil
-		}
-		return err
+	program: func(name string) (string, error) {
+		return exec.LookPath(map[string]string{"mysql": "mariadb", "mysqlbinlog": "mariadb-binlog"}[name])
 	},
+	// A session is in the schema while it executes a call.
+	named:            func(string) string { return "" },
+	kill:             killIn("information_schema.PROCESSLIST"),
 	statementTimeout: "max_statement_time=1.5",
 	lockTimeout:      "innodb_lock_wait_timeout=1",
-	serializable:     "tx_isolation=%27SERIALIZABLE%27",
+	isolation:        "tx_isolation",
+	readOnly:         "tx_read_only",
 	withClock: func(script, more, expression string) string {
 		return strings.ReplaceAll(script, mysqlClock, "(SELECT "+expression+")") + "\n" + more
 	},
@@ -86,4 +75,22 @@ var mariadb = &bed{
 	take:        "DO GET_LOCK('key %d', 60)",
 	give:        "DO RELEASE_LOCK('key %d')",
 	sweep:       `CALL S.sweep(100)`,
+}
+
+// killIn returns bed.kill for a server with that table of its sessions.
+func killIn(sessions string) func(db *sql.DB, schema string) error {
+	return func(db *sql.DB, schema string) error {
+		var id int64
+		err := db.QueryRowContext(context.Background(), `SELECT ID FROM `+sessions+` WHERE DB = ? ORDER BY RAND() LIMIT 1`, schema).Scan(&id)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		if err == nil {
+			_, err = db.ExecContext(context.Background(), fmt.Sprint("KILL ", id))
+		}
+		if err != nil && strings.Contains(err.Error(), "1094") { // the connection is gone
+			return nil
+		}
+		return err
+	}
 }

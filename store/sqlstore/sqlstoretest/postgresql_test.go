@@ -19,12 +19,9 @@ var postgres = &bed{
 	name:    "PostgreSQL",
 	dialect: sqlstore.PostgreSQL,
 	driver:  "pgx",
-	launch: func(durable bool) (*sqltest.Server, error) {
-		if durable {
-			return sqltest.LaunchPostgreSQL("fsync=on", "full_page_writes=on")
-		}
-		return sqltest.LaunchPostgreSQL("max_connections=500")
-	},
+	launch:  sqltest.LaunchPostgreSQL,
+	quick:   []string{"max_connections=500"},
+	durable: []string{"fsync=on", "full_page_writes=on"},
 	address: func(s *sqltest.Server, _ string) string {
 		return fmt.Sprintf("postgres://%s:%s@%s/%s?sslmode=disable&", url.PathEscape(s.User), s.Password, s.Addr, s.Database)
 	},
@@ -40,7 +37,8 @@ var postgres = &bed{
 	},
 	statementTimeout: "statement_timeout=1500",
 	lockTimeout:      "lock_timeout=20",
-	serializable:     "default_transaction_isolation=serializable",
+	isolation:        "default_transaction_isolation",
+	readOnly:         "default_transaction_read_only",
 	withClock: func(script, more, expression string) string {
 		// The function is part of the schema, so this is the clock of all sessions.
 		return script + "\n" + more + "\nCREATE OR REPLACE FUNCTION S.clock() RETURNS bigint LANGUAGE sql VOLATILE AS $$ SELECT " + expression + " $$"

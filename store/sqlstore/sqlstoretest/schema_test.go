@@ -171,7 +171,7 @@ func TestInstallAtOnce(t *testing.T) {
 	everywhere(t, func(t *testing.T, on *bed) {
 		t.Parallel()
 		schema := on.newSchema(t)
-		db := on.handle(t, on.serializable)
+		db := on.handle(t, on.level("SERIALIZABLE"))
 		const installers = 8
 		errs := make(chan error, installers)
 		for range installers {

@@ -40,6 +40,7 @@ func TestClassFollowsTheServer(t *testing.T) {
 		{"one MySQL", my("1", "ON", "OFF", "0", "", 0), store.CrashSafe},
 		{"a MySQL that syncs once a second", my("2", "ON", "OFF", "0", "", 0), store.Efficiency},
 		{"a MySQL with torn pages", my("1", "OFF", "OFF", "0", "", 0), store.Efficiency},
+		{"a MySQL that only detects torn pages", my("1", "DETECT_ONLY", "OFF", "0", "", 0), store.Efficiency},
 		{"a MySQL with a binary log on disk", my("1", "ON", "ON", "1", "", 0), store.CrashSafe},
 		{"a MySQL whose binary log is not synced", my("1", "ON", "ON", "0", "", 0), store.Efficiency},
 		{"a MySQL with a replica", my("1", "ON", "ON", "1", "", 1), store.Efficiency},

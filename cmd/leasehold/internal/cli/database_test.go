@@ -14,33 +14,56 @@ import (
 	"github.com/leasehold-dev/leasehold/store/sqlstore"
 )
 
-// The commands work on a database: the schema is installed for a role, which then
-// locks, lists, shows and examines.
-func TestDatabase(t *testing.T) {
-	for name, c := range map[string]struct {
-		launch func() (*sqltest.Server, error)
-		url    string
-		app    string
-	}{
+// aDatabase is a kind of database server.
+type aDatabase struct {
+	launch  func(settings ...string) (*sqltest.Server, error)
+	durable []string // settings for a server that loses no commit
+	crowded string   // a setting for many connections
+	url     string
+	app     string // a role
+}
+
+// onEachDatabase runs a test on each kind of database server.
+func onEachDatabase(t *testing.T, test func(t *testing.T, d aDatabase)) {
+	databases := map[string]aDatabase{
 		"PostgreSQL": {
-			func() (*sqltest.Server, error) { return sqltest.LaunchPostgreSQL("fsync=on", "full_page_writes=on") },
+			sqltest.LaunchPostgreSQL, []string{"fsync=on", "full_page_writes=on"}, "max_connections=300",
 			"postgres://%s:%s@%s/postgres?sslmode=disable%s", "tester",
 		},
 		"MariaDB": {
-			func() (*sqltest.Server, error) { return sqltest.LaunchMariaDB("innodb-flush-log-at-trx-commit=1") },
+			sqltest.LaunchMariaDB, []string{"innodb-flush-log-at-trx-commit=1"}, "max-connections=300",
 			"mariadb://%s:%s@%s/?tls=false%s", "tester@127.0.0.1",
 		},
-	} {
+	}
+	if sqltest.MySQL() != "" {
+		d := databases["MariaDB"]
+		d.launch = sqltest.LaunchMySQL
+		d.durable = append(d.durable, "sync-binlog=1", "tls-version=") // without TLS, as the others are
+		databases["MySQL"] = d
+	}
+	for name, d := range databases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server, err := c.launch()
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(server.Close)
-			onDatabase(t, server, c.url, c.app)
+			test(t, d)
 		})
 	}
+}
+
+// start starts a server, which ends with the test.
+func (d aDatabase) start(t *testing.T, settings ...string) *sqltest.Server {
+	t.Helper()
+	server, err := d.launch(settings...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	return server
+}
+
+// The commands work on a database: the schema is installed for a role, which then
+// locks, lists, shows and examines.
+func TestDatabase(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, d aDatabase) { onDatabase(t, d.start(t, d.durable...), d.url, d.app) })
 }
 
 func onDatabase(t *testing.T, server *sqltest.Server, url, app string) {
@@ -132,22 +155,32 @@ func TestDatabaseOverTLS(t *testing.T) {
 		return server
 	}
 	pg := launch(sqltest.GiveToPostgreSQL, sqltest.LaunchPostgreSQL, "ssl=on", "ssl_cert_file="+cert, "ssl_key_file="+key)
-	my := launch(sqltest.GiveToMariaDB, sqltest.LaunchMariaDB, "ssl-cert="+cert, "ssl-key="+key, "require-secure-transport=ON")
+	ofMySQL := []string{"ssl-cert=" + cert, "ssl-key=" + key, "require-secure-transport=ON"}
+	mysqls := map[string]*sqltest.Server{"MariaDB": launch(sqltest.GiveToMariaDB, sqltest.LaunchMariaDB, ofMySQL...)}
+	if sqltest.MySQL() != "" { // it runs as the user of this process
+		mysqls["MySQL"] = launch(func(string) error { return nil }, sqltest.LaunchMySQL, ofMySQL...)
+	}
 	url := func(scheme string, s *sqltest.Server, settings string) string {
 		return "LEASEHOLD_STORE=" + fmt.Sprintf("%s://%s:%s@%s/?%s", scheme, s.User, s.Password, s.Addr, settings)
 	}
-	for _, c := range []struct {
+	type one struct {
 		name, store, trusted string
 		says                 string // empty: it works
-	}{
+	}
+	all := []one{
 		{"PostgreSQL, verified", url("postgres", pg, "database=postgres&sslmode=verify-full&sslrootcert="+cert), "", ""},
 		{"PostgreSQL, another authority", url("postgres", pg, "database=postgres&sslmode=verify-full&sslrootcert="+others), "", "certificate"},
-		{"MariaDB, verified", url("mysql", my, "tls=true"), cert, ""},
-		{"MariaDB, another authority", url("mysql", my, "tls=true"), others, "certificate"},
-		{"MariaDB, encrypted and not verified", url("mysql", my, "tls=skip-verify"), others, ""},
-		{"MariaDB, TLS if there is any", url("mysql", my, ""), others, ""},
-		{"MariaDB, that demands TLS", url("mysql", my, "tls=false"), cert, "tls=false"},
-	} {
+	}
+	for name, my := range mysqls {
+		all = append(all,
+			one{name + ", verified", url("mysql", my, "tls=true"), cert, ""},
+			one{name + ", another authority", url("mysql", my, "tls=true"), others, "certificate"},
+			one{name + ", encrypted and not verified", url("mysql", my, "tls=skip-verify"), others, ""},
+			one{name + ", TLS if there is any", url("mysql", my, ""), others, ""},
+			one{name + ", that demands TLS", url("mysql", my, "tls=false"), cert, "tls=false"},
+		)
+	}
+	for _, c := range all {
 		t.Run(c.name, func(t *testing.T) {
 			s := newSite(t, c.store, "SSL_CERT_FILE="+c.trusted)
 			if c.says == "" {
@@ -160,21 +193,18 @@ func TestDatabaseOverTLS(t *testing.T) {
 	}
 }
 
-// Processes that contend for locks in PostgreSQL, and are stopped and killed meanwhile,
+// Processes that contend for locks in a database, and are stopped and killed meanwhile,
 // never hold a lock at the same time.
-func TestTortureOfPostgreSQL(t *testing.T) {
-	t.Parallel()
-	server, err := sqltest.LaunchPostgreSQL("max_connections=300")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Close)
-	s := newSite(t, fmt.Sprintf("LEASEHOLD_STORE=postgres://%s:%s@%s/%s?sslmode=disable", server.User, server.Password, server.Addr, server.Database))
-	s.run(0, "schema")
-	p := s.run(0, "lab", "torture", "--procs", "8", "--locks", "2", "--for", "6s", "--ttl", "1s", "--out", filepath.Join(t.TempDir(), "history"))
-	if last := lastLineOf(p.out.String()); !strings.HasPrefix(last, "PASS: 0 violations") {
-		t.Errorf("torture: %s%s, want %q at the beginning of the last line", &p.out, &p.err, "PASS: 0 violations")
-	}
+func TestTortureOfDatabases(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, d aDatabase) {
+		server := d.start(t, d.crowded)
+		s := newSite(t, "LEASEHOLD_STORE="+fmt.Sprintf(d.url, server.User, server.Password, server.Addr, ""))
+		s.run(0, "schema")
+		p := s.run(0, "lab", "torture", "--procs", "8", "--locks", "2", "--for", "6s", "--ttl", "1s", "--out", filepath.Join(t.TempDir(), "history"))
+		if last := lastLineOf(p.out.String()); !strings.HasPrefix(last, "PASS: 0 violations") {
+			t.Errorf("torture: %s%s, want %q at the beginning of the last line", &p.out, &p.err, "PASS: 0 violations")
+		}
+	})
 }
 
 // The SQL is printed without a connection, and only for a database.
