@@ -59,7 +59,7 @@ func BreakPart(r Record, b Break, p Part, now clock.Instant) (Record, Answer) {
 	r = Expire(r, now)
 	i := r.hold(b.Owner)
 	if i < 0 {
-		r.Line = without(r.Line, r.place(b.Owner))
+		r.Queue = without(r.Queue, r.place(b.Owner))
 		return r.bury(attemptOf(b.Owner, p.Made), p.Tomb, now), Answer{Verdict: NotHeld}
 	}
 	if h := r.Holds[i]; p.Token != 0 && h.Token != p.Token || p.Token == 0 && h.Made != p.Made {

@@ -30,7 +30,7 @@ func (r Record) Check() error {
 		}
 		room -= h.Weight
 	}
-	for _, p := range r.Line {
+	for _, p := range r.Queue {
 		if p.Owner == "" || p.Weight < 1 || p.Weight > r.Spec.Limit {
 			return fmt.Errorf("a place of weight %d is of owner %q", p.Weight, p.Owner)
 		}

@@ -32,7 +32,7 @@ func Release(r Record, e End, now clock.Instant) (Record, Answer) {
 	r = Expire(r, now)
 	i := r.hold(e.Owner)
 	if i < 0 || r.Holds[i].isOfAnother(e) {
-		r.Line = without(r.Line, r.place(e.Owner))
+		r.Queue = without(r.Queue, r.place(e.Owner))
 		if e.Tomb > 0 {
 			r = r.bury(attemptOf(e.Owner, e.Attempt), e.Tomb, now)
 		}

@@ -52,8 +52,8 @@ type Record struct {
 	// Holds are the leases, oldest grant first. Expired ones may still be
 	// included; every step drops them first.
 	Holds []Hold `json:"holds,omitempty"`
-	// Line has the waiters' places, in order of arrival.
-	Line []Place `json:"line,omitempty"`
+	// Queue has the waiters' places, in order of arrival.
+	Queue []Place `json:"line,omitempty"`
 	// Tombs are owners that were released before their acquire arrived.
 	Tombs []Tomb `json:"tombs,omitempty"`
 	// Token is the largest token ever granted or reserved.

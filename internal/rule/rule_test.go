@@ -74,7 +74,7 @@ func play(t *testing.T, steps []step) Record {
 // append that writes into memory that another record uses.
 func deepCopy(r Record) Record {
 	r.Holds = slices.Clone(r.Holds[:cap(r.Holds)])[:len(r.Holds)]
-	r.Line = slices.Clone(r.Line[:cap(r.Line)])[:len(r.Line)]
+	r.Queue = slices.Clone(r.Queue[:cap(r.Queue)])[:len(r.Queue)]
 	r.Tombs = slices.Clone(r.Tombs[:cap(r.Tombs)])[:len(r.Tombs)]
 	return r
 }
@@ -212,7 +212,7 @@ func TestExpire(t *testing.T) {
 		Spec:  Semaphore(9),
 		Token: 7,
 		Holds: []Hold{{Owner: "a", Expiry: 10}, {Owner: "b", Expiry: 30}, {Owner: "c", Expiry: 20}},
-		Line:  []Place{{Owner: "d", Expiry: 20}, {Owner: "e", Expiry: 10}, {Owner: "f", Expiry: 30}},
+		Queue: []Place{{Owner: "d", Expiry: 20}, {Owner: "e", Expiry: 10}, {Owner: "f", Expiry: 30}},
 		Tombs: []Tomb{{Owner: "g", Expiry: 30}, {Owner: "h", Expiry: 20}, {Owner: "i", Expiry: 10}},
 	}
 	before := deepCopy(r)
@@ -236,7 +236,7 @@ func TestExpire(t *testing.T) {
 	if !reflect.DeepEqual(r, before) {
 		t.Errorf("expire changed the record it was given: %+v", r)
 	}
-	if e := Expire(r, 30); e.Holds != nil || e.Line != nil || e.Tombs != nil {
+	if e := Expire(r, 30); e.Holds != nil || e.Queue != nil || e.Tombs != nil {
 		t.Errorf("after everything expired: %#v, want nil slices", e)
 	}
 }

@@ -137,9 +137,9 @@ func (w *exclusive) handed(ctx context.Context) (revision int64, err error) {
 		return 0, err
 	}
 	first := entriesOf(r.Responses[0].GetResponseRange().Kvs)
-	line := entriesOf(r.Responses[1].GetResponseRange().Kvs)
-	me := len(line) - 1
-	if me < 0 || line[me].key != p.key || line[me].create != p.create {
+	queue := entriesOf(r.Responses[1].GetResponseRange().Kvs)
+	me := len(queue) - 1
+	if me < 0 || queue[me].key != p.key || queue[me].create != p.create {
 		if there, err := w.refresh(ctx); err != nil || !there {
 			return 0, err
 		}
@@ -148,22 +148,22 @@ func (w *exclusive) handed(ctx context.Context) (revision int64, err error) {
 	if first[0].spec() != rule.Mutex {
 		return 0, otherKind(w.r.Lease, first[0])
 	}
-	is := rule.Owns(ranked(line), me)
+	is := rule.Owns(ranked(queue), me)
 	if is.Verdict == rule.Granted {
 		switch {
 		case first[0].Broken:
 			return 0, w.broken()
-		case line[me].mod > p.create: // the one before handed it over
-			return line[me].mod, nil
+		case queue[me].mod > p.create: // the one before handed it over
+			return queue[me].mod, nil
 		}
-		if revision, err = w.takeOver(ctx, line[me].mod); revision != 0 || err != nil {
+		if revision, err = w.takeOver(ctx, queue[me].mod); revision != 0 || err != nil {
 			return revision, err
 		}
 		return w.handed(ctx) // the place has changed
 	}
 	w.trouble = 0
 	w.reason(w.s.busy(ctx, w.r.Name, first[0], is.Position))
-	w.ahead.watch(w.s.link, line[me-1].key, r.Header.Revision)
+	w.ahead.watch(w.s.link, queue[me-1].key, r.Header.Revision)
 	return 0, nil
 }
 

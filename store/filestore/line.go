@@ -18,7 +18,7 @@ func (t *step) advance(name string, r row) (_ row, changed bool, err error) {
 	before, after, turns := turnsOfTheLiving(r.Record, t.now, func(owner string) bool {
 		return t.s.push.presence(r.Waiters[owner].Socket) == dead
 	})
-	changed = len(turns) > 0 || len(before.Line) != len(r.Line)
+	changed = len(turns) > 0 || len(before.Queue) != len(r.Queue)
 	if drawn := int(after.Token - before.Token); drawn > 0 {
 		floor, err := t.drawFor(&before, len(turns), drawn)
 		if err != nil {
@@ -34,8 +34,8 @@ func (t *step) advance(name string, r row) (_ row, changed bool, err error) {
 			t.s.push.send(w.Socket, m)
 			t.s.bells.ring(name, turn.Owner)
 		}
-		if len(after.Line) > 0 && len(after.Line) != len(r.Line) {
-			t.s.bells.ring(name, after.Line[0].Owner) // it may be the new head
+		if len(after.Queue) > 0 && len(after.Queue) != len(r.Queue) {
+			t.s.bells.ring(name, after.Queue[0].Owner) // it may be the new head
 		}
 	})
 	return r.with(after), changed, nil
@@ -44,13 +44,13 @@ func (t *step) advance(name string, r row) (_ row, changed bool, err error) {
 // drawFor draws the tokens for the first waiters of r, so many as have their turn, and
 // returns the first. It lessens the tokens that they reserve to what there is.
 func (t *step) drawFor(r *rule.Record, waiters, drawn int) (first fence.Token, err error) {
-	r.Line = slices.Clone(r.Line)
+	r.Queue = slices.Clone(r.Queue)
 	if r.Spec == rule.Mutex { // all tokens are for the head of the queue
-		first, r.Line[0].Spare, err = t.draw(drawn - 1)
+		first, r.Queue[0].Spare, err = t.draw(drawn - 1)
 		return first, err
 	}
 	for i := range waiters {
-		r.Line[i].Spare = 0
+		r.Queue[i].Spare = 0
 	}
 	one, _ := rule.Advance(*r, 0, t.now)
 	for need := one.Token - r.Token; need > 0 && err == nil; need-- {
@@ -140,8 +140,8 @@ func (b *bells) stands(name string, one *bell, position int) (first bool) {
 // positions, and wakes those that have no place any more, mostly because the lock was
 // handed to them, and the first of them.
 func (b *bells) share(name string, r rule.Record, reader *bell) {
-	positions := make(map[string]int, len(r.Line))
-	for i, p := range r.Line {
+	positions := make(map[string]int, len(r.Queue))
+	for i, p := range r.Queue {
 		positions[p.Owner] = i + 1
 	}
 	b.mu.Lock()

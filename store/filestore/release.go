@@ -37,7 +37,7 @@ func (t *step) release(r store.ReleaseRequest, tomb time.Duration) (rule.Answer,
 		return rule.Answer{}, err
 	}
 	after, ans := rule.Release(before.Record, rule.End{Owner: r.Owner, Attempt: r.Attempt, Undo: r.Undo, Tomb: tomb}, t.now)
-	if ans.Verdict != rule.Done && tomb == 0 && len(after.Line) == len(before.Line) {
+	if ans.Verdict != rule.Done && tomb == 0 && len(after.Queue) == len(before.Queue) {
 		return ans, nil
 	}
 	next, _, err := t.advance(r.Name, before.with(after))

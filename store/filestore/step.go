@@ -125,7 +125,7 @@ func ends(r rule.Record) (end clock.Instant) {
 	for _, h := range r.Holds {
 		end = max(end, h.Expiry)
 	}
-	for _, p := range r.Line {
+	for _, p := range r.Queue {
 		end = max(end, p.Expiry)
 	}
 	for _, b := range r.Tombs {

@@ -244,7 +244,7 @@ func TestReaderWakesTheOthers(t *testing.T) {
 	b.stands("a", granted, 1)
 	b.share("a", rule.Record{
 		Holds: []rule.Hold{{Owner: "granted"}},
-		Line:  []rule.Place{{Owner: "elsewhere"}, {Owner: "first"}, {Owner: "reader"}, {Owner: "last"}},
+		Queue: []rule.Place{{Owner: "elsewhere"}, {Owner: "first"}, {Owner: "reader"}, {Owner: "last"}},
 	}, reader)
 	for _, c := range []struct {
 		bell     *bell

@@ -128,9 +128,9 @@ type Model struct {
 	Begun bool
 	// AnyRank: a new waiter may come before all others.
 	AnyRank bool
-	// KeepLine: a node that crashes loses the lock and keeps the queue, as of a
+	// KeepQueue: a node that crashes loses the lock and keeps the queue, as of a
 	// moment at which the lock was another's.
-	KeepLine bool
+	KeepQueue bool
 	// CountFromPush: a waiter that is handed the lock counts validity from when it
 	// hears of that.
 	CountFromPush bool

@@ -12,7 +12,7 @@ type nodes struct {
 	answer modelnode.Answer[uint8] // to the last request
 	shared *sharedNodes            // with a Kind
 	tombs  [maxSlots]modelnode.Tomb[uint8]
-	line   [maxSlots]modelnode.Place[uint8]
+	queue  [maxSlots]modelnode.Place[uint8]
 }
 
 // kept is what node n keeps.
@@ -40,7 +40,7 @@ func (ns *nodes) places(st *state, n uint8, to []modelnode.Place[uint8]) []model
 	for rank := range uint8(ns.m.Attempts) {
 		for i := range ns.m.Attempts {
 			s := &st.slots[i]
-			if q := &s.cells[n].line; q.place > 0 && s.rank == rank {
+			if q := &s.cells[n].queue; q.place > 0 && s.rank == rank {
 				to = append(to, modelnode.Place[uint8]{
 					Owner: uint8(i) + 1, Ticket: uint64(rank), Expiry: now.Add(ticks(int(q.place))), Stamp: uint64(q.stamp),
 				})
@@ -54,12 +54,12 @@ func (ns *nodes) places(st *state, n uint8, to []modelnode.Place[uint8]) []model
 func (ns *nodes) keepPlaces(st *state, n uint8, l *modelnode.Lock[uint8]) {
 	now := nodeNow(st, n)
 	for i := range ns.m.Attempts {
-		q := &st.slots[i].cells[n].line
+		q := &st.slots[i].cells[n].queue
 		q.place, q.stamp = 0, 0
 	}
-	for _, p := range l.Line {
+	for _, p := range l.Queue {
 		if p.Expiry > now {
-			q := &st.slots[p.Owner-1].cells[n].line
+			q := &st.slots[p.Owner-1].cells[n].queue
 			q.place, q.stamp = left(p.Expiry, now), uint8(p.Stamp)
 		}
 	}
@@ -69,7 +69,7 @@ func (ns *nodes) keepPlaces(st *state, n uint8, l *modelnode.Lock[uint8]) {
 func (ns *nodes) push(st *state, n uint8, pushes []modelnode.Push[uint8]) {
 	for _, t := range pushes {
 		if s := &st.slots[t.Owner-1]; t.Granted && s.life == asking {
-			s.cells[n].line.pushed(push{ns.m.packed(t.Token), uint8(t.Stamp) + 1})
+			s.cells[n].queue.pushed(push{ns.m.packed(t.Token), uint8(t.Stamp) + 1})
 		}
 	}
 }
@@ -119,7 +119,7 @@ func (ns *nodes) lock(st *state, n uint8) modelnode.Lock[uint8] {
 		l.Tombs = tombs
 	}
 	if ns.m.Waits {
-		l.Line = ns.places(st, n, ns.line[:0])
+		l.Queue = ns.places(st, n, ns.queue[:0])
 	}
 	return l
 }
@@ -153,8 +153,8 @@ func (ns *nodes) expire(st *state, n int, by uint8) {
 		if c.key == 0 {
 			c.share.slot, c.share.broken = 0, false
 		}
-		if c.line.place -= min(c.line.place, by); c.line.place == 0 {
-			c.line.stamp = 0
+		if c.queue.place -= min(c.queue.place, by); c.queue.place == 0 {
+			c.queue.stamp = 0
 		}
 	}
 }
@@ -172,8 +172,8 @@ func (ns *nodes) fault(st *state, mv move) {
 		}
 		before := ns.lock(st, n)
 		l := before.Crash(ns.m.KeepCounter, ticks(ns.m.Quarantine), nodeNow(st, n))
-		if ns.m.KeepLine {
-			l.Line = before.Line
+		if ns.m.KeepQueue {
+			l.Queue = before.Queue
 		}
 		ns.keep(st, n, l)
 		nd.shut = left(l.ShutUntil, nodeNow(st, n))

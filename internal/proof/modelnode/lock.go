@@ -30,8 +30,8 @@ type Lock[O comparable] struct {
 	Tombs []Tomb[O]
 	// ShutUntil is the end of a quarantine: nothing is granted before it.
 	ShutUntil clock.Instant
-	// Line has the waiters, the next one first.
-	Line Line[O]
+	// Queue has the waiters, the next one first.
+	Queue Queue[O]
 }
 
 // Tomb keeps an owner from acquiring before Expiry.

@@ -142,7 +142,7 @@ func (l Lock[O]) Release(r Rules, e Ending[O], now clock.Instant) (Lock[O], Answ
 	}
 	hands := l.holder(now) == *new(O) && (now >= l.ShutUntil || r.HandsShut)
 	if hands && e.GivesWay {
-		l.Line, hands = l.Line.prefer(e.To, now)
+		l.Queue, hands = l.Queue.prefer(e.To, now)
 	}
 	if hands {
 		l, a.Pushes = l.hand(r, e.Propose, e.Reach, now)

@@ -44,7 +44,7 @@ var mutants = []mutant{
 }
 
 func TestMutatedProceduresAreCaught(t *testing.T) {
-	steps := lineSteps(20, 60)
+	steps := queueSteps(20, 60)
 	everywhere(t, func(t *testing.T, on *bed) {
 		catch(t, on, on.mutants, func(p *procedures, n int) bool {
 			if differential.Find(p, n) != nil {

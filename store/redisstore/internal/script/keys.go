@@ -40,7 +40,7 @@ const (
 	TombMiddle = "}:gone:"
 	// The queue of waiters, the places in it, and a summary of both. The scripts build
 	// these names themselves.
-	LineEnd     = "}:line"
+	QueueEnd    = "}:line"
 	WaitsEnd    = "}:waits"
 	PlaceMiddle = "}:place:"
 )

@@ -73,9 +73,9 @@ func (e *Encoder) encodeKind(c *Command, q driver.Question, r store.Lease, guard
 		}
 		b = resp.AppendWord(resp.AppendWord(resp.AppendNumber(b, uint64(spare)), mode), again)
 		b = e.appendSlots(b, r, exact)
-		b, tells := e.appendPlace(b, q, guarded)
-		if c.Bytes = gate(b); tells > 0 {
-			c.NoPushAt = len(c.Bytes) - tells
+		b, flagAt := e.appendPlace(b, q, guarded)
+		if c.Bytes = gate(b); flagAt > 0 {
+			c.NoPushAt = len(c.Bytes) - flagAt
 		}
 		c.Repeats = q.Again
 	case quorum.Extend:

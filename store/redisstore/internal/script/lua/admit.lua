@@ -125,8 +125,8 @@ local function admit(key, counter, tomb, got, kind, weight, value, ttl, proposed
       said = enqueue(key, owner, wish, ttl, mode, again, place, head, lasts, waits, was, time)
       waits = true
       local ends = math.min(ms + ttl, 9999999999999)
-      if ends > record.line then
-        record.line = ends
+      if ends > record.queueEnds then
+        record.queueEnds = ends
         writeRecord(key, record, ms)
       end
     end

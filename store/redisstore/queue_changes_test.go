@@ -2,9 +2,9 @@ package redisstore
 
 import "github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 
-// lineChanges has mistakes that the scripts could have about queues.
-var lineChanges = []change{
-	{name: "no place for a new waiter", script: script.Acquire, old: "position = call('RPUSH', line, entry)", new: "position = 1"},
+// queueChanges has mistakes that the scripts could have about queues.
+var queueChanges = []change{
+	{name: "no place for a new waiter", script: script.Acquire, old: "position = call('RPUSH', queue, entry)", new: "position = 1"},
 	{name: "a place that lasts for ever", script: script.Acquire, old: ", 'PX', was and ends - ms or ttl)", new: ")"},
 	{name: "a place that is shortened", script: script.Acquire, old: "ends, ticket = math.max(ends, ended), had", new: "ticket = had"},
 	{name: "a queue that is shortened", script: script.Acquire, old: "if ends > lasts then", new: "if true then"},
@@ -22,7 +22,7 @@ var lineChanges = []change{
 	{name: "a repeated request gets a second place", script: script.Acquire, old: "if e == entry then", new: "if false then"},
 	{name: "wrong positions of repeated requests", script: script.Acquire, old: "return high\n", new: "return high + 1\n"},
 	{name: "equals are not found", script: script.Acquire, old: "if e and sub(e, 1, 16) < ticket then", new: "if e and sub(e, 1, 16) <= ticket then"},
-	{name: "dead waiters count", script: script.Acquire, old: "call('LREM', line, '1', some[i])", new: ""},
+	{name: "dead waiters count", script: script.Acquire, old: "call('LREM', queue, '1', some[i])", new: ""},
 	{name: "dead waiters are not looked for", script: script.Acquire, old: "if ms >= bound or seen > 0 then", new: "if seen > 0 then"},
 	{name: "the end of new waiters is not recorded", script: script.Acquire, old: "lasts .. ' ' .. math.min(bound, ends)", new: "lasts .. ' ' .. bound"},
 	{name: "the end of waiters found alive is not recorded", script: script.Acquire, old: "bound, seen = math.min(bound, ends or 0), seen + 1", new: "seen = seen + 1"},
@@ -69,7 +69,7 @@ var lineChanges = []change{
 	{name: "no push", script: script.Release, old: "redis.pcall(sharded and 'SPUBLISH' or 'PUBLISH', channel, message)", new: "1"},
 	{name: "a push with another token", script: script.Release, old: "owner .. ' ' .. text .. ' '", new: "owner .. ' ' .. token + 1 .. ' '"},
 	{name: "a push with another stamp", script: script.Release, old: "text .. ' ' .. stamp", new: "text .. ' ' .. spare"},
-	{name: "a rejoin gets no place", script: script.Return, old: "position = call('RPUSH', line, entry)", new: "position = 1"},
+	{name: "a rejoin gets no place", script: script.Return, old: "position = call('RPUSH', queue, entry)", new: "position = 1"},
 	{name: "a rejoin gets a place without a holder", script: script.Return, old: "if not held and mode == '2' then", new: "if false then"},
 	{name: "a rejoin looks for a holder before the release", script: script.Return, old: "return true, held, left", new: "return true, nil, -2"},
 	{name: "an owner that was released rejoins", script: script.Return, old: "if got[6] then", new: "if false then"},
@@ -104,6 +104,6 @@ var lineChanges = []change{
 	{name: "answers to a rejoin the other way round", script: script.Return, old: "{said, well and stood or {}}", new: "{well and stood or {}, said}"},
 	{name: "a healed owner keeps its place", script: script.Heal, old: "leave('{' .. key .. '}:', string.match(value, '^[^ ]+'))", new: ""},
 	{name: "a healed owner is not looked for in the queue", script: script.Heal, old: "if place == nil then", new: "if false then"},
-	{name: "no waiter is reported", script: script.Confirm, old: "type(line) == 'string' and 1 or 0", new: "0"},
+	{name: "no waiter is reported", script: script.Confirm, old: "type(queue) == 'string' and 1 or 0", new: "0"},
 	{name: "inspect shows no waiter", script: script.Inspect, old: "all[#all + 1] = value", new: ""},
 }
