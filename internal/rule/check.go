@@ -38,7 +38,7 @@ func (r Record) Check() error {
 			return fmt.Errorf("the place of %q is to reserve %d tokens", p.Owner, p.Spare)
 		}
 	}
-	for _, t := range r.Tombs {
+	for _, t := range r.Tombstones {
 		if t.Owner == "" {
 			return errors.New("a tombstone has no owner")
 		}

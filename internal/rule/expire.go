@@ -13,7 +13,7 @@ import (
 func Expire(r Record, now clock.Instant) Record {
 	r.Holds = living(r.Holds, func(h Hold) bool { return now < h.Expiry })
 	r.Queue = living(r.Queue, func(p Place) bool { return now < p.Expiry })
-	r.Tombs = living(r.Tombs, func(t Tomb) bool { return now < t.Expiry })
+	r.Tombstones = living(r.Tombstones, func(t Tombstone) bool { return now < t.Expiry })
 	if r.Broken != nil && now >= r.Broken.Expiry {
 		r.Broken = nil
 	}
@@ -22,7 +22,7 @@ func Expire(r Record, now clock.Instant) Record {
 
 // Idle reports whether r has nothing left but the last token. A store that passes
 // Ask.Floor may then forget the record.
-func (r Record) Idle() bool { return r.unused() && len(r.Tombs) == 0 && r.Broken == nil }
+func (r Record) Idle() bool { return r.unused() && len(r.Tombstones) == 0 && r.Broken == nil }
 
 // unused reports whether nobody holds the lock or waits for it. It may then
 // become a lock of another kind.

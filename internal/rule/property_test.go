@@ -24,7 +24,7 @@ func owners(r Record) string {
 	for _, v := range r.Queue {
 		l = append(l, v.Owner)
 	}
-	for _, v := range r.Tombs {
+	for _, v := range r.Tombstones {
 		t = append(t, v.Owner)
 	}
 	return strings.Join(h, " ") + " | " + strings.Join(l, " ") + " | " + strings.Join(t, " ")
@@ -78,7 +78,7 @@ func TestRuleKeepsItsPromises(t *testing.T) {
 				h.renew(t, owner.Draw(t, "owner"), ttl.Draw(t, "ttl"))
 			},
 			"release": func(t *rapid.T) {
-				h.release(t, owner.Draw(t, "owner"), time.Duration(rapid.IntRange(0, 15).Draw(t, "tomb")))
+				h.release(t, owner.Draw(t, "owner"), time.Duration(rapid.IntRange(0, 15).Draw(t, "tombstone")))
 			},
 			"leave": func(t *rapid.T) {
 				h.leave(t, owner.Draw(t, "owner"))
@@ -105,7 +105,7 @@ func (h *history) step(t *rapid.T, f func(Record) (Record, Answer)) (before Reco
 		t.Fatalf("the step changed its input: %+v, was %+v", in, copied)
 	}
 	// The memory beyond the ends of the input's slices belongs to another record.
-	if !sameBeyond(in.Holds, copied.Holds) || !sameBeyond(in.Queue, copied.Queue) || !sameBeyond(in.Tombs, copied.Tombs) {
+	if !sameBeyond(in.Holds, copied.Holds) || !sameBeyond(in.Queue, copied.Queue) || !sameBeyond(in.Tombstones, copied.Tombstones) {
 		t.Fatalf("the step wrote beyond its input: %+v", in)
 	}
 	h.record = out
@@ -308,16 +308,16 @@ func (h *history) renew(t *rapid.T, owner string, ttl time.Duration) {
 	}
 }
 
-func (h *history) release(t *rapid.T, owner string, tomb time.Duration) {
-	before, ans := h.step(t, func(r Record) (Record, Answer) { return Release(r, End{Owner: owner, Tomb: tomb}, h.now) })
+func (h *history) release(t *rapid.T, owner string, tombstone time.Duration) {
+	before, ans := h.step(t, func(r Record) (Record, Answer) { return Release(r, End{Owner: owner, Tombstone: tombstone}, h.now) })
 	i := before.hold(owner)
 	if i < 0 {
 		h.untouched(t, before)
 		if ans != (Answer{Verdict: NotHeld}) {
 			t.Fatalf("release without a lease: %+v, want NotHeld", ans)
 		}
-		if tomb > 0 && !Expire(h.record, h.now.Add(tomb-1)).buried(owner) {
-			t.Fatalf("no tombstone of %s for %v: %+v", owner, tomb, h.record)
+		if tombstone > 0 && !Expire(h.record, h.now.Add(tombstone-1)).buried(owner) {
+			t.Fatalf("no tombstone of %s for %v: %+v", owner, tombstone, h.record)
 		}
 		h.leaves(owner)
 		return
@@ -333,9 +333,9 @@ func (h *history) release(t *rapid.T, owner string, tomb time.Duration) {
 		if !Expire(h.record, was.Expiry-1).buried(owner) {
 			t.Fatalf("late requests of %s are not refused: %+v", owner, h.record)
 		}
-		before.Tombs = h.record.Tombs
+		before.Tombstones = h.record.Tombstones
 	}
-	if len(h.record.Holds) < len(before.Holds)-1 || !reflect.DeepEqual(h.record.Queue, before.Queue) || !reflect.DeepEqual(h.record.Tombs, before.Tombs) {
+	if len(h.record.Holds) < len(before.Holds)-1 || !reflect.DeepEqual(h.record.Queue, before.Queue) || !reflect.DeepEqual(h.record.Tombstones, before.Tombstones) {
 		t.Fatalf("the release of %s changed %+v to %+v", owner, before, h.record)
 	}
 }
@@ -434,7 +434,7 @@ func (h *history) breaks(t *rapid.T, owner string, wrong fence.Token, now bool) 
 		}
 		wantAns := Answer{Verdict: Done, Token: b.Token}
 		if now {
-			want.Holds, want.Tombs = without(want.Holds, i), h.record.Tombs
+			want.Holds, want.Tombstones = without(want.Holds, i), h.record.Tombstones
 			if !Expire(h.record, held.Expiry-1).buried(owner) {
 				t.Fatalf("late requests of %s are not refused: %+v", owner, h.record)
 			}

@@ -42,9 +42,9 @@ func (w *exclusive) enqueue(ctx context.Context) (g store.Grant, done bool, err 
 	p := s.newPlace(w.r.Lease, l)
 	p.mailbox = s.inbox.open(l.id)
 	r, err := w.commitPlace(ctx, p, txn{
-		ifs:  []condition{absent(p.key), absent(s.layout.tombOf(p.of))},
+		ifs:  []condition{absent(p.key), absent(s.layout.tombstoneOf(p.of))},
 		then: []operation{put(p.key, recordOf(p.of, l, s.inbox.process).encode(), l.id), byAge(p.prefix, 1)},
-		els:  []operation{get(p.key), byAge(p.prefix, 1), get(s.layout.tombOf(p.of))},
+		els:  []operation{get(p.key), byAge(p.prefix, 1), get(s.layout.tombstoneOf(p.of))},
 	})
 	if err == errAgain {
 		return g, false, nil

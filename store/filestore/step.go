@@ -128,7 +128,7 @@ func ends(r rule.Record) (end clock.Instant) {
 	for _, p := range r.Queue {
 		end = max(end, p.Expiry)
 	}
-	for _, b := range r.Tombs {
+	for _, b := range r.Tombstones {
 		end = max(end, b.Expiry)
 	}
 	if r.Broken != nil {

@@ -24,8 +24,8 @@ type fleet struct {
 	armed  atomic.Bool // guard has nothing left to do
 }
 
-// quorumNode is what has one vote on every lock: a node, or the router of a cluster, which passes a
-// call on to the member that has the lock.
+// quorumNode is what has one vote on every lock: a node, or the router of a cluster,
+// which passes a call on to the member that has the lock.
 type quorumNode interface {
 	// put enqueues a call, and never blocks.
 	put(c call, more bool) error

@@ -30,7 +30,7 @@ var queueChanges = []change{
 	{name: "a request for a place only takes the lock", script: script.Acquire, old: " or not held and (mode == '1' or mode == '2')) then", new: ") then"},
 	{name: "a place behind a holder without a holder", script: script.Acquire, old: "if not held and mode == '2' then", new: "if false then"},
 	{name: "a request for a place only needs a holder", script: script.Acquire, old: "if not held and mode == '2' then", new: "if not held and mode >= '1' then"},
-	{name: "the holder keeps its place", script: script.Acquire, old: "    leave('{' .. key .. '}:', string.sub(tomb, #key + 9), got[5])", new: ""},
+	{name: "the holder keeps its place", script: script.Acquire, old: "    leave('{' .. key .. '}:', string.sub(tombstone, #key + 9), got[5])", new: ""},
 	{name: "the holder stays in the queue", script: script.Acquire, old: "redis.pcall('LREM', name .. 'line', '1', ticket .. ' ' .. owner)", new: ""},
 	{name: "the rest of the lease is not reported", script: script.Acquire, old: "local held, left = got[1], call('PTTL', key)", new: "local held, left = got[1], got[1] and 1 or -2"},
 	{name: "tokens without spare ones", script: script.Acquire, old: "math.min(last + spare + 1, now + LEAD)", new: "0"},

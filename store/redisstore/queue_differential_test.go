@@ -76,7 +76,7 @@ type queueStep struct {
 	Ahead     int64 // of the proposal, in microseconds
 	Spare     int
 	// Again is also set if the owner has a place.
-	Again, Stand, Behind, Barge, Tomb, Renewed bool
+	Again, Stand, Behind, Barge, Tombstone, Renewed bool
 	// Onward makes the proposal lead the counter, not the clock.
 	Onward bool
 	Draws  bool // confirms to reserve tokens
@@ -107,7 +107,7 @@ func queueSteps(exact bool) *rapid.Generator[[]queueStep] {
 			Op: rapid.SampledFrom(often).Draw(t, "op"), Owner: rapid.IntRange(0, queueOwners-1).Draw(t, "owner"), To: rapid.IntRange(-1, queueOwners-1).Draw(t, "to"),
 			TTL:   rapid.SampledFrom([]time.Duration{queueUnit, 2 * queueUnit, 3 * queueUnit, 30 * queueUnit}).Draw(t, "ttl"),
 			Ahead: 500_000, Spare: rapid.SampledFrom([]int{0, 0, 1, 64}).Draw(t, "spare"),
-			Again: flag.Draw(t, "again"), Stand: flag.Draw(t, "stand"), Behind: flag.Draw(t, "behind"), Barge: flag.Draw(t, "barge"), Tomb: flag.Draw(t, "tomb"), Renewed: flag.Draw(t, "renewed"),
+			Again: flag.Draw(t, "again"), Stand: flag.Draw(t, "stand"), Behind: flag.Draw(t, "behind"), Barge: flag.Draw(t, "barge"), Tombstone: flag.Draw(t, "tombstone"), Renewed: flag.Draw(t, "renewed"),
 		}
 		if s.Op == passes {
 			s.TTL = rapid.SampledFrom([]time.Duration{queueUnit, 2 * queueUnit}).Draw(t, "time")
@@ -158,7 +158,7 @@ var seldomSteps = [][]queueStep{{
 }, {
 	// An owner that does not hold the lock returns it beside a tombstone.
 	{Op: asks, Owner: 3, TTL: 2 * queueUnit, Ahead: 500_000, Stand: true},
-	{Op: releases, Owner: 4, TTL: queueUnit, Tomb: true},
+	{Op: releases, Owner: 4, TTL: queueUnit, Tombstone: true},
 	{Op: returns, Owner: 3, To: 2, TTL: 30 * queueUnit, Barge: true, Renewed: true},
 }, {
 	// The same with a queue that has only an owner that has given up its place.
@@ -341,7 +341,7 @@ func (r *queueRun) question(s queueStep) driver.Question {
 	case extends:
 		q.Op = quorum.Extend
 	default:
-		q.Op, q.Tomb = quorum.Release, s.Tomb
+		q.Op, q.Tombstone = quorum.Release, s.Tombstone
 		if s.Op == returns && s.To >= 0 && s.To != s.Owner {
 			next := store.Lease{Name: queueLock, Owner: r.owners[s.To], Meta: `{"pid":1}`, TTL: 2 * s.TTL}
 			q.Next = &driver.Question{Op: quorum.Acquire, Lease: next, Spare: s.Spare, Barge: s.Barge, Waits: true, QueueOnly: s.Stand, IfHeld: !s.Stand, Stamp: clock.Instant(r.trace.Len()) << 40}
@@ -382,8 +382,8 @@ func (r *queueRun) byModel(s queueStep, q driver.Question) (ans, next modelnode.
 		r.model, ans = r.model.Extend(r.rules, l.Owner, l.TTL, r.now)
 	default:
 		e := modelnode.Ending[string]{Owner: l.Owner, Renewed: q.Renewed, GivesWay: q.GivesWay, To: q.To, Propose: propose, Reach: r.reach}
-		if q.Tomb {
-			e.Tomb = l.TTL
+		if q.Tombstone {
+			e.Tombstone = l.TTL
 		}
 		if q.Next == nil {
 			r.model, ans = r.model.Release(r.rules, e, r.now)
@@ -558,8 +558,8 @@ func (r *queueRun) look() error {
 		switch left := more[0].Num; {
 		case left == -1:
 			return fmt.Errorf("%q has no TTL", key)
-		case strings.Contains(key, script.TombMiddle):
-			got["tomb of "+key[strings.LastIndex(key, ":")+1:]] = r.near(left)
+		case strings.Contains(key, script.TombstoneMiddle):
+			got["tombstone of "+key[strings.LastIndex(key, ":")+1:]] = r.near(left)
 		case strings.Contains(key, script.PlaceMiddle):
 			longest = max(longest, left)
 			got["place of "+key[strings.LastIndex(key, ":")+1:]] = r.near(left)
@@ -590,9 +590,9 @@ func (r *queueRun) wanted() map[string]string {
 	if token := r.model.Token(r.now); token > 0 {
 		want["counter"] = strconv.FormatUint(token, 10)
 	}
-	for _, t := range r.model.Tombs {
+	for _, t := range r.model.Tombstones {
 		if r.now < t.Expiry {
-			want["tomb of "+t.Owner] = r.near(t.Expiry.Sub(r.now).Milliseconds())
+			want["tombstone of "+t.Owner] = r.near(t.Expiry.Sub(r.now).Milliseconds())
 		}
 	}
 	i := 0

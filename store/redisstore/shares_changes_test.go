@@ -50,7 +50,7 @@ var shareChanges = []change{
 	{name: "a release hands nothing on", script: script.EndHold, old: "if record and waits and not refusal then", new: "if false then"},
 	{name: "a release leaves no tombstone", script: script.EndHold, old: "if life ~= '0' and (not ours or always == '1') then", new: "if false then"},
 	{name: "a release always leaves a tombstone", script: script.EndHold, old: "(not ours or always == '1') then", new: "true then"},
-	{name: "a tombstone is shortened", script: script.EndHold, old: "if call('PTTL', tomb) < tonumber(life) then", new: "if true then"},
+	{name: "a tombstone is shortened", script: script.EndHold, old: "if call('PTTL', tombstone) < tonumber(life) then", new: "if true then"},
 	{name: "a broken lease leaves no tombstone", script: script.EndHold, old: "if ours and h.broken == '1' then", new: "if false then"},
 	{name: "a renewal shortens", script: script.RenewHold, old: "if reads or ms + ttl > h.ends then\n    h.ends = math.max(h.ends, ms + ttl)", new: "if true then\n    h.ends = ms + ttl"},
 	{name: "a renewal does not prolong", script: script.RenewHold, old: "if reads or ms + ttl > h.ends then", new: "if false then"},
@@ -77,7 +77,7 @@ var shareChanges = []change{
 	{name: "a broken lease is not handed on", script: script.BreakHold, old: "  if not refusal then\n    advance(key, record, false, last, proposed, time, mark, print, nil)\n  end\n  return {1, 0}", new: "  return {1, 0}"},
 	// A free lock and its only grant have a short way.
 	{name: "a free lock goes to an owner that was released", script: script.Admit, old: "if got[1] or got[3] or got[4] or again", new: "if got[1] or got[4] or again"},
-	{name: "the attempt that gets a free lock is not recorded", script: script.Admit, old: " or string.find(tomb, ' ', #key + 9, true) then", new: " then"},
+	{name: "the attempt that gets a free lock is not recorded", script: script.Admit, old: " or string.find(tombstone, ' ', #key + 9, true) then", new: " then"},
 	{name: "the token of a free lock is not counted", script: script.Admit, old: "call('SET', counter, text, 'PX', LIFE)\n  local said", new: "local said"},
 	{name: "a free lock comes without the tokens that were asked for", script: script.Admit, old: "shared and weight ~= limit and '0' or spare, got[2]", new: "'0', got[2]"},
 	{name: "a free lock has the last reserved token as its first", script: script.Admit, old: "reserved > 0 and string.format('%.0f', text - reserved) or text", new: "text"},

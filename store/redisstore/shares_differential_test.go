@@ -77,7 +77,7 @@ type shareStep struct {
 	Spare, Attempt  int
 	// Wrong breaks another token than that of the lease. Guarded, which is the same in all
 	// steps, requires a server that has lost nothing.
-	Barge, Tomb, Renewed, Undo, Now, Wrong, Guarded bool
+	Barge, Tombstone, Renewed, Undo, Now, Wrong, Guarded bool
 	// Several, which is the same in all steps, says that the server is one of several. Then
 	// Slots is the smallest slot that the owner wants, must have if Exact is set, or has, and -1
 	// if it wants none. To is the owner to give way to.
@@ -114,7 +114,7 @@ var shareSteps = rapid.Custom(func(t *rapid.T) []shareStep {
 			Kind: kinds.Draw(t, "kind"), To: rapid.SampledFrom([]int{0, 1, 2}).Draw(t, "to"), Heavy: rapid.SampledFrom([]int64{0, 0, 0, 1, 2}).Draw(t, "heavy"),
 			TTL:   rapid.SampledFrom([]time.Duration{queueUnit, 2 * queueUnit, 3 * queueUnit, 30 * queueUnit}).Draw(t, "ttl"),
 			Spare: rapid.SampledFrom([]int{0, 0, 1, 64}).Draw(t, "spare"), Attempt: rapid.IntRange(1, 2).Draw(t, "attempt"),
-			Barge: flag.Draw(t, "barge"), Tomb: flag.Draw(t, "tomb"), Renewed: flag.Draw(t, "renewed"), Undo: flag.Draw(t, "undo"),
+			Barge: flag.Draw(t, "barge"), Tombstone: flag.Draw(t, "tombstone"), Renewed: flag.Draw(t, "renewed"), Undo: flag.Draw(t, "undo"),
 			Now: flag.Draw(t, "now"), Wrong: flag.Draw(t, "wrong"), Guarded: guarded,
 			Several: several,
 		}
@@ -263,14 +263,14 @@ var seldomShares = [][]shareStep{{
 	// A part of a lease is broken, another one is left alone, and the lease is not restored on a
 	// server without it.
 	{Op: shareAsks, Owner: 0, TTL: 30 * queueUnit, Several: true, Slots: -1},
-	{Op: shareBreaks, Owner: 0, TTL: queueUnit, Tomb: true, Wrong: true, Several: true},
-	{Op: shareBreaks, Owner: 0, TTL: queueUnit, Tomb: true, Several: true},
+	{Op: shareBreaks, Owner: 0, TTL: queueUnit, Tombstone: true, Wrong: true, Several: true},
+	{Op: shareBreaks, Owner: 0, TTL: queueUnit, Tombstone: true, Several: true},
 	{Op: shareBreaks, Owner: 1, TTL: 9 * queueUnit, Several: true},
 	{Op: shareHeals, Owner: 1, TTL: queueUnit, Several: true, Slots: 1},
 }, {
 	{Op: shareAsks, Owner: 5, TTL: 30 * queueUnit, Attempt: 1, Several: true, Slots: -1},
 	{Op: shareBreaks, Owner: 5, TTL: queueUnit, Attempt: 2, Several: true},
-	{Op: shareBreaks, Owner: 5, TTL: 40 * queueUnit, Tomb: true, Attempt: 2, Several: true},
+	{Op: shareBreaks, Owner: 5, TTL: 40 * queueUnit, Tombstone: true, Attempt: 2, Several: true},
 	{Op: shareBreaks, Owner: 5, TTL: queueUnit, Attempt: 1, Now: true, Several: true},
 }, {
 	// The owner of a lease on other servers leaves the queue, and makes room for the next.
@@ -281,7 +281,7 @@ var seldomShares = [][]shareStep{{
 }, {
 	{Op: shareAsks, Owner: 0, TTL: 30 * queueUnit, Heavy: 1, Several: true, Slots: -1},
 	{Op: shareAsks, Owner: 2, TTL: 30 * queueUnit, Several: true, Slots: -1},
-	{Op: shareBreaks, Owner: 0, TTL: queueUnit, Tomb: true, Now: true, Several: true},
+	{Op: shareBreaks, Owner: 0, TTL: queueUnit, Tombstone: true, Now: true, Several: true},
 }, {
 	// A downgrade renews, a reader's lease is restored although a writer waits, and a token is
 	// not confirmed for other slots.
@@ -420,7 +420,7 @@ func (r *shareRun) asks(s shareStep, lease store.Lease, propose uint64) error {
 		ask.Wait = s.TTL
 	}
 	comesFirst := s.Exact && r.isOf(lease.Kind)
-	if !comesFirst && !rule.Expire(r.record, r.now).Idle() && !slices.ContainsFunc(rule.Expire(r.record, r.now).Tombs, func(t rule.Tomb) bool { return t.Owner == tombOf(lease) }) {
+	if !comesFirst && !rule.Expire(r.record, r.now).Idle() && !slices.ContainsFunc(rule.Expire(r.record, r.now).Tombstones, func(t rule.Tombstone) bool { return t.Owner == tombstoneOf(lease) }) {
 		r.advance(propose, false) // an owner that was released changes nothing
 	}
 	if slices.ContainsFunc(r.pushes, func(m string) bool { return strings.HasPrefix(m, "free ") }) {
@@ -441,21 +441,21 @@ func (r *shareRun) asks(s shareStep, lease store.Lease, propose uint64) error {
 	return r.question(q, ans)
 }
 
-// tombOf returns the name of the tombstone of a lease.
-func tombOf(l store.Lease) string { return strings.TrimSpace(l.Owner + " " + l.Attempt) }
+// tombstoneOf returns the name of the tombstone of a lease.
+func tombstoneOf(l store.Lease) string { return strings.TrimSpace(l.Owner + " " + l.Attempt) }
 
 func (r *shareRun) ends(s shareStep, lease store.Lease, propose uint64) error {
 	end := rule.End{Owner: lease.Owner, Attempt: lease.Attempt, Undo: s.Undo && lease.Attempt != ""}
-	if s.Tomb {
-		end.Tomb = lease.TTL
+	if s.Tombstone {
+		end.Tombstone = lease.TTL
 	}
 	broken := slices.ContainsFunc(r.record.Holds, func(h rule.Hold) bool { return h.Owner == lease.Owner && h.Broken })
 	next, ans := rule.Release(r.record, end, r.now)
-	if ans.Verdict == rule.Done && s.Renewed && s.Tomb && !broken {
+	if ans.Verdict == rule.Done && s.Renewed && s.Tombstone && !broken {
 		next, _ = rule.Release(next, end, r.now) // a tombstone in any case
 	}
 	r.record = next
-	q := driver.Question{Op: quorum.Release, Lease: lease, Tomb: s.Tomb, Renewed: s.Renewed, Undo: s.Undo}
+	q := driver.Question{Op: quorum.Release, Lease: lease, Tombstone: s.Tombstone, Renewed: s.Renewed, Undo: s.Undo}
 	if s.Op != shareGives {
 		r.advance(propose, false)
 	} else if q.GivesWay = true; s.To > 0 {
@@ -692,8 +692,8 @@ func (r *shareRun) look() error {
 		if more[0].Num == -1 {
 			return fmt.Errorf("%q has no TTL", key)
 		}
-		if _, owner, ok := strings.Cut(key, script.TombMiddle); ok {
-			got["tomb of "+owner] = r.near(time.Duration(more[0].Num) * time.Millisecond)
+		if _, owner, ok := strings.Cut(key, script.TombstoneMiddle); ok {
+			got["tombstone of "+owner] = r.near(time.Duration(more[0].Num) * time.Millisecond)
 		}
 		if key == shareLock {
 			lasts = time.Duration(more[0].Num) * time.Millisecond
@@ -735,8 +735,8 @@ func (r *shareRun) wanted() (want map[string]string, longest time.Duration) {
 		want[fmt.Sprint("place ", i)] = p.Owner + " for " + r.near(left)
 		longest = max(longest, left)
 	}
-	for _, t := range rec.Tombs {
-		want["tomb of "+t.Owner] = r.near(t.Expiry.Sub(r.now))
+	for _, t := range rec.Tombstones {
+		want["tombstone of "+t.Owner] = r.near(t.Expiry.Sub(r.now))
 	}
 	if rec.Broken != nil {
 		want["broken"] = fmt.Sprint(rec.Broken.Owner, " ", rec.Broken.Token)

@@ -146,7 +146,7 @@ func (r *shareRun) renewsNumbered(l store.Lease, propose uint64) error {
 	r.record = next
 	if ans.Verdict == rule.NotHeld && len(next.Holds) > 0 {
 		bare := next
-		bare.Tombs = nil
+		bare.Tombstones = nil
 		_, could := rule.Admit(bare, own(l, propose), r.now)
 		could = r.seniorInTheWay(could, own(l, propose))
 		if could.Verdict == rule.Busy {
@@ -188,10 +188,10 @@ func (r *shareRun) queues(l store.Lease) error {
 	return r.question(q, r.seniorInTheWay(ans, ask))
 }
 
-// breaksPart breaks the server's part of a lease. If s.Tomb is set, an inspection has shown it.
+// breaksPart breaks the server's part of a lease. If s.Tombstone is set, an inspection has shown it.
 func (r *shareRun) breaksPart(s shareStep, l store.Lease, b rule.Break, propose uint64) error {
-	part, seen := rule.Part{Made: l.Attempt, Tomb: s.TTL}, (*script.Held)(nil)
-	if s.Tomb {
+	part, seen := rule.Part{Made: l.Attempt, Tombstone: s.TTL}, (*script.Held)(nil)
+	if s.Tombstone {
 		seen = &script.Held{Holding: store.Holding{Token: b.Token}, Made: l.Attempt}
 		part.Token = b.Token
 	}

@@ -75,7 +75,7 @@ func (s *Store) rejoin(ctx context.Context, r store.ReleaseRequest, next store.W
 	} else {
 		p.seat = s.seats.take(ctx)
 	}
-	args := []any{[]byte(r.Name), r.Owner, r.Attempt, r.Undo, tombOf(r), r.Renewed, given,
+	args := []any{[]byte(r.Name), r.Owner, r.Attempt, r.Undo, tombstoneOf(r), r.Renewed, given,
 		next.Owner, next.Attempt, []byte(next.Meta), micros(next.TTL), int64(next.Spare), next.Barge, durable(next.Require)}
 	scan := func(rows *sql.Rows) error { return rows.Scan(&done, &queued) }
 	p.sent = s.clock.Now()

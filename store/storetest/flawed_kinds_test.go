@@ -170,7 +170,7 @@ func (s *manifold) BreakLease(_ context.Context, b store.BreakRequest) (time.Dur
 		case s.is("broken leases are renewed"):
 			r.Holds = before.Holds
 		case s.is("broken leases come back"):
-			r.Tombs = nil
+			r.Tombstones = nil
 		case s.is("a break ends all leases"):
 			r.Holds = slices.DeleteFunc(slices.Clone(r.Holds), func(h rule.Hold) bool { return h.Owner != b.Owner })
 		case s.is("breaks are not noted"):

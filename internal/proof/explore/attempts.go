@@ -102,9 +102,9 @@ func (a *attempts) send(s *slot, step *attemptStep) {
 			s.agreed = slotOf(send.Slots)
 		}
 		if send.Op == quorum.Release && a.m.hasKind() {
-			c.share.always = send.AlwaysTomb
+			c.share.always = send.AlwaysTombstone
 		} else if send.Op == quorum.Release {
-			c.queue.always, c.queue.gives, c.queue.toSenior = send.AlwaysTomb, send.GivesWay, send.ToSenior
+			c.queue.always, c.queue.gives, c.queue.toSenior = send.AlwaysTombstone, send.GivesWay, send.ToSenior
 		}
 		switch {
 		case send.Op == quorum.Acquire && a.m.hasKind():
@@ -113,7 +113,7 @@ func (a *attempts) send(s *slot, step *attemptStep) {
 			a.askAgain(s, c, send.QueueOnly)
 		case send.Op == quorum.Confirm:
 			c.ask(a.m.packed(send.Token), asked)
-		case send.Tomb:
+		case send.Tombstone:
 			c.bury = true
 		default:
 			c.release = true

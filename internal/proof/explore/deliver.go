@@ -48,7 +48,7 @@ func (ns *nodes) deliver(st *state, mv move) {
 		after, a = before.Release(r, c.queue.ending(mv, owner), now)
 	case deliverBury:
 		end := c.queue.ending(mv, owner)
-		end.Tomb, end.Renewed = ttl, end.Renewed || ns.healing
+		end.Tombstone, end.Renewed = ttl, end.Renewed || ns.healing
 		after, a = before.Release(r, end, now)
 	}
 	ns.answer = a
@@ -143,7 +143,7 @@ func (ns *nodes) deliverShared(st *state, mv move) {
 	case deliverRelease:
 		q.op = quorum.Release
 	case deliverBury:
-		q.op, q.tomb, q.always = quorum.Release, true, c.share.always || ns.healing
+		q.op, q.tombstone, q.always = quorum.Release, true, c.share.always || ns.healing
 	}
 	after := ns.shared.execute(&q)
 	stays := c.release && ns.m.reducesShared() && (c.acquiring() || c.heals > 0)
@@ -177,7 +177,7 @@ func (ns *nodes) deliverBeside(st *state, mv move) {
 	case quorum.Confirm:
 		l, a = l.Confirm(r, owner, ns.m.number(ns.m.older(s.reserved(), s.age)), now)
 	case quorum.Release:
-		l, a = l.Release(r, modelnode.Ending[uint8]{Owner: owner, Tomb: ticks(ns.m.TTL), Renewed: ns.healing}, now)
+		l, a = l.Release(r, modelnode.Ending[uint8]{Owner: owner, Tombstone: ticks(ns.m.TTL), Renewed: ns.healing}, now)
 		c.freed = c.freed || ns.m.Check&Orphans != 0
 	}
 	ns.answer = a
@@ -194,7 +194,7 @@ func (ns *nodes) deliverReturn(st *state, mv move) {
 	old := &st.slots[owner-1].cells[mv.node]
 	before := ns.lock(st, mv.node)
 	end := old.queue.ending(mv, owner)
-	end.Tomb, end.Renewed = ticks(ns.m.TTL), c.queue.renewed || ns.healing
+	end.Tombstone, end.Renewed = ticks(ns.m.TTL), c.queue.renewed || ns.healing
 	next := modelnode.Ask[uint8]{Owner: mv.slot + 1, TTL: ticks(ns.m.TTL), Ticket: uint64(s.rank), Behind: true}
 	after, ended, a := before.Return(ns.m.Rules, end, next, nodeNow(st, mv.node))
 

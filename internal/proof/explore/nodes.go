@@ -9,10 +9,10 @@ import (
 // nodes has the steps of nodes: they execute requests, and faults happen to them.
 type nodes struct {
 	*judge
-	answer modelnode.Answer[uint8] // to the last request
-	shared *sharedNodes            // with a Kind
-	tombs  [maxSlots]modelnode.Tomb[uint8]
-	queue  [maxSlots]modelnode.Place[uint8]
+	answer     modelnode.Answer[uint8] // to the last request
+	shared     *sharedNodes            // with a Kind
+	tombstones [maxSlots]modelnode.Tombstone[uint8]
+	queue      [maxSlots]modelnode.Place[uint8]
 }
 
 // kept is what node n keeps.
@@ -20,7 +20,7 @@ func (ns *nodes) kept(st *state, n uint8) (nd sharedNode) {
 	nd.counter, nd.shut = st.nodes[n].counter, st.nodes[n].shut
 	for i := range ns.m.Attempts {
 		c := &st.slots[i].cells[n]
-		nd.keys[i] = sharedKey{c.key, c.tomb, c.share.slot, c.share.broken}
+		nd.keys[i] = sharedKey{c.key, c.tombstone, c.share.slot, c.share.broken}
 	}
 	return nd
 }
@@ -30,7 +30,7 @@ func (ns *nodes) keepShared(st *state, n uint8, nd *sharedNode) {
 	st.nodes[n].counter, st.nodes[n].shut = nd.counter, nd.shut
 	for i := range ns.m.Attempts {
 		c := &st.slots[i].cells[n]
-		c.key, c.tomb, c.share.slot, c.share.broken = nd.keys[i].key, nd.keys[i].tomb, nd.keys[i].slot, nd.keys[i].broken
+		c.key, c.tombstone, c.share.slot, c.share.broken = nd.keys[i].key, nd.keys[i].tombstone, nd.keys[i].slot, nd.keys[i].broken
 	}
 }
 
@@ -105,18 +105,18 @@ func (ns *nodes) lock(st *state, n uint8) modelnode.Lock[uint8] {
 	if nd.shut > 0 || nd.unread > 0 {
 		l.ShutUntil = now.Add(ticks(max(1, int(nd.shut))))
 	}
-	tombs := ns.tombs[:0]
+	tombstones := ns.tombstones[:0]
 	for i := range ns.m.Attempts {
 		c := &st.slots[i].cells[n]
 		if c.key > 0 {
 			l.Owner, l.Expiry = uint8(i)+1, now.Add(ticks(int(c.key)))
 		}
-		if c.tomb > 0 {
-			tombs = append(tombs, modelnode.Tomb[uint8]{Owner: uint8(i) + 1, Expiry: now.Add(ticks(int(c.tomb)))})
+		if c.tombstone > 0 {
+			tombstones = append(tombstones, modelnode.Tombstone[uint8]{Owner: uint8(i) + 1, Expiry: now.Add(ticks(int(c.tombstone)))})
 		}
 	}
-	if len(tombs) > 0 {
-		l.Tombs = tombs
+	if len(tombstones) > 0 {
+		l.Tombstones = tombstones
 	}
 	if ns.m.Waits {
 		l.Queue = ns.places(st, n, ns.queue[:0])
@@ -129,13 +129,13 @@ func (ns *nodes) keep(st *state, n uint8, l modelnode.Lock[uint8]) {
 	now := nodeNow(st, n)
 	st.nodes[n].counter = ns.m.packed(l.Counter)
 	for i := range ns.m.Attempts {
-		st.slots[i].cells[n].key, st.slots[i].cells[n].tomb = 0, 0
+		st.slots[i].cells[n].key, st.slots[i].cells[n].tombstone = 0, 0
 	}
 	if l.Owner > 0 && l.Expiry > now {
 		st.slots[l.Owner-1].cells[n].key = left(l.Expiry, now)
 	}
-	for _, t := range l.Tombs {
-		st.slots[t.Owner-1].cells[n].tomb = left(t.Expiry, now)
+	for _, t := range l.Tombstones {
+		st.slots[t.Owner-1].cells[n].tombstone = left(t.Expiry, now)
 	}
 	if ns.m.Waits {
 		ns.keepPlaces(st, n, &l)
@@ -149,7 +149,7 @@ func (ns *nodes) expire(st *state, n int, by uint8) {
 	for i := range ns.m.Attempts {
 		c := &st.slots[i].cells[n]
 		c.key -= min(c.key, by)
-		c.tomb -= min(c.tomb, by)
+		c.tombstone -= min(c.tombstone, by)
 		if c.key == 0 {
 			c.share.slot, c.share.broken = 0, false
 		}

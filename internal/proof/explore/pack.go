@@ -12,7 +12,7 @@ func (c *cell) pack() uint64 {
 	}
 	var b fields
 	b.put(uint64(c.key), 3)
-	b.put(uint64(c.tomb), 3)
+	b.put(uint64(c.tombstone), 3)
 	b.put(uint64(c.acquire.stage), 3)
 	b.put(uint64(c.acquire.token), 8)
 	for _, msg := range c.confirm {
@@ -32,7 +32,7 @@ func unpackCell(word uint64) cell {
 		return cell{}
 	}
 	b := fields{word: word}
-	c := cell{key: uint8(b.get(3)), tomb: uint8(b.get(3))}
+	c := cell{key: uint8(b.get(3)), tombstone: uint8(b.get(3))}
 	c.acquire = message{stage(b.get(3)), token(b.get(8))}
 	for i := range c.confirm {
 		c.confirm[i] = message{stage(b.get(3)), token(b.get(8))}

@@ -128,7 +128,7 @@ func waitingRows() []Row {
 				m.Crashes, m.Quarantine, m.KeepCounter, m.KeepQueue, m.Check, m.Rules.HandsShut = 1, 2, true, true, Mutex, true
 			}), Want: Mutex, Mutant: "node-hands-after-quarantine"},
 		{Name: "W-tomb", What: "a waiter is released before its request arrives; no tombstones",
-			Model: one(2, func(m *Model) { m.Check, m.MaxDelay, m.Rules.NoTombs = Orphans, 1, true }), Want: Orphans, Mutant: "node-tombstones"},
+			Model: one(2, func(m *Model) { m.Check, m.MaxDelay, m.Rules.NoTombstones = Orphans, 1, true }), Want: Orphans, Mutant: "node-tombstones"},
 		{Name: "W-bury", What: "a release that finds the lock leaves no tombstone, although an earlier request may be under way", Off: []string{"bury-repeated"},
 			Model: one(2, func(m *Model) { m.Check, m.MaxDelay, m.Doubts = Orphans, 1, 1 }), Want: Orphans, Mutant: "quorum-bury-repeated"},
 		{Name: "W-place", What: "a released waiter keeps its place",

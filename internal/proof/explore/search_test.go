@@ -160,7 +160,7 @@ func TestShortcutsChangeNoVerdict(t *testing.T) {
 		{"read-write", two(func(m *Model) { m.Kind = rule.ReadWrite }), 0},
 		{"semaphore", two(func(m *Model) { m.Kind = rule.Semaphore(2) }), 0},
 		{"semaphore, broken", two(func(m *Model) { m.Kind, m.Check, m.KindRules.KeepsOthers = rule.Semaphore(2), Whole, true }), Whole},
-		{"leaving orphans, broken", two(func(m *Model) { m.Check, m.Rules.NoTombs = Orphans, true }), Orphans},
+		{"leaving orphans, broken", two(func(m *Model) { m.Check, m.Rules.NoTombstones = Orphans, true }), Orphans},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := c.m

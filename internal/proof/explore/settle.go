@@ -163,7 +163,7 @@ func (se *settler) settleCell(st *state, i, n int) {
 	own := se.ownerAt(st, i, n)
 	if se.m.reduces() || se.m.reducesShared() && s.writes(se.m) {
 		// A tombstone makes an acquire fail, and it may as well never arrive.
-		c.tomb, c.release, c.bury = 0, c.release || c.bury, false
+		c.tombstone, c.release, c.bury = 0, c.release || c.bury, false
 		if s.life == over { // a key that only has others refused may as well never come
 			c.heals = 0
 		}
@@ -179,17 +179,17 @@ func (se *settler) settleCell(st *state, i, n int) {
 		}
 	}
 	if se.m.reducesShared() {
-		c.tomb, c.release, c.bury, c.share.always = 0, c.release || c.bury, false, false
+		c.tombstone, c.release, c.bury, c.share.always = 0, c.release || c.bury, false, false
 	}
 	if se.m.reducesInQueue() {
 		// As above; but the release may be what hands the lock on, and so takes its
 		// time where there is something to release.
-		c.tomb, c.release, c.bury = 0, c.release || c.bury, false
+		c.tombstone, c.release, c.bury = 0, c.release || c.bury, false
 	}
 	creating := c.heals > 0 || c.extend.stage == asked && se.healing || c.beside != idle && se.healing || r.ExtendCreates && (c.extend.sent() || c.strays != [2]uint8{})
 	creating = creating || se.m.Breaks && s.life == holding // a renewal that begins later may heal
 	if !own.acquiring && !creating {
-		c.tomb, c.freed, c.share.always = 0, false, false
+		c.tombstone, c.freed, c.share.always = 0, false, false
 		c.release, c.bury = c.release || c.bury, false // there is nothing to bury
 	}
 	if !own.key && !own.acquiring && !creating && c.queue.place == 0 {

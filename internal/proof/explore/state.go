@@ -88,8 +88,8 @@ type slot struct {
 // cell is one attempt at one node: what the node keeps for its owner, and the
 // messages under way between the two.
 type cell struct {
-	key, tomb uint8 // ticks left; 0: none
-	freed     bool  // a release of this owner was executed here
+	key, tombstone uint8 // ticks left; 0: none
+	freed          bool  // a release of this owner was executed here
 
 	acquire message
 	again   bool // another copy of the acquire is under way

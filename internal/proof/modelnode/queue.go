@@ -58,7 +58,7 @@ func (l Lock[O]) leave(o O) Lock[O] {
 // wants one.
 func (l Lock[O]) stand(r Rules, a Ask[O], now clock.Instant) (Lock[O], Answer[O]) {
 	ans := l.taken(now)
-	if a.Wait && l.buried(a.Owner, now) && !r.NoTombs {
+	if a.Wait && l.buried(a.Owner, now) && !r.NoTombstones {
 		return l, Answer[O]{Verdict: Buried}
 	}
 	if a.Wait && (ans.Holder != *new(O) || !a.Behind || r.StandsAlone) {

@@ -305,15 +305,15 @@ func (k *kindRun) look(s kindStep, owner string) (got, want string, err error) {
 }
 
 func (k *kindRun) release(s kindStep, owner string) (got, want string, err error) {
-	tomb := time.Duration(0)
+	tombstone := time.Duration(0)
 	if s.op == "bury" {
-		tomb = s.d
+		tombstone = s.d
 	}
 	var ans rule.Answer
-	k.r, ans = rule.Release(k.r, rule.End{Owner: owner, Attempt: s.attempt, Undo: s.op == "undo", Tomb: tomb}, k.now)
+	k.r, ans = rule.Release(k.r, rule.End{Owner: owner, Attempt: s.attempt, Undo: s.op == "undo", Tombstone: tombstone}, k.now)
 	k.r, _ = rule.Advance(k.r, k.floor(), k.now)
 	done, err := k.either(owner, "release", "done", func(row []string) bool { return isTrue(row[0]) },
-		[]byte(kindLock), owner, s.attempt, s.op == "undo", micros(tomb), false)
+		[]byte(kindLock), owner, s.attempt, s.op == "undo", micros(tombstone), false)
 	return fmt.Sprint(done), fmt.Sprint(ans.Verdict == rule.Done), err
 }
 

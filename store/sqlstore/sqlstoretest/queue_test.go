@@ -106,12 +106,12 @@ func (p *procedures) line(steps []queueStep) error {
 				_, err = p.one("await", "verdict", []byte(lock), owner, micros(s.d), int64(0), int64(0))
 			}
 		case "release", "leave":
-			tomb := time.Duration(0)
+			tombstone := time.Duration(0)
 			var want rule.Answer
 			r, want = rule.Release(r, rule.End{Owner: owner}, now)
 			r, _ = rule.Advance(r, floor(), now)
 			var done bool
-			done, err = p.release(lock, owner, tomb)
+			done, err = p.release(lock, owner, tombstone)
 			same = done == (want.Verdict == rule.Done)
 		case "renew":
 			var want rule.Answer

@@ -71,7 +71,7 @@ func (e *Encoder) Encode(q driver.Question, c *Command) *Command {
 	switch q.Op {
 	case quorum.Acquire:
 		b := AppendCounterKey(begin(Acquire, AcquireGuarded), r.Name)
-		b = mark(appendTombKey(b, r))
+		b = mark(appendTombstoneKey(b, r))
 		b = e.appendProposal(resp.AppendMillis(appendValue(b, r), r.TTL))
 		b = resp.AppendNumber(b, uint64(q.Spare))
 		again := "0"
@@ -96,13 +96,13 @@ func (e *Encoder) Encode(q driver.Question, c *Command) *Command {
 	case quorum.Extend:
 		e.Extend(c, []store.Lease{r})
 	case quorum.Heal:
-		b := appendTombKey(resp.AppendWord(c.Begin(Heal), r.Name), r)
+		b := appendTombstoneKey(resp.AppendWord(c.Begin(Heal), r.Name), r)
 		b = resp.AppendMillis(appendValue(e.appendMark(c, b, true), r), r.TTL)
 		c.gateAt = len(b)
 		c.Bytes = appendGate(b, e.Fingerprint)
 	default: // quorum.Release
 		life, always, undo := time.Duration(0), "0", "0"
-		if q.Tomb {
+		if q.Tombstone {
 			life = r.TTL
 		}
 		if q.Renewed {
@@ -115,7 +115,7 @@ func (e *Encoder) Encode(q driver.Question, c *Command) *Command {
 		if q.Next != nil {
 			plain, marked = Return, ReturnGuarded
 		}
-		b := mark(resp.AppendWord(appendTombKey(begin(plain, marked), r), KeyBegin, r.Name, WaitsEnd))
+		b := mark(resp.AppendWord(appendTombstoneKey(begin(plain, marked), r), KeyBegin, r.Name, WaitsEnd))
 		b = resp.AppendWord(resp.AppendWord(resp.AppendMillis(appendValue(b, r), life), always), undo)
 		b = resp.AppendWord(e.appendProposal(b), toOf(q))
 		flagAt := 0
