@@ -355,7 +355,7 @@ func TestReadOnlyServer(t *testing.T) {
 		asSuperuser(t, `CREATE ROLE `+schema+` LOGIN PASSWORD 'p' SUPERUSER`)
 		u := *postgres.server
 		u.User, u.Password = schema, "p"
-		s := postgres.at(&u).open(t, schema, sqlstore.Options{Timeout: 300 * time.Millisecond})
+		s := postgres.at(&u).open(t, schema, sqlstore.Options{Timeout: 5 * time.Second}) // a refused call is repeated for so long
 		asSuperuser(t, `ALTER ROLE `+schema+` SET default_transaction_read_only = on`)
 		asSuperuser(t, `SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE usename = $1`, schema)
 		eventually.True(t, "the store has a new connection", func() bool { return refused(t, s, "can only be read") })

@@ -168,7 +168,7 @@ func TestClockAfterTheLock(t *testing.T) {
 func TestAbandonedCall(t *testing.T) {
 	t.Parallel()
 	schema := mariadb.newSchema(t)
-	s := mariadb.open(t, schema, sqlstore.Options{Timeout: 500 * time.Millisecond}, "innodb_lock_wait_timeout=20")
+	s := mariadb.open(t, schema, sqlstore.Options{Timeout: 5 * time.Second}, "innodb_lock_wait_timeout=20")
 	db := mariadb.handle(t)
 	l := lease("x")
 	mustAcquire(t, s, l)
