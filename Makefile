@@ -24,6 +24,8 @@ ADAPTERS  = $(SMALL) $(LARGE)
 # of them wait: for servers, for processes, for the end of leases.
 PACKAGES  = 4
 PARALLEL  = 6
+# The packages that take longest are begun first.
+LONG      = ./store/redisstore ./store/sqlstore/sqlstoretest ./store/etcdstore ./cmd/leasehold/internal/cli ./store/zkstore
 # Tests of changed scripts.
 ALONE     = ^Test(Scripts|Queues|MarkScripts|Shares)Changed$$
 COUNT     = 10
@@ -69,7 +71,7 @@ ifeq ($(PKG),work)
 	@# goroutine, take three to six times as long with the race detector, so they run
 	@# without it here; make race runs them with the detector. Go vets each package before its
 	@# tests, which takes half a minute here, and make lint does it, too.
-	$(GO) test -race -vet=off -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) -skip '$(ALONE)' $$($(GO) list work | grep -vE '/internal/proof/(explore|queues|sim)$$')
+	$(GO) test -race -vet=off -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) -skip '$(ALONE)' $(LONG) $$($(GO) list work | grep -vE '/internal/proof/(explore|queues|sim)$$')
 	$(GO) test -vet=off -timeout $(TIMEOUT) ./internal/proof/explore ./internal/proof/queues ./internal/proof/sim
 	$(GO) test -vet=off -timeout $(TIMEOUT) -run '$(ALONE)' ./store/redisstore
 	cd bench && $(GO) test -race -vet=off -timeout $(TIMEOUT) ./beside

@@ -36,7 +36,7 @@ func TestAcquireAndRelease(t *testing.T) {
 		s.run(123, "release", "x", "--owner", owner+"x")
 		s.run(123, "release", "y", "--owner", owner)
 		waiter := s.start("wait", "x")
-		waiter.says(&waiter.err, `waiting for "x"; held by `)
+		waiter.says(&waiter.err, ` for "x"; held by `)
 		s.run(0, "release", "x", "--owner", owner)
 		waiter.wants(0)
 		if p := s.run(123, "release", "x", "--owner", owner); !strings.Contains(p.err.String(), "no longer had it") {

@@ -74,6 +74,7 @@ func breakReachesTheHolder(t *testing.T, s *site) {
 // In a file and over Redis the holder learns of the break at once, without waiting for its
 // next renewal, which is due after 200 seconds.
 func TestBreakIsPushed(t *testing.T) {
+	t.Parallel() // it mostly waits
 	const longer = "?max_ttl=10m"
 	redis := func(servers int) func(t *testing.T) string {
 		return func(t *testing.T) string { return "redis://" + addresses(redistest.StartN(t, servers)) + longer }

@@ -13,6 +13,7 @@ import (
 // In etcd a holder is told at once and stops before the next one has the lock. One that is
 // stopped, or dead, keeps the lock until its lease expires.
 func TestBreakInEtcd(t *testing.T) {
+	t.Parallel() // it mostly waits
 	program, err := etcdtest.Current()
 	if err != nil {
 		t.Fatal(err)
@@ -39,6 +40,7 @@ func TestBreakInEtcd(t *testing.T) {
 
 // The commands work on an etcd cluster: they lock, list, show and examine.
 func TestEtcd(t *testing.T) {
+	t.Parallel() // it mostly waits
 	program, err := etcdtest.Current()
 	if err != nil {
 		t.Fatal(err)

@@ -159,7 +159,8 @@ func (p *proc) wants(code int) {
 	}
 }
 
-// says waits until the process has written text to o.
+// says waits until the process has written text to o. A line about waiting says for how long
+// from its second second on, so tests ask for what follows that: ` for "x"`.
 func (p *proc) says(o *output, text string) {
 	p.t.Helper()
 	poll(p.t, func() string {

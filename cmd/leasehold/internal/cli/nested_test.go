@@ -13,6 +13,7 @@ import (
 
 // A command that asks for the lock that it runs under would wait for its own end.
 func TestRunUnderItself(t *testing.T) {
+	t.Parallel() // it mostly waits
 	for what, url := range map[string]string{"file": "file", "one server": redistest.Start(t).URL(), "several": "redis://" + addresses(redistest.StartN(t, 3))} {
 		t.Run(what, func(t *testing.T) {
 			s := newSite(t, storeVar+"="+url)
@@ -76,7 +77,7 @@ func TestRunBesideAnotherOfThatName(t *testing.T) {
 	s.run(0, "run", "x", "--", binary, "run", "x", "--store", other, "--", "true")
 	h := s.hold("x", "--store", other)
 	p := s.start("run", "x", "--", binary, "run", "x", "--store", other, "--", "echo", "mine now")
-	p.says(&p.err, "waiting for \"x\"")
+	p.says(&p.err, " for \"x\"")
 	h.let()
 	p.wants(0)
 	if p.out.String() != "mine now\n" {
@@ -105,7 +106,7 @@ func TestRunUnderItselfWithOthersBetween(t *testing.T) {
 func TestRunInTheBackgroundOfItself(t *testing.T) {
 	s := newSite(t)
 	p := s.start("run", "x", "--", "/bin/sh", "-c", `env -u LEASEHOLD_OWNER "$0" run x -- echo after & read x; exit 3`, binary)
-	p.says(&p.err, "waiting for \"x\"")
+	p.says(&p.err, " for \"x\"")
 	p.in.Write([]byte("\n"))
 	p.says(&p.out, "after\n")
 	p.wants(3)

@@ -67,6 +67,7 @@ func TestRedisWarnings(t *testing.T) {
 }
 
 func TestNoMessageShowsAPassword(t *testing.T) {
+	t.Parallel() // it mostly waits
 	server := redistest.Start(t, "--requirepass", "right-secret").Addr()
 	s := newSite(t)
 	for _, c := range []struct{ url, says string }{

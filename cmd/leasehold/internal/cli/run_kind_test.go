@@ -91,7 +91,7 @@ func TestRunAlso(t *testing.T) {
 			s.run(0, "show", name, "--exit-code")
 		}
 		p := s.start("run", "c", "--also", "b", "--also", "a", "--", "/bin/sh", "-c", "echo $LEASEHOLD_NAME $LEASEHOLD_TOKEN $LEASEHOLD_TOKENS; exec "+binary+" ls --json")
-		p.says(&p.err, `waiting for "b"`)
+		p.says(&p.err, ` for "b"`)
 		h.let()
 		p.wants(0)
 		first, list, _ := strings.Cut(p.out.String(), "\n")

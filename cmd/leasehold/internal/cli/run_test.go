@@ -132,7 +132,7 @@ func TestRunWaitsUntilItIsFree(t *testing.T) {
 	s := newSite(t)
 	h := s.hold("x", "--purpose", "first")
 	p := s.start("run", "x", "--", "echo", "mine now")
-	p.says(&p.err, "waiting for \"x\"")
+	p.says(&p.err, " for \"x\"")
 	if !strings.Contains(p.err.String(), "(first)") || p.out.String() != "" {
 		t.Errorf("stdout %q, stderr %q, want text with %q and nothing on stdout", p.out.String(), p.err.String(), "(first)")
 	}
@@ -167,7 +167,7 @@ func TestRunSignalsWhileWaiting(t *testing.T) {
 	h := s.hold("x")
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
 		p := s.start("run", "x", "--", "echo", "ran")
-		p.says(&p.err, "waiting for \"x\"")
+		p.says(&p.err, " for \"x\"")
 		p.signal(syscall.SIGUSR1) // says nothing about ending
 		p.signal(sig)
 		p.wants(128 + int(sig))

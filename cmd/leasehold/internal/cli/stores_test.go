@@ -12,6 +12,7 @@ import (
 
 // everyStore runs a test on each store that processes can share.
 func everyStore(t *testing.T, test func(t *testing.T, s *site)) {
+	t.Parallel() // it mostly waits
 	t.Run("file", func(t *testing.T) { test(t, newSite(t)) })
 	for _, n := range []int{1, 3} {
 		t.Run(fmt.Sprintf("redis %d", n), func(t *testing.T) {
@@ -33,6 +34,7 @@ func everyStore(t *testing.T, test func(t *testing.T, s *site)) {
 // everyKindOfLock runs a test on stores that keep every kind of lock, with more variables in
 // the environment of the command.
 func everyKindOfLock(t *testing.T, test func(t *testing.T, s *site), env ...string) {
+	t.Parallel() // it mostly waits
 	t.Run("file", func(t *testing.T) { test(t, newSite(t, env...)) })
 	t.Run("redis", func(t *testing.T) {
 		test(t, newSite(t, append(env, storeVar+"=redis://"+redistest.Start(t).Addr())...))

@@ -78,9 +78,9 @@ func TestTerminalWaitingLine(t *testing.T) {
 	s := newSite(t)
 	h := s.hold("x", "--purpose", "first")
 	m := s.onTerminal("run", "x", "--", "echo", "mine now")
-	m.shows("waiting for \"x\", next in the queue; held by ")
+	m.shows(" for \"x\", next in the queue; held by ")
 	m.shows("(first)")
-	m.shows("waiting 1s for ") // it is kept up to date
+	m.shows("s for \"x\"") // it is kept up to date
 	behind := s.onTerminal("run", "x", "--", "true")
 	behind.shows("for \"x\", 1 ahead in the queue; held by ")
 	if strings.Contains(m.shown.String(), "\n") {
@@ -123,7 +123,7 @@ func TestTerminalCtrlCWhileWaiting(t *testing.T) {
 	s := newSite(t)
 	h := s.hold("x")
 	m := s.onTerminal("run", "x", "--", "echo", "ran")
-	m.shows("waiting for \"x\"")
+	m.shows(" for \"x\"")
 	m.types("\x03")
 	m.wants(130)
 	if strings.Contains(m.shown.String(), "ran\r") {
