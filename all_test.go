@@ -17,7 +17,7 @@ import (
 // Locks of several kinds are acquired together, in the order of their names, each with
 // a token. Their context carries all of them, and ends with the first.
 func TestAll(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		var order []string
 		b.store.onAcquire(func(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 			order = append(order, r.Name)
@@ -61,7 +61,7 @@ func TestAll(t *testing.T) {
 
 // If one of the locks cannot be had, none is held.
 func TestAllOrNothing(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		first := b.acquire(b.strangers().Mutex("b"))
 		all := b.c.All(b.c.Mutex("a"), b.c.Mutex("b"), b.c.Mutex("c"))
 		var busy *leasehold.BusyError
@@ -113,7 +113,7 @@ func TestAllOrNothing(t *testing.T) {
 // A lock that is lost while another is waited for is acquired anew. One that is lost
 // later ends the context.
 func TestAllAfterALoss(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		first := b.acquire(b.strangers().Mutex("b"))
 		both := b.c.All(b.c.Mutex("a"), b.c.Mutex("b"))
 		got := make(chan *leasehold.Leases)
@@ -150,7 +150,7 @@ func TestAllAfterALoss(t *testing.T) {
 
 // Locks that do not go together are refused before anything is sent.
 func TestAllIsChecked(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		for what, all := range map[string]*leasehold.All{
 			"none":                       b.c.All(),
 			"one name twice":             b.c.All(b.c.Mutex("a"), b.c.Mutex("b"), b.c.Mutex("a")),
@@ -171,7 +171,7 @@ func TestAllIsChecked(t *testing.T) {
 // Clients acquire random sets of locks of all kinds that overlap, some with a bounded
 // wait. All of them go on for minutes, and no lock has more holders than it may.
 func TestOverlappingSets(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		const permits = 3
 		names := []string{"m1", "m2", "s1", "s2", "w1", "w2"}
 		var mu sync.Mutex

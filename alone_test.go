@@ -27,7 +27,7 @@ func goroutine() string {
 // it has asked for the lock before or the lock is known to be contended. A waiter with
 // OnWait needs its own goroutine for that callback, so another one calls Wait.
 func TestLoneWaiterNeedsNoOtherGoroutine(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		var told string
 		for i, c := range []struct {
 			o     leasehold.LockOptions
@@ -39,12 +39,12 @@ func TestLoneWaiterNeedsNoOtherGoroutine(t *testing.T) {
 		} {
 			first := b.acquire(b.strangers().Mutex("a"))
 			before, more, stands := runtime.NumGoroutine(), 0, ""
-			b.line.onWait(func(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
+			b.waiter.onWait(func(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 				more, stands = runtime.NumGoroutine()-before, goroutine()
 				reason(&leasehold.BusyError{Name: r.Name})
 				synctest.Wait()
 				b.release(first)
-				return b.line.under.Wait(ctx, r, reason)
+				return b.waiter.under.Wait(ctx, r, reason)
 			})
 			l := b.acquire(b.c.Mutex("a").With(c.o))
 			if alone := more <= 0 && stands == goroutine(); alone != c.alone || more > 1 {
@@ -64,7 +64,7 @@ func TestLoneWaiterNeedsNoOtherGoroutine(t *testing.T) {
 // If others have arrived while the first waiter asked, another goroutine waits for all
 // of them, so that they keep the place when the first one leaves.
 func TestWaiterWithFollowersUsesAnotherGoroutine(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
 		b.store.onAcquire(func(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 			time.Sleep(time.Second)
@@ -85,14 +85,14 @@ func TestWaiterWithFollowersUsesAnotherGoroutine(t *testing.T) {
 // The place of a lone waiter ends at once when its context does, and the store is
 // called with that context.
 func TestPlaceEndsWithItsLoneWaiter(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		type key struct{}
 		first := b.acquire(b.strangers().Mutex("a"))
 		reason := errors.New("the user went home")
 		var said any
-		b.line.onWait(func(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
+		b.waiter.onWait(func(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 			said = ctx.Value(key{})
-			return b.line.under.Wait(ctx, r, reason)
+			return b.waiter.under.Wait(ctx, r, reason)
 		})
 		for range 2 { // after an attempt, and without one
 			ctx, cancel := context.WithTimeoutCause(context.WithValue(t.Context(), key{}, "x"), time.Second, reason)
@@ -124,19 +124,19 @@ func TestPlaceEndsWithItsLoneWaiter(t *testing.T) {
 // its rank in a new place. A waiter that arrives when no other is left has a rank of its
 // own, and so has one that arrives after a grant.
 func TestRankOutlastsItsWaiter(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
-		rank := func() uint64 { return store.Rank(b.line.asked.Owner) }
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
+		rank := func() uint64 { return store.Rank(b.waiter.asked.Owner) }
 		lock := b.c.Mutex("a")
 		first := b.acquire(b.strangers().Mutex("a"))
 		came := uint64(time.Now().UnixMicro())
 		x := b.queue(lock)
-		owner := b.line.asked.Owner
+		owner := b.waiter.asked.Owner
 		time.Sleep(time.Second)
 		y := b.queue(lock)
 		time.Sleep(time.Second)
 		x.gaveUp()
-		if n := b.inLineNow("a"); n != 1 || rank() != came || b.line.asked.Owner == owner {
-			t.Errorf("%d places, want 1; the last one of %s with rank %d, want rank %d and another owner than %s", n, b.line.asked.Owner, rank(), came, owner)
+		if n := b.inQueueNow("a"); n != 1 || rank() != came || b.waiter.asked.Owner == owner {
+			t.Errorf("%d places, want 1; the last one of %s with rank %d, want rank %d and another owner than %s", n, b.waiter.asked.Owner, rank(), came, owner)
 		}
 		z := b.queue(lock)
 		y.gaveUp() // now another goroutine waits, and the place itself stays
@@ -184,7 +184,7 @@ func TestRankKeepsTheTurn(t *testing.T) {
 	_, ours := open()
 	_, theirs := open()
 	st, holder := open()
-	until := func(what string, happened func(line []store.Place) bool) {
+	until := func(what string, happened func(queue []store.Place) bool) {
 		t.Helper()
 		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
 			state, err := st.Inspect(t.Context(), "a")
@@ -220,20 +220,20 @@ func TestRankKeepsTheTurn(t *testing.T) {
 		var waiting sync.WaitGroup
 		var place string
 		waiting.Go(func() { wait("the one that left", ours, ctx) })
-		until("waiting in the queue", func(line []store.Place) bool {
-			if len(line) == 1 {
-				place = line[0].Holder.Owner
+		until("waiting in the queue", func(queue []store.Place) bool {
+			if len(queue) == 1 {
+				place = queue[0].Holder.Owner
 			}
-			return len(line) == 1
+			return len(queue) == 1
 		})
 		waiting.Go(func() { wait("ours", ours, t.Context()) })
 		until("queueing", func([]store.Place) bool { return ours.Waiting() == 2 })
 		began := time.Now()
 		waiting.Go(func() { wait("theirs", theirs, t.Context()) })
-		until("standing behind", func(line []store.Place) bool { return len(line) == 2 })
+		until("standing behind", func(queue []store.Place) bool { return len(queue) == 2 })
 		leave()
-		until("waiting in the queue again", func(line []store.Place) bool {
-			return len(line) == 2 && line[0].Holder.Owner != place && line[1].Holder.Owner != place
+		until("waiting in the queue again", func(queue []store.Place) bool {
+			return len(queue) == 2 && queue[0].Holder.Owner != place && queue[1].Holder.Owner != place
 		})
 		lasted = time.Since(began)
 		if who := <-served; who != "" {
@@ -244,7 +244,7 @@ func TestRankKeepsTheTurn(t *testing.T) {
 		}
 		firstServed = <-served
 		waiting.Wait() // the stores must not be closed while a lease is released
-		until("the last release", func(line []store.Place) bool { return ours.Queues()+theirs.Queues() == 0 && len(line) == 0 })
+		until("the last release", func(queue []store.Place) bool { return ours.Queues()+theirs.Queues() == 0 && len(queue) == 0 })
 		return firstServed, lasted
 	}
 	for range 10 {
@@ -261,12 +261,12 @@ func TestRankKeepsTheTurn(t *testing.T) {
 
 // A store in memory ignores the rank: a waiter that queues again has come last.
 func TestRankIsIgnoredInMemory(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
 		left, behind := b.queue(b.c.Mutex("a")), b.queue(b.c.Mutex("a"))
 		stranger := b.queue(b.strangers().Mutex("a"))
 		left.gaveUp()
-		if n := b.inLineNow("a"); n != 2 {
+		if n := b.inQueueNow("a"); n != 2 {
 			t.Errorf("%d places, want 2: one for each process", n)
 		}
 		b.release(first)
@@ -281,9 +281,9 @@ func TestRankIsIgnoredInMemory(t *testing.T) {
 // A waiter keeps its place through short troubles of the store, so that no later waiter
 // overtakes it.
 func TestTroubleCostsNoPlace(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		trouble := true
-		b.line.onWait(func(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
+		b.waiter.onWait(func(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 			for ctx.Err() == nil {
 				reason(&leasehold.BusyError{Name: r.Name})
 				for range 20 {
@@ -303,10 +303,10 @@ func TestTroubleCostsNoPlace(t *testing.T) {
 		if n := b.store.called("wait"); !x.waits() || !y.waits() || n != 1 {
 			t.Errorf("after short troubles: %d Waits, want 1; the waits ended with %v and %v, want them to go on", n, x.err, y.err)
 		}
-		b.line.onWait(nil)
+		b.waiter.onWait(nil)
 		trouble = false
 		x.gaveUp()
-		if n := b.inLineNow("a"); n != 1 {
+		if n := b.inQueueNow("a"); n != 1 {
 			t.Errorf("%d places for the one waiter that is left, want 1", n)
 		}
 		b.release(first)
@@ -323,7 +323,7 @@ func pause(ctx context.Context, d time.Duration) {
 
 // A grant that arrives as the context of the first waiter ends goes to the next waiter.
 func TestGrantAtTheEndOfAWaitIsNotLost(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
 		b.grantedTooLate(first)
 		x, y := b.queue(b.c.Mutex("a")), b.queue(b.c.Mutex("a"))

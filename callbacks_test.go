@@ -57,10 +57,10 @@ func (r *records) String() string {
 
 // unharmed fails the test unless the lock is free for both processes and the store's
 // queue is empty. The argument what says after which event.
-func (b *lineBench) unharmed(what, name string) {
+func (b *queueBench) unharmed(what, name string) {
 	b.t.Helper()
 	synctest.Wait()
-	if n := b.inLineNow(name); n != 0 {
+	if n := b.inQueueNow(name); n != 0 {
 		b.t.Errorf("%s: %d places are left in the store's queue, want none", what, n)
 	}
 	for _, c := range []*leasehold.Client{b.c, b.strangers()} {
@@ -97,7 +97,7 @@ func TestWaiterEndedByACallback(t *testing.T) {
 								fails("Observer")
 							}
 						}}
-						b := newLineBench(t, o)
+						b := newQueueBench(t, o)
 						first := b.acquire(b.strangers().Mutex("a"))
 						lock := b.c.Mutex("a").With(leasehold.LockOptions{OnWait: func(error) { fails("OnWait") }})
 						panicked := make(chan any, 1)
@@ -139,7 +139,7 @@ func TestOutcomeEndedByAnObserver(t *testing.T) {
 			what := fmt.Sprintf("%s in %v", how, kind)
 			synctest.Test(t, func(t *testing.T) {
 				var armed atomic.Bool
-				b := newLineBench(t, leasehold.Options{Observer: func(_ context.Context, e leasehold.Event) {
+				b := newQueueBench(t, leasehold.Options{Observer: func(_ context.Context, e leasehold.Event) {
 					if e.Kind == kind && armed.CompareAndSwap(true, false) {
 						end()
 					}
@@ -195,7 +195,7 @@ func TestObserverOfALossEndsItsGoroutine(t *testing.T) {
 	for how, end := range ends {
 		synctest.Test(t, func(t *testing.T) {
 			log, losses := new(records), 0
-			b := newLineBench(t, leasehold.Options{Logger: log.logger(), Observer: func(_ context.Context, e leasehold.Event) {
+			b := newQueueBench(t, leasehold.Options{Logger: log.logger(), Observer: func(_ context.Context, e leasehold.Event) {
 				if e.Kind == leasehold.Lost {
 					losses++
 					end()
@@ -253,7 +253,7 @@ func TestObserverReleasesAndBlocks(t *testing.T) {
 				var mu sync.Mutex
 				var kinds []leasehold.EventKind
 				blocked := make(chan struct{})
-				b := newLineBench(t, leasehold.Options{Observer: func(_ context.Context, e leasehold.Event) {
+				b := newQueueBench(t, leasehold.Options{Observer: func(_ context.Context, e leasehold.Event) {
 					if e.Name == "a" && e.Kind != leasehold.Acquired {
 						mu.Lock()
 						kinds = append(kinds, e.Kind)
@@ -297,16 +297,16 @@ func TestObserverReleasesAndBlocks(t *testing.T) {
 
 // While OnWait blocks, the end of the context takes the waiter out of the queue.
 func TestBlockingOnWaitKeepsNoPlace(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
 		unblock := make(chan struct{})
 		x := b.queue(b.c.Mutex("a").With(leasehold.LockOptions{OnWait: func(error) { <-unblock }}))
-		if n := b.inLineNow("a"); n != 1 {
+		if n := b.inQueueNow("a"); n != 1 {
 			t.Fatalf("%d places while OnWait blocks, want 1", n)
 		}
 		x.cancel()
 		synctest.Wait()
-		if n := b.inLineNow("a"); n != 0 {
+		if n := b.inQueueNow("a"); n != 0 {
 			t.Errorf("%d places are left after the cancellation while OnWait blocks, want none", n)
 		}
 		b.release(first)
@@ -326,9 +326,9 @@ func TestRetryDelayEndsItsGoroutine(t *testing.T) {
 			what := how + " " + where
 			synctest.Test(t, func(t *testing.T) {
 				log := new(records)
-				b := newLineBench(t, leasehold.Options{Logger: log.logger(), RetryDelay: func(int) time.Duration { end(); return 0 }})
+				b := newQueueBench(t, leasehold.Options{Logger: log.logger(), RetryDelay: func(int) time.Duration { end(); return 0 }})
 				away := &store.QuorumError{Op: "wait", Need: 1, Nodes: []store.NodeOutcome{{Outcome: store.Unreachable}}}
-				b.line.onWait(func(context.Context, store.WaitRequest, func(error)) (store.Grant, error) {
+				b.waiter.onWait(func(context.Context, store.WaitRequest, func(error)) (store.Grant, error) {
 					time.Sleep(time.Second)
 					return store.Grant{}, away
 				})
@@ -343,7 +343,7 @@ func TestRetryDelayEndsItsGoroutine(t *testing.T) {
 					if p := calling(func() { l.Release(t.Context()) }); (p != nil) != (how == "panic") {
 						t.Errorf("%s: the caller panicked with %v, want a panic: %v", what, p, how == "panic")
 					}
-					b.line.onWait(nil)
+					b.waiter.onWait(nil)
 					b.unharmed(what, "a")
 					return
 				}
@@ -375,7 +375,7 @@ func TestRetryDelayEndsItsGoroutine(t *testing.T) {
 					})
 				}
 				all.Wait()
-				b.line.onWait(nil)
+				b.waiter.onWait(nil)
 				b.release(first)
 				b.unharmed(what, "a")
 				if waiters > 1 && !strings.Contains(log.String(), "callbacks_test.go") {
@@ -395,11 +395,11 @@ func TestClockEndsItsGoroutine(t *testing.T) {
 			what := fmt.Sprintf("%s at reading %d", how, reading)
 			synctest.Test(t, func(t *testing.T) {
 				v := newVirtual()
-				b := newLineBench(t, leasehold.Options{})
+				b := newQueueBench(t, leasehold.Options{})
 				var mu sync.Mutex
 				left := -1
 				ended := false
-				c := leasehold.New(b.line, &leasehold.Options{Logger: slog.New(slog.DiscardHandler), Clock: clock.Func(func() clock.Instant {
+				c := leasehold.New(b.waiter, &leasehold.Options{Logger: slog.New(slog.DiscardHandler), Clock: clock.Func(func() clock.Instant {
 					mu.Lock()
 					left--
 					now := left == -1
@@ -458,12 +458,12 @@ func TestClockEndsAWait(t *testing.T) {
 		readings := 0
 		for reading := range 20 {
 			what := fmt.Sprintf("%s at reading %d", how, reading)
-			inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+			inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 				v := newVirtual()
 				var left atomic.Int32
 				var ended atomic.Bool
 				left.Store(int32(reading + 1))
-				c := leasehold.New(b.line, &leasehold.Options{Logger: slog.New(slog.DiscardHandler), Clock: clock.Func(func() clock.Instant {
+				c := leasehold.New(b.waiter, &leasehold.Options{Logger: slog.New(slog.DiscardHandler), Clock: clock.Func(func() clock.Instant {
 					if left.Add(-1) == 0 {
 						ended.Store(true)
 						end()
@@ -498,7 +498,7 @@ func TestClockEndsAWait(t *testing.T) {
 				if n := c.Queues(); n != 0 {
 					t.Errorf("%s: %d queues are left, want none", what, n)
 				}
-				if n := b.inLineNow("a"); n != 0 {
+				if n := b.inQueueNow("a"); n != 0 {
 					t.Errorf("%s: %d places are left, want none", what, n)
 				}
 				b.unharmed(what, "a")
@@ -515,7 +515,7 @@ func TestLoggerEndsItsGoroutine(t *testing.T) {
 	for how, end := range ends {
 		synctest.Test(t, func(t *testing.T) {
 			h := &failingHandler{Handler: slog.NewTextHandler(new(records), nil), end: end}
-			b := newLineBench(t, leasehold.Options{Logger: slog.New(h)})
+			b := newQueueBench(t, leasehold.Options{Logger: slog.New(h)})
 			h.c = b.c
 			l := b.acquire(b.c.Mutex("a").With(short))
 			b.store.onRenew(all(store.ErrNotHeld))
@@ -549,11 +549,11 @@ func TestRecoveredPanicIsLoggedWithoutALogger(t *testing.T) {
 	log, before := new(records), slog.Default()
 	slog.SetDefault(log.logger())
 	defer slog.SetDefault(before)
-	inLine(t, leasehold.Options{Observer: func(_ context.Context, e leasehold.Event) {
+	inQueue(t, leasehold.Options{Observer: func(_ context.Context, e leasehold.Event) {
 		if e.Kind == leasehold.Lost {
 			panic("from the observer of a loss")
 		}
-	}}, func(t *testing.T, b *lineBench) {
+	}}, func(t *testing.T, b *queueBench) {
 		l := b.acquire(b.c.Mutex("a").With(short))
 		b.store.onRenew(all(store.ErrNotHeld))
 		<-l.Done()
@@ -567,7 +567,7 @@ func TestRecoveredPanicIsLoggedWithoutALogger(t *testing.T) {
 
 // A function that ends its goroutine within Do leaves the lock free.
 func TestDoReleasesOnGoexit(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		for how, end := range ends {
 			p := calling(func() {
 				b.c.Mutex("a").Do(t.Context(), func(context.Context, *leasehold.Lease) error { end(); return nil })
@@ -582,7 +582,7 @@ func TestDoReleasesOnGoexit(t *testing.T) {
 
 // A lease that its function releases ends Do without an error.
 func TestReleaseWithinDo(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		err := b.c.Mutex("a").Do(t.Context(), func(_ context.Context, l *leasehold.Lease) error { return l.Release(t.Context()) })
 		if err != nil {
 			t.Error(err)

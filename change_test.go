@@ -31,14 +31,14 @@ func (s *changes) Resize(ctx context.Context, name string, from, to store.Kind) 
 }
 
 // changing runs f in a bubble, with a client whose store can change locks.
-func changing(t *testing.T, f func(*testing.T, *lineBench, *changes)) {
+func changing(t *testing.T, f func(*testing.T, *queueBench, *changes)) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newVirtual()
 		m := memstore.New(&memstore.Options{Clock: v})
 		t.Cleanup(func() { m.Close() })
 		s := &changes{Waiter: m}
 		o := leasehold.Options{Clock: v}
-		b := &lineBench{bench: &bench{t: t, clock: v, store: scripted(m), c: leasehold.New(s, &o)}, line: &line{under: m}, o: o}
+		b := &queueBench{bench: &bench{t: t, clock: v, store: scripted(m), c: leasehold.New(s, &o)}, waiter: &queueStore{under: m}, o: o}
 		f(t, b, s)
 	})
 }
@@ -46,7 +46,7 @@ func changing(t *testing.T, f func(*testing.T, *lineBench, *changes)) {
 // A writer becomes a reader with a larger token, and no other writer in between. The
 // reader's lease is renewed, and outlives the writer's.
 func TestDowngrade(t *testing.T) {
-	changing(t, func(t *testing.T, b *lineBench, _ *changes) {
+	changing(t, func(t *testing.T, b *queueBench, _ *changes) {
 		rw := b.c.RW("a")
 		writer := b.acquire(rw.Write())
 		others, next := b.queue(b.strangers().RW("a").Read()), b.queue(b.strangers().RW("a").Write())
@@ -97,7 +97,7 @@ func TestDowngrade(t *testing.T) {
 // A downgrade of unknown outcome can be tried again. One that is refused, or that takes
 // too long, is a loss.
 func TestDowngradeInTrouble(t *testing.T) {
-	changing(t, func(t *testing.T, b *lineBench, s *changes) {
+	changing(t, func(t *testing.T, b *queueBench, s *changes) {
 		lost := errors.New("the answer was lost")
 		for what, c := range map[string]struct {
 			downgrade func(context.Context, store.Lease) (store.Grant, error)
@@ -138,7 +138,7 @@ func TestDowngradeInTrouble(t *testing.T) {
 
 // The number of permits can change while some are held. Waits for the earlier number end.
 func TestResize(t *testing.T) {
-	changing(t, func(t *testing.T, b *lineBench, _ *changes) {
+	changing(t, func(t *testing.T, b *queueBench, _ *changes) {
 		three, one := b.c.Semaphore("a", 3), b.strangers().Semaphore("a", 1)
 		if err := b.c.Resize(t.Context(), "a", 3, 1); err != nil {
 			t.Errorf("resize of a semaphore that nobody uses: %v", err)

@@ -23,7 +23,7 @@ func New(s store.Store, o *Options) *Client {
 	defer c.mu.Unlock()
 	c.holds.init()
 	c.queues.init(o)
-	if n, ok := s.(store.BreakNotifier); ok && breaksHeard {
+	if n, ok := s.(store.BreakNotifier); ok && breaksPushed {
 		c.listen(n)
 	}
 	return c

@@ -18,12 +18,12 @@ const forever = time.Duration(math.MaxInt64)
 // A lease goes on to the next goroutine of the process: the store's lease stays
 // the same, and each holder has a token and a Lease of its own.
 func TestPassOn(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		lock := b.c.Mutex("a")
 		before := b.acquire(lock)
 		for range 8 {
 			w := b.queue(lock)
-			if n := b.line.now.Load(); n != 0 {
+			if n := b.waiter.now.Load(); n != 0 {
 				t.Errorf("%d Waits while the process itself has the lock, want none", n)
 			}
 			b.release(before)
@@ -55,7 +55,7 @@ func TestPassOn(t *testing.T) {
 // contest has many goroutines of some clients take the same lock. It checks that one of
 // them holds it at a time, and that tokens rise.
 type contest struct {
-	b        *lineBench
+	b        *queueBench
 	finished sync.WaitGroup
 	stop     chan struct{}
 
@@ -72,7 +72,7 @@ type contest struct {
 	most    int
 }
 
-func newContest(b *lineBench) *contest {
+func newContest(b *queueBench) *contest {
 	return &contest{b: b, turns: map[*leasehold.Client]int{}, stop: make(chan struct{})}
 }
 
@@ -130,7 +130,7 @@ func (x *contest) over(after time.Duration) {
 
 // While others wait elsewhere, the number of passes in a row is bounded.
 func TestPassesAreBounded(t *testing.T) {
-	inLine(t, leasehold.Options{Cohort: &leasehold.Cohort{Passes: 10, For: forever}}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{Cohort: &leasehold.Cohort{Passes: 10, For: forever}}, func(t *testing.T, b *queueBench) {
 		x := newContest(b)
 		other := b.strangers()
 		x.contend(b.c, 8, time.Millisecond, leasehold.LockOptions{})
@@ -144,7 +144,7 @@ func TestPassesAreBounded(t *testing.T) {
 
 // While others wait elsewhere, the time for passes is bounded.
 func TestPassesAreBoundedInTime(t *testing.T) {
-	inLine(t, leasehold.Options{Cohort: &leasehold.Cohort{Passes: 1 << 20, For: 50 * time.Millisecond}}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{Cohort: &leasehold.Cohort{Passes: 1 << 20, For: 50 * time.Millisecond}}, func(t *testing.T, b *queueBench) {
 		x := newContest(b)
 		other := b.strangers()
 		x.contend(b.c, 8, 3*time.Millisecond, leasehold.LockOptions{})
@@ -159,7 +159,7 @@ func TestPassesAreBoundedInTime(t *testing.T) {
 // While nobody waits elsewhere, passes go on: at a bound the store is asked for more
 // tokens, which continue where the last ones ended.
 func TestPassesGoOnWhileNobodyElseWaits(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		x := newContest(b)
 		x.contend(b.c, 3, time.Millisecond, leasehold.LockOptions{})
 		time.Sleep(5 * time.Second)
@@ -178,7 +178,7 @@ func TestPassesGoOnWhileNobodyElseWaits(t *testing.T) {
 
 // With cohorts switched off, every turn is a grant by the store, and processes alternate.
 func TestCohortOff(t *testing.T) {
-	inLine(t, leasehold.Options{Cohort: &leasehold.Cohort{}}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{Cohort: &leasehold.Cohort{}}, func(t *testing.T, b *queueBench) {
 		x := newContest(b)
 		other := b.strangers()
 		x.contend(b.c, 4, time.Millisecond, leasehold.LockOptions{})
@@ -187,8 +187,8 @@ func TestCohortOff(t *testing.T) {
 		if x.most > 2 || x.turns[b.c] < 450 || x.turns[other] < 450 {
 			t.Errorf("%d turns in a row, want 2 at most; %d and %d turns of the two clients, want 450 at least", x.most, x.turns[b.c], x.turns[other])
 		}
-		if n := b.store.called("reserve"); n != 0 || b.line.asked.Spare != 0 {
-			t.Errorf("%d reservations and %d spare tokens asked for, want none", n, b.line.asked.Spare)
+		if n := b.store.called("reserve"); n != 0 || b.waiter.asked.Spare != 0 {
+			t.Errorf("%d reservations and %d spare tokens asked for, want none", n, b.waiter.asked.Spare)
 		}
 	})
 }
@@ -196,13 +196,13 @@ func TestCohortOff(t *testing.T) {
 // A holder that lost its lease passes nothing on. The waiters queue at the store as soon
 // as the lease is lost, not only when it is released.
 func TestLostLeaseIsNotPassedOn(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		lock := b.c.Mutex("a").With(short)
 		l := b.acquire(lock)
 		w := b.queue(lock)
 		b.store.onRenew(all(store.ErrNotHeld))
 		<-l.Done()
-		if b.inLineNow("a") != 1 {
+		if b.inQueueNow("a") != 1 {
 			t.Error("no waiter queues for a lock that was lost")
 		}
 		b.store.onRenew(nil)
@@ -219,7 +219,7 @@ func TestLostLeaseIsNotPassedOn(t *testing.T) {
 
 // A loss that is found after the pass is reported to the present holder.
 func TestLossAfterAPass(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		lock := b.c.Mutex("a").With(short)
 		l := b.acquire(lock)
 		w := b.queue(lock)
@@ -256,7 +256,7 @@ func TestShortLeaseIsNotPassedOn(t *testing.T) {
 		"a longer notice": {leasehold.LockOptions{TTL: 3 * time.Second, RenewEvery: time.Second, Notice: 1500 * time.Millisecond}, 500 * time.Millisecond, false},
 	} {
 		t.Run(what, func(t *testing.T) {
-			inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+			inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 				lock := b.c.Mutex("a").With(c.o)
 				l := b.acquire(lock)
 				w := b.queue(lock)
@@ -277,7 +277,7 @@ func TestShortLeaseIsNotPassedOn(t *testing.T) {
 
 // MaxHold and MinHold count for each holder from when it became the holder.
 func TestHoldBoundsOfEachPass(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		lock := b.c.Mutex("a").With(leasehold.LockOptions{TTL: 3 * time.Second, MaxHold: 10 * time.Second, MinHold: 4 * time.Second})
 		l := b.acquire(lock)
 		x, y := b.queue(lock), b.queue(lock)
@@ -306,7 +306,7 @@ func TestHoldBoundsOfEachPass(t *testing.T) {
 
 // Of the leases that re-entered a grant, only the last to be released passes it on.
 func TestLastReentryPassesOn(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		lock := b.c.Mutex("a")
 		outer := b.acquire(lock)
 		inner, err := lock.Try(outer.Context())
@@ -333,8 +333,8 @@ func TestLastReentryPassesOn(t *testing.T) {
 }
 
 // drained runs f with a holder that has no pass left, and with a waiter.
-func drained(t *testing.T, f func(t *testing.T, b *lineBench, l *leasehold.Lease, w *turn)) {
-	inLine(t, leasehold.Options{Cohort: &leasehold.Cohort{Passes: 1, For: forever}}, func(t *testing.T, b *lineBench) {
+func drained(t *testing.T, f func(t *testing.T, b *queueBench, l *leasehold.Lease, w *turn)) {
+	inQueue(t, leasehold.Options{Cohort: &leasehold.Cohort{Passes: 1, For: forever}}, func(t *testing.T, b *queueBench) {
 		lock := b.c.Mutex("a")
 		first := b.acquire(lock)
 		x := b.queue(lock)
@@ -347,7 +347,7 @@ func drained(t *testing.T, f func(t *testing.T, b *lineBench, l *leasehold.Lease
 // A loss that is found when the store is asked for tokens is returned by Release, and
 // the next waiter gets a lease from the store.
 func TestLossFoundAtABound(t *testing.T) {
-	drained(t, func(t *testing.T, b *lineBench, l *leasehold.Lease, w *turn) {
+	drained(t, func(t *testing.T, b *queueBench, l *leasehold.Lease, w *turn) {
 		if err := b.store.Store.Release(t.Context(), store.ReleaseRequest{Lease: store.Lease{Name: "a", Owner: l.Owner()}}); err != nil {
 			t.Fatal(err)
 		}
@@ -385,8 +385,8 @@ func TestBadTokensAreNotPassedOn(t *testing.T) {
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
-			drained(t, func(t *testing.T, b *lineBench, l *leasehold.Lease, w *turn) {
-				b.line.onReserve(func(ctx context.Context, r store.ReserveRequest) (store.Reserved, error) {
+			drained(t, func(t *testing.T, b *queueBench, l *leasehold.Lease, w *turn) {
+				b.waiter.onReserve(func(ctx context.Context, r store.ReserveRequest) (store.Reserved, error) {
 					if what == "an answer that came too late" {
 						b.store.onRenew(all(store.ErrNotHeld))
 						time.AfterFunc(leasehold.DefaultTTL/2, func() { b.store.onRenew(nil) })
@@ -394,7 +394,7 @@ func TestBadTokensAreNotPassedOn(t *testing.T) {
 					return answer(ctx, r, l.Token())
 				})
 				l.Release(t.Context())
-				b.line.onReserve(nil)
+				b.waiter.onReserve(nil)
 				next := w.got()
 				if next.Owner() == l.Owner() || next.Token() <= l.Token() || next.Err() != nil {
 					t.Errorf("token %v of %s after %v of %s, want a larger token of another owner; error %v, want none", next.Token(), next.Owner(), l.Token(), l.Owner(), next.Err())
@@ -408,10 +408,10 @@ func TestBadTokensAreNotPassedOn(t *testing.T) {
 // Tokens that are left when a bound is reached are used before new ones: no more are
 // reserved than were used.
 func TestTokensLeftAtABoundAreUsed(t *testing.T) {
-	inLine(t, leasehold.Options{Cohort: &leasehold.Cohort{Passes: 64, For: time.Millisecond}}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{Cohort: &leasehold.Cohort{Passes: 64, For: time.Millisecond}}, func(t *testing.T, b *queueBench) {
 		reserved := 0
-		b.line.onReserve(func(ctx context.Context, r store.ReserveRequest) (store.Reserved, error) {
-			d, err := b.line.under.ReserveTokens(ctx, r)
+		b.waiter.onReserve(func(ctx context.Context, r store.ReserveRequest) (store.Reserved, error) {
+			d, err := b.waiter.under.ReserveTokens(ctx, r)
 			reserved += d.Count
 			return d, err
 		})
@@ -437,10 +437,10 @@ func TestTokensLeftAtABoundAreUsed(t *testing.T) {
 
 // If no waiter is left at a bound, the lease is released.
 func TestBoundWithoutWaiters(t *testing.T) {
-	drained(t, func(t *testing.T, b *lineBench, l *leasehold.Lease, w *turn) {
-		b.line.onReserve(func(ctx context.Context, r store.ReserveRequest) (store.Reserved, error) {
+	drained(t, func(t *testing.T, b *queueBench, l *leasehold.Lease, w *turn) {
+		b.waiter.onReserve(func(ctx context.Context, r store.ReserveRequest) (store.Reserved, error) {
 			w.gaveUp()
-			return b.line.under.ReserveTokens(ctx, r)
+			return b.waiter.under.ReserveTokens(ctx, r)
 		})
 		b.release(l)
 		if b.held("a") {
@@ -451,7 +451,7 @@ func TestBoundWithoutWaiters(t *testing.T) {
 
 // A waiter that gave up is skipped.
 func TestNothingIsPassedToAWaiterThatGaveUp(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		lock := b.c.Mutex("a")
 		l := b.acquire(lock)
 		x, y := b.queue(lock), b.queue(lock)
@@ -468,7 +468,7 @@ func TestNothingIsPassedToAWaiterThatGaveUp(t *testing.T) {
 
 // A MinHold that was cut short leaves the lock taken, and the lease is not passed on.
 func TestMinHoldCutShortPassesNothingOn(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		o := short
 		o.MinHold = 10 * time.Second
 		lock := b.c.Mutex("a").With(o)
@@ -491,7 +491,7 @@ func TestMinHoldCutShortPassesNothingOn(t *testing.T) {
 // Reserved tokens may be used up before a bound is reached. Then more are reserved, and
 // passes go on even if others wait elsewhere.
 func TestPassesGoOnAfterTokensAreUsedUp(t *testing.T) {
-	inLine(t, leasehold.Options{Cohort: &leasehold.Cohort{Passes: 20, For: forever}}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{Cohort: &leasehold.Cohort{Passes: 20, For: forever}}, func(t *testing.T, b *queueBench) {
 		lock := b.c.Mutex("a")
 		l := b.acquire(lock) // nobody waits, so few tokens are reserved
 		stranger := b.queue(b.strangers().Mutex("a"))
@@ -514,12 +514,12 @@ func TestPassesGoOnAfterTokensAreUsedUp(t *testing.T) {
 // A lease that is not renewed is not passed on, so its waiters queue at the store at
 // once.
 func TestLeaseWithoutRenewalIsNotPassedOn(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		lock := b.c.Mutex("a").With(leasehold.LockOptions{NoRenew: true})
 		l := b.acquire(lock)
 		w := b.queue(lock)
-		if b.inLineNow("a") != 1 || b.line.asked.Spare != 0 {
-			t.Errorf("%d places, want 1; %d spare tokens, want none", b.inLineNow("a"), b.line.asked.Spare)
+		if b.inQueueNow("a") != 1 || b.waiter.asked.Spare != 0 {
+			t.Errorf("%d places, want 1; %d spare tokens, want none", b.inQueueNow("a"), b.waiter.asked.Spare)
 		}
 		b.release(l)
 		b.release(w.got())

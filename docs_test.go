@@ -84,6 +84,25 @@ func TestMakefileNamesTestsThatExist(t *testing.T) {
 	}
 }
 
+// The README can be read in one go, and compares Leasehold with what people know.
+func TestReadmeIsShort(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const longest = 150
+	if n := strings.Count(string(text), "\n"); n > longest {
+		t.Errorf("README has %d lines, want %d at most", n, longest)
+	}
+	_, table, _ := strings.Cut(string(text), "\n## How it compares\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	for _, other := range []string{"redsync", "redislock", "etcd", "`consul lock`", "Redisson", "`flock`"} {
+		if !regexp.MustCompile(`(?m)^\| \[?` + other).MatchString(table) {
+			t.Errorf("README does not compare Leasehold with %s", other)
+		}
+	}
+}
+
 // The commands of the README work as written. Its marked blocks run in their order, for a
 // user without any state. The servers that they start get free ports here.
 func TestReadmeCommands(t *testing.T) {

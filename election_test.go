@@ -47,7 +47,7 @@ func (c *candidate) leads() bool {
 // A candidate leads as long as its function runs. It resigns when its context ends,
 // and the next one leads at once.
 func TestElection(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		mine, other := b.c.Election("a"), b.strangers().Election("a")
 		first, second, third := b.runs(mine), b.runs(other), b.runs(mine)
 		term := <-first.term
@@ -81,7 +81,7 @@ func TestElection(t *testing.T) {
 
 // A candidate contends again, after a growing pause, if its function fails.
 func TestElectionAfterAnError(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		c := b.runs(b.c.Election("a"))
 		var pauses []time.Duration
 		for range 12 {
@@ -110,7 +110,7 @@ func TestElectionAfterAnError(t *testing.T) {
 // The context of a leader that loses the lock ends with ErrLost. The candidate contends
 // again, even if its function returns nil, but not before that function has returned.
 func TestElectionAfterALoss(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		e := b.c.Election("a")
 		c := b.runs(e)
 		term := <-c.term
@@ -136,9 +136,9 @@ func TestElectionAfterALoss(t *testing.T) {
 // While the store is unreachable, a candidate goes on trying, for longer than Acquire
 // would. Run returns errors that trying again cannot mend.
 func TestElectionWithAStoreInTrouble(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		b.store.onAcquire(func(context.Context, store.AcquireRequest) (store.Grant, error) { return store.Grant{}, errNodesAway })
-		b.line.onWait(func(ctx context.Context, _ store.WaitRequest, reason func(error)) (store.Grant, error) {
+		b.waiter.onWait(func(ctx context.Context, _ store.WaitRequest, reason func(error)) (store.Grant, error) {
 			return store.Grant{}, errNodesAway
 		})
 		c := b.runs(b.c.Election("a"))
@@ -147,7 +147,7 @@ func TestElectionWithAStoreInTrouble(t *testing.T) {
 			t.Fatalf("without a store for an hour: elected %v, Run returned %v, want neither", c.leads(), len(c.done) > 0)
 		}
 		b.store.onAcquire(nil)
-		b.line.onWait(nil)
+		b.waiter.onWait(nil)
 		<-c.term
 		c.leave <- nil
 		<-c.done
@@ -177,7 +177,7 @@ func TestElectionWithAStoreInTrouble(t *testing.T) {
 // For hours, candidates fail, panic, lose the lock, and start again. Never do two of them
 // lead, and never is there no leader for long.
 func TestElectionsGoOn(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		var mu sync.Mutex
 		var last leasehold.Token
 		leading, terms, vacant := 0, make(map[int]int), time.Now()

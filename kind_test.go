@@ -19,7 +19,7 @@ import (
 // Readers hold the lock together, and a writer alone. A waiting writer stops readers that
 // come later. Those get the lock together after the writer, with a token larger than its own.
 func TestReadWrite(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		mine, other := b.c.RW("a"), b.strangers().RW("a")
 		first := b.acquire(mine.Write())
 		readers := []*turn{b.queue(mine.Read()), b.queue(mine.Read()), b.queue(other.Read())}
@@ -66,7 +66,7 @@ func TestReadWrite(t *testing.T) {
 // the store's queue: readers of one process get the lock together, before a writer that
 // came after them.
 func TestReadersOfOneProcessWaitTogether(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		mine, other := b.c.RW("a"), b.strangers().RW("a")
 		first := b.acquire(other.Write())
 		readers := []*turn{b.queue(mine.Read()), b.queue(mine.Read()), b.queue(mine.Read())}
@@ -89,7 +89,7 @@ func TestReadersOfOneProcessWaitTogether(t *testing.T) {
 // In a steady stream of readers, writers, and waiters for one or for all permits, none
 // waits for longer than all others together hold the lock once.
 func TestNobodyStarves(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		const hold = 10 * time.Millisecond
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -140,7 +140,7 @@ func TestNobodyStarves(t *testing.T) {
 // If a reader dies, only its own lease ends. A writer gets the lock when the last reader
 // is gone.
 func TestDeadReader(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		rw := b.c.RW("a")
 		dead := b.acquire(rw.Read().With(leasehold.LockOptions{NoRenew: true, TTL: time.Second}))
 		living := b.acquire(rw.Read())
@@ -158,7 +158,7 @@ func TestDeadReader(t *testing.T) {
 
 // A semaphore has as many holders as permits, each with a slot and a token of its own.
 func TestSemaphore(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		s, other := b.c.Semaphore("a", 3), b.strangers().Semaphore("a", 3)
 		held := []*leasehold.Lease{b.acquire(s), b.acquire(other), b.acquire(s)}
 		var last leasehold.Token
@@ -188,7 +188,7 @@ func TestSemaphore(t *testing.T) {
 
 // Weights add up, and a heavy waiter is not starved by light ones that come later.
 func TestWeights(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		light := b.c.Semaphore("a", 4)
 		heavy := light.With(leasehold.LockOptions{Weight: 3})
 		first, second := b.acquire(heavy), b.acquire(light)
@@ -210,7 +210,7 @@ func TestWeights(t *testing.T) {
 // Requests of several goroutines of one process are sent side by side: a slow one holds up
 // no other. No tokens are reserved, since such a lease is not passed on.
 func TestSharedLocksAreAskedForSideBySide(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		slow, asked := make(chan struct{}), 0
 		b.store.onAcquire(func(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 			b.store.mu.Lock()
@@ -296,7 +296,7 @@ func TestKindsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 
 // While a name is in use it has one kind, and the error for another names both.
 func TestNameInUseAsAnotherKind(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		locks := map[string]*leasehold.Lock{
 			"mutex":           b.c.Mutex("a"),
 			"semaphore of 2":  b.c.Semaphore("a", 2),
@@ -326,7 +326,7 @@ func TestNameInUseAsAnotherKind(t *testing.T) {
 
 // A context re-enters a lease that covers what the inner lock asks for. A lease cannot grow.
 func TestReentryOfKinds(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		rw, s := b.c.RW("rw"), b.c.Semaphore("s", 5)
 		weighs := func(n int) *leasehold.Lock { return s.With(leasehold.LockOptions{Weight: n}) }
 		for _, c := range []struct {
@@ -362,7 +362,7 @@ func TestReentryOfKinds(t *testing.T) {
 // Many goroutines of several clients contend for a semaphore and for a read-write lock.
 // The limits hold, all of them get all of their turns, and nothing is held at the end.
 func TestContentionForKinds(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		const permits, turns = 4, 40
 		var mu sync.Mutex
 		var weight, readers, writers, most int

@@ -320,10 +320,10 @@ func TestMinHoldCountsFromTheGrant(t *testing.T) {
 		})
 	})
 	t.Run("waited for", func(t *testing.T) {
-		inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
-			b.line.onWait(func(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
+		inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
+			b.waiter.onWait(func(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 				defer time.Sleep(slow)
-				return b.line.under.Wait(ctx, r, reason)
+				return b.waiter.under.Wait(ctx, r, reason)
 			})
 			first := b.acquire(b.strangers().Mutex("a"))
 			w := b.queue(b.c.Mutex("a").With(least))
@@ -332,7 +332,7 @@ func TestMinHoldCountsFromTheGrant(t *testing.T) {
 		})
 	})
 	t.Run("place taken with a release", func(t *testing.T) {
-		rejoins(t, func(t *testing.T, b *lineBench, s *returner) {
+		rejoins(t, func(t *testing.T, b *queueBench, s *returner) {
 			theirs := b.takeTurns(10, time.Millisecond)
 			s.returned = func() { time.Sleep(slow) } // the release is answered late, too
 			w := b.queue(b.c.Mutex("job"))

@@ -34,8 +34,8 @@ const (
 	tickRecorded = true
 	// lateRunRefused: a tick that was over when it was recorded is not run.
 	lateRunRefused = true
-	// breaksHeard: a lease is renewed at once when the store says that it was broken.
-	breaksHeard = true
+	// breaksPushed: a lease is renewed at once when the store says that it was broken.
+	breaksPushed = true
 	// candidacyRepeated: a candidate that lost or failed contends again.
 	candidacyRepeated = true
 )

@@ -19,7 +19,7 @@ var (
 	tickRecorded      = true
 	lateRunRefused    = true
 	candidacyRepeated = true
-	breaksHeard       = true
+	breaksPushed      = true
 )
 
 // Mechanisms are the switches of this build, by name. All are on at first.
@@ -50,5 +50,5 @@ var KindMechanisms = map[string]*bool{
 	"tick-recorded":      &tickRecorded,
 	"late-run-refused":   &lateRunRefused,
 	"candidacy-repeated": &candidacyRepeated,
-	"breaks-heard":       &breaksHeard,
+	"breaks-pushed":      &breaksPushed,
 }

@@ -35,7 +35,7 @@ func TestMechanismsAreNeeded(t *testing.T) {
 		{"tick-recorded", "^TestCrashedRunIsNotRepeated$"},
 		{"late-run-refused", "^TestLateRun$"},
 		{"candidacy-repeated", "^TestElectionAfterALoss$"},
-		{"breaks-heard", "^TestBreakIsPushed$"},
+		{"breaks-pushed", "^TestBreakIsPushed$"},
 	} {
 		name, by := c[0], c[1]
 		for _, switched := range []string{"", name} {

@@ -55,9 +55,9 @@ func (w *watch) forget() {
 	w.events, w.who = nil, nil
 }
 
-func observed(t *testing.T, f func(*testing.T, *lineBench, *watch)) {
+func observed(t *testing.T, f func(*testing.T, *queueBench, *watch)) {
 	w := new(watch)
-	inLine(t, leasehold.Options{Observer: w.observe}, func(t *testing.T, b *lineBench) { f(t, b, w) })
+	inQueue(t, leasehold.Options{Observer: w.observe}, func(t *testing.T, b *queueBench) { f(t, b, w) })
 }
 
 func (w *watch) want(t *testing.T, kinds ...string) {
@@ -69,7 +69,7 @@ func (w *watch) want(t *testing.T, kinds ...string) {
 
 // Each way to get, keep and lose a lease has an event of its own kind, with its details.
 func TestObserver(t *testing.T) {
-	observed(t, func(t *testing.T, b *lineBench, w *watch) {
+	observed(t, func(t *testing.T, b *queueBench, w *watch) {
 		lock := b.c.Mutex("a")
 		l := b.acquire(lock)
 		w.want(t, "acquired")
@@ -155,7 +155,7 @@ func TestObserver(t *testing.T) {
 
 // The observer is called with the context of the call that the event is about.
 func TestObserverHasTheCallersContext(t *testing.T) {
-	observed(t, func(t *testing.T, b *lineBench, w *watch) {
+	observed(t, func(t *testing.T, b *queueBench, w *watch) {
 		ctx := context.WithValue(t.Context(), whoKey{}, "me")
 		lock := b.c.Mutex("a").With(short)
 		lock.Do(ctx, func(ctx context.Context, l *leasehold.Lease) error {
@@ -186,11 +186,11 @@ func quarantined(try int) error {
 // Many goroutines wait out a quarantine. Each gets one event, however often the store
 // gives the same reason, and another event for each new reason.
 func TestWaitingIsObservedWhenItsCauseChanges(t *testing.T) {
-	observed(t, func(t *testing.T, b *lineBench, w *watch) {
+	observed(t, func(t *testing.T, b *queueBench, w *watch) {
 		const waiters = 20
 		var says atomic.Value // func(try int) error
 		says.Store(quarantined)
-		b.line.onWait(func(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
+		b.waiter.onWait(func(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 			for try := 0; ctx.Err() == nil; try++ {
 				reason(says.Load().(func(int) error)(try))
 				pause(ctx, 250*time.Millisecond)
@@ -249,9 +249,9 @@ func TestObserverOfPolling(t *testing.T) {
 func TestObserverMayUseTheClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c *leasehold.Client
-		var b *lineBench
+		var b *queueBench
 		var kinds sync.Map
-		b = newLineBench(t, leasehold.Options{Observer: func(ctx context.Context, e leasehold.Event) {
+		b = newQueueBench(t, leasehold.Options{Observer: func(ctx context.Context, e leasehold.Event) {
 			if _, known := kinds.LoadOrStore(e.Kind, true); known || e.Name != "a" {
 				return
 			}

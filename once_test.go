@@ -27,7 +27,7 @@ func untilTick(clock func() time.Time, every time.Duration, early time.Duration)
 // Machines whose clocks differ by up to a period start a job twice at each tick of their own
 // clocks, some of them a little early. The job runs once per tick.
 func TestOnce(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		const ticks, every = 50, 5 * time.Minute
 		var mu sync.Mutex
 		runs := make(map[string]int)
@@ -73,7 +73,7 @@ func TestOnce(t *testing.T) {
 // Times shortly before and after a tick belong to the same tick. LockAtLeastFor bounds how
 // far clocks may differ: beyond it, a job runs twice in a tick.
 func TestTicks(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		runs := func(tick leasehold.Tick, clock func() time.Time) bool {
 			t.Helper()
 			ran, err := b.c.Once(t.Context(), "job", tick.ByClock(clock), func(context.Context, *leasehold.Lease) error { return nil })
@@ -109,7 +109,7 @@ func TestTicks(t *testing.T) {
 
 // The tick is recorded before the function is called, and stays recorded if that panics.
 func TestCrashedRunIsNotRepeated(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		tick := leasehold.Tick{Every: time.Hour}
 		func() {
 			defer func() { recover() }()
@@ -130,7 +130,7 @@ func TestCrashedRunIsNotRepeated(t *testing.T) {
 // Runs of a job do not overlap. While the job runs, Once does nothing for the same tick, and
 // returns ErrBusy for the next one. LockAtMostFor ends a run.
 func TestRunsDoNotOverlap(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		tick := leasehold.Tick{Every: time.Hour, LockAtMostFor: 90 * time.Minute}
 		time.Sleep(time.Until(time.Now().Truncate(time.Hour).Add(time.Hour)))
 		began := make(chan struct{})
@@ -163,7 +163,7 @@ func TestRunsDoNotOverlap(t *testing.T) {
 // A machine that is held up until the tick is over does not run the job, since by then the
 // store may have forgotten that another machine ran it.
 func TestLateRun(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		b.store.onAcquire(func(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 			if strings.HasPrefix(r.Name, "job@") {
 				time.Sleep(time.Hour)

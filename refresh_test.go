@@ -16,10 +16,10 @@ import (
 
 // taciturn makes each Wait report only its first reason, as a store does that seldom asks
 // its servers.
-func (b *lineBench) taciturn() {
-	b.line.onWait(func(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
+func (b *queueBench) taciturn() {
+	b.waiter.onWait(func(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 		told := false
-		return b.line.under.Wait(ctx, r, func(err error) {
+		return b.waiter.under.Wait(ctx, r, func(err error) {
 			if !told {
 				told = true
 				reason(err)
@@ -29,7 +29,7 @@ func (b *lineBench) taciturn() {
 }
 
 // queueApart queues with a client of another process, a moment later.
-func (b *lineBench) queueApart() *turn {
+func (b *queueBench) queueApart() *turn {
 	time.Sleep(time.Millisecond) // so that the place has a rank of its own
 	defer time.Sleep(time.Millisecond)
 	return b.queue(b.strangers().Mutex("a"))
@@ -48,7 +48,7 @@ func busyOf(t *testing.T, err error) *leasehold.BusyError {
 // The error of a waiter that gives up names the present holder and the waiters before it,
 // even if the store has not reported them for long.
 func TestWaitEndsWithTheLatestHolder(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		b.taciturn()
 		first := b.acquire(b.strangers().Mutex("a"))
 		next := b.queueApart()
@@ -79,7 +79,7 @@ func TestWaitEndsWithTheLatestHolder(t *testing.T) {
 // A recent report of the holder is not refreshed, and one refresh serves all waiters that
 // give up at the same time.
 func TestOneRefreshServesAllWaiters(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
 		busyOf(t, b.queue(b.c.Mutex("a")).gaveUp())
 		if n := b.store.called("inspect"); n != 0 {
@@ -106,20 +106,20 @@ func TestOneRefreshServesAllWaiters(t *testing.T) {
 // If a refresh hangs or fails, or finds the lock held for the waiter itself, the error keeps
 // the last report of the holder. The waiter is not delayed for long.
 func TestFailedRefreshOfTheHolder(t *testing.T) {
-	for what, look := range map[string]func(context.Context, *lineBench) (store.State, error){
-		"hangs": func(ctx context.Context, b *lineBench) (store.State, error) {
+	for what, look := range map[string]func(context.Context, *queueBench) (store.State, error){
+		"hangs": func(ctx context.Context, b *queueBench) (store.State, error) {
 			<-ctx.Done()
 			return store.State{}, ctx.Err()
 		},
-		"fails": func(context.Context, *lineBench) (store.State, error) { return store.State{}, errNodesAway },
-		"ours": func(_ context.Context, b *lineBench) (store.State, error) {
-			return store.State{Name: "a", Held: true, Holder: store.Holder{Owner: b.line.asked.Owner}, ExpiresIn: time.Minute}, nil
+		"fails": func(context.Context, *queueBench) (store.State, error) { return store.State{}, errNodesAway },
+		"ours": func(_ context.Context, b *queueBench) (store.State, error) {
+			return store.State{Name: "a", Held: true, Holder: store.Holder{Owner: b.waiter.asked.Owner}, ExpiresIn: time.Minute}, nil
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
-			inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+			inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 				b.taciturn()
-				b.line.onInspect(func(ctx context.Context, _ string) (store.State, error) { return look(ctx, b) })
+				b.waiter.onInspect(func(ctx context.Context, _ string) (store.State, error) { return look(ctx, b) })
 				first := b.acquire(b.strangers().Mutex("a"))
 				x := b.queue(b.c.Mutex("a"))
 				time.Sleep(2 * time.Second)
@@ -139,9 +139,9 @@ func TestFailedRefreshOfTheHolder(t *testing.T) {
 
 // If a refresh finds the lock free, the error has the last holder, without an expiry.
 func TestRefreshFindsAFreeLock(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		b.taciturn()
-		b.line.onInspect(func(context.Context, string) (store.State, error) { return store.State{Name: "a"}, nil })
+		b.waiter.onInspect(func(context.Context, string) (store.State, error) { return store.State{Name: "a"}, nil })
 		first := b.acquire(b.strangers().Mutex("a"))
 		x := b.queue(b.c.Mutex("a"))
 		time.Sleep(2 * time.Second)

@@ -15,7 +15,7 @@ import (
 // returner is a store with a queue that can release a lease and take the next place in one
 // step. It records which of these places were waited for, and which were given up.
 type returner struct {
-	*line
+	*queueStore
 	mu       sync.Mutex
 	places   []string // owners of the places taken with a release, in order
 	waited   map[string]bool
@@ -27,13 +27,13 @@ type returner struct {
 
 // Caps says that rejoining pays, unless it is costly.
 func (s *returner) Caps() store.Caps {
-	c := s.line.Caps()
+	c := s.queueStore.Caps()
 	c.Rejoins = !s.costly
 	return c
 }
 
 func (s *returner) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (bool, error) {
-	err := s.line.Release(ctx, r)
+	err := s.queueStore.Release(ctx, r)
 	s.mu.Lock()
 	queued := !s.refuses && err == nil
 	if queued {
@@ -51,14 +51,14 @@ func (s *returner) Wait(ctx context.Context, r store.WaitRequest, reason func(er
 	s.mu.Lock()
 	s.waited[r.Owner] = true
 	s.mu.Unlock()
-	return s.line.Wait(ctx, r, reason)
+	return s.queueStore.Wait(ctx, r, reason)
 }
 
 func (s *returner) Release(ctx context.Context, r store.ReleaseRequest) error {
 	s.mu.Lock()
 	s.gaveUp[r.Owner] = true
 	s.mu.Unlock()
-	return s.line.Release(ctx, r)
+	return s.queueStore.Release(ctx, r)
 }
 
 // count returns how many places were taken with a release, and how many of these were
@@ -79,15 +79,15 @@ func (s *returner) count() (taken, waited, gaveUp int) {
 
 // lapse sleeps, in the bubble's time, until the client has given up places that no goroutine
 // claims.
-func (b *lineBench) lapse() {
+func (b *queueBench) lapse() {
 	time.Sleep(60 * time.Millisecond)
 	synctest.Wait()
 }
 
 // rejoins runs f in a bubble, with a client whose store is a returner.
-func rejoins(t *testing.T, f func(t *testing.T, b *lineBench, s *returner)) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
-		s := &returner{line: b.line, waited: map[string]bool{}, gaveUp: map[string]bool{}}
+func rejoins(t *testing.T, f func(t *testing.T, b *queueBench, s *returner)) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
+		s := &returner{queueStore: b.waiter, waited: map[string]bool{}, gaveUp: map[string]bool{}}
 		b.c = leasehold.New(s, &b.o)
 		f(t, b, s)
 	})
@@ -95,9 +95,9 @@ func rejoins(t *testing.T, f func(t *testing.T, b *lineBench, s *returner)) {
 
 // takeTurns has the client and another one take the lock in turns, n times each. The client
 // pauses, in the bubble's time, before it wants the lock again. The other has it in the end.
-func (b *lineBench) takeTurns(n int, pause time.Duration) *leasehold.Lease {
+func (b *queueBench) takeTurns(n int, pause time.Duration) *leasehold.Lease {
 	b.t.Helper()
-	other := leasehold.New(b.line, &b.o).Mutex("job")
+	other := leasehold.New(b.waiter, &b.o).Mutex("job")
 	theirs, err := other.Acquire(b.t.Context())
 	if err != nil {
 		b.t.Fatal(err)
@@ -120,8 +120,8 @@ func (b *lineBench) takeTurns(n int, pause time.Duration) *leasehold.Lease {
 
 // A client releases and rejoins in one step only if the store says that this pays.
 func TestRejoinsOnlyWhereItPays(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
-		s := &returner{line: b.line, waited: map[string]bool{}, gaveUp: map[string]bool{}, costly: true}
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
+		s := &returner{queueStore: b.waiter, waited: map[string]bool{}, gaveUp: map[string]bool{}, costly: true}
 		b.c = leasehold.New(s, &b.o)
 		b.release(b.takeTurns(20, 0))
 		if taken, _, _ := s.count(); taken != 0 {
@@ -133,7 +133,7 @@ func TestRejoinsOnlyWhereItPays(t *testing.T) {
 // A client that usually wants the lock again as soon as it has released it takes its next
 // place with the release, and waits there.
 func TestRejoinHasItsPlace(t *testing.T) {
-	rejoins(t, func(t *testing.T, b *lineBench, s *returner) {
+	rejoins(t, func(t *testing.T, b *queueBench, s *returner) {
 		theirs := b.takeTurns(20, 0)
 		defer theirs.Release(t.Context())
 		taken, waited, gaveUp := s.count()
@@ -149,7 +149,7 @@ func TestRejoinHasItsPlace(t *testing.T) {
 
 // A client that does not want the lock again soon takes no place with the release.
 func TestNoPlaceWithoutRejoin(t *testing.T) {
-	rejoins(t, func(t *testing.T, b *lineBench, s *returner) {
+	rejoins(t, func(t *testing.T, b *queueBench, s *returner) {
 		defer b.takeTurns(20, 20*time.Millisecond).Release(t.Context())
 		if taken, _, _ := s.count(); taken != 0 {
 			t.Errorf("%d places were taken for a client that does not rejoin at once, want none", taken)
@@ -160,7 +160,7 @@ func TestNoPlaceWithoutRejoin(t *testing.T) {
 // A place that no goroutine claims is given up soon, and the next one is taken only after
 // more rejoins in a row.
 func TestUnclaimedPlaceIsGivenUp(t *testing.T) {
-	rejoins(t, func(t *testing.T, b *lineBench, s *returner) {
+	rejoins(t, func(t *testing.T, b *queueBench, s *returner) {
 		theirs := b.takeTurns(10, 0)
 		taken, waited, _ := s.count()
 		if taken != waited+1 {
@@ -191,7 +191,7 @@ func TestUnclaimedPlaceIsGivenUp(t *testing.T) {
 // If the store takes no place with the release, the next goroutine that wants the lock asks
 // for it as usual.
 func TestRejoinWithoutAPlace(t *testing.T) {
-	rejoins(t, func(t *testing.T, b *lineBench, s *returner) {
+	rejoins(t, func(t *testing.T, b *queueBench, s *returner) {
 		s.refuses = true
 		defer b.takeTurns(20, 0).Release(t.Context())
 		if n := b.c.Queues(); n != 0 {
@@ -203,12 +203,12 @@ func TestRejoinWithoutAPlace(t *testing.T) {
 // If another goroutine of the client asks the store before ReleaseAndRejoin has returned,
 // the place that was taken is given up.
 func TestLatePlaceIsGivenUp(t *testing.T) {
-	rejoins(t, func(t *testing.T, b *lineBench, s *returner) {
+	rejoins(t, func(t *testing.T, b *queueBench, s *returner) {
 		theirs := b.takeTurns(10, 0)
 		ours := b.queue(b.c.Mutex("job"))
 		theirs.Release(t.Context())
 		l := ours.got()
-		next := b.queue(leasehold.New(b.line, &b.o).Mutex("job"))
+		next := b.queue(leasehold.New(b.waiter, &b.o).Mutex("job"))
 		var faster *turn
 		s.mu.Lock()
 		before := len(s.places)
@@ -236,10 +236,10 @@ func TestLatePlaceIsGivenUp(t *testing.T) {
 // If goroutines of the client wait when the lease goes to another process, their place is
 // taken with the release.
 func TestWaiterOfThisClientHasAPlace(t *testing.T) {
-	inLine(t, leasehold.Options{Cohort: &leasehold.Cohort{Passes: 1, For: time.Hour}}, func(t *testing.T, b *lineBench) {
-		s := &returner{line: b.line, waited: map[string]bool{}, gaveUp: map[string]bool{}}
+	inQueue(t, leasehold.Options{Cohort: &leasehold.Cohort{Passes: 1, For: time.Hour}}, func(t *testing.T, b *queueBench) {
+		s := &returner{queueStore: b.waiter, waited: map[string]bool{}, gaveUp: map[string]bool{}}
 		b.c = leasehold.New(s, &b.o)
-		other := leasehold.New(b.line, &b.o).Mutex("job")
+		other := leasehold.New(b.waiter, &b.o).Mutex("job")
 		first, err := other.Acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -260,12 +260,12 @@ func TestWaiterOfThisClientHasAPlace(t *testing.T) {
 
 // If the release fails, its error is returned, and no place is kept.
 func TestRejoinAfterALoss(t *testing.T) {
-	rejoins(t, func(t *testing.T, b *lineBench, s *returner) {
+	rejoins(t, func(t *testing.T, b *queueBench, s *returner) {
 		theirs := b.takeTurns(10, 0)
 		ours := b.queue(b.c.Mutex("job"))
 		theirs.Release(t.Context())
 		l := ours.got()
-		b.line.script.Store.Release(t.Context(), store.ReleaseRequest{Lease: store.Lease{Name: "job", Owner: l.Owner(), TTL: time.Minute}})
+		b.waiter.script.Store.Release(t.Context(), store.ReleaseRequest{Lease: store.Lease{Name: "job", Owner: l.Owner(), TTL: time.Minute}})
 		if err := l.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("release of a lease that was gone: %v, want ErrLost", err)
 		}

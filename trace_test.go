@@ -38,7 +38,7 @@ func holderOf(t *testing.T, l *leasehold.Lock) store.Holder {
 
 // The trace of the Acquire is part of the holder's description, for other clients as well.
 func TestTraceOfTheHolder(t *testing.T) {
-	inLine(t, leasehold.Options{Trace: traceOf}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{Trace: traceOf}, func(t *testing.T, b *queueBench) {
 		lock, others := b.c.Mutex("a"), b.strangers().Mutex("a")
 		for _, trace := range []string{oneTrace, "", anotherTrace, "nonsense", oneTrace + "\n"} {
 			lease, err := lock.Acquire(traced(t.Context(), trace))
@@ -64,7 +64,7 @@ func TestTraceOfTheHolder(t *testing.T) {
 // Waiters of the same client see the trace of the present holder after a lease was passed on
 // to it.
 func TestTraceOfALeasePassedOn(t *testing.T) {
-	inLine(t, leasehold.Options{Trace: traceOf}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{Trace: traceOf}, func(t *testing.T, b *queueBench) {
 		lock := b.c.Mutex("a")
 		lease, err := lock.Acquire(traced(t.Context(), oneTrace))
 		if err != nil {
@@ -85,7 +85,7 @@ func TestTraceOfALeasePassedOn(t *testing.T) {
 
 // If a description has room for the purpose but not for the trace, the trace is left out.
 func TestTraceWithoutRoom(t *testing.T) {
-	inLine(t, leasehold.Options{Trace: traceOf}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{Trace: traceOf}, func(t *testing.T, b *queueBench) {
 		fits := 0
 		for length := store.MaxMeta - 400; length < store.MaxMeta; length++ {
 			lock := b.c.Mutex("a").With(leasehold.LockOptions{Purpose: strings.Repeat("p", length)})

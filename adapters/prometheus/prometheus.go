@@ -33,7 +33,7 @@
 // The name of a lock is not a label, since programs make names out of what they work on.
 // Options.Class gives each lock a class, which is a label then.
 //
-// Folder prometheus of the repository has a dashboard for Grafana, dashboard.json, and
+// Folder adapters/prometheus of the repository has a dashboard for Grafana, dashboard.json, and
 // alert rules, alerts.yml.
 package prometheus
 

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -198,7 +200,8 @@ func TestMetricsOfALoss(t *testing.T) {
 	}
 }
 
-// Names and help texts follow Prometheus' conventions, and all metrics can be gathered.
+// Names and help texts follow Prometheus' conventions, all metrics can be gathered, and the
+// documentation of the package lists them.
 func TestNamesFollowTheConventions(t *testing.T) {
 	node := redisstore.NodeStats{Node: "a:6379", Err: errors.New("refused")}
 	c := prometheus.New(&prometheus.Options{Stats: func() redisstore.Stats { return redisstore.Stats{Nodes: []redisstore.NodeStats{node}} }})
@@ -208,8 +211,21 @@ func TestNamesFollowTheConventions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(families) != 11 {
-		t.Errorf("%d metrics, want 11", len(families))
+	doc, err := os.ReadFile("prometheus.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var listed, gathered []string
+	for _, m := range regexp.MustCompile(`(?m)^//\t(leasehold_\w+)`).FindAllSubmatch(doc, -1) {
+		listed = append(listed, string(m[1]))
+	}
+	for _, f := range families {
+		gathered = append(gathered, f.GetName())
+	}
+	slices.Sort(listed)
+	slices.Sort(gathered)
+	if len(gathered) != 11 || !slices.Equal(listed, gathered) {
+		t.Errorf("the metrics %q, want 11, and the documentation lists %q", gathered, listed)
 	}
 	problems, err := promlint.NewWithMetricFamilies(families).Lint()
 	if err != nil {

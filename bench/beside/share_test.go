@@ -22,7 +22,7 @@ var ways = []struct {
 	name string
 	o    lh.LockOptions
 }{
-	{"line", lh.LockOptions{}},
+	{"queue", lh.LockOptions{}},
 	{"barge", lh.LockOptions{Barge: true}},
 	{"poll", lh.LockOptions{Tries: 1 << 30, RetryDelay: func(int) time.Duration { return 150 * time.Millisecond }}},
 }

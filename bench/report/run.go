@@ -77,7 +77,7 @@ type FirstInLine struct {
 	Kind  string
 	Round int
 	Fate  string
-	TTL   time.Duration // of the places in the line
+	TTL   time.Duration // of the places in the queue
 	Took  time.Duration
 	// Failed is why nobody had it, if so.
 	Failed string `json:",omitempty"`

@@ -207,7 +207,7 @@ func (a *Attempt) cleanUp(out []Send) []Send {
 		}
 		again := n.wait.uncertain || n.wait.sentAt != 0 || n.move == moveAsked
 		out = append(out, Send{
-			Node: i, Op: Release, Tomb: (n.phase == Doubtful || again) && buryDoubtful, AlwaysTomb: again && buryDoubtful && buryRepeated,
+			Node: i, Op: Release, Tombstone: (n.phase == Doubtful || again) && buryDoubtful, AlwaysTombstone: again && buryDoubtful && buryRepeated,
 			GivesWay: a.waiting.gaveWay && !a.waiting.toNext && !a.waiting.blocked, ToSenior: a.waiting.toSenior,
 		})
 		n.phase = Relinquish

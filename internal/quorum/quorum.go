@@ -99,7 +99,7 @@ const (
 	Confirm
 	// Extend: make the lease last at least its TTL from now, if it is ours.
 	Extend
-	// Release: remove the lease if it is ours. With Tomb, if it is not there, leave
+	// Release: remove the lease if it is ours. With Tombstone, if it is not there, leave
 	// a tombstone so that it cannot arrive later.
 	Release
 	// Heal: give the node the lease, if the lock is free there. The machine does not
@@ -113,12 +113,12 @@ func (o Op) String() string { return opNames[o] }
 
 // Send is a message to one node.
 type Send struct {
-	Node  int
-	Op    Op
-	Token uint64 // of Confirm
-	Tomb  bool   // of Release
-	// AlwaysTomb, of Release: leave the tombstone even if the lock was ours.
-	AlwaysTomb bool
+	Node      int
+	Op        Op
+	Token     uint64 // of Confirm
+	Tombstone bool   // of Release
+	// AlwaysTombstone, of Release: leave the tombstone even if the lock was ours.
+	AlwaysTombstone bool
 	// Of Release: GivesWay frees the lock without handing it to a waiter; with
 	// ToSenior the node hands it to the most senior waiter ahead of this attempt.
 	GivesWay, ToSenior bool

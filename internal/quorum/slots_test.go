@@ -93,11 +93,11 @@ func (w *permits) arrive(l *letter) {
 	case quorum.Heal:
 		*n, ans = n.Heal(r, ask, w.now)
 	case quorum.Release:
-		tomb := time.Duration(0)
-		if l.send.Tomb {
-			tomb = 100 * ttl // longer than any request is under way
+		tombstone := time.Duration(0)
+		if l.send.Tombstone {
+			tombstone = 100 * ttl // longer than any request is under way
 		}
-		*n, ans = n.Release(rule.End{Owner: ask.Owner, Tomb: tomb}, l.send.AlwaysTomb, w.now)
+		*n, ans = n.Release(rule.End{Owner: ask.Owner, Tombstone: tombstone}, l.send.AlwaysTombstone, w.now)
 	}
 	e := quorum.Event{Kind: quorum.No, Node: l.send.Node, Op: l.send.Op}
 	switch {
@@ -178,7 +178,7 @@ func (w *permits) receiveVote(l *letter, e quorum.Event) {
 func (w *permits) release(h *holder) {
 	h.lease = false
 	for n := range w.nodes {
-		w.mail = append(w.mail, &letter{to: h, send: quorum.Send{Node: n, Op: quorum.Release, Tomb: true, AlwaysTomb: true}})
+		w.mail = append(w.mail, &letter{to: h, send: quorum.Send{Node: n, Op: quorum.Release, Tombstone: true, AlwaysTombstone: true}})
 	}
 }
 

@@ -156,8 +156,8 @@ func sendText(s Send) string {
 		set  bool
 		word string
 	}{
-		{s.Wish, "or others"}, {s.Again, "again"}, {s.QueueOnly, "queue only"}, {s.Tomb && !s.AlwaysTomb, "leave a tombstone if nothing is there"},
-		{s.AlwaysTomb, "leave a tombstone in any case"}, {s.GivesWay && !s.ToSenior, "keep it free"}, {s.ToSenior, "hand it to the senior"},
+		{s.Wish, "or others"}, {s.Again, "again"}, {s.QueueOnly, "queue only"}, {s.Tombstone && !s.AlwaysTombstone, "leave a tombstone if nothing is there"},
+		{s.AlwaysTombstone, "leave a tombstone in any case"}, {s.GivesWay && !s.ToSenior, "keep it free"}, {s.ToSenior, "hand it to the senior"},
 	} {
 		if f.set {
 			text += ", " + f.word

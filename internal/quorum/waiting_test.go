@@ -34,7 +34,7 @@ func (w *waiting) step(ms int, e Event) {
 		for _, f := range []struct {
 			set  bool
 			word string
-		}{{s.Again, "again"}, {s.QueueOnly, "queue only"}, {s.Tomb, "tomb"}, {s.AlwaysTomb, "always"}, {s.GivesWay, "gives way"}, {s.ToSenior, "to the senior"}} {
+		}{{s.Again, "again"}, {s.QueueOnly, "queue only"}, {s.Tombstone, "tombstone"}, {s.AlwaysTombstone, "always"}, {s.GivesWay, "gives way"}, {s.ToSenior, "to the senior"}} {
 			if f.set {
 				text += ", " + f.word
 			}
@@ -329,7 +329,7 @@ func TestLeavingTheQueue(t *testing.T) {
 	w.step(3, taken(2, "x", true)) // the first request may still arrive
 	w.step(4, Event{Kind: Cancel})
 	w.verdict(Lost)
-	w.sends("release 0", "release 2, tomb, always", "release 3", "release 4, tomb, always")
+	w.sends("release 0", "release 2, tombstone, always", "release 3", "release 4, tombstone, always")
 	w.step(5, granted(4, 7))
 	w.step(6, handed(0, 7, 0))
 	w.sends()

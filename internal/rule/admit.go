@@ -102,7 +102,7 @@ func (r Record) enter(h Hold, numbered bool, want Slots, spare int, floor fence.
 	h.Count, r.Was = 1, 0 // the leases fit, if there is room for one more
 	h = r.withSlots(h, numbered, want)
 	r, h.Token = r.reserve(h.Weight, spare, floor)
-	r.Line = without(r.Line, r.place(h.Owner))
+	r.Queue = without(r.Queue, r.place(h.Owner))
 	r.Holds = with(r.Holds, h)
 	return r, h
 }
@@ -144,7 +144,7 @@ func (r Record) ahead(a Ask) []Place {
 	if !a.Fair || a.Exact {
 		return nil
 	}
-	before := r.Line[:r.position(a)]
+	before := r.Queue[:r.position(a)]
 	if !r.Spec.HasSlots() {
 		return before
 	}
@@ -183,7 +183,7 @@ func (r Record) busy(a Ask, ahead []Place, now clock.Instant) Answer {
 
 // mismatch names an owner that uses the lock as another kind.
 func (r Record) mismatch(owner string, now clock.Instant) Answer {
-	ans := blocked(r.Holds, r.Line, now)
+	ans := blocked(r.Holds, r.Queue, now)
 	ans.Verdict, ans.Spec = Mismatch, r.Spec
 	ans.Position = r.place(owner) + 1
 	return ans
@@ -191,12 +191,12 @@ func (r Record) mismatch(owner string, now clock.Instant) Answer {
 
 // blocked returns the lease that ends first or, if no lease is in the way, the
 // place that does. One of the two slices must not be empty.
-func blocked(holds []Hold, line []Place, now clock.Instant) Answer {
+func blocked(holds []Hold, queue []Place, now clock.Instant) Answer {
 	if len(holds) > 0 {
 		h := slices.MinFunc(holds, func(a, b Hold) int { return cmp.Compare(a.Expiry, b.Expiry) })
 		return Answer{Blocker: h.blocker(), ExpiresIn: h.Expiry.Sub(now)}
 	}
-	p := slices.MinFunc(line, func(a, b Place) int { return cmp.Compare(a.Expiry, b.Expiry) })
+	p := slices.MinFunc(queue, func(a, b Place) int { return cmp.Compare(a.Expiry, b.Expiry) })
 	return Answer{Blocker: Blocker{Owner: p.Owner, Meta: p.Meta, Waiting: true}, ExpiresIn: p.Expiry.Sub(now)}
 }
 

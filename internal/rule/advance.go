@@ -35,8 +35,8 @@ func Advance(r Record, floor fence.Token, now clock.Instant) (Record, []Turn) {
 	r = Expire(r, now)
 	var turns []Turn
 	room := r.room()
-	for next := 0; next < len(r.Line); {
-		p := r.Line[next]
+	for next := 0; next < len(r.Queue); {
+		p := r.Queue[next]
 		if p.Exact && !r.free(p.Slots, p.Weight) {
 			next++
 			continue
@@ -47,7 +47,7 @@ func Advance(r Record, floor fence.Token, now clock.Instant) (Record, []Turn) {
 		room -= p.Weight
 		t := Turn{Owner: p.Owner}
 		if p.Barge {
-			r.Line = without(r.Line, next)
+			r.Queue = without(r.Queue, next)
 		} else {
 			h := Hold{Owner: p.Owner, Meta: p.Meta, Weight: p.Weight, Expiry: p.Expiry, Granted: now, Made: p.Attempt}
 			r, h = r.enter(h, p.Numbered, p.Slots, p.Spare, floor)

@@ -46,9 +46,9 @@ type Part struct {
 	Token fence.Token
 	// Made is the attempt that made the grant, as in Hold.
 	Made string
-	// Tomb is how long the node refuses late requests of the owner, such as one that gives
+	// Tombstone is how long the node refuses late requests of the owner, such as one that gives
 	// the lease back to it. The part may end before those of other nodes.
-	Tomb time.Duration
+	Tombstone time.Duration
 }
 
 // BreakPart is BreakLease on one of several nodes. b.Token is that of the whole lease, and
@@ -59,15 +59,15 @@ func BreakPart(r Record, b Break, p Part, now clock.Instant) (Record, Answer) {
 	r = Expire(r, now)
 	i := r.hold(b.Owner)
 	if i < 0 {
-		r.Line = without(r.Line, r.place(b.Owner))
-		return r.bury(attemptOf(b.Owner, p.Made), p.Tomb, now), Answer{Verdict: NotHeld}
+		r.Queue = without(r.Queue, r.place(b.Owner))
+		return r.bury(attemptOf(b.Owner, p.Made), p.Tombstone, now), Answer{Verdict: NotHeld}
 	}
 	if h := r.Holds[i]; p.Token != 0 && h.Token != p.Token || p.Token == 0 && h.Made != p.Made {
 		return r, Answer{Verdict: Mismatch, Blocker: h.blocker(), ExpiresIn: h.Expiry.Sub(now)}
 	}
 	made := r.Holds[i].Made
 	r, ans := r.breakHold(i, b, now)
-	return r.bury(attemptOf(b.Owner, made), p.Tomb, now), ans
+	return r.bury(attemptOf(b.Owner, made), p.Tombstone, now), ans
 }
 
 // breakHold breaks the i-th lease.

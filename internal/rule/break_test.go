@@ -122,17 +122,17 @@ func TestBreakPart(t *testing.T) {
 	later := Answer{Verdict: Mismatch, Blocker: Blocker{Owner: "a"}, ExpiresIn: 90 * ms}
 	play(t, []step{
 		{0, ask(a), granted},
-		{10 * ms, breaksPart("a", Part{Token: 2, Tomb: 500 * ms}, false), later},
-		{10 * ms, breaksPart("a", Part{Made: "one", Tomb: 500 * ms}, false), later},
+		{10 * ms, breaksPart("a", Part{Token: 2, Tombstone: 500 * ms}, false), later},
+		{10 * ms, breaksPart("a", Part{Made: "one", Tombstone: 500 * ms}, false), later},
 		{10 * ms, renew("a", 100*ms), Answer{Verdict: Done, Token: 1, Count: 1, ExpiresIn: 100 * ms}},
-		{10 * ms, breaksPart("a", Part{Token: 1, Tomb: 500 * ms}, false), Answer{Verdict: Done, Token: 1, Count: 1, ExpiresIn: 100 * ms}},
+		{10 * ms, breaksPart("a", Part{Token: 1, Tombstone: 500 * ms}, false), Answer{Verdict: Done, Token: 1, Count: 1, ExpiresIn: 100 * ms}},
 		{20 * ms, renew("a", 100*ms), Answer{Verdict: NotHeld}},
 		{109 * ms, ask(waits), Answer{Verdict: Busy, Blocker: Blocker{Owner: "a"}, ExpiresIn: 1 * ms, Position: 1}},
 		{120 * ms, ask(a), Answer{Verdict: Buried}}, // although its part has ended
-		{120 * ms, breaksPart("b", Part{Tomb: 500 * ms}, false), Answer{Verdict: NotHeld}},
+		{120 * ms, breaksPart("b", Part{Tombstone: 500 * ms}, false), Answer{Verdict: NotHeld}},
 		{120 * ms, ask(waits), Answer{Verdict: Buried}}, // and its place is gone
 		{120 * ms, ask(me), Answer{Verdict: Granted, Token: 2, Count: 1, ExpiresIn: 100 * ms}},
-		{130 * ms, breaksPart("me", Part{Made: "one", Tomb: 500 * ms}, true), Answer{Verdict: Done, Token: 2}},
+		{130 * ms, breaksPart("me", Part{Made: "one", Tombstone: 500 * ms}, true), Answer{Verdict: Done, Token: 2}},
 		{130 * ms, ask(me), Answer{Verdict: Buried}},
 		{510 * ms, ask(a), Answer{Verdict: Granted, Token: 3, Count: 1, ExpiresIn: 100 * ms}},
 	})

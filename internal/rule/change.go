@@ -53,6 +53,6 @@ func Resize(r Record, from, to Spec, now clock.Instant) (Record, Answer) {
 		return r, r.mismatch("", now)
 	}
 	r.Was = max(r.Was, r.Spec.Limit)
-	r.Spec, r.Line = to, nil
+	r.Spec, r.Queue = to, nil
 	return r, Answer{Verdict: Done}
 }

@@ -83,7 +83,7 @@ func TestResize(t *testing.T) {
 		{0, ask(waits(sem(1, "e"))), busy("a", 100*ms, 1)},
 		{0, resize(1, 2), Answer{Verdict: Done}},
 	})
-	if err := r.Check(); err != nil || len(r.Line) != 0 || len(r.Holds) != 3 {
+	if err := r.Check(); err != nil || len(r.Queue) != 0 || len(r.Holds) != 3 {
 		t.Errorf("after resizing to two permits: %+v, %v, want three leases and no waiter", r, err)
 	}
 	const start = clock.Instant(time.Hour) // as in play

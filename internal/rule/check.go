@@ -30,7 +30,7 @@ func (r Record) Check() error {
 		}
 		room -= h.Weight
 	}
-	for _, p := range r.Line {
+	for _, p := range r.Queue {
 		if p.Owner == "" || p.Weight < 1 || p.Weight > r.Spec.Limit {
 			return fmt.Errorf("a place of weight %d is of owner %q", p.Weight, p.Owner)
 		}
@@ -38,7 +38,7 @@ func (r Record) Check() error {
 			return fmt.Errorf("the place of %q is to reserve %d tokens", p.Owner, p.Spare)
 		}
 	}
-	for _, t := range r.Tombs {
+	for _, t := range r.Tombstones {
 		if t.Owner == "" {
 			return errors.New("a tombstone has no owner")
 		}

@@ -12,8 +12,8 @@ import (
 // calls it first, so callers need it only to look at a record.
 func Expire(r Record, now clock.Instant) Record {
 	r.Holds = living(r.Holds, func(h Hold) bool { return now < h.Expiry })
-	r.Line = living(r.Line, func(p Place) bool { return now < p.Expiry })
-	r.Tombs = living(r.Tombs, func(t Tomb) bool { return now < t.Expiry })
+	r.Queue = living(r.Queue, func(p Place) bool { return now < p.Expiry })
+	r.Tombstones = living(r.Tombstones, func(t Tombstone) bool { return now < t.Expiry })
 	if r.Broken != nil && now >= r.Broken.Expiry {
 		r.Broken = nil
 	}
@@ -22,11 +22,11 @@ func Expire(r Record, now clock.Instant) Record {
 
 // Idle reports whether r has nothing left but the last token. A store that passes
 // Ask.Floor may then forget the record.
-func (r Record) Idle() bool { return r.unused() && len(r.Tombs) == 0 && r.Broken == nil }
+func (r Record) Idle() bool { return r.unused() && len(r.Tombstones) == 0 && r.Broken == nil }
 
 // unused reports whether nobody holds the lock or waits for it. It may then
 // become a lock of another kind.
-func (r Record) unused() bool { return len(r.Holds) == 0 && len(r.Line) == 0 }
+func (r Record) unused() bool { return len(r.Holds) == 0 && len(r.Queue) == 0 }
 
 // hold returns the index of the owner's lease, or -1.
 func (r Record) hold(owner string) int {

@@ -72,7 +72,7 @@ func TestOwnsDecidesAsAdmitAndAdvance(t *testing.T) {
 				if n := Holders(places); n != len(want) {
 					t.Fatalf("%d holders of %+v, want %q", n, places, want)
 				}
-				for _, p := range record.Line {
+				for _, p := range record.Queue {
 					want = append(want, p.Owner)
 				}
 				for i, p := range places {

@@ -21,10 +21,10 @@ func owners(r Record) string {
 	for _, v := range r.Holds {
 		h = append(h, v.Owner)
 	}
-	for _, v := range r.Line {
+	for _, v := range r.Queue {
 		l = append(l, v.Owner)
 	}
-	for _, v := range r.Tombs {
+	for _, v := range r.Tombstones {
 		t = append(t, v.Owner)
 	}
 	return strings.Join(h, " ") + " | " + strings.Join(l, " ") + " | " + strings.Join(t, " ")
@@ -78,7 +78,7 @@ func TestRuleKeepsItsPromises(t *testing.T) {
 				h.renew(t, owner.Draw(t, "owner"), ttl.Draw(t, "ttl"))
 			},
 			"release": func(t *rapid.T) {
-				h.release(t, owner.Draw(t, "owner"), time.Duration(rapid.IntRange(0, 15).Draw(t, "tomb")))
+				h.release(t, owner.Draw(t, "owner"), time.Duration(rapid.IntRange(0, 15).Draw(t, "tombstone")))
 			},
 			"leave": func(t *rapid.T) {
 				h.leave(t, owner.Draw(t, "owner"))
@@ -105,7 +105,7 @@ func (h *history) step(t *rapid.T, f func(Record) (Record, Answer)) (before Reco
 		t.Fatalf("the step changed its input: %+v, was %+v", in, copied)
 	}
 	// The memory beyond the ends of the input's slices belongs to another record.
-	if !sameBeyond(in.Holds, copied.Holds) || !sameBeyond(in.Line, copied.Line) || !sameBeyond(in.Tombs, copied.Tombs) {
+	if !sameBeyond(in.Holds, copied.Holds) || !sameBeyond(in.Queue, copied.Queue) || !sameBeyond(in.Tombstones, copied.Tombstones) {
 		t.Fatalf("the step wrote beyond its input: %+v", in)
 	}
 	h.record = out
@@ -119,9 +119,9 @@ func sameBeyond[E comparable](a, copied []E) bool {
 func (h *history) admit(t *rapid.T, a Ask) {
 	before, ans := h.step(t, func(r Record) (Record, Answer) { return Admit(r, a, h.now) })
 	weight := max(a.Weight, 1)
-	room, ahead := spare(before), before.Line
+	room, ahead := spare(before), before.Queue
 	if i := before.place(a.Owner); i >= 0 {
-		ahead = before.Line[:i]
+		ahead = before.Queue[:i]
 	}
 	had := before.hold(a.Owner)
 	switch ans.Verdict {
@@ -164,16 +164,16 @@ func (h *history) admit(t *rapid.T, a Ask) {
 		}
 		h.blocker(t, ans, fits, ahead)
 		if ans.Position != h.record.place(a.Owner)+1 {
-			t.Fatalf("position %d of %s, want that in the queue %+v", ans.Position, a.Owner, h.record.Line)
+			t.Fatalf("position %d of %s, want that in the queue %+v", ans.Position, a.Owner, h.record.Queue)
 		}
 		if a.Wait > 0 && ans.Position == 0 {
 			t.Fatalf("a waiting ask of %s got no place", a.Owner)
 		}
-		if i := before.place(a.Owner); i >= 0 && (ans.Position != i+1 || h.record.Line[i].Expiry < before.Line[i].Expiry) {
-			t.Fatalf("place %d of %+v became worse: %d of %+v", i+1, before.Line, ans.Position, h.record.Line)
+		if i := before.place(a.Owner); i >= 0 && (ans.Position != i+1 || h.record.Queue[i].Expiry < before.Queue[i].Expiry) {
+			t.Fatalf("place %d of %+v became worse: %d of %+v", i+1, before.Queue, ans.Position, h.record.Queue)
 		}
 		if a.Wait > 0 {
-			h.placed(t, h.record.Line[ans.Position-1], a, weight)
+			h.placed(t, h.record.Queue[ans.Position-1], a, weight)
 		}
 		h.untouched(t, before)
 	case Buried:
@@ -248,13 +248,13 @@ func (h *history) leaves(owner string) {
 }
 
 // alive returns the places of live waiters, in order of arrival.
-func (h *history) alive() (line []Place) {
+func (h *history) alive() (queue []Place) {
 	for _, p := range h.arrived {
 		if h.now < p.Expiry {
-			line = append(line, p)
+			queue = append(queue, p)
 		}
 	}
-	return line
+	return queue
 }
 
 // notOvertaken: a fair grant leaves room for all waiters ahead of it that fitted
@@ -308,16 +308,16 @@ func (h *history) renew(t *rapid.T, owner string, ttl time.Duration) {
 	}
 }
 
-func (h *history) release(t *rapid.T, owner string, tomb time.Duration) {
-	before, ans := h.step(t, func(r Record) (Record, Answer) { return Release(r, End{Owner: owner, Tomb: tomb}, h.now) })
+func (h *history) release(t *rapid.T, owner string, tombstone time.Duration) {
+	before, ans := h.step(t, func(r Record) (Record, Answer) { return Release(r, End{Owner: owner, Tombstone: tombstone}, h.now) })
 	i := before.hold(owner)
 	if i < 0 {
 		h.untouched(t, before)
 		if ans != (Answer{Verdict: NotHeld}) {
 			t.Fatalf("release without a lease: %+v, want NotHeld", ans)
 		}
-		if tomb > 0 && !Expire(h.record, h.now.Add(tomb-1)).buried(owner) {
-			t.Fatalf("no tombstone of %s for %v: %+v", owner, tomb, h.record)
+		if tombstone > 0 && !Expire(h.record, h.now.Add(tombstone-1)).buried(owner) {
+			t.Fatalf("no tombstone of %s for %v: %+v", owner, tombstone, h.record)
 		}
 		h.leaves(owner)
 		return
@@ -333,9 +333,9 @@ func (h *history) release(t *rapid.T, owner string, tomb time.Duration) {
 		if !Expire(h.record, was.Expiry-1).buried(owner) {
 			t.Fatalf("late requests of %s are not refused: %+v", owner, h.record)
 		}
-		before.Tombs = h.record.Tombs
+		before.Tombstones = h.record.Tombstones
 	}
-	if len(h.record.Holds) < len(before.Holds)-1 || !reflect.DeepEqual(h.record.Line, before.Line) || !reflect.DeepEqual(h.record.Tombs, before.Tombs) {
+	if len(h.record.Holds) < len(before.Holds)-1 || !reflect.DeepEqual(h.record.Queue, before.Queue) || !reflect.DeepEqual(h.record.Tombstones, before.Tombstones) {
 		t.Fatalf("the release of %s changed %+v to %+v", owner, before, h.record)
 	}
 }
@@ -392,8 +392,8 @@ func (h *history) advance(t *rapid.T, floor fence.Token) {
 	if len(h.record.Holds) != inside || !slices.Equal(h.record.Holds[:len(before.Holds)], before.Holds) {
 		t.Fatalf("advance changed %+v to %+v", before, h.record)
 	}
-	if line := h.alive(); len(line) > 0 && line[0].Weight <= room {
-		t.Fatalf("%s of weight %d got no turn with room of %d", line[0].Owner, line[0].Weight, room)
+	if queue := h.alive(); len(queue) > 0 && queue[0].Weight <= room {
+		t.Fatalf("%s of weight %d got no turn with room of %d", queue[0].Owner, queue[0].Weight, room)
 	}
 }
 
@@ -434,7 +434,7 @@ func (h *history) breaks(t *rapid.T, owner string, wrong fence.Token, now bool) 
 		}
 		wantAns := Answer{Verdict: Done, Token: b.Token}
 		if now {
-			want.Holds, want.Tombs = without(want.Holds, i), h.record.Tombs
+			want.Holds, want.Tombstones = without(want.Holds, i), h.record.Tombstones
 			if !Expire(h.record, held.Expiry-1).buried(owner) {
 				t.Fatalf("late requests of %s are not refused: %+v", owner, h.record)
 			}
@@ -484,14 +484,14 @@ func (h *history) check(t *rapid.T) {
 		}
 		seen[v.Owner] = true
 	}
-	for _, p := range r.Line {
+	for _, p := range r.Queue {
 		if seen[p.Owner] || p.Expiry <= h.now || r.buried(p.Owner) {
 			t.Fatalf("the place %+v is expired, buried, or its owner's second in %+v", p, r)
 		}
 		seen[p.Owner] = true
 	}
-	if line := h.alive(); !slices.Equal(r.Line, line) {
-		t.Fatalf("the queue is %+v, want %+v in order of arrival", r.Line, line)
+	if queue := h.alive(); !slices.Equal(r.Queue, queue) {
+		t.Fatalf("the queue is %+v, want %+v in order of arrival", r.Queue, queue)
 	}
 	if r.Token != h.last {
 		t.Fatalf("the record's token is %v, want the last one reserved, %v", r.Token, h.last)

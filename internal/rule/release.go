@@ -15,10 +15,10 @@ type End struct {
 	// An empty Attempt means that the owner makes one attempt only.
 	Attempt string
 	Undo    bool
-	// Tomb, if positive, is how long the attempt is refused if it has no lease. A
+	// Tombstone, if positive, is how long the attempt is refused if it has no lease. A
 	// client uses this to take back a request whose outcome it does not know and
 	// that may yet arrive.
-	Tomb time.Duration
+	Tombstone time.Duration
 }
 
 // Release ends the owner's lease. If it was entered several times, Release counts
@@ -32,9 +32,9 @@ func Release(r Record, e End, now clock.Instant) (Record, Answer) {
 	r = Expire(r, now)
 	i := r.hold(e.Owner)
 	if i < 0 || r.Holds[i].isOfAnother(e) {
-		r.Line = without(r.Line, r.place(e.Owner))
-		if e.Tomb > 0 {
-			r = r.bury(attemptOf(e.Owner, e.Attempt), e.Tomb, now)
+		r.Queue = without(r.Queue, r.place(e.Owner))
+		if e.Tombstone > 0 {
+			r = r.bury(attemptOf(e.Owner, e.Attempt), e.Tombstone, now)
 		}
 		return r, Answer{Verdict: NotHeld}
 	}
@@ -70,18 +70,18 @@ func attemptOf(owner, attempt string) string {
 }
 
 // bury adds a tombstone for owner.
-func (r Record) bury(owner string, tomb time.Duration, now clock.Instant) Record {
-	t := Tomb{Owner: owner, Expiry: after(now, tomb)}
-	i := slices.IndexFunc(r.Tombs, func(t Tomb) bool { return t.Owner == owner })
+func (r Record) bury(owner string, tombstone time.Duration, now clock.Instant) Record {
+	t := Tombstone{Owner: owner, Expiry: after(now, tombstone)}
+	i := slices.IndexFunc(r.Tombstones, func(t Tombstone) bool { return t.Owner == owner })
 	if i < 0 {
-		r.Tombs = with(r.Tombs, t)
+		r.Tombstones = with(r.Tombstones, t)
 		return r
 	}
-	t.Expiry = max(t.Expiry, r.Tombs[i].Expiry)
-	r.Tombs = replaced(r.Tombs, i, t)
+	t.Expiry = max(t.Expiry, r.Tombstones[i].Expiry)
+	r.Tombstones = replaced(r.Tombstones, i, t)
 	return r
 }
 
 func (r Record) buried(owner string) bool {
-	return slices.ContainsFunc(r.Tombs, func(t Tomb) bool { return t.Owner == owner })
+	return slices.ContainsFunc(r.Tombstones, func(t Tombstone) bool { return t.Owner == owner })
 }

@@ -43,7 +43,7 @@ func Semaphore(n int64) Spec { return Spec{Limit: n} }
 
 // Record is all that a store keeps about one lock. The zero Record is a lock that
 // nobody has asked for. It is a value: steps return a new Record and do not
-// change the old one.
+// change the old one. Files have its names in JSON, so these stay as they are.
 type Record struct {
 	Spec Spec `json:"spec"`
 	// Was is the largest limit that any of the leases was granted under, if Resize has
@@ -52,10 +52,10 @@ type Record struct {
 	// Holds are the leases, oldest grant first. Expired ones may still be
 	// included; every step drops them first.
 	Holds []Hold `json:"holds,omitempty"`
-	// Line has the waiters' places, in order of arrival.
-	Line []Place `json:"line,omitempty"`
-	// Tombs are owners that were released before their acquire arrived.
-	Tombs []Tomb `json:"tombs,omitempty"`
+	// Queue has the waiters' places, in order of arrival.
+	Queue []Place `json:"line,omitempty"`
+	// Tombstones are owners that were released before their acquire arrived.
+	Tombstones []Tombstone `json:"tombs,omitempty"`
 	// Token is the largest token ever granted or reserved.
 	Token fence.Token `json:"token"`
 	// Broken is about the lease that was broken last, or nil.
@@ -115,8 +115,8 @@ type Place struct {
 	Ticket   uint64 `json:"ticket,omitempty"`
 }
 
-// Tomb refuses an owner, or one attempt of an owner, until it expires.
-type Tomb struct {
+// Tombstone refuses an owner, or one attempt of an owner, until it expires.
+type Tombstone struct {
 	Owner  string        `json:"owner"`
 	Expiry clock.Instant `json:"expiry"`
 }

@@ -35,9 +35,9 @@ func renew(owner string, ttl time.Duration) action {
 
 func release(owner string) action { return bury(owner, 0) }
 
-func bury(owner string, tomb time.Duration) action {
-	return action{fmt.Sprintf("release %s, tomb %v", owner, tomb), func(r Record, now clock.Instant) (Record, Answer) {
-		return Release(r, End{Owner: owner, Tomb: tomb}, now)
+func bury(owner string, tombstone time.Duration) action {
+	return action{fmt.Sprintf("release %s, tombstone %v", owner, tombstone), func(r Record, now clock.Instant) (Record, Answer) {
+		return Release(r, End{Owner: owner, Tombstone: tombstone}, now)
 	}}
 }
 
@@ -74,8 +74,8 @@ func play(t *testing.T, steps []step) Record {
 // append that writes into memory that another record uses.
 func deepCopy(r Record) Record {
 	r.Holds = slices.Clone(r.Holds[:cap(r.Holds)])[:len(r.Holds)]
-	r.Line = slices.Clone(r.Line[:cap(r.Line)])[:len(r.Line)]
-	r.Tombs = slices.Clone(r.Tombs[:cap(r.Tombs)])[:len(r.Tombs)]
+	r.Queue = slices.Clone(r.Queue[:cap(r.Queue)])[:len(r.Queue)]
+	r.Tombstones = slices.Clone(r.Tombstones[:cap(r.Tombstones)])[:len(r.Tombstones)]
 	return r
 }
 
@@ -134,7 +134,7 @@ func TestAttemptsOfOneOwner(t *testing.T) {
 		{0, end(End{Owner: "a", Attempt: "3"}), released(2)},
 
 		// A tombstone is for one attempt.
-		{0, end(End{Owner: "a", Attempt: "4", Tomb: 100 * ms}), notHeld},
+		{0, end(End{Owner: "a", Attempt: "4", Tombstone: 100 * ms}), notHeld},
 		{0, m("4"), buried},
 		{0, ask(Ask{Spec: Mutex, Owner: "b", TTL: 10 * ms}), granted(3, 1, 10*ms)},
 		{0, waits, busy("b", 10*ms, 1)},
@@ -209,11 +209,11 @@ func TestExpiry(t *testing.T) {
 
 func TestExpire(t *testing.T) {
 	r := Record{
-		Spec:  Semaphore(9),
-		Token: 7,
-		Holds: []Hold{{Owner: "a", Expiry: 10}, {Owner: "b", Expiry: 30}, {Owner: "c", Expiry: 20}},
-		Line:  []Place{{Owner: "d", Expiry: 20}, {Owner: "e", Expiry: 10}, {Owner: "f", Expiry: 30}},
-		Tombs: []Tomb{{Owner: "g", Expiry: 30}, {Owner: "h", Expiry: 20}, {Owner: "i", Expiry: 10}},
+		Spec:       Semaphore(9),
+		Token:      7,
+		Holds:      []Hold{{Owner: "a", Expiry: 10}, {Owner: "b", Expiry: 30}, {Owner: "c", Expiry: 20}},
+		Queue:      []Place{{Owner: "d", Expiry: 20}, {Owner: "e", Expiry: 10}, {Owner: "f", Expiry: 30}},
+		Tombstones: []Tombstone{{Owner: "g", Expiry: 30}, {Owner: "h", Expiry: 20}, {Owner: "i", Expiry: 10}},
 	}
 	before := deepCopy(r)
 	for now, want := range map[clock.Instant]string{
@@ -236,7 +236,7 @@ func TestExpire(t *testing.T) {
 	if !reflect.DeepEqual(r, before) {
 		t.Errorf("expire changed the record it was given: %+v", r)
 	}
-	if e := Expire(r, 30); e.Holds != nil || e.Line != nil || e.Tombs != nil {
+	if e := Expire(r, 30); e.Holds != nil || e.Queue != nil || e.Tombstones != nil {
 		t.Errorf("after everything expired: %#v, want nil slices", e)
 	}
 }
@@ -523,7 +523,7 @@ func TestFair(t *testing.T) {
 	})
 }
 
-func TestTombs(t *testing.T) {
+func TestTombstones(t *testing.T) {
 	m := func(owner string) action {
 		return ask(Ask{Spec: Mutex, Owner: owner, TTL: 100 * ms, Wait: 100 * ms, Fair: true})
 	}
@@ -547,11 +547,11 @@ func TestTombs(t *testing.T) {
 		{310 * ms, m("b"), buried},                                                    //
 		{310 * ms, m("a"), granted(4, 1, 100*ms)},                                     //
 		{320 * ms, release("a"), released(4)},                                         //
-		{320 * ms, release("z"), notHeld},                                             // asked without a tomb
+		{320 * ms, release("z"), notHeld},                                             // asked without a tombstone
 		{320 * ms, m("z"), granted(5, 1, 100*ms)},                                     //
 		{330 * ms, release("z"), released(5)},                                         //
 		{330 * ms, renew("b", 100*ms), notHeld},                                       //
-		{330 * ms, ask(Ask{Spec: ReadWrite, Owner: "r", TTL: ms}), granted(6, 1, ms)}, // a tomb is nobody
+		{330 * ms, ask(Ask{Spec: ReadWrite, Owner: "r", TTL: ms}), granted(6, 1, ms)}, // a tombstone is nobody
 		{331 * ms, bury("y", 1), notHeld},
 	})
 	if r.Idle() {

@@ -54,7 +54,7 @@ func Broken(r rule.Record, now clock.Instant) *store.Broken {
 // Queue returns the waiters of record r, the first store.MaxQueue of them.
 func Queue(r rule.Record, now clock.Instant) (queue []store.Place) {
 	r = rule.Expire(r, now)
-	for _, p := range r.Line[:min(len(r.Line), store.MaxQueue)] {
+	for _, p := range r.Queue[:min(len(r.Queue), store.MaxQueue)] {
 		queue = append(queue, store.Place{Holder: store.DecodeHolder(p.Owner, p.Meta), ExpiresIn: max(0, p.Expiry.Sub(now))})
 	}
 	return queue

@@ -46,7 +46,7 @@ func (q *Queue[T]) Step(e Event[T], now clock.Instant, out []Action[T]) []Action
 		return q.tokensReserved(e, now, out)
 	case LeaseOver:
 		q.phase = Idle
-		q.known = q.known || q.line.first != nil
+		q.known = q.known || q.order.first != nil
 		if !askedAfterLease {
 			return out
 		}
@@ -71,7 +71,7 @@ func (q *Queue[T]) ask(out []Action[T]) []Action[T] {
 // its own goroutine, which saves a goroutine and two switches. A waiter that listens
 // cannot do so: its goroutine calls the caller's OnWait.
 func (q *Queue[T]) askFor(w *Waiter[T], out []Action[T]) []Action[T] {
-	if q.phase != Idle || !q.line.only(w) || w.Listens {
+	if q.phase != Idle || !q.order.only(w) || w.Listens {
 		return q.ask(out)
 	}
 	q.phase, q.self = Entering, true
@@ -80,11 +80,11 @@ func (q *Queue[T]) askFor(w *Waiter[T], out []Action[T]) []Action[T] {
 
 // join puts w at the end of the queue, or at its head.
 func (q *Queue[T]) join(w *Waiter[T], ahead bool, now clock.Instant, out []Action[T]) []Action[T] {
-	if q.line.first == nil {
+	if q.order.first == nil {
 		q.rank = 0 // the waiter with that rank has left
 	}
 	w.joined = now
-	q.line.add(w, ahead)
+	q.order.add(w, ahead)
 	if q.Holds() || q.known {
 		return w.tell(q.trouble, out)
 	}
@@ -108,8 +108,8 @@ func (q *Queue[T]) tryRefused(e Event[T], now clock.Instant, out []Action[T]) []
 // was the last.
 func (q *Queue[T]) leave(w *Waiter[T], out []Action[T]) []Action[T] {
 	wasFirst := w.prev == nil
-	q.line.remove(w)
-	if q.phase == Waiting && placeGivenUp && (q.line.first == nil || !placeKept && wasFirst) {
+	q.order.remove(w)
+	if q.phase == Waiting && placeGivenUp && (q.order.first == nil || !placeKept && wasFirst) {
 		out = append(out, Action[T]{Kind: GiveUp})
 	}
 	return out
@@ -117,9 +117,9 @@ func (q *Queue[T]) leave(w *Waiter[T], out []Action[T]) []Action[T] {
 
 // refuseAll ends all waits.
 func (q *Queue[T]) refuseAll(out []Action[T]) []Action[T] {
-	for q.line.first != nil {
-		w := q.line.first
-		q.line.remove(w)
+	for q.order.first != nil {
+		w := q.order.first
+		q.order.remove(w)
 		out = append(out, Action[T]{Kind: Refuse, Waiter: w})
 	}
 	return out
@@ -129,7 +129,7 @@ func (q *Queue[T]) refuseAll(out []Action[T]) []Action[T] {
 func (q *Queue[T]) setReason(why Reason, now clock.Instant, out []Action[T]) []Action[T] {
 	q.known = true
 	q.trouble.note(why, now)
-	return q.line.tellAll(q.trouble, out)
+	return q.order.tellAll(q.trouble, out)
 }
 
 // enter takes the next place in the store's queue, if anybody wants it. The place has
@@ -162,7 +162,7 @@ func (q *Queue[T]) granted(e Event[T], now clock.Instant, out []Action[T]) []Act
 		}
 		return out
 	}
-	q.line.remove(w)
+	q.order.remove(w)
 	q.contention.busy = q.contended
 	return q.attach(e.Token, e.Spare, now, append(out, Action[T]{Kind: Give, Waiter: w}))
 }
@@ -174,7 +174,7 @@ func (q *Queue[T]) attach(token fence.Token, spare int, now clock.Instant, out [
 	if q.bounds.Passes() {
 		q.phase = Holding
 		q.cohort.begin(token, spare, now)
-		out = q.line.tellAll(q.trouble, out)
+		out = q.order.tellAll(q.trouble, out)
 	}
 	return q.ask(out)
 }
@@ -185,7 +185,7 @@ func (q *Queue[T]) unlock(passable bool, now clock.Instant, out []Action[T]) []A
 	c, w := &q.cohort, q.Foremost()
 	switch {
 	case w == nil || !passable:
-		if q.line.first == nil { // nobody has to wait until it is released
+		if q.order.first == nil { // nobody has to wait until it is released
 			q.phase = Idle
 		}
 		return append(out, Action[T]{Kind: Release})
@@ -199,7 +199,7 @@ func (q *Queue[T]) unlock(passable bool, now clock.Instant, out []Action[T]) []A
 // pass makes w the holder.
 func (q *Queue[T]) pass(w *Waiter[T], out []Action[T]) []Action[T] {
 	q.phase = Holding
-	q.line.remove(w)
+	q.order.remove(w)
 	return append(out, Action[T]{Kind: Pass, Waiter: w, Token: q.cohort.pass()})
 }
 

@@ -66,7 +66,7 @@ func (p Phase) String() string { return phaseNames[p] }
 // Queue holds the goroutines that wait for one lock on the same terms, in FIFO order. T
 // is the driver's type of a waiter.
 type Queue[T any] struct {
-	line[T]    // which shows its waiters: Waiters, Len, Foremost, Ahead
+	order[T]   // which shows its waiters: Waiters, Len, Foremost, Ahead
 	ttl        time.Duration
 	bounds     *Cohort
 	contention *Contention
@@ -90,7 +90,7 @@ func New[T any](ttl time.Duration, bounds *Cohort, c *Contention) Queue[T] {
 
 // Idle reports whether the queue can be forgotten.
 func (q *Queue[T]) Idle() bool {
-	return q.phase == Idle && q.line.first == nil && !q.reservation.kept
+	return q.phase == Idle && q.order.first == nil && !q.reservation.kept
 }
 
 // Phase returns the phase after the last step.
@@ -114,7 +114,7 @@ func (q *Queue[T]) Reserved() bool { return q.reservation.kept }
 // release of a lease: a goroutine waits, or will soon. attached says that the lease is
 // the one that the queue passed on.
 func (q *Queue[T]) RejoinWanted(attached bool) bool {
-	return attached && q.line.first != nil || q.contention.Expected()
+	return attached && q.order.first != nil || q.contention.Expected()
 }
 
 // Patience returns how long w goes on waiting for a store that gives it no answer: for

@@ -98,7 +98,7 @@ func traces(l layout, v *view, e entry, r store.BreakRequest, keep clientv3.Leas
 	n := note{Owner: r.Owner, Token: r.Token, Note: r.Note()}
 	return append([]operation{
 		put(l.note(r.Name), encode(n), keep),
-		put(l.tomb(r.Name, e.Owner, e.Made), "", e.lease),
+		put(l.tombstone(r.Name, e.Owner, e.Made), "", e.lease),
 	}, remind(l, v, e)...)
 }
 

@@ -82,9 +82,9 @@ func (v *view) owner(owner string) bool {
 // view, it does so if nobody has the lock. It returns e as it is made, and the slot. If it
 // fails, it reads the key that refuses the owner, and the lock.
 func (s *link) entry(of store.Lease, e entry, v *view) (t txn, made entry, number int64) {
-	name, tomb := of.Name, s.layout.tombOf(of)
+	name, tombstone := of.Name, s.layout.tombstoneOf(of)
 	prefix, slots := s.layout.lock(name), s.layout.slots(name)
-	t = txn{ifs: []condition{nobody(prefix), nobody(slots)}, els: append([]operation{get(tomb)}, s.layout.readAll(name)...)}
+	t = txn{ifs: []condition{nobody(prefix), nobody(slots)}, els: append([]operation{get(tombstone)}, s.layout.readAll(name)...)}
 	if v != nil {
 		with := v.with(e)
 		me := len(v.places)
@@ -94,7 +94,7 @@ func (s *link) entry(of store.Lease, e entry, v *view) (t txn, made entry, numbe
 		e.record, guard = s.generation(with, me, slots)
 		t.ifs = append(t.ifs, guard...)
 	}
-	t.ifs = append(t.ifs, absent(tomb))
+	t.ifs = append(t.ifs, absent(tombstone))
 	t.then = []operation{
 		put(e.key, e.record.encode(), e.lease),
 		s.layout.take(name, number, successor{Suffix: e.key[len(prefix):]}, e.lease),

@@ -42,9 +42,9 @@ func (w *exclusive) enqueue(ctx context.Context) (g store.Grant, done bool, err 
 	p := s.newPlace(w.r.Lease, l)
 	p.mailbox = s.inbox.open(l.id)
 	r, err := w.commitPlace(ctx, p, txn{
-		ifs:  []condition{absent(p.key), absent(s.layout.tombOf(p.of))},
+		ifs:  []condition{absent(p.key), absent(s.layout.tombstoneOf(p.of))},
 		then: []operation{put(p.key, recordOf(p.of, l, s.inbox.process).encode(), l.id), byAge(p.prefix, 1)},
-		els:  []operation{get(p.key), byAge(p.prefix, 1), get(s.layout.tombOf(p.of))},
+		els:  []operation{get(p.key), byAge(p.prefix, 1), get(s.layout.tombstoneOf(p.of))},
 	})
 	if err == errAgain {
 		return g, false, nil
@@ -137,9 +137,9 @@ func (w *exclusive) handed(ctx context.Context) (revision int64, err error) {
 		return 0, err
 	}
 	first := entriesOf(r.Responses[0].GetResponseRange().Kvs)
-	line := entriesOf(r.Responses[1].GetResponseRange().Kvs)
-	me := len(line) - 1
-	if me < 0 || line[me].key != p.key || line[me].create != p.create {
+	queue := entriesOf(r.Responses[1].GetResponseRange().Kvs)
+	me := len(queue) - 1
+	if me < 0 || queue[me].key != p.key || queue[me].create != p.create {
 		if there, err := w.refresh(ctx); err != nil || !there {
 			return 0, err
 		}
@@ -152,19 +152,19 @@ func (w *exclusive) handed(ctx context.Context) (revision int64, err error) {
 	if first[0].spec() != rule.Mutex {
 		return 0, otherKind(w.r.Lease, first[0])
 	}
-	is := rule.Owns(ranked(line), me)
+	is := rule.Owns(ranked(queue), me)
 	if is.Verdict == rule.Granted {
-		if line[me].mod > p.create { // the one before handed it over
-			return line[me].mod, nil
+		if queue[me].mod > p.create { // the one before handed it over
+			return queue[me].mod, nil
 		}
-		if revision, err = w.takeOver(ctx, line[me].mod); revision != 0 || err != nil {
+		if revision, err = w.takeOver(ctx, queue[me].mod); revision != 0 || err != nil {
 			return revision, err
 		}
 		return w.handed(ctx) // the place has changed
 	}
 	w.trouble = 0
 	w.reason(w.s.busy(ctx, w.r.Name, first[0], is.Position))
-	w.ahead.watch(w.s.link, line[me-1].key, r.Header.Revision)
+	w.ahead.watch(w.s.link, queue[me-1].key, r.Header.Revision)
 	return 0, nil
 }
 

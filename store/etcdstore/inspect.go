@@ -41,7 +41,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 		}
 		st := s.state(name, v, left)
 		st.Broken = last.decode()
-		st.Queue, err = s.line(ctx, v.places[len(left):])
+		st.Queue, err = s.queue(ctx, v.places[len(left):])
 		if err != nil {
 			return store.State{}, s.failed(ctx, "inspect", name, false, err)
 		}
@@ -49,9 +49,9 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	}
 }
 
-// line describes waiters, without those that have just gone. Only the leases of native
+// queue describes waiters, without those that have just gone. Only the leases of native
 // clients have to be asked for.
-func (s *link) line(ctx context.Context, waiters []entry) (line []store.Place, err error) {
+func (s *link) queue(ctx context.Context, waiters []entry) (queue []store.Place, err error) {
 	var strangers []entry
 	for _, e := range waiters[:min(len(waiters), store.MaxQueue)] {
 		if e.lasts() == 0 {
@@ -65,10 +65,10 @@ func (s *link) line(ctx context.Context, waiters []entry) (line []store.Place, e
 			p.ExpiresIn, left = left[0], left[1:]
 		}
 		if p.ExpiresIn != 0 {
-			line = append(line, p)
+			queue = append(queue, p)
 		}
 	}
-	return line, err
+	return queue, err
 }
 
 // readWithNote is read, without the waiters of a mutex that Inspect does not show, and with

@@ -49,17 +49,17 @@ func (l layout) allSlots() string { return l.base + "/" + own + "slots/" }
 // note returns the key of the note about the lease that was broken last.
 func (l layout) note(name string) string { return l.broken() + escape(name) + "/" }
 
-// tomb returns the key that refuses requests of an owner whose lease was broken, or of one
+// tombstone returns the key that refuses requests of an owner whose lease was broken, or of one
 // of its attempts. Neither contains a space.
-func (l layout) tomb(name, owner, attempt string) string {
+func (l layout) tombstone(name, owner, attempt string) string {
 	if attempt != "" {
 		owner += " " + attempt
 	}
 	return l.note(name) + owner
 }
 
-// tombOf returns the key that refuses a request for a lease.
-func (l layout) tombOf(of store.Lease) string { return l.tomb(of.Name, of.Owner, of.Attempt) }
+// tombstoneOf returns the key that refuses a request for a lease.
+func (l layout) tombstoneOf(of store.Lease) string { return l.tombstone(of.Name, of.Owner, of.Attempt) }
 
 // broken returns the prefix of all keys about broken leases.
 func (l layout) broken() string { return l.base + "/" + own + "broken/" }

@@ -9,7 +9,7 @@ import (
 // ReleaseAndRejoin implements store.Rejoiner, in one transaction: etcd's log has one
 // entry for a turn instead of two. It makes no place for a lock that several can hold,
 // whose waiters enter beside each other.
-func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (standing bool, err error) {
+func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (queued bool, err error) {
 	if err := s.gate.Enter(store.CheckRejoin(r, next, s.Caps())); err != nil {
 		return false, err
 	}
@@ -31,8 +31,8 @@ func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, ne
 	p := s.newPlace(next.Lease, l)
 	p.sent = sent
 	p.mailbox = s.inbox.open(l.id)
-	standing, err = s.release(ctx, r, p)
-	if !standing {
+	queued, err = s.release(ctx, r, p)
+	if !queued {
 		s.inbox.forget(p.mailbox)
 		s.pool.done(l) // if there may be a place, the lease is tainted
 		return false, err

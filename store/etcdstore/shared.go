@@ -46,7 +46,7 @@ func (w *shared) enqueue(ctx context.Context) (g store.Grant, done bool, err err
 	p.mailbox = s.inbox.open(l.id)
 	e := entry{record: recordOf(p.of, l, s.inbox.process), key: p.key, lease: l.id}
 	t, entering, number := s.entry(p.of, e, nil)
-	enqueue := nested(txn{ifs: []condition{absent(p.key), absent(s.layout.tombOf(p.of))}, then: t.then[:1]})
+	enqueue := nested(txn{ifs: []condition{absent(p.key), absent(s.layout.tombstoneOf(p.of))}, then: t.then[:1]})
 	t.els = append([]operation{enqueue}, t.els...)
 	r, err := w.commitPlace(ctx, p, t)
 	if err == errAgain {

@@ -125,11 +125,11 @@ func (s *Store) takeBack(ctx context.Context, r store.Lease, bury bool) {
 	go func() {
 		defer s.gate.Leave()
 		_, err := s.write(ctx, func(t *step) error {
-			tomb := time.Duration(0)
+			tombstone := time.Duration(0)
 			if bury {
-				tomb = t.lasting(r.TTL)
+				tombstone = t.lasting(r.TTL)
 			}
-			_, err := t.release(store.ReleaseRequest{Lease: r, Undo: true}, tomb)
+			_, err := t.release(store.ReleaseRequest{Lease: r, Undo: true}, tombstone)
 			return err
 		})
 		if err != nil {

@@ -50,7 +50,7 @@ type ruled struct {
 	meddle func() error
 }
 
-func (r *ruled) Traits() differential.Traits { return differential.Traits{Tombs: true} }
+func (r *ruled) Traits() differential.Traits { return differential.Traits{Tombstones: true} }
 
 func (r *ruled) Begin(now clock.Instant) error {
 	r.round++
@@ -110,9 +110,9 @@ func (r *ruled) Look(lock string) (differential.State, error) {
 		return differential.State{}, err
 	}
 	now := clock.Instant(r.m.sinceBoot.Load())
-	there := differential.State{Tombs: map[string]time.Duration{}}
-	for _, t := range row.Tombs {
-		there.Tombs[t.Owner] = t.Expiry.Sub(now)
+	there := differential.State{Tombstones: map[string]time.Duration{}}
+	for _, t := range row.Tombstones {
+		there.Tombstones[t.Owner] = t.Expiry.Sub(now)
 	}
 	for _, h := range row.Holds {
 		there.Holder, there.Left, there.Token = h.Owner, h.Expiry.Sub(now), uint64(h.Token)

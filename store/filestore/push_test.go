@@ -18,8 +18,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// lineOf returns the waiters of a lock, in order.
-func lineOf(t *testing.T, s *Store, name string) (owners []string) {
+// queueOf returns the waiters of a lock, in order.
+func queueOf(t *testing.T, s *Store, name string) (owners []string) {
 	t.Helper()
 	st, err := s.Inspect(t.Context(), name)
 	if err != nil {
@@ -48,7 +48,7 @@ func waitForSpare(t *testing.T, s *Store, r store.Lease, spare int) <-chan store
 		done <- g
 	}()
 	poll(t, "the waiter is in the queue", func() bool {
-		owners := lineOf(t, s, r.Name)
+		owners := queueOf(t, s, r.Name)
 		return len(owners) > 0 && owners[len(owners)-1] == r.Owner
 	})
 	return done
@@ -77,7 +77,7 @@ func TestDeadWaitersAreSkipped(t *testing.T) {
 		}
 		_ = c.Wait()
 	}
-	if n := len(lineOf(t, s, "the lock")); n != 5 {
+	if n := len(queueOf(t, s, "the lock")); n != 5 {
 		t.Fatalf("%d in the queue, want 5", n)
 	}
 	mustRelease(t, s, holder)
@@ -257,7 +257,7 @@ func TestSocketsElsewhere(t *testing.T) {
 		}
 		<-other
 		holder = next
-		poll(t, "the waiter is back in the queue", func() bool { return len(lineOf(t, s, "a")) == 1 })
+		poll(t, "the waiter is back in the queue", func() bool { return len(queueOf(t, s, "a")) == 1 })
 	}
 	<-done
 	mustRelease(t, waits, r)

@@ -31,13 +31,13 @@ func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
 	return nil
 }
 
-func (t *step) release(r store.ReleaseRequest, tomb time.Duration) (rule.Answer, error) {
+func (t *step) release(r store.ReleaseRequest, tombstone time.Duration) (rule.Answer, error) {
 	before, err := t.read(r.Name)
 	if err != nil {
 		return rule.Answer{}, err
 	}
-	after, ans := rule.Release(before.Record, rule.End{Owner: r.Owner, Attempt: r.Attempt, Undo: r.Undo, Tomb: tomb}, t.now)
-	if ans.Verdict != rule.Done && tomb == 0 && len(after.Line) == len(before.Line) {
+	after, ans := rule.Release(before.Record, rule.End{Owner: r.Owner, Attempt: r.Attempt, Undo: r.Undo, Tombstone: tombstone}, t.now)
+	if ans.Verdict != rule.Done && tombstone == 0 && len(after.Queue) == len(before.Queue) {
 		return ans, nil
 	}
 	next, _, err := t.advance(r.Name, before.with(after))

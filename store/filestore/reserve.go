@@ -44,5 +44,5 @@ func (t *step) reserveFor(r store.ReserveRequest) (d store.Reserved, held bool, 
 		return store.Reserved{}, false, err
 	}
 	after, ans = rule.ReserveTokens(before.Record, r.Owner, spare, floor, t.now)
-	return store.Reserved{Token: ans.Token, Count: ans.Spare + 1, Waiting: len(after.Line) > 0}, true, t.write(r.Name, before.with(after))
+	return store.Reserved{Token: ans.Token, Count: ans.Spare + 1, Waiting: len(after.Queue) > 0}, true, t.write(r.Name, before.with(after))
 }

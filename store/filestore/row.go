@@ -29,7 +29,7 @@ type waiter struct {
 // no longer wait.
 func (r row) with(after rule.Record) row {
 	next := row{Record: after}
-	for _, p := range after.Line {
+	for _, p := range after.Queue {
 		if w, ok := r.Waiters[p.Owner]; ok {
 			next.told(p.Owner, w)
 		}
@@ -40,7 +40,7 @@ func (r row) with(after rule.Record) row {
 // told records how to notify owner. The row must not share its map with another.
 func (r *row) told(owner string, w waiter) {
 	if r.Waiters == nil {
-		r.Waiters = make(map[string]waiter, len(r.Line))
+		r.Waiters = make(map[string]waiter, len(r.Queue))
 	}
 	r.Waiters[owner] = w
 }

@@ -125,10 +125,10 @@ func ends(r rule.Record) (end clock.Instant) {
 	for _, h := range r.Holds {
 		end = max(end, h.Expiry)
 	}
-	for _, p := range r.Line {
+	for _, p := range r.Queue {
 		end = max(end, p.Expiry)
 	}
-	for _, b := range r.Tombs {
+	for _, b := range r.Tombstones {
 		end = max(end, b.Expiry)
 	}
 	if r.Broken != nil {

@@ -183,14 +183,14 @@ func (w *waiting) look(r rule.Record, now clock.Instant, since time.Duration) bo
 	if i := slices.IndexFunc(r.Holds, func(h rule.Hold) bool { return h.Owner == w.r.Owner }); i >= 0 {
 		return r.Holds[i].Broken || !w.take(r.Holds[i], now, since)
 	}
-	i := slices.IndexFunc(r.Line, func(p rule.Place) bool { return p.Owner == w.r.Owner })
+	i := slices.IndexFunc(r.Queue, func(p rule.Place) bool { return p.Owner == w.r.Owner })
 	if i < 0 && !w.r.Barge {
 		w.lost++
 	}
 	if i < 0 || len(r.Holds) == 0 {
 		return true
 	}
-	if left := r.Line[i].Expiry.Sub(now); left < w.r.TTL-validity.RenewAfter(w.r.TTL) {
+	if left := r.Queue[i].Expiry.Sub(now); left < w.r.TTL-validity.RenewAfter(w.r.TTL) {
 		return true
 	}
 	if _, turns := rule.Advance(r, 0, now); r.Spec != rule.Mutex && len(turns) > 0 {

@@ -197,36 +197,36 @@ func TestReleaseWakesWaitersOfItsProcess(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "locks.db"), nil)
 	holder := request("a")
 	mustAcquire(t, s, holder)
-	var line []*waiting
+	var queue []*waiting
 	for range 2 {
 		w := &waiting{s: s, r: store.WaitRequest{Lease: request("a")}, reason: func(error) {}}
 		bell, remove := s.bells.hang(w.r.Name, w.r.Owner)
 		defer remove()
 		w.bell = bell
 		w.stands(t)
-		line = append(line, w)
+		queue = append(queue, w)
 	}
 	mustRelease(t, s, holder)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	for i, w := range line { // the new holder, and the new head of the queue
+	for i, w := range queue { // the new holder, and the new head of the queue
 		if err := w.pause(ctx, time.Hour); err != nil {
 			t.Errorf("waiter %d was not woken: %v", i+1, err)
 		}
 	}
 	// A waiter that leaves wakes the next one, which then reads the row often.
 	other, remove := s.bells.hang("a", "other")
-	if first := s.bells.stands("a", line[1].bell, 1); !first {
+	if first := s.bells.stands("a", queue[1].bell, 1); !first {
 		t.Error("the first waiter of the process does not read often")
 	}
 	if first := s.bells.stands("a", other, 2); first {
 		t.Error("the second waiter of the process reads often")
 	}
-	s.bells.stands("a", line[0].bell, 3)
+	s.bells.stands("a", queue[0].bell, 3)
 	_, removeNew := s.bells.hang("a", "new")
 	defer removeNew()
 	remove()
-	if err := line[1].pause(ctx, time.Hour); err != nil || len(other.c) != 0 || len(line[0].bell.c) != 0 {
+	if err := queue[1].pause(ctx, time.Hour); err != nil || len(other.c) != 0 || len(queue[0].bell.c) != 0 {
 		t.Errorf("the next waiter of the process was not woken, or others were: %v", err)
 	}
 }
@@ -244,7 +244,7 @@ func TestReaderWakesTheOthers(t *testing.T) {
 	b.stands("a", granted, 1)
 	b.share("a", rule.Record{
 		Holds: []rule.Hold{{Owner: "granted"}},
-		Line:  []rule.Place{{Owner: "elsewhere"}, {Owner: "first"}, {Owner: "reader"}, {Owner: "last"}},
+		Queue: []rule.Place{{Owner: "elsewhere"}, {Owner: "first"}, {Owner: "reader"}, {Owner: "last"}},
 	}, reader)
 	for _, c := range []struct {
 		bell     *bell

@@ -9,10 +9,10 @@ import (
 // or forgets it if nothing but the last token is left.
 func (s *Store) keep(name string, r rule.Record, now clock.Instant) {
 	r, _ = rule.Advance(r, s.forgotten+1, now)
-	if l := s.lines[name]; l != nil {
+	if l := s.queues[name]; l != nil {
 		l.notify(r, now)
 		if len(l.waiters) == 0 {
-			delete(s.lines, name)
+			delete(s.queues, name)
 		}
 	}
 	if !r.Idle() {

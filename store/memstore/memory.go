@@ -42,7 +42,7 @@ type Store struct {
 	records map[string]rule.Record
 	// lines has the waiters by the lock's name. A lock without waiters has no
 	// entry.
-	lines map[string]*line
+	queues map[string]*queue
 	// forgotten is the highest token of all records that were dropped. Every
 	// grant draws a higher one. Tokens of a lock therefore rise even after its
 	// record was dropped, and unused names cost no memory. Tokens of one lock may
@@ -56,7 +56,7 @@ var _ store.Waiter = (*Store)(nil)
 
 // New returns an empty store. o may be nil.
 func New(o *Options) *Store {
-	s := &Store{clock: clock.System(), records: make(map[string]rule.Record), lines: make(map[string]*line)}
+	s := &Store{clock: clock.System(), records: make(map[string]rule.Record), queues: make(map[string]*queue)}
 	if o != nil && o.Clock != nil {
 		s.clock = o.Clock
 	}
@@ -162,7 +162,7 @@ func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
 	now := s.clock.Now()
 	// No tombstone is needed: no acquire can be in flight here.
 	rec, ans := rule.Release(s.alive(r.Name, now), rule.End{Owner: r.Owner, Attempt: r.Attempt, Undo: r.Undo}, now)
-	if l := s.lines[r.Name]; l != nil {
+	if l := s.queues[r.Name]; l != nil {
 		l.dismiss(r.Owner, fmt.Errorf("wait for %q: %w: its owner was released during the wait", r.Name, store.ErrNotHeld))
 	}
 	s.keep(r.Name, rec, now)
@@ -228,13 +228,13 @@ func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
-	for _, l := range s.lines {
+	for _, l := range s.queues {
 		for owner := range l.waiters {
 			l.dismiss(owner, store.ErrClosed)
 		}
 		l.timer.Stop()
 	}
-	s.records, s.lines = nil, nil // nothing else can reach them
+	s.records, s.queues = nil, nil // nothing else can reach them
 	return nil
 }
 

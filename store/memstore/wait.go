@@ -122,7 +122,7 @@ func (s *Store) enqueue(w *waiter) error {
 	ask.Fair, ask.Wait = !r.Barge, r.TTL
 	rec, ans := rule.Admit(before, ask, now)
 	if ans.Verdict != rule.Granted && ans.Verdict != rule.Busy {
-		s.lines[r.Name].dismiss(r.Owner, refusal("wait for", r.Lease, ans))
+		s.queues[r.Name].dismiss(r.Owner, refusal("wait for", r.Lease, ans))
 	}
 	s.keep(r.Name, rec, now)
 	return nil
@@ -140,7 +140,7 @@ func (s *Store) leave(w *waiter, why error) error {
 	case w.err != nil:
 		return w.err
 	}
-	if l := s.lines[name]; l != nil {
+	if l := s.queues[name]; l != nil {
 		l.dismiss(owner, why)
 	}
 	now := s.clock.Now()
@@ -192,5 +192,5 @@ func (s *Store) ReserveTokens(ctx context.Context, r store.ReserveRequest) (stor
 	if ans.Verdict != rule.Done {
 		return store.Reserved{}, fmt.Errorf("reserve tokens for %q: %w", r.Name, store.ErrNotHeld)
 	}
-	return store.Reserved{Token: ans.Token, Count: ans.Spare + 1, Waiting: len(rec.Line) > 0}, nil
+	return store.Reserved{Token: ans.Token, Count: ans.Spare + 1, Waiting: len(rec.Queue) > 0}, nil
 }

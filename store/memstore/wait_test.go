@@ -97,8 +97,8 @@ func TestReleaseHandsTheLockOn(t *testing.T) {
 		if r := b.reports; len(r) != 2 || r[0].Position != 2 || r[0].Holder.Owner != holder.Owner || r[1].Position != 1 || r[1].Holder.Owner != a.Owner {
 			t.Fatalf("reports to the second waiter: %+v, want position 2 behind %s, then position 1 behind %s", r, holder.Owner, a.Owner)
 		}
-		if len(s.lines) != 0 || s.Release(t.Context(), store.ReleaseRequest{Lease: b.Lease}) != nil || len(s.records) != 0 {
-			t.Errorf("queues %v and records %v after the last release, want none", s.lines, s.records)
+		if len(s.queues) != 0 || s.Release(t.Context(), store.ReleaseRequest{Lease: b.Lease}) != nil || len(s.records) != 0 {
+			t.Errorf("queues %v and records %v after the last release, want none", s.queues, s.records)
 		}
 	})
 }
@@ -139,38 +139,38 @@ func TestGivingUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bubbled()
 		holder, _ := s.take(t, "lock", time.Hour)
-		var line []*waiting
+		var queue []*waiting
 		for range 4 {
-			line = append(line, wait(t, s, request(time.Minute)))
+			queue = append(queue, wait(t, s, request(time.Minute)))
 		}
 		for _, i := range []int{1, 0} {
-			line[i].cancel()
-			if !line[i].ended() || line[i].err != context.Canceled {
-				t.Fatalf("waiter %d: %v, want the error of its context", i, line[i].err)
+			queue[i].cancel()
+			if !queue[i].ended() || queue[i].err != context.Canceled {
+				t.Fatalf("waiter %d: %v, want the error of its context", i, queue[i].err)
 			}
 		}
-		if st, _ := s.Inspect(t.Context(), "lock"); len(st.Queue) != 2 || st.Queue[0].Holder.Owner != line[2].Owner {
+		if st, _ := s.Inspect(t.Context(), "lock"); len(st.Queue) != 2 || st.Queue[0].Holder.Owner != queue[2].Owner {
 			t.Fatalf("queue %+v, want the two waiters that are left", st.Queue)
 		}
 		// The lock is handed to a waiter at the moment it gives up.
 		go s.Release(t.Context(), store.ReleaseRequest{Lease: holder})
-		line[2].cancel()
-		if !line[2].ended() {
+		queue[2].cancel()
+		if !queue[2].ended() {
 			t.Fatal("a waiter that gave up still waits")
 		}
-		if line[2].err == nil {
-			if err := s.Release(t.Context(), store.ReleaseRequest{Lease: line[2].Lease}); err != nil {
+		if queue[2].err == nil {
+			if err := s.Release(t.Context(), store.ReleaseRequest{Lease: queue[2].Lease}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if !line[3].ended() || line[3].err != nil {
-			t.Fatalf("the last waiter did not get the lock: %v", line[3].err)
+		if !queue[3].ended() || queue[3].err != nil {
+			t.Fatalf("the last waiter did not get the lock: %v", queue[3].err)
 		}
-		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: line[3].Lease}); err != nil {
+		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: queue[3].Lease}); err != nil {
 			t.Fatal(err)
 		}
-		if len(s.records) != 0 || len(s.lines) != 0 {
-			t.Errorf("records %v and queues %v after the last release, want none", s.records, s.lines)
+		if len(s.records) != 0 || len(s.queues) != 0 {
+			t.Errorf("records %v and queues %v after the last release, want none", s.records, s.queues)
 		}
 	})
 }

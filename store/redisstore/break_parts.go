@@ -67,7 +67,7 @@ func isNoted(r store.BreakRequest, state store.State) bool {
 }
 
 // breakEach has each node break the part that its record has of a lease.
-func breakEach(ctx context.Context, s *Store, r store.BreakRequest, records []*script.Record, tomb time.Duration) error {
+func breakEach(ctx context.Context, s *Store, r store.BreakRequest, records []*script.Record, tombstone time.Duration) error {
 	parts, made := make([]*script.Held, len(records)), ""
 	for i, record := range records {
 		if record == nil {
@@ -85,7 +85,7 @@ func breakEach(ctx context.Context, s *Store, r store.BreakRequest, records []*s
 	// Until the last node that counts has the request, the lease may still be renewed, and
 	// the tombstone of the first one has to outlast that.
 	timeout := s.o.TimeoutFor(s.o.MaxTTL)
-	part := func(node int) *script.Command { return e.BreakPart(r, parts[node], made, tomb+timeout) }
+	part := func(node int) *script.Command { return e.BreakPart(r, parts[node], made, tombstone+timeout) }
 	err := s.askFor(ctx, part, timeout, func(a looked) {
 		switch a.Broke() {
 		case script.LeaseBroken, script.NothingHeld:

@@ -22,8 +22,8 @@ func (n *node) staySubscribed() {
 	}
 }
 
-// heardBreak handles such a push. Anybody may publish to the channel.
-func (s *core) heardBreak(v resp.Value) {
+// handleBreakPush handles a push about a broken lease. Anybody may publish to the channel.
+func (s *core) handleBreakPush(v resp.Value) {
 	if owner := string(v.List[2].Text); store.CheckOwner(owner) == nil {
 		s.broken.Tell(owner)
 	}

@@ -21,8 +21,8 @@ func another(t *testing.T, c *redistest.Cluster, key string) *redistest.Server {
 	return c.Masters[slices.IndexFunc(c.Masters, func(s *redistest.Server) bool { return s != has })]
 }
 
-// lines makes a waiter of each store queue for a lock, in order, and returns their outcomes.
-func lines(t *testing.T, server *redistest.Server, name string, stores ...store.Waiter) (requests []store.Lease, all []<-chan outcome) {
+// queueUp makes a waiter of each store queue for a lock, in order, and returns their outcomes.
+func queueUp(t *testing.T, server *redistest.Server, name string, stores ...store.Waiter) (requests []store.Lease, all []<-chan outcome) {
 	t.Helper()
 	for _, s := range stores {
 		r := patientWaiter(name)
@@ -61,7 +61,7 @@ func TestSlotMovesWhileALockIsHeld(t *testing.T) {
 	g := acquire(t, holder, held)
 	from, to := c.Has(t, name), another(t, c, name)
 	stores := []store.Waiter{other, third, other}
-	requests, all := lines(t, from, name, stores...)
+	requests, all := queueUp(t, from, name, stores...)
 	c.Move(t, name, to)
 	if err := holder.Renew(t.Context(), []store.Lease{held})[0]; err != nil {
 		t.Fatalf("the lease was lost when its slot moved: %v", err)
@@ -87,7 +87,7 @@ func TestSlotBeingMoved(t *testing.T) {
 	held := request(name)
 	g := acquire(t, holder, held)
 	from, to := c.Has(t, name), another(t, c, name)
-	requests, all := lines(t, from, name, other, other)
+	requests, all := queueUp(t, from, name, other, other)
 	renews := func(where string) {
 		t.Helper()
 		if err := holder.Renew(t.Context(), []store.Lease{held})[0]; err != nil {
@@ -157,7 +157,7 @@ func TestSlotOfTheChannelMoves(t *testing.T) {
 	held := request(name)
 	g := acquire(t, holder, held)
 	server, to := c.Has(t, name), another(t, c, name)
-	requests, all := lines(t, server, name, other)
+	requests, all := queueUp(t, server, name, other)
 	before := strings.Fields(server.Text(t, "PUBSUB", "SHARDCHANNELS"))
 	for _, channel := range before {
 		c.Move(t, channel, to)
@@ -190,7 +190,7 @@ func TestClusterPushesOnOneChannel(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
 		p := pair{held: request(name)}
 		p.g = acquire(t, holder, p.held)
-		p.next, p.all = lines(t, c.Has(t, name), name, other)
+		p.next, p.all = queueUp(t, c.Has(t, name), name, other)
 		pairs = append(pairs, p)
 	}
 	for _, server := range c.Masters {
@@ -236,7 +236,7 @@ func TestMasterOfAClusterDies(t *testing.T) {
 	held := request(name)
 	g := acquire(t, holder, held)
 	server := c.Has(t, name)
-	requests, all := lines(t, server, name, other, other)
+	requests, all := queueUp(t, server, name, other, other)
 	replica := c.Replicas[slices.Index(c.Masters, server)]
 	eventually.True(t, "the replica has all writes", func() bool {
 		return offset(t, server, "master_repl_offset") == offset(t, replica, "slave_repl_offset")
@@ -263,7 +263,7 @@ func TestMasterOfAClusterHandsOver(t *testing.T) {
 	held := request(name)
 	g := acquire(t, holder, held)
 	server := c.Has(t, name)
-	requests, all := lines(t, server, name, other, other)
+	requests, all := queueUp(t, server, name, other, other)
 	c.Replicas[slices.Index(c.Masters, server)].Text(t, "CLUSTER", "FAILOVER")
 	eventually.True(t, "the replica has the slot", func() bool {
 		has := c.Has(t, name)
@@ -290,7 +290,7 @@ func TestClusterIsDown(t *testing.T) {
 	held := request(name)
 	g := acquire(t, s, held)
 	server := c.Has(t, name)
-	requests, all := lines(t, server, name, s)
+	requests, all := queueUp(t, server, name, s)
 	others := slices.DeleteFunc(slices.Clone(c.Masters), func(m *redistest.Server) bool { return m == server })
 	for _, m := range others {
 		if err := m.Freeze(); err != nil {

@@ -25,7 +25,7 @@ func TestClusterWithoutShardedChannels(t *testing.T) {
 	holder, other := openCluster(t, c.Masters, nil), openCluster(t, c.Masters, nil)
 	held := request("stock")
 	g := acquire(t, holder, held)
-	requests, all := lines(t, c.Has(t, "stock"), "stock", other, holder)
+	requests, all := queueUp(t, c.Has(t, "stock"), "stock", other, holder)
 	mustRelease(t, holder, held, store.Grant{})
 	inTurn(t, g, requests, all, other, holder)
 }
@@ -65,7 +65,7 @@ func TestClusterGrows(t *testing.T) {
 	held := request(name)
 	g := acquire(t, holder, held)
 	from := c.Has(t, name)
-	requests, all := lines(t, from, name, other, other)
+	requests, all := queueUp(t, from, name, other, other)
 	m := c.BeginMove(t, name, to)
 	m.Carry(t, name, "{"+name+"}:token")
 	for _, s := range []store.Store{holder, other} { // finds the lock there, over a connection without pushes
@@ -204,7 +204,7 @@ func TestClusterOverTLS(t *testing.T) {
 	defer s.Close()
 	held := request("stock")
 	g := acquire(t, s, held)
-	requests, all := lines(t, c.Masters[0], "stock", s)
+	requests, all := queueUp(t, c.Masters[0], "stock", s)
 	mustRelease(t, s, held, store.Grant{})
 	inTurn(t, g, requests, all, s)
 	for _, n := range s.Stats().Nodes {
@@ -223,7 +223,7 @@ func TestClusterIsClosed(t *testing.T) {
 	acquire(t, holder, request("stock"))
 	for range 5 {
 		s := openCluster(t, c.Masters, nil)
-		requests, all := lines(t, c.Has(t, "stock"), "stock", s)
+		requests, all := queueUp(t, c.Has(t, "stock"), "stock", s)
 		before := time.Now()
 		s.Close()
 		s.Close()

@@ -43,8 +43,8 @@ func TestCommandsAreWhole(t *testing.T) {
 	var c *script.Command
 	for _, r := range requests {
 		for op := quorum.Acquire; op <= quorum.Heal; op++ {
-			for _, tomb := range []bool{false, true} {
-				c = s.encode(driver.Question{Op: op, Lease: r, Token: 1790000000123456, Tomb: tomb}, c)
+			for _, tombstone := range []bool{false, true} {
+				c = s.encode(driver.Question{Op: op, Lease: r, Token: 1790000000123456, Tombstone: tombstone}, c)
 				byHash, byText := words(t, c.Bytes), words(t, c.ByText(nil))
 				if len(byHash) != 3+c.Script.Keys+c.Script.Args || byHash[0] != "EVALSHA" || byHash[2] != fmt.Sprint(c.Script.Keys) {
 					t.Errorf("%v: %q, want EVALSHA with %d keys and %d arguments", op, byHash, c.Script.Keys, c.Script.Args)
@@ -162,7 +162,7 @@ func TestCommandsAllocateNothing(t *testing.T) {
 	old := s.encode(driver.Question{Op: quorum.Acquire, Lease: r}, nil)
 	if n := testing.AllocsPerRun(100, func() {
 		for op := quorum.Acquire; op <= quorum.Heal; op++ {
-			old = s.encode(driver.Question{Op: op, Lease: r, Token: 1790000000123456, Tomb: true}, old)
+			old = s.encode(driver.Question{Op: op, Lease: r, Token: 1790000000123456, Tombstone: true}, old)
 		}
 	}); n > 0 {
 		t.Errorf("%v allocations for five commands, want none", n)

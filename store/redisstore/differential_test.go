@@ -139,7 +139,7 @@ var changes = []change{
 	{name: "release always leaves a tombstone", script: script.Release,
 		old: "(not ours or always == '1')", new: "true"},
 	{name: "release leaves a tombstone for ever", script: script.Release,
-		old: "call('SET', tomb, '', 'PX', life)", new: "call('SET', tomb, '')"},
+		old: "call('SET', tombstone, '', 'PX', life)", new: "call('SET', tombstone, '')"},
 	{name: "release deletes, and replies that it did not", script: script.Release,
 		old: "{1}, got[2]\n", new: "nil, got[2]\n"},
 	{name: "heal takes what others hold", script: script.Heal,
@@ -233,7 +233,7 @@ func (n *scripted) another(t testing.TB) *session {
 }
 
 func (n *scripted) Traits() differential.Traits {
-	return differential.Traits{Node: true, Tombs: true, Resolution: time.Millisecond, Live: n.sim == nil}
+	return differential.Traits{Node: true, Tombstones: true, Resolution: time.Millisecond, Live: n.sim == nil}
 }
 
 func (n *scripted) Begin(now clock.Instant) error {
@@ -342,7 +342,7 @@ func (n *scripted) Do(c differential.Command) (differential.Answer, error) {
 	n.s.wall = func() time.Time { return time.UnixMicro(int64(c.Token)).Add(-script.ProposalLead) }
 	buries := c.Op == differential.Bury || c.Op == differential.BuryRenewed
 	r := store.Lease{Name: c.Lock, Owner: c.Owner.ID, Meta: c.Owner.Meta, TTL: c.TTL}
-	call := n.s.encode(driver.Question{Op: op, Lease: r, Token: c.Token, Tomb: buries, Renewed: c.Op == differential.BuryRenewed}, nil)
+	call := n.s.encode(driver.Question{Op: op, Lease: r, Token: c.Token, Tombstone: buries, Renewed: c.Op == differential.BuryRenewed}, nil)
 	read := func(r script.Reply) (differential.Answer, error) { return answerOf(r.Answer(call.Script)) }
 	if n.bundles && op == quorum.Extend {
 		call, read = n.bundle(r)
@@ -473,7 +473,7 @@ func (n *scripted) Look(lock string) (differential.State, error) {
 			return differential.State{}, fmt.Errorf("there is a key %q that no lock has", key)
 		}
 	}
-	state := differential.State{Tombs: map[string]time.Duration{}}
+	state := differential.State{Tombstones: map[string]time.Duration{}}
 	for i := range keysOf(lock) {
 		value, left := replies[1+2*i], replies[2+2*i]
 		if value.Null {
@@ -490,7 +490,7 @@ func (n *scripted) Look(lock string) (differential.State, error) {
 				return state, err
 			}
 		default:
-			state.Tombs[differential.Owners[i-2].ID] = life
+			state.Tombstones[differential.Owners[i-2].ID] = life
 		}
 	}
 	if n.sim == nil {

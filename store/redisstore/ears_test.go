@@ -16,7 +16,7 @@ type ears struct {
 	in *session
 	// examples has the lists of steps of the first seeds, as drawing them takes longer than
 	// running them.
-	examples [][]lineStep
+	examples [][]queueStep
 	heard    map[string]bool // the owners whose channels are subscribed
 	begun    time.Time
 }
@@ -108,7 +108,7 @@ func (e *ears) slow(now clock.Instant, proposed time.Time) bool {
 // near formats how long something lasts, as exactly as it can be known.
 func (e *ears) near(d time.Duration) string {
 	if e.sim == nil {
-		d = d.Round(lineUnit)
+		d = d.Round(queueUnit)
 	}
 	return d.String()
 }

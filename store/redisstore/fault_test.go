@@ -176,9 +176,9 @@ func TestLateAcquireFindsATombstone(t *testing.T) {
 	// All that was sent arrives now, in any order.
 	proxies[0].Release()
 	proxies[0].Pass()
-	tomb := "{a}:gone:" + r.Owner
+	tombstone := "{a}:gone:" + r.Owner
 	eventually.True(t, "the release has deleted the lock or left a tombstone", func() bool {
-		return servers[0].Text(t, "EXISTS", tomb) == "1" || servers[0].Text(t, "EXISTS", "a") == "0"
+		return servers[0].Text(t, "EXISTS", tombstone) == "1" || servers[0].Text(t, "EXISTS", "a") == "0"
 	})
 	eventually.True(t, "the lock is free", noLock(t, servers, "a"))
 }

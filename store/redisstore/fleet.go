@@ -16,17 +16,17 @@ import (
 // fleet is the nodes of a store, and how they belong together.
 type fleet struct {
 	core
-	nodes    []*node // none in a cluster, whose members come and go
-	voters   []voter // the nodes, or the router of a cluster alone
-	topology topology
+	nodes       []*node      // none in a cluster, whose members come and go
+	quorumNodes []quorumNode // the nodes, or the router of a cluster alone
+	topology    topology
 
 	arming sync.Mutex  // see guard
 	armed  atomic.Bool // guard has nothing left to do
 }
 
-// voter is what has one vote on every lock: a node, or the router of a cluster, which passes a
-// call on to the member that has the lock.
-type voter interface {
+// quorumNode is what has one vote on every lock: a node, or the router of a cluster,
+// which passes a call on to the member that has the lock.
+type quorumNode interface {
 	// put enqueues a call, and never blocks.
 	put(c call, more bool) error
 	Addr() string
@@ -72,22 +72,22 @@ func (s *fleet) inspectCommand(name string) *script.Command {
 	return e.Inspect(name, s.guarded.Load())
 }
 
-// ask sends command to all voters, and calls each with every answer until all have
+// ask sends command to all nodes of the quorum, and calls each with every answer until all have
 // answered or ctx ends.
 func (s *fleet) ask(ctx context.Context, command *script.Command, timeout time.Duration, each func(looked)) error {
 	return s.askFor(ctx, func(int) *script.Command { return command }, timeout, each)
 }
 
-// askFor is ask with a command for each voter.
-func (s *fleet) askFor(ctx context.Context, command func(voter int) *script.Command, timeout time.Duration, each func(looked)) error {
-	p := make(poll, len(s.voters)) // with room for all, so that a late answer blocks nobody
-	for i, v := range s.voters {
+// askFor is ask with a command for each node of the quorum.
+func (s *fleet) askFor(ctx context.Context, command func(node int) *script.Command, timeout time.Duration, each func(looked)) error {
+	p := make(poll, len(s.quorumNodes)) // with room for all, so that a late answer blocks nobody
+	for i, v := range s.quorumNodes {
 		if err := v.put(call{command: command(i), timeout: timeout, look: p}, false); err != nil {
 			said := driver.PutOutcome(err)
 			p <- looked{i, script.Reply{Outcome: said.Outcome, Err: said.Err}}
 		}
 	}
-	for range s.voters {
+	for range s.quorumNodes {
 		select {
 		case l := <-p:
 			each(l)
@@ -148,17 +148,17 @@ func (n *node) guardLocked() {
 
 // lasts learns of the longest quarantine that any client has asked a node for. Other
 // nodes may have forgotten it, and this client may have asked them for a shorter one.
-func (s *fleet) lasts(told *node, quarantine resp.Value) {
+func (s *fleet) lasts(from *node, quarantine resp.Value) {
 	us, _ := quarantine.Number()
 	d := time.Duration(min(us, 1<<50)) * time.Microsecond
 	if d <= s.quarantine() {
 		return
 	}
 	s.longest.Store(int64(d))
-	told.log.Warn("other clients use a longer max_ttl, so quarantines last longer; configure all clients with the same max_ttl", "quarantine", d, "ours", s.o.Quarantine())
+	from.log.Warn("other clients use a longer max_ttl, so quarantines last longer; configure all clients with the same max_ttl", "quarantine", d, "ours", s.o.Quarantine())
 	for _, n := range s.nodes {
 		n.Mu.Lock()
-		if n != told && n.PipeLocked() != nil {
+		if n != from && n.PipeLocked() != nil {
 			n.lookLocked()
 		}
 		n.Mu.Unlock()

@@ -31,7 +31,7 @@ func BenchmarkHandOff(b *testing.B) {
 }
 
 func benchHandOff(b *testing.B, servers, waiting int) {
-	l := newLongLine(b, servers, waiting)
+	l := newLongQueue(b, servers, waiting)
 	first := "place"
 	if waiting == 0 {
 		first = "acquire"
@@ -65,8 +65,8 @@ func benchHandOff(b *testing.B, servers, waiting int) {
 		if has := l.text(b, "GET", benchLock); !strings.HasPrefix(has, l.all[0].Owner) {
 			b.Fatalf("the lock has the value %s, want the owner %s", has, l.all[0].Owner)
 		}
-		if line := l.text(b, "LLEN", "{"+benchLock+"}:line"); line != strconv.Itoa(waiting) {
-			b.Fatalf("%s entries in the queue, want %d", line, waiting)
+		if queue := l.text(b, "LLEN", "{"+benchLock+"}:line"); queue != strconv.Itoa(waiting) {
+			b.Fatalf("%s entries in the queue, want %d", queue, waiting)
 		}
 	}
 	for name := range spent {
@@ -83,15 +83,15 @@ func median(all []float64) float64 {
 
 const benchLock = "bench/lock"
 
-// longLine is a lock with its holder and its waiters.
-type longLine struct {
+// longQueue is a lock with its holder and its waiters.
+type longQueue struct {
 	*scripted
 	all     []store.Lease // the holder and then the waiters; without waiters all holders, one after the other
 	waiting int
 	last    uint64
 }
 
-func newLongLine(b *testing.B, servers, waiting int) *longLine {
+func newLongQueue(b *testing.B, servers, waiting int) *longQueue {
 	n := onRedis(b)
 	n.s.nodes, n.s.membership.Fingerprint = make([]*node, servers), "ba9876543210"
 	n.text(b, "SET", script.MarkKey, markOf(func(m *nodemark.Mark) {
@@ -110,7 +110,7 @@ func newLongLine(b *testing.B, servers, waiting int) *longLine {
 			}
 		}
 	}()
-	l := &longLine{scripted: n, waiting: waiting}
+	l := &longQueue{scripted: n, waiting: waiting}
 	for _, s := range []*script.Script{script.Acquire, script.Release, script.Return} {
 		l.must(b, &script.Command{Bytes: s.Lesson})
 	}
@@ -121,9 +121,9 @@ func newLongLine(b *testing.B, servers, waiting int) *longLine {
 }
 
 // comes returns the acquire of a new waiter.
-func (l *longLine) comes() *script.Command { return l.s.encode(l.newcomer(), nil) }
+func (l *longQueue) comes() *script.Command { return l.s.encode(l.newcomer(), nil) }
 
-func (l *longLine) newcomer() driver.Question {
+func (l *longQueue) newcomer() driver.Question {
 	if l.last++; l.last == 1 {
 		l.last = uint64(time.Now().UnixMicro())
 	}
@@ -136,14 +136,14 @@ func (l *longLine) newcomer() driver.Question {
 }
 
 // returns returns the holder's release with a place for a new waiter.
-func (l *longLine) returns() *script.Command {
+func (l *longQueue) returns() *script.Command {
 	r, next := l.all[0], l.newcomer()
 	l.all, next.IfHeld = l.all[1:], true
 	return l.s.encode(driver.Question{Op: quorum.Release, Lease: r, Next: &next}, nil)
 }
 
 // goes returns the holder's release.
-func (l *longLine) goes() *script.Command {
+func (l *longQueue) goes() *script.Command {
 	r := l.all[0]
 	l.all = l.all[1:]
 	return l.s.encode(driver.Question{Op: quorum.Release, Lease: r}, nil)
@@ -151,7 +151,7 @@ func (l *longLine) goes() *script.Command {
 
 // spends runs n of the commands. It returns the time that the server reports for them, and
 // how many commands they called.
-func (l *longLine) spends(b *testing.B, n int, next func() *script.Command) (us, calls float64) {
+func (l *longQueue) spends(b *testing.B, n int, next func() *script.Command) (us, calls float64) {
 	var commands []*script.Command
 	for range n {
 		if c := next(); c != nil {
@@ -166,7 +166,7 @@ func (l *longLine) spends(b *testing.B, n int, next func() *script.Command) (us,
 	return us - usBefore, calls - before
 }
 
-func (l *longLine) must(b *testing.B, commands ...*script.Command) []resp.Value {
+func (l *longQueue) must(b *testing.B, commands ...*script.Command) []resp.Value {
 	said, err := l.run(commands...)
 	if err != nil {
 		b.Fatal(err)
@@ -176,7 +176,7 @@ func (l *longLine) must(b *testing.B, commands ...*script.Command) []resp.Value 
 
 // spent returns how long the server reports that it ran scripts, in microseconds, and how
 // many commands they called.
-func (l *longLine) spent(b *testing.B) (us, calls float64) {
+func (l *longQueue) spent(b *testing.B) (us, calls float64) {
 	info := string(l.must(b, script.NewCommand("INFO", "commandstats"))[0].Text)
 	for line := range strings.Lines(info) {
 		name, rest, _ := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":calls=")

@@ -100,7 +100,7 @@ func checkQuarantine(t *testing.T, lease func(string, store.Class) store.Lease, 
 	if n.text(t, "DEL", script.MarkKey); mark != "" {
 		n.text(t, "SET", script.MarkKey, mark)
 	}
-	line := n.text(t, "LRANGE", "{stock}:line", "0", "-1")
+	queue := n.text(t, "LRANGE", "{stock}:line", "0", "-1")
 	q := driver.Question{Op: quorum.Release, Lease: first}
 	if returns {
 		q.Next = &driver.Question{Op: quorum.Acquire, Lease: back, Waits: true, IfHeld: true}
@@ -109,8 +109,8 @@ func checkQuarantine(t *testing.T, lease func(string, store.Class) store.Lease, 
 	if got := strings.Contains(n.text(t, "GET", "stock"), next.Owner); got != held {
 		t.Errorf("the lock was handed on: %v, want %v", got, held)
 	}
-	if left := n.text(t, "LRANGE", "{stock}:line", "0", "-1"); !held && left != line {
-		t.Errorf("the queue was %s and is %s, want no change", line, left)
+	if left := n.text(t, "LRANGE", "{stock}:line", "0", "-1"); !held && left != queue {
+		t.Errorf("the queue was %s and is %s, want no change", queue, left)
 	}
 	if has := n.text(t, "EXISTS", "{stock}:place:"+back.Owner) == "1"; has != (returns && held) {
 		t.Errorf("the client that returns has a place: %v, want %v", has, returns && held)
@@ -313,12 +313,12 @@ func TestLongQueue(t *testing.T) {
 	held := lining("stock", 0)
 	n.ask(t, driver.Question{Op: quorum.Acquire, Lease: held})
 	begin, rnd := time.Now().Add(-200*time.Millisecond), rand.New(rand.NewPCG(1, 2))
-	var line []store.Lease // the expected queue
+	var queue []store.Lease // the expected queue
 	stands := func(r store.Lease, again bool) {
 		t.Helper()
 		a := n.ask(t, driver.Question{Op: quorum.Acquire, Lease: r, Waits: true, Again: again})[0]
-		if want := slices.IndexFunc(line, func(o store.Lease) bool { return o.Owner == r.Owner }) + 1; a.Position != want {
-			t.Fatalf("position %d, want %d of %d", a.Position, want, len(line))
+		if want := slices.IndexFunc(queue, func(o store.Lease) bool { return o.Owner == r.Owner }) + 1; a.Position != want {
+			t.Fatalf("position %d, want %d of %d", a.Position, want, len(queue))
 		}
 	}
 	for i := range all {
@@ -329,40 +329,40 @@ func TestLongQueue(t *testing.T) {
 		if i%3 == 0 {
 			r.TTL = 5 * time.Minute
 		}
-		at := slices.IndexFunc(line, func(o store.Lease) bool { return store.Rank(o.Owner) > store.Rank(r.Owner) })
+		at := slices.IndexFunc(queue, func(o store.Lease) bool { return store.Rank(o.Owner) > store.Rank(r.Owner) })
 		if at < 0 {
-			at = len(line)
+			at = len(queue)
 		}
-		line = slices.Insert(line, at, r)
+		queue = slices.Insert(queue, at, r)
 		stands(r, i < all/2) // asking again, since ranks from a while ago are not those of new waiters
 	}
 	for _, i := range rnd.Perm(all) {
-		stands(line[i], true)
+		stands(queue[i], true)
 	}
 	// A waiter that gives up is removed, wherever it was in the queue.
 	for range 50 {
-		i := rnd.IntN(len(line))
-		n.ask(t, driver.Question{Op: quorum.Release, Lease: line[i]})
-		line = slices.Delete(line, i, i+1)
+		i := rnd.IntN(len(queue))
+		n.ask(t, driver.Question{Op: quorum.Release, Lease: queue[i]})
+		queue = slices.Delete(queue, i, i+1)
 	}
-	for _, i := range rnd.Perm(len(line)) {
-		stands(line[i], true)
+	for _, i := range rnd.Perm(len(queue)) {
+		stands(queue[i], true)
 	}
 	if err := n.Pass(time.Minute); err != nil { // which only every third survives
 		t.Fatal(err)
 	}
 	n.text(t, "SET", "stock", held.Owner, "PX", "60000")
-	line = slices.DeleteFunc(line, func(r store.Lease) bool { return r.TTL < time.Minute })
+	queue = slices.DeleteFunc(queue, func(r store.Lease) bool { return r.TTL < time.Minute })
 	for range all / 64 { // each finds a part of them
-		n.ask(t, driver.Question{Op: quorum.Acquire, Lease: line[len(line)-1], Waits: true, Again: true})
+		n.ask(t, driver.Question{Op: quorum.Acquire, Lease: queue[len(queue)-1], Waits: true, Again: true})
 	}
-	for _, i := range rnd.Perm(len(line)) {
-		stands(line[i], true)
+	for _, i := range rnd.Perm(len(queue)) {
+		stands(queue[i], true)
 	}
-	if length := n.text(t, "LLEN", "{stock}:line"); length != strconv.Itoa(len(line)) {
-		t.Errorf("%s in the queue, want %d", length, len(line))
+	if length := n.text(t, "LLEN", "{stock}:line"); length != strconv.Itoa(len(queue)) {
+		t.Errorf("%s in the queue, want %d", length, len(queue))
 	}
-	for _, r := range append([]store.Lease{held}, line...) {
+	for _, r := range append([]store.Lease{held}, queue...) {
 		if got := n.text(t, "GET", "stock"); got != r.Owner {
 			t.Fatalf("the lock has the value %s, want %s", got, r.Owner)
 		}

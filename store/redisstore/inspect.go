@@ -70,18 +70,18 @@ func (s *Store) inspect(ctx context.Context, name string) (store.State, views, e
 	if err := cmp.Or(s.usable(ctx), store.CheckName(name)); err != nil {
 		return state, views{}, err
 	}
-	nodes := make([]store.NodeOutcome, len(s.voters))
-	tokens := make([]fence.Token, len(s.voters))
-	lines := make([][]store.Place, len(s.voters))
-	notes := make([]*store.Broken, len(s.voters))
-	records := make([]*script.Record, len(s.voters))
-	for i, v := range s.voters {
+	nodes := make([]store.NodeOutcome, len(s.quorumNodes))
+	tokens := make([]fence.Token, len(s.quorumNodes))
+	queues := make([][]store.Place, len(s.quorumNodes))
+	notes := make([]*store.Broken, len(s.quorumNodes))
+	records := make([]*script.Record, len(s.quorumNodes))
+	for i, v := range s.quorumNodes {
 		nodes[i].Node = v.Addr()
 	}
 	err := s.ask(ctx, s.inspectCommand(name), s.o.TimeoutFor(s.o.MaxTTL), func(a looked) {
-		said, token, line := a.Look()
+		said, token, queue := a.Look()
 		said.Node = nodes[a.node].Node
-		nodes[a.node], tokens[a.node], lines[a.node], notes[a.node] = said, token, line, a.Note()
+		nodes[a.node], tokens[a.node], queues[a.node], notes[a.node] = said, token, queue, a.Note()
 		records[a.node] = a.Record()
 	})
 	if err != nil {
@@ -91,11 +91,11 @@ func (s *Store) inspect(ctx context.Context, name string) (store.State, views, e
 	if !enoughAnswered(cfg, nodes) {
 		return state, views{}, &store.QuorumError{Op: "inspect", Name: name, Need: quorum.Majority(len(nodes)), Nodes: nodes}
 	}
-	state = stateOf(name, cfg, nodes, tokens, lines)
+	state = stateOf(name, cfg, nodes, tokens, queues)
 	if len(nodes) == 1 {
 		records[0].Show(&state)
 	} else {
-		showShares(&state, cfg, nodes, records, tokens, lines)
+		showShares(&state, cfg, nodes, records, tokens, queues)
 	}
 	if !state.Held && mayBeHeld(cfg, nodes) {
 		return store.State{Name: name}, views{}, &store.QuorumError{Op: "inspect", Name: name, Need: quorum.Majority(len(nodes)), Nodes: nodes}
@@ -140,7 +140,7 @@ func enoughAnswered(cfg quorum.Config, nodes []store.NodeOutcome) bool {
 
 // stateOf combines what the nodes said about a lock: the outcome, the holder's token and
 // the queue of waiters of each node.
-func stateOf(name string, cfg quorum.Config, nodes []store.NodeOutcome, tokens []fence.Token, lines [][]store.Place) store.State {
+func stateOf(name string, cfg quorum.Config, nodes []store.NodeOutcome, tokens []fence.Token, queues [][]store.Place) store.State {
 	state := store.State{Name: name}
 	if len(nodes) > 1 {
 		state.Nodes = nodes
@@ -155,12 +155,12 @@ func stateOf(name string, cfg quorum.Config, nodes []store.NodeOutcome, tokens [
 				state.Token = agreed(owned, tokens, need)
 				state.ExpiresIn = heldFor(owned, nodes, need)
 				state.HeldFor = store.HeldFor(state.Token, state.Holder, time.Now())
-				state.Queue = mergeQueues(lines, n.Holder.Owner)
+				state.Queue = mergeQueues(queues, n.Holder.Owner)
 				return state
 			}
 		}
 	}
-	state.Queue = mergeQueues(lines, "")
+	state.Queue = mergeQueues(queues, "")
 	return state
 }
 

@@ -20,7 +20,7 @@ type seenGrant struct {
 
 // showShares completes the state of a lock for which some of several nodes have a record.
 // said is what the nodes said.
-func showShares(state *store.State, cfg quorum.Config, said []store.NodeOutcome, records []*script.Record, tokens []fence.Token, lines [][]store.Place) {
+func showShares(state *store.State, cfg quorum.Config, said []store.NodeOutcome, records []*script.Record, tokens []fence.Token, queues [][]store.Place) {
 	if !slices.ContainsFunc(records, func(r *script.Record) bool { return r != nil }) {
 		return
 	}
@@ -31,7 +31,7 @@ func showShares(state *store.State, cfg quorum.Config, said []store.NodeOutcome,
 			others[i] = store.NodeOutcome{Node: said[i].Node, Outcome: store.Absent}
 		}
 	}
-	*state = stateOf(state.Name, cfg, others, tokens, lines)
+	*state = stateOf(state.Name, cfg, others, tokens, queues)
 	state.Nodes = said
 	kind, held := majorities(cfg, records)
 	if len(held) == 0 {
@@ -40,7 +40,7 @@ func showShares(state *store.State, cfg quorum.Config, said []store.NodeOutcome,
 	first := held[0]
 	state.Held, state.Kind, state.Holders = true, kind, held
 	state.Holder, state.Token, state.ExpiresIn, state.HeldFor = first.Holder, first.Token, first.ExpiresIn, first.HeldFor
-	state.Queue = slices.DeleteFunc(mergeQueues(lines, ""), func(p store.Place) bool {
+	state.Queue = slices.DeleteFunc(mergeQueues(queues, ""), func(p store.Place) bool {
 		return slices.ContainsFunc(held, func(h store.Holding) bool { return h.Holder.Owner == p.Holder.Owner })
 	})
 }

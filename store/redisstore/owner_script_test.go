@@ -26,7 +26,7 @@ func sharedOwner(t *testing.T, n *scripted) (held []string) {
 		return driver.Question{Op: quorum.Heal, Lease: r}
 	}
 	release := func(attempt string) driver.Question {
-		return driver.Question{Op: quorum.Release, Lease: request(attempt), Tomb: true}
+		return driver.Question{Op: quorum.Release, Lease: request(attempt), Tombstone: true}
 	}
 	undo := func(attempt string) driver.Question {
 		q := release(attempt)

@@ -68,10 +68,10 @@ func (s *session) subscribed(said resp.Value) error {
 		return resp.ErrorOf(said)
 	}
 	n.Mu.Lock()
-	told := n.noPush
+	known := n.noPush
 	n.noPush = true
 	n.Mu.Unlock()
-	if !told {
+	if !known {
 		n.log.Warn("cannot subscribe to notifications; waiters will poll", "err", said.String())
 	}
 	return nil
@@ -83,7 +83,7 @@ func (s *session) Push(v resp.Value) error {
 	case v.IsInvalidation():
 		s.invalidated(v)
 	case isBreak(v):
-		s.n.s.heardBreak(v)
+		s.n.s.handleBreakPush(v)
 	case s.canPush:
 		s.handlePush(v)
 	default:
@@ -110,22 +110,22 @@ func (s *session) handlePush(v resp.Value) {
 		n.staySubscribed()
 		return
 	}
-	told, ok := script.ParsePush(string(v.List[2].Text))
+	push, ok := script.ParsePush(string(v.List[2].Text))
 	switch {
 	case !ok:
 		n.log.Debug("ignoring an invalid push", "message", v.List[2].String())
-	case told.Granted && n.isCounting(): // an operator has declared the server empty; it grants again
+	case push.Granted && n.isCounting(): // an operator has declared the server empty; it grants again
 		n.s.driver.OnPushLost(n.index)
-	case told.Granted:
+	case push.Granted:
 		if !pushesStamped {
-			told.Stamp = s.At
+			push.Stamp = s.At
 		}
-		name := n.s.driver.OnGranted(n.index, told.Owner, driver.Reply{Token: told.Token, Counted: told.Counted, Reserved: told.Reserved, Slot: told.Slot, Slots: told.Slots, Stamp: told.Stamp, Clock: told.Clock, At: s.At})
+		name := n.s.driver.OnGranted(n.index, push.Owner, driver.Reply{Token: push.Token, Counted: push.Counted, Reserved: push.Reserved, Slot: push.Slot, Slots: push.Slots, Stamp: push.Stamp, Clock: push.Clock, At: s.At})
 		if name != "" && n.s.guarded.Load() {
-			n.saw([]byte(name), told.Token, s.At)
+			n.saw([]byte(name), push.Token, s.At)
 		}
 	default:
-		n.s.driver.OnFree(n.index, told.Owner)
+		n.s.driver.OnFree(n.index, push.Owner)
 	}
 }
 

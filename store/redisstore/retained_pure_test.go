@@ -21,8 +21,8 @@ func TestToRetain(t *testing.T) {
 func wrongToRetain() (wrong []string) {
 	lease := store.Lease{Name: "a", Owner: "me", Meta: "{}", TTL: time.Minute}
 	next := &driver.Question{Op: quorum.Acquire, Lease: store.Lease{Name: "a", Owner: "next", TTL: time.Minute}, Waits: true}
-	q := driver.Question{Op: quorum.Release, Lease: lease, Tomb: true, Renewed: true, GivesWay: true, To: "senior", Next: next}
-	if got, want := toRetain(q), (driver.Question{Op: quorum.Release, Lease: lease, Tomb: true, Renewed: true}); got != want {
+	q := driver.Question{Op: quorum.Release, Lease: lease, Tombstone: true, Renewed: true, GivesWay: true, To: "senior", Next: next}
+	if got, want := toRetain(q), (driver.Question{Op: quorum.Release, Lease: lease, Tombstone: true, Renewed: true}); got != want {
 		wrong = append(wrong, fmt.Sprintf("of %+v %+v is retained, want %+v", q, got, want))
 	}
 	q.Lease.Attempt = "second"

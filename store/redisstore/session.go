@@ -39,7 +39,7 @@ func newSession(n *node) *session {
 		case v.IsInvalidation():
 			s.invalidated(v)
 		case isBreak(v):
-			n.s.heardBreak(v)
+			n.s.handleBreakPush(v)
 		case string(v.List[1].Text) != membership.Channel: // a change of membership is seen in what is read next
 			s.handlePush(v)
 		}

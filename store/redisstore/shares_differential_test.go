@@ -77,7 +77,7 @@ type shareStep struct {
 	Spare, Attempt  int
 	// Wrong breaks another token than that of the lease. Guarded, which is the same in all
 	// steps, requires a server that has lost nothing.
-	Barge, Tomb, Renewed, Undo, Now, Wrong, Guarded bool
+	Barge, Tombstone, Renewed, Undo, Now, Wrong, Guarded bool
 	// Several, which is the same in all steps, says that the server is one of several. Then
 	// Slots is the smallest slot that the owner wants, must have if Exact is set, or has, and -1
 	// if it wants none. To is the owner to give way to.
@@ -112,9 +112,9 @@ var shareSteps = rapid.Custom(func(t *rapid.T) []shareStep {
 		s := shareStep{
 			Op: rapid.SampledFrom(often).Draw(t, "op"), Owner: rapid.IntRange(0, len(shareOwners)-1).Draw(t, "owner"),
 			Kind: kinds.Draw(t, "kind"), To: rapid.SampledFrom([]int{0, 1, 2}).Draw(t, "to"), Heavy: rapid.SampledFrom([]int64{0, 0, 0, 1, 2}).Draw(t, "heavy"),
-			TTL:   rapid.SampledFrom([]time.Duration{lineUnit, 2 * lineUnit, 3 * lineUnit, 30 * lineUnit}).Draw(t, "ttl"),
+			TTL:   rapid.SampledFrom([]time.Duration{queueUnit, 2 * queueUnit, 3 * queueUnit, 30 * queueUnit}).Draw(t, "ttl"),
 			Spare: rapid.SampledFrom([]int{0, 0, 1, 64}).Draw(t, "spare"), Attempt: rapid.IntRange(1, 2).Draw(t, "attempt"),
-			Barge: flag.Draw(t, "barge"), Tomb: flag.Draw(t, "tomb"), Renewed: flag.Draw(t, "renewed"), Undo: flag.Draw(t, "undo"),
+			Barge: flag.Draw(t, "barge"), Tombstone: flag.Draw(t, "tombstone"), Renewed: flag.Draw(t, "renewed"), Undo: flag.Draw(t, "undo"),
 			Now: flag.Draw(t, "now"), Wrong: flag.Draw(t, "wrong"), Guarded: guarded,
 			Several: several,
 		}
@@ -122,7 +122,7 @@ var shareSteps = rapid.Custom(func(t *rapid.T) []shareStep {
 			s.Slots, s.Exact = rapid.SampledFrom([]int64{-1, -1, 0, 0, 1, 2}).Draw(t, "slots"), flag.Draw(t, "exact")
 		}
 		if s.Op == sharePasses {
-			s.TTL = rapid.SampledFrom([]time.Duration{lineUnit, 2 * lineUnit}).Draw(t, "time")
+			s.TTL = rapid.SampledFrom([]time.Duration{queueUnit, 2 * queueUnit}).Draw(t, "time")
 		}
 		return s
 	})
@@ -147,153 +147,153 @@ func checkShares(t *testing.T, n *scripted) {
 // seldomShares has lists of steps that chance draws too seldom.
 var seldomShares = [][]shareStep{{
 	// The place of a waiter whose process is gone is skipped.
-	{Op: shareAsks, Owner: 0, TTL: 30 * lineUnit, Heavy: 1},
-	{Op: shareAsks, Owner: 2, TTL: 30 * lineUnit},
+	{Op: shareAsks, Owner: 0, TTL: 30 * queueUnit, Heavy: 1},
+	{Op: shareAsks, Owner: 2, TTL: 30 * queueUnit},
 	{Op: shareHushes, Owner: 2},
-	{Op: shareEnds, Owner: 0, TTL: lineUnit},
-	{Op: shareTries, Owner: 1, TTL: lineUnit, Heavy: 1},
+	{Op: shareEnds, Owner: 0, TTL: queueUnit},
+	{Op: shareTries, Owner: 1, TTL: queueUnit, Heavy: 1},
 }, {
 	// The lock was handed to one attempt, and another one of the same owner is released.
-	{Op: shareAsks, Owner: 0, TTL: 30 * lineUnit, Heavy: 1},
-	{Op: shareAsks, Owner: 5, TTL: 30 * lineUnit, Attempt: 1},
-	{Op: shareEnds, Owner: 0, TTL: lineUnit},
-	{Op: shareEnds, Owner: 5, TTL: lineUnit, Attempt: 2},
+	{Op: shareAsks, Owner: 0, TTL: 30 * queueUnit, Heavy: 1},
+	{Op: shareAsks, Owner: 5, TTL: 30 * queueUnit, Attempt: 1},
+	{Op: shareEnds, Owner: 0, TTL: queueUnit},
+	{Op: shareEnds, Owner: 5, TTL: queueUnit, Attempt: 2},
 }, {
 	// An attempt is undone after another one has joined it.
-	{Op: shareAsks, Owner: 5, TTL: 30 * lineUnit, Attempt: 1},
-	{Op: shareAsks, Owner: 5, TTL: 30 * lineUnit, Attempt: 2},
-	{Op: shareEnds, Owner: 5, TTL: lineUnit, Attempt: 1, Undo: true},
+	{Op: shareAsks, Owner: 5, TTL: 30 * queueUnit, Attempt: 1},
+	{Op: shareAsks, Owner: 5, TTL: 30 * queueUnit, Attempt: 2},
+	{Op: shareEnds, Owner: 5, TTL: queueUnit, Attempt: 1, Undo: true},
 }, {
 	// A lease that was broken is not renewed by a downgrade.
-	{Op: shareAsks, Owner: 0, Kind: 3, TTL: 30 * lineUnit, Heavy: 1},
+	{Op: shareAsks, Owner: 0, Kind: 3, TTL: 30 * queueUnit, Heavy: 1},
 	{Op: shareBreaks, Owner: 0, Kind: 3},
-	{Op: shareDowngrades, Owner: 0, Kind: 3, TTL: 40 * lineUnit},
+	{Op: shareDowngrades, Owner: 0, Kind: 3, TTL: 40 * queueUnit},
 }, {
-	{Op: shareAsks, Owner: 0, TTL: 30 * lineUnit},
+	{Op: shareAsks, Owner: 0, TTL: 30 * queueUnit},
 	{Op: shareBreaks, Owner: 0},
-	{Op: shareRenews, Owner: 0, TTL: 30 * lineUnit},
-	{Op: shareEnds, Owner: 0, TTL: lineUnit, Attempt: 1},
-	{Op: shareTries, Owner: 0, TTL: lineUnit},
+	{Op: shareRenews, Owner: 0, TTL: 30 * queueUnit},
+	{Op: shareEnds, Owner: 0, TTL: queueUnit, Attempt: 1},
+	{Op: shareTries, Owner: 0, TTL: queueUnit},
 }, {
-	{Op: shareAsks, Owner: 0, TTL: lineUnit},
-	{Op: shareRenews, Owner: 0, TTL: 30 * lineUnit},
+	{Op: shareAsks, Owner: 0, TTL: queueUnit},
+	{Op: shareRenews, Owner: 0, TTL: 30 * queueUnit},
 	{Op: shareBreaks, Owner: 0, Now: true},
 	{Op: shareBreaks, Owner: 0},
 }, {
 	// Readers join a writer that became one.
-	{Op: shareAsks, Owner: 3, Kind: 3, TTL: 30 * lineUnit, Heavy: 1},
-	{Op: shareAsks, Owner: 0, Kind: 3, TTL: 30 * lineUnit},
-	{Op: shareDowngrades, Owner: 3, Kind: 3, TTL: 2 * lineUnit},
+	{Op: shareAsks, Owner: 3, Kind: 3, TTL: 30 * queueUnit, Heavy: 1},
+	{Op: shareAsks, Owner: 0, Kind: 3, TTL: 30 * queueUnit},
+	{Op: shareDowngrades, Owner: 3, Kind: 3, TTL: 2 * queueUnit},
 }, {
 	// A release makes room for two.
-	{Op: shareAsks, Owner: 3, Kind: 2, TTL: 30 * lineUnit, Heavy: 1},
-	{Op: shareAsks, Owner: 0, Kind: 2, TTL: 30 * lineUnit, Spare: 64},
-	{Op: shareAsks, Owner: 1, Kind: 2, TTL: 30 * lineUnit, Spare: 64},
-	{Op: shareEnds, Owner: 3, TTL: lineUnit},
+	{Op: shareAsks, Owner: 3, Kind: 2, TTL: 30 * queueUnit, Heavy: 1},
+	{Op: shareAsks, Owner: 0, Kind: 2, TTL: 30 * queueUnit, Spare: 64},
+	{Op: shareAsks, Owner: 1, Kind: 2, TTL: 30 * queueUnit, Spare: 64},
+	{Op: shareEnds, Owner: 3, TTL: queueUnit},
 }, {
 	// A waiter that fits does not overtake one that does not.
-	{Op: shareAsks, Owner: 0, TTL: 30 * lineUnit},
-	{Op: shareAsks, Owner: 1, TTL: 30 * lineUnit},
-	{Op: shareAsks, Owner: 2, TTL: 30 * lineUnit, Heavy: 1},
-	{Op: shareAsks, Owner: 3, TTL: 30 * lineUnit},
-	{Op: shareEnds, Owner: 0, TTL: lineUnit},
+	{Op: shareAsks, Owner: 0, TTL: 30 * queueUnit},
+	{Op: shareAsks, Owner: 1, TTL: 30 * queueUnit},
+	{Op: shareAsks, Owner: 2, TTL: 30 * queueUnit, Heavy: 1},
+	{Op: shareAsks, Owner: 3, TTL: 30 * queueUnit},
+	{Op: shareEnds, Owner: 0, TTL: queueUnit},
 }, {
 	// A record that outlasts all holders and waiters has no kind any more.
-	{Op: shareAsks, Owner: 0, TTL: 2 * lineUnit, Heavy: 1},
-	{Op: shareAsks, Owner: 1, TTL: 30 * lineUnit},
-	{Op: shareAsks, Owner: 2, TTL: 2 * lineUnit},
-	{Op: shareEnds, Owner: 1, TTL: lineUnit},
-	{Op: sharePasses, TTL: 2 * lineUnit},
-	{Op: shareTries, Owner: 3, Kind: 3, TTL: lineUnit},
+	{Op: shareAsks, Owner: 0, TTL: 2 * queueUnit, Heavy: 1},
+	{Op: shareAsks, Owner: 1, TTL: 30 * queueUnit},
+	{Op: shareAsks, Owner: 2, TTL: 2 * queueUnit},
+	{Op: shareEnds, Owner: 1, TTL: queueUnit},
+	{Op: sharePasses, TTL: 2 * queueUnit},
+	{Op: shareTries, Owner: 3, Kind: 3, TTL: queueUnit},
 }, {
 	// A place from before a change of the number of permits is removed.
-	{Op: shareAsks, Owner: 0, TTL: 30 * lineUnit, Heavy: 1},
-	{Op: shareAsks, Owner: 1, TTL: 30 * lineUnit, Heavy: 1},
-	{Op: shareResizes, To: 1, TTL: lineUnit},
-	{Op: shareAsks, Owner: 2, Kind: 1, TTL: 30 * lineUnit, Heavy: 1},
-	{Op: shareAsks, Owner: 1, Kind: 1, TTL: lineUnit, Heavy: 1},
+	{Op: shareAsks, Owner: 0, TTL: 30 * queueUnit, Heavy: 1},
+	{Op: shareAsks, Owner: 1, TTL: 30 * queueUnit, Heavy: 1},
+	{Op: shareResizes, To: 1, TTL: queueUnit},
+	{Op: shareAsks, Owner: 2, Kind: 1, TTL: 30 * queueUnit, Heavy: 1},
+	{Op: shareAsks, Owner: 1, Kind: 1, TTL: queueUnit, Heavy: 1},
 }, {
-	{Op: shareAsks, Owner: 0, TTL: 30 * lineUnit},
+	{Op: shareAsks, Owner: 0, TTL: 30 * queueUnit},
 	{Op: shareBreaks, Owner: 0},
-	{Op: shareTries, Owner: 0, TTL: lineUnit},
+	{Op: shareTries, Owner: 0, TTL: queueUnit},
 }, {
-	{Op: shareAsks, Owner: 3, TTL: 30 * lineUnit, Heavy: 1},
-	{Op: shareAsks, Owner: 0, TTL: 30 * lineUnit, Barge: true},
-	{Op: shareEnds, Owner: 3, TTL: lineUnit},
+	{Op: shareAsks, Owner: 3, TTL: 30 * queueUnit, Heavy: 1},
+	{Op: shareAsks, Owner: 0, TTL: 30 * queueUnit, Barge: true},
+	{Op: shareEnds, Owner: 3, TTL: queueUnit},
 }, {
-	{Op: shareAsks, Owner: 0, TTL: 30 * lineUnit, Heavy: 1},
-	{Op: shareAsks, Owner: 2, TTL: 30 * lineUnit},
+	{Op: shareAsks, Owner: 0, TTL: 30 * queueUnit, Heavy: 1},
+	{Op: shareAsks, Owner: 2, TTL: 30 * queueUnit},
 	{Op: shareBreaks, Owner: 0, Now: true},
 }, {
 	// One of several servers names the holder of the slots that an owner must have.
-	{Op: shareAsks, Owner: 0, Kind: 1, TTL: 30 * lineUnit, Several: true, Slots: 0},
-	{Op: shareAsks, Owner: 1, Kind: 1, TTL: 30 * lineUnit, Several: true, Slots: 1},
-	{Op: shareTries, Owner: 2, Kind: 1, TTL: 30 * lineUnit, Several: true, Slots: 0, Exact: true},
+	{Op: shareAsks, Owner: 0, Kind: 1, TTL: 30 * queueUnit, Several: true, Slots: 0},
+	{Op: shareAsks, Owner: 1, Kind: 1, TTL: 30 * queueUnit, Several: true, Slots: 1},
+	{Op: shareTries, Owner: 2, Kind: 1, TTL: 30 * queueUnit, Several: true, Slots: 0, Exact: true},
 }, {
 	// An owner that only queues leaves the room that became free to others.
-	{Op: shareAsks, Owner: 0, TTL: lineUnit, Heavy: 1, Several: true, Slots: -1},
-	{Op: shareAsks, Owner: 2, TTL: 30 * lineUnit, Several: true, Slots: -1},
-	{Op: sharePasses, TTL: 2 * lineUnit, Several: true},
-	{Op: shareQueues, Owner: 3, TTL: 30 * lineUnit, Several: true, Slots: -1},
+	{Op: shareAsks, Owner: 0, TTL: queueUnit, Heavy: 1, Several: true, Slots: -1},
+	{Op: shareAsks, Owner: 2, TTL: 30 * queueUnit, Several: true, Slots: -1},
+	{Op: sharePasses, TTL: 2 * queueUnit, Several: true},
+	{Op: shareQueues, Owner: 3, TTL: 30 * queueUnit, Several: true, Slots: -1},
 }, {
 	// A renewal with other slots ends the lease. One by a reader makes it a reader's.
-	{Op: shareAsks, Owner: 0, TTL: 30 * lineUnit, Several: true, Slots: 0},
-	{Op: shareRenews, Owner: 0, TTL: 30 * lineUnit, Several: true, Slots: 1},
+	{Op: shareAsks, Owner: 0, TTL: 30 * queueUnit, Several: true, Slots: 0},
+	{Op: shareRenews, Owner: 0, TTL: 30 * queueUnit, Several: true, Slots: 1},
 }, {
-	{Op: shareAsks, Owner: 3, Kind: 3, TTL: 30 * lineUnit, Heavy: 1, Several: true},
-	{Op: shareRenews, Owner: 3, Kind: 3, TTL: 30 * lineUnit, Several: true},
+	{Op: shareAsks, Owner: 3, Kind: 3, TTL: 30 * queueUnit, Heavy: 1, Several: true},
+	{Op: shareRenews, Owner: 3, Kind: 3, TTL: 30 * queueUnit, Several: true},
 }, {
 	// A release gives way to no waiter, and to one that is not the first.
-	{Op: shareAsks, Owner: 0, TTL: 30 * lineUnit, Heavy: 1, Several: true, Slots: -1},
-	{Op: shareAsks, Owner: 2, TTL: 30 * lineUnit, Several: true, Slots: -1},
-	{Op: shareGives, Owner: 0, TTL: lineUnit, Several: true},
+	{Op: shareAsks, Owner: 0, TTL: 30 * queueUnit, Heavy: 1, Several: true, Slots: -1},
+	{Op: shareAsks, Owner: 2, TTL: 30 * queueUnit, Several: true, Slots: -1},
+	{Op: shareGives, Owner: 0, TTL: queueUnit, Several: true},
 }, {
-	{Op: shareAsks, Owner: 0, TTL: 30 * lineUnit, Heavy: 1, Several: true, Slots: -1},
-	{Op: shareAsks, Owner: 2, TTL: 30 * lineUnit, Several: true, Slots: -1},
-	{Op: shareAsks, Owner: 1, TTL: 30 * lineUnit, Heavy: 1, Several: true, Slots: -1},
-	{Op: shareGives, Owner: 0, TTL: lineUnit, To: 1, Several: true},
+	{Op: shareAsks, Owner: 0, TTL: 30 * queueUnit, Heavy: 1, Several: true, Slots: -1},
+	{Op: shareAsks, Owner: 2, TTL: 30 * queueUnit, Several: true, Slots: -1},
+	{Op: shareAsks, Owner: 1, TTL: 30 * queueUnit, Heavy: 1, Several: true, Slots: -1},
+	{Op: shareGives, Owner: 0, TTL: queueUnit, To: 1, Several: true},
 }, {
 	// A waiter for slots that are taken is skipped.
-	{Op: shareAsks, Owner: 0, Kind: 1, TTL: 30 * lineUnit, Several: true, Slots: 0},
-	{Op: shareAsks, Owner: 1, Kind: 1, TTL: 30 * lineUnit, Heavy: 2, Several: true, Slots: 1},
-	{Op: shareAsks, Owner: 2, Kind: 1, TTL: 30 * lineUnit, Several: true, Slots: 0, Exact: true},
-	{Op: shareAsks, Owner: 3, Kind: 1, TTL: 30 * lineUnit, Several: true, Slots: -1},
-	{Op: shareEnds, Owner: 1, TTL: lineUnit, Several: true},
+	{Op: shareAsks, Owner: 0, Kind: 1, TTL: 30 * queueUnit, Several: true, Slots: 0},
+	{Op: shareAsks, Owner: 1, Kind: 1, TTL: 30 * queueUnit, Heavy: 2, Several: true, Slots: 1},
+	{Op: shareAsks, Owner: 2, Kind: 1, TTL: 30 * queueUnit, Several: true, Slots: 0, Exact: true},
+	{Op: shareAsks, Owner: 3, Kind: 1, TTL: 30 * queueUnit, Several: true, Slots: -1},
+	{Op: shareEnds, Owner: 1, TTL: queueUnit, Several: true},
 }, {
 	// A part of a lease is broken, another one is left alone, and the lease is not restored on a
 	// server without it.
-	{Op: shareAsks, Owner: 0, TTL: 30 * lineUnit, Several: true, Slots: -1},
-	{Op: shareBreaks, Owner: 0, TTL: lineUnit, Tomb: true, Wrong: true, Several: true},
-	{Op: shareBreaks, Owner: 0, TTL: lineUnit, Tomb: true, Several: true},
-	{Op: shareBreaks, Owner: 1, TTL: 9 * lineUnit, Several: true},
-	{Op: shareHeals, Owner: 1, TTL: lineUnit, Several: true, Slots: 1},
+	{Op: shareAsks, Owner: 0, TTL: 30 * queueUnit, Several: true, Slots: -1},
+	{Op: shareBreaks, Owner: 0, TTL: queueUnit, Tombstone: true, Wrong: true, Several: true},
+	{Op: shareBreaks, Owner: 0, TTL: queueUnit, Tombstone: true, Several: true},
+	{Op: shareBreaks, Owner: 1, TTL: 9 * queueUnit, Several: true},
+	{Op: shareHeals, Owner: 1, TTL: queueUnit, Several: true, Slots: 1},
 }, {
-	{Op: shareAsks, Owner: 5, TTL: 30 * lineUnit, Attempt: 1, Several: true, Slots: -1},
-	{Op: shareBreaks, Owner: 5, TTL: lineUnit, Attempt: 2, Several: true},
-	{Op: shareBreaks, Owner: 5, TTL: 40 * lineUnit, Tomb: true, Attempt: 2, Several: true},
-	{Op: shareBreaks, Owner: 5, TTL: lineUnit, Attempt: 1, Now: true, Several: true},
+	{Op: shareAsks, Owner: 5, TTL: 30 * queueUnit, Attempt: 1, Several: true, Slots: -1},
+	{Op: shareBreaks, Owner: 5, TTL: queueUnit, Attempt: 2, Several: true},
+	{Op: shareBreaks, Owner: 5, TTL: 40 * queueUnit, Tombstone: true, Attempt: 2, Several: true},
+	{Op: shareBreaks, Owner: 5, TTL: queueUnit, Attempt: 1, Now: true, Several: true},
 }, {
 	// The owner of a lease on other servers leaves the queue, and makes room for the next.
-	{Op: shareAsks, Owner: 0, TTL: 30 * lineUnit, Several: true, Slots: -1},
-	{Op: shareAsks, Owner: 2, TTL: 30 * lineUnit, Heavy: 1, Several: true, Slots: -1},
-	{Op: shareAsks, Owner: 3, TTL: 30 * lineUnit, Several: true, Slots: -1},
-	{Op: shareBreaks, Owner: 2, TTL: 9 * lineUnit, Several: true},
+	{Op: shareAsks, Owner: 0, TTL: 30 * queueUnit, Several: true, Slots: -1},
+	{Op: shareAsks, Owner: 2, TTL: 30 * queueUnit, Heavy: 1, Several: true, Slots: -1},
+	{Op: shareAsks, Owner: 3, TTL: 30 * queueUnit, Several: true, Slots: -1},
+	{Op: shareBreaks, Owner: 2, TTL: 9 * queueUnit, Several: true},
 }, {
-	{Op: shareAsks, Owner: 0, TTL: 30 * lineUnit, Heavy: 1, Several: true, Slots: -1},
-	{Op: shareAsks, Owner: 2, TTL: 30 * lineUnit, Several: true, Slots: -1},
-	{Op: shareBreaks, Owner: 0, TTL: lineUnit, Tomb: true, Now: true, Several: true},
+	{Op: shareAsks, Owner: 0, TTL: 30 * queueUnit, Heavy: 1, Several: true, Slots: -1},
+	{Op: shareAsks, Owner: 2, TTL: 30 * queueUnit, Several: true, Slots: -1},
+	{Op: shareBreaks, Owner: 0, TTL: queueUnit, Tombstone: true, Now: true, Several: true},
 }, {
 	// A downgrade renews, a reader's lease is restored although a writer waits, and a token is
 	// not confirmed for other slots.
-	{Op: shareAsks, Owner: 0, Kind: 3, TTL: 2 * lineUnit, Heavy: 1},
-	{Op: shareDowngrades, Owner: 0, Kind: 3, TTL: 30 * lineUnit},
+	{Op: shareAsks, Owner: 0, Kind: 3, TTL: 2 * queueUnit, Heavy: 1},
+	{Op: shareDowngrades, Owner: 0, Kind: 3, TTL: 30 * queueUnit},
 }, {
-	{Op: shareAsks, Owner: 0, Kind: 3, TTL: 30 * lineUnit, Several: true},
-	{Op: shareAsks, Owner: 2, Kind: 3, TTL: 30 * lineUnit, Heavy: 1, Several: true},
-	{Op: shareHeals, Owner: 1, Kind: 3, TTL: 30 * lineUnit, Several: true},
+	{Op: shareAsks, Owner: 0, Kind: 3, TTL: 30 * queueUnit, Several: true},
+	{Op: shareAsks, Owner: 2, Kind: 3, TTL: 30 * queueUnit, Heavy: 1, Several: true},
+	{Op: shareHeals, Owner: 1, Kind: 3, TTL: 30 * queueUnit, Several: true},
 }, {
-	{Op: shareAsks, Owner: 0, TTL: 30 * lineUnit, Several: true, Slots: 0},
-	{Op: shareConfirms, Owner: 0, TTL: 30 * lineUnit, Spare: 64, Several: true, Slots: 1},
+	{Op: shareAsks, Owner: 0, TTL: 30 * queueUnit, Several: true, Slots: 0},
+	{Op: shareConfirms, Owner: 0, TTL: 30 * queueUnit, Spare: 64, Several: true, Slots: 1},
 }}
 
 // errUndecided ends a run in which a request of another owner notifies a waiter that barges:
@@ -403,7 +403,7 @@ func (r *shareRun) asks(s shareStep, lease store.Lease, propose uint64) error {
 	owner := lease.Owner
 	s.Exact = s.Exact && lease.Slots != ""
 	lease, s.Exact = r.keepsSlots(lease, s.Exact)
-	placed := slices.ContainsFunc(rule.Expire(r.record, r.now).Line, func(p rule.Place) bool { return p.Owner == owner })
+	placed := slices.ContainsFunc(rule.Expire(r.record, r.now).Queue, func(p rule.Place) bool { return p.Owner == owner })
 	waits := s.Op == shareAsks || placed // an owner with a place keeps asking for it
 	s.Barge = s.Barge && !s.Exact
 	q := driver.Question{Op: quorum.Acquire, Lease: lease, Spare: s.Spare, Exact: s.Exact, Barge: s.Barge && waits, Waits: waits, Again: placed, Stamp: clock.Instant(r.trace.Len()) << 40}
@@ -420,14 +420,14 @@ func (r *shareRun) asks(s shareStep, lease store.Lease, propose uint64) error {
 		ask.Wait = s.TTL
 	}
 	comesFirst := s.Exact && r.isOf(lease.Kind)
-	if !comesFirst && !rule.Expire(r.record, r.now).Idle() && !slices.ContainsFunc(rule.Expire(r.record, r.now).Tombs, func(t rule.Tomb) bool { return t.Owner == tombOf(lease) }) {
+	if !comesFirst && !rule.Expire(r.record, r.now).Idle() && !slices.ContainsFunc(rule.Expire(r.record, r.now).Tombstones, func(t rule.Tombstone) bool { return t.Owner == tombstoneOf(lease) }) {
 		r.advance(propose, false) // an owner that was released changes nothing
 	}
 	if slices.ContainsFunc(r.pushes, func(m string) bool { return strings.HasPrefix(m, "free ") }) {
 		return errUndecided
 	}
 	// An owner without a rank that has just lost its place asks anew: otherwise it would be first.
-	q.Again = placed && (slices.ContainsFunc(r.record.Line, func(p rule.Place) bool { return p.Owner == owner }) ||
+	q.Again = placed && (slices.ContainsFunc(r.record.Queue, func(p rule.Place) bool { return p.Owner == owner }) ||
 		slices.ContainsFunc(r.record.Holds, func(h rule.Hold) bool { return h.Owner == owner }))
 	next, ans := rule.Admit(r.record, ask, r.now)
 	r.record = next
@@ -441,21 +441,21 @@ func (r *shareRun) asks(s shareStep, lease store.Lease, propose uint64) error {
 	return r.question(q, ans)
 }
 
-// tombOf returns the name of the tombstone of a lease.
-func tombOf(l store.Lease) string { return strings.TrimSpace(l.Owner + " " + l.Attempt) }
+// tombstoneOf returns the name of the tombstone of a lease.
+func tombstoneOf(l store.Lease) string { return strings.TrimSpace(l.Owner + " " + l.Attempt) }
 
 func (r *shareRun) ends(s shareStep, lease store.Lease, propose uint64) error {
 	end := rule.End{Owner: lease.Owner, Attempt: lease.Attempt, Undo: s.Undo && lease.Attempt != ""}
-	if s.Tomb {
-		end.Tomb = lease.TTL
+	if s.Tombstone {
+		end.Tombstone = lease.TTL
 	}
 	broken := slices.ContainsFunc(r.record.Holds, func(h rule.Hold) bool { return h.Owner == lease.Owner && h.Broken })
 	next, ans := rule.Release(r.record, end, r.now)
-	if ans.Verdict == rule.Done && s.Renewed && s.Tomb && !broken {
+	if ans.Verdict == rule.Done && s.Renewed && s.Tombstone && !broken {
 		next, _ = rule.Release(next, end, r.now) // a tombstone in any case
 	}
 	r.record = next
-	q := driver.Question{Op: quorum.Release, Lease: lease, Tomb: s.Tomb, Renewed: s.Renewed, Undo: s.Undo}
+	q := driver.Question{Op: quorum.Release, Lease: lease, Tombstone: s.Tombstone, Renewed: s.Renewed, Undo: s.Undo}
 	if s.Op != shareGives {
 		r.advance(propose, false)
 	} else if q.GivesWay = true; s.To > 0 {
@@ -470,9 +470,9 @@ func (r *shareRun) resizes(s shareStep, lease store.Lease, propose uint64) error
 		return nil
 	}
 	from, to := rule.Spec(lease.Kind), rule.Spec(shareKinds[s.To])
-	line := rule.Expire(r.record, r.now).Line
+	line := rule.Expire(r.record, r.now).Queue
 	next, ans := rule.Resize(r.record, from, to, r.now)
-	if r.record = next; ans.Verdict == rule.Done && len(next.Line) < len(line) {
+	if r.record = next; ans.Verdict == rule.Done && len(next.Queue) < len(line) {
 		for _, p := range line {
 			if r.heard[p.Owner] {
 				r.pushes = append(r.pushes, "free "+p.Owner)
@@ -509,26 +509,26 @@ func (r *shareRun) breaks(s shareStep, lease store.Lease, propose uint64) error 
 // check are only notified.
 func (r *shareRun) advance(propose uint64, unmarked bool) {
 	before := rule.Expire(r.record, r.now)
-	line := before.Line
-	if before.Line = slices.Clone(line); unmarked {
-		for i := range before.Line {
-			before.Line[i].Barge = true
+	line := before.Queue
+	if before.Queue = slices.Clone(line); unmarked {
+		for i := range before.Queue {
+			before.Queue[i].Barge = true
 		}
 	}
 	for {
 		floor := fence.Token(propose)
-		if i := slices.IndexFunc(before.Line, func(p rule.Place) bool { return !p.Barge }); i >= 0 && !shares(before.Spec, before.Line[i].Weight) {
-			floor -= fence.Token(before.Line[i].Spare)
+		if i := slices.IndexFunc(before.Queue, func(p rule.Place) bool { return !p.Barge }); i >= 0 && !shares(before.Spec, before.Queue[i].Weight) {
+			floor -= fence.Token(before.Queue[i].Spare)
 		}
 		after, turns := rule.Advance(before, floor, r.now)
 		gone := slices.IndexFunc(turns, func(t rule.Turn) bool { return !r.heard[t.Owner] && !r.noPush[t.Owner] })
 		if gone >= 0 {
-			before.Line = slices.DeleteFunc(slices.Clone(before.Line), func(p rule.Place) bool { return p.Owner == turns[gone].Owner })
+			before.Queue = slices.DeleteFunc(slices.Clone(before.Queue), func(p rule.Place) bool { return p.Owner == turns[gone].Owner })
 			continue
 		}
 		r.record = after
-		r.record.Line = slices.DeleteFunc(slices.Clone(line), func(p rule.Place) bool {
-			return !slices.ContainsFunc(after.Line, func(o rule.Place) bool { return o.Owner == p.Owner })
+		r.record.Queue = slices.DeleteFunc(slices.Clone(line), func(p rule.Place) bool {
+			return !slices.ContainsFunc(after.Queue, func(o rule.Place) bool { return o.Owner == p.Owner })
 		})
 		for _, t := range turns {
 			switch i := slices.IndexFunc(after.Holds, func(h rule.Hold) bool { return h.Owner == t.Owner }); {
@@ -692,8 +692,8 @@ func (r *shareRun) look() error {
 		if more[0].Num == -1 {
 			return fmt.Errorf("%q has no TTL", key)
 		}
-		if _, owner, ok := strings.Cut(key, script.TombMiddle); ok {
-			got["tomb of "+owner] = r.near(time.Duration(more[0].Num) * time.Millisecond)
+		if _, owner, ok := strings.Cut(key, script.TombstoneMiddle); ok {
+			got["tombstone of "+owner] = r.near(time.Duration(more[0].Num) * time.Millisecond)
 		}
 		if key == shareLock {
 			lasts = time.Duration(more[0].Num) * time.Millisecond
@@ -701,7 +701,7 @@ func (r *shareRun) look() error {
 	}
 	want, longest := r.wanted()
 	if r.sim == nil {
-		longest -= lineUnit / 2 // time passes between the two commands
+		longest -= queueUnit / 2 // time passes between the two commands
 	}
 	if lasts < longest { // more is allowed: the place of a waiter that has left
 		return fmt.Errorf("the key of the lock lasts for %v, want at least %v", lasts, longest)
@@ -730,13 +730,13 @@ func (r *shareRun) wanted() (want map[string]string, longest time.Duration) {
 		want[fmt.Sprint("grant ", i)] = fmt.Sprintf("%s, a %v, token %v, weight %d, slot %d %s, ends in %s, broken %v", h.Owner, store.Kind(rec.Spec), h.Token, h.Weight, h.Slot, h.Slots, r.near(left), h.Broken)
 		longest = max(longest, left)
 	}
-	for i, p := range rec.Line {
+	for i, p := range rec.Queue {
 		left := p.Expiry.Sub(r.now)
 		want[fmt.Sprint("place ", i)] = p.Owner + " for " + r.near(left)
 		longest = max(longest, left)
 	}
-	for _, t := range rec.Tombs {
-		want["tomb of "+t.Owner] = r.near(t.Expiry.Sub(r.now))
+	for _, t := range rec.Tombstones {
+		want["tombstone of "+t.Owner] = r.near(t.Expiry.Sub(r.now))
 	}
 	if rec.Broken != nil {
 		want["broken"] = fmt.Sprint(rec.Broken.Owner, " ", rec.Broken.Token)

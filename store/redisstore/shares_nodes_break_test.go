@@ -137,16 +137,16 @@ func TestBrokenLeaseOfAKindIsNotHealed(t *testing.T) {
 					t.Errorf("renewal: %v, want %v without a new holder", err, store.ErrNotHeld)
 				}
 			}
-			tomb := "{" + r.Name + "}:gone:" + r.Owner
+			tombstone := "{" + r.Name + "}:gone:" + r.Owner
 			if r.Attempt != "" {
-				tomb += " " + r.Attempt
+				tombstone += " " + r.Attempt
 			}
-			if servers[0].Text(t, "EXISTS", r.Name) != "0" || servers[0].Text(t, "EXISTS", tomb) != "1" {
+			if servers[0].Text(t, "EXISTS", r.Name) != "0" || servers[0].Text(t, "EXISTS", tombstone) != "1" {
 				t.Error("the server has the lease again, or no tombstone")
 			}
 			breakNow(t, s, b)
 			for _, server := range servers {
-				if server.Text(t, "EXISTS", r.Name) != "0" || server.Text(t, "EXISTS", tomb) != "1" {
+				if server.Text(t, "EXISTS", r.Name) != "0" || server.Text(t, "EXISTS", tombstone) != "1" {
 					t.Error("the server has the lease after it was broken at once, or no tombstone")
 				}
 			}

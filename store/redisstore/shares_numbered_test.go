@@ -50,7 +50,7 @@ func (r *shareRun) numbered(k store.Kind, slots string) string {
 // isOf reports whether a lock is not in use as another kind.
 func (r *shareRun) isOf(k store.Kind) bool {
 	now := rule.Expire(r.record, r.now)
-	return len(now.Holds) == 0 && len(now.Line) == 0 || now.Spec == rule.Spec(k)
+	return len(now.Holds) == 0 && len(now.Queue) == 0 || now.Spec == rule.Spec(k)
 }
 
 // seniorInTheWay names the most senior of the holders in the way of an ask, as one of several
@@ -88,7 +88,7 @@ func own(l store.Lease, propose uint64) rule.Ask {
 
 // keepsSlots returns the request of an owner that waits for certain slots: it keeps asking for those.
 func (r *shareRun) keepsSlots(l store.Lease, exact bool) (store.Lease, bool) {
-	for _, p := range rule.Expire(r.record, r.now).Line {
+	for _, p := range rule.Expire(r.record, r.now).Queue {
 		if p.Owner == l.Owner && p.Exact && r.several {
 			l.Kind, l.Weight, l.Slots, exact = store.Kind(r.record.Spec), p.Weight, string(p.Slots), true
 		}
@@ -146,7 +146,7 @@ func (r *shareRun) renewsNumbered(l store.Lease, propose uint64) error {
 	r.record = next
 	if ans.Verdict == rule.NotHeld && len(next.Holds) > 0 {
 		bare := next
-		bare.Tombs = nil
+		bare.Tombstones = nil
 		_, could := rule.Admit(bare, own(l, propose), r.now)
 		could = r.seniorInTheWay(could, own(l, propose))
 		if could.Verdict == rule.Busy {
@@ -167,7 +167,7 @@ func (r *shareRun) queues(l store.Lease) error {
 	ask := own(l, 1)
 	ask.Exact, ask.Fair, ask.Wait = exact, true, l.TTL
 	now := rule.Expire(r.record, r.now)
-	q.Again = slices.ContainsFunc(now.Line, func(p rule.Place) bool { return p.Owner == l.Owner })
+	q.Again = slices.ContainsFunc(now.Queue, func(p rule.Place) bool { return p.Owner == l.Owner })
 	barging := ask
 	barging.Fair = false
 	next, ans := rule.Admit(now, barging, r.now)
@@ -188,10 +188,10 @@ func (r *shareRun) queues(l store.Lease) error {
 	return r.question(q, r.seniorInTheWay(ans, ask))
 }
 
-// breaksPart breaks the server's part of a lease. If s.Tomb is set, an inspection has shown it.
+// breaksPart breaks the server's part of a lease. If s.Tombstone is set, an inspection has shown it.
 func (r *shareRun) breaksPart(s shareStep, l store.Lease, b rule.Break, propose uint64) error {
-	part, seen := rule.Part{Made: l.Attempt, Tomb: s.TTL}, (*script.Held)(nil)
-	if s.Tomb {
+	part, seen := rule.Part{Made: l.Attempt, Tombstone: s.TTL}, (*script.Held)(nil)
+	if s.Tombstone {
 		seen = &script.Held{Holding: store.Holding{Token: b.Token}, Made: l.Attempt}
 		part.Token = b.Token
 	}
@@ -215,16 +215,16 @@ func (r *shareRun) breaksPart(s shareStep, l store.Lease, b rule.Break, propose 
 // advanceTo serves one waiter and then the queue, if that waiter can be served.
 func (r *shareRun) advanceTo(to string, propose uint64) {
 	now := rule.Expire(r.record, r.now)
-	i := slices.IndexFunc(now.Line, func(p rule.Place) bool { return p.Owner == to })
+	i := slices.IndexFunc(now.Queue, func(p rule.Place) bool { return p.Owner == to })
 	if i < 0 {
 		return
 	}
 	only := now
-	only.Line = []rule.Place{now.Line[i]}
+	only.Queue = []rule.Place{now.Queue[i]}
 	if _, turns := rule.Advance(only, 1, r.now); len(turns) == 0 {
 		return
 	}
-	now.Line = slices.Concat([]rule.Place{now.Line[i]}, now.Line[:i], now.Line[i+1:])
+	now.Queue = slices.Concat([]rule.Place{now.Queue[i]}, now.Queue[:i], now.Queue[i+1:])
 	r.record = now
 	r.advance(propose, false)
 }

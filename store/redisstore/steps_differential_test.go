@@ -116,7 +116,7 @@ var listChanges = []listChange{
 	{"a lock is deleted although others wait", "held == value and not waits and", "held == value and"},
 	{"another owner's lock is deleted", "if held == value and not waits", "if held and not waits"},
 	{"a lock is deleted without a tombstone", "(life == '0' or always == '0')", "true"},
-	{"an attempt ends another one's grant", "and not string.find(tomb, ' ', #key + 9, true) then", "then"},
+	{"an attempt ends another one's grant", "and not string.find(tombstone, ' ', #key + 9, true) then", "then"},
 	{"an error in an acquire fails all", "try(acquire, key,", "acquire(key,"},
 	{"an error in a release fails all", "try(release, key,", "release(key,"},
 	{"an error in a confirm fails all", "try(confirm, key,", "confirm(key,"},
@@ -161,7 +161,7 @@ func (e *ears) listQuestion(r *rand.Rand, owners []string) driver.Question {
 	case 0:
 		acquires(&q)
 	case 1:
-		q.Op, q.Tomb, q.Renewed, q.Undo = quorum.Release, flag(), flag(), flag()
+		q.Op, q.Tombstone, q.Renewed, q.Undo = quorum.Release, flag(), flag(), flag()
 		if q.GivesWay = flag(); q.GivesWay && flag() {
 			q.To = pick(r, owners)
 		}
@@ -172,7 +172,7 @@ func (e *ears) listQuestion(r *rand.Rand, owners []string) driver.Question {
 	case 4:
 		q.Op, q.Lease.Require = quorum.Heal, store.CrashSafe
 	case 5:
-		q.Op, q.Tomb = quorum.Release, flag()
+		q.Op, q.Tombstone = quorum.Release, flag()
 		next := driver.Question{Lease: q.Lease, Spare: q.Spare, Stamp: q.Stamp}
 		acquires(&next)
 		next.Waits, next.Again, next.Lease.Owner, next.Lease.Attempt = true, false, owners[2], ""

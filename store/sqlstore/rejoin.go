@@ -17,7 +17,7 @@ type reservedPlace struct {
 
 // ReleaseAndRejoin implements store.Rejoiner, in one transaction. It takes a place only for
 // a mutex, and not while it changes to connections that prepare statements.
-func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (standing bool, err error) {
+func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (queued bool, err error) {
 	if err := s.gate.Enter(store.CheckRejoin(r, next, s.Caps())); err != nil {
 		return false, err
 	}
@@ -35,7 +35,7 @@ func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, ne
 		}
 		return false, nil
 	}
-	done, standing, maybe, err := s.rejoin(ctx, r, next)
+	done, queued, maybe, err := s.rejoin(ctx, r, next)
 	if err != nil {
 		if maybe {
 			undo{s, next.Lease, false, true}.start(ctx)
@@ -62,12 +62,12 @@ func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, ne
 	if !done {
 		return false, store.ErrNotHeld
 	}
-	return standing, nil
+	return queued, nil
 }
 
 // rejoin makes the call, in the session that has the signal of the lease if there is one,
 // and keeps the place.
-func (s *Store) rejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (done, standing, maybe bool, err error) {
+func (s *Store) rejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (done, queued, maybe bool, err error) {
 	p := &reservedPlace{lease: next.Lease}
 	given, taken := int64(0), int64(0)
 	if p.seat = s.seats.leave(r.Lease); p.seat != nil {
@@ -75,9 +75,9 @@ func (s *Store) rejoin(ctx context.Context, r store.ReleaseRequest, next store.W
 	} else {
 		p.seat = s.seats.take(ctx)
 	}
-	args := []any{[]byte(r.Name), r.Owner, r.Attempt, r.Undo, tombOf(r), r.Renewed, given,
+	args := []any{[]byte(r.Name), r.Owner, r.Attempt, r.Undo, tombstoneOf(r), r.Renewed, given,
 		next.Owner, next.Attempt, []byte(next.Meta), micros(next.TTL), int64(next.Spare), next.Barge, durable(next.Require)}
-	scan := func(rows *sql.Rows) error { return rows.Scan(&done, &standing) }
+	scan := func(rows *sql.Rows) error { return rows.Scan(&done, &queued) }
 	p.sent = s.clock.Now()
 	if p.seat == nil {
 		maybe, err = s.call(ctx, s.calls.rejoin, scan, append(args, taken)...)
@@ -89,13 +89,13 @@ func (s *Store) rejoin(ctx context.Context, r store.ReleaseRequest, next store.W
 	switch {
 	case err != nil:
 		p.drop(s.seats)
-	case !standing && p.seat != nil:
+	case !queued && p.seat != nil:
 		s.seats.back(p.seat)
-	case standing && !s.rejoined.Put(p.lease, p, func() { p.drop(s.seats) }):
+	case queued && !s.rejoined.Put(p.lease, p, func() { p.drop(s.seats) }):
 		p.abandon(ctx, s)
-		standing = false
+		queued = false
 	}
-	return done, standing, maybe, err
+	return done, queued, maybe, err
 }
 
 // drop drops the seat of a place.

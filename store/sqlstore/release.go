@@ -40,20 +40,20 @@ func (s *Store) release(ctx context.Context, r store.ReleaseRequest) (done, mayb
 	}
 	var at int64
 	maybe, err = s.call(ctx, s.calls.releaseKind, func(r *sql.Rows) error { return r.Scan(&done, &at) },
-		[]byte(r.Name), r.Owner, r.Attempt, r.Undo, tombOf(r), r.Renewed)
+		[]byte(r.Name), r.Owner, r.Attempt, r.Undo, tombstoneOf(r), r.Renewed)
 	return done, maybe, err
 }
 
 // releaseMutex ends the lease of a mutex, in the session that has its signal if there is
 // one.
 func (s *Store) releaseMutex(ctx context.Context, r store.ReleaseRequest) (done, maybe bool, err error) {
-	l, tomb := r.Lease, tombOf(r)
+	l, tombstone := r.Lease, tombstoneOf(r)
 	scan := func(r *sql.Rows) error {
 		var at, session int64
 		return r.Scan(&done, &at, &session)
 	}
 	if seat := s.seats.leave(l); seat != nil {
-		maybe, err = s.callOnce(ctx, seat.conn, s.calls.release, scan, []byte(l.Name), l.Owner, l.Attempt, r.Undo, tomb, r.Renewed, seat.signal)
+		maybe, err = s.callOnce(ctx, seat.conn, s.calls.release, scan, []byte(l.Name), l.Owner, l.Attempt, r.Undo, tombstone, r.Renewed, seat.signal)
 		if err == nil {
 			s.seats.back(seat)
 			return done, false, nil
@@ -66,14 +66,14 @@ func (s *Store) releaseMutex(ctx context.Context, r store.ReleaseRequest) (done,
 	// The session may have been lost long ago, and the lease is as it was; or the
 	// call before this one ended the lease.
 	was := maybe
-	maybe, err = s.call(ctx, s.calls.release, scan, []byte(l.Name), l.Owner, l.Attempt, r.Undo, tomb, r.Renewed, int64(0))
+	maybe, err = s.call(ctx, s.calls.release, scan, []byte(l.Name), l.Owner, l.Attempt, r.Undo, tombstone, r.Renewed, int64(0))
 	return done || was && err == nil, maybe, err
 }
 
-// tombOf returns how long the owner of a released lease is refused.
-func tombOf(r store.ReleaseRequest) int64 {
+// tombstoneOf returns how long the owner of a released lease is refused.
+func tombstoneOf(r store.ReleaseRequest) int64 {
 	if r.Renewed { // also if its request was sent more than once
-		return tombLife(r.Lease)
+		return tombstoneLife(r.Lease)
 	}
 	return 0
 }
@@ -102,14 +102,14 @@ func (u undo) start(ctx context.Context) {
 // run undoes the attempt, and logs if it cannot.
 func (u undo) run(ctx context.Context) {
 	s, l := u.s, u.lease
-	tomb := int64(0)
+	tombstone := int64(0)
 	if u.bury {
-		tomb = tombLife(l)
+		tombstone = tombstoneLife(l)
 	}
 	// Beyond its TTL there is nothing left to undo.
 	ctx, cancel := context.WithTimeout(ctx, min(l.TTL, s.o.Timeout))
 	defer cancel()
-	args := []any{[]byte(l.Name), l.Owner, l.Attempt, true, tomb, u.bury}
+	args := []any{[]byte(l.Name), l.Owner, l.Attempt, true, tombstone, u.bury}
 	ignore := func(*sql.Rows) error { return nil }
 	for try := 0; ; try++ {
 		var err error
@@ -130,7 +130,7 @@ func (u undo) run(ctx context.Context) {
 	}
 }
 
-// tombLife returns how long an owner is refused, in microseconds, after an attempt
+// tombstoneLife returns how long an owner is refused, in microseconds, after an attempt
 // that may still be in flight: the server may notice only then that the connection is
 // gone.
-func tombLife(l store.Lease) int64 { return micros(max(l.TTL, time.Minute)) }
+func tombstoneLife(l store.Lease) int64 { return micros(max(l.TTL, time.Minute)) }

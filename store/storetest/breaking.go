@@ -120,12 +120,12 @@ func checkBreakNow(t *trial) {
 	b.Now = true
 	next := t.request(r.Name, t.long)
 	if w, waits := t.first.(store.Waiter); waits {
-		line := t.queue(store.WaitRequest{Lease: next})
+		queue := t.queue(store.WaitRequest{Lease: next})
 		if left := breaks(t, w, b); left != 0 {
 			t.Fatalf("break now: the lease lasts for %v, want 0s", left)
 		}
-		t.gets("a waiter gets a lock whose lease was broken", line[0])
-		next = line[0].Lease
+		t.gets("a waiter gets a lock whose lease was broken", queue[0])
+		next = queue[0].Lease
 	} else {
 		breaks(t, t.first, b)
 		t.acquire(t.other(), next)

@@ -127,9 +127,9 @@ func (all *turns) turn(t *trial, s store.Store, r store.Lease, g store.Grant) {
 // nextQuits returns the function that makes the first in the queue give up, if it is one of
 // the quitters.
 func (all *turns) nextQuits(t *trial, s store.Store, name string) func() {
-	line := t.inspect(s, name).Queue
-	if len(line) > 0 {
-		if cancel, ok := all.quitters.LoadAndDelete(line[0].Holder.Owner); ok {
+	queue := t.inspect(s, name).Queue
+	if len(queue) > 0 {
+		if cancel, ok := all.quitters.LoadAndDelete(queue[0].Holder.Owner); ok {
 			return cancel.(func())
 		}
 	}

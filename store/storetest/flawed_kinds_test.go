@@ -170,7 +170,7 @@ func (s *manifold) BreakLease(_ context.Context, b store.BreakRequest) (time.Dur
 		case s.is("broken leases are renewed"):
 			r.Holds = before.Holds
 		case s.is("broken leases come back"):
-			r.Tombs = nil
+			r.Tombstones = nil
 		case s.is("a break ends all leases"):
 			r.Holds = slices.DeleteFunc(slices.Clone(r.Holds), func(h rule.Hold) bool { return h.Owner != b.Owner })
 		case s.is("breaks are not noted"):
@@ -211,8 +211,8 @@ func (s *manifold) Downgrade(_ context.Context, r store.Lease) (store.Grant, err
 	ans := s.step(r.Name, func(rec rule.Record, now clock.Instant) (rule.Record, rule.Answer) {
 		if s.is("a downgrade lets a writer in between") {
 			rec, _ = rule.Release(rec, rule.End{Owner: r.Owner}, now)
-			rec.Line = slices.Clone(rec.Line)
-			slices.Reverse(rec.Line)
+			rec.Queue = slices.Clone(rec.Queue)
+			slices.Reverse(rec.Queue)
 			rec, _ = rule.Advance(rec, 0, now)
 		}
 		if s.is("a downgrade renews a broken lease") {
@@ -262,7 +262,7 @@ func (s *manifold) Inspect(_ context.Context, name string) (st store.State, err 
 			st.Kind, st.Held = store.Kind(r.Spec), true
 			st.Holders = append(st.Holders, store.Holding{Holder: store.DecodeHolder(h.Owner, h.Meta), Token: h.Token, ExpiresIn: h.Expiry.Sub(now), Weight: h.Weight, Slot: h.Slot})
 		}
-		for _, p := range r.Line {
+		for _, p := range r.Queue {
 			st.Queue = append(st.Queue, store.Place{Holder: store.DecodeHolder(p.Owner, p.Meta), ExpiresIn: p.Expiry.Sub(now)})
 		}
 		return r, rule.Answer{}

@@ -51,14 +51,14 @@ func (s *rejoining) add(r store.ReleaseRequest, v vacantPlace) bool {
 	switch {
 	case l.owner != r.Owner && !s.is("a rejoin without the lock takes a place"):
 		return false
-	case len(l.line) == 0 && !s.is("a rejoin waits behind nobody"):
+	case len(l.queue) == 0 && !s.is("a rejoin waits behind nobody"):
 		return false
 	case s.is("an unclaimed place is granted nothing"):
 		return true
 	case s.is("a rejoin comes first"):
-		l.line = slices.Insert(l.line, 0, v.place)
+		l.queue = slices.Insert(l.queue, 0, v.place)
 	default:
-		l.line = append(l.line, v.place)
+		l.queue = append(l.queue, v.place)
 	}
 	return true
 }

@@ -42,8 +42,8 @@ type lock struct {
 	top         fence.Token // the last that was reserved
 	expiry      clock.Instant
 	by          *flawed       // the handle through which it was granted
-	queue       []store.Lease // of refused requests; only a flaw grants them
-	line        []*place
+	refused     []store.Lease // only a flaw grants them
+	queue       []*place
 }
 
 func newCore() *core { return &core{locks: make(map[string]*lock)} }
@@ -167,7 +167,7 @@ func (s *flawed) grant(r store.AcquireRequest) (store.Grant, error) {
 		return s.repeat(l, r.Lease), nil
 	}
 	if l.owner != "" && !s.is("two are granted") {
-		l.queue = append(l.queue, r.Lease)
+		l.refused = append(l.refused, r.Lease)
 		return store.Grant{}, s.busy(l, r.Lease)
 	}
 	if s.is("looks, then takes") {
@@ -328,8 +328,8 @@ func (s *flawed) Release(ctx context.Context, r store.ReleaseRequest) error {
 	if s.is("tokens start again after a release") {
 		l.token, l.top = 0, 0
 	}
-	if s.is("refused attempts get it later") && len(l.queue) > 0 {
-		s.give(l, l.queue[0], 0)
+	if s.is("refused attempts get it later") && len(l.refused) > 0 {
+		s.give(l, l.refused[0], 0)
 	}
 	s.handOn(l)
 	return nil

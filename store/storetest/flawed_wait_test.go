@@ -61,7 +61,7 @@ func (s *flawed) poll(p *place, start clock.Instant) (store.Grant, *store.BusyEr
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.look(s.key(p.Name))
-	at := slices.Index(l.line, p)
+	at := slices.Index(l.queue, p)
 	if l.owner == "" && s.mayTake(l, p, at) {
 		s.give(l, p.Lease, p.Spare)
 		p.handed = clock.System().Now()
@@ -70,12 +70,12 @@ func (s *flawed) poll(p *place, start clock.Instant) (store.Grant, *store.BusyEr
 		}
 	}
 	if s.is("two are granted") || l.owner == p.Owner {
-		l.line = slices.DeleteFunc(l.line, func(q *place) bool { return q == p })
+		l.queue = slices.DeleteFunc(l.queue, func(q *place) bool { return q == p })
 		return s.granted(l, p, start), nil
 	}
 	if at < 0 {
-		at = len(l.line)
-		l.line = append(l.line, p)
+		at = len(l.queue)
+		l.queue = append(l.queue, p)
 		p.came = at + 1
 	}
 	busy := &store.BusyError{Name: p.Name, Holder: store.DecodeHolder(l.owner, l.meta), ExpiresIn: s.left(l), Position: at + 1}
@@ -101,7 +101,7 @@ func (s *flawed) mayTake(l *lock, p *place, at int) bool {
 	case at >= 0 && p.Barge && s.is("barging waiters are forgotten"):
 		return false
 	}
-	return at == 0 || len(l.line) == 0 || p.Barge
+	return at == 0 || len(l.queue) == 0 || p.Barge
 }
 
 func (s *flawed) granted(l *lock, p *place, start clock.Instant) store.Grant {
@@ -121,18 +121,18 @@ func (s *flawed) granted(l *lock, p *place, start clock.Instant) store.Grant {
 
 // handOn hands a released lock to the first waiter.
 func (s *flawed) handOn(l *lock) {
-	if l.owner != "" || len(l.line) == 0 || s.is("a free lock goes to new requests") || s.is("released locks go to new requests") {
+	if l.owner != "" || len(l.queue) == 0 || s.is("a free lock goes to new requests") || s.is("released locks go to new requests") {
 		return
 	}
 	next := 0
 	if s.is("the last in the queue comes first") {
-		next = len(l.line) - 1
+		next = len(l.queue) - 1
 	}
-	p := l.line[next]
+	p := l.queue[next]
 	if p.Barge {
 		return
 	}
-	l.line = slices.Delete(l.line, next, next+1)
+	l.queue = slices.Delete(l.queue, next, next+1)
 	s.give(l, p.Lease, p.Spare)
 	p.handed = clock.System().Now()
 	switch {
@@ -150,7 +150,7 @@ func (s *flawed) leave(p *place) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.look(s.key(p.Name))
-	l.line = slices.DeleteFunc(l.line, func(q *place) bool { return q == p })
+	l.queue = slices.DeleteFunc(l.queue, func(q *place) bool { return q == p })
 	if l.owner == p.Owner && !s.is("waits that give up keep what they were handed") {
 		l.owner = ""
 		s.handOn(l)
@@ -179,13 +179,13 @@ func (s *flawed) ReserveTokens(ctx context.Context, r store.ReserveRequest) (sto
 	switch {
 	case l.owner == r.Owner:
 	case s.is("anybody reserves"):
-	case s.is("waiters reserve tokens") && slices.ContainsFunc(l.line, func(p *place) bool { return p.Owner == r.Owner }):
+	case s.is("waiters reserve tokens") && slices.ContainsFunc(l.queue, func(p *place) bool { return p.Owner == r.Owner }):
 	case s.is("reservations fail for other reasons"):
 		return store.Reserved{}, errors.New("not now")
 	default:
 		return store.Reserved{}, store.ErrNotHeld
 	}
-	d := store.Reserved{Token: max(l.token, l.top) + 1, Count: r.Count, Waiting: len(l.line) > 0}
+	d := store.Reserved{Token: max(l.token, l.top) + 1, Count: r.Count, Waiting: len(l.queue) > 0}
 	l.top = d.Token
 	l.reserve(s, r.Count-1)
 	switch {
@@ -208,8 +208,8 @@ func (s *flawed) ReserveTokens(ctx context.Context, r store.ReserveRequest) (sto
 }
 
 // shown returns the queue as Inspect shows it.
-func (s *flawed) shown(l *lock) (line []store.Place) {
-	for _, p := range l.line {
+func (s *flawed) shown(l *lock) (queue []store.Place) {
+	for _, p := range l.queue {
 		shown := store.Place{Holder: store.DecodeHolder(p.Owner, p.Meta), ExpiresIn: p.TTL}
 		switch {
 		case s.is("places have no description"):
@@ -217,15 +217,15 @@ func (s *flawed) shown(l *lock) (line []store.Place) {
 		case s.is("places never end"):
 			shown.ExpiresIn = -1
 		}
-		line = append(line, shown)
+		queue = append(queue, shown)
 	}
 	switch {
 	case s.is("the queue is not shown"):
 		return nil
 	case s.is("the queue is shown backwards"):
-		slices.Reverse(line)
+		slices.Reverse(queue)
 	case s.is("the holder is shown in the queue") && l.owner != "":
-		line = append(line, store.Place{Holder: store.Holder{Owner: l.owner}})
+		queue = append(queue, store.Place{Holder: store.Holder{Owner: l.owner}})
 	}
-	return line
+	return queue
 }

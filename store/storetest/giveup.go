@@ -18,22 +18,22 @@ func checkWaitGivenUp(t *trial) {
 	for range 5 {
 		all = append(all, t.applicant(holder.Name, t.long))
 	}
-	line := t.queue(all...)
-	line[2].cancel()
-	t.ends("a waiter in the middle of the queue gives up", line[2], context.Canceled)
-	t.lined("a waiter in the middle of the queue has given up", holder.Name, line[0], line[1], line[3], line[4])
-	line[0].cancel()
-	t.ends("the first in the queue gives up", line[0], context.Canceled)
-	line[4].cancel()
-	t.ends("the last in the queue gives up", line[4], context.Canceled)
-	t.lined("waiters that gave up are out of the queue", holder.Name, line[1], line[3])
+	queue := t.queue(all...)
+	queue[2].cancel()
+	t.ends("a waiter in the middle of the queue gives up", queue[2], context.Canceled)
+	t.queued("a waiter in the middle of the queue has given up", holder.Name, queue[0], queue[1], queue[3], queue[4])
+	queue[0].cancel()
+	t.ends("the first in the queue gives up", queue[0], context.Canceled)
+	queue[4].cancel()
+	t.ends("the last in the queue gives up", queue[4], context.Canceled)
+	t.queued("waiters that gave up are out of the queue", holder.Name, queue[1], queue[3])
 	t.heldBy(holder)
 	t.release(t.first, holder)
-	t.gets("the first remaining waiter gets the lock", line[1])
-	t.waits(line[3])
-	t.release(t.other(), line[1].Lease)
-	t.gets("the last remaining waiter gets the lock", line[3])
-	t.release(t.other(), line[3].Lease)
+	t.gets("the first remaining waiter gets the lock", queue[1])
+	t.waits(queue[3])
+	t.release(t.other(), queue[1].Lease)
+	t.gets("the last remaining waiter gets the lock", queue[3])
+	t.release(t.other(), queue[3].Lease)
 	t.vacant("nothing is left of a queue that has ended", holder.Name)
 }
 
@@ -46,7 +46,7 @@ func checkWaitGivenUpByAll(t *trial) {
 	t.eventually("a waiter gets a reason to wait", func() bool { return w.over() || len(w.reports()) > 0 })
 	w.cancel()
 	t.ends("the only one in the queue gives up", w, context.Canceled)
-	t.lined("nobody is in the queue", holder.Name)
+	t.queued("nobody is in the queue", holder.Name)
 	t.release(t.first, holder)
 	t.vacant("a lock that is waited for no more is free when it is released", holder.Name)
 
@@ -86,7 +86,7 @@ func checkWaitEndedContext(t *trial) {
 					t.Errorf("wait on an ended context: got error %v, want %v", err, want)
 				}
 				if held {
-					t.lined("nobody is in the queue on an ended context", holder.Name)
+					t.queued("nobody is in the queue on an ended context", holder.Name)
 					t.release(t.first, holder)
 				}
 				t.vacant("nothing is left of a wait on an ended context", holder.Name)
@@ -105,7 +105,7 @@ func checkWaitEndedContext(t *trial) {
 	if _, err := t.other().(store.Waiter).Wait(ctx, t.applicant(holder.Name, t.long), nil); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("wait until a deadline: got error %v, want %v", err, context.DeadlineExceeded)
 	}
-	t.lined("nobody is in the queue after the deadline", holder.Name)
+	t.queued("nobody is in the queue after the deadline", holder.Name)
 }
 
 // checkWaitInvalid: invalid requests to wait or to reserve tokens are refused with

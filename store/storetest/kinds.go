@@ -231,9 +231,9 @@ func checkKindTokens(t *trial) {
 	for range 3 {
 		requests = append(requests, spare(store.WaitRequest{Lease: t.of(kind, 1, name, t.long)}, 3))
 	}
-	line := t.queue(requests...)
+	queue := t.queue(requests...)
 	t.release(t.first, all)
-	for _, w := range line {
+	for _, w := range queue {
 		t.gets("all that fit together get the lock", w)
 		add("one that waited", w.grant)
 	}

@@ -14,20 +14,20 @@ func (t *trial) waitAt(s store.Store, p unclaimed) *waiting {
 func checkRejoin(t *trial) {
 	holder := t.request(t.name(), t.long)
 	last := t.acquire(t.first, holder).Token
-	line := t.queue(t.applicant(holder.Name, t.long), t.applicant(holder.Name, t.long))
+	queue := t.queue(t.applicant(holder.Name, t.long), t.applicant(holder.Name, t.long))
 	for range 6 {
 		p := t.rejoin(t.first, holder)
-		first := line[0]
+		first := queue[0]
 		t.gets("the first in the queue gets the lock that was released", first)
 		if st := t.heldBy(first.Lease); st.Token != first.grant.Token || first.grant.Token <= last {
 			t.Fatalf("granted token %v, want more than %v; inspect shows %v, want the same", first.grant.Token, last, st.Token)
 		}
-		line = append(line[1:], t.waitAt(t.first, p))
-		t.lined("the place of ReleaseAndRejoin is behind the others", holder.Name, line...)
-		t.waits(line...)
+		queue = append(queue[1:], t.waitAt(t.first, p))
+		t.queued("the place of ReleaseAndRejoin is behind the others", holder.Name, queue...)
+		t.waits(queue...)
 		last, holder = first.grant.Token, first.Lease
 	}
-	for _, w := range line {
+	for _, w := range queue {
 		t.release(t.other(), holder)
 		t.gets("the next one gets the lock", w)
 		holder = w.Lease
@@ -68,7 +68,7 @@ func checkRejoinGivenUp(t *trial) {
 		}
 		t.notHeld("release by an owner that has not rejoined", t.first.Release(t.Context(), store.ReleaseRequest{Lease: p.next.Lease}))
 		if !granted {
-			t.lined("a place that was given up is gone", holder.Name)
+			t.queued("a place that was given up is gone", holder.Name)
 			t.release(t.other(), w.Lease)
 		}
 		t.vacant("an abandoned place leaves nothing behind", holder.Name)
@@ -100,7 +100,7 @@ func checkRejoinGranted(t *trial) {
 func checkRejoinByOwnerOnly(t *trial) {
 	holder := t.request(t.name(), t.long)
 	t.acquire(t.first, holder)
-	line := t.queue(t.applicant(holder.Name, t.long)) // a place is only taken behind others
+	queue := t.queue(t.applicant(holder.Name, t.long)) // a place is only taken behind others
 	for _, s := range t.handles() {
 		queued, err := s.(store.Rejoiner).ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: t.request(holder.Name, t.long)}, t.applicant(holder.Name, t.long))
 		t.notHeld("rejoin by an owner without the lock", err)
@@ -109,10 +109,10 @@ func checkRejoinByOwnerOnly(t *trial) {
 		}
 	}
 	t.heldBy(holder)
-	t.lined("a rejoin by an owner without the lock changes no queue", holder.Name, line...)
+	t.queued("a rejoin by an owner without the lock changes no queue", holder.Name, queue...)
 	t.release(t.first, holder)
-	t.gets("the waiter gets the lock", line[0])
-	t.release(t.first, line[0].Lease)
+	t.gets("the waiter gets the lock", queue[0])
+	t.release(t.first, queue[0].Lease)
 	t.vacant("a lock is free after a rejoin by an owner without it", holder.Name)
 }
 

@@ -14,8 +14,8 @@ func checkSpareTokens(t *trial) {
 	holder := t.request(t.name(), t.long)
 	g := t.acquireSpare(t.first, store.AcquireRequest{Lease: holder, Spare: 7})
 	last := g.Token + fence.Token(g.Spare)
-	line := t.queue(spare(t.applicant(holder.Name, t.long), 3), spare(t.applicant(holder.Name, t.long), 0), spare(t.applicant(holder.Name, t.long), store.MaxSpare))
-	for _, w := range line {
+	queue := t.queue(spare(t.applicant(holder.Name, t.long), 3), spare(t.applicant(holder.Name, t.long), 0), spare(t.applicant(holder.Name, t.long), store.MaxSpare))
+	for _, w := range queue {
 		t.release(t.first, holder)
 		t.gets("the first in the queue gets the lock", w)
 		if w.grant.Token <= last {
@@ -177,15 +177,15 @@ func checkReserveTokensWaiting(t *trial) {
 		t.eventually("a Wait that gives up returns", w.over)
 		t.eventually("ReserveTokens reports that nobody waits any more", waiting(false))
 	}
-	line := t.queue(t.applicant(r.Name, t.long), t.applicant(r.Name, t.long))
+	queue := t.queue(t.applicant(r.Name, t.long), t.applicant(r.Name, t.long))
 	last := lastOf(t.reserve(t.first, r, 7))
 	t.release(t.first, r)
-	t.gets("the first in the queue gets the lock", line[0])
-	if line[0].grant.Token <= last {
-		t.Fatalf("token %v was granted after %v was reserved", line[0].grant.Token, last)
+	t.gets("the first in the queue gets the lock", queue[0])
+	if queue[0].grant.Token <= last {
+		t.Fatalf("token %v was granted after %v was reserved", queue[0].grant.Token, last)
 	}
-	if d := t.reserve(t.other(), line[0].Lease, 1); !d.Waiting || d.Token <= line[0].last() {
-		t.Fatalf("reserved %+v with one waiter in the queue, want tokens larger than %v and the waiter reported", d, line[0].last())
+	if d := t.reserve(t.other(), queue[0].Lease, 1); !d.Waiting || d.Token <= queue[0].last() {
+		t.Fatalf("reserved %+v with one waiter in the queue, want tokens larger than %v and the waiter reported", d, queue[0].last())
 	}
 }
 

@@ -86,21 +86,21 @@ func (w *waiting) over() bool {
 }
 
 // queue starts a Wait for each request, in order. The lock must be held.
-func (t *trial) queue(all ...store.WaitRequest) (line []*waiting) {
+func (t *trial) queue(all ...store.WaitRequest) (queue []*waiting) {
 	t.Helper()
 	for i, r := range all {
 		w := t.wait(t.handles()[i%len(t.handles())], r)
 		t.eventually("a waiter gets a reason to wait", func() bool { return w.over() || len(w.reports()) > 0 })
 		t.waits(w)
-		line = append(line, w)
+		queue = append(queue, w)
 	}
-	return line
+	return queue
 }
 
-// waits requires that no Wait of line has returned.
-func (t *trial) waits(line ...*waiting) {
+// waits requires that no Wait of queue has returned.
+func (t *trial) waits(queue ...*waiting) {
 	t.Helper()
-	for i, w := range line {
+	for i, w := range queue {
 		if w.over() {
 			t.Fatalf("wait for %q, number %d: returned token %v, error %v, while others come first", w.Name, i+1, w.grant.Token, w.err)
 		}
@@ -137,9 +137,9 @@ func (t *trial) ends(what string, w *waiting, want error) {
 // last returns the last of the tokens that w was granted.
 func (w *waiting) last() fence.Token { return w.grant.Token + fence.Token(w.grant.Spare) }
 
-// lined requires every handle to show, before long, exactly these waiters in
+// queued requires every handle to show, before long, exactly these waiters in
 // order.
-func (t *trial) lined(what string, name string, want ...*waiting) {
+func (t *trial) queued(what string, name string, want ...*waiting) {
 	t.Helper()
 	for _, s := range t.handles() {
 		t.eventually(what, func() bool {

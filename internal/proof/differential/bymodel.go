@@ -32,9 +32,9 @@ func (m *byModel) do(c Command, floor *uint64, now clock.Instant) Answer {
 	case Release:
 		m.lock, ans = m.lock.Release(m.rules, modelnode.Ending[string]{Owner: owner}, now)
 	case Bury:
-		m.lock, ans = m.lock.Release(m.rules, modelnode.Ending[string]{Owner: owner, Tomb: c.TTL}, now)
+		m.lock, ans = m.lock.Release(m.rules, modelnode.Ending[string]{Owner: owner, Tombstone: c.TTL}, now)
 	case BuryRenewed:
-		m.lock, ans = m.lock.Release(m.rules, modelnode.Ending[string]{Owner: owner, Tomb: c.TTL, Renewed: true}, now)
+		m.lock, ans = m.lock.Release(m.rules, modelnode.Ending[string]{Owner: owner, Tombstone: c.TTL, Renewed: true}, now)
 	case Heal:
 		m.lock, ans = m.lock.Heal(m.rules, owner, c.TTL, now)
 	case StrangerSets:
@@ -63,16 +63,16 @@ func (m *byModel) do(c Command, floor *uint64, now clock.Instant) Answer {
 
 // state returns the model's state of the lock.
 func (m *byModel) state(now clock.Instant) State {
-	s := State{Token: m.lock.Token(now), Tombs: map[string]time.Duration{}}
+	s := State{Token: m.lock.Token(now), Tombstones: map[string]time.Duration{}}
 	if o, _, held := m.lock.Holder(now); held {
 		s.Holder, s.Left = o, left(m.lock.Expiry, now)
 	}
 	if s.Token != 0 {
 		s.TokenLeft = left(m.lock.CounterExpiry, now)
 	}
-	for _, t := range m.lock.Tombs {
+	for _, t := range m.lock.Tombstones {
 		if now < t.Expiry {
-			s.Tombs[t.Owner] = left(t.Expiry, now)
+			s.Tombstones[t.Owner] = left(t.Expiry, now)
 		}
 	}
 	return s

@@ -53,16 +53,16 @@ func (b *byRule) do(c Command, floor uint64, now clock.Instant) Answer {
 		}
 		return b.verdict(ans, now)
 	case Release, Bury:
-		tomb := time.Duration(0)
+		tombstone := time.Duration(0)
 		if c.Op == Bury {
-			tomb = c.TTL
+			tombstone = c.TTL
 		}
-		record, ans := rule.Release(b.record, rule.End{Owner: owner, Tomb: tomb}, now)
+		record, ans := rule.Release(b.record, rule.End{Owner: owner, Tombstone: tombstone}, now)
 		b.record = record
 		return b.verdict(ans, now)
 	case BuryRenewed:
 		record, ans := rule.Release(b.record, rule.End{Owner: owner}, now)
-		b.record, _ = rule.Release(record, rule.End{Owner: owner, Tomb: c.TTL}, now)
+		b.record, _ = rule.Release(record, rule.End{Owner: owner, Tombstone: c.TTL}, now)
 		return b.verdict(ans, now)
 	case Heal:
 		return b.heal(c, now)
@@ -184,15 +184,15 @@ func (b *byRule) loseCounter() {
 // state returns the rule's state of the lock.
 func (b *byRule) state(now clock.Instant) State {
 	b.expire(now)
-	s := State{Token: uint64(b.record.Token), Tombs: map[string]time.Duration{}}
+	s := State{Token: uint64(b.record.Token), Tombstones: map[string]time.Duration{}}
 	if h := b.holder(); h != nil {
 		s.Holder, s.Left = h.Owner, left(h.Expiry, now)
 	}
 	if s.Token != 0 {
 		s.TokenLeft = left(b.forget, now)
 	}
-	for _, t := range b.record.Tombs {
-		s.Tombs[t.Owner] = left(t.Expiry, now)
+	for _, t := range b.record.Tombstones {
+		s.Tombstones[t.Owner] = left(t.Expiry, now)
 	}
 	return s
 }

@@ -20,7 +20,7 @@ type modelSubject struct {
 	locks map[string]*byModel
 }
 
-func (m *modelSubject) Traits() Traits { return Traits{Node: true, Tombs: true} }
+func (m *modelSubject) Traits() Traits { return Traits{Node: true, Tombstones: true} }
 
 func (m *modelSubject) Begin(now clock.Instant) error {
 	m.now, m.locks = now, map[string]*byModel{}
@@ -57,7 +57,7 @@ func TestModelNode(t *testing.T) { Check(t, &modelSubject{rules: modelnode.Shipp
 func TestModelNodeWithout(t *testing.T) {
 	for name, change := range map[string]func(*modelnode.Rules){
 		"the clock as the floor":     func(r *modelnode.Rules) { r.NoClock = true },
-		"tombstones":                 func(r *modelnode.Rules) { r.NoTombs = true },
+		"tombstones":                 func(r *modelnode.Rules) { r.NoTombstones = true },
 		"confirming only our own":    func(r *modelnode.Rules) { r.ConfirmAnywhere = true },
 		"expiries that never shrink": func(r *modelnode.Rules) { r.ExpiryShrinks = true },
 		"extending only a lease":     func(r *modelnode.Rules) { r.ExtendCreates = true },

@@ -164,7 +164,7 @@ func (r *run) command(st Step) (Command, error) {
 	case Confirm:
 		c.Token = uint64(max(1, r.counter(c.Lock)+st.Ahead))
 	case Bury, BuryRenewed:
-		c.TTL = tombLife(st.Owner)
+		c.TTL = tombstoneLife(st.Owner)
 	}
 	return c, nil
 }

@@ -82,10 +82,10 @@ const (
 	day  = 24 * time.Hour
 )
 
-// tombLife is how long tombstones of an owner are kept. All releases of one owner have
+// tombstoneLife is how long tombstones of an owner are kept. All releases of one owner have
 // the TTL of its one request, so a later tombstone never ends before an earlier one.
 // The behaviour is undefined if it did.
-func tombLife(owner int) time.Duration { return time.Duration(owner+1) * unit }
+func tombstoneLife(owner int) time.Duration { return time.Duration(owner+1) * unit }
 
 // steps generates lists of steps. Times are multiples of a large unit, which allows
 // engines with a clock that cannot be set. With exact, some times are a little shorter
@@ -173,9 +173,9 @@ func (s Step) String() string {
 	case Release:
 		return fmt.Sprintf("%v %s for %s", s.Op, lock, owner)
 	case BuryRenewed:
-		return fmt.Sprintf("release %s for %s, and leave a tombstone for %v", lock, owner, tombLife(s.Owner))
+		return fmt.Sprintf("release %s for %s, and leave a tombstone for %v", lock, owner, tombstoneLife(s.Owner))
 	case Bury:
-		return fmt.Sprintf("release %s for %s, else a tombstone for %v", lock, owner, tombLife(s.Owner))
+		return fmt.Sprintf("release %s for %s, else a tombstone for %v", lock, owner, tombstoneLife(s.Owner))
 	case Pass:
 		return fmt.Sprintf("%v passes", s.TTL)
 	case StrangerSets:

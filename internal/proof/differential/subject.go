@@ -34,8 +34,8 @@ type Traits struct {
 	// know. It draws tokens from its clock, the proposal and a counter. Other engines
 	// draw any token that is larger than all earlier ones.
 	Node bool
-	// Tombs: the engine can leave tombstones.
-	Tombs bool
+	// Tombstones: the engine can leave tombstones.
+	Tombstones bool
 	// Resolution of TTLs, which are rounded up to it.
 	Resolution time.Duration
 	// Live: the engine's clock cannot be set. To let time pass, the remaining time of
@@ -45,7 +45,7 @@ type Traits struct {
 }
 
 func (t Traits) takes(o Op) bool {
-	return (t.Node || !o.node()) && (t.Tombs || o != Bury)
+	return (t.Node || !o.node()) && (t.Tombstones || o != Bury)
 }
 
 // ttl returns d as the engine rounds it.
@@ -111,8 +111,8 @@ type State struct {
 	// nodes need it only for a lock that is held.
 	Token     uint64
 	TokenLeft time.Duration // of nodes
-	// Tombs has the owners that are buried, and for how long.
-	Tombs map[string]time.Duration
+	// Tombstones has the owners that are buried, and for how long.
+	Tombstones map[string]time.Duration
 }
 
 // left returns the time until expiry.
@@ -148,16 +148,16 @@ func (t Traits) nearState(s State) State {
 			s.Token = 0
 		}
 	}
-	tombs := map[string]time.Duration{}
-	for o, d := range s.Tombs {
-		tombs[o] = t.near(d)
+	tombstones := map[string]time.Duration{}
+	for o, d := range s.Tombstones {
+		tombstones[o] = t.near(d)
 	}
-	s.Tombs = tombs
+	s.Tombstones = tombstones
 	return s
 }
 
 func (s State) equal(o State) bool {
-	return s.Holder == o.Holder && s.Left == o.Left && s.Token == o.Token && s.TokenLeft == o.TokenLeft && maps.Equal(s.Tombs, o.Tombs)
+	return s.Holder == o.Holder && s.Left == o.Left && s.Token == o.Token && s.TokenLeft == o.TokenLeft && maps.Equal(s.Tombstones, o.Tombstones)
 }
 
 var verdictNames = [...]string{"no verdict", "done", "taken", "nobody has it", "not held", "buried"}
@@ -182,8 +182,8 @@ func (s State) String() string {
 		fmt.Fprintf(&b, "held by %s for %v", s.Holder, s.Left)
 	}
 	fmt.Fprintf(&b, ", counter %d for %v", s.Token, s.TokenLeft)
-	for _, o := range slices.Sorted(maps.Keys(s.Tombs)) {
-		fmt.Fprintf(&b, ", %s buried for %v", o, s.Tombs[o])
+	for _, o := range slices.Sorted(maps.Keys(s.Tombstones)) {
+		fmt.Fprintf(&b, ", %s buried for %v", o, s.Tombstones[o])
 	}
 	return b.String()
 }

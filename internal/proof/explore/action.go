@@ -33,7 +33,7 @@ func (t *trace) action(mv move) string {
 	case deliverMove, deliverAcquire, deliverAgain, deliverConfirm, deliverExtend, deliverStray, deliverRelease, deliverBury, deliverHeal, deliverStrayAsk, deliverReturn:
 		return fmt.Sprintf("node %d executes %s: %s", node, t.request(mv), t.reply(mv))
 	case hearPush:
-		p := c.line.pushes[mv.arg]
+		p := c.queue.pushes[mv.arg]
 		return fmt.Sprintf("%s receives a push from node %d: it was handed the lock with token %s, for its ACQUIRE of time %d", who, node, t.token(p.token), t.now-int(s.age)+int(p.stamp)-1)
 	case poll:
 		return fmt.Sprintf("%s may have missed a push of node %d, and asks again", who, node)
@@ -102,7 +102,7 @@ func (t *trace) crashed() string {
 	if t.m.Quarantine > 0 {
 		line += ", and stays out for " + span(t.m.Quarantine)
 	}
-	if t.m.KeepLine {
+	if t.m.KeepQueue {
 		line += "; it still knows its queue"
 	}
 	return line
@@ -125,13 +125,13 @@ func (t *trace) request(mv move) string {
 		if c.acquire.stage == stray {
 			late = "late "
 		}
-		return who + late + "ACQUIRE" + t.asked(s, c.line.arriving(mv))
+		return who + late + "ACQUIRE" + t.asked(s, c.queue.arriving(mv))
 	case deliverAgain:
 		return who + "ACQUIRE once more"
 	case deliverStrayAsk:
-		return who + "late ACQUIRE" + t.asked(s, c.line.strays[mv.arg])
+		return who + "late ACQUIRE" + t.asked(s, c.queue.strays[mv.arg])
 	case deliverReturn:
-		return t.names[c.line.comes-1] + "'s RELEASE, and with it " + who + late + "ACQUIRE for a place"
+		return t.names[c.queue.comes-1] + "'s RELEASE, and with it " + who + late + "ACQUIRE for a place"
 	case deliverMove:
 		return who + late + "ACQUIRE of slot " + slotText(s.agreed)
 	case deliverConfirm:
@@ -196,10 +196,10 @@ func (t *trace) heard(mv move, c *cell) string {
 	}
 	switch {
 	case msg.stage == saidNo && mv.kind == hearAcquire && t.m.Waits:
-		if c.line.holder == 0 {
+		if c.queue.holder == 0 {
 			return "refused"
 		}
-		return fmt.Sprintf("in the queue, %s has it for another %s", t.names[c.line.holder-1], span(c.line.lasts))
+		return fmt.Sprintf("in the queue, %s has it for another %s", t.names[c.queue.holder-1], span(c.queue.lasts))
 	case msg.stage == saidNo:
 		return "refused"
 	case msg.stage == saidAbsent:

@@ -33,7 +33,7 @@ func (a *attempts) begin(st *state, s *slot, proposal uint8) {
 	for n := range a.m.Nodes {
 		if s.role.asks(n) {
 			s.cells[n].acquire = message{stage: asked}
-			s.cells[n].line.asks = uint8(min(a.m.Asks, 1))
+			s.cells[n].queue.asks = uint8(min(a.m.Asks, 1))
 		}
 	}
 }
@@ -42,8 +42,8 @@ func (a *attempts) begin(st *state, s *slot, proposal uint8) {
 func (a *attempts) hear(st *state, s *slot, op quorum.Op, n uint8, msg *message) {
 	e := answerEvent(op, n, *msg, a.m.number(msg.token))
 	if *msg = (message{}); a.m.Waits && op == quorum.Acquire {
-		e = a.inLine(s, &s.cells[n].line, e)
-		s.cells[n].line.answered()
+		e = a.inQueue(s, &s.cells[n].queue, e)
+		s.cells[n].queue.answered()
 	}
 	if op == quorum.Acquire && e.Kind == quorum.Yes {
 		e.Slots = slotText(s.cells[n].share.said)
@@ -61,7 +61,7 @@ func (a *attempts) doubt(st *state, s *slot, mv move) {
 	}
 	if mv.kind == unsentAcquire {
 		e.Kind, *msg = quorum.Unsent, message{}
-		s.cells[mv.node].line.unsent()
+		s.cells[mv.node].queue.unsent()
 	}
 	if a.m.Waits {
 		st.doubts -= min(st.doubts, 1)
@@ -69,7 +69,7 @@ func (a *attempts) doubt(st *state, s *slot, mv move) {
 	}
 	if a.m.Waits && e.Op == quorum.Acquire {
 		s.cells[mv.node].dropAsk()
-		s.cells[mv.node].line.behind = false
+		s.cells[mv.node].queue.behind = false
 	}
 	if e.Op == quorum.Acquire {
 		s.cells[mv.node].share.said = 0
@@ -102,9 +102,9 @@ func (a *attempts) send(s *slot, step *attemptStep) {
 			s.agreed = slotOf(send.Slots)
 		}
 		if send.Op == quorum.Release && a.m.hasKind() {
-			c.share.always = send.AlwaysTomb
+			c.share.always = send.AlwaysTombstone
 		} else if send.Op == quorum.Release {
-			c.line.always, c.line.gives, c.line.toSenior = send.AlwaysTomb, send.GivesWay, send.ToSenior
+			c.queue.always, c.queue.gives, c.queue.toSenior = send.AlwaysTombstone, send.GivesWay, send.ToSenior
 		}
 		switch {
 		case send.Op == quorum.Acquire && a.m.hasKind():
@@ -113,7 +113,7 @@ func (a *attempts) send(s *slot, step *attemptStep) {
 			a.askAgain(s, c, send.QueueOnly)
 		case send.Op == quorum.Confirm:
 			c.ask(a.m.packed(send.Token), asked)
-		case send.Tomb:
+		case send.Tombstone:
 			c.bury = true
 		default:
 			c.release = true

@@ -7,10 +7,10 @@ package explore
 // not arrived after two ticks. Nothing of this ends a lease earlier than it would end, which
 // Mutex shows; and no renewal succeeds any more that begins later, which is Revived.
 
-// longerTomb is for how many ticks a tombstone outlasts a lease: until the last node that
+// longerTombstone is for how many ticks a tombstone outlasts a lease: until the last node that
 // counts has the request, the lease may still be renewed.
-func (m *Model) longerTomb() int {
-	if m.ShortTombs {
+func (m *Model) longerTombstone() int {
+	if m.ShortTombstones {
 		return 0
 	}
 	return 1

@@ -88,7 +88,7 @@ func (c *canonicalizer) orderNodes(st *state) {
 		for n := range nodes {
 			c.cells[i][n] = mix(s.cells[n].pack(), uint64(attempt.node[n])<<32|uint64(vote.node[n]))
 			if c.m.Waits {
-				c.cells[i][n] ^= mix(s.cells[n].line.pack(), 5)
+				c.cells[i][n] ^= mix(s.cells[n].queue.pack(), 5)
 			}
 			if c.m.hasKind() {
 				c.cells[i][n] ^= mix(s.cells[n].share.pack()|uint64(s.cells[n].share.packedBreak())<<16, 7)

@@ -166,7 +166,7 @@ func (ch *choices) returnMoves(st *state, free uint8, active int, out []move) []
 func (ch *choices) standing(s *slot) bool {
 	var said quorum.Set
 	for n := range ch.m.Nodes {
-		if !s.cells[n].line.behind {
+		if !s.cells[n].queue.behind {
 			said |= quorum.SetOf(n)
 		}
 	}

@@ -26,7 +26,7 @@ func (ns *nodes) deliver(st *state, mv move) {
 	case deliverAcquire, deliverAgain, deliverStrayAsk:
 		ask := modelnode.Ask[uint8]{Owner: owner, TTL: ttl, Propose: ns.m.number(ns.m.older(s.propose, s.age))}
 		if ns.m.Waits {
-			as := c.line.arriving(mv)
+			as := c.queue.arriving(mv)
 			ask.Wait, ask.Stand, ask.Ticket, ask.Stamp = true, as.stand, uint64(s.rank), uint64(as.stamp-1)
 		}
 		after, a = before.Acquire(r, ask, now)
@@ -45,10 +45,10 @@ func (ns *nodes) deliver(st *state, mv move) {
 	case deliverHeal:
 		after, a = before.Heal(r, owner, ttl, now)
 	case deliverRelease:
-		after, a = before.Release(r, c.line.ending(mv, owner), now)
+		after, a = before.Release(r, c.queue.ending(mv, owner), now)
 	case deliverBury:
-		end := c.line.ending(mv, owner)
-		end.Tomb, end.Renewed = ttl, end.Renewed || ns.healing
+		end := c.queue.ending(mv, owner)
+		end.Tombstone, end.Renewed = ttl, end.Renewed || ns.healing
 		after, a = before.Release(r, end, now)
 	}
 	ns.answer = a
@@ -59,7 +59,7 @@ func (ns *nodes) deliver(st *state, mv move) {
 		ns.checkFreed(&after, owner)
 	}
 	if ns.m.Waits {
-		ns.checkLine(st, mv.node, &before, &after)
+		ns.checkQueue(st, mv.node, &before, &after)
 	}
 	ns.keep(st, mv.node, after)
 	ns.push(st, mv.node, a.Pushes)
@@ -143,7 +143,7 @@ func (ns *nodes) deliverShared(st *state, mv move) {
 	case deliverRelease:
 		q.op = quorum.Release
 	case deliverBury:
-		q.op, q.tomb, q.always = quorum.Release, true, c.share.always || ns.healing
+		q.op, q.tombstone, q.always = quorum.Release, true, c.share.always || ns.healing
 	}
 	after := ns.shared.execute(&q)
 	stays := c.release && ns.m.reducesShared() && (c.acquiring() || c.heals > 0)
@@ -177,7 +177,7 @@ func (ns *nodes) deliverBeside(st *state, mv move) {
 	case quorum.Confirm:
 		l, a = l.Confirm(r, owner, ns.m.number(ns.m.older(s.reserved(), s.age)), now)
 	case quorum.Release:
-		l, a = l.Release(r, modelnode.Ending[uint8]{Owner: owner, Tomb: ticks(ns.m.TTL), Renewed: ns.healing}, now)
+		l, a = l.Release(r, modelnode.Ending[uint8]{Owner: owner, Tombstone: ticks(ns.m.TTL), Renewed: ns.healing}, now)
 		c.freed = c.freed || ns.m.Check&Orphans != 0
 	}
 	ns.answer = a
@@ -190,18 +190,18 @@ func (ns *nodes) deliverBeside(st *state, mv move) {
 func (ns *nodes) deliverReturn(st *state, mv move) {
 	s := &st.slots[mv.slot]
 	c := &s.cells[mv.node]
-	owner := c.line.comes
+	owner := c.queue.comes
 	old := &st.slots[owner-1].cells[mv.node]
 	before := ns.lock(st, mv.node)
-	end := old.line.ending(mv, owner)
-	end.Tomb, end.Renewed = ticks(ns.m.TTL), c.line.renewed || ns.healing
+	end := old.queue.ending(mv, owner)
+	end.Tombstone, end.Renewed = ticks(ns.m.TTL), c.queue.renewed || ns.healing
 	next := modelnode.Ask[uint8]{Owner: mv.slot + 1, TTL: ticks(ns.m.TTL), Ticket: uint64(s.rank), Behind: true}
 	after, ended, a := before.Return(ns.m.Rules, end, next, nodeNow(st, mv.node))
 
 	old.freed = ns.m.Check&Orphans != 0
 	old.release = old.release || ns.m.reducesInQueue() && old.acquiring()
 	ns.checkFreed(&after, owner)
-	ns.checkLine(st, mv.node, &before, &after)
+	ns.checkQueue(st, mv.node, &before, &after)
 	ns.keep(st, mv.node, after)
 	ns.push(st, mv.node, ended.Pushes)
 	st.skips -= min(st.skips, mv.arg&0xf, 1)
@@ -236,7 +236,7 @@ func (q *queue) arriving(mv move) ask {
 // it; false: it is not one of those that wait. senior says that the owner that has the
 // lock comes before us.
 func (c *cell) deliveredInLine(mv move, how stage, a *modelnode.Answer[uint8], said token, senior bool) bool {
-	q := &c.line
+	q := &c.queue
 	switch mv.kind {
 	case deliverAcquire:
 		if mv.twice {

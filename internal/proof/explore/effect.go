@@ -127,12 +127,12 @@ func (t *trace) verdict(mv move) string {
 		return fmt.Sprintf("%s: %s was released at node %d, and has its key there", Orphans, who, mv.node+1)
 	}
 	for i := range t.m.Attempts {
-		if c := &t.after.slots[i].cells[mv.node]; c.freed && (c.key > 0 || c.line.place > 0) {
+		if c := &t.after.slots[i].cells[mv.node]; c.freed && (c.key > 0 || c.queue.place > 0) {
 			return fmt.Sprintf("%s: %s was released at node %d, and is handed the lock there", Orphans, t.names[i], mv.node+1)
 		}
 	}
 	if mv.kind == deliverReturn {
-		return fmt.Sprintf("%s: %s was released at node %d, and has its key there", Orphans, t.names[t.before.slots[mv.slot].cells[mv.node].line.comes-1], mv.node+1)
+		return fmt.Sprintf("%s: %s was released at node %d, and has its key there", Orphans, t.names[t.before.slots[mv.slot].cells[mv.node].queue.comes-1], mv.node+1)
 	}
 	return fmt.Sprintf("%s: %s may have the lock at a node, and does not give it back", Orphans, who)
 }

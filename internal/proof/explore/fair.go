@@ -27,7 +27,7 @@ func (m *Model) fairStart(st *state) {
 			*s = slot{life: over, released: true}
 		}
 		for n := range s.cells {
-			s.cells[n].line.asks = 0
+			s.cells[n].queue.asks = 0
 		}
 	}
 }
@@ -88,7 +88,7 @@ func (w *continuation) step(st *state) move {
 			w.due = append(w.due, move{kind: begin, slot: i})
 		}
 		for n := range uint8(w.m.Nodes) {
-			if s.life == asking && s.cells[n].line.lost {
+			if s.life == asking && s.cells[n].queue.lost {
 				w.due = append(w.due, move{kind: doubtAcquire, slot: i, node: n})
 			}
 		}

@@ -39,9 +39,9 @@ func (j *judge) checkHold(st *state) {
 	}
 }
 
-// checkLine checks a node after a step: no owner that was released there may have the
+// checkQueue checks a node after a step: no owner that was released there may have the
 // lock or a place.
-func (j *judge) checkLine(st *state, n uint8, before, after *modelnode.Lock[uint8]) {
+func (j *judge) checkQueue(st *state, n uint8, before, after *modelnode.Lock[uint8]) {
 	for i := range j.m.Attempts {
 		o := uint8(i) + 1
 		if !st.slots[i].cells[n].freed {
@@ -61,7 +61,7 @@ func (j *judge) checkFreed(l *modelnode.Lock[uint8], owner uint8) {
 }
 
 func waits(l *modelnode.Lock[uint8], o uint8) bool {
-	return slices.ContainsFunc(l.Line, func(p modelnode.Place[uint8]) bool { return p.Owner == o })
+	return slices.ContainsFunc(l.Queue, func(p modelnode.Place[uint8]) bool { return p.Owner == o })
 }
 
 // broke records that p is broken, if it is checked.
@@ -103,7 +103,7 @@ func (j *judge) checkToken(st *state, s *slot, t token) {
 func (j *judge) checkGivenBack(s *slot) {
 	for n := range j.m.Nodes {
 		c := &s.cells[n]
-		if (c.key > 0 || c.line.place > 0 || c.acquiring()) && !c.release && !c.bury && !c.freed {
+		if (c.key > 0 || c.queue.place > 0 || c.acquiring()) && !c.release && !c.bury && !c.freed {
 			j.broke(Orphans)
 		}
 	}

@@ -110,8 +110,8 @@ func (l *leases) giveBack(s *slot) {
 	}
 	for n := range l.m.Nodes {
 		s.cells[n].bury = s.role.asks(n)
-		if s.cells[n].line.always = s.repeated; l.m.hasKind() {
-			s.cells[n].line.always, s.cells[n].share.always = false, s.repeated
+		if s.cells[n].queue.always = s.repeated; l.m.hasKind() {
+			s.cells[n].queue.always, s.cells[n].share.always = false, s.repeated
 		}
 	}
 }

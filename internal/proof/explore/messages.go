@@ -37,7 +37,7 @@ func (ch *choices) cellMoves(st *state, i, n uint8, out []move) []move {
 	}
 	before := c.acquire.sent() // an earlier message that has not arrived
 	served := ch.serves(st, s, n)
-	if c.acquire.sent() && !c.line.behind && served {
+	if c.acquire.sent() && !c.queue.behind && served {
 		request(deliverAcquire, 0)
 	}
 	if c.again && served {
@@ -48,7 +48,7 @@ func (ch *choices) cellMoves(st *state, i, n uint8, out []move) []move {
 		out = ch.shareMoves(i, n, c, out)
 	}
 	if ch.m.Waits {
-		out = ch.lineMoves(st, i, n, out)
+		out = ch.queueMoves(st, i, n, out)
 	}
 	if c.acquire.stage == asked && s.life == asking && ch.tells(unsentAcquire, s, c) {
 		out = append(out, move{kind: unsentAcquire, slot: i, node: n})
@@ -118,17 +118,17 @@ func (ch *choices) tells(kind moveKind, s *slot, c *cell) bool {
 // arrivals are the steps of a release that arrives with the ACQUIRE of the next attempt.
 func (ch *choices) arrivals(st *state, i, n uint8, out []move) []move {
 	from := len(out)
-	out = ch.releases(st, deliverReturn, st.slots[i].cells[n].line.comes-1, n, out)
+	out = ch.releases(st, deliverReturn, st.slots[i].cells[n].queue.comes-1, n, out)
 	for k := from; k < len(out); k++ {
 		out[k].slot = i
 	}
 	return out
 }
 
-// lineMoves are the steps that waiting adds to those of one attempt at one node.
-func (ch *choices) lineMoves(st *state, i, n uint8, out []move) []move {
+// queueMoves are the steps that waiting adds to those of one attempt at one node.
+func (ch *choices) queueMoves(st *state, i, n uint8, out []move) []move {
 	s := &st.slots[i]
-	q := &s.cells[n].line
+	q := &s.cells[n].queue
 	add := func(kind moveKind, arg uint8) {
 		out = append(out, move{kind: kind, slot: i, node: n, arg: arg})
 		if st.twice > 0 {
@@ -160,14 +160,14 @@ func (ch *choices) lineMoves(st *state, i, n uint8, out []move) []move {
 // releases appends the steps of a release that arrives: for which owner it is, and
 // which waiter the node may take for dead.
 func (ch *choices) releases(st *state, kind moveKind, i, n uint8, out []move) []move {
-	q := &st.slots[i].cells[n].line
+	q := &st.slots[i].cells[n].queue
 	out = append(out, move{kind: kind, slot: i, node: n})
 	if st.twice > 0 {
 		out = append(out, move{kind: kind, slot: i, node: n, twice: true})
 	}
 	for j := range uint8(ch.m.Attempts) {
 		switch {
-		case j == i || st.slots[j].cells[n].line.place == 0:
+		case j == i || st.slots[j].cells[n].queue.place == 0:
 		case q.toSenior && st.before(j, i):
 			out = append(out, move{kind: kind, slot: i, node: n, arg: (j + 1) << 4})
 		case !q.gives && st.skips > 0:

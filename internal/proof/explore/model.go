@@ -128,9 +128,9 @@ type Model struct {
 	Begun bool
 	// AnyRank: a new waiter may come before all others.
 	AnyRank bool
-	// KeepLine: a node that crashes loses the lock and keeps the queue, as of a
+	// KeepQueue: a node that crashes loses the lock and keeps the queue, as of a
 	// moment at which the lock was another's.
-	KeepLine bool
+	KeepQueue bool
 	// CountFromPush: a waiter that is handed the lock counts validity from when it
 	// hears of that.
 	CountFromPush bool
@@ -146,9 +146,9 @@ type Model struct {
 	// Kind, if several can hold the lock; the zero value is a mutex. See kinds.go.
 	Kind rule.Spec
 
-	// Breaks: the operator may break each lease once; see break.go. ShortTombs: the
+	// Breaks: the operator may break each lease once; see break.go. ShortTombstones: the
 	// tombstones last as long as a lease and no longer.
-	Breaks, ShortTombs bool
+	Breaks, ShortTombstones bool
 
 	// Rules of the nodes, and those of nodes with a Kind.
 	Rules     modelnode.Rules

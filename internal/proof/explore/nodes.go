@@ -9,10 +9,10 @@ import (
 // nodes has the steps of nodes: they execute requests, and faults happen to them.
 type nodes struct {
 	*judge
-	answer modelnode.Answer[uint8] // to the last request
-	shared *sharedNodes            // with a Kind
-	tombs  [maxSlots]modelnode.Tomb[uint8]
-	line   [maxSlots]modelnode.Place[uint8]
+	answer     modelnode.Answer[uint8] // to the last request
+	shared     *sharedNodes            // with a Kind
+	tombstones [maxSlots]modelnode.Tombstone[uint8]
+	queue      [maxSlots]modelnode.Place[uint8]
 }
 
 // kept is what node n keeps.
@@ -20,7 +20,7 @@ func (ns *nodes) kept(st *state, n uint8) (nd sharedNode) {
 	nd.counter, nd.shut = st.nodes[n].counter, st.nodes[n].shut
 	for i := range ns.m.Attempts {
 		c := &st.slots[i].cells[n]
-		nd.keys[i] = sharedKey{c.key, c.tomb, c.share.slot, c.share.broken}
+		nd.keys[i] = sharedKey{c.key, c.tombstone, c.share.slot, c.share.broken}
 	}
 	return nd
 }
@@ -30,7 +30,7 @@ func (ns *nodes) keepShared(st *state, n uint8, nd *sharedNode) {
 	st.nodes[n].counter, st.nodes[n].shut = nd.counter, nd.shut
 	for i := range ns.m.Attempts {
 		c := &st.slots[i].cells[n]
-		c.key, c.tomb, c.share.slot, c.share.broken = nd.keys[i].key, nd.keys[i].tomb, nd.keys[i].slot, nd.keys[i].broken
+		c.key, c.tombstone, c.share.slot, c.share.broken = nd.keys[i].key, nd.keys[i].tombstone, nd.keys[i].slot, nd.keys[i].broken
 	}
 }
 
@@ -40,7 +40,7 @@ func (ns *nodes) places(st *state, n uint8, to []modelnode.Place[uint8]) []model
 	for rank := range uint8(ns.m.Attempts) {
 		for i := range ns.m.Attempts {
 			s := &st.slots[i]
-			if q := &s.cells[n].line; q.place > 0 && s.rank == rank {
+			if q := &s.cells[n].queue; q.place > 0 && s.rank == rank {
 				to = append(to, modelnode.Place[uint8]{
 					Owner: uint8(i) + 1, Ticket: uint64(rank), Expiry: now.Add(ticks(int(q.place))), Stamp: uint64(q.stamp),
 				})
@@ -54,12 +54,12 @@ func (ns *nodes) places(st *state, n uint8, to []modelnode.Place[uint8]) []model
 func (ns *nodes) keepPlaces(st *state, n uint8, l *modelnode.Lock[uint8]) {
 	now := nodeNow(st, n)
 	for i := range ns.m.Attempts {
-		q := &st.slots[i].cells[n].line
+		q := &st.slots[i].cells[n].queue
 		q.place, q.stamp = 0, 0
 	}
-	for _, p := range l.Line {
+	for _, p := range l.Queue {
 		if p.Expiry > now {
-			q := &st.slots[p.Owner-1].cells[n].line
+			q := &st.slots[p.Owner-1].cells[n].queue
 			q.place, q.stamp = left(p.Expiry, now), uint8(p.Stamp)
 		}
 	}
@@ -69,7 +69,7 @@ func (ns *nodes) keepPlaces(st *state, n uint8, l *modelnode.Lock[uint8]) {
 func (ns *nodes) push(st *state, n uint8, pushes []modelnode.Push[uint8]) {
 	for _, t := range pushes {
 		if s := &st.slots[t.Owner-1]; t.Granted && s.life == asking {
-			s.cells[n].line.pushed(push{ns.m.packed(t.Token), uint8(t.Stamp) + 1})
+			s.cells[n].queue.pushed(push{ns.m.packed(t.Token), uint8(t.Stamp) + 1})
 		}
 	}
 }
@@ -105,21 +105,21 @@ func (ns *nodes) lock(st *state, n uint8) modelnode.Lock[uint8] {
 	if nd.shut > 0 || nd.unread > 0 {
 		l.ShutUntil = now.Add(ticks(max(1, int(nd.shut))))
 	}
-	tombs := ns.tombs[:0]
+	tombstones := ns.tombstones[:0]
 	for i := range ns.m.Attempts {
 		c := &st.slots[i].cells[n]
 		if c.key > 0 {
 			l.Owner, l.Expiry = uint8(i)+1, now.Add(ticks(int(c.key)))
 		}
-		if c.tomb > 0 {
-			tombs = append(tombs, modelnode.Tomb[uint8]{Owner: uint8(i) + 1, Expiry: now.Add(ticks(int(c.tomb)))})
+		if c.tombstone > 0 {
+			tombstones = append(tombstones, modelnode.Tombstone[uint8]{Owner: uint8(i) + 1, Expiry: now.Add(ticks(int(c.tombstone)))})
 		}
 	}
-	if len(tombs) > 0 {
-		l.Tombs = tombs
+	if len(tombstones) > 0 {
+		l.Tombstones = tombstones
 	}
 	if ns.m.Waits {
-		l.Line = ns.places(st, n, ns.line[:0])
+		l.Queue = ns.places(st, n, ns.queue[:0])
 	}
 	return l
 }
@@ -129,13 +129,13 @@ func (ns *nodes) keep(st *state, n uint8, l modelnode.Lock[uint8]) {
 	now := nodeNow(st, n)
 	st.nodes[n].counter = ns.m.packed(l.Counter)
 	for i := range ns.m.Attempts {
-		st.slots[i].cells[n].key, st.slots[i].cells[n].tomb = 0, 0
+		st.slots[i].cells[n].key, st.slots[i].cells[n].tombstone = 0, 0
 	}
 	if l.Owner > 0 && l.Expiry > now {
 		st.slots[l.Owner-1].cells[n].key = left(l.Expiry, now)
 	}
-	for _, t := range l.Tombs {
-		st.slots[t.Owner-1].cells[n].tomb = left(t.Expiry, now)
+	for _, t := range l.Tombstones {
+		st.slots[t.Owner-1].cells[n].tombstone = left(t.Expiry, now)
 	}
 	if ns.m.Waits {
 		ns.keepPlaces(st, n, &l)
@@ -149,12 +149,12 @@ func (ns *nodes) expire(st *state, n int, by uint8) {
 	for i := range ns.m.Attempts {
 		c := &st.slots[i].cells[n]
 		c.key -= min(c.key, by)
-		c.tomb -= min(c.tomb, by)
+		c.tombstone -= min(c.tombstone, by)
 		if c.key == 0 {
 			c.share.slot, c.share.broken = 0, false
 		}
-		if c.line.place -= min(c.line.place, by); c.line.place == 0 {
-			c.line.stamp = 0
+		if c.queue.place -= min(c.queue.place, by); c.queue.place == 0 {
+			c.queue.stamp = 0
 		}
 	}
 }
@@ -172,8 +172,8 @@ func (ns *nodes) fault(st *state, mv move) {
 		}
 		before := ns.lock(st, n)
 		l := before.Crash(ns.m.KeepCounter, ticks(ns.m.Quarantine), nodeNow(st, n))
-		if ns.m.KeepLine {
-			l.Line = before.Line
+		if ns.m.KeepQueue {
+			l.Queue = before.Queue
 		}
 		ns.keep(st, n, l)
 		nd.shut = left(l.ShutUntil, nodeNow(st, n))

@@ -12,7 +12,7 @@ func (c *cell) pack() uint64 {
 	}
 	var b fields
 	b.put(uint64(c.key), 3)
-	b.put(uint64(c.tomb), 3)
+	b.put(uint64(c.tombstone), 3)
 	b.put(uint64(c.acquire.stage), 3)
 	b.put(uint64(c.acquire.token), 8)
 	for _, msg := range c.confirm {
@@ -32,7 +32,7 @@ func unpackCell(word uint64) cell {
 		return cell{}
 	}
 	b := fields{word: word}
-	c := cell{key: uint8(b.get(3)), tomb: uint8(b.get(3))}
+	c := cell{key: uint8(b.get(3)), tombstone: uint8(b.get(3))}
 	c.acquire = message{stage(b.get(3)), token(b.get(8))}
 	for i := range c.confirm {
 		c.confirm[i] = message{stage(b.get(3)), token(b.get(8))}
@@ -127,7 +127,7 @@ func (m *Model) encode(st *state, out []byte) []byte {
 		var cells [maxNodes]uint64
 		var mask uint8
 		for n := range m.Nodes {
-			if cells[n] = s.cells[n].pack(); cells[n] != 0 || m.Waits && s.cells[n].line != (queue{}) || s.cells[n].share != (share{}) {
+			if cells[n] = s.cells[n].pack(); cells[n] != 0 || m.Waits && s.cells[n].queue != (queue{}) || s.cells[n].share != (share{}) {
 				mask |= 1 << n
 			}
 		}
@@ -161,7 +161,7 @@ func (m *Model) encode(st *state, out []byte) []byte {
 			}
 			out = le.AppendUint64(out, cells[n])
 			if m.Waits {
-				out = le.AppendUint64(out, s.cells[n].line.pack())
+				out = le.AppendUint64(out, s.cells[n].queue.pack())
 			}
 			if m.hasKind() {
 				out = le.AppendUint16(out, uint16(s.cells[n].share.pack()))
@@ -218,7 +218,7 @@ func (m *Model) decode(in []byte, st *state) []byte {
 			if mask&(1<<n) != 0 {
 				s.cells[n], in = unpackCell(le.Uint64(in)), in[8:]
 				if m.Waits {
-					s.cells[n].line, in = unpackQueue(le.Uint64(in)), in[8:]
+					s.cells[n].queue, in = unpackQueue(le.Uint64(in)), in[8:]
 				}
 				if m.hasKind() {
 					s.cells[n].share, in = unpackShare(uint64(le.Uint16(in))), in[2:]

@@ -22,8 +22,8 @@ func (a *attempts) rejoin(st *state, mv move) {
 	for n := range a.m.Nodes {
 		from, c := &old.cells[n], &s.cells[n]
 		c.acquire = message{stage: asked}
-		c.line = queue{stand: true, behind: true, asks: uint8(min(a.m.Asks, 1)), comes: mv.arg>>1 + 1, renewed: from.line.always}
-		from.bury, from.line.always = false, false
+		c.queue = queue{stand: true, behind: true, asks: uint8(min(a.m.Asks, 1)), comes: mv.arg>>1 + 1, renewed: from.queue.always}
+		from.bury, from.queue.always = false, false
 	}
 	a.actions[Returned]++
 }
@@ -46,7 +46,7 @@ func (a *attempts) returned(s *slot, q *queue, e quorum.Event) quorum.Event {
 func (a *attempts) claim(st *state, s *slot) {
 	s.unclaimed = false
 	for n := range a.m.Nodes {
-		if q := &s.cells[n].line; q.none && s.life == asking {
+		if q := &s.cells[n].queue; q.none && s.life == asking {
 			q.none = false
 			a.stepAsking(st, s, quorum.Event{Kind: quorum.PushLost, Node: n})
 		}

@@ -123,7 +123,7 @@ func Rows() []Row {
 		{Name: "D2", What: "a new owner value for every attempt",
 			Model: world(4, nil)},
 		{Name: "Z1", What: "an acquire arrives after its release, no tombstones",
-			Model: world(2, func(m *Model) { m.Check, m.MaxDelay, m.Rules.NoTombs = Orphans, 1, true }), Want: Orphans, Mutant: "node-tombstones"},
+			Model: world(2, func(m *Model) { m.Check, m.MaxDelay, m.Rules.NoTombstones = Orphans, 1, true }), Want: Orphans, Mutant: "node-tombstones"},
 		{Name: "Z1-node", What: "a release asks for no tombstone at a node to which the acquire may be under way", Off: []string{"bury-doubtful"},
 			Model: world(2, func(m *Model) { m.Check, m.MaxDelay = Orphans, 1 }), Want: Orphans, Mutant: "quorum-bury-doubtful"},
 		{Name: "Z1-doubt", What: "an acquire of unknown outcome counts as failed", Off: []string{"doubt-unknown"},

@@ -70,7 +70,7 @@ func kindRows() []Row {
 		{Name: "BR4", What: "a node that is to break a lease leaves no tombstone",
 			Model: broken(2, func(m *Model) { m.Renewals, m.Check, m.KindRules.BreaksUnburied = 2, Revived, true }), Want: Revived, Mutant: "node-break-buries"},
 		{Name: "BR4-short", What: "its tombstone lasts as long as a lease, not counting the time to ask the last node",
-			Model: broken(2, func(m *Model) { m.Renewals, m.Check, m.ShortTombs = 2, Revived, true }), Want: Revived, Mutant: "node-break-buries-long"},
+			Model: broken(2, func(m *Model) { m.Renewals, m.Check, m.ShortTombstones = 2, Revived, true }), Want: Revived, Mutant: "node-break-buries-long"},
 		{Name: "S1", What: "a semaphore of two permits: as shipped",
 			Model: permits(2, 2, func(m *Model) { m.TTL, m.Check = 1, Safety|Whole })},
 		{Name: "S1-two", What: "the same on two nodes, with three attempts",

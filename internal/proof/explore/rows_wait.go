@@ -1,8 +1,8 @@
 package explore
 
-// inLine returns a world in which attempts wait: two at a time, each for at most three
+// inQueue returns a world in which attempts wait: two at a time, each for at most three
 // ticks, in which it asks a node up to twice.
-func inLine(attempts int, change func(*Model)) Model {
+func inQueue(attempts int, change func(*Model)) Model {
 	return world(attempts, func(m *Model) {
 		m.Waits, m.Asks, m.Patience = true, 2, 3
 		m.Check = Safety | Served
@@ -14,7 +14,7 @@ func inLine(attempts int, change func(*Model)) Model {
 
 // one returns such a world with a single node.
 func one(attempts int, change func(*Model)) Model {
-	return inLine(attempts, func(m *Model) {
+	return inQueue(attempts, func(m *Model) {
 		m.Nodes = 1
 		change(m)
 	})
@@ -24,7 +24,7 @@ func one(attempts int, change func(*Model)) Model {
 // another waits, and a client that releases may take its next place in the same
 // message.
 func rejoining(attempts int, change func(*Model)) Model {
-	return inLine(attempts, func(m *Model) {
+	return inQueue(attempts, func(m *Model) {
 		m.Nodes, m.Returns, m.Begun, m.Asks, m.Patience = 2, true, true, 1, 2
 		change(m)
 	})
@@ -48,27 +48,27 @@ func waitingRows() []Row {
 		{Name: "W1-renew", What: "the same; leases are renewed",
 			Model: one(3, func(m *Model) { m.Renewals = 1 })},
 		{Name: "W1-crash", What: "the same; the node crashes, and may still know its queue",
-			Model: one(3, func(m *Model) { m.Crashes, m.Quarantine, m.KeepCounter, m.KeepLine = 1, 2, true, true })},
+			Model: one(3, func(m *Model) { m.Crashes, m.Quarantine, m.KeepCounter, m.KeepQueue = 1, 2, true, true })},
 		{Name: "W1-every", What: "the same in a smaller world, with every event that the machines accept",
 			Model: one(2, func(m *Model) { m.EveryEvent, m.Twice = true, 1 })},
 		{Name: "W2", What: "two nodes; two waiters may get one each",
-			Model: inLine(2, func(m *Model) { m.Nodes = 2 })},
+			Model: inQueue(2, func(m *Model) { m.Nodes = 2 })},
 		{Name: "W2-late", What: "the same; a waiter asks once; two requests are given up and arrive late, or never, and a message arrives twice",
-			Model: inLine(2, func(m *Model) { m.Nodes, m.Asks, m.Doubts, m.Twice = 2, 1, 2, 1 })},
+			Model: inQueue(2, func(m *Model) { m.Nodes, m.Asks, m.Doubts, m.Twice = 2, 1, 2, 1 })},
 		{Name: "W2-renew", What: "the same; leases are renewed",
-			Model: inLine(2, func(m *Model) { m.Nodes, m.Asks, m.Renewals = 2, 1, 1 })},
+			Model: inQueue(2, func(m *Model) { m.Nodes, m.Asks, m.Renewals = 2, 1, 1 })},
 		{Name: "W2-crash", What: "the same; a node crashes",
-			Model: inLine(2, func(m *Model) { m.Nodes, m.Asks, m.Crashes, m.Quarantine, m.KeepCounter = 2, 1, 1, 2, true })},
+			Model: inQueue(2, func(m *Model) { m.Nodes, m.Asks, m.Crashes, m.Quarantine, m.KeepCounter = 2, 1, 1, 2, true })},
 		{Name: "W2-rank", What: "the same; a new waiter may come before all others, as with clocks that differ",
-			Model: inLine(2, func(m *Model) { m.Nodes, m.Asks, m.AnyRank = 2, 1, true })},
+			Model: inQueue(2, func(m *Model) { m.Nodes, m.Asks, m.AnyRank = 2, 1, true })},
 		{Name: "W2-three", What: "two nodes, three waiters; a waiter that gave way asks again; all within a tick",
-			Model: inLine(4, func(m *Model) { m.Nodes, m.Clients, m.TTL, m.Patience, m.Asks = 2, 3, 1, 1, 1 })},
+			Model: inQueue(4, func(m *Model) { m.Nodes, m.Clients, m.TTL, m.Patience, m.Asks = 2, 3, 1, 1, 1 })},
 		{Name: "W3", What: "three nodes: as shipped",
-			Model: inLine(2, func(m *Model) { m.Asks = 1 })},
+			Model: inQueue(2, func(m *Model) { m.Asks = 1 })},
 		{Name: "W3-late", What: "the same, within a tick; two requests are given up and arrive late, or never, and a message arrives twice",
-			Model: inLine(2, func(m *Model) { m.TTL, m.Patience, m.Doubts, m.Twice = 1, 1, 2, 1 })},
+			Model: inQueue(2, func(m *Model) { m.TTL, m.Patience, m.Doubts, m.Twice = 1, 1, 2, 1 })},
 		{Name: "W3-again", What: "three attempts; one of them may follow another that gave way; within a tick",
-			Model: inLine(3, func(m *Model) { m.Asks, m.TTL, m.Patience = 1, 1, 1 })},
+			Model: inQueue(3, func(m *Model) { m.Asks, m.TTL, m.Patience = 1, 1, 1 })},
 
 		// Leaving the queue.
 		{Name: "W4", What: "a waiter that has left gets nothing more, if no request is under way for longer than tombstones last",
@@ -76,7 +76,7 @@ func waitingRows() []Row {
 		{Name: "W4-renew", What: "the same; leases are renewed",
 			Model: one(2, func(m *Model) { m.Check, m.MaxDelay, m.Doubts, m.Renewals = Orphans, 1, 1, 1 })},
 		{Name: "W4-three", What: "the same; three nodes",
-			Model: inLine(2, func(m *Model) { m.Check, m.MaxDelay, m.Asks, m.Patience = Orphans, 1, 1, 2 })},
+			Model: inQueue(2, func(m *Model) { m.Check, m.MaxDelay, m.Asks, m.Patience = Orphans, 1, 1, 2 })},
 
 		// Releases with a place for the next attempt.
 		{Name: "W5", What: "one node; a holder rejoins the queue with its release", Reach: rejoinActions,
@@ -89,18 +89,18 @@ func waitingRows() []Row {
 			Model: one(3, func(m *Model) { m.Returns, m.Asks, m.Renewals = true, 1, 1 })},
 		{Name: "W5-crash", What: "the same; the node crashes, and may still know its queue", Reach: rejoinActions,
 			Model: one(3, func(m *Model) {
-				m.Returns, m.Asks, m.Crashes, m.Quarantine, m.KeepCounter, m.KeepLine = true, 1, 1, 2, true, true
+				m.Returns, m.Asks, m.Crashes, m.Quarantine, m.KeepCounter, m.KeepQueue = true, 1, 1, 2, true, true
 			})},
 		{Name: "W5-every", What: "the same, within a tick, with every event that the machines accept", Reach: rejoinActions,
 			Model: one(3, func(m *Model) { m.Returns, m.EveryEvent, m.Asks, m.TTL, m.Patience = true, true, 1, 1, 1 })},
 		{Name: "W5-orphan", What: "one node; an attempt that was released, or gave up its place, gets nothing more", Reach: rejoinActions,
 			Model: one(3, func(m *Model) { m.Returns, m.Check, m.MaxDelay, m.Doubts = true, Orphans, 1, 1 })},
 		{Name: "W6", What: "two nodes; a holder rejoins the queue with its release: as shipped", Reach: rejoinActions,
-			Model: inLine(3, func(m *Model) { m.Nodes, m.Returns, m.Asks, m.Patience = 2, true, 1, 2 })},
+			Model: inQueue(3, func(m *Model) { m.Nodes, m.Returns, m.Asks, m.Patience = 2, true, 1, 2 })},
 		{Name: "W6-late", What: "the same; one attempt has the lock at first, and another waits in the queue; a request is given up and arrives late, or never, and a message arrives twice", Reach: rejoinActions,
 			Model: rejoining(3, func(m *Model) { m.Doubts, m.Twice = 1, 1 })},
 		{Name: "W6-crash", What: "the same; a node crashes, and may still know its queue", Reach: rejoinActions,
-			Model: rejoining(3, func(m *Model) { m.Crashes, m.Quarantine, m.KeepCounter, m.KeepLine = 1, 2, true, true })},
+			Model: rejoining(3, func(m *Model) { m.Crashes, m.Quarantine, m.KeepCounter, m.KeepQueue = 1, 2, true, true })},
 		{Name: "W6-rank", What: "the same; a new waiter may come before all others, as with clocks that differ", Reach: rejoinActions,
 			Model: rejoining(3, func(m *Model) { m.AnyRank = true })},
 		{Name: "W6-way", What: "the same; an attempt asks twice, and may give way before a goroutine claims it", Reach: append(rejoinActions, Yielded),
@@ -125,15 +125,15 @@ func waitingRows() []Row {
 			Model: one(2, func(m *Model) { m.Check, m.Rules.HandsSame = Tokens, true }), Want: Tokens, Mutant: "node-hands-with-a-larger-token"},
 		{Name: "W-quarantined", What: "a node in quarantine hands the lock to a waiter",
 			Model: one(3, func(m *Model) {
-				m.Crashes, m.Quarantine, m.KeepCounter, m.KeepLine, m.Check, m.Rules.HandsShut = 1, 2, true, true, Mutex, true
+				m.Crashes, m.Quarantine, m.KeepCounter, m.KeepQueue, m.Check, m.Rules.HandsShut = 1, 2, true, true, Mutex, true
 			}), Want: Mutex, Mutant: "node-hands-after-quarantine"},
 		{Name: "W-tomb", What: "a waiter is released before its request arrives; no tombstones",
-			Model: one(2, func(m *Model) { m.Check, m.MaxDelay, m.Rules.NoTombs = Orphans, 1, true }), Want: Orphans, Mutant: "node-tombstones"},
+			Model: one(2, func(m *Model) { m.Check, m.MaxDelay, m.Rules.NoTombstones = Orphans, 1, true }), Want: Orphans, Mutant: "node-tombstones"},
 		{Name: "W-bury", What: "a release that finds the lock leaves no tombstone, although an earlier request may be under way", Off: []string{"bury-repeated"},
 			Model: one(2, func(m *Model) { m.Check, m.MaxDelay, m.Doubts = Orphans, 1, 1 }), Want: Orphans, Mutant: "quorum-bury-repeated"},
 		{Name: "W-place", What: "a released waiter keeps its place",
 			Model: one(3, func(m *Model) { m.Check, m.MaxDelay, m.Rules.PlacesStay = Orphans, 1, true }), Want: Orphans, Mutant: "node-release-ends-the-place"},
 		{Name: "W-way", What: "nobody gives way", Off: []string{"give-way"},
-			Model: inLine(2, func(m *Model) { m.Nodes, m.Asks, m.Check = 2, 1, Served }), Want: Served, Mutant: "quorum-give-way"},
+			Model: inQueue(2, func(m *Model) { m.Nodes, m.Asks, m.Check = 2, 1, Served }), Want: Served, Mutant: "quorum-give-way"},
 	}
 }

@@ -52,16 +52,16 @@ func exact(t *testing.T, m Model) (states map[string]bool, depth int, w *walker)
 
 // sound has small models in which much happens and nothing breaks.
 var sound = map[string]Model{
-	"renewals":  world(2, func(m *Model) { m.Renewals = 1 }),
-	"no time":   world(2, func(m *Model) { m.NoTime, m.Nodes, m.Check = true, 2, Tokens }),
-	"orphans":   world(1, func(m *Model) { m.Check, m.MaxDelay = Orphans, 1 }),
-	"crash":     world(2, func(m *Model) { m.Crashes, m.Quarantine, m.Reread, m.Nodes, m.Check = 1, 2, RereadAfter, 2, Mutex }),
-	"one owner": world(2, func(m *Model) { m.ReuseOwner, m.TTL = true, 1 }),
-	"every":     world(2, func(m *Model) { m.EveryEvent, m.TTL, m.Nodes = true, 1, 2 }),
-	"five":      world(1, func(m *Model) { m.Nodes, m.Twice = 5, 1 }),
-	"line":      inLine(2, func(m *Model) { m.Nodes, m.Asks, m.Twice = 1, 3, 1 }),
-	"two lines": inLine(2, func(m *Model) { m.Nodes, m.TTL, m.Patience, m.Doubts = 2, 1, 1, 1 }),
-	"returns":   one(3, func(m *Model) { m.Returns, m.Asks, m.TTL, m.Patience, m.Twice = true, 1, 1, 1, 1 }),
+	"renewals":   world(2, func(m *Model) { m.Renewals = 1 }),
+	"no time":    world(2, func(m *Model) { m.NoTime, m.Nodes, m.Check = true, 2, Tokens }),
+	"orphans":    world(1, func(m *Model) { m.Check, m.MaxDelay = Orphans, 1 }),
+	"crash":      world(2, func(m *Model) { m.Crashes, m.Quarantine, m.Reread, m.Nodes, m.Check = 1, 2, RereadAfter, 2, Mutex }),
+	"one owner":  world(2, func(m *Model) { m.ReuseOwner, m.TTL = true, 1 }),
+	"every":      world(2, func(m *Model) { m.EveryEvent, m.TTL, m.Nodes = true, 1, 2 }),
+	"five":       world(1, func(m *Model) { m.Nodes, m.Twice = 5, 1 }),
+	"queue":      inQueue(2, func(m *Model) { m.Nodes, m.Asks, m.Twice = 1, 3, 1 }),
+	"two queues": inQueue(2, func(m *Model) { m.Nodes, m.TTL, m.Patience, m.Doubts = 2, 1, 1, 1 }),
+	"returns":    one(3, func(m *Model) { m.Returns, m.Asks, m.TTL, m.Patience, m.Twice = true, 1, 1, 1, 1 }),
 	"beside": world(2, func(m *Model) {
 		m.Nodes, m.TTL, m.Extends, m.Reserves, m.ReleaseVote, m.Check = 2, 1, 1, 1, true, Safety|Freed
 	}),
@@ -88,14 +88,14 @@ func TestSearchVisitsEveryState(t *testing.T) {
 // If the nodes in all events of an attempt are permuted, its state is the permuted one, and it
 // sends the same messages to the permuted nodes.
 func TestNodesAreAlike(t *testing.T) {
-	for _, name := range []string{"renewals", "lines"} {
+	for _, name := range []string{"renewals", "queues"} {
 		t.Run(name, func(t *testing.T) { nodesAreAlike(t, alike[name]) })
 	}
 }
 
 var alike = map[string]Model{
 	"renewals": world(2, func(m *Model) { m.Renewals, m.Spread = 1, 1 }),
-	"lines":    inLine(2, func(m *Model) { m.TTL, m.Patience, m.Returns = 1, 1, true }),
+	"queues":   inQueue(2, func(m *Model) { m.TTL, m.Patience, m.Returns = 1, 1, true }),
 }
 
 func nodesAreAlike(t *testing.T, m Model) {
@@ -151,7 +151,7 @@ func TestShortcutsChangeNoVerdict(t *testing.T) {
 		{"sound", two(func(m *Model) {}), 0},
 		{"broken", two(func(m *Model) { m.Crashes, m.Check = 2, Mutex }), Mutex},
 		{"waiting", one(2, func(m *Model) {}), 0},
-		{"waiting at two nodes", inLine(2, func(m *Model) { m.Nodes, m.TTL, m.Patience = 2, 1, 1 }), 0},
+		{"waiting at two nodes", inQueue(2, func(m *Model) { m.Nodes, m.TTL, m.Patience = 2, 1, 1 }), 0},
 		{"waiting, broken", one(2, func(m *Model) { m.Check, m.Rules.HandsSame = Tokens, true }), Tokens},
 		{"rejoining", one(3, func(m *Model) { m.Returns, m.Asks, m.TTL, m.Patience = true, 1, 1, 1 }), 0},
 		{"rejoining, broken", one(3, func(m *Model) { m.Returns, m.Asks, m.Check, m.Rules.ReturnsWhole = true, 1, Orphans, true }), Orphans},
@@ -160,7 +160,7 @@ func TestShortcutsChangeNoVerdict(t *testing.T) {
 		{"read-write", two(func(m *Model) { m.Kind = rule.ReadWrite }), 0},
 		{"semaphore", two(func(m *Model) { m.Kind = rule.Semaphore(2) }), 0},
 		{"semaphore, broken", two(func(m *Model) { m.Kind, m.Check, m.KindRules.KeepsOthers = rule.Semaphore(2), Whole, true }), Whole},
-		{"leaving orphans, broken", two(func(m *Model) { m.Check, m.Rules.NoTombs = Orphans, true }), Orphans},
+		{"leaving orphans, broken", two(func(m *Model) { m.Check, m.Rules.NoTombstones = Orphans, true }), Orphans},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := c.m

@@ -76,7 +76,7 @@ func (se *settler) settleSlot(st *state, i int) {
 			c.acquire.token = 0
 		}
 		if se.m.Waits {
-			se.settleLine(s, n)
+			se.settleQueue(s, n)
 		} else if se.m.MaxDelay > 0 && int(s.age) > se.m.MaxDelay { // it does not arrive any more
 			if c.acquire.stage == asked {
 				c.acquire = message{stage: saidNo}
@@ -96,7 +96,7 @@ func (se *settler) settleSlot(st *state, i int) {
 		}
 		acquiring = acquiring || c.acquiring()
 		confirming = confirming || c.confirming()
-		keys = keys || c.key > 0 || c.line.place > 0
+		keys = keys || c.key > 0 || c.queue.place > 0
 		busy = busy || *c != cell{}
 	}
 	if s.life == over && !keys && !acquiring && !se.m.ReuseOwner {
@@ -163,7 +163,7 @@ func (se *settler) settleCell(st *state, i, n int) {
 	own := se.ownerAt(st, i, n)
 	if se.m.reduces() || se.m.reducesShared() && s.writes(se.m) {
 		// A tombstone makes an acquire fail, and it may as well never arrive.
-		c.tomb, c.release, c.bury = 0, c.release || c.bury, false
+		c.tombstone, c.release, c.bury = 0, c.release || c.bury, false
 		if s.life == over { // a key that only has others refused may as well never come
 			c.heals = 0
 		}
@@ -179,20 +179,20 @@ func (se *settler) settleCell(st *state, i, n int) {
 		}
 	}
 	if se.m.reducesShared() {
-		c.tomb, c.release, c.bury, c.share.always = 0, c.release || c.bury, false, false
+		c.tombstone, c.release, c.bury, c.share.always = 0, c.release || c.bury, false, false
 	}
 	if se.m.reducesInQueue() {
 		// As above; but the release may be what hands the lock on, and so takes its
 		// time where there is something to release.
-		c.tomb, c.release, c.bury = 0, c.release || c.bury, false
+		c.tombstone, c.release, c.bury = 0, c.release || c.bury, false
 	}
 	creating := c.heals > 0 || c.extend.stage == asked && se.healing || c.beside != idle && se.healing || r.ExtendCreates && (c.extend.sent() || c.strays != [2]uint8{})
 	creating = creating || se.m.Breaks && s.life == holding // a renewal that begins later may heal
 	if !own.acquiring && !creating {
-		c.tomb, c.freed, c.share.always = 0, false, false
+		c.tombstone, c.freed, c.share.always = 0, false, false
 		c.release, c.bury = c.release || c.bury, false // there is nothing to bury
 	}
-	if !own.key && !own.acquiring && !creating && c.line.place == 0 {
+	if !own.key && !own.acquiring && !creating && c.queue.place == 0 {
 		release := c.release && se.m.Waits && se.mayHand(st, i, n)
 		c.refuse(r.ConfirmAnywhere)
 		c.release = release
@@ -263,10 +263,10 @@ func (se *settler) impatient(st *state, s *slot) {
 	}
 }
 
-// settleLine forgets what cannot matter any more of a slot's place in node n's queue.
-func (se *settler) settleLine(s *slot, n int) {
+// settleQueue forgets what cannot matter any more of a slot's place in node n's queue.
+func (se *settler) settleQueue(s *slot, n int) {
 	c := &s.cells[n]
-	q := &c.line
+	q := &c.queue
 	if s.life != asking { // its stamps mean nothing to anybody
 		q.answered()
 		q.asks, q.stamp, q.pushes, q.behind, q.none = 0, 0, [2]push{}, false, false
@@ -308,7 +308,7 @@ func (se *settler) settleLine(s *slot, n int) {
 func (se *settler) mayHand(st *state, i, n int) bool {
 	for j := range se.m.Attempts {
 		s := &st.slots[j]
-		if j != i && (s.life == asking || s.life == unused || s.cells[n].line.place > 0) {
+		if j != i && (s.life == asking || s.life == unused || s.cells[n].queue.place > 0) {
 			return true
 		}
 	}

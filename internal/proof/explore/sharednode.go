@@ -60,23 +60,23 @@ type sharedNode struct {
 
 // sharedKey is what a node keeps for an attempt.
 type sharedKey struct {
-	key, tomb, slot uint8
-	broken          bool
+	key, tombstone, slot uint8
+	broken               bool
 }
 
 // sharedAsk is a request to such a node. It and what the node keeps determine the rest.
 type sharedAsk struct {
-	node    sharedNode
-	op      quorum.Op
-	exact   bool  // an acquire of the slot agreed on
-	tomb    bool  // a release that leaves a tombstone
-	crash   bool  // no request: the node forgets
-	breaks  bool  // the operator breaks the lease
-	slot    uint8 // of the attempt
-	readers [maxSlots]bool
-	agreed  uint8
-	token   token // to be confirmed
-	always  bool
+	node      sharedNode
+	op        quorum.Op
+	exact     bool  // an acquire of the slot agreed on
+	tombstone bool  // a release that leaves a tombstone
+	crash     bool  // no request: the node forgets
+	breaks    bool  // the operator breaks the lease
+	slot      uint8 // of the attempt
+	readers   [maxSlots]bool
+	agreed    uint8
+	token     token // to be confirmed
+	always    bool
 }
 
 // sharedAnswer is what follows.
@@ -115,8 +115,8 @@ func (w *sharedNodes) model(nd *sharedNode, readers [maxSlots]bool) modelnode.Sh
 				l.Holds[len(l.Holds)-1].Slots = rule.Slots(slotText(k.slot))
 			}
 		}
-		if k.tomb > 0 {
-			l.Tombs = append(l.Tombs, rule.Tomb{Owner: ownerNames[i], Expiry: epoch.Add(ticks(int(k.tomb)))})
+		if k.tombstone > 0 {
+			l.Tombstones = append(l.Tombstones, rule.Tombstone{Owner: ownerNames[i], Expiry: epoch.Add(ticks(int(k.tombstone)))})
 		}
 	}
 	return l
@@ -134,9 +134,9 @@ func (w *sharedNodes) node(l modelnode.Shared) (nd sharedNode) {
 				nd.keys[i].key, nd.keys[i].slot, nd.keys[i].broken = ticksTo(h.Expiry), uint8(h.Slot)+1, h.Broken
 			}
 		}
-		for _, t := range l.Tombs {
+		for _, t := range l.Tombstones {
 			if t.Owner == ownerNames[i] && t.Expiry > epoch {
-				nd.keys[i].tomb = ticksTo(t.Expiry)
+				nd.keys[i].tombstone = ticksTo(t.Expiry)
 			}
 		}
 	}
@@ -164,7 +164,7 @@ func (w *sharedNodes) execute(q *sharedAsk) *sharedAnswer {
 		return after
 	}
 	if q.breaks {
-		l, a := l.Break(r, owner, ticks(w.m.TTL+w.m.longerTomb()), now)
+		l, a := l.Break(r, owner, ticks(w.m.TTL+w.m.longerTombstone()), now)
 		after := &sharedAnswer{node: w.node(l), answer: modelnode.Answer[uint8]{Verdict: a.Verdict}}
 		w.executed[*q] = after
 		return after
@@ -188,8 +188,8 @@ func (w *sharedNodes) execute(q *sharedAsk) *sharedAnswer {
 		l, a = l.Heal(r, own, now)
 	case quorum.Release:
 		end := rule.End{Owner: owner}
-		if q.tomb {
-			end.Tomb = ticks(w.m.TTL)
+		if q.tombstone {
+			end.Tombstone = ticks(w.m.TTL)
 		}
 		l, a = l.Release(end, q.always, now)
 	}

@@ -88,8 +88,8 @@ type slot struct {
 // cell is one attempt at one node: what the node keeps for its owner, and the
 // messages under way between the two.
 type cell struct {
-	key, tomb uint8 // ticks left; 0: none
-	freed     bool  // a release of this owner was executed here
+	key, tombstone uint8 // ticks left; 0: none
+	freed          bool  // a release of this owner was executed here
 
 	acquire message
 	again   bool // another copy of the acquire is under way
@@ -101,7 +101,7 @@ type cell struct {
 	release bool     // under way, without and with a tombstone
 	bury    bool
 
-	line  queue // with Waits
+	queue queue // with Waits
 	share share // with a Kind
 }
 
@@ -161,7 +161,7 @@ func (c *cell) ask(t token, s stage) {
 
 // acquiring reports whether an acquire can still reach the node.
 func (c *cell) acquiring() bool {
-	return c.acquire.sent() || c.again || c.share.move.sent() || c.line.comes != 0 || c.line.strays != [2]ask{}
+	return c.acquire.sent() || c.again || c.share.move.sent() || c.queue.comes != 0 || c.queue.strays != [2]ask{}
 }
 
 // confirming reports whether a confirmation or its answer is under way.
@@ -221,12 +221,12 @@ func (s *slot) reserved() token { return s.token + 1 }
 // abandonAsks makes the client ignore all further messages of the node to a slot.
 func (c *cell) abandonAsks() {
 	c.dropAsk()
-	c.line.pushes = [2]push{}
+	c.queue.pushes = [2]push{}
 }
 
 // dropAsk makes the client stop waiting for the answer to an ACQUIRE.
 func (c *cell) dropAsk() {
-	q := &c.line
+	q := &c.queue
 	if c.acquire.sent() && !q.behind {
 		q.strayed(ask{q.sent + 1, q.stand})
 	}
@@ -247,7 +247,7 @@ const fresh machine = 1
 func (st *state) awaits(i uint8) bool {
 	for j := range st.slots {
 		for n := range st.slots[j].cells {
-			if st.slots[j].cells[n].line.comes == i+1 {
+			if st.slots[j].cells[n].queue.comes == i+1 {
 				return true
 			}
 		}

@@ -5,11 +5,11 @@ import "github.com/leasehold-dev/leasehold/internal/quorum"
 // askAgain makes a waiting attempt ask a node. If it has asked as often as it may, it
 // gets no answer any more.
 func (a *attempts) askAgain(s *slot, c *cell, stand bool) {
-	if c.line.lost = int(c.line.asks) >= a.m.Asks; !c.line.lost {
+	if c.queue.lost = int(c.queue.asks) >= a.m.Asks; !c.queue.lost {
 		c.acquire = message{stage: asked}
-		c.line.sent, c.line.stand = s.age, stand
+		c.queue.sent, c.queue.stand = s.age, stand
 		if a.m.Asks < unlimited {
-			c.line.asks++
+			c.queue.asks++
 		}
 	}
 }
@@ -17,8 +17,8 @@ func (a *attempts) askAgain(s *slot, c *cell, stand bool) {
 // owners are the names of attempts among each other, by slot plus one.
 var owners = [maxSlots + 1]string{"", "1", "2", "3", "4"}
 
-// inLine completes the event of an answer to an ACQUIRE, as drivers do.
-func (a *attempts) inLine(s *slot, q *queue, e quorum.Event) quorum.Event {
+// inQueue completes the event of an answer to an ACQUIRE, as drivers do.
+func (a *attempts) inQueue(s *slot, q *queue, e quorum.Event) quorum.Event {
 	if e.Kind != quorum.Yes && q.holder != 0 {
 		e.Holder, e.ExpiresIn, e.Senior = owners[q.holder], ticks(int(q.lasts)), q.senior
 	}
@@ -29,11 +29,11 @@ func (a *attempts) inLine(s *slot, q *queue, e quorum.Event) quorum.Event {
 	return e
 }
 
-// hearInLine passes the answer of a node to a waiting attempt.
-func (a *attempts) hearInLine(st *state, s *slot, mv move) {
+// hearInQueue passes the answer of a node to a waiting attempt.
+func (a *attempts) hearInQueue(st *state, s *slot, mv move) {
 	e := quorum.Event{Kind: quorum.PushLost, Node: int(mv.node)}
 	if mv.kind == hearPush {
-		q := &s.cells[mv.node].line
+		q := &s.cells[mv.node].queue
 		p := q.pushes[mv.arg]
 		e = quorum.Event{Kind: quorum.PushGranted, Node: int(mv.node), Token: a.m.number(p.token), From: at(p.stamp - 1)}
 		if a.m.CountFromPush {
@@ -56,7 +56,7 @@ func (a *attempts) follow(st *state, s *slot, first bool) {
 		before.gaveWay, before.unclaimed = false, false
 		s.rank, s.machine = before.rank, fresh+1
 		for n := range a.m.Nodes {
-			s.cells[n].line.stand = true
+			s.cells[n].queue.stand = true
 		}
 		return
 	}

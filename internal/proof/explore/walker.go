@@ -93,7 +93,7 @@ func (w *walker) apply(st *state, mv move) {
 	case hearConfirm:
 		w.attempts.hear(st, s, quorum.Confirm, mv.node, &c.confirm[mv.arg])
 	case hearPush, poll:
-		w.attempts.hearInLine(st, s, mv)
+		w.attempts.hearInQueue(st, s, mv)
 	case doubtAcquire, unsentAcquire, doubtConfirm:
 		w.attempts.doubt(st, s, mv)
 	case hearExtend:

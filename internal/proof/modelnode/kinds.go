@@ -121,7 +121,7 @@ func (l Shared) Heal(r KindRules, a rule.Ask, now clock.Instant) (Shared, Answer
 }
 
 // Release ends the lease of e.Owner, whatever its slots. An owner without one is refused
-// from then on, if e.Tomb is positive, and every owner if always is set.
+// from then on, if e.Tombstone is positive, and every owner if always is set.
 func (l Shared) Release(e rule.End, always bool, now clock.Instant) (Shared, Answer[string]) {
 	after, ans := rule.Release(l.Record, e, now)
 	if always && ans.Verdict == rule.Done {
@@ -132,12 +132,12 @@ func (l Shared) Release(e rule.End, always bool, now clock.Instant) (Shared, Ans
 }
 
 // Break breaks the lease of an owner that makes one attempt only, and refuses late requests of
-// it for as long as tomb.
-func (l Shared) Break(r KindRules, owner string, tomb time.Duration, now clock.Instant) (Shared, Answer[string]) {
-	before := l.Tombs
-	after, ans := rule.BreakPart(l.Record, rule.Break{Owner: owner, Token: 1, Now: r.BreaksAtOnce}, rule.Part{Tomb: tomb}, now)
+// it for as long as tombstone.
+func (l Shared) Break(r KindRules, owner string, tombstone time.Duration, now clock.Instant) (Shared, Answer[string]) {
+	before := l.Tombstones
+	after, ans := rule.BreakPart(l.Record, rule.Break{Owner: owner, Token: 1, Now: r.BreaksAtOnce}, rule.Part{Tombstone: tombstone}, now)
 	if r.BreaksUnburied {
-		after.Tombs = before
+		after.Tombstones = before
 	}
 	l.Record = after
 	return l.advance(now), said(ans)

@@ -26,16 +26,16 @@ type Lock[O comparable] struct {
 	// zero: none. It is forgotten at CounterExpiry, unless that is zero.
 	Counter       uint64
 	CounterExpiry clock.Instant
-	// Tombs has the owners that may not acquire any more, in no order.
-	Tombs []Tomb[O]
+	// Tombstones has the owners that may not acquire any more, in no order.
+	Tombstones []Tombstone[O]
 	// ShutUntil is the end of a quarantine: nothing is granted before it.
 	ShutUntil clock.Instant
-	// Line has the waiters, the next one first.
-	Line Line[O]
+	// Queue has the waiters, the next one first.
+	Queue Queue[O]
 }
 
-// Tomb keeps an owner from acquiring before Expiry.
-type Tomb[O comparable] struct {
+// Tombstone keeps an owner from acquiring before Expiry.
+type Tombstone[O comparable] struct {
 	Owner  O
 	Expiry clock.Instant
 }
@@ -133,7 +133,7 @@ func (l Lock[O]) shut(now clock.Instant) Answer[O] {
 }
 
 func (l Lock[O]) buried(o O, now clock.Instant) bool {
-	return slices.ContainsFunc(l.Tombs, func(t Tomb[O]) bool { return t.Owner == o && now < t.Expiry })
+	return slices.ContainsFunc(l.Tombstones, func(t Tombstone[O]) bool { return t.Owner == o && now < t.Expiry })
 }
 
 // count sets the counter to token.

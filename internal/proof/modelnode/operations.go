@@ -21,7 +21,7 @@ func (l Lock[O]) Acquire(r Rules, a Ask[O], now clock.Instant) (Lock[O], Answer[
 	if held == a.Owner && last != 0 {
 		return l.leave(a.Owner).lasting(r, a.TTL, now), Answer[O]{Token: last}
 	}
-	if !r.NoTombs && l.buried(a.Owner, now) {
+	if !r.NoTombstones && l.buried(a.Owner, now) {
 		return l, Answer[O]{Verdict: Buried}
 	}
 	token, reserved := l.draw(r, a.Propose, a.Spare, now)
@@ -93,7 +93,7 @@ func (l Lock[O]) Heal(r Rules, o O, ttl time.Duration, now clock.Instant) (Lock[
 	if now < l.ShutUntil && !r.HealsShut {
 		return l, l.shut(now)
 	}
-	if !r.NoTombs && l.buried(o, now) {
+	if !r.NoTombstones && l.buried(o, now) {
 		return l, Answer[O]{Verdict: Buried}
 	}
 	l = l.leave(o)
@@ -112,10 +112,10 @@ func (l Lock[O]) lasting(r Rules, ttl time.Duration, now clock.Instant) Lock[O] 
 // Ending has the arguments of a Release.
 type Ending[O comparable] struct {
 	Owner O
-	// Tomb, if positive, is how long the owner cannot get the lock again, if it does
+	// Tombstone, if positive, is how long the owner cannot get the lock again, if it does
 	// not have it or if Renewed.
-	Tomb    time.Duration
-	Renewed bool
+	Tombstone time.Duration
+	Renewed   bool
 	// GivesWay: the lock is for To. If To does not wait here, the lock stays free for
 	// it and is handed to nobody else.
 	GivesWay bool
@@ -128,7 +128,7 @@ type Ending[O comparable] struct {
 // Release ends the owner's lease and removes its place from the queue. If the lock is
 // free then, the next waiter gets it.
 func (l Lock[O]) Release(r Rules, e Ending[O], now clock.Instant) (Lock[O], Answer[O]) {
-	o, tomb := e.Owner, e.Tomb
+	o, tombstone := e.Owner, e.Tombstone
 	a, ours := l.taken(now), l.holder(now) == o
 	if ours {
 		a, l.Owner, l.Expiry = Answer[O]{}, *new(O), 0
@@ -136,13 +136,13 @@ func (l Lock[O]) Release(r Rules, e Ending[O], now clock.Instant) (Lock[O], Answ
 	if !r.PlacesStay {
 		l = l.leave(o)
 	}
-	if tomb > 0 && (!ours || e.Renewed) && !r.NoTombs {
-		alive := slices.DeleteFunc(slices.Clone(l.Tombs), func(t Tomb[O]) bool { return t.Owner == o || now >= t.Expiry })
-		l.Tombs = append(alive, Tomb[O]{Owner: o, Expiry: now.Add(tomb)})
+	if tombstone > 0 && (!ours || e.Renewed) && !r.NoTombstones {
+		alive := slices.DeleteFunc(slices.Clone(l.Tombstones), func(t Tombstone[O]) bool { return t.Owner == o || now >= t.Expiry })
+		l.Tombstones = append(alive, Tombstone[O]{Owner: o, Expiry: now.Add(tombstone)})
 	}
 	hands := l.holder(now) == *new(O) && (now >= l.ShutUntil || r.HandsShut)
 	if hands && e.GivesWay {
-		l.Line, hands = l.Line.prefer(e.To, now)
+		l.Queue, hands = l.Queue.prefer(e.To, now)
 	}
 	if hands {
 		l, a.Pushes = l.hand(r, e.Propose, e.Reach, now)

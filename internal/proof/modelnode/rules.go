@@ -12,8 +12,8 @@ type Rules struct {
 	// NoClock: the node's clock is not the floor of tokens, and does not limit
 	// proposals. Tokens then count from 1.
 	NoClock bool
-	// NoTombs: a release that finds nothing leaves nothing behind.
-	NoTombs bool
+	// NoTombstones: a release that finds nothing leaves nothing behind.
+	NoTombstones bool
 	// ConfirmAnywhere: a token is confirmed even if another owner has the lock.
 	ConfirmAnywhere bool
 	// ExpiryShrinks: the last extension decides when a lease ends, even if an earlier

@@ -116,7 +116,7 @@ func (p *process) leases() []*lease {
 
 // newRank returns a rank behind all that are known.
 func (s *state) newRank() (rank uint64) {
-	for _, p := range s.lock.Line {
+	for _, p := range s.lock.Queue {
 		rank = max(rank, p.Ticket)
 	}
 	for _, p := range s.processes {

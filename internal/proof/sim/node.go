@@ -30,7 +30,7 @@ type node struct {
 	life    int             // counts its starts
 	slow    time.Duration   // that each command takes
 	ails    map[string]bool // error codes that it answers with
-	line    []task          // commands that wait, in order
+	queue   []task          // commands that wait, in order
 	busy    bool            // with the first of them
 	spoken  []*stream       // to which it has something to say
 
@@ -145,12 +145,12 @@ func (n *node) doubt(d time.Duration) { n.doubted = max(n.doubted, n.w.now()+d) 
 func (n *node) serve(s *stream, g segment) {
 	g.answers = make([][]byte, len(g.commands))
 	for _, i := range g.order {
-		n.line = append(n.line, task{s: s, words: g.commands[i], g: &g, at: i})
+		n.queue = append(n.queue, task{s: s, words: g.commands[i], g: &g, at: i})
 		s.served = append(s.served, g.commands[i])
 	}
 	s.served = s.served[max(0, len(s.served)-4):]
 	if g.fin {
-		n.line = append(n.line, task{s: s})
+		n.queue = append(n.queue, task{s: s})
 	}
 	if !n.busy {
 		n.work()
@@ -159,14 +159,14 @@ func (n *node) serve(s *stream, g segment) {
 
 // work executes the commands that wait, each at its time.
 func (n *node) work() {
-	for n.busy = false; len(n.line) > 0; n.line = n.line[1:] {
-		if n.slow > 0 && n.line[0].words != nil {
+	for n.busy = false; len(n.queue) > 0; n.queue = n.queue[1:] {
+		if n.slow > 0 && n.queue[0].words != nil {
 			n.busy = true
 			life := n.life
 			n.w.after(n.slow, outside, func() {
 				if n.life == life {
 					n.finish()
-					n.line = n.line[1:]
+					n.queue = n.queue[1:]
 					n.work()
 				}
 			})
@@ -179,7 +179,7 @@ func (n *node) work() {
 // finish executes the first command that waits. Its answer goes out with the answers to the
 // rest of its segment.
 func (n *node) finish() {
-	k := n.line[0]
+	k := n.queue[0]
 	if k.words == nil {
 		k.s.session.Close()
 		k.s.l.open--
@@ -258,7 +258,7 @@ func (n *node) wipe() {
 func (n *node) stop() {
 	n.up = false
 	n.life++
-	n.line, n.busy, n.spoken = nil, false, nil
+	n.queue, n.busy, n.spoken = nil, false, nil
 	for _, c := range n.w.clients {
 		c.links[n.index].open = 0
 		for _, s := range c.links[n.index].streams {

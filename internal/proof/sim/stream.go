@@ -105,7 +105,7 @@ func (s *stream) arriveAt(t time.Duration) time.Duration {
 	})
 }
 
-// arrives hands the server the first segment in line.
+// arrives hands the server the first segment that waits.
 func (s *stream) arrives() {
 	if s.l.held > 0 {
 		s.stuckOut++

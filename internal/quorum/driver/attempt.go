@@ -184,7 +184,7 @@ func (a *attempt[P]) sendLocked(sends []quorum.Send, now clock.Instant) {
 	var asking [4]P // payloads shared by several nodes
 	var asked [4]bool
 	for _, send := range sends {
-		q := Question{Op: send.Op, Lease: a.r.Lease, Token: send.Token, Tomb: send.Tomb}
+		q := Question{Op: send.Op, Lease: a.r.Lease, Token: send.Token, Tombstone: send.Tombstone}
 		q.Lease.Slots = send.Slots
 		switch send.Op {
 		case quorum.Acquire:
@@ -208,7 +208,7 @@ func (a *attempt[P]) sendLocked(sends []quorum.Send, now clock.Instant) {
 			if a.keeps {
 				continue
 			}
-			q.Renewed = send.AlwaysTomb
+			q.Renewed = send.AlwaysTombstone
 			q.Undo = undoOwn && q.Lease.Attempt != ""
 			if q.GivesWay = send.GivesWay; send.ToSenior {
 				q.To = seniorTo(a.r.Owner, a.reports)

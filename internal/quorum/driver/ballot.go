@@ -140,8 +140,8 @@ func (b *ballot[P]) questionFor(i int) Question {
 	r := b.leases[i]
 	// An acquire that was not answered may still arrive. A single node has answered,
 	// or there would be no lease, unless the acquire was repeated.
-	tomb := b.op == quorum.Release && (len(b.k.Nodes) > 1 || b.renewed)
-	q := Question{Op: b.op, Lease: r, Tomb: tomb, Renewed: b.renewed, Undo: b.undo}
+	tombstone := b.op == quorum.Release && (len(b.k.Nodes) > 1 || b.renewed)
+	q := Question{Op: b.op, Lease: r, Tombstone: tombstone, Renewed: b.renewed, Undo: b.undo}
 	if b.op == quorum.Confirm {
 		q.Token, q.Least = uint64(b.above)+uint64(b.count), uint64(b.above)+1
 	}

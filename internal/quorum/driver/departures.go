@@ -55,7 +55,7 @@ func (k *Driver[P]) releaseUnwanted(node int, owner string, token uint64) (held 
 	unwanted := d != nil && !d.held && declineUnwanted
 	var q Question
 	if unwanted {
-		q = Question{Op: quorum.Release, Lease: d.r, Tomb: true, Renewed: true}
+		q = Question{Op: quorum.Release, Lease: d.r, Tombstone: true, Renewed: true}
 	} else if d != nil {
 		held = d.r.Name
 		q = Question{Op: quorum.Confirm, Lease: d.r, Token: d.token}

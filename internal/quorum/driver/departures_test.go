@@ -26,7 +26,7 @@ func (g *granting) Addr() string { return fmt.Sprint("node", g.index) }
 func (g *granting) Put(c Call[Question]) error {
 	q := c.Payload
 	text := fmt.Sprint(q.Op, " ", q.Lease.Owner)
-	if q.Tomb && q.Renewed {
+	if q.Tombstone && q.Renewed {
 		text += " and buried"
 	}
 	g.asked = append(g.asked, text)

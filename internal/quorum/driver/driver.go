@@ -60,9 +60,9 @@ type Question struct {
 	// Least, of a Confirm that reserves tokens, is how far the counter must go if Token
 	// is more than a second ahead of the node's clock. Zero: up to Token.
 	Least uint64
-	// Tomb, of a Release, says to leave a tombstone. Renewed and Undo are those of the
+	// Tombstone, of a Release, says to leave a tombstone. Renewed and Undo are those of the
 	// request.
-	Tomb, Renewed, Undo bool
+	Tombstone, Renewed, Undo bool
 
 	// Waits: an Acquire that joins the queue if the lock is held. Again: it was sent
 	// before. QueueOnly: it does not take a free lock. IfHeld: nor does it queue unless

@@ -100,7 +100,7 @@ func (k *Driver[P]) Abandon(owner string) bool {
 	k.waiters.releasing(owner)
 	if a.core.Verdict() == quorum.Won { // a lost attempt has released everything
 		for i := range k.Nodes {
-			q := Question{Op: quorum.Release, Lease: a.r.Lease, Tomb: true, Renewed: a.core.Repeated()}
+			q := Question{Op: quorum.Release, Lease: a.r.Lease, Tombstone: true, Renewed: a.core.Repeated()}
 			a.putLocked(i, quorum.Release, payloadOf(k, q), false)
 		}
 	}

@@ -117,7 +117,7 @@ type examination struct {
 type examiner struct {
 	*examination
 	addr  config.Address
-	w     *conn.Line
+	w     *conn.Connection
 	found Examined
 }
 

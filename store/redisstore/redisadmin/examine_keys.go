@@ -35,7 +35,7 @@ func (d *examiner) survey() error {
 		}
 	}
 	d.found.Keys.Partial = f.partial
-	if err := d.tombs(f.tombs); err != nil {
+	if err := d.tombstones(f.tombstones); err != nil {
 		return err
 	}
 	for batch := range slices.Chunk(f.order, surveyBatch) {
@@ -48,22 +48,24 @@ func (d *examiner) survey() error {
 
 // finds collects the keys that were found.
 type finds struct {
-	names   map[string]bool
-	order   []string // of locks
-	tombs   []string
-	most    int
-	until   time.Time
-	partial bool
+	names      map[string]bool
+	order      []string // of locks
+	tombstones []string
+	most       int
+	until      time.Time
+	partial    bool
 }
 
-func (f *finds) full() bool { return len(f.order)+len(f.tombs) >= f.most || time.Now().After(f.until) }
+func (f *finds) full() bool {
+	return len(f.order)+len(f.tombstones) >= f.most || time.Now().After(f.until)
+}
 
 func (f *finds) add(key string) {
 	if inner, ok := strings.CutPrefix(key, script.KeyBegin); ok {
 		if name, ok := strings.CutSuffix(inner, script.CounterEnd); ok {
 			key = name
-		} else if strings.Contains(inner, script.TombMiddle) {
-			f.tombs = append(f.tombs, key)
+		} else if strings.Contains(inner, script.TombstoneMiddle) {
+			f.tombstones = append(f.tombstones, key)
 			return
 		} else if strings.Contains(inner, "}:") {
 			return // a key of another program that is not about locks
@@ -105,8 +107,8 @@ func (d *examiner) scan(pattern string, f *finds) error {
 	}
 }
 
-// tombs finds tombstones that never expire.
-func (d *examiner) tombs(keys []string) error {
+// tombstones finds tombstones that never expire.
+func (d *examiner) tombstones(keys []string) error {
 	for batch := range slices.Chunk(keys, surveyBatch) {
 		var commands [][]byte
 		for _, k := range batch {

@@ -123,7 +123,7 @@ func (d *examiner) listening(ctx context.Context) error {
 }
 
 // subscribe opens a connection that tracks the mark and is subscribed to a channel.
-func (d *examiner) subscribe(ctx context.Context, verb, channel string) (*conn.Line, error) {
+func (d *examiner) subscribe(ctx context.Context, verb, channel string) (*conn.Connection, error) {
 	w, said, err := conn.Login(ctx, d.addr, &d.o, resp.Command("HELLO", "3"), membership.TrackCommand, resp.Command(verb, channel))
 	if err != nil {
 		return nil, err
@@ -171,7 +171,7 @@ func (d *examiner) scripts() error {
 	try("confirm", driver.Question{Op: quorum.Confirm, Lease: r, Token: 1})
 	try("extend", driver.Question{Op: quorum.Extend, Lease: r})
 	try("acquire", driver.Question{Op: quorum.Acquire, Lease: waits, Waits: true})
-	try("release", driver.Question{Op: quorum.Release, Lease: r, Tomb: true, Renewed: true})
+	try("release", driver.Question{Op: quorum.Release, Lease: r, Tombstone: true, Renewed: true})
 	try("release", driver.Question{Op: quorum.Release, Lease: waits, Renewed: true})
 	if d.found.Mark.Found {
 		try("acquire", driver.Question{Op: quorum.Acquire, Lease: guarded})
@@ -183,7 +183,7 @@ func (d *examiner) scripts() error {
 		commands = append(commands, t.c.ByText(nil))
 	}
 	name := script.KeyBegin + r.Name
-	commands = append(commands, resp.Command("DEL", r.Name, name+script.CounterEnd, name+script.LineEnd, name+script.WaitsEnd, name+script.PlaceMiddle+waits.Owner, name+script.TombMiddle+r.Owner, name+script.TombMiddle+waits.Owner, name+script.TombMiddle+guarded.Owner))
+	commands = append(commands, resp.Command("DEL", r.Name, name+script.CounterEnd, name+script.QueueEnd, name+script.WaitsEnd, name+script.PlaceMiddle+waits.Owner, name+script.TombstoneMiddle+r.Owner, name+script.TombstoneMiddle+waits.Owner, name+script.TombstoneMiddle+guarded.Owner))
 	said, err := d.ask(commands...)
 	if err != nil {
 		return err

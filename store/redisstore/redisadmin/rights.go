@@ -78,9 +78,9 @@ var rights = []struct {
 // there, so nothing tracks them.
 var inCluster = map[string]string{"publish": "spublish", "subscribe": "ssubscribe", "client|tracking": ""}
 
-// toTellAll are the commands by which a holder in a cluster is told at once that its lease was
+// toPushBreaks are the commands by which a holder in a cluster is told at once that its lease was
 // broken: that is published to all servers, and so not by sharded publish.
-var toTellAll = []string{"publish", "subscribe"}
+var toPushBreaks = []string{"publish", "subscribe"}
 
 // clusterRights are the commands that only a cluster needs, for every use.
 var clusterRights = []string{"cluster|slots", "asking"}
@@ -153,7 +153,7 @@ func (a ACL) commands() (names []string) {
 		}
 	}
 	if a.Cluster && a.Uses&ToLock != 0 {
-		names = append(names, toTellAll...)
+		names = append(names, toPushBreaks...)
 	}
 	if a.Cluster {
 		names = append(names, clusterRights...)

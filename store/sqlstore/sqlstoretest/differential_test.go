@@ -110,7 +110,7 @@ func number(text string) int64 {
 func span(us string) time.Duration { return time.Duration(number(us)) * time.Microsecond }
 
 func (p *procedures) Traits() differential.Traits {
-	return differential.Traits{Tombs: true, Resolution: time.Microsecond}
+	return differential.Traits{Tombstones: true, Resolution: time.Microsecond}
 }
 
 func (p *procedures) Begin(now clock.Instant) error {
@@ -184,8 +184,8 @@ func (p *procedures) renew(lock, owner string, ttl time.Duration) (bool, error) 
 	return err == nil && row[0] != "f", err
 }
 
-func (p *procedures) release(lock, owner string, tomb time.Duration) (done bool, err error) {
-	row, err := p.one("release", "done", []byte(lock), owner, "", false, micros(tomb), false, int64(0))
+func (p *procedures) release(lock, owner string, tombstone time.Duration) (done bool, err error) {
+	row, err := p.one("release", "done", []byte(lock), owner, "", false, micros(tombstone), false, int64(0))
 	if err != nil {
 		return false, err
 	}
@@ -194,7 +194,7 @@ func (p *procedures) release(lock, owner string, tomb time.Duration) (done bool,
 
 // Look reads the rows, and requires that inspect and list return the same.
 func (p *procedures) Look(lock string) (differential.State, error) {
-	s := differential.State{Tombs: map[string]time.Duration{}}
+	s := differential.State{Tombstones: map[string]time.Duration{}}
 	now, err := p.Clock()
 	if err != nil {
 		return s, err
@@ -240,7 +240,7 @@ func (p *procedures) Look(lock string) (differential.State, error) {
 		if err := rows.Scan(&owner, &left); err != nil {
 			return s, err
 		}
-		s.Tombs[owner] = time.Duration(left) * time.Microsecond
+		s.Tombstones[owner] = time.Duration(left) * time.Microsecond
 	}
 	return s, rows.Err()
 }

@@ -71,13 +71,13 @@ func (k *kindRun) listed(inspected [][]string) error {
 func (k *kindRun) state() string {
 	r := rule.Expire(k.r, k.now)
 	spec, text, last := "", "", ""
-	if len(r.Holds)+len(r.Line) > 0 {
+	if len(r.Holds)+len(r.Queue) > 0 {
 		spec = fmt.Sprint(r.Spec)
 	}
 	for _, h := range r.Holds {
 		text += fmt.Sprint("0", h.Owner, uint64(h.Token), h.Expiry.Sub(k.now), h.Weight, h.Slot, "; ")
 	}
-	for i, p := range r.Line {
+	for i, p := range r.Queue {
 		text += fmt.Sprint(i+1, p.Owner, p.Expiry.Sub(k.now), "; ")
 	}
 	if r.Broken != nil {

@@ -267,12 +267,12 @@ func (k *kindRun) ask(s kindStep, owner string) (got, want string, err error) {
 
 // look takes the step of a waiter that looks whether it has the lock.
 func (k *kindRun) look(s kindStep, owner string) (got, want string, err error) {
-	if !slices.ContainsFunc(rule.Expire(k.r, k.now).Line, func(p rule.Place) bool { return p.Owner == owner }) {
+	if !slices.ContainsFunc(rule.Expire(k.r, k.now).Queue, func(p rule.Place) bool { return p.Owner == owner }) {
 		return "", "", nil
 	}
-	before := len(k.r.Holds) + len(k.r.Line)
+	before := len(k.r.Holds) + len(k.r.Queue)
 	k.r, _ = rule.Advance(k.r, k.floor(), k.now)
-	still := before == len(k.r.Holds)+len(k.r.Line)
+	still := before == len(k.r.Holds)+len(k.r.Queue)
 	row := []string{"gone"}
 	if k.asked[owner] == rule.Mutex {
 		row, err = k.p.one("await", "verdict, refreshed, position", []byte(kindLock), owner, micros(s.d), int64(0), int64(0))
@@ -288,14 +288,14 @@ func (k *kindRun) look(s kindStep, owner string) (got, want string, err error) {
 	if slices.ContainsFunc(k.r.Holds, func(h rule.Hold) bool { return h.Owner == owner }) {
 		want = "again"
 	}
-	if i := slices.IndexFunc(k.r.Line, func(p rule.Place) bool { return p.Owner == owner }); i >= 0 {
+	if i := slices.IndexFunc(k.r.Queue, func(p rule.Place) bool { return p.Owner == owner }); i >= 0 {
 		want = "busy"
-		if !refreshed && (!still || k.r.Line[i].Expiry.Sub(k.now) <= s.d-s.d/8) {
+		if !refreshed && (!still || k.r.Queue[i].Expiry.Sub(k.now) <= s.d-s.d/8) {
 			return row[0], "busy, and the place refreshed", nil
 		}
 		if refreshed {
-			k.r.Line = slices.Clone(k.r.Line)
-			k.r.Line[i].Expiry = max(k.r.Line[i].Expiry, k.now.Add(s.d))
+			k.r.Queue = slices.Clone(k.r.Queue)
+			k.r.Queue[i].Expiry = max(k.r.Queue[i].Expiry, k.now.Add(s.d))
 		}
 		if int(number(row[2])) != i+1 {
 			return "position " + row[2], fmt.Sprint("position ", i+1), nil
@@ -305,15 +305,15 @@ func (k *kindRun) look(s kindStep, owner string) (got, want string, err error) {
 }
 
 func (k *kindRun) release(s kindStep, owner string) (got, want string, err error) {
-	tomb := time.Duration(0)
+	tombstone := time.Duration(0)
 	if s.op == "bury" {
-		tomb = s.d
+		tombstone = s.d
 	}
 	var ans rule.Answer
-	k.r, ans = rule.Release(k.r, rule.End{Owner: owner, Attempt: s.attempt, Undo: s.op == "undo", Tomb: tomb}, k.now)
+	k.r, ans = rule.Release(k.r, rule.End{Owner: owner, Attempt: s.attempt, Undo: s.op == "undo", Tombstone: tombstone}, k.now)
 	k.r, _ = rule.Advance(k.r, k.floor(), k.now)
 	done, err := k.either(owner, "release", "done", func(row []string) bool { return isTrue(row[0]) },
-		[]byte(kindLock), owner, s.attempt, s.op == "undo", micros(tomb), false)
+		[]byte(kindLock), owner, s.attempt, s.op == "undo", micros(tombstone), false)
 	return fmt.Sprint(done), fmt.Sprint(ans.Verdict == rule.Done), err
 }
 
@@ -334,7 +334,7 @@ func (k *kindRun) reserve(s kindStep, owner string) (got, want string, err error
 		return fmt.Sprint(isTrue(row[0])), "false", err
 	}
 	return fmt.Sprint(isTrue(row[0]), number(row[1]), number(row[2]), isTrue(row[3])),
-		fmt.Sprint(true, ans.Token, ans.Spare+1, len(k.r.Line) > 0), nil
+		fmt.Sprint(true, ans.Token, ans.Spare+1, len(k.r.Queue) > 0), nil
 }
 
 func (k *kindRun) breaks(s kindStep, owner string) (got, want string, err error) {

@@ -28,9 +28,9 @@ func (p *program) aclCommand() *cobra.Command {
 		Short: "Print the commands that give a user of the store the least rights",
 		Long: `Prints an ACL rule that gives a Redis user the least rights it needs. Paste it into
 redis-cli on every server. The rule replaces all rights that the user had. No
-server is contacted and no password is asked for: replace ` + redisadmin.Password + `
-in the rule, or put # and the SHA-256 of the password in hexadecimal in place of
-the > and the word after it.
+server is contacted and no password is asked for: replace ` + redisadmin.Password + ` in the rule,
+or put # and the SHA-256 of the password in hexadecimal in place of the > and the
+word after it.
 
 With --prefix the rule is limited to locks whose names begin with the prefix. A
 space in the prefix becomes a ?, which matches any one character, since ACL
@@ -44,7 +44,7 @@ patterns cannot contain spaces.
              also reveals passwords in the server's configuration
   bootstrap  declare new servers and replace servers (bootstrap, replace)
 With --cluster the rule is for all servers of a Redis Cluster, replicas included;
-before Redis 7 write +publish +subscribe for +spublish +ssubscribe.
+before Redis 7 leave out +spublish and +ssubscribe.
 
 Before Redis 6.2 there are no channel rules: leave out the words that begin with &.
 Among several servers, a user that may only look cannot look at a server on which
@@ -111,8 +111,8 @@ The rule goes to standard output, a reminder to standard error (not with -q).`,
 	f := c.Flags()
 	f.StringVar(&rule.User, "user", "locker", "the `NAME` of the user")
 	f.StringVar(&rule.Prefix, "prefix", "", "limit the rule to locks whose names begin with `PREFIX`")
-	f.StringSliceVar(&uses, "for", []string{"lock"}, "what the user may do: a `LIST` of "+aclUsesHelp)
-	f.BoolVar(&rule.Cluster, "cluster", false, "for the servers of a Redis Cluster (version 7 or newer)")
+	f.StringSliceVar(&uses, "for", []string{"lock"}, "a `LIST` of "+aclUsesHelp+": see above")
+	f.BoolVar(&rule.Cluster, "cluster", false, "for the servers of a Redis Cluster: see above")
 	f.StringVar(&base, "zookeeper", "", "print commands for zkCli.sh for the locks below this `NODE`, such as /leasehold")
 	f.StringSliceVar(&readers, "reader", nil, "with --zookeeper: who may look at locks, as `SCHEME:ID`")
 	f.IntVar(&db, "db", 0, "the `NUMBER` of the database in the store's URL")

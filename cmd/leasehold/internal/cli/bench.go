@@ -84,8 +84,8 @@ what was measured until then.`,
 		RunE:              func(c *cobra.Command, _ []string) error { return p.run(c, o) },
 	}
 	f := c.Flags()
-	f.DurationVar(&o.dur, "for", 5*time.Second, "for what `TIME` to measure each number of goroutines")
-	f.IntSliceVar(&o.goroutines, "goroutines", []int{1, 16, 256}, "how many goroutines at once: a `LIST`, each number is measured")
+	f.DurationVar(&o.dur, "for", 5*time.Second, "how long to measure each number of goroutines: a `TIME` such as 10s")
+	f.IntSliceVar(&o.goroutines, "goroutines", []int{1, 16, 256}, "the numbers of goroutines to measure, as a `LIST`")
 	f.DurationVar(&o.ttl, "ttl", leasehold.DefaultTTL, "the `TTL` of the locks")
 	f.BoolVar(&o.asJSON, "json", false, "print JSON")
 	return c

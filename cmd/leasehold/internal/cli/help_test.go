@@ -4,13 +4,17 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
-// Every command says what it does, and names the values of its flags in capitals, as its
-// texts do when they speak of them.
+// widest is how many characters a line of help has at most.
+const widest = 105
+
+// Every command says what it does, in lines that a terminal can show, and names the values
+// of its flags in capitals, as its texts do when they speak of them.
 func TestHelpNamesTheValuesOfFlags(t *testing.T) {
 	p := &program{voice: &voice{}}
 	commands, flags := 0, 0
@@ -28,6 +32,11 @@ func TestHelpNamesTheValuesOfFlags(t *testing.T) {
 		}
 		if strings.HasSuffix(c.Short, ".") {
 			t.Errorf("%s: the line %q ends with a full stop, want none", c.CommandPath(), c.Short)
+		}
+		for line := range strings.Lines(c.Long + "\n" + c.LocalFlags().FlagUsages()) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > widest {
+				t.Errorf("%s: the help has a line of %d characters, want %d at most:\n%s", c.CommandPath(), n, widest, line)
+			}
 		}
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
 			flags++

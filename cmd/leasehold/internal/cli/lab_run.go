@@ -36,9 +36,9 @@ stories; "all" replays them all.
 
 Servers are processes of Redis, and in two stories of ZooKeeper and etcd, that it starts
 and ends on the loopback interface. "all" leaves out these two if their server, or a
-version of it that has the defect, is not installed. Clients are processes that it kills (SIGKILL) and stops (SIGSTOP). A proxy between
-them delays traffic. The output says if something is modelled. It touches no other
-servers and processes.
+version of it that has the defect, is not installed. Clients are processes that it
+kills (SIGKILL) and stops (SIGSTOP). A proxy between them delays traffic. The output
+says if something is modelled. It touches no other servers and processes.
 
 Each line has the time in seconds, the actor, and what it did; a line that begins
 with "!" is a fault. A part ends with one of

@@ -93,7 +93,7 @@ usage, the store cannot be reached); 128+N ended by signal N without a violation
 		RunE:              func(c *cobra.Command, _ []string) error { return p.run(c, o) },
 	}
 	f := c.Flags()
-	f.DurationVar(&o.dur, "for", 30*time.Second, "for what `TIME` to disturb the processes")
+	f.DurationVar(&o.dur, "for", 30*time.Second, "how long to disturb the processes: a `TIME` such as 1m")
 	f.DurationVar(&o.ttl, "ttl", 2*time.Second, "the `TTL` of the locks")
 	f.IntVar(&o.procs, "procs", 4, "the `NUMBER` of processes that compete")
 	f.IntVar(&o.locks, "locks", 3, "the `NUMBER` of locks that they compete for")

@@ -64,7 +64,7 @@ is safe.`,
 			})
 		},
 	}
-	c.Flags().IntVar(&permits, "permits", 0, "the `NUMBER` of permits that the semaphore is to have")
+	c.Flags().IntVar(&permits, "permits", 0, "give the semaphore `N` permits")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }

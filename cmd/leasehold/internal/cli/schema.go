@@ -48,7 +48,7 @@ whole, such as golang-migrate, add --no-delimiter, and multiStatements=true to t
 	}
 	c.Flags().BoolVar(&show, "print", false, "print the SQL instead")
 	c.Flags().BoolVar(&whole, "no-delimiter", false, "with --print: for tools that do not know DELIMITER and send the SQL as a whole")
-	c.Flags().StringArrayVar(&roles, "grant", nil, "let a `ROLE` use locks; several are separated by commas, and a name with a comma is put in double quotes")
+	c.Flags().StringArrayVar(&roles, "grant", nil, "let a `ROLE` use locks; separate several by commas, and put a name with\na comma in double quotes")
 	return c
 }
 

@@ -3,10 +3,12 @@
 package cli
 
 import (
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -57,6 +59,17 @@ func TestTextfile(t *testing.T) {
 	success := m["last_success_timestamp_seconds"]
 	if success != m["end_timestamp_seconds"] || success < 1e9 || m["exit_code"] != 0 || m["started"] != 1 || m["duration_seconds"] <= 0 || m["wait_seconds"] <= 0 {
 		t.Errorf("after a success: %v, want exit code 0 and a success at the end", m)
+	}
+	page, err := os.ReadFile("../../../../docs/adapters.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := map[string]bool{}
+	for _, name := range regexp.MustCompile(`(?m)^    leasehold_run_(\w+)\{`).FindAllStringSubmatch(string(page), -1) {
+		documented[name[1]] = true
+	}
+	if written := slices.Sorted(maps.Keys(m)); !slices.Equal(written, slices.Sorted(maps.Keys(documented))) {
+		t.Errorf("after a success: the metrics %q, and docs/adapters.md lists %q", written, slices.Sorted(maps.Keys(documented)))
 	}
 	m = run(127, "--", "sh", "-c", "exit 127")
 	if m["last_success_timestamp_seconds"] != success || m["exit_code"] != 127 {

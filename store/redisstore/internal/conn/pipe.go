@@ -11,7 +11,7 @@ import (
 // Pipe is one connection of a Peer. Calls are pipelined: they are written without waiting
 // for earlier answers. A goroutine reads the answers, which arrive in the same order.
 type Pipe[C any] struct {
-	Line
+	Connection
 	At clock.Instant // when the data that is being read arrived; of the reader
 
 	peer    *Peer[C]
@@ -45,7 +45,7 @@ type sent[C any] struct {
 // Attach makes w a connection of p to the server at host.
 func (p *Peer[C]) Attach(w *Pipe[C], host string, conn net.Conn, h Handler[C]) {
 	w.peer, w.handler, w.writer.p, w.reader.p, w.inline.p = p, h, w, w, w
-	w.Line.Attach(host, conn, &w.reader)
+	w.Connection.Attach(host, conn, &w.reader)
 	w.forget = context.AfterFunc(p.ctx, func() { conn.Close() })
 }
 

@@ -71,7 +71,7 @@ func (e *Encoder) Encode(q driver.Question, c *Command) *Command {
 	switch q.Op {
 	case quorum.Acquire:
 		b := AppendCounterKey(begin(Acquire, AcquireGuarded), r.Name)
-		b = mark(appendTombKey(b, r))
+		b = mark(appendTombstoneKey(b, r))
 		b = e.appendProposal(resp.AppendMillis(appendValue(b, r), r.TTL))
 		b = resp.AppendNumber(b, uint64(q.Spare))
 		again := "0"
@@ -79,9 +79,9 @@ func (e *Encoder) Encode(q driver.Question, c *Command) *Command {
 			again = "1"
 		}
 		b = resp.AppendWord(resp.AppendWord(b, modeOf(q)), again)
-		b, tells := e.appendPlace(b, q, guarded)
-		if c.Bytes = gate(b); tells > 0 {
-			c.NoPushAt = len(c.Bytes) - tells
+		b, flagAt := e.appendPlace(b, q, guarded)
+		if c.Bytes = gate(b); flagAt > 0 {
+			c.NoPushAt = len(c.Bytes) - flagAt
 		}
 		c.Repeats = q.Again
 	case quorum.Confirm:
@@ -96,13 +96,13 @@ func (e *Encoder) Encode(q driver.Question, c *Command) *Command {
 	case quorum.Extend:
 		e.Extend(c, []store.Lease{r})
 	case quorum.Heal:
-		b := appendTombKey(resp.AppendWord(c.Begin(Heal), r.Name), r)
+		b := appendTombstoneKey(resp.AppendWord(c.Begin(Heal), r.Name), r)
 		b = resp.AppendMillis(appendValue(e.appendMark(c, b, true), r), r.TTL)
 		c.gateAt = len(b)
 		c.Bytes = appendGate(b, e.Fingerprint)
 	default: // quorum.Release
 		life, always, undo := time.Duration(0), "0", "0"
-		if q.Tomb {
+		if q.Tombstone {
 			life = r.TTL
 		}
 		if q.Renewed {
@@ -115,17 +115,17 @@ func (e *Encoder) Encode(q driver.Question, c *Command) *Command {
 		if q.Next != nil {
 			plain, marked = Return, ReturnGuarded
 		}
-		b := mark(resp.AppendWord(appendTombKey(begin(plain, marked), r), KeyBegin, r.Name, WaitsEnd))
+		b := mark(resp.AppendWord(appendTombstoneKey(begin(plain, marked), r), KeyBegin, r.Name, WaitsEnd))
 		b = resp.AppendWord(resp.AppendWord(resp.AppendMillis(appendValue(b, r), life), always), undo)
 		b = resp.AppendWord(e.appendProposal(b), toOf(q))
-		tells := 0
+		flagAt := 0
 		if q.Next != nil {
 			next := q.Next.Lease
 			b = resp.AppendWord(resp.AppendMillis(appendValue(b, next), next.TTL), modeOf(*q.Next))
-			b, tells = e.appendPlace(b, *q.Next, e.guards(next))
+			b, flagAt = e.appendPlace(b, *q.Next, e.guards(next))
 		}
-		if c.Bytes = gate(b); tells > 0 {
-			c.NoPushAt = len(c.Bytes) - tells
+		if c.Bytes = gate(b); flagAt > 0 {
+			c.NoPushAt = len(c.Bytes) - flagAt
 		}
 	}
 	return c
@@ -171,7 +171,7 @@ func toOf(q driver.Question) string {
 
 // appendPlace appends the place that the acquire script gives the request. It also returns
 // the offset of the no-push flag; see Command.NoPushAt.
-func (e *Encoder) appendPlace(b []byte, q driver.Question, guarded bool) (_ []byte, tells int) {
+func (e *Encoder) appendPlace(b []byte, q driver.Question, guarded bool) (_ []byte, flagAt int) {
 	if !q.Waits {
 		return resp.AppendWord(b, ""), 0
 	}

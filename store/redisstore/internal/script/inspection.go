@@ -13,7 +13,7 @@ import (
 const freeWords, heldWords = 6, 8
 
 // Look reads the reply of the inspect script.
-func (a Reply) Look() (said store.NodeOutcome, token fence.Token, line []store.Place) {
+func (a Reply) Look() (said store.NodeOutcome, token fence.Token, queue []store.Place) {
 	if a.Outcome != store.Granted {
 		return store.NodeOutcome{Outcome: a.Outcome, Err: a.Err}, 0, nil
 	}
@@ -45,14 +45,14 @@ func ownToken(h store.Holder, counter uint64) fence.Token {
 
 // placesOf reads the queue as the inspect script reports it: values and PTTLs.
 func placesOf(said []resp.Value) []store.Place {
-	var line []store.Place
+	var queue []store.Place
 	for v := range slices.Chunk(said, 2) {
 		if len(v) < 2 || v[0].Kind != '$' || len(v[0].Text) == 0 || v[1].Kind != ':' || v[1].Num < 0 {
 			continue
 		}
-		line = append(line, store.Place{Holder: decodePlace(string(v[0].Text)), ExpiresIn: time.Duration(max(0, min(v[1].Num, mostMillis))) * time.Millisecond})
+		queue = append(queue, store.Place{Holder: decodePlace(string(v[0].Text)), ExpiresIn: time.Duration(max(0, min(v[1].Num, mostMillis))) * time.Millisecond})
 	}
-	return line
+	return queue
 }
 
 // Listed is what a node said about one held lock.

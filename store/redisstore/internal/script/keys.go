@@ -35,12 +35,12 @@ const MarkKey = nodemark.Key
 // Keys of lock L. The lock itself is at its own name, where every other client that uses
 // SET NX PX looks for it. All other keys are at {L}:..., in the same slot.
 const (
-	KeyBegin   = "{"
-	CounterEnd = "}:token"
-	TombMiddle = "}:gone:"
+	KeyBegin        = "{"
+	CounterEnd      = "}:token"
+	TombstoneMiddle = "}:gone:"
 	// The queue of waiters, the places in it, and a summary of both. The scripts build
-	// these names themselves.
-	LineEnd     = "}:line"
+	// these names themselves. They are part of the wire format, and stay as they are.
+	QueueEnd    = "}:line"
 	WaitsEnd    = "}:waits"
 	PlaceMiddle = "}:place:"
 )
@@ -49,11 +49,11 @@ func AppendCounterKey(b []byte, name string) []byte {
 	return resp.AppendWord(b, KeyBegin, name, CounterEnd)
 }
 
-func appendTombKey(b []byte, r store.Lease) []byte {
+func appendTombstoneKey(b []byte, r store.Lease) []byte {
 	if r.Attempt == "" {
-		return resp.AppendWord(b, KeyBegin, r.Name, TombMiddle, r.Owner)
+		return resp.AppendWord(b, KeyBegin, r.Name, TombstoneMiddle, r.Owner)
 	}
-	return resp.AppendWord(b, KeyBegin, r.Name, TombMiddle, r.Owner, " ", r.Attempt)
+	return resp.AppendWord(b, KeyBegin, r.Name, TombstoneMiddle, r.Owner, " ", r.Attempt)
 }
 
 // GlobEscape escapes text in a pattern of SCAN or of an ACL rule.

@@ -57,7 +57,7 @@ func (e *Encoder) encodeKind(c *Command, q driver.Question, r store.Lease, guard
 			c.Question = q
 			return
 		}
-		b := e.appendMark(c, waits(appendTombKey(counter(begin(Admit, AdmitGuarded)), r)), guarded)
+		b := e.appendMark(c, waits(appendTombstoneKey(counter(begin(Admit, AdmitGuarded)), r)), guarded)
 		b = resp.AppendNumber(resp.AppendWord(b, kindText(r.Kind)), uint64(max(r.Weight, 1)))
 		b = e.appendProposal(resp.AppendMillis(appendValue(b, r), r.TTL))
 		spare, again := q.Spare, "0"
@@ -73,9 +73,9 @@ func (e *Encoder) encodeKind(c *Command, q driver.Question, r store.Lease, guard
 		}
 		b = resp.AppendWord(resp.AppendWord(resp.AppendNumber(b, uint64(spare)), mode), again)
 		b = e.appendSlots(b, r, exact)
-		b, tells := e.appendPlace(b, q, guarded)
-		if c.Bytes = gate(b); tells > 0 {
-			c.NoPushAt = len(c.Bytes) - tells
+		b, flagAt := e.appendPlace(b, q, guarded)
+		if c.Bytes = gate(b); flagAt > 0 {
+			c.NoPushAt = len(c.Bytes) - flagAt
 		}
 		c.Repeats = q.Again
 	case quorum.Extend:
@@ -93,7 +93,7 @@ func (e *Encoder) encodeKind(c *Command, q driver.Question, r store.Lease, guard
 		c.gateAt = len(c.Bytes)
 	default: // quorum.Release
 		life, always, undo := time.Duration(0), "0", "0"
-		if q.Tomb {
+		if q.Tombstone {
 			life = r.TTL
 		}
 		if q.Renewed {
@@ -102,7 +102,7 @@ func (e *Encoder) encodeKind(c *Command, q driver.Question, r store.Lease, guard
 		if q.Undo && r.Attempt != "" {
 			undo = "1"
 		}
-		b := e.appendMark(c, waits(appendTombKey(begin(EndHold, EndHoldGuarded), r)), guarded)
+		b := e.appendMark(c, waits(appendTombstoneKey(begin(EndHold, EndHoldGuarded), r)), guarded)
 		b = resp.AppendWord(resp.AppendWord(resp.AppendMillis(b, life), always), undo)
 		c.Bytes = gate(resp.AppendWord(e.appendProposal(b), toOf(q)))
 	}
@@ -168,14 +168,14 @@ func (e *Encoder) BreakHold(r store.BreakRequest) *Command {
 
 // BreakPart returns the command that breaks what one of several servers has of such a lease.
 // part is that, or nil if the server was seen without the lease. made is the attempt that
-// made the grant elsewhere, and tomb is how long late requests of it are refused.
-func (e *Encoder) BreakPart(r store.BreakRequest, part *Held, made string, tomb time.Duration) *Command {
+// made the grant elsewhere, and tombstone is how long late requests of it are refused.
+func (e *Encoder) BreakPart(r store.BreakRequest, part *Held, made string, tombstone time.Duration) *Command {
 	c, b := e.change(BreakPart, r.Name, "part", MarkKey)
 	token := fence.Token(0)
 	if part != nil {
 		token, made = part.Token, part.Made
 	}
-	b = resp.AppendMillis(resp.AppendWord(e.appendBreak(b, r, token), made), tomb)
+	b = resp.AppendMillis(resp.AppendWord(e.appendBreak(b, r, token), made), tombstone)
 	c.gateAt = len(b)
 	c.Bytes = appendGate(b, e.Fingerprint)
 	return c

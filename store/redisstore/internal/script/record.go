@@ -40,8 +40,8 @@ func decodeRecord(value string, left int64) *Record {
 	if r.Kind, ok = parseKind(kind); !ok {
 		return nil
 	}
-	line, rest, _ := strings.Cut(rest, " ")
-	last, err := strconv.ParseInt(line, 10, 64)
+	queueEnds, rest, _ := strings.Cut(rest, " ")
+	last, err := strconv.ParseInt(queueEnds, 10, 64)
 	if err != nil {
 		return nil
 	}

@@ -160,30 +160,30 @@ func (e *noMasterError) Error() string {
 // Pool holds connections to the sentinels, which are kept between questions. One
 // goroutine at a time may use it.
 type Pool struct {
-	s     *Group
-	o     *config.Config
-	lines []*conn.Line // nil: not connected
+	s           *Group
+	o           *config.Config
+	connections []*conn.Connection // nil: not connected
 }
 
 // NewPool returns a pool that has not connected yet.
 func (s *Group) NewPool(o *config.Config) *Pool {
-	return &Pool{s: s, o: o, lines: make([]*conn.Line, len(s.addrs))}
+	return &Pool{s: s, o: o, connections: make([]*conn.Connection, len(s.addrs))}
 }
 
 // Size is the number of sentinels.
-func (p *Pool) Size() int { return len(p.lines) }
+func (p *Pool) Size() int { return len(p.connections) }
 
 // Close closes all connections.
 func (p *Pool) Close() {
-	for i := range p.lines {
+	for i := range p.connections {
 		p.hangUp(i)
 	}
 }
 
 func (p *Pool) hangUp(i int) {
-	if w := p.lines[i]; w != nil {
+	if w := p.connections[i]; w != nil {
 		w.Conn.Close()
-		p.lines[i] = nil
+		p.connections[i] = nil
 	}
 }
 
@@ -195,7 +195,7 @@ func (p *Pool) Ask(ctx context.Context, moment time.Duration) []Reply {
 	defer cancel()
 	enough := time.AfterFunc(time.Hour, cancel)
 	defer enough.Stop()
-	said := make([]Reply, len(p.lines))
+	said := make([]Reply, len(p.connections))
 	var all sync.WaitGroup
 	var first sync.Once
 	for i := range said {
@@ -212,7 +212,7 @@ func (p *Pool) Ask(ctx context.Context, moment time.Duration) []Reply {
 
 // askOne asks one sentinel. If the kept connection is dead, it makes a new one.
 func (p *Pool) askOne(ctx context.Context, i int) Reply {
-	kept := p.lines[i] != nil
+	kept := p.connections[i] != nil
 	t, alive := p.question(ctx, i)
 	if !alive && kept && ctx.Err() == nil {
 		t, _ = p.question(ctx, i)
@@ -230,13 +230,13 @@ func (p *Pool) question(ctx context.Context, i int) (t Reply, alive bool) {
 	}()
 	s := p.s
 	var hello [][]byte
-	w := p.lines[i]
+	w := p.connections[i]
 	if w == nil {
 		var err error
 		if w, err = conn.Open(ctx, s.addrs[i], p.o); err != nil {
 			return Reply{Err: sentinelError(err)}, false
 		}
-		p.lines[i], hello = w, s.addrs[i].Auth()
+		p.connections[i], hello = w, s.addrs[i].Auth()
 	}
 	deadline, _ := ctx.Deadline()
 	w.Conn.SetDeadline(deadline)

@@ -1,7 +1,7 @@
 -- acquire takes the lock if it is free, and draws its token. If another owner has it, it
 -- enqueues the request, if asked to.
 --
--- key, counter, tomb: the lock, its token counter and the owner's tombstone. For an owner
+-- key, counter, tombstone: the lock, its token counter and the owner's tombstone. For an owner
 --     that is not new, the tombstone's name ends in a space and the attempt.
 -- got: the values of these three keys, and, if they were read, of {L}:waits and of the
 --     owner's place
@@ -23,7 +23,7 @@
 -- enqueued request what enqueue returns, or {2} for an owner that was already released, or
 -- the refusal.
 -- uses draw
-local function acquire(key, counter, tomb, got, value, ttl, proposed, spare, mode, again, place, time, refusal)
+local function acquire(key, counter, tombstone, got, value, ttl, proposed, spare, mode, again, place, time, refusal)
   local held, last = got[1], got[2]
   if not (held and held ~= value or not held and (mode == '1' or mode == '2')) then
     if refusal then
@@ -32,11 +32,11 @@ local function acquire(key, counter, tomb, got, value, ttl, proposed, spare, mod
     time = time or call('TIME')
     if again == '1' then
       -- uses leave
-      leave('{' .. key .. '}:', string.sub(tomb, #key + 9), got[5])
+      leave('{' .. key .. '}:', string.sub(tombstone, #key + 9), got[5])
     end
     -- For an owner that is not new, {L}:made names the attempt that made the grant, until
     -- another attempt knows about it.
-    local attempt = string.match(tomb, ' (.+)', #key + 9)
+    local attempt = string.match(tombstone, ' (.+)', #key + 9)
     if held and attempt and call('MGET', '{' .. key .. '}:made')[1] ~= attempt then
       call('DEL', '{' .. key .. '}:made')
     end
@@ -76,5 +76,5 @@ local function acquire(key, counter, tomb, got, value, ttl, proposed, spare, mod
     end
   end
   -- uses refuse
-  return refuse(key, tomb, got, value, ttl, mode, again, place, time, refusal ~= nil)
+  return refuse(key, tombstone, got, value, ttl, mode, again, place, time, refusal ~= nil)
 end

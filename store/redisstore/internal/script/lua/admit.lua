@@ -8,9 +8,9 @@
 -- that wants a place in any case: what is free is then another owner's to heal. An owner that must
 -- have certain slots loses the grant that it has with others.
 --
--- key, counter, tomb, proposed, spare, mode, again, refusal: see acquire; mode is never 2, and h
+-- key, counter, tombstone, proposed, spare, mode, again, refusal: see acquire; mode is never 2, and h
 --     to heal
--- got: the values of key, counter, tomb and {L}:waits
+-- got: the values of key, counter, tombstone and {L}:waits
 -- kind, weight: of the request (see readRecord)
 -- value, ttl (ms): of the grant
 -- slots: see calls/admit
@@ -26,16 +26,16 @@
 -- {7, value of the lock, its PTTL, 0, 0, the clock} if it is a mutex or no lock of this package,
 -- or the refusal.
 -- uses addHold, findHold, grantReply, newRecord, pickSlots, readRecord, room, writeRecord
-local function admit(key, counter, tomb, got, kind, weight, value, ttl, proposed, spare, mode, again, slots, place, time, refusal, mark, print)
+local function admit(key, counter, tombstone, got, kind, weight, value, ttl, proposed, spare, mode, again, slots, place, time, refusal, mark, print)
   time = time or call('TIME')
   local now = time[1] * 1000000 + time[2]
   local ms = (now - now % 1000) / 1000
-  local name, owner, attempt = '{' .. key .. '}:', string.match(value, '^[^ ]+'), string.match(tomb, ' (.+)', #key + 9) or ''
+  local name, owner, attempt = '{' .. key .. '}:', string.match(value, '^[^ ]+'), string.match(tombstone, ' (.+)', #key + 9) or ''
   local record = readRecord(got[1], ms)
   local isNew = not record
   if isNew and (got[1] or call('PTTL', key) ~= -2) then
     -- uses refuse
-    local said = refuse(key, tomb, got, value, ttl, '', again, place, time, true)
+    local said = refuse(key, tombstone, got, value, ttl, '', again, place, time, true)
     said[1] = said[1] and 7
     return said
   end
@@ -125,8 +125,8 @@ local function admit(key, counter, tomb, got, kind, weight, value, ttl, proposed
       said = enqueue(key, owner, wish, ttl, mode, again, place, head, lasts, waits, was, time)
       waits = true
       local ends = math.min(ms + ttl, 9999999999999)
-      if ends > record.line then
-        record.line = ends
+      if ends > record.queueEnds then
+        record.queueEnds = ends
         writeRecord(key, record, ms)
       end
     end

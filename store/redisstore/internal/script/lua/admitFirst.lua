@@ -2,8 +2,8 @@
 -- it, as admit would for twice the cost. It returns nil and does nothing for any other request,
 -- which is left to admit. The arguments are those of admit.
 -- uses draw, holdText
-local function admitFirst(key, counter, tomb, got, kind, weight, value, ttl, proposed, spare, mode, again, slots, time)
-  if got[1] or got[3] or got[4] or again == '1' or mode == '1' or string.find(tomb, ' ', #key + 9, true) then
+local function admitFirst(key, counter, tombstone, got, kind, weight, value, ttl, proposed, spare, mode, again, slots, time)
+  if got[1] or got[3] or got[4] or again == '1' or mode == '1' or string.find(tombstone, ' ', #key + 9, true) then
     return nil
   end
   local shared, limit, picked = string.byte(kind) == 114, string.sub(kind, 2), '0'

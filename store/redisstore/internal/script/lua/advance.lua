@@ -17,18 +17,18 @@
 -- uses offerShare, pickSlots, readPlace, readWish, room, writeRecord
 local function advance(key, record, isNew, last, proposed, time, mark, print, to)
   local name = '{' .. key .. '}:'
-  local line, tokens = name .. 'line', name .. 'token'
+  local queue, tokens = name .. 'line', name .. 'token'
   local now = time[1] * 1000000 + time[2]
   local ms, left, changed, before = (now - now % 1000) / 1000, room(record), false, last
   local free = left -- without what waiters that were only notified may take
   local head, lasts, kind
   local at = 0 -- how many places at the beginning are passed over
   while free > 0 or to do
-    local entry = not to and call('LINDEX', line, string.format('%.0f', at))
+    local entry = not to and call('LINDEX', queue, string.format('%.0f', at))
     if not entry and not to then
       if at == 0 then
-        changed = changed or record.line ~= 0
-        record.line = 0
+        changed = changed or record.queueEnds ~= 0
+        record.queueEnds = 0
         call('DEL', name .. 'waits')
       end
       break
@@ -71,9 +71,9 @@ local function advance(key, record, isNew, last, proposed, time, mark, print, to
       break
     else
       if at == 0 and not to then
-        call('LPOP', line) -- frees memory, so that no later write can be refused
+        call('LPOP', queue) -- frees memory, so that no later write can be refused
       else
-        call('LREM', line, '1', entry)
+        call('LREM', queue, '1', entry)
       end
       call('DEL', found)
       if fits then

@@ -20,6 +20,6 @@ local function confirm(key, counter, held, value, token, least)
     call('SET', counter, last, 'PX', LIFE)
   end
   local name = '{' .. key .. '}:'
-  local line = call('MGET', name .. 'waits')[1] and redis.pcall('LINDEX', name .. 'line', '0')
-  return {1, last, type(line) == 'string' and 1 or 0}
+  local queue = call('MGET', name .. 'waits')[1] and redis.pcall('LINDEX', name .. 'line', '0')
+  return {1, last, type(queue) == 'string' and 1 or 0}
 end

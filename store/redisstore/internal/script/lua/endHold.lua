@@ -6,10 +6,10 @@
 --
 -- Returns {1}, or {0, '', -2} for an owner that has no grant, or an error reply.
 -- uses bury, findHold, leave, readRecord, writeRecord
-local function endHold(key, tomb, held, waits, life, always, undo, proposed, to, time, mark, print, refusal)
+local function endHold(key, tombstone, held, waits, life, always, undo, proposed, to, time, mark, print, refusal)
   local now = time[1] * 1000000 + time[2]
   local ms = (now - now % 1000) / 1000
-  local name, from = '{' .. key .. '}:', string.sub(tomb, #key + 9)
+  local name, from = '{' .. key .. '}:', string.sub(tombstone, #key + 9)
   local owner, attempt = string.match(from, '^[^ ]+'), string.match(from, ' (.+)')
   local record = readRecord(held, ms)
   local h, i
@@ -26,7 +26,7 @@ local function endHold(key, tomb, held, waits, life, always, undo, proposed, to,
   if ours then
     table.remove(record.holds, i)
     call('DEL', key) -- first, since a server that is out of memory refuses a first write that needs some
-    if record.holds[1] or record.line > ms then
+    if record.holds[1] or record.queueEnds > ms then
       writeRecord(key, record, ms)
     end
   end
@@ -37,10 +37,10 @@ local function endHold(key, tomb, held, waits, life, always, undo, proposed, to,
   -- Write the tombstone last: all writes so far free memory (see release).
   if ours and h.broken == '1' then
     life, always = string.format('%.0f', h.ends - ms), '1'
-    tomb = name .. 'gone:' .. owner .. (h.made ~= '' and ' ' .. h.made or '')
+    tombstone = name .. 'gone:' .. owner .. (h.made ~= '' and ' ' .. h.made or '')
   end
   if life ~= '0' and (not ours or always == '1') then
-    local failed = bury(tomb, life)
+    local failed = bury(tombstone, life)
     if failed and not ours then
       return failed
     end

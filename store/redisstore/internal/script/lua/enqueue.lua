@@ -21,7 +21,7 @@ local function enqueue(key, owner, value, ttl, mode, again, place, held, left, w
     return {0, '', -2, 0, 0, time[1], time[2]}
   end
   local name = '{' .. key .. '}:'
-  local line = name .. 'line'
+  local queue = name .. 'line'
   local now = time[1] * 1000000 + time[2]
   local ms = (now - now % 1000) / 1000
   if was and string.match(was, '^%d+()') ~= 31 then
@@ -57,22 +57,22 @@ local function enqueue(key, owner, value, ttl, mode, again, place, held, left, w
   local entry = ticket .. ' ' .. owner
   if was then
     -- uses seek
-    position = seek(line, ticket, entry)
+    position = seek(queue, ticket, entry)
   end
   if not position then
-    local last = call('LINDEX', line, '-1')
+    local last = call('LINDEX', queue, '-1')
     if not last or sub(last, 1, 16) <= ticket then
-      position = call('RPUSH', line, entry)
+      position = call('RPUSH', queue, entry)
     else
       -- uses insert
-      position = insert(line, ticket, entry)
+      position = insert(queue, ticket, entry)
     end
   end
   if ends > lasts then -- longer than necessary, so that it need not be extended each time
     stale, lasts = true, math.min(ends + ttl, 9999999999999)
-    call('PEXPIRE', line, lasts - ms)
+    call('PEXPIRE', queue, lasts - ms)
   elseif position == 1 then -- the queue may be new
-    call('PEXPIRE', line, lasts - ms)
+    call('PEXPIRE', queue, lasts - ms)
   end
   if stale or ends < bound then
     call('SET', name .. 'waits', lasts .. ' ' .. math.min(bound, ends) .. ' ' .. seen, 'PX', lasts - ms)

@@ -3,13 +3,13 @@
 -- lock is not given: an attempt of another client may count a grant that this server has
 -- forgotten.
 --
--- key, tomb: the lock and the owner's tombstone (with the attempt, see acquire)
+-- key, tombstone: the lock and the owner's tombstone (with the attempt, see acquire)
 -- held, gone: their values
 -- value, ttl (ms): of the lock
 -- mark, print, run, counting: see gate
 -- Returns {1}, {0, value of the holder, its PTTL}, {2} for an owner that was already
 -- released, or the result of gate.
-local function heal(key, tomb, held, gone, value, ttl, mark, print, run, counting)
+local function heal(key, tombstone, held, gone, value, ttl, mark, print, run, counting)
   if held and held ~= value then
     return {0, held, call('PTTL', key)}
   end
@@ -30,7 +30,7 @@ local function heal(key, tomb, held, gone, value, ttl, mark, print, run, countin
   if not call('SET', key, value, 'PX', ttl, 'NX') then
     return call('GET', key) -- MGET returns no value for a key that is not a string
   end
-  local attempt = string.match(tomb, ' (.+)', #key + 9)
+  local attempt = string.match(tombstone, ' (.+)', #key + 9)
   if attempt then -- see acquire
     call('SET', '{' .. key .. '}:made', attempt, 'PX', LIFE)
   end

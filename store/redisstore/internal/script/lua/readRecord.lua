@@ -8,13 +8,13 @@
 -- The kind is s (semaphore) or r (readers share a token) and the limit. Record in record.go is
 -- the same in Go.
 --
--- The result has the fields kind, limit, shared, line (the latest end of a place), and holds,
+-- The result has the fields kind, limit, shared, queueEnds (the latest end of a place), and holds,
 -- each with the fields above as token, weight, ends, begun, slots, broken, made, value and
 -- owner, and as text all of them, which has to be nil once a field has changed. A token is a
 -- text: tostring would round it.
 local function readRecord(text, ms)
   local find, sub = string.find, string.sub
-  local _, at, kind, letter, limit, line = find(text or '', '^ (([sr])(%d+)) (%d+)')
+  local _, at, kind, letter, limit, queueEnds = find(text or '', '^ (([sr])(%d+)) (%d+)')
   if not at then
     return nil
   end
@@ -30,5 +30,5 @@ local function readRecord(text, ms)
       holds[#holds + 1] = {token = token, weight = weight + 0, ends = ends + 0, begun = begun, slots = slots, broken = broken, made = made, value = sub(text, start, at), owner = owner, text = sub(text, from + 1, at)}
     end
   end
-  return {kind = kind, limit = limit + 0, shared = letter == 'r', line = line + 0, holds = holds}
+  return {kind = kind, limit = limit + 0, shared = letter == 'r', queueEnds = queueEnds + 0, holds = holds}
 end

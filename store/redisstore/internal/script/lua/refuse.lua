@@ -3,7 +3,7 @@
 -- servers, which also tells the clients that it refuses what its clock reads, so that they
 -- notice if it jumps.
 -- uses enqueue
-local function refuse(key, tomb, got, value, ttl, mode, again, place, time, guarded)
+local function refuse(key, tombstone, got, value, ttl, mode, again, place, time, guarded)
   local held, left = got[1], call('PTTL', key)
   if not held and left ~= -2 then -- MGET returns no value for a key that is not a string
     -- uses redisson
@@ -22,7 +22,7 @@ local function refuse(key, tomb, got, value, ttl, mode, again, place, time, guar
   if got[3] then
     return {2}
   end
-  local owner, waits, was = string.sub(tomb, #key + 9), got[4], got[5]
+  local owner, waits, was = string.sub(tombstone, #key + 9), got[4], got[5]
   if waits == nil then
     local more = call('MGET', '{' .. key .. '}:waits', '{' .. key .. '}:place:' .. owner)
     waits, was = more[1], more[2]

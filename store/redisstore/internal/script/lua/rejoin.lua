@@ -9,8 +9,8 @@
 -- All others are the arguments of release.
 -- Returns the first result of release, and that of enqueue.
 -- uses enqueue, release
-local function rejoin(key, tomb, got, value, life, always, undo, proposed, to, time, mark, print, refusal, back, place, next)
-  local said, held, left, waits = release(key, tomb, got, value, life, always, undo, proposed, to, time, mark, print, refusal)
+local function rejoin(key, tombstone, got, value, life, always, undo, proposed, to, time, mark, print, refusal, back, place, next)
+  local said, held, left, waits = release(key, tombstone, got, value, life, always, undo, proposed, to, time, mark, print, refusal)
   if said.err then
     return said
   end

@@ -4,7 +4,7 @@
 -- arrive. The owner's place is removed. A failure to hand the lock over does not make the
 -- release fail. In quarantine the lock goes to nobody.
 --
--- key, tomb: the lock and the owner's tombstone (with the attempt, see acquire)
+-- key, tombstone: the lock and the owner's tombstone (with the attempt, see acquire)
 -- got: the values of the lock and of {L}:waits, and, if they were read, of the token counter
 --     and of the owner's place
 -- value: of the lock
@@ -16,7 +16,7 @@
 --
 -- Returns {1} or {0, value of the holder, its PTTL}, or an error reply; and then, for an
 -- owner that rejoins, the lock's value, its PTTL, and whether there may be waiters.
-local function release(key, tomb, got, value, life, always, undo, proposed, to, time, mark, print, refusal)
+local function release(key, tombstone, got, value, life, always, undo, proposed, to, time, mark, print, refusal)
   local name, held, left = '{' .. key .. '}:', got[1], -2
   local ours, said, waits = held == value, {1}, got[2]
   if held and not ours and string.find(held, '^[^ ]+ {"broken":true[,}]') then -- see calls/break
@@ -24,7 +24,7 @@ local function release(key, tomb, got, value, life, always, undo, proposed, to, 
     ours = held == flagged(value, 'broken')
   end
   -- Another attempt of an owner that is not new may have been granted the lock again.
-  local attempt = string.match(tomb, ' (.+)', #key + 9)
+  local attempt = string.match(tombstone, ' (.+)', #key + 9)
   if ours and attempt then
     local made = call('MGET', name .. 'made')[1]
     if made == attempt then
@@ -45,7 +45,7 @@ local function release(key, tomb, got, value, life, always, undo, proposed, to, 
   end
   if waits then
     -- uses leave
-    local from = string.sub(tomb, #key + 9)
+    local from = string.sub(tombstone, #key + 9)
     if held and not ours then
       leave(name, from, got[4]) -- if that cannot be written, the release has to be sent again
     else
@@ -66,7 +66,7 @@ local function release(key, tomb, got, value, life, always, undo, proposed, to, 
   -- Write the tombstone last. A server that is out of memory refuses a script whose first
   -- write needs memory, and all writes so far free some.
   if life ~= '0' and (not ours or always == '1') then
-    local buried = redis.pcall('SET', tomb, '', 'PX', life)
+    local buried = redis.pcall('SET', tombstone, '', 'PX', life)
     if buried.err and not ours then
       return buried
     end

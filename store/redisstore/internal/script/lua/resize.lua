@@ -42,7 +42,7 @@ local function resize(key, record, from, to, ms)
     entry = call('LINDEX', name .. 'line', '0')
   end
   call('DEL', name .. 'waits')
-  record.kind, record.line = to, 0
+  record.kind, record.queueEnds = to, 0
   writeRecord(key, record, ms)
   return {1}
 end

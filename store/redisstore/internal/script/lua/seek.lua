@@ -1,10 +1,10 @@
 -- seek returns the position of an entry in the queue by its ticket: no entry before it has
 -- a larger one. It returns nothing if the entry is not there.
-local function seek(line, ticket, entry)
+local function seek(queue, ticket, entry)
   local sub = string.sub
   local low, high = -1, 0 -- tickets up to low are smaller, and those from high on are not
   while true do
-    local e = call('LINDEX', line, high)
+    local e = call('LINDEX', queue, high)
     if not e or sub(e, 1, 16) >= ticket then
       break
     end
@@ -12,7 +12,7 @@ local function seek(line, ticket, entry)
   end
   while high - low > 1 do
     local middle = math.floor((low + high) / 2)
-    local e = call('LINDEX', line, middle)
+    local e = call('LINDEX', queue, middle)
     if e and sub(e, 1, 16) < ticket then
       low = middle
     else
@@ -20,7 +20,7 @@ local function seek(line, ticket, entry)
     end
   end
   while true do
-    local e = call('LINDEX', line, high)
+    local e = call('LINDEX', queue, high)
     if not e or sub(e, 1, 16) ~= ticket then
       return
     end

@@ -4,11 +4,11 @@
 -- whole queue was swept.
 -- uses readPlace
 local function sweep(name, bound, seen)
-  local line = name .. 'line'
+  local queue = name .. 'line'
   if seen == 0 then
     bound = 9999999999999
   end
-  local some, places = call('LRANGE', line, seen, seen + 63), {}
+  local some, places = call('LRANGE', queue, seen, seen + 63), {}
   for i, e in ipairs(some) do
     places[i] = name .. 'place:' .. string.sub(e, 18)
   end
@@ -18,7 +18,7 @@ local function sweep(name, bound, seen)
         local _, ends = readPlace(alive)
         bound, seen = math.min(bound, ends or 0), seen + 1
       else
-        call('LREM', line, '1', some[i])
+        call('LREM', queue, '1', some[i])
       end
     end
   end

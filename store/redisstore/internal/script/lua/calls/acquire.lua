@@ -6,13 +6,13 @@
 --       the mark the arguments of gate
 -- Returns the result of acquire.
 -- uses acquire
-local key, tomb, mode, again = KEYS[1], KEYS[3], ARGV[5], ARGV[6]
+local key, tombstone, mode, again = KEYS[1], KEYS[3], ARGV[5], ARGV[6]
 local got, mark, refusal
 -- Read everything in one call: calls are half of the cost. An owner that has asked before,
 -- and one that wants a place in any case, need the queue as well; others rarely do.
 if again == '1' or mode == '1' or mode == '2' then
   local name = '{' .. key .. '}:'
-  got = call('MGET', key, KEYS[2], tomb, name .. 'waits', name .. 'place:' .. string.sub(tomb, #key + 9), KEYS[4] or key)
+  got = call('MGET', key, KEYS[2], tombstone, name .. 'waits', name .. 'place:' .. string.sub(tombstone, #key + 9), KEYS[4] or key)
   mark = got[6]
 else
   got = call('MGET', unpack(KEYS))
@@ -26,4 +26,4 @@ if KEYS[4] then
     refusal = try(gate, KEYS[4], ARGV[8], ARGV[9], ARGV[10]) or false
   end
 end
-return acquire(key, KEYS[2], tomb, got, ARGV[1], ARGV[2], ARGV[3], ARGV[4], mode, again, ARGV[7], nil, refusal)
+return acquire(key, KEYS[2], tombstone, got, ARGV[1], ARGV[2], ARGV[3], ARGV[4], mode, again, ARGV[7], nil, refusal)

@@ -67,11 +67,11 @@ while a <= most do
   if values.err then
     said[n] = values
   elseif letter == 'r' or letter == 'R' then
-    local value, life, always, tomb, waits = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], KEYS[k + 1], values[first + 2]
-    if held == value and not waits and (life == '0' or always == '0') and not string.find(tomb, ' ', #key + 9, true) then
+    local value, life, always, tombstone, waits = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], KEYS[k + 1], values[first + 2]
+    if held == value and not waits and (life == '0' or always == '0') and not string.find(tombstone, ' ', #key + 9, true) then
       gone[#gone + 1], steps[#gone + 1], said[n] = key, n, done
     else
-      said[n] = try(release, key, tomb, {held, waits}, value, life, always, ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], time, guarded and text or nil, print, guarded and refusal)
+      said[n] = try(release, key, tombstone, {held, waits}, value, life, always, ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], time, guarded and text or nil, print, guarded and refusal)
     end
   elseif letter == 'a' or letter == 'A' then
     local why

@@ -10,10 +10,10 @@ import (
 // lock on some nodes and waits at others is a waiter, unless it is the holder. With
 // several nodes, owners are ordered by rank, as they will be in the end: the nodes'
 // clocks differ.
-func mergeQueues(lines [][]store.Place, holder string) []store.Place {
+func mergeQueues(queues [][]store.Place, holder string) []store.Place {
 	var all []store.Place
-	for _, line := range lines {
-		for _, p := range line {
+	for _, queue := range queues {
+		for _, p := range queue {
 			i := slices.IndexFunc(all, func(q store.Place) bool { return q.Holder.Owner == p.Holder.Owner })
 			switch {
 			case p.Holder.Owner == holder:
@@ -24,7 +24,7 @@ func mergeQueues(lines [][]store.Place, holder string) []store.Place {
 			}
 		}
 	}
-	if len(lines) > 1 {
+	if len(queues) > 1 {
 		slices.SortStableFunc(all, func(a, b store.Place) int {
 			switch {
 			case store.Before(a.Holder.Owner, b.Holder.Owner):

@@ -20,7 +20,7 @@ func Leave(r Record, owner string, now clock.Instant) (Record, Answer) {
 	if i < 0 {
 		return r, Answer{Verdict: NotHeld}
 	}
-	r.Line = without(r.Line, i)
+	r.Queue = without(r.Queue, i)
 	return r, Answer{Verdict: Done}
 }
 
@@ -30,18 +30,18 @@ func (r Record) wait(a Ask, now clock.Instant) Record {
 	p := Place{Owner: a.Owner, Meta: a.Meta, Weight: a.Weight, Expiry: after(now, a.Wait), Spare: a.Spare, Barge: !a.Fair, Attempt: a.Attempt, Numbered: a.Numbered, Slots: a.Slots, Exact: a.Exact, Ticket: a.Ticket}
 	i := r.place(a.Owner)
 	if i < 0 {
-		r.Line = slices.Insert(slices.Clone(r.Line), r.position(a), p)
+		r.Queue = slices.Insert(slices.Clone(r.Queue), r.position(a), p)
 		return r
 	}
-	p.Ticket = r.Line[i].Ticket
-	p.Expiry = max(p.Expiry, r.Line[i].Expiry)
-	r.Line = replaced(r.Line, i, p)
+	p.Ticket = r.Queue[i].Ticket
+	p.Expiry = max(p.Expiry, r.Queue[i].Expiry)
+	r.Queue = replaced(r.Queue, i, p)
 	return r
 }
 
 // place returns the index of the owner's place, or -1.
 func (r Record) place(owner string) int {
-	return slices.IndexFunc(r.Line, func(p Place) bool { return p.Owner == owner })
+	return slices.IndexFunc(r.Queue, func(p Place) bool { return p.Owner == owner })
 }
 
 // position returns how many places are ahead of the owner's, or of the one that it would
@@ -50,8 +50,8 @@ func (r Record) position(a Ask) int {
 	if i := r.place(a.Owner); i >= 0 {
 		return i
 	}
-	if i := slices.IndexFunc(r.Line, func(p Place) bool { return p.Ticket > a.Ticket }); i >= 0 {
+	if i := slices.IndexFunc(r.Queue, func(p Place) bool { return p.Ticket > a.Ticket }); i >= 0 {
 		return i
 	}
-	return len(r.Line)
+	return len(r.Queue)
 }

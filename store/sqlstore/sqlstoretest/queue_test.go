@@ -19,7 +19,7 @@ func TestQueueFollowsTheRule(t *testing.T) {
 	everywhere(t, func(t *testing.T, on *bed) {
 		t.Parallel()
 		p := newProcedures(t, on, nil)
-		steps := lineSteps(1, 25)
+		steps := queueSteps(1, 25)
 		rapid.Check(t, func(t *rapid.T) {
 			if err := p.line(steps.Draw(t, "steps")); err != nil {
 				t.Fatal(err)
@@ -28,17 +28,17 @@ func TestQueueFollowsTheRule(t *testing.T) {
 	})
 }
 
-// lineStep is one call, or the passing of time.
-type lineStep struct {
+// queueStep is one call, or the passing of time.
+type queueStep struct {
 	op    string
 	owner int
 	d     time.Duration
 	barge bool
 }
 
-func lineSteps(least, most int) *rapid.Generator[[]lineStep] {
-	one := rapid.Custom(func(t *rapid.T) lineStep {
-		return lineStep{
+func queueSteps(least, most int) *rapid.Generator[[]queueStep] {
+	one := rapid.Custom(func(t *rapid.T) queueStep {
+		return queueStep{
 			op:    rapid.SampledFrom([]string{"try", "wait", "wait", "wait", "look", "release", "release", "leave", "renew", "pass"}).Draw(t, "op"),
 			owner: rapid.IntRange(0, 4).Draw(t, "owner"),
 			d:     rapid.SampledFrom([]time.Duration{time.Second, 2 * time.Second, 5 * time.Second, 20 * time.Second}).Draw(t, "time"),
@@ -50,8 +50,8 @@ func lineSteps(least, most int) *rapid.Generator[[]lineStep] {
 
 // line takes the procedures and the rule through the steps, and returns the first
 // difference.
-func (p *procedures) line(steps []lineStep) error {
-	const lock, start = "line", clock.Instant(1_790_000_000_000_000_000)
+func (p *procedures) line(steps []queueStep) error {
+	const lock, start = "queue", clock.Instant(1_790_000_000_000_000_000)
 	if err := p.Begin(start); err != nil {
 		return err
 	}
@@ -88,30 +88,30 @@ func (p *procedures) line(steps []lineStep) error {
 			trace += fmt.Sprintf("   %+v; the rule: %+v\n", got, want)
 		case "look":
 			// It does nothing for an owner without a place.
-			if slices.ContainsFunc(rule.Expire(r, now).Line, func(p rule.Place) bool { return p.Owner == owner }) {
+			if slices.ContainsFunc(rule.Expire(r, now).Queue, func(p rule.Place) bool { return p.Owner == owner }) {
 				r = rule.Expire(r, now)
 				free := len(r.Holds) == 0
 				if free {
 					r, _ = rule.Advance(r, floor(), now)
 				}
-				if slices.ContainsFunc(r.Line, func(p rule.Place) bool { return p.Owner == owner }) {
-					i := slices.IndexFunc(r.Line, func(p rule.Place) bool { return p.Owner == owner })
+				if slices.ContainsFunc(r.Queue, func(p rule.Place) bool { return p.Owner == owner }) {
+					i := slices.IndexFunc(r.Queue, func(p rule.Place) bool { return p.Owner == owner })
 					// A look refreshes the place only if it writes anyway, or an eighth of
 					// the TTL is over.
-					if left := r.Line[i].Expiry.Sub(now); left <= s.d-s.d/8 || free {
-						r.Line = slices.Clone(r.Line)
-						r.Line[i].Expiry = max(r.Line[i].Expiry, now.Add(s.d))
+					if left := r.Queue[i].Expiry.Sub(now); left <= s.d-s.d/8 || free {
+						r.Queue = slices.Clone(r.Queue)
+						r.Queue[i].Expiry = max(r.Queue[i].Expiry, now.Add(s.d))
 					}
 				}
 				_, err = p.one("await", "verdict", []byte(lock), owner, micros(s.d), int64(0), int64(0))
 			}
 		case "release", "leave":
-			tomb := time.Duration(0)
+			tombstone := time.Duration(0)
 			var want rule.Answer
 			r, want = rule.Release(r, rule.End{Owner: owner}, now)
 			r, _ = rule.Advance(r, floor(), now)
 			var done bool
-			done, err = p.release(lock, owner, tomb)
+			done, err = p.release(lock, owner, tombstone)
 			same = done == (want.Verdict == rule.Done)
 		case "renew":
 			var want rule.Answer
@@ -123,7 +123,7 @@ func (p *procedures) line(steps []lineStep) error {
 		if err != nil {
 			return fmt.Errorf("%s%w", trace, err)
 		}
-		got, err := p.lineState(lock)
+		got, err := p.queueState(lock)
 		if err != nil {
 			return err
 		}
@@ -134,8 +134,8 @@ func (p *procedures) line(steps []lineStep) error {
 	return nil
 }
 
-// lineState formats the lease and the places of a lock.
-func (p *procedures) lineState(lock string) (string, error) {
+// queueState formats the lease and the places of a lock.
+func (p *procedures) queueState(lock string) (string, error) {
 	rows, err := p.call("inspect", "position, owner, token, ends_in", []byte(lock), 100)
 	text := ""
 	for _, row := range rows {
@@ -149,7 +149,7 @@ func ruleState(r rule.Record, now clock.Instant) string {
 	for _, h := range r.Holds {
 		text += fmt.Sprintf("0 %s %d %v; ", h.Owner, h.Token, h.Expiry.Sub(now))
 	}
-	for i, p := range r.Line {
+	for i, p := range r.Queue {
 		text += fmt.Sprintf("%d %s 0 %v; ", i+1, p.Owner, p.Expiry.Sub(now))
 	}
 	return text

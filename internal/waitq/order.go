@@ -19,11 +19,11 @@ type Waiter[T any] struct {
 	prev, next *Waiter[T]
 }
 
-// line is the waiters of a queue in their order.
-type line[T any] struct{ first, last *Waiter[T] }
+// order is the waiters of a queue in their order.
+type order[T any] struct{ first, last *Waiter[T] }
 
 // add puts w at the end of the queue, or before all others.
-func (l *line[T]) add(w *Waiter[T], ahead bool) {
+func (l *order[T]) add(w *Waiter[T], ahead bool) {
 	switch {
 	case l.first == nil:
 		l.first, l.last = w, w
@@ -34,7 +34,7 @@ func (l *line[T]) add(w *Waiter[T], ahead bool) {
 	}
 }
 
-func (l *line[T]) remove(w *Waiter[T]) {
+func (l *order[T]) remove(w *Waiter[T]) {
 	if w.prev != nil {
 		w.prev.next = w.next
 	} else {
@@ -49,7 +49,7 @@ func (l *line[T]) remove(w *Waiter[T]) {
 }
 
 // Foremost returns the first waiter that is not about to leave, or nil.
-func (l *line[T]) Foremost() *Waiter[T] {
+func (l *order[T]) Foremost() *Waiter[T] {
 	w := l.first
 	for endedPassedOver && w != nil && w.ended {
 		w = w.next
@@ -58,10 +58,10 @@ func (l *line[T]) Foremost() *Waiter[T] {
 }
 
 // only reports whether w is the only waiter.
-func (l *line[T]) only(w *Waiter[T]) bool { return l.first == w && l.last == w }
+func (l *order[T]) only(w *Waiter[T]) bool { return l.first == w && l.last == w }
 
 // Waiters returns the waiters in their order.
-func (l *line[T]) Waiters() iter.Seq[*Waiter[T]] {
+func (l *order[T]) Waiters() iter.Seq[*Waiter[T]] {
 	return func(yield func(*Waiter[T]) bool) {
 		for w := l.first; w != nil && yield(w); {
 			w = w.next
@@ -70,7 +70,7 @@ func (l *line[T]) Waiters() iter.Seq[*Waiter[T]] {
 }
 
 // Len returns the number of waiters.
-func (l *line[T]) Len() (n int) {
+func (l *order[T]) Len() (n int) {
 	for w := l.first; w != nil; w = w.next {
 		n++
 	}
@@ -78,7 +78,7 @@ func (l *line[T]) Len() (n int) {
 }
 
 // Ahead returns how many waiters come before w.
-func (l *line[T]) Ahead(w *Waiter[T]) (n int) {
+func (l *order[T]) Ahead(w *Waiter[T]) (n int) {
 	for o := w.prev; o != nil; o = o.prev {
 		n++
 	}
@@ -86,7 +86,7 @@ func (l *line[T]) Ahead(w *Waiter[T]) (n int) {
 }
 
 // tellAll has all waiters read the reason again that make use of it.
-func (l *line[T]) tellAll(t trouble, out []Action[T]) []Action[T] {
+func (l *order[T]) tellAll(t trouble, out []Action[T]) []Action[T] {
 	for w := l.first; w != nil; w = w.next {
 		out = w.tell(t, out)
 	}

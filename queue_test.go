@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store/memstore"
 )
 
-// line is a scripted store with a queue.
-type line struct {
+// queueStore is a scripted store with a queue.
+type queueStore struct {
 	*script
 	under   store.Waiter
 	wait    func(context.Context, store.WaitRequest, func(error)) (store.Grant, error)
@@ -25,32 +25,32 @@ type line struct {
 	gaveUp  store.ReleaseRequest // the last request that was released
 }
 
-func (s *line) onWait(f func(context.Context, store.WaitRequest, func(error)) (store.Grant, error)) {
+func (s *queueStore) onWait(f func(context.Context, store.WaitRequest, func(error)) (store.Grant, error)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.wait = f
 }
 
-func (s *line) onReserve(f func(context.Context, store.ReserveRequest) (store.Reserved, error)) {
+func (s *queueStore) onReserve(f func(context.Context, store.ReserveRequest) (store.Reserved, error)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reserve = f
 }
 
-func (s *line) onInspect(f func(context.Context, string) (store.State, error)) {
+func (s *queueStore) onInspect(f func(context.Context, string) (store.State, error)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.look = f
 }
 
-func (s *line) Inspect(ctx context.Context, name string) (store.State, error) {
+func (s *queueStore) Inspect(ctx context.Context, name string) (store.State, error) {
 	if f := called(s.script, "inspect", &s.look); f != nil {
 		return f(ctx, name)
 	}
 	return s.under.Inspect(ctx, name)
 }
 
-func (s *line) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
+func (s *queueStore) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 	s.now.Add(1)
 	defer s.now.Add(-1)
 	f := called(s.script, "wait", &s.wait)
@@ -63,34 +63,34 @@ func (s *line) Wait(ctx context.Context, r store.WaitRequest, reason func(error)
 	return s.under.Wait(ctx, r, reason)
 }
 
-func (s *line) ReserveTokens(ctx context.Context, r store.ReserveRequest) (store.Reserved, error) {
+func (s *queueStore) ReserveTokens(ctx context.Context, r store.ReserveRequest) (store.Reserved, error) {
 	if f := called(s.script, "reserve", &s.reserve); f != nil {
 		return f(ctx, r)
 	}
 	return s.under.ReserveTokens(ctx, r)
 }
 
-func (s *line) Release(ctx context.Context, r store.ReleaseRequest) error {
+func (s *queueStore) Release(ctx context.Context, r store.ReleaseRequest) error {
 	s.mu.Lock()
 	s.gaveUp = r
 	s.mu.Unlock()
 	return s.script.Release(ctx, r)
 }
 
-// lineBench is a bench whose store has a queue.
-type lineBench struct {
+// queueBench is a bench whose store has a queue.
+type queueBench struct {
 	*bench
-	line *line
-	o    leasehold.Options
+	waiter *queueStore
+	o      leasehold.Options
 }
 
-func newLineBench(t *testing.T, o leasehold.Options) *lineBench {
+func newQueueBench(t *testing.T, o leasehold.Options) *queueBench {
 	v := newVirtual()
 	m := memstore.New(&memstore.Options{Clock: v})
 	t.Cleanup(func() { m.Close() })
-	s := &line{script: scripted(m), under: m}
+	s := &queueStore{script: scripted(m), under: m}
 	o.Clock = v
-	b := &lineBench{bench: &bench{t: t, clock: v, store: s.script}, line: s, o: o}
+	b := &queueBench{bench: &bench{t: t, clock: v, store: s.script}, waiter: s, o: o}
 	b.c = leasehold.New(s, &o)
 	t.Cleanup(func() {
 		synctest.Wait()
@@ -104,14 +104,14 @@ func newLineBench(t *testing.T, o leasehold.Options) *lineBench {
 	return b
 }
 
-// inLine runs f in a bubble, with a client whose store has a queue.
-func inLine(t *testing.T, o leasehold.Options, f func(*testing.T, *lineBench)) {
-	synctest.Test(t, func(t *testing.T) { f(t, newLineBench(t, o)) })
+// inQueue runs f in a bubble, with a client whose store has a queue.
+func inQueue(t *testing.T, o leasehold.Options, f func(*testing.T, *queueBench)) {
+	synctest.Test(t, func(t *testing.T) { f(t, newQueueBench(t, o)) })
 }
 
 // turn is one goroutine's call of Acquire, and its result.
 type turn struct {
-	b      *lineBench
+	b      *queueBench
 	lease  *leasehold.Lease
 	err    error
 	at     time.Time
@@ -120,10 +120,10 @@ type turn struct {
 }
 
 // queue calls Acquire in a goroutine, and returns when that waits or has returned.
-func (b *lineBench) queue(l *leasehold.Lock) *turn { return b.queueWith(b.t.Context(), l) }
+func (b *queueBench) queue(l *leasehold.Lock) *turn { return b.queueWith(b.t.Context(), l) }
 
 // queueWith is queue with a context.
-func (b *lineBench) queueWith(ctx context.Context, l *leasehold.Lock) *turn {
+func (b *queueBench) queueWith(ctx context.Context, l *leasehold.Lock) *turn {
 	w := &turn{b: b, done: make(chan struct{})}
 	ctx, cancel := context.WithCancel(ctx)
 	w.cancel = cancel
@@ -170,8 +170,8 @@ func (w *turn) gaveUp() error {
 
 // grantedTooLate makes each Wait release first, and return a grant, after its context has
 // ended.
-func (b *lineBench) grantedTooLate(first *leasehold.Lease) {
-	b.line.onWait(func(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
+func (b *queueBench) grantedTooLate(first *leasehold.Lease) {
+	b.waiter.onWait(func(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 		reason(&leasehold.BusyError{Name: r.Name})
 		<-ctx.Done()
 		b.release(first)
@@ -180,14 +180,14 @@ func (b *lineBench) grantedTooLate(first *leasehold.Lease) {
 }
 
 // strangers returns a client of the same locks, as another process has it.
-func (b *lineBench) strangers() *leasehold.Client {
+func (b *queueBench) strangers() *leasehold.Client {
 	o := b.o
 	o.Observer = nil
-	return leasehold.New(b.line.under, &o)
+	return leasehold.New(b.waiter.under, &o)
 }
 
-// inLineNow returns how many places the store's queue has.
-func (b *lineBench) inLineNow(name string) int {
+// inQueueNow returns how many places the store's queue has.
+func (b *queueBench) inQueueNow(name string) int {
 	b.t.Helper()
 	synctest.Wait()
 	st, err := b.store.Inspect(b.t.Context(), name)
@@ -202,13 +202,13 @@ var errNodesAway = &store.QuorumError{Op: "wait", Need: 1, Nodes: []store.NodeOu
 // However many goroutines wait, the process has one place in the queue, and they get the
 // lock in the order of arrival.
 func TestOneWaiterPerProcess(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
 		var turns []*turn
 		for range 10 {
 			turns = append(turns, b.queue(b.c.Mutex("a")))
 		}
-		if n, places := b.line.now.Load(), b.inLineNow("a"); n != 1 || places != 1 {
+		if n, places := b.waiter.now.Load(), b.inQueueNow("a"); n != 1 || places != 1 {
 			t.Errorf("%d Waits under way and %d places for 10 goroutines, want one of each", n, places)
 		}
 		last := first.Token()
@@ -235,7 +235,7 @@ func TestOneWaiterPerProcess(t *testing.T) {
 // If a goroutine of the package waits in the store's queue, the place is kept for the
 // waiters that are left, also if the waiter leaves for which the place was taken.
 func TestPlaceOutlastsItsWaiter(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
 		ours := b.queue(b.c.Mutex("a").With(leasehold.LockOptions{OnWait: func(error) {}}))
 		behind := b.queue(b.c.Mutex("a"))
@@ -257,11 +257,11 @@ func TestPlaceOutlastsItsWaiter(t *testing.T) {
 
 // When the last waiter leaves, the place is given up before its Acquire returns.
 func TestLastWaiterGivesThePlaceUp(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
 		x, y := b.queue(b.c.Mutex("a")), b.queue(b.c.Mutex("a"))
 		y.gaveUp()
-		if n := b.inLineNow("a"); n != 1 {
+		if n := b.inQueueNow("a"); n != 1 {
 			t.Errorf("%d places while one goroutine waits, want 1", n)
 		}
 		x.gaveUp()
@@ -279,7 +279,7 @@ func TestLastWaiterGivesThePlaceUp(t *testing.T) {
 
 // A grant that arrives when no waiter is left is released.
 func TestUnwantedGrantIsReleased(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
 		b.grantedTooLate(first)
 		w := b.queue(b.c.Mutex("a"))
@@ -292,9 +292,9 @@ func TestUnwantedGrantIsReleased(t *testing.T) {
 
 // Validity counts from when the granted request was sent, however late the grant arrives.
 func TestGrantCountsFromItsRequest(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
-		b.line.onWait(func(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
+		b.waiter.onWait(func(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 			reason(&leasehold.BusyError{Name: r.Name})
 			time.Sleep(10 * time.Second)
 			b.release(first)
@@ -308,7 +308,7 @@ func TestGrantCountsFromItsRequest(t *testing.T) {
 			t.Errorf("a second after the request a lease of 3 s is valid for %v more, want just under 2s", left)
 		}
 		b.release(l)
-		if !b.line.gaveUp.Renewed {
+		if !b.waiter.gaveUp.Renewed {
 			t.Error("the release does not say that requests were repeated")
 		}
 	})
@@ -317,12 +317,12 @@ func TestGrantCountsFromItsRequest(t *testing.T) {
 // A grant that arrives after its validity has ended is released, and the client asks for
 // the lock again.
 func TestLateGrantIsAskedForAgain(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
 		var late store.WaitRequest
-		b.line.onWait(func(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
+		b.waiter.onWait(func(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 			late = r
-			b.line.onWait(nil)
+			b.waiter.onWait(nil)
 			b.release(first)
 			g, err := b.store.Store.Acquire(ctx, store.AcquireRequest{Lease: r.Lease, Spare: r.Spare})
 			time.Sleep(2900 * time.Millisecond)
@@ -332,8 +332,8 @@ func TestLateGrantIsAskedForAgain(t *testing.T) {
 		o := short
 		o.OnWait = func(reason error) { reasons = append(reasons, reason) }
 		l := b.acquire(b.c.Mutex("a").With(o))
-		if l.Owner() == late.Owner || b.line.gaveUp.Owner != late.Owner || len(reasons) == 0 || !errors.Is(reasons[len(reasons)-1], leasehold.ErrLost) {
-			t.Errorf("the lease has the owner %v, want another than %v of the late grant; released %v, want that of the late grant; reasons to wait %v, want ErrLost last", l.Owner(), late.Owner, b.line.gaveUp.Owner, reasons)
+		if l.Owner() == late.Owner || b.waiter.gaveUp.Owner != late.Owner || len(reasons) == 0 || !errors.Is(reasons[len(reasons)-1], leasehold.ErrLost) {
+			t.Errorf("the lease has the owner %v, want another than %v of the late grant; released %v, want that of the late grant; reasons to wait %v, want ErrLost last", l.Owner(), late.Owner, b.waiter.gaveUp.Owner, reasons)
 		}
 		b.release(l)
 	})
@@ -341,7 +341,7 @@ func TestLateGrantIsAskedForAgain(t *testing.T) {
 
 // Goroutines that want a lock with different options do not share a place nor a lease.
 func TestOtherOptionsAreNotShared(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
 		lock := b.c.Mutex("a")
 		var turns []*turn
@@ -350,7 +350,7 @@ func TestOtherOptionsAreNotShared(t *testing.T) {
 		} {
 			w := b.queue(lock.With(o))
 			turns = append(turns, w)
-			if n := int(b.line.now.Load()); n != min(i+1, 7) {
+			if n := int(b.waiter.now.Load()); n != min(i+1, 7) {
 				t.Errorf("%d Waits under way with %+v, want %d", n, o, min(i+1, 7))
 			}
 		}
@@ -372,7 +372,7 @@ func TestOtherOptionsAreNotShared(t *testing.T) {
 
 // OnWait reports each waiter's own position, among the waiters of this process and of others.
 func TestOnWaitReportsThePosition(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		positions := make([]int, 3)
 		lock := func(i int) *leasehold.Lock {
 			return b.c.Mutex("a").With(leasehold.LockOptions{OnWait: func(reason error) {
@@ -410,10 +410,10 @@ func TestOnWaitReportsThePosition(t *testing.T) {
 // Each waiter waits for unreachable nodes for its TTL, and for nodes in quarantine for as
 // long as the quarantine lasts.
 func TestTroubleWhileWaiting(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		trouble := func(reason error) {
 			b.store.onAcquire(func(context.Context, store.AcquireRequest) (store.Grant, error) { return store.Grant{}, reason })
-			b.line.onWait(func(ctx context.Context, r store.WaitRequest, tell func(error)) (store.Grant, error) {
+			b.waiter.onWait(func(ctx context.Context, r store.WaitRequest, tell func(error)) (store.Grant, error) {
 				tell(reason)
 				<-ctx.Done()
 				return store.Grant{}, ctx.Err()
@@ -448,9 +448,9 @@ func TestTroubleWhileWaiting(t *testing.T) {
 // Once a trouble of the store has passed, a waiter waits for its whole TTL for the next one
 // to pass.
 func TestTroubleWhileWaitingHeals(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
-		b.line.onWait(func(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
+		b.waiter.onWait(func(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 			start := time.Now()
 			for range 5 {
 				reason(errNodesAway)
@@ -459,7 +459,7 @@ func TestTroubleWhileWaitingHeals(t *testing.T) {
 				time.Sleep(short.TTL)
 			}
 			before := time.Since(start)
-			g, err := b.line.under.Wait(ctx, r, reason)
+			g, err := b.waiter.under.Wait(ctx, r, reason)
 			g.Since += before
 			return g, err
 		})
@@ -475,10 +475,10 @@ func TestTroubleWhileWaitingHeals(t *testing.T) {
 
 // An error that waiting cannot mend is returned to every waiter.
 func TestErrorEndsAllWaits(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
 		broken := errors.New("disk is full")
-		b.line.onWait(func(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
+		b.waiter.onWait(func(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 			time.Sleep(time.Second)
 			return store.Grant{}, broken
 		})
@@ -495,7 +495,7 @@ func TestErrorEndsAllWaits(t *testing.T) {
 // If the lock was busy the last time, the next waiter queues without an attempt. If it was
 // free, the waiter tries to acquire it first.
 func TestTriesOnceWithoutContention(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		asked := func(acquires, waits int) {
 			t.Helper()
 			if a, w := b.store.called("acquire"), b.store.called("wait"); a != acquires || w != waits {
@@ -522,7 +522,7 @@ func TestTriesOnceWithoutContention(t *testing.T) {
 
 // Attempts with a bound do not join the queue.
 func TestBoundedTriesDoNotQueue(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		first := b.acquire(b.c.Mutex("a"))
 		lock := b.c.Mutex("a")
 		lock.Try(t.Context())
@@ -537,15 +537,15 @@ func TestBoundedTriesDoNotQueue(t *testing.T) {
 
 // Barge is sent to the store, and does not change the order within the client.
 func TestBarge(t *testing.T) {
-	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
 		fair := b.queue(b.c.Mutex("a"))
-		if b.line.asked.Barge {
+		if b.waiter.asked.Barge {
 			t.Error("the store was asked to barge without the option")
 		}
 		lock := b.c.Mutex("a").With(leasehold.LockOptions{Barge: true})
 		x, y := b.queue(lock), b.queue(lock)
-		if !b.line.asked.Barge {
+		if !b.waiter.asked.Barge {
 			t.Error("the store was not asked to barge")
 		}
 		b.release(first)

@@ -2,9 +2,9 @@ package redisstore
 
 import "github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 
-// lineChanges has mistakes that the scripts could have about queues.
-var lineChanges = []change{
-	{name: "no place for a new waiter", script: script.Acquire, old: "position = call('RPUSH', line, entry)", new: "position = 1"},
+// queueChanges has mistakes that the scripts could have about queues.
+var queueChanges = []change{
+	{name: "no place for a new waiter", script: script.Acquire, old: "position = call('RPUSH', queue, entry)", new: "position = 1"},
 	{name: "a place that lasts for ever", script: script.Acquire, old: ", 'PX', was and ends - ms or ttl)", new: ")"},
 	{name: "a place that is shortened", script: script.Acquire, old: "ends, ticket = math.max(ends, ended), had", new: "ticket = had"},
 	{name: "a queue that is shortened", script: script.Acquire, old: "if ends > lasts then", new: "if true then"},
@@ -22,7 +22,7 @@ var lineChanges = []change{
 	{name: "a repeated request gets a second place", script: script.Acquire, old: "if e == entry then", new: "if false then"},
 	{name: "wrong positions of repeated requests", script: script.Acquire, old: "return high\n", new: "return high + 1\n"},
 	{name: "equals are not found", script: script.Acquire, old: "if e and sub(e, 1, 16) < ticket then", new: "if e and sub(e, 1, 16) <= ticket then"},
-	{name: "dead waiters count", script: script.Acquire, old: "call('LREM', line, '1', some[i])", new: ""},
+	{name: "dead waiters count", script: script.Acquire, old: "call('LREM', queue, '1', some[i])", new: ""},
 	{name: "dead waiters are not looked for", script: script.Acquire, old: "if ms >= bound or seen > 0 then", new: "if seen > 0 then"},
 	{name: "the end of new waiters is not recorded", script: script.Acquire, old: "lasts .. ' ' .. math.min(bound, ends)", new: "lasts .. ' ' .. bound"},
 	{name: "the end of waiters found alive is not recorded", script: script.Acquire, old: "bound, seen = math.min(bound, ends or 0), seen + 1", new: "seen = seen + 1"},
@@ -30,7 +30,7 @@ var lineChanges = []change{
 	{name: "a request for a place only takes the lock", script: script.Acquire, old: " or not held and (mode == '1' or mode == '2')) then", new: ") then"},
 	{name: "a place behind a holder without a holder", script: script.Acquire, old: "if not held and mode == '2' then", new: "if false then"},
 	{name: "a request for a place only needs a holder", script: script.Acquire, old: "if not held and mode == '2' then", new: "if not held and mode >= '1' then"},
-	{name: "the holder keeps its place", script: script.Acquire, old: "    leave('{' .. key .. '}:', string.sub(tomb, #key + 9), got[5])", new: ""},
+	{name: "the holder keeps its place", script: script.Acquire, old: "    leave('{' .. key .. '}:', string.sub(tombstone, #key + 9), got[5])", new: ""},
 	{name: "the holder stays in the queue", script: script.Acquire, old: "redis.pcall('LREM', name .. 'line', '1', ticket .. ' ' .. owner)", new: ""},
 	{name: "the rest of the lease is not reported", script: script.Acquire, old: "local held, left = got[1], call('PTTL', key)", new: "local held, left = got[1], got[1] and 1 or -2"},
 	{name: "tokens without spare ones", script: script.Acquire, old: "math.min(last + spare + 1, now + LEAD)", new: "0"},
@@ -69,7 +69,7 @@ var lineChanges = []change{
 	{name: "no push", script: script.Release, old: "redis.pcall(sharded and 'SPUBLISH' or 'PUBLISH', channel, message)", new: "1"},
 	{name: "a push with another token", script: script.Release, old: "owner .. ' ' .. text .. ' '", new: "owner .. ' ' .. token + 1 .. ' '"},
 	{name: "a push with another stamp", script: script.Release, old: "text .. ' ' .. stamp", new: "text .. ' ' .. spare"},
-	{name: "a rejoin gets no place", script: script.Return, old: "position = call('RPUSH', line, entry)", new: "position = 1"},
+	{name: "a rejoin gets no place", script: script.Return, old: "position = call('RPUSH', queue, entry)", new: "position = 1"},
 	{name: "a rejoin gets a place without a holder", script: script.Return, old: "if not held and mode == '2' then", new: "if false then"},
 	{name: "a rejoin looks for a holder before the release", script: script.Return, old: "return true, held, left", new: "return true, nil, -2"},
 	{name: "an owner that was released rejoins", script: script.Return, old: "if got[6] then", new: "if false then"},
@@ -104,6 +104,6 @@ var lineChanges = []change{
 	{name: "answers to a rejoin the other way round", script: script.Return, old: "{said, well and stood or {}}", new: "{well and stood or {}, said}"},
 	{name: "a healed owner keeps its place", script: script.Heal, old: "leave('{' .. key .. '}:', string.match(value, '^[^ ]+'))", new: ""},
 	{name: "a healed owner is not looked for in the queue", script: script.Heal, old: "if place == nil then", new: "if false then"},
-	{name: "no waiter is reported", script: script.Confirm, old: "type(line) == 'string' and 1 or 0", new: "0"},
+	{name: "no waiter is reported", script: script.Confirm, old: "type(queue) == 'string' and 1 or 0", new: "0"},
 	{name: "inspect shows no waiter", script: script.Inspect, old: "all[#all + 1] = value", new: ""},
 }

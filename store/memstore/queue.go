@@ -11,9 +11,9 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// line holds the waiters for one lock, so that they can be woken. Their order is
+// queue holds the waiters for one lock, so that they can be woken. Their order is
 // kept in the lock's record. The store's mutex guards a queue.
-type line struct {
+type queue struct {
 	waiters map[string]*waiter // by owner
 	// rounds counts the calls of notify.
 	rounds int
@@ -31,10 +31,10 @@ type line struct {
 // record.
 func (s *Store) join(w *waiter) error {
 	name, owner := w.request.Name, w.request.Owner
-	l := s.lines[name]
+	l := s.queues[name]
 	if l == nil {
-		l = &line{waiters: make(map[string]*waiter)}
-		s.lines[name] = l
+		l = &queue{waiters: make(map[string]*waiter)}
+		s.queues[name] = l
 	}
 	if l.waiters[owner] != nil {
 		return fmt.Errorf("%w: owner %s already waits for %q: every attempt needs a new owner", store.ErrInvalid, owner, name)
@@ -51,7 +51,7 @@ func (s *Store) join(w *waiter) error {
 // lease has expired.
 func (s *Store) settled(name string, now clock.Instant) rule.Record {
 	r := s.alive(name, now)
-	if len(r.Line) == 0 || r.Spec == rule.Mutex && len(r.Holds) > 0 {
+	if len(r.Queue) == 0 || r.Spec == rule.Mutex && len(r.Holds) > 0 {
 		return r // there is no waiter, or the lock is held
 	}
 	s.keep(name, r, now)
@@ -62,14 +62,14 @@ func (s *Store) settled(name string, now clock.Instant) rule.Record {
 // refreshes the place of every waiter: all waiters belong to this process, and a
 // waiter that leaves is removed at once, so those that remain are alive.
 func (s *Store) alive(name string, now clock.Instant) rule.Record {
-	r, l := s.records[name], s.lines[name]
+	r, l := s.records[name], s.queues[name]
 	if l == nil {
 		return rule.Expire(r, now)
 	}
-	r.Line = slices.Clone(r.Line)
-	for i, p := range r.Line {
+	r.Queue = slices.Clone(r.Queue)
+	for i, p := range r.Queue {
 		if w := l.waiters[p.Owner]; w != nil {
-			r.Line[i].Expiry = max(p.Expiry, now.Add(w.request.TTL))
+			r.Queue[i].Expiry = max(p.Expiry, now.Add(w.request.TTL))
 		}
 	}
 	return rule.Expire(r, now)
@@ -77,13 +77,13 @@ func (s *Store) alive(name string, now clock.Instant) rule.Record {
 
 // notify tells each waiter its new position, removes those that no longer have a
 // place in r, and sets the timer for the end of the holder's lease.
-func (l *line) notify(r rule.Record, now clock.Instant) {
+func (l *queue) notify(r rule.Record, now clock.Instant) {
 	var holder rule.Hold // the one that ends first
 	if len(r.Holds) > 0 {
 		holder = slices.MinFunc(r.Holds, func(a, b rule.Hold) int { return cmp.Compare(a.Expiry, b.Expiry) })
 	}
 	l.rounds++
-	for i, p := range r.Line {
+	for i, p := range r.Queue {
 		if w := l.waiters[p.Owner]; w != nil {
 			w.round = l.rounds
 			w.setPosition(position{i + 1, holder.Owner}, holder, now)
@@ -103,14 +103,14 @@ func (l *line) notify(r rule.Record, now clock.Instant) {
 }
 
 // remove removes w, which no longer has a place in the record, and wakes it.
-func (l *line) remove(w *waiter) {
+func (l *queue) remove(w *waiter) {
 	delete(l.waiters, w.request.Owner)
 	w.out = true
 	w.signal()
 }
 
 // dismiss ends the wait of owner with the error why, if it waits.
-func (l *line) dismiss(owner string, why error) {
+func (l *queue) dismiss(owner string, why error) {
 	if w := l.waiters[owner]; w != nil {
 		w.err = why
 		l.remove(w)
@@ -119,7 +119,7 @@ func (l *line) dismiss(owner string, why error) {
 
 // watch sets the timer to the end of the holder's lease. A timer that will fire
 // earlier, because the lease was renewed, is left alone; expired sets it again.
-func (l *line) watch(holder rule.Hold, now clock.Instant) {
+func (l *queue) watch(holder rule.Hold, now clock.Instant) {
 	switch {
 	case len(l.waiters) == 0:
 		l.timer.Stop()
@@ -135,10 +135,10 @@ func (l *line) watch(holder rule.Hold, now clock.Instant) {
 
 // expired runs when the timer of l fires. It hands the lock on if the lease has
 // ended.
-func (s *Store) expired(name string, l *line) {
+func (s *Store) expired(name string, l *queue) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.lines[name] != l {
+	if s.queues[name] != l {
 		return
 	}
 	now := s.clock.Now()

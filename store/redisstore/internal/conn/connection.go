@@ -11,10 +11,10 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
-// Line is one connection to a server. Its own method exchanges commands for replies. A
+// Connection is one connection to a server. Its own method exchanges commands for replies. A
 // Pipe sends commands over it without waiting for replies. One goroutine at a time may use
 // it.
-type Line struct {
+type Connection struct {
 	Host     string // of the server
 	Conn     net.Conn
 	Raw      *direct // the same connection; nil if direct transfer is impossible
@@ -24,24 +24,24 @@ type Line struct {
 }
 
 // Open connects to a. The context bounds connecting only.
-func Open(ctx context.Context, a config.Address, c *config.Config) (*Line, error) {
+func Open(ctx context.Context, a config.Address, c *config.Config) (*Connection, error) {
 	conn, err := Dial(ctx, a, c)
 	if err != nil {
 		return nil, err
 	}
-	l := new(Line)
+	l := new(Connection)
 	l.Attach(a.Host, conn, conn)
 	return l, nil
 }
 
 // Attach makes l use a connection. The argument in is where replies are read from.
-func (l *Line) Attach(host string, conn net.Conn, in io.Reader) {
+func (l *Connection) Attach(host string, conn net.Conn, in io.Reader) {
 	l.Host, l.Conn, l.Raw, l.In = host, conn, newDirect(conn), resp.NewReader(in)
 }
 
 // Exchange sends commands and waits for their replies, on a connection that is not used
 // for anything else meanwhile.
-func (l *Line) Exchange(commands ...[]byte) ([]resp.Value, error) {
+func (l *Connection) Exchange(commands ...[]byte) ([]resp.Value, error) {
 	var out []byte
 	for _, c := range commands {
 		out = append(out, c...)
@@ -85,7 +85,7 @@ var (
 // Login connects to a within c.ConnectTimeout, logs in, and exchanges the commands that
 // follow. It fails if the server refuses the login; other error replies are returned. The
 // connection has no deadline afterwards.
-func Login(ctx context.Context, a config.Address, c *config.Config, commands ...[]byte) (_ *Line, _ []resp.Value, err error) {
+func Login(ctx context.Context, a config.Address, c *config.Config, commands ...[]byte) (_ *Connection, _ []resp.Value, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.ConnectTimeout)
 	defer cancel()
 	l, err := Open(ctx, a, c)

@@ -43,15 +43,15 @@ func checkWaitFree(t *trial) {
 func checkWaitInOrder(t *trial) {
 	holder := t.request(t.name(), t.long)
 	last := t.acquire(t.first, holder).Token
-	line := t.queue(t.applicant(holder.Name, t.long), t.applicant(holder.Name, t.long), t.applicant(holder.Name, t.long), t.applicant(holder.Name, t.long))
+	queue := t.queue(t.applicant(holder.Name, t.long), t.applicant(holder.Name, t.long), t.applicant(holder.Name, t.long), t.applicant(holder.Name, t.long))
 	t.heldBy(holder)
-	for i, w := range line {
-		t.waits(line[i:]...)
+	for i, w := range queue {
+		t.waits(queue[i:]...)
 		t.release(t.handles()[i%len(t.handles())], holder)
-		t.eventually("a waiter gets the lock that was released", func() bool { return slices.ContainsFunc(line[i:], (*waiting).over) })
-		t.waits(line[i+1:]...)
+		t.eventually("a waiter gets the lock that was released", func() bool { return slices.ContainsFunc(queue[i:], (*waiting).over) })
+		t.waits(queue[i+1:]...)
 		t.gets("the first in the queue gets the lock that was released", w)
-		t.waits(line[i+1:]...)
+		t.waits(queue[i+1:]...)
 		if st := t.heldBy(w.Lease); st.Token != w.grant.Token || w.grant.Token <= last {
 			t.Fatalf("granted token %v, want more than %v; inspect shows %v, want the same", w.grant.Token, last, st.Token)
 		}
@@ -60,7 +60,7 @@ func checkWaitInOrder(t *trial) {
 	}
 	renewer := t.other()
 	if renewer.Caps().Bound {
-		renewer = line[len(line)-1].via
+		renewer = queue[len(queue)-1].via
 	}
 	if err := t.renew(renewer, holder); err != nil {
 		t.Fatalf("renew of a lease that was waited for: %v", err)
@@ -96,14 +96,14 @@ func checkWaitAndTry(t *trial) {
 func checkWaitReleased(t *trial) {
 	holder := t.request(t.name(), t.long)
 	t.acquire(t.first, holder)
-	line := t.queue(t.applicant(holder.Name, t.long), t.applicant(holder.Name, t.long))
-	line[0].cancel()
-	t.eventually("a Wait that gives up returns", line[0].over)
+	queue := t.queue(t.applicant(holder.Name, t.long), t.applicant(holder.Name, t.long))
+	queue[0].cancel()
+	t.eventually("a Wait that gives up returns", queue[0].over)
 	for _, s := range t.handles() {
-		t.notHeld("release by an owner that waited", s.Release(t.Context(), store.ReleaseRequest{Lease: line[0].Lease}))
+		t.notHeld("release by an owner that waited", s.Release(t.Context(), store.ReleaseRequest{Lease: queue[0].Lease}))
 	}
 	t.release(t.first, holder)
-	t.gets("the next one gets the lock", line[1])
+	t.gets("the next one gets the lock", queue[1])
 }
 
 // checkWaitForExpiry: an expired lease passes to the first waiter, but not before
@@ -111,13 +111,13 @@ func checkWaitReleased(t *trial) {
 func checkWaitForExpiry(t *trial) {
 	// If the lease expired before the waiters had queued, try another.
 	var l short
-	var line []*waiting
+	var queue []*waiting
 	for t.options.ShortTTL = max(t.least, min(t.options.ShortTTL, t.long/8)); ; t.options.ShortTTL *= 2 {
 		l = t.acquireShort(t.first)
 		a := t.wait(t.first, t.applicant(l.Name, t.long))
 		t.eventually("a waiter gets a reason to wait", func() bool { return a.over() || len(a.reports()) > 0 })
 		b := t.wait(t.other(), t.applicant(l.Name, t.long))
-		line = []*waiting{a, b}
+		queue = []*waiting{a, b}
 		t.eventually("a waiter gets a reason to wait", func() bool { return b.over() || len(b.reports()) > 0 })
 		if !t.overdue(l) || t.options.ShortTTL > t.long {
 			break
@@ -125,19 +125,19 @@ func checkWaitForExpiry(t *trial) {
 		a.cancel()
 		b.cancel()
 	}
-	t.eventually("the first in the queue gets a lock whose lease expired", line[0].over)
-	if until := validity.Until(l.start, l.TTL); line[0].back < until {
-		t.Fatalf("granted %v before the end of the validity of the lease before, of %v", until.Sub(line[0].back), l.TTL)
+	t.eventually("the first in the queue gets a lock whose lease expired", queue[0].over)
+	if until := validity.Until(l.start, l.TTL); queue[0].back < until {
+		t.Fatalf("granted %v before the end of the validity of the lease before, of %v", until.Sub(queue[0].back), l.TTL)
 	}
-	t.gets("the first in the queue gets a lock whose lease expired", line[0])
-	if line[0].grant.Token <= l.Token {
-		t.Fatalf("token %v after an expiry, want more than %v", line[0].grant.Token, l.Token)
+	t.gets("the first in the queue gets a lock whose lease expired", queue[0])
+	if queue[0].grant.Token <= l.Token {
+		t.Fatalf("token %v after an expiry, want more than %v", queue[0].grant.Token, l.Token)
 	}
-	t.waits(line[1])
-	t.heldBy(line[0].Lease)
+	t.waits(queue[1])
+	t.heldBy(queue[0].Lease)
 	t.notHeld("release after the expiry", t.first.Release(t.Context(), store.ReleaseRequest{Lease: l.Lease}))
-	t.release(t.first, line[0].Lease)
-	t.gets("the next one gets the lock", line[1])
+	t.release(t.first, queue[0].Lease)
+	t.gets("the next one gets the lock", queue[1])
 }
 
 // checkWaitBarge: a barging waiter gets the lock, whether it is free or is
@@ -156,22 +156,22 @@ func checkWaitBarge(t *trial) {
 	t.release(t.first, holder)
 	t.gets("a barging waiter gets a lock that was released", alone)
 	holder, last := alone.Lease, alone.grant.Token
-	line := t.queue(barges(holder.Name), t.applicant(holder.Name, t.long), barges(holder.Name), barges(holder.Name))
+	queue := t.queue(barges(holder.Name), t.applicant(holder.Name, t.long), barges(holder.Name), barges(holder.Name))
 	t.release(t.first, holder)
-	for len(line) > 0 {
+	for len(queue) > 0 {
 		var got *waiting
 		t.eventually("a waiter gets a lock that was released", func() bool {
-			for i, w := range line {
+			for i, w := range queue {
 				if w.over() {
 					got = w
-					line = append(line[:i:i], line[i+1:]...)
+					queue = append(queue[:i:i], queue[i+1:]...)
 					return true
 				}
 			}
 			return false
 		})
 		t.gets("a waiter gets a lock that was released", got)
-		t.waits(line...)
+		t.waits(queue...)
 		if got.grant.Token <= last {
 			t.Fatalf("token %v, want more than %v", got.grant.Token, last)
 		}
@@ -185,8 +185,8 @@ func checkWaitBarge(t *trial) {
 func checkWaitShown(t *trial) {
 	holder := t.request(t.name(), t.long)
 	for _, s := range t.handles() {
-		if line := t.inspect(s, holder.Name).Queue; len(line) != 0 {
-			t.Fatalf("inspect of a free lock: queue %+v, want it empty", line)
+		if queue := t.inspect(s, holder.Name).Queue; len(queue) != 0 {
+			t.Fatalf("inspect of a free lock: queue %+v, want it empty", queue)
 		}
 	}
 	t.acquire(t.first, holder)
@@ -196,8 +196,8 @@ func checkWaitShown(t *trial) {
 		r.Meta = store.Holder{Host: "waits", PID: i + 1, Purpose: purpose}.Encode()
 		all = append(all, r)
 	}
-	line := t.queue(all...)
-	t.lined("all waiters are shown in order", holder.Name, line...)
+	queue := t.queue(all...)
+	t.queued("all waiters are shown in order", holder.Name, queue...)
 	for _, s := range t.handles() {
 		for i, p := range t.inspect(s, holder.Name).Queue {
 			t.sameHolder("place in the queue", p.Holder, all[i].Lease)
@@ -209,12 +209,12 @@ func checkWaitShown(t *trial) {
 	}
 	t.heldBy(holder)
 	t.release(t.first, holder)
-	t.gets("the first in the queue gets the lock", line[0])
-	t.lined("the new holder is out of the queue", holder.Name, line[1:]...)
-	t.release(t.first, line[0].Lease)
-	t.gets("the second in the queue gets the lock", line[1])
-	line[2].cancel()
-	t.lined("the waiter that gave up is out of the queue", holder.Name)
+	t.gets("the first in the queue gets the lock", queue[0])
+	t.queued("the new holder is out of the queue", holder.Name, queue[1:]...)
+	t.release(t.first, queue[0].Lease)
+	t.gets("the second in the queue gets the lock", queue[1])
+	queue[2].cancel()
+	t.queued("the waiter that gave up is out of the queue", holder.Name)
 }
 
 // checkWaitReasons: the reason function gets the holder and the position, which counts down.
@@ -223,8 +223,8 @@ func checkWaitReasons(t *trial) {
 	ttl := min(t.long, t.patience*3/10)
 	holder := t.request(t.name(), t.long)
 	t.acquire(t.first, holder)
-	line := t.queue(t.applicant(holder.Name, ttl), t.applicant(holder.Name, ttl), t.applicant(holder.Name, ttl))
-	for i, w := range line {
+	queue := t.queue(t.applicant(holder.Name, ttl), t.applicant(holder.Name, ttl), t.applicant(holder.Name, ttl))
+	for i, w := range queue {
 		t.eventually("a waiter gets the holder and its position", func() bool { busy := w.busy(); return busy != nil && busy.Position > 0 })
 		for _, err := range w.reports() {
 			var busy *store.BusyError
@@ -241,11 +241,11 @@ func checkWaitReasons(t *trial) {
 			t.Fatalf("number %d in the queue got the reason with position %d, want %[1]d", i+1, p)
 		}
 	}
-	last := line[2]
+	last := queue[2]
 	for i := range 2 {
 		t.release(t.first, holder)
-		t.gets("the first in the queue gets the lock", line[i])
-		holder = line[i].Lease
+		t.gets("the first in the queue gets the lock", queue[i])
+		holder = queue[i].Lease
 		start := t.now()
 		t.eventually("a waiter gets its new position and the new holder", func() bool {
 			if now := t.now(); now.Sub(start) > ttl/4 { // the lease is due for a renewal

@@ -38,18 +38,18 @@ type Push[O comparable] struct {
 // open. Nil: all can.
 type Reach[O comparable] func(O) bool
 
-// Line is a queue of waiters, the next one first.
-type Line[O comparable] []Place[O]
+// Queue is a queue of waiters, the next one first.
+type Queue[O comparable] []Place[O]
 
 // place returns the index of the owner's place, or -1.
-func (l Line[O]) place(o O) int {
+func (l Queue[O]) place(o O) int {
 	return slices.IndexFunc(l, func(p Place[O]) bool { return p.Owner == o })
 }
 
 // leave removes the owner's place from the queue.
 func (l Lock[O]) leave(o O) Lock[O] {
-	if i := l.Line.place(o); i >= 0 {
-		l.Line = slices.Delete(slices.Clone(l.Line), i, i+1)
+	if i := l.Queue.place(o); i >= 0 {
+		l.Queue = slices.Delete(slices.Clone(l.Queue), i, i+1)
 	}
 	return l
 }
@@ -58,17 +58,17 @@ func (l Lock[O]) leave(o O) Lock[O] {
 // wants one.
 func (l Lock[O]) stand(r Rules, a Ask[O], now clock.Instant) (Lock[O], Answer[O]) {
 	ans := l.taken(now)
-	if a.Wait && l.buried(a.Owner, now) && !r.NoTombs {
+	if a.Wait && l.buried(a.Owner, now) && !r.NoTombstones {
 		return l, Answer[O]{Verdict: Buried}
 	}
 	if a.Wait && (ans.Holder != *new(O) || !a.Behind || r.StandsAlone) {
-		l.Line, ans.Position = l.Line.wait(r, a, now)
+		l.Queue, ans.Position = l.Queue.wait(r, a, now)
 	}
 	return l, ans
 }
 
 // wait gives the request a place or refreshes the one it has, and returns its position.
-func (l Line[O]) wait(r Rules, a Ask[O], now clock.Instant) (Line[O], int) {
+func (l Queue[O]) wait(r Rules, a Ask[O], now clock.Instant) (Queue[O], int) {
 	p := Place[O]{Owner: a.Owner, Ticket: a.ticket(r, now), Expiry: now.Add(a.TTL), Stamp: a.Stamp, Spare: a.Spare, Barge: a.Barge}
 	l = slices.DeleteFunc(slices.Clone(l), func(q Place[O]) bool { return now >= q.Expiry })
 	if i := l.place(a.Owner); i >= 0 {
@@ -95,7 +95,7 @@ func (a Ask[O]) ticket(r Rules, now clock.Instant) uint64 {
 }
 
 // prefer makes the owner first in the queue, and reports whether it waits.
-func (l Line[O]) prefer(o O, now clock.Instant) (Line[O], bool) {
+func (l Queue[O]) prefer(o O, now clock.Instant) (Queue[O], bool) {
 	i := l.place(o)
 	if i < 0 || now >= l[i].Expiry {
 		return l, false
@@ -109,9 +109,9 @@ func (l Lock[O]) hand(r Rules, propose uint64, reach Reach[O], now clock.Instant
 	if l.holder(now) != *new(O) || now < l.ShutUntil && !r.HandsShut {
 		return l, nil
 	}
-	for len(l.Line) > 0 {
-		p := l.Line[0]
-		l.Line = l.Line[1:]
+	for len(l.Queue) > 0 {
+		p := l.Queue[0]
+		l.Queue = l.Queue[1:]
 		if now >= p.Expiry || reach != nil && !reach(p.Owner) {
 			continue
 		}
@@ -126,13 +126,13 @@ func (l Lock[O]) hand(r Rules, propose uint64, reach Reach[O], now clock.Instant
 		l.Owner, l.Expiry = p.Owner, p.Expiry
 		return l, []Push[O]{{Owner: p.Owner, Granted: true, Token: token, Reserved: reserved, Stamp: p.Stamp}}
 	}
-	l.Line = nil
+	l.Queue = nil
 	return l, nil
 }
 
 // Waiting returns the number of waiters at now.
 func (l Lock[O]) Waiting(now clock.Instant) (n int) {
-	for _, p := range l.Line {
+	for _, p := range l.Queue {
 		if now < p.Expiry {
 			n++
 		}

@@ -24,34 +24,34 @@ import (
 // The scripts keep a queue as the model node does: after every step the answers, the
 // messages to waiters and the keys are the same.
 
-func TestQueuesOnSimulatedRedis(t *testing.T) { checkLines(t, onSimulated(t)) }
+func TestQueuesOnSimulatedRedis(t *testing.T) { checkQueues(t, onSimulated(t)) }
 
-func TestQueuesOnRedis(t *testing.T) { checkLines(t, onRedis(t)) }
+func TestQueuesOnRedis(t *testing.T) { checkQueues(t, onRedis(t)) }
 
 // The tests with lists send several steps for one lock as a list.
 func TestQueuesInListsOnSimulatedRedis(t *testing.T) {
 	n := onSimulated(t)
 	n.lists = true
-	checkLines(t, n)
+	checkQueues(t, n)
 }
 
 func TestQueuesInListsOnRedis(t *testing.T) {
 	n := onRedis(t)
 	n.lists = true
-	checkLines(t, n)
+	checkQueues(t, n)
 }
 
 // The comparison notices every change in what a script does with queues.
 func TestQueuesChanged(t *testing.T) {
 	n := listening(t, onSimulated(t))
-	noticesAll(t, n.scripted, lineChanges, func() error { return findLine(n, 1500) })
+	noticesAll(t, n.scripted, queueChanges, func() error { return findQueue(n, 1500) })
 }
 
-// lineOp is the kind of a step.
-type lineOp uint8
+// queueOp is the kind of a step.
+type queueOp uint8
 
 const (
-	asks lineOp = iota // waits in the queue, or takes the lock
+	asks queueOp = iota // waits in the queue, or takes the lock
 	tries
 	releases
 	returns // releases it, with a place for To
@@ -66,51 +66,51 @@ const (
 	losesAll
 )
 
-var lineOpNames = [...]string{"asks", "tries", "releases", "returns for", "cedes to", "is healed", "confirms", "extends", "time passes", "listens or not", "a stranger sets", "a stranger deletes", "all is lost"}
+var queueOpNames = [...]string{"asks", "tries", "releases", "returns for", "cedes to", "is healed", "confirms", "extends", "time passes", "listens or not", "a stranger sets", "a stranger deletes", "all is lost"}
 
-// lineStep is one step.
-type lineStep struct {
-	Op        lineOp
+// queueStep is one step.
+type queueStep struct {
+	Op        queueOp
 	Owner, To int
 	TTL       time.Duration
 	Ahead     int64 // of the proposal, in microseconds
 	Spare     int
 	// Again is also set if the owner has a place.
-	Again, Stand, Behind, Barge, Tomb, Renewed bool
+	Again, Stand, Behind, Barge, Tombstone, Renewed bool
 	// Onward makes the proposal lead the counter, not the clock.
 	Onward bool
 	Draws  bool // confirms to reserve tokens
 }
 
-func (s lineStep) String() string {
-	type plain lineStep
-	return fmt.Sprintf("%d %s: %+v", s.Owner, lineOpNames[s.Op], plain(s))
+func (s queueStep) String() string {
+	type plain queueStep
+	return fmt.Sprintf("%d %s: %+v", s.Owner, queueOpNames[s.Op], plain(s))
 }
 
-const lineLock = "a {b}:\x00\xff*"
+const queueLock = "a {b}:\x00\xff*"
 
-// lineOwners is the number of owners. The ranks of the first four are near the time at which
+// queueOwners is the number of owners. The ranks of the first four are near the time at which
 // the run begins, in microseconds. Some are not if the clock can be set.
-const lineOwners = 5
+const queueOwners = 5
 
-var lineRanks = map[bool][]int64{
+var queueRanks = map[bool][]int64{
 	false: {400_000, 200_000, 600_000, 200_000},
 	true:  {-500_000, 0, 5_000_000, -3_000_000},
 }
 
-func lineSteps(exact bool) *rapid.Generator[[]lineStep] {
-	often := slices.Concat(slices.Repeat([]lineOp{asks}, 12), slices.Repeat([]lineOp{tries, confirms, extends}, 2), slices.Repeat([]lineOp{releases}, 7), slices.Repeat([]lineOp{returns}, 3),
-		slices.Repeat([]lineOp{cedes, heals, passes, hushes}, 3), []lineOp{strangerSets, strangerDeletes, losesAll})
+func queueSteps(exact bool) *rapid.Generator[[]queueStep] {
+	often := slices.Concat(slices.Repeat([]queueOp{asks}, 12), slices.Repeat([]queueOp{tries, confirms, extends}, 2), slices.Repeat([]queueOp{releases}, 7), slices.Repeat([]queueOp{returns}, 3),
+		slices.Repeat([]queueOp{cedes, heals, passes, hushes}, 3), []queueOp{strangerSets, strangerDeletes, losesAll})
 	flag := rapid.SampledFrom([]bool{false, false, true})
-	one := rapid.Custom(func(t *rapid.T) lineStep {
-		s := lineStep{
-			Op: rapid.SampledFrom(often).Draw(t, "op"), Owner: rapid.IntRange(0, lineOwners-1).Draw(t, "owner"), To: rapid.IntRange(-1, lineOwners-1).Draw(t, "to"),
-			TTL:   rapid.SampledFrom([]time.Duration{lineUnit, 2 * lineUnit, 3 * lineUnit, 30 * lineUnit}).Draw(t, "ttl"),
+	one := rapid.Custom(func(t *rapid.T) queueStep {
+		s := queueStep{
+			Op: rapid.SampledFrom(often).Draw(t, "op"), Owner: rapid.IntRange(0, queueOwners-1).Draw(t, "owner"), To: rapid.IntRange(-1, queueOwners-1).Draw(t, "to"),
+			TTL:   rapid.SampledFrom([]time.Duration{queueUnit, 2 * queueUnit, 3 * queueUnit, 30 * queueUnit}).Draw(t, "ttl"),
 			Ahead: 500_000, Spare: rapid.SampledFrom([]int{0, 0, 1, 64}).Draw(t, "spare"),
-			Again: flag.Draw(t, "again"), Stand: flag.Draw(t, "stand"), Behind: flag.Draw(t, "behind"), Barge: flag.Draw(t, "barge"), Tomb: flag.Draw(t, "tomb"), Renewed: flag.Draw(t, "renewed"),
+			Again: flag.Draw(t, "again"), Stand: flag.Draw(t, "stand"), Behind: flag.Draw(t, "behind"), Barge: flag.Draw(t, "barge"), Tombstone: flag.Draw(t, "tombstone"), Renewed: flag.Draw(t, "renewed"),
 		}
 		if s.Op == passes {
-			s.TTL = rapid.SampledFrom([]time.Duration{lineUnit, 2 * lineUnit}).Draw(t, "time")
+			s.TTL = rapid.SampledFrom([]time.Duration{queueUnit, 2 * queueUnit}).Draw(t, "time")
 		}
 		if exact {
 			s.Ahead = rapid.SampledFrom([]int64{500_000, 500_000, -500_000, 5_000_000}).Draw(t, "ahead")
@@ -123,22 +123,22 @@ func lineSteps(exact bool) *rapid.Generator[[]lineStep] {
 		}
 		return s
 	})
-	return rapid.Custom(func(t *rapid.T) (list []lineStep) {
+	return rapid.Custom(func(t *rapid.T) (list []queueStep) {
 		t.Repeat(map[string]func(*rapid.T){"step": func(t *rapid.T) { list = append(list, one.Draw(t, "step")) }})
 		return list
 	})
 }
 
-const lineUnit = 10 * time.Minute
+const queueUnit = 10 * time.Minute
 
-func checkLines(t *testing.T, n *scripted) {
+func checkQueues(t *testing.T, n *scripted) {
 	e := listening(t, n)
 	for _, steps := range seldomSteps {
 		if err := e.run(steps); err != nil {
 			t.Error(err)
 		}
 	}
-	list := lineSteps(n.sim != nil)
+	list := queueSteps(n.sim != nil)
 	rapid.Check(t, func(t *rapid.T) {
 		if err := e.run(list.Draw(t, "steps")); err != nil {
 			t.Log(err)
@@ -148,27 +148,27 @@ func checkLines(t *testing.T, n *scripted) {
 }
 
 // seldomSteps has lists of steps that chance draws too seldom.
-var seldomSteps = [][]lineStep{{
+var seldomSteps = [][]queueStep{{
 	// The place of the rejoin was for longer, and is gone: no push announced its grant.
-	{Op: asks, Owner: 0, TTL: 30 * lineUnit, Ahead: 500_000},
-	{Op: asks, Owner: 1, TTL: 30 * lineUnit, Ahead: 500_000},
-	{Op: asks, Owner: 2, TTL: 30 * lineUnit, Ahead: 500_000},
+	{Op: asks, Owner: 0, TTL: 30 * queueUnit, Ahead: 500_000},
+	{Op: asks, Owner: 1, TTL: 30 * queueUnit, Ahead: 500_000},
+	{Op: asks, Owner: 2, TTL: 30 * queueUnit, Ahead: 500_000},
 	{Op: hushes, Owner: 1},
-	{Op: returns, Owner: 0, To: 1, TTL: lineUnit, Ahead: 500_000},
+	{Op: returns, Owner: 0, To: 1, TTL: queueUnit, Ahead: 500_000},
 }, {
 	// An owner that does not hold the lock returns it beside a tombstone.
-	{Op: asks, Owner: 3, TTL: 2 * lineUnit, Ahead: 500_000, Stand: true},
-	{Op: releases, Owner: 4, TTL: lineUnit, Tomb: true},
-	{Op: returns, Owner: 3, To: 2, TTL: 30 * lineUnit, Barge: true, Renewed: true},
+	{Op: asks, Owner: 3, TTL: 2 * queueUnit, Ahead: 500_000, Stand: true},
+	{Op: releases, Owner: 4, TTL: queueUnit, Tombstone: true},
+	{Op: returns, Owner: 3, To: 2, TTL: 30 * queueUnit, Barge: true, Renewed: true},
 }, {
 	// The same with a queue that has only an owner that has given up its place.
-	{Op: asks, Owner: 0, TTL: 2 * lineUnit, Ahead: 500_000, Stand: true},
-	{Op: cedes, Owner: 0, TTL: 2 * lineUnit, Behind: true},
-	{Op: returns, Owner: 3, To: 4, TTL: lineUnit, Stand: true, Behind: true, Barge: true, Renewed: true},
+	{Op: asks, Owner: 0, TTL: 2 * queueUnit, Ahead: 500_000, Stand: true},
+	{Op: cedes, Owner: 0, TTL: 2 * queueUnit, Behind: true},
+	{Op: returns, Owner: 3, To: 4, TTL: queueUnit, Stand: true, Behind: true, Barge: true, Renewed: true},
 }}
 
-// findLine returns the first difference in some lists of steps, the same each time.
-func findLine(e *ears, lists int) error {
+// findQueue returns the first difference in some lists of steps, the same each time.
+func findQueue(e *ears, lists int) error {
 	for _, steps := range seldomSteps {
 		if err := e.run(steps); err != nil {
 			return err
@@ -176,7 +176,7 @@ func findLine(e *ears, lists int) error {
 	}
 	for seed := range lists {
 		if seed == len(e.examples) {
-			e.examples = append(e.examples, lineSteps(e.sim != nil).Example(seed))
+			e.examples = append(e.examples, queueSteps(e.sim != nil).Example(seed))
 		}
 		if err := e.run(e.examples[seed]); err != nil {
 			return err
@@ -185,30 +185,30 @@ func findLine(e *ears, lists int) error {
 	return nil
 }
 
-// lineRun is one run through a list of steps.
-type lineRun struct {
+// queueRun is one run through a list of steps.
+type queueRun struct {
 	*ears
 	owners []string
 	rules  modelnode.Rules
 	model  modelnode.Lock[string]
 	now    clock.Instant   // of the model
 	noPush map[string]bool // owners without a subscriber when they last asked
-	asked  []lineAsk       // the questions still to be sent to the server
+	asked  []queueAsk      // the questions still to be sent to the server
 	trace  strings.Builder
 }
 
-func (e *ears) run(steps []lineStep) error {
+func (e *ears) run(steps []queueStep) error {
 	begin := clock.Instant(1_790_000_000_123_456_000)
 	if err := e.reset(begin); err != nil {
 		return err
 	}
-	r := &lineRun{ears: e, rules: modelnode.Shipped(), now: begin, noPush: map[string]bool{}}
+	r := &queueRun{ears: e, rules: modelnode.Shipped(), now: begin, noPush: map[string]bool{}}
 	clock, err := e.Clock()
 	if err != nil {
 		return err
 	}
 	r.rules.NoClock = e.sim == nil
-	for i, offset := range lineRanks[e.sim != nil] {
+	for i, offset := range queueRanks[e.sim != nil] {
 		r.owners = append(r.owners, []string{"ann", "an", "b", "zoe"}[i]+"."+strconv.FormatInt(int64(clock)/1000+offset, 36))
 	}
 	r.owners = append(r.owners, "rankless")
@@ -230,8 +230,8 @@ func (e *ears) run(steps []lineStep) error {
 	return nil
 }
 
-// lineAsk is a question that the model has answered.
-type lineAsk struct {
+// queueAsk is a question that the model has answered.
+type queueAsk struct {
 	question    driver.Question
 	command     *script.Command
 	want, stood modelnode.Answer[string]
@@ -247,7 +247,7 @@ func handed(owner string, token, stamp uint64) string {
 
 // step makes the model take a step. A step that is no question is also done on the server at
 // once, after all questions before it.
-func (r *lineRun) step(s lineStep) error {
+func (r *queueRun) step(s queueStep) error {
 	if s.Op >= passes {
 		if err := r.finish(); err != nil {
 			return err
@@ -267,7 +267,7 @@ func (r *lineRun) step(s lineStep) error {
 	}
 	q := r.question(s)
 	spares := map[string]uint64{}
-	for _, p := range r.model.Line {
+	for _, p := range r.model.Queue {
 		spares[p.Owner] = p.Spare
 	}
 	want, stood := r.byModel(s, q)
@@ -283,12 +283,12 @@ func (r *lineRun) step(s lineStep) error {
 			told = append(told, t)
 		}
 	}
-	r.asked = append(r.asked, lineAsk{q, r.command(q), want, stood, told, r.model.Waiting(r.now) > 0, r.s.wall().Add(script.ProposalLead)})
+	r.asked = append(r.asked, queueAsk{q, r.command(q), want, stood, told, r.model.Waiting(r.now) > 0, r.s.wall().Add(script.ProposalLead)})
 	return nil
 }
 
 // finish makes the scripts do what the model has done, and compares the two.
-func (r *lineRun) finish() error {
+func (r *queueRun) finish() error {
 	if len(r.asked) == 0 {
 		return nil
 	}
@@ -321,10 +321,10 @@ func (r *lineRun) finish() error {
 }
 
 // question returns a step as a question of the store.
-func (r *lineRun) question(s lineStep) driver.Question {
+func (r *queueRun) question(s queueStep) driver.Question {
 	owner := r.owners[s.Owner]
-	q := driver.Question{Lease: store.Lease{Name: lineLock, Owner: owner, Meta: `{"pid":1}`, TTL: s.TTL}, Spare: s.Spare, Barge: s.Barge, Renewed: s.Renewed}
-	placed := slices.ContainsFunc(r.model.Line, func(p modelnode.Place[string]) bool { return p.Owner == owner })
+	q := driver.Question{Lease: store.Lease{Name: queueLock, Owner: owner, Meta: `{"pid":1}`, TTL: s.TTL}, Spare: s.Spare, Barge: s.Barge, Renewed: s.Renewed}
+	placed := slices.ContainsFunc(r.model.Queue, func(p modelnode.Place[string]) bool { return p.Owner == owner })
 	switch s.Op {
 	case asks:
 		q.Op, q.Waits, q.QueueOnly, q.IfHeld, q.Stamp = quorum.Acquire, true, s.Stand, s.Behind, clock.Instant(r.trace.Len())<<40
@@ -341,9 +341,9 @@ func (r *lineRun) question(s lineStep) driver.Question {
 	case extends:
 		q.Op = quorum.Extend
 	default:
-		q.Op, q.Tomb = quorum.Release, s.Tomb
+		q.Op, q.Tombstone = quorum.Release, s.Tombstone
 		if s.Op == returns && s.To >= 0 && s.To != s.Owner {
-			next := store.Lease{Name: lineLock, Owner: r.owners[s.To], Meta: `{"pid":1}`, TTL: 2 * s.TTL}
+			next := store.Lease{Name: queueLock, Owner: r.owners[s.To], Meta: `{"pid":1}`, TTL: 2 * s.TTL}
 			q.Next = &driver.Question{Op: quorum.Acquire, Lease: next, Spare: s.Spare, Barge: s.Barge, Waits: true, QueueOnly: s.Stand, IfHeld: !s.Stand, Stamp: clock.Instant(r.trace.Len()) << 40}
 		}
 		if s.Op != cedes {
@@ -356,10 +356,10 @@ func (r *lineRun) question(s lineStep) driver.Question {
 	return q
 }
 
-func (r *lineRun) reach(owner string) bool { return r.noPush[owner] || r.heard[owner] }
+func (r *queueRun) reach(owner string) bool { return r.noPush[owner] || r.heard[owner] }
 
 // byModel makes the model take the step, and returns its answers to q and to q.Next.
-func (r *lineRun) byModel(s lineStep, q driver.Question) (ans, next modelnode.Answer[string]) {
+func (r *queueRun) byModel(s queueStep, q driver.Question) (ans, next modelnode.Answer[string]) {
 	clock, _ := r.Clock()
 	propose := uint64(int64(clock)/1000 + s.Ahead)
 	if s.Onward {
@@ -382,8 +382,8 @@ func (r *lineRun) byModel(s lineStep, q driver.Question) (ans, next modelnode.An
 		r.model, ans = r.model.Extend(r.rules, l.Owner, l.TTL, r.now)
 	default:
 		e := modelnode.Ending[string]{Owner: l.Owner, Renewed: q.Renewed, GivesWay: q.GivesWay, To: q.To, Propose: propose, Reach: r.reach}
-		if q.Tomb {
-			e.Tomb = l.TTL
+		if q.Tombstone {
+			e.Tombstone = l.TTL
 		}
 		if q.Next == nil {
 			r.model, ans = r.model.Release(r.rules, e, r.now)
@@ -405,14 +405,14 @@ func ask(q driver.Question, propose uint64) modelnode.Ask[string] {
 }
 
 // placed records whether an owner that got a place can be notified at its turn.
-func (r *lineRun) placed(q driver.Question, ans modelnode.Answer[string]) {
+func (r *queueRun) placed(q driver.Question, ans modelnode.Answer[string]) {
 	if o := q.Lease.Owner; ans.Position > 0 {
 		r.noPush[o] = !r.heard[o]
 	}
 }
 
 // command encodes the question for a connection that receives pushes if the waiter does.
-func (r *lineRun) command(q driver.Question) *script.Command {
+func (r *queueRun) command(q driver.Question) *script.Command {
 	waits := q.Lease.Owner // the owner to notify
 	if q.Next != nil {
 		waits = q.Next.Lease.Owner
@@ -424,7 +424,7 @@ func (r *lineRun) command(q driver.Question) *script.Command {
 }
 
 // byScript makes the scripts take the steps, and returns the replies and the pushes.
-func (r *lineRun) byScript(asked []lineAsk) (replies []resp.Value, heard []string, err error) {
+func (r *queueRun) byScript(asked []queueAsk) (replies []resp.Value, heard []string, err error) {
 	var steps []*script.Command
 	first := asked[0].propose
 	for _, a := range asked {
@@ -481,7 +481,7 @@ func (r *lineRun) byScript(asked []lineAsk) (replies []resp.Value, heard []strin
 }
 
 // same compares the answers. waiting says whether there were waiters then.
-func (r *lineRun) same(q driver.Question, got driver.Reply, want modelnode.Answer[string], waiting bool) error {
+func (r *queueRun) same(q driver.Question, got driver.Reply, want modelnode.Answer[string], waiting bool) error {
 	kind, outcome := quorum.No, store.Taken
 	switch {
 	case want.Verdict == modelnode.Done:
@@ -512,17 +512,17 @@ func (r *lineRun) same(q driver.Question, got driver.Reply, want modelnode.Answe
 }
 
 // meddle does what other clients or a loss of data do.
-func (r *lineRun) meddle(s lineStep) error {
+func (r *queueRun) meddle(s queueStep) error {
 	words := []string{"FLUSHALL"}
 	_, _, held := r.model.Holder(r.now)
 	switch s.Op {
 	case strangerSets:
-		words = []string{"SET", lineLock, differential.Stranger, "NX", "PX", millis(s.TTL)}
+		words = []string{"SET", queueLock, differential.Stranger, "NX", "PX", millis(s.TTL)}
 		if !held {
 			r.model.Owner, r.model.Expiry = differential.Stranger, r.now.Add(s.TTL)
 		}
 	case strangerDeletes:
-		words = []string{"DEL", lineLock}
+		words = []string{"DEL", queueLock}
 		r.model.Owner, r.model.Expiry = "", 0
 	default:
 		r.model = r.model.Crash(false, 0, r.now)
@@ -534,9 +534,9 @@ func (r *lineRun) meddle(s lineStep) error {
 }
 
 // look compares the keys of the server with the model.
-func (r *lineRun) look() error {
-	commands := []*script.Command{script.NewCommand("KEYS", "*"), script.NewCommand("GET", lineLock), script.NewCommand("PTTL", lineLock), script.NewCommand("GET", script.KeyBegin+lineLock+script.CounterEnd)}
-	replies, err := r.scripted.run(append(commands, r.byText(r.s.inspectCommand(lineLock)))...)
+func (r *queueRun) look() error {
+	commands := []*script.Command{script.NewCommand("KEYS", "*"), script.NewCommand("GET", queueLock), script.NewCommand("PTTL", queueLock), script.NewCommand("GET", script.KeyBegin+queueLock+script.CounterEnd)}
+	replies, err := r.scripted.run(append(commands, r.byText(r.s.inspectCommand(queueLock)))...)
 	if err != nil {
 		return err
 	}
@@ -558,19 +558,19 @@ func (r *lineRun) look() error {
 		switch left := more[0].Num; {
 		case left == -1:
 			return fmt.Errorf("%q has no TTL", key)
-		case strings.Contains(key, script.TombMiddle):
-			got["tomb of "+key[strings.LastIndex(key, ":")+1:]] = r.near(left)
+		case strings.Contains(key, script.TombstoneMiddle):
+			got["tombstone of "+key[strings.LastIndex(key, ":")+1:]] = r.near(left)
 		case strings.Contains(key, script.PlaceMiddle):
 			longest = max(longest, left)
 			got["place of "+key[strings.LastIndex(key, ":")+1:]] = r.near(left)
 		}
 	}
-	more, err := r.scripted.run(script.NewCommand("PTTL", script.KeyBegin+lineLock+script.LineEnd), script.NewCommand("PTTL", script.KeyBegin+lineLock+script.WaitsEnd))
+	more, err := r.scripted.run(script.NewCommand("PTTL", script.KeyBegin+queueLock+script.QueueEnd), script.NewCommand("PTTL", script.KeyBegin+queueLock+script.WaitsEnd))
 	if err != nil {
 		return err
 	}
 	if r.sim == nil {
-		longest -= lineUnit.Milliseconds() / 2 // time passes between the two commands
+		longest -= queueUnit.Milliseconds() / 2 // time passes between the two commands
 	}
 	if lasts := min(more[0].Num, more[1].Num); lasts < longest {
 		return fmt.Errorf("the queue lasts for %d ms, a place for %d", lasts, longest)
@@ -582,7 +582,7 @@ func (r *lineRun) look() error {
 }
 
 // wanted returns the state of the model in the form of look.
-func (r *lineRun) wanted() map[string]string {
+func (r *queueRun) wanted() map[string]string {
 	want := map[string]string{"holder": "", "left": "", "counter": ""}
 	if o, left, held := r.model.Holder(r.now); held {
 		want["holder"], want["left"] = o, r.near(left.Milliseconds())
@@ -590,13 +590,13 @@ func (r *lineRun) wanted() map[string]string {
 	if token := r.model.Token(r.now); token > 0 {
 		want["counter"] = strconv.FormatUint(token, 10)
 	}
-	for _, t := range r.model.Tombs {
+	for _, t := range r.model.Tombstones {
 		if r.now < t.Expiry {
-			want["tomb of "+t.Owner] = r.near(t.Expiry.Sub(r.now).Milliseconds())
+			want["tombstone of "+t.Owner] = r.near(t.Expiry.Sub(r.now).Milliseconds())
 		}
 	}
 	i := 0
-	for _, p := range r.model.Line {
+	for _, p := range r.model.Queue {
 		if r.now < p.Expiry {
 			i++
 			left := r.near(p.Expiry.Sub(r.now).Milliseconds())
@@ -607,7 +607,7 @@ func (r *lineRun) wanted() map[string]string {
 }
 
 // near returns ears.near of a number of milliseconds.
-func (r *lineRun) near(ms int64) string {
+func (r *queueRun) near(ms int64) string {
 	return r.ears.near(time.Duration(ms) * time.Millisecond)
 }
 

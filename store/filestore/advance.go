@@ -1,0 +1,78 @@
+package filestore
+
+import (
+	"slices"
+
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/rule"
+)
+
+// advance hands a free lock to the waiters whose turn has come. It skips waiters
+// whose process is dead and removes their places. changed reports whether the row
+// must be written.
+func (t *step) advance(name string, r row) (_ row, changed bool, err error) {
+	before, after, turns := turnsOfTheLiving(r.Record, t.now, func(owner string) bool {
+		return t.s.push.presence(r.Waiters[owner].Socket) == dead
+	})
+	changed = len(turns) > 0 || len(before.Queue) != len(r.Queue)
+	if drawn := int(after.Token - before.Token); drawn > 0 {
+		floor, err := t.drawFor(&before, len(turns), drawn)
+		if err != nil {
+			return row{}, false, err
+		}
+		after, turns = rule.Advance(before, floor, t.now)
+	}
+	now := t.now
+	t.committed = append(t.committed, func() {
+		for _, turn := range turns {
+			w := r.Waiters[turn.Owner]
+			m := message{Lock: name, Wait: w.Wait, Token: turn.Token, Expiry: now.Add(turn.ExpiresIn)}
+			t.s.push.send(w.Socket, m)
+			t.s.bells.ring(name, turn.Owner)
+		}
+		if len(after.Queue) > 0 && len(after.Queue) != len(r.Queue) {
+			t.s.bells.ring(name, after.Queue[0].Owner) // it may be the new head
+		}
+	})
+	return r.with(after), changed, nil
+}
+
+// drawFor draws the tokens for the first waiters of r, so many as have their turn, and
+// returns the first. It lessens the tokens that they reserve to what there is.
+func (t *step) drawFor(r *rule.Record, waiters, drawn int) (first fence.Token, err error) {
+	r.Queue = slices.Clone(r.Queue)
+	if r.Spec == rule.Mutex { // all tokens are for the head of the queue
+		first, r.Queue[0].Spare, err = t.draw(drawn - 1)
+		return first, err
+	}
+	for i := range waiters {
+		r.Queue[i].Spare = 0
+	}
+	one, _ := rule.Advance(*r, 0, t.now)
+	for need := one.Token - r.Token; need > 0 && err == nil; need-- {
+		var token fence.Token
+		if token, _, err = t.draw(0); first == 0 {
+			first = token // those drawn later are larger, so the range is ours
+		}
+	}
+	return first, err
+}
+
+// turnsOfTheLiving is rule.Advance without the waiters that turn out to be gone.
+// before is r without their places.
+func turnsOfTheLiving(r rule.Record, now clock.Instant, gone func(owner string) bool) (before, after rule.Record, turns []rule.Turn) {
+	for {
+		after, turns = rule.Advance(r, 0, now)
+		found := false
+		for _, turn := range turns {
+			if gone(turn.Owner) {
+				r, _ = rule.Leave(r, turn.Owner, now)
+				found = true
+			}
+		}
+		if !found {
+			return r, after, turns
+		}
+	}
+}
