@@ -37,8 +37,8 @@ func (nd *node) semaphore() (s semaphore) {
 		if c.key > 0 {
 			s.Holds = append(s.Holds, rule.Hold{Owner: owners[i], Weight: 1, Count: 1, Slot: int64(c.slot) - 1, Slots: slotsOf(c.slot), Expiry: now.Add(ticks(c.key))})
 		}
-		if c.tomb > 0 {
-			s.Tombs = append(s.Tombs, rule.Tomb{Owner: owners[i], Expiry: now.Add(ticks(c.tomb))})
+		if c.tombstone > 0 {
+			s.Tombstones = append(s.Tombstones, rule.Tombstone{Owner: owners[i], Expiry: now.Add(ticks(c.tombstone))})
 		}
 	}
 	return s
@@ -52,13 +52,13 @@ func (nd *node) keep(s *semaphore) {
 	}
 	for i := range nd.cells {
 		c := &nd.cells[i]
-		c.key, c.slot, c.tomb = 0, 0, 0
+		c.key, c.slot, c.tombstone = 0, 0, 0
 		if k := slices.IndexFunc(s.Holds, func(h rule.Hold) bool { return h.Owner == owners[i] }); k >= 0 {
 			numbers, _ := s.Holds[k].Slots.Numbers()
 			c.key, c.slot = left(s.Holds[k].Expiry), uint8(numbers[0])+1
 		}
-		if k := slices.IndexFunc(s.Tombs, func(t rule.Tomb) bool { return t.Owner == owners[i] }); k >= 0 {
-			c.tomb = left(s.Tombs[k].Expiry)
+		if k := slices.IndexFunc(s.Tombstones, func(t rule.Tombstone) bool { return t.Owner == owners[i] }); k >= 0 {
+			c.tombstone = left(s.Tombstones[k].Expiry)
 		}
 	}
 	if nd.number, nd.setter = uint8(s.Spec.Limit), s.setter; s.unused() {
@@ -76,7 +76,7 @@ func (nd *node) pass() {
 	}
 	for i := range nd.cells {
 		c := &nd.cells[i]
-		c.key, c.tomb = c.key-min(c.key, 1), c.tomb-min(c.tomb, 1)
+		c.key, c.tombstone = c.key-min(c.key, 1), c.tombstone-min(c.tombstone, 1)
 	}
 	s := nd.semaphore()
 	nd.keep(&s)

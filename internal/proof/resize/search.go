@@ -123,7 +123,7 @@ func (nd *node) code() []byte {
 	b := append(make([]byte, 0, 64), nd.shut, nd.number, nd.kept, nd.setter, nd.seat.who, nd.seatFor)
 	for i := range nd.cells {
 		c := &nd.cells[i]
-		b = append(b, c.key, c.slot, c.tomb, byte(c.acquire), c.granted, byte(c.extend), c.own, c.numbers, c.heal)
+		b = append(b, c.key, c.slot, c.tombstone, byte(c.acquire), c.granted, byte(c.extend), c.own, c.numbers, c.heal)
 	}
 	for j := range nd.resizes {
 		b = append(b, byte(nd.resizes[j].seat), byte(nd.resizes[j].set))

@@ -39,12 +39,12 @@ const (
 
 // cell is one attempt at one node.
 type cell struct {
-	key, slot, tomb uint8 // ticks left; the slot plus one
-	acquire         stage
-	granted         uint8 // the slot that the answer names, plus one
-	extend          stage
-	own, numbers    uint8 // that the answer names: the node's, and those for renewals, a bit each
-	heal            uint8 // that is under way, by its number; 0: none
+	key, slot, tombstone uint8 // ticks left; the slot plus one
+	acquire              stage
+	granted              uint8 // the slot that the answer names, plus one
+	extend               stage
+	own, numbers         uint8 // that the answer names: the node's, and those for renewals, a bit each
+	heal                 uint8 // that is under way, by its number; 0: none
 }
 
 // asks are the requests of a resize at one node.
