@@ -23,7 +23,7 @@ var mutants = []mutant{
 	{"tombstones are ignored", "IF l.buried > a.at AND is_buried(l, attempt_of(p_owner, p_attempt), a.at) THEN a.verdict := 'buried'; RETURN a; END IF;", ""},
 	{"tombstones stay", "t.owner = p_attempt AND t.ends > at);", "t.owner = p_attempt);"},
 	{"a tombstone refuses all owners", "WHERE t.name = l.name AND t.owner = p_attempt AND t.ends > at", "WHERE t.name = l.name AND t.ends > at"},
-	{"a tombstone ends earlier", "SET ends = greatest(tombstones.ends, excluded.ends)", "SET ends = excluded.ends - 1"},
+	{"a tombstone ends earlier", "SET ends = greatest(tombs.ends, excluded.ends)", "SET ends = excluded.ends - 1"},
 	{"the last waiter is first", "WHERE name = l.name ORDER BY seq LIMIT 1) RETURNING", "WHERE name = l.name ORDER BY seq DESC LIMIT 1) RETURNING"},
 	{"dead waiters are handed the lock", "CONTINUE WHEN p.ends <= at;", ""},
 	{"a hand-off lasts longer than the place", "l.meta := p.meta; l.ends := p.ends;", "l.meta := p.meta; l.ends := p.ends + 1;"},
