@@ -50,7 +50,7 @@ func (s *Store) waitForQuorum(ctx context.Context) error {
 }
 
 // Inspect implements store.Store. A lock is held if one owner has it on a majority of the
-// nodes. If that depends on nodes that do not answer, the error matches store.ErrQuorum.
+// nodes.
 func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	state, _, err := s.inspect(ctx, name)
 	return state, err
@@ -97,34 +97,8 @@ func (s *Store) inspect(ctx context.Context, name string) (store.State, views, e
 	} else {
 		showShares(&state, cfg, nodes, records, tokens, queues)
 	}
-	if !state.Held && mayBeHeld(cfg, nodes) {
-		return store.State{Name: name}, views{}, &store.QuorumError{Op: "inspect", Name: name, Need: quorum.Majority(len(nodes)), Nodes: nodes}
-	}
 	state.Broken = noted(notes)
 	return state, views{nodes, tokens, records}, nil
-}
-
-// mayBeHeld reports whether an owner would have the lock on a majority if all silent nodes gave
-// it the lock.
-func mayBeHeld(cfg quorum.Config, nodes []store.NodeOutcome) bool {
-	for _, set := range cfg.JointSets() {
-		silent := 0
-		for i, n := range nodes {
-			switch n.Outcome {
-			case store.Taken, store.Absent, store.Quarantined, store.WrongType:
-			default:
-				if set.Has(i) {
-					silent++
-				}
-			}
-		}
-		for _, n := range nodes {
-			if n.Outcome == store.Taken && len(ownedBy(n.Holder, set, nodes))+silent >= quorum.Majority(set.Size()) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // enoughAnswered reports whether a quorum of nodes said who holds the lock.

@@ -1,14 +1,12 @@
 package redisstore_test
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -71,41 +69,5 @@ func TestInspectShowsTheTokenOfTheGrant(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-// One server has lost the lock, and another one is silent for the operator. Nobody knows then
-// whether the holder has the lock on a majority: it is neither shown as free nor reported as
-// broken.
-func TestInspectDoesNotGuess(t *testing.T) {
-	for silent := range 3 {
-		t.Run(fmt.Sprintf("silent=%d", silent), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				network, hosts := bubbled(t, 3)
-				s := openBubbled(t, network, hosts, nil)
-				r := request("lock")
-				b := store.BreakRequest{Name: r.Name, Owner: r.Owner, Token: acquire(t, s, r).Token}
-				hosts[0].Do("DEL", "lock")
-				hosts[silent].Silence()
-				defer hosts[silent].Speak()
-				state, err := s.Inspect(t.Context(), "lock")
-				if silent == 0 {
-					if err != nil || state.Holder.Owner != r.Owner {
-						t.Errorf("inspect while two servers have the lock: %+v, %v, want the holder", state, err)
-					}
-					return
-				}
-				if !errors.Is(err, store.ErrQuorum) {
-					t.Errorf("inspect: %+v, %v, want store.ErrQuorum", state, err)
-				}
-				if _, err := s.BreakLease(t.Context(), b); !errors.Is(err, store.ErrQuorum) {
-					t.Errorf("break: %v, want store.ErrQuorum", err)
-				}
-				err = leasehold.New(s, nil).Break(t.Context(), leasehold.BreakRequest{Name: "lock", Token: b.Token})
-				if !errors.Is(err, store.ErrQuorum) {
-					t.Errorf("break by a client: %v, want store.ErrQuorum", err)
-				}
-			})
-		})
 	}
 }
