@@ -19,8 +19,8 @@ import (
 const (
 	// hintPause is the least time between two looks at all leases, however many hints come.
 	hintPause = 50 * time.Millisecond
-	// maxHints is how many hints are kept until the next look; the others are lost. It is
-	// also about how many are kept that found no lease.
+	// maxHints bounds the hints that are kept until the next look; further ones are dropped.
+	// It is also about how many are kept in early.
 	maxHints = 1024
 )
 
@@ -30,9 +30,9 @@ type hints struct {
 	owners map[string]bool
 	next   clock.Instant // when the leases may be looked at again
 
-	// early are owners that no lease was found of. One of them may be an attempt whose grant
-	// is still on its way to the client, for long if the process is stopped. Guarded by the
-	// client's mutex.
+	// early has the owners that a hint named while the client had no lease of theirs: the
+	// grant may still be on its way, for long if the process is stopped. It is guarded by the
+	// client's mutex, not by mu.
 	early map[string]bool
 }
 
@@ -74,7 +74,9 @@ func (c *holds) followHints() {
 	defer c.mu.Unlock()
 	for _, h := range c.renewer.Find(func(h *hold) bool { return owners[h.req.Owner] }) {
 		h.stepLocked(leasefsm.Hinted, 0, now)
-		delete(owners, h.req.Owner)
+		if h.req.Attempt == "" { // otherwise the owner may have asked for other locks
+			delete(owners, h.req.Owner)
+		}
 	}
 	if c.hints.early == nil || len(c.hints.early) >= maxHints {
 		c.hints.early = make(map[string]bool, len(owners))

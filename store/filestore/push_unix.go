@@ -204,7 +204,8 @@ func (w *wire) send(dir, name string, text []byte) {
 	defer done()
 	if errors.Is(w.try(addr, text), unix.EAGAIN) {
 		// Linux counts what the receivers have not read yet against the sender's socket. If
-		// enough of them are stopped, it takes no more messages, for nobody. A new one does.
+		// enough of them are stopped, it takes messages for no receiver at all, and a new one
+		// does. If only this receiver's queue is full, the second try fails as well.
 		w.close()
 		_ = w.try(addr, text)
 	}

@@ -22,6 +22,10 @@ type Options struct {
 	// handle, although the store is a store.BreakNotifier: for example, one whose processes
 	// cannot reach each other. The check of NotifyBroken is left out then.
 	NoPush bool
+	// AnyAfterExpiry is set if the waiter that asks first gets a lock whose lease expired,
+	// and not the first in the queue: for example, if nodes have no step in which they hand
+	// such a lock on together.
+	AnyAfterExpiry bool
 	// Virtual has every check run in a testing/synctest bubble, with stores of its own,
 	// so that waiting takes no time. Then open and Second are called in bubbles as well:
 	// what they open measures time with package time, and does no real I/O.

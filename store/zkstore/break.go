@@ -248,12 +248,17 @@ func (b *breaking) note(ctx context.Context, v breakView) (ops []any, err error)
 		}
 	}
 	if !v.commonNode.there {
-		// It is for the locks of all that may make some below the base.
-		common := acl
-		if all, err := b.aclOf(ctx, b.base); err == nil {
-			common = append(all, acl...)
+		// Every identity that can make locks below the base writes to it.
+		all, err := b.aclOf(ctx, b.base)
+		switch {
+		case errors.Is(err, zk.ErrNoAuth): // the base does not show its rights to this identity
+			all = nil
+		case err != nil:
+			return nil, err
 		}
-		_, err := session.Again(ctx, b.Session, func(c *zk.Conn) (string, error) { return c.Create(b.notesDir(), nil, zk.FlagPersistent, common) })
+		_, err = session.Again(ctx, b.Session, func(c *zk.Conn) (string, error) {
+			return c.Create(b.notesDir(), nil, zk.FlagPersistent, append(all, acl...))
+		})
 		if err != nil && !errors.Is(err, zk.ErrNodeExists) {
 			return nil, explain(err, b.notesDir())
 		}

@@ -19,7 +19,8 @@ func Signals() []os.Signal {
 		syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGABRT, syscall.SIGALRM,
 		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGIO, syscall.SIGVTALRM,
 		syscall.SIGXCPU, syscall.SIGXFSZ, syscall.SIGSYS, syscall.SIGTRAP,
-		// Caught if another process sends them. Faults of our own end us as before.
+		// Caught if another process sends them. Faults of our own end us as before, and on
+		// macOS every SIGSEGV counts as one.
 		syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGFPE, syscall.SIGILL,
 	}, furtherSignals()...) {
 		if !signal.Ignored(s) {
@@ -32,7 +33,8 @@ func Signals() []os.Signal {
 // Ends reports whether sig asks the program to end.
 func Ends(sig syscall.Signal) bool {
 	switch sig {
-	case syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGABRT, syscall.SIGALRM, syscall.SIGXCPU:
+	case syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGABRT, syscall.SIGALRM, syscall.SIGXCPU,
+		syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGFPE, syscall.SIGILL:
 		return true
 	}
 	return false

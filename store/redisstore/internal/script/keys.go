@@ -39,7 +39,7 @@ const (
 	CounterEnd      = "}:token"
 	TombstoneMiddle = "}:gone:"
 	// The queue of waiters, the places in it, and a summary of both. The scripts build
-	// these names themselves. They are part of the wire format, and stay as they are.
+	// these names themselves. The names are part of the wire format and must not change.
 	QueueEnd    = "}:line"
 	WaitsEnd    = "}:waits"
 	PlaceMiddle = "}:place:"
