@@ -165,7 +165,7 @@ func TestRunSaysWhenTheHolderChanges(t *testing.T) {
 func TestRunSignalsWhileWaiting(t *testing.T) {
 	s := newSite(t)
 	h := s.hold("x")
-	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGSEGV} {
 		p := s.start("run", "x", "--", "echo", "ran")
 		p.says(&p.err, " for \"x\"")
 		p.signal(syscall.SIGUSR1) // says nothing about ending
