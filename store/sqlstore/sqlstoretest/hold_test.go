@@ -171,7 +171,7 @@ func TestHoldIsBounded(t *testing.T) {
 	s, _ := postgres.newStore(t)
 	db := postgres.handle(t)
 	l := lease("x")
-	l.TTL = 500 * time.Millisecond
+	l.TTL = 2 * time.Second
 	mustAcquire(t, s, l)
 	tx := begin(t, db, sql.LevelDefault)
 	if err := s.Hold(t.Context(), tx, aLease{Lease: l}); err != nil {

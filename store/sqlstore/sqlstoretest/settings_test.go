@@ -105,7 +105,7 @@ func TestLockTimeout(t *testing.T) {
 func TestStatementTimeoutKeepsTheOrder(t *testing.T) {
 	t.Parallel()
 	schema := postgres.newSchema(t)
-	short := postgres.open(t, schema, sqlstore.Options{}, "statement_timeout=150")
+	short := postgres.open(t, schema, sqlstore.Options{}, "statement_timeout=1000")
 	s := postgres.open(t, schema, sqlstore.Options{})
 	db := postgres.handle(t)
 	l := lease("x")
