@@ -23,8 +23,8 @@ type Options struct {
 	// cannot reach each other. The check of NotifyBroken is left out then.
 	NoPush bool
 	// AnyAfterExpiry is set if the waiter that asks first gets a lock whose lease expired,
-	// and not the first in the queue: for example, if nodes have no step in which they hand
-	// such a lock on together.
+	// and not the first in the queue: for example, if waiters learn of an expiry by asking, and
+	// no step of the store hands such a lock on.
 	AnyAfterExpiry bool
 	// Virtual has every check run in a testing/synctest bubble, with stores of its own,
 	// so that waiting takes no time. Then open and Second are called in bubbles as well:
