@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -77,7 +78,7 @@ func (b *queueBench) unharmed(what, name string) {
 
 // A waiter whose OnWait or Observer ends its goroutine leaves no place in the queue, and no
 // lock held if it is granted one at that moment, whether or not other waiters of its client
-// are behind it.
+// are behind it. The observer is told that its call failed.
 func TestWaiterEndedByACallback(t *testing.T) {
 	for how, end := range ends {
 		for _, from := range []string{"OnWait", "Observer"} {
@@ -92,9 +93,14 @@ func TestWaiterEndedByACallback(t *testing.T) {
 								end()
 							}
 						}
+						var outcomes []leasehold.EventKind
 						o := leasehold.Options{Observer: func(ctx context.Context, e leasehold.Event) {
-							if e.Kind == leasehold.Waiting && ctx.Value(whoKey{}) == "fails" {
+							switch {
+							case ctx.Value(whoKey{}) != "fails":
+							case e.Kind == leasehold.Waiting:
 								fails("Observer")
+							case e.Call != 0: // not the release of a lease that nobody got
+								outcomes = append(outcomes, e.Kind)
 							}
 						}}
 						b := newQueueBench(t, o)
@@ -116,6 +122,9 @@ func TestWaiterEndedByACallback(t *testing.T) {
 						close(proceed)
 						if p := <-panicked; (p != nil) != (how == "panic") {
 							t.Errorf("%s: the caller panicked with %v, want a panic: %v", what, p, how == "panic")
+						}
+						if !slices.Equal(outcomes, []leasehold.EventKind{leasehold.Failed}) {
+							t.Errorf("%s: the observer was told of the outcomes %v, want one, failed", what, outcomes)
 						}
 						if !granted {
 							b.release(first)

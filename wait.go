@@ -2,6 +2,7 @@ package leasehold
 
 import (
 	"context"
+	"errors"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store"
@@ -14,17 +15,25 @@ func (c *queues) wait(ctx context.Context, r *recipe, tries int, bound bool) (*L
 	mustHave(ctx)
 	began := c.started()
 	r = r.calledWith(ctx)
-	lease, how, err := c.get(ctx, r, tries, bound, began)
-	returned := false
+	var lease *Lease
+	answered, returned := false, false
 	defer func() {
-		if !returned && lease != nil { // the Observer failed
+		switch {
+		case !answered: // a function of the user's ends this goroutine
+			c.seeOutcome(ctx, r, began, nil, 0, errEnded)
+		case !returned && lease != nil: // the Observer failed
 			lease.discard()
 		}
 	}()
+	lease, how, err := c.get(ctx, r, tries, bound, began)
+	answered = true
 	c.seeOutcome(ctx, r, began, lease, how, err)
 	returned = true
 	return lease, err
 }
+
+// errEnded is the error of Failed if the caller does not live to see any.
+var errEnded = errors.New("a function given to the client ended the goroutine that waited for the lock")
 
 // get is wait, and says how the lease was obtained: 0 by re-entry.
 func (c *queues) get(ctx context.Context, r *recipe, tries int, bound bool, began clock.Instant) (*Lease, EventKind, error) {
