@@ -42,7 +42,7 @@ var termDelay = Backoff(100*time.Millisecond, 15*time.Second)
 // The context of fn ends when ctx does, and, with cause ErrLost, when leadership is
 // lost: LockOptions.Notice before another candidate can lead. fn has to stop then and
 // return: until it has, this candidate neither resigns nor contends again. Election.Token
-// returns the fencing token of the term.
+// returns the fencing token of the term, and Election.Err whether it is over by now.
 //
 // If leadership is lost, if fn returns an error, or if the store cannot be reached, Run
 // logs that and contends again after a pause, which grows while that goes on and is
@@ -109,12 +109,31 @@ func hopeless(err error) bool {
 	return errors.Is(err, ErrInvalid) || errors.Is(err, ErrUnsupported) || errors.Is(err, ErrKindMismatch) || errors.Is(err, store.ErrClosed)
 }
 
+// Err returns nil while the leader of the term whose context ctx is, or comes from, can
+// trust in it, and afterwards the error of Lease.Err. Like that, it reads the clock and does
+// not block: after a process was stopped, or its machine was suspended, the context of a term
+// that is over may take a moment to end. If ctx is from no term of e, the error matches
+// ErrInvalid.
+func (e *Election) Err(ctx context.Context) error {
+	lease := e.leaseIn(ctx)
+	if lease == nil {
+		return invalid("the context is from no term of the election %q", e.l.r.name)
+	}
+	return lease.Err()
+}
+
 // Token returns the fencing token of the term whose context ctx is, or comes from.
 // Every later term has a larger one. It is 0 if ctx is from no term of e.
 func (e *Election) Token(ctx context.Context) Token {
-	mustHave(ctx)
-	if lease, ok := ctx.Value(leaseKey{&e.l.c.core, e.l.r.name}).(*Lease); ok {
+	if lease := e.leaseIn(ctx); lease != nil {
 		return lease.Token()
 	}
 	return 0
+}
+
+// leaseIn returns the lease of the term whose context ctx is, or comes from, or nil.
+func (e *Election) leaseIn(ctx context.Context) *Lease {
+	mustHave(ctx)
+	lease, _ := ctx.Value(leaseKey{&e.l.c.core, e.l.r.name}).(*Lease)
+	return lease
 }

@@ -44,6 +44,32 @@ func (c *candidate) leads() bool {
 	return len(c.term) == 1
 }
 
+// The timers of a suspended machine stand still. After it resumes, Err reports at once that
+// the term is over.
+func TestElectionErrReadsTheClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		e := b.c.Election("a")
+		c := b.runs(e)
+		term := <-c.term
+		if err := e.Err(term); err != nil {
+			t.Errorf("Err while the term lasts: %v, want nil", err)
+		}
+		for what, err := range map[string]error{"another election": b.c.Election("b").Err(term), "no term": e.Err(t.Context())} {
+			if !errors.Is(err, leasehold.ErrInvalid) {
+				t.Errorf("Err of %s: %v, want %v", what, err, leasehold.ErrInvalid)
+			}
+		}
+		b.clock.suspend(time.Hour)
+		if err := e.Err(term); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("Err right after the machine resumed: %v, want %v", err, leasehold.ErrLost)
+		}
+		c.cancel()
+		c.leave <- nil
+		<-c.done
+	})
+}
+
 // A candidate leads as long as its function runs. It resigns when its context ends,
 // and the next one leads at once.
 func TestElection(t *testing.T) {

@@ -16,8 +16,9 @@ var ErrNotLeader = errors.New("this scheduler is not the leader")
 // Elector is a gocron.Elector, for gocron.WithDistributedElector. It is safe for
 // concurrent use.
 type Elector struct {
-	cancel context.CancelFunc
-	done   chan struct{}
+	election *leasehold.Election
+	cancel   context.CancelFunc
+	done     chan struct{}
 
 	mu   sync.Mutex
 	term context.Context // of the present or the last term; nil: none
@@ -34,7 +35,7 @@ var _ gocron.Elector = (*Elector)(nil)
 // jobs that must not overlap.
 func NewElector(e *leasehold.Election) *Elector {
 	ctx, cancel := context.WithCancel(context.Background())
-	el := &Elector{cancel: cancel, done: make(chan struct{})}
+	el := &Elector{election: e, cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(el.done)
 		err := e.Run(ctx, func(term context.Context) error {
@@ -51,16 +52,17 @@ func NewElector(e *leasehold.Election) *Elector {
 	return el
 }
 
-// IsLeader returns nil if this scheduler leads. It does not block. The error matches
-// ErrNotLeader, and also that of leasehold.Election.Run if the candidacy has ended. gocron
-// tells nobody of it.
+// IsLeader returns nil if this scheduler leads. It reads the clock and does not block, so a
+// process that was stopped for longer than its lease starts no job when it goes on. The
+// error matches ErrNotLeader, and also that of leasehold.Election.Run if the candidacy has
+// ended. gocron tells nobody of it.
 func (el *Elector) IsLeader(context.Context) error {
 	el.mu.Lock()
 	defer el.mu.Unlock()
 	switch {
 	case el.err != nil:
 		return errors.Join(ErrNotLeader, el.err)
-	case el.term == nil || el.term.Err() != nil:
+	case el.term == nil || el.election.Err(el.term) != nil:
 		return ErrNotLeader
 	}
 	return nil

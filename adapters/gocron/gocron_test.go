@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/adapters/gocron"
+	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/testenv/adaptertest"
 	"github.com/leasehold-dev/leasehold/internal/testenv/virtual"
 	"github.com/leasehold-dev/leasehold/store"
@@ -257,6 +259,29 @@ func TestElectorInAnOutage(t *testing.T) {
 			}
 		}
 		leads(a, b)
+	})
+}
+
+// A scheduler whose process was stopped for longer than its lease does not lead when the
+// process goes on, whatever runs first there.
+func TestElectorAfterAStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		now := virtual.Clock()
+		st := memstore.New(&memstore.Options{Clock: now})
+		defer st.Close()
+		var stopped atomic.Int64
+		el := gocron.NewElector(leasehold.New(st, &leasehold.Options{Clock: clock.Func(func() leasehold.Instant {
+			return now.Now().Add(time.Duration(stopped.Load()))
+		})}).Election("scheduler"))
+		defer el.Close()
+		synctest.Wait()
+		if err := el.IsLeader(t.Context()); err != nil {
+			t.Fatalf("IsLeader of the only candidate: %v, want nil", err)
+		}
+		stopped.Store(int64(time.Hour)) // no timer has fired yet
+		if err := el.IsLeader(t.Context()); !errors.Is(err, gocron.ErrNotLeader) {
+			t.Errorf("IsLeader after an hour in which the process was stopped: %v, want %v", err, gocron.ErrNotLeader)
+		}
 	})
 }
 
