@@ -13,7 +13,8 @@
 // span of each holder that it waited for: the client puts its own trace into the
 // description of its leases (see leasehold.Options.Trace), so the two can be in different
 // processes. A loss, and a renewal that failed, is an event of the span in which the lock
-// was acquired, if that has not ended.
+// was acquired, if that has not ended. The status of the span is an error if the call failed,
+// but not if it only found the lock held, as a Try does: error.type is "busy" then.
 //
 // The metrics are
 //

@@ -2,6 +2,7 @@ package otel
 
 import (
 	"context"
+	"strings"
 
 	api "go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -22,10 +23,13 @@ type Config struct {
 	MeterProvider  metric.MeterProvider
 	TracerProvider trace.TracerProvider
 	// Class returns the class of a lock, which becomes an attribute. There should be few.
+	// Names may have any bytes; what is not UTF-8 in an attribute is replaced.
 	// It must be safe for concurrent use and must not block. Nil: no such attribute.
 	Class func(name string) string
 	// Stats returns the state of the nodes of a store, as Store.Stats of package
-	// redisstore does. It is called for each collection. Nil: no metrics of nodes.
+	// redisstore does. It is called for each collection. Set it in one call of Instrument
+	// for each store, since the nodes are counted once for each call. Nil: no metrics of
+	// nodes.
 	Stats func() redisstore.Stats
 }
 
@@ -80,5 +84,11 @@ func (c classes) of(name string) []attribute.KeyValue {
 	if c == nil {
 		return nil
 	}
-	return []attribute.KeyValue{attribute.String("leasehold.lock.class", c(name))}
+	return []attribute.KeyValue{text("leasehold.lock.class", c(name))}
+}
+
+// text returns an attribute with text that users or servers choose. Exporters of OTLP drop
+// all that they send together if one string is not UTF-8.
+func text(key, s string) attribute.KeyValue {
+	return attribute.String(key, strings.ToValidUTF8(s, "\uFFFD"))
 }

@@ -159,7 +159,8 @@ func TestSpanOfAWait(t *testing.T) {
 	})
 }
 
-// A call that gives up is an error with its type, and a link to the holder.
+// A call that gives up is an error with its type, and a link to the holder. A Try that finds
+// the lock held is no error.
 func TestSpanOfAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -172,16 +173,43 @@ func TestSpanOfAFailure(t *testing.T) {
 		if _, err := c.Mutex("a").Try(t.Context()); !errors.Is(err, leasehold.ErrBusy) {
 			t.Fatalf("a try while the lock is held: %v, want %v", err, leasehold.ErrBusy)
 		}
-		got := s.named("acquire")[1]
-		if got.Status.Code != codes.Error || attributeOf(got.Attributes, "error.type") != "busy" {
-			t.Errorf("status %v, attributes %v, want an error of type busy", got.Status, got.Attributes)
+		bounded, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := c.Mutex("a").Acquire(bounded); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("a wait of a second while the lock is held: %v, want %v", err, context.DeadlineExceeded)
 		}
-		if len(got.Links) != 1 || got.Links[0].SpanContext.SpanID() != holder.SpanContext().SpanID() {
-			t.Errorf("links %+v, want one to the holder's span", got.Links)
+		for i, want := range []codes.Code{codes.Unset, codes.Error} {
+			got := s.named("acquire")[1+i]
+			if got.Status.Code != want || attributeOf(got.Attributes, "error.type") != "busy" {
+				t.Errorf("call %d: status %v, attributes %v, want the code %v and the type busy", i, got.Status, got.Attributes, want)
+			}
+			if len(got.Links) != 1 || got.Links[0].SpanContext.SpanID() != holder.SpanContext().SpanID() {
+				t.Errorf("call %d: links %+v, want one to the holder's span", i, got.Links)
+			}
 		}
 		if err := l.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+// Names of locks may have any bytes. What is exported of them is UTF-8.
+func TestStrangeNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t)
+		s.config.Class = func(name string) string { return name[:2] }
+		l, err := s.client(s.store).Mutex("a\xff7").Try(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		got := s.named("acquire")[0].Attributes
+		if name, class := attributeOf(got, "leasehold.lock.name"), attributeOf(got, "leasehold.lock.class"); name != "a\uFFFD7" || class != "a\uFFFD" {
+			t.Errorf("the span has the name %q and the class %q, want %q and %q", name, class, "a\uFFFD7", "a\uFFFD")
+		}
+		s.wants(map[string]float64{"leasehold.lease.count{a\uFFFD}": 0})
 	})
 }
 

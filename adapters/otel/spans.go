@@ -59,7 +59,7 @@ func (s *spans) of(ctx context.Context, e leasehold.Event) *span {
 	_, started := s.tracer.Start(ctx, "acquire",
 		trace.WithTimestamp(time.Now().Add(-e.Waited)),
 		trace.WithSpanKind(trace.SpanKindInternal),
-		trace.WithAttributes(attribute.String("leasehold.lock.name", e.Name)),
+		trace.WithAttributes(text("leasehold.lock.name", e.Name)),
 		trace.WithAttributes(s.classes.of(e.Name)...))
 	sp := &span{Span: started, linked: map[trace.SpanID]bool{}}
 	if e.Kind == leasehold.Waiting {
@@ -90,7 +90,9 @@ func (sp *span) end(e leasehold.Event) {
 	switch e.Kind {
 	case leasehold.Failed:
 		sp.SetAttributes(errorType(e))
-		sp.SetStatus(codes.Error, e.Err.Error())
+		if !refused(e.Err) {
+			sp.SetStatus(codes.Error, message(e.Err).Value.AsString())
+		}
 	default:
 		sp.SetAttributes(leaseOf(e)...)
 		sp.SetAttributes(way(e))
@@ -99,6 +101,13 @@ func (sp *span) end(e leasehold.Event) {
 		}
 	}
 	sp.End()
+}
+
+// refused reports whether err only says that the lock is held, to a call that did not ask to
+// wait for it. That is an answer, and no failure.
+func refused(err error) bool {
+	var busy *leasehold.BusyError
+	return errors.As(err, &busy) && busy.Err == nil
 }
 
 // linkHolder links the span to that of the holder that err names, once.
@@ -114,7 +123,7 @@ func (sp *span) linkHolder(err error) {
 	sp.linked[holder.SpanID()] = true
 	sp.AddLink(trace.Link{SpanContext: holder, Attributes: []attribute.KeyValue{
 		attribute.String("leasehold.link", "holder"),
-		attribute.String("leasehold.lease.owner", busy.Holder.Owner),
+		text("leasehold.lease.owner", busy.Holder.Owner),
 	}})
 }
 
@@ -127,7 +136,7 @@ func leaseOf(e leasehold.Event) []attribute.KeyValue {
 }
 
 func message(err error) attribute.KeyValue {
-	return attribute.String("error.message", err.Error())
+	return text("error.message", err.Error())
 }
 
 // w3c reads and writes the form of Holder.Trace.

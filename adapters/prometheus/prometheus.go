@@ -39,6 +39,7 @@ package prometheus
 
 import (
 	"context"
+	"strings"
 
 	prom "github.com/prometheus/client_golang/prometheus"
 
@@ -50,8 +51,9 @@ import (
 // Options configure a Collector. The zero value and nil mean the defaults.
 type Options struct {
 	// Class returns the class of a lock, which becomes the label "class". There should be
-	// few: each has about a hundred time series. It must be safe for concurrent use and
-	// must not block. Nil: no such label.
+	// few: each has about a hundred time series. Names may have any bytes; what is not
+	// UTF-8 in a class is replaced. It must be safe for concurrent use and must not block.
+	// Nil: no such label.
 	Class func(name string) string
 	// Buckets are the upper bounds of the histograms' buckets, in seconds. Nil:
 	// DefaultBuckets.
@@ -135,7 +137,7 @@ func (c *Collector) labels(name string) []string {
 	if c.class == nil {
 		return nil
 	}
-	return []string{c.class(name)}
+	return []string{strings.ToValidUTF8(c.class(name), "\uFFFD")} // client_golang panics otherwise
 }
 
 // Describe implements prom.Collector.

@@ -148,6 +148,25 @@ func wants(t *testing.T, c prom.Collector, name, text string) {
 	}
 }
 
+// Names of locks may have any bytes, and so may their classes.
+func TestClassOfAStrangeName(t *testing.T) {
+	st := memstore.New(nil)
+	defer st.Close()
+	c := prometheus.New(&prometheus.Options{Class: func(name string) string { return name[:2] }})
+	l, err := leasehold.New(st, &leasehold.Options{Observer: c.Observe}).Mutex("a\xff7").Try(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	wants(t, c, "leasehold_leases", `
+		# HELP leasehold_leases Leases held now.
+		# TYPE leasehold_leases gauge
+		leasehold_leases{class="a`+"\uFFFD"+`"} 0
+	`)
+}
+
 // A lease whose node is down counts failed renewals, and then one loss.
 func TestMetricsOfALoss(t *testing.T) {
 	t.Parallel() // it mostly waits
