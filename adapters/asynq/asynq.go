@@ -31,9 +31,10 @@ var (
 // again after a pause, as e.Run does.
 //
 // No tick is enqueued twice while one scheduler leads. A new leader whose clock is behind
-// can enqueue the last tick once more, and the ticks between two leaders are left out.
-// The option asynq.Unique, with a time longer than the clocks differ, keeps the first
-// from happening.
+// can enqueue the last tick once more, and so can a process that was stopped when the tick
+// came, in the moment in which it goes on. The ticks between two leaders are left out. The
+// option asynq.Unique keeps the first two from happening, with a time longer than the clocks
+// differ and longer than processes are stopped.
 func Run(ctx context.Context, e *leasehold.Election, newScheduler func() (Scheduler, error)) error {
 	return e.Run(ctx, func(ctx context.Context) error {
 		s, err := newScheduler()

@@ -19,16 +19,21 @@ import (
 // database, TLS, the credentials, the dialer and its timeout; these win over the same
 // settings in more, which has the rest. A nil more means the defaults. A DialCtxFn or
 // DialFn is used as rueidis uses it: it makes TLS connections itself. Sentinels are dialed
-// as the master is: o.Sentinel.Dialer is not taken over.
+// as the master is, with o.Dialer and o.TLSConfig: those of o.Sentinel are not taken over.
 //
-// AuthCredentialsFn is asked for each connection, with the first address of o, whatever
-// server the connection is to. RefreshAfter is ignored: connections that were let in stay.
+// AuthCredentialsFn is asked for each connection to a master, with the first address of o,
+// whatever server the connection is to. Sentinels get the credentials of o.Sentinel.
+// RefreshAfter is ignored: connections that were let in stay.
 //
 // The error matches store.ErrInvalid if o names several servers without sentinels: use
-// OpenCluster, or redisstore.Open for independent servers.
+// OpenCluster, or redisstore.Open for independent servers. It does so too if o has TLS for
+// the master and not for the sentinels, or the other way round.
 func Open(ctx context.Context, o rueidis.ClientOption, more *redisstore.Options) (*redisstore.Store, error) {
 	all := over(o, more)
 	if o.Sentinel.MasterSet != "" {
+		if (o.TLSConfig == nil) != (o.Sentinel.TLSConfig == nil) {
+			return nil, fmt.Errorf("%w: the options have TLS for the master or for the sentinels, and not for both", store.ErrInvalid)
+		}
 		all.Master, all.SentinelUsername, all.SentinelPassword = o.Sentinel.MasterSet, o.Sentinel.Username, o.Sentinel.Password
 		sentinels, err := url("redis-sentinel", o)
 		if err != nil {

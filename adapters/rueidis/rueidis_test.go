@@ -88,6 +88,24 @@ func TestOpenSeveral(t *testing.T) {
 	wantsSame(t, "cluster", cluster, err, o)
 }
 
+// Sentinels with and a master without TLS, or the other way round, are refused: the store
+// would send the credentials of one of them in plain text.
+func TestRefusesTLSOfOneSide(t *testing.T) {
+	for what, o := range map[string]rueidis.ClientOption{
+		"the master's":   {TLSConfig: &tls.Config{}},
+		"the sentinels'": {Sentinel: rueidis.SentinelOption{TLSConfig: &tls.Config{}}},
+	} {
+		o.InitAddress, o.Sentinel.MasterSet = []string{"127.0.0.1:1"}, "mymaster"
+		st, err := adapter.Open(t.Context(), o, nil)
+		if err == nil {
+			st.Close()
+		}
+		if !errors.Is(err, store.ErrInvalid) {
+			t.Errorf("%s TLS alone: %v, want %v", what, err, store.ErrInvalid)
+		}
+	}
+}
+
 func ExampleOpen() {
 	server, err := redistest.Launch(redistest.Options{})
 	if err != nil {
