@@ -5,11 +5,14 @@ package cli
 import (
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// Each command that the help lists has a page, with its flags.
+// Each command that the help lists has a page, with its flags, and the cask of Homebrew,
+// which has to name them one by one, has all of them.
 func TestMan(t *testing.T) {
 	dir := t.TempDir()
 	s := newSite(t)
@@ -30,6 +33,25 @@ func TestMan(t *testing.T) {
 				t.Errorf("%s lacks %q", page, `\fB\-\-`+strings.ReplaceAll(f, "-", `\-`)+`\fR`)
 			}
 		}
+	}
+	config, err := os.ReadFile("../../../../.goreleaser.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var named, written []string
+	for _, m := range regexp.MustCompile(`(?m)^ +- man/(.+)\.gz$`).FindAllStringSubmatch(string(config), -1) {
+		named = append(named, m[1])
+	}
+	pages, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range pages {
+		written = append(written, p.Name())
+	}
+	slices.Sort(named)
+	if !slices.Equal(named, written) {
+		t.Errorf("the cask in .goreleaser.yaml has the pages %q, want %q", named, written)
 	}
 	for _, args := range [][]string{{"man"}, {"man", dir, dir}, {"man", filepath.Join(dir, "none")}} {
 		s.run(125, args...)
