@@ -14,7 +14,9 @@ import (
 
 // LockerOptions configures a Locker. The zero value and nil mean the defaults.
 type LockerOptions struct {
-	// Prefix comes before the name of a job in the name of its lock. Default: none.
+	// Prefix comes before the name of a job in the name of its lock. Name jobs with
+	// gocron.WithName: a job without a name has that of its function, which all jobs of the
+	// function share, and which another version of the program may change. Default: none.
 	Prefix string
 	// Lock are the options of the locks. Set MinHold to more than the clocks of the
 	// schedulers differ, or a scheduler whose clock is late runs a short job again. A run

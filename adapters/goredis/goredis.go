@@ -7,8 +7,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
-	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -39,8 +37,7 @@ func Open(ctx context.Context, o *redis.Options, more *redisstore.Options) (*red
 		addr = "localhost:6379"
 	}
 	if o.Network == "unix" || strings.HasPrefix(addr, "/") {
-		u := url.URL{Scheme: "unix", Path: addr, RawQuery: url.Values{"db": {strconv.Itoa(o.DB)}}.Encode()}
-		return redisstore.Open(ctx, u.String(), all)
+		return redisstore.Open(ctx, redisurl.OfSocket(addr, o.DB), all)
 	}
 	servers, err := s.url("redis", []string{addr}, o.DB)
 	if err != nil {

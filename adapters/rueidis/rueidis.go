@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"strings"
 
 	"github.com/redis/rueidis"
 
@@ -20,6 +21,7 @@ import (
 // settings in more, which has the rest. A nil more means the defaults. A DialCtxFn or
 // DialFn is used as rueidis uses it: it makes TLS connections itself. Sentinels are dialed
 // as the master is, with o.Dialer and o.TLSConfig: those of o.Sentinel are not taken over.
+// An address that begins with a slash is a unix socket, as in rueidis.ParseURL.
 //
 // AuthCredentialsFn is asked for each connection to a master, with the first address of o,
 // whatever server the connection is to. Sentinels get the credentials of o.Sentinel.
@@ -43,6 +45,9 @@ func Open(ctx context.Context, o rueidis.ClientOption, more *redisstore.Options)
 	}
 	if n := len(o.InitAddress); n != 1 {
 		return nil, fmt.Errorf("%w: the options name %d servers, not one: use OpenCluster for a cluster", store.ErrInvalid, n)
+	}
+	if path := o.InitAddress[0]; strings.HasPrefix(path, "/") { // as rueidis.ParseURL has a unix socket
+		return redisstore.Open(ctx, redisurl.OfSocket(path, o.SelectDB), all)
 	}
 	server, err := url("redis", o)
 	if err != nil {

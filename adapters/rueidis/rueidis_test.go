@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -35,14 +36,25 @@ func wantsSame(t *testing.T, what string, st store.Store, err error, o rueidis.C
 
 // The store connects to each server that rueidis connects to with the same options.
 func TestOpen(t *testing.T) {
-	server, secure, roots := redistest.StartTLS(t, "--requirepass", "secret")
+	path := filepath.Join(t.TempDir(), "redis")
+	server, secure, roots := redistest.StartTLS(t, "--requirepass", "secret", "--unixsocket", path)
+	socket, err := rueidis.ParseURL("unix://default:secret@" + path + "?db=2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var called atomic.Int64
+	dial := socket.DialCtxFn
+	socket.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, c *tls.Config) (net.Conn, error) {
+		called.Add(1)
+		return dial(ctx, addr, d, c)
+	}
 	trusting := &tls.Config{RootCAs: roots}
 	plain, safe := []string{server.Addr()}, []string{secure}
-	var called atomic.Int64
 	for what, o := range map[string]rueidis.ClientOption{
 		"password":          {InitAddress: plain, Password: "secret"},
 		"user and database": {InitAddress: plain, Username: "default", Password: "secret", SelectDB: 3},
 		"no host":           {InitAddress: []string{plain[0][strings.LastIndex(plain[0], ":"):]}, Password: "secret"},
+		"socket":            socket,
 		"TLS":               {InitAddress: safe, Password: "secret", TLSConfig: trusting},
 		"credentials": {InitAddress: plain, Password: "wrong", AuthCredentialsFn: func(c rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
 			called.Add(1)

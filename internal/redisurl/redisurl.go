@@ -4,6 +4,7 @@ package redisurl
 
 import (
 	"fmt"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -33,4 +34,10 @@ func Of(scheme string, secure bool, addrs []string, db int) (string, error) {
 		u += "/" + strconv.Itoa(db)
 	}
 	return u, nil
+}
+
+// OfSocket returns the URL of the server at a unix socket.
+func OfSocket(path string, db int) string {
+	u := url.URL{Scheme: "unix", Path: path, RawQuery: url.Values{"db": {strconv.Itoa(db)}}.Encode()}
+	return u.String()
 }
