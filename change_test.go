@@ -94,6 +94,58 @@ func TestDowngrade(t *testing.T) {
 	})
 }
 
+// A downgrade ends one lease and begins another, and the observer is told of both.
+func TestDowngradeIsObserved(t *testing.T) {
+	changing(t, func(t *testing.T, b *queueBench, s *changes) {
+		w := new(watch)
+		writer := b.acquire(leasehold.New(s, &leasehold.Options{Clock: b.clock, Observer: w.observe}).RW("a").Write())
+		time.Sleep(time.Second)
+		reader, err := writer.Downgrade(context.WithValue(t.Context(), whoKey{}, "reader"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w.want(t, "acquired", "released", "acquired"); t.Failed() {
+			return
+		}
+		first, over, next := w.events[0], w.events[1], w.events[2]
+		if over.Token != writer.Token() || over.Held != time.Second || over.Err != nil {
+			t.Errorf("the event of the writer's end is %+v, want token %v, held for 1s and no error", over, writer.Token())
+		}
+		if next.Token != reader.Token() || next.Call == first.Call || next.Call == 0 || w.who[2] != "reader" {
+			t.Errorf("the event of the reader's lease is %+v in the context of %v, want token %v and a call of its own, not %d, in that of the reader", next, w.who[2], reader.Token(), first.Call)
+		}
+		b.release(writer)
+		b.release(reader)
+		w.want(t, "acquired", "released", "acquired", "released")
+		if e := w.last(); e.Token != reader.Token() {
+			t.Errorf("the last event is %+v, want token %v", e, reader.Token())
+		}
+	})
+}
+
+// If the Observer ends the goroutine that has just been downgraded, the lock is released.
+func TestDowngradeEndedByAnObserver(t *testing.T) {
+	for how, end := range ends {
+		changing(t, func(t *testing.T, b *queueBench, s *changes) {
+			granted := 0
+			c := leasehold.New(s, &leasehold.Options{Clock: b.clock, Observer: func(_ context.Context, e leasehold.Event) {
+				if e.Kind == leasehold.Acquired {
+					if granted++; granted == 2 {
+						end()
+					}
+				}
+			}})
+			writer := b.acquire(c.RW("a").Write())
+			if p := calling(func() { writer.Downgrade(t.Context()) }); (p != nil) != (how == "panic") {
+				t.Errorf("%s: the caller panicked with %v, want a panic: %v", how, p, how == "panic")
+			}
+			if b.held("a") {
+				t.Errorf("%s: the lock is held, want it free: nobody has its lease", how)
+			}
+		})
+	}
+}
+
 // A downgrade of unknown outcome can be tried again. One that is refused, or that takes
 // too long, is a loss.
 func TestDowngradeInTrouble(t *testing.T) {

@@ -27,33 +27,63 @@ import (
 // l.
 func (l *Lease) Downgrade(ctx context.Context) (*Lease, error) {
 	mustHave(ctx)
+	began := l.h.c.started()
+	next, over, err := l.downgrade(ctx)
+	if next != nil && l.h.c.observe != nil {
+		l.observeDowngrade(ctx, next, over, began)
+	}
+	return next, err
+}
+
+// downgrade is Downgrade, and says whether the writer's hold has ended by it. It calls
+// nothing of the user's, which could release l and would wait for this.
+func (l *Lease) downgrade(ctx context.Context) (next *Lease, over bool, err error) {
 	h, c := l.h, l.h.c
 	changer, ok := c.store.(store.Changer)
 	caps := c.store.Caps()
 	if !ok {
-		return nil, fmt.Errorf("%w: lock %q: %s cannot make a writer a reader", ErrUnsupported, h.req.Name, caps.Engine)
+		return nil, false, fmt.Errorf("%w: lock %q: %s cannot make a writer a reader", ErrUnsupported, h.req.Name, caps.Engine)
 	}
 	if err := h.req.CheckDowngrade(caps); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	l.releasing.Lock() // nobody releases it meanwhile
 	defer l.releasing.Unlock()
 	if err := l.soleOfItsHold(); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	bounded, cancel := context.WithTimeout(ctx, validity.RenewAfter(h.req.TTL))
 	defer cancel()
 	start := c.clock.Now()
 	grant, err := changer.Downgrade(bounded, h.req)
-	next, lost := l.replace(grant, err, start)
+	next, over, lost := l.replace(grant, err, start)
 	switch {
 	case err != nil:
-		return nil, cmp.Or(lost, err)
+		return nil, false, cmp.Or(lost, err)
 	case next == nil:
 		c.drop(ctx, store.ReleaseRequest{Lease: h.req})
-		return nil, lost
+		return nil, false, lost
 	}
-	return next, nil
+	return next, over, nil
+}
+
+// observeDowngrade tells the observer that the lease next has taken the place of l, and
+// that l was released if its hold is over. If the observer ends the goroutine, the caller
+// does not get next, so it is released.
+func (l *Lease) observeDowngrade(ctx context.Context, next *Lease, over bool, began clock.Instant) {
+	returned := false
+	defer func() {
+		if !returned {
+			next.discard()
+		}
+	}()
+	if over {
+		l.observeRelease(nil)
+	}
+	e := next.event(Acquired, 0, nil)
+	e.Call, e.Waited = calls.Add(1), next.h.c.clock.Now().Sub(began)
+	next.h.c.observe(ctx, e)
+	returned = true
 }
 
 // soleOfItsHold returns nil if l is held, and no other lease has re-entered its grant.
@@ -70,8 +100,8 @@ func (l *Lease) soleOfItsHold() error {
 }
 
 // replace ends l, whose downgrade began at start and ended with err, and returns the
-// lease that takes its place; or why l is lost.
-func (l *Lease) replace(grant store.Grant, err error, start clock.Instant) (*Lease, error) {
+// lease that takes its place, and whether the hold of l is over; or why l is lost.
+func (l *Lease) replace(grant store.Grant, err error, start clock.Instant) (next *Lease, over bool, lost error) {
 	h, c := l.h, l.h.c
 	now := c.lock()
 	defer c.mu.Unlock()
@@ -80,20 +110,20 @@ func (l *Lease) replace(grant store.Grant, err error, start clock.Instant) (*Lea
 	}
 	h.stepLocked(leasefsm.Tick, 0, now)
 	if l.err != nil || err != nil {
-		return nil, l.err
+		return nil, false, l.err
 	}
 	req := h.req
 	req.Weight = 1
-	next := newLease(c, req, grant, leasefsm.New(h.fsm.Config).Step(leasefsm.Granted, start, now))
+	next = newLease(c, req, grant, leasefsm.New(h.fsm.Config).Step(leasefsm.Granted, start, now))
 	r := next.h
 	if !r.fsm.Live() {
-		return nil, &LostError{Name: req.Name, Cause: LostLateGrant, Reason: "the downgrade took so long that its validity was over"}
+		return nil, false, &LostError{Name: req.Name, Cause: LostLateGrant, Reason: "the downgrade took so long that its validity was over"}
 	}
 	l.endLocked(ErrReleased)
 	l.until, l.held = h.fsm.Until(), now.Sub(h.fsm.Since())
 	l.detached, l.released = true, true
 	h.shares = slices.DeleteFunc(h.shares, func(o *share) bool { return o == &l.share })
-	if len(h.shares) == 0 {
+	if over = len(h.shares) == 0; over {
 		h.stepLocked(leasefsm.Release, 0, now)
 	} else { // they re-entered meanwhile
 		h.stepLocked(leasefsm.RenewalDenied, 0, now)
@@ -101,5 +131,5 @@ func (l *Lease) replace(grant store.Grant, err error, start clock.Instant) (*Lea
 	r.delay, r.least, r.shares = h.delay, h.least, r.only[:0]
 	r.addLocked(&next.share, l.base, l.bound)
 	c.renewer.Add(&r.fsm, now)
-	return next, nil
+	return next, over, nil
 }

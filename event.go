@@ -9,13 +9,14 @@ import (
 // Every Acquire, Try and Do causes exactly one of Acquired, Handed, Passed and
 // Failed, unless it re-enters a lease; before it, any number of Waiting. A grant
 // causes one Lost if it is lost before it is released, and one Released when the
-// last of its leases is released; before these, any number of RenewalFailed.
+// last of its leases is released; before these, any number of RenewalFailed. A Downgrade
+// that succeeds causes Released for the writer's lease and Acquired for the reader's.
 type Event struct {
 	Kind EventKind
 	// Name is the name of the lock.
 	Name string
-	// Call numbers the calls of Acquire, Try and Do, so that a Waiting and the outcome of
-	// the same call can be matched: no other call in this process has the same number.
+	// Call numbers the calls of Acquire, Try, Do and Downgrade, so that a Waiting and the
+	// outcome of the same call can be matched: no other call in this process has the same number.
 	// It is 0 for RenewalFailed, Lost and Released.
 	Call uint64
 	// Owner and Token are those of the lease; empty and 0 for Waiting and Failed.

@@ -7,7 +7,7 @@ import (
 )
 
 // started returns the time, or 0 without an observer, since nobody needs it then.
-func (c *queues) started() clock.Instant {
+func (c *core) started() clock.Instant {
 	if c.observe == nil {
 		return 0
 	}

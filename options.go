@@ -41,7 +41,7 @@ type Options struct {
 	// passed on.
 	Cohort *Cohort
 	// Observer is called with every event, for metrics and traces, and with the
-	// context that Acquire, Try or Do was called with. It is called on the
+	// context that Acquire, Try, Do or Downgrade was called with. It is called on the
 	// goroutine that the event concerns; for RenewalFailed, Lost, and a Released that
 	// follows closely, on a goroutine of the package. It is called from many goroutines at
 	// once and never while a mutex is held, so it may use the Client and release
