@@ -29,7 +29,7 @@ func (t *trace) action(mv move) string {
 		}
 		return line
 	case hearMove:
-		return fmt.Sprintf("%s hears from node %d about slot %s: %s", who, node, slotText(s.agreed), t.heard(mv, c))
+		return fmt.Sprintf("%s hears from node %d about slot %s: %s", who, node, slotText(s.agreed), t.answer(mv, c))
 	case deliverMove, deliverAcquire, deliverAgain, deliverConfirm, deliverExtend, deliverStray, deliverRelease, deliverBury, deliverHeal, deliverStrayAsk, deliverReturn:
 		return fmt.Sprintf("node %d executes %s: %s", node, t.request(mv), t.reply(mv))
 	case hearPush:
@@ -38,7 +38,7 @@ func (t *trace) action(mv move) string {
 	case poll:
 		return fmt.Sprintf("%s may have missed a push of node %d, and asks again", who, node)
 	case hearAcquire, hearConfirm, hearExtend:
-		return fmt.Sprintf("%s hears from node %d: %s", who, node, t.heard(mv, c))
+		return fmt.Sprintf("%s hears from node %d: %s", who, node, t.answer(mv, c))
 	case doubtAcquire, doubtConfirm, doubtExtend:
 		return fmt.Sprintf("%s stops waiting for node %d's answer", who, node)
 	case unsentAcquire:
@@ -152,7 +152,7 @@ func (t *trace) reply(mv move) string {
 	switch a.Verdict {
 	case modelnode.Buried:
 		return "refused, this owner was released"
-	case modelnode.Shut:
+	case modelnode.Quarantined:
 		return "refused, it is in quarantine"
 	case modelnode.Taken:
 		if a.Holder == 0 {
@@ -183,8 +183,8 @@ func (t *trace) reply(mv move) string {
 	return "the key is deleted" + t.handed()
 }
 
-// heard describes an answer.
-func (t *trace) heard(mv move, c *cell) string {
+// answer describes an answer.
+func (t *trace) answer(mv move, c *cell) string {
 	msg, age := c.extend, t.before.slots[mv.slot].age
 	switch mv.kind {
 	case hearAcquire:

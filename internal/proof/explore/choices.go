@@ -126,7 +126,7 @@ func (ch *choices) faults(st *state, out []move) []move {
 			out = append(out, move{kind: jump, node: n})
 		}
 		nd := &st.nodes[n]
-		if nd.unread == 0 || ch.m.Reread == RereadAfter && nd.shut > 0 {
+		if nd.unread == 0 || ch.m.Reread == RereadAfter && nd.quarantined > 0 {
 			continue
 		}
 		for p := range ch.m.Nodes {

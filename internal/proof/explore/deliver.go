@@ -13,7 +13,7 @@ func (ns *nodes) deliver(st *state, mv move) {
 	}
 	s := &st.slots[mv.slot]
 	c := &s.cells[mv.node]
-	owner := ns.m.keeper(mv.slot) + 1
+	owner := ns.m.keyOwner(mv.slot) + 1
 	now := nodeNow(st, mv.node)
 	before := ns.lock(st, mv.node)
 	after, r := before, ns.m.Rules
@@ -168,7 +168,7 @@ func (ns *nodes) deliverShared(st *state, mv move) {
 func (ns *nodes) deliverBeside(st *state, mv move) {
 	s := &st.slots[mv.slot]
 	c := &s.cells[mv.node]
-	owner, now := ns.m.keeper(mv.slot)+1, nodeNow(st, mv.node)
+	owner, now := ns.m.keyOwner(mv.slot)+1, nodeNow(st, mv.node)
 	l, r := ns.lock(st, mv.node), ns.m.Rules
 	var a modelnode.Answer[uint8]
 	switch s.beside.op {

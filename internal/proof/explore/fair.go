@@ -186,7 +186,7 @@ func (w *future) undisturbed(st *state) bool {
 		switch s := &st.slots[i]; {
 		case s.life == asking && s.age == 0:
 			asks++
-			heard = heard || w.heardOfOthers(s)
+			heard = heard || w.knowsOfOthers(s)
 		case s.life != unused && !s.isGone():
 			return false
 		default:
@@ -196,8 +196,8 @@ func (w *future) undisturbed(st *state) bool {
 	return asks > 0 && !(gone && heard)
 }
 
-// heardOfOthers reports whether a node refused the attempt, or it has heard an answer.
-func (w *future) heardOfOthers(s *slot) bool {
+// knowsOfOthers reports whether a node refused the attempt, or it has heard an answer.
+func (w *future) knowsOfOthers(s *slot) bool {
 	for n := range w.m.Nodes {
 		c := &s.cells[n]
 		if !(c.acquire.stage == asked || c.acquire.stage == saidYes && c.key > 0) {
@@ -221,7 +221,7 @@ func (w *future) anyHolds(st *state) bool {
 func (w *future) noFaults(st *state) {
 	st.crashes, st.losses, st.jumps, st.twice = 0, 0, 0, 0
 	for n := range w.m.Nodes {
-		st.nodes[n].shut = 0
+		st.nodes[n].quarantined = 0
 	}
 }
 

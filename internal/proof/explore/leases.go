@@ -92,13 +92,13 @@ func (l *leases) end(s *slot) {
 	s.endBreak()
 	s.life, s.machine, s.token, s.renewals, s.beside = over, 0, 0, 0, beside{}
 	if !l.m.EveryEvent && !l.m.Returns {
-		l.giveBack(s)
+		l.release(s)
 	}
 }
 
-// giveBack makes the holder release. As in production, a node without the key keeps a
+// release makes the holder release. As in production, a node without the key keeps a
 // tombstone: the acquire may not have arrived yet.
-func (l *leases) giveBack(s *slot) {
+func (l *leases) release(s *slot) {
 	s.released = true
 	if s.life == holding {
 		l.end(s)

@@ -229,9 +229,9 @@ func (m *Model) lease() leasefsm.Config {
 	return leasefsm.Config{TTL: ticks(m.TTL), Renew: validity.RenewAfter(ticks(m.TTL)), MaxHold: ticks(m.MaxHold)}
 }
 
-// keeper is the slot in whose cells node keys of slot i's owner are: its own,
+// keyOwner is the slot in whose cells node keys of slot i's owner are: its own,
 // unless several attempts share an owner.
-func (m *Model) keeper(i uint8) uint8 {
+func (m *Model) keyOwner(i uint8) uint8 {
 	if m.ReuseOwner {
 		return i % uint8(m.Clients)
 	}

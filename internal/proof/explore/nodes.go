@@ -17,7 +17,7 @@ type nodes struct {
 
 // kept is what node n keeps.
 func (ns *nodes) kept(st *state, n uint8) (nd sharedNode) {
-	nd.counter, nd.shut = st.nodes[n].counter, st.nodes[n].shut
+	nd.counter, nd.quarantined = st.nodes[n].counter, st.nodes[n].quarantined
 	for i := range ns.m.Attempts {
 		c := &st.slots[i].cells[n]
 		nd.keys[i] = sharedKey{c.key, c.tombstone, c.share.slot, c.share.broken}
@@ -27,7 +27,7 @@ func (ns *nodes) kept(st *state, n uint8) (nd sharedNode) {
 
 // keepShared puts back what node n keeps after an operation.
 func (ns *nodes) keepShared(st *state, n uint8, nd *sharedNode) {
-	st.nodes[n].counter, st.nodes[n].shut = nd.counter, nd.shut
+	st.nodes[n].counter, st.nodes[n].quarantined = nd.counter, nd.quarantined
 	for i := range ns.m.Attempts {
 		c := &st.slots[i].cells[n]
 		c.key, c.tombstone, c.share.slot, c.share.broken = nd.keys[i].key, nd.keys[i].tombstone, nd.keys[i].slot, nd.keys[i].broken
@@ -102,8 +102,8 @@ func nodeNow(st *state, n uint8) clock.Instant {
 func (ns *nodes) lock(st *state, n uint8) modelnode.Lock[uint8] {
 	now, nd := nodeNow(st, n), &st.nodes[n]
 	l := modelnode.Lock[uint8]{Counter: ns.m.number(nd.counter)}
-	if nd.shut > 0 || nd.unread > 0 {
-		l.ShutUntil = now.Add(ticks(max(1, int(nd.shut))))
+	if nd.quarantined > 0 || nd.unread > 0 {
+		l.QuarantinedUntil = now.Add(ticks(max(1, int(nd.quarantined))))
 	}
 	tombstones := ns.tombstones[:0]
 	for i := range ns.m.Attempts {
@@ -176,7 +176,7 @@ func (ns *nodes) fault(st *state, mv move) {
 			l.Queue = before.Queue
 		}
 		ns.keep(st, n, l)
-		nd.shut = left(l.ShutUntil, nodeNow(st, n))
+		nd.quarantined = left(l.QuarantinedUntil, nodeNow(st, n))
 		if ns.m.Reread != NeverReread {
 			nd.unread, nd.read = (1<<ns.m.Nodes-1)&^(1<<n), 0
 		}

@@ -48,7 +48,7 @@ func unpackCell(word uint64) cell {
 func (n *node) pack() uint64 {
 	var b fields
 	b.put(uint64(n.counter), 8)
-	b.put(uint64(n.shut), 4)
+	b.put(uint64(n.quarantined), 4)
 	b.put(uint64(n.ahead), 4)
 	b.put(uint64(n.unread), maxNodes)
 	b.put(uint64(n.read), 8)

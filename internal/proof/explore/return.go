@@ -18,7 +18,7 @@ func (a *attempts) rejoin(st *state, mv move) {
 	old, s := &st.slots[mv.arg>>1], &st.slots[mv.slot]
 	*s = slot{life: asking, unclaimed: true, machine: fresh + 1} // which has asked for places only
 	a.enter(st, s, mv.arg&1 == 1)
-	a.leases.giveBack(old)
+	a.leases.release(old)
 	for n := range a.m.Nodes {
 		from, c := &old.cells[n], &s.cells[n]
 		c.acquire = message{stage: asked}

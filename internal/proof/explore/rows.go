@@ -79,7 +79,7 @@ func Rows() []Row {
 			Model: world(3, func(m *Model) { m.Crashes, m.Quarantine, m.KeepCounter, m.Renewals = 2, 2, true, 1 })},
 		{Name: "G1-quarantined", What: "nodes get a forgotten lease back even while they are in quarantine",
 			Model: world(2, func(m *Model) {
-				m.Crashes, m.Quarantine, m.KeepCounter, m.Renewals, m.Rules.HealsShut = 1, 2, true, 2, true
+				m.Crashes, m.Quarantine, m.KeepCounter, m.Renewals, m.Rules.HealsQuarantined = 1, 2, true, 2, true
 			}), Want: Mutex, Mutant: "node-heals-after-quarantine"},
 		{Name: "G1", What: "nodes get a forgotten lease back after their quarantine: as shipped",
 			Model: world(2, func(m *Model) { m.Crashes, m.Quarantine, m.KeepCounter, m.Renewals = 2, 2, true, 2 })},

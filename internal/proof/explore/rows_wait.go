@@ -125,7 +125,7 @@ func waitingRows() []Row {
 			Model: one(2, func(m *Model) { m.Check, m.Rules.HandsSame = Tokens, true }), Want: Tokens, Mutant: "node-hands-with-a-larger-token"},
 		{Name: "W-quarantined", What: "a node in quarantine hands the lock to a waiter",
 			Model: one(3, func(m *Model) {
-				m.Crashes, m.Quarantine, m.KeepCounter, m.KeepQueue, m.Check, m.Rules.HandsShut = 1, 2, true, true, Mutex, true
+				m.Crashes, m.Quarantine, m.KeepCounter, m.KeepQueue, m.Check, m.Rules.HandsQuarantined = 1, 2, true, true, Mutex, true
 			}), Want: Mutex, Mutant: "node-hands-after-quarantine"},
 		{Name: "W-tomb", What: "a waiter is released before its request arrives; no tombstones",
 			Model: one(2, func(m *Model) { m.Check, m.MaxDelay, m.Rules.NoTombstones = Orphans, 1, true }), Want: Orphans, Mutant: "node-tombstones"},

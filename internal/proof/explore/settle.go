@@ -67,7 +67,7 @@ func (se *settler) settleSlot(st *state, i int) {
 		s.token = 0 // older than the newest: by how much is all the same
 	}
 	if s.life == over && !s.released && !se.m.EveryEvent && !se.mayReturn(st) {
-		se.leases.giveBack(s)
+		se.leases.release(s)
 	}
 	acquiring, confirming, keys, busy := false, false, false, false
 	for n := range se.m.Nodes {

@@ -53,9 +53,9 @@ func slotOf(text string) uint8 {
 
 // sharedNode is what a node keeps about the lock and each attempt.
 type sharedNode struct {
-	counter token
-	shut    uint8
-	keys    [maxSlots]sharedKey
+	counter     token
+	quarantined uint8
+	keys        [maxSlots]sharedKey
 }
 
 // sharedKey is what a node keeps for an attempt.
@@ -102,8 +102,8 @@ func ticksTo(end clock.Instant) uint8 { return uint8(end.Sub(epoch) / tick) }
 // model is such a node, as the model of a node sees it.
 func (w *sharedNodes) model(nd *sharedNode, readers [maxSlots]bool) modelnode.Shared {
 	l := modelnode.Shared{Record: rule.Record{Spec: w.m.Kind, Token: fence.Token(nd.counter)}}
-	if nd.shut > 0 {
-		l.ShutUntil = epoch.Add(ticks(int(nd.shut)))
+	if nd.quarantined > 0 {
+		l.QuarantinedUntil = epoch.Add(ticks(int(nd.quarantined)))
 	}
 	for i, k := range nd.keys {
 		if k.key > 0 {
@@ -125,8 +125,8 @@ func (w *sharedNodes) model(nd *sharedNode, readers [maxSlots]bool) modelnode.Sh
 // node is what the model of a node keeps.
 func (w *sharedNodes) node(l modelnode.Shared) (nd sharedNode) {
 	nd.counter = w.m.packed(uint64(l.Token))
-	if l.ShutUntil > epoch {
-		nd.shut = ticksTo(l.ShutUntil)
+	if l.QuarantinedUntil > epoch {
+		nd.quarantined = ticksTo(l.QuarantinedUntil)
 	}
 	for i := range nd.keys {
 		for _, h := range l.Holds {

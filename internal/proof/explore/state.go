@@ -23,7 +23,7 @@ type state struct {
 	wait      uint8
 }
 
-// owner is the keeper of node n's key, or -1.
+// owner is the slot that holds the key of node n, or -1.
 func (st *state) owner(n uint8) int {
 	for i := range st.slots {
 		if st.slots[i].cells[n].key > 0 {
@@ -35,9 +35,9 @@ func (st *state) owner(n uint8) int {
 
 // node is what a node keeps besides what is in the slots' cells.
 type node struct {
-	counter token
-	shut    uint8 // ticks of quarantine left
-	ahead   uint8 // ticks its clock is ahead
+	counter     token
+	quarantined uint8 // ticks of quarantine left
+	ahead       uint8 // ticks its clock is ahead
 	// While it reads its counter back: which nodes it still has to ask, and
 	// the largest answer so far.
 	unread uint8

@@ -130,7 +130,7 @@ func (w *walker) apply(st *state, mv move) {
 	case deliverBreak:
 		w.nodes.deliverBreak(st, mv)
 	case release:
-		w.leases.giveBack(s)
+		w.leases.release(s)
 	case rejoin:
 		w.attempts.rejoin(st, mv)
 	case claim:
@@ -171,7 +171,7 @@ func (w *walker) begun(st *state) {
 func (w *walker) pass(st *state) {
 	for n := range w.m.Nodes {
 		nd := &st.nodes[n]
-		nd.shut -= min(nd.shut, 1)
+		nd.quarantined -= min(nd.quarantined, 1)
 		nd.counter, nd.read = w.m.counts(w.m.older(nd.counter, 1)), w.m.older(nd.read, 1)
 		w.nodes.expire(st, n, 1)
 	}

@@ -14,8 +14,8 @@ import (
 // says. Tokens count from 1.
 type Shared struct {
 	rule.Record
-	// ShutUntil is the end of a quarantine, as in Lock.
-	ShutUntil clock.Instant
+	// QuarantinedUntil is the end of a quarantine, as in Lock.
+	QuarantinedUntil clock.Instant
 }
 
 // KindRules say how a node behaves with such locks. Each switch removes one mechanism.
@@ -52,8 +52,8 @@ func said(ans rule.Answer) Answer[string] {
 
 // Acquire grants the lock if it has room. The second result has the slots of the lease.
 func (l Shared) Acquire(r KindRules, a rule.Ask, now clock.Instant) (Shared, Answer[string], rule.Slots) {
-	if now < l.ShutUntil {
-		return l, Answer[string]{Verdict: Shut, ExpiresIn: l.ShutUntil.Sub(now)}, ""
+	if now < l.QuarantinedUntil {
+		return l, Answer[string]{Verdict: Quarantined, ExpiresIn: l.QuarantinedUntil.Sub(now)}, ""
 	}
 	before := l.Record
 	after, ans := rule.Admit(l.Record, a, now)
@@ -70,7 +70,7 @@ func (l Shared) Acquire(r KindRules, a rule.Ask, now clock.Instant) (Shared, Ans
 
 // advance hands the lock on. A node in quarantine grants nothing.
 func (l Shared) advance(now clock.Instant) Shared {
-	if now >= l.ShutUntil {
+	if now >= l.QuarantinedUntil {
 		l.Record, _ = rule.Advance(l.Record, 0, now)
 	}
 	return l
@@ -145,7 +145,7 @@ func (l Shared) Break(r KindRules, owner string, tombstone time.Duration, now cl
 
 // Crash is a restart that loses everything but, if it is durable, the last token.
 func (l Shared) Crash(keepCounter bool, quarantine time.Duration, now clock.Instant) Shared {
-	after := Shared{ShutUntil: now.Add(quarantine), Record: rule.Record{Spec: l.Spec}}
+	after := Shared{QuarantinedUntil: now.Add(quarantine), Record: rule.Record{Spec: l.Spec}}
 	if keepCounter {
 		after.Token = l.Token
 	}

@@ -28,8 +28,8 @@ type Lock[O comparable] struct {
 	CounterExpiry clock.Instant
 	// Tombstones has the owners that may not acquire any more, in no order.
 	Tombstones []Tombstone[O]
-	// ShutUntil is the end of a quarantine: nothing is granted before it.
-	ShutUntil clock.Instant
+	// QuarantinedUntil is the end of a quarantine: nothing is granted before it.
+	QuarantinedUntil clock.Instant
 	// Queue has the waiters, the next one first.
 	Queue Queue[O]
 }
@@ -52,8 +52,8 @@ const (
 	Taken
 	// Buried: this owner was released before its acquire arrived.
 	Buried
-	// Shut: the node is in quarantine.
-	Shut
+	// Quarantined: the node is in quarantine.
+	Quarantined
 )
 
 // Answer is a node's answer, with its evidence.
@@ -64,7 +64,7 @@ type Answer[O comparable] struct {
 	// Reserved is how many tokens below Token also belong to the grant, after an
 	// Acquire that found the lock free.
 	Reserved uint64
-	// If Verdict is Taken, Holder has the lock for another ExpiresIn. If it is Shut,
+	// If Verdict is Taken, Holder has the lock for another ExpiresIn. If it is Quarantined,
 	// the quarantine lasts for another ExpiresIn.
 	Holder    O
 	ExpiresIn time.Duration
@@ -128,8 +128,8 @@ func (l Lock[O]) taken(now clock.Instant) Answer[O] {
 	return a
 }
 
-func (l Lock[O]) shut(now clock.Instant) Answer[O] {
-	return Answer[O]{Verdict: Shut, ExpiresIn: l.ShutUntil.Sub(now)}
+func (l Lock[O]) quarantined(now clock.Instant) Answer[O] {
+	return Answer[O]{Verdict: Quarantined, ExpiresIn: l.QuarantinedUntil.Sub(now)}
 }
 
 func (l Lock[O]) buried(o O, now clock.Instant) bool {

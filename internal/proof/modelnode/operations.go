@@ -15,8 +15,8 @@ func (l Lock[O]) Acquire(r Rules, a Ask[O], now clock.Instant) (Lock[O], Answer[
 	if held != a.Owner && (held != nobody || a.Stand || a.Behind) {
 		return l.stand(r, a, now)
 	}
-	if now < l.ShutUntil {
-		return l, l.shut(now)
+	if now < l.QuarantinedUntil {
+		return l, l.quarantined(now)
 	}
 	if held == a.Owner && last != 0 {
 		return l.leave(a.Owner).lasting(r, a.TTL, now), Answer[O]{Token: last}
@@ -90,8 +90,8 @@ func (l Lock[O]) Heal(r Rules, o O, ttl time.Duration, now clock.Instant) (Lock[
 	} else if held == o {
 		return l.lasting(r, ttl, now), Answer[O]{}
 	}
-	if now < l.ShutUntil && !r.HealsShut {
-		return l, l.shut(now)
+	if now < l.QuarantinedUntil && !r.HealsQuarantined {
+		return l, l.quarantined(now)
 	}
 	if !r.NoTombstones && l.buried(o, now) {
 		return l, Answer[O]{Verdict: Buried}
@@ -140,7 +140,7 @@ func (l Lock[O]) Release(r Rules, e Ending[O], now clock.Instant) (Lock[O], Answ
 		alive := slices.DeleteFunc(slices.Clone(l.Tombstones), func(t Tombstone[O]) bool { return t.Owner == o || now >= t.Expiry })
 		l.Tombstones = append(alive, Tombstone[O]{Owner: o, Expiry: now.Add(tombstone)})
 	}
-	hands := l.holder(now) == *new(O) && (now >= l.ShutUntil || r.HandsShut)
+	hands := l.holder(now) == *new(O) && (now >= l.QuarantinedUntil || r.HandsQuarantined)
 	if hands && e.GivesWay {
 		l.Queue, hands = l.Queue.prefer(e.To, now)
 	}
@@ -166,7 +166,7 @@ func (l Lock[O]) Return(r Rules, e Ending[O], a Ask[O], now clock.Instant) (afte
 // Crash is a restart that loses the lock, the tombstones and, unless it is durable, the
 // counter. The node grants nothing for the quarantine that follows.
 func (l Lock[O]) Crash(keepCounter bool, quarantine time.Duration, now clock.Instant) Lock[O] {
-	after := Lock[O]{ShutUntil: now.Add(quarantine)}
+	after := Lock[O]{QuarantinedUntil: now.Add(quarantine)}
 	if keepCounter {
 		after.Counter, after.CounterExpiry = l.Counter, l.CounterExpiry
 	}

@@ -106,7 +106,7 @@ func (l Queue[O]) prefer(o O, now clock.Instant) (Queue[O], bool) {
 // hand gives a free lock to the first waiter that can be reached. Like every grant it
 // waits for the end of a quarantine.
 func (l Lock[O]) hand(r Rules, propose uint64, reach Reach[O], now clock.Instant) (Lock[O], []Push[O]) {
-	if l.holder(now) != *new(O) || now < l.ShutUntil && !r.HandsShut {
+	if l.holder(now) != *new(O) || now < l.QuarantinedUntil && !r.HandsQuarantined {
 		return l, nil
 	}
 	for len(l.Queue) > 0 {

@@ -21,10 +21,10 @@ type Rules struct {
 	ExpiryShrinks bool
 	// ExtendCreates: extending takes the lock if nobody has it.
 	ExtendCreates bool
-	// HealsShut: a node heals even in quarantine.
-	HealsShut bool
-	// HandsShut: a node in quarantine hands the lock to waiters.
-	HandsShut bool
+	// HealsQuarantined: a node heals even in quarantine.
+	HealsQuarantined bool
+	// HandsQuarantined: a node in quarantine hands the lock to waiters.
+	HandsQuarantined bool
 	// PlacesStay: an owner that is released keeps its place in the queue.
 	PlacesStay bool
 	// HandsSame: a lock that is handed on keeps its token.

@@ -39,8 +39,8 @@ func (s store) granted(o owner) bool {
 	return slices.ContainsFunc(s.grants, func(g grant) bool { return g.owner == o })
 }
 
-// heard returns that grant, which its client then knows.
-func (s store) heard(o owner) grant {
+// delivered returns that grant and forgets it: its client knows it from now on.
+func (s store) delivered(o owner) grant {
 	i := slices.IndexFunc(s.grants, func(g grant) bool { return g.owner == o })
 	g := s.grants[i]
 	s.grants = slices.Delete(s.grants, i, i+1)

@@ -129,14 +129,14 @@ func (w *world) try(p *process, g *goroutine) {
 		return
 	}
 	g.phase, p.rank = away, 0
-	got := w.store.heard(o)
+	got := w.store.delivered(o)
 	w.step(p, waitq.Event[*goroutine]{Kind: waitq.TryGranted, Token: got.token, Spare: got.spare})
 	w.begins(p, g, got)
 }
 
 // hear tells a client that its place was granted the lock.
 func (w *world) hear(p *process) {
-	got := w.store.heard(p.place.owner)
+	got := w.store.delivered(p.place.owner)
 	p.rank = 0
 	a, _ := w.step(p, waitq.Event[*goroutine]{Kind: waitq.Granted, Token: got.token, Spare: got.spare})
 	switch a.Kind {

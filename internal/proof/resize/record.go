@@ -71,7 +71,7 @@ func left(t clock.Instant) uint8 { return uint8(max(t.Sub(now), 0) / tick) }
 
 // pass lets a tick pass at the node.
 func (nd *node) pass() {
-	for _, t := range []*uint8{&nd.shut, &nd.kept, &nd.seatFor} {
+	for _, t := range []*uint8{&nd.quarantined, &nd.kept, &nd.seatFor} {
 		*t -= min(*t, 1)
 	}
 	for i := range nd.cells {
@@ -84,6 +84,6 @@ func (nd *node) pass() {
 
 // crash makes the node forget the lock.
 func (nd *node) crash(quarantine uint8) {
-	nd.shut = quarantine
+	nd.quarantined = quarantine
 	nd.keep(&semaphore{})
 }

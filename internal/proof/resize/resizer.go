@@ -47,7 +47,7 @@ func (w *world) resizers(st *state, j int, try tryFunc) {
 		})
 	}
 	for n := range st.nodes {
-		if nd := &st.nodes[n]; nd.shut == 0 {
+		if nd := &st.nodes[n]; nd.quarantined == 0 {
 			w.deliverResize(nd, j, n, try)
 		}
 	}

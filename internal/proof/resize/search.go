@@ -72,7 +72,7 @@ func (w *world) next(st *state, f func(to state, what func() string)) {
 	for i := range st.leases {
 		w.clients(st, i, try)
 		for n := range st.nodes {
-			if st.nodes[n].shut == 0 {
+			if st.nodes[n].quarantined == 0 {
 				w.deliver(st, i, n, try)
 			}
 		}
@@ -120,7 +120,7 @@ func (m *Model) canonical(st *state) {
 
 // code orders nodes.
 func (nd *node) code() []byte {
-	b := append(make([]byte, 0, 64), nd.shut, nd.number, nd.kept, nd.setter, nd.seat.who, nd.seatFor)
+	b := append(make([]byte, 0, 64), nd.quarantined, nd.number, nd.kept, nd.setter, nd.seat.who, nd.seatFor)
 	for i := range nd.cells {
 		c := &nd.cells[i]
 		b = append(b, c.key, c.slot, c.tombstone, byte(c.acquire), c.granted, byte(c.extend), c.own, c.numbers, c.heal)

@@ -18,7 +18,7 @@ const anyNumber uint8 = 0xff
 // node is what a node keeps, and the messages between it and the clients.
 type node struct {
 	name         uint8 // for traces: it makes no difference
-	shut         uint8
+	quarantined  uint8
 	number, kept uint8 // of permits; 0: none
 	setter       uint8
 	seat         seat
