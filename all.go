@@ -19,7 +19,7 @@ import (
 // another in some other way.
 //
 // Each lock costs a request of its own. Requests for all of them at once would save round
-// trips if all are free. But if one is not, the others would have to be given back, and
+// trips if all are free. But if one is not, the others would have to be released, and
 // meanwhile other callers would find them held.
 type All struct {
 	c     *Client

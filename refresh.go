@@ -60,7 +60,7 @@ func (r *refresher) holder(ctx context.Context, c *core, name string, ttl time.D
 		l.ask(ctx, c, name, ttl)
 	}
 	<-l.done
-	if l.err != nil || s.rank != 0 && store.Rank(l.state.Holder.Owner) == s.rank { // handed to us, and about to be given back
+	if l.err != nil || s.rank != 0 && store.Rank(l.state.Holder.Owner) == s.rank { // handed to us, and about to be released
 		return s.why
 	}
 	e := updated(busy, l.state)

@@ -30,13 +30,13 @@ type contest struct {
 
 // Settings of contention that have no flag.
 const (
-	insiders  = 16                     // goroutines of one process
-	onlookers = 100                    // that wait for a lock that is kept
-	keptFor   = locks.TTL / 3          // in which each place is refreshed once
-	farAway   = 2 * time.Millisecond   // a round trip
-	farCrowd  = 16                     // processes far away
-	gathering = 500 * time.Millisecond // until all processes have started
-	placeTTL  = 3 * time.Second        // of the waiters behind a frozen one
+	insiders         = 16                     // goroutines of one process
+	onlookers        = 100                    // that wait for a lock that is kept
+	keptFor          = locks.TTL / 3          // in which each place is refreshed once
+	farAway          = 2 * time.Millisecond   // a round trip
+	farAwayProcesses = 16                     // processes far away
+	gathering        = 500 * time.Millisecond // until all processes have started
+	placeTTL         = 3 * time.Second        // of the waiters behind a frozen one
 )
 
 // contests returns the measurements, in order. Kinds that are compared are measured one
@@ -51,7 +51,7 @@ func (s settings) contests(kinds []locks.Kind) []contest {
 		{scenario: report.Inside, kinds: ours, processes: []int{1, 2}, inside: insiders, rounds: s.rounds, dur: s.dur, warm: s.warm},
 		{scenario: report.Waiting, kinds: locking, processes: []int{1}, inside: onlookers, rounds: 1, dur: keptFor, warm: 4 * gathering, kept: true},
 		{scenario: report.Waiting, kinds: locking, processes: []int{onlookers}, inside: 1, rounds: 1, dur: keptFor, warm: 4 * gathering, kept: true},
-		{scenario: report.Far, kinds: locking, processes: []int{farCrowd}, inside: 1, rounds: min(s.rounds, 3), dur: 2 * s.dur, warm: gathering, far: farAway},
+		{scenario: report.Far, kinds: locking, processes: []int{farAwayProcesses}, inside: 1, rounds: min(s.rounds, 3), dur: 2 * s.dur, warm: gathering, far: farAway},
 		{scenario: report.Shared, kinds: shared, processes: []int{2 * locks.Permits}, inside: 1, rounds: s.rounds, dur: 2 * s.dur, warm: gathering, hold: report.SharedHold},
 	}
 	if s.short {

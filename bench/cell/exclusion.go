@@ -48,7 +48,7 @@ func exclusion(ctx context.Context, name string, limit int, a, b locks.Client) e
 	}
 	if err := <-locked; err != nil {
 		if err := lockSoon(ctx, second); err != nil {
-			return fmt.Errorf("a lock that was given back: %w", err)
+			return fmt.Errorf("a lock that was released: %w", err)
 		}
 	}
 	return second.Unlock(ctx)

@@ -276,7 +276,7 @@ func TestTrouble(t *testing.T) {
 	if f, err := (Contest{Service: nowhere, Lock: "a", Processes: 2}).Run(t.Context()); err == nil {
 		t.Errorf("without servers: %+v, want an error", f)
 	}
-	if _, err := Muster(t.Context(), []Spec{{Do: Loop, Kind: "nothing"}}); err == nil {
+	if _, err := Start(t.Context(), []Spec{{Do: Loop, Kind: "nothing"}}); err == nil {
 		t.Error("an unknown implementation: no error, want one")
 	}
 	var r reading
@@ -307,7 +307,7 @@ func TestReading(t *testing.T) {
 // orphans starts workers, one of them frozen, prints their ids, and waits to be killed.
 func orphans() error {
 	spec := Spec{Do: Loop, Kind: noLock.Name}
-	f, err := Muster(context.Background(), []Spec{spec, spec})
+	f, err := Start(context.Background(), []Spec{spec, spec})
 	if err != nil {
 		return err
 	}

@@ -47,17 +47,17 @@ func (c Contest) once(ctx context.Context) (f Figures, late time.Duration, err e
 	for i := range specs {
 		specs[i] = c.spec(Loop)
 	}
-	fleet, err := Muster(ctx, specs)
+	fleet, err := Start(ctx, specs)
 	if err != nil {
 		return f, 0, err
 	}
 	defer fleet.End()
-	var keeper *Member
+	var holder *Member
 	if c.Kept {
-		if keeper, err = c.keeper(ctx); err != nil {
+		if holder, err = c.holder(ctx); err != nil {
 			return f, 0, err
 		}
-		defer keeper.End()
+		defer holder.End()
 	}
 	begin := Now() + int64(assembly)
 	from := begin + int64(c.Warm)
@@ -77,8 +77,8 @@ func (c Contest) once(ctx context.Context) (f Figures, late time.Duration, err e
 		m.dismiss()
 		return nil
 	})
-	if keeper != nil {
-		hold, err := keeper.release()
+	if holder != nil {
+		hold, err := holder.release()
 		if err != nil {
 			return f, 0, err
 		}
@@ -150,9 +150,9 @@ func (f Fleet) collect() (logs []Log, sum heading, err error) {
 	return logs, sum, nil
 }
 
-// keeper starts a process that holds the lock, and waits until it does.
-func (c Contest) keeper(ctx context.Context) (*Member, error) {
-	one, err := Muster(ctx, []Spec{c.spec(Keep)})
+// holder starts a process that holds the lock, and waits until it does.
+func (c Contest) holder(ctx context.Context) (*Member, error) {
+	one, err := Start(ctx, []Spec{c.spec(Keep)})
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +167,7 @@ func (c Contest) keeper(ctx context.Context) (*Member, error) {
 	return m, nil
 }
 
-// release makes a keeper release the lock, and returns its turn.
+// release makes a holder release the lock, and returns its turn.
 func (m *Member) release() (Hold, error) {
 	if _, err := fmt.Fprintln(m.in, release); err != nil {
 		return Hold{}, err

@@ -32,18 +32,18 @@ func (s Service) First(ctx context.Context, lock, fate string, ttl time.Duration
 	if s.Kind.Role != locks.Ours {
 		return 0, errors.New("only Leasehold reports its place in the queue")
 	}
-	keeper, err := Contest{Service: s, Lock: lock}.keeper(ctx)
+	holder, err := Contest{Service: s, Lock: lock}.holder(ctx)
 	if err != nil {
 		return 0, err
 	}
-	defer keeper.End()
+	defer holder.End()
 	stand := Spec{Do: Stand, Kind: s.Kind.Name, Addrs: s.Addrs, Lock: lock, TTL: ttl}
-	line, err := Muster(ctx, []Spec{stand, stand})
+	queue, err := Start(ctx, []Spec{stand, stand})
 	if err != nil {
 		return 0, err
 	}
-	defer line.End()
-	for _, m := range line {
+	defer queue.End()
+	for _, m := range queue {
 		if _, err := fmt.Fprintln(m.in); err != nil {
 			return 0, err
 		}
@@ -56,18 +56,18 @@ func (s Service) First(ctx context.Context, lock, fate string, ttl time.Duration
 			return 0, err
 		}
 	}
-	next := line[1]
+	next := queue[1]
 	switch fate {
 	case Alive:
-		next = line[0]
+		next = queue[0]
 	case Killed, Hasty:
-		line[0].Kill()
+		queue[0].Kill()
 	case Frozen:
-		if err := line[0].Freeze(); err != nil {
+		if err := queue[0].Freeze(); err != nil {
 			return 0, err
 		}
 	}
-	before, err := keeper.release()
+	before, err := holder.release()
 	if err != nil {
 		return 0, err
 	}

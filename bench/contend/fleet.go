@@ -154,8 +154,8 @@ func (m *Member) end(how func()) {
 // Fleet is a group of workers.
 type Fleet []*Member
 
-// Muster starts a worker for each spec, and returns when all are ready.
-func Muster(ctx context.Context, specs []Spec) (Fleet, error) {
+// Start starts a worker for each spec, and returns when all are ready.
+func Start(ctx context.Context, specs []Spec) (Fleet, error) {
 	f := make(Fleet, 0, len(specs))
 	for _, s := range specs {
 		m, err := Enlist(ctx, s)

@@ -148,9 +148,9 @@ func overlaps(turns []turn, limit int) (n int, first string) {
 
 func before(got, freed int64) string {
 	if freed == Never {
-		return "which never gave it back"
+		return "which never released it"
 	}
-	return fmt.Sprintf("%v before that began to give it back", time.Duration(freed-got))
+	return fmt.Sprintf("%v before that began to release it", time.Duration(freed-got))
 }
 
 // jain returns Jain's index of fairness, 0 for nothing at all.

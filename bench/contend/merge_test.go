@@ -69,10 +69,10 @@ func TestOverlapsAreFound(t *testing.T) {
 		n    int
 		says string
 	}{
-		"the other takes it 1 ns too early":      {turns(0, 10, 21), good[1], 1, "process 1 got the lock 10ns after process 0 did, 1ns before that began to give it back"},
+		"the other takes it 1 ns too early":      {turns(0, 10, 21), good[1], 1, "process 1 got the lock 10ns after process 0 did, 1ns before that began to release it"},
 		"both at once":                           {turns(0, 20, 30), turns(0, 20, 30), 1, "0s after"},
 		"within a long turn, behind a short one": {turns(0, 10, 100), turns(0, 20, 30, 30, 40, 50), 2, "process 1"},
-		"it was never given back":                {turns(0, 10, Never), turns(0, 20, 30), 1, "which never gave it back"},
+		"it was never released":                  {turns(0, 10, Never), turns(0, 20, 30), 1, "which never released it"},
 		"outside of the window":                  {turns(0, 210, 220), turns(0, 215, 220), 1, "process 1"},
 		"a third one during a long turn":         {turns(0, 10, 90, 90, 95, 99), turns(0, 85, 86), 1, "75ns after"},
 	} {

@@ -7,8 +7,8 @@ const Arg = "contend"
 
 // The tasks of a worker.
 const (
-	Loop  = "loop"  // take the lock and give it back, over and over
-	Keep  = "keep"  // take the lock, say so, and give it back when told to
+	Loop  = "loop"  // take the lock and release it, over and over
+	Keep  = "keep"  // take the lock, say so, and release it when told to
 	Stand = "stand" // Leasehold only: say when it waits in the queue, and hold once
 )
 

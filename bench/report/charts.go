@@ -55,7 +55,7 @@ func contended(r *Run) chart {
 	c := chart{
 		title: "One lock that all processes want", unit: "changes of holder per second", kinds: locks.Contended,
 		found: func(k locks.Kind, i int) (float64, bool) {
-			m, ok := medians[crowd{Contended, k.Name, all[i][0], all[i][1]}]
+			m, ok := medians[contestKey{Contended, k.Name, all[i][0], all[i][1]}]
 			return m.handOffs, ok
 		},
 		note: noteOf(r),
@@ -72,7 +72,7 @@ func idle(r *Run) chart {
 	c := chart{
 		title: "Waiting for a lock that another process keeps", unit: "commands per second", fewer: true, kinds: locks.Contended,
 		found: func(k locks.Kind, i int) (float64, bool) {
-			m, ok := medians[crowd{Waiting, k.Name, all[i][0], all[i][1]}]
+			m, ok := medians[contestKey{Waiting, k.Name, all[i][0], all[i][1]}]
 			return m.sent + m.keptAlive, ok
 		},
 		note: noteOf(r),

@@ -15,14 +15,14 @@ import (
 // SharedHold is how long each turn with a semaphore and with the mutex beside it takes.
 const SharedHold = 5 * time.Millisecond
 
-// crowd identifies a measurement of one contended lock: measurements with an equal
-// crowd are repetitions of each other.
-type crowd struct {
+// contestKey identifies a measurement of one contended lock: measurements with an equal
+// key are repetitions of each other.
+type contestKey struct {
 	scenario, kind        string
 	processes, goroutines int
 }
 
-// contested are the medians of the rounds of a crowd; errors and overlaps are
+// contested are the medians of the rounds with one key; errors and overlaps are
 // those of all rounds together.
 type contested struct {
 	label                     string
@@ -43,13 +43,13 @@ type contested struct {
 	firstOverlap, firstFailed string
 }
 
-func contestedOf(r *Run) map[crowd]contested {
-	groups := map[crowd][]Contest{}
+func contestedOf(r *Run) map[contestKey]contested {
+	groups := map[contestKey][]Contest{}
 	for _, c := range r.Contests {
-		k := crowd{c.Scenario, c.Kind, c.Processes, c.Goroutines}
+		k := contestKey{c.Scenario, c.Kind, c.Processes, c.Goroutines}
 		groups[k] = append(groups[k], c)
 	}
-	all := map[crowd]contested{}
+	all := map[contestKey]contested{}
 	for k, g := range groups {
 		kind, _ := locks.ContendedNamed(k.kind)
 		of := func(f func(Contest) float64) float64 {
@@ -188,7 +188,7 @@ func contestTables(r *Run) []contestTable {
 		for _, size := range sizes(medians, t.scenario) {
 			var shown []contested
 			for _, k := range locks.Contended {
-				if m, ok := medians[crowd{t.scenario, k.Name, size[0], size[1]}]; ok {
+				if m, ok := medians[contestKey{t.scenario, k.Name, size[0], size[1]}]; ok {
 					shown = append(shown, m)
 				}
 			}
@@ -230,7 +230,7 @@ func crowdOf(processes, goroutines int) string {
 }
 
 // sizes returns the numbers of processes and goroutines that were measured.
-func sizes(medians map[crowd]contested, scenario string) [][2]int {
+func sizes(medians map[contestKey]contested, scenario string) [][2]int {
 	var all [][2]int
 	for k := range medians {
 		if k.scenario == scenario {

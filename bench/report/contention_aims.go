@@ -23,7 +23,7 @@ type aim struct {
 // aims collects the figures of a run, without those that were not measured.
 type aims struct {
 	run     *Run
-	medians map[crowd]contested
+	medians map[contestKey]contested
 	all     []aim
 }
 
@@ -61,7 +61,7 @@ func aimOf(what, measured, aimed string, reached bool) aim {
 }
 
 func (a *aims) at(scenario, kind string, processes int) (contested, bool) {
-	m, ok := a.medians[crowd{scenario, kind, processes, 1}]
+	m, ok := a.medians[contestKey{scenario, kind, processes, 1}]
 	return m, ok
 }
 
@@ -94,8 +94,8 @@ const redsyncModule = "github.com/go-redsync/redsync/v4"
 // shared adds the turns of a semaphore beside those of a mutex that is held for as long.
 func (a *aims) shared() {
 	for _, size := range sizes(a.medians, Shared) {
-		permits := a.medians[crowd{Shared, "leasehold-permit-1", size[0], size[1]}]
-		mutex := a.medians[crowd{Shared, "leasehold-1", size[0], size[1]}]
+		permits := a.medians[contestKey{Shared, "leasehold-permit-1", size[0], size[1]}]
+		mutex := a.medians[contestKey{Shared, "leasehold-1", size[0], size[1]}]
 		if permits.turns > 0 && mutex.turns > 0 {
 			a.least(fmt.Sprintf("1 node, %s: turns, a semaphore of %d / mutex, both held for %v", crowdOf(size[0], size[1]), locks.Permits, SharedHold), permits.turns/mutex.turns, 6)
 		}
@@ -268,7 +268,7 @@ const cohortFor = 100 * time.Millisecond
 func (a *aims) inside() {
 	for _, size := range sizes(a.medians, Inside) {
 		for _, n := range []int{1, 5} {
-			m, ok := a.medians[crowd{Inside, fmt.Sprintf("leasehold-%d", n), size[0], size[1]}]
+			m, ok := a.medians[contestKey{Inside, fmt.Sprintf("leasehold-%d", n), size[0], size[1]}]
 			switch {
 			case !ok:
 			case size[0] == 1:
@@ -289,7 +289,7 @@ func (a *aims) inside() {
 func (a *aims) waiting() {
 	for _, size := range sizes(a.medians, Waiting) {
 		for _, n := range []int{1, 5} {
-			m, ok := a.medians[crowd{Waiting, fmt.Sprintf("leasehold-%d", n), size[0], size[1]}]
+			m, ok := a.medians[contestKey{Waiting, fmt.Sprintf("leasehold-%d", n), size[0], size[1]}]
 			if !ok {
 				continue
 			}

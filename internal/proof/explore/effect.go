@@ -134,5 +134,5 @@ func (t *trace) verdict(mv move) string {
 	if mv.kind == deliverReturn {
 		return fmt.Sprintf("%s: %s was released at node %d, and has its key there", Orphans, t.names[t.before.slots[mv.slot].cells[mv.node].queue.comes-1], mv.node+1)
 	}
-	return fmt.Sprintf("%s: %s may have the lock at a node, and does not give it back", Orphans, who)
+	return fmt.Sprintf("%s: %s may have the lock at a node, and does not release it", Orphans, who)
 }

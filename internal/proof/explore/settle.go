@@ -100,7 +100,7 @@ func (se *settler) settleSlot(st *state, i int) {
 		busy = busy || *c != cell{}
 	}
 	if s.life == over && !keys && !acquiring && !se.m.ReuseOwner {
-		s.released = true // there is nothing to give back
+		s.released = true // there is nothing to release
 	}
 	if !acquiring {
 		s.propose = 0

@@ -59,7 +59,7 @@ const (
 // slot is one attempt, and the lease it may lead to.
 type slot struct {
 	life     life
-	released bool // over, and has been given back
+	released bool // over, and was released
 	repeated bool // an acquire may have been on its way when it was won
 	gaveWay  bool // and is to be followed by another of its rank
 	// Nobody waits for it yet: it was begun with a release.

@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// locker takes locks for commands, and gives them back.
+// locker acquires locks for commands, and releases them.
 type locker struct{ *program }
 
 // acquire opens the store and waits for the lock, as flags and signals require.
@@ -123,11 +123,11 @@ func gaveUp(err error, wait time.Duration) error {
 	return fmt.Errorf("gave up after %v: %w", wait, err)
 }
 
-// giveBack releases the locks, once --min-hold is over, closes the store and
+// releaseAndClose releases the locks, once --min-hold is over, closes the store and
 // returns the code to exit with, given that of the command.
-func (p locker) giveBack(sigs *signals, st store.Store, l lease, until time.Time, code int) int {
+func (p locker) releaseAndClose(sigs *signals, st store.Store, l lease, until time.Time, code int) int {
 	if l.Err() != nil {
-		giveBackLost(sigs, st, l, until)
+		releaseLost(sigs, st, l, until)
 		return code
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -158,10 +158,10 @@ func reachedMaxHold(err error) bool {
 	return errors.As(err, &lost) && lost.Cause == leasehold.LostMaxHold
 }
 
-// giveBackLost releases a lost lease, once --min-hold is over, and closes the store. The
-// lease ends by itself. Giving it back may make that sooner, but waiting for servers that
+// releaseLost releases a lost lease, once --min-hold is over, and closes the store. The
+// lease ends by itself. A release may end it sooner, but waiting for servers that
 // are out of reach must not outlast the lease.
-func giveBackLost(sigs *signals, st store.Store, l lease, until time.Time) {
+func releaseLost(sigs *signals, st store.Store, l lease, until time.Time) {
 	patience := min(time.Until(l.Deadline())/2, time.Second)
 	switch least := time.Until(until); {
 	case least <= 0: // also if the command never ran

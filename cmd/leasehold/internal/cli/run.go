@@ -164,7 +164,7 @@ func (p *program) run(c *cobra.Command, o runFlags, args []string) error {
 	if !outcome.Started {
 		until = time.Time{} // nothing ran that others must not repeat
 	}
-	code := locker{p}.giveBack(sigs, st, l, until, outcome.Code)
+	code := locker{p}.releaseAndClose(sigs, st, l, until, outcome.Code)
 	outcome.Reap()
 	if _, ok := outcome.Err.(*runner.StartError); ok {
 		return startFailed(outcome.Err)

@@ -23,7 +23,7 @@ type Attempt struct {
 	Lost     clock.Instant
 	Denied   bool
 	Release  clock.Instant
-	Released clock.Instant // only when the lock was certainly given back
+	Released clock.Instant // only when the lock was certainly released
 	Killed   clock.Instant // its process, when it was sent the signal
 	Over     bool          // the release returned, whatever it said
 	Err      string        // of the outcome, the loss or the release, whichever came last

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// crowd is attempts that could trust their leases at the same time.
-type crowd struct {
+// excess is attempts that could trust their leases at the same time.
+type excess struct {
 	attempts []*Attempt // the last is the one that was too many
 	weight   int64      // of all
 	lasted   time.Duration
 }
 
-// crowds finds attempts that could trust their leases at the same time although their
+// excesses finds attempts that could trust their leases at the same time although their
 // weights add up to more than limit. It takes them in the order in which they began to.
-func crowds(holds []*Attempt, limit int64, weight func(*Attempt) int64) (found []crowd) {
+func excesses(holds []*Attempt, limit int64, weight func(*Attempt) int64) (found []excess) {
 	var present []*Attempt
 	for _, a := range holds {
 		from, until, _, _ := a.Trusted()
@@ -25,7 +25,7 @@ func crowds(holds []*Attempt, limit int64, weight func(*Attempt) int64) (found [
 			return to <= from
 		})
 		present = append(present, a)
-		c := crowd{attempts: slices.Clone(present)}
+		c := excess{attempts: slices.Clone(present)}
 		for _, o := range present {
 			_, to, _, _ := o.Trusted()
 			c.weight, until = c.weight+weight(o), min(until, to)
@@ -52,7 +52,7 @@ func trusted(h *History, lock int) []*Attempt {
 // lock has no room for them together.
 func (h *History) exclusion(lock int) (found []Violation) {
 	kind := kindOf(h, lock)
-	for _, c := range crowds(trusted(h, lock), kind.Limit, func(a *Attempt) int64 { return a.Weight }) {
+	for _, c := range excesses(trusted(h, lock), kind.Limit, func(a *Attempt) int64 { return a.Weight }) {
 		v := Violation{Check: "permits", Lock: lock, Attempts: c.attempts,
 			What: fmt.Sprintf("holders of %d permits could trust their leases at once, for %v, and there are %d", c.weight, c.lasted, kind.Limit)}
 		switch {
@@ -78,7 +78,7 @@ func slots(h *History, lock int) (found []Violation) {
 			found = append(found, Violation{Check: "slots", Lock: lock, Attempts: holds[:1],
 				What: fmt.Sprintf("slot %d was granted, and the slots are 0 to %d", slot, limit-1)})
 		}
-		for _, c := range crowds(holds, 1, func(*Attempt) int64 { return 1 }) {
+		for _, c := range excesses(holds, 1, func(*Attempt) int64 { return 1 }) {
 			found = append(found, Violation{Check: "slots", Lock: lock, Attempts: c.attempts,
 				What: fmt.Sprintf("%d holders of slot %d could trust their leases at once, for %v", len(c.attempts), slot, c.lasted)})
 		}

@@ -73,14 +73,14 @@ func (s *story) check() Findings {
 	return s.Check(Limits{Calm: 3 * time.Second, Patience: 20 * time.Second})
 }
 
-// tale is a story with a name and what the judge finds in it.
-type tale struct {
+// namedStory is a story with a name and what the judge finds in it.
+type namedStory struct {
 	name string
 	tell func(*story)
 	want []string // checks that must find something; no others may
 }
 
-var stories = []tale{
+var stories = []namedStory{
 	{"one after the other", func(s *story) {
 		s.grant(1, 0, 0, 5, 1000, 10)
 		s.release(1, 100, 110)
@@ -224,7 +224,7 @@ var stories = []tale{
 func TestStories(t *testing.T) { judge(t, stories) }
 
 // judge checks which violations are found in each story.
-func judge(t *testing.T, stories []tale) {
+func judge(t *testing.T, stories []namedStory) {
 	for _, c := range stories {
 		t.Run(c.name, func(t *testing.T) {
 			s := newStory(t)

@@ -32,7 +32,7 @@ func (s *story) writer(proc, asked, granted int, token fence.Token) {
 }
 
 // soundKinds are stories of sound locks that several can hold.
-var soundKinds = []tale{
+var soundKinds = []namedStory{
 	{"three hold a semaphore of 3, and a fourth comes in time", func(s *story) {
 		s.permits(1, 1, 0, 0, 5, 10)
 		s.permits(2, 1, 1, 1, 6, 11)
@@ -78,7 +78,7 @@ var soundKinds = []tale{
 }
 
 // soundOverSeveral are stories of readers that are sound only over several servers.
-var soundOverSeveral = []tale{
+var soundOverSeveral = []namedStory{
 	{"a later reader with a smaller token", func(s *story) {
 		s.reader(1, 0, 5, 10)
 		s.reader(2, 6, 8, 9)
@@ -92,7 +92,7 @@ var soundOverSeveral = []tale{
 }
 
 // brokenKinds are stories of broken stores, each broken in one way.
-var brokenKinds = []tale{
+var brokenKinds = []namedStory{
 	{"a fourth permit of three", func(s *story) {
 		s.permits(1, 1, 0, 0, 5, 10)
 		s.permits(2, 1, 1, 1, 6, 11)
@@ -169,8 +169,8 @@ func TestKinds(t *testing.T) {
 }
 
 // ofKinds are stories of locks of those kinds, on one or several servers.
-func ofKinds(several bool, tales []tale) (all []tale) {
-	for _, c := range tales {
+func ofKinds(several bool, stories []namedStory) (all []namedStory) {
+	for _, c := range stories {
 		tell := c.tell
 		c.tell = func(s *story) {
 			s.Kinds, s.Several = kinds, several
@@ -185,7 +185,7 @@ func ofKinds(several bool, tales []tale) (all []tale) {
 func TestKindsOverSeveral(t *testing.T) {
 	all := slices.Clone(soundOverSeveral)
 	for _, c := range brokenKinds {
-		if !slices.ContainsFunc(soundOverSeveral, func(s tale) bool { return s.name == c.name }) && c.name != readersApart {
+		if !slices.ContainsFunc(soundOverSeveral, func(s namedStory) bool { return s.name == c.name }) && c.name != readersApart {
 			all = append(all, c)
 		}
 	}

@@ -19,9 +19,9 @@ type step struct {
 }
 
 const (
-	take     = iota // it was granted
-	mayTake         // it may have been
-	giveBack        // the hold ended, at some time
+	take    = iota // it was granted
+	mayTake        // it may have been
+	endHold        // the hold ended, at some time
 )
 
 // nobody has the lock.
@@ -40,7 +40,7 @@ var lockModel = porcupine.NondeterministicModel{
 			return []any{nobody, s.a}
 		case s.do == mayTake:
 			return []any{holder}
-		case s.do == giveBack && holder == s.a:
+		case s.do == endHold && holder == s.a:
 			return []any{nobody}
 		}
 		return nil
@@ -93,7 +93,7 @@ func (h *History) lockOperations(attempts []*Attempt) []porcupine.Operation {
 			// The hold can end before the answer: the process may have been stopped, and
 			// have learned of the grant only when its validity was over.
 			_, ended, _, _ := a.Trusted()
-			add(a, giveBack, max(a.From, ended), a.Released)
+			add(a, endHold, max(a.From, ended), a.Released)
 		case Unknown:
 			// Its effect may come at any time from now on, or never. When is
 			// not left to the search: that it had none, right away, explains

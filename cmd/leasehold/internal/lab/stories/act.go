@@ -41,7 +41,7 @@ const (
 	open    = "open"    // open a store
 	acquire = "acquire" // ask it for the lock
 	holds   = "holds"   // look whether the lease can be trusted
-	release = "release" // give it back
+	release = "release" // release it
 	write   = "write"   // write to the resource
 	draw    = "draw"    // draw IDs
 	native  = "native"  // wait for the lock with the engine's own client, for which store is

@@ -179,7 +179,7 @@ func (a *actor) holds() (bool, string) {
 	return r.Err == "", r.Err
 }
 
-// releases gives the lock back, and is the error of that.
+// releases releases the lock and returns the error.
 func (a *actor) releases() string { return a.do(order{Do: release}).Err }
 
 // writes writes to the resource, and says whether that was accepted.

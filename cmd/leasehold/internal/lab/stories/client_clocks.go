@@ -58,9 +58,9 @@ only as long as all clocks agree.`,
 				return ending{Broken, "A's lease is gone: " + why}
 			}
 			if why := a.releases(); why != "" {
-				s.fail("A cannot give the lock back: %s", why)
+				s.fail("A cannot release the lock: %s", why)
 			}
-			a.says("gives the lock back")
+			a.says("releases the lock")
 			if b.gets(terms{ttl: long}) <= first {
 				return ending{Broken, "the later grant does not have the larger token."}
 			}

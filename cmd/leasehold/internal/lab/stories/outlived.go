@@ -49,9 +49,9 @@ func (s *stage) keeps(a, b *actor, d time.Duration, words string) ending {
 		}
 	}
 	if why := a.releases(); why != "" {
-		s.fail("A cannot give the lock back: %s", why)
+		s.fail("A cannot release the lock: %s", why)
 	}
-	a.says("is done, and gives the lock back")
+	a.says("is done, and releases the lock")
 	b.gets(terms{})
 	return ending{Held, words}
 }

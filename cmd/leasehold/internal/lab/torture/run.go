@@ -198,7 +198,7 @@ func (r *run) stopAll() (hung []string) {
 		case <-w.done:
 		case <-time.After(5 * time.Second):
 		}
-		hung = append(hung, fmt.Sprintf("worker %d had not given back its locks and ended %v after it was asked to: see %s", w.Proc, patience, w.log))
+		hung = append(hung, fmt.Sprintf("worker %d had not released its locks and ended %v after it was asked to: see %s", w.Proc, patience, w.log))
 	}
 	return hung
 }

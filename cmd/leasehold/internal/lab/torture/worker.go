@@ -20,8 +20,8 @@ import (
 // Open opens the store that a Config names by urls.
 type Open func(ctx context.Context, urls []string) (store.Store, error)
 
-// Work is a worker process: it takes and gives back locks until in, where Run
-// has put the plan, ends. It returns when all it holds is given back, or with
+// Work is a worker process: it acquires and releases locks until in, where Run
+// has put the plan, ends. It returns when all it holds is released, or with
 // what kept it from working.
 func Work(in io.Reader, open Open) error {
 	lines := bufio.NewReader(in)
