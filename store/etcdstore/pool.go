@@ -98,18 +98,18 @@ func (p *pool) forget() {
 }
 
 // leaseFor returns a lease that lasts for ttl from now. It can block for a request.
-func (s *pool) leaseFor(ctx context.Context, ttl time.Duration) (*lease, error) {
+func (p *pool) leaseFor(ctx context.Context, ttl time.Duration) (*lease, error) {
 	seconds := secondsFor(ttl)
 	for {
-		now := s.clock.Now()
-		l := s.take(seconds, now)
+		now := p.clock.Now()
+		l := p.take(seconds, now)
 		if l == nil {
-			return s.grant(ctx, seconds)
+			return p.grant(ctx, seconds)
 		}
 		if l.covers(ttl, now) {
 			return l, nil
 		}
-		left, err := s.keepAlive(ctx, []clientv3.LeaseID{l.id})
+		left, err := p.keepAlive(ctx, []clientv3.LeaseID{l.id})
 		if err != nil {
 			return nil, err // the lease expires by itself
 		}
@@ -120,10 +120,10 @@ func (s *pool) leaseFor(ctx context.Context, ttl time.Duration) (*lease, error) 
 	}
 }
 
-func (s *pool) grant(ctx context.Context, seconds int64) (*lease, error) {
+func (p *pool) grant(ctx context.Context, seconds int64) (*lease, error) {
 	l := &lease{seconds: seconds}
-	_, err := s.members.run(ctx, func(ctx context.Context, c *clientv3.Client) error {
-		sent := s.clock.Now()
+	_, err := p.members.run(ctx, func(ctx context.Context, c *clientv3.Client) error {
+		sent := p.clock.Now()
 		r, err := c.Grant(ctx, seconds)
 		if err != nil {
 			return err
@@ -139,38 +139,38 @@ func (s *pool) grant(ctx context.Context, seconds int64) (*lease, error) {
 }
 
 // done takes back a lease whose place is certainly gone.
-func (s *pool) done(l *lease) {
+func (p *pool) done(l *lease) {
 	switch {
 	case l == nil || l.seconds == 0:
 	case l.tainted.Load():
-		s.revoke(l)
+		p.revoke(l)
 	default:
-		s.put(l, s.clock.Now())
+		p.put(l, p.clock.Now())
 	}
 }
 
 // revoke ends a lease in the background. That deletes its place, and etcd refuses what
 // is still on its way to it. The caller is counted at the gate.
-func (s *pool) revoke(l *lease) {
+func (p *pool) revoke(l *lease) {
 	if l == nil || l.seconds == 0 {
 		return
 	}
-	s.gate.Stay()
+	p.gate.Stay()
 	go func() {
-		defer s.gate.Leave()
+		defer p.gate.Leave()
 		// Later there is nothing left to revoke, unless a keep-alive came late.
 		ctx, cancel := context.WithTimeout(context.Background(), l.lasts+time.Second)
 		defer cancel()
 		for {
-			_, err := s.members.run(ctx, func(ctx context.Context, c *clientv3.Client) error {
+			_, err := p.members.run(ctx, func(ctx context.Context, c *clientv3.Client) error {
 				_, err := c.Revoke(ctx, l.id)
 				return err
 			})
 			if err == nil || isGone(err) {
 				return
 			}
-			if s.gate.Closed() || !sleep(ctx, 100*time.Millisecond) {
-				s.o.Logger.Warn("cannot revoke a lease; its lock may stay taken until it ends", "lease", suffix(l.id), "lasts", l.lasts, "err", s.failed(context.Background(), "revoke", "", false, err))
+			if p.gate.Closed() || !sleep(ctx, 100*time.Millisecond) {
+				p.o.Logger.Warn("cannot revoke a lease; its lock may stay taken until it ends", "lease", suffix(l.id), "lasts", l.lasts, "err", p.failed(context.Background(), "revoke", "", false, err))
 				return
 			}
 		}

@@ -52,7 +52,7 @@ func (s storeFlags) urls(c *cobra.Command) ([]string, error) {
 	// would hold a lock of its own.
 	for _, s := range []setting{url, file} {
 		if s.given && s.empty() {
-			return nil, fmt.Errorf("%s "+empty, s.name, s.names)
+			return nil, fmt.Errorf("%s "+empty, s.name, s.wanted)
 		}
 	}
 	switch {
@@ -67,17 +67,17 @@ func (s storeFlags) urls(c *cobra.Command) ([]string, error) {
 
 // setting is a flag or an environment variable.
 type setting struct {
-	name, names string // what it is called, and what its value names
-	value       string
-	given       bool
+	name, wanted string // what it is called, and what its value should be
+	value        string
+	given        bool
 }
 
 func (s setting) empty() bool { return strings.TrimSpace(s.value) == "" }
 
-// variable looks up an environment variable, whose value names that.
-func variable(name, names string) setting {
+// variable looks up an environment variable, whose value should be wanted.
+func variable(name, wanted string) setting {
 	value, ok := os.LookupEnv(name)
-	return setting{name, names, value, ok}
+	return setting{name, wanted, value, ok}
 }
 
 // readURLs reads a file with one URL per line. It skips empty lines and those
