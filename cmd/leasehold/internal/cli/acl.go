@@ -37,8 +37,8 @@ space in the prefix becomes a ?, which matches any one character, since ACL
 patterns cannot contain spaces.
 
 --for says what the user may do, several separated by commas:
-  lock       take, renew, release and look at locks (run, bench, the library)
-  show       look at a lock, but not take one
+  lock       acquire, renew, release and look at locks (run, bench, the library)
+  show       look at a lock, but not acquire one
   ls         list and look at locks, and complete their names
   doctor     all that "leasehold doctor" can check. It includes +config|get, which
              also reveals passwords in the server's configuration
@@ -50,10 +50,10 @@ Before Redis 6.2 there are no channel rules: leave out the words that begin with
 Among several servers, a user that may only look cannot look at a server on which
 nobody has locked since it was started.
 
-If the store is etcd://, it prints commands for etcdctl instead, which make a role and
-a user; --prefix and --for mean the same. If it is zookeeper://, or with --zookeeper
-NODE, it prints commands for zkCli.sh, which let only that user change the locks below
-the node, and --reader look at them. It connects to none of them.
+For a store at etcd://, acl prints commands for etcdctl instead, which make a role and
+a user; --prefix and --for mean the same. For one at zookeeper://, or with --zookeeper
+NODE, it prints commands for zkCli.sh: only that user may then change the locks below
+the node, and only --reader may look at them. acl never connects to a store.
 
 The rule goes to standard output, a reminder to standard error (not with -q).`,
 		Example: `  leasehold acl --user locker --prefix jobs/

@@ -27,8 +27,8 @@ the longest of them has ended. New servers look the same, so without this comman
 the first lock on them is granted after max_ttl, a minute by default.
 
 The declaration is valid until the servers restart. All of them must answer, and no
-lock may be held. If the declaration is false, a lock can have two holders. Servers
-that still start are waited for; --wait says how long.`,
+lock may be held. If the declaration is false, a lock can have two holders. For
+servers that are still starting it waits as long as --wait says.`,
 		Example: `  leasehold bootstrap --store redis://a,b,c`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {

@@ -34,14 +34,13 @@ holder has released it, or when its lease expires if the holder is dead, frozen 
 off; "show" prints when that is. So the holder is told before anybody else can have the
 lock.
 
-With --now the lock is free at once, and goes to the first waiter. The holder may
-learn of that at its next renewal, so for that long two may work at once, or for longer
-if the holder is frozen: only a resource that checks fencing tokens is safe then. Use it
+With --now the lock is free at once, and goes to the first waiter. The holder may not
+learn of that before its next renewal, or, if it is frozen, before it runs again. Until
+then two may work at once: only a resource that checks fencing tokens is safe. Use --now
 if you know that the holder is gone.
 
 If you end the wait (Ctrl-C), the lease stays broken, and the lock becomes free in the
-same way. By whom, when and why the lease was broken is shown by "leasehold show" for a
-day.
+same way. For a day, "leasehold show" says who broke the lease, when and why.
 
 If several holders have the same token, as readers do, --owner says which is meant.
 

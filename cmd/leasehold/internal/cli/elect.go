@@ -25,7 +25,7 @@ contends again. So of all machines that run the same "leasehold elect", one has 
 command running. The lock NAME is a mutex that the leader holds, as "leasehold run"
 does: "show" says who leads, and "watch" prints the changes.
 
-If the command ends by itself, with whatever code, this candidate gives up its lead,
+If the command ends by itself, whatever its exit code, this candidate stops leading,
 contends again after a pause, and starts the command again when it is elected. The
 pause grows from 0.1 to 15 seconds while that goes on, and is short again after a term
 of one --ttl. If the store cannot be reached, the candidate goes on trying.

@@ -70,10 +70,10 @@ the byte order of their names, so that commands whose sets of locks overlap cann
 for each other for ever. The command is stopped when the first of them is lost.
 --shared, --exclusive and --permits are about the first NAME; the others are mutexes.
 
---min-hold keeps the lock after a command that ran. A signal to leasehold then
-leaves the lock to the store, which keeps it for the rest of the time, or of the
-TTL if that is longer. If the store keeps no lock for that long by itself (max_ttl),
-it takes a second signal.
+--min-hold keeps the lock after the command has ended, and leasehold waits for that. A
+signal ends this wait: the store then keeps the lock for the rest of the time, or of
+the TTL if that is longer. If the rest is longer than the store allows (max_ttl), the
+first signal only says so, and the second one ends the wait.
 
 The command finds in its environment:
   LEASEHOLD_NAME      the name of the lock
@@ -91,9 +91,9 @@ The command finds in its environment:
 If TRACEPARENT is in the environment (W3C Trace Context, as OpenTelemetry sets it),
 others who want the lock see the trace of its holder, in "leasehold show" too.
 
-With --textfile DIR, run writes metrics to a file in DIR when it ends: when it did, its exit
+With --textfile DIR, run writes metrics to a file in DIR when it ends: the time, its exit
 code, whether it started the command, how long it waited and how long the command took,
-and when the command has succeeded last. The label "lock" is NAME. The file is replaced
+and when the command last succeeded. The label "lock" is NAME. The file is replaced
 in one step and keeps its name. An alert for a job that is to succeed daily, on any
 machine: time() - max by (lock) (leasehold_run_last_success_timestamp_seconds) > 86400.
 

@@ -19,8 +19,8 @@ func watchCommand(p *program) *cobra.Command {
 		Short: "Print who acquires and gives up a lock, as it happens",
 		Long: `Prints a line for each holder that the lock NAME has now, and then one for each that it
 gets and loses, until a signal ends it. For an election (see "leasehold elect") these
-are the leaders. The store is asked --every so often, so a lease that began and ended in
-between is not seen.
+are the leaders. watch asks the store at intervals of --every, so it does not see a lease
+that began and ended in between.
 
 While the store cannot be asked, watch says so once on standard error, and goes on.
 
