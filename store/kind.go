@@ -80,6 +80,12 @@ func (l Lease) CheckKind(c Caps) error {
 	return nil
 }
 
+// HeavierError returns the error with which a store refuses a request, such as "acquire",
+// of an owner that already has a lease of less weight than l. It matches ErrInvalid.
+func HeavierError(request string, l Lease) error {
+	return fmt.Errorf("%w: %s %q with weight %d: the owner already has a lease of less weight, and a lease does not grow", ErrInvalid, request, l.Name, l.Weight)
+}
+
 // KindError reports that a lock is in use as another kind than the one asked for.
 type KindError struct {
 	// Name is the name of the lock.

@@ -137,7 +137,7 @@ func (l *Lock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) 
 	case r.HolderIdentity == "" && t == nil:
 		return nil
 	case r.HolderIdentity == "" && failing:
-		return fmt.Errorf("lock %q: not released, since what the elector runs goes on until it is told: the lease ends by its TTL", l.mutex.Name())
+		return fmt.Errorf("lock %q: not released, because the functions of the elector still run: the lease ends by its TTL", l.mutex.Name())
 	case r.HolderIdentity == "":
 		return t.lease.Release(ctx)
 	case t == nil:

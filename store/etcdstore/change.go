@@ -131,7 +131,7 @@ func (s *core) resize(v *view, name string, is rule.Spec, quiet bool) (txn, erro
 		number := int64(0)
 		switch {
 		case e.native:
-			return t, fmt.Errorf("%w: resize %q: %s is not of this program's kind of client", store.ErrUnsupported, name, e.Owner)
+			return t, fmt.Errorf("%w: resize %q: %s belongs to another kind of client", store.ErrUnsupported, name, e.Owner)
 		case e.slot != nil:
 			number = e.slot.number
 		case i == 0 && !e.several(): // the holder of a mutex

@@ -2,7 +2,6 @@ package etcdstore
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/store"
@@ -130,7 +129,7 @@ func (s *link) admitted(e entry, spare int) store.Grant {
 // grow.
 func (e entry) fits(of store.Lease) error {
 	if e.several() && max(of.Weight, 1) > e.Weight {
-		return fmt.Errorf("%w: acquire %q with weight %d: the lease that the owner has is smaller, and a lease does not grow", store.ErrInvalid, of.Name, of.Weight)
+		return store.HeavierError("acquire", of)
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func refusal(op string, r store.Lease, ans rule.Answer) error {
 		if inUse := store.Kind(ans.Spec); inUse != r.Kind.Normal() {
 			return &store.KindError{Name: name, Asked: r.Kind, InUse: inUse, Holder: holder}
 		}
-		return fmt.Errorf("%w: %s %q with weight %d: the lease that the owner has is smaller, and a lease does not grow", store.ErrInvalid, op, name, r.Weight)
+		return store.HeavierError(op, r)
 	case rule.Buried:
 		return fmt.Errorf("%s %q: %w: this attempt was given up; a new attempt needs a new owner", op, name, store.ErrNotHeld)
 	}

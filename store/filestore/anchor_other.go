@@ -26,7 +26,7 @@ func (a *anchor) intact(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		return fmt.Errorf("it is gone from under this process: %w", err)
+		return fmt.Errorf("it cannot be found any more: %w", err)
 	case !os.SameFile(a.info, info):
 		return errReplaced
 	case info.Size() < leastDatabase:

@@ -266,7 +266,7 @@ func (a *anchor) intact(path string) error {
 	st, err := stat(path)
 	switch {
 	case err != nil:
-		return fmt.Errorf("it is gone from under this process: %w", err)
+		return fmt.Errorf("it cannot be found any more: %w", err)
 	case idOf(&st) != a.id:
 		return errReplaced
 	case st.Size < leastDatabase || shrunk(&a.size, st.Size):

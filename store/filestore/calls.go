@@ -57,7 +57,7 @@ func (s *Store) failed(ctx context.Context, op, name string, maybe bool, err err
 		_, why := s.d.explain(over.last)
 		n.Err = fmt.Errorf("no success within %v: %w", s.limit, why)
 	case errors.As(err, &over):
-		n.Err = fmt.Errorf("no turn within %v: this process has too many pending requests", s.limit)
+		n.Err = fmt.Errorf("not begun within %v: this process has too many pending requests", s.limit)
 	default:
 		n.Outcome, n.Err = s.d.explain(err)
 	}

@@ -41,15 +41,15 @@ func boottimeOffset() (time.Duration, error) {
 		return 0, nil // a kernel without time namespaces
 	}
 	if err != nil {
-		return 0, fmt.Errorf("cannot tell the machine's clock: %w", err)
+		return 0, fmt.Errorf("cannot read the machine's clock: %w", err)
 	}
 	// timens_offsets is about the namespace of the children to come.
 	if next, err := os.Readlink(dir + "ns/time_for_children"); err != nil || next != inside {
-		return 0, fmt.Errorf("cannot tell the machine's clock: this process has made a time namespace (%s) and is not in it (%s): start the program inside it", next, inside)
+		return 0, fmt.Errorf("cannot read the machine's clock: this process has made a time namespace (%s) and is not in it (%s): start the program inside it", next, inside)
 	}
 	offsets, err := os.ReadFile(dir + "timens_offsets")
 	if err != nil {
-		return 0, fmt.Errorf("cannot tell the machine's clock: %w", err)
+		return 0, fmt.Errorf("cannot read the machine's clock: %w", err)
 	}
 	return parseBoottimeOffset(string(offsets))
 }
@@ -62,5 +62,5 @@ func parseBoottimeOffset(offsets string) (time.Duration, error) {
 			return time.Duration(sec)*time.Second + time.Duration(nsec), nil
 		}
 	}
-	return 0, fmt.Errorf("cannot tell the machine's clock: no offset of boottime in %q", offsets)
+	return 0, fmt.Errorf("cannot read the machine's clock: no offset of boottime in %q", offsets)
 }

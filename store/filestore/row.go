@@ -57,7 +57,7 @@ func decode(name string, text []byte) (r row, err error) {
 		err = r.Check()
 	}
 	if err == nil && r.Idle() {
-		err = errors.New("there is nothing in it")
+		err = errors.New("it is empty")
 	}
 	if err != nil {
 		return row{}, fmt.Errorf("the record of lock %q cannot be read: %w: once nobody holds the lock, delete its row from leasehold_locks", name, err)

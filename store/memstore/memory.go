@@ -117,7 +117,7 @@ func refusal(op string, r store.Lease, ans rule.Answer) error {
 	case ans.Verdict == rule.Mismatch && inUse != r.Kind.Normal():
 		return &store.KindError{Name: r.Name, Asked: r.Kind, InUse: inUse, Holder: store.DecodeHolder(ans.Blocker.Owner, ans.Blocker.Meta)}
 	case ans.Verdict == rule.Mismatch:
-		return fmt.Errorf("%w: %s %q with weight %d: the lease that the owner has is smaller, and a lease does not grow", store.ErrInvalid, op, r.Name, r.Weight)
+		return store.HeavierError(op, r)
 	}
 	if ans.Verdict == rule.Buried {
 		return store.BrokenError(op, r.Name)

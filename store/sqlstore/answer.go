@@ -102,7 +102,7 @@ func (a *answer) refusal(op string, l store.Lease) error {
 	case mismatch:
 		return &store.KindError{Name: l.Name, Asked: l.Kind, InUse: a.inUse, Holder: a.holder}
 	case smaller:
-		return fmt.Errorf("%w: %s %q with weight %d: the lease that the owner has is smaller, and a lease does not grow", store.ErrInvalid, op, l.Name, l.Weight)
+		return store.HeavierError(op, l)
 	}
 	return fmt.Errorf("%s %q: unexpected verdict %q", op, l.Name, a.verdict)
 }

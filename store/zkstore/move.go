@@ -3,7 +3,6 @@ package zkstore
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -39,7 +38,7 @@ func (c change) admits(t tree, p numbered, rec record, l store.Lease) error {
 		h, _ := t.holder(p, rec, true)
 		return &store.KindError{Name: l.Name, Asked: l.Kind, InUse: kindOf(p.spec), Holder: h}
 	case c.join && p.weight < max(l.Weight, 1):
-		return fmt.Errorf("%w: acquire %q with weight %d: the lease that the owner has is smaller, and a lease does not grow", store.ErrInvalid, l.Name, l.Weight)
+		return store.HeavierError("acquire", l)
 	}
 	return nil
 }

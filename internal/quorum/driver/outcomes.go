@@ -88,7 +88,7 @@ func kindErrorOf(r store.Lease, nodes []store.NodeOutcome) error {
 			continue
 		}
 		if said.InUse == r.Kind.Normal() {
-			return fmt.Errorf("%w: acquire %q with weight %d: the lease that the owner has is smaller, and a lease does not grow", store.ErrInvalid, r.Name, r.Weight)
+			return store.HeavierError("acquire", r)
 		}
 		return &store.KindError{Name: r.Name, Asked: r.Kind, InUse: said.InUse, Holder: said.Holder}
 	}
