@@ -14,9 +14,9 @@ import (
 // immutable, cheap to make and safe for concurrent use.
 //
 // The locks are acquired one after the other, in the byte order of their names, and
-// those that are held are renewed meanwhile. Sets that overlap cannot block each other
-// for ever, therefore, as long as no caller acquires one of the locks while it holds
-// another in some other way.
+// those that are held are renewed meanwhile. So sets that overlap cannot block each other
+// for ever, as long as no caller acquires one of the locks while it holds another in some
+// other way.
 //
 // Each lock costs a request of its own. Requests for all of them at once would save round
 // trips if all are free. But if one is not, the others would have to be released, and

@@ -29,7 +29,7 @@ func (e *Election) Name() string { return e.l.r.name }
 // how long nobody leads after a leader has died; Notice is how long a leader has to
 // stop after it was told that it lost. RetryDelay also gives the pauses between the
 // terms of a candidate, by default Backoff(100*time.Millisecond, 15*time.Second). Run
-// refuses Owner, and pays no attention to Tries.
+// refuses Owner, and ignores Tries.
 func (e *Election) With(o LockOptions) *Election { return &Election{e.l.With(o)} }
 
 // termDelay is the pause after the try-th term in a row that failed.

@@ -44,13 +44,13 @@ type Tick struct {
 // others. It is safe for concurrent use.
 //
 // A tick is run at most once: the store is told of the run before fn is called, and
-// keeps that for LockAtLeastFor. So a crash during the run is not made good, a machine
-// that comes late finds the tick taken, and a tick may be missed altogether, for
-// example if a machine dies between the two steps.
+// keeps that for LockAtLeastFor. So a run that crashed is not repeated, a machine that
+// comes late finds the tick taken, and a tick may be missed altogether, for example if a
+// machine dies between the two steps.
 //
-// While fn runs it holds the mutex called job, which is renewed. No two runs of a job
-// overlap, therefore, and l.Token rises from run to run. The context of fn ends as that
-// of Do does, and after LockAtMostFor.
+// While fn runs it holds the mutex called job, which is renewed. So no two runs of a job
+// overlap, and l.Token rises from run to run. The context of fn ends as that of Do does,
+// and after LockAtMostFor.
 //
 // If fn was called, the error is as that of Do. Otherwise the error is nil if the tick
 // has been run already. It matches ErrBusy if another run of the job goes on, ErrLost

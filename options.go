@@ -52,8 +52,8 @@ type Options struct {
 	Observer func(ctx context.Context, e Event)
 	// Trace returns the trace that ctx belongs to, in the form of Holder.Trace, or "". It
 	// is called once for each Acquire, Try and Do, on their goroutine, with their context.
-	// Others who want the lock then find the trace in the description of the holder. It
-	// must be safe for concurrent use and must not block.
+	// Another client that wants the lock finds the trace in the description of its
+	// holder. Trace must be safe for concurrent use and must not block.
 	//
 	// The store keeps the trace of the goroutine that asked it. Where goroutines of a
 	// Client share a place in the queue or pass a lease on, that may be another one than
@@ -63,8 +63,8 @@ type Options struct {
 }
 
 // Clock tells how much time has passed: see Options.Clock. Its one method is
-// Now() Instant. It must be safe for concurrent use, must not block, use the Client
-// or go back, and must return.
+// Now() Instant, which must be safe for concurrent use. It must always return, without
+// blocking and without using the Client, and its instants must not go back.
 type Clock = clock.Clock
 
 // Instant is a moment on a Clock, in nanoseconds since that clock's epoch. The

@@ -11,7 +11,7 @@ import (
 
 // Cluster is what the members of a cluster say about themselves.
 type Cluster struct {
-	// Voters is the number of voting members. It is 0 if nobody said it.
+	// Voters is the number of voting members. It is 0 if no member reported it.
 	Voters int
 	// Members are those that were asked.
 	Members []Member
@@ -44,7 +44,7 @@ func (c *Cluster) Class() store.Class {
 	return class
 }
 
-// Why says why the class is below Consensus. It is empty if it is not.
+// Why returns why the class is below Consensus, and "" if it is not.
 func (c *Cluster) Why() string {
 	_, why := c.judge()
 	return why

@@ -66,9 +66,9 @@
 //
 // # What survives
 //
-// Caps says what the cluster allows. Three or more voting members, of a version in which
-// a leader that was replaced cannot revoke living leases (3.4.31, 3.5.13 or later), are
-// for consensus. One or two members are crash-safe, unless they run with
+// Caps says what the cluster allows. Three or more voting members give store.Consensus if
+// a leader that was replaced cannot revoke living leases there, which takes version 3.4.31,
+// 3.5.13 or later. One or two members give store.CrashSafe, unless they run with
 // --unsafe-no-fsync, which the store cannot see.
 //
 // Turn on --auto-compaction-retention: etcd remembers every change until then.

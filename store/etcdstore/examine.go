@@ -17,10 +17,10 @@ type Examination struct {
 	Node string
 	// Unusable is why no lock could be acquired there, or nil.
 	Unusable error
-	// Restored is set if the data came from a backup, so that tokens may have gone back: the
-	// revision is higher than the members have agreed on entries, of which each adds one at
-	// most. Members of a backup that was small, or is long ago, may not show it. It is not
-	// set if the backup was restored with a revision that is higher by LeastBump, or if the
+	// Restored is set if the data came from a backup, so that tokens may have gone back. It
+	// shows in a revision that is larger than the number of entries in the log, each of
+	// which adds one at most; a backup that was small, or is long ago, may not show. Restored
+	// is not set if the backup was restored with a revision that is higher by LeastBump, or if the
 	// locks have a floor of tokens.
 	Restored bool
 	// Uncompacted is set if the cluster keeps more than MostHistory changes.
@@ -35,8 +35,8 @@ const MostHistory = 100_000
 const LeastBump = 1_000_000_000
 
 // Examine asks the members of a cluster about themselves, and tries a lock with a name
-// that nobody uses. It changes no other lock. It blocks for some times Options.Timeout
-// at most. The error is about the options; what is wrong with the cluster is in the
+// that nobody uses. It changes no other lock. It blocks for a few times
+// Options.Timeout at most. The error is about the options; what is wrong with the cluster is in the
 // result.
 func Examine(ctx context.Context, endpoints []string, o *Options) (Examination, error) {
 	s, err := open(endpoints, o)

@@ -126,8 +126,8 @@ func (s *core) state(name string, v *view, left []time.Duration) store.State {
 }
 
 // List implements store.Store. It reads the keys in pages, all of one revision.
-// State.ExpiresIn is how long the leases can last at most; only for those of native
-// clients it is asked.
+// State.ExpiresIn is the longest that a lease of this package can last. For leases of native
+// clients List asks the server.
 func (s *Store) List(ctx context.Context, prefix string) ([]store.State, error) {
 	if err := s.gate.Enter(nil); err != nil {
 		return nil, err

@@ -1,6 +1,6 @@
 package etcdstore
 
-// Use is what a user of etcd does with locks. Everybody may look at them.
+// Use is what a user of etcd does with locks. Every user may look at them.
 type Use struct {
 	// Names is what the names of the locks begin with.
 	Names string

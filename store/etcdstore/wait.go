@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/rule"
+	"github.com/leasehold-dev/leasehold/internal/validity"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -210,7 +211,7 @@ func (w *waiting) commitPlace(ctx context.Context, p *place, t txn) (*clientv3.T
 }
 
 func (w *waiting) untilRefresh() time.Duration {
-	return max(0, w.place.lease.since().Add(w.r.TTL/3).Sub(w.s.clock.Now()))
+	return max(0, w.place.lease.since().Add(validity.RenewAfter(w.r.TTL)).Sub(w.s.clock.Now()))
 }
 
 // keep keeps the lease of the place alive. What is read next has to confirm that the place is

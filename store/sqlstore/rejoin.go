@@ -16,7 +16,8 @@ type reservedPlace struct {
 }
 
 // ReleaseAndRejoin implements store.Rejoiner, in one transaction. It takes a place only for
-// a mutex, and not while it changes to connections that prepare statements.
+// a mutex, and only if the store has not changed to connections that prepare statements since
+// the lease was granted.
 func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (queued bool, err error) {
 	if err := s.gate.Enter(store.CheckRejoin(r, next, s.Caps())); err != nil {
 		return false, err

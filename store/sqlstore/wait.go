@@ -38,8 +38,8 @@ type waiting struct {
 
 // Wait implements store.Waiter. A waiter with a connection of its own is woken by the
 // server when the one before it releases the lock or leaves the queue. Without one it
-// asks now and then, and so does one for another kind than a mutex: any of several owners
-// may be the one that it has to wait for.
+// polls. So does a waiter for a semaphore or a read-write lock, which may have to wait for
+// any of several owners.
 func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 	if err := s.gate.Enter(r.Check(s.Caps())); err != nil {
 		return store.Grant{}, err
