@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -19,39 +18,30 @@ import (
 //	go test ./internal/quorum -run TestTranscripts -update
 //
 // and read the result.
-func TestTranscripts(t *testing.T) { transcript.Check(t, replay) }
+func TestTranscripts(t *testing.T) {
+	transcript.Check(t, func() transcript.Teller { return &teller{} })
+}
 
-// replay returns the story with the messages and states of the present code.
-func replay(story string) (string, error) {
-	var out strings.Builder
-	var a *Attempt
-	for i, line := range strings.SplitAfter(story, "\n") {
-		text := strings.TrimSpace(line)
-		switch {
-		case strings.HasPrefix(line, "    "): // recorded before
-			continue
-		case text == "" || strings.HasPrefix(text, "#"):
-			out.WriteString(line)
-			continue
-		}
-		out.WriteString(line)
-		if begun := parseBegin(text); begun != nil {
-			a = begun
-			continue
-		}
-		if a == nil {
-			return "", fmt.Errorf("line %d: a story starts with an attempt", i+1)
-		}
-		ms, e, err := parseEvent(text)
-		if err != nil {
-			return "", fmt.Errorf("line %d: %v", i+1, err)
-		}
-		for _, s := range a.Step(e, at(ms), nil) {
-			fmt.Fprintf(&out, "    -> %s\n", sendText(s))
-		}
-		fmt.Fprintf(&out, "    %s\n", stateText(a, at(ms)))
+// teller tells the story of one attempt after the other.
+type teller struct{ a *Attempt }
+
+func (t *teller) Begin(line string) bool {
+	a := parseBegin(line)
+	if a != nil {
+		t.a = a
 	}
-	return out.String(), nil
+	return a != nil
+}
+
+func (t *teller) Tell(line string) (sends []string, state string, err error) {
+	ms, e, err := parseEvent(line)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, s := range t.a.Step(e, at(ms), nil) {
+		sends = append(sends, sendText(s))
+	}
+	return sends, stateText(t.a, at(ms)), nil
 }
 
 var beginning = regexp.MustCompile(`^at (\d+)ms an attempt begins on (\d+) nodes(, waits)?(, queues only)?$`)

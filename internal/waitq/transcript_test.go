@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -20,7 +19,9 @@ import (
 //	go test ./internal/waitq -run TestTranscripts -update
 //
 // and read the result.
-func TestTranscripts(t *testing.T) { transcript.Check(t, replay) }
+func TestTranscripts(t *testing.T) {
+	transcript.Check(t, func() transcript.Teller { return &teller{} })
+}
 
 // teller replays a story.
 type teller struct {
@@ -34,60 +35,39 @@ const (
 	midnight = 1e15
 )
 
-// replay returns the story with the actions and states of the present code.
-func replay(story string) (string, error) {
-	var out strings.Builder
-	var t *teller
-	for i, line := range strings.SplitAfter(story, "\n") {
-		text := strings.TrimSpace(line)
-		switch {
-		case strings.HasPrefix(line, "    "): // recorded before
-			continue
-		case text == "" || strings.HasPrefix(text, "#"):
-			out.WriteString(line)
-			continue
-		}
-		out.WriteString(line)
-		if begun := begin(text); begun != nil {
-			t = begun
-			continue
-		}
-		if t == nil {
-			return "", fmt.Errorf("line %d: a story starts with a queue", i+1)
-		}
-		e, ms, err := t.parse(text)
-		if err != nil {
-			return "", fmt.Errorf("line %d: %v", i+1, err)
-		}
-		now := epoch.Add(time.Duration(ms) * time.Millisecond)
-		var actions []Action[string]
-		if e.Kind == Join {
-			actions = t.q.Step(Event[string]{Kind: Arrive}, now, nil)
-		}
-		if len(actions) == 0 {
-			actions = t.q.Step(e, now, nil)
-		}
-		for _, a := range actions {
-			fmt.Fprintf(&out, "    -> %s\n", actionText(a))
-		}
-		fmt.Fprintf(&out, "    %s\n", t.state())
+func (t *teller) Tell(line string) (done []string, state string, err error) {
+	e, ms, err := t.parse(line)
+	if err != nil {
+		return nil, "", err
 	}
-	return out.String(), nil
+	now := epoch.Add(time.Duration(ms) * time.Millisecond)
+	var actions []Action[string]
+	if e.Kind == Join {
+		actions = t.q.Step(Event[string]{Kind: Arrive}, now, nil)
+	}
+	if len(actions) == 0 {
+		actions = t.q.Step(e, now, nil)
+	}
+	for _, a := range actions {
+		done = append(done, actionText(a))
+	}
+	return done, t.state(), nil
 }
 
 var beginning = regexp.MustCompile(`^a queue(, that passes on (\d+) times within (\d+)ms)?(, for a lock that others want)?$`)
 
-// begin returns the teller for the queue that a line begins, or nil. Its TTL is 3 s.
-func begin(line string) *teller {
+// Begin makes the queue that a line begins, if it begins one. Its TTL is 3 s.
+func (t *teller) Begin(line string) bool {
 	m := beginning.FindStringSubmatch(line)
 	if m == nil {
-		return nil
+		return false
 	}
 	bounds := new(Cohort)
 	if m[1] != "" {
 		*bounds = Cohort{MostPasses: number(m[2]), For: time.Duration(number(m[3])) * time.Millisecond, MostTokens: number(m[2])}
 	}
-	return &teller{q: New[string](3*time.Second, bounds, &Contention{busy: m[4] != ""}), waiters: map[string]*Waiter[string]{}}
+	*t = teller{q: New[string](3*time.Second, bounds, &Contention{busy: m[4] != ""}), waiters: map[string]*Waiter[string]{}}
+	return true
 }
 
 var reasons = map[string]Reason{"is busy": Busy, "is closed for a while": Closed, "gives no answer": NoAnswer}

@@ -4,6 +4,7 @@ package transcript
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,9 +13,50 @@ import (
 
 var update = flag.Bool("update", false, "write the actions and states of the machine into testdata/*.txt")
 
+// Teller replays one story at a time.
+type Teller interface {
+	// Begin reports whether the line begins a new machine, and makes it.
+	Begin(line string) bool
+	// Tell gives the machine the event of a line. It returns the actions of the machine,
+	// and its state afterwards.
+	Tell(line string) (actions []string, state string, err error)
+}
+
+// replay returns the story with the actions and states of the present machine.
+func replay(t Teller, story string) (string, error) {
+	var out strings.Builder
+	begun := false
+	for i, line := range strings.SplitAfter(story, "\n") {
+		text := strings.TrimSpace(line)
+		if strings.HasPrefix(line, "    ") { // recorded before
+			continue
+		}
+		out.WriteString(line)
+		if text == "" || strings.HasPrefix(text, "#") {
+			continue
+		}
+		if t.Begin(text) {
+			begun = true
+			continue
+		}
+		if !begun {
+			return "", fmt.Errorf("line %d: a story starts with a new machine", i+1)
+		}
+		actions, state, err := t.Tell(text)
+		if err != nil {
+			return "", fmt.Errorf("line %d: %v", i+1, err)
+		}
+		for _, a := range actions {
+			fmt.Fprintf(&out, "    -> %s\n", a)
+		}
+		fmt.Fprintf(&out, "    %s\n", state)
+	}
+	return out.String(), nil
+}
+
 // Check replays each story in testdata and fails at the first line that differs.
 // With -update it writes the present actions and states into the file instead.
-func Check(t *testing.T, replay func(story string) (string, error)) {
+func Check(t *testing.T, teller func() Teller) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no stories in testdata: %v", err)
@@ -25,7 +67,7 @@ func Check(t *testing.T, replay func(story string) (string, error)) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := replay(string(want))
+			got, err := replay(teller(), string(want))
 			if err != nil {
 				t.Fatalf("%s:%v", file, err)
 			}
