@@ -5,34 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/port"
+	"github.com/leasehold-dev/leasehold/internal/testenv/zktest"
 )
-
-// zookeeperJars are the places where packages put the program.
-var zookeeperJars = []string{
-	"/usr/share/java/zookeeper.jar", // Debian, Ubuntu; it names the others it needs
-}
 
 var errNoZooKeeper = &MissingError{"ZooKeeper", `run scripts/ensure-zookeeper.sh, or on Debian and Ubuntu "sudo apt-get install -y zookeeper default-jre-headless"`}
 
 // StartZooKeeper starts one ZooKeeper with its default settings: it writes every change
 // to disk.
 func StartZooKeeper(ctx context.Context) (*Server, error) {
-	java, err := exec.LookPath("java")
+	java, jar, err := zktest.Program()
 	if err != nil {
-		return nil, errNoZooKeeper
-	}
-	jar := ""
-	for _, j := range zookeeperJars {
-		if _, err := os.Stat(j); err == nil {
-			jar = j
-		}
-	}
-	if jar == "" {
 		return nil, errNoZooKeeper
 	}
 	free, err := port.Pick()
@@ -51,7 +37,7 @@ func StartZooKeeper(ctx context.Context) (*Server, error) {
 	}
 	addr := fmt.Sprintf("127.0.0.1:%d", free)
 	version := ""
-	s, err := start(ctx, dir, []string{java, "-cp", jar, "org.apache.zookeeper.server.quorum.QuorumPeerMain", config}, func(context.Context) (err error) {
+	s, err := start(ctx, dir, []string{java, "-cp", jar, zktest.Main, config}, func(context.Context) (err error) {
 		version, err = zookeeperVersion(addr)
 		return err
 	})

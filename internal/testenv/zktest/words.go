@@ -45,7 +45,7 @@ func (s *Server) Ask(word string) (string, error) {
 // Type gives commands to ZooKeeper's own client, one on each line, and returns its output.
 func (s *Server) Type(commands string) (string, error) {
 	java := slices.Clone(s.java)
-	main := slices.Index(java, "org.apache.zookeeper.server.quorum.QuorumPeerMain")
+	main := slices.Index(java, Main)
 	cmd := exec.Command(java[0], append(java[1:main], "org.apache.zookeeper.ZooKeeperMain", "-server", s.Addr)...)
 	cmd.Stdin = strings.NewReader(commands + "\nquit\n")
 	out, err := cmd.CombinedOutput()

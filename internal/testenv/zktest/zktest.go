@@ -55,20 +55,27 @@ var jars = []string{
 	"/usr/share/java/zookeeper.jar", // Debian, Ubuntu; it names the others it needs
 }
 
-// command returns the beginning of the command of a server.
-func command(o Options) ([]string, error) {
-	java, err := exec.LookPath("java")
-	if err != nil {
-		return nil, ErrNotInstalled
+// Main is the class of a server.
+const Main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+
+// Program returns the files of Java and of ZooKeeper. The error is ErrNotInstalled.
+func Program() (java, jar string, err error) {
+	if java, err = exec.LookPath("java"); err != nil {
+		return "", "", ErrNotInstalled
 	}
-	jar := ""
-	for _, j := range jars {
-		if _, err := os.Stat(j); err == nil {
-			jar = j
+	for _, jar := range jars {
+		if _, err := os.Stat(jar); err == nil {
+			return java, jar, nil
 		}
 	}
-	if jar == "" {
-		return nil, ErrNotInstalled
+	return "", "", ErrNotInstalled
+}
+
+// command returns the beginning of the command of a server.
+func command(o Options) ([]string, error) {
+	java, jar, err := Program()
+	if err != nil {
+		return nil, err
 	}
 	c := []string{java,
 		"-Xms16m", "-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xss256k", "-XX:MaxMetaspaceSize=64m", "-XX:-UsePerfData",
@@ -80,7 +87,7 @@ func command(o Options) ([]string, error) {
 	for _, p := range o.Properties {
 		c = append(c, "-D"+p)
 	}
-	return append(c, "-cp", jar, "org.apache.zookeeper.server.quorum.QuorumPeerMain"), nil
+	return append(c, "-cp", jar, Main), nil
 }
 
 // Launch starts a standalone server, and waits until it serves. The caller must

@@ -25,10 +25,7 @@ is built on. The resource can, if it checks a fencing token.`,
 			b.redis(server.Addr(), "SET", lock, "B", "NX", "PX", millis(long))
 			b.writes(r, 0)
 			a.goesOn()
-			if !a.writes(r, 0) || r.has() != "written by A" {
-				return ending{Held, "A's write was refused."}
-			}
-			return ending{Failed, "A has written over B's work, while B has the lock."}
+			return writesOver(a, r, "A has written over B's work, while B has the lock.")
 		},
 	},
 	Ours: []Part{{
@@ -37,6 +34,15 @@ is built on. The resource can, if it checks a fencing token.`,
 			return lateAfterPause(s, s.url(s.server().Addr()))
 		},
 	}},
+}
+
+// writesOver is the end of a play in which B has the lock and has written. The actor a, who
+// is A, writes to the same resource without a token.
+func writesOver(a *actor, r *resource, failure string) ending {
+	if !a.writes(r, 0) || r.has() != "written by A" {
+		return ending{Held, "A's write was refused."}
+	}
+	return ending{Failed, failure}
 }
 
 // lateAfterPause is a play in which a holder is stopped after it has looked at its lease,

@@ -29,10 +29,7 @@ does so only if it stops and goes on at the wrong moments.)`,
 			s.revokes(client)
 			b.locks(url, "concurrency.Mutex", long)
 			b.writes(r, 0)
-			if !a.writes(r, 0) || r.has() != "written by A" {
-				return ending{Held, "A's write was refused."}
-			}
-			return ending{Failed, "A and B both have the lock, and A has written over B's work."}
+			return writesOver(a, r, "A and B both have the lock, and A has written over B's work.")
 		},
 	},
 	Ours: []Part{{

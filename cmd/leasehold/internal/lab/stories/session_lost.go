@@ -19,10 +19,7 @@ notice before its next contact with a server, and may work on until then.`,
 			s.explain("A's session is over: B would not have the lock otherwise.")
 			b.writes(r, 0)
 			a.goesOn()
-			if !a.writes(r, 0) || r.has() != "written by A" {
-				return ending{Held, "A's write was refused."}
-			}
-			return ending{Failed, "A has written over B's work, while B has the lock."}
+			return writesOver(a, r, "A has written over B's work, while B has the lock.")
 		},
 	},
 	Ours: []Part{{
