@@ -69,7 +69,7 @@ func (c Config) Check(caps store.Caps) error {
 	case len(c.Kinds) != 0 && len(c.Kinds) != len(c.Locks):
 		return fmt.Errorf("there are %d locks and %d kinds: each lock has one", len(c.Locks), len(c.Kinds))
 	case caps.Reach == "process":
-		return fmt.Errorf("the locks of this store (%s) exclude nobody outside one process, and this test has several", caps.Engine)
+		return fmt.Errorf("the locks of this store (%s) are for one process only, and this test has several", caps.Engine)
 	}
 	for i, kind := range c.Kinds {
 		if err := (store.Lease{Name: c.Locks[i], Kind: kind}).CheckKind(caps); err != nil {
