@@ -19,7 +19,7 @@ type Election struct{ l *Lock }
 // reported by Run.
 func (c *Client) Election(name string) *Election {
 	// A lease that is passed on has a token that the store has not seen.
-	return &Election{newLock(&c.queues, name, claim{kept: true})}
+	return &Election{newLock(&c.queues, name, claim{noPass: true})}
 }
 
 // Name returns the name of the election.

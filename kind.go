@@ -12,7 +12,7 @@ import (
 type claim struct {
 	kind   store.Kind
 	weight int64 // of the kind's limit; 0 means 1
-	kept   bool  // the lease is not passed on within the process
+	noPass bool  // the lease is not passed on within the process
 }
 
 // several reports whether others can hold the lock at the same time.
@@ -20,7 +20,7 @@ func (c claim) several() bool { return !c.kind.IsMutex() }
 
 // passable reports whether the lease may be passed on within the process. If several
 // can hold the lock, waiters need not wait for a lease to end.
-func (c claim) passable() bool { return !c.kept && !c.several() }
+func (c claim) passable() bool { return !c.noPass && !c.several() }
 
 // check returns c with the weight that the options ask for, or why a store of those
 // capabilities cannot grant that of the lock called name.

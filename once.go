@@ -62,7 +62,7 @@ func (c *Client) Once(ctx context.Context, job string, t Tick, fn func(ctx conte
 	if err != nil {
 		return false, err
 	}
-	run := newLock(&c.queues, job, claim{kept: true}).With(LockOptions{TTL: t.TTL, MaxHold: t.LockAtMostFor, Notice: t.Notice, Purpose: t.Purpose, Require: t.Require})
+	run := newLock(&c.queues, job, claim{noPass: true}).With(LockOptions{TTL: t.TTL, MaxHold: t.LockAtMostFor, Notice: t.Notice, Purpose: t.Purpose, Require: t.Require})
 	lease, err := c.wait(ctx, &run.r, 1, true)
 	if errors.Is(err, ErrBusy) {
 		if st, e := c.store.Inspect(ctx, record.Name); e == nil && st.Held {

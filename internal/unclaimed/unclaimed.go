@@ -12,9 +12,9 @@ import (
 // Places are places of type P. They are safe for concurrent use, and the zero value is ready
 // for use.
 type Places[P any] struct {
-	mu     sync.Mutex
-	kept   map[key]*entry[P]
-	closed bool
+	mu      sync.Mutex
+	entries map[key]*entry[P]
+	closed  bool
 }
 
 type key struct{ name, owner string }
@@ -35,10 +35,10 @@ func (p *Places[P]) Put(l store.Lease, place P, expired func()) bool {
 	if p.closed {
 		return false
 	}
-	if p.kept == nil {
-		p.kept = make(map[key]*entry[P])
+	if p.entries == nil {
+		p.entries = make(map[key]*entry[P])
 	}
-	p.kept[keyOf(l)] = &entry[P]{place, time.AfterFunc(l.TTL, func() {
+	p.entries[keyOf(l)] = &entry[P]{place, time.AfterFunc(l.TTL, func() {
 		if _, ok := p.Take(l); ok {
 			expired()
 		}
@@ -50,12 +50,12 @@ func (p *Places[P]) Put(l store.Lease, place P, expired func()) bool {
 func (p *Places[P]) Take(l store.Lease) (place P, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	e := p.kept[keyOf(l)]
+	e := p.entries[keyOf(l)]
 	if e == nil {
 		return place, false
 	}
 	e.timer.Stop()
-	delete(p.kept, keyOf(l))
+	delete(p.entries, keyOf(l))
 	return e.place, true
 }
 
@@ -64,10 +64,10 @@ func (p *Places[P]) Close() (all []P) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
-	for _, e := range p.kept {
+	for _, e := range p.entries {
 		e.timer.Stop()
 		all = append(all, e.place)
 	}
-	p.kept = nil
+	p.entries = nil
 	return all
 }

@@ -23,12 +23,12 @@ type world struct {
 	story   []string
 	broken  error
 
-	order   []*Waiter[int] // waiters, in order of arrival
-	tries   []*Waiter[int]
-	started int // goroutines that have not entered yet
-	place   *placeRecord
-	rank    uint64 // the rank that the next place must keep, or 0
-	kept    bool   // a place is reserved
+	order         []*Waiter[int] // waiters, in order of arrival
+	tries         []*Waiter[int]
+	started       int // goroutines that have not entered yet
+	place         *placeRecord
+	rank          uint64 // the rank that the next place must keep, or 0
+	placeReserved bool
 
 	lease     leaseRecord
 	others    int         // other leases of this process, which the queue does not pass on
@@ -101,8 +101,8 @@ func (w *world) run() error {
 		}
 		w.check()
 	}
-	if w.broken == nil && (len(w.order) > 0 || !w.q.Idle() || w.kept) {
-		w.flaw("in the end %d wait, want none; the queue is %v, want idle; a place is reserved: %v, want false", len(w.order), w.q.Phase(), w.kept)
+	if w.broken == nil && (len(w.order) > 0 || !w.q.Idle() || w.placeReserved) {
+		w.flaw("in the end %d wait, want none; the queue is %v, want idle; a place is reserved: %v, want false", len(w.order), w.q.Phase(), w.placeReserved)
 	}
 	if w.broken != nil {
 		return fmt.Errorf("%v, after the events and actions %v", w.broken, w.story)
@@ -170,7 +170,7 @@ func (w *world) possible() []func() {
 	if w.others > 0 {
 		events = append(events, func() { w.others--; w.reserve(false) }, func() { w.others-- })
 	}
-	if w.kept {
+	if w.placeReserved {
 		events = append(events, func() { w.step(Event[int]{Kind: Lapse}) })
 	}
 	return events
@@ -197,7 +197,7 @@ func (w *world) finish() bool {
 		w.answerTokens()
 	case w.lease.state == releasing:
 		w.step(Event[int]{Kind: LeaseOver})
-	case w.kept:
+	case w.placeReserved:
 		w.step(Event[int]{Kind: Lapse})
 	default:
 		return false
@@ -270,10 +270,10 @@ func (w *world) step(e Event[int]) {
 		}
 	case Reserve:
 		if !slices.ContainsFunc(actions, func(a Action[int]) bool { return a.Kind == GiveUp }) {
-			w.kept = true
+			w.placeReserved = true
 		}
 	}
-	if w.kept && !w.q.reservation.kept {
+	if w.placeReserved && !w.q.reservation.exists {
 		w.flaw("a reserved place was forgotten, want it used or given up")
 	}
 }
@@ -354,15 +354,15 @@ func (w *world) apply(a Action[int], e Event[int]) {
 		if w.rank != 0 && !a.Reserved && w.q.Rank() != w.rank {
 			w.flaw("the next place has rank %d, want %d: a goroutine has waited since the last place", w.q.Rank(), w.rank)
 		}
-		if a.Reserved != w.kept {
-			w.flaw("a place is reserved: %v; the queue uses a reserved place: %v, want the same", w.kept, a.Reserved)
+		if a.Reserved != w.placeReserved {
+			w.flaw("a place is reserved: %v; the queue uses a reserved place: %v, want the same", w.placeReserved, a.Reserved)
 		}
-		w.place, w.rank, w.kept = new(placeRecord), w.q.Rank(), false
+		w.place, w.rank, w.placeReserved = new(placeRecord), w.q.Rank(), false
 	case GiveUp:
 		switch {
 		case a.Reserved:
 			if e.Kind == Lapse {
-				w.kept = false
+				w.placeReserved = false
 			}
 		case w.place == nil:
 			w.flaw("a place is given up that does not exist")

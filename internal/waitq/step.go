@@ -139,7 +139,7 @@ func (q *Queue[T]) enter(rank uint64, out []Action[T]) []Action[T] {
 		q.phase = Idle
 		return out
 	}
-	wait := Action[T]{Kind: Wait, Reserved: q.reservation.kept}
+	wait := Action[T]{Kind: Wait, Reserved: q.reservation.exists}
 	switch {
 	case wait.Reserved:
 		q.rank = q.reservation.take()
@@ -220,10 +220,10 @@ func (q *Queue[T]) tokensReserved(e Event[T], now clock.Instant, out []Action[T]
 // reserve keeps a place for the next waiter. It is given up if a goroutine has asked
 // the store meanwhile.
 func (q *Queue[T]) reserve(e Event[T], out []Action[T]) []Action[T] {
-	if q.phase != Idle && !(q.phase == Ending && e.Own) || q.reservation.kept {
+	if q.phase != Idle && !(q.phase == Ending && e.Own) || q.reservation.exists {
 		return append(out, Action[T]{Kind: GiveUp, Reserved: true})
 	}
-	q.reservation = reservation{rank: e.Rank, kept: true}
+	q.reservation = reservation{rank: e.Rank, exists: true}
 	return out
 }
 

@@ -197,7 +197,7 @@ func (t *teller) state() string {
 		}
 		separator = ", "
 	}
-	if q.reservation.kept {
+	if q.reservation.exists {
 		text += " | a place is reserved"
 	}
 	if q.trouble != 0 {

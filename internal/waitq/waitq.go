@@ -90,7 +90,7 @@ func New[T any](ttl time.Duration, bounds *Cohort, c *Contention) Queue[T] {
 
 // Idle reports whether the queue can be forgotten.
 func (q *Queue[T]) Idle() bool {
-	return q.phase == Idle && q.order.first == nil && !q.reservation.kept
+	return q.phase == Idle && q.order.first == nil && !q.reservation.exists
 }
 
 // Phase returns the phase after the last step.
@@ -108,7 +108,7 @@ func (q *Queue[T]) Rank() uint64 { return q.rank }
 func (q *Queue[T]) Contended() bool { return q.contended }
 
 // Reserved reports whether a place is reserved.
-func (q *Queue[T]) Reserved() bool { return q.reservation.kept }
+func (q *Queue[T]) Reserved() bool { return q.reservation.exists }
 
 // RejoinWanted reports whether the place for the next wait should be taken with the
 // release of a lease: a goroutine waits, or will soon. attached says that the lease is

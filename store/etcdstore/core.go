@@ -30,9 +30,9 @@ type place struct {
 	crowded bool   // others waited behind it when it entered
 	mailbox *mailbox
 	sent    clock.Instant // when a place that comes with a release was asked for
-	// kept is when its last keep-alive was sent. An answer to that is no proof that the
+	// keptAlive is when its last keep-alive was sent. An answer to that is no proof that the
 	// place is there.
-	kept clock.Instant
+	keptAlive clock.Instant
 }
 
 func (s *core) newPlace(of store.Lease, l *lease) *place {

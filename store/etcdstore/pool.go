@@ -29,8 +29,8 @@ type lease struct {
 
 func (l *lease) since() clock.Instant { return clock.Instant(l.alive.Load()) }
 
-// kept notes a keep-alive that was sent at sent.
-func (l *lease) kept(sent clock.Instant) {
+// keptAlive notes a keep-alive that was sent at sent.
+func (l *lease) keptAlive(sent clock.Instant) {
 	for {
 		was := l.alive.Load()
 		if was >= int64(sent) || l.alive.CompareAndSwap(was, int64(sent)) {
@@ -114,7 +114,7 @@ func (p *pool) leaseFor(ctx context.Context, ttl time.Duration) (*lease, error) 
 			return nil, err // the lease expires by itself
 		}
 		if left[l.id] > 0 {
-			l.kept(now)
+			l.keptAlive(now)
 			return l, nil
 		}
 	}
@@ -129,7 +129,7 @@ func (p *pool) grant(ctx context.Context, seconds int64) (*lease, error) {
 			return err
 		}
 		l.id, l.lasts = r.ID, time.Duration(r.TTL)*time.Second
-		l.kept(sent)
+		l.keptAlive(sent)
 		return nil
 	})
 	if err != nil {

@@ -249,7 +249,7 @@ func (s *core) confirmSome(ctx context.Context, some []*renewal, left map[client
 			r.err = store.ErrNotHeld
 			s.holds.drop(r.of.Name, r.of.Owner, r.hold)
 		default:
-			l.kept(sent)
+			l.keptAlive(sent)
 		}
 	}
 }

@@ -227,14 +227,14 @@ func (w *waiting) keep(ctx context.Context) (there bool, err error) {
 		w.lost()
 		return false, nil
 	}
-	p.kept = sent
+	p.keptAlive = sent
 	return true, nil
 }
 
 // confirm is called when a read through a majority, which began after the last keep-alive
 // was answered, has shown the place.
 func (w *waiting) confirm() {
-	w.place.lease.kept(w.place.kept)
+	w.place.lease.keptAlive(w.place.keptAlive)
 	w.trouble = 0
 }
 

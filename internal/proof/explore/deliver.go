@@ -125,7 +125,7 @@ func saying(a modelnode.Answer[uint8]) stage {
 func (ns *nodes) deliverShared(st *state, mv move) {
 	s := &st.slots[mv.slot]
 	c := &s.cells[mv.node]
-	q := sharedAsk{node: ns.kept(st, mv.node), slot: mv.slot}
+	q := sharedAsk{node: ns.sharedAt(st, mv.node), slot: mv.slot}
 	for i := range ns.m.Attempts {
 		if st.slots[i].reads {
 			q.readers[i] = true

@@ -15,8 +15,8 @@ type nodes struct {
 	queue      [maxSlots]modelnode.Place[uint8]
 }
 
-// kept is what node n keeps.
-func (ns *nodes) kept(st *state, n uint8) (nd sharedNode) {
+// sharedAt is what node n keeps.
+func (ns *nodes) sharedAt(st *state, n uint8) (nd sharedNode) {
 	nd.counter, nd.quarantined = st.nodes[n].counter, st.nodes[n].quarantined
 	for i := range ns.m.Attempts {
 		c := &st.slots[i].cells[n]
@@ -166,7 +166,7 @@ func (ns *nodes) fault(st *state, mv move) {
 	case crash:
 		st.crashes--
 		if ns.m.hasKind() {
-			q := sharedAsk{node: ns.kept(st, n), crash: true}
+			q := sharedAsk{node: ns.sharedAt(st, n), crash: true}
 			ns.keepShared(st, n, &ns.shared.execute(&q).node)
 			return
 		}
@@ -199,7 +199,7 @@ func (ns *nodes) fault(st *state, mv move) {
 
 // deliverBreak makes a node execute such a request.
 func (ns *nodes) deliverBreak(st *state, mv move) {
-	q := sharedAsk{node: ns.kept(st, mv.node), slot: mv.slot, breaks: true}
+	q := sharedAsk{node: ns.sharedAt(st, mv.node), slot: mv.slot, breaks: true}
 	for i := range ns.m.Attempts {
 		q.readers[i] = st.slots[i].reads
 	}
