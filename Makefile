@@ -47,10 +47,12 @@ PLATFORMS = darwin/arm64 windows/amd64 linux/386
 
 # What "make quick" runs: the packages that decide, which need no server, and of
 # Redis the contract of a store, the wire format, and the scripts against the rule.
+# It leaves out the tests that need more programs than redis-server.
 QUICK      = . ./fence ./guard/... ./store ./store/memstore ./internal/clock ./cmd/leasehold/internal/doctor ./internal/layering \
 	./internal/leasefsm ./internal/nodeclock ./internal/nodemark ./internal/quorum ./internal/quorum/driver \
 	./internal/retain ./internal/callback ./internal/rule ./internal/renewer ./internal/validity ./internal/waitq ./internal/excerpt ./store/redisstore/internal/...
 QUICKREDIS = TestConformance|TestWireFormat|TestInteroperatesWithPlainClients|TestHandOff|TestOwnHolder|TestScriptsOnSimulatedRedis
+QUICKSKIP  = TestOtherLanguages|TestDocumentedCommands
 
 GO = go
 
@@ -67,7 +69,7 @@ help: ## show this list
 test race: export LEASEHOLD_MYSQLD ?= $(shell scripts/ensure-mysql.sh --find)
 
 quick: redis ## run the tests of the inner loop in under a minute
-	$(GO) test $(QUICK)
+	$(GO) test -skip '^($(QUICKSKIP))$$' $(QUICK)
 	$(GO) test -run '^($(QUICKREDIS))$$' ./store/redisstore
 
 test: redis databases languages prometheus ## run all tests with the race detector, against real servers
