@@ -101,22 +101,12 @@ func (e *Encoder) Encode(q driver.Question, c *Command) *Command {
 		c.gateAt = len(b)
 		c.Bytes = appendGate(b, e.Fingerprint)
 	default: // quorum.Release
-		life, always, undo := time.Duration(0), "0", "0"
-		if q.Tombstone {
-			life = r.TTL
-		}
-		if q.Renewed {
-			always = "1"
-		}
-		if q.Undo && r.Attempt != "" {
-			undo = "1"
-		}
 		plain, marked := Release, ReleaseGuarded
 		if q.Next != nil {
 			plain, marked = Return, ReturnGuarded
 		}
 		b := mark(resp.AppendWord(appendTombstoneKey(begin(plain, marked), r), KeyBegin, r.Name, WaitsEnd))
-		b = resp.AppendWord(resp.AppendWord(resp.AppendMillis(appendValue(b, r), life), always), undo)
+		b = appendEnding(appendValue(b, r), q)
 		b = resp.AppendWord(e.appendProposal(b), toOf(q))
 		flagAt := 0
 		if q.Next != nil {
@@ -146,6 +136,22 @@ func (e *Encoder) appendMark(c *Command, b []byte, guarded bool) []byte {
 // one costs a round trip and nothing else.
 func (e *Encoder) appendProposal(b []byte) []byte {
 	return resp.AppendNumber(b, uint64(max(0, e.Wall().Add(ProposalLead).UnixMicro())))
+}
+
+// appendEnding appends how a lease ends: how long its tombstone lasts, 0 for none, whether
+// it is left in any case, and whether the release only takes back its attempt.
+func appendEnding(b []byte, q driver.Question) []byte {
+	life, always, undo := time.Duration(0), "0", "0"
+	if q.Tombstone {
+		life = q.Lease.TTL
+	}
+	if q.Renewed {
+		always = "1"
+	}
+	if q.Undo && q.Lease.Attempt != "" {
+		undo = "1"
+	}
+	return resp.AppendWord(resp.AppendWord(resp.AppendMillis(b, life), always), undo)
 }
 
 // modeOf returns which requests for a place this is; see acquire.lua.

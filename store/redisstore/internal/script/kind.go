@@ -92,18 +92,8 @@ func (e *Encoder) encodeKind(c *Command, q driver.Question, r store.Lease, guard
 		c.Bytes = resp.AppendNumber(e.appendSlots(resp.AppendWord(b, r.Owner), r, true), q.Token)
 		c.gateAt = len(c.Bytes)
 	default: // quorum.Release
-		life, always, undo := time.Duration(0), "0", "0"
-		if q.Tombstone {
-			life = r.TTL
-		}
-		if q.Renewed {
-			always = "1"
-		}
-		if q.Undo && r.Attempt != "" {
-			undo = "1"
-		}
 		b := e.appendMark(c, waits(appendTombstoneKey(begin(EndHold, EndHoldGuarded), r)), guarded)
-		b = resp.AppendWord(resp.AppendWord(resp.AppendMillis(b, life), always), undo)
+		b = appendEnding(b, q)
 		c.Bytes = gate(resp.AppendWord(e.appendProposal(b), toOf(q)))
 	}
 }
