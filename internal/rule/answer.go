@@ -77,6 +77,6 @@ type Blocker struct {
 	Owner string
 	Meta  string
 	// Waiting is set if the blocker does not hold the lock but waits ahead in the
-	// line.
+	// queue.
 	Waiting bool
 }
