@@ -19,7 +19,7 @@ type Options struct {
 	Identity string
 	// LeaseDuration, RenewDeadline and RetryPeriod must be those of the elector: see
 	// Lock.Config. LeaseDuration is the TTL of the lease, and has to leave room for
-	// RenewDeadline, RetryPeriod, Notice and 1 % for clocks, or New fails. What is left
+	// RenewDeadline, RetryPeriod, Notice and 1 % for clocks, or New fails. The rest
 	// is the time that a renewal may take. Default 15 s, 10 s and 2 s, as for the
 	// components of Kubernetes and for controller-runtime.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration

@@ -34,8 +34,8 @@ func slotOf(prefix string, kv *mvccpb.KeyValue) (slot, bool) {
 	return s, true
 }
 
-// view is all of a lock at one revision. What it decides about a place that is in it stays
-// so: others come behind the place, and those before it only leave.
+// view is all of a lock at one revision. A place that holds the lock in it goes on to do so:
+// later places come behind it, and those before it only leave.
 type view struct {
 	prefix   string
 	places   []entry // in order

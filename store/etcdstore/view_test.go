@@ -64,8 +64,8 @@ func messages(t *testing.T, v *view) string {
 	return told(t, v, ops)
 }
 
-// told returns what operations tell the places of v. What is told if one within them fails
-// comes behind "or".
+// told returns what operations tell the places of v. After "or" comes what they tell if an
+// operation within them fails.
 func told(t *testing.T, v *view, ops []operation) string {
 	t.Helper()
 	l := layout{"base"}

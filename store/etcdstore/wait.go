@@ -214,7 +214,7 @@ func (w *waiting) untilRefresh() time.Duration {
 	return max(0, w.place.lease.since().Add(validity.RenewAfter(w.r.TTL)).Sub(w.s.clock.Now()))
 }
 
-// keep keeps the lease of the place alive. What is read next has to confirm that the place is
+// keep keeps the lease of the place alive. The next read has to confirm that the place is
 // there. It returns false, without a place, if the lease has expired.
 func (w *waiting) keep(ctx context.Context) (there bool, err error) {
 	p := w.place

@@ -17,7 +17,7 @@ type Command struct {
 	// none.
 	NoPushAt int
 	// Where its keys, the mark's key, its arguments and those of gate begin in Bytes; see
-	// StepList. What it has not got begins where the next begins.
+	// StepList. A part that it does not have begins where the next one does.
 	keysAt, markAt, argsAt, gateAt int
 	// print is the fingerprint of the membership, for a command with the mark.
 	print string
