@@ -41,8 +41,8 @@ func (s Set) with(node int) Set { return s | 1<<node }
 // Has reports whether node is in the set.
 func (s Set) Has(node int) bool { return s&(1<<node) != 0 }
 
-// first returns the smallest node of the set, which is not empty.
-func (s Set) first() int { return bits.TrailingZeros16(uint16(s)) }
+// First returns the smallest node of the set, which is not empty.
+func (s Set) First() int { return bits.TrailingZeros16(uint16(s)) }
 
 // Size returns the number of nodes in the set.
 func (s Set) Size() int { return bits.OnesCount16(uint16(s)) }

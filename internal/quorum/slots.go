@@ -76,7 +76,7 @@ func choose(a *Attempt, held, awaited Set, now clock.Instant) bool {
 	if a.waiting.waits && now < a.waiting.chooseAt && hasQueued(a) {
 		return false
 	}
-	a.slots = a.nodes[held.first()].slots
+	a.slots = a.nodes[held.First()].slots
 	return true
 }
 
