@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -160,7 +161,7 @@ func (h *Host) Speak() {
 	if h.silent != nil {
 		close(h.silent)
 		h.silent = nil
-		for _, l := range h.links {
+		for _, l := range slices.Clone(h.links) { // it removes those that have ended
 			l.serveLocked()
 		}
 	}
