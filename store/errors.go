@@ -45,6 +45,9 @@ type BusyError struct {
 	// ExpiresIn and Position are what the store knew when it last looked; during a
 	// wait that may be some time ago (see Waiter.Wait).
 	Holder Holder
+	// Undecided reports that Holder may hold the lock: that depends on those of Nodes that
+	// do not answer. See State.Undecided.
+	Undecided bool
 	// ExpiresIn is the longest that the holder's lease, or the waiter's place, can
 	// last unless it is renewed; see State.ExpiresIn. It is negative if the lease
 	// never ends by itself.
@@ -64,11 +67,14 @@ type BusyError struct {
 
 func (e *BusyError) Error() string {
 	var b strings.Builder
-	verb := "held by"
-	if e.Holder.Waiting {
-		verb = "kept for"
+	verb := "is held by"
+	switch {
+	case e.Holder.Waiting:
+		verb = "is kept for"
+	case e.Undecided:
+		verb = "may be held by"
 	}
-	fmt.Fprintf(&b, "lock %q is %s %s", e.Name, verb, e.Holder)
+	fmt.Fprintf(&b, "lock %q %s %s", e.Name, verb, e.Holder)
 	switch {
 	case e.Holder.Waiting && e.Position > 0:
 		b.WriteString(", which waits too")
@@ -76,6 +82,8 @@ func (e *BusyError) Error() string {
 		b.WriteString(", which waits ahead in the queue")
 	case e.ExpiresIn < 0:
 		b.WriteString(", without an expiry: another kind of client made it, and it stays until it is deleted")
+	case e.ExpiresIn > 0 && e.Undecided:
+		fmt.Fprintf(&b, ", for at most %v unless renewed", Round(e.ExpiresIn))
 	case e.ExpiresIn > 0:
 		fmt.Fprintf(&b, ", expires in %v unless renewed", Round(e.ExpiresIn))
 	}
@@ -87,6 +95,9 @@ func (e *BusyError) Error() string {
 		b.WriteString("; this caller is next in the queue")
 	case e.Position > 1:
 		fmt.Fprintf(&b, "; waiters ahead in the queue: %d", e.Position-1)
+	}
+	if silent := Silent(e.Nodes); e.Undecided && silent != "" {
+		b.WriteString(": " + silent)
 	}
 	if e.Err != nil {
 		fmt.Fprintf(&b, " (%v)", e.Err)

@@ -66,8 +66,32 @@ type NodeOutcome struct {
 	Err error
 }
 
-// String describes the outcome in one line, with the address of the node first.
+// Silent reports whether the node did not say who holds the lock: it gave no answer, or
+// answered with an error.
+func (n NodeOutcome) Silent() bool {
+	switch n.Outcome {
+	case Granted, Taken, Absent, Quarantined, WrongType:
+		return false
+	}
+	return true
+}
 
+// Silent names the nodes that are silent, and why, in words such as "no answer from
+// 10.0.0.3:6379 (timed out)". It is empty if none is.
+func Silent(nodes []NodeOutcome) string {
+	var silent []string
+	for _, n := range nodes {
+		if n.Silent() {
+			silent = append(silent, fmt.Sprintf("%s (%s)", n.Node, n.Outcome))
+		}
+	}
+	if len(silent) == 0 {
+		return ""
+	}
+	return "no answer from " + strings.Join(silent, ", ")
+}
+
+// String describes the outcome in one line, with the address of the node first.
 func (n NodeOutcome) String() string {
 	switch {
 	case n.Err != nil:

@@ -18,6 +18,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/fence"
@@ -70,10 +71,10 @@ type Store interface {
 	// not an error.
 	Inspect(ctx context.Context, name string) (State, error)
 
-	// List returns the locks that are held and whose names start with prefix,
-	// sorted by name. It is meant for people: it may be slow, and locks that are
-	// acquired or released meanwhile may or may not appear. If the store gives up
-	// early, it returns the locks it found and an error that matches
+	// List returns the locks that are held, or may be held (State.Undecided), and whose
+	// names start with prefix, sorted by name. It is meant for people: it may be slow, and
+	// locks that are acquired or released meanwhile may or may not appear. If the store
+	// gives up early, it returns the locks it found and an error that matches
 	// ErrIncomplete.
 	List(ctx context.Context, prefix string) ([]State, error)
 
@@ -120,7 +121,7 @@ type State struct {
 	// Name is the name of the lock.
 	Name string
 	// Held reports whether the lock is held now. If it is not, Kind, Holder, Token,
-	// ExpiresIn, HeldFor and Holders are zero.
+	// ExpiresIn, HeldFor and Holders are zero. Only Free says that nobody holds it.
 	Held bool
 	// Kind is the kind of lock that is in use. It is zero for a mutex.
 	Kind Kind
@@ -142,6 +143,11 @@ type State struct {
 	// HeldFor are those of the first. It may be nil for a mutex with one holder; a
 	// semaphore that Changer.Resize has made a mutex can have more. See Holdings.
 	Holders []Holding
+	// Undecided are further leases that may be held, in order of their grants: whether a
+	// majority of the nodes has them depends on nodes that do not answer; see Silent. It is
+	// empty while all nodes answer, and in stores whose locks are on one node. One owner can
+	// have several: nodes may have granted it different permits.
+	Undecided []Holding
 	// Queue has the waiters in order, at most the first MaxQueue of them.
 	// Only Inspect sets it, and only in a store that keeps a queue.
 	Queue []Place
@@ -161,6 +167,29 @@ func (s State) Holdings() []Holding {
 	return s.Holders
 }
 
+// Free reports whether nobody holds the lock. If the lock is neither held nor free, it has
+// leases that are Undecided.
+func (s State) Free() bool { return !s.Held && len(s.Undecided) == 0 }
+
+// Leases returns Holdings and then Undecided, each with its Kind.
+func (s State) Leases() []Holding {
+	all := slices.Clone(s.Holdings())
+	for i := range all {
+		all[i].Kind = s.Kind
+	}
+	return append(all, s.Undecided...)
+}
+
+// InUse returns the error that names the first holder of a lock that is held, or the first
+// that may hold one that is undecided. It returns nil if the lock is free.
+func (s State) InUse() *BusyError {
+	if s.Free() {
+		return nil
+	}
+	first := s.Leases()[0]
+	return &BusyError{Name: s.Name, Holder: first.Holder, Undecided: !s.Held, ExpiresIn: first.ExpiresIn, Nodes: s.Nodes}
+}
+
 // Holding is one lease of a lock that several owners can hold together.
 type Holding struct {
 	// Holder, Token, ExpiresIn and HeldFor are as in State.
@@ -170,6 +199,9 @@ type Holding struct {
 	HeldFor   time.Duration
 	// Weight is how much of Kind.Limit the holder has. Slot is as in Grant.
 	Weight, Slot int64
+	// Kind is the kind of the lock. Only State.Undecided has it, and the result of
+	// State.Leases; otherwise it is zero, and State.Kind is meant.
+	Kind Kind
 }
 
 // Caps describes a store and its limits.
