@@ -56,6 +56,11 @@ type BreakRequest struct {
 // not over yet: it then ends in the same way, and nobody waits for that.
 // ErrUnsupported means that the store cannot break this lease, and ErrInvalid that the
 // request is wrong; other errors are the store's, and trying again is safe.
+//
+// While some of several servers do not answer, it may be undecided whether a lease is held
+// (store.State.Undecided). Break breaks such a lease like any other. If the undecided leases
+// have other tokens, the error matches ErrBusy, and if too few servers answer to break a
+// lease, it matches ErrQuorum. Both name the servers that do not answer.
 func (c *Client) Break(ctx context.Context, r BreakRequest) error {
 	mustHave(ctx)
 	req := store.BreakRequest{Name: r.Name, Owner: cmp.Or(r.Owner, "-"), Token: r.Token, Now: r.Now, By: r.By, Reason: r.Reason, At: nowForPeople()}
@@ -71,18 +76,28 @@ func (c *Client) Break(ctx context.Context, r BreakRequest) error {
 		return err
 	}
 	req.Owner = h.Holder.Owner
+	broken := false
 	for try := 1; ; try++ {
 		left, err := breaker.BreakLease(ctx, req)
 		switch {
 		case err == nil && left == 0:
 			return nil
-		case errors.Is(err, store.ErrNotHeld) && try == 1:
-			return overtaken(ctx, c.store, r) // since we looked
-		case errors.Is(err, store.ErrNotHeld):
+		case errors.Is(err, store.ErrNotHeld) && broken:
 			return nil
+		case errors.Is(err, store.ErrNotHeld):
+			// It has ended since we looked, unless it is undecided again: a server answered in
+			// between.
+			if h, err = leaseToBreak(ctx, c.store, r); err != nil || h == nil {
+				return err
+			}
+			if clock.Sleep(ctx, c.delay(try)); ctx.Err() != nil {
+				return gaveUp(ctx, nil)
+			}
+			continue
 		case err != nil:
 			return err
 		}
+		broken = true
 		busy := &BusyError{Name: r.Name, Holder: h.Holder, ExpiresIn: left}
 		if r.OnWait != nil {
 			r.OnWait(busy)
@@ -93,16 +108,18 @@ func (c *Client) Break(ctx context.Context, r BreakRequest) error {
 	}
 }
 
-// leaseToBreak returns the lease that r is about, or nil if it is over.
+// leaseToBreak returns the lease that r is about, which may be undecided, or nil if it is
+// over.
 func leaseToBreak(ctx context.Context, st store.Store, r BreakRequest) (*store.Holding, error) {
 	state, err := st.Inspect(ctx, r.Name)
 	if err != nil {
 		return nil, err
 	}
 	var found *store.Holding
-	for _, h := range state.Holdings() {
+	for _, h := range state.Leases() {
 		switch {
 		case h.Token != r.Token || r.Owner != "" && h.Holder.Owner != r.Owner:
+		case found != nil && found.Holder.Owner == h.Holder.Owner: // another permit of it
 		case found != nil:
 			return nil, invalid("lock %q has several holders with token %v: name the owner of the lease to break", r.Name, r.Token)
 		default:
@@ -110,30 +127,22 @@ func leaseToBreak(ctx context.Context, st store.Store, r BreakRequest) (*store.H
 		}
 	}
 	switch {
-	case found == nil && state.Holder.Foreign, found != nil && found.Holder.Foreign:
+	case found != nil && !found.Holder.Foreign, found == nil && state.Free():
+		return found, nil
+	case found != nil || state.Leases()[0].Holder.Foreign:
 		return nil, store.UnbreakableError(r.Name)
-	case found == nil && state.Held:
-		return nil, otherToken(r, state)
 	}
-	return found, nil
+	return nil, otherToken(r, state)
 }
 
-// overtaken returns the error for a lease that ended while it was to be broken.
-func overtaken(ctx context.Context, st store.Store, r BreakRequest) error {
-	state, err := st.Inspect(ctx, r.Name)
-	if err == nil && state.Held {
-		err = otherToken(r, state)
-	}
-	return err
-}
-
-// otherToken is the error if the lock is held, and not with the token that was shown.
+// otherToken is the error if the lock is held, or may be, and not with the token that was
+// shown.
 func otherToken(r BreakRequest, state store.State) error {
-	busy := updated(&BusyError{Name: r.Name}, state)
+	busy, token := state.InUse(), state.Leases()[0].Token
 	if r.Owner != "" {
-		return fmt.Errorf("owner %s has no lease with token %v: %w, with token %v", r.Owner, r.Token, busy, state.Token)
+		return fmt.Errorf("owner %s has no lease with token %v: %w, with token %v", r.Owner, r.Token, busy, token)
 	}
-	return fmt.Errorf("no lease has token %v: %w, with token %v", r.Token, busy, state.Token)
+	return fmt.Errorf("no lease has token %v: %w, with token %v", r.Token, busy, token)
 }
 
 // nowForPeople is the time of day as it is shown to others.

@@ -148,7 +148,7 @@ func TestWallClockIsNotRead(t *testing.T) {
 		"describe":          "tells others since when the lock is held",
 		"nowForPeople":      "tells others when a lease was broken",
 		"name":              "names a tick, which is a time of day",
-		"Leader":            "tells since when the leader leads",
+		"leaders":           "tells since when the leader leads",
 		"Deadline":          "tells the holder the end of validity as a time",
 		"newPlaceLocked":    "ranks a place among those of other processes",
 		"reservationWanted": "ranks the next place in the same way",

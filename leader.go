@@ -3,6 +3,7 @@ package leasehold
 import (
 	"context"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
@@ -21,36 +22,57 @@ type Leader struct {
 	Since time.Time
 	// ExpiresIn is the longest that the leader can go on without a renewal.
 	ExpiresIn time.Duration
+	// Undecided reports that Holder may lead: that depends on servers that do not answer.
+	// See store.State.Undecided.
+	Undecided bool
 }
 
 // Vacant reports that nobody leads.
 func (l Leader) Vacant() bool { return l.Holder.Owner == "" }
 
-// is reports whether o is the same term.
-func (l Leader) is(o Leader) bool { return l.Holder.Owner == o.Holder.Owner && l.Token == o.Token }
+// is reports whether o is the same term. While servers do not answer, those that do may show
+// another token of it.
+func (l Leader) is(o Leader) bool {
+	return l.Holder.Owner == o.Holder.Owner && (l.Token == o.Token || l.Undecided || o.Undecided)
+}
 
 // Leader asks the store who leads. It blocks for the answer. The answer may be out of
-// date when it arrives: to do something only while leading, use Run.
+// date when it arrives: to do something only while leading, use Run. If servers that do not
+// answer decide who leads, it returns the first of those that may lead, as Undecided.
 //
 // The error matches ErrKindMismatch if the name is in use as another kind of lock.
 // Otherwise it is one of the store's Inspect.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	mustHave(ctx)
+	leaders, err := e.leaders(ctx)
+	return leaders[0], err
+}
+
+// leaders returns the leader, which may be the zero Leader, or all those that may lead.
+func (e *Election) leaders(ctx context.Context) ([]Leader, error) {
 	now := time.Now()
 	st, err := e.l.c.store.Inspect(ctx, e.l.r.name)
-	switch {
-	case err != nil:
-		return Leader{}, err
-	case !st.Held:
-		return Leader{}, nil
-	case !st.Kind.IsMutex():
-		return Leader{}, &store.KindError{Name: e.l.r.name, InUse: st.Kind, Holder: st.Holder}
+	if err != nil || st.Free() {
+		return []Leader{{}}, err
 	}
-	l := Leader{Holder: st.Holder, Token: st.Token, Since: st.Holder.Since, ExpiresIn: st.ExpiresIn}
-	if st.HeldFor > 0 {
-		l.Since = now.Add(-st.HeldFor).Round(0) // a time of day
+	if !st.Kind.IsMutex() {
+		return []Leader{{}}, &store.KindError{Name: e.l.r.name, InUse: st.Kind, Holder: st.Holder}
 	}
-	return l, nil
+	var leaders []Leader
+	for _, h := range st.Leases() {
+		if !h.Kind.IsMutex() { // it is undecided, and its holder does not lead
+			continue
+		}
+		l := Leader{Holder: h.Holder, Token: h.Token, Since: h.Holder.Since, ExpiresIn: h.ExpiresIn, Undecided: !st.Held}
+		if h.HeldFor > 0 {
+			l.Since = now.Add(-h.HeldFor).Round(0) // a time of day
+		}
+		leaders = append(leaders, l)
+	}
+	if len(leaders) == 0 {
+		leaders = []Leader{{}}
+	}
+	return leaders, nil
 }
 
 // Observe returns an iterator of leaders: the present one, which may be vacant, and
@@ -61,6 +83,10 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 // zero Leader, while the store cannot be asked; the iterator goes on, and yields the
 // leader again when there is an answer. An error that asking again cannot mend ends the
 // iteration.
+//
+// A leader that becomes undecided is still the leader for Observe, until it certainly is
+// not. A leader that is undecided when Observe first hears of it is yielded twice if it
+// turns out to lead.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	mustHave(ctx)
 	return func(yield func(Leader, error) bool) {
@@ -72,7 +98,12 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 		var told Leader
 		known, failed := false, false
 		for ctx.Err() == nil {
-			switch l, err := e.Leader(ctx); {
+			leaders, err := e.leaders(ctx)
+			l := leaders[0]
+			if i := slices.IndexFunc(leaders, told.is); i >= 0 {
+				l = leaders[i]
+			}
+			switch {
 			case ctx.Err() != nil:
 				return
 			case err != nil:
@@ -80,7 +111,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 					return
 				}
 				known, failed = false, true
-			case !known || !l.is(told):
+			case !known || !l.is(told) || told.Undecided && !l.Undecided:
 				told, known, failed = l, true, false
 				if !yield(l, nil) {
 					return

@@ -16,7 +16,9 @@ import (
 // that still renews the lease is told of the loss at its next renewal.
 //
 // ReleaseOwner blocks for two answers of the store. The error matches ErrLost if
-// owner no longer has a lease, as in a second call. After any other error the lease
+// owner no longer has a lease, as in a second call. While some of several servers do not
+// answer, it may be undecided whether the lease is held (store.State.Undecided);
+// ReleaseOwner ends it all the same. After any other error the lease
 // may or may not remain, and calling again is safe. Safe for concurrent use.
 func (c *Client) ReleaseOwner(ctx context.Context, name, owner string) error {
 	mustHave(ctx)
@@ -28,12 +30,12 @@ func (c *Client) ReleaseOwner(ctx context.Context, name, owner string) error {
 		return err
 	}
 	gone := &LostError{Name: name, Cause: LostDenied, Reason: fmt.Sprintf("owner %s no longer had it when it was released", owner)}
-	holders := state.Holdings()
-	i := slices.IndexFunc(holders, func(h store.Holding) bool { return h.Holder.Owner == owner })
+	leases := state.Leases()
+	i := slices.IndexFunc(leases, func(h store.Holding) bool { return h.Holder.Owner == owner })
 	if i < 0 {
 		return gone
 	}
-	err = c.store.Release(ctx, store.ReleaseRequest{Lease: leaseOf(state, holders[i], c.store.Caps()), Renewed: true})
+	err = c.store.Release(ctx, store.ReleaseRequest{Lease: leaseOf(state, leases[i], c.store.Caps()), Renewed: true})
 	if errors.Is(err, store.ErrNotHeld) {
 		return gone
 	}
@@ -46,7 +48,7 @@ func leaseOf(state store.State, h store.Holding, caps store.Caps) store.Lease {
 	if caps.MaxTTL > 0 {
 		ttl = min(ttl, caps.MaxTTL)
 	}
-	kind := state.Kind
+	kind := h.Kind
 	if kind.IsMutex() && len(state.Holders) > 0 { // of a semaphore that was resized to one permit
 		kind = store.Semaphore(max(h.Weight, 2))
 	}

@@ -14,7 +14,12 @@ import (
 //
 // It asks the store after each RetryDelay, and when the holder's lease is about to
 // end. It calls OnWait with each answer. If ctx ends first, the error matches
-// ctx.Err(), and ErrBusy if the lock was held. While nodes cannot be reached, it goes
+// ctx.Err(), and ErrBusy if the lock was held.
+//
+// A lease that is undecided, because some of several servers do not answer
+// (store.State.Undecided), is waited for like any other. BusyError.Undecided then reports
+// that. The wait ends when the servers decide that nobody holds the lock, or when the
+// lease has expired on so many of those that answer that the others do not matter. While nodes cannot be reached, it goes
 // on for one TTL; any other error of the store is returned at once.
 func (l *Lock) WaitFree(ctx context.Context) error {
 	mustHave(ctx)
@@ -30,11 +35,11 @@ func (l *Lock) WaitFree(ctx context.Context) error {
 			return gaveUp(ctx, last)
 		}
 		state, err := l.c.store.Inspect(ctx, l.r.name)
-		if err == nil && !state.Held {
+		if err == nil && state.Free() {
 			return nil
 		}
 		if err == nil {
-			err = updated(&BusyError{Name: l.r.name}, state)
+			err = state.InUse()
 		} else if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 			return gaveUp(ctx, both(last, err))
 		}

@@ -1,0 +1,140 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// doubtful is a store in which a lease that is held is undecided while unsure is set.
+type doubtful struct {
+	store.Breaker
+	unsure atomic.Bool
+	beside atomic.Bool  // another lease, which is older, is undecided too
+	ahead  atomic.Int32 // how much larger tokens are shown while a lease is undecided
+	misses atomic.Int32 // how many breaks are still to find no lease
+}
+
+func (d *doubtful) Inspect(ctx context.Context, name string) (store.State, error) {
+	st, err := d.Breaker.Inspect(ctx, name)
+	if !d.unsure.Load() {
+		return st, err
+	}
+	silent := []store.NodeOutcome{{Node: "n1", Outcome: store.TimedOut}}
+	leases := st.Leases()
+	for i := range leases {
+		leases[i].Token += leasehold.Token(d.ahead.Load())
+	}
+	if d.beside.Load() {
+		leases = append([]store.Holding{{Holder: store.Holder{Owner: "other", Purpose: "other"}, Token: 1, ExpiresIn: time.Second}}, leases...)
+	}
+	return store.State{Name: name, Undecided: leases, Nodes: silent}, err
+}
+
+func (d *doubtful) BreakLease(ctx context.Context, r store.BreakRequest) (time.Duration, error) {
+	if d.misses.Add(-1) >= 0 {
+		return 0, store.ErrNotHeld
+	}
+	return d.Breaker.BreakLease(ctx, r)
+}
+
+// A leader that becomes undecided is no change for observers, and neither is it when the servers
+// decide that it leads. One that is undecided when they first hear of it is yielded as such, and
+// once more when it is known to lead.
+func TestObserveUndecidedLeaders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		d := &doubtful{Breaker: b.store.Store.(store.Breaker)}
+		e := leasehold.New(d, &leasehold.Options{Clock: b.clock}).Election("a")
+		seen := make(chan string, 100)
+		ctx, cancel := context.WithCancel(t.Context())
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			for l, err := range e.Observe(ctx) {
+				seen <- fmt.Sprintf("%s %t %v", l.Holder.Purpose, l.Undecided, err)
+			}
+		}()
+		sees := func(when string, want ...string) {
+			t.Helper()
+			time.Sleep(time.Minute)
+			for _, w := range want {
+				select {
+				case got := <-seen:
+					if got != w {
+						t.Errorf("%s: observed (leader, undecided, error) %q, want %q", when, got, w)
+					}
+				default:
+					t.Errorf("%s: observed nothing, want %q", when, w)
+				}
+			}
+			select {
+			case got := <-seen:
+				t.Errorf("%s: observed %q, want no further change", when, got)
+			default:
+			}
+		}
+		leads := func(purpose string) *leasehold.Lease {
+			return b.acquire(b.c.Mutex("a").With(leasehold.LockOptions{Purpose: purpose}))
+		}
+		sees("nobody leads", " false <nil>")
+		first := leads("first")
+		sees("the first leads", "first false <nil>")
+		d.ahead.Store(5)
+		d.unsure.Store(true)
+		sees("it is undecided, and shown with another token")
+		d.beside.Store(true)
+		sees("another one is undecided as well")
+		d.beside.Store(false)
+		d.unsure.Store(false)
+		sees("it leads still")
+		d.unsure.Store(true)
+		b.release(first)
+		second := leads("second")
+		sees("the first is certainly over, and the second undecided", "second true <nil>")
+		d.unsure.Store(false)
+		sees("the second leads", "second false <nil>")
+		d.unsure.Store(true)
+		sees("it is undecided")
+		b.release(second)
+		sees("the second is over", " false <nil>")
+		sharers := b.acquire(b.c.Semaphore("a", 2))
+		sees("another kind of lock is undecided")
+		b.release(sharers)
+		cancel()
+		<-over
+	})
+}
+
+// A lease that a break does not find is looked for again, since a server may have answered in
+// between that does not answer now.
+func TestBreakLooksAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		d := &doubtful{Breaker: b.store.Store.(store.Breaker)}
+		d.unsure.Store(true)
+		d.misses.Store(2)
+		lease := b.acquire(b.c.Mutex("a"))
+		c := leasehold.New(d, &leasehold.Options{Clock: b.clock})
+		if err := c.Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: lease.Token(), Now: true}); err != nil || b.held("a") {
+			t.Fatalf("Break: %v; held: %v, want free", err, b.held("a"))
+		}
+		<-lease.Done()
+		d.misses.Store(1 << 20)
+		again := b.acquire(b.c.Mutex("a"))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err := c.Break(ctx, leasehold.BreakRequest{Name: "a", Token: again.Token()})
+		if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, leasehold.ErrBusy) {
+			t.Errorf("Break that never finds the lease: %v, want DeadlineExceeded, and not ErrBusy, since nothing was broken", err)
+		}
+		b.release(again)
+	})
+}
