@@ -44,21 +44,47 @@ func breakLease(ctx context.Context, s *Store, r store.BreakRequest) (left time.
 		return 0, err
 	}
 	state, seen, err := s.inspect(ctx, r.Name)
-	switch h := state.Holder; {
-	case err != nil:
+	if err != nil {
 		return 0, err
-	case h.Foreign:
+	}
+	h, found := leaseOf(r, state)
+	switch {
+	case state.Holder.Foreign || h.Holder.Foreign:
 		return 0, store.UnbreakableError(r.Name)
-	case len(state.Holders) > 0 && len(s.nodes) > 1:
-		return breakParts(ctx, s, r, state, seen.records)
-	case len(state.Holders) > 0: // also of a semaphore that was resized to one permit
+	case len(state.Holders) > 0 && len(s.nodes) <= 1: // also of a semaphore that was resized to one permit
 		return breakShared(ctx, s.askLock, s.encoder(), r)
-	case state.Held && h.Owner == r.Owner && state.Token == r.Token:
-		return breakHeld(ctx, s, r, state, seen)
-	case state.Broken != nil && state.Broken.Owner == r.Owner && state.Broken.Token == r.Token:
+	case found && hasPart(r.Owner, seen.records):
+		return breakParts(ctx, s, r, h, seen.records)
+	case found:
+		return breakWhole(ctx, s, r, h, seen)
+	}
+	return overLease(r, state)
+}
+
+// leaseOf returns the lease that r is about, which is held or undecided. Nodes can have
+// different tokens of it, so which token is shown depends on the nodes that answer. Once the
+// lease was broken, its note or an owner that has one lease only tells it apart as well.
+func leaseOf(r store.BreakRequest, state store.State) (store.Holding, bool) {
+	several := len(state.Nodes) > 1
+	for _, h := range state.Leases() {
+		if h.Holder.Owner == r.Owner && (h.Token == r.Token || several && h.Holder.Broken && (isNoted(r, state) || store.IsNewOwner(r.Owner))) {
+			return h, true
+		}
+	}
+	return store.Holding{}, false
+}
+
+// isNoted reports whether the lease that was broken last is that of r.
+func isNoted(r store.BreakRequest, state store.State) bool {
+	return state.Broken != nil && state.Broken.Owner == r.Owner && state.Broken.Token == r.Token
+}
+
+// overLease is the result of a break of a lease that is neither held nor undecided.
+func overLease(r store.BreakRequest, state store.State) (time.Duration, error) {
+	if isNoted(r, state) {
 		return 0, nil
 	}
-	return 0, fmt.Errorf("break the lease of %q: %w", r.Name, store.ErrNotHeld)
+	return 0, fmt.Errorf("break the lease of %q: %w with token %v", r.Name, store.ErrNotHeld, r.Token)
 }
 
 // breakShared breaks a lease of a lock that several can hold.
@@ -67,10 +93,10 @@ func breakShared(ctx context.Context, ask askFunc, e script.Encoder, r store.Bre
 	return did.Left, err
 }
 
-// breakHeld breaks the lease that state shows. A node whose counter was ahead, or that was
-// given the lease back, has it with a larger token than others.
-func breakHeld(ctx context.Context, s *Store, r store.BreakRequest, state store.State, seen views) (time.Duration, error) {
-	ttl := s.lateFor(state.ExpiresIn)
+// breakWhole breaks h, the lease of a mutex. A node whose counter was ahead, or that was given
+// the lease back, has it with a larger token than others.
+func breakWhole(ctx context.Context, s *Store, r store.BreakRequest, h store.Holding, seen views) (time.Duration, error) {
+	ttl := s.lateFor(h.ExpiresIn)
 	e := s.encoder()
 	nodes := make([]store.NodeOutcome, len(s.quorumNodes))
 	var answered, later quorum.Set
@@ -83,7 +109,7 @@ func breakHeld(ctx context.Context, s *Store, r store.BreakRequest, state store.
 		if seen.nodes[node].Holder.Owner == r.Owner {
 			token = max(token, seen.tokens[node])
 		}
-		return e.Break(r, state.Holder, token, ttl+timeout)
+		return e.Break(r, h.Holder, token, ttl+timeout)
 	}
 	err := s.askFor(ctx, each, timeout, func(a looked) {
 		nodes[a.node].Outcome, nodes[a.node].Err = a.Outcome, a.Err
@@ -109,7 +135,7 @@ func breakHeld(ctx context.Context, s *Store, r store.BreakRequest, state store.
 		return 0, s.notBroken(r.Name, nodes)
 	}
 	if !r.Now {
-		return max(state.ExpiresIn, time.Millisecond), nil
+		return max(h.ExpiresIn, time.Millisecond), nil
 	}
 	l := store.Lease{Name: r.Name, Owner: r.Owner, Meta: meta, TTL: ttl}
 	err = s.driver.Release(ctx, store.ReleaseRequest{Lease: l, Renewed: true})

@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -15,23 +14,16 @@ import (
 // errPartChanged is what a node said that has got another part of the lease since it was asked.
 var errPartChanged = errors.New("its part of the lease has just changed")
 
-// breakParts breaks one of the leases of a lock that several can hold, on several nodes. state
-// and records are what they have. Each node breaks the part of the lease that it was shown
+// breakParts breaks h, one of the leases of a lock that several can hold, on several nodes.
+// records are what they have. Each node breaks the part of the lease that it was shown
 // with, and refuses late requests of the owner. So one without a part counts as well: no
 // majority renews the lease or gets it back from then on.
 //
 // A part changes if the node is just given the lease back, or if the lease is downgraded.
 // Then all nodes are asked once more.
-func breakParts(ctx context.Context, s *Store, r store.BreakRequest, state store.State, records []*script.Record) (time.Duration, error) {
+func breakParts(ctx context.Context, s *Store, r store.BreakRequest, h store.Holding, records []*script.Record) (time.Duration, error) {
 	const rounds = 3
 	for round := 1; ; round++ {
-		h, found := leaseOf(r, state)
-		switch {
-		case !found && isNoted(r, state):
-			return 0, nil
-		case !found:
-			return 0, fmt.Errorf("break the lease of %q: %w with token %v", r.Name, store.ErrNotHeld, r.Token)
-		}
 		err := breakEach(ctx, s, r, records, s.lateFor(h.ExpiresIn))
 		switch changed, failed := errors.AsType[*store.QuorumError](err); {
 		case err == nil && r.Now:
@@ -41,29 +33,23 @@ func breakParts(ctx context.Context, s *Store, r store.BreakRequest, state store
 		case round == rounds || !failed || !slices.ContainsFunc(changed.Nodes, func(n store.NodeOutcome) bool { return errors.Is(n.Err, errPartChanged) }):
 			return 0, err
 		}
-		var seen views
-		if state, seen, err = s.inspect(ctx, r.Name); err != nil {
+		state, seen, err := s.inspect(ctx, r.Name)
+		if err != nil {
 			return 0, err
+		}
+		found := false
+		if h, found = leaseOf(r, state); !found {
+			return overLease(r, state)
 		}
 		records = seen.records
 	}
 }
 
-// leaseOf returns the lease that r is about. Nodes can have different tokens of it, so which
-// token is shown depends on the nodes that answer. Once the lease was broken, its note or an
-// owner that has one lease only tells it apart as well.
-func leaseOf(r store.BreakRequest, state store.State) (store.Holding, bool) {
-	for _, h := range state.Holders {
-		if h.Holder.Owner == r.Owner && (h.Token == r.Token || h.Holder.Broken && (isNoted(r, state) || store.IsNewOwner(r.Owner))) {
-			return h, true
-		}
-	}
-	return store.Holding{}, false
-}
-
-// isNoted reports whether the lease that was broken last is that of r.
-func isNoted(r store.BreakRequest, state store.State) bool {
-	return state.Broken != nil && state.Broken.Owner == r.Owner && state.Broken.Token == r.Token
+// hasPart reports whether a node has a part of a lease of owner.
+func hasPart(owner string, records []*script.Record) bool {
+	return slices.ContainsFunc(records, func(r *script.Record) bool {
+		return r != nil && slices.ContainsFunc(r.Holders, func(h script.Held) bool { return h.Holder.Owner == owner })
+	})
 }
 
 // breakEach has each node break the part that its record has of a lease.

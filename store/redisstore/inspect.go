@@ -50,7 +50,7 @@ func (s *Store) waitForQuorum(ctx context.Context) error {
 }
 
 // Inspect implements store.Store. A lock is held if one owner has it on a majority of the
-// nodes.
+// nodes. While nodes do not answer, it may be undecided whether an owner has one.
 func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	state, _, err := s.inspect(ctx, name)
 	return state, err
@@ -112,6 +112,16 @@ func enoughAnswered(cfg quorum.Config, nodes []store.NodeOutcome) bool {
 	return cfg.HasQuorum(answered)
 }
 
+// silentAmong returns the nodes that did not say who holds the lock.
+func silentAmong(nodes []store.NodeOutcome) (silent quorum.Set) {
+	for i, n := range nodes {
+		if n.Silent() {
+			silent |= quorum.SetOf(i)
+		}
+	}
+	return silent
+}
+
 // stateOf combines what the nodes said about a lock: the outcome, the holder's token and
 // the queue of waiters of each node.
 func stateOf(name string, cfg quorum.Config, nodes []store.NodeOutcome, tokens []fence.Token, queues [][]store.Place) store.State {
@@ -119,62 +129,69 @@ func stateOf(name string, cfg quorum.Config, nodes []store.NodeOutcome, tokens [
 	if len(nodes) > 1 {
 		state.Nodes = nodes
 	}
-	// In a joint configuration, a majority of either membership is enough: the holder may
-	// know only that one.
-	for _, set := range cfg.JointSets() {
-		need := quorum.Majority(set.Size())
-		for _, n := range nodes {
-			if owned := ownedBy(n.Holder, set, nodes); n.Outcome == store.Taken && len(owned) >= need {
-				state.Held, state.Holder = true, n.Holder
-				state.Token = agreed(owned, tokens, need)
-				state.ExpiresIn = heldFor(owned, nodes, need)
-				state.HeldFor = store.HeldFor(state.Token, state.Holder, time.Now())
-				state.Queue = mergeQueues(queues, n.Holder.Owner)
-				return state
-			}
+	silent, expires := silentAmong(nodes), make([]time.Duration, len(nodes))
+	for i, n := range nodes {
+		expires[i] = n.ExpiresIn
+	}
+	for i, n := range nodes {
+		has, holder := ownedBy(n.Holder, nodes)
+		if n.Outcome != store.Taken || has.First() != i {
+			continue
+		}
+		said := cfg.Tally(has, silent, expires)
+		h := store.Holding{Holder: holder, ExpiresIn: said.ExpiresIn, Weight: 1}
+		if said.Held || said.Undecided {
+			h.Token = agreed(said, tokens)
+			h.HeldFor = store.HeldFor(h.Token, holder, time.Now())
+		}
+		switch {
+		case said.Held:
+			state.Held, state.Holder, state.Token, state.ExpiresIn, state.HeldFor = true, h.Holder, h.Token, h.ExpiresIn, h.HeldFor
+			state.Undecided, state.Queue = nil, mergeQueues(queues, holder.Owner)
+			return state
+		case said.Undecided:
+			state.Undecided = append(state.Undecided, h)
 		}
 	}
+	slices.SortFunc(state.Undecided, byGrant)
 	state.Queue = mergeQueues(queues, "")
 	return state
 }
 
-// agreed returns the token of the grant: the one that a majority of the owned nodes has. If
-// some are silent, there may be none. Then it is the smallest, since a grant raises the
-// counters of the nodes that are behind its token, and leaves alone those that are ahead.
-func agreed(owned []int, tokens []fence.Token, need int) fence.Token {
-	at := make([]fence.Token, len(owned))
-	for i, n := range owned {
-		at[i] = tokens[n]
+// byGrant orders leases by when they were granted, as far as that is known.
+func byGrant(a, b store.Holding) int {
+	return cmp.Or(cmp.Compare(b.HeldFor, a.HeldFor), cmp.Compare(a.Token, b.Token), cmp.Compare(a.Holder.Owner, b.Holder.Owner))
+}
+
+// agreed returns the token of the grant: the one that a majority of the nodes has. If some
+// are silent, there may be none. Then it is the smallest, since a grant raises the counters
+// of the nodes that are behind its token, and leaves alone those that are ahead.
+func agreed(said quorum.Tally, tokens []fence.Token) fence.Token {
+	var at []fence.Token
+	for i, token := range tokens {
+		if said.Nodes.Has(i) {
+			at = append(at, token)
+		}
 	}
 	slices.Sort(at)
-	for i := range len(at) - need + 1 {
-		if at[i] == at[i+need-1] {
+	for i := range len(at) - said.Need + 1 {
+		if at[i] == at[i+said.Need-1] {
 			return at[i]
 		}
 	}
 	return at[0]
 }
 
-// ownedBy returns the nodes of a set on which holder has the lock.
-func ownedBy(holder store.Holder, set quorum.Set, nodes []store.NodeOutcome) (owned []int) {
+// ownedBy returns the nodes on which holder has the lock, and what they say of it.
+func ownedBy(holder store.Holder, nodes []store.NodeOutcome) (quorum.Set, store.Holder) {
+	var owned quorum.Set
 	for i, n := range nodes {
-		if set.Has(i) && n.Outcome == store.Taken && n.Holder.Owner == holder.Owner {
-			owned = append(owned, i)
+		if n.Outcome == store.Taken && n.Holder.Owner == holder.Owner {
+			owned |= quorum.SetOf(i)
+			holder.Broken = holder.Broken || n.Holder.Broken
 		}
 	}
-	return owned
-}
-
-// heldFor returns how long the holder keeps its majority if it does not renew: until
-// fewer than need of its nodes are left. It is negative if the lock never expires.
-func heldFor(owned []int, nodes []store.NodeOutcome, need int) time.Duration {
-	left := make([]time.Duration, len(owned))
-	for i, n := range owned {
-		left[i] = nodes[n].ExpiresIn
-	}
-	// Sort the longest first. Leases that never expire (negative) come before all others.
-	slices.SortFunc(left, func(a, b time.Duration) int { return cmp.Compare(uint64(b), uint64(a)) })
-	return left[need-1]
+	return owned, holder
 }
 
 // askSingle returns the askFunc of a store with one server.

@@ -1,8 +1,8 @@
 package redisstore
 
 import (
-	"cmp"
 	"slices"
+	"time"
 
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
@@ -33,7 +33,9 @@ func showShares(state *store.State, cfg quorum.Config, said []store.NodeOutcome,
 	}
 	*state = stateOf(state.Name, cfg, others, tokens, queues)
 	state.Nodes = said
-	kind, held := majorities(cfg, records)
+	kind, held, undecided := leasesIn(cfg, silentAmong(said), records)
+	state.Undecided = append(state.Undecided, undecided...)
+	slices.SortFunc(state.Undecided, byGrant)
 	if len(held) == 0 {
 		return
 	}
@@ -45,54 +47,61 @@ func showShares(state *store.State, cfg quorum.Config, said []store.NodeOutcome,
 	})
 }
 
-// majorities returns the leases that are on a majority of the nodes, oldest first, and the
-// kind of their lock.
-func majorities(cfg quorum.Config, records []*script.Record) (kind store.Kind, held []store.Holding) {
-	seen := map[seenGrant][]int{} // the nodes
-	at := map[seenGrant][]store.Holding{}
+// leasesIn returns the leases that are on a majority of the nodes, oldest first, with the kind
+// of their lock, and the leases for which that depends on the silent nodes.
+func leasesIn(cfg quorum.Config, silent quorum.Set, records []*script.Record) (kind store.Kind, held, undecided []store.Holding) {
+	at := map[seenGrant][]*store.Holding{} // what each node has of it; nil: nothing
 	for i, r := range records {
 		if r == nil {
 			continue
 		}
-		for _, h := range r.Holders {
+		for j := range r.Holders {
+			h := &r.Holders[j]
 			g := seenGrant{kind: r.Kind, owner: h.Holder.Owner, weight: h.Weight}
 			if !r.Kind.Shared {
 				g.slots = h.Slots
 			}
-			seen[g], at[g] = append(seen[g], i), append(at[g], h.Holding)
+			if at[g] == nil {
+				at[g] = make([]*store.Holding, len(records))
+			}
+			at[g][i] = &h.Holding
 		}
 	}
-	for g, nodes := range seen {
-		for _, set := range cfg.JointSets() {
-			var its []store.Holding
-			for i, n := range nodes {
-				if set.Has(n) {
-					its = append(its, at[g][i])
-				}
-			}
-			if need := quorum.Majority(set.Size()); len(its) >= need {
-				kind, held = g.kind, append(held, holdingOf(g, its, need))
-				break
+	for g, its := range at {
+		var has quorum.Set
+		tokens, expires := make([]fence.Token, len(its)), make([]time.Duration, len(its))
+		for i, h := range its {
+			if h != nil {
+				has |= quorum.SetOf(i)
+				tokens[i], expires[i] = h.Token, h.ExpiresIn
 			}
 		}
+		said := cfg.Tally(has, silent, expires)
+		if !said.Held && !said.Undecided {
+			continue
+		}
+		h := holdingOf(g, said.Nodes, its)
+		h.Token, h.ExpiresIn = agreed(said, tokens), said.ExpiresIn
+		if said.Held {
+			kind, held = g.kind, append(held, h)
+		} else {
+			h.Kind = g.kind
+			undecided = append(undecided, h)
+		}
 	}
-	slices.SortFunc(held, func(a, b store.Holding) int {
-		return cmp.Or(cmp.Compare(b.HeldFor, a.HeldFor), cmp.Compare(a.Token, b.Token), cmp.Compare(a.Holder.Owner, b.Holder.Owner))
-	})
-	return kind, held
+	slices.SortFunc(held, byGrant)
+	return kind, held, undecided
 }
 
-// holdingOf combines the grants of a lease on a majority of need nodes.
-func holdingOf(g seenGrant, its []store.Holding, need int) store.Holding {
-	h := its[0]
-	tokens, left := make([]fence.Token, len(its)), make([]store.NodeOutcome, len(its))
-	all := make([]int, len(its))
+// holdingOf combines what those nodes have of a lease, except for its token and its end.
+func holdingOf(g seenGrant, nodes quorum.Set, its []*store.Holding) store.Holding {
+	h := *its[nodes.First()]
 	for i, o := range its {
-		tokens[i], left[i].ExpiresIn, all[i] = o.Token, o.ExpiresIn, i
-		h.HeldFor = max(h.HeldFor, o.HeldFor)
-		h.Holder.Broken = h.Holder.Broken || o.Holder.Broken
+		if nodes.Has(i) {
+			h.HeldFor = max(h.HeldFor, o.HeldFor)
+			h.Holder.Broken = h.Holder.Broken || o.Holder.Broken
+		}
 	}
-	h.Token, h.ExpiresIn = agreed(all, tokens, need), heldFor(all, left, need)
 	if g.kind.Shared {
 		h.Slot = 0 // each node has its own
 	}

@@ -34,10 +34,13 @@ const (
 // locks of other clients, even where a counter of an earlier grant exists.
 func (s *Store) List(ctx context.Context, prefix string) ([]store.State, error) {
 	held, err := s.held(ctx, prefix)
-	return slices.DeleteFunc(held, func(state store.State) bool { return state.Holder.Foreign }), err
+	for i := range held {
+		held[i].Undecided = slices.DeleteFunc(held[i].Undecided, func(h store.Holding) bool { return h.Holder.Foreign })
+	}
+	return slices.DeleteFunc(held, func(state store.State) bool { return state.Holder.Foreign || state.Free() }), err
 }
 
-// held is like List, but includes locks of other clients that have a token counter.
+// held is List with the locks of other clients that have a token counter.
 func (s *Store) held(ctx context.Context, prefix string) ([]store.State, error) {
 	if err := s.usable(ctx); err != nil {
 		return nil, err
@@ -57,7 +60,7 @@ func (s *Store) held(ctx context.Context, prefix string) ([]store.State, error) 
 	return held, cut
 }
 
-// inspectAll inspects many locks in one step, and returns those that are held.
+// inspectAll inspects many locks in one step, and returns those that are held, or may be.
 func (s *Store) inspectAll(ctx context.Context, names []string) (held []store.State, err error) {
 	nodes := make([]store.NodeOutcome, len(s.nodes))
 	said := make([]map[int]script.Listed, len(s.nodes))
@@ -100,7 +103,7 @@ func (s *Store) inspectAll(ctx context.Context, names []string) (held []store.St
 		} else {
 			showShares(&state, cfg, its, records, tokens, nil)
 		}
-		if state.Held {
+		if !state.Free() {
 			held = append(held, state)
 		}
 	}

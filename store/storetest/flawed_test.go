@@ -356,6 +356,9 @@ func (s *flawed) Inspect(ctx context.Context, name string) (store.State, error) 
 		st.Holder.Owner = "somebody"
 	}
 	st.Queue = s.shown(l)
+	if s.is("what is known is undecided") && l.owner != "" {
+		st.Undecided = st.Holdings()
+	}
 	return st, nil
 }
 

@@ -13,7 +13,7 @@ func checkInspect(t *trial) {
 	name := t.name()
 	for range 2 {
 		for _, s := range t.handles() {
-			if st := t.inspect(s, name); st.Held || st.Holder != (store.Holder{}) || st.ExpiresIn != 0 {
+			if st := t.inspect(s, name); !st.Free() || st.Holder != (store.Holder{}) || st.ExpiresIn != 0 {
 				t.Fatalf("inspect of a free lock: %+v, want no holder and no expiry", st)
 			}
 		}
@@ -122,6 +122,7 @@ func (t *observer) list(s store.Store, prefix string) []store.State {
 		t.Fatalf("list %q: %v", prefix, err)
 	}
 	for i, st := range list {
+		t.decided("list", st)
 		if !st.Held || st.Holder.Owner == "" {
 			t.Fatalf("list %q: %q has no holder: %+v", prefix, st.Name, st)
 		}

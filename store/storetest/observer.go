@@ -38,7 +38,19 @@ func (t *observer) inspect(s store.Store, name string) store.State {
 	if st.Name != name {
 		t.Fatalf("inspect %q: got the state of %q", name, st.Name)
 	}
+	t.decided("inspect", st)
 	return st
+}
+
+// decided requires that a lease is undecided only while a node is silent, and that it is then
+// described.
+func (t *observer) decided(what string, st store.State) {
+	t.Helper()
+	for _, h := range st.Undecided {
+		if store.Silent(st.Nodes) == "" || h.Holder.Owner == "" {
+			t.Fatalf("%s %q: the lease %+v is undecided, although all nodes answer: %+v", what, st.Name, h, st.Nodes)
+		}
+	}
 }
 
 // free requires every handle to see that the lock is free.

@@ -68,6 +68,7 @@ var caught = []struct {
 	{"a release of nothing succeeds", "ExpiredHolder", "release after the expiry"},
 	{"looking releases", "Inspect", "free, want it held"},
 	{"a free lock has a holder", "Inspect", "inspect of a free lock"},
+	{"what is known is undecided", "Inspect", "although all nodes answer"},
 	{"lists are not sorted", "List", "comes after"},
 	{"lists are cut", "List", "misses"},
 	{"lists show what is over", "List", "shows"},

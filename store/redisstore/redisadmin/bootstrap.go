@@ -49,7 +49,11 @@ func Bootstrap(ctx context.Context, url string, o *redisstore.Options, force boo
 		return nil, err
 	}
 	if len(held) > 0 && !force {
-		return nil, fmt.Errorf("%w: %d locks are held, such as %q by %s: servers in use must not be declared empty", store.ErrBusy, len(held), held[0].Name, held[0].Holder)
+		holder := held[0].Holder
+		if !held[0].Held { // a server does not answer any more
+			holder = held[0].Undecided[0].Holder
+		}
+		return nil, fmt.Errorf("%w: %d locks are held, such as %q by %s: servers in use must not be declared empty", store.ErrBusy, len(held), held[0].Name, holder)
 	}
 	nodes := make([]store.NodeOutcome, len(servers))
 	for i, server := range servers {

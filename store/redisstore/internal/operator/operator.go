@@ -27,8 +27,8 @@ type Servers interface {
 	Ask(ctx context.Context, server int, c *script.Command) script.Reply
 	// Identity returns what a server reported about itself when the store connected.
 	Identity(server int) membership.Identity
-	// Held returns the locks that are held, with those of other clients that have a token
-	// counter.
+	// Held returns the locks that are held, or may be, with those of other clients that have
+	// a token counter.
 	Held(ctx context.Context) ([]store.State, error)
 	// Quarantine is how long a server that may have forgotten leases grants nothing.
 	Quarantine() time.Duration
