@@ -24,7 +24,8 @@ func breakCommand(p *program) *cobra.Command {
 		Long: `Breaks the lease that holds the lock NAME with TOKEN, and waits until it is over. TOKEN
 is what "leasehold show NAME" prints: it makes sure that you take the lock from the
 holder that you saw, and not from the next one. If the lock is held with another token,
-nothing is done, and the exit code is 124.
+nothing is done, and the exit code is 124. A lease that "show" prints as one that may be
+held is broken like any other.
 
 The lease cannot be renewed any more. The holder learns of that at once on Redis, etcd
 and ZooKeeper and in a file; on other stores, or if that message is lost, at its next
@@ -45,7 +46,7 @@ same way. For a day, "leasehold show" says who broke the lease, when and why.
 If several holders have the same token, as readers do, --owner says which is meant.
 
 Exit codes: 0 if the lease is over, even if it was before; 124 if the lock is held with
-another token; 125 if leasehold itself failed, for example because the store cannot
+another token, or may be; 125 if leasehold itself failed, for example because the store cannot
 break a lease; 128+N if signal N ended the wait.`,
 		Example: `  leasehold show deploy
   leasehold break deploy --token 1764000000000000 --reason "hangs since the upgrade"

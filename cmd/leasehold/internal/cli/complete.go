@@ -76,7 +76,7 @@ func completeHolders(p *program, c *cobra.Command, flag string, of func(store.Ho
 		if len(args) == 1 {
 			askBriefly(p, c, func(ctx context.Context, st store.Store) {
 				s, _ := st.Inspect(ctx, args[0])
-				for _, h := range s.Holdings() {
+				for _, h := range s.Leases() {
 					if word := of(h); harmless(word) && strings.HasPrefix(word, toComplete) {
 						words = append(words, word)
 					}

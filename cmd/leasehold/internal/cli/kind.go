@@ -37,6 +37,11 @@ func partOf(k store.Kind, held []store.Holding, h store.Holding) string {
 	return fmt.Sprintf("slot %d, 1 of %d permits", h.Slot, k.Limit)
 }
 
+// partOfUndecided describes what h, one of State.Undecided, has of its lock.
+func partOfUndecided(h store.Holding) string {
+	return partOf(h.Kind, []store.Holding{h}, h)
+}
+
 // modeOf says whether a holder of a read-write lock reads or writes.
 func modeOf(k store.Kind, h store.Holding) string {
 	if h.Weight < k.Limit {

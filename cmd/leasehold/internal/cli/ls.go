@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -22,7 +23,8 @@ func (p *program) lsCommand() *cobra.Command {
 the name, what kind of lock it is, the holder, how long it has held the lock, when the
 lease ends unless it is renewed, and the fencing token. Of a semaphore and of a
 read-write lock, each holder has a line of its own. Names with unusual characters are
-quoted.
+quoted. If some of several servers do not answer, it can depend on them whether a lease
+is held: its holder is then marked as one that may hold the lock.
 
 On Redis, locks that other programs made by themselves (SET NX) are not listed:
 "leasehold show NAME" shows them. If a server has too many keys, or never says that
@@ -74,7 +76,13 @@ func (p *program) writeList(states []store.State, asJSON, whole bool) error {
 		}
 		return nil
 	}
-	return writeTable(p.stdout, states, time.Now())
+	if err := writeTable(p.stdout, states, time.Now()); err != nil {
+		return err
+	}
+	if i := slices.IndexFunc(states, func(s store.State) bool { return len(s.Undecided) > 0 }); i >= 0 {
+		p.voice.note("some locks are marked, since they may be held: %s", store.Silent(states[i].Nodes))
+	}
+	return nil
 }
 
 // ask opens the store, calls fn and closes the store.
@@ -100,8 +108,14 @@ func writeTable(w io.Writer, states []store.State, now time.Time) error {
 	fmt.Fprintln(t, "NAME\tKIND\tHOLDER\tHELD FOR\tEXPIRES IN\tTOKEN")
 	for _, s := range states {
 		held := s.Holdings()
+		line := func(part, holder string, h store.Holding) {
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", shown(s.Name), part, holder, heldFor(h, now), expiresIn(h.ExpiresIn), tokenOf(h))
+		}
 		for _, h := range held {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", shown(s.Name), partOf(s.Kind, held, h), h.Holder, heldFor(h, now), expiresIn(h.ExpiresIn), tokenOf(h))
+			line(partOf(s.Kind, held, h), h.Holder.String(), h)
+		}
+		for _, h := range s.Undecided {
+			line(partOfUndecided(h), h.Holder.String()+" (may hold it)", h)
 		}
 	}
 	return t.Flush()

@@ -25,8 +25,12 @@ which they will get it. For a store of several nodes it also shows what each nod
 answers. The goroutines of one client that wait with the same purpose and TTL share
 one place in the queue.
 
+If nodes do not answer, it can depend on them whether a lease is held. The lease is then
+shown as one that may be held, with the longest that this can last unless it is renewed,
+and "undecided" names these nodes.
+
 A free lock is not an error: the exit code is 0. With --exit-code it is 124 if the
-lock is held. Both may have changed by the time you act on it: to do something only
+lock is held, or may be held. Both may have changed by the time you act on it: to do something only
 if nobody else does, use "leasehold run --try".
 
 With --json it prints one object.
@@ -45,7 +49,7 @@ With --json it prints one object.
 				if err != nil {
 					return err
 				}
-				held = s.Held
+				held = !s.Free()
 				switch {
 				case asJSON:
 					return writeJSON(p.stdout, toJSON(s))
@@ -61,7 +65,7 @@ With --json it prints one object.
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	c.Flags().BoolVar(&exitCode, "exit-code", false, "exit with 124 if the lock is held")
+	c.Flags().BoolVar(&exitCode, "exit-code", false, "exit with 124 if the lock is held, or may be")
 	return c
 }
 
@@ -70,16 +74,30 @@ func writeState(w io.Writer, s store.State, now time.Time) error {
 	row := func(key, value string) { fmt.Fprintf(t, "%s\t%s\n", key, value) }
 	row("lock", shown(s.Name))
 	switch held := s.Holdings(); {
-	case len(held) == 0:
+	case s.Free():
 		row("held by", "nobody")
 	case isOne(s.Kind, held):
-		writeHolding(row, held[0], now)
+		row("held by", held[0].Holder.String())
+		writeHolding(row, held[0], "", now)
+	case len(held) == 0:
 	default:
 		row("kind", kindText(s.Kind, held))
 		for i, h := range held {
 			row(fmt.Sprintf("holder %d", i+1), partOf(s.Kind, held, h))
-			writeHolding(row, h, now)
+			row("held by", h.Holder.String())
+			writeHolding(row, h, "", now)
 		}
+	}
+	for _, h := range s.Undecided {
+		holder := h.Holder.String()
+		if !h.Kind.IsMutex() {
+			holder += ", " + partOfUndecided(h)
+		}
+		row("may be held by", holder)
+		writeHolding(row, h, "at most ", now)
+	}
+	if len(s.Undecided) > 0 {
+		row("undecided", store.Silent(s.Nodes)+", on which it depends")
 	}
 	if s.Broken != nil {
 		row("broken", brokenText(s))
@@ -101,9 +119,9 @@ func writeState(w io.Writer, s store.State, now time.Time) error {
 	return t.Flush()
 }
 
-// writeHolding describes one lease, in rows of a key and a value.
-func writeHolding(row func(key, value string), h store.Holding, now time.Time) {
-	row("held by", h.Holder.String())
+// writeHolding describes one lease, after its holder, in rows of a key and a value. most says
+// how exactly its end is known.
+func writeHolding(row func(key, value string), h store.Holding, most string, now time.Time) {
 	row("owner", shown(h.Holder.Owner))
 	if id := h.Holder.TraceID(); id != "" {
 		row("trace", id)
@@ -115,9 +133,9 @@ func writeHolding(row func(key, value string), h store.Holding, now time.Time) {
 	case h.ExpiresIn < 0:
 		row("expires", "never: the key has no TTL, so it was not set by a lock client with leases")
 	case h.Holder.Broken:
-		row("expires", "in "+brief(h.ExpiresIn)+", or when its holder releases it: it was broken and cannot be renewed")
+		row("expires", "in "+most+brief(h.ExpiresIn)+", or when its holder releases it: it was broken and cannot be renewed")
 	default:
-		row("expires", "in "+brief(h.ExpiresIn)+" unless renewed")
+		row("expires", "in "+most+brief(h.ExpiresIn)+" unless renewed")
 	}
 	row("token", tokenOf(h))
 }
@@ -127,11 +145,13 @@ func brokenText(s store.State) string {
 	b := s.Broken
 	which := "an earlier lease"
 	held := s.Holdings()
-	for i, h := range held {
+	for i, h := range s.Leases() {
 		switch {
 		case h.Holder.Owner != b.Owner || h.Token != b.Token:
-		case isOne(s.Kind, held):
+		case isOne(s.Kind, held), len(held) == 0 && len(s.Undecided) == 1:
 			which = "this lease"
+		case i >= len(held):
+			which = "the lease that may be held by " + h.Holder.String()
 		default:
 			which = fmt.Sprintf("the lease of holder %d", i+1)
 		}

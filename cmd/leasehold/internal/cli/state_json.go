@@ -33,6 +33,11 @@ const jsonHelp = `The JSON is a stable interface. A lock is an object with
                  from 0), weight (how many permits it has) of a semaphore, also of one
                  that was resized to one permit, and mode ("reader" or "writer") of a
                  read-write lock
+  undecided      if further leases may be held, which depends on nodes that do not
+                 answer: an array of objects with the fields from owner to token
+                 (expires_in_ms is the longest that the lease can be held unless it is
+                 renewed), kind and permits, and slot, weight and mode as in holders.
+                 If held is false, the lock is free only without this field
   broken         with show, if a lease was broken in the last day ("leasehold break"),
                  held or not: an object with owner, token, by, reason, at and now
   queue          with show, if anyone waits: an array of objects with position
@@ -50,9 +55,10 @@ type stateJSON struct {
 	Held bool `json:"held"`
 	*heldJSON
 	kindJSON
-	Broken *brokenJSON `json:"broken,omitempty"`
-	Queue  []placeJSON `json:"queue,omitempty"`
-	Nodes  []nodeJSON  `json:"nodes,omitempty"`
+	Undecided []undecidedJSON `json:"undecided,omitempty"`
+	Broken    *brokenJSON     `json:"broken,omitempty"`
+	Queue     []placeJSON     `json:"queue,omitempty"`
+	Nodes     []nodeJSON      `json:"nodes,omitempty"`
 }
 
 // kindJSON says what kind of lock is held.
@@ -68,6 +74,25 @@ type holdingJSON struct {
 	Slot   int64  `json:"slot"`
 	Weight int64  `json:"weight,omitempty"`
 	Mode   string `json:"mode,omitempty"`
+}
+
+// undecidedJSON is a lease that may be held.
+type undecidedJSON struct {
+	heldJSON
+	Kind    string `json:"kind"`
+	Permits int64  `json:"permits,omitempty"`
+	Slot    *int64 `json:"slot,omitempty"`
+	Weight  int64  `json:"weight,omitempty"`
+	Mode    string `json:"mode,omitempty"`
+}
+
+func undecidedToJSON(h store.Holding) undecidedJSON {
+	of := kindToJSON(h.Kind, []store.Holding{h})
+	j := undecidedJSON{heldJSON: heldToJSON(h), Kind: of.Kind, Permits: of.Permits}
+	for _, one := range of.Holders {
+		j.Slot, j.Weight, j.Mode = &one.Slot, one.Weight, one.Mode
+	}
+	return j
 }
 
 type brokenJSON struct {
@@ -184,6 +209,9 @@ func toJSON(st store.State) stateJSON {
 		held := st.Holdings()
 		first := heldToJSON(held[0])
 		j.heldJSON, j.kindJSON = &first, kindToJSON(st.Kind, held)
+	}
+	for _, h := range st.Undecided {
+		j.Undecided = append(j.Undecided, undecidedToJSON(h))
 	}
 	if b := st.Broken; b != nil {
 		j.Broken = &brokenJSON{Owner: b.Owner, Token: b.Token, By: b.By, Reason: b.Reason, At: utc(b.At), Now: b.Now}

@@ -23,11 +23,15 @@ queue: if others wait for the lock, they are granted it first, and the lock may 
 again by the time you act. To do something only while nobody else does, use "leasehold
 run". A lock of any kind will do; it is free when it has no holder at all.
 
+While some of several servers do not answer, it can depend on them whether a lease is
+held. The lock then counts as held until the servers decide, or until the lease would
+have expired whatever they say.
+
 The store is asked up to four times a second, and when the holder's lease is about to
 end.
 
-Exit codes: 0 if nobody holds the lock, 124 if it is still held after --for, 125 if
-leasehold itself failed, and 128+N if signal N ended the wait.`,
+Exit codes: 0 if nobody holds the lock, 124 if it is still held after --for, or may be,
+125 if leasehold itself failed, and 128+N if signal N ended the wait.`,
 		Example:           `  leasehold wait migrations --for 5m && ./start-server`,
 		Args:              oneName,
 		ValidArgsFunction: p.completeOneName,
@@ -95,11 +99,11 @@ func waitFree(p *program, c *cobra.Command, name string, most time.Duration, bou
 	return err
 }
 
-// isFree returns a *BusyError if the lock is held.
+// isFree returns a *BusyError if the lock is held, or may be held.
 func isFree(p *program, ctx context.Context, st store.Store, name string) error {
 	s, err := st.Inspect(ctx, name)
-	if err == nil && s.Held {
-		err = &leasehold.BusyError{Name: name, Holder: s.Holder, ExpiresIn: s.ExpiresIn}
+	if err != nil || s.Free() {
+		return err
 	}
-	return err
+	return s.InUse()
 }

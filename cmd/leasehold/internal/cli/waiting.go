@@ -148,6 +148,9 @@ func reasonOf(err error, now time.Time) reason {
 		return reason{key: "kept for " + busy.Holder.Owner, text: "kept for " + busy.Holder.String() + ", which waits too", ahead: busy.Position - 1}
 	}
 	r := reason{key: "held by " + busy.Holder.Owner, text: "held by " + busy.Holder.String(), since: busy.Holder.Since, ahead: busy.Position - 1}
+	if busy.Undecided {
+		r.key, r.text = "may be "+r.key, store.Silent(busy.Nodes)+": may be "+r.text
+	}
 	switch {
 	case busy.ExpiresIn < 0:
 		r.always = true

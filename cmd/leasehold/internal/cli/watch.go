@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,13 +23,16 @@ gets and loses, until a signal ends it. For an election (see "leasehold elect") 
 are the leaders. watch asks the store at intervals of --every, so it does not see a lease
 that began and ended in between.
 
-While the store cannot be asked, watch says so once on standard error, and goes on.
+While the store cannot be asked, watch says so once on standard error, and goes on. While
+some nodes do not answer, and it depends on them whether a lease is held, watch waits for
+them, or for the end of the lease, before it says what has changed.
 
 With --json each line is one object with
   time   when the change was seen, RFC 3339
   event  "held" for a holder that the lock has at first, "acquired" for a new one,
          "over" for one whose lease has ended, and "free" if the lock then has none,
-         or had none at first
+         or had none at first; "undecided" at first for one that may be a holder, if that
+         depends on nodes that do not answer
 and, except for "free", owner, host, pid, purpose, since and token as in
 "leasehold show --json", and slot unless the lock is a mutex. Fields may be added; none
 is renamed or removed.`,
@@ -56,7 +60,7 @@ const leastEvery = 10 * time.Millisecond
 
 // watch runs "leasehold watch" until the store is of no use any more.
 func watch(p *program, ctx context.Context, st store.Store, name string, every time.Duration, asJSON bool) error {
-	var known store.State
+	var known watched
 	first, trouble := true, false
 	for ; ; time.Sleep(every) {
 		s, err := st.Inspect(ctx, name)
@@ -72,12 +76,12 @@ func watch(p *program, ctx context.Context, st store.Store, name string, every t
 			trouble = true
 			continue
 		}
-		for _, change := range changesOf(known, s, first) {
+		for _, change := range known.changes(s, first) {
 			if err := printChange(p, change, time.Now(), asJSON); err != nil {
 				return err
 			}
 		}
-		known, first, trouble = s, false, false
+		first, trouble = false, false
 	}
 }
 
@@ -88,23 +92,51 @@ type heldChange struct {
 	of    store.Holding
 }
 
-// changesOf returns what has changed from one look to the next.
-func changesOf(before, after store.State, first bool) (changes []heldChange) {
-	missing := func(from, in store.State, event string) {
-		for _, h := range from.Holdings() {
-			if !hasLease(in.Holdings(), h) {
-				changes = append(changes, heldChange{event, from.Kind, h})
-			}
+// watched is what watch has told of a lock.
+type watched struct {
+	held      []heldChange    // those told of as holders
+	undecided []store.Holding // those that may have held it at first
+	free      bool
+}
+
+// changes returns what has changed since the last look. A lease that is undecided, because
+// nodes do not answer, is no change, except at the first look.
+func (w *watched) changes(s store.State, first bool) (changes []heldChange) {
+	held := s.Holdings()
+	var still []heldChange
+	for _, c := range w.held {
+		switch {
+		case hasLease(held, c.of):
+		case hasLease(s.Undecided, c.of):
+			still = append(still, c)
+		default:
+			changes = append(changes, heldChange{"over", c.kind, c.of})
 		}
 	}
-	missing(before, after, "over")
-	if first {
-		missing(after, before, "held")
-	} else {
-		missing(after, before, "acquired")
+	told := w.held
+	w.held = still
+	for _, h := range held {
+		c := heldChange{"acquired", s.Kind, h}
+		if first || hasLease(w.undecided, h) {
+			c.event = "held"
+		}
+		if !slices.ContainsFunc(told, func(o heldChange) bool { return hasLease([]store.Holding{o.of}, h) }) {
+			changes = append(changes, c)
+		}
+		w.held = append(w.held, c)
 	}
-	if !after.Held && (first || before.Held) {
-		changes = append(changes, heldChange{event: "free"})
+	if first {
+		w.undecided = s.Undecided
+		for _, h := range s.Undecided {
+			changes = append(changes, heldChange{"undecided", h.Kind, h})
+		}
+	}
+	w.undecided = slices.DeleteFunc(slices.Clone(w.undecided), func(h store.Holding) bool { return !hasLease(s.Undecided, h) })
+	switch {
+	case s.Free() && !w.free:
+		changes, w.free = append(changes, heldChange{event: "free"}), true
+	case len(changes) > 0:
+		w.free = false
 	}
 	return changes
 }
