@@ -14,13 +14,13 @@ import (
 //
 // It asks the store after each RetryDelay, and when the holder's lease is about to
 // end. It calls OnWait with each answer. If ctx ends first, the error matches
-// ctx.Err(), and ErrBusy if the lock was held.
+// ctx.Err(), and ErrBusy if the lock was held. While nodes cannot be reached, it goes
+// on for one TTL; any other error of the store is returned at once.
 //
 // A lease that is undecided, because some of several servers do not answer
 // (store.State.Undecided), is waited for like any other. BusyError.Undecided then reports
 // that. The wait ends when the servers decide that nobody holds the lock, or when the
-// lease has expired on so many of those that answer that the others do not matter. While nodes cannot be reached, it goes
-// on for one TTL; any other error of the store is returned at once.
+// lease has expired on so many of those that answer that the others do not matter.
 func (l *Lock) WaitFree(ctx context.Context) error {
 	mustHave(ctx)
 	if err := store.CheckName(l.r.name); err != nil {
