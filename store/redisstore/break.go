@@ -121,17 +121,17 @@ func breakWhole(ctx context.Context, s *Store, r store.BreakRequest, h store.Hol
 			answered |= quorum.SetOf(a.node)
 		case script.LaterToken:
 			later |= quorum.SetOf(a.node)
+			nodes[a.node].Outcome, nodes[a.node].Err = store.Refused, errPartChanged
 		}
 	})
 	if err != nil {
 		return 0, err
 	}
 	cfg := quorum.Config{Nodes: len(nodes), Sets: s.membership.Sets}
-	switch {
-	case cfg.HasQuorum(answered):
-	case later != 0:
+	switch broken, other := breakResult(cfg, answered, later); {
+	case other:
 		return 0, fmt.Errorf("break the lease of %q: %w with token %v", r.Name, store.ErrNotHeld, r.Token)
-	default:
+	case !broken:
 		return 0, s.notBroken(r.Name, nodes)
 	}
 	if !r.Now {
@@ -143,6 +143,14 @@ func breakWhole(ctx context.Context, s *Store, r store.BreakRequest, h store.Hol
 		err = nil
 	}
 	return 0, err
+}
+
+// breakResult reports whether a lease was broken, or certainly is another one than that which was
+// shown: answered are the nodes that broke it or do not have it, and later are those that have it
+// with a later token. If neither is a quorum, a majority may have the lease that was shown.
+func breakResult(cfg quorum.Config, answered, later quorum.Set) (broken, other bool) {
+	broken = cfg.HasQuorum(answered)
+	return broken, !broken && cfg.HasQuorum(later)
 }
 
 // lateFor returns for how long late requests of a broken lease are refused, which ends after
