@@ -85,7 +85,7 @@ func TestUndecidedIsShown(t *testing.T) {
 	}
 }
 
-// What is undecided is no change for watch, except at the first look.
+// A lease that is undecided is no change for watch, except at the first look.
 func TestWatchOfUndecidedLeases(t *testing.T) {
 	of := func(owner string) store.Holding { return store.Holding{Holder: store.Holder{Owner: owner}} }
 	held := func(owner string) store.State {
