@@ -211,12 +211,12 @@ func (w *waiting) stand() {
 // place is gone.
 func (w *waiting) watch(ctx context.Context) error {
 	for {
-		if d := w.pace.pause(&w.last, w.seat != nil); d > 0 && !w.rest(ctx, d*3/4+rand.N(d/2+1)) {
-			return w.s.failed(ctx, "wait for", w.r.Name, false, ctx.Err())
-		}
-		if w.seat == nil && !w.byKind {
-			w.s.seats.startProbe(ctx)
-			w.sit(ctx) // there was no seat before, or no time to probe
+		w.sitLate(ctx)
+		if d := w.pace.pause(&w.last, w.seat != nil); d > 0 {
+			if !w.rest(ctx, d*3/4+rand.N(d/2+1)) {
+				return w.s.failed(ctx, "wait for", w.r.Name, false, ctx.Err())
+			}
+			w.sitLate(ctx)
 		}
 		block, signal := time.Duration(0), int64(0)
 		if w.seat != nil {
@@ -262,6 +262,15 @@ func (w *waiting) watch(ctx context.Context) error {
 			return nil
 		}
 		w.found()
+	}
+}
+
+// sitLate takes a seat if there was none before, or no time to probe. A waiter does so
+// before each pause: it may be handed the lock meanwhile, and all others would wait for it.
+func (w *waiting) sitLate(ctx context.Context) {
+	if w.seat == nil && !w.byKind {
+		w.s.seats.startProbe(ctx)
+		w.sit(ctx)
 	}
 }
 

@@ -1,9 +1,14 @@
 package sqlstore
 
 import (
+	"context"
+	"database/sql"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
 // A waiter delays its place until a probe shows whether sessions last, but not for long. If the
@@ -31,6 +36,31 @@ func TestWaiterWaitsForTheProbe(t *testing.T) {
 		w.s.seats.probing = nil
 		if d := took(func() { w.rest(t.Context(), time.Hour) }); d != time.Hour {
 			t.Errorf("a pause of an hour takes %v", d)
+		}
+	})
+}
+
+// A waiter that finds a seat before a pause looks at once: the server will wake it. If it were
+// handed the lock in its pause, all others would wait for it.
+func TestWaiterSitsBeforeAPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, end := context.WithCancel(t.Context())
+		server := &recorder{answer: func(context.Context) error {
+			end()
+			return context.Canceled
+		}}
+		db := sql.OpenDB(server)
+		defer db.Close()
+		p := &pool{}
+		p.current.Store(db)
+		s := &Store{caller: caller{engine: postgresql{}, pool: p, o: Options{Timeout: DefaultTimeout}, calls: calls{await: plain("look")}}, clock: clock.System()}
+		s.seats = &seats{s: &s.caller, most: 1}
+		s.seats.probed.Store(true) // after the waiter has joined the queue
+		w := &waiting{s: s, last: answer{verdict: busy, position: 60, ahead: 1}, pace: pace{ttl: time.Minute}}
+		began := time.Now()
+		err := w.watch(ctx)
+		if took := time.Since(began); took != 0 || !errors.Is(err, context.Canceled) || len(server.said) == 0 || server.said[0] != "look" {
+			t.Errorf("%q after %v, %v, want a look at once that fails with %v", server.said, took, err, context.Canceled)
 		}
 	})
 }
