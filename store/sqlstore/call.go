@@ -119,14 +119,22 @@ func (c *caller) prepareSoon(ctx context.Context) {
 		defer c.gate.Leave()
 		ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
 		defer cancel()
-		c.seats.probe(ctx)
-		if !c.seats.known() || c.pool.decided.Swap(true) || c.seats.pooled.Load() {
-			return
-		}
-		if err := c.pool.prepare(); err != nil {
-			c.o.Logger.Warn("cannot prepare statements; calls take a little longer", "err", err)
+		c.seats.probe(ctx) // which prepares if sessions last
+		if c.seats.pooled.Load() {
+			c.pool.decided.Store(true)
 		}
 	}()
+}
+
+// prepare makes the server prepare the calls, unless that is decided already. Sessions are
+// known to last.
+func (c *caller) prepare() {
+	if c.pool.openPrepared == nil || c.pool.decided.Swap(true) {
+		return
+	}
+	if err := c.pool.prepare(); err != nil {
+		c.o.Logger.Warn("cannot prepare statements; calls take a little longer", "err", err)
+	}
 }
 
 // rows runs a query and scans each of its rows.

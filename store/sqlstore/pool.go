@@ -23,8 +23,9 @@ const (
 	manyCalls = 16
 )
 
-// pool is the database handles of a store: the plain one and, once there have been many
-// calls and sessions are known to last, one whose connections keep prepared statements.
+// pool is the database handles of a store: the plain one and, once sessions are known to
+// last, one whose connections keep prepared statements. A store finds that out before it
+// waits, and after many calls.
 type pool struct {
 	own   bool // the store opened plain and closes it
 	plain *sql.DB

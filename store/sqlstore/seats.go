@@ -89,6 +89,11 @@ func (t *seats) startProbe(ctx context.Context) <-chan struct{} {
 	go func() {
 		defer t.s.gate.Leave()
 		known := t.compareSessions(ctx)
+		if known && !t.pooled.Load() {
+			// A session reads and plans each procedure once, which takes longer than to
+			// connect. So a waiter gets no connection that it would soon change for another.
+			t.s.prepare()
+		}
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.probing = nil

@@ -28,12 +28,7 @@ func TestCallsArePrepared(t *testing.T) {
 	s := openURL(t, postgres.dsn("schema="+schema, "log_min_duration_statement=0"))
 	eventually.True(t, "calls are prepared", func() bool {
 		mustGet(t, s, "x")
-		for line := range strings.Lines(postgres.server.Log()) {
-			if strings.Contains(line, "execute stmtcache_") && strings.Contains(line, schema+".ask(") {
-				return true
-			}
-		}
-		return false
+		return isPrepared(schema, "ask")
 	})
 	if err := sqlstore.Install(t.Context(), postgres.handle(t), sqlstore.PostgreSQL, schema); err != nil {
 		t.Fatal(err)
@@ -41,19 +36,31 @@ func TestCallsArePrepared(t *testing.T) {
 	mustGet(t, s, "x")
 }
 
+// The calls of a process that waits are prepared from its first place in a queue.
+func TestCallsOfAWaiterArePrepared(t *testing.T) {
+	t.Parallel()
+	other, schema := postgres.newStore(t)
+	s := openURL(t, postgres.dsn("schema="+schema, "log_min_duration_statement=0"))
+	mustAcquire(t, other, lease("x"))
+	wait(t, s, lease("x"))
+	eventually.True(t, "the call that makes the place is prepared", func() bool { return isPrepared(schema, "ask") })
+}
+
+// isPrepared reports whether the server has executed a prepared call of that procedure.
+func isPrepared(schema, procedure string) bool {
+	for line := range strings.Lines(postgres.server.Log()) {
+		if strings.Contains(line, "execute stmtcache_") && strings.Contains(line, schema+"."+procedure+"(") {
+			return true
+		}
+	}
+	return false
+}
+
 // The calls of a process that queues again with each release, and so never returns its connection to
 // the pool, are prepared too.
 func TestRejoinsArePrepared(t *testing.T) {
 	t.Parallel()
 	schema := postgres.newSchema(t)
-	prepared := func(procedure string) bool {
-		for line := range strings.Lines(postgres.server.Log()) {
-			if strings.Contains(line, "execute stmtcache_") && strings.Contains(line, schema+"."+procedure+"(") {
-				return true
-			}
-		}
-		return false
-	}
 	one, other := openURL(t, postgres.dsn("schema="+schema, "log_min_duration_statement=0")), postgres.open(t, schema, sqlstore.Options{})
 	theirs := lease("x")
 	mustAcquire(t, other, theirs)
@@ -64,7 +71,7 @@ func TestRejoinsArePrepared(t *testing.T) {
 	mine.granted(t)
 	eventually.True(t, "other calls are prepared", func() bool {
 		inspect(t, one, "x")
-		return prepared("inspect")
+		return isPrepared(schema, "inspect")
 	})
 	for range 2 {
 		next := wait(t, other, lease("x"))
@@ -80,7 +87,7 @@ func TestRejoinsArePrepared(t *testing.T) {
 		mine.granted(t)
 	}
 	mustRelease(t, one, mine.r.Lease)
-	if !prepared("release_and_rejoin") {
+	if !isPrepared(schema, "release_and_rejoin") {
 		t.Error("the call that releases and queues again is not prepared")
 	}
 }
