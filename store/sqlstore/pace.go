@@ -58,9 +58,11 @@ func (p *pace) pause(a *answer, seated bool) time.Duration {
 }
 
 // block returns how long a call may wait in the server. A blocked call keeps the
-// server from cleaning up old rows, and the place has to be refreshed in time.
+// server from cleaning up old rows, and the place has to be refreshed in time. After a
+// second PostgreSQL searches for deadlocks (deadlock_timeout), which holds up all sessions
+// that lock.
 func (p *pace) block() time.Duration {
-	const most = 2 * time.Second
+	const most = 900 * time.Millisecond
 	return min(most, p.ttl/6)
 }
 
