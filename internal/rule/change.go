@@ -43,7 +43,8 @@ func Downgrade(r Record, owner string, ttl time.Duration, floor fence.Token, now
 // their places, since they asked for a semaphore with the earlier number.
 //
 // A lock that is in use as neither from nor to is a Mismatch. One that is not in use, or
-// is of that size already, stays as it is.
+// is of that size already, stays as it is. A store of several nodes has TakeSeat and
+// SetNumber instead.
 func Resize(r Record, from, to Spec, now clock.Instant) (Record, Answer) {
 	r = Expire(r, now)
 	switch {
@@ -52,7 +53,18 @@ func Resize(r Record, from, to Spec, now clock.Instant) (Record, Answer) {
 	case r.Spec != from:
 		return r, r.mismatch("", now)
 	}
-	r.Was = max(r.Was, r.Spec.Limit)
+	return r.resized(to), Answer{Verdict: Done}
+}
+
+// resized gives r another number of permits. Leases stay, and waiters lose their places,
+// since they asked for the number before.
+func (r Record) resized(to Spec) Record {
+	if r.Spec == to {
+		return r
+	}
+	if len(r.Holds) > 0 {
+		r.Was = max(r.Was, r.Spec.Limit)
+	}
 	r.Spec, r.Queue = to, nil
-	return r, Answer{Verdict: Done}
+	return r
 }

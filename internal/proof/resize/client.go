@@ -104,11 +104,8 @@ func (w *world) decideRenewal(st *state, i int, set uint8, try tryFunc) {
 		}
 		return
 	}
-	heals := has & common // what a resize has not set yet may never be
-	if w.Off.Heals {
-		heals = common
-	}
-	if heals == 0 {
+	heals := common
+	if heals == 0 { // only where the numbers do not matter
 		heals = has
 	}
 	for permits := range uint8(8) {

@@ -1,7 +1,7 @@
 // Package resize searches every interleaving of small worlds in which the number of permits
 // of a semaphore over three independent nodes changes while permits are held. What a node
-// does is internal/rule and, beside it, number.go. No store has that yet: the package is the
-// proof of a protocol that Resize over several servers could have.
+// does is internal/rule. No store has that yet: the package is the proof of a protocol that
+// Resize over several servers could have.
 //
 // The protocol: a resize takes the seat at all nodes, and then all nodes set the number. It has
 // worked if all have set it within a node timeout.
@@ -11,10 +11,11 @@
 //   - A node grants nothing while it has a lease with a slot that there is no permit for any
 //     more, and does not take such a lease back.
 //   - A renewal counts only nodes that have a number in common, since a late request of the
-//     lease may have brought an earlier number to a node that had none. A heal carries the number
-//     of a node that counts.
-//   - While a resize has the seat at a node, both of its numbers are the node's for renewals. So
-//     a lease that is at two nodes is renewed when only one of them has set the number.
+//     lease may have brought an earlier number to a node that had none. A heal carries a number
+//     that the nodes have in common.
+//   - For a while after a resize has set the number, the one before is the node's for renewals,
+//     too. So a lease that is at two nodes is renewed when only one of them has set the number.
+//     A request for the seat brings a node no number, since it may arrive late.
 //
 // The promise: once a resize has worked, and as long as the lock is in use, no attempt that
 // begins later is granted a permit by an earlier number, or one that is too many. Until then
@@ -58,6 +59,9 @@ type Model struct {
 	// Told: at the beginning the first resize has worked. The first attempt's acquire by the
 	// number before is under way to the nodes that do not have its lease, and a heal.
 	Told bool
+	// Late: the second resize has failed before the beginning, and its requests for the seat are
+	// under way to the same nodes.
+	Late bool
 	// Check are the properties that are checked besides those of grants.
 	Check []Property
 
@@ -70,9 +74,9 @@ type Off struct {
 	Kept   bool // a node keeps no number that nobody uses
 	Fits   bool // a node grants slots though it has one too many
 	Healed bool // a lease with a slot too many is healed
-	Heals  bool // a heal carries any number that the nodes have in common
 	Common bool // a renewal counts nodes whatever their numbers are
-	Joint  bool // a node with a seat has only its own number for renewals
+	Taken  bool // a seat that was only taken brings both numbers for renewals
+	Joint  bool // a node has only its own number for renewals
 	All    bool // a majority that has set the number is enough
 	Timely bool // a resize waits for its answers for ever
 }

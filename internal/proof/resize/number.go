@@ -1,79 +1,89 @@
 package resize
 
 import (
+	"strconv"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/rule"
 )
+
+// A node does what internal/rule says. A mechanism is switched off by what is changed before a
+// step, or after it.
 
 // spec is the kind of a semaphore with so many permits.
 func spec(permits uint8) rule.Spec { return rule.Semaphore(int64(permits)) }
 
-// semaphore is what a node keeps: the rule's record, and what resizes need beside it.
+// semaphore is what a node keeps.
 type semaphore struct {
 	rule.Record
-	kept    clock.Instant // until when the number stays though nobody uses the lock
-	seat    seat
-	seatFor clock.Instant
-	setter  uint8 // for the judge: the resize that set the number, plus one
+	setter uint8 // for the judge: the resize that set the number, plus one
 }
 
 // seat is the right to change the number of permits.
 type seat struct {
 	who      uint8 // the resize, plus one; 0: there is none
 	from, to uint8
+	hasSet   bool
+}
+
+// rule returns the seat as the rule has it.
+func (s seat) rule() rule.Seat {
+	return rule.Seat{Who: strconv.Itoa(int(s.who)), From: spec(s.from), To: spec(s.to), HasSet: s.hasSet}
 }
 
 // unused reports whether the node has no number.
-func (s *semaphore) unused() bool { return len(s.Holds) == 0 && now >= s.kept }
+func (s *semaphore) unused() bool { return len(s.Holds) == 0 && now >= s.KeptUntil }
 
-// takeSeat gives a resize the seat, and takes it from the one before. A lock that is in use by
-// neither number is refused.
+// takeSeat gives a resize the seat.
 func (s *semaphore) takeSeat(by seat, ttl time.Duration) bool {
-	if !s.unused() && s.Spec != spec(by.from) && s.Spec != spec(by.to) {
+	r, ans := rule.TakeSeat(s.Record, by.rule(), ttl, now)
+	s.Record = r
+	return ans.Verdict == rule.Done
+}
+
+// set sets the number for a resize.
+func (s *semaphore) set(by seat, ttl, keep time.Duration, off Off) bool {
+	before := s.Record
+	if off.Seat {
+		taken := by.rule()
+		taken.Expiry = now.Add(keep)
+		s.Seat = &taken
+	}
+	r, ans := rule.SetNumber(s.Record, by.rule(), ttl, keep, now)
+	if s.Record = r; off.Seat {
+		s.Seat = before.Seat
+	}
+	if off.Kept {
+		s.KeptUntil = before.KeptUntil
+	}
+	if ans.Verdict != rule.Done {
 		return false
 	}
-	s.seat, s.seatFor = by, now.Add(ttl)
+	s.setter = by.who
 	return true
 }
 
-// set sets the number, if the resize has the seat.
-func (s *semaphore) set(by seat, keep time.Duration, off Off) bool {
-	if (s.seat != by || now >= s.seatFor) && !off.Seat {
-		return false
-	}
-	s.Spec, s.setter = spec(by.to), by.who
-	if !off.Kept {
-		s.kept = max(s.kept, now.Add(keep))
-	}
-	return true
-}
-
-// admit is rule.Admit of an owner that asks for one of so many permits.
+// admit admits an owner that asks for one of so many permits.
 func (s *semaphore) admit(a rule.Ask, permits uint8, off Off) rule.Answer {
 	a.Spec, a.Numbered = spec(permits), true
-	switch {
-	case s.unused():
+	if s.unused() {
 		s.setter = 0
-	case s.Spec != a.Spec:
-		return rule.Answer{Verdict: rule.Mismatch}
 	}
 	fit, extra := s.split()
-	if len(extra) > 0 && !off.Fits {
-		return rule.Answer{Verdict: rule.Busy}
-	}
 	r := s.Record
-	if off.Fits {
+	switch {
+	case off.Fits:
 		r.Holds = fit
-	}
-	if off.Healed && a.Exact {
+	case off.Healed && a.Exact && len(extra) == 0 && (s.unused() || s.Spec == a.Spec):
 		a.Spec.Limit = rule.MaxSlots
 		r.Spec = a.Spec
 	}
 	r, ans := rule.Admit(r, a, now)
-	if r.Spec = spec(permits); off.Fits {
+	if off.Fits {
 		r.Holds = append(r.Holds, extra...)
+	}
+	if r.Spec.Limit == rule.MaxSlots {
+		r.Spec = spec(permits)
 	}
 	s.Record = r
 	return ans
@@ -91,17 +101,25 @@ func (s *semaphore) split() (fit, extra []rule.Hold) {
 	return fit, extra
 }
 
-// renew is rule.Renew, and returns the node's number, and those (a bit each) that it has for
-// renewals: its own and, while a resize has the seat, both of the resize.
+// renew renews a lease, and returns the node's number, and those (a bit each) that it has for
+// renewals.
 func (s *semaphore) renew(owner string, slots rule.Slots, ttl time.Duration, off Off) (own, numbers uint8, ok bool) {
 	s.Record = rule.DropOthers(s.Record, owner, slots, now)
 	r, ans := rule.Renew(s.Record, owner, ttl, now)
 	if s.Record = r; ans.Verdict != rule.Done {
 		return 0, 0, false
 	}
-	own, numbers = uint8(s.Spec.Limit), 1<<s.Spec.Limit
-	if s.seat.who > 0 && now < s.seatFor && !off.Joint {
-		numbers |= 1<<s.seat.from | 1<<s.seat.to
+	has := rule.NumbersOf(s.Record, now)
+	if off.Joint {
+		has = rule.Numbers{Own: has.Own}
 	}
-	return own, numbers, true
+	for n := range uint8(8) {
+		if n > 0 && has.Have(int64(n)) {
+			numbers |= 1 << n
+		}
+	}
+	if off.Taken && s.Seat != nil {
+		numbers |= 1<<s.Seat.From.Limit | 1<<s.Seat.To.Limit
+	}
+	return uint8(has.Own), numbers, true
 }

@@ -27,8 +27,15 @@ func slotsOf(slot uint8) rule.Slots {
 
 // semaphore returns what the node keeps.
 func (nd *node) semaphore() (s semaphore) {
-	s.kept, s.setter = now.Add(ticks(nd.kept)), nd.setter
-	s.seat, s.seatFor = nd.seat, now.Add(ticks(nd.seatFor))
+	s.setter = nd.setter
+	if nd.kept > 0 {
+		s.KeptUntil = now.Add(ticks(nd.kept))
+	}
+	if nd.seat.who > 0 {
+		taken := nd.seat.rule()
+		taken.Expiry = now.Add(ticks(nd.seatFor))
+		s.Seat = &taken
+	}
 	if nd.number > 0 {
 		s.Spec = spec(nd.number)
 	}
@@ -46,9 +53,9 @@ func (nd *node) semaphore() (s semaphore) {
 
 // keep stores what the node keeps after an operation.
 func (nd *node) keep(s *semaphore) {
-	nd.kept, nd.seat, nd.seatFor = left(s.kept), s.seat, left(s.seatFor)
-	if nd.seatFor == 0 {
-		nd.seat = seat{}
+	nd.kept, nd.seat, nd.seatFor = left(s.KeptUntil), seat{}, 0
+	if s.Seat != nil && now < s.Seat.Expiry {
+		nd.seat, nd.seatFor = seatOf(s.Seat), left(s.Seat.Expiry)
 	}
 	for i := range nd.cells {
 		c := &nd.cells[i]
@@ -64,6 +71,11 @@ func (nd *node) keep(s *semaphore) {
 	if nd.number, nd.setter = uint8(s.Spec.Limit), s.setter; s.unused() {
 		nd.number, nd.setter = 0, 0
 	}
+}
+
+// seatOf returns the seat that the rule has.
+func seatOf(s *rule.Seat) seat {
+	return seat{s.Who[0] - '0', uint8(s.From.Limit), uint8(s.To.Limit), s.HasSet}
 }
 
 // left returns for how many ticks it is not yet t.

@@ -34,7 +34,7 @@ func (w *world) resizers(st *state, j int, try tryFunc) {
 			st.resizes[j].phase, st.resizes[j].age = setting, 0
 			st.legitimate |= 1 << by.to
 			for n := range st.nodes {
-				st.nodes[n].resizes[j] = asks{set: asked}
+				st.nodes[n].resizes[j] = asks{set: asked} // all have answered to SEAT
 			}
 			st.allow()
 		})
@@ -68,12 +68,15 @@ func (w *world) deliverResize(nd *node, j, n int, try tryFunc) {
 			if a.seat = saidNo; s.takeSeat(w.seat(j), ticks(w.TTL)) {
 				a.seat = saidYes
 			}
+			if st.resizes[j].phase != seating {
+				a.seat = idle
+			}
 		})
 	}
 	if nd.resizes[j].set == asked {
 		run("SET", func(st *state, s *semaphore, a *asks) {
 			z := &st.resizes[j]
-			did := s.set(w.seat(j), ticks(w.Keep), w.Off)
+			did := s.set(w.seat(j), ticks(w.TTL), ticks(w.Keep), w.Off)
 			if a.set = saidNo; did {
 				a.set = saidYes
 			}
@@ -86,12 +89,15 @@ func (w *world) deliverResize(nd *node, j, n int, try tryFunc) {
 	}
 }
 
-// endResize ends a resize. What it has asked nodes to set stays under way.
+// endResize ends a resize. What it has asked nodes stays under way.
 func (st *state) endResize(j int, p phase) {
 	st.resizes[j].phase, st.resizes[j].age = p, 0
 	for n := range st.nodes {
 		a := &st.nodes[n].resizes[j]
-		if a.seat = idle; a.set != asked {
+		if a.seat != asked {
+			a.seat = idle
+		}
+		if a.set != asked {
 			a.set = idle
 		}
 	}

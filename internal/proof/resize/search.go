@@ -105,14 +105,8 @@ func (m *Model) canonical(st *state) {
 		for n := range st.nodes {
 			sets = sets || st.nodes[n].resizes[j].set == asked
 		}
-		if sets {
-			continue
-		}
-		st.resizes[j].age = 0
-		for n := range st.nodes {
-			if nd := &st.nodes[n]; nd.seat.who == uint8(j)+1 {
-				nd.seat, nd.seatFor = seat{}, 0
-			}
+		if !sets {
+			st.resizes[j].age = 0
 		}
 	}
 	slices.SortStableFunc(st.nodes[:], func(a, b node) int { return slices.Compare(a.code(), b.code()) })
@@ -120,7 +114,11 @@ func (m *Model) canonical(st *state) {
 
 // code orders nodes.
 func (nd *node) code() []byte {
-	b := append(make([]byte, 0, 64), nd.quarantined, nd.number, nd.kept, nd.setter, nd.seat.who, nd.seatFor)
+	hasSet := byte(0)
+	if nd.seat.hasSet {
+		hasSet = 1
+	}
+	b := append(make([]byte, 0, 64), hasSet, nd.quarantined, nd.number, nd.kept, nd.setter, nd.seat.who, nd.seatFor)
 	for i := range nd.cells {
 		c := &nd.cells[i]
 		b = append(b, c.key, c.slot, c.tombstone, byte(c.acquire), c.granted, byte(c.extend), c.own, c.numbers, c.heal)

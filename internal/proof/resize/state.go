@@ -108,13 +108,21 @@ func (m *Model) begin() (st state) {
 		}
 	}
 	st.legitimate = 1 << first
+	if m.Late {
+		st.resizes[1].phase = failed
+	}
 	for n := range st.nodes {
 		switch nd := &st.nodes[n]; {
 		case m.Told:
 			st.resizes[0].phase, st.legitimate = worked, 1<<m.Resizes[0][1]
 			nd.number, nd.kept, nd.setter = m.Resizes[0][1], m.Keep, 1
+			nd.seat, nd.seatFor = m.seat(0), m.TTL
+			nd.seat.hasSet = true
 			if c := &nd.cells[0]; m.Held[0]&(1<<n) == 0 {
 				c.acquire, c.heal = asked, first
+				if m.Late {
+					nd.resizes[1].seat = asked
+				}
 			}
 		case m.Seated:
 			st.resizes[0].phase = seating
@@ -125,4 +133,6 @@ func (m *Model) begin() (st state) {
 }
 
 // seat is that of resize j.
-func (m *Model) seat(j int) seat { return seat{uint8(j) + 1, m.Resizes[j][0], m.Resizes[j][1]} }
+func (m *Model) seat(j int) seat {
+	return seat{who: uint8(j) + 1, from: m.Resizes[j][0], to: m.Resizes[j][1]}
+}
