@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/rule"
 )
 
 // MaxNodes is the largest number of nodes. More than nine bring no benefit.
@@ -105,9 +106,12 @@ const (
 	// Heal: give the node the lease, if the lock is free there. The machine does not
 	// wait for the answer.
 	Heal
+	// TakeSeat and SetNumber are the two phases of a resize; see Resize.
+	TakeSeat
+	SetNumber
 )
 
-var opNames = [...]string{"acquire", "confirm", "renew", "release", "heal"}
+var opNames = [...]string{"acquire", "confirm", "renew", "release", "heal", "take the seat", "set the number"}
 
 func (o Op) String() string { return opNames[o] }
 
@@ -130,6 +134,9 @@ type Send struct {
 	// they are only preferred. Empty: any.
 	Slots string
 	Wish  bool
+	// Number, of Heal, is the number of permits that the node gets with the lease. Zero: that
+	// of the lease.
+	Number int64
 }
 
 // Kind is what an event reports.
@@ -189,6 +196,8 @@ type Event struct {
 	HolderSince clock.Instant
 	// RetryAfter is the pause after which asking again can help.
 	RetryAfter time.Duration
+	// Numbers, of a Yes to Extend, are the numbers of permits that the node has.
+	Numbers rule.Numbers
 	// Uncounted, of an answer to Acquire that is no grant: a grant would not count at
 	// present; see Discounted.
 	Uncounted bool

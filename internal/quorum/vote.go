@@ -12,6 +12,8 @@ import "github.com/leasehold-dev/leasehold/internal/clock"
 // it. No other owner can have a majority while the lease is valid, so a long hold
 // survives the restart of one node after the other. A healed node counts from the next
 // renewal on, when it answers for itself.
+//
+// An extension counts only nodes that have a number of permits in common; see numbers.
 type Vote struct {
 	Config
 	op      Op
@@ -20,6 +22,7 @@ type Vote struct {
 	late    bool
 	nodes   [MaxNodes]Phase
 	free    Set // nodes where the lock is free and that were not healed yet
+	numbers numbers
 }
 
 // NewVote begins a vote whose requests leave after start. op is Extend or
@@ -36,6 +39,7 @@ func (v *Vote) Step(e Event, now clock.Instant, out []Send) []Send {
 		v.late = true
 	case Yes:
 		v.nodes[e.Node] = Held
+		v.numbers.note(e.Node, e.Numbers)
 	case No:
 		v.nodes[e.Node] = Refused
 	case Absent:
@@ -60,7 +64,7 @@ func (v *Vote) Step(e Event, now clock.Instant, out []Send) []Send {
 func (v *Vote) heal(out []Send) []Send {
 	for i := range v.Nodes {
 		if v.free.Has(i) {
-			out = append(out, Send{Node: i, Op: Heal})
+			out = append(out, Send{Node: i, Op: Heal, Number: v.numbers.common})
 		}
 	}
 	v.free = 0
@@ -74,10 +78,11 @@ func (v *Vote) decide() {
 	}
 	releasing := v.op == Release
 	freed := v.HasQuorum(yes|no) || !freeOnMost && v.Gone()
+	won, may := v.numbers.count(&v.Config, yes, hoped)
 	switch {
-	case v.HasQuorum(yes), releasing && freed && (v.Gone() || hoped == 0):
+	case won, releasing && freed && (v.Gone() || hoped == 0):
 		v.verdict = Won
-	case !v.HasQuorum(yes|hoped) && (!releasing || !v.HasQuorum(yes|no|hoped)):
+	case !may && (!releasing || !v.HasQuorum(yes|no|hoped)):
 		v.verdict = Lost
 	}
 }
@@ -104,6 +109,13 @@ func (v *Vote) Late(node int) bool { return v.late && v.nodes[node] == Asked }
 
 // Agreed reports whether the node did what was asked.
 func (v *Vote) Agreed(node int) bool { return v.nodes[node] == Held }
+
+// Apart returns the number of permits that the node has, if it did what was asked and the
+// vote was lost although a majority did: they have no number in common.
+func (v *Vote) Apart(node int) (number int64, ok bool) {
+	apart := v.verdict == Lost && v.HasQuorum(v.nodesIn(Held)) && v.nodes[node] == Held
+	return v.numbers.of[node].Own, apart
+}
 
 // Next returns when a Tick can change something; false if none can.
 func (v *Vote) Next() (clock.Instant, bool) { return v.by, v.verdict == Open && !v.late }
