@@ -2,19 +2,22 @@ package quorum
 
 import "github.com/leasehold-dev/leasehold/internal/rule"
 
+// Numbers are those of one node.
+type Numbers = rule.Numbers
+
 // numbers are the numbers of permits that nodes have, of those that have renewed a lease. A
 // late request of the lease may have brought an earlier number to a node that had forgotten
 // the lock, from before a resize. If such a node counted, others could be granted permits by
 // that number. Nodes of a lock without such permits have none, and all count.
 type numbers struct {
-	of     [MaxNodes]rule.Numbers
+	of     [MaxNodes]Numbers
 	any    bool  // a node has one
 	common int64 // the number that the nodes which count have in common; 0: none
 }
 
-func (n *numbers) note(node int, has rule.Numbers) {
+func (n *numbers) note(node int, has Numbers) {
 	n.of[node] = has
-	n.any = n.any || has != rule.Numbers{}
+	n.any = n.any || has != Numbers{}
 }
 
 // count reports whether the nodes of yes that have some number in common are enough, and

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
-	"github.com/leasehold-dev/leasehold/internal/rule"
 )
 
 // MaxNodes is the largest number of nodes. More than nine bring no benefit.
@@ -197,7 +196,7 @@ type Event struct {
 	// RetryAfter is the pause after which asking again can help.
 	RetryAfter time.Duration
 	// Numbers, of a Yes to Extend, are the numbers of permits that the node has.
-	Numbers rule.Numbers
+	Numbers Numbers
 	// Uncounted, of an answer to Acquire that is no grant: a grant would not count at
 	// present; see Discounted.
 	Uncounted bool

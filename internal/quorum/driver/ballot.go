@@ -168,7 +168,11 @@ func (b *ballot[P]) applyLocked(i int, e quorum.Event, now clock.Instant) {
 		}
 	}
 	for _, send := range sends { // whose outcome does not matter
-		c := Call[P]{Payload: payloadOf(b.k, Question{Op: send.Op, Lease: b.leases[i]}), Timeout: b.votes[i].NodeTimeout, To: ignored{}}
+		q := Question{Op: send.Op, Lease: b.leases[i]}
+		if send.Number > 0 { // after a resize that the lease does not know of
+			q.Lease.Kind.Limit = send.Number
+		}
+		c := Call[P]{Payload: payloadOf(b.k, q), Timeout: b.votes[i].NodeTimeout, To: ignored{}}
 		if err := b.k.Nodes[send.Node].Put(c); err == nil {
 			b.k.Logger.Debug("healing a node that lost a lease", "lock", b.leases[i].Name, "node", b.k.Nodes[send.Node].Addr())
 		}
@@ -214,7 +218,7 @@ func (b *ballot[P]) Receive(node, tag int, ans Reply) {
 	if ans.Kind == quorum.Yes {
 		b.lowest = min(b.lowest, ans.Token)
 	}
-	b.applyLocked(tag, quorum.Event{Kind: ans.Kind, Node: node}, at)
+	b.applyLocked(tag, quorum.Event{Kind: ans.Kind, Node: node, Numbers: ans.Numbers}, at)
 }
 
 // noteLocked keeps the report of a node about a lease.
@@ -249,6 +253,11 @@ func (b *ballot[P]) resultLocked(ctx context.Context, i int) error {
 		return nil
 	}
 	err := &store.QuorumError{Op: b.op.String(), Name: r.Name, Need: quorum.Majority(len(b.k.Nodes)), Nodes: describe(b.k.Nodes, b.reportsOf(i), v)}
+	for n := range err.Nodes {
+		if permits, apart := v.Apart(n); apart {
+			err.Nodes[n].Outcome, err.Nodes[n].Err = store.Refused, fmt.Errorf("it has %d permits, and other nodes have another number: a resize has not reached all of them, and has to be repeated", permits)
+		}
+	}
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w (%w)", ctx.Err(), err)
 	}
