@@ -64,9 +64,11 @@ const (
 	shareHeals
 	shareQueues // wants a place, even if the lock is free
 	shareGives  // gives way to another
+	shareSeats  // a resize takes the seat
+	shareSets   // it sets the number of permits
 )
 
-var shareOpNames = [...]string{"asks", "tries", "ends", "renews", "downgrades", "resizes", "breaks", "time passes", "listens or not", "confirms", "heals", "queues", "gives way"}
+var shareOpNames = [...]string{"asks", "tries", "ends", "renews", "downgrades", "resizes", "breaks", "time passes", "listens or not", "confirms", "heals", "queues", "gives way", "takes the seat", "sets the number"}
 
 // shareStep is one step. Kind and To are indexes of shareKinds.
 type shareStep struct {
@@ -106,7 +108,7 @@ var shareSteps = rapid.Custom(func(t *rapid.T) []shareStep {
 	guarded, several := flag.Draw(t, "guarded"), flag.Draw(t, "several")
 	if several {
 		often = slices.DeleteFunc(often, func(op shareOp) bool { return op == shareResizes })
-		often = append(often, shareConfirms, shareConfirms, shareHeals, shareHeals, shareQueues, shareQueues, shareGives, shareGives, shareGives)
+		often = append(often, shareConfirms, shareConfirms, shareHeals, shareHeals, shareQueues, shareQueues, shareGives, shareGives, shareGives, shareSeats, shareSeats, shareSets, shareSets)
 	}
 	one := rapid.Custom(func(t *rapid.T) shareStep {
 		s := shareStep{
@@ -145,7 +147,7 @@ func checkShares(t *testing.T, n *scripted) {
 }
 
 // seldomShares has lists of steps that chance draws too seldom.
-var seldomShares = [][]shareStep{{
+var seldomShares = slices.Concat(seldomResizes, [][]shareStep{{
 	// The place of a waiter whose process is gone is skipped.
 	{Op: shareAsks, Owner: 0, TTL: 30 * queueUnit, Heavy: 1},
 	{Op: shareAsks, Owner: 2, TTL: 30 * queueUnit},
@@ -294,7 +296,12 @@ var seldomShares = [][]shareStep{{
 }, {
 	{Op: shareAsks, Owner: 0, TTL: 30 * queueUnit, Several: true, Slots: 0},
 	{Op: shareConfirms, Owner: 0, TTL: 30 * queueUnit, Spare: 64, Several: true, Slots: 1},
-}}
+}, {
+	// A token does not go back, and the only lease leaves a tombstone.
+	{Op: shareAsks, Owner: 0, TTL: 30 * queueUnit, Several: true, Slots: 0},
+	{Op: shareConfirms, Owner: 0, TTL: 30 * queueUnit, Wrong: true, Several: true, Slots: 0},
+	{Op: shareEnds, Owner: 0, TTL: 30 * queueUnit, Tombstone: true, Renewed: true, Several: true},
+}})
 
 // errUndecided ends a run in which a request of another owner notifies a waiter that barges:
 // the script leaves the room to the waiter, and the rule to the request.
@@ -366,7 +373,7 @@ func (r *shareRun) step(s shareStep) error {
 	}
 	r.several = s.Several
 	if s.Several {
-		lease.Slots = slotsFrom(s.Slots, lease)
+		lease.Slots = slotsFrom(s.Slots, lease, s.Op == shareHeals && s.Wrong)
 	}
 	switch s.Op {
 	case shareConfirms:
@@ -375,6 +382,8 @@ func (r *shareRun) step(s shareStep) error {
 		return r.heals(lease, propose)
 	case shareQueues:
 		return r.queues(lease)
+	case shareSeats, shareSets:
+		return r.resizesPart(s)
 	case shareAsks, shareTries:
 		return r.asks(s, lease, propose)
 	case shareEnds, shareGives:
@@ -576,6 +585,9 @@ func (r *shareRun) same(q driver.Question, got driver.Reply, want rule.Answer) e
 		if got.Kind != quorum.Yes || q.Op == quorum.Confirm && fence.Token(got.Token) != want.Token {
 			return fmt.Errorf("want yes")
 		}
+		if numbers := rule.NumbersOf(r.record, r.now); q.Op == quorum.Extend && r.several && got.Numbers != numbers {
+			return fmt.Errorf("want the numbers of permits %+v", numbers)
+		}
 	case rule.NotHeld:
 		if got.Kind != quorum.Absent {
 			return fmt.Errorf("want that there is no such grant")
@@ -599,7 +611,7 @@ func (r *shareRun) same(q driver.Question, got driver.Reply, want rule.Answer) e
 		if !want.Blocker.Waiting && r.near(got.Report.ExpiresIn) != r.near(want.ExpiresIn) {
 			return fmt.Errorf("want that it ends in %v", want.ExpiresIn)
 		}
-		if q.Waits && (got.Position != want.Position || got.NoPush == r.heard[q.Lease.Owner]) {
+		if q.Waits && (got.Position != want.Position || got.NoPush == r.heard[q.Lease.Owner] && want.Position > 0) {
 			return fmt.Errorf("want position %d", want.Position)
 		}
 	}
@@ -697,6 +709,9 @@ func (r *shareRun) look() error {
 		}
 		if key == shareLock {
 			lasts = time.Duration(more[0].Num) * time.Millisecond
+			if err := r.lookAtNumber(got); err != nil {
+				return err
+			}
 		}
 	}
 	want, longest := r.wanted()
@@ -737,6 +752,9 @@ func (r *shareRun) wanted() (want map[string]string, longest time.Duration) {
 	}
 	for _, t := range rec.Tombstones {
 		want["tombstone of "+t.Owner] = r.near(t.Expiry.Sub(r.now))
+	}
+	for _, ends := range r.wantNumber(rec, want) {
+		longest = max(longest, ends.Sub(r.now))
 	}
 	if rec.Broken != nil {
 		want["broken"] = fmt.Sprint(rec.Broken.Owner, " ", rec.Broken.Token)

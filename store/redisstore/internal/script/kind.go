@@ -78,6 +78,17 @@ func (e *Encoder) encodeKind(c *Command, q driver.Question, r store.Lease, guard
 			c.NoPushAt = len(c.Bytes) - flagAt
 		}
 		c.Repeats = q.Again
+	case quorum.TakeSeat, quorum.SetNumber:
+		what := "seat"
+		if q.Op == quorum.SetNumber {
+			what = "set"
+		}
+		z := q.Resize
+		b := resp.AppendWord(e.appendMark(c, begin(Seat, Seat), true), what)
+		b = resp.AppendWord(resp.AppendWord(resp.AppendWord(b, z.Who), resizable(z.From)), resizable(z.To))
+		b = resp.AppendMillis(resp.AppendMillis(b, z.Seat), z.Keep)
+		c.gateAt = len(b)
+		c.Bytes = appendGate(b, e.Fingerprint)
 	case quorum.Extend:
 		b := e.appendMark(c, counter(begin(RenewHold, RenewHoldGuarded)), guarded)
 		b = resp.AppendMillis(resp.AppendWord(b, r.Owner), r.TTL)
@@ -185,7 +196,16 @@ func (e *Encoder) appendBreak(b []byte, r store.BreakRequest, token fence.Token)
 
 // inUseAs is the outcome of a node where the lock is in use as another kind, or by the same
 // owner with a smaller weight.
-func inUseAs(kind string, h store.Holder) store.NodeOutcome {
+func inUseAs(kind, value string) store.NodeOutcome {
+	var h store.Holder // nobody, if the lock only keeps the number of permits after a resize
+	if value != "" || kind == "" {
+		h = DecodeValue(value)
+	}
+	return inUseBy(kind, h)
+}
+
+// inUseBy is inUseAs with the holder.
+func inUseBy(kind string, h store.Holder) store.NodeOutcome {
 	inUse, _ := parseKind(kind)
 	return store.NodeOutcome{Outcome: store.WrongType, Err: &store.KindError{InUse: inUse, Holder: h}}
 }
@@ -221,7 +241,7 @@ func (a Reply) Changed() (c Change) {
 	case v[0].Num == 0:
 		c.Said = store.NodeOutcome{Outcome: store.Absent}
 	case v[0].Num == 6 && len(v) >= 3:
-		c.Said = inUseAs(string(v[1].Text), DecodeValue(string(v[2].Text)))
+		c.Said = inUseAs(string(v[1].Text), string(v[2].Text))
 	case v[0].Num == 4 && len(v) >= 2:
 		c.Said = OtherMembership(v[1])
 	case v[0].Num == 5 && len(v) >= 2:

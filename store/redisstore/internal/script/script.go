@@ -79,6 +79,8 @@ var (
 	Resize           = load("change", 2, 3)
 	BreakHold        = load("change", 2, 8)
 	BreakPart        = load("change", 3, 13)
+	// Seat is both phases of a resize on one of several servers.
+	Seat = load("seat", 2, 9)
 )
 
 // Steps does a list of steps; see StepList.
@@ -129,11 +131,14 @@ func (s *Script) Frees() bool {
 
 // Keeps reports whether the script acquires a lock or extends a lease.
 func (s *Script) Keeps() bool {
-	return s == Acquire || s == AcquireGuarded || s.renews() || s.returns() || s.admits() || s == RenewHold || s == RenewHoldGuarded
+	return s == Acquire || s == AcquireGuarded || s.renews() || s.returns() || s.admits() || s.renewsHold()
 }
 
 // renews reports whether the script renews leases.
 func (s *Script) renews() bool { return s == Extend || s == ExtendGuarded }
+
+// renewsHold reports whether the script renews the lease of a lock that several can hold.
+func (s *Script) renewsHold() bool { return s == RenewHold || s == RenewHoldGuarded }
 
 // returns reports whether the script enqueues a place after the release.
 func (s *Script) returns() bool { return s == Return || s == ReturnGuarded }
@@ -154,7 +159,7 @@ const (
 
 // Gated reports whether a script ends with these arguments.
 func (s *Script) Gated() bool {
-	return s == AcquireGuarded || s == ReleaseGuarded || s == ReturnGuarded || s == Heal || s == AdmitGuarded || s == EndHoldGuarded || s == DowngradeGuarded || s == BreakPart
+	return s == AcquireGuarded || s == ReleaseGuarded || s == ReturnGuarded || s == Heal || s == AdmitGuarded || s == EndHoldGuarded || s == DowngradeGuarded || s == BreakPart || s == Seat
 }
 
 // Takes reports whether a script may create a lease or a place.

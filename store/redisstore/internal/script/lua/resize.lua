@@ -1,48 +1,19 @@
--- resize changes the number of permits of a semaphore that is in use. Grants stay as they are.
--- Waiters lose their places, since they asked for the earlier number: they are notified, as if
--- the lock were free, and learn it when they ask again.
+-- resize changes the number of permits of a semaphore that is in use; see renumber.
 --
 -- record: of the lock; ms: the clock (ms)
 -- from, to: kinds (see readRecord)
 --
 -- Returns {1}, or {6, kind in use, value of a holder or waiter}. A lock that is not in use, or
 -- has that kind already, stays as it is.
--- uses readPlace, readWish, writeRecord
+-- uses firstUser, renumber
 local function resize(key, record, from, to, ms)
   local name = '{' .. key .. '}:'
-  local entry, place, value = nil, nil, nil
-  while not place do
-    entry = call('LINDEX', name .. 'line', '0')
-    if not entry then
-      break
-    end
-    place = call('MGET', name .. 'place:' .. string.sub(entry, 18))[1]
-    if not place then -- it has ended
-      call('LPOP', name .. 'line')
-    end
-  end
-  local wish = place and readWish(place)
-  value = record.holds[1] and record.holds[1].value or wish and wish.value
+  local value, entry = firstUser(name, record)
   if record.kind == to or not value then
     return {1}
   elseif record.kind ~= from then
     return {6, record.kind, value}
   end
-  while entry do
-    local owner = string.sub(entry, 18)
-    place = call('MGET', name .. 'place:' .. owner)[1]
-    call('LPOP', name .. 'line')
-    call('DEL', name .. 'place:' .. owner)
-    if place then
-      local _, _, _, _, _, _, channel = readPlace(place, true)
-      if channel then
-        redis.pcall(string.byte(channel, 14) == 123 and 'SPUBLISH' or 'PUBLISH', channel, 'free ' .. owner)
-      end
-    end
-    entry = call('LINDEX', name .. 'line', '0')
-  end
-  call('DEL', name .. 'waits')
-  record.kind, record.queueEnds = to, 0
-  writeRecord(key, record, ms)
+  renumber(key, name, record, entry, to, ms)
   return {1}
 end
