@@ -1,7 +1,6 @@
 // Package resize searches every interleaving of small worlds in which the number of permits
 // of a semaphore over three independent nodes changes while permits are held. What a node
-// does is internal/rule. No store has that yet: the package is the proof of a protocol that
-// Resize over several servers could have.
+// does is internal/rule. internal/quorum has the resize itself, and counts renewals.
 //
 // The protocol: a resize takes the seat at all nodes, and then all nodes set the number. It has
 // worked if all have set it within a node timeout.
@@ -39,7 +38,9 @@ const (
 // Model is a world to search. Each attempt asks two nodes, since its other requests may be
 // lost; so does each renewal. Requests arrive in any order, at any time or never.
 type Model struct {
-	TTL uint8 // of leases and seats, in ticks
+	TTL uint8 // of leases, in ticks
+	// Seat is for how long a resize has the seat at a node; 0: for the TTL.
+	Seat uint8
 	// Keep is for how long a node keeps a number that nobody uses.
 	Keep uint8
 	// Crashes of nodes in all. A node that crashes forgets the lock, and grants nothing for

@@ -65,7 +65,7 @@ func (w *world) deliverResize(nd *node, j, n int, try tryFunc) {
 	}
 	if nd.resizes[j].seat == asked {
 		run("SEAT", func(st *state, s *semaphore, a *asks) {
-			if a.seat = saidNo; s.takeSeat(w.seat(j), ticks(w.TTL)) {
+			if a.seat = saidNo; s.takeSeat(w.seat(j), ticks(w.seatTTL())) {
 				a.seat = saidYes
 			}
 			if st.resizes[j].phase != seating {
@@ -76,12 +76,12 @@ func (w *world) deliverResize(nd *node, j, n int, try tryFunc) {
 	if nd.resizes[j].set == asked {
 		run("SET", func(st *state, s *semaphore, a *asks) {
 			z := &st.resizes[j]
-			did := s.set(w.seat(j), ticks(w.TTL), ticks(w.Keep), w.Off)
+			did := s.set(w.seat(j), ticks(w.seatTTL()), ticks(w.Keep), w.Off)
 			if a.set = saidNo; did {
 				a.set = saidYes
 			}
 			if z.phase != setting {
-				if a.set = idle; did && z.age > w.TTL && slices.Contains(w.Check, Ended) {
+				if a.set = idle; did && z.age > w.seatTTL() && slices.Contains(w.Check, Ended) {
 					w.broke(Ended)
 				}
 			}
@@ -111,7 +111,7 @@ func (m *Model) passResizes(st *state) {
 		case z.phase == setting && !m.Off.Timely:
 			st.endResize(j, mayFailed)
 		case z.phase > setting:
-			z.age = min(z.age+1, m.TTL+1)
+			z.age = min(z.age+1, m.seatTTL()+1)
 		}
 	}
 }

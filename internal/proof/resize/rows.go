@@ -106,6 +106,8 @@ func Rows() []Row {
 			Model: told(func(m *Model) { m.TTL, m.Keep, m.Renewals = 3, 4, 3 })},
 		{Name: "N3-crash", What: "the same; a node forgets, and stays out for longer than a lease",
 			Model: told(func(m *Model) { m.Crashes = 1 })},
+		{Name: "N3-seat", What: "the same; the seat lasts for longer than the lease, and for as long as the node stays out",
+			Model: told(func(m *Model) { m.Crashes, m.Seat = 1, 3 })},
 		{Name: "N3-common", What: "a renewal counts nodes whatever their numbers are",
 			Model: told(func(m *Model) { m.Off.Common = true }), Want: Numbers},
 		{Name: "N3-late", What: "the same; a request for the seat arrives late",

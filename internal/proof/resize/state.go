@@ -116,7 +116,7 @@ func (m *Model) begin() (st state) {
 		case m.Told:
 			st.resizes[0].phase, st.legitimate = worked, 1<<m.Resizes[0][1]
 			nd.number, nd.kept, nd.setter = m.Resizes[0][1], m.Keep, 1
-			nd.seat, nd.seatFor = m.seat(0), m.TTL
+			nd.seat, nd.seatFor = m.seat(0), m.seatTTL()
 			nd.seat.hasSet = true
 			if c := &nd.cells[0]; m.Held[0]&(1<<n) == 0 {
 				c.acquire, c.heal = asked, first
@@ -126,11 +126,14 @@ func (m *Model) begin() (st state) {
 			}
 		case m.Seated:
 			st.resizes[0].phase = seating
-			nd.seat, nd.seatFor, nd.resizes[0].seat = m.seat(0), m.TTL, saidYes
+			nd.seat, nd.seatFor, nd.resizes[0].seat = m.seat(0), m.seatTTL(), saidYes
 		}
 	}
 	return st
 }
+
+// seatTTL is for how long a resize has the seat.
+func (m *Model) seatTTL() uint8 { return max(m.TTL, m.Seat) }
 
 // seat is that of resize j.
 func (m *Model) seat(j int) seat {
