@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 
 // seenGrant is what the grants of one lease have in common on all nodes that count for it.
 type seenGrant struct {
-	kind   store.Kind
+	shared bool // of a read-write lock
 	owner  string
 	weight int64
 	slots  string // of a semaphore
@@ -51,13 +52,14 @@ func showShares(state *store.State, cfg quorum.Config, said []store.NodeOutcome,
 // of their lock, and the leases for which that depends on the silent nodes.
 func leasesIn(cfg quorum.Config, silent quorum.Set, records []*script.Record) (kind store.Kind, held, undecided []store.Holding) {
 	at := map[seenGrant][]*store.Holding{} // what each node has of it; nil: nothing
+	var kinds []store.Kind
 	for i, r := range records {
 		if r == nil {
 			continue
 		}
 		for j := range r.Holders {
 			h := &r.Holders[j]
-			g := seenGrant{kind: r.Kind, owner: h.Holder.Owner, weight: h.Weight}
+			g := seenGrant{shared: r.Kind.Shared, owner: h.Holder.Owner, weight: h.Weight}
 			if !r.Kind.Shared {
 				g.slots = h.Slots
 			}
@@ -83,14 +85,35 @@ func leasesIn(cfg quorum.Config, silent quorum.Set, records []*script.Record) (k
 		h := holdingOf(g, said.Nodes, its)
 		h.Token, h.ExpiresIn = agreed(said, tokens), said.ExpiresIn
 		if said.Held {
-			kind, held = g.kind, append(held, h)
+			kinds, held = append(kinds, kindAt(records, has)), append(held, h)
 		} else {
-			h.Kind = g.kind
+			h.Kind = kindAt(records, has)
 			undecided = append(undecided, h)
 		}
 	}
 	slices.SortFunc(held, byGrant)
+	if len(kinds) > 0 {
+		kind = slices.MaxFunc(kinds, func(a, b store.Kind) int { return cmp.Compare(a.Limit, b.Limit) })
+	}
 	return kind, held, undecided
+}
+
+// kindAt returns the kind of the lock at these nodes. While it is resized, or after that has
+// failed, they may have different numbers of permits: it is the one that most of them have, or
+// the larger one.
+func kindAt(records []*script.Record, nodes quorum.Set) (kind store.Kind) {
+	counts, most := map[store.Kind]int{}, 0
+	for i, r := range records {
+		if r != nil && nodes.Has(i) {
+			counts[r.Kind]++
+		}
+	}
+	for is, n := range counts {
+		if n > most || n == most && is.Limit > kind.Limit {
+			kind, most = is, n
+		}
+	}
+	return kind
 }
 
 // holdingOf combines what those nodes have of a lease, except for its token and its end.
@@ -102,7 +125,7 @@ func holdingOf(g seenGrant, nodes quorum.Set, its []*store.Holding) store.Holdin
 			h.Holder.Broken = h.Holder.Broken || o.Holder.Broken
 		}
 	}
-	if g.kind.Shared {
+	if g.shared {
 		h.Slot = 0 // each node has its own
 	}
 	return h
