@@ -32,6 +32,10 @@ type Changer interface {
 	// a lock that has the new number already; so calling again is safe. The error
 	// matches ErrKindMismatch (as *KindError) if the lock is in use as another kind than
 	// from.
+	//
+	// A store with several nodes needs the answers of all. It keeps the number for a while
+	// even if nobody uses the lock: for longer than a lease lasts. If it fails, nodes may
+	// have different numbers, and it has to be repeated until it works.
 	Resize(ctx context.Context, name string, from, to Kind) error
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
@@ -21,6 +22,9 @@ type changer struct {
 	// several is the driver of a store with several servers, and otherwise nil: the lock is on
 	// one server, so one answer settles a change of it.
 	several *driver.Driver[*script.Command]
+	// seatFor returns, for several servers, for how long a resize has the seat at each; no lease
+	// lasts for longer.
+	seatFor func() time.Duration
 }
 
 // askFunc sends a command to the server that has the lock called name, and returns the answer
@@ -41,14 +45,14 @@ func (c changer) Downgrade(ctx context.Context, r store.Lease) (store.Grant, err
 }
 
 // Resize implements store.Changer. A semaphore with one permit is a mutex. While that is held,
-// it gets no more permits: the error matches store.ErrUnsupported. Several servers resize no
-// semaphore.
+// it gets no more permits: the error matches store.ErrUnsupported. On several servers no number
+// of permits is or becomes one.
 func (c changer) Resize(ctx context.Context, name string, from, to store.Kind) error {
 	if err := cmp.Or(c.check(ctx), store.CheckResize(name, from, to, c.caps())); err != nil {
 		return err
 	}
 	if c.several != nil {
-		return fmt.Errorf("%w: resize %q: over several servers each permit is a lock of its own, and none of them knows how many are held: let all holders and waiters leave and then acquire the lock with the new number, or use another name", store.ErrUnsupported, name)
+		return c.resizeAll(ctx, name, from, to)
 	}
 	e := c.newEncoder()
 	_, err := changeHeld(ctx, c.askLock, e.Resize(name, from, to), "resize", store.Lease{Name: name, Kind: from})
@@ -56,6 +60,16 @@ func (c changer) Resize(ctx context.Context, name string, from, to store.Kind) e
 		return fmt.Errorf("%w: resize %q: it was acquired with one permit, which makes it a mutex on Redis: release it first", store.ErrUnsupported, name)
 	}
 	return err
+}
+
+// resizeAll changes the number of permits on all of several servers.
+func (c changer) resizeAll(ctx context.Context, name string, from, to store.Kind) error {
+	if from.IsMutex() || to.IsMutex() {
+		return fmt.Errorf("%w: resize %q: a semaphore with one permit is a mutex, and over several Redis servers none becomes a mutex or was one: use at least two permits, or another name", store.ErrUnsupported, name)
+	}
+	lasts := c.seatFor()
+	r := driver.Resizing{Who: store.NewOwner(), From: from, To: to, Seat: lasts, Keep: lasts + c.several.NodeTimeout(lasts)}
+	return driver.Resize(ctx, c.several, name, r)
 }
 
 // changeHeld has the server do one change to the lock of r.

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 )
 
 // The permits of a semaphore that is held can be changed, on every store that keeps
@@ -75,6 +77,41 @@ func permitsChange(t *testing.T, s *site) {
 		}
 		other.let()
 	}
+}
+
+// Over several Redis servers the number stays for a while even if nobody uses the semaphore, and is
+// never one.
+func TestResizeOverSeveralServers(t *testing.T) {
+	t.Parallel() // it mostly waits
+	var urls []string
+	for _, server := range redistest.StartN(t, 3) {
+		urls = append(urls, server.Addr())
+	}
+	s := newSite(t, storeVar+"=redis://"+strings.Join(urls, ",")+"?node_timeout=10s")
+	says := func(exit int, permits, text string) {
+		t.Helper()
+		if p := s.run(exit, "resize", "x", "--permits", permits); !strings.Contains(p.err.String(), text) || p.out.String() != "" {
+			t.Errorf("resize to %s permits: %s%s, want text with %q and nothing on stdout", permits, p.out.String(), p.err.String(), text)
+		}
+	}
+	one, two := s.hold("x", "--permits", "2"), s.hold("x", "--permits", "2")
+	waits := s.start("run", "x", "--permits", "2", "--", "true")
+	waits.says(&waits.err, "waiting")
+	says(0, "3", `semaphore "x" has 3 permits now, and had 2`)
+	waits.wants(125)
+	says(0, "3", `semaphore "x" has 3 permits already`)
+	three := s.hold("x", "--permits", "3")
+	says(0, "2", `semaphore "x" has 2 permits now, and had 3`)
+	says(125, "1", "use at least two permits")
+	one.let()
+	s.run(124, "run", "x", "--permits", "2", "--try", "--", "true")
+	two.let()
+	three.let()
+	if p := s.run(125, "run", "x", "--permits", "3", "--try", "--", "true"); !strings.Contains(p.err.String(), "stays a semaphore of 2") {
+		t.Errorf("the earlier number after the last holder: %s, want text with %q", p.err.String(), "stays a semaphore of 2")
+	}
+	says(0, "4", `nobody uses semaphore "x": it has 4 permits for a while`)
+	s.run(0, "run", "x", "--permits", "4", "--weight", "4", "--try", "--", "true")
 }
 
 func TestResizeUsage(t *testing.T) {
