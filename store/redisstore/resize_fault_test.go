@@ -148,6 +148,12 @@ func TestResizeWhileServersAreCutOff(t *testing.T) {
 	all := newPermits(t, 5)
 	stop := make(chan struct{})
 	var chaos, work sync.WaitGroup
+	// While servers are cut off in turn, opening can fail.
+	operator := another()
+	clients := make([]*redisstore.Store, 16)
+	for i := range clients {
+		clients[i] = another()
+	}
 	chaos.Go(func() {
 		for i := 0; ; i++ {
 			begin, end := troubles[i%len(troubles)](servers[i%3], proxies[i%3])
@@ -163,7 +169,6 @@ func TestResizeWhileServersAreCutOff(t *testing.T) {
 			}
 		}
 	})
-	operator := another()
 	work.Go(func() {
 		from, to := int64(5), int64(2)
 		for !all.over() && ctx.Err() == nil {
@@ -183,8 +188,7 @@ func TestResizeWhileServersAreCutOff(t *testing.T) {
 			}
 		}
 	})
-	for range 16 {
-		s := another()
+	for _, s := range clients {
 		work.Go(func() {
 			number := int64(5)
 			for !all.over() && ctx.Err() == nil {
