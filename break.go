@@ -86,8 +86,10 @@ func (c *Client) Break(ctx context.Context, r BreakRequest) error {
 			return nil
 		case errors.Is(err, store.ErrNotHeld):
 			// It has ended since we looked, unless it is undecided again: a server answered in
-			// between.
-			if h, err = leaseToBreak(ctx, c.store, r); err != nil || h == nil {
+			// between. Another reader may have the same token by now.
+			same := r
+			same.Owner = req.Owner
+			if h, err = leaseToBreak(ctx, c.store, same); err != nil || h == nil {
 				return err
 			}
 			if clock.Sleep(ctx, c.delay(try)); ctx.Err() != nil {

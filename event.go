@@ -10,7 +10,8 @@ import (
 // Failed, unless it re-enters a lease; before it, any number of Waiting. A grant
 // causes one Lost if it is lost before it is released, and one Released when the
 // last of its leases is released; before these, any number of RenewalFailed. A Downgrade
-// that succeeds causes Released for the writer's lease and Acquired for the reader's.
+// that succeeds causes Released for the writer's lease, or Lost if other leases have
+// re-entered it meanwhile, and Acquired for the reader's.
 type Event struct {
 	Kind EventKind
 	// Name is the name of the lock.

@@ -59,11 +59,12 @@ func (e *Election) leaders(ctx context.Context) ([]Leader, error) {
 		return []Leader{{}}, &store.KindError{Name: e.l.r.name, InUse: st.Kind, Holder: st.Holder}
 	}
 	var leaders []Leader
-	for _, h := range st.Leases() {
+	held := len(st.Holdings())
+	for i, h := range st.Leases() {
 		if !h.Kind.IsMutex() { // it is undecided, and its holder does not lead
 			continue
 		}
-		l := Leader{Holder: h.Holder, Token: h.Token, Since: h.Holder.Since, ExpiresIn: h.ExpiresIn, Undecided: !st.Held}
+		l := Leader{Holder: h.Holder, Token: h.Token, Since: h.Holder.Since, ExpiresIn: h.ExpiresIn, Undecided: i >= held}
 		if h.HeldFor > 0 {
 			l.Since = now.Add(-h.HeldFor).Round(0) // a time of day
 		}

@@ -116,10 +116,9 @@ func (c *core) inspect(ctx context.Context, name string, ttl time.Duration) (sto
 // not say who held it last.
 func updated(busy *BusyError, st store.State) *BusyError {
 	e := *busy
-	if e.Nodes = st.Nodes; st.Held {
-		e.Holder, e.ExpiresIn = st.Holder, st.ExpiresIn
-	} else {
-		e.ExpiresIn = 0
+	e.Nodes, e.Undecided, e.ExpiresIn = st.Nodes, false, 0
+	if now := st.InUse(); now != nil {
+		e.Holder, e.Undecided, e.ExpiresIn = now.Holder, now.Undecided, now.ExpiresIn
 	}
 	return &e
 }

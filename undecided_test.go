@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -43,6 +44,42 @@ func (d *doubtful) BreakLease(ctx context.Context, r store.BreakRequest) (time.D
 		return 0, store.ErrNotHeld
 	}
 	return d.Breaker.BreakLease(ctx, r)
+}
+
+// replaced is a store in which something happens between a look at a lease and its break.
+type replaced struct {
+	store.Breaker
+	before func()
+}
+
+func (r replaced) BreakLease(ctx context.Context, q store.BreakRequest) (time.Duration, error) {
+	r.before()
+	return r.Breaker.BreakLease(ctx, q)
+}
+
+// A break of a reader that has left meanwhile ends, and says so, although another reader has the
+// same token by then.
+func TestBreakOfAReaderThatLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		first := b.acquire(b.c.RW("a").Read())
+		var next *leasehold.Lease
+		leaves := sync.OnceFunc(func() {
+			next = b.acquire(b.other().RW("a").Read())
+			b.release(first)
+		})
+		c := leasehold.New(replaced{b.store.Store.(store.Breaker), leaves}, &leasehold.Options{Clock: b.clock})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err := c.Break(ctx, leasehold.BreakRequest{Name: "a", Token: first.Token()})
+		if next.Token() != first.Token() {
+			t.Fatalf("the readers have tokens %v and %v, want the same", first.Token(), next.Token())
+		}
+		if !errors.Is(err, leasehold.ErrBusy) || ctx.Err() != nil || next.Err() != nil {
+			t.Errorf("Break: %v; its context: %v; the other reader: %v; want ErrBusy, and neither", err, ctx.Err(), next.Err())
+		}
+		b.release(next)
+	})
 }
 
 // A leader that becomes undecided is no change for observers, and neither is it when the servers

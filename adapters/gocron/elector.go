@@ -62,7 +62,7 @@ func (el *Elector) IsLeader(context.Context) error {
 	switch {
 	case el.err != nil:
 		return errors.Join(ErrNotLeader, el.err)
-	case el.term == nil || el.election.Err(el.term) != nil:
+	case el.term == nil || el.term.Err() != nil || el.election.Err(el.term) != nil:
 		return ErrNotLeader
 	}
 	return nil

@@ -107,7 +107,7 @@ func resize(p *program, ctx context.Context, st store.Store, name string, permit
 	r.keeps = true
 	// An earlier resize may have left nodes with other numbers, or a number that nobody uses.
 	if is, ok := errors.AsType[*store.KindError](err); ok && !is.InUse.Shared && !is.InUse.IsMutex() && is.InUse.Limit != from {
-		if s.Held {
+		if !s.Free() {
 			r.Was, r.Changed = is.InUse.Limit, true
 		}
 		err = client(p, st).Resize(ctx, name, int(is.InUse.Limit), permits)
