@@ -45,8 +45,10 @@ func (t *trial) wait(s store.Store, r store.WaitRequest) *waiting {
 		w.grant, w.err = s.(store.Waiter).Wait(ctx, r, w.report)
 		w.back = t.now()
 		if w.err == nil {
-			r = named(r, w.grant)
-			w.Owner = r.Owner
+			// A check that finds a store at fault may read the owner at the same time.
+			if r = named(r, w.grant); w.Owner != r.Owner {
+				w.Owner = r.Owner
+			}
 			t.track(r.Lease)
 		}
 	}()

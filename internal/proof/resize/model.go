@@ -16,9 +16,9 @@
 //     too. So a lease that is at two nodes is renewed when only one of them has set the number.
 //     A request for the seat brings a node no number, since it may arrive late.
 //
-// The promise: once a resize has worked, and as long as the lock is in use, no attempt that
-// begins later is granted a permit by an earlier number, or one that is too many. Until then
-// there are never more holders than the larger of the two numbers. A resize that failed, or
+// The promise: once a resize has worked, as long as the lock is in use, and until another resize
+// from the earlier number begins, no attempt that begins later is granted a permit by that
+// number, or one that is too many. Until it has worked there are never more holders than the larger of the two numbers. A resize that failed, or
 // that ended in the middle, may have worked, but works no later than the TTL of its seat. It leaves
 // nodes with different numbers, and a lease at no more than a majority may find no common one:
 // it ends, and its holder knows in time, unless the resize is repeated before.
