@@ -66,8 +66,8 @@ type NodeOutcome struct {
 	Err error
 }
 
-// Silent reports whether the node did not say who holds the lock: it gave no answer, or
-// answered with an error.
+// Silent reports whether the node left open if it has a lease of the lock: it gave no answer,
+// or answered with an error.
 func (n NodeOutcome) Silent() bool {
 	switch n.Outcome {
 	case Granted, Taken, Absent, Quarantined, WrongType:

@@ -47,7 +47,7 @@ func TestStateThatMayBeHeld(t *testing.T) {
 	}
 }
 
-// A node in quarantine and one whose key is no lock have said who holds the lock: nobody there.
+// A node in quarantine is not silent, and neither is one whose key is no lock: no lease is there.
 func TestSilentNodes(t *testing.T) {
 	silent := []store.Outcome{store.Pending, store.Unreachable, store.TimedOut, store.Refused, store.Loading, store.Unsettled}
 	for o := store.Pending; o <= store.Unsettled; o++ {

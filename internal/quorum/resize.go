@@ -47,7 +47,8 @@ func (z *Resize) Step(e Event, now clock.Instant, out []Send) []Send {
 		return out
 	}
 	z.late = z.late || now >= z.by && timely
-	did, asked := z.in(Held), z.in(Asked)
+	nodes := z.nodes[:z.Nodes]
+	did, asked := nodesIn(nodes, Held), nodesIn(nodes, Asked)
 	switch {
 	case z.late, asked == 0 && did != z.all() && (setOnAll || !z.HasQuorum(did)):
 		z.verdict = Lost
@@ -63,16 +64,6 @@ func (z *Resize) Step(e Event, now clock.Instant, out []Send) []Send {
 	return out
 }
 
-// in returns the nodes in a phase.
-func (z *Resize) in(p Phase) (s Set) {
-	for i, q := range z.nodes[:z.Nodes] {
-		if q == p {
-			s = s.with(i)
-		}
-	}
-	return s
-}
-
 // Verdict returns the outcome, or Open.
 func (z *Resize) Verdict() Verdict { return z.verdict }
 
@@ -81,7 +72,8 @@ func (z *Resize) MayHave() Set {
 	if !z.setting {
 		return 0
 	}
-	return z.in(Held) | z.in(Doubtful) | z.in(Asked)
+	nodes := z.nodes[:z.Nodes]
+	return nodesIn(nodes, Held) | nodesIn(nodes, Doubtful) | nodesIn(nodes, Asked)
 }
 
 // Late reports whether the node missed its node timeout.

@@ -88,8 +88,11 @@ func (v *Vote) decide() {
 }
 
 // nodesIn returns the nodes in a phase.
-func (v *Vote) nodesIn(p Phase) (s Set) {
-	for i, q := range v.nodes[:v.Nodes] {
+func (v *Vote) nodesIn(p Phase) Set { return nodesIn(v.nodes[:v.Nodes], p) }
+
+// nodesIn returns those of nodes that are in a phase.
+func nodesIn(nodes []Phase, p Phase) (s Set) {
+	for i, q := range nodes {
 		if q == p {
 			s = s.with(i)
 		}

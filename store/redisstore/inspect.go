@@ -112,7 +112,7 @@ func enoughAnswered(cfg quorum.Config, nodes []store.NodeOutcome) bool {
 	return cfg.HasQuorum(answered)
 }
 
-// silentAmong returns the nodes that did not say who holds the lock.
+// silentAmong returns the nodes that are silent (see store.NodeOutcome).
 func silentAmong(nodes []store.NodeOutcome) (silent quorum.Set) {
 	for i, n := range nodes {
 		if n.Silent() {

@@ -7,16 +7,23 @@ import (
 	"testing"
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
+	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
+
+// reachedByProxies starts three servers, and a store that reaches them through proxies.
+func reachedByProxies(t *testing.T) ([]*redistest.Server, []*faultproxy.Proxy, *redisstore.Store) {
+	servers := redistest.StartN(t, 3)
+	proxies := behind(t, servers)
+	return servers, proxies, openVia(t, servers, proxies)
+}
 
 // A resize fails while a server cannot be reached, and the error says which. Nothing has changed.
 // It works when the server is back.
 func TestResizeNeedsAllServers(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	proxies := behind(t, servers)
-	s := openVia(t, servers, proxies)
+	servers, proxies, s := reachedByProxies(t)
 	two, three := store.Semaphore(2), store.Semaphore(3)
 	r := shared("pool", three, 1)
 	r.Slots = acquire(t, s, r).Slots
@@ -39,9 +46,7 @@ func TestResizeNeedsAllServers(t *testing.T) {
 
 // A resize whose last answers are lost may have worked, and says so. Repeated, it works.
 func TestResizeWhoseAnswerIsLost(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	proxies := behind(t, servers)
-	s := openVia(t, servers, proxies)
+	_, proxies, s := reachedByProxies(t)
 	two, three := store.Semaphore(2), store.Semaphore(3)
 	r := shared("pool", three, 1)
 	r.Slots = acquire(t, s, r).Slots

@@ -10,9 +10,10 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 )
 
-// The rule for a user that locks is enough for locks that several can hold.
-func TestSharesWithLeastPrivilege(t *testing.T) {
-	servers := redistest.StartN(t, 1)
+// openAsLocker opens a store as a user with the rights of one that locks, and closes it at the end
+// of the test.
+func openAsLocker(t *testing.T, servers []*redistest.Server) (*redisstore.Store, ruled) {
+	t.Helper()
 	rule, err := redisadmin.ACL{User: "locker", Prefix: "jobs/", Uses: redisadmin.ToLock}.Rule()
 	if err != nil {
 		t.Fatal(err)
@@ -23,7 +24,14 @@ func TestSharesWithLeastPrivilege(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
+	t.Cleanup(func() { s.Close() })
+	return s, r
+}
+
+// The rule for a user that locks is enough for locks that several can hold.
+func TestSharesWithLeastPrivilege(t *testing.T) {
+	servers := redistest.StartN(t, 1)
+	s, r := openAsLocker(t, servers)
 	writer, reader := shared("jobs/1", store.ReadWrite, store.ReadWriteLimit), shared("jobs/1", store.ReadWrite, 1)
 	acquire(t, s, writer)
 	done := wait(t, t.Context(), s, servers, reader)
@@ -57,17 +65,7 @@ func TestSharesWithLeastPrivilege(t *testing.T) {
 // It is enough to resize a semaphore over several servers, too.
 func TestResizeWithLeastPrivilege(t *testing.T) {
 	servers := redistest.StartN(t, 3)
-	rule, err := redisadmin.ACL{User: "locker", Prefix: "jobs/", Uses: redisadmin.ToLock}.Rule()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := ruled{t, servers, "", long}
-	r.apply(rule)
-	s, err := redisstore.Open(t.Context(), r.url(), patient())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s, r := openAsLocker(t, servers)
 	two, three := store.Semaphore(2), store.Semaphore(3)
 	permit := shared("jobs/2", two, 2)
 	g := acquire(t, s, permit)

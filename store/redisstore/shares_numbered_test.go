@@ -363,7 +363,8 @@ func (r *shareRun) resizesPart(s shareStep) error {
 	return r.look()
 }
 
-// lookAtNumber reads how long the server keeps the number of permits, and who has the seat.
+// lookAtNumber reads how long the server keeps the number of permits, and which resize has the
+// seat.
 func (r *shareRun) lookAtNumber(got map[string]string) error {
 	all, err := r.scripted.run(script.NewCommand("GET", shareLock))
 	if err != nil {

@@ -10,9 +10,9 @@
 --
 -- The record of a semaphore that was resized on one of several servers begins with " 2 ", which
 -- clients of earlier versions take for no lock of theirs. After the latest end of a place it has
--- until when the number of permits is kept (ms, or 0), the seat (see takeSeat): who has it
--- (empty: nobody), from which number to which, its end (ms), and 1 if that resize has set the
--- number or 0.
+-- until when the number of permits is kept (ms, or 0), and the seat (see takeSeat): the name of
+-- its resize (empty: the seat is free), the numbers before and after, its end (ms), and 1 if that
+-- resize has set the number or 0.
 --
 -- The result has the fields kind, limit, shared, queueEnds (the latest end of a place), resized
 -- (whether it is such a record), kept and seat (nil if there is none or it is over), and holds,
