@@ -44,6 +44,21 @@ func TestResizeNeedsAllServers(t *testing.T) {
 	}
 }
 
+// A server that could lose the number of permits, such as one that evicts keys, does not take part
+// in a resize, so the resize fails.
+func TestResizeNeedsFitServers(t *testing.T) {
+	servers := append(redistest.StartN(t, 2), redistest.Start(t, "--maxmemory", "100mb", "--maxmemory-policy", "volatile-lru"))
+	s := open(t, addrs(servers), nil)
+	two, three := store.Semaphore(2), store.Semaphore(3)
+	acquire(t, s, shared("pool", three, 1))
+	err := s.Resize(t.Context(), "pool", three, two)
+	q, ok := errors.AsType[*store.QuorumError](err)
+	if !ok || q.Nodes[2].Outcome != store.Refused || !strings.Contains(err.Error(), "maxmemory-policy volatile-lru") {
+		t.Errorf("resize beside a server that evicts: %v, want that it is refused there, and why", err)
+	}
+	acquire(t, s, shared("pool", three, 1))
+}
+
 // A resize whose last answers are lost may have worked, and says so. Repeated, it works.
 func TestResizeWhoseAnswerIsLost(t *testing.T) {
 	_, proxies, s := reachedByProxies(t)
