@@ -128,8 +128,10 @@ func checkCancelledAttemptSparesOthers(t *trial) {
 		t.pause()
 	}
 	// If a cancelled attempt ended the lease, a later one may have acquired it again, with a
-	// new token.
-	if st, err := t.first.Inspect(t.Context(), held.Name); err != nil || st.Token != g.Token {
+	// new token. With several servers that proves nothing: one that was not needed for the
+	// grant may have granted later, with a larger token, and an attempt that joins takes the
+	// largest.
+	if st, err := t.first.Inspect(t.Context(), held.Name); err != nil || t.first.Caps().Nodes == 1 && st.Token != g.Token {
 		t.Errorf("inspect: token %v, %v, want it held with token %v all the time", st.Token, err, g.Token)
 	}
 	t.release(t.first, held)
