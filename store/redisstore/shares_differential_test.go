@@ -430,10 +430,9 @@ func (r *shareRun) asks(s shareStep, lease store.Lease, propose uint64) error {
 	}
 	comesFirst := s.Exact && r.isOf(lease.Kind)
 	if !comesFirst && !rule.Expire(r.record, r.now).Idle() && !slices.ContainsFunc(rule.Expire(r.record, r.now).Tombstones, func(t rule.Tombstone) bool { return t.Owner == tombstoneOf(lease) }) {
-		r.advance(propose, false) // an owner that was released changes nothing
-	}
-	if slices.ContainsFunc(r.pushes, func(m string) bool { return strings.HasPrefix(m, "free ") }) {
-		return errUndecided
+		if r.advance(propose, false) { // an owner that was released changes nothing
+			return errUndecided
+		}
 	}
 	// An owner without a rank that has just lost its place asks anew: otherwise it would be first.
 	q.Again = placed && (slices.ContainsFunc(r.record.Queue, func(p rule.Place) bool { return p.Owner == owner }) ||
@@ -516,7 +515,7 @@ func (r *shareRun) breaks(s shareStep, lease store.Lease, propose uint64) error 
 // advance does what every step does that may have made room. Waiters that no push reaches are
 // skipped. unmarked says that the step does not check the mark, so waiters that require such a
 // check are only notified.
-func (r *shareRun) advance(propose uint64, unmarked bool) {
+func (r *shareRun) advance(propose uint64, unmarked bool) (notified bool) {
 	before := rule.Expire(r.record, r.now)
 	line := before.Queue
 	if before.Queue = slices.Clone(line); unmarked {
@@ -548,7 +547,7 @@ func (r *shareRun) advance(propose uint64, unmarked bool) {
 				r.pushes = append(r.pushes, fmt.Sprintf("handed %s %d slot %d %s stamp %d", t.Owner, t.Token, after.Holds[i].Slot, t.Slots, r.stamps[t.Owner]))
 			}
 		}
-		return
+		return slices.ContainsFunc(turns, func(t rule.Turn) bool { return t.Token == 0 })
 	}
 }
 
