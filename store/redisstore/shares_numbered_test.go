@@ -171,6 +171,12 @@ func (r *shareRun) renewsNumbered(l store.Lease, propose uint64) error {
 	if ans.Verdict == rule.NotHeld && len(next.Holds) > 0 {
 		bare := next
 		bare.Tombstones = nil
+		bare.Holds = slices.Clone(next.Holds)
+		for i, h := range bare.Holds {
+			if h.Owner == l.Owner {
+				bare.Holds[i].Owner += " broken" // then it is in the way like that of another owner
+			}
+		}
 		_, could := rule.Admit(bare, own(as, propose), r.now)
 		could = r.seniorInTheWay(could, own(as, propose))
 		if could.Verdict == rule.Busy {
