@@ -138,7 +138,7 @@ func TestUnclaimedPlaceIsDeleted(t *testing.T) {
 	t.Parallel() // it mostly waits
 	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
 	other := mustOpen(t, &Options{Servers: []string{shared.Addr}})
-	r := newRejoiner(t, s, other, "deleted")
+	r := newRejoiner(t, s, other, "unclaimed and deleted")
 	if queued, err := s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: r.held}, r.next); err != nil || !queued {
 		t.Fatalf("rejoin: queued %v, %v, want true", queued, err)
 	}
