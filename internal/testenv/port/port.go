@@ -15,39 +15,52 @@ import (
 // could be given the server's own port and end up connected to itself.
 const first, last = 10000, 32000
 
-// taken has the ports that this process has picked, including those of servers that are down.
-var taken = struct {
+// picked has the ports that this process has picked, including those of servers that are down.
+// A UDP socket on each of them keeps it from other processes, whose tests run beside these: no
+// server of the tests uses UDP, and the system closes the sockets of a process that is killed.
+var picked = struct {
 	sync.Mutex
-	ports map[int]bool
-}{ports: map[int]bool{}}
+	ports map[int]net.PacketConn
+}{ports: map[int]net.PacketConn{}}
 
-// Pick finds a port on which no program listens, and which no other call in this process has
-// picked and not released. It is safe for concurrent use. Another process may still
-// take the port first: the server then fails to start, and the caller picks another.
+// Pick finds a port on which no program listens, and which no other call, in any process, has
+// picked and not released. It is safe for concurrent use. A program that picks its ports in
+// another way may still take the port first: the server then fails to start, and the caller
+// picks another.
 func Pick() (int, error) {
-	var why error
 	for range 200 {
-		port := first + rand.IntN(last-first)
-		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		if err != nil {
-			why = err
-			continue
-		}
-		l.Close()
-		taken.Lock()
-		free := !taken.ports[port]
-		taken.ports[port] = true
-		taken.Unlock()
-		if free {
+		if port := first + rand.IntN(last-first); reserve(port) {
 			return port, nil
 		}
 	}
-	return 0, fmt.Errorf("found no free port on 127.0.0.1 between %d and %d: %w", first, last, why)
+	return 0, fmt.Errorf("found no free port on 127.0.0.1 between %d and %d", first, last)
+}
+
+// reserve picks the port, and reports whether it was free.
+func reserve(port int) bool {
+	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	mark, err := net.ListenPacket("udp", addr)
+	if err != nil {
+		return false
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		mark.Close()
+		return false
+	}
+	l.Close()
+	picked.Lock()
+	defer picked.Unlock()
+	picked.ports[port] = mark
+	return true
 }
 
 // Release lets Pick return the port again.
 func Release(port int) {
-	taken.Lock()
-	defer taken.Unlock()
-	delete(taken.ports, port)
+	picked.Lock()
+	defer picked.Unlock()
+	if mark := picked.ports[port]; mark != nil {
+		mark.Close()
+		delete(picked.ports, port)
+	}
 }
