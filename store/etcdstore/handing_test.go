@@ -1,7 +1,9 @@
 package etcdstore_test
 
 import (
+	"context"
 	"crypto/rand"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -11,15 +13,20 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/etcdstore"
 )
 
-// changes reports whether operations write, so that etcd's members have to agree on them.
-func changes(ops []*etcdserverpb.RequestOp) bool {
-	for _, op := range ops {
+// wrote reports whether a transaction has written, so that etcd's members had to agree on it.
+func wrote(req *etcdserverpb.TxnRequest, reply *etcdserverpb.TxnResponse) bool {
+	ops := req.Success
+	if !reply.Succeeded {
+		ops = req.Failure
+	}
+	for i, op := range ops {
 		part := op.GetRequestTxn()
-		if op.GetRequestPut() != nil || op.GetRequestDeleteRange() != nil || changes(part.GetSuccess()) || changes(part.GetFailure()) {
+		if op.GetRequestPut() != nil || op.GetRequestDeleteRange() != nil || part != nil && wrote(part, reply.Responses[i].GetResponseTxn()) {
 			return true
 		}
 	}
@@ -31,16 +38,24 @@ func changes(ops []*etcdserverpb.RequestOp) bool {
 func TestPermitsChangeHandsInOneCommit(t *testing.T) {
 	const turns = 10
 	prefix := "hands-" + rand.Text()
-	var writes atomic.Int32
-	count := intercept(func(req *etcdserverpb.TxnRequest, invoke func() error) error {
-		if changes(req.Success) || changes(req.Failure) {
-			writes.Add(1)
+	var writes atomic.Pointer[atomic.Int32]
+	writes.Store(new(atomic.Int32))
+	count := grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption) error {
+		txn, ok := req.(*etcdserverpb.TxnRequest)
+		if !ok {
+			return invoke(ctx, method, req, reply, cc, o...)
 		}
-		return invoke()
+		n := writes.Load()
+		n.Add(1) // before the next waiter can have heard of it
+		err := invoke(ctx, method, req, reply, cc, o...)
+		if err == nil && !wrote(txn, reply.(*etcdserverpb.TxnResponse)) {
+			n.Add(-1)
+		}
+		return err
 	})
 	var stores []*etcdstore.Store
 	for range 2 {
-		s := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix, MaxTTL: time.Hour, DialOptions: []grpc.DialOption{count.option()}})
+		s := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix, MaxTTL: time.Hour, DialOptions: []grpc.DialOption{count}})
 		s.TrustInbox()
 		stores = append(stores, s)
 	}
@@ -62,14 +77,13 @@ func TestPermitsChangeHandsInOneCommit(t *testing.T) {
 	}
 	release(t, stores[0], first)
 	gets(t, "the first waiter", queue[0].done)
-	writes.Store(0)
+	counted := new(atomic.Int32)
+	writes.Store(counted)
 	for i, w := range queue[:turns] {
 		release(t, w.store, w.lease)
 		gets(t, "the next waiter", queue[i+1].done)
 	}
-	if n := writes.Load(); n != turns {
-		t.Errorf("%d transactions that write for %d turns", n, turns)
-	}
+	eventually.True(t, fmt.Sprintf("%d transactions have written for %d turns", turns, turns), func() bool { return counted.Load() == turns })
 	if err := stores[0].Renew(t.Context(), []store.Lease{stays})[0]; err != nil {
 		t.Error(err)
 	}
