@@ -162,11 +162,44 @@ func (a *anchor) lockDoor(ctx context.Context) error {
 	}
 }
 
-// door locks or unlocks a byte of the main file, far from the bytes that SQLite
-// locks. A process opens the file only while it has this lock.
+// door locks or unlocks a byte of the main file. A process opens the file only while it
+// has this lock.
 func (a *anchor) door(how int16) error {
-	const pending = 0x40000000 // where SQLite's locks begin; they end 512 bytes on
-	return unix.FcntlFlock(a.main.Fd(), setDoor, &unix.Flock_t{Type: how, Start: pending + 4096, Len: 1})
+	_, err := a.lockByte(setLock, how, doorByte)
+	return err
+}
+
+// turnstile returns the turnstile of the file.
+func (a *anchor) turnstile() *turnstile {
+	return &turnstile{
+		set: func(in bool) error {
+			how := int16(unix.F_UNLCK)
+			if in {
+				how = unix.F_WRLCK
+			}
+			_, err := a.lockByte(setLock, how, turnstileByte)
+			return err
+		},
+		taken: func() bool {
+			how, err := a.lockByte(getLock, unix.F_WRLCK, turnstileByte)
+			return err == nil && how != unix.F_UNLCK
+		},
+	}
+}
+
+// The bytes of the main file that processes lock, far from those that SQLite locks.
+const (
+	pendingByte   = 0x40000000 // where SQLite's locks begin; they end 512 bytes on
+	doorByte      = pendingByte + 4096
+	turnstileByte = doorByte + 1
+)
+
+// lockByte makes the call fcntl for a lock of one byte. It returns how another process
+// has locked it, if cmd asks for that.
+func (a *anchor) lockByte(cmd int, how int16, which int64) (int16, error) {
+	l := unix.Flock_t{Type: how, Start: which, Len: 1}
+	err := unix.FcntlFlock(a.main.Fd(), cmd, &l)
+	return l.Type, err
 }
 
 // join opens the database. The caller has the lock of door.

@@ -11,18 +11,20 @@ import (
 // write runs fn in a writing transaction, and repeats it while other transactions
 // are in the way. maybe is set if it failed but may have taken effect.
 func (s *Store) write(ctx context.Context, fn func(*step) error) (maybe bool, err error) {
-	return s.writeIn(ctx, []quota{s.writers}, fn)
+	return s.writeIn(ctx, []quota{s.writers}, passage{t: s.turnstile}, fn)
 }
 
 // ask is write for a request that asks for a lock. At most one such request of the
 // process competes with its releases and renewals: behind fifty of them, a release on
 // a slow machine would reach its time limit.
 func (s *Store) ask(ctx context.Context, fn func(*step) error) (maybe bool, err error) {
-	return s.writeIn(ctx, []quota{s.askers, s.writers}, fn)
+	return s.writeIn(ctx, []quota{s.askers, s.writers}, passage{t: s.turnstile, polite: true}, fn)
 }
 
-func (s *Store) writeIn(ctx context.Context, all []quota, fn func(*step) error) (maybe bool, err error) {
+func (s *Store) writeIn(ctx context.Context, all []quota, pass passage, fn func(*step) error) (maybe bool, err error) {
+	defer pass.leave()
 	return s.run(ctx, all, func(ctx context.Context) (maybe bool, err error) {
+		pass.try(ctx)
 		maybe, err = s.once(ctx, false, fn)
 		if used := (tokensUsedUpError{}); errors.As(err, &used) {
 			if err := s.moreTokens(ctx, used.need); err != nil {

@@ -28,6 +28,8 @@ type database struct {
 	// checks that the file has no second name. If either fails, nothing is
 	// granted.
 	intact, single func() error
+	// turnstile lets the processes take turns, or is nil.
+	turnstile *turnstile
 	// stays is a connection that only Close uses.
 	stays *sql.Conn
 }

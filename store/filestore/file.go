@@ -104,6 +104,7 @@ func openAnchored(ctx context.Context, path string, o *Options, d Dialect) (*Sto
 	s.node = path
 	s.intact = func() error { return a.intact(path) }
 	s.single = a.single
+	s.turnstile = a.turnstile()
 	s.closed = a.release
 	s.readers = make(quota, maxReads)
 	if real, err := realPath(path); err == nil {

@@ -27,11 +27,13 @@ func (e *endedError) Error() string {
 
 func (e *endedError) Unwrap() []error { return []error{e.ctx, e.cause} }
 
+// The first pauses: so many yields, and naps up to naps.
+const yields, naps = 4, 16
+
 // pause lets the process that is in the way finish. Its transactions take less
 // than a millisecond, so the first pauses are very short. The others are random
 // so that contenders get out of step.
 func pause(ctx context.Context, try int) {
-	const yields, naps = 4, 16
 	switch {
 	case try < yields:
 		yield()
