@@ -45,7 +45,8 @@ func (s settings) contests(kinds []locks.Kind) []contest {
 	shared := filter(kinds, func(k locks.Kind) bool { return oursAlone(k) && k.Engine == locks.Redis || k.Shares() })
 	kinds = filter(kinds, func(k locks.Kind) bool { return !k.Shares() })
 	ours := filter(kinds, oursAsItComes)
-	locking := filter(kinds, func(k locks.Kind) bool { return k.Role != locks.Floor }) // the queue by hand cannot do anything else
+	// The queue by hand cannot do anything else, and a file has no server to ask or to move away.
+	locking := filter(kinds, func(k locks.Kind) bool { return k.Role != locks.Floor && k.Engine != locks.File })
 	all := []contest{
 		{scenario: report.Contended, kinds: kinds, processes: s.processes, inside: 1, rounds: s.rounds, dur: 2 * s.dur, warm: gathering},
 		{scenario: report.Inside, kinds: ours, processes: []int{1, 2}, inside: insiders, rounds: s.rounds, dur: s.dur, warm: s.warm},
@@ -99,7 +100,7 @@ func (b *bench) contention(ctx context.Context) error {
 
 // serves reports whether servers of that engine are up.
 func (b *bench) serves(e locks.Engine) bool {
-	return e == locks.Redis || e == locks.Etcd && b.etcd != nil || e == locks.ZooKeeper && b.zoo != nil || e == locks.PostgreSQL && b.postgres != nil
+	return e == locks.Redis || e == locks.File || e == locks.Etcd && b.etcd != nil || e == locks.ZooKeeper && b.zoo != nil || e == locks.PostgreSQL && b.postgres != nil
 }
 
 // service returns the servers of a kind, emptied; roundTrip makes them look distant.
@@ -115,6 +116,8 @@ func (b *bench) service(ctx context.Context, k locks.Kind, roundTrip time.Durati
 		s.Addrs, s.Other = []string{b.zoo.Addr}, b.zoo
 	case locks.PostgreSQL:
 		s.Addrs, s.Other = []string{b.postgres.Addr}, b.postgres
+	case locks.File:
+		s.Addrs = []string{b.files}
 	}
 	if roundTrip > 0 {
 		if far, err = contend.MoveAway(s.Addrs, roundTrip); err != nil {

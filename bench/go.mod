@@ -10,9 +10,11 @@ require (
 	github.com/bsm/redislock v0.9.4
 	github.com/go-redsync/redsync/v4 v4.18.1
 	github.com/go-zookeeper/zk v1.0.4
+	github.com/gofrs/flock v0.13.2
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/leasehold-dev/leasehold v0.0.0
 	github.com/leasehold-dev/leasehold/store/etcdstore v0.0.0
+	github.com/leasehold-dev/leasehold/store/filestore v0.0.0
 	github.com/leasehold-dev/leasehold/store/redisstore/rueidisnode v0.0.0
 	github.com/leasehold-dev/leasehold/store/zkstore v0.0.0
 	github.com/redis/go-redis/v9 v9.23.0

@@ -24,6 +24,7 @@ type bench struct {
 	etcd      *servers.Server
 	zoo       *servers.Server
 	postgres  *servers.Server
+	files     string // the directory of locks in files
 	run       *report.Run
 	named     int // locks so far
 }
@@ -91,6 +92,9 @@ func say(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args.
 func (b *bench) start(ctx context.Context) (err error) {
 	all := slices.Concat(b.kinds, b.contended)
 	b.run.Versions = moduleVersions(all)
+	if b.files, err = os.MkdirTemp("", "leasehold-bench-"); err != nil {
+		return err
+	}
 	if b.redis, err = servers.StartRedis(redisServers); err != nil {
 		return err
 	}
@@ -123,6 +127,7 @@ func (b *bench) start(ctx context.Context) (err error) {
 
 func (b *bench) stop() {
 	b.redis.Close()
+	os.RemoveAll(b.files)
 	for _, s := range []*servers.Server{b.etcd, b.zoo, b.postgres} {
 		if s != nil {
 			s.Close()

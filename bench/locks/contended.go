@@ -23,6 +23,7 @@ func contended() []Kind {
 		waiting(1), permitWaiting(), barging(1), lineOf(1), redsyncRueidis(1, false), redsyncGoredis(1, false), redislockWaiting(),
 		rueidislockOf(1, false), rueidislockOf(2, false), inEtcd.waiting(), etcdMutex, inZooKeeper.waiting(), zookeeperLock,
 		postgresqlIn(store.CrashSafe).waiting(), postgresqlFloor(true), postgresqlIn(store.Efficiency).waiting(), postgresqlFloor(false), advisory,
+		inFile.waiting(), gofrsFlock, flockCommand,
 	}
 }
 

@@ -23,6 +23,7 @@ const (
 	Etcd       Engine = "etcd"
 	ZooKeeper  Engine = "zookeeper"
 	PostgreSQL Engine = "postgresql"
+	File       Engine = "file" // no server, but a file that processes of one machine share
 )
 
 // Role is how an implementation takes part in comparisons.

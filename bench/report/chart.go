@@ -41,7 +41,8 @@ var groups = []struct {
 }{
 	{"A majority of five Redis servers", func(k locks.Kind) bool { return k.Engine == locks.Redis && k.Nodes == 5 }},
 	{"One Redis server", func(k locks.Kind) bool { return k.Engine == locks.Redis && k.Nodes == 1 }},
-	{"One server that writes each change to its disk", func(k locks.Kind) bool { return k.Engine != locks.Redis }},
+	{"One server that writes each change to its disk", func(k locks.Kind) bool { return k.Engine != locks.Redis && k.Engine != locks.File }},
+	{"A file that all processes share", func(k locks.Kind) bool { return k.Engine == locks.File }},
 }
 
 // Sizes and looks of a chart.

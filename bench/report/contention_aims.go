@@ -37,6 +37,7 @@ func aimsOf(r *Run) []aim {
 	a.byHand()
 	a.postgresql()
 	a.consensus()
+	a.files()
 	a.inside()
 	a.shared()
 	a.waiting()
@@ -75,10 +76,6 @@ func (a *aims) bestPeer(scenario string, processes int, which func(locks.Kind) b
 	return best, ok
 }
 
-func onNodes(n int) func(locks.Kind) bool {
-	return func(k locks.Kind) bool { return k.Nodes == n }
-}
-
 func redsyncOn(n int) func(locks.Kind) bool {
 	return func(k locks.Kind) bool { return k.Module == redsyncModule && k.Nodes == n }
 }
@@ -113,16 +110,16 @@ func (a *aims) compared() {
 		fair             bool
 	}{
 		{Contended, 2, 1, "best rueidislock", rueidislock, 3, false},
-		{Contended, 2, 1, "best peer", onNodes(1), 0, false},
+		{Contended, 2, 1, "best peer", peers(1), 0, false},
 		{Contended, 2, 1, "best redsync", redsyncOn(1), 0, false},
-		{Contended, 16, 1, "best peer", onNodes(1), 2.5, true},
+		{Contended, 16, 1, "best peer", peers(1), 2.5, true},
 		{Contended, 16, 1, "best redsync", redsyncOn(1), 0, false},
-		{Contended, 128, 1, "best peer", onNodes(1), 6, false},
+		{Contended, 128, 1, "best peer", peers(1), 6, false},
 		{Contended, 128, 1, "best redsync", redsyncOn(1), 0, false},
 		{Contended, 2, 5, "best redsync", redsyncOn(5), 0, false},
 		{Contended, 16, 5, "best redsync", redsyncOn(5), 40, false},
 		{Contended, 128, 5, "best redsync", redsyncOn(5), 6, false},
-		{Far, 16, 1, "best peer", onNodes(1), 0, false},
+		{Far, 16, 1, "best peer", peers(1), 0, false},
 		{Far, 16, 5, "best redsync", redsyncOn(5), 0, false},
 	} {
 		us, ok := a.at(c.scenario, fmt.Sprintf("leasehold-%d", c.nodes), c.processes)
@@ -254,6 +251,28 @@ func (a *aims) consensus() {
 				a.least(what, x, c.aim[n])
 			} else {
 				a.show(what, fmt.Sprintf("%.2f", x))
+			}
+		}
+	}
+}
+
+// files adds the hand-offs of locks in a file, and compares them with those of flock.
+func (a *aims) files() {
+	aims := map[int]float64{2: 3000, 16: 2000}
+	for _, n := range []int{2, 16, 64, 128} {
+		us, ok := a.at(Contended, "leasehold-file", n)
+		if !ok {
+			continue
+		}
+		what := fmt.Sprintf("%d processes: hand-offs per second, %s", n, us.label)
+		if aim := aims[n]; aim > 0 {
+			a.all = append(a.all, aimOf(what, load.Thousands(us.handOffs), "at least "+load.Thousands(aim), us.handOffs >= aim))
+		} else {
+			a.show(what, load.Thousands(us.handOffs))
+		}
+		for _, other := range []string{"gofrs-flock", "flock"} {
+			if than, too := a.at(Contended, other, n); too && than.handOffs > 0 {
+				a.show(fmt.Sprintf("%s / %s", what, than.label), fmt.Sprintf("%.2f", us.handOffs/than.handOffs))
 			}
 		}
 	}

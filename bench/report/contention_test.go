@@ -90,15 +90,15 @@ func TestAims(t *testing.T) {
 			judged++
 		}
 	}
-	if judged != 28 || len(all) <= judged {
-		t.Errorf("%d of %d figures have aims, want 28 and some without: %+v", judged, len(all), all)
+	if judged != 30 || len(all) <= judged {
+		t.Errorf("%d of %d figures have aims, want 30 and some without: %+v", judged, len(all), all)
 	}
 	half := func(f *contend.Figures) { f.HandOffs /= 50 }
 	for want, r := range map[string]*Run{
 		"2 processes, 1 node: hand-offs per second":               contentious().change(Contended, "leasehold-1", 2, half),
 		"16 processes, 1 node: hand-offs per second":              contentious().change(Contended, "leasehold-1", 16, half),
 		"16 processes, 1 node: fairness":                          contentious().change(Contended, "leasehold-1", 16, func(f *contend.Figures) { f.Fairness = 0.9 }),
-		"128 processes, 1 node: hand-offs per second":             contentious().change(Contended, "zookeeper", 128, func(f *contend.Figures) { f.HandOffs *= 20 }),
+		"128 processes, 1 node: hand-offs per second":             contentious().change(Contended, "redislock", 128, func(f *contend.Figures) { f.HandOffs *= 20 }),
 		"128 processes, 1 node: longest wait":                     contentious().change(Contended, "leasehold-1", 128, func(f *contend.Figures) { f.Wait.Max = 26 * time.Millisecond }),
 		"128 processes, 1 node: fairness":                         contentious().change(Contended, "leasehold-1", 128, func(f *contend.Figures) { f.Fairness = 0.98 }),
 		"128 processes, 1 node: processes without a turn":         contentious().change(Contended, "leasehold-1", 128, func(f *contend.Figures) { f.Starved = 1 }),
@@ -111,6 +111,7 @@ func TestAims(t *testing.T) {
 		"2 processes of 16 goroutines each, 5 nodes: the longest": contentious().change(Inside, "leasehold-5", 2, func(f *contend.Figures) { f.LongestStay = time.Second }),
 		"waiting, 100 goroutines of one process, 1 node: comman":  contentious().change(Waiting, "leasehold-1", 1, func(f *contend.Figures) { f.Sent = 1 }),
 		"waiting, 100 goroutines of one process, 5 nodes: clien":  contentious().change(Waiting, "leasehold-5", 1, func(f *contend.Figures) { f.ClientCPU *= 3 }),
+		"16 processes: hand-offs per second, Leasehold, a file":   contentious().change(Contended, "leasehold-file", 16, half),
 		"the first waiter is killed, 1 node":                      slow(contend.Killed, 6*time.Millisecond),
 		"the first waiter is frozen, 5 nodes":                     slow(contend.Frozen, 4*time.Second),
 	} {
@@ -124,6 +125,14 @@ func TestAims(t *testing.T) {
 	}
 	if got := aimsOf(&Run{}); len(got) > 0 {
 		t.Errorf("aims of an empty run: %+v, want none", got)
+	}
+}
+
+// Peers are those of the same engine: an advisory lock of PostgreSQL outlives no connection.
+func TestPeersOfAnotherEngineDoNotCount(t *testing.T) {
+	r := contentious().change(Contended, "advisory-postgresql", 16, func(f *contend.Figures) { f.HandOffs *= 1000 })
+	if got := missed(r); len(got) > 0 {
+		t.Errorf("missed: %q, want none", got)
 	}
 }
 
