@@ -8,7 +8,7 @@ import (
 )
 
 // turnstile lets the processes that write to the file take turns. SQLite gives its lock to
-// whoever asks at the right microsecond, so a process that writes again and again
+// a process that asks at the right microsecond, so one that writes again and again
 // keeps all others out. A process that finds the file busy enters the turnstile and leaves it
 // when it has written. Others that ask for a lock give way until then. Releases and renewals
 // do not: others wait for these.

@@ -42,7 +42,7 @@ func TestBusyWriterEntersTheTurnstile(t *testing.T) {
 		t.Error("the writer is still in the turnstile after it has written")
 	}
 
-	// Others give way, but not for good.
+	// A writer gives way to another process for a moment.
 	if err := other.set(true); err != nil {
 		t.Fatal(err)
 	}
