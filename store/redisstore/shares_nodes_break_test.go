@@ -169,7 +169,7 @@ func TestBreakOfKindsWithLostReplies(t *testing.T) {
 			s, operator := open(t, addrs(servers), patient()), openVia(t, servers, proxies)
 			r := acquireOnAll(t, s, c[0])
 			other := shared("other", store.Semaphore(2), 1)
-			acquire(t, s, other)
+			acquireOnAll(t, s, other)
 			breakNow(t, operator, breakOf(t, operator, other)) // so that the servers have the script
 			done := wait(t, t.Context(), s, servers, c[1])
 			b := breakOf(t, operator, r)

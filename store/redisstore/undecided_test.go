@@ -29,7 +29,7 @@ func TestUndecidedOnServers(t *testing.T) {
 			s, operator := open(t, addrs(servers), patient()), openVia(t, servers, proxies)
 			other := c[0]
 			other.Name, other.Owner = "other", store.NewOwner()
-			acquire(t, s, other)
+			acquireOnAll(t, s, other)
 			breakNow(t, operator, breakOf(t, operator, other)) // so that the servers have the script
 			r := acquireOnAll(t, s, c[0])
 			b := breakOf(t, operator, r)
