@@ -138,7 +138,7 @@ func TestBreakNowWhateverTheDescription(t *testing.T) {
 			for _, first := range []bool{false, true} { // broken before without Now
 				r := request(fmt.Sprintf("%d %v", i, first))
 				r.Meta, r.TTL = meta, time.Hour
-				acquire(t, s, r)
+				acquireOnAll(t, s, r)
 				b := breakOf(t, s, r)
 				if first {
 					if _, err := s.BreakLease(t.Context(), b); err != nil {
