@@ -2,6 +2,7 @@ package otel
 
 import (
 	"context"
+	"runtime/debug"
 	"strings"
 
 	api "go.opentelemetry.io/otel"
@@ -55,11 +56,13 @@ func Instrument(o *leasehold.Options, c *Config) (*Instrumentation, error) {
 	if tracers == nil {
 		tracers = api.GetTracerProvider()
 	}
-	m, err := newMetrics(meters.Meter(scope), classes(c.Class), c.Stats)
+	info, _ := debug.ReadBuildInfo()
+	version := versionIn(info)
+	m, err := newMetrics(meters.Meter(scope, metric.WithInstrumentationVersion(version)), classes(c.Class), c.Stats)
 	if err != nil {
 		return nil, err
 	}
-	in := &Instrumentation{m, newSpans(tracers.Tracer(scope), classes(c.Class))}
+	in := &Instrumentation{m, newSpans(tracers.Tracer(scope, trace.WithInstrumentationVersion(version)), classes(c.Class))}
 	before := o.Observer
 	o.Observer = func(ctx context.Context, e leasehold.Event) {
 		if before != nil {
@@ -91,4 +94,18 @@ func (c classes) of(name string) []attribute.KeyValue {
 // all that they send together if one string is not UTF-8.
 func text(key, s string) attribute.KeyValue {
 	return attribute.String(key, strings.ToValidUTF8(s, "\uFFFD"))
+}
+
+// versionIn returns the version of this module in a program, or "" if it has none: the
+// program was built in a clone, or without modules.
+func versionIn(program *debug.BuildInfo) string {
+	if program == nil {
+		return ""
+	}
+	for _, m := range program.Deps {
+		if m.Path == scope && m.Replace == nil && m.Version != "(devel)" {
+			return m.Version
+		}
+	}
+	return ""
 }
