@@ -33,7 +33,7 @@ func (s *Store) BreakLease(ctx context.Context, r store.BreakRequest) (left time
 func publishBreak(s *Store, r store.BreakRequest) {
 	e := s.encoder()
 	c := e.PublishBreak(r)
-	for _, v := range s.quorumNodes {
+	for _, v := range s.voters {
 		_ = v.put(call{command: c, timeout: s.o.ConnectTimeout, to: nobody{}}, false) // it is only a hint
 	}
 }
@@ -98,7 +98,7 @@ func breakShared(ctx context.Context, ask askFunc, e script.Encoder, r store.Bre
 func breakWhole(ctx context.Context, s *Store, r store.BreakRequest, h store.Holding, seen views) (time.Duration, error) {
 	ttl := s.lateFor(h.ExpiresIn)
 	e := s.encoder()
-	nodes := make([]store.NodeOutcome, len(s.quorumNodes))
+	nodes := make([]store.NodeOutcome, len(s.voters))
 	var answered, later quorum.Set
 	meta := "" // of the holder
 	timeout := s.o.TimeoutFor(s.o.MaxTTL)
@@ -164,7 +164,7 @@ func (s *Store) lateFor(left time.Duration) time.Duration {
 
 // notBroken is the error if too few nodes broke their part of a lease.
 func (s *Store) notBroken(name string, nodes []store.NodeOutcome) error {
-	for i, v := range s.quorumNodes {
+	for i, v := range s.voters {
 		nodes[i].Node = v.Addr()
 	}
 	return &store.QuorumError{Op: "break the lease of", Name: name, Need: quorum.Majority(len(nodes)), Nodes: nodes}

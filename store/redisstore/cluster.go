@@ -53,7 +53,7 @@ func OpenCluster(ctx context.Context, url string, o *Options) (*Cluster, error) 
 	}
 	s := newBareStore(opts)
 	r := newRouter(&s.fleet, seeds)
-	s.quorumNodes, s.topology = []quorumNode{r}, clustered{r: r}
+	s.voters, s.topology = []voter{r}, clustered{r: r}
 	s.class, s.channel = store.Efficiency, r.clusterChannel(unsharded)
 	s.driver = driver.Driver[*script.Command]{Nodes: []driver.Node[*script.Command]{r}, Encode: s.encode, NodeTimeout: opts.TimeoutFor, Clock: opts.Clock, Wall: s.wall, Jitter: opts.Jitter(), Logger: opts.Logger, Coalesce: s.manyInFlight, Closing: s.closing}
 	c := &Cluster{s: s, r: r}

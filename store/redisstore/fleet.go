@@ -16,17 +16,17 @@ import (
 // fleet is the nodes of a store, and how they belong together.
 type fleet struct {
 	core
-	nodes       []*node      // none in a cluster, whose members come and go
-	quorumNodes []quorumNode // the nodes, or the router of a cluster alone
-	topology    topology
+	nodes    []*node // none in a cluster, whose members come and go
+	voters   []voter // the nodes, or the router of a cluster alone
+	topology topology
 
 	arming sync.Mutex  // see guard
 	armed  atomic.Bool // guard has nothing left to do
 }
 
-// quorumNode is what has one vote on every lock: a node, or the router of a cluster,
+// voter is what has one vote on every lock: a node, or the router of a cluster,
 // which passes a call on to the member that has the lock.
-type quorumNode interface {
+type voter interface {
 	// put enqueues a call, and never blocks.
 	put(c call, more bool) error
 	Addr() string
@@ -80,14 +80,14 @@ func (s *fleet) ask(ctx context.Context, command *script.Command, timeout time.D
 
 // askFor is ask with a command for each node of the quorum.
 func (s *fleet) askFor(ctx context.Context, command func(node int) *script.Command, timeout time.Duration, each func(looked)) error {
-	p := make(poll, len(s.quorumNodes)) // with room for all, so that a late answer blocks nobody
-	for i, v := range s.quorumNodes {
+	p := make(poll, len(s.voters)) // with room for all, so that a late answer blocks nobody
+	for i, v := range s.voters {
 		if err := v.put(call{command: command(i), timeout: timeout, look: p}, false); err != nil {
 			said := driver.PutOutcome(err)
 			p <- looked{i, script.Reply{Outcome: said.Outcome, Err: said.Err}}
 		}
 	}
-	for range s.quorumNodes {
+	for range s.voters {
 		select {
 		case l := <-p:
 			each(l)

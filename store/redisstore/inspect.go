@@ -70,12 +70,12 @@ func (s *Store) inspect(ctx context.Context, name string) (store.State, views, e
 	if err := cmp.Or(s.usable(ctx), store.CheckName(name)); err != nil {
 		return state, views{}, err
 	}
-	nodes := make([]store.NodeOutcome, len(s.quorumNodes))
-	tokens := make([]fence.Token, len(s.quorumNodes))
-	queues := make([][]store.Place, len(s.quorumNodes))
-	notes := make([]*store.Broken, len(s.quorumNodes))
-	records := make([]*script.Record, len(s.quorumNodes))
-	for i, v := range s.quorumNodes {
+	nodes := make([]store.NodeOutcome, len(s.voters))
+	tokens := make([]fence.Token, len(s.voters))
+	queues := make([][]store.Place, len(s.voters))
+	notes := make([]*store.Broken, len(s.voters))
+	records := make([]*script.Record, len(s.voters))
+	for i, v := range s.voters {
 		nodes[i].Node = v.Addr()
 	}
 	err := s.ask(ctx, s.inspectCommand(name), s.o.TimeoutFor(s.o.MaxTTL), func(a looked) {

@@ -131,7 +131,7 @@ func newStore(url string, o *Options) (*Store, error) {
 	s.nodes = make([]*node, len(addrs))
 	for i, a := range addrs {
 		s.nodes[i] = newNode(i, a, &s.fleet)
-		s.quorumNodes = append(s.quorumNodes, s.nodes[i])
+		s.voters = append(s.voters, s.nodes[i])
 		s.driver.Nodes = append(s.driver.Nodes, s.nodes[i])
 	}
 	return s, nil
