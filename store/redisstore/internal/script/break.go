@@ -55,8 +55,8 @@ const (
 )
 
 // Broke reads the reply to Break or BreakPart.
-func (a Reply) Broke() Breakage {
-	if said := a.Value.List; a.Outcome == store.Granted && len(said) > 0 && said[0].Kind == ':' {
+func (r Reply) Broke() Breakage {
+	if said := r.Value.List; r.Outcome == store.Granted && len(said) > 0 && said[0].Kind == ':' {
 		switch said[0].Num {
 		case 0:
 			return NothingHeld
@@ -71,8 +71,8 @@ func (a Reply) Broke() Breakage {
 
 // Unbroken returns the description of the holder that the reply to Break marks as broken. A
 // release that has it ends the lease, whatever text it is.
-func (a Reply) Unbroken() string {
-	said := a.Value.List
+func (r Reply) Unbroken() string {
+	said := r.Value.List
 	if len(said) < 3 {
 		return ""
 	}
@@ -85,9 +85,9 @@ func (a Reply) Unbroken() string {
 
 // Note returns what the reply of the inspect script says about the lease that was broken
 // last, or nil.
-func (a Reply) Note() *store.Broken {
-	v := a.Value.List
-	if a.Outcome != store.Granted || len(v) != freeWords && len(v) != heldWords || v[len(v)-1].Kind != '$' {
+func (r Reply) Note() *store.Broken {
+	v := r.Value.List
+	if r.Outcome != store.Granted || len(v) != freeWords && len(v) != heldWords || v[len(v)-1].Kind != '$' {
 		return nil
 	}
 	words := strings.SplitN(string(v[len(v)-1].Text), " ", 3)

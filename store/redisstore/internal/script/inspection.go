@@ -13,11 +13,11 @@ import (
 const freeWords, heldWords = 6, 8
 
 // Look reads the reply of the inspect script.
-func (a Reply) Look() (said store.NodeOutcome, token fence.Token, queue []store.Place) {
-	if a.Outcome != store.Granted {
-		return store.NodeOutcome{Outcome: a.Outcome, Err: a.Err}, 0, nil
+func (r Reply) Look() (said store.NodeOutcome, token fence.Token, queue []store.Place) {
+	if r.Outcome != store.Granted {
+		return store.NodeOutcome{Outcome: r.Outcome, Err: r.Err}, 0, nil
 	}
-	switch v := a.Value.List; {
+	switch v := r.Value.List; {
 	case len(v) == freeWords:
 		return QuarantinedOr(v[2], v[3], store.NodeOutcome{Outcome: store.Absent}), 0, placesOf(v[4].List)
 	case len(v) == heldWords && v[1].Kind == '$' && v[2].Kind == ':':
@@ -30,7 +30,7 @@ func (a Reply) Look() (said store.NodeOutcome, token fence.Token, queue []store.
 			return said, ownToken(said.Holder, token), placesOf(v[6].List)
 		}
 	}
-	return store.NodeOutcome{Outcome: store.Refused, Err: resp.Unexpected(a.Value)}, 0, nil
+	return store.NodeOutcome{Outcome: store.Refused, Err: resp.Unexpected(r.Value)}, 0, nil
 }
 
 // ownToken returns the token of the holder's grant. The counter is at the last token that
@@ -64,12 +64,12 @@ type Listed struct {
 
 // Listed reads the answer to ListCommand about n locks. It returns the held ones by index,
 // and the outcome of all others.
-func (a Reply) Listed(n int) (map[int]Listed, store.NodeOutcome) {
-	if a.Outcome != store.Granted {
-		return nil, store.NodeOutcome{Outcome: a.Outcome, Err: a.Err}
+func (r Reply) Listed(n int) (map[int]Listed, store.NodeOutcome) {
+	if r.Outcome != store.Granted {
+		return nil, store.NodeOutcome{Outcome: r.Outcome, Err: r.Err}
 	}
-	refused := store.NodeOutcome{Outcome: store.Refused, Err: resp.Unexpected(a.Value)}
-	v := a.Value.List
+	refused := store.NodeOutcome{Outcome: store.Refused, Err: resp.Unexpected(r.Value)}
+	v := r.Value.List
 	if len(v) < 2 {
 		return nil, refused
 	}

@@ -227,13 +227,13 @@ func slotsOf(said []resp.Value) string {
 }
 
 // Changed reads the reply to a change.
-func (a Reply) Changed() (c Change) {
-	if a.Outcome != store.Granted {
-		c.Said = store.NodeOutcome{Outcome: a.Outcome, Err: a.Err}
+func (r Reply) Changed() (c Change) {
+	if r.Outcome != store.Granted {
+		c.Said = store.NodeOutcome{Outcome: r.Outcome, Err: r.Err}
 		return c
 	}
-	c.Said = store.NodeOutcome{Outcome: store.Refused, Err: resp.Unexpected(a.Value)}
-	v := a.Value.List
+	c.Said = store.NodeOutcome{Outcome: store.Refused, Err: resp.Unexpected(r.Value)}
+	v := r.Value.List
 	if len(v) == 0 || v[0].Kind != ':' {
 		return c
 	}

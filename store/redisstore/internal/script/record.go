@@ -143,8 +143,8 @@ func (r *Record) Show(st *store.State) {
 }
 
 // Record returns the record of a lock in the reply of the inspect script; nil if there is none.
-func (a Reply) Record() *Record {
-	if v := a.Value.List; a.Outcome == store.Granted && len(v) == heldWords {
+func (r Reply) Record() *Record {
+	if v := r.Value.List; r.Outcome == store.Granted && len(v) == heldWords {
 		return recordOf(v[1], v[2])
 	}
 	return nil
