@@ -9,8 +9,9 @@ import (
 
 // suspendCheck is how often a process with waiters checks whether its machine was suspended.
 // On Linux timers stand still meanwhile, but places end: without the check, a waiter would
-// refresh a place that has ended as late as if no time had passed.
-const suspendCheck = 250 * time.Millisecond
+// refresh a place that has ended as late as if no time had passed. Most of what an idle waiter
+// costs its machine is this check; see docs/performance.md.
+const suspendCheck = time.Second
 
 // suspendWatch compares the clock, which counts suspend, with a timer, which does not. It
 // runs while anybody waits. The mutex of the waiters guards it.
