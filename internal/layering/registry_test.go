@@ -108,8 +108,7 @@ var project = rules{
 	// The largest circle of files that refer to each other, for packages in which it is
 	// larger than elsewhere. Lower these numbers; do not raise them.
 	circles: map[string]int{
-		"cmd/leasehold/internal/doctor": 13,
-		"internal/proof/sim":            16, "internal/quorum/driver": 10,
+		"internal/proof/sim": 16,
 	},
 
 	// The methods of types that have more than elsewhere, each with what it does
