@@ -111,7 +111,7 @@ func (l *link) connected(w *wire, id uint64, granted time.Duration, e exchange, 
 	case l.ended():
 		return
 	case id == 0:
-		l.finishLocked(fmt.Errorf("%w: the servers have not heard of this process for %v and ended it", ErrOver, l.timeout))
+		l.finishLocked(fmt.Errorf("%w: the servers have received nothing from this process for %v, and ended it", ErrOver, l.timeout))
 		return
 	case granted < l.timeout:
 		l.finishLocked(fmt.Errorf("the server grants sessions of at most %v, and leases of %v need %v: raise maxSessionTimeout on every server", granted, class, l.timeout))
