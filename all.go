@@ -44,7 +44,7 @@ func (c *Client) All(locks ...*Lock) *All {
 		case l.c != &c.queues:
 			a.wrong = invalid("lock %q is of another Client: locks that are acquired together are of one", l.r.name)
 		case i > 0 && l.r.name == a.locks[i-1].r.name:
-			a.wrong = invalid("lock %q is to be acquired twice at once", l.r.name)
+			a.wrong = invalid("lock %q is listed twice among locks to acquire together", l.r.name)
 		}
 	}
 	return a

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/waitq"
 )
 
-// canWait says whether the lock may be had later: because its holder will be
+// canWait reports whether waiting for the lock can help: because its holder will be
 // gone (busy is then set), or because nodes may come back.
 func canWait(err error) (busy *BusyError, retry bool) {
 	if errors.As(err, &busy) {

@@ -27,7 +27,7 @@ func (e *Election) Name() string { return e.l.r.name }
 
 // With returns a copy of e in which the options set in o replace those of e. TTL is
 // how long nobody leads after a leader has died; Notice is how long a leader has to
-// stop after it was told that it lost. RetryDelay also gives the pauses between the
+// stop after it was notified that it lost. RetryDelay also gives the pauses between the
 // terms of a candidate, by default Backoff(100*time.Millisecond, 15*time.Second). Run
 // refuses Owner, and ignores Tries.
 func (e *Election) With(o LockOptions) *Election { return &Election{e.l.With(o)} }

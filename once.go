@@ -43,8 +43,8 @@ type Tick struct {
 // another, and reports whether it did. It blocks while fn runs, and does not wait for
 // others. It is safe for concurrent use.
 //
-// A tick is run at most once: the store is told of the run before fn is called, and
-// keeps that for LockAtLeastFor. So a run that crashed is not repeated, a machine that
+// A tick is run at most once: the store records the run before fn is called, and
+// remembers it for LockAtLeastFor. So a run that crashed is not repeated, a machine that
 // comes late finds the tick taken, and a tick may be missed altogether, for example if a
 // machine dies between the two steps.
 //

@@ -59,8 +59,8 @@
 //
 // Two leases of one lock are never valid at once, neither by Lease.Err nor by
 // the context, judged whenever a lease begins and whenever a stopped process
-// goes on. A holder that runs is told, by its context, LockOptions.Notice before
-// a majority of nodes can be had by others. (After its machine was suspended the
+// goes on. A holder that runs is notified, by its context, LockOptions.Notice before
+// a majority of nodes can grant the lock to others. (After its machine was suspended the
 // context may end a quarter of a second late; Err is right at once.) Tokens
 // increase from grant to grant, and no holder that believes in its lease comes
 // to the resource with a smaller token than was seen there. A lock that was

@@ -44,7 +44,7 @@ func (i *idleness) idle() {
 	for lock := range i.holders.locks {
 		r := &i.waits[lock]
 		if r.waiter != "" && now-r.freeSince > i.bound() && !i.w.gaveUp {
-			i.wrong(Idle, "lock %d can be had since %v, and %s waits for it: %s", lock+1, r.freeSince, r.waiter, i.describe(lock))
+			i.wrong(Idle, "lock %d is available since %v, and %s waits for it: %s", lock+1, r.freeSince, r.waiter, i.describe(lock))
 			return
 		}
 		waiter, grants := i.waitsInVain(lock), i.holders.locks[lock].grants

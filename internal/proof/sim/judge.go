@@ -17,7 +17,7 @@ type judge struct {
 	idleness  idleness
 	leftovers leftovers
 	goneOn    []*client // after a pause, not looked at since
-	given     []note    // releases heard of just now
+	given     []note    // releases reported just now
 }
 
 func newJudge(w *world) *judge {
@@ -52,7 +52,7 @@ type note struct {
 	err    error
 	text   string
 	by     *worker
-	at     time.Duration // by the timers; a paused client's are heard of later
+	at     time.Duration // by the timers; a paused client's are read later
 }
 
 // look takes in the notes of workers, and finds leases that have ended.

@@ -23,7 +23,7 @@ type Mutant struct {
 	edit   string // of the scripts; its name in changes
 	script func(seed uint64) Script
 	seed   uint64 // the first with which the script shows that the mechanism is missing
-	idle   bool   // it shows only in how long a lock that can be had is nobody's
+	idle   bool   // it shows only in how long an available lock stays free
 }
 
 // tries is how many further seeds are tried if the recorded one does not show it any

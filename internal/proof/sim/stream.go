@@ -203,7 +203,7 @@ func (s *stream) heal() {
 	}
 }
 
-// abort forgets what is under way, but for some commands that still arrive, and has the
+// abort forgets what is under way, except some commands that still arrive, and has the
 // server's end closed after them.
 func (s *stream) abort(commands [][]string) {
 	s.turn++

@@ -17,7 +17,7 @@ const prologue = time.Second
 
 // world is one run. Everything outside of the clients' code happens on one
 // goroutine, the driver, one event at a time, each when nothing else runs; so
-// it needs no locks but for the few things that clients' goroutines touch.
+// only the few things that clients' goroutines touch need locks.
 type world struct {
 	script   Script
 	switches Switches

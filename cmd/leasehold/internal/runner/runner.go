@@ -236,7 +236,7 @@ func (r *run) insist(exited bool) {
 }
 
 // reassure has the guard know how long the lease is valid, and returns when it
-// has to be told again.
+// has to be asked again.
 func (r *run) reassure() time.Duration {
 	if r.lost != nil {
 		return time.Hour

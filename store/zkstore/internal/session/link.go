@@ -19,7 +19,7 @@ type link struct {
 	// timeout is that of the session.
 	timeout time.Duration
 	servers int           // how many there are
-	auths   int           // how many identities each of them is told
+	auths   int           // how many identities each of them has
 	over    chan struct{} // closed when the session has ended
 	ending  atomic.Bool   // the servers are to end the session
 	zxid    atomic.Int64  // the last one of an answer

@@ -10,9 +10,9 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// Idleness is what the judgement of idle time goes by.
+// Idleness has the parameters for judging idle time.
 type Idleness struct {
-	// Bound is how long somebody may wait for a lock that can be had. Zero: it is
+	// Bound is how long somebody may wait for a lock that is available. Zero: it is
 	// only measured.
 	Bound time.Duration
 	// TTL is how long a lease may outlast a holder that is gone.
