@@ -56,8 +56,8 @@ func Mutants() []Mutant {
 		{Name: "redis-error-says-nothing", mech: nodes["error-says-nothing"], script: ailing, seed: 1},
 		{Name: "redis-look-at-mark", mech: nodes["look-at-mark"], script: losing, seed: 1},
 		{Name: "redis-releases-retained", mech: nodes["releases-retained"], script: blinking, seed: 1, idle: true},
-		{Name: "redis-stamp-of-push", mech: nodes["stamp-of-push"], script: crowding, seed: 2},
-		{Name: "wait-grant-from-since", mech: leasehold.WaitMechanisms["grant-from-since"], script: crowding, seed: 2},
+		{Name: "redis-stamp-of-push", mech: nodes["stamp-of-push"], script: contention, seed: 2},
+		{Name: "wait-grant-from-since", mech: leasehold.WaitMechanisms["grant-from-since"], script: contention, seed: 2},
 		{Name: "wait-pass-draws", mech: waitq.Mechanisms["pass-draws"], script: passing, seed: 1},
 		{Name: "wait-returned-given-up", mech: waitq.Mechanisms["returned-given-up"], script: refusing, seed: 2, idle: true},
 
