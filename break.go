@@ -53,7 +53,7 @@ type BreakRequest struct {
 // lease twice is like breaking it once. It returns nil if the lease is over, even if
 // it was before. The error matches ErrBusy if the lock is held with another token. If
 // ctx ends first it matches ctx.Err(), and also ErrBusy if the lease was broken and is
-// not over yet: it then ends in the same way, and nobody waits for that.
+// not over yet: it then ends in the same way, and Break does not wait for it.
 // ErrUnsupported means that the store cannot break this lease, and ErrInvalid that the
 // request is wrong; other errors are the store's, and trying again is safe.
 //

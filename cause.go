@@ -22,7 +22,7 @@ func canWait(err error) (busy *BusyError, retry bool) {
 	return nil, errors.Is(err, ErrLost) // granted, but too late to be of use
 }
 
-// opens says whether the lock cannot be had because nodes are in quarantine,
+// opens reports whether the lock is refused because nodes are in quarantine,
 // which has an end.
 func opens(err error) bool {
 	var quorum *QuorumError

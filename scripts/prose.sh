@@ -20,7 +20,7 @@ ${start}Who(ever)? [a-z]
 \b[Bb]ut for\b
 \b[Ww]hich is no [^l]
 \b[Ww]hat there is (to|of|for|gets)\b
-\b(can|may) be had\b
+\b(can|may|could|cannot)( not)? be had\b
 \b(hear|hears|heard) of\b
 \b(is|are|was|were|be|been) told that\b
 \bof no use\b
