@@ -83,8 +83,8 @@ type share struct {
 	held   time.Duration // for how long, if it was the last lease of its hold
 }
 
-// turn is what becomes of a hold that its last lease leaves. With askAround it is what
-// the store is asked for.
+// turn is what becomes of a hold when its last lease leaves it. With askAround it has the
+// fields of the request to the store.
 type turn struct {
 	verdict
 	above fence.Token
@@ -209,7 +209,7 @@ func (h *hold) detachLocked(now clock.Instant) {
 	}
 }
 
-// endLocked makes err the fate of s, unless it already has one.
+// endLocked ends s with err, unless it has ended already.
 func (s *share) endLocked(err error) {
 	if s.err != nil {
 		return
