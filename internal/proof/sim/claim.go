@@ -40,7 +40,7 @@ func (c *claim) shares() bool {
 	return store.Lease{Kind: c.kind(), Weight: c.weight}.SharesToken()
 }
 
-// slot is what its token is compared within.
+// slot is the slot within which its token is compared with others.
 func (c *claim) slot() int {
 	if c.kind().Shared {
 		return 0

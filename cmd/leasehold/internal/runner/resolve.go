@@ -63,7 +63,7 @@ func Resolve(name string) (path string, err error) {
 	return "", startError(name, err)
 }
 
-// notExecutable says whether PATH has a file of that name, which LookPath
+// notExecutable reports whether PATH has a file of that name, which LookPath
 // passed over because it may not be executed.
 func notExecutable(name string) bool {
 	if name == "" || strings.ContainsRune(name, filepath.Separator) {

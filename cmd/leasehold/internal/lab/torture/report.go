@@ -30,7 +30,7 @@ type Report struct {
 	h *history.History
 }
 
-// OK says whether all promises were kept, as far as can be seen.
+// OK reports whether all promises were kept, as far as can be seen.
 func (r *Report) OK() bool { return len(r.Violations) == 0 && len(r.Hung) == 0 }
 
 func (r *run) report(ctx context.Context, hung []string) (*Report, error) {
