@@ -94,7 +94,7 @@ func breakLease(p *program, c *cobra.Command, r leasehold.BreakRequest) error {
 	sig := stop()
 	switch {
 	case sig != 0 && told:
-		p.voice.note("the lease stays broken, and ends without us")
+		p.voice.note("the lease stays broken, and the lock becomes free without this command")
 		fallthrough
 	case sig != 0:
 		return &exitError{code: runner.SignalCode + int(sig)}

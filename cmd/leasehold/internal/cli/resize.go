@@ -119,9 +119,9 @@ func resize(p *program, ctx context.Context, st store.Store, name string, permit
 func (r resizedJSON) tell(p *program) {
 	switch {
 	case r.Was == 0 && r.keeps:
-		p.voice.note("nobody uses semaphore %q: it has %d permits for a while, as long as a lease can last, and then as many as the next one asks for", r.Name, r.Permits)
+		p.voice.note("nobody uses semaphore %q: it keeps %d permits for as long as a lease can last; after that, the next request sets the number", r.Name, r.Permits)
 	case r.Was == 0:
-		p.voice.note("nobody uses lock %q: the next one that asks for it says how many permits it has", r.Name)
+		p.voice.note("nobody uses lock %q: the next request for it sets the number of permits", r.Name)
 	case !r.Changed:
 		p.voice.note("semaphore %q has %d permits already", r.Name, r.Permits)
 	case r.Permits == 1:

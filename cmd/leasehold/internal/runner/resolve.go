@@ -29,7 +29,7 @@ func (e *StartError) Error() string {
 
 func (e *StartError) Unwrap() error { return e.Err }
 
-var errNotExecuted = errors.New("the process that was to become it ended before that")
+var errNotExecuted = errors.New("the process that was started for it ended before it could be executed")
 
 // startError gives err the code that shells give it.
 func startError(command string, err error) *StartError {
