@@ -17,9 +17,9 @@
 // servers' tickTime, and asks the servers for an answer three times a tick while it is in
 // use. The leader ends sessions, and the servers that clients are connected to report the
 // clients to it only now and then. So the timeout of a session is three ticks longer than
-// the TTL of its leases, and a grant or a renewal counts only from an instant up to which
-// a write that a majority has accepted, and regular answers, prove that the leader
-// knows of the session. A server that is cut off from its leader proves nothing, although
+// the TTL of its leases. A grant or a renewal counts from the last instant for which it is
+// proven that the leader knew of the session: by a write that a majority has accepted, and
+// by regular answers. A server that is cut off from its leader proves nothing, although
 // it goes on answering that a place is there.
 //
 // A lease that nobody renews while its process lives is ended by the store. When a
