@@ -45,7 +45,7 @@ var termDelay = Backoff(100*time.Millisecond, 15*time.Second)
 // returns the fencing token of the term, and Election.Err whether it is over by now.
 //
 // If leadership is lost, if fn returns an error, or if the store cannot be reached, Run
-// logs that and contends again after a pause, which grows while that goes on and is
+// logs that and contends again after a pause. The pause grows while that goes on, and is
 // short again after a term of at least one TTL. Between those pauses it is always
 // either leading or in the queue.
 //

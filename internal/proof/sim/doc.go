@@ -5,6 +5,10 @@
 // (testing/synctest), so a minute of it takes some milliseconds. A judge watches what
 // holders of leases see, and what the servers keep.
 //
+// The files are layers: the script, the time, the history and the commands (time.go,
+// history.go, command.go); the world of clients, links, nodes and workers (world.go); above it
+// the faults (fault.go) and the judge (judge.go), which the world sees as a watcher.
+//
 // # One script, one history
 //
 // A run is decided by its Script, to the last event: by no scheduler, no number
