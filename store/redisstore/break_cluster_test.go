@@ -191,7 +191,7 @@ func TestPromotedReplicaThatForgotABreak(t *testing.T) {
 	}
 }
 
-// In a cluster, too, a client that may not use the channel is notified at its next renewal, and
+// In a cluster, too, a client that may not use the channel learns of it at its next renewal, and
 // one that may not publish breaks leases all the same. Waiters do not depend on it.
 func TestBreakInAClusterWithoutRights(t *testing.T) {
 	t.Parallel() // it mostly waits

@@ -92,7 +92,7 @@ func TestStandbyIsPromoted(t *testing.T) {
 	mustRelease(t, s, kept)
 }
 
-// A standby that was behind when it is promoted has forgotten the last grants. Their holders are notified
+// A standby that was behind when it is promoted has forgotten the last grants. Their holders learn of it
 // so at the next renewal, and the next token of the lock is larger than theirs all the same, so data
 // that checks tokens stays safe.
 func TestStandbyThatIsBehindIsPromoted(t *testing.T) {
