@@ -25,6 +25,7 @@ ${start}Who(ever)? [a-z]
 \b(is|are|was|were|be|been) told that\b
 \bof no use\b
 \bso that nobody\b
+^// [A-Za-z]+ says (whether|if)\b
 \b(lease|leases|permission|holder|client) of (etcd|ZooKeeper|Curator)'s[ ,.]"
 
 found=$(git grep -nE "$(printf '%s' "$patterns" | tr '\n' '|')" -- \
