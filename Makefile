@@ -40,7 +40,7 @@ SHORT     = $(if $(filter %ms,$(BENCHTIME)),-short)
 SEEDS     = 1000
 MOST      = 0
 TORTURE   = 60s
-# How long a waiter may wait in the torture for a lock that can be had; 0: not judged.
+# How long a waiter may wait in the torture for a lock that is available; 0: not judged.
 IDLE      = 500ms
 SEED      = 0
 PLATFORMS = darwin/arm64 windows/amd64 linux/386

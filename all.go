@@ -44,7 +44,7 @@ func (c *Client) All(locks ...*Lock) *All {
 		case l.c != &c.queues:
 			a.wrong = invalid("lock %q is of another Client: locks that are acquired together are of one", l.r.name)
 		case i > 0 && l.r.name == a.locks[i-1].r.name:
-			a.wrong = invalid("lock %q is to be acquired twice at once", l.r.name)
+			a.wrong = invalid("lock %q is listed twice among locks to acquire together", l.r.name)
 		}
 	}
 	return a
@@ -61,7 +61,7 @@ func (a *All) With(o LockOptions) *All {
 
 // Acquire blocks until it has all locks, and returns their leases, which outlive ctx.
 // The caller must release them. The errors are those of Lock.Acquire, for the lock that
-// could not be had; all others are free again then. If a lock is lost while Acquire waits
+// could not be acquired; all others are free again then. If a lock is lost while Acquire waits
 // for another, it begins anew.
 func (a *All) Acquire(ctx context.Context) (*Leases, error) {
 	return a.acquire(ctx, false, false)
@@ -99,7 +99,7 @@ func (a *All) acquire(ctx context.Context, once, bound bool) (*Leases, error) {
 }
 
 // acquireInOrder acquires one lock after the other, and releases those it has if one
-// cannot be had. If it fails because one of those was lost, it may be called again.
+// cannot be acquired. If it fails because one of those was lost, it may be called again.
 func (a *All) acquireInOrder(ctx context.Context, once, bound bool) (ls *Leases, again bool, err error) {
 	ls = &Leases{}
 	complete := false

@@ -59,7 +59,7 @@ func TestAll(t *testing.T) {
 	})
 }
 
-// If one of the locks cannot be had, none is held.
+// If one of the locks cannot be acquired, none is held.
 func TestAllOrNothing(t *testing.T) {
 	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		first := b.acquire(b.strangers().Mutex("b"))

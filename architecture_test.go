@@ -134,7 +134,7 @@ func TestArchitectureAnswersInOnePlace(t *testing.T) {
 	}
 }
 
-// exists says whether a name in a document is a path of the repository, the name
+// exists reports whether a name in a document is a path of the repository, the name
 // of one of its files, a command, or an identifier with or without its package
 // or type. The targets of make are looked for elsewhere.
 func exists(name string, declared, files map[string]bool) bool {

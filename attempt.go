@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// attempt asks the store once, for itself or for those in q as well.
+// attempt asks the store for the lock once: on behalf of all in q, unless q is nil.
 func (c *holds) attempt(ctx context.Context, r *recipe, t terms, bound bool, q *queue) (*Lease, error) {
 	req := store.AcquireRequest{Lease: store.Lease{Name: r.name, Owner: r.o.Owner, Kind: t.kind, Weight: t.weight, TTL: t.life.TTL, Require: r.o.Require}}
 	if req.Owner != "" {

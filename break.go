@@ -23,8 +23,8 @@ type BreakRequest struct {
 	// By says who breaks the lease, and Reason why. They are shown to people for a day
 	// (store.State.Broken). At most store.MaxNote bytes each.
 	By, Reason string
-	// Now frees the lock without waiting for its holder. The holder may not be told
-	// before its next renewal, so two may work at once: only a resource that checks
+	// Now frees the lock without waiting for its holder. The holder may not be notified
+	// before its next renewal, so two processes may work at once: only a resource that checks
 	// fencing tokens is safe then.
 	Now bool
 	// OnWait is called when the lease is broken and not over yet, and before each pause,
@@ -43,7 +43,7 @@ type BreakRequest struct {
 // of Redis, etcd, ZooKeeper, a file and memory are, has it renewed at once; otherwise, or
 // if the message is lost, the next renewal is LockOptions.RenewEvery (a third of the TTL)
 // after the last one. While some of several servers are down, the answers to a renewal may
-// not show the break. Then the holder is told Notice before the end of its validity, as
+// not show the break. Then the holder is notified Notice before the end of its validity, as
 // when it cannot reach the store. The lock passes to the next owner when the holder has
 // released it, as Do does, or when its validity is over. So the holder knows of the loss
 // before anybody else can hold the lock, as with every loss. A holder whose process is
@@ -53,7 +53,7 @@ type BreakRequest struct {
 // lease twice is like breaking it once. It returns nil if the lease is over, even if
 // it was before. The error matches ErrBusy if the lock is held with another token. If
 // ctx ends first it matches ctx.Err(), and also ErrBusy if the lease was broken and is
-// not over yet: it then ends in the same way, and nobody waits for that.
+// not over yet: it then ends in the same way, and Break does not wait for it.
 // ErrUnsupported means that the store cannot break this lease, and ErrInvalid that the
 // request is wrong; other errors are the store's, and trying again is safe.
 //

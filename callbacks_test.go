@@ -78,7 +78,7 @@ func (b *queueBench) unharmed(what, name string) {
 
 // A waiter whose OnWait or Observer ends its goroutine leaves no place in the queue, and no
 // lock held if it is granted one at that moment, whether or not other waiters of its client
-// are behind it. The observer is told that its call failed.
+// are behind it. The observer is notified that its call failed.
 func TestWaiterEndedByACallback(t *testing.T) {
 	for how, end := range ends {
 		for _, from := range []string{"OnWait", "Observer"} {
@@ -124,7 +124,7 @@ func TestWaiterEndedByACallback(t *testing.T) {
 							t.Errorf("%s: the caller panicked with %v, want a panic: %v", what, p, how == "panic")
 						}
 						if !slices.Equal(outcomes, []leasehold.EventKind{leasehold.Failed}) {
-							t.Errorf("%s: the observer was told of the outcomes %v, want one, failed", what, outcomes)
+							t.Errorf("%s: the observer saw the outcomes %v, want one, failed", what, outcomes)
 						}
 						if !granted {
 							b.release(first)

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/waitq"
 )
 
-// canWait says whether the lock may be had later: because its holder will be
+// canWait reports whether waiting for the lock can help: because its holder will be
 // gone (busy is then set), or because nodes may come back.
 func canWait(err error) (busy *BusyError, retry bool) {
 	if errors.As(err, &busy) {
@@ -22,7 +22,7 @@ func canWait(err error) (busy *BusyError, retry bool) {
 	return nil, errors.Is(err, ErrLost) // granted, but too late to be of use
 }
 
-// opens says whether the lock cannot be had because nodes are in quarantine,
+// opens reports whether the lock is refused because nodes are in quarantine,
 // which has an end.
 func opens(err error) bool {
 	var quorum *QuorumError

@@ -94,7 +94,7 @@ func TestDowngrade(t *testing.T) {
 	})
 }
 
-// A downgrade ends one lease and begins another, and the observer is told of both.
+// A downgrade ends one lease and begins another, and the observer is notified of both.
 func TestDowngradeIsObserved(t *testing.T) {
 	changing(t, func(t *testing.T, b *queueBench, s *changes) {
 		w := new(watch)

@@ -73,8 +73,7 @@ func (c *core) lock() (now clock.Instant) {
 	return now
 }
 
-// drop releases in the store what r was granted, when nothing else can be done
-// about it.
+// drop tries once to release what r was granted, and logs a failure.
 func (c *core) drop(ctx context.Context, r store.ReleaseRequest) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(max(r.TTL, time.Second), 5*time.Second))
 	defer cancel()

@@ -35,8 +35,8 @@ func (l *Lease) Downgrade(ctx context.Context) (*Lease, error) {
 	return next, err
 }
 
-// downgrade is Downgrade, and says whether the writer's hold has ended by it. It calls
-// nothing of the user's, which could release l and would wait for this.
+// downgrade makes the request, and reports whether the writer's hold has ended by it. It calls
+// no function of the user's: that could release l, and would wait for downgrade to return.
 func (l *Lease) downgrade(ctx context.Context) (next *Lease, over bool, err error) {
 	h, c := l.h, l.h.c
 	changer, ok := c.store.(store.Changer)

@@ -27,7 +27,7 @@ func (e *Election) Name() string { return e.l.r.name }
 
 // With returns a copy of e in which the options set in o replace those of e. TTL is
 // how long nobody leads after a leader has died; Notice is how long a leader has to
-// stop after it was told that it lost. RetryDelay also gives the pauses between the
+// stop after it was notified that it lost. RetryDelay also gives the pauses between the
 // terms of a candidate, by default Backoff(100*time.Millisecond, 15*time.Second). Run
 // refuses Owner, and ignores Tries.
 func (e *Election) With(o LockOptions) *Election { return &Election{e.l.With(o)} }
@@ -45,7 +45,7 @@ var termDelay = Backoff(100*time.Millisecond, 15*time.Second)
 // returns the fencing token of the term, and Election.Err whether it is over by now.
 //
 // If leadership is lost, if fn returns an error, or if the store cannot be reached, Run
-// logs that and contends again after a pause, which grows while that goes on and is
+// logs that and contends again after a pause. The pause grows while that goes on, and is
 // short again after a term of at least one TTL. Between those pauses it is always
 // either leading or in the queue.
 //

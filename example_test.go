@@ -222,7 +222,7 @@ func ExampleClient_Break() {
 	go func() {
 		ended <- locks.Mutex("deploy").Do(ctx, func(ctx context.Context, l *leasehold.Lease) error {
 			held <- l.Token()
-			<-ctx.Done() // the job hangs, until it is told that it has lost the lock
+			<-ctx.Done() // the job hangs, until it is notified that it has lost the lock
 			return nil
 		})
 	}()

@@ -19,8 +19,8 @@ import (
 const (
 	// hintPause is the least time between two looks at all leases, however many hints come.
 	hintPause = 50 * time.Millisecond
-	// maxHints bounds the hints that are kept until the next look; further ones are dropped.
-	// It is also about how many are kept in early.
+	// maxHints bounds the hints until the next look; further ones are dropped. It is also
+	// about how many early has.
 	maxHints = 1024
 )
 
@@ -31,12 +31,12 @@ type hints struct {
 	next   clock.Instant // when the leases may be looked at again
 
 	// early has the owners that a hint named while the client had no lease of theirs: the
-	// grant may still be on its way, for long if the process is stopped. It is guarded by the
+	// grant may not have arrived yet, for long if the process is stopped. It is guarded by the
 	// client's mutex, not by mu.
 	early map[string]bool
 }
 
-// listen heeds what s says of broken leases for as long as c is in use.
+// listen has c follow the hints of s about broken leases, for as long as c is in use.
 func (c *holds) listen(s store.BreakNotifier) {
 	user := weak.Make(c)
 	stop := s.NotifyBroken(func(owner string) {

@@ -36,7 +36,7 @@ type hold struct {
 	renewed atomic.Bool // or is being renewed
 
 	// Guarded by the client's mutex.
-	telling  int  // events that the observer is yet to be told of by a goroutine of the package
+	telling  int  // events that a goroutine of the package has not told the observer yet
 	attached bool // q passes it on
 	fsm      renewer.Lease[*hold]
 	shares   []*share
@@ -47,7 +47,7 @@ type hold struct {
 	q      waitQueue // whose goroutine asked for it; nil: none
 	waited bool      // it had a place in the store's queue
 
-	holder *Holder // what others are told of it, once somebody was
+	holder *Holder // as shown to other goroutines; nil until one asks
 	trace  string  // of the present holder
 }
 
@@ -83,8 +83,8 @@ type share struct {
 	held   time.Duration // for how long, if it was the last lease of its hold
 }
 
-// turn is what becomes of a hold that its last lease leaves. With askAround it is what
-// the store is asked for.
+// turn is what becomes of a hold when its last lease leaves it. With askAround it has the
+// fields of the request to the store.
 type turn struct {
 	verdict
 	above fence.Token
@@ -209,7 +209,7 @@ func (h *hold) detachLocked(now clock.Instant) {
 	}
 }
 
-// endLocked makes err the fate of s, unless it already has one.
+// endLocked ends s with err, unless it has ended already.
 func (s *share) endLocked(err error) {
 	if s.err != nil {
 		return
@@ -269,7 +269,7 @@ func (s *share) observeLaterLocked(kind EventKind, now clock.Instant, err error)
 	})
 }
 
-// event is what the observer is told of a hold.
+// event returns an event of the hold for the observer.
 func (s *share) event(kind EventKind, held time.Duration, err error) Event {
 	r := &s.h.req
 	return Event{Kind: kind, Name: r.Name, Owner: r.Owner, Token: s.token, Held: held, Err: err}

@@ -17,7 +17,7 @@ import (
 // the same owner, if they know of it.
 func (h *hold) release(ctx context.Context, undo bool) error {
 	// After a TTL the store has dropped the lease by itself, and nobody wants
-	// to wait longer than some seconds to be told so.
+	// to wait longer than some seconds to learn that.
 	bound := min(max(h.req.TTL, time.Second), 5*time.Second)
 	if releaseDetached {
 		ctx = context.WithoutCancel(ctx)
@@ -39,7 +39,7 @@ func (h *hold) release(ctx context.Context, undo bool) error {
 	return err
 }
 
-// retries says whether a release that ended with err is to be tried again.
+// retries reports whether a release that ended with err is tried again.
 func retries(err error) bool {
 	return err != nil && !errors.Is(err, store.ErrNotHeld) && !errors.Is(err, store.ErrClosed) && !errors.Is(err, ErrInvalid)
 }
@@ -117,8 +117,8 @@ func (h *hold) keep(ctx context.Context, d time.Duration) error {
 }
 
 // stay makes the store keep the lock for the rest of MinHold without further
-// renewals, or for as long as it can. It returns what there is to say about a lock
-// that was not released.
+// renewals, or for as long as it can. Its error says how the lock ends instead
+// of being released.
 func (h *hold) stay(ctx context.Context) error {
 	rest := -h.c.lock().Sub(h.least)
 	h.c.mu.Unlock()

@@ -86,7 +86,7 @@ func (e *Election) leaders(ctx context.Context) ([]Leader, error) {
 // iteration.
 //
 // A leader that becomes undecided is still the leader for Observe, until it certainly is
-// not. A leader that is undecided when Observe first hears of it is yielded twice if it
+// not. A leader that is undecided when Observe first sees it is yielded twice if it
 // turns out to lead.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	mustHave(ctx)

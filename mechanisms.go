@@ -9,9 +9,9 @@ const (
 	ownerPerAttempt = true
 	// renewalFromStart: a renewal counts from before its request left.
 	renewalFromStart = true
-	// noticeGiven: holders are told before validity ends.
+	// noticeGiven: holders are notified before validity ends.
 	noticeGiven = true
-	// lossTold: and they are told by their context, not only when they ask.
+	// lossTold: and they are notified by their context, not only when they ask.
 	lossTold = true
 	// errLooks: Lease.Err reads the clock as well.
 	errLooks = true

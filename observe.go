@@ -37,7 +37,7 @@ func (c *queues) seeOutcome(ctx context.Context, r *recipe, began clock.Instant,
 func (r *recipe) listens() bool { return r.o.OnWait != nil || r.c.observe != nil }
 
 // seeWaiting tells LockOptions.OnWait why the lock is waited for. It tells the observer only if
-// the cause is not told, the last one that it was told of, and updates told.
+// the cause is not that of told, the last one that the observer has seen, and updates told.
 func (r *recipe) seeWaiting(ctx context.Context, began clock.Instant, reason error, told *cause) {
 	if r.o.OnWait != nil {
 		r.o.OnWait(reason)

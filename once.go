@@ -43,8 +43,8 @@ type Tick struct {
 // another, and reports whether it did. It blocks while fn runs, and does not wait for
 // others. It is safe for concurrent use.
 //
-// A tick is run at most once: the store is told of the run before fn is called, and
-// keeps that for LockAtLeastFor. So a run that crashed is not repeated, a machine that
+// A tick is run at most once: the store records the run before fn is called, and
+// remembers it for LockAtLeastFor. So a run that crashed is not repeated, a machine that
 // comes late finds the tick taken, and a tick may be missed altogether, for example if a
 // machine dies between the two steps.
 //
@@ -88,8 +88,8 @@ func (c *Client) Once(ctx context.Context, job string, t Tick, fn func(ctx conte
 //
 // That a tick is run at most once rests on this. Say two machines took the same record,
 // at times s1 < s2. The store kept it for LockAtLeastFor after s1, so s2 is later than
-// s1 + LockAtLeastFor. Each machine found the tick to be the present one before it asked
-// for the record and again when it had it, so at s1 and at s2 their clocks were within
+// s1 + LockAtLeastFor. Each machine checks that the tick is the present one before it asks
+// for the record, and again when it has it. So at s1 and at s2 their clocks were within
 // Every/2 of the tick, and thus within Every of each other. So the clocks differ by more
 // than LockAtLeastFor - Every.
 func (t Tick) record(ctx context.Context, c *Client, job string) (store.Lease, error) {

@@ -88,7 +88,7 @@ type LockOptions struct {
 	// NoRenew turns renewal off: the lease ends after its TTL unless Extend is
 	// called.
 	NoRenew bool
-	// Notice is how long before the end of validity the holder is told that the
+	// Notice is how long before the end of validity the holder is notified that the
 	// lease is lost, so that it has stopped when validity ends. Default TTL/20.
 	Notice time.Duration
 	// MaxHold bounds the whole hold: after it the lease is lost, even if renewals
@@ -98,7 +98,7 @@ type LockOptions struct {
 	// arrived: Release waits for the rest. It is for jobs that many machines start at
 	// "the same" time by their clocks, where a short run on one machine must still
 	// exclude a late start on another. It cannot be longer than MaxHold, nor, with
-	// NoRenew, than the time after which the holder is told of the loss. Default 0.
+	// NoRenew, than the time after which the holder is notified of the loss. Default 0.
 	MinHold time.Duration
 	// Purpose is shown to users who want to know the holder. Goroutines share a place
 	// in the queue and a lease only if their purpose is the same: twenty goroutines
@@ -239,7 +239,7 @@ func (o LockOptions) life() (leasefsm.Config, error) {
 	case c.MaxHold > 0 && o.MinHold > c.MaxHold:
 		return c, invalid("MinHold %v is longer than MaxHold %v", o.MinHold, c.MaxHold)
 	case o.NoRenew && o.MinHold > valid-c.Notice:
-		return c, invalid("MinHold %v is too long with NoRenew: the holder of a lease of TTL %v is told after %v that it is lost", o.MinHold, c.TTL, valid-c.Notice)
+		return c, invalid("MinHold %v is too long with NoRenew: the holder of a lease of TTL %v is notified of its loss after %v", o.MinHold, c.TTL, valid-c.Notice)
 	}
 	if !noticeGiven {
 		c.Notice = 0

@@ -39,13 +39,13 @@ func (q asker) waitInStore() {
 		for {
 			p := q.nextPlace()
 			if p == nil || q.waitAtAndEnd(p) {
-				return // the queue is somebody else's business
+				return // another goroutine asks for the queue now, or none has to
 			}
 		}
 	}, q.failed)
 }
 
-// waitAtAndEnd is waitAt, and gives up p.
+// waitAtAndEnd waits at p, and then gives p up.
 func (q asker) waitAtAndEnd(p *place) (given bool) {
 	defer close(p.gone)
 	defer p.cancel()
@@ -192,7 +192,7 @@ func (q asker) waitAt(p *place) (given bool) {
 	return false
 }
 
-// ask is the request for p, and when it was made: before the first byte leaves.
+// ask returns the request for p, and when it was made: before the first byte leaves.
 func (q asker) ask(p *place, waiters int, trace string) (store.WaitRequest, clock.Instant) {
 	if r := p.reserved; r != nil {
 		p.reserved = nil
@@ -203,8 +203,8 @@ func (q asker) ask(p *place, waiters int, trace string) (store.WaitRequest, cloc
 	return r, q.c.clock.Now()
 }
 
-// give makes the first in the queue the holder of what was granted, or gives it
-// back if there is none.
+// give makes the first waiter in the queue the holder of the grant, or releases the grant
+// if there is no waiter.
 func (q asker) give(p *place, req store.Lease, grant store.Grant, start clock.Instant) (given bool, err error) {
 	if grant.Owner != "" {
 		req.Owner = grant.Owner

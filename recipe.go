@@ -15,7 +15,7 @@ type recipe struct {
 	call call
 }
 
-// call is what one call of Acquire, Try or Do adds to a recipe, for people who watch.
+// call is what one call of Acquire, Try or Do adds to a recipe, for the observer and traces.
 type call struct {
 	number uint64
 	trace  string

@@ -38,8 +38,8 @@ type departure struct {
 	ahead int           // waiters of the queue before it
 }
 
-// holder returns why a waiter that left as s says was not granted the lock of that name.
-// It asks the store once, unless what s knew is recent.
+// holder returns why the waiter with the departure s was not granted the lock of that name.
+// It asks the store once, unless the reason in s is recent.
 func (r *refresher) holder(ctx context.Context, c *core, name string, ttl time.Duration, s departure) error {
 	var busy *BusyError
 	if !errors.As(s.why, &busy) {
@@ -77,10 +77,10 @@ func (l *refresh) ask(ctx context.Context, c *core, name string, ttl time.Durati
 	l.state, l.err = c.inspect(ctx, name, ttl)
 }
 
-// before returns how many places of line come before one of that rank, which may
+// before returns how many places of queue come before one of that rank, which may
 // be among them.
-func before(line []store.Place, rank uint64) (n int) {
-	for i, p := range line {
+func before(queue []store.Place, rank uint64) (n int) {
+	for i, p := range queue {
 		switch is := store.Rank(p.Holder.Owner); {
 		case is == rank:
 			return i

@@ -33,9 +33,9 @@ func (l *Lease) Release(ctx context.Context) error {
 	return err
 }
 
-// release is Release, and says whether the hold has ended by it for the first
-// time, and whether the outcome is known. Nothing of the user's is called that
-// could release l again, since that waits for this.
+// release makes the request. It reports whether the hold has ended by it for the first
+// time, and whether the outcome is known. It calls no function of the user's: that could
+// release l again, and would wait for release to return.
 func (l *Lease) release(ctx context.Context) (over, known bool, err error) {
 	l.releasing.Lock()
 	defer l.releasing.Unlock()
@@ -53,7 +53,7 @@ func (l *Lease) release(ctx context.Context) (over, known bool, err error) {
 	return over, l.released, err
 }
 
-// isOver says whether l is lost or released, as far as is known.
+// isOver reports whether l is lost or released, as far as is known.
 func (l *Lease) isOver() bool {
 	l.h.c.mu.Lock()
 	defer l.h.c.mu.Unlock()

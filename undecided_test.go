@@ -83,7 +83,7 @@ func TestBreakOfAReaderThatLeft(t *testing.T) {
 }
 
 // A leader that becomes undecided is no change for observers, and neither is it when the servers
-// decide that it leads. One that is undecided when they first hear of it is yielded as such, and
+// decide that it leads. One that is undecided when they first see it is yielded as such, and
 // once more when it is known to lead.
 func TestObserveUndecidedLeaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

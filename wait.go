@@ -9,7 +9,7 @@ import (
 )
 
 // wait asks for the lock until it is granted, tries are used up, ctx ends, or
-// the answer is one that waiting cannot change. With bound, what is derived from
+// an error shows that waiting cannot help. With bound, what is derived from
 // the lease's context ends with ctx.
 func (c *queues) wait(ctx context.Context, r *recipe, tries int, bound bool) (*Lease, error) {
 	mustHave(ctx)
@@ -35,7 +35,8 @@ func (c *queues) wait(ctx context.Context, r *recipe, tries int, bound bool) (*L
 // errEnded is the error of Failed if the caller does not live to see any.
 var errEnded = errors.New("a function given to the client ended the goroutine that waited for the lock")
 
-// get is wait, and says how the lease was obtained: 0 by re-entry.
+// get asks for the lock, or re-enters the lease that ctx carries. It returns how the lease was
+// obtained; 0 means by re-entry.
 func (c *queues) get(ctx context.Context, r *recipe, tries int, bound bool, began clock.Instant) (*Lease, EventKind, error) {
 	t, err := c.termsOf(r)
 	if err != nil {

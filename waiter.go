@@ -26,8 +26,8 @@ type withdrawal struct {
 	placeGone chan struct{} // closed when nothing is left of the place that it left; or nil
 }
 
-// answer ends a wait, unless it is the zero one, which says that there is a new
-// reason for it.
+// answer ends a wait. The zero answer does not end it: it means that there is a new
+// reason to wait.
 type answer struct {
 	lease *Lease
 	how   EventKind
@@ -41,8 +41,7 @@ func (q *queue) newWaiter(r *recipe, ctx context.Context, bound bool) *waiter {
 	return w
 }
 
-// joinLocked has w wait in its queue, after the event by which it comes to that.
-// It returns the place at which w waits in its own goroutine, or nil.
+// joinLocked puts w into its queue by the event e, which is Join or TryRefused. It returns the place at which w waits in its own goroutine, or nil.
 func (w *waiter) joinLocked(e waitq.Event[*waiter], now clock.Instant) *place {
 	e.Waiter = &w.Waiter
 	if a, _ := w.q.stepLocked(e, now); a.Kind != waitq.EnterYourself {
@@ -72,7 +71,7 @@ func (w *waiter) get(p *place, began clock.Instant) (lease *Lease, how EventKind
 	return lease, how, err
 }
 
-// wait waits in the queue, and tells of the reasons.
+// wait waits in the queue, and reports the reasons.
 func (w *waiter) wait(began clock.Instant) (*Lease, EventKind, error) {
 	var patience *time.Timer // with a store that gives no answer; seldom needed
 	var over <-chan time.Time
@@ -117,7 +116,7 @@ func (w *waiter) wait(began clock.Instant) (*Lease, EventKind, error) {
 }
 
 // tellWaiting calls the user's functions. If the context ends while they block,
-// w does not stand in anybody's way.
+// w leaves the queue at once.
 func (w *waiter) tellWaiting(began clock.Instant, why error, told *cause) {
 	stop := context.AfterFunc(w.ctx, w.stepAside)
 	defer stop()
@@ -168,9 +167,9 @@ func (w *waiter) deliverLocked(a answer) {
 	w.answer <- a
 }
 
-// leave takes w, whose context or patience has ended, out of the queue, and
-// returns the error that its wait ends with; or the answer that came first. The last to
-// leave stays until nothing is left of it in the store's queue.
+// leave takes w, whose context or patience has ended, out of the queue. It returns the
+// error for that, or the answer if that came first. The last waiter of a queue returns only
+// when nothing is left of its place in the store's queue.
 func (w *waiter) leave() (*Lease, EventKind, error) {
 	q := w.q
 	now := q.c.lock()
@@ -220,8 +219,8 @@ func (w *waiter) awaitPlace() {
 	}
 }
 
-// abandon is leave for a waiter whose goroutine goes no further, since a function
-// of the user's has ended it.
+// abandon does what leave does, for a waiter whose goroutine was ended by a function of the
+// user's.
 func (w *waiter) abandon() {
 	w.q.c.mu.Lock()
 	if w.done {

@@ -17,8 +17,8 @@ type Breaker interface {
 	Store
 
 	// BreakLease takes the lease that r.Owner holds with r.Token. From then on the
-	// lease cannot be renewed or healed, and no request of the owner that is still on
-	// its way can bring it back. The lock stays taken until the owner releases the
+	// lease cannot be renewed or healed, and no request of the owner that is still in
+	// flight can bring it back. The lock stays taken until the owner releases the
 	// lease, or its validity ends. BreakLease returns how long that can take at most, and
 	// zero if the lease is over; the caller repeats the call to learn when it is. With
 	// r.Now the lock is freed at once: the owner may then still work, and only fencing

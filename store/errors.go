@@ -70,7 +70,7 @@ func (e *BusyError) Error() string {
 	verb := "is held by"
 	switch {
 	case e.Holder.Waiting:
-		verb = "is kept for"
+		verb = "is reserved for"
 	case e.Undecided:
 		verb = "may be held by"
 	}

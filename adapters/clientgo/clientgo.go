@@ -124,7 +124,7 @@ func (l *Lock) Identity() string { return l.o.Identity }
 // Describe names the lock in the elector's log.
 func (l *Lock) Describe() string { return "leasehold/" + l.mutex.Name() }
 
-// The elector's word for the end of a term, which it says before anybody else is told.
+// The elector's word for the end of a term, which it says before anybody else is notified.
 const stoppedLeading = "stopped leading"
 
 // RecordEvent learns from the elector that it has stopped leading. No event is recorded.

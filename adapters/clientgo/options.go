@@ -35,7 +35,7 @@ type Options struct {
 	// Run here, or the process. With controller-runtime end the process: a manager whose
 	// context ends lets its controllers go on for its GracefulShutdownTimeout. Lost is
 	// called on a goroutine of its own, once for each term, with an error that matches
-	// leasehold.ErrLost. Default: nobody is told.
+	// leasehold.ErrLost. Default: nobody is notified.
 	Lost func(error)
 }
 

@@ -24,7 +24,7 @@ type LockerOptions struct {
 	Lock leasehold.LockOptions
 	// Lost is called when the lease of a job is lost while the job runs: other schedulers
 	// can run it as well then. gocron cannot tell the job. It is called on a goroutine of
-	// its own. Default: nobody is told.
+	// its own. Default: nobody is notified.
 	Lost func(job string, err error)
 }
 

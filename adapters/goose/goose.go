@@ -2,7 +2,7 @@
 // The lease needs no session of the database, so it works through a connection pool such
 // as PgBouncer, and for databases that have no locks of their own.
 //
-// goose cannot be told that a lease was lost while it migrates. To have a migration
+// goose cannot be notified that a lease was lost while it migrates. To have a migration
 // stopped then, run it under the lock instead of giving goose a Locker:
 //
 //	err := lock.Do(ctx, func(ctx context.Context, _ *leasehold.Lease) error {

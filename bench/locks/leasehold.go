@@ -18,7 +18,7 @@ func leasehold(n int) Kind {
 		sends = []string{"get"}
 	}
 	return Kind{
-		Sends: sends, Uncounted: []string{"time"}, // a client reads a server's clock if it has not heard of it for long
+		Sends: sends, Uncounted: []string{"time"}, // a client reads a server's clock if it has not read it for long
 		Name: fmt.Sprintf("leasehold-%d", n), Label: "Leasehold, " + nodes(n), Role: Ours, Engine: Redis, Nodes: n,
 		Open: func(ctx context.Context, addrs []string) (Client, error) {
 			st, locks, err := Leasehold(ctx, addrs)

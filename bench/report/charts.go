@@ -61,7 +61,7 @@ func contended(r *Run) chart {
 		note: noteOf(r),
 	}
 	for _, size := range all {
-		c.series = append(c.series, crowdOf(size[0], size[1]))
+		c.series = append(c.series, contendersOf(size[0], size[1]))
 	}
 	return c
 }
@@ -78,7 +78,7 @@ func idle(r *Run) chart {
 		note: noteOf(r),
 	}
 	for _, size := range all {
-		c.series = append(c.series, crowdOf(size[0], size[1]))
+		c.series = append(c.series, contendersOf(size[0], size[1]))
 	}
 	return c
 }

@@ -195,7 +195,7 @@ func contestTables(r *Run) []contestTable {
 			if len(shown) == 0 {
 				continue
 			}
-			title := fmt.Sprintf("%s: %s", t.title, crowdOf(size[0], size[1]))
+			title := fmt.Sprintf("%s: %s", t.title, contendersOf(size[0], size[1]))
 			if t.scenario == Far && r.RoundTrip > 0 {
 				title += fmt.Sprintf(", a round trip of %.1f ms", r.RoundTrip.Seconds()*1e3)
 			}
@@ -219,7 +219,7 @@ func rounds(n int) string {
 	return fmt.Sprintf("medians of %d rounds", n)
 }
 
-func crowdOf(processes, goroutines int) string {
+func contendersOf(processes, goroutines int) string {
 	switch {
 	case goroutines == 1:
 		return fmt.Sprintf("%d processes", processes)

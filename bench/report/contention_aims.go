@@ -32,7 +32,7 @@ type aims struct {
 func aimsOf(r *Run) []aim {
 	a := &aims{run: r, medians: contestedOf(r)}
 	a.compared()
-	a.crowded()
+	a.manyProcesses()
 	a.ownNodes()
 	a.byHand()
 	a.postgresql()
@@ -94,7 +94,7 @@ func (a *aims) shared() {
 		permits := a.medians[contestKey{Shared, "leasehold-permit-1", size[0], size[1]}]
 		mutex := a.medians[contestKey{Shared, "leasehold-1", size[0], size[1]}]
 		if permits.turns > 0 && mutex.turns > 0 {
-			a.least(fmt.Sprintf("1 node, %s: turns, a semaphore of %d / mutex, both held for %v", crowdOf(size[0], size[1]), locks.Permits, SharedHold), permits.turns/mutex.turns, 6)
+			a.least(fmt.Sprintf("1 node, %s: turns, a semaphore of %d / mutex, both held for %v", contendersOf(size[0], size[1]), locks.Permits, SharedHold), permits.turns/mutex.turns, 6)
 		}
 	}
 }
@@ -161,8 +161,8 @@ func (a *aims) roundTrips() {
 	}
 }
 
-// crowded adds the figures of 128 processes on one node.
-func (a *aims) crowded() {
+// manyProcesses adds the figures of 128 processes on one node.
+func (a *aims) manyProcesses() {
 	const n = 128
 	us, ok := a.at(Contended, "leasehold-1", n)
 	if !ok {
@@ -291,10 +291,10 @@ func (a *aims) inside() {
 			switch {
 			case !ok:
 			case size[0] == 1:
-				a.all = append(a.all, aimOf(fmt.Sprintf("%s, %s: passes per second", crowdOf(size[0], size[1]), nodes(n)),
+				a.all = append(a.all, aimOf(fmt.Sprintf("%s, %s: passes per second", contendersOf(size[0], size[1]), nodes(n)),
 					load.Thousands(m.turns), "at least 100,000", m.turns >= 100_000))
 			default:
-				a.all = append(a.all, aimOf(fmt.Sprintf("%s, %s: the longest that one process keeps the lock", crowdOf(size[0], size[1]), nodes(n)),
+				a.all = append(a.all, aimOf(fmt.Sprintf("%s, %s: the longest that one process keeps the lock", contendersOf(size[0], size[1]), nodes(n)),
 					fmt.Sprintf("%v, %.0f turns", m.longestStay.Round(10*time.Microsecond), m.longestRun),
 					fmt.Sprintf("at most %v", cohortFor), m.longestStay <= cohortFor))
 			}
@@ -312,7 +312,7 @@ func (a *aims) waiting() {
 			if !ok {
 				continue
 			}
-			what := fmt.Sprintf("waiting, %s, %s: ", crowdOf(size[0], size[1]), nodes(n))
+			what := fmt.Sprintf("waiting, %s, %s: ", contendersOf(size[0], size[1]), nodes(n))
 			aim := 1.05 * float64((size[0]+1)*n) / (locks.TTL / 3).Seconds()
 			a.all = append(a.all, aimOf(what+"commands per second", fmt.Sprintf("%.2f", m.sent), fmt.Sprintf("at most %.2f", aim), m.sent <= aim))
 			a.all = append(a.all, aimOf(what+"client CPU", percent(m.clientShare), "under 1 % of one core", m.clientShare < 0.01))

@@ -83,7 +83,7 @@ var ratios = []ratio{
 	{what: "1 node: operations per second, Leasehold / best peer", aim: by(1, 1.3, 2.5), of: perSecond("leasehold-1", peers(1))},
 	{what: "1 node: operations per second, Leasehold / by hand with a counter", of: perSecond("leasehold-1", named("floor-token-1"))},
 	{what: "1 node: operations per second, Leasehold / by hand with a counter, in lists", of: perSecond("leasehold-1", named("floor-lists-1"))},
-	// What could be had at all: the same commands, by hand, beside the same peers.
+	// The most that is possible: the same commands, by hand, beside the same peers.
 	{what: "5 nodes: operations per second, by hand with a counter / best redsync", of: perSecond("floor-token-5", peers(5))},
 	{what: "5 nodes: operations per second, by hand with a counter, in lists / best redsync", of: perSecond("floor-lists-5", peers(5))},
 	{what: "1 node: operations per second, by hand with a counter / best peer", of: perSecond("floor-token-1", peers(1))},

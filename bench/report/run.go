@@ -83,7 +83,7 @@ type FirstInLine struct {
 	Failed string `json:",omitempty"`
 }
 
-// Contended says whether anything was measured of locks that everybody wants.
+// Contended reports whether anything was measured of locks that everybody wants.
 func (r *Run) Contended() bool { return len(r.Contests)+len(r.Firsts) > 0 }
 
 // Apart are the parts of a run that are kept in files of their own: what was

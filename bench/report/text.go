@@ -71,7 +71,7 @@ func printContention(w io.Writer, r *Run) error {
 func Overlapped(r *Run) error {
 	for _, c := range r.Contests {
 		if c.Overlaps > 0 {
-			return fmt.Errorf("%s is not a lock: with %s, %d turns began while another holder had it; the first: %s", c.Kind, crowdOf(c.Processes, c.Goroutines), c.Overlaps, c.Overlap)
+			return fmt.Errorf("%s is not a lock: with %s, %d turns began while another holder had it; the first: %s", c.Kind, contendersOf(c.Processes, c.Goroutines), c.Overlaps, c.Overlap)
 		}
 	}
 	return nil

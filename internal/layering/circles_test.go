@@ -20,18 +20,17 @@ const (
 )
 
 // checkCircles returns which packages have too many files that refer to each other in a
-// circle, and which types have too many methods. Registered numbers may not grow.
-func (r rules) checkCircles(t tree) []string {
+// circle, and which types have too many methods.
+func checkCircles(t tree) []string {
 	var wrong []string
 	for _, pkg := range t.packages() {
 		circle := t.circle(pkg)
-		if most := max(mostInCircle, r.circles[pkg]); len(circle) > most {
-			wrong = append(wrong, fmt.Sprintf("%s: %d files refer to each other in a circle, the most is %d: part them into layers (%s)", pkg, len(circle), most, strings.Join(circle, ", ")))
+		if len(circle) > mostInCircle {
+			wrong = append(wrong, fmt.Sprintf("%s: %d files refer to each other in a circle, the most is %d: part them into layers (%s)", pkg, len(circle), mostInCircle, strings.Join(circle, ", ")))
 		}
 		for name, n := range methods(t.product(pkg)) {
-			id := pkg + "." + name
-			if most := max(mostMethods, r.methods[id]); n > most {
-				wrong = append(wrong, fmt.Sprintf("%s: has %d methods, the most is %d: part it by its jobs", id, n, most))
+			if n > mostMethods {
+				wrong = append(wrong, fmt.Sprintf("%s.%s: has %d methods, the most is %d: part it by its jobs", pkg, name, n, mostMethods))
 			}
 		}
 	}

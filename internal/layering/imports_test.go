@@ -15,8 +15,6 @@ type rules struct {
 	usedBy    map[string][]string
 	modules   map[string][]string
 	pure      []string
-	circles   map[string]int // files of a package that refer to each other in a circle
-	methods   map[string]int // methods of the types that have more than mostMethods
 	idioms    idioms
 }
 
@@ -75,7 +73,7 @@ func (r rules) check(t tree) []string {
 		}
 		wrong = append(wrong, checkShape(f)...)
 	}
-	wrong = append(wrong, r.checkCircles(t)...)
+	wrong = append(wrong, checkCircles(t)...)
 	wrong = append(wrong, r.idioms.checkStores(t)...)
 	return append(wrong, r.checkClient(t)...)
 }

@@ -105,17 +105,6 @@ var project = rules{
 	// made-up time and made-up messages sees all there is to see.
 	pure: []string{"fence", "cmd/leasehold/internal/doctor", "internal/excerpt", "internal/leasefsm", "internal/proof/modelnode", "internal/nodemark", "internal/quorum", "internal/retain", "internal/rule", "internal/validity", "internal/waitq"},
 
-	// The largest circle of files that refer to each other, for packages in which it is
-	// larger than elsewhere. Lower these numbers; do not raise them.
-	circles: map[string]int{
-		"cmd/leasehold/internal/doctor": 13,
-		"internal/proof/sim":            16, "internal/quorum/driver": 10,
-	},
-
-	// The methods of types that have more than elsewhere, each with what it does
-	// besides its one job. Lower these numbers; do not raise them.
-	methods: map[string]int{},
-
 	idioms: idioms{
 		typed:  []string{"internal/quorum/driver", "store/redisstore", "store/redisstore/internal/conn"},
 		stores: []string{"store/memstore", "store/redisstore", "store/filestore", "store/sqlstore", "store/etcdstore", "store/zkstore"},

@@ -10,7 +10,7 @@ import (
 )
 
 // stale returns the entries of the registry that nothing needs: packages that are gone, imports
-// that no file has, and numbers that can be lowered.
+// that no file has, and functions that do not wait.
 func (r rules) stale(t tree) []string {
 	var wrong []string
 	report := func(format string, args ...any) {
@@ -42,17 +42,6 @@ func (r rules) stale(t tree) []string {
 			if !slices.ContainsFunc(slices.Collect(maps.Keys(imports[pkg])), func(to string) bool { return within(to, m) }) {
 				report("%s: may depend on %s, and does not", pkg, m)
 			}
-		}
-	}
-	for _, pkg := range slices.Sorted(maps.Keys(r.circles)) {
-		if n := len(t.circle(pkg)); n < r.circles[pkg] {
-			report("%s: %d files refer to each other in a circle, which is less than the %d that it may have", pkg, n, r.circles[pkg])
-		}
-	}
-	for _, id := range slices.Sorted(maps.Keys(r.methods)) {
-		at := strings.LastIndexByte(id, '.')
-		if n := methods(t.product(id[:at]))[id[at+1:]]; n < r.methods[id] {
-			report("%s: has %d methods, which is less than the %d that it may have", id, n, r.methods[id])
 		}
 	}
 	waits := map[string]bool{}
@@ -117,21 +106,17 @@ func TestStaleEntriesAreFound(t *testing.T) {
 		only:    map[string][]string{"store/redisstore": {pkg}},
 		usedBy:  map[string][]string{pkg: {"store/redisstore"}},
 		modules: map[string][]string{"store/redisstore": {"example.com/needed"}},
-		circles: map[string]int{pkg: 2},
-		methods: map[string]int{pkg + ".T": 1},
 		idioms:  idioms{waits: map[string]string{"store/redisstore.poll": "polls"}},
 	}
 	if wrong := sound.stale(tree); len(wrong) != 0 {
 		t.Errorf("found %q in a registry without stale entries", wrong)
 	}
 	for want, break_ := range map[string]func(*rules){
-		"internal/gone: there is no such package":                     func(r *rules) { r.layers = append(slices.Clone(r.layers), []string{"internal/gone"}) },
-		"internal/quorum: may know store, and does not":               func(r *rules) { r.only = map[string][]string{pkg: {"store"}} },
-		"there for store, which does not import it":                   func(r *rules) { r.usedBy = map[string][]string{pkg: {"store"}} },
-		"internal/quorum: may depend on example.com/m, and does not":  func(r *rules) { r.modules = map[string][]string{pkg: {"example.com/m"}} },
-		"internal/quorum: 2 files refer to each other in a circle":    func(r *rules) { r.circles = map[string]int{pkg: 3} },
-		"internal/quorum.T: has 1 methods, which is less than the 31": func(r *rules) { r.methods = map[string]int{pkg + ".T": 31} },
-		"internal/quorum.b: may wait for a time, and does not":        func(r *rules) { r.idioms.waits = map[string]string{pkg + ".b": "polls"} },
+		"internal/gone: there is no such package":                    func(r *rules) { r.layers = append(slices.Clone(r.layers), []string{"internal/gone"}) },
+		"internal/quorum: may know store, and does not":              func(r *rules) { r.only = map[string][]string{pkg: {"store"}} },
+		"there for store, which does not import it":                  func(r *rules) { r.usedBy = map[string][]string{pkg: {"store"}} },
+		"internal/quorum: may depend on example.com/m, and does not": func(r *rules) { r.modules = map[string][]string{pkg: {"example.com/m"}} },
+		"internal/quorum.b: may wait for a time, and does not":       func(r *rules) { r.idioms.waits = map[string]string{pkg + ".b": "polls"} },
 	} {
 		r := sound
 		break_(&r)

@@ -10,7 +10,7 @@ import (
 
 // A clock that is as fast as ours to within 1 % is never seen to jump, however slow the
 // network is. A clock that is set ahead or back is seen to jump at the next reply, by as much
-// as it was set, but for what the network can hide.
+// as it was set, less what the network can hide.
 func TestWatch(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 1))

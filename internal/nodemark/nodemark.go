@@ -76,7 +76,7 @@ func (e *VersionError) Error() string {
 	return fmt.Sprintf("its mark has version %q, and this client supports version %d only: stop all clients of other versions, then run leasehold bootstrap or call redisadmin.Bootstrap", e.Version, Version)
 }
 
-// String returns the text of the mark.
+// String returns the text of the mark. A node that is not Open is called shut there.
 func (m Mark) String() string {
 	state, lengthened := "shut", "0"
 	if m.Open {

@@ -73,7 +73,7 @@ const (
 	// the nodes send them at about the same time.
 	firstLook = 10 * time.Millisecond
 	// leaderPatience is how long an attempt keeps its nodes while another owner has a
-	// majority. Most likely that owner is releasing the lock, and one of its nodes heard
+	// majority. Most likely that owner is releasing the lock, and one of its nodes learned
 	// of it late.
 	leaderPatience = 16 * firstLook
 	// partPatience is how long an owner with a minority of the nodes may take to get a

@@ -1,5 +1,5 @@
 // Package renewer keeps the deadlines of the leases of one client: when each has to be
-// renewed, and when its holder has to be told of its loss. One timer serves all of
+// renewed, and when its holder has to be notified of its loss. One timer serves all of
 // them, and does no I/O; a few goroutines renew, many leases at a time. Neither runs
 // while nothing is held or due.
 //

@@ -85,7 +85,7 @@ type Hold struct {
 	// it has written.
 	Granted clock.Instant `json:"granted,omitempty"`
 	// Made is the attempt that made the grant, of an owner that makes several. It
-	// is empty once another attempt of that owner has been told of the lease.
+	// is empty once another attempt of that owner has been granted the lease.
 	Made string `json:"made,omitempty"`
 	// Broken means that the lease cannot be renewed any more; see BreakLease.
 	Broken bool `json:"broken,omitempty"`

@@ -29,7 +29,7 @@ type Change struct {
 	// Waiters and Leases are added to the number of calls that wait and to that of leases
 	// that are held.
 	Waiters, Leases int
-	// Waited is how long the call waited after it was told that it has to, if the event
+	// Waited is how long the call waited after its Waiting event, if the event
 	// ends the wait of such a call.
 	Waited time.Duration
 	// Began reports that the event is the first Waiting of its call.

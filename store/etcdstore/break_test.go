@@ -340,7 +340,7 @@ func TestBreakBeforeTheWaiterNotices(t *testing.T) {
 	}
 }
 
-// A break ends no other lease of the holder's process, which uses leases of etcd's again,
+// A break ends no other lease of the holder's process, which uses etcd leases again,
 // and none that the owner had later. Compaction does not matter.
 func TestBreakSparesOtherLocks(t *testing.T) {
 	prefix := "spares-" + rand.Text()
@@ -382,7 +382,7 @@ func TestBreakSparesOtherLocks(t *testing.T) {
 			}
 		}
 		if ttl, err := client.TimeToLive(t.Context(), lease); err != nil || ttl.TTL <= 0 {
-			t.Errorf("the lease of etcd's has ended: %+v, %v", ttl, err)
+			t.Errorf("the etcd lease has ended: %+v, %v", ttl, err)
 		}
 		for i, err := range s.Renew(t.Context(), append(beside, next)) {
 			if err != nil {
@@ -402,7 +402,7 @@ func TestBreakSparesOtherLocks(t *testing.T) {
 		b.Now = true
 		breaks(t, other, b)
 		if ttl, err := client.TimeToLive(t.Context(), lease); err != nil || ttl.TTL <= 0 {
-			t.Errorf("the lease of etcd's has ended with the lock: %+v, %v", ttl, err)
+			t.Errorf("the etcd lease has ended with the lock: %+v, %v", ttl, err)
 		}
 		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: l}); !errors.Is(err, store.ErrNotHeld) {
 			t.Errorf("release after the break: %v", err)
@@ -563,7 +563,7 @@ func TestBreakWhileTheHolderLeaves(t *testing.T) {
 	}
 }
 
-// Over etcd the holder is told at once: its next renewal would be due after minutes, for
+// Over etcd the holder is notified at once: its next renewal would be due after minutes, for
 // which the test does not wait.
 func TestBreakNotifiesTheHolderInEtcd(t *testing.T) {
 	prefix := "tells-" + rand.Text()

@@ -14,7 +14,7 @@ import (
 // what the place is attached to ends by itself. Two more keys are written with that: a note
 // for people, and a key that refuses requests of the owner that are still on their way.
 // That key is attached to the lease of the place: requests that come later than its end
-// find no lease to attach a place to. No lease of etcd's is revoked, since the holder's
+// find no lease to attach a place to. The etcd lease is not revoked, since the holder's
 // process may use it for another lock by then.
 
 // note is about the lease of a lock that was broken last.
@@ -102,7 +102,7 @@ func traces(l layout, v *view, e entry, r store.BreakRequest, keep clientv3.Leas
 	}, remind(l, v, e)...)
 }
 
-// remind tells the process of e, whose lease was broken, if it wants to be told.
+// remind tells the process of e, whose lease was broken, if it wants to be notified.
 func remind(l layout, v *view, e entry) []operation {
 	if e.Process == "" {
 		return nil

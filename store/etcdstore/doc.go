@@ -34,8 +34,8 @@
 // in the next writer, or the next readers. The transaction in which a holder of a permit leaves
 // hands its slot to the next waiter. If another holder that left at the same time has let in
 // that waiter, a second transaction lets in one more. Each lets in no more than one, so that
-// each permit has a token of its own. Others whose turn has come are told, and enter by
-// themselves. The first that still waits is told as well, and watches all places. The others
+// each permit has a token of its own. Others whose turn has come are notified, and enter by
+// themselves. The first that still waits is notified as well, and watches all places. The others
 // watch the place before them.
 //
 // The token is the revision at which the holder entered. A reader has that of the readers
@@ -53,8 +53,8 @@
 // BreakLease writes into the value of the place that the lease is broken, so that native
 // clients see the lock taken as before. The lock is free when the place is deleted: by its
 // owner, with the end of its lease, or with BreakRequest.Now in the same transaction. Another
-// key, attached to the lease of the place, refuses further places of the owner. No lease of
-// etcd's is revoked, since its process may use it for another lock by then.
+// key, attached to the lease of the place, refuses further places of the owner. The etcd lease
+// is not revoked, since its process may use it for another lock by then.
 //
 // # Tokens
 //

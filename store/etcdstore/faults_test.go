@@ -584,7 +584,7 @@ func TestClassOfOneMember(t *testing.T) {
 	}
 }
 
-// A waiter that comes with a release can have the lease of etcd's, and so the key, of a waiter
+// A waiter that comes with a release can have the etcd lease, and so the key, of a waiter
 // of the same process that gave up, and that the holder still takes for the next one.
 func TestRejoinInThePlaceOfAWaiterThatGaveUp(t *testing.T) {
 	prefix := "gaveup-" + rand.Text()

@@ -46,7 +46,7 @@ func TestPermitsChangeHandsInOneCommit(t *testing.T) {
 			return invoke(ctx, method, req, reply, cc, o...)
 		}
 		n := writes.Load()
-		n.Add(1) // before the next waiter can have heard of it
+		n.Add(1) // before the next waiter can know of it
 		err := invoke(ctx, method, req, reply, cc, o...)
 		if err == nil && !wrote(txn, reply.(*etcdserverpb.TxnResponse)) {
 			n.Add(-1)
@@ -62,7 +62,7 @@ func TestPermitsChangeHandsInOneCommit(t *testing.T) {
 	permit := func() store.Lease { return as(request("a", time.Hour), store.Semaphore(2), 1) }
 	stays := permit()
 	acquire(t, stores[0], stays)
-	// The first to leave has not heard of the waiters, and may still tell one of them what it
+	// The first to leave does not know of the waiters, and may still tell one of them what it
 	// has seen by itself. That is not counted.
 	leaves, first := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix, MaxTTL: time.Hour}), permit()
 	acquire(t, leaves, first)

@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// inbox is where the process is told that its places have been given locks: one watch,
+// inbox is where the process is notified that its places have been given locks: one watch,
 // which begins with the first waiter. It is always asked for from the present on, because
 // etcd serves a watch from the past only every 100 ms.
 //
@@ -26,14 +26,14 @@ import (
 // before it.
 //
 // The process is also told here that its leases were broken. So the first holder begins the
-// watch, too, if somebody has asked to be told of that.
+// watch, too, if somebody has asked to be notified of that.
 type inbox struct {
 	*link
 	process string
 	// broken is called with the owner of a lease that is said to have been broken, and
 	// the revision at which its place was created.
 	broken func(owner string, create int64)
-	heeds  atomic.Bool // somebody has asked to be told of broken leases
+	heeds  atomic.Bool // somebody has asked to be notified of broken leases
 
 	mu     sync.Mutex
 	boxes  map[string]*mailbox // by suffix
@@ -48,7 +48,7 @@ func newInbox(l *link, process string, broken func(owner string, create int64)) 
 }
 
 // holderProcess is what the record of a holder names as its process: this one if it wants to
-// be told of broken leases, and otherwise none.
+// be notified of broken leases, and otherwise none.
 func (b *inbox) holderProcess() string {
 	if b.heeds.Load() {
 		return b.process

@@ -28,9 +28,8 @@ func (l layout) key(name string, id clientv3.LeaseID) string { return l.lock(nam
 // suffix is how native clients name a key after a lease.
 func suffix(id clientv3.LeaseID) string { return strconv.FormatInt(int64(id), 16) }
 
-// inbox returns the prefix of the keys through which a process is told of its grants, and of
-// breaks of its leases.
-// No name of a lock is escaped to own.
+// inbox returns the prefix of the keys through which pushes reach a process: of its grants,
+// and of breaks of its leases. No name of a lock is escaped to own.
 func (l layout) inbox(process string) string { return l.inboxes() + process + "/" }
 
 // inboxes returns the prefix of the keys of all inboxes.

@@ -21,7 +21,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/etcdstore"
 )
 
-// native returns a client of etcd's own.
+// native returns etcd's own client.
 func native(t *testing.T, endpoints []string, options ...func(*clientv3.Config)) *clientv3.Client {
 	t.Helper()
 	c := clientv3.Config{Endpoints: endpoints, DialTimeout: 10 * time.Second, Logger: zap.NewNop()}

@@ -103,7 +103,7 @@ func (h handing) told(r *clientv3.TxnResponse) int64 {
 // writers are only told to look.
 //
 // Each operation fails by itself if its place has changed. If only the slot was taken, the
-// place is told of its turn instead. If there are too many places, the last one that is told
+// place is notified of its turn instead. If there are too many places, the last one that is notified
 // looks, and tells the next.
 func (l layout) letIn(v *view, name string, told int64) (then []operation) {
 	holders, entered := v.holders(), v
@@ -139,7 +139,7 @@ func (l layout) tellWaiter(v *view, e entry, m message) txn {
 }
 
 // waits reports whether the place is that of a waiter for a lock that several can hold, and
-// whose process can be told.
+// whose process can be notified.
 func (e entry) waits() bool {
 	return e.slot == nil && !e.native && e.several() && e.Process != ""
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/gate"
 )
 
-// lease is a lease of etcd's. One place uses it at a time.
+// lease is an etcd lease. One place uses it at a time.
 type lease struct {
 	id clientv3.LeaseID
 	// seconds is what was asked for, and lasts what the server gave. seconds is 0 for a

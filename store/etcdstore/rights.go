@@ -8,7 +8,7 @@ type Use struct {
 	Lock, Examine bool
 }
 
-// Right is a permission of etcd's.
+// Right is an etcd permission.
 type Right struct {
 	// Key is a key, or what keys begin with if Prefix is set.
 	Key    string

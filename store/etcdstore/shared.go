@@ -198,7 +198,7 @@ func (w *shared) take(ctx context.Context, t txn, e entry, number int64) (g stor
 	if doubt {
 		p.lease.tainted.Store(true)
 	}
-	if isGone(err) && len(t.then) > 2 { // perhaps that of a place that is told
+	if isGone(err) && len(t.then) > 2 { // perhaps that of a place that is notified
 		t.then = t.then[:2]
 		defer s.wake(w.r.Name)
 		if r, doubt, err = s.commit(ctx, t); doubt {

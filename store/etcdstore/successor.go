@@ -78,7 +78,7 @@ func (n successor) lease() clientv3.LeaseID {
 	return clientv3.LeaseID(id)
 }
 
-// box returns the key in which a place is told of its grant.
+// box returns the key in which a place is notified of its grant.
 func (l layout) box(process, suffix string) string { return l.inbox(process) + suffix }
 
 // handOver gives the lock to n in the transaction that deletes the place before it.

@@ -93,7 +93,7 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 	return g, nil
 }
 
-// run waits until the lock is granted or an error shows that waiting is of no use.
+// run waits until the lock is granted or an error shows that waiting cannot help.
 func (w *waiting) run(ctx context.Context) (store.Grant, error) {
 	for {
 		g, err := w.step(ctx)

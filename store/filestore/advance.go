@@ -38,8 +38,8 @@ func (t *step) advance(name string, r row) (_ row, changed bool, err error) {
 	return r.with(after), changed, nil
 }
 
-// drawFor draws the tokens for the first waiters of r, so many as have their turn, and
-// returns the first. It lessens the tokens that they reserve to what there is.
+// drawFor draws the tokens for the waiters of r whose turn it is, and returns the first. If
+// fewer tokens are left than they reserve, it reduces the numbers.
 func (t *step) drawFor(r *rule.Record, waiters, drawn int) (first fence.Token, err error) {
 	r.Queue = slices.Clone(r.Queue)
 	if r.Spec == rule.Mutex { // all tokens are for the head of the queue

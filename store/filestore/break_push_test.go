@@ -39,7 +39,7 @@ func holds(t *testing.T, c *leasehold.Client, ttl time.Duration) *leasehold.Leas
 	return lease
 }
 
-// breaks breaks the lease through by, and returns how long after that its holder was told.
+// breaks breaks the lease through by, and returns how long after that its holder was notified.
 func breaks(t *testing.T, lease *leasehold.Lease, by *leasehold.Client) (told time.Duration) {
 	t.Helper()
 	start := time.Now()
@@ -61,7 +61,7 @@ func breaks(t *testing.T, lease *leasehold.Lease, by *leasehold.Client) (told ti
 	return told
 }
 
-// The holder is told of a break at once. A socket that somebody removes is back with the
+// The holder is notified of a break at once. A socket that somebody removes is back with the
 // next renewal.
 func TestBreakIsPushed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")

@@ -35,7 +35,7 @@ type Options struct {
 // lock wakes the next waiter.
 type Store struct {
 	clock  clock.Clock
-	broken audience.Audience // is told of broken leases
+	broken audience.Audience // is notified of broken leases
 
 	mu      sync.Mutex
 	closed  bool

@@ -14,7 +14,7 @@ import (
 var _ store.BreakNotifier = (*Store)(nil)
 
 // NotifyBroken implements store.BreakNotifier. Clients that may not use the channel, or
-// whose server does not know version 3 of the protocol, are not told.
+// whose server does not know version 3 of the protocol, are not notified.
 func (s *Store) NotifyBroken(f func(owner string)) (stop func()) { return s.broken.Add(f) }
 
 // BreakLease implements store.Breaker. The lease is broken once a majority of the nodes

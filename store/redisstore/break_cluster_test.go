@@ -37,7 +37,7 @@ func acquired(t *testing.T, l *leasehold.Lock) *leasehold.Lease {
 	return lease
 }
 
-// The holder of a lock of any kind in a cluster is told of a break at once, whether or not the
+// The holder of a lock of any kind in a cluster is notified of a break at once, whether or not the
 // servers know sharded channels.
 func TestBreakIsPushedInACluster(t *testing.T) {
 	t.Parallel() // it mostly waits
@@ -63,7 +63,7 @@ func TestBreakIsPushedInACluster(t *testing.T) {
 }
 
 // A lease is broken wherever its slot is, and its holder, which does not know of the move,
-// is told.
+// is notified.
 func TestBreakWhileSlotsMove(t *testing.T) {
 	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 0)
@@ -191,7 +191,7 @@ func TestPromotedReplicaThatForgotABreak(t *testing.T) {
 	}
 }
 
-// In a cluster, too, a client that may not use the channel is told at its next renewal, and
+// In a cluster, too, a client that may not use the channel learns of it at its next renewal, and
 // one that may not publish breaks leases all the same. Waiters do not depend on it.
 func TestBreakInAClusterWithoutRights(t *testing.T) {
 	t.Parallel() // it mostly waits

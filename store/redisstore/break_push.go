@@ -14,7 +14,7 @@ func isBreak(v resp.Value) bool {
 	return v.IsPush() && string(v.List[1].Text) == script.BreakChannel
 }
 
-// staySubscribed connects again although there is nothing to send, if somebody wants to be told
+// staySubscribed connects again although there is nothing to send, if somebody wants to be notified
 // of broken leases: without a connection, pushes are missed.
 func (n *node) staySubscribed() {
 	if !n.s.broken.Empty() {

@@ -199,8 +199,8 @@ func TestOneNameThatIsNotPermitted(t *testing.T) {
 	}
 }
 
-// Servers that now belong to other clients refuse every renewal, but for leases that are
-// gone.
+// Servers that now belong to other clients refuse every renewal. Leases that are
+// gone are reported as gone.
 func TestManyLeasesOfAnotherList(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	s := open(t, addrs(servers), &redisstore.Options{NodeTimeout: long})

@@ -175,7 +175,7 @@ func (c *Cluster) BreakLease(ctx context.Context, r store.BreakRequest) (left ti
 
 // NotifyBroken implements store.BreakNotifier. The servers pass the messages on to each other,
 // so it does not matter to which of them the holder's client is connected. Clients that may not
-// use the channel, or whose servers do not know version 3 of the protocol, are not told.
+// use the channel, or whose servers do not know version 3 of the protocol, are not notified.
 func (c *Cluster) NotifyBroken(f func(owner string)) (stop func()) { return c.s.NotifyBroken(f) }
 
 // prepare connects to the member that has a lock if nothing has been sent to it yet:

@@ -26,7 +26,7 @@ type core struct {
 	inFlight atomic.Int64 // calls enqueued and not answered yet; see settled
 	progress bell         // rings while the store closes, when it may have nothing left to wait for
 
-	broken        audience.Audience // is told of broken leases
+	broken        audience.Audience // is notified of broken leases
 	channel       string            // on which the servers push hand-offs to this store
 	closing       chan struct{}     // closed by Close
 	waiting       atomic.Int64      // number of waiters

@@ -95,7 +95,7 @@ func (f *fitness) arrivalLocked(isNew bool) *script.Command {
 	return a.Command()
 }
 
-// durable says whether the server appends every write before it answers.
+// durable reports whether the server appends every write before it answers.
 func (f *fitness) durable() string { return f.server.Durable(f.core.o.FsyncAlways) }
 
 // run returns the beginning of the server's run ID; empty if it is not known.

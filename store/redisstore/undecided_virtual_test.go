@@ -314,7 +314,7 @@ func TestWaitFreeForAnUndecidedLease(t *testing.T) {
 	})
 }
 
-// An election names a leader that is undecided, and observers are told of no change.
+// An election names a leader that is undecided, and observers see no change.
 func TestUndecidedLeader(t *testing.T) {
 	inUndecided(t, request("mutex"), request("mutex"), func(t *testing.T, u undecided) {
 		e := leasehold.New(u.operator, nil).Election(u.lease.Name)

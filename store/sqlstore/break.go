@@ -13,7 +13,7 @@ var _ store.Breaker = (*Store)(nil)
 
 // BreakLease implements store.Breaker. The break is on disk when it returns, as far as the
 // server's settings allow. The holder learns of it by its next renewal, which is refused. To
-// be told at once (store.BreakNotifier), every process with a holder would have to keep a
+// be notified at once (store.BreakNotifier), every process with a holder would have to keep a
 // connection that only listens: by LISTEN in PostgreSQL, and by waiting for a lock of its own
 // in MySQL. Behind a pooler that gives each transaction another connection, it could not listen.
 func (s *Store) BreakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {

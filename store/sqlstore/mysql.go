@@ -120,7 +120,7 @@ func (mysql) whole(script string) string {
 
 // grants implements engine. A role is USER or USER@HOST. Rights on single procedures
 // would be lost when a procedure is replaced. Those that only procedures may call have
-// the rights of their caller, so they are of no use to anybody else.
+// the rights of their caller, so they are useless to anybody else.
 func (mysql) grants(schema, role string) ([]string, error) {
 	user, host := role, "%"
 	if i := strings.LastIndexByte(role, '@'); i > 0 {

@@ -3,7 +3,7 @@ package sqlstore
 import "time"
 
 // pace decides when a waiter looks again. It is a function of what the waiter has
-// been told.
+// been notified.
 type pace struct {
 	ttl time.Duration
 	// together is how many waiters can be granted the lock at once.
@@ -37,7 +37,7 @@ func (p *pace) news(a *answer) bool {
 const slowest = 100 * time.Millisecond
 
 // pause returns how long to wait before the next look. A waiter that the server will
-// wake need not pause, unless being woken has been of no use: the one before it may have
+// wake need not pause, unless it was woken for nothing: the one before it may have
 // lost its session. Other waiters look often at first, and less often later. Those
 // farther back look less often.
 func (p *pace) pause(a *answer, seated bool) time.Duration {

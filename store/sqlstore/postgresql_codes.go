@@ -27,7 +27,7 @@ func (postgresql) fault(err error) fault {
 		f.certain, f.again = true, true
 	}
 	if f.code == "" && strings.Contains(err.Error(), "received unexpected message") { // as pgx says
-		f.advice = "the server there is no PostgreSQL"
+		f.advice = "the server there is not PostgreSQL"
 	}
 	return f
 }

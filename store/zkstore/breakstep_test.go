@@ -104,7 +104,7 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// A client that is told late learns of all breaks since, as far as they are kept.
+// A client that is notified late learns of all breaks since, as far as they are kept.
 func TestAnnounced(t *testing.T) {
 	var h announced
 	add := func(n int) {

@@ -76,7 +76,7 @@ func TestTurnsWithCuratorItself(t *testing.T) {
 	}
 }
 
-// Inspect shows a holder of Curator's as foreign. Curator waits for a holder of this store,
+// Inspect shows a holder that uses Curator as foreign. Curator waits for a holder of this store,
 // and this store for Curator. If Curator's process dies, the next waiter gets the lock once
 // its session has ended.
 func TestLockOfCurator(t *testing.T) {

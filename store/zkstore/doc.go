@@ -14,12 +14,12 @@
 // # Time
 //
 // A lease lives in a session. The store has one session for each TTL, rounded up to the
-// servers' tickTime, and makes the servers hear of it three times a tick while it is in
-// use. A session is ended by the leader, which hears of clients only now and then from
-// the servers they are connected to. So the timeout of a session is three ticks longer than
-// the TTL of its leases, and a grant or a renewal counts only from an instant up to which
-// a write that a majority has accepted, and regular answers, prove that the leader has
-// heard of the session. A server that is cut off from its leader proves nothing, although
+// servers' tickTime, and asks the servers for an answer three times a tick while it is in
+// use. The leader ends sessions, and the servers that clients are connected to report the
+// clients to it only now and then. So the timeout of a session is three ticks longer than
+// the TTL of its leases. A grant or a renewal counts from the last instant for which it is
+// proven that the leader knew of the session: by a write that a majority has accepted, and
+// by regular answers. A server that is cut off from its leader proves nothing, although
 // it goes on answering that a place is there.
 //
 // A lease that nobody renews while its process lives is ended by the store. When a
@@ -35,7 +35,7 @@
 //
 // # Waiting
 //
-// A waiter watches the place before its own, as Curator's do, and is told by its server
+// A waiter watches the place before its own, as Curator's do, and is notified by its server
 // when that is gone. A reader watches the last writer before it, and the first waiter for a
 // semaphore watches all places. WaitRequest.Barge has no effect. The first report of why a
 // lock is not granted may name a recent holder instead of the present one, which is reported

@@ -181,7 +181,7 @@ func tokensThroughEachMember(t *testing.T, e *zktest.Ensemble) {
 }
 
 // breaksThroughOtherMembers checks that no member renews a lease that was broken through
-// another one, whatever it has not heard of yet.
+// another one, whatever it does not know yet.
 func breaksThroughOtherMembers(t *testing.T, e *zktest.Ensemble) {
 	t.Helper()
 	var members []*Store

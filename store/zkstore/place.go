@@ -135,7 +135,7 @@ func (p *place) queue(ctx context.Context) (q lineup, me int, err error) {
 var errRemoved = errors.New("another client has removed the place in the queue")
 
 // unbroken returns errBroken if the place must not be granted its lease: the lease was broken
-// before its owner was told of it, or an earlier lease of the same attempt was broken. It
+// before its owner was notified of it, or an earlier lease of the same attempt was broken. It
 // returns errRemoved if the place is gone.
 func (p *place) unbroken(ctx context.Context) error {
 	answers, err := p.Ask(ctx, session.Read(p.path()), session.Read(p.notesOf(p.dir)))

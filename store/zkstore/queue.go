@@ -16,7 +16,7 @@ func (q queue) ranked() []rule.Ranked {
 	return ranked
 }
 
-// owns says what the place q[me] has, which has not been told of a grant. If it asked for
+// owns returns what the place q[me] has. Its owner has not been notified of a grant yet. If it asked for
 // another number of permits than there are now, that is a mismatch.
 func (q queue) owns(me int) rule.Answer {
 	ans := rule.Owns(q.ranked(), me)

@@ -61,7 +61,7 @@ func ParseURL(raw string) (*Options, error) {
 		user, err1 := url.PathUnescape(user)
 		password, err2 := url.PathUnescape(password)
 		if !ok || user == "" || err1 != nil || err2 != nil {
-			return nil, fmt.Errorf("%w: what stands before @ in the URL is USER:PASSWORD, with %%3A for : in USER", store.ErrInvalid)
+			return nil, fmt.Errorf("%w: the part of the URL before @ is USER:PASSWORD, with %%3A for : in USER", store.ErrInvalid)
 		}
 		o.Auth = []Identity{{"digest", user + ":" + password}}
 	}

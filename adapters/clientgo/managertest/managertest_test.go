@@ -255,7 +255,7 @@ func TestBroken(t *testing.T) {
 				t.Errorf("lost with %v", err)
 			}
 		case <-time.After(time.Hour):
-			t.Error("nobody is told of the loss")
+			t.Error("nobody is notified of the loss")
 		}
 		b := e.run("b", clientgo.Options{}, 0, nil)
 		e.leads("b", 2) // fails if the controller of a still runs

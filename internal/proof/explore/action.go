@@ -85,9 +85,9 @@ func (t *trace) action(mv move) string {
 	case jump:
 		return fmt.Sprintf("node %d's clock jumps ahead by %s", node, span(t.m.TTL))
 	case tellBoth:
-		return fmt.Sprintf("node %d is told that its list is being replaced", node)
+		return fmt.Sprintf("node %d learns that its list is being replaced", node)
 	case tellNew:
-		return fmt.Sprintf("node %d is told of the new list", node)
+		return fmt.Sprintf("node %d learns of the new list", node)
 	case reread:
 		return fmt.Sprintf("node %d asks node %d for its counter: %s", node, mv.arg+1, t.token(t.before.nodes[mv.arg].counter))
 	}

@@ -205,9 +205,9 @@ func (ch *choices) besideMoves(s *slot, i uint8, out []move) []move {
 	return out
 }
 
-// operator appends the steps of the operator that replaces the list. The nodes are told
+// operator appends the steps of the operator that replaces the list. The nodes are notified
 // of both lists, one after the other and possibly not all. When a majority of each was
-// told, and leases from before have ended, nodes are told of the new list.
+// notified, and leases from before have ended, nodes are notified of the new list.
 func (ch *choices) operator(st *state, out []move) []move {
 	for i := range ch.m.Nodes {
 		n := uint8(i)

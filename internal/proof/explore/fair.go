@@ -179,7 +179,7 @@ func (w *future) whole(st state) bool {
 }
 
 // undisturbed reports whether there are attempts that were begun just now and nothing is
-// left of others. If there were others, these attempts must not have heard of them.
+// left of others. If there were others, these attempts must not know of them.
 func (w *future) undisturbed(st *state) bool {
 	asks, gone, heard := 0, false, false
 	for i := range w.m.Attempts {

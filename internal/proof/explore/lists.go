@@ -4,7 +4,7 @@ import "github.com/leasehold-dev/leasehold/internal/quorum"
 
 // In a world with Lists, one list of nodes is replaced by another: of four nodes, 1,2,3
 // by 1,2,4. The client of an attempt knows the old list, both, or the new one. A node
-// keeps the list that it was told of, and serves the clients that it admits. Requests
+// keeps the list that it was notified of, and serves the clients that it admits. Requests
 // of other clients have no effect, and are not delivered here.
 type role uint8
 
@@ -39,7 +39,7 @@ func (r role) asks(n int) bool {
 	return r == nobodySaid || (sets[0] | sets[1]).Has(n)
 }
 
-// admits reports whether a node that was told of r serves a client in role by.
+// admits reports whether a node that was notified of r serves a client in role by.
 func (r role) admits(by role) bool { return r == nobodySaid || r == by || by == knowsBoth }
 
 // freshFor returns the first value for an attempt or vote of a client in that role.

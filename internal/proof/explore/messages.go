@@ -88,7 +88,7 @@ func (ch *choices) cellMoves(st *state, i, n uint8, out []move) []move {
 	return out
 }
 
-// tells reports whether a machine is told of an event. A late confirmation is more than
+// tells reports whether a machine is notified of an event. A late confirmation is more than
 // a loss: it may change the token.
 func (ch *choices) tells(kind moveKind, s *slot, c *cell) bool {
 	if ch.m.EveryEvent {

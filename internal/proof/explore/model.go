@@ -132,7 +132,7 @@ type Model struct {
 	// moment at which the lock was another's.
 	KeepQueue bool
 	// CountFromPush: a waiter that is handed the lock counts validity from when it
-	// hears of that.
+	// learns of that.
 	CountFromPush bool
 
 	// EveryEvent: machines get every possible event. Otherwise events that lead to
@@ -218,7 +218,7 @@ func (p Property) String() string {
 func ticks(n int) time.Duration { return time.Duration(n) * tick }
 
 // quorum is the configuration of attempts and votes. The node timeout is one
-// tick: from then on a machine may be told that time has passed, or not.
+// tick: from then on a machine may be notified that time has passed, or not.
 func (m *Model) quorum() quorum.Config {
 	return quorum.Config{Nodes: m.Nodes, NodeTimeout: tick}
 }

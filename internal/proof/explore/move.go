@@ -30,10 +30,10 @@ const (
 	hearConfirm
 	hearExtend
 	hearPush
-	doubtAcquire // a client is told that no answer will come
+	doubtAcquire // a client is notified that no answer will come
 	doubtConfirm
 	doubtExtend
-	unsentAcquire // a client is told that a request never left
+	unsentAcquire // a client is notified that a request never left
 	poll          // a client takes it that it has missed something
 	tickAttempt   // a client's timer fires
 	tickVote

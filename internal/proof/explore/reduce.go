@@ -6,7 +6,7 @@ package explore
 // how the production machines treat the events in question. So searches of smaller
 // worlds with EveryEvent leave out nothing, and must come to the same verdicts.
 //
-//   - An attempt is not told that an acquire was refused, never left, or will
+//   - An attempt is not notified that an acquire was refused, never left, or will
 //     not be answered, nor that its nodes are late: all that can do is to lose
 //     it, and giving up loses it as well.
 //   - A lost attempt has to release where it may have been granted. The answers
@@ -17,7 +17,7 @@ package explore
 //     a request that is refused may as well never arrive. So may an acquire that
 //     a tombstone would refuse, and no tombstones are kept. (Where orphans are
 //     looked for, releases take their time and tombstones are kept.)
-//   - A renewal is not told of refusals, doubts and lateness: all that can do
+//   - A renewal is not notified of refusals, doubts and lateness: all that can do
 //     is to end it without success, as giving it up does; or to end the lease,
 //     as giving that back does.
 //   - Of a lease only the rest of its validity is kept, not how often it was

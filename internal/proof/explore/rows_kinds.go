@@ -39,7 +39,7 @@ func kindRows() []Row {
 			Model: readWrite(2, nil)},
 		{Name: "RW1-renew", What: "the same with renewals, which heal nodes",
 			Model: readWrite(2, func(m *Model) { m.Renewals = 1 })},
-		{Name: "RW1-heal", What: "two readers after a writer that not every node heard of; a reader is given back to a node",
+		{Name: "RW1-heal", What: "two readers after a writer that not every node knows of; a reader is given back to a node",
 			Model: readWrite(2, func(m *Model) { m.TTL, m.Renewals, m.Wrote, m.Writers = 1, 1, true, -1 })},
 		{Name: "RW1-crash", What: "two of readers and writers; a node forgets, and stays out for as long as a lease",
 			Model: readWrite(2, func(m *Model) { m.Crashes, m.Quarantine, m.KeepCounter = 1, 2, true })},

@@ -42,7 +42,7 @@ type node struct {
 	// the largest answer so far.
 	unread uint8
 	read   token
-	list   role // that it was told
+	list   role // that it was notified of
 }
 
 // life is the phase of an attempt and its lease.

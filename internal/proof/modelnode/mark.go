@@ -164,7 +164,7 @@ type MembershipChange struct {
 	Print, List string
 	Done        string // a list that is not to be replaced any more
 	From        string // the only one that is; empty: any
-	Before      string // the list before, if a majority of it was told, or empty
+	Before      string // the list before, if a majority of it was notified, or empty
 }
 
 // SetMembership returns the mark after the request.

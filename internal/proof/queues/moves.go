@@ -41,10 +41,10 @@ func (w *world) moves() (all []move) {
 		}
 		if pl := p.place; pl != nil {
 			if !pl.over && w.store.granted(pl.owner) {
-				add(p, nil, "hears that it was granted the lock", func() { w.hear(p) })
+				add(p, nil, "learns that it was granted the lock", func() { w.hear(p) })
 			}
 			if !pl.over && w.refusals > 0 {
-				add(p, nil, "hears that waiting is of no use", func() { w.refuse(p) })
+				add(p, nil, "learns that waiting cannot help", func() { w.refuse(p) })
 			}
 			if pl.over || pl.cancelled || pl.self != nil && (pl.self.ended || pl.self.phase != queued) {
 				add(p, nil, "gives its place up", func() { w.leavePlace(p) })
@@ -60,7 +60,7 @@ func (w *world) moves() (all []move) {
 			case releasing:
 				add(p, nil, "releases the lock", func() { leasing{w}.release(p, l) })
 			case released:
-				add(p, nil, "hears that the lock was released", func() { leasing{w}.rejoin(p, l) })
+				add(p, nil, "learns that the lock was released", func() { leasing{w}.rejoin(p, l) })
 			case rejoined:
 				add(p, nil, "has no lease any more", func() { leasing{w}.leaseOver(p, l) })
 			}

@@ -20,7 +20,7 @@ type owner uint16
 // state is one moment of the world.
 type state struct {
 	lock      modelnode.Lock[owner]
-	grants    []grant // that no client has heard of
+	grants    []grant // that no client knows of yet
 	releases  []owner // under way, of what nobody wants
 	processes []*process
 

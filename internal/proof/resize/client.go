@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/rule"
 )
 
-// tryFunc is told of a step: what happens, and how it changes the world.
+// tryFunc is called with a step: what happens, and how it changes the world.
 type tryFunc func(what func() string, change func(*state))
 
 // pairs are the majorities of two nodes. A third adds nothing: what it does may be lost.

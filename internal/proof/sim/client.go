@@ -189,8 +189,8 @@ func (c *client) pause(d time.Duration, patient bool) {
 	}
 	c.patient = patient
 	c.woken.Store(int64(c.Now().Add(d)))
-	c.w.hist.client("is paused", c, d)
-	c.w.judge.holders.pauses(c)
+	c.w.hist.client("is paused", c.index, d)
+	c.w.judge.paused(c)
 	c.w.after(d, arrival, c.goOn)
 }
 
@@ -209,7 +209,7 @@ func (c *client) goOn() {
 	w := c.w
 	c.woken.Store(0)
 	c.goneOn = w.now()
-	w.hist.client("goes on", c, 0)
+	w.hist.client("goes on", c.index, 0)
 	seen := c.unseen
 	c.unseen = nil
 	for _, l := range c.links {
@@ -219,7 +219,7 @@ func (c *client) goOn() {
 	for _, do := range seen {
 		t = w.at(t, arrival, func() { c.sees(do) })
 	}
-	w.judge.goneOn = append(w.judge.goneOn, c)
+	w.judge.resumed(c)
 	w.stirred = true
 }
 
@@ -229,7 +229,7 @@ func (c *client) kill() {
 	if c.dead {
 		return
 	}
-	c.w.hist.client("dies", c, 0)
+	c.w.hist.client("dies", c.index, 0)
 	for _, l := range c.links {
 		l.transmit()
 	}
@@ -245,7 +245,7 @@ func (c *client) kill() {
 			}
 		}
 	}
-	c.w.judge.holders.died(c)
+	c.w.judge.died(c)
 	c.w.stirred = true
 	c.end()
 }

@@ -43,7 +43,7 @@ func (o op) String() string {
 
 // names knows scripts by their text.
 type names struct {
-	w      *world
+	hist   *history
 	hashes map[string]string
 }
 
@@ -55,7 +55,7 @@ func (n *names) read(s *simredis.Server, words []string) op {
 // number fills in the numbers of the owners.
 func (n *names) number(o op) op {
 	for _, id := range o.ids {
-		if k := n.w.hist.number(id); !slices.Contains(o.owners, k) {
+		if k := n.hist.number(id); !slices.Contains(o.owners, k) {
 			o.owners = append(o.owners, k)
 		}
 	}
@@ -159,4 +159,20 @@ var scriptFiles = sync.OnceValue(func() (all []scriptFile) {
 func ownerOf(value string) string {
 	owner, _, _ := strings.Cut(value, " ")
 	return owner
+}
+
+func lockName(i int) string { return "lock-" + strconv.Itoa(i+1) }
+
+func lockIndex(name string) int {
+	i, _ := strconv.Atoi(strings.TrimPrefix(name, "lock-"))
+	return i - 1
+}
+
+// firstNumber returns the first number of an array, which may be nested.
+func firstNumber(said []byte) byte {
+	i := slices.Index(said, ':')
+	if len(said) == 0 || said[0] != '*' || i < 0 || i+1 >= len(said) {
+		return 0
+	}
+	return said[i+1]
 }

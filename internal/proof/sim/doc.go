@@ -5,6 +5,10 @@
 // (testing/synctest), so a minute of it takes some milliseconds. A judge watches what
 // holders of leases see, and what the servers keep.
 //
+// The files are layers: the script, the time, the history and the commands (time.go,
+// history.go, command.go); the world of clients, links, nodes and workers (world.go); above it
+// the faults (fault.go) and the judge (judge.go), which the world sees as a watcher.
+//
 // # One script, one history
 //
 // A run is decided by its Script, to the last event: by no scheduler, no number
@@ -59,8 +63,8 @@
 //
 // Two leases of one lock are never valid at once, neither by Lease.Err nor by
 // the context, judged whenever a lease begins and whenever a stopped process
-// goes on. A holder that runs is told, by its context, LockOptions.Notice before
-// a majority of nodes can be had by others. (After its machine was suspended the
+// goes on. A holder that runs is notified, by its context, LockOptions.Notice before
+// a majority of nodes can grant the lock to others. (After its machine was suspended the
 // context may end a quarter of a second late; Err is right at once.) Tokens
 // increase from grant to grant, and no holder that believes in its lease comes
 // to the resource with a smaller token than was seen there. A lock that was

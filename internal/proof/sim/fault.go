@@ -2,25 +2,24 @@ package sim
 
 import "time"
 
-// These assumptions about clocks and about nodes that lose data hold unless a fault breaks
-// them.
-const (
-	// clockError is how far a node's time of day may be off at first.
-	clockError = 200 * time.Millisecond
-	// clockRate is by how many parts in a million a node's clock may be fast or
-	// slow, compared with a client's. The protocol allows for 1 % of the TTL.
-	clockRate = 9500
-	// most and often: how far and how often a node's clock is set back.
-	backMost, backOften = 250, 2
-)
+// planFaults has the faults of the script happen, and then the calm.
+func (w *world) planFaults() {
+	for _, f := range w.script.Faults {
+		w.at(prologue+f.at(), outside, func() { w.fault(f) })
+		w.calmAt = max(w.calmAt, w.overAt(f))
+	}
+	w.calmAt = prologue + max(w.calmAt, w.script.span()) + 2*time.Second
+	w.at(w.calmAt, outside, w.becalm)
+	w.patience = w.calmAt + w.enough()
+}
 
-// quarantine is for how long a node that lost data grants nothing,
-// counted from its start: the longest TTL, by any clock, so that what it forgot
-// has ended; and longer than a token can be ahead of the time of day that the
-// node counts tokens from, which is a second, and the error of two clocks.
-func (w *world) quarantine() time.Duration {
-	longest := w.script.longest()
-	return max(longest+longest/50, 5*time.Second)
+// recordFault records that a fault begins.
+func (w *world) recordFault(f Fault) {
+	w.hist.mix(factSay)
+	w.hist.mixText(string(f.Kind))
+	if w.hist.keep {
+		w.hist.write("", "FAULT %s", f)
+	}
 }
 
 // overAt is when nothing is left of a fault.
@@ -32,14 +31,14 @@ func (w *world) overAt(f Fault) time.Duration {
 	}
 	switch f.Kind {
 	case Crash, Wipe, Boot, Replace, Replicate:
-		end += w.quarantine() * 102 / 100 // by the slowest clock, set back
+		end += w.script.quarantine() * 102 / 100 // by the slowest clock, set back
 		end += backOften * backMost * time.Millisecond
 	}
 	if f.Kind == Switch {
-		end += 2*w.quarantine() + 2*time.Second
+		end += 2*w.script.quarantine() + 2*time.Second
 	}
 	if f.Kind == StepAhead {
-		end += 2 * w.quarantine()
+		end += 2 * w.script.quarantine()
 	}
 	if f.Kind == Move {
 		end += 3 * f.last()
@@ -55,7 +54,7 @@ func (w *world) overAt(f Fault) time.Duration {
 
 // fault begins one, and plans its end.
 func (w *world) fault(f Fault) {
-	w.hist.fault(f)
+	w.recordFault(f)
 	size := time.Duration(f.Size) * time.Millisecond
 	switch f.Kind {
 	case Delay:
@@ -110,14 +109,14 @@ func (w *world) fault(f Fault) {
 		w.forNodes(f, func(n *node) {
 			if n.backs++; n.backs <= backOften {
 				n.steps -= min(size, backMost*time.Millisecond)
-				n.doubt(2 * w.quarantine())
+				n.doubt(2 * w.script.quarantine())
 			}
 		}, nil)
 	case StepAhead:
 		w.forNodes(f, func(n *node) {
 			n.steps += size
 			n.discounted = w.now() + w.script.longest()
-			n.doubt(2*w.quarantine() + w.script.longest())
+			n.doubt(2*w.script.quarantine() + w.script.longest())
 		}, nil)
 	case Forget:
 		w.forNodes(f, func(n *node) { n.forget() }, nil)
@@ -181,7 +180,7 @@ func (w *world) sleep(d time.Duration) {
 	w.dozing = true
 	w.doze(d)
 	w.dozing = false
-	w.judge.idleness.slept()
+	w.judge.slept()
 	for _, c := range w.clients {
 		c.wokeAt = w.now()
 		if c.paused() { // and stays so until now at least

@@ -30,7 +30,9 @@ const (
 
 // findings are the promises that were found broken, and counts of what was judged.
 type findings struct {
-	w      *world
+	time   *timeline
+	hist   *history
+	gaveUp bool // the run has been cut short
 	wrongs []Violation
 	tally  Tally
 }
@@ -38,10 +40,10 @@ type findings struct {
 func (f *findings) failed() bool { return len(f.wrongs) > 0 }
 
 func (f *findings) wrong(rule, format string, args ...any) {
-	if f.w.gaveUp {
+	if f.gaveUp {
 		return // one is enough, and the end of such a run is no clean one
 	}
-	v := Violation{At: f.w.now(), Rule: rule, Text: fmt.Sprintf(format, args...)}
+	v := Violation{At: f.time.now(), Rule: rule, Text: fmt.Sprintf(format, args...)}
 	f.wrongs = append(f.wrongs, v)
-	f.w.hist.say("VIOLATION: %s: %s", rule, v.Text)
+	f.hist.say("VIOLATION: %s: %s", rule, v.Text)
 }

@@ -3,17 +3,18 @@ package sim
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/store"
 )
 
 // holders judges those that have locks: that there is one at a time, that it is notified in
 // time, and that releases do what they report.
 type holders struct {
 	*findings
+	w      *world
 	claims []*claim // not known to be over
 	locks  []lockRecord
 	kept   []*claim // that their holders have not begun to release
@@ -34,7 +35,7 @@ type lockRecord struct {
 // of the earlier one still trusts it. So this is the moment to compare them.
 func (h *holders) grants(c *claim) {
 	c.at = h.w.now()
-	c.owner = h.w.hist.number(c.lease.Owner())
+	c.owner = h.hist.number(c.lease.Owner())
 	h.claims = append(h.claims, c)
 	h.kept = append(h.kept, c)
 	o := h.w.owner(c.owner)
@@ -55,6 +56,10 @@ func (h *holders) grants(c *claim) {
 	}
 	h.draws(c)
 	h.compare(c)
+}
+
+func (h *holders) name(c *claim) string {
+	return fmt.Sprintf("o%d (c%d.w%d, lock %d, token %d)", c.owner, c.k.c.index+1, c.k.index, c.lock+1, c.lease.Token())
 }
 
 // draws judges the token of a new lease: it is larger than all before it in its slot. That of
@@ -150,7 +155,7 @@ func (h *holders) died(cl *client) {
 func (h *holders) ends(c *claim) {
 	c.over = true
 	err := c.lease.Err()
-	h.w.hist.ends(c, err)
+	h.recordEnd(c, err)
 	if context.Cause(c.lease.Context()) == nil {
 		h.wrong(ToldLate, "%s is over, its context is not", h.name(c))
 	}
@@ -178,6 +183,15 @@ func (h *holders) ends(c *claim) {
 	}
 	if free := h.freeIn(c); free < c.notice {
 		h.wrong(ToldLate, "%s was told %v before others can have a majority, not %v", h.name(c), free, c.notice)
+	}
+}
+
+// recordEnd records the end of a lease.
+func (h *holders) recordEnd(c *claim, err error) {
+	h.hist.mix(factEnd, uint64(c.owner))
+	h.hist.mixText(class(err))
+	if h.hist.keep {
+		h.hist.write(fmt.Sprintf("c%d.w%d", c.k.c.index+1, c.k.index), "lease over: o%d, lock %d, token %d: %s", c.owner, c.lock+1, c.lease.Token(), class(err))
 	}
 }
 
@@ -251,52 +265,6 @@ func (h *holders) releases(c *claim, err error) {
 	if still > len(h.w.nodes)-moreThanHalf(len(h.w.nodes)) {
 		h.wrong(Answers, "%s was released, and is still on %d nodes", h.name(c), still)
 	}
-}
-
-// claim is one lease, as its holder sees it.
-type claim struct {
-	k            *worker
-	lock         int
-	owner        int
-	weight       int64
-	lease        *leasehold.Lease
-	ttl, notice  time.Duration
-	minHold      time.Duration
-	maxHold      time.Duration
-	at           time.Duration
-	last         bool // of the rounds after all faults
-	giving, over bool // the holder has begun to release; it has ended
-}
-
-// ended reports whether the holder has been notified that the lease is over.
-func (c *claim) ended() bool {
-	select {
-	case <-c.lease.Done():
-		return true
-	default:
-		return false
-	}
-}
-
-// kind is the kind of the lock.
-func (c *claim) kind() store.Kind { return c.k.w.script.kind(c.lock) }
-
-// shares reports whether it shares its token with others: that of a reader.
-func (c *claim) shares() bool {
-	return store.Lease{Kind: c.kind(), Weight: c.weight}.SharesToken()
-}
-
-// slot is what its token is compared within.
-func (c *claim) slot() int {
-	if c.kind().Shared {
-		return 0
-	}
-	return c.lease.Slot()
-}
-
-// excludes reports whether two leases of a lock cannot be valid at once, whatever others are.
-func (c *claim) excludes(o *claim) bool {
-	return c.kind().Shared && !(c.shares() && o.shares()) || !c.kind().Shared && c.slot() == o.slot()
 }
 
 // held is the lease of a lock at a node.

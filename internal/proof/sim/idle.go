@@ -12,6 +12,7 @@ import (
 // idleness judges how long a lock stays free that somebody waits for.
 type idleness struct {
 	*findings
+	w       *world
 	holders *holders
 	waits   []wait // for each lock
 }
@@ -43,8 +44,8 @@ func (i *idleness) idle() {
 	}
 	for lock := range i.holders.locks {
 		r := &i.waits[lock]
-		if r.waiter != "" && now-r.freeSince > i.bound() && !i.w.gaveUp {
-			i.wrong(Idle, "lock %d can be had since %v, and %s waits for it: %s", lock+1, r.freeSince, r.waiter, i.describe(lock))
+		if r.waiter != "" && now-r.freeSince > i.bound() && !i.gaveUp {
+			i.wrong(Idle, "lock %d is available since %v, and %s waits for it: %s", lock+1, r.freeSince, r.waiter, i.describe(lock))
 			return
 		}
 		waiter, grants := i.waitsInVain(lock), i.holders.locks[lock].grants
@@ -169,6 +170,16 @@ func (i *idleness) releasable(n *node, lock int) bool {
 		}
 	}
 	return kind.IsMutex() || mostWantedAt(n, lock) <= left
+}
+
+// offeredInVain reports whether a lock is offered to a waiter that cannot take it.
+func (i *idleness) offeredInVain(n *node, lock int) bool {
+	o := n.offered[lock]
+	if o.until <= i.w.now() {
+		return false
+	}
+	to := i.w.clients[i.w.owner(o.owner).client]
+	return !i.settled(to) || !i.reachable(to, n)
 }
 
 // mostWantedAt is the largest weight of those that have a place in a lock's queue at a node:

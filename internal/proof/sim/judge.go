@@ -13,46 +13,21 @@ import (
 // been notified already.
 type judge struct {
 	*findings
+	w         *world
 	holders   *holders
 	idleness  idleness
 	leftovers leftovers
 	goneOn    []*client // after a pause, not looked at since
-	given     []note    // releases heard of just now
+	given     []note    // releases reported just now
 }
 
 func newJudge(w *world) *judge {
-	f := &findings{w: w}
-	h := &holders{findings: f, locks: make([]lockRecord, w.script.Locks)}
+	f := &w.findings
+	h := &holders{findings: f, w: w, locks: make([]lockRecord, w.script.Locks)}
 	for i := range h.locks {
 		h.locks[i].tokens, h.locks[i].written = map[int]uint64{}, map[int]uint64{}
 	}
-	return &judge{findings: f, holders: h, idleness: idleness{f, h, make([]wait, w.script.Locks)}, leftovers: leftovers{f}}
-}
-
-type noteKind uint8
-
-const (
-	begins noteKind = iota
-	granted
-	refused
-	wrote
-	extended
-	releasing
-	released
-	wrong
-)
-
-// note is a report of a worker.
-type note struct {
-	kind  noteKind
-	claim *claim
-	lock  int // of begins
-	// weight is how much of the lock, of begins.
-	weight int64
-	err    error
-	text   string
-	by     *worker
-	at     time.Duration // by the timers; a paused client's are heard of later
+	return &judge{findings: f, w: w, holders: h, idleness: idleness{f, w, h, make([]wait, w.script.Locks)}, leftovers: leftovers{f, w}}
 }
 
 // look takes in the notes of workers, and finds leases that have ended.
@@ -104,7 +79,7 @@ func (j *judge) collect(c *client) (notes []note) {
 }
 
 func (j *judge) hear(k *worker, n note) {
-	j.w.hist.note(k, n)
+	j.record(k, n)
 	if k.c.dead {
 		return
 	}
@@ -130,8 +105,39 @@ func (j *judge) hear(k *worker, n note) {
 	}
 }
 
-func (h *holders) name(c *claim) string {
-	return fmt.Sprintf("o%d (c%d.w%d, lock %d, token %d)", c.owner, c.k.c.index+1, c.k.index, c.lock+1, c.lease.Token())
+var noteNames = [...]string{"asks for a lock", "holds the lock", "gave up", "writes to the resource", "extended", "begins to release", "released", "WRONG"}
+
+// record records a note.
+func (j *judge) record(k *worker, n note) {
+	h := j.hist
+	cl := class(n.err)
+	h.mix(factNote, uint64(k.c.index), uint64(k.index), uint64(n.kind))
+	h.mixText(cl)
+	if n.claim != nil {
+		h.mix(uint64(h.number(n.claim.lease.Owner())), uint64(n.claim.lease.Token()))
+	}
+	if !h.keep {
+		return
+	}
+	s := noteNames[n.kind]
+	if n.claim != nil {
+		s += fmt.Sprintf(": o%d, lock %d, token %d", h.number(n.claim.lease.Owner()), n.claim.lock+1, n.claim.lease.Token())
+	}
+	if n.err != nil {
+		s += ": " + cl
+	}
+	h.write(fmt.Sprintf("c%d.w%d", k.c.index+1, k.index), "%s %s", s, n.text)
+}
+
+// The judge is the watcher of its world.
+func (j *judge) idle()             { j.idleness.idle() }
+func (j *judge) slept()            { j.idleness.slept() }
+func (j *judge) starved()          { j.leftovers.starved() }
+func (j *judge) paused(c *client)  { j.holders.pauses(c) }
+func (j *judge) resumed(c *client) { j.goneOn = append(j.goneOn, c) }
+func (j *judge) died(c *client)    { j.holders.died(c) }
+func (j *judge) applied(n *node, o op, said []byte, replayed bool) {
+	j.leftovers.applied(n, o, said, replayed)
 }
 
 // refuses judges an attempt that ended without a lease.

@@ -4,7 +4,10 @@ import "slices"
 
 // leftovers judges what nodes keep of attempts and leases that are over, and what they do
 // on the way there.
-type leftovers struct{ *findings }
+type leftovers struct {
+	*findings
+	w *world
+}
 
 // applied judges one step of one node.
 func (l *leftovers) applied(n *node, o op, said []byte, replayed bool) {
@@ -37,15 +40,6 @@ func (l *leftovers) applied(n *node, o op, said []byte, replayed bool) {
 // yes and buried read the first word of a script's answer.
 func yes(said []byte) bool    { return firstNumber(said) == '1' }
 func buried(said []byte) bool { return firstNumber(said) == '2' }
-
-// firstNumber returns the first number of an array, which may be nested.
-func firstNumber(said []byte) byte {
-	i := slices.Index(said, ':')
-	if len(said) == 0 || said[0] != '*' || i < 0 || i+1 >= len(said) {
-		return 0
-	}
-	return said[i+1]
-}
 
 // released judges that a node ends a lease only on request.
 func (l *leftovers) released(n *node, number int) {
@@ -119,7 +113,7 @@ func (l *leftovers) atTheEnd() {
 			if !ok {
 				continue
 			}
-			if number := l.w.hist.number(owner); l.leftBehind(number) {
+			if number := l.hist.number(owner); l.leftBehind(number) {
 				_, left, _ := n.server.Value(key)
 				l.wrong(Orphan, "node n%d keeps a place in the queue for lock %d for o%d for another %v", n.index+1, lock+1, number, left)
 				return

@@ -23,7 +23,7 @@ type Mutant struct {
 	edit   string // of the scripts; its name in changes
 	script func(seed uint64) Script
 	seed   uint64 // the first with which the script shows that the mechanism is missing
-	idle   bool   // it shows only in how long a lock that can be had is nobody's
+	idle   bool   // it shows only in how long an available lock stays free
 }
 
 // tries is how many further seeds are tried if the recorded one does not show it any
@@ -56,8 +56,8 @@ func Mutants() []Mutant {
 		{Name: "redis-error-says-nothing", mech: nodes["error-says-nothing"], script: ailing, seed: 1},
 		{Name: "redis-look-at-mark", mech: nodes["look-at-mark"], script: losing, seed: 1},
 		{Name: "redis-releases-retained", mech: nodes["releases-retained"], script: blinking, seed: 1, idle: true},
-		{Name: "redis-stamp-of-push", mech: nodes["stamp-of-push"], script: crowding, seed: 2},
-		{Name: "wait-grant-from-since", mech: leasehold.WaitMechanisms["grant-from-since"], script: crowding, seed: 2},
+		{Name: "redis-stamp-of-push", mech: nodes["stamp-of-push"], script: contention, seed: 2},
+		{Name: "wait-grant-from-since", mech: leasehold.WaitMechanisms["grant-from-since"], script: contention, seed: 2},
 		{Name: "wait-pass-draws", mech: waitq.Mechanisms["pass-draws"], script: passing, seed: 1},
 		{Name: "wait-returned-given-up", mech: waitq.Mechanisms["returned-given-up"], script: refusing, seed: 2, idle: true},
 

@@ -66,8 +66,8 @@ func ailing(seed uint64) Script {
 	return busy(seed, every(2100, Fault{Kind: Ail, For: 900, Size: int(seed % 3)})...)
 }
 
-// crowding has many waiters. One after the other receives nothing from one node.
-func crowding(seed uint64) Script {
+// contention has many waiters. One after the other receives nothing from one node.
+func contention(seed uint64) Script {
 	s := busy(seed)
 	s.Clients, s.Workers, s.TTL, s.Eager = 6, 2, 2, true
 	for i, f := range every(500, Fault{Kind: Deaf, For: 100}) {

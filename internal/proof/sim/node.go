@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"fmt"
 	"time"
 
@@ -53,6 +54,14 @@ type node struct {
 	// releasedAt is when each owner was last released here, by the node's clock, as
 	// far as the node can know.
 	releasedAt map[int]clock.Instant
+}
+
+// offer is a free lock of which a node notified one barging waiter. No other waiter is
+// notified. If that waiter cannot be reached, it keeps the lock from others for as long as a
+// waiter that was handed the lock.
+type offer struct {
+	owner int
+	until time.Duration
 }
 
 // task is a command of a connection; of a connection that ends it is nil.
@@ -114,7 +123,7 @@ func (n *node) quarantineLeft() time.Duration { return n.trueLength(max(0, n.ope
 // put into one for locks that require it.
 func (n *node) mayHaveForgotten() {
 	clear(n.releasedAt)
-	n.opens = max(n.opens, n.clock().Add(n.w.quarantine()))
+	n.opens = max(n.opens, n.clock().Add(n.w.script.quarantine()))
 	n.unseen = true
 }
 
@@ -123,7 +132,7 @@ func (n *node) mayHaveForgotten() {
 func (n *node) visited() {
 	if _, _, marked := n.server.Value(redisMark); n.unseen && marked {
 		n.unseen = false
-		n.doubt(2*n.w.quarantine() + 2*time.Second)
+		n.doubt(2*n.w.script.quarantine() + 2*time.Second)
 	}
 }
 
@@ -214,14 +223,27 @@ func (n *node) apply(session *simredis.Conn, words []string, replayed bool) []by
 	before := n.lengthened()
 	said := onlyReply(session.Do(words), n.w.names.isList(n.server, words))
 	if !before && n.lengthened() {
-		n.doubt(n.w.quarantine() + 2*time.Second)
+		n.doubt(n.w.script.quarantine() + 2*time.Second)
 	}
 	if (o.name == "arrive" || o.acquires()) && said[0] == '*' {
 		n.visited()
 	}
-	n.w.hist.applies(n, o, said, replayed)
-	n.w.judge.leftovers.applied(n, o, said, replayed)
+	n.w.hist.applies(n.index, o, said, replayed)
+	n.w.judge.applied(n, o, said, replayed)
 	return said
+}
+
+// pushes takes in the push messages of the node on one of its connections.
+func (n *node) pushes(b []byte) {
+	_, after, ok := bytes.Cut(b, []byte("free "))
+	if !ok {
+		return
+	}
+	owner, _, _ := bytes.Cut(after, []byte("\r\n"))
+	number := n.w.hist.number(string(owner))
+	if o := n.w.owner(number); o.lock >= 0 {
+		n.offered[o.lock] = offer{owner: number, until: n.w.now() + o.ttl}
+	}
 }
 
 // ailing makes the server reply with the errors of the present faults.
@@ -312,15 +334,15 @@ func (n *node) boot(behind, lasts time.Duration) {
 	n.stop()
 	n.steps -= behind
 	n.comesUp(down, func() simredis.Data { return nil }, true)
-	n.opens = n.clock().Add(down + n.w.quarantine())
+	n.opens = n.clock().Add(down + n.w.script.quarantine())
 	n.w.after(down+lasts, outside, func() {
 		n.steps += behind
 		n.opens = n.opens.Add(behind) // the step is not time that has passed
 		n.setRight = n.w.now()
-		n.doubt(2*n.w.quarantine() + 2*time.Second)
+		n.doubt(2*n.w.script.quarantine() + 2*time.Second)
 		n.w.hist.say("the clock of n%d is set right, by %v", n.index+1, behind)
 	})
-	n.doubt(behind + lasts + 3*n.w.quarantine())
+	n.doubt(behind + lasts + 3*n.w.script.quarantine())
 }
 
 // replaced puts another server at the node's address: a copy of what it had some time
@@ -341,7 +363,7 @@ func (n *node) replaced(age time.Duration) {
 func (n *node) becomesReplica(of *node, d time.Duration) {
 	n.server.Follow(of.server)
 	n.mayHaveForgotten()
-	n.doubt(d + 2*n.w.quarantine() + 2*time.Second)
+	n.doubt(d + 2*n.w.script.quarantine() + 2*time.Second)
 	life := n.life
 	n.w.after(d, outside, func() {
 		if n.life == life {

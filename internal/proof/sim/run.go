@@ -47,17 +47,20 @@ func run(t *testing.T, s Script, sw Switches, keepHistory bool, tamper func(*wor
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Unix(0, int64(midnight))))
 		w := newWorld(s, sw, slog.New(slog.DiscardHandler))
+		judge := newJudge(w)
+		w.judge = judge
+		w.planFaults()
 		w.hist.keep = keepHistory
 		if tamper != nil {
 			tamper(w)
 		}
 		w.drive()
-		if !w.gaveUp {
-			w.judge.leftovers.atTheEnd()
+		if !w.findings.gaveUp {
+			judge.leftovers.atTheEnd()
 		}
 		w.leave()
-		w.judge.tally.Events = w.events
-		r = Result{Violations: w.judge.wrongs, Digest: w.hist.digest, History: w.hist.lines, Simulated: w.now(), Tally: w.judge.tally}
+		w.findings.tally.Events = w.events
+		r = Result{Violations: w.findings.wrongs, Digest: w.hist.digest, History: w.hist.lines, Simulated: w.now(), Tally: w.findings.tally}
 	})
 	return r
 }

@@ -158,6 +158,18 @@ const (
 	millisecond = int(time.Millisecond)
 )
 
+// These assumptions about clocks and about nodes that lose data hold unless a fault breaks
+// them.
+const (
+	// clockError is how far a node's time of day may be off at first.
+	clockError = 200 * time.Millisecond
+	// clockRate is by how many parts in a million a node's clock may be fast or
+	// slow, compared with a client's. The protocol allows for 1 % of the TTL.
+	clockRate = 9500
+	// most and often: how far and how often a node's clock is set back.
+	backMost, backOften = 250, 2
+)
+
 // longest is the longest TTL of the run, and the store's maximum.
 func (s *Script) longest() time.Duration { return time.Duration(s.TTL) * ttlUnit }
 
@@ -187,6 +199,30 @@ func (s *Script) span() time.Duration { return time.Duration(s.Span) * time.Seco
 
 func (f *Fault) at() time.Duration   { return time.Duration(f.At * millisecond) }
 func (f *Fault) last() time.Duration { return time.Duration(f.For * millisecond) }
+
+// quarantine is for how long a node that lost data grants nothing,
+// counted from its start: the longest TTL, by any clock, so that what it forgot
+// has ended; and longer than a token can be ahead of the time of day that the
+// node counts tokens from, which is a second, and the error of two clocks.
+func (s *Script) quarantine() time.Duration {
+	longest := s.longest()
+	return max(longest+longest/50, 5*time.Second)
+}
+
+// String describes a fault for people.
+func (f Fault) String() string {
+	who := ""
+	if f.Client > 0 {
+		who += fmt.Sprintf(" c%d", f.Client)
+	}
+	if f.Node > 0 {
+		who += fmt.Sprintf(" n%d", f.Node)
+	}
+	if who == "" {
+		who = " everybody"
+	}
+	return fmt.Sprintf("%s%s at %v for %v, size %d", f.Kind, who, f.at(), f.last(), f.Size)
+}
 
 // check returns what is wrong with a script that was written by hand.
 func (s *Script) check() error {

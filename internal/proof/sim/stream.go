@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -87,8 +88,33 @@ func (s *stream) transmit() {
 		s.l.w.appears(o, s.l.c)
 		s.l.c.sent(o)
 	}
-	s.l.w.hist.sends(s, g)
+	s.recordSend(g)
 	s.send(g)
+}
+
+// recordSend records that the client has written.
+func (s *stream) recordSend(g segment) {
+	h := &s.l.w.hist
+	h.mix(factSends, uint64(s.l.c.index), uint64(s.l.n.index), uint64(len(g.commands)))
+	if !h.keep {
+		return
+	}
+	where := fmt.Sprintf("c%d", s.l.c.index+1)
+	for _, i := range g.order {
+		h.write(where, "-> n%d  %s", s.l.n.index+1, s.l.w.names.read(s.l.n.server, g.commands[i]))
+	}
+	if g.fin {
+		h.write(where, "-> n%d  closes the connection", s.l.n.index+1)
+	}
+}
+
+// recordReceipt records that the client can read.
+func (s *stream) recordReceipt(bytes int) {
+	h := &s.l.w.hist
+	h.mix(factReceives, uint64(s.l.c.index), uint64(s.l.n.index))
+	if h.keep {
+		h.write(fmt.Sprintf("c%d", s.l.c.index+1), "<- n%d  %d bytes", s.l.n.index+1, bytes)
+	}
 }
 
 func (s *stream) send(g segment) {
@@ -176,7 +202,7 @@ func (s *stream) returns() {
 	}
 	s.l.c.sees(func() {
 		if !s.closed {
-			s.l.w.hist.receives(s, len(b))
+			s.recordReceipt(len(b))
 			s.c.Deliver(b)
 		}
 	})
@@ -203,7 +229,7 @@ func (s *stream) heal() {
 	}
 }
 
-// abort forgets what is under way, but for some commands that still arrive, and has the
+// abort forgets what is under way, except some commands that still arrive, and has the
 // server's end closed after them.
 func (s *stream) abort(commands [][]string) {
 	s.turn++

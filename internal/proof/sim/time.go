@@ -2,6 +2,7 @@ package sim
 
 import (
 	"container/heap"
+	"sync/atomic"
 	"time"
 )
 
@@ -57,37 +58,48 @@ func (a *agenda) Pop() any {
 	return e
 }
 
-// now is the true time.
-func (w *world) now() time.Duration { return time.Since(w.began) + time.Duration(w.slept.Load()) }
+// timeline is the time of a run, and what is planned.
+type timeline struct {
+	began  time.Time
+	slept  atomic.Int64 // how much true time is ahead of the bubble's
+	agenda agenda
+	lane   int
+}
 
-// at has do happen at t, or up to a millisecond later, at an instant of its
+// timerNow is the bubble's time.
+func (t *timeline) timerNow() time.Duration { return time.Since(t.began) }
+
+// now is the true time.
+func (t *timeline) now() time.Duration { return time.Since(t.began) + time.Duration(t.slept.Load()) }
+
+// at has do happen at start, or up to a millisecond later, at an instant of its
 // own, which it returns.
-func (w *world) at(t time.Duration, k eventKind, do func()) time.Duration {
-	w.lane = (w.lane + eventStride) % eventLanes
-	due := t - t%grain + time.Duration(w.lane)
-	if due < t {
+func (t *timeline) at(start time.Duration, k eventKind, do func()) time.Duration {
+	t.lane = (t.lane + eventStride) % eventLanes
+	due := start - start%grain + time.Duration(t.lane)
+	if due < start {
 		due += grain
 	}
-	heap.Push(&w.agenda, event{due: due, kind: k, do: do})
+	heap.Push(&t.agenda, event{due: due, kind: k, do: do})
 	return due
 }
 
 // after is at, d from now.
-func (w *world) after(d time.Duration, k eventKind, do func()) time.Duration {
-	return w.at(w.now()+d, k, do)
+func (t *timeline) after(d time.Duration, k eventKind, do func()) time.Duration {
+	return t.at(t.now()+d, k, do)
 }
 
 // doze suspends all client machines for d. Events outside happen now, in their order.
 // Messages to clients wait until they wake up, and so do their timers, with as much left as
 // they had.
-func (w *world) doze(d time.Duration) {
-	end := w.now() + d.Truncate(grain)
+func (t *timeline) doze(d time.Duration) {
+	end := t.now() + d.Truncate(grain)
 	var timers, arrivals []event
-	for len(w.agenda) > 0 && w.agenda[0].due <= end {
-		e := heap.Pop(&w.agenda).(event)
+	for len(t.agenda) > 0 && t.agenda[0].due <= end {
+		e := heap.Pop(&t.agenda).(event)
 		switch e.kind {
 		case outside:
-			w.slept.Add(int64(e.due - w.now()))
+			t.slept.Add(int64(e.due - t.now()))
 			e.do()
 		case arrival:
 			arrivals = append(arrivals, e)
@@ -95,18 +107,18 @@ func (w *world) doze(d time.Duration) {
 			timers = append(timers, e)
 		}
 	}
-	w.slept.Add(int64(end - w.now()))
-	for i := range w.agenda {
-		if w.agenda[i].kind == timer {
-			w.agenda[i].due += d.Truncate(grain)
+	t.slept.Add(int64(end - t.now()))
+	for i := range t.agenda {
+		if t.agenda[i].kind == timer {
+			t.agenda[i].due += d.Truncate(grain)
 		}
 	}
-	heap.Init(&w.agenda)
+	heap.Init(&t.agenda)
 	for _, e := range timers {
 		e.due += d.Truncate(grain)
-		heap.Push(&w.agenda, e)
+		heap.Push(&t.agenda, e)
 	}
 	for _, e := range arrivals {
-		end = w.at(end, arrival, e.do)
+		end = t.at(end, arrival, e.do)
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"container/heap"
 	"log/slog"
 	"math/rand/v2"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing/synctest"
@@ -17,17 +15,14 @@ const prologue = time.Second
 
 // world is one run. Everything outside of the clients' code happens on one
 // goroutine, the driver, one event at a time, each when nothing else runs; so
-// it needs no locks but for the few things that clients' goroutines touch.
+// only the few things that clients' goroutines touch need locks.
 type world struct {
 	script   Script
 	switches Switches
 	log      *slog.Logger
 	rng      *rand.Rand // the driver's
-	began    time.Time
-	slept    atomic.Int64 // how much true time is ahead of the bubble's
+	timeline
 
-	agenda  agenda
-	lane    int
 	stirred bool // a client's goroutine may have been woken
 	dozing  bool
 
@@ -37,18 +32,30 @@ type world struct {
 	owners    []owner   // by the number the history gives them; the first is nobody
 	names     names
 	hist      history
-	judge     *judge
+	findings  findings
+	judge     watcher
 
 	calm     chan struct{} // closed when all faults are over
 	calmAt   time.Duration // when that is
 	working  atomic.Int64  // workers that are not done
 	poke     chan struct{} // wakes the driver
 	mu       sync.Mutex
-	gaveUp   bool
 	patience time.Duration // when the driver stops waiting for workers
 	events   int
 
 	lastEvent time.Duration
+}
+
+// watcher judges what happens in a world.
+type watcher interface {
+	look()                                             // at what the clients report; nothing runs meanwhile
+	idle()                                             // before every event
+	slept()                                            // all clients' machines were suspended
+	starved()                                          // workers make no progress
+	paused(*client)                                    // the process is stopped
+	resumed(*client)                                   // it goes on
+	died(*client)                                      // the process is dead
+	applied(n *node, o op, said []byte, replayed bool) // a node has executed a command
 }
 
 // owner is one attempt to acquire.
@@ -62,8 +69,6 @@ type owner struct {
 	left         bool          // it is left to its TTL, as documented
 }
 
-func (w *world) timerNow() time.Duration { return time.Since(w.began) }
-
 // wake has the driver check at this instant.
 func (w *world) wake() {
 	select {
@@ -74,14 +79,14 @@ func (w *world) wake() {
 
 func newWorld(s Script, sw Switches, log *slog.Logger) *world {
 	w := &world{
-		script: s, switches: sw, log: log, began: time.Now(),
+		script: s, switches: sw, log: log, timeline: timeline{began: time.Now()},
 		rng:  rand.New(rand.NewPCG(s.Seed, 0)),
 		calm: make(chan struct{}), poke: make(chan struct{}, 1),
 		owners: make([]owner, 1), names: names{hashes: map[string]string{}},
 	}
-	w.names.w = w
-	w.hist.init(w)
-	w.judge = newJudge(w)
+	w.hist.init(&w.timeline)
+	w.names.hist = &w.hist
+	w.findings.time, w.findings.hist = &w.timeline, &w.hist
 	for i := range s.Nodes {
 		w.nodes = append(w.nodes, newNode(w, i))
 	}
@@ -95,13 +100,6 @@ func newWorld(s Script, sw Switches, log *slog.Logger) *world {
 		}
 		w.operators = append(w.operators, c)
 	}
-	for _, f := range s.Faults {
-		w.at(prologue+f.at(), outside, func() { w.fault(f) })
-		w.calmAt = max(w.calmAt, w.overAt(f))
-	}
-	w.calmAt = prologue + max(w.calmAt, s.span()) + 2*time.Second
-	w.at(w.calmAt, outside, w.becalm)
-	w.patience = w.calmAt + w.enough()
 	return w
 }
 
@@ -124,7 +122,7 @@ func (w *world) enough() time.Duration {
 }
 
 func (w *world) becalm() {
-	if w.gaveUp {
+	if w.findings.gaveUp {
 		return
 	}
 	w.hist.say("calm: every fault is over, everybody wants the lock once more")
@@ -150,11 +148,11 @@ func (w *world) drive() {
 			}
 		}
 		now := w.now()
-		w.judge.idleness.idle()
+		w.judge.idle()
 		if last < 0 && w.working.Load() == 0 {
 			last = now + settle
 		}
-		if !w.gaveUp && (w.judge.failed() || now > w.patience) {
+		if !w.findings.gaveUp && (w.findings.failed() || now > w.patience) {
 			w.giveUp()
 		}
 		if last >= 0 && now >= last {
@@ -244,10 +242,10 @@ const settle = 500 * time.Millisecond
 
 // giveUp ends a run that has failed: all workers stop.
 func (w *world) giveUp() {
-	if !w.judge.failed() {
-		w.judge.leftovers.starved()
+	if !w.findings.failed() {
+		w.judge.starved()
 	}
-	w.gaveUp = true
+	w.findings.gaveUp = true
 	for _, c := range w.clients {
 		c.end()
 	}
@@ -257,13 +255,6 @@ func (w *world) giveUp() {
 		close(w.calm)
 	}
 	w.stirred = true
-}
-
-func lockName(i int) string { return "lock-" + strconv.Itoa(i+1) }
-
-func lockIndex(name string) int {
-	i, _ := strconv.Atoi(strings.TrimPrefix(name, "lock-"))
-	return i - 1
 }
 
 // stop is what workers watch: no new rounds after it.

@@ -67,3 +67,31 @@ func (k *Driver[P]) OnPushLost(node int) {
 		})
 	}
 }
+
+// releaseUnwanted releases what a node has granted to owner, or reserved for it, if that
+// owner has left. The node then serves the next waiter in its queue. The release leaves a
+// tombstone, since other requests of that owner may still arrive. If owner holds the lease,
+// releaseUnwanted returns the name of the lock, and only has the node raise its counter,
+// which is at token, as raiseLocked does; 0: it granted nothing.
+func (k *Driver[P]) releaseUnwanted(node int, owner string, token uint64) (held string) {
+	w := &k.waiters
+	w.mu.Lock()
+	d := w.departures.byOwner[owner]
+	unwanted := d != nil && !d.held && declineUnwanted
+	var q Question
+	if unwanted {
+		q = Question{Op: quorum.Release, Lease: d.r, Tombstone: true, Renewed: true}
+	} else if d != nil {
+		held = d.r.Name
+		q = Question{Op: quorum.Confirm, Lease: d.r, Token: d.token}
+	}
+	w.mu.Unlock()
+	if !unwanted && (token == 0 || token >= q.Token) {
+		return held
+	}
+	c := Call[P]{Payload: payloadOf(k, q), Timeout: k.NodeTimeout(q.Lease.TTL), To: ignored{}}
+	if err := k.Nodes[node].Put(c); err != nil && unwanted {
+		k.Logger.Debug("cannot release a grant to a waiter that has left; it ends by its TTL", "lock", q.Lease.Name, "node", k.Nodes[node].Addr(), "err", err)
+	}
+	return held
+}

@@ -34,7 +34,7 @@ func TestSightingsAreBounded(t *testing.T) {
 	}
 	// Nor are more remembered if they are all seen at the same moment.
 	for i := range 4 * mostSightings {
-		s.since(fmt.Sprint("crowd", i), now)
+		s.since(fmt.Sprint("contender", i), now)
 	}
 	if len(s.owners) > mostSightings+1 {
 		t.Errorf("%d owners are remembered, want %d at most", len(s.owners), mostSightings+1)

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
-	"github.com/leasehold-dev/leasehold/internal/quorum"
 )
 
 // suspendCheck is how often a process with waiters checks whether its machine was suspended.
@@ -20,34 +19,25 @@ type suspendWatch struct {
 	readAt  clock.Instant
 }
 
-// watchSuspend begins to watch, unless that is done already.
-func (w *waiters[P]) watchSuspend(c clock.Clock) {
-	now := c.Now()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if s := &w.suspend; !s.running {
-		s.running, s.readAt = true, now
-		time.AfterFunc(suspendCheck, func() { w.checkSuspend(c) })
+// begin begins to watch, unless that is done already: check is called after a while, and has
+// to call checked.
+func (s *suspendWatch) begin(now clock.Instant, check func()) {
+	if !s.running {
+		s.goOn(now, check)
 	}
 }
 
-// checkSuspend steps every attempt that waits if the machine was suspended.
-func (w *waiters[P]) checkSuspend(c clock.Clock) {
-	now := c.Now()
-	w.mu.Lock()
-	s := &w.suspend
-	slept := now.Sub(s.readAt) > 2*suspendCheck
-	if s.running, s.readAt = len(w.byOwner) > 0, now; s.running {
-		time.AfterFunc(suspendCheck, func() { w.checkSuspend(c) })
+func (s *suspendWatch) goOn(now clock.Instant, check func()) {
+	s.running, s.readAt = true, now
+	time.AfterFunc(suspendCheck, check)
+}
+
+// checked reports whether the machine was suspended since the last reading. It goes on if
+// anybody still waits.
+func (s *suspendWatch) checked(now clock.Instant, waiting bool, check func()) (suspended bool) {
+	suspended = now.Sub(s.readAt) > 2*suspendCheck
+	if s.running = waiting; waiting {
+		s.goOn(now, check)
 	}
-	w.mu.Unlock()
-	if !slept {
-		return
-	}
-	for _, owner := range w.owners() {
-		w.withOpen(owner, func(a *attempt[P]) {
-			a.waiting.timerAt = 0
-			a.applyLocked(quorum.Event{Kind: quorum.Tick}, c.Now())
-		})
-	}
+	return suspended
 }

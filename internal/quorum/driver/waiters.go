@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 )
 
@@ -118,5 +119,30 @@ func (w *waiters[P]) releasing(owner string) {
 	defer w.mu.Unlock()
 	if d := w.departures.byOwner[owner]; d != nil {
 		d.held = false
+	}
+}
+
+// watchSuspend has every attempt that waits stepped when the machine was suspended.
+func (w *waiters[P]) watchSuspend(c clock.Clock) {
+	now := c.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.suspend.begin(now, func() { w.checkSuspend(c) })
+}
+
+// checkSuspend steps every attempt that waits if the machine was suspended.
+func (w *waiters[P]) checkSuspend(c clock.Clock) {
+	now := c.Now()
+	w.mu.Lock()
+	suspended := w.suspend.checked(now, len(w.byOwner) > 0, func() { w.checkSuspend(c) })
+	w.mu.Unlock()
+	if !suspended {
+		return
+	}
+	for _, owner := range w.owners() {
+		w.withOpen(owner, func(a *attempt[P]) {
+			a.waiting.timerAt = 0
+			a.applyLocked(quorum.Event{Kind: quorum.Tick}, c.Now())
+		})
 	}
 }

@@ -50,7 +50,7 @@ type Examined struct {
 	Failing []Failure
 	// PushErr is why waiters could not receive pushes in a trial; nil if they can.
 	PushErr error
-	// TrackingErr is why clients could not be told that the server's data was replaced,
+	// TrackingErr is why clients could not be notified that the server's data was replaced,
 	// as by REPLICAOF; nil if they can, or if no client asks for it: in a cluster, and
 	// where sentinels find the server.
 	TrackingErr error

@@ -78,7 +78,7 @@ var rights = []struct {
 // there, so nothing tracks them.
 var inCluster = map[string]string{"publish": "spublish", "subscribe": "ssubscribe", "client|tracking": ""}
 
-// toPushBreaks are the commands by which a holder in a cluster is told at once that its lease was
+// toPushBreaks are the commands by which a holder in a cluster is notified at once that its lease was
 // broken: that is published to all servers, and so not by sharded publish.
 var toPushBreaks = []string{"publish", "subscribe"}
 

@@ -92,7 +92,7 @@ func TestStandbyIsPromoted(t *testing.T) {
 	mustRelease(t, s, kept)
 }
 
-// A standby that was behind when it is promoted has forgotten the last grants. Their holders are told
+// A standby that was behind when it is promoted has forgotten the last grants. Their holders learn of it
 // so at the next renewal, and the next token of the lock is larger than theirs all the same, so data
 // that checks tokens stays safe.
 func TestStandbyThatIsBehindIsPromoted(t *testing.T) {
@@ -132,7 +132,7 @@ func TestStandbyThatIsBehindIsPromoted(t *testing.T) {
 
 	primary.Kill()
 	postgres.exec(t, there, "", `SELECT pg_promote()`)
-	eventually.True(t, "the holder is told that its lease is lost", func() bool {
+	eventually.True(t, "the holder is notified that its lease is lost", func() bool {
 		return errors.Is(s.Renew(t.Context(), []store.Lease{late})[0], store.ErrNotHeld)
 	})
 	if st := inspect(t, s, "x"); st.Holder.Owner != known.Owner || st.Token != first.Token {

@@ -46,8 +46,8 @@ func TestWrongAddresses(t *testing.T) {
 	for raw, says := range map[string]string{
 		"postgres://u:secret@%2Frun%2Fpostgresql/d":                           "?host=/run/postgresql",
 		"mysql://u:secret@%2frun%2fmysqld%2fmysqld.sock/d":                    "?socket=",
-		"postgres://u:secret@" + mariadb.server.Addr + "/d?sslmode=disable":   "no PostgreSQL",
-		"postgres://u:secret@" + mariadb.server.Addr + "/d?connect_timeout=1": "no PostgreSQL",
+		"postgres://u:secret@" + mariadb.server.Addr + "/d?sslmode=disable":   "not PostgreSQL",
+		"postgres://u:secret@" + mariadb.server.Addr + "/d?connect_timeout=1": "not PostgreSQL",
 	} {
 		if _, err := store.Open(t.Context(), raw, nil); err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v, want words with %q", raw, err, says)

@@ -32,13 +32,13 @@ and ZooKeeper and in a file; on other stores, or if that message is lost, at its
 renewal, a third of its TTL after the last one. Then it stops: a command under
 "leasehold run" gets SIGTERM, and SIGKILL after its --grace. The lock is free when the
 holder has released it, or when its lease expires if the holder is dead, frozen or cut
-off; "show" prints when that is. So the holder is told before anybody else can have the
-lock.
+off; "show" prints when that is. So the holder is notified before anybody else can have
+the lock.
 
 With --now the lock is free at once, and goes to the first waiter. The holder may not
 learn of that before its next renewal, or, if it is frozen, before it runs again. Until
-then two may work at once: only a resource that checks fencing tokens is safe. Use --now
-if you know that the holder is gone.
+then two processes may work at once: only a resource that checks fencing tokens is safe.
+Use --now if you know that the holder is gone.
 
 If you end the wait (Ctrl-C), the lease stays broken, and the lock becomes free in the
 same way. For a day, "leasehold show" says who broke the lease, when and why.
@@ -94,7 +94,7 @@ func breakLease(p *program, c *cobra.Command, r leasehold.BreakRequest) error {
 	sig := stop()
 	switch {
 	case sig != 0 && told:
-		p.voice.note("the lease stays broken, and ends without us")
+		p.voice.note("the lease stays broken, and the lock becomes free without this command")
 		fallthrough
 	case sig != 0:
 		return &exitError{code: runner.SignalCode + int(sig)}

@@ -57,9 +57,17 @@ func breakReachesTheHolder(t *testing.T, s *site) {
 	next.says(&next.err, "waiting")
 	one := s.start("break", "x", "--token", token, "--reason", "it hangs", "--by", "the operator")
 	two := s.start("break", "x", "--token", token, "--reason", "yes, it does")
-	one.wants(0)
-	if code := two.end(); code != 0 && (code != 124 || !strings.Contains(two.err.String(), "(echo)")) {
-		t.Errorf("the second break: exit code %d, stderr %s, want 0, or 124 if the next holder was there before it", code, two.err.String())
+	succeeded := 0
+	for _, b := range []*proc{one, two} {
+		switch code := b.end(); {
+		case code == 0:
+			succeeded++
+		case code != 124 || !strings.Contains(b.err.String(), "(echo)"):
+			t.Errorf("break: exit code %d, stderr %s, want 0, or 124 if the next holder was there before it", code, b.err.String())
+		}
+	}
+	if succeeded == 0 {
+		t.Error("none of two breaks succeeded, want one at least")
 	}
 	if out := h.out.String(); !strings.Contains(out, "told\n") || !strings.Contains(out, "stopped\n") {
 		t.Errorf("Break returned before the command had stopped: %q, want text with %q and %q", out, "told\n", "stopped\n")

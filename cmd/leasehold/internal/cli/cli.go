@@ -13,7 +13,7 @@ import (
 )
 
 // Main runs the command with args, less the program's own name, and returns the
-// code to exit with. It is to be called once in a process.
+// code to exit with. Call it once in a process.
 func Main(args []string, stdin, stdout, stderr *os.File) int {
 	p := &program{stdin: stdin, stdout: stdout, stderr: stderr}
 	p.voice = newVoice(stderr)

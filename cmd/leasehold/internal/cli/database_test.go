@@ -16,11 +16,11 @@ import (
 
 // aDatabase is a kind of database server.
 type aDatabase struct {
-	launch  func(settings ...string) (*sqltest.Server, error)
-	durable []string // settings for a server that loses no commit
-	crowded string   // a setting for many connections
-	url     string
-	app     string // a role
+	launch    func(settings ...string) (*sqltest.Server, error)
+	durable   []string // settings for a server that loses no commit
+	manyConns string   // a setting for many connections
+	url       string
+	app       string // a role
 }
 
 // onEachDatabase runs a test on each kind of database server.
@@ -197,7 +197,7 @@ func TestDatabaseOverTLS(t *testing.T) {
 // never hold a lock at the same time.
 func TestTortureOfDatabases(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, d aDatabase) {
-		server := d.start(t, d.crowded)
+		server := d.start(t, d.manyConns)
 		s := newSite(t, "LEASEHOLD_STORE="+fmt.Sprintf(d.url, server.User, server.Password, server.Addr, ""))
 		s.run(0, "schema")
 		p := s.run(0, "lab", "torture", "--procs", "8", "--locks", "2", "--for", "6s", "--ttl", "1s", "--out", filepath.Join(t.TempDir(), "history"))

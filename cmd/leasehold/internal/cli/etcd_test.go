@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/etcdtest"
 )
 
-// In etcd a holder is told at once and stops before the next one has the lock. One that is
+// In etcd a holder is notified at once and stops before the next one has the lock. One that is
 // stopped, or dead, keeps the lock until its lease expires.
 func TestBreakInEtcd(t *testing.T) {
 	t.Parallel() // it mostly waits

@@ -42,7 +42,7 @@ func partOfUndecided(h store.Holding) string {
 	return partOf(h.Kind, []store.Holding{h}, h)
 }
 
-// modeOf says whether a holder of a read-write lock reads or writes.
+// modeOf reports whether a holder of a read-write lock reads or writes.
 func modeOf(k store.Kind, h store.Holding) string {
 	if h.Weight < k.Limit {
 		return "reader"

@@ -60,7 +60,7 @@ holder of a slot to the next, and from writers to readers and back.
 
 It stops and kills only its own processes. The servers are yours: disturb them
 while it runs, to see how they and their settings cope. If a Redis server restarts
-without its data, a violation is to be expected.
+without its data, expect a violation.
 
 The locks have unique names that begin with "leasehold-torture/". They are
 released, or end by their TTL; a Redis server keeps their token counters for a day.

@@ -47,7 +47,7 @@ func TestRunOncePerBounds(t *testing.T) {
 		t.Errorf("stderr %s, want text with %q", p.err.String(), "another run of the job goes on")
 	}
 	other.let()
-	p := s.start("run", "two", "--once-per", year, "--max-hold", "1s", "--", "/bin/sh", "-c", "trap 'echo told; exit 0' TERM; while :; do sleep 0.05; done")
+	p := s.start("run", "two", "--once-per", year, "--max-hold", "3s", "--grace", "1s", "--", "/bin/sh", "-c", "trap 'echo told; exit 0' TERM; while :; do sleep 0.05; done")
 	p.wants(123)
 	if p.out.String() != "told\n" {
 		t.Errorf("stdout %q, stderr %q, want %q", p.out.String(), p.err.String(), "told\n")

@@ -28,8 +28,8 @@ majority a,c and another b,d.
 Going from one server to several works the same way: redis://a?next=a,b,c. Before
 Redis 6, clients with only the one server are not notified: end them before step 2.
 
-A majority of each list must answer, and in the end every server of the new list:
-a server that was not told refuses clients that have only the new list. If the
+A majority of each list must answer, and in the end every server of the new list: a
+server that does not know of the new list refuses clients that have only that. If the
 command fails or is interrupted, clients with both lists go on working. Run it
 again, even without the old servers, provided that it got as far as waiting for
 max_ttl.`,

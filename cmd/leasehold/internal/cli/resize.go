@@ -18,12 +18,12 @@ func resizeCommand(p *program) *cobra.Command {
 		Long: `Gives the semaphore NAME another number of permits while it is held.
 
 Leases stay as they are. If they no longer fit, nobody gets a permit until they do.
-From now on, requests for NAME have to name the new number: one that names the earlier
-one fails with an error, as do those that wait now. So change it first, and then how
-your programs ask for it.
+From now on, requests for NAME have to name the new number. A request that names the
+earlier number fails with an error, and so does one that is waiting now. So resize the
+semaphore first, and then change the number in your programs.
 
-A semaphore that nobody uses has no number of permits: the next one that asks for it
-says how many. There is nothing to change then, and the exit code is 0. A mutex that is
+A semaphore that nobody uses has no number of permits: the next request for it sets
+one. There is nothing to change then, and the exit code is 0. A mutex that is
 held gets no permits, since its holder relies on being the only one; neither does a
 semaphore of one permit, which is a mutex, unless several still hold it from before.
 
@@ -119,9 +119,9 @@ func resize(p *program, ctx context.Context, st store.Store, name string, permit
 func (r resizedJSON) tell(p *program) {
 	switch {
 	case r.Was == 0 && r.keeps:
-		p.voice.note("nobody uses semaphore %q: it has %d permits for a while, as long as a lease can last, and then as many as the next one asks for", r.Name, r.Permits)
+		p.voice.note("nobody uses semaphore %q: it keeps %d permits for as long as a lease can last; after that, the next request sets the number", r.Name, r.Permits)
 	case r.Was == 0:
-		p.voice.note("nobody uses lock %q: the next one that asks for it says how many permits it has", r.Name)
+		p.voice.note("nobody uses lock %q: the next request for it sets the number of permits", r.Name)
 	case !r.Changed:
 		p.voice.note("semaphore %q has %d permits already", r.Name, r.Permits)
 	case r.Permits == 1:

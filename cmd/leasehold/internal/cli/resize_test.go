@@ -110,7 +110,7 @@ func TestResizeOverSeveralServers(t *testing.T) {
 	if p := s.run(125, "run", "x", "--permits", "3", "--try", "--", "true"); !strings.Contains(p.err.String(), "stays a semaphore of 2") {
 		t.Errorf("the earlier number after the last holder: %s, want text with %q", p.err.String(), "stays a semaphore of 2")
 	}
-	says(0, "4", `nobody uses semaphore "x": it has 4 permits for a while`)
+	says(0, "4", `nobody uses semaphore "x": it keeps 4 permits for as long as a lease can last`)
 	s.run(0, "run", "x", "--permits", "4", "--weight", "4", "--try", "--", "true")
 }
 

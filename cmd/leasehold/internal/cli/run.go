@@ -55,19 +55,18 @@ several permits each (--weight). Every command has to use NAME as the same kind,
 the same N: anything else is an error that names both. Only stores that keep such locks
 can be used. Permits have fencing tokens that can be compared within one slot only.
 
---once-per PERIOD is for jobs that the schedulers of several machines start at "the
-same" time by their own clocks: it runs the command if nobody has run it in this tick,
-the multiple of PERIOD that is nearest to now, and exits with 124 otherwise (see -E). It
-waits for nobody. A tick is run at most once, however short or late: a run that crashed
-is not made good. Two bounds go with it, which ShedLock calls lockAtMostFor and
-lockAtLeastFor: --max-hold ends a run that takes too long, and --min-hold says for how
-long the store remembers that the tick was run (default: twice PERIOD). Clocks may
-differ by as much as that is longer than PERIOD, and the store has to keep a lock for
-as long (max_ttl).
+--once-per PERIOD is for jobs that several machines start at the same time, each by its
+own clock. A tick is the multiple of PERIOD that is nearest to now. The command runs if
+it has not been run in this tick; otherwise, or while another run goes on, leasehold
+exits with 124 at once (see -E). A tick is run at most once: a run that crashed is not
+repeated. --max-hold ends a run that takes too long (ShedLock's lockAtMostFor).
+--min-hold is how long the store remembers that a tick was run (lockAtLeastFor;
+default: twice PERIOD). It has to exceed PERIOD by more than the machines' clocks
+differ, and must not exceed the longest TTL of the store (max_ttl).
 
---also NAME takes several locks, all or none. They are waited for one after the other in
-the byte order of their names, so that commands whose sets of locks overlap cannot wait
-for each other for ever. The command is stopped when the first of them is lost.
+--also NAME takes several locks, all or none. leasehold waits for them one after the
+other, in the byte order of their names, so that two commands cannot wait for each other
+for ever. The command is stopped when the first of them is lost.
 --shared, --exclusive and --permits are about the first NAME; the others are mutexes.
 
 --min-hold keeps the lock after the command has ended, and leasehold waits for that. A

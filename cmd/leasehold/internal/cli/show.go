@@ -29,9 +29,9 @@ If nodes do not answer, it can depend on them whether a lease is held. The lease
 shown as one that may be held, with the longest that this can last unless it is renewed,
 and "undecided" names these nodes.
 
-A free lock is not an error: the exit code is 0. With --exit-code it is 124 if the
-lock is held, or may be held. Both may have changed by the time you act on it: to do something only
-if nobody else does, use "leasehold run --try".
+A free lock is not an error: the exit code is 0. With --exit-code it is 124 if the lock
+is held, or may be held. By the time you act on it, that may have changed: to do
+something only if nobody else does, use "leasehold run --try".
 
 With --json it prints one object.
 ` + jsonHelp,

@@ -131,7 +131,7 @@ func TestWaitingLine(t *testing.T) {
 		{&store.BusyError{Holder: store.Holder{Owner: "o"}, ExpiresIn: time.Second, Position: 1}, 0, 0, `waiting for "x", next in the queue; held by o, expires in 1s unless renewed`},
 		{&store.BusyError{Holder: store.Holder{Owner: "o"}, ExpiresIn: time.Second, Position: 4}, time.Minute, time.Second, `waiting 1s of 1m for "x", 3 ahead in the queue; held by o, expires in 0s unless renewed`},
 		{busy, 300 * time.Millisecond, 0, `waiting up to 300ms for "x"; held by h pid 7 (job) for 1m30s, expires in 20s unless renewed`},
-		{&store.BusyError{Holder: store.Holder{Owner: "o", Purpose: "job", Since: now.Add(-time.Hour), Waiting: true}, ExpiresIn: time.Second, Position: 2}, 0, 0, `waiting for "x", 1 ahead in the queue; kept for o (job), which waits too`},
+		{&store.BusyError{Holder: store.Holder{Owner: "o", Purpose: "job", Since: now.Add(-time.Hour), Waiting: true}, ExpiresIn: time.Second, Position: 2}, 0, 0, `waiting for "x", 1 ahead in the queue; reserved for o (job), which waits too`},
 		{errors.New("no node answers"), 0, 2 * time.Second, `waiting 2s for "x"; no node answers`},
 	} {
 		w := waiting{name: "x", began: now, limit: c.limit, reason: reasonOf(c.err, now)}

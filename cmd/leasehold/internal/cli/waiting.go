@@ -145,7 +145,7 @@ func reasonOf(err error, now time.Time) reason {
 		return troubleOf(err, now)
 	}
 	if busy.Holder.Waiting {
-		return reason{key: "kept for " + busy.Holder.Owner, text: "kept for " + busy.Holder.String() + ", which waits too", ahead: busy.Position - 1}
+		return reason{key: "reserved for " + busy.Holder.Owner, text: "reserved for " + busy.Holder.String() + ", which waits too", ahead: busy.Position - 1}
 	}
 	r := reason{key: "held by " + busy.Holder.Owner, text: "held by " + busy.Holder.String(), since: busy.Holder.Since, ahead: busy.Position - 1}
 	if busy.Undecided {

@@ -58,7 +58,7 @@ is renamed or removed.`,
 // leastEvery is the least time between two questions of watch to the store.
 const leastEvery = 10 * time.Millisecond
 
-// watch runs "leasehold watch" until the store is of no use any more.
+// watch runs "leasehold watch" until the store cannot be used any more.
 func watch(p *program, ctx context.Context, st store.Store, name string, every time.Duration, asJSON bool) error {
 	var known watched
 	first, trouble := true, false

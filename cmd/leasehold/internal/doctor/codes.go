@@ -139,7 +139,7 @@ var advice = map[Code]string{
 	RightMissing:            "Give the user the right; \"leasehold acl\" prints the whole rule.",
 	KeyForbidden:            "Give the user the pattern (\"leasehold acl\" prints the whole rule), or, if its locks have names with a common beginning, say so with --prefix.",
 	ScriptFails:             "Fix what the server reports.",
-	WaitersPoll:             "Give the user the right to publish and to listen (\"leasehold acl\" prints the whole rule), and use no proxy that does not support pub/sub.",
+	WaitersPoll:             "Give the user the right to publish and to subscribe (\"leasehold acl\" prints the whole rule), and use no proxy that does not support pub/sub.",
 	ReplacementUnseen:       "Give the user +client|tracking (\"leasehold acl\" prints the whole rule), and use no proxy that does not support it. The server has to be Redis 6 or newer, or Valkey.",
 	TTLOverMaximum:          "Use a shorter TTL, or raise max_ttl in the URL, for every client of this store.",
 	TTLTooShort:             "Use a longer TTL, or servers with a shorter round trip.",

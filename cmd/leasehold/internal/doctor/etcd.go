@@ -53,6 +53,6 @@ func etcdMember(r *report, m etcdstore.Member, ttl time.Duration) {
 		r.add(Error, EtcdAlarm, m.Endpoint, "The member reports: %s.", strings.Join(m.Errors, ", "))
 	}
 	if m.Took > ttl/10 {
-		r.add(Warning, EtcdSlow, m.Endpoint, "The member took %v to answer. With a TTL of %v, few such answers in a row end a lease.", store.Round(m.Took), ttl)
+		r.add(Warning, EtcdSlow, m.Endpoint, "The member took %v to answer. With a TTL of %v, a few such answers in a row end a lease.", store.Round(m.Took), ttl)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 )
 
-// RedisCluster is what the examination of a cluster leads to: of each master what it
-// would be of a server alone, but for that it is one of a cluster, as it should be.
+// RedisCluster is what the examination of a cluster leads to: the findings of each master
+// as a single server, without those that a cluster is expected to have.
 func RedisCluster(e redisadmin.ClusterExamination) []Finding {
 	r := &report{}
 	for _, n := range e.Seeds {

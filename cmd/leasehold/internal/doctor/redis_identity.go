@@ -2,15 +2,9 @@ package doctor
 
 import (
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 )
-
-// oldest is the oldest version of Redis that runs the scripts: those before do
-// not let a script write after it has asked for the time.
-const oldest = 5
 
 // identity is about which servers they are.
 func identity(r *report, e redisadmin.Examination) {
@@ -59,10 +53,4 @@ func same(e redisadmin.Examination, value func(redisadmin.Examined) string, fn f
 			fn(nodes)
 		}
 	}
-}
-
-func tooOld(s redisadmin.Server) bool {
-	major, _, _ := strings.Cut(s.Version, ".")
-	n, err := strconv.Atoi(major)
-	return err == nil && n < oldest
 }

@@ -23,13 +23,5 @@ func memory(r *report, e redisadmin.Examination) {
 	})
 }
 
-func evicts(s redisadmin.Server) bool {
-	return s.MaxMemory > 0 && s.Eviction != "" && s.Eviction != "noeviction"
-}
-
-func full(s redisadmin.Server) bool {
-	return s.MaxMemory > 0 && s.Memory >= s.MaxMemory && !evicts(s)
-}
-
 // low reports whether less than a tenth is left.
 func low(used, most uint64) bool { return most > 0 && used > most-most/10 }

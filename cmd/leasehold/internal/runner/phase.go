@@ -68,7 +68,7 @@ func (p phase) next(v view, b Budget) phase {
 	return p
 }
 
-// enough says whether the rest of a killed group was waited for long enough. A
+// enough reports whether the rest of a killed group was waited for long enough. A
 // killed process runs no more code of its own, but its entry remains until its
 // parent takes note, and there are parents that never do.
 func (b Budget) enough(v view) bool {

@@ -173,7 +173,7 @@ func (p *process) kill() error {
 	return p.signal(syscall.SIGKILL)
 }
 
-// groupAlive says whether anything is left in the group, once its leader was
+// groupAlive reports whether anything is left in the group, once its leader was
 // reaped: its number stays taken for as long as the group has a member. Those
 // that have become our children are reaped here.
 func (p *process) groupAlive() bool {

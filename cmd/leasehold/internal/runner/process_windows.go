@@ -8,7 +8,7 @@ import (
 )
 
 // Windows gives weaker guarantees: there is no signal that asks a program to stop, so
-// a command whose lease is lost is not told, only ended when its grace is over;
+// a command whose lease is lost is not notified, only ended when its grace is over;
 // only the command itself is ended, not what it has started; and it goes on if
 // we are ended by force. Ctrl-C reaches it by the console that it shares with us.
 

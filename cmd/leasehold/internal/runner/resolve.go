@@ -29,7 +29,7 @@ func (e *StartError) Error() string {
 
 func (e *StartError) Unwrap() error { return e.Err }
 
-var errNotExecuted = errors.New("the process that was to become it ended before that")
+var errNotExecuted = errors.New("the process that was started for it ended before it could be executed")
 
 // startError gives err the code that shells give it.
 func startError(command string, err error) *StartError {
@@ -63,7 +63,7 @@ func Resolve(name string) (path string, err error) {
 	return "", startError(name, err)
 }
 
-// notExecutable says whether PATH has a file of that name, which LookPath
+// notExecutable reports whether PATH has a file of that name, which LookPath
 // passed over because it may not be executed.
 func notExecutable(name string) bool {
 	if name == "" || strings.ContainsRune(name, filepath.Separator) {

@@ -235,8 +235,8 @@ func (r *run) insist(exited bool) {
 	}
 }
 
-// reassure has the guard know how long the lease is valid, and returns when it
-// has to be told again.
+// reassure tells the guard how long the lease is valid, and returns when to tell it
+// again.
 func (r *run) reassure() time.Duration {
 	if r.lost != nil {
 		return time.Hour

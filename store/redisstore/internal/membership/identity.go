@@ -109,7 +109,7 @@ func (r *Registry) Vet(node int, host string, id Identity) error {
 	return nil
 }
 
-// Durable says whether the server appends every write before it answers. Only a client
+// Durable reports whether the server appends every write before it answers. Only a client
 // that may read the configuration says "always". A client that may not read it takes the
 // claim back when it connects, since the server's settings are unknown while it writes,
 // unless Options asserts them.

@@ -24,6 +24,21 @@
 // no version of a client meets a script of another one: a step may change its keys and
 // arguments, and steps may be added, without regard to clients that are older.
 //
+// # Words on the wire
+//
+// Programs of different versions share these keys and texts, so their words stay as they are.
+// For a lock L they mean:
+//
+//	{L}:line          the queue: a list of its places, in order
+//	{L}:place:OWNER   a place in the queue
+//	{L}:waits         that the queue has waiters, and what a release needs to know of them
+//	{L}:gone:OWNER    the tombstone of an owner
+//	{L}:token         the counter of fencing tokens
+//	leasehold:node    the mark of the server (internal/nodemark): shut means in quarantine,
+//	                  print is the fingerprint of a membership and list the membership, told
+//	                  is when a majority of the membership before knew of it
+//	handed, free      pushes: the owner was granted the lock; it may compete for the lock
+//
 // # Other kinds of lock
 //
 // All grants of a lock that several can hold, such as a read-write lock or a semaphore, are in

@@ -10,7 +10,7 @@ import (
 // session certainly lives. It is a pure value.
 //
 // A leader ends a session once it has not been touched for the session's timeout. It
-// hears of clients only by what followers add to their replies to its pings, every half
+// learns of clients only by what followers add to their replies to its pings, every half
 // tick; requests touch nothing there. So an answer alone proves little: a leader that
 // stood still may end the session right after it. But on one connection requests,
 // answers, pings and replies keep their order. If answers came back regularly, then the

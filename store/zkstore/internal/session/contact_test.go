@@ -24,8 +24,8 @@ type ensemble struct {
 	// links have the time at which the last message on them arrives.
 	toFollower, toLeader, fromFollower, fromLeader clock.Instant
 
-	reported bool          // the follower has heard of the session since its last reply
-	touched  clock.Instant // when the leader last heard of it
+	reported bool          // the follower had a message of the session since its last reply
+	touched  clock.Instant // when the leader last learned of it
 	contact  contact
 	waits    bool // for an answer
 	// naive is the number of answers after which the session could have ended earlier
@@ -171,7 +171,7 @@ func TestContactConcludesNoMoreThanTheLeaderKnows(t *testing.T) {
 		func() {
 			defer func() {
 				if r := recover(); r != nil {
-					t.Fatalf("seed %d: the contact concluded that the leader had heard of the session %v later than it had", seed, r)
+					t.Fatalf("seed %d: the contact concluded that the leader had learned of the session %v later than it had", seed, r)
 				}
 			}()
 			e.ping()

@@ -1,5 +1,5 @@
 // Package session keeps sessions with ZooKeeper servers for leases, over the library
-// go-zookeeper: it makes the servers hear of them, knows how long they certainly live,
+// go-zookeeper: it keeps them alive on the servers, knows how long they certainly live,
 // and finds another server when one does not answer. It knows nodes, and no locks.
 //
 // The requests that locks are made of do not go through the library, for two reasons. Its

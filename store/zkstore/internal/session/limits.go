@@ -112,7 +112,7 @@ func granted(ctx context.Context, server string, timeout time.Duration) (time.Du
 	var head [20]byte // length, version, timeout, session
 	if _, err := io.ReadFull(c, head[:]); err != nil {
 		if errors.Is(err, io.EOF) {
-			err = errors.New("it is no ZooKeeper, or it serves nobody: perhaps its ensemble has no majority")
+			err = errors.New("it is not a ZooKeeper server, or it serves nobody: perhaps its ensemble has no majority")
 		}
 		if ctx.Err() != nil {
 			err = fmt.Errorf("it has not answered: %w", ctx.Err())

@@ -19,7 +19,7 @@ type link struct {
 	// timeout is that of the session.
 	timeout time.Duration
 	servers int           // how many there are
-	auths   int           // how many identities each of them is told
+	auths   int           // how many identities each of them has
 	over    chan struct{} // closed when the session has ended
 	ending  atomic.Bool   // the servers are to end the session
 	zxid    atomic.Int64  // the last one of an answer
@@ -111,7 +111,7 @@ func (l *link) connected(w *wire, id uint64, granted time.Duration, e exchange, 
 	case l.ended():
 		return
 	case id == 0:
-		l.finishLocked(fmt.Errorf("%w: the servers have not heard of this process for %v and ended it", ErrOver, l.timeout))
+		l.finishLocked(fmt.Errorf("%w: the servers have received nothing from this process for %v, and ended it", ErrOver, l.timeout))
 		return
 	case granted < l.timeout:
 		l.finishLocked(fmt.Errorf("the server grants sessions of at most %v, and leases of %v need %v: raise maxSessionTimeout on every server", granted, class, l.timeout))

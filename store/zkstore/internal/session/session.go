@@ -108,7 +108,7 @@ func (ss *Session) close() {
 	ss.link.finish(errClosed)
 }
 
-// touch makes the servers hear of the session until it is over. If a server does not
+// touch keeps the session alive on the servers until it is over. If a server does not
 // answer, it connects to another.
 func (ss *Session) touch() {
 	ticker := time.NewTicker(touchInterval(ss.pool.o.Limits.Tick))

@@ -32,7 +32,7 @@ type Findings struct {
 	// Recovered is how long after the last fault the last lock was granted again.
 	// It is zero if one was not granted, or if there was no calm period.
 	Recovered time.Duration
-	// Idle is the longest time for which somebody waited for a lock that could be had.
+	// Idle is the longest time for which somebody waited for a lock that was available.
 	Idle time.Duration
 }
 

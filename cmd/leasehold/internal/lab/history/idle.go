@@ -10,9 +10,9 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// Idleness is what the judgement of idle time goes by.
+// Idleness has the parameters for judging idle time.
 type Idleness struct {
-	// Bound is how long somebody may wait for a lock that can be had. Zero: it is
+	// Bound is how long somebody may wait for a lock that is available. Zero: it is
 	// only measured.
 	Bound time.Duration
 	// TTL is how long a lease may outlast a holder that is gone.
@@ -35,7 +35,7 @@ type span struct{ from, to clock.Instant }
 
 func (s span) length() time.Duration { return s.to.Sub(s.from) }
 
-// idle finds the longest time in which somebody waited for a lock that could be had:
+// idle finds the longest time in which somebody waited for a lock that was available:
 // nobody held it, no lease of a dead client was left, and a majority of servers was
 // reachable.
 func (h idleTime) idle(lock int) (longest time.Duration, waiter *Attempt) {
@@ -196,7 +196,7 @@ func without(s span, taken []span) (left []span) {
 	return left
 }
 
-// violations finds locks that somebody waited for too long although they could be had.
+// violations finds locks that somebody waited for too long although they were available.
 func (h idleTime) violations() (found []Violation, longest time.Duration) {
 	for lock := range h.Locks {
 		d, a := h.idle(lock)

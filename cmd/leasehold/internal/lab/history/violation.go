@@ -20,7 +20,7 @@ type Violation struct {
 	refused []*Attempt // all that led to it, where a model refused them
 }
 
-// HasPicture says whether Picture can show v.
+// HasPicture reports whether Picture can show v.
 func (v Violation) HasPicture() bool { return v.refused != nil }
 
 // writes finds those that reached the resource after a write of a later holder,

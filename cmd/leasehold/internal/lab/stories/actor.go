@@ -173,7 +173,7 @@ func (a *actor) locks(url, client string, ttl time.Duration) {
 	a.says("locks with %s", client)
 }
 
-// holds says whether the client may trust its lease, and why not.
+// holds reports whether the client may trust its lease, and why not.
 func (a *actor) holds() (bool, string) {
 	r := a.do(order{Do: holds})
 	return r.Err == "", r.Err

@@ -9,7 +9,7 @@ import (
 
 var failover = Story{
 	Name:  "failover",
-	Title: "The master dies before its replica has heard of the lock",
+	Title: "The master dies before its replica knows of the lock",
 	Summary: `Client A gets the lock from the master. The master dies before the write has
 reached the replica; the replica is promoted, knows nothing of the lock, and
 client B gets it too.`,

@@ -66,7 +66,7 @@ func (s *modelStore) Caps() store.Caps {
 	return store.Caps{Engine: "model", Nodes: len(s.links), Quorum: quorum.Majority(len(s.links)), Reach: "process", Clock: "each node's own"}
 }
 
-// Close is to be called once, after all else.
+// Close is called once, after all other calls.
 func (s *modelStore) Close() error {
 	close(s.quit)
 	s.done.Wait()

@@ -78,7 +78,7 @@ func (r *resource) has() string {
 	return r.value
 }
 
-// arrived says whether a write with that token came, accepted or not.
+// arrived reports whether a write with that token came, accepted or not.
 func (r *resource) arrived(token fence.Token) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -3,7 +3,7 @@ package stories
 var sessionLost = Story{
 	Name:  "session-lost",
 	Title: "A ZooKeeper session is lost in a pause",
-	Summary: `ZooKeeper ends the session of a client that it does not hear of, and with it the
+	Summary: `ZooKeeper ends the session of a client that it does not hear from, and with it the
 client's locks. If the client was only paused, say by garbage collection, it does not
 notice before its next contact with a server, and may work on until then.`,
 	Weak: Part{

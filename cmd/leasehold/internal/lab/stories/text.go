@@ -11,7 +11,7 @@ import (
 // width of what is printed, in columns.
 const width = 79
 
-// Print writes what the story is about, as it is to be read before its events.
+// Print writes what the story is about, for reading before its events.
 func (s Story) Print(w io.Writer) error {
 	_, err := io.WriteString(w, s.Name+": "+s.Title+"\n\n"+fill("  ", s.Summary))
 	return err

@@ -37,7 +37,7 @@ const (
 	End   = "end"   // a part ends: how
 )
 
-// timeline is one part of a story as it is told. It is safe for concurrent use.
+// timeline is one part of a story as it happens. It is safe for concurrent use.
 type timeline struct {
 	story, part string
 	start       time.Time

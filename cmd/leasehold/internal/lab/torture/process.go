@@ -88,7 +88,7 @@ func (w *process) kill() {
 	<-w.done
 }
 
-// running says whether the process is there.
+// running reports whether the process is there.
 func (w *process) running() bool {
 	select {
 	case <-w.done:
@@ -123,7 +123,7 @@ func (w *process) read(each func(history.Event) error) error {
 	return wrong
 }
 
-// ready says whether the process has begun, and else what it says of it.
+// ready reports whether the process has begun, and else what it says of it.
 func (w *process) ready() (bool, string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

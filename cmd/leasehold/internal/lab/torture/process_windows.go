@@ -11,7 +11,7 @@ func apart(c *exec.Cmd) {
 	c.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }
 
-// canStop says whether this system can stop a process and let it go on.
+// canStop reports whether this system can stop a process and let it go on.
 const canStop = false
 
 func (w *process) stop() {}

@@ -30,7 +30,7 @@ type Report struct {
 	h *history.History
 }
 
-// OK says whether all promises were kept, as far as can be seen.
+// OK reports whether all promises were kept, as far as can be seen.
 func (r *Report) OK() bool { return len(r.Violations) == 0 && len(r.Hung) == 0 }
 
 func (r *run) report(ctx context.Context, hung []string) (*Report, error) {
@@ -170,7 +170,7 @@ func (r *Report) Verdict() string {
 		s += fmt.Sprintf("; after the last, every lock was granted again within %v", r.Recovered.Round(time.Millisecond))
 	}
 	if r.Config.Idle > 0 {
-		s += fmt.Sprintf("; nobody waited longer than %v for a lock that could be had", r.Findings.Idle.Round(time.Millisecond))
+		s += fmt.Sprintf("; nobody waited longer than %v for a lock that was available", r.Findings.Idle.Round(time.Millisecond))
 	}
 	if r.CutShort {
 		s += "; cut short"

@@ -30,7 +30,7 @@ type Config struct {
 	Dir        string        // for the histories; made if need be, else empty
 	// Nodes is how many servers decide by their majority. Zero: one does.
 	Nodes int
-	// Idle is how long somebody may wait for a lock that can be had, while faults go
+	// Idle is how long somebody may wait for a lock that is available, while faults go
 	// on. Zero: that is not judged.
 	Idle time.Duration
 	// Command makes a process that will call Work. Its input and output are
@@ -74,7 +74,7 @@ type run struct {
 
 // Run does it, and has the history checked. An error means that there is no
 // verdict; the report is then nil. When ctx ends, the run is cut short, and
-// what there is gets checked.
+// what was recorded is checked.
 func Run(ctx context.Context, c Config) (*Report, error) {
 	if c.Goroutines == 0 {
 		c.Goroutines = Goroutines

@@ -47,7 +47,7 @@ func TestSizes(t *testing.T) {
 	}
 	for line := range strings.Lines(sizes) {
 		if name, _, _ := strings.Cut(line, " "); !known[name] {
-			t.Errorf("sizes.txt has a size of %s, which is no row", name)
+			t.Errorf("sizes.txt has a size of %s, and there is no such row", name)
 		}
 	}
 }

@@ -1,0 +1,78 @@
+package doctor
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
+)
+
+// oldest is the oldest version of Redis that runs the scripts: those before do
+// not let a script write after it has asked for the time.
+const oldest = 5
+
+// each calls fn for every node that accepted the login.
+func each(e redisadmin.Examination, fn func(redisadmin.Examined)) {
+	for _, n := range e.Nodes {
+		if n.Outcome == store.Granted {
+			fn(n)
+		}
+	}
+}
+
+// several reports whether the majority of several nodes decides.
+func several(e redisadmin.Examination) bool { return len(e.Nodes) > 1 }
+
+// votes reports whether a node can take part in granting a lock now.
+func votes(e redisadmin.Examination, n redisadmin.Examined) bool {
+	s := n.Server
+	fit := n.Mark.Others == "" && n.Mark.Version == "" && (!several(e) || !n.Mark.Quarantined && !evicts(s) && (n.ServerErr == nil || e.FsyncAlways))
+	plain := s.Mode == "" || s.Mode == "standalone"
+	if !several(e) {
+		plain = plain || s.Mode == "cluster"
+	}
+	return n.Outcome == store.Granted && fit && plain && !tooOld(s) && !s.Loading && !s.Replica && !full(s) &&
+		n.Trip <= e.NodeTimeout && len(n.Lacking) == 0 && len(n.Failing) == 0
+}
+
+// lacking are the lists without a majority of nodes for which ok.
+func lacking(e redisadmin.Examination, ok func(redisadmin.Examined) bool) (lists [][]int) {
+	for _, list := range e.Memberships {
+		count := 0
+		for _, i := range list {
+			if ok(e.Nodes[i]) {
+				count++
+			}
+		}
+		if count < majority(list) {
+			lists = append(lists, list)
+		}
+	}
+	return lists
+}
+
+func majority(list []int) int { return len(list)/2 + 1 }
+
+// bearable is how bad it is that one node does not take part: less so while
+// there are enough others.
+func bearable(e redisadmin.Examination) Severity {
+	if len(lacking(e, func(n redisadmin.Examined) bool { return votes(e, n) })) == 0 {
+		return Warning
+	}
+	return Error
+}
+
+func tooOld(s redisadmin.Server) bool {
+	major, _, _ := strings.Cut(s.Version, ".")
+	n, err := strconv.Atoi(major)
+	return err == nil && n < oldest
+}
+
+func evicts(s redisadmin.Server) bool {
+	return s.MaxMemory > 0 && s.Eviction != "" && s.Eviction != "noeviction"
+}
+
+func full(s redisadmin.Server) bool {
+	return s.MaxMemory > 0 && s.Memory >= s.MaxMemory && !evicts(s)
+}
