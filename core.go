@@ -75,7 +75,7 @@ func (c *core) lock() (now clock.Instant) {
 
 // drop tries once to release what r was granted, and logs a failure.
 func (c *core) drop(ctx context.Context, r store.ReleaseRequest) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(max(r.TTL, time.Second), 5*time.Second))
+	ctx, cancel := clock.Bound(ctx, min(max(r.TTL, time.Second), 5*time.Second))
 	defer cancel()
 	if err := c.store.Release(ctx, r); err != nil && !errors.Is(err, store.ErrNotHeld) {
 		c.logUnknown(r.Name, err)

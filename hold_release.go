@@ -19,10 +19,11 @@ func (h *hold) release(ctx context.Context, undo bool) error {
 	// After a TTL the store has dropped the lease by itself, and nobody wants
 	// to wait longer than some seconds to learn that.
 	bound := min(max(h.req.TTL, time.Second), 5*time.Second)
-	if releaseDetached {
-		ctx = context.WithoutCancel(ctx)
+	begin := clock.Bound
+	if !releaseDetached {
+		begin = context.WithTimeout
 	}
-	ctx, cancel := context.WithTimeout(ctx, bound)
+	ctx, cancel := begin(ctx, bound)
 	defer cancel()
 	r := store.ReleaseRequest{Lease: h.req, Renewed: h.renewed.Load(), Undo: undo}
 	err := h.releaseIn(ctx, r)
@@ -86,7 +87,7 @@ func (h *hold) detachReleased() {
 // reached and it says that somebody waits elsewhere, or it has no tokens to give. It is
 // on a context of its own, as a release is.
 func (h *hold) askAround(ctx context.Context, t turn) (passed bool) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), validity.RenewAfter(h.req.TTL))
+	ctx, cancel := clock.Bound(ctx, validity.RenewAfter(h.req.TTL))
 	defer cancel()
 	r := store.ReserveRequest{Lease: h.req, Above: t.above, Count: t.count}
 	reserved, err := h.c.waiter.ReserveTokens(ctx, r)
@@ -110,7 +111,7 @@ func (h *hold) keep(ctx context.Context, d time.Duration) error {
 		r.TTL = min(d, caps.MaxTTL)
 	}
 	r.TTL = max(r.TTL, caps.MinTTL, store.MinTTL)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	ctx, cancel := clock.Bound(ctx, time.Second)
 	defer cancel()
 	h.renewed.Store(true)
 	return h.c.store.Renew(ctx, []store.Lease{r})[0]

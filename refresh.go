@@ -107,7 +107,7 @@ func (c *core) refreshHolder(ctx context.Context, name string, ttl time.Duration
 
 // inspect asks the store about a lock although ctx has ended.
 func (c *core) inspect(ctx context.Context, name string, ttl time.Duration) (store.State, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(refreshTimeout, validity.RenewAfter(ttl)))
+	ctx, cancel := clock.Bound(ctx, min(refreshTimeout, validity.RenewAfter(ttl)))
 	defer cancel()
 	return c.store.Inspect(ctx, name)
 }

@@ -10,6 +10,7 @@ package driver
 import (
 	"context"
 	"log/slog"
+	"math"
 	"runtime"
 	"slices"
 	"sync"
@@ -123,8 +124,10 @@ func await(ctx context.Context, closing <-chan struct{}, c clock.Clock, now cloc
 	}
 	defer timer.Stop()
 	for {
+		wait := time.Duration(math.MaxInt64)
 		if at, ok := m.next(); ok {
-			timer.Reset(max(at.Sub(now), 0))
+			wait = max(at.Sub(now), 0)
+			timer.Reset(wait)
 		}
 		if listen != nil {
 			listen()
@@ -132,7 +135,7 @@ func await(ctx context.Context, closing <-chan struct{}, c clock.Clock, now cloc
 		select {
 		case <-over:
 			return
-		case <-ctx.Done():
+		case <-clock.DoneWithin(ctx, wait):
 			m.step(quorum.Event{Kind: quorum.Cancel})
 			<-over // a cancelled machine has a verdict
 			return
