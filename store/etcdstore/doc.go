@@ -71,5 +71,5 @@
 // 3.5.13 or later. One or two members give store.CrashSafe, unless they run with
 // --unsafe-no-fsync, which the store cannot see.
 //
-// Turn on --auto-compaction-retention: etcd remembers every change until then.
+// Turn on --auto-compaction-retention: etcd keeps every change until it is compacted.
 package etcdstore

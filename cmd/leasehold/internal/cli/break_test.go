@@ -4,6 +4,7 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -79,6 +80,21 @@ func breakReachesTheHolder(t *testing.T, s *site) {
 		t.Errorf("show:\n%s\nwant the broken lease and one of the two reasons", show)
 	}
 	s.run(0, "break", "x", "--token", token, "--reason", "again")
+}
+
+// breakIsPushedForEveryKind breaks leases of a mutex, a reader and a permit. The next renewal
+// of their holders would be due after 20 minutes.
+func breakIsPushedForEveryKind(t *testing.T, s *site) {
+	t.Helper()
+	for i, flags := range [][]string{nil, {"--shared"}, {"--permits", "2"}} {
+		name := fmt.Sprint("told", i)
+		h := s.holdStubborn(name, append(flags, "--ttl", "1h")...)
+		s.run(0, "break", name, "--token", s.tokenHeld(name), "--reason", "it hangs")
+		h.wants(123)
+		if out := h.out.String(); !strings.Contains(out, "told\nstopped\n") {
+			t.Errorf("%v: the holder wrote %q, want told and stopped", flags, out)
+		}
+	}
 }
 
 // In a file and over Redis the holder learns of the break at once, without waiting for its

@@ -3,17 +3,15 @@
 package cli
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/etcdtest"
 )
 
-// In etcd a holder is notified at once and stops before the next one has the lock. One that is
-// stopped, or dead, keeps the lock until its lease expires.
-func TestBreakInEtcd(t *testing.T) {
-	t.Parallel() // it mostly waits
+// launchEtcd starts one member of the current version, which ends with the test.
+func launchEtcd(t *testing.T) *etcdtest.Cluster {
+	t.Helper()
 	program, err := etcdtest.Current()
 	if err != nil {
 		t.Fatal(err)
@@ -23,33 +21,24 @@ func TestBreakInEtcd(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
+	return c
+}
+
+// In etcd a holder is notified at once and stops before the next one has the lock. One that is
+// stopped, or dead, keeps the lock until its lease expires.
+func TestBreakInEtcd(t *testing.T) {
+	t.Parallel() // it mostly waits
+	c := launchEtcd(t)
 	s := newSite(t, storeVar+"=etcd://"+c.Endpoints()[0]+"?max_ttl=1h")
 	breakReachesTheHolder(t, s)
-	// The next renewal of these holders would be due after 20 minutes.
-	for i, flags := range [][]string{nil, {"--shared"}, {"--permits", "2"}} {
-		name := fmt.Sprint("told", i)
-		h := s.holdStubborn(name, append(flags, "--ttl", "1h")...)
-		s.run(0, "break", name, "--token", s.tokenHeld(name), "--reason", "it hangs")
-		h.wants(123)
-		if out := h.out.String(); !strings.Contains(out, "told\nstopped\n") {
-			t.Errorf("%v: %q", flags, out)
-		}
-	}
+	breakIsPushedForEveryKind(t, s)
 	breakOfASilentHolder(t, newSite(t, storeVar+"=etcd://"+c.Endpoints()[0]+"/silent"))
 }
 
 // The commands work on an etcd cluster: they lock, list, show and examine.
 func TestEtcd(t *testing.T) {
 	t.Parallel() // it mostly waits
-	program, err := etcdtest.Current()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := etcdtest.Launch(etcdtest.Options{Program: program})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
+	c := launchEtcd(t)
 	at := "LEASEHOLD_STORE=etcd://" + c.Endpoints()[0]
 	s := newSite(t, at+"/jobs")
 	p := s.start("run", "a/b", "--require", "crash-safe", "--", binary, "show", "a/b", "--json")

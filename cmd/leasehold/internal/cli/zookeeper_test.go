@@ -3,7 +3,6 @@
 package cli
 
 import (
-	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -82,16 +81,7 @@ func TestBreakInZooKeeper(t *testing.T) {
 	t.Cleanup(server.Close)
 	s := newSite(t, storeVar+"=zookeeper://"+server.Addr)
 	breakReachesTheHolder(t, s)
-	// The next renewal of these holders would be due after 20 minutes.
-	for i, flags := range [][]string{nil, {"--shared"}, {"--permits", "2"}} {
-		name := fmt.Sprint("told", i)
-		h := s.holdStubborn(name, append(flags, "--ttl", "1h")...)
-		s.run(0, "break", name, "--token", s.tokenHeld(name), "--reason", "it hangs")
-		h.wants(123)
-		if out := h.out.String(); !strings.Contains(out, "told\nstopped\n") {
-			t.Errorf("%v: the holder wrote %q, want told and stopped", flags, out)
-		}
-	}
+	breakIsPushedForEveryKind(t, s)
 	breakOfASilentHolder(t, newSite(t, storeVar+"=zookeeper://"+server.Addr+"/silent"))
 }
 
