@@ -1,7 +1,6 @@
 package sqlstore
 
 import (
-	"database/sql"
 	"net/url"
 )
 
@@ -32,7 +31,7 @@ type engine interface {
 	fault(err error) fault
 	// examine asks the server about itself. The last query returns the server's
 	// clock, at.
-	examine(schema string, query func(s statement, row func(*sql.Rows) error) error) (is Server, at int64, err error)
+	examine(schema string, query func(s statement, each func(row) error) error) (is Server, at int64, err error)
 
 	// source returns how to connect to the database of a URL, with the settings for the
 	// driver.
