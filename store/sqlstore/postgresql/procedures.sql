@@ -43,30 +43,14 @@ BEGIN
   RETURN a;
 END $$;
 
--- ask makes one request. With p_wait an owner that is refused gets a place, or has
--- it refreshed, and the session takes p_signal. It also takes p_signal for a grant if
--- somebody waited for the lock lately.
-CREATE OR REPLACE FUNCTION @schema@.ask(p_name bytea, p_owner text, p_attempt text, p_meta bytea, p_ttl bigint, p_spare integer,
+-- asked is ask for a lock that may be held or waited for.
+CREATE OR REPLACE FUNCTION @schema@.asked(p_name bytea, p_owner text, p_attempt text, p_meta bytea, p_ttl bigint, p_spare integer,
   p_wait boolean, p_barge boolean, p_durable boolean, p_signal bigint) RETURNS @schema@.answer
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan
+LANGUAGE plpgsql SET search_path = @schema@, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE l locks; a answer; strong boolean; had_line boolean; mine bigint; alive boolean := false;
 BEGIN
-  PERFORM begin_step(p_durable);
-  a.session := pg_backend_pid(); a.spare := 0; a.refreshed := false; a.waited := false;
-  a.at := clock();
-  -- One statement is enough for a free lock that nobody waits for. Nothing ends here, so
-  -- the clock may be read before the row is locked.
-  UPDATE locks SET owner = p_owner, made = p_attempt, meta = p_meta, ends = a.at + p_ttl, signal = 0,
-    granted = next_token(token, a.at),
-    spare = spare_tokens(next_token(token, a.at), p_spare, a.at),
-    token = next_token(token, a.at) + spare_tokens(next_token(token, a.at), p_spare, a.at)
-  WHERE name = p_name AND owner IS NULL AND NOT line AND buried <= a.at AND waited <= a.at - lately()
-  RETURNING granted, spare INTO a.token, a.spare;
-  IF FOUND THEN
-    a.verdict := 'granted'; a.ends_in := p_ttl;
-    RETURN a;
-  END IF;
+  a.session := pg_backend_pid(); a.refreshed := false; a.waited := false;
   a.spare := 0;
   SELECT * INTO l FROM locks WHERE name = p_name;
   a.at := clock();
@@ -140,6 +124,32 @@ BEGIN
   RETURN refused(l, mine, p_owner, a.at, a);
 END $$;
 
+-- ask makes one request. With p_wait an owner that is refused gets a place, or has
+-- it refreshed, and the session takes p_signal. It also takes p_signal for a grant if
+-- somebody waited for the lock lately.
+--
+-- One statement is enough for a free lock that nobody waits for. Nothing ends there, so
+-- the clock may be read before the row is locked. This part runs with the caller's search
+-- path, whose change and restoration would take as long as the statement. So it calls by
+-- their full names all that it uses, operators and types included.
+CREATE OR REPLACE FUNCTION @schema@.ask(p_name bytea, p_owner text, p_attempt text, p_meta bytea, p_ttl bigint, p_spare integer,
+  p_wait boolean, p_barge boolean, p_durable boolean, p_signal bigint) RETURNS @schema@.answer
+LANGUAGE plpgsql SECURITY DEFINER
+AS $$
+DECLARE at bigint; spares integer;
+BEGIN
+  PERFORM @schema@.begin_step(p_durable);
+  at := @schema@.clock();
+  spares := @schema@.spare_tokens(at, p_spare, at);
+  UPDATE @schema@.locks SET owner = p_owner, made = p_attempt, meta = p_meta, ends = at OPERATOR(pg_catalog.+) p_ttl, signal = 0,
+    granted = at, spare = spares, token = at OPERATOR(pg_catalog.+) spares
+  WHERE name OPERATOR(pg_catalog.=) p_name AND @schema@.is_idle(owner, line, buried, waited, token, at);
+  IF FOUND THEN
+    RETURN ROW('granted', at, spares, p_ttl, NULL, NULL, NULL, 0, false, false, at, pg_catalog.pg_backend_pid())::@schema@.answer;
+  END IF;
+  RETURN @schema@.asked(p_name, p_owner, p_attempt, p_meta, p_ttl, p_spare, p_wait, p_barge, p_durable, p_signal);
+END $$;
+
 -- await looks whether a waiter has been handed the lock. If not, and if p_block is
 -- positive, it first waits until the session of the one before it (see signal_before) gives
 -- its signal: because it released the lock or left the queue, or because it is gone. The signal
@@ -209,15 +219,10 @@ BEGIN
   RETURN refused(l, p.seq, p_owner, a.at, a);
 END $$;
 
--- release ends the owner's lease, or its place, and hands the lock on. It leaves
--- alone a lease that another attempt of the owner made, or, with p_undo, one that
--- another attempt has joined. If p_tomb is positive, the attempt is then refused for
--- that long, if it had no lease or if p_always is set: a request of its own may yet
--- arrive. If p_signal is not 0, the session took it before, and gives it with the
--- commit.
-CREATE OR REPLACE FUNCTION @schema@.release(p_name bytea, p_owner text, p_attempt text, p_undo boolean, p_tomb bigint, p_always boolean, p_signal bigint,
+-- released is release for any lock.
+CREATE OR REPLACE FUNCTION @schema@.released(p_name bytea, p_owner text, p_attempt text, p_undo boolean, p_tomb bigint, p_always boolean, p_signal bigint,
   OUT done boolean, OUT at bigint, OUT session integer)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan
+LANGUAGE plpgsql SET search_path = @schema@, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE l locks; strong boolean;
 BEGIN
@@ -249,9 +254,9 @@ BEGIN
     l := locked(p_name, strong);
   END LOOP;
   done := coalesce(l.owner = p_owner AND l.ends > at, false)
-    AND (p_attempt = '' OR l.made = p_attempt OR l.made = '' AND NOT p_undo);
+    AND ends_lease(l.made, p_attempt, p_undo);
   IF done AND NOT l.line AND p_tomb <= 0 THEN
-    UPDATE locks SET owner = NULL, ends = release.at, signal = 0 WHERE name = p_name;
+    UPDATE locks SET owner = NULL, ends = released.at, signal = 0 WHERE name = p_name;
   ELSIF l.name IS NOT NULL THEN
     IF done THEN l.ends := at; END IF;
     IF l.line AND NOT done THEN DELETE FROM places WHERE name = p_name AND owner = p_owner; END IF;
@@ -259,6 +264,35 @@ BEGIN
     IF strong THEN l := settled(l, at, p_owner); END IF;
     IF strong OR p_tomb > 0 THEN PERFORM kept(l); END IF;
   END IF;
+END $$;
+
+-- release ends the owner's lease, or its place, and hands the lock on. It leaves
+-- alone a lease that another attempt of the owner made, or, with p_undo, one that
+-- another attempt has joined. If p_tomb is positive, the attempt is then refused for
+-- that long, if it had no lease or if p_always is set: a request of its own may yet
+-- arrive. If p_signal is not 0, the session took it before, and gives it with the
+-- commit.
+--
+-- Like ask, it begins with the lease of a lock that nobody waits for, and with full names.
+CREATE OR REPLACE FUNCTION @schema@.release(p_name bytea, p_owner text, p_attempt text, p_undo boolean, p_tomb bigint, p_always boolean, p_signal bigint,
+  OUT done boolean, OUT at bigint, OUT session integer)
+LANGUAGE plpgsql SECURITY DEFINER
+AS $$
+DECLARE l_line boolean; l_ends bigint; l_made pg_catalog.text;
+BEGIN
+  IF p_signal OPERATOR(pg_catalog.=) 0 AND p_tomb OPERATOR(pg_catalog.<=) 0 THEN
+    PERFORM @schema@.begin_step(false);
+    SELECT line, ends, made INTO l_line, l_ends, l_made FROM @schema@.locks
+      WHERE name OPERATOR(pg_catalog.=) p_name AND owner OPERATOR(pg_catalog.=) p_owner FOR UPDATE;
+    at := @schema@.clock();
+    IF FOUND AND NOT l_line AND l_ends OPERATOR(pg_catalog.>) at AND @schema@.ends_lease(l_made, p_attempt, p_undo) THEN
+      UPDATE @schema@.locks SET owner = NULL, ends = release.at, signal = 0 WHERE name OPERATOR(pg_catalog.=) p_name;
+      done := true;
+      session := pg_catalog.pg_backend_pid();
+      RETURN;
+    END IF;
+  END IF;
+  SELECT a.done, a.at, a.session INTO done, at, session FROM @schema@.released(p_name, p_owner, p_attempt, p_undo, p_tomb, p_always, p_signal) a;
 END $$;
 
 -- release_and_rejoin is release, followed by a place for the owner p_next if the lock has
@@ -270,7 +304,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp SET enable
 AS $$
 DECLARE l locks;
 BEGIN
-  SELECT r.done, r.at, r.session INTO done, at, session FROM release(p_name, p_owner, p_attempt, p_undo, p_tomb, p_always, p_signal) r;
+  SELECT r.done, r.at, r.session INTO done, at, session FROM released(p_name, p_owner, p_attempt, p_undo, p_tomb, p_always, p_signal) r;
   SELECT * INTO l FROM locks WHERE name = p_name;
   standing := coalesce(done AND l.owner IS NOT NULL AND l.ends > release_and_rejoin.at, false);
   IF NOT standing THEN RETURN; END IF;

@@ -1,25 +1,26 @@
 -- The steps that procedures have in common. Only the procedures call them, with the
--- schema in the search path.
+-- schema in the search path, or, as ask does, with that of their caller. What ask calls
+-- has the meaning that it had when it was installed (RETURN), or full names.
 
 -- clock is the server's clock, as it is when the expression is evaluated.
 CREATE OR REPLACE FUNCTION @schema@.clock() RETURNS bigint LANGUAGE sql VOLATILE
-AS $$ SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint $$;
+RETURN (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
 
 -- begin_step checks that statements see what others have committed meanwhile, and
 -- lets the commit return before it is on disk unless durable is set. The last call in
 -- a transaction counts.
 CREATE OR REPLACE FUNCTION @schema@.begin_step(durable boolean) RETURNS void LANGUAGE plpgsql
 AS $$
-DECLARE setting text := current_setting('transaction_isolation');
+DECLARE setting pg_catalog.text := pg_catalog.current_setting('transaction_isolation');
 BEGIN
-  IF setting <> 'read committed' AND setting <> 'read uncommitted' THEN
+  IF setting OPERATOR(pg_catalog.<>) 'read committed' AND setting OPERATOR(pg_catalog.<>) 'read uncommitted' THEN
     RAISE EXCEPTION 'a lock needs a transaction at isolation level READ COMMITTED' USING ERRCODE = 'LH001';
   END IF;
-  setting := current_setting('synchronous_commit');
-  IF NOT durable AND setting <> 'off' THEN
-    setting := set_config('synchronous_commit', 'off', true);
-  ELSIF durable AND setting = 'off' THEN
-    setting := set_config('synchronous_commit', 'on', true);
+  setting := pg_catalog.current_setting('synchronous_commit');
+  IF NOT durable AND setting OPERATOR(pg_catalog.<>) 'off' THEN
+    setting := pg_catalog.set_config('synchronous_commit', 'off', true);
+  ELSIF durable AND setting OPERATOR(pg_catalog.=) 'off' THEN
+    setting := pg_catalog.set_config('synchronous_commit', 'on', true);
   END IF;
 END $$;
 
@@ -45,7 +46,7 @@ AS $$ SELECT greatest(token + 1, at) $$;
 -- spare_tokens is how many of the spare tokens after it are reserved with a grant: as
 -- many as leave the tokens at most a second ahead of the clock.
 CREATE OR REPLACE FUNCTION @schema@.spare_tokens(granted bigint, p_spare integer, at bigint) RETURNS integer LANGUAGE sql IMMUTABLE
-AS $$ SELECT least(p_spare::bigint, greatest(0, at + 1000000 - granted))::integer $$;
+RETURN least(p_spare::bigint, greatest(0, at + 1000000 - granted))::integer;
 
 -- drawn gives l the next token and spare tokens.
 CREATE OR REPLACE FUNCTION @schema@.drawn(l @schema@.locks, p_spare integer, at bigint) RETURNS @schema@.locks LANGUAGE plpgsql
@@ -60,6 +61,16 @@ END $$;
 -- lately is how long a lock that somebody waited for is expected to be waited for again.
 CREATE OR REPLACE FUNCTION @schema@.lately() RETURNS bigint LANGUAGE sql IMMUTABLE
 AS $$ SELECT 1000000::bigint $$;
+
+-- is_idle reports whether a lock is free, nobody waits for it, and the clock is the next
+-- token, so that one statement can grant it.
+CREATE OR REPLACE FUNCTION @schema@.is_idle(owner text, line boolean, buried bigint, waited bigint, token bigint, at bigint) RETURNS boolean LANGUAGE sql IMMUTABLE
+RETURN owner IS NULL AND NOT line AND buried <= at AND waited <= at - @schema@.lately() AND token < at;
+
+-- ends_lease reports whether a release of an attempt ends the lease that an attempt of the
+-- same owner made.
+CREATE OR REPLACE FUNCTION @schema@.ends_lease(made text, p_attempt text, p_undo boolean) RETURNS boolean LANGUAGE sql IMMUTABLE
+RETURN p_attempt = '' OR made = p_attempt OR made = '' AND NOT p_undo;
 
 -- signal_before is the signal that a place waits for: that of the last living place before
 -- it that has one, or else that of the lease; 0: none. A waiter between the two has no
