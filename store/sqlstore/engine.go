@@ -1,8 +1,6 @@
 package sqlstore
 
-import (
-	"net/url"
-)
+import "net/url"
 
 // engine is all that differs between the dialects. The procedures of all of them have
 // the same names, arguments and columns.
@@ -49,6 +47,11 @@ type source struct {
 // statement returns the text of a statement for these arguments, and the arguments
 // that are passed beside it.
 type statement func(args []any) (text string, rest []any)
+
+// row is a row of a result.
+type row interface {
+	Scan(dest ...any) error
+}
 
 // plain is a statement without arguments.
 func plain(text string) statement {

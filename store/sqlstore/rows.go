@@ -15,11 +15,6 @@ type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// row is a row of a result.
-type row interface {
-	Scan(dest ...any) error
-}
-
 // rows runs a query and scans each of its rows.
 func rows(ctx context.Context, q querier, query statement, each func(row) error, args ...any) error {
 	text, rest := query(args)

@@ -33,5 +33,6 @@ BEGIN
   END IF;
   IF is_there < 4 THEN
     ALTER TABLE @schema@.locks SET (vacuum_truncate = off);
+    ALTER TABLE @schema@.places SET (vacuum_truncate = off);
   END IF;
 END $$;

@@ -1,27 +1,32 @@
 -- The steps that procedures have in common. Only the procedures call them, with the
--- schema in the search path, or, as ask does, with that of their caller. What ask calls
--- has the meaning that it had when it was installed (RETURN), or full names.
+-- schema in the search path. Procedures that do not set it, as ask, call only those that
+-- are expressions (RETURN): these become part of the caller's plan, and mean what they
+-- meant when they were installed. A function with plans of its own would plan again
+-- whenever the path is another one than at its last call.
 
 -- clock is the server's clock, as it is when the expression is evaluated.
 CREATE OR REPLACE FUNCTION @schema@.clock() RETURNS bigint LANGUAGE sql VOLATILE
 RETURN (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
 
--- begin_step checks that statements see what others have committed meanwhile, and
--- lets the commit return before it is on disk unless durable is set. The last call in
--- a transaction counts.
+-- sees_commits reports whether statements see what others have committed meanwhile.
+CREATE OR REPLACE FUNCTION @schema@.sees_commits() RETURNS boolean LANGUAGE sql STABLE
+RETURN current_setting('transaction_isolation') IN ('read committed', 'read uncommitted');
+
+-- commits lets the commit return before it is on disk unless durable is set. The last call
+-- in a transaction counts.
+CREATE OR REPLACE FUNCTION @schema@.commits(durable boolean) RETURNS text LANGUAGE sql VOLATILE
+RETURN CASE WHEN durable <> (current_setting('synchronous_commit') <> 'off')
+  THEN set_config('synchronous_commit', CASE WHEN durable THEN 'on' ELSE 'off' END, true) END;
+
+-- begin_step checks what statements see, and says how the transaction commits.
 CREATE OR REPLACE FUNCTION @schema@.begin_step(durable boolean) RETURNS void LANGUAGE plpgsql
 AS $$
-DECLARE setting pg_catalog.text := pg_catalog.current_setting('transaction_isolation');
+DECLARE setting text;
 BEGIN
-  IF setting OPERATOR(pg_catalog.<>) 'read committed' AND setting OPERATOR(pg_catalog.<>) 'read uncommitted' THEN
+  IF NOT sees_commits() THEN
     RAISE EXCEPTION 'a lock needs a transaction at isolation level READ COMMITTED' USING ERRCODE = 'LH001';
   END IF;
-  setting := pg_catalog.current_setting('synchronous_commit');
-  IF NOT durable AND setting OPERATOR(pg_catalog.<>) 'off' THEN
-    setting := pg_catalog.set_config('synchronous_commit', 'off', true);
-  ELSIF durable AND setting OPERATOR(pg_catalog.=) 'off' THEN
-    setting := pg_catalog.set_config('synchronous_commit', 'on', true);
-  END IF;
+  setting := commits(durable);
 END $$;
 
 -- locked returns the row of a lock, locked until the transaction ends. A new lease
@@ -41,7 +46,7 @@ END $$;
 
 -- next_token is the token of a grant, given the largest one so far.
 CREATE OR REPLACE FUNCTION @schema@.next_token(token bigint, at bigint) RETURNS bigint LANGUAGE sql IMMUTABLE
-AS $$ SELECT greatest(token + 1, at) $$;
+RETURN greatest(token + 1, at);
 
 -- spare_tokens is how many of the spare tokens after it are reserved with a grant: as
 -- many as leave the tokens at most a second ahead of the clock.
@@ -81,6 +86,11 @@ BEGIN
   RETURN coalesce((SELECT signal FROM places WHERE name = l.name AND seq < mine AND ends > at AND signal <> 0 ORDER BY seq DESC LIMIT 1),
     CASE WHEN l.owner IS NOT NULL THEN l.signal ELSE 0 END);
 END $$;
+
+-- takes_over reports whether a release can hand the lock to a waiter: it lives, has a
+-- session, and does not barge.
+CREATE OR REPLACE FUNCTION @schema@.takes_over(owner text, ends bigint, barge boolean, signal bigint, releaser text, at bigint) RETURNS boolean LANGUAGE sql VOLATILE
+RETURN ends > at AND NOT barge AND owner <> releaser AND (signal = 0 OR NOT pg_try_advisory_xact_lock_shared(signal));
 
 -- settled drops the lease of l if it has ended, and hands a free lock to the first
 -- living waiter. It passes over a waiter whose session is gone, unless that is the

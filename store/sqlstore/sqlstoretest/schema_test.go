@@ -279,7 +279,7 @@ func TestCallsIgnoreTheSearchPath(t *testing.T) {
 		t.Fatalf("an operator in this search path: %v, want theirs", err)
 	}
 	s := postgres.open(t, schema, sqlstore.Options{}, path)
-	for range 2 {
+	for _, rejoin := range []bool{false, true} {
 		l := lease("x")
 		mustAcquire(t, s, l)
 		w := wait(t, s, lease("x"))
@@ -287,30 +287,44 @@ func TestCallsIgnoreTheSearchPath(t *testing.T) {
 		if err := s.Renew(t.Context(), []store.Lease{l})[0]; err != nil {
 			t.Error(err)
 		}
-		mustRelease(t, s, l)
+		next := lease("x")
+		if !rejoin {
+			mustRelease(t, s, l)
+		} else if queued, err := s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: l}, store.WaitRequest{Lease: next}); err != nil || !queued {
+			t.Errorf("release and rejoin: %v, %v, want a place", queued, err)
+		}
 		w.granted(t)
+		last := wait(t, s, next)
 		mustRelease(t, s, w.r.Lease)
+		last.granted(t)
+		mustRelease(t, s, next)
 		mustGet(t, s, "another")
 	}
 }
 
-// A session finds the row of a lock by the index, also if there are so few rows that reading
+// A session finds the rows of a lock by an index, also if there are so few rows that reading
 // all of them would be cheaper: it would do the same when there are many.
-func TestFewLocksAreFoundByTheIndex(t *testing.T) {
+func TestFewRowsAreFoundByTheIndex(t *testing.T) {
 	t.Parallel()
 	s, schema := postgres.newStore(t)
 	mustGet(t, s, "x")
 	db := postgres.handle(t)
 	for range 2 {
-		if _, err := db.ExecContext(t.Context(), `VACUUM (ANALYZE) `+schema+`.locks`); err != nil {
-			t.Fatal(err)
-		}
-		var plan string
-		if err := db.QueryRowContext(t.Context(), `EXPLAIN (FORMAT JSON) UPDATE `+schema+`.locks SET owner = '' WHERE name = 'x'`).Scan(&plan); err != nil {
-			t.Fatal(err)
-		}
-		if !strings.Contains(plan, "Index Scan") {
-			t.Errorf("the plan for one lock in a table of one row: %s, want an index scan", plan)
+		postgres.exec(t, db, schema, `VACUUM (ANALYZE) S.locks`)
+		postgres.exec(t, db, schema, `VACUUM (ANALYZE) S.places`)
+		for _, query := range []string{
+			`UPDATE S.locks SET owner = '' WHERE name = 'x'`,
+			`SELECT seq FROM S.places WHERE name = 'x' AND owner = 'y'`,
+			`SELECT seq FROM S.places WHERE name = 'x' ORDER BY seq LIMIT 1`,
+			`SELECT seq FROM S.places WHERE name = 'x' AND seq < 9 AND ends > 9 AND signal <> 0 ORDER BY seq DESC LIMIT 1`,
+		} {
+			var plan string
+			if err := db.QueryRowContext(t.Context(), postgres.in(schema, `EXPLAIN (FORMAT JSON) `+query)).Scan(&plan); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(plan, "Index Scan") && !strings.Contains(plan, "Index Only Scan") {
+				t.Errorf("%s: %s, want an index scan", query, plan)
+			}
 		}
 	}
 }
