@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
 	"math/rand/v2"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
@@ -26,7 +25,7 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 	q := request{Lease: r.Lease, spare: r.Spare, durable: durable(r.Require)}
 	byKind, err := q.ask(func(st statement, scan scanner, args []any) (again bool, err error) {
 		a, sent = answer{}, s.clock.Now()
-		maybe, err = s.call(ctx, st, func(rows *sql.Rows) error { return scan(&a, rows) }, args...)
+		maybe, err = s.call(ctx, st, func(r row) error { return scan(&a, r) }, args...)
 		return a.verdict == otherKind || a.verdict == nowMutex, err
 	}, s.calls)
 	if err != nil {
@@ -57,7 +56,7 @@ func (s *Store) sweepSometimes(ctx context.Context) {
 	s.gate.Stay()
 	go func() {
 		defer s.gate.Leave()
-		if _, err := s.call(ctx, s.calls.sweep, func(*sql.Rows) error { return nil }, int64(most)); err != nil {
+		if _, err := s.call(ctx, s.calls.sweep, func(row) error { return nil }, int64(most)); err != nil {
 			s.o.Logger.Warn("cannot forget unused locks", "err", s.failed(ctx, "sweep", "", false, err))
 		}
 	}()

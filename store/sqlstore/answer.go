@@ -40,7 +40,7 @@ const (
 	smaller   = "smaller"  // the owner's lease has less weight than was asked for
 )
 
-func (a *answer) scan(r *sql.Rows) error {
+func (a *answer) scan(r row) error {
 	var token, endsIn, ahead, position sql.NullInt64
 	var owner sql.NullString
 	var meta hexadecimal
@@ -55,7 +55,7 @@ func (a *answer) scan(r *sql.Rows) error {
 }
 
 // scanKind scans the answer of a procedure for other kinds than a mutex.
-func (a *answer) scanKind(r *sql.Rows) error {
+func (a *answer) scanKind(r row) error {
 	var token, slot, endsIn, position, limit sql.NullInt64
 	var owner sql.NullString
 	var shared sql.NullBool

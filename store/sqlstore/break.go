@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"time"
 
@@ -26,7 +25,7 @@ func (s *Store) BreakLease(ctx context.Context, r store.BreakRequest) (left time
 	defer s.gate.Leave()
 	var found bool
 	var endsIn int64
-	maybe, err := s.call(ctx, s.calls.breakLease, func(r *sql.Rows) error { return r.Scan(&found, &endsIn) },
+	maybe, err := s.call(ctx, s.calls.breakLease, func(r row) error { return r.Scan(&found, &endsIn) },
 		[]byte(r.Name), r.Owner, int64(r.Token), r.Now, []byte(r.Note()), micros(store.KeepBroken))
 	switch {
 	case err != nil:

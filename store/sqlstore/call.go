@@ -17,11 +17,6 @@ import (
 // errLimit is the end of Options.Timeout.
 var errLimit = errors.New("time limit")
 
-// querier is a connection or a transaction.
-type querier interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-}
-
 // caller calls procedures of the database.
 type caller struct {
 	pool   *pool
@@ -41,13 +36,13 @@ type caller struct {
 // if the call failed but may have had an effect.
 //
 // It waits first while too many other calls are under way.
-func (c *caller) call(ctx context.Context, query statement, each func(*sql.Rows) error, args ...any) (maybe bool, err error) {
+func (c *caller) call(ctx context.Context, query statement, each func(row) error, args ...any) (maybe bool, err error) {
 	defer c.pool.enter(ctx)()
 	return c.callNow(ctx, query, each, args...)
 }
 
 // callNow is call for what others must not delay.
-func (c *caller) callNow(ctx context.Context, query statement, each func(*sql.Rows) error, args ...any) (maybe bool, err error) {
+func (c *caller) callNow(ctx context.Context, query statement, each func(row) error, args ...any) (maybe bool, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.o.Timeout, errLimit)
 	defer cancel()
 	var last error // what the server said before
@@ -90,7 +85,7 @@ func (c *caller) callNow(ctx context.Context, query statement, each func(*sql.Ro
 }
 
 // callOn calls a procedure once on one connection.
-func (c *caller) callOn(ctx context.Context, conn *sql.Conn, query statement, each func(*sql.Rows) error, args ...any) (maybe bool, err error) {
+func (c *caller) callOn(ctx context.Context, conn *sql.Conn, query statement, each func(row) error, args ...any) (maybe bool, err error) {
 	if c.pool.due() {
 		c.prepareSoon(ctx)
 	}
@@ -137,22 +132,6 @@ func (c *caller) prepare() {
 	}
 }
 
-// rows runs a query and scans each of its rows.
-func rows(ctx context.Context, q querier, query statement, each func(*sql.Rows) error, args ...any) error {
-	text, rest := query(args)
-	r, err := q.QueryContext(ctx, text, rest...)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	for r.Next() {
-		if err := each(r); err != nil {
-			return err
-		}
-	}
-	return cmp.Or(r.Err(), r.Close())
-}
-
 // pause waits a little longer for each try. It returns false if ctx has ended.
 func pause(ctx context.Context, try int) bool {
 	const least, most = time.Millisecond, 200 * time.Millisecond
@@ -180,7 +159,7 @@ func (e *endedError) Error() string { return fmt.Sprintf("%v, after: %v", e.caus
 func (e *endedError) Unwrap() []error { return []error{e.ctx, e.cause} }
 
 // callOnce is call on one connection, without repetition.
-func (c *caller) callOnce(ctx context.Context, conn *sql.Conn, query statement, each func(*sql.Rows) error, args ...any) (maybe bool, err error) {
+func (c *caller) callOnce(ctx context.Context, conn *sql.Conn, query statement, each func(row) error, args ...any) (maybe bool, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.o.Timeout, errLimit)
 	defer cancel()
 	maybe, err = c.callOn(ctx, conn, query, each, args...)

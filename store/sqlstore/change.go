@@ -25,7 +25,7 @@ func (s *Store) Downgrade(ctx context.Context, r store.Lease) (store.Grant, erro
 	var token, slot sql.NullInt64
 	var at int64
 	sent := s.clock.Now()
-	maybe, err := s.call(ctx, s.calls.downgrade, func(r *sql.Rows) error { return r.Scan(&held, &token, &slot, &at) },
+	maybe, err := s.call(ctx, s.calls.downgrade, func(r row) error { return r.Scan(&held, &token, &slot, &at) },
 		[]byte(r.Name), r.Owner, micros(r.TTL), durable(r.Require))
 	switch {
 	case err != nil:

@@ -1,9 +1,6 @@
 package sqlstore
 
-import (
-	"database/sql"
-	"net/url"
-)
+import "net/url"
 
 // engine is all that differs between the dialects. The procedures of all of them have
 // the same names, arguments and columns.
@@ -32,7 +29,7 @@ type engine interface {
 	fault(err error) fault
 	// examine asks the server about itself. The last query returns the server's
 	// clock, at.
-	examine(schema string, query func(s statement, row func(*sql.Rows) error) error) (is Server, at int64, err error)
+	examine(schema string, query func(s statement, each func(row) error) error) (is Server, at int64, err error)
 
 	// source returns how to connect to the database of a URL, with the settings for the
 	// driver.
@@ -50,6 +47,11 @@ type source struct {
 // statement returns the text of a statement for these arguments, and the arguments
 // that are passed beside it.
 type statement func(args []any) (text string, rest []any)
+
+// row is a row of a result.
+type row interface {
+	Scan(dest ...any) error
+}
 
 // plain is a statement without arguments.
 func plain(text string) statement {

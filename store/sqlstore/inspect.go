@@ -16,7 +16,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 		return store.State{}, err
 	}
 	defer s.gate.Leave()
-	_, err := s.call(ctx, s.calls.inspect, func(r *sql.Rows) error {
+	_, err := s.call(ctx, s.calls.inspect, func(r row) error {
 		var position int64
 		var l leaseRow
 		if err := l.scan(r, &position); err != nil {
@@ -51,7 +51,7 @@ type leaseRow struct {
 }
 
 // scan scans a row that begins with the column first.
-func (l *leaseRow) scan(r *sql.Rows, first any) error {
+func (l *leaseRow) scan(r row, first any) error {
 	var token, endsIn sql.NullInt64
 	err := r.Scan(first, &l.owner, &l.meta, &token, &endsIn, &l.limit, &l.shared, &l.weight, &l.slot, &l.heldFor, &l.broken)
 	l.token, l.endsIn = fence.Token(token.Int64), duration(endsIn.Int64)
@@ -91,7 +91,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.State, error) 
 	states := []store.State{}
 	for after := ""; ; {
 		n, before := 0, after
-		_, err := s.call(ctx, s.calls.list, func(r *sql.Rows) error {
+		_, err := s.call(ctx, s.calls.list, func(r row) error {
 			var name hexadecimal
 			var l leaseRow
 			if err := l.scan(r, &name); err != nil {

@@ -1,8 +1,6 @@
 package sqlstore
 
 import (
-	"database/sql"
-
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -21,7 +19,7 @@ type request struct {
 }
 
 // scanner scans a row of an answer.
-type scanner func(*answer, *sql.Rows) error
+type scanner func(*answer, row) error
 
 // ask makes the calls of the request with do, which reports whether the other procedure has
 // to be asked, since the lock is in use as another kind than it was before. byKind is set

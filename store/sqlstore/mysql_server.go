@@ -1,7 +1,6 @@
 package sqlstore
 
 import (
-	"database/sql"
 	"strconv"
 	"strings"
 )
@@ -47,7 +46,7 @@ func (s MySQLSettings) polled() string {
 	return ""
 }
 
-func (m mysql) examine(schema string, query func(s statement, row func(*sql.Rows) error) error) (is Server, at int64, err error) {
+func (m mysql) examine(schema string, query func(s statement, each func(row) error) error) (is Server, at int64, err error) {
 	says := map[string]string{}
 	for _, show := range []string{
 		// All users may ask for these. The answer leaves out what the server does not know.
@@ -55,7 +54,7 @@ func (m mysql) examine(schema string, query func(s statement, row func(*sql.Rows
 			'log_bin', 'sync_binlog', 'wsrep_on', 'wsrep_provider', 'group_replication_group_name')`,
 		`SHOW GLOBAL STATUS WHERE Variable_name IN ('Slaves_connected', 'Innodb_redo_log_enabled')`,
 	} {
-		err := query(plain(show), func(r *sql.Rows) error {
+		err := query(plain(show), func(r row) error {
 			var name, value string
 			err := r.Scan(&name, &value)
 			says[strings.ToLower(name)] = value
@@ -83,7 +82,7 @@ func (m mysql) examine(schema string, query func(s statement, row func(*sql.Rows
 		is.ReadOnly = adviceReplica
 	}
 	connected, _ := strconv.Atoi(says["slaves_connected"]) // MariaDB only
-	err = query(m.procedure(schema, "server", "", 0), func(r *sql.Rows) error {
+	err = query(m.procedure(schema, "server", "", 0), func(r row) error {
 		return r.Scan(&is.Version, &is.Oldest, &has.Replicas, &at)
 	})
 	has.Replicas = max(has.Replicas, connected)

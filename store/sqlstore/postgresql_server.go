@@ -1,7 +1,6 @@
 package sqlstore
 
 import (
-	"database/sql"
 	"strings"
 )
 
@@ -31,11 +30,11 @@ func (s PostgreSQLSettings) why() string {
 // polled implements Settings.
 func (PostgreSQLSettings) polled() string { return "" }
 
-func (p postgresql) examine(schema string, query func(s statement, row func(*sql.Rows) error) error) (is Server, at int64, err error) {
+func (p postgresql) examine(schema string, query func(s statement, each func(row) error) error) (is Server, at int64, err error) {
 	var has PostgreSQLSettings
 	var standby, readOnly bool
 	const columns = "version, oldest, server_version, in_recovery, fsync, synchronous_commit, full_page_writes, synchronous_standby_names, standbys, pg_catalog.current_setting('transaction_read_only')::boolean, at"
-	err = query(p.procedure(schema, "server", columns, 0), func(r *sql.Rows) error {
+	err = query(p.procedure(schema, "server", columns, 0), func(r row) error {
 		return r.Scan(&is.Version, &is.Oldest, &is.ServerVersion, &standby, &has.Fsync, &has.SynchronousCommit,
 			&has.FullPageWrites, &has.SynchronousStandbyNames, &has.Standbys, &readOnly, &at)
 	})

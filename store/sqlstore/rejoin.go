@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store"
@@ -78,7 +77,7 @@ func (s *Store) rejoin(ctx context.Context, r store.ReleaseRequest, next store.W
 	}
 	args := []any{[]byte(r.Name), r.Owner, r.Attempt, r.Undo, tombstoneOf(r), r.Renewed, given,
 		next.Owner, next.Attempt, []byte(next.Meta), micros(next.TTL), int64(next.Spare), next.Barge, durable(next.Require)}
-	scan := func(rows *sql.Rows) error { return rows.Scan(&done, &queued) }
+	scan := func(r row) error { return r.Scan(&done, &queued) }
 	p.sent = s.clock.Now()
 	if p.seat == nil {
 		maybe, err = s.call(ctx, s.calls.rejoin, scan, append(args, taken)...)

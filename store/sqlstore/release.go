@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
@@ -39,7 +38,7 @@ func (s *Store) release(ctx context.Context, r store.ReleaseRequest) (done, mayb
 		}
 	}
 	var at int64
-	maybe, err = s.call(ctx, s.calls.releaseKind, func(r *sql.Rows) error { return r.Scan(&done, &at) },
+	maybe, err = s.call(ctx, s.calls.releaseKind, func(r row) error { return r.Scan(&done, &at) },
 		[]byte(r.Name), r.Owner, r.Attempt, r.Undo, tombstoneOf(r), r.Renewed)
 	return done, maybe, err
 }
@@ -48,7 +47,7 @@ func (s *Store) release(ctx context.Context, r store.ReleaseRequest) (done, mayb
 // one.
 func (s *Store) releaseMutex(ctx context.Context, r store.ReleaseRequest) (done, maybe bool, err error) {
 	l, tombstone := r.Lease, tombstoneOf(r)
-	scan := func(r *sql.Rows) error {
+	scan := func(r row) error {
 		var at, session int64
 		return r.Scan(&done, &at, &session)
 	}
@@ -110,7 +109,7 @@ func (u undo) run(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, min(l.TTL, s.o.Timeout))
 	defer cancel()
 	args := []any{[]byte(l.Name), l.Owner, l.Attempt, true, tombstone, u.bury}
-	ignore := func(*sql.Rows) error { return nil }
+	ignore := func(row) error { return nil }
 	for try := 0; ; try++ {
 		var err error
 		if u.byKind {

@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
 	"encoding/hex"
 	"slices"
 	"strconv"
@@ -125,7 +124,7 @@ func (r renewal) call(ctx context.Context, query statement, some []int) (held st
 	}
 	var at int64
 	sent := r.s.clock.Now()
-	maybe, err := r.s.callNow(ctx, query, func(rows *sql.Rows) error { return rows.Scan(&held, &at) },
+	maybe, err := r.s.callNow(ctx, query, func(one row) error { return one.Scan(&held, &at) },
 		strings.Join(names, " "), strings.Join(owners, " "), strings.Join(ttls, " "), onDisk)
 	if err != nil {
 		name := ""

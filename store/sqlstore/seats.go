@@ -122,7 +122,7 @@ func (t *seats) compareSessions(ctx context.Context) (known bool) {
 	ctx, stop := context.WithTimeout(ctx, t.s.o.Timeout)
 	defer stop()
 	session := func(conn querier) (n int64) {
-		if rows(ctx, conn, plain(t.s.engine.session()), func(r *sql.Rows) error { return r.Scan(&n) }) != nil {
+		if rows(ctx, conn, plain(t.s.engine.session()), func(r row) error { return r.Scan(&n) }) != nil {
 			return 0
 		}
 		return n
@@ -317,7 +317,7 @@ func (t *seats) offer(ctx context.Context, l store.Lease) {
 			return
 		}
 		var taken bool
-		_, err := t.s.callOnce(ctx, one.conn, t.s.calls.takeSignal, func(r *sql.Rows) error { return r.Scan(&taken, &one.session) },
+		_, err := t.s.callOnce(ctx, one.conn, t.s.calls.takeSignal, func(r row) error { return r.Scan(&taken, &one.session) },
 			[]byte(l.Name), l.Owner, one.signal)
 		switch {
 		case err != nil:

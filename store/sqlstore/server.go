@@ -60,9 +60,9 @@ func Examine(ctx context.Context, db *sql.DB, d Dialect, o *Options) Examination
 // examine asks the server about itself.
 func (s *Store) examine(ctx context.Context) (Server, error) {
 	var sent clock.Instant
-	is, at, err := s.engine.examine(s.o.Schema, func(q statement, row func(*sql.Rows) error) error {
+	is, at, err := s.engine.examine(s.o.Schema, func(q statement, each func(row) error) error {
 		sent = s.clock.Now()
-		_, err := s.call(ctx, q, row)
+		_, err := s.call(ctx, q, each)
 		return err
 	})
 	if err != nil {

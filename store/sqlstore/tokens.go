@@ -20,7 +20,7 @@ func (s *Store) ReserveTokens(ctx context.Context, r store.ReserveRequest) (stor
 	var at int64
 	var maybe bool
 	var err error
-	scan := func(r *sql.Rows) error { return r.Scan(&held, &token, &count, &waiting, &at) }
+	scan := func(r row) error { return r.Scan(&held, &token, &count, &waiting, &at) }
 	args := []any{[]byte(r.Name), r.Owner, int64(r.Above), int64(r.Count), durable(r.Require)}
 	if r.Kind.IsMutex() {
 		maybe, err = s.call(ctx, s.calls.reserve, scan, args...)

@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"math/rand/v2"
 	"time"
@@ -296,7 +295,7 @@ func (w *waiting) rest(ctx context.Context, d time.Duration) bool {
 // the waiter still has it only if the server has done nothing but end the call.
 func (w *waiting) call(ctx context.Context, query statement, scan scanner, args ...any) (err error) {
 	var a answer
-	each := func(r *sql.Rows) error { return scan(&a, r) }
+	each := func(r row) error { return scan(&a, r) }
 	var maybe bool
 	sent := w.s.clock.Now()
 	if w.seat != nil {

@@ -31,4 +31,8 @@ BEGIN
     -- These return other columns now, or are gone.
     DROP FUNCTION IF EXISTS @schema@.inspect(bytea, integer), @schema@.list(bytea, bytea, integer), @schema@.give_signal(bigint);
   END IF;
+  IF is_there < 4 THEN
+    ALTER TABLE @schema@.locks SET (vacuum_truncate = off);
+    ALTER TABLE @schema@.places SET (vacuum_truncate = off);
+  END IF;
 END $$;

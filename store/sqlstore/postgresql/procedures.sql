@@ -43,30 +43,14 @@ BEGIN
   RETURN a;
 END $$;
 
--- ask makes one request. With p_wait an owner that is refused gets a place, or has
--- it refreshed, and the session takes p_signal. It also takes p_signal for a grant if
--- somebody waited for the lock lately.
-CREATE OR REPLACE FUNCTION @schema@.ask(p_name bytea, p_owner text, p_attempt text, p_meta bytea, p_ttl bigint, p_spare integer,
+-- asked is ask for a lock that may be held or waited for.
+CREATE OR REPLACE FUNCTION @schema@.asked(p_name bytea, p_owner text, p_attempt text, p_meta bytea, p_ttl bigint, p_spare integer,
   p_wait boolean, p_barge boolean, p_durable boolean, p_signal bigint) RETURNS @schema@.answer
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan
+LANGUAGE plpgsql SET search_path = @schema@, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE l locks; a answer; strong boolean; had_line boolean; mine bigint; alive boolean := false;
 BEGIN
-  PERFORM begin_step(p_durable);
-  a.session := pg_backend_pid(); a.spare := 0; a.refreshed := false; a.waited := false;
-  a.at := clock();
-  -- One statement is enough for a free lock that nobody waits for. Nothing ends here, so
-  -- the clock may be read before the row is locked.
-  UPDATE locks SET owner = p_owner, made = p_attempt, meta = p_meta, ends = a.at + p_ttl, signal = 0,
-    granted = next_token(token, a.at),
-    spare = spare_tokens(next_token(token, a.at), p_spare, a.at),
-    token = next_token(token, a.at) + spare_tokens(next_token(token, a.at), p_spare, a.at)
-  WHERE name = p_name AND owner IS NULL AND NOT line AND buried <= a.at AND waited <= a.at - lately()
-  RETURNING granted, spare INTO a.token, a.spare;
-  IF FOUND THEN
-    a.verdict := 'granted'; a.ends_in := p_ttl;
-    RETURN a;
-  END IF;
+  a.session := pg_backend_pid(); a.refreshed := false; a.waited := false;
   a.spare := 0;
   SELECT * INTO l FROM locks WHERE name = p_name;
   a.at := clock();
@@ -140,50 +124,46 @@ BEGIN
   RETURN refused(l, mine, p_owner, a.at, a);
 END $$;
 
--- await looks whether a waiter has been handed the lock. If not, and if p_block is
--- positive, it first waits until the session of the one before it (see signal_before) gives
--- its signal: because it released the lock or left the queue, or because it is gone. The signal
--- is a hint, and the rows decide. It waits for at most p_block microseconds, not
--- beyond the end of the lease that it waits for, and for at most half of
--- statement_timeout, which would end the session's signal with the call. p_signal replaces the signal of the
--- place: the session takes it if that is a new one.
-CREATE OR REPLACE FUNCTION @schema@.await(p_name bytea, p_owner text, p_ttl bigint, p_block bigint, p_signal bigint) RETURNS @schema@.answer
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan
+-- ask makes one request. With p_wait an owner that is refused gets a place, or has
+-- it refreshed, and the session takes p_signal. It also takes p_signal for a grant if
+-- somebody waited for the lock lately.
+--
+-- One statement is enough for a free lock that nobody waits for. Nothing ends there, so
+-- the clock may be read before the row is locked. ask does not set the search path, which
+-- would take 10 of its 110 us, and has no variables of composite types, which would take
+-- 20. It therefore gives full names to all that it uses, operators and types included.
+CREATE OR REPLACE FUNCTION @schema@.ask(p_name bytea, p_owner text, p_attempt text, p_meta bytea, p_ttl bigint, p_spare integer,
+  p_wait boolean, p_barge boolean, p_durable boolean, p_signal bigint) RETURNS @schema@.answer
+LANGUAGE plpgsql SECURITY DEFINER
 AS $$
-DECLARE l locks; p places; a answer; strong boolean; woken boolean := false; long text; bound bigint;
+DECLARE at bigint; spares integer; setting pg_catalog.text;
 BEGIN
-  PERFORM begin_step(false);
-  a.session := pg_backend_pid(); a.spare := 0; a.refreshed := false; a.waited := false; a.at := clock();
-  SELECT * INTO l FROM locks WHERE name = p_name;
-  SELECT * INTO p FROM places WHERE name = p_name AND owner = p_owner;
-  IF p.seq IS NOT NULL AND l.owner IS NOT NULL AND l.ends > a.at AND p_block > 0 THEN
-    a.ahead := signal_before(l, p.seq, a.at);
-    IF a.ahead = l.signal THEN p_block := least(p_block, l.ends - a.at); END IF;
-    IF a.ahead <> 0 THEN
-      a.waited := true;
-      bound := extract(epoch FROM current_setting('statement_timeout')::interval) * 1000000;
-      IF bound > 0 THEN p_block := least(p_block, bound / 2); END IF;
-      long := current_setting('lock_timeout');
-      BEGIN
-        PERFORM set_config('lock_timeout', greatest(1, (p_block + 999) / 1000)::text, true);
-        PERFORM pg_advisory_xact_lock_shared(a.ahead);
-        PERFORM set_config('lock_timeout', long, true);
-        woken := true;
-      EXCEPTION WHEN lock_not_available THEN NULL; -- which restores lock_timeout, too
-      END;
-    END IF;
-    SELECT * INTO l FROM locks WHERE name = p_name;
-    a.at := clock();
+  IF NOT @schema@.sees_commits() THEN
+    RAISE EXCEPTION 'a lock needs a transaction at isolation level READ COMMITTED' USING ERRCODE = 'LH001';
   END IF;
+  setting := @schema@.commits(p_durable);
+  at := @schema@.clock();
+  spares := @schema@.spare_tokens(at, p_spare, at);
+  UPDATE @schema@.locks SET owner = p_owner, made = p_attempt, meta = p_meta, ends = at OPERATOR(pg_catalog.+) p_ttl, signal = 0,
+    granted = at, spare = spares, token = at OPERATOR(pg_catalog.+) spares
+  WHERE name OPERATOR(pg_catalog.=) p_name AND @schema@.is_idle(owner, line, buried, waited, token, at);
+  IF FOUND THEN
+    RETURN ROW('granted', at, spares, p_ttl, NULL, NULL, NULL, 0, false, false, at, pg_catalog.pg_backend_pid())::@schema@.answer;
+  END IF;
+  RETURN @schema@.asked(p_name, p_owner, p_attempt, p_meta, p_ttl, p_spare, p_wait, p_barge, p_durable, p_signal);
+END $$;
 
-  -- A session gives its signal when its release has been committed, so most looks need
-  -- to write nothing.
-  IF l.owner = p_owner AND l.ends > a.at THEN
-    a.verdict := 'again'; a.token := l.granted; a.spare := l.spare; a.ends_in := l.ends - a.at; a.ahead := 0;
-    RETURN a;
-  END IF;
+-- awaited is await for a waiter that was not handed the lock.
+CREATE OR REPLACE FUNCTION @schema@.awaited(p_name bytea, p_owner text, p_ttl bigint, p_signal bigint, p_waited boolean, p_woken boolean) RETURNS @schema@.answer
+LANGUAGE plpgsql SET search_path = @schema@, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE l locks; p places; a answer; strong boolean;
+BEGIN
+  a.session := pg_backend_pid(); a.spare := 0; a.refreshed := false; a.waited := p_waited;
+  SELECT * INTO l FROM locks WHERE name = p_name;
+  a.at := clock();
   SELECT * INTO p FROM places WHERE name = p_name AND owner = p_owner;
-  IF NOT woken AND p.seq IS NOT NULL AND p.ends - a.at > p_ttl - p_ttl / 8 AND p.signal = p_signal AND l.owner IS NOT NULL AND l.ends > a.at THEN
+  IF NOT p_woken AND p.seq IS NOT NULL AND p.ends - a.at > p_ttl - p_ttl / 8 AND p.signal = p_signal AND l.owner IS NOT NULL AND l.ends > a.at THEN
     RETURN refused(l, p.seq, p_owner, a.at, a);
   END IF;
 
@@ -209,28 +189,63 @@ BEGIN
   RETURN refused(l, p.seq, p_owner, a.at, a);
 END $$;
 
--- release ends the owner's lease, or its place, and hands the lock on. It leaves
--- alone a lease that another attempt of the owner made, or, with p_undo, one that
--- another attempt has joined. If p_tomb is positive, the attempt is then refused for
--- that long, if it had no lease or if p_always is set: a request of its own may yet
--- arrive. If p_signal is not 0, the session took it before, and gives it with the
--- commit.
-CREATE OR REPLACE FUNCTION @schema@.release(p_name bytea, p_owner text, p_attempt text, p_undo boolean, p_tomb bigint, p_always boolean, p_signal bigint,
-  OUT done boolean, OUT at bigint, OUT session integer)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan
+-- await looks whether a waiter has been handed the lock. If not, and if p_block is
+-- positive, it first waits until the session of the one before it (see signal_before) gives
+-- its signal: because it released the lock or left the queue, or because it is gone. The signal
+-- is a hint, and the rows decide. It waits for at most p_block microseconds, not
+-- beyond the end of the lease that it waits for, and for at most half of
+-- statement_timeout, which would end the session's signal with the call. p_signal replaces the signal of the
+-- place: the session takes it if that is a new one.
+-- Like ask, it uses full names.
+CREATE OR REPLACE FUNCTION @schema@.await(p_name bytea, p_owner text, p_ttl bigint, p_block bigint, p_signal bigint) RETURNS @schema@.answer
+LANGUAGE plpgsql SECURITY DEFINER
+AS $$
+DECLARE at bigint; l_owner pg_catalog.text; l_ends bigint; l_signal bigint; l_granted bigint; l_spare integer;
+  mine bigint; ahead bigint; setting pg_catalog.text; waited boolean := false; woken boolean := false; long pg_catalog.text; bound bigint;
+BEGIN
+  IF NOT @schema@.sees_commits() THEN
+    RAISE EXCEPTION 'a lock needs a transaction at isolation level READ COMMITTED' USING ERRCODE = 'LH001';
+  END IF;
+  setting := @schema@.commits(false);
+  at := @schema@.clock();
+  SELECT owner, ends, signal INTO l_owner, l_ends, l_signal FROM @schema@.locks WHERE name OPERATOR(pg_catalog.=) p_name;
+  SELECT seq INTO mine FROM @schema@.places WHERE name OPERATOR(pg_catalog.=) p_name AND owner OPERATOR(pg_catalog.=) p_owner;
+  IF mine IS NOT NULL AND l_owner IS NOT NULL AND l_ends OPERATOR(pg_catalog.>) at AND p_block OPERATOR(pg_catalog.>) 0 THEN
+    SELECT signal INTO ahead FROM @schema@.places WHERE name OPERATOR(pg_catalog.=) p_name AND seq OPERATOR(pg_catalog.<) mine
+      AND ends OPERATOR(pg_catalog.>) at AND signal OPERATOR(pg_catalog.<>) 0 ORDER BY seq DESC LIMIT 1;
+    ahead := coalesce(ahead, l_signal); -- see signal_before
+    IF ahead OPERATOR(pg_catalog.=) l_signal THEN p_block := least(p_block, l_ends OPERATOR(pg_catalog.-) at); END IF;
+    IF ahead OPERATOR(pg_catalog.<>) 0 THEN
+      waited := true;
+      bound := extract(epoch FROM pg_catalog.current_setting('statement_timeout')::interval) OPERATOR(pg_catalog.*) 1000000;
+      IF bound OPERATOR(pg_catalog.>) 0 THEN p_block := least(p_block, bound OPERATOR(pg_catalog./) 2); END IF;
+      long := pg_catalog.current_setting('lock_timeout');
+      BEGIN
+        PERFORM pg_catalog.set_config('lock_timeout', greatest(1, (p_block OPERATOR(pg_catalog.+) 999) OPERATOR(pg_catalog./) 1000)::pg_catalog.text, true);
+        PERFORM pg_catalog.pg_advisory_xact_lock_shared(ahead);
+        PERFORM pg_catalog.set_config('lock_timeout', long, true);
+        woken := true;
+      EXCEPTION WHEN lock_not_available THEN NULL; -- which restores lock_timeout, too
+      END;
+    END IF;
+  END IF;
+  -- A session gives its signal when its release has been committed, so most looks need
+  -- to write nothing.
+  SELECT ends, granted, spare INTO l_ends, l_granted, l_spare FROM @schema@.locks WHERE name OPERATOR(pg_catalog.=) p_name AND owner OPERATOR(pg_catalog.=) p_owner;
+  at := @schema@.clock();
+  IF l_granted IS NOT NULL AND l_ends OPERATOR(pg_catalog.>) at THEN
+    RETURN ROW('again', l_granted, l_spare, l_ends OPERATOR(pg_catalog.-) at, NULL, NULL, NULL, 0, waited, false, at, pg_catalog.pg_backend_pid())::@schema@.answer;
+  END IF;
+  RETURN @schema@.awaited(p_name, p_owner, p_ttl, p_signal, waited, woken);
+END $$;
+
+-- released is release for any lock, once the session has given its signal.
+CREATE OR REPLACE FUNCTION @schema@.released(p_name bytea, p_owner text, p_attempt text, p_undo boolean, p_tomb bigint, p_always boolean,
+  OUT done boolean, OUT at bigint)
+LANGUAGE plpgsql SET search_path = @schema@, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE l locks; strong boolean;
 BEGIN
-  -- A release that is lost in a crash leaves the lock taken until its TTL is over,
-  -- so nothing but a hand-over has to be on disk.
-  PERFORM begin_step(false);
-  session := pg_backend_pid();
-  IF p_signal <> 0 THEN
-    -- What the transaction locks, too, stays locked until it has been committed. So the
-    -- waiter that is woken finds the hand-over.
-    PERFORM pg_try_advisory_xact_lock(p_signal);
-    PERFORM pg_advisory_unlock(p_signal);
-  END IF;
   SELECT * INTO l FROM locks WHERE name = p_name AND owner = p_owner FOR UPDATE;
   strong := FOUND;
   IF NOT FOUND THEN
@@ -249,10 +264,8 @@ BEGIN
     l := locked(p_name, strong);
   END LOOP;
   done := coalesce(l.owner = p_owner AND l.ends > at, false)
-    AND (p_attempt = '' OR l.made = p_attempt OR l.made = '' AND NOT p_undo);
-  IF done AND NOT l.line AND p_tomb <= 0 THEN
-    UPDATE locks SET owner = NULL, ends = release.at, signal = 0 WHERE name = p_name;
-  ELSIF l.name IS NOT NULL THEN
+    AND ends_lease(l.made, p_attempt, p_undo);
+  IF l.name IS NOT NULL THEN
     IF done THEN l.ends := at; END IF;
     IF l.line AND NOT done THEN DELETE FROM places WHERE name = p_name AND owner = p_owner; END IF;
     IF p_tomb > 0 AND (p_always OR NOT done) THEN l := bury(l, attempt_of(p_owner, p_attempt), at + p_tomb); END IF;
@@ -261,23 +274,79 @@ BEGIN
   END IF;
 END $$;
 
+-- release ends the owner's lease, or its place, and hands the lock on. It leaves
+-- alone a lease that another attempt of the owner made, or, with p_undo, one that
+-- another attempt has joined. If p_tomb is positive, the attempt is then refused for
+-- that long, if it had no lease or if p_always is set: a request of its own may yet
+-- arrive. If p_signal is not 0, the session took it before, and gives it with the
+-- commit.
+--
+-- Like ask, it does what is most frequent itself, and uses full names: it frees a lock that
+-- nobody waits for, or hands the lock to the first waiter if that one is alive.
+CREATE OR REPLACE FUNCTION @schema@.release(p_name bytea, p_owner text, p_attempt text, p_undo boolean, p_tomb bigint, p_always boolean, p_signal bigint,
+  OUT done boolean, OUT at bigint, OUT session integer)
+LANGUAGE plpgsql SECURITY DEFINER
+AS $$
+DECLARE l_line boolean; l_ends bigint; l_token bigint; l_made pg_catalog.text; drawn bigint; spares integer; setting pg_catalog.text;
+  next_owner pg_catalog.text; next_attempt pg_catalog.text; next_meta bytea; next_durable boolean; next_ends bigint; next_signal bigint;
+BEGIN
+  -- A release that is lost in a crash leaves the lock taken until its TTL is over,
+  -- so nothing but a hand-over has to be on disk.
+  IF NOT @schema@.sees_commits() THEN
+    RAISE EXCEPTION 'a lock needs a transaction at isolation level READ COMMITTED' USING ERRCODE = 'LH001';
+  END IF;
+  setting := @schema@.commits(false);
+  session := pg_catalog.pg_backend_pid();
+  IF p_signal OPERATOR(pg_catalog.<>) 0 THEN
+    -- What the transaction locks, too, stays locked until it has been committed. So the
+    -- waiter that is woken finds the hand-over.
+    PERFORM pg_catalog.pg_try_advisory_xact_lock(p_signal);
+    PERFORM pg_catalog.pg_advisory_unlock(p_signal);
+  END IF;
+  SELECT line, ends, token, made INTO l_line, l_ends, l_token, l_made FROM @schema@.locks
+    WHERE name OPERATOR(pg_catalog.=) p_name AND owner OPERATOR(pg_catalog.=) p_owner FOR UPDATE;
+  IF FOUND AND p_tomb OPERATOR(pg_catalog.<=) 0 THEN
+    at := @schema@.clock();
+    done := l_ends OPERATOR(pg_catalog.>) at AND @schema@.ends_lease(l_made, p_attempt, p_undo);
+    IF done AND NOT l_line THEN
+      UPDATE @schema@.locks SET owner = NULL, ends = release.at, signal = 0 WHERE name OPERATOR(pg_catalog.=) p_name;
+      RETURN;
+    ELSIF done THEN
+      DELETE FROM @schema@.places WHERE name OPERATOR(pg_catalog.=) p_name
+        AND seq OPERATOR(pg_catalog.=) (SELECT p.seq FROM @schema@.places p WHERE p.name OPERATOR(pg_catalog.=) p_name ORDER BY p.seq LIMIT 1)
+        AND @schema@.takes_over(owner, ends, barge, signal, p_owner, release.at)
+      RETURNING owner, attempt, meta, spare, durable, ends, signal INTO next_owner, next_attempt, next_meta, spares, next_durable, next_ends, next_signal;
+      IF FOUND THEN
+        drawn := @schema@.next_token(l_token, at);
+        spares := @schema@.spare_tokens(drawn, spares, at);
+        UPDATE @schema@.locks SET owner = next_owner, made = next_attempt, meta = next_meta, ends = next_ends, signal = next_signal,
+          granted = drawn, spare = spares, token = drawn OPERATOR(pg_catalog.+) spares
+        WHERE name OPERATOR(pg_catalog.=) p_name;
+        setting := @schema@.commits(next_durable);
+        RETURN;
+      END IF;
+    END IF;
+  END IF;
+  SELECT r.done, r.at INTO done, at FROM @schema@.released(p_name, p_owner, p_attempt, p_undo, p_tomb, p_always) r;
+END $$;
+
 -- release_and_rejoin is release, followed by a place for the owner p_next if the lock has
 -- passed to another owner. The session takes p_next_signal for the place.
 CREATE OR REPLACE FUNCTION @schema@.release_and_rejoin(p_name bytea, p_owner text, p_attempt text, p_undo boolean, p_tomb bigint, p_always boolean, p_signal bigint,
   p_next text, p_next_attempt text, p_meta bytea, p_ttl bigint, p_spare integer, p_barge boolean, p_durable boolean, p_next_signal bigint,
   OUT done boolean, OUT standing boolean, OUT at bigint, OUT session integer)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan
+LANGUAGE plpgsql SECURITY DEFINER
 AS $$
-DECLARE l locks;
+DECLARE l_owner pg_catalog.text; l_ends bigint; l_line boolean;
 BEGIN
-  SELECT r.done, r.at, r.session INTO done, at, session FROM release(p_name, p_owner, p_attempt, p_undo, p_tomb, p_always, p_signal) r;
-  SELECT * INTO l FROM locks WHERE name = p_name;
-  standing := coalesce(done AND l.owner IS NOT NULL AND l.ends > release_and_rejoin.at, false);
+  SELECT r.done, r.at, r.session INTO done, at, session FROM @schema@.release(p_name, p_owner, p_attempt, p_undo, p_tomb, p_always, p_signal) r;
+  SELECT owner, ends, line INTO l_owner, l_ends, l_line FROM @schema@.locks WHERE name OPERATOR(pg_catalog.=) p_name;
+  standing := coalesce(done AND l_owner IS NOT NULL AND l_ends OPERATOR(pg_catalog.>) at, false);
   IF NOT standing THEN RETURN; END IF;
-  IF p_next_signal <> 0 AND NOT pg_try_advisory_lock(p_next_signal) THEN p_next_signal := 0; END IF;
-  INSERT INTO places (name, owner, attempt, meta, spare, barge, durable, ends, signal)
-  VALUES (p_name, p_next, p_next_attempt, p_meta, p_spare, p_barge, p_durable, release_and_rejoin.at + p_ttl, p_next_signal);
-  IF NOT l.line THEN UPDATE locks SET line = true WHERE name = p_name; END IF;
+  IF p_next_signal OPERATOR(pg_catalog.<>) 0 AND NOT pg_catalog.pg_try_advisory_lock(p_next_signal) THEN p_next_signal := 0; END IF;
+  INSERT INTO @schema@.places (name, owner, attempt, meta, spare, barge, durable, ends, signal)
+  VALUES (p_name, p_next, p_next_attempt, p_meta, p_spare, p_barge, p_durable, release_and_rejoin.at OPERATOR(pg_catalog.+) p_ttl, p_next_signal);
+  IF NOT l_line THEN UPDATE @schema@.locks SET line = true WHERE name OPERATOR(pg_catalog.=) p_name; END IF;
 END $$;
 
 -- renew makes leases last at least their TTLs. The lists are separated by spaces;

@@ -1,26 +1,32 @@
 -- The steps that procedures have in common. Only the procedures call them, with the
--- schema in the search path.
+-- schema in the search path. Procedures that do not set it, as ask, call only those that
+-- are expressions (RETURN): these become part of the caller's plan, and mean what they
+-- meant when they were installed. A function with plans of its own would plan again
+-- whenever the path is another one than at its last call.
 
 -- clock is the server's clock, as it is when the expression is evaluated.
 CREATE OR REPLACE FUNCTION @schema@.clock() RETURNS bigint LANGUAGE sql VOLATILE
-AS $$ SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint $$;
+RETURN (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
 
--- begin_step checks that statements see what others have committed meanwhile, and
--- lets the commit return before it is on disk unless durable is set. The last call in
--- a transaction counts.
+-- sees_commits reports whether statements see what others have committed meanwhile.
+CREATE OR REPLACE FUNCTION @schema@.sees_commits() RETURNS boolean LANGUAGE sql STABLE
+RETURN current_setting('transaction_isolation') IN ('read committed', 'read uncommitted');
+
+-- commits lets the commit return before it is on disk unless durable is set. The last call
+-- in a transaction counts.
+CREATE OR REPLACE FUNCTION @schema@.commits(durable boolean) RETURNS text LANGUAGE sql VOLATILE
+RETURN CASE WHEN durable <> (current_setting('synchronous_commit') <> 'off')
+  THEN set_config('synchronous_commit', CASE WHEN durable THEN 'on' ELSE 'off' END, true) END;
+
+-- begin_step checks what statements see, and says how the transaction commits.
 CREATE OR REPLACE FUNCTION @schema@.begin_step(durable boolean) RETURNS void LANGUAGE plpgsql
 AS $$
-DECLARE setting text := current_setting('transaction_isolation');
+DECLARE setting text;
 BEGIN
-  IF setting <> 'read committed' AND setting <> 'read uncommitted' THEN
+  IF NOT sees_commits() THEN
     RAISE EXCEPTION 'a lock needs a transaction at isolation level READ COMMITTED' USING ERRCODE = 'LH001';
   END IF;
-  setting := current_setting('synchronous_commit');
-  IF NOT durable AND setting <> 'off' THEN
-    setting := set_config('synchronous_commit', 'off', true);
-  ELSIF durable AND setting = 'off' THEN
-    setting := set_config('synchronous_commit', 'on', true);
-  END IF;
+  setting := commits(durable);
 END $$;
 
 -- locked returns the row of a lock, locked until the transaction ends. A new lease
@@ -40,12 +46,12 @@ END $$;
 
 -- next_token is the token of a grant, given the largest one so far.
 CREATE OR REPLACE FUNCTION @schema@.next_token(token bigint, at bigint) RETURNS bigint LANGUAGE sql IMMUTABLE
-AS $$ SELECT greatest(token + 1, at) $$;
+RETURN greatest(token + 1, at);
 
 -- spare_tokens is how many of the spare tokens after it are reserved with a grant: as
 -- many as leave the tokens at most a second ahead of the clock.
 CREATE OR REPLACE FUNCTION @schema@.spare_tokens(granted bigint, p_spare integer, at bigint) RETURNS integer LANGUAGE sql IMMUTABLE
-AS $$ SELECT least(p_spare::bigint, greatest(0, at + 1000000 - granted))::integer $$;
+RETURN least(p_spare::bigint, greatest(0, at + 1000000 - granted))::integer;
 
 -- drawn gives l the next token and spare tokens.
 CREATE OR REPLACE FUNCTION @schema@.drawn(l @schema@.locks, p_spare integer, at bigint) RETURNS @schema@.locks LANGUAGE plpgsql
@@ -61,6 +67,16 @@ END $$;
 CREATE OR REPLACE FUNCTION @schema@.lately() RETURNS bigint LANGUAGE sql IMMUTABLE
 AS $$ SELECT 1000000::bigint $$;
 
+-- is_idle reports whether a lock is free, nobody waits for it, and the clock is the next
+-- token, so that one statement can grant it.
+CREATE OR REPLACE FUNCTION @schema@.is_idle(owner text, line boolean, buried bigint, waited bigint, token bigint, at bigint) RETURNS boolean LANGUAGE sql IMMUTABLE
+RETURN owner IS NULL AND NOT line AND buried <= at AND waited <= at - @schema@.lately() AND token < at;
+
+-- ends_lease reports whether a release of an attempt ends the lease that an attempt of the
+-- same owner made.
+CREATE OR REPLACE FUNCTION @schema@.ends_lease(made text, p_attempt text, p_undo boolean) RETURNS boolean LANGUAGE sql IMMUTABLE
+RETURN p_attempt = '' OR made = p_attempt OR made = '' AND NOT p_undo;
+
 -- signal_before is the signal that a place waits for: that of the last living place before
 -- it that has one, or else that of the lease; 0: none. A waiter between the two has no
 -- signal and looks now and then. If the others behind it did so, too, they would come late.
@@ -70,6 +86,11 @@ BEGIN
   RETURN coalesce((SELECT signal FROM places WHERE name = l.name AND seq < mine AND ends > at AND signal <> 0 ORDER BY seq DESC LIMIT 1),
     CASE WHEN l.owner IS NOT NULL THEN l.signal ELSE 0 END);
 END $$;
+
+-- takes_over reports whether a release can hand the lock to a waiter: it lives, has a
+-- session, and does not barge.
+CREATE OR REPLACE FUNCTION @schema@.takes_over(owner text, ends bigint, barge boolean, signal bigint, releaser text, at bigint) RETURNS boolean LANGUAGE sql VOLATILE
+RETURN ends > at AND NOT barge AND owner <> releaser AND (signal = 0 OR NOT pg_try_advisory_xact_lock_shared(signal));
 
 -- settled drops the lease of l if it has ended, and hands a free lock to the first
 -- living waiter. It passes over a waiter whose session is gone, unless that is the

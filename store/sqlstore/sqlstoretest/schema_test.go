@@ -2,6 +2,7 @@ package sqlstoretest
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -243,6 +244,88 @@ func TestInstallIgnoresTheSearchPath(t *testing.T) {
 	}
 	if n := ran() - 1; n != 0 {
 		t.Errorf("%d calls of functions of others, want none", n)
+	}
+}
+
+// The procedures call nothing that others have put into the search path of their caller: no
+// function, operator or type.
+func TestCallsIgnoreTheSearchPath(t *testing.T) {
+	t.Parallel()
+	schema := postgres.newSchema(t)
+	theirs := "before_" + schema
+	asSuperuser(t, `CREATE SCHEMA `+theirs)
+	asSuperuser(t, `CREATE DOMAIN `+theirs+`.text AS pg_catalog.text CHECK (VALUE IS NULL)`)
+	function := func(name, args, returns string) {
+		asSuperuser(t, `CREATE FUNCTION `+theirs+`.`+name+`(`+args+`) RETURNS `+returns+` LANGUAGE plpgsql AS $$ BEGIN RAISE 'theirs'; END $$`)
+	}
+	function("clock_timestamp", "", "timestamptz")
+	function("current_setting", "text", "pg_catalog.text")
+	function("set_config", "text, text, boolean", "pg_catalog.text")
+	function("pg_backend_pid", "", "integer")
+	for i, operands := range []string{"bytea bytea", "bigint bigint", "bigint integer", "text text", "numeric integer", "numeric numeric"} {
+		left, right, _ := strings.Cut(operands, " ")
+		for j, operator := range []string{"=", "<>", "<", "<=", ">", ">=", "+", "-", "*"} {
+			returns := "boolean"
+			if operator > "*" && operator < "." || operator == "*" {
+				returns = left
+			}
+			name := fmt.Sprintf("f%d_%d", i, j)
+			function(name, left+", "+right, returns)
+			asSuperuser(t, fmt.Sprintf("CREATE OPERATOR %s.%s (FUNCTION = %s.%s, LEFTARG = %s, RIGHTARG = %s)", theirs, operator, theirs, name, left, right))
+		}
+	}
+	path := "search_path=" + theirs + ",pg_catalog"
+	if _, err := postgres.handle(t, path).ExecContext(t.Context(), `SELECT 1::bigint = 1::bigint`); err == nil || !strings.Contains(err.Error(), "theirs") {
+		t.Fatalf("an operator in this search path: %v, want theirs", err)
+	}
+	s := postgres.open(t, schema, sqlstore.Options{}, path)
+	for _, rejoin := range []bool{false, true} {
+		l := lease("x")
+		mustAcquire(t, s, l)
+		w := wait(t, s, lease("x"))
+		eventually.True(t, "the waiter has its place", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
+		if err := s.Renew(t.Context(), []store.Lease{l})[0]; err != nil {
+			t.Error(err)
+		}
+		next := lease("x")
+		if !rejoin {
+			mustRelease(t, s, l)
+		} else if queued, err := s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: l}, store.WaitRequest{Lease: next}); err != nil || !queued {
+			t.Errorf("release and rejoin: %v, %v, want a place", queued, err)
+		}
+		w.granted(t)
+		last := wait(t, s, next)
+		mustRelease(t, s, w.r.Lease)
+		last.granted(t)
+		mustRelease(t, s, next)
+		mustGet(t, s, "another")
+	}
+}
+
+// A session finds the rows of a lock by an index, also if there are so few rows that reading
+// all of them would be cheaper: it would do the same when there are many.
+func TestFewRowsAreFoundByTheIndex(t *testing.T) {
+	t.Parallel()
+	s, schema := postgres.newStore(t)
+	mustGet(t, s, "x")
+	db := postgres.handle(t)
+	for range 2 {
+		postgres.exec(t, db, schema, `VACUUM (ANALYZE) S.locks`)
+		postgres.exec(t, db, schema, `VACUUM (ANALYZE) S.places`)
+		for _, query := range []string{
+			`UPDATE S.locks SET owner = '' WHERE name = 'x'`,
+			`SELECT seq FROM S.places WHERE name = 'x' AND owner = 'y'`,
+			`SELECT seq FROM S.places WHERE name = 'x' ORDER BY seq LIMIT 1`,
+			`SELECT seq FROM S.places WHERE name = 'x' AND seq < 9 AND ends > 9 AND signal <> 0 ORDER BY seq DESC LIMIT 1`,
+		} {
+			var plan string
+			if err := db.QueryRowContext(t.Context(), postgres.in(schema, `EXPLAIN (FORMAT JSON) `+query)).Scan(&plan); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(plan, "Index Scan") && !strings.Contains(plan, "Index Only Scan") {
+				t.Errorf("%s: %s, want an index scan", query, plan)
+			}
+		}
 	}
 }
 
