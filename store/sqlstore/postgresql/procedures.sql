@@ -288,7 +288,7 @@ CREATE OR REPLACE FUNCTION @schema@.release(p_name bytea, p_owner text, p_attemp
 LANGUAGE plpgsql SECURITY DEFINER
 AS $$
 DECLARE l_line boolean; l_ends bigint; l_token bigint; l_made pg_catalog.text; drawn bigint; spares integer; setting pg_catalog.text;
-  next_owner pg_catalog.text; next_attempt pg_catalog.text; next_meta bytea; next_durable boolean; next_ends bigint; next_signal bigint;
+  next_owner pg_catalog.text; next_attempt pg_catalog.text; next_meta pg_catalog.bytea; next_durable boolean; next_ends bigint; next_signal bigint;
 BEGIN
   -- A release that is lost in a crash leaves the lock taken until its TTL is over,
   -- so nothing but a hand-over has to be on disk.
