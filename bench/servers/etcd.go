@@ -6,16 +6,16 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/etcdtest"
 	"github.com/leasehold-dev/leasehold/internal/testenv/port"
 )
 
-// StartEtcd starts one etcd with its default settings: it writes every change to disk.
+// StartEtcd starts one current etcd with its default settings: it writes every change to disk.
 func StartEtcd(ctx context.Context) (*Server, error) {
-	program, err := exec.LookPath("etcd")
+	program, err := etcdtest.Current()
 	if err != nil {
-		return nil, &MissingError{"etcd", `run scripts/ensure-etcd.sh, or on Debian and Ubuntu "sudo apt-get install -y etcd-server"`}
+		return nil, err
 	}
 	client, err := port.Pick()
 	if err != nil {

@@ -1,6 +1,8 @@
 package etcdstore
 
 import (
+	"time"
+
 	"github.com/leasehold-dev/leasehold/internal/audience"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/gate"
@@ -30,6 +32,10 @@ type place struct {
 	crowded bool   // others waited behind it when it entered
 	mailbox *mailbox
 	sent    clock.Instant // when a place that comes with a release was asked for
+	// unlikely is for how long the lock is not expected to come to the place.
+	unlikely time.Duration
+	// waited is how long the place took to get the lock.
+	waited time.Duration
 	// keptAlive is when its last keep-alive was sent. An answer to that is no proof that the
 	// place is there.
 	keptAlive clock.Instant
@@ -41,7 +47,7 @@ func (s *core) newPlace(of store.Lease, l *lease) *place {
 
 // own notes that the place has the lock.
 func (s *core) own(p *place) *hold {
-	h := &hold{key: p.key, create: p.create, slot: p.slot, crowded: p.crowded, lease: p.lease}
+	h := &hold{key: p.key, create: p.create, slot: p.slot, crowded: p.crowded, waited: p.waited, lease: p.lease}
 	s.holds.put(p.of.Name, p.of.Owner, h, s.clock.Now())
 	if s.inbox.holderProcess() != "" {
 		s.inbox.start()

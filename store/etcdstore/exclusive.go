@@ -85,12 +85,14 @@ func (w *exclusive) enqueue(ctx context.Context) (g store.Grant, done bool, err 
 		return g, err == nil, err
 	}
 	w.trouble = 0
+	p.unlikely = unlikelyBehind(got.Count)
 	w.reason(s.busy(ctx, w.r.Name, first, int(got.Count)-1))
 	return g, false, nil
 }
 
 // grant returns the grant of a lock that came to the place at a revision.
 func (w *exclusive) grant(revision int64, m *message) store.Grant {
+	w.place.waited = w.s.clock.Now().Sub(w.start)
 	h := w.s.own(w.place)
 	if m != nil {
 		h.follow(m.followers(revision), m.Whole)

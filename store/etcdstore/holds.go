@@ -3,6 +3,7 @@ package etcdstore
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
@@ -15,6 +16,8 @@ type hold struct {
 	slot string
 	// crowded is set if others waited behind it when it came to share its lock.
 	crowded bool
+	// waited is how long the place took to get the lock.
+	waited time.Duration
 	// lease is what the key is attached to. named is the lease that the key is named
 	// after, if that is another one. Both are nil if another handle acquired the lock.
 	lease, named *lease

@@ -147,7 +147,7 @@ func (w *waiting) watch(ctx context.Context) (g store.Grant, done bool, err erro
 	}
 	refresh := time.NewTimer(w.untilRefresh())
 	defer refresh.Stop()
-	later := time.NewTimer(w.s.lookAfter)
+	later := time.NewTimer(max(w.s.lookAfter, p.unlikely))
 	defer later.Stop()
 	for {
 		look := false
