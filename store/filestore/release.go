@@ -17,21 +17,37 @@ func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
 		return err
 	}
 	defer s.gate.Leave()
+	if p, ok := s.rejoined.Take(r.Lease); ok {
+		s.abandon(ctx, p)
+		return store.ErrNotHeld
+	}
+	return s.end(ctx, r)
+}
+
+// end ends the lease of r.
+func (s *Store) end(ctx context.Context, r store.ReleaseRequest) error {
 	var ans rule.Answer
 	maybe, err := s.write(ctx, func(t *step) (err error) {
-		ans, err = t.release(r, 0)
+		ans, err = t.release(r, 0, nil)
 		return err
 	})
-	if err != nil {
+	return s.released(ctx, r, ans, maybe, err)
+}
+
+// released returns what the caller of a release gets.
+func (s *Store) released(ctx context.Context, r store.ReleaseRequest, ans rule.Answer, maybe bool, err error) error {
+	switch {
+	case err != nil:
 		return s.failed(ctx, "release", r.Name, maybe, err)
-	}
-	if ans.Verdict != rule.Done {
+	case ans.Verdict != rule.Done:
 		return store.ErrNotHeld
 	}
 	return nil
 }
 
-func (t *step) release(r store.ReleaseRequest, tombstone time.Duration) (rule.Answer, error) {
+// release ends the lease of r and hands the lock on. If a lease has ended, and then is not nil, it
+// changes what is written.
+func (t *step) release(r store.ReleaseRequest, tombstone time.Duration, then func(row) row) (rule.Answer, error) {
 	before, err := t.read(r.Name)
 	if err != nil {
 		return rule.Answer{}, err
@@ -43,6 +59,9 @@ func (t *step) release(r store.ReleaseRequest, tombstone time.Duration) (rule.An
 	next, _, err := t.advance(r.Name, before.with(after))
 	if err != nil {
 		return rule.Answer{}, err
+	}
+	if then != nil && ans.Verdict == rule.Done {
+		next = then(next)
 	}
 	return ans, t.write(r.Name, next)
 }

@@ -25,6 +25,15 @@ type waiter struct {
 	Wait string `json:"wait"`
 }
 
+// waiterOf is the wait that b belongs to, in the process that has the socket. Without a socket it is
+// the zero value.
+func waiterOf(socket string, b *bell) waiter {
+	if socket == "" {
+		return waiter{}
+	}
+	return waiter{Socket: socket, Wait: b.wait}
+}
+
 // with returns the row after a step of the rule. It drops entries of owners that
 // no longer wait.
 func (r row) with(after rule.Record) row {
@@ -35,6 +44,16 @@ func (r row) with(after rule.Record) row {
 		}
 	}
 	return next
+}
+
+// waiting returns the row with me for owner; the zero value means that owner polls. The row must
+// not share its map with another.
+func (r row) waiting(owner string, me waiter) row {
+	delete(r.Waiters, owner)
+	if me != (waiter{}) {
+		r.told(owner, me)
+	}
+	return r
 }
 
 // told records how to notify owner. The row must not share its map with another.

@@ -54,16 +54,26 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 		reason = func(error) {}
 	}
 	w := &waiting{s: s, r: r, reason: reason}
-	bell, remove := s.bells.hang(r.Name, r.Owner)
-	defer remove()
-	w.bell = bell
-	// Since counts from here, slightly after the call. The caller counts from just
-	// before the call and so trusts the lease a little less than it could.
-	start := clock.System().Now()
-	asked, unsure := false, false // there is something to take back; a commit may still take effect
-	for {
+	p, claimed := s.rejoined.Take(r.Lease)
+	if claimed {
+		s.bells.claim(p.bell)
+		w.socket = p.socket
+	} else {
+		// Since counts from here, slightly after the call. The caller counts from just
+		// before the call and so trusts the lease a little less than it could.
+		p.start = clock.System().Now()
+		p.bell, p.remove = s.bells.hang(r.Name, r.Owner, false)
+	}
+	defer p.remove()
+	w.bell = p.bell
+	start := p.start
+	asked, unsure := claimed, false // there is something to take back; a commit may still take effect
+	for ; ; claimed = false {
 		sent := clock.System().Now()
-		ans, maybe, err := w.ask(ctx)
+		ans, maybe, err := p.ans, false, error(nil)
+		if !claimed {
+			ans, maybe, err = w.ask(ctx)
+		}
 		if err == nil {
 			asked, unsure = true, false
 		}
@@ -102,10 +112,7 @@ func (w *waiting) ask(ctx context.Context) (ans rule.Answer, maybe bool, err err
 	if w.lost < 2 { // else other processes may be unable to reach it and take this one for dead
 		w.socket = w.s.push.socket()
 	}
-	me := waiter{}
-	if w.socket != "" {
-		me = waiter{Socket: w.socket, Wait: w.bell.wait}
-	}
+	me := waiterOf(w.socket, w.bell)
 	maybe, err = w.s.ask(ctx, func(t *step) (err error) {
 		ans, err = t.admit(w.r.Lease, w.r.Spare, t.lasting(w.r.TTL), w.r.Barge, me)
 		return err

@@ -200,7 +200,7 @@ func TestReleaseWakesWaitersOfItsProcess(t *testing.T) {
 	var queue []*waiting
 	for range 2 {
 		w := &waiting{s: s, r: store.WaitRequest{Lease: request("a")}, reason: func(error) {}}
-		bell, remove := s.bells.hang(w.r.Name, w.r.Owner)
+		bell, remove := s.bells.hang(w.r.Name, w.r.Owner, false)
 		defer remove()
 		w.bell = bell
 		w.stands(t)
@@ -215,7 +215,7 @@ func TestReleaseWakesWaitersOfItsProcess(t *testing.T) {
 		}
 	}
 	// A waiter that leaves wakes the next one, which then reads the row often.
-	other, remove := s.bells.hang("a", "other")
+	other, remove := s.bells.hang("a", "other", false)
 	if first := s.bells.stands("a", queue[1].bell, 1); !first {
 		t.Error("the first waiter of the process does not read often")
 	}
@@ -223,7 +223,7 @@ func TestReleaseWakesWaitersOfItsProcess(t *testing.T) {
 		t.Error("the second waiter of the process reads often")
 	}
 	s.bells.stands("a", queue[0].bell, 3)
-	_, removeNew := s.bells.hang("a", "new")
+	_, removeNew := s.bells.hang("a", "new", false)
 	defer removeNew()
 	remove()
 	if err := queue[1].pause(ctx, time.Hour); err != nil || len(other.c) != 0 || len(queue[0].bell.c) != 0 {
@@ -235,10 +235,10 @@ func TestReleaseWakesWaitersOfItsProcess(t *testing.T) {
 // handed to, and the one that is now the first, whatever position each last read itself.
 func TestReaderWakesTheOthers(t *testing.T) {
 	var b bells
-	reader, _ := b.hang("a", "reader")
-	first, _ := b.hang("a", "first")
-	granted, _ := b.hang("a", "granted")
-	last, _ := b.hang("a", "last")
+	reader, _ := b.hang("a", "reader", false)
+	first, _ := b.hang("a", "first", false)
+	granted, _ := b.hang("a", "granted", false)
+	last, _ := b.hang("a", "last", false)
 	b.stands("a", reader, 2)
 	b.stands("a", first, 5) // it read long ago
 	b.stands("a", granted, 1)
