@@ -168,7 +168,7 @@ func (w *waiting) handed(m message, since time.Duration) bool {
 	if !w.r.Kind.IsMutex() {
 		return false // the message does not have the slot
 	}
-	now, err := w.s.d.now(context.Background(), nil)
+	now, err := w.s.d.now()
 	return err == nil && w.take(rule.Hold{Token: m.Token, Expiry: m.Expiry}, now, since)
 }
 
