@@ -371,8 +371,8 @@ func TestInterval(t *testing.T) {
 		// A waiter never reads more often than each millisecond.
 		{1, 0, far, time.Millisecond, time.Millisecond, time.Millisecond, false, "", 0},
 		// With a socket, reads are rare.
-		{1, 0, far, far, 250 * time.Millisecond, 250 * time.Millisecond, false, "x", 0},
-		{2, 0, far, far, time.Second, time.Second, false, "x", 0},
+		{1, 0, far, far, time.Second, time.Second, false, "x", 0},
+		{2, 0, far, far, 4 * time.Second, 4 * time.Second, false, "x", 0},
 		{2, 0, far, far, 8 * time.Second, 8 * time.Second, true, "x", 0},
 		// The first waiter still reads at the end of the holder's lease, and a later one soon
 		// after, in case all before it are dead.
