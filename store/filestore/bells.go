@@ -133,6 +133,15 @@ func (b *bells) handed(one *bell) (m message) {
 	return m
 }
 
+// waiter says how to notify the waiter of b, in the process that has the socket. Without a socket
+// it is the zero value.
+func (b *bell) waiter(socket string) waiter {
+	if socket == "" {
+		return waiter{}
+	}
+	return waiter{Socket: socket, Wait: b.wait}
+}
+
 func (b *bell) ring() {
 	select {
 	case b.c <- struct{}{}:

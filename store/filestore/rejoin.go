@@ -33,7 +33,7 @@ func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, ne
 	}
 	defer s.gate.Leave()
 	if !r.Kind.IsMutex() || !next.Kind.IsMutex() || next.Barge {
-		return false, s.end(ctx, r)
+		return false, s.Release(ctx, r)
 	}
 	p := reservedPlace{lease: next.Lease, start: clock.System().Now(), socket: s.push.socket()}
 	p.bell, p.remove = s.bells.hang(next.Name, next.Owner, true)
@@ -41,7 +41,7 @@ func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, ne
 	maybe, err := s.write(ctx, func(t *step) (err error) {
 		p.ans = rule.Answer{} // also of a run before this one
 		ans, err = t.release(r, 0, func(after row) row {
-			after, p.ans = t.rejoin(after, next, p.waiter())
+			after, p.ans = t.rejoin(after, next, p.bell.waiter(p.socket))
 			return after
 		})
 		return err
@@ -50,18 +50,21 @@ func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, ne
 		s.takeBack(ctx, next.Lease, true)
 	}
 	queued = err == nil && p.ans.Position > 0
-	if queued && !s.rejoined.Put(next.Lease, p, func() { s.expired(p) }) {
+	if queued && !s.rejoined.Put(next.Lease, p, func() { p.expired(s) }) {
 		s.takeBack(ctx, next.Lease, false) // the store is being closed
 		queued = false
 	}
 	if !queued {
 		p.remove()
 	}
-	return queued, s.released(ctx, r, ans, maybe, err)
+	switch {
+	case err != nil:
+		return false, s.failed(ctx, "release", r.Name, maybe, err)
+	case ans.Verdict != rule.Done:
+		return false, store.ErrNotHeld
+	}
+	return queued, nil
 }
-
-// waiter says how to notify the one that waits in the place.
-func (p *reservedPlace) waiter() waiter { return waiterOf(p.socket, p.bell) }
 
 // rejoin adds a place for next to a row from which a lease was released, if another owner holds
 // the lock.
@@ -78,15 +81,15 @@ func (t *step) rejoin(r row, next store.WaitRequest, me waiter) (row, rule.Answe
 
 // abandon gives up a place that no Wait has claimed, or the lease that it has become, in the
 // background. The caller is counted by the gate.
-func (s *Store) abandon(ctx context.Context, p reservedPlace) {
+func (p reservedPlace) abandon(ctx context.Context, s *Store) {
 	p.remove()
 	s.takeBack(ctx, p.lease, false)
 }
 
 // expired ends a place that nobody has claimed in time.
-func (s *Store) expired(p reservedPlace) {
+func (p reservedPlace) expired(s *Store) {
 	if s.gate.Enter(nil) == nil {
 		defer s.gate.Leave()
-		s.abandon(context.Background(), p)
+		p.abandon(context.Background(), s)
 	}
 }

@@ -18,24 +18,14 @@ func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
 	}
 	defer s.gate.Leave()
 	if p, ok := s.rejoined.Take(r.Lease); ok {
-		s.abandon(ctx, p)
+		p.abandon(ctx, s)
 		return store.ErrNotHeld
 	}
-	return s.end(ctx, r)
-}
-
-// end ends the lease of r.
-func (s *Store) end(ctx context.Context, r store.ReleaseRequest) error {
 	var ans rule.Answer
 	maybe, err := s.write(ctx, func(t *step) (err error) {
 		ans, err = t.release(r, 0, nil)
 		return err
 	})
-	return s.released(ctx, r, ans, maybe, err)
-}
-
-// released returns what the caller of a release gets.
-func (s *Store) released(ctx context.Context, r store.ReleaseRequest, ans rule.Answer, maybe bool, err error) error {
 	switch {
 	case err != nil:
 		return s.failed(ctx, "release", r.Name, maybe, err)
@@ -45,8 +35,8 @@ func (s *Store) released(ctx context.Context, r store.ReleaseRequest, ans rule.A
 	return nil
 }
 
-// release ends the lease of r and hands the lock on. If a lease has ended, and then is not nil, it
-// changes what is written.
+// release ends the lease of r and hands the lock on. If then is not nil, it may change what is
+// written, unless there was no such lease.
 func (t *step) release(r store.ReleaseRequest, tombstone time.Duration, then func(row) row) (rule.Answer, error) {
 	before, err := t.read(r.Name)
 	if err != nil {

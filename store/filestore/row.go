@@ -25,15 +25,6 @@ type waiter struct {
 	Wait string `json:"wait"`
 }
 
-// waiterOf is the wait that b belongs to, in the process that has the socket. Without a socket it is
-// the zero value.
-func waiterOf(socket string, b *bell) waiter {
-	if socket == "" {
-		return waiter{}
-	}
-	return waiter{Socket: socket, Wait: b.wait}
-}
-
 // with returns the row after a step of the rule. It drops entries of owners that
 // no longer wait.
 func (r row) with(after rule.Record) row {

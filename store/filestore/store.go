@@ -134,7 +134,7 @@ func (s *Store) Close() error {
 	}
 	idle, _ := s.gate.Close()
 	for _, p := range s.rejoined.Close() {
-		s.abandon(context.Background(), p)
+		p.abandon(context.Background(), s)
 	}
 	s.gate.Leave()
 	defer s.push.close()

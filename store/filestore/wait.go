@@ -112,7 +112,7 @@ func (w *waiting) ask(ctx context.Context) (ans rule.Answer, maybe bool, err err
 	if w.lost < 2 { // else other processes may be unable to reach it and take this one for dead
 		w.socket = w.s.push.socket()
 	}
-	me := waiterOf(w.socket, w.bell)
+	me := w.bell.waiter(w.socket)
 	maybe, err = w.s.ask(ctx, func(t *step) (err error) {
 		ans, err = t.admit(w.r.Lease, w.r.Spare, t.lasting(w.r.TTL), w.r.Barge, me)
 		return err
