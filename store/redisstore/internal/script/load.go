@@ -37,7 +37,6 @@ func load(name string, keys, args int) *Script {
 	s := *one
 	s.Keys, s.Args = keys, args
 	s.byHash = appendBegin(nil, "EVALSHA", s.Hash, keys, args)
-	s.byText = appendBegin(nil, "EVAL", s.Text, keys, args)
 	return &s
 }
 
