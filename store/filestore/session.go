@@ -64,19 +64,24 @@ func (p *sessions) close() error {
 
 // end returns the connection to the handle of the database.
 func (s *session) end() error {
-	err := s.conn.Raw(func(any) error {
-		var errs []error
-		for _, q := range s.stmts {
-			if q != nil {
-				errs = append(errs, q.Close())
-			}
-		}
-		return errors.Join(errs...)
-	})
+	err := s.conn.Raw(func(any) error { return s.finalize() })
 	if errors.Is(err, sql.ErrConnDone) {
-		return nil // the connection was dropped
+		return nil // the handle has dropped the connection
 	}
 	return errors.Join(err, s.conn.Close())
+}
+
+// finalize closes the statements. SQLite keeps a connection that is closed, and its locks, while it
+// has statements. It is called within Raw.
+func (s *session) finalize() error {
+	var errs []error
+	for i, q := range s.stmts {
+		if q != nil {
+			errs = append(errs, q.Close())
+			s.stmts[i] = nil
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // session returns a session for a step.
@@ -107,45 +112,53 @@ func (b *database) transact(ctx context.Context, readOnly bool, work func(*trans
 		}
 	}()
 	gone := s.conn.Raw(func(c any) (broken error) {
-		conn, ok := c.(interface {
-			driver.Conn
-			driver.ConnBeginTx
-			driver.ConnPrepareContext
-		})
-		if !ok {
-			err = fmt.Errorf("the driver's connections (%T) lack methods that take a context", c)
-			return nil
-		}
-		tx, failed := conn.BeginTx(ctx, driver.TxOptions{ReadOnly: readOnly})
-		if failed != nil {
-			err = failed
-			return nil
-		}
-		over := false
+		returned := false
 		defer func() {
-			if !over && tx.Rollback() != nil {
-				broken = driver.ErrBadConn
+			if !returned || broken != nil { // the handle drops the connection
+				_ = s.finalize()
 			}
 		}()
-		commit, failed := work(&transaction{ctx, conn, s, &b.d.sql})
-		if failed == nil && commit {
-			failed = ctx.Err()
-		}
-		if failed != nil || !commit {
-			err = failed
-			return nil
-		}
-		over = true // a commit that fails rolls back
-		if err = tx.Commit(); err != nil {
-			maybe = true
-		}
-		return nil
+		maybe, broken, err = b.transactOn(ctx, c, s, readOnly, work)
+		returned = true
+		return broken
 	})
 	if gone != nil && err == nil {
 		err = gone
 	}
 	sound = gone == nil && (err == nil || b.d.again(err))
 	return maybe, err
+}
+
+// transactOn is transact on the connection c of s. broken is set if the connection cannot be used
+// any more.
+func (b *database) transactOn(ctx context.Context, c any, s *session, readOnly bool, work func(*transaction) (commit bool, err error)) (maybe bool, broken, err error) {
+	conn, ok := c.(interface {
+		driver.ConnBeginTx
+		driver.ConnPrepareContext
+	})
+	if !ok {
+		return false, nil, fmt.Errorf("the driver's connections (%T) lack methods that take a context", c)
+	}
+	tx, err := conn.BeginTx(ctx, driver.TxOptions{ReadOnly: readOnly})
+	if err != nil {
+		return false, nil, err
+	}
+	over := false
+	defer func() {
+		if !over && tx.Rollback() != nil {
+			broken = driver.ErrBadConn
+		}
+	}()
+	commit, err := work(&transaction{ctx, conn, s, &b.d.sql})
+	if err == nil && commit {
+		err = ctx.Err()
+	}
+	if err != nil || !commit {
+		return false, nil, err
+	}
+	over = true // a commit that fails rolls back
+	err = tx.Commit()
+	return err != nil, nil, err
 }
 
 // transaction is a transaction in progress.

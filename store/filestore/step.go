@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/fence"
@@ -83,12 +84,19 @@ func (t *step) read(name string) (r row, err error) {
 		schema, _ := v[0].(int64) // a value of another type differs from all
 		origin, _ := v[1].(string)
 		epoch, _ := v[2].(string)
-		t.last, _ = v[3].(int64)
-		t.ceiling, _ = v[4].(int64)
-		text, _ := v[5].([]byte)
-		if err := t.check(schema, origin, epoch); err != nil || text == nil {
+		if err := t.check(schema, origin, epoch); err != nil {
 			return err
 		}
+		var last, ceiling bool
+		t.last, last = v[3].(int64)
+		t.ceiling, ceiling = v[4].(int64)
+		if !last || !ceiling {
+			return fmt.Errorf("the tokens in leasehold_meta are no numbers: %v, %v", v[3], v[4])
+		}
+		if v[5] == nil {
+			return nil
+		}
+		text, _ := v[5].([]byte)
 		r, err = decode(name, text)
 		return err
 	}, []byte(name))
