@@ -64,7 +64,6 @@ func refusal(op string, r store.Lease, ans rule.Answer) error {
 // asked whether there will be one. me says how to notify the waiter; the zero
 // value means that it polls.
 func (t *step) admit(r store.Lease, spare int, wait time.Duration, barge bool, me waiter) (rule.Answer, error) {
-	spare = spareOf(r, spare)
 	before, err := t.read(r.Name)
 	if err != nil {
 		return rule.Answer{}, err
@@ -75,22 +74,11 @@ func (t *step) admit(r store.Lease, spare int, wait time.Duration, barge bool, m
 			return rule.Answer{}, err
 		}
 	}
-	ask := rule.Ask{
-		Spec:    rule.Spec(r.Kind.Normal()),
-		Owner:   r.Owner,
-		Attempt: r.Attempt,
-		Meta:    r.Meta,
-		Weight:  r.Weight,
-		TTL:     t.lasting(r.TTL),
-		Spare:   spare,
-		// Of other kinds there may be room for the owner, and waiters ahead of it.
-		Fair: !barge && (wait > 0 || !r.Kind.IsMutex()),
-		Wait: wait,
-	}
+	ask := t.askOf(r, spare, wait, barge)
 	after, ans := rule.Admit(before.Record, ask, t.now)
 	switch {
 	case ans.Verdict == rule.Granted && !ans.Again:
-		if ask.Floor, ask.Spare, err = t.draw(spare); err != nil {
+		if ask.Floor, ask.Spare, err = t.draw(ask.Spare); err != nil {
 			return rule.Answer{}, err
 		}
 		after, ans = rule.Admit(before.Record, ask, t.now)
@@ -100,12 +88,25 @@ func (t *step) admit(r store.Lease, spare int, wait time.Duration, barge bool, m
 	}
 	next := before.with(after)
 	if ans.Position > 0 {
-		delete(next.Waiters, r.Owner)
-		if me != (waiter{}) {
-			next.told(r.Owner, me)
-		}
+		next = next.waiting(r.Owner, me)
 	}
 	return ans, t.write(r.Name, next)
+}
+
+// askOf is the request of r for the rule.
+func (t *step) askOf(r store.Lease, spare int, wait time.Duration, barge bool) rule.Ask {
+	return rule.Ask{
+		Spec:    rule.Spec(r.Kind.Normal()),
+		Owner:   r.Owner,
+		Attempt: r.Attempt,
+		Meta:    r.Meta,
+		Weight:  r.Weight,
+		TTL:     t.lasting(r.TTL),
+		Spare:   spareOf(r, spare),
+		// Of other kinds there may be room for the owner, and waiters ahead of it.
+		Fair: !barge && (wait > 0 || !r.Kind.IsMutex()),
+		Wait: wait,
+	}
 }
 
 // spareOf returns how many of spare tokens the lease can have besides its own.
@@ -129,7 +130,7 @@ func (s *Store) takeBack(ctx context.Context, r store.Lease, bury bool) {
 			if bury {
 				tombstone = t.lasting(r.TTL)
 			}
-			_, err := t.release(store.ReleaseRequest{Lease: r, Undo: true}, tombstone)
+			_, err := t.release(store.ReleaseRequest{Lease: r, Undo: true}, tombstone, nil)
 			return err
 		})
 		if err != nil {

@@ -24,12 +24,14 @@ type bell struct {
 	wait     string  // its name
 	handed   message // the last message about a lease
 	position int     // in the queue; 0 if not yet known
+	reserved bool    // no waiter has claimed it yet
 }
 
 // hang adds a bell for owner. remove removes it, and wakes the next waiter of the
-// process, which then has to read the row often.
-func (b *bells) hang(name, owner string) (one *bell, remove func()) {
-	one = &bell{c: make(chan struct{}, 1), owner: owner, wait: strings.ToLower(rand.Text()[:16])}
+// process, which then has to read the row often. A bell that is reserved is for a waiter that
+// is yet to come; until it claims the bell, another waiter of the process has to read the row.
+func (b *bells) hang(name, owner string, reserved bool) (one *bell, remove func()) {
+	one = &bell{c: make(chan struct{}, 1), owner: owner, wait: strings.ToLower(rand.Text()[:16]), reserved: reserved}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.of == nil {
@@ -56,6 +58,13 @@ func (b *bells) hang(name, owner string) (one *bell, remove func()) {
 	}
 }
 
+// claim says that the waiter of the bell has come.
+func (b *bells) claim(one *bell) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	one.reserved = false
+}
+
 // stands records the position of a waiter. It reports whether no other waiter of
 // this process is in front: only the first of them has to read the row often.
 func (b *bells) stands(name string, one *bell, position int) (first bool) {
@@ -77,6 +86,9 @@ func (b *bells) share(name string, r rule.Record, reader *bell) {
 	defer b.mu.Unlock()
 	var first *bell
 	for _, o := range b.of[name] {
+		if o.reserved {
+			continue
+		}
 		o.position = positions[o.owner]
 		switch {
 		case o.position == 0 && o != reader:
@@ -119,6 +131,15 @@ func (b *bells) handed(one *bell) (m message) {
 	defer b.mu.Unlock()
 	m, one.handed = one.handed, message{}
 	return m
+}
+
+// waiter says how to notify the waiter of b, in the process that has the socket. Without a socket
+// it is the zero value.
+func (b *bell) waiter(socket string) waiter {
+	if socket == "" {
+		return waiter{}
+	}
+	return waiter{Socket: socket, Wait: b.wait}
 }
 
 func (b *bell) ring() {

@@ -11,11 +11,11 @@ import (
 
 // database is an SQL database, its lock tables, and how many may use it at once.
 type database struct {
-	db    *sql.DB
-	d     Dialect
-	meta  metaRow
-	stmts stmts
-	limit time.Duration // of a request
+	db       *sql.DB
+	d        Dialect
+	meta     metaRow
+	sessions sessions
+	limit    time.Duration // of a request
 	// writers and readers limit how many transactions run at once, askers how many
 	// requests for a lock wait to be a writer.
 	askers, writers, readers quota
@@ -36,7 +36,7 @@ type database struct {
 
 // disconnect closes what the store has open in the database.
 func (b *database) disconnect() error {
-	err := b.stmts.close()
+	err := b.sessions.close()
 	if b.stays != nil {
 		err = errors.Join(err, b.stays.Close())
 		b.stays = nil
@@ -50,7 +50,7 @@ func (b *database) disconnect() error {
 // moreTokens puts a new range of tokens on disk, n of which are wanted at once.
 func (b *database) moreTokens(ctx context.Context, n int64) error {
 	return b.d.durably(ctx, b.db, func(tx *sql.Tx) error {
-		_, err := tx.StmtContext(ctx, b.stmts[qReserve]).ExecContext(ctx, n, b.tokenFloor(), tokenRange)
+		_, err := tx.ExecContext(ctx, b.d.sql.reserve, n, b.tokenFloor(), tokenRange)
 		return err
 	})
 }
@@ -80,38 +80,20 @@ func scanMeta(row *sql.Row) (m metaRow, err error) {
 	return m, err
 }
 
-// stmts are the statements of the steps, prepared once.
-type stmts [7]*sql.Stmt
+// query is one of the statements of the steps.
+type query int
 
 const (
-	qGet = iota
+	qGet query = iota
 	qPut
 	qDrop
 	qDraw
-	qReserve
 	qSweep
 	qList
+	countOfQueries
 )
 
-func (b *database) prepare(ctx context.Context) (err error) {
-	q := b.d.sql
-	for i, text := range []string{qGet: q.get, qPut: q.put, qDrop: q.drop, qDraw: q.draw, qReserve: q.reserve, qSweep: q.sweep, qList: q.list} {
-		if b.stmts[i] != nil {
-			continue
-		}
-		if b.stmts[i], err = b.db.PrepareContext(ctx, text); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (p *stmts) close() error {
-	var errs []error
-	for _, s := range p {
-		if s != nil {
-			errs = append(errs, s.Close())
-		}
-	}
-	return errors.Join(errs...)
+// of returns the text of a query.
+func (s *statements) of(q query) string {
+	return [countOfQueries]string{qGet: s.get, qPut: s.put, qDrop: s.drop, qDraw: s.draw, qSweep: s.sweep, qList: s.list}[q]
 }

@@ -19,7 +19,7 @@ type Dialect struct {
 	// now reads the clock that counts TTLs. It runs in the transaction of the
 	// step, after the locks that keep other steps out are held. A reading taken
 	// earlier could be older than what another step has written since.
-	now func(ctx context.Context, tx *sql.Tx) (clock.Instant, error)
+	now func() (clock.Instant, error)
 	// resolution is how far a reading of now can lag behind. TTLs are extended by
 	// it; otherwise the shortest could end before their holder stops trusting
 	// them.
@@ -53,9 +53,9 @@ type statements struct {
 	meta    string   // -> schema, origin, epoch
 	epoch   string   // (epoch, floor, step): a new epoch: tokens go on at the ceiling
 	clear   string   // forgets all locks
-	draw    string   // (n, floor) -> the last of the next n tokens; no row when the range ends before it
+	draw    string   // (token): a later last token
 	reserve string   // (n, floor, step): a new range after the next n tokens, if the range ends before those
-	get     string   // (name) -> schema, origin, epoch, record or null
+	get     string   // (name) -> schema, origin, epoch, last token, end of the range, record or null
 	put     string   // (name, record, ends)
 	drop    string   // (name)
 	sweep   string   // (now): drops what ended

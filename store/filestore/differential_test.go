@@ -84,7 +84,7 @@ func (r *ruled) Do(c differential.Command) (differential.Answer, error) {
 func (r *ruled) bury(c differential.Command) (differential.Answer, error) {
 	var ans rule.Answer
 	_, err := r.s.write(context.Background(), func(t *step) (err error) {
-		ans, err = t.release(store.ReleaseRequest{Lease: store.Lease{Name: c.Lock, Owner: c.Owner.ID, Meta: c.Owner.Meta, TTL: c.TTL}}, t.lasting(c.TTL))
+		ans, err = t.release(store.ReleaseRequest{Lease: store.Lease{Name: c.Lock, Owner: c.Owner.ID, Meta: c.Owner.Meta, TTL: c.TTL}}, t.lasting(c.TTL), nil)
 		return err
 	})
 	switch {

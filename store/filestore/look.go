@@ -2,6 +2,7 @@ package filestore
 
 import (
 	"context"
+	"database/sql/driver"
 	"strings"
 
 	"github.com/leasehold-dev/leasehold/internal/shown"
@@ -52,24 +53,19 @@ func (t *step) list(prefix string) ([]store.State, error) {
 	if _, err := t.read("leasehold"); err != nil { // only for step.check
 		return nil, err
 	}
-	rows, err := t.stmt(qList).QueryContext(t.ctx, []byte(prefix), []byte(last), int64(t.now))
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
 	held := []store.State{}
-	for rows.Next() {
-		var name, text []byte
-		if err := rows.Scan(&name, &text); err != nil {
-			return nil, err
-		}
-		r, err := decode(string(name), text)
+	err := t.tx.query(qList, func(v []driver.Value) error {
+		bytes, _ := v[0].([]byte)
+		text, _ := v[1].([]byte)
+		name := string(bytes)
+		r, err := decode(name, text)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if st := shown.State(string(name), r.Record, t.now); st.Held {
+		if st := shown.State(name, r.Record, t.now); st.Held {
 			held = append(held, st)
 		}
-	}
-	return held, rows.Err()
+		return nil
+	}, []byte(prefix), []byte(last), int64(t.now))
+	return held, err
 }

@@ -180,7 +180,7 @@ func TestLateMessage(t *testing.T) {
 			select {
 			case g := <-done:
 				t.Fatalf("a late message was taken for a lease: %+v", g)
-			case <-time.After(300 * time.Millisecond): // in which it reads the row
+			case <-time.After(1500 * time.Millisecond): // in which it reads the row
 			}
 		}
 		heard.Store(nil)

@@ -17,21 +17,27 @@ func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
 		return err
 	}
 	defer s.gate.Leave()
+	if p, ok := s.rejoined.Take(r.Lease); ok {
+		p.abandon(ctx, s)
+		return store.ErrNotHeld
+	}
 	var ans rule.Answer
 	maybe, err := s.write(ctx, func(t *step) (err error) {
-		ans, err = t.release(r, 0)
+		ans, err = t.release(r, 0, nil)
 		return err
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return s.failed(ctx, "release", r.Name, maybe, err)
-	}
-	if ans.Verdict != rule.Done {
+	case ans.Verdict != rule.Done:
 		return store.ErrNotHeld
 	}
 	return nil
 }
 
-func (t *step) release(r store.ReleaseRequest, tombstone time.Duration) (rule.Answer, error) {
+// release ends the lease of r and hands the lock on. If then is not nil, it may change what is
+// written, unless there was no such lease.
+func (t *step) release(r store.ReleaseRequest, tombstone time.Duration, then func(row) row) (rule.Answer, error) {
 	before, err := t.read(r.Name)
 	if err != nil {
 		return rule.Answer{}, err
@@ -43,6 +49,9 @@ func (t *step) release(r store.ReleaseRequest, tombstone time.Duration) (rule.An
 	next, _, err := t.advance(r.Name, before.with(after))
 	if err != nil {
 		return rule.Answer{}, err
+	}
+	if then != nil && ans.Verdict == rule.Done {
+		next = then(next)
 	}
 	return ans, t.write(r.Name, next)
 }

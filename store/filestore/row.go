@@ -37,6 +37,16 @@ func (r row) with(after rule.Record) row {
 	return next
 }
 
+// waiting returns the row with me for owner; the zero value means that owner polls. The row must
+// not share its map with another.
+func (r row) waiting(owner string, me waiter) row {
+	delete(r.Waiters, owner)
+	if me != (waiter{}) {
+		r.told(owner, me)
+	}
+	return r
+}
+
 // told records how to notify owner. The row must not share its map with another.
 func (r *row) told(owner string, w waiter) {
 	if r.Waiters == nil {
@@ -46,14 +56,21 @@ func (r *row) told(owner string, w waiter) {
 }
 
 func (r row) encode() (string, error) {
+	if text, ok := r.plainText(); ok {
+		return text, nil
+	}
 	text, err := json.Marshal(r)
 	return string(text), err
 }
 
 // decode reads what encode has written. Anything else is an error: if it were
 // taken for a free lock, two owners could hold it.
-func decode(name string, text []byte) (r row, err error) {
-	if err = json.Unmarshal(text, &r); err == nil {
+func decode(name string, text []byte) (_ row, err error) {
+	r, ok := parsePlain(text)
+	if !ok {
+		err = json.Unmarshal(text, &r)
+	}
+	if err == nil {
 		err = r.Check()
 	}
 	if err == nil && r.Idle() {

@@ -14,8 +14,7 @@ import (
 // fairness and nothing else.
 const schemaVersion = 1
 
-// open creates or updates the tables for this version and this boot, and prepares
-// the statements.
+// open creates or updates the tables for this version and this boot.
 func (b *database) open(ctx context.Context) (err error) {
 	if b.meta.epoch, err = b.d.epoch(); err != nil {
 		return err
@@ -28,9 +27,6 @@ func (b *database) open(ctx context.Context) (err error) {
 		}
 		if err != nil {
 			err = b.d.durably(ctx, b.db, func(tx *sql.Tx) error { return b.setUp(ctx, tx) })
-		}
-		if err == nil {
-			err = b.prepare(ctx)
 		}
 		return false, err
 	})

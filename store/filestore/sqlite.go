@@ -10,7 +10,6 @@ import (
 	"modernc.org/sqlite"
 	lib "modernc.org/sqlite/lib"
 
-	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -31,7 +30,7 @@ func sqliteOn(m machine) Dialect {
 		reach:      "machine",
 		clock:      m.words,
 		sql:        sqliteStatements,
-		now:        func(context.Context, *sql.Tx) (clock.Instant, error) { return m.now() },
+		now:        m.now,
 		resolution: m.resolution,
 		epoch:      m.bootID,
 		wall:       m.wall,
@@ -60,15 +59,15 @@ var sqliteStatements = statements{
 	meta:    `SELECT schema, origin, epoch FROM leasehold_meta WHERE id = 1`,
 	epoch:   `UPDATE leasehold_meta SET epoch = ?1, token = ceiling, ceiling = max(ceiling, ?2) + ?3 WHERE id = 1`,
 	clear:   `DELETE FROM leasehold_locks`,
-	draw:    `UPDATE leasehold_meta SET token = max(token + ?1, ?2) WHERE id = 1 AND max(token + ?1, ?2) <= ceiling RETURNING token`,
+	draw:    `UPDATE leasehold_meta SET token = ? WHERE id = 1`,
 	reserve: `UPDATE leasehold_meta SET ceiling = max(token + ?1, ?2) + ?3 WHERE id = 1 AND max(token + ?1, ?2) > ceiling`,
-	get: `SELECT schema, origin, epoch, token, CAST(record AS BLOB) FROM leasehold_meta
+	get: `SELECT schema, origin, epoch, token, ceiling, CAST(record AS BLOB) FROM leasehold_meta
 		LEFT JOIN leasehold_locks ON name = ? WHERE id = 1`,
 	put: `INSERT INTO leasehold_locks (name, record, ends) VALUES (?, ?, ?)
 		ON CONFLICT (name) DO UPDATE SET record = excluded.record, ends = excluded.ends`,
 	drop:  `DELETE FROM leasehold_locks WHERE name = ?`,
 	sweep: `DELETE FROM leasehold_locks WHERE ends <= ?`,
-	list:  `SELECT name, record FROM leasehold_locks WHERE name >= ? AND name < ? AND ends > ? ORDER BY name`,
+	list:  `SELECT name, CAST(record AS BLOB) FROM leasehold_locks WHERE name >= ? AND name < ? AND ends > ? ORDER BY name`,
 }
 
 // sqliteDurably commits with synchronous=EXTRA, SQLite's strictest mode. It syncs

@@ -1,10 +1,10 @@
 package filestore
 
 import (
-	"cmp"
 	"context"
-	"database/sql"
+	"database/sql/driver"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/fence"
@@ -28,12 +28,13 @@ func (e tokensUsedUpError) Error() string { return "the range of tokens is used 
 
 // step is one transaction in progress.
 type step struct {
-	ctx   context.Context
-	tx    *sql.Tx
-	s     *Store
-	now   clock.Instant
-	last  int64 // the last token, once a row has been read
-	wrote bool
+	tx  *transaction
+	s   *Store
+	now clock.Instant
+	// last is the last token, and ceiling the end of the range of tokens, once a row has been
+	// read.
+	last, ceiling int64
+	wrote         bool
 	// committed are called after the commit.
 	committed []func()
 }
@@ -41,65 +42,68 @@ type step struct {
 // once runs fn in one transaction. maybe is set if the commit failed, in which
 // case it may have taken effect.
 func (s *Store) once(ctx context.Context, readOnly bool, fn func(*step) error) (maybe bool, err error) {
-	tx, err := s.db.BeginTx(ctx, &sql.TxOptions{ReadOnly: readOnly})
-	if err != nil {
-		return false, err
+	t := &step{s: s}
+	maybe, err = s.transact(ctx, readOnly, func(tx *transaction) (commit bool, err error) {
+		t.tx = tx
+		if err := s.intact(); err != nil {
+			return false, err
+		}
+		if t.now, err = s.d.now(); err != nil {
+			return false, err
+		}
+		err = fn(t)
+		return t.wrote, err
+	})
+	if err == nil && t.wrote {
+		for _, f := range t.committed {
+			f()
+		}
 	}
-	defer tx.Rollback() // no effect after a commit
-	t := &step{ctx: ctx, tx: tx, s: s}
-	if err := s.intact(); err != nil {
-		return false, err
-	}
-	if t.now, err = s.d.now(ctx, tx); err != nil {
-		return false, err
-	}
-	if err := fn(t); err != nil || !t.wrote {
-		return false, err
-	}
-	if err := tx.Commit(); err != nil {
-		return true, err
-	}
-	for _, f := range t.committed {
-		f()
-	}
-	return false, nil
+	return maybe, err
 }
 
 // check returns an error if the tables are not those that the store was opened
 // on, or no longer have the same meaning. Every step that reads calls it.
-func (t *step) check(schema int, origin, epoch []byte) error {
+func (t *step) check(schema int64, origin, epoch string) error {
 	switch meta := &t.s.meta; {
-	case schema != meta.schema:
+	case schema != int64(meta.schema):
 		return errNewer
-	case string(origin) != meta.origin:
+	case origin != meta.origin:
 		return errReplaced
-	case string(epoch) != meta.epoch:
+	case epoch != meta.epoch:
 		return errOtherEpoch
 	}
 	return nil
 }
 
-func (t *step) stmt(which int) *sql.Stmt { return t.tx.StmtContext(t.ctx, t.s.stmts[which]) }
-
 // read returns the record of a lock. A lock without a row is free.
 func (t *step) read(name string) (r row, err error) {
-	rows, err := t.stmt(qGet).QueryContext(t.ctx, []byte(name))
-	if err != nil {
-		return row{}, err
+	found := false
+	err = t.tx.query(qGet, func(v []driver.Value) error {
+		found = true
+		schema, _ := v[0].(int64) // a value of another type differs from all
+		origin, _ := v[1].(string)
+		epoch, _ := v[2].(string)
+		if err := t.check(schema, origin, epoch); err != nil {
+			return err
+		}
+		var last, ceiling bool
+		t.last, last = v[3].(int64)
+		t.ceiling, ceiling = v[4].(int64)
+		if !last || !ceiling {
+			return fmt.Errorf("the tokens in leasehold_meta are no numbers: %v, %v", v[3], v[4])
+		}
+		if v[5] == nil {
+			return nil
+		}
+		text, _ := v[5].([]byte)
+		r, err = decode(name, text)
+		return err
+	}, []byte(name))
+	if err == nil && !found {
+		err = errEmptied
 	}
-	defer rows.Close()
-	if !rows.Next() {
-		return row{}, cmp.Or(rows.Err(), errEmptied)
-	}
-	var schema int
-	var origin, epoch, text sql.RawBytes // to save copies
-	if err := rows.Scan(&schema, &origin, &epoch, &t.last, &text); err != nil {
-		return row{}, err
-	}
-	if err := t.check(schema, origin, epoch); err != nil || text == nil {
-		return row{}, err
-	}
-	return decode(name, text)
+	return r, err
 }
 
 // write stores a record. If nothing but the last token is left, it deletes the
@@ -109,15 +113,13 @@ func (t *step) read(name string) (r row, err error) {
 func (t *step) write(name string, r row) error {
 	t.wrote = true
 	if r.Idle() {
-		_, err := t.stmt(qDrop).ExecContext(t.ctx, []byte(name))
-		return err
+		return t.tx.exec(qDrop, []byte(name))
 	}
 	text, err := r.encode()
 	if err != nil {
 		return err
 	}
-	_, err = t.stmt(qPut).ExecContext(t.ctx, []byte(name), text, int64(ends(r.Record)))
-	return err
+	return t.tx.exec(qPut, []byte(name), text, int64(ends(r.Record)))
 }
 
 // ends returns the time when nothing of r will be left.
@@ -163,15 +165,15 @@ func (t *step) draw(spare int) (first fence.Token, reserved int, err error) {
 	floor := t.s.tokenFloor()
 	reserved = reservable(spare, t.last, floor)
 	n := int64(reserved) + 1
-	err = t.stmt(qDraw).QueryRowContext(t.ctx, n, floor).Scan(&t.last)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
+	if n > t.ceiling-t.last || floor > t.ceiling {
 		return 0, 0, tokensUsedUpError{n}
-	case err != nil:
+	}
+	t.last = max(t.last+n, floor)
+	if err := t.tx.exec(qDraw, t.last); err != nil {
 		return 0, 0, err
 	}
 	if t.last/n%sweepEvery == 0 {
-		if _, err := t.stmt(qSweep).ExecContext(t.ctx, int64(t.now)); err != nil {
+		if err := t.tx.exec(qSweep, int64(t.now)); err != nil {
 			return 0, 0, err
 		}
 	}

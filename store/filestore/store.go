@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/audience"
 	"github.com/leasehold-dev/leasehold/internal/gate"
+	"github.com/leasehold-dev/leasehold/internal/unclaimed"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -55,6 +56,8 @@ type Store struct {
 	bells  bells
 	broken audience.Audience
 	push   *pusher
+	// rejoined are the places that no Wait has claimed yet.
+	rejoined unclaimed.Places[reservedPlace]
 }
 
 var _ store.Waiter = (*Store)(nil)
@@ -118,16 +121,22 @@ func (s *Store) Caps() store.Caps {
 		Clock:  s.d.clock,
 		Kinds:  true,
 		Class:  store.CrashSafe,
+
+		Rejoins: true,
 	}
 }
 
 // Close implements store.Store. It waits for pending calls and clean-up, for at
 // most Options.Timeout. Pending Waits leave the queue.
 func (s *Store) Close() error {
-	idle, first := s.gate.Close()
-	if !first {
-		return nil
+	if s.gate.Enter(nil) != nil {
+		return nil // it is closed already
 	}
+	idle, _ := s.gate.Close()
+	for _, p := range s.rejoined.Close() {
+		p.abandon(context.Background(), s)
+	}
+	s.gate.Leave()
 	defer s.push.close()
 	timer := time.NewTimer(s.limit)
 	defer timer.Stop()

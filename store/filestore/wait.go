@@ -54,16 +54,26 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 		reason = func(error) {}
 	}
 	w := &waiting{s: s, r: r, reason: reason}
-	bell, remove := s.bells.hang(r.Name, r.Owner)
-	defer remove()
-	w.bell = bell
-	// Since counts from here, slightly after the call. The caller counts from just
-	// before the call and so trusts the lease a little less than it could.
-	start := clock.System().Now()
-	asked, unsure := false, false // there is something to take back; a commit may still take effect
-	for {
+	p, claimed := s.rejoined.Take(r.Lease)
+	if claimed {
+		s.bells.claim(p.bell)
+		w.socket = p.socket
+	} else {
+		// Since counts from here, slightly after the call. The caller counts from just
+		// before the call and so trusts the lease a little less than it could.
+		p.start = clock.System().Now()
+		p.bell, p.remove = s.bells.hang(r.Name, r.Owner, false)
+	}
+	defer p.remove()
+	w.bell = p.bell
+	start := p.start
+	asked, unsure := claimed, false // there is something to take back; a commit may still take effect
+	for ; ; claimed = false {
 		sent := clock.System().Now()
-		ans, maybe, err := w.ask(ctx)
+		ans, maybe, err := p.ans, false, error(nil)
+		if !claimed {
+			ans, maybe, err = w.ask(ctx)
+		}
 		if err == nil {
 			asked, unsure = true, false
 		}
@@ -102,10 +112,7 @@ func (w *waiting) ask(ctx context.Context) (ans rule.Answer, maybe bool, err err
 	if w.lost < 2 { // else other processes may be unable to reach it and take this one for dead
 		w.socket = w.s.push.socket()
 	}
-	me := waiter{}
-	if w.socket != "" {
-		me = waiter{Socket: w.socket, Wait: w.bell.wait}
-	}
+	me := w.bell.waiter(w.socket)
 	maybe, err = w.s.ask(ctx, func(t *step) (err error) {
 		ans, err = t.admit(w.r.Lease, w.r.Spare, t.lasting(w.r.TTL), w.r.Barge, me)
 		return err
@@ -161,7 +168,7 @@ func (w *waiting) handed(m message, since time.Duration) bool {
 	if !w.r.Kind.IsMutex() {
 		return false // the message does not have the slot
 	}
-	now, err := w.s.d.now(context.Background(), nil)
+	now, err := w.s.d.now()
 	return err == nil && w.take(rule.Hold{Token: m.Token, Expiry: m.Expiry}, now, since)
 }
 
@@ -215,7 +222,8 @@ func (w *waiting) found(position int, in rule.Blocker, expiresIn time.Duration) 
 }
 
 // interval returns the time until the next read of the row. A waiter with a
-// socket reads only as a precaution. A waiter without one reads less often the
+// socket reads only as a precaution, since each time its process wakes up costs 0.7 ms of a
+// processor. A waiter without one reads less often the
 // farther back it is. A waiter behind another one of its process is woken by that
 // one. Every waiter reads soon enough to notice the end of the holder's lease and
 // to keep its own place.
@@ -224,6 +232,7 @@ func (w *waiting) found(position int, in rule.Blocker, expiresIn time.Duration) 
 // reads last long, more of them would only keep the holder from releasing.
 func (w *waiting) interval() time.Duration {
 	const first, slowest, behind, rarest = 10 * time.Millisecond, 50 * time.Millisecond, 25 * time.Millisecond, time.Second
+	const precaution = 4 * rarest
 	d := min(first+time.Duration(w.looks)*2*time.Millisecond, slowest)
 	most := w.r.TTL / 8
 	switch {
@@ -231,9 +240,9 @@ func (w *waiting) interval() time.Duration {
 		d = 8 * rarest
 	case w.socket != "" && w.position > 1:
 		// The waiters in front may all be dead, so that none of them takes the lock.
-		d = min(rarest, max(w.expiresIn, 0)+time.Duration(w.position)*behind)
+		d = min(precaution, max(w.expiresIn, 0)+time.Duration(w.position)*behind)
 	case w.socket != "":
-		d = min(rarest/4, w.expiresIn)
+		d = min(rarest, w.expiresIn)
 	case w.position > 1:
 		d = min(max(d, time.Duration(w.position)*behind), rarest)
 	default:

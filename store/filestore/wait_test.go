@@ -200,7 +200,7 @@ func TestReleaseWakesWaitersOfItsProcess(t *testing.T) {
 	var queue []*waiting
 	for range 2 {
 		w := &waiting{s: s, r: store.WaitRequest{Lease: request("a")}, reason: func(error) {}}
-		bell, remove := s.bells.hang(w.r.Name, w.r.Owner)
+		bell, remove := s.bells.hang(w.r.Name, w.r.Owner, false)
 		defer remove()
 		w.bell = bell
 		w.stands(t)
@@ -215,7 +215,7 @@ func TestReleaseWakesWaitersOfItsProcess(t *testing.T) {
 		}
 	}
 	// A waiter that leaves wakes the next one, which then reads the row often.
-	other, remove := s.bells.hang("a", "other")
+	other, remove := s.bells.hang("a", "other", false)
 	if first := s.bells.stands("a", queue[1].bell, 1); !first {
 		t.Error("the first waiter of the process does not read often")
 	}
@@ -223,7 +223,7 @@ func TestReleaseWakesWaitersOfItsProcess(t *testing.T) {
 		t.Error("the second waiter of the process reads often")
 	}
 	s.bells.stands("a", queue[0].bell, 3)
-	_, removeNew := s.bells.hang("a", "new")
+	_, removeNew := s.bells.hang("a", "new", false)
 	defer removeNew()
 	remove()
 	if err := queue[1].pause(ctx, time.Hour); err != nil || len(other.c) != 0 || len(queue[0].bell.c) != 0 {
@@ -235,10 +235,10 @@ func TestReleaseWakesWaitersOfItsProcess(t *testing.T) {
 // handed to, and the one that is now the first, whatever position each last read itself.
 func TestReaderWakesTheOthers(t *testing.T) {
 	var b bells
-	reader, _ := b.hang("a", "reader")
-	first, _ := b.hang("a", "first")
-	granted, _ := b.hang("a", "granted")
-	last, _ := b.hang("a", "last")
+	reader, _ := b.hang("a", "reader", false)
+	first, _ := b.hang("a", "first", false)
+	granted, _ := b.hang("a", "granted", false)
+	last, _ := b.hang("a", "last", false)
 	b.stands("a", reader, 2)
 	b.stands("a", first, 5) // it read long ago
 	b.stands("a", granted, 1)
@@ -371,8 +371,8 @@ func TestInterval(t *testing.T) {
 		// A waiter never reads more often than each millisecond.
 		{1, 0, far, time.Millisecond, time.Millisecond, time.Millisecond, false, "", 0},
 		// With a socket, reads are rare.
-		{1, 0, far, far, 250 * time.Millisecond, 250 * time.Millisecond, false, "x", 0},
-		{2, 0, far, far, time.Second, time.Second, false, "x", 0},
+		{1, 0, far, far, time.Second, time.Second, false, "x", 0},
+		{2, 0, far, far, 4 * time.Second, 4 * time.Second, false, "x", 0},
 		{2, 0, far, far, 8 * time.Second, 8 * time.Second, true, "x", 0},
 		// The first waiter still reads at the end of the holder's lease, and a later one soon
 		// after, in case all before it are dead.

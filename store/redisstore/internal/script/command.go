@@ -60,10 +60,6 @@ func (c *Command) ByText(b []byte) []byte {
 	if s == nil {
 		return append(b, c.Bytes...)
 	}
-	if c.More == 0 {
-		b = append(b, s.byText...)
-		return append(b, c.Bytes[len(s.byHash):]...)
-	}
 	keys, args := s.Keys+2*c.More, s.Args+s.each*c.More
 	b = appendBegin(b, "EVAL", s.Text, keys, args)
 	return append(b, c.Bytes[len(appendBegin(nil, "EVALSHA", s.Hash, keys, args)):]...)

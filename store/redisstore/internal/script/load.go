@@ -22,13 +22,32 @@ var luaFiles embed.FS
 // uses begins a line that stands for the definitions of functions.
 const uses = "-- uses "
 
-// load makes a script from a file in lua/calls.
+// loaded are the scripts that load has composed, by name. Nothing but their text, and what depends
+// on it alone, is of use.
+var loaded = map[string]*Script{}
+
+// load makes a script from a file in lua/calls. It is for package variables only. Variants of a
+// script share its text.
 func load(name string, keys, args int) *Script {
+	one := loaded[name]
+	if one == nil {
+		one = New(name, textOf(name), 0, 0)
+		loaded[name] = one
+	}
+	s := *one
+	s.Keys, s.Args = keys, args
+	s.byHash = appendBegin(nil, "EVALSHA", s.Hash, keys, args)
+	return &s
+}
+
+// textOf composes the text of a script.
+func textOf(name string) string {
 	var b strings.Builder
+	b.Grow(32 << 10)
 	b.WriteString("if #KEYS == 0 then return 0 end -- called only to load the script\n")
 	fmt.Fprintf(&b, "local call, LEAD, LIFE = redis.call, %d, '%d' -- us, ms\n", maxLead.Microseconds(), CounterLife.Milliseconds())
 	compose(&b, "calls/"+name, map[string]bool{})
-	return New(name, b.String(), keys, args)
+	return b.String()
 }
 
 // compose appends a file and what it uses, unless that is defined around it. It returns
@@ -40,7 +59,8 @@ func compose(b *strings.Builder, name string, around map[string]bool) map[string
 	}
 	blocks := []block{{0, around}}
 	// Without a regular expression: this is done whenever a program starts, whether it uses
-	// Redis or not, and took a tenth of "leasehold run x -- true".
+	// Redis or not, and took a tenth of "leasehold run x -- true". With that of each variant by
+	// itself, it took 1.7 times as much of a processor as now (6.4 ms instead of 3.7).
 	for line := range strings.Lines(string(text)) {
 		b.WriteString(line)
 		code := strings.TrimLeft(line, " ")

@@ -21,7 +21,6 @@ type Script struct {
 	gate   int    // how many of its arguments are about the mark
 
 	byHash []byte // beginning of a command that calls it
-	byText []byte // the same, for a node that does not know the script yet
 	Lesson []byte // command that loads it and does nothing
 }
 
@@ -29,7 +28,6 @@ func New(name, text string, keys, args int) *Script {
 	sum := sha1.Sum([]byte(text)) // Redis identifies scripts by this hash
 	s := &Script{Name: name, Text: text, Hash: hex.EncodeToString(sum[:]), Keys: keys, Args: args, each: 1}
 	s.byHash = appendBegin(nil, "EVALSHA", s.Hash, keys, args)
-	s.byText = appendBegin(nil, "EVAL", text, keys, args)
 	s.Lesson = appendBegin(nil, "EVAL", text, 0, 0)
 	return s
 }
