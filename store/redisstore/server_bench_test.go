@@ -30,9 +30,7 @@ const benchLocks = 64
 
 func benchServer(b *testing.B, servers, steps int) {
 	l := newLongQueue(b, servers, 0)
-	for _, c := range []*script.Script{script.Steps} {
-		l.must(b, &script.Command{Bytes: c.Lesson})
-	}
+	l.must(b, &script.Command{Bytes: script.Steps.Lesson})
 	const rounds = 16
 	var cpu, scripts []float64
 	for done := 0; done < b.N; done += rounds * benchLocks {
@@ -42,10 +40,17 @@ func benchServer(b *testing.B, servers, steps int) {
 		}
 		cpuBefore := l.cpu(b)
 		before, _ := l.spent(b)
-		for _, c := range calls {
+		for i, c := range calls {
+			of := script.Release
+			if i%2 == 0 {
+				of = script.Acquire
+			}
 			for _, v := range l.must(b, c...) {
-				if steps == 1 && v.List[0].Num != 1 || steps > 1 && v.List[0].List[0].Num != 1 {
-					b.Fatal(v)
+				if steps > 1 {
+					v = stepReply(v, steps-1, steps)
+				}
+				if a := script.ReplyTo(v).Answer(of); a.Kind != quorum.Yes {
+					b.Fatal(a)
 				}
 			}
 		}
@@ -96,4 +101,3 @@ func (l *longQueue) cpu(b *testing.B) (us float64) {
 	}
 	return us
 }
-
