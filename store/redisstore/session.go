@@ -108,18 +108,9 @@ func (s *session) setPushFlagLocked(c *script.Command, out []byte) []byte {
 	return out
 }
 
-// fillGateLocked patches the arguments about the mark at the end of out: the run of the
-// server that s leads to, and whether this client counts a quarantine of its own. All
-// commands that look at the mark end with three such arguments; see gate.lua.
+// fillGateLocked patches the argument about the mark at the end of out; see script.FillGate.
 func (s *session) fillGateLocked(out []byte) {
-	const tail = "\r\n$1\r\n0\r\n"
-	at := len(out) - len(tail)
-	if s.run != "" {
-		copy(out[at-script.RunPrint:at], s.run)
-	}
-	if s.n.leftLocked() > 0 {
-		out[len(out)-len("0\r\n")] = '1'
-	}
+	script.FillGate(out, s.run, s.n.leftLocked() > 0)
 }
 
 // ProbeLocked implements conn.Handler. Any answer will do.

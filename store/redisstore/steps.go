@@ -38,7 +38,7 @@ func stepReply(v resp.Value, i, steps int) resp.Value {
 	if v.Kind == '*' && len(v.List) == steps {
 		return v.List[i]
 	}
-	if v.Kind == '*' {
+	if v.Kind != '-' {
 		return resp.Value{Kind: '$', Null: true}
 	}
 	return v

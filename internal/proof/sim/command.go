@@ -72,7 +72,9 @@ func (n *names) parse(s *simredis.Server, words []string) op {
 	keys, _ := strconv.Atoi(words[2])
 	args := words[3+keys:]
 	if listScripts[o.name] && len(args) > 1 {
-		o.name, args = stepNames[strings.ToLower(args[1])], args[2:]
+		o.name, args = stepNames[letterOf(args[1])], args[2:]
+	} else if (o.name == "acquire" || o.name == "release") && len(args) > 0 {
+		args = args[1:]
 	}
 	ttl := 1 // its place among the arguments
 	if same, ok := mutexNames[o.name]; ok {

@@ -15,7 +15,7 @@ var changes = map[string][]change{
 	"quarantine": {{"mark.state = over and 'open' or 'shut'", "mark.state = 'open'"}, {"if mark.state ~= 'open' then", "if false then"}},
 	"quarantine-long-enough": {{"if mark.state ~= 'open' then",
 		fmt.Sprintf("local time = call('TIME') if mark.state ~= 'open' and mark.opens - %d > time[1] * 1000000 + time[2] then", (4500 * time.Millisecond).Microseconds())},
-		{"elseif counting == '1' and mark.why ~= 'declared' then", "elseif false then"}},
+		{"elseif state == 'wait' and mark.why ~= 'declared' then", "elseif false then"}},
 	"node-looks-at-lists": {
 		{"if mark.print ~= '-' and mark.print ~= print and mark.print ~= string.sub(print, 1, 12) and mark.print ~= string.sub(print, 14) then", "if false then"},
 		{"if got and got ~= print and got ~= '-' and got ~= string.sub(print, 1, 12) and got ~= string.sub(print, 14) then", "if false then"},
@@ -28,7 +28,7 @@ var changes = map[string][]change{
 	"node-tombstones":             {{"if life ~= '0' and (not ours or always == '1') then", "if false then"}},
 	"node-confirms-owner-only":    {{"value, token, least)\n  if held ~= value then", "value, token, least)\n  if false then"}},
 	"node-never-shortens":         {{"local function renew(key, counter, ttl)\n  if call('PTTL', key) < tonumber(ttl) then", "local function renew(key, counter, ttl)\n  if true then"}},
-	"node-heals-after-quarantine": {{"local refusal = gate(mark, print, run, counting)", "local refusal"}},
+	"node-heals-after-quarantine": {{"local refusal = gate(mark, wanted)", "local refusal"}},
 	"node-hands-after-quarantine": {{"if refusal then\n        well, done", "if false then\n        well, done"}},
 	"node-never-creates": {{"local others\n",
 		"for i = 1, n do if not got[read + i] then call('SET', keys[first + i - 1], args[before + i], 'PX', ttl) got[read + i] = args[before + i] end end local others\n"}},

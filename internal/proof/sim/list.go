@@ -19,15 +19,16 @@ import (
 // listScripts are the names of the scripts that do lists.
 var listScripts = map[string]bool{"steps": true, "shareSteps": true}
 
-// stepNames are the scripts that do the same as a step, by its letter.
-var stepNames = map[string]string{"a": "acquire", "b": "return", "c": "confirm", "h": "heal", "r": "release", "x": "extend", "k": "admit", "e": "endHold", "p": "renewHold"}
+// stepNames are the scripts that do the same as a step, by its letter. The first argument of an
+// acquire or a release only begins with the letter.
+var stepNames = map[string]string{"a": "acquire", "b": "return", "c": "confirm", "d": "release", "h": "heal", "r": "release", "x": "extend", "k": "admit", "e": "endHold", "p": "renewHold"}
 
 // mutexNames are the scripts that do for a mutex what others do for the other kinds.
 var mutexNames = map[string]string{"admit": "acquire", "endHold": "release", "renewHold": "extend"}
 
 // stepSizes are how many keys and words of arguments each step has, by its letter; a
 // renewal has as many as it has leases.
-var stepSizes = map[string][2]int{"a": {3, 8}, "b": {3, 11}, "c": {2, 4}, "h": {2, 3}, "r": {3, 7}}
+var stepSizes = map[string][2]int{"a": {3, 4}, "b": {3, 11}, "c": {2, 4}, "d": {2, 2}, "h": {2, 3}, "r": {2, 2}}
 
 // scriptsDir has the calls of the Redis store's scripts. Tests run in their package's directory.
 const scriptsDir = "../../../store/redisstore/internal/script/lua/calls"
@@ -54,7 +55,7 @@ var shareSizes = sync.OnceValues(func() (common [2]int, own map[string][2]int) {
 
 // sizeOf is how many keys and words of arguments the step has that args begin with.
 func sizeOf(args []string) [2]int {
-	letter := strings.ToLower(args[0])
+	letter := letterOf(args[0])
 	if stepNames[letter] == "extend" {
 		leases, _ := strconv.Atoi(args[1])
 		return [2]int{2 * leases, leases + 3}
@@ -69,6 +70,9 @@ func sizeOf(args []string) [2]int {
 	return common
 }
 
+// letterOf is the letter that a step begins with.
+func letterOf(word string) string { return strings.ToLower(word[:min(1, len(word))]) }
+
 // takeApart splits the command of a list into commands of one step each.
 func takeApart(words []string) (all [][]string) {
 	count, _ := strconv.Atoi(words[2])
@@ -76,8 +80,8 @@ func takeApart(words []string) (all [][]string) {
 	marked := args[0] == "1"
 	var mark, gate []string
 	if marked {
-		mark, gate = keys[count-1:], args[len(args)-3:]
-		keys, args = keys[:count-1], args[:len(args)-3]
+		mark, gate = keys[count-1:], args[len(args)-1:]
+		keys, args = keys[:count-1], args[:len(args)-1]
 	}
 	begin := args[0]
 	for args = args[1:]; len(args) > 0; {

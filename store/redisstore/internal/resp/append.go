@@ -35,7 +35,12 @@ func AppendNumber(b []byte, n uint64) []byte {
 
 // AppendMillis appends a duration as a number of milliseconds. It rounds up.
 func AppendMillis(b []byte, d time.Duration) []byte {
-	return AppendNumber(b, uint64((d+time.Millisecond-1)/time.Millisecond))
+	return AppendNumber(b, Millis(d))
+}
+
+// Millis returns a duration in milliseconds, rounded up.
+func Millis(d time.Duration) uint64 {
+	return uint64((d + time.Millisecond - 1) / time.Millisecond)
 }
 
 // AppendCommand appends a command.

@@ -13,10 +13,10 @@ type Command struct {
 	Script *Script // that it calls, if any
 	More   int     // number of leases that it is about, minus 1: see Encoder.Bundle
 	Bytes  []byte
-	// NoPushAt is the distance from the end of bytes to the no-push flag; 0 if there is
-	// none.
-	NoPushAt int
-	// Where its keys, the mark's key, its arguments and those of gate begin in Bytes; see
+	// NoPushAt is the distance from the end of bytes to the no-push flag, which its place
+	// begins with; 0 if there is none. PlaceEnd is that to the end of the place.
+	NoPushAt, PlaceEnd int
+	// Where its keys, the mark's key, its arguments and that about the mark begin in Bytes; see
 	// StepList. A part that it does not have begins where the next one does.
 	keysAt, markAt, argsAt, gateAt int
 	// print is the fingerprint of the membership, for a command with the mark.
@@ -29,6 +29,13 @@ type Command struct {
 	Question driver.Question
 }
 
+// setPlace sets where the place is in Bytes: from begin to end, or nowhere if begin is 0.
+func (c *Command) setPlace(begin, end int) {
+	if begin > 0 {
+		c.NoPushAt, c.PlaceEnd = len(c.Bytes)-begin, len(c.Bytes)-end
+	}
+}
+
 // NewCommand returns a command that calls no script.
 func NewCommand(words ...string) *Command {
 	return &Command{Bytes: resp.AppendCommand(nil, words...)}
@@ -38,7 +45,7 @@ func NewCommand(words ...string) *Command {
 // arguments of the script.
 func (c *Command) Begin(s *Script) []byte {
 	b := append(c.Bytes[:0], s.byHash...)
-	c.Script, c.More, c.NoPushAt, c.Repeats, c.keysAt = s, 0, 0, false, len(b)
+	c.Script, c.More, c.NoPushAt, c.PlaceEnd, c.Repeats, c.keysAt = s, 0, 0, 0, false, len(b)
 	return b
 }
 
@@ -49,7 +56,7 @@ func (c *Command) beginMany(s *Script, more int) []byte {
 		return c.Begin(s)
 	}
 	b := appendBegin(c.Bytes[:0], "EVALSHA", s.Hash, s.Keys+2*more, s.Args+s.each*more)
-	c.Script, c.More, c.NoPushAt, c.Repeats, c.keysAt = s, more, 0, false, len(b)
+	c.Script, c.More, c.NoPushAt, c.PlaceEnd, c.Repeats, c.keysAt = s, more, 0, 0, false, len(b)
 	return b
 }
 
@@ -74,14 +81,15 @@ func (c *Command) FillPlace(b []byte, noPush bool, channel string) {
 	}
 }
 
-// fillPlace is FillPlace for a command without the arguments of gate.
+// fillPlace is FillPlace for a command without the argument about the mark.
 func (c *Command) fillPlace(b []byte, noPush bool, channel string) {
+	gate := len(c.Bytes) - c.gateAt
 	switch {
 	case c.NoPushAt == 0:
 	case noPush:
-		b[len(b)-(c.NoPushAt-(len(c.Bytes)-c.gateAt))] = '1'
+		b[len(b)+gate-c.NoPushAt] = '1'
 	case channel != "":
-		copy(b[len(b)-len("\r\n")-len(channel):], channel)
+		copy(b[len(b)+gate-c.PlaceEnd-len(channel):], channel)
 	}
 }
 

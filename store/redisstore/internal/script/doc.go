@@ -11,11 +11,12 @@
 // and a reply. There are two ways to send it.
 //
 //   - Alone: as a call of the step's own script, with the key of the mark after its keys and
-//     the arguments of gate after its own, if it looks at the mark. This is the short way: a
+//     how it should begin after its own arguments, if it looks at the mark. This is the short way: a
 //     list of one step would cost the server a third more.
 //   - In a list, with other steps for any locks: as a call of the script steps. Its keys are
 //     those of the steps, in order, and then that of the mark. Its arguments are whether the
-//     mark is given, then for each step its letter and its arguments, and then those of gate.
+//     mark is given, then for each step its letter and its arguments, and then how the mark
+//     should begin. The first argument of the most frequent steps begins with their letter.
 //     The reply has those to the steps, in order; one that failed has an error in its place.
 //
 // A command is encoded once, alone, and a StepList copies its keys and its arguments. So both

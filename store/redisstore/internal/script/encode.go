@@ -1,6 +1,7 @@
 package script
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/quorum"
@@ -72,17 +73,10 @@ func (e *Encoder) Encode(q driver.Question, c *Command) *Command {
 	case quorum.Acquire:
 		b := AppendCounterKey(begin(Acquire, AcquireGuarded), r.Name)
 		b = mark(appendTombstoneKey(b, r))
-		b = e.appendProposal(resp.AppendMillis(appendValue(b, r), r.TTL))
-		b = resp.AppendNumber(b, uint64(q.Spare))
-		again := "0"
-		if q.Again {
-			again = "1"
-		}
-		b = resp.AppendWord(resp.AppendWord(b, modeOf(q)), again)
-		b, flagAt := e.appendPlace(b, q, guarded)
-		if c.Bytes = gate(b); flagAt > 0 {
-			c.NoPushAt = len(c.Bytes) - flagAt
-		}
+		b, flagAt := e.appendRequest(b, q, guarded)
+		placeEnd := len(b) - len("\r\n")
+		c.Bytes = gate(e.appendProposal(resp.AppendMillis(appendValue(b, r), r.TTL)))
+		c.setPlace(flagAt, placeEnd)
 		c.Repeats = q.Again
 	case quorum.Confirm:
 		b := AppendCounterKey(resp.AppendWord(c.Begin(Confirm), r.Name), r.Name)
@@ -101,22 +95,20 @@ func (e *Encoder) Encode(q driver.Question, c *Command) *Command {
 		c.gateAt = len(b)
 		c.Bytes = appendGate(b, e.Fingerprint)
 	default: // quorum.Release
-		plain, marked := Release, ReleaseGuarded
-		if q.Next != nil {
-			plain, marked = Return, ReturnGuarded
+		if q.Next == nil {
+			b := mark(resp.AppendWord(begin(Release, ReleaseGuarded), KeyBegin, r.Name, WaitsEnd))
+			c.Bytes = gate(appendValue(e.appendRelease(b, q, guarded), r))
+			break
 		}
-		b := mark(resp.AppendWord(appendTombstoneKey(begin(plain, marked), r), KeyBegin, r.Name, WaitsEnd))
+		b := mark(resp.AppendWord(appendTombstoneKey(begin(Return, ReturnGuarded), r), KeyBegin, r.Name, WaitsEnd))
 		b = appendEnding(appendValue(b, r), q)
 		b = resp.AppendWord(e.appendProposal(b), toOf(q))
-		flagAt := 0
-		if q.Next != nil {
-			next := q.Next.Lease
-			b = resp.AppendWord(resp.AppendMillis(appendValue(b, next), next.TTL), modeOf(*q.Next))
-			b, flagAt = e.appendPlace(b, *q.Next, e.guards(next))
-		}
-		if c.Bytes = gate(b); flagAt > 0 {
-			c.NoPushAt = len(c.Bytes) - flagAt
-		}
+		next := q.Next.Lease
+		b = resp.AppendWord(resp.AppendMillis(appendValue(b, next), next.TTL), modeOf(*q.Next))
+		b, flagAt := e.appendPlace(b, *q.Next, e.guards(next))
+		placeEnd := len(b) - len("\r\n")
+		c.Bytes = gate(b)
+		c.setPlace(flagAt, placeEnd)
 	}
 	return c
 }
@@ -135,15 +127,74 @@ func (e *Encoder) appendMark(c *Command, b []byte, guarded bool) []byte {
 // the proposal uses the wall clock, and each node keeps it near its own clock: a wrong
 // one costs a round trip and nothing else.
 func (e *Encoder) appendProposal(b []byte) []byte {
-	return resp.AppendNumber(b, uint64(max(0, e.Wall().Add(ProposalLead).UnixMicro())))
+	return resp.AppendNumber(b, e.proposal())
+}
+
+func (e *Encoder) proposal() uint64 {
+	return uint64(max(0, e.Wall().Add(ProposalLead).UnixMicro()))
+}
+
+// appendRequest appends how a request for a lock differs from that of a new owner that does
+// not wait; see readRequest.lua. It also returns the offset of the no-push flag; see
+// Command.NoPushAt.
+func (e *Encoder) appendRequest(b []byte, q driver.Question, guarded bool) (_ []byte, flagAt int) {
+	letter := "a"
+	if guarded {
+		letter = "A"
+	}
+	if !q.Waits && !q.Again && q.Spare == 0 && q.Lease.Attempt == "" {
+		return resp.AppendWord(b, letter), 0
+	}
+	again, mode := "0", modeOf(q)
+	if q.Again {
+		again = "1"
+	}
+	if mode == "" {
+		mode = "-"
+	}
+	var number [20]byte
+	spare := strconv.AppendUint(number[:0], uint64(q.Spare), 10)
+	if !q.Waits {
+		return resp.AppendWord(b, letter, again, mode, string(spare), " "), 0
+	}
+	var room [192]byte
+	place := e.placeOf(q, guarded).append(room[:0])
+	b = resp.AppendWord(b, letter, again, mode, string(spare), " ", string(place))
+	return b, len(b) - len("\r\n") - len(place)
+}
+
+// appendRelease appends how a lease ends; see readEnding.lua.
+func (e *Encoder) appendRelease(b []byte, q driver.Question, guarded bool) []byte {
+	life, always, undo := endingOf(q)
+	letters, attempt := "rR", q.Lease.Attempt
+	if (life == 0 || always == "0") && attempt == "" {
+		letters = "dD"
+	}
+	letter := letters[:1]
+	if guarded {
+		letter = letters[1:]
+	}
+	if attempt == "" {
+		attempt = "-"
+	}
+	// Numbers one by one: a longer text would be allocated.
+	var lasts, proposed [20]byte
+	return resp.AppendWord(b, letter, string(strconv.AppendUint(lasts[:0], life, 10)), " ", always, " ", undo, " ",
+		string(strconv.AppendUint(proposed[:0], e.proposal(), 10)), " ", attempt, " ", toOf(q))
 }
 
 // appendEnding appends how a lease ends: how long its tombstone lasts, 0 for none, whether
 // it is left in any case, and whether the release only takes back its attempt.
 func appendEnding(b []byte, q driver.Question) []byte {
-	life, always, undo := time.Duration(0), "0", "0"
+	life, always, undo := endingOf(q)
+	return resp.AppendWord(resp.AppendWord(resp.AppendNumber(b, life), always), undo)
+}
+
+// endingOf returns what appendEnding appends; life is in milliseconds.
+func endingOf(q driver.Question) (life uint64, always, undo string) {
+	always, undo = "0", "0"
 	if q.Tombstone {
-		life = q.Lease.TTL
+		life = resp.Millis(q.Lease.TTL)
 	}
 	if q.Renewed {
 		always = "1"
@@ -151,7 +202,7 @@ func appendEnding(b []byte, q driver.Question) []byte {
 	if q.Undo && q.Lease.Attempt != "" {
 		undo = "1"
 	}
-	return resp.AppendWord(resp.AppendWord(resp.AppendMillis(b, life), always), undo)
+	return life, always, undo
 }
 
 // modeOf returns which requests for a place this is; see acquire.lua.
@@ -181,14 +232,19 @@ func (e *Encoder) appendPlace(b []byte, q driver.Question, guarded bool) (_ []by
 	if !q.Waits {
 		return resp.AppendWord(b, ""), 0
 	}
+	var room [192]byte
+	text := e.placeOf(q, guarded).append(room[:0])
+	b = resp.AppendWord(b, string(text))
+	return b, len(b) - len("\r\n") - len(text)
+}
+
+// placeOf returns the place of a request that waits.
+func (e *Encoder) placeOf(q driver.Question, guarded bool) place {
 	p := place{rank: store.Rank(q.Lease.Owner), stamp: uint64(q.Stamp), spare: q.Spare, shared: !q.Lease.Kind.IsMutex(), barge: q.Barge, channel: e.Channel}
 	if guarded {
 		p.guarded, p.fingerprint = true, e.Fingerprint
 	}
-	var room [192]byte
-	text := p.append(room[:0])
-	b = resp.AppendWord(b, string(text))
-	return b, len(b) - len("\r\n") - len(text)
+	return p
 }
 
 // Inspect returns the command that inspects a lock. The argument guarded is set if the

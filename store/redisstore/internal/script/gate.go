@@ -1,6 +1,7 @@
 package script
 
 import (
+	"bytes"
 	"strings"
 
 	"github.com/leasehold-dev/leasehold/internal/nodemark"
@@ -10,9 +11,25 @@ import (
 // RunPrint is how many characters of a run ID identify a run.
 const RunPrint = 12
 
-// appendGate appends the arguments about the mark, for a node whose run is not known.
+// expected is how a mark begins that allows grants; see gate.lua. A client that counts a
+// quarantine of its own has uncertain instead, which is as long.
+const expected, uncertain = "2 open ", "2 wait "
+
+// appendGate appends the argument about the mark, for a node whose run is not known.
 func appendGate(b []byte, print string) []byte {
-	b = resp.AppendWord(b, print)
-	b = resp.AppendWord(b, strings.Repeat(nodemark.Unknown, RunPrint))
-	return resp.AppendWord(b, "0")
+	return resp.AppendWord(b, expected, print, " ", strings.Repeat(nodemark.Unknown, RunPrint))
+}
+
+// FillGate patches the argument about the mark at the end of b: the run of the server that is
+// asked, unless that is empty, and whether this client counts a quarantine of its own. All
+// commands that look at the mark end with such an argument.
+func FillGate(b []byte, run string, counting bool) {
+	end := len(b) - len("\r\n")
+	if run != "" {
+		copy(b[end-RunPrint:end], run)
+	}
+	if counting {
+		begin := bytes.LastIndexByte(b[:end], '\n') + 1
+		copy(b[begin:], uncertain)
+	}
 }

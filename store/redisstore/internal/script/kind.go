@@ -74,9 +74,9 @@ func (e *Encoder) encodeKind(c *Command, q driver.Question, r store.Lease, guard
 		b = resp.AppendWord(resp.AppendWord(resp.AppendNumber(b, uint64(spare)), mode), again)
 		b = e.appendSlots(b, r, exact)
 		b, flagAt := e.appendPlace(b, q, guarded)
-		if c.Bytes = gate(b); flagAt > 0 {
-			c.NoPushAt = len(c.Bytes) - flagAt
-		}
+		placeEnd := len(b) - len("\r\n")
+		c.Bytes = gate(b)
+		c.setPlace(flagAt, placeEnd)
 		c.Repeats = q.Again
 	case quorum.TakeSeat, quorum.SetNumber:
 		what := "seat"

@@ -62,6 +62,19 @@ func (r Reply) Answer(s *Script) driver.Reply {
 		}
 		return driver.Reply{Kind: kind, Report: store.NodeOutcome{Outcome: r.Outcome, Err: r.Err}, At: r.At}
 	}
+	switch r.Value.Kind {
+	case ':':
+		if r.Value.Num == 1 && (s == Release || s == ReleaseGuarded) { // see calls/release.lua
+			return driver.Reply{Kind: quorum.Yes, Report: store.NodeOutcome{Outcome: store.Granted}, At: r.At}
+		}
+	case '$':
+		if s == Acquire || s == AcquireGuarded {
+			if a, ok := grantOf(r.Value.Text); ok {
+				a.At = r.At
+				return a
+			}
+		}
+	}
 	if said := r.Value.List; len(said) > 0 && said[0].Kind == ':' {
 		switch said[0].Num {
 		case 1:
@@ -131,6 +144,32 @@ func (r Reply) Answer(s *Script) driver.Reply {
 // position reads a position in the queue of waiters, and bounds it.
 func position(v resp.Value) int { return int(max(0, min(v.Num, math.MaxInt32))) }
 
+// grantOf reads the grant of a mutex; see take.lua.
+func grantOf(text []byte) (a driver.Reply, ok bool) {
+	token, rest, ok1 := number(text)
+	s, rest, ok2 := number(rest)
+	us, rest, ok3 := number(rest)
+	reserved, rest, ok4 := number(rest)
+	if !ok1 || !ok2 || !ok3 || !ok4 || len(rest) > 0 || token == 0 {
+		return a, false
+	}
+	a = driver.Reply{Kind: quorum.Yes, Report: store.NodeOutcome{Outcome: store.Granted}, Token: token, Counted: true, Reserved: reserved}
+	a.Clock = clockAt(s, us)
+	return a, true
+}
+
+// number reads the decimal number that a text begins with, and the space after it.
+func number(text []byte) (n uint64, rest []byte, ok bool) {
+	i := 0
+	for ; i < len(text) && text[i] >= '0' && text[i] <= '9'; i++ {
+		n = 10*n + uint64(text[i]-'0')
+	}
+	if i == 0 || i > 19 || i < len(text) && text[i] != ' ' { // 19 digits cannot overflow
+		return 0, nil, false
+	}
+	return n, text[min(i+1, len(text)):], true
+}
+
 // ClockOf reads the reply to TIME; zero if it is not a time.
 func ClockOf(time []resp.Value) clock.Instant {
 	if len(time) != 2 {
@@ -138,7 +177,15 @@ func ClockOf(time []resp.Value) clock.Instant {
 	}
 	s, ok1 := time[0].Number()
 	us, ok2 := time[1].Number()
-	if !ok1 || !ok2 || s > 1<<32 || us >= 1e6 {
+	if !ok1 || !ok2 {
+		return 0
+	}
+	return clockAt(s, us)
+}
+
+// clockAt returns the instant at so many seconds and microseconds; zero if that is not a time.
+func clockAt(s, us uint64) clock.Instant {
+	if s > 1<<32 || us >= 1e6 {
 		return 0
 	}
 	return clock.Instant(s*1e9 + us*1e3)

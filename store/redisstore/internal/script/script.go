@@ -17,7 +17,8 @@ type Script struct {
 	Args int    // number of arguments
 	each int    // arguments per lease; see beginMany
 
-	letter string // in a list of steps; empty: it is no step
+	steps  bool   // it can be a step in a list
+	letter string // then; empty: its first argument begins with that
 	gate   int    // how many of its arguments are about the mark
 
 	byHash []byte // beginning of a command that calls it
@@ -41,21 +42,21 @@ func appendBegin(b []byte, verb, script string, keys, args int) []byte {
 // The scripts. Those with a second line have a variant that also gets the mark, for
 // servers that must not have forgotten anything.
 var (
-	Acquire        = step("a", 0, "acquire", 3, 7)
-	AcquireGuarded = step("A", 3, "acquire", 4, 10)
+	Acquire        = step("", 0, "acquire", 3, 4)
+	AcquireGuarded = step("", 1, "acquire", 4, 5)
 	Confirm        = step("c", 0, "confirm", 2, 3)
 	Extend         = step("x", 0, "extend", 2, 2)
 	ExtendGuarded  = step("X", 1, "extend", 3, 3)
-	Release        = step("r", 0, "release", 3, 6)
-	ReleaseGuarded = step("R", 3, "release", 4, 9)
+	Release        = step("", 0, "release", 2, 2)
+	ReleaseGuarded = step("", 1, "release", 3, 3)
 	Return         = step("b", 0, "return", 3, 10)
-	ReturnGuarded  = step("B", 3, "return", 4, 13)
-	Heal           = step("h", 3, "heal", 3, 5)
+	ReturnGuarded  = step("B", 1, "return", 4, 11)
+	Heal           = step("h", 1, "heal", 3, 3)
 	// Steps of locks that several can hold; see kind.go.
 	Admit            = step("k", 0, "admit", 4, 10)
-	AdmitGuarded     = step("K", 3, "admit", 5, 13)
+	AdmitGuarded     = step("K", 1, "admit", 5, 11)
 	EndHold          = step("e", 0, "endHold", 3, 5)
-	EndHoldGuarded   = step("E", 3, "endHold", 4, 8)
+	EndHoldGuarded   = step("E", 1, "endHold", 4, 6)
 	RenewHold        = step("p", 0, "renewHold", 2, 6)
 	RenewHoldGuarded = step("P", 1, "renewHold", 3, 7)
 	ConfirmHold      = step("q", 0, "confirmHold", 2, 3)
@@ -73,12 +74,12 @@ var (
 // the scripts that every connection loads.
 var (
 	Downgrade        = load("change", 2, 4)
-	DowngradeGuarded = load("change", 3, 7)
+	DowngradeGuarded = load("change", 3, 5)
 	Resize           = load("change", 2, 3)
 	BreakHold        = load("change", 2, 8)
-	BreakPart        = load("change", 3, 13)
+	BreakPart        = load("change", 3, 11)
 	// Seat is both phases of a resize on one of several servers.
-	Seat = load("seat", 2, 9)
+	Seat = load("seat", 2, 7)
 )
 
 // Steps does a list of steps; see StepList.
@@ -97,10 +98,11 @@ func (s *Script) list() *Script {
 	return Steps
 }
 
-// step makes a script that can also be a step in a list, where it has that letter.
+// step makes a script that can also be a step in a list, where it has that letter. If letter is
+// empty, its first argument begins with the letter.
 func step(letter string, gate int, name string, keys, args int) *Script {
 	s := load(name, keys, args)
-	s.letter, s.gate = letter, gate
+	s.steps, s.letter, s.gate = true, letter, gate
 	return s
 }
 

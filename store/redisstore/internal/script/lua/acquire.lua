@@ -18,11 +18,10 @@
 -- refusal: why the mark forbids grants (see gate), false if it does not, and nil where the
 --     mark is not looked at
 --
--- Returns {1, token, the clock (s, us), how many tokens below it are reserved}, or {0,
--- value of the holder, its PTTL}, with the mark also {..., 0, 0, the clock}, and for an
--- enqueued request what enqueue returns, or {2} for an owner that was already released, or
--- the refusal.
--- uses draw
+-- Returns what take returns, or {0, value of the holder, its PTTL}, with the mark also {..., 0,
+-- 0, the clock}, and for an enqueued request what enqueue returns, or {2} for an owner that was
+-- already released, or the refusal.
+-- uses draw, take
 local function acquire(key, counter, tombstone, got, value, ttl, proposed, spare, mode, again, place, time, refusal)
   local held, last = got[1], got[2]
   if not (held and held ~= value or not held and (mode == '1' or mode == '2')) then
@@ -45,34 +44,21 @@ local function acquire(key, counter, tombstone, got, value, ttl, proposed, spare
       if call('PTTL', key) < tonumber(ttl) then
         call('PEXPIRE', key, ttl)
       end
-      return {1, last, time[1], time[2], 0}
+      return last .. ' ' .. time[1] .. ' ' .. time[2] .. ' 0'
     end
     if got[3] then
       return {2}
     end
     local text, reserved = draw(proposed, spare, last, time[1] * 1000000 + time[2])
-    -- MGET returns no value for a key that is not a string, so the key must not exist.
-    local ours = held
-    if held then
-      call('SET', key, value, 'PX', ttl)
-    else
-      ours = call('SET', key, value, 'PX', ttl, 'NX')
+    if held then -- the counter was lost
+      call('DEL', key)
     end
-    if ours then
-      local counted
-      if last then
-        counted = redis.pcall('SET', counter, text, 'PX', LIFE)
-      else
-        counted = redis.pcall('SET', counter, text, 'PX', LIFE, 'NX')
-      end
-      if not counted or counted.err then -- without a token there is no grant
-        call('DEL', key)
-        return counted or call('GET', counter)
-      end
-      if attempt and not held then
+    local said = take(key, counter, last, value, ttl, text, string.format('%.0f', reserved), time)
+    if said then
+      if attempt and not held and not said.err then
         call('SET', '{' .. key .. '}:made', attempt, 'PX', LIFE)
       end
-      return {1, text, time[1], time[2], reserved}
+      return said
     end
   end
   -- uses refuse

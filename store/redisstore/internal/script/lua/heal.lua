@@ -6,10 +6,10 @@
 -- key, tombstone: the lock and the owner's tombstone (with the attempt, see acquire)
 -- held, gone: their values
 -- value, ttl (ms): of the lock
--- mark, print, run, counting: see gate
+-- mark, wanted: see gate
 -- Returns {1}, {0, value of the holder, its PTTL}, {2} for an owner that was already
 -- released, or the result of gate.
-local function heal(key, tombstone, held, gone, value, ttl, mark, print, run, counting)
+local function heal(key, tombstone, held, gone, value, ttl, mark, wanted)
   if held and held ~= value then
     return {0, held, call('PTTL', key)}
   end
@@ -20,7 +20,7 @@ local function heal(key, tombstone, held, gone, value, ttl, mark, print, run, co
     return {1}
   end
   -- uses gate
-  local refusal = gate(mark, print, run, counting)
+  local refusal = gate(mark, wanted)
   if refusal then
     return refusal
   end

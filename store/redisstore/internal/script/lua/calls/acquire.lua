@@ -2,28 +2,48 @@
 --
 -- KEYS: the lock, its token counter, the owner's tombstone, and the mark where the server
 --       must not have forgotten anything (see arrive)
--- ARGV: value, TTL (ms), proposed token, spare, mode, again, place (see acquire), and with
---       the mark the arguments of gate
+-- ARGV: the request (see readRequest), value, TTL (ms), proposed token, and with the mark how
+--       it should begin (see gate)
 -- Returns the result of acquire.
--- uses acquire
-local key, tombstone, mode, again = KEYS[1], KEYS[3], ARGV[5], ARGV[6]
-local got, mark, refusal
+-- uses take
+local key, counter, tombstone, mark, request, wanted = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1], ARGV[5]
+local first, got, text, time, refusal = #request == 1, nil, nil, nil, nil
+local spare, mode, again, place = '0', '', '0', ''
+if not first then
+  -- uses readRequest
+  spare, mode, again, place = readRequest(request)
+end
 -- Read everything in one call: calls are half of the cost. An owner that has asked before,
 -- and one that wants a place in any case, need the queue as well; others rarely do.
 if again == '1' or mode == '1' or mode == '2' then
   local name = '{' .. key .. '}:'
-  got = call('MGET', key, KEYS[2], tombstone, name .. 'waits', name .. 'place:' .. string.sub(tombstone, #key + 9), KEYS[4] or key)
-  mark = got[6]
+  got = call('MGET', key, counter, tombstone, name .. 'waits', name .. 'place:' .. string.sub(tombstone, #key + 9), mark or key)
+  text = got[6]
+elseif mark then
+  got = call('MGET', key, counter, tombstone, mark)
+  text, got[4] = got[4], nil
 else
-  got = call('MGET', unpack(KEYS))
-  mark, got[4] = got[4], nil
+  got = call('MGET', key, counter, tombstone)
 end
-if KEYS[4] then
+if mark then
   -- uses serves
   refusal = false
-  if not serves(mark, ARGV[8], ARGV[9], ARGV[10]) then
+  if not serves(text, wanted) then
     -- uses gate, try
-    refusal = try(gate, KEYS[4], ARGV[8], ARGV[9], ARGV[10]) or false
+    refusal = try(gate, mark, wanted) or false
   end
 end
-return acquire(key, KEYS[2], tombstone, got, ARGV[1], ARGV[2], ARGV[3], ARGV[4], mode, again, ARGV[7], nil, refusal)
+if first and not got[1] and not got[3] and not refusal then
+  time = call('TIME')
+  local proposed, last, now = ARGV[4], got[2], time[1] * 1000000 + time[2]
+  local token = proposed + 0
+  -- Nearly every proposal is drawn as it is (see draw). This leaves the definition of acquire out.
+  if token >= now and token <= now + LEAD and (not last or token > last + 0) then
+    local said = take(key, counter, last, ARGV[2], ARGV[3], proposed, '0', time)
+    if said then
+      return said
+    end
+  end
+end
+-- uses acquire
+return acquire(key, counter, tombstone, got, ARGV[2], ARGV[3], ARGV[4], spare, mode, again, place, time, refusal)

@@ -8,7 +8,7 @@
 --   break (see breakHold): owner, token, atOnce, proposed, the note's beginning, which names
 --     the lease, the rest of the note, and how long it is kept after the grant (ms)
 --   part (see breakPart): the same, and then made, life
--- and with the mark the arguments of gate.
+-- and with the mark how it should begin (see gate).
 -- Returns the result of the function, or what gate says of the membership. A lock that nobody has is not in use; one that is no
 -- such lock is {6, empty, its value}.
 -- uses readRecord
@@ -16,12 +16,14 @@ local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 local ms = (now - now % 1000) / 1000
 local key, got, refusal = KEYS[1], call('MGET', KEYS[1], KEYS[2], KEYS[3] or KEYS[1]), nil
-local mark, print = KEYS[3] and got[3] or nil, ARGV[#ARGV - 2]
+local mark, print = KEYS[3] and got[3] or nil, nil
 if KEYS[3] then
-  -- uses serves
-  if not serves(mark, print, ARGV[#ARGV - 1], ARGV[#ARGV]) then
+  -- uses printOf, serves
+  local wanted = ARGV[#ARGV]
+  print = printOf(wanted)
+  if not serves(mark, wanted) then
     -- uses gate, try
-    refusal = try(gate, KEYS[3], print, ARGV[#ARGV - 1], ARGV[#ARGV])
+    refusal = try(gate, KEYS[3], wanted)
     if refusal and refusal[1] ~= 3 then -- no quarantine: as for a renewal
       return refusal
     end

@@ -1,6 +1,9 @@
 -- End the grant of an owner of a lock that several can hold.
 --
--- KEYS, ARGV: as in release, without the value
+-- KEYS: the lock, the owner's tombstone, {L}:waits, and the mark where the server must not have
+--       forgotten anything (see arrive)
+-- ARGV: life, always, undo, proposed, to (see release), and with the mark how it should begin
+--       (see gate)
 -- Returns the result of endHold.
 -- uses endOnly
 local key, mark = KEYS[1], KEYS[4]
@@ -9,10 +12,11 @@ if endOnly(key, KEYS[2], got[1], got[2], ARGV[1], ARGV[2]) then
   call('DEL', key)
   return {1}
 end
-local text, refusal = got[3], nil
+local text, print, refusal = got[3], nil, nil
 if mark then
-  -- uses gate, serves
-  refusal = not serves(text, ARGV[6], ARGV[7], ARGV[8]) and select(2, pcall(gate, mark, ARGV[6], ARGV[7], ARGV[8]))
+  -- uses gate, printOf, serves
+  refusal = not serves(text, ARGV[6]) and select(2, pcall(gate, mark, ARGV[6]))
+  print = printOf(ARGV[6])
 end
 -- uses endHold
-return endHold(key, KEYS[2], got[1], got[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], call('TIME'), text, ARGV[6], refusal)
+return endHold(key, KEYS[2], got[1], got[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], call('TIME'), text, print, refusal)

@@ -1,8 +1,8 @@
 -- Give the lock to us again.
 --
 -- KEYS: the lock, the owner's tombstone, the mark (see arrive)
--- ARGV: value, TTL (ms), and the arguments of gate
+-- ARGV: value, TTL (ms), how the mark should begin (see gate)
 -- Returns the result of heal.
 -- uses heal
 local got = call('MGET', KEYS[1], KEYS[2])
-return heal(KEYS[1], KEYS[2], got[1], got[2], ARGV[1], ARGV[2], KEYS[3], ARGV[3], ARGV[4], ARGV[5])
+return heal(KEYS[1], KEYS[2], got[1], got[2], ARGV[1], ARGV[2], KEYS[3], ARGV[3])

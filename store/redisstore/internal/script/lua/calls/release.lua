@@ -1,21 +1,32 @@
 -- Release the lock.
 --
--- KEYS: the lock, the owner's tombstone, {L}:waits, and the mark where the server must not
---       have forgotten anything (see arrive)
--- ARGV: value, life, always, undo, proposed, to (see release), and with the mark the
---       arguments of gate
--- Returns the first result of release.
--- uses release
-local key, mark, time, text, refusal = KEYS[1], KEYS[4], nil, nil, nil
-local got = mark and call('MGET', key, KEYS[3], mark) or call('MGET', key, KEYS[3])
+-- KEYS: the lock, {L}:waits, and the mark where the server must not have forgotten anything
+--       (see arrive)
+-- ARGV: how the lease ends (see readEnding), value, and with the mark how it should begin
+--       (see gate)
+-- Returns 1 if all there was to do is to delete the lock, and otherwise the first result of
+-- release.
+local key, ending, value = KEYS[1], ARGV[1], ARGV[2]
+local got, letter = call('MGET', key, KEYS[2]), string.byte(ending)
+if got[1] == value and not got[2] and (letter == 100 or letter == 68) then
+  call('DEL', key)
+  return 1
+end
+-- uses readEnding
+local life, always, undo, proposed, to, tombstone = readEnding(ending, key, value)
+local mark, wanted, time, text, print, refusal = KEYS[3], ARGV[3], nil, nil, nil, nil
 if got[2] then
   time = redis.pcall('TIME') -- a failure to hand the lock over must not make the release fail
   if mark then
-    text = got[3]
-    -- uses gate, serves
-    refusal = not serves(text, ARGV[7], ARGV[8], ARGV[9]) and select(2, pcall(gate, mark, ARGV[7], ARGV[8], ARGV[9]))
+    -- uses gate, printOf, serves
+    text, print = redis.pcall('GET', mark), printOf(wanted)
+    if type(text) == 'table' then
+      refusal = text
+    else
+      refusal = not serves(text, wanted) and select(2, pcall(gate, mark, wanted))
+    end
   end
 end
-got[3] = nil -- the counter is read where it is needed
-local said = release(key, KEYS[2], got, ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], time, text, ARGV[7], refusal)
+-- uses release
+local said = release(key, tombstone, got, value, life, always, undo, proposed, to, time, text, print, refusal)
 return said

@@ -2,14 +2,14 @@
 --
 -- KEYS: the lock, the mark (see arrive)
 -- ARGV: seat for the first phase (see takeSeat) or set for the second one (see setNumber), who,
---       from, to, ttl, keep, and the arguments of gate
+--       from, to, ttl, keep, and how the mark should begin (see gate)
 -- Returns the result of the function, or that of gate. A lock that is no such lock is {6, empty, its
 -- value}.
 -- uses newRecord, readRecord, serves
 local key, got = KEYS[1], call('MGET', KEYS[1], KEYS[2])
-if not serves(got[2], ARGV[7], ARGV[8], ARGV[9]) then
+if not serves(got[2], ARGV[7]) then
   -- uses gate, try
-  local refusal = try(gate, KEYS[2], ARGV[7], ARGV[8], ARGV[9])
+  local refusal = try(gate, KEYS[2], ARGV[7])
   if refusal then
     return refusal
   end

@@ -4,7 +4,7 @@
 --
 -- KEYS, ARGV: as in steps
 -- Returns the results of the steps.
--- uses admitFirst, endOnly, serves, shareStep, try
+-- uses admitFirst, endOnly, printOf, serves, shareStep, try
 local most, marked, print, text, refusal = #ARGV, ARGV[1] == '1', nil, nil, nil
 local time, got = redis.pcall('TIME'), redis.pcall('MGET', unpack(KEYS))
 if got.err then
@@ -14,12 +14,13 @@ if time.err then
   time = nil -- each step reads it
 end
 if marked then
-  print, text, most = ARGV[most - 2], got and got[#KEYS] or redis.pcall('GET', KEYS[#KEYS]), most - 3
+  local wanted = ARGV[most]
+  print, text, most = printOf(wanted), got and got[#KEYS] or redis.pcall('GET', KEYS[#KEYS]), most - 1
   if type(text) == 'table' then
     refusal = text
-  elseif not serves(text, print, ARGV[most + 2], ARGV[most + 3]) then
+  elseif not serves(text, wanted) then
     -- uses gate
-    refusal = try(gate, KEYS[#KEYS], print, ARGV[most + 2], ARGV[most + 3])
+    refusal = try(gate, KEYS[#KEYS], wanted)
   end
 end
 -- What an earlier step may have changed is read again.
