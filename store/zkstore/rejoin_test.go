@@ -156,3 +156,34 @@ func TestUnclaimedPlaceIsDeleted(t *testing.T) {
 		t.Fatalf("wait in a place that is gone: %+v, %v, want %v", g, err, store.ErrNotHeld)
 	}
 }
+
+// A place that was made with a release is told of the end of the last place that was known to
+// its process, without a list of the queue.
+func TestRejoinWatchesTheLastPlace(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	other := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	r := newRejoiner(t, s, other, "last place")
+	if queued, err := s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: r.held}, r.next); err != nil || !queued {
+		t.Fatalf("rejoin: queued %v, %v, want true", queued, err)
+	}
+	p, ok := s.places.rejoined.Take(r.next.Lease)
+	if !ok {
+		t.Fatal("the place is not kept")
+	}
+	if p.set == nil || p.early == nil || len(p.early.queue) != 2 || p.early.queue[0].name != p.before.name {
+		t.Fatalf("the place watches %q and knows %+v, want the waiter's place", p.before.name, p.early)
+	}
+	s.places.rejoined.Put(r.next.Lease, p, func() {})
+	<-r.has
+	mustRelease(t, other, r.waiter.Lease)
+	select {
+	case <-p.changed():
+	case <-time.After(patience):
+		t.Fatal("the end of the waiter's lease is not announced")
+	}
+	if _, err := s.Wait(t.Context(), r.next, nil); err != nil {
+		t.Fatalf("wait: %v", err)
+	}
+	mustRelease(t, s, r.next.Lease)
+}
