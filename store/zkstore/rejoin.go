@@ -170,7 +170,7 @@ var errNobody = errors.New("nobody is known to wait")
 // once makes the transaction, unless it has left already. The transaction fails unless somebody
 // waits at the next place, so that the new place never has a lock that is free. The request for
 // a watch on the last place that is known leaves right behind it: in most cases that is the one
-// before the new one. Lasting bounds the wait for the answers: if it ends, once can be called
+// before the new one. The end of lasting ends the wait for the answers: then once can be called
 // again.
 func (t *turnover) once(ctx, lasting context.Context) error {
 	behind := t.old.behind
@@ -192,32 +192,29 @@ func (t *turnover) once(ctx, lasting context.Context) error {
 		return err
 	}
 	t.sent = nil
-	made, err := t.turned(answers[0])
-	if err != nil {
+	if err := t.turned(answers[0]); err != nil {
 		t.watch.Stop()
 		return err
 	}
-	path, czxid, err := made.Created()
-	if err == nil {
-		err = t.named(path, czxid)
-	}
-	if err == nil {
-		t.expect(behind, last, answers[1])
-	}
-	return err
+	t.expect(behind, last, answers[1])
+	return nil
 }
 
-// turned returns the answer to the making of the new place.
-func (t *turnover) turned(a session.Answer) (made session.Answer, err error) {
+// turned takes the answer to the transaction.
+func (t *turnover) turned(a session.Answer) error {
 	parts, err := a.Each(3)
 	for _, p := range parts {
 		err = cmp.Or(err, p.Err)
 	}
 	if err != nil {
-		return made, explain(err, t.dir)
+		return explain(err, t.dir)
 	}
 	t.released = true
-	return parts[2], nil
+	path, czxid, err := parts[2].Created()
+	if err != nil {
+		return err
+	}
+	return t.named(path, czxid)
 }
 
 // expect takes the answer to the request for the watch: if the watch is set, nothing has to be

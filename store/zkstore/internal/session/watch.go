@@ -3,7 +3,7 @@ package session
 import "slices"
 
 // Watch tells when a node changes, or has other children. It does so once. It is set on one
-// connection and ends with that: then whoever waits for it has to look, and set another.
+// connection and ends with that: a waiter then looks, and sets another.
 type Watch struct {
 	// Over is closed at the change, or when the connection has broken.
 	Over chan struct{}
