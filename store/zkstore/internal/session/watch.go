@@ -1,7 +1,5 @@
 package session
 
-import "slices"
-
 // Watch tells when a node changes, or has other children. It does so once. It is set on one
 // connection and ends with that: a waiter then looks, and sets another.
 type Watch struct {
@@ -9,7 +7,8 @@ type Watch struct {
 	Over chan struct{}
 	path string
 	ask  Request
-	wire *wire // on which it is set, or nil
+	// forget takes it out of the watches of its connection. It is nil until it is set.
+	forget func(*Watch)
 }
 
 // WatchNode returns a watch for a change of the data of a node, or for its end. Its request
@@ -35,39 +34,7 @@ func (w *Watch) Request() Request { return w.ask }
 
 // Stop ends the watch for this process. The server may still announce one change, to nobody.
 func (w *Watch) Stop() {
-	if w == nil || w.wire == nil {
-		return
-	}
-	w.wire.mu.Lock()
-	defer w.wire.mu.Unlock()
-	left := slices.DeleteFunc(w.wire.watches[w.path], func(other *Watch) bool { return other == w })
-	if len(left) == 0 {
-		delete(w.wire.watches, w.path)
-	} else {
-		w.wire.watches[w.path] = left
+	if w != nil && w.forget != nil {
+		w.forget(w)
 	}
 }
-
-// watchLocked sets a watch, before its request leaves: so no announcement is missed.
-func (w *wire) watchLocked(of *Watch) {
-	of.wire = w
-	w.watches[of.path] = append(w.watches[of.path], of)
-}
-
-// announced takes an announcement of the server, and reports whether it was for a Watch.
-func (w *wire) announced(event []byte) bool {
-	f := fields{rest: event}
-	f.take(8) // what has changed, and the state of the connection
-	path := f.bytes()
-	w.mu.Lock()
-	told := w.watches[string(path)]
-	delete(w.watches, string(path))
-	w.mu.Unlock()
-	for _, of := range told {
-		close(of.Over)
-	}
-	return len(told) > 0
-}
-
-// announcement is the number of an answer that announces a change.
-const announcement = -1

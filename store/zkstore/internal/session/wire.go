@@ -8,6 +8,7 @@ import (
 	"math"
 	"net"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -335,4 +336,40 @@ func (w *wire) observe(answer []byte) (library bool) {
 		w.Conn.Close()
 	}
 	return false
+}
+
+// watchLocked sets a watch, before its request leaves: so no announcement is missed.
+func (w *wire) watchLocked(of *Watch) {
+	of.forget = w.unwatch
+	w.watches[of.path] = append(w.watches[of.path], of)
+}
+
+// unwatch forgets a watch.
+func (w *wire) unwatch(of *Watch) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	left := slices.DeleteFunc(w.watches[of.path], func(other *Watch) bool { return other == of })
+	if len(left) == 0 {
+		delete(w.watches, of.path)
+	} else {
+		w.watches[of.path] = left
+	}
+}
+
+// announcement is the number of an answer that announces a change.
+const announcement = -1
+
+// announced takes an announcement of the server, and reports whether it was for a Watch.
+func (w *wire) announced(event []byte) bool {
+	f := fields{rest: event}
+	f.take(8) // what has changed, and the state of the connection
+	path := f.bytes()
+	w.mu.Lock()
+	told := w.watches[string(path)]
+	delete(w.watches, string(path))
+	w.mu.Unlock()
+	for _, of := range told {
+		close(of.Over)
+	}
+	return len(told) > 0
 }
