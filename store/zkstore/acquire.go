@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/store"
@@ -90,7 +92,11 @@ func (a *attempt) take(ctx context.Context, p *place) (store.Grant, error) {
 			return store.Grant{}, errRemoved
 		}
 		if q.owns(me).Verdict != rule.Granted || q.holds(me, p.record.Owner) {
-			return a.refused(ctx, p, q.queue, me)
+			g, err := a.refused(ctx, p, q.queue, me)
+			if errors.Is(err, errChanged) {
+				continue
+			}
+			return g, err
 		}
 		if q.noted {
 			if err := p.unbroken(ctx); err != nil {
@@ -120,19 +126,25 @@ func (a *attempt) take(ctx context.Context, p *place) (store.Grant, error) {
 // errFree means that the holder of a lock has left while it was looked at.
 var errFree = errors.New("the lock is free")
 
-// refused removes a place that has not got the lock, and names what blocks it. If an
-// earlier place of the same owner holds the lock, refused confirms that grant.
+// refused removes a place that has not got the lock, and names what blocks it. It returns
+// errChanged, and removes nothing, if the one that blocks it has left since: the place may have
+// the lock by then, and a new one would be behind those of others. If an earlier place of the
+// same owner holds the lock, refused confirms that grant.
 func (a *attempt) refused(ctx context.Context, p *place, q queue, me int) (store.Grant, error) {
 	s, r := a.s, a.r
 	blocker, waits := q.blocker(me)
-	answers, err := p.Ask(ctx, session.Delete(p.path()), session.Read(p.dir+"/"+blocker.name))
+	path := p.dir + "/" + blocker.name
+	answers, err := p.Ask(ctx, session.Multi(session.Check(path), session.Delete(p.path())), session.Read(path))
 	if err != nil {
 		s.places.remove(p)
 		return store.Grant{}, err
 	}
-	if _, err := answers[0].Deleted(); err == nil {
+	switch parts, err := answers[0].Each(2); {
+	case err == nil && errors.Is(parts[0].Err, zk.ErrNoNode):
+		return store.Grant{}, errChanged
+	case err == nil && cmp.Or(parts[0].Err, parts[1].Err) == nil:
 		p.leave()
-	} else {
+	default: // perhaps it is gone already
 		s.places.remove(p)
 	}
 	n, ok, err := answers[1].Node()

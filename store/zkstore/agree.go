@@ -106,27 +106,30 @@ func (t tree) waitForAgreement(ctx context.Context, dir string, q queue, j int) 
 	if q.nativeBefore(j) < 0 {
 		return nil // it is the first, and needs not
 	}
-	type watched struct {
-		data  []byte
-		event <-chan zk.Event
+	watch := session.WatchNode(dir + "/" + q[j].name)
+	defer watch.Stop()
+	sent, err := t.Send(ctx, watch.Request())
+	if err != nil {
+		return err
 	}
-	w, err := session.Again(ctx, t.Session, func(c *zk.Conn) (watched, error) {
-		data, _, event, err := c.GetW(dir + "/" + q[j].name)
-		return watched{data, event}, err
-	})
+	answers, err := sent.Wait(ctx)
+	if err != nil {
+		return err
+	}
+	n, ok, err := answers[0].Node()
 	switch {
-	case errors.Is(err, zk.ErrNoNode):
+	case session.Broken(err), err == nil && !ok:
 		return errChanged
 	case err != nil:
 		return err
 	}
-	if rec, _ := decodeRecord(w.data); rec.Agreed {
+	if rec, _ := decodeRecord(n.Data); rec.Agreed {
 		return nil
 	}
 	timer := time.NewTimer(graceOfOthers)
 	defer timer.Stop()
 	select {
-	case <-w.event:
+	case <-watch.Over:
 		return nil
 	case <-timer.C:
 		return nil

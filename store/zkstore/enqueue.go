@@ -64,6 +64,7 @@ func (s *places) remove(p *place) {
 	go func() {
 		defer s.gate.Leave()
 		defer p.leave()
+		p.unwatch()
 		if _, err := p.delete(context.Background()); err != nil && !p.Ended() {
 			s.o.Logger.Warn("cannot remove a place in the queue of a lock", "node", p.path(), "err", err)
 		}

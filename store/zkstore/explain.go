@@ -17,6 +17,8 @@ func (e explained) Unwrap() error { return e.error }
 // already: the first call knows best which node it is about.
 func explain(err error, node string) error {
 	switch {
+	case err == nil:
+		return nil
 	case errors.As(err, new(explained)):
 		return err
 	case errors.Is(err, zk.ErrNoAuth):

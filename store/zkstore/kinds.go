@@ -57,10 +57,13 @@ func parseKind(name string) (rule.Spec, int64) {
 	word := rest[strings.LastIndexByte(rest, '-')+1:]
 	for _, kind := range []string{sharedWord, limitWord} {
 		w, l, ok := strings.Cut(word, kind)
+		if !ok {
+			continue
+		}
 		weight, err1 := strconv.ParseInt(w, 10, 64)
 		limit, err2 := strconv.ParseInt(l, 10, 64)
 		spec := rule.Spec{Limit: limit, Shared: kind == sharedWord}
-		if ok && err1 == nil && err2 == nil && 1 <= weight && weight <= limit && strings.HasSuffix(name, kindWord(spec, weight)) {
+		if err1 == nil && err2 == nil && 1 <= weight && weight <= limit && strings.HasSuffix(name, kindWord(spec, weight)) {
 			return spec, weight
 		}
 	}

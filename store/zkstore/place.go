@@ -23,8 +23,9 @@ type place struct {
 	record record
 	// early is the queue as it was right after the place was made, or nil.
 	early *lineup
-	// behind is the place behind, as the queue was read last, or "".
-	behind string
+	// behind are the places behind, as the queue was read last.
+	behind queue
+	watched
 }
 
 func (p *place) path() string { return p.dir + "/" + p.name }
@@ -124,9 +125,9 @@ func (p *place) queue(ctx context.Context) (q lineup, me int, err error) {
 		}
 		me = q.find(p.name)
 	}
-	p.behind = ""
-	if me >= 0 && me+1 < len(q.queue) {
-		p.behind = q.queue[me+1].name
+	p.behind = nil
+	if me >= 0 {
+		p.behind = q.queue[me+1:]
 	}
 	return q, me, nil
 }
@@ -179,6 +180,7 @@ func (p *place) named(path string, czxid int64) error {
 func (p *place) removeNow(ctx context.Context) error {
 	_, err := p.delete(ctx)
 	if err == nil || p.Ended() {
+		p.unwatch()
 		p.leave()
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/go-zookeeper/zk"
 
@@ -67,13 +68,15 @@ func (j *rejoining) of(ctx context.Context, r store.ReleaseRequest) (done bool, 
 	}
 	p := &place{tree: old.tree, leave: old.leave, dir: old.dir, record: recordOf(j.next.Lease, j.next.Spare)}
 	t := &turnover{making: &making{place: p, mark: newMark(j.next.Owner), spec: rule.Mutex, weight: 1}, old: old}
-	err = p.make(ctx, s, func() error {
-		err := t.run(ctx)
+	end := func(err error) error {
 		if t.released && h != nil && s.leases.remove(h) {
 			h.place.Load().leave()
 		}
 		return err
-	})
+	}
+	if err = end(t.once(ctx, ctx)); err != nil {
+		err = p.make(ctx, s, func() error { return end(t.run(ctx, err)) })
+	}
 	switch {
 	case errors.Is(err, errNotMade):
 		return t.released, nil
@@ -119,13 +122,20 @@ type turnover struct {
 	*making
 	old      *place
 	released bool // the older one is gone
+	// watch is that of the request that has left behind the transaction.
+	watch *session.Watch
 }
 
-// run returns errNotMade if there is no new place.
-func (t *turnover) run(ctx context.Context) error {
+// run goes on after once has failed with that error. It returns errNotMade if there is no new
+// place.
+func (t *turnover) run(ctx context.Context, err error) error {
 	lasting := context.WithoutCancel(ctx)
-	for behind := t.old.behind; ; behind = "" {
-		if behind == "" { // nobody is known to wait
+	for ; err != nil; err = t.once(ctx, lasting) {
+		switch {
+		case t.Ended():
+			return errNotMade
+		case t.sent != nil: // the caller waits no more
+		case errors.Is(err, errNobody):
 			q, err := t.children(ctx, t.dir, false)
 			if err != nil {
 				return err
@@ -134,43 +144,65 @@ func (t *turnover) run(ctx context.Context) error {
 			if i < 0 || i+1 == len(q.queue) {
 				return errNotMade
 			}
-			behind = q.queue[i+1].name
-		}
-		err := t.once(ctx, lasting, behind)
-		switch {
-		case err == nil:
-			return nil
-		case t.Ended():
-			return errNotMade
+			t.old.behind = q.queue[i+1:]
 		case errors.Is(err, zk.ErrNoNode): // the waiter or the lease is gone
-			continue
+			t.old.behind = nil
 		case !session.Broken(err):
 			return err
-		}
-		if found, err := t.adopt(lasting); found || err != nil {
-			t.released = found
-			return err
-		}
-		if _, ok, err := t.Get(lasting, t.old.path()); err != nil || !ok {
-			t.released = err == nil
-			return cmp.Or(err, errNotMade)
+		default:
+			t.old.behind = nil
+			if found, err := t.adopt(lasting); found || err != nil {
+				t.released = found
+				return err
+			}
+			if _, ok, err := t.Get(lasting, t.old.path()); err != nil || !ok {
+				t.released = err == nil
+				return cmp.Or(err, errNotMade)
+			}
 		}
 	}
+	return nil
 }
 
-// once makes the transaction. It fails unless somebody waits at the place behind, so that
-// the new place never has a lock that is free. The queue is read right after it.
-func (t *turnover) once(ctx, lasting context.Context, behind string) error {
-	turn := session.Multi(session.Check(t.dir+"/"+behind), session.Delete(t.old.path()), t.request())
-	sent, err := t.Send(ctx, turn, session.List(t.dir))
+// errNobody means that nobody is known to wait.
+var errNobody = errors.New("nobody is known to wait")
+
+// once makes the transaction, unless it has left already. The transaction fails unless somebody
+// waits at the next place, so that the new place never has a lock that is free. The request for
+// a watch on the last place that is known leaves right behind it: in most cases that is the one
+// before the new one. The end of lasting ends the wait for the answers: then once can be called
+// again.
+func (t *turnover) once(ctx, lasting context.Context) error {
+	behind := t.old.behind
+	if len(behind) == 0 {
+		return errNobody
+	}
+	last := hurdle{behind[len(behind)-1].name}
+	if t.sent == nil {
+		turn := session.Multi(session.Check(t.dir+"/"+behind[0].name), session.Delete(t.old.path()), t.request())
+		t.watch = watchFor(t.dir, last)
+		sent, err := t.Send(ctx, turn, t.watch.Request())
+		if err != nil {
+			return err
+		}
+		t.sent = sent
+	}
+	answers, err := t.sent.Wait(lasting)
 	if err != nil {
 		return err
 	}
-	answers, err := sent.Wait(lasting)
-	if err != nil {
+	t.sent = nil
+	if err := t.turned(answers[0]); err != nil {
+		t.watch.Stop()
 		return err
 	}
-	parts, err := answers[0].Each(3)
+	t.expect(behind, last, answers[1])
+	return nil
+}
+
+// turned takes the answer to the transaction.
+func (t *turnover) turned(a session.Answer) error {
+	parts, err := a.Each(3)
 	for _, p := range parts {
 		err = cmp.Or(err, p.Err)
 	}
@@ -178,5 +210,18 @@ func (t *turnover) once(ctx, lasting context.Context, behind string) error {
 		return explain(err, t.dir)
 	}
 	t.released = true
-	return t.take(append(parts[2:], answers[1:]...))
+	path, czxid, err := parts[2].Created()
+	if err != nil {
+		return err
+	}
+	return t.named(path, czxid)
+}
+
+// expect takes the answer to the request for the watch: if the watch is set, nothing has to be
+// read before the last place that was known is gone.
+func (t *turnover) expect(behind queue, last hurdle, a session.Answer) {
+	if gone, err := t.watching(t.watch, a, nil, last); gone || err != nil {
+		return
+	}
+	t.early = &lineup{queue: append(slices.Clip(behind), t.numbered), version: anyVersion}
 }

@@ -89,7 +89,7 @@ func TestRejoinBehindAWaiterThatHasLeft(t *testing.T) {
 	r := newRejoiner(t, s, other, "left")
 	h := s.places.leases.get(leaseKey{r.held.Name, r.held.Owner})
 	p := *h.place.Load()
-	if _, _, err := p.queue(t.Context()); err != nil || p.behind == "" {
+	if _, _, err := p.queue(t.Context()); err != nil || len(p.behind) == 0 {
 		t.Fatalf("the waiter is not in the queue: %v", err)
 	}
 	h.place.Store(&p) // as if the waiter had been there at the grant
@@ -133,7 +133,7 @@ func TestUnclaimedPlaceEnds(t *testing.T) {
 }
 
 // A place that was made with a release and has got the lock before it is claimed is
-// not granted if it is gone by then, although it was seen at the head of the queue.
+// not granted if it is gone by then.
 func TestUnclaimedPlaceIsDeleted(t *testing.T) {
 	t.Parallel() // it mostly waits
 	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
@@ -148,11 +148,6 @@ func TestUnclaimedPlaceIsDeleted(t *testing.T) {
 	if !ok {
 		t.Fatal("the place is not kept")
 	}
-	q, err := p.children(t.Context(), p.dir, false)
-	if err != nil || q.find(p.name) != 0 {
-		t.Fatalf("the place is not the first: %v", err)
-	}
-	p.early = &q // as if the waiter had left before the queue was read
 	s.places.rejoined.Put(r.next.Lease, p, func() {})
 	if _, err := p.delete(t.Context()); err != nil {
 		t.Fatal(err)
@@ -160,4 +155,35 @@ func TestUnclaimedPlaceIsDeleted(t *testing.T) {
 	if g, err := s.Wait(t.Context(), r.next, nil); !errors.Is(err, store.ErrNotHeld) {
 		t.Fatalf("wait in a place that is gone: %+v, %v, want %v", g, err, store.ErrNotHeld)
 	}
+}
+
+// A place that was made with a release is told of the end of the last place that was known to
+// its process, without a list of the queue.
+func TestRejoinWatchesTheLastPlace(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	other := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	r := newRejoiner(t, s, other, "last place")
+	if queued, err := s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: r.held}, r.next); err != nil || !queued {
+		t.Fatalf("rejoin: queued %v, %v, want true", queued, err)
+	}
+	p, ok := s.places.rejoined.Take(r.next.Lease)
+	if !ok {
+		t.Fatal("the place is not kept")
+	}
+	if p.set == nil || p.early == nil || len(p.early.queue) != 2 || p.early.queue[0].name != p.before.name {
+		t.Fatalf("the place watches %q and knows %+v, want the waiter's place", p.before.name, p.early)
+	}
+	s.places.rejoined.Put(r.next.Lease, p, func() {})
+	<-r.has
+	mustRelease(t, other, r.waiter.Lease)
+	select {
+	case <-p.changed():
+	case <-time.After(patience):
+		t.Fatal("the end of the waiter's lease is not announced")
+	}
+	if _, err := s.Wait(t.Context(), r.next, nil); err != nil {
+		t.Fatalf("wait: %v", err)
+	}
+	mustRelease(t, s, r.next.Lease)
 }

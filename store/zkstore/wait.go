@@ -3,16 +3,12 @@ package zkstore
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/internal/validity"
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
 )
 
 // waiting is one pending Wait.
@@ -23,11 +19,6 @@ type waiting struct {
 	start  clock.Instant
 
 	place *place // nil: there is none
-	// before is what is watched, and gone the channel on which a change is announced.
-	before hurdle
-	gone   <-chan zk.Event
-	// data is that of the place that is watched, as it was then.
-	data []byte
 	// first is the holder's place and position the waiter's, as they were last reported.
 	// The holder was then guessed, or read.
 	first    numbered
@@ -52,9 +43,6 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 	w := &waiting{s: s, r: r, reason: reason, start: s.clock.Now()}
 	if p, ok := s.places.rejoined.Take(r.Lease); ok {
 		w.place, w.start = p.place, p.start
-		if p.early != nil && p.early.find(p.name) == 0 {
-			p.early = nil // it had the lock then, which it may have lost since
-		}
 	}
 	returned := false
 	defer func() { // also if reason panics
@@ -87,7 +75,7 @@ func (w *waiting) run(ctx context.Context) (store.Grant, error) {
 		w.tell(q)
 		if w.place != nil && w.place.Ended() {
 			w.place.leave()
-			w.place, w.gone = nil, nil
+			w.place = nil
 		}
 		clock.Sleep(ctx, retryAfter)
 	}
@@ -177,7 +165,7 @@ func (w *waiting) look(ctx context.Context) (g *store.Grant, pause bool, err err
 	case rule.Mismatch:
 		return nil, false, w.mismatch(limited, q.queue, me)
 	}
-	gone, err := w.watch(limited, q.queue, q.hurdleOf(me))
+	gone, err := w.place.watch(limited, q.queue, q.hurdleOf(me))
 	switch {
 	case err != nil:
 		return nil, false, err
@@ -202,45 +190,6 @@ func (w *waiting) mismatch(ctx context.Context, q queue, me int) error {
 	return refusal
 }
 
-// watch watches what the waiter has to wait for. again reports that it has changed since q
-// was read.
-func (w *waiting) watch(ctx context.Context, q queue, h hurdle) (again bool, err error) {
-	if w.gone != nil && w.before == h {
-		return false, nil
-	}
-	w.before, w.gone, w.data = h, nil, nil
-	// Exists would leave a watch also if the place is gone: for ever, since there never
-	// will be such a place again.
-	type watched struct {
-		data  []byte
-		names []string
-		event <-chan zk.Event
-	}
-	seen, err := session.Again(ctx, w.place.Session, func(c *zk.Conn) (seen watched, err error) {
-		if h == anyPlace {
-			seen.names, _, seen.event, err = c.ChildrenW(w.place.dir)
-		} else {
-			seen.data, _, seen.event, err = c.GetW(w.place.dir + "/" + h.name)
-		}
-		return seen, err
-	})
-	switch {
-	case errors.Is(err, zk.ErrNoNode):
-		return true, nil
-	case err != nil:
-		return false, err
-	case h == anyPlace:
-		again = !slices.EqualFunc(queueOf(seen.names), q, func(a, b numbered) bool { return a.name == b.name })
-	case hasSeats(w.place.spec): // it may have got its slot just before
-		rec, _ := decodeRecord(seen.data)
-		again = rec.Agreed && q.find(h.name) >= q.holders()
-	}
-	if !again {
-		w.gone, w.data = seen.event, seen.data
-	}
-	return again, nil
-}
-
 // pause waits until there is a change in what the waiter waits for, or it is time to look.
 func (w *waiting) pause(ctx context.Context) error {
 	after := validity.RenewAfter(w.r.TTL)
@@ -250,8 +199,8 @@ func (w *waiting) pause(ctx context.Context) error {
 	timer := time.NewTimer(after)
 	defer timer.Stop()
 	select {
-	case <-w.gone:
-		w.gone = nil
+	case <-w.place.changed():
+		w.place.unwatch()
 		return nil
 	case <-timer.C:
 		return nil
@@ -309,8 +258,8 @@ func (w *waiting) holder(ctx context.Context, first numbered) (glimpse, error) {
 	seen, recent := w.recent()
 	is := glimpse{first: first, at: w.s.clock.Now()}
 	switch {
-	case first.name == w.before.name && w.gone != nil:
-		is.data = w.data
+	case first.name == w.place.before.name && w.place.set != nil:
+		is.data = w.place.data
 	case recent && (seen.first.name == first.name || w.first.name == ""):
 		return seen, nil
 	default:
@@ -331,6 +280,7 @@ func (w *waiting) holder(ctx context.Context, first numbered) (glimpse, error) {
 // the place is read again after the proof. So a lease that was broken before it was granted
 // is over a TTL after the break.
 func (w *waiting) granted(ctx context.Context, q lineup, asOf clock.Instant) (store.Grant, error) {
+	w.place.unwatch()
 	at := max(w.start, w.s.clock.Now().Add(-validity.RenewAfter(w.r.TTL)))
 	proven, err := w.place.Prove(ctx, at)
 	if err != nil {

@@ -58,9 +58,9 @@ func TestNoWatchOfWhatIsGone(t *testing.T) {
 	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
 	l := request("watched", 10*time.Second)
 	mustAcquire(t, s, l)
-	w := &waiting{s: s, r: store.WaitRequest{Lease: l}, place: s.places.leases.get(leaseKey{l.Name, l.Owner}).place.Load()}
+	p := s.places.leases.get(leaseKey{l.Name, l.Owner}).place.Load()
 	gone := placeName(newMark("somebody"), rule.Mutex, 1) + "0000000000"
-	if is, err := w.watch(t.Context(), nil, hurdle{gone}); err != nil || !is {
+	if is, err := p.watch(t.Context(), nil, hurdle{gone}); err != nil || !is {
 		t.Fatalf("watch: %v, %v", is, err)
 	}
 	if all, err := askWord(t.Context(), shared.Addr, "wchp"); err != nil || strings.Contains(all, "whitelist") || strings.Contains(all, gone) {

@@ -13,6 +13,7 @@ import (
 type Batch struct {
 	session *Session
 	answers []Answer
+	room    [2]Answer // for few answers
 	left    atomic.Int32
 	done    chan struct{} // closed when each of them is answered, or never will be
 }
@@ -24,7 +25,11 @@ func (ss *Session) Send(ctx context.Context, requests ...Request) (*Batch, error
 	if err != nil {
 		return nil, err
 	}
-	b := &Batch{session: ss, answers: make([]Answer, len(requests)), done: make(chan struct{})}
+	b := &Batch{session: ss, done: make(chan struct{})}
+	if b.answers = b.room[:]; len(requests) > len(b.room) {
+		b.answers = make([]Answer, len(requests))
+	}
+	b.answers = b.answers[:len(requests)]
 	b.left.Store(int32(len(requests)))
 	for i := range b.answers {
 		b.answers[i].Err = zk.ErrConnectionClosed

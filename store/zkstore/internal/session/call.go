@@ -64,6 +64,10 @@ func Call[T any](ctx context.Context, ss *Session, do func(c *zk.Conn) (T, error
 // Broken reports whether a call failed with its connection, or its answer makes no sense, so
 // that the outcome is unknown while the session goes on.
 func Broken(err error) bool {
+	return err != nil && brokenBy(err)
+}
+
+func brokenBy(err error) bool {
 	return errors.Is(err, errStrange) || errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrNoServer) || errors.Is(err, zk.ErrSessionMoved) || isNetwork(err)
 }
 

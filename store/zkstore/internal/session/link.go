@@ -231,11 +231,13 @@ func (l *link) giveUp(silent time.Duration) {
 func (l *link) reach(ctx context.Context, introduced bool) (*wire, error) {
 	for {
 		l.mu.Lock()
-		w, live, changed := l.wire, l.live && (l.known || !introduced), l.changedLocked()
-		l.mu.Unlock()
-		if live {
+		if l.live && (l.known || !introduced) {
+			w := l.wire
+			l.mu.Unlock()
 			return w, ctx.Err()
 		}
+		changed := l.changedLocked()
+		l.mu.Unlock()
 		select {
 		case <-changed:
 		case <-l.over:

@@ -7,33 +7,35 @@ import (
 )
 
 // Request is a request that a session sends by itself, without the library: one of those
-// that locks are made of. What needs a watch or is rare goes through the library.
+// that locks are made of, and what waits for them. What is rare goes through the library.
 type Request struct {
 	op   int32
 	body []byte
+	// watch is the one that the request sets, or nil.
+	watch *Watch
 }
 
 // List asks for the names of a node's children, and whether it has data.
 func List(path string) Request {
-	return Request{opGetChildren2, append(str(path), 0)} // no watch
+	return Request{op: opGetChildren2, body: append(str(path), 0)} // no watch
 }
 
 // Read asks for what a node says.
 func Read(path string) Request {
-	return Request{opGetData, append(str(path), 0)} // no watch
+	return Request{op: opGetData, body: append(str(path), 0)} // no watch
 }
 
 // Sync asks the server to catch up with the leader before it answers.
-func Sync(path string) Request { return Request{opSync, str(path)} }
+func Sync(path string) Request { return Request{op: opSync, body: str(path)} }
 
 // Delete deletes a node, whatever its version.
 func Delete(path string) Request {
-	return Request{opDelete, binary.BigEndian.AppendUint32(str(path), anyVersion)}
+	return Request{op: opDelete, body: binary.BigEndian.AppendUint32(str(path), anyVersion)}
 }
 
 // Check does nothing, and fails if there is no such node. It is part of a Multi.
 func Check(path string) Request {
-	return Request{opCheck, binary.BigEndian.AppendUint32(str(path), anyVersion)}
+	return Request{op: opCheck, body: binary.BigEndian.AppendUint32(str(path), anyVersion)}
 }
 
 // Create makes an ephemeral sequential node. The answer has its zxid.
@@ -47,7 +49,7 @@ func Create(path string, data []byte, acl []zk.ACL) Request {
 		b = appendBytes(b, a.Scheme)
 		b = appendBytes(b, a.ID)
 	}
-	return Request{opCreate2, binary.BigEndian.AppendUint32(b, zk.FlagEphemeralSequential)}
+	return Request{op: opCreate2, body: binary.BigEndian.AppendUint32(b, zk.FlagEphemeralSequential)}
 }
 
 // Multi is one transaction of Check, Delete and Create. All of them are done, or none.
@@ -56,7 +58,7 @@ func Multi(of ...Request) Request {
 	for _, r := range of {
 		b = append(multiHeader(b, r.op, false), r.body...)
 	}
-	return Request{opMulti, multiHeader(b, -1, true)}
+	return Request{op: opMulti, body: multiHeader(b, -1, true)}
 }
 
 func multiHeader(b []byte, op int32, done bool) []byte {

@@ -5,8 +5,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -34,10 +36,11 @@ type wire struct {
 	shaken  bool // the handshake was answered
 	created bool // the handshake asks for a new session
 	asked   clock.Instant
-	xid     int32             // of the last request; those of the library get others here
-	sent    map[int32]pending // of those not yet answered
-	broken  bool              // nothing is sent any more
-	auths   int               // identities that were given
+	xid     int32               // of the last request; those of the library get others here
+	sent    map[int32]pending   // of those not yet answered
+	watches map[string][]*Watch // by the paths of their nodes
+	broken  bool                // nothing is sent any more
+	auths   int                 // identities that were given
 
 	out      []byte // what is to be written
 	spare    []byte // its memory, when it was written
@@ -58,7 +61,7 @@ type pending struct {
 }
 
 func newWire(c net.Conn, l *link) *wire {
-	return &wire{Conn: c, in: bufio.NewReaderSize(c, 16<<10), link: l, before: l.zxid.Load(), sent: make(map[int32]pending)}
+	return &wire{Conn: c, in: bufio.NewReaderSize(c, 16<<10), link: l, before: l.zxid.Load(), sent: make(map[int32]pending), watches: make(map[string][]*Watch)}
 }
 
 // SetReadDeadline implements net.Conn. A server that does not answer the handshake soon
@@ -155,10 +158,18 @@ func (w *wire) ask(b *Batch, requests []Request) {
 	w.mu.Lock()
 	if w.broken {
 		w.mu.Unlock()
+		for _, r := range requests {
+			if r.watch != nil {
+				close(r.watch.Over)
+			}
+		}
 		b.lose(len(requests))
 		return
 	}
 	for i, r := range requests {
+		if r.watch != nil {
+			w.watchLocked(r.watch)
+		}
 		xid := w.nextLocked(pending{op: r.op, sent: now, batch: b, index: i})
 		w.out = binary.BigEndian.AppendUint32(w.out, uint32(8+len(r.body)))
 		w.out = binary.BigEndian.AppendUint32(w.out, uint32(xid))
@@ -168,24 +179,42 @@ func (w *wire) ask(b *Batch, requests []Request) {
 	w.flushUnlock()
 }
 
-// flushUnlock has what is to be written written, by a goroutine that does nothing else: a
-// server that takes nothing holds nobody up. w.mu is held, and flushUnlock unlocks it.
+// flushUnlock has what is to be written written. w.mu is held, and flushUnlock unlocks it. A
+// few requests that are not answered certainly fit into the socket's buffer, so the caller
+// writes them, which saves waking up another goroutine. If there are more, a goroutine that does
+// nothing else writes: a server that takes nothing holds nobody up.
 func (w *wire) flushUnlock() {
-	idle := !w.flushing
+	idle, few := !w.flushing, len(w.sent) <= fewRequests && len(w.out) <= fewBytes
 	w.flushing = true
 	w.mu.Unlock()
-	if idle {
-		go w.flush()
+	switch {
+	case !idle:
+	case few:
+		w.flush(1)
+	default:
+		go w.flush(math.MaxInt)
 	}
 }
 
-// flush writes what is to be written. Goroutines that are about to send something go first:
-// their requests then leave with the same write.
-func (w *wire) flush() {
+// What certainly fits into the buffer of a socket.
+const (
+	fewRequests = 16
+	fewBytes    = 4 << 10
+)
+
+// flush writes what is to be written, with that many writes; a goroutine of its own continues.
+// Goroutines that are about to send something go first: their requests then leave with the same
+// write.
+func (w *wire) flush(writes int) {
 	runtime.Gosched()
 	w.mu.Lock()
 	var err error
-	for len(w.out) > 0 && err == nil {
+	for ; len(w.out) > 0 && err == nil; writes-- {
+		if writes == 0 {
+			w.mu.Unlock()
+			go w.flush(math.MaxInt)
+			return
+		}
 		out := w.out
 		w.out = w.spare[:0]
 		w.mu.Unlock()
@@ -205,8 +234,8 @@ func (w *wire) fail(err error) {
 	w.mu.Lock()
 	shaken, first := w.shaken, !w.broken
 	w.broken = true
-	lost := w.sent
-	w.sent = nil
+	lost, watches := w.sent, w.watches
+	w.sent, w.watches = nil, nil
 	w.mu.Unlock()
 	if !first {
 		return
@@ -215,6 +244,11 @@ func (w *wire) fail(err error) {
 	for _, p := range lost {
 		if p.batch != nil {
 			p.batch.lose(1)
+		}
+	}
+	for _, of := range watches {
+		for _, watch := range of {
+			close(watch.Over)
 		}
 	}
 }
@@ -288,6 +322,8 @@ func (w *wire) observe(answer []byte) (library bool) {
 		}
 	}
 	switch {
+	case xid == announcement:
+		return !w.announced(answer[16:])
 	case !ok:
 		return true
 	case r.batch == nil:
@@ -300,4 +336,40 @@ func (w *wire) observe(answer []byte) (library bool) {
 		w.Conn.Close()
 	}
 	return false
+}
+
+// watchLocked sets a watch, before its request leaves: so no announcement is missed.
+func (w *wire) watchLocked(of *Watch) {
+	of.forget = w.unwatch
+	w.watches[of.path] = append(w.watches[of.path], of)
+}
+
+// unwatch forgets a watch.
+func (w *wire) unwatch(of *Watch) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	left := slices.DeleteFunc(w.watches[of.path], func(other *Watch) bool { return other == of })
+	if len(left) == 0 {
+		delete(w.watches, of.path)
+	} else {
+		w.watches[of.path] = left
+	}
+}
+
+// announcement is the number of an answer that announces a change.
+const announcement = -1
+
+// announced takes an announcement of the server, and reports whether it was for a Watch.
+func (w *wire) announced(event []byte) bool {
+	f := fields{rest: event}
+	f.take(8) // what has changed, and the state of the connection
+	path := f.bytes()
+	w.mu.Lock()
+	told := w.watches[string(path)]
+	delete(w.watches, string(path))
+	w.mu.Unlock()
+	for _, of := range told {
+		close(of.Over)
+	}
+	return len(told) > 0
 }

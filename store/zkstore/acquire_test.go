@@ -1,0 +1,41 @@
+package zkstore
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/rule"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// An attempt whose holder leaves while it is refused keeps its place, which has the lock then. A
+// new place would be behind those of others.
+func TestRefusedPlaceKeepsItsTurn(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	other := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	holder, l := request("keeps its turn", 20*time.Second), request("keeps its turn", 20*time.Second)
+	mustAcquire(t, other, holder)
+	a := &attempt{s, store.AcquireRequest{Lease: l}, s.clock.Now()}
+	p, err := s.places.enqueue(t.Context(), l, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, me, err := p.queue(t.Context())
+	if err != nil || q.owns(me).Verdict == rule.Granted {
+		t.Fatalf("the place has the lock, or %v", err)
+	}
+	mustRelease(t, other, holder)
+	if _, err := a.refused(t.Context(), p, q.queue, me); !errors.Is(err, errChanged) {
+		t.Fatalf("refuse a place whose holder has left: %v, want %v", err, errChanged)
+	}
+	if _, err := a.take(t.Context(), p); err != nil {
+		t.Fatalf("take the lock: %v", err)
+	}
+	st, err := other.Inspect(t.Context(), l.Name)
+	if err != nil || st.Holder.Owner != l.Owner {
+		t.Fatalf("inspect: %+v, %v, want the holder %s", st, err, l.Owner)
+	}
+	mustRelease(t, s, l)
+}

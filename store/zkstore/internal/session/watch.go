@@ -1,0 +1,40 @@
+package session
+
+// Watch tells when a node changes, or has other children. It does so once. It is set on one
+// connection and ends with that: a waiter then looks, and sets another.
+type Watch struct {
+	// Over is closed at the change, or when the connection has broken.
+	Over chan struct{}
+	path string
+	ask  Request
+	// forget takes it out of the watches of its connection. It is nil until it is set.
+	forget func(*Watch)
+}
+
+// WatchNode returns a watch for a change of the data of a node, or for its end. Its request
+// also reads the node. There is no watch if there is no such node.
+func WatchNode(path string) *Watch {
+	return newWatch(path, Request{op: opGetData, body: append(str(path), 1)})
+}
+
+// WatchList returns a watch for a change of the children of a node. Its request also lists
+// them.
+func WatchList(path string) *Watch {
+	return newWatch(path, Request{op: opGetChildren2, body: append(str(path), 1)})
+}
+
+func newWatch(path string, ask Request) *Watch {
+	w := &Watch{Over: make(chan struct{}), path: path, ask: ask}
+	w.ask.watch = w
+	return w
+}
+
+// Request returns the request that sets the watch. It is sent once: a watch cannot be set again.
+func (w *Watch) Request() Request { return w.ask }
+
+// Stop ends the watch for this process. The server may still announce one change, to nobody.
+func (w *Watch) Stop() {
+	if w != nil && w.forget != nil {
+		w.forget(w)
+	}
+}
