@@ -23,15 +23,15 @@ type core struct {
 
 // place is a key of ours, or a request for one.
 type place struct {
-	of      store.Lease
-	prefix  string
-	key     string
-	lease   *lease
-	create  int64  // 0: the key is not known to be there
-	slot    string // the key of its slot, if it has entered a lock that several can hold
-	crowded bool   // others waited behind it when it entered
-	mailbox *mailbox
-	sent    clock.Instant // when a place that comes with a release was asked for
+	of        store.Lease
+	prefix    string
+	key       string
+	lease     *lease
+	create    int64  // 0: the key is not known to be there
+	slot      string // the key of its slot, if it has entered a lock that several can hold
+	contended bool   // others waited behind it when it entered
+	mailbox   *mailbox
+	sent      clock.Instant // when a place that comes with a release was asked for
 	// unlikely is for how long the lock is not expected to come to the place.
 	unlikely time.Duration
 	// waited is how long the place took to get the lock.
@@ -47,7 +47,7 @@ func (s *core) newPlace(of store.Lease, l *lease) *place {
 
 // own notes that the place has the lock.
 func (s *core) own(p *place) *hold {
-	h := &hold{key: p.key, create: p.create, slot: p.slot, crowded: p.crowded, waited: p.waited, lease: p.lease}
+	h := &hold{key: p.key, create: p.create, slot: p.slot, contended: p.contended, waited: p.waited, lease: p.lease}
 	s.holds.put(p.of.Name, p.of.Owner, h, s.clock.Now())
 	if s.inbox.holderProcess() != "" {
 		s.inbox.start()

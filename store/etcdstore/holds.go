@@ -14,8 +14,8 @@ type hold struct {
 	create int64
 	// slot is the key of the slot of a place that shares its lock.
 	slot string
-	// crowded is set if others waited behind it when it came to share its lock.
-	crowded bool
+	// contended is set if others waited behind it when it came to share its lock.
+	contended bool
 	// waited is how long the place took to get the lock.
 	waited time.Duration
 	// lease is what the key is attached to. named is the lease that the key is named

@@ -64,7 +64,7 @@ func (s *core) leaveShared(ctx context.Context, p *place) error {
 	if p.lease.tainted.Load() {
 		return errUnsure
 	}
-	l := leaving{s: s, name: p.of.Name, key: p.key, create: p.create, slot: p.slot, crowded: p.slot == ""}
+	l := leaving{s: s, name: p.of.Name, key: p.key, create: p.create, slot: p.slot, contended: p.slot == ""}
 	if err := l.run(ctx); !errors.Is(err, store.ErrNotHeld) {
 		return err
 	}

@@ -17,13 +17,13 @@ type leaving struct {
 	slot   string // its key; empty: it is not known to have one
 	mod    int64  // as in ending
 	v      *view  // nil: nothing was read
-	// crowded is set if there are others to tell, as far as is known, and permit if the lock
+	// contended is set if there are others to tell, as far as is known, and permit if the lock
 	// is known to be a semaphore.
-	crowded, permit bool
-	also            []operation // further ones of the transaction that ends the place
-	handed          handing     // what the last transaction handed on
-	doubt           bool        // a try failed and may have taken effect
-	quiet           bool        // the transaction cannot write to others
+	contended, permit bool
+	also              []operation // further ones of the transaction that ends the place
+	handed            handing     // what the last transaction handed on
+	doubt             bool        // a try failed and may have taken effect
+	quiet             bool        // the transaction cannot write to others
 }
 
 // releaseShared is release for a lock that several can hold.
@@ -33,7 +33,7 @@ func (s *core) releaseShared(ctx context.Context, r store.ReleaseRequest) error 
 		l := leaving{s: s, name: r.Name, doubt: doubt, permit: !r.Kind.IsMutex() && !r.Kind.Shared}
 		known := h != nil && r.Attempt == ""
 		if known {
-			l.key, l.create, l.slot, l.crowded = h.key, h.create, h.slot, h.crowded
+			l.key, l.create, l.slot, l.contended = h.key, h.create, h.slot, h.contended
 		} else {
 			has, err := l.find(ctx, r)
 			switch {
@@ -99,7 +99,7 @@ func (l *leaving) find(ctx context.Context, r store.ReleaseRequest) (entry, erro
 
 // run deletes the place and its slot.
 func (l *leaving) run(ctx context.Context) error {
-	if l.v == nil && l.crowded {
+	if l.v == nil && l.contended {
 		v, err := l.s.read(ctx, l.name)
 		if v == nil {
 			return err

@@ -30,7 +30,7 @@ func (l layout) pass(v *view, name string, freed int64) (p passage) {
 		if !e.waits() {
 			continue
 		}
-		m := message{Create: e.create, Crowded: i+1 < len(v.places)}
+		m := message{Create: e.create, Contended: i+1 < len(v.places)}
 		if i == holders { // it has to be told by the last one that leaves
 			p.ifs = append(p.ifs, modified(e.key, e.mod))
 		} else if _, beside := v.companion(i); !beside && told < mostTold-1 {
@@ -74,7 +74,7 @@ type handing struct {
 func (l layout) hand(v *view, name string, freed int64) (h handing) {
 	holders := v.holders()
 	for i, e := range v.places[:min(len(v.places), holders+1)] {
-		m := message{Create: e.create, Crowded: i+1 < len(v.places)}
+		m := message{Create: e.create, Contended: i+1 < len(v.places)}
 		switch {
 		case !e.waits():
 		case i == holders:
@@ -108,7 +108,7 @@ func (h handing) told(r *clientv3.TxnResponse) int64 {
 func (l layout) letIn(v *view, name string, told int64) (then []operation) {
 	holders, entered := v.holders(), v
 	for i, e := range v.places[:min(len(v.places), holders+1)] {
-		m := message{Create: e.create, Crowded: i+1 < len(v.places)}
+		m := message{Create: e.create, Contended: i+1 < len(v.places)}
 		switch {
 		case !e.waits() || i == holders && e.create == told:
 			continue
@@ -151,7 +151,7 @@ func (l layout) turns(v *view) (then []operation) {
 		if !e.waits() {
 			continue
 		}
-		m := message{Create: e.create, Crowded: i+1 < len(v.places)}
+		m := message{Create: e.create, Contended: i+1 < len(v.places)}
 		if i < holders && len(then) < mostTold-1 && !e.Shared {
 			m.Turn, m.Slot = true, v.freeSlot(i)
 		}

@@ -86,7 +86,7 @@ func (w *shared) pushed(ctx context.Context, m push) (g store.Grant, done bool, 
 	}
 	w.heard = m.revision
 	w.resized = w.resized || m.Resized
-	w.place.crowded = m.Crowded
+	w.place.contended = m.Contended
 	switch {
 	case m.Entered:
 		return w.entered(ctx, entry{record: recordOf(w.place.of, w.place.lease, ""), mod: m.revision, slot: &slot{key: w.s.layout.slot(w.r.Name, m.Slot), number: m.Slot}})
@@ -133,7 +133,7 @@ func (w *shared) decide(ctx context.Context, v *view) (g store.Grant, done bool,
 	if me < 0 {
 		return g, false, w.missing(ctx, v)
 	}
-	p.crowded = me+1 < len(v.places)
+	p.contended = me+1 < len(v.places)
 	if e := v.places[me]; e.slot != nil { // it was let in, or an earlier try entered
 		if e.Broken {
 			return g, false, w.broken()

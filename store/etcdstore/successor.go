@@ -27,13 +27,13 @@ type message struct {
 	Whole bool       `json:"w,omitempty"`
 	// The fields up to Resized are for places of locks that several can hold. A message tells
 	// them to look. With Entered, the transaction has let the place in, with Slot. With Turn,
-	// the owner of a permit may enter, and Slot is likely to be free. Crowded says that others
+	// the owner of a permit may enter, and Slot is likely to be free. Contended says that others
 	// wait behind. Resized says that Resize removed the place.
-	Entered bool  `json:"e,omitempty"`
-	Turn    bool  `json:"t,omitempty"`
-	Slot    int64 `json:"s,omitempty"`
-	Crowded bool  `json:"b,omitempty"`
-	Resized bool  `json:"r,omitempty"`
+	Entered   bool  `json:"e,omitempty"`
+	Turn      bool  `json:"t,omitempty"`
+	Slot      int64 `json:"s,omitempty"`
+	Contended bool  `json:"b,omitempty"`
+	Resized   bool  `json:"r,omitempty"`
 	// Broken is the owner of the place, whose lease was broken. Only Create is set beside it.
 	Broken string `json:"x,omitempty"`
 }

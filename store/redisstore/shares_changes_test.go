@@ -6,7 +6,7 @@ import "github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 var shareChanges = []change{
 	{name: "an owner that was released is granted the lock", script: script.Admit, old: "if got[3] then\n    return {2}\n  end\n  record, weight", new: "record, weight"},
 	{name: "a broken lease is granted again", script: script.Admit, old: "if h and h.broken == '1' then\n    return {2}\n  elseif exact", new: "if exact"},
-	{name: "a lease grows", script: script.Admit, old: "if h and weight > h.weight and not crowded then\n    return {6, kind, h.value}\n  end\n", new: ""},
+	{name: "a lease grows", script: script.Admit, old: "if h and weight > h.weight and not surplus then\n    return {6, kind, h.value}\n  end\n", new: ""},
 	{name: "another kind is not noticed", script: script.Admit, old: "elseif record.kind ~= kind and (head or holds[1]) then\n    return {6, record.kind, head or holds[1].value}\n", new: ""},
 	{name: "another kind is noticed when no owner uses it", script: script.Admit, old: "elseif record.kind ~= kind and (head or holds[1]) then\n    return {6, record.kind, head or holds[1].value}\n", new: "elseif record.kind ~= kind then\n    return {6, record.kind, value}\n"},
 	{name: "waiters are overtaken", script: script.Admit, old: "if picked and (barges or first) and mode", new: "if picked and mode"},
@@ -133,7 +133,7 @@ var shareChanges = []change{
 	{name: "a number is set while another is in use", script: script.Seat, old: "if record.kind ~= from and record.kind ~= to and (value or record.kept) then", new: "if false then"},
 	{name: "a permit is granted beside a slot too many", script: script.Admit, old: "if left > 0 and record.resized and tooMany(record) then", new: "if false then"},
 	{name: "a permit is handed on beside a slot too many", script: script.EndHold, old: "if left > 0 and record.resized and tooMany(record) then", new: "if false then"},
-	{name: "a lease is granted again beside a slot too many", script: script.Admit, old: "local crowded = h and tooMany(record)", new: "local crowded = false"},
+	{name: "a lease is granted again beside a slot too many", script: script.Admit, old: "local surplus = h and tooMany(record)", new: "local surplus = false"},
 	{name: "a slot too many is forgotten when the number is not kept any more", script: script.RenewHold, old: "if record.kept or seat or tooMany(record) then", new: "if record.kept or seat then"},
 	{name: "a lease with a slot too many is given back", script: script.Admit, old: "if exact and string.match(slots, '%d+$') + 0 >= record.limit then", new: "if false then"},
 	{name: "a lease with a slot too many is given back to a free server", script: script.Admit, old: "if not picked or string.match(picked, '%d+$') + 0 >= limit + 0 then", new: "if not picked then"},

@@ -15,9 +15,9 @@ const (
 	atOnce = 32
 	// idleFor is how long an idle connection is kept.
 	idleFor = time.Minute
-	// crowdedFor is how long a call waits for others before it goes on regardless:
-	// they may themselves wait for a transaction that relies on a lease (see Hold).
-	crowdedFor = time.Second
+	// contendedFor is how long a call waits for other calls before it goes on regardless:
+	// these may themselves wait for a transaction that relies on a lease (see Hold).
+	contendedFor = time.Second
 	// manyCalls is how many calls it takes to show that a process is not there for
 	// one lock only.
 	manyCalls = 16
@@ -69,7 +69,7 @@ func (p *pool) enter(ctx context.Context) (leave func()) {
 		return func() { <-p.slots }
 	default:
 	}
-	timer := time.NewTimer(crowdedFor)
+	timer := time.NewTimer(contendedFor)
 	defer timer.Stop()
 	select {
 	case p.slots <- struct{}{}:

@@ -87,14 +87,14 @@ local function admit(key, counter, tombstone, got, kind, weight, value, ttl, pro
     writeRecord(key, record, ms)
     h = nil
   end
-  local crowded = h and tooMany(record) -- then it gets no place, of which it has no use
-  if h and weight > h.weight and not crowded then
+  local surplus = h and tooMany(record) -- then it gets no place, of which it has no use
+  if h and weight > h.weight and not surplus then
     return {6, kind, h.value}
   end
   local left = room(record)
   if (h or weight <= left) and refusal then
     return refusal
-  elseif h and not crowded then -- the same request again gets the same grant, which is never shortened
+  elseif h and not surplus then -- the same request again gets the same grant, which is never shortened
     if attempt ~= '' and attempt ~= h.made then
       h.made = ''
     end
@@ -125,7 +125,7 @@ local function admit(key, counter, tombstone, got, kind, weight, value, ttl, pro
       head = flagged(head, 'waiting')
     end
     head, lasts = head or '', lasts or -2
-    if mode == '' or mode == 'h' or crowded then
+    if mode == '' or mode == 'h' or surplus then
       said = {0, head, lasts, 0, 0, time[1], time[2]}
     else
       -- uses enqueue
