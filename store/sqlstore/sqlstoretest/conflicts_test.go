@@ -60,7 +60,7 @@ func deadlock(t *testing.T, on *bed, s *sqlstore.Store, schema string, leases []
 }
 
 // The server ends a call because of a deadlock with another session. The store makes the call again,
-// and names the deadlock if that is of no use.
+// and names the deadlock if that does not help.
 func TestDeadlock(t *testing.T) {
 	everywhere(t, func(t *testing.T, on *bed) {
 		t.Parallel()
@@ -130,7 +130,7 @@ func TestSerializationFailure(t *testing.T) {
 }
 
 // A call that waits for a row of another session longer than the server allows is made again,
-// and its error says so if that is of no use.
+// and its error says so if that does not help.
 func TestRowOfAnotherSession(t *testing.T) {
 	everywhere(t, func(t *testing.T, on *bed) {
 		t.Parallel()
