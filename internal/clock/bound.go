@@ -21,10 +21,10 @@ type bound struct {
 	values context.Context
 	end    time.Time
 
-	mu      sync.Mutex
-	stopped bool
-	timed   context.Context // made when it is needed, with a timer
-	cancel  context.CancelFunc
+	mu     sync.Mutex
+	ended  error           // why it has ended, while there is no timer
+	timed  context.Context // made when it is needed, with a timer
+	cancel context.CancelFunc
 }
 
 // Deadline implements context.Context.
@@ -35,9 +35,11 @@ func (b *bound) Done() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.timed == nil {
-		b.timed, b.cancel = context.WithDeadline(b.values, b.end)
-		if b.stopped {
+		if b.endedLocked() == context.Canceled { // not DeadlineExceeded, even if that is over by now
+			b.timed, b.cancel = context.WithCancel(b.values)
 			b.cancel()
+		} else {
+			b.timed, b.cancel = context.WithDeadline(b.values, b.end)
 		}
 	}
 	return b.timed.Done()
@@ -47,15 +49,18 @@ func (b *bound) Done() <-chan struct{} {
 func (b *bound) Err() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	switch {
-	case b.timed != nil:
+	if b.timed != nil {
 		return b.timed.Err()
-	case b.stopped:
-		return context.Canceled
-	case !time.Now().Before(b.end):
-		return context.DeadlineExceeded
 	}
-	return nil
+	return b.endedLocked()
+}
+
+// endedLocked is Err while there is no timer. It keeps what it returned first.
+func (b *bound) endedLocked() error {
+	if b.ended == nil && !time.Now().Before(b.end) {
+		b.ended = context.DeadlineExceeded
+	}
+	return b.ended
 }
 
 // Value implements context.Context. Once there is a timer, the context package finds it by
@@ -73,8 +78,10 @@ func (b *bound) Value(key any) any {
 func (b *bound) stop() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.stopped = true; b.cancel != nil {
+	if b.cancel != nil {
 		b.cancel()
+	} else if b.endedLocked() == nil {
+		b.ended = context.Canceled
 	}
 }
 

@@ -63,6 +63,26 @@ func TestBoundTellsItsEndWithoutATimer(t *testing.T) {
 	})
 }
 
+// The first error of a bounded context is its last.
+func TestBoundKeepsItsError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		late, stop := clock.Bound(t.Context(), time.Second)
+		time.Sleep(time.Second)
+		if err := late.Err(); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Err after the deadline: %v", err)
+		}
+		if stop(); !errors.Is(late.Err(), context.DeadlineExceeded) {
+			t.Errorf("Err after the deadline and stop: %v", late.Err())
+		}
+		early, stop := clock.Bound(t.Context(), time.Second)
+		stop()
+		time.Sleep(time.Second)
+		if <-early.Done(); !errors.Is(early.Err(), context.Canceled) {
+			t.Errorf("Err after stop and the deadline: %v", early.Err())
+		}
+	})
+}
+
 // A caller that waits for less than the rest of a bounded context does not have to watch it.
 func TestDoneWithin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

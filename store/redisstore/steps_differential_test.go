@@ -150,7 +150,7 @@ func (e *ears) listQuestion(r *rand.Rand, owners []string) driver.Question {
 	lease := func() store.Lease {
 		l := store.Lease{Name: pick(r, listLocks), Owner: pick(r, owners), Meta: `{"pid":1}`, TTL: pick(r, []time.Duration{time.Minute, time.Hour}), Require: store.Class(r.IntN(2)) * store.CrashSafe}
 		if l.Owner == owners[1] {
-			l.Attempt = pick(r, []string{"one", "two"})
+			l.Attempt = pick(r, []string{"one", "-"})
 		}
 		return l
 	}

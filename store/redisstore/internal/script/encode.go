@@ -174,9 +174,6 @@ func (e *Encoder) appendRelease(b []byte, q driver.Question, guarded bool) []byt
 	if guarded {
 		letter = letters[1:]
 	}
-	if attempt == "" {
-		attempt = "-"
-	}
 	// Numbers one by one: a longer text would be allocated.
 	var lasts, proposed [20]byte
 	return resp.AppendWord(b, letter, string(strconv.AppendUint(lasts[:0], life, 10)), " ", always, " ", undo, " ",
