@@ -85,7 +85,9 @@ func (w *exclusive) enqueue(ctx context.Context) (g store.Grant, done bool, err 
 		return g, err == nil, err
 	}
 	w.trouble = 0
-	p.unlikely = unlikelyBehind(got.Count)
+	if !first.native {
+		p.unlikely = unlikelyBehind(got.Count)
+	}
 	w.reason(s.busy(ctx, w.r.Name, first, int(got.Count)-1))
 	return g, false, nil
 }

@@ -49,7 +49,7 @@
 // file.
 //
 // In case a message is lost, waiters also read the row: the first in the queue
-// once a second, the others every four seconds. Without sockets, the first reads
+// once a second, the others every two seconds. Without sockets, the first reads
 // it 20 to 100 times a second, and the others less often the farther back they
 // are. There are no sockets on Windows, for handles given to New, and for long
 // paths on systems other than Linux. Reading blocks no other process.

@@ -108,7 +108,9 @@ func (b *database) transact(ctx context.Context, readOnly bool, work func(*trans
 		// A handle of the caller's gets its connection back. A connection that had an error may be
 		// broken, which the handle finds out.
 		if !sound || !b.own || !b.sessions.put(s) {
-			err = errors.Join(err, s.end())
+			if e := s.end(); e != nil && err != nil { // a step that was committed has not failed
+				err = errors.Join(err, e)
+			}
 		}
 	}()
 	gone := s.conn.Raw(func(c any) (broken error) {

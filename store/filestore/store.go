@@ -132,7 +132,11 @@ func (s *Store) Close() error {
 	if s.gate.Enter(nil) != nil {
 		return nil // it is closed already
 	}
-	idle, _ := s.gate.Close()
+	idle, first := s.gate.Close()
+	if !first { // another Close was faster
+		s.gate.Leave()
+		return nil
+	}
 	for _, p := range s.rejoined.Close() {
 		p.abandon(context.Background(), s)
 	}

@@ -232,7 +232,7 @@ func (w *waiting) found(position int, in rule.Blocker, expiresIn time.Duration) 
 // reads last long, more of them would only keep the holder from releasing.
 func (w *waiting) interval() time.Duration {
 	const first, slowest, behind, rarest = 10 * time.Millisecond, 50 * time.Millisecond, 25 * time.Millisecond, time.Second
-	const precaution = 4 * rarest
+	const precaution = 2 * rarest
 	d := min(first+time.Duration(w.looks)*2*time.Millisecond, slowest)
 	most := w.r.TTL / 8
 	switch {

@@ -372,7 +372,7 @@ func TestInterval(t *testing.T) {
 		{1, 0, far, time.Millisecond, time.Millisecond, time.Millisecond, false, "", 0},
 		// With a socket, reads are rare.
 		{1, 0, far, far, time.Second, time.Second, false, "x", 0},
-		{2, 0, far, far, 4 * time.Second, 4 * time.Second, false, "x", 0},
+		{2, 0, far, far, 2 * time.Second, 2 * time.Second, false, "x", 0},
 		{2, 0, far, far, 8 * time.Second, 8 * time.Second, true, "x", 0},
 		// The first waiter still reads at the end of the holder's lease, and a later one soon
 		// after, in case all before it are dead.

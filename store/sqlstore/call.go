@@ -32,8 +32,8 @@ type caller struct {
 }
 
 // call calls a procedure and scans its rows with each. It repeats the call while
-// the server says that nothing was done and that trying again can help. maybe is set
-// if the call failed but may have had an effect.
+// trying again can help. maybe is set if the call failed but may have had an effect, and if
+// it succeeded after a try that may have had one.
 //
 // It waits first while too many other calls are under way.
 func (c *caller) call(ctx context.Context, query statement, each func(row) error, args ...any) (maybe bool, err error) {
@@ -49,7 +49,7 @@ func (c *caller) callNow(ctx context.Context, query statement, each func(row) er
 	for try := 0; ; try++ {
 		conn, err := c.pool.conn(ctx)
 		if err != nil {
-			// Nothing was sent.
+			// Nothing was sent in this try.
 			if c.engine.fault(err).again && pause(ctx, try) {
 				continue
 			}
@@ -57,12 +57,13 @@ func (c *caller) callNow(ctx context.Context, query statement, each func(row) er
 			if over, ok := errors.AsType[*endedError](err); ok {
 				over.unconnected = last == nil
 			}
-			return false, err
+			return maybe, err
 		}
-		maybe, err := c.callOn(ctx, conn, query, each, args...)
+		unsure, err := c.callOn(ctx, conn, query, each, args...)
+		maybe = maybe || unsure
 		if err == nil {
 			conn.Close()
-			return false, nil
+			return maybe, nil
 		}
 		fault := c.engine.fault(err)
 		if fault.unusable {

@@ -29,8 +29,8 @@ func errorNumber(err error) string {
 
 func (mysql) fault(err error) fault {
 	f := mysqlFault(errorNumber(err))
-	if errors.Is(err, driver.ErrBadConn) { // the driver has sent nothing
-		f.certain, f.again = true, true
+	if errors.Is(err, driver.ErrBadConn) { // lib/pq says so even if it has sent the call
+		f.again = true
 	}
 	return f
 }

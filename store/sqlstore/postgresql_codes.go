@@ -23,8 +23,8 @@ func sqlState(err error) string {
 
 func (postgresql) fault(err error) fault {
 	f := sqlFault(sqlState(err))
-	if errors.Is(err, driver.ErrBadConn) { // the driver has sent nothing
-		f.certain, f.again = true, true
+	if errors.Is(err, driver.ErrBadConn) { // lib/pq says so even if it has sent the call
+		f.again = true
 	}
 	if f.code == "" && strings.Contains(err.Error(), "received unexpected message") { // as pgx says
 		f.advice = "the server there is not PostgreSQL"

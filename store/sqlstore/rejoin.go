@@ -54,10 +54,15 @@ func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, ne
 		return false, s.failed(ctx, "release", r.Name, maybe, err)
 	}
 	if !done {
+		was := maybe // done by a try before the last one
+		if was {
+			undo{s, next.Lease, false, true}.start(ctx)
+		}
 		// It may be the lease of a semaphore of one permit that was resized.
 		if done, maybe, err = s.release(ctx, r); err != nil {
 			return false, s.failed(ctx, "release", r.Name, maybe, err)
 		}
+		done = done || was
 	}
 	if !done {
 		return false, store.ErrNotHeld

@@ -40,7 +40,7 @@ func (s *Store) release(ctx context.Context, r store.ReleaseRequest) (done, mayb
 	var at int64
 	maybe, err = s.call(ctx, s.calls.releaseKind, func(r row) error { return r.Scan(&done, &at) },
 		[]byte(r.Name), r.Owner, r.Attempt, r.Undo, tombstoneOf(r), r.Renewed)
-	return done, maybe, err
+	return done || maybe && err == nil, maybe, err
 }
 
 // releaseMutex ends the lease of a mutex, in the session that has its signal if there is
@@ -62,11 +62,11 @@ func (s *Store) releaseMutex(ctx context.Context, r store.ReleaseRequest) (done,
 			return false, maybe, err
 		}
 	}
-	// The session may have been lost long ago, and the lease is as it was; or the
-	// call before this one ended the lease.
+	// The session may have been lost long ago, and the lease is as it was; or a call or try
+	// before the last one ended the lease.
 	was := maybe
 	maybe, err = s.call(ctx, s.calls.release, scan, []byte(l.Name), l.Owner, l.Attempt, r.Undo, tombstone, r.Renewed, int64(0))
-	return done || was && err == nil, maybe, err
+	return done || (was || maybe) && err == nil, maybe, err
 }
 
 // tombstoneOf returns how long the owner of a released lease is refused.

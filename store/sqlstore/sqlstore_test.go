@@ -67,7 +67,7 @@ func TestFaults(t *testing.T) {
 		outcome                  store.Outcome
 	}{
 		{PostgreSQL, errors.New("broken pipe"), false, false, true, store.Unreachable},
-		{PostgreSQL, driver.ErrBadConn, true, true, true, store.Unreachable},
+		{PostgreSQL, driver.ErrBadConn, false, true, true, store.Unreachable},
 		{PostgreSQL, serverError("40001"), true, true, false, store.Unsettled},
 		{PostgreSQL, serverError("40P01"), true, true, false, store.Unsettled},
 		{PostgreSQL, serverError("40003"), false, false, false, store.Refused},
@@ -84,7 +84,7 @@ func TestFaults(t *testing.T) {
 		{PostgreSQL, serverError("0A000"), true, true, false, store.Refused},
 
 		{MySQL, errors.New("invalid connection"), false, false, true, store.Unreachable},
-		{MySQL, driver.ErrBadConn, true, true, true, store.Unreachable},
+		{MySQL, driver.ErrBadConn, false, true, true, store.Unreachable},
 		{MySQL, errors.New("Error 1213 (40001): Deadlock found"), true, true, false, store.Unsettled},
 		{MySQL, errors.New("Error 1205 (HY000): Lock wait timeout exceeded"), true, true, false, store.Unsettled},
 		{MySQL, errors.New("Error 3058 (HY000): Deadlock found when trying to get user-level lock"), true, true, false, store.Unsettled},

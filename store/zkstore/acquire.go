@@ -81,19 +81,23 @@ func (a *attempt) run(ctx context.Context) (store.Grant, error) {
 // take takes the lock if the place has it, and otherwise removes the place.
 func (a *attempt) take(ctx context.Context, p *place) (store.Grant, error) {
 	s := a.s
-	for {
+	for refused := false; ; {
 		q, me, err := p.queue(ctx)
-		if err != nil {
+		switch {
+		case err != nil:
 			s.places.remove(p)
 			return store.Grant{}, err
-		}
-		if me < 0 { // somebody else has removed it
+		case me < 0 && refused: // an answer to refused was lost, which had removed it
+			p.leave()
+			return store.Grant{}, errFree
+		case me < 0: // somebody else has removed it
 			p.leave()
 			return store.Grant{}, errRemoved
 		}
 		if q.owns(me).Verdict != rule.Granted || q.holds(me, p.record.Owner) {
 			g, err := a.refused(ctx, p, q.queue, me)
 			if errors.Is(err, errChanged) {
+				refused = true
 				continue
 			}
 			return g, err
