@@ -27,7 +27,7 @@ PARALLEL  = 6
 # The packages that take longest are begun first.
 LONG      = ./store/redisstore ./store/sqlstore/sqlstoretest ./store/etcdstore ./cmd/leasehold/internal/cli ./store/zkstore
 # Tests of changed scripts.
-ALONE     = ^Test(Scripts|Queues|MarkScripts|Shares|ListsOfShares)Changed$$
+ALONE     = ^Test(Scripts|Lists|Queues|MarkScripts|Shares|ListsOfShares)Changed$$
 COUNT     = 10
 BENCH     = .
 BENCHTIME = 1s
