@@ -225,7 +225,7 @@ func (n *node) apply(session *simredis.Conn, words []string, replayed bool) []by
 	if !before && n.lengthened() {
 		n.doubt(n.w.script.quarantine() + 2*time.Second)
 	}
-	if (o.name == "arrive" || o.acquires()) && said[0] != '-' {
+	if (o.name == "arrive" || o.acquires()) && (said[0] == '*' || said[0] == '$') { // $: a grant
 		n.visited()
 	}
 	n.w.hist.applies(n.index, o, said, replayed)
