@@ -49,9 +49,7 @@ func TestRejoinIsOneTransaction(t *testing.T) {
 func TestMessageForAnUnclaimedPlace(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
 	s, other := mustOpen(t, path, nil), mustOpen(t, path, nil)
-	if s.push.socket() == "" {
-		t.Skip("there are no sockets")
-	}
+	needsSockets(t, s)
 	holder, waiter, next := request("a"), request("a"), request("a")
 	mustAcquire(t, s, holder)
 	done := waitFor(t, other, waiter)

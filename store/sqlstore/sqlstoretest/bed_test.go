@@ -203,14 +203,20 @@ func (on *bed) number(t testing.TB, db *sql.DB, schema, query string, args ...an
 
 var asking sync.Mutex
 
-// waitForRows returns how many sessions wait for a row. InnoDB renews its answer only
-// after a tenth of a second without such a query, so tests ask one after the other.
+// waitForRows returns how many calls of hold wait for a row.
 func (on *bed) waitForRows(t testing.TB, db *sql.DB, schema string) int64 {
+	t.Helper()
+	return on.waitsForRows(t, db, schema, on.holding)
+}
+
+// waitsForRows returns the number that a query about waits for rows selects. InnoDB renews its
+// answer only after a tenth of a second without such a query, so tests ask one after the other.
+func (on *bed) waitsForRows(t testing.TB, db *sql.DB, schema, query string) int64 {
 	t.Helper()
 	asking.Lock()
 	defer asking.Unlock()
 	time.Sleep(150 * time.Millisecond)
-	return on.number(t, db, schema, on.holding)
+	return on.number(t, db, schema, query)
 }
 
 func lease(name string) store.Lease {

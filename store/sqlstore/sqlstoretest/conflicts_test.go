@@ -42,10 +42,7 @@ func deadlock(t *testing.T, on *bed, s *sqlstore.Store, schema string, leases []
 		done := make(chan error, 1)
 		go func() { done <- errors.Join(s.Renew(t.Context(), leases)...) }()
 		eventually.True(t, "the renewal waits for the row of b", func() bool {
-			asking.Lock()
-			defer asking.Unlock()
-			time.Sleep(150 * time.Millisecond)
-			return on.number(t, on.handle(t), schema, waiting) > 0
+			return on.waitsForRows(t, on.handle(t), schema, waiting) > 0
 		})
 		// The renewal has locked a, and cannot go on. So this succeeds only if the server ends it.
 		if err := lock(tx, "a"); err != nil {
