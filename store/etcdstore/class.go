@@ -42,6 +42,7 @@ type judged struct {
 }
 
 func (s *Store) note(c *Cluster) {
+	s.replaced.divided(c.split())
 	is := &judged{c, c.Class()}
 	was := s.cluster.Swap(is)
 	if was != nil && was.class != is.class {

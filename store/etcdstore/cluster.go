@@ -19,10 +19,10 @@ type Cluster struct {
 
 // Member is what one member says about itself.
 type Member struct {
-	// Endpoint is where it was asked. ID is its number, and Leader that of the leader it
-	// knows, or 0.
-	Endpoint   string
-	ID, Leader uint64
+	// Endpoint is where it was asked. ID is its number, Leader that of the leader it
+	// knows, or 0, and ClusterID that of its cluster.
+	Endpoint              string
+	ID, Leader, ClusterID uint64
 	// Version is that of the server, such as "3.6.15".
 	Version string
 	Learner bool
@@ -50,9 +50,32 @@ func (c *Cluster) Why() string {
 	return why
 }
 
+// split returns why the members are not of one cluster, and "" if nothing shows that.
+func (c *Cluster) split() string {
+	var first *Member
+	for i, m := range c.Members {
+		switch {
+		case m.Err != nil:
+		case first == nil:
+			first = &c.Members[i]
+		case m.ClusterID != first.ClusterID:
+			return twoClusters(first.Endpoint, m.Endpoint, fmt.Sprintf("cluster %x and cluster %x", first.ClusterID, m.ClusterID))
+		}
+	}
+	return ""
+}
+
+// twoClusters is why endpoints that belong to different clusters are refused.
+func twoClusters(one, other, because string) string {
+	return fmt.Sprintf("%s and %s belong to different clusters (%s), so a lock would have a holder in each: name the members of one cluster", one, other, because)
+}
+
 func (c *Cluster) judge() (store.Class, string) {
 	if c == nil || c.Voters == 0 {
 		return store.Efficiency, "no member of the cluster has said what the cluster is"
+	}
+	if why := c.split(); why != "" {
+		return store.Efficiency, why
 	}
 	answered, led := 0, false
 	for _, m := range c.Members {

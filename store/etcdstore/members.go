@@ -36,7 +36,8 @@ const logEvery = 10 * time.Second
 type member struct {
 	endpoint string
 
-	learner atomic.Bool
+	// learner and answers are what it said, and whether it did, when it was asked about itself.
+	learner, answers atomic.Bool
 
 	mu     sync.Mutex
 	client *clientv3.Client // nil until it is needed

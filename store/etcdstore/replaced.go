@@ -1,6 +1,7 @@
 package etcdstore
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 	"time"
@@ -25,6 +26,17 @@ type replaced struct {
 	until    clock.Instant
 	why      string
 	behind   error // the last answer had a revision that had been before
+	split    error // the members are of different clusters
+}
+
+// divided notes why the members are not of one cluster, or "". Leases that others hold may be in
+// the other cluster, so nothing is granted as long as that is so.
+func (r *replaced) divided(why string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.split = nil; why != "" {
+		r.split = quarantined(0, why)
+	}
 }
 
 // before returns the revision that the answer to a request sent now has at least.
@@ -63,7 +75,7 @@ func (r *replaced) closed(now clock.Instant) error {
 	if now < r.until {
 		return quarantined(r.until.Sub(now), r.why)
 	}
-	return nil
+	return r.split
 }
 
 // doubtful returns an error while nothing may be granted.
@@ -77,7 +89,7 @@ func (r *replaced) doubtfulLocked(now clock.Instant) error {
 	if now < r.until {
 		return quarantined(r.until.Sub(now), r.why)
 	}
-	return r.behind
+	return cmp.Or(r.split, r.behind)
 }
 
 type quarantineError struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -21,6 +22,7 @@ func (s *link) examine(ctx context.Context) *Cluster {
 	group.Wait()
 	for i, m := range c.Members {
 		s.members.list[i].learner.Store(m.Learner)
+		s.members.list[i].answers.Store(m.Err == nil)
 	}
 	_, _ = s.members.run(ctx, func(ctx context.Context, client *clientv3.Client) error {
 		r, err := client.MemberList(ctx)
@@ -35,8 +37,66 @@ func (s *link) examine(ctx context.Context) *Cluster {
 		}
 		return nil
 	})
-	c.Members = slices.CompactFunc(c.Members, func(a, b Member) bool { return a.Err == nil && b.Err == nil && a.ID == b.ID })
+	c.Members = distinct(c.Members)
 	return c
+}
+
+// distinct returns members without those that another endpoint leads to as well.
+func distinct(members []Member) []Member {
+	var all []Member
+	for _, m := range members {
+		same := func(o Member) bool { return o.Err == nil && o.ClusterID == m.ClusterID && o.ID == m.ID }
+		if m.Err != nil || !slices.ContainsFunc(all, same) {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// clones returns why the members that answer are not of one cluster although the IDs of their
+// clusters are equal, as they are of servers that were set up in the same way. One of them has
+// granted the lease with that ID, so all members of its cluster know it.
+func (s *link) clones(ctx context.Context, id clientv3.LeaseID) string {
+	var knows, other atomic.Pointer[member]
+	var group sync.WaitGroup
+	for _, e := range s.members.list {
+		if e.learner.Load() || !e.answers.Load() {
+			continue
+		}
+		group.Go(func() {
+			switch known, err := e.knows(ctx, s.o, id); {
+			case err != nil:
+			case known:
+				knows.Store(e)
+			default:
+				other.Store(e)
+			}
+		})
+	}
+	group.Wait()
+	one, two := knows.Load(), other.Load()
+	if one == nil || two == nil {
+		return ""
+	}
+	return twoClusters(one.endpoint, two.endpoint, "one does not know a lease that the other one has granted")
+}
+
+// knows reports whether a lease is there. A member that has not applied it yet is asked again.
+func (e *member) knows(ctx context.Context, o Options, id clientv3.LeaseID) (known bool, err error) {
+	for try := 0; try < 4; try++ {
+		err = e.try(ctx, o, tryTime, func(ctx context.Context, c *clientv3.Client) error {
+			r, err := c.TimeToLive(ctx, id)
+			known = err == nil && r.TTL >= 0
+			return err
+		})
+		if isGone(err) {
+			err = nil
+		}
+		if known || err != nil || !sleep(ctx, 10*time.Millisecond<<try) {
+			break
+		}
+	}
+	return known, err
 }
 
 // status asks a member about itself.
@@ -50,7 +110,8 @@ func (e *member) status(ctx context.Context, o Options) Member {
 	})
 	m.Took = time.Since(start)
 	if m.Err == nil {
-		m.ID, m.Leader, m.Version, m.Learner = r.Header.MemberId, r.Leader, r.Version, r.IsLearner
+		m.ID, m.Leader, m.ClusterID = r.Header.MemberId, r.Leader, r.Header.ClusterId
+		m.Version, m.Learner = r.Version, r.IsLearner
 		m.Revision, m.Agreed, m.DBSize, m.Errors = r.Header.Revision, r.RaftIndex, r.DbSize, r.Errors
 	}
 	return m

@@ -65,9 +65,18 @@ func open(endpoints []string, o *Options) (*Store, error) {
 
 // open learns what the cluster is, how short its leases can be, and the smallest token.
 func (s *Store) open(ctx context.Context) error {
-	s.note(s.examine(ctx))
+	c := s.examine(ctx)
+	s.note(c)
 	s.asked.Store(int64(s.clock.Now()))
+	if why := c.split(); why != "" {
+		return fmt.Errorf("%w: %s", store.ErrInvalid, why)
+	}
 	shortest, err := s.pool.grant(ctx, secondsFor(MinTTL))
+	if err == nil && len(s.members.list) > 1 {
+		if why := s.clones(ctx, shortest.id); why != "" {
+			return fmt.Errorf("%w: %s", store.ErrInvalid, why)
+		}
+	}
 	if err == nil {
 		s.adds = max(2*time.Second, shortest.lasts-MinTTL)
 		s.pool.put(shortest, s.clock.Now())
