@@ -50,7 +50,7 @@ var known = map[error]fault{
 func faultOf(err error) fault {
 	var unconnected *unconnectedError
 	if errors.As(err, &unconnected) {
-		return fault{again: true, outcome: store.Unreachable}
+		return fault{certain: !unconnected.sent, again: true, outcome: store.Unreachable}
 	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return fault{again: true, outcome: store.TimedOut}
@@ -75,7 +75,9 @@ func faultOf(err error) fault {
 		return fault{certain: true, again: true, outcome: store.Refused, advice: "the login has expired"}
 	case codes.PermissionDenied:
 		return known[rpctypes.ErrPermissionDenied]
-	case codes.InvalidArgument, codes.FailedPrecondition, codes.OutOfRange, codes.Unimplemented:
+	case codes.Unimplemented: // perhaps of a proxy that is in the way to one of the members
+		return fault{certain: true, again: true, outcome: store.Refused, advice: "no etcd server of version 3.4 or newer answers there"}
+	case codes.InvalidArgument, codes.FailedPrecondition, codes.OutOfRange:
 		return fault{certain: true, outcome: store.Refused}
 	case codes.Internal, codes.ResourceExhausted, codes.Aborted:
 		return fault{again: true, outcome: store.Refused}
@@ -94,6 +96,10 @@ func isTimeout(err error) bool {
 
 // explain returns the error for people.
 func (f fault) explain(err error) error {
+	var unconnected *unconnectedError
+	if errors.As(err, &unconnected) {
+		return unconnected // it has advice of its own
+	}
 	text := store.Excerpt(rpctypes.ErrorDesc(err))
 	if f.advice == "" {
 		return errors.New(text)

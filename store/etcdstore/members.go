@@ -2,17 +2,13 @@ package etcdstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
-	"google.golang.org/grpc/connectivity"
 
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -32,17 +28,6 @@ type members struct {
 
 // logEvery is how often failures of members are logged: if all are down, every try fails.
 const logEvery = 10 * time.Second
-
-type member struct {
-	endpoint string
-
-	// learner and answers are what it said, and whether it did, when it was asked about itself.
-	learner, answers atomic.Bool
-
-	mu     sync.Mutex
-	client *clientv3.Client // nil until it is needed
-	closed bool
-}
 
 func newMembers(endpoints []string, o Options) *members {
 	m := &members{o: o, changed: make(chan struct{})}
@@ -142,79 +127,6 @@ func (m *members) run(ctx context.Context, f func(ctx context.Context, c *client
 		if err = at.try(ctx, m.o, tryTime<<min((try+1)/len(m.list), 4), f); err == nil {
 			return doubt, nil
 		}
-	}
-}
-
-func (e *member) try(ctx context.Context, o Options, limit time.Duration, f func(ctx context.Context, c *clientv3.Client) error) error {
-	c, err := e.connect(o)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	err = f(undated{ctx}, c)
-	if errors.Is(err, context.DeadlineExceeded) && c.ActiveConnection().GetState() == connectivity.TransientFailure {
-		return &unconnectedError{err}
-	}
-	return err
-}
-
-// undated is a context that ends at its deadline and does not tell it. gRPC would send it
-// with the request, and the server would make a context and a timer for it. The server is
-// told all the same when the context ends.
-type undated struct{ context.Context }
-
-func (undated) Deadline() (time.Time, bool) { return time.Time{}, false }
-
-// unconnectedError is the error of a request that ended while there was no connection.
-// gRPC keeps trying to connect, and does not say why it cannot.
-type unconnectedError struct{ err error }
-
-func (e *unconnectedError) Error() string {
-	return "cannot connect: no server listens there, or TLS fails (etcd:// or etcds://, certificates)"
-}
-
-func (e *unconnectedError) Unwrap() error { return e.err }
-
-// connect returns the client of the member. It blocks only to log in.
-func (e *member) connect(o Options) (*clientv3.Client, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
-		return nil, store.ErrClosed
-	}
-	if e.client != nil {
-		return e.client, nil
-	}
-	c, err := clientv3.New(clientv3.Config{
-		Endpoints:            []string{e.endpoint},
-		DialTimeout:          max(tryTime, o.Timeout/2), // for the login, which takes servers long
-		DialKeepAliveTime:    10 * time.Second,
-		DialKeepAliveTimeout: 3 * time.Second,
-		// The store asks another member instead. The second try is for a login that has
-		// expired.
-		MaxUnaryRetries:    2,
-		BackoffWaitBetween: time.Millisecond,
-		Username:           o.Username,
-		Password:           o.Password,
-		TLS:                o.TLS,
-		DialOptions:        o.DialOptions,
-		Logger:             zap.NewNop(),
-	})
-	if err != nil {
-		return nil, err
-	}
-	e.client = c
-	return c, nil
-}
-
-func (e *member) close() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.closed = true
-	if e.client != nil {
-		_ = e.client.Close() // it returns the error of the context that it ended itself
-		e.client = nil
 	}
 }
 

@@ -281,10 +281,18 @@ func TestEtcdWithTLS(t *testing.T) {
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: l}); err != nil {
 		t.Error(err)
 	}
-	for _, url := range []string{"etcd://" + at + "?timeout=500ms", "etcds://" + at + "?timeout=500ms", "etcds://" + at + "?timeout=500ms&ca=" + file("ca.pem")} {
+	certificate(t, dir, "other", nil)
+	for _, x := range []struct{ url, want string }{
+		{"etcd://" + at + "?", "etcds://"},
+		{"etcds://" + at + "?", "ca="},
+		{"etcds://" + at + "?ca=" + file("ca.pem") + "&", "cert="},
+		{"etcds://" + at + "?ca=" + file("ca.pem") + "&cert=" + file("other.pem") + "&key=" + file("other.key") + "&", "cert="},
+		{"etcds://" + server.Endpoints()[0] + "?ca=" + file("ca.pem") + "&", "etcd://"},
+		{"etcds://localhost:" + at[strings.LastIndex(at, ":")+1:] + "?ca=" + file("ca.pem") + "&", "match localhost"},
+	} {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		if _, err := store.Open(ctx, url, nil); !errors.Is(err, store.ErrQuorum) {
-			t.Errorf("open %s: %v, want %v", url, err, store.ErrQuorum)
+		if _, err := store.Open(ctx, x.url+"timeout=500ms", nil); !errors.Is(err, store.ErrQuorum) || !strings.Contains(err.Error(), x.want) {
+			t.Errorf("open %s: %v, want %v with %q", x.url, err, store.ErrQuorum, x.want)
 		}
 		cancel()
 	}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -23,6 +24,9 @@ func (s *link) examine(ctx context.Context) *Cluster {
 	for i, m := range c.Members {
 		s.members.list[i].learner.Store(m.Learner)
 		s.members.list[i].answers.Store(m.Err == nil)
+	}
+	if !slices.ContainsFunc(c.Members, func(m Member) bool { return m.Err == nil }) {
+		return c
 	}
 	_, _ = s.members.run(ctx, func(ctx context.Context, client *clientv3.Client) error {
 		r, err := client.MemberList(ctx)
@@ -103,9 +107,10 @@ func (e *member) knows(ctx context.Context, o Options, id clientv3.LeaseID) (kno
 func (e *member) status(ctx context.Context, o Options) Member {
 	m := Member{Endpoint: e.endpoint}
 	start := time.Now()
-	var r *clientv3.StatusResponse
+	var r *etcdserverpb.StatusResponse
 	m.Err = e.try(ctx, o, 2*tryTime, func(ctx context.Context, c *clientv3.Client) (err error) {
-		r, err = c.Status(ctx, e.endpoint)
+		// The library would make a connection for it.
+		r, err = etcdserverpb.NewMaintenanceClient(c.ActiveConnection()).Status(ctx, &etcdserverpb.StatusRequest{})
 		return err
 	})
 	m.Took = time.Since(start)

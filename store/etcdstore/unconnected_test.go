@@ -1,29 +1,71 @@
 package etcdstore_test
 
 import (
+	"context"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/etcdtest"
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/store/etcdstore"
 )
 
-// TestOpenSaysThatNothingListens opens a store on a port without a listener. The
-// error must not say that a server was too slow.
-func TestOpenSaysThatNothingListens(t *testing.T) {
+// nothing returns an address at which nothing listens.
+func nothing(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := l.Addr().String()
-	l.Close()
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// An error about a port without a listener says so, and not that a server was too slow.
+func TestOpenSaysThatNothingListens(t *testing.T) {
+	addr := nothing(t)
 	st, err := etcdstore.Open(t.Context(), []string{addr}, &etcdstore.Options{Timeout: 2 * time.Second})
 	if err == nil {
 		st.Close()
 		t.Fatal("opened a store without a server")
 	}
-	if text := err.Error(); !strings.Contains(text, "unreachable: "+addr+": cannot connect") || strings.Contains(text, "no answer") {
-		t.Errorf("open: %s, want that it cannot connect to %s", text, addr)
+	if text := err.Error(); !strings.Contains(text, "unreachable: "+addr+": cannot connect: ") || !strings.Contains(text, "refused") || strings.Contains(text, "no answer") {
+		t.Errorf("open: %s, want why it cannot connect to %s", text, addr)
 	}
+}
+
+// An endpoint at which nothing listens does not use up the time of a call: the next one is
+// asked at once.
+func TestDeadEndpointTakesNoTime(t *testing.T) {
+	addr := nothing(t)
+	for range 8 { // the endpoint to begin with is chosen at random
+		open(t, []string{addr, server.Endpoints()[0]}, etcdstore.Options{Timeout: 900 * time.Millisecond}).Close()
+	}
+}
+
+// While a server is down, the store tries to connect again every second. Each of gRPC's own
+// tries would be later than the one before, by up to two minutes.
+func TestReconnectsSoon(t *testing.T) {
+	var down atomic.Bool
+	var tries atomic.Int32
+	dialer := grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
+		if tries.Add(1); down.Load() {
+			return nil, net.ErrClosed
+		}
+		return new(net.Dialer).DialContext(ctx, "tcp", addr)
+	})
+	m := launch(t, etcdtest.Options{}).Members[0]
+	s := open(t, []string{m.Addr}, etcdstore.Options{DialOptions: []grpc.DialOption{dialer}})
+	down.Store(true)
+	m.Kill()
+	eventually.True(t, "twelve tries to connect", func() bool { return tries.Load() > 12 })
+	if err := m.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	down.Store(false)
+	acquire(t, s, request("a", time.Minute))
 }

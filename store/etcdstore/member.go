@@ -1,0 +1,186 @@
+package etcdstore
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/connectivity"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// member is one endpoint of a cluster, with a client of its own.
+type member struct {
+	endpoint string
+
+	// learner and answers are what it said, and whether it did, when it was asked about itself.
+	learner, answers atomic.Bool
+
+	mu     sync.Mutex
+	client *clientv3.Client // nil until it is needed
+	closed bool
+}
+
+// try calls f. If there is no connection, it says why at once, so that another member can be
+// asked.
+func (e *member) try(ctx context.Context, o Options, limit time.Duration, f func(ctx context.Context, c *clientv3.Client) error) error {
+	c, err := e.connect(o)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	conn := c.ActiveConnection()
+	if err := connected(ctx, conn); err != nil {
+		return err
+	}
+	err = f(undated{ctx}, c)
+	if errors.Is(err, context.DeadlineExceeded) && conn.GetState() == connectivity.TransientFailure {
+		return &unconnectedError{sent: true, why: whyUnconnected(ctx, conn)}
+	}
+	return err
+}
+
+// undated is a context that ends at its deadline and does not tell it. gRPC would send it
+// with the request, and the server would make a context and a timer for it. The server is
+// told all the same when the context ends.
+type undated struct{ context.Context }
+
+func (undated) Deadline() (time.Time, bool) { return time.Time{}, false }
+
+// connected waits while the connection is made. It returns an *unconnectedError if that has
+// failed: requests of the library would wait for the next try, and would not say why.
+func connected(ctx context.Context, conn *grpc.ClientConn) error {
+	for {
+		switch is := conn.GetState(); is {
+		case connectivity.Ready:
+			return nil
+		case connectivity.TransientFailure:
+			if why := whyUnconnected(ctx, conn); why != nil {
+				return &unconnectedError{why: why}
+			}
+			return nil // it has been made meanwhile
+		default:
+			conn.Connect()
+			if !conn.WaitForStateChange(ctx, is) {
+				return ctx.Err()
+			}
+		}
+	}
+}
+
+// whyUnconnected returns why the last try to connect failed. gRPC says that only to requests
+// that do not wait for a connection.
+func whyUnconnected(ctx context.Context, conn *grpc.ClientConn) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tryTime)
+	defer cancel()
+	_, err := etcdserverpb.NewMaintenanceClient(conn).Status(ctx, &etcdserverpb.StatusRequest{})
+	return err
+}
+
+// unconnectedError is the error of a request for which there was no connection.
+type unconnectedError struct {
+	sent bool // it may have been sent, over an earlier connection
+	why  error
+}
+
+func (e *unconnectedError) Error() string {
+	text := "cannot connect"
+	if e.why == nil {
+		return text
+	}
+	why := rpctypes.ErrorDesc(e.why)
+	if _, quoted, ok := strings.Cut(why, "desc = "); ok {
+		if inner, err := strconv.Unquote(quoted); err == nil {
+			why = inner
+		}
+	}
+	why = strings.TrimPrefix(strings.TrimPrefix(why, "transport: "), "Error while dialing: ")
+	for _, k := range unconnectedAdvice {
+		if strings.Contains(why, k.text) {
+			return text + ": " + k.advice + ": " + store.Excerpt(why)
+		}
+	}
+	return text + ": " + store.Excerpt(why)
+}
+
+func (e *unconnectedError) Unwrap() error { return e.why }
+
+const (
+	noTLS        = "the server does not use TLS: write etcd:// instead of etcds://"
+	closedAtOnce = "the server has closed the connection at once: it may ask for TLS (etcds://) or for a certificate (cert= and key=)"
+)
+
+// unconnectedAdvice is what to do about errors that do not say it. The first that fits counts.
+var unconnectedAdvice = []struct{ text, advice string }{
+	{"first record does not look like a TLS handshake", noTLS},
+	{"handshake failed: EOF", noTLS},
+	{"certificate signed by unknown authority", "name the file with the certificates to trust in ca="},
+	{"certificate required", "the server asks for a certificate: name its files in cert= and key="},
+	{"remote error: tls", "the server does not accept the certificate of cert= and key="},
+	{"looked like an HTTP/1.1 header", "no etcd server listens there"},
+	{"error reading server preface", closedAtOnce},
+	{"broken pipe", closedAtOnce},
+	{"connection reset", closedAtOnce},
+}
+
+// mostBackoff is the longest time between two tries to connect. By default gRPC waits up to two
+// minutes, in which leases end although the server is back.
+const mostBackoff = time.Second
+
+// connect returns the client of the member. It blocks only to log in.
+func (e *member) connect(o Options) (*clientv3.Client, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return nil, store.ErrClosed
+	}
+	if e.client != nil {
+		return e.client, nil
+	}
+	reconnect := grpc.WithConnectParams(grpc.ConnectParams{
+		Backoff:           backoff.Config{BaseDelay: mostBackoff / 10, Multiplier: 1.6, Jitter: 0.2, MaxDelay: mostBackoff},
+		MinConnectTimeout: o.Timeout,
+	})
+	c, err := clientv3.New(clientv3.Config{
+		Endpoints:            []string{e.endpoint},
+		DialTimeout:          max(tryTime, o.Timeout/2), // for the login, which takes servers long
+		DialKeepAliveTime:    10 * time.Second,
+		DialKeepAliveTimeout: 3 * time.Second,
+		// The store asks another member instead. The second try is for a login that has
+		// expired.
+		MaxUnaryRetries:    2,
+		BackoffWaitBetween: time.Millisecond,
+		Username:           o.Username,
+		Password:           o.Password,
+		TLS:                o.TLS,
+		DialOptions:        append([]grpc.DialOption{reconnect}, o.DialOptions...),
+		Logger:             zap.NewNop(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	e.client = c
+	return c, nil
+}
+
+func (e *member) close() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.closed = true
+	if e.client != nil {
+		_ = e.client.Close() // it returns the error of the context that it ended itself
+		e.client = nil
+	}
+}
