@@ -136,20 +136,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.State, error) 
 	if err := ctx.Err(); err != nil {
 		return nil, s.failed(ctx, "list", "", false, err)
 	}
-	places, slots := make(map[string][]entry), make(map[string][]slot)
-	revision, err := s.pages(ctx, s.layout.locks(prefix), 0, func(kv *mvccpb.KeyValue) {
-		if name, ok := s.layout.nameOf(string(kv.Key)); ok && strings.HasPrefix(name, prefix) {
-			places[name] = append(places[name], entryOf(kv))
-		}
-	})
-	if err == nil {
-		_, err = s.pages(ctx, s.layout.allSlots()+escape(prefix), revision, func(kv *mvccpb.KeyValue) {
-			name, ok := s.layout.nameOf(s.layout.base + "/" + strings.TrimPrefix(string(kv.Key), s.layout.allSlots()))
-			if s, valid := slotOf(s.layout.slots(name), kv); ok && valid {
-				slots[name] = append(slots[name], s)
-			}
-		})
-	}
+	places, slots, revision, err := s.readPages(ctx, prefix)
 	if err != nil {
 		return nil, s.failed(ctx, "list", "", false, err)
 	}
@@ -171,6 +158,42 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.State, error) 
 	}
 	slices.SortFunc(states, func(a, b store.State) int { return cmp.Compare(a.Name, b.Name) })
 	return states, nil
+}
+
+// readPages reads all locks whose names begin with prefix at one revision. If that is compacted
+// before the last page, it reads them all at once.
+func (s *link) readPages(ctx context.Context, prefix string) (places map[string][]entry, slots map[string][]slot, revision int64, err error) {
+	places, slots = make(map[string][]entry), make(map[string][]slot)
+	addPlace := func(kv *mvccpb.KeyValue) {
+		if name, ok := s.layout.nameOf(string(kv.Key)); ok && strings.HasPrefix(name, prefix) {
+			places[name] = append(places[name], entryOf(kv))
+		}
+	}
+	addSlot := func(kv *mvccpb.KeyValue) {
+		name, ok := s.layout.nameOf(s.layout.base + "/" + strings.TrimPrefix(string(kv.Key), s.layout.allSlots()))
+		if s, valid := slotOf(s.layout.slots(name), kv); ok && valid {
+			slots[name] = append(slots[name], s)
+		}
+	}
+	ofPlaces, ofSlots := s.layout.locks(prefix), s.layout.allSlots()+escape(prefix)
+	if revision, err = s.pages(ctx, ofPlaces, 0, addPlace); err == nil {
+		_, err = s.pages(ctx, ofSlots, revision, addSlot)
+	}
+	if !isCompacted(err) {
+		return places, slots, revision, err
+	}
+	r, _, err := s.commit(ctx, txn{then: []operation{getAll(ofPlaces), getAll(ofSlots)}})
+	if r == nil {
+		return nil, nil, 0, err
+	}
+	clear(places)
+	clear(slots)
+	for i, add := range []func(*mvccpb.KeyValue){addPlace, addSlot} {
+		for _, kv := range r.Responses[i].GetResponseRange().Kvs {
+			add(kv)
+		}
+	}
+	return places, slots, r.Header.Revision, nil
 }
 
 // pages reads all keys with a prefix at a revision; 0: the present one, which it returns.

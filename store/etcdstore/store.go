@@ -71,15 +71,19 @@ func (s *Store) open(ctx context.Context) error {
 	if why := c.split(); why != "" {
 		return fmt.Errorf("%w: %s", store.ErrInvalid, why)
 	}
+	s.adds = 2 * time.Second
 	shortest, err := s.pool.grant(ctx, secondsFor(MinTTL))
-	if err == nil && len(s.members.list) > 1 {
+	switch {
+	case err == nil:
 		if why := s.clones(ctx, shortest.id); why != "" {
 			return fmt.Errorf("%w: %s", store.ErrInvalid, why)
 		}
+		s.adds = max(s.adds, shortest.lasts-MinTTL)
+		s.pool.put(shortest, s.clock.Now())
+	case isFull(err): // locks can still be looked at
+		err = nil
 	}
 	if err == nil {
-		s.adds = max(2*time.Second, shortest.lasts-MinTTL)
-		s.pool.put(shortest, s.clock.Now())
 		s.floor, err = s.agreeOnFloor(ctx)
 	}
 	if err != nil {

@@ -27,6 +27,8 @@ func (t txn) request() *etcdserverpb.TxnRequest {
 
 func isGone(err error) bool { return errors.Is(rpctypes.Error(err), rpctypes.ErrLeaseNotFound) }
 
+func isCompacted(err error) bool { return errors.Is(rpctypes.Error(err), rpctypes.ErrCompacted) }
+
 func isFull(err error) bool { return errors.Is(rpctypes.Error(err), rpctypes.ErrNoSpace) }
 
 // mostRead is how many places are read at once to find the next owner.
