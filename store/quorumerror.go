@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -130,10 +131,21 @@ func (e *QuorumError) Error() string {
 			fmt.Fprintf(&b, "; %s", n)
 		}
 	}
-	if _, ok := e.OpensIn(); ok {
+	if _, ok := e.OpensIn(); ok && !e.endsAlone() {
 		b.WriteString("; if it is certain that nobody holds a lock, redisadmin.Bootstrap (or the command leasehold bootstrap) ends the quarantine at once")
 	}
 	return b.String()
+}
+
+// endsAlone reports whether nobody can end the quarantine of a node earlier. The error of the
+// node has the method EndsAlone then.
+func (e *QuorumError) endsAlone() bool {
+	for _, n := range e.Nodes {
+		if alone := (interface{ EndsAlone() })(nil); errors.As(n.Err, &alone) {
+			return true
+		}
+	}
+	return false
 }
 
 // Is reports whether e matches target. It always matches ErrQuorum. It matches

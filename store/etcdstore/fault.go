@@ -41,7 +41,7 @@ var known = map[error]fault{
 	rpctypes.ErrNoSpace:          {outcome: store.Refused, advice: `etcd's database is full: compact and defragment it ("etcdctl compact", "etcdctl defrag"), then "etcdctl alarm disarm"; turn on --auto-compaction-retention`},
 	rpctypes.ErrCorrupt:          {outcome: store.Refused, advice: "etcd reports that its data is corrupt"},
 	rpctypes.ErrPermissionDenied: {certain: true, outcome: store.Refused, advice: `the user needs the right to read and write all keys that begin with the prefix: "etcdctl role grant-permission ROLE readwrite PREFIX/ --prefix"`},
-	rpctypes.ErrUserEmpty:        {certain: true, outcome: store.Refused, advice: "the server asks for a user and a password"},
+	rpctypes.ErrUserEmpty:        {certain: true, outcome: store.Refused, advice: "the server asks for a user and a password: write etcd://USER@HOST, with the password in the URL or in ETCD_PASSWORD"},
 	rpctypes.ErrAuthFailed:       {certain: true, outcome: store.Refused, advice: "wrong user or password"},
 	rpctypes.ErrAuthNotEnabled:   {certain: true, outcome: store.Refused, advice: "the server has no users: leave out user and password"},
 }

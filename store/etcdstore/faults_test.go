@@ -498,6 +498,9 @@ func TestRestoredBackupIsNoticed(t *testing.T) {
 		if !errors.As(err, &q) || q.Count(store.Quarantined) != 1 {
 			t.Fatalf("acquire in restored data: %v, want one quarantined server", err)
 		}
+		if strings.Contains(q.Error(), "bootstrap") {
+			t.Fatalf("acquire in restored data: %v, but bootstrap is for Redis", err)
+		}
 		return q
 	}
 	q := refused()

@@ -215,7 +215,7 @@ func (s *link) failed(ctx context.Context, op, name string, doubt bool, err erro
 		f := faultOf(err)
 		n.Outcome, n.Err = f.outcome, f.explain(err)
 	}
-	if doubt && n.Outcome == store.Refused {
+	if doubt && (n.Outcome == store.Refused || n.Outcome == store.Unsettled) {
 		n.Outcome = store.TimedOut // the outcome for errors that leave the result unknown
 	}
 	return &store.QuorumError{Op: op, Name: name, Need: 1, Nodes: []store.NodeOutcome{n}}

@@ -52,7 +52,7 @@ func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
 			if len(leases) == 1 {
 				name = good[i].Name
 			}
-			results[i] = s.refused(ctx, "renew", name, true, err)
+			results[i] = s.refused(ctx, "renew", name, !faultOf(err).certain, err)
 		}
 	}
 	return fill(results)

@@ -101,6 +101,9 @@ func quarantined(left time.Duration, why string) error { return &quarantineError
 
 func (e *quarantineError) Error() string { return e.why }
 
+// EndsAlone marks a quarantine that no command ends: see store.QuorumError.
+func (e *quarantineError) EndsAlone() {}
+
 // of returns the error for the caller of a method.
 func (e *quarantineError) of(op, name, node string) error {
 	return &store.QuorumError{Op: op, Name: name, Need: 1, Nodes: []store.NodeOutcome{{Node: node, Outcome: store.Quarantined, ExpiresIn: e.left, Err: e}}}

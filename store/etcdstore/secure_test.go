@@ -258,6 +258,18 @@ func rightsIn(t *testing.T, program func() (string, error)) {
 	}
 }
 
+// If authentication is turned on while a lease is held, the renewal is refused and says what to do.
+func TestAuthenticationIsTurnedOn(t *testing.T) {
+	c, _, enable := guarded(t, etcdtest.Installed)
+	s := open(t, c.Endpoints(), etcdstore.Options{})
+	l := request("a", time.Minute)
+	acquire(t, s, l)
+	enable()
+	if err := s.Renew(t.Context(), []store.Lease{l})[0]; err == nil || !strings.Contains(err.Error(), "refused: the server asks for a user") || !strings.Contains(err.Error(), "ETCD_PASSWORD") {
+		t.Errorf("renew: %v, want that the server refuses it without a user", err)
+	}
+}
+
 // With etcds the server's certificate is checked, and the client shows its own.
 func TestEtcdWithTLS(t *testing.T) {
 	dir := t.TempDir()

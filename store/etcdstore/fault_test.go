@@ -1,0 +1,27 @@
+package etcdstore
+
+import (
+	"errors"
+	"testing"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// If an earlier try may have had an effect, the outcome is unknown, whatever the last one says.
+func TestDoubtfulOutcomeIsAmbiguous(t *testing.T) {
+	s, err := open([]string{"a:1"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, last := range []error{rpctypes.ErrNoLeader, rpctypes.ErrLeaderChanged, rpctypes.ErrNoSpace, rpctypes.ErrTimeout, rpctypes.ErrPermissionDenied} {
+		if err := s.failed(t.Context(), "acquire", "a", true, last); !errors.Is(err, store.ErrAmbiguous) {
+			t.Errorf("%v does not match store.ErrAmbiguous", err)
+		}
+	}
+	if err := s.failed(t.Context(), "acquire", "a", false, rpctypes.ErrPermissionDenied); errors.Is(err, store.ErrAmbiguous) {
+		t.Errorf("%v matches store.ErrAmbiguous", err)
+	}
+}
