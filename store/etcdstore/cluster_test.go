@@ -86,6 +86,36 @@ func TestLeaderFails(t *testing.T) {
 	clientFaults(t, c, goesOn)
 }
 
+// Locks go on while the lead is handed over again and again. Members drop requests meanwhile.
+func TestLeaderMoves(t *testing.T) {
+	c := three(t)
+	contended := &contest.Contest{Name: "contended", TTL: 20 * time.Second}
+	ctx, cancel := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer cancel()
+	var clients []store.Waiter
+	for range 4 {
+		s := open(t, c.Endpoints(), etcdstore.Options{Timeout: 20 * time.Second})
+		clients = append(clients, s)
+		group.Go(func() { contended.Contend(ctx, t, s) })
+	}
+	for i := range 5 {
+		leader, err := c.Leader(t.Context(), -1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next, err := native(t, c.Endpoints()).Status(t.Context(), c.Endpoints()[(leader+1)%3])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := native(t, c.Endpoints()[leader:leader+1]).MoveLeader(t.Context(), next.Header.MemberId); err != nil {
+			t.Logf("move %d: %v", i, err)
+		}
+		contended.GoesOn(t, "the leader was moved", patience, clients...)
+	}
+}
+
 // clientFaults cuts the leader off from the clients, which have to know the members by their
 // proxies. The members still reach each other, so none of them notices.
 func clientFaults(t *testing.T, c *etcdtest.Cluster, goesOn func(what string)) {

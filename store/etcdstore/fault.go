@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
@@ -46,6 +47,10 @@ var known = map[error]fault{
 	rpctypes.ErrAuthNotEnabled:   {certain: true, outcome: store.Refused, advice: "the server has no users: leave out user and password"},
 }
 
+// dropped is in the text of the error, without a code, of a member that has no leader to pass a
+// request to, or is handing over the lead itself.
+const dropped = "raft proposal dropped"
+
 // faultOf says what err means.
 func faultOf(err error) fault {
 	var unconnected *unconnectedError
@@ -64,6 +69,10 @@ func faultOf(err error) fault {
 		code = coded.Code()
 	}
 	switch code {
+	case codes.Unknown:
+		if strings.Contains(err.Error(), dropped) {
+			return fault{again: true, outcome: store.Unsettled, advice: "the cluster has no leader at present, or is changing it"}
+		}
 	case codes.DeadlineExceeded, codes.Canceled:
 		return fault{again: true, outcome: store.TimedOut}
 	case codes.Unavailable:

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -23,5 +25,13 @@ func TestDoubtfulOutcomeIsAmbiguous(t *testing.T) {
 	}
 	if err := s.failed(t.Context(), "acquire", "a", false, rpctypes.ErrPermissionDenied); errors.Is(err, store.ErrAmbiguous) {
 		t.Errorf("%v matches store.ErrAmbiguous", err)
+	}
+}
+
+// While a leader hands over the lead, members drop requests. Another try helps, and waiters wait on.
+func TestDroppedProposalIsTriedAgain(t *testing.T) {
+	f := faultOf(status.Error(codes.Unknown, "raft proposal dropped"))
+	if !f.again || f.certain || f.outcome != store.Unsettled {
+		t.Errorf("%+v, want an unsettled outcome and another try", f)
 	}
 }
