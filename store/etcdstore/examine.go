@@ -88,7 +88,7 @@ func (s *Store) keepsHistory(ctx context.Context, c Cluster) bool {
 	if last <= MostHistory {
 		return false
 	}
-	_, err := s.members.run(ctx, func(ctx context.Context, c *clientv3.Client) error {
+	_, err := s.members.run(ctx, func(ctx context.Context, c *client) error {
 		_, err := c.Get(ctx, s.layout.floor(), clientv3.WithRev(last-MostHistory))
 		return err
 	})

@@ -202,7 +202,7 @@ func (s *link) pages(ctx context.Context, from string, at int64, each func(*mvcc
 	const page = 500
 	for revision = at; ; {
 		var r *clientv3.GetResponse
-		_, err := s.members.run(ctx, func(ctx context.Context, c *clientv3.Client) (err error) {
+		_, err := s.members.run(ctx, func(ctx context.Context, c *client) (err error) {
 			r, err = c.Get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(page), clientv3.WithRev(revision))
 			return err
 		})

@@ -36,7 +36,7 @@ const defaultLookAfter = 100 * time.Millisecond
 func (s *link) commit(ctx context.Context, t txn) (r *clientv3.TxnResponse, doubt bool, err error) {
 	var least int64
 	request := t.request()
-	doubt, err = s.members.run(ctx, func(ctx context.Context, c *clientv3.Client) error {
+	doubt, err = s.members.run(ctx, func(ctx context.Context, c *client) error {
 		least = s.replaced.before()
 		answer, err := etcdserverpb.NewKVClient(c.ActiveConnection()).Txn(ctx, request, callOptions...)
 		r = (*clientv3.TxnResponse)(answer)
@@ -55,43 +55,13 @@ var callOptions = []grpc.CallOption{
 	grpc.MaxCallRecvMsgSize(math.MaxInt32),
 }
 
-// keepAlive renews leases with one stream of requests. It returns the new TTL of each
-// lease that still exists.
+// keepAlive renews leases. It returns the new TTL of each lease that still exists.
 func (s *link) keepAlive(ctx context.Context, ids []clientv3.LeaseID) (left map[clientv3.LeaseID]int64, err error) {
-	_, err = s.members.run(ctx, func(ctx context.Context, c *clientv3.Client) error {
-		ctx, cancel := context.WithCancel(ctx) // it ends the stream
-		defer cancel()
-		stream, err := etcdserverpb.NewLeaseClient(c.ActiveConnection()).LeaseKeepAlive(ctx)
-		if err != nil {
-			return err
-		}
-		left = make(map[clientv3.LeaseID]int64, len(ids))
-		const window = 100 // requests under way
-		for n, next := 0, 0; n < len(ids); n++ {
-			for ; next < min(len(ids), n+window); next++ {
-				if err := stream.Send(&etcdserverpb.LeaseKeepAliveRequest{ID: int64(ids[next])}); err != nil {
-					return streamError(stream, err)
-				}
-			}
-			r, err := stream.Recv()
-			if err != nil {
-				return err
-			}
-			if r.TTL > 0 {
-				left[clientv3.LeaseID(r.ID)] = r.TTL
-			}
-		}
-		return nil
+	_, err = s.members.run(ctx, func(ctx context.Context, c *client) (err error) {
+		left, err = c.keepAlive(ctx, ids)
+		return err
 	})
 	return left, err
-}
-
-// streamError returns why a stream was ended by the server: Send only says that it was.
-func streamError(stream etcdserverpb.Lease_LeaseKeepAliveClient, err error) error {
-	if _, why := stream.Recv(); why != nil {
-		return why
-	}
-	return fmt.Errorf("send: %w", err)
 }
 
 // left asks how long the lease of a place can still last. It is zero if the lease is
@@ -101,7 +71,7 @@ func (s *link) left(ctx context.Context, e entry) (time.Duration, error) {
 		return -1, nil
 	}
 	var d time.Duration
-	_, err := s.members.run(ctx, func(ctx context.Context, c *clientv3.Client) error {
+	_, err := s.members.run(ctx, func(ctx context.Context, c *client) error {
 		r, err := c.TimeToLive(ctx, e.lease)
 		if err != nil {
 			return err

@@ -28,13 +28,13 @@ type member struct {
 	learner, answers atomic.Bool
 
 	mu     sync.Mutex
-	client *clientv3.Client // nil until it is needed
+	client *client // nil until it is needed
 	closed bool
 }
 
 // try calls f. If there is no connection, it says why at once, so that another member can be
 // asked.
-func (e *member) try(ctx context.Context, o Options, limit time.Duration, f func(ctx context.Context, c *clientv3.Client) error) error {
+func (e *member) try(ctx context.Context, o Options, limit time.Duration, f func(ctx context.Context, c *client) error) error {
 	c, err := e.connect(o)
 	if err != nil {
 		return err
@@ -140,7 +140,7 @@ var unconnectedAdvice = []struct{ text, advice string }{
 const mostBackoff = time.Second
 
 // connect returns the client of the member. It blocks only to log in.
-func (e *member) connect(o Options) (*clientv3.Client, error) {
+func (e *member) connect(o Options) (*client, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
@@ -171,8 +171,8 @@ func (e *member) connect(o Options) (*clientv3.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.client = c
-	return c, nil
+	e.client = &client{Client: c}
+	return e.client, nil
 }
 
 func (e *member) close() {
@@ -180,7 +180,7 @@ func (e *member) close() {
 	defer e.mu.Unlock()
 	e.closed = true
 	if e.client != nil {
-		_ = e.client.Close() // it returns the error of the context that it ended itself
+		e.client.close()
 		e.client = nil
 	}
 }

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -88,7 +86,7 @@ const tryTime = time.Second
 // run calls f, on one member after another, until it succeeds or trying again cannot
 // help. doubt reports that one of the tries failed and may take effect later, or has. f
 // has to be a request that can be repeated.
-func (m *members) run(ctx context.Context, f func(ctx context.Context, c *clientv3.Client) error) (doubt bool, err error) {
+func (m *members) run(ctx context.Context, f func(ctx context.Context, c *client) error) (doubt bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}

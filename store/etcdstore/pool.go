@@ -122,7 +122,7 @@ func (p *pool) leaseFor(ctx context.Context, ttl time.Duration) (*lease, error) 
 
 func (p *pool) grant(ctx context.Context, seconds int64) (*lease, error) {
 	l := &lease{seconds: seconds}
-	_, err := p.members.run(ctx, func(ctx context.Context, c *clientv3.Client) error {
+	_, err := p.members.run(ctx, func(ctx context.Context, c *client) error {
 		sent := p.clock.Now()
 		r, err := c.Grant(ctx, seconds)
 		if err != nil {
@@ -162,7 +162,7 @@ func (p *pool) revoke(l *lease) {
 		ctx, cancel := context.WithTimeout(context.Background(), l.lasts+time.Second)
 		defer cancel()
 		for {
-			_, err := p.members.run(ctx, func(ctx context.Context, c *clientv3.Client) error {
+			_, err := p.members.run(ctx, func(ctx context.Context, c *client) error {
 				_, err := c.Revoke(ctx, l.id)
 				return err
 			})

@@ -16,11 +16,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
 
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/testenv/etcdtest"
@@ -256,6 +258,46 @@ func rightsIn(t *testing.T, program func() (string, error)) {
 			t.Errorf("%s: %v, want it to say %q", url, err, says)
 		}
 	}
+}
+
+// Renewals do not log in each time: it takes a server long to check a password. They go on after
+// the server was started again, which ends the connection.
+func TestRenewalsDoNotLogIn(t *testing.T) {
+	c, client, enable := guarded(t, etcdtest.Installed)
+	rights, err := etcdstore.Use{Lock: true}.Rights(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	allow(t, client, "me", rights)
+	enable()
+	var logins atomic.Int32
+	count := grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption) error {
+		if strings.HasSuffix(method, "/Authenticate") {
+			logins.Add(1)
+		}
+		return invoke(ctx, method, req, reply, cc, o...)
+	})
+	s := open(t, c.Endpoints(), etcdstore.Options{Username: "me", Password: "secretword", Timeout: patience, DialOptions: []grpc.DialOption{count}})
+	l := request("a", time.Minute)
+	acquire(t, s, l)
+	renew := func() {
+		if err := s.Renew(t.Context(), []store.Lease{l})[0]; err != nil {
+			t.Fatal(err)
+		}
+	}
+	renew()
+	before := logins.Load()
+	for range 10 {
+		renew()
+	}
+	if more := logins.Load() - before; before == 0 || more != 0 {
+		t.Errorf("%d logins before, and %d more for ten renewals, want some and none", before, more)
+	}
+	c.Members[0].Kill()
+	if err := c.Members[0].Restart(); err != nil {
+		t.Fatal(err)
+	}
+	renew()
 }
 
 // If authentication is turned on while a lease is held, the renewal is refused and says what to do.

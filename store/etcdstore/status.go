@@ -28,7 +28,7 @@ func (s *link) examine(ctx context.Context) *Cluster {
 	if !slices.ContainsFunc(c.Members, func(m Member) bool { return m.Err == nil }) {
 		return c
 	}
-	_, _ = s.members.run(ctx, func(ctx context.Context, client *clientv3.Client) error {
+	_, _ = s.members.run(ctx, func(ctx context.Context, client *client) error {
 		r, err := client.MemberList(ctx)
 		if err != nil {
 			return err
@@ -91,7 +91,7 @@ func (s *link) clones(ctx context.Context, id clientv3.LeaseID) string {
 // knows reports whether a lease is there. A member that has not applied it yet is asked again.
 func (e *member) knows(ctx context.Context, o Options, id clientv3.LeaseID) (known bool, err error) {
 	for try := 0; try < 4; try++ {
-		err = e.try(ctx, o, tryTime, func(ctx context.Context, c *clientv3.Client) error {
+		err = e.try(ctx, o, tryTime, func(ctx context.Context, c *client) error {
 			r, err := c.TimeToLive(ctx, id)
 			known = err == nil && r.TTL >= 0
 			return err
@@ -111,7 +111,7 @@ func (e *member) status(ctx context.Context, o Options) Member {
 	m := Member{Endpoint: e.endpoint}
 	start := time.Now()
 	var r *etcdserverpb.StatusResponse
-	m.Err = e.try(ctx, o, 2*tryTime, func(ctx context.Context, c *clientv3.Client) (err error) {
+	m.Err = e.try(ctx, o, 2*tryTime, func(ctx context.Context, c *client) (err error) {
 		// The library would make a connection for it.
 		r, err = etcdserverpb.NewMaintenanceClient(c.ActiveConnection()).Status(ctx, &etcdserverpb.StatusRequest{})
 		return err
