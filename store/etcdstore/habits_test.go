@@ -128,6 +128,21 @@ func TestHandOverIsFasterThanNative(t *testing.T) {
 	}
 }
 
+// Keys of others below the prefix are no reason to fail, whatever they are called.
+func TestListWithKeysOfOthers(t *testing.T) {
+	s := open(t, server.Endpoints(), etcdstore.Options{Prefix: "others"})
+	client := native(t, server.Endpoints())
+	for _, key := range []string{"others/100%/1f", "others/%zz/1f", "others/a%2fb/1f", "others/", "others//x", "others/x", "others/!x", "others/!slots/a/x", "others/!slots/100%/1", "others/!broken/a/", "others/\xff\x00%/\xff"} {
+		if _, err := client.Put(t.Context(), key, `{"owner":"x"}`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	acquire(t, s, request("a", time.Minute))
+	if all, err := s.List(t.Context(), ""); err != nil || len(all) != 1 || all[0].Name != "a" {
+		t.Errorf("list: %+v, %v, want the lock a alone", all, err)
+	}
+}
+
 // A key that was made without a lease keeps the lock until it is deleted, and is shown as
 // one that does not expire.
 func TestKeyWithoutLease(t *testing.T) {

@@ -75,7 +75,7 @@ func TestLayout(t *testing.T) {
 			t.Errorf("%q: name %q %v, want %q", key, got, ok, name)
 		}
 	}
-	for _, key := range []string{l.inbox("p") + "1f", l.floor(), "base/a", "base/a/", "base//x", "other/a/1f", "base"} {
+	for _, key := range []string{l.inbox("p") + "1f", l.floor(), "base/a", "base/a/", "base//x", "other/a/1f", "base", "base/100%/1f", "base/a%21/1f", "base/a%2fb/1f"} {
 		if name, ok := l.nameOf(key); ok {
 			t.Errorf("%q is taken for a key of lock %q", key, name)
 		}

@@ -97,7 +97,9 @@ func (l layout) nameOf(key string) (name string, ok bool) {
 	if !ok || id == "" || name == "" {
 		return "", false
 	}
-	return unescape(name), true
+	// A native client can use a name such as "100%", which is not how any name is escaped.
+	is := unescape(name)
+	return is, escape(is) == name
 }
 
 // spareBits is how much room a revision leaves for tokens that are reserved with it.
