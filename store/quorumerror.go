@@ -140,12 +140,8 @@ func (e *QuorumError) Error() string {
 // endsAlone reports whether nobody can end the quarantine of a node earlier. The error of the
 // node has the method EndsAlone then.
 func (e *QuorumError) endsAlone() bool {
-	for _, n := range e.Nodes {
-		if alone := (interface{ EndsAlone() })(nil); errors.As(n.Err, &alone) {
-			return true
-		}
-	}
-	return false
+	var alone interface{ EndsAlone() }
+	return errors.As(errors.Join(e.Unwrap()...), &alone)
 }
 
 // Is reports whether e matches target. It always matches ErrQuorum. It matches

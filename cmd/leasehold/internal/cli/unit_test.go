@@ -115,6 +115,12 @@ func TestLogHandler(t *testing.T) {
 	}
 }
 
+// replacedData is why a store is in a quarantine that no command ends.
+type replacedData struct{}
+
+func (replacedData) Error() string { return "the data was replaced" }
+func (replacedData) EndsAlone()    {}
+
 func TestWaitingLine(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	busy := &store.BusyError{Name: "x", Holder: store.Holder{Owner: "o", Host: "h", PID: 7, Purpose: "job", Since: now.Add(-90 * time.Second)}, ExpiresIn: 20 * time.Second}
@@ -132,6 +138,7 @@ func TestWaitingLine(t *testing.T) {
 		{&store.BusyError{Holder: store.Holder{Owner: "o"}, ExpiresIn: time.Second, Position: 4}, time.Minute, time.Second, `waiting 1s of 1m for "x", 3 ahead in the queue; held by o, expires in 0s unless renewed`},
 		{busy, 300 * time.Millisecond, 0, `waiting up to 300ms for "x"; held by h pid 7 (job) for 1m30s, expires in 20s unless renewed`},
 		{&store.BusyError{Holder: store.Holder{Owner: "o", Purpose: "job", Since: now.Add(-time.Hour), Waiting: true}, ExpiresIn: time.Second, Position: 2}, 0, 0, `waiting for "x", 1 ahead in the queue; reserved for o (job), which waits too`},
+		{&store.QuorumError{Need: 1, Nodes: []store.NodeOutcome{{Outcome: store.Quarantined, ExpiresIn: time.Minute, Err: replacedData{}}}}, 0, 2 * time.Second, `waiting 2s for "x"; in quarantine (the data was replaced) for 58s`},
 		{errors.New("no node answers"), 0, 2 * time.Second, `waiting 2s for "x"; no node answers`},
 	} {
 		w := waiting{name: "x", began: now, limit: c.limit, reason: reasonOf(c.err, now)}

@@ -136,6 +136,7 @@ type reason struct {
 	ends   time.Time // when its lease does; zero when unknown
 	always bool      // it never does
 	opens  time.Time // when enough nodes are out of quarantine
+	alone  bool      // no command ends the quarantine
 	ahead  int       // waiters ahead of us in the queue; -1 when unknown
 }
 
@@ -166,8 +167,14 @@ func troubleOf(err error, now time.Time) reason {
 	if errors.As(err, &quorum) {
 		if d, ok := quorum.OpensIn(); ok {
 			n := quorum.Count(store.Quarantined)
-			text := fmt.Sprintf("%d of %d nodes are in quarantine", n, len(quorum.Nodes))
-			return reason{key: "quarantine", text: text, opens: now.Add(d), ahead: -1}
+			r := reason{key: "quarantine", opens: now.Add(d), ahead: -1}
+			var alone interface{ EndsAlone() }
+			if r.alone = errors.As(err, &alone); r.alone {
+				r.text = fmt.Sprintf("in quarantine (%v)", alone)
+			} else {
+				r.text = fmt.Sprintf("%d of %d nodes are in quarantine", n, len(quorum.Nodes))
+			}
+			return r
 		}
 	}
 	return reason{key: "trouble", text: err.Error(), ahead: -1}
@@ -180,6 +187,8 @@ func (r reason) words(now time.Time) string {
 		s += " for " + brief(now.Sub(r.since).Truncate(time.Second))
 	}
 	switch {
+	case r.alone:
+		s += " for " + brief(max(0, r.opens.Sub(now)))
 	case !r.opens.IsZero():
 		s += " for " + brief(max(0, r.opens.Sub(now))) + ", since they may have forgotten leases (if nobody can hold a lock, \"leasehold bootstrap\" ends it)"
 	case r.always:
