@@ -149,11 +149,39 @@ func (e *member) connect(o Options) (*client, error) {
 	if e.client != nil {
 		return e.client, nil
 	}
+	if o.Username != "" {
+		if err := e.probe(o); err != nil {
+			return nil, err
+		}
+	}
+	c, err := clientv3.New(e.config(o, o.Username, o.Password))
+	if err != nil {
+		return nil, err
+	}
+	e.client = &client{Client: c}
+	return e.client, nil
+}
+
+// probe connects without a login. The library waits for a connection to log in, and does not say
+// why there is none.
+func (e *member) probe(o Options) error {
+	c, err := clientv3.New(e.config(o, "", ""))
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), tryTime)
+	defer cancel()
+	err = connected(ctx, c.ActiveConnection())
+	_ = c.Close() // it returns the error of the context that it ended itself
+	return err
+}
+
+func (e *member) config(o Options, username, password string) clientv3.Config {
 	reconnect := grpc.WithConnectParams(grpc.ConnectParams{
 		Backoff:           backoff.Config{BaseDelay: mostBackoff / 10, Multiplier: 1.6, Jitter: 0.2, MaxDelay: mostBackoff},
 		MinConnectTimeout: o.Timeout,
 	})
-	c, err := clientv3.New(clientv3.Config{
+	return clientv3.Config{
 		Endpoints:            []string{e.endpoint},
 		DialTimeout:          max(tryTime, o.Timeout/2), // for the login, which takes servers long
 		DialKeepAliveTime:    10 * time.Second,
@@ -162,17 +190,12 @@ func (e *member) connect(o Options) (*client, error) {
 		// expired.
 		MaxUnaryRetries:    2,
 		BackoffWaitBetween: time.Millisecond,
-		Username:           o.Username,
-		Password:           o.Password,
+		Username:           username,
+		Password:           password,
 		TLS:                o.TLS,
 		DialOptions:        append([]grpc.DialOption{reconnect}, o.DialOptions...),
 		Logger:             zap.NewNop(),
-	})
-	if err != nil {
-		return nil, err
 	}
-	e.client = &client{Client: c}
-	return e.client, nil
 }
 
 func (e *member) close() {
