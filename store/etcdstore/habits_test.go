@@ -13,7 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
 	"go.etcd.io/etcd/client/v3/concurrency"
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/etcdtest"
@@ -125,6 +127,29 @@ func TestHandOverIsFasterThanNative(t *testing.T) {
 	took(ours) // so that there are connections and leases
 	if a, b := took(ours), took(theirs); a >= b {
 		t.Errorf("%d turns of two processes took %v, want less than the %v with concurrency.Mutex", 2*turns, a, b)
+	}
+}
+
+// While a lease has ended and etcd has not removed its keys yet, Inspect waits without asking again
+// and again. After 6,000 leases ended at once, it made 1,231 requests.
+func TestInspectWaitsForExpiredLease(t *testing.T) {
+	var asked atomic.Int32
+	end := time.Now().Add(time.Second / 2)
+	expired := grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption) error {
+		err := invoke(ctx, method, req, reply, cc, o...)
+		if r, ok := reply.(*etcdserverpb.LeaseTimeToLiveResponse); ok && time.Now().Before(end) {
+			asked.Add(1)
+			r.TTL = -1
+		}
+		return err
+	})
+	s := open(t, server.Endpoints(), etcdstore.Options{Prefix: "expired", DialOptions: []grpc.DialOption{expired}})
+	acquire(t, s, request("a", time.Minute))
+	if st, err := s.Inspect(t.Context(), "a"); err != nil || !st.Held {
+		t.Errorf("inspect: %+v, %v, want the holder", st, err)
+	}
+	if n := asked.Load(); n == 0 || n > 30 {
+		t.Errorf("Inspect asked %d times in half a second, want at most 25", n)
 	}
 }
 
