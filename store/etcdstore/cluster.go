@@ -15,6 +15,8 @@ type Cluster struct {
 	Voters int
 	// Members are those that were asked.
 	Members []Member
+	// alike is set if two endpoints may lead to clusters with one ID.
+	alike bool
 }
 
 // Member is what one member says about itself.
@@ -63,6 +65,19 @@ func (c *Cluster) split() string {
 		}
 	}
 	return ""
+}
+
+// alike reports whether two endpoints may lead to clusters with one ID: they seem to lead to one
+// member, or their members follow different leaders.
+func alike(members []Member) bool {
+	for i, a := range members {
+		for _, b := range members[:i] {
+			if a.Err == nil && b.Err == nil && (a.ID == b.ID || a.Leader != 0 && b.Leader != 0 && a.Leader != b.Leader) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // twoClusters is why endpoints that belong to different clusters are refused.

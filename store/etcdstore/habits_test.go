@@ -15,8 +15,8 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"google.golang.org/grpc"
 	"go.etcd.io/etcd/client/v3/concurrency"
+	"google.golang.org/grpc"
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/etcdtest"
 	"github.com/leasehold-dev/leasehold/store"

@@ -41,7 +41,7 @@ func (s *link) examine(ctx context.Context) *Cluster {
 		}
 		return nil
 	})
-	c.Members = distinct(c.Members)
+	c.Members, c.alike = distinct(c.Members), alike(c.Members)
 	return c
 }
 
@@ -61,9 +61,6 @@ func distinct(members []Member) []Member {
 // clusters are equal, as they are of servers that were set up in the same way. One of them has
 // granted the lease with that ID, so all members of its cluster know it.
 func (s *link) clones(ctx context.Context, id clientv3.LeaseID) string {
-	if len(s.members.list) == 1 {
-		return ""
-	}
 	var knows, other atomic.Pointer[member]
 	var group sync.WaitGroup
 	for _, e := range s.members.list {

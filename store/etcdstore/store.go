@@ -75,8 +75,10 @@ func (s *Store) open(ctx context.Context) error {
 	shortest, err := s.pool.grant(ctx, secondsFor(MinTTL))
 	switch {
 	case err == nil:
-		if why := s.clones(ctx, shortest.id); why != "" {
-			return fmt.Errorf("%w: %s", store.ErrInvalid, why)
+		if c.alike {
+			if why := s.clones(ctx, shortest.id); why != "" {
+				return fmt.Errorf("%w: %s", store.ErrInvalid, why)
+			}
 		}
 		s.adds = max(s.adds, shortest.lasts-MinTTL)
 		s.pool.put(shortest, s.clock.Now())
