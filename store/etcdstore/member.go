@@ -179,7 +179,7 @@ func (e *member) probe(o Options) error {
 func (e *member) config(o Options, username, password string) clientv3.Config {
 	reconnect := grpc.WithConnectParams(grpc.ConnectParams{
 		Backoff:           backoff.Config{BaseDelay: mostBackoff / 10, Multiplier: 1.6, Jitter: 0.2, MaxDelay: mostBackoff},
-		MinConnectTimeout: o.Timeout,
+		MinConnectTimeout: max(o.Timeout, DefaultTimeout),
 	})
 	return clientv3.Config{
 		Endpoints:            []string{e.endpoint},
