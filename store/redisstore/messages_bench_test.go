@@ -111,17 +111,17 @@ func (m *messages) byClient(b *testing.B, locks, rounds int) {
 	all.Wait()
 }
 
-// byHand sends all acquires at once, and then all releases.
+// byHand sends all acquires at once, and then all releases. They are what a client sends.
 func (m *messages) byHand(b *testing.B, locks, rounds int) {
 	leases := make([]store.Lease, locks)
 	commands := make([]*script.Command, locks)
 	for range rounds {
 		for i := range leases {
-			leases[i] = store.Lease{Name: benchLock + strconv.Itoa(i), Owner: store.NewOwner(), TTL: 30 * time.Second}
+			leases[i] = store.Lease{Name: benchLock + strconv.Itoa(i), Owner: store.NewOwner(), Meta: `{"host":"a","pid":12345,"since":1795657262,"spare":8}`, TTL: 30 * time.Second}
 		}
 		for _, op := range []quorum.Op{quorum.Acquire, quorum.Release} {
 			for i, r := range leases {
-				commands[i] = m.s.encode(driver.Question{Op: op, Lease: r, Tombstone: op == quorum.Release && len(m.servers) > 1}, commands[i])
+				commands[i] = m.s.encode(driver.Question{Op: op, Lease: r, Spare: 8, Tombstone: op == quorum.Release && len(m.servers) > 1}, commands[i])
 			}
 			m.exchange(b, commands)
 		}
