@@ -89,7 +89,13 @@ func (l *longQueue) pairs(steps int) (acquire, release []*script.Command) {
 
 // cpu returns the CPU time that the server has used, in microseconds.
 func (l *longQueue) cpu(b *testing.B) (us float64) {
-	for line := range strings.Lines(string(l.must(b, script.NewCommand("INFO", "cpu"))[0].Text)) {
+	return usedCPU(b, string(l.must(b, script.NewCommand("INFO", "cpu"))[0].Text))
+}
+
+// usedCPU returns the CPU time that a server's reply to INFO says that it has used, in
+// microseconds.
+func usedCPU(b *testing.B, info string) (us float64) {
+	for line := range strings.Lines(info) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
 		if name == "used_cpu_user" || name == "used_cpu_sys" {
 			seconds, err := strconv.ParseFloat(value, 64)

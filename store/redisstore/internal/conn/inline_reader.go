@@ -2,7 +2,10 @@ package conn
 
 import (
 	"context"
+	"math"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
 // inlineReader lets a waiting or asking goroutine read the replies inline. If a client has one
@@ -120,9 +123,13 @@ func (p *Peer[C]) ReadInline(ctx context.Context, over <-chan struct{}, left fun
 	}
 	t := &w.inline
 	t.active, t.interrupted = true, false
+	longest := w.patience // without an answer, the connection ends by then
+	if left != nil {
+		longest = math.MaxInt64
+	}
 	p.Mu.Unlock()
 	done := func() bool { return true }
-	if ctx.Done() != nil {
+	if clock.DoneWithin(ctx, longest) != nil {
 		done = context.AfterFunc(ctx, p.InterruptInline)
 	}
 	ok := t.readUntil(ctx, over, left)

@@ -1,0 +1,165 @@
+package redisstore
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/lab/load"
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
+)
+
+// BenchmarkMessages measures how much of the cost of an uncontended lock and unlock is that of
+// the messages and the scripts. A client locks and unlocks with a number of goroutines. Beside
+// it, one goroutine sends the same messages for as many locks, by hand over one connection to
+// each server, and waits for all replies. It has no deadlines, renewal or clean-up, and shares
+// no lock among goroutines. Reported are locks a second, and the CPU time of this process and of
+// all servers for each, in microseconds.
+func BenchmarkMessages(b *testing.B) {
+	for _, servers := range []int{1, 5} {
+		for _, locks := range []int{16, 256} {
+			name := fmt.Sprintf("servers=%d/locks=%d/", servers, locks)
+			b.Run(name+"leasehold", func(b *testing.B) { newMessages(b, servers).measure(b, locks, (*messages).byClient) })
+			b.Run(name+"by-hand", func(b *testing.B) { newMessages(b, servers).measure(b, locks, (*messages).byHand) })
+		}
+	}
+}
+
+// messages is a store with its servers, and a raw connection to each of them.
+type messages struct {
+	servers []*redistest.Server
+	s       *Store
+	conns   []net.Conn
+	replies []resp.Reader
+	out     []byte
+}
+
+func newMessages(b *testing.B, servers int) *messages {
+	m := &messages{servers: redistest.StartN(b, servers)}
+	var urls []string
+	for _, server := range m.servers {
+		urls = append(urls, "redis://"+server.Addr())
+		conn, err := net.Dial("tcp", server.Addr())
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { conn.Close() })
+		m.conns, m.replies = append(m.conns, conn), append(m.replies, resp.NewReader(conn))
+	}
+	s, err := Open(b.Context(), strings.Join(urls, " "), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { s.Close() })
+	m.s = s
+	m.byClient(b, 1, 1) // so that all servers are connected
+	return m
+}
+
+// measure has lock make b.N locks and unlocks, and reports their cost.
+func (m *messages) measure(b *testing.B, locks int, lock func(m *messages, b *testing.B, locks, rounds int)) {
+	rounds := max(b.N/locks, 1)
+	ours, theirs, began := load.CPUTime(), m.cpu(b), time.Now()
+	b.ResetTimer()
+	lock(m, b, locks, rounds)
+	took := time.Since(began)
+	n := float64(rounds * locks)
+	b.ReportMetric(n/took.Seconds(), "locks/s")
+	b.ReportMetric(float64((load.CPUTime()-ours).Microseconds())/n, "client-us")
+	b.ReportMetric((m.cpu(b)-theirs)/n, "server-us")
+	b.ReportMetric(0, "ns/op")
+}
+
+// cpu returns the CPU time that the servers have used, in microseconds.
+func (m *messages) cpu(b *testing.B) (us float64) {
+	for _, s := range m.servers {
+		us += usedCPU(b, s.Text(b, "INFO", "cpu"))
+	}
+	return us
+}
+
+// byClient locks and unlocks with one goroutine for each lock.
+func (m *messages) byClient(b *testing.B, locks, rounds int) {
+	c := leasehold.New(m.s, nil)
+	var all sync.WaitGroup
+	for i := range locks {
+		all.Go(func() {
+			l := c.Mutex(benchLock + strconv.Itoa(i))
+			for range rounds {
+				lease, err := l.Acquire(b.Context())
+				if err == nil {
+					err = lease.Release(b.Context())
+				}
+				if err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// byHand sends all acquires at once, and then all releases. They are what a client sends.
+func (m *messages) byHand(b *testing.B, locks, rounds int) {
+	leases := make([]store.Lease, locks)
+	commands := make([]*script.Command, locks)
+	for range rounds {
+		for i := range leases {
+			leases[i] = store.Lease{Name: benchLock + strconv.Itoa(i), Owner: store.NewOwner(), Meta: `{"host":"a","pid":12345,"since":1795657262,"spare":8}`, TTL: 30 * time.Second}
+		}
+		for _, op := range []quorum.Op{quorum.Acquire, quorum.Release} {
+			for i, r := range leases {
+				commands[i] = m.s.encode(driver.Question{Op: op, Lease: r, Spare: 8, Tombstone: op == quorum.Release && len(m.servers) > 1}, commands[i])
+			}
+			m.exchange(b, commands)
+		}
+	}
+}
+
+// exchange sends the commands to all servers, as lists of steps, and checks all replies.
+func (m *messages) exchange(b *testing.B, commands []*script.Command) {
+	var list script.StepList
+	for i, n := range m.s.nodes {
+		m.out = m.out[:0]
+		for some := range slices.Chunk(commands, script.MaxSteps) {
+			list.Reset()
+			for _, c := range some {
+				if !list.Add(c) {
+					b.Fatal("the list is full")
+				}
+			}
+			m.out = list.Append(m.out, false, "")
+			if list.Gated() {
+				script.FillGate(m.out, n.run(), false)
+			}
+		}
+		if _, err := m.conns[i].Write(m.out); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for i := range m.replies {
+		for some := range slices.Chunk(commands, script.MaxSteps) {
+			v, err := m.replies[i].Next()
+			if err != nil {
+				b.Fatal(err)
+			}
+			for j, c := range some {
+				if a := script.ReplyTo(stepReply(v, j, len(some))).Answer(c.Script); a.Kind != quorum.Yes {
+					b.Fatal(a)
+				}
+			}
+		}
+	}
+}
