@@ -39,9 +39,7 @@ type engine interface {
 // source is how to connect to a database.
 type source struct {
 	driver, dsn string
-	// prepared is the dsn of connections that prepare statements. It is empty if they are
-	// prepared as dsn says, or never.
-	prepared string
+	mayPrepare  bool // as in pool
 }
 
 // statement returns the text of a statement for these arguments, and the arguments
