@@ -15,6 +15,9 @@ type engine interface {
 	begin() []string
 	// session selects the number of the session.
 	session() string
+	// ends selects the address and the port of the client's end of the connection and of the
+	// server's, as the server sees them. It is empty if it cannot.
+	ends() string
 
 	// script returns the template of Script.
 	script() string

@@ -110,9 +110,9 @@ func (t *seats) probeUnderWay() <-chan struct{} {
 	return t.probing
 }
 
-// compareSessions finds out whether sessions last: no two open connections have the same
-// one. It returns false if it cannot tell. It takes two connections, so it is called only
-// when it matters.
+// compareSessions finds out whether sessions last: a connection is direct, or no two open
+// connections have the same session. It returns false if it cannot tell. It can take two
+// connections, so it is called only when it matters.
 func (t *seats) compareSessions(ctx context.Context) (known bool) {
 	ctx, cancel := t.s.gate.Until(ctx)
 	defer cancel()
@@ -129,6 +129,9 @@ func (t *seats) compareSessions(ctx context.Context) (known bool) {
 		return false
 	}
 	defer a.Close()
+	if direct(ctx, t.s.engine, a) {
+		return true
+	}
 	b, err := t.s.pool.conn(ctx)
 	if err != nil {
 		return false
