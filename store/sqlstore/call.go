@@ -115,8 +115,10 @@ func (c *caller) prepareSoon(ctx context.Context) {
 		defer c.gate.Leave()
 		ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
 		defer cancel()
-		c.seats.probe(ctx) // which prepares if sessions last
-		if c.seats.pooled.Load() {
+		c.seats.probe(ctx)
+		if c.seats.last() {
+			c.pool.prepare()
+		} else if c.seats.known() {
 			c.pool.decided.Store(true)
 		}
 	}()

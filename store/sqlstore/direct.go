@@ -11,8 +11,8 @@ import (
 // direct reports whether nothing is between a connection and the server, such as a pooler: its
 // two ends see the same two addresses. If it cannot tell, it returns false.
 //
-// To compare the sessions of two connections takes a waiter's process twice the time to join
-// the queue (14 ms of CPU with its sessions instead of 7), and the second connection.
+// It saves a waiter's process the second connection with which sessions are compared, and the
+// request without a place before that: FIGURE.
 func direct(ctx context.Context, e engine, conn *sql.Conn) bool {
 	query := e.ends()
 	ours, theirs, known := endsOf(conn)

@@ -61,6 +61,21 @@ func (t *seats) mayLast() bool { return t.most > 0 && !t.known() }
 // last reports whether sessions are known to last.
 func (t *seats) last() bool { return t.probed.Load() && !t.pooled.Load() }
 
+// probeDirect finds out whether sessions last if a connection shows that by itself.
+func (t *seats) probeDirect(ctx context.Context) {
+	if !t.mayLast() {
+		return
+	}
+	conn, err := t.s.pool.conn(ctx)
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	if direct(ctx, t.s.engine, conn) {
+		t.probed.Store(true)
+	}
+}
+
 // probe finds out whether sessions last, unless that is known, and waits for the result
 // until ctx ends. The caller is counted at the gate.
 func (t *seats) probe(ctx context.Context) {
@@ -88,9 +103,6 @@ func (t *seats) startProbe(ctx context.Context) <-chan struct{} {
 	go func() {
 		defer t.s.gate.Leave()
 		known := t.compareSessions(ctx)
-		if known && !t.pooled.Load() {
-			t.s.pool.prepare()
-		}
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.probing = nil
@@ -110,9 +122,9 @@ func (t *seats) probeUnderWay() <-chan struct{} {
 	return t.probing
 }
 
-// compareSessions finds out whether sessions last: a connection is direct, or no two open
-// connections have the same session. It returns false if it cannot tell. It can take two
-// connections, so it is called only when it matters.
+// compareSessions finds out whether sessions last: no two open connections have the same
+// one. It returns false if it cannot tell. It takes two connections, so it is called only
+// when it matters.
 func (t *seats) compareSessions(ctx context.Context) (known bool) {
 	ctx, cancel := t.s.gate.Until(ctx)
 	defer cancel()
@@ -129,9 +141,6 @@ func (t *seats) compareSessions(ctx context.Context) (known bool) {
 		return false
 	}
 	defer a.Close()
-	if direct(ctx, t.s.engine, a) {
-		return true
-	}
 	b, err := t.s.pool.conn(ctx)
 	if err != nil {
 		return false
@@ -189,6 +198,7 @@ func (t *seats) take(ctx context.Context) *seat {
 	}
 	t.taken++
 	t.mu.Unlock()
+	t.s.pool.prepare()
 	conn, err := t.s.pool.conn(ctx)
 	if err != nil {
 		t.mu.Lock()

@@ -115,7 +115,7 @@ func passing(err error) bool {
 
 // ask makes a request for the lock or a place. It can be repeated with the same
 // owner after any result. As long as it is not known whether sessions last, it asks for the
-// lock alone first: to find that out can take two connections, and a free lock only one.
+// lock alone first: to find that out takes two connections, and a free lock only one.
 func (w *waiting) ask(ctx context.Context) error {
 	w.stand()
 	q := request{Lease: w.r.Lease, spare: w.r.Spare, durable: durable(w.r.Require), barge: w.r.Barge && !w.pace.lost()}
