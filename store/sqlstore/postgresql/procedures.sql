@@ -197,9 +197,11 @@ END $$;
 -- beyond the end of the lease that it waits for, and for at most half of
 -- statement_timeout, which would end the session's signal with the call. p_signal replaces the signal of the
 -- place: the session takes it if that is a new one.
--- Like ask, it uses full names.
+--
+-- Like ask, it uses full names. Unlike ask, it reads places, which come and go: their table has
+-- many pages for few rows, so it sets how plans are made, and so does passed_on.
 CREATE OR REPLACE FUNCTION @schema@.await(p_name bytea, p_owner text, p_ttl bigint, p_block bigint, p_signal bigint) RETURNS @schema@.answer
-LANGUAGE plpgsql SECURITY DEFINER
+LANGUAGE plpgsql SECURITY DEFINER SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE at bigint; l_owner pg_catalog.text; l_ends bigint; l_signal bigint; l_granted bigint; l_spare integer;
   ahead bigint; setting pg_catalog.text; waited boolean := false; woken boolean := false; long pg_catalog.text;

@@ -98,6 +98,7 @@ RETURN ends > at AND NOT barge AND owner <> releaser AND (signal = 0 OR NOT pg_t
 -- Places up to the one that was served last are gone, but their rows and their entries in the
 -- index remain for as long as a waiter blocks that saw them. So it starts behind them.
 CREATE OR REPLACE FUNCTION @schema@.passed_on(p_name bytea, releaser text, l_row tid, l_token bigint, l_served bigint, at bigint) RETURNS boolean LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE next_owner pg_catalog.text; next_attempt pg_catalog.text; next_meta pg_catalog.bytea; next_durable boolean; next_ends bigint; next_signal bigint;
   next_seq bigint; drawn bigint; spares integer; setting pg_catalog.text;
