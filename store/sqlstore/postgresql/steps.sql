@@ -2,7 +2,8 @@
 -- schema in the search path. Procedures that do not set it, as ask, call only those that
 -- are expressions (RETURN): these become part of the caller's plan, and mean what they
 -- meant when they were installed. A function with plans of its own would plan again
--- whenever the path is another one than at its last call.
+-- whenever the path is another one than at its last call. passed_on has such plans, and only
+-- procedures that do not set the path call it.
 
 -- clock is the server's clock, as it is when the expression is evaluated.
 CREATE OR REPLACE FUNCTION @schema@.clock() RETURNS bigint LANGUAGE sql VOLATILE
@@ -97,6 +98,7 @@ RETURN ends > at AND NOT barge AND owner <> releaser AND (signal = 0 OR NOT pg_t
 --
 -- Places up to the one that was served last are gone, but their rows and their entries in the
 -- index remain for as long as a waiter blocks that saw them. So it starts behind them.
+-- It sets how plans are made: see await.
 CREATE OR REPLACE FUNCTION @schema@.passed_on(p_name bytea, releaser text, l_row tid, l_token bigint, l_served bigint, at bigint) RETURNS boolean LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan
 AS $$
