@@ -91,7 +91,7 @@ func (c *caller) callOn(ctx context.Context, conn *sql.Conn, query statement, ea
 		c.prepareSoon(ctx)
 	}
 	if !c.explicit.Load() {
-		err = rows(ctx, conn, query, each, args...)
+		err = rows(ctx, conn, c.pool.prepares.Load(), query, each, args...)
 		if err == nil {
 			return false, nil
 		}
@@ -102,7 +102,7 @@ func (c *caller) callOn(ctx context.Context, conn *sql.Conn, query statement, ea
 		// Transactions start at another isolation level here.
 		c.explicit.Store(true)
 	}
-	sent, err := inTransaction(ctx, c.engine, conn, func() error { return rows(ctx, conn, query, each, args...) })
+	sent, err := inTransaction(ctx, c.engine, conn, func() error { return rows(ctx, conn, c.pool.prepares.Load(), query, each, args...) })
 	return sent && err != nil && !c.engine.fault(err).certain, err
 }
 
@@ -115,22 +115,13 @@ func (c *caller) prepareSoon(ctx context.Context) {
 		defer c.gate.Leave()
 		ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
 		defer cancel()
-		c.seats.probe(ctx) // which prepares if sessions last
-		if c.seats.pooled.Load() {
+		c.seats.probe(ctx)
+		if c.seats.last() {
+			c.pool.prepare()
+		} else if c.seats.known() {
 			c.pool.decided.Store(true)
 		}
 	}()
-}
-
-// prepare makes the server prepare the calls, unless that is decided already. Sessions are
-// known to last.
-func (c *caller) prepare() {
-	if c.pool.openPrepared == nil || c.pool.decided.Swap(true) {
-		return
-	}
-	if err := c.pool.prepare(); err != nil {
-		c.o.Logger.Warn("cannot prepare statements; calls take a little longer", "err", err)
-	}
 }
 
 // pause waits a little longer for each try. It returns false if ctx has ended.

@@ -15,6 +15,9 @@ type engine interface {
 	begin() []string
 	// session selects the number of the session.
 	session() string
+	// ends selects the address and the port of the client's end of the connection and of the
+	// server's, as the server sees them. It is empty if it cannot.
+	ends() string
 
 	// script returns the template of Script.
 	script() string
@@ -39,9 +42,7 @@ type engine interface {
 // source is how to connect to a database.
 type source struct {
 	driver, dsn string
-	// prepared is the dsn of connections that prepare statements. It is empty if they are
-	// prepared as dsn says, or never.
-	prepared string
+	mayPrepare  bool // as in pool
 }
 
 // statement returns the text of a statement for these arguments, and the arguments

@@ -42,6 +42,8 @@ func (mysql) begin() []string {
 
 func (mysql) session() string { return "SELECT CONNECTION_ID()" }
 
+func (mysql) ends() string { return "" }
+
 // procedure implements engine: a CALL with the arguments in its text. Arguments beside
 // the text would cost a round trip to prepare it, or depend on how the driver is set.
 // The procedures return their columns in the order of the calls.

@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -23,31 +22,25 @@ const (
 	manyCalls = 16
 )
 
-// pool is the database handles of a store: the plain one and, once sessions are known to
-// last, one whose connections keep prepared statements. A store finds that out before it
-// waits, and after many calls.
+// pool is the database handle of a store. Once sessions are known to last, its connections
+// keep prepared statements. A store finds that out before it waits, and after many calls.
 type pool struct {
-	own   bool // the store opened plain and closes it
-	plain *sql.DB
-	// openPrepared opens the other handle. It is nil if there is none.
-	openPrepared func() (*sql.DB, error)
-	slots        chan struct{}
-	calls        atomic.Int64
-	decided      atomic.Bool // whether to prepare statements
-
-	mu       sync.Mutex
-	prepared *sql.DB
-	// current is plain or prepared.
-	current atomic.Pointer[sql.DB]
-	closed  bool
+	own bool // the store opened db and closes it
+	db  *sql.DB
+	// mayPrepare is set if the driver keeps a prepared statement with its connection and
+	// knows it by its text.
+	mayPrepare bool
+	slots      chan struct{}
+	calls      atomic.Int64
+	decided    atomic.Bool // whether to prepare statements
+	prepares   atomic.Bool
 }
 
 func newPool(db *sql.DB, own bool) *pool {
-	p := &pool{own: own, plain: db, slots: make(chan struct{}, atOnce)}
+	p := &pool{own: own, db: db, slots: make(chan struct{}, atOnce)}
 	if own {
 		keepIdle(db)
 	}
-	p.current.Store(db)
 	return p
 }
 
@@ -59,7 +52,7 @@ func keepIdle(db *sql.DB) {
 }
 
 // conn returns a connection.
-func (p *pool) conn(ctx context.Context) (*sql.Conn, error) { return p.current.Load().Conn(ctx) }
+func (p *pool) conn(ctx context.Context) (*sql.Conn, error) { return p.db.Conn(ctx) }
 
 // enter waits while too many calls are under way. The caller calls leave when its call
 // has ended.
@@ -83,52 +76,29 @@ func (p *pool) enter(ctx context.Context) (leave func()) {
 // due counts a call, and reports whether it is time to decide whether to prepare
 // statements.
 func (p *pool) due() bool {
-	return p.openPrepared != nil && !p.decided.Load() && p.calls.Add(1)%manyCalls == 0
+	return p.mayPrepare && !p.decided.Load() && p.calls.Add(1)%manyCalls == 0
 }
 
-// prepare makes new connections keep prepared statements.
-func (p *pool) prepare() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed || p.prepared != nil {
-		return nil
+// prepare makes the server prepare the calls, unless that is decided already. Sessions are
+// known to last.
+func (p *pool) prepare() {
+	if p.mayPrepare && !p.decided.Swap(true) {
+		p.prepares.Store(true)
 	}
-	db, err := p.openPrepared()
-	if err != nil {
-		return err
-	}
-	keepIdle(db)
-	p.prepared = db
-	p.current.Store(db)
-	p.plain.SetMaxIdleConns(-1)
-	return nil
 }
 
-// revert makes the plain handle current again, for ever. A pooler sends statements to
-// sessions that have not prepared them.
+// revert ends that for ever, and closes the idle connections, which may have prepared
+// statements. A pooler sends statements to sessions that have not prepared them.
 func (p *pool) revert() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed || p.current.Load() == p.plain {
-		return
+	if p.prepares.Swap(false) {
+		p.db.SetMaxIdleConns(-1)
+		keepIdle(p.db)
 	}
-	p.current.Store(p.plain)
-	keepIdle(p.plain)
-	p.prepared.SetMaxIdleConns(-1)
 }
 
 func (p *pool) close() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.closed = true
-	var err error
-	if p.prepared != nil {
-		err = p.prepared.Close()
+	if !p.own {
+		return nil
 	}
-	if p.own {
-		if e := p.plain.Close(); err == nil {
-			err = e
-		}
-	}
-	return err
+	return p.db.Close()
 }

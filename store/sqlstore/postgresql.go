@@ -36,6 +36,10 @@ func (postgresql) begin() []string { return []string{"BEGIN ISOLATION LEVEL READ
 
 func (postgresql) session() string { return "SELECT pg_backend_pid()" }
 
+func (postgresql) ends() string {
+	return "SELECT pg_catalog.host(pg_catalog.inet_client_addr()), pg_catalog.inet_client_port(), pg_catalog.host(pg_catalog.inet_server_addr()), pg_catalog.inet_server_port()"
+}
+
 // procedure implements engine: a SELECT with marks for the arguments.
 func (postgresql) procedure(schema, name, columns string, args int) statement {
 	marks := make([]string, args)

@@ -51,9 +51,9 @@ func sqlFault(c string) fault {
 	case c == "40001", c == "40P01", c == "55P03": // serialization failure, deadlock, lock_timeout
 		f.again, f.aborted, f.outcome, f.advice = true, true, store.Unsettled, adviceConflicts
 	case c == "42P05", c == "26000": // another session of the pooler has prepared it; this one has not
-		f.again, f.unprepared = true, true
-	case c == "0A000": // the procedures were replaced after their calls were prepared
-		f.again = true
+		f.again, f.unprepared, f.unusable = true, true, true
+	case c == "0A000": // the procedures were replaced after the connection prepared their calls
+		f.again, f.unusable = true, true
 	case c == "25006": // a standby; another connection may reach the new primary
 		f.again, f.unusable, f.outcome, f.advice = true, true, store.Unsettled, adviceStandby
 	case c == "53300":

@@ -18,23 +18,17 @@ func (p postgresql) source(u *url.URL, settings url.Values) (source, error) {
 	}
 	setDefault(settings, "connect_timeout", "5")
 	setDefault(settings, "application_name", "leasehold")
-	with := func() string {
-		one := *u
-		one.RawQuery = settings.Encode()
-		return one.String()
-	}
 	const execMode = "default_query_exec_mode"
-	switch driver := imported("pgx", "postgres"); {
-	case driver == "":
+	from := source{driver: imported("pgx", "postgres")}
+	switch {
+	case from.driver == "":
 		return source{}, missingDriver(p, "github.com/jackc/pgx/v5/stdlib")
-	case driver == "pgx" && !settings.Has(execMode):
-		from := source{driver: driver}
+	case from.driver == "pgx" && !settings.Has(execMode):
 		settings.Set(execMode, "exec")
-		from.dsn = with()
-		settings.Set(execMode, "cache_statement")
-		from.prepared = with()
-		return from, nil
-	default:
-		return source{driver: driver, dsn: with()}, nil
+		from.mayPrepare = true
 	}
+	one := *u
+	one.RawQuery = settings.Encode()
+	from.dsn = one.String()
+	return from, nil
 }

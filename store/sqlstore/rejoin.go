@@ -15,8 +15,7 @@ type reservedPlace struct {
 }
 
 // ReleaseAndRejoin implements store.Rejoiner, in one transaction. It takes a place only for
-// a mutex, and only if the store has not changed to connections that prepare statements since
-// the lease was granted.
+// a mutex.
 func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (queued bool, err error) {
 	if err := s.gate.Enter(store.CheckRejoin(r, next, s.Caps())); err != nil {
 		return false, err
@@ -25,7 +24,7 @@ func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, ne
 	if err := s.require(next.Require); err != nil {
 		return false, err
 	}
-	if !r.Kind.IsMutex() || !next.Kind.IsMutex() || s.seats.outdated(r.Lease) {
+	if !r.Kind.IsMutex() || !next.Kind.IsMutex() {
 		done, maybe, err := s.release(ctx, r)
 		switch {
 		case err != nil:

@@ -15,11 +15,12 @@ type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// rows runs a query and scans each of its rows.
-func rows(ctx context.Context, q querier, query statement, each func(row) error, args ...any) error {
+// rows runs a query and scans each of its rows. With prepare, a connection prepares it first,
+// unless it has done so before (see pool.mayPrepare).
+func rows(ctx context.Context, q querier, prepare bool, query statement, each func(row) error, args ...any) error {
 	text, rest := query(args)
 	if conn, is := q.(*sql.Conn); is {
-		if err := driverRows(ctx, conn, text, rest, each); !errors.Is(err, driver.ErrSkip) {
+		if err := driverRows(ctx, conn, prepare, text, rest, each); !errors.Is(err, driver.ErrSkip) {
 			return err
 		}
 	}
@@ -39,18 +40,14 @@ func rows(ctx context.Context, q querier, query statement, each func(row) error,
 // driverRows asks the driver itself. An sql.Rows starts a goroutine for each query, which
 // watches a context that the driver watches, too.
 // It returns driver.ErrSkip, and has sent nothing, if the driver cannot take the query so.
-func driverRows(ctx context.Context, conn *sql.Conn, text string, args []any, each func(row) error) error {
+func driverRows(ctx context.Context, conn *sql.Conn, prepare bool, text string, args []any, each func(row) error) error {
 	return conn.Raw(func(of any) error {
-		q, is := of.(driver.QueryerContext)
-		if !is {
-			return driver.ErrSkip
-		}
 		named := make([]driver.NamedValue, len(args))
 		for i, arg := range args {
 			// Every driver takes our types: see driver.IsValue.
 			named[i] = driver.NamedValue{Ordinal: i + 1, Value: arg}
 		}
-		r, err := q.QueryContext(ctx, text, named)
+		r, err := driverQuery(ctx, of, prepare, text, named)
 		if err != nil {
 			return err
 		}
@@ -65,6 +62,21 @@ func driverRows(ctx context.Context, conn *sql.Conn, text string, args []any, ea
 		}
 		return cmp.Or(err, r.Close())
 	})
+}
+
+// driverQuery starts a query on a connection of the driver.
+func driverQuery(ctx context.Context, conn any, prepare bool, text string, args []driver.NamedValue) (driver.Rows, error) {
+	if p, is := conn.(driver.ConnPrepareContext); prepare && is {
+		st, err := p.PrepareContext(ctx, text) // it stays open for the next call
+		if err != nil {
+			return nil, err
+		}
+		return st.(driver.StmtQueryContext).QueryContext(ctx, args)
+	}
+	if q, is := conn.(driver.QueryerContext); is {
+		return q.QueryContext(ctx, text, args)
+	}
+	return nil, driver.ErrSkip
 }
 
 // driverRow is a row as a driver returns it.

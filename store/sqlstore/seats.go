@@ -38,7 +38,6 @@ func keyOf(l store.Lease) leaseKey { return leaseKey{l.Name, l.Owner} }
 // seat is one connection. Only one call uses it at a time.
 type seat struct {
 	conn    *sql.Conn
-	from    *sql.DB // that the connection belongs to
 	signal  int64
 	session int64 // the server's process; 0: not known yet
 	// timer ends the seat of a lease that was neither renewed nor released.
@@ -47,7 +46,7 @@ type seat struct {
 
 func newSeats(s *caller) *seats {
 	most := s.o.Connections
-	if limit := s.pool.plain.Stats().MaxOpenConnections; limit > 0 {
+	if limit := s.pool.db.Stats().MaxOpenConnections; limit > 0 {
 		most = min(most, limit/2) // other calls need connections, too
 	}
 	return &seats{s: s, most: most, held: make(map[leaseKey]*seat)}
@@ -61,6 +60,21 @@ func (t *seats) mayLast() bool { return t.most > 0 && !t.known() }
 
 // last reports whether sessions are known to last.
 func (t *seats) last() bool { return t.probed.Load() && !t.pooled.Load() }
+
+// probeDirect finds out whether sessions last if a connection shows that by itself.
+func (t *seats) probeDirect(ctx context.Context) {
+	if !t.mayLast() {
+		return
+	}
+	conn, err := t.s.pool.conn(ctx)
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	if direct(ctx, t.s.engine, conn) {
+		t.probed.Store(true)
+	}
+}
 
 // probe finds out whether sessions last, unless that is known, and waits for the result
 // until ctx ends. The caller is counted at the gate.
@@ -89,11 +103,6 @@ func (t *seats) startProbe(ctx context.Context) <-chan struct{} {
 	go func() {
 		defer t.s.gate.Leave()
 		known := t.compareSessions(ctx)
-		if known && !t.pooled.Load() {
-			// A session reads and plans each procedure once, which takes longer than to
-			// connect. So a waiter gets no connection that it would soon change for another.
-			t.s.prepare()
-		}
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.probing = nil
@@ -122,7 +131,7 @@ func (t *seats) compareSessions(ctx context.Context) (known bool) {
 	ctx, stop := context.WithTimeout(ctx, t.s.o.Timeout)
 	defer stop()
 	session := func(conn querier) (n int64) {
-		if rows(ctx, conn, plain(t.s.engine.session()), func(r row) error { return r.Scan(&n) }) != nil {
+		if rows(ctx, conn, false, plain(t.s.engine.session()), func(r row) error { return r.Scan(&n) }) != nil {
 			return 0
 		}
 		return n
@@ -189,8 +198,8 @@ func (t *seats) take(ctx context.Context) *seat {
 	}
 	t.taken++
 	t.mu.Unlock()
-	from := t.s.pool.current.Load()
-	conn, err := from.Conn(ctx)
+	t.s.pool.prepare()
+	conn, err := t.s.pool.conn(ctx)
 	if err != nil {
 		t.mu.Lock()
 		t.taken--
@@ -200,7 +209,7 @@ func (t *seats) take(ctx context.Context) *seat {
 		t.mu.Unlock()
 		return nil
 	}
-	return &seat{conn: conn, from: from, signal: newSignal()}
+	return &seat{conn: conn, signal: newSignal()}
 }
 
 // restLocked asks the server for no more connections for a while.
@@ -275,15 +284,6 @@ func (t *seats) renewed(l store.Lease) {
 	if one := t.held[keyOf(l)]; one != nil {
 		one.timer.Reset(l.TTL)
 	}
-}
-
-// outdated reports whether the lease has a seat whose connection does not belong to the
-// current handle. A waiter that joins again and again would keep it forever.
-func (t *seats) outdated(l store.Lease) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	one := t.held[keyOf(l)]
-	return one != nil && one.from != t.s.pool.current.Load()
 }
 
 // leave takes the seat of a lease from it and returns the seat, or nil if there is none.

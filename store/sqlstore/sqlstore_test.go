@@ -14,7 +14,7 @@ import (
 // Statements end at semicolons, or at the delimiter, outside of bodies and comments.
 func TestStatements(t *testing.T) {
 	for d, starts := range map[Dialect]string{
-		PostgreSQL: "SELECT CREATE DO REVOKE INSERT",
+		PostgreSQL: "SELECT CREATE ALTER DO REVOKE INSERT",
 		MySQL:      "DO SET CREATE CALL DROP INSERT",
 	} {
 		script, err := Script(d, "")
@@ -79,9 +79,9 @@ func TestFaults(t *testing.T) {
 		{PostgreSQL, serverError("53300"), true, false, false, store.Unsettled},
 		{PostgreSQL, serverError("53100"), true, false, false, store.Refused},
 		{PostgreSQL, serverError("42501"), true, false, false, store.Refused},
-		{PostgreSQL, serverError("42P05"), true, true, false, store.Refused},
-		{PostgreSQL, serverError("26000"), true, true, false, store.Refused},
-		{PostgreSQL, serverError("0A000"), true, true, false, store.Refused},
+		{PostgreSQL, serverError("42P05"), true, true, true, store.Refused},
+		{PostgreSQL, serverError("26000"), true, true, true, store.Refused},
+		{PostgreSQL, serverError("0A000"), true, true, true, store.Refused},
 
 		{MySQL, errors.New("invalid connection"), false, false, true, store.Unreachable},
 		{MySQL, driver.ErrBadConn, false, true, true, store.Unreachable},

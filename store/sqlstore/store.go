@@ -107,6 +107,9 @@ func (s *Store) open(ctx context.Context) error {
 	if why := is.Settings.polled(); why != "" {
 		s.seats.poll(why)
 	}
+	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
+	defer cancel()
+	s.seats.probeDirect(ctx)
 	return nil
 }
 

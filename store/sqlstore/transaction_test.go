@@ -67,8 +67,7 @@ func TestTransactions(t *testing.T) {
 			ctx, end := context.WithCancel(t.Context())
 			s := &recorder{answer: func(ctx context.Context) error { return c.answer(ctx, end) }}
 			db := sql.OpenDB(s)
-			p := &pool{}
-			p.current.Store(db)
+			p := &pool{db: db}
 			calls := &caller{engine: mysql{}, pool: p, o: Options{Timeout: DefaultTimeout}, gate: &gate.Gate{}}
 			calls.explicit.Store(true)
 			_, err := calls.callNow(ctx, plain("CALL p"), nil)

@@ -32,9 +32,7 @@ func openURL(ctx context.Context, url string, o store.OpenOptions) (store.Store,
 	if err != nil {
 		return nil, err
 	}
-	if u.prepared != "" {
-		s.pool.openPrepared = func() (*sql.DB, error) { return sql.Open(u.Driver, u.prepared) }
-	}
+	s.pool.mayPrepare = u.mayPrepare
 	return s, nil
 }
 
@@ -45,8 +43,7 @@ type URL struct {
 	// It contains the password.
 	Driver, DSN string
 	Options     Options
-	// prepared is the DSN for connections that prepare statements, or empty.
-	prepared string
+	mayPrepare  bool // as in pool
 }
 
 // OpenDB opens the database. The caller closes it.
@@ -96,6 +93,6 @@ func ParseURL(raw string) (URL, error) {
 	q.Del("schema")
 	q.Del("max_ttl")
 	from, err := e.source(u, q)
-	parsed.Driver, parsed.DSN, parsed.prepared = from.driver, from.dsn, from.prepared
+	parsed.Driver, parsed.DSN, parsed.mayPrepare = from.driver, from.dsn, from.mayPrepare
 	return parsed, err
 }

@@ -51,8 +51,7 @@ func TestWaiterSitsBeforeAPause(t *testing.T) {
 		}}
 		db := sql.OpenDB(server)
 		defer db.Close()
-		p := &pool{}
-		p.current.Store(db)
+		p := &pool{db: db}
 		s := &Store{caller: caller{engine: postgresql{}, pool: p, o: Options{Timeout: DefaultTimeout}, calls: calls{await: plain("look")}}, clock: clock.System()}
 		s.seats = &seats{s: &s.caller, most: 1}
 		s.seats.probed.Store(true) // after the waiter has joined the queue

@@ -159,6 +159,7 @@ LANGUAGE plpgsql SET search_path = @schema@, pg_temp SET enable_seqscan = off SE
 AS $$
 DECLARE l locks; p places; a answer; strong boolean;
 BEGIN
+  PERFORM begin_step(false);
   a.session := pg_backend_pid(); a.spare := 0; a.refreshed := false; a.waited := p_waited;
   SELECT * INTO l FROM locks WHERE name = p_name;
   a.at := clock();
@@ -196,37 +197,46 @@ END $$;
 -- beyond the end of the lease that it waits for, and for at most half of
 -- statement_timeout, which would end the session's signal with the call. p_signal replaces the signal of the
 -- place: the session takes it if that is a new one.
--- Like ask, it uses full names.
+--
+-- Like ask, it uses full names. Unlike ask, it reads places, which come and go: their table has
+-- many pages for few rows, so it sets how plans are made, and so does passed_on.
 CREATE OR REPLACE FUNCTION @schema@.await(p_name bytea, p_owner text, p_ttl bigint, p_block bigint, p_signal bigint) RETURNS @schema@.answer
-LANGUAGE plpgsql SECURITY DEFINER
+LANGUAGE plpgsql SECURITY DEFINER SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE at bigint; l_owner pg_catalog.text; l_ends bigint; l_signal bigint; l_granted bigint; l_spare integer;
-  mine bigint; ahead bigint; setting pg_catalog.text; waited boolean := false; woken boolean := false; long pg_catalog.text; bound bigint;
+  ahead bigint; setting pg_catalog.text; waited boolean := false; woken boolean := false; long pg_catalog.text;
 BEGIN
   IF NOT @schema@.sees_commits() THEN
     RAISE EXCEPTION 'a lock needs a transaction at isolation level READ COMMITTED' USING ERRCODE = 'LH001';
   END IF;
-  setting := @schema@.commits(false);
   at := @schema@.clock();
-  SELECT owner, ends, signal INTO l_owner, l_ends, l_signal FROM @schema@.locks WHERE name OPERATOR(pg_catalog.=) p_name;
-  SELECT seq INTO mine FROM @schema@.places WHERE name OPERATOR(pg_catalog.=) p_name AND owner OPERATOR(pg_catalog.=) p_owner;
-  IF mine IS NOT NULL AND l_owner IS NOT NULL AND l_ends OPERATOR(pg_catalog.>) at AND p_block OPERATOR(pg_catalog.>) 0 THEN
-    SELECT signal INTO ahead FROM @schema@.places WHERE name OPERATOR(pg_catalog.=) p_name AND seq OPERATOR(pg_catalog.<) mine
-      AND ends OPERATOR(pg_catalog.>) at AND signal OPERATOR(pg_catalog.<>) 0 ORDER BY seq DESC LIMIT 1;
-    ahead := coalesce(ahead, l_signal); -- see signal_before
-    IF ahead OPERATOR(pg_catalog.=) l_signal THEN p_block := least(p_block, l_ends OPERATOR(pg_catalog.-) at); END IF;
-    IF ahead OPERATOR(pg_catalog.<>) 0 THEN
-      waited := true;
-      bound := extract(epoch FROM pg_catalog.current_setting('statement_timeout')::interval) OPERATOR(pg_catalog.*) 1000000;
-      IF bound OPERATOR(pg_catalog.>) 0 THEN p_block := least(p_block, bound OPERATOR(pg_catalog./) 2); END IF;
-      long := pg_catalog.current_setting('lock_timeout');
-      BEGIN
-        PERFORM pg_catalog.set_config('lock_timeout', greatest(1, (p_block OPERATOR(pg_catalog.+) 999) OPERATOR(pg_catalog./) 1000)::pg_catalog.text, true);
-        PERFORM pg_catalog.pg_advisory_xact_lock_shared(ahead);
-        PERFORM pg_catalog.set_config('lock_timeout', long, true);
-        woken := true;
-      EXCEPTION WHEN lock_not_available THEN NULL; -- which restores lock_timeout, too
-      END;
+  IF p_block OPERATOR(pg_catalog.>) 0 THEN
+    -- The subquery is signal_before.
+    SELECT l.owner, l.ends, l.signal,
+        (SELECT q.signal FROM @schema@.places q WHERE q.name OPERATOR(pg_catalog.=) p_name AND q.seq OPERATOR(pg_catalog.<) p.seq
+          AND q.seq OPERATOR(pg_catalog.>) l.served AND q.ends OPERATOR(pg_catalog.>) at AND q.signal OPERATOR(pg_catalog.<>) 0 ORDER BY q.seq DESC LIMIT 1)
+      INTO l_owner, l_ends, l_signal, ahead
+      FROM @schema@.locks l, @schema@.places p
+      WHERE l.name OPERATOR(pg_catalog.=) p_name AND p.name OPERATOR(pg_catalog.=) p_name AND p.owner OPERATOR(pg_catalog.=) p_owner;
+    IF l_owner IS NOT NULL AND l_ends OPERATOR(pg_catalog.>) at THEN
+      ahead := coalesce(ahead, l_signal);
+      IF ahead OPERATOR(pg_catalog.=) l_signal THEN p_block := least(p_block, l_ends OPERATOR(pg_catalog.-) at); END IF;
+      IF ahead OPERATOR(pg_catalog.<>) 0 THEN
+        waited := true;
+        long := pg_catalog.current_setting('statement_timeout');
+        IF long OPERATOR(pg_catalog.<>) '0' THEN
+          p_block := least(p_block, (extract(epoch FROM long::interval) OPERATOR(pg_catalog.*) 500000)::bigint);
+        END IF;
+        long := pg_catalog.current_setting('lock_timeout');
+        -- An assignment takes less time than PERFORM.
+        BEGIN
+          setting := pg_catalog.set_config('lock_timeout', greatest(1, (p_block OPERATOR(pg_catalog.+) 999) OPERATOR(pg_catalog./) 1000)::pg_catalog.text, true);
+          woken := pg_catalog.pg_advisory_xact_lock_shared(ahead) IS NOT NULL;
+          setting := pg_catalog.set_config('lock_timeout', long, true);
+          woken := true;
+        EXCEPTION WHEN lock_not_available THEN NULL; -- which restores lock_timeout, too
+        END;
+      END IF;
     END IF;
   END IF;
   -- A session gives its signal when its release has been committed, so most looks need
@@ -287,62 +297,71 @@ CREATE OR REPLACE FUNCTION @schema@.release(p_name bytea, p_owner text, p_attemp
   OUT done boolean, OUT at bigint, OUT session integer)
 LANGUAGE plpgsql SECURITY DEFINER
 AS $$
-DECLARE l_line boolean; l_ends bigint; l_token bigint; l_made pg_catalog.text; drawn bigint; spares integer; setting pg_catalog.text;
-  next_owner pg_catalog.text; next_attempt pg_catalog.text; next_meta pg_catalog.bytea; next_durable boolean; next_ends bigint; next_signal bigint;
+DECLARE l_row pg_catalog.tid; l_line boolean; l_ends bigint; l_token bigint; l_served bigint; l_made pg_catalog.text; setting pg_catalog.text; given boolean;
 BEGIN
-  -- A release that is lost in a crash leaves the lock taken until its TTL is over,
-  -- so nothing but a hand-over has to be on disk.
   IF NOT @schema@.sees_commits() THEN
     RAISE EXCEPTION 'a lock needs a transaction at isolation level READ COMMITTED' USING ERRCODE = 'LH001';
   END IF;
-  setting := @schema@.commits(false);
   session := pg_catalog.pg_backend_pid();
   IF p_signal OPERATOR(pg_catalog.<>) 0 THEN
     -- What the transaction locks, too, stays locked until it has been committed. So the
     -- waiter that is woken finds the hand-over.
-    PERFORM pg_catalog.pg_try_advisory_xact_lock(p_signal);
-    PERFORM pg_catalog.pg_advisory_unlock(p_signal);
+    given := pg_catalog.pg_try_advisory_xact_lock(p_signal);
+    given := pg_catalog.pg_advisory_unlock(p_signal);
   END IF;
-  SELECT line, ends, token, made INTO l_line, l_ends, l_token, l_made FROM @schema@.locks
+  SELECT ctid, line, ends, token, served, made INTO l_row, l_line, l_ends, l_token, l_served, l_made FROM @schema@.locks
     WHERE name OPERATOR(pg_catalog.=) p_name AND owner OPERATOR(pg_catalog.=) p_owner FOR UPDATE;
   IF FOUND AND p_tomb OPERATOR(pg_catalog.<=) 0 THEN
     at := @schema@.clock();
     done := l_ends OPERATOR(pg_catalog.>) at AND @schema@.ends_lease(l_made, p_attempt, p_undo);
-    IF done AND NOT l_line THEN
-      UPDATE @schema@.locks SET owner = NULL, ends = release.at, signal = 0 WHERE name OPERATOR(pg_catalog.=) p_name;
-      RETURN;
+    IF done AND l_line THEN
+      IF @schema@.passed_on(p_name, p_owner, l_row, l_token, l_served, at) THEN RETURN; END IF;
     ELSIF done THEN
-      DELETE FROM @schema@.places WHERE name OPERATOR(pg_catalog.=) p_name
-        AND seq OPERATOR(pg_catalog.=) (SELECT p.seq FROM @schema@.places p WHERE p.name OPERATOR(pg_catalog.=) p_name ORDER BY p.seq LIMIT 1)
-        AND @schema@.takes_over(owner, ends, barge, signal, p_owner, release.at)
-      RETURNING owner, attempt, meta, spare, durable, ends, signal INTO next_owner, next_attempt, next_meta, spares, next_durable, next_ends, next_signal;
-      IF FOUND THEN
-        drawn := @schema@.next_token(l_token, at);
-        spares := @schema@.spare_tokens(drawn, spares, at);
-        UPDATE @schema@.locks SET owner = next_owner, made = next_attempt, meta = next_meta, ends = next_ends, signal = next_signal,
-          granted = drawn, spare = spares, token = drawn OPERATOR(pg_catalog.+) spares
-        WHERE name OPERATOR(pg_catalog.=) p_name;
-        setting := @schema@.commits(next_durable);
-        RETURN;
-      END IF;
+      setting := @schema@.commits(false);
+      UPDATE @schema@.locks SET owner = NULL, ends = release.at, signal = 0 WHERE ctid OPERATOR(pg_catalog.=) l_row;
+      RETURN;
     END IF;
   END IF;
+  -- A release that is lost in a crash leaves the lock taken until its TTL is over,
+  -- so nothing but a hand-over has to be on disk.
+  setting := @schema@.commits(false);
   SELECT r.done, r.at INTO done, at FROM @schema@.released(p_name, p_owner, p_attempt, p_undo, p_tomb, p_always) r;
 END $$;
 
 -- release_and_rejoin is release, followed by a place for the owner p_next if the lock has
--- passed to another owner. The session takes p_next_signal for the place.
+-- passed to another owner. The session takes p_next_signal for the place. Like release, it
+-- hands the lock to the first waiter itself.
 CREATE OR REPLACE FUNCTION @schema@.release_and_rejoin(p_name bytea, p_owner text, p_attempt text, p_undo boolean, p_tomb bigint, p_always boolean, p_signal bigint,
   p_next text, p_next_attempt text, p_meta bytea, p_ttl bigint, p_spare integer, p_barge boolean, p_durable boolean, p_next_signal bigint,
   OUT done boolean, OUT standing boolean, OUT at bigint, OUT session integer)
 LANGUAGE plpgsql SECURITY DEFINER
 AS $$
-DECLARE l_owner pg_catalog.text; l_ends bigint; l_line boolean;
+DECLARE l_row pg_catalog.tid; l_owner pg_catalog.text; l_ends bigint; l_line boolean; l_token bigint; l_served bigint; l_made pg_catalog.text; given boolean;
 BEGIN
-  SELECT r.done, r.at, r.session INTO done, at, session FROM @schema@.release(p_name, p_owner, p_attempt, p_undo, p_tomb, p_always, p_signal) r;
-  SELECT owner, ends, line INTO l_owner, l_ends, l_line FROM @schema@.locks WHERE name OPERATOR(pg_catalog.=) p_name;
-  standing := coalesce(done AND l_owner IS NOT NULL AND l_ends OPERATOR(pg_catalog.>) at, false);
-  IF NOT standing THEN RETURN; END IF;
+  IF NOT @schema@.sees_commits() THEN
+    RAISE EXCEPTION 'a lock needs a transaction at isolation level READ COMMITTED' USING ERRCODE = 'LH001';
+  END IF;
+  session := pg_catalog.pg_backend_pid();
+  IF p_signal OPERATOR(pg_catalog.<>) 0 THEN -- as in release
+    given := pg_catalog.pg_try_advisory_xact_lock(p_signal);
+    given := pg_catalog.pg_advisory_unlock(p_signal);
+  END IF;
+  standing := false;
+  SELECT ctid, line, ends, token, served, made INTO l_row, l_line, l_ends, l_token, l_served, l_made FROM @schema@.locks
+    WHERE name OPERATOR(pg_catalog.=) p_name AND owner OPERATOR(pg_catalog.=) p_owner FOR UPDATE;
+  IF FOUND AND l_line AND p_tomb OPERATOR(pg_catalog.<=) 0 THEN
+    at := @schema@.clock();
+    IF l_ends OPERATOR(pg_catalog.>) at AND @schema@.ends_lease(l_made, p_attempt, p_undo) THEN
+      standing := @schema@.passed_on(p_name, p_owner, l_row, l_token, l_served, at);
+    END IF;
+  END IF;
+  done := standing;
+  IF NOT standing THEN
+    SELECT r.done, r.at INTO done, at FROM @schema@.release(p_name, p_owner, p_attempt, p_undo, p_tomb, p_always, 0) r;
+    SELECT owner, ends, line INTO l_owner, l_ends, l_line FROM @schema@.locks WHERE name OPERATOR(pg_catalog.=) p_name;
+    standing := coalesce(done AND l_owner IS NOT NULL AND l_ends OPERATOR(pg_catalog.>) at, false);
+    IF NOT standing THEN RETURN; END IF;
+  END IF;
   IF p_next_signal OPERATOR(pg_catalog.<>) 0 AND NOT pg_catalog.pg_try_advisory_lock(p_next_signal) THEN p_next_signal := 0; END IF;
   INSERT INTO @schema@.places (name, owner, attempt, meta, spare, barge, durable, ends, signal)
   VALUES (p_name, p_next, p_next_attempt, p_meta, p_spare, p_barge, p_durable, release_and_rejoin.at OPERATOR(pg_catalog.+) p_ttl, p_next_signal);

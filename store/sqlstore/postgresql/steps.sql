@@ -2,7 +2,8 @@
 -- schema in the search path. Procedures that do not set it, as ask, call only those that
 -- are expressions (RETURN): these become part of the caller's plan, and mean what they
 -- meant when they were installed. A function with plans of its own would plan again
--- whenever the path is another one than at its last call.
+-- whenever the path is another one than at its last call. passed_on has such plans, and only
+-- procedures that do not set the path call it.
 
 -- clock is the server's clock, as it is when the expression is evaluated.
 CREATE OR REPLACE FUNCTION @schema@.clock() RETURNS bigint LANGUAGE sql VOLATILE
@@ -92,6 +93,32 @@ END $$;
 CREATE OR REPLACE FUNCTION @schema@.takes_over(owner text, ends bigint, barge boolean, signal bigint, releaser text, at bigint) RETURNS boolean LANGUAGE sql VOLATILE
 RETURN ends > at AND NOT barge AND owner <> releaser AND (signal = 0 OR NOT pg_try_advisory_xact_lock_shared(signal));
 
+-- passed_on hands a lock that its holder releases to the first waiter, if that one can take
+-- over. Otherwise it changes nothing. The caller has locked the row.
+--
+-- Places up to the one that was served last are gone, but their rows and their entries in the
+-- index remain for as long as a waiter blocks that saw them. So it starts behind them.
+-- It sets how plans are made: see await.
+CREATE OR REPLACE FUNCTION @schema@.passed_on(p_name bytea, releaser text, l_row tid, l_token bigint, l_served bigint, at bigint) RETURNS boolean LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE next_owner pg_catalog.text; next_attempt pg_catalog.text; next_meta pg_catalog.bytea; next_durable boolean; next_ends bigint; next_signal bigint;
+  next_seq bigint; drawn bigint; spares integer; setting pg_catalog.text;
+BEGIN
+  DELETE FROM @schema@.places
+    WHERE ctid OPERATOR(pg_catalog.=) (SELECT p.ctid FROM @schema@.places p WHERE p.name OPERATOR(pg_catalog.=) p_name AND p.seq OPERATOR(pg_catalog.>) l_served ORDER BY p.seq LIMIT 1)
+      AND @schema@.takes_over(owner, ends, barge, signal, releaser, passed_on.at)
+    RETURNING seq, owner, attempt, meta, spare, durable, ends, signal INTO next_seq, next_owner, next_attempt, next_meta, spares, next_durable, next_ends, next_signal;
+  IF NOT FOUND THEN RETURN false; END IF;
+  drawn := @schema@.next_token(l_token, at);
+  spares := @schema@.spare_tokens(drawn, spares, at);
+  UPDATE @schema@.locks SET owner = next_owner, made = next_attempt, meta = next_meta, ends = next_ends, signal = next_signal,
+    granted = drawn, spare = spares, token = drawn OPERATOR(pg_catalog.+) spares, served = next_seq
+  WHERE ctid OPERATOR(pg_catalog.=) l_row;
+  setting := @schema@.commits(next_durable);
+  RETURN true;
+END $$;
+
 -- settled drops the lease of l if it has ended, and hands a free lock to the first
 -- living waiter. It passes over a waiter whose session is gone, unless that is the
 -- caller. A waiter that barges loses its place and may come for the lock: the lock
@@ -106,6 +133,7 @@ BEGIN
   LOOP
     DELETE FROM places WHERE name = l.name AND seq = (SELECT seq FROM places WHERE name = l.name ORDER BY seq LIMIT 1) RETURNING * INTO p;
     IF NOT FOUND THEN l.line := false; l.waited := at; RETURN l; END IF;
+    l.served := p.seq;
     CONTINUE WHEN p.ends <= at;
     CONTINUE WHEN p.signal <> 0 AND p.owner <> caller AND pg_try_advisory_xact_lock_shared(p.signal);
     IF p.barge THEN RETURN l; END IF;
@@ -121,7 +149,7 @@ CREATE OR REPLACE FUNCTION @schema@.kept(l @schema@.locks) RETURNS void LANGUAGE
 AS $$
 BEGIN
   UPDATE locks SET token = l.token, owner = l.owner, made = l.made, meta = l.meta, granted = l.granted, spare = l.spare,
-    ends = l.ends, signal = l.signal, line = l.line, buried = l.buried, waited = l.waited
+    ends = l.ends, signal = l.signal, line = l.line, buried = l.buried, waited = l.waited, served = l.served
   WHERE name = l.name;
 END $$;
 

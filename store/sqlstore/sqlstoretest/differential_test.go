@@ -192,6 +192,19 @@ func (p *procedures) release(lock, owner string, tombstone time.Duration) (done 
 	return strconv.ParseBool(row[0])
 }
 
+// rejoin releases a lock and takes the next place for the same owner.
+func (p *procedures) rejoin(lock, owner string, ttl time.Duration, barge bool) (done, standing bool, err error) {
+	row, err := p.one("release_and_rejoin", "done, standing", []byte(lock), owner, "", false, 0, false, int64(0),
+		owner, "", []byte(""), micros(ttl), 0, barge, true, int64(0))
+	if err != nil {
+		return false, false, err
+	}
+	if done, err = strconv.ParseBool(row[0]); err == nil {
+		standing, err = strconv.ParseBool(row[1])
+	}
+	return done, standing, err
+}
+
 // Look reads the rows, and requires that inspect and list return the same.
 func (p *procedures) Look(lock string) (differential.State, error) {
 	s := differential.State{Tombstones: map[string]time.Duration{}}

@@ -339,6 +339,9 @@ func TestUpgradeFromTheFirstVersion(t *testing.T) {
 		} {
 			on.exec(t, db, schema, query)
 		}
+		if on == postgres {
+			on.exec(t, db, schema, "ALTER TABLE S.locks DROP COLUMN served")
+		}
 		if err := sqlstore.Install(t.Context(), db, on.dialect, schema); err != nil {
 			t.Fatal(err)
 		}

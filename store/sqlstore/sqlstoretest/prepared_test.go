@@ -53,7 +53,7 @@ func TestCallsOfAWaiterArePrepared(t *testing.T) {
 // isPrepared reports whether the server has executed a prepared call of that procedure.
 func isPrepared(schema, procedure string) bool {
 	for line := range strings.Lines(postgres.server.Log()) {
-		if strings.Contains(line, "execute stmtcache_") && strings.Contains(line, schema+"."+procedure+"(") {
+		if strings.Contains(line, "execute stmt") && strings.Contains(line, schema+"."+procedure+"(") {
 			return true
 		}
 	}

@@ -39,7 +39,7 @@ type queueStep struct {
 func queueSteps(least, most int) *rapid.Generator[[]queueStep] {
 	one := rapid.Custom(func(t *rapid.T) queueStep {
 		return queueStep{
-			op:    rapid.SampledFrom([]string{"try", "wait", "wait", "wait", "look", "release", "release", "leave", "renew", "pass"}).Draw(t, "op"),
+			op:    rapid.SampledFrom([]string{"try", "wait", "wait", "wait", "look", "release", "release", "rejoin", "rejoin", "leave", "renew", "pass"}).Draw(t, "op"),
 			owner: rapid.IntRange(0, 4).Draw(t, "owner"),
 			d:     rapid.SampledFrom([]time.Duration{time.Second, 2 * time.Second, 5 * time.Second, 20 * time.Second}).Draw(t, "time"),
 			barge: rapid.IntRange(0, 3).Draw(t, "barge") == 0,
@@ -113,6 +113,17 @@ func (p *procedures) line(steps []queueStep) error {
 			var done bool
 			done, err = p.release(lock, owner, tombstone)
 			same = done == (want.Verdict == rule.Done)
+		case "rejoin":
+			var want rule.Answer
+			r, want = rule.Release(r, rule.End{Owner: owner}, now)
+			r, _ = rule.Advance(r, floor(), now)
+			passed := want.Verdict == rule.Done && len(r.Holds) > 0
+			if passed {
+				r, _ = rule.Admit(r, rule.Ask{Spec: rule.Mutex, Owner: owner, TTL: s.d, Floor: floor(), Fair: !s.barge, Wait: s.d}, now)
+			}
+			var done, standing bool
+			done, standing, err = p.rejoin(lock, owner, s.d, s.barge)
+			same = done == (want.Verdict == rule.Done) && standing == passed
 		case "renew":
 			var want rule.Answer
 			r, want = rule.Renew(r, owner, s.d, now)
