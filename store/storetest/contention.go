@@ -115,9 +115,12 @@ func (all *turns) turn(t *trial, s store.Store, r store.Lease, g store.Grant) {
 	if before := fence.Token(all.last.Swap(uint64(g.Token) + uint64(g.Spare))); g.Token <= before {
 		t.Errorf("token %v was granted after %v", g.Token, before)
 	}
-	runtime.Gosched()
-	quit := all.nextQuits(t, s, r.Name)
-	all.inside.Add(-1)
+	quit := func() {}
+	func() {
+		defer all.inside.Add(-1) // also if the inspection ends this goroutine
+		runtime.Gosched()
+		quit = all.nextQuits(t, s, r.Name)
+	}()
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); err != nil {
 		t.Errorf("release of what was granted: %v", err)
 	}
