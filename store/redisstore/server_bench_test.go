@@ -46,10 +46,10 @@ func benchServer(b *testing.B, servers, steps int) {
 				of = script.Acquire
 			}
 			for _, v := range l.must(b, c...) {
-				if steps > 1 {
-					v = stepReply(v, steps-1, steps)
+				if steps > 1 && len(v.List) == steps+1 {
+					v = v.List[steps]
 				}
-				if a := script.ReplyTo(v).Answer(of); a.Kind != quorum.Yes {
+				if a := script.ReplyTo(v).Answer(of); a.Kind != quorum.Yes && v.Num != 1 {
 					b.Fatal(a)
 				}
 			}

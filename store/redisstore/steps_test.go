@@ -244,18 +244,21 @@ func TestListsInACluster(t *testing.T) {
 // A reply that does not fit the list answers none of its steps, and an error answers all.
 func TestReplyToAStep(t *testing.T) {
 	one := resp.Value{Kind: '*', List: []resp.Value{{Kind: ':', Num: 1}}}
+	clock := resp.Value{Kind: '*', List: []resp.Value{{Kind: '$', Text: []byte("1790000000")}, {Kind: '$', Text: []byte("7")}}}
+	command := new(script.Command)
 	for name, c := range map[string]struct {
 		reply resp.Value
 		want  quorum.Kind
 	}{
-		"as many":  {resp.Value{Kind: '*', List: []resp.Value{one, one}}, quorum.Yes},
-		"too few":  {resp.Value{Kind: '*', List: []resp.Value{one}}, quorum.Unknown},
-		"too many": {resp.Value{Kind: '*', List: []resp.Value{one, one, one}}, quorum.Unknown},
+		"as many":  {resp.Value{Kind: '*', List: []resp.Value{clock, one, one}}, quorum.Yes},
+		"no clock": {resp.Value{Kind: '*', List: []resp.Value{{Kind: '$', Null: true}, one, one}}, quorum.Yes},
+		"too few":  {resp.Value{Kind: '*', List: []resp.Value{clock, one}}, quorum.Unknown},
+		"too many": {resp.Value{Kind: '*', List: []resp.Value{clock, one, one, one}}, quorum.Unknown},
 		"a number": {resp.Value{Kind: ':', Num: 1}, quorum.Unknown},
 		"an error": {resp.Value{Kind: '-', Text: []byte("OOM no memory")}, quorum.Unsent},
 	} {
 		for i := range 2 {
-			if a := script.ReplyTo(stepReply(c.reply, i, 2)).Answer(script.Release); a.Kind != c.want {
+			if a := command.ReplyInList(c.reply, i, 2).Answer(script.Release); a.Kind != c.want {
 				t.Errorf("%s: the answer to step %d is %v, want %v", name, i+1, a.Kind, c.want)
 			}
 		}

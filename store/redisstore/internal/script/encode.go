@@ -1,6 +1,7 @@
 package script
 
 import (
+	"hash/maphash"
 	"strconv"
 	"time"
 
@@ -75,7 +76,8 @@ func (e *Encoder) Encode(q driver.Question, c *Command) *Command {
 		b = mark(appendTombstoneKey(b, r))
 		b, flagAt := e.appendRequest(b, q, guarded)
 		placeEnd := len(b) - len("\r\n")
-		c.Bytes = gate(e.appendProposal(resp.AppendMillis(appendValue(b, r), r.TTL)))
+		c.proposed = e.proposal()
+		c.Bytes = gate(resp.AppendNumber(appendValue(b, r), c.proposed))
 		c.setPlace(flagAt, placeEnd)
 		c.Repeats = q.Again
 	case quorum.Confirm:
@@ -110,8 +112,11 @@ func (e *Encoder) Encode(q driver.Question, c *Command) *Command {
 		c.Bytes = gate(b)
 		c.setPlace(flagAt, placeEnd)
 	}
+	c.lock = maphash.String(lockSeed, r.Name)
 	return c
 }
+
+var lockSeed = maphash.MakeSeed()
 
 // appendMark ends the keys of c, with the mark's key if the command looks at the mark.
 func (e *Encoder) appendMark(c *Command, b []byte, guarded bool) []byte {
@@ -142,8 +147,10 @@ func (e *Encoder) appendRequest(b []byte, q driver.Question, guarded bool) (_ []
 	if guarded {
 		letter = "A"
 	}
+	var number, lasts [20]byte
+	ttl := string(strconv.AppendUint(lasts[:0], resp.Millis(q.Lease.TTL), 10))
 	if !q.Waits && !q.Again && q.Spare == 0 && q.Lease.Attempt == "" {
-		return resp.AppendWord(b, letter), 0
+		return resp.AppendWord(b, letter, ttl), 0
 	}
 	again, mode := "0", modeOf(q)
 	if q.Again {
@@ -152,14 +159,13 @@ func (e *Encoder) appendRequest(b []byte, q driver.Question, guarded bool) (_ []
 	if mode == "" {
 		mode = "-"
 	}
-	var number [20]byte
 	spare := strconv.AppendUint(number[:0], uint64(q.Spare), 10)
 	if !q.Waits {
-		return resp.AppendWord(b, letter, again, mode, string(spare), " "), 0
+		return resp.AppendWord(b, letter, ttl, " ", again, mode, string(spare), " "), 0
 	}
 	var room [192]byte
 	place := e.placeOf(q, guarded).append(room[:0])
-	b = resp.AppendWord(b, letter, again, mode, string(spare), " ", string(place))
+	b = resp.AppendWord(b, letter, ttl, " ", again, mode, string(spare), " ", string(place))
 	return b, len(b) - len("\r\n") - len(place)
 }
 

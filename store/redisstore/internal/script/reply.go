@@ -21,6 +21,24 @@ type Reply struct {
 	Err   error
 	Value resp.Value
 	At    clock.Instant // when the reply arrived; zero if none did
+	// Of a step in a list: the token that it proposed, and the server's clock.
+	proposed uint64
+	clock    clock.Instant
+}
+
+// Reply converts the reply to a list of so many steps into that to one of them, for which the
+// command c was. An error is the reply to all of them, and so is a reply that is not one to such a
+// list.
+func (c *Command) ReplyInList(v resp.Value, step, steps int) Reply {
+	switch {
+	case v.Kind == '-':
+		return ReplyTo(v)
+	case v.Kind != '*' || len(v.List) != steps+1:
+		return ReplyTo(resp.Value{Kind: '$', Null: true})
+	}
+	r := ReplyTo(v.List[step+1])
+	r.proposed, r.clock = c.proposed, ClockOf(v.List[0].List)
+	return r
 }
 
 // ReplyTo converts what the server answered into a reply.
@@ -64,8 +82,13 @@ func (r Reply) Answer(s *Script) driver.Reply {
 	}
 	switch r.Value.Kind {
 	case ':':
+		yes := driver.Reply{Kind: quorum.Yes, Report: store.NodeOutcome{Outcome: store.Granted}, At: r.At}
 		if r.Value.Num == 1 && (s == Release || s == ReleaseGuarded) { // see calls/release.lua
-			return driver.Reply{Kind: quorum.Yes, Report: store.NodeOutcome{Outcome: store.Granted}, At: r.At}
+			return yes
+		}
+		if r.Value.Num == 1 && r.proposed > 0 && (s == Acquire || s == AcquireGuarded) { // see calls/steps.lua
+			yes.Token, yes.Counted, yes.Clock = r.proposed, true, r.clock
+			return yes
 		}
 	case '$':
 		if s == Acquire || s == AcquireGuarded {

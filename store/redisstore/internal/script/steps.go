@@ -10,6 +10,7 @@ import "github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 type StepList struct {
 	commands []*Command
 	marked   *Command // the first one that looks at the mark
+	twice    bool     // two commands may be about the same lock
 	leases   int
 	bytes    int
 	keys     int // without the mark
@@ -63,6 +64,10 @@ func (l *StepList) Add(c *Command) bool {
 	if s.renews() {
 		l.args++
 	}
+	l.twice = l.twice || c.lock == 0
+	for _, before := range l.commands {
+		l.twice = l.twice || before.lock == c.lock
+	}
 	l.commands = append(l.commands, c)
 	l.leases += leases
 	l.bytes += len(c.Bytes)
@@ -80,11 +85,15 @@ func (l *StepList) Append(b []byte, noPush bool, channel string) []byte {
 	for _, c := range l.commands {
 		b = append(b, c.Bytes[c.keysAt:c.markAt]...)
 	}
+	flags := uint64(0)
 	if l.marked != nil {
-		b = resp.AppendWord(resp.AppendWord(b, MarkKey), "1")
-	} else {
-		b = resp.AppendWord(b, "0")
+		b = resp.AppendWord(b, MarkKey)
+		flags = 1
 	}
+	if !l.twice {
+		flags += 2
+	}
+	b = resp.AppendNumber(b, flags)
 	for _, c := range l.commands {
 		if c.Script.letter != "" {
 			b = resp.AppendWord(b, c.Script.letter)
