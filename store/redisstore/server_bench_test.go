@@ -46,10 +46,10 @@ func benchServer(b *testing.B, servers, steps int) {
 				of = script.Acquire
 			}
 			for _, v := range l.must(b, c...) {
-				if steps > 1 && len(v.List) == steps+1 {
-					v = v.List[steps]
+				if steps > 1 && v.Kind == '$' { // all of them were done; see calls/steps.lua
+					continue
 				}
-				if a := script.ReplyTo(v).Answer(of); a.Kind != quorum.Yes && v.Num != 1 {
+				if a := script.ReplyTo(v).Answer(of); a.Kind != quorum.Yes {
 					b.Fatal(a)
 				}
 			}

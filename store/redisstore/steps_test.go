@@ -244,13 +244,16 @@ func TestListsInACluster(t *testing.T) {
 // A reply that does not fit the list answers none of its steps, and an error answers all.
 func TestReplyToAStep(t *testing.T) {
 	one := resp.Value{Kind: '*', List: []resp.Value{{Kind: ':', Num: 1}}}
-	clock := resp.Value{Kind: '*', List: []resp.Value{{Kind: '$', Text: []byte("1790000000")}, {Kind: '$', Text: []byte("7")}}}
+	clock := resp.Value{Kind: '$', Text: []byte("1790000000 7")}
 	command := new(script.Command)
 	for name, c := range map[string]struct {
 		reply resp.Value
 		want  quorum.Kind
 	}{
 		"as many":  {resp.Value{Kind: '*', List: []resp.Value{clock, one, one}}, quorum.Yes},
+		"a clock":  {clock, quorum.Yes},
+		"null":     {resp.Value{Kind: '$', Null: true}, quorum.Unknown},
+		"a text":   {resp.Value{Kind: '$', Text: []byte("OK")}, quorum.Unknown},
 		"no clock": {resp.Value{Kind: '*', List: []resp.Value{{Kind: '$', Null: true}, one, one}}, quorum.Yes},
 		"too few":  {resp.Value{Kind: '*', List: []resp.Value{clock, one}}, quorum.Unknown},
 		"too many": {resp.Value{Kind: '*', List: []resp.Value{clock, one, one, one}}, quorum.Unknown},

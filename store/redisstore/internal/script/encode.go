@@ -72,7 +72,11 @@ func (e *Encoder) Encode(q driver.Question, c *Command) *Command {
 	}
 	switch q.Op {
 	case quorum.Acquire:
-		b := AppendCounterKey(begin(Acquire, AcquireGuarded), r.Name)
+		b := begin(Acquire, AcquireGuarded)
+		if plain(q) {
+			c.restAt = len(b)
+		}
+		b = AppendCounterKey(b, r.Name)
 		b = mark(appendTombstoneKey(b, r))
 		b, flagAt := e.appendRequest(b, q, guarded)
 		placeEnd := len(b) - len("\r\n")
@@ -149,7 +153,7 @@ func (e *Encoder) appendRequest(b []byte, q driver.Question, guarded bool) (_ []
 	}
 	var number, lasts [20]byte
 	ttl := string(strconv.AppendUint(lasts[:0], resp.Millis(q.Lease.TTL), 10))
-	if !q.Waits && !q.Again && q.Spare == 0 && q.Lease.Attempt == "" {
+	if plain(q) {
 		return resp.AppendWord(b, letter, ttl), 0
 	}
 	again, mode := "0", modeOf(q)
@@ -167,6 +171,11 @@ func (e *Encoder) appendRequest(b []byte, q driver.Question, guarded bool) (_ []
 	place := e.placeOf(q, guarded).append(room[:0])
 	b = resp.AppendWord(b, letter, ttl, " ", again, mode, string(spare), " ", string(place))
 	return b, len(b) - len("\r\n") - len(place)
+}
+
+// plain reports whether a request for a lock is that of a new owner that does not wait.
+func plain(q driver.Question) bool {
+	return !q.Waits && !q.Again && q.Spare == 0 && q.Lease.Attempt == ""
 }
 
 // appendRelease appends how a lease ends; see readEnding.lua.

@@ -26,19 +26,32 @@ type Reply struct {
 	clock    clock.Instant
 }
 
-// Reply converts the reply to a list of so many steps into that to one of them, for which the
+// ReplyInList converts the reply to a list of so many steps into that to one of them, for which the
 // command c was. An error is the reply to all of them, and so is a reply that is not one to such a
 // list.
 func (c *Command) ReplyInList(v resp.Value, step, steps int) Reply {
+	said, clock := resp.Value{Kind: ':', Num: 1}, v
 	switch {
 	case v.Kind == '-':
 		return ReplyTo(v)
-	case v.Kind != '*' || len(v.List) != steps+1:
+	case v.Kind == '*' && len(v.List) == steps+1:
+		clock, said = v.List[0], v.List[step+1]
+	case v.Kind != '$' || clockIn(v) == 0:
 		return ReplyTo(resp.Value{Kind: '$', Null: true})
 	}
-	r := ReplyTo(v.List[step+1])
-	r.proposed, r.clock = c.proposed, ClockOf(v.List[0].List)
+	r := ReplyTo(said)
+	r.proposed, r.clock = c.proposed, clockIn(clock)
 	return r
+}
+
+// clockIn reads the seconds and microseconds in a text; zero if it is not a time.
+func clockIn(v resp.Value) clock.Instant {
+	s, rest, ok1 := number(v.Text)
+	us, rest, ok2 := number(rest)
+	if !ok1 || !ok2 || len(rest) > 0 {
+		return 0
+	}
+	return clockAt(s, us)
 }
 
 // ReplyTo converts what the server answered into a reply.

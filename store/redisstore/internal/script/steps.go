@@ -82,18 +82,29 @@ func (l *StepList) Append(b []byte, noPush bool, channel string) []byte {
 		keys, args = keys+1, args+1
 	}
 	b = appendBegin(b, "EVALSHA", l.Script().Hash, keys, args)
+	unread := uint64(0) // locks of plain requests
 	for _, c := range l.commands {
-		b = append(b, c.Bytes[c.keysAt:c.markAt]...)
+		begin := c.keysAt
+		if c.restAt > 0 && !l.twice {
+			begin = c.restAt
+			unread++
+		}
+		b = append(b, c.Bytes[begin:c.markAt]...)
 	}
-	flags := uint64(0)
+	head := 4 * unread
 	if l.marked != nil {
 		b = resp.AppendWord(b, MarkKey)
-		flags = 1
+		head++
 	}
 	if !l.twice {
-		flags += 2
+		head += 2
+		for _, c := range l.commands {
+			if c.restAt > 0 {
+				b = append(b, c.Bytes[c.keysAt:c.restAt]...)
+			}
+		}
 	}
-	b = resp.AppendNumber(b, flags)
+	b = resp.AppendNumber(b, head)
 	for _, c := range l.commands {
 		if c.Script.letter != "" {
 			b = resp.AppendWord(b, c.Script.letter)

@@ -24,7 +24,7 @@ if marked then
   end
 end
 -- What an earlier step may have changed is read again.
-local said, seen, n = {time or false}, {}, 1
+local said, seen, n = {time and time[1] .. ' ' .. time[2] or false}, {}, 1
 local gone, steps, done = {}, {}, {1} -- locks that are yet to be deleted, by which steps
 local k, a = 1, 2 -- the first of the step's keys, and its letter
 while a <= most do
