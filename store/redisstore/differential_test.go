@@ -97,7 +97,7 @@ var changes = []change{
 	{name: "a new owner's token ahead of the clock", script: script.Acquire,
 		old: "token <= now + LEAD and", new: ""},
 	{name: "a new owner's token not above the last", script: script.Acquire,
-		old: "and (not last or token > last) then", new: "then"},
+		old: "and (not last or token > last + spare) then", new: "then"},
 	{name: "counter not written", script: script.Acquire,
 		old: "said = try('SET', counter, text, 'PX', LIFE)\n    end", new: "said = {}\n    end"},
 	{name: "counter of the same hour not written", script: script.Acquire,

@@ -119,9 +119,10 @@ var listChanges = []listChange{
 	{"a grant to a new owner does not check the mark", "and not barred then", "then"},
 	{"a new owner does not see its tombstone", "and not values[i + 1] and not barred", "and not barred"},
 	{"a new owner does not see the counter", "local last, proposed = values[i]", "local last, proposed = nil"},
-	{"an owner that is not new is taken for one", "local is = string.match(word, '^.(%d+)$')", "local is = string.match(word, '^.(%d+)')"},
+	{"an owner that is not new is taken for one", "local lasts, more = string.match(word, '^.(%d+) ?(%d*)$')", "local lasts, more = string.match(word, '^.(%d+) ?(%d*)')"},
 	{"a grant has the place of another answer", "keys[released], args[released] = key, n", "keys[released], args[released] = key, n\n    said[n - 1] = 1"},
-	{"the TTL of another request counts", "plain, ttl, barred, letter = word, is,", "plain, ttl, barred, letter = word, ttl or is,"},
+	{"the TTL of another request counts", "plain, ttl, spare, barred, letter = word, lasts,", "plain, ttl, spare, barred, letter = word, ttl or lasts,"},
+	{"the tokens that are reserved are not new", "token > least + spare or", "token > least or"},
 	{"a held lock is overwritten", "try('SET', key, value, 'PX', ttl, 'NX')", "try('SET', key, value, 'PX', ttl)"},
 	{"an answer other than 1 is lost", "if answer ~= 1 then\n    simple = false", "if answer ~= 1 then"},
 	{"a plain request that is not granted does not see its lock", "values, first = ask('MGET', unpack(its)), 1", "values, first = {}, 1"},
@@ -245,6 +246,9 @@ func (e *ears) bothWays(seed uint64, seen map[string]int) (string, error) {
 		}
 		if r.IntN(4) == 0 {
 			state = append(state, script.NewCommand("RPUSH", keysOf(lock)[1], "x"))
+		} else if seed < shareSeeds && r.IntN(2) == 0 { // just below the proposals
+			last := propose.Add(script.ProposalLead).UnixMicro() - int64(r.IntN(6))
+			state = append(state, script.NewCommand("SET", keysOf(lock)[1], strconv.FormatInt(last, 10), "PX", "7200000"))
 		}
 	}
 	enc := e.s.encoder()

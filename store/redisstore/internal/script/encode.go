@@ -154,7 +154,10 @@ func (e *Encoder) appendRequest(b []byte, q driver.Question, guarded bool) (_ []
 	var number, lasts [20]byte
 	ttl := string(strconv.AppendUint(lasts[:0], resp.Millis(q.Lease.TTL), 10))
 	if plain(q) {
-		return resp.AppendWord(b, letter, ttl), 0
+		if q.Spare == 0 {
+			return resp.AppendWord(b, letter, ttl), 0
+		}
+		return resp.AppendWord(b, letter, ttl, " ", string(strconv.AppendUint(number[:0], uint64(q.Spare), 10))), 0
 	}
 	again, mode := "0", modeOf(q)
 	if q.Again {
@@ -175,7 +178,7 @@ func (e *Encoder) appendRequest(b []byte, q driver.Question, guarded bool) (_ []
 
 // plain reports whether a request for a lock is that of a new owner that does not wait.
 func plain(q driver.Question) bool {
-	return !q.Waits && !q.Again && q.Spare == 0 && q.Lease.Attempt == ""
+	return !q.Waits && !q.Again && q.Lease.Attempt == ""
 }
 
 // appendRelease appends how a lease ends; see readEnding.lua.

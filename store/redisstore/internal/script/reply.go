@@ -21,9 +21,10 @@ type Reply struct {
 	Err   error
 	Value resp.Value
 	At    clock.Instant // when the reply arrived; zero if none did
-	// Of a step in a list: the token that it proposed, and the server's clock.
-	proposed uint64
-	clock    clock.Instant
+	// Of a step in a list: the token that it proposed, how many it wanted to reserve below that
+	// one, and the server's clock.
+	proposed, spare uint64
+	clock           clock.Instant
 }
 
 // ReplyInList converts the reply to a list of so many steps into that to one of them, for which the
@@ -40,7 +41,7 @@ func (c *Command) ReplyInList(v resp.Value, step, steps int) Reply {
 		return ReplyTo(resp.Value{Kind: '$', Null: true})
 	}
 	r := ReplyTo(said)
-	r.proposed, r.clock = c.proposed, clockIn(clock)
+	r.proposed, r.spare, r.clock = c.proposed, uint64(max(0, c.Question.Spare)), clockIn(clock)
 	return r
 }
 
@@ -100,7 +101,7 @@ func (r Reply) Answer(s *Script) driver.Reply {
 			return yes
 		}
 		if r.Value.Num == 1 && r.proposed > 0 && (s == Acquire || s == AcquireGuarded) { // see calls/steps.lua
-			yes.Token, yes.Counted, yes.Clock = r.proposed, true, r.clock
+			yes.Token, yes.Counted, yes.Reserved, yes.Clock = r.proposed, true, r.spare, r.clock
 			return yes
 		}
 	case '$':

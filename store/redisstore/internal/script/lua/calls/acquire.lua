@@ -7,9 +7,11 @@
 -- Returns the result of acquire.
 -- uses take
 local key, counter, tombstone, mark, request, wanted = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1], ARGV[4]
-local ttl, got, text, time, refusal = string.match(request, '^.(%d+)$'), nil, nil, nil, nil
-local first, spare, mode, again, place = ttl, '0', '', '0', ''
-if not first then
+local ttl, spare = string.match(request, '^.(%d+) ?(%d*)$')
+local first, mode, again, place, got, text, time, refusal = ttl, '', '0', '', nil, nil, nil, nil
+if spare == '' then
+  spare = '0'
+elseif not first then
   -- uses readRequest
   ttl, spare, mode, again, place = readRequest(request)
 end
@@ -38,10 +40,10 @@ if first and not got[1] and not got[3] and not refusal then
   local proposed, now, last = ARGV[3], time[1] * 1000000 + time[2], got[2] and got[2] + 0
   local token = proposed + 0
   -- Nearly every proposal is drawn as it is (see draw). This leaves the definition of acquire out.
-  if token >= now and token <= now + LEAD and (not last or token > last) then
+  if token >= now and token <= now + LEAD and (not last or token > last + spare) then
     local said = take(key, counter, last, ARGV[2], ttl, proposed, token, true)
     if said == true then
-      return proposed .. ' ' .. time[1] .. ' ' .. time[2] .. ' 0'
+      return proposed .. ' ' .. time[1] .. ' ' .. time[2] .. ' ' .. spare
     elseif said then
       return said
     end

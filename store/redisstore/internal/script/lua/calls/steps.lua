@@ -12,8 +12,8 @@
 --   The letter is the beginning of the first argument of acquire and release, and a word of
 --   its own for the others.
 -- Returns the clock (s, us) as a text, or null if it cannot be read, and the results of the steps.
--- A grant of the proposed token, below which no others are reserved, is 1. If all results are 1,
--- it only returns the text: a list of them would cost 1 us.
+-- A grant of the proposed token, with as many reserved below it as were asked for, is 1. If all
+-- results are 1, it only returns the text: a list of them would cost 1 us.
 --
 -- A plain request is that of a new owner that does not wait. SET finds out whether the lock is
 -- held, so its value is not read if no other step is for the lock.
@@ -49,7 +49,7 @@ if got.err then -- the user may lack the permission for one of them
 elseif flags < 2 then
   seen = {}
 end
-local plain, ttl, barred -- a plain request, and what it says
+local plain, ttl, spare, barred -- a plain request, and what it says
 local n, released = 1, 0 -- how many results there are, and how many locks are yet to be deleted
 local k, a = 1, 2 -- the first of the step's keys, and its letter
 while a <= most do
@@ -59,9 +59,9 @@ while a <= most do
     if letter == 100 or letter == 68 or letter == 114 or letter == 82 then
       words = 2
     elseif letter == 97 or letter == 65 then
-      local is = string.match(word, '^.(%d+)$')
-      if is then
-        plain, ttl, barred, letter = word, is, letter == 65 and refusal, 97
+      local lasts, more = string.match(word, '^.(%d+) ?(%d*)$')
+      if lasts then
+        plain, ttl, spare, barred, letter = word, lasts, number(more) or 0, letter == 65 and refusal, 97
       else
         count, letter = 3, 65
       end
@@ -109,7 +109,7 @@ while a <= most do
     if (unread == 1 or not values[first]) and now and not values[i + 1] and not barred then
       local last, proposed = values[i], args[a + 2]
       local token, least = proposed + 0, last and number(last)
-      if token >= now and token <= now + LEAD and (least and token > least or not last) then -- see calls/acquire
+      if token >= now and token <= now + LEAD and (least and token > least + spare or not last) then -- see calls/acquire
         answer = take(key, keys[k + 1 - unread], least, args[a + 1], ttl, proposed, token, true)
         if answer == true then
           answer = 1
