@@ -46,7 +46,9 @@ type Rules struct {
 }
 
 // Shipped are the rules of the scripts.
-func Shipped() Rules { return Rules{MaxLead: time.Second, CounterLife: 24 * time.Hour, CounterStep: time.Hour} }
+func Shipped() Rules {
+	return Rules{MaxLead: time.Second, CounterLife: 24 * time.Hour, CounterStep: time.Hour}
+}
 
 // floor returns the token that is drawn from a proposal unless the counter is in the way.
 func (r Rules) floor(propose uint64, now clock.Instant) uint64 {
