@@ -13,6 +13,7 @@ type change struct {
 	script   *script.Script
 	old, new string
 	hidden   bool // on simredis
+	timed    bool // where the clock cannot be set
 	of       renewal
 }
 

@@ -307,7 +307,7 @@ func (r *queueRun) finish() error {
 	}
 	for i, a := range asked {
 		s := a.command.Script
-		got, next := script.ReplyTo(replies[i]).Parts(s)
+		got, next := replies[i].Parts(s)
 		if err := r.same(a.question, got.Answer(s), a.want, a.waiting); err != nil {
 			return fmt.Errorf("answer %d of %d: %w", i+1, len(asked), err)
 		}
@@ -424,7 +424,7 @@ func (r *queueRun) command(q driver.Question) *script.Command {
 }
 
 // byScript makes the scripts take the steps, and returns the replies and the pushes.
-func (r *queueRun) byScript(asked []queueAsk) (replies []resp.Value, heard []string, err error) {
+func (r *queueRun) byScript(asked []queueAsk) (replies []script.Reply, heard []string, err error) {
 	var steps []*script.Command
 	first := asked[0].propose
 	for _, a := range asked {
@@ -444,9 +444,9 @@ func (r *queueRun) byScript(asked []queueAsk) (replies []resp.Value, heard []str
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, v := range replies {
-		if v.Kind == '-' {
-			return nil, nil, fmt.Errorf("%s", v.Text)
+	for _, r := range replies {
+		if r.Err != nil {
+			return nil, nil, r.Err
 		}
 	}
 	after, err := r.scripted.run(timeCommand, script.NewCommand("DEL", script.MarkKey))

@@ -46,8 +46,8 @@ func benchServer(b *testing.B, servers, steps int) {
 				of = script.Acquire
 			}
 			for _, v := range l.must(b, c...) {
-				if steps > 1 {
-					v = stepReply(v, steps-1, steps)
+				if steps > 1 && v.Kind == '$' { // all of them were done; see calls/steps.lua
+					continue
 				}
 				if a := script.ReplyTo(v).Answer(of); a.Kind != quorum.Yes {
 					b.Fatal(a)
@@ -70,7 +70,7 @@ func (l *longQueue) pairs(steps int) (acquire, release []*script.Command) {
 		var as, rs script.StepList
 		for range some {
 			q := l.newcomer()
-			q.Waits = false
+			q.Waits, q.Spare = false, 8 // as a client asks that passes the lock on among its goroutines
 			a, r := l.s.encode(q, nil), l.s.encode(driver.Question{Op: quorum.Release, Lease: q.Lease}, nil)
 			if steps == 1 {
 				acquire, release = append(acquire, a), append(release, r)

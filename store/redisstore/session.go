@@ -183,11 +183,12 @@ func demotes(t topology, v resp.Value) bool {
 // Reply implements conn.Handler.
 func (s *session) Reply(v resp.Value) {
 	for i, c := range s.taken {
-		said := v
+		var r script.Reply
 		if len(s.taken) > 1 {
-			said = stepReply(v, i, len(s.taken))
+			r = c.command.ReplyInList(v, i, len(s.taken))
+		} else {
+			r = script.ReplyTo(v)
 		}
-		r := script.ReplyTo(said)
 		r.At = s.At
 		switch {
 		case c.command == infoCommand:

@@ -88,7 +88,7 @@ var shareListChanges = []listChange{
 	{"what an earlier step changed is not read again", "if not got or seen[key] then", "if not got then"},
 	{"a lock is deleted after later steps for it", "if gone[1] then\n      -- uses delete", "if false then\n      -- uses delete"},
 	{"a lock is deleted twice", "gone, steps = {}, {}\n    end", "end"},
-	{"a lock is not deleted", "delete(gone, steps, said)\nend\nreturn said", "end\nreturn said"},
+	{"a lock is not deleted", "delete(#gone, gone, steps, said)\nend\nreturn said", "end\nreturn said"},
 	{"an acquire does not check the mark", "local why = guarded and refusal or nil", "local why = nil"},
 	{"an acquire that need not check the mark does", "local why = guarded and refusal or nil", "local why = refusal"},
 	{"a free lock is granted without the mark", "args == 11 and not why and try(", "args == 11 and try("},
@@ -108,18 +108,25 @@ var shareListChanges = []listChange{
 }
 
 var listChanges = []listChange{
-	{"what an earlier step changed is not read again", "local fresh = not seen[key]", "local fresh = true"},
-	{"only renewals of several leases are not read again", "fresh = fresh and not seen[KEYS[k + i]]", ""},
-	{"a lock is deleted after later steps for it", "if released > 0 then\n      -- uses delete", "if false then\n      -- uses delete"},
-	{"a lock is deleted twice", "gone, steps, released = {}, {}, 0\n    end", "end"},
-	{"a lock is not deleted", "delete(gone, steps, said)\nend\nreturn said", "end\nreturn said"},
-	{"a lock is deleted although others wait", "held == ARGV[a + 1] and not values[first + 1] then", "held == ARGV[a + 1] then"},
-	{"another owner's lock is deleted", "letter == 100 and held == ARGV[a + 1]", "letter == 100 and held"},
-	{"a lock is deleted without a tombstone, or although another attempt has it", "elseif letter == 100 and held", "elseif (letter == 100 or letter == 114) and held"},
-	{"a grant to a new owner does not check the mark", "and not (guarded and refusal) then", "then"},
-	{"a new owner does not see its tombstone", "and not values[first + 2] and not (guarded", "and not (guarded"},
-	{"a new owner does not see the counter", "local last, proposed = values[first + 1]", "local last, proposed = nil"},
-	{"an owner that is not new is taken for one", "letter == 97 and #ARGV[a] == 1 and", "letter == 97 and"},
+	{"what an earlier step changed is not read again", "local fresh = got and not seen[key]", "local fresh = got"},
+	{"only renewals of several leases are not read again", "fresh = fresh and not seen[keys[k + i]]", ""},
+	{"a lock is deleted after later steps for it", "if released > 0 then\n        -- uses delete", "if false then\n        -- uses delete"},
+	{"a lock is deleted twice", "        released = 0\n", ""},
+	{"a lock is not deleted", "simple = delete(released, keys, args, said) and simple\nend\nif time", "end\nif time"},
+	{"a lock is deleted although others wait", "values[first] == args[a + 1] and not values[first + 1] then", "values[first] == args[a + 1] then"},
+	{"another owner's lock is deleted", "(letter == 100 or letter == 68) and values[first] == args[a + 1]", "(letter == 100 or letter == 68) and values[first]"},
+	{"a lock is deleted without a tombstone, or although another attempt has it", "elseif (letter == 100 or letter == 68) and values", "elseif words == 2 and values"},
+	{"a grant to a new owner does not check the mark", "and not barred then", "then"},
+	{"a new owner does not see its tombstone", "and not values[i + 1] and not barred", "and not barred"},
+	{"a new owner does not see the counter", "local last, proposed = values[i]", "local last, proposed = nil"},
+	{"an owner that is not new is taken for one", "local lasts, more = string.match(word, '^.(%d+) ?(%d*)$')", "local lasts, more = string.match(word, '^.(%d+) ?(%d*)')"},
+	{"a grant has the place of another answer", "keys[released], args[released] = key, n", "keys[released], args[released] = key, n\n    said[n - 1] = 1"},
+	{"the TTL of another request counts", "plain, ttl, spare, barred, letter = word, lasts,", "plain, ttl, spare, barred, letter = word, ttl or lasts,"},
+	{"the tokens that are reserved are not new", "token > least + spare or", "token > least or"},
+	{"a held lock is overwritten", "try('SET', key, value, 'PX', ttl, 'NX')", "try('SET', key, value, 'PX', ttl)"},
+	{"an answer other than 1 is lost", "if answer ~= 1 then\n    simple = false", "if answer ~= 1 then"},
+	{"a plain request that is not granted does not see its lock", "values, first = ask('MGET', unpack(its)), 1", "values, first = {}, 1"},
+	{"a plain request has the lock of another", "its, from = {key, keys[k], keys[k + 1]}, 1", "its, from = keys, k"},
 	{"an error in an acquire fails all", "try(acquire, key,", "acquire(key,"},
 	{"an error in a release fails all", "try(release, key,", "release(key,"},
 	{"an error in a confirm fails all", "try(confirm, key,", "confirm(key,"},
@@ -239,6 +246,9 @@ func (e *ears) bothWays(seed uint64, seen map[string]int) (string, error) {
 		}
 		if r.IntN(4) == 0 {
 			state = append(state, script.NewCommand("RPUSH", keysOf(lock)[1], "x"))
+		} else if seed < shareSeeds && r.IntN(2) == 0 { // just below the proposals
+			last := propose.Add(script.ProposalLead).UnixMicro() - int64(r.IntN(6))
+			state = append(state, script.NewCommand("SET", keysOf(lock)[1], strconv.FormatInt(last, 10), "PX", "7200000"))
 		}
 	}
 	enc := e.s.encoder()
@@ -278,7 +288,7 @@ func (e *ears) bothWays(seed uint64, seen map[string]int) (string, error) {
 		expires = append(expires, script.NewCommand("DEL", pick(r, listLocks)))
 	}
 	var said [2][]string
-	for way, do := range []func([]*script.Command) ([]resp.Value, error){e.one, e.asList} {
+	for way, do := range []func([]*script.Command) ([]script.Reply, error){e.one, e.asList} {
 		if _, err := e.wire.Exchange(script.Bytes(state...)...); err != nil {
 			return "", err
 		}
@@ -297,8 +307,8 @@ func (e *ears) bothWays(seed uint64, seen map[string]int) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		for i, v := range answers {
-			text := describe(v, steps[i])
+		for i, r := range answers {
+			text := describe(r, steps[i])
 			said[way] = append(said[way], fmt.Sprintf("%d. %s: %s", i+1, steps[i].Script.Name, text))
 			seen[steps[i].Script.Name+" "+strings.SplitN(text, " ", 3)[0]+strings.SplitN(text+" ", " ", 3)[1]]++
 		}
@@ -340,19 +350,19 @@ func command(format string, args ...any) *script.Command {
 }
 
 // one sends one command after the other.
-func (n *scripted) one(steps []*script.Command) (all []resp.Value, err error) {
+func (n *scripted) one(steps []*script.Command) (all []script.Reply, err error) {
 	for _, c := range steps {
 		v, err := n.wire.Exchange(n.byText(c).Bytes)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, v[0].Clone())
+		all = append(all, script.ReplyTo(v[0].Clone()))
 	}
 	return all, nil
 }
 
 // asList sends all steps in one call.
-func (n *scripted) asList(steps []*script.Command) ([]resp.Value, error) {
+func (n *scripted) asList(steps []*script.Command) ([]script.Reply, error) {
 	var list script.StepList
 	for _, c := range steps {
 		if !list.Add(c) {
@@ -370,17 +380,18 @@ func (n *scripted) asList(steps []*script.Command) ([]resp.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []resp.Value
-	for i := range steps {
-		all = append(all, stepReply(v[0], i, len(steps)).Clone())
+	whole := v[0].Clone()
+	var all []script.Reply
+	for i, c := range steps {
+		all = append(all, c.ReplyInList(whole, i, len(steps)))
 	}
 	return all, nil
 }
 
 // describe formats the answer to a step, without what changes with the clock.
-func describe(v resp.Value, c *script.Command) string {
-	one := func(v resp.Value, s *script.Script) string {
-		a := script.ReplyTo(v).Answer(s)
+func describe(r script.Reply, c *script.Command) string {
+	one := func(r script.Reply, s *script.Script) string {
+		a := r.Answer(s)
 		text := fmt.Sprint(a.Report.Err)
 		if a.Report.Outcome == store.WrongType { // the text also names the place in the script
 			text = "that it is"
@@ -388,7 +399,6 @@ func describe(v resp.Value, c *script.Command) string {
 		return fmt.Sprintf("%v %v %v %v, %v, token %d %v %d, slot %d, position %d %v, waiting %v, clock %v", a.Kind, a.Report.Outcome, a.Report.Holder, a.Report.ExpiresIn.Round(10*time.Second), text, a.Token, a.Counted, a.Reserved, a.Slot, a.Position, a.NoPush, a.Waiting, a.Clock > 0)
 	}
 	if c.More > 0 {
-		r := script.ReplyTo(v)
 		r.At = 1
 		usual, others := r.Answers(c.Script, c.More+1)
 		text := fmt.Sprint(usual.Kind, " ", usual.Report.Outcome, " ", usual.RetrySingly)
@@ -397,13 +407,10 @@ func describe(v resp.Value, c *script.Command) string {
 		}
 		return text
 	}
-	first, next := script.ReplyTo(v).Parts(c.Script)
-	text := one(first.Value, c.Script)
-	if first.Outcome != store.Granted {
-		return one(v, c.Script)
-	}
-	if c.Question.Next != nil && len(v.List) == 2 {
-		text += "; " + one(next.Value, script.Acquire)
+	first, next := r.Parts(c.Script)
+	text := one(first, c.Script)
+	if first.Outcome == store.Granted && c.Question.Next != nil && len(r.Value.List) == 2 {
+		text += "; " + one(next, script.Acquire)
 	}
 	return text
 }

@@ -8,7 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/cluster"
@@ -241,21 +243,58 @@ func TestListsInACluster(t *testing.T) {
 	}
 }
 
+// A server that does not know KEEPTTL (before Redis 6) grants locks, and keeps counters.
+func TestServerThatKeepsNoTTL(t *testing.T) {
+	n := onSimulated(t)
+	begin := clock.Instant(1_790_000_000_123_456_000)
+	if err := n.Begin(begin); err != nil {
+		t.Fatal(err)
+	}
+	n.change = func(text string) string { return strings.ReplaceAll(text, "'KEEPTTL'", "'NO SUCH WORD'") }
+	for i := range 2 {
+		n.s.wall = func() time.Time { return time.Unix(0, int64(begin)).Add(time.Duration(i) * time.Millisecond) }
+		l := stepsLease("a")
+		said, err := n.one([]*script.Command{
+			n.s.encode(driver.Question{Op: quorum.Acquire, Lease: l}, nil),
+			n.s.encode(driver.Question{Op: quorum.Release, Lease: l}, nil),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := uint64(n.s.wall().Add(script.ProposalLead).UnixMicro())
+		if a := said[0].Answer(script.Acquire); a.Kind != quorum.Yes || a.Token != want {
+			t.Errorf("grant %d: %v with token %d, want %d", i+1, a.Kind, a.Token, want)
+		}
+		if counter := n.text(t, "GET", "{a}:token"); counter != fmt.Sprint(want) {
+			t.Errorf("grant %d: the counter is %s, want %d", i+1, counter, want)
+		}
+	}
+	if left := n.text(t, "PTTL", "{a}:token"); left != "86400000" {
+		t.Errorf("the counter lasts for %s ms, want a day", left)
+	}
+}
+
 // A reply that does not fit the list answers none of its steps, and an error answers all.
 func TestReplyToAStep(t *testing.T) {
 	one := resp.Value{Kind: '*', List: []resp.Value{{Kind: ':', Num: 1}}}
+	clock := resp.Value{Kind: '$', Text: []byte("1790000000 7")}
+	command := new(script.Command)
 	for name, c := range map[string]struct {
 		reply resp.Value
 		want  quorum.Kind
 	}{
-		"as many":  {resp.Value{Kind: '*', List: []resp.Value{one, one}}, quorum.Yes},
-		"too few":  {resp.Value{Kind: '*', List: []resp.Value{one}}, quorum.Unknown},
-		"too many": {resp.Value{Kind: '*', List: []resp.Value{one, one, one}}, quorum.Unknown},
+		"as many":  {resp.Value{Kind: '*', List: []resp.Value{clock, one, one}}, quorum.Yes},
+		"a clock":  {clock, quorum.Yes},
+		"null":     {resp.Value{Kind: '$', Null: true}, quorum.Unknown},
+		"a text":   {resp.Value{Kind: '$', Text: []byte("OK")}, quorum.Unknown},
+		"no clock": {resp.Value{Kind: '*', List: []resp.Value{{Kind: '$', Null: true}, one, one}}, quorum.Yes},
+		"too few":  {resp.Value{Kind: '*', List: []resp.Value{clock, one}}, quorum.Unknown},
+		"too many": {resp.Value{Kind: '*', List: []resp.Value{clock, one, one, one}}, quorum.Unknown},
 		"a number": {resp.Value{Kind: ':', Num: 1}, quorum.Unknown},
 		"an error": {resp.Value{Kind: '-', Text: []byte("OOM no memory")}, quorum.Unsent},
 	} {
 		for i := range 2 {
-			if a := script.ReplyTo(stepReply(c.reply, i, 2)).Answer(script.Release); a.Kind != c.want {
+			if a := command.ReplyInList(c.reply, i, 2).Answer(script.Release); a.Kind != c.want {
 				t.Errorf("%s: the answer to step %d is %v, want %v", name, i+1, a.Kind, c.want)
 			}
 		}

@@ -32,8 +32,9 @@ type byRule struct {
 	fresh bool
 }
 
-// counterLife is how long nodes keep counters.
-var counterLife = modelnode.Shipped().CounterLife
+// counterLife is how long nodes keep counters, and counterStep when a grant lets them live
+// longer.
+var counterLife, counterStep = modelnode.Shipped().CounterLife, modelnode.Shipped().CounterStep
 
 // do executes c. floor is the least token that a grant can draw.
 func (b *byRule) do(c Command, floor uint64, now clock.Instant) Answer {
@@ -86,12 +87,16 @@ func (b *byRule) acquire(c Command, floor uint64, now clock.Instant) Answer {
 	if h := b.holder(); h != nil && h.Owner == owner && h.Token == 0 {
 		b.record, _ = rule.Release(b.record, rule.End{Owner: owner}, now)
 	}
+	last := uint64(b.record.Token)
 	ask := rule.Ask{Spec: rule.Mutex, Owner: owner, Meta: c.Owner.Meta, TTL: c.TTL, Floor: fence.Token(floor)}
 	record, ans := rule.Admit(b.record, ask, now)
 	b.record = record
 	switch {
 	case ans.Verdict == rule.Granted:
-		if b.fresh = !ans.Again; b.fresh {
+		// A token that was drawn without regard to the counter may leave its end as it is.
+		token := uint64(ans.Token)
+		keeps := token == floor && last != 0 && last >= token-token%uint64(counterStep.Microseconds())
+		if b.fresh = !ans.Again; b.fresh && !keeps {
 			b.counted(now)
 		}
 		return Answer{Verdict: Done, Token: uint64(ans.Token)}

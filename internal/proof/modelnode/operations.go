@@ -25,7 +25,7 @@ func (l Lock[O]) Acquire(r Rules, a Ask[O], now clock.Instant) (Lock[O], Answer[
 		return l, Answer[O]{Verdict: Buried}
 	}
 	token, reserved := l.draw(r, a.Propose, a.Spare, now)
-	l = l.leave(a.Owner).count(r, token, now)
+	l = l.leave(a.Owner).countGrant(r, token, r.floor(a.Propose, now), now)
 	l.Owner, l.Expiry = a.Owner, now.Add(a.TTL)
 	return l, Answer[O]{Token: token, Reserved: reserved}
 }
@@ -39,7 +39,7 @@ func (l Lock[O]) draw(r Rules, propose, spare uint64, now clock.Instant) (token,
 		return max(propose, last+1+spare), spare
 	}
 	most := r.most(now)
-	token = max(uint64(max(0, now)/1000), min(propose, most))
+	token = r.floor(propose, now)
 	if token <= last+spare {
 		token = max(last+1, min(last+1+spare, most))
 	}

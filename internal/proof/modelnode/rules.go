@@ -40,10 +40,23 @@ type Rules struct {
 	// CounterLife is how long the counter outlives the last grant or renewal;
 	// zero: for ever.
 	CounterLife time.Duration
+	// CounterStep is how far apart the tokens of two grants are, rounded down to it, if
+	// the second one lets the counter live longer; zero: every grant does.
+	CounterStep time.Duration
 }
 
 // Shipped are the rules of the scripts.
-func Shipped() Rules { return Rules{MaxLead: time.Second, CounterLife: 24 * time.Hour} }
+func Shipped() Rules {
+	return Rules{MaxLead: time.Second, CounterLife: 24 * time.Hour, CounterStep: time.Hour}
+}
+
+// floor returns the token that is drawn from a proposal unless the counter is in the way.
+func (r Rules) floor(propose uint64, now clock.Instant) uint64 {
+	if r.NoClock {
+		return propose
+	}
+	return max(uint64(max(0, now)/1000), min(propose, r.most(now)))
+}
 
 // most returns the largest token that may be drawn from a proposal, or reserved, at
 // now.

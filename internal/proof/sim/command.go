@@ -71,17 +71,23 @@ func (n *names) parse(s *simredis.Server, words []string) op {
 	o.name = n.script(s, words[1])
 	keys, _ := strconv.Atoi(words[2])
 	args := words[3+keys:]
+	request := ""
 	if listScripts[o.name] && len(args) > 1 {
-		o.name, args = stepNames[letterOf(args[1])], args[2:]
+		o.name, request, args = stepNames[letterOf(args[1])], args[1], args[2:]
 	} else if (o.name == "acquire" || o.name == "release") && len(args) > 0 {
-		args = args[1:]
+		request, args = args[0], args[1:]
 	}
-	ttl := 1 // its place among the arguments
+	lasts := "" // the TTL
+	if o.name == "acquire" {
+		lasts, _, _ = strings.Cut(request[min(1, len(request)):], " ")
+	}
 	if same, ok := mutexNames[o.name]; ok {
-		o.name, ttl = same, 3
+		if o.name = same; len(args) > 3 {
+			lasts = args[3]
+		}
 	}
-	if o.name == "acquire" && len(args) > ttl {
-		ms, _ := strconv.Atoi(args[ttl])
+	if o.name == "acquire" {
+		ms, _ := strconv.Atoi(lasts)
 		o.ttl = time.Duration(ms) * time.Millisecond
 	}
 	for i, w := range words[3:] {

@@ -28,7 +28,7 @@ var mutexNames = map[string]string{"admit": "acquire", "endHold": "release", "re
 
 // stepSizes are how many keys and words of arguments each step has, by its letter; a
 // renewal has as many as it has leases.
-var stepSizes = map[string][2]int{"a": {3, 4}, "b": {3, 11}, "c": {2, 4}, "d": {2, 2}, "h": {2, 3}, "r": {2, 2}}
+var stepSizes = map[string][2]int{"a": {3, 3}, "b": {3, 11}, "c": {2, 4}, "d": {2, 2}, "h": {2, 3}, "r": {2, 2}}
 
 // scriptsDir has the calls of the Redis store's scripts. Tests run in their package's directory.
 const scriptsDir = "../../../store/redisstore/internal/script/lua/calls"
@@ -77,26 +77,44 @@ func letterOf(word string) string { return strings.ToLower(word[:min(1, len(word
 func takeApart(words []string) (all [][]string) {
 	count, _ := strconv.Atoi(words[2])
 	keys, args := words[3:3+count], words[3+count:]
-	marked := args[0] == "1"
+	head, _ := strconv.Atoi(args[0])
+	unread := keys[count-head/4:] // the locks of plain requests; see calls/steps.lua
+	keys = keys[:count-head/4]
 	var mark, gate []string
-	if marked {
-		mark, gate = keys[count-1:], args[len(args)-1:]
-		keys, args = keys[:count-1], args[:len(args)-1]
+	if head%2 == 1 {
+		mark, gate = keys[len(keys)-1:], args[len(args)-1:]
+		keys, args = keys[:len(keys)-1], args[:len(args)-1]
 	}
-	begin := args[0]
+	begin := strconv.Itoa(head % 2)
 	for args = args[1:]; len(args) > 0; {
 		size := sizeOf(args)
+		its := keys[:min(size[0], len(keys))]
+		if len(unread) > 0 && plainRequest.MatchString(args[0]) {
+			its = []string{unread[0], keys[0], keys[1]}
+			unread, keys = unread[1:], keys[2:]
+		} else {
+			keys = keys[size[0]:]
+		}
 		part := []string{words[0], words[1], strconv.Itoa(size[0] + len(mark))}
-		all = append(all, slices.Concat(part, keys[:size[0]], mark, []string{begin}, args[:size[1]], gate))
-		keys, args = keys[size[0]:], args[size[1]:]
+		all = append(all, slices.Concat(part, its, mark, []string{begin}, args[:size[1]], gate))
+		args = args[size[1]:]
 	}
 	return all
 }
 
-// onlyReply is the reply to the only step of a list.
+// plainRequest matches the first word of a new owner's request that does not wait.
+var plainRequest = regexp.MustCompile(`^[aA]\d+( \d+)?$`)
+
+// done is the result of a step that was done as it was asked.
+var done = []byte(":1\r\n")
+
+// onlyReply is the reply to the only step of a list, after the clock.
 func onlyReply(said []byte, isList bool) []byte {
 	if isList {
-		said, _ = bytes.CutPrefix(said, []byte("*1\r\n"))
+		if said[0] == '$' { // the clock alone
+			said = slices.Concat(said, done)
+		}
+		said, _ = bytes.CutPrefix(said, []byte("*2\r\n"))
 	}
 	if said[0] == '-' { // where in which script it failed is not the same in a list
 		if text, _, cut := bytes.Cut(said, []byte(" script: ")); cut {
@@ -106,6 +124,21 @@ func onlyReply(said []byte, isList bool) []byte {
 	return said
 }
 
+// afterClock splits what onlyReply says of a list.
+func afterClock(said []byte) (clock, result []byte) {
+	end := 0
+	switch said[0] {
+	case '$':
+		end = bytes.Index(said, []byte("\r\n")) + 2
+		if said[1] != '-' {
+			end += bytes.Index(said[end:], []byte("\r\n")) + 2
+		}
+	case '_':
+		end = 3
+	}
+	return said[:end], said[end:]
+}
+
 // reply gives the answers to commands as they were written, each of so many parts.
 func reply(parts []int, answers [][]byte, says func([]byte)) {
 	for _, n := range parts {
@@ -113,10 +146,28 @@ func reply(parts []int, answers [][]byte, says func([]byte)) {
 		answers = answers[n:]
 		if bytes.HasPrefix(all[0], []byte("-NOSCRIPT")) { // so says the server of the list
 			all = all[:1]
-		} else if n > 1 {
-			says(fmt.Appendf(nil, "*%d\r\n", n))
 		}
-		for _, b := range all {
+		if len(all) == 1 {
+			says(all[0])
+			continue
+		}
+		// Each part begins with the clock, or is an error.
+		clock, whole := []byte("$-1\r\n"), true
+		results := make([][]byte, n)
+		for i, b := range all {
+			at, result := afterClock(b)
+			if results[i] = result; len(at) > 0 && at[1] != '-' {
+				clock = at
+			}
+			whole = whole && bytes.Equal(result, done)
+		}
+		if whole && clock[1] != '-' {
+			says(clock)
+			continue
+		}
+		says(fmt.Appendf(nil, "*%d\r\n", n+1))
+		says(clock)
+		for _, b := range results {
 			says(b)
 		}
 	}

@@ -221,15 +221,20 @@ func (n *node) replays(words []string) {
 func (n *node) apply(session *simredis.Conn, words []string, replayed bool) []byte {
 	o := n.w.names.read(n.server, words)
 	before := n.lengthened()
-	said := onlyReply(session.Do(words), n.w.names.isList(n.server, words))
+	isList := n.w.names.isList(n.server, words)
+	said := onlyReply(session.Do(words), isList)
+	result := said
+	if isList {
+		_, result = afterClock(said)
+	}
 	if !before && n.lengthened() {
 		n.doubt(n.w.script.quarantine() + 2*time.Second)
 	}
-	if (o.name == "arrive" || o.acquires()) && (said[0] == '*' || said[0] == '$') { // $: a grant
+	if (o.name == "arrive" || o.acquires()) && (result[0] == '*' || result[0] == '$' || result[0] == ':') { // not *: a grant
 		n.visited()
 	}
-	n.w.hist.applies(n.index, o, said, replayed)
-	n.w.judge.applied(n, o, said, replayed)
+	n.w.hist.applies(n.index, o, result, replayed)
+	n.w.judge.applied(n, o, result, replayed)
 	return said
 }
 

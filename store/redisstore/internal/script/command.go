@@ -19,8 +19,15 @@ type Command struct {
 	// Where its keys, the mark's key, its arguments and that about the mark begin in Bytes; see
 	// StepList. A part that it does not have begins where the next one does.
 	keysAt, markAt, argsAt, gateAt int
+	// restAt is where the keys after its first one begin, for a plain request: that of a new
+	// owner that does not wait; see calls/steps.lua. It is 0 for others.
+	restAt int
 	// print is the fingerprint of the membership, for a command with the mark.
 	print string
+	// proposed is the token that an acquire of a mutex proposes.
+	proposed uint64
+	// lock is a hash of the key of its lock, for a command about a single mutex.
+	lock uint64
 	// Slot of its lock, plus 1; 0 if it has none, or there is no cluster.
 	Slot int
 	// Repeats is set if the command may be lost, because it will be sent again anyway.
@@ -45,7 +52,7 @@ func NewCommand(words ...string) *Command {
 // arguments of the script.
 func (c *Command) Begin(s *Script) []byte {
 	b := append(c.Bytes[:0], s.byHash...)
-	c.Script, c.More, c.NoPushAt, c.PlaceEnd, c.Repeats, c.keysAt = s, 0, 0, 0, false, len(b)
+	c.Script, c.More, c.NoPushAt, c.PlaceEnd, c.Repeats, c.keysAt, c.restAt, c.lock = s, 0, 0, 0, false, len(b), 0, 0
 	return b
 }
 
@@ -56,7 +63,7 @@ func (c *Command) beginMany(s *Script, more int) []byte {
 		return c.Begin(s)
 	}
 	b := appendBegin(c.Bytes[:0], "EVALSHA", s.Hash, s.Keys+2*more, s.Args+s.each*more)
-	c.Script, c.More, c.NoPushAt, c.PlaceEnd, c.Repeats, c.keysAt = s, more, 0, 0, false, len(b)
+	c.Script, c.More, c.NoPushAt, c.PlaceEnd, c.Repeats, c.keysAt, c.restAt, c.lock = s, more, 0, 0, false, len(b), 0, 0
 	return b
 }
 

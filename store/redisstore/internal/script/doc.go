@@ -11,13 +11,15 @@
 // and a reply. There are two ways to send it.
 //
 //   - Alone: as a call of the step's own script, with the key of the mark after its keys and
-//     how it should begin after its own arguments, if it looks at the mark. This is the short way: a
-//     list of one step would cost the server a third more.
+//     how it should begin after its own arguments, if it looks at the mark. This is the short way:
+//     a list of one step would cost the server more.
 //   - In a list, with other steps for any locks: as a call of the script steps. Its keys are
-//     those of the steps, in order, and then that of the mark. Its arguments are whether the
-//     mark is given, then for each step its letter and its arguments, and then how the mark
-//     should begin. The first argument of the most frequent steps begins with their letter.
-//     The reply has those to the steps, in order; one that failed has an error in its place.
+//     those of the steps, in order, and then that of the mark. Its arguments are a number that
+//     says whether the mark is given, then for each step its letter and its arguments, and then
+//     how the mark should begin. The first argument of the most frequent steps begins with their
+//     letter. The reply has the clock and the replies to the steps, in order; one that failed has
+//     an error in its place. If all were done as they were asked, it is the clock alone. Steps
+//     for different mutexes are read in fewer keys: see calls/steps.lua.
 //
 // A command is encoded once, alone, and a StepList copies its keys and its arguments. So both
 // have the same order, and a step needs no other code in Go to be sent in a list. In Lua a

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"hash/maphash"
 	"strconv"
 	"time"
 
@@ -71,11 +72,16 @@ func (e *Encoder) Encode(q driver.Question, c *Command) *Command {
 	}
 	switch q.Op {
 	case quorum.Acquire:
-		b := AppendCounterKey(begin(Acquire, AcquireGuarded), r.Name)
+		b := begin(Acquire, AcquireGuarded)
+		if plain(q) {
+			c.restAt = len(b)
+		}
+		b = AppendCounterKey(b, r.Name)
 		b = mark(appendTombstoneKey(b, r))
 		b, flagAt := e.appendRequest(b, q, guarded)
 		placeEnd := len(b) - len("\r\n")
-		c.Bytes = gate(e.appendProposal(resp.AppendMillis(appendValue(b, r), r.TTL)))
+		c.proposed = e.proposal()
+		c.Bytes = gate(resp.AppendNumber(appendValue(b, r), c.proposed))
 		c.setPlace(flagAt, placeEnd)
 		c.Repeats = q.Again
 	case quorum.Confirm:
@@ -110,8 +116,11 @@ func (e *Encoder) Encode(q driver.Question, c *Command) *Command {
 		c.Bytes = gate(b)
 		c.setPlace(flagAt, placeEnd)
 	}
+	c.lock = maphash.String(lockSeed, r.Name)
 	return c
 }
+
+var lockSeed = maphash.MakeSeed()
 
 // appendMark ends the keys of c, with the mark's key if the command looks at the mark.
 func (e *Encoder) appendMark(c *Command, b []byte, guarded bool) []byte {
@@ -142,8 +151,13 @@ func (e *Encoder) appendRequest(b []byte, q driver.Question, guarded bool) (_ []
 	if guarded {
 		letter = "A"
 	}
-	if !q.Waits && !q.Again && q.Spare == 0 && q.Lease.Attempt == "" {
-		return resp.AppendWord(b, letter), 0
+	var number, lasts [20]byte
+	ttl := string(strconv.AppendUint(lasts[:0], resp.Millis(q.Lease.TTL), 10))
+	if plain(q) {
+		if q.Spare == 0 {
+			return resp.AppendWord(b, letter, ttl), 0
+		}
+		return resp.AppendWord(b, letter, ttl, " ", string(strconv.AppendUint(number[:0], uint64(q.Spare), 10))), 0
 	}
 	again, mode := "0", modeOf(q)
 	if q.Again {
@@ -152,15 +166,19 @@ func (e *Encoder) appendRequest(b []byte, q driver.Question, guarded bool) (_ []
 	if mode == "" {
 		mode = "-"
 	}
-	var number [20]byte
 	spare := strconv.AppendUint(number[:0], uint64(q.Spare), 10)
 	if !q.Waits {
-		return resp.AppendWord(b, letter, again, mode, string(spare), " "), 0
+		return resp.AppendWord(b, letter, ttl, " ", again, mode, string(spare), " "), 0
 	}
 	var room [192]byte
 	place := e.placeOf(q, guarded).append(room[:0])
-	b = resp.AppendWord(b, letter, again, mode, string(spare), " ", string(place))
+	b = resp.AppendWord(b, letter, ttl, " ", again, mode, string(spare), " ", string(place))
 	return b, len(b) - len("\r\n") - len(place)
+}
+
+// plain reports whether a request for a lock is that of a new owner that does not wait.
+func plain(q driver.Question) bool {
+	return !q.Waits && !q.Again && q.Lease.Attempt == ""
 }
 
 // appendRelease appends how a lease ends; see readEnding.lua.

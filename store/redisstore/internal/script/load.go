@@ -45,7 +45,7 @@ func textOf(name string) string {
 	var b strings.Builder
 	b.Grow(32 << 10)
 	b.WriteString("if #KEYS == 0 then return 0 end -- called only to load the script\n")
-	fmt.Fprintf(&b, "local call, LEAD, LIFE = redis.call, %d, '%d' -- us, ms\n", maxLead.Microseconds(), CounterLife.Milliseconds())
+	fmt.Fprintf(&b, "local call, LEAD, LIFE, HOUR = redis.call, %d, '%d', %d -- us, ms, us\n", maxLead.Microseconds(), counterTTL.Milliseconds(), counterStep.Microseconds())
 	compose(&b, "calls/"+name, map[string]bool{})
 	return b.String()
 }

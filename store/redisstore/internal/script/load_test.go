@@ -13,7 +13,7 @@ import (
 
 // globals has the names that any file may use: those that every script begins with, and
 // those of Redis.
-var globals = []string{"call", "LEAD", "LIFE", "redis", "string", "math", "table", "tonumber", "type", "ipairs", "pcall", "unpack", "select"}
+var globals = []string{"call", "LEAD", "LIFE", "HOUR", "redis", "string", "math", "table", "tonumber", "type", "ipairs", "pcall", "unpack", "select"}
 
 // A file is one function that needs no local variable of its caller: all names in it are its
 // own, or of functions that it declares to use.

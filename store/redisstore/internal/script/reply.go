@@ -21,6 +21,38 @@ type Reply struct {
 	Err   error
 	Value resp.Value
 	At    clock.Instant // when the reply arrived; zero if none did
+	// Of a step in a list: the token that it proposed, how many it wanted to reserve below that
+	// one, and the server's clock.
+	proposed, spare uint64
+	clock           clock.Instant
+}
+
+// ReplyInList converts the reply to a list of so many steps into that to one of them, for which the
+// command c was. An error is the reply to all of them, and so is a reply that is not one to such a
+// list.
+func (c *Command) ReplyInList(v resp.Value, step, steps int) Reply {
+	said, clock := resp.Value{Kind: ':', Num: 1}, v
+	switch {
+	case v.Kind == '-':
+		return ReplyTo(v)
+	case v.Kind == '*' && len(v.List) == steps+1:
+		clock, said = v.List[0], v.List[step+1]
+	case v.Kind != '$' || clockIn(v) == 0:
+		return ReplyTo(resp.Value{Kind: '$', Null: true})
+	}
+	r := ReplyTo(said)
+	r.proposed, r.spare, r.clock = c.proposed, uint64(max(0, c.Question.Spare)), clockIn(clock)
+	return r
+}
+
+// clockIn reads the seconds and microseconds in a text; zero if it is not a time.
+func clockIn(v resp.Value) clock.Instant {
+	s, rest, ok1 := number(v.Text)
+	us, rest, ok2 := number(rest)
+	if !ok1 || !ok2 || len(rest) > 0 {
+		return 0
+	}
+	return clockAt(s, us)
 }
 
 // ReplyTo converts what the server answered into a reply.
@@ -64,8 +96,13 @@ func (r Reply) Answer(s *Script) driver.Reply {
 	}
 	switch r.Value.Kind {
 	case ':':
+		yes := driver.Reply{Kind: quorum.Yes, Report: store.NodeOutcome{Outcome: store.Granted}, At: r.At}
 		if r.Value.Num == 1 && (s == Release || s == ReleaseGuarded) { // see calls/release.lua
-			return driver.Reply{Kind: quorum.Yes, Report: store.NodeOutcome{Outcome: store.Granted}, At: r.At}
+			return yes
+		}
+		if r.Value.Num == 1 && r.proposed > 0 && (s == Acquire || s == AcquireGuarded) { // see calls/steps.lua
+			yes.Token, yes.Counted, yes.Reserved, yes.Clock = r.proposed, true, r.spare, r.clock
+			return yes
 		}
 	case '$':
 		if s == Acquire || s == AcquireGuarded {

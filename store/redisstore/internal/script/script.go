@@ -42,8 +42,8 @@ func appendBegin(b []byte, verb, script string, keys, args int) []byte {
 // The scripts. Those with a second line have a variant that also gets the mark, for
 // servers that must not have forgotten anything.
 var (
-	Acquire        = step("", 0, "acquire", 3, 4)
-	AcquireGuarded = step("", 1, "acquire", 4, 5)
+	Acquire        = step("", 0, "acquire", 3, 3)
+	AcquireGuarded = step("", 1, "acquire", 4, 4)
 	Confirm        = step("c", 0, "confirm", 2, 3)
 	Extend         = step("x", 0, "extend", 2, 2)
 	ExtendGuarded  = step("X", 1, "extend", 3, 3)
@@ -152,9 +152,13 @@ const (
 	// of every node that will see it a little later, and all nodes take it.
 	ProposalLead = 20 * time.Millisecond
 	// CounterLife is how long a counter outlives the last grant or renewal. Afterwards
-	// the node's clock is the floor: it has advanced by a day, and no token leads it by
-	// more than maxLead and the error of that clock.
-	CounterLife = 24 * time.Hour
+	// the node's clock is the floor: it has advanced by nearly a day, and no token leads it
+	// by more than maxLead and the error of that clock.
+	CounterLife = counterTTL - counterStep
+	// A counter gets this TTL with the first token of an hour. It keeps the TTL with later
+	// tokens of that hour, if they lead the clock by at most maxLead. Tokens count
+	// microseconds.
+	counterTTL, counterStep = 24 * time.Hour, time.Hour
 )
 
 // Gated reports whether a script ends with these arguments.

@@ -10,6 +10,7 @@ import "github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 type StepList struct {
 	commands []*Command
 	marked   *Command // the first one that looks at the mark
+	twice    bool     // two commands may be about the same lock
 	leases   int
 	bytes    int
 	keys     int // without the mark
@@ -63,6 +64,10 @@ func (l *StepList) Add(c *Command) bool {
 	if s.renews() {
 		l.args++
 	}
+	l.twice = l.twice || c.lock == 0
+	for _, before := range l.commands {
+		l.twice = l.twice || before.lock == c.lock
+	}
 	l.commands = append(l.commands, c)
 	l.leases += leases
 	l.bytes += len(c.Bytes)
@@ -77,14 +82,29 @@ func (l *StepList) Append(b []byte, noPush bool, channel string) []byte {
 		keys, args = keys+1, args+1
 	}
 	b = appendBegin(b, "EVALSHA", l.Script().Hash, keys, args)
+	unread := uint64(0) // locks of plain requests
 	for _, c := range l.commands {
-		b = append(b, c.Bytes[c.keysAt:c.markAt]...)
+		begin := c.keysAt
+		if c.restAt > 0 && !l.twice {
+			begin = c.restAt
+			unread++
+		}
+		b = append(b, c.Bytes[begin:c.markAt]...)
 	}
+	head := 4 * unread
 	if l.marked != nil {
-		b = resp.AppendWord(resp.AppendWord(b, MarkKey), "1")
-	} else {
-		b = resp.AppendWord(b, "0")
+		b = resp.AppendWord(b, MarkKey)
+		head++
 	}
+	if !l.twice {
+		head += 2
+		for _, c := range l.commands {
+			if c.restAt > 0 {
+				b = append(b, c.Bytes[c.keysAt:c.restAt]...)
+			}
+		}
+	}
+	b = resp.AppendNumber(b, head)
 	for _, c := range l.commands {
 		if c.Script.letter != "" {
 			b = resp.AppendWord(b, c.Script.letter)

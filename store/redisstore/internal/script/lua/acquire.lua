@@ -18,7 +18,8 @@
 -- refusal: why the mark forbids grants (see gate), false if it does not, and nil where the
 --     mark is not looked at
 --
--- Returns what take returns, or {0, value of the holder, its PTTL}, with the mark also {..., 0,
+-- Returns the grant as a text: the token, the clock (s, us), and how many tokens below it are
+-- reserved. Otherwise it returns the error reply of take, or {0, value of the holder, its PTTL}, with the mark also {..., 0,
 -- 0, the clock}, and for an enqueued request what enqueue returns, or {2} for an owner that was
 -- already released, or the refusal.
 -- uses draw, take
@@ -49,15 +50,17 @@ local function acquire(key, counter, tombstone, got, value, ttl, proposed, spare
     if got[3] then
       return {2}
     end
-    local text, reserved = draw(proposed, spare, last, time[1] * 1000000 + time[2])
+    local text, reserved, near = draw(proposed, spare, last, time[1] * 1000000 + time[2])
     if held then -- the counter was lost
       call('DEL', key)
     end
-    local said = take(key, counter, last, value, ttl, text, string.format('%.0f', reserved), time)
-    if said then
-      if attempt and not held and not said.err then
+    local said = take(key, counter, last and last + 0, value, ttl, text, text + 0, near)
+    if said == true then
+      if attempt and not held then
         call('SET', '{' .. key .. '}:made', attempt, 'PX', LIFE)
       end
+      return text .. ' ' .. time[1] .. ' ' .. time[2] .. ' ' .. string.format('%.0f', reserved)
+    elseif said then
       return said
     end
   end

@@ -1,22 +1,25 @@
 -- anyStep does a step of a list of steps, as its own script would do it.
 --
--- letter: of the step, in lower case; guarded: it looks at the mark
 -- keys, k, args, a: KEYS and ARGV of the list, and where those of the step begin; a is the
---     place of the letter
+--     place of the letter, which is in upper case for a step that looks at the mark
 -- values, first: of its keys, and where they begin
 -- leases: of a renewal
 -- mark, wanted, text, refusal: the mark, how it should begin, its text, and why it forbids grants
 -- uses try
-local function anyStep(letter, keys, k, args, a, values, first, time, guarded, leases, mark, wanted, text, refusal)
-  local key, held = keys[k], values[first]
+local function anyStep(keys, k, args, a, values, first, time, leases, mark, wanted, text, refusal)
+  local key, held, letter = keys[k], values[first], string.byte(args[a])
+  local guarded = letter < 97
+  if guarded then
+    letter = letter + 32
+  end
   if letter == 97 then
     local why
     if guarded then
       why = refusal or false
     end
     -- uses acquire, readRequest
-    local spare, mode, again, place = readRequest(args[a])
-    return try(acquire, key, keys[k + 1], keys[k + 2], {held, values[first + 1], values[first + 2]}, args[a + 1], args[a + 2], args[a + 3], spare, mode, again, place, time, why)
+    local ttl, spare, mode, again, place = readRequest(args[a])
+    return try(acquire, key, keys[k + 1], keys[k + 2], {held, values[first + 1], values[first + 2]}, args[a + 1], ttl, args[a + 2], spare, mode, again, place, time, why)
   end
   -- uses printOf
   local print = printOf(wanted)

@@ -2,16 +2,18 @@
 --
 -- KEYS: the lock, its token counter, the owner's tombstone, and the mark where the server
 --       must not have forgotten anything (see arrive)
--- ARGV: the request (see readRequest), value, TTL (ms), proposed token, and with the mark how
---       it should begin (see gate)
+-- ARGV: the request (see readRequest), value, proposed token, and with the mark how it should
+--       begin (see gate)
 -- Returns the result of acquire.
 -- uses take
-local key, counter, tombstone, mark, request, wanted = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1], ARGV[5]
-local first, got, text, time, refusal = #request == 1, nil, nil, nil, nil
-local spare, mode, again, place = '0', '', '0', ''
-if not first then
+local key, counter, tombstone, mark, request, wanted = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1], ARGV[4]
+local ttl, spare = string.match(request, '^.(%d+) ?(%d*)$')
+local first, mode, again, place, got, text, time, refusal = ttl, '', '0', '', nil, nil, nil, nil
+if spare == '' then
+  spare = '0'
+elseif not first then
   -- uses readRequest
-  spare, mode, again, place = readRequest(request)
+  ttl, spare, mode, again, place = readRequest(request)
 end
 -- Read everything in one call: calls are half of the cost. An owner that has asked before,
 -- and one that wants a place in any case, need the queue as well; others rarely do.
@@ -35,15 +37,17 @@ if mark then
 end
 if first and not got[1] and not got[3] and not refusal then
   time = call('TIME')
-  local proposed, last, now = ARGV[4], got[2], time[1] * 1000000 + time[2]
+  local proposed, now, last = ARGV[3], time[1] * 1000000 + time[2], got[2] and got[2] + 0
   local token = proposed + 0
   -- Nearly every proposal is drawn as it is (see draw). This leaves the definition of acquire out.
-  if token >= now and token <= now + LEAD and (not last or token > last + 0) then
-    local said = take(key, counter, last, ARGV[2], ARGV[3], proposed, '0', time)
-    if said then
+  if token >= now and token <= now + LEAD and (not last or token > last + spare) then
+    local said = take(key, counter, last, ARGV[2], ttl, proposed, token, true)
+    if said == true then
+      return proposed .. ' ' .. time[1] .. ' ' .. time[2] .. ' ' .. spare
+    elseif said then
       return said
     end
   end
 end
 -- uses acquire
-return acquire(key, counter, tombstone, got, ARGV[2], ARGV[3], ARGV[4], spare, mode, again, place, time, refusal)
+return acquire(key, counter, tombstone, got, ARGV[2], ttl, ARGV[3], spare, mode, again, place, time, refusal)

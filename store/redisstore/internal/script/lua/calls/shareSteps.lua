@@ -3,9 +3,9 @@
 -- are read once, and locks that are only to be deleted are deleted at once.
 --
 -- KEYS, ARGV: as in steps
--- Returns the results of the steps.
+-- Returns what steps returns.
 -- uses admitFirst, endOnly, printOf, serves, shareStep, try
-local most, marked, print, text, refusal = #ARGV, ARGV[1] == '1', nil, nil, nil
+local most, marked, print, text, refusal = #ARGV, ARGV[1] % 2 == 1, nil, nil, nil
 local time, got = redis.pcall('TIME'), redis.pcall('MGET', unpack(KEYS))
 if got.err then
   got = nil -- the user may lack the permission for one of them
@@ -24,7 +24,7 @@ if marked then
   end
 end
 -- What an earlier step may have changed is read again.
-local said, seen, n = {}, {}, 0
+local said, seen, n = {time and time[1] .. ' ' .. time[2] or false}, {}, 1
 local gone, steps, done = {}, {}, {1} -- locks that are yet to be deleted, by which steps
 local k, a = 1, 2 -- the first of the step's keys, and its letter
 while a <= most do
@@ -41,7 +41,7 @@ while a <= most do
   if not got or seen[key] then
     if gone[1] then
       -- uses delete
-      delete(gone, steps, said)
+      delete(#gone, gone, steps, said)
       gone, steps = {}, {}
     end
     values, first = redis.pcall('MGET', unpack(KEYS, k, k + keys - 1)), 1
@@ -61,6 +61,6 @@ while a <= most do
 end
 if gone[1] then
   -- uses delete
-  delete(gone, steps, said)
+  delete(#gone, gone, steps, said)
 end
 return said

@@ -2,98 +2,148 @@
 -- does not make others fail. The clock, the mark and the keys are read once for all steps,
 -- and locks that are only to be deleted are deleted at once.
 --
--- KEYS: those of each step, without the mark; then the mark, if a step looks at it
--- ARGV: 1 if the mark is given, or 0; for each step its letter, and the arguments of its
---       script without that about the mark; and with the mark that one
+-- KEYS: those of each step, without the mark; then the mark, if a step looks at it; then the
+--       locks of plain requests, in order, if no two steps are for the same lock
+-- ARGV: a number: 1 if the mark is given, plus 2 if no two steps are for the same lock, plus 4 for
+--       each lock after the mark; for each step its letter, and the arguments of its script without
+--       that about the mark; and with the mark that one
 --   a, A: acquire (an upper-case letter: look at the mark)    c: confirm    h: heal
 --   d, D, r, R: release    b, B: return    x, X: extend, preceded by the number of leases
 --   The letter is the beginning of the first argument of acquire and release, and a word of
 --   its own for the others.
--- Returns the results of the steps.
--- uses serves, take, try
-local most, marked, mark, wanted, print, text, refusal, now = #ARGV, ARGV[1] == '1', nil, nil, nil, nil, nil, nil
-local time, got = redis.pcall('TIME'), redis.pcall('MGET', unpack(KEYS))
-if got.err then
-  got = nil -- the user may lack the permission for one of them
-end
+-- Returns the clock (s, us) as a text, or null if it cannot be read, and the results of the steps.
+-- A grant of the proposed token, with as many reserved below it as were asked for, is 1. If all
+-- results are 1, it only returns the text: a list of them would cost 1 us.
+--
+-- A plain request is that of a new owner that does not wait. SET finds out whether the lock is
+-- held, so its value is not read if no other step is for the lock.
+--
+-- No tables are made for a list of different locks: results take the place of values that were
+-- read before, and locks that are yet to be deleted that of keys and arguments. Nothing is
+-- overwritten before it is used, since a step has two keys and two arguments at least.
+-- uses take
+local keys, args, ask, byte, number = KEYS, ARGV, redis.pcall, string.byte, tonumber
+local head, most, mark, wanted, text, refusal, now, seen = args[1] + 0, #args, nil, nil, nil, nil, nil, nil
+local flags = head % 4
+local unread = flags < 2 and 0 or 1 -- how many keys of a plain request are not read: the lock
+local lock = #keys - (head - flags) / 4 -- where keys end that are read
+local time, got = ask('TIME'), ask('MGET', unpack(keys, 1, lock))
+local said, simple = got, true -- simple: all results are 1
 if time.err then
   time = nil -- steps that need it fail
 else
   now = time[1] * 1000000 + time[2]
 end
-if marked then
-  mark, wanted, most = KEYS[#KEYS], ARGV[most], most - 1
-  text = got and got[#KEYS] or redis.pcall('GET', mark)
+if flags % 2 == 1 then
+  mark, wanted, most = keys[lock], args[most], most - 1
+  text = got[lock] or ask('GET', mark)
   if type(text) == 'table' then
     refusal = text
-  elseif not serves(text, wanted) then
-    -- uses gate
+  elseif not text or string.find(text, wanted, 1, true) ~= 1 then -- as serves does
+    -- uses gate, try
     refusal = try(gate, mark, wanted)
   end
 end
-local said, n, seen, released = {}, 0, {}, 0
-local gone, steps = {}, {} -- locks that are yet to be deleted, by which steps
+if got.err then -- the user may lack the permission for one of them
+  got, said, seen = nil, {}, {}
+elseif flags < 2 then
+  seen = {}
+end
+local plain, ttl, spare, barred -- a plain request, and what it says
+local n, released = 1, 0 -- how many results there are, and how many locks are yet to be deleted
 local k, a = 1, 2 -- the first of the step's keys, and its letter
 while a <= most do
-  local key, letter = KEYS[k], string.byte(ARGV[a])
-  local guarded, keys, args, leases = letter < 97, 2, 2, nil
-  if guarded then
-    letter = letter + 32
+  local word, key, letter, count, words, leases = args[a], keys[k], 97, 2, 3, nil
+  if word ~= plain then
+    letter = byte(word)
+    if letter == 100 or letter == 68 or letter == 114 or letter == 82 then
+      words = 2
+    elseif letter == 97 or letter == 65 then
+      local lasts, more = string.match(word, '^.(%d+) ?(%d*)$')
+      if lasts then
+        plain, ttl, spare, barred, letter = word, lasts, number(more) or 0, letter == 65 and refusal, 97
+      else
+        count, letter = 3, 65
+      end
+    elseif letter == 120 or letter == 88 then
+      leases = number(args[a + 1])
+      count, words = 2 * leases, leases + 3
+    elseif letter == 99 then
+      words = 4
+    elseif letter == 98 or letter == 66 then
+      count, words = 3, 11
+    end
   end
   if letter == 97 then
-    keys, args = 3, 4
-  elseif letter == 100 or letter == 114 then
-    -- it has two of each
-  elseif letter == 120 then
-    leases = tonumber(ARGV[a + 1])
-    keys, args = 2 * leases, leases + 3
-  elseif letter == 99 then
-    args = 4
-  elseif letter == 104 then
-    args = 3
-  else
-    keys, args = 3, 11
-  end
-  -- What an earlier step may have changed is read again. Renewals change no values.
-  local values, first = got, k
-  local fresh = not seen[key]
-  if leases then
-    for i = 1, leases - 1 do
-      fresh = fresh and not seen[KEYS[k + i]]
+    if unread == 0 then
+      count = 3
+    else
+      lock = lock + 1
+      key = keys[lock]
     end
   end
-  seen[key] = not leases or seen[key]
-  if not (got and fresh) then
-    if released > 0 then
-      -- uses delete
-      delete(gone, steps, said)
-      gone, steps, released = {}, {}, 0
+  local values, first, answer = got, k, nil
+  if seen then -- what an earlier step may have changed is read again; renewals change no values
+    local fresh = got and not seen[key]
+    if leases then
+      for i = 1, leases - 1 do
+        fresh = fresh and not seen[keys[k + i]]
+      end
     end
-    values, first = redis.pcall('MGET', unpack(KEYS, k, k + keys - 1)), 1
+    seen[key] = not leases or seen[key]
+    if not fresh then
+      if released > 0 then
+        -- uses delete
+        simple = delete(released, keys, args, said) and simple
+        released = 0
+      end
+      values, first = ask('MGET', unpack(keys, k, k + count - 1)), 1
+      answer = values.err and values
+    end
   end
   n = n + 1
-  local held, answer = values[first], nil
-  if values.err then
-    answer = values
-  elseif letter == 100 and held == ARGV[a + 1] and not values[first + 1] then
+  if answer then
+    -- it cannot be read
+  elseif letter == 97 then
+    local i = first + 1 - unread
+    if (unread == 1 or not values[first]) and now and not values[i + 1] and not barred then
+      local last, proposed = values[i], args[a + 2]
+      local token, least = proposed + 0, last and number(last)
+      if token >= now and token <= now + LEAD and (least and token > least + spare or not last) then -- see calls/acquire
+        answer = take(key, keys[k + 1 - unread], least, args[a + 1], ttl, proposed, token, true)
+        if answer == true then
+          answer = 1
+        end
+      end
+    end
+  elseif (letter == 100 or letter == 68) and values[first] == args[a + 1] and not values[first + 1] then
     released, answer = released + 1, 1
-    gone[released], steps[released] = key, n
-  elseif letter == 97 and #ARGV[a] == 1 and now and not held and not values[first + 2] and not (guarded and refusal) then
-    local last, proposed = values[first + 1], ARGV[a + 3]
-    local token, least = proposed + 0, tonumber(last or '0')
-    if least and token > least and token >= now and token <= now + LEAD then -- see calls/acquire
-      answer = take(key, KEYS[k + 1], last, ARGV[a + 1], ARGV[a + 2], proposed, '0', time)
+    keys[released], args[released] = key, n
+  end
+  if answer ~= 1 then
+    simple = false
+    if not answer then
+      local its, from = keys, k
+      if letter == 97 and unread == 1 then
+        its, from = {key, keys[k], keys[k + 1]}, 1
+        values, first = ask('MGET', unpack(its)), 1
+      end
+      -- uses anyStep
+      answer = values.err and values or anyStep(its, from, args, a, values, first, time, leases, mark, wanted, text, refusal)
     end
   end
-  if not answer then
-    -- uses anyStep
-    answer = anyStep(letter, KEYS, k, ARGV, a, values, first, time, guarded, leases, mark, wanted, text, refusal)
-  end
   said[n] = answer
-  k, a = k + keys, a + args
+  k, a = k + count, a + words
 end
 if released > 0 then
   -- uses delete
-  delete(gone, steps, said)
+  simple = delete(released, keys, args, said) and simple
 end
+if time then
+  time = time[1] .. ' ' .. time[2]
+  if simple then
+    return time
+  end
+end
+said[1], said[n + 1] = time or false, nil
 return said
