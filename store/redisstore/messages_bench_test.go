@@ -156,7 +156,7 @@ func (m *messages) exchange(b *testing.B, commands []*script.Command) {
 				b.Fatal(err)
 			}
 			for j, c := range some {
-				if a := script.ReplyTo(stepReply(v, j, len(some))).Answer(c.Script); a.Kind != quorum.Yes {
+				if a := c.ReplyInList(v, j, len(some)).Answer(c.Script); a.Kind != quorum.Yes {
 					b.Fatal(a)
 				}
 			}
