@@ -149,7 +149,7 @@ func TestUnclaimedPlaceIsDeleted(t *testing.T) {
 		t.Fatal("the place is not kept")
 	}
 	s.places.rejoined.Put(r.next.Lease, p, func() {})
-	if _, err := p.delete(t.Context()); err != nil {
+	if _, _, err := p.delete(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if g, err := s.Wait(t.Context(), r.next, nil); !errors.Is(err, store.ErrNotHeld) {

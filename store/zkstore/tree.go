@@ -55,12 +55,14 @@ func lineupRequests(dir string, sized bool) []session.Request {
 
 // lineupOf returns the places that the answers to lineupRequests show.
 func lineupOf(answers []session.Answer) (lineup, error) {
-	names, noted, err := answers[0].Listed()
+	l, err := answers[0].Listed()
+	q := lineup{queueOf(l.Names), anyVersion, l.Data, l.Version}
 	if err != nil || len(answers) == 1 {
-		return lineup{queueOf(names), anyVersion, noted}, err
+		return q, err
 	}
 	node, _, err := answers[1].Node()
-	return lineup{decodeDir(node.Data).applyTo(queueOf(names)), node.Version, noted}, err
+	q.queue, q.version = decodeDir(node.Data).applyTo(q.queue), node.Version
+	return q, err
 }
 
 // lineup is a queue, and the version of the node that has its places, which says how many
@@ -70,6 +72,8 @@ type lineup struct {
 	version int32
 	// noted is set if that node has data, so that leases of the lock may have been broken.
 	noted bool
+	// nodeVersion is the version of that node when noted was read.
+	nodeVersion int32
 }
 
 // anyVersion is the version of a node that does not matter.
