@@ -28,8 +28,12 @@ type place struct {
 	// lock's node then had no data, and that version.
 	alone       bool
 	nodeVersion int32
-	// behind are the places behind, as the queue was read last.
+	// behind are the places behind, as the queue was read last, and noted is that of the queue
+	// then.
 	behind queue
+	noted  bool
+	// unlisted is set if the lock was handed over since.
+	unlisted bool
 	watched
 }
 
@@ -160,9 +164,10 @@ func (p *place) queue(ctx context.Context) (q lineup, me int, err error) {
 		if q, err = p.children(ctx, p.dir, hasSeats(p.spec)); err != nil {
 			return q, -1, err
 		}
+		p.unlisted = false
 		me = q.find(p.name)
 	}
-	p.behind = nil
+	p.behind, p.noted = nil, q.noted
 	if me >= 0 {
 		p.behind = q.queue[me+1:]
 	}

@@ -56,7 +56,7 @@ func lineupRequests(dir string, sized bool) []session.Request {
 // lineupOf returns the places that the answers to lineupRequests show.
 func lineupOf(answers []session.Answer) (lineup, error) {
 	l, err := answers[0].Listed()
-	q := lineup{queueOf(l.Names), anyVersion, l.Data, l.Version}
+	q := lineup{queue: queueOf(l.Names), version: anyVersion, noted: l.Data, nodeVersion: l.Version}
 	if err != nil || len(answers) == 1 {
 		return q, err
 	}
@@ -74,6 +74,8 @@ type lineup struct {
 	noted bool
 	// nodeVersion is the version of that node when noted was read.
 	nodeVersion int32
+	// partial is set if places may be missing before the last one.
+	partial bool
 }
 
 // anyVersion is the version of a node that does not matter.
@@ -193,12 +195,13 @@ func (t tree) find(ctx context.Context, name, owner string) (f found, ok bool, e
 }
 
 // replace makes the node of p and deletes another, in one transaction. It returns false if
-// the other is gone or has changed since that version.
+// the other is gone or has changed since that version. It writes to the other first, so that
+// watches on that announce a change, and not its end (see watched.handedOver).
 func (t tree) replace(ctx context.Context, p *place, other string, version int32) (bool, error) {
 	for {
 		changes := t.Changes()
 		_, err := session.Call(ctx, t.Session, func(c *zk.Conn) ([]zk.MultiResponse, error) {
-			return c.Multi(&zk.DeleteRequest{Path: other, Version: version},
+			return c.Multi(&zk.SetDataRequest{Path: other, Version: version}, &zk.DeleteRequest{Path: other, Version: anyVersion},
 				&zk.CreateRequest{Path: p.path(), Data: p.record.encode(), Acl: t.acl, Flags: zk.FlagEphemeral})
 		})
 		switch {

@@ -70,8 +70,11 @@ func (a Answer) Listed() (l Listing, err error) {
 		return l, errStrange
 	}
 	l.Names = make([]string, n)
+	text := string(f.rest) // all names share its memory
 	for i := range l.Names {
-		l.Names[i] = string(f.bytes())
+		name := f.bytes()
+		end := len(text) - len(f.rest)
+		l.Names[i] = text[end-len(name) : end]
 	}
 	f.take(versionAt)
 	l.Version = f.int()
