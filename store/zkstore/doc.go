@@ -41,7 +41,7 @@
 // reader watches the last writer before it, and the first waiter for a
 // semaphore watches all places. WaitRequest.Barge has no effect. The first report of why a
 // lock is not granted may name a recent holder instead of the present one, which is reported
-// after 250 ms.
+// after a second.
 //
 // ReleaseAndRejoin deletes the place of a mutex and makes the next one in one transaction. That
 // fails unless somebody waits, or ReleaseAndRejoin deletes the new place again.
