@@ -36,9 +36,8 @@
 // # Waiting
 //
 // A waiter watches the place before its own, as Curator's do, and is notified by its server
-// when that is gone. The next waiter for a mutex also watches its own place, so that it need not
-// list the queue again, and in a short queue a waiter looks once just before it is the next. A
-// reader watches the last writer before it, and the first waiter for a
+// when that is gone. A waiter for a mutex that has seen only the holder before it also watches its
+// own place, so that it need not list the queue again. A reader watches the last writer before it, and the first waiter for a
 // semaphore watches all places. WaitRequest.Barge has no effect. The first report of why a
 // lock is not granted may name a recent holder instead of the present one, which is reported
 // after a second.

@@ -83,30 +83,18 @@ type hurdle struct {
 // anyPlace is the hurdle of a waiter whose turn may come with the end of any place.
 var anyPlace hurdle
 
-// shortQueue is the length of a queue up to which a waiter looks before its turn comes. That
-// saves the list between two turns and costs two more requests for each turn. Beside a list
-// between the turns, 16 processes had 1.2 to 1.4 times as many turns a second, and 64 had 0.7 to
-// 0.9 times as many: their list is longer, and there is more to wake.
-const shortQueue = 32
-
 // hurdleOf returns what the place q[me], which waits, watches. As few waiters as possible
 // watch one place, so that its end does not wake many for nothing:
 //
 //   - a reader watches the last place before its own that is not a reader's;
 //   - the head of the queue for a semaphore watches all places, since any holder's end may
 //     make room for it, if there are several holders and they need not all leave;
-//   - a waiter for a mutex watches the place two before its own while there is one, if the queue
-//     is short. When that is gone, it looks, and watches the one before its own. So it has looked
-//     before its turn comes, see watched.handedOver;
 //   - all others watch the place before their own, and in a semaphore are told as well
 //     when that place gets its slot.
 //
 // If there are fewer permits than holders, all waiters for a semaphore watch all places.
 func (q queue) hurdleOf(me int) hurdle {
 	p := q[me]
-	if me > 1 && p.spec == rule.Mutex && len(q) <= shortQueue {
-		return hurdle{q[me-2].name}
-	}
 	if p.spec == rule.ReadWrite && p.needsOthers() {
 		for i := me - 1; i >= 0; i-- {
 			if q[i].spec != p.spec || !q[i].needsOthers() {

@@ -217,15 +217,12 @@ func (t *turnover) once(ctx, lasting context.Context) error {
 	return t.listed(lasting, answers[1:])
 }
 
-// hint returns the place that is to be watched for the new one, as queue.hurdleOf does, or
-// anyPlace if too few are known: then the queue has to be listed. If the lock was handed over,
-// the place of its last holder is behind all that are known.
+// hint returns the last place that is known before the new one, which is to be watched: the turn
+// of the new place comes later than its end. If few are known, it returns anyPlace: then listing
+// the queue is worth it, since the new place may be the next one (see watched.handedOver).
 func (p *place) hint() hurdle {
-	i := len(p.behind) - 2
-	if p.unlisted || len(p.behind) >= shortQueue {
-		i++
-	}
-	if i < 0 {
+	i := len(p.behind) - 1
+	if i < 0 || i == 0 && !p.unlisted {
 		return anyPlace
 	}
 	return hurdle{p.behind[i].name}

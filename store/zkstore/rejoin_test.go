@@ -183,8 +183,8 @@ func TestRejoinKnowsTheQueue(t *testing.T) {
 	mustRelease(t, s, r.next.Lease)
 }
 
-// A place that was made with a release and of which others were known watches the last but one
-// of them, without a list of the queue. If that is gone, it looks: places may be missing in what
+// A place that was made with a release and of which others were known watches the last of
+// them, without a list of the queue. If that is gone, it looks: places may be missing in what
 // it knows, so that the lock is not its own when the only other place that it knows is gone.
 func TestRejoinKnowsTheQueueInPart(t *testing.T) {
 	t.Parallel() // it mostly waits
