@@ -21,7 +21,7 @@ func contended() []Kind {
 	return []Kind{
 		waiting(5), lineOf(5), redsyncRueidis(5, false), redsyncGoredis(5, false),
 		waiting(1), permitWaiting(), barging(1), lineOf(1), redsyncRueidis(1, false), redsyncGoredis(1, false), redislockWaiting(),
-		rueidislockOf(1, false), rueidislockOf(2, false), inEtcd.waiting(), etcdMutex, inZooKeeper.waiting(), zookeeperLock,
+		rueidislockOf(1, false), rueidislockOf(2, false), inEtcd.waiting(), etcdMutex, inZooKeeper.waiting(), zookeeperLock, zookeeperFloor,
 		postgresqlIn(store.CrashSafe).waiting(), postgresqlFloor(true), postgresqlIn(store.Efficiency).waiting(), postgresqlFloor(false), advisory,
 		inFile.waiting(), gofrsFlock, flockCommand,
 	}

@@ -73,7 +73,7 @@ var All = []Kind{
 	leasehold(1), reading(), permit(), leaseholdThroughRueidis, floorOf(1, floor.Lists), floorOf(1, floor.Counts), floorOf(1, floor.Locks),
 	redsyncRueidis(1, false), redsyncGoredis(1, false), redislock,
 	rueidislockOf(1, false), rueidislockOf(1, true), rueidislockOf(2, false), rueidislockOf(2, true),
-	inEtcd.alone(), etcdMutex, inZooKeeper.alone(), zookeeperLock,
+	inEtcd.alone(), etcdMutex, inZooKeeper.alone(), zookeeperLock, zookeeperFloor,
 	postgresqlIn(store.CrashSafe).alone(), postgresqlFloor(true), postgresqlIn(store.Efficiency).alone(), postgresqlFloor(false), advisory,
 }
 

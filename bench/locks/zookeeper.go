@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/leasehold-dev/leasehold/bench/floor"
 	"github.com/leasehold-dev/leasehold/internal/lab/load"
 )
 
@@ -48,3 +49,13 @@ type zookeeperPair struct{ l *zk.Lock }
 
 func (p zookeeperPair) Lock(context.Context) error   { return p.l.Lock() }
 func (p zookeeperPair) Unlock(context.Context) error { return p.l.Unlock() }
+
+// zookeeperFloor is Leasehold's requests by hand.
+var zookeeperFloor = Kind{
+	Name: "floor-zookeeper", Label: "by hand, ZooKeeper, 1 server", Role: Floor, Engine: ZooKeeper, Nodes: 1,
+	Open: func(ctx context.Context, addrs []string) (Client, error) {
+		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		return floor.OpenZooKeeper(ctx, addrs[0], TTL)
+	},
+}

@@ -110,6 +110,7 @@ func (a *attempt) take(ctx context.Context, p *place) (store.Grant, error) {
 				return store.Grant{}, err
 			}
 		}
+		p.alone, p.nodeVersion = len(q.queue) == 1 && p.spec == rule.Mutex && !q.noted, q.nodeVersion
 		err = p.settle(ctx, q, me)
 		if errors.Is(err, errChanged) {
 			continue

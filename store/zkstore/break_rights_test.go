@@ -65,7 +65,7 @@ func breakAll(t *testing.T, name string, stores ...*Store) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if there, err := tr.Delete(t.Context(), tr.dir(name)); err != nil || !there {
+		if _, there, err := tr.Delete(t.Context(), tr.dir(name)); err != nil || !there {
 			t.Fatalf("delete the lock's node: %v, %v", there, err)
 		}
 		leave()

@@ -36,13 +36,18 @@
 // # Waiting
 //
 // A waiter watches the place before its own, as Curator's do, and is notified by its server
-// when that is gone. A reader watches the last writer before it, and the first waiter for a
+// when that is gone. A waiter for a mutex that has seen only the holder before it also watches its
+// own place, so that it need not list the queue again. A reader watches the last writer before it, and the first waiter for a
 // semaphore watches all places. WaitRequest.Barge has no effect. The first report of why a
 // lock is not granted may name a recent holder instead of the present one, which is reported
-// after 250 ms.
+// after a second.
 //
-// ReleaseAndRejoin deletes the place of a mutex and makes the next one in one transaction,
-// which fails unless somebody waits.
+// ReleaseAndRejoin deletes the place of a mutex and makes the next one in one transaction. That
+// fails unless somebody waits, or ReleaseAndRejoin deletes the new place again.
+//
+// Acquire makes a place and lists the queue. It lists nothing if this store has just released
+// the lock, nobody else had a place then, and the number of the place shows that nobody has made
+// one since.
 //
 // # Broken leases
 //

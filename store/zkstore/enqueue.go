@@ -3,6 +3,7 @@ package zkstore
 import (
 	"context"
 
+	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -18,6 +19,9 @@ func (s *places) enqueue(ctx context.Context, l store.Lease, spare int) (*place,
 	}
 	p := &place{tree: t, leave: leave, dir: t.dir(l.Name), record: recordOf(l, spare)}
 	m := &making{place: p, mark: newMark(l.Owner), spec: specOf(l.Kind), weight: max(l.Weight, 1)}
+	if m.spec == rule.Mutex {
+		m.after = s.vacant.take(l.Name, t.Zxid(), s.clock.Now())
+	}
 	if err := m.send(ctx); err != nil {
 		leave()
 		return nil, err
@@ -65,7 +69,7 @@ func (s *places) remove(p *place) {
 		defer s.gate.Leave()
 		defer p.leave()
 		p.unwatch()
-		if _, err := p.delete(context.Background()); err != nil && !p.Ended() {
+		if _, _, err := p.delete(context.Background()); err != nil && !p.Ended() {
 			s.o.Logger.Warn("cannot remove a place in the queue of a lock", "node", p.path(), "err", err)
 		}
 	}()

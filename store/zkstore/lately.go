@@ -29,8 +29,9 @@ type glimpse struct {
 const mostLately = 1000
 
 // usualGuess is the usual lately.guessFor. In a queue that moves on quickly, a waiter gets the
-// lock earlier and never has to read that.
-const usualGuess = 250 * time.Millisecond
+// lock earlier and never has to read that. With 64 processes that had 115 turns a second, a turn
+// took 9.8 requests with 250 ms, and takes 7.1 with a second.
+const usualGuess = time.Second
 
 // add notes that a lock was busy, and its first place with its data.
 func (l *lately) add(name string, first numbered, data []byte, at clock.Instant) {

@@ -12,9 +12,10 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Clients that release a lock and queue for it again make few requests for a turn: one
-// request releases and queues, one lists the queue, one watches, and one lists it again
-// when the place before is gone. go-zookeeper's Lock makes five. A busy lock is refused in three.
+// Clients that release a lock and queue for it again make few requests for a turn. Of two clients,
+// each releases and queues with one, lists the queue and watches two places while it waits. Of
+// more, each watches one place, and lists the queue when that is gone. go-zookeeper's Lock makes five. A busy lock is refused in three. A lock that
+// was used for long, and by nobody else, takes two requests to lock and unlock.
 //
 // The server counts. It also counts the touches of sessions, which are rare with so long a
 // tick. On a busy machine a turn can take long, so waiters do not read who the holder is
@@ -73,6 +74,16 @@ func TestRequestsOfATurn(t *testing.T) {
 			t.Errorf("%.2f requests for a lock that is busy, want at most 2.75", of)
 		}
 		mustRelease(t, stores[0], l)
+		vacate(t, stores[0], "used for long", ttl, 200)
+		before = requestsTo(t, server)
+		for range times {
+			l := request("used for long", ttl)
+			mustAcquire(t, stores[0], l)
+			mustRelease(t, stores[0], l)
+		}
+		if of := float64(requestsTo(t, server)-before) / times; of > 2.75 {
+			t.Errorf("%.2f requests to lock and unlock, want at most 2.75", of)
+		}
 	}
 }
 

@@ -143,7 +143,10 @@ type queue []numbered
 
 // queueOf orders the children of a lock's node. Those without a number are no places.
 func queueOf(names []string) queue {
-	var q queue
+	if len(names) == 0 {
+		return nil
+	}
+	q := make(queue, 0, len(names))
 	for _, name := range names {
 		if c, ok := parseChild(name); ok {
 			q = append(q, c)

@@ -1,6 +1,7 @@
 package zkstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,8 +24,16 @@ type place struct {
 	record record
 	// early is the queue as it was right after the place was made, or nil.
 	early *lineup
-	// behind are the places behind, as the queue was read last.
+	// alone is set if no other place was there at the grant, and no lease had been broken: the
+	// lock's node then had no data, and that version.
+	alone       bool
+	nodeVersion int32
+	// behind are the places behind, as the queue was read last, and noted is that of the queue
+	// then.
 	behind queue
+	noted  bool
+	// unlisted is set if the lock was handed over since.
+	unlisted bool
 	watched
 }
 
@@ -36,12 +45,18 @@ type making struct {
 	mark   string
 	spec   rule.Spec
 	weight int64
+	// after is what is known of the lock if the last place before this was the only one, or nil.
+	after *vacancy
 	// sent are the requests that have left, or nil.
 	sent *session.Batch
 }
 
 // send asks for the node, and for the queue right after that: the server answers in order.
 func (m *making) send(ctx context.Context) (err error) {
+	if m.after != nil {
+		m.sent, err = m.Send(ctx, session.Multi(session.CheckVersion(m.dir, m.after.version), m.request()))
+		return err
+	}
 	m.sent, err = m.Send(ctx, append([]session.Request{m.request()}, lineupRequests(m.dir, hasSeats(m.spec))...)...)
 	return err
 }
@@ -53,6 +68,9 @@ func (m *making) request() session.Request {
 
 // take takes the answers to what was sent.
 func (m *making) take(answers []session.Answer) error {
+	if m.after != nil {
+		return m.takeAlone(answers[0])
+	}
 	path, czxid, err := answers[0].Created()
 	if err != nil {
 		return err
@@ -61,6 +79,25 @@ func (m *making) take(answers []session.Answer) error {
 		m.early = &q
 	}
 	return m.named(path, czxid)
+}
+
+// takeAlone takes the answer to a transaction that has left without a request for the queue.
+func (m *making) takeAlone(a session.Answer) error {
+	parts, err := a.Each(2)
+	for _, p := range parts {
+		err = cmp.Or(err, p.Err)
+	}
+	if err != nil {
+		return err
+	}
+	path, czxid, err := parts[1].Created()
+	if err == nil {
+		err = m.named(path, czxid)
+	}
+	if err == nil && m.after.precedes(m.seq, czxid) {
+		m.early = &lineup{queue: queue{m.numbered}, version: anyVersion, nodeVersion: m.after.version}
+	}
+	return err
 }
 
 // run makes the node. It returns an error only if there certainly is none, or will be none
@@ -79,9 +116,13 @@ func (m *making) run(ctx context.Context) error {
 		}
 		m.sent = nil
 		err = m.take(answers)
+		after := m.after
+		m.after = nil
 		switch {
 		case err == nil:
 			return nil
+		case after != nil && !session.Broken(err): // the lock's node has changed
+			continue
 		case errors.Is(err, zk.ErrNoNode):
 			if err := m.makeDir(lasting, m.dir); err != nil {
 				return err
@@ -123,9 +164,10 @@ func (p *place) queue(ctx context.Context) (q lineup, me int, err error) {
 		if q, err = p.children(ctx, p.dir, hasSeats(p.spec)); err != nil {
 			return q, -1, err
 		}
+		p.unlisted = false
 		me = q.find(p.name)
 	}
-	p.behind = nil
+	p.behind, p.noted = nil, q.noted
 	if me >= 0 {
 		p.behind = q.queue[me+1:]
 	}
@@ -169,7 +211,7 @@ func (p *place) named(path string, czxid int64) error {
 	}
 	p.numbered, p.czxid = c, czxid
 	if czxid <= 0 || czxid>>32 >= maxEpoch {
-		_, _ = p.delete(context.Background()) // or it goes with the session
+		_, _, _ = p.delete(context.Background()) // or it goes with the session
 		return fmt.Errorf("the zxid %#x leaves no room for tokens: the ensemble's epoch has to be below %d", czxid, maxEpoch)
 	}
 	return nil
@@ -178,7 +220,7 @@ func (p *place) named(path string, czxid int64) error {
 // removeNow removes the node of a place. It returns an error only if the node may remain. If
 // the session has ended, the node goes with it.
 func (p *place) removeNow(ctx context.Context) error {
-	_, err := p.delete(ctx)
+	_, _, err := p.delete(ctx)
 	if err == nil || p.Ended() {
 		p.unwatch()
 		p.leave()
@@ -188,8 +230,8 @@ func (p *place) removeNow(ctx context.Context) error {
 }
 
 // delete deletes the node. there is false if there was none, and true if there was one or
-// may have been one.
-func (p *place) delete(ctx context.Context) (there bool, err error) {
-	there, err = p.Delete(ctx, p.path())
-	return there, explain(err, p.path())
+// may have been one. The zxid is that of the transaction, if that is known.
+func (p *place) delete(ctx context.Context) (zxid int64, there bool, err error) {
+	zxid, there, err = p.Delete(ctx, p.path())
+	return zxid, there, explain(err, p.path())
 }

@@ -17,6 +17,7 @@ type places struct {
 	leases   leases
 	rejoined unclaimed.Places[reserved]
 	listener listener
+	vacant   vacant
 }
 
 // reserved is a place that was made with a release and that no Wait has claimed.

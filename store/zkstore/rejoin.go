@@ -67,7 +67,7 @@ func (j *rejoining) of(ctx context.Context, r store.ReleaseRequest) (done bool, 
 		return false, nil
 	}
 	p := &place{tree: old.tree, leave: old.leave, dir: old.dir, record: recordOf(j.next.Lease, j.next.Spare)}
-	t := &turnover{making: &making{place: p, mark: newMark(j.next.Owner), spec: rule.Mutex, weight: 1}, old: old}
+	t := &turnover{making: &making{place: p, mark: newMark(j.next.Owner), spec: rule.Mutex, weight: 1}, old: old, remove: s.remove}
 	end := func(err error) error {
 		if t.released && h != nil && s.leases.remove(h) {
 			h.place.Load().leave()
@@ -122,8 +122,13 @@ type turnover struct {
 	*making
 	old      *place
 	released bool // the older one is gone
-	// watch is that of the request that has left behind the transaction.
-	watch *session.Watch
+	// checked is set if the transaction that has left checks that somebody waits.
+	checked bool
+	// watch is that of the request that has left behind the transaction, on the place last. It is
+	// nil if that request lists the queue.
+	watch  *session.Watch
+	last   hurdle
+	remove func(*place) // removes a place in the background
 }
 
 // run goes on after once has failed with that error. It returns errNotMade if there is no new
@@ -144,15 +149,17 @@ func (t *turnover) run(ctx context.Context, err error) error {
 			if i < 0 || i+1 == len(q.queue) {
 				return errNotMade
 			}
-			t.old.behind = q.queue[i+1:]
+			t.old.behind, t.old.unlisted = q.queue[i+1:], false
 		case errors.Is(err, zk.ErrNoNode): // the waiter or the lease is gone
-			t.old.behind = nil
+			t.old.behind, t.old.unlisted = nil, false
 		case !session.Broken(err):
 			return err
 		default:
-			t.old.behind = nil
+			t.old.behind, t.old.unlisted = nil, false
 			if found, err := t.adopt(lasting); found || err != nil {
-				t.released = found
+				if t.released = found; found {
+					err = t.behindSomebody(lasting)
+				}
 				return err
 			}
 			if _, ok, err := t.Get(lasting, t.old.path()); err != nil || !ok {
@@ -167,21 +174,28 @@ func (t *turnover) run(ctx context.Context, err error) error {
 // errNobody means that nobody is known to wait.
 var errNobody = errors.New("nobody is known to wait")
 
-// once makes the transaction, unless it has left already. The transaction fails unless somebody
-// waits at the next place, so that the new place never has a lock that is free. The request for
-// a watch on the last place that is known leaves right behind it: in most cases that is the one
-// before the new one. The end of lasting ends the wait for the answers: then once can be called
-// again.
+// once makes the transaction, unless it has left already. If a waiter is known, the transaction
+// fails unless that is still there, so that the new place never has a lock that is free. If none
+// is known since the lock was handed over without a list, there is one all the same in most
+// cases. Otherwise once deletes the new place again. The end of lasting ends the wait for the
+// answers: then once can be called again.
 func (t *turnover) once(ctx, lasting context.Context) error {
 	behind := t.old.behind
-	if len(behind) == 0 {
+	if len(behind) == 0 && !t.old.unlisted {
 		return errNobody
 	}
-	last := hurdle{behind[len(behind)-1].name}
 	if t.sent == nil {
-		turn := session.Multi(session.Check(t.dir+"/"+behind[0].name), session.Delete(t.old.path()), t.request())
-		t.watch = watchFor(t.dir, last)
-		sent, err := t.Send(ctx, turn, t.watch.Request())
+		turn := []session.Request{session.Delete(t.old.path()), t.request()}
+		if t.checked = len(behind) > 0; t.checked {
+			turn = slices.Insert(turn, 0, session.Check(t.dir+"/"+behind[0].name))
+		}
+		t.last = t.old.hint()
+		then := session.List(t.dir)
+		if t.watch = nil; t.last != anyPlace {
+			t.watch = watchFor(t.dir, t.last)
+			then = t.watch.Request()
+		}
+		sent, err := t.Send(ctx, session.Multi(turn...), then)
 		if err != nil {
 			return err
 		}
@@ -196,13 +210,68 @@ func (t *turnover) once(ctx, lasting context.Context) error {
 		t.watch.Stop()
 		return err
 	}
-	t.expect(behind, last, answers[1])
-	return nil
+	if t.watch != nil {
+		t.expect(behind, answers[1])
+		return nil
+	}
+	return t.listed(lasting, answers[1:])
+}
+
+// hint returns the last place that is known before the new one, which is to be watched: the turn
+// of the new place comes later than its end. If few are known, it returns anyPlace: then listing
+// the queue is worth it, since the new place may be the next one (see watched.handedOver).
+func (p *place) hint() hurdle {
+	i := len(p.behind) - 1
+	if i < 0 || i == 0 && !p.unlisted {
+		return anyPlace
+	}
+	return hurdle{p.behind[i].name}
+}
+
+// listed takes the answer to the request for the queue.
+func (t *turnover) listed(ctx context.Context, answers []session.Answer) error {
+	if q, err := lineupOf(answers); err == nil {
+		t.early = &q
+	}
+	return t.behindSomebody(ctx)
+}
+
+// behindSomebody deletes the new place if nobody was known to wait and nobody does.
+func (t *turnover) behindSomebody(ctx context.Context) error {
+	if t.checked {
+		return nil
+	}
+	if t.early == nil {
+		q, err := t.children(ctx, t.dir, false)
+		if err != nil {
+			t.leaveBehind()
+			return err
+		}
+		t.early = &q
+	}
+	if t.early.find(t.name) != 0 {
+		return nil
+	}
+	if _, _, err := t.delete(ctx); err != nil {
+		t.leaveBehind()
+	}
+	return errNotMade
+}
+
+// leaveBehind removes the new place in the background.
+func (t *turnover) leaveBehind() {
+	p := *t.place
+	p.leave = p.Enter()
+	t.remove(&p)
 }
 
 // turned takes the answer to the transaction.
 func (t *turnover) turned(a session.Answer) error {
-	parts, err := a.Each(3)
+	n := 2
+	if t.checked {
+		n++
+	}
+	parts, err := a.Each(n)
 	for _, p := range parts {
 		err = cmp.Or(err, p.Err)
 	}
@@ -210,7 +279,7 @@ func (t *turnover) turned(a session.Answer) error {
 		return explain(err, t.dir)
 	}
 	t.released = true
-	path, czxid, err := parts[2].Created()
+	path, czxid, err := parts[n-1].Created()
 	if err != nil {
 		return err
 	}
@@ -218,10 +287,10 @@ func (t *turnover) turned(a session.Answer) error {
 }
 
 // expect takes the answer to the request for the watch: if the watch is set, nothing has to be
-// read before the last place that was known is gone.
-func (t *turnover) expect(behind queue, last hurdle, a session.Answer) {
-	if gone, err := t.watching(t.watch, a, nil, last); gone || err != nil {
+// read before that place is gone.
+func (t *turnover) expect(behind queue, a session.Answer) {
+	if gone, err := t.watching(t.watch, a, nil, t.last); gone || err != nil {
 		return
 	}
-	t.early = &lineup{queue: append(slices.Clip(behind), t.numbered), version: anyVersion}
+	t.early = &lineup{queue: append(slices.Clip(behind), t.numbered), version: anyVersion, partial: true}
 }

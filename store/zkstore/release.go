@@ -46,7 +46,7 @@ func (s *places) release(ctx context.Context, r store.ReleaseRequest) (done bool
 		if p.record.isOfAnother(r) {
 			return false, nil
 		}
-		there, err := p.delete(ctx)
+		zxid, there, err := p.delete(ctx)
 		switch {
 		case err != nil && !p.Ended():
 			return false, err // the lease is kept, for another call
@@ -54,6 +54,9 @@ func (s *places) release(ctx context.Context, r store.ReleaseRequest) (done bool
 			p.leave()
 		}
 		if err == nil && there {
+			if p.alone && zxid != 0 {
+				s.vacant.add(r.Name, vacancy{p.seq, zxid, p.nodeVersion, s.clock.Now()})
+			}
 			return true, nil
 		}
 	}
@@ -66,6 +69,6 @@ func (s *places) release(ctx context.Context, r store.ReleaseRequest) (done bool
 	if err != nil || !ok || f.record.isOfAnother(r) {
 		return false, err
 	}
-	there, err := t.Delete(ctx, t.dir(r.Name)+"/"+f.name)
+	_, there, err := t.Delete(ctx, t.dir(r.Name)+"/"+f.name)
 	return there && f.held(), explain(err, t.dir(r.Name))
 }

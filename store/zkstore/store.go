@@ -92,7 +92,12 @@ func (s *Store) Close() error {
 // limited returns a context that ends with ctx, when Options.Timeout has passed, and when
 // the store is closed.
 func (s *Store) limited(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.o.Timeout, errLimit)
+	ctx, cancel := s.timed(ctx)
 	until, end := s.gate.Until(ctx)
 	return until, func() { end(); cancel() }
+}
+
+// timed is limited for a context that ends when the store is closed.
+func (s *Store) timed(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, s.o.Timeout, errLimit)
 }

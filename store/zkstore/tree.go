@@ -55,12 +55,14 @@ func lineupRequests(dir string, sized bool) []session.Request {
 
 // lineupOf returns the places that the answers to lineupRequests show.
 func lineupOf(answers []session.Answer) (lineup, error) {
-	names, noted, err := answers[0].Listed()
+	l, err := answers[0].Listed()
+	q := lineup{queue: queueOf(l.Names), version: anyVersion, noted: l.Data, nodeVersion: l.Version}
 	if err != nil || len(answers) == 1 {
-		return lineup{queueOf(names), anyVersion, noted}, err
+		return q, err
 	}
 	node, _, err := answers[1].Node()
-	return lineup{decodeDir(node.Data).applyTo(queueOf(names)), node.Version, noted}, err
+	q.queue, q.version = decodeDir(node.Data).applyTo(q.queue), node.Version
+	return q, err
 }
 
 // lineup is a queue, and the version of the node that has its places, which says how many
@@ -70,6 +72,10 @@ type lineup struct {
 	version int32
 	// noted is set if that node has data, so that leases of the lock may have been broken.
 	noted bool
+	// nodeVersion is the version of that node when noted was read.
+	nodeVersion int32
+	// partial is set if places may be missing before the last one.
+	partial bool
 }
 
 // anyVersion is the version of a node that does not matter.
@@ -189,12 +195,13 @@ func (t tree) find(ctx context.Context, name, owner string) (f found, ok bool, e
 }
 
 // replace makes the node of p and deletes another, in one transaction. It returns false if
-// the other is gone or has changed since that version.
+// the other is gone or has changed since that version. It writes to the other first, so that
+// watches on that announce a change, and not its end (see watched.handedOver).
 func (t tree) replace(ctx context.Context, p *place, other string, version int32) (bool, error) {
 	for {
 		changes := t.Changes()
 		_, err := session.Call(ctx, t.Session, func(c *zk.Conn) ([]zk.MultiResponse, error) {
-			return c.Multi(&zk.DeleteRequest{Path: other, Version: version},
+			return c.Multi(&zk.SetDataRequest{Path: other, Version: version}, &zk.DeleteRequest{Path: other, Version: anyVersion},
 				&zk.CreateRequest{Path: p.path(), Data: p.record.encode(), Acl: t.acl, Flags: zk.FlagEphemeral})
 		})
 		switch {

@@ -95,7 +95,7 @@ func (w *waiting) tell(err error) {
 // once makes a place, unless there is one, and waits in it.
 func (w *waiting) once(ctx context.Context) (store.Grant, error) {
 	if w.place == nil {
-		limited, cancel := w.s.limited(ctx)
+		limited, cancel := w.s.timed(ctx)
 		p, err := w.s.places.enqueue(limited, w.r.Lease, w.r.Spare)
 		if err != nil {
 			if ctx.Err() == nil {
@@ -128,7 +128,7 @@ func (w *waiting) once(ctx context.Context) (store.Grant, error) {
 // pause is set unless that is gone. It blocks for at most Options.Timeout, so that the
 // waiter is told if no server answers.
 func (w *waiting) look(ctx context.Context) (g *store.Grant, pause bool, err error) {
-	limited, cancel := w.s.limited(ctx)
+	limited, cancel := w.s.timed(ctx)
 	defer cancel()
 	defer func() {
 		if err != nil && !errors.Is(err, store.ErrNotHeld) && !isRefusal(err) && ctx.Err() == nil {
@@ -136,8 +136,11 @@ func (w *waiting) look(ctx context.Context) (g *store.Grant, pause bool, err err
 		}
 	}()
 	asOf := w.start // the queue shows every break before this
-	if w.place.early == nil {
+	switch {
+	case w.place.early == nil:
 		asOf = w.place.Proven()
+	case w.place.unlisted:
+		asOf = max(asOf, w.place.asOf)
 	}
 	q, me, err := w.place.queue(limited)
 	switch {
@@ -165,7 +168,10 @@ func (w *waiting) look(ctx context.Context) (g *store.Grant, pause bool, err err
 	case rule.Mismatch:
 		return nil, false, w.mismatch(limited, q.queue, me)
 	}
-	gone, err := w.place.watch(limited, q.queue, q.hurdleOf(me))
+	if q.partial && w.place.set != nil { // what is watched is gone before its turn
+		return nil, true, w.found(limited, q.queue[0], a.Position)
+	}
+	gone, err := w.place.watch(limited, q, q.hurdleOf(me))
 	switch {
 	case err != nil:
 		return nil, false, err
@@ -200,6 +206,14 @@ func (w *waiting) pause(ctx context.Context) error {
 	defer timer.Stop()
 	select {
 	case <-w.place.changed():
+		if w.place.handedOver() {
+			w.place.early = &lineup{queue: append(queue{w.place.numbered}, w.place.behind...), version: anyVersion, noted: w.place.noted}
+			w.place.unlisted = true
+			return nil
+		}
+		w.place.unwatch()
+		return nil
+	case <-w.place.ownChanged():
 		w.place.unwatch()
 		return nil
 	case <-timer.C:
@@ -280,13 +294,14 @@ func (w *waiting) holder(ctx context.Context, first numbered) (glimpse, error) {
 // the place is read again after the proof. So a lease that was broken before it was granted
 // is over a TTL after the break.
 func (w *waiting) granted(ctx context.Context, q lineup, asOf clock.Instant) (store.Grant, error) {
+	changed := w.place.ownHasChanged() // since it was handed over
 	w.place.unwatch()
 	at := max(w.start, w.s.clock.Now().Add(-validity.RenewAfter(w.r.TTL)))
 	proven, err := w.place.Prove(ctx, at)
 	if err != nil {
 		return store.Grant{}, err
 	}
-	if q.noted || asOf < at {
+	if q.noted || changed || asOf < at {
 		err = w.place.unbroken(ctx)
 	} else {
 		proven = min(proven, asOf)

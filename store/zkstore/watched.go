@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
 )
 
@@ -13,14 +15,48 @@ type watched struct {
 	set    *session.Watch // nil: nothing is watched
 	// data is that of the place that is watched, as it was then.
 	data []byte
+	// own is a watch on the waiter's own place. It is set on the same connection once only the
+	// place that is watched is before it, see handedOver.
+	own *session.Watch
+	// asOf is an instant before which the place that is watched certainly was there: no lease of
+	// the waiter was broken until then.
+	asOf clock.Instant
 }
 
 // changed returns a channel that is closed when there is a change. Something is watched.
 func (w *watched) changed() <-chan struct{} { return w.set.Over }
 
+// ownChanged returns a channel that is closed when the waiter's own place has changed.
+func (w *watched) ownChanged() <-chan struct{} {
+	if w.own == nil {
+		return nil
+	}
+	return w.own.Over
+}
+
+// handedOver reports whether what is watched has ended in such a way that the lock is the
+// waiter's, and nothing has to be listed: its end is announced, and no change of the waiter's
+// own place was announced before. The server announces changes in their order. No place comes
+// in between two others. A holder's place that is moved to another session, and so made anew,
+// is written to in the same transaction: that is announced, and not its end.
+func (w *watched) handedOver() bool {
+	return w.own != nil && w.set.Deleted && !w.ownHasChanged()
+}
+
+// ownHasChanged reports whether a change of the waiter's own place was announced.
+func (w *watched) ownHasChanged() bool {
+	select {
+	case <-w.ownChanged():
+		return true
+	default:
+		return false
+	}
+}
+
 func (w *watched) unwatch() {
 	w.set.Stop()
-	w.set = nil
+	w.own.Stop()
+	w.set, w.own = nil, nil
 }
 
 // watchFor returns a watch for the hurdle of a place in dir.
@@ -33,22 +69,47 @@ func watchFor(dir string, h hurdle) *session.Watch {
 
 // watch watches what the waiter has to wait for. again reports that it has changed since q
 // was read.
-func (p *place) watch(ctx context.Context, q queue, h hurdle) (again bool, err error) {
-	if p.set != nil && p.before == h {
+func (p *place) watch(ctx context.Context, q lineup, h hurdle) (again bool, err error) {
+	next := p.mayBeHandedOver(q)
+	if p.set != nil && p.before == h && (p.own != nil || !next) {
 		return false, nil
 	}
 	p.unwatch()
+	asOf := p.Proven()
 	of := watchFor(p.dir, h)
-	sent, err := p.Send(ctx, of.Request())
+	requests := append(make([]session.Request, 0, 2), of.Request())
+	var own *session.Watch
+	if next {
+		own = session.WatchNode(p.path())
+		requests = append(requests, own.Request())
+	}
+	sent, err := p.Send(ctx, requests...)
 	if err != nil {
 		return false, err
 	}
 	answers, err := sent.Wait(ctx)
 	if err != nil {
 		of.Stop()
+		own.Stop()
 		return false, err
 	}
-	return p.watching(of, answers[0], q, h)
+	if again, err = p.watching(of, answers[0], q.queue, h); own == nil {
+		return again, err
+	}
+	if _, ok, failed := answers[1].Node(); again || err != nil || failed != nil || !ok {
+		own.Stop()
+		return again || err == nil, err // if the own place is gone, the queue shows that
+	}
+	p.own, p.asOf = own, asOf
+	return false, nil
+}
+
+// mayBeHandedOver reports whether the place is the second one in the queue, and the lock certainly is
+// its own once the first one has ended. That is not certain of two places of one owner: if the
+// earlier lease is broken, the other is refused.
+func (p *place) mayBeHandedOver(l lineup) bool {
+	q := l.queue
+	return !l.partial && len(q) > 1 && q[1].name == p.name && p.spec == rule.Mutex && !q[0].isOf(ownerMark(p.record.Owner))
 }
 
 // watching takes the answer to the request of a watch.
@@ -73,6 +134,6 @@ func (p *place) watching(of *session.Watch, a session.Answer, q queue, h hurdle)
 		of.Stop()
 		return again, err
 	}
-	p.watched = watched{h, of, data}
+	p.watched = watched{before: h, set: of, data: data}
 	return false, nil
 }

@@ -37,34 +37,50 @@ var errStrange = errors.New("the server sent an answer that ZooKeeper's protocol
 // statSize is the length of what an answer says of a node, without its data.
 const statSize = 68
 
-// dataLengthAt is the offset of the length of the data in a Stat.
-const dataLengthAt = 52
+// versionAt and dataLengthAt are the offsets of the version and the length of the data in a Stat.
+const (
+	versionAt    = 32
+	dataLengthAt = 52
+)
 
 // Names returns the answer to a List: no names if there is no such node.
 func (a Answer) Names() ([]string, error) {
-	names, _, err := a.Listed()
-	return names, err
+	l, err := a.Listed()
+	return l.Names, err
 }
 
-// Listed returns the answer to a List, and reports whether the node has data.
-func (a Answer) Listed() (names []string, data bool, err error) {
+// Listing is what a List shows of a node.
+type Listing struct {
+	Names   []string // of its children
+	Data    bool     // it has data
+	Version int32    // of its data
+}
+
+// Listed returns the answer to a List.
+func (a Answer) Listed() (l Listing, err error) {
 	if a.Err != nil {
 		if errors.Is(a.Err, zk.ErrNoNode) {
-			return nil, false, nil
+			return l, nil
 		}
-		return nil, false, a.Err
+		return l, a.Err
 	}
 	f := fields{rest: a.body}
 	n := f.int()
 	if n < 0 || int(n) > len(f.rest)/4 {
-		return nil, false, errStrange
+		return l, errStrange
 	}
-	names = make([]string, n)
-	for i := range names {
-		names[i] = string(f.bytes())
+	l.Names = make([]string, n)
+	text := string(f.rest) // all names share its memory
+	for i := range l.Names {
+		name := f.bytes()
+		end := len(text) - len(f.rest)
+		l.Names[i] = text[end-len(name) : end]
 	}
-	f.take(dataLengthAt)
-	return names, f.int() > 0, f.err()
+	f.take(versionAt)
+	l.Version = f.int()
+	f.take(dataLengthAt - versionAt - 4)
+	l.Data = f.int() > 0
+	return l, f.err()
 }
 
 // Node returns the answer to a Read; ok is false if there is no such node.

@@ -22,8 +22,8 @@ func TestAnswers(t *testing.T) {
 	}
 	for length, want := range []bool{false, true} {
 		list[len(list)-statSize+dataLengthAt+3] = byte(length)
-		if _, data, err := (Answer{body: list}).Listed(); err != nil || data != want {
-			t.Errorf("a node with %d bytes of data: has data %v, %v, want %v", length, data, err, want)
+		if l, err := (Answer{body: list}).Listed(); err != nil || l.Data != want || l.Version != 3 {
+			t.Errorf("a node with %d bytes of data: %+v, %v, want version 3 and data: %v", length, l, err, want)
 		}
 	}
 	if n, ok, err := (Answer{body: append(named("data"), stat...)}).Node(); err != nil || !ok || string(n.Data) != "data" || n.Czxid != 7 || n.Version != 3 ||

@@ -159,19 +159,25 @@ func isNetwork(err error) bool {
 }
 
 // Delete deletes a node. there is false if there was none, and true if there was one or
-// may have been one.
-func (ss *Session) Delete(ctx context.Context, path string) (there bool, err error) {
+// may have been one. The zxid is that of the transaction, if that is known.
+func (ss *Session) Delete(ctx context.Context, path string) (zxid int64, there bool, err error) {
 	for unsure := false; ; unsure = true {
 		b, err := ss.Send(ctx, Delete(path))
 		if err != nil {
-			return true, err
+			return 0, true, err
 		}
 		a, err := b.Wait(ctx)
 		if err != nil {
-			return true, err
+			return 0, true, err
 		}
 		if there, err := a[0].Deleted(); !Broken(err) {
-			return there || unsure || err != nil, err
+			if there && err == nil {
+				zxid = a[0].zxid
+			}
+			return zxid, there || unsure || err != nil, err
 		}
 	}
 }
+
+// Zxid returns that of the last transaction that the servers have told this session of.
+func (ss *Session) Zxid() int64 { return ss.link.zxid.Load() }

@@ -34,8 +34,11 @@ func Delete(path string) Request {
 }
 
 // Check does nothing, and fails if there is no such node. It is part of a Multi.
-func Check(path string) Request {
-	return Request{op: opCheck, body: binary.BigEndian.AppendUint32(str(path), anyVersion)}
+func Check(path string) Request { return CheckVersion(path, -1) }
+
+// CheckVersion is Check for a node with data of that version; -1 stands for any.
+func CheckVersion(path string, version int32) Request {
+	return Request{op: opCheck, body: binary.BigEndian.AppendUint32(str(path), uint32(version))}
 }
 
 // Create makes an ephemeral sequential node. The answer has its zxid.

@@ -5,8 +5,10 @@ package session
 type Watch struct {
 	// Over is closed at the change, or when the connection has broken.
 	Over chan struct{}
-	path string
-	ask  Request
+	// Deleted is set, before Over is closed, if the change is the end of the node.
+	Deleted bool
+	path    string
+	ask     Request
 	// forget takes it out of the watches of its connection. It is nil until it is set.
 	forget func(*Watch)
 }

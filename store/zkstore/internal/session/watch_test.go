@@ -3,6 +3,7 @@ package session
 import (
 	"encoding/binary"
 	"io"
+	"slices"
 	"testing"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
@@ -70,8 +71,18 @@ func TestWatchesEndWithAChange(t *testing.T) {
 	if !ended(one) || !ended(two) || ended(other) || ended(stopped) {
 		t.Errorf("watches of /a: %t, %t, of /b: %t, stopped: %t, want those of /a to have ended", ended(one), ended(two), ended(other), ended(stopped))
 	}
+	if !one.Deleted || !two.Deleted || other.Deleted {
+		t.Errorf("/a is deleted: %t, %t, /b: %t, want /a only", one.Deleted, two.Deleted, other.Deleted)
+	}
+	changed := announcementOf("/b")
+	changed[len(changed)-13] = 3
+	go server.Write(slices.Concat(changed, want))
+	if _, err := io.ReadFull(w, got); err != nil || !ended(other) || other.Deleted {
+		t.Errorf("a change of data (%v): over %t, deleted %t, want over and not deleted", err, ended(other), other.Deleted)
+	}
+	server.set(s, WatchNode("/d"))
 	if len(w.watches) != 1 {
-		t.Errorf("%d nodes are watched, want /b", len(w.watches))
+		t.Errorf("%d nodes are watched, want /d", len(w.watches))
 	}
 }
 

@@ -356,19 +356,25 @@ func (w *wire) unwatch(of *Watch) {
 	}
 }
 
-// announcement is the number of an answer that announces a change.
-const announcement = -1
+// announcement is the number of an answer that announces a change, and eventDeleted what has
+// changed if that is the end of a node.
+const (
+	announcement = -1
+	eventDeleted = 2
+)
 
 // announced takes an announcement of the server, and reports whether it was for a Watch.
 func (w *wire) announced(event []byte) bool {
 	f := fields{rest: event}
-	f.take(8) // what has changed, and the state of the connection
+	what := f.int()
+	f.int() // the state of the connection
 	path := f.bytes()
 	w.mu.Lock()
 	told := w.watches[string(path)]
 	delete(w.watches, string(path))
 	w.mu.Unlock()
 	for _, of := range told {
+		of.Deleted = what == eventDeleted
 		close(of.Over)
 	}
 	return len(told) > 0

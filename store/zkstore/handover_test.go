@@ -1,0 +1,192 @@
+package zkstore
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// next is the next waiter for a lock, which watches the holder's place and its own.
+func next(t *testing.T, s *Store, l store.Lease) *waiting {
+	t.Helper()
+	w := &waiting{s: s, r: store.WaitRequest{Lease: l}, start: s.clock.Now()}
+	p, err := s.places.enqueue(t.Context(), l, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.place = p
+	if g, pause, err := w.look(t.Context()); g != nil || !pause || err != nil {
+		t.Fatalf("the first look: %+v, pause %v, %v, want to wait", g, pause, err)
+	}
+	if p.own == nil {
+		t.Fatal("the next waiter does not watch its own place")
+	}
+	return w
+}
+
+// mustChange waits for a change of what is watched.
+func mustChange(t *testing.T, what string, over <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-over:
+	case <-time.After(patience):
+		t.Fatalf("no change is announced: %s", what)
+	}
+}
+
+// The end of the lease before hands the lock over to the next waiter, which lists nothing.
+func TestHandOver(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	held, l := request("handed over", 20*time.Second), request("handed over", 20*time.Second)
+	first := mustAcquire(t, s, held)
+	w := next(t, s, l)
+	mustRelease(t, s, held)
+	if err := w.pause(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if p := w.place; !p.unlisted || p.early == nil || len(p.early.queue) != 1 || p.early.queue[0].name != p.name {
+		t.Fatalf("the queue is %+v, want the waiter's own place", p.early)
+	}
+	g, _, err := w.look(t.Context())
+	if err != nil || g == nil || g.Token <= first.Token {
+		t.Fatalf("a lock that was handed over: %+v, %v, want a token after %v", g, err, first.Token)
+	}
+	mustRelease(t, s, l)
+}
+
+// A lease that moves to another session is not over: the next waiter is told, and waits behind
+// its new place.
+func TestMoveBeforeTheNextWaiter(t *testing.T) {
+	t.Parallel() // it mostly waits
+	a, b := mustOpen(t, &Options{Servers: []string{shared.Addr}}), mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	held := request("moves before the next", 5*time.Second)
+	mustAcquire(t, a, held)
+	w := next(t, b, request(held.Name, 20*time.Second))
+	for i := range 4 {
+		s := []*Store{b, a}[i%2]
+		longer := held
+		longer.TTL += time.Duration(i) * time.Second
+		before := w.place.before
+		if err := s.Renew(t.Context(), []store.Lease{longer})[0]; err != nil {
+			t.Fatalf("renew through another handle: %v", err)
+		}
+		mustChange(t, "the move", w.place.changed())
+		if err := w.pause(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if g, pause, err := w.look(t.Context()); g != nil || !pause || err != nil || w.place.before == before {
+			t.Fatalf("move %d: %+v, pause %v, %v, want to wait for another place than %v", i, g, pause, err, before)
+		}
+	}
+	w.place.unwatch()
+	if w.place.removeNow(t.Context()) != nil {
+		t.Error("the waiter's place cannot be removed")
+	}
+	mustRelease(t, b, held)
+}
+
+// A waiter whose own place somebody has removed is not handed the lock, and notices that
+// before its turn.
+func TestNextWaiterIsRemoved(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s, other := mustOpen(t, &Options{Servers: []string{shared.Addr}}), mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	held, l := request("next is removed", 20*time.Second), request("next is removed", 20*time.Second)
+	mustAcquire(t, other, held)
+	w := next(t, s, l)
+	if err := other.Release(t.Context(), store.ReleaseRequest{Lease: l}); !errors.Is(err, store.ErrNotHeld) {
+		t.Fatalf("release of a waiter: %v, want %v", err, store.ErrNotHeld)
+	}
+	mustChange(t, "the end of the own place", w.place.ownChanged())
+	mustRelease(t, other, held)
+	mustChange(t, "the end of the lease", w.place.changed())
+	if w.place.handedOver() {
+		t.Error("the lock is handed over to a place that is gone")
+	}
+	if err := w.pause(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if g, _, err := w.look(t.Context()); !errors.Is(err, store.ErrNotHeld) {
+		t.Fatalf("a look without a place: %+v, %v, want %v", g, err, store.ErrNotHeld)
+	}
+}
+
+// A holder that was handed the lock and knows of no waiter makes a place with its release, and
+// removes it again if nobody waits: the lock is free then.
+func TestRejoinThatNobodyWaitsFor(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s, other := mustOpen(t, &Options{Servers: []string{shared.Addr}}), mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	for _, waits := range []bool{false, true} {
+		held, l := request("nobody waits", 20*time.Second), request("nobody waits", 20*time.Second)
+		mustAcquire(t, other, held)
+		w := next(t, s, l)
+		mustRelease(t, other, held)
+		if err := w.pause(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		g, _, err := w.look(t.Context())
+		if err != nil || g == nil {
+			t.Fatalf("a lock that was handed over: %+v, %v, want a grant", g, err)
+		}
+		var third *waiting
+		if waits {
+			third = next(t, other, request(held.Name, 20*time.Second))
+		}
+		r := store.WaitRequest{Lease: request(l.Name, l.TTL)}
+		queued, err := s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: l}, r)
+		if err != nil || queued != waits {
+			t.Fatalf("rejoin: queued %v, %v, want %v", queued, err, waits)
+		}
+		if !waits {
+			if st, err := other.Inspect(t.Context(), l.Name); err != nil || st.Held || len(st.Queue) != 0 {
+				t.Fatalf("inspect: %+v, %v, want a free lock", st, err)
+			}
+			continue
+		}
+		p, ok := s.places.rejoined.Take(r.Lease)
+		if !ok || p.early == nil || p.early.partial || len(p.early.queue) != 2 {
+			t.Fatalf("the place knows %+v, want the whole queue", p.early)
+		}
+		s.places.rejoined.Put(r.Lease, p, func() {})
+		if err := third.pause(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if g, _, err := third.look(t.Context()); err != nil || g == nil {
+			t.Fatalf("the waiter: %+v, %v, want a grant", g, err)
+		}
+		mustRelease(t, other, third.r.Lease)
+		if _, err := s.Wait(t.Context(), r, nil); err != nil {
+			t.Fatal(err)
+		}
+		mustRelease(t, s, r.Lease)
+	}
+	eventually.True(t, "no place is kept", func() bool { _, ok := s.places.rejoined.Take(store.Lease{}); return !ok })
+}
+
+// A place that was made with a release watches the last place that is known, or lists the queue
+// if it may be the next one.
+func TestQueueThatIsKnownInPart(t *testing.T) {
+	for _, c := range []struct {
+		what     string
+		behind   int
+		unlisted bool
+		want     string
+	}{
+		{"nobody is known", 0, true, ""},
+		{"one waiter", 1, false, ""},
+		{"one waiter, and the last holder", 1, true, "0"},
+		{"two waiters", 2, false, "1"},
+		{"two waiters, and the last holder", 2, true, "1"},
+	} {
+		p := &place{unlisted: c.unlisted}
+		for i := range c.behind {
+			p.behind = append(p.behind, numbered{name: string(rune('0' + i))})
+		}
+		if got := p.hint(); got.name != c.want {
+			t.Errorf("%s: %q is watched, want %q", c.what, got.name, c.want)
+		}
+	}
+}

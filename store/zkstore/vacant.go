@@ -1,0 +1,71 @@
+package zkstore
+
+import (
+	"sync"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+)
+
+// vacant remembers locks that this store has just released, and in which nobody else had a
+// place. If the next place has the next number, no place was made in between, so the new one is
+// the only one. It has the lock, and nothing has to be listed: a lock and unlock then takes two
+// requests instead of three.
+type vacant struct {
+	mu    sync.Mutex
+	locks map[string]vacancy
+}
+
+// vacancy is what was known of a lock when the place of its only owner was deleted.
+type vacancy struct {
+	number int32 // of that place
+	zxid   int64 // of the transaction that deleted it
+	// version is that of the lock's node while it had no data. With another version, leases
+	// may have been broken since.
+	version int32
+	at      clock.Instant
+}
+
+// vacantFor is how long a vacancy is of use. The more the servers have done since, the less
+// certain is the proof, see vacancy.precedes: then a list would follow the new place, instead
+// of leaving with it.
+const vacantFor = 100 * time.Millisecond
+
+// add notes that a lock is vacant.
+func (v *vacant) add(name string, of vacancy) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.locks == nil || len(v.locks) >= mostLately {
+		v.locks = make(map[string]vacancy)
+	}
+	v.locks[name] = of
+}
+
+// take forgets and returns the vacancy of a lock, if it is likely to be of use: zxid is the
+// last one that the servers have told.
+func (v *vacant) take(name string, zxid int64, now clock.Instant) *vacancy {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	of, ok := v.locks[name]
+	if !ok {
+		return nil
+	}
+	delete(v.locks, name)
+	const underWay = 64 // transactions that are executed before the next place is made
+	if now.Sub(of.at) > vacantFor || zxid-of.zxid > int64(of.number)-underWay {
+		return nil
+	}
+	return &of
+}
+
+// precedes reports whether a place with that number, made by the transaction zxid, is the only
+// one of the lock.
+//
+// The servers count the nodes that were made below the lock's node, so none was made between
+// the two places if their numbers follow each other. But they count from 0 again if the lock's
+// node was removed and made anew. Until that count reached this number again, at least as many
+// transactions would have passed: no client makes two places in one. Each transaction
+// has the next zxid, unless there was another leader.
+func (v vacancy) precedes(number int32, zxid int64) bool {
+	return number > 0 && v.number == number-1 && v.zxid < zxid && zxid-v.zxid <= int64(v.number) && v.zxid>>32 == zxid>>32
+}
