@@ -126,6 +126,8 @@ const (
 var unconnectedAdvice = []struct{ text, advice string }{
 	{"first record does not look like a TLS handshake", noTLS},
 	{"handshake failed: EOF", noTLS},
+	{"handshake failed: read", noTLS}, // it was reset
+	{"handshake failed: write", noTLS},
 	{"certificate signed by unknown authority", "name the file with the certificates to trust in ca="},
 	{"certificate required", "the server asks for a certificate: name its files in cert= and key="},
 	{"remote error: tls", "the server does not accept the certificate of cert= and key="},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"regexp"
 	"strconv"
@@ -88,7 +89,9 @@ func FuzzReply(f *testing.F) {
 		if err == nil && grant.Token == 0 {
 			t.Errorf("%q is a grant with token 0", reply)
 		}
-		if err == nil && !strings.Contains(reply, grant.Token.String()) {
+		// In a list of steps, a grant of the proposed token does not name it.
+		lead := time.Until(time.UnixMicro(int64(min(grant.Token, math.MaxInt64))))
+		if err == nil && !strings.Contains(reply, grant.Token.String()) && lead.Abs() > time.Minute {
 			t.Errorf("%q is a grant with token %v", reply, grant.Token)
 		}
 		printable(t, reply, err)

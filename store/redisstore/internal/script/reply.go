@@ -35,9 +35,9 @@ func (c *Command) ReplyInList(v resp.Value, step, steps int) Reply {
 	switch {
 	case v.Kind == '-':
 		return ReplyTo(v)
-	case v.Kind == '*' && len(v.List) == steps+1:
+	case v.Kind == '*' && len(v.List) == steps+1 && (isNull(v.List[0]) || clockIn(v.List[0]) != 0):
 		clock, said = v.List[0], v.List[step+1]
-	case v.Kind != '$' || clockIn(v) == 0:
+	case clockIn(v) == 0:
 		return ReplyTo(resp.Value{Kind: '$', Null: true})
 	}
 	r := ReplyTo(said)
@@ -45,8 +45,13 @@ func (c *Command) ReplyInList(v resp.Value, step, steps int) Reply {
 	return r
 }
 
+func isNull(v resp.Value) bool { return v.Kind == '$' && v.Null }
+
 // clockIn reads the seconds and microseconds in a text; zero if it is not a time.
 func clockIn(v resp.Value) clock.Instant {
+	if v.Kind != '$' {
+		return 0
+	}
 	s, rest, ok1 := number(v.Text)
 	us, rest, ok2 := number(rest)
 	if !ok1 || !ok2 || len(rest) > 0 {
@@ -100,7 +105,7 @@ func (r Reply) Answer(s *Script) driver.Reply {
 		if r.Value.Num == 1 && (s == Release || s == ReleaseGuarded) { // see calls/release.lua
 			return yes
 		}
-		if r.Value.Num == 1 && r.proposed > 0 && (s == Acquire || s == AcquireGuarded) { // see calls/steps.lua
+		if r.Value.Num == 1 && r.proposed > 0 && r.clock != 0 && (s == Acquire || s == AcquireGuarded) { // see calls/steps.lua
 			yes.Token, yes.Counted, yes.Reserved, yes.Clock = r.proposed, true, r.spare, r.clock
 			return yes
 		}
