@@ -29,11 +29,11 @@ type place struct {
 	// lock's node then had no data, and that version.
 	alone       bool
 	nodeVersion int32
-	// behind are the places behind, as the queue was read last, and noted is that of the queue
-	// then.
+	// behind has the places behind this one when the queue was last read, and noted is
+	// lineup.noted of that time.
 	behind queue
 	noted  bool
-	// unlisted is set if the lock was handed over since.
+	// unlisted is set if the lock was handed over without a list since then.
 	unlisted bool
 	watched
 }
