@@ -61,17 +61,28 @@ func TestNumbersRunOut(t *testing.T) {
 		t.Fatalf("the server says %q", conf)
 	}
 	server.Kill()
-	count(t, dir[1], counted, math.MaxInt32-1)
+	count(t, dir[1], counted, math.MaxInt32-2)
 	if err := server.Restart(); err != nil {
 		t.Fatal(err)
 	}
 
 	native(func(c *zk.Conn) error { return c.Delete(counted, -1) })
 	s = mustOpen(t, &Options{Servers: []string{server.Addr}})
-	held := request(name, 10*time.Second)
-	mustAcquire(t, s, held)
-	if p := s.places.leases.get(leaseKey{name, held.Owner}).place.Load(); p.seq != math.MaxInt32-1 {
-		t.Fatalf("the place has the number %d, want %d", p.seq, math.MaxInt32-1)
+	last, held := request(name, 10*time.Second), request(name, 10*time.Second)
+	mustAcquire(t, s, last)
+	w := next(t, s, held)
+	if w.place.seq != math.MaxInt32-1 {
+		t.Fatalf("the place has the number %d, want %d", w.place.seq, math.MaxInt32-1)
+	}
+	queued, err := s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: last}, store.WaitRequest{Lease: request(name, last.TTL)})
+	if queued || err != nil {
+		t.Fatalf("rejoin beyond the last number: queued %v, %v, want only the release", queued, err)
+	}
+	if err := w.pause(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if g, _, err := w.look(t.Context()); g == nil || err != nil {
+		t.Fatalf("the last place: %+v, %v, want a grant", g, err)
 	}
 	for range 3 {
 		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request(name, 10*time.Second)})
