@@ -36,11 +36,14 @@
 // # Waiting
 //
 // A waiter watches the place before its own, as Curator's do, and is notified by its server
-// when that is gone. A waiter for a mutex that has seen only the holder before it also watches its
-// own place, so that it need not list the queue again. A reader watches the last writer before it, and the first waiter for a
-// semaphore watches all places. WaitRequest.Barge has no effect. The first report of why a
-// lock is not granted may name a recent holder instead of the present one, which is reported
-// after a second.
+// when that is gone. A waiter for a mutex with only the holder before it also watches its own
+// place, so that it need not list the queue again. A reader watches the last writer before it, and
+// the first waiter for a semaphore watches all places. WaitRequest.Barge has no effect. The first
+// report of why a lock is not granted may name a recent holder instead of the present one, which
+// is reported after a second.
+//
+// ZooKeeper numbers places with 31 bits. If a lock has had 2^31 places, new ones are refused until
+// nobody has a place there. The store then removes the lock's node, and numbers begin again.
 //
 // ReleaseAndRejoin deletes the place of a mutex and makes the next one in one transaction. That
 // fails unless somebody waits, or ReleaseAndRejoin deletes the new place again.

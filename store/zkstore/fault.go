@@ -21,6 +21,8 @@ func outcomeOf(err error) store.Outcome {
 		return store.TimedOut
 	case session.Broken(err), errors.Is(err, session.ErrOver), errors.Is(err, zk.ErrClosing), errors.Is(err, zk.ErrSessionExpired):
 		return store.Unreachable
+	case errors.Is(err, zk.ErrNotEmpty): // see place.countAnew
+		return store.Taken
 	}
 	return store.Refused
 }

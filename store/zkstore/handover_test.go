@@ -89,6 +89,35 @@ func TestMoveBeforeTheNextWaiter(t *testing.T) {
 	mustRelease(t, b, held)
 }
 
+// The end of a connection hands nothing over: what it would have announced is not known.
+func TestConnectionOfTheNextWaiterBreaks(t *testing.T) {
+	t.Parallel() // it mostly waits
+	other := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	s, proxy := proxied(t)
+	held := request("next is cut off", 20*time.Second)
+	mustAcquire(t, other, held)
+	w := next(t, s, request(held.Name, 20*time.Second))
+	proxy.Cut()
+	mustChange(t, "the connection breaks", w.place.changed())
+	if w.place.handedOver() {
+		t.Error("a lock that is held is handed over")
+	}
+	if err := w.pause(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if g, pause, err := w.look(t.Context()); g != nil || !pause || err != nil || w.place.own == nil {
+		t.Fatalf("a look on the next connection: %+v, pause %v, %v, want to wait", g, pause, err)
+	}
+	mustRelease(t, other, held)
+	if err := w.pause(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if g, _, err := w.look(t.Context()); g == nil || err != nil {
+		t.Fatalf("a lock that was handed over: %+v, %v, want a grant", g, err)
+	}
+	mustRelease(t, s, w.r.Lease)
+}
+
 // A waiter whose own place somebody has removed is not handed the lock, and notices that
 // before its turn.
 func TestNextWaiterIsRemoved(t *testing.T) {

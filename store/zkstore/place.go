@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/go-zookeeper/zk"
 
@@ -28,11 +29,11 @@ type place struct {
 	// lock's node then had no data, and that version.
 	alone       bool
 	nodeVersion int32
-	// behind are the places behind, as the queue was read last, and noted is that of the queue
-	// then.
+	// behind has the places behind this one when the queue was last read, and noted is
+	// lineup.noted of that time.
 	behind queue
 	noted  bool
-	// unlisted is set if the lock was handed over since.
+	// unlisted is set if the lock was handed over without a list since then.
 	unlisted bool
 	watched
 }
@@ -210,11 +211,29 @@ func (p *place) named(path string, czxid int64) error {
 		return fmt.Errorf("the server named a place %q, without a number", store.Excerpt(path))
 	}
 	p.numbered, p.czxid = c, czxid
+	if c.seq < 0 || c.seq == math.MaxInt32 {
+		return p.countAnew()
+	}
 	if czxid <= 0 || czxid>>32 >= maxEpoch {
 		_, _, _ = p.delete(context.Background()) // or it goes with the session
 		return fmt.Errorf("the zxid %#x leaves no room for tokens: the ensemble's epoch has to be below %d", czxid, maxEpoch)
 	}
 	return nil
+}
+
+// countAnew removes a place whose number is the last one, and then the lock's node, so that
+// numbers begin again. Servers (ZooKeeper 3.8) give the last number to all further places, which
+// then have no order. The result is zk.ErrNoNode once the lock's node is gone, and matches
+// zk.ErrNotEmpty while others have places there.
+func (p *place) countAnew() error {
+	ctx := context.Background()
+	if _, _, err := p.delete(ctx); err != nil { // or it goes with the session
+		return err
+	}
+	if _, _, err := p.Delete(ctx, p.dir); err != nil {
+		return fmt.Errorf("ZooKeeper has no more numbers for places in %s: they begin again once nobody has a place there and the node is removed: %w", p.dir, err)
+	}
+	return zk.ErrNoNode
 }
 
 // removeNow removes the node of a place. It returns an error only if the node may remain. If

@@ -157,7 +157,7 @@ func (t *turnover) run(ctx context.Context, err error) error {
 		default:
 			t.old.behind, t.old.unlisted = nil, false
 			if found, err := t.adopt(lasting); found || err != nil {
-				if t.released = found; found {
+				if t.released = found; err == nil {
 					err = t.behindSomebody(lasting)
 				}
 				return err
@@ -283,7 +283,10 @@ func (t *turnover) turned(a session.Answer) error {
 	if err != nil {
 		return err
 	}
-	return t.named(path, czxid)
+	if t.named(path, czxid) != nil { // the next Wait says why
+		return errNotMade
+	}
+	return nil
 }
 
 // expect takes the answer to the request for the watch: if the watch is set, nothing has to be

@@ -61,11 +61,11 @@ func (v *vacant) take(name string, zxid int64, now clock.Instant) *vacancy {
 // precedes reports whether a place with that number, made by the transaction zxid, is the only
 // one of the lock.
 //
-// The servers count the nodes that were made below the lock's node, so none was made between
-// the two places if their numbers follow each other. But they count from 0 again if the lock's
-// node was removed and made anew. Until that count reached this number again, at least as many
-// transactions would have passed: no client makes two places in one. Each transaction
-// has the next zxid, unless there was another leader.
+// The servers count the nodes that are made below the lock's node. So if the numbers of two places
+// follow each other, no place was made in between. The count begins again at 0 if the lock's node
+// is removed and made anew. It then takes more transactions than number to reach that again, since
+// no client makes two places in one transaction. Each transaction of one leader has the next zxid,
+// so fewer zxids in between show that the count has not begun again.
 func (v vacancy) precedes(number int32, zxid int64) bool {
 	return number > 0 && v.number == number-1 && v.zxid < zxid && zxid-v.zxid <= int64(v.number) && v.zxid>>32 == zxid>>32
 }

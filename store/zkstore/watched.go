@@ -1,6 +1,7 @@
 package zkstore
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -15,11 +16,11 @@ type watched struct {
 	set    *session.Watch // nil: nothing is watched
 	// data is that of the place that is watched, as it was then.
 	data []byte
-	// own is a watch on the waiter's own place. It is set on the same connection once only the
-	// place that is watched is before it, see handedOver.
+	// own is a watch on the waiter's own place, on the same connection as set. It is nil unless
+	// only the place that is watched comes before that (see handedOver).
 	own *session.Watch
-	// asOf is an instant before which the place that is watched certainly was there: no lease of
-	// the waiter was broken until then.
+	// asOf is an instant at which the place that is watched was certainly there. So the waiter
+	// had no lease that could have been broken before.
 	asOf clock.Instant
 }
 
@@ -34,11 +35,11 @@ func (w *watched) ownChanged() <-chan struct{} {
 	return w.own.Over
 }
 
-// handedOver reports whether what is watched has ended in such a way that the lock is the
-// waiter's, and nothing has to be listed: its end is announced, and no change of the waiter's
-// own place was announced before. The server announces changes in their order. No place comes
-// in between two others. A holder's place that is moved to another session, and so made anew,
-// is written to in the same transaction: that is announced, and not its end.
+// handedOver reports whether the lock is certainly the waiter's, so that nothing has to be listed.
+// Only one place was before the waiter's own. The end of that is announced, and no change of the
+// waiter's own place was announced before. A server announces changes in their order, and a place
+// that is made later comes behind both. If a holder's place moves to another session, the same
+// transaction writes to the old node and deletes it: only the write is announced.
 func (w *watched) handedOver() bool {
 	return w.own != nil && w.set.Deleted && !w.ownHasChanged()
 }
@@ -96,17 +97,21 @@ func (p *place) watch(ctx context.Context, q lineup, h hurdle) (again bool, err 
 	if again, err = p.watching(of, answers[0], q.queue, h); own == nil {
 		return again, err
 	}
-	if _, ok, failed := answers[1].Node(); again || err != nil || failed != nil || !ok {
+	_, ok, failed := answers[1].Node()
+	if !session.Broken(failed) {
+		err = cmp.Or(err, failed)
+	}
+	if again || err != nil || !ok {
 		own.Stop()
-		return again || err == nil, err // if the own place is gone, the queue shows that
+		return err == nil, err // if the own place is gone, the queue shows that
 	}
 	p.own, p.asOf = own, asOf
 	return false, nil
 }
 
-// mayBeHandedOver reports whether the place is the second one in the queue, and the lock certainly is
-// its own once the first one has ended. That is not certain of two places of one owner: if the
-// earlier lease is broken, the other is refused.
+// mayBeHandedOver reports whether the place is the second one in the queue and certainly has the
+// lock once the first one has ended. Two places of one owner are an exception: if the lease of the
+// first one is broken, the second one may be refused.
 func (p *place) mayBeHandedOver(l lineup) bool {
 	q := l.queue
 	return !l.partial && len(q) > 1 && q[1].name == p.name && p.spec == rule.Mutex && !q[0].isOf(ownerMark(p.record.Owner))

@@ -356,8 +356,8 @@ func (w *wire) unwatch(of *Watch) {
 	}
 }
 
-// announcement is the number of an answer that announces a change, and eventDeleted what has
-// changed if that is the end of a node.
+// announcement is the number of an answer that announces a change. If that is the end of a node,
+// the kind of the change is eventDeleted.
 const (
 	announcement = -1
 	eventDeleted = 2
