@@ -156,7 +156,7 @@ var listLocks, listOwners = []string{"lock0", "lock1", "lock {2}"}, []string{"an
 
 // longSeeds is the divisor of seeds whose lists are as long as lists can be, and have each lock only
 // once.
-const longSeeds = 4
+const longSeeds = 8
 
 // namesOf returns the locks of a run.
 func namesOf(seed uint64) []string {
