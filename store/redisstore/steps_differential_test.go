@@ -126,6 +126,8 @@ var listChanges = []listChange{
 	{"a held lock is overwritten", "try('SET', key, value, 'PX', ttl, 'NX')", "try('SET', key, value, 'PX', ttl)"},
 	{"an answer other than 1 is lost", "if answer ~= 1 then\n    simple = false", "if answer ~= 1 then"},
 	{"a plain request that is not granted does not see its lock", "values, first = ask('MGET', unpack(its)), 1", "values, first = {}, 1"},
+	{"the reply to a list that was done has no clock", "if simple then\n    return time", "if simple then\n    return ''"},
+	{"plain requests have the same lock", "lock = lock + 1", "lock = #keys"},
 	{"a plain request has the lock of another", "its, from = {key, keys[k], keys[k + 1]}, 1", "its, from = keys, k"},
 	{"an error in an acquire fails all", "try(acquire, key,", "acquire(key,"},
 	{"an error in a release fails all", "try(release, key,", "release(key,"},
@@ -151,6 +153,22 @@ var listChanges = []listChange{
 
 // listLocks and listOwners are those of a run. The second owner makes attempts.
 var listLocks, listOwners = []string{"lock0", "lock1", "lock {2}"}, []string{"ann", "bob", "zoe"}
+
+// longSeeds is the divisor of seeds whose lists are as long as lists can be, and have each lock only
+// once.
+const longSeeds = 8
+
+// namesOf returns the locks of a run.
+func namesOf(seed uint64) []string {
+	if seed%longSeeds > 0 || seed >= shareSeeds {
+		return listLocks
+	}
+	names := slices.Clone(listLocks)
+	for i := range 2 * script.MaxSteps {
+		names = append(names, fmt.Sprint("other", i))
+	}
+	return names
+}
 
 // listQuestion draws one step.
 func (e *ears) listQuestion(r *rand.Rand, owners []string) driver.Question {
@@ -188,6 +206,27 @@ func (e *ears) listQuestion(r *rand.Rand, owners []string) driver.Question {
 		next.Waits, next.Again, next.Lease.Owner, next.Lease.Attempt = true, false, owners[2], ""
 		q.Next = &next
 	}
+	return q
+}
+
+// onlyFor makes q a question about that lock.
+func onlyFor(name string, q driver.Question) driver.Question {
+	if q.Lease.Name = name; q.Next != nil {
+		q.Next.Lease.Name = name
+	}
+	return q
+}
+
+// doable makes q a step that is done as it is asked: a new owner acquires the lock without waiting
+// or, if it is held, the same owner releases it.
+func doable(q driver.Question, owner string, held map[string]bool) driver.Question {
+	q.Op = quorum.Acquire
+	if held[q.Lease.Name] {
+		q.Op = quorum.Release
+	}
+	held[q.Lease.Name] = !held[q.Lease.Name]
+	q.Waits, q.Again, q.Renewed, q.Undo, q.Next = false, false, false, false, nil
+	q.Lease.Owner, q.Lease.Attempt = owner, ""
 	return q
 }
 
@@ -240,7 +279,14 @@ func (e *ears) bothWays(seed uint64, seen map[string]int) (string, error) {
 		owners = append(owners, o+"."+strconv.FormatInt(int64(now)/1000+int64(i)*200_000, 36))
 	}
 	state := []*script.Command{script.NewCommand("FLUSHALL"), command(marks[r.IntN(2)*r.IntN(len(marks))], script.MarkKey)}
-	for _, lock := range listLocks {
+	names := namesOf(seed)
+	long := len(names) > len(listLocks)
+	prepared, held := names, make(map[string]bool)
+	easy := long && r.IntN(2) == 0 // all steps are done as they are asked
+	if easy {
+		state, prepared = []*script.Command{script.NewCommand("FLUSHALL"), command(marks[0], script.MarkKey)}, nil
+	}
+	for _, lock := range prepared {
 		if r.IntN(3) == 0 {
 			state = append(state, command(leaseStates[r.IntN(len(leaseStates))], pick(r, owners)+`|{"pid":1}`, strings.ReplaceAll(lock, " ", "|")))
 		}
@@ -260,13 +306,19 @@ func (e *ears) bothWays(seed uint64, seen map[string]int) (string, error) {
 		}
 	}
 	draw := func(n int) (all []*script.Command) {
-		for range n {
+		for i := range n {
 			var c *script.Command
 			q := e.listQuestion(r, owners)
 			if seed >= shareSeeds {
 				q = ofSomeKind(q, kinds, enc.Several, r)
 			}
-			if q.Op == quorum.Extend && r.IntN(2) == 0 {
+			if long {
+				q = onlyFor(names[i], q)
+			}
+			if easy {
+				q = doable(q, owners[0], held)
+			}
+			if q.Op == quorum.Extend && !long && r.IntN(2) == 0 {
 				leases := []store.Lease{q.Lease}
 				for range 1 + r.IntN(3) {
 					l := q.Lease
@@ -282,7 +334,15 @@ func (e *ears) bothWays(seed uint64, seen map[string]int) (string, error) {
 		}
 		return all
 	}
-	first, steps := draw(r.IntN(8)), draw(2+r.IntN(7))
+	before, most := r.IntN(8), 8
+	if long {
+		before, most = len(names)/2, script.MaxSteps
+	}
+	first := draw(before)
+	if long {
+		r.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	}
+	steps := draw(2 + r.IntN(most-1))
 	var expires []*script.Command // a lock that is gone while others wait for it
 	if seed >= shareSeeds && r.IntN(4) == 0 {
 		expires = append(expires, script.NewCommand("DEL", pick(r, listLocks)))

@@ -24,9 +24,10 @@ type Command struct {
 	restAt int
 	// print is the fingerprint of the membership, for a command with the mark.
 	print string
-	// proposed is the token that an acquire of a mutex proposes.
+	// proposed is the token that an acquire of a mutex proposes; 0 for other commands.
 	proposed uint64
-	// lock is a hash of the key of its lock, for a command about a single mutex.
+	// lock is a hash of the key of its lock, for a command about a single mutex, and 0 for others.
+	// Locks with the same hash pass for one lock, which only costs speed; see StepList.twice.
 	lock uint64
 	// Slot of its lock, plus 1; 0 if it has none, or there is no cluster.
 	Slot int
@@ -51,8 +52,12 @@ func NewCommand(words ...string) *Command {
 // Begin starts a call of s in c and reuses c's memory. The caller appends all keys and
 // arguments of the script.
 func (c *Command) Begin(s *Script) []byte {
-	b := append(c.Bytes[:0], s.byHash...)
-	c.Script, c.More, c.NoPushAt, c.PlaceEnd, c.Repeats, c.keysAt, c.restAt, c.lock = s, 0, 0, 0, false, len(b), 0, 0
+	return c.begin(s, 0, append(c.Bytes[:0], s.byHash...))
+}
+
+// begin forgets what c was before. The bytes b are what the call begins with.
+func (c *Command) begin(s *Script, more int, b []byte) []byte {
+	c.Script, c.More, c.NoPushAt, c.PlaceEnd, c.Repeats, c.keysAt, c.restAt, c.proposed, c.lock = s, more, 0, 0, false, len(b), 0, 0, 0
 	return b
 }
 
@@ -62,9 +67,7 @@ func (c *Command) beginMany(s *Script, more int) []byte {
 	if more == 0 {
 		return c.Begin(s)
 	}
-	b := appendBegin(c.Bytes[:0], "EVALSHA", s.Hash, s.Keys+2*more, s.Args+s.each*more)
-	c.Script, c.More, c.NoPushAt, c.PlaceEnd, c.Repeats, c.keysAt, c.restAt, c.lock = s, more, 0, 0, false, len(b), 0, 0
-	return b
+	return c.begin(s, more, appendBegin(c.Bytes[:0], "EVALSHA", s.Hash, s.Keys+2*more, s.Args+s.each*more))
 }
 
 // ByText appends the same call with the script's text, from which the node learns the

@@ -153,7 +153,8 @@ const (
 	ProposalLead = 20 * time.Millisecond
 	// CounterLife is how long a counter outlives the last grant or renewal. Afterwards
 	// the node's clock is the floor: it has advanced by nearly a day, and no token leads it
-	// by more than maxLead and the error of that clock.
+	// by more than maxLead and the error of that clock. A counter that was raised to the token of
+	// a node whose clock is ahead may end earlier by as much.
 	CounterLife = counterTTL - counterStep
 	// A counter gets this TTL with the first token of an hour. It keeps the TTL with later
 	// tokens of that hour, if they lead the clock by at most maxLead. Tokens count

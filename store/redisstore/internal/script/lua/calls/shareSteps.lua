@@ -2,7 +2,7 @@
 -- steps for such locks; a script of its own keeps steps short. The clock, the mark and the keys
 -- are read once, and locks that are only to be deleted are deleted at once.
 --
--- KEYS, ARGV: as in steps
+-- KEYS, ARGV: as in steps, for a list of which it is not known that its locks differ
 -- Returns what steps returns.
 -- uses admitFirst, endOnly, printOf, serves, shareStep, try
 local most, marked, print, text, refusal = #ARGV, ARGV[1] % 2 == 1, nil, nil, nil

@@ -25,8 +25,8 @@
 local keys, args, ask, byte, number = KEYS, ARGV, redis.pcall, string.byte, tonumber
 local head, most, mark, wanted, text, refusal, now, seen = args[1] + 0, #args, nil, nil, nil, nil, nil, nil
 local flags = head % 4
-local unread = flags < 2 and 0 or 1 -- how many keys of a plain request are not read: the lock
-local lock = #keys - (head - flags) / 4 -- where keys end that are read
+local unread = flags < 2 and 0 or 1 -- 1 if the locks of plain requests are not read
+local lock = #keys - (head - flags) / 4 -- the last key that is read; it then counts the locks after that one
 local time, got = ask('TIME'), ask('MGET', unpack(keys, 1, lock))
 local said, simple = got, true -- simple: all results are 1
 if time.err then
@@ -49,7 +49,7 @@ if got.err then -- the user may lack the permission for one of them
 elseif flags < 2 then
   seen = {}
 end
-local plain, ttl, spare, barred -- a plain request, and what it says
+local plain, ttl, spare, barred -- the last plain request, what it says, and whether the mark forbids grants to it
 local n, released = 1, 0 -- how many results there are, and how many locks are yet to be deleted
 local k, a = 1, 2 -- the first of the step's keys, and its letter
 while a <= most do
