@@ -39,7 +39,7 @@ var changes = map[string][]change{
 	"kinds-leave-room":      {{"left = left - h.weight", "left = left"}},
 	"kinds-differ-in-slots": {{"taken[single] = true", ""}, {"taken[slot + 0] = true", ""}},
 	"kinds-readers-draw":    {{"if shares and holds[1] then", "if shares then"}},
-	"kinds-count-tokens":    {{"  return text, reserved\nend", "  return '7', reserved\nend"}},
+	"kinds-count-tokens":    {{"  return text, reserved, near\nend", "  return '7', reserved, near\nend"}},
 	"kinds-are-handed-on":   {{"if record and waits and not refusal", "if false"}},
 	"node-skips-the-dead":   {{"'PUBLISH', channel, message) ~= 0", "'PUBLISH', channel, message) ~= -1"}},
 }

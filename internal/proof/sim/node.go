@@ -230,7 +230,8 @@ func (n *node) apply(session *simredis.Conn, words []string, replayed bool) []by
 	if !before && n.lengthened() {
 		n.doubt(n.w.script.quarantine() + 2*time.Second)
 	}
-	if (o.name == "arrive" || o.acquires()) && (result[0] == '*' || result[0] == '$' || result[0] == ':') { // not *: a grant
+	granted := result[0] == '$' || o.name == "acquire" && bytes.Equal(result, done)
+	if (o.name == "arrive" || o.acquires()) && (result[0] == '*' || granted) {
 		n.visited()
 	}
 	n.w.hist.applies(n.index, o, result, replayed)
