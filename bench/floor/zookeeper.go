@@ -21,10 +21,21 @@ type ZooKeeper struct {
 
 // OpenZooKeeper connects to a server.
 func OpenZooKeeper(ctx context.Context, addr string, session time.Duration) (*ZooKeeper, error) {
-	c, events, err := zk.Connect([]string{addr}, session, zk.WithLogInfo(false))
+	c, err := ConnectZooKeeper(ctx, addr, session)
 	if err != nil {
 		return nil, err
 	}
+	return &ZooKeeper{c, zk.WorldACL(zk.PermAll)}, nil
+}
+
+// ConnectZooKeeper connects to a server, and waits for 10 s at most until there is a session.
+func ConnectZooKeeper(ctx context.Context, addr string, session time.Duration) (*zk.Conn, error) {
+	c, events, err := zk.Connect([]string{addr}, session, zk.WithLogger(silent{}))
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
 	for {
 		select {
 		case e := <-events:
@@ -33,7 +44,7 @@ func OpenZooKeeper(ctx context.Context, addr string, session time.Duration) (*Zo
 					for range events { // nobody else reads them
 					}
 				}()
-				return &ZooKeeper{c, zk.WorldACL(zk.PermAll)}, nil
+				return c, nil
 			}
 		case <-ctx.Done():
 			c.Close()
@@ -41,6 +52,10 @@ func OpenZooKeeper(ctx context.Context, addr string, session time.Duration) (*Zo
 		}
 	}
 }
+
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}
 
 // Close ends the session.
 func (z *ZooKeeper) Close() { z.c.Close() }

@@ -2,8 +2,6 @@ package locks
 
 import (
 	"context"
-	"errors"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -14,36 +12,16 @@ import (
 var zookeeperLock = Kind{
 	Name: "zookeeper", Label: "go-zookeeper Lock, 1 server", Role: Peer, Engine: ZooKeeper, Nodes: 1, Module: "github.com/go-zookeeper/zk",
 	Open: func(ctx context.Context, addrs []string) (Client, error) {
-		c, events, err := zk.Connect(addrs, TTL, zk.WithLogger(silent{}))
+		c, err := floor.ConnectZooKeeper(ctx, addrs[0], TTL)
 		if err != nil {
 			return nil, err
 		}
-		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-		defer cancel()
-		for {
-			select {
-			case e := <-events:
-				if e.State == zk.StateHasSession {
-					go func() {
-						for range events { // nobody else reads them
-						}
-					}()
-					pair := func(name string) load.Pair {
-						return zookeeperPair{zk.NewLock(c, "/"+name, zk.WorldACL(zk.PermAll))}
-					}
-					return client{pair, c.Close}, nil
-				}
-			case <-ctx.Done():
-				c.Close()
-				return nil, errors.Join(errors.New("no session with ZooKeeper"), ctx.Err())
-			}
+		pair := func(name string) load.Pair {
+			return zookeeperPair{zk.NewLock(c, "/"+name, zk.WorldACL(zk.PermAll))}
 		}
+		return client{pair, c.Close}, nil
 	},
 }
-
-type silent struct{}
-
-func (silent) Printf(string, ...any) {}
 
 type zookeeperPair struct{ l *zk.Lock }
 
@@ -54,8 +32,6 @@ func (p zookeeperPair) Unlock(context.Context) error { return p.l.Unlock() }
 var zookeeperFloor = Kind{
 	Name: "floor-zookeeper", Label: "by hand, ZooKeeper, 1 server", Role: Floor, Engine: ZooKeeper, Nodes: 1,
 	Open: func(ctx context.Context, addrs []string) (Client, error) {
-		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-		defer cancel()
 		return floor.OpenZooKeeper(ctx, addrs[0], TTL)
 	},
 }

@@ -62,25 +62,31 @@ func TestClusterConforms(t *testing.T) {
 	storetest.Run(t, one, storetest.Options{Second: one})
 }
 
+// contend has four clients compete for a lock until stop is called. goesOn checks that each of
+// them gets it again.
+func contend(t *testing.T, endpoints []string) (goesOn func(what string), stop func()) {
+	contended := &contest.Contest{Name: "contended", TTL: 20 * time.Second}
+	ctx, cancel := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	var clients []store.Waiter
+	for range 4 {
+		s := open(t, endpoints, etcdstore.Options{Timeout: 20 * time.Second})
+		clients = append(clients, s)
+		group.Go(func() { contended.Contend(ctx, t, s) })
+	}
+	goesOn = func(what string) {
+		t.Helper()
+		contended.GoesOn(t, what, patience, clients...)
+	}
+	return goesOn, func() { cancel(); group.Wait() }
+}
+
 // Locks go on, with one holder at a time and rising tokens, while the leader is killed,
 // paused, and cut off from the other members or from the clients.
 func TestLeaderFails(t *testing.T) {
 	c := three(t)
-	contended := &contest.Contest{Name: "contended", TTL: 20 * time.Second}
-	ctx, cancel := context.WithCancel(t.Context())
-	var group sync.WaitGroup
-	defer group.Wait()
-	defer cancel()
-	var clients []store.Waiter
-	for range 4 {
-		s := open(t, c.ProxyEndpoints(), etcdstore.Options{Timeout: 20 * time.Second})
-		clients = append(clients, s)
-		group.Go(func() { contended.Contend(ctx, t, s) })
-	}
-	goesOn := func(what string) {
-		t.Helper()
-		contended.GoesOn(t, what, patience, clients...)
-	}
+	goesOn, stop := contend(t, c.ProxyEndpoints())
+	defer stop()
 	goesOn("at first")
 	leaderFaults(t, c, goesOn)
 	clientFaults(t, c, goesOn)
@@ -89,17 +95,8 @@ func TestLeaderFails(t *testing.T) {
 // Locks go on while the lead is handed over again and again. Members drop requests meanwhile.
 func TestLeaderMoves(t *testing.T) {
 	c := three(t)
-	contended := &contest.Contest{Name: "contended", TTL: 20 * time.Second}
-	ctx, cancel := context.WithCancel(t.Context())
-	var group sync.WaitGroup
-	defer group.Wait()
-	defer cancel()
-	var clients []store.Waiter
-	for range 4 {
-		s := open(t, c.Endpoints(), etcdstore.Options{Timeout: 20 * time.Second})
-		clients = append(clients, s)
-		group.Go(func() { contended.Contend(ctx, t, s) })
-	}
+	goesOn, stop := contend(t, c.Endpoints())
+	defer stop()
 	for i := range 5 {
 		leader, err := c.Leader(t.Context(), -1)
 		if err != nil {
@@ -112,7 +109,7 @@ func TestLeaderMoves(t *testing.T) {
 		if _, err := native(t, c.Endpoints()[leader:leader+1]).MoveLeader(t.Context(), next.Header.MemberId); err != nil {
 			t.Logf("move %d: %v", i, err)
 		}
-		contended.GoesOn(t, "the leader was moved", patience, clients...)
+		goesOn("the leader was moved")
 	}
 }
 
