@@ -287,6 +287,7 @@ func TestReplyToAStep(t *testing.T) {
 		"a clock":  {clock, quorum.Yes},
 		"null":     {resp.Value{Kind: '$', Null: true}, quorum.Unknown},
 		"a text":   {resp.Value{Kind: '$', Text: []byte("OK")}, quorum.Unknown},
+		"no head":  {resp.Value{Kind: '*', List: []resp.Value{one, one, one}}, quorum.Unknown},
 		"no clock": {resp.Value{Kind: '*', List: []resp.Value{{Kind: '$', Null: true}, one, one}}, quorum.Yes},
 		"too few":  {resp.Value{Kind: '*', List: []resp.Value{clock, one}}, quorum.Unknown},
 		"too many": {resp.Value{Kind: '*', List: []resp.Value{clock, one, one, one}}, quorum.Unknown},
