@@ -130,7 +130,7 @@ func (b *both) compare(words ...string) {
 var (
 	numbers = regexp.MustCompile(`\d+`)
 	lengths = regexp.MustCompile(`\$\d+\r\n`)
-	clocks  = regexp.MustCompile(`\b(\d{10})\r\n\d{1,6}\r\n`) // seconds and microseconds
+	clocks  = regexp.MustCompile(`\b(\d{10})(?:\r\n| )\d{1,6}(\r\n| )`) // seconds and microseconds
 )
 
 // alike reports whether two replies are equal, except that numbers of four digits and more are
@@ -148,7 +148,7 @@ func alike(a, b []byte) bool {
 // timesIn replaces the times in a reply, and returns them in seconds. Those that may differ by
 // any amount are 0.
 func timesIn(reply []byte) (text string, times []float64) {
-	reply = clocks.ReplaceAll(lengths.ReplaceAll(reply, nil), []byte("$1\r\n"))
+	reply = clocks.ReplaceAll(lengths.ReplaceAll(reply, nil), []byte("$1$2"))
 	text = numbers.ReplaceAllStringFunc(string(reply), func(n string) string {
 		v, err := strconv.ParseFloat(n, 64)
 		if err != nil || len(n) < 4 {
@@ -177,6 +177,8 @@ func TestAlike(t *testing.T) {
 		{"*3\r\n:1\r\n$10\r\n1795417950\r\n$3\r\n369\r\n", "*3\r\n:1\r\n$10\r\n1795417949\r\n$6\r\n999977\r\n", true},
 		{":1795417950000\r\n", ":1795417949999\r\n", true},
 		{":1795417950000369\r\n", ":1795417947000369\r\n", false},
+		{"$32\r\n1795417950000053 1795417950 53 0\r\n", "$33\r\n1795417950000311 1795417950 311 0\r\n", true},
+		{"$32\r\n1795417950000053 1795417950 53 0\r\n", "$33\r\n1795417950000311 1795417950 311 1\r\n", false},
 		{":29999\r\n", ":30000\r\n", true},
 		{":1\r\n", ":2\r\n", false},
 	} {
