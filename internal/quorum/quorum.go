@@ -38,6 +38,9 @@ type Set uint16
 
 func (s Set) with(node int) Set { return s | 1<<node }
 
+// Without returns the set without a node.
+func (s Set) Without(node int) Set { return s &^ (1 << node) }
+
 // Has reports whether node is in the set.
 func (s Set) Has(node int) bool { return s&(1<<node) != 0 }
 
@@ -55,8 +58,11 @@ func SetOf(nodes ...int) (s Set) {
 	return s
 }
 
+// AllOf returns the set of so many nodes.
+func AllOf(nodes int) Set { return 1<<nodes - 1 }
+
 // all returns the set of all nodes.
-func (c *Config) all() Set { return 1<<c.Nodes - 1 }
+func (c *Config) all() Set { return AllOf(c.Nodes) }
 
 // JointSets returns one or two sets: a majority of each is needed.
 func (c *Config) JointSets() []Set {

@@ -37,6 +37,7 @@ type ballot[P any] struct {
 	hasWaiters bool                // a node reported waiters
 	lowest     uint64              // smallest counter of the nodes that confirmed
 	then       *attempt[P]         // its first question goes with this one; see ReleaseAndRejoin
+	leaves     *departure          // of a release: the owner's, if it waited for the lease
 }
 
 // Renew extends leases that have been checked; see store.Store.
@@ -67,9 +68,9 @@ func (k *Driver[P]) Release(ctx context.Context, r store.ReleaseRequest) error {
 	if k.Abandon(r.Owner) {
 		return fmt.Errorf("%s %q: %w", quorum.Release, r.Name, store.ErrNotHeld)
 	}
-	k.waiters.releasing(r.Owner)
 	b := k.newBallot(quorum.Release)
 	b.leases, b.renewed, b.undo = append(b.leases, r.Lease), r.Renewed, r.Undo
+	b.leaves = k.waiters.releasing(r.Owner, quorum.AllOf(len(k.Nodes)))
 	b.run(ctx)
 	b.mu.Lock()
 	defer b.doneLocked()
@@ -102,7 +103,7 @@ func (k *Driver[P]) newBallot(op quorum.Op) *ballot[P] {
 		b = &ballot[P]{k: k, over: make(chan struct{}, 1), timer: stoppedTimer()}
 	}
 	b.op, b.users, b.leases, b.reports, b.hasWaiters, b.lowest, b.then = op, 1, b.leases[:0], b.reports[:0], false, math.MaxUint64, nil
-	b.renewed, b.undo, b.above, b.count = false, false, 0, 0
+	b.renewed, b.undo, b.above, b.count, b.leaves = false, false, 0, 0, nil
 	return b
 }
 
@@ -218,6 +219,7 @@ func (b *ballot[P]) Receive(node, tag int, ans Reply) {
 	if ans.Kind == quorum.Yes {
 		b.lowest = min(b.lowest, ans.Token)
 	}
+	b.k.released(b.leaves, node, ans.Kind)
 	b.applyLocked(tag, quorum.Event{Kind: ans.Kind, Node: node, Numbers: ans.Numbers}, at)
 }
 

@@ -3,6 +3,7 @@ package driver
 import (
 	"sync/atomic"
 
+	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -24,6 +25,11 @@ type departure struct {
 	// The last token of its grant, if it was granted the lock. Nodes that are not needed
 	// may grant it later.
 	token uint64
+	// The nodes that have not answered the release of the lease. A push of one of them is
+	// older than its answer, so the release, which leaves nothing to the owner, comes after
+	// the grant.
+	releasing quorum.Set
+	late      quorum.Set // those of them that have pushed a grant meanwhile
 }
 
 const mostDepartures = 1024
@@ -39,5 +45,5 @@ func (d *departures) add(r store.Lease, held bool, token uint64) {
 		d.ring[d.next] = r.Owner
 		d.next = (d.next + 1) % mostDepartures
 	}
-	d.byOwner[r.Owner] = &departure{r, held, token}
+	d.byOwner[r.Owner] = &departure{r: r, held: held, token: token}
 }

@@ -14,11 +14,12 @@ import (
 )
 
 // granting is a node that records its calls and grants every request at once. If it is
-// mute, it does not reply.
+// mute, it does not reply, and keeps the releases.
 type granting struct {
-	index int
-	mute  bool
-	asked []string
+	index    int
+	mute     bool
+	asked    []string
+	releases []Call[Question]
 }
 
 func (g *granting) Addr() string { return fmt.Sprint("node", g.index) }
@@ -32,6 +33,8 @@ func (g *granting) Put(c Call[Question]) error {
 	g.asked = append(g.asked, text)
 	if !g.mute {
 		go c.To.Receive(g.index, c.Tag, Reply{Kind: quorum.Yes, Token: 7, Report: store.NodeOutcome{Outcome: store.Granted}})
+	} else if q.Op == quorum.Release {
+		g.releases = append(g.releases, c)
 	}
 	return nil
 }
@@ -39,8 +42,9 @@ func (g *granting) Put(c Call[Question]) error {
 func (g *granting) Flush() {}
 
 // lateGrants has the last node grant the lock late to owners in different states, and returns
-// the releases that it is sent then.
-func lateGrants(t *testing.T) []string {
+// the releases that it is sent then. Before and after that, it answers the releases of the
+// leases, with these kinds.
+func lateGrants(t *testing.T, before, after []quorum.Kind) []string {
 	nodes := []*granting{{index: 0}, {index: 1}, {index: 2, mute: true}}
 	k := &Driver[Question]{
 		Encode:      func(q, _ Question) Question { return q },
@@ -73,10 +77,17 @@ func lateGrants(t *testing.T) []string {
 	if _, err := k.Wait(gone, store.WaitRequest{Lease: request("left")}, nil); err == nil {
 		t.Fatal("granted by nodes that do not reply, want an error")
 	}
+	answer := func(kinds []quorum.Kind) {
+		for i, c := range nodes[2].releases[:len(kinds)] {
+			c.To.Receive(2, c.Tag, Reply{Kind: kinds[i], Report: store.NodeOutcome{Outcome: store.Granted}})
+		}
+	}
+	answer(before)
 	nodes[2].asked = nil
 	for _, owner := range []string{"holds", "released", "returned", "next", "left", "unknown"} {
 		k.OnGranted(2, owner, Reply{Token: 8, Stamp: k.Clock.Now()})
 	}
+	answer(after)
 	return nodes[2].asked
 }
 
@@ -85,8 +96,26 @@ func lateGrants(t *testing.T) []string {
 // the release leaves a tombstone. It replaces a release that was retained for the node, and
 // that would have left one.
 func TestUnwantedGrantIsDeclined(t *testing.T) {
-	if got, want := lateGrants(t), []string{"release released and buried", "release returned and buried", "release left and buried"}; !slices.Equal(got, want) {
+	answered := []quorum.Kind{quorum.Yes, quorum.Yes}
+	if got, want := lateGrants(t, answered, nil), []string{"release released and buried", "release returned and buried", "release left and buried"}; !slices.Equal(got, want) {
 		t.Errorf("the node is sent %q, want %q", got, want)
+	}
+}
+
+// While the release of a lease is on its way, it will release a late grant as well. The grant
+// is released again only if that release may not have arrived.
+func TestReleaseOnItsWayComesAfterALateGrant(t *testing.T) {
+	for _, c := range []struct {
+		after []quorum.Kind
+		want  []string
+	}{
+		{nil, []string{"release left and buried"}},
+		{[]quorum.Kind{quorum.Yes, quorum.No}, []string{"release left and buried"}},
+		{[]quorum.Kind{quorum.Unknown, quorum.Unsent}, []string{"release left and buried", "release released and buried", "release returned and buried"}},
+	} {
+		if got := lateGrants(t, nil, c.after); !slices.Equal(got, c.want) {
+			t.Errorf("answers %v: the node is sent %q, want %q", c.after, got, c.want)
+		}
 	}
 }
 

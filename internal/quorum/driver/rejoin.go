@@ -27,10 +27,10 @@ func (k *Driver[P]) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest
 	a.mu.Unlock()
 	k.waiters.add(a)
 	k.waiters.reserved.Add(1)
-	k.waiters.releasing(r.Owner)
 
 	b := k.newBallot(quorum.Release)
 	b.leases, b.renewed, b.undo, b.then = append(b.leases, r.Lease), r.Renewed, r.Undo, a
+	b.leaves = k.waiters.releasing(r.Owner, quorum.AllOf(len(k.Nodes)))
 	b.run(ctx)
 	b.mu.Lock()
 	err = b.resultLocked(ctx, 0)
@@ -97,7 +97,7 @@ func (k *Driver[P]) Abandon(owner string) bool {
 	}
 	<-a.over
 	k.waiters.removeLocked(a)
-	k.waiters.releasing(owner)
+	k.waiters.releasing(owner, 0)
 	if a.core.Verdict() == quorum.Won { // a lost attempt has released everything
 		for i := range k.Nodes {
 			q := Question{Op: quorum.Release, Lease: a.r.Lease, Tombstone: true, Renewed: a.core.Repeated()}

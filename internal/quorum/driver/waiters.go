@@ -110,16 +110,29 @@ func (w *waiters[P]) takeReserved(owner string) *attempt[P] {
 	return a
 }
 
-// releasing notes that the lease of an owner, if there is one, is being released.
-func (w *waiters[P]) releasing(owner string) {
+// releasing notes that the lease of an owner is being released at these nodes. It returns
+// nil if the owner did not wait for the lease, or is not remembered.
+func (w *waiters[P]) releasing(owner string, nodes quorum.Set) *departure {
 	if !w.departures.some.Load() {
-		return // the usual case without waiters
+		return nil // the usual case without waiters
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if d := w.departures.byOwner[owner]; d != nil {
-		d.held = false
+	d := w.departures.byOwner[owner]
+	if d != nil {
+		d.held, d.releasing = false, nodes
 	}
+	return d
+}
+
+// released notes that a node has answered a release, or will not answer it. It reports whether
+// the node has pushed a grant meanwhile.
+func (w *waiters[P]) released(d *departure, node int) (late bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	late = d.late.Has(node)
+	d.releasing, d.late = d.releasing.Without(node), d.late.Without(node)
+	return late
 }
 
 // watchSuspend has every attempt that waits stepped when the machine was suspended.
