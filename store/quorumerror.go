@@ -131,17 +131,23 @@ func (e *QuorumError) Error() string {
 			fmt.Fprintf(&b, "; %s", n)
 		}
 	}
-	if _, ok := e.OpensIn(); ok && !e.endsAlone() {
+	if _, ok := e.OpensIn(); ok && e.EndsAlone() == nil {
 		b.WriteString("; if it is certain that nobody holds a lock, redisadmin.Bootstrap (or the command leasehold bootstrap) ends the quarantine at once")
 	}
 	return b.String()
 }
 
-// endsAlone reports whether nobody can end the quarantine of a node earlier. The error of the
-// node has the method EndsAlone then.
-func (e *QuorumError) endsAlone() bool {
-	var alone interface{ EndsAlone() }
-	return errors.As(errors.Join(e.Unwrap()...), &alone)
+// EndsAlone returns why a node is in quarantine, if nobody can end that quarantine earlier, and
+// otherwise nil. The error of such a node has a method EndsAlone.
+func (e *QuorumError) EndsAlone() error {
+	var alone interface {
+		error
+		EndsAlone()
+	}
+	if errors.As(errors.Join(e.Unwrap()...), &alone) {
+		return alone
+	}
+	return nil
 }
 
 // Is reports whether e matches target. It always matches ErrQuorum. It matches

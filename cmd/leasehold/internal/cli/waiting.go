@@ -168,9 +168,8 @@ func troubleOf(err error, now time.Time) reason {
 		if d, ok := quorum.OpensIn(); ok {
 			n := quorum.Count(store.Quarantined)
 			r := reason{key: "quarantine", opens: now.Add(d), ahead: -1}
-			var alone interface{ EndsAlone() }
-			if r.alone = errors.As(err, &alone); r.alone {
-				r.text = fmt.Sprintf("in quarantine (%v)", alone)
+			if why := quorum.EndsAlone(); why != nil {
+				r.alone, r.text = true, fmt.Sprintf("in quarantine (%v)", why)
 			} else {
 				r.text = fmt.Sprintf("%d of %d nodes are in quarantine", n, len(quorum.Nodes))
 			}
