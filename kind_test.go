@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -237,6 +238,42 @@ func TestSharedLocksAreAskedForSideBySide(t *testing.T) {
 			t.Errorf("tokens were reserved %d times, want never", n)
 		}
 	})
+}
+
+// Under contention a goroutine that wants a lock which several can hold waits at once. An
+// attempt would only be refused. Once the lock was free, it makes an attempt first again.
+func TestContendedKindIsWaitedForAtOnce(t *testing.T) {
+	for _, of := range []func(*leasehold.Client) *leasehold.Lock{
+		func(c *leasehold.Client) *leasehold.Lock { return c.Semaphore("a", 2).With(leasehold.LockOptions{Weight: 2}) },
+		func(c *leasehold.Client) *leasehold.Lock { return c.RW("a").Write() },
+	} {
+		inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
+			other := of(b.strangers())
+			var asked []int
+			turn := func(contended bool) {
+				var held *leasehold.Lease
+				if contended {
+					held = b.acquire(other)
+				}
+				before := b.store.called("acquire")
+				w := b.queue(of(b.c))
+				asked = append(asked, b.store.called("acquire")-before)
+				if w.waits() != contended {
+					t.Fatalf("the goroutine waits: %v, want %v", w.waits(), contended)
+				}
+				if contended {
+					b.release(held)
+				}
+				b.release(w.got())
+			}
+			for _, contended := range []bool{false, true, true, true, false, false} {
+				turn(contended)
+			}
+			if want := []int{1, 1, 0, 0, 0, 1}; !slices.Equal(asked, want) {
+				t.Errorf("attempts before the turns: %v, want %v", asked, want)
+			}
+		})
+	}
 }
 
 // mutexesOnly is a store that keeps mutexes and no other kind.

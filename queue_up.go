@@ -39,18 +39,23 @@ func (c *queues) queueUp(ctx context.Context, r *recipe, t terms, bound bool, be
 // askOrQueue is queueUp for a lock that several can hold at once. Goroutines ask the
 // store side by side, and each waits at a place of its own: one that shared the place of
 // another would get it only after that one, behind those of other processes that came
-// later.
+// later. Under contention a goroutine waits at once, and its place takes what is free.
 func (c *queues) askOrQueue(ctx context.Context, r *recipe, t terms, bound bool, began clock.Instant) (*Lease, EventKind, error) {
-	lease, err := c.attempt(ctx, r, t, bound, nil)
-	if err == nil {
-		return lease, Acquired, nil
-	}
-	if over := waitOver(ctx, err); over != nil {
-		return nil, 0, over
-	}
 	now := c.lock()
+	var refused error
+	if !c.contentions.Of(t.name).Busy() {
+		c.mu.Unlock()
+		lease, err := c.attempt(ctx, r, t, bound, nil)
+		if err == nil {
+			return lease, Acquired, nil
+		}
+		if over := waitOver(ctx, err); over != nil {
+			return nil, 0, over
+		}
+		now, refused = c.lock(), err
+	}
 	q := c.ownQueueLocked(t)
-	q.reason, q.reasonAt = err, now
+	q.reason, q.reasonAt = refused, now
 	return q.joinUnlock(ctx, r, bound, began, waitq.Event[*waiter]{Kind: waitq.Join}, now)
 }
 

@@ -37,6 +37,9 @@ func (c *Contentions) Of(name string) *Contention {
 	return &c[h%uint32(len(c))]
 }
 
+// Busy reports whether the lock was held when it was last waited for.
+func (c *Contention) Busy() bool { return c.busy }
+
 // Expected reports whether this client will want the lock again after its release.
 func (c *Contention) Expected() bool {
 	return c.busy && c.returns >= max(c.needs, rejoinAfter)
