@@ -30,6 +30,47 @@ func TestClusterWithoutShardedChannels(t *testing.T) {
 	inTurn(t, g, requests, all, other, holder)
 }
 
+// Members of a cluster without sharded channels pass pushes on to each other. A member that a slot
+// has moved to pushes grants to waiters that are not connected to it yet, and takes them back, since
+// it has no subscriber: nobody holds the lock because of such a push.
+func TestSlotMovesWithoutShardedChannels(t *testing.T) {
+	t.Parallel() // it mostly waits
+	c := redistest.StartCluster(t, 3, 0, "--rename-command", "SSUBSCRIBE", "", "--rename-command", "SPUBLISH", "")
+	holder, other, third := openCluster(t, c.Masters, nil), openCluster(t, c.Masters, nil), openCluster(t, c.Masters, nil)
+	const name = "stock"
+	held := request(name)
+	last := acquire(t, holder, held).Token
+	stores := []store.Waiter{other, third, other}
+	requests, all := queueUp(t, c.Has(t, name), name, stores...)
+	c.Move(t, name, another(t, c, name))
+	asks(t, "the holder knows of the move", func() error { return holder.Renew(t.Context(), []store.Lease{held})[0] })
+	mustRelease(t, holder, held, store.Grant{})
+	granted := make(chan int)
+	var grants [3]store.Grant
+	for i, done := range all {
+		go func() {
+			o := <-done
+			if o.err != nil {
+				t.Errorf("waiter %d: %v", i, o.err)
+			}
+			grants[i] = o.grant
+			granted <- i
+		}()
+	}
+	for range all { // in any order: a waiter that was skipped may come after another one
+		select {
+		case i := <-granted:
+			if grants[i].Token <= last {
+				t.Errorf("token %d after %d, want a larger one", grants[i].Token, last)
+			}
+			last = grants[i].Token
+			mustRelease(t, stores[i], requests[i], grants[i])
+		case <-time.After(soon):
+			t.Fatalf("a waiter was not granted the lock within %v", soon)
+		}
+	}
+}
+
 // A client that may not subscribe polls.
 func TestClusterWithoutPushRights(t *testing.T) {
 	t.Parallel() // it mostly waits

@@ -40,8 +40,8 @@ func (k *Driver[P]) OnGranted(node int, owner string, ans Reply) (name string) {
 	return name
 }
 
-// OnFree applies a push of a node: the lock is free, and owner, which barges, may ask
-// for it.
+// OnFree applies a push of a node: the lock is free, or granted to owner, which is to ask for
+// it.
 func (k *Driver[P]) OnFree(node int, owner string) {
 	waits := k.waiters.withOpen(owner, func(a *attempt[P]) {
 		now := k.Clock.Now()
