@@ -18,10 +18,13 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
+// unsharded are the settings of a server that does not know sharded channels, as before Redis 7.
+var unsharded = []string{"--rename-command", "SSUBSCRIBE", "", "--rename-command", "SPUBLISH", ""}
+
 // Servers before 7 have no sharded channels, and notify waiters by plain ones.
 func TestClusterWithoutShardedChannels(t *testing.T) {
 	t.Parallel() // it mostly waits
-	c := redistest.StartCluster(t, 3, 0, "--rename-command", "SSUBSCRIBE", "", "--rename-command", "SPUBLISH", "")
+	c := redistest.StartCluster(t, 3, 0, unsharded...)
 	holder, other := openCluster(t, c.Masters, nil), openCluster(t, c.Masters, nil)
 	held := request("stock")
 	g := acquire(t, holder, held)
@@ -35,7 +38,7 @@ func TestClusterWithoutShardedChannels(t *testing.T) {
 // it has no subscriber: nobody holds the lock because of such a push.
 func TestSlotMovesWithoutShardedChannels(t *testing.T) {
 	t.Parallel() // it mostly waits
-	c := redistest.StartCluster(t, 3, 0, "--rename-command", "SSUBSCRIBE", "", "--rename-command", "SPUBLISH", "")
+	c := redistest.StartCluster(t, 3, 0, unsharded...)
 	holder, other, third := openCluster(t, c.Masters, nil), openCluster(t, c.Masters, nil), openCluster(t, c.Masters, nil)
 	const name = "stock"
 	held := request(name)
@@ -166,7 +169,18 @@ func TestPromotedReplicaThatForgot(t *testing.T) {
 // Each lock has one holder at a time, tokens rise, and every waiter is served.
 func TestContentionWhileSlotsMove(t *testing.T) {
 	t.Parallel() // it mostly waits
-	c := redistest.StartCluster(t, 3, 0)
+	for what, args := range map[string][]string{
+		"sharded channels":    nil,
+		"no sharded channels": unsharded,
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			contendWhileSlotsMove(t, redistest.StartCluster(t, 3, 0, args...))
+		})
+	}
+}
+
+func contendWhileSlotsMove(t *testing.T, c *redistest.Cluster) {
 	const workers, rounds, most = 5, 12, 15
 	names := []string{"a", "b", "c"}
 	var stores []*redisstore.Cluster

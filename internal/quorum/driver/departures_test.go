@@ -38,9 +38,9 @@ func (g *granting) Put(c Call[Question]) error {
 
 func (g *granting) Flush() {}
 
-// lateGrants has the last node grant the lock late to owners in different states, and returns
-// the releases that it is sent then.
-func lateGrants(t *testing.T) []string {
+// latePushes has the last node push late to owners in different states, and returns the releases
+// that it is sent then.
+func latePushes(t *testing.T, push func(k *Driver[Question], owner string)) []string {
 	nodes := []*granting{{index: 0}, {index: 1}, {index: 2, mute: true}}
 	k := &Driver[Question]{
 		Encode:      func(q, _ Question) Question { return q },
@@ -75,9 +75,13 @@ func lateGrants(t *testing.T) []string {
 	}
 	nodes[2].asked = nil
 	for _, owner := range []string{"holds", "released", "returned", "next", "left", "unknown"} {
-		k.OnGranted(2, owner, Reply{Token: 8, Stamp: k.Clock.Now()})
+		push(k, owner)
 	}
 	return nodes[2].asked
+}
+
+func grantLate(k *Driver[Question], owner string) {
+	k.OnGranted(2, owner, Reply{Token: 8, Stamp: k.Clock.Now()})
 }
 
 // A late grant to an owner that has left is released. A late grant to an owner that holds the
@@ -85,7 +89,17 @@ func lateGrants(t *testing.T) []string {
 // the release leaves a tombstone. It replaces a release that was retained for the node, and
 // that would have left one.
 func TestUnwantedGrantIsDeclined(t *testing.T) {
-	if got, want := lateGrants(t), []string{"release released and buried", "release returned and buried", "release left and buried"}; !slices.Equal(got, want) {
+	if got, want := latePushes(t, grantLate), []string{"release released and buried", "release returned and buried", "release left and buried"}; !slices.Equal(got, want) {
+		t.Errorf("the node is sent %q, want %q", got, want)
+	}
+}
+
+// A late hint that an owner may have been granted the lock has that released for an owner that has
+// left the queue without the lock. An owner that was granted the lock releases it by itself: if
+// another release came first, its own would find that it does not hold the lock.
+func TestLateHints(t *testing.T) {
+	hint := func(k *Driver[Question], owner string) { k.OnHint(2, owner) }
+	if got, want := latePushes(t, hint), []string{"release left and buried"}; !slices.Equal(got, want) {
 		t.Errorf("the node is sent %q, want %q", got, want)
 	}
 }

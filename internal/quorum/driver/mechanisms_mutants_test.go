@@ -13,7 +13,7 @@ import (
 func TestMechanismsAreNeeded(t *testing.T) {
 	defer func() { declineUnwanted, undoOwn, discountEach = true, true, true }()
 	declineUnwanted, undoOwn, discountEach = false, false, false
-	if got := lateGrants(t); len(got) != 0 {
+	if got := latePushes(t, grantLate); len(got) != 0 {
 		t.Errorf("the node is sent %q, want nothing without the mechanism", got)
 	}
 	r := store.Lease{Name: "a", Owner: "deploy", Attempt: "second", TTL: time.Minute}
