@@ -43,7 +43,7 @@ func TestBreakIsPushedInACluster(t *testing.T) {
 	t.Parallel() // it mostly waits
 	for what, args := range map[string][]string{
 		"sharded channels":    nil,
-		"no sharded channels": {"--rename-command", "SSUBSCRIBE", "", "--rename-command", "SPUBLISH", ""},
+		"no sharded channels": unsharded,
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()

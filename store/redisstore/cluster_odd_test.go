@@ -18,16 +18,60 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
+// unsharded are the settings of a server that does not know sharded channels, as before Redis 7.
+var unsharded = []string{"--rename-command", "SSUBSCRIBE", "", "--rename-command", "SPUBLISH", ""}
+
 // Servers before 7 have no sharded channels, and notify waiters by plain ones.
 func TestClusterWithoutShardedChannels(t *testing.T) {
 	t.Parallel() // it mostly waits
-	c := redistest.StartCluster(t, 3, 0, "--rename-command", "SSUBSCRIBE", "", "--rename-command", "SPUBLISH", "")
+	c := redistest.StartCluster(t, 3, 0, unsharded...)
 	holder, other := openCluster(t, c.Masters, nil), openCluster(t, c.Masters, nil)
 	held := request("stock")
 	g := acquire(t, holder, held)
 	requests, all := queueUp(t, c.Has(t, "stock"), "stock", other, holder)
 	mustRelease(t, holder, held, store.Grant{})
 	inTurn(t, g, requests, all, other, holder)
+}
+
+// Members of a cluster without sharded channels pass pushes on to each other. A member that a slot
+// has moved to pushes grants to waiters that are not connected to it yet, and takes them back, since
+// it has no subscriber: nobody holds the lock because of such a push.
+func TestSlotMovesWithoutShardedChannels(t *testing.T) {
+	t.Parallel() // it mostly waits
+	c := redistest.StartCluster(t, 3, 0, unsharded...)
+	holder, other, third := openCluster(t, c.Masters, nil), openCluster(t, c.Masters, nil), openCluster(t, c.Masters, nil)
+	const name = "stock"
+	held := request(name)
+	last := acquire(t, holder, held).Token
+	stores := []store.Waiter{other, third, other}
+	requests, all := queueUp(t, c.Has(t, name), name, stores...)
+	c.Move(t, name, another(t, c, name))
+	asks(t, "the holder knows of the move", func() error { return holder.Renew(t.Context(), []store.Lease{held})[0] })
+	mustRelease(t, holder, held, store.Grant{})
+	granted := make(chan int)
+	var grants [3]store.Grant
+	for i, done := range all {
+		go func() {
+			o := <-done
+			if o.err != nil {
+				t.Errorf("waiter %d: %v", i, o.err)
+			}
+			grants[i] = o.grant
+			granted <- i
+		}()
+	}
+	for range all { // in any order: a waiter that was skipped may come after another one
+		select {
+		case i := <-granted:
+			if grants[i].Token <= last {
+				t.Errorf("token %d after %d, want a larger one", grants[i].Token, last)
+			}
+			last = grants[i].Token
+			mustRelease(t, stores[i], requests[i], grants[i])
+		case <-time.After(soon):
+			t.Fatalf("a waiter was not granted the lock within %v", soon)
+		}
+	}
 }
 
 // A client that may not subscribe polls.
@@ -125,7 +169,18 @@ func TestPromotedReplicaThatForgot(t *testing.T) {
 // Each lock has one holder at a time, tokens rise, and every waiter is served.
 func TestContentionWhileSlotsMove(t *testing.T) {
 	t.Parallel() // it mostly waits
-	c := redistest.StartCluster(t, 3, 0)
+	for what, args := range map[string][]string{
+		"sharded channels":    nil,
+		"no sharded channels": unsharded,
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			contendWhileSlotsMove(t, redistest.StartCluster(t, 3, 0, args...))
+		})
+	}
+}
+
+func contendWhileSlotsMove(t *testing.T, c *redistest.Cluster) {
 	const workers, rounds, most = 5, 12, 15
 	names := []string{"a", "b", "c"}
 	var stores []*redisstore.Cluster

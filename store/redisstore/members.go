@@ -22,6 +22,7 @@ type members struct {
 	byHost    map[string]*node  // by address
 	table     [resp.Slots]*node // which member has which slot; nil: unknown, or nobody
 	changed   bool              // a slot has moved since the last refresh
+	epoch     uint64            // the highest of the cluster that was seen; 0: none was
 	nextAsked int               // which member is asked for the slot map first; of the refresh loop
 }
 
@@ -75,8 +76,8 @@ func (m *members) assign(slot int, host string) (n *node, isNew bool) {
 }
 
 // install replaces the table, and forgets the members that have no slots. It reports
-// whether a slot has moved since the last call.
-func (m *members) install(slotMap []cluster.Range) (has map[*node]bool, gone []*node, moved bool) {
+// whether a slot has moved since the last call, perhaps away and back.
+func (m *members) install(slotMap []cluster.Range, epoch uint64) (has map[*node]bool, gone []*node, moved bool) {
 	table := new([resp.Slots]*node)
 	has = map[*node]bool{}
 	m.mu.Lock()
@@ -91,7 +92,8 @@ func (m *members) install(slotMap []cluster.Range) (has map[*node]bool, gone []*
 			table[i] = n
 		}
 	}
-	moved = m.changed
+	moved = m.changed || epoch > m.epoch
+	m.epoch = max(m.epoch, epoch)
 	for i, n := range table {
 		moved = moved || n != m.table[i] && m.table[i] != nil
 	}

@@ -114,6 +114,8 @@ func (s *session) handlePush(v resp.Value) {
 	switch {
 	case !ok:
 		n.log.Debug("ignoring an invalid push", "message", v.List[2].String())
+	case push.Granted && s.relayed: // see unsharded
+		n.s.driver.OnHint(n.index, push.Owner)
 	case push.Granted && n.isCounting(): // an operator has declared the server empty; it grants again
 		n.s.driver.OnPushLost(n.index)
 	case push.Granted:

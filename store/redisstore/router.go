@@ -25,6 +25,7 @@ type router struct {
 	members
 	channel       string // suffix of the members' channels
 	refreshWanted chan struct{}
+	noEpoch       bool            // the user may not read the epoch; of the refresh loop
 	ctx           context.Context // ends when the cluster is closed
 	cancel        context.CancelFunc
 	all           sync.WaitGroup // goroutines of the router

@@ -23,6 +23,8 @@ type session struct {
 	// no slots, and so could not have one.
 	channel   string
 	noChannel bool
+	// relayed is set if the channel is not sharded, so that members pass pushes on to each other.
+	relayed   bool
 	run       string // fingerprint of the server's run ID
 	unguarded bool   // it began without what guardLocked sends; guarded by the mutex of the node's peer
 

@@ -16,7 +16,8 @@ import (
 // Any member can be asked for the slot map. A stale map is safe: a member that does not
 // have a slot redirects the client. But a member that is gone cannot redirect, and a
 // waiter whose lock has moved would wait for a push from the wrong server. So the map is
-// refreshed whenever an answer contradicts it, and regularly while there are waiters.
+// refreshed whenever an answer contradicts it, and regularly while there are waiters. A slot
+// that has moved away and back is not seen in the map: the epoch of the cluster shows it.
 
 const (
 	// refreshEvery is the interval between refreshes while there are waiters.
@@ -29,7 +30,7 @@ const (
 	retiring = time.Second
 )
 
-var slotsCommand = &script.Command{Bytes: cluster.SlotsCommand}
+var slotsCommand, epochCommand = &script.Command{Bytes: cluster.SlotsCommand}, &script.Command{Bytes: cluster.InfoCommand}
 
 // requestRefresh requests a refresh of the slot map soon.
 func (r *router) requestRefresh() {
@@ -62,9 +63,9 @@ func (r *router) refreshLoop() {
 			}
 		}
 		pause := refreshPause
-		if slotMap, _, err := r.fetchSlotMap(r.ctx); err == nil {
+		if slotMap, epoch, _, err := r.fetchSlotMap(r.ctx); err == nil {
 			failures = 0
-			r.installSlotMap(slotMap)
+			r.installSlotMap(slotMap, epoch)
 		} else if failures++; r.ctx.Err() == nil {
 			pause = min(refreshPause<<min(failures, 5), time.Second)
 			r.s.o.Logger.Debug("cannot refresh the cluster's slot map", "err", err)
@@ -74,9 +75,10 @@ func (r *router) refreshLoop() {
 }
 
 // fetchSlotMap asks one member after the other for the slot map. It starts with a different member
-// each time, because one that was cut off from the cluster keeps reporting a stale map.
+// each time, because one that was cut off from the cluster keeps reporting a stale map. A member
+// that is connected also reports the epoch, if the user may read it; otherwise that is 0.
 // The error comes with the outcome of each member.
-func (r *router) fetchSlotMap(ctx context.Context) (slotMap []cluster.Range, nodes []store.NodeOutcome, err error) {
+func (r *router) fetchSlotMap(ctx context.Context) (slotMap []cluster.Range, epoch uint64, nodes []store.NodeOutcome, err error) {
 	connected, others := r.known()
 	for _, n := range connected {
 		p := make(poll, 1)
@@ -86,11 +88,11 @@ func (r *router) fetchSlotMap(ctx context.Context) (slotMap []cluster.Range, nod
 			case a := <-p:
 				if said.Err = a.Err; a.Err == nil {
 					if slotMap, said.Err = cluster.ParseSlotMap(a.Value, n.addr.Host); said.Err == nil {
-						return slotMap, nil, nil
+						return slotMap, r.fetchEpoch(ctx, n), nil, nil
 					}
 				}
 			case <-ctx.Done():
-				return nil, nodes, ctx.Err()
+				return nil, 0, nodes, ctx.Err()
 			}
 		}
 	}
@@ -100,18 +102,29 @@ func (r *router) fetchSlotMap(ctx context.Context) (slotMap []cluster.Range, nod
 		}
 		slotMap, err := cluster.Fetch(ctx, a, &r.s.o)
 		if err == nil {
-			return slotMap, nil, nil
+			return slotMap, 0, nil, nil
 		}
 		outcome, err := membership.Classify(err, r.s.o.ConnectTimeout)
 		nodes = append(nodes, store.NodeOutcome{Node: a.Host, Outcome: outcome, Err: err})
 	}
-	return nil, nodes, cluster.ErrNoSlotMap
+	return nil, 0, nodes, cluster.ErrNoSlotMap
+}
+
+// fetchEpoch asks a member for the epoch of the cluster; 0 if it does not say. A user that may not
+// read it, as by a rule that an earlier version printed, is not asked for again.
+func (r *router) fetchEpoch(ctx context.Context, n *node) uint64 {
+	if r.noEpoch {
+		return 0
+	}
+	said := n.askOne(ctx, epochCommand)
+	r.noEpoch = script.IsDenied(said.Err)
+	return cluster.ParseEpoch(said.Value)
 }
 
 // installSlotMap installs a slot map. If a slot has moved, all waiters ask again: their places
 // moved with the locks, and pushes from the new server did not reach them.
-func (r *router) installSlotMap(slotMap []cluster.Range) {
-	has, gone, moved := r.install(slotMap)
+func (r *router) installSlotMap(slotMap []cluster.Range, epoch uint64) {
+	has, gone, moved := r.install(slotMap, epoch)
 	for _, n := range gone {
 		r.all.Go(func() { r.retire(n) })
 	}
@@ -159,10 +172,10 @@ func resubscribe(n *node) {
 
 // loadSlotMap gets the first slot map, for Open.
 func (r *router) loadSlotMap(ctx context.Context) error {
-	slotMap, nodes, err := r.fetchSlotMap(ctx)
+	slotMap, epoch, nodes, err := r.fetchSlotMap(ctx)
 	switch {
 	case err == nil:
-		r.installSlotMap(slotMap)
+		r.installSlotMap(slotMap, epoch)
 		return nil
 	case ctx.Err() != nil:
 		return errors.Join(ctx.Err(), err)

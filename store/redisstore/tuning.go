@@ -48,7 +48,7 @@ func (r *router) subscribe(w *session) (resp.Value, error) {
 		}
 		said := all[1]
 		if said.Code() == resp.UnknownCommand {
-			w.channel = r.clusterChannel(unsharded)
+			w.channel, w.relayed = r.clusterChannel(unsharded), true
 			if all, err = w.Exchange(resp.Command("SUBSCRIBE", w.channel)); err != nil {
 				return resp.Value{}, err
 			}
@@ -68,5 +68,8 @@ func (r *router) subscribe(w *session) (resp.Value, error) {
 	return resp.Value{}, nil
 }
 
-// unsharded takes the place of the tag and its braces, for servers before version 7.
+// unsharded takes the place of the tag and its braces, for servers before version 7. Members pass
+// what is published there on to each other, but a member counts only its own subscribers. When a
+// slot has moved, its new member finds no subscriber yet and takes back what it has published as
+// handed over (see offer.lua). So a waiter takes such a push for a hint, and asks for the lock.
 const unsharded = "------"

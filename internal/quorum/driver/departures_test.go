@@ -41,10 +41,10 @@ func (g *granting) Put(c Call[Question]) error {
 
 func (g *granting) Flush() {}
 
-// lateGrants has the last node grant the lock late to owners in different states, and returns
-// the releases that it is sent then. Before and after that, it answers the releases of the
-// leases, with these kinds.
-func lateGrants(t *testing.T, before, after []quorum.Kind) []string {
+// latePushes has the last node push late to owners in different states, and returns the releases
+// that it is sent then. Before and after that, it answers the releases of the leases, with these
+// kinds.
+func latePushes(t *testing.T, push func(k *Driver[Question], owner string), before, after []quorum.Kind) []string {
 	nodes := []*granting{{index: 0}, {index: 1}, {index: 2, mute: true}}
 	k := &Driver[Question]{
 		Encode:      func(q, _ Question) Question { return q },
@@ -85,19 +85,35 @@ func lateGrants(t *testing.T, before, after []quorum.Kind) []string {
 	answer(before)
 	nodes[2].asked = nil
 	for _, owner := range []string{"holds", "released", "returned", "next", "left", "unknown"} {
-		k.OnGranted(2, owner, Reply{Token: 8, Stamp: k.Clock.Now()})
+		push(k, owner)
 	}
 	answer(after)
 	return nodes[2].asked
 }
+
+func grantLate(k *Driver[Question], owner string) {
+	k.OnGranted(2, owner, Reply{Token: 8, Stamp: k.Clock.Now()})
+}
+
+// answered says yes to the releases of both leases.
+var answered = []quorum.Kind{quorum.Yes, quorum.Yes}
 
 // A late grant to an owner that has left is released. A late grant to an owner that holds the
 // lock, or still waits, is not. A request of the owner that has left may arrive later still, so
 // the release leaves a tombstone. It replaces a release that was retained for the node, and
 // that would have left one.
 func TestUnwantedGrantIsDeclined(t *testing.T) {
-	answered := []quorum.Kind{quorum.Yes, quorum.Yes}
-	if got, want := lateGrants(t, answered, nil), []string{"release released and buried", "release returned and buried", "release left and buried"}; !slices.Equal(got, want) {
+	if got, want := latePushes(t, grantLate, answered, nil), []string{"release released and buried", "release returned and buried", "release left and buried"}; !slices.Equal(got, want) {
+		t.Errorf("the node is sent %q, want %q", got, want)
+	}
+}
+
+// A late hint that an owner may have been granted the lock has that released for an owner that has
+// left the queue without the lock. An owner that was granted the lock releases it by itself: if
+// another release came first, its own would find that it does not hold the lock.
+func TestLateHints(t *testing.T) {
+	hint := func(k *Driver[Question], owner string) { k.OnHint(2, owner) }
+	if got, want := latePushes(t, hint, answered, nil), []string{"release left and buried"}; !slices.Equal(got, want) {
 		t.Errorf("the node is sent %q, want %q", got, want)
 	}
 }
@@ -113,7 +129,7 @@ func TestReleaseOnItsWayComesAfterALateGrant(t *testing.T) {
 		{[]quorum.Kind{quorum.Yes, quorum.No}, []string{"release left and buried"}},
 		{[]quorum.Kind{quorum.Unknown, quorum.Unsent}, []string{"release left and buried", "release released and buried", "release returned and buried"}},
 	} {
-		if got := lateGrants(t, nil, c.after); !slices.Equal(got, c.want) {
+		if got := latePushes(t, grantLate, nil, c.after); !slices.Equal(got, c.want) {
 			t.Errorf("answers %v: the node is sent %q, want %q", c.after, got, c.want)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -14,7 +13,7 @@ import (
 func TestMechanismsAreNeeded(t *testing.T) {
 	defer func() { declineUnwanted, undoOwn, discountEach = true, true, true }()
 	declineUnwanted, undoOwn, discountEach = false, false, false
-	if got := lateGrants(t, []quorum.Kind{quorum.Yes, quorum.Yes}, nil); len(got) != 0 {
+	if got := latePushes(t, grantLate, answered, nil); len(got) != 0 {
 		t.Errorf("the node is sent %q, want nothing without the mechanism", got)
 	}
 	r := store.Lease{Name: "a", Owner: "deploy", Attempt: "second", TTL: time.Minute}

@@ -58,14 +58,28 @@ func (k *Driver[P]) OnFree(node int, owner string) {
 // OnPushLost makes every waiter ask the node again: pushes of it may have been lost.
 func (k *Driver[P]) OnPushLost(node int) {
 	for _, owner := range k.waiters.owners() {
-		k.waiters.withOpen(owner, func(a *attempt[P]) {
-			if a.waiting.reserved { // no caller waits for the answer
-				a.waiting.nodes[node].pushLost = true
-				return
-			}
-			a.applyLocked(quorum.Event{Kind: quorum.PushLost, Node: node}, k.Clock.Now())
-		})
+		askAgain(k, node, owner)
 	}
+}
+
+// OnHint applies a push of a node that it may have taken back: owner, to which it may have granted
+// the lock, asks for it. The push may come more than once, and late: an owner that was granted the
+// lock releases it by itself.
+func (k *Driver[P]) OnHint(node int, owner string) {
+	if !askAgain(k, node, owner) && !k.waiters.wasGranted(owner) {
+		k.releaseUnwanted(node, owner, 0)
+	}
+}
+
+// askAgain makes owner ask the node again, and reports whether owner waits.
+func askAgain[P any](k *Driver[P], node int, owner string) (waits bool) {
+	return k.waiters.withOpen(owner, func(a *attempt[P]) {
+		if a.waiting.reserved { // no caller waits for the answer
+			a.waiting.nodes[node].pushLost = true
+			return
+		}
+		a.applyLocked(quorum.Event{Kind: quorum.PushLost, Node: node}, k.Clock.Now())
+	})
 }
 
 // releaseUnwanted releases what a node has granted to owner, or reserved for it, if that

@@ -135,6 +135,14 @@ func (w *waiters[P]) released(d *departure, node int) (late bool) {
 	return late
 }
 
+// wasGranted reports whether an owner that has left was granted the lock.
+func (w *waiters[P]) wasGranted(owner string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	d := w.departures.byOwner[owner]
+	return d != nil && d.token > 0
+}
+
 // watchSuspend has every attempt that waits stepped when the machine was suspended.
 func (w *waiters[P]) watchSuspend(c clock.Clock) {
 	now := c.Now()

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/localredis"
 )
 
@@ -113,9 +114,30 @@ func (c *Cluster) Move(t testing.TB, key string, to *Server) {
 func (c *Cluster) BeginMove(t testing.TB, key string, to *Server) *Move {
 	t.Helper()
 	m := &Move{c, c.Slot(t, key), c.Has(t, key), to}
+	eventually.True(t, "all members know the epoch of the cluster", func() bool { return c.epochsAgree(t) })
 	to.Text(t, "CLUSTER", "SETSLOT", m.slot, "IMPORTING", m.from.Text(t, "CLUSTER", "MYID"))
 	m.from.Text(t, "CLUSTER", "SETSLOT", m.slot, "MIGRATING", to.Text(t, "CLUSTER", "MYID"))
 	return m
+}
+
+// epochsAgree reports whether all servers that are up know of the same epoch. A server to which a slot
+// comes takes the next one. If it did not know of the latest, another server could have the same,
+// and the members might never agree which of them has the slot.
+func (c *Cluster) epochsAgree(t testing.TB) bool {
+	t.Helper()
+	known := ""
+	for _, s := range c.All() {
+		if s.PID() == 0 {
+			continue
+		}
+		_, after, _ := strings.Cut(s.Text(t, "CLUSTER", "INFO"), "cluster_current_epoch:")
+		epoch, _, _ := strings.Cut(after, "\r\n")
+		if known != "" && known != epoch {
+			return false
+		}
+		known = epoch
+	}
+	return true
 }
 
 // Carry migrates the given keys, or all keys of the slot if none are given.

@@ -83,7 +83,7 @@ var inCluster = map[string]string{"publish": "spublish", "subscribe": "ssubscrib
 var toPushBreaks = []string{"publish", "subscribe"}
 
 // clusterRights are the commands that only a cluster needs, for every use.
-var clusterRights = []string{"cluster|slots", "asking"}
+var clusterRights = []string{"cluster|slots", "cluster|info", "asking"}
 
 // Password is the placeholder for the password in a rule.
 const Password = "PASSWORD"

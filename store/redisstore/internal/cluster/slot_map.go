@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/conn"
@@ -57,8 +58,18 @@ func memberHost(host, port, asked string) (string, bool) {
 	return net.JoinHostPort(host, port), true
 }
 
-// SlotsCommand is the command whose reply ParseSlotMap reads.
-var SlotsCommand = resp.Command("CLUSTER", "SLOTS")
+// ParseEpoch reads the epoch of the cluster in the reply to CLUSTER INFO; 0 if it is not there. The
+// epoch rises when a replica takes over, and when a slot comes to a member whose own epoch is not
+// the highest. So it is higher after a slot has moved away and back.
+func ParseEpoch(v resp.Value) uint64 {
+	_, after, _ := strings.Cut(string(v.Text), "cluster_current_epoch:")
+	digits, _, _ := strings.Cut(after, "\r\n")
+	epoch, _ := strconv.ParseUint(digits, 10, 64)
+	return epoch
+}
+
+// SlotsCommand is the command whose reply ParseSlotMap reads, and InfoCommand that of ParseEpoch.
+var SlotsCommand, InfoCommand = resp.Command("CLUSTER", "SLOTS"), resp.Command("CLUSTER", "INFO")
 
 // Fetch asks the member at a for the slot map, over a new connection.
 func Fetch(ctx context.Context, a config.Address, c *config.Config) ([]Range, error) {

@@ -17,7 +17,8 @@ type Command struct {
 	// begins with; 0 if there is none. PlaceEnd is that to the end of the place.
 	NoPushAt, PlaceEnd int
 	// Where its keys, the mark's key, its arguments and that about the mark begin in Bytes; see
-	// StepList. A part that it does not have begins where the next one does.
+	// StepList. A part that it does not have begins where the next one does. In a cluster there
+	// is no mark, and a release has the key of WholeEnd in its place.
 	keysAt, markAt, argsAt, gateAt int
 	// restAt is where the keys after its first one begin, for a plain request: that of a new
 	// owner that does not wait; see calls/steps.lua. It is 0 for others.

@@ -14,7 +14,8 @@
 //     how it should begin after its own arguments, if it looks at the mark. This is the short way:
 //     a list of one step would cost the server more.
 //   - In a list, with other steps for any locks: as a call of the script steps. Its keys are
-//     those of the steps, in order, and then that of the mark. Its arguments are a number that
+//     those of the steps, in order, and then that of the mark, or in a cluster one that is never
+//     written (see WholeEnd). Its arguments are a number that
 //     says whether the mark is given, then for each step its letter and its arguments, and then
 //     how the mark should begin. The first argument of the most frequent steps begins with their
 //     letter. The reply has the clock and the replies to the steps, in order; one that failed has

@@ -102,7 +102,15 @@ func (e *Encoder) Encode(q driver.Question, c *Command) *Command {
 		c.Bytes = appendGate(b, e.Fingerprint)
 	default: // quorum.Release
 		if q.Next == nil {
-			b := mark(resp.AppendWord(begin(Release, ReleaseGuarded), KeyBegin, r.Name, WaitsEnd))
+			plain, whole := Release, e.KeyOf != nil && !guarded
+			if whole {
+				plain = ReleaseWhole
+			}
+			b := mark(resp.AppendWord(begin(plain, ReleaseGuarded), KeyBegin, r.Name, WaitsEnd))
+			if whole {
+				b = appendWholeKey(b, r.Name)
+				c.argsAt = len(b)
+			}
 			c.Bytes = gate(appendValue(e.appendRelease(b, q, guarded), r))
 			break
 		}

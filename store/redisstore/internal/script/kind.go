@@ -128,7 +128,7 @@ func (e *Encoder) appendSlots(b []byte, r store.Lease, exact bool) []byte {
 func (e *Encoder) change(s *Script, name, what string, keys ...string) (*Command, []byte) {
 	c := new(Command)
 	name = e.keyFor(c, name)
-	b := AppendCounterKey(resp.AppendWord(c.Begin(s), name), name)
+	b := appendWholeKey(AppendCounterKey(resp.AppendWord(c.Begin(s), name), name), name)
 	for _, key := range keys {
 		b = resp.AppendWord(b, key)
 	}

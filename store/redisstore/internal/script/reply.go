@@ -102,7 +102,7 @@ func (r Reply) Answer(s *Script) driver.Reply {
 	switch r.Value.Kind {
 	case ':':
 		yes := driver.Reply{Kind: quorum.Yes, Report: store.NodeOutcome{Outcome: store.Granted}, At: r.At}
-		if r.Value.Num == 1 && (s == Release || s == ReleaseGuarded) { // see calls/release.lua
+		if r.Value.Num == 1 && s.releases() { // see calls/release.lua
 			return yes
 		}
 		if r.Value.Num == 1 && r.proposed > 0 && r.clock != 0 && (s == Acquire || s == AcquireGuarded) { // see calls/steps.lua

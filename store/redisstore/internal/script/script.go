@@ -48,6 +48,7 @@ var (
 	Extend         = step("x", 0, "extend", 2, 2)
 	ExtendGuarded  = step("X", 1, "extend", 3, 3)
 	Release        = step("", 0, "release", 2, 2)
+	ReleaseWhole   = step("", 0, "release", 3, 2) // in a cluster; see WholeEnd
 	ReleaseGuarded = step("", 1, "release", 3, 3)
 	Return         = step("b", 0, "return", 3, 10)
 	ReturnGuarded  = step("B", 1, "return", 4, 11)
@@ -73,11 +74,11 @@ var (
 // The changes of a lock that several can hold while it is held. They are rare, and so not among
 // the scripts that every connection loads.
 var (
-	Downgrade        = load("change", 2, 4)
-	DowngradeGuarded = load("change", 3, 5)
-	Resize           = load("change", 2, 3)
-	BreakHold        = load("change", 2, 8)
-	BreakPart        = load("change", 3, 11)
+	Downgrade        = load("change", 3, 4)
+	DowngradeGuarded = load("change", 4, 5)
+	Resize           = load("change", 3, 3)
+	BreakHold        = load("change", 3, 8)
+	BreakPart        = load("change", 4, 11)
 	// Seat is both phases of a resize on one of several servers.
 	Seat = load("seat", 2, 7)
 )
@@ -124,9 +125,14 @@ func (s *Script) admits() bool { return s == Admit || s == AdmitGuarded }
 // downgrades reports whether the script makes a writer a reader.
 func (s *Script) downgrades() bool { return s == Downgrade || s == DowngradeGuarded }
 
+// releases reports whether the script releases a mutex.
+func (s *Script) releases() bool {
+	return s == Release || s == ReleaseWhole || s == ReleaseGuarded
+}
+
 // Frees reports whether the script ends a lease.
 func (s *Script) Frees() bool {
-	return s == Release || s == ReleaseGuarded || s == EndHold || s == EndHoldGuarded || s.returns()
+	return s.releases() || s == EndHold || s == EndHoldGuarded || s.returns()
 }
 
 // Keeps reports whether the script acquires a lock or extends a lease.

@@ -1,6 +1,10 @@
 package script
 
-import "github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+import (
+	"cmp"
+
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+)
 
 // StepList composes commands into one call, which does their steps in this order. Much of the
 // cost of a step is the call and its reply, on both sides, and reading the clock, the mark
@@ -10,6 +14,7 @@ import "github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 type StepList struct {
 	commands []*Command
 	marked   *Command // the first one that looks at the mark
+	whole    *Command // the first one with a key of WholeEnd; in a cluster, where there is no mark
 	twice    bool     // two commands may be about the same lock
 	leases   int
 	bytes    int
@@ -39,7 +44,8 @@ func (l *StepList) Add(c *Command) bool {
 	if c.Script == nil || !c.Script.steps {
 		return false
 	}
-	marked, leases := c.argsAt > c.markAt, c.More+1
+	whole, leases := c.Script == ReleaseWhole, c.More+1
+	marked := !whole && c.argsAt > c.markAt
 	switch {
 	case len(l.commands) == 0:
 	case l.leases+leases > MaxSteps || l.bytes+len(c.Bytes) > maxListBytes:
@@ -55,11 +61,13 @@ func (l *StepList) Add(c *Command) bool {
 	if s.letter != "" {
 		l.args++
 	}
-	if marked {
+	switch {
+	case whole:
 		l.keys--
-		if l.marked == nil {
-			l.marked = c
-		}
+		l.whole = cmp.Or(l.whole, c)
+	case marked:
+		l.keys--
+		l.marked = cmp.Or(l.marked, c)
 	}
 	if s.renews() {
 		l.args++
@@ -80,6 +88,9 @@ func (l *StepList) Append(b []byte, noPush bool, channel string) []byte {
 	keys, args := l.keys, 1+l.args
 	if l.marked != nil {
 		keys, args = keys+1, args+1
+	}
+	if l.whole != nil {
+		keys++
 	}
 	b = appendBegin(b, "EVALSHA", l.Script().Hash, keys, args)
 	unread := uint64(0) // locks of plain requests
@@ -103,6 +114,10 @@ func (l *StepList) Append(b []byte, noPush bool, channel string) []byte {
 				b = append(b, c.Bytes[c.keysAt:c.restAt]...)
 			}
 		}
+	}
+	if l.whole != nil {
+		b = append(b, l.whole.Bytes[l.whole.markAt:l.whole.argsAt]...)
+		head += 4
 	}
 	b = resp.AppendNumber(b, head)
 	for _, c := range l.commands {

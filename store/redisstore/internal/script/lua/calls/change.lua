@@ -1,7 +1,8 @@
 -- Change a lock that several can hold while it is held.
 --
--- KEYS: the lock, its token counter, and the mark where the server must not have forgotten
---       anything (see arrive), for a downgrade and for break on one of several servers
+-- KEYS: the lock, its token counter, a key that is never written (see WholeEnd in keys.go), and
+--       the mark where the server must not have forgotten anything (see arrive), for a downgrade
+--       and for break on one of several servers
 -- ARGV: what to do, and its arguments:
 --   downgrade (see there): owner, TTL (ms), proposed
 --   resize (see there): from, to
@@ -15,15 +16,15 @@
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 local ms = (now - now % 1000) / 1000
-local key, got, refusal = KEYS[1], call('MGET', KEYS[1], KEYS[2], KEYS[3] or KEYS[1]), nil
-local mark, print = KEYS[3] and got[3] or nil, nil
-if KEYS[3] then
+local key, got, refusal = KEYS[1], call('MGET', KEYS[1], KEYS[2], KEYS[4] or KEYS[1]), nil
+local mark, print = KEYS[4] and got[3] or nil, nil
+if KEYS[4] then
   -- uses printOf, serves
   local wanted = ARGV[#ARGV]
   print = printOf(wanted)
   if not serves(mark, wanted) then
     -- uses gate, try
-    refusal = try(gate, KEYS[3], wanted)
+    refusal = try(gate, KEYS[4], wanted)
     if refusal and refusal[1] ~= 3 then -- no quarantine: as for a renewal
       return refusal
     end

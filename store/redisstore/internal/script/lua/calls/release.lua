@@ -1,7 +1,7 @@
 -- Release the lock.
 --
 -- KEYS: the lock, {L}:waits, and the mark where the server must not have forgotten anything
---       (see arrive)
+--       (see arrive), or in a cluster a key that is never written (see WholeEnd in keys.go)
 -- ARGV: how the lease ends (see readEnding), value, and with the mark how it should begin
 --       (see gate)
 -- Returns 1 if all there was to do is to delete the lock, and otherwise the first result of
@@ -14,7 +14,7 @@ if got[1] == value and not got[2] and (letter == 100 or letter == 68) then
 end
 -- uses readEnding
 local life, always, undo, proposed, to, tombstone = readEnding(ending, key, value)
-local mark, wanted, time, text, print, refusal = KEYS[3], ARGV[3], nil, nil, nil, nil
+local wanted, mark, time, text, print, refusal = ARGV[3], ARGV[3] and KEYS[3], nil, nil, nil, nil
 if got[2] then
   time = redis.pcall('TIME') -- a failure to hand the lock over must not make the release fail
   if mark then

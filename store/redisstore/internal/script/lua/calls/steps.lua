@@ -3,9 +3,10 @@
 -- and locks that are only to be deleted are deleted at once.
 --
 -- KEYS: those of each step, without the mark; then the mark, if a step looks at it; then the
---       locks of plain requests, in order, if no two steps are for the same lock
+--       locks of plain requests, in order, if no two steps are for the same lock; then, in a
+--       cluster, a key that is never written, if a step is a release: see WholeEnd in keys.go
 -- ARGV: a number: 1 if the mark is given, plus 2 if no two steps are for the same lock, plus 4 for
---       each lock after the mark; for each step its letter, and the arguments of its script without
+--       each key after the mark; for each step its letter, and the arguments of its script without
 --       that about the mark; and with the mark that one
 --   a, A: acquire (an upper-case letter: look at the mark)    c: confirm    h: heal
 --   d, D, r, R: release    b, B: return    x, X: extend, preceded by the number of leases

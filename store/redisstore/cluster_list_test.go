@@ -1,0 +1,117 @@
+package redisstore
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/cluster"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/conn"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
+)
+
+// sameSlot returns names of locks in one slot.
+func sameSlot(n int) (names []string) {
+	_, want := cluster.Place("a")
+	for i := 0; len(names) < n; i++ {
+		name := fmt.Sprint("a", i)
+		if _, slot := cluster.Place(name); slot == want {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Releases that are sent as one list while their slot is being moved hand their locks over after
+// the move, as single ones do.
+func TestListInASlotBeingMoved(t *testing.T) {
+	t.Parallel() // it mostly waits
+	c := redistest.StartCluster(t, 3, 0)
+	s, err := OpenCluster(t.Context(), "redis-cluster://"+c.Masters[0].Addr(), &Options{NodeTimeout: 20 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	names := sameSlot(2)
+	from := c.Has(t, names[0])
+	var waits [2]chan error
+	var release []func()
+	for i, name := range names {
+		held, next := stepsLease(name), store.Lease{Name: name, Owner: store.NewOwnerAt(time.Now()), TTL: time.Minute}
+		if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: held}); err != nil {
+			t.Fatal(err)
+		}
+		waits[i] = make(chan error, 1)
+		go func() {
+			_, err := s.Wait(t.Context(), store.WaitRequest{Lease: next}, nil)
+			waits[i] <- err
+		}()
+		eventually.True(t, "the waiter has a place", func() bool { return from.Text(t, "EXISTS", "{"+name+"}:place:"+next.Owner) == "1" })
+		release = append(release, func() {
+			if err := s.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {
+				t.Errorf("release of %s: %v", name, err)
+			}
+		})
+	}
+	to := c.Masters[0]
+	if to == from {
+		to = c.Masters[1]
+	}
+	m := c.BeginMove(t, names[0], to)
+	released := make(chan bool)
+	go func() {
+		defer close(released)
+		_, slot := cluster.Place(names[0])
+		together(t, s.r.memberFor(slot), release...)
+	}()
+	eventually.True(t, "the list is refused", func() bool {
+		select {
+		case <-released:
+			t.Fatal("the locks were released while their slot was being moved")
+		default:
+		}
+		return strings.Contains(from.Text(t, "INFO", "errorstats")+to.Text(t, "INFO", "errorstats"), "TRYAGAIN")
+	})
+	m.End(t)
+	<-released
+	for i, done := range waits {
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Errorf("the wait for %s: %v", names[i], err)
+			}
+		case <-time.After(10 * time.Second): // the waiter asks by itself after twice that
+			t.Errorf("the waiter for %s was not granted the lock", names[i])
+		}
+	}
+}
+
+// A call that was redirected is sent alone: while a slot is being moved, a member refuses a list
+// for one of its steps, and would refuse it again and again.
+func TestRedirectedCallsAreSentAlone(t *testing.T) {
+	e := script.Encoder{Wall: time.Now, KeyOf: cluster.Place}
+	waiting := func(at int) *conn.Queue[call] {
+		var q conn.Queue[call]
+		for i := range 4 {
+			c := call{command: e.Encode(driver.Question{Op: quorum.Extend, Lease: stepsLease("a")}, nil)}
+			if i == at {
+				c.trail = &trail{moves: 1}
+			}
+			q.Push(c)
+		}
+		return &q
+	}
+	for at, want := range map[int]int{0: 0, 1: 1, 2: 2, 9: 4} {
+		var list script.StepList
+		gather(&list, waiting(at), 100)
+		if list.Len() != want {
+			t.Errorf("with a redirected call at %d, %d calls are in the list, want %d", at, list.Len(), want)
+		}
+	}
+}
