@@ -19,6 +19,14 @@ func (c *Client) Waiting() (n int) {
 	return n
 }
 
+// WatchesReservations reports whether a timer is about to look at the places that no goroutine has
+// claimed.
+func (c *Client) WatchesReservations() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.reservations.running
+}
+
 // ByClock returns t as of a machine with that clock.
 func (t Tick) ByClock(now func() time.Time) Tick {
 	t.now = now

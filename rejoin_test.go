@@ -188,6 +188,48 @@ func TestUnclaimedPlaceIsGivenUp(t *testing.T) {
 	})
 }
 
+// While places follow each other quickly, one timer runs for all of them. If they follow each other
+// slowly, none runs once the place is claimed: it would wake the process for nothing.
+func TestTimerOfReservations(t *testing.T) {
+	rejoins(t, func(t *testing.T, b *queueBench, s *returner) {
+		other := leasehold.New(b.waiter, &b.o).Mutex("job")
+		theirs, err := other.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ours := b.queue(b.c.Mutex("job"))
+		for i, held := range []time.Duration{0, 0, 0, 0, 0, 0, 0, 0, time.Second, time.Second, 0, time.Second} {
+			taken, _, _ := s.count()
+			time.Sleep(held)
+			if err := theirs.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			l := ours.got()
+			next := b.queue(other)
+			if err := l.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			ours, theirs = b.queue(b.c.Mutex("job")), next.got()
+			switch now, _, _ := s.count(); {
+			case now == taken && i > 6:
+				t.Fatalf("turn %d: no place was taken with the release", i)
+			case now == taken, taken == 0: // there is no last one
+				continue
+			}
+			if runs := b.c.WatchesReservations(); runs != (held == 0) {
+				t.Errorf("turn %d, %v after the last one: the timer runs %v, want %v", i, held, runs, !runs)
+			}
+		}
+		if err := theirs.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := ours.got().Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		b.lapse()
+	})
+}
+
 // If the store takes no place with the release, the next goroutine that wants the lock asks
 // for it as usual.
 func TestRejoinWithoutAPlace(t *testing.T) {

@@ -152,6 +152,20 @@ func TestContests(t *testing.T) {
 	}
 }
 
+// Each round measures all kinds, and the order of two that are compared alternates.
+func TestOrderOfContests(t *testing.T) {
+	c := contest{kinds: []locks.Kind{{Name: "a"}, {Name: "b"}, {Name: "c"}}}
+	for round, want := range []string{"abc", "cba", "abc"} {
+		got := ""
+		for _, k := range c.order(round) {
+			got += k.Name
+		}
+		if got != want {
+			t.Errorf("round %d measures %q, want %q", round, got, want)
+		}
+	}
+}
+
 func TestNothingToMeasure(t *testing.T) {
 	if _, err := measureAll(t.Context(), settings{only: regexp.MustCompile("^nothing$"), scenarios: all(allScenarios...)}); err == nil {
 		t.Error("a run of no implementation: no error, want one")

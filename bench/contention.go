@@ -84,7 +84,7 @@ func (b *bench) contention(ctx context.Context) error {
 	for _, c := range b.contests(kinds) {
 		for round := range c.rounds {
 			for _, n := range c.processes {
-				for _, k := range c.kinds {
+				for _, k := range c.order(round) {
 					if err := b.compete(ctx, c, round, n, k); err != nil {
 						return err
 					}
@@ -96,6 +96,18 @@ func (b *bench) contention(ctx context.Context) error {
 		return b.first(ctx, filter(kinds, func(k locks.Kind) bool { return oursAsItComes(k) && !k.Shares() && k.Engine == locks.Redis }))
 	}
 	return nil
+}
+
+// order returns the kinds as they are measured in a round: in every other round backwards. Those
+// that are compared stay neighbours, and none of them is always the first on a server that has
+// just started: ZooKeeper took 2.2 ms of processor time for a turn of 64 processes then, and 0.5 ms
+// a minute later.
+func (c contest) order(round int) []locks.Kind {
+	kinds := slices.Clone(c.kinds)
+	if round%2 == 1 {
+		slices.Reverse(kinds)
+	}
+	return kinds
 }
 
 // serves reports whether servers of that engine are up.

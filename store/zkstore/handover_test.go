@@ -5,8 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
 )
 
 // next is the next waiter for a lock, which watches the holder's place and its own.
@@ -218,4 +220,162 @@ func TestQueueThatIsKnownInPart(t *testing.T) {
 			t.Errorf("%s: %q is watched, want %q", c.what, got.name, c.want)
 		}
 	}
+}
+
+// A place that was made with a release, and that may be the next one, has its watches set before
+// anybody waits there. The end of the lease before then hands the lock over.
+func TestRejoinWatchesBeforeTheWait(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s, other := mustOpen(t, &Options{Servers: []string{shared.Addr}}), mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	r := newRejoiner(t, s, other, "watches before the wait")
+	if queued, err := s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: r.held}, r.next); err != nil || !queued {
+		t.Fatalf("rejoin: queued %v, %v, want true", queued, err)
+	}
+	p, ok := s.places.rejoined.Take(r.next.Lease)
+	if !ok || p.pending == nil || p.pending.own == nil {
+		t.Fatalf("the new place has %+v, want watches on the holder's place and its own", p.pending)
+	}
+	if _, err := p.pending.sent.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	first := <-r.has
+	mustRelease(t, other, r.waiter.Lease)
+	mustChange(t, "the end of the lease", p.pending.of.Over)
+	w := &waiting{s: s, r: r.next, start: p.start, place: p.place}
+	if g, pause, err := w.look(t.Context()); g != nil || !pause || err != nil {
+		t.Fatalf("the first look: %+v, pause %v, %v, want to wait", g, pause, err)
+	}
+	if err := w.pause(t.Context()); err != nil || !p.unlisted {
+		t.Fatalf("%v; handed over: %v, want true", err, p.unlisted)
+	}
+	if g, _, err := w.look(t.Context()); err != nil || g == nil || g.Token <= first.Token {
+		t.Fatalf("a lock that was handed over: %+v, %v, want a token after %v", g, err, first.Token)
+	}
+	mustRelease(t, s, r.next.Lease)
+}
+
+// If the holder has left before the watches are set, the list that was sent with them shows that
+// the lock is free. If another client's place is first by then, it shows that as well.
+func TestHolderLeavesBeforeTheWatches(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s, other := mustOpen(t, &Options{Servers: []string{shared.Addr}}), mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	for _, free := range []bool{true, false} {
+		held, between, l := request("left before", 20*time.Second), request("left before", 20*time.Second), request("left before", 20*time.Second)
+		mustAcquire(t, other, held)
+		left := other.places.leases.get(leaseKey{held.Name, held.Owner}).place.Load().name
+		if !free {
+			next(t, other, between)
+		}
+		p, err := s.places.enqueue(t.Context(), l, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := &waiting{s: s, r: store.WaitRequest{Lease: l}, start: s.clock.Now(), place: p}
+		mustRelease(t, other, held)
+		if p.pending, err = p.sendWatch(t.Context(), hurdle{left}, true, session.List(p.dir)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Prove(t.Context(), s.clock.Now()); err != nil { // it is no proof for the list
+			t.Fatal(err)
+		}
+		q := lineup{queue: queue{{name: left, spec: rule.Mutex, weight: 1}, p.numbered}, version: anyVersion}
+		asOf := p.pending.asOf
+		if again, err := p.watch(t.Context(), q, hurdle{left}); !again || err != nil || p.set != nil || p.own != nil {
+			t.Fatalf("watch: %v, %v, want the place to be gone, and no watch", again, err)
+		}
+		if p.early == nil || len(p.early.queue) == 1 != free || p.early.asOf != asOf {
+			t.Fatalf("the queue is %+v, want what was listed with the watches", p.early)
+		}
+		g, pause, err := w.look(t.Context())
+		if err != nil || (g != nil) != free || pause == free {
+			t.Fatalf("a look: %+v, pause %v, %v, want a grant %v", g, pause, err, free)
+		}
+		if !free {
+			if err := other.Release(t.Context(), store.ReleaseRequest{Lease: between}); !errors.Is(err, store.ErrNotHeld) && err != nil {
+				t.Fatal(err)
+			}
+			if err := w.pause(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if g, _, err := w.look(t.Context()); g == nil || err != nil {
+				t.Fatalf("the last look: %+v, %v, want a grant", g, err)
+			}
+		}
+		mustRelease(t, s, l)
+	}
+}
+
+// A waiter that is not the next one has the queue listed as soon as the place before its own is
+// gone. That list shows no break that comes after it, so the waiter does not count on more.
+func TestListFollowsTheChange(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s, other := mustOpen(t, &Options{Servers: []string{shared.Addr}}), mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	held, between, l := request("followed", 20*time.Second), request("followed", 20*time.Second), request("followed", 20*time.Second)
+	mustAcquire(t, other, held)
+	before := next(t, other, between)
+	w := &waiting{s: s, r: store.WaitRequest{Lease: l}, start: s.clock.Now()}
+	p, err := s.places.enqueue(t.Context(), l, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.place = p
+	if g, pause, err := w.look(t.Context()); g != nil || !pause || err != nil || p.own != nil || p.before.name != before.place.name {
+		t.Fatalf("the first look: %+v, pause %v, %v, want to wait for %s", g, pause, err, before.place.name)
+	}
+	before.place.unwatch()
+	if before.place.removeNow(t.Context()) != nil {
+		t.Fatal("the place before cannot be removed")
+	}
+	mustChange(t, "the end of the place before", p.changed())
+	later := s.clock.Now()
+	if _, err := p.Prove(t.Context(), later); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.pause(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	switch q := p.early; {
+	case q == nil || len(q.queue) != 2 || q.queue[1].name != p.name:
+		t.Fatalf("the queue is %+v, want the holder's place and the waiter's", q)
+	case q.asOf == 0 || q.asOf >= later:
+		t.Errorf("the queue shows breaks before %v, want a time before %v", q.asOf, later)
+	}
+	if g, pause, err := w.look(t.Context()); g != nil || !pause || err != nil || p.own == nil {
+		t.Fatalf("the next look: %+v, pause %v, %v, want to wait as the next one", g, pause, err)
+	}
+	mustRelease(t, other, held)
+	if err := w.pause(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if g, _, err := w.look(t.Context()); g == nil || err != nil {
+		t.Fatalf("the last look: %+v, %v, want a grant", g, err)
+	}
+	mustRelease(t, s, l)
+}
+
+// Watches that were set early count only for the place that is waited for by then.
+func TestEarlyWatchOfAnotherPlace(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s, other := mustOpen(t, &Options{Servers: []string{shared.Addr}}), mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	held, l := request("another place", 20*time.Second), request("another place", 20*time.Second)
+	mustAcquire(t, other, held)
+	p, err := s.places.enqueue(t.Context(), l, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, next := range []bool{true, false} {
+		if p.pending, err = p.sendWatch(t.Context(), hurdle{p.name}, next); err != nil {
+			t.Fatal(err)
+		}
+		early := p.pending.of
+		w := &waiting{s: s, r: store.WaitRequest{Lease: l}, start: s.clock.Now(), place: p}
+		if g, pause, err := w.look(t.Context()); g != nil || !pause || err != nil || p.before.name == p.name || p.own == nil || p.pending != nil || p.set == early {
+			t.Fatalf("a look: %+v, pause %v, %v, with a watch on %q, want to wait for the holder", g, pause, err, p.before.name)
+		}
+		p.unwatch()
+	}
+	if p.removeNow(t.Context()) != nil {
+		t.Error("the waiter's place cannot be removed")
+	}
+	mustRelease(t, other, held)
 }

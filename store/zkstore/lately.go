@@ -24,6 +24,9 @@ type glimpse struct {
 	first numbered // a place that was the first
 	data  []byte
 	at    clock.Instant // when that was read
+	// record is what the data says, and ours whether a Store has written it.
+	record record
+	ours   bool
 }
 
 const mostLately = 1000
@@ -33,14 +36,17 @@ const mostLately = 1000
 // took 9.8 requests with 250 ms, and takes 7.1 with a second.
 const usualGuess = time.Second
 
-// add notes that a lock was busy, and its first place with its data.
-func (l *lately) add(name string, first numbered, data []byte, at clock.Instant) {
+// add notes that a lock was busy, and its first place with its data. It returns what it notes.
+func (l *lately) add(name string, first numbered, data []byte, at clock.Instant) glimpse {
+	g := glimpse{busy: true, first: first, data: data, at: at}
+	g.record, g.ours = decodeRecord(data)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.locks == nil || len(l.locks) >= mostLately {
 		l.locks = make(map[string]glimpse)
 	}
-	l.locks[name] = glimpse{true, first, data, at}
+	l.locks[name] = g
+	return g
 }
 
 // forget notes that a lock is no longer busy.

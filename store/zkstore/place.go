@@ -76,9 +76,7 @@ func (m *making) take(answers []session.Answer) error {
 	if err != nil {
 		return err
 	}
-	if q, err := lineupOf(answers[1:]); err == nil && (!q.hasSized() || hasSeats(m.spec)) {
-		m.early = &q
-	}
+	m.early = earlyOf(answers[1:], hasSeats(m.spec))
 	return m.named(path, czxid)
 }
 

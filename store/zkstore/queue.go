@@ -19,7 +19,7 @@ func (q queue) ranked() []rule.Ranked {
 // owns returns what the place q[me] has. Its owner has not been notified of a grant yet. If it asked for
 // another number of permits than there are now, that is a mismatch.
 func (q queue) owns(me int) rule.Answer {
-	ans := rule.Owns(q.ranked(), me)
+	ans := rule.Owns(q[:me+1].ranked(), me) // those behind it change nothing
 	if q[me].resized {
 		ans.Verdict = rule.Mismatch
 	}

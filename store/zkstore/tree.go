@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
 )
 
@@ -65,6 +66,16 @@ func lineupOf(answers []session.Answer) (lineup, error) {
 	return q, err
 }
 
+// earlyOf returns the queue that the answers to lineupRequests show, or nil if it has to be asked
+// for again.
+func earlyOf(answers []session.Answer, sized bool) *lineup {
+	q, err := lineupOf(answers)
+	if err != nil || q.hasSized() && !sized {
+		return nil
+	}
+	return &q
+}
+
 // lineup is a queue, and the version of the node that has its places, which says how many
 // permits a semaphore has.
 type lineup struct {
@@ -76,6 +87,8 @@ type lineup struct {
 	nodeVersion int32
 	// partial is set if places may be missing before the last one.
 	partial bool
+	// asOf is an instant, if one is known, so that the lineup shows every break before it.
+	asOf clock.Instant
 }
 
 // anyVersion is the version of a node that does not matter.

@@ -136,11 +136,10 @@ func (w *waiting) look(ctx context.Context) (g *store.Grant, pause bool, err err
 		}
 	}()
 	asOf := w.start // the queue shows every break before this
-	switch {
-	case w.place.early == nil:
+	if early := w.place.early; early != nil {
+		asOf = max(asOf, early.asOf)
+	} else {
 		asOf = w.place.Proven()
-	case w.place.unlisted:
-		asOf = max(asOf, w.place.asOf)
 	}
 	q, me, err := w.place.queue(limited)
 	switch {
@@ -207,10 +206,11 @@ func (w *waiting) pause(ctx context.Context) error {
 	select {
 	case <-w.place.changed():
 		if w.place.handedOver() {
-			w.place.early = &lineup{queue: append(queue{w.place.numbered}, w.place.behind...), version: anyVersion, noted: w.place.noted}
+			w.place.early = &lineup{queue: append(queue{w.place.numbered}, w.place.behind...), version: anyVersion, noted: w.place.noted, asOf: w.place.asOf}
 			w.place.unlisted = true
 			return nil
 		}
+		w.place.followed()
 		w.place.unwatch()
 		return nil
 	case <-w.place.ownChanged():
@@ -254,8 +254,7 @@ func (w *waiting) foundBefore(first numbered, position int) {
 func (w *waiting) report(is glimpse, first numbered, position int) {
 	w.guessed = is.first.name != first.name
 	w.first, w.position = first, position
-	rec, ours := decodeRecord(is.data)
-	busy := w.place.busyError(w.r.Name, is.first, rec, ours)
+	busy := w.place.busyError(w.r.Name, is.first, is.record, is.ours)
 	busy.Position = position
 	w.reason(busy)
 }
@@ -270,10 +269,9 @@ func (w *waiting) recent() (glimpse, bool) {
 // recent holder will do. The result is zero if the place is gone.
 func (w *waiting) holder(ctx context.Context, first numbered) (glimpse, error) {
 	seen, recent := w.recent()
-	is := glimpse{first: first, at: w.s.clock.Now()}
+	at, data := w.s.clock.Now(), w.place.data
 	switch {
 	case first.name == w.place.before.name && w.place.set != nil:
-		is.data = w.place.data
 	case recent && (seen.first.name == first.name || w.first.name == ""):
 		return seen, nil
 	default:
@@ -281,10 +279,9 @@ func (w *waiting) holder(ctx context.Context, first numbered) (glimpse, error) {
 		if err != nil || !ok {
 			return glimpse{}, err
 		}
-		is.data = n.Data
+		data = n.Data
 	}
-	w.s.busy.add(w.r.Name, first, is.data, is.at)
-	return is, nil
+	return w.s.busy.add(w.r.Name, first, data, at), nil
 }
 
 // granted makes a lease of the place. Its validity counts from the last proof that the

@@ -22,6 +22,8 @@ type watched struct {
 	// asOf is an instant at which the place that is watched was certainly there. So the waiter
 	// had no lease that could have been broken before.
 	asOf clock.Instant
+	// pending is a watch whose answer nobody has waited for, or nil.
+	pending *setting
 }
 
 // changed returns a channel that is closed when there is a change. Something is watched.
@@ -54,10 +56,22 @@ func (w *watched) ownHasChanged() bool {
 	}
 }
 
+// followed takes the queue that was listed as soon as the change was announced, if it was.
+func (p *place) followed() {
+	answers, asOf := p.set.Followed()
+	if answers == nil {
+		return
+	}
+	if p.early = earlyOf(answers, hasSeats(p.spec)); p.early != nil {
+		p.early.asOf, p.unlisted = asOf, false
+	}
+}
+
 func (w *watched) unwatch() {
 	w.set.Stop()
 	w.own.Stop()
-	w.set, w.own = nil, nil
+	w.pending.stop()
+	w.set, w.own, w.pending = nil, nil, nil
 }
 
 // watchFor returns a watch for the hurdle of a place in dir.
@@ -75,26 +89,58 @@ func (p *place) watch(ctx context.Context, q lineup, h hurdle) (again bool, err 
 	if p.set != nil && p.before == h && (p.own != nil || !next) {
 		return false, nil
 	}
+	w := p.pending
+	p.pending = nil
 	p.unwatch()
-	asOf := p.Proven()
-	of := watchFor(p.dir, h)
-	requests := append(make([]session.Request, 0, 2), of.Request())
-	var own *session.Watch
+	if w == nil || w.before != h || (w.own != nil) != next {
+		w.stop()
+		if w, err = p.sendWatch(ctx, h, next); err != nil {
+			return false, err
+		}
+	}
+	return p.takeWatch(ctx, w, q)
+}
+
+// setting is a watch whose request has left.
+type setting struct {
+	before hurdle
+	of     *session.Watch
+	own    *session.Watch // on the own place, or nil
+	asOf   clock.Instant  // a proof that the session lives, from before that
+	sent   *session.Batch
+}
+
+// stop ends the watch, if there is one.
+func (w *setting) stop() {
+	if w != nil {
+		w.of.Stop()
+		w.own.Stop()
+	}
+}
+
+// sendWatch asks for a watch. next has the own place watched as well, and the queue may be asked
+// for with then.
+func (p *place) sendWatch(ctx context.Context, h hurdle, next bool, then ...session.Request) (w *setting, err error) {
+	w = &setting{before: h, of: watchFor(p.dir, h), asOf: p.Proven()}
+	requests := append(make([]session.Request, 0, 3), w.of.Request())
 	if next {
-		own = session.WatchNode(p.path())
-		requests = append(requests, own.Request())
+		w.own = session.WatchNode(p.path())
+		requests = append(requests, w.own.Request())
+	} else {
+		w.of.Then(lineupRequests(p.dir, hasSeats(p.spec))...)
 	}
-	sent, err := p.Send(ctx, requests...)
+	w.sent, err = p.Send(ctx, append(requests, then...)...)
+	return w, err
+}
+
+// takeWatch waits for the answers to the request of a watch for the queue q.
+func (p *place) takeWatch(ctx context.Context, w *setting, q lineup) (again bool, err error) {
+	answers, err := w.sent.Wait(ctx)
 	if err != nil {
+		w.stop()
 		return false, err
 	}
-	answers, err := sent.Wait(ctx)
-	if err != nil {
-		of.Stop()
-		own.Stop()
-		return false, err
-	}
-	if again, err = p.watching(of, answers[0], q.queue, h); own == nil {
+	if again, err = p.watching(w.of, answers[0], q.queue, w.before); w.own == nil {
 		return again, err
 	}
 	_, ok, failed := answers[1].Node()
@@ -102,10 +148,15 @@ func (p *place) watch(ctx context.Context, q lineup, h hurdle) (again bool, err 
 		err = cmp.Or(err, failed)
 	}
 	if again || err != nil || !ok {
-		own.Stop()
+		if len(answers) > 2 { // the queue
+			if p.early = earlyOf(answers[2:], false); p.early != nil {
+				p.early.asOf = w.asOf
+			}
+		}
+		w.own.Stop()
 		return err == nil, err // if the own place is gone, the queue shows that
 	}
-	p.own, p.asOf = own, asOf
+	p.own, p.asOf = w.own, w.asOf
 	return false, nil
 }
 

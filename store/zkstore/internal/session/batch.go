@@ -25,17 +25,24 @@ func (ss *Session) Send(ctx context.Context, requests ...Request) (*Batch, error
 	if err != nil {
 		return nil, err
 	}
-	b := &Batch{session: ss, done: make(chan struct{})}
-	if b.answers = b.room[:]; len(requests) > len(b.room) {
-		b.answers = make([]Answer, len(requests))
+	b := newBatch(make(chan struct{}), len(requests))
+	b.session = ss
+	w.ask(b, requests)
+	return b, nil
+}
+
+// newBatch returns a batch of n requests that closes done.
+func newBatch(done chan struct{}, n int) *Batch {
+	b := &Batch{done: done}
+	if b.answers = b.room[:]; n > len(b.room) {
+		b.answers = make([]Answer, n)
 	}
-	b.answers = b.answers[:len(requests)]
-	b.left.Store(int32(len(requests)))
+	b.answers = b.answers[:n]
+	b.left.Store(int32(n))
 	for i := range b.answers {
 		b.answers[i].Err = zk.ErrConnectionClosed
 	}
-	w.ask(b, requests)
-	return b, nil
+	return b
 }
 
 // Wait waits for the answers. If the connection breaks before, the errors of those that

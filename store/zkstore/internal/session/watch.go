@@ -1,14 +1,21 @@
 package session
 
+import "github.com/leasehold-dev/leasehold/internal/clock"
+
 // Watch tells when a node changes, or has other children. It does so once. It is set on one
 // connection and ends with that: a waiter then looks, and sets another.
 type Watch struct {
-	// Over is closed at the change, or when the connection has broken.
+	// Over is closed at the change, or when the connection has broken. If requests follow the
+	// change, it is closed when they are answered.
 	Over chan struct{}
 	// Deleted is set, before Over is closed, if the change is the end of the node.
 	Deleted bool
 	path    string
 	ask     Request
+	then    []Request
+	// followed are the answers to then, once it has left. Session.Proven was proven when it left.
+	followed []Answer
+	proven   clock.Instant
 	// forget takes it out of the watches of its connection. It is nil until it is set.
 	forget func(*Watch)
 }
@@ -30,6 +37,17 @@ func newWatch(path string, ask Request) *Watch {
 	w.ask.watch = w
 	return w
 }
+
+// Then has requests sent as soon as the change is announced, and returns the watch. The goroutine
+// that reads the announcement sends them, so that the waiter is woken up once and not twice.
+func (w *Watch) Then(requests ...Request) *Watch {
+	w.then = requests
+	return w
+}
+
+// Followed returns the answers to the requests that followed the change, once Over is closed, and
+// what Session.Proven returned before they left. It returns no answers if no change was announced.
+func (w *Watch) Followed() ([]Answer, clock.Instant) { return w.followed, w.proven }
 
 // Request returns the request that sets the watch. It is sent once: a watch cannot be set again.
 func (w *Watch) Request() Request { return w.ask }

@@ -2,9 +2,13 @@ package session
 
 import (
 	"encoding/binary"
+	"errors"
 	"io"
 	"slices"
 	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
@@ -111,5 +115,66 @@ func TestRequestsOfWatches(t *testing.T) {
 		if of.Request().op != op || binary.BigEndian.Uint32(b) != 2 || string(b[4:6]) != "/a" || len(b) != 7 || b[6] != 1 {
 			t.Errorf("the request %d is %q, want %d with a watch", of.Request().op, b, op)
 		}
+	}
+}
+
+// Requests that follow a change leave when it is announced, and the watch ends with their answers.
+func TestRequestsFollowAChange(t *testing.T) {
+	s, w, server := watching(t)
+	of := WatchNode("/a").Then(List("/"), Read("/b"))
+	server.SetDeadline(time.Now().Add(time.Minute))
+	server.set(s, of)
+	other := announcementOf("/none") // for the library, which reads it in the end
+	read := make(chan error, 1)
+	go func() {
+		_, err := io.ReadFull(w, make([]byte, len(other)))
+		read <- err
+	}()
+	server.Write(announcementOf("/a"))
+	sent := make([]byte, 24+len(List("/").body)+len(Read("/b").body))
+	if _, err := io.ReadFull(server.Conn, sent); err != nil {
+		t.Fatal(err)
+	}
+	if ended(of) {
+		t.Error("the watch has ended before the requests are answered")
+	}
+	for _, request := range [][]byte{sent, sent[12+len(List("/").body):]} {
+		server.Write(packet(int32(binary.BigEndian.Uint32(request[4:])), int64(0), int32(-101)))
+	}
+	server.Write(other)
+	if err := <-read; err != nil || !ended(of) || !of.Deleted {
+		t.Fatalf("%v; over: %v, deleted: %v, want both", err, ended(of), of.Deleted)
+	}
+	if answers, _ := of.Followed(); len(answers) != 2 || !errors.Is(answers[0].Err, zk.ErrNoNode) || !errors.Is(answers[1].Err, zk.ErrNoNode) {
+		t.Errorf("the answers are %+v, want two", answers)
+	}
+}
+
+// If the connection breaks before the answers come, the watch ends, and the answers are lost. If
+// it breaks before the change is announced, there are none.
+func TestConnectionBreaksBeforeWhatFollows(t *testing.T) {
+	s, w, server := watching(t)
+	told, silent := WatchNode("/a").Then(List("/")), WatchNode("/b").Then(List("/"))
+	server.SetDeadline(time.Now().Add(time.Minute))
+	server.set(s, told)
+	server.set(s, silent)
+	read := make(chan error, 1)
+	go func() {
+		_, err := w.Read(make([]byte, 1))
+		read <- err
+	}()
+	server.Write(announcementOf("/a"))
+	if _, err := io.ReadFull(server.Conn, make([]byte, 12+len(List("/").body))); err != nil {
+		t.Fatal(err)
+	}
+	server.Close()
+	if err := <-read; err == nil || !ended(told) || !ended(silent) {
+		t.Fatalf("%v; over: %v and %v, want both", err, ended(told), ended(silent))
+	}
+	if answers, _ := told.Followed(); len(answers) != 1 || !Broken(answers[0].Err) {
+		t.Errorf("the answers to what followed are %+v, want a lost one", answers)
+	}
+	if answers, _ := silent.Followed(); answers != nil {
+		t.Errorf("the answers are %+v, want none: no change was announced", answers)
 	}
 }

@@ -375,7 +375,14 @@ func (w *wire) announced(event []byte) bool {
 	w.mu.Unlock()
 	for _, of := range told {
 		of.Deleted = what == eventDeleted
-		close(of.Over)
+		if len(of.then) == 0 {
+			close(of.Over)
+			continue
+		}
+		of.proven, _, _ = w.link.contacts(0)
+		b := newBatch(of.Over, len(of.then))
+		of.followed = b.answers
+		w.ask(b, of.then)
 	}
 	return len(told) > 0
 }
