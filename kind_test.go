@@ -244,7 +244,9 @@ func TestSharedLocksAreAskedForSideBySide(t *testing.T) {
 // attempt would only be refused. Once the lock was free, it makes an attempt first again.
 func TestContendedKindIsWaitedForAtOnce(t *testing.T) {
 	for _, of := range []func(*leasehold.Client) *leasehold.Lock{
-		func(c *leasehold.Client) *leasehold.Lock { return c.Semaphore("a", 2).With(leasehold.LockOptions{Weight: 2}) },
+		func(c *leasehold.Client) *leasehold.Lock {
+			return c.Semaphore("a", 2).With(leasehold.LockOptions{Weight: 2})
+		},
 		func(c *leasehold.Client) *leasehold.Lock { return c.RW("a").Write() },
 	} {
 		inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {

@@ -219,8 +219,33 @@ func (b *ballot[P]) Receive(node, tag int, ans Reply) {
 	if ans.Kind == quorum.Yes {
 		b.lowest = min(b.lowest, ans.Token)
 	}
-	b.k.released(b.leaves, node, ans.Kind)
+	b.leftLocked(node, ans.Kind)
 	b.applyLocked(tag, quorum.Event{Kind: ans.Kind, Node: node, Numbers: ans.Numbers}, at)
+}
+
+// leftLocked notes how a node has answered the release of a lease that was waited for. If it is
+// unknown whether the node has released the lease, and it has pushed a grant meanwhile, the
+// grant is released again.
+func (b *ballot[P]) leftLocked(node int, kind quorum.Kind) {
+	if b.leaves == nil {
+		return
+	}
+	if late := b.k.waiters.released(b.leaves, node); late && (kind == quorum.Unknown || kind == quorum.Unsent) {
+		decline(b.k, node, b.leaves.r)
+	}
+}
+
+// decline releases what a node has granted to an owner that has left. The release leaves a
+// tombstone, since other requests of that owner may still arrive.
+func decline[P any](k *Driver[P], node int, r store.Lease) {
+	if !declineUnwanted {
+		return
+	}
+	q := Question{Op: quorum.Release, Lease: r, Tombstone: true, Renewed: true}
+	c := Call[P]{Payload: payloadOf(k, q), Timeout: k.NodeTimeout(r.TTL), To: ignored{}}
+	if err := k.Nodes[node].Put(c); err != nil {
+		k.Logger.Debug("cannot release a grant to a waiter that has left; it ends by its TTL", "lock", r.Name, "node", k.Nodes[node].Addr(), "err", err)
+	}
 }
 
 // noteLocked keeps the report of a node about a lease.

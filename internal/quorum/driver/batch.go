@@ -78,7 +78,7 @@ func (b *ballot[P]) putLocked(node int, p batch[P], more bool) {
 		b.users++
 		return
 	}
-	b.k.released(b.leaves, node, quorum.Unsent)
+	b.leftLocked(node, quorum.Unsent)
 	now := b.k.Clock.Now()
 	for i := p.first; i < p.first+p.n; i++ {
 		b.noteLocked(i, node, PutOutcome(err))

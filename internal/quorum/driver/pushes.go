@@ -84,7 +84,7 @@ func askAgain[P any](k *Driver[P], node int, owner string) (waits bool) {
 
 // releaseUnwanted releases what a node has granted to owner, or reserved for it, if that
 // owner has left. The node then serves the next waiter in its queue. If the release of the
-// lease is on its way to the node, nothing else is needed; see released. If owner holds the
+// lease is on its way to the node, nothing else is needed; see ballot.leftLocked. If owner holds the
 // lease, releaseUnwanted returns the name of the lock, and only has the node raise its
 // counter, which is at token, as raiseLocked does; 0: it granted nothing.
 func (k *Driver[P]) releaseUnwanted(node int, owner string, token uint64) (held string) {
@@ -104,7 +104,7 @@ func (k *Driver[P]) releaseUnwanted(node int, owner string, token uint64) (held 
 	switch {
 	case onItsWay:
 	case !holds:
-		k.decline(node, r)
+		decline(k, node, r)
 	case token > 0 && token < last:
 		c := Call[P]{Payload: payloadOf(k, Question{Op: quorum.Confirm, Lease: r, Token: last}), Timeout: k.NodeTimeout(r.TTL), To: ignored{}}
 		k.Nodes[node].Put(c)
@@ -113,29 +113,4 @@ func (k *Driver[P]) releaseUnwanted(node int, owner string, token uint64) (held 
 		held = r.Name
 	}
 	return held
-}
-
-// decline releases what a node has granted to an owner that has left. The release leaves a
-// tombstone, since other requests of that owner may still arrive.
-func (k *Driver[P]) decline(node int, r store.Lease) {
-	if !declineUnwanted {
-		return
-	}
-	q := Question{Op: quorum.Release, Lease: r, Tombstone: true, Renewed: true}
-	c := Call[P]{Payload: payloadOf(k, q), Timeout: k.NodeTimeout(r.TTL), To: ignored{}}
-	if err := k.Nodes[node].Put(c); err != nil {
-		k.Logger.Debug("cannot release a grant to a waiter that has left; it ends by its TTL", "lock", r.Name, "node", k.Nodes[node].Addr(), "err", err)
-	}
-}
-
-// released notes how a node has answered the release of a lease that was waited for. d may
-// be nil. If it is unknown whether the node has released the lease, and it has pushed a grant
-// meanwhile, the grant is released again.
-func (k *Driver[P]) released(d *departure, node int, kind quorum.Kind) {
-	if d == nil {
-		return
-	}
-	if late := k.waiters.released(d, node); late && (kind == quorum.Unknown || kind == quorum.Unsent) {
-		k.decline(node, d.r)
-	}
 }
