@@ -4,7 +4,6 @@ import (
 	"context"
 	"math/rand/v2"
 
-	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -19,15 +18,20 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 	}
 	s.examineAgain(ctx)
 	s.sweepSometimes(ctx)
-	var sent clock.Instant
-	var a answer
-	var maybe bool
 	q := request{Lease: r.Lease, spare: r.Spare, durable: durable(r.Require)}
-	byKind, err := q.ask(func(st statement, scan scanner, args []any) (again bool, err error) {
-		a, sent = answer{}, s.clock.Now()
-		maybe, err = s.call(ctx, st, func(r row) error { return scan(&a, r) }, args...)
-		return a.verdict == otherKind || a.verdict == nowMutex, err
-	}, s.calls)
+	sent := s.clock.Now()
+	o := s.together(ctx, step{lease: r.Lease, spare: r.Spare, durable: q.durable})
+	defer s.apart(o)
+	a, maybe, err := o.answer, o.maybe, o.err
+	byKind := false
+	if !o.answered {
+		byKind, err = q.ask(func(st statement, scan scanner, args []any) (again bool, err error) {
+			a, sent = answer{}, s.clock.Now()
+			maybe, err = s.call(ctx, st, func(r row) error { return scan(&a, r) }, args...)
+			return a.verdict == otherKind || a.verdict == nowMutex, err
+		}, s.calls)
+		maybe = maybe || o.maybe
+	}
 	if err != nil {
 		if maybe {
 			undo{s, r.Lease, byKind, true}.start(ctx)

@@ -19,12 +19,13 @@ var errLimit = errors.New("time limit")
 
 // caller calls procedures of the database.
 type caller struct {
-	pool   *pool
-	engine engine
-	o      Options
-	calls  calls
-	gate   *gate.Gate
-	seats  *seats
+	pool    *pool
+	engine  engine
+	o       Options
+	calls   calls
+	gate    *gate.Gate
+	seats   *seats
+	batches batches
 
 	// explicit is set if transactions do not start at READ COMMITTED, so that every
 	// call has to be put into a transaction that does.
@@ -61,16 +62,11 @@ func (c *caller) callNow(ctx context.Context, query statement, each func(row) er
 		}
 		unsure, err := c.callOn(ctx, conn, query, each, args...)
 		maybe = maybe || unsure
+		c.putBack(conn, err)
 		if err == nil {
-			conn.Close()
 			return maybe, nil
 		}
 		fault := c.engine.fault(err)
-		if fault.unusable {
-			discard(conn)
-		} else {
-			conn.Close()
-		}
 		if !fault.again || !pause(ctx, try) {
 			if last != nil && ctx.Err() != nil && fault.code == "" {
 				err = last
@@ -83,6 +79,16 @@ func (c *caller) callNow(ctx context.Context, query statement, each func(row) er
 			c.pool.revert()
 		}
 	}
+}
+
+// putBack gives a connection back to the pool after a call with that result, unless it is
+// unusable.
+func (c *caller) putBack(conn *sql.Conn, err error) {
+	if err != nil && c.engine.fault(err).unusable {
+		discard(conn)
+		return
+	}
+	conn.Close()
 }
 
 // callOn calls a procedure once on one connection.

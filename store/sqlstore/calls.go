@@ -5,6 +5,8 @@ type calls struct {
 	ask, await, release, rejoin, renew, takeSignal, reserve, breakLease, inspect, list, hold, sweep statement
 	// These are for locks of other kinds than a mutex.
 	askKind, awaitKind, releaseKind, renewKind, reserveKind, downgrade, resize statement
+	// batch is nil if the dialect has no such procedure.
+	batch statement
 }
 
 func callsIn(e engine, schema string) calls {
@@ -12,7 +14,7 @@ func callsIn(e engine, schema string) calls {
 	const kindAnswer = "verdict, token, spare, slot, ends_in, owner, meta, position, lim, shared, refreshed, at"
 	const lease = "owner, meta, token, ends_in, lim, shared, weight, slot, held_for, broken"
 	call := func(name, columns string, args int) statement { return e.procedure(schema, name, columns, args) }
-	return calls{
+	all := calls{
 		ask:        call("ask", answer, 10),
 		await:      call("await", answer, 5),
 		release:    call("release", "done, at, session", 7),
@@ -34,4 +36,8 @@ func callsIn(e engine, schema string) calls {
 		downgrade:   call("downgrade", "held, token, slot, at", 4),
 		resize:      call("resize", kindAnswer, 3),
 	}
+	if e.batches() {
+		all.batch = call("batch", "step, verdict, token, spare, ends_in, owner, meta, at", 8)
+	}
+	return all
 }

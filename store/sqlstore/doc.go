@@ -7,7 +7,8 @@
 // The package uses database/sql and imports no driver. Install the procedures once
 // with Install, or with "leasehold schema" or a migration tool that runs Script. Each
 // step of a lock is then one call of a procedure: one round trip and one transaction.
-// No transaction stays open between calls, and no row stays locked.
+// No transaction stays open between calls, and no row stays locked. In PostgreSQL, requests
+// and releases of mutexes that are made while others are under way go together in one call.
 //
 // The store keeps locks of every kind. A mutex has procedures of its own, so that the
 // other kinds cost it nothing.

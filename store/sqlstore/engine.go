@@ -11,6 +11,8 @@ type engine interface {
 	// procedure returns the call of a procedure, for its columns and with that many
 	// arguments.
 	procedure(schema, name, columns string, args int) statement
+	// batches reports whether there is a procedure that makes many steps.
+	batches() bool
 	// begin begins a transaction at READ COMMITTED.
 	begin() []string
 	// session selects the number of the session.

@@ -36,6 +36,8 @@ func (mysql) name() string { return "MySQL" }
 
 func (mysql) id() string { return "mysql" }
 
+func (mysql) batches() bool { return false }
+
 func (mysql) begin() []string {
 	return []string{"SET TRANSACTION ISOLATION LEVEL READ COMMITTED", "START TRANSACTION"}
 }

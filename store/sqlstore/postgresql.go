@@ -25,12 +25,17 @@ var pgKinds string
 //go:embed postgresql/procedures.sql
 var pgProcedures string
 
+//go:embed postgresql/batch.sql
+var pgBatch string
+
 //go:embed postgresql/end.sql
 var pgEnd string
 
 func (postgresql) name() string { return "PostgreSQL" }
 
 func (postgresql) id() string { return "postgresql" }
+
+func (postgresql) batches() bool { return true }
 
 func (postgresql) begin() []string { return []string{"BEGIN ISOLATION LEVEL READ COMMITTED"} }
 
@@ -62,12 +67,12 @@ func (postgresql) procedure(schema, name, columns string, args int) statement {
 }
 
 func (postgresql) script() string {
-	return pgBegin + "\n" + pgTables + "\n" + pgSteps + "\n" + pgKinds + "\n" + pgProcedures + "\n" + pgEnd
+	return pgBegin + "\n" + pgTables + "\n" + pgSteps + "\n" + pgKinds + "\n" + pgProcedures + "\n" + pgBatch + "\n" + pgEnd
 }
 
 // called are the procedures that a store calls.
 var called = []string{"ask", "await", "release", "release_and_rejoin", "renew", "take_signal", "reserve", "break_lease", "inspect", "list", "hold", "sweep", "server",
-	"ask_kind", "await_kind", "release_kind", "renew_kind", "reserve_kind", "downgrade", "resize"}
+	"ask_kind", "await_kind", "release_kind", "renew_kind", "reserve_kind", "downgrade", "resize", "batch"}
 
 func (postgresql) grants(schema, role string) ([]string, error) {
 	role = `"` + strings.ReplaceAll(role, `"`, `""`) + `"`

@@ -61,12 +61,20 @@ func (s *Store) releaseMutex(ctx context.Context, r store.ReleaseRequest) (done,
 		if ctx.Err() != nil {
 			return false, maybe, err
 		}
+	} else if tombstone == 0 {
+		o := s.together(ctx, step{lease: l, release: true})
+		defer s.apart(o)
+		if o.answered {
+			return o.err == nil, o.maybe, o.err
+		}
+		maybe = o.maybe
 	}
 	// The session may have been lost long ago, and the lease is as it was; or a call or try
 	// before the last one ended the lease.
 	was := maybe
 	maybe, err = s.call(ctx, s.calls.release, scan, []byte(l.Name), l.Owner, l.Attempt, r.Undo, tombstone, r.Renewed, int64(0))
-	return done || (was || maybe) && err == nil, maybe, err
+	maybe = maybe || was
+	return done || maybe && err == nil, maybe, err
 }
 
 // tombstoneOf returns how long the owner of a released lease is refused.

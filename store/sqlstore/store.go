@@ -82,7 +82,7 @@ func newStore(p *pool, d Dialect, o *Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		caller: caller{pool: p, engine: e, o: checked, calls: callsIn(e, checked.Schema), gate: gate.New()},
+		caller: caller{pool: p, engine: e, o: checked, calls: callsIn(e, checked.Schema), gate: gate.New(), batches: newBatches()},
 		node:   e.name(),
 		clock:  clock.System(),
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/store"
@@ -264,7 +265,7 @@ func TestCallsIgnoreTheSearchPath(t *testing.T) {
 	function("current_setting", "text", "pg_catalog.text")
 	function("set_config", "text, text, boolean", "pg_catalog.text")
 	function("pg_backend_pid", "", "integer")
-	for i, operands := range []string{"bytea bytea", "bigint bigint", "bigint integer", "text text", "numeric integer", "numeric numeric"} {
+	for i, operands := range []string{"bytea bytea", "bigint bigint", "bigint integer", "text text", "tid tid", "integer bigint", "numeric integer", "numeric numeric"} {
 		left, right, _ := strings.Cut(operands, " ")
 		for j, operator := range []string{"=", "<>", "<", "<=", ">", ">=", "+", "-", "*"} {
 			returns := "boolean"
@@ -301,6 +302,22 @@ func TestCallsIgnoreTheSearchPath(t *testing.T) {
 		last.granted(t)
 		mustRelease(t, s, next)
 		mustGet(t, s, "another")
+	}
+	postgres.exec(t, postgres.handle(t), schema, `UPDATE S.locks SET waited = 0`)
+	p := &procedures{on: postgres, db: postgres.handle(t, path, postgres.direct[0]), schema: schema}
+	for i, steps := range [][]batchStep{
+		{{lock: "x", owner: "o", ttl: time.Minute}, {lock: "another", owner: "o", ttl: time.Minute}},
+		{{lock: "x", owner: "o", release: true}, {lock: "another", owner: "next", ttl: time.Minute}},
+	} {
+		got, err := p.batch(steps)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n, want := range [][]string{{"granted", "granted"}, {"released", "busy"}}[i] {
+			if got[n].verdict != want {
+				t.Errorf("step %d of batch %d: %+v, want verdict %q", n+1, i+1, got[n], want)
+			}
+		}
 	}
 }
 

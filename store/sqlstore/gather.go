@@ -1,0 +1,71 @@
+package sqlstore
+
+import "slices"
+
+const (
+	// mostAlone is how many steps are made alone at once before others go together. A few
+	// goroutines then have what they had without batches, which cost more than few steps.
+	mostAlone = 4
+	// mostSteps is how many steps go together: the server compares each step with each row.
+	mostSteps = 32
+)
+
+// gathering decides which steps go to the server together: those that queue while batches are
+// under way. Steps queue only behind batches, since these wait for no lock. A step that is
+// made alone may wait long, for a transaction that relies on the lease.
+type gathering[S comparable] struct {
+	most    int // how many goroutines send batches at once
+	senders int
+	alone   int  // steps that are being made alone
+	busy    bool // the last batch had several steps
+	queue   []S
+}
+
+// goesAlone reports whether a step is made alone, at once. Then left follows.
+func (g *gathering[S]) goesAlone() bool {
+	if g.busy || g.alone == mostAlone || g.senders > 0 {
+		return false
+	}
+	g.alone++
+	return true
+}
+
+// add adds a step to the queue. It reports whether a goroutine has to start to send batches.
+func (g *gathering[S]) add(s S) (start bool) {
+	g.queue = append(g.queue, s)
+	if g.senders == g.most {
+		return false
+	}
+	g.senders++
+	return true
+}
+
+// left ends a step that was made alone.
+func (g *gathering[S]) left() { g.alone-- }
+
+// more reports whether the goroutine that asks has another batch to send. If not, it ends.
+func (g *gathering[S]) more() bool {
+	if len(g.queue) == 0 {
+		g.senders--
+		return false
+	}
+	return true
+}
+
+// take takes the steps of a batch from the queue.
+func (g *gathering[S]) take() []S {
+	n := min(len(g.queue), mostSteps)
+	g.busy = n > 1
+	batch := g.queue[:n:n]
+	g.queue = g.queue[n:]
+	return batch
+}
+
+// withdraw takes a step out of the queue. It reports whether the step was there.
+func (g *gathering[S]) withdraw(s S) bool {
+	i := slices.Index(g.queue, s)
+	if i >= 0 {
+		g.queue = slices.Delete(g.queue, i, i+1)
+	}
+	return i >= 0
+}
