@@ -8,8 +8,8 @@ const (
 	apartFor = 32
 )
 
-// prospects says whether a batch is likely to make a step. It leaves steps of locks that are
-// waited for, and requests for locks that are new.
+// prospects reports whether a batch is likely to make a step. A batch makes no step of a lock that
+// has waiters, and no request for a new lock.
 type prospects struct {
 	// known has the locks that this process released lately, and how many of the next steps
 	// of each are made alone.
