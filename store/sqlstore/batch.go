@@ -14,9 +14,6 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// released is the verdict of a release in a batch.
-const released = "released"
-
 // step is a request for a mutex, or a release, that others can go to the server with.
 type step struct {
 	lease   store.Lease
