@@ -19,6 +19,11 @@ func TestQueueFollowsTheRule(t *testing.T) {
 	everywhere(t, func(t *testing.T, on *bed) {
 		t.Parallel()
 		p := newProcedures(t, on, nil)
+		for _, steps := range queueStories {
+			if err := p.line(steps); err != nil {
+				t.Error(err)
+			}
+		}
 		steps := queueSteps(1, 25)
 		rapid.Check(t, func(t *rapid.T) {
 			if err := p.line(steps.Draw(t, "steps")); err != nil {
@@ -46,6 +51,19 @@ func queueSteps(least, most int) *rapid.Generator[[]queueStep] {
 		}
 	})
 	return rapid.SliceOfN(one, least, most)
+}
+
+// queueStories has steps that random lists seldom have in this order.
+var queueStories = [][]queueStep{
+	// A lease that is over is not released, also if somebody waits.
+	{{op: "try", d: short}, {op: "wait", owner: 1, d: long}, {op: "pass", d: 2 * short}, {op: "release"}},
+	{{op: "try", d: short}, {op: "wait", owner: 1, d: long}, {op: "pass", d: 2 * short}, {op: "rejoin", d: long}},
+	// The room of a waiter that barges is left, and the next waiter is still before others.
+	{{op: "try", d: short}, {op: "wait", owner: 1, d: long, barge: true}, {op: "wait", owner: 2, d: long}, {op: "pass", d: 2 * short}, {op: "wait", owner: 3, d: long}},
+	// Somebody waits for a free lock, since a waiter that barges made no use of it.
+	{{op: "try", d: long}, {op: "wait", owner: 1, d: short, barge: true}, {op: "wait", owner: 2, d: long}, {op: "release"}, {op: "pass", d: 2 * short}, {op: "try", owner: 3, d: long}},
+	// A look refreshes a place.
+	{{op: "try", d: long}, {op: "wait", owner: 1, d: short}, {op: "pass", d: short / 2}, {op: "look", owner: 1, d: short}},
 }
 
 // line takes the procedures and the rule through the steps, and returns the first
