@@ -104,7 +104,7 @@ func (w *waiting) run(ctx context.Context) (store.Grant, error) {
 			return store.Grant{}, err
 		}
 		err = w.s.refused(ctx, "wait for", w.r.Name, false, err)
-		if ctx.Err() != nil || !passing(err) {
+		if !passing(err) {
 			return store.Grant{}, err
 		}
 		w.trouble++

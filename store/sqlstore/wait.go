@@ -96,7 +96,7 @@ func (w *waiting) run(ctx context.Context) (store.Grant, error) {
 		}
 		switch {
 		case err == nil: // the place is gone
-		case ctx.Err() != nil || !passing(err):
+		case !passing(err):
 			return store.Grant{}, err
 		default:
 			w.reason(err)

@@ -63,3 +63,40 @@ func TestWaiterSitsBeforeAPause(t *testing.T) {
 		}
 	})
 }
+
+// endingEngine ends a context when it has been asked so many times what an error means.
+type endingEngine struct {
+	engine
+	asked *int
+	after int
+	end   func()
+}
+
+func (e endingEngine) fault(err error) fault {
+	if *e.asked++; *e.asked == e.after {
+		e.end()
+	}
+	return e.engine.fault(err)
+}
+
+// A waiter whose context ends returns the error of the context, at whatever moment that is. The
+// server may have told it of a conflict just before.
+func TestEndOfContextWinsOverConflicts(t *testing.T) {
+	const moments = 60 // a few requests, with a few tries each
+	for after := range moments {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, end := context.WithCancel(t.Context())
+			defer end()
+			server := &recorder{answer: func(context.Context) error { return errors.New("Error 1213 (40001): Deadlock found") }}
+			db := sql.OpenDB(server)
+			defer db.Close()
+			s := &Store{clock: clock.System(), caller: caller{pool: &pool{db: db}, o: Options{Timeout: 5 * time.Millisecond}}}
+			s.engine = endingEngine{mysql{}, new(int), after + 1, end}
+			s.seats, s.calls = &seats{s: &s.caller}, calls{ask: plain("ask")}
+			w := &waiting{s: s, reason: func(error) {}, pace: pace{ttl: time.Minute}}
+			if _, err := w.run(ctx); !errors.Is(err, context.Canceled) {
+				t.Errorf("the context ended when the store had looked at %d errors: got %v, want %v", after, err, context.Canceled)
+			}
+		})
+	}
+}
