@@ -24,7 +24,7 @@ RETURNS TABLE (
 LANGUAGE plpgsql SECURITY DEFINER
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET plan_cache_mode = force_generic_plan
 AS $$
-DECLARE setting pg_catalog.text; granted bigint; mine pg_catalog.tid[];
+DECLARE setting pg_catalog.text; granted bigint; mine pg_catalog.tid[]; -- the rows of the steps, locked
   ended pg_catalog.bytea[] := pg_catalog.string_to_array(p_ended, ' ')::pg_catalog.bytea[];
   asked pg_catalog.bytea[] := pg_catalog.string_to_array(p_names, ' ')::pg_catalog.bytea[];
   owners pg_catalog.text[] := pg_catalog.string_to_array(p_owners, ' ');
@@ -33,27 +33,27 @@ BEGIN
     RAISE EXCEPTION 'a lock needs a transaction at isolation level READ COMMITTED' USING ERRCODE = 'LH001';
   END IF;
   setting := @schema@.commits(p_durable);
-  mine := ARRAY(SELECT l.ctid FROM @schema@.locks l WHERE l.name OPERATOR(pg_catalog.=) ANY (ended OPERATOR(pg_catalog.||) asked) ORDER BY l.name FOR UPDATE SKIP LOCKED);
+  mine := ARRAY(SELECT (SELECT r.ctid FROM @schema@.locks r WHERE r.name OPERATOR(pg_catalog.||) '' OPERATOR(pg_catalog.=) s.name ORDER BY r.era DESC LIMIT 1 FOR UPDATE SKIP LOCKED)
+    FROM pg_catalog.unnest(ended OPERATOR(pg_catalog.||) asked) WITH ORDINALITY s (name, n) ORDER BY s.n);
   at := @schema@.clock();
   RETURN QUERY UPDATE @schema@.locks l SET owner = NULL, ends = batch.at, signal = 0
-    FROM ROWS FROM (pg_catalog.unnest(ended), pg_catalog.unnest(pg_catalog.string_to_array(p_ended_owners, ' '))) WITH ORDINALITY s (name, owner, n)
-    WHERE l.name OPERATOR(pg_catalog.=) s.name AND l.ctid OPERATOR(pg_catalog.=) ANY (mine)
-      AND l.owner OPERATOR(pg_catalog.=) s.owner AND l.ends OPERATOR(pg_catalog.>) batch.at AND NOT l.line
+    FROM ROWS FROM (pg_catalog.unnest(mine), pg_catalog.unnest(pg_catalog.string_to_array(p_ended_owners, ' '))) WITH ORDINALITY s (mine, owner, n)
+    WHERE l.ctid OPERATOR(pg_catalog.=) s.mine AND l.owner OPERATOR(pg_catalog.=) s.owner AND l.ends OPERATOR(pg_catalog.>) batch.at AND NOT l.line
     RETURNING s.n, 'released'::pg_catalog.text, NULL::bigint, 0, NULL::bigint, NULL::pg_catalog.text, NULL::pg_catalog.bytea, batch.at;
   IF p_names OPERATOR(pg_catalog.=) '' THEN RETURN; END IF;
   RETURN QUERY UPDATE @schema@.locks l SET owner = s.owner, made = '', meta = s.meta, ends = batch.at OPERATOR(pg_catalog.+) s.ttl, signal = 0,
+      era = @schema@.next_era(l.era, batch.at),
       granted = batch.at, spare = @schema@.spare_tokens(batch.at, s.spare, batch.at), token = batch.at OPERATOR(pg_catalog.+) @schema@.spare_tokens(batch.at, s.spare, batch.at)
-    FROM ROWS FROM (pg_catalog.unnest(asked), pg_catalog.unnest(owners), pg_catalog.unnest(pg_catalog.string_to_array(p_metas, ' ')::pg_catalog.bytea[]),
-      pg_catalog.unnest(pg_catalog.string_to_array(p_ttls, ' ')::bigint[]), pg_catalog.unnest(pg_catalog.string_to_array(p_spares, ' ')::integer[])) WITH ORDINALITY s (name, owner, meta, ttl, spare, n)
-    WHERE l.name OPERATOR(pg_catalog.=) s.name AND l.ctid OPERATOR(pg_catalog.=) ANY (mine)
-      AND @schema@.is_idle(l.owner, l.line, l.buried, l.waited, l.token, batch.at)
+    FROM ROWS FROM (pg_catalog.unnest(mine[pg_catalog.cardinality(ended) OPERATOR(pg_catalog.+) 1:]), pg_catalog.unnest(owners), pg_catalog.unnest(pg_catalog.string_to_array(p_metas, ' ')::pg_catalog.bytea[]),
+      pg_catalog.unnest(pg_catalog.string_to_array(p_ttls, ' ')::bigint[]), pg_catalog.unnest(pg_catalog.string_to_array(p_spares, ' ')::integer[])) WITH ORDINALITY s (mine, owner, meta, ttl, spare, n)
+    WHERE l.ctid OPERATOR(pg_catalog.=) s.mine AND @schema@.is_idle(l.owner, l.line, l.buried, l.waited, l.token, batch.at)
     RETURNING pg_catalog.cardinality(ended) OPERATOR(pg_catalog.+) s.n, 'granted'::pg_catalog.text, l.granted, l.spare, s.ttl, NULL::pg_catalog.text, NULL::pg_catalog.bytea, batch.at;
   GET DIAGNOSTICS granted = ROW_COUNT;
   IF granted OPERATOR(pg_catalog.=) pg_catalog.cardinality(asked) THEN RETURN; END IF;
   -- This changes nothing, so it needs no row to be locked.
   RETURN QUERY SELECT pg_catalog.cardinality(ended) OPERATOR(pg_catalog.+) s.n, 'busy'::pg_catalog.text, NULL::bigint, 0, l.ends OPERATOR(pg_catalog.-) batch.at, l.owner, l.meta, batch.at
     FROM ROWS FROM (pg_catalog.unnest(asked), pg_catalog.unnest(owners)) WITH ORDINALITY s (name, owner, n)
-      JOIN @schema@.locks l ON l.name OPERATOR(pg_catalog.=) s.name
+      CROSS JOIN LATERAL (SELECT * FROM @schema@.locks r WHERE r.name OPERATOR(pg_catalog.||) '' OPERATOR(pg_catalog.=) s.name ORDER BY r.era DESC LIMIT 1) l
     WHERE l.owner OPERATOR(pg_catalog.<>) s.owner AND l.owner OPERATOR(pg_catalog.<>) '' AND l.ends OPERATOR(pg_catalog.>) batch.at
       AND NOT l.line AND l.buried OPERATOR(pg_catalog.<=) batch.at;
 END $$;

@@ -35,7 +35,7 @@ BEGIN
     ALTER TABLE @schema@.locks SET (vacuum_truncate = off);
     ALTER TABLE @schema@.places SET (vacuum_truncate = off);
   END IF;
-  IF is_there < 5 THEN
-    ALTER TABLE @schema@.locks ADD COLUMN IF NOT EXISTS served bigint NOT NULL DEFAULT 0;
+  IF is_there < 7 THEN
+    ALTER TABLE @schema@.locks ADD COLUMN IF NOT EXISTS served bigint NOT NULL DEFAULT 0, ADD COLUMN IF NOT EXISTS era bigint NOT NULL DEFAULT 0;
   END IF;
 END $$;

@@ -128,7 +128,7 @@ BEGIN
     END IF;
     INSERT INTO places (name, owner, attempt, meta, spare, barge, durable, ends, signal)
     SELECT name, owner, attempt, meta, spare, barge, durable, ends, 0 FROM waits WHERE name = l.name ORDER BY seq;
-    l.line := FOUND; l.owner := NULL; l.lim := NULL; l.ends := at;
+    l.line := FOUND; l.served := 0; l.owner := NULL; l.lim := NULL; l.ends := at;
     DELETE FROM waits WHERE name = l.name;
   END IF;
   IF NOT barges THEN l := settled(l, at, ''); END IF;
@@ -144,8 +144,8 @@ BEGIN
     l.made := ''; l.meta := NULL; l.granted := NULL; l.spare := NULL; l.signal := 0; l.line := false;
   END IF;
   UPDATE locks SET token = l.token, owner = l.owner, made = l.made, meta = l.meta, granted = l.granted, spare = l.spare,
-    ends = l.ends, signal = l.signal, line = l.line, buried = l.buried, waited = l.waited, lim = l.lim, shared = l.shared
-  WHERE name = l.name;
+    ends = l.ends, signal = l.signal, line = l.line, buried = l.buried, waited = l.waited, lim = l.lim, shared = l.shared, served = l.served, era = next_era(l.era, clock())
+  WHERE ctid = (SELECT r.ctid FROM locks r WHERE r.name || '' = l.name ORDER BY r.era DESC LIMIT 1);
 END $$;
 
 -- blocked fills in who is in the way: the lease that ends first or, without leases, the
@@ -278,7 +278,7 @@ BEGIN
   a.spare := 0; a.position := 0; a.refreshed := false;
   FOR try IN 1..2 LOOP
     IF try = 1 THEN
-      SELECT * INTO l FROM locks WHERE name = p_name;
+      SELECT * INTO l FROM locks WHERE name || '' = p_name ORDER BY era DESC LIMIT 1;
       a.at := clock();
     ELSE
       l := opened(p_name, false);
@@ -361,7 +361,7 @@ BEGIN
       UPDATE holds SET ends = greatest(ends, at + ttls[i]::bigint) WHERE name = l.name AND owner = owners[i] AND ends > at AND NOT broken RETURNING ends INTO until;
       IF FOUND THEN
         result[i] := 't';
-        UPDATE locks SET ends = greatest(ends, until) WHERE name = l.name;
+        UPDATE locks SET ends = greatest(ends, until) WHERE ctid = (SELECT r.ctid FROM locks r WHERE r.name || '' = l.name ORDER BY r.era DESC LIMIT 1);
       END IF;
     END IF;
   END LOOP;
@@ -385,7 +385,7 @@ BEGIN
   IF NOT held THEN RETURN; END IF;
   token := greatest(greatest(l.token, p_above) + 1, at);
   count := least(p_count::bigint, greatest(1, at + 1000001 - token))::integer;
-  UPDATE locks SET token = reserve_kind.token + reserve_kind.count - 1 WHERE name = p_name;
+  UPDATE locks SET token = reserve_kind.token + reserve_kind.count - 1 WHERE ctid = (SELECT r.ctid FROM locks r WHERE r.name || '' = p_name ORDER BY r.era DESC LIMIT 1);
 END $$;
 
 -- downgrade makes the writer of a read-write lock a reader, and admits the readers that

@@ -33,11 +33,11 @@ BEGIN
   a.verdict := 'busy'; a.ahead := 0; a.position := 0;
   a.owner := l.owner; a.meta := l.meta; a.ends_in := l.ends - at;
   IF mine IS NOT NULL THEN
-    SELECT count(*) INTO a.position FROM places WHERE name = l.name AND seq <= mine AND ends > at;
+    SELECT count(*) INTO a.position FROM places WHERE name = l.name AND seq <= mine AND seq > l.served AND ends > at;
     a.ahead := signal_before(l, mine, at);
   END IF;
   IF l.owner IS NULL THEN -- the lock is free for a waiter that barges
-    SELECT * INTO before FROM places WHERE name = l.name AND owner <> p_owner AND ends > at ORDER BY seq LIMIT 1;
+    SELECT * INTO before FROM places WHERE name = l.name AND seq > l.served AND owner <> p_owner AND ends > at ORDER BY seq LIMIT 1;
     a.owner := before.owner; a.meta := before.meta; a.ends_in := before.ends - at;
   END IF;
   RETURN a;
@@ -52,7 +52,7 @@ DECLARE l locks; a answer; strong boolean; had_line boolean; mine bigint; alive 
 BEGIN
   a.session := pg_backend_pid(); a.refreshed := false; a.waited := false;
   a.spare := 0;
-  SELECT * INTO l FROM locks WHERE name = p_name;
+  SELECT * INTO l FROM locks WHERE name || '' = p_name ORDER BY era DESC LIMIT 1;
   a.at := clock();
   IF l.owner = '' AND l.ends > a.at THEN a.verdict := 'kind'; RETURN a; END IF;
   strong := l.owner IS NULL OR l.owner = p_owner OR l.ends <= a.at;
@@ -90,7 +90,7 @@ BEGIN
   END IF;
 
   IF l.owner IS NULL AND (p_barge OR NOT p_wait OR NOT l.line OR NOT EXISTS (
-      SELECT FROM places p WHERE p.name = p_name AND p.owner <> p_owner AND p.ends > a.at AND p.seq <
+      SELECT FROM places p WHERE p.name = p_name AND p.seq > l.served AND p.owner <> p_owner AND p.ends > a.at AND p.seq <
         coalesce((SELECT q.seq FROM places q WHERE q.name = p_name AND q.owner = p_owner), 9223372036854775807))) THEN
     IF l.line THEN DELETE FROM places WHERE name = p_name AND owner = p_owner; END IF;
     l := drawn(l, p_spare, a.at);
@@ -113,7 +113,8 @@ BEGIN
       INSERT INTO places (name, owner, attempt, meta, spare, barge, durable, ends, signal)
       VALUES (p_name, p_owner, p_attempt, p_meta, p_spare, p_barge, p_durable, a.at + p_ttl, p_signal) RETURNING seq INTO mine;
     END IF;
-    had_line := l.line;
+    had_line := l.line AND mine > l.served;
+    IF mine <= l.served THEN l.served := 0; END IF; -- the numbers of places began anew
     l.line := true;
     a.refreshed := true;
     IF NOT strong THEN PERFORM begin_step(false); END IF;
@@ -145,8 +146,9 @@ BEGIN
   at := @schema@.clock();
   spares := @schema@.spare_tokens(at, p_spare, at);
   UPDATE @schema@.locks SET owner = p_owner, made = p_attempt, meta = p_meta, ends = at OPERATOR(pg_catalog.+) p_ttl, signal = 0,
-    granted = at, spare = spares, token = at OPERATOR(pg_catalog.+) spares
-  WHERE name OPERATOR(pg_catalog.=) p_name AND @schema@.is_idle(owner, line, buried, waited, token, at);
+    granted = at, spare = spares, token = at OPERATOR(pg_catalog.+) spares, era = @schema@.next_era(era, at)
+  WHERE ctid OPERATOR(pg_catalog.=) (SELECT r.ctid FROM @schema@.locks r WHERE r.name OPERATOR(pg_catalog.||) '' OPERATOR(pg_catalog.=) p_name ORDER BY r.era DESC LIMIT 1)
+    AND @schema@.is_idle(owner, line, buried, waited, token, at);
   IF FOUND THEN
     RETURN ROW('granted', at, spares, p_ttl, NULL, NULL, NULL, 0, false, false, at, pg_catalog.pg_backend_pid())::@schema@.answer;
   END IF;
@@ -161,7 +163,7 @@ DECLARE l locks; p places; a answer; strong boolean;
 BEGIN
   PERFORM begin_step(false);
   a.session := pg_backend_pid(); a.spare := 0; a.refreshed := false; a.waited := p_waited;
-  SELECT * INTO l FROM locks WHERE name = p_name;
+  SELECT * INTO l FROM locks WHERE name || '' = p_name ORDER BY era DESC LIMIT 1;
   a.at := clock();
   SELECT * INTO p FROM places WHERE name = p_name AND owner = p_owner;
   IF NOT p_woken AND p.seq IS NOT NULL AND p.ends - a.at > p_ttl - p_ttl / 8 AND p.signal = p_signal AND l.owner IS NOT NULL AND l.ends > a.at THEN
@@ -216,8 +218,8 @@ BEGIN
         (SELECT q.signal FROM @schema@.places q WHERE q.name OPERATOR(pg_catalog.=) p_name AND q.seq OPERATOR(pg_catalog.<) p.seq
           AND q.seq OPERATOR(pg_catalog.>) l.served AND q.ends OPERATOR(pg_catalog.>) at AND q.signal OPERATOR(pg_catalog.<>) 0 ORDER BY q.seq DESC LIMIT 1)
       INTO l_owner, l_ends, l_signal, ahead
-      FROM @schema@.locks l, @schema@.places p
-      WHERE l.name OPERATOR(pg_catalog.=) p_name AND p.name OPERATOR(pg_catalog.=) p_name AND p.owner OPERATOR(pg_catalog.=) p_owner;
+      FROM (SELECT * FROM @schema@.locks r WHERE r.name OPERATOR(pg_catalog.||) '' OPERATOR(pg_catalog.=) p_name ORDER BY r.era DESC LIMIT 1) l, @schema@.places p
+      WHERE p.name OPERATOR(pg_catalog.=) p_name AND p.owner OPERATOR(pg_catalog.=) p_owner;
     IF l_owner IS NOT NULL AND l_ends OPERATOR(pg_catalog.>) at THEN
       ahead := coalesce(ahead, l_signal);
       IF ahead OPERATOR(pg_catalog.=) l_signal THEN p_block := least(p_block, l_ends OPERATOR(pg_catalog.-) at); END IF;
@@ -241,9 +243,10 @@ BEGIN
   END IF;
   -- A session gives its signal when its release has been committed, so most looks need
   -- to write nothing.
-  SELECT ends, granted, spare INTO l_ends, l_granted, l_spare FROM @schema@.locks WHERE name OPERATOR(pg_catalog.=) p_name AND owner OPERATOR(pg_catalog.=) p_owner;
+  SELECT owner, ends, granted, spare INTO l_owner, l_ends, l_granted, l_spare FROM @schema@.locks
+    WHERE name OPERATOR(pg_catalog.||) '' OPERATOR(pg_catalog.=) p_name ORDER BY era DESC LIMIT 1;
   at := @schema@.clock();
-  IF l_granted IS NOT NULL AND l_ends OPERATOR(pg_catalog.>) at THEN
+  IF l_owner OPERATOR(pg_catalog.=) p_owner AND l_ends OPERATOR(pg_catalog.>) at THEN
     RETURN ROW('again', l_granted, l_spare, l_ends OPERATOR(pg_catalog.-) at, NULL, NULL, NULL, 0, waited, false, at, pg_catalog.pg_backend_pid())::@schema@.answer;
   END IF;
   RETURN @schema@.awaited(p_name, p_owner, p_ttl, p_signal, waited, woken);
@@ -256,10 +259,10 @@ LANGUAGE plpgsql SET search_path = @schema@, pg_temp SET enable_seqscan = off SE
 AS $$
 DECLARE l locks; strong boolean;
 BEGIN
-  SELECT * INTO l FROM locks WHERE name = p_name AND owner = p_owner FOR UPDATE;
+  SELECT * INTO l FROM locks WHERE ctid = (SELECT r.ctid FROM locks r WHERE r.name || '' = p_name ORDER BY r.era DESC LIMIT 1) AND owner = p_owner FOR UPDATE;
   strong := FOUND;
   IF NOT FOUND THEN
-    SELECT * INTO l FROM locks WHERE name = p_name;
+    SELECT * INTO l FROM locks WHERE name || '' = p_name ORDER BY era DESC LIMIT 1;
     strong := l.owner IS NULL OR l.ends <= clock();
     l := locked(p_name, strong);
   END IF;
@@ -310,7 +313,7 @@ BEGIN
     given := pg_catalog.pg_advisory_unlock(p_signal);
   END IF;
   SELECT ctid, line, ends, token, served, made INTO l_row, l_line, l_ends, l_token, l_served, l_made FROM @schema@.locks
-    WHERE name OPERATOR(pg_catalog.=) p_name AND owner OPERATOR(pg_catalog.=) p_owner FOR UPDATE;
+    WHERE ctid OPERATOR(pg_catalog.=) (SELECT r.ctid FROM @schema@.locks r WHERE r.name OPERATOR(pg_catalog.||) '' OPERATOR(pg_catalog.=) p_name ORDER BY r.era DESC LIMIT 1) AND owner OPERATOR(pg_catalog.=) p_owner FOR UPDATE;
   IF FOUND AND p_tomb OPERATOR(pg_catalog.<=) 0 THEN
     at := @schema@.clock();
     done := l_ends OPERATOR(pg_catalog.>) at AND @schema@.ends_lease(l_made, p_attempt, p_undo);
@@ -336,7 +339,7 @@ CREATE OR REPLACE FUNCTION @schema@.release_and_rejoin(p_name bytea, p_owner tex
   OUT done boolean, OUT standing boolean, OUT at bigint, OUT session integer)
 LANGUAGE plpgsql SECURITY DEFINER
 AS $$
-DECLARE l_row pg_catalog.tid; l_owner pg_catalog.text; l_ends bigint; l_line boolean; l_token bigint; l_served bigint; l_made pg_catalog.text; given boolean;
+DECLARE l_row pg_catalog.tid; l_owner pg_catalog.text; l_ends bigint; l_line boolean; l_token bigint; l_served bigint; mine bigint; l_made pg_catalog.text; given boolean;
 BEGIN
   IF NOT @schema@.sees_commits() THEN
     RAISE EXCEPTION 'a lock needs a transaction at isolation level READ COMMITTED' USING ERRCODE = 'LH001';
@@ -348,7 +351,7 @@ BEGIN
   END IF;
   standing := false;
   SELECT ctid, line, ends, token, served, made INTO l_row, l_line, l_ends, l_token, l_served, l_made FROM @schema@.locks
-    WHERE name OPERATOR(pg_catalog.=) p_name AND owner OPERATOR(pg_catalog.=) p_owner FOR UPDATE;
+    WHERE ctid OPERATOR(pg_catalog.=) (SELECT r.ctid FROM @schema@.locks r WHERE r.name OPERATOR(pg_catalog.||) '' OPERATOR(pg_catalog.=) p_name ORDER BY r.era DESC LIMIT 1) AND owner OPERATOR(pg_catalog.=) p_owner FOR UPDATE;
   IF FOUND AND l_line AND p_tomb OPERATOR(pg_catalog.<=) 0 THEN
     at := @schema@.clock();
     IF l_ends OPERATOR(pg_catalog.>) at AND @schema@.ends_lease(l_made, p_attempt, p_undo) THEN
@@ -358,14 +361,18 @@ BEGIN
   done := standing;
   IF NOT standing THEN
     SELECT r.done, r.at INTO done, at FROM @schema@.release(p_name, p_owner, p_attempt, p_undo, p_tomb, p_always, 0) r;
-    SELECT owner, ends, line INTO l_owner, l_ends, l_line FROM @schema@.locks WHERE name OPERATOR(pg_catalog.=) p_name;
+    SELECT owner, ends, line INTO l_owner, l_ends, l_line FROM @schema@.locks
+      WHERE name OPERATOR(pg_catalog.||) '' OPERATOR(pg_catalog.=) p_name ORDER BY era DESC LIMIT 1;
     standing := coalesce(done AND l_owner IS NOT NULL AND l_ends OPERATOR(pg_catalog.>) at, false);
     IF NOT standing THEN RETURN; END IF;
   END IF;
   IF p_next_signal OPERATOR(pg_catalog.<>) 0 AND NOT pg_catalog.pg_try_advisory_lock(p_next_signal) THEN p_next_signal := 0; END IF;
   INSERT INTO @schema@.places (name, owner, attempt, meta, spare, barge, durable, ends, signal)
-  VALUES (p_name, p_next, p_next_attempt, p_meta, p_spare, p_barge, p_durable, release_and_rejoin.at OPERATOR(pg_catalog.+) p_ttl, p_next_signal);
-  IF NOT l_line THEN UPDATE @schema@.locks SET line = true WHERE name OPERATOR(pg_catalog.=) p_name; END IF;
+  VALUES (p_name, p_next, p_next_attempt, p_meta, p_spare, p_barge, p_durable, release_and_rejoin.at OPERATOR(pg_catalog.+) p_ttl, p_next_signal) RETURNING seq INTO mine;
+  IF NOT l_line OR mine OPERATOR(pg_catalog.<=) l_served THEN -- see ask
+    UPDATE @schema@.locks SET line = true, served = 0
+    WHERE ctid OPERATOR(pg_catalog.=) (SELECT r.ctid FROM @schema@.locks r WHERE r.name OPERATOR(pg_catalog.||) '' OPERATOR(pg_catalog.=) p_name ORDER BY r.era DESC LIMIT 1);
+  END IF;
 END $$;
 
 -- renew makes leases last at least their TTLs. The lists are separated by spaces;
@@ -387,7 +394,7 @@ BEGIN
     IF l.buried > at AND is_buried(l, attempt_of(l.owner, l.made), at) THEN
       result[i] := 'f'; -- it was broken
     ELSIF l.owner = owners[i] AND l.ends > at THEN
-      UPDATE locks SET ends = greatest(ends, at + ttls[i]::bigint) WHERE name = l.name;
+      UPDATE locks SET ends = greatest(ends, at + ttls[i]::bigint) WHERE ctid = (SELECT r.ctid FROM locks r WHERE r.name || '' = l.name ORDER BY r.era DESC LIMIT 1);
       result[i] := CASE WHEN l.line AND l.signal = 0 THEN 'w' ELSE 't' END;
     ELSE
       result[i] := 'f';
@@ -407,7 +414,7 @@ BEGIN
   PERFORM begin_step(false);
   session := pg_backend_pid(); taken := false;
   IF NOT pg_try_advisory_lock(p_signal) THEN RETURN; END IF;
-  UPDATE locks SET signal = p_signal WHERE name = p_name AND owner = p_owner AND signal = 0 AND ends > clock();
+  UPDATE locks SET signal = p_signal WHERE ctid = (SELECT r.ctid FROM locks r WHERE r.name || '' = p_name ORDER BY r.era DESC LIMIT 1) AND owner = p_owner AND signal = 0 AND ends > clock();
   taken := FOUND;
   IF NOT taken THEN PERFORM pg_advisory_unlock(p_signal); END IF;
 END $$;
@@ -428,9 +435,9 @@ BEGIN
   l.token := greatest(l.token, p_above);
   token := greatest(l.token + 1, at);
   count := least(p_count::bigint, greatest(1, at + 1000001 - token))::integer;
-  UPDATE locks SET token = reserve.token + reserve.count - 1 WHERE name = p_name;
+  UPDATE locks SET token = reserve.token + reserve.count - 1 WHERE ctid = (SELECT r.ctid FROM locks r WHERE r.name || '' = p_name ORDER BY r.era DESC LIMIT 1);
   IF waiting THEN
-    waiting := EXISTS (SELECT FROM places p WHERE p.name = p_name AND p.ends > reserve.at);
+    waiting := EXISTS (SELECT FROM places p WHERE p.name = p_name AND p.seq > l.served AND p.ends > reserve.at);
   END IF;
 END $$;
 
@@ -519,7 +526,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp
 AS $$
 DECLARE l locks; guc text; bound bigint; present bigint;
 BEGIN
-  SELECT * INTO l FROM locks WHERE name = p_name FOR KEY SHARE;
+  SELECT * INTO l FROM locks WHERE name || '' = p_name ORDER BY era DESC LIMIT 1 FOR KEY SHARE;
   bound := l.ends - clock();
   IF l.owner = '' AND bound > 0 THEN
     RAISE EXCEPTION 'the lock is in use as another kind than a mutex, and only the lease of a mutex can be held in a transaction' USING ERRCODE = 'LH005';

@@ -38,9 +38,9 @@ AS $$
 DECLARE l @schema@.locks;
 BEGIN
   IF for_grant THEN
-    SELECT * INTO l FROM locks WHERE name = p_name FOR UPDATE;
+    SELECT * INTO l FROM locks WHERE name || '' = p_name ORDER BY era DESC LIMIT 1 FOR UPDATE;
   ELSE
-    SELECT * INTO l FROM locks WHERE name = p_name FOR NO KEY UPDATE;
+    SELECT * INTO l FROM locks WHERE name || '' = p_name ORDER BY era DESC LIMIT 1 FOR NO KEY UPDATE;
   END IF;
   RETURN l;
 END $$;
@@ -61,6 +61,7 @@ BEGIN
   l.granted := next_token(l.token, at);
   l.spare := spare_tokens(l.granted, p_spare, at);
   l.token := l.granted + l.spare;
+  l.era := next_era(l.era, at);
   RETURN l;
 END $$;
 
@@ -73,6 +74,11 @@ AS $$ SELECT 1000000::bigint $$;
 CREATE OR REPLACE FUNCTION @schema@.is_idle(owner text, line boolean, buried bigint, waited bigint, token bigint, at bigint) RETURNS boolean LANGUAGE sql IMMUTABLE
 RETURN owner IS NULL AND NOT line AND buried <= at AND waited <= at - @schema@.lately() AND token < at;
 
+-- next_era is the era of the row of a lock after a grant: in one of 32 grants it is the clock.
+-- See locks_newest.
+CREATE OR REPLACE FUNCTION @schema@.next_era(era bigint, at bigint) RETURNS bigint LANGUAGE sql IMMUTABLE
+RETURN CASE WHEN at & 31 = 0 THEN at ELSE era END;
+
 -- ends_lease reports whether a release of an attempt ends the lease that an attempt of the
 -- same owner made.
 CREATE OR REPLACE FUNCTION @schema@.ends_lease(made text, p_attempt text, p_undo boolean) RETURNS boolean LANGUAGE sql IMMUTABLE
@@ -84,7 +90,7 @@ RETURN p_attempt = '' OR made = p_attempt OR made = '' AND NOT p_undo;
 CREATE OR REPLACE FUNCTION @schema@.signal_before(l @schema@.locks, mine bigint, at bigint) RETURNS bigint LANGUAGE plpgsql
 AS $$
 BEGIN
-  RETURN coalesce((SELECT signal FROM places WHERE name = l.name AND seq < mine AND ends > at AND signal <> 0 ORDER BY seq DESC LIMIT 1),
+  RETURN coalesce((SELECT signal FROM places WHERE name = l.name AND seq < mine AND seq > l.served AND ends > at AND signal <> 0 ORDER BY seq DESC LIMIT 1),
     CASE WHEN l.owner IS NOT NULL THEN l.signal ELSE 0 END);
 END $$;
 
@@ -113,7 +119,7 @@ BEGIN
   drawn := @schema@.next_token(l_token, at);
   spares := @schema@.spare_tokens(drawn, spares, at);
   UPDATE @schema@.locks SET owner = next_owner, made = next_attempt, meta = next_meta, ends = next_ends, signal = next_signal,
-    granted = drawn, spare = spares, token = drawn OPERATOR(pg_catalog.+) spares, served = next_seq
+    granted = drawn, spare = spares, token = drawn OPERATOR(pg_catalog.+) spares, served = next_seq, era = @schema@.next_era(era, passed_on.at)
   WHERE ctid OPERATOR(pg_catalog.=) l_row;
   setting := @schema@.commits(next_durable);
   RETURN true;
@@ -131,7 +137,7 @@ BEGIN
   l.owner := NULL; l.signal := 0;
   IF NOT l.line THEN RETURN l; END IF;
   LOOP
-    DELETE FROM places WHERE name = l.name AND seq = (SELECT seq FROM places WHERE name = l.name ORDER BY seq LIMIT 1) RETURNING * INTO p;
+    DELETE FROM places WHERE name = l.name AND seq = (SELECT seq FROM places WHERE name = l.name AND seq > l.served ORDER BY seq LIMIT 1) RETURNING * INTO p;
     IF NOT FOUND THEN l.line := false; l.waited := at; RETURN l; END IF;
     l.served := p.seq;
     CONTINUE WHEN p.ends <= at;
@@ -149,8 +155,8 @@ CREATE OR REPLACE FUNCTION @schema@.kept(l @schema@.locks) RETURNS void LANGUAGE
 AS $$
 BEGIN
   UPDATE locks SET token = l.token, owner = l.owner, made = l.made, meta = l.meta, granted = l.granted, spare = l.spare,
-    ends = l.ends, signal = l.signal, line = l.line, buried = l.buried, waited = l.waited, served = l.served
-  WHERE name = l.name;
+    ends = l.ends, signal = l.signal, line = l.line, buried = l.buried, waited = l.waited, served = l.served, era = l.era
+  WHERE ctid = (SELECT r.ctid FROM locks r WHERE r.name || '' = l.name ORDER BY r.era DESC LIMIT 1);
 END $$;
 
 -- attempt_of is what a tombstone refuses.

@@ -23,12 +23,23 @@ CREATE TABLE IF NOT EXISTS @schema@.locks (
   buried bigint NOT NULL DEFAULT 0,   -- when the last of its tombstones ends
   waited bigint NOT NULL DEFAULT 0,   -- when it last became known that nobody waits any more
   served bigint NOT NULL DEFAULT 0,   -- the place that was handed the lock last; those before it are gone
+  era bigint NOT NULL DEFAULT 0,      -- when the row got an entry of its own in locks_newest
   -- The kind of a lock that is in use as another kind than a mutex. Its owner is empty
   -- then, and it ends when the last of its leases and places does. lim is null if the lock
   -- has no rows in holds and waits.
   lim bigint,                         -- what the weights of the leases add up to at most
   shared boolean                      -- leases of less weight than that share a token
 ) WITH (vacuum_truncate = off, fillfactor = 60, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000);
+
+-- Each step changes the row of its lock, and the old versions of the row remain for as long as
+-- any transaction may see them: that of a report, of a backup, of a waiter that blocks. In the
+-- primary key all of them are found before the present one: with 16,000 of them, lock and unlock
+-- take 640 us of the server's time instead of 200. In this index the procedures find the
+-- present row among the few dozen of the newest era, which takes 8 us. The expression keeps
+-- plans away from the primary key. One grant in 32 begins an era (next_era), since a row with an
+-- entry of its own costs more than one that shares an entry.
+CREATE INDEX IF NOT EXISTS locks_newest ON @schema@.locks ((name || ''), era);
+ALTER INDEX @schema@.locks_newest ALTER COLUMN 1 SET STATISTICS 0;
 
 -- With statistics about the names of few locks, each call would collect the rows of its lock
 -- in a bitmap instead of following the index, which takes 10 % more of the server's time.

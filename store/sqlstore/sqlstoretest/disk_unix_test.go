@@ -100,7 +100,7 @@ func (f fullDisk) test(t *testing.T) {
 		f.fill(t, db, schema, stage, rows.n, rows.size)
 	}
 	refused := 0
-	for i := range 200 { // there may be room for some of them
+	for i := range 5000 { // a failed insert may have left room for so many
 		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: lease(fmt.Sprint("new ", i))})
 		if err == nil {
 			continue

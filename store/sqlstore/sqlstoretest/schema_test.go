@@ -334,7 +334,7 @@ func TestFewRowsAreFoundByTheIndex(t *testing.T) {
 		postgres.exec(t, db, schema, `VACUUM (ANALYZE) S.locks`)
 		postgres.exec(t, db, schema, `VACUUM (ANALYZE) S.places`)
 		for _, query := range []string{
-			`UPDATE S.locks SET owner = '' WHERE name = 'x'`,
+			`SELECT ctid FROM S.locks WHERE name || '' = 'x' ORDER BY era DESC LIMIT 1`,
 			`SELECT seq FROM S.places WHERE name = 'x' AND owner = 'y'`,
 			`SELECT seq FROM S.places WHERE name = 'x' ORDER BY seq LIMIT 1`,
 			`SELECT seq FROM S.places WHERE name = 'x' AND seq < 9 AND ends > 9 AND signal <> 0 ORDER BY seq DESC LIMIT 1`,
