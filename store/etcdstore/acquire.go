@@ -87,7 +87,7 @@ func (s *core) try(ctx context.Context, of store.Lease) (p *place, revision int6
 			return nil, 0, first, false, err
 		}
 		p = s.newPlace(of, l)
-		r, doubt, err := s.commit(ctx, txn{
+		r, doubt, err := s.batches.commit(ctx, p.prefix, txn{
 			ifs:  []condition{nobody(p.prefix), absent(s.layout.tombstoneOf(of))},
 			then: []operation{put(p.key, recordOf(of, l, s.inbox.holderProcess()).encode(), l.id)},
 			els:  []operation{byAge(p.prefix, 1)},

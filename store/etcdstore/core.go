@@ -16,6 +16,7 @@ type core struct {
 	pool     *pool
 	holds    holds
 	inbox    *inbox
+	batches  *batches
 	broken   audience.Audience
 	rejoined unclaimed.Places[*place]
 	gate     *gate.Gate

@@ -10,3 +10,9 @@ func (s *Store) Asks() string {
 	m, _ := s.members.current()
 	return m.endpoint
 }
+
+// SendTogether makes all steps that can go with others do so, even if there are no others.
+func (s *Store) SendTogether() { s.batches = newBatches(s.link, s.gate, 0) }
+
+// Queued returns how many steps wait to be sent together.
+func (s *Store) Queued() int { return s.batches.sender.Queued() }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"slices"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -138,7 +140,7 @@ func (e *ending) run(ctx context.Context) error {
 			// One with the key of the new place gave up: that key is used again.
 			next = slices.DeleteFunc(slices.Clone(next), func(n successor) bool { return n.Suffix == suffix(e.rejoin.lease.id) })
 		}
-		r, doubt, err := e.s.commit(ctx, e.txn(next, whole && try == 0))
+		r, doubt, err := e.commit(ctx, next, whole && try == 0)
 		e.doubt = e.doubt || doubt
 		if doubt {
 			e.taint()
@@ -174,6 +176,16 @@ func (e *ending) run(ctx context.Context) error {
 		}
 		e.hold.follow(successors(e.prefix, all[1:]), len(all) < mostRead)
 	}
+}
+
+// commit deletes the place if next are the places behind it. That can go with other steps if it
+// concerns no inbox, which several locks have in common.
+func (e *ending) commit(ctx context.Context, next []successor, whole bool) (r *clientv3.TxnResponse, doubt bool, err error) {
+	t := e.txn(next, whole)
+	if len(next) > 0 || len(e.also) > 0 {
+		return e.s.commit(ctx, t)
+	}
+	return e.s.batches.commit(ctx, e.prefix, t)
 }
 
 // txn is the transaction that deletes the place if next are the places behind it.

@@ -54,7 +54,7 @@ func open(endpoints []string, o *Options) (*Store, error) {
 	}
 	l := &link{o: c, members: newMembers(endpoints, c), layout: layout{c.Prefix}, clock: clock.System(), replaced: replaced{maxTTL: c.MaxTTL}, lookAfter: defaultLookAfter}
 	g := gate.New()
-	s := &Store{core: core{link: l, gate: g, pool: &pool{link: l, gate: g}}}
+	s := &Store{core: core{link: l, gate: g, pool: &pool{link: l, gate: g}, batches: newBatches(l, g, mostAlone)}}
 	// Any user that may lock can write such a message, so the lease is looked at.
 	s.inbox = newInbox(l, rand.Text()[:12], func(owner string, create int64) {
 		s.holds.suspect(owner, create)

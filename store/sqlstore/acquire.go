@@ -21,7 +21,7 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 	q := request{Lease: r.Lease, spare: r.Spare, durable: durable(r.Require)}
 	sent := s.clock.Now()
 	o := s.together(ctx, step{lease: r.Lease, spare: r.Spare, durable: q.durable})
-	defer s.apart(o)
+	defer o.apart()
 	a, maybe, err := o.answer, o.maybe, o.err
 	byKind := false
 	if !o.answered {

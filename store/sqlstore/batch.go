@@ -5,12 +5,11 @@ import (
 	"database/sql"
 	"encoding/hex"
 	"fmt"
-	"runtime"
 	"slices"
 	"strconv"
-	"sync"
 
 	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/gather"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -35,32 +34,26 @@ type outcome struct {
 	maybe    bool // as in call
 	err      error
 	// alone is set while the step is made alone.
-	alone *gathering[*step]
+	alone *gather.Sender[*step]
 }
 
 // batches sends steps to the server together: those that have to be on disk and, so that these do
 // not have to wait for it, the others.
 type batches struct {
-	mu              sync.Mutex
-	durable, others gathering[*step]
+	durable, others *gather.Sender[*step]
 	prospects       prospects
 }
 
-func newBatches() batches {
-	return batches{
-		// With 16 goroutines that each have a lock of their own, on two cores, a process and its server
-		// take 155 us for a lock and an unlock. With four, they take 190, and without batches 275.
-		durable: gathering[*step]{most: 2},
-		others:  gathering[*step]{most: 2},
-	}
-}
+// mostSteps is how many steps go together: the server compares each step with each row.
+const mostSteps = 32
 
-// gathering returns the one for steps that are durable, or for others.
-func (b *batches) gathering(durable bool) *gathering[*step] {
-	if durable {
-		return &b.durable
-	}
-	return &b.others
+func newBatches(c *caller) *batches {
+	// With 16 goroutines that each have a lock of their own, on two cores, a process and its server
+	// take 155 us for a lock and an unlock. With four senders, they take 190, and without batches 275.
+	limits := gather.Limits{Alone: 4, Senders: 2, Steps: mostSteps}
+	fits := func([]*step, *step) bool { return true }
+	sender := func() *gather.Sender[*step] { return gather.NewSender(c.gate, limits, fits, c.sendBatch) }
+	return &batches{durable: sender(), others: sender()}
 }
 
 // together makes a step with others, if there are others. The caller is counted at the gate. If
@@ -69,43 +62,35 @@ func (c *caller) together(ctx context.Context, s step) outcome {
 	if c.calls.batch == nil || !s.lease.Kind.Normal().IsMutex() || s.lease.Attempt != "" {
 		return outcome{}
 	}
-	g := c.batches.gathering(s.durable)
-	c.batches.mu.Lock()
 	if s.release {
 		c.batches.prospects.learn(s.lease.Name)
 	}
-	if g.goesAlone() {
-		c.batches.mu.Unlock()
-		return outcome{alone: g}
+	sender := c.batches.others
+	if s.durable {
+		sender = c.batches.durable
+	}
+	if sender.Alone() {
+		return outcome{alone: sender}
 	}
 	if !c.batches.prospects.good(s.lease.Name) {
-		c.batches.mu.Unlock()
 		return outcome{}
 	}
 	one := new(step)
 	*one = s
 	one.done = make(chan struct{})
-	start := g.add(one)
-	c.batches.mu.Unlock()
-	if start {
-		c.gate.Stay()
-		go c.sendBatches(context.WithoutCancel(ctx), g)
-	}
-	return c.outcomeOf(ctx, g, one)
+	sender.Add(ctx, one)
+	return c.outcomeOf(ctx, sender, one)
 }
 
 // apart ends a step that together returned.
-func (c *caller) apart(o outcome) {
-	if o.alone == nil {
-		return
+func (o outcome) apart() {
+	if o.alone != nil {
+		o.alone.Left()
 	}
-	c.batches.mu.Lock()
-	defer c.batches.mu.Unlock()
-	o.alone.left()
 }
 
 // outcomeOf waits for the batch of a step. The step may have been made if ctx ends after it was sent.
-func (c *caller) outcomeOf(ctx context.Context, g *gathering[*step], s *step) outcome {
+func (c *caller) outcomeOf(ctx context.Context, sender *gather.Sender[*step], s *step) outcome {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.o.Timeout, errLimit)
 	defer cancel()
 	select {
@@ -113,37 +98,17 @@ func (c *caller) outcomeOf(ctx context.Context, g *gathering[*step], s *step) ou
 		return s.outcome
 	case <-ctx.Done():
 	}
-	c.batches.mu.Lock()
-	defer c.batches.mu.Unlock()
-	unsent := g.withdraw(s)
+	unsent := sender.Withdraw(s)
 	return outcome{answered: true, maybe: !unsent, err: &endedError{context.Cause(ctx), ctx.Err(), ctx.Err(), unsent}}
-}
-
-// sendBatches sends batches until no step is left.
-func (c *caller) sendBatches(ctx context.Context, g *gathering[*step]) {
-	defer c.gate.Leave()
-	for {
-		// The goroutines that the last batch has woken add their next steps first.
-		runtime.Gosched()
-		c.batches.mu.Lock()
-		more := g.more()
-		c.batches.mu.Unlock()
-		if !more {
-			return
-		}
-		c.sendBatch(ctx, g)
-	}
 }
 
 // sendBatch sends one batch. A step queues until there is a connection. If the batch fails
 // without an effect, its steps are made alone.
-func (c *caller) sendBatch(ctx context.Context, g *gathering[*step]) {
+func (c *caller) sendBatch(ctx context.Context, take func() []*step) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.o.Timeout, errLimit)
 	defer cancel()
 	conn, err := c.pool.conn(ctx)
-	c.batches.mu.Lock()
-	batch := g.take()
-	c.batches.mu.Unlock()
+	batch := take()
 	if len(batch) == 0 { // all have left the queue
 		if err == nil {
 			conn.Close()
@@ -157,7 +122,6 @@ func (c *caller) sendBatch(ctx context.Context, g *gathering[*step]) {
 		maybe, err = c.callOn(ctx, conn, c.calls.batch, func(r row) error { return scanStep(r, outcomes) }, batchArgs(batch)...)
 		c.putBack(conn, err)
 	}
-	c.batches.mu.Lock()
 	for i, s := range batch {
 		switch s.outcome = outcomes[i]; {
 		case err != nil:
@@ -167,7 +131,6 @@ func (c *caller) sendBatch(ctx context.Context, g *gathering[*step]) {
 			c.batches.prospects.left(s.lease.Name)
 		}
 	}
-	c.batches.mu.Unlock()
 	for _, s := range batch {
 		close(s.done)
 	}

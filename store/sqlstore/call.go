@@ -25,7 +25,7 @@ type caller struct {
 	calls   calls
 	gate    *gate.Gate
 	seats   *seats
-	batches batches
+	batches *batches
 
 	// explicit is set if transactions do not start at READ COMMITTED, so that every
 	// call has to be put into a transaction that does.

@@ -1,5 +1,7 @@
 package sqlstore
 
+import "sync"
+
 const (
 	// mostKnown is how many locks a process remembers for which it has sent batches.
 	mostKnown = 4096
@@ -9,8 +11,9 @@ const (
 )
 
 // prospects reports whether a batch is likely to make a step. A batch makes no step of a lock that
-// has waiters, and no request for a new lock.
+// has waiters, and no request for a new lock. It is safe for concurrent use.
 type prospects struct {
+	mu sync.Mutex
 	// known has the locks that this process released lately, and how many of the next steps
 	// of each are made alone.
 	known map[string]int
@@ -20,6 +23,8 @@ type prospects struct {
 
 // learn notes that a lock exists.
 func (p *prospects) learn(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if _, is := p.known[name]; is {
 		return
 	}
@@ -37,6 +42,8 @@ func (p *prospects) learn(name string) {
 
 // good reports whether a batch is likely to make a step of a lock.
 func (p *prospects) good(name string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	n, is := p.known[name]
 	switch {
 	case is && n > 0:
@@ -51,6 +58,8 @@ func (p *prospects) good(name string) bool {
 
 // left notes that a batch left a step of a lock.
 func (p *prospects) left(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if _, is := p.known[name]; is {
 		p.known[name] = apartFor
 	} else {

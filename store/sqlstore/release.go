@@ -63,7 +63,7 @@ func (s *Store) releaseMutex(ctx context.Context, r store.ReleaseRequest) (done,
 		}
 	} else if tombstone == 0 {
 		o := s.together(ctx, step{lease: l, release: true})
-		defer s.apart(o)
+		defer o.apart()
 		if o.answered {
 			return o.err == nil, o.maybe, o.err
 		}

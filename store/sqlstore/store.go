@@ -82,12 +82,12 @@ func newStore(p *pool, d Dialect, o *Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		caller: caller{pool: p, engine: e, o: checked, calls: callsIn(e, checked.Schema), gate: gate.New(), batches: newBatches()},
+		caller: caller{pool: p, engine: e, o: checked, calls: callsIn(e, checked.Schema), gate: gate.New()},
 		node:   e.name(),
 		clock:  clock.System(),
 	}
 	s.clocks = driver.NewClocks(1, checked.MaxTTL, driver.WallAhead(s.clock), checked.Logger)
-	s.seats = newSeats(&s.caller)
+	s.seats, s.batches = newSeats(&s.caller), newBatches(&s.caller)
 	return s, nil
 }
 

@@ -1,20 +1,22 @@
-package sqlstore
+package gather
 
 import "slices"
 
-const (
-	// mostAlone is how many steps are made alone at once before others go together. A few
+// Limits say how much happens at once.
+type Limits struct {
+	// Alone is how many steps are made alone at once before others go together. A few
 	// goroutines then have what they had without batches, which cost more than few steps.
-	mostAlone = 4
-	// mostSteps is how many steps go together: the server compares each step with each row.
-	mostSteps = 32
-)
+	Alone int
+	// Senders is how many goroutines send batches at once, and Steps how many steps are in
+	// one of them.
+	Senders, Steps int
+}
 
 // gathering decides which steps go to the server together: those that queue while batches are
 // under way. Steps queue only behind batches, since these wait for no lock. A step that is
 // made alone may wait long, for a transaction that relies on the lease.
 type gathering[S comparable] struct {
-	most    int // how many goroutines send batches at once
+	Limits
 	senders int
 	alone   int  // steps that are being made alone
 	busy    bool // the last batch had several steps
@@ -23,25 +25,25 @@ type gathering[S comparable] struct {
 
 // goesAlone reports whether a step is made alone, at once. Then left follows.
 func (g *gathering[S]) goesAlone() bool {
-	if g.busy || g.alone == mostAlone || g.senders > 0 {
+	if g.busy || g.alone == g.Alone || g.senders > 0 {
 		return false
 	}
 	g.alone++
 	return true
 }
 
+// left ends a step that was made alone.
+func (g *gathering[S]) left() { g.alone-- }
+
 // add adds a step to the queue. It reports whether a goroutine has to start to send batches.
 func (g *gathering[S]) add(s S) (start bool) {
 	g.queue = append(g.queue, s)
-	if g.senders == g.most {
+	if g.senders == g.Senders {
 		return false
 	}
 	g.senders++
 	return true
 }
-
-// left ends a step that was made alone.
-func (g *gathering[S]) left() { g.alone-- }
 
 // more reports whether the goroutine that asks has another batch to send. If not, it ends.
 func (g *gathering[S]) more() bool {
@@ -52,12 +54,23 @@ func (g *gathering[S]) more() bool {
 	return true
 }
 
-// take takes the steps of a batch from the queue.
-func (g *gathering[S]) take() []S {
-	n := min(len(g.queue), mostSteps)
-	g.busy = n > 1
-	batch := g.queue[:n:n]
-	g.queue = g.queue[n:]
+// take takes the steps of a batch from the queue, in order, but leaves those that do not fit
+// to the steps taken before.
+func (g *gathering[S]) take(fits func(batch []S, s S) bool) []S {
+	var batch []S
+	left := g.queue[:0:0]
+	for i, s := range g.queue {
+		if len(batch) == g.Steps {
+			left = append(left, g.queue[i:]...)
+			break
+		}
+		if fits(batch, s) {
+			batch = append(batch, s)
+		} else {
+			left = append(left, s)
+		}
+	}
+	g.queue, g.busy = left, len(batch) > 1
 	return batch
 }
 

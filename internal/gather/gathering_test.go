@@ -1,4 +1,4 @@
-package sqlstore
+package gather
 
 import (
 	"slices"
@@ -27,8 +27,8 @@ func wayOf(g *gathering[int], step int) way {
 // A few steps go alone. The next ones start batches, as many as may be under way, and the others
 // queue for these.
 func TestGathering(t *testing.T) {
-	g := gathering[int]{most: 2}
-	for range mostAlone {
+	g := gathering[int]{Limits: Limits{Alone: 4, Senders: 2, Steps: 32}}
+	for range g.Alone {
 		if got := wayOf(&g, 0); got != alone {
 			t.Errorf("one of the first steps: %s, want %s", got, alone)
 		}
@@ -43,12 +43,12 @@ func TestGathering(t *testing.T) {
 		if !g.more() {
 			t.Fatalf("there is no batch, want %v", want)
 		}
-		if got := g.take(); !slices.Equal(got, want) {
+		if got := g.take(always); !slices.Equal(got, want) {
 			t.Errorf("a batch of %v, want %v", got, want)
 		}
 	}
 	batch(2, 3, 4, 5)
-	for range mostAlone {
+	for range g.Alone {
 		g.left()
 	}
 	if got := wayOf(&g, 6); got != queued {
@@ -85,17 +85,19 @@ func TestGathering(t *testing.T) {
 	}
 }
 
+func always([]int, int) bool { return true }
+
 // A batch is no longer than the server can do well. What is left makes the next.
 func TestLongQueue(t *testing.T) {
-	g := gathering[int]{most: 1}
-	for i := range mostSteps + 3 {
+	g := gathering[int]{Limits: Limits{Senders: 1, Steps: 32}}
+	for i := range g.Steps + 3 {
 		g.add(i)
 	}
-	for _, want := range []int{mostSteps, 3} {
+	for _, want := range []int{g.Steps, 3} {
 		if !g.more() {
 			t.Fatal("there is no batch")
 		}
-		batch := g.take()
+		batch := g.take(always)
 		if len(batch) != want {
 			t.Errorf("a batch of %d steps, want %d", len(batch), want)
 		}
@@ -104,5 +106,24 @@ func TestLongQueue(t *testing.T) {
 			t.Error("a batch that was taken has a later step")
 		}
 		g.withdraw(1000)
+	}
+}
+
+// Steps that do not fit to others stay in the queue, in order.
+func TestStepsThatDoNotFit(t *testing.T) {
+	g := gathering[int]{Limits: Limits{Senders: 1, Steps: 3}}
+	for _, step := range []int{10, 11, 20, 12, 30, 40, 21} {
+		g.add(step)
+	}
+	sameTen := func(batch []int, s int) bool {
+		return !slices.ContainsFunc(batch, func(o int) bool { return o/10 == s/10 })
+	}
+	for _, want := range [][]int{{10, 20, 30}, {11, 40, 21}, {12}} {
+		if got := g.take(sameTen); !slices.Equal(got, want) {
+			t.Errorf("a batch of %v, want %v", got, want)
+		}
+	}
+	if g.busy || g.more() {
+		t.Error("steps are left, or the process is still busy after a batch of one step")
 	}
 }

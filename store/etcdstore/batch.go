@@ -1,0 +1,115 @@
+package etcdstore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/leasehold-dev/leasehold/internal/gate"
+	"github.com/leasehold-dev/leasehold/internal/gather"
+)
+
+// batches sends transactions of a busy process to the cluster together: each is nested in one
+// that has no conditions. So the cluster agrees on them once.
+type batches struct {
+	link   *link
+	sender *gather.Sender[*part]
+	// apart is how many of the next transactions go alone, since one of a batch was refused:
+	// the cluster then refuses all.
+	apart atomic.Int32
+}
+
+// part is a transaction that concerns one lock, and no key that one of another lock changes.
+type part struct {
+	txn
+	prefix string // of the keys of the lock
+
+	// These are set when done is closed.
+	done  chan struct{}
+	again bool // it was refused with the others
+	reply
+}
+
+// reply is the result of commit.
+type reply struct {
+	r     *clientv3.TxnResponse
+	doubt bool
+	err   error
+}
+
+// mostParts is how many transactions go together, with a few operations each: etcd allows 128
+// in all, if it was not set up otherwise.
+const mostParts = 32
+
+// apartAfter is how many transactions go alone after a batch that was refused.
+const apartAfter = 64
+
+// mostAlone is how many steps go alone at once before others go together.
+const mostAlone = 4
+
+func newBatches(l *link, g *gate.Gate, alone int) *batches {
+	b := &batches{link: l}
+	// While one batch is agreed on, the goroutines that another has woken make the next.
+	b.sender = gather.NewSender(g, gather.Limits{Alone: alone, Senders: 2, Steps: mostParts}, fits, b.send)
+	return b
+}
+
+// fits reports whether no other transaction of the batch concerns the same lock: the
+// conditions of all are judged before the first of them changes anything.
+func fits(batch []*part, p *part) bool {
+	return !slices.ContainsFunc(batch, func(o *part) bool { return o.prefix == p.prefix })
+}
+
+// commit is link.commit for a transaction of one lock that changes no key of another lock. It
+// can go with those of others. The caller is counted at the gate.
+func (b *batches) commit(ctx context.Context, prefix string, t txn) (r *clientv3.TxnResponse, doubt bool, err error) {
+	if b.apart.Load() > 0 {
+		b.apart.Add(-1)
+		return b.link.commit(ctx, t)
+	}
+	if b.sender.Alone() {
+		defer b.sender.Left()
+		return b.link.commit(ctx, t)
+	}
+	p := &part{txn: t, prefix: prefix, done: make(chan struct{})}
+	limited, cancel := context.WithTimeout(ctx, b.link.o.Timeout)
+	defer cancel()
+	b.sender.Add(ctx, p)
+	select {
+	case <-p.done:
+		if p.again {
+			return b.link.commit(ctx, t)
+		}
+		return p.r, p.doubt, p.err
+	case <-limited.Done():
+		return nil, !b.sender.Withdraw(p), fmt.Errorf("no answer within %v: %w", b.link.o.Timeout, limited.Err())
+	}
+}
+
+// send sends one batch.
+func (b *batches) send(ctx context.Context, take func() []*part) {
+	parts := take()
+	if len(parts) == 0 {
+		return
+	}
+	all := txn{then: make([]operation, len(parts))}
+	for i, p := range parts {
+		all.then[i] = nested(p.txn)
+	}
+	r, doubt, err := b.link.commit(ctx, all)
+	refused := r == nil && !doubt && !faultOf(err).again
+	if refused {
+		b.apart.Store(apartAfter)
+	}
+	for i, p := range parts {
+		p.again, p.reply = refused, reply{doubt: doubt, err: err}
+		if r != nil {
+			p.r = (*clientv3.TxnResponse)(r.Responses[i].GetResponseTxn())
+			p.r.Header = r.Header
+		}
+		close(p.done)
+	}
+}
