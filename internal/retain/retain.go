@@ -24,6 +24,11 @@ type List[K comparable, T any] struct {
 	run       string // run ID of the server, while connected; empty: not known
 	lost      string // the same, of the last connection that was lost
 	dropped   uint64
+	// next is not after the earliest time at which an entry becomes due, if soon is set. A
+	// search for it would make thousands of calls that end at the same time, as those to a
+	// server that has stopped do, cost thousands of steps each.
+	next time.Time
+	soon bool
 
 	// Leases whose requests were never sent to this server. When unknown is full, it
 	// replaces older, so that both stay bounded without a search.
@@ -70,11 +75,19 @@ func (l *List[K, T]) Keep(k K, what T, ttl time.Duration, now time.Time) bool {
 	if l.connected {
 		e.run, e.until, e.again = l.run, e.end(now), now.Add(firstPause)
 	}
+	l.dueAt(e.again)
 	if l.byKey == nil {
 		l.byKey = map[K]*list.Element{}
 	}
 	l.byKey[k] = l.entries.PushBack(e)
 	return true
+}
+
+// dueAt notes that an entry becomes due at t.
+func (l *List[K, T]) dueAt(t time.Time) {
+	if !l.soon || t.Before(l.next) {
+		l.next, l.soon = t, true
+	}
 }
 
 // end returns when a lease has certainly ended that was last renewed at t or before.
@@ -93,6 +106,7 @@ func (l *List[K, T]) Connected(run string, now time.Time) {
 	for at := l.entries.Front(); at != nil; at = at.Next() {
 		e := at.Value.(*Entry[K, T])
 		e.again, e.tries = time.Time{}, 0
+		l.dueAt(e.again)
 		switch {
 		case newRunEnds && e.run != "" && run != "" && e.run != run:
 			e.until = e.end(e.kept)
@@ -116,12 +130,14 @@ func (l *List[K, T]) Disconnected() {
 			e.until = time.Time{}
 		}
 		e.underway = e.underway && !resendUnanswered
+		l.dueAt(e.again)
 	}
 }
 
 // Due returns the entries to send now, oldest first, and counts them as sent. It drops
 // entries that cannot have an effect any more.
 func (l *List[K, T]) Due(now time.Time) (due []*Entry[K, T]) {
+	l.soon = false
 	for at := l.entries.Front(); at != nil; {
 		e, next := at.Value.(*Entry[K, T]), at.Next()
 		switch {
@@ -130,6 +146,8 @@ func (l *List[K, T]) Due(now time.Time) (due []*Entry[K, T]) {
 		case !e.underway && !now.Before(e.again):
 			e.underway = true
 			due = append(due, e)
+		case !e.underway:
+			l.dueAt(e.again)
 		}
 		at = next
 	}
@@ -148,17 +166,12 @@ func (l *List[K, T]) Answered(e *Entry[K, T], executed bool, now time.Time) {
 	}
 	e.underway, e.again = false, now.Add(min(firstPause<<min(e.tries, 8), longestPause))
 	e.tries++
+	l.dueAt(e.again)
 }
 
-// Next returns when the next entry becomes due, provided that there is a connection.
-func (l *List[K, T]) Next() (next time.Time, ok bool) {
-	for at := l.entries.Front(); at != nil; at = at.Next() {
-		if e := at.Value.(*Entry[K, T]); !e.underway && (!ok || e.again.Before(next)) {
-			next, ok = e.again, true
-		}
-	}
-	return next, ok
-}
+// Next returns when Due is to be called next, provided that there is a connection. An entry may
+// become due only later, if another one was removed.
+func (l *List[K, T]) Next() (next time.Time, ok bool) { return l.next, l.soon && l.entries.Len() > 0 }
 
 // Forget drops the release of lease k: the server has executed another request that ends it.
 func (l *List[K, T]) Forget(k K) {

@@ -124,6 +124,29 @@ func TestUnsentLeaseNeedsNoRelease(t *testing.T) {
 	}
 }
 
+// Next tells when to look again, and not that there is something to send as long as nothing is due.
+func TestNextAfterALook(t *testing.T) {
+	l := &List[string, string]{Most: 10}
+	if next, ok := l.Next(); ok {
+		t.Errorf("an empty list is due at %v", next)
+	}
+	l.Connected("run", at(0))
+	l.Keep("a", "release a", ttl, at(0))
+	l.Keep("b", "release b", ttl, at(time.Second))
+	all := l.Due(at(firstPause))
+	if next, ok := l.Next(); !ok || next != at(time.Second+firstPause) {
+		t.Errorf("after the release of a was sent: due at %v, %v, want %v", next, ok, at(time.Second+firstPause))
+	}
+	l.Due(at(2*time.Second))
+	if next, ok := l.Next(); ok {
+		t.Errorf("due at %v when all were sent", next)
+	}
+	l.Answered(all[0], false, at(2*time.Second))
+	if next, ok := l.Next(); !ok || next != at(2*time.Second+firstPause) {
+		t.Errorf("after a was refused: due at %v, %v, want %v", next, ok, at(2*time.Second+firstPause))
+	}
+}
+
 // If too many releases are retained, the oldest are dropped.
 func TestOverflow(t *testing.T) {
 	l := &List[string, string]{Most: 3}
@@ -267,6 +290,9 @@ func walk(random *rand.Rand) (wrong string) {
 			now += time.Duration(random.Int64N(int64(2 * ttl)))
 		}
 		send()
+		if wrong := wrongNext(l); wrong != "" {
+			return wrong
+		}
 	}
 	// Once the server is well, no released lease is left before long.
 	refuses, stopped = false, false
@@ -298,6 +324,17 @@ func walk(random *rand.Rand) (wrong string) {
 	}
 	if useless > 0 {
 		return fmt.Sprintf("%d releases were sent or retained that could have no effect", useless)
+	}
+	return ""
+}
+
+// wrongNext returns what is wrong with Next, or "": an entry becomes due before.
+func wrongNext(l *List[int, int]) string {
+	next, ok := l.Next()
+	for at := l.entries.Front(); at != nil; at = at.Next() {
+		if e := at.Value.(*Entry[int, int]); !e.underway && (!ok || e.again.Before(next)) {
+			return fmt.Sprintf("the next entry is due at %v, %v, but entry %d at %v", next, ok, e.What, e.again)
+		}
 	}
 	return ""
 }
