@@ -137,7 +137,7 @@ func TestNextAfterALook(t *testing.T) {
 	if next, ok := l.Next(); !ok || next != at(time.Second+firstPause) {
 		t.Errorf("after the release of a was sent: due at %v, %v, want %v", next, ok, at(time.Second+firstPause))
 	}
-	l.Due(at(2*time.Second))
+	l.Due(at(2 * time.Second))
 	if next, ok := l.Next(); ok {
 		t.Errorf("due at %v when all were sent", next)
 	}
