@@ -14,6 +14,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/contest"
 	"github.com/leasehold-dev/leasehold/internal/testenv/etcdtest"
 	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/store"
@@ -179,4 +180,40 @@ func TestTimeLimitOfSteps(t *testing.T) {
 	all.Wait()
 	holds.Store(false)
 	close(pass)
+}
+
+// Locks that a process asks for in batches have one holder at a time and rising tokens, and go on,
+// while the leader is killed, paused, and cut off from the other members or from the clients.
+func TestLeaderFailsDuringBatches(t *testing.T) {
+	c := three(t)
+	var locks [3]contest.Contest
+	for i := range locks {
+		locks[i].Name, locks[i].TTL = fmt.Sprint("lock ", i), 20*time.Second
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer cancel()
+	var clients []store.Waiter
+	for range 2 {
+		s := open(t, c.ProxyEndpoints(), etcdstore.Options{Timeout: 20 * time.Second})
+		s.SendTogether()
+		clients = append(clients, s)
+		for first := range 9 {
+			group.Go(func() {
+				for i := first; ctx.Err() == nil; i++ {
+					locks[i%len(locks)].Try(ctx, t, s)
+				}
+			})
+		}
+	}
+	goesOn := func(what string) {
+		t.Helper()
+		for i := range locks {
+			locks[i].GoesOn(t, what, patience, clients...)
+		}
+	}
+	goesOn("at first")
+	leaderFaults(t, c, goesOn)
+	clientFaults(t, c, goesOn)
 }

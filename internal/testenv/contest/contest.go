@@ -61,10 +61,9 @@ func (c *Contest) count(s store.Waiter) int {
 // Contend acquires the lock again and again until ctx ends, and holds it for a moment,
 // renewing it at times. A wait must not fail.
 func (c *Contest) Contend(ctx context.Context, t *testing.T, s store.Waiter) {
-	now := clock.System().Now
 	for ctx.Err() == nil {
 		l := store.Lease{Name: c.Name, Owner: store.NewOwner(), TTL: c.TTL}
-		start := now()
+		start := clock.System().Now()
 		g, err := s.Wait(ctx, store.WaitRequest{Lease: l}, nil)
 		if err != nil {
 			if ctx.Err() == nil {
@@ -72,24 +71,40 @@ func (c *Contest) Contend(ctx context.Context, t *testing.T, s store.Waiter) {
 			}
 			continue
 		}
-		got := turn{from: now(), to: validity.Until(start.Add(g.Since), c.TTL), token: g.Token}
-		for range rand.IntN(4) {
-			time.Sleep(rand.N(20 * time.Millisecond))
-			sent := now()
-			limited, cancel := context.WithTimeout(ctx, validity.RenewAfter(c.TTL))
-			err := s.Renew(limited, []store.Lease{l})[0]
-			cancel()
-			if err == nil && sent < got.to {
-				got.to = max(got.to, validity.Until(sent, c.TTL))
-			}
-		}
-		got.to = min(got.to, now()) // the holder stops before it releases
-		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.TTL)
-		_ = s.Release(limited, store.ReleaseRequest{Lease: l}) // or the lease expires
+		c.hold(ctx, t, s, l, start, g)
+	}
+}
+
+// Try asks for the lock once, without waiting, and holds it for a moment if it is granted.
+func (c *Contest) Try(ctx context.Context, t *testing.T, s store.Waiter) {
+	l := store.Lease{Name: c.Name, Owner: store.NewOwner(), TTL: c.TTL}
+	start := clock.System().Now()
+	if g, err := s.Acquire(ctx, store.AcquireRequest{Lease: l}); err == nil {
+		c.hold(ctx, t, s, l, start, g)
+	}
+}
+
+// hold holds the lock that was granted for a moment, and releases it. start is when it was asked
+// for.
+func (c *Contest) hold(ctx context.Context, t *testing.T, s store.Waiter, l store.Lease, start clock.Instant, g store.Grant) {
+	now := clock.System().Now
+	got := turn{from: now(), to: validity.Until(start.Add(g.Since), c.TTL), token: g.Token}
+	for range rand.IntN(4) {
+		time.Sleep(rand.N(20 * time.Millisecond))
+		sent := now()
+		limited, cancel := context.WithTimeout(ctx, validity.RenewAfter(c.TTL))
+		err := s.Renew(limited, []store.Lease{l})[0]
 		cancel()
-		if got.from < got.to {
-			c.add(t, s, got)
+		if err == nil && sent < got.to {
+			got.to = max(got.to, validity.Until(sent, c.TTL))
 		}
+	}
+	got.to = min(got.to, now()) // the holder stops before it releases
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.TTL)
+	_ = s.Release(limited, store.ReleaseRequest{Lease: l}) // or the lease expires
+	cancel()
+	if got.from < got.to {
+		c.add(t, s, got)
 	}
 }
 
