@@ -55,22 +55,22 @@ func (g *gathering[S]) more() bool {
 }
 
 // take takes the steps of a batch from the queue, in order, but leaves those that do not fit
-// to the steps taken before.
+// the steps taken before.
 func (g *gathering[S]) take(fits func(batch []S, s S) bool) []S {
-	var batch []S
-	left := g.queue[:0:0]
-	for i, s := range g.queue {
-		if len(batch) == g.Steps {
-			left = append(left, g.queue[i:]...)
-			break
-		}
-		if fits(batch, s) {
+	var batch, others []S
+	n := 0
+	for ; n < len(g.queue) && len(batch) < g.Steps; n++ {
+		if s := g.queue[n]; fits(batch, s) {
 			batch = append(batch, s)
 		} else {
-			left = append(left, s)
+			others = append(others, s)
 		}
 	}
-	g.queue, g.busy = left, len(batch) > 1
+	g.queue = g.queue[n:]
+	if len(others) > 0 {
+		g.queue = append(others, g.queue...)
+	}
+	g.busy = len(batch) > 1
 	return batch
 }
 

@@ -23,7 +23,7 @@ type Sender[S comparable] struct {
 }
 
 // NewSender returns a sender whose batches send sends: it calls take once, when the batch can be
-// sent, and gets no steps if they have left the queue. A step is in a batch if it fits to those
+// sent, and gets no steps if they have left the queue. A step is in a batch if it fits those
 // before it.
 func NewSender[S comparable](g *gate.Gate, l Limits, fits func(batch []S, s S) bool, send func(ctx context.Context, take func() []S)) *Sender[S] {
 	return &Sender[S]{gate: g, send: send, fits: fits, g: gathering[S]{Limits: l}}
