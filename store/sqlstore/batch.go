@@ -44,7 +44,8 @@ type batches struct {
 	prospects       prospects
 }
 
-// mostSteps is how many steps go together: the server compares each step with each row.
+// mostSteps is how many steps go together. The rows of their locks stay locked until the last of
+// them is made.
 const mostSteps = 32
 
 func newBatches(c *caller) *batches {
