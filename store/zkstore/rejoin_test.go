@@ -143,11 +143,16 @@ func TestUnclaimedPlaceIsDeleted(t *testing.T) {
 		t.Fatalf("rejoin: queued %v, %v, want true", queued, err)
 	}
 	<-r.has
-	mustRelease(t, other, r.waiter.Lease)
 	p, ok := s.places.rejoined.Take(r.next.Lease)
 	if !ok {
 		t.Fatal("the place is not kept")
 	}
+	// The place is watched once its session has answered. If the waiter left before, the place
+	// would be granted as of then, and the next renewal would find that it is gone.
+	if _, ok, err := p.Get(t.Context(), p.path()); err != nil || !ok {
+		t.Fatalf("the place is there: %v, %v, want true", ok, err)
+	}
+	mustRelease(t, other, r.waiter.Lease)
 	s.places.rejoined.Put(r.next.Lease, p, func() {})
 	if _, _, err := p.delete(t.Context()); err != nil {
 		t.Fatal(err)
