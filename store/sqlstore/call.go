@@ -156,9 +156,10 @@ func (e *endedError) Error() string { return fmt.Sprintf("%v, after: %v", e.caus
 
 func (e *endedError) Unwrap() []error { return []error{e.ctx, e.cause} }
 
-// callOnce is call on one connection, without repetition.
-func (c *caller) callOnce(ctx context.Context, conn *sql.Conn, query statement, each func(row) error, args ...any) (maybe bool, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.o.Timeout, errLimit)
+// callOnce is call on one connection, without repetition. The call may wait for block in the
+// server.
+func (c *caller) callOnce(ctx context.Context, block time.Duration, conn *sql.Conn, query statement, each func(row) error, args ...any) (maybe bool, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, block+c.o.Timeout, errLimit)
 	defer cancel()
 	maybe, err = c.callOn(ctx, conn, query, each, args...)
 	return maybe, ended(ctx, err)

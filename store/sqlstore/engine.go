@@ -13,6 +13,9 @@ type engine interface {
 	procedure(schema, name, columns string, args int) statement
 	// batches reports whether there is a procedure that makes many steps.
 	batches() bool
+	// patient reports whether a waiter may block in the server for long, since the server then
+	// notices that the waiter's process is dead.
+	patient() bool
 	// begin begins a transaction at READ COMMITTED.
 	begin() []string
 	// session selects the number of the session.

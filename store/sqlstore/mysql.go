@@ -38,6 +38,8 @@ func (mysql) id() string { return "mysql" }
 
 func (mysql) batches() bool { return false }
 
+func (mysql) patient() bool { return false }
+
 func (mysql) begin() []string {
 	return []string{"SET TRANSACTION ISOLATION LEVEL READ COMMITTED", "START TRANSACTION"}
 }

@@ -14,6 +14,7 @@ type pace struct {
 	holder   string
 	ahead    int64
 	looks    int
+	patient  bool // see engine.patient
 	// losses counts how often the place was lost: a waiter that barges had its turn.
 	losses   int
 	troubles int
@@ -57,13 +58,18 @@ func (p *pace) pause(a *answer, seated bool) time.Duration {
 	return max(d, time.Millisecond)
 }
 
-// block returns how long a call may wait in the server. A blocked call keeps the
-// server from cleaning up old rows, and the place has to be refreshed in time. After a
-// second PostgreSQL searches for deadlocks (deadlock_timeout), which holds up all sessions
-// that lock.
+// block returns how long a call may wait in the server. The place has to be refreshed in time.
+//
+// A patient waiter makes few calls: with one each 0.9 seconds, 200 waiters for locks that
+// stayed held took a tenth of the hand-offs from another lock. Others block briefly. A blocked
+// call keeps PostgreSQL from cleaning up old rows, and after a second it searches for
+// deadlocks (deadlock_timeout), which holds up all sessions that lock.
 func (p *pace) block() time.Duration {
-	const most = 900 * time.Millisecond
-	return min(most, p.ttl/6)
+	const brief, longest = 900 * time.Millisecond, 10 * time.Second
+	if p.patient {
+		return min(longest, p.ttl/6)
+	}
+	return min(brief, p.ttl/6)
 }
 
 // lost reports whether a waiter that barges has lost its turn often enough to be

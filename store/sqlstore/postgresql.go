@@ -37,6 +37,8 @@ func (postgresql) id() string { return "postgresql" }
 
 func (postgresql) batches() bool { return true }
 
+func (postgresql) patient() bool { return true }
+
 func (postgresql) begin() []string { return []string{"BEGIN ISOLATION LEVEL READ COMMITTED"} }
 
 func (postgresql) session() string { return "SELECT pg_backend_pid()" }

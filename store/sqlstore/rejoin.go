@@ -87,7 +87,7 @@ func (s *Store) rejoin(ctx context.Context, r store.ReleaseRequest, next store.W
 		maybe, err = s.call(ctx, s.calls.rejoin, scan, append(args, taken)...)
 	} else {
 		taken = newSignal()
-		maybe, err = s.callOnce(ctx, p.seat.conn, s.calls.rejoin, scan, append(args, taken)...)
+		maybe, err = s.callOnce(ctx, 0, p.seat.conn, s.calls.rejoin, scan, append(args, taken)...)
 		p.seat.signal = taken
 	}
 	switch {

@@ -52,7 +52,7 @@ func (s *Store) releaseMutex(ctx context.Context, r store.ReleaseRequest) (done,
 		return r.Scan(&done, &at, &session)
 	}
 	if seat := s.seats.leave(l); seat != nil {
-		maybe, err = s.callOnce(ctx, seat.conn, s.calls.release, scan, []byte(l.Name), l.Owner, l.Attempt, r.Undo, tombstone, r.Renewed, seat.signal)
+		maybe, err = s.callOnce(ctx, 0, seat.conn, s.calls.release, scan, []byte(l.Name), l.Owner, l.Attempt, r.Undo, tombstone, r.Renewed, seat.signal)
 		if err == nil {
 			s.seats.back(seat)
 			return done, false, nil

@@ -317,7 +317,7 @@ func (t *seats) offer(ctx context.Context, l store.Lease) {
 			return
 		}
 		var taken bool
-		_, err := t.s.callOnce(ctx, one.conn, t.s.calls.takeSignal, func(r row) error { return r.Scan(&taken, &one.session) },
+		_, err := t.s.callOnce(ctx, 0, one.conn, t.s.calls.takeSignal, func(r row) error { return r.Scan(&taken, &one.session) },
 			[]byte(l.Name), l.Owner, one.signal)
 		switch {
 		case err != nil:

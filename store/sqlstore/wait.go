@@ -55,7 +55,7 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 	outer := ctx
 	ctx, cancel := s.gate.Until(ctx)
 	defer cancel()
-	w := &waiting{s: s, r: r, reason: reason, start: s.clock.Now(), pace: pace{ttl: r.TTL, together: r.Kind.Normal().Limit}}
+	w := &waiting{s: s, r: r, reason: reason, start: s.clock.Now(), pace: pace{ttl: r.TTL, together: r.Kind.Normal().Limit, patient: s.engine.patient()}}
 	if p, ok := s.rejoined.Take(r.Lease); ok {
 		w.claim(p)
 	}
@@ -157,7 +157,7 @@ func (w *waiting) ask(ctx context.Context) error {
 func (w *waiting) request(ctx context.Context, q request) (sent clock.Instant, err error) {
 	w.byKind, err = q.ask(func(st statement, scan scanner, args []any) (again bool, err error) {
 		sent = w.s.clock.Now()
-		if err := w.call(ctx, st, scan, args...); err != nil {
+		if err := w.call(ctx, 0, st, scan, args...); err != nil {
 			return false, err
 		}
 		if w.last.verdict == otherKind && w.seat != nil { // its session has not taken the signal
@@ -227,9 +227,9 @@ func (w *waiting) watch(ctx context.Context) error {
 		sent := w.s.clock.Now()
 		var err error
 		if w.byKind {
-			err = w.call(ctx, w.s.calls.awaitKind, (*answer).scanKind, []byte(w.r.Name), w.r.Owner, micros(w.r.TTL))
+			err = w.call(ctx, 0, w.s.calls.awaitKind, (*answer).scanKind, []byte(w.r.Name), w.r.Owner, micros(w.r.TTL))
 		} else {
-			err = w.call(ctx, w.s.calls.await, (*answer).scan, []byte(w.r.Name), w.r.Owner, micros(w.r.TTL), micros(block), signal)
+			err = w.call(ctx, block, w.s.calls.await, (*answer).scan, []byte(w.r.Name), w.r.Owner, micros(w.r.TTL), micros(block), signal)
 		}
 		if err != nil {
 			if w.seat == nil || ctx.Err() != nil {
@@ -291,15 +291,16 @@ func (w *waiting) rest(ctx context.Context, d time.Duration) bool {
 	return true
 }
 
-// call calls a procedure of ask or await, on the waiter's own connection if it has one. After an error
-// the waiter still has it only if the server has done nothing but end the call.
-func (w *waiting) call(ctx context.Context, query statement, scan scanner, args ...any) (err error) {
+// call calls a procedure of ask or await, on the waiter's own connection if it has one. There the
+// call may wait for block in the server. After an error the waiter still has the connection only if
+// the server has done nothing but end the call.
+func (w *waiting) call(ctx context.Context, block time.Duration, query statement, scan scanner, args ...any) (err error) {
 	var a answer
 	each := func(r row) error { return scan(&a, r) }
 	var maybe bool
 	sent := w.s.clock.Now()
 	if w.seat != nil {
-		maybe, err = w.s.callOnce(ctx, w.seat.conn, query, each, args...)
+		maybe, err = w.s.callOnce(ctx, block, w.seat.conn, query, each, args...)
 	} else {
 		maybe, err = w.s.call(ctx, query, each, args...)
 	}

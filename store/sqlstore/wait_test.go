@@ -100,3 +100,33 @@ func TestEndOfContextWinsOverConflicts(t *testing.T) {
 		})
 	}
 }
+
+// A call may take as long as it may block in the server, and Options.Timeout beside that.
+func TestTimeoutComesBesideTheBlock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, end := context.WithCancel(t.Context())
+		var left time.Duration
+		server := &recorder{answer: func(ctx context.Context) error {
+			at, _ := ctx.Deadline()
+			left = time.Until(at)
+			end()
+			return context.Canceled
+		}}
+		db := sql.OpenDB(server)
+		defer db.Close()
+		p := &pool{db: db}
+		s := &Store{caller: caller{engine: postgresql{}, pool: p, o: Options{Timeout: time.Second / 4}, calls: calls{await: plain("look")}}, clock: clock.System()}
+		s.seats = &seats{s: &s.caller, most: 1}
+		conn, err := db.Conn(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := &waiting{s: s, seat: &seat{conn: conn}, signalled: true, last: answer{verdict: busy, position: 2, ahead: 1}, pace: pace{ttl: time.Minute, patient: true}}
+		if err := w.watch(ctx); !errors.Is(err, context.Canceled) {
+			t.Fatalf("watch: %v, want %v", err, context.Canceled)
+		}
+		if want := w.pace.block() + s.o.Timeout; left != want {
+			t.Errorf("a call that blocks for %v with a time limit of %v ends after %v, want %v", w.pace.block(), s.o.Timeout, left, want)
+		}
+	})
+}

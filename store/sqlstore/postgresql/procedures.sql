@@ -192,12 +192,38 @@ BEGIN
   RETURN refused(l, p.seq, p_owner, a.at, a);
 END $$;
 
+-- brief is how long a call of await blocks, unless it can be patient.
+CREATE OR REPLACE FUNCTION @schema@.brief() RETURNS bigint LANGUAGE sql IMMUTABLE
+RETURN 900000::bigint;
+
+-- patience is for how long a waiter can block behind another one whose place lasts until that
+-- time: until then, if it was patient already when its statement began. Otherwise it is brief,
+-- and the session becomes patient if it can. A patient session notices while it
+-- blocks that its client is gone. If it did not, the lock could be handed to a process that is
+-- dead. No session is patient where the server logs long waits or limits transactions.
+CREATE OR REPLACE FUNCTION @schema@.patience(until bigint, at bigint) RETURNS bigint LANGUAGE plpgsql
+AS $$
+DECLARE checks pg_catalog.text := pg_catalog.current_setting('client_connection_check_interval', true);
+  longest pg_catalog.text := pg_catalog.current_setting('transaction_timeout', true);
+BEGIN
+  IF pg_catalog.current_setting('log_lock_waits') OPERATOR(pg_catalog.=) 'on' OR checks IS NULL THEN RETURN @schema@.brief(); END IF;
+  IF longest OPERATOR(pg_catalog.<>) '0' THEN RETURN @schema@.brief(); END IF;
+  IF checks OPERATOR(pg_catalog.=) '900ms' THEN RETURN until OPERATOR(pg_catalog.-) at; END IF;
+  BEGIN
+    checks := pg_catalog.set_config('client_connection_check_interval', '900ms', false);
+  EXCEPTION WHEN invalid_parameter_value THEN NULL; -- this server cannot do so, as on Windows
+  END;
+  RETURN @schema@.brief();
+END $$;
+
 -- await looks whether a waiter has been handed the lock. If not, and if p_block is
 -- positive, it first waits until the session of the one before it (see signal_before) gives
 -- its signal: because it released the lock or left the queue, or because it is gone. The signal
 -- is a hint, and the rows decide. It waits for at most p_block microseconds, not
--- beyond the end of the lease that it waits for, and for at most half of
--- statement_timeout, which would end the session's signal with the call. p_signal replaces the signal of the
+-- beyond the end of the lease or the place that it waits for, and for at most half of
+-- statement_timeout, which would end the session's signal with the call. The first waiter always
+-- waits briefly: the lease before it may be broken, or released by another process, while the
+-- session of the holder lasts. p_signal replaces the signal of the
 -- place: the session takes it if that is a new one.
 --
 -- Like ask, it uses full names. Unlike ask, it reads places, which come and go: their table has
@@ -206,23 +232,27 @@ CREATE OR REPLACE FUNCTION @schema@.await(p_name bytea, p_owner text, p_ttl bigi
 LANGUAGE plpgsql SECURITY DEFINER SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE at bigint; l_owner pg_catalog.text; l_ends bigint; l_signal bigint; l_granted bigint; l_spare integer;
-  ahead bigint; setting pg_catalog.text; waited boolean := false; woken boolean := false; long pg_catalog.text;
+  ahead bigint; until bigint; setting pg_catalog.text; waited boolean := false; woken boolean := false; long pg_catalog.text;
 BEGIN
   IF NOT @schema@.sees_commits() THEN
     RAISE EXCEPTION 'a lock needs a transaction at isolation level READ COMMITTED' USING ERRCODE = 'LH001';
   END IF;
   at := @schema@.clock();
   IF p_block OPERATOR(pg_catalog.>) 0 THEN
-    -- The subquery is signal_before.
-    SELECT l.owner, l.ends, l.signal,
-        (SELECT q.signal FROM @schema@.places q WHERE q.name OPERATOR(pg_catalog.=) p_name AND q.seq OPERATOR(pg_catalog.<) p.seq
-          AND q.seq OPERATOR(pg_catalog.>) l.served AND q.ends OPERATOR(pg_catalog.>) at AND q.signal OPERATOR(pg_catalog.<>) 0 ORDER BY q.seq DESC LIMIT 1)
-      INTO l_owner, l_ends, l_signal, ahead
+    -- The second subquery is signal_before.
+    SELECT l.owner, l.ends, l.signal, b.signal, b.ends
+      INTO l_owner, l_ends, l_signal, ahead, until
       FROM (SELECT * FROM @schema@.locks r WHERE r.name OPERATOR(pg_catalog.||) '' OPERATOR(pg_catalog.=) p_name ORDER BY r.era DESC LIMIT 1) l, @schema@.places p
+      LEFT JOIN LATERAL (SELECT q.signal, q.ends FROM @schema@.places q WHERE q.name OPERATOR(pg_catalog.=) p_name AND q.seq OPERATOR(pg_catalog.<) p.seq
+          AND q.seq OPERATOR(pg_catalog.>) l.served AND q.ends OPERATOR(pg_catalog.>) at AND q.signal OPERATOR(pg_catalog.<>) 0 ORDER BY q.seq DESC LIMIT 1) b ON true
       WHERE p.name OPERATOR(pg_catalog.=) p_name AND p.owner OPERATOR(pg_catalog.=) p_owner;
     IF l_owner IS NOT NULL AND l_ends OPERATOR(pg_catalog.>) at THEN
-      ahead := coalesce(ahead, l_signal);
-      IF ahead OPERATOR(pg_catalog.=) l_signal THEN p_block := least(p_block, l_ends OPERATOR(pg_catalog.-) at); END IF;
+      IF ahead IS NULL THEN
+        ahead := l_signal;
+        p_block := least(p_block, @schema@.brief(), l_ends OPERATOR(pg_catalog.-) at);
+      ELSIF p_block OPERATOR(pg_catalog.>) @schema@.brief() THEN
+        p_block := least(p_block, @schema@.patience(until, at));
+      END IF;
       IF ahead OPERATOR(pg_catalog.<>) 0 THEN
         waited := true;
         long := pg_catalog.current_setting('statement_timeout');

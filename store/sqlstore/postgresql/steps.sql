@@ -2,8 +2,8 @@
 -- schema in the search path. Procedures that do not set it, as ask, call only those that
 -- are expressions (RETURN): these become part of the caller's plan, and mean what they
 -- meant when they were installed. A function with plans of its own would plan again
--- whenever the path is another one than at its last call. passed_on has such plans, and only
--- procedures that do not set the path call it.
+-- whenever the path is another one than at its last call. passed_on and patience have such
+-- plans, and only procedures that do not set the path call them.
 
 -- clock is the server's clock, as it is when the expression is evaluated.
 CREATE OR REPLACE FUNCTION @schema@.clock() RETURNS bigint LANGUAGE sql VOLATILE
