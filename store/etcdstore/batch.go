@@ -29,7 +29,7 @@ type part struct {
 
 	// These are set when done is closed.
 	done  chan struct{}
-	again bool // it was refused with the others
+	again bool // it was refused with the others; doubt is still of use then
 	reply
 }
 
@@ -81,7 +81,8 @@ func (b *batches) commit(ctx context.Context, prefix string, t txn) (r *clientv3
 	select {
 	case <-p.done:
 		if p.again {
-			return b.link.commit(ctx, t)
+			r, doubt, err = b.link.commit(limited, t)
+			return r, doubt || p.doubt, err
 		}
 		return p.r, p.doubt, p.err
 	case <-limited.Done():
@@ -100,7 +101,9 @@ func (b *batches) send(ctx context.Context, take func() []*part) {
 		all.then[i] = nested(p.txn)
 	}
 	r, doubt, err := b.link.commit(ctx, all)
-	refused := r == nil && !doubt && !faultOf(err).again
+	// What the cluster refuses may be one of them only, such as one whose lease has just ended. The
+	// others are made alone, also if an earlier try may have made them: they find that.
+	refused := r == nil && !faultOf(err).again
 	if refused {
 		b.apart.Store(apartAfter)
 	}
