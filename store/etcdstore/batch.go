@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -20,6 +21,11 @@ type batches struct {
 	// apart is how many of the next transactions go alone, since one of a batch was refused:
 	// the cluster then refuses all.
 	apart atomic.Int32
+
+	mu sync.Mutex
+	// queued are the prefixes of the locks that have a step here. A batch has one step of a lock, so
+	// a second one would wait for a batch of its own: it goes alone.
+	queued map[string]bool
 }
 
 // part is a transaction that concerns one lock, and no key that one of another lock changes.
@@ -51,7 +57,7 @@ const apartAfter = 64
 const mostAlone = 4
 
 func newBatches(l *link, g *gate.Gate, alone int) *batches {
-	b := &batches{link: l}
+	b := &batches{link: l, queued: make(map[string]bool)}
 	// While one batch is agreed on, the goroutines that another has woken make the next.
 	b.sender = gather.NewSender(g, gather.Limits{Alone: alone, Senders: 2, Steps: mostParts}, fits, b.send)
 	return b
@@ -74,6 +80,10 @@ func (b *batches) commit(ctx context.Context, prefix string, t txn) (r *clientv3
 		defer b.sender.Left()
 		return b.link.commit(ctx, t)
 	}
+	if !b.claim(prefix) {
+		return b.link.commit(ctx, t)
+	}
+	defer b.release(prefix)
 	p := &part{txn: t, prefix: prefix, done: make(chan struct{})}
 	limited, cancel := context.WithTimeout(ctx, b.link.o.Timeout)
 	defer cancel()
@@ -88,6 +98,23 @@ func (b *batches) commit(ctx context.Context, prefix string, t txn) (r *clientv3
 	case <-limited.Done():
 		return nil, !b.sender.Withdraw(p), fmt.Errorf("no answer within %v: %w", b.link.o.Timeout, limited.Err())
 	}
+}
+
+// claim reports whether a step of the lock can go with those of others. Then release follows.
+func (b *batches) claim(prefix string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.queued[prefix] {
+		return false
+	}
+	b.queued[prefix] = true
+	return true
+}
+
+func (b *batches) release(prefix string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.queued, prefix)
 }
 
 // send sends one batch.

@@ -2,6 +2,7 @@ package etcdstore_test
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -140,5 +141,34 @@ func TestRefusedBatchInDoubt(t *testing.T) {
 	j.acquireTogether(t, s, request("a", time.Minute), request("b", time.Minute), request("c", time.Minute), request("d", time.Minute))
 	if !once.Load() {
 		t.Error("the steps did not go together")
+	}
+}
+
+// A batch has one step of a lock. Further ones do not wait for batches of their own.
+func TestSecondStepOfALockGoesAlone(t *testing.T) {
+	j := &jam{others: func(req *etcdserverpb.TxnRequest, invoke func() error) error { return invoke() }}
+	s := j.open(t, server.Endpoints())
+	acquire(t, s, request("hot", time.Minute))
+	try := func() error {
+		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("hot", time.Minute)})
+		return err
+	}
+	queued := make(chan error, 1)
+	j.during(t, s, func() {
+		go func() { queued <- try() }()
+		eventually.True(t, "a step is queued", func() bool { return s.Queued() == 1 })
+		second := make(chan error, 1)
+		go func() { second <- try() }()
+		select {
+		case err := <-second:
+			if !errors.Is(err, store.ErrBusy) {
+				t.Errorf("second try: %v, want %v", err, store.ErrBusy)
+			}
+		case <-time.After(10 * time.Second):
+			t.Error("the second step of a lock waits for a batch")
+		}
+	})
+	if err := <-queued; !errors.Is(err, store.ErrBusy) {
+		t.Errorf("first try: %v, want %v", err, store.ErrBusy)
 	}
 }
