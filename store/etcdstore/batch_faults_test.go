@@ -1,6 +1,7 @@
 package etcdstore_test
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -170,5 +171,29 @@ func TestSecondStepOfALockGoesAlone(t *testing.T) {
 	})
 	if err := <-queued; !errors.Is(err, store.ErrBusy) {
 		t.Errorf("first try: %v, want %v", err, store.ErrBusy)
+	}
+}
+
+// A user without the right to a lock is refused also if the process is busy. Old versions of etcd
+// do not check rights to what is in nested transactions (CVE-2026-33343).
+func TestRightsOfBatches(t *testing.T) {
+	for version, program := range map[string]func() (string, error){"installed": etcdtest.Installed, "current": etcdtest.Current} {
+		t.Run(version, func(t *testing.T) {
+			c, client, enable := guarded(t, program)
+			o := etcdstore.Options{Prefix: "jobs", Timeout: patience}
+			rights, err := etcdstore.Use{Names: "a/", Lock: true}.Rights(&o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			allow(t, client, "me", rights)
+			enable()
+			o.Username, o.Password = "me", "secretword"
+			s := open(t, c.Endpoints(), o)
+			s.SendTogether()
+			acquire(t, s, request("a/1", time.Minute))
+			if _, err := s.Acquire(context.Background(), store.AcquireRequest{Lease: request("b", time.Minute)}); err == nil || !strings.Contains(err.Error(), "role grant-permission") {
+				t.Errorf("acquire without the right: %v, want advice to use role grant-permission", err)
+			}
+		})
 	}
 }
