@@ -66,6 +66,7 @@ func (g *gathering[S]) take(fits func(batch []S, s S) bool) []S {
 			others = append(others, s)
 		}
 	}
+	clear(g.queue[:n]) // the array may last
 	g.queue = g.queue[n:]
 	if len(others) > 0 {
 		g.queue = append(others, g.queue...)

@@ -1,8 +1,10 @@
 package gather
 
 import (
+	"runtime"
 	"slices"
 	"testing"
+	"weak"
 )
 
 // way is how a step goes to the server.
@@ -126,4 +128,25 @@ func TestStepsThatDoNotFit(t *testing.T) {
 	if g.busy || g.more() {
 		t.Error("steps are left, or the process is still busy after a batch of one step")
 	}
+}
+
+// A queue that was long does not keep the steps that it had.
+func TestTakenStepsAreForgotten(t *testing.T) {
+	g := gathering[*[64]byte]{Limits: Limits{Senders: 1, Steps: 32}}
+	var first weak.Pointer[[64]byte]
+	for i := range 100 {
+		step := new([64]byte)
+		if i == 0 {
+			first = weak.Make(step)
+		}
+		g.add(step)
+	}
+	for g.more() {
+		g.take(func([]*[64]byte, *[64]byte) bool { return true })
+	}
+	runtime.GC()
+	if first.Value() != nil {
+		t.Error("a step that was taken is still in memory")
+	}
+	runtime.KeepAlive(&g)
 }

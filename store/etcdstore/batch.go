@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -20,6 +21,11 @@ type batches struct {
 	// apart is how many of the next transactions go alone, since one of a batch was refused:
 	// the cluster then refuses all.
 	apart atomic.Int32
+
+	mu sync.Mutex
+	// queued are the prefixes of the locks that have a step here. A batch has one step of a lock, so
+	// a second one would wait for a batch of its own: it goes alone.
+	queued map[string]bool
 }
 
 // part is a transaction that concerns one lock, and no key that one of another lock changes.
@@ -29,7 +35,7 @@ type part struct {
 
 	// These are set when done is closed.
 	done  chan struct{}
-	again bool // it was refused with the others
+	again bool // it was refused with the others; doubt is still of use then
 	reply
 }
 
@@ -51,7 +57,7 @@ const apartAfter = 64
 const mostAlone = 4
 
 func newBatches(l *link, g *gate.Gate, alone int) *batches {
-	b := &batches{link: l}
+	b := &batches{link: l, queued: make(map[string]bool)}
 	// While one batch is agreed on, the goroutines that another has woken make the next.
 	b.sender = gather.NewSender(g, gather.Limits{Alone: alone, Senders: 2, Steps: mostParts}, fits, b.send)
 	return b
@@ -66,6 +72,9 @@ func fits(batch []*part, p *part) bool {
 // commit is link.commit for a transaction of one lock that changes no key of another lock. It
 // can go with those of others. The caller is counted at the gate.
 func (b *batches) commit(ctx context.Context, prefix string, t txn) (r *clientv3.TxnResponse, doubt bool, err error) {
+	if b.link.unchecked.Load() {
+		return b.link.commit(ctx, t)
+	}
 	if b.apart.Load() > 0 {
 		b.apart.Add(-1)
 		return b.link.commit(ctx, t)
@@ -74,6 +83,10 @@ func (b *batches) commit(ctx context.Context, prefix string, t txn) (r *clientv3
 		defer b.sender.Left()
 		return b.link.commit(ctx, t)
 	}
+	if !b.claim(prefix) {
+		return b.link.commit(ctx, t)
+	}
+	defer b.release(prefix)
 	p := &part{txn: t, prefix: prefix, done: make(chan struct{})}
 	limited, cancel := context.WithTimeout(ctx, b.link.o.Timeout)
 	defer cancel()
@@ -81,12 +94,30 @@ func (b *batches) commit(ctx context.Context, prefix string, t txn) (r *clientv3
 	select {
 	case <-p.done:
 		if p.again {
-			return b.link.commit(ctx, t)
+			r, doubt, err = b.link.commit(limited, t)
+			return r, doubt || p.doubt, err
 		}
 		return p.r, p.doubt, p.err
 	case <-limited.Done():
 		return nil, !b.sender.Withdraw(p), fmt.Errorf("no answer within %v: %w", b.link.o.Timeout, limited.Err())
 	}
+}
+
+// claim reports whether a step of the lock can go with those of others. Then release follows.
+func (b *batches) claim(prefix string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.queued[prefix] {
+		return false
+	}
+	b.queued[prefix] = true
+	return true
+}
+
+func (b *batches) release(prefix string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.queued, prefix)
 }
 
 // send sends one batch.
@@ -100,7 +131,9 @@ func (b *batches) send(ctx context.Context, take func() []*part) {
 		all.then[i] = nested(p.txn)
 	}
 	r, doubt, err := b.link.commit(ctx, all)
-	refused := r == nil && !doubt && !faultOf(err).again
+	// What the cluster refuses may be one of them only, such as one whose lease has just ended. The
+	// others are made alone, also if an earlier try may have made them: they find that.
+	refused := r == nil && !faultOf(err).again
 	if refused {
 		b.apart.Store(apartAfter)
 	}

@@ -43,6 +43,7 @@ type judged struct {
 
 func (s *Store) note(c *Cluster) {
 	s.replaced.divided(c.split())
+	s.unchecked.Store(s.o.logsIn() && !c.checksNested())
 	is := &judged{c, c.Class()}
 	was := s.cluster.Swap(is)
 	if was != nil && was.class != is.class {

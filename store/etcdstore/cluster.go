@@ -143,6 +143,35 @@ func defects(version string) string {
 	return ""
 }
 
+// checked are the first versions that check a user's rights to what is in nested transactions
+// (CVE-2026-33343).
+var checked = []struct{ minor, patch int }{{4, 42}, {5, 28}, {6, 9}}
+
+// checksNested reports whether all members that have answered check a user's rights to what is in
+// nested transactions.
+func (c *Cluster) checksNested() bool {
+	if c == nil {
+		return false
+	}
+	answered := false
+	for _, m := range c.Members {
+		if m.Err != nil {
+			continue
+		}
+		major, minor, patch, ok := parse(m.Version)
+		if !ok || major == 3 && minor < checked[0].minor {
+			return false
+		}
+		for _, f := range checked {
+			if major == 3 && minor == f.minor && patch < f.patch {
+				return false
+			}
+		}
+		answered = true
+	}
+	return answered
+}
+
 func parse(version string) (major, minor, patch int, ok bool) {
 	number, _, _ := strings.Cut(version, "-")
 	parts := strings.Split(number, ".")

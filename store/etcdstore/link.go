@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -26,6 +27,9 @@ type link struct {
 	floor    fence.Token
 	// lookAfter is how long a waiter trusts its inbox alone.
 	lookAfter time.Duration
+	// unchecked is set if the store logs in, and the cluster would not check the user's rights to
+	// what is in nested transactions.
+	unchecked atomic.Bool
 }
 
 const defaultLookAfter = 100 * time.Millisecond

@@ -74,3 +74,9 @@ func (o *Options) checked() (Options, error) {
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c, nil
 }
+
+// logsIn reports whether the store may be a user of etcd: by its password, or by the name in its
+// certificate.
+func (o Options) logsIn() bool {
+	return o.Username != "" || o.TLS != nil && (len(o.TLS.Certificates) > 0 || o.TLS.GetClientCertificate != nil)
+}
