@@ -4,8 +4,8 @@ import "slices"
 
 // Limits say how much happens at once.
 type Limits struct {
-	// Alone is how many steps are made alone at once before others go together. A few
-	// goroutines then have what they had without batches, which cost more than few steps.
+	// Alone is how many steps are made alone at once before others go together. So a few
+	// goroutines are as fast as without batches: a batch costs more than a few single steps.
 	Alone int
 	// Senders is how many goroutines send batches at once, and Steps how many steps are in
 	// one of them.
@@ -13,8 +13,8 @@ type Limits struct {
 }
 
 // gathering decides which steps go to the server together: those that queue while batches are
-// under way. Steps queue only behind batches, since these wait for no lock. A step that is
-// made alone may wait long, for a transaction that relies on the lease.
+// under way. No step queues behind one that is made alone: in a database, that may have to wait
+// for a transaction that relies on the lease.
 type gathering[S comparable] struct {
 	Limits
 	senders int
@@ -54,24 +54,13 @@ func (g *gathering[S]) more() bool {
 	return true
 }
 
-// take takes the steps of a batch from the queue, in order, but leaves those that do not fit
-// the steps taken before.
-func (g *gathering[S]) take(fits func(batch []S, s S) bool) []S {
-	var batch, others []S
-	n := 0
-	for ; n < len(g.queue) && len(batch) < g.Steps; n++ {
-		if s := g.queue[n]; fits(batch, s) {
-			batch = append(batch, s)
-		} else {
-			others = append(others, s)
-		}
-	}
+// take takes the steps of a batch from the queue.
+func (g *gathering[S]) take() []S {
+	n := min(len(g.queue), g.Steps)
+	batch := slices.Clone(g.queue[:n])
 	clear(g.queue[:n]) // the array may last
 	g.queue = g.queue[n:]
-	if len(others) > 0 {
-		g.queue = append(others, g.queue...)
-	}
-	g.busy = len(batch) > 1
+	g.busy = n > 1
 	return batch
 }
 

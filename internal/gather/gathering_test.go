@@ -45,7 +45,7 @@ func TestGathering(t *testing.T) {
 		if !g.more() {
 			t.Fatalf("there is no batch, want %v", want)
 		}
-		if got := g.take(always); !slices.Equal(got, want) {
+		if got := g.take(); !slices.Equal(got, want) {
 			t.Errorf("a batch of %v, want %v", got, want)
 		}
 	}
@@ -87,8 +87,6 @@ func TestGathering(t *testing.T) {
 	}
 }
 
-func always([]int, int) bool { return true }
-
 // A batch is no longer than the server can do well. What is left makes the next.
 func TestLongQueue(t *testing.T) {
 	g := gathering[int]{Limits: Limits{Senders: 1, Steps: 32}}
@@ -99,7 +97,7 @@ func TestLongQueue(t *testing.T) {
 		if !g.more() {
 			t.Fatal("there is no batch")
 		}
-		batch := g.take(always)
+		batch := g.take()
 		if len(batch) != want {
 			t.Errorf("a batch of %d steps, want %d", len(batch), want)
 		}
@@ -108,25 +106,6 @@ func TestLongQueue(t *testing.T) {
 			t.Error("a batch that was taken has a later step")
 		}
 		g.withdraw(1000)
-	}
-}
-
-// Steps that do not fit to others stay in the queue, in order.
-func TestStepsThatDoNotFit(t *testing.T) {
-	g := gathering[int]{Limits: Limits{Senders: 1, Steps: 3}}
-	for _, step := range []int{10, 11, 20, 12, 30, 40, 21} {
-		g.add(step)
-	}
-	sameTen := func(batch []int, s int) bool {
-		return !slices.ContainsFunc(batch, func(o int) bool { return o/10 == s/10 })
-	}
-	for _, want := range [][]int{{10, 20, 30}, {11, 40, 21}, {12}} {
-		if got := g.take(sameTen); !slices.Equal(got, want) {
-			t.Errorf("a batch of %v, want %v", got, want)
-		}
-	}
-	if g.busy || g.more() {
-		t.Error("steps are left, or the process is still busy after a batch of one step")
 	}
 }
 
@@ -142,7 +121,7 @@ func TestTakenStepsAreForgotten(t *testing.T) {
 		g.add(step)
 	}
 	for g.more() {
-		g.take(func([]*[64]byte, *[64]byte) bool { return true })
+		g.take()
 	}
 	runtime.GC()
 	if first.Value() != nil {

@@ -3,7 +3,6 @@
 package gather
 
 import (
-	"context"
 	"runtime"
 	"sync"
 
@@ -15,18 +14,17 @@ import (
 type Sender[S comparable] struct {
 	gate *gate.Gate
 	// send sends one batch, which it takes when it can be sent.
-	send func(ctx context.Context, take func() []S)
-	fits func(batch []S, s S) bool
+	send func(take func() []S)
 
 	mu sync.Mutex
 	g  gathering[S]
 }
 
-// NewSender returns a sender whose batches send sends: it calls take once, when the batch can be
-// sent, and gets no steps if they have left the queue. A step is in a batch if it fits those
-// before it.
-func NewSender[S comparable](g *gate.Gate, l Limits, fits func(batch []S, s S) bool, send func(ctx context.Context, take func() []S)) *Sender[S] {
-	return &Sender[S]{gate: g, send: send, fits: fits, g: gathering[S]{Limits: l}}
+// NewSender returns a sender whose batches send sends. It calls take once, as late as it can. take
+// returns nothing if all steps were withdrawn. A batch does not end with the context of a
+// caller, and has none of its values.
+func NewSender[S comparable](g *gate.Gate, l Limits, send func(take func() []S)) *Sender[S] {
+	return &Sender[S]{gate: g, send: send, g: gathering[S]{Limits: l}}
 }
 
 // Alone reports whether a step is to be made alone, at once, by the caller, who then calls Left.
@@ -45,13 +43,13 @@ func (s *Sender[S]) Left() {
 }
 
 // Add adds a step to the queue for the next batch. It does not block.
-func (s *Sender[S]) Add(ctx context.Context, step S) {
+func (s *Sender[S]) Add(step S) {
 	s.mu.Lock()
 	start := s.g.add(step)
 	s.mu.Unlock()
 	if start {
 		s.gate.Stay()
-		go s.run(context.WithoutCancel(ctx))
+		go s.run()
 	}
 }
 
@@ -70,7 +68,7 @@ func (s *Sender[S]) Queued() int {
 }
 
 // run sends batches until no step is left.
-func (s *Sender[S]) run(ctx context.Context) {
+func (s *Sender[S]) run() {
 	defer s.gate.Leave()
 	for {
 		// The goroutines that the last batch has woken add their next steps first.
@@ -81,10 +79,10 @@ func (s *Sender[S]) run(ctx context.Context) {
 		if !more {
 			return
 		}
-		s.send(ctx, func() []S {
+		s.send(func() []S {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			return s.g.take(s.fits)
+			return s.g.take()
 		})
 	}
 }

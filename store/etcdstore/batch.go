@@ -3,9 +3,7 @@ package etcdstore
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
-	"sync/atomic"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -18,24 +16,28 @@ import (
 type batches struct {
 	link   *link
 	sender *gather.Sender[*part]
-	// apart is how many of the next transactions go alone, since one of a batch was refused:
-	// the cluster then refuses all.
-	apart atomic.Int32
 
 	mu sync.Mutex
-	// queued are the prefixes of the locks that have a step here. A batch has one step of a lock, so
-	// a second one would wait for a batch of its own: it goes alone.
-	queued map[string]bool
+	// waiting are the prefixes of the locks that have a part whose caller waits. A batch has one
+	// part of a lock at most: the conditions of all are judged before the first of them changes
+	// anything.
+	waiting map[string]bool
+	// apart is how many of the next transactions go alone. It is set when a batch was refused:
+	// the cluster refuses the whole batch for one of its parts.
+	apart int
+	// refusals counts the batches that were refused in a row.
+	refusals int
 }
 
-// part is a transaction that concerns one lock, and no key that one of another lock changes.
+// part is a transaction on the keys of one lock. It changes no key of another lock.
 type part struct {
 	txn
-	prefix string // of the keys of the lock
 
 	// These are set when done is closed.
-	done  chan struct{}
-	again bool // it was refused with the others; doubt is still of use then
+	done chan struct{}
+	// refused is set if the cluster refused the batch, perhaps for another part. doubt is still of
+	// use then.
+	refused bool
 	reply
 }
 
@@ -46,82 +48,100 @@ type reply struct {
 	err   error
 }
 
-// mostParts is how many transactions go together, with a few operations each: etcd allows 128
-// in all, if it was not set up otherwise.
+// mostParts is how many transactions go together. etcd counts these and the operations of the
+// largest of them, and allows 128 by default (--max-txn-ops).
 const mostParts = 32
 
-// apartAfter is how many transactions go alone after a batch that was refused.
+// apartAfter is how many transactions go alone after a batch that was refused. If batches are refused
+// again and again, such as by a cluster that allows few operations, it is up to 1,024 times that.
 const apartAfter = 64
 
 // mostAlone is how many steps go alone at once before others go together.
 const mostAlone = 4
 
 func newBatches(l *link, g *gate.Gate, alone int) *batches {
-	b := &batches{link: l, queued: make(map[string]bool)}
+	b := &batches{link: l, waiting: make(map[string]bool)}
 	// While one batch is agreed on, the goroutines that another has woken make the next.
-	b.sender = gather.NewSender(g, gather.Limits{Alone: alone, Senders: 2, Steps: mostParts}, fits, b.send)
+	b.sender = gather.NewSender(g, gather.Limits{Alone: alone, Senders: 2, Steps: mostParts}, b.send)
 	return b
-}
-
-// fits reports whether no other transaction of the batch concerns the same lock: the
-// conditions of all are judged before the first of them changes anything.
-func fits(batch []*part, p *part) bool {
-	return !slices.ContainsFunc(batch, func(o *part) bool { return o.prefix == p.prefix })
 }
 
 // commit is link.commit for a transaction of one lock that changes no key of another lock. It
 // can go with those of others. The caller is counted at the gate.
 func (b *batches) commit(ctx context.Context, prefix string, t txn) (r *clientv3.TxnResponse, doubt bool, err error) {
-	if b.link.unchecked.Load() {
-		return b.link.commit(ctx, t)
-	}
-	if b.apart.Load() > 0 {
-		b.apart.Add(-1)
+	if b.isApart() {
 		return b.link.commit(ctx, t)
 	}
 	if b.sender.Alone() {
 		defer b.sender.Left()
 		return b.link.commit(ctx, t)
 	}
-	if !b.claim(prefix) {
+	if !b.enter(prefix) { // it would wait for a batch of its own
 		return b.link.commit(ctx, t)
 	}
-	defer b.release(prefix)
-	p := &part{txn: t, prefix: prefix, done: make(chan struct{})}
-	limited, cancel := context.WithTimeout(ctx, b.link.o.Timeout)
+	defer b.leave(prefix)
+	p := &part{txn: t, done: make(chan struct{})}
+	limited, cancel := context.WithTimeoutCause(ctx, b.link.o.Timeout, errLimit)
 	defer cancel()
-	b.sender.Add(ctx, p)
+	b.sender.Add(p)
 	select {
 	case <-p.done:
-		if p.again {
+		if p.refused {
 			r, doubt, err = b.link.commit(limited, t)
 			return r, doubt || p.doubt, err
 		}
 		return p.r, p.doubt, p.err
 	case <-limited.Done():
-		return nil, !b.sender.Withdraw(p), fmt.Errorf("no answer within %v: %w", b.link.o.Timeout, limited.Err())
+		return nil, !b.sender.Withdraw(p), fmt.Errorf("no answer: %w: %w", context.Cause(limited), limited.Err())
 	}
 }
 
-// claim reports whether a step of the lock can go with those of others. Then release follows.
-func (b *batches) claim(prefix string) bool {
+// isApart reports whether the next transaction goes alone.
+func (b *batches) isApart() bool {
+	if b.link.unchecked.Load() {
+		return true
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.queued[prefix] {
+	if b.apart == 0 {
 		return false
 	}
-	b.queued[prefix] = true
+	b.apart--
 	return true
 }
 
-func (b *batches) release(prefix string) {
+// enter reports whether a part of the lock can be in the next batch. Then leave follows, once the
+// part has left the queue.
+func (b *batches) enter(prefix string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.queued, prefix)
+	if b.waiting[prefix] {
+		return false
+	}
+	b.waiting[prefix] = true
+	return true
+}
+
+func (b *batches) leave(prefix string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.waiting, prefix)
+}
+
+// note notes whether a batch of several parts was refused.
+func (b *batches) note(refused bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !refused {
+		b.refusals = 0
+		return
+	}
+	b.apart = apartAfter << min(b.refusals, 10)
+	b.refusals++
 }
 
 // send sends one batch.
-func (b *batches) send(ctx context.Context, take func() []*part) {
+func (b *batches) send(take func() []*part) {
 	parts := take()
 	if len(parts) == 0 {
 		return
@@ -130,15 +150,15 @@ func (b *batches) send(ctx context.Context, take func() []*part) {
 	for i, p := range parts {
 		all.then[i] = nested(p.txn)
 	}
-	r, doubt, err := b.link.commit(ctx, all)
-	// What the cluster refuses may be one of them only, such as one whose lease has just ended. The
+	r, doubt, err := b.link.commit(context.Background(), all)
+	// What the cluster refuses may be one part only, such as one whose lease has just ended. The
 	// others are made alone, also if an earlier try may have made them: they find that.
-	refused := r == nil && !faultOf(err).again
-	if refused {
-		b.apart.Store(apartAfter)
+	refused := r == nil && len(parts) > 1 && !faultOf(err).again
+	if len(parts) > 1 {
+		b.note(refused)
 	}
 	for i, p := range parts {
-		p.again, p.reply = refused, reply{doubt: doubt, err: err}
+		p.refused, p.reply = refused, reply{doubt: doubt, err: err}
 		if r != nil {
 			p.r = (*clientv3.TxnResponse)(r.Responses[i].GetResponseTxn())
 			p.r.Header = r.Header

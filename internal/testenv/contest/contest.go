@@ -4,6 +4,7 @@ package contest
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -75,12 +76,16 @@ func (c *Contest) Contend(ctx context.Context, t *testing.T, s store.Waiter) {
 	}
 }
 
-// Try asks for the lock once, without waiting, and holds it for a moment if it is granted.
+// Try asks for the lock once, without waiting, and holds it for a moment if it is granted. It may
+// be busy, and servers may fail.
 func (c *Contest) Try(ctx context.Context, t *testing.T, s store.Waiter) {
 	l := store.Lease{Name: c.Name, Owner: store.NewOwner(), TTL: c.TTL}
 	start := clock.System().Now()
-	if g, err := s.Acquire(ctx, store.AcquireRequest{Lease: l}); err == nil {
+	switch g, err := s.Acquire(ctx, store.AcquireRequest{Lease: l}); {
+	case err == nil:
 		c.hold(ctx, t, s, l, start, g)
+	case ctx.Err() == nil && !errors.Is(err, store.ErrBusy) && !errors.Is(err, store.ErrQuorum):
+		t.Errorf("acquire: %v", err)
 	}
 }
 
