@@ -114,38 +114,50 @@ func (c *Cluster) judge() (store.Class, string) {
 	return store.Consensus, ""
 }
 
-// fixed are the first versions without two defects: a leader that was cut off and is
-// replaced could still revoke leases that live (#15247), and renewals could be answered
-// for leases that were revoked. The store itself notices the second one.
-var fixed = []struct{ minor, patch int }{{4, 31}, {5, 13}}
+// firsts are the first versions of etcd 3 with a change, by their minor numbers.
+type firsts []struct{ minor, patch int }
 
-// defects says what makes a version unfit to rule out two holders, or returns "".
-func defects(version string) string {
-	const why = "in which a leader that has been replaced can revoke the lease of a living holder"
+// fixed are those without two defects: a leader that was cut off and is replaced could still
+// revoke leases that live (#15247), and renewals could be answered for leases that were
+// revoked. The store itself notices the second one.
+var fixed = firsts{{4, 31}, {5, 13}}
+
+// checked are those that check a user's rights to what is in nested transactions
+// (CVE-2026-33343).
+var checked = firsts{{4, 42}, {5, 28}, {6, 9}}
+
+// lacks reports whether a version lacks the change, or may lack it. first is the first version
+// with the change to which it can be upgraded, or empty if that is not known.
+func (f firsts) lacks(version string) (first string, lacks bool) {
 	major, minor, patch, ok := parse(version)
 	switch {
 	case !ok:
-		return "a version that cannot be judged"
+		return "", true
 	case major != 3:
-		return "" // there is none yet
+		return "", false // there is none yet
 	}
-	for _, f := range fixed {
-		if minor == f.minor {
-			if patch >= f.patch {
-				return ""
-			}
-			return fmt.Sprintf("%s; that is mended in 3.%d.%d", why, f.minor, f.patch)
+	for _, is := range f {
+		if minor < is.minor || minor == is.minor && patch < is.patch {
+			return fmt.Sprintf("3.%d.%d", is.minor, is.patch), true
+		}
+		if minor == is.minor {
+			return "", false
 		}
 	}
-	if minor < fixed[0].minor {
-		return why + "; that is mended in 3.4.31"
-	}
-	return ""
+	return "", false
 }
 
-// checked are the first versions that check a user's rights to what is in nested transactions
-// (CVE-2026-33343).
-var checked = []struct{ minor, patch int }{{4, 42}, {5, 28}, {6, 9}}
+// defects says what makes a version unfit to rule out two holders, or returns "".
+func defects(version string) string {
+	switch first, lacks := fixed.lacks(version); {
+	case !lacks:
+		return ""
+	case first == "":
+		return "a version that cannot be judged"
+	default:
+		return "in which a leader that has been replaced can revoke the lease of a living holder; that is mended in " + first
+	}
+}
 
 // checksNested reports whether all members that have answered check a user's rights to what is in
 // nested transactions.
@@ -158,14 +170,8 @@ func (c *Cluster) checksNested() bool {
 		if m.Err != nil {
 			continue
 		}
-		major, minor, patch, ok := parse(m.Version)
-		if !ok || major == 3 && minor < checked[0].minor {
+		if _, lacks := checked.lacks(m.Version); lacks {
 			return false
-		}
-		for _, f := range checked {
-			if major == 3 && minor == f.minor && patch < f.patch {
-				return false
-			}
 		}
 		answered = true
 	}
