@@ -74,8 +74,8 @@ func (j *rejoining) of(ctx context.Context, r store.ReleaseRequest) (done bool, 
 		}
 		return err
 	}
-	if err = end(t.once(ctx, ctx)); err != nil {
-		err = p.make(ctx, s, func() error { return end(t.run(ctx, err)) })
+	if why := end(t.once(ctx, ctx)); why != nil { // its own variable: run may read it when make has returned
+		err = p.make(ctx, s, func() error { return end(t.run(ctx, why)) })
 	}
 	switch {
 	case errors.Is(err, errNotMade):

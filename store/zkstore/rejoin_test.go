@@ -3,6 +3,7 @@ package zkstore
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -246,4 +247,53 @@ func TestRejoinKnowsTheQueueInPart(t *testing.T) {
 		t.Fatalf("when the third place is gone: %+v, %v, want a grant", g, err)
 	}
 	mustRelease(t, s, rejoin.Lease)
+}
+
+// endsAfterTheWait is a context that ends once somebody has waited for it.
+type endsAfterTheWait struct {
+	context.Context
+	waits atomic.Int64
+}
+
+func (c *endsAfterTheWait) Done() <-chan struct{} {
+	if c.waits.Add(1) == 1 {
+		return nil
+	}
+	ended := make(chan struct{})
+	close(ended)
+	return ended
+}
+
+func (c *endsAfterTheWait) Err() error {
+	if c.waits.Load() > 1 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// If the answer to a release that queues again is lost and the caller gives up in the same
+// moment, the place that was made is found and removed all the same: no waiter is held up.
+func TestRejoinGivenUpWhenItsAnswerIsLost(t *testing.T) {
+	t.Parallel() // it mostly waits
+	p := faultproxy.New(t, shared.Addr)
+	s := mustOpen(t, &Options{Servers: []string{p.Addr()}, Timeout: patience})
+	other := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	for range 5 {
+		r := newRejoiner(t, s, other, "lost and given up")
+		held := s.places.leases.get(leaseKey{r.held.Name, r.held.Owner}).place.Load()
+		if _, _, err := held.queue(t.Context()); err != nil || len(held.behind) != 1 { // so that nothing is listed before the release
+			t.Fatalf("the holder sees %v behind its place, %v, want the waiter", held.behind, err)
+		}
+		p.CutReplyTo(r.next.Meta, 0)
+		j := &rejoining{s: s.places, owner: r.held.Owner, next: r.next, start: s.clock.Now()}
+		if done, err := j.of(&endsAfterTheWait{Context: t.Context()}, store.ReleaseRequest{Lease: r.held}); done || !errors.Is(err, context.Canceled) {
+			t.Fatalf("rejoin: %v, %v, want %v", done, err, context.Canceled)
+		}
+		<-r.has
+		eventually.True(t, "the new place is removed", func() bool {
+			st, err := other.Inspect(t.Context(), r.held.Name)
+			return err == nil && st.Holder.Owner == r.waiter.Owner && len(st.Queue) == 0
+		})
+		mustRelease(t, other, r.waiter.Lease)
+	}
 }
