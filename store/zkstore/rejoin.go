@@ -152,8 +152,10 @@ func (t *turnover) run(ctx context.Context, err error) error {
 			t.old.behind, t.old.unlisted = q.queue[i+1:], false
 		case errors.Is(err, zk.ErrNoNode): // the waiter or the lease is gone
 			t.old.behind, t.old.unlisted = nil, false
-		case !session.Broken(err):
+		case !session.Broken(err) && ctx.Err() != nil:
 			return err
+		case !session.Broken(err): // the servers refuse the new place, such as one too many: the release alone may do
+			return errNotMade
 		default:
 			t.old.behind, t.old.unlisted = nil, false
 			if found, err := t.adopt(lasting); found || err != nil {

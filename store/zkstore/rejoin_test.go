@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
 	"github.com/leasehold-dev/leasehold/store"
@@ -296,4 +298,20 @@ func TestRejoinGivenUpWhenItsAnswerIsLost(t *testing.T) {
 		})
 		mustRelease(t, other, r.waiter.Lease)
 	}
+}
+
+// If the servers refuse the next place, the lease is released without one.
+func TestRejoinThatIsRefusedAPlace(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s, other := mustOpen(t, &Options{Servers: []string{shared.Addr}}), mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	r := newRejoiner(t, s, other, "refused a place")
+	dir := DefaultBase + "/" + r.held.Name
+	if _, err := connect(t).SetACL(dir, zk.WorldACL(zk.PermAll&^zk.PermCreate), -1); err != nil {
+		t.Fatal(err)
+	}
+	if queued, err := s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: r.held}, r.next); queued || err != nil {
+		t.Errorf("rejoin: queued %v, %v, want a release", queued, err)
+	}
+	<-r.has
+	mustRelease(t, other, r.waiter.Lease)
 }
