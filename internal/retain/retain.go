@@ -24,7 +24,7 @@ type List[K comparable, T any] struct {
 	run       string // run ID of the server, while connected; empty: not known
 	lost      string // the same, of the last connection that was lost
 	dropped   uint64
-	// next is not after the earliest time at which an entry becomes due, if soon is set. A
+	// No entry becomes due before next. It counts only if soon is set. A
 	// search for it would make thousands of calls that end at the same time, as those to a
 	// server that has stopped do, cost thousands of steps each.
 	next time.Time

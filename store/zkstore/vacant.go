@@ -27,8 +27,8 @@ type vacancy struct {
 }
 
 // vacantFor is how long a vacancy is of use. The more the servers have done since, the less
-// certain is the proof, see vacancy.precedes: then a list would follow the new place, instead
-// of leaving with it.
+// certain is the proof, see vacancy.precedes. If it fails, the queue is listed after the place is
+// made, which costs one more round trip than asking for both at once.
 const vacantFor = 100 * time.Millisecond
 
 // add notes that a lock is vacant.

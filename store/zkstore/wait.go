@@ -287,7 +287,7 @@ func (w *waiting) holder(ctx context.Context, first numbered) (glimpse, error) {
 // granted makes a lease of the place. Its validity counts from the last proof that the
 // session lives, or from a new one if much of that time is over.
 //
-// The queue q shows every break before asOf. Either nothing counts from later than that, or
+// The queue q shows every break before asOf. Either the validity counts from asOf or earlier, or
 // the place is read again after the proof. So a lease that was broken before it was granted
 // is over a TTL after the break.
 func (w *waiting) granted(ctx context.Context, q lineup, asOf clock.Instant) (store.Grant, error) {

@@ -19,8 +19,8 @@ type watched struct {
 	// own is a watch on the waiter's own place, on the same connection as set. It is nil unless
 	// only the place that is watched comes before that (see handedOver).
 	own *session.Watch
-	// asOf is an instant at which the place that is watched was certainly there. So the waiter
-	// had no lease that could have been broken before.
+	// asOf is an instant before the watch was asked for. The place that is watched was there later
+	// than that, so the waiter had no lease before asOf that could have been broken.
 	asOf clock.Instant
 	// pending is a watch whose answer nobody has waited for, or nil.
 	pending *setting
@@ -38,8 +38,8 @@ func (w *watched) ownChanged() <-chan struct{} {
 }
 
 // handedOver reports whether the lock is certainly the waiter's, so that nothing has to be listed.
-// Only one place was before the waiter's own. The end of that is announced, and no change of the
-// waiter's own place was announced before. A server announces changes in their order, and a place
+// Only one place was before the waiter's own. The server has announced the end of that place, and
+// before that no change of the waiter's own. A server announces changes in their order, and a place
 // that is made later comes behind both. If a holder's place moves to another session, the same
 // transaction writes to the old node and deletes it: only the write is announced.
 func (w *watched) handedOver() bool {

@@ -13,7 +13,8 @@ type Watch struct {
 	path    string
 	ask     Request
 	then    []Request
-	// followed are the answers to then, once it has left. Session.Proven was proven when it left.
+	// followed are the answers to then, once they have come. proven is what Session.Proven
+	// returned just before then left.
 	followed []Answer
 	proven   clock.Instant
 	// forget takes it out of the watches of its connection. It is nil until it is set.
