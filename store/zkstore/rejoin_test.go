@@ -315,3 +315,22 @@ func TestRejoinThatIsRefusedAPlace(t *testing.T) {
 	<-r.has
 	mustRelease(t, other, r.waiter.Lease)
 }
+
+// A lease can expire while it is released and its owner queues again. The race detector sees
+// whether either of them writes to what the other reads.
+func TestLeaseExpiresDuringARejoin(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	l := request("expires during a rejoin", 20*time.Second)
+	mustAcquire(t, s, l)
+	h := s.places.leases.get(leaseKey{l.Name, l.Owner})
+	s.places.expired(h.place.Load())
+	j := &rejoining{s: s.places, owner: l.Owner, next: store.WaitRequest{Lease: l}, start: s.clock.Now()}
+	old, err := j.held(t.Context(), h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if old != nil {
+		old.leave()
+	}
+}

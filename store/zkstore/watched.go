@@ -67,7 +67,12 @@ func (p *place) followed() {
 	}
 }
 
+// unwatch ends the watches. It changes nothing if there are none: several goroutines read the place
+// of a lease, which watches nothing, and the end of the lease may call unwatch meanwhile.
 func (w *watched) unwatch() {
+	if w.set == nil && w.own == nil && w.pending == nil {
+		return
+	}
 	w.set.Stop()
 	w.own.Stop()
 	w.pending.stop()
