@@ -22,14 +22,15 @@ type Pipe[C any] struct {
 	// Guarded by the Peer's Mu. Once the connection is broken, the reader owns them.
 	flight   Queue[sent[C]] // sent and not answered
 	again    Queue[C]       // to be sent once more
-	full     bool           // the sender waits for room in flight
-	patience time.Duration  // how long the oldest call in flight may take
-	lookAt   time.Time      // when the watch timer calls look; zero: it is stopped
-	used     time.Time      // when the server last answered
-	calm     bool           // nothing was sent for long before what is in flight
-	outdated error          // why the connection is replaced once all answers are in; nil: it is not
-	broken   error          // why the connection cannot be used any more; nil: it can
-	doubted  bool           // later answers are ignored; see Doubt
+	paused   bool           // what is enqueued waits for answers
+	backlog  backlog
+	patience time.Duration // how long the oldest call in flight may take
+	lookAt   time.Time     // when the watch timer calls look; zero: it is stopped
+	used     time.Time     // when the server last answered
+	calm     bool          // nothing was sent for long before what is in flight
+	outdated error         // why the connection is replaced once all answers are in; nil: it is not
+	broken   error         // why the connection cannot be used any more; nil: it can
+	doubted  bool          // later answers are ignored; see Doubt
 	inline   inlineReader[C]
 
 	watch  *time.Timer

@@ -71,30 +71,35 @@ func (r *reader[C]) reply(v resp.Value) error {
 		q.Mu.Unlock()
 		return ErrUnasked
 	}
+	now := time.Now()
+	p.backlog.answered(now.Sub(p.flight.Front().at))
 	if err := p.handler.TakeLocked(v); err != nil {
 		p.giveUpLocked(err)
 		q.Mu.Unlock()
 		return err
 	}
-	drained := r.answeredLocked()
+	drained, resumes := r.answeredLocked(now), p.resumesLocked()
 	q.Mu.Unlock()
 	p.handler.Reply(v)
-	if drained {
+	switch {
+	case drained:
 		p.Abandon(p.outdated)
+	case resumes:
+		q.owner.Rest(BeforeWrite)
+		q.Flush()
 	}
 	return nil
 }
 
-// answeredLocked records that calls were answered. It reports whether the connection is to
-// be replaced now.
-func (r *reader[C]) answeredLocked() (drained bool) {
+// answeredLocked records that calls were answered at now. It reports whether the connection is
+// to be replaced.
+func (r *reader[C]) answeredLocked(now time.Time) (drained bool) {
 	p := r.p
-	if p.full && p.flight.n <= maxFlight/2 || p.again.n > 0 && p.flight.n == 0 {
-		p.full = false
+	if p.again.n > 0 && p.flight.n == 0 {
 		p.peer.Wake()
 	}
 	if p.flight.n == 0 {
-		p.used = time.Now()
+		p.used = now
 		if p.calm { // otherwise the timer runs on: more calls will come
 			p.calm = false
 			p.lookAgainLocked(p.used, p.handler.DueLocked(p.used, true))

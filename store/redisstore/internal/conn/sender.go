@@ -221,11 +221,12 @@ func (w *writer[C]) take(out []byte) (_ []byte, more bool) {
 	if p.outdated != nil {
 		return out, false // the next connection sends what is enqueued
 	}
-	for q.Waiting.n > 0 && p.flight.n < maxFlight && len(out) < maxWrite {
+	held := p.holdsBackLocked()
+	for q.Waiting.n > 0 && p.flight.n < maxFlight && len(out) < maxWrite && !held {
 		out = p.handler.AppendLocked(out, maxFlight-p.flight.n, now)
 	}
-	p.full = q.Waiting.n > 0 && p.flight.n >= maxFlight
-	return out, q.Waiting.n > 0 && !p.full
+	p.paused = q.Waiting.n > 0 && (p.flight.n >= maxFlight || held)
+	return out, q.Waiting.n > 0 && !p.paused
 }
 
 // write sends. Errors are ignored: missing answers show them.

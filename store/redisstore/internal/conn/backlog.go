@@ -1,0 +1,42 @@
+package conn
+
+import "time"
+
+// backlog tells whether calls queue up at a server. The quickest answer over a connection shows
+// how long an answer takes without a queue.
+type backlog struct {
+	quickest, last time.Duration // answers; zero: none yet
+}
+
+func (b *backlog) answered(took time.Duration) {
+	if b.last = took; b.quickest == 0 || took < b.quickest {
+		b.quickest = took
+	}
+}
+
+// exists reports whether the last answer took so much longer than the quickest that calls must
+// have queued up before it. On a network with a round trip of 1 to 3 ms, a factor of 2 often
+// took the jitter for a backlog, which cost a tenth of the locks a second with 16 goroutines.
+func (b *backlog) exists() bool { return b.last > 3*b.quickest }
+
+const (
+	// busyFrom is how many calls must be in flight before others are held back. A few callers
+	// notice each wait.
+	busyFrom = 4
+	// enough calls are sent whatever is in flight. It is the length of a list of steps.
+	enough = 16
+)
+
+// holdsBackLocked reports whether to wait for answers before sending more. A call that is sent to a
+// server with a backlog waits there. If it waits here, it can go with others, which costs both
+// sides less. The server still has work meanwhile: what is enqueued is sent as soon as it is as
+// much as what is in flight. With 16 to 256 goroutines on one server or five, this makes 1.1 to
+// 1.4 times the locks a second.
+func (p *Pipe[C]) holdsBackLocked() bool {
+	return p.flight.n >= busyFrom && p.backlog.exists() && p.peer.Waiting.n < min(p.flight.n, enough)
+}
+
+// resumesLocked reports whether to send what waits for answers.
+func (p *Pipe[C]) resumesLocked() bool {
+	return p.paused && p.flight.n <= maxFlight/2 && !p.holdsBackLocked()
+}
