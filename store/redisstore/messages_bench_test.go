@@ -28,7 +28,7 @@ import (
 // all servers for each, in microseconds.
 func BenchmarkMessages(b *testing.B) {
 	for _, servers := range []int{1, 5} {
-		for _, locks := range []int{16, 256} {
+		for _, locks := range []int{1, 16, 256} {
 			name := fmt.Sprintf("servers=%d/locks=%d/", servers, locks)
 			b.Run(name+"leasehold", func(b *testing.B) { newMessages(b, servers).measure(b, locks, (*messages).byClient) })
 			b.Run(name+"by-hand", func(b *testing.B) { newMessages(b, servers).measure(b, locks, (*messages).byHand) })
