@@ -86,6 +86,16 @@ func (p *Pipe[C]) PopLocked() (c C, ok bool) {
 // flight.
 func (p *Pipe[C]) AgainLocked(c C) { p.again.Push(c) }
 
+// holdsBackLocked reports whether what is enqueued is to wait for answers.
+func (p *Pipe[C]) holdsBackLocked() bool {
+	return p.backlog.holdsBack(p.flight.n, p.peer.Waiting.n)
+}
+
+// resumesLocked reports whether to send what has waited for answers.
+func (p *Pipe[C]) resumesLocked() bool {
+	return p.paused && p.flight.n <= maxFlight/2 && !p.holdsBackLocked()
+}
+
 // look ends the connection if the oldest call in flight has waited too long. While answers
 // arrive it runs only now and then.
 func (p *Pipe[C]) look() {

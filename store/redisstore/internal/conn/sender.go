@@ -225,7 +225,7 @@ func (w *writer[C]) take(out []byte) (_ []byte, more bool) {
 	for q.Waiting.n > 0 && p.flight.n < maxFlight && len(out) < maxWrite && !held {
 		out = p.handler.AppendLocked(out, maxFlight-p.flight.n, now)
 	}
-	p.paused = q.Waiting.n > 0 && (p.flight.n >= maxFlight || held)
+	p.paused = q.Waiting.n > 0 && (held || p.flight.n >= maxFlight)
 	return out, q.Waiting.n > 0 && !p.paused
 }
 
