@@ -146,7 +146,13 @@ type endedError struct {
 
 // ended returns err, as an endedError if it came with the end of ctx.
 func ended(ctx context.Context, err error) error {
-	if err == nil || ctx.Err() == nil {
+	if err == nil {
+		return nil
+	}
+	if d, has := ctx.Deadline(); has && !time.Now().Before(d) {
+		<-ctx.Done() // a socket with the same deadline can fail a moment earlier
+	}
+	if ctx.Err() == nil {
 		return err
 	}
 	return &endedError{cause: context.Cause(ctx), ctx: ctx.Err(), last: err}

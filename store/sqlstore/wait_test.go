@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -99,6 +100,27 @@ func TestEndOfContextWinsOverConflicts(t *testing.T) {
 			}
 		})
 	}
+}
+
+// lateContext is over at its deadline, as its timer finds out only then.
+type lateContext struct {
+	context.Context
+	deadline time.Time
+}
+
+func (c lateContext) Deadline() (time.Time, bool) { return c.deadline, true }
+
+// A connection that fails at the deadline of a call, a moment before the context of the call ends, is
+// not the reason.
+func TestEndOfContextWinsOverTheTimeoutOfASocket(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		ctx := lateContext{inner, time.Now()}
+		if err := ended(ctx, os.ErrDeadlineExceeded); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a socket has timed out at the deadline: %v, want the end of the context", err)
+		}
+	})
 }
 
 // A call may take as long as it may block in the server, and Options.Timeout beside that.

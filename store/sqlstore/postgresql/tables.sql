@@ -38,12 +38,18 @@ CREATE TABLE IF NOT EXISTS @schema@.locks (
 -- present row among the few dozen of the newest era, which takes 8 us. The expression keeps
 -- plans away from the primary key. One grant in 32 begins an era (next_era), since a row with an
 -- entry of its own costs more than one that shares an entry.
-CREATE INDEX IF NOT EXISTS locks_newest ON @schema@.locks ((name || ''), era);
-ALTER INDEX @schema@.locks_newest ALTER COLUMN 1 SET STATISTICS 0;
-
--- With statistics about the names of few locks, each call would collect the rows of its lock
--- in a bitmap instead of following the index, which takes 10 % more of the server's time.
-ALTER TABLE @schema@.locks ALTER COLUMN name SET STATISTICS 0;
+--
+-- CREATE INDEX IF NOT EXISTS would lock the table also if there is the index. That holds up all
+-- steps, and is a deadlock with a step that has read the table and is about to write to it.
+DO $$ BEGIN
+  IF to_regclass('@schema@.locks_newest') IS NULL THEN
+    CREATE INDEX locks_newest ON @schema@.locks ((name || ''), era);
+    ALTER INDEX @schema@.locks_newest ALTER COLUMN 1 SET STATISTICS 0;
+    -- With statistics about the names of few locks, each call would collect the rows of its lock
+    -- in a bitmap instead of following the index, which takes 10 % more of the server's time.
+    ALTER TABLE @schema@.locks ALTER COLUMN name SET STATISTICS 0;
+  END IF;
+END $$;
 
 -- A row is the place of one waiter. The order is that of arrival.
 CREATE TABLE IF NOT EXISTS @schema@.places (
@@ -60,7 +66,9 @@ CREATE TABLE IF NOT EXISTS @schema@.places (
   PRIMARY KEY (name, seq)
 ) WITH (vacuum_truncate = off, fillfactor = 60, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000);
 
-CREATE INDEX IF NOT EXISTS places_owner ON @schema@.places (name, owner);
+DO $$ BEGIN
+  IF to_regclass('@schema@.places_owner') IS NULL THEN CREATE INDEX places_owner ON @schema@.places (name, owner); END IF;
+END $$;
 
 -- A table of few pages is read as a whole, and a session would go on doing so when there
 -- are many locks or places, living or dead. So these tables have empty pages from the
@@ -86,7 +94,9 @@ CREATE TABLE IF NOT EXISTS @schema@.tombs (
   PRIMARY KEY (name, owner)
 );
 
-CREATE INDEX IF NOT EXISTS tombs_ends ON @schema@.tombs (ends);
+DO $$ BEGIN
+  IF to_regclass('@schema@.tombs_ends') IS NULL THEN CREATE INDEX tombs_ends ON @schema@.tombs (ends); END IF;
+END $$;
 
 -- A row says who broke a lease of a lock last. A lease that is broken has a tombstone
 -- while it is held.
@@ -115,7 +125,9 @@ CREATE TABLE IF NOT EXISTS @schema@.holds (
   PRIMARY KEY (name, slot)
 ) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000);
 
-CREATE UNIQUE INDEX IF NOT EXISTS holds_owner ON @schema@.holds (name, owner);
+DO $$ BEGIN
+  IF to_regclass('@schema@.holds_owner') IS NULL THEN CREATE UNIQUE INDEX holds_owner ON @schema@.holds (name, owner); END IF;
+END $$;
 
 -- A row is the place of one waiter for such a lock. The order is that of arrival.
 CREATE TABLE IF NOT EXISTS @schema@.waits (
@@ -132,4 +144,6 @@ CREATE TABLE IF NOT EXISTS @schema@.waits (
   PRIMARY KEY (name, seq)
 ) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000);
 
-CREATE UNIQUE INDEX IF NOT EXISTS waits_owner ON @schema@.waits (name, owner);
+DO $$ BEGIN
+  IF to_regclass('@schema@.waits_owner') IS NULL THEN CREATE UNIQUE INDEX waits_owner ON @schema@.waits (name, owner); END IF;
+END $$;

@@ -1,6 +1,7 @@
 package sqlstoretest
 
 import (
+	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -39,6 +40,24 @@ func TestInstallAgain(t *testing.T) {
 		}
 		mustRelease(t, s, l)
 	})
+}
+
+// To install what is there already waits for no step that is under way. If it locked a table that the
+// step has yet to write to, and then waited for another one that the step has written to, one of them
+// would fail.
+func TestInstallAgainWaitsForNoStep(t *testing.T) {
+	t.Parallel()
+	_, schema := postgres.newStore(t)
+	step := begin(t, postgres.handle(t), sql.LevelDefault)
+	for _, table := range []string{"locks", "places", "tombs", "breaks", "holds", "waits"} {
+		if _, err := step.ExecContext(t.Context(), "LOCK TABLE "+schema+"."+table+" IN ROW EXCLUSIVE MODE"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db := postgres.handle(t, fmt.Sprint("lock_timeout=", patience.Milliseconds()))
+	if err := sqlstore.Install(t.Context(), db, sqlstore.PostgreSQL, schema); err != nil {
+		t.Errorf("install again while a step is under way: %v", err)
+	}
 }
 
 // The printed script is the same as what Install runs: it can be run as a whole.
