@@ -43,14 +43,14 @@ const (
 
 func (c *calculator) now() Instant {
 	mono, wall := c.read()
-	if o := c.last.Load(); o != nil && o.hold(mono, wall) {
+	if o := c.last.Load(); o != nil && o.usable(mono, wall) {
 		return Instant(mono + o.boot)
 	}
 	return c.measure(mono)
 }
 
-// hold reports whether the machine was not suspended since o was measured.
-func (o *offsets) hold(mono, wall int64) bool {
+// usable reports whether the machine was not suspended since o was measured.
+func (o *offsets) usable(mono, wall int64) bool {
 	age, step := mono-o.at, wall-mono-o.wall
 	return 0 <= age && age < recheck && -leastStep < step && step < leastStep
 }
