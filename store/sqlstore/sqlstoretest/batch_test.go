@@ -422,7 +422,7 @@ func TestLostAnswerToABatch(t *testing.T) {
 	schema := postgres.newSchema(t)
 	other := postgres.open(t, schema, sqlstore.Options{})
 	proxy := faultproxy.New(t, postgres.server.Addr)
-	b := keepBusy(t, postgres, schema, postgres.through(proxy).open(t, schema, sqlstore.Options{}, postgres.readable...))
+	b := keepBusy(t, postgres, schema, postgres.through(proxy).open(t, schema, sqlstore.Options{Timeout: patience}, postgres.readable...))
 	for _, name := range []string{"x", "y"} {
 		l := lease(name)
 		mustAcquire(t, b.Store, l)
