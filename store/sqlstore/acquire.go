@@ -27,10 +27,10 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 	if !o.answered {
 		byKind, err = q.ask(func(st statement, scan scanner, args []any) (again bool, err error) {
 			a, sent = answer{}, s.clock.Now()
-			maybe, err = s.call(ctx, st, func(r row) error { return scan(&a, r) }, args...)
+			unsure, err := s.call(ctx, st, func(r row) error { return scan(&a, r) }, args...)
+			maybe = maybe || unsure
 			return a.verdict == otherKind || a.verdict == nowMutex, err
 		}, s.calls)
-		maybe = maybe || o.maybe
 	}
 	if err != nil {
 		if maybe {
@@ -40,13 +40,16 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 	}
 	jump := s.reading(sent, a.at)
 	if !a.held() {
+		if maybe && a.verdict == busy { // a try before the last one may yet arrive
+			undo{s, r.Lease, byKind, true}.start(ctx)
+		}
 		return store.Grant{}, a.refusal("acquire", r.Lease)
 	}
 	if jump != nil && a.verdict == granted {
-		undo{s, r.Lease, byKind, false}.start(ctx)
+		undo{s, r.Lease, byKind, maybe}.start(ctx)
 		return store.Grant{}, jump
 	}
-	return store.Grant{Token: a.token, Spare: min(a.spare, r.Spare), Slot: a.slot}, nil
+	return store.Grant{Token: a.token, Spare: min(a.spare, r.Spare), Slot: a.slot, Repeated: maybe}, nil
 }
 
 // sweepSometimes forgets unused locks, in the background, once in so many acquires on

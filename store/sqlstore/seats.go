@@ -45,18 +45,23 @@ type seat struct {
 }
 
 func newSeats(s *caller) *seats {
-	most := s.o.Connections
-	if limit := s.pool.db.Stats().MaxOpenConnections; limit > 0 {
-		most = min(most, limit/2) // other calls need connections, too
+	return &seats{s: s, most: s.o.Connections, held: make(map[leaseKey]*seat)}
+}
+
+// limit returns how many seats there may be. Other calls need connections, too. The user of a handle
+// can change its limit at any time.
+func (t *seats) limit() int {
+	if open := t.s.pool.db.Stats().MaxOpenConnections; open > 0 {
+		return min(t.most, open/2)
 	}
-	return &seats{s: s, most: most, held: make(map[leaseKey]*seat)}
+	return t.most
 }
 
 // known reports whether it is known if sessions last.
 func (t *seats) known() bool { return t.probed.Load() || t.pooled.Load() }
 
 // mayLast reports whether a probe has to find out if sessions last.
-func (t *seats) mayLast() bool { return t.most > 0 && !t.known() }
+func (t *seats) mayLast() bool { return !t.known() && t.limit() > 0 }
 
 // last reports whether sessions are known to last.
 func (t *seats) last() bool { return t.probed.Load() && !t.pooled.Load() }
@@ -192,7 +197,7 @@ func (t *seats) why() string {
 // take returns a seat, or nil if there is none.
 func (t *seats) take(ctx context.Context) *seat {
 	t.mu.Lock()
-	if t.closed || t.taken >= t.most || !t.last() || time.Now().Before(t.until) {
+	if t.closed || t.taken >= t.limit() || !t.last() || time.Now().Before(t.until) {
 		t.mu.Unlock()
 		return nil
 	}

@@ -10,12 +10,14 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/sqlstore"
 )
 
 // A driver may say ErrBadConn of a call that the server has carried out, as lib/pq does. The call
-// is made again, and what the first one did is not taken for the work of another client.
+// is made again, and what the first one did is not taken for the work of another client. The grant says
+// that the first one may still be in flight.
 func TestBadConnectionAfterTheCall(t *testing.T) {
 	everywhere(t, func(t *testing.T, on *bed) {
 		t.Parallel()
@@ -34,7 +36,9 @@ func TestBadConnectionAfterTheCall(t *testing.T) {
 			if call == ".ask(" {
 				f.forgets.Store(&call)
 			}
-			mustAcquire(t, s, l)
+			if g := mustAcquire(t, s, l); g.Repeated != (call == ".ask(") {
+				t.Errorf("the grant says that its request may still be in flight: %v, and the answer to %s was forgotten", g.Repeated, call)
+			}
 			if call == ".release(" {
 				f.forgets.Store(&call)
 			}
@@ -43,6 +47,18 @@ func TestBadConnectionAfterTheCall(t *testing.T) {
 				t.Fatalf("no answer to %s was forgotten", call)
 			}
 		}
+		// A request that is refused may still be in flight, too.
+		call, holder, late := ".ask(", lease("x"), lease("x")
+		mustAcquire(t, s, holder)
+		f.forgets.Store(&call)
+		if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: late}); !errors.Is(err, store.ErrBusy) {
+			t.Errorf("acquire what another owner holds: %v, want %v", err, store.ErrBusy)
+		}
+		eventually.True(t, "the late request is refused", func() bool {
+			_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: late})
+			return errors.Is(err, store.ErrNotHeld)
+		})
+		mustRelease(t, s, holder)
 		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: lease("x")}); !errors.Is(err, store.ErrNotHeld) {
 			t.Errorf("release of what is not held: %v", err)
 		}

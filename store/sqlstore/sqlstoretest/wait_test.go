@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"testing"
@@ -231,5 +232,34 @@ func TestWaiterBehindOneWithoutASignalIsWoken(t *testing.T) {
 		mustRelease(t, s, polling.r.Lease)
 		third.granted(t)
 		mustRelease(t, s, third.r.Lease)
+	})
+}
+
+// Waiters leave connections to other calls, also if the limit of the handle was set after the store was
+// opened.
+func TestWaitersLeaveConnections(t *testing.T) {
+	everywhere(t, func(t *testing.T, on *bed) {
+		t.Parallel()
+		other, schema := on.newStore(t)
+		db, watch := on.handle(t), on.handle(t)
+		s, err := sqlstore.New(t.Context(), db, on.dialect, &sqlstore.Options{Schema: schema})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		const conns = 4
+		db.SetMaxOpenConns(conns)
+		l := lease("mine")
+		mustAcquire(t, s, l)
+		for i := range conns {
+			name := fmt.Sprint("held ", i)
+			mustAcquire(t, other, lease(name))
+			wait(t, s, lease(name))
+			eventually.True(t, "the waiter has its place", func() bool { return len(inspect(t, other, name).Queue) == 1 })
+		}
+		eventually.True(t, "waiters have signals", func() bool { return signals(t, on, watch, schema) >= conns/2 })
+		if err := s.Renew(t.Context(), []store.Lease{l})[0]; err != nil {
+			t.Errorf("renew while others wait: %v", err)
+		}
 	})
 }
