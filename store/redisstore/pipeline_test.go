@@ -22,7 +22,8 @@ func has(t *testing.T, s *redistest.Server, name string) {
 	eventually.True(t, "the server has "+name, func() bool { return s.Text(t, "EXISTS", name) == "1" })
 }
 
-// A later call does not wait for the answers to earlier ones.
+// A later call does not wait for the answers to earlier ones. If more than four were in flight, a
+// server that seems to have a backlog would not get the next one.
 func TestSeveralBatchesInFlight(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	proxies := behind(t, servers)
@@ -30,7 +31,7 @@ func TestSeveralBatchesInFlight(t *testing.T) {
 	settled(t, s)
 	proxies[0].HoldReplies()
 	var wg sync.WaitGroup
-	for i := range 5 {
+	for i := range 4 {
 		r := request(fmt.Sprint(i))
 		wg.Go(func() {
 			if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r}); err != nil {
@@ -55,7 +56,7 @@ func TestConnectionBreaksWithAnswersOutstanding(t *testing.T) {
 	settled(t, s)
 	proxies[0].HoldReplies()
 	var wg sync.WaitGroup
-	for i := range 5 {
+	for i := range 3 {
 		r := request(fmt.Sprint(i))
 		wg.Go(func() {
 			if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r}); !errors.Is(err, store.ErrAmbiguous) || errors.Is(err, store.ErrBusy) {
@@ -78,7 +79,7 @@ func TestConnectionBreaksWithAnswersOutstanding(t *testing.T) {
 	proxies[0].Cut()
 	proxies[0].Pass()
 	wg.Wait()
-	for i := range 5 {
+	for i := range 3 {
 		eventually.True(t, "no keys of the call are left", noLock(t, servers, fmt.Sprint(i)))
 	}
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {
