@@ -20,18 +20,18 @@ type Pipe[C any] struct {
 	reader  reader[C]
 
 	// Guarded by the Peer's Mu. Once the connection is broken, the reader owns them.
-	flight   Queue[sent[C]] // sent and not answered
-	again    Queue[C]       // to be sent once more
-	paused   bool           // what is enqueued waits for answers
-	backlog  backlog
-	patience time.Duration // how long the oldest call in flight may take
-	lookAt   time.Time     // when the watch timer calls look; zero: it is stopped
-	used     time.Time     // when the server last answered
-	calm     bool          // nothing was sent for long before what is in flight
-	outdated error         // why the connection is replaced once all answers are in; nil: it is not
-	broken   error         // why the connection cannot be used any more; nil: it can
-	doubted  bool          // later answers are ignored; see Doubt
-	inline   inlineReader[C]
+	flight     Queue[sent[C]] // sent and not answered
+	again      Queue[C]       // to be sent once more
+	paused     bool           // what is enqueued waits for answers
+	congestion congestion
+	patience   time.Duration // how long the oldest call in flight may take
+	lookAt     time.Time     // when the watch timer calls look; zero: it is stopped
+	used       time.Time     // when the server last answered
+	calm       bool          // nothing was sent for long before what is in flight
+	outdated   error         // why the connection is replaced once all answers are in; nil: it is not
+	broken     error         // why the connection cannot be used any more; nil: it can
+	doubted    bool          // later answers are ignored; see Doubt
+	inline     inlineReader[C]
 
 	watch  *time.Timer
 	forget func() bool // detaches the connection from the Peer's context
@@ -88,7 +88,7 @@ func (p *Pipe[C]) AgainLocked(c C) { p.again.Push(c) }
 
 // holdsBackLocked reports whether what is enqueued is to wait for answers.
 func (p *Pipe[C]) holdsBackLocked() bool {
-	return p.backlog.holdsBack(p.flight.n, p.peer.Waiting.n)
+	return p.congestion.holdsBack(p.flight.n, p.peer.Waiting.n)
 }
 
 // resumesLocked reports whether to send what has waited for answers.

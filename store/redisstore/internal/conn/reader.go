@@ -72,7 +72,7 @@ func (r *reader[C]) reply(v resp.Value) error {
 		return ErrUnasked
 	}
 	now := time.Now()
-	p.backlog.answered(now.Sub(p.flight.Front().at))
+	p.congestion.answered(now.Sub(p.flight.Front().at))
 	if err := p.handler.TakeLocked(v); err != nil {
 		p.giveUpLocked(err)
 		q.Mu.Unlock()

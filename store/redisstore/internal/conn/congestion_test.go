@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-func TestBacklog(t *testing.T) {
-	var b backlog
+func TestCongestion(t *testing.T) {
+	var b congestion
 	for _, c := range []struct {
 		took time.Duration
 		want bool
