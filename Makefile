@@ -13,7 +13,7 @@ PACKAGING   = GO=$(GO) GORELEASER=$(GORELEASER) SYFT=$(SYFT) COSIGN=$(COSIGN)
 # "work" means all packages of the modules that go.work lists. Folders bench and
 # adapters, with what other libraries need, are workspaces of their own.
 PKG       = work
-TIMEOUT   = 20m
+TIMEOUT   = 40m
 # The packages of the modules in folder adapters, which has a package of the root module,
 # too: "./..." would be that one alone. Two modules need client-go, whose hundreds of
 # packages take minutes to compile with the race detector: only make race does so.
