@@ -31,7 +31,7 @@ func (a *asker) unsent(t *testing.T, want int) {
 }
 
 // inBacklog calls f with a server whose quickest answer took a millisecond, and the last one
-// three times as long and a little more. Three calls are in flight.
+// three times as long and a little more. Four calls are in flight, of which the last was sent at once all the same.
 func inBacklog(t *testing.T, f func(t *testing.T, s *server, a *asker)) {
 	inBubble(t, func(t *testing.T, s *server, a *asker) {
 		s.begin(a)
@@ -48,16 +48,15 @@ func inBacklog(t *testing.T, f func(t *testing.T, s *server, a *asker)) {
 		time.Sleep(3*time.Millisecond + 1)
 		s.says("+OK\r\n")
 		<-slow
+		a.put("+4\r\n")
+		s.got("+4\r\n")
 		f(t, s, a)
 	})
 }
 
-// Few calls are sent at once even to a server with a backlog. Others wait for as many as are
-// in flight.
+// Calls to a server with a backlog wait until they are as many as those in flight.
 func TestCallsGatherForAServerWithABacklog(t *testing.T) {
 	inBacklog(t, func(t *testing.T, s *server, a *asker) {
-		a.put("+4\r\n")
-		s.got("+4\r\n")
 		for range 3 {
 			a.put("+HELD\r\n")
 		}
@@ -70,8 +69,6 @@ func TestCallsGatherForAServerWithABacklog(t *testing.T) {
 // Calls that are held back are sent when as many are in flight as wait.
 func TestAnswersLetCallsGo(t *testing.T) {
 	inBacklog(t, func(t *testing.T, s *server, a *asker) {
-		a.put("+4\r\n")
-		s.got("+4\r\n")
 		for range 2 {
 			a.put("+HELD\r\n")
 		}
@@ -85,8 +82,6 @@ func TestAnswersLetCallsGo(t *testing.T) {
 // A server that answers as quickly as it can has no backlog, however far away it is.
 func TestNothingIsHeldBackWithoutABacklog(t *testing.T) {
 	inBacklog(t, func(t *testing.T, s *server, a *asker) {
-		a.put("+4\r\n")
-		s.got("+4\r\n")
 		a.put("+HELD\r\n")
 		a.unsent(t, 1)
 		s.says("+OK\r\n+OK\r\n+OK\r\n+OK\r\n")
@@ -107,8 +102,6 @@ func TestNothingIsHeldBackWithoutABacklog(t *testing.T) {
 // Calls that are held back are not lost with the connection: they were not sent.
 func TestHeldBackCallsSurviveTheConnection(t *testing.T) {
 	inBacklog(t, func(t *testing.T, s *server, a *asker) {
-		a.put("+4\r\n")
-		s.got("+4\r\n")
 		held := a.put("+HELD\r\n")
 		a.unsent(t, 1)
 		a.Pipe().Abandon(errors.New("broken"))

@@ -221,11 +221,13 @@ func (w *writer[C]) take(out []byte) (_ []byte, more bool) {
 	if p.outdated != nil {
 		return out, false // the next connection sends what is enqueued
 	}
-	held := p.holdsBackLocked()
-	for q.Waiting.n > 0 && p.flight.n < maxFlight && len(out) < maxWrite && !held {
+	if p.paused = q.Waiting.n > 0 && p.holdsBackLocked(); p.paused {
+		return out, false
+	}
+	for q.Waiting.n > 0 && p.flight.n < maxFlight && len(out) < maxWrite {
 		out = p.handler.AppendLocked(out, maxFlight-p.flight.n, now)
 	}
-	p.paused = q.Waiting.n > 0 && (held || p.flight.n >= maxFlight)
+	p.paused = q.Waiting.n > 0 && p.flight.n >= maxFlight
 	return out, q.Waiting.n > 0 && !p.paused
 }
 
