@@ -116,6 +116,7 @@ var project = rules{
 			"store/redisstore.follow":              "asks the sentinels for the master",
 			"store/redisstore.refreshLoop":         "asks for the slot map while there are waiters",
 			"store/redisstore/redisadmin.run":      "until the leases of the old membership have expired",
+			"store/sqlstore.ended":                 "for the timer of a context whose deadline is over",
 			"store/sqlstore.pause":                 "before a transaction is tried again",
 			"store/sqlstore.run":                   "before a failed request is repeated",
 			"store/sqlstore.watch":                 "asks a server that notifies nobody",

@@ -152,10 +152,7 @@ func ended(ctx context.Context, err error) error {
 	if d, has := ctx.Deadline(); has && !time.Now().Before(d) {
 		// A socket with the same deadline can fail a moment earlier. If the time of day was set
 		// forward, the context may last on.
-		select {
-		case <-ctx.Done():
-		case <-time.After(time.Second / 10):
-		}
+		clock.Sleep(ctx, time.Second/10)
 	}
 	if ctx.Err() == nil {
 		return err
