@@ -3,6 +3,7 @@ package clock
 import (
 	"math/rand/v2"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -29,11 +30,11 @@ func (m *machine) setDay(step int64) { m.day += step }
 
 func (m *machine) truth() int64 { return m.mono + m.suspended }
 
-func (m *machine) read() (mono, wall int64) {
+func (m *machine) read() (mono, wall int64, real bool) {
 	m.run(m.interrupt())
 	wall = m.mono + m.day
 	m.run(m.interrupt())
-	return m.mono, wall
+	return m.mono, wall, true
 }
 
 func (m *machine) boottime() int64 {
@@ -144,4 +145,21 @@ func BenchmarkSystemClock(b *testing.B) {
 			readBoottime()
 		}
 	})
+}
+
+// A bubble of testing/synctest has a fake time of day. It must not move the clock of the process.
+func TestReadInABubble(t *testing.T) {
+	for _, c := range []*calculator{&system, {read: readCheapClocks, boottime: readBoottime}} {
+		read := func(where string) {
+			t.Helper()
+			before, now, after := readBoottime(), int64(c.now()), readBoottime()
+			if now < before-int64(100*time.Microsecond) || now > after {
+				t.Errorf("%s: %d, want a reading from %d to %d", where, now, before, after)
+			}
+		}
+		synctest.Test(t, func(*testing.T) { read("in a bubble") })
+		read("after a bubble")
+		synctest.Test(t, func(*testing.T) { read("in a bubble after that") })
+		read("at the end")
+	}
 }
