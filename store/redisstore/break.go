@@ -47,7 +47,7 @@ func breakLease(ctx context.Context, s *Store, r store.BreakRequest) (left time.
 	if err != nil {
 		return 0, err
 	}
-	h, found := leaseOf(r, state)
+	h, found := leaseOf(r, state, seen)
 	switch {
 	case state.Holder.Foreign || h.Holder.Foreign:
 		return 0, store.UnbreakableError(r.Name)
@@ -62,16 +62,37 @@ func breakLease(ctx context.Context, s *Store, r store.BreakRequest) (left time.
 }
 
 // leaseOf returns the lease that r is about, which is held or undecided. Nodes can have
-// different tokens of it, so which token is shown depends on the nodes that answer. Once the
-// lease was broken, its note or an owner that has one lease only tells it apart as well.
-func leaseOf(r store.BreakRequest, state store.State) (store.Holding, bool) {
+// different tokens of it, so which token is shown depends on the nodes that answer: each of its
+// tokens tells it apart. Once the lease was broken, its note or an owner that has one lease only
+// does so as well.
+func leaseOf(r store.BreakRequest, state store.State, seen views) (store.Holding, bool) {
 	several := len(state.Nodes) > 1
 	for _, h := range state.Leases() {
-		if h.Holder.Owner == r.Owner && (h.Token == r.Token || several && h.Holder.Broken && (isNoted(r, state) || store.IsNewOwner(r.Owner))) {
+		if h.Holder.Owner != r.Owner {
+			continue
+		}
+		late := h.Holder.Broken && (isNoted(r, state) || store.IsNewOwner(r.Owner))
+		if h.Token == r.Token || several && (late || seen.hasToken(r)) {
 			return h, true
 		}
 	}
 	return store.Holding{}, false
+}
+
+// hasToken reports whether a node has the only lease of r's owner with r's token. An owner that is
+// fixed can have an earlier lease on a node that missed its release.
+func (v views) hasToken(r store.BreakRequest) (found bool) {
+	made := map[string]bool{}
+	for i, n := range v.nodes {
+		if h := v.records[i].Of(r.Owner); h != nil {
+			made[h.Made] = true
+			found = found || h.Token == r.Token
+		}
+		if n.Holder.Owner == r.Owner && v.tokens[i] == r.Token {
+			found = true
+		}
+	}
+	return found && (store.IsNewOwner(r.Owner) || len(made) == 1)
 }
 
 // isNoted reports whether the lease that was broken last is that of r.

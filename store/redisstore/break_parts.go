@@ -38,7 +38,7 @@ func breakParts(ctx context.Context, s *Store, r store.BreakRequest, h store.Hol
 			return 0, err
 		}
 		found := false
-		if h, found = leaseOf(r, state); !found {
+		if h, found = leaseOf(r, state, seen); !found {
 			return overLease(r, state)
 		}
 		records = seen.records
@@ -48,7 +48,7 @@ func breakParts(ctx context.Context, s *Store, r store.BreakRequest, h store.Hol
 // hasPart reports whether a node has a part of a lease of owner.
 func hasPart(owner string, records []*script.Record) bool {
 	return slices.ContainsFunc(records, func(r *script.Record) bool {
-		return r != nil && slices.ContainsFunc(r.Holders, func(h script.Held) bool { return h.Holder.Owner == owner })
+		return r.Of(owner) != nil
 	})
 }
 
@@ -56,13 +56,8 @@ func hasPart(owner string, records []*script.Record) bool {
 func breakEach(ctx context.Context, s *Store, r store.BreakRequest, records []*script.Record, tombstone time.Duration) error {
 	parts, made := make([]*script.Held, len(records)), ""
 	for i, record := range records {
-		if record == nil {
-			continue
-		}
-		for j := range record.Holders {
-			if h := &record.Holders[j]; h.Holder.Owner == r.Owner {
-				parts[i], made = h, h.Made
-			}
+		if h := record.Of(r.Owner); h != nil {
+			parts[i], made = h, h.Made
 		}
 	}
 	e := s.encoder()

@@ -25,6 +25,18 @@ type Held struct {
 	Made  string // the attempt that made it; see readRecord.lua
 }
 
+// Of returns the grant of owner, or nil. A lock without a record, which is nil, has none.
+func (r *Record) Of(owner string) *Held {
+	if r == nil {
+		return nil
+	}
+	i := slices.IndexFunc(r.Holders, func(h Held) bool { return h.Holder.Owner == owner })
+	if i < 0 {
+		return nil
+	}
+	return &r.Holders[i]
+}
+
 // resizedRecord is the first word of the record of a semaphore that was resized on one of several
 // servers.
 const resizedRecord = "2"
