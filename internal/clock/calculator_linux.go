@@ -20,9 +20,9 @@ import (
 // Readings never go back. If the machine was not suspended between two readings, their
 // difference is not shorter than the time between them.
 type calculator struct {
-	// read reports as well whether the readings are real. In a bubble of testing/synctest they
-	// are not, and one of them would shift the clock of the whole process by decades.
-	read     func() (mono, wall int64, real bool)
+	// read reports as well whether the readings are fake, as they are in a bubble of
+	// testing/synctest. Kept as offsets, they would move the clock of the process by decades.
+	read     func() (mono, wall int64, fake bool)
 	boottime func() int64
 	last     atomic.Pointer[offsets]
 }
@@ -44,8 +44,8 @@ const (
 )
 
 func (c *calculator) now() Instant {
-	mono, wall, real := c.read()
-	if !real {
+	mono, wall, fake := c.read()
+	if fake {
 		return Instant(c.boottime())
 	}
 	if o := c.last.Load(); o != nil && o.usable(mono, wall) {

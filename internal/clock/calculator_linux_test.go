@@ -30,11 +30,11 @@ func (m *machine) setDay(step int64) { m.day += step }
 
 func (m *machine) truth() int64 { return m.mono + m.suspended }
 
-func (m *machine) read() (mono, wall int64, real bool) {
+func (m *machine) read() (mono, wall int64, fake bool) {
 	m.run(m.interrupt())
 	wall = m.mono + m.day
 	m.run(m.interrupt())
-	return m.mono, wall, true
+	return m.mono, wall, false
 }
 
 func (m *machine) boottime() int64 {

@@ -16,10 +16,11 @@ func systemNow() Instant { return system.now() }
 var processStart = time.Now()
 
 // readCheapClocks reads the clocks that Go reads without a system call. In a bubble of
-// testing/synctest, Go returns a fake time of day and no reading of CLOCK_MONOTONIC.
-func readCheapClocks() (mono, wall int64, real bool) {
+// testing/synctest, Go returns a fake time of day without a reading of CLOCK_MONOTONIC, which
+// Round would strip.
+func readCheapClocks() (mono, wall int64, fake bool) {
 	t := time.Now()
-	return int64(t.Sub(processStart)), t.UnixNano(), t != t.Round(0)
+	return int64(t.Sub(processStart)), t.UnixNano(), t == t.Round(0)
 }
 
 // readBoottime reads CLOCK_BOOTTIME by a system call.

@@ -79,20 +79,24 @@ func leaseOf(r store.BreakRequest, state store.State, seen views) (store.Holding
 	return store.Holding{}, false
 }
 
-// hasToken reports whether a node has the only lease of r's owner with r's token. An owner that is
-// fixed can have an earlier lease on a node that missed its release.
-func (v views) hasToken(r store.BreakRequest) (found bool) {
-	made := map[string]bool{}
-	for i, n := range v.nodes {
-		if h := v.records[i].Of(r.Owner); h != nil {
-			made[h.Made] = true
+// hasToken reports whether a node has r's token of the owner's lease. An owner that is fixed can
+// have an earlier lease on a node that missed its release, so all nodes must have its lease of
+// one attempt, which the view of a mutex doesn't show.
+func (v views) hasToken(r store.BreakRequest) bool {
+	var one *script.Held
+	found, alike := false, true
+	for i, record := range v.records {
+		switch h := record.Of(r.Owner); {
+		case h != nil:
 			found = found || h.Token == r.Token
-		}
-		if n.Holder.Owner == r.Owner && v.tokens[i] == r.Token {
-			found = true
+			alike = alike && (one == nil || one.Made == h.Made)
+			one = h
+		case v.nodes[i].Holder.Owner == r.Owner:
+			found = found || v.tokens[i] == r.Token
+			alike = false
 		}
 	}
-	return found && (store.IsNewOwner(r.Owner) || len(made) == 1)
+	return found && (alike || store.IsNewOwner(r.Owner))
 }
 
 // isNoted reports whether the lease that was broken last is that of r.

@@ -47,9 +47,7 @@ func breakParts(ctx context.Context, s *Store, r store.BreakRequest, h store.Hol
 
 // hasPart reports whether a node has a part of a lease of owner.
 func hasPart(owner string, records []*script.Record) bool {
-	return slices.ContainsFunc(records, func(r *script.Record) bool {
-		return r.Of(owner) != nil
-	})
+	return slices.ContainsFunc(records, func(r *script.Record) bool { return r.Of(owner) != nil })
 }
 
 // breakEach has each node break the part that its record has of a lease.
