@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
@@ -111,16 +112,19 @@ func (c *Client) Break(ctx context.Context, r BreakRequest) error {
 }
 
 // leaseToBreak returns the lease that r is about, which may be undecided, or nil if it is
-// over.
+// over. If no lease is shown with its token, that is one that a node has, since which token is
+// shown depends on the nodes that answer.
 func leaseToBreak(ctx context.Context, st store.Store, r BreakRequest) (*store.Holding, error) {
 	state, err := st.Inspect(ctx, r.Name)
 	if err != nil {
 		return nil, err
 	}
+	leases := slices.DeleteFunc(state.Leases(), func(h store.Holding) bool { return r.Owner != "" && h.Holder.Owner != r.Owner })
+	isShown := slices.ContainsFunc(leases, func(h store.Holding) bool { return h.Token == r.Token })
 	var found *store.Holding
-	for _, h := range state.Leases() {
+	for _, h := range leases {
 		switch {
-		case h.Token != r.Token || r.Owner != "" && h.Holder.Owner != r.Owner:
+		case h.Token != r.Token && (isShown || !h.HasToken(r.Token)):
 		case found != nil && found.Holder.Owner == h.Holder.Owner: // another permit of it
 		case found != nil:
 			return nil, invalid("lock %q has several holders with token %v: name the owner of the lease to break", r.Name, r.Token)

@@ -31,7 +31,10 @@ func (d *doubtful) Inspect(ctx context.Context, name string) (store.State, error
 	silent := []store.NodeOutcome{{Node: "n1", Outcome: store.TimedOut}}
 	leases := st.Leases()
 	for i := range leases {
-		leases[i].Token += leasehold.Token(d.ahead.Load())
+		if ahead := leasehold.Token(d.ahead.Load()); ahead != 0 {
+			leases[i].OtherTokens = []leasehold.Token{leases[i].Token}
+			leases[i].Token += ahead
+		}
 	}
 	if d.beside.Load() {
 		leases = append([]store.Holding{{Holder: store.Holder{Owner: "other", Purpose: "other"}, Token: 1, ExpiresIn: time.Second}}, leases...)
@@ -175,4 +178,60 @@ func TestBreakLooksAgain(t *testing.T) {
 		}
 		b.release(again)
 	})
+}
+
+// A lease whose token is not shown any more, since another server answers, is still broken by it.
+func TestBreakByATokenThatIsNotShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		d := &doubtful{Breaker: b.store.Store.(store.Breaker)}
+		d.unsure.Store(true)
+		d.ahead.Store(5)
+		c := leasehold.New(d, &leasehold.Options{Clock: b.clock})
+		lease := b.acquire(b.c.Mutex("a"))
+		if err := c.Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: lease.Token() + 1}); !errors.Is(err, leasehold.ErrBusy) {
+			t.Errorf("Break with a token of nobody: %v, want ErrBusy", err)
+		}
+		if err := c.Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: lease.Token(), Now: true}); err != nil || b.held("a") {
+			t.Errorf("Break: %v; held: %v, want free", err, b.held("a"))
+		}
+		<-lease.Done()
+	})
+}
+
+// shows is a store that shows a lock as state has it, and whose breaks do nothing.
+type shows struct {
+	store.Breaker
+	state store.State
+	asked string // the owner whose lease was to be broken last
+}
+
+func (s *shows) Inspect(context.Context, string) (store.State, error) { return s.state, nil }
+
+func (s *shows) BreakLease(_ context.Context, r store.BreakRequest) (time.Duration, error) {
+	s.asked = r.Owner
+	return 0, nil
+}
+
+// The lease that is shown with a token is meant rather than one of which a server has that token.
+func TestBreakPrefersTheTokenThatIsShown(t *testing.T) {
+	b := newBench(t)
+	lease := func(owner string, token leasehold.Token, others ...leasehold.Token) store.Holding {
+		return store.Holding{Holder: store.Holder{Owner: owner}, Token: token, OtherTokens: others, ExpiresIn: time.Second, Weight: 1}
+	}
+	s := &shows{Breaker: b.store.Store.(store.Breaker), state: store.State{
+		Name: "a", Held: true, Kind: store.ReadWrite, Holders: []store.Holding{lease("first", 5, 7, 9), lease("second", 7, 8, 9)},
+	}}
+	c := leasehold.New(s, &leasehold.Options{Clock: b.clock})
+	for _, want := range []struct {
+		token leasehold.Token
+		owner string
+	}{{5, "first"}, {7, "second"}, {8, "second"}} {
+		if err := c.Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: want.token}); err != nil || s.asked != want.owner {
+			t.Errorf("Break with token %v: %v, of the lease of %q, want of %q", want.token, err, s.asked, want.owner)
+		}
+	}
+	if err := c.Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: 9}); !errors.Is(err, leasehold.ErrInvalid) {
+		t.Errorf("Break with a token of two leases: %v, want ErrInvalid", err)
+	}
 }

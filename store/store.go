@@ -121,7 +121,7 @@ type State struct {
 	// Name is the name of the lock.
 	Name string
 	// Held reports whether the lock is held now. If it is not, Kind, Holder, Token,
-	// ExpiresIn, HeldFor and Holders are zero. Only Free says that nobody holds it.
+	// OtherTokens, ExpiresIn, HeldFor and Holders are zero. Only Free says that nobody holds it.
 	Held bool
 	// Kind is the kind of lock that is in use. It is zero for a mutex.
 	Kind Kind
@@ -131,6 +131,8 @@ type State struct {
 	// Token is the token of the holder's grant, or zero if the store has none. If
 	// the holder has reserved further tokens, it may be any of the holder's.
 	Token fence.Token
+	// OtherTokens are further tokens that nodes have of the same lease; see Holding.HasToken.
+	OtherTokens []fence.Token
 	// ExpiresIn is the longest that the lease can last unless it is renewed, by the
 	// store's clock. The lease may end earlier: a store that cannot see how much of
 	// it is left returns its TTL. ExpiresIn is negative if the lease never ends by
@@ -139,8 +141,8 @@ type State struct {
 	// HeldFor is how long ago the grant was made, by the store's clock. It is zero if
 	// the store cannot tell. Holder.Since is earlier if the holder had to wait.
 	HeldFor time.Duration
-	// Holders are all holders, in order of their grants. Holder, Token, ExpiresIn and
-	// HeldFor are those of the first. It may be nil for a mutex with one holder; a
+	// Holders are all holders, in order of their grants. Holder, Token, OtherTokens,
+	// ExpiresIn and HeldFor are those of the first. It may be nil for a mutex with one holder; a
 	// semaphore that Changer.Resize has made a mutex can have more. See Holdings.
 	Holders []Holding
 	// Undecided are further leases that may be held, in order of their grants: whether a
@@ -162,7 +164,7 @@ type State struct {
 // lease of a mutex without.
 func (s State) Holdings() []Holding {
 	if s.Held && len(s.Holders) == 0 {
-		return []Holding{{Holder: s.Holder, Token: s.Token, ExpiresIn: s.ExpiresIn, HeldFor: s.HeldFor, Weight: 1}}
+		return []Holding{{Holder: s.Holder, Token: s.Token, OtherTokens: s.OtherTokens, ExpiresIn: s.ExpiresIn, HeldFor: s.HeldFor, Weight: 1}}
 	}
 	return s.Holders
 }
@@ -192,16 +194,23 @@ func (s State) InUse() *BusyError {
 
 // Holding is one lease of a lock that several owners can hold together.
 type Holding struct {
-	// Holder, Token, ExpiresIn and HeldFor are as in State.
-	Holder    Holder
-	Token     fence.Token
-	ExpiresIn time.Duration
-	HeldFor   time.Duration
+	// Holder, Token, OtherTokens, ExpiresIn and HeldFor are as in State.
+	Holder      Holder
+	Token       fence.Token
+	OtherTokens []fence.Token
+	ExpiresIn   time.Duration
+	HeldFor     time.Duration
 	// Weight is how much of Kind.Limit the holder has. Slot is as in Grant.
 	Weight, Slot int64
 	// Kind is the kind of the lock. Only State.Undecided has it, and the result of
 	// State.Leases; otherwise it is zero, and State.Kind is meant.
 	Kind Kind
+}
+
+// HasToken reports whether a node has token of the lease. Nodes can have different tokens of one
+// lease, and which of them is Token depends on the nodes that answer.
+func (h Holding) HasToken(token fence.Token) bool {
+	return h.Token == token || slices.Contains(h.OtherTokens, token)
 }
 
 // Caps describes a store and its limits.

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -38,10 +39,10 @@ func TestStateThatMayBeHeld(t *testing.T) {
 		if busy != nil && busy.Error() != c.text {
 			t.Errorf("%s: %v, want %s", c.name, busy, c.text)
 		}
-		if got := c.state.Leases(); !slices.Equal(got, c.leases) {
+		if got := c.state.Leases(); !reflect.DeepEqual(got, c.leases) {
 			t.Errorf("%s: leases %+v, want %+v", c.name, got, c.leases)
 		}
-		if len(c.state.Holders) > 0 && c.state.Holders[0] != x {
+		if len(c.state.Holders) > 0 && !reflect.DeepEqual(c.state.Holders[0], x) {
 			t.Errorf("%s: Leases changed Holders to %+v", c.name, c.state.Holders)
 		}
 	}

@@ -47,7 +47,7 @@ func breakLease(ctx context.Context, s *Store, r store.BreakRequest) (left time.
 	if err != nil {
 		return 0, err
 	}
-	h, found := leaseOf(r, state, seen)
+	h, found := leaseOf(r, state)
 	switch {
 	case state.Holder.Foreign || h.Holder.Foreign:
 		return 0, store.UnbreakableError(r.Name)
@@ -61,42 +61,16 @@ func breakLease(ctx context.Context, s *Store, r store.BreakRequest) (left time.
 	return overLease(r, state)
 }
 
-// leaseOf returns the lease that r is about, which is held or undecided. Nodes can have
-// different tokens of it, so which token is shown depends on the nodes that answer: each of its
-// tokens tells it apart. Once the lease was broken, its note or an owner that has one lease only
-// does so as well.
-func leaseOf(r store.BreakRequest, state store.State, seen views) (store.Holding, bool) {
+// leaseOf returns the lease that r is about, which is held or undecided. Once the lease was
+// broken, its note or an owner that has one lease only tells it apart as well as its tokens do.
+func leaseOf(r store.BreakRequest, state store.State) (store.Holding, bool) {
 	several := len(state.Nodes) > 1
 	for _, h := range state.Leases() {
-		if h.Holder.Owner != r.Owner {
-			continue
-		}
-		late := h.Holder.Broken && (isNoted(r, state) || store.IsNewOwner(r.Owner))
-		if h.Token == r.Token || several && (late || seen.hasToken(r)) {
+		if h.Holder.Owner == r.Owner && (h.HasToken(r.Token) || several && h.Holder.Broken && (isNoted(r, state) || store.IsNewOwner(r.Owner))) {
 			return h, true
 		}
 	}
 	return store.Holding{}, false
-}
-
-// hasToken reports whether a node has r's token of the owner's lease. An owner that is fixed can
-// have an earlier lease on a node that missed its release, so all nodes must have its lease of
-// one attempt, which the view of a mutex doesn't show.
-func (v views) hasToken(r store.BreakRequest) bool {
-	var one *script.Held
-	found, alike := false, true
-	for i, record := range v.records {
-		switch h := record.Of(r.Owner); {
-		case h != nil:
-			found = found || h.Token == r.Token
-			alike = alike && (one == nil || one.Made == h.Made)
-			one = h
-		case v.nodes[i].Holder.Owner == r.Owner:
-			found = found || v.tokens[i] == r.Token
-			alike = false
-		}
-	}
-	return found && (alike || store.IsNewOwner(r.Owner))
 }
 
 // isNoted reports whether the lease that was broken last is that of r.

@@ -38,7 +38,7 @@ func breakParts(ctx context.Context, s *Store, r store.BreakRequest, h store.Hol
 			return 0, err
 		}
 		found := false
-		if h, found = leaseOf(r, state, seen); !found {
+		if h, found = leaseOf(r, state); !found {
 			return overLease(r, state)
 		}
 		records = seen.records

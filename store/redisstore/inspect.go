@@ -142,11 +142,15 @@ func stateOf(name string, cfg quorum.Config, nodes []store.NodeOutcome, tokens [
 		h := store.Holding{Holder: holder, ExpiresIn: said.ExpiresIn, Weight: 1}
 		if said.Held || said.Undecided {
 			h.Token = agreed(said, tokens)
+			if store.IsNewOwner(holder.Owner) { // see otherTokens
+				h.OtherTokens = otherTokens(h.Token, said.Nodes, tokens)
+			}
 			h.HeldFor = store.HeldFor(h.Token, holder, time.Now())
 		}
 		switch {
 		case said.Held:
-			state.Held, state.Holder, state.Token, state.ExpiresIn, state.HeldFor = true, h.Holder, h.Token, h.ExpiresIn, h.HeldFor
+			state.Held, state.Holder, state.ExpiresIn, state.HeldFor = true, h.Holder, h.ExpiresIn, h.HeldFor
+			state.Token, state.OtherTokens = h.Token, h.OtherTokens
 			state.Undecided, state.Queue = nil, mergeQueues(queues, holder.Owner)
 			return state
 		case said.Undecided:
@@ -180,6 +184,17 @@ func agreed(said quorum.Tally, tokens []fence.Token) fence.Token {
 		}
 	}
 	return at[0]
+}
+
+// otherTokens returns the tokens that those nodes have of a lease beside shown. They must have the
+// same lease: an owner that is fixed can have an earlier one on a node that missed its release.
+func otherTokens(shown fence.Token, nodes quorum.Set, tokens []fence.Token) (others []fence.Token) {
+	for i, token := range tokens {
+		if nodes.Has(i) && token != shown && !slices.Contains(others, token) {
+			others = append(others, token)
+		}
+	}
+	return others
 }
 
 // ownedBy returns the nodes on which holder has the lock, and what they say of it.

@@ -42,7 +42,8 @@ func showShares(state *store.State, cfg quorum.Config, said []store.NodeOutcome,
 	}
 	first := held[0]
 	state.Held, state.Kind, state.Holders = true, kind, held
-	state.Holder, state.Token, state.ExpiresIn, state.HeldFor = first.Holder, first.Token, first.ExpiresIn, first.HeldFor
+	state.Holder, state.ExpiresIn, state.HeldFor = first.Holder, first.ExpiresIn, first.HeldFor
+	state.Token, state.OtherTokens = first.Token, first.OtherTokens
 	state.Queue = slices.DeleteFunc(mergeQueues(queues, ""), func(p store.Place) bool {
 		return slices.ContainsFunc(held, func(h store.Holding) bool { return h.Holder.Owner == p.Holder.Owner })
 	})
@@ -51,7 +52,7 @@ func showShares(state *store.State, cfg quorum.Config, said []store.NodeOutcome,
 // leasesIn returns the leases that are on a majority of the nodes, oldest first, with the kind
 // of their lock, and the leases for which that depends on the silent nodes.
 func leasesIn(cfg quorum.Config, silent quorum.Set, records []*script.Record) (kind store.Kind, held, undecided []store.Holding) {
-	at := map[seenGrant][]*store.Holding{} // what each node has of it; nil: nothing
+	at := map[seenGrant][]*script.Held{} // what each node has of it; nil: nothing
 	var kinds []store.Kind
 	for i, r := range records {
 		if r == nil {
@@ -64,9 +65,9 @@ func leasesIn(cfg quorum.Config, silent quorum.Set, records []*script.Record) (k
 				g.slots = h.Slots
 			}
 			if at[g] == nil {
-				at[g] = make([]*store.Holding, len(records))
+				at[g] = make([]*script.Held, len(records))
 			}
-			at[g][i] = &h.Holding
+			at[g][i] = h
 		}
 	}
 	for g, its := range at {
@@ -84,6 +85,9 @@ func leasesIn(cfg quorum.Config, silent quorum.Set, records []*script.Record) (k
 		}
 		h := holdingOf(g, said.Nodes, its)
 		h.Token, h.ExpiresIn = agreed(said, tokens), said.ExpiresIn
+		if isOneLease(g.owner, said.Nodes, its) {
+			h.OtherTokens = otherTokens(h.Token, said.Nodes, tokens)
+		}
 		if said.Held {
 			kinds, held = append(kinds, kindAt(records, has)), append(held, h)
 		} else {
@@ -117,8 +121,8 @@ func kindAt(records []*script.Record, nodes quorum.Set) (kind store.Kind) {
 }
 
 // holdingOf combines what those nodes have of a lease, except for its token and its end.
-func holdingOf(g seenGrant, nodes quorum.Set, its []*store.Holding) store.Holding {
-	h := *its[nodes.First()]
+func holdingOf(g seenGrant, nodes quorum.Set, its []*script.Held) store.Holding {
+	h := its[nodes.First()].Holding
 	for i, o := range its {
 		if nodes.Has(i) {
 			h.HeldFor = max(h.HeldFor, o.HeldFor)
@@ -129,4 +133,15 @@ func holdingOf(g seenGrant, nodes quorum.Set, its []*store.Holding) store.Holdin
 		h.Slot = 0 // each node has its own
 	}
 	return h
+}
+
+// isOneLease reports whether what those nodes have certainly is one lease of owner.
+func isOneLease(owner string, nodes quorum.Set, its []*script.Held) bool {
+	first := its[nodes.First()]
+	for i, h := range its {
+		if nodes.Has(i) && h.Made != first.Made {
+			return store.IsNewOwner(owner)
+		}
+	}
+	return true
 }
