@@ -79,6 +79,21 @@ func TestAnswersLetCallsGo(t *testing.T) {
 	})
 }
 
+// Calls are let go once all that has arrived is handled, also if a push is last.
+func TestCallsGoAfterAllThatHasArrived(t *testing.T) {
+	for _, last := range []string{"", ">2\r\n+message\r\n+x\r\n"} {
+		inBacklog(t, func(t *testing.T, s *server, a *asker) {
+			for range 2 {
+				a.put("+HELD\r\n")
+			}
+			time.Sleep(4 * time.Millisecond)
+			a.unsent(t, 2)
+			s.says("+OK\r\n+OK\r\n+OK\r\n+OK\r\n%s", last)
+			s.got("+HELD\r\n+HELD\r\n")
+		})
+	}
+}
+
 // A server that answers as quickly as it can has no backlog, however far away it is.
 func TestNothingIsHeldBackWithoutABacklog(t *testing.T) {
 	inBacklog(t, func(t *testing.T, s *server, a *asker) {

@@ -53,9 +53,34 @@ func (r *reader[C]) next() error {
 	case err != nil:
 		return err
 	case v.Kind == '>':
-		return p.handler.Push(v)
+		return r.push(v)
 	}
 	return r.reply(v)
+}
+
+// push handles a push.
+func (r *reader[C]) push(v resp.Value) error {
+	p := r.p
+	if err := p.handler.Push(v); err != nil {
+		return err
+	}
+	p.peer.Mu.Lock()
+	resumes := r.resumesLocked()
+	p.peer.Mu.Unlock()
+	if resumes {
+		r.resume()
+	}
+	return nil
+}
+
+// resumesLocked reports whether to send now what has waited for answers. First it handles all
+// that has arrived, so that what is sent doesn't depend on which goroutine is faster.
+func (r *reader[C]) resumesLocked() bool { return !r.p.In.HasBuffered() && r.p.resumesLocked() }
+
+func (r *reader[C]) resume() {
+	q := r.p.peer
+	q.owner.Rest(BeforeWrite)
+	q.Flush()
 }
 
 // reply handles a reply.
@@ -78,15 +103,14 @@ func (r *reader[C]) reply(v resp.Value) error {
 		q.Mu.Unlock()
 		return err
 	}
-	drained, resumes := r.answeredLocked(now), p.resumesLocked()
+	drained, resumes := r.answeredLocked(now), r.resumesLocked()
 	q.Mu.Unlock()
 	p.handler.Reply(v)
 	switch {
 	case drained:
 		p.Abandon(p.outdated)
 	case resumes:
-		q.owner.Rest(BeforeWrite)
-		q.Flush()
+		r.resume()
 	}
 	return nil
 }
