@@ -35,7 +35,7 @@ func all(names ...string) map[string]bool {
 // All scenarios without contention run, from the start of the servers to the report.
 func TestRun(t *testing.T) {
 	s := settings{
-		only: regexp.MustCompile("^(leasehold-5|floor-5|leasehold-reader-1|leasehold-permit-1)$"), scenarios: all(aloneScenarios...), goroutines: []int{1, 4},
+		only: regexp.MustCompile("^(leasehold-5|messages-5|floor-5|leasehold-reader-1|leasehold-permit-1)$"), scenarios: all(aloneScenarios...), goroutines: []int{1, 4},
 		rounds: 1, dur: 50 * time.Millisecond, warm: 20 * time.Millisecond, leases: 200, short: true, out: t.TempDir(),
 	}
 	r, err := measureAll(t.Context(), s)
@@ -45,12 +45,12 @@ func TestRun(t *testing.T) {
 	count := map[string]int{}
 	for _, c := range r.Cells {
 		count[c.Scenario+" "+c.Kind]++
-		if c.Operations == 0 || c.Commands == 0 {
-			t.Errorf("%+v, want operations and commands", c)
+		if c.Operations == 0 || c.PerSecond == 0 || c.ServerCPU == 0 || c.Commands == 0 && c.Kind != "messages-5" {
+			t.Errorf("%+v, want operations, their CPU time and commands", c)
 		}
 	}
 	for what, want := range map[string]int{
-		"healthy leasehold-5": 2, "healthy floor-5": 2, "awake leasehold-5": 1, "awake floor-5": 1,
+		"healthy leasehold-5": 2, "healthy floor-5": 2, "healthy messages-5": 2, "dead messages-5": 0, "awake leasehold-5": 1, "awake floor-5": 1,
 		"frozen leasehold-5": 2, "dead leasehold-5": 2, "three leasehold-5": 2, "frozen floor-5": 0, "dead floor-5": 0,
 		"healthy leasehold-reader-1": 2, "healthy leasehold-permit-1": 2, "awake leasehold-permit-1": 1, "dead leasehold-permit-1": 0,
 	} {
@@ -187,8 +187,8 @@ func TestKindsAreDistinct(t *testing.T) {
 	for _, kinds := range [][]locks.Kind{locks.All, locks.Contended} {
 		names, labels := map[string]bool{}, map[string]bool{}
 		for _, k := range kinds {
-			if names[k.Name] || labels[k.Label] || k.Nodes < 1 || k.Open == nil {
-				t.Errorf("%+v, want a unique name and label, nodes, and Open", k)
+			if names[k.Name] || labels[k.Label] || k.Nodes < 1 || (k.Open == nil) == (k.Benchmark == "") {
+				t.Errorf("%+v, want a unique name and label, nodes, and Open or Benchmark", k)
 			}
 			names[k.Name], labels[k.Label] = true, true
 		}

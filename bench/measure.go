@@ -24,7 +24,8 @@ type bench struct {
 	etcd      *servers.Server
 	zoo       *servers.Server
 	postgres  *servers.Server
-	files     string // the directory of locks in files
+	files     string // the directory of locks in files, and of the program
+	program   string // with the benchmarks of Leasehold, if any of them is needed
 	run       *report.Run
 	named     int // locks so far
 }
@@ -60,7 +61,7 @@ func measureAll(ctx context.Context, s settings) (*report.Run, error) {
 		}
 		defer spinners.Stop()
 	}
-	for _, k := range b.kinds {
+	for _, k := range filter(b.kinds, func(k locks.Kind) bool { return k.Open != nil }) {
 		if err := b.check(ctx, k); err != nil {
 			return nil, err
 		}
@@ -94,6 +95,11 @@ func (b *bench) start(ctx context.Context) (err error) {
 	b.run.Versions = moduleVersions(all)
 	if b.files, err = os.MkdirTemp("", "leasehold-bench-"); err != nil {
 		return err
+	}
+	if slices.ContainsFunc(all, func(k locks.Kind) bool { return k.Benchmark != "" }) {
+		if err := b.buildBenchmarks(ctx); err != nil {
+			return err
+		}
 	}
 	if b.redis, err = servers.StartRedis(redisServers); err != nil {
 		return err
@@ -220,6 +226,14 @@ func (b *bench) turn(ctx context.Context, st step, round, goroutines int, k lock
 	s.Goroutines = []int{goroutines}
 	if st.servers > 0 {
 		s.Addrs = s.Addrs[:st.servers]
+	}
+	if k.Benchmark != "" {
+		o, err := b.benchmark(ctx, k, s)
+		if err != nil {
+			return err
+		}
+		b.note(st, round, k, s, o)
+		return nil
 	}
 	s.Probe = nil
 	if k.Engine == locks.Redis {

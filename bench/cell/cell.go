@@ -78,7 +78,7 @@ func Main(in io.Reader, out io.Writer) error {
 // run executes the task; begin waits for the signal to begin.
 func (s Spec) run(ctx context.Context, begin func() error) (Outcome, error) {
 	kind, ok := locks.Named(s.Kind)
-	if !ok {
+	if !ok || kind.Open == nil {
 		return Outcome{}, fmt.Errorf("there is no implementation %q", s.Kind)
 	}
 	if s.Do == Held {

@@ -54,6 +54,8 @@ type Kind struct {
 	// Limit is how many can hold one lock at once; 0 is one.
 	Limit int
 	Open  func(ctx context.Context, addrs []string) (Client, error)
+	// Benchmark is the benchmark of Leasehold that measures this kind, if it has no Open.
+	Benchmark string
 }
 
 // Shares reports whether several can hold one lock at once.
@@ -68,9 +70,9 @@ type Client interface {
 
 // All has the implementations, in the order in which they are shown.
 var All = []Kind{
-	leasehold(5), floorOf(5, floor.Lists), floorOf(5, floor.Counts), floorOf(5, floor.Locks),
+	leasehold(5), messagesOf(5), floorOf(5, floor.Lists), floorOf(5, floor.Counts), floorOf(5, floor.Locks),
 	redsyncRueidis(5, false), redsyncRueidis(5, true), redsyncGoredis(5, false), redsyncGoredis(5, true),
-	leasehold(1), reading(), permit(), leaseholdThroughRueidis, floorOf(1, floor.Lists), floorOf(1, floor.Counts), floorOf(1, floor.Locks),
+	leasehold(1), reading(), permit(), leaseholdThroughRueidis, messagesOf(1), floorOf(1, floor.Lists), floorOf(1, floor.Counts), floorOf(1, floor.Locks),
 	redsyncRueidis(1, false), redsyncGoredis(1, false), redislock,
 	rueidislockOf(1, false), rueidislockOf(1, true), rueidislockOf(2, false), rueidislockOf(2, true),
 	inEtcd.alone(), etcdMutex, inZooKeeper.alone(), zookeeperLock, zookeeperFloor,

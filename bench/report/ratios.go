@@ -84,8 +84,10 @@ var ratios = []ratio{
 	{what: "1 node: operations per second, Leasehold / by hand with a counter", of: perSecond("leasehold-1", named("floor-token-1"))},
 	{what: "1 node: operations per second, Leasehold / by hand with a counter, in lists", of: perSecond("leasehold-1", named("floor-lists-1"))},
 	// The most that is possible: the same commands, by hand, beside the same peers.
+	{what: "5 nodes: operations per second, Leasehold's messages by hand / best redsync", of: perSecond("messages-5", peers(5))},
 	{what: "5 nodes: operations per second, by hand with a counter / best redsync", of: perSecond("floor-token-5", peers(5))},
 	{what: "5 nodes: operations per second, by hand with a counter, in lists / best redsync", of: perSecond("floor-lists-5", peers(5))},
+	{what: "1 node: operations per second, Leasehold's messages by hand / best peer", of: perSecond("messages-1", peers(1))},
 	{what: "1 node: operations per second, by hand with a counter / best peer", of: perSecond("floor-token-1", peers(1))},
 	{what: "1 node: operations per second, by hand with a counter, in lists / best peer", of: perSecond("floor-lists-1", peers(1))},
 	{what: "1 node: p50 of lock, Leasehold / best peer", aim: map[int]float64{1: 1.1}, most: true, of: func(m medians, scenario string, n int) (float64, bool) {
@@ -98,8 +100,10 @@ var ratios = []ratio{
 	{what: "1 node: operations per second, Leasehold / Leasehold through rueidis", of: perSecond("leasehold-1", named("leasehold-rueidis-1"))},
 	{what: "1 node: client CPU per operation, Leasehold through rueidis / Leasehold", aim: by(1.3, 1.3, 1.3), of: cost("leasehold-1", named("leasehold-rueidis-1"), clientCPU)},
 	{what: "5 nodes: client CPU per operation, best redsync / Leasehold", aim: by(1.8, 5, 10), of: cost("leasehold-5", peers(5), clientCPU)},
+	{what: "5 nodes: client CPU per operation, best redsync / Leasehold's messages by hand", of: cost("messages-5", peers(5), clientCPU)},
 	{what: "5 nodes: client CPU per operation, best redsync / by hand with a counter, in lists", of: cost("floor-lists-5", peers(5), clientCPU)},
 	{what: "5 nodes: server CPU per operation, best redsync / Leasehold", aim: map[int]float64{16: 1.5, 256: 1.8}, of: cost("leasehold-5", peers(5), serverCPU)},
+	{what: "5 nodes: server CPU per operation, best redsync / Leasehold's messages by hand", of: cost("messages-5", peers(5), serverCPU)},
 	{what: "5 nodes: server CPU per operation, best redsync / by hand with a counter, in lists", of: cost("floor-lists-5", peers(5), serverCPU)},
 	{what: "5 nodes: allocations per operation, Leasehold", aim: by(12, 12, 12), most: true, of: func(m medians, scenario string, n int) (float64, bool) {
 		r, ok := m.rows[key{scenario, "leasehold-5", n}]

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"flag"
 	"fmt"
 	"net"
 	"slices"
@@ -20,6 +21,13 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
+// The comparison with other libraries, in bench, sends the messages to its own servers, for as
+// many locks as it has goroutines.
+var (
+	messagesTo    = flag.String("messages.to", "", "the addresses of empty `servers`, in which BenchmarkMessages locks instead of new ones, separated by commas")
+	messagesLocks = flag.Int("messages.locks", 0, "for how `many` locks at once BenchmarkMessages sends, instead of 1, 16 and 256")
+)
+
 // BenchmarkMessages measures how much of the cost of an uncontended lock and unlock is that of
 // the messages and the scripts. A client locks and unlocks with a number of goroutines. Beside
 // it, one goroutine sends the same messages for as many locks, by hand over one connection to
@@ -27,30 +35,50 @@ import (
 // no lock among goroutines. Reported are locks a second, and the CPU time of this process and of
 // all servers for each, in microseconds.
 func BenchmarkMessages(b *testing.B) {
-	for _, servers := range []int{1, 5} {
-		for _, locks := range []int{1, 16, 256} {
+	counts, given := []int{1, 5}, []string(nil)
+	if *messagesTo != "" {
+		given = strings.Split(*messagesTo, ",")
+		counts = []int{len(given)}
+	}
+	at := []int{1, 16, 256}
+	if *messagesLocks > 0 {
+		at = []int{*messagesLocks}
+	}
+	for _, servers := range counts {
+		for _, locks := range at {
 			name := fmt.Sprintf("servers=%d/locks=%d/", servers, locks)
-			b.Run(name+"leasehold", func(b *testing.B) { newMessages(b, servers).measure(b, locks, (*messages).byClient) })
-			b.Run(name+"by-hand", func(b *testing.B) { newMessages(b, servers).measure(b, locks, (*messages).byHand) })
+			for _, way := range []struct {
+				name string
+				lock func(m *messages, b *testing.B, locks, rounds int)
+			}{{"leasehold", (*messages).byClient}, {"by-hand", (*messages).byHand}} {
+				b.Run(name+way.name, func(b *testing.B) {
+					addrs := given
+					if addrs == nil {
+						for _, s := range redistest.StartN(b, servers) {
+							addrs = append(addrs, s.Addr())
+						}
+					}
+					newMessages(b, addrs).measure(b, locks, way.lock)
+				})
+			}
 		}
 	}
 }
 
-// messages is a store with its servers, and a raw connection to each of them.
+// messages is a store, and a raw connection to each of its servers.
 type messages struct {
-	servers []*redistest.Server
 	s       *Store
 	conns   []net.Conn
 	replies []resp.Reader
 	out     []byte
 }
 
-func newMessages(b *testing.B, servers int) *messages {
-	m := &messages{servers: redistest.StartN(b, servers)}
+func newMessages(b *testing.B, addrs []string) *messages {
+	m := &messages{}
 	var urls []string
-	for _, server := range m.servers {
-		urls = append(urls, "redis://"+server.Addr())
-		conn, err := net.Dial("tcp", server.Addr())
+	for _, addr := range addrs {
+		urls = append(urls, "redis://"+addr)
+		conn, err := net.Dial("tcp", addr)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -83,8 +111,15 @@ func (m *messages) measure(b *testing.B, locks int, lock func(m *messages, b *te
 
 // cpu returns the CPU time that the servers have used, in microseconds.
 func (m *messages) cpu(b *testing.B) (us float64) {
-	for _, s := range m.servers {
-		us += usedCPU(b, s.Text(b, "INFO", "cpu"))
+	for i, c := range m.conns {
+		if _, err := c.Write(resp.Command("INFO", "cpu")); err != nil {
+			b.Fatal(err)
+		}
+		v, err := m.replies[i].Next()
+		if err != nil {
+			b.Fatal(err)
+		}
+		us += usedCPU(b, string(v.Text))
 	}
 	return us
 }
@@ -121,7 +156,7 @@ func (m *messages) byHand(b *testing.B, locks, rounds int) {
 		}
 		for _, op := range []quorum.Op{quorum.Acquire, quorum.Release} {
 			for i, r := range leases {
-				commands[i] = m.s.encode(driver.Question{Op: op, Lease: r, Spare: 8, Tombstone: op == quorum.Release && len(m.servers) > 1}, commands[i])
+				commands[i] = m.s.encode(driver.Question{Op: op, Lease: r, Spare: 8, Tombstone: op == quorum.Release && len(m.conns) > 1}, commands[i])
 			}
 			m.exchange(b, commands)
 		}
