@@ -14,8 +14,13 @@ import (
 // whether the attempt is won or lost, is decided in Attempt.
 type grants struct {
 	Config
-	ttl      time.Duration
-	nodes    [MaxNodes]candidate
+	ttl   time.Duration
+	nodes [MaxNodes]candidate
+	agreed
+}
+
+// agreed is what a majority of the nodes has granted.
+type agreed struct {
 	token    uint64        // once won
 	reserved uint64        // tokens below it that belong to the grant as well
 	from     clock.Instant // once won: what validity counts from
