@@ -15,24 +15,25 @@ import (
 	"github.com/leasehold-dev/leasehold/bench/locks"
 )
 
-// benchmarks is the package whose benchmarks measure the kinds that have one.
-const benchmarks = "github.com/leasehold-dev/leasehold/store/redisstore"
+// benchmarkPackage is the package with the Go benchmarks that Kind.Benchmark names.
+const benchmarkPackage = "github.com/leasehold-dev/leasehold/store/redisstore"
 
-// buildBenchmarks makes the program with the benchmarks.
+// buildBenchmarks compiles the tests of benchmarkPackage into a program.
 func (b *bench) buildBenchmarks(ctx context.Context) error {
-	b.program = filepath.Join(b.files, "redisstore.test")
-	build := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-o", b.program, benchmarks)
+	b.benchmarks = filepath.Join(b.files, "redisstore.test")
+	build := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-o", b.benchmarks, benchmarkPackage)
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
-		return fmt.Errorf("building the benchmarks of %s: %w", benchmarks, err)
+		return fmt.Errorf("building the benchmarks of %s: %w", benchmarkPackage, err)
 	}
 	return nil
 }
 
-// benchmark has the benchmark of a kind lock on the servers of the spec.
-func (b *bench) benchmark(ctx context.Context, k locks.Kind, s cell.Spec) (cell.Outcome, error) {
+// runBenchmark runs the Go benchmark of k against the servers of s. It takes longer than s.For,
+// since a benchmark first finds out how many operations that time has room for.
+func (b *bench) runBenchmark(ctx context.Context, k locks.Kind, s cell.Spec) (cell.Outcome, error) {
 	goroutines := s.Goroutines[0]
-	run := exec.CommandContext(ctx, b.program, "-test.run=^$", "-test.bench="+k.Benchmark, "-test.benchtime="+s.For.String(),
+	run := exec.CommandContext(ctx, b.benchmarks, "-test.run=^$", "-test.timeout="+(slack+10*s.For).String(), "-test.bench="+k.Benchmark, "-test.benchtime="+s.For.String(),
 		"-messages.to="+strings.Join(s.Addrs, ","), "-messages.locks="+strconv.Itoa(goroutines))
 	run.Stderr = os.Stderr
 	out, err := run.Output()
@@ -55,19 +56,20 @@ func figuresOfBenchmark(out []byte) (cell.Figures, error) {
 		if err != nil {
 			continue
 		}
-		had := map[string]float64{}
+		metrics := map[string]float64{}
 		for i := 3; i < len(words); i += 2 {
-			if had[words[i]], err = strconv.ParseFloat(words[i-1], 64); err != nil {
+			if metrics[words[i]], err = strconv.ParseFloat(words[i-1], 64); err != nil {
 				return cell.Figures{}, fmt.Errorf("%s: %w", line, err)
 			}
 		}
 		total := func(micros float64) time.Duration {
 			return time.Duration(micros * float64(n) * float64(time.Microsecond))
 		}
-		if had["locks/s"] > 0 {
+		perSecond, client, server := metrics["locks/s"], metrics["client-us"], metrics["server-us"]
+		if perSecond > 0 && client > 0 && server > 0 {
 			return cell.Figures{
-				Operations: n, PerSecond: had["locks/s"], Elapsed: time.Duration(float64(n) / had["locks/s"] * float64(time.Second)),
-				ClientCPU: total(had["client-us"]), ServerCPU: total(had["server-us"]),
+				Operations: n, PerSecond: perSecond, Elapsed: time.Duration(float64(n) / perSecond * float64(time.Second)),
+				ClientCPU: total(client), ServerCPU: total(server),
 			}, nil
 		}
 	}

@@ -18,16 +18,16 @@ import (
 // bench is a run under way.
 type bench struct {
 	settings
-	kinds     []locks.Kind
-	contended []locks.Kind
-	redis     servers.Redis
-	etcd      *servers.Server
-	zoo       *servers.Server
-	postgres  *servers.Server
-	files     string // the directory of locks in files, and of the program
-	program   string // with the benchmarks of Leasehold, if any of them is needed
-	run       *report.Run
-	named     int // locks so far
+	kinds      []locks.Kind
+	contended  []locks.Kind
+	redis      servers.Redis
+	etcd       *servers.Server
+	zoo        *servers.Server
+	postgres   *servers.Server
+	files      string // the directory of locks in files, and of the program
+	benchmarks string // the program with Leasehold's Go benchmarks, if any of them is needed
+	run        *report.Run
+	named      int // locks so far
 }
 
 // redisServers is the number of servers to start: the most that any implementation
@@ -67,7 +67,7 @@ func measureAll(ctx context.Context, s settings) (*report.Run, error) {
 		}
 	}
 	if len(b.kinds) > 0 {
-		say("every implementation excludes")
+		say("every implementation that has clients excludes")
 	}
 	for _, st := range b.plan(b.kinds) {
 		if err := b.step(ctx, st); err != nil {
@@ -158,7 +158,8 @@ func (b *bench) spec(do string, k locks.Kind) cell.Spec {
 	return s
 }
 
-// serving are the servers that a kind decides with: those keep in mind how many they are.
+// serving returns the servers that a kind uses. A server of Leasehold remembers which others
+// belong to it, so exactly these are emptied before the next kind.
 func (b *bench) serving(k locks.Kind) servers.Redis {
 	if k.Engine != locks.Redis {
 		return b.redis
@@ -217,7 +218,7 @@ func (b *bench) step(ctx context.Context, st step) error {
 func (b *bench) turn(ctx context.Context, st step, round, goroutines int, k locks.Kind) error {
 	used := b.serving(k)
 	if st.servers > 0 {
-		used = used[:st.servers] // who decides together is a part of what they keep
+		used = used[:st.servers]
 	}
 	if err := used.Empty(ctx); err != nil {
 		return err
@@ -228,7 +229,7 @@ func (b *bench) turn(ctx context.Context, st step, round, goroutines int, k lock
 		s.Addrs = s.Addrs[:st.servers]
 	}
 	if k.Benchmark != "" {
-		o, err := b.benchmark(ctx, k, s)
+		o, err := b.runBenchmark(ctx, k, s)
 		if err != nil {
 			return err
 		}
@@ -252,8 +253,8 @@ func (b *bench) turn(ctx context.Context, st step, round, goroutines int, k lock
 		return err
 	}
 	o, err := p.finish()
-	if err := mended(); err != nil {
-		return err
+	if failed := mended(); failed != nil {
+		return errors.Join(err, failed)
 	}
 	if err := errors.Join(err, ctx.Err()); err != nil {
 		if ctx.Err() != nil || st.strict {

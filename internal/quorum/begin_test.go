@@ -39,7 +39,7 @@ func dirty(t *testing.T, v reflect.Value) {
 	}
 }
 
-// An attempt in the memory of another one, of more nodes or of fewer, has nothing of it.
+// Begin leaves nothing of the attempt that had the memory before, of more nodes or of fewer.
 func TestBeginLeavesNothingBehind(t *testing.T) {
 	const ttl, start = 3 * time.Second, clock.Instant(time.Hour)
 	for _, before := range []int{1, 5, MaxNodes} {

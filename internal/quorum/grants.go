@@ -10,7 +10,7 @@ import (
 )
 
 // grants is what the nodes have granted to an attempt, and the lease that this amounts to
-// once a majority has. It compares tokens, slots and departures. When to ask a node, and
+// once a majority has granted it. It compares tokens, slots and departures. When to ask a node, and
 // whether the attempt is won or lost, is decided in Attempt.
 type grants struct {
 	Config
@@ -34,7 +34,7 @@ type candidate struct {
 	late     bool          // past its node timeout: its answer still counts, but is not waited for
 	token    uint64        // where its counter stands, if Held
 	reserved uint64        // tokens below token that belong to the grant as well
-	asked    uint64        // the token it was asked to confirm, if larger than at
+	asked    uint64        // the token that it was asked to confirm; it does so if that is larger than token
 	slots    string        // of its grant, if Held
 	move     move          // whether it was asked for the slots that the others have
 	from     clock.Instant // departure of the request that it granted, if Held

@@ -21,7 +21,27 @@ func (s *Store) NotifyBroken(f func(owner string)) (stop func()) { return s.brok
 // refuses to extend or heal it, and each of them frees the lock, or its part of it, when the
 // owner releases the lease. Locks of other kinds of clients are refused with store.ErrUnsupported.
 func (s *Store) BreakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
-	if left, err = breakLease(ctx, s, r); err == nil && (left > 0 || r.Now) {
+	if err := r.Check(); err != nil {
+		return 0, err
+	}
+	state, seen, err := s.inspect(ctx, r.Name)
+	if err != nil {
+		return 0, err
+	}
+	h, found := leaseOf(r, state)
+	switch {
+	case state.Holder.Foreign || h.Holder.Foreign:
+		return 0, store.UnbreakableError(r.Name)
+	case len(state.Holders) > 0 && len(s.nodes) <= 1: // also of a semaphore that was resized to one permit
+		left, err = breakShared(ctx, s.askLock, s.encoder(), r)
+	case found && hasPart(r.Owner, seen.records):
+		left, err = breakParts(ctx, s, r, seen.records)
+	case found:
+		return breakWhole(ctx, s, r, h, seen)
+	default:
+		left, err = overLease(r, state)
+	}
+	if err == nil && (left > 0 || r.Now) {
 		publishBreak(s, r)
 	}
 	return left, err
@@ -38,31 +58,8 @@ func publishBreak(s *Store, r store.BreakRequest) {
 	}
 }
 
-// breakLease is BreakLease, except that it does not tell the holder.
-func breakLease(ctx context.Context, s *Store, r store.BreakRequest) (left time.Duration, err error) {
-	if err := r.Check(); err != nil {
-		return 0, err
-	}
-	state, seen, err := s.inspect(ctx, r.Name)
-	if err != nil {
-		return 0, err
-	}
-	h, found := leaseOf(r, state)
-	switch {
-	case state.Holder.Foreign || h.Holder.Foreign:
-		return 0, store.UnbreakableError(r.Name)
-	case len(state.Holders) > 0 && len(s.nodes) <= 1: // also of a semaphore that was resized to one permit
-		return breakShared(ctx, s.askLock, s.encoder(), r)
-	case found && hasPart(r.Owner, seen.records):
-		return breakParts(ctx, s, r, h, seen.records)
-	case found:
-		return breakWhole(ctx, s, r, h, seen)
-	}
-	return overLease(r, state)
-}
-
-// leaseOf returns the lease that r is about, which is held or undecided. Once the lease was
-// broken, its note or an owner that has one lease only tells it apart as well as its tokens do.
+// leaseOf returns the lease that r is about, which is held or undecided. A token identifies it.
+// After a break, so does the note, or an owner that has only one lease.
 func leaseOf(r store.BreakRequest, state store.State) (store.Holding, bool) {
 	several := len(state.Nodes) > 1
 	for _, h := range state.Leases() {
@@ -92,13 +89,15 @@ func breakShared(ctx context.Context, ask askFunc, e script.Encoder, r store.Bre
 	return did.Left, err
 }
 
-// breakWhole breaks h, the lease of a mutex. A node whose counter was ahead, or that was given
-// the lease back, has it with a larger token than others.
+// breakWhole breaks h, the lease of a mutex, and tells its holder before anybody else can have
+// the lock. A node whose counter was ahead, or that was given the lease back, has it with a larger
+// token than others.
 func breakWhole(ctx context.Context, s *Store, r store.BreakRequest, h store.Holding, seen views) (time.Duration, error) {
-	ttl := s.lateFor(h.ExpiresIn)
+	ttl := s.o.MaxTTL // late requests are refused for as long: a heal asks for no more
 	e := s.encoder()
 	nodes := make([]store.NodeOutcome, len(s.voters))
 	var answered, later quorum.Set
+	lasts := newRemainder(len(s.voters))
 	meta := "" // of the holder
 	timeout := s.o.TimeoutFor(s.o.MaxTTL)
 	// Until the last node has the request, the lease may still be renewed: the tombstone of the
@@ -115,6 +114,7 @@ func breakWhole(ctx context.Context, s *Store, r store.BreakRequest, h store.Hol
 		switch a.Broke() {
 		case script.LeaseBroken:
 			meta = a.Unbroken()
+			lasts.note(a)
 			fallthrough
 		case script.NothingHeld:
 			answered |= quorum.SetOf(a.node)
@@ -133,8 +133,9 @@ func breakWhole(ctx context.Context, s *Store, r store.BreakRequest, h store.Hol
 	case !broken:
 		return 0, s.notBroken(r.Name, nodes)
 	}
+	publishBreak(s, r)
 	if !r.Now {
-		return max(h.ExpiresIn, time.Millisecond), nil
+		return lasts.of(cfg, nodes), nil
 	}
 	l := store.Lease{Name: r.Name, Owner: r.Owner, Meta: meta, TTL: ttl}
 	err = s.driver.Release(ctx, store.ReleaseRequest{Lease: l, Renewed: true})
@@ -150,15 +151,6 @@ func breakWhole(ctx context.Context, s *Store, r store.BreakRequest, h store.Hol
 func breakResult(cfg quorum.Config, answered, later quorum.Set) (broken, other bool) {
 	broken = cfg.HasQuorum(answered)
 	return broken, !broken && cfg.HasQuorum(later)
-}
-
-// lateFor returns for how long late requests of a broken lease are refused, which ends after
-// left.
-func (s *Store) lateFor(left time.Duration) time.Duration {
-	if s.o.MaxTTL > 0 {
-		return s.o.MaxTTL // a heal asks for as much at most
-	}
-	return max(left, time.Second)
 }
 
 // notBroken is the error if too few nodes broke their part of a lease.

@@ -14,22 +14,22 @@ import (
 // errPartChanged is what a node said that has got another part of the lease since it was asked.
 var errPartChanged = errors.New("its part of the lease has just changed")
 
-// breakParts breaks h, one of the leases of a lock that several can hold, on several nodes.
+// breakParts breaks one of the leases of a lock that several can hold, on several nodes.
 // records are what they have. Each node breaks the part of the lease that it was shown
 // with, and refuses late requests of the owner. So one without a part counts as well: no
 // majority renews the lease or gets it back from then on.
 //
 // A part changes if the node is just given the lease back, or if the lease is downgraded.
 // Then all nodes are asked once more.
-func breakParts(ctx context.Context, s *Store, r store.BreakRequest, h store.Holding, records []*script.Record) (time.Duration, error) {
+func breakParts(ctx context.Context, s *Store, r store.BreakRequest, records []*script.Record) (time.Duration, error) {
 	const rounds = 3
 	for round := 1; ; round++ {
-		err := breakEach(ctx, s, r, records, s.lateFor(h.ExpiresIn))
+		left, err := breakEach(ctx, s, r, records, s.o.MaxTTL)
 		switch changed, failed := errors.AsType[*store.QuorumError](err); {
 		case err == nil && r.Now:
 			return 0, nil
 		case err == nil:
-			return max(h.ExpiresIn, time.Millisecond), nil
+			return left, nil
 		case round == rounds || !failed || !slices.ContainsFunc(changed.Nodes, func(n store.NodeOutcome) bool { return errors.Is(n.Err, errPartChanged) }):
 			return 0, err
 		}
@@ -37,8 +37,7 @@ func breakParts(ctx context.Context, s *Store, r store.BreakRequest, h store.Hol
 		if err != nil {
 			return 0, err
 		}
-		found := false
-		if h, found = leaseOf(r, state); !found {
+		if _, found := leaseOf(r, state); !found {
 			return overLease(r, state)
 		}
 		records = seen.records
@@ -50,8 +49,9 @@ func hasPart(owner string, records []*script.Record) bool {
 	return slices.ContainsFunc(records, func(r *script.Record) bool { return r.Of(owner) != nil })
 }
 
-// breakEach has each node break the part that its record has of a lease.
-func breakEach(ctx context.Context, s *Store, r store.BreakRequest, records []*script.Record, tombstone time.Duration) error {
+// breakEach has each node break the part that its record has of a lease. It returns how long the
+// lease can last.
+func breakEach(ctx context.Context, s *Store, r store.BreakRequest, records []*script.Record, tombstone time.Duration) (time.Duration, error) {
 	parts, made := make([]*script.Held, len(records)), ""
 	for i, record := range records {
 		if h := record.Of(r.Owner); h != nil {
@@ -61,6 +61,7 @@ func breakEach(ctx context.Context, s *Store, r store.BreakRequest, records []*s
 	e := s.encoder()
 	nodes := make([]store.NodeOutcome, len(s.nodes))
 	var answered quorum.Set
+	lasts := newRemainder(len(s.nodes))
 	// Until the last node that counts has the request, the lease may still be renewed, and
 	// the tombstone of the first one has to outlast that.
 	timeout := s.o.TimeoutFor(s.o.MaxTTL)
@@ -69,6 +70,7 @@ func breakEach(ctx context.Context, s *Store, r store.BreakRequest, records []*s
 		switch a.Broke() {
 		case script.LeaseBroken, script.NothingHeld:
 			answered |= quorum.SetOf(a.node)
+			lasts.note(a)
 			nodes[a.node].Outcome = store.Granted
 		case script.LaterToken:
 			nodes[a.node] = store.NodeOutcome{Outcome: store.Refused, Err: errPartChanged}
@@ -77,10 +79,11 @@ func breakEach(ctx context.Context, s *Store, r store.BreakRequest, records []*s
 		}
 	})
 	if err != nil {
-		return err
+		return 0, err
 	}
-	if cfg := (quorum.Config{Nodes: len(nodes), Sets: s.membership.Sets}); !cfg.HasQuorum(answered) {
-		return s.notBroken(r.Name, nodes)
+	cfg := quorum.Config{Nodes: len(nodes), Sets: s.membership.Sets}
+	if !cfg.HasQuorum(answered) {
+		return 0, s.notBroken(r.Name, nodes)
 	}
-	return nil
+	return lasts.of(cfg, nodes), nil
 }

@@ -25,23 +25,25 @@ func (s *Store) waitForQuorum(ctx context.Context) error {
 	// down must not delay each start of a program by a whole connect timeout.
 	until, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	up, start := 0, time.Now()
+	var up quorum.Set
+	cfg, start := quorum.Config{Nodes: len(nodes), Sets: s.membership.Sets}, time.Now()
 	err := s.ask(until, pingCommand, s.o.ConnectTimeout, func(a looked) {
 		nodes[a.node].Node = s.nodes[a.node].Addr() // sentinels may have named the server only now
 		nodes[a.node].Outcome, nodes[a.node].Err = a.Outcome, a.Err
 		if a.Outcome == store.Granted || script.IsDenied(a.Err) {
 			nodes[a.node].Outcome, nodes[a.node].Err = store.Granted, nil
-			if up++; up == quorum.Majority(len(s.nodes)) {
+			if had := cfg.HasQuorum(up); !had && cfg.HasQuorum(up|quorum.SetOf(a.node)) {
 				moment := min(max(4*time.Since(start), 20*time.Millisecond), 100*time.Millisecond)
 				time.AfterFunc(moment, func() { cancel(nil) })
 			}
+			up |= quorum.SetOf(a.node)
 		}
 	})
 	e := &store.QuorumError{Op: "open", Need: quorum.Majority(len(s.nodes)), Nodes: nodes}
 	switch {
 	case slices.ContainsFunc(nodes, func(n store.NodeOutcome) bool { return errors.Is(n.Err, membership.ErrSameServer) }):
 		return e
-	case up >= e.Need:
+	case cfg.HasQuorum(up):
 		return nil
 	case err != nil && ctx.Err() != nil:
 		return fmt.Errorf("%w (%w)", ctx.Err(), e)
@@ -56,7 +58,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	return state, err
 }
 
-// views is what each node showed of a lock: its first holder and the token of that, and the
+// views is what each node showed of a lock: its first holder, the token of that lease, and the
 // record of a lock that several can hold.
 type views struct {
 	nodes   []store.NodeOutcome
@@ -64,7 +66,7 @@ type views struct {
 	records []*script.Record
 }
 
-// inspect is Inspect. It also returns what each node showed.
+// inspect does what Inspect does, and also returns what each node showed.
 func (s *Store) inspect(ctx context.Context, name string) (store.State, views, error) {
 	state := store.State{Name: name}
 	if err := cmp.Or(s.usable(ctx), store.CheckName(name)); err != nil {

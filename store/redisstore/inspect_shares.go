@@ -25,7 +25,7 @@ func showShares(state *store.State, cfg quorum.Config, said []store.NodeOutcome,
 	if !slices.ContainsFunc(records, func(r *script.Record) bool { return r != nil }) {
 		return
 	}
-	// The rest of the state is about a mutex, as far as nodes have one.
+	// Nodes without a record may have a mutex of the same name.
 	others := slices.Clone(said)
 	for i, r := range records {
 		if r != nil {
@@ -106,15 +106,19 @@ func leasesIn(cfg quorum.Config, silent quorum.Set, records []*script.Record) (k
 // failed, they may have different numbers of permits: it is the one that most of them have, or
 // the larger one.
 func kindAt(records []*script.Record, nodes quorum.Set) (kind store.Kind) {
-	counts, most := map[store.Kind]int{}, 0
+	most := 0
 	for i, r := range records {
-		if r != nil && nodes.Has(i) {
-			counts[r.Kind]++
+		if r == nil || !nodes.Has(i) {
+			continue
 		}
-	}
-	for is, n := range counts {
-		if n > most || n == most && is.Limit > kind.Limit {
-			kind, most = is, n
+		n := 0
+		for j, o := range records {
+			if o != nil && nodes.Has(j) && o.Kind == r.Kind {
+				n++
+			}
+		}
+		if n > most || n == most && r.Kind.Limit > kind.Limit {
+			kind, most = r.Kind, n
 		}
 	}
 	return kind

@@ -21,15 +21,15 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
-// The comparison with other libraries, in bench, sends the messages to its own servers, for as
-// many locks as it has goroutines.
+// With these flags the comparison with other libraries, in bench, has BenchmarkMessages use its
+// servers.
 var (
-	messagesTo    = flag.String("messages.to", "", "the addresses of empty `servers`, in which BenchmarkMessages locks instead of new ones, separated by commas")
-	messagesLocks = flag.Int("messages.locks", 0, "for how `many` locks at once BenchmarkMessages sends, instead of 1, 16 and 256")
+	messagesTo    = flag.String("messages.to", "", "the addresses of empty `servers` for BenchmarkMessages, separated by commas; it starts its own if there are none")
+	messagesLocks = flag.Int("messages.locks", 0, "the `number` of concurrent locks of BenchmarkMessages; 1, 16 and 256 in turn if it is 0")
 )
 
-// BenchmarkMessages measures how much of the cost of an uncontended lock and unlock is that of
-// the messages and the scripts. A client locks and unlocks with a number of goroutines. Beside
+// BenchmarkMessages measures how much of the cost of an uncontended lock and unlock the messages
+// and the scripts are. A client locks and unlocks with a number of goroutines. Beside
 // it, one goroutine sends the same messages for as many locks, by hand over one connection to
 // each server, and waits for all replies. It has no deadlines, renewal or clean-up, and shares
 // no lock among goroutines. Reported are locks a second, and the CPU time of this process and of

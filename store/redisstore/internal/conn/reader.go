@@ -73,8 +73,8 @@ func (r *reader[C]) push(v resp.Value) error {
 	return nil
 }
 
-// resumesLocked reports whether to send now what has waited for answers. First it handles all
-// that has arrived, so that what is sent doesn't depend on which goroutine is faster.
+// resumesLocked reports whether to send now what has waited for answers. While more has arrived,
+// that is handled first, so that what is sent doesn't depend on which goroutine is faster.
 func (r *reader[C]) resumesLocked() bool { return !r.p.In.HasBuffered() && r.p.resumesLocked() }
 
 func (r *reader[C]) resume() {
@@ -90,7 +90,7 @@ func (r *reader[C]) reply(v resp.Value) error {
 	q.Mu.Lock()
 	if p.broken != nil || p.doubted {
 		q.Mu.Unlock()
-		return nil // what is in flight has been answered otherwise
+		return nil // the calls in flight have already failed
 	}
 	if p.flight.n == 0 {
 		q.Mu.Unlock()

@@ -69,6 +69,15 @@ func (r Reply) Broke() Breakage {
 	return NotBroken
 }
 
+// Left returns how long the lease lasts on the node that broke it.
+func (r Reply) Left() time.Duration {
+	said := r.Value.List
+	if r.Broke() != LeaseBroken || len(said) < 2 {
+		return 0
+	}
+	return time.Duration(min(max(said[1].Num, 0), mostMillis)) * time.Millisecond
+}
+
 // Unbroken returns the description of the holder that the reply to Break marks as broken. A
 // release that has it ends the lease, whatever text it is.
 func (r Reply) Unbroken() string {

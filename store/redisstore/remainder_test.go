@@ -1,0 +1,135 @@
+package redisstore
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// A lease that was broken lasts for as long as a majority can have it: with two of three servers,
+// no longer than on the one where it ends first.
+func TestRemainder(t *testing.T) {
+	for what, c := range map[string]struct {
+		left   [3]time.Duration // 0: it is not there
+		silent quorum.Set
+		want   time.Duration
+	}{
+		"on all":                 {[3]time.Duration{9 * time.Second, 7 * time.Second, 5 * time.Second}, 0, 7 * time.Second},
+		"on two":                 {[3]time.Duration{9 * time.Second, 0, 5 * time.Second}, 0, 5 * time.Second},
+		"on two, and one silent": {[3]time.Duration{9 * time.Second, 0, 5 * time.Second}, quorum.SetOf(1), 9 * time.Second},
+		"on one":                 {[3]time.Duration{9 * time.Second}, 0, time.Millisecond},
+	} {
+		m, said := newRemainder(3), make([]store.NodeOutcome, 3)
+		for i, left := range c.left {
+			said[i].Outcome = store.Granted
+			if c.silent.Has(i) {
+				said[i].Outcome = store.Unreachable
+			}
+			if left > 0 {
+				m.has, m.left[i] = m.has|quorum.SetOf(i), left
+			}
+		}
+		if left := m.of(quorum.Config{Nodes: 3}, said); left != c.want {
+			t.Errorf("%s: %v left, want %v", what, left, c.want)
+		}
+	}
+}
+
+// The holder renews the lease after an operator has looked, and before the lease is broken.
+func TestBreakAfterARenewal(t *testing.T) {
+	t.Parallel()
+	for _, count := range []int{1, 3} {
+		for _, kind := range []store.Kind{{}, store.ReadWrite} {
+			if count == 1 && kind != (store.Kind{}) {
+				continue // the server itself says how long the lease lasts
+			}
+			t.Run(fmt.Sprint(count, kind), func(t *testing.T) {
+				t.Parallel()
+				s := openFor(t, redistest.StartN(t, count))
+				r := store.Lease{Name: "a", Owner: store.NewOwner(), Kind: kind, TTL: time.Minute}
+				g, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r})
+				if err != nil {
+					t.Fatal(err)
+				}
+				state, seen, err := s.inspect(t.Context(), "a")
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.TTL, r.Slots = time.Hour, g.Slots
+				if err := s.Renew(t.Context(), []store.Lease{r})[0]; err != nil {
+					t.Fatal(err)
+				}
+				b := store.BreakRequest{Name: "a", Owner: r.Owner, Token: g.Token}
+				h, found := leaseOf(b, state)
+				if !found {
+					t.Fatalf("%+v has no lease with token %v", state, g.Token)
+				}
+				var left time.Duration
+				if hasPart(r.Owner, seen.records) {
+					left, err = breakParts(t.Context(), s, b, seen.records)
+				} else {
+					left, err = breakWhole(t.Context(), s, b, h, seen)
+				}
+				if err != nil || left <= time.Minute || left > time.Hour {
+					t.Errorf("%v left, %v, want more than a minute, up to an hour", left, err)
+				}
+			})
+		}
+	}
+}
+
+// If a lease ends at once, its holder is told before the lock is free.
+func TestBreakNowTellsBeforeItFrees(t *testing.T) {
+	t.Parallel()
+	servers := redistest.StartN(t, 1)
+	s := openFor(t, servers)
+	r := store.Lease{Name: "a", Owner: store.NewOwner(), TTL: time.Minute}
+	g, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := net.Dial("tcp", servers[0].Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	lines := bufio.NewScanner(c)
+	if _, err := fmt.Fprint(c, "MONITOR\r\n"); err != nil || !lines.Scan() {
+		t.Fatal(err, lines.Err())
+	}
+	if _, err := s.BreakLease(t.Context(), store.BreakRequest{Name: "a", Owner: r.Owner, Token: g.Token, Now: true}); err != nil {
+		t.Fatal(err)
+	}
+	told := false
+	for lines.Scan() {
+		line := strings.ToUpper(lines.Text())
+		told = told || strings.Contains(line, `"PUBLISH"`)
+		if strings.Contains(line, `"DEL" "A"`) {
+			break
+		}
+	}
+	if err := lines.Err(); err != nil || !told {
+		t.Errorf("%v; the holder was told: %v, want that before its lock is deleted", err, told)
+	}
+}
+
+// openFor returns a store of the servers that allows a TTL of an hour.
+func openFor(t *testing.T, servers []*redistest.Server) *Store {
+	var addrs []string
+	for _, s := range servers {
+		addrs = append(addrs, s.Addr())
+	}
+	s, err := Open(t.Context(), "redis://"+strings.Join(addrs, ","), &Options{MaxTTL: time.Hour, NodeTimeout: 10 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
