@@ -61,6 +61,9 @@ type Kind struct {
 // Shares reports whether several can hold one lock at once.
 func (k Kind) Shares() bool { return k.Limit != 0 }
 
+// Counted reports whether the commands that its clients send are counted.
+func (k Kind) Counted() bool { return k.Engine == Redis || k.Engine == Etcd || k.Engine == ZooKeeper }
+
 // Client is the client that one process uses for all its locks.
 type Client interface {
 	// Pair returns the lock of that name, for one goroutine.

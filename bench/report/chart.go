@@ -30,8 +30,9 @@ type chart struct {
 	kinds  []locks.Kind
 	series []string // what the marks of a line stand for, at most as many as shapes
 	// found returns the figure of a kind for a series, and whether it was measured.
-	found func(k locks.Kind, series int) (float64, bool)
-	note  string
+	found  func(k locks.Kind, series int) (float64, bool)
+	rounds string // what the figures are of several rounds, as the first words of the note
+	cpus   string // of the machine
 }
 
 // groups divide the implementations by what they need.
@@ -41,7 +42,7 @@ var groups = []struct {
 }{
 	{"A majority of five Redis servers", func(k locks.Kind) bool { return k.Engine == locks.Redis && k.Nodes == 5 }},
 	{"One Redis server", func(k locks.Kind) bool { return k.Engine == locks.Redis && k.Nodes == 1 }},
-	{"One server that writes each change to its disk", func(k locks.Kind) bool { return k.Engine != locks.Redis && k.Engine != locks.File }},
+	{"One server of another kind", func(k locks.Kind) bool { return k.Engine != locks.Redis && k.Engine != locks.File }},
 	{"A file that all processes share", func(k locks.Kind) bool { return k.Engine == locks.File }},
 }
 
@@ -189,7 +190,7 @@ func (c chart) png() ([]byte, error) {
 	area := draw.Crop(draw.New(canvas), chartMargin, -chartMargin, chartMargin, -chartMargin)
 	note := p.X.Label.TextStyle
 	note.XAlign, note.YAlign = draw.XLeft, draw.YBottom
-	area.FillText(note, area.Min, c.note)
+	area.FillText(note, area.Min, c.note(lines))
 	p.Draw(draw.Crop(area, 0, -legendWidth, 1.5*lineHeight, 0))
 	legend, err := c.legend(lines, p.Legend.TextStyle)
 	if err != nil {
@@ -201,6 +202,15 @@ func (c chart) png() ([]byte, error) {
 		return nil, err
 	}
 	return b.Bytes(), nil
+}
+
+// note says how to read the chart.
+func (c chart) note(lines []chartLine) string {
+	note := c.rounds + ". Each line of the scale is ten times the one before."
+	if slices.ContainsFunc(lines, func(l chartLine) bool { return slices.Contains(l.figures, 0) }) {
+		note += " A ring is none at all."
+	}
+	return note + " In each group, the best is first (" + c.series[len(c.series)-1] + "). " + c.cpus + "."
 }
 
 // boldly is the weight of titles.

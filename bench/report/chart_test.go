@@ -22,8 +22,11 @@ func TestCharts(t *testing.T) {
 	}
 	for i, c := range all {
 		kinds := slices.DeleteFunc(slices.Clone(locks.All), func(k locks.Kind) bool { return k.Benchmark != "" })
-		if i > 0 {
+		switch i {
+		case 1:
 			kinds = locks.Contended
+		case 2:
+			kinds = slices.DeleteFunc(slices.Clone(locks.Contended), func(k locks.Kind) bool { return !k.Counted() })
 		}
 		lines := c.draw.lines()
 		want := len(kinds)

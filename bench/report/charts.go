@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/leasehold-dev/leasehold/bench/locks"
@@ -41,7 +42,7 @@ func uncontended(r *Run) chart {
 			row, ok := m.rows[key{Healthy, k.Name, numbers[i]}]
 			return row.PerSecond, ok && k.Benchmark == "" // how Leasehold's messages are made is not for its users
 		},
-		note: noteOf(r),
+		rounds: "Medians", cpus: cpusOf(r),
 	}
 	for _, n := range numbers {
 		c.series = append(c.series, plural(n))
@@ -58,7 +59,7 @@ func contended(r *Run) chart {
 			m, ok := medians[contestKey{Contended, k.Name, all[i][0], all[i][1]}]
 			return m.handOffs, ok
 		},
-		note: noteOf(r),
+		rounds: "Medians", cpus: cpusOf(r),
 	}
 	for _, size := range all {
 		c.series = append(c.series, contendersOf(size[0], size[1]))
@@ -70,12 +71,13 @@ func idle(r *Run) chart {
 	medians := contestedOf(r)
 	all := sizes(medians, Waiting)
 	c := chart{
-		title: "Waiting for a lock that another process keeps", unit: "commands per second", fewer: true, kinds: locks.Contended,
+		title: "Waiting for a lock that another process keeps", unit: "commands and keep-alives per second", fewer: true,
+		kinds: slices.DeleteFunc(slices.Clone(locks.Contended), func(k locks.Kind) bool { return !k.Counted() }),
 		found: func(k locks.Kind, i int) (float64, bool) {
 			m, ok := medians[contestKey{Waiting, k.Name, all[i][0], all[i][1]}]
 			return m.sent + m.keptAlive, ok
 		},
-		note: noteOf(r),
+		rounds: "One round", cpus: cpusOf(r),
 	}
 	for _, size := range all {
 		c.series = append(c.series, contendersOf(size[0], size[1]))
@@ -83,9 +85,7 @@ func idle(r *Run) chart {
 	return c
 }
 
-func noteOf(r *Run) string {
-	return fmt.Sprintf("Medians. Each line of the scale is ten times the one before; a ring is none at all. %d x %s.", r.Machine.Count, r.Machine.CPU)
-}
+func cpusOf(r *Run) string { return fmt.Sprintf("%d x %s", r.Machine.Count, r.Machine.CPU) }
 
 // shortLabel is the label without what the title of its group says.
 func shortLabel(k locks.Kind) string {
