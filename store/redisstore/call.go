@@ -17,12 +17,22 @@ type call struct {
 	leases  int             // number of leases, for a command with several answers
 	next    driver.Receiver // receives the answer to the second question; see driver.Question
 	look    poll
-	steps   int  // if more than 1: how many calls, from this one on, were sent as one list of steps
-	again   bool // sent as text, since the server did not know the script or refused a list
+	steps   int // if more than 1: how many calls, from this one on, were sent as one list of steps
+	again   resent
 	trail   *trail
 	// owed is set for a retained release.
 	owed *owed
 }
+
+// resent is how a call was sent once more, after a reply that shows that nothing was executed.
+type resent uint8
+
+const (
+	notResent resent = iota
+	singly           // the server refused a list
+	taught           // the server did not know the script, and learned it just before
+	byText           // with the text of the script, which the server had forgotten again
+)
 
 // callOf returns the call that a driver asks for.
 func callOf(c driver.Call[*script.Command]) call {

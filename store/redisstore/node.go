@@ -84,7 +84,7 @@ func (n *node) put(c call, more bool) error {
 		n.reopenLocked(c.command)
 		n.s.inFlight.Add(1)
 		n.retained.sendingLocked(c.command)
-		c.steps = 0 // it may have been redirected
+		c.steps, c.again = 0, notResent // it may have been redirected
 		n.Waiting.Push(c)
 	} else {
 		n.retained.unsentLocked(c, time.Now())

@@ -84,7 +84,8 @@ func TestResizeWhoseAnswerIsLost(t *testing.T) {
 // unless it has a slot too many. A renewal whose servers have different numbers fails.
 func TestLeaseAfterAResize(t *testing.T) {
 	servers := redistest.StartN(t, 3)
-	s := open(t, addrs(servers), nil)
+	s := open(t, addrs(servers), &redisstore.Options{NodeTimeout: long})
+	acquireOnAll(t, s, request("first")) // so that the client is connected to all servers
 	two, three := store.Semaphore(2), store.Semaphore(3)
 	held := make([]store.Lease, 3) // by slot
 	for range held {

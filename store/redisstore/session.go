@@ -30,12 +30,13 @@ type session struct {
 
 	list       script.StepList // of the sender
 	taken      []call          // what the reply is for that is being handled; of the reader
+	lessons    map[string]bool // hashes of the scripts that the server learns before calls are resent
 	comparison comparison
 }
 
 // newSession returns a session of n that has no connection yet.
 func newSession(n *node) *session {
-	s := &session{n: n}
+	s := &session{n: n, lessons: map[string]bool{}}
 	s.Pushed = func(v resp.Value) {
 		switch {
 		case v.IsInvalidation():
@@ -79,11 +80,16 @@ func (s *session) appendListLocked(out []byte, now time.Time) []byte {
 	return out
 }
 
-// AppendAgainLocked implements conn.Handler. The server does not know the script by its
-// hash, or has refused a list.
+// AppendAgainLocked implements conn.Handler; see resent.
 func (s *session) AppendAgainLocked(c call, out []byte, now time.Time) []byte {
+	clear(s.lessons) // they go with it
 	out = s.appendAskingLocked(c, out, now)
-	out = s.setPushFlagLocked(c.command, c.command.ByText(out))
+	if c.again == byText {
+		out = c.command.ByText(out)
+	} else {
+		out = append(out, c.command.Bytes...)
+	}
+	out = s.setPushFlagLocked(c.command, out)
 	s.LaunchLocked(c, c.timeout, now)
 	return out
 }
@@ -132,40 +138,49 @@ var errDemoted = errors.New("it is not the master any more; asking the sentinels
 // not harm the others.
 func (s *session) TakeLocked(v resp.Value) error {
 	c, _ := s.PopLocked()
-	if demotes(s.n.s.topology, v) {
-		s.AgainLocked(c) // it counts as not sent; a release is sent to the new master, see retained.go
-		return errDemoted
-	}
 	s.taken = append(s.taken[:0], c)
-	code := v.Code()
-	if c.steps <= 1 {
-		if c.command.Script != nil && !c.again && code == resp.NoScript {
-			s.againLocked()
-		}
-		return nil
-	}
 	for range c.steps - 1 {
 		c, _ := s.PopLocked()
 		s.taken = append(s.taken, c)
 	}
-	if code == resp.NoScript {
-		s.n.s.inFlight.Add(1)
-		s.AgainLocked(call{command: script.Lesson(c.command), timeout: c.timeout, to: nobody{}, again: true})
-	}
-	if code == resp.NoScript || code == resp.Denied {
-		s.againLocked()
+	listed, code := c.steps > 1, v.Code()
+	switch {
+	case demotes(s.n.s.topology, v):
+		s.resendLocked(singly) // they count as not sent; a release is sent to the new master, see retained.go
+		return errDemoted
+	case code == resp.NoScript && listed:
+		s.teachLocked(script.ListScript(c.command), c.timeout)
+		s.resendLocked(taught)
+	case code == resp.NoScript && c.command.Script != nil && c.again < byText:
+		s.resendLocked(max(c.again+1, taught))
+	case code == resp.Denied && listed:
+		s.resendLocked(singly)
 	}
 	return nil
 }
 
-// againLocked has what was taken sent again, by text.
-func (s *session) againLocked() {
+// resendLocked has what was taken sent again.
+func (s *session) resendLocked(how resent) {
 	for _, c := range s.taken {
-		c.steps, c.again = 0, true
+		if how == taught {
+			s.teachLocked(c.command.Script, c.timeout)
+		}
+		c.steps, c.again = 0, how
 		s.AgainLocked(c)
 	}
 	clear(s.taken)
 	s.taken = s.taken[:0]
+}
+
+// teachLocked has the server learn a script before calls are sent again. Its text is sent once,
+// however many calls need it: texts are up to 50 KB long, and there may be a thousand calls.
+func (s *session) teachLocked(unknown *script.Script, timeout time.Duration) {
+	if s.lessons[unknown.Hash] {
+		return
+	}
+	s.lessons[unknown.Hash] = true
+	s.n.s.inFlight.Add(1)
+	s.AgainLocked(call{command: &script.Command{Bytes: unknown.Lesson}, timeout: timeout, to: nobody{}})
 }
 
 // demotes reports whether a reply, or that to a step in it, means that the connection must

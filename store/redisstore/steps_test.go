@@ -1,8 +1,11 @@
 package redisstore
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +17,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/cluster"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
@@ -53,6 +57,15 @@ func calls(t *testing.T, s *redistest.Server) string {
 	_, after, _ := strings.Cut(s.Text(t, "INFO", "commandstats"), "cmdstat_evalsha:calls=")
 	count, _, _ := strings.Cut(after, ",")
 	return count
+}
+
+// evals returns how often scripts were called by their text.
+func evals(t *testing.T, s *redistest.Server) int {
+	t.Helper()
+	_, after, _ := strings.Cut(s.Text(t, "INFO", "commandstats"), "cmdstat_eval:calls=")
+	count, _, _ := strings.Cut(after, ",")
+	n, _ := strconv.Atoi(count)
+	return n
 }
 
 // stepsStore returns a store on one server.
@@ -145,7 +158,7 @@ func TestListOnAServerThatForgotTheScript(t *testing.T) {
 	}
 	for range 2 {
 		var do []func()
-		for range 4 {
+		for range 40 {
 			l := stepsLease(store.NewOwner())
 			do = append(do, func() {
 				if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: l}); err != nil {
@@ -154,12 +167,94 @@ func TestListOnAServerThatForgotTheScript(t *testing.T) {
 			})
 		}
 		server.Text(t, "SCRIPT", "FLUSH")
-		together(t, s.nodes[0], do...)
 		server.Text(t, "CONFIG", "RESETSTAT")
 		together(t, s.nodes[0], do...)
+		if n := evals(t, server); n != 2 {
+			t.Errorf("%d texts of scripts were sent, want one of lists and one of a single acquire", n)
+		}
+		server.Text(t, "CONFIG", "RESETSTAT")
+		together(t, s.nodes[0], do[:script.MaxSteps]...)
 		if n := calls(t, server); n != "1" {
 			t.Errorf("%s calls of scripts, want one, as the server has the script", n)
 		}
+	}
+}
+
+// A server that forgets its scripts again and again fails no call.
+func TestScriptsAreForgottenAllTheTime(t *testing.T) {
+	server := redistest.Start(t)
+	s := stepsStore(t, "redis://"+server.Addr())
+	ctx, stop := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	all.Go(func() {
+		for ctx.Err() == nil {
+			server.Text(t, "SCRIPT", "FLUSH")
+		}
+	})
+	var locks sync.WaitGroup
+	for range 8 {
+		locks.Go(func() {
+			for range 50 {
+				l := stepsLease(store.NewOwner())
+				if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: l}); err != nil {
+					t.Error(err)
+				}
+				if err := s.Release(t.Context(), store.ReleaseRequest{Lease: l}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	locks.Wait()
+	stop()
+	all.Wait()
+}
+
+// No step of a list was done if the server has become a replica: all calls count as not sent.
+func TestListForAMasterThatWasDemoted(t *testing.T) {
+	t.Parallel() // it mostly waits
+	w := redistest.StartWatched(t, 1)
+	s := stepsStore(t, w.URL())
+	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: stepsLease("first")}); err != nil {
+		t.Fatal(err)
+	}
+	got := make(kinds, 4)
+	var do []func()
+	for range cap(got) {
+		c := s.encode(driver.Question{Op: quorum.Acquire, Lease: stepsLease(store.NewOwner())}, nil)
+		do = append(do, func() {
+			if err := s.nodes[0].put(call{command: c, timeout: 20 * time.Second, to: got}, false); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	w.Master.Text(t, "REPLICAOF", "127.0.0.1", "1")
+	together(t, s.nodes[0], do...)
+	for range cap(got) {
+		select {
+		case kind := <-got:
+			if kind != quorum.Unsent {
+				t.Errorf("a call of the list counts as %v, want %v", kind, quorum.Unsent)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatal("a call of the list was not answered within 20s")
+		}
+	}
+}
+
+// kinds receives the kinds of replies.
+type kinds chan quorum.Kind
+
+func (k kinds) Receive(_, _ int, a driver.Reply) { k <- a.Kind }
+
+// A call that another member of a cluster refused has not been sent to this one.
+func TestRedirectedCallBeginsAnew(t *testing.T) {
+	n := makeNode(0, config.Address{}, &bareStore(config.Config{Logger: slog.New(slog.DiscardHandler)}).fleet)
+	if err := n.put(call{command: pingCommand, to: nobody{}, steps: 4, again: byText}, true); err != nil {
+		t.Fatal(err)
+	}
+	if c, ok := n.Waiting.Pop(); !ok || c.steps != 0 || c.again != notResent {
+		t.Errorf("%+v, %v, want it as if it had never been sent", c, ok)
 	}
 }
 
@@ -177,7 +272,11 @@ func TestListWithALockThatIsNotPermitted(t *testing.T) {
 		l := stepsLease(name)
 		do = append(do, func() { _, errs[i] = s.Acquire(t.Context(), store.AcquireRequest{Lease: l}) })
 	}
+	server.Text(t, "CONFIG", "RESETSTAT")
 	together(t, s.nodes[0], do...)
+	if texts := evals(t, server); texts != 0 {
+		t.Errorf("%d texts of scripts were sent, want none: the server knows them", texts)
+	}
 	if errs[0] != nil || errs[2] != nil || errs[3] != nil || errs[4] != nil || errs[1] == nil || !strings.Contains(errs[1].Error(), "NOPERM") {
 		t.Errorf("%q, want only the second one to lack a permission", errs)
 	}

@@ -139,15 +139,8 @@ func (l *StepList) Append(b []byte, noPush bool, channel string) []byte {
 // Script returns the script that the call is of.
 func (l *StepList) Script() *Script { return l.commands[0].Script.list() }
 
-// Lesson returns the command that teaches a server the script of a list with c.
-func Lesson(c *Command) *Command {
-	if c.Script.list() == ShareSteps {
-		return shareLesson
-	}
-	return stepsLesson
-}
-
-var stepsLesson, shareLesson = &Command{Bytes: Steps.Lesson}, &Command{Bytes: ShareSteps.Lesson}
+// ListScript returns the script of a list with c.
+func ListScript(c *Command) *Script { return c.Script.list() }
 
 // Len returns the number of commands.
 func (l *StepList) Len() int { return len(l.commands) }

@@ -25,6 +25,10 @@ local function shareStep(letter, keys, k, args, a, values, time, text, print, re
     -- uses confirmHold
     return try(confirmHold, key, keys[k + 1], held, last, args[a + 1], args[a + 2], args[a + 3], time)
   end
+  time = time or try(call, 'TIME')
+  if time.err then
+    return time
+  end
   -- uses endHold
-  return try(endHold, key, keys[k + 1], held, values[3], args[a + 1], args[a + 2], args[a + 3], args[a + 4], args[a + 5], time or call('TIME'), text, print, refusal)
+  return try(endHold, key, keys[k + 1], held, values[3], args[a + 1], args[a + 2], args[a + 3], args[a + 4], args[a + 5], time, text, print, refusal)
 end
