@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/validity"
 )
 
-// Attempt is one attempt to acquire one lock for one owner. It is not reused.
+// Attempt is one attempt to acquire one lock for one owner. Begin makes another one of it.
 //
 // The attempt is won when a majority of nodes has granted the lock and stands at the
 // same token, and validity remains. The token is the largest answer of a majority. Nodes

@@ -32,11 +32,12 @@ func (s *Store) waitForQuorum(ctx context.Context) error {
 		nodes[a.node].Outcome, nodes[a.node].Err = a.Outcome, a.Err
 		if a.Outcome == store.Granted || script.IsDenied(a.Err) {
 			nodes[a.node].Outcome, nodes[a.node].Err = store.Granted, nil
-			if had := cfg.HasQuorum(up); !had && cfg.HasQuorum(up|quorum.SetOf(a.node)) {
+			had := cfg.HasQuorum(up)
+			up |= quorum.SetOf(a.node)
+			if !had && cfg.HasQuorum(up) {
 				moment := min(max(4*time.Since(start), 20*time.Millisecond), 100*time.Millisecond)
 				time.AfterFunc(moment, func() { cancel(nil) })
 			}
-			up |= quorum.SetOf(a.node)
 		}
 	})
 	e := &store.QuorumError{Op: "open", Need: quorum.Majority(len(s.nodes)), Nodes: nodes}

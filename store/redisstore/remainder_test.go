@@ -100,6 +100,7 @@ func TestBreakNowTellsBeforeItFrees(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
+	c.SetDeadline(time.Now().Add(20 * time.Second))
 	lines := bufio.NewScanner(c)
 	if _, err := fmt.Fprint(c, "MONITOR\r\n"); err != nil || !lines.Scan() {
 		t.Fatal(err, lines.Err())
@@ -126,10 +127,5 @@ func openFor(t *testing.T, servers []*redistest.Server) *Store {
 	for _, s := range servers {
 		addrs = append(addrs, s.Addr())
 	}
-	s, err := Open(t.Context(), "redis://"+strings.Join(addrs, ","), &Options{MaxTTL: time.Hour, NodeTimeout: 10 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	return s
+	return stepsStore(t, "redis://"+strings.Join(addrs, ",")+"?max_ttl=1h")
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -51,21 +50,13 @@ func together(t *testing.T, n *node, do ...func()) {
 	all.Wait()
 }
 
-// calls returns how often scripts were called by hash.
-func calls(t *testing.T, s *redistest.Server) string {
+// calls returns how often a command was called: evalsha for scripts by hash, eval for their text.
+// It is empty for never.
+func calls(t *testing.T, s *redistest.Server, command string) string {
 	t.Helper()
-	_, after, _ := strings.Cut(s.Text(t, "INFO", "commandstats"), "cmdstat_evalsha:calls=")
+	_, after, _ := strings.Cut(s.Text(t, "INFO", "commandstats"), "cmdstat_"+command+":calls=")
 	count, _, _ := strings.Cut(after, ",")
 	return count
-}
-
-// evals returns how often scripts were called by their text.
-func evals(t *testing.T, s *redistest.Server) int {
-	t.Helper()
-	_, after, _ := strings.Cut(s.Text(t, "INFO", "commandstats"), "cmdstat_eval:calls=")
-	count, _, _ := strings.Cut(after, ",")
-	n, _ := strconv.Atoi(count)
-	return n
 }
 
 // stepsStore returns a store on one server.
@@ -121,7 +112,7 @@ func TestCallsThatWaitTogetherAreOneCommand(t *testing.T) {
 	if grant.Token == 0 {
 		t.Error("the lock that was released earlier in the same list was granted without a token")
 	}
-	if n := calls(t, server); n != "1" {
+	if n := calls(t, server, "evalsha"); n != "1" {
 		t.Errorf("%s calls of scripts, want one", n)
 	}
 }
@@ -144,7 +135,7 @@ func TestListsAreBounded(t *testing.T) {
 		})
 	}
 	together(t, s.nodes[0], do...)
-	if n := calls(t, server); n != "3" {
+	if n := calls(t, server, "evalsha"); n != "3" {
 		t.Errorf("%s calls of scripts, want three", n)
 	}
 }
@@ -169,12 +160,12 @@ func TestListOnAServerThatForgotTheScript(t *testing.T) {
 		server.Text(t, "SCRIPT", "FLUSH")
 		server.Text(t, "CONFIG", "RESETSTAT")
 		together(t, s.nodes[0], do...)
-		if n := evals(t, server); n != 2 {
-			t.Errorf("%d texts of scripts were sent, want one of lists and one of a single acquire", n)
+		if n := calls(t, server, "eval"); n != "2" {
+			t.Errorf("%s texts of scripts were sent, want one of lists and one of a single acquire", n)
 		}
 		server.Text(t, "CONFIG", "RESETSTAT")
 		together(t, s.nodes[0], do[:script.MaxSteps]...)
-		if n := calls(t, server); n != "1" {
+		if n := calls(t, server, "evalsha"); n != "1" {
 			t.Errorf("%s calls of scripts, want one, as the server has the script", n)
 		}
 	}
@@ -274,8 +265,8 @@ func TestListWithALockThatIsNotPermitted(t *testing.T) {
 	}
 	server.Text(t, "CONFIG", "RESETSTAT")
 	together(t, s.nodes[0], do...)
-	if texts := evals(t, server); texts != 0 {
-		t.Errorf("%d texts of scripts were sent, want none: the server knows them", texts)
+	if texts := calls(t, server, "eval"); texts != "" {
+		t.Errorf("%s texts of scripts were sent, want none: the server knows them", texts)
 	}
 	if errs[0] != nil || errs[2] != nil || errs[3] != nil || errs[4] != nil || errs[1] == nil || !strings.Contains(errs[1].Error(), "NOPERM") {
 		t.Errorf("%q, want only the second one to lack a permission", errs)
@@ -336,7 +327,7 @@ func TestListsInACluster(t *testing.T) {
 		if granted != 1-round {
 			t.Errorf("round %d: %d acquires were granted, want %d", round, granted, 1-round)
 		}
-		if n := calls(t, has); n != want {
+		if n := calls(t, has, "evalsha"); n != want {
 			t.Errorf("round %d: %s calls of scripts, want %s", round, n, want)
 		}
 	}
