@@ -34,6 +34,7 @@ type progress struct {
 	start     clock.Instant
 	confirmBy clock.Instant // node timeout of the second round; 0 before it
 	moveBy    clock.Instant // node timeout of the round that asks for the slots; 0 before it
+	asked     uint64        // the largest token that a node was asked to confirm
 	verdict   Verdict
 	cancelled bool
 }
@@ -162,7 +163,9 @@ func (a *Attempt) decide(now clock.Instant, out []Send) []Send {
 	if held = same; !a.HasQuorum(held) {
 		return out
 	}
-	token := a.largestToken(held)
+	// A node that was asked to confirm a token will stand at it. A smaller one, which is enough once
+	// a later answer is smaller, would not be the one that Inspect finds.
+	token := max(a.largestToken(held), a.asked)
 	for i := range a.Nodes {
 		if n := &a.nodes[i]; n.canConfirm() && !n.late && n.token == token && (held.Has(i) || !confirmOwned) {
 			confirmed = confirmed.with(i)
@@ -184,7 +187,7 @@ func (a *Attempt) decide(now clock.Instant, out []Send) []Send {
 	}
 	for i := range a.Nodes {
 		if n := &a.nodes[i]; (a.holds(n, now) && n.slots == a.slots || !confirmOwned) && max(n.token, n.asked) < token {
-			n.asked = token
+			n.asked, a.asked = token, token
 			out = append(out, Send{Node: i, Op: Confirm, Token: token, Slots: a.slots})
 		}
 	}
