@@ -1,6 +1,11 @@
 package sqltest
 
 import (
+	"crypto/hmac"
+	"crypto/pbkdf2"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"net"
 	"path/filepath"
@@ -23,13 +28,35 @@ func LaunchPostgreSQL(settings ...string) (*Server, error) {
 		if err != nil {
 			return err
 		}
-		if err := as.write(secret, s.Password+"\n"); err != nil {
+		verifier, err := quickVerifier(s.Password)
+		if err != nil {
+			return err
+		}
+		if err := as.write(secret, verifier+"\n"); err != nil {
 			return err
 		}
 		return run(initdb, "--pgdata="+s.data(), "--username="+s.User, "--pwfile="+secret, "--auth=scram-sha-256",
 			"--encoding=UTF8", "--locale=C", "--no-sync")
 	}
 	return e.launch()
+}
+
+// quickVerifier returns what the server stores of a password, for a login that hashes the password
+// once. To hash it 4096 times, as is usual, took a seventh of the time of all tests of PostgreSQL.
+// The format is that of pg_authid, with the keys of RFC 5802.
+func quickVerifier(password string) (string, error) {
+	salt := []byte(rand.Text())
+	salted, err := pbkdf2.Key(sha256.New, password, salt, 1, sha256.Size)
+	if err != nil {
+		return "", err
+	}
+	mac := func(text string) []byte {
+		h := hmac.New(sha256.New, salted)
+		h.Write([]byte(text))
+		return h.Sum(nil)
+	}
+	stored, text := sha256.Sum256(mac("Client Key")), base64.StdEncoding.EncodeToString
+	return fmt.Sprintf("SCRAM-SHA-256$1:%s$%s:%s", text(salt), text(stored[:]), text(mac("Server Key"))), nil
 }
 
 // LaunchStandby starts a hot standby of a PostgreSQL server, with further settings. It has
