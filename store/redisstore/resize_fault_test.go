@@ -26,10 +26,11 @@ type permits struct {
 	failed  int                       // that have not
 	next    chan struct{}             // is closed when the next one has worked
 	used    chan struct{}             // gets an element for each grant after that
+	ended   chan struct{}             // gets an element when a resize has ended
 }
 
 func newPermits(t *testing.T, number int64) *permits {
-	return &permits{t: t, allowed: map[int64]bool{number: true}, asking: map[string]map[int64]bool{}, holds: map[int64]string{}, turns: map[int64]int{}, next: make(chan struct{}), used: make(chan struct{}, leastUsed)}
+	return &permits{t: t, allowed: map[int64]bool{number: true}, asking: map[string]map[int64]bool{}, holds: map[int64]string{}, turns: map[int64]int{}, next: make(chan struct{}), used: make(chan struct{}, leastUsed), ended: make(chan struct{}, 1)}
 }
 
 // leastUsed is how many grants there are by a number before the next resize.
@@ -59,6 +60,10 @@ func (p *permits) begins(to int64) {
 func (p *permits) worked(to int64, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	select {
+	case p.ended <- struct{}{}:
+	default:
+	}
 	if err != nil {
 		p.failed++
 		return
@@ -74,6 +79,26 @@ func (p *permits) untilResized() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.next
+}
+
+// untilEnded waits until that many resizes have ended, or for a few seconds. It reports whether stop
+// was closed before.
+func (p *permits) untilEnded(stop <-chan struct{}, resizes int) bool {
+	select {
+	case <-p.ended: // earlier
+	default:
+	}
+	enough := time.After(5 * time.Second)
+	for range resizes {
+		select {
+		case <-p.ended:
+		case <-stop:
+			return true
+		case <-enough: // the resizes wait for grants
+			return false
+		}
+	}
+	return false
 }
 
 // enters judges a grant to the attempt of owner.
@@ -160,11 +185,12 @@ func TestResizeWhileServersAreCutOff(t *testing.T) {
 			if err := begin(); err != nil {
 				t.Error(err)
 			}
-			over := within(stop, 100*time.Millisecond)
+			over := within(stop, 100*time.Millisecond) || all.untilEnded(stop, 1)
 			if err := end(); err != nil {
 				t.Error(err)
 			}
-			if over || within(stop, 50*time.Millisecond) {
+			// The second one has begun after the end of the trouble.
+			if over || within(stop, 50*time.Millisecond) || all.untilEnded(stop, 2) {
 				return
 			}
 		}
