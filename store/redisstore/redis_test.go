@@ -29,11 +29,11 @@ func patient() *redisstore.Options {
 }
 
 // open opens a store on the addresses and closes it at the end of the test. If o is nil, the
-// node timeout is long enough for servers of a loaded machine.
+// timeouts are long enough for servers of a loaded machine.
 func open(t *testing.T, addrs []string, o *redisstore.Options) *redisstore.Store {
 	t.Helper()
 	if o == nil {
-		o = &redisstore.Options{NodeTimeout: long}
+		o = patient()
 	}
 	s, err := redisstore.Open(t.Context(), "redis://"+strings.Join(addrs, ","), o)
 	if err != nil {

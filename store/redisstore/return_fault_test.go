@@ -35,7 +35,7 @@ func newTurn(t *testing.T) *turn { return newTurnOf(t, 3) }
 func newTurnOf(t *testing.T, nodes int) *turn {
 	servers := redistest.StartN(t, nodes)
 	r := &turn{t: t, servers: servers, proxies: behind(t, servers)}
-	r.s, r.other = open(t, addrs(r.proxies), &redisstore.Options{NodeTimeout: long}), open(t, addrs(r.proxies), &redisstore.Options{NodeTimeout: long})
+	r.s, r.other = open(t, addrs(r.proxies), patient()), open(t, addrs(r.proxies), patient())
 	r.held, r.first = request("stock"), patientWaiter("stock")
 	takes(t, r.s, servers, r.held)
 	r.got = wait(t, t.Context(), r.other, servers, r.first)

@@ -97,6 +97,7 @@ func TestBatchesConform(t *testing.T) {
 		{name: "serializable", settings: []string{postgres.level("SERIALIZABLE")}},
 		{name: "simple protocol", settings: []string{"default_query_exec_mode=simple_protocol"}},
 	} {
+		c.o.Timeout = patience
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			schema := postgres.newSchema(t)

@@ -47,6 +47,7 @@ func TestMySQLConforms(t *testing.T) {
 
 func conforms(t *testing.T, on *bed, conditions ...condition) {
 	for _, c := range conditions {
+		c.o.Timeout = patience
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			schema := on.newSchema(t)
