@@ -81,20 +81,20 @@ func (p *permits) untilResized() <-chan struct{} {
 	return p.next
 }
 
-// untilEnded waits until that many resizes have ended, or for a few seconds. It reports whether stop
-// was closed before.
-func (p *permits) untilEnded(stop <-chan struct{}, resizes int) bool {
+// untilEnded waits until that many resizes have ended, which may wait for grants first, but no longer
+// than most. It reports whether stop was closed before.
+func (p *permits) untilEnded(stop <-chan struct{}, resizes int, most time.Duration) bool {
 	select {
 	case <-p.ended: // earlier
 	default:
 	}
-	enough := time.After(5 * time.Second)
+	enough := time.After(most)
 	for range resizes {
 		select {
 		case <-p.ended:
 		case <-stop:
 			return true
-		case <-enough: // the resizes wait for grants
+		case <-enough:
 			return false
 		}
 	}
@@ -185,12 +185,12 @@ func TestResizeWhileServersAreCutOff(t *testing.T) {
 			if err := begin(); err != nil {
 				t.Error(err)
 			}
-			over := within(stop, 100*time.Millisecond) || all.untilEnded(stop, 1)
+			over := within(stop, 100*time.Millisecond) || all.untilEnded(stop, 1, time.Second)
 			if err := end(); err != nil {
 				t.Error(err)
 			}
 			// The second one has begun after the end of the trouble.
-			if over || within(stop, 50*time.Millisecond) || all.untilEnded(stop, 2) {
+			if over || within(stop, 50*time.Millisecond) || all.untilEnded(stop, 2, 5*time.Second) {
 				return
 			}
 		}
