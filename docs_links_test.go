@@ -44,7 +44,7 @@ func TestComparisonCellsHaveSources(t *testing.T) {
 				}
 			}
 			for _, test := range ours {
-				if !exists[test[1]] {
+				if exists[test[1]] == nil {
 					t.Errorf("%q names %s, but there is no such test", strings.TrimSpace(cell), test[1])
 				}
 			}

@@ -5,10 +5,12 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,17 +18,17 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/port"
 )
 
-// tests returns the names of all tests and fuzz targets.
-func tests(t *testing.T) map[string]bool {
+// tests returns the names of all tests and fuzz targets, with their folders.
+func tests(t *testing.T) map[string][]string {
 	t.Helper()
-	exists := map[string]bool{}
+	exists := map[string][]string{}
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, "_test.go") {
 			return err
 		}
 		text, err := os.ReadFile(path)
 		for _, m := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)`).FindAllSubmatch(text, -1) {
-			exists[string(m[1])] = true
+			exists[string(m[1])] = append(exists[string(m[1])], "./"+filepath.ToSlash(filepath.Dir(path)))
 		}
 		return err
 	})
@@ -48,7 +50,7 @@ func TestGuaranteesNameTestsThatExist(t *testing.T) {
 		t.Errorf("%d tests named in docs/guarantees.md, want 20 at least: does the pattern still match?", len(named))
 	}
 	for _, m := range named {
-		if !exists[string(m[1])] {
+		if exists[string(m[1])] == nil {
 			t.Errorf("docs/guarantees.md names %s, but there is no such test", m[1])
 		}
 	}
@@ -79,8 +81,33 @@ func TestMakefileNamesTestsThatExist(t *testing.T) {
 		t.Errorf("%d tests named in the Makefile, want 5 at least: does the pattern still match?", len(named))
 	}
 	for _, name := range named {
-		if !exists[name] {
+		matches := regexp.MustCompile("^" + name + "$").MatchString
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(exists)), matches) {
 			t.Errorf("the Makefile names %s, but there is no such test", name)
+		}
+	}
+}
+
+// Tests that "make test" leaves out of the run of all packages run with the packages that compare
+// with the rule.
+func TestMakefileRunsAllTests(t *testing.T) {
+	text, err := os.ReadFile("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	setting := func(name string) string {
+		m := regexp.MustCompile(`(?m)^` + name + ` += (.*)$`).FindSubmatch(text)
+		if m == nil {
+			t.Fatalf("the Makefile does not set %s", name)
+		}
+		return strings.ReplaceAll(string(m[1]), "$$", "$")
+	}
+	alone, comparing := regexp.MustCompile(setting("ALONE")), strings.Fields(setting("COMPARING"))
+	for name, folders := range tests(t) {
+		for _, folder := range folders {
+			if alone.MatchString(name) && !slices.Contains(comparing, folder) {
+				t.Errorf("%s in %s is in no run of \"make test\": its name matches ALONE, and COMPARING does not have the folder", name, folder)
+			}
 		}
 	}
 }

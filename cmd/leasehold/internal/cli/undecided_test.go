@@ -121,7 +121,7 @@ func TestWatchOfUndecidedLeases(t *testing.T) {
 
 // While one of three servers is down and another one has lost a lock, no command says that the
 // lock is free, and its lease can be broken and released.
-func TestUndecidedOnRedis(t *testing.T) {
+func TestCommandsWhileUndecided(t *testing.T) {
 	t.Parallel() // it mostly waits
 	servers := redistest.StartN(t, 3)
 	s := newSite(t, storeVar+"=redis://"+addresses(servers))
