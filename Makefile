@@ -22,7 +22,7 @@ SMALL     = $$(ls -d */go.mod | grep -v ^clientgo/ | sed 's,go.mod$$,...,; s,^,.
 ADAPTERS  = $(SMALL) $(LARGE)
 # How many packages are tested beside each other, and how many tests of a package. Most
 # of them wait: for servers, for processes, for the end of leases.
-# With 24 servers and clients at once, two processors spend a third of their time on switching.
+# With 4 and 6, some tests miss their time limits on two slow processors.
 PACKAGES  = 3
 PARALLEL  = 4
 # The packages that take longest are begun first.

@@ -46,7 +46,7 @@ func draw(args []string) error {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	time.Sleep(20 * time.Millisecond) // the work; without a lock, another process reads meanwhile
+	time.Sleep(20 * time.Millisecond) // the work, and no synchronisation: without a lock, another process reads meanwhile
 	mine := fmt.Sprintf("%s.%d", counter, os.Getpid())
 	if err := os.WriteFile(mine, []byte(strconv.Itoa(n+1)), 0o600); err != nil {
 		return err
