@@ -56,7 +56,7 @@ func (o other) pair(t *testing.T) (theirs locks.Client, ours *lh.Lock) {
 		t.Fatal(err)
 	}
 	t.Cleanup(theirs.Close)
-	st, client, err := locks.Leasehold(t.Context(), addrs)
+	st, client, err := locks.Leasehold(t.Context(), addrs, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

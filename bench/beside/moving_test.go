@@ -33,7 +33,7 @@ func clients(t *testing.T, n int) ([]*goredis.Client, *leasehold.Client) {
 		t.Cleanup(func() { d.Close() })
 		addrs, drivers = append(addrs, s.Addr()), append(drivers, d)
 	}
-	st, client, err := locks.Leasehold(t.Context(), addrs)
+	st, client, err := locks.Leasehold(t.Context(), addrs, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -71,7 +71,7 @@ func share(ctx context.Context, b testing.TB, o lh.LockOptions, hold time.Durati
 	var all sync.WaitGroup
 	o.TTL = locks.TTL
 	for range 4 {
-		st, client, err := locks.Leasehold(b.Context(), []string{server.Addr()})
+		st, client, err := locks.Leasehold(b.Context(), []string{server.Addr()}, nil)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -118,7 +118,7 @@ func share(ctx context.Context, b testing.TB, o lh.LockOptions, hold time.Durati
 // BenchmarkHandOver measures how long a waiter of ours takes to get a lock that redsync releases.
 func BenchmarkHandOver(b *testing.B) {
 	server := redistest.Start(b)
-	st, client, err := locks.Leasehold(b.Context(), []string{server.Addr()})
+	st, client, err := locks.Leasehold(b.Context(), []string{server.Addr()}, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

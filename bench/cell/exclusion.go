@@ -23,12 +23,12 @@ func exclusion(ctx context.Context, name string, limit int, a, b locks.Client) e
 	}
 	for range limit - 1 {
 		beside := b.Pair(name)
-		if err := beside.Lock(ctx); err != nil {
+		if err := locks.Insist(ctx, beside.Lock); err != nil {
 			return fmt.Errorf("a lock that %d can hold: %w", limit, err)
 		}
 		defer beside.Unlock(ctx)
 	}
-	if err := first.Lock(ctx); err != nil {
+	if err := locks.Insist(ctx, first.Lock); err != nil {
 		return fmt.Errorf("a free lock: %w", err)
 	}
 	limited, cancel := context.WithTimeout(ctx, patience)
@@ -57,7 +57,7 @@ func exclusion(ctx context.Context, name string, limit int, a, b locks.Client) e
 // sharing checks that two can hold a lock at once.
 func sharing(ctx context.Context, first, second load.Pair) error {
 	for _, p := range []load.Pair{first, second} {
-		if err := p.Lock(ctx); err != nil {
+		if err := locks.Insist(ctx, p.Lock); err != nil {
 			return fmt.Errorf("a lock that any number can hold: %w", err)
 		}
 		defer p.Unlock(ctx)
@@ -67,12 +67,9 @@ func sharing(ctx context.Context, first, second load.Pair) error {
 
 // lockSoon retries for a while, because the implementation may still be cleaning up.
 func lockSoon(ctx context.Context, p load.Pair) error {
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	return locks.Insist(ctx, func(ctx context.Context) error {
 		limited, cancel := context.WithTimeout(ctx, 5*time.Second)
-		err := p.Lock(limited)
-		cancel()
-		if err == nil || time.Now().After(end) {
-			return err
-		}
-	}
+		defer cancel()
+		return p.Lock(limited)
+	})
 }

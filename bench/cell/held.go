@@ -14,6 +14,7 @@ import (
 	lh "github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/bench/locks"
 	"github.com/leasehold-dev/leasehold/internal/lab/load"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
 // HeldFigures are the cost of holding many leases. Figures of the client are those of
@@ -37,7 +38,9 @@ const takers = 256
 // held acquires the leases, watches their renewal for a while, and counts those that
 // are left.
 func (s Spec) held(ctx context.Context, begin func() error) (*HeldFigures, error) {
-	st, client, err := locks.Leasehold(ctx, s.Addrs)
+	// A short run has short leases, so that they are renewed. A server may take as long as
+	// with the leases of a whole run.
+	st, client, err := locks.Leasehold(ctx, s.Addrs, &redisstore.Options{NodeTimeout: locks.TTL / 100})
 	if err != nil {
 		return nil, err
 	}
@@ -89,13 +92,16 @@ func take(ctx context.Context, client *lh.Client, ttl time.Duration, leases []*l
 	for range takers {
 		wg.Go(func() {
 			for i := next.Add(1) - 1; int(i) < len(leases) && failed.Load() == nil; i = next.Add(1) - 1 {
-				l, err := client.Mutex("bench/held/" + strconv.Itoa(int(i))).With(lh.LockOptions{TTL: ttl}).Acquire(ctx)
+				lock := client.Mutex("bench/held/" + strconv.Itoa(int(i))).With(lh.LockOptions{TTL: ttl})
+				err := locks.Insist(ctx, func(ctx context.Context) (err error) {
+					leases[i], err = lock.Acquire(ctx)
+					return err
+				})
 				if err != nil {
 					err = fmt.Errorf("lease %d of %d: %w", i+1, len(leases), err)
 					failed.CompareAndSwap(nil, &err)
 					return
 				}
-				leases[i] = l
 			}
 		})
 	}

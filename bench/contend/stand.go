@@ -14,7 +14,7 @@ import (
 // once and releases it.
 func (s Spec) stand(told <-chan string, out io.Writer) error {
 	ctx := context.Background()
-	st, client, err := locks.Leasehold(ctx, s.Addrs)
+	st, client, err := locks.Leasehold(ctx, s.Addrs, nil)
 	if err != nil {
 		return fmt.Errorf("open: %w", err)
 	}
@@ -24,7 +24,11 @@ func (s Spec) stand(told <-chan string, out io.Writer) error {
 	var once sync.Once
 	o := lh.LockOptions{TTL: s.TTL, OnWait: func(error) { once.Do(func() { fmt.Fprintln(out, waiting) }) }}
 	h := Hold{Asked: Now()}
-	lease, err := client.Mutex(s.Lock).With(o).Acquire(ctx)
+	var lease *lh.Lease
+	err = locks.Insist(ctx, func(ctx context.Context) (err error) {
+		lease, err = client.Mutex(s.Lock).With(o).Acquire(ctx)
+		return err
+	})
 	if err != nil {
 		return err
 	}

@@ -138,7 +138,7 @@ func readJSON(lines *bufio.Reader, into any) error {
 func (s Spec) keep(ctx context.Context, client locks.Client, told <-chan string, out io.Writer) error {
 	pair := client.Pair(s.Lock)
 	h := Hold{Asked: Now()}
-	if err := pair.Lock(ctx); err != nil {
+	if err := locks.Insist(ctx, pair.Lock); err != nil {
 		return err
 	}
 	h.Got = Now()

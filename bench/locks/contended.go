@@ -49,7 +49,7 @@ func barging(n int) Kind {
 
 func waitingWith(k Kind, o lh.LockOptions) Kind {
 	k.Open = func(ctx context.Context, addrs []string) (Client, error) {
-		st, locks, err := Leasehold(ctx, addrs)
+		st, locks, err := Leasehold(ctx, addrs, nil)
 		if err != nil {
 			return nil, err
 		}

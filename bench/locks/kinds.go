@@ -31,7 +31,7 @@ func leaseholdOf(what string, limit int, lock func(c *lh.Client, name string) *l
 	k := leasehold(1)
 	k.Name, k.Label, k.Limit = fmt.Sprintf("leasehold-%s-1", what), fmt.Sprintf("Leasehold, a %s, 1 node", what), limit
 	k.Open = func(ctx context.Context, addrs []string) (Client, error) {
-		st, c, err := Leasehold(ctx, addrs)
+		st, c, err := Leasehold(ctx, addrs, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -45,7 +45,7 @@ func leaseholdOf(what string, limit int, lock func(c *lh.Client, name string) *l
 func permitWaiting() Kind {
 	k := permit()
 	k.Open = func(ctx context.Context, addrs []string) (Client, error) {
-		st, c, err := Leasehold(ctx, addrs)
+		st, c, err := Leasehold(ctx, addrs, nil)
 		if err != nil {
 			return nil, err
 		}

@@ -21,7 +21,7 @@ func leasehold(n int) Kind {
 		Sends: sends, Uncounted: []string{"time"}, // a client reads a server's clock if it has not read it for long
 		Name: fmt.Sprintf("leasehold-%d", n), Label: "Leasehold, " + nodes(n), Role: Ours, Engine: Redis, Nodes: n,
 		Open: func(ctx context.Context, addrs []string) (Client, error) {
-			st, locks, err := Leasehold(ctx, addrs)
+			st, locks, err := Leasehold(ctx, addrs, nil)
 			if err != nil {
 				return nil, err
 			}
@@ -32,8 +32,8 @@ func leasehold(n int) Kind {
 }
 
 // Leasehold opens a store over the servers, and a client of it.
-func Leasehold(ctx context.Context, addrs []string) (*redisstore.Store, *lh.Client, error) {
-	st, err := redisstore.Open(ctx, "redis://"+strings.Join(addrs, ","), nil)
+func Leasehold(ctx context.Context, addrs []string, o *redisstore.Options) (*redisstore.Store, *lh.Client, error) {
+	st, err := redisstore.Open(ctx, "redis://"+strings.Join(addrs, ","), o)
 	if err != nil {
 		return nil, nil, err
 	}
