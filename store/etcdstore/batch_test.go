@@ -24,6 +24,7 @@ import (
 
 // A store that sends its steps together conforms.
 func TestBatchesConform(t *testing.T) {
+	t.Parallel()
 	prefix := "batches-conform-" + rand.Text()
 	one := func(t *testing.T) store.Store {
 		s := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix, Timeout: patience})
@@ -185,6 +186,7 @@ func TestTimeLimitOfSteps(t *testing.T) {
 // Locks that a process asks for in batches have one holder at a time and rising tokens, and go on,
 // while the leader is killed, paused, and cut off from the other members or from the clients.
 func TestLeaderFailsDuringBatches(t *testing.T) {
+	t.Parallel()
 	c := three(t)
 	var locks [3]contest.Contest
 	for i := range locks {

@@ -42,6 +42,7 @@ func request(name string, ttl time.Duration) store.Lease {
 // On three members of a current version the store keeps the contract, and gives the class
 // consensus.
 func TestClusterConforms(t *testing.T) {
+	t.Parallel()
 	c := three(t)
 	prefix := "conformance-" + rand.Text()
 	one := func(t *testing.T) store.Store {
@@ -84,6 +85,7 @@ func contend(t *testing.T, endpoints []string) (goesOn func(what string), stop f
 // Locks go on, with one holder at a time and rising tokens, while the leader is killed,
 // paused, and cut off from the other members or from the clients.
 func TestLeaderFails(t *testing.T) {
+	t.Parallel()
 	c := three(t)
 	goesOn, stop := contend(t, c.ProxyEndpoints())
 	defer stop()
@@ -94,6 +96,7 @@ func TestLeaderFails(t *testing.T) {
 
 // Locks go on while the lead is handed over again and again. Members drop requests meanwhile.
 func TestLeaderMoves(t *testing.T) {
+	t.Parallel()
 	c := three(t)
 	goesOn, stop := contend(t, c.Endpoints())
 	defer stop()
@@ -162,6 +165,7 @@ func leaderFaults(t *testing.T, c *etcdtest.Cluster, goesOn func(what string)) {
 // A holder that reaches only a leader which is cut off from the others has no renewal
 // confirmed that lasts until another owner has the lock.
 func TestCutOffHolderIsTold(t *testing.T) {
+	t.Parallel()
 	cutOffHolderIsTold(t, func(ttl time.Duration) (held, waits store.Lease) {
 		return request("told", ttl), request("told", ttl)
 	})
@@ -213,6 +217,7 @@ func cutOffHolderIsTold(t *testing.T, leases func(ttl time.Duration) (held, wait
 // A member that accepts requests and does not answer, or cannot be reached, delays a
 // request and does not fail it. A holder keeps its lease.
 func TestMemberDoesNotAnswer(t *testing.T) {
+	t.Parallel()
 	c := three(t)
 	s := open(t, c.ProxyEndpoints(), etcdstore.Options{Timeout: 30 * time.Second})
 	held := request("held", time.Minute)
@@ -240,6 +245,7 @@ func TestMemberDoesNotAnswer(t *testing.T) {
 // A waiter is notified through one member. If that member is cut off or paused while the
 // waiter sends no request, the waiter still gets the lock before it refreshes its place.
 func TestWaiterAtSilentMember(t *testing.T) {
+	t.Parallel()
 	c := three(t)
 	for name, f := range map[string]struct{ fail, mend func(i int) error }{
 		"paused":  {func(i int) error { return c.Members[i].Freeze() }, func(i int) error { return c.Members[i].Thaw() }},

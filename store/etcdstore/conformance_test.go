@@ -26,6 +26,7 @@ func open(t *testing.T, endpoints []string, o etcdstore.Options) *etcdstore.Stor
 
 // The store keeps the contract of package store, between two processes.
 func TestEtcdConforms(t *testing.T) {
+	t.Parallel()
 	prefix := "conformance-" + rand.Text()
 	one := func(t *testing.T) store.Store {
 		return open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix, Timeout: patience})

@@ -199,6 +199,7 @@ func TestKeysAreUsedAgain(t *testing.T) {
 
 // An acquire whose answer is lost leaves nothing behind, and cannot take the lock later.
 func TestLostAnswerOfEtcd(t *testing.T) {
+	t.Parallel()
 	s := open(t, []string{server.Members[0].ProxyAddr()}, etcdstore.Options{Prefix: "lost", Timeout: 3 * time.Second})
 	other := open(t, server.Endpoints(), etcdstore.Options{Prefix: "lost"})
 	proxy := server.Members[0].Proxy
@@ -474,6 +475,7 @@ func TestCompactedWhileListing(t *testing.T) {
 // A store that is open while a backup is restored grants nothing for the longest TTL, nor
 // while the server could issue tokens again that it has issued before.
 func TestRestoredBackupIsNoticed(t *testing.T) {
+	t.Parallel()
 	c := launch(t, etcdtest.Options{})
 	s := open(t, c.Endpoints(), etcdstore.Options{MaxTTL: 2 * time.Second, Timeout: 30 * time.Second})
 	backup, err := c.Members[0].Snapshot()

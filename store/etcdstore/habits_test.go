@@ -307,6 +307,7 @@ func TestWaitersOfOtherClients(t *testing.T) {
 // Logins expire, and rights change, while a store is open: it logs in again, holders keep
 // their locks, and waiters get theirs.
 func TestLoginExpires(t *testing.T) {
+	t.Parallel()
 	program, err := etcdtest.Current()
 	if err != nil {
 		t.Fatal(err)
@@ -342,6 +343,7 @@ func TestLoginExpires(t *testing.T) {
 // Six processes of "etcdctl lock" and six stores take turns. A process that is killed while
 // it has the lock loses it when its lease is over.
 func TestTurnsWithManyEtcdctl(t *testing.T) {
+	t.Parallel()
 	const each, turns = 6, 3
 	var inside, theirs atomic.Int32
 	enter := func() {

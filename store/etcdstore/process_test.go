@@ -235,6 +235,7 @@ func share(args []string) error {
 // no writer is beside a reader, no slot has two holders, tokens are in order, and the
 // others go on.
 func TestKilledHoldersOfSharedLocks(t *testing.T) {
+	t.Parallel()
 	dir, prefix := t.TempDir(), "killed-"+rand.Text()
 	type event struct {
 		from int // number of the process
@@ -333,6 +334,7 @@ func pause(args []string) error {
 // A process that is stopped until its lease is over learns so before it works on. The reader
 // that has the lock then has a larger token.
 func TestStoppedWriterIsTold(t *testing.T) {
+	t.Parallel()
 	prefix := "stopped-" + rand.Text()
 	w := start(t, "pause", server.Endpoints()[0], prefix)
 	var token uint64

@@ -151,6 +151,7 @@ func lockAndLook(ctx context.Context, s *etcdstore.Store, name string) error {
 // The rights that the store names for a use are enough for it, and each is needed. Other
 // locks and other keys are refused. Errors name wrong passwords and missing rights.
 func TestRightsInEtcd(t *testing.T) {
+	t.Parallel()
 	for version, program := range map[string]func() (string, error){"installed": etcdtest.Installed, "current": etcdtest.Current} {
 		t.Run(version, func(t *testing.T) { rightsIn(t, program) })
 	}
@@ -264,6 +265,7 @@ func rightsIn(t *testing.T, program func() (string, error)) {
 // Renewals do not log in each time: it takes a server long to check a password. They go on after
 // the server was started again, which ends the connection.
 func TestRenewalsDoNotLogIn(t *testing.T) {
+	t.Parallel()
 	c, client, enable := guarded(t, etcdtest.Installed)
 	rights, err := etcdstore.Use{Lock: true}.Rights(nil)
 	if err != nil {
@@ -315,6 +317,7 @@ func TestAuthenticationIsTurnedOn(t *testing.T) {
 
 // With etcds the server's certificate is checked, and the client shows its own.
 func TestEtcdWithTLS(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	ca := certificate(t, dir, "ca", nil)
 	certificate(t, dir, "server", ca)

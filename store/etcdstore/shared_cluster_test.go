@@ -43,6 +43,7 @@ func (p *progress) more(t *testing.T, n int64, when string) {
 // many and tokens in order, while the leader is killed, paused, and cut off from the
 // others or from the clients.
 func TestLeaderFailsForSharedLocks(t *testing.T) {
+	t.Parallel()
 	c := three(t)
 	const ttl = 20 * time.Second
 	rules := &referee{limit: 3}
@@ -89,6 +90,7 @@ func TestLeaderFailsForSharedLocks(t *testing.T) {
 // A writer that reaches only a leader which is cut off from the others has no renewal
 // confirmed that lasts until a reader has the lock.
 func TestCutOffWriterIsTold(t *testing.T) {
+	t.Parallel()
 	cutOffHolderIsTold(t, func(ttl time.Duration) (held, waits store.Lease) {
 		return writer("told", ttl), reader("told", ttl)
 	})

@@ -21,6 +21,7 @@ func single(t *testing.T, args ...string) *etcdtest.Member {
 // with another endpoint, each would have the lock. The IDs of two clusters are equal if their
 // servers were set up in the same way, such as with no settings at all.
 func TestEndpointsOfTwoClusters(t *testing.T) {
+	t.Parallel()
 	same := []string{"--initial-advertise-peer-urls=http://localhost:2380", "--initial-cluster=m0=http://localhost:2380", "--initial-cluster-token=etcd-cluster"}
 	for name, args := range map[string][]string{"IDs differ": nil, "IDs are equal": same} {
 		t.Run(name, func(t *testing.T) {

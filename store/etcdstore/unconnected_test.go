@@ -27,6 +27,7 @@ func nothing(t *testing.T) string {
 
 // An error about a port without a listener says so, and not that a server was too slow.
 func TestOpenSaysThatNothingListens(t *testing.T) {
+	t.Parallel()
 	addr := nothing(t)
 	for _, user := range []string{"", "me"} {
 		st, err := etcdstore.Open(t.Context(), []string{addr}, &etcdstore.Options{Timeout: 2 * time.Second, Username: user, Password: user})
@@ -43,6 +44,7 @@ func TestOpenSaysThatNothingListens(t *testing.T) {
 // While a server is down, the store tries to connect again every second. Each of gRPC's own
 // tries would be later than the one before, by up to two minutes.
 func TestReconnectsSoon(t *testing.T) {
+	t.Parallel()
 	var down atomic.Bool
 	var tries atomic.Int32
 	dialer := grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
