@@ -25,6 +25,8 @@ func (p *Peer[C]) Flush() {
 		s.missed = true
 	case w == nil || !w.writer.sendsAtOnceLocked():
 		p.Wake()
+	case w.holdsBackLocked(): // the usual case with many callers: the reader sends it with others
+		w.paused = true
 	default:
 		s.sending = true
 		p.Mu.Unlock()
