@@ -162,8 +162,9 @@ func (a *attempt[P]) applyLocked(e quorum.Event, now clock.Instant) {
 // raiseLocked has nodes that granted the lock, but are not needed, raise their counters to
 // the token of the grant. Otherwise Inspect might take the counter of one for that token.
 func (a *attempt[P]) raiseLocked() {
+	behind := quorum.Behind(&a.core)
 	for i := range a.k.Nodes {
-		if quorum.Behind(&a.core).Has(i) {
+		if behind.Has(i) {
 			a.raiseNodeLocked(i)
 		}
 	}

@@ -16,15 +16,16 @@ import (
 // longest of those leases is over. A client that has not seen the jump cannot know of
 // it. Clocks is safe for concurrent use.
 type Clocks struct {
-	hold time.Duration
-	ours func() time.Duration
-	log  *slog.Logger
-
-	mu    sync.Mutex
+	hold  time.Duration
+	ours  func() time.Duration
+	log   *slog.Logger
 	nodes []watched
 }
 
+// watched is what is known of one node's clock. It has a mutex of its own, since each reply
+// carries a reading, and those of several nodes are handled at the same time.
 type watched struct {
+	mu sync.Mutex
 	nodeclock.Watch
 	at     clock.Instant // of the last observation; 0: there was none
 	ours   time.Duration // what Clocks.ours said then
@@ -61,9 +62,18 @@ const tolerable = 10 * time.Millisecond
 // Observe takes a reading at of a node's clock, made between sent and received. The
 // error says why the grants of the node do not count at present; nil if they do.
 func (c *Clocks) Observe(node int, addr string, sent, received, at clock.Instant) *jumpError {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n := &c.nodes[node]
+	jumped, left := c.observe(&c.nodes[node], addr, sent, received, at)
+	if left > 0 && (discountEach || !c.mostJumped(received)) {
+		return &jumpError{jumped, left}
+	}
+	return nil
+}
+
+// observe is Observe for a node, and returns by how much its clock jumped ahead the last time,
+// and for how long it is discounted.
+func (c *Clocks) observe(n *watched, addr string, sent, received, at clock.Instant) (jumped, left time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	ours := c.ours()
 	gained := ours - n.ours
 	n.at, n.ours = received, ours
@@ -76,18 +86,15 @@ func (c *Clocks) Observe(node int, addr string, sent, received, at clock.Instant
 	case jump.Least < -tolerable:
 		c.log.Warn("a node's clock has jumped back", "node", addr, "by", store.Round(-jump.Least))
 	}
-	if left := n.until.Sub(received); left > 0 && (discountEach || !c.mostJumped(received)) {
-		return &jumpError{n.jumped, left}
-	}
-	return nil
+	return n.jumped, n.until.Sub(received)
 }
 
 // mostJumped reports whether most of the nodes would be discounted at now. That is no
 // reason to trust them: a time server can set several nodes one soon after the other.
 func (c *Clocks) mostJumped(now clock.Instant) bool {
 	jumped := 0
-	for _, n := range c.nodes {
-		if now < n.until {
+	for i := range c.nodes {
+		if c.nodes[i].discountedAt(now) {
 			jumped++
 		}
 	}
@@ -96,9 +103,16 @@ func (c *Clocks) mostJumped(now clock.Instant) bool {
 
 // ReadAt returns when the node's clock was last observed; zero: never.
 func (c *Clocks) ReadAt(node int) clock.Instant {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.nodes[node].at
+	n := &c.nodes[node]
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.at
+}
+
+func (n *watched) discountedAt(now clock.Instant) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return now < n.until
 }
 
 type jumpError struct{ by, left time.Duration }
