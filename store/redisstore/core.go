@@ -46,9 +46,9 @@ func (s *core) enqueueLocked(p *conn.Peer[call], c call) {
 	p.Wake()
 }
 
-// settled counts a call as answered, or as never to be sent.
-func (s *core) settled() {
-	s.inFlight.Add(-1)
+// settled counts calls as answered, or as never to be sent.
+func (s *core) settled(calls int) {
+	s.inFlight.Add(-int64(calls))
 	s.progress.ring()
 }
 

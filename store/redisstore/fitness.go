@@ -46,7 +46,7 @@ type quarantineCount struct {
 
 // grant identifies a grant that this client was given.
 type grant struct {
-	name  []byte // of the lock
+	name  string // of the lock
 	token uint64
 	at    clock.Instant
 }
@@ -90,7 +90,7 @@ func (f *fitness) arrivalLocked(isNew bool) *script.Command {
 	s := f.core
 	a := membership.Arrival{List: s.membership, Server: id, Durable: durable, Quarantine: s.quarantine(), Wall: s.wall()}
 	if f.granted.token > 0 && s.o.Clock.Now().Sub(f.granted.at) < script.CounterLife-maxClockError {
-		a.Lock, a.Token = string(f.granted.name), f.granted.token
+		a.Lock, a.Token = f.granted.name, f.granted.token
 	}
 	return a.Command()
 }
@@ -167,7 +167,7 @@ func (f *fitness) dropLooksLocked() {
 		if c.command.Script != script.Arrive {
 			return false
 		}
-		f.core.settled()
+		f.core.settled(1)
 		return true
 	})
 }
@@ -237,8 +237,8 @@ func (f *fitness) reopenLocked(c *script.Command) {
 
 // saw records that the node has granted the lock of that name. A server that does not know
 // the latest grant is another server, or has lost data.
-func (f *fitness) saw(name []byte, token uint64, at clock.Instant) {
+func (f *fitness) saw(name string, token uint64, at clock.Instant) {
 	f.peer.Mu.Lock()
-	f.granted.name, f.granted.token, f.granted.at = append(f.granted.name[:0], name...), token, at
+	f.granted = grant{name: name, token: token, at: at}
 	f.peer.Mu.Unlock()
 }

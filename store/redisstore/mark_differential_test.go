@@ -333,7 +333,7 @@ func (m *markRun) arrives(now int64) (string, error) {
 		n.server.Replication = c.Replication
 	}
 	if c.Seen > 0 {
-		n.granted = grant{name: []byte("seen"), token: c.Seen, at: m.s.o.Clock.Now()}
+		n.granted = grant{name: "seen", token: c.Seen, at: m.s.o.Clock.Now()}
 	}
 	before, err := nodemark.Parse(m.model)
 	var want string

@@ -190,8 +190,9 @@ func (m *messages) exchange(b *testing.B, commands []*script.Command) {
 			if err != nil {
 				b.Fatal(err)
 			}
+			list := script.ReplyToList(v, len(some))
 			for j, c := range some {
-				if a := c.ReplyInList(v, j, len(some)).Answer(c.Script); a.Kind != quorum.Yes {
+				if a := list.Step(j, c).Answer(c.Script); a.Kind != quorum.Yes {
 					b.Fatal(a)
 				}
 			}

@@ -93,9 +93,16 @@ func (n *node) put(c call, more bool) error {
 	return err
 }
 
-// finish delivers a reply. Calls that result from it are enqueued before this call stops
-// counting as in flight.
+// finish answers a call that stops counting as in flight.
 func (n *node) finish(c call, r script.Reply) {
+	n.answer(c, r)
+	n.settle(1)
+}
+
+// answer delivers a reply, or passes the call on to another server. Calls that result from it
+// are enqueued before settle is called, so that the store does not seem to have nothing in
+// flight in between.
+func (n *node) answer(c call, r script.Reply) {
 	over := true
 	if r.Err != nil {
 		r, over = n.s.topology.redirect(n, c, r)
@@ -103,7 +110,11 @@ func (n *node) finish(c call, r script.Reply) {
 	if over {
 		n.deliver(c, r)
 	}
-	n.s.settled()
+}
+
+// settle counts calls as answered: those of a list at once.
+func (n *node) settle(calls int) {
+	n.s.settled(calls)
 	n.settled.ring()
 }
 
@@ -132,17 +143,18 @@ func (n *node) deliver(c call, r script.Reply) {
 		}
 		r, next := r.Parts(c.command.Script)
 		if c.next != nil {
-			n.answer(c.next, int(quorum.Acquire), next.Answer(script.Acquire))
+			n.tell(c.next, int(quorum.Acquire), next.Answer(script.Acquire))
 		}
 		a := r.Answer(c.command.Script)
 		if a.Kind == quorum.Yes && a.Token != 0 && c.command.Script.GrantsGuarded() {
-			n.saw(c.command.FirstKey(), a.Token, a.At)
+			n.saw(c.command.Question.Lease.Name, a.Token, a.At) // the lock's key, since a cluster has no marks
 		}
-		n.answer(c.to, c.tag, a)
+		n.tell(c.to, c.tag, a)
 	}
 }
 
-func (n *node) answer(to driver.Receiver, tag int, a driver.Reply) {
+// tell gives an answer to its receiver.
+func (n *node) tell(to driver.Receiver, tag int, a driver.Reply) {
 	if a.Report.Outcome == store.Quarantined {
 		a.Report = n.quarantineSeen(a.Report)
 	}

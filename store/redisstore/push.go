@@ -124,7 +124,7 @@ func (s *session) handlePush(v resp.Value) {
 		}
 		name := n.s.driver.OnGranted(n.index, push.Owner, driver.Reply{Token: push.Token, Counted: push.Counted, Reserved: push.Reserved, Slot: push.Slot, Slots: push.Slots, Stamp: push.Stamp, Clock: push.Clock, At: s.At})
 		if name != "" && n.s.guarded.Load() {
-			n.saw([]byte(name), push.Token, s.At)
+			n.saw(name, push.Token, s.At)
 		}
 	default:
 		n.s.driver.OnFree(n.index, push.Owner)

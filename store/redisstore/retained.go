@@ -145,7 +145,7 @@ func (b *backlog) lostLocked(lost *conn.Pipe[call]) {
 		if c.owed == nil || c.owed.by != b {
 			return false
 		}
-		b.core.settled()
+		b.core.settled(1)
 		b.settled.ring()
 		return true
 	})

@@ -167,7 +167,7 @@ func (r *router) redirect(n *node, c call, said script.Reply) (script.Reply, boo
 		if said, over := r.resend(to, c, said); over {
 			n.deliver(c, said)
 		}
-		r.s.settled()
+		r.s.settled(1)
 	})
 	return said, false
 }

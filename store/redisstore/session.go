@@ -199,10 +199,15 @@ func demotes(t topology, v resp.Value) bool {
 
 // Reply implements conn.Handler.
 func (s *session) Reply(v resp.Value) {
+	var list script.ListReply
+	if len(s.taken) > 1 {
+		list = script.ReplyToList(v, len(s.taken))
+	}
+	answered := 0
 	for i, c := range s.taken {
 		var r script.Reply
 		if len(s.taken) > 1 {
-			r = c.command.ReplyInList(v, i, len(s.taken))
+			r = list.Step(i, c.command)
 		} else {
 			r = script.ReplyTo(v)
 		}
@@ -214,8 +219,10 @@ func (s *session) Reply(v resp.Value) {
 			s.comparison.withhold(&s.n.Mu, c, r)
 			continue
 		}
-		s.n.finish(c, r)
+		s.n.answer(c, r)
+		answered++
 	}
+	s.n.settle(answered)
 	clear(s.taken)
 }
 

@@ -440,10 +440,10 @@ func (n *scripted) asList(steps []*script.Command) ([]script.Reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	whole := v[0].Clone()
+	whole := script.ReplyToList(v[0].Clone(), len(steps))
 	var all []script.Reply
 	for i, c := range steps {
-		all = append(all, c.ReplyInList(whole, i, len(steps)))
+		all = append(all, whole.Step(i, c))
 	}
 	return all, nil
 }

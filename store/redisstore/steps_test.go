@@ -384,8 +384,9 @@ func TestReplyToAStep(t *testing.T) {
 		"a number": {resp.Value{Kind: ':', Num: 1}, quorum.Unknown},
 		"an error": {resp.Value{Kind: '-', Text: []byte("OOM no memory")}, quorum.Unsent},
 	} {
+		list := script.ReplyToList(c.reply, 2)
 		for i := range 2 {
-			if a := command.ReplyInList(c.reply, i, 2).Answer(script.Release); a.Kind != c.want {
+			if a := list.Step(i, command).Answer(script.Release); a.Kind != c.want {
 				t.Errorf("%s: the answer to step %d is %v, want %v", name, i+1, a.Kind, c.want)
 			}
 		}

@@ -1,8 +1,6 @@
 package script
 
 import (
-	"bytes"
-
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
@@ -102,16 +100,6 @@ func (c *Command) fillPlace(b []byte, noPush bool, channel string) {
 	case channel != "":
 		copy(b[len(b)+gate-c.PlaceEnd-len(channel):], channel)
 	}
-}
-
-// FirstKey returns the first key of a script's command.
-func (c *Command) FirstKey() []byte {
-	size, key, _ := bytes.Cut(c.Bytes[len(c.Script.byHash):], []byte("\r\n"))
-	n := 0
-	for _, digit := range size[1:] { // skips the $
-		n = 10*n + int(digit-'0')
-	}
-	return key[:n]
 }
 
 // Bytes returns the encodings of some commands.

@@ -27,21 +27,40 @@ type Reply struct {
 	clock           clock.Instant
 }
 
-// ReplyInList converts the reply to a list of so many steps into that to one of them, for which the
-// command c was. An error is the reply to all of them, and so is a reply that is not one to such a
-// list.
-func (c *Command) ReplyInList(v resp.Value, step, steps int) Reply {
-	said, clock := resp.Value{Kind: ':', Num: 1}, v
-	switch {
-	case v.Kind == '-':
-		return ReplyTo(v)
-	case v.Kind == '*' && len(v.List) == steps+1 && (isNull(v.List[0]) || clockIn(v.List[0]) != 0):
-		clock, said = v.List[0], v.List[step+1]
-	case clockIn(v) == 0:
-		return ReplyTo(resp.Value{Kind: '$', Null: true})
+// ListReply is the reply to a list of steps, read once for all of them.
+type ListReply struct {
+	each  []resp.Value // the replies to the steps; nil: same is the reply to each of them
+	same  Reply
+	clock clock.Instant // the server's; zero: the reply has none
+}
+
+// ReplyToList reads the reply to a list of so many steps. An error is the reply to all of them,
+// and so is a reply that is not one to such a list.
+func ReplyToList(v resp.Value, steps int) (l ListReply) {
+	if v.Kind == '*' && len(v.List) == steps+1 {
+		if l.clock = clockIn(v.List[0]); l.clock != 0 || isNull(v.List[0]) {
+			l.each = v.List[1:]
+			return l
+		}
 	}
-	r := ReplyTo(said)
-	r.proposed, r.spare, r.clock = c.proposed, uint64(max(0, c.Question.Spare)), clockIn(clock)
+	switch l.clock = clockIn(v); {
+	case v.Kind == '-':
+		l.same = ReplyTo(v)
+	case l.clock != 0: // all was done as asked
+		l.same = ReplyTo(resp.Value{Kind: ':', Num: 1})
+	default:
+		l.same = ReplyTo(resp.Value{Kind: '$', Null: true})
+	}
+	return l
+}
+
+// Step returns the reply to one of the steps, for which the command c was.
+func (l *ListReply) Step(i int, c *Command) Reply {
+	r := l.same
+	if l.each != nil {
+		r = ReplyTo(l.each[i])
+	}
+	r.proposed, r.spare, r.clock = c.proposed, uint64(max(0, c.Question.Spare)), l.clock
 	return r
 }
 
