@@ -199,7 +199,6 @@ func TestKeysAreUsedAgain(t *testing.T) {
 
 // An acquire whose answer is lost leaves nothing behind, and cannot take the lock later.
 func TestLostAnswerOfEtcd(t *testing.T) {
-	t.Parallel()
 	s := open(t, []string{server.Members[0].ProxyAddr()}, etcdstore.Options{Prefix: "lost", Timeout: 3 * time.Second})
 	other := open(t, server.Endpoints(), etcdstore.Options{Prefix: "lost"})
 	proxy := server.Members[0].Proxy

@@ -10,7 +10,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/etcdtest"
 )
 
-// server is one etcd of the system's packages, for all tests that do not harm it.
+// server is one etcd of the system's packages, for all tests that do not harm it. A test that uses
+// its proxy does not run in parallel, since others would meet the faults.
 var server *etcdtest.Cluster
 
 // roleVar names the role that the test binary plays in a process of a test.

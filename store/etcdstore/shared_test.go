@@ -361,7 +361,6 @@ func TestReleaseOfAnyKindByOwner(t *testing.T) {
 // An acquire of a lock that several can hold leaves nothing behind if its answer is lost,
 // and cannot take a slot later.
 func TestLostAnswersOfSharedLocks(t *testing.T) {
-	t.Parallel()
 	prefix := "lost-" + rand.Text()
 	s := open(t, []string{server.Members[0].ProxyAddr()}, etcdstore.Options{Prefix: prefix, Timeout: 3 * time.Second})
 	other := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix})
