@@ -200,13 +200,13 @@ func demotes(t topology, v resp.Value) bool {
 // Reply implements conn.Handler.
 func (s *session) Reply(v resp.Value) {
 	var list script.ListReply
-	if len(s.taken) > 1 {
+	listed, answered := len(s.taken) > 1, 0
+	if listed {
 		list = script.ReplyToList(v, len(s.taken))
 	}
-	answered := 0
 	for i, c := range s.taken {
 		var r script.Reply
-		if len(s.taken) > 1 {
+		if listed {
 			r = list.Step(i, c.command)
 		} else {
 			r = script.ReplyTo(v)
