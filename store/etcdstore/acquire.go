@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 
+	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -15,6 +16,7 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 		return store.Grant{}, err
 	}
 	defer s.gate.Leave()
+	start := s.clock.Now()
 	if err := ctx.Err(); err != nil {
 		return store.Grant{}, s.failed(ctx, "acquire", r.Name, false, err)
 	}
@@ -23,7 +25,7 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 		return store.Grant{}, err
 	}
 	if !r.Kind.IsMutex() {
-		return s.acquireShared(ctx, r)
+		return s.acquireShared(ctx, r, start)
 	}
 	for {
 		p, revision, first, doubt, err := s.try(ctx, r.Lease)
@@ -32,6 +34,11 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 			return store.Grant{}, s.refused(ctx, "acquire", r.Name, doubt, err)
 		case revision != 0:
 			s.own(p)
+			if err := s.settle(ctx, p, start); errors.Is(err, store.ErrNotHeld) {
+				continue // its lease is gone
+			} else if err != nil {
+				return store.Grant{}, s.refused(ctx, "acquire", r.Name, true, err)
+			}
 			return s.granted(revision, r.Spare), nil
 		case first.spec() != rule.Mutex:
 			return store.Grant{}, otherKind(r.Lease, first)
@@ -50,7 +57,7 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 }
 
 // acquireShared is Acquire for a lock that several can hold.
-func (s *core) acquireShared(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
+func (s *core) acquireShared(ctx context.Context, r store.AcquireRequest, start clock.Instant) (store.Grant, error) {
 	for {
 		p, g, v, doubt, err := s.enter(ctx, r.Lease, r.Spare, math.MaxInt)
 		switch {
@@ -58,6 +65,11 @@ func (s *core) acquireShared(ctx context.Context, r store.AcquireRequest) (store
 			return g, s.refused(ctx, "acquire", r.Name, doubt, err)
 		case p != nil:
 			s.own(p)
+			if err := s.settle(ctx, p, start); errors.Is(err, store.ErrNotHeld) {
+				continue // its lease is gone
+			} else if err != nil {
+				return store.Grant{}, s.refused(ctx, "acquire", r.Name, true, err)
+			}
 			return g, nil
 		}
 		has, ok := v.held(r.Owner)
@@ -94,6 +106,9 @@ func (s *core) try(ctx context.Context, of store.Lease) (p *place, revision int6
 		})
 		if doubt {
 			l.tainted.Store(true)
+		}
+		if err == nil {
+			s.answered(l)
 		}
 		switch {
 		case isGone(err) && !again:

@@ -37,9 +37,6 @@ type place struct {
 	unlikely time.Duration
 	// waited is how long the place took to get the lock.
 	waited time.Duration
-	// keptAlive is when its last keep-alive was sent. An answer to that is no proof that the
-	// place is there.
-	keptAlive clock.Instant
 }
 
 func (s *core) newPlace(of store.Lease, l *lease) *place {

@@ -28,6 +28,9 @@ func (s *core) enter(ctx context.Context, of store.Lease, spare, tries int) (p *
 		if doubt = doubt || unsure; doubt {
 			l.tainted.Store(true)
 		}
+		if err == nil {
+			s.answered(l)
+		}
 		switch {
 		case isGone(err) && !again:
 			again = true

@@ -100,9 +100,7 @@ func (w *exclusive) grant(revision int64, m *message) store.Grant {
 		h.follow(m.followers(revision), m.Whole)
 		w.s.readAhead(h, w.place.prefix)
 	}
-	g := w.s.granted(revision, w.r.Spare)
-	g.Since = max(0, w.place.lease.since().Sub(w.start))
-	return g
+	return w.s.granted(revision, w.r.Spare)
 }
 
 // take returns the grant. A lease of which much is over is kept alive first.

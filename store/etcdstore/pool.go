@@ -20,8 +20,13 @@ type lease struct {
 	// lease that another handle asked for: it is not ours to use again or to revoke.
 	seconds int64
 	lasts   time.Duration
-	// alive is when the last grant or keep-alive that succeeded was sent.
+	// term is a term of the leader that had begun when the lease was asked for; 0: none is known.
+	term uint64
+	// alive is when the grant was sent, or the last keep-alive that counts.
 	alive atomic.Int64
+	// kept is when the last keep-alive was sent that was answered for a place which does not hold its
+	// lock yet. It counts later than that, or never.
+	kept clock.Instant
 	// tainted is set if a request that attaches a key to the lease may still be in
 	// flight. Such a lease is revoked and not used again.
 	tainted atomic.Bool
@@ -29,12 +34,16 @@ type lease struct {
 
 func (l *lease) since() clock.Instant { return clock.Instant(l.alive.Load()) }
 
-// keptAlive notes a keep-alive that was sent at sent.
-func (l *lease) keptAlive(sent clock.Instant) {
+// keptAlive notes a keep-alive that was sent at sent, and reports whether it counts. Since it was
+// answered, a majority has answered a request in this term, and has shown that the lease is there.
+func (l *lease) keptAlive(sent clock.Instant, term uint64) bool {
+	if !l.isOf(term) {
+		return false
+	}
 	for {
 		was := l.alive.Load()
 		if was >= int64(sent) || l.alive.CompareAndSwap(was, int64(sent)) {
-			return
+			return true
 		}
 	}
 }
@@ -97,7 +106,8 @@ func (p *pool) forget() {
 	p.free = nil
 }
 
-// leaseFor returns a lease that lasts for ttl from now. It can block for a request.
+// leaseFor returns a lease that lasts for ttl from now, once a majority has answered a request for
+// its place. It can block for a request.
 func (p *pool) leaseFor(ctx context.Context, ttl time.Duration) (*lease, error) {
 	seconds := secondsFor(ttl)
 	for {
@@ -106,30 +116,34 @@ func (p *pool) leaseFor(ctx context.Context, ttl time.Duration) (*lease, error) 
 		if l == nil {
 			return p.grant(ctx, seconds)
 		}
+		if !l.isOf(p.replaced.inTerm()) {
+			continue // it expires by itself
+		}
 		if l.covers(ttl, now) {
+			l.kept = l.since()
 			return l, nil
 		}
 		left, err := p.keepAlive(ctx, []clientv3.LeaseID{l.id})
 		if err != nil {
-			return nil, err // the lease expires by itself
+			return nil, err
 		}
 		if left[l.id] > 0 {
-			l.keptAlive(now)
+			l.kept = now
 			return l, nil
 		}
 	}
 }
 
 func (p *pool) grant(ctx context.Context, seconds int64) (*lease, error) {
-	l := &lease{seconds: seconds}
+	l := &lease{seconds: seconds, term: p.replaced.inTerm()}
 	_, err := p.members.run(ctx, func(ctx context.Context, c *client) error {
 		sent := p.clock.Now()
 		r, err := c.Grant(ctx, seconds)
 		if err != nil {
 			return err
 		}
-		l.id, l.lasts = r.ID, time.Duration(r.TTL)*time.Second
-		l.keptAlive(sent)
+		l.id, l.lasts, l.kept = r.ID, time.Duration(r.TTL)*time.Second, sent
+		l.alive.Store(int64(sent))
 		return nil
 	})
 	if err != nil {

@@ -23,6 +23,8 @@ type record struct {
 	Raw []byte `json:"raw,omitempty"`
 	// Seconds is how long the lease of the key lasts.
 	Seconds int64 `json:"seconds"`
+	// Term is that of the lease of the key, as in lease.
+	Term uint64 `json:"term,omitempty"`
 	// Token is that of the grant, once the value was replaced. Until then the key's
 	// revision tells.
 	Token fence.Token `json:"token,omitempty"`
@@ -44,7 +46,7 @@ func (r record) encode() string { return encode(r) }
 
 // recordOf returns the record of a lease that is to be attached to l.
 func recordOf(of store.Lease, l *lease, process string) record {
-	r := record{Owner: of.Owner, Made: of.Attempt, Seconds: int64(l.lasts / time.Second), Process: process}
+	r := record{Owner: of.Owner, Made: of.Attempt, Seconds: int64(l.lasts / time.Second), Term: l.term, Process: process}
 	if !of.Kind.IsMutex() {
 		r.Limit, r.Shared, r.Weight = of.Kind.Limit, of.Kind.Shared, max(of.Weight, 1)
 	}

@@ -78,25 +78,26 @@ type renewal struct {
 // renew renews leases that are valid requests.
 func (s *core) renew(ctx context.Context, leases []store.Lease) []error {
 	all := make([]*renewal, len(leases))
-	var group sync.WaitGroup
-	slots := make(chan struct{}, 8)
+	term := s.replaced.inTerm()
+	var unprepared []*renewal
 	for i, l := range leases {
 		all[i] = &renewal{of: l, hold: s.holds.get(l.Name, l.Owner)}
-		if h := all[i].hold; h != nil && l.TTL <= h.lease.lasts && !h.suspect.Swap(false) {
-			continue
+		if h := all[i].hold; h == nil || l.TTL > h.lease.lasts || !h.lease.isOf(term) || h.suspect.Swap(false) {
+			unprepared = append(unprepared, all[i])
 		}
-		slots <- struct{}{}
-		group.Go(func() { s.prepare(ctx, all[i]); <-slots })
 	}
-	group.Wait()
+	s.prepareAll(ctx, unprepared)
 	s.confirm(ctx, all)
-	for _, r := range all {
-		// Another handle may have moved the place to a longer lease.
-		if r.err == errMoved && !r.found {
-			if s.prepare(ctx, r); r.err == nil {
-				s.confirm(ctx, []*renewal{r})
+	for range 3 {
+		var again []*renewal
+		for _, r := range all {
+			// Another handle may have moved the place to another lease.
+			if r.err == errNewTerm || r.err == errMoved && !r.found {
+				again = append(again, r)
 			}
 		}
+		s.prepareAll(ctx, again)
+		s.confirm(ctx, again)
 	}
 	errs := make([]error, len(all))
 	for i, r := range all {
@@ -105,8 +106,18 @@ func (s *core) renew(ctx context.Context, leases []store.Lease) []error {
 	return errs
 }
 
-// prepare reads a hold of which nothing is known here, and lets it have a lease that is
-// long enough.
+// prepareAll prepares several at once.
+func (s *core) prepareAll(ctx context.Context, all []*renewal) {
+	var group sync.WaitGroup
+	slots := make(chan struct{}, 32)
+	for _, r := range all {
+		slots <- struct{}{}
+		group.Go(func() { s.prepare(ctx, r); <-slots })
+	}
+	group.Wait()
+}
+
+// prepare reads a hold, and lets it have a lease that is long enough and of the present term.
 func (s *core) prepare(ctx context.Context, r *renewal) {
 	was := r.hold
 	has, err := s.find(ctx, r.of)
@@ -120,8 +131,8 @@ func (s *core) prepare(ctx context.Context, r *renewal) {
 	if was == nil || was.create != has.create || was.lease.id != has.lease {
 		r.hold = &hold{key: has.key, create: has.create, slot: has.slotKey(), lease: adopted(has)}
 	}
-	if r.of.TTL > r.hold.lease.lasts {
-		r.err = s.prolong(ctx, r, has)
+	if r.of.TTL > r.hold.lease.lasts || !r.hold.lease.isOf(s.replaced.inTerm()) {
+		r.err = s.move(ctx, r, has)
 	}
 	if r.err == nil && r.hold != was && was != nil && was.create == r.hold.create {
 		r.hold.named = was.named
@@ -134,31 +145,32 @@ func (s *core) prepare(ctx context.Context, r *renewal) {
 
 // adopted is the lease of a place that another handle made. This one cannot use it again.
 func adopted(e entry) *lease {
-	return &lease{id: e.lease, lasts: max(0, e.lasts())}
+	return &lease{id: e.lease, lasts: max(0, e.lasts()), term: e.Term}
 }
 
-// prolong moves a place to a longer lease. Its token goes with it.
-func (s *core) prolong(ctx context.Context, r *renewal, has entry) error {
+// move attaches a place to another lease. Its token goes with it.
+func (s *core) move(ctx context.Context, r *renewal, has entry) error {
 	l, err := s.pool.leaseFor(ctx, r.of.TTL)
 	if err != nil {
 		return err
 	}
 	moved := has.record
-	moved.Seconds, moved.Token = int64(l.lasts/time.Second), has.token(s.floor)
-	move := txn{
+	moved.Seconds, moved.Term, moved.Token = int64(l.lasts/time.Second), l.term, has.token(s.floor)
+	t := txn{
 		ifs:  []condition{created(has.key, has.create), modified(has.key, has.mod)},
 		then: []operation{put(has.key, moved.encode(), l.id)},
 		els:  []operation{get(has.key)},
 	}
 	if has.slotKey() != "" {
-		move.then = append(move.then, s.layout.take(r.of.Name, has.slot.number, has.slot.successor, l.id))
+		t.then = append(t.then, s.layout.take(r.of.Name, has.slot.number, has.slot.successor, l.id))
 	}
-	t, _, err := s.commit(ctx, move)
+	answer, _, err := s.batches.commit(ctx, s.layout.lock(r.of.Name), t)
 	if err != nil {
 		return err // the lease ends by itself; the place may be attached to it
 	}
-	if !t.Succeeded {
-		kvs := t.Responses[0].GetResponseRange().Kvs
+	s.answered(l)
+	if !answer.Succeeded {
+		kvs := answer.Responses[0].GetResponseRange().Kvs
 		switch {
 		case len(kvs) == 0 || kvs[0].CreateRevision != has.create:
 			s.pool.done(l)
@@ -174,6 +186,9 @@ func (s *core) prolong(ctx context.Context, r *renewal, has entry) error {
 
 // errMoved means that the place was changed by another handle at the same time.
 var errMoved = constError("the lease was changed by another process at the same time")
+
+// errNewTerm means that the leader of the cluster has changed, so that the keep-alive does not count.
+var errNewTerm = constError("the leader of the cluster has just changed")
 
 type constError string
 
@@ -226,7 +241,7 @@ func (s *core) confirmSome(ctx context.Context, some []*renewal, left map[client
 		}
 		return
 	}
-	answers := got.Responses
+	answers, term := got.Responses, s.replaced.inTerm()
 	next := func() (kvs []*mvccpb.KeyValue) {
 		kvs, answers = answers[0].GetResponseRange().Kvs, answers[1:]
 		return kvs
@@ -248,8 +263,8 @@ func (s *core) confirmSome(ctx context.Context, some []*renewal, left map[client
 		case !hasSlot: // somebody has deleted it, and another may take it
 			r.err = store.ErrNotHeld
 			s.holds.drop(r.of.Name, r.of.Owner, r.hold)
-		default:
-			l.keptAlive(sent)
+		case !l.keptAlive(sent, term):
+			r.err = errNewTerm
 		}
 	}
 }

@@ -75,7 +75,6 @@ func (w *shared) enqueue(ctx context.Context) (g store.Grant, done bool, err err
 // owned notes a grant.
 func (w *shared) owned(g store.Grant) store.Grant {
 	w.s.own(w.place)
-	g.Since = max(0, w.place.lease.since().Sub(w.start))
 	return g
 }
 

@@ -97,6 +97,11 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 func (w *waiting) run(ctx context.Context) (store.Grant, error) {
 	for {
 		g, err := w.step(ctx)
+		if err == nil && w.place != nil {
+			if g.Since, err = w.settle(ctx); errors.Is(err, store.ErrNotHeld) {
+				continue // its lease is gone
+			}
+		}
 		if err == nil {
 			return g, nil
 		}
@@ -113,6 +118,18 @@ func (w *waiting) run(ctx context.Context) (store.Grant, error) {
 			return store.Grant{}, w.s.failed(ctx, "wait for", w.r.Name, false, ctx.Err())
 		}
 	}
+}
+
+// settle is core.settle for a place to which the lock has come. If that fails, the place is given
+// up. It returns how long after the start the lease begins to count.
+func (w *waiting) settle(ctx context.Context) (since time.Duration, err error) {
+	p := w.place
+	if err := w.s.settle(ctx, p, w.start); err != nil {
+		w.ahead.stop()
+		w.ahead, w.place = nil, nil
+		return 0, err
+	}
+	return max(0, p.lease.since().Sub(w.start)), nil
 }
 
 // passing reports whether waiting can mend err.
@@ -198,6 +215,7 @@ func (w *waiting) commitPlace(ctx context.Context, p *place, t txn) (*clientv3.T
 		p.lease.tainted.Store(true)
 	}
 	if err == nil {
+		w.s.answered(p.lease)
 		return r, nil
 	}
 	w.s.inbox.forget(p.mailbox)
@@ -211,7 +229,7 @@ func (w *waiting) commitPlace(ctx context.Context, p *place, t txn) (*clientv3.T
 }
 
 func (w *waiting) untilRefresh() time.Duration {
-	return max(0, w.place.lease.since().Add(validity.RenewAfter(w.r.TTL)).Sub(w.s.clock.Now()))
+	return max(0, w.place.lease.kept.Add(validity.RenewAfter(w.r.TTL)).Sub(w.s.clock.Now()))
 }
 
 // keep keeps the lease of the place alive. The next read has to confirm that the place is
@@ -227,14 +245,14 @@ func (w *waiting) keep(ctx context.Context) (there bool, err error) {
 		w.lost()
 		return false, nil
 	}
-	p.keptAlive = sent
+	p.lease.kept = sent
 	return true, nil
 }
 
 // confirm is called when a read through a majority, which began after the last keep-alive
 // was answered, has shown the place.
 func (w *waiting) confirm() {
-	w.place.lease.keptAlive(w.place.keptAlive)
+	w.s.answered(w.place.lease)
 	w.trouble = 0
 }
 

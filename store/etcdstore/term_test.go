@@ -1,0 +1,166 @@
+package etcdstore_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/etcdtest"
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/etcdstore"
+)
+
+// newLeader has another member lead.
+func newLeader(t *testing.T, c *etcdtest.Cluster) {
+	t.Helper()
+	before, err := c.Leader(t.Context(), -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually.True(t, "another member leads", func() bool {
+		next, err := native(t, c.Endpoints()).Status(t.Context(), c.Endpoints()[(before+1)%3])
+		if err != nil {
+			return false
+		}
+		_, _ = native(t, c.Endpoints()[before:before+1]).MoveLeader(t.Context(), next.Header.MemberId)
+		now, err := c.Leader(t.Context(), -1)
+		return err == nil && now != before
+	})
+}
+
+func leasesOf(t *testing.T, client *clientv3.Client) map[clientv3.LeaseID]bool {
+	t.Helper()
+	r, err := client.Leases(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make(map[clientv3.LeaseID]bool)
+	for _, l := range r.Leases {
+		all[l.ID] = true
+	}
+	return all
+}
+
+func renewed(t *testing.T, when string, s *etcdstore.Store, all []store.Lease) {
+	t.Helper()
+	for i, err := range s.Renew(t.Context(), all) {
+		if err != nil {
+			t.Fatalf("renew %s %s: %v", all[i].Name, when, err)
+		}
+	}
+}
+
+// A leader that was replaced, and revokes all leases that it knows, takes no lock from its holder.
+// The test revokes them.
+func TestLeasesOfAnEarlierTerm(t *testing.T) {
+	t.Parallel()
+	c := three(t)
+	client := native(t, c.Endpoints())
+	s := open(t, c.Endpoints(), etcdstore.Options{})
+	const ttl = 3 * time.Second
+	var held []store.Lease
+	tokens := make(map[string]store.Grant)
+	add := func(name string, kind store.Kind, weight int64) store.Lease {
+		l := request(name, ttl)
+		l.Kind, l.Weight = kind, weight
+		tokens[name] = acquire(t, s, l)
+		held = append(held, l)
+		return l
+	}
+	add("mutex", store.Kind{}, 0)
+	add("permit", store.Kind{Limit: 3}, 2)
+	add("reader", store.Kind{Limit: 100, Shared: true}, 1)
+	add("writer", store.Kind{Limit: 100, Shared: true}, 100)
+	used := request("used before", ttl)
+	acquire(t, s, used)
+	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: used}); err != nil {
+		t.Fatal(err)
+	}
+	// The waiters get their locks when all that the old leader knows of their leases is over.
+	var taken, waiters []store.Lease
+	var got []<-chan error
+	for _, kind := range []store.Kind{{}, {Limit: 1}} {
+		l := request(fmt.Sprint("waited for ", kind.Limit), ttl)
+		l.Kind = kind
+		acquire(t, s, l)
+		taken = append(taken, l)
+		l.Owner = store.NewOwner()
+		waiters = append(waiters, l)
+		got = append(got, waits(t, s, l))
+	}
+
+	old := leasesOf(t, client)
+	newLeader(t, c)
+	acquire(t, s, used)
+	held = append(held, used)
+	renewed(t, "under another leader", s, held)
+	for start := time.Now(); time.Since(start) < ttl; time.Sleep(ttl / 10) {
+		renewed(t, "under another leader", s, held)
+		renewed(t, "under another leader", s, taken)
+	}
+	for i, l := range taken {
+		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: l}); err != nil {
+			t.Fatal(err)
+		}
+		gets(t, "under another leader", got[i])
+	}
+	held = append(held, waiters...)
+	for id := range old {
+		_, _ = client.Revoke(t.Context(), id) // most are over
+	}
+	renewed(t, "after leases were revoked", s, held)
+	for name, g := range tokens {
+		if st, err := s.Inspect(t.Context(), name); err != nil || st.Token != g.Token {
+			t.Errorf("%s: %+v, %v, want token %v", name, st, err, g.Token)
+		}
+	}
+	for _, l := range held {
+		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: l}); err != nil {
+			t.Errorf("release %s: %v", l.Name, err)
+		}
+		acquire(t, s, store.Lease{Name: l.Name, Owner: store.NewOwner(), TTL: ttl, Kind: l.Kind})
+	}
+}
+
+// A leader that stands still for longer than leases last, and goes on, takes no lock from its
+// holder. The current version of etcd then revokes leases that live, in most runs.
+func TestLeaderGoesOn(t *testing.T) {
+	t.Parallel()
+	c := three(t)
+	leader, err := c.Leader(t.Context(), -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const ttl = 6 * time.Second
+	s := open(t, c.Endpoints(), etcdstore.Options{Timeout: patience})
+	held := make([]store.Lease, 100)
+	for i := range held {
+		held[i] = request(fmt.Sprint(i), ttl)
+		acquire(t, s, held[i])
+	}
+	renews := func(long time.Duration) {
+		t.Helper()
+		for start := time.Now(); time.Since(start) < long; time.Sleep(ttl / 20) {
+			renewed(t, "beside the leader of before", s, held)
+		}
+	}
+	if err := c.Members[leader].Freeze(); err != nil {
+		t.Fatal(err)
+	}
+	renews(ttl + 3*time.Second) // so that all leases are over by its count
+	c.Cut(leader)               // so that it does not learn at once that it was replaced
+	if err := c.Members[leader].Thaw(); err != nil {
+		t.Fatal(err)
+	}
+	renews(2 * time.Second)
+	c.Heal()
+	renews(8 * time.Second) // its first requests time out after seven seconds, and others follow
+	for _, l := range held {
+		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: l}); err != nil {
+			t.Errorf("release %s: %v", l.Name, err)
+		}
+	}
+}
