@@ -67,9 +67,14 @@ type pool struct {
 	free map[int64][]*lease // by seconds, the latest last
 }
 
-// secondsFor returns how long a lease for a TTL is: whole seconds, and one more, so that
-// it can be used again for some time without a keep-alive.
-func secondsFor(ttl time.Duration) int64 { return int64((ttl+time.Second-1)/time.Second) + 1 }
+// secondsMore is how much longer a lease is than a TTL, so that it can be used again for some time
+// without a keep-alive.
+const secondsMore = 1
+
+// secondsFor returns how long a lease for a TTL is, in whole seconds.
+func secondsFor(ttl time.Duration) int64 {
+	return int64((ttl+time.Second-1)/time.Second) + secondsMore
+}
 
 func (p *pool) take(seconds int64, now clock.Instant) *lease {
 	p.mu.Lock()

@@ -71,8 +71,6 @@ type renewal struct {
 	of   store.Lease
 	hold *hold
 	err  error
-	// found is set if the hold was read for this renewal.
-	found bool
 }
 
 // renew renews leases that are valid requests.
@@ -91,8 +89,7 @@ func (s *core) renew(ctx context.Context, leases []store.Lease) []error {
 	for range 3 {
 		var again []*renewal
 		for _, r := range all {
-			// Another handle may have moved the place to another lease.
-			if r.err == errNewTerm || r.err == errMoved && !r.found {
+			if r.err == errNewTerm || r.err == errMoved {
 				again = append(again, r)
 			}
 		}
@@ -127,7 +124,7 @@ func (s *core) prepare(ctx context.Context, r *renewal) {
 		}
 		return
 	}
-	r.found, r.err = true, nil
+	r.err = nil
 	if was == nil || was.create != has.create || was.lease.id != has.lease {
 		r.hold = &hold{key: has.key, create: has.create, slot: has.slotKey(), lease: adopted(has)}
 	}
@@ -148,9 +145,10 @@ func adopted(e entry) *lease {
 	return &lease{id: e.lease, lasts: max(0, e.lasts()), term: e.Term}
 }
 
-// move attaches a place to another lease. Its token goes with it.
+// move attaches a place to another lease, which is no shorter than its own: the owner may still count
+// on that. Its token goes with it.
 func (s *core) move(ctx context.Context, r *renewal, has entry) error {
-	l, err := s.pool.leaseFor(ctx, r.of.TTL)
+	l, err := s.pool.leaseFor(ctx, max(r.of.TTL, has.lasts()-secondsMore*time.Second))
 	if err != nil {
 		return err
 	}

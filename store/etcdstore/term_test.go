@@ -92,10 +92,13 @@ func TestLeasesOfAnEarlierTerm(t *testing.T) {
 		got = append(got, waits(t, s, l))
 	}
 
+	long := request("long", time.Minute)
+	acquire(t, s, long)
 	old := leasesOf(t, client)
 	newLeader(t, c)
 	acquire(t, s, used)
 	held = append(held, used)
+	held = append(held, store.Lease{Name: long.Name, Owner: long.Owner, TTL: ttl})
 	renewed(t, "under another leader", s, held)
 	for start := time.Now(); time.Since(start) < ttl; time.Sleep(ttl / 10) {
 		renewed(t, "under another leader", s, held)
@@ -112,6 +115,9 @@ func TestLeasesOfAnEarlierTerm(t *testing.T) {
 		_, _ = client.Revoke(t.Context(), id) // most are over
 	}
 	renewed(t, "after leases were revoked", s, held)
+	if st, err := s.Inspect(t.Context(), long.Name); err != nil || st.ExpiresIn < long.TTL {
+		t.Errorf("a lease that was renewed for less than before: %+v, %v, want at least %v", st, err, long.TTL)
+	}
 	for name, g := range tokens {
 		if st, err := s.Inspect(t.Context(), name); err != nil || st.Token != g.Token {
 			t.Errorf("%s: %+v, %v, want token %v", name, st, err, g.Token)
