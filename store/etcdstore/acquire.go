@@ -108,7 +108,7 @@ func (s *core) try(ctx context.Context, of store.Lease) (p *place, revision int6
 			l.tainted.Store(true)
 		}
 		if err == nil {
-			s.answered(l)
+			l.answered(s.replaced.inTerm())
 		}
 		switch {
 		case isGone(err) && !again:

@@ -29,7 +29,7 @@ func (s *core) enter(ctx context.Context, of store.Lease, spare, tries int) (p *
 			l.tainted.Store(true)
 		}
 		if err == nil {
-			s.answered(l)
+			l.answered(s.replaced.inTerm())
 		}
 		switch {
 		case isGone(err) && !again:

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -12,49 +11,6 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/gate"
 )
-
-// lease is an etcd lease. One place uses it at a time.
-type lease struct {
-	id clientv3.LeaseID
-	// seconds is what was asked for, and lasts what the server gave. seconds is 0 for a
-	// lease that another handle asked for: it is not ours to use again or to revoke.
-	seconds int64
-	lasts   time.Duration
-	// term is a term of the leader that had begun when the lease was asked for; 0: none is known.
-	term uint64
-	// alive is when the grant was sent, or the last keep-alive that counts.
-	alive atomic.Int64
-	// kept is when the last keep-alive was sent that was answered for a place which does not hold its
-	// lock yet. It counts later than that, or never.
-	kept clock.Instant
-	// tainted is set if a request that attaches a key to the lease may still be in
-	// flight. Such a lease is revoked and not used again.
-	tainted atomic.Bool
-}
-
-func (l *lease) since() clock.Instant { return clock.Instant(l.alive.Load()) }
-
-// keptAlive notes a keep-alive that was sent at sent, and reports whether it counts. Since it was
-// answered, a majority has answered a request in this term, and has shown that the lease is there.
-func (l *lease) keptAlive(sent clock.Instant, term uint64) bool {
-	if !l.isOf(term) {
-		return false
-	}
-	for {
-		was := l.alive.Load()
-		if was >= int64(sent) || l.alive.CompareAndSwap(was, int64(sent)) {
-			return true
-		}
-	}
-}
-
-// covers reports whether the lease lasts for ttl from now.
-func (l *lease) covers(ttl time.Duration, now clock.Instant) bool {
-	return l.since().Add(l.lasts) >= now.Add(ttl+ttl/100)
-}
-
-// over reports whether the lease may have expired.
-func (l *lease) over(now clock.Instant) bool { return now >= l.since().Add(l.lasts) }
 
 // pool has leases that no place uses. Their names are used again, because etcd keeps an
 // index entry for each key that there ever was until it is compacted. Nobody renews

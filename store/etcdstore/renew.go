@@ -77,6 +77,7 @@ type renewal struct {
 func (s *core) renew(ctx context.Context, leases []store.Lease) []error {
 	all := make([]*renewal, len(leases))
 	term := s.replaced.inTerm()
+	prepare := func(r *renewal) { s.prepare(ctx, r) }
 	var unprepared []*renewal
 	for i, l := range leases {
 		all[i] = &renewal{of: l, hold: s.holds.get(l.Name, l.Owner)}
@@ -84,7 +85,7 @@ func (s *core) renew(ctx context.Context, leases []store.Lease) []error {
 			unprepared = append(unprepared, all[i])
 		}
 	}
-	s.prepareAll(ctx, unprepared)
+	several(unprepared, prepare)
 	s.confirm(ctx, all)
 	for range 3 {
 		var again []*renewal
@@ -93,7 +94,7 @@ func (s *core) renew(ctx context.Context, leases []store.Lease) []error {
 				again = append(again, r)
 			}
 		}
-		s.prepareAll(ctx, again)
+		several(again, prepare)
 		s.confirm(ctx, again)
 	}
 	errs := make([]error, len(all))
@@ -103,13 +104,13 @@ func (s *core) renew(ctx context.Context, leases []store.Lease) []error {
 	return errs
 }
 
-// prepareAll prepares several at once.
-func (s *core) prepareAll(ctx context.Context, all []*renewal) {
+// several calls f for all, for some of them at once.
+func several(all []*renewal, f func(*renewal)) {
 	var group sync.WaitGroup
 	slots := make(chan struct{}, 32)
 	for _, r := range all {
 		slots <- struct{}{}
-		group.Go(func() { s.prepare(ctx, r); <-slots })
+		group.Go(func() { f(r); <-slots })
 	}
 	group.Wait()
 }
@@ -166,7 +167,7 @@ func (s *core) move(ctx context.Context, r *renewal, has entry) error {
 	if err != nil {
 		return err // the lease ends by itself; the place may be attached to it
 	}
-	s.answered(l)
+	l.answered(s.replaced.inTerm())
 	if !answer.Succeeded {
 		kvs := answer.Responses[0].GetResponseRange().Kvs
 		switch {

@@ -23,7 +23,7 @@ type replaced struct {
 	cluster  uint64 // 0: nothing was read yet
 	revision int64  // the highest that was read, whatever the data
 	base     int64  // the highest that was read in the present data
-	term     uint64 // the last one of the leader in the present data; see isOf
+	term     uint64 // the last one of the leader in the present data; see lease
 	until    clock.Instant
 	why      string
 	behind   error // the last answer had a revision that had been before

@@ -215,7 +215,7 @@ func (w *waiting) commitPlace(ctx context.Context, p *place, t txn) (*clientv3.T
 		p.lease.tainted.Store(true)
 	}
 	if err == nil {
-		w.s.answered(p.lease)
+		p.lease.answered(w.s.replaced.inTerm())
 		return r, nil
 	}
 	w.s.inbox.forget(p.mailbox)
@@ -252,7 +252,7 @@ func (w *waiting) keep(ctx context.Context) (there bool, err error) {
 // confirm is called when a read through a majority, which began after the last keep-alive
 // was answered, has shown the place.
 func (w *waiting) confirm() {
-	w.s.answered(w.place.lease)
+	w.place.lease.answered(w.s.replaced.inTerm())
 	w.trouble = 0
 }
 
