@@ -16,7 +16,8 @@ var revokedLease = Story{
 	Summary: `A leader of etcd stands still, and another one is elected, to which the holder renews its
 lease. The old leader comes back, and before it learns that it was replaced it
 revokes the leases that are over by its own count. Versions before 3.4.31 and 3.5.13
-carry that out: the lock is free while its holder works.
+carry that out: the lock is free while its holder works. Later versions still do so if
+the process of the leader stands still for longer than its leases last.
 (The old leader is modelled: the story sends the request that it sends. A real one
 does so only if it stops and goes on at the wrong moments.)`,
 	Weak: Part{
