@@ -37,6 +37,7 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 			if err := s.settle(ctx, p, start); errors.Is(err, store.ErrNotHeld) {
 				continue // its lease is gone
 			} else if err != nil {
+				s.leave(p)
 				return store.Grant{}, s.refused(ctx, "acquire", r.Name, true, err)
 			}
 			return s.granted(revision, r.Spare), nil
@@ -68,6 +69,7 @@ func (s *core) acquireShared(ctx context.Context, r store.AcquireRequest, start 
 			if err := s.settle(ctx, p, start); errors.Is(err, store.ErrNotHeld) {
 				continue // its lease is gone
 			} else if err != nil {
+				s.leave(p)
 				return store.Grant{}, s.refused(ctx, "acquire", r.Name, true, err)
 			}
 			return g, nil
@@ -108,7 +110,7 @@ func (s *core) try(ctx context.Context, of store.Lease) (p *place, revision int6
 			l.tainted.Store(true)
 		}
 		if err == nil {
-			l.answered(s.replaced.inTerm())
+			l.answered(r.Header.RaftTerm)
 		}
 		switch {
 		case isGone(err) && !again:

@@ -29,7 +29,7 @@ func (s *core) enter(ctx context.Context, of store.Lease, spare, tries int) (p *
 			l.tainted.Store(true)
 		}
 		if err == nil {
-			l.answered(s.replaced.inTerm())
+			l.answered(r.Header.RaftTerm)
 		}
 		switch {
 		case isGone(err) && !again:

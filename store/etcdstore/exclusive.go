@@ -108,7 +108,7 @@ func (w *exclusive) take(ctx context.Context, revision int64, m *message) (g sto
 	if err := w.s.replaced.doubtful(w.s.clock.Now()); err != nil {
 		return g, false, err
 	}
-	if w.s.clock.Now().Sub(w.place.lease.since()) > w.r.TTL/2 {
+	if w.late() {
 		there, err := w.refresh(ctx)
 		if err != nil || !there {
 			return g, false, err
@@ -134,7 +134,7 @@ func (w *exclusive) look(ctx context.Context) (g store.Grant, done bool, err err
 // handed returns the revision at which the lock came to the place, or 0.
 func (w *exclusive) handed(ctx context.Context) (revision int64, err error) {
 	p := w.place
-	r, _, err := w.s.commit(ctx, txn{then: []operation{byAge(p.prefix, 1), upTo(p.prefix, p.create)}})
+	r, _, err := w.s.commit(ctx, txn{then: append([]operation{byAge(p.prefix, 1), upTo(p.prefix, p.create)}, w.logs()...)})
 	if err != nil {
 		return 0, err
 	}
@@ -150,7 +150,7 @@ func (w *exclusive) handed(ctx context.Context) (revision int64, err error) {
 	if me == 0 && first[0].Broken { // it has had the lock, and did not notice
 		return 0, w.broken()
 	}
-	w.confirm()
+	w.confirm(r.Header.RaftTerm)
 	if first[0].spec() != rule.Mutex {
 		return 0, otherKind(w.r.Lease, first[0])
 	}

@@ -57,6 +57,9 @@ func faultOf(err error) fault {
 	if errors.As(err, &unconnected) {
 		return fault{certain: !unconnected.sent, again: true, outcome: store.Unreachable}
 	}
+	if err == errNewTerm || err == errMoved {
+		return fault{again: true, outcome: store.Unsettled}
+	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return fault{again: true, outcome: store.TimedOut}
 	}

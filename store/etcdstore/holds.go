@@ -37,6 +37,16 @@ type hold struct {
 	reading chan struct{}
 }
 
+// attachedTo returns the hold of the same place when it is attached to l.
+func (h *hold) attachedTo(l *lease) *hold {
+	next, whole := h.followers()
+	is := &hold{key: h.key, create: h.create, slot: h.slot, contended: h.contended, waited: h.waited, lease: l, named: h.named, next: next, whole: whole}
+	if is.named == nil {
+		is.named = h.lease
+	}
+	return is
+}
+
 // follow sets the places behind this one.
 func (h *hold) follow(next []successor, whole bool) {
 	h.mu.Lock()

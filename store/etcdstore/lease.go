@@ -9,19 +9,22 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// A leader that stands still for longer than a lease lasts, such as in a virtual machine that is
-// paused, is replaced. When it goes on, it may have leases revoked that live: it knows nothing of
-// the keep-alives that its successor has answered. etcd 3.6.15 does so in most cases if more
+// A leader that stands still for longer than leases last, such as in a virtual machine that is
+// paused, is replaced. When it goes on, it may revoke leases that are still alive: it knows nothing
+// of the keep-alives that its successor has answered. etcd 3.6.15 does so in most cases if more
 // than 16 leases are over by its count. It asks for the first 16 before it learns that it was
 // replaced, and for the others when these requests have timed out, seven seconds later.
 //
-// It does not know the leases that were granted in the term of a successor: it learns of these and
-// of the successor at once. So a keep-alive counts only in the term of the leader in which the lease
-// was granted, and a holder moves to another lease after each change of the leader. Then no leader
-// before the one that has answered the keep-alive knows the lease.
+// The old leader does not know the leases that were granted under its successor: it learns
+// of them and of the successor at once. So a keep-alive counts only in the term, which is the time
+// of one leader, in which its lease was granted. A holder moves to a new lease after each
+// change of the leader. Then no leader before the one that has answered a keep-alive knows the
+// lease; later ones begin its time again.
 //
-// The header of an answer has the term of the last entry of the log that the member has applied. So
-// that term has begun, and an entry that is made later is of that term or of a later one.
+// The header of an answer has the term of the last entry of the log that the member has applied,
+// except that a member which was sent a snapshot of the data shows an earlier one until the next
+// entry. So an answer shows the term if its request went through the log. If a backup is
+// restored, terms begin anew, so that an earlier one may be the larger.
 
 // lease is an etcd lease. One place uses it at a time.
 type lease struct {
@@ -30,12 +33,13 @@ type lease struct {
 	// lease that another handle asked for: it is not ours to use again or to revoke.
 	seconds int64
 	lasts   time.Duration
-	// term is a term of the leader that had begun when the lease was asked for; 0: none is known.
+	// term is the last term that was known when the lease was asked for, so that it was granted in this
+	// one or in a later one; 0: none was known.
 	term uint64
 	// alive is when the grant was sent, or the last keep-alive that counts.
 	alive atomic.Int64
-	// kept is when the last keep-alive was sent that was answered for a place which does not hold its
-	// lock yet. It counts later than that, or never.
+	// kept is when the last keep-alive was sent that was answered, before the place holds its lock.
+	// It may not count.
 	kept clock.Instant
 	// tainted is set if a request that attaches a key to the lease may still be in
 	// flight. Such a lease is revoked and not used again.
@@ -44,8 +48,9 @@ type lease struct {
 
 func (l *lease) since() clock.Instant { return clock.Instant(l.alive.Load()) }
 
-// keptAlive notes a keep-alive that was sent at sent, and reports whether it counts. Since it was
-// answered, a majority has answered a request in this term, and has shown that the lease is there.
+// keptAlive notes a keep-alive that was sent at sent, and reports whether it counts. The term is
+// that of the answer to a request that was sent after the keep-alive was answered, went through
+// the log, and needs the lease to be there.
 func (l *lease) keptAlive(sent clock.Instant, term uint64) bool {
 	if !l.isOf(term) {
 		return false
@@ -66,10 +71,11 @@ func (l *lease) covers(ttl time.Duration, now clock.Instant) bool {
 // over reports whether the lease may have expired.
 func (l *lease) over(now clock.Instant) bool { return now >= l.since().Add(l.lasts) }
 
-// isOf reports whether the lease was granted in this term, or later.
-func (l *lease) isOf(term uint64) bool { return l.term >= term }
+// isOf reports whether the lease is known to have been granted in this term.
+func (l *lease) isOf(term uint64) bool { return l.term == term }
 
-// answered is called when a majority has answered a request, which was sent after the last
-// keep-alive was answered, and has shown that the lease of a place is there. The term is the last
-// that is known now.
+// answered is keptAlive for the last keep-alive of a place that does not hold its lock yet.
 func (l *lease) answered(term uint64) { l.keptAlive(l.kept, term) }
+
+// unconfirmed reports whether the last such keep-alive does not count yet.
+func (l *lease) unconfirmed() bool { return l.kept > l.since() }

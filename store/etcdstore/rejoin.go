@@ -37,7 +37,6 @@ func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, ne
 		s.pool.done(l) // if there may be a place, the lease is tainted
 		return false, err
 	}
-	l.answered(s.replaced.inTerm())
 	if !s.rejoined.Put(p.of, p, func() { s.expire(p) }) {
 		s.leave(p)
 		return false, nil

@@ -163,6 +163,7 @@ func (e *ending) run(ctx context.Context) error {
 			e.standing = e.rejoin != nil && len(next) > 0
 			if e.standing {
 				e.rejoin.create = r.Header.Revision
+				e.rejoin.lease.answered(r.Header.RaftTerm)
 				e.rejoin.unlikely = unlikelyAfter(e.hold.waited, next)
 			}
 			return nil

@@ -2,8 +2,8 @@ package etcdstore
 
 import (
 	"context"
+	"slices"
 	"sync"
-	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -66,36 +66,41 @@ func same(err error, n int) []error {
 	return all
 }
 
-// renewal is the renewal of one lease.
-type renewal struct {
-	of   store.Lease
-	hold *hold
-	err  error
-}
-
 // renew renews leases that are valid requests.
 func (s *core) renew(ctx context.Context, leases []store.Lease) []error {
+	m := mover{s}
 	all := make([]*renewal, len(leases))
-	term := s.replaced.inTerm()
-	prepare := func(r *renewal) { s.prepare(ctx, r) }
-	var unprepared []*renewal
+	var unknown []*renewal
 	for i, l := range leases {
 		all[i] = &renewal{of: l, hold: s.holds.get(l.Name, l.Owner)}
-		if h := all[i].hold; h == nil || l.TTL > h.lease.lasts || !h.lease.isOf(term) || h.suspect.Swap(false) {
-			unprepared = append(unprepared, all[i])
+		if h := all[i].hold; h == nil || h.suspect.Swap(false) {
+			unknown = append(unknown, all[i])
 		}
 	}
-	several(unprepared, prepare)
-	s.confirm(ctx, all)
-	for range 3 {
-		var again []*renewal
-		for _, r := range all {
+	s.lookUp(ctx, unknown)
+	var ready, rest []*renewal
+	for _, r := range all {
+		switch {
+		case r.err != nil:
+		case m.needs(r):
+			rest = append(rest, r)
+		default:
+			ready = append(ready, r)
+		}
+	}
+	s.confirm(ctx, ready)
+	for try := 0; try < 4; try++ {
+		for _, r := range ready {
 			if r.err == errNewTerm || r.err == errMoved {
-				again = append(again, r)
+				rest = append(rest, r)
 			}
 		}
-		several(again, prepare)
-		s.confirm(ctx, again)
+		// A part of them is renewed if there is no time for all.
+		for some := range slices.Chunk(rest, mostMoved) {
+			m.move(ctx, some)
+			s.confirm(ctx, some)
+		}
+		ready, rest = rest, nil
 	}
 	errs := make([]error, len(all))
 	for i, r := range all {
@@ -104,104 +109,34 @@ func (s *core) renew(ctx context.Context, leases []store.Lease) []error {
 	return errs
 }
 
-// several calls f for all, for some of them at once.
-func several(all []*renewal, f func(*renewal)) {
+// lookUp reads holds of which nothing is known here, or whose lease may have been broken.
+func (s *core) lookUp(ctx context.Context, all []*renewal) {
 	var group sync.WaitGroup
-	slots := make(chan struct{}, 32)
+	slots := make(chan struct{}, mostAtOnce)
 	for _, r := range all {
 		slots <- struct{}{}
-		group.Go(func() { f(r); <-slots })
+		group.Go(func() {
+			defer func() { <-slots }()
+			has, err := s.find(ctx, r.of)
+			switch {
+			case err != nil:
+				if r.err = err; err == store.ErrNotHeld && r.hold != nil {
+					s.holds.drop(r.of.Name, r.of.Owner, r.hold)
+				}
+			case r.hold == nil || r.hold.create != has.create:
+				r.hold = &hold{key: has.key, create: has.create, slot: has.slotKey(), lease: adopted(has)}
+			}
+		})
 	}
 	group.Wait()
 }
-
-// prepare reads a hold, and lets it have a lease that is long enough and of the present term.
-func (s *core) prepare(ctx context.Context, r *renewal) {
-	was := r.hold
-	has, err := s.find(ctx, r.of)
-	if err != nil {
-		if r.err = err; err == store.ErrNotHeld && was != nil {
-			s.holds.drop(r.of.Name, r.of.Owner, was)
-		}
-		return
-	}
-	r.err = nil
-	if was == nil || was.create != has.create || was.lease.id != has.lease {
-		r.hold = &hold{key: has.key, create: has.create, slot: has.slotKey(), lease: adopted(has)}
-	}
-	if r.of.TTL > r.hold.lease.lasts || !r.hold.lease.isOf(s.replaced.inTerm()) {
-		r.err = s.move(ctx, r, has)
-	}
-	if r.err == nil && r.hold != was && was != nil && was.create == r.hold.create {
-		r.hold.named = was.named
-		if r.hold.named == nil {
-			r.hold.named = was.lease
-		}
-		s.holds.put(r.of.Name, r.of.Owner, r.hold, s.clock.Now())
-	}
-}
-
-// adopted is the lease of a place that another handle made. This one cannot use it again.
-func adopted(e entry) *lease {
-	return &lease{id: e.lease, lasts: max(0, e.lasts()), term: e.Term}
-}
-
-// move attaches a place to another lease, which is no shorter than its own: the owner may still count
-// on that. Its token goes with it.
-func (s *core) move(ctx context.Context, r *renewal, has entry) error {
-	l, err := s.pool.leaseFor(ctx, max(r.of.TTL, has.lasts()-secondsMore*time.Second))
-	if err != nil {
-		return err
-	}
-	moved := has.record
-	moved.Seconds, moved.Term, moved.Token = int64(l.lasts/time.Second), l.term, has.token(s.floor)
-	t := txn{
-		ifs:  []condition{created(has.key, has.create), modified(has.key, has.mod)},
-		then: []operation{put(has.key, moved.encode(), l.id)},
-		els:  []operation{get(has.key)},
-	}
-	if has.slotKey() != "" {
-		t.then = append(t.then, s.layout.take(r.of.Name, has.slot.number, has.slot.successor, l.id))
-	}
-	answer, _, err := s.batches.commit(ctx, s.layout.lock(r.of.Name), t)
-	if err != nil {
-		return err // the lease ends by itself; the place may be attached to it
-	}
-	l.answered(s.replaced.inTerm())
-	if !answer.Succeeded {
-		kvs := answer.Responses[0].GetResponseRange().Kvs
-		switch {
-		case len(kvs) == 0 || kvs[0].CreateRevision != has.create:
-			s.pool.done(l)
-			return store.ErrNotHeld
-		case clientv3.LeaseID(kvs[0].Lease) != l.id: // else an earlier try did it
-			s.pool.done(l)
-			return errMoved
-		}
-	}
-	r.hold = &hold{key: has.key, create: has.create, slot: has.slotKey(), lease: l}
-	return nil
-}
-
-// errMoved means that the place was changed by another handle at the same time.
-var errMoved = constError("the lease was changed by another process at the same time")
-
-// errNewTerm means that the leader of the cluster has changed, so that the keep-alive does not count.
-var errNewTerm = constError("the leader of the cluster has just changed")
-
-type constError string
-
-func (e constError) Error() string { return string(e) }
-
-// mostOps is how many operations a transaction can have by default.
-const mostOps = 128
 
 // confirm keeps leases alive and then reads that their places are still there.
 func (s *core) confirm(ctx context.Context, all []*renewal) {
 	var alive []*renewal
 	var ids []clientv3.LeaseID
 	for _, r := range all {
-		if r.err == nil {
+		if r.err == nil && !r.moved {
 			alive, ids = append(alive, r), append(ids, r.hold.lease.id)
 		}
 	}
@@ -217,7 +152,7 @@ func (s *core) confirm(ctx context.Context, all []*renewal) {
 		return
 	}
 	for len(alive) > 0 {
-		n := min(len(alive), mostOps/2)
+		n := min(len(alive), mostMoved-1)
 		s.confirmSome(ctx, alive[:n], left, sent)
 		alive = alive[n:]
 	}
@@ -233,6 +168,7 @@ func (s *core) confirmSome(ctx context.Context, some []*renewal, left map[client
 			t.then = append(t.then, getStat(r.hold.slot))
 		}
 	}
+	t.then = append(t.then, logged(some[0].hold.key))
 	got, _, err := s.commit(ctx, t)
 	if got == nil {
 		for _, r := range some {
@@ -240,7 +176,7 @@ func (s *core) confirmSome(ctx context.Context, some []*renewal, left map[client
 		}
 		return
 	}
-	answers, term := got.Responses, s.replaced.inTerm()
+	answers, term := got.Responses, got.Header.RaftTerm
 	next := func() (kvs []*mvccpb.KeyValue) {
 		kvs, answers = answers[0].GetResponseRange().Kvs, answers[1:]
 		return kvs

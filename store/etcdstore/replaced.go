@@ -23,7 +23,7 @@ type replaced struct {
 	cluster  uint64 // 0: nothing was read yet
 	revision int64  // the highest that was read, whatever the data
 	base     int64  // the highest that was read in the present data
-	term     uint64 // the last one of the leader in the present data; see lease
+	term     uint64 // of the leader, in the last answer
 	until    clock.Instant
 	why      string
 	behind   error // the last answer had a revision that had been before
@@ -47,7 +47,7 @@ func (r *replaced) before() int64 {
 	return r.base
 }
 
-// inTerm returns the last known term of the leader, or 0.
+// inTerm returns the term of the leader in the last answer, or 0.
 func (r *replaced) inTerm() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -62,12 +62,12 @@ func (r *replaced) observe(h *etcdserverpb.ResponseHeader, least int64, now cloc
 	switch {
 	case r.cluster != 0 && h.ClusterId != r.cluster:
 		r.why = fmt.Sprintf("the cluster was replaced: its ID was %x and is %x", r.cluster, h.ClusterId)
-		r.until, r.base, r.term = now.Add(r.maxTTL), 0, 0
+		r.until, r.base = now.Add(r.maxTTL), 0
 	case h.Revision < least:
 		r.why = fmt.Sprintf("the data of the cluster was replaced: its revision was %d and is %d", least, h.Revision)
-		r.until, r.base, r.term = now.Add(r.maxTTL), 0, 0
+		r.until, r.base = now.Add(r.maxTTL), 0
 	}
-	r.cluster, r.base, r.term = h.ClusterId, max(r.base, h.Revision), max(r.term, h.RaftTerm)
+	r.cluster, r.base, r.term = h.ClusterId, max(r.base, h.Revision), h.RaftTerm
 	r.behind = nil
 	if r.base < r.revision {
 		r.behind = quarantined(0, fmt.Sprintf("the revision was %d and is %d, so tokens would be given out again: restore backups with \"etcdutl snapshot restore --bump-revision\", or open the store with a larger Floor under another prefix", r.revision, r.base))

@@ -89,7 +89,7 @@ func (w *shared) pushed(ctx context.Context, m push) (g store.Grant, done bool, 
 	switch {
 	case m.Entered:
 		return w.entered(ctx, entry{record: recordOf(w.place.of, w.place.lease, ""), mod: m.revision, slot: &slot{key: w.s.layout.slot(w.r.Name, m.Slot), number: m.Slot}})
-	case !m.Turn || w.stale():
+	case !m.Turn || w.late():
 		return w.look(ctx)
 	}
 	// The turn does not pass, so it can enter without a look.
@@ -111,7 +111,7 @@ func (w *shared) entered(ctx context.Context, e entry) (g store.Grant, done bool
 
 // look implements turn.
 func (w *shared) look(ctx context.Context) (g store.Grant, done bool, err error) {
-	v, err := w.s.read(ctx, w.r.Name)
+	v, err := w.s.read(ctx, w.r.Name, w.logs()...)
 	if err != nil {
 		return g, false, err
 	}
@@ -119,7 +119,7 @@ func (w *shared) look(ctx context.Context) (g store.Grant, done bool, err error)
 		if v.places[me].Broken { // it has had the lock, and did not notice
 			return g, false, w.broken()
 		}
-		w.confirm()
+		w.confirm(v.term)
 	}
 	return w.decide(ctx, v)
 }
@@ -219,15 +219,10 @@ func (w *shared) take(ctx context.Context, t txn, e entry, number int64) (g stor
 	return w.owned(s.admitted(e, w.r.Spare)), true, nil
 }
 
-// stale reports whether much of the lease is over.
-func (w *shared) stale() bool {
-	return w.s.clock.Now().Sub(w.place.lease.since()) > w.r.TTL/2
-}
-
 // fresh keeps a lease alive of which much is over. It returns false, without a place, if
 // that has expired.
 func (w *shared) fresh(ctx context.Context) (there bool, err error) {
-	if !w.stale() {
+	if !w.late() {
 		return true, nil
 	}
 	return w.refresh(ctx)

@@ -159,6 +159,10 @@ func remove(key string) operation {
 	return &etcdserverpb.RequestOp{Request: &etcdserverpb.RequestOp_RequestDeleteRange{RequestDeleteRange: r}}
 }
 
+// logged makes a transaction that only reads go through the log, next to a key that is there. It
+// deletes a key that never is, which changes nothing, not even the revision.
+func logged(key string) operation { return remove(key + "!") }
+
 func nested(t txn) operation {
 	return &etcdserverpb.RequestOp{Request: &etcdserverpb.RequestOp_RequestTxn{RequestTxn: t.request()}}
 }

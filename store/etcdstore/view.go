@@ -41,6 +41,7 @@ type view struct {
 	places   []entry // in order
 	taken    []int64 // the slots that have a key, in order
 	revision int64
+	term     uint64 // of the leader
 }
 
 // readAll reads a lock. viewOf takes the two responses.
@@ -83,13 +84,15 @@ func (s *link) view(name string, r *clientv3.TxnResponse) *view {
 	get := func(i int) *clientv3.GetResponse {
 		return (*clientv3.GetResponse)(r.Responses[i].GetResponseRange())
 	}
-	return s.layout.viewOf(name, get(n-2), get(n-1), r.Header.Revision)
+	v := s.layout.viewOf(name, get(n-2), get(n-1), r.Header.Revision)
+	v.term = r.Header.RaftTerm
+	return v
 }
 
-// read returns the lock called name. An error with a view means that the data of the
-// cluster was replaced.
-func (s *link) read(ctx context.Context, name string) (*view, error) {
-	r, _, err := s.commit(ctx, txn{then: s.layout.readAll(name)})
+// read returns the lock called name, in a transaction with other operations before that. An error
+// with a view means that the data of the cluster was replaced.
+func (s *link) read(ctx context.Context, name string, before ...operation) (*view, error) {
+	r, _, err := s.commit(ctx, txn{then: append(before, s.layout.readAll(name)...)})
 	if r == nil {
 		return nil, err
 	}

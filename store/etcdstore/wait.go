@@ -120,13 +120,19 @@ func (w *waiting) run(ctx context.Context) (store.Grant, error) {
 	}
 }
 
-// settle is core.settle for a place to which the lock has come. If that fails, the place is given
-// up. It returns how long after the start the lease begins to count.
+// settle is core.settle for a place to which the lock has come. It returns how long after the start
+// the lease begins to count. After an error it can be called again, if there is a place.
 func (w *waiting) settle(ctx context.Context) (since time.Duration, err error) {
 	p := w.place
-	if err := w.s.settle(ctx, p, w.start); err != nil {
-		w.ahead.stop()
-		w.ahead, w.place = nil, nil
+	switch err := w.s.settle(ctx, p, w.start); {
+	case errors.Is(err, store.ErrNotHeld):
+		w.lost()
+		return 0, err
+	case err != nil && p.mailbox == nil: // it cannot wait
+		w.s.leave(p)
+		w.place = nil
+		return 0, err
+	case err != nil:
 		return 0, err
 	}
 	return max(0, p.lease.since().Sub(w.start)), nil
@@ -215,7 +221,7 @@ func (w *waiting) commitPlace(ctx context.Context, p *place, t txn) (*clientv3.T
 		p.lease.tainted.Store(true)
 	}
 	if err == nil {
-		p.lease.answered(w.s.replaced.inTerm())
+		p.lease.answered(r.Header.RaftTerm)
 		return r, nil
 	}
 	w.s.inbox.forget(p.mailbox)
@@ -249,11 +255,19 @@ func (w *waiting) keep(ctx context.Context) (there bool, err error) {
 	return true, nil
 }
 
-// confirm is called when a read through a majority, which began after the last keep-alive
-// was answered, has shown the place.
-func (w *waiting) confirm() {
-	w.place.lease.answered(w.s.replaced.inTerm())
+// confirm is called when a read, which began after the last keep-alive was answered and went
+// through the log if that does not count yet, has shown the place. The term is that of its answer.
+func (w *waiting) confirm(term uint64) {
+	w.place.lease.answered(term)
 	w.trouble = 0
+}
+
+// logs has a read go through the log if that makes the last keep-alive count.
+func (w *waiting) logs() []operation {
+	if w.place.lease.unconfirmed() {
+		return []operation{logged(w.place.key)}
+	}
+	return nil
 }
 
 // refresh keeps the place alive. It returns false, without a place, if that has expired.
@@ -262,7 +276,7 @@ func (w *waiting) refresh(ctx context.Context) (there bool, err error) {
 		return false, err
 	}
 	p := w.place
-	r, _, err := w.s.commit(ctx, txn{then: []operation{get(p.key)}})
+	r, _, err := w.s.commit(ctx, txn{then: []operation{get(p.key), logged(p.key)}})
 	if err != nil {
 		return false, err
 	}
@@ -273,8 +287,15 @@ func (w *waiting) refresh(ctx context.Context) (there bool, err error) {
 	case entryOf(kvs[0]).Broken: // it has had the lock, and did not notice
 		return false, w.broken()
 	}
-	w.confirm()
+	w.confirm(r.Header.RaftTerm)
 	return true, nil
+}
+
+// late reports whether much of the lease is over, and a keep-alive can count. If none can, settle
+// gives the place another lease.
+func (w *waiting) late() bool {
+	l := w.place.lease
+	return l.isOf(w.s.replaced.inTerm()) && w.s.clock.Now().Sub(l.since()) > w.r.TTL/2
 }
 
 // lost forgets a place that has expired.

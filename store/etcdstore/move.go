@@ -1,0 +1,156 @@
+package etcdstore
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// renewal is the renewal of one lease.
+type renewal struct {
+	of   store.Lease
+	hold *hold // nil: none is known yet
+	err  error
+	// moved is set if the place was attached to a new lease, which renews it.
+	moved bool
+}
+
+// errMoved means that the place was changed by another handle at the same time.
+var errMoved = constError("the lease was changed by another process at the same time")
+
+// errNewTerm means that the keep-alive does not count, because the leader has changed.
+var errNewTerm = constError("the leader of the cluster has just changed")
+
+type constError string
+
+func (e constError) Error() string { return string(e) }
+
+// mostOps is how many operations a transaction can have by default.
+const mostOps = 128
+
+// mostMoved is how many places are read in one transaction, each with its slot.
+const mostMoved = mostOps / 2
+
+// mostAtOnce is how many places are attached to new leases at once.
+const mostAtOnce = 32
+
+// mover attaches places to new leases.
+type mover struct{ *core }
+
+// needs reports whether the place has to be attached to a new lease.
+func (s mover) needs(r *renewal) bool {
+	return r.of.TTL > r.hold.lease.lasts || !r.hold.lease.isOf(s.replaced.inTerm())
+}
+
+// move reads at most mostMoved places, and attaches those to new leases that need them.
+func (s mover) move(ctx context.Context, some []*renewal) {
+	var t txn
+	for _, r := range some {
+		t.then = append(t.then, get(r.hold.key))
+		if r.hold.slot != "" {
+			t.then = append(t.then, get(r.hold.slot))
+		}
+	}
+	got, _, err := s.commit(ctx, t)
+	if got == nil {
+		for _, r := range some {
+			r.err = err
+		}
+		return
+	}
+	answers := got.Responses
+	var group sync.WaitGroup
+	places := make(chan struct{}, mostAtOnce)
+	for _, r := range some {
+		kvs, hasSlot := answers[0].GetResponseRange().Kvs, true
+		answers = answers[1:]
+		var has entry
+		if len(kvs) > 0 {
+			has = entryOf(kvs[0])
+		}
+		if r.hold.slot != "" {
+			var is slot
+			slots := answers[0].GetResponseRange().Kvs
+			answers = answers[1:]
+			if hasSlot = len(slots) == 1 && clientv3.LeaseID(slots[0].Lease) == has.lease; hasSlot {
+				is, hasSlot = slotOf(s.layout.slots(r.of.Name), slots[0])
+				has.slot = &is
+			}
+		}
+		if has.create != r.hold.create || has.Broken || !hasSlot {
+			r.err = store.ErrNotHeld
+			s.holds.drop(r.of.Name, r.of.Owner, r.hold)
+			continue
+		}
+		if r.err = nil; has.lease != r.hold.lease.id {
+			s.attached(r, adopted(has))
+		}
+		if s.needs(r) {
+			places <- struct{}{}
+			group.Go(func() { r.err = s.attach(ctx, r, has); <-places })
+		}
+	}
+	group.Wait()
+}
+
+// attach attaches a place to a new lease, which is no shorter than its own: the owner may count
+// on that for some time. Its token goes with it.
+func (s mover) attach(ctx context.Context, r *renewal, has entry) error {
+	for again := false; ; again = true {
+		l, err := s.pool.leaseFor(ctx, max(r.of.TTL, has.lasts()-secondsMore*time.Second))
+		if err != nil {
+			return err
+		}
+		moved := has.record
+		moved.Seconds, moved.Term, moved.Token = int64(l.lasts/time.Second), l.term, has.token(s.floor)
+		t := txn{
+			ifs:  []condition{created(has.key, has.create), modified(has.key, has.mod)},
+			then: []operation{put(has.key, moved.encode(), l.id)},
+			els:  []operation{get(has.key)},
+		}
+		if has.slotKey() != "" {
+			t.then = append(t.then, s.layout.take(r.of.Name, has.slot.number, has.slot.successor, l.id))
+		}
+		got, _, err := s.batches.commit(ctx, s.layout.lock(r.of.Name), t)
+		if isGone(err) && !again {
+			s.pool.forget()
+			continue
+		}
+		if err != nil {
+			return err // the lease ends by itself; the place may be attached to it
+		}
+		l.answered(got.Header.RaftTerm)
+		if !got.Succeeded {
+			kvs := got.Responses[0].GetResponseRange().Kvs
+			switch {
+			case len(kvs) == 0 || kvs[0].CreateRevision != has.create:
+				s.pool.done(l)
+				return store.ErrNotHeld
+			case clientv3.LeaseID(kvs[0].Lease) != l.id: // else an earlier try did it
+				s.pool.done(l)
+				return errMoved
+			}
+		}
+		s.attached(r, l)
+		r.moved = true
+		return nil
+	}
+}
+
+// attached notes that the place of r is attached to l.
+func (s mover) attached(r *renewal, l *lease) {
+	was := r.hold
+	r.hold = was.attachedTo(l)
+	if s.holds.get(r.of.Name, r.of.Owner) == was {
+		s.holds.put(r.of.Name, r.of.Owner, r.hold, s.clock.Now())
+	}
+}
+
+// adopted is the lease of a place that another handle made. This one cannot use it again.
+func adopted(e entry) *lease {
+	return &lease{id: e.lease, lasts: max(0, e.lasts()), term: e.Term}
+}
