@@ -11,9 +11,9 @@
 // all leases begin again, so they only become longer. A renewal is a keep-alive, and then
 // a read through a majority that the lock still belongs to its owner.
 //
-// A leader that stands still, is replaced and goes on can have leases revoked that live, since
-// it knows no renewals of its successor. It knows no lease either that was made in the successor's
-// term. So after a change of the leader the next renewal attaches the key to a new lease.
+// But a leader that stands still, is replaced and goes on may revoke leases that are still alive:
+// it knows no renewals of its successor. It doesn't know leases either that were made after it
+// was replaced. So the next renewal after each change of the leader attaches the key to a new lease.
 //
 // If the outcome of a request is unknown, its lease is revoked. That deletes what the
 // request may have made, and the server refuses it if it comes later.

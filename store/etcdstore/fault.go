@@ -16,6 +16,16 @@ import (
 // errLimit is the end of Options.Timeout.
 var errLimit = errors.New("time limit")
 
+// errMoved means that the place was changed by another handle at the same time.
+var errMoved = constError("the lease was changed by another process at the same time")
+
+// errNewTerm means that the keep-alive does not count, because the leader has changed.
+var errNewTerm = constError("the leader of the cluster has just changed")
+
+type constError string
+
+func (e constError) Error() string { return string(e) }
+
 // fault is what an error of a request says.
 type fault struct {
 	// certain: the request had no effect, and will have none.

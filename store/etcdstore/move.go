@@ -19,19 +19,6 @@ type renewal struct {
 	moved bool
 }
 
-// errMoved means that the place was changed by another handle at the same time.
-var errMoved = constError("the lease was changed by another process at the same time")
-
-// errNewTerm means that the keep-alive does not count, because the leader has changed.
-var errNewTerm = constError("the leader of the cluster has just changed")
-
-type constError string
-
-func (e constError) Error() string { return string(e) }
-
-// mostOps is how many operations a transaction can have by default.
-const mostOps = 128
-
 // mostMoved is how many places are read in one transaction, each with its slot.
 const mostMoved = mostOps / 2
 
@@ -97,8 +84,8 @@ func (s mover) move(ctx context.Context, some []*renewal) {
 	group.Wait()
 }
 
-// attach attaches a place to a new lease, which is no shorter than its own: the owner may count
-// on that for some time. Its token goes with it.
+// attach attaches a place to a new lease. That lasts at least as long as its own, since the owner
+// may count on it for some time. The token stays.
 func (s mover) attach(ctx context.Context, r *renewal, has entry) error {
 	for again := false; ; again = true {
 		l, err := s.pool.leaseFor(ctx, max(r.of.TTL, has.lasts()-secondsMore*time.Second))

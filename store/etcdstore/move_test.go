@@ -196,7 +196,7 @@ func TestNewLeaseIsGone(t *testing.T) {
 	renewed(t, "without the lease in reserve", s, []store.Lease{held})
 }
 
-// A waiter to which the lock comes while its new lease cannot be had keeps its place.
+// A waiter to which the lock comes while the cluster grants no new lease keeps its place.
 func TestWaiterKeepsItsPlaceWithoutANewLease(t *testing.T) {
 	t.Parallel()
 	c := three(t)

@@ -31,6 +31,9 @@ func isCompacted(err error) bool { return errors.Is(rpctypes.Error(err), rpctype
 
 func isFull(err error) bool { return errors.Is(rpctypes.Error(err), rpctypes.ErrNoSpace) }
 
+// mostOps is how many operations a transaction can have by default.
+const mostOps = 128
+
 // mostRead is how many places are read at once to find the next owner.
 const mostRead = 16
 
