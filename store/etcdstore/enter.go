@@ -39,7 +39,7 @@ func (s *core) enter(ctx context.Context, of store.Lease, spare, tries int) (p *
 				return nil, g, nil, doubt, err
 			}
 			p = s.newPlace(of, l)
-			e.key, e.lease = p.key, l.id
+			e.record, e.key, e.lease = recordOf(of, l, s.inbox.holderProcess()), p.key, l.id
 			continue
 		case err != nil:
 			s.pool.revoke(l)

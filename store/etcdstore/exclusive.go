@@ -150,6 +150,7 @@ func (w *exclusive) handed(ctx context.Context) (revision int64, err error) {
 	if me == 0 && first[0].Broken { // it has had the lock, and did not notice
 		return 0, w.broken()
 	}
+	w.finds(queue[me])
 	w.confirm(r.Header.RaftTerm)
 	if first[0].spec() != rule.Mutex {
 		return 0, otherKind(w.r.Lease, first[0])

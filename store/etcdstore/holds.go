@@ -19,7 +19,7 @@ type hold struct {
 	// waited is how long the place took to get the lock.
 	waited time.Duration
 	// lease is what the key is attached to. named is the lease that the key is named
-	// after, if that is another one. Both are nil if another handle acquired the lock.
+	// after, if that is another one of this handle.
 	lease, named *lease
 	// suspect is set if a message says that the lease was broken. The next renewal then
 	// reads the place before it keeps the lease alive: that would make a broken lease last
@@ -101,6 +101,17 @@ func (hs *holds) get(name, owner string) *hold {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	return hs.all[holdKey{name, owner}]
+}
+
+// replace replaces a hold by that of the same place with another lease, unless it was dropped.
+func (hs *holds) replace(name, owner string, was, is *hold) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	if hs.all[holdKey{name, owner}] != was {
+		return
+	}
+	is.suspect.Store(was.suspect.Load())
+	hs.all[holdKey{name, owner}] = is
 }
 
 // suspect notes that the lease of an owner, whose place was created at that revision, may

@@ -16,8 +16,8 @@ import (
 // replaced, and for the others when these requests have timed out, seven seconds later.
 //
 // The old leader does not know the leases that were granted under its successor: it learns
-// of them and of the successor at once. So a keep-alive counts only in the term, which is the time
-// of one leader, in which its lease was granted. A holder moves to a new lease after each
+// of them and of the successor at once. A term is the time of one leader. So a keep-alive counts
+// only in the term in which its lease was granted, and a holder moves to a new lease after each
 // change of the leader. Then no leader before the one that has answered a keep-alive knows the
 // lease; later ones begin its time again.
 //
@@ -49,8 +49,8 @@ type lease struct {
 func (l *lease) since() clock.Instant { return clock.Instant(l.alive.Load()) }
 
 // keptAlive notes a keep-alive that was sent at sent, and reports whether it counts. The term is
-// that of the answer to a request that was sent after the keep-alive was answered, went through
-// the log, and needs the lease to be there.
+// that of the answer to a request that was sent after the keep-alive was answered and went through
+// the log. That the lease is still there shows in the key, or when a key is attached to it.
 func (l *lease) keptAlive(sent clock.Instant, term uint64) bool {
 	if !l.isOf(term) {
 		return false
@@ -71,7 +71,7 @@ func (l *lease) covers(ttl time.Duration, now clock.Instant) bool {
 // over reports whether the lease may have expired.
 func (l *lease) over(now clock.Instant) bool { return now >= l.since().Add(l.lasts) }
 
-// isOf reports whether the lease is known to have been granted in this term.
+// isOf reports whether the lease was granted in this term, as far as is known.
 func (l *lease) isOf(term uint64) bool { return l.term == term }
 
 // answered is keptAlive for the last keep-alive of a place that does not hold its lock yet.

@@ -84,8 +84,8 @@ func (s mover) move(ctx context.Context, some []*renewal) {
 	group.Wait()
 }
 
-// attach attaches a place to a new lease. That lasts at least as long as its own, since the owner
-// may count on it for some time. The token stays.
+// attach attaches a place to a new lease. That lasts at least as long as its own, so that a renewal
+// for a shorter TTL takes nothing from what the owner counts on. The token stays.
 func (s mover) attach(ctx context.Context, r *renewal, has entry) error {
 	for again := false; ; again = true {
 		l, err := s.pool.leaseFor(ctx, max(r.of.TTL, has.lasts()-secondsMore*time.Second))
@@ -108,7 +108,7 @@ func (s mover) attach(ctx context.Context, r *renewal, has entry) error {
 			continue
 		}
 		if err != nil {
-			return err // the lease ends by itself; the place may be attached to it
+			return err // the lease ends by itself, also if the place is attached to it
 		}
 		l.answered(got.Header.RaftTerm)
 		if !got.Succeeded {
@@ -123,6 +123,9 @@ func (s mover) attach(ctx context.Context, r *renewal, has entry) error {
 			}
 		}
 		s.attached(r, l)
+		if l.unconfirmed() { // it was kept alive by a leader that is not the one of its term
+			return errNewTerm
+		}
 		r.moved = true
 		return nil
 	}
@@ -132,9 +135,7 @@ func (s mover) attach(ctx context.Context, r *renewal, has entry) error {
 func (s mover) attached(r *renewal, l *lease) {
 	was := r.hold
 	r.hold = was.attachedTo(l)
-	if s.holds.get(r.of.Name, r.of.Owner) == was {
-		s.holds.put(r.of.Name, r.of.Owner, r.hold, s.clock.Now())
-	}
+	s.holds.replace(r.of.Name, r.of.Owner, was, r.hold)
 }
 
 // adopted is the lease of a place that another handle made. This one cannot use it again.

@@ -2,6 +2,7 @@ package etcdstore_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -237,4 +238,41 @@ func TestWaiterKeepsItsPlaceWithoutANewLease(t *testing.T) {
 	}
 	refuses.Store(false)
 	gets(t, "with a new lease", got)
+}
+
+// The leader changes while a holder moves to a lease in reserve, which the next leader keeps alive.
+// The holder moves once more.
+func TestTermChangesDuringAMove(t *testing.T) {
+	t.Parallel()
+	c := three(t)
+	var changes atomic.Bool
+	change := intercept(func(req *etcdserverpb.TxnRequest, invoke func() error) error {
+		if writes(req.Success, "/held/") && changes.CompareAndSwap(true, false) {
+			newLeader(t, c)
+		}
+		return invoke()
+	})
+	s := open(t, c.Endpoints(), etcdstore.Options{Timeout: patience, DialOptions: []grpc.DialOption{change.option()}})
+	held, used := request("held", time.Minute), request("used", time.Minute)
+	acquire(t, s, held)
+	newLeader(t, c)
+	acquire(t, s, request("tells the store", 30*time.Second))
+	acquire(t, s, used)
+	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: used}); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(1100 * time.Millisecond) // the lease in reserve has to be kept alive then
+	changes.Store(true)
+	renewed(t, "while the leader changes", s, []store.Lease{held})
+	if changes.Load() {
+		t.Fatal("the holder did not move")
+	}
+	r, err := native(t, c.Endpoints()).Get(t.Context(), "leasehold/held/", clientv3.WithPrefix())
+	if err != nil || len(r.Kvs) != 1 {
+		t.Fatal(r, err)
+	}
+	var is struct{ Term uint64 }
+	if err := json.Unmarshal(r.Kvs[0].Value, &is); err != nil || is.Term != r.Header.RaftTerm {
+		t.Errorf("the holder has a lease of term %d (%v), want %d", is.Term, err, r.Header.RaftTerm)
+	}
 }

@@ -68,6 +68,16 @@ func same(err error, n int) []error {
 
 // renew renews leases that are valid requests.
 func (s *core) renew(ctx context.Context, leases []store.Lease) []error {
+	all := s.renewals(ctx, leases)
+	errs := make([]error, len(all))
+	for i, r := range all {
+		errs[i] = r.err
+	}
+	return errs
+}
+
+// renewals is renew with what it has found.
+func (s *core) renewals(ctx context.Context, leases []store.Lease) []*renewal {
 	m := mover{s}
 	all := make([]*renewal, len(leases))
 	var unknown []*renewal
@@ -102,11 +112,7 @@ func (s *core) renew(ctx context.Context, leases []store.Lease) []error {
 		}
 		ready, rest = rest, nil
 	}
-	errs := make([]error, len(all))
-	for i, r := range all {
-		errs[i] = r.err
-	}
-	return errs
+	return all
 }
 
 // lookUp reads holds of which nothing is known here, or whose lease may have been broken.

@@ -119,6 +119,7 @@ func (w *shared) look(ctx context.Context) (g store.Grant, done bool, err error)
 		if v.places[me].Broken { // it has had the lock, and did not notice
 			return g, false, w.broken()
 		}
+		w.finds(v.places[me])
 		w.confirm(v.term)
 	}
 	return w.decide(ctx, v)

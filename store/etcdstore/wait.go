@@ -125,8 +125,10 @@ func (w *waiting) run(ctx context.Context) (store.Grant, error) {
 func (w *waiting) settle(ctx context.Context) (since time.Duration, err error) {
 	p := w.place
 	switch err := w.s.settle(ctx, p, w.start); {
-	case errors.Is(err, store.ErrNotHeld):
-		w.lost()
+	case errors.Is(err, store.ErrNotHeld): // its lease may be broken, and stays then
+		w.ahead.stop()
+		w.s.inbox.forget(p.mailbox)
+		w.ahead, w.place = nil, nil
 		return 0, err
 	case err != nil && p.mailbox == nil: // it cannot wait
 		w.s.leave(p)
@@ -262,6 +264,14 @@ func (w *waiting) confirm(term uint64) {
 	w.trouble = 0
 }
 
+// finds notes how the place was read. It can be attached to another lease after an error of settle, or
+// if another handle has moved it.
+func (w *waiting) finds(e entry) {
+	if e.lease != w.place.lease.id {
+		w.place.lease = adopted(e)
+	}
+}
+
 // logs has a read go through the log if that makes the last keep-alive count.
 func (w *waiting) logs() []operation {
 	if w.place.lease.unconfirmed() {
@@ -287,6 +297,7 @@ func (w *waiting) refresh(ctx context.Context) (there bool, err error) {
 	case entryOf(kvs[0]).Broken: // it has had the lock, and did not notice
 		return false, w.broken()
 	}
+	w.finds(entryOf(kvs[0]))
 	w.confirm(r.Header.RaftTerm)
 	return true, nil
 }
