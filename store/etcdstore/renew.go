@@ -99,7 +99,7 @@ func (s *core) renewals(ctx context.Context, leases []store.Lease) []*renewal {
 		}
 	}
 	s.confirm(ctx, ready)
-	for try := 0; try < 4; try++ {
+	for range 4 {
 		for _, r := range ready {
 			if r.err == errNewTerm || r.err == errMoved {
 				rest = append(rest, r)
