@@ -33,12 +33,10 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 		case err != nil:
 			return store.Grant{}, s.refused(ctx, "acquire", r.Name, doubt, err)
 		case revision != 0:
-			s.own(p)
-			if err := s.settle(ctx, p, start); errors.Is(err, store.ErrNotHeld) {
-				continue // its lease is gone
+			if gone, err := s.took(ctx, p, start); gone {
+				continue
 			} else if err != nil {
-				s.leave(p)
-				return store.Grant{}, s.refused(ctx, "acquire", r.Name, true, err)
+				return store.Grant{}, err
 			}
 			return s.granted(revision, r.Spare), nil
 		case first.spec() != rule.Mutex:
@@ -65,12 +63,10 @@ func (s *core) acquireShared(ctx context.Context, r store.AcquireRequest, start 
 		case err != nil:
 			return g, s.refused(ctx, "acquire", r.Name, doubt, err)
 		case p != nil:
-			s.own(p)
-			if err := s.settle(ctx, p, start); errors.Is(err, store.ErrNotHeld) {
-				continue // its lease is gone
+			if gone, err := s.took(ctx, p, start); gone {
+				continue
 			} else if err != nil {
-				s.leave(p)
-				return store.Grant{}, s.refused(ctx, "acquire", r.Name, true, err)
+				return store.Grant{}, err
 			}
 			return g, nil
 		}
@@ -87,6 +83,20 @@ func (s *core) acquireShared(ctx context.Context, r store.AcquireRequest, start 
 		}
 		// It was released meanwhile.
 	}
+}
+
+// took notes a place that has the lock. gone is set if its lease is gone already. After an error
+// nothing remains of the place.
+func (s *core) took(ctx context.Context, p *place, start clock.Instant) (gone bool, err error) {
+	s.own(p)
+	switch err := s.settle(ctx, p, start); {
+	case errors.Is(err, store.ErrNotHeld):
+		return true, nil
+	case err != nil:
+		s.leave(p)
+		return false, s.refused(ctx, "acquire", p.of.Name, true, err)
+	}
+	return false, nil
 }
 
 // try makes a place if nobody has the lock. revision is not 0 then. Otherwise first is

@@ -222,9 +222,7 @@ func TestWaiterKeepsItsPlaceWithoutANewLease(t *testing.T) {
 	behind.Owner = store.NewOwner()
 	later := waits(t, holds, behind)
 	newLeader(t, c)
-	for start := time.Now(); time.Since(start) < ttl*3/5; time.Sleep(ttl / 20) {
-		renewed(t, "under another leader", holds, []store.Lease{first})
-	}
+	age(t, holds, ttl, []store.Lease{first})
 	refuses.Store(true)
 	if err := holds.Release(t.Context(), store.ReleaseRequest{Lease: first}); err != nil {
 		t.Fatal(err)
@@ -261,7 +259,8 @@ func TestTermChangesDuringAMove(t *testing.T) {
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: used}); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(1100 * time.Millisecond) // the lease in reserve has to be kept alive then
+	// A lease in reserve is kept alive once it is older than the second that it lasts beyond the TTL.
+	time.Sleep(1100 * time.Millisecond)
 	changes.Store(true)
 	renewed(t, "while the leader changes", s, []store.Lease{held})
 	if changes.Load() {

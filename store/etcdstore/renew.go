@@ -87,7 +87,7 @@ func (s *core) renewals(ctx context.Context, leases []store.Lease) []*renewal {
 			unknown = append(unknown, all[i])
 		}
 	}
-	s.lookUp(ctx, unknown)
+	m.lookUp(ctx, unknown)
 	var ready, rest []*renewal
 	for _, r := range all {
 		switch {
@@ -116,7 +116,7 @@ func (s *core) renewals(ctx context.Context, leases []store.Lease) []*renewal {
 }
 
 // lookUp reads holds of which nothing is known here, or whose lease may have been broken.
-func (s *core) lookUp(ctx context.Context, all []*renewal) {
+func (s mover) lookUp(ctx context.Context, all []*renewal) {
 	var group sync.WaitGroup
 	slots := make(chan struct{}, mostAtOnce)
 	for _, r := range all {
