@@ -73,7 +73,6 @@ func (r rules) check(t tree) []string {
 		}
 		wrong = append(wrong, checkShape(f)...)
 	}
-	wrong = append(wrong, checkCircles(t)...)
 	wrong = append(wrong, r.idioms.checkStores(t)...)
 	return append(wrong, r.checkClient(t)...)
 }

@@ -1,6 +1,6 @@
 // Package layering checks the shape of the workspace. Imports point down only, pure packages
-// are pure, the dependencies of a store stay in its package, files stay small, each module
-// requires what it imports, and idioms are kept. registry_test.go lists what belongs where.
+// are pure, the dependencies of a store stay in its package, each module requires what it
+// imports, and idioms are kept. registry_test.go lists what belongs where.
 package layering
 
 import (

@@ -2,7 +2,6 @@ package layering
 
 import (
 	"fmt"
-	"go/ast"
 	"maps"
 	"slices"
 	"strings"
@@ -78,20 +77,6 @@ func (t tree) imported() map[string]map[string]bool {
 	}
 	return all
 }
-
-// product returns the files of a package, except its tests.
-func (t tree) product(pkg string) []*ast.File {
-	var files []*ast.File
-	for _, f := range t.files {
-		if f.pkg == pkg && !f.test {
-			files = append(files, f.syntax)
-		}
-	}
-	return files
-}
-
-// circle returns the largest set of files of a package that refer to each other in a circle.
-func (t tree) circle(pkg string) []string { return largestCircle(t.references(t.product(pkg))) }
 
 // An entry of the registry that nothing needs is found.
 func TestStaleEntriesAreFound(t *testing.T) {

@@ -1,7 +1,6 @@
 package layering
 
 import (
-	"bytes"
 	"errors"
 	"go/ast"
 	"go/parser"
@@ -25,7 +24,6 @@ type file struct {
 	pkg    string // directory relative to the root module, "." for its own
 	path   string // relative to the root module
 	test   bool
-	lines  int
 	syntax *ast.File
 }
 
@@ -109,7 +107,6 @@ func (t *tree) add(fsys fs.FS, rel string) error {
 		pkg:    pkg,
 		path:   rel,
 		test:   strings.HasSuffix(rel, "_test.go"),
-		lines:  bytes.Count(source, []byte("\n")),
 		syntax: syntax,
 	})
 	return nil
