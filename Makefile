@@ -82,8 +82,8 @@ ifeq ($(PKG),work)
 	@# one goroutine, take three to six times as long with the race detector, so they run
 	@# without it here; make race runs them with the detector. Go vets each package before its
 	@# tests, which takes half a minute here, and make lint does it, too.
-	$(GO) test -race -vet=off -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) -skip '$(ALONE)' $(LONG) $$($(GO) list work | grep -vE '/internal/proof/(explore|queues|resize|sim)$$')
-	$(GO) test -vet=off -timeout $(TIMEOUT) ./internal/proof/explore ./internal/proof/queues ./internal/proof/resize ./internal/proof/sim
+	$(GO) test -race -vet=off -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) -skip '$(ALONE)' $(LONG) $$($(GO) list work | grep -vE '/internal/proof/(explore|queues|sim)$$')
+	$(GO) test -vet=off -timeout $(TIMEOUT) ./internal/proof/explore ./internal/proof/queues ./internal/proof/sim
 	$(GO) test -vet=off -timeout $(TIMEOUT) -p 1 -parallel $(PARALLEL) -run '$(ALONE)' $(COMPARING)
 	cd bench && $(GO) test -race -vet=off -timeout $(TIMEOUT) ./beside
 	cd adapters && $(GO) test -race -vet=off -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) $(SMALL)

@@ -41,14 +41,8 @@ func (c *Client) Semaphore(name string, n int) *Lock {
 // uses has no number of permits: the first that asks for it says how many. Resize then
 // does nothing.
 //
-// Over several nodes all of them have to answer, or the error says which did not. Some may
-// have the new number then, and Resize has to be repeated until it works: a lease that is
-// only on nodes with different numbers cannot be renewed. Call it when the number is to
-// change, and not at each start of a program: a second call with the same numbers lets the
-// earlier one count again until that call has worked, too. Nodes keep the number for a while
-// even if nobody uses the semaphore: as long as a lease can last, and a little more.
-// Over several Redis servers neither number can be 1, and all clients have to be of a
-// version that can do this: earlier ones take the semaphore for another client's lock.
+// Over several Redis servers a semaphore keeps its number: the error matches ErrUnsupported.
+// Use a semaphore with another name for another number.
 //
 // The error matches ErrKindMismatch, and names both numbers, if another number than from
 // is in use, ErrInvalid if a number is less than 1, and ErrUnsupported if the store cannot

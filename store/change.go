@@ -33,9 +33,8 @@ type Changer interface {
 	// matches ErrKindMismatch (as *KindError) if the lock is in use as another kind than
 	// from.
 	//
-	// A store with several nodes needs the answers of all. It keeps the number for a while
-	// even if nobody uses the lock: for longer than a lease lasts. If it fails, nodes may
-	// have different numbers, and it has to be repeated until it works.
+	// A store with several nodes keeps the number: the error matches ErrUnsupported, and says to
+	// use a lock with another name.
 	Resize(ctx context.Context, name string, from, to Kind) error
 }
 

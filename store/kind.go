@@ -92,15 +92,11 @@ type KindError struct {
 	Name string
 	// Asked is the kind that was asked for, and InUse the one that is in use.
 	Asked, InUse Kind
-	// Holder holds the lock as InUse, or waits for it. It is zero if nobody does: over several
-	// nodes a semaphore that was resized keeps its number of permits for a while.
+	// Holder holds the lock as InUse, or waits for it.
 	Holder Holder
 }
 
 func (e *KindError) Error() string {
-	if e.Holder == (Holder{}) {
-		return fmt.Sprintf("lock %q stays a %v for a while after it was resized, and was asked for as a %v", e.Name, e.InUse, e.Asked)
-	}
 	return fmt.Sprintf("lock %q is in use as a %v by %s, and was asked for as a %v", e.Name, e.InUse, e.Holder, e.Asked)
 }
 

@@ -8,7 +8,7 @@ var project = rules{
 	// so packages of one layer, such as the stores, do not know each other.
 	layers: [][]string{
 		{"internal/proof/explore/cmd/explore", "internal/proof/mutants"},
-		{"internal/proof/sim", "cmd/leasehold/internal/lab/chaos", "internal/proof/explore", "internal/proof/queues", "internal/proof/resize"},
+		{"internal/proof/sim", "cmd/leasehold/internal/lab/chaos", "internal/proof/explore", "internal/proof/queues"},
 		{"cmd/leasehold"},
 		{"cmd/leasehold/internal/cli"},
 		{"cmd/leasehold/internal/runner", "cmd/leasehold/internal/lab/torture", "cmd/leasehold/internal/lab/stories", "internal/lab/load", "cmd/leasehold/internal/doctor"},
@@ -45,7 +45,7 @@ var project = rules{
 	// Test equipment: only test files, and other test equipment, import it.
 	equipment: []string{
 		"internal/proof/sim", "cmd/leasehold/internal/lab/chaos", "internal/proof/explore", "internal/proof/explore/cmd/explore", "internal/proof/mutants",
-		"internal/proof/differential", "internal/proof/queues", "internal/proof/resize",
+		"internal/proof/differential", "internal/proof/queues",
 		"store/storetest", "internal/testenv/adaptertest", "internal/testenv/contest", "internal/testenv/eventually", "internal/testenv/redistest", "internal/testenv/sameseed", "internal/testenv/simnet", "internal/testenv/simredis", "internal/testenv/sqltest", "internal/testenv/virtual", "internal/layering", "cmd/leasehold/internal/endtoend", "guard/guardtest", "store/sqlstore/sqlstoretest",
 	},
 

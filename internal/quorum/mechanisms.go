@@ -31,10 +31,4 @@ const (
 	freeOnMost = true
 	// agreeOnSlots: of a semaphore, a majority must grant the same slots.
 	agreeOnSlots = true
-	// numbersInCommon: a renewal counts only nodes that have a number of permits in common.
-	numbersInCommon = true
-	// setOnAll: a resize has worked only if all nodes have set the number.
-	setOnAll = true
-	// timely: a resize fails if its answers do not come in time.
-	timely = true
 )

@@ -111,12 +111,9 @@ const (
 	// Heal: give the node the lease, if the lock is free there. The machine does not
 	// wait for the answer.
 	Heal
-	// TakeSeat and SetNumber are the two phases of a resize; see Resize.
-	TakeSeat
-	SetNumber
 )
 
-var opNames = [...]string{"acquire", "confirm", "renew", "release", "heal", "take the seat", "set the number"}
+var opNames = [...]string{"acquire", "confirm", "renew", "release", "heal"}
 
 func (o Op) String() string { return opNames[o] }
 
@@ -139,9 +136,6 @@ type Send struct {
 	// they are only preferred. Empty: any.
 	Slots string
 	Wish  bool
-	// Number, of Heal, is the number of permits that the node gets with the lease. Zero: that
-	// of the lease.
-	Number int64
 }
 
 // Kind is what an event reports.
@@ -201,8 +195,6 @@ type Event struct {
 	HolderSince clock.Instant
 	// RetryAfter is the pause after which asking again can help.
 	RetryAfter time.Duration
-	// Numbers, of a Yes to Extend, are the numbers of permits that the node has.
-	Numbers Numbers
 	// Uncounted, of an answer to Acquire that is no grant: a grant would not count at
 	// present; see Discounted.
 	Uncounted bool

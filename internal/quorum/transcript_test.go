@@ -22,30 +22,21 @@ func TestTranscripts(t *testing.T) {
 	transcript.Check(t, func() transcript.Teller { return &teller{} })
 }
 
-// teller tells the story of one attempt, or of one resize, after the other.
-type teller struct {
-	a *Attempt
-	z *Resize
-}
+// teller tells the story of one attempt after the other.
+type teller struct{ a *Attempt }
 
 func (t *teller) Begin(line string) bool {
-	a, z := parseBegin(line), parseResize(line)
-	if a != nil || z != nil {
-		t.a, t.z = a, z
+	a := parseBegin(line)
+	if a != nil {
+		t.a = a
 	}
-	return a != nil || z != nil
+	return a != nil
 }
 
 func (t *teller) Tell(line string) (sends []string, state string, err error) {
 	ms, e, err := parseEvent(line)
 	if err != nil {
 		return nil, "", err
-	}
-	if t.z != nil {
-		for _, s := range t.z.Step(e, at(ms), nil) {
-			sends = append(sends, sendText(s))
-		}
-		return sends, resizeText(t.z), nil
 	}
 	for _, s := range t.a.Step(e, at(ms), nil) {
 		sends = append(sends, sendText(s))
@@ -118,24 +109,6 @@ var phrases = []struct {
 	}},
 	{regexp.MustCompile(`^node (\d+) pushes that the lock is free$`), func(m []string) Event {
 		return Event{Kind: PushFree, Node: number(m[1])}
-	}},
-	{regexp.MustCompile(`^node (\d+) gives the seat$`), func(m []string) Event {
-		return Event{Kind: Yes, Op: TakeSeat, Node: number(m[1])}
-	}},
-	{regexp.MustCompile(`^node (\d+) refuses the seat, another number is in use$`), func(m []string) Event {
-		return Event{Kind: No, Op: TakeSeat, Node: number(m[1])}
-	}},
-	{regexp.MustCompile(`^node (\d+) cannot be asked for the seat$`), func(m []string) Event {
-		return Event{Kind: Unsent, Op: TakeSeat, Node: number(m[1])}
-	}},
-	{regexp.MustCompile(`^node (\d+) has set the number$`), func(m []string) Event {
-		return Event{Kind: Yes, Op: SetNumber, Node: number(m[1])}
-	}},
-	{regexp.MustCompile(`^node (\d+) has given the seat to another$`), func(m []string) Event {
-		return Event{Kind: No, Op: SetNumber, Node: number(m[1])}
-	}},
-	{regexp.MustCompile(`^node (\d+) breaks the connection before it says that it has set the number$`), func(m []string) Event {
-		return Event{Kind: Unknown, Op: SetNumber, Node: number(m[1])}
 	}},
 	{regexp.MustCompile(`^time passes$`), func([]string) Event { return Event{Kind: Tick} }},
 	{regexp.MustCompile(`^the caller gives up$`), func([]string) Event { return Event{Kind: Cancel} }},

@@ -12,8 +12,6 @@ import "github.com/leasehold-dev/leasehold/internal/clock"
 // it. No other owner can have a majority while the lease is valid, so a long hold
 // survives the restart of one node after the other. A healed node counts from the next
 // renewal on, when it answers for itself.
-//
-// An extension counts only nodes that have a number of permits in common; see numbers.
 type Vote struct {
 	Config
 	op      Op
@@ -22,7 +20,6 @@ type Vote struct {
 	late    bool
 	nodes   [MaxNodes]Phase
 	free    Set // nodes where the lock is free and that were not healed yet
-	numbers numbers
 }
 
 // NewVote begins a vote whose requests leave after start. op is Extend or
@@ -39,7 +36,6 @@ func (v *Vote) Step(e Event, now clock.Instant, out []Send) []Send {
 		v.late = true
 	case Yes:
 		v.nodes[e.Node] = Held
-		v.numbers.note(e.Node, e.Numbers)
 	case No:
 		v.nodes[e.Node] = Refused
 	case Absent:
@@ -64,7 +60,7 @@ func (v *Vote) Step(e Event, now clock.Instant, out []Send) []Send {
 func (v *Vote) heal(out []Send) []Send {
 	for i := range v.Nodes {
 		if v.free.Has(i) {
-			out = append(out, Send{Node: i, Op: Heal, Number: v.numbers.common})
+			out = append(out, Send{Node: i, Op: Heal})
 		}
 	}
 	v.free = 0
@@ -78,7 +74,7 @@ func (v *Vote) decide() {
 	}
 	releasing := v.op == Release
 	freed := v.HasQuorum(yes|no) || !freeOnMost && v.Gone()
-	won, may := v.numbers.count(&v.Config, yes, hoped)
+	won, may := v.HasQuorum(yes), v.HasQuorum(yes|hoped)
 	switch {
 	case won, releasing && freed && (v.Gone() || hoped == 0):
 		v.verdict = Won
@@ -112,13 +108,6 @@ func (v *Vote) Late(node int) bool { return v.late && v.nodes[node] == Asked }
 
 // Agreed reports whether the node did what was asked.
 func (v *Vote) Agreed(node int) bool { return v.nodes[node] == Held }
-
-// Apart returns the number of permits that the node has, if it did what was asked and the
-// vote was lost although a majority did: they have no number in common.
-func (v *Vote) Apart(node int) (number int64, ok bool) {
-	apart := v.verdict == Lost && v.HasQuorum(v.nodesIn(Held)) && v.nodes[node] == Held
-	return v.numbers.of[node].Own, apart
-}
 
 // Next returns when a Tick can change something; false if none can.
 func (v *Vote) Next() (clock.Instant, bool) { return v.by, v.verdict == Open && !v.late }

@@ -114,9 +114,6 @@ func (r Record) again(i int, a Ask, now clock.Instant) (Record, Answer) {
 	if h.Broken {
 		return r, Answer{Verdict: Buried}
 	}
-	if r.tooMany() {
-		return r, r.busy(a, nil, now) // without a place, which it has no use for
-	}
 	if a.Weight > h.Weight {
 		return r, Answer{Verdict: Mismatch, Spec: r.Spec, Blocker: h.blocker(), ExpiresIn: h.Expiry.Sub(now)}
 	}
@@ -136,9 +133,6 @@ func (r Record) room() int64 {
 	room := r.Spec.Limit
 	for _, h := range r.Holds {
 		room -= h.Weight
-	}
-	if room > 0 && r.tooMany() {
-		return 0
 	}
 	return room
 }
@@ -190,16 +184,13 @@ func (r Record) busy(a Ask, ahead []Place, now clock.Instant) Answer {
 // mismatch names an owner that uses the lock as another kind.
 func (r Record) mismatch(owner string, now clock.Instant) Answer {
 	ans := blocked(r.Holds, r.Queue, now)
-	if r.KeptUntil > 0 && ans.Blocker.Owner == "" {
-		ans.ExpiresIn = r.KeptUntil.Sub(now)
-	}
 	ans.Verdict, ans.Spec = Mismatch, r.Spec
 	ans.Position = r.place(owner) + 1
 	return ans
 }
 
 // blocked returns the lease that ends first or, if no lease is in the way, the
-// place that does. Neither is if the lock only keeps its number of permits.
+// place that does.
 func blocked(holds []Hold, queue []Place, now clock.Instant) Answer {
 	if len(holds) > 0 {
 		h := slices.MinFunc(holds, func(a, b Hold) int { return cmp.Compare(a.Expiry, b.Expiry) })

@@ -43,8 +43,9 @@ func Downgrade(r Record, owner string, ttl time.Duration, floor fence.Token, now
 // their places, since they asked for a semaphore with the earlier number.
 //
 // A lock that is in use as neither from nor to is a Mismatch. One that is not in use, or
-// is of that size already, stays as it is. A store of several nodes has TakeSeat and
-// SetNumber instead.
+// is of that size already, stays as it is. Over several nodes it cannot be done: no node
+// knows how many permits are held, and one without a lease would go on with the number
+// before.
 func Resize(r Record, from, to Spec, now clock.Instant) (Record, Answer) {
 	r = Expire(r, now)
 	switch {
@@ -53,18 +54,9 @@ func Resize(r Record, from, to Spec, now clock.Instant) (Record, Answer) {
 	case r.Spec != from:
 		return r, r.mismatch("", now)
 	}
-	return r.resized(to), Answer{Verdict: Done}
-}
-
-// resized gives r another number of permits. Leases stay, and waiters lose their places,
-// since they asked for the number before.
-func (r Record) resized(to Spec) Record {
-	if r.Spec == to {
-		return r
-	}
 	if len(r.Holds) > 0 {
 		r.Was = max(r.Was, r.Spec.Limit)
 	}
 	r.Spec, r.Queue = to, nil
-	return r
+	return r, Answer{Verdict: Done}
 }

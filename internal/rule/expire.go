@@ -17,24 +17,18 @@ func Expire(r Record, now clock.Instant) Record {
 	if r.Broken != nil && now >= r.Broken.Expiry {
 		r.Broken = nil
 	}
-	if now >= r.KeptUntil {
-		r.KeptUntil = 0
-	}
-	if r.Seat != nil && now >= r.Seat.Expiry {
-		r.Seat = nil
-	}
 	return r
 }
 
 // Idle reports whether r has nothing left but the last token. A store that passes
 // Ask.Floor may then forget the record.
 func (r Record) Idle() bool {
-	return r.unused() && len(r.Tombstones) == 0 && r.Broken == nil && r.Seat == nil
+	return r.unused() && len(r.Tombstones) == 0 && r.Broken == nil
 }
 
-// unused reports whether nobody holds the lock or waits for it, and it keeps no number of
-// permits. It may then become a lock of another kind.
-func (r Record) unused() bool { return len(r.Holds) == 0 && len(r.Queue) == 0 && r.KeptUntil == 0 }
+// unused reports whether nobody holds the lock or waits for it. It may then become a lock of
+// another kind.
+func (r Record) unused() bool { return len(r.Holds) == 0 && len(r.Queue) == 0 }
 
 // hold returns the index of the owner's lease, or -1.
 func (r Record) hold(owner string) int {

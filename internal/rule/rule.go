@@ -60,10 +60,6 @@ type Record struct {
 	Token fence.Token `json:"token"`
 	// Broken is about the lease that was broken last, or nil.
 	Broken *Broken `json:"broken,omitempty"`
-	// KeptUntil is until when the lock has its Spec even if nobody uses it, and Seat is that
-	// of a resize, or nil. Only a lock at one of several nodes has them; see SetNumber.
-	KeptUntil clock.Instant `json:"kept,omitempty"`
-	Seat      *Seat         `json:"seat,omitempty"`
 }
 
 // MaxSpare is the largest number of tokens that can be reserved at once.
@@ -131,13 +127,4 @@ type Broken struct {
 	Token  fence.Token   `json:"token"`
 	Note   string        `json:"note,omitempty"`
 	Expiry clock.Instant `json:"expiry"`
-}
-
-// Seat is the right of one resize to set the number of permits at a node.
-type Seat struct {
-	Who    string        `json:"who"` // names the resize, and is never used again
-	From   Spec          `json:"from"`
-	To     Spec          `json:"to"`
-	HasSet bool          `json:"set,omitempty"` // the resize has set the number
-	Expiry clock.Instant `json:"expiry"`        // taken while now < Expiry
 }

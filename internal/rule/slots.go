@@ -124,14 +124,3 @@ func DropOthers(r Record, owner string, s Slots, now clock.Instant) Record {
 	}
 	return r
 }
-
-// tooMany reports whether a lease has a slot for which there is no permit any more. Then
-// nobody is admitted: the lease may be alone at this node, but is not in the lock.
-func (r Record) tooMany() bool {
-	for _, h := range r.Holds {
-		if h.Slots != "" && !r.Spec.Has(h.Slots, h.Weight) {
-			return true
-		}
-	}
-	return false
-}

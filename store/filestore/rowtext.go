@@ -16,7 +16,7 @@ import (
 
 // plainText returns r in JSON. ok is false if it is not of the usual form.
 func (r row) plainText() (_ string, ok bool) {
-	if r.Was != 0 || len(r.Tombstones) > 0 || r.Broken != nil || r.KeptUntil != 0 || r.Seat != nil {
+	if r.Was != 0 || len(r.Tombstones) > 0 || r.Broken != nil {
 		return "", false
 	}
 	w := &rowWriter{text: make([]byte, 0, 128+256*(len(r.Holds)+len(r.Queue)))}

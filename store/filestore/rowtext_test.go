@@ -56,8 +56,6 @@ func TestPlainText(t *testing.T) {
 		"a ticket":             {with(func(r *row) { r.Queue[0].Ticket = 1 }), false},
 		"a tombstone":          {with(func(r *row) { r.Tombstones = []rule.Tombstone{{Owner: "x", Expiry: 1}} }), false},
 		"a break":              {with(func(r *row) { r.Broken = &rule.Broken{Owner: "x"} }), false},
-		"a seat":               {with(func(r *row) { r.Seat = &rule.Seat{} }), false},
-		"kept":                 {with(func(r *row) { r.KeptUntil = 1 }), false},
 		"other permits":        {with(func(r *row) { r.Was = 1 }), false},
 		"an entry of nobody":   {with(func(r *row) { r.told("nobody", waiter{Socket: "s", Wait: "w"}) }), false},
 	} {

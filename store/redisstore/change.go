@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
@@ -22,9 +21,6 @@ type changer struct {
 	// several is the driver of a store with several servers, and otherwise nil: the lock is on
 	// one server, so one answer settles a change of it.
 	several *driver.Driver[*script.Command]
-	// seatFor returns, for several servers, for how long a resize has the seat at each; no lease
-	// lasts for longer.
-	seatFor func() time.Duration
 }
 
 // askFunc sends a command to the server that has the lock called name, and returns the answer
@@ -45,14 +41,15 @@ func (c changer) Downgrade(ctx context.Context, r store.Lease) (store.Grant, err
 }
 
 // Resize implements store.Changer. A semaphore with one permit is a mutex. While that is held,
-// it gets no more permits: the error matches store.ErrUnsupported. On several servers no number
-// of permits is or becomes one.
+// it gets no more permits: the error matches store.ErrUnsupported. So does the error of a store
+// with several servers: none of them knows how many permits are held, and one that was away
+// would go on with the number before.
 func (c changer) Resize(ctx context.Context, name string, from, to store.Kind) error {
 	if err := cmp.Or(c.check(ctx), store.CheckResize(name, from, to, c.caps())); err != nil {
 		return err
 	}
 	if c.several != nil {
-		return c.resizeAll(ctx, name, from, to)
+		return fmt.Errorf("%w: resize %q: over several Redis servers a semaphore keeps its number of permits: use a semaphore with another name for another number (on one server the number can change)", store.ErrUnsupported, name)
 	}
 	e := c.newEncoder()
 	_, err := changeHeld(ctx, c.askLock, e.Resize(name, from, to), "resize", store.Lease{Name: name, Kind: from})
@@ -60,16 +57,6 @@ func (c changer) Resize(ctx context.Context, name string, from, to store.Kind) e
 		return fmt.Errorf("%w: resize %q: it was acquired with one permit, which makes it a mutex on Redis: release it first", store.ErrUnsupported, name)
 	}
 	return err
-}
-
-// resizeAll changes the number of permits on all of several servers.
-func (c changer) resizeAll(ctx context.Context, name string, from, to store.Kind) error {
-	if from.IsMutex() || to.IsMutex() {
-		return fmt.Errorf("%w: resize %q: a semaphore with one permit is a mutex, and over several Redis servers none becomes a mutex or was one: use at least two permits, or another name", store.ErrUnsupported, name)
-	}
-	lasts := c.seatFor()
-	r := driver.Resizing{Who: store.NewOwner(), From: from, To: to, Seat: lasts, Keep: lasts + c.several.NodeTimeout(lasts)}
-	return driver.Resize(ctx, c.several, name, r)
 }
 
 // changeHeld has the server do one change to the lock of r.

@@ -89,9 +89,9 @@ func leasesIn(cfg quorum.Config, silent quorum.Set, records []*script.Record) (k
 			h.OtherTokens = otherTokens(h.Token, said.Nodes, tokens)
 		}
 		if said.Held {
-			kinds, held = append(kinds, kindAt(records, has)), append(held, h)
+			kinds, held = append(kinds, records[has.First()].Kind), append(held, h)
 		} else {
-			h.Kind = kindAt(records, has)
+			h.Kind = records[has.First()].Kind
 			undecided = append(undecided, h)
 		}
 	}
@@ -100,28 +100,6 @@ func leasesIn(cfg quorum.Config, silent quorum.Set, records []*script.Record) (k
 		kind = slices.MaxFunc(kinds, func(a, b store.Kind) int { return cmp.Compare(a.Limit, b.Limit) })
 	}
 	return kind, held, undecided
-}
-
-// kindAt returns the kind of the lock at these nodes. While it is resized, or after that has
-// failed, they may have different numbers of permits: it is the one that most of them have, or
-// the larger one.
-func kindAt(records []*script.Record, nodes quorum.Set) (kind store.Kind) {
-	most := 0
-	for i, r := range records {
-		if r == nil || !nodes.Has(i) {
-			continue
-		}
-		n := 0
-		for j, o := range records {
-			if o != nil && nodes.Has(j) && o.Kind == r.Kind {
-				n++
-			}
-		}
-		if n > most || n == most && r.Kind.Limit > kind.Limit {
-			kind, most = r.Kind, n
-		}
-	}
-	return kind
 }
 
 // holdingOf combines what those nodes have of a lease, except for its token and its end.

@@ -106,7 +106,7 @@ func newStore(url string, o *Options) (*Store, error) {
 	s.driver = driver.Driver[*script.Command]{Sets: lists.Sets, Encode: s.encode, EncodeRenewals: s.bundle, NodeTimeout: opts.TimeoutFor, Clock: opts.Clock, Wall: s.wall, Jitter: opts.Jitter(), Logger: opts.Logger, Coalesce: s.manyInFlight, Closing: s.closing}
 	s.changer = changer{check: s.usable, caps: s.Caps, newEncoder: s.encoder, askLock: askSingle(s)}
 	if len(addrs) > 1 {
-		s.changer.several, s.changer.seatFor = &s.driver, s.quarantine
+		s.changer.several = &s.driver
 	}
 	if len(addrs) > 1 && clocksWatched {
 		s.driver.Clocks = driver.NewClocks(len(addrs), opts.Quarantine(), driver.WallAhead(opts.Clock), opts.Logger)

@@ -1,7 +1,6 @@
 package redisstore_test
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
@@ -55,30 +54,6 @@ func TestSharesWithLeastPrivilege(t *testing.T) {
 		t.Errorf("inspect: %+v, %v, want two holders", st, err)
 	}
 	if _, err := s.BreakLease(t.Context(), store.BreakRequest{Name: permit.Name, Owner: permit.Owner, Token: g.Token, Now: true}); err != nil {
-		t.Error(err)
-	}
-	if err := r.excess(); err != nil {
-		t.Error(err)
-	}
-}
-
-// It is enough to resize a semaphore over several servers, too.
-func TestResizeWithLeastPrivilege(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	s, r := openAsLocker(t, servers)
-	two, three := store.Semaphore(2), store.Semaphore(3)
-	permit := shared("jobs/2", two, 2)
-	g := acquire(t, s, permit)
-	done := wait(t, t.Context(), s, servers, shared("jobs/2", two, 1)) // which loses its places
-	if err := s.Resize(t.Context(), permit.Name, two, three); err != nil {
-		t.Error(err)
-	}
-	if o := <-done; !errors.Is(o.err, store.ErrKindMismatch) {
-		t.Errorf("wait for the earlier number: %v, want %v", o.err, store.ErrKindMismatch)
-	}
-	acquire(t, s, shared("jobs/2", three, 1))
-	permit.Slots = g.Slots
-	if err := s.Renew(t.Context(), []store.Lease{permit})[0]; err != nil {
 		t.Error(err)
 	}
 	if err := r.excess(); err != nil {

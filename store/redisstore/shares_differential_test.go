@@ -64,11 +64,9 @@ const (
 	shareHeals
 	shareQueues // wants a place, even if the lock is free
 	shareGives  // gives way to another
-	shareSeats  // a resize takes the seat
-	shareSets   // it sets the number of permits
 )
 
-var shareOpNames = [...]string{"asks", "tries", "ends", "renews", "downgrades", "resizes", "breaks", "time passes", "listens or not", "confirms", "heals", "queues", "gives way", "takes the seat", "sets the number"}
+var shareOpNames = [...]string{"asks", "tries", "ends", "renews", "downgrades", "resizes", "breaks", "time passes", "listens or not", "confirms", "heals", "queues", "gives way"}
 
 // shareStep is one step. Kind and To are indexes of shareKinds.
 type shareStep struct {
@@ -108,7 +106,7 @@ var shareSteps = rapid.Custom(func(t *rapid.T) []shareStep {
 	guarded, several := flag.Draw(t, "guarded"), flag.Draw(t, "several")
 	if several {
 		often = slices.DeleteFunc(often, func(op shareOp) bool { return op == shareResizes })
-		often = append(often, shareConfirms, shareConfirms, shareHeals, shareHeals, shareQueues, shareQueues, shareGives, shareGives, shareGives, shareSeats, shareSeats, shareSets, shareSets)
+		often = append(often, shareConfirms, shareConfirms, shareHeals, shareHeals, shareQueues, shareQueues, shareGives, shareGives, shareGives)
 	}
 	one := rapid.Custom(func(t *rapid.T) shareStep {
 		s := shareStep{
@@ -147,7 +145,7 @@ func checkShares(t *testing.T, n *scripted) {
 }
 
 // seldomShares has lists of steps that chance draws too seldom.
-var seldomShares = slices.Concat(seldomResizes, [][]shareStep{{
+var seldomShares = [][]shareStep{{
 	// The place of a waiter whose process is gone is skipped.
 	{Op: shareAsks, Owner: 0, TTL: 30 * queueUnit, Heavy: 1},
 	{Op: shareAsks, Owner: 2, TTL: 30 * queueUnit},
@@ -301,7 +299,7 @@ var seldomShares = slices.Concat(seldomResizes, [][]shareStep{{
 	{Op: shareAsks, Owner: 0, TTL: 30 * queueUnit, Several: true, Slots: 0},
 	{Op: shareConfirms, Owner: 0, TTL: 30 * queueUnit, Wrong: true, Several: true, Slots: 0},
 	{Op: shareEnds, Owner: 0, TTL: 30 * queueUnit, Tombstone: true, Renewed: true, Several: true},
-}})
+}}
 
 // errUndecided ends a run in which a request of another owner notifies a waiter that barges:
 // the script leaves the room to the waiter, and the rule to the request.
@@ -373,7 +371,7 @@ func (r *shareRun) step(s shareStep) error {
 	}
 	r.several = s.Several
 	if s.Several {
-		lease.Slots = slotsFrom(s.Slots, lease, s.Op == shareHeals && s.Wrong)
+		lease.Slots = slotsFrom(s.Slots, lease)
 	}
 	switch s.Op {
 	case shareConfirms:
@@ -382,8 +380,6 @@ func (r *shareRun) step(s shareStep) error {
 		return r.heals(lease, propose)
 	case shareQueues:
 		return r.queues(lease)
-	case shareSeats, shareSets:
-		return r.resizesPart(s)
 	case shareAsks, shareTries:
 		return r.asks(s, lease, propose)
 	case shareEnds, shareGives:
@@ -584,9 +580,6 @@ func (r *shareRun) same(q driver.Question, got driver.Reply, want rule.Answer) e
 		if got.Kind != quorum.Yes || q.Op == quorum.Confirm && fence.Token(got.Token) != want.Token {
 			return fmt.Errorf("want yes")
 		}
-		if numbers := rule.NumbersOf(r.record, r.now); q.Op == quorum.Extend && r.several && got.Numbers != numbers {
-			return fmt.Errorf("want the numbers of permits %+v", numbers)
-		}
 	case rule.NotHeld:
 		if got.Kind != quorum.Absent {
 			return fmt.Errorf("want that there is no such grant")
@@ -708,9 +701,6 @@ func (r *shareRun) look() error {
 		}
 		if key == shareLock {
 			lasts = time.Duration(more[0].Num) * time.Millisecond
-			if err := r.lookAtNumber(got); err != nil {
-				return err
-			}
 		}
 	}
 	want, longest := r.wanted()
@@ -751,9 +741,6 @@ func (r *shareRun) wanted() (want map[string]string, longest time.Duration) {
 	}
 	for _, t := range rec.Tombstones {
 		want["tombstone of "+t.Owner] = r.near(t.Expiry.Sub(r.now))
-	}
-	for _, ends := range r.wantNumber(rec, want) {
-		longest = max(longest, ends.Sub(r.now))
 	}
 	if rec.Broken != nil {
 		want["broken"] = fmt.Sprint(rec.Broken.Owner, " ", rec.Broken.Token)

@@ -214,8 +214,7 @@ func TestPermitsInQuarantine(t *testing.T) {
 	}
 }
 
-// On several servers a semaphore cannot be resized to one permit, nor have more permits than can
-// be numbered. The errors say why, and what to do instead.
+// On several servers a semaphore cannot be resized, nor have more permits than can be numbered. The errors say why, and what to do instead.
 func TestSeveralServersRefuse(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	s := open(t, addrs(servers), nil)
@@ -225,8 +224,7 @@ func TestSeveralServersRefuse(t *testing.T) {
 	_, large := s.Acquire(t.Context(), store.AcquireRequest{Lease: shared("other", store.Semaphore(s.Caps().MaxPermits+1), 1)})
 	for err, why := range map[error]string{
 		large: "3 servers",
-		s.Resize(t.Context(), "stock", kind, store.Semaphore(1)): "use at least two permits",
-		s.Resize(t.Context(), "stock", store.Semaphore(1), kind): "use at least two permits",
+		s.Resize(t.Context(), "stock", kind, store.Semaphore(3)): "use a semaphore with another name",
 	} {
 		if !errors.Is(err, store.ErrUnsupported) || !strings.Contains(err.Error(), why) {
 			t.Errorf("%v, want an error that says %q", err, why)

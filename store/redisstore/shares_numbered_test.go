@@ -1,11 +1,8 @@
 package redisstore
 
 import (
-	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -29,19 +26,14 @@ func (r *shareRun) encoder() script.Encoder {
 	return e
 }
 
-// slotsFrom returns slots for a lease of a semaphore from first on, or none. If beyond is set,
-// they may be more than there are permits for.
-func slotsFrom(first int64, l store.Lease, beyond bool) string {
+// slotsFrom returns slots for a lease of a semaphore from first on, or none.
+func slotsFrom(first int64, l store.Lease) string {
 	if first < 0 || l.Kind.Shared {
 		return ""
 	}
 	var numbers []int64
 	for n := range l.Weight {
-		slot := first + n
-		if !beyond {
-			slot %= l.Kind.Limit
-		}
-		numbers = append(numbers, slot)
+		numbers = append(numbers, (first+n)%l.Kind.Limit)
 	}
 	slices.Sort(numbers)
 	return string(rule.SlotsOf(numbers...))
@@ -58,12 +50,7 @@ func (r *shareRun) numbered(k store.Kind, slots string) string {
 // isOf reports whether a lock is not in use as another kind.
 func (r *shareRun) isOf(k store.Kind) bool {
 	now := rule.Expire(r.record, r.now)
-	return len(now.Holds) == 0 && len(now.Queue) == 0 && now.KeptUntil == 0 || now.Spec == rule.Spec(k)
-}
-
-// tooMany reports whether a grant has a slot for which there is no permit any more.
-func (r *shareRun) tooMany() bool {
-	return slices.ContainsFunc(rule.Expire(r.record, r.now).Holds, func(h rule.Hold) bool { return h.Slots != "" && !r.record.Spec.Has(h.Slots, h.Weight) })
+	return len(now.Holds) == 0 && len(now.Queue) == 0 || now.Spec == rule.Spec(k)
 }
 
 // seniorInTheWay names the most senior of the holders in the way of an ask, as one of several
@@ -75,9 +62,6 @@ func (r *shareRun) seniorInTheWay(ans rule.Answer, ask rule.Ask) rule.Answer {
 	room, senior := ask.Spec.Limit, ""
 	for _, h := range r.record.Holds {
 		room -= h.Weight
-	}
-	if r.tooMany() {
-		room = 0
 	}
 	for _, h := range r.record.Holds {
 		alone := rule.Record{Spec: ask.Spec, Holds: []rule.Hold{h}}
@@ -152,13 +136,8 @@ func (r *shareRun) renewsNumbered(l store.Lease, propose uint64) error {
 	if !l.Kind.Shared && l.Slots == "" { // such a lease has its slots
 		return nil
 	}
-	as := l
-	if now := rule.Expire(r.record, r.now); !r.isOf(l.Kind) {
-		has := slices.ContainsFunc(now.Holds, func(h rule.Hold) bool { return h.Owner == l.Owner && string(h.Slots) == l.Slots && !h.Broken })
-		if l.Kind.Shared || now.Spec.Shared || !has && !now.Spec.Has(rule.Slots(l.Slots), l.Weight) { // a lease has one kind
-			return nil
-		}
-		as.Kind = store.Kind(now.Spec) // but not one number of permits
+	if !r.isOf(l.Kind) { // a lease has one kind
+		return nil
 	}
 	held := slices.IndexFunc(r.record.Holds, func(h rule.Hold) bool { return h.Owner == l.Owner })
 	reads := held >= 0 && l.SharesToken() && r.record.Spec.Shared && r.record.Holds[held].Weight > 1
@@ -177,8 +156,8 @@ func (r *shareRun) renewsNumbered(l store.Lease, propose uint64) error {
 				bare.Holds[i].Owner += " broken" // then it is in the way like that of another owner
 			}
 		}
-		_, could := rule.Admit(bare, own(as, propose), r.now)
-		could = r.seniorInTheWay(could, own(as, propose))
+		_, could := rule.Admit(bare, own(l, propose), r.now)
+		could = r.seniorInTheWay(could, own(l, propose))
 		if could.Verdict == rule.Busy {
 			ans = could
 		}
@@ -257,160 +236,6 @@ func (r *shareRun) advanceTo(to string, propose uint64) {
 	now.Queue = slices.Concat([]rule.Place{now.Queue[i]}, now.Queue[:i], now.Queue[i+1:])
 	r.record = now
 	r.advance(propose, false)
-}
-
-// seldomResizes has lists of steps with a resize that chance draws too seldom.
-var seldomResizes = [][]shareStep{{
-	// A number is set for the resize that has the seat, and kept.
-	{Op: shareSets, Kind: 1, TTL: 2 * queueUnit, Attempt: 1, Several: true},
-	{Op: shareSeats, Kind: 1, TTL: 2 * queueUnit, Attempt: 1, Several: true},
-	{Op: shareSeats, Kind: 1, TTL: 2 * queueUnit, Attempt: 2, Several: true},
-	{Op: shareSets, Kind: 1, TTL: 2 * queueUnit, Attempt: 1, Several: true},
-	{Op: shareSets, Kind: 1, TTL: 2 * queueUnit, Attempt: 2, Several: true},
-	{Op: shareTries, Owner: 1, Kind: 1, TTL: queueUnit, Several: true, Slots: -1},
-	{Op: sharePasses, TTL: 2 * queueUnit, Several: true},
-	{Op: shareSets, Kind: 1, TTL: 2 * queueUnit, Attempt: 2, Several: true},
-	{Op: shareTries, Owner: 1, Kind: 1, TTL: queueUnit, Several: true, Slots: -1},
-	{Op: shareAsks, Owner: 1, TTL: queueUnit, Several: true, Slots: -1},
-	{Op: shareEnds, Owner: 1, TTL: queueUnit, Several: true},
-	{Op: shareSeats, Kind: 1, TTL: 30 * queueUnit, Attempt: 2, Several: true},
-	{Op: sharePasses, TTL: 2 * queueUnit, Several: true},
-	{Op: shareTries, Owner: 1, Kind: 1, TTL: queueUnit, Several: true, Slots: -1},
-}, {
-	// Nothing is granted beside a slot too many, whose lease is renewed.
-	{Op: shareAsks, Owner: 0, Kind: 1, TTL: 30 * queueUnit, Several: true, Slots: 2},
-	{Op: shareAsks, Owner: 2, Kind: 1, TTL: 30 * queueUnit, Heavy: 1, Several: true, Slots: -1},
-	{Op: shareSeats, Kind: 1, TTL: queueUnit, Attempt: 1, Several: true},
-	{Op: shareSets, Kind: 1, TTL: queueUnit, Attempt: 1, Several: true},
-	{Op: shareRenews, Owner: 0, Kind: 1, TTL: 30 * queueUnit, Several: true, Slots: 2},
-	{Op: shareAsks, Owner: 1, TTL: 30 * queueUnit, Several: true, Slots: -1},
-	{Op: shareTries, Owner: 0, TTL: 40 * queueUnit, Several: true, Slots: -1},
-	{Op: sharePasses, TTL: 2 * queueUnit, Several: true},
-	{Op: shareRenews, Owner: 0, Kind: 1, TTL: 30 * queueUnit, Several: true, Slots: 2},
-	{Op: shareTries, Owner: 2, TTL: 30 * queueUnit, Several: true, Slots: -1},
-	{Op: shareEnds, Owner: 0, TTL: queueUnit, Several: true},
-}, {
-	// Nor is anything handed on.
-	{Op: shareAsks, Owner: 0, Kind: 1, TTL: 30 * queueUnit, Several: true, Slots: 2},
-	{Op: shareAsks, Owner: 1, Kind: 1, TTL: 30 * queueUnit, Several: true, Slots: 0},
-	{Op: shareSeats, Kind: 1, TTL: queueUnit, Attempt: 1, Several: true},
-	{Op: shareSets, Kind: 1, TTL: queueUnit, Attempt: 1, Several: true},
-	{Op: shareAsks, Owner: 2, TTL: 30 * queueUnit, Several: true, Slots: -1},
-	{Op: shareEnds, Owner: 1, TTL: queueUnit, Several: true},
-	{Op: shareRenews, Owner: 3, Kind: 1, TTL: 30 * queueUnit, Several: true, Slots: 0},
-	{Op: shareEnds, Owner: 0, TTL: queueUnit, Several: true},
-	{Op: shareRenews, Owner: 3, Kind: 1, TTL: 30 * queueUnit, Several: true, Slots: 1},
-}, {
-	// A lease with a slot too many is not given back.
-	{Op: shareHeals, Owner: 0, TTL: 30 * queueUnit, Wrong: true, Several: true, Slots: 2},
-	{Op: shareAsks, Owner: 1, TTL: 30 * queueUnit, Several: true, Slots: -1},
-	{Op: shareHeals, Owner: 0, TTL: 30 * queueUnit, Wrong: true, Several: true, Slots: 2},
-}, {
-	// A seat alone gives the lock no number, and lasts while a read-write lock is in use.
-	{Op: shareSeats, Kind: 1, TTL: 3 * queueUnit, Attempt: 1, Several: true},
-	{Op: shareAsks, Owner: 0, Kind: 1, TTL: 2 * queueUnit, Several: true, Slots: 0},
-	{Op: shareRenews, Owner: 0, Kind: 1, TTL: queueUnit, Several: true, Slots: 0},
-	{Op: shareEnds, Owner: 0, TTL: queueUnit, Several: true},
-	{Op: shareAsks, Owner: 0, Kind: 3, TTL: queueUnit, Several: true},
-	{Op: shareSets, Kind: 1, TTL: queueUnit, Attempt: 1, Several: true},
-	{Op: shareEnds, Owner: 0, TTL: queueUnit, Several: true},
-	{Op: shareSets, Kind: 1, TTL: queueUnit, Attempt: 1, Several: true},
-	{Op: shareTries, Owner: 0, TTL: queueUnit, Several: true, Slots: -1},
-}, {
-	// A lock that is in use by another number is not resized.
-	{Op: shareAsks, Owner: 0, Kind: 2, TTL: 30 * queueUnit, Several: true, Slots: 0},
-	{Op: shareSeats, Kind: 1, TTL: queueUnit, Attempt: 1, Several: true},
-	{Op: shareEnds, Owner: 0, TTL: queueUnit, Several: true},
-	{Op: shareSeats, Kind: 1, TTL: 3 * queueUnit, Attempt: 1, Several: true},
-	{Op: shareAsks, Owner: 0, Kind: 2, TTL: 30 * queueUnit, Several: true, Slots: 0},
-	{Op: shareSets, Kind: 1, TTL: queueUnit, Attempt: 1, Several: true},
-}}
-
-// resizesPart does one phase of a resize.
-func (r *shareRun) resizesPart(s shareStep) error {
-	from, to := shareKinds[s.Kind%3], shareKinds[s.To]
-	z := driver.Resizing{Who: []string{"", "x", "y"}[s.Attempt], From: from, To: to, Seat: s.TTL, Keep: s.TTL + queueUnit}
-	seat := rule.Seat{Who: z.Who, From: rule.Spec(from), To: rule.Spec(to)}
-	q := driver.Question{Op: quorum.TakeSeat, Lease: store.Lease{Name: shareLock, Kind: from}, Resize: z}
-	var ans rule.Answer
-	if s.Op == shareSeats {
-		r.record, ans = rule.TakeSeat(r.record, seat, z.Seat, r.now)
-	} else {
-		q.Op = quorum.SetNumber
-		line := rule.Expire(r.record, r.now).Queue
-		if r.record, ans = rule.SetNumber(r.record, seat, z.Seat, z.Keep, r.now); len(r.record.Queue) < len(line) {
-			for _, p := range line {
-				if r.heard[p.Owner] {
-					r.pushes = append(r.pushes, "free "+p.Owner)
-				}
-			}
-		}
-	}
-	e := r.encoder()
-	c := e.Encode(q, nil)
-	v, err := r.do(c)
-	if err != nil {
-		return err
-	}
-	got := script.ReplyTo(v).Answer(c.Script)
-	kind, mismatch := errors.AsType[*store.KindError](got.Report.Err)
-	ok := false
-	switch ans.Verdict {
-	case rule.Done:
-		ok = got.Kind == quorum.Yes
-	case rule.NotHeld:
-		ok = got.Kind == quorum.No && got.Report.Outcome == store.Refused
-	case rule.Mismatch:
-		ok = got.Kind == quorum.No && mismatch && rule.Spec(kind.InUse) == ans.Spec && (kind.Holder.Owner != "") == (ans.Blocker.Owner != "")
-	}
-	if !ok {
-		return fmt.Errorf("the script answers %+v\nthe rule         %+v", got, ans)
-	}
-	return r.look()
-}
-
-// lookAtNumber reads how long the server keeps the number of permits, and which resize has the
-// seat.
-func (r *shareRun) lookAtNumber(got map[string]string) error {
-	all, err := r.scripted.run(script.NewCommand("GET", shareLock))
-	if err != nil {
-		return err
-	}
-	words := strings.Fields(strings.Replace(string(all[0].Text), "  ", " - ", 1)) // without a seat a word is empty
-	if len(words) < 9 || words[0] != "2" {
-		return nil
-	}
-	kept, err1 := strconv.ParseInt(words[3], 10, 64)
-	ends, err2 := strconv.ParseInt(words[7], 10, 64)
-	if err := errors.Join(err1, err2); err != nil {
-		return err
-	}
-	at, err := r.Clock()
-	if err != nil {
-		return err
-	}
-	now := int64(at) / 1e6
-	if kept > now {
-		got["number"] = "kept for " + r.near(time.Duration(kept-now)*time.Millisecond)
-	}
-	if ends > now {
-		got["seat"] = fmt.Sprintf("%s, from %s to %s, for %s, set %s", words[4], words[5], words[6], r.near(time.Duration(ends-now)*time.Millisecond), words[8])
-	}
-	return nil
-}
-
-// wantNumber is lookAtNumber for the rule. It returns when they end.
-func (r *shareRun) wantNumber(rec rule.Record, want map[string]string) (ends []clock.Instant) {
-	if rec.KeptUntil > 0 {
-		want["number"] = "kept for " + r.near(rec.KeptUntil.Sub(r.now))
-		ends = append(ends, rec.KeptUntil)
-	}
-	if z := rec.Seat; z != nil {
-		set := map[bool]int{true: 1}[z.HasSet]
-		want["seat"] = fmt.Sprintf("%s, from %d to %d, for %s, set %d", z.Who, z.From.Limit, z.To.Limit, r.near(z.Expiry.Sub(r.now)), set)
-		ends = append(ends, z.Expiry)
-	}
-	return ends
 }
 
 // A server that now belongs to another membership does not downgrade a writer, as it renews no lease.

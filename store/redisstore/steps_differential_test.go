@@ -244,7 +244,7 @@ func ofSomeKind(q driver.Question, of map[string]store.Kind, several bool, r *ra
 	q.Next, q.IfHeld = nil, false
 	q.Lease.Weight = pick(r, []int64{1, 1, q.Lease.Kind.Limit})
 	if several {
-		q.Lease.Slots = slotsFrom(pick(r, []int64{-1, 0, 0, 1}), q.Lease, false)
+		q.Lease.Slots = slotsFrom(pick(r, []int64{-1, 0, 0, 1}), q.Lease)
 		q.Exact = q.Lease.Slots != "" && r.IntN(2) == 0
 		return q
 	}

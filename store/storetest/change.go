@@ -83,12 +83,9 @@ func checkDowngradeBroken(t *trial, s store.Breaker) {
 }
 
 // checkResize: the number of permits can change while some are held. No permit above the new
-// number is granted, and waits for the earlier number end.
+// number is granted, and waits for the earlier number end. Over several nodes it cannot change,
+// and the error says so.
 func checkResize(t *trial) {
-	if t.several() {
-		checkResizeOverSeveral(t)
-		return
-	}
 	c, name := t.first.(store.Changer), t.name()
 	three, one, two := store.Semaphore(3), store.Semaphore(1), store.Semaphore(2)
 	resize := func(from, to store.Kind) {
@@ -96,6 +93,12 @@ func checkResize(t *trial) {
 		if err := c.Resize(t.Context(), name, from, to); err != nil {
 			t.Fatalf("resize from a %v to a %v: %v", from, to, err)
 		}
+	}
+	if t.several() {
+		if err := c.Resize(t.Context(), name, three, two); !errors.Is(err, store.ErrUnsupported) {
+			t.Fatalf("resize over several nodes: got error %v, want one that matches %v", err, store.ErrUnsupported)
+		}
+		return
 	}
 	resize(three, two) // of a lock that nobody uses
 	var held []store.Lease
@@ -172,63 +175,4 @@ func checkResizedToOne(t *trial, c store.Changer) {
 	t.heldBy(held[0])
 	t.release(t.first, held[0])
 	t.free(name)
-}
-
-// checkResizeOverSeveral is checkResize over several nodes. There the lock keeps the number of
-// permits for a while even if nobody uses it, and no number of permits is one.
-func checkResizeOverSeveral(t *trial) {
-	t.Helper()
-	c, name := t.first.(store.Changer), t.name()
-	five, three, two := store.Semaphore(5), store.Semaphore(3), store.Semaphore(2)
-	resize := func(from, to store.Kind) {
-		t.Helper()
-		if err := c.Resize(t.Context(), name, from, to); err != nil {
-			t.Fatalf("resize from a %v to a %v: %v", from, to, err)
-		}
-	}
-	held := make([]store.Lease, 3) // by slot
-	for range held {
-		r := t.of(three, 1, name, t.long)
-		held[t.acquire(t.other(), r).Slot] = r
-	}
-	w := t.queue(store.WaitRequest{Lease: t.of(three, 1, name, t.long)})[0]
-	resize(three, two)
-	resize(three, two)
-	t.eventually("resize: a wait for the earlier number ends", w.over)
-	var kind *store.KindError
-	if !errors.As(w.err, &kind) || kind.InUse != two || kind.Asked != three {
-		t.Fatalf("resize: the wait for the earlier number ended with %v, want a *store.KindError that names a %v and a %v", w.err, three, two)
-	}
-	if err := c.Resize(t.Context(), name, five, three); !errors.As(err, &kind) || kind.InUse != two {
-		t.Fatalf("resize from another number than the one in use: got error %v, want a *store.KindError", err)
-	}
-	for _, r := range held {
-		if err := t.renew(t.first, r); err != nil {
-			t.Fatalf("resize: renew of a lease: %v", err)
-		}
-	}
-	t.refuse(t.first, t.of(two, 1, name, t.long))
-	t.release(t.first, held[0])
-	t.refuse(t.first, t.of(two, 1, name, t.long)) // two leases, of which one has a slot too many
-	if err := t.renew(t.first, held[2]); err != nil {
-		t.Fatalf("resize: renew of a lease with a slot too many: %v", err)
-	}
-	t.release(t.first, held[2])
-	next := t.of(two, 1, name, t.long)
-	if g := t.acquire(t.first, next); g.Slot != 0 {
-		t.Fatalf("resize: granted slot %d, want 0", g.Slot)
-	}
-	t.refuse(t.first, t.of(two, 1, name, t.long))
-	t.release(t.first, held[1])
-	t.release(t.first, next)
-	if _, err := t.first.Acquire(t.Context(), store.AcquireRequest{Lease: t.of(three, 1, name, t.long)}); !errors.As(err, &kind) || kind.InUse != two || kind.Holder != (store.Holder{}) {
-		t.Fatalf("acquire by the earlier number after the last lease: got error %v, want a *store.KindError that names a %v and no holder", err, two)
-	}
-	resize(two, five)
-	heavy := t.of(five, 5, name, t.long)
-	t.acquire(t.other(), heavy)
-	t.release(t.other(), heavy)
-	for _, k := range []store.Kind{store.ReadWrite, store.Semaphore(-1)} {
-		t.invalid("resize: to a "+k.String(), c.Resize(t.Context(), name, five, k))
-	}
 }

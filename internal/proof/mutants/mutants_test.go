@@ -117,7 +117,6 @@ var byUnitTests = map[string][]string{
 	"driver":     {"decline-unwanted", "undo-own", "discount-each"},
 	"retain":     {"retain-refused", "resend-unanswered", "new-run-ends", "skip-untold"},
 	"redisstore": {"retained-is-plain"},
-	"quorum":     {"numbers-in-common", "set-on-all", "resize-timely"},
 }
 
 // Every mechanism has a checker.

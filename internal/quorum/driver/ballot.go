@@ -170,9 +170,6 @@ func (b *ballot[P]) applyLocked(i int, e quorum.Event, now clock.Instant) {
 	}
 	for _, send := range sends { // whose outcome does not matter
 		q := Question{Op: send.Op, Lease: b.leases[i]}
-		if send.Number > 0 { // after a resize that the lease does not know of
-			q.Lease.Kind.Limit = send.Number
-		}
 		c := Call[P]{Payload: payloadOf(b.k, q), Timeout: b.votes[i].NodeTimeout, To: ignored{}}
 		if err := b.k.Nodes[send.Node].Put(c); err == nil {
 			b.k.Logger.Debug("healing a node that lost a lease", "lock", b.leases[i].Name, "node", b.k.Nodes[send.Node].Addr())
@@ -220,7 +217,7 @@ func (b *ballot[P]) Receive(node, tag int, ans Reply) {
 		b.lowest = min(b.lowest, ans.Token)
 	}
 	b.leftLocked(node, ans.Kind)
-	b.applyLocked(tag, quorum.Event{Kind: ans.Kind, Node: node, Numbers: ans.Numbers}, at)
+	b.applyLocked(tag, quorum.Event{Kind: ans.Kind, Node: node}, at)
 }
 
 // leftLocked notes how a node has answered the release of a lease that was waited for. If it is
@@ -280,11 +277,6 @@ func (b *ballot[P]) resultLocked(ctx context.Context, i int) error {
 		return nil
 	}
 	err := &store.QuorumError{Op: b.op.String(), Name: r.Name, Need: quorum.Majority(len(b.k.Nodes)), Nodes: describe(b.k.Nodes, b.reportsOf(i), v)}
-	for n := range err.Nodes {
-		if permits, apart := v.Apart(n); apart {
-			err.Nodes[n].Outcome, err.Nodes[n].Err = store.Refused, fmt.Errorf("it has %d permits, and other nodes have another number: a resize has not reached all of them, and has to be repeated", permits)
-		}
-	}
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w (%w)", ctx.Err(), err)
 	}

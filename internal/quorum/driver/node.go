@@ -63,8 +63,6 @@ type Question struct {
 	// otherwise leaves it free. It is handed to no other waiter.
 	GivesWay bool
 	To       string
-	// Resize is that of a TakeSeat or SetNumber, which have no Lease but its name.
-	Resize Resizing
 	// Next, of a Release, is asked right after it, atomically with it or not.
 	Next *Question
 }
@@ -136,8 +134,6 @@ type Reply struct {
 	// is set. Otherwise it is as many as were requested.
 	Reserved uint64
 	Counted  bool
-	// Numbers are the numbers of permits of the node, after a yes to Extend.
-	Numbers quorum.Numbers
 	// Slot and Slots are those of the grant, after a yes to Acquire; see store.Grant.
 	Slot  int64
 	Slots string

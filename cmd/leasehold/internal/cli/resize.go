@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -31,12 +30,7 @@ With --json it prints one object with name, permits (the new number), was (the n
 before; absent if nobody used the semaphore) and changed (whether this call changed
 it). Fields may be added; none is renamed or removed.
 
-Over several Redis servers all of them have to answer, and the number is at least 2
-before and afterwards. If one does not answer, some may have the new number: repeat the
-command until it works, since leases that only reach servers with different numbers
-cannot be renewed. The number stays for a while even if nobody uses the semaphore, as
-long as a lease can last (max_ttl, 1m by default) and a little more. All programs that
-use the semaphore have to be of a version that can do this.
+Over several Redis servers a semaphore keeps its number: use one with another name.
 
 Exit codes: 0 if NAME has N permits now, or nobody uses it; 125 if leasehold itself
 failed, for example because NAME is a lock of another kind, or because the store keeps
@@ -80,7 +74,6 @@ type resizedJSON struct {
 	Permits int   `json:"permits"`
 	Was     int64 `json:"was,omitempty"`
 	Changed bool  `json:"changed"`
-	keeps   bool  // the semaphore has the number for a while although nobody uses it
 }
 
 // resize changes the number of permits from the one that is in use. The store refuses if
@@ -100,26 +93,12 @@ func resize(p *program, ctx context.Context, st store.Store, name string, permit
 	if s.Kind.Shared || r.Changed && isOne(s.Kind, held) {
 		return r, fmt.Errorf("lock %q is in use as a %v by %s: only a semaphore has permits", name, s.Kind, s.Holder)
 	}
-	err = client(p, st).Resize(ctx, name, int(from), permits)
-	if st.Caps().Nodes == 1 {
-		return r, err
-	}
-	r.keeps = true
-	// An earlier resize may have left nodes with other numbers, or a number that nobody uses.
-	if is, ok := errors.AsType[*store.KindError](err); ok && !is.InUse.Shared && !is.InUse.IsMutex() && is.InUse.Limit != from {
-		if !s.Free() {
-			r.Was, r.Changed = is.InUse.Limit, true
-		}
-		err = client(p, st).Resize(ctx, name, int(is.InUse.Limit), permits)
-	}
-	return r, err
+	return r, client(p, st).Resize(ctx, name, int(from), permits)
 }
 
 // tell says what was done.
 func (r resizedJSON) tell(p *program) {
 	switch {
-	case r.Was == 0 && r.keeps:
-		p.voice.note("nobody uses semaphore %q: it keeps %d permits for as long as a lease can last; after that, the next request sets the number", r.Name, r.Permits)
 	case r.Was == 0:
 		p.voice.note("nobody uses lock %q: the next request for it sets the number of permits", r.Name)
 	case !r.Changed:

@@ -64,8 +64,6 @@
 //
 // One family of steps is for all of these kinds: admit, renewHold, endHold, confirmHold and, for
 // what is rare, change. Each is a function that does what the function of internal/rule does: Admit,
-// Renew, Release, ConfirmToken, and Downgrade, Resize or BreakLease. On one of several servers
-// a resize is two calls of the script seat, TakeSeat and SetNumber, and gives the record a longer
-// form, which clients of earlier versions refuse to read. They have a list script of their own,
+// Renew, Release, ConfirmToken, and Downgrade, Resize or BreakLease. They have a list script of their own,
 // shareSteps, so that lists of mutexes' steps stay as short as they were.
 package script

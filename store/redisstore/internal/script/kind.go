@@ -78,17 +78,6 @@ func (e *Encoder) encodeKind(c *Command, q driver.Question, r store.Lease, guard
 		c.Bytes = gate(b)
 		c.setPlace(flagAt, placeEnd)
 		c.Repeats = q.Again
-	case quorum.TakeSeat, quorum.SetNumber:
-		what := "seat"
-		if q.Op == quorum.SetNumber {
-			what = "set"
-		}
-		z := q.Resize
-		b := resp.AppendWord(e.appendMark(c, begin(Seat, Seat), true), what)
-		b = resp.AppendWord(resp.AppendWord(resp.AppendWord(b, z.Who), resizable(z.From)), resizable(z.To))
-		b = resp.AppendMillis(resp.AppendMillis(b, z.Seat), z.Keep)
-		c.gateAt = len(b)
-		c.Bytes = appendGate(b, e.Fingerprint)
 	case quorum.Extend:
 		b := e.appendMark(c, counter(begin(RenewHold, RenewHoldGuarded)), guarded)
 		b = resp.AppendMillis(resp.AppendWord(b, r.Owner), r.TTL)
@@ -197,11 +186,7 @@ func (e *Encoder) appendBreak(b []byte, r store.BreakRequest, token fence.Token)
 // inUseAs is the outcome of a node where the lock is in use as another kind, or by the same
 // owner with a smaller weight.
 func inUseAs(kind, value string) store.NodeOutcome {
-	var h store.Holder // nobody, if the lock only keeps the number of permits after a resize
-	if value != "" || kind == "" {
-		h = DecodeValue(value)
-	}
-	return inUseBy(kind, h)
+	return inUseBy(kind, DecodeValue(value))
 }
 
 // inUseBy is inUseAs with the holder.

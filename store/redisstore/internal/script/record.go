@@ -15,7 +15,6 @@ import (
 type Record struct {
 	Kind    store.Kind
 	Holders []Held // without those that have ended
-	kept    bool   // it may have no holders because it was resized and keeps its number of permits
 }
 
 // Held is one grant in a Record.
@@ -37,10 +36,6 @@ func (r *Record) Of(owner string) *Held {
 	return &r.Holders[i]
 }
 
-// resizedRecord is the first word of the record of a semaphore that was resized on one of several
-// servers.
-const resizedRecord = "2"
-
 // recordOf reads the value of a lock's key and its PTTL. It returns nil if that is no record.
 func recordOf(value, pttl resp.Value) *Record {
 	return decodeRecord(string(value.Text), pttl.Num)
@@ -53,10 +48,7 @@ func decodeRecord(value string, left int64) *Record {
 	if !ok || value[0] != ' ' || kind == "" {
 		return nil
 	}
-	r := &Record{kept: kind == resizedRecord}
-	if r.kept {
-		kind, rest, _ = strings.Cut(rest, " ")
-	}
+	r := &Record{}
 	if r.Kind, ok = parseKind(kind); !ok {
 		return nil
 	}
@@ -64,20 +56,6 @@ func decodeRecord(value string, left int64) *Record {
 	last, err := strconv.ParseInt(queueEnds, 10, 64)
 	if err != nil {
 		return nil
-	}
-	if r.kept {
-		words := strings.SplitN(rest, " ", 7) // how long it is kept, who, from, to, end of the seat, set
-		if len(words) < 6 {
-			return nil
-		}
-		for _, i := range [...]int{0, 4} {
-			ends, err := strconv.ParseInt(words[i], 10, 64)
-			if err != nil {
-				return nil
-			}
-			last = max(last, ends)
-		}
-		rest = strings.Join(words[6:], "")
 	}
 	type span struct{ begun, ends int64 }
 	var spans []span
@@ -126,9 +104,6 @@ func (r *Record) outcome(left int64) store.NodeOutcome {
 
 // blocker returns the holder whose lease ends first. Of waiters the record says nothing.
 func (r *Record) blocker() store.Holder {
-	if len(r.Holders) == 0 && r.kept {
-		return store.Holder{}
-	}
 	if len(r.Holders) == 0 {
 		return store.Holder{Owner: "(waiters)"}
 	}

@@ -145,10 +145,6 @@ func (r Reply) Answer(s *Script) driver.Reply {
 				a.Token, drew = rest[0].Number()
 				rest = rest[1:]
 			}
-			if s.renewsHold() && len(rest) == 4 {
-				a.Numbers = quorum.Numbers{Own: max(rest[2].Num, 0), Before: max(rest[3].Num, 0)}
-				rest = rest[:2]
-			}
 			if drew && (a.Token > 0 || !draws) {
 				if len(rest) >= 3 && rest[2].Kind == ':' && rest[2].Num >= 0 {
 					a.Counted, a.Reserved = true, uint64(rest[2].Num)
@@ -178,9 +174,6 @@ func (r Reply) Answer(s *Script) driver.Reply {
 				return driver.Reply{Kind: quorum.No, Report: inUseAs(string(said[1].Text), string(said[2].Text)), At: r.At}
 			}
 		case 0, 7:
-			if s == Seat {
-				return driver.Reply{Kind: quorum.No, Report: store.NodeOutcome{Outcome: store.Refused, Err: errSeatLost}, At: r.At}
-			}
 			if len(said) >= 3 && said[1].Kind == '$' && said[2].Kind == ':' {
 				a := driver.Reply{Kind: quorum.No, Report: takenBy(said[1], said[2]), At: r.At}
 				if a.Report.Outcome == store.Absent {
@@ -270,7 +263,5 @@ func takenBy(value, pttl resp.Value) store.NodeOutcome {
 	ms = min(ms, mostMillis) // another client's key can last for longer
 	return store.NodeOutcome{Outcome: store.Taken, Holder: DecodeValue(string(value.Text)), ExpiresIn: time.Duration(ms) * time.Millisecond}
 }
-
-var errSeatLost = errors.New("another resize has begun since, or this one took too long")
 
 var ErrReleasedOwner = errors.New("this owner was already released")

@@ -79,8 +79,6 @@ var (
 	Resize           = load("change", 3, 3)
 	BreakHold        = load("change", 3, 8)
 	BreakPart        = load("change", 4, 11)
-	// Seat is both phases of a resize on one of several servers.
-	Seat = load("seat", 2, 7)
 )
 
 // Steps does a list of steps; see StepList.
@@ -170,7 +168,7 @@ const (
 
 // Gated reports whether a script ends with these arguments.
 func (s *Script) Gated() bool {
-	return s == AcquireGuarded || s == ReleaseGuarded || s == ReturnGuarded || s == Heal || s == AdmitGuarded || s == EndHoldGuarded || s == DowngradeGuarded || s == BreakPart || s == Seat
+	return s == AcquireGuarded || s == ReleaseGuarded || s == ReturnGuarded || s == Heal || s == AdmitGuarded || s == EndHoldGuarded || s == DowngradeGuarded || s == BreakPart
 }
 
 // Takes reports whether a script may create a lease or a place.

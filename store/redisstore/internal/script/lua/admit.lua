@@ -22,11 +22,10 @@
 -- on one of several servers all slots, empty for a read-write lock}, or {0, value of a holder or
 -- waiter in the way (see flagged), its PTTL, 0, 0, the clock}, for an enqueued request what enqueue returns,
 -- {2} for an owner that was already released, {6, kind in use (empty: a mutex), value of a holder
--- or waiter, empty if the lock only keeps its number of permits} if the lock is in use as another
--- kind, or the owner has it with a smaller weight, or must have a slot that does not exist,
+-- or waiter} if the lock is in use as another kind, or the owner has it with a smaller weight,
 -- {7, value of the lock, its PTTL, 0, 0, the clock} if it is a mutex or no lock of this package,
 -- or the refusal.
--- uses addHold, findHold, grantReply, newRecord, pickSlots, readRecord, room, tooMany, writeRecord
+-- uses addHold, findHold, grantReply, newRecord, pickSlots, readRecord, room, writeRecord
 local function admit(key, counter, tombstone, got, kind, weight, value, ttl, proposed, spare, mode, again, slots, place, time, refusal, mark, print)
   time = time or call('TIME')
   local now = time[1] * 1000000 + time[2]
@@ -67,15 +66,9 @@ local function admit(key, counter, tombstone, got, kind, weight, value, ttl, pro
     return {6, record.kind, head or holds[1].value}
   elseif record.kind ~= kind and waits then
     return refusal -- only what is in quarantine has waiters and room
-  elseif record.kind ~= kind and record.kept then
-    return {6, record.kind, ''}
   elseif record.kind ~= kind then
-    local seat = record.seat
     record = newRecord(kind)
-    holds, record.seat, record.resized = record.holds, seat, seat ~= nil
-  end
-  if exact and string.match(slots, '%d+$') + 0 >= record.limit then
-    return {6, kind, ''} -- it was granted before the lock was resized
+    holds = record.holds
   end
   local h, i = findHold(record, owner)
   if h and h.broken == '1' then
@@ -87,14 +80,13 @@ local function admit(key, counter, tombstone, got, kind, weight, value, ttl, pro
     writeRecord(key, record, ms)
     h = nil
   end
-  local surplus = h and tooMany(record) -- then it gets no place, of which it has no use
-  if h and weight > h.weight and not surplus then
+  if h and weight > h.weight then
     return {6, kind, h.value}
   end
   local left = room(record)
   if (h or weight <= left) and refusal then
     return refusal
-  elseif h and not surplus then -- the same request again gets the same grant, which is never shortened
+  elseif h then -- the same request again gets the same grant, which is never shortened
     if attempt ~= '' and attempt ~= h.made then
       h.made = ''
     end
@@ -125,7 +117,7 @@ local function admit(key, counter, tombstone, got, kind, weight, value, ttl, pro
       head = flagged(head, 'waiting')
     end
     head, lasts = head or '', lasts or -2
-    if mode == '' or mode == 'h' or surplus then
+    if mode == '' or mode == 'h' then
       said = {0, head, lasts, 0, 0, time[1], time[2]}
     else
       -- uses enqueue

@@ -11,7 +11,7 @@ local function admitFirst(key, counter, tombstone, got, kind, weight, value, ttl
     return nil
   elseif slots ~= '' and not shared then -- on one of several servers each permit is numbered
     picked = string.match(slots, '%d.*') or weight == '1' and '0'
-    if not picked or string.match(picked, '%d+$') + 0 >= limit + 0 then
+    if not picked then
       return nil
     end
   end

@@ -26,7 +26,7 @@ local function endHold(key, tombstone, held, waits, life, always, undo, proposed
   if ours then
     table.remove(record.holds, i)
     call('DEL', key) -- first, since a server that is out of memory refuses a first write that needs some
-    if record.holds[1] or record.queueEnds > ms or record.resized then
+    if record.holds[1] or record.queueEnds > ms then
       writeRecord(key, record, ms)
     end
   end

@@ -12,8 +12,7 @@
 -- proposed: see draw
 -- refusal, time: see extend
 --
--- Returns {1, the clock (s, us), and on one of several servers the number of permits of a semaphore,
--- and the one before, or 0, while that counts as well (see setNumber)}, {0, '', -2} for an owner without a grant, or the refusal. On one
+-- Returns {1, the clock (s, us)}, {0, '', -2} for an owner without a grant, or the refusal. On one
 -- of several servers an owner that could not be granted the lock now gets {0, value of a holder
 -- in the way, its PTTL}.
 -- uses findHold, readRecord, writeRecord
@@ -36,9 +35,7 @@ local function renewHold(key, counter, text, last, owner, ttl, kind, weight, slo
       return call('GET', key) -- MGET returns no value for a key that is not a string
     elseif slots ~= '' and record then
       -- uses inTheWay, pickSlots, room
-      -- A lease does not know that its lock was resized.
-      local same = record.kind == kind or not record.shared and string.byte(kind) == 115
-      local fits = same and weight + 0 <= room(record)
+      local fits = record.kind == kind and weight + 0 <= room(record)
       local value, lasts = nil, nil
       if not fits or not pickSlots(record, weight + 0, slots) then
         value, lasts = inTheWay(record, fits, slots, ms)
@@ -63,8 +60,5 @@ local function renewHold(key, counter, text, last, owner, ttl, kind, weight, slo
     h.text = nil
     writeRecord(key, record, ms)
   end
-  if slots == '' or record.shared then
-    return {1, time[1], time[2]}
-  end
-  return {1, time[1], time[2], record.limit, record.seat and record.seat.set == '1' and record.seat.from or 0}
+  return {1, time[1], time[2]}
 end
