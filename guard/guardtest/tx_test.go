@@ -319,6 +319,11 @@ func TestSQLMemory(t *testing.T) {
 			}
 		}
 		refused(t, m.Admit(t.Context(), "r", 3), "r", 3, 4)
+		for resource, want := range map[string]fence.Token{"r": 4, "never used": 0} {
+			if highest, err := m.Highest(t.Context(), resource); highest != want || err != nil {
+				t.Errorf("the largest token of %q: %v, %v, want %v", resource, highest, err, want)
+			}
+		}
 	})
 }
 

@@ -8,30 +8,40 @@ import (
 	"github.com/leasehold-dev/leasehold/fence"
 )
 
-// With a Memory, the gate forgets unused resources. Without one, it forgets none.
+// The gate forgets unused resources if a Memory remembers their tokens, and those that
+// accepted none.
 func TestGateForgetsUnusedResources(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	for _, forget := range []bool{true, false} {
-		g := gate{forget: forget, resources: map[string]*entrance{}}
+	for _, c := range []struct {
+		memory, accept, saved bool
+		want                  int
+	}{
+		{true, true, true, 0}, {true, true, false, 3}, {true, false, false, 0},
+		{false, true, true, 3}, {false, false, false, 0},
+	} {
+		g := gate{forget: c.memory, grace: DefaultGrace, resources: map[string]*entrance{}}
 		for _, resource := range []string{"a", "b", "c"} {
-			if err := g.enter(t.Context(), resource, 5); err != nil {
+			v := &visit{resource: resource, token: 5}
+			if err := g.enter(t.Context(), v); err != nil {
 				t.Fatal(err)
 			}
-			if err := g.enter(ended, resource, 4); !errors.Is(err, fence.ErrStale) {
-				t.Errorf("token 4 after 5: %v, want %v", err, fence.ErrStale)
+			if c.accept {
+				g.accept(resource, 5, c.saved)
+				if err := g.enter(t.Context(), &visit{resource: resource, token: 4}); !errors.Is(err, fence.ErrStale) {
+					t.Errorf("token 4 after 5: %v, want %v", err, fence.ErrStale)
+				}
 			}
-			if err := g.enter(ended, resource, 6); !errors.Is(err, context.Canceled) {
+			if err := g.enter(ended, &visit{resource: resource, token: 6}); !errors.Is(err, context.Canceled) {
 				t.Errorf("token 6 beside 5: %v, want %v", err, context.Canceled)
 			}
 			if len(g.resources) == 0 {
 				t.Error("the gate has no resources while a handler is inside, want one")
 			}
-			g.leave(resource)
+			g.leave(v)
 		}
-		want := map[bool]int{true: 0, false: 3}[forget]
-		if len(g.resources) != want {
-			t.Errorf("forget=%v: %d resources are kept, want %d", forget, len(g.resources), want)
+		if len(g.resources) != c.want {
+			t.Errorf("%+v: %d resources are kept, want %d", c, len(g.resources), c.want)
 		}
 	}
 }

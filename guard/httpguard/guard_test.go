@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/fence"
@@ -95,7 +98,7 @@ func TestRequestsWithoutAToken(t *testing.T) {
 		{"PUT", nil, 428}, {"POST", nil, 428}, {"DELETE", nil, 428}, {"PATCH", nil, 428}, {"MINE", nil, 428},
 		{"PUT", []string{""}, 400}, {"PUT", []string{"0"}, 400}, {"PUT", []string{"-1"}, 400}, {"GET", []string{"x"}, 400},
 		{"PUT", []string{"7", "7"}, 400}, {"PUT", []string{"7, 8"}, 400}, {"PUT", []string{"9007199254740992"}, 400},
-		{"PUT", []string{"7"}, 404}, {"GET", []string{"6"}, 409}, {"PUT", []string{"007"}, 404},
+		{"PUT", []string{"7"}, 404}, {"GET", []string{"6"}, 404}, {"PUT", []string{"007"}, 404},
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), c.method, url, nil)
 		if err != nil {
@@ -113,78 +116,65 @@ func TestRequestsWithoutAToken(t *testing.T) {
 	}
 }
 
-// A larger token waits for the handler of a smaller one. While it waits, smaller
-// tokens are refused. Handlers with the same token run together.
+// A larger token waits for the handlers of a smaller one. Handlers with the same token
+// run together, unless a larger one waits.
 func TestHandlersOfDifferentTokensDoNotOverlap(t *testing.T) {
-	arrived, goOn := make(chan fence.Token, 3), make(chan struct{})
-	var mu sync.Mutex
-	inside, done := map[fence.Token]int{}, map[fence.Token]int{}
-	h := httpguard.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		token, _ := httpguard.TokenFrom(r.Context())
-		mu.Lock()
-		inside[token]++
-		if len(inside) > 1 {
-			t.Errorf("handlers of different tokens at once: %v", inside)
-		}
-		mu.Unlock()
-		if r.Method == "POST" {
-			arrived <- token
-			<-goOn
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		done[token]++
-		if inside[token]--; inside[token] == 0 {
-			delete(inside, token)
-		}
-	}), byPath, nil)
-	var requests sync.WaitGroup
-	defer requests.Wait()
-	leave := sync.OnceFunc(func() { close(goOn) })
-	defer leave() // also if the test fails before
-	request := func(method string, token fence.Token) int {
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		defer cancel()
-		r := httptest.NewRequestWithContext(ctx, method, "/", nil)
-		r.Header.Set(httpguard.Header, token.String())
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, r)
-		return w.Code
-	}
-	stay := func(token fence.Token) {
-		requests.Go(func() {
-			if code := request("POST", token); code != 200 {
-				t.Errorf("token %v: %d, want 200", token, code)
+	synctest.Test(t, func(t *testing.T) {
+		goOn := make(chan struct{})
+		var mu sync.Mutex
+		var began []fence.Token
+		running := map[fence.Token]int{}
+		h := httpguard.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			token, _ := httpguard.TokenFrom(r.Context())
+			mu.Lock()
+			began = append(began, token)
+			running[token]++
+			if len(running) > 1 {
+				t.Errorf("handlers of different tokens at once: %v", running)
 			}
-		})
-	}
-	stay(1)
-	stay(1) // the same holder may send two requests at once
-	for range 2 {
-		if token := <-arrived; token != 1 {
-			t.Fatalf("token %v was admitted first, want 1", token)
+			mu.Unlock()
+			<-goOn
+			mu.Lock()
+			defer mu.Unlock()
+			if running[token]--; running[token] == 0 {
+				delete(running, token)
+			}
+		}), byPath, nil)
+		codes := map[string]int{}
+		send := func(name, token string) {
+			go func() {
+				code := request(h, t.Context(), "PUT", token).Code
+				mu.Lock()
+				defer mu.Unlock()
+				codes[name] = code
+			}()
+			synctest.Wait()
 		}
-	}
-	stay(2)
-	// Until 2 waits, 1 is accepted.
-	for deadline := time.Now().Add(patience); request("PUT", 1) != 409; {
-		if time.Now().After(deadline) {
-			t.Fatalf("token 1 was not refused within %v while 2 waits, want 409", patience)
+		send("the first", "1")
+		send("beside it", "1")
+		send("the next holder", "2")
+		send("too late", "1")
+		if want := []fence.Token{1, 1}; !slices.Equal(began, want) {
+			t.Errorf("handlers that run: %v, want %v", began, want)
 		}
-	}
-	select {
-	case token := <-arrived:
-		t.Errorf("token %v was admitted beside 1, want it to wait", token)
-	default:
-	}
-	leave()
-	if token := <-arrived; token != 2 {
-		t.Errorf("token %v was admitted second, want 2", token)
-	}
-	requests.Wait()
-	if done[1] < 2 || done[2] != 1 {
-		t.Errorf("handlers that have ended, by token: %v, want 2 at least of 1 and one of 2", done)
-	}
+		close(goOn)
+		synctest.Wait()
+		if want := []fence.Token{1, 1, 2}; !slices.Equal(began, want) {
+			t.Errorf("handlers that ran: %v, want %v", began, want)
+		}
+		if want := map[string]int{"the first": 200, "beside it": 200, "the next holder": 200, "too late": 409}; !maps.Equal(codes, want) {
+			t.Errorf("answers: %v, want %v", codes, want)
+		}
+	})
+}
+
+// request passes a request with a token to h.
+func request(h http.Handler, ctx context.Context, method, token string) *httptest.ResponseRecorder {
+	r := httptest.NewRequestWithContext(ctx, method, "/", nil)
+	r.Header.Set(httpguard.Header, token)
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
 }
 
 func TestWaitingEndsWithTheRequest(t *testing.T) {
@@ -193,19 +183,12 @@ func TestWaitingEndsWithTheRequest(t *testing.T) {
 		close(arrived)
 		<-goOn
 	}), byPath, &httpguard.Options{Logger: slog.New(slog.DiscardHandler)})
-	request := func(ctx context.Context, token string) *httptest.ResponseRecorder {
-		r := httptest.NewRequestWithContext(ctx, "PUT", "/", nil)
-		r.Header.Set(httpguard.Header, token)
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, r)
-		return w
-	}
 	var first sync.WaitGroup
-	first.Go(func() { request(t.Context(), "1") })
+	first.Go(func() { request(h, t.Context(), "PUT", "1") })
 	<-arrived
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if w := request(ctx, "2"); w.Code != 503 {
+	if w := request(h, ctx, "PUT", "2"); w.Code != 503 {
 		t.Errorf("a canceled request: %d, want 503", w.Code)
 	}
 	close(goOn)
@@ -240,6 +223,12 @@ type memory struct {
 	mu      sync.Mutex
 	highest map[string]fence.Token
 	err     error
+}
+
+func (m *memory) Highest(_ context.Context, resource string) (fence.Token, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.highest[resource], m.err
 }
 
 func (m *memory) Admit(_ context.Context, resource string, token fence.Token) (err error) {

@@ -93,11 +93,32 @@ func (g *Guard) Run(ctx context.Context, script, resource string, token fence.To
 }
 
 // Admit checks the token and remembers it, and writes nothing else. It is for a
-// resource that is not in Redis, and implements httpguard.Memory. The errors are
+// resource that is not in Redis: with Highest, it implements httpguard.Memory. The errors are
 // those of Set.
 func (g *Guard) Admit(ctx context.Context, resource string, token fence.Token) error {
 	_, err := g.run(ctx, admitScript, resource, token, nil, nil)
 	return err
+}
+
+// Highest returns the largest token that the resource remembers, or zero if there is
+// none. The error matches ErrInvalid if nothing was sent.
+func (g *Guard) Highest(ctx context.Context, resource string) (fence.Token, error) {
+	fenceKey, err := FenceKey(resource)
+	if err != nil {
+		return 0, err
+	}
+	answer, err := g.eval(ctx, `return redis.call('GET', KEYS[1]) or '0'`, []string{fenceKey}, nil)
+	if err != nil {
+		return 0, fmt.Errorf("redisguard: %q: %w", resource, err)
+	}
+	if text(answer) == "0" {
+		return 0, nil
+	}
+	highest, err := fence.Parse(text(answer))
+	if err != nil {
+		return 0, fmt.Errorf("redisguard: %q: %s should hold a fencing token and holds something else: %w", resource, fenceKey, err)
+	}
+	return highest, nil
 }
 
 //go:embed scripts/admit.lua
@@ -160,16 +181,22 @@ func text(v any) string {
 	return s
 }
 
+const taggedSuffix = ":fence:tagged"
+
 // FenceKey returns the key that keeps the largest token of a resource. It is in
-// the same slot of a cluster: {resource}:fence, or resource:fence if the resource
-// has a hash tag. Nothing else may write it. The error matches ErrInvalid.
+// the same slot of a cluster: {resource}:fence, or resource:fence:tagged if the
+// resource has a hash tag, so no two resources share one. Nothing else may write it.
+// The error matches ErrInvalid.
 func FenceKey(resource string) (string, error) {
 	open := strings.IndexByte(resource, '{')
 	switch {
 	case resource == "":
 		return "", fmt.Errorf("%w: the key is empty", ErrInvalid)
 	case open >= 0 && strings.IndexByte(resource[open:], '}') > 1:
-		return resource + ":fence", nil
+		if strings.HasSuffix(resource, "}:fence") || strings.HasSuffix(resource, taggedSuffix) {
+			return "", fmt.Errorf("%w: %q is the name of a fence: choose another key", ErrInvalid, resource)
+		}
+		return resource + taggedSuffix, nil
 	case strings.IndexByte(resource, '}') >= 0:
 		return "", fmt.Errorf("%w: %q has a } and no hash tag, so no other key can be put beside it: choose another key", ErrInvalid, resource)
 	}

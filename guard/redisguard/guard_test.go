@@ -171,10 +171,28 @@ func TestFenceKeyIsInTheSlotOfItsResource(t *testing.T) {
 			t.Errorf("%q is in slot %s and its fence %q in %s, want the same", resource, a, key, b)
 		}
 	}
-	for _, resource := range []string{"", "a}", "{}a", "}{"} {
+	for _, resource := range []string{"", "a}", "{}a", "}{", "{a}:fence", "{a}b:fence:tagged"} {
 		if key, err := redisguard.FenceKey(resource); !errors.Is(err, redisguard.ErrInvalid) {
 			t.Errorf("%q: %q, %v, want %v", resource, key, err, redisguard.ErrInvalid)
 		}
+	}
+}
+
+// Different resources have different fences.
+func TestFencesAreNotShared(t *testing.T) {
+	_, eval := open(t)
+	g := newGuard(t, eval, nil)
+	for i, resource := range []string{"x", "{x}", "{x}:", "x:fence", "{x}x", "x:fence:tagged"} {
+		token := late - fence.Token(i)
+		if err := g.Admit(t.Context(), resource, token); err != nil {
+			t.Errorf("%q: %v, want its own fence", resource, err)
+		}
+		if highest, err := g.Highest(t.Context(), resource); highest != token || err != nil {
+			t.Errorf("%q: the largest token is %v, %v, want %v", resource, highest, err, token)
+		}
+	}
+	if highest, err := g.Highest(t.Context(), "never used"); highest != 0 || err != nil {
+		t.Errorf("a resource never used: %v, %v, want 0", highest, err)
 	}
 }
 
