@@ -82,8 +82,9 @@ type LockOptions struct {
 	// limits. It must leave some validity: more than 1 % of itself + 2 ms. Default
 	// DefaultTTL.
 	TTL time.Duration
-	// RenewEvery is the time between renewals. One may be sent 3 % early, so that
-	// many go together. Default TTL/3.
+	// RenewEvery is the time between renewals, of a millisecond at least. One may be sent
+	// 3 % early, so that many go together. Default TTL/3, or half of the time after which
+	// the holder would be notified of a loss if that is less.
 	RenewEvery time.Duration
 	// NoRenew turns renewal off: the lease ends after its TTL unless Extend is
 	// called.
@@ -161,7 +162,7 @@ type LockOptions struct {
 func Backoff(least, most time.Duration) func(try int) time.Duration {
 	return func(try int) time.Duration {
 		d := most
-		if shift := max(try-1, 0); shift < 30 && least<<shift < most {
+		if shift := max(try-1, 0); shift < 63 && least <= most>>shift {
 			d = least << shift
 		}
 		return d/2 + rand.N(d/2+1)
@@ -200,6 +201,9 @@ func set[T comparable](field *T, v T) {
 	}
 }
 
+// leastRenewEvery is the least LockOptions.RenewEvery.
+const leastRenewEvery = time.Millisecond
+
 // life fills in the defaults and says what is wrong, before anything is sent.
 func (o LockOptions) life() (leasefsm.Config, error) {
 	for _, d := range []struct {
@@ -224,12 +228,14 @@ func (o LockOptions) life() (leasefsm.Config, error) {
 	if valid <= 0 {
 		return c, invalid("TTL %v leaves no validity after the drift allowance of %v: ask for at least 3ms", c.TTL, validity.Drift(c.TTL))
 	}
-	c.Renew = orElse(c.Renew, validity.RenewAfter(c.TTL))
 	c.Notice = orElse(c.Notice, min(c.TTL/20, valid/2))
+	c.Renew = orElse(c.Renew, min(validity.RenewAfter(c.TTL), (valid-c.Notice)/2))
 	if o.NoRenew || !renewing {
 		c.Renew = 0
 	}
 	switch {
+	case o.RenewEvery > 0 && o.RenewEvery < leastRenewEvery:
+		return c, invalid("RenewEvery is %v: the minimum is %v (a number without a unit counts nanoseconds)", o.RenewEvery, leastRenewEvery)
 	case c.Notice >= valid:
 		return c, invalid("Notice %v does not fit into the validity of %v that a TTL of %v gives", c.Notice, valid, c.TTL)
 	case c.Renew >= valid-c.Notice:

@@ -3,6 +3,7 @@ package leasehold_test
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -325,6 +326,7 @@ func TestBadInputIsRefusedBeforeAnythingIsSent(t *testing.T) {
 			"min over max hold":    b.c.Mutex("a").With(leasehold.LockOptions{MinHold: 2 * s, MaxHold: s, TTL: s}),
 			"min hold past notice": b.c.Mutex("a").With(leasehold.LockOptions{MinHold: 9 * s, NoRenew: true, TTL: 10 * s, Notice: 2 * s}),
 			"min hold past TTL":    b.c.Mutex("a").With(leasehold.LockOptions{MinHold: 2 * s, NoRenew: true, TTL: s}),
+			"renewal in a unit":    b.c.Mutex("a").With(leasehold.LockOptions{RenewEvery: 5}),
 			"negative RenewEvery":  b.c.Mutex("a").With(leasehold.LockOptions{RenewEvery: -s}),
 		} {
 			if _, err := lock.Acquire(t.Context()); !errors.Is(err, leasehold.ErrInvalid) {
@@ -368,6 +370,37 @@ func TestBackoff(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A delay that cannot double any further is the most that was asked for.
+func TestBackoffDoesNotOverflow(t *testing.T) {
+	const longest = math.MaxInt64
+	for _, c := range []struct{ least, most time.Duration }{{18 * time.Second, time.Hour}, {time.Hour, longest}, {1, longest}, {longest, longest}, {time.Hour, time.Second}} {
+		delay := leasehold.Backoff(c.least, c.most)
+		for try := range 200 {
+			if d := delay(try); d < min(c.least, c.most)/2 || d > c.most || try > 100 && d < c.most/2 {
+				t.Errorf("from %v to %v, try %d: %v", c.least, c.most, try, d)
+			}
+		}
+	}
+}
+
+// A TTL that an error advises, and any longer one, can be used.
+func TestLeastTTLCanBeUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		_, err := b.c.Mutex("a").With(leasehold.LockOptions{TTL: 2 * time.Millisecond}).Try(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "at least 3ms") {
+			t.Fatalf("a TTL of 2ms: %v, want an error that advises 3ms", err)
+		}
+		for ttl := 3 * time.Millisecond; ttl < 100*time.Millisecond; ttl += 100 * time.Microsecond {
+			l := b.acquire(b.c.Mutex("a").With(leasehold.LockOptions{TTL: ttl}))
+			if time.Sleep(10 * ttl); l.Err() != nil {
+				t.Errorf("a TTL of %v: %v after a while, want it renewed", ttl, l.Err())
+			}
+			b.release(l)
+		}
+	})
 }
 
 // Many goroutines of two clients take one lock. One of them holds it at a time, and tokens
