@@ -51,7 +51,7 @@ var termDelay = Backoff(100*time.Millisecond, 15*time.Second)
 //
 // When ctx ends, Run resigns, so that the next candidate leads at once, and returns an
 // error that matches ctx.Err(). When fn returns nil while it leads, Run resigns and
-// returns nil. Errors that match ErrInvalid, ErrUnsupported, ErrKindMismatch or
+// returns nil, also if the store does not confirm that. Errors that match ErrInvalid, ErrUnsupported, ErrKindMismatch or
 // store.ErrClosed are returned at once. If fn panics or calls runtime.Goexit, Run
 // resigns on the way out.
 func (e *Election) Run(ctx context.Context, fn func(ctx context.Context) error) error {
@@ -100,7 +100,9 @@ func (e *Election) term(ctx context.Context, fn func(context.Context) error) (t 
 		return err
 	})
 	t.long = e.l.c.clock.Now().Sub(began) >= lease.h.req.TTL
-	t.finished = !failed && !errors.Is(t.err, ErrLost)
+	if t.finished = !failed && !errors.Is(t.err, ErrLost); t.finished {
+		t.err = nil // Release has logged it if the lock ends by its TTL
+	}
 	return t
 }
 

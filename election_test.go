@@ -105,6 +105,20 @@ func TestElection(t *testing.T) {
 	})
 }
 
+// A leader that is done is done, also if the store does not confirm that it resigned.
+func TestElectionWhoseReleaseFails(t *testing.T) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
+		c := b.runs(b.c.Election("a").With(short))
+		<-c.term
+		b.store.onRelease(func(context.Context, store.ReleaseRequest) error { return store.ErrAmbiguous })
+		c.leave <- nil
+		if err := <-c.done; err != nil {
+			t.Errorf("Run, after its function returned nil: %v, want nil", err)
+		}
+		b.store.onRelease(nil)
+	})
+}
+
 // A candidate contends again, after a growing pause, if its function fails.
 func TestElectionAfterAnError(t *testing.T) {
 	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
