@@ -65,16 +65,20 @@ func Instrument(o *leasehold.Options, c *Config) (*Instrumentation, error) {
 	in := &Instrumentation{m, newSpans(tracers.Tracer(scope, trace.WithInstrumentationVersion(version)), classes(c.Class))}
 	before := o.Observer
 	o.Observer = func(ctx context.Context, e leasehold.Event) {
+		defer in.observe(ctx, e) // also if before panics: a span that has begun has to end
 		if before != nil {
 			before(ctx, e)
 		}
-		in.metrics.observe(ctx, e)
-		in.spans.observe(ctx, e)
 	}
 	if o.Trace == nil {
 		o.Trace = traceparent
 	}
 	return in, nil
+}
+
+func (in *Instrumentation) observe(ctx context.Context, e leasehold.Event) {
+	in.metrics.observe(ctx, e)
+	in.spans.observe(ctx, e)
 }
 
 // Close ends the reports about nodes. Clients can go on. A second call does nothing.

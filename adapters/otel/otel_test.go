@@ -193,6 +193,52 @@ func TestSpanOfAFailure(t *testing.T) {
 	})
 }
 
+// The span of a call ends also if an Observer that was set before panics, at any event.
+func TestEarlierObserverPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t)
+		var at leasehold.EventKind
+		o := &leasehold.Options{Clock: s.clock, Observer: func(_ context.Context, e leasehold.Event) {
+			if e.Kind == at {
+				panic("the earlier Observer panics")
+			}
+		}}
+		in, err := otel.Instrument(o, s.config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer in.Close()
+		held, err := leasehold.New(s.store, &leasehold.Options{Clock: s.clock}).Mutex("a").Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := leasehold.New(s.store, o)
+		for _, kind := range []leasehold.EventKind{leasehold.Waiting, leasehold.Failed, leasehold.Acquired, leasehold.Released} {
+			at = kind
+			func() {
+				defer func() { recover() }()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				name := "free"
+				if kind == leasehold.Waiting || kind == leasehold.Failed {
+					name = "a"
+				}
+				l, err := c.Mutex(name).Acquire(ctx)
+				if err == nil {
+					l.Release(ctx)
+				}
+			}()
+			synctest.Wait()
+		}
+		if err := held.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if got := len(s.named("acquire")); got != 4 {
+			t.Errorf("%d spans of calls have ended, want 4", got)
+		}
+	})
+}
+
 // Names of locks may have any bytes. What is exported of them is UTF-8.
 func TestStrangeNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
