@@ -120,11 +120,15 @@ func (l *Lease) Context() context.Context {
 // Extend renews the lease now, for its TTL, in addition to the renewals that go on
 // by themselves. It blocks for the store's answer. The error matches ErrLost or
 // ErrReleased if the lease is over. Any other error means that it may or may not
-// have been extended: it is still held until the Deadline known before.
+// have been extended: it is still held until the Deadline known before. If ctx has ended,
+// nothing is sent.
 func (l *Lease) Extend(ctx context.Context) error {
 	mustHave(ctx)
 	if err := l.Err(); err != nil {
 		return err
+	}
+	if ctx.Err() != nil {
+		return gaveUp(ctx, nil)
 	}
 	err := l.h.c.renewNow(ctx, l.h)
 	if over := l.Err(); over != nil {

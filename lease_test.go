@@ -506,6 +506,38 @@ func TestExtend(t *testing.T) {
 	})
 }
 
+// A caller that does not wait for the outcome of Extend says nothing about the store: that is no
+// failed renewal, and the next renewal comes when it is due.
+func TestExtendWithAnEndedContext(t *testing.T) {
+	observed(t, func(t *testing.T, b *queueBench, w *watch) {
+		l := b.acquire(b.c.Mutex("a").With(short))
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := l.Extend(ended); !errors.Is(err, context.Canceled) {
+			t.Errorf("extend with an ended context: %v, want Canceled", err)
+		}
+		if n := b.store.called("renew"); n != 0 {
+			t.Errorf("%d renewals with an ended context, want none", n)
+		}
+		b.store.onRenew(func(ctx context.Context, rs []store.Lease) []error {
+			<-ctx.Done()
+			return []error{ctx.Err()}
+		})
+		brief, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if err := l.Extend(brief); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("extend whose context ends: %v, want DeadlineExceeded", err)
+		}
+		b.store.onRenew(nil)
+		time.Sleep(time.Minute)
+		if l.Err() != nil {
+			t.Errorf("a minute later: %v, want the lease held", l.Err())
+		}
+		b.release(l)
+		w.want(t, "acquired", "released")
+	})
+}
+
 func TestAcquiredLeaseOutlivesItsContext(t *testing.T) {
 	type key struct{}
 	synctest.Test(t, func(t *testing.T) {

@@ -28,15 +28,15 @@ func (r renewals) Renew(batch []*hold)   { r.c.renew(context.Background(), batch
 func (r renewals) Step(h *hold, e leasefsm.Event, now clock.Instant) { h.stepLocked(e, 0, now) }
 
 // renew asks the store to renew batch, and waits for the answers for no longer
-// than until the next renewal of any of them would be due.
-func (c *holds) renew(ctx context.Context, batch []*hold) []error {
+// than until the next renewal of any of them would be due, or until caller ends.
+func (c *holds) renew(caller context.Context, batch []*hold) []error {
 	reqs := make([]store.Lease, len(batch))
 	bound := batch[0].req.TTL
 	for i, h := range batch {
 		reqs[i] = h.req
 		bound = min(bound, validity.RenewAfter(h.req.TTL))
 	}
-	ctx, cancel := context.WithTimeout(ctx, bound)
+	ctx, cancel := context.WithTimeout(caller, bound)
 	defer cancel()
 	settled := false
 	defer func() {
@@ -46,6 +46,7 @@ func (c *holds) renew(ctx context.Context, batch []*hold) []error {
 	}()
 	start := c.clock.Now()
 	errs := c.store.Renew(ctx, reqs)
+	abandoned := caller.Err() != nil
 	if !renewalFromStart {
 		start = c.clock.Now()
 	}
@@ -54,13 +55,17 @@ func (c *holds) renew(ctx context.Context, batch []*hold) []error {
 	defer c.mu.Unlock()
 	settled = true
 	for i, h := range batch {
-		h.lastErr = errs[i]
 		switch {
 		case errs[i] == nil:
+			h.lastErr = nil
 			h.stepLocked(leasefsm.Renewed, start, now)
 		case errors.Is(errs[i], store.ErrNotHeld):
+			h.lastErr = errs[i]
 			h.stepLocked(leasefsm.RenewalDenied, 0, now)
+		case abandoned: // which says nothing about the store
+			h.stepLocked(leasefsm.RenewalAbandoned, 0, now)
 		default:
+			h.lastErr = errs[i]
 			h.renewalFailedLocked(now)
 		}
 	}

@@ -109,6 +109,9 @@ const (
 	Renewed
 	// RenewalUnknown means that the renewal failed or that its outcome is unknown.
 	RenewalUnknown
+	// RenewalAbandoned means that the holder asked for the renewal by itself and did not
+	// wait for its outcome. The renewals that are due go on as if it had not been made.
+	RenewalAbandoned
 	// RenewalDenied means that the store said the lease is certainly gone.
 	RenewalDenied
 	// Tick means that time has passed.
@@ -165,6 +168,8 @@ func (l Lease) Step(e Event, start, now clock.Instant) Lease {
 			l.failures++
 			l.renewAt = now.Add(l.retryDelay())
 		}
+	case RenewalAbandoned:
+		l.renewing = false
 	case RenewalDenied:
 		l.renewing = false
 		if l.Live() {
