@@ -17,6 +17,14 @@ import (
 type changes struct {
 	store.Waiter
 	downgrade func(context.Context, store.Lease) (store.Grant, error)
+	release   func(store.ReleaseRequest)
+}
+
+func (s *changes) Release(ctx context.Context, r store.ReleaseRequest) error {
+	if s.release != nil {
+		s.release(r)
+	}
+	return s.Waiter.Release(ctx, r)
 }
 
 func (s *changes) Downgrade(ctx context.Context, r store.Lease) (store.Grant, error) {
@@ -184,6 +192,34 @@ func TestDowngradeInTrouble(t *testing.T) {
 				continue
 			}
 			b.release(reader)
+		}
+	})
+}
+
+// If the answer to a downgrade comes so late that the reader's lease is not valid, the writer's
+// lease is over before the lock is freed in the store, however well it was renewed meanwhile.
+func TestLateDowngradeEndsTheWriterFirst(t *testing.T) {
+	changing(t, func(t *testing.T, b *queueBench, s *changes) {
+		writer := b.acquire(b.c.RW("a").Write())
+		next := b.queue(b.strangers().RW("a").Write())
+		s.downgrade = func(ctx context.Context, r store.Lease) (store.Grant, error) {
+			time.Sleep(leasehold.DefaultTTL - time.Second)
+			return s.Waiter.(store.Changer).Downgrade(context.WithoutCancel(ctx), r)
+		}
+		freed := 0
+		s.release = func(store.ReleaseRequest) {
+			if freed++; !errors.Is(writer.Err(), leasehold.ErrLost) {
+				t.Errorf("the lock is freed in the store while the writer's lease says %v, want ErrLost", writer.Err())
+			}
+		}
+		if reader, err := writer.Downgrade(t.Context()); reader != nil || !errors.Is(err, leasehold.ErrLost) || err != writer.Err() {
+			t.Errorf("downgrade: %v, %v, want the loss of the writer, %v", reader, err, writer.Err())
+		}
+		if l := next.got(); freed != 1 {
+			t.Errorf("the lock was freed %d times, want once, for the next writer with token %v", freed, l.Token())
+		} else {
+			s.release = nil
+			b.release(l)
 		}
 	})
 }

@@ -35,6 +35,9 @@ func (l *Lease) Downgrade(ctx context.Context) (*Lease, error) {
 	return next, err
 }
 
+// errLateDowngrade is what is known last of a writer's lease that was downgraded too late.
+var errLateDowngrade = errors.New("it became a reader's, and the answer took so long that the validity of that was over")
+
 // downgrade makes the request, and reports whether the writer's hold has ended by it. It calls
 // no function of the user's: that could release l, and would wait for downgrade to return.
 func (l *Lease) downgrade(ctx context.Context) (next *Lease, over bool, err error) {
@@ -116,8 +119,10 @@ func (l *Lease) replace(grant store.Grant, err error, start clock.Instant) (next
 	req.Weight = 1
 	next = newLease(c, req, grant, leasefsm.New(h.fsm.Config).Step(leasefsm.Granted, start, now))
 	r := next.h
-	if !r.fsm.Live() {
-		return nil, false, &LostError{Name: req.Name, Cause: LostLateGrant, Reason: "the downgrade took so long that its validity was over"}
+	if !r.fsm.Live() { // renewals may have kept the writer's lease valid, but the store has it no more
+		h.lastErr = errLateDowngrade
+		h.stepLocked(leasefsm.RenewalDenied, 0, now)
+		return nil, false, l.err
 	}
 	l.endLocked(ErrReleased)
 	l.until, l.held = h.fsm.Until(), now.Sub(h.fsm.Since())
