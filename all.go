@@ -80,7 +80,7 @@ func (a *All) Do(ctx context.Context, fn func(ctx context.Context, ls *Leases) e
 	if err != nil {
 		return err
 	}
-	return a.locks[0].r.during(func() error { return ls.Release(ctx) }, func() error { return fn(ls.Context(), ls) })
+	return a.locks[0].r.during(ctx, ls.Release, func() error { return fn(ls.Context(), ls) })
 }
 
 // acquire acquires all locks, and again from the first if one was lost meanwhile.

@@ -15,7 +15,8 @@ import (
 // The error joins that of fn, the loss of the lease (even if fn returned nil) and
 // that of the release. Do returns the errors of Acquire if fn was not called.
 //
-// If fn panics or calls runtime.Goexit, Do releases the lock on the way out. fn may
+// If fn panics or calls runtime.Goexit, Do releases the lock on the way out, without
+// waiting for LockOptions.MinHold: the lock ends by itself then, as when ctx has ended. fn may
 // release the lease itself, and may lock the same lock again with its context: see
 // Acquire. Locking it with another context waits for Do itself.
 func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, l *Lease) error) error {
@@ -28,14 +29,20 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, l *Lease) er
 
 // during calls fn with lease, and releases it.
 func (l *Lock) during(ctx context.Context, lease *Lease, fn func(ctx context.Context, l *Lease) error) error {
-	return l.r.during(func() error { return lease.Release(ctx) }, func() error { return fn(lease.Context(), lease) })
+	return l.r.during(ctx, lease.Release, func() error { return fn(lease.Context(), lease) })
 }
 
-// during calls fn, and then release, whatever becomes of fn. It joins their errors.
-func (r *recipe) during(release, fn func() error) (err error) {
+// during calls fn, and then release, whatever becomes of fn. It joins their errors. A panic
+// does not wait for MinHold: the context of release has ended then.
+func (r *recipe) during(ctx context.Context, release func(context.Context) error, fn func() error) (err error) {
 	returned := false
 	defer func() {
-		released := release()
+		if !returned {
+			ended, cancel := context.WithCancel(ctx)
+			cancel()
+			ctx = ended
+		}
+		released := release(ctx)
 		switch {
 		case released == nil:
 		case !returned: // panicking: there is nobody to return it to

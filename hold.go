@@ -40,8 +40,9 @@ type hold struct {
 	attached bool // q passes it on
 	fsm      renewer.Lease[*hold]
 	shares   []*share
-	only     [1]*share // room for it: most holds have no other
-	lastErr  error     // of the last renewal
+	only     [1]*share     // room for it: most holds have no other
+	lastErr  error         // of the last renewal
+	waived   chan struct{} // closed when MinHold is waived; nil unless a release waits for that
 
 	// Set when it is granted.
 	q      waitQueue // whose goroutine asked for it; nil: none

@@ -16,6 +16,7 @@ type Lease struct {
 	share
 
 	releasing sync.Mutex // serialises Release, and guards what follows
+	resting   int        // calls that wait for MinHold
 	detached  bool       // no longer among the hold's leases
 	released  bool       // outcome is final
 	outcome   error

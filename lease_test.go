@@ -294,6 +294,93 @@ func TestMinHold(t *testing.T) {
 	})
 }
 
+// Each call of Release waits for MinHold as long as its own context lasts, and leaves the lock to
+// its TTL only if no other call waits on.
+func TestMinHoldBoundsEachRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, firstGivesUp := range []bool{false, true} {
+			b := newBench(t)
+			o := short
+			o.MinHold = 20 * time.Second
+			start := time.Now()
+			l := b.acquire(b.c.Mutex("a").With(o))
+			first, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			released := make(chan error, 1)
+			go func() { released <- l.Release(first) }()
+			synctest.Wait()
+			brief, stop := context.WithTimeout(t.Context(), time.Second)
+			defer stop()
+			if err := l.Release(brief); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > 2*time.Second {
+				t.Errorf("a second release: %v after %v, want DeadlineExceeded after 1s", err, time.Since(start))
+			}
+			if l.Err() != nil {
+				t.Errorf("the lease while the first release waits: %v, want it held", l.Err())
+			}
+			if firstGivesUp {
+				cancel()
+			}
+			if err := <-released; firstGivesUp != errors.Is(err, context.Canceled) || !firstGivesUp && err != nil {
+				t.Errorf("the first release: %v, want Canceled: %v", err, firstGivesUp)
+			}
+			for b.held("a") {
+				time.Sleep(100 * time.Millisecond)
+			}
+			if held := time.Since(start); held < o.MinHold || held > o.MinHold+time.Second {
+				t.Errorf("free after %v, want %v", held, o.MinHold)
+			}
+		}
+	})
+}
+
+// WaiveMinHold ends a Release that waits.
+func TestWaiveMinHoldEndsAWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		o := short
+		o.MinHold = time.Hour
+		l := b.acquire(b.c.Mutex("a").With(o))
+		released := make(chan error, 1)
+		go func() { released <- l.Release(t.Context()) }()
+		time.Sleep(time.Second)
+		start := time.Now()
+		l.WaiveMinHold()
+		l.WaiveMinHold()
+		if err := <-released; err != nil || time.Since(start) > time.Second || b.held("a") {
+			t.Errorf("release: %v %v after MinHold was waived; held %v, want it free at once", err, time.Since(start), b.held("a"))
+		}
+	})
+}
+
+// A panic in the function of Do does not wait for MinHold. The lock stays taken for the rest.
+func TestPanicDoesNotWaitForMinHold(t *testing.T) {
+	for how, end := range ends {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t)
+			o := short
+			o.MinHold = time.Hour
+			lock, start := b.c.Mutex("a").With(o), time.Now()
+			for what, do := range map[string]func(){
+				"Do": func() { lock.Do(t.Context(), func(context.Context, *leasehold.Lease) error { end(); return nil }) },
+				"All.Do": func() {
+					b.c.All(lock).Do(t.Context(), func(context.Context, *leasehold.Leases) error { end(); return nil })
+				},
+			} {
+				if calling(do); time.Since(start) > time.Second {
+					t.Errorf("%s: %s came out after %v, want at once", what, how, time.Since(start))
+				}
+				for b.held("a") {
+					time.Sleep(time.Second)
+				}
+				if held := time.Since(start); held < o.MinHold || held > o.MinHold+o.TTL {
+					t.Errorf("%s: free after %v, want about %v", what, held, o.MinHold)
+				}
+				start = time.Now()
+			}
+		})
+	}
+}
+
 // MinHold counts from when the grant arrived, however long before that the request was
 // sent: for an attempt that is answered late, for a grant in the queue, and for one at a
 // place that was taken with the previous release.

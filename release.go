@@ -16,7 +16,8 @@ import (
 // goroutines of this Client wait. The request is sent even if ctx has ended. ctx
 // bounds only the wait for MinHold: if it ends there, the error matches ctx.Err(), and
 // the lock ends by itself when both MinHold and the TTL of the last renewal are over, or
-// after the longest TTL of the store if that is sooner.
+// after the longest TTL of the store if that is sooner. If another call of Release waits
+// for MinHold then, the lock is left to that one.
 //
 // The error matches ErrLost if the lease had been lost. Another error means that
 // the lock may not be free yet; it is when its TTL is over. Calling Release again
@@ -48,7 +49,16 @@ func (l *Lease) release(ctx context.Context) (over, known bool, err error) {
 			l.h.c.drop(ctx, store.ReleaseRequest{Lease: l.h.req})
 		}
 	}()
-	over, err = l.releaseOnce(ctx)
+	if !l.detached {
+		var gaveUp error
+		if over, gaveUp = l.leaveHold(ctx); gaveUp != nil {
+			returned = true
+			return false, true, gaveUp
+		}
+	}
+	if err = l.outcome; !l.released {
+		err = l.releaseHold(ctx)
+	}
 	returned = true
 	return over, l.released, err
 }
@@ -58,26 +68,6 @@ func (l *Lease) isOver() bool {
 	l.h.c.mu.Lock()
 	defer l.h.c.mu.Unlock()
 	return l.err != nil
-}
-
-// releaseOnce is one call of release. l.releasing is held.
-func (l *Lease) releaseOnce(ctx context.Context) (over bool, err error) {
-	if !l.detached {
-		t, impatient := l.leaveHold(ctx)
-		l.detached, over = true, t.verdict != stays
-		if t.verdict == askAround && l.h.askAround(ctx, t) {
-			t.verdict = passItOn
-		}
-		switch t.verdict {
-		case stays, passItOn:
-			l.released, l.outcome = true, l.lost
-			return over, l.outcome
-		case leaveIt:
-			l.released, l.outcome = true, errors.Join(l.lost, l.h.stay(ctx), impatient)
-			return over, l.outcome
-		}
-	}
-	return over, l.releaseHold(ctx)
 }
 
 // releaseHold releases the lock, and settles what Release returns. l.releasing is
@@ -100,34 +90,56 @@ func (l *Lease) releaseHold(ctx context.Context) error {
 	return l.outcome
 }
 
-// leaveHold takes l out of its hold, after waiting for MinHold if l is the last of it.
-// If ctx ends first, impatient is its error. l.releasing is held.
-func (l *Lease) leaveHold(ctx context.Context) (t turn, impatient error) {
-	for {
+// leaveHold takes l out of its hold, after waiting for MinHold if l is the last of it. Unless
+// the store has to be asked then, it settles what Release returns. If ctx ends first and another
+// call goes on waiting, l stays, and gaveUp is the error of ctx. l.releasing is held, but not
+// while leaveHold waits.
+func (l *Lease) leaveHold(ctx context.Context) (over bool, gaveUp error) {
+	var impatient error
+	for !l.detached {
 		t, rest, lost := l.share.leave(impatient != nil)
-		if rest <= 0 {
-			l.lost = lost
-			return t, impatient
-		}
-		over := l.Done()
-		if l.isOver() { // at the time that its options had set
-			if over = nil; errors.Is(l.h.keep(ctx, rest), store.ErrNotHeld) {
-				l.WaiveMinHold()
-				continue
+		if rest > 0 {
+			if impatient = l.awaitMinHold(ctx, rest); impatient != nil && l.resting > 0 {
+				return false, impatient
 			}
+			continue
 		}
-		impatient = pauseUnless(ctx, over, rest)
+		l.detached, l.lost, over = true, lost, t.verdict != stays
+		if t.verdict == askAround && l.h.askAround(ctx, t) {
+			t.verdict = passItOn
+		}
+		switch t.verdict {
+		case stays, passItOn:
+			l.released, l.outcome = true, l.lost
+		case leaveIt:
+			l.released, l.outcome = true, errors.Join(l.lost, l.h.stay(ctx), impatient)
+		}
 	}
+	return over, nil
 }
 
-// pauseUnless waits for that long, or until over is closed. It returns the error of ctx
-// if that ends first.
-func pauseUnless(ctx context.Context, over <-chan struct{}, d time.Duration) error {
-	t := time.NewTimer(d)
+// awaitMinHold waits until the rest of MinHold is over or waived, or l is over. It returns the
+// error of ctx if that ends first. Other calls of Release can go on meanwhile.
+func (l *Lease) awaitMinHold(ctx context.Context, rest time.Duration) error {
+	l.resting++
+	l.releasing.Unlock()
+	defer func() {
+		l.releasing.Lock()
+		l.resting--
+	}()
+	over := l.Done()
+	if l.isOver() { // at the time that its options had set
+		if over = nil; errors.Is(l.h.keep(ctx, rest), store.ErrNotHeld) {
+			l.WaiveMinHold()
+			return nil
+		}
+	}
+	t := time.NewTimer(rest)
 	defer t.Stop()
 	select {
 	case <-t.C:
 	case <-over:
+	case <-l.h.minHoldWaived():
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -135,12 +147,32 @@ func pauseUnless(ctx context.Context, over <-chan struct{}, d time.Duration) err
 }
 
 // WaiveMinHold makes Release free the lock at once, whatever LockOptions.MinHold
-// says. It is for work that failed before it began, which other processes may try.
+// says, also a Release that waits already. It is for work that failed before it began, which other processes may try.
 // It does not block, and calling it again changes nothing.
 func (l *Lease) WaiveMinHold() {
-	l.h.c.mu.Lock()
-	defer l.h.c.mu.Unlock()
-	l.h.least = 0
+	h := l.h
+	h.c.mu.Lock()
+	defer h.c.mu.Unlock()
+	if h.least = 0; h.waived != nil {
+		close(h.waived)
+		h.waived = nil
+	}
+}
+
+// minHoldWaived returns a channel that is closed when MinHold is waived.
+func (h *hold) minHoldWaived() <-chan struct{} {
+	h.c.mu.Lock()
+	defer h.c.mu.Unlock()
+	waived := h.waived
+	if waived == nil {
+		waived = make(chan struct{})
+		if h.least == 0 {
+			close(waived)
+		} else {
+			h.waived = waived
+		}
+	}
+	return waived
 }
 
 // discard releases l, which nobody will be given, because a function of the
