@@ -38,7 +38,7 @@ var project = rules{
 		{"internal/testenv/etcdtest", "internal/testenv/zktest"},
 		{"internal/testenv/faultproxy", "internal/testenv/redistest", "internal/testenv/simnet", "internal/testenv/sqltest", "internal/layering", "cmd/leasehold/internal/endtoend", "guard/guardtest", "store/sqlstore/sqlstoretest"},
 		{"internal/testenv/localredis", "internal/testenv/simredis"},
-		{"internal/testenv/child", "internal/callback", "internal/testenv/eventually", "internal/testenv/port", "internal/testenv/sameseed", "internal/testenv/transcript", "internal/nodemark", "store/redisstore/internal/resp"},
+		{"internal/testenv/child", "internal/callback", "internal/keypair", "internal/testenv/eventually", "internal/testenv/port", "internal/testenv/sameseed", "internal/testenv/transcript", "internal/nodemark", "store/redisstore/internal/resp"},
 		{"internal/excerpt"},
 	},
 

@@ -1,6 +1,7 @@
 package etcdstore_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -396,4 +397,28 @@ func certificate(t *testing.T, dir, name string, by *signer) *signer {
 		}
 	}
 	return me
+}
+
+// A certificate that is renewed in its file is shown from the next connection on.
+func TestRotatedCertificate(t *testing.T) {
+	dir := t.TempDir()
+	certificate(t, dir, "client", nil)
+	files := "cert=" + filepath.Join(dir, "client.pem") + "&key=" + filepath.Join(dir, "client.key")
+	_, o, err := etcdstore.ParseURL("etcds://127.0.0.1?" + files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := func() []byte {
+		t.Helper()
+		pair, err := o.TLS.GetClientCertificate(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pair.Certificate[0]
+	}
+	before := shown()
+	certificate(t, dir, "client", nil)
+	if bytes.Equal(before, shown()) {
+		t.Error("the client shows the certificate that was replaced")
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/keypair"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -60,7 +61,7 @@ func parseTime(into *time.Duration, v string) (err error) {
 //
 // The default port is 2379. PREFIX, max_ttl, timeout and floor are those of Options. With
 // etcds, ca names a file with the certificates to trust instead of the system's, and cert
-// and key those of the client. A URL with a user and no password takes that from
+// and key those of the client, which are read at each connection. A URL with a user and no password takes that from
 // ETCD_PASSWORD.
 //
 // ParseURL connects to nothing, but reads the files. Its errors match store.ErrInvalid
@@ -143,11 +144,10 @@ func (f tlsFiles) config() (*tls.Config, error) {
 		}
 	}
 	if f.cert != "" || f.key != "" {
-		pair, err := tls.LoadX509KeyPair(f.cert, f.key)
-		if err != nil {
+		var err error
+		if c.GetClientCertificate, err = keypair.Files(f.cert, f.key); err != nil {
 			return nil, fmt.Errorf("%w: cert and key: %w", store.ErrInvalid, err)
 		}
-		c.Certificates = []tls.Certificate{pair}
 	}
 	return c, nil
 }

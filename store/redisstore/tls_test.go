@@ -1,11 +1,13 @@
 package redisstore_test
 
 import (
+	"errors"
 	"net"
 	"net/url"
 	"strings"
 	"testing"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
@@ -39,5 +41,37 @@ func TestTLSMixUps(t *testing.T) {
 				t.Errorf("%v, want words with %q", err, c.says)
 			}
 		})
+	}
+}
+
+// A certificate that is renewed in its file is shown at the next connection: the server trusts
+// the new one only.
+func TestRotatedClientCertificate(t *testing.T) {
+	cert, key := redistest.SelfSigned(t, t.TempDir())
+	mine := t.TempDir()
+	own, ownKey := redistest.SelfSigned(t, mine)
+	tlsPort := freePort(t)
+	server := redistest.Start(t, "--tls-port", tlsPort, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", own, "--tls-auth-clients", "yes")
+	q := url.Values{"tls_ca": {cert}, "tls_cert": {own}, "tls_key": {ownKey}}
+	s := openURL(t, "rediss://"+net.JoinHostPort("127.0.0.1", tlsPort)+"?"+q.Encode())
+	acquire(t, s, request("before"))
+	redistest.SelfSigned(t, mine)
+	server.Text(t, "CONFIG", "SET", "tls-ca-cert-file", own)
+	server.Text(t, "CLIENT", "KILL", "TYPE", "pubsub")
+	eventually.True(t, "locks are granted again", func() bool {
+		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("after")})
+		return err == nil
+	})
+}
+
+// An Open that cannot open a URL says which one does.
+func TestOpenNamesTheRightFunction(t *testing.T) {
+	if _, err := redisstore.Open(t.Context(), "redis-cluster://a", nil); !errors.Is(err, store.ErrInvalid) || !strings.Contains(err.Error(), "call redisstore.OpenCluster") {
+		t.Errorf("Open of a cluster's URL: %v, want an error that names OpenCluster", err)
+	}
+	for _, url := range []string{"redis://a", "redis-sentinel://a?master=m"} {
+		if _, err := redisstore.OpenCluster(t.Context(), url, nil); !errors.Is(err, store.ErrInvalid) || !strings.Contains(err.Error(), "call redisstore.Open,") {
+			t.Errorf("OpenCluster of %s: %v, want an error that names Open", url, err)
+		}
 	}
 }

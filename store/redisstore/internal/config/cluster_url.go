@@ -8,7 +8,7 @@ import (
 
 // clustered is the topology of one Redis Cluster. The URLs name some of its members,
 // which know all others.
-var clustered = topology{scheme: "redis-cluster", port: "6379"}
+var clustered = topology{scheme: "redis-cluster", port: "6379", opener: "redisstore.OpenCluster"}
 
 // ClusterSchemes returns the schemes of the URLs that ParseCluster knows.
 func ClusterSchemes() []string { return clustered.schemes() }

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/keypair"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 )
 
@@ -39,12 +40,13 @@ type topology struct {
 	scheme string // of its URLs; an s at the end of the first word selects TLS
 	local  string // scheme of URLs that name a unix socket; empty if there is none
 	port   string // the default port
+	opener string // the function that opens its URLs
 	// texts returns the settings that only this topology has.
 	texts   func(*Config) map[string]*string
 	without []string
 }
 
-var independent = topology{scheme: "redis", local: "unix", port: "6379"}
+var independent = topology{scheme: "redis", local: "unix", port: "6379", opener: "redisstore.Open"}
 
 var topologies = []topology{independent, watched}
 
@@ -147,6 +149,11 @@ func (t topology) parse(urls []string, o Config) ([]Address, Config, error) {
 func (t topology) parseURL(raw string) ([]Address, url.Values, error) {
 	scheme, rest, _ := strings.Cut(raw, "://")
 	if !t.of(raw) {
+		for _, other := range []topology{independent, watched, clustered} {
+			if other.of(raw) && other.opener != t.opener {
+				return nil, nil, fmt.Errorf("redis: %s does not open %s:// URLs: call %s, or store.Open, which opens all URLs", t.opener, scheme, other.opener)
+			}
+		}
 		if topologyOf([]string{raw}).of(raw) {
 			return nil, nil, fmt.Errorf("redis: URLs of %s:// and of %s:// cannot be combined: all URLs must name servers of one store", t.scheme, scheme)
 		}
@@ -316,11 +323,10 @@ func readTLS(ca, cert, key, name string, base *tls.Config) (*tls.Config, error) 
 		return nil, errors.New("redis: tls_cert and tls_key go together")
 	}
 	if cert != "" {
-		pair, err := tls.LoadX509KeyPair(cert, key)
-		if err != nil {
+		var err error
+		if c.GetClientCertificate, err = keypair.Files(cert, key); err != nil {
 			return nil, fmt.Errorf("redis: tls_cert: %w", err)
 		}
-		c.Certificates = []tls.Certificate{pair}
 	}
 	if name != "" {
 		c.ServerName = name
