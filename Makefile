@@ -59,7 +59,7 @@ QUICKSKIP  = TestOtherLanguages|TestDocumentedCommands
 GO = go
 
 .DEFAULT_GOAL = help
-.PHONY: help quick test race lint fmt tidy vuln bench figures dashboard peers fuzz cross explore sim mutants torture package rehearse tag release redis databases mysql languages prometheus
+.PHONY: help quick test race lint fmt tidy vuln bench figures dashboard peers fuzz cross explore sim prove mutants torture package rehearse tag release redis databases mysql languages prometheus z3
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -154,6 +154,9 @@ sim: ## run SEEDS seeds of the simulator
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; $(GO) test -c -o "$$dir/sim" ./internal/proof/sim && \
 		cd internal/proof/sim && "$$dir/sim" -test.run '^TestSeeds$$' -test.timeout 12h -seeds=$(SEEDS)
 
+prove: z3 ## prove the protocol for any number of nodes and attempts (OUT=DIR keeps the files)
+	@$(GO) run ./internal/proof/induct/cmd/prove $(if $(OUT),-out $(OUT))
+
 mutants: ## remove one mechanism after the other: the checker that is named for it must notice
 	$(GO) vet -tags mutants work
 	$(GO) test -tags mutants -run '^TestMechanismsAreNeeded$$' . ./internal/retain ./internal/waitq ./internal/quorum/driver ./store/redisstore
@@ -189,6 +192,9 @@ databases:
 
 languages:
 	@scripts/ensure-languages.sh
+
+z3:
+	@scripts/ensure-z3.sh
 
 prometheus:
 	@scripts/ensure-prometheus.sh

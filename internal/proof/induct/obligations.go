@@ -1,0 +1,118 @@
+package induct
+
+import "fmt"
+
+// Kind is why a question is asked.
+type Kind string
+
+// The kinds of question, and the answers that they must have.
+const (
+	Obligation Kind = "obligation" // unsat: the start and each step keep each clause
+	Mutation   Kind = "mutant"     // sat: with a rule changed, a step does not
+	Necessity  Kind = "necessity"  // sat: without a clause, a step does not keep another one
+	Possible   Kind = "possible"   // sat: the invariant has such a state, or a step from one
+	Reachable  Kind = "reachable"  // sat: there is a run from the start
+	Impossible Kind = "impossible" // unsat: the run of a mutant needs the change
+)
+
+// Question is a file for a solver, and the answer that it must give.
+type Question struct {
+	Kind  Kind
+	Words string
+	Want  string // "sat" or "unsat"
+	SMT   string // in SMT-LIB 2.6
+}
+
+// Questions returns all that is to be asked about a spec.
+func (s *Spec) Questions() (list []Question) {
+	add := func(k Kind, words string, p *printer) {
+		want := "sat"
+		if k == Obligation || k == Impossible {
+			want = "unsat"
+		}
+		p.line("(check-sat)")
+		list = append(list, Question{k, s.Name + ": " + words, want, p.String()})
+	}
+	for _, c := range s.Clauses {
+		add(Obligation, fmt.Sprintf("the start has %s (%s)", c.Name, c.Words), s.starts(c))
+	}
+	for _, t := range s.Steps {
+		for _, c := range s.Clauses {
+			add(Obligation, fmt.Sprintf("%s keeps %s (%s)", t.Name, c.Name, c.Words), s.keeps(t, c, nil))
+		}
+	}
+	for _, t := range s.Steps {
+		var p printer
+		p.begin(s, t.Words)
+		p.invariant(s, nil)
+		p.take(s, t, "", ".next")
+		add(Possible, t.Name+" can be taken", &p)
+	}
+	for _, c := range s.Clauses {
+		if !c.Promise {
+			t, d := s.step(c.By), s.clause(c.Needed)
+			if t == nil || d == nil {
+				continue
+			}
+			add(Necessity, fmt.Sprintf("without %s, %s does not keep %s", c.Name, c.By, c.Needed), s.keeps(t, d, c))
+		}
+	}
+	for _, r := range s.Runs {
+		add(Reachable, r.Words, s.runs(r))
+	}
+	for _, m := range s.Mutants {
+		add(Mutation, fmt.Sprintf("%s: %s does not keep %s", m.Words, m.By, m.Breaks), m.Spec.keeps(m.Spec.step(m.By), s.clause(m.Breaks), nil))
+		if m.Run != nil {
+			add(Reachable, m.Words+": a run breaks it", m.Spec.runs(*m.Run))
+			add(Impossible, m.Words+": the same run without the change does not", s.runs(*m.Run))
+		}
+	}
+	return list
+}
+
+func (p *printer) invariant(s *Spec, without *Clause) {
+	p.state(s, "")
+	for _, c := range s.Clauses {
+		if c != without {
+			p.assert(c.Name+" "+c.Words, c.Formula, "")
+		}
+	}
+}
+
+// starts asks for a state of the start in which the clause does not hold.
+func (s *Spec) starts(c *Clause) *printer {
+	var p printer
+	p.begin(s, "the start has "+c.Name)
+	p.state(s, "")
+	for _, f := range s.Initial {
+		p.assert(f.Words, f.Formula, "")
+	}
+	p.assert("not "+c.Words, node(opNot, Bool, c.Formula), "")
+	return &p
+}
+
+// keeps asks for a state of the invariant, perhaps without a clause, from which the step
+// leads to one in which the clause does not hold.
+func (s *Spec) keeps(t *Step, c, without *Clause) *printer {
+	var p printer
+	p.begin(s, t.Name+" keeps "+c.Name)
+	p.invariant(s, without)
+	p.take(s, t, "", ".next")
+	p.assert("not "+c.Words, node(opNot, Bool, c.Formula), ".next")
+	return &p
+}
+
+// runs asks for a run.
+func (s *Spec) runs(r Run) *printer {
+	var p printer
+	p.begin(s, r.Words)
+	p.state(s, "0")
+	for _, f := range s.Initial {
+		p.assert(f.Words, f.Formula, "0")
+	}
+	for i, name := range r.Steps {
+		p.take(s, s.step(name), fmt.Sprint(i), fmt.Sprint(i+1))
+	}
+	p.assert("the last state", r.Reaches, fmt.Sprint(len(r.Steps)))
+	return &p
+}

@@ -1,0 +1,116 @@
+package induct
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// world has three nodes, and attempts that ask for 10 units.
+func world() World {
+	return World{Nodes: 3, TTL: func(int) time.Duration { return 10 }, Longest: 10}
+}
+
+// two are the leases of two attempts in a row, with a renewal, a confirmation, a crash, and
+// a lease that ends at a node by itself.
+var two = []Event{
+	{0, "begin", Args(0)},
+	{1, "grant", Args(0, 0, 5, 0)},
+	{2, "grant", Args(1, 0, 7, 0)},
+	{3, "confirm", Args(0, 0, 7, 0)},
+	{4, "win", Args(0, 0b011, 7, 10)},
+	{5, "begin", Args(1)},
+	{6, "extend", Args(0, 0, 5)},
+	{6, "extend", Args(1, 0, 5)},
+	{7, "renew", Args(0, 0b011, 15)},
+	{8, "giveUp", Args(0)},
+	{9, "release", Args(0, 0)},
+	{9, "grant", Args(0, 1, 8, 6)},
+	{15, "forget", Args(1, 0)},
+	{16, "crash", Args(1, 26, 0)},
+	{17, "grant", Args(2, 1, 8, 16)},
+	{17, "extend", Args(0, 1, 16)},
+	{26, "grant", Args(1, 1, 8, 17)},
+}
+
+func TestApply(t *testing.T) {
+	for i, c := range []struct {
+		last  Event
+		wrong string // empty: it is allowed
+	}{
+		{two[len(two)-1], ""},
+		{Event{26, "win", Args(1, 0b101, 8, 26)}, "each node of the majority stands at the token"},
+		{Event{15, "win", Args(1, 0b101, 8, 16)}, "time goes on"},
+		{Event{17, "win", Args(1, 0b101, 8, 20)}, "each node of the majority stands at the token"},
+		{Event{17, "grant", Args(0, 0, 9, 0)}, "no other attempt has the lock there"},
+		{Event{17, "grant", Args(2, 1, 7, 0)}, "the token is larger"},
+		{Event{17, "grant", Args(1, 1, 9, 0)}, "the node's quarantine is over"},
+		{Event{17, "confirm", Args(1, 0, 9, 0)}, "the attempt has the lock there"},
+		{Event{17, "renew", Args(0, 0b011, 15)}, "the lease was not released"},
+		{Event{17, "begin", Args(0)}, "the attempt is a new one"},
+		{Event{17, "release", Args(2, 1)}, "the attempt was given up"},
+		{Event{17, "forget", Args(2, 1)}, "the time that the node promised is over"},
+		{Event{17, "crash", Args(2, 20, 0)}, "the quarantine is as long as the longest lease"},
+	} {
+		st := Redlock().Start(world())
+		run := two
+		if c.wrong != "" {
+			run = two[:len(two)-1]
+		}
+		for _, e := range run {
+			if err := st.Apply(e); err != nil {
+				t.Fatal(err)
+			}
+			if err := st.Check(); err != nil {
+				t.Fatalf("after %v: %v", e, err)
+			}
+		}
+		if c.wrong == "" {
+			continue
+		}
+		err := st.Apply(c.last)
+		if r, ok := err.(*Refusal); !ok || !strings.Contains(r.Needs, c.wrong) {
+			t.Errorf("case %d: %v, want a refusal that says %q", i, err, c.wrong)
+		}
+	}
+}
+
+// A refusal is short enough to read, and has what decides.
+func TestRefusalReads(t *testing.T) {
+	st := Redlock().Start(world())
+	for _, e := range two[:2] {
+		if err := st.Apply(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := st.Apply(Event{1000, "win", Args(0, 0b011, 5, 10)})
+	want := "win(attempt 0, nodes 0+1, 5, 10ns) at 1µs: it is not so that each node of the majority stands at the token, and keeps the lock until the lease ends\n" +
+		"\t(all m: (member(m, Q) implies (some e: (answered(m, A, T, e) and (U <= (e + ttl(A))))))); m is node 1"
+	if err == nil || err.Error() != want {
+		t.Errorf("%v\nwant\n%s", err, want)
+	}
+	if err := st.Apply(Event{1000, "grant", Args(3, 0, 5, 0)}); err == nil || !strings.Contains(err.Error(), "no node has the number 3") {
+		t.Errorf("a node that does not exist: %v", err)
+	}
+	if err := st.Apply(Event{1000, "win", Args(0, 0b100, 5, 10)}); err == nil || !strings.Contains(err.Error(), "no majority") {
+		t.Errorf("a minority: %v", err)
+	}
+}
+
+// Every state of a run has the invariant, and one that was changed does not.
+func TestCheck(t *testing.T) {
+	st := Redlock().Start(world())
+	for _, e := range two[:5] {
+		if err := st.Apply(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, f := range st.spec.State {
+		if f.Name == "owner" {
+			st.tables[f].set(key{0, 1}, 1)
+		}
+	}
+	if err := st.Check(); err == nil || !strings.HasPrefix(err.Error(), "C1: it is not so that a node has one owner") {
+		t.Errorf("two owners: %v", err)
+	}
+}
