@@ -182,6 +182,7 @@ func TestReentryChecksRequire(t *testing.T) {
 	})
 }
 
+// The context of Do has ended when its lease is lost, so nothing can be acquired with it.
 func TestReentryIntoALostLeaseFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)

@@ -19,7 +19,7 @@ type Election struct{ l *Lock }
 // reported by Run.
 func (c *Client) Election(name string) *Election {
 	// A lease that is passed on has a token that the store has not seen.
-	return &Election{newLock(&c.queues, name, claim{noPass: true})}
+	return &Election{newLock(&c.queues, name, claim{noPass: true, anew: true})}
 }
 
 // Name returns the name of the election.
@@ -54,9 +54,15 @@ var termDelay = Backoff(100*time.Millisecond, 15*time.Second)
 // returns nil, also if the store does not confirm that. Errors that match ErrInvalid, ErrUnsupported, ErrKindMismatch or
 // store.ErrClosed are returned at once. If fn panics or calls runtime.Goexit, Run
 // resigns on the way out.
+//
+// If ctx carries a lease of the election's lock that is held, as the context of a term does, Run
+// returns an error that matches ErrInvalid: such a candidate would wait for its own caller.
 func (e *Election) Run(ctx context.Context, fn func(ctx context.Context) error) error {
 	mustHave(ctx)
 	delay, c := termDelay, e.l.c
+	if c.carried(ctx, e.l.r.name) != nil {
+		return invalid("election %q: the context is of the present leader, or of another lease of its lock, so this candidate would wait for its own caller: run it with another context", e.l.r.name)
+	}
 	if e.l.r.o.RetryDelay != nil {
 		delay = e.l.r.o.RetryDelay
 	}

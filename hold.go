@@ -139,16 +139,17 @@ func (h *hold) addLocked(s *share, base context.Context, bound bool) {
 	h.shares = append(h.shares, s)
 }
 
-// reenter makes s another share of the hold that outer has one of.
-func (s *share) reenter(outer *share, base context.Context, bound bool) error {
+// reenter makes s another share of the hold that outer has one of, and reports whether it
+// could: outer may be over.
+func (s *share) reenter(outer *share, base context.Context, bound bool) bool {
 	h := outer.h
 	now := h.c.lock()
 	defer h.c.mu.Unlock()
 	if h.stepLocked(leasefsm.Tick, 0, now); outer.err != nil {
-		return outer.err
+		return false
 	}
 	h.addLocked(s, base, bound)
-	return nil
+	return true
 }
 
 // leave ends s, unless it is the last of its hold and MinHold is not over: rest is

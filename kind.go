@@ -13,6 +13,7 @@ type claim struct {
 	kind   store.Kind
 	weight int64 // of the kind's limit; 0 means 1
 	noPass bool  // the lease is not passed on within the process
+	anew   bool  // a lease that the context carries is not re-entered
 }
 
 // several reports whether others can hold the lock at the same time.
@@ -48,10 +49,8 @@ func (c claim) reenters(r store.Lease, require store.Class) error {
 	switch {
 	case r.Kind.Normal() != c.kind.Normal():
 		return &store.KindError{Name: r.Name, Asked: c.kind, InUse: r.Kind, Holder: store.DecodeHolder(r.Owner, r.Meta)}
-	case wants > has && c.kind.Shared:
-		return invalid("lock %q: the context carries a reader's lease, which cannot become a writer's: two readers that both wanted that would wait for each other for ever. Release it, acquire the lock as the writer, and read again", r.Name)
 	case wants > has:
-		return invalid("lock %q: the context carries a lease of weight %d, which cannot grow to %d: two holders that both wanted that would wait for each other for ever", r.Name, has, wants)
+		return invalid("lock %q: the context carries a reader's lease, which cannot become a writer's: two readers that both wanted that would wait for each other for ever. Release it, acquire the lock as the writer, and read again", r.Name)
 	case require > r.Require:
 		return fmt.Errorf("%w: lock %q requires %v, and the lease in the context was acquired with %v: require %[3]v where it is acquired", ErrUnsupported, r.Name, require, r.Require)
 	}

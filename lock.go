@@ -42,11 +42,14 @@ func (l *Lock) With(o LockOptions) *Lock {
 // that want a permit of a semaphore, or to read or write, have a place each. A store
 // that keeps no queue is asked again after each RetryDelay.
 //
-// A context made by Do or Lease.Context carries its lease. Acquiring the same lock
-// of the same Client with it re-enters that lease at once, without asking the
-// store. The lock stays held until every lease so obtained is released. Re-entry
+// A context made by Do or Lease.Context carries its lease. Acquiring the same mutex or
+// read-write lock of the same Client with it re-enters that lease at once, without asking
+// the store. The lock stays held until every lease so obtained is released. Re-entry
 // fails with ErrUnsupported if LockOptions.Require is more than the lease was
-// acquired with; the other options of the first lease stay in force.
+// acquired with; the other options of the first lease stay in force. A lease that is over
+// is not re-entered: its context is then as one that carries none. Nor is a lease of a
+// semaphore, whose permits are counted, and neither Client.Once nor Election.Run enters
+// any. With another Owner than that of the lease, the lock is found to be held.
 func (l *Lock) Acquire(ctx context.Context) (*Lease, error) {
 	return l.c.wait(ctx, &l.r, l.r.o.Tries, false)
 }

@@ -49,7 +49,8 @@ type Tick struct {
 // machine dies between the two steps.
 //
 // While fn runs it holds the mutex called job, which is renewed. So no two runs of a job
-// overlap, and l.Token rises from run to run. The context of fn ends as that of Do does,
+// overlap, and l.Token rises from run to run. This holds also if Once is called with the
+// context of a run, or of a lease of that mutex: it finds the job running. The context of fn ends as that of Do does,
 // and after LockAtMostFor.
 //
 // If fn was called, the error is as that of Do. Otherwise the error is nil if the tick
@@ -62,7 +63,7 @@ func (c *Client) Once(ctx context.Context, job string, t Tick, fn func(ctx conte
 	if err != nil {
 		return false, err
 	}
-	run := newLock(&c.queues, job, claim{noPass: true}).With(LockOptions{TTL: t.TTL, MaxHold: t.LockAtMostFor, Notice: t.Notice, Purpose: t.Purpose, Require: t.Require})
+	run := newLock(&c.queues, job, claim{noPass: true, anew: true}).With(LockOptions{TTL: t.TTL, MaxHold: t.LockAtMostFor, Notice: t.Notice, Purpose: t.Purpose, Require: t.Require})
 	lease, err := c.wait(ctx, &run.r, 1, true)
 	if errors.Is(err, ErrBusy) {
 		if st, e := c.store.Inspect(ctx, record.Name); e == nil && st.Held {

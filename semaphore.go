@@ -16,6 +16,10 @@ import (
 // those that want few. A holder that dies gives its permits back when its TTL is over.
 // Lease.Slot numbers the holders.
 //
+// A lease of a semaphore is not re-entered: each Acquire takes permits of its own, also with
+// a context that carries a lease of it. A goroutine that waits for more permits while it has
+// some may wait for ever, since others may do the same.
+//
 // Every lease has a fencing token of its own. Holders work at the same time, so
 // tokens do not say which of them is the newest, only which of two leases of
 // the same slot is: a resource compares tokens for each name and slot.
@@ -29,7 +33,7 @@ func (c *Client) Semaphore(name string, n int) *Lock {
 	if n < 1 {
 		limit = -1 // since 0 stands for a mutex
 	}
-	return newLock(&c.queues, name, claim{kind: store.Semaphore(limit)})
+	return newLock(&c.queues, name, claim{kind: store.Semaphore(limit), anew: true})
 }
 
 // Resize changes the number of permits of a semaphore that is in use, from one number to

@@ -42,8 +42,7 @@ func (c *queues) get(ctx context.Context, r *recipe, tries int, bound bool, bega
 	if err != nil {
 		return nil, 0, err
 	}
-	if outer, ok := ctx.Value(leaseKey{&c.core, r.name}).(*Lease); ok {
-		lease, err := reenter(ctx, outer, t, bound)
+	if lease, err := c.reenter(ctx, r, t, bound); lease != nil || err != nil {
 		return lease, 0, err
 	}
 	if r.o.Owner != "" && tries != 1 {
@@ -59,15 +58,35 @@ func (c *queues) get(ctx context.Context, r *recipe, tries int, bound bool, bega
 	return lease, Acquired, err
 }
 
-// reenter returns another lease of the grant that outer belongs to, or an error if t wants
-// something else than was granted.
-func reenter(ctx context.Context, outer *Lease, t terms, bound bool) (*Lease, error) {
+// reenter returns another lease of the grant that ctx carries a lease of, or nil if ctx carries
+// none that is held and can be re-entered. It returns an error if r wants something else than
+// was granted.
+func (c *queues) reenter(ctx context.Context, r *recipe, t terms, bound bool) (*Lease, error) {
+	if t.anew {
+		return nil, nil
+	}
+	outer := c.carried(ctx, r.name)
+	if outer == nil || r.o.Owner != "" && r.o.Owner != outer.Owner() {
+		return nil, nil
+	}
 	if err := t.reenters(outer.h.req, t.require); err != nil {
 		return nil, err
 	}
 	lease := new(Lease)
-	if err := lease.reenter(&outer.share, ctx, bound); err != nil {
-		return nil, err
+	if !lease.reenter(&outer.share, ctx, bound) {
+		return nil, nil
 	}
 	return lease, nil
+}
+
+// carried returns the lease of the lock of that name that ctx carries, or nil. It passes over
+// leases that are over.
+func (c *core) carried(ctx context.Context, name string) *Lease {
+	for {
+		lease, _ := ctx.Value(leaseKey{c, name}).(*Lease)
+		if lease == nil || lease.Err() == nil {
+			return lease
+		}
+		ctx = lease.base
+	}
 }
