@@ -19,7 +19,7 @@ var project = rules{
 		{"internal/renewer"},
 		{"internal/leasefsm", "internal/waitq"},
 		{"store/redisstore/redisadmin"},
-		{"store/memstore", "store/redisstore", "store/filestore", "store/sqlstore", "store/etcdstore", "store/zkstore"},
+		{"store/memstore", "store/recordstore", "store/redisstore", "store/filestore", "store/sqlstore", "store/etcdstore", "store/zkstore"},
 		{"store/redisstore/internal/operator", "store/zkstore/internal/session"},
 		{"store/redisstore/internal/membership", "store/redisstore/internal/sentinel", "store/redisstore/internal/cluster"},
 		{"store/redisstore/internal/conn", "store/redisstore/internal/script"},
@@ -40,7 +40,7 @@ var project = rules{
 		{"internal/testenv/localredis", "internal/testenv/simredis"},
 		{"internal/proof/induct/cmd/prove"},
 		{"internal/proof/induct"},
-		{"internal/testenv/child", "internal/callback", "internal/keypair", "internal/testenv/eventually", "internal/testenv/port", "internal/testenv/sameseed", "internal/testenv/transcript", "internal/nodemark", "store/redisstore/internal/resp"},
+		{"internal/testenv/child", "internal/callback", "internal/keypair", "internal/testenv/eventually", "internal/testenv/mutant", "internal/testenv/port", "internal/testenv/sameseed", "internal/testenv/transcript", "internal/nodemark", "store/redisstore/internal/resp"},
 		{"internal/excerpt"},
 	},
 
@@ -48,7 +48,7 @@ var project = rules{
 	equipment: []string{
 		"internal/proof/sim", "cmd/leasehold/internal/lab/chaos", "internal/proof/explore", "internal/proof/explore/cmd/explore", "internal/proof/mutants",
 		"internal/proof/differential", "internal/proof/induct", "internal/proof/induct/cmd/prove", "internal/proof/queues",
-		"store/storetest", "internal/testenv/adaptertest", "internal/testenv/contest", "internal/testenv/eventually", "internal/testenv/redistest", "internal/testenv/sameseed", "internal/testenv/simnet", "internal/testenv/simredis", "internal/testenv/sqltest", "internal/testenv/virtual", "internal/layering", "cmd/leasehold/internal/endtoend", "guard/guardtest", "store/sqlstore/sqlstoretest",
+		"store/storetest", "internal/testenv/adaptertest", "internal/testenv/contest", "internal/testenv/eventually", "internal/testenv/redistest", "internal/testenv/sameseed", "internal/testenv/simnet", "internal/testenv/simredis", "internal/testenv/sqltest", "internal/testenv/virtual", "internal/layering", "cmd/leasehold/internal/endtoend", "guard/guardtest", "store/sqlstore/sqlstoretest", "internal/testenv/mutant",
 	},
 
 	// The packages of ours that a package may import, if not all packages below it.
@@ -111,10 +111,12 @@ var project = rules{
 
 	idioms: idioms{
 		typed:  []string{"internal/quorum/driver", "store/redisstore", "store/redisstore/internal/conn"},
-		stores: []string{"store/memstore", "store/redisstore", "store/filestore", "store/sqlstore", "store/etcdstore", "store/zkstore"},
+		stores: []string{"store/memstore", "store/recordstore", "store/redisstore", "store/filestore", "store/sqlstore", "store/etcdstore", "store/zkstore"},
 		waits: map[string]string{
 			"store/filestore.nap":                  "lets another process finish its transaction",
 			"store/filestore.pause":                "the same, longer",
+			"store/recordstore.Wait":               "before it asks an engine again that gave no answer",
+			"store/recordstore.pause":              "gets contenders out of step",
 			"store/redisstore.follow":              "asks the sentinels for the master",
 			"store/redisstore.refreshLoop":         "asks for the slot map while there are waiters",
 			"store/redisstore/redisadmin.run":      "until the leases of the old membership have expired",

@@ -53,15 +53,23 @@ func checkExpiryCountsDown(t *trial) {
 	}
 }
 
+// expires waits until the lease of a lock has ended by itself.
+func (t *trial) expires(name string) {
+	t.eventually("a lease ends by itself", func() bool { return !t.inspect(t.first, name).Held })
+	if t.options.Observed {
+		t.eventually("a lease ends by itself in the other handle", func() bool { return !t.inspect(t.other(), name).Held })
+	}
+}
+
 // checkExpiredHolder: an owner whose lease has expired cannot affect the present
 // holder.
 func checkExpiredHolder(t *trial) {
 	l := t.acquireShort(t.first)
-	t.eventually("a lease ends by itself", func() bool { return !t.inspect(t.first, l.Name).Held })
+	t.expires(l.Name)
 	t.notHeld("release after the expiry", t.first.Release(t.Context(), store.ReleaseRequest{Lease: l.Lease}))
 
 	l = t.acquireShort(t.first)
-	t.eventually("a lease ends by itself", func() bool { return !t.inspect(t.first, l.Name).Held })
+	t.expires(l.Name)
 	start := t.now()
 	next := t.request(l.Name, t.long)
 	g := t.acquire(t.other(), next)

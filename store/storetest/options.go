@@ -26,6 +26,9 @@ type Options struct {
 	// and not the first in the queue: for example, if waiters learn of an expiry by asking, and
 	// no step of the store hands such a lock on.
 	AnyAfterExpiry bool
+	// Observed is set if each handle counts a TTL from when it first sees the lease, so that a
+	// handle can see a lease for one TTL longer than the one that has watched it.
+	Observed bool
 	// Virtual has every check run in a testing/synctest bubble, with stores of its own,
 	// so that waiting takes no time. Then open and Second are called in bubbles as well:
 	// what they open measures time with package time, and does no real I/O.

@@ -76,7 +76,7 @@ func checkRenewNeverCreates(t *trial) {
 	}
 
 	l := t.acquireShort(t.first)
-	t.eventually("a lease ends by itself", func() bool { return !t.inspect(t.first, l.Name).Held })
+	t.expires(l.Name)
 	late := l.Lease
 	late.TTL = t.long
 	for _, s := range t.handles() {

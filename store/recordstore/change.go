@@ -1,0 +1,71 @@
+package recordstore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/rule"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// change carries out a step that changes a lock in use, unless its answer is a refusal.
+func (s *Store) change(ctx context.Context, request, name string, step func(*txn) (rule.Record, rule.Answer)) (ans rule.Answer, err error) {
+	maybe, err := s.register(name).do(ctx, func(t *txn) {
+		var after rule.Record
+		if after, ans = step(t); ans.Verdict == rule.Done || ans.Verdict == rule.Granted {
+			t.set(after)
+			t.advance()
+		}
+	})
+	if err != nil {
+		return rule.Answer{}, s.failed(request, name, maybe, err)
+	}
+	return ans, nil
+}
+
+// Downgrade implements store.Changer.
+func (s *Store) Downgrade(ctx context.Context, r store.Lease) (store.Grant, error) {
+	if err := s.gate.Enter(r.CheckDowngrade(s.Caps())); err != nil {
+		return store.Grant{}, err
+	}
+	defer s.gate.Leave()
+	ans, err := s.change(ctx, "downgrade", r.Name, func(t *txn) (rule.Record, rule.Answer) {
+		t.touch(r.Owner)
+		return rule.Downgrade(t.rec, r.Owner, r.TTL, t.snap.floor(), t.now)
+	})
+	if err == nil && ans.Verdict != rule.Granted {
+		err = refusal("downgrade", r, ans)
+	}
+	return store.Grant{Token: ans.Token, Slot: ans.Slot}, err
+}
+
+// Resize implements store.Changer.
+func (s *Store) Resize(ctx context.Context, name string, from, to store.Kind) error {
+	if err := s.gate.Enter(store.CheckResize(name, from, to, s.Caps())); err != nil {
+		return err
+	}
+	defer s.gate.Leave()
+	ans, err := s.change(ctx, "resize", name, func(t *txn) (rule.Record, rule.Answer) {
+		return rule.Resize(t.rec, rule.Spec(from.Normal()), rule.Spec(to.Normal()), t.now)
+	})
+	if err == nil && ans.Verdict != rule.Done {
+		err = refusal("resize", store.Lease{Name: name, Kind: from}, ans)
+	}
+	return err
+}
+
+// BreakLease implements store.Breaker.
+func (s *Store) BreakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
+	if err := s.gate.Enter(r.Check()); err != nil {
+		return 0, err
+	}
+	defer s.gate.Leave()
+	ans, err := s.change(ctx, "break the lease of", r.Name, func(t *txn) (rule.Record, rule.Answer) {
+		return rule.BreakLease(t.rec, rule.Break{Owner: r.Owner, Token: r.Token, Now: r.Now, Note: r.Note(), Keep: store.KeepBroken}, t.now)
+	})
+	if err == nil && ans.Verdict != rule.Done {
+		err = fmt.Errorf("break the lease of %q: %w", r.Name, store.ErrNotHeld)
+	}
+	return ans.ExpiresIn, err
+}

@@ -1,0 +1,88 @@
+package recordstore
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+var (
+	// ErrConflict is the error of Driver.Write if the key has another version than the
+	// one to replace. The write has certainly not taken effect, and never will.
+	ErrConflict = errors.New("recordstore: the record has another version")
+	// ErrRefused is matched by errors of a Driver that the same request would meet again,
+	// such as a missing right. The request has certainly not taken effect.
+	ErrRefused = errors.New("recordstore: the engine refuses the request")
+)
+
+// Driver is one engine. Its methods are safe for concurrent use. Those that take a context
+// block until the engine has answered or the context ends. Every context has a deadline.
+type Driver interface {
+	// Describe returns what the store says of itself. Engine, Reach, Clock and Class have to
+	// be set, and the bounds of TTLs where the engine has some. Class may be above
+	// store.Efficiency only if an acknowledged write outlives every crash that the class
+	// includes. It does not block, and may be called after Close.
+	Describe() store.Caps
+
+	// Read returns the newest version of a record: the last one for which Write returned, or
+	// a later one. A record that does not exist is no error.
+	Read(ctx context.Context, key string) (Item, error)
+
+	// Write replaces the given version of a record by value and returns the new version. It
+	// never replaces another one: it is atomic, also for a version that says that there is no
+	// record. Any error that does not match ErrConflict or ErrRefused leaves open whether the
+	// write has taken effect, or will.
+	//
+	// With idle, nobody uses the lock. The driver may delete such a record later, once no
+	// write that was begun before the deletion can still take effect, and if Item.Floor then
+	// covers the record.
+	Write(ctx context.Context, key string, value []byte, version string, idle bool) (next string, err error)
+
+	// List calls each with the records that exist, in any order, until each returns an error,
+	// which List then returns. Records that are written meanwhile may be left out.
+	List(ctx context.Context, each func(key string, it Item) error) error
+
+	// Close frees the resources of the driver. It deletes no record.
+	Close() error
+}
+
+// Item is one version of a record.
+type Item struct {
+	// Value is what Write was given, or nil if there is no record.
+	Value []byte
+	// Version identifies this version, also that of a record that does not exist. A record
+	// never has the same version twice.
+	Version string
+	// Written is when this version was written and Now when it was read, both by the same
+	// clock of the engine. Now minus Written must not be more than the time that has passed.
+	// Either is zero if the engine cannot tell. See Dater.
+	Written, Now time.Time
+	// Floor, of a record that does not exist, is a number that the writes of this key have not
+	// exceeded: the record that Write makes begins with it, and each further write adds one.
+	// A driver that never deletes a record leaves it zero. Another one can return, for example,
+	// the number of all writes that the engine has seen. It is at most MaxFloor.
+	Floor uint64
+}
+
+// MaxFloor is the largest Item.Floor. Milliseconds since 1970 reach it in the year 2248.
+const MaxFloor = 1 << 43
+
+// Watcher is a Driver that pushes new versions of a record.
+type Watcher interface {
+	Driver
+
+	// Watch sends versions of a record that are written from now on. They are hints: some may
+	// be missing, come late, or twice. Watch closes the channel when ctx ends, and earlier if
+	// it cannot go on.
+	Watch(ctx context.Context, key string) (<-chan Item, error)
+}
+
+// Dater is a Driver whose Read sets Item.Written but not Item.Now, since reading the clock costs a
+// request. Now returns the clock's time. It is called for records with entries that are
+// new to this client.
+type Dater interface {
+	Driver
+	Now(ctx context.Context) (time.Time, error)
+}

@@ -1,0 +1,122 @@
+package recordstore
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// joinLocked adds a waiter, for which the register follows the record.
+func (g *register) joinLocked(w *waiter) {
+	g.waiters[w.r.Owner] = w
+	if g.stop == nil {
+		ctx, stop := g.s.gate.Until(context.Background())
+		g.stop = stop
+		g.s.gate.Stay()
+		go g.follow(ctx)
+	}
+}
+
+// linger is how long a register goes on following a record that nobody waits for: beginning
+// a watch costs the engine more than its pushes.
+const linger = 3 * time.Second
+
+// follow takes in new versions of the record while there are waiters.
+func (g *register) follow(ctx context.Context) {
+	defer g.s.gate.Leave()
+	watcher, pushes := g.s.driver.(Watcher)
+	var pushed <-chan Item
+	rested, idle, broken := 0, time.Duration(0), false
+	for {
+		every := min(g.s.poll<<min(rested/20, 4), g.s.poll*16)
+		if pushes && pushed == nil && !broken {
+			var err error
+			if pushed, err = watcher.Watch(ctx, g.key); err != nil {
+				g.s.log.Warn("cannot watch a record, so its waiters poll", "lock", g.name, "err", err)
+			}
+		}
+		if pushed != nil {
+			every = g.s.look
+		}
+		pause := every*3/4 + rand.N(every/2+1)
+		began := g.s.now()
+		timer := time.NewTimer(pause)
+		select {
+		case it, ok := <-pushed:
+			if broken = !ok; broken { // polls once before the next watch
+				pushed = nil
+				break
+			}
+			if _, err := g.see(newest(it, pushed), nil); err != nil {
+				g.s.log.Warn("cannot read a record", "lock", g.name, "err", err)
+			}
+		case <-timer.C:
+			broken = false
+			if changed, err := g.lookAgain(ctx); changed || err != nil {
+				rested = 0
+			} else {
+				rested++
+			}
+		case <-ctx.Done():
+		}
+		timer.Stop()
+		idle += g.s.now().Sub(began)
+		g.mu.Lock()
+		if len(g.waiters) > 0 {
+			idle = 0
+		}
+		if ctx.Err() != nil || len(g.waiters) == 0 && (!pushes || idle > linger) {
+			g.stop()
+			g.stop = nil
+			g.mu.Unlock()
+			return
+		}
+		g.mu.Unlock()
+	}
+}
+
+// newest returns the last item that has arrived.
+func newest(it Item, more <-chan Item) Item {
+	for {
+		select {
+		case later, ok := <-more:
+			if !ok {
+				return it
+			}
+			it = later
+		default:
+			return it
+		}
+	}
+}
+
+// lookAgain reads the record, and tells the waiters if that is not possible.
+func (g *register) lookAgain(ctx context.Context) (changed bool, err error) {
+	bounded, cancel := context.WithTimeout(ctx, g.s.limit)
+	defer cancel()
+	g.mu.Lock()
+	before := g.last
+	g.mu.Unlock()
+	snap, err := g.read(bounded)
+	if err != nil && !errors.Is(context.Cause(ctx), store.ErrClosed) {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		for _, w := range g.waiters {
+			w.troubleLocked(err)
+		}
+		return false, err
+	}
+	return err == nil && (before == nil || snap.version != before.version), err
+}
+
+// forgettable reports whether nothing happens with the register at this moment.
+func (g *register) forgettable() bool {
+	if !g.mu.TryLock() {
+		return false
+	}
+	defer g.mu.Unlock()
+	return !g.writing && len(g.steps) == 0 && len(g.waiters) == 0 && g.stop == nil
+}

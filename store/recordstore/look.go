@@ -1,0 +1,79 @@
+package recordstore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/leasehold-dev/leasehold/internal/shown"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Inspect implements store.Store.
+func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
+	if err := s.gate.Enter(store.CheckName(name)); err != nil {
+		return store.State{}, err
+	}
+	defer s.gate.Leave()
+	var snap *snapshot
+	if _, err := s.register(name).do(ctx, func(t *txn) { snap = t.snap }); err != nil {
+		return store.State{}, s.failed("inspect", name, false, err)
+	}
+	now := s.now()
+	st := shown.State(name, snap.rec, now)
+	st.Queue = shown.Queue(snap.rec, now)
+	st.Broken = shown.Broken(snap.rec, now)
+	return st, nil
+}
+
+// List implements store.Store. A record that cannot be read makes the result incomplete.
+func (s *Store) List(ctx context.Context, prefix string) ([]store.State, error) {
+	if err := s.gate.Enter(nil); err != nil {
+		return nil, err
+	}
+	defer s.gate.Leave()
+	bounded, cancel := context.WithTimeout(ctx, s.limit)
+	defer cancel()
+	held := []store.State{}
+	var bad error
+	err := s.driver.List(bounded, func(key string, it Item) error {
+		if it.Value == nil {
+			return nil
+		}
+		w, err := decode(it.Value)
+		if err == nil && keyOf(w.name) != key {
+			err = errRecord
+		}
+		if err != nil {
+			bad = cmp.Or(bad, fmt.Errorf("list: the record with key %q cannot be read: %w", key, err))
+			return nil
+		}
+		if !strings.HasPrefix(w.name, prefix) {
+			return nil
+		}
+		snap, err := s.register(w.name).see(it, nil)
+		if err != nil {
+			return err
+		}
+		if st := shown.State(w.name, snap.rec, s.now()); st.Held {
+			held = append(held, st)
+		}
+		return nil
+	})
+	slices.SortFunc(held, func(a, b store.State) int { return strings.Compare(a.Name, b.Name) })
+	switch {
+	case ctx.Err() != nil:
+		bad = s.failed("list", prefix, false, ctx.Err())
+	case bounded.Err() != nil:
+		bad = s.failed("list", prefix, false, s.limited(err))
+	case err != nil:
+		bad = s.failed("list", prefix, false, err)
+	}
+	if bad != nil {
+		bad = errors.Join(store.ErrIncomplete, bad)
+	}
+	return held, bad
+}

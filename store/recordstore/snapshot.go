@@ -1,0 +1,176 @@
+package recordstore
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/rule"
+)
+
+// snapshot is one version of a record, with its expiries on this client's clock. It does not
+// change.
+type snapshot struct {
+	version string
+	number  uint64
+	absent  bool     // there is no record
+	writes  []uint64 // as in wire
+	rec     rule.Record
+	lives   map[string]life // of the entries of rec
+	strange bool            // an entry was new to this client
+	// acknowledged means that this client wrote it, and had the answer.
+	acknowledged bool
+}
+
+// life is what this client knows of the beat of an entry.
+type life struct {
+	id     uint64
+	ttl    time.Duration
+	first  clock.Instant // the beat had been written by then
+	own    bool          // this client wrote it, after first: its owner can count from there
+	expiry clock.Instant
+}
+
+// ownLife returns the life of an owner's lease or place, if this client wrote its beat.
+func (s *snapshot) ownLife(owner string) (life, bool) {
+	l := s.lives["o"+owner]
+	return l, l.own
+}
+
+// floor returns the smallest token that a lease in the next version may have.
+func (s *snapshot) floor() fence.Token {
+	if !s.absent {
+		return 0 // it is larger than the last one in the record
+	}
+	return fence.Token(s.number*tokensPerWrite + 1)
+}
+
+// tokensPerWrite is more tokens than one write can grant, so that a record that begins after
+// a number of writes has larger tokens than all that these can have granted.
+const tokensPerWrite = 1 << 20
+
+// read returns the snapshot of an item. before is an earlier or later version that this client
+// knows, or nil, and at a reading of the clock from after the item was received.
+func read(name string, it Item, before *snapshot, at clock.Instant) (*snapshot, error) {
+	s := &snapshot{version: it.Version, number: it.Floor, absent: it.Value == nil}
+	if it.Value == nil {
+		if it.Floor > MaxFloor {
+			return nil, fmt.Errorf("the record of lock %q begins with number %d: the driver's Floor can be %d at most", name, it.Floor, uint64(MaxFloor))
+		}
+		return s, nil
+	}
+	w, err := decode(it.Value)
+	if err != nil {
+		return nil, fmt.Errorf("the record of lock %q cannot be read: %w", name, err)
+	}
+	if w.name != name {
+		return nil, fmt.Errorf("the record of lock %q is that of %q", name, w.name)
+	}
+	s.number, s.rec, s.writes = w.number, w.rec, w.writes
+	s.lives = make(map[string]life, len(w.beats))
+	var since time.Duration
+	if !it.Written.IsZero() && !it.Now.IsZero() {
+		since = max(0, it.Now.Sub(it.Written))
+	}
+	i := 0
+	entries(&s.rec, func(key string, expiry *clock.Instant) {
+		b := w.beats[i]
+		i++
+		l := life{id: b.id, ttl: time.Duration(*expiry), first: back(at, b.age+since)}
+		known, met := before.life(key)
+		if met = met && known.id == b.id; met {
+			l.first, l.own = min(l.first, known.first), known.own
+		}
+		s.strange = s.strange || !met
+		l.expiry = l.first.Add(l.ttl)
+		*expiry = l.expiry
+		s.lives[key] = l
+	})
+	for i := range s.rec.Holds {
+		s.rec.Holds[i].Granted = back(at, time.Duration(s.rec.Holds[i].Granted)+since)
+	}
+	return s, nil
+}
+
+// back returns the instant d before at, or the first possible one.
+func back(at clock.Instant, d time.Duration) clock.Instant {
+	return max(1, at-clock.Instant(max(0, d)))
+}
+
+func (s *snapshot) life(key string) (life, bool) {
+	if s == nil {
+		return life{}, false
+	}
+	l, ok := s.lives[key]
+	return l, ok
+}
+
+// maxWrites is how many writes a record remembers.
+const maxWrites = 16
+
+// write is a version that is to replace another one.
+type write struct {
+	old, next *snapshot // next has no version yet
+	body      []byte
+	sent      bool // and there was no answer
+}
+
+// replace returns the write of rec in place of s. Entries that have changed, and those
+// whose owners are in touched, get a new beat.
+func (s *snapshot) replace(name string, rec rule.Record, touched map[string]bool, now clock.Instant) *write {
+	id := rand.Uint64()
+	next := &snapshot{number: s.number + 1, rec: rec, lives: make(map[string]life, len(rec.Holds)+len(rec.Queue))}
+	next.writes = append(slices.Clone(s.writes[max(0, len(s.writes)-maxWrites+1):]), id)
+	w := wire{name: name, number: next.number, writes: next.writes, rec: clone(rec)}
+	entries(&w.rec, func(key string, expiry *clock.Instant) {
+		l, known := s.lives[key]
+		if known && l.expiry == *expiry && !touched[key] {
+			w.beats = append(w.beats, beat{l.id, max(0, now.Sub(l.first))})
+		} else {
+			l = life{id: rand.Uint64(), ttl: max(0, expiry.Sub(now)), first: now, own: true, expiry: *expiry}
+			w.beats = append(w.beats, beat{id: l.id})
+		}
+		*expiry = clock.Instant(l.ttl)
+		next.lives[key] = l
+	})
+	for i, h := range w.rec.Holds {
+		w.rec.Holds[i].Granted = clock.Instant(max(0, now.Sub(h.Granted)))
+	}
+	return &write{old: s, next: next, body: w.encode()}
+}
+
+// clone returns a copy of r whose entries can be changed.
+func clone(r rule.Record) rule.Record {
+	r.Holds, r.Queue, r.Tombstones = slices.Clone(r.Holds), slices.Clone(r.Queue), slices.Clone(r.Tombstones)
+	if r.Broken != nil {
+		b := *r.Broken
+		r.Broken = &b
+	}
+	return r
+}
+
+// fate is what has become of a write without an answer.
+type fate int
+
+const (
+	pending fate = iota // not applied yet; only another write in place of the same version rules it out
+	applied
+	dead
+	forgotten // too many writes have followed to tell
+)
+
+// fateOf says what has become of w, in a record of which s was read after w was sent.
+func (s *snapshot) fateOf(w *write) fate {
+	switch id := w.next.writes[len(w.next.writes)-1]; {
+	case s.version == w.old.version:
+		return pending
+	case slices.Contains(s.writes, id):
+		return applied
+	case !s.absent && s.number > w.old.number && s.number-w.old.number <= uint64(len(s.writes)):
+		return dead
+	}
+	return forgotten
+}

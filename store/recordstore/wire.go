@@ -1,0 +1,232 @@
+package recordstore
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/rule"
+)
+
+// wire is the record as it is written. An Expiry in it is a TTL, and a Granted is how long ago
+// the lease began.
+type wire struct {
+	name   string
+	number uint64 // one more with every write, so that versions have an order
+	// writes are random identifiers of this write and of those before it, the newest last. No two
+	// versions are the same bytes, not even if a driver makes the version of them.
+	writes []uint64
+	rec    rule.Record
+	beats  []beat // of the entries of rec, in order
+}
+
+// beat is what a client must know to count the TTL of an entry.
+type beat struct {
+	id  uint64
+	age time.Duration // for how long the writer had known of it
+}
+
+// format is the first byte of a record.
+const format = 1
+
+// entries calls f with each part of r that expires: what it is of, and its expiry. An owner
+// keeps its key when its place becomes a lease.
+func entries(r *rule.Record, f func(key string, expiry *clock.Instant)) {
+	for i := range r.Holds {
+		f("o"+r.Holds[i].Owner, &r.Holds[i].Expiry)
+	}
+	for i := range r.Queue {
+		f("o"+r.Queue[i].Owner, &r.Queue[i].Expiry)
+	}
+	for i := range r.Tombstones {
+		f("t"+r.Tombstones[i].Owner, &r.Tombstones[i].Expiry)
+	}
+	if r.Broken != nil {
+		f("b", &r.Broken.Expiry)
+	}
+}
+
+// Flags of a record, a lease and a place.
+const (
+	isShared = 1 << iota
+	isBroken
+	barges
+)
+
+func flag(set bool, bit uint64) uint64 {
+	if set {
+		return bit
+	}
+	return 0
+}
+
+// encode returns w as bytes.
+func (w *wire) encode() []byte {
+	r := &w.rec
+	b := make([]byte, 0, 64+len(w.name)+len(w.writes)*8+(len(r.Holds)+len(r.Queue))*96)
+	num := func(n uint64) { b = binary.AppendUvarint(b, n) }
+	str := func(s string) {
+		num(uint64(len(s)))
+		b = append(b, s...)
+	}
+	b = append(b, format)
+	str(w.name)
+	num(w.number)
+	num(uint64(len(w.writes)))
+	for _, id := range w.writes {
+		b = binary.LittleEndian.AppendUint64(b, id)
+	}
+	num(flag(r.Spec.Shared, isShared))
+	num(uint64(r.Spec.Limit))
+	num(uint64(r.Was))
+	num(uint64(r.Token))
+	num(uint64(len(r.Holds)))
+	for _, h := range r.Holds {
+		num(flag(h.Broken, isBroken))
+		str(h.Owner)
+		str(h.Meta)
+		str(h.Made)
+		num(uint64(h.Weight))
+		num(uint64(h.Count))
+		num(uint64(h.Slot))
+		num(uint64(h.Token))
+		num(uint64(h.Granted))
+	}
+	num(uint64(len(r.Queue)))
+	for _, p := range r.Queue {
+		num(flag(p.Barge, barges))
+		str(p.Owner)
+		str(p.Meta)
+		str(p.Attempt)
+		num(uint64(p.Weight))
+	}
+	num(uint64(len(r.Tombstones)))
+	for _, t := range r.Tombstones {
+		str(t.Owner)
+	}
+	num(flag(r.Broken != nil, isBroken))
+	if r.Broken != nil {
+		str(r.Broken.Owner)
+		num(uint64(r.Broken.Token))
+		str(r.Broken.Note)
+	}
+	i := 0
+	entries(r, func(_ string, expiry *clock.Instant) {
+		b = binary.LittleEndian.AppendUint64(b, w.beats[i].id)
+		num(uint64(w.beats[i].age))
+		num(uint64(*expiry))
+		i++
+	})
+	return b
+}
+
+// errRecord is what decode says of bytes that encode did not write.
+var errRecord = errors.New("it is not a record of this version")
+
+// reader takes values off the front of the bytes. After the first that is not there it returns
+// zeros.
+type reader struct {
+	left []byte
+	bad  bool
+}
+
+func (r *reader) fail() {
+	r.left, r.bad = nil, true
+}
+
+func (r *reader) num() uint64 {
+	n, size := binary.Uvarint(r.left)
+	if size <= 0 {
+		r.fail()
+		return 0
+	}
+	r.left = r.left[size:]
+	return n
+}
+
+// int is num for values that are not negative.
+func (r *reader) int() int64 {
+	n := r.num()
+	if n > 1<<63-1 {
+		r.fail()
+		return 0
+	}
+	return int64(n)
+}
+
+func (r *reader) str() string {
+	n := r.num()
+	if n > uint64(len(r.left)) {
+		r.fail()
+		return ""
+	}
+	s := string(r.left[:n])
+	r.left = r.left[n:]
+	return s
+}
+
+func (r *reader) id() uint64 {
+	if len(r.left) < 8 {
+		r.fail()
+		return 0
+	}
+	id := binary.LittleEndian.Uint64(r.left)
+	r.left = r.left[8:]
+	return id
+}
+
+// len returns a number of values that follow, each of which has least bytes at least.
+func (r *reader) len(least int) int {
+	n := r.num()
+	if n > uint64(len(r.left)/least) {
+		r.fail()
+		return 0
+	}
+	return int(n)
+}
+
+// decode reads what encode has written. It accepts any bytes.
+func decode(b []byte) (w *wire, err error) {
+	if len(b) == 0 || b[0] != format {
+		return nil, errRecord
+	}
+	in := &reader{left: b[1:]}
+	w = &wire{name: in.str(), number: in.num()}
+	r := &w.rec
+	for range in.len(8) {
+		w.writes = append(w.writes, in.id())
+	}
+	r.Spec.Shared = in.num()&isShared != 0
+	r.Spec.Limit = in.int()
+	r.Was = in.int()
+	r.Token = fence.Token(in.num())
+	for range in.len(9) {
+		r.Holds = append(r.Holds, rule.Hold{
+			Broken: in.num()&isBroken != 0, Owner: in.str(), Meta: in.str(), Made: in.str(), Weight: in.int(), Count: in.int(),
+			Slot: in.int(), Token: fence.Token(in.num()), Granted: clock.Instant(in.int()),
+		})
+	}
+	for range in.len(5) {
+		r.Queue = append(r.Queue, rule.Place{Barge: in.num()&barges != 0, Owner: in.str(), Meta: in.str(), Attempt: in.str(), Weight: in.int()})
+	}
+	for range in.len(1) {
+		r.Tombstones = append(r.Tombstones, rule.Tombstone{Owner: in.str()})
+	}
+	if in.num()&isBroken != 0 {
+		r.Broken = &rule.Broken{Owner: in.str(), Token: fence.Token(in.num()), Note: in.str()}
+	}
+	entries(r, func(_ string, expiry *clock.Instant) {
+		w.beats = append(w.beats, beat{in.id(), time.Duration(in.int())})
+		*expiry = clock.Instant(in.int())
+	})
+	if in.bad || len(in.left) > 0 {
+		return nil, errRecord
+	}
+	if err := r.Check(); err != nil {
+		return nil, fmt.Errorf("it is invalid: %w", err)
+	}
+	return w, nil
+}
