@@ -135,7 +135,7 @@ func (b *breaking) end(ctx context.Context, v *view, at int) (done bool, err err
 	} else {
 		h := &hold{key: e.key, create: e.create, lease: adopted(e)}
 		behind := v.places[at+1:]
-		h.follow(successors(v.prefix, behind[:min(len(behind), mostRead)]), len(behind) <= mostRead)
+		h.follow(successors(v.prefix, behind[:min(len(behind), mostRead)]))
 		l := ending{s: b.s, of: store.Lease{Name: b.r.Name, Owner: e.Owner}, prefix: v.prefix, hold: h, mod: e.mod, also: also}
 		err = l.run(ctx)
 	}

@@ -92,19 +92,16 @@ func (w *exclusive) enqueue(ctx context.Context) (g store.Grant, done bool, err 
 	return g, false, nil
 }
 
-// grant returns the grant of a lock that came to the place at a revision.
-func (w *exclusive) grant(revision int64, m *message) store.Grant {
+// grant returns the grant of a lock that came to the place at a revision. Other places were read
+// behind it.
+func (w *exclusive) grant(revision int64, behind []entry) store.Grant {
 	w.place.waited = w.s.clock.Now().Sub(w.start)
-	h := w.s.own(w.place)
-	if m != nil {
-		h.follow(m.followers(revision), m.Whole)
-		w.s.readAhead(h, w.place.prefix)
-	}
+	w.s.own(w.place).follow(successors(w.place.prefix, behind))
 	return w.s.granted(revision, w.r.Spare)
 }
 
 // take returns the grant. A lease of which much is over is kept alive first.
-func (w *exclusive) take(ctx context.Context, revision int64, m *message) (g store.Grant, done bool, err error) {
+func (w *exclusive) take(ctx context.Context, revision int64, behind []entry) (g store.Grant, done bool, err error) {
 	if err := w.s.replaced.doubtful(w.s.clock.Now()); err != nil {
 		return g, false, err
 	}
@@ -114,61 +111,73 @@ func (w *exclusive) take(ctx context.Context, revision int64, m *message) (g sto
 			return g, false, err
 		}
 	}
-	return w.grant(revision, m), true, nil
+	return w.grant(revision, behind), true, nil
 }
 
-// pushed implements turn: the lock was handed over.
-func (w *exclusive) pushed(ctx context.Context, p push) (g store.Grant, done bool, err error) {
-	return w.take(ctx, p.revision, &p.message)
+// pushed implements turn: a message says that the lock was handed over. Users without a right to the
+// lock can write that as well, so the lock is read. The member that has passed on the message
+// knows the transaction that wrote it, and need not ask the others.
+func (w *exclusive) pushed(ctx context.Context, m push) (g store.Grant, done bool, err error) {
+	p := w.place
+	r, err := w.s.glance(ctx, m.revision, byAge(p.prefix, mostRead))
+	if r == nil || err != nil {
+		return w.look(ctx)
+	}
+	all := entriesOf(r.Responses[0].GetResponseRange().Kvs)
+	if len(all) == 0 || !all[0].is(p) || all[0].mod == p.create || all[0].Broken {
+		return w.look(ctx)
+	}
+	w.finds(all[0])
+	return w.take(ctx, all[0].mod, all[1:])
 }
 
 // look implements turn.
 func (w *exclusive) look(ctx context.Context) (g store.Grant, done bool, err error) {
-	revision, err := w.handed(ctx)
+	revision, behind, err := w.handed(ctx)
 	if err != nil || revision == 0 {
 		return g, false, err
 	}
-	return w.take(ctx, revision, nil)
+	return w.take(ctx, revision, behind)
 }
 
-// handed returns the revision at which the lock came to the place, or 0.
-func (w *exclusive) handed(ctx context.Context) (revision int64, err error) {
+// handed returns the revision at which the lock came to the place and places behind it, or 0.
+func (w *exclusive) handed(ctx context.Context) (revision int64, behind []entry, err error) {
 	p := w.place
-	r, _, err := w.s.commit(ctx, txn{then: append([]operation{byAge(p.prefix, 1), upTo(p.prefix, p.create)}, w.logs()...)})
+	r, _, err := w.s.commit(ctx, txn{then: append([]operation{byAge(p.prefix, mostRead), upTo(p.prefix, p.create)}, w.logs()...)})
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	first := entriesOf(r.Responses[0].GetResponseRange().Kvs)
 	queue := entriesOf(r.Responses[1].GetResponseRange().Kvs)
 	me := len(queue) - 1
-	if me < 0 || queue[me].key != p.key || queue[me].create != p.create {
+	if me < 0 || !queue[me].is(p) {
 		if there, err := w.refresh(ctx); err != nil || !there {
-			return 0, err
+			return 0, nil, err
 		}
-		return 0, w.released(ctx)
+		return 0, nil, w.released(ctx)
 	}
 	if me == 0 && first[0].Broken { // it has had the lock, and did not notice
-		return 0, w.broken()
+		return 0, nil, w.broken()
 	}
 	w.finds(queue[me])
 	w.confirm(r.Header.RaftTerm)
 	if first[0].spec() != rule.Mutex {
-		return 0, otherKind(w.r.Lease, first[0])
+		return 0, nil, otherKind(w.r.Lease, first[0])
 	}
 	is := rule.Owns(ranked(queue), me)
 	if is.Verdict == rule.Granted {
 		if queue[me].mod > p.create { // the one before handed it over
-			return queue[me].mod, nil
+			return queue[me].mod, first[1:], nil
 		}
 		if revision, err = w.takeOver(ctx, queue[me].mod); revision != 0 || err != nil {
-			return revision, err
+			return revision, first[1:], err
 		}
 		return w.handed(ctx) // the place has changed
 	}
 	w.trouble = 0
 	w.reason(w.s.busy(ctx, w.r.Name, first[0], is.Position))
 	w.ahead.watch(w.s.link, queue[me-1].key, r.Header.Revision)
-	return 0, nil
+	return 0, nil, nil
 }
 
 // takeOver gives the place, which was last changed at mod, a revision that is later than
@@ -183,29 +192,4 @@ func (w *exclusive) takeOver(ctx context.Context, mod int64) (revision int64, er
 		return 0, err
 	}
 	return r.Header.Revision, nil
-}
-
-// readAhead reads the places behind one that has been given the lock, unless they are
-// known. The caller is counted at the gate.
-func (s *core) readAhead(h *hold, prefix string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if len(h.next) > 1 || len(h.next) == 1 && h.whole {
-		return
-	}
-	reading := make(chan struct{})
-	h.reading = reading
-	s.gate.Stay()
-	go func() {
-		defer s.gate.Leave()
-		defer close(reading)
-		r, _, err := s.commit(context.Background(), txn{then: []operation{byAge(prefix, mostRead)}})
-		if err != nil {
-			return // the release will read it
-		}
-		all := entriesOf(r.Responses[0].GetResponseRange().Kvs)
-		if len(all) > 0 && all[0].key == h.key && all[0].create == h.create {
-			h.follow(successors(prefix, all[1:]), len(all) < mostRead)
-		}
-	}()
 }

@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
@@ -30,44 +32,33 @@ type hold struct {
 	// next are the places behind this one, the next one first. No place is between two
 	// of them or before the first, and none can come to be there: new ones come last.
 	next []successor
-	// whole is set if next had all places when it was read.
-	whole bool
-	// reading is closed when a read of the places behind this one has ended; nil: there
-	// is none under way.
-	reading chan struct{}
 }
 
 // attachedTo returns the hold of the same place when it is attached to l.
 func (h *hold) attachedTo(l *lease) *hold {
-	next, whole := h.followers()
-	is := &hold{key: h.key, create: h.create, slot: h.slot, contended: h.contended, waited: h.waited, lease: l, named: h.named, next: next, whole: whole}
+	is := &hold{key: h.key, create: h.create, slot: h.slot, contended: h.contended, waited: h.waited, lease: l, named: h.named, next: h.followers()}
 	if is.named == nil {
 		is.named = h.lease
 	}
 	return is
 }
 
+// at reports whether kv is the place of h.
+func (h *hold) at(kv *mvccpb.KeyValue) bool {
+	return string(kv.Key) == h.key && kv.CreateRevision == h.create
+}
+
 // follow sets the places behind this one.
-func (h *hold) follow(next []successor, whole bool) {
+func (h *hold) follow(next []successor) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.next, h.whole = next, whole
+	h.next = next
 }
 
-// read returns the channel that is closed when the read under way has ended, or nil.
-func (h *hold) read() <-chan struct{} {
+func (h *hold) followers() []successor {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.next) > 0 {
-		return nil
-	}
-	return h.reading
-}
-
-func (h *hold) followers() (next []successor, whole bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.next, h.whole
+	return h.next
 }
 
 // holds are the leases that this process has, as far as it knows. Another handle can

@@ -51,7 +51,7 @@ func (s *core) leaveOnce(ctx context.Context, p *place) error {
 	}
 	h := &hold{key: p.key, create: p.create, lease: p.lease}
 	all := entriesOf(r.Responses[0].GetResponseRange().Kvs)
-	h.follow(successors(p.prefix, all[1:]), len(all) < mostRead)
+	h.follow(successors(p.prefix, all[1:]))
 	e := ending{s: s, of: p.of, prefix: p.prefix, hold: h}
 	if err := e.run(ctx); err != nil && !errors.Is(err, store.ErrNotHeld) {
 		return err

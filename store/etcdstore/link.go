@@ -52,6 +52,24 @@ func (s *link) commit(ctx context.Context, t txn) (r *clientv3.TxnResponse, doub
 	return r, doubt, s.replaced.observe(r.Header, least, s.clock.Now())
 }
 
+// glance reads at one member, which asks no other one. What it answers has been so, and may not be so
+// any more. r is nil if the member doesn't know the revision least yet, or has other data.
+func (s *link) glance(ctx context.Context, least int64, reads ...operation) (r *clientv3.TxnResponse, err error) {
+	for _, read := range reads {
+		read.GetRequestRange().Serializable = true
+	}
+	request := txn{then: reads}.request()
+	_, err = s.members.run(ctx, func(ctx context.Context, c *client) error {
+		answer, err := etcdserverpb.NewKVClient(c.ActiveConnection()).Txn(ctx, request, callOptions...)
+		r = (*clientv3.TxnResponse)(answer)
+		return clientv3.ContextError(ctx, err)
+	})
+	if err != nil || r.Header.Revision < least || !s.replaced.has(r.Header.ClusterId) {
+		return nil, err
+	}
+	return r, nil
+}
+
 // callOptions are those of the library's own calls.
 var callOptions = []grpc.CallOption{
 	grpc.WaitForReady(true),

@@ -37,7 +37,7 @@ func (s mover) needs(r *renewal) bool {
 func (s mover) move(ctx context.Context, some []*renewal) {
 	var t txn
 	for _, r := range some {
-		t.then = append(t.then, get(r.hold.key))
+		t.then = append(t.then, s.layout.owner(r))
 		if r.hold.slot != "" {
 			t.then = append(t.then, get(r.hold.slot))
 		}
@@ -68,7 +68,7 @@ func (s mover) move(ctx context.Context, some []*renewal) {
 				has.slot = &is
 			}
 		}
-		if has.create != r.hold.create || has.Broken || !hasSlot {
+		if has.key != r.hold.key || has.create != r.hold.create || has.Broken || !hasSlot {
 			r.err = store.ErrNotHeld
 			s.holds.drop(r.of.Name, r.of.Owner, r.hold)
 			continue

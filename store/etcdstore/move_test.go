@@ -37,7 +37,7 @@ func TestManyHoldersMove(t *testing.T) {
 	count := intercept(func(req *etcdserverpb.TxnRequest, invoke func() error) error {
 		transactions.Add(1)
 		for _, op := range req.Success {
-			if r := op.GetRequestRange(); r != nil && len(r.RangeEnd) > 0 {
+			if r := op.GetRequestRange(); r != nil && len(r.RangeEnd) > 0 && r.Limit == 0 {
 				ofAll.Add(1)
 			}
 		}

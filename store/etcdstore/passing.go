@@ -106,25 +106,21 @@ func (h handing) told(r *clientv3.TxnResponse) int64 {
 // place is notified of its turn instead. If there are too many places, the last one that is notified
 // looks, and tells the next.
 func (l layout) letIn(v *view, name string, told int64) (then []operation) {
-	holders, entered := v.holders(), v
+	holders, entered := v.holders(), false
 	for i, e := range v.places[:min(len(v.places), holders+1)] {
 		m := message{Create: e.create, Contended: i+1 < len(v.places)}
 		switch {
 		case !e.waits() || i == holders && e.create == told:
 			continue
-		case i == holders || e.Shared || len(then) == mostTold-1:
+		case i == holders || e.Shared || entered || len(then) == mostTold-1:
 			then = append(then, nested(l.tellWaiter(v, e, m)))
 		default:
-			m.Turn, m.Slot = true, entered.freeSlot(i)
-			part := l.tellWaiter(v, e, m)
-			if entered == v { // nobody yet
-				m.Turn, m.Entered = false, true
-				var p passage
-				p.let(l, name, e, m.Slot, false)
-				part = txn{ifs: p.ifs, then: append(p.then, l.tell(v.prefix, e, m)), els: []operation{nested(part)}}
-			}
-			entered = entered.entered(i, m.Slot)
-			then = append(then, nested(part))
+			entered = true
+			look := l.tellWaiter(v, e, m)
+			m.Entered, m.Slot = true, v.freeSlot(i)
+			var p passage
+			p.let(l, name, e, m.Slot, false)
+			then = append(then, nested(txn{ifs: p.ifs, then: append(p.then, l.tell(v.prefix, e, m)), els: []operation{nested(look)}}))
 		}
 		if len(then) == mostTold {
 			break
@@ -152,9 +148,6 @@ func (l layout) turns(v *view) (then []operation) {
 			continue
 		}
 		m := message{Create: e.create, Contended: i+1 < len(v.places)}
-		if i < holders && len(then) < mostTold-1 && !e.Shared {
-			m.Turn, m.Slot = true, v.freeSlot(i)
-		}
 		if then = append(then, l.tell(v.prefix, e, m)); len(then) == mostTold {
 			break
 		}

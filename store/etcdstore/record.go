@@ -78,6 +78,9 @@ func (e entry) slotKey() string {
 	return e.slot.key
 }
 
+// is reports whether e is the key of the place.
+func (e entry) is(p *place) bool { return e.key == p.key && e.create == p.create }
+
 // spec is the kind of lock that the place is for.
 func (e entry) spec() rule.Spec { return rule.Spec{Limit: max(e.Limit, 1), Shared: e.Shared} }
 

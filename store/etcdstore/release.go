@@ -119,7 +119,7 @@ func (e *ending) find(ctx context.Context, r store.ReleaseRequest) error {
 				e.mod = has.mod
 			}
 			behind := all[i+1:]
-			e.hold.follow(successors(e.prefix, behind[:min(len(behind), mostRead)]), len(behind) <= mostRead)
+			e.hold.follow(successors(e.prefix, behind[:min(len(behind), mostRead)]))
 			return nil
 		}
 	}
@@ -128,19 +128,13 @@ func (e *ending) find(ctx context.Context, r store.ReleaseRequest) error {
 
 // run deletes the place and hands the lock on.
 func (e *ending) run(ctx context.Context) error {
-	if reading := e.hold.read(); reading != nil {
-		select {
-		case <-reading:
-		case <-ctx.Done():
-		}
-	}
 	for try := 0; ; try++ {
-		next, whole := e.hold.followers()
+		next := e.hold.followers()
 		if e.rejoin != nil {
 			// One with the key of the new place gave up: that key is used again.
 			next = slices.DeleteFunc(slices.Clone(next), func(n successor) bool { return n.Suffix == suffix(e.rejoin.lease.id) })
 		}
-		r, doubt, err := e.commit(ctx, next, whole && try == 0)
+		r, doubt, err := e.commit(ctx, next)
 		e.doubt = e.doubt || doubt
 		if doubt {
 			e.taint()
@@ -175,14 +169,14 @@ func (e *ending) run(ctx context.Context) error {
 		case e.mod != 0 && all[0].mod != e.mod:
 			return errMoved
 		}
-		e.hold.follow(successors(e.prefix, all[1:]), len(all) < mostRead)
+		e.hold.follow(successors(e.prefix, all[1:]))
 	}
 }
 
 // commit deletes the place if next are the places behind it. That can go with other steps if it
 // concerns no inbox, which several locks have in common.
-func (e *ending) commit(ctx context.Context, next []successor, whole bool) (r *clientv3.TxnResponse, doubt bool, err error) {
-	t := e.txn(next, whole)
+func (e *ending) commit(ctx context.Context, next []successor) (r *clientv3.TxnResponse, doubt bool, err error) {
+	t := e.txn(next)
 	if len(next) > 0 || len(e.also) > 0 {
 		return e.s.commit(ctx, t)
 	}
@@ -190,26 +184,20 @@ func (e *ending) commit(ctx context.Context, next []successor, whole bool) (r *c
 }
 
 // txn is the transaction that deletes the place if next are the places behind it.
-func (e *ending) txn(next []successor, whole bool) txn {
+func (e *ending) txn(next []successor) txn {
 	t := e.deletion()
 	if len(next) == 0 {
 		t.ifs[0] = alone(e.prefix, e.hold.create)
 		return t
 	}
-	first, rest := next[0], next[1:]
+	first := next[0]
 	t.ifs = append(t.ifs, created(e.prefix+first.Suffix, first.Create))
 	if e.rejoin != nil {
 		place := put(e.rejoin.key, recordOf(e.rejoin.of, e.rejoin.lease, e.s.inbox.process).encode(), e.rejoin.lease.id)
 		t.ifs = append(t.ifs, absent(e.rejoin.key))
 		t.then = append(t.then, place)
 	}
-	m := message{Create: first.Create, Next: rest, Whole: whole}
-	if e.rejoin != nil && whole {
-		// No place came since they were read, so the new one is right behind the last.
-		t.ifs = append(t.ifs, newest(e.prefix, next[len(next)-1].Create))
-		m.Last = &successor{Suffix: suffix(e.rejoin.lease.id), Process: e.s.inbox.process}
-	}
-	t.then = append(t.then, e.s.layout.handOver(e.prefix, first, m)...)
+	t.then = append(t.then, e.s.layout.handOver(e.prefix, first)...)
 	return t
 }
 

@@ -164,12 +164,20 @@ func (s *core) confirm(ctx context.Context, all []*renewal) {
 	}
 }
 
+// owner reads the place of a lease that several can hold, and otherwise the one that owns the lock.
+func (l layout) owner(r *renewal) operation {
+	if r.hold.slot != "" {
+		return get(r.hold.key)
+	}
+	return byAge(l.lock(r.of.Name), 1)
+}
+
 // confirmSome is confirm for as many renewals as fit into one transaction: each reads a
 // place, and the slot if it has one.
 func (s *core) confirmSome(ctx context.Context, some []*renewal, left map[clientv3.LeaseID]int64, sent clock.Instant) {
 	var t txn
 	for _, r := range some {
-		t.then = append(t.then, get(r.hold.key))
+		t.then = append(t.then, s.layout.owner(r))
 		if r.hold.slot != "" {
 			t.then = append(t.then, getStat(r.hold.slot))
 		}
@@ -196,7 +204,7 @@ func (s *core) confirmSome(ctx context.Context, some []*renewal, left map[client
 			hasSlot = len(slots) == 1 && clientv3.LeaseID(slots[0].Lease) == l.id
 		}
 		switch {
-		case len(kvs) == 0 || kvs[0].CreateRevision != r.hold.create || entryOf(kvs[0]).Broken:
+		case len(kvs) == 0 || !r.hold.at(kvs[0]) || entryOf(kvs[0]).Broken:
 			r.err = store.ErrNotHeld
 			s.holds.drop(r.of.Name, r.of.Owner, r.hold)
 		case clientv3.LeaseID(kvs[0].Lease) != l.id || left[l.id] == 0:

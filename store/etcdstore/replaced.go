@@ -47,6 +47,13 @@ func (r *replaced) before() int64 {
 	return r.base
 }
 
+// has reports whether the last answer was from the cluster with that ID.
+func (r *replaced) has(cluster uint64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.cluster == cluster
+}
+
 // inTerm returns the term of the leader in the last answer, or 0.
 func (r *replaced) inTerm() uint64 {
 	r.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/leasehold-dev/leasehold/internal/rule"
@@ -78,7 +79,7 @@ func (w *shared) owned(g store.Grant) store.Grant {
 	return g
 }
 
-// pushed implements turn. A message is a hint: what was read may be old.
+// pushed implements turn. A message is a hint, as for a mutex. It may be old as well.
 func (w *shared) pushed(ctx context.Context, m push) (g store.Grant, done bool, err error) {
 	if m.revision <= w.heard {
 		return w.look(ctx)
@@ -86,15 +87,33 @@ func (w *shared) pushed(ctx context.Context, m push) (g store.Grant, done bool, 
 	w.heard = m.revision
 	w.resized = w.resized || m.Resized
 	w.place.contended = m.Contended
-	switch {
-	case m.Entered:
-		return w.entered(ctx, entry{record: recordOf(w.place.of, w.place.lease, ""), mod: m.revision, slot: &slot{key: w.s.layout.slot(w.r.Name, m.Slot), number: m.Slot}})
-	case !m.Turn || w.late():
+	if !m.Entered {
 		return w.look(ctx)
 	}
-	// The turn does not pass, so it can enter without a look.
-	e := entry{record: recordOf(w.place.of, w.place.lease, w.s.inbox.process), key: w.place.key, create: w.place.create, mod: w.place.create, lease: w.place.lease.id}
-	return w.take(ctx, w.s.turnOf(w.r.Name, e, m.Slot), e, m.Slot)
+	r, err := w.s.glance(ctx, m.revision, get(w.place.key), get(w.s.layout.slot(w.r.Name, m.Slot)))
+	if r == nil || err != nil {
+		return w.look(ctx)
+	}
+	has := entriesOf(r.Responses[0].GetResponseRange().Kvs)
+	if len(has) == 0 || !has[0].is(w.place) || has[0].Broken || !has[0].enters(w.s.layout, w.r.Name, r.Responses[1].GetResponseRange().Kvs) {
+		return w.look(ctx)
+	}
+	w.finds(has[0])
+	return w.entered(ctx, has[0])
+}
+
+// enters notes the slot of the place, which is of the lock called name, and reports whether what was
+// read there is that of the place.
+func (e *entry) enters(l layout, name string, kvs []*mvccpb.KeyValue) bool {
+	if len(kvs) == 0 || clientv3.LeaseID(kvs[0].Lease) != e.lease {
+		return false
+	}
+	is, ok := slotOf(l.slots(name), kvs[0])
+	if !ok || l.lock(name)+is.Suffix != e.key || is.Create != e.create {
+		return false
+	}
+	e.slot = &is
+	return true
 }
 
 // entered returns the grant of a place that has entered earlier.

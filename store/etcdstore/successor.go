@@ -2,7 +2,6 @@ package etcdstore
 
 import (
 	"encoding/json"
-	"slices"
 	"strconv"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -16,36 +15,20 @@ type successor struct {
 	Process string `json:"p,omitempty"`
 }
 
-// message is written to the inbox of a process: one of its places has been given the lock,
-// may enter or has to look, or the lease of that place was broken.
+// message is written to the inbox of a process: one of its places has been given the lock or has to
+// look, or the lease of that place was broken. It is a hint, since a user with rights to other locks
+// can write it as well: what it says is read from the lock itself.
 type message struct {
-	Create int64       `json:"c"` // of the place
-	Next   []successor `json:"n,omitempty"`
-	// Last, if not nil, was made behind Next in the same transaction: the revision of the
-	// message is its Create.
-	Last  *successor `json:"l,omitempty"`
-	Whole bool       `json:"w,omitempty"`
+	Create int64 `json:"c"` // of the place
 	// The fields up to Resized are for places of locks that several can hold. A message tells
-	// them to look. With Entered, the transaction has let the place in, with Slot. With Turn,
-	// the owner of a permit may enter, and Slot is likely to be free. Contended says that others
-	// wait behind. Resized says that Resize removed the place.
+	// them to look. With Entered, the transaction has let the place in, with Slot. Contended says
+	// that others wait behind. Resized says that Resize removed the place.
 	Entered   bool  `json:"e,omitempty"`
-	Turn      bool  `json:"t,omitempty"`
 	Slot      int64 `json:"s,omitempty"`
 	Contended bool  `json:"b,omitempty"`
 	Resized   bool  `json:"r,omitempty"`
 	// Broken is the owner of the place, whose lease was broken. Only Create is set beside it.
 	Broken string `json:"x,omitempty"`
-}
-
-// followers returns the places behind the one that the message is for.
-func (m message) followers(revision int64) []successor {
-	if m.Last == nil {
-		return m.Next
-	}
-	last := *m.Last
-	last.Create = revision
-	return append(slices.Clip(m.Next), last)
 }
 
 func (m message) encode() string { return encode(m) }
@@ -82,12 +65,12 @@ func (n successor) lease() clientv3.LeaseID {
 func (l layout) box(process, suffix string) string { return l.inbox(process) + suffix }
 
 // handOver gives the lock to n in the transaction that deletes the place before it.
-func (l layout) handOver(prefix string, n successor, m message) []operation {
+func (l layout) handOver(prefix string, n successor) []operation {
 	if n.Process == "" {
 		return nil
 	}
 	return []operation{
 		touch(prefix + n.Suffix), // its revision is the token
-		put(l.box(n.Process, n.Suffix), m.encode(), n.lease()),
+		put(l.box(n.Process, n.Suffix), message{Create: n.Create}.encode(), n.lease()),
 	}
 }

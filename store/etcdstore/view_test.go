@@ -53,7 +53,7 @@ func lockOf(t *testing.T, places ...string) *view {
 	return newView(l.lock("name"), entries, slots, 100)
 }
 
-// messages returns what v tells each owner: "owner in slot", "owner turn slot" or "owner look".
+// messages returns what v tells each owner: "owner in slot" or "owner look".
 func messages(t *testing.T, v *view) string {
 	t.Helper()
 	l := layout{"base"}
@@ -91,8 +91,6 @@ func told(t *testing.T, v *view, ops []operation) string {
 			case e.create != m.Create:
 			case m.Entered:
 				all = append(all, fmt.Sprintf("%s in %d", e.Owner, m.Slot))
-			case m.Turn:
-				all = append(all, fmt.Sprintf("%s turn %d", e.Owner, m.Slot))
 			default:
 				all = append(all, e.Owner+" look")
 			}
@@ -111,16 +109,16 @@ func TestWaitersNotifiedToEnter(t *testing.T) {
 		want   string
 	}{
 		{"no waiter", []string{"a 3 1 0", "b 3 1 1"}, 0, ""},
-		{"a permit is free", []string{"a 2 1 0", "b 2 1 1", "c 2 1 -", "d 2 1 -"}, 1, "c turn 1, d look"},
-		{"the slot of the first is free", []string{"a 2 1 0", "b 2 1 1", "c 2 1 -"}, 0, "c turn 0"},
+		{"a permit is free", []string{"a 2 1 0", "b 2 1 1", "c 2 1 -", "d 2 1 -"}, 1, "c look, d look"},
+		{"the slot of the first is free", []string{"a 2 1 0", "b 2 1 1", "c 2 1 -"}, 0, "c look"},
 		{"a heavy waiter is not passed", []string{"a 3 2 0", "b 3 1 1", "c 3 3 -", "d 3 1 -"}, 1, "c look"},
-		{"a holder that has not entered yet keeps its slot", []string{"a 4 1 0", "b 4 1 2", "c 4 1 -", "d 4 1 -", "e 4 1 -"}, 0, "c turn 0, d turn 1, e turn 3"},
+		{"a holder that has not entered yet keeps its slot", []string{"a 4 1 0", "b 4 1 2", "c 4 1 -", "d 4 1 -", "e 4 1 -"}, 0, "c look, d look, e look"},
 		{"readers after a writer", []string{"w rw 0 0", "a rw 1 -", "b rw 1 -", "x rw 0 -", "c rw 1 -"}, 0, "a in 0, b in 1, x look"},
 		{"a writer after readers", []string{"a rw 1 0", "w rw 0 -", "b rw 1 -"}, 0, "w in 0, b look"},
 		{"readers remain", []string{"a rw 1 0", "b rw 1 1", "w rw 0 -"}, 0, "w look"},
 		{"a writer gives up beside readers", []string{"a rw 1 0", "w rw 0 -", "b rw 1 -", "x rw 0 -"}, 1, "b look, x look"},
 		{"another kind waits in front", []string{"a 2 1 0", "m mutex 1 -", "c 2 1 -"}, 0, "c look"},
-		{"no place leaves", []string{"a 2 1 0", "b 2 1 -"}, -1, "b turn 1"},
+		{"no place leaves", []string{"a 2 1 0", "b 2 1 -"}, -1, "b look"},
 	} {
 		v := lockOf(t, x.places...)
 		if x.leaves >= 0 {
@@ -133,7 +131,7 @@ func TestWaitersNotifiedToEnter(t *testing.T) {
 }
 
 // A holder of a permit that leaves hands its slot to one place. Afterwards one more is let in
-// if it is its turn, the others are notified of theirs, and so is the first that still
+// if it is its turn, the others are told to look, and so is the first that still
 // waits if it does not know.
 func TestWaitersLetIn(t *testing.T) {
 	for _, x := range []struct {
@@ -145,11 +143,11 @@ func TestWaitersLetIn(t *testing.T) {
 		after  string // what would be left to do if nobody had been handed the slot
 	}{
 		{"nobody waits", []string{"a 3 1 0", "b 3 1 1"}, 0, 0, "", ""},
-		{"a permit is free", []string{"a 2 1 0", "b 2 1 1", "c 2 1 -", "d 2 1 -"}, 1, 0, "c in 1, d look", "c in 1 or c turn 1, d look"},
+		{"a permit is free", []string{"a 2 1 0", "b 2 1 1", "c 2 1 -", "d 2 1 -"}, 1, 0, "c in 1, d look", "c in 1 or c look, d look"},
 		{"the first to wait knows", []string{"a 2 1 0", "b 2 1 1", "c 2 2 -"}, 0, 12, "c look", ""},
-		{"a heavy holder leaves", []string{"a 4 3 0", "b 4 1 1", "c 4 1 -", "d 4 1 -", "e 4 2 -"}, 0, 0, "c in 0, e look", "c in 0 or c turn 0, d turn 2, e look"},
+		{"a heavy holder leaves", []string{"a 4 3 0", "b 4 1 1", "c 4 1 -", "d 4 1 -", "e 4 2 -"}, 0, 0, "c in 0, e look", "c in 0 or c look, d look, e look"},
 		{"a heavy waiter is not passed", []string{"a 3 2 0", "b 3 1 1", "c 3 3 -", "d 3 1 -"}, 1, 0, "c look", "c look"},
-		{"one that has not entered yet", []string{"a 3 1 0", "b 3 1 2", "c 3 1 -", "d 3 1 -", "e 3 1 -"}, 0, 0, "c in 0, e look", "c in 0 or c turn 0, d turn 1, e look"},
+		{"one that has not entered yet", []string{"a 3 1 0", "b 3 1 2", "c 3 1 -", "d 3 1 -", "e 3 1 -"}, 0, 0, "c in 0, e look", "c in 0 or c look, d look, e look"},
 		{"another kind waits in front", []string{"a 2 1 0", "m mutex 1 -", "c 2 1 -"}, 0, 0, "c look", "c look"},
 	} {
 		v := lockOf(t, x.places...)
@@ -190,7 +188,7 @@ func TestManyWaitersAreNotifiedInTurn(t *testing.T) {
 	}
 	v := lockOf(t, places...).without(0)
 	in := strings.Split(told(t, v, layout{"base"}.letIn(v, "name", 0)), ", ")
-	if len(in) != mostTold || in[0] != "r0 in 0 or r0 turn 0" || in[mostTold-1] != fmt.Sprintf("r%d look", mostTold-1) {
+	if len(in) != mostTold || in[0] != "r0 in 0 or r0 look" || in[mostTold-1] != fmt.Sprintf("r%d look", mostTold-1) {
 		t.Errorf("%d waiters are let in: %q, want %d, the last of which looks", len(in), in, mostTold)
 	}
 }
