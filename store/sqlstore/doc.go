@@ -33,10 +33,10 @@
 //
 // # What survives
 //
-// In PostgreSQL a grant is on disk, and on synchronous standbys, before it is answered,
-// whatever synchronous_commit is by default; so is a renewal. If store.Efficiency is
-// enough for a lock, it does not wait for the disk. In MySQL the server's settings
-// decide for all calls.
+// In PostgreSQL a grant, a hand-off and a renewal commit as synchronous_commit says, and
+// a lock that requires more than store.Efficiency does so on disk and on synchronous
+// standbys even if that is off. A release and a place in the queue do not wait for the
+// disk. In MySQL the server's settings decide for all calls.
 //
 // Caps says what the settings allow. With fsync off in PostgreSQL, or
 // innodb_flush_log_at_trx_commit other than 1 in MySQL, a crash can lose a grant. So can

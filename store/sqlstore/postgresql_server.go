@@ -12,7 +12,7 @@ type PostgreSQLSettings struct {
 }
 
 // why implements Settings. Commits that are not on disk by default do not matter: the
-// store asks for it where needed.
+// store asks for it if a lock requires more than efficiency.
 func (s PostgreSQLSettings) why() string {
 	switch {
 	case s.Fsync != "on":

@@ -32,7 +32,7 @@ BEGIN
   IF NOT @schema@.sees_commits() THEN
     RAISE EXCEPTION 'a lock needs a transaction at isolation level READ COMMITTED' USING ERRCODE = 'LH001';
   END IF;
-  setting := @schema@.commits(p_durable);
+  setting := CASE WHEN p_names OPERATOR(pg_catalog.=) '' THEN @schema@.loosens() ELSE @schema@.commits(p_durable) END;
   mine := ARRAY(SELECT (SELECT r.ctid FROM @schema@.locks r WHERE r.name OPERATOR(pg_catalog.||) '' OPERATOR(pg_catalog.=) s.name ORDER BY r.era DESC LIMIT 1 FOR UPDATE SKIP LOCKED)
     FROM pg_catalog.unnest(ended OPERATOR(pg_catalog.||) asked) WITH ORDINALITY s (name, n) ORDER BY s.n);
   at := @schema@.clock();

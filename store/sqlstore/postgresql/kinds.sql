@@ -65,7 +65,7 @@ BEGIN
     CONTINUE WHEN p.barge;
     h := entered(l, p.owner, p.attempt, p.meta, p.weight, p.spare, p.ends, at);
     l.token := greatest(l.token, h.token + h.spare);
-    IF p.durable THEN PERFORM begin_step(true); END IF;
+    PERFORM begin_step(p.durable);
   END LOOP;
 END $$;
 
@@ -274,7 +274,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp SET enable
 AS $$
 DECLARE l locks; a kind_answer; h holds; p waits; free bigint; quiet boolean := false;
 BEGIN
-  PERFORM begin_step(false);
+  PERFORM begin_loose_step();
   a.spare := 0; a.position := 0; a.refreshed := false;
   FOR try IN 1..2 LOOP
     IF try = 1 THEN
@@ -322,7 +322,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp SET enable
 AS $$
 DECLARE l locks; h holds;
 BEGIN
-  PERFORM begin_step(false);
+  PERFORM begin_loose_step();
   l := opened(p_name, p_tomb > 0);
   at := clock_of(l); done := false;
   IF l.name IS NULL THEN RETURN; END IF;

@@ -117,7 +117,7 @@ BEGIN
     IF mine <= l.served THEN l.served := 0; END IF; -- the numbers of places began anew
     l.line := true;
     a.refreshed := true;
-    IF NOT strong THEN PERFORM begin_step(false); END IF;
+    IF NOT strong THEN PERFORM begin_loose_step(); END IF;
   ELSIF NOT alive THEN
     mine := NULL;
   END IF;
@@ -161,7 +161,7 @@ LANGUAGE plpgsql SET search_path = @schema@, pg_temp SET enable_seqscan = off SE
 AS $$
 DECLARE l locks; p places; a answer; strong boolean;
 BEGIN
-  PERFORM begin_step(false);
+  PERFORM begin_loose_step();
   a.session := pg_backend_pid(); a.spare := 0; a.refreshed := false; a.waited := p_waited;
   SELECT * INTO l FROM locks WHERE name || '' = p_name ORDER BY era DESC LIMIT 1;
   a.at := clock();
@@ -352,14 +352,14 @@ BEGIN
     IF done AND l_line THEN
       IF @schema@.passed_on(p_name, p_owner, l_row, l_token, l_served, at) THEN RETURN; END IF;
     ELSIF done THEN
-      setting := @schema@.commits(false);
+      setting := @schema@.loosens();
       UPDATE @schema@.locks SET owner = NULL, ends = release.at, signal = 0 WHERE ctid OPERATOR(pg_catalog.=) l_row;
       RETURN;
     END IF;
   END IF;
   -- A release that is lost in a crash leaves the lock taken until its TTL is over,
   -- so nothing but a hand-over has to be on disk.
-  setting := @schema@.commits(false);
+  setting := @schema@.loosens();
   SELECT r.done, r.at INTO done, at FROM @schema@.released(p_name, p_owner, p_attempt, p_undo, p_tomb, p_always) r;
 END $$;
 
@@ -443,7 +443,7 @@ CREATE OR REPLACE FUNCTION @schema@.take_signal(p_name bytea, p_owner text, p_si
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan
 AS $$
 BEGIN
-  PERFORM begin_step(false);
+  PERFORM begin_loose_step();
   session := pg_backend_pid(); taken := false;
   IF NOT pg_try_advisory_lock(p_signal) THEN RETURN; END IF;
   UPDATE locks SET signal = p_signal WHERE ctid = (SELECT r.ctid FROM locks r WHERE r.name || '' = p_name ORDER BY r.era DESC LIMIT 1) AND owner = p_owner AND signal = 0 AND ends > clock();
@@ -584,7 +584,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp
 AS $$
 DECLARE past bigint := clock() - 86400000000; n integer; m integer;
 BEGIN
-  PERFORM begin_step(false);
+  PERFORM begin_loose_step();
   DELETE FROM locks WHERE name IN (
     SELECT l.name FROM locks l WHERE l.ends < past AND l.buried < past AND l.token < past
       AND NOT EXISTS (SELECT FROM places p WHERE p.name = l.name AND p.ends >= past) LIMIT p_most FOR UPDATE SKIP LOCKED);

@@ -13,13 +13,19 @@ RETURN (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
 CREATE OR REPLACE FUNCTION @schema@.sees_commits() RETURNS boolean LANGUAGE sql STABLE
 RETURN current_setting('transaction_isolation') IN ('read committed', 'read uncommitted');
 
--- commits lets the commit return before it is on disk unless durable is set. The last call
--- in a transaction counts.
-CREATE OR REPLACE FUNCTION @schema@.commits(durable boolean) RETURNS text LANGUAGE sql VOLATILE
-RETURN CASE WHEN durable <> (current_setting('synchronous_commit') <> 'off')
-  THEN set_config('synchronous_commit', CASE WHEN durable THEN 'on' ELSE 'off' END, true) END;
+-- loosens lets the commit return before it is on disk. It keeps the setting of the session
+-- for the rest of the transaction.
+CREATE OR REPLACE FUNCTION @schema@.loosens() RETURNS text LANGUAGE sql VOLATILE
+RETURN CASE WHEN current_setting('synchronous_commit') <> 'off'
+  THEN set_config('leasehold.commit', current_setting('synchronous_commit'), true) || set_config('synchronous_commit', 'off', true) END;
 
--- begin_step checks what statements see, and says how the transaction commits.
+-- commits lets the commit return no earlier than the session's own setting says, and not
+-- before it is on disk if durable is set.
+CREATE OR REPLACE FUNCTION @schema@.commits(durable boolean) RETURNS text LANGUAGE sql VOLATILE
+RETURN CASE WHEN current_setting('synchronous_commit') = 'off' AND (durable OR coalesce(current_setting('leasehold.commit', true), '') <> '')
+  THEN set_config('synchronous_commit', coalesce(nullif(current_setting('leasehold.commit', true), ''), 'on'), true) END;
+
+-- begin_step checks what statements see, and says how the transaction commits: see commits.
 CREATE OR REPLACE FUNCTION @schema@.begin_step(durable boolean) RETURNS void LANGUAGE plpgsql
 AS $$
 DECLARE setting text;
@@ -28,6 +34,15 @@ BEGIN
     RAISE EXCEPTION 'a lock needs a transaction at isolation level READ COMMITTED' USING ERRCODE = 'LH001';
   END IF;
   setting := commits(durable);
+END $$;
+
+-- begin_loose_step is begin_step for a step that a crash may undo, such as a release.
+CREATE OR REPLACE FUNCTION @schema@.begin_loose_step() RETURNS void LANGUAGE plpgsql
+AS $$
+DECLARE setting text;
+BEGIN
+  PERFORM begin_step(false);
+  setting := loosens();
 END $$;
 
 -- locked returns the row of a lock, locked until the transaction ends. A new lease

@@ -3,6 +3,7 @@ package sqlstoretest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -280,6 +281,102 @@ func TestServerKilled(t *testing.T) {
 		}
 		mustGet(t, s, "x")
 	})
+}
+
+// With default options, a grant, a hand-off and a renewal survive a kill of a PostgreSQL
+// server as its other commits do, also if they come right after a release, which need not.
+func TestServerKilledAfterAGrant(t *testing.T) {
+	t.Parallel()
+	// What a commit leaves in memory is not written before the server is killed.
+	server, err := postgres.launch(append(postgres.durable, "wal_writer_delay=10s")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	on := postgres.at(server)
+	schema := on.newSchema(t)
+	s := on.open(t, schema, sqlstore.Options{})
+	semaphore := func(name string) store.Lease { return leaseOf(store.Semaphore(1), 1, name) }
+	handOff := func(made func(string) store.Lease) func(string) store.Lease {
+		return func(name string) store.Lease {
+			first, next := made(name), made(name)
+			mustAcquire(t, s, first)
+			w := wait(t, s, next)
+			eventually.True(t, "the waiter has its place", func() bool { return len(inspect(t, s, name).Queue) == 1 })
+			mustRelease(t, s, first)
+			w.granted(t)
+			return next
+		}
+	}
+	acquire := func(made func(string) store.Lease) func(string) store.Lease {
+		return func(name string) store.Lease {
+			l := made(name)
+			mustAcquire(t, s, l)
+			return l
+		}
+	}
+	for name, step := range map[string]func(name string) store.Lease{
+		"grant":                 acquire(lease),
+		"hand-off":              handOff(lease),
+		"grant of a permit":     acquire(semaphore),
+		"hand-off of a permit":  handOff(semaphore),
+		"grants with a release": func(name string) store.Lease { return together(t, s, name) },
+		"renewal":               func(name string) store.Lease { return renewed(t, s, lease(name)) },
+		"renewal of a permit":   func(name string) store.Lease { return renewed(t, s, semaphore(name)) },
+		"end":                   func(name string) store.Lease { return afterAnEnd(t, s, lease(name), lease(name)) },
+		"end of a permit":       func(name string) store.Lease { return afterAnEnd(t, s, semaphore(name), semaphore(name)) },
+	} {
+		l := step(name)
+		server.Kill()
+		if err := server.Restart(); err != nil {
+			t.Fatal(err)
+		}
+		s = on.open(t, schema, sqlstore.Options{})
+		st := inspect(t, s, name)
+		if st.Holder.Owner != l.Owner || st.ExpiresIn <= 0 {
+			t.Errorf("%s: after a kill the holder is %+v, want %s", name, st.Holder, l.Owner)
+		}
+		if strings.HasPrefix(name, "renewal") && st.ExpiresIn < 20*time.Second {
+			t.Errorf("%s: after a kill the lease lasts %v, want it renewed", name, st.ExpiresIn)
+		}
+	}
+}
+
+// renewed returns a lease that was acquired for a short time and renewed for a long one.
+func renewed(t *testing.T, s *sqlstore.Store, l store.Lease) store.Lease {
+	l.TTL = 10 * time.Second
+	mustAcquire(t, s, l)
+	l.TTL = time.Minute
+	if err := s.Renew(t.Context(), []store.Lease{l})[0]; err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// together returns a lease that was acquired while others were acquired and released.
+func together(t *testing.T, s *sqlstore.Store, name string) store.Lease {
+	l := lease(name)
+	var all sync.WaitGroup
+	for n := range 16 {
+		all.Go(func() {
+			other := lease(fmt.Sprint("other ", n))
+			mustAcquire(t, s, other)
+			mustRelease(t, s, other)
+			if n == 15 {
+				mustAcquire(t, s, l)
+			}
+		})
+	}
+	all.Wait()
+	return l
+}
+
+// afterAnEnd returns a lease that a waiter found handed to it when the one before it ended.
+func afterAnEnd(t *testing.T, s *sqlstore.Store, first, next store.Lease) store.Lease {
+	first.TTL = time.Second
+	mustAcquire(t, s, first)
+	wait(t, s, next).granted(t)
+	return next
 }
 
 func (c *contest) count() int {
