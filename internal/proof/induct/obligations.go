@@ -38,37 +38,43 @@ func (s *Spec) Questions() (list []Question) {
 	}
 	for _, t := range s.Steps {
 		for _, c := range s.Clauses {
-			add(Obligation, fmt.Sprintf("%s keeps %s (%s)", t.Name, c.Name, c.Words), s.keeps(t, c, nil))
+			add(Obligation, fmt.Sprintf("%s keeps %s (%s)", t.Name, c.Name, c.Words), s.keeps(t, c, nil, nil))
 		}
 	}
 	for _, t := range s.Steps {
-		var p printer
+		p := &printer{finite: small()}
 		p.begin(s, t.Words)
 		p.invariant(s, nil)
 		p.take(s, t, "", ".next")
-		add(Possible, t.Name+" can be taken", &p)
+		add(Possible, t.Name+" can be taken", p)
+	}
+	for _, f := range s.States {
+		p := &printer{finite: small()}
+		p.begin(s, f.Words)
+		p.invariant(s, nil)
+		p.assert(f.Words, f.Formula, "")
+		add(Possible, "there is a state with "+f.Words, p)
 	}
 	for _, c := range s.Clauses {
 		if !c.Promise {
-			t, d := s.step(c.By), s.clause(c.Needed)
-			if t == nil || d == nil {
-				continue
-			}
-			add(Necessity, fmt.Sprintf("without %s, %s does not keep %s", c.Name, c.By, c.Needed), s.keeps(t, d, c))
+			add(Necessity, fmt.Sprintf("without %s, %s does not keep %s", c.Name, c.By, c.Needed), s.keeps(s.step(c.By), s.clause(c.Needed), c, small()))
 		}
 	}
 	for _, r := range s.Runs {
-		add(Reachable, r.Words, s.runs(r))
+		add(Reachable, r.Words, s.runs(r, newFinite(3, 0)))
 	}
 	for _, m := range s.Mutants {
-		add(Mutation, fmt.Sprintf("%s: %s does not keep %s", m.Words, m.By, m.Breaks), m.Spec.keeps(m.Spec.step(m.By), s.clause(m.Breaks), nil))
+		add(Mutation, fmt.Sprintf("%s: %s does not keep %s", m.Words, m.By, m.Breaks), m.Spec.keeps(m.Spec.step(m.By), s.clause(m.Breaks), nil, small()))
 		if m.Run != nil {
-			add(Reachable, m.Words+": a run breaks it", m.Spec.runs(*m.Run))
-			add(Impossible, m.Words+": the same run without the change does not", s.runs(*m.Run))
+			add(Reachable, m.Words+": a run breaks it", m.Spec.runs(*m.Run, newFinite(3, 0)))
+			add(Impossible, m.Words+": the same run without the change does not", s.runs(*m.Run, nil))
 		}
 	}
 	return list
 }
+
+// small is a world that is large enough for a step that does not keep a clause.
+func small() *finite { return newFinite(3, 3) }
 
 func (p *printer) invariant(s *Spec, without *Clause) {
 	p.state(s, "")
@@ -81,30 +87,30 @@ func (p *printer) invariant(s *Spec, without *Clause) {
 
 // starts asks for a state of the start in which the clause does not hold.
 func (s *Spec) starts(c *Clause) *printer {
-	var p printer
+	p := &printer{}
 	p.begin(s, "the start has "+c.Name)
 	p.state(s, "")
 	for _, f := range s.Initial {
 		p.assert(f.Words, f.Formula, "")
 	}
 	p.assert("not "+c.Words, node(opNot, Bool, c.Formula), "")
-	return &p
+	return p
 }
 
 // keeps asks for a state of the invariant, perhaps without a clause, from which the step
 // leads to one in which the clause does not hold.
-func (s *Spec) keeps(t *Step, c, without *Clause) *printer {
-	var p printer
+func (s *Spec) keeps(t *Step, c, without *Clause, in *finite) *printer {
+	p := &printer{finite: in}
 	p.begin(s, t.Name+" keeps "+c.Name)
 	p.invariant(s, without)
 	p.take(s, t, "", ".next")
 	p.assert("not "+c.Words, node(opNot, Bool, c.Formula), ".next")
-	return &p
+	return p
 }
 
 // runs asks for a run.
-func (s *Spec) runs(r Run) *printer {
-	var p printer
+func (s *Spec) runs(r Run, in *finite) *printer {
+	p := &printer{finite: in}
 	p.begin(s, r.Words)
 	p.state(s, "0")
 	for _, f := range s.Initial {
@@ -114,5 +120,5 @@ func (s *Spec) runs(r Run) *printer {
 		p.take(s, s.step(name), fmt.Sprint(i), fmt.Sprint(i+1))
 	}
 	p.assert("the last state", r.Reaches, fmt.Sprint(len(r.Steps)))
-	return &p
+	return p
 }

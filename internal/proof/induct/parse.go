@@ -22,6 +22,7 @@ import (
 //	    sets owner(N, A) = FORMULA               and what is so afterwards
 //	promise P1 "words" FORMULA
 //	clause C1 "words" for P1 in win FORMULA  without it, win would not keep P1
+//	possible "words" FORMULA                 the invariant has such a state
 //	run "words" begin grant reaches FORMULA  there is such a run
 //	mutant "words" breaks P1 in win          with a rule changed, win does not keep P1:
 //	    drop win "words"                         without what it needs
@@ -68,6 +69,7 @@ type parser struct {
 	token   string
 	spec    *Spec
 	variant string
+	foreign bool // the statement belongs to another variant
 	vars    map[string]Sort
 	funcs   map[string]*Func
 	defs    map[string]definition
@@ -158,13 +160,13 @@ func (p *parser) statement() {
 	if step != nil {
 		kept = *step
 	}
-	foreign := false
+	p.foreign = false
 	if p.take("[") {
-		foreign = p.ident() != p.variant
+		p.foreign = p.ident() != p.variant
 		p.want("]")
 	}
 	p.read()
-	if foreign {
+	if p.foreign {
 		*p.spec, p.step, p.mutant = before, step, mutant
 		if step != nil {
 			*step = kept
@@ -230,6 +232,8 @@ func (p *parser) read() {
 		}
 		c.Formula = p.closed()
 		s.Clauses = append(s.Clauses, c)
+	case "possible":
+		s.States = append(s.States, Named{p.words(), p.boolean(p.expr())})
 	case "run":
 		r := p.run()
 		s.Runs = append(s.Runs, *r)
@@ -291,10 +295,12 @@ func (p *parser) change() bool {
 		t := target()
 		words := p.words()
 		i := slices.IndexFunc(t.Needs, func(n Named) bool { return n.Words == words })
-		if i < 0 {
+		switch {
+		case i >= 0:
+			t.Needs = slices.Delete(t.Needs, i, i+1)
+		case !p.foreign:
 			p.fail("%s does not need %q", t.Name, words)
 		}
-		t.Needs = slices.Delete(t.Needs, i, i+1)
 	case p.take("change"):
 		t := target()
 		if p.take("needs") {

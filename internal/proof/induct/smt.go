@@ -9,6 +9,7 @@ import (
 // so that several states can stand in one file.
 type printer struct {
 	strings.Builder
+	*finite // of a question for a model
 }
 
 func (p *printer) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
@@ -17,9 +18,7 @@ func (p *printer) line(format string, args ...any) { fmt.Fprintf(p, format+"\n",
 func (p *printer) begin(s *Spec, words string) {
 	p.line("; %s: %s", s.Name, words)
 	p.line("(set-logic ALL)")
-	for _, t := range s.Sorts {
-		p.line("(declare-sort %s 0)", t)
-	}
+	p.sorts(s)
 	for _, f := range s.Consts {
 		p.declare(f, "")
 	}
@@ -31,7 +30,11 @@ func (p *printer) begin(s *Spec, words string) {
 // state declares an arbitrary state.
 func (p *printer) state(s *Spec, suffix string) {
 	for _, f := range s.State {
-		p.declare(f, suffix)
+		if p.finite != nil && f.wide() {
+			p.table(f, suffix)
+		} else {
+			p.declare(f, suffix)
+		}
 	}
 }
 
@@ -44,6 +47,9 @@ func (p *printer) declare(f *Func, suffix string) {
 }
 
 func (p *printer) assert(words string, f *Expr, suffix string) {
+	if p.finite != nil {
+		f = p.ground(f, suffix)
+	}
 	p.line("; %s\n(assert %s)", words, smt(f, suffix))
 }
 
@@ -62,6 +68,9 @@ func (p *printer) take(s *Spec, t *Step, from, to string) {
 	}
 	for _, f := range s.State {
 		p.define(t, f, params, from, to)
+		if p.finite != nil && f.wide() {
+			p.addRows(t, f, params, from, to)
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ type Spec struct {
 	Initial []Named
 	Steps   []*Step
 	Clauses []*Clause
+	States  []Named // that the invariant has, so that it is not one of few states
 	Mutants []*Mutant
 	Runs    []Run
 }

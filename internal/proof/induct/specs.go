@@ -2,16 +2,29 @@ package induct
 
 import _ "embed"
 
-//go:embed redlock.spec
-var redlock string
+var (
+	//go:embed redlock.spec
+	redlock string
+	//go:embed drift.smt2
+	drift string
+)
+
+// Redlock returns the protocol over independent nodes whose counters survive crashes.
+func Redlock() *Spec { return read("redlock.spec", redlock, "durable") }
 
 // Specs returns all that is proved.
 func Specs() []*Spec {
 	return []*Spec{Redlock(), read("redlock.spec", redlock, "floor")}
 }
 
-// Redlock returns the protocol over independent nodes whose counters survive crashes.
-func Redlock() *Spec { return read("redlock.spec", redlock, "durable") }
+// Questions returns all that is to be asked.
+func Questions() (list []Question) {
+	list = append(list, Question{Obligation, "drift.smt2: a client's deadline comes before the node forgets the lease", "unsat", drift})
+	for _, s := range Specs() {
+		list = append(list, s.Questions()...)
+	}
+	return list
+}
 
 func read(name, text, variant string) *Spec {
 	s, err := Parse(name, text, variant)

@@ -1,20 +1,18 @@
-// Command prove prints what is to be proved about the protocols, runs a solver on it, and
-// fails unless each answer is the expected one. A solver that does not finish in
-// time has not proved it.
+// Command prove prints what is to be proved about the protocols, runs solvers on it, and
+// fails unless each answer is the expected one. A solver that does not finish in time has
+// not proved it. It asks z3, and cvc5, too, if that is installed.
 //
-//	go run ./internal/proof/induct/cmd/prove [-out DIR] [-solver z3] [-jobs N] [-only TEXT]
+//	go run ./internal/proof/induct/cmd/prove [-out DIR] [-only TEXT] [-timeout D] [-jobs N]
 package main
 
 import (
 	"bytes"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -22,102 +20,118 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/proof/induct"
 )
 
-// solvers are the commands that read a file of SMT-LIB, by name. The proofs need few
-// instances of the quantifiers; cvc5 enumerates them, and looks for finite models.
-var solvers = map[string][]string{
-	"z3":   {"z3", "-smt2"},
-	"cvc5": {"cvc5", "--lang=smt2", "--enum-inst"},
+// solvers are commands that read a file of SMT-LIB. The proofs need few instances of
+// the quantifiers, which cvc5 finds by enumeration.
+var solvers = [][]string{
+	{"z3", "-smt2"},
+	{"cvc5", "--lang=smt2", "--enum-inst"},
 }
 
 func main() {
 	out := flag.String("out", "", "keep the files in this folder")
-	solver := flag.String("solver", "z3", "the solver: z3 or cvc5")
-	jobs := flag.Int("jobs", min(2, runtime.NumCPU()), "solvers that run at once")
 	only := flag.String("only", "", "ask only questions whose words have this")
-	limit := flag.Duration("timeout", 20*time.Second, "for one answer")
-	unsat := flag.Bool("unsat", false, "ask only for proofs, and for no models")
-	slow := flag.Duration("slow", time.Hour, "name questions that take longer")
+	limit := flag.Duration("timeout", 30*time.Second, "for one answer")
+	jobs := flag.Int("jobs", 2, "solvers that run at once")
 	flag.Parse()
 
-	dir := *out
+	dir, err := *out, error(nil)
 	if dir == "" {
-		var err error
-		if dir, err = os.MkdirTemp("", "prove"); err != nil {
-			fail(err)
-		}
+		dir, err = os.MkdirTemp("", "prove")
 		defer os.RemoveAll(dir)
-	} else if err := os.MkdirAll(dir, 0o777); err != nil {
-		fail(err)
+	} else {
+		err = os.MkdirAll(dir, 0o777)
 	}
-	asked, right := map[induct.Kind]int{}, map[induct.Kind]int{}
-	var mu sync.Mutex
+	var found [][]string
+	for _, s := range solvers {
+		if _, err := exec.LookPath(s[0]); err == nil {
+			found = append(found, s)
+		}
+	}
+	if err != nil || len(found) == 0 {
+		fmt.Fprintln(os.Stderr, "prove: no solver (scripts/ensure-z3.sh installs z3), or no folder for the files:", err)
+		os.Exit(2)
+	}
+	r := report{asked: map[induct.Kind]int{}, right: map[induct.Kind]int{}, took: map[string]time.Duration{}}
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, *jobs)
-	began, i := time.Now(), 0
-	for _, spec := range induct.Specs() {
-		for _, q := range spec.Questions() {
-			if !strings.Contains(q.Words, *only) || *unsat && q.Want != "unsat" {
-				continue
-			}
-			i++
-			file := filepath.Join(dir, fmt.Sprintf("%04d-%s.smt2", i, q.Kind))
-			if err := os.WriteFile(file, []byte("; "+q.Words+"\n; expected: "+q.Want+"\n"+q.SMT), 0o666); err != nil {
-				fail(err)
-			}
-			asked[q.Kind]++
-			slots <- struct{}{}
-			wg.Go(func() {
-				defer func() { <-slots }()
-				start := time.Now()
-				answer := ask(solvers[*solver], file, *limit)
-				took := time.Since(start)
-				mu.Lock()
-				defer mu.Unlock()
-				if answer == q.Want {
-					right[q.Kind]++
-				} else {
-					fmt.Printf("FAILED: %s: %s answers %s, not %s (%v)\n", q.Words, *solver, answer, q.Want, took.Round(time.Millisecond))
-				}
-				if took > *slow {
-					fmt.Printf("slow: %s: %s after %v\n", q.Words, answer, took.Round(time.Millisecond))
-				}
-			})
+	for i, q := range induct.Questions() {
+		if !strings.Contains(q.Words, *only) {
+			continue
 		}
+		file := filepath.Join(dir, fmt.Sprintf("%04d-%s.smt2", i, q.Kind))
+		if err := os.WriteFile(file, []byte("; "+q.Words+"\n; expected: "+q.Want+"\n"+q.SMT), 0o666); err != nil {
+			fmt.Fprintln(os.Stderr, "prove:", err)
+			os.Exit(2)
+		}
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			r.add(q, found, file, *limit)
+		})
 	}
 	wg.Wait()
-	wrong := 0
-	for k, n := range asked {
-		wrong += n - right[k]
-	}
-	fmt.Printf("%s, %.0f s: %d of %d clauses are needed, %d of %d steps and states are possible, %d of %d runs exist, %d of %d of them only with the change\n",
-		*solver, time.Since(began).Seconds(), right[induct.Necessity], asked[induct.Necessity], right[induct.Possible], asked[induct.Possible],
-		right[induct.Reachable], asked[induct.Reachable], right[induct.Impossible], asked[induct.Impossible])
-	fmt.Printf("%d obligations, %d proved; %d mutants, %d refuted\n",
-		asked[induct.Obligation], right[induct.Obligation], asked[induct.Mutation], right[induct.Mutation])
-	if wrong > 0 {
+	if !r.print(found) {
 		os.Exit(1)
 	}
+}
+
+// report is what the solvers answered.
+type report struct {
+	sync.Mutex
+	asked, right map[induct.Kind]int
+	took         map[string]time.Duration
+}
+
+// add asks the solvers a question. All must give the expected answer.
+func (r *report) add(q induct.Question, solvers [][]string, file string, limit time.Duration) {
+	right := 1
+	for _, solver := range solvers {
+		began := time.Now()
+		answer := ask(solver, file, limit)
+		took := time.Since(began)
+		r.Lock()
+		if r.took[solver[0]] += took; answer != q.Want {
+			right = 0
+			fmt.Printf("FAILED: %s: %s answers %s, not %s (%v)\n", q.Words, solver[0], answer, q.Want, took.Round(time.Millisecond))
+		}
+		r.Unlock()
+	}
+	r.Lock()
+	defer r.Unlock()
+	r.asked[q.Kind]++
+	r.right[q.Kind] += right
+}
+
+// print prints the figures, and reports whether all answers were the expected ones.
+func (r *report) print(solvers [][]string) bool {
+	good := true
+	for k, n := range r.asked {
+		good = good && r.right[k] == n
+	}
+	for _, s := range solvers {
+		fmt.Printf("%s answered in %.0f s\n", s[0], r.took[s[0]].Seconds())
+	}
+	of := func(k induct.Kind) string { return fmt.Sprintf("%d of %d", r.right[k], r.asked[k]) }
+	fmt.Printf("%s clauses are needed, %s steps and states are possible, %s runs exist, %s runs of mutants only with the change\n",
+		of(induct.Necessity), of(induct.Possible), of(induct.Reachable), of(induct.Impossible))
+	fmt.Printf("%d obligations, %d proved; %d mutants, %d refuted\n",
+		r.asked[induct.Obligation], r.right[induct.Obligation], r.asked[induct.Mutation], r.right[induct.Mutation])
+	return good
 }
 
 // ask returns the solver's answer: sat, unsat, or why there is none.
 func ask(solver []string, file string, limit time.Duration) string {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, solver[0], append(solver[1:len(solver):len(solver)], file)...).CombinedOutput()
-	first, _, _ := bytes.Cut(bytes.TrimSpace(out), []byte("\n"))
-	answer := string(first)
+	cmd := exec.CommandContext(ctx, solver[0], append(solver[1:len(solver):len(solver)], file)...)
+	cmd.WaitDelay = time.Second
+	out, err := cmd.CombinedOutput()
+	answer, _, _ := bytes.Cut(bytes.TrimSpace(out), []byte("\n"))
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Sprintf("nothing within %v", limit)
-	case errors.Is(err, exec.ErrNotFound):
-		return "nothing: it is not installed (scripts/ensure-z3.sh)"
-	case err != nil && answer == "":
+	case err != nil && len(answer) == 0:
 		return err.Error()
 	}
-	return answer
-}
-
-func fail(err error) {
-	fmt.Fprintln(os.Stderr, "prove:", err)
-	os.Exit(1)
+	return string(answer)
 }
