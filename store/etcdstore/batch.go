@@ -49,11 +49,11 @@ type reply struct {
 }
 
 // mostParts is how many transactions go together. etcd counts these and the operations of the
-// largest of them, and allows 128 by default (--max-txn-ops).
+// largest of them.
 const mostParts = 32
 
 // apartAfter is how many transactions go alone after a batch that was refused. If batches are refused
-// again and again, such as by a cluster that allows few operations, it is up to 1,024 times that.
+// again and again, it is up to 1,024 times that.
 const apartAfter = 64
 
 // mostAlone is how many steps go alone at once before others go together.
@@ -143,9 +143,15 @@ func (b *batches) note(refused bool) {
 // send sends one batch.
 func (b *batches) send(take func() []*part) {
 	parts := take()
-	if len(parts) == 0 {
-		return
+	for len(parts) > 0 {
+		n := min(len(parts), max(1, b.link.ops.most()-fewestOps))
+		b.sendSome(parts[:n])
+		parts = parts[n:]
 	}
+}
+
+// sendSome sends parts in one transaction.
+func (b *batches) sendSome(parts []*part) {
 	all := txn{then: make([]operation, len(parts))}
 	for i, p := range parts {
 		all.then[i] = nested(p.txn)
@@ -154,7 +160,7 @@ func (b *batches) send(take func() []*part) {
 	// What the cluster refuses may be one part only, such as one whose lease has just ended. The
 	// others are made alone, also if an earlier try may have made them: they find that.
 	refused := r == nil && len(parts) > 1 && !faultOf(err).again
-	if len(parts) > 1 {
+	if len(parts) > 1 && !isTooMany(err) { // the next batch is smaller
 		b.note(refused)
 	}
 	for i, p := range parts {

@@ -62,13 +62,13 @@ func (s *core) downgrade(ctx context.Context, r store.Lease) (entry, error) {
 			then: []operation{replace(e.key, e.record.encode())},
 		}
 		if try < patient {
-			p := s.layout.pass(&after, r.Name, -1)
+			p := s.layout.pass(&after, r.Name, -1, s.ops.told())
 			t.ifs, t.then = append(t.ifs, p.ifs...), append(t.then, p.then...)
 		}
 		got, _, err := s.commit(ctx, t)
 		switch {
-		case isGone(err) && try < patient:
-			try = patient // one of those to tell has just gone
+		case (isGone(err) || isTooMany(err)) && try < patient:
+			try = patient // one of those to tell has just gone, or they are too many
 		case err != nil:
 			return entry{}, err
 		case got.Succeeded:
@@ -115,6 +115,7 @@ func (s *Store) Resize(ctx context.Context, name string, from, to store.Kind) er
 		switch {
 		case isGone(err) && !quiet:
 			quiet = true // a place to tell has just gone
+		case isTooMany(err) && t.size() > s.ops.most():
 		case err != nil:
 			return s.refused(ctx, "resize", name, true, err)
 		case r.Succeeded:
@@ -147,8 +148,8 @@ func (s *core) resize(v *view, name string, is rule.Spec, quiet bool) (txn, erro
 		t.ifs = append(t.ifs, created(e.key, e.create))
 		t.then = append(t.then, replace(e.key, e.record.encode()))
 	}
-	if max(len(t.ifs), len(t.then)) > mostOps {
-		return t, fmt.Errorf("%w: resize %q: it has %d leases and places, and etcd changes at most %d keys at once: try again when fewer hold it or wait for it", store.ErrUnsupported, name, len(v.places), mostOps)
+	if most := s.ops.most(); t.size() > most {
+		return t, fmt.Errorf("%w: resize %q: it has %d leases and places, and etcd changes at most %d keys at once: try again when fewer hold it or wait for it", store.ErrUnsupported, name, len(v.places), most)
 	}
 	return t, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/testenv/contest"
 	"github.com/leasehold-dev/leasehold/internal/testenv/etcdtest"
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/validity"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/etcdstore"
@@ -285,4 +286,37 @@ func TestWaiterAtSilentMember(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// The member that is asked is removed from the cluster. Holders keep their leases, and waiters wait on.
+func TestAskedMemberIsRemoved(t *testing.T) {
+	t.Parallel()
+	c := three(t)
+	s := open(t, c.Endpoints(), etcdstore.Options{Timeout: patience})
+	held := request("a", time.Minute)
+	acquire(t, s, held)
+	done := waits(t, s, request("a", 2*time.Second))
+	asked := s.Asks()
+	rest := slices.DeleteFunc(c.Endpoints(), func(e string) bool { return e == asked })
+	client := native(t, rest)
+	is, err := client.Status(t.Context(), asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually.True(t, "the member is removed", func() bool {
+		_, err := client.MemberRemove(t.Context(), is.Header.MemberId)
+		return err == nil
+	})
+	for range 100 { // until the member has ended, and after that
+		if err := s.Renew(t.Context(), []store.Lease{held})[0]; err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case err := <-done:
+			t.Fatalf("the waiter ended: %v", err)
+		default:
+		}
+	}
+	release(t, s, held)
+	gets(t, "the waiter", done)
 }

@@ -61,6 +61,10 @@ var known = map[error]fault{
 // request to, or is handing over the lead itself.
 const dropped = "raft proposal dropped"
 
+// removed is in the text of the error, without a code, of a member that was removed from the cluster,
+// before it ends.
+const removed = "raft: stopped"
+
 // faultOf says what err means.
 func faultOf(err error) fault {
 	var unconnected *unconnectedError
@@ -85,6 +89,9 @@ func faultOf(err error) fault {
 	case codes.Unknown:
 		if strings.Contains(err.Error(), dropped) {
 			return fault{again: true, outcome: store.Unsettled, advice: "the cluster has no leader at present, or is changing it"}
+		}
+		if strings.Contains(err.Error(), removed) {
+			return fault{again: true, outcome: store.Unreachable, advice: "the member is ending, or was removed from the cluster: name the endpoints of the present members"}
 		}
 	case codes.DeadlineExceeded, codes.Canceled:
 		return fault{again: true, outcome: store.TimedOut}

@@ -35,3 +35,11 @@ func TestDroppedProposalIsTriedAgain(t *testing.T) {
 		t.Errorf("%+v, want an unsettled outcome and another try", f)
 	}
 }
+
+// A member that was removed from the cluster answers so until it ends. Another one is asked.
+func TestRemovedMemberIsLeft(t *testing.T) {
+	f := faultOf(status.Error(codes.Unknown, "raft: stopped"))
+	if !f.again || f.certain || f.outcome != store.Unreachable || f.advice == "" {
+		t.Errorf("%+v, want that the member cannot be reached, another try, and advice", f)
+	}
+}

@@ -116,8 +116,8 @@ func (l *leaving) run(ctx context.Context) error {
 		var q *quarantineError
 		switch {
 		case errors.As(err, &q): // a release counts all the same
-		case (isGone(err) || isFull(err)) && !l.quiet:
-			// One of the places to tell has just gone, or there is no space to tell them.
+		case (isGone(err) || isFull(err) || isTooMany(err)) && !l.quiet:
+			// One of the places to tell has just gone, or there is no space or room to tell them.
 			l.doubt = l.doubt || isFull(err)
 			l.quiet = true
 			continue
@@ -175,7 +175,7 @@ func (l *leaving) txn(try int) (t txn, alone bool, err error) {
 		}
 		switch alone = alone || !e.Shared; {
 		case !alone:
-			p = s.layout.pass(l.v.without(i), l.name, freed)
+			p = s.layout.pass(l.v.without(i), l.name, freed, s.ops.told())
 		case !l.quiet && !e.Shared && freed >= 0:
 			h = s.layout.hand(l.v.without(i), l.name, freed)
 		}
@@ -205,7 +205,7 @@ func (l *leaving) txn(try int) (t txn, alone bool, err error) {
 // in the background. If that fails, they look by themselves. The place created at told was
 // told already that it is the first that still waits. The caller is counted at the gate.
 func (s *core) announce(name string, v *view, told int64) {
-	turns := s.layout.letIn(v, name, told)
+	turns := s.layout.letIn(v, name, told, s.ops.told())
 	if len(turns) == 0 {
 		return
 	}

@@ -25,6 +25,7 @@ type link struct {
 	clock    clock.Clock
 	replaced replaced
 	floor    fence.Token
+	ops      operations
 	// lookAfter is how long a waiter trusts its inbox alone.
 	lookAfter time.Duration
 	// unchecked is set if the store logs in, and the cluster would not check the user's rights to
@@ -46,6 +47,9 @@ func (s *link) commit(ctx context.Context, t txn) (r *clientv3.TxnResponse, doub
 		r = (*clientv3.TxnResponse)(answer)
 		return clientv3.ContextError(ctx, err)
 	})
+	if isTooMany(err) {
+		s.ops.refused(t.size())
+	}
 	if err != nil {
 		return nil, doubt, err
 	}

@@ -19,9 +19,6 @@ type renewal struct {
 	moved bool
 }
 
-// mostMoved is how many places are read in one transaction, each with its slot.
-const mostMoved = mostOps / 2
-
 // mostAtOnce is how many places are attached to new leases at once.
 const mostAtOnce = 32
 
@@ -33,8 +30,9 @@ func (s mover) needs(r *renewal) bool {
 	return r.of.TTL > r.hold.lease.lasts || !r.hold.lease.isOf(s.replaced.inTerm())
 }
 
-// move reads at most mostMoved places, and attaches those to new leases that need them.
-func (s mover) move(ctx context.Context, some []*renewal) {
+// move reads places in one transaction, and attaches those to new leases that need them. It returns the
+// error of the transaction.
+func (s mover) move(ctx context.Context, some []*renewal) error {
 	var t txn
 	for _, r := range some {
 		t.then = append(t.then, s.layout.owner(r))
@@ -47,7 +45,7 @@ func (s mover) move(ctx context.Context, some []*renewal) {
 		for _, r := range some {
 			r.err = err
 		}
-		return
+		return err
 	}
 	answers := got.Responses
 	var group sync.WaitGroup
@@ -82,6 +80,7 @@ func (s mover) move(ctx context.Context, some []*renewal) {
 		}
 	}
 	group.Wait()
+	return nil
 }
 
 // attach attaches a place to a new lease. That lasts at least as long as its own, so that a renewal

@@ -2,7 +2,7 @@ package etcdstore
 
 import clientv3 "go.etcd.io/etcd/client/v3"
 
-// mostTold is how many places one transaction tells of their turn.
+// mostTold is how many places one transaction tells of their turn. A cluster can allow fewer.
 const mostTold = 32
 
 // passage is what a transaction adds that makes room in a lock.
@@ -20,7 +20,7 @@ type passage struct {
 //
 // A place that comes in the meantime cannot have its turn before the first that waits. If
 // none waits, the transaction fails if any has come.
-func (l layout) pass(v *view, name string, freed int64) (p passage) {
+func (l layout) pass(v *view, name string, freed int64, most int) (p passage) {
 	holders, entered := v.holders(), v
 	if holders == len(v.places) {
 		p.ifs = append(p.ifs, unchanged(v.prefix, v.revision))
@@ -33,13 +33,13 @@ func (l layout) pass(v *view, name string, freed int64) (p passage) {
 		m := message{Create: e.create, Contended: i+1 < len(v.places)}
 		if i == holders { // it has to be told by the last one that leaves
 			p.ifs = append(p.ifs, modified(e.key, e.mod))
-		} else if _, beside := v.companion(i); !beside && told < mostTold-1 {
+		} else if _, beside := v.companion(i); !beside && told < most-1 {
 			m.Entered, m.Slot = true, entered.freeSlot(i)
 			p.let(l, name, e, m.Slot, m.Slot == freed)
 			entered = entered.entered(i, m.Slot)
 		}
 		p.then = append(p.then, l.tell(v.prefix, e, m))
-		if told++; told == mostTold {
+		if told++; told == most {
 			break
 		}
 	}
@@ -79,7 +79,7 @@ func (l layout) hand(v *view, name string, freed int64) (h handing) {
 		case !e.waits():
 		case i == holders:
 			h.waiter, h.look = e.create, l.tellWaiter(v, e, m)
-		case !h.enter.reused:
+		case !h.enter.reused && freed < e.Limit: // the lock may have fewer permits now
 			m.Entered, m.Slot = true, freed
 			h.enter.let(l, name, e, freed, true)
 			h.enter.then = append(h.enter.then, l.tell(v.prefix, e, m))
@@ -105,14 +105,14 @@ func (h handing) told(r *clientv3.TxnResponse) int64 {
 // Each operation fails by itself if its place has changed. If only the slot was taken, the
 // place is notified of its turn instead. If there are too many places, the last one that is notified
 // looks, and tells the next.
-func (l layout) letIn(v *view, name string, told int64) (then []operation) {
+func (l layout) letIn(v *view, name string, told int64, most int) (then []operation) {
 	holders, entered := v.holders(), false
 	for i, e := range v.places[:min(len(v.places), holders+1)] {
 		m := message{Create: e.create, Contended: i+1 < len(v.places)}
 		switch {
 		case !e.waits() || i == holders && e.create == told:
 			continue
-		case i == holders || e.Shared || entered || len(then) == mostTold-1:
+		case i == holders || e.Shared || entered || len(then) == most-1:
 			then = append(then, nested(l.tellWaiter(v, e, m)))
 		default:
 			entered = true
@@ -122,7 +122,7 @@ func (l layout) letIn(v *view, name string, told int64) (then []operation) {
 			p.let(l, name, e, m.Slot, false)
 			then = append(then, nested(txn{ifs: p.ifs, then: append(p.then, l.tell(v.prefix, e, m)), els: []operation{nested(look)}}))
 		}
-		if len(then) == mostTold {
+		if len(then) == most {
 			break
 		}
 	}
@@ -141,14 +141,14 @@ func (e entry) waits() bool {
 }
 
 // turns tells the places whose turn it is, and the first that still waits.
-func (l layout) turns(v *view) (then []operation) {
+func (l layout) turns(v *view, most int) (then []operation) {
 	holders := v.holders()
 	for i, e := range v.places[:min(len(v.places), holders+1)] {
 		if !e.waits() {
 			continue
 		}
 		m := message{Create: e.create, Contended: i+1 < len(v.places)}
-		if then = append(then, l.tell(v.prefix, e, m)); len(then) == mostTold {
+		if then = append(then, l.tell(v.prefix, e, m)); len(then) == most {
 			break
 		}
 	}

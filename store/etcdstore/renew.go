@@ -2,7 +2,6 @@ package etcdstore
 
 import (
 	"context"
-	"slices"
 	"sync"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -106,10 +105,11 @@ func (s *core) renewals(ctx context.Context, leases []store.Lease) []*renewal {
 			}
 		}
 		// A part of them is renewed if there is no time for all.
-		for some := range slices.Chunk(rest, mostMoved) {
-			m.move(ctx, some)
+		s.inParts(rest, func(some []*renewal) error {
+			err := m.move(ctx, some)
 			s.confirm(ctx, some)
-		}
+			return err
+		})
 		ready, rest = rest, nil
 	}
 	return all
@@ -157,10 +157,18 @@ func (s *core) confirm(ctx context.Context, all []*renewal) {
 		}
 		return
 	}
-	for len(alive) > 0 {
-		n := min(len(alive), mostMoved-1)
-		s.confirmSome(ctx, alive[:n], left, sent)
-		alive = alive[n:]
+	s.inParts(alive, func(some []*renewal) error { return s.confirmSome(ctx, some, left, sent) })
+}
+
+// inParts calls f for parts of all, each for one transaction that reads two keys of each. If the cluster
+// refuses as many operations, it calls f again with fewer.
+func (s *core) inParts(all []*renewal, f func(some []*renewal) error) {
+	for len(all) > 0 {
+		n := min(len(all), s.ops.half())
+		if err := f(all[:n]); isTooMany(err) && s.ops.half() < n {
+			continue
+		}
+		all = all[n:]
 	}
 }
 
@@ -174,7 +182,7 @@ func (l layout) owner(r *renewal) operation {
 
 // confirmSome is confirm for as many renewals as fit into one transaction: each reads a
 // place, and the slot if it has one.
-func (s *core) confirmSome(ctx context.Context, some []*renewal, left map[clientv3.LeaseID]int64, sent clock.Instant) {
+func (s *core) confirmSome(ctx context.Context, some []*renewal, left map[clientv3.LeaseID]int64, sent clock.Instant) error {
 	var t txn
 	for _, r := range some {
 		t.then = append(t.then, s.layout.owner(r))
@@ -188,7 +196,7 @@ func (s *core) confirmSome(ctx context.Context, some []*renewal, left map[client
 		for _, r := range some {
 			r.err = err
 		}
-		return
+		return err
 	}
 	answers, term := got.Responses, got.Header.RaftTerm
 	next := func() (kvs []*mvccpb.KeyValue) {
@@ -203,7 +211,7 @@ func (s *core) confirmSome(ctx context.Context, some []*renewal, left map[client
 			slots := next()
 			hasSlot = len(slots) == 1 && clientv3.LeaseID(slots[0].Lease) == l.id
 		}
-		switch {
+		switch r.err = nil; {
 		case len(kvs) == 0 || !r.hold.at(kvs[0]) || entryOf(kvs[0]).Broken:
 			r.err = store.ErrNotHeld
 			s.holds.drop(r.of.Name, r.of.Owner, r.hold)
@@ -216,4 +224,5 @@ func (s *core) confirmSome(ctx context.Context, some []*renewal, left map[client
 			r.err = errNewTerm
 		}
 	}
+	return nil
 }

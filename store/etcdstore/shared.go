@@ -191,7 +191,7 @@ func (w *shared) decide(ctx context.Context, v *view) (g store.Grant, done bool,
 	e.record = record
 	t := s.turnOf(w.r.Name, e, number)
 	t.ifs = append(t.ifs, guard...)
-	t.then = append(t.then, s.layout.turns(v.entered(me, number))...)
+	t.then = append(t.then, s.layout.turns(v.entered(me, number), s.ops.told())...)
 	return w.take(ctx, t, e, number)
 }
 
@@ -217,7 +217,7 @@ func (w *shared) take(ctx context.Context, t txn, e entry, number int64) (g stor
 	if doubt {
 		p.lease.tainted.Store(true)
 	}
-	if isGone(err) && len(t.then) > 2 { // perhaps that of a place that is notified
+	if (isGone(err) || isTooMany(err)) && len(t.then) > 2 { // perhaps because of places that are notified
 		t.then = t.then[:2]
 		defer s.wake(w.r.Name)
 		if r, doubt, err = s.commit(ctx, t); doubt {

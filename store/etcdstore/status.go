@@ -68,7 +68,7 @@ func (s *link) clones(ctx context.Context, id clientv3.LeaseID) string {
 			continue
 		}
 		group.Go(func() {
-			switch known, err := e.knows(ctx, s.o, id); {
+			switch known, err := e.knows(ctx, s.o, s.layout.floor(), id); {
 			case err != nil:
 			case known:
 				knows.Store(e)
@@ -85,20 +85,20 @@ func (s *link) clones(ctx context.Context, id clientv3.LeaseID) string {
 	return twoClusters(one.endpoint, two.endpoint, "one does not know a lease that the other one has granted")
 }
 
-// knows reports whether a lease is there. A member that has not applied it yet is asked again.
-func (e *member) knows(ctx context.Context, o Options, id clientv3.LeaseID) (known bool, err error) {
-	for try := 0; try < 4; try++ {
-		err = e.try(ctx, o, tryTime, func(ctx context.Context, c *client) error {
-			r, err := c.TimeToLive(ctx, id)
-			known = err == nil && r.TTL >= 0
+// knows reports whether a lease is there that was granted before. key is one that may be read. A member
+// that cannot agree with a majority doesn't know: a leader that was cut off answers as if it were still
+// the leader.
+func (e *member) knows(ctx context.Context, o Options, key string, id clientv3.LeaseID) (known bool, err error) {
+	err = e.try(ctx, o, tryTime, func(ctx context.Context, c *client) error {
+		if _, err := c.Get(ctx, key); err != nil {
 			return err
-		})
-		if isGone(err) {
-			err = nil
 		}
-		if known || err != nil || !sleep(ctx, 10*time.Millisecond<<try) {
-			break
-		}
+		r, err := c.TimeToLive(ctx, id)
+		known = err == nil && r.TTL >= 0
+		return err
+	})
+	if isGone(err) {
+		err = nil
 	}
 	return known, err
 }

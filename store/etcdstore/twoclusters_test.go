@@ -1,10 +1,15 @@
 package etcdstore_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
 	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/etcdtest"
 	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
@@ -76,5 +81,31 @@ func TestMemberOfAnotherClusterComes(t *testing.T) {
 	}
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {
 		t.Errorf("release: %v", err)
+	}
+}
+
+// A leader that was cut off answers for a while as if it still led: it knows no leases that its
+// successor has granted. It is still a member of the cluster.
+func TestCutOffLeaderIsNoOtherCluster(t *testing.T) {
+	t.Parallel()
+	c := three(t)
+	cut := c.Endpoints()[0]
+	behind := grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption) error {
+		if !strings.Contains(cc.Target(), cut) {
+			return invoke(ctx, method, req, reply, cc, o...)
+		}
+		switch r := reply.(type) {
+		case *etcdserverpb.StatusResponse:
+			err := invoke(ctx, method, req, reply, cc, o...)
+			r.Leader = r.Header.MemberId
+			return err
+		case *etcdserverpb.LeaseTimeToLiveResponse:
+			r.TTL = -1
+			return nil
+		}
+		return status.FromContextError(context.DeadlineExceeded).Err()
+	})
+	for range 4 { // the endpoint to begin with is chosen at random
+		open(t, c.Endpoints(), etcdstore.Options{Timeout: patience, DialOptions: []grpc.DialOption{behind}})
 	}
 }

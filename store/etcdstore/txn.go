@@ -2,6 +2,7 @@ package etcdstore
 
 import (
 	"errors"
+	"sync/atomic"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -31,8 +32,47 @@ func isCompacted(err error) bool { return errors.Is(rpctypes.Error(err), rpctype
 
 func isFull(err error) bool { return errors.Is(rpctypes.Error(err), rpctypes.ErrNoSpace) }
 
-// mostOps is how many operations a transaction can have by default.
+// mostOps is how many operations a transaction can have by default (--max-txn-ops).
 const mostOps = 128
+
+// fewestOps is how many the store needs.
+const fewestOps = 8
+
+func isTooMany(err error) bool { return errors.Is(rpctypes.Error(err), rpctypes.ErrTooManyOps) }
+
+// size is how many operations t has as the cluster counts them.
+func (t txn) size() int { return sizeOf(t.request()) }
+
+func sizeOf(t *etcdserverpb.TxnRequest) int {
+	nested := 0
+	for _, ops := range [][]operation{t.Success, t.Failure} {
+		for _, op := range ops {
+			if part := op.GetRequestTxn(); part != nil {
+				nested = max(nested, sizeOf(part))
+			}
+		}
+	}
+	return nested + max(len(t.Compare), len(t.Success), len(t.Failure))
+}
+
+// operations is how many operations a transaction can have, as far as the cluster has refused larger
+// ones. The zero value is mostOps.
+type operations struct{ fewer atomic.Int64 }
+
+func (o *operations) most() int { return mostOps - int(o.fewer.Load()) }
+
+// half is for how many locks a transaction can read two keys each, and do one thing more.
+func (o *operations) half() int { return o.most()/2 - 1 }
+
+// told is how many waiters one transaction can let in.
+func (o *operations) told() int { return max(1, min(mostTold, (o.most()-fewestOps)/3)) }
+
+// refused notes that the cluster has refused a transaction with so many.
+func (o *operations) refused(size int) {
+	is := int64(mostOps - max(fewestOps, size/2))
+	for was := o.fewer.Load(); is > was && !o.fewer.CompareAndSwap(was, is); was = o.fewer.Load() {
+	}
+}
 
 // mostRead is how many places are read at once to find the next owner.
 const mostRead = 16

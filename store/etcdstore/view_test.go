@@ -57,9 +57,9 @@ func lockOf(t *testing.T, places ...string) *view {
 func messages(t *testing.T, v *view) string {
 	t.Helper()
 	l := layout{"base"}
-	ops := l.pass(v, "name", -1).then
+	ops := l.pass(v, "name", -1, mostTold).then
 	if !v.places[0].Shared {
-		ops = l.turns(v)
+		ops = l.turns(v, mostTold)
 	}
 	return told(t, v, ops)
 }
@@ -149,6 +149,7 @@ func TestWaitersLetIn(t *testing.T) {
 		{"a heavy waiter is not passed", []string{"a 3 2 0", "b 3 1 1", "c 3 3 -", "d 3 1 -"}, 1, 0, "c look", "c look"},
 		{"one that has not entered yet", []string{"a 3 1 0", "b 3 1 2", "c 3 1 -", "d 3 1 -", "e 3 1 -"}, 0, 0, "c in 0, e look", "c in 0 or c look, d look, e look"},
 		{"another kind waits in front", []string{"a 2 1 0", "m mutex 1 -", "c 2 1 -"}, 0, 0, "c look", "c look"},
+		{"the lock had more permits", []string{"a 2 1 4", "b 2 1 3", "c 2 1 -", "d 2 1 -"}, 1, 0, "d look", "c in 0 or c look, d look"},
 	} {
 		v := lockOf(t, x.places...)
 		freed := v.places[x.leaves].slot.number
@@ -165,7 +166,7 @@ func TestWaitersLetIn(t *testing.T) {
 		if got := told(t, v, ops); got != x.hand {
 			t.Errorf("%s: hands on %q, want %q", x.what, got, x.hand)
 		}
-		if got := told(t, v, l.letIn(v, "name", x.knows)); got != x.after {
+		if got := told(t, v, l.letIn(v, "name", x.knows, mostTold)); got != x.after {
 			t.Errorf("%s: lets in %q, want %q", x.what, got, x.after)
 		}
 	}
@@ -187,7 +188,7 @@ func TestManyWaitersAreNotifiedInTurn(t *testing.T) {
 		places[i+1] = fmt.Sprintf("r%d 200 1 -", i)
 	}
 	v := lockOf(t, places...).without(0)
-	in := strings.Split(told(t, v, layout{"base"}.letIn(v, "name", 0)), ", ")
+	in := strings.Split(told(t, v, layout{"base"}.letIn(v, "name", 0, mostTold)), ", ")
 	if len(in) != mostTold || in[0] != "r0 in 0 or r0 look" || in[mostTold-1] != fmt.Sprintf("r%d look", mostTold-1) {
 		t.Errorf("%d waiters are let in: %q, want %d, the last of which looks", len(in), in, mostTold)
 	}
