@@ -86,6 +86,7 @@ func (l *Lease) observeDowngrade(ctx context.Context, next *Lease, over bool, be
 	e := next.event(Acquired, 0, nil)
 	e.Call, e.Waited = calls.Add(1), next.h.c.clock.Now().Sub(began)
 	next.h.c.observe(ctx, e)
+	next.h.grantTold()
 	returned = true
 }
 
@@ -133,7 +134,7 @@ func (l *Lease) replace(grant store.Grant, err error, start clock.Instant) (next
 	} else { // they re-entered meanwhile
 		h.stepLocked(leasefsm.RenewalDenied, 0, now)
 	}
-	r.delay, r.least, r.shares = h.delay, h.least, r.only[:0]
+	r.delay, r.least, r.shares, r.untold = h.delay, h.least, r.only[:0], c.observe != nil
 	r.addLocked(&next.share, l.base, l.bound)
 	c.renewer.Add(&r.fsm, now)
 	return next, over, nil

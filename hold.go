@@ -36,8 +36,10 @@ type hold struct {
 	renewed atomic.Bool // or is being renewed
 
 	// Guarded by the client's mutex.
-	telling  int  // events that a goroutine of the package has not told the observer yet
-	attached bool // q passes it on
+	telling  int      // events that a goroutine of the package has not told the observer yet
+	untold   bool     // the goroutine that was granted the lock has not told the observer that yet
+	later    []func() // tell the observer what has happened meanwhile
+	attached bool     // q passes it on
 	fsm      renewer.Lease[*hold]
 	shares   []*share
 	only     [1]*share     // room for it: most holds have no other
@@ -124,7 +126,7 @@ func (h *hold) startLocked(s *share, now clock.Instant, r *recipe, base context.
 // passed on, at now. MinHold does not count from when the request left, as validity
 // does: that may be long before anybody held the lock.
 func (h *hold) applyOptionsLocked(now clock.Instant, r *recipe) {
-	h.delay, h.least, h.fixed = r.delay(), 0, r.o.Owner != ""
+	h.delay, h.least, h.fixed, h.untold = r.delay(), 0, r.o.Owner != "", h.c.observe != nil
 	if h.trace != r.call.trace {
 		h.trace, h.holder = r.call.trace, nil
 	}
@@ -261,14 +263,29 @@ func (s *share) observeLaterLocked(kind EventKind, now clock.Instant, err error)
 	h := s.h
 	e := s.event(kind, now.Sub(h.fsm.Since()), err)
 	h.telling++
-	h.c.notify.Add(func() {
+	tell := func() {
 		defer func() {
 			h.c.mu.Lock()
 			h.telling--
 			h.c.mu.Unlock()
 		}()
 		h.c.observe(s.base, e)
-	})
+	}
+	if h.untold {
+		h.later = append(h.later, tell)
+	} else {
+		h.c.notify.Add(tell)
+	}
+}
+
+// grantTold has the observer told of what has happened to h, now that it was told of its grant.
+func (h *hold) grantTold() {
+	h.c.mu.Lock()
+	defer h.c.mu.Unlock()
+	for _, tell := range h.later {
+		h.c.notify.Add(tell)
+	}
+	h.untold, h.later = false, nil
 }
 
 // event returns an event of the hold for the observer.

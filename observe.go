@@ -30,6 +30,9 @@ func (c *queues) seeOutcome(ctx context.Context, r *recipe, began clock.Instant,
 		e.Owner, e.Token = lease.Owner(), lease.Token()
 	}
 	c.observe(ctx, e)
+	if lease != nil {
+		lease.h.grantTold()
+	}
 }
 
 // listens reports whether a function of the user's wants to know why the lock is waited

@@ -13,6 +13,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/memstore"
 )
 
 // watch collects events.
@@ -151,6 +152,64 @@ func TestObserver(t *testing.T) {
 			t.Errorf("event %+v, want the name, owner, token, times and error of this lease or call", e)
 		}
 	})
+}
+
+// slowClock is a clock one of whose readings takes long.
+type slowClock struct {
+	*virtual
+	readings, slow atomic.Int32
+	takes          time.Duration
+}
+
+func (c *slowClock) Now() leasehold.Instant {
+	if c.readings.Add(1) == c.slow.Load() {
+		time.Sleep(c.takes)
+	}
+	return c.virtual.Now()
+}
+
+// The observer is told of a grant before it is told what became of it, however long the goroutine
+// that was granted the lock stands still before it tells.
+func TestGrantIsToldBeforeItsLoss(t *testing.T) {
+	o := leasehold.LockOptions{TTL: time.Minute, NoRenew: true}
+	for what, get := range map[string]func(context.Context, *leasehold.Client) (*leasehold.Lease, error){
+		"acquire": func(ctx context.Context, c *leasehold.Client) (*leasehold.Lease, error) {
+			return c.Mutex("a").With(o).Acquire(ctx)
+		},
+		"try": func(ctx context.Context, c *leasehold.Client) (*leasehold.Lease, error) {
+			return c.Mutex("a").With(o).Try(ctx)
+		},
+		"downgrade": func(ctx context.Context, c *leasehold.Client) (*leasehold.Lease, error) {
+			writer, err := c.RW("a").Write().With(o).Acquire(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return writer.Downgrade(ctx)
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			var slow int32
+			for range 2 { // first to count the readings: the last of them is for the event of the grant
+				synctest.Test(t, func(t *testing.T) {
+					w, v := new(watch), &slowClock{virtual: newVirtual(), takes: 2 * o.TTL}
+					m := memstore.New(&memstore.Options{Clock: v.virtual})
+					defer m.Close()
+					v.slow.Store(slow)
+					l, err := get(t.Context(), leasehold.New(m, &leasehold.Options{Clock: v, Observer: w.observe}))
+					if err != nil {
+						t.Fatal(err)
+					}
+					slow = v.readings.Load()
+					<-l.Done()
+					l.Release(t.Context())
+					kinds := w.kinds()
+					if n := len(kinds); n < 3 || !slices.Equal(kinds[n-3:], []string{"acquired", "lost", "released"}) {
+						t.Errorf("events %v, want the last grant acquired, lost and released", kinds)
+					}
+				})
+			}
+		})
+	}
 }
 
 // The observer is called with the context of the call that the event is about.

@@ -179,6 +179,7 @@ func (h *hold) minHoldWaived() <-chan struct{} {
 // user's failed just before.
 func (l *Lease) discard() {
 	c := l.h.c
+	l.h.grantTold()  // or nobody will be
 	l.WaiveMinHold() // no work was done, so no run of it has to exclude others
 	ctx := context.WithoutCancel(l.base)
 	c.guard.Run(func() { l.Release(ctx) }, nil)
