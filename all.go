@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/leasefsm"
 )
 
 // All is several locks that are acquired together: all of them or none. It is
@@ -17,6 +18,9 @@ import (
 // those that are held are renewed meanwhile. So sets that overlap cannot block each other
 // for ever, as long as no caller acquires one of the locks while it holds another in some
 // other way.
+//
+// LockOptions.MaxHold counts from when all locks are held, and NoRenew takes effect then: until
+// then the locks that are held are renewed.
 //
 // Each lock costs a request of its own. Requests for all of them at once would save round
 // trips if all are free. But if one is not, the others would have to be released, and
@@ -89,6 +93,11 @@ func (a *All) acquire(ctx context.Context, once, bound bool) (*Leases, error) {
 	if a.wrong != nil {
 		return nil, a.wrong
 	}
+	for _, l := range a.locks {
+		if _, err := l.r.o.life(); err != nil {
+			return nil, err
+		}
+	}
 	for try := 1; ; try++ {
 		ls, again, err := a.acquireInOrder(ctx, once, bound)
 		if !again || once || ctx.Err() != nil {
@@ -118,7 +127,7 @@ func (a *All) acquireInOrder(ctx context.Context, once, bound bool) (ls *Leases,
 		if once {
 			tries = 1
 		}
-		l, err := a.c.wait(waiting, &lock.r, tries, false)
+		l, err := a.c.wait(waiting, lock.r.withoutBounds(), tries, false)
 		if err != nil {
 			if lost := ls.Err(); lost != nil && ctx.Err() == nil {
 				return nil, true, lost
@@ -128,12 +137,40 @@ func (a *All) acquireInOrder(ctx context.Context, once, bound bool) (ls *Leases,
 		ls.leases = append(ls.leases, l)
 		context.AfterFunc(l.Context(), stop)
 	}
+	for i, l := range ls.leases {
+		l.boundHold(&a.locks[i].r)
+	}
 	if err := ls.Err(); err != nil {
 		return nil, true, err
 	}
 	ls.begin(ctx, bound)
 	complete = true
 	return ls, false, nil
+}
+
+// withoutBounds returns r for a lease whose hold is not bounded, until boundHold bounds it.
+func (r *recipe) withoutBounds() *recipe {
+	if r.o.MaxHold == 0 && !r.o.NoRenew {
+		return r
+	}
+	unbounded := *r
+	unbounded.o.MaxHold, unbounded.o.NoRenew = 0, false
+	unbounded.take.noPass = true
+	return &unbounded
+}
+
+// boundHold bounds the hold of l from now on, as r says. A lease that was re-entered keeps its
+// bounds.
+func (l *Lease) boundHold(r *recipe) {
+	life, err := r.o.life()
+	if err != nil || l.reentered {
+		return
+	}
+	h := l.h
+	now := h.c.lock()
+	defer h.c.mu.Unlock()
+	h.fsm.Lease = h.fsm.Bounded(life.MaxHold, life.Renew, now)
+	h.stepLocked(leasefsm.Tick, 0, now)
 }
 
 // Leases are the leases of locks that were acquired together. They are safe for
@@ -174,8 +211,7 @@ func (ls *Leases) Of(name string) *Lease {
 }
 
 // Context returns a context that ends when the first of the leases does; context.Cause
-// is then the error of its Err. It carries all leases: acquiring one of the locks with
-// it re-enters its lease. Under Do it also ends when the context of Do does.
+// is then the error of its Err. It carries all leases: see Lock.Acquire on re-entry. Under Do it also ends when the context of Do does.
 func (ls *Leases) Context() context.Context { return ls.ctx }
 
 // Deadline returns the end of validity of all leases together: the earliest of theirs.

@@ -148,6 +148,65 @@ func TestAllAfterALoss(t *testing.T) {
 	})
 }
 
+// What bounds a hold counts from when all locks are held: a set is acquired however long one of its
+// locks is waited for, and is held for as long as was asked.
+func TestBoundsOfASetCountFromItsLastLock(t *testing.T) {
+	for what, o := range map[string]leasehold.LockOptions{
+		"MaxHold": {MaxHold: 2 * time.Second, Notice: 100 * time.Millisecond},
+		"NoRenew": {NoRenew: true, TTL: 3 * time.Second},
+	} {
+		t.Run(what, func(t *testing.T) {
+			inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+				defer cancel()
+				var others sync.WaitGroup
+				for range 5 { // so that each turn is waited for longer than the bound
+					lock := b.strangers().Mutex("b")
+					others.Go(func() {
+						for ctx.Err() == nil {
+							lock.Do(ctx, func(context.Context, *leasehold.Lease) error {
+								time.Sleep(time.Second)
+								return nil
+							})
+						}
+					})
+				}
+				time.Sleep(time.Minute)
+				ls, err := b.c.All(b.c.Mutex("a"), b.c.Mutex("b")).With(o).Acquire(ctx)
+				if cancel(); err != nil {
+					t.Fatal(err)
+				}
+				got := time.Now()
+				<-ls.Context().Done()
+				if lasted := time.Since(got); lasted < 1500*time.Millisecond || lasted > 3*time.Second {
+					t.Errorf("held for %v, want about what %+v allows", lasted, o)
+				}
+				for _, l := range ls.Each() {
+					<-l.Done()
+				}
+				if lasted := time.Since(got); lasted > 3*time.Second {
+					t.Errorf("the last lease ended after %v, want it bounded", lasted)
+				}
+				ls.Release(t.Context())
+				others.Wait()
+
+				// A lease that is re-entered keeps the bounds with which it was acquired.
+				outer := b.acquire(b.c.Mutex("a"))
+				ls, err = b.c.All(b.c.Mutex("a"), b.c.Mutex("b")).With(o).Acquire(outer.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				<-ls.Of("b").Done()
+				if time.Sleep(time.Hour); outer.Err() != nil {
+					t.Errorf("the lease around the set: %v, want it held", outer.Err())
+				}
+				ls.Release(t.Context())
+				b.release(outer)
+			})
+		})
+	}
+}
+
 // Locks that do not go together are refused before anything is sent.
 func TestAllIsChecked(t *testing.T) {
 	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
@@ -157,6 +216,7 @@ func TestAllIsChecked(t *testing.T) {
 			"readers and writers of one": b.c.All(b.c.RW("a").Read(), b.c.RW("a").Write()),
 			"another client's":           b.c.All(b.c.Mutex("a"), b.strangers().Mutex("b")),
 			"options that do not fit":    b.c.All(b.c.Mutex("a")).With(leasehold.LockOptions{TTL: -1}),
+			"bounds that do not fit":     b.c.All(b.c.Mutex("a"), b.c.Mutex("b").With(leasehold.LockOptions{MaxHold: 1})),
 		} {
 			if _, err := all.Acquire(t.Context()); !errors.Is(err, leasehold.ErrInvalid) {
 				t.Errorf("%s: %v, want ErrInvalid", what, err)

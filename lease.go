@@ -14,6 +14,7 @@ import (
 // stays so: locking again gives a new one.
 type Lease struct {
 	share
+	reentered bool
 
 	releasing sync.Mutex // serialises Release, and guards what follows
 	resting   int        // calls that wait for MinHold

@@ -72,7 +72,7 @@ func (c *queues) reenter(ctx context.Context, r *recipe, t terms, bound bool) (*
 	if err := t.reenters(outer.h.req, t.require); err != nil {
 		return nil, err
 	}
-	lease := new(Lease)
+	lease := &Lease{reentered: true}
 	if !lease.reenter(&outer.share, ctx, bound) {
 		return nil, nil
 	}

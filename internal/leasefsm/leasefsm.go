@@ -204,6 +204,17 @@ func (l Lease) granted(start, now clock.Instant) Lease {
 	return l.pass(now) // a grant that took too long is lost at once
 }
 
+// Bounded returns l with a hold of maxHold at most from now on, if that is not zero, and renew
+// as the time between renewals. Step it afterwards.
+func (l Lease) Bounded(maxHold, renew time.Duration, now clock.Instant) Lease {
+	l.Renew, l.MaxHold = renew, 0
+	if maxHold > 0 {
+		l.MaxHold = now.Sub(l.since) + maxHold
+	}
+	l.until = l.bound(l.proven)
+	return l
+}
+
 // bound limits until by MaxHold.
 func (l Lease) bound(until clock.Instant) clock.Instant {
 	if l.MaxHold > 0 && boundHold {
