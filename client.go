@@ -4,8 +4,8 @@ import "github.com/leasehold-dev/leasehold/store"
 
 // Client asks one store for locks and renews the leases it is granted. It is safe
 // for concurrent use; make one per store and share it. A Client has no Close: it
-// runs goroutines only while leases are held or waited for, a fixed few however
-// many leases there are. The store stays the caller's to close, after the leases
+// runs goroutines only while leases are held or waited for, a few however many
+// leases there are, and some more while the store does not answer. The store stays the caller's to close, after the leases
 // are released.
 type Client struct {
 	// Each part embeds the one below it: queues know holds, and holds know the core.

@@ -1,13 +1,14 @@
 // Package renewer keeps the deadlines of the leases of one client: when each has to be
 // renewed, and when its holder has to be notified of its loss. One timer serves all of
-// them, and does no I/O; a few goroutines renew, many leases at a time. Neither runs
-// while nothing is held or due.
+// them, and does no I/O; a few goroutines renew, many leases at a time, and more of them
+// if the store does not answer those. None runs while nothing is held or due.
 //
 // When a lease is due is decided by internal/leasefsm. The Driver
 // makes the renewals and handles a loss.
 package renewer
 
 import (
+	"math"
 	"sync"
 	"time"
 
@@ -20,8 +21,11 @@ const (
 	// machine is suspended. So the clock is read again this often, and a holder whose
 	// lease ended meanwhile is notified.
 	maxNap = 250 * time.Millisecond
-	// maxWorkers renewals are under way at once, of maxBatch leases each.
+	// maxWorkers renewals are under way at once, of maxBatch leases each. More are sent only
+	// for leases that have waited for 1/patience of their interval: without the limit, a slow
+	// store would get many small batches.
 	maxWorkers = 4
+	patience   = 4
 	maxBatch   = 512
 	// early is the fraction, 1/early, of its interval by which a renewal may be sent
 	// before its time, so that leases are renewed together.
@@ -31,8 +35,9 @@ const (
 // Lease is a lease with its place among the deadlines. T is the driver's type of a lease.
 type Lease[T any] struct {
 	leasefsm.Lease
-	Of T
-	at int // index among the deadlines, -1 when not there
+	Of     T
+	at     int           // index among the deadlines, -1 when not there
+	sendBy clock.Instant // when its renewal, which is due, has to be sent
 }
 
 // NewLease returns a lease that is not kept yet.
@@ -60,7 +65,8 @@ type Driver[T any] interface {
 type Renewer[T any] struct {
 	driver  Driver[T]
 	leases  deadlines[T]
-	due     []T // renewals to send
+	due     []*Lease[T]   // renewals to send
+	sendBy  clock.Instant // the earliest of theirs
 	workers int
 	timer   *time.Timer // runs sweep
 	armed   bool        // the timer runs
@@ -118,6 +124,9 @@ func (r *Renewer[T]) arm(now clock.Instant) {
 		return
 	}
 	next := r.leases[0].at
+	if len(r.due) > 0 {
+		next = min(next, r.sendBy)
+	}
 	if r.armed && r.sweepAt <= next {
 		return
 	}
@@ -149,7 +158,7 @@ func (r *Renewer[T]) sweepDue() {
 	for len(r.leases) > 0 {
 		l := r.leases[0].l
 		if l.Due(now) || l.Due(now.Add(l.Renew/early)) {
-			r.due = append(r.due, l.Of)
+			r.addDue(l, now)
 			r.driver.Step(l.Of, leasefsm.RenewalSent, now)
 		} else if r.leases[0].at <= now {
 			r.driver.Step(l.Of, leasefsm.Tick, now)
@@ -157,8 +166,9 @@ func (r *Renewer[T]) sweepDue() {
 			break
 		}
 	}
-	if len(r.due) > 0 && r.workers < maxWorkers {
+	if len(r.due) > 0 && (r.workers < maxWorkers || r.sendBy <= now) {
 		r.workers++
+		r.sendBy = math.MaxInt64 // the worker looks what is left
 		go r.work()
 	}
 }

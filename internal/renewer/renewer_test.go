@@ -1,6 +1,8 @@
 package renewer
 
 import (
+	"cmp"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -17,6 +19,7 @@ type store struct {
 	leases  []Lease[*Lease[int]]
 	start   time.Time
 	takes   time.Duration
+	hangs   time.Duration // leases of this TTL or a longer one get no answer; 0: all get one
 	fails   bool
 	panics  bool
 	now     int         // renewals under way
@@ -55,15 +58,21 @@ func (s *store) Renew(batch []*Lease[int]) {
 	s.Lock()
 	s.now++
 	s.most, s.largest = max(s.most, s.now), max(s.largest, len(batch))
+	// As the client does, it waits for no longer than the lease with the shortest TTL allows.
+	shortest := s.leases[slices.MinFunc(batch, func(a, b *Lease[int]) int { return cmp.Compare(s.leases[a.Of].TTL, s.leases[b.Of].TTL) }).Of].TTL
+	takes := s.takes
+	if s.hangs > 0 && slices.ContainsFunc(batch, func(l *Lease[int]) bool { return s.leases[l.Of].TTL >= s.hangs }) {
+		takes = time.Hour
+	}
 	s.Unlock()
 	start := s.at()
-	time.Sleep(s.takes)
+	time.Sleep(min(takes, shortest/3))
 	now := s.LockAt()
 	defer s.Unlock()
 	s.now--
 	for _, l := range batch {
 		e := leasefsm.Renewed
-		if s.fails {
+		if s.fails || takes > shortest/3 {
 			e = leasefsm.RenewalUnknown
 		} else {
 			s.renewed[l.Of]++
@@ -78,11 +87,16 @@ func (s *store) Renew(batch []*Lease[int]) {
 
 // hold adds n leases, with a pause before each.
 func (s *store) hold(n int, pause time.Duration) {
-	s.leases = make([]Lease[*Lease[int]], n)
-	for i := range s.leases {
+	s.holdFor(pause, slices.Repeat([]time.Duration{9 * time.Second}, n)...)
+}
+
+// holdFor adds a lease for each TTL, with a pause before each.
+func (s *store) holdFor(pause time.Duration, ttls ...time.Duration) {
+	s.leases = make([]Lease[*Lease[int]], len(ttls))
+	for i, ttl := range ttls {
 		time.Sleep(pause)
 		now := s.LockAt()
-		l := leasefsm.New(leasefsm.Config{TTL: 9 * time.Second, Notice: time.Second, Renew: 3 * time.Second})
+		l := leasefsm.New(leasefsm.Config{TTL: ttl, Notice: ttl / 9, Renew: ttl / 3})
 		s.leases[i] = NewLease(&Lease[int]{Of: i}, l.Step(leasefsm.Granted, now, now))
 		s.r.Add(&s.leases[i], now)
 		s.Unlock()
@@ -142,8 +156,59 @@ func TestFewRenewalsAtOnce(t *testing.T) {
 				t.Errorf("lease %d is %v, want released", i, state)
 			}
 		}
-		if s.most != maxWorkers {
-			t.Errorf("%d renewals were under way at once, want %d", s.most, maxWorkers)
+		if s.most < maxWorkers || s.most > 2*maxWorkers {
+			t.Errorf("%d renewals were under way at once, want %d to %d", s.most, maxWorkers, 2*maxWorkers)
+		}
+	})
+}
+
+// A lease that has to be renewed within a short time does not bound the renewals of others.
+func TestShortLeasesDoNotBoundOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		s.takes = 100 * time.Millisecond // too long for the short ones
+		s.holdFor(time.Millisecond, append(slices.Repeat([]time.Duration{150 * time.Millisecond}, 30), 6*time.Second)...)
+		for range 8000 {
+			time.Sleep(time.Millisecond)
+			s.takeAgain(30)
+		}
+		s.end()
+		if state := s.leases[30].State(); state != leasefsm.Released {
+			t.Errorf("the long lease is %v, want released", state)
+		}
+	})
+}
+
+// takeAgain takes those of the first n leases again that were lost.
+func (s *store) takeAgain(n int) {
+	now := s.LockAt()
+	defer s.Unlock()
+	for i := range n {
+		if !s.leases[i].Live() {
+			l := leasefsm.New(s.leases[i].Config)
+			s.leases[i] = NewLease(&Lease[int]{Of: i}, l.Step(leasefsm.Granted, now, now))
+			s.r.Add(&s.leases[i], now)
+		}
+	}
+}
+
+// Renewals that get no answer do not keep others from being sent, however many there are.
+func TestHangingRenewalsDoNotBlockOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		s.hangs = time.Minute
+		ttls := slices.Repeat([]time.Duration{10 * time.Minute, 5 * time.Minute, 2 * time.Minute, time.Minute}, 10)
+		short := len(ttls)
+		for ttl := 60 * time.Millisecond; ttl < s.hangs; ttl *= 2 {
+			ttls = append(ttls, ttl)
+		}
+		s.holdFor(time.Second/60, ttls...)
+		time.Sleep(20 * time.Minute)
+		s.end()
+		for i := range s.leases {
+			if state := s.leases[i].State(); i >= short && state != leasefsm.Released || i < short && state != leasefsm.Lost {
+				t.Errorf("the lease of %v is %v, want lost if it had no answers, and released otherwise", s.leases[i].TTL, state)
+			}
 		}
 	})
 }
