@@ -21,7 +21,7 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 		return store.Grant{}, s.failed(ctx, "acquire", r.Name, false, err)
 	}
 	s.examineAgain(ctx)
-	if err := s.require(ctx, r.Require); err != nil {
+	if err := s.require(ctx, "acquire", r.Name, r.Require); err != nil {
 		return store.Grant{}, err
 	}
 	if !r.Kind.IsMutex() {

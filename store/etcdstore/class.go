@@ -2,6 +2,7 @@ package etcdstore
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
@@ -12,7 +13,7 @@ const examineEvery = 30 * time.Second
 
 // examineAgain asks the cluster about itself, in the background, if that was not done for
 // some time. The caller is counted at the gate.
-func (s *Store) examineAgain(ctx context.Context) {
+func (s *core) examineAgain(ctx context.Context) {
 	if !s.due(examineEvery) {
 		return
 	}
@@ -24,13 +25,13 @@ func (s *Store) examineAgain(ctx context.Context) {
 }
 
 // examineNow asks the cluster about itself, unless that was done in the last second.
-func (s *Store) examineNow(ctx context.Context) {
+func (s *core) examineNow(ctx context.Context) {
 	if s.due(time.Second) {
 		s.note(s.examine(ctx))
 	}
 }
 
-func (s *Store) due(every time.Duration) bool {
+func (s *core) due(every time.Duration) bool {
 	now, last := int64(s.clock.Now()), s.asked.Load()
 	return now-last >= int64(every) && s.asked.CompareAndSwap(last, now)
 }
@@ -38,15 +39,36 @@ func (s *Store) due(every time.Duration) bool {
 // judged is a cluster and the class that it gives, which each request asks for.
 type judged struct {
 	*Cluster
-	class store.Class
+	verdict
 }
 
-func (s *Store) note(c *Cluster) {
+func (s *core) note(c *Cluster) {
 	s.replaced.divided(c.split())
 	s.unchecked.Store(s.o.logsIn() && !c.checksNested())
-	is := &judged{c, c.Class()}
-	was := s.cluster.Swap(is)
-	if was != nil && was.class != is.class {
-		s.o.Logger.Warn("the class of the etcd cluster has changed", "was", was.class, "is", is.class, "why", c.Why())
+	was := s.cluster.Load()
+	if was != nil {
+		c.recall(was.Cluster)
+	}
+	is := &judged{c, c.judge()}
+	s.cluster.Store(is)
+	if was != nil && was.class != is.class && !is.pending {
+		s.o.Logger.Warn("the class of the etcd cluster has changed", "was", was.class, "is", is.class, "why", is.why)
+	}
+}
+
+// require returns an error if the store cannot give the class. If that is only not known at present,
+// the error is transient.
+func (s *core) require(ctx context.Context, op, name string, c store.Class) error {
+	if c > s.cluster.Load().class {
+		s.examineNow(ctx) // it may have been unknown, or a member may be back
+	}
+	switch is := s.cluster.Load(); {
+	case c <= is.class:
+		return nil
+	case is.pending:
+		why := fmt.Errorf("%v is required, and whether the cluster gives it is not known at present: %s", c, is.why)
+		return &store.QuorumError{Op: op, Name: name, Need: 1, Nodes: []store.NodeOutcome{{Node: s.members.String(), Outcome: store.Unsettled, Err: why}}}
+	default:
+		return fmt.Errorf("%w: %v is required, and etcd at %s gives %v: %s", store.ErrUnsupported, c, s.members, is.class, is.why)
 	}
 }

@@ -41,15 +41,23 @@ type Member struct {
 }
 
 // Class is the strongest guarantee that the cluster gives. c may be nil.
-func (c *Cluster) Class() store.Class {
-	class, _ := c.judge()
-	return class
-}
+func (c *Cluster) Class() store.Class { return c.judge().class }
 
 // Why returns why the class is below Consensus, and "" if it is not.
-func (c *Cluster) Why() string {
-	_, why := c.judge()
-	return why
+func (c *Cluster) Why() string { return c.judge().why }
+
+// recall takes over what was known of members that do not answer now.
+func (c *Cluster) recall(was *Cluster) {
+	if c.Voters == 0 {
+		c.Voters = was.Voters
+	}
+	for i, m := range c.Members {
+		for _, before := range was.Members {
+			if m.Err != nil && before.Endpoint == m.Endpoint {
+				c.Members[i].ID, c.Members[i].Version, c.Members[i].Learner = before.ID, before.Version, before.Learner
+			}
+		}
+	}
 }
 
 // split returns why the members are not of one cluster, and "" if nothing shows that.
@@ -85,33 +93,52 @@ func twoClusters(one, other, because string) string {
 	return fmt.Sprintf("%s and %s belong to different clusters (%s), so a lock would have a holder in each: name the members of one cluster", one, other, because)
 }
 
-func (c *Cluster) judge() (store.Class, string) {
+// verdict is the class that a cluster gives, and why that is below Consensus.
+type verdict struct {
+	class store.Class
+	why   string
+	// pending is set if the class is not known at present, and may be higher. class is Efficiency then.
+	pending bool
+}
+
+func (c *Cluster) judge() verdict {
 	if c == nil || c.Voters == 0 {
-		return store.Efficiency, "no member of the cluster has said what the cluster is"
+		return verdict{why: "no member of the cluster has said what the cluster is", pending: true}
 	}
 	if why := c.split(); why != "" {
-		return store.Efficiency, why
+		return verdict{why: why}
 	}
-	answered, led := 0, false
+	known := make(map[uint64]bool) // the voting members whose versions are known
+	silent, leader := 0, uint64(0) // members of which nothing is known
 	for _, m := range c.Members {
-		if m.Err != nil || m.Learner {
-			continue
+		if m.Err == nil && m.Leader != 0 {
+			leader = m.Leader
 		}
-		answered++
-		if why := defects(m.Version); why != "" {
-			return store.Efficiency, fmt.Sprintf("%s runs etcd %s, %s", m.Endpoint, m.Version, why)
+		switch why := defects(m.Version); {
+		case m.Version == "":
+			silent++
+		case m.Learner:
+		case why != "":
+			return verdict{why: fmt.Sprintf("%s runs etcd %s, %s", m.Endpoint, m.Version, why)}
+		default:
+			known[m.ID] = true
 		}
-		led = led || m.Leader != 0 && m.ID == m.Leader
 	}
 	switch {
-	case 2*answered <= c.Voters:
-		return store.Efficiency, fmt.Sprintf("the versions of only %d of the %d voting members are known: name the endpoints of all", answered, c.Voters)
-	case !led:
-		return store.Efficiency, "the version of the leader is not known: name the endpoints of all voting members"
+	case 2*len(known) <= c.Voters:
+		return verdict{
+			why:     fmt.Sprintf("the versions of only %d of the %d voting members are known: name the endpoints of all", len(known), c.Voters),
+			pending: 2*(len(known)+silent) > c.Voters,
+		}
 	case c.Voters < 3:
-		return store.CrashSafe, fmt.Sprintf("the cluster has %d voting members: it takes 3 to agree without one of them", c.Voters)
+		return verdict{class: store.CrashSafe, why: fmt.Sprintf("the cluster has %d voting members: it takes 3 to agree without one of them", c.Voters)}
+	case len(known) >= c.Voters: // whichever of them leads
+	case leader == 0:
+		return verdict{why: "the cluster has no leader at present", pending: true}
+	case !known[leader]:
+		return verdict{why: "the version of the leader is not known: name the endpoints of all voting members", pending: silent > 0}
 	}
-	return store.Consensus, ""
+	return verdict{class: store.Consensus}
 }
 
 // firsts are the first versions of etcd 3 with a change, by their minor numbers.

@@ -1,6 +1,7 @@
 package etcdstore
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/audience"
@@ -20,6 +21,9 @@ type core struct {
 	broken   audience.Audience
 	rejoined unclaimed.Places[*place]
 	gate     *gate.Gate
+
+	cluster atomic.Pointer[judged]
+	asked   atomic.Int64 // when the cluster was last asked about itself
 }
 
 // place is a key of ours, or a request for one.

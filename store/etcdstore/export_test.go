@@ -38,3 +38,6 @@ func (s *Store) Believe(l store.Lease) {
 		}
 	}
 }
+
+// Examine asks the cluster about itself.
+func (s *Store) Examine(ctx context.Context) { s.note(s.examine(ctx)) }

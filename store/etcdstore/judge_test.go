@@ -27,19 +27,32 @@ func TestClassFollowsTheCluster(t *testing.T) {
 		return c
 	}
 	unled := cluster(3, "", "3.6.15", "3.6.15")
+	electing := cluster(3, "3.6.15", "3.6.15")
+	for i := range electing.Members {
+		electing.Members[i].Leader = 0
+	}
+	recalled := cluster(3, "", "3.6.15", "3.6.15")
+	recalled.Members[1].Leader, recalled.Members[2].Leader, recalled.Members[0].Endpoint = 0, 0, "down"
+	recalled.recall(&Cluster{Members: []Member{{Endpoint: "down", ID: 1, Version: "3.6.15"}}})
+	unnamed := cluster(3, "3.6.15", "3.6.15")
+	unnamed.Members[0].Leader, unnamed.Members[1].Leader = 3, 3
 	for _, x := range []struct {
 		c     *Cluster
 		class store.Class
-		why   string
+		why   string // it begins with "?" if the class may be higher
 	}{
-		{nil, store.Efficiency, "no member"},
-		{cluster(0, ""), store.Efficiency, "no member"},
+		{nil, store.Efficiency, "?no member"},
+		{cluster(0, ""), store.Efficiency, "?no member"},
 		{cluster(3, "3.6.15", "3.6.15", "3.6.15"), store.Consensus, ""},
 		{cluster(3, "3.4.31", "3.5.13", "3.7.0"), store.Consensus, ""},
 		{cluster(3, "3.6.15", "3.6.15", ""), store.Consensus, ""},
 		{cluster(4, "3.6.15", "3.6.15", "3.6.15", "learner"), store.Consensus, ""},
-		{unled, store.Efficiency, "leader"},
-		{cluster(3, "3.6.15", "", ""), store.Efficiency, "only 1 of the 3"},
+		{unled, store.Efficiency, "?the version of the leader"},
+		{electing, store.Efficiency, "?the cluster has no leader"},
+		{recalled, store.Consensus, ""},
+		{unnamed, store.Efficiency, "the version of the leader"},
+		{cluster(3, "3.6.15", "", ""), store.Efficiency, "?the versions of only 1 of the 3"},
+		{cluster(5, "3.6.15", ""), store.Efficiency, "only 1 of the 5"},
 		{cluster(5, "3.6.15", "3.6.15"), store.Efficiency, "only 2 of the 5"},
 		{cluster(3, "3.6.15", "3.4.30", "3.6.15"), store.Efficiency, "3.4.31"},
 		{cluster(3, "3.6.15", "3.5.12", "3.6.15"), store.Efficiency, "3.5.13"},
@@ -49,6 +62,11 @@ func TestClassFollowsTheCluster(t *testing.T) {
 		{cluster(2, "3.6.15", "3.6.15-rc.1"), store.CrashSafe, "2 voting"},
 		{cluster(1, "3.4.23"), store.Efficiency, "3.4.31"},
 	} {
+		why, pending := strings.CutPrefix(x.why, "?")
+		x.why = why
+		if got := x.c.judge().pending; got != pending {
+			t.Errorf("%+v: pending %v, want %v", x.c, got, pending)
+		}
 		if class, why := x.c.Class(), x.c.Why(); class != x.class || !strings.Contains(why, x.why) || (why == "") != (class == store.Consensus) {
 			t.Errorf("%+v: %v, %q, want %v with %q", x.c, class, why, x.class, x.why)
 		}

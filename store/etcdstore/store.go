@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
@@ -20,9 +19,6 @@ type Store struct {
 	core
 	// adds is how much longer than its TTL a lease can be.
 	adds time.Duration
-
-	cluster atomic.Pointer[judged]
-	asked   atomic.Int64 // when the cluster was last asked about itself
 }
 
 var _ store.Rejoiner = (*Store)(nil)
@@ -96,6 +92,10 @@ func (s *Store) open(ctx context.Context) error {
 
 // Caps implements store.Store.
 func (s *Store) Caps() store.Caps {
+	class := store.Consensus // it may be, if it is not known at present
+	if is := s.cluster.Load(); !is.pending {
+		class = is.class
+	}
 	return store.Caps{
 		Engine:     "etcd",
 		Nodes:      1,
@@ -108,7 +108,7 @@ func (s *Store) Caps() store.Caps {
 		Breaks:     true,
 		Reach:      "network",
 		Clock:      "the monotonic clock of etcd's leader",
-		Class:      s.cluster.Load().class,
+		Class:      class,
 	}
 }
 
@@ -131,17 +131,5 @@ func (s *Store) Close() error {
 	}
 	s.inbox.close()
 	s.members.close()
-	return nil
-}
-
-// require returns an error if the store cannot give the class.
-func (s *Store) require(ctx context.Context, c store.Class) error {
-	if c > s.cluster.Load().class {
-		s.examineNow(ctx) // it may have been unknown, or a member may be back
-	}
-	is := s.cluster.Load()
-	if c > is.class {
-		return fmt.Errorf("%w: %v is required, and etcd at %s gives %v: %s", store.ErrUnsupported, c, s.members, is.class, is.Why())
-	}
 	return nil
 }

@@ -75,9 +75,6 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 		return store.Grant{}, s.failed(ctx, "wait for", r.Name, false, err)
 	}
 	s.examineAgain(ctx)
-	if err := s.require(ctx, r.Require); err != nil {
-		return store.Grant{}, err
-	}
 	ctx, cancel := s.gate.Until(ctx)
 	defer cancel()
 	g, err := w.run(ctx)
@@ -105,7 +102,7 @@ func (w *waiting) run(ctx context.Context) (store.Grant, error) {
 		if err == nil {
 			return g, nil
 		}
-		if errors.Is(err, store.ErrNotHeld) || errors.Is(err, store.ErrKindMismatch) {
+		if errors.Is(err, store.ErrNotHeld) || errors.Is(err, store.ErrKindMismatch) || errors.Is(err, store.ErrUnsupported) {
 			return store.Grant{}, err
 		}
 		err = w.s.refused(ctx, "wait for", w.r.Name, false, err)
@@ -151,6 +148,9 @@ func passing(err error) bool {
 func (w *waiting) step(ctx context.Context) (store.Grant, error) {
 	for {
 		for w.place == nil {
+			if err := w.s.require(ctx, "wait for", w.r.Name, w.r.Require); err != nil {
+				return store.Grant{}, err
+			}
 			g, done, err := w.turn.enqueue(ctx)
 			if err != nil || done {
 				return g, err
