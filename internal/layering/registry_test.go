@@ -13,6 +13,7 @@ var project = rules{
 		{"cmd/leasehold/internal/cli"},
 		{"cmd/leasehold/internal/runner", "cmd/leasehold/internal/lab/torture", "cmd/leasehold/internal/lab/stories", "internal/lab/load", "cmd/leasehold/internal/doctor"},
 		{"cmd/leasehold/internal/runner/warden", "cmd/leasehold/internal/cli/quit", "cmd/leasehold/internal/manual"},
+		{"cmd/leasehold/internal/sigaction"},
 		{"internal/tally", "adapters/synclocker", "internal/testenv/adaptertest"},
 		{"internal/held"},
 		{"."},
@@ -54,8 +55,8 @@ var project = rules{
 	// The packages of ours that a package may import, if not all packages below it.
 	only: map[string][]string{
 		"cmd/leasehold":                      {"cmd/leasehold/internal/cli"},
-		"cmd/leasehold/internal/manual":      {},                                       // reads any command's help
-		"cmd/leasehold/internal/runner":      {"cmd/leasehold/internal/runner/warden"}, // runs a command; what a lock or a store is, it does not know
+		"cmd/leasehold/internal/manual":      {},                                                                           // reads any command's help
+		"cmd/leasehold/internal/runner":      {"cmd/leasehold/internal/runner/warden", "cmd/leasehold/internal/sigaction"}, // runs a command; what a lock or a store is, it does not know
 		".":                                  {"store", "internal/leasefsm", "internal/waitq", "internal/renewer", "internal/callback", "internal/validity", "internal/clock", "fence"},
 		"cmd/leasehold/internal/lab/torture": {".", "store", "cmd/leasehold/internal/lab/history", "internal/clock"},
 		"internal/lab/load":                  {"."},
@@ -88,6 +89,7 @@ var project = rules{
 		"internal/retain":                      {"store/redisstore"},
 		"cmd/leasehold/internal/runner/warden": {"cmd/leasehold/internal/runner"},
 		"cmd/leasehold/internal/cli/quit":      {"cmd/leasehold/internal/cli"}, // it changes what SIGQUIT does
+		"cmd/leasehold/internal/sigaction":     {"cmd/leasehold/internal/cli", "cmd/leasehold/internal/cli/quit", "cmd/leasehold/internal/runner"},
 	},
 
 	// The modules a package may use besides the standard library. Users of the
@@ -99,6 +101,7 @@ var project = rules{
 		"cmd/leasehold/internal/manual":        {"github.com/spf13/cobra", "github.com/spf13/pflag"},
 		"cmd/leasehold/internal/runner":        {"golang.org/x/sys", "golang.org/x/term"},
 		"cmd/leasehold/internal/runner/warden": {"golang.org/x/sys"},
+		"cmd/leasehold/internal/sigaction":     {"golang.org/x/sys"},
 		"store/etcdstore":                      {"go.etcd.io/etcd/api/v3", "go.etcd.io/etcd/client/v3", "go.uber.org/zap", "google.golang.org/grpc"},
 		"store/filestore":                      {"modernc.org/sqlite", "golang.org/x/sys"},
 		"store/zkstore":                        {"github.com/go-zookeeper/zk"},

@@ -27,11 +27,11 @@ func (p locker) acquire(c *cobra.Command, o runFlags, sigs *signals, name string
 	st, err := p.openStore(ctx, c)
 	if err != nil {
 		if sig := stop(); sig != 0 {
-			err = &exitError{code: runner.SignalCode + int(sig)}
+			err = endedBy(sig)
 		}
 		return nil, nil, err
 	}
-	l, err := p.wait(ctx, o, st, name, options)
+	l, err := p.wait(ctx, o, st, name, options, sigs.wait)
 	sig := stop()
 	if err == nil && sig != 0 { // granted in the very moment we were asked to go
 		l.WaiveMinHold()
@@ -48,7 +48,7 @@ func (p locker) acquire(c *cobra.Command, o runFlags, sigs *signals, name string
 	var busy *leasehold.BusyError
 	switch {
 	case sig != 0:
-		err = &exitError{code: runner.SignalCode + int(sig)}
+		err = endedBy(sig)
 	case errors.As(err, &busy):
 		after := ""
 		if o.wait > 0 {
@@ -63,8 +63,8 @@ func (p locker) acquire(c *cobra.Command, o runFlags, sigs *signals, name string
 	return nil, nil, err
 }
 
-// wait waits for the lock and reports the wait.
-func (p locker) wait(ctx context.Context, o runFlags, st store.Store, name string, options leasehold.LockOptions) (lease, error) {
+// wait waits for the lock and reports the wait. It calls waits when it has to.
+func (p locker) wait(ctx context.Context, o runFlags, st store.Store, name string, options leasehold.LockOptions, waits func()) (lease, error) {
 	var until time.Time
 	if o.wait > 0 {
 		until = time.Now().Add(o.wait)
@@ -78,6 +78,7 @@ func (p locker) wait(ctx context.Context, o runFlags, st store.Store, name strin
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	options.OnWait = func(reason error) {
+		waits()
 		if !o.try && (nested(reason) || nestedReader(ctx, st, reason)) {
 			itself.Store(true)
 			cancel()

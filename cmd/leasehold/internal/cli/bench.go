@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/runner"
 	"github.com/leasehold-dev/leasehold/internal/lab/load"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -119,7 +118,7 @@ func (p bench) run(c *cobra.Command, o benchFlags) error {
 	st, err := p.openStore(ctx, c)
 	if err != nil {
 		if sig := stop(); sig != 0 {
-			return &exitError{code: runner.SignalCode + int(sig)}
+			return endedBy(sig)
 		}
 		return err
 	}
@@ -134,7 +133,7 @@ func (p bench) run(c *cobra.Command, o benchFlags) error {
 	}
 	switch {
 	case sig != 0:
-		return &exitError{code: runner.SignalCode + int(sig)}
+		return endedBy(sig)
 	case closed != nil:
 		return closed
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/runner"
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -97,7 +96,7 @@ func breakLease(p *program, c *cobra.Command, r leasehold.BreakRequest) error {
 		p.voice.note("the lease stays broken, and the lock becomes free without this command")
 		fallthrough
 	case sig != 0:
-		return &exitError{code: runner.SignalCode + int(sig)}
+		return endedBy(sig)
 	case errors.Is(err, leasehold.ErrBusy):
 		return &exitError{code: codeBusy, err: err}
 	case err != nil:

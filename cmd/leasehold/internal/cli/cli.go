@@ -10,14 +10,15 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/sigaction"
 )
 
 // Main runs the command with args, less the program's own name, and returns the
-// code to exit with. Call it once in a process.
+// code to exit with, or ends the program by a signal. Call it once in a process.
 func Main(args []string, stdin, stdout, stderr *os.File) int {
 	p := &program{stdin: stdin, stdout: stdout, stderr: stderr}
 	p.voice = newVoice(stderr)
-	defer p.voice.flush(time.Second)
 	root := p.root()
 	root.SetArgs(args)
 	err := root.Execute()
@@ -28,6 +29,10 @@ func Main(args []string, stdin, stdout, stderr *os.File) int {
 		p.voice.error("%v", err)
 	case exit.err != nil:
 		p.voice.error("%v", exit.err)
+	}
+	p.voice.flush(time.Second)
+	if exit != nil && exit.sig != 0 {
+		sigaction.Die(exit.sig, exit.typed)
 	}
 	return codeOf(err)
 }

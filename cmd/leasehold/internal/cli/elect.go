@@ -38,11 +38,13 @@ LEASEHOLD_TOKEN is larger in each later term.
 Signals are passed on to the command while it runs. One that asks to end, such as
 SIGTERM, ends the candidacy too: it resigns when the command has ended, so that the next
 candidate leads at once. On a terminal Ctrl-C goes to the command, and ends the
-candidacy if the command dies of it or exits with 130.
+candidacy if the command dies of it or exits with 130. SIGHUP is for the command: it
+ends the candidacy if the command dies of it or exits with 129, or while no command runs
+if leasehold was started on a terminal. Without a terminal it then does nothing.
 
 Exit codes: that of the command if a signal ended the candidacy while it ran, otherwise
-128+N; 125 if leasehold itself failed at the start; 126 and 127 if the command cannot be
-executed, or was not found.`,
+that signal, which leasehold dies of (128+N in a shell); 125 if leasehold itself failed
+at the start; 126 and 127 if the command cannot be executed, or was not found.`,
 		Example: `  leasehold elect scheduler -- ./scheduler --config prod.yaml
   leasehold elect cron --ttl 10s --store redis://a,b,c -- crond -n`,
 		ValidArgsFunction: completeNameThenCommand(p),
@@ -76,6 +78,10 @@ func elect(p *program, c *cobra.Command, o runFlags, args []string) error {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	d.signals.cancel = func() { cancel(nil) }
+	d.signals.terminal = runner.HasTerminal()
+	d.signals.unheard = func(sig syscall.Signal) {
+		p.voice.note("%v: no command runs that it could be passed on to; still a candidate of %q", sig, name)
+	}
 	go d.signals.relay(listen())
 	st, err := p.openStore(ctx, c)
 	if err == nil {
@@ -98,12 +104,9 @@ func elect(p *program, c *cobra.Command, o runFlags, args []string) error {
 	case d.failed != nil:
 		return d.failed
 	case d.over:
-		err = nil
-		if d.code != 0 {
-			err = &exitError{code: d.code}
-		}
+		err = endOf(d.last, d.last.Code)
 	case sig != 0:
-		err = &exitError{code: runner.SignalCode + int(sig)}
+		err = endedBy(sig)
 	case err != nil && context.Cause(ctx) != nil && context.Cause(ctx) != ctx.Err():
 		err = context.Cause(ctx)
 	}
@@ -124,7 +127,7 @@ type candidate struct {
 	// How the last command ended.
 	failed error // it cannot be started
 	over   bool  // and with it the candidacy
-	code   int
+	last   runner.Outcome
 }
 
 // because reports why the candidate does not lead.
@@ -163,8 +166,8 @@ func (d *candidate) lead(ctx context.Context) error {
 		d.failed = startFailed(o.Err)
 		return nil
 	}
-	if d.signals.ending() != 0 || o.Err == nil && o.Code == runner.SignalCode+int(syscall.SIGINT) {
-		d.over, d.code = true, o.Code
+	if d.signals.ending() != 0 || o.Err == nil && (diedOf(o, syscall.SIGINT) || diedOf(o, syscall.SIGHUP) && d.signals.hungUp()) {
+		d.over, d.last = true, o
 		return nil
 	}
 	if o.Err != nil {
@@ -173,21 +176,37 @@ func (d *candidate) lead(ctx context.Context) error {
 	return fmt.Errorf("the command ended by itself, with exit code %d", o.Code)
 }
 
-// relay passes signals on to the command while one runs. Otherwise those that ask to
-// end cancel the candidacy. It is safe for concurrent use.
-type relay struct {
-	cancel func()
+// diedOf reports whether a command was ended by sig, or says so by its exit code.
+func diedOf(o runner.Outcome, sig syscall.Signal) bool {
+	return o.Code == runner.SignalCode+int(sig)
+}
 
-	mu   sync.Mutex
-	term *signals       // of the command that runs; nil: none does
-	sig  syscall.Signal // the first that asked to end
+// relay passes signals on to the command while one runs. Otherwise those that ask to
+// end cancel the candidacy. SIGHUP asks services to read their configuration again, so it
+// ends a candidacy only if it comes from a terminal that is gone, or if the command dies of
+// it. A relay is safe for concurrent use.
+type relay struct {
+	cancel   func()
+	terminal bool // there is one
+	unheard  func(syscall.Signal)
+
+	mu     sync.Mutex
+	term   *signals       // of the command that runs; nil: none does
+	sig    syscall.Signal // the first that asked to end
+	hangup bool           // SIGHUP was passed on to the command that runs, or ran last
 }
 
 // relay relays what arrives.
 func (r *relay) relay(from *signals) {
 	for s := range from.ch {
 		r.mu.Lock()
-		if sig, ok := s.(syscall.Signal); ok && runner.Ends(sig) && r.sig == 0 {
+		sig, ok := s.(syscall.Signal)
+		switch {
+		case sig == syscall.SIGHUP && r.term != nil:
+			r.hangup = true
+		case sig == syscall.SIGHUP && !r.terminal:
+			r.unheard(sig)
+		case ok && runner.Ends(sig) && r.sig == 0:
 			r.sig = sig
 		}
 		switch {
@@ -210,7 +229,7 @@ func (r *relay) begin() (_ *signals, ok bool) {
 	if r.sig != 0 {
 		return nil, false
 	}
-	r.term = newSignals()
+	r.term, r.hangup = newSignals(), false
 	return r.term, true
 }
 
@@ -229,6 +248,13 @@ func (r *relay) ending() syscall.Signal {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.sig
+}
+
+// hungUp reports whether the command that ran last was passed SIGHUP.
+func (r *relay) hungUp() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.hangup
 }
 
 // electionLogger is for a client that contends again after what it logs: it prints why and

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"encoding/json"
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -190,4 +191,33 @@ func TestWatchSeveral(t *testing.T) {
 	if got := strings.Join(seen, " "); got != "held acquired over over free" || !strings.Contains(w.out.String(), ", slot 1, 1 of 2 permits\n") {
 		t.Errorf("events %s, want held acquired over over free, with slot 1:\n%s", got, w.out.String())
 	}
+}
+
+// SIGHUP asks a service to read its configuration again. It does not end a candidacy, unless
+// the command dies of it.
+func TestElectOutlivesSIGHUP(t *testing.T) {
+	setsid, err := exec.LookPath("setsid") // away from a terminal that the test may have
+	if err != nil {
+		t.Skip(err)
+	}
+	s := newSite(t)
+	h := s.hold("x")
+	p := s.exec(setsid, binary, "elect", "x", "--", "/bin/sh", "-c", `trap 'echo reload' HUP; echo leads; until read y; do :; done; exit $y`)
+	p.says(&p.err, ` for "x"`)
+	p.signal(syscall.SIGHUP)
+	p.says(&p.err, `still a candidate of "x"`)
+	h.let()
+	p.says(&p.out, "leads\n")
+	p.signal(syscall.SIGHUP)
+	p.says(&p.out, "reload\n")
+	p.in.Write([]byte("7\n"))
+	p.says(&p.err, "contending again")
+	p.says(&p.out, "reload\nleads\n")
+	p.signal(syscall.SIGTERM)
+	p.wants(128 + int(syscall.SIGTERM))
+
+	p = s.exec(setsid, binary, "elect", "x", "--", "/bin/sh", "-c", `echo leads; read y`)
+	p.says(&p.out, "leads\n")
+	p.signal(syscall.SIGHUP)
+	p.wants(128 + int(syscall.SIGHUP))
 }

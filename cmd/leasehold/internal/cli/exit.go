@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -18,10 +19,24 @@ const (
 )
 
 // exitError ends the program with a code. If err is nil, the cause was already
-// reported.
+// reported. If sig is set, the program dies of that signal where it can, and its group
+// with it if typed is set: see package sigaction.
 type exitError struct {
-	code int
-	err  error
+	code  int
+	err   error
+	sig   syscall.Signal
+	typed bool
+}
+
+// endOf returns the error for a command that ended as o says. code is the one to exit with.
+func endOf(o runner.Outcome, code int) error {
+	switch {
+	case code == 0:
+		return nil
+	case o.Err == nil && o.Signal != 0 && code == o.Code:
+		return &exitError{code: code, sig: o.Signal, typed: o.Typed}
+	}
+	return &exitError{code: code}
 }
 
 func (e *exitError) Error() string {

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/lab/stories"
-	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/runner"
 )
 
 const (
@@ -152,7 +151,7 @@ func (p storyteller) run(chosen []stories.Story, asJSON bool) error {
 	sig := stop()
 	switch {
 	case sig != 0:
-		return &exitError{code: runner.SignalCode + int(sig)}
+		return endedBy(sig)
 	case unprinted != nil:
 		return unprinted
 	}

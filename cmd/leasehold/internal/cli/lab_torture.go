@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/lab/torture"
-	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/runner"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -154,7 +153,7 @@ func (p torturer) run(c *cobra.Command, o tortureFlags) error {
 	report, err := p.runTorture(ctx, c, config)
 	sig := stop()
 	if sig != 0 && report == nil {
-		return &exitError{code: runner.SignalCode + int(sig)}
+		return endedBy(sig)
 	}
 	if err != nil {
 		return err
@@ -169,7 +168,7 @@ func (p torturer) run(c *cobra.Command, o tortureFlags) error {
 	case !report.OK():
 		return &exitError{code: codeViolation}
 	case sig != 0:
-		return &exitError{code: runner.SignalCode + int(sig)}
+		return endedBy(sig)
 	}
 	return err
 }

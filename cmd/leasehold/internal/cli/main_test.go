@@ -148,7 +148,15 @@ func (p *proc) end() int {
 	if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {
 		p.t.Fatalf("%v: %v", p.cmd.Args, err)
 	}
-	return p.cmd.ProcessState.ExitCode()
+	return codeFor(p.cmd.ProcessState)
+}
+
+// codeFor returns how shells report the end of a process.
+func codeFor(state *os.ProcessState) int {
+	if ws := state.Sys().(syscall.WaitStatus); ws.Signaled() {
+		return 128 + int(ws.Signal())
+	}
+	return state.ExitCode()
 }
 
 // wants waits for the end of the process, and fails the test if its exit code is another.

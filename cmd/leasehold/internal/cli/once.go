@@ -48,7 +48,7 @@ func runOnce(p *program, c *cobra.Command, o runFlags, name string, lock leaseho
 	if err == nil {
 		ran, err = client(p, st).Once(ctx, name, tick, func(_ context.Context, l *leasehold.Lease) error {
 			if sig := stop(); sig != 0 {
-				outcome = runner.Outcome{Code: runner.SignalCode + int(sig)}
+				outcome = runner.Outcome{Code: runner.SignalCode + int(sig), Signal: sig}
 				return nil
 			}
 			outcome = runUnder(p, sigs, singleLease{l}, budget, cmd, false)
@@ -61,6 +61,7 @@ func runOnce(p *program, c *cobra.Command, o runFlags, name string, lock leaseho
 	var busy *leasehold.BusyError
 	switch {
 	case ran:
+		sigs.stop()
 		return ended(p, outcome, err)
 	case errors.As(err, &busy):
 		stop()
@@ -68,7 +69,7 @@ func runOnce(p *program, c *cobra.Command, o runFlags, name string, lock leaseho
 		return &exitError{code: o.busyCode}
 	}
 	if sig := stop(); sig != 0 {
-		return &exitError{code: runner.SignalCode + int(sig)}
+		return endedBy(sig)
 	}
 	if err == nil {
 		p.voice.note("job %q has been run in this tick already: it runs once per %s", name, short(o.oncePer))
@@ -90,10 +91,7 @@ func ended(p *program, o runner.Outcome, released error) error {
 	case o.Err == nil && released != nil:
 		p.voice.note("warning: the lock may stay taken for its TTL: %v", released)
 	}
-	if o.Code != 0 {
-		return &exitError{code: o.Code}
-	}
-	return nil
+	return endOf(o, o.Code)
 }
 
 // runUnder runs cmd under a lease.

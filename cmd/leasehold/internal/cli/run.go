@@ -39,15 +39,20 @@ ended, it is killed when it continues.
 
 A guard process beside the command kills it, and its process group, if leasehold
 is killed; on Linux also if leasehold is stopped (SIGSTOP) past the end of the
-lease. There are three limits. Processes that leave the group, as daemons do, are not
-killed with it. A command that changes to a user whom leasehold may not signal, as
-sudo does, cannot be killed: leasehold says so and waits for it. On Windows there is
-no guard. Processes that the command leaves in the background run on without the
-lock.
+lease. There are four limits. If leasehold is stopped and its guard is killed, the
+command goes on past the end of the lease, and is killed when leasehold continues.
+Processes that leave the group, as daemons do, are not killed with it. A command that
+changes to a user whom leasehold may not signal, as sudo does, cannot be killed:
+leasehold says so and waits for it. On Windows there is no guard. Processes that the
+command leaves in the background run on without the lock.
 
 All signals that can be caught are passed on, except SIGCHLD, SIGPIPE, SIGURG and
-SIGPROF. While run waits for the lock, SIGHUP, SIGINT, SIGQUIT, SIGABRT, SIGALRM,
-SIGTERM and SIGXCPU end the wait.
+SIGPROF: to the command alone, and if it dies of the signal, to its process group as
+well. Ctrl-C and Ctrl-\ reach the whole group, as on any terminal. Signals that were
+ignored when leasehold started are ignored in the command. While run waits for the
+lock, SIGHUP, SIGINT, SIGQUIT, SIGABRT, SIGALRM, SIGTERM and SIGXCPU end the wait. If a
+signal ended the command or the wait, leasehold dies of the same signal, without a core
+dump: Ctrl-C ends the script or the loop around it, unless the command handles Ctrl-C.
 
 A lock has one holder unless you say otherwise: with --shared it has many readers, or
 one writer (--exclusive); with --permits N it has up to N holders, or fewer if they take
@@ -107,7 +112,8 @@ Exit codes: that of the command, or
          command already runs under the lock
   126    the command cannot be executed
   127    the command was not found
-  128+N  the command, or the wait for the lock, was ended by signal N`,
+  128+N  as shells show it: signal N ended the command, or the wait for the lock,
+         and then leasehold itself`,
 		Example: `  leasehold run backup -- tar czf /srv/backup.tgz /home
   leasehold run report --try -E 0 -- ./report.sh     # do nothing if it runs
   leasehold run invoices --once-per 1h --max-hold 30m -E 0 -- ./send-invoices.sh
@@ -164,14 +170,12 @@ func (p *program) run(c *cobra.Command, o runFlags, args []string) error {
 		until = time.Time{} // nothing ran that others must not repeat
 	}
 	code := locker{p}.releaseAndClose(sigs, st, l, until, outcome.Code)
+	sigs.stop()
 	outcome.Reap()
 	if _, ok := outcome.Err.(*runner.StartError); ok {
 		return startFailed(outcome.Err)
 	}
-	if code != 0 {
-		return &exitError{code: code}
-	}
-	return nil
+	return endOf(outcome, code)
 }
 
 // writeTextfile reports a run that ended with err, if that was asked for and it came to a

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -366,4 +367,49 @@ func TestRunKilled(t *testing.T) {
 	})
 	p.end()
 	s.run(0, "run", "x", "--", "true")
+}
+
+// Signals that were ignored when leasehold was started are ignored in the command, and the
+// others are not.
+func TestRunKeepsIgnoredSignals(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("known on Linux only")
+	}
+	s := newSite(t)
+	for _, ignored := range []string{"TERM", "QUIT", "USR1", "PIPE", "TSTP", "TTOU", "INT", "HUP", "ALRM", "USR2"} {
+		script := `grep SigIgn /proc/self/status`
+		bare := s.exec("/bin/sh", "-c", `trap "" `+ignored+`; exec /bin/sh -c 'exec `+script+`'`)
+		bare.wants(0)
+		p := s.exec("/bin/sh", "-c", `trap "" `+ignored+`; exec "$0" run x -- `+script, binary)
+		p.wants(0)
+		if p.out.String() != bare.out.String() {
+			t.Errorf("with %s ignored the command has %s, want %s", ignored, p.out.String(), bare.out.String())
+		}
+	}
+}
+
+// A shell sees how the command ended: leasehold dies of the same signal, and leaves no core
+// dump.
+func TestRunDiesOfTheSignalOfTheCommand(t *testing.T) {
+	s := newSite(t)
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGABRT, syscall.SIGUSR1, syscall.SIGPIPE, syscall.SIGKILL, syscall.SIGSEGV} {
+		p := s.start("run", "x", "--", "/bin/sh", "-c", fmt.Sprintf("kill -%d $$", sig))
+		p.end()
+		ws := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
+		if !ws.Signaled() || ws.Signal() != sig || ws.CoreDump() || p.err.String() != "" {
+			t.Errorf("%v: %v, core dump %v, stderr %s, want the end by that signal, and nothing else", sig, p.cmd.ProcessState, ws.CoreDump(), p.err.String())
+		}
+		s.run(0, "show", "x", "--exit-code") // the lock was released before
+	}
+	h := s.hold("x")
+	for _, args := range [][]string{{"run", "x", "--", "true"}, {"acquire", "x", "--ttl", "9s"}, {"wait", "x"}} {
+		p := s.start(args...)
+		p.says(&p.err, ` for "x"`)
+		p.signal(syscall.SIGINT)
+		p.end()
+		if ws := p.cmd.ProcessState.Sys().(syscall.WaitStatus); !ws.Signaled() || ws.Signal() != syscall.SIGINT {
+			t.Errorf("%q that waits ended with %v, want the end by SIGINT", args, p.cmd.ProcessState)
+		}
+	}
+	h.let()
 }

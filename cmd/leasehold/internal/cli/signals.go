@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/cli/quit"
@@ -13,18 +14,44 @@ import (
 // signals are the signals sent to this process. While a command runs they are
 // passed on to it. Otherwise those that ask the program to end also end what it
 // waits for.
-type signals struct{ ch chan os.Signal }
+type signals struct {
+	ch chan os.Signal
+
+	mu    sync.Mutex
+	early []syscall.Signal // fatal to a command that has not begun
+}
 
 func newSignals() *signals { return &signals{ch: make(chan os.Signal, 16)} }
 
 func listen() *signals {
 	s := newSignals()
-	signal.Notify(s.ch, runner.Signals()...)
-	quit.Handled()
 	// Caught, and no more: a message that nobody reads must not end us while a
 	// command runs under our lease.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	signal.Notify(s.ch, runner.Signals()...)
+	if ignored := runner.Ignored(); len(ignored) > 0 { // none means all
+		signal.Ignore(ignored...)
+	}
+	quit.Handled()
 	return s
+}
+
+// stop has signals end the program again: what is left to do can be cut short.
+func (s *signals) stop() {
+	signal.Stop(s.ch)
+	quit.Unhandled()
+}
+
+// endedBy is the error of a command that sig has ended, or its wait: the program dies of sig.
+func endedBy(sig syscall.Signal) error {
+	return &exitError{code: runner.SignalCode + int(sig), sig: sig}
+}
+
+// wait forgets the signals for a command that would begin at once: there is none yet.
+func (s *signals) wait() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.early = nil
 }
 
 // during returns a context that ends with the first signal that asks to end.
@@ -37,10 +64,16 @@ func (s *signals) during(ctx context.Context) (_ context.Context, stop func() sy
 		defer close(ended)
 		for got == 0 {
 			select {
-			case sig := <-s.ch:
-				if sig, ok := sig.(syscall.Signal); ok && runner.Ends(sig) {
+			case news := <-s.ch:
+				sig, ok := news.(syscall.Signal)
+				switch {
+				case ok && runner.Ends(sig):
 					got = sig
 					cancel()
+				case ok && runner.Fatal(sig):
+					s.mu.Lock()
+					s.early = append(s.early, sig)
+					s.mu.Unlock()
 				}
 			case <-quit:
 				return
@@ -51,6 +84,14 @@ func (s *signals) during(ctx context.Context) (_ context.Context, stop func() sy
 		close(quit)
 		<-ended
 		cancel()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if got == 0 && len(s.early) > 0 {
+			select {
+			case s.ch <- s.early[0]: // as if it had come later
+			default: // there are others
+			}
+		}
 		return got
 	}
 }

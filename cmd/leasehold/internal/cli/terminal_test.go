@@ -21,9 +21,16 @@ type terminal struct {
 	ended chan struct{}
 }
 
+// onTerminal starts the command on a terminal.
 func (s *site) onTerminal(args ...string) *terminal {
 	s.t.Helper()
-	m := &terminal{t: s.t, cmd: exec.Command(binary, args...), ended: make(chan struct{})}
+	return s.onTerminalExec(binary, args...)
+}
+
+// onTerminalExec starts a program on a terminal.
+func (s *site) onTerminalExec(path string, args ...string) *terminal {
+	s.t.Helper()
+	m := &terminal{t: s.t, cmd: exec.Command(path, args...), ended: make(chan struct{})}
 	m.cmd.Env = append(s.env, "TERM=xterm")
 	var err error
 	if m.pty, err = pty.StartWithSize(m.cmd, &pty.Winsize{Rows: 24, Cols: 200}); err != nil {
@@ -68,7 +75,7 @@ func (m *terminal) types(keys string) {
 func (m *terminal) wants(code int) {
 	m.t.Helper()
 	m.cmd.Wait()
-	if got := m.cmd.ProcessState.ExitCode(); got != code {
+	if got := codeFor(m.cmd.ProcessState); got != code {
 		m.t.Errorf("exit code %d, want %d: %s", got, code, m.shown.String())
 	}
 }
@@ -130,6 +137,45 @@ func TestTerminalCtrlCWhileWaiting(t *testing.T) {
 		t.Errorf("the command ran: %q, want no %q", m.shown.String(), "ran\r")
 	}
 	h.let()
+}
+
+// Ctrl-C ends a script or a loop around leasehold, whether the command reads the terminal, is
+// in a pipeline or has not begun, unless the command handles it.
+func TestTerminalCtrlCEndsTheScript(t *testing.T) {
+	for _, shell := range []string{"bash", "dash"} {
+		shell, err := exec.LookPath(shell)
+		if err != nil {
+			t.Log(err)
+			continue
+		}
+		for _, script := range []string{
+			`"$0" run x -- sh -c 'echo ready; read y'; echo went $((40+2))`,
+			`"$0" run x -- sh -c 'echo ready; exec sleep 1000' </dev/null; echo went $((40+2))`,
+			`"$0" run x -- sh -c 'echo ready; exec sleep 1000' | cat; echo went $((40+2))`,
+			`for i in 1 2 3; do "$0" run x -- sh -c 'echo ready; read y'; done; echo went $((40+2))`,
+			`"$0" run x -- "$0" run y -- sh -c 'echo ready; read y'; echo went $((40+2))`,
+			`"$0" acquire x --ttl 50s; echo ready; "$0" run x -- true; echo went $((40+2))`,
+		} {
+			s := newSite(t)
+			m := s.onTerminalExec(shell, "-c", script, binary)
+			m.shows("ready\r\n")
+			if strings.Contains(script, "acquire") {
+				m.shows(` for "x"`)
+			}
+			m.types("\x03")
+			m.cmd.Wait()
+			<-m.ended
+			if shown := m.shown.String(); strings.Contains(shown, "went 42") || strings.Count(shown, "ready\r\n") != 1 {
+				t.Errorf("%s: %s: the script went on: %q", shell, script, shown)
+			}
+		}
+	}
+	s := newSite(t)
+	m := s.onTerminalExec("/bin/bash", "-c", `"$0" run x -- sh -c 'trap "exit 3" INT; echo ready; read y'; echo went $((40+2)) $?`, binary)
+	m.shows("ready\r\n")
+	m.types("\x03")
+	m.shows("went 42 3")
+	m.wants(0)
 }
 
 func TestTerminalBelongsToTheCommand(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/runner"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -85,7 +84,7 @@ func waitFree(p *program, c *cobra.Command, name string, most time.Duration, bou
 		return err
 	})
 	if sig := stop(); sig != 0 {
-		return &exitError{code: runner.SignalCode + int(sig)}
+		return endedBy(sig)
 	}
 	var busy *leasehold.BusyError
 	if errors.As(err, &busy) {

@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/runner/warden"
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/sigaction"
 )
 
 // A gate keeps a command from running before it is guarded. The process that
@@ -14,8 +15,15 @@ import (
 // it ends.
 //
 // Nobody waits for it to execute the command: a signal may have stopped it, and
-// the lease may end meanwhile. Whether it did is asked when the process has ended.
-type gate struct{ ours, theirs int }
+// the lease may end meanwhile. But until then nothing is passed on to it: Go's runtime
+// has its own ways with signals.
+type gate struct {
+	ours, theirs int
+
+	done     chan struct{} // closed when the fields below are set
+	executed bool
+	err      error // why not, if that is known
+}
 
 func newGate() (*gate, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
@@ -23,11 +31,13 @@ func newGate() (*gate, error) {
 		return nil, err
 	}
 	unix.CloseOnExec(fds[0])
-	return &gate{ours: fds[0], theirs: fds[1]}, nil
+	return &gate{ours: fds[0], theirs: fds[1], done: make(chan struct{})}, nil
 }
 
 // args are those of the process at the gate.
-func (g *gate) args(cmd Command) []string { return warden.GateArgs(g.theirs, cmd.Path, cmd.Args) }
+func (g *gate) args(cmd Command) []string {
+	return warden.GateArgs(g.theirs, sigaction.Ignored(), cmd.Path, cmd.Args)
+}
 
 // passed closes the end that the process at the gate has now.
 func (g *gate) passed() { unix.Close(g.theirs) }
@@ -35,16 +45,22 @@ func (g *gate) passed() { unix.Close(g.theirs) }
 func (g *gate) close() { unix.Close(g.ours) }
 
 // open lets the process in. If it has ended already, that is seen when it is reaped.
-func (g *gate) open() { unix.Write(g.ours, []byte{1}) }
+func (g *gate) open() {
+	unix.Write(g.ours, []byte{1})
+	go func() {
+		defer close(g.done)
+		g.executed, g.err = warden.Fate(g.ours)
+		g.close()
+	}()
+}
 
 // failure returns why the process, which has ended as e says, never executed the
 // command, or nil if it did. A process that a signal ended counts as the command:
 // the signal was meant for that.
 func (g *gate) failure(e exit) error {
-	executed, err := warden.Fate(g.ours)
-	g.close()
-	if err == nil && !executed && e.signal == 0 {
-		err = errNotExecuted
+	<-g.done
+	if g.err == nil && !g.executed && e.signal == 0 {
+		return errNotExecuted
 	}
-	return err
+	return g.err
 }

@@ -135,6 +135,21 @@ func (p *process) ended(e exit) *exit {
 	return &e
 }
 
+// begun returns what is closed when the command was executed, or its process has ended.
+func (p *process) begun() <-chan struct{} {
+	if p.gate == nil {
+		return closed
+	}
+	return p.gate.done
+}
+
+// signalOne sends sig to the command alone.
+func (p *process) signalOne(sig syscall.Signal) {
+	if !p.reaped.Load() {
+		syscall.Kill(p.pid, sig)
+	}
+}
+
 // signal goes to the whole group, and to the command if it has left that. The
 // error says that the command cannot be given it; that it is gone is none.
 func (p *process) signal(sig syscall.Signal) error {

@@ -41,6 +41,8 @@ func start(cmd Command, _ *terminal, _ time.Duration) (*process, *StartError) {
 }
 
 func (p *process) signal(syscall.Signal) error { return nil }
+func (p *process) signalOne(syscall.Signal)    {}
+func (p *process) begun() <-chan struct{}      { return closed }
 func (p *process) goOn(syscall.Signal)         {}
 func (p *process) terminate() error            { return errors.ErrUnsupported }
 func (p *process) groupAlive() bool            { return false }
@@ -57,8 +59,17 @@ func (p *process) kill() error {
 // Signals are those that would otherwise end us before the command.
 func Signals() []os.Signal { return []os.Signal{os.Interrupt, syscall.SIGTERM} }
 
+// Ignored returns nil.
+func Ignored() []os.Signal { return nil }
+
 // Ends reports whether sig asks the program to end.
 func Ends(sig syscall.Signal) bool { return sig == syscall.SIGINT || sig == syscall.SIGTERM }
+
+// Fatal reports whether sig, one of Signals, ends a program that does not handle it.
+func Fatal(sig syscall.Signal) bool { return true }
+
+// HasTerminal returns false: a console sends no SIGHUP.
+func HasTerminal() bool { return false }
 
 // terminal: there is no job control to take part in.
 type terminal struct{}
@@ -71,3 +82,5 @@ func (*terminal) told(os.Signal)            {}
 func (*terminal) stopped(syscall.Signal)    {}
 func (*terminal) resume(bool) time.Duration { return time.Hour }
 func (*terminal) killed()                   {}
+func (*terminal) typed(syscall.Signal) bool { return false }
+func (*terminal) has() bool                 { return false }

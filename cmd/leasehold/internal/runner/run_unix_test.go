@@ -149,6 +149,7 @@ func TestExitCodes(t *testing.T) {
 		{"exit 255", 255, 0},
 		{"kill -TERM $$", 128 + 15, syscall.SIGTERM},
 		{"kill -KILL $$", 128 + 9, syscall.SIGKILL},
+		{"kill -USR1 $$", 128 + 10, syscall.SIGUSR1},
 	} {
 		o := sh(t, ample, c.script).end()
 		if o.Code != c.code || o.Signal != c.sig || o.Err != nil {
@@ -205,17 +206,32 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-func TestSignalsReachTheWholeGroup(t *testing.T) {
-	j := sh(t, ample, `exec 2>/dev/null
-		(trap 'echo child; exit 0' USR1; echo ready; while :; do sleep 1; done) &
-		trap 'wait; echo parent; exit 5' USR1; echo ready; wait`)
-	j.expect("ready")
+// A signal is for the command: what it has started need not handle it.
+func TestSignalsReachTheCommandAlone(t *testing.T) {
+	j := sh(t, ample, `exec 3<&0; (read x; echo "helper $x") <&3 & trap 'echo parent' USR1; echo ready; wait; wait; exit 5`)
 	j.expect("ready")
 	j.signals <- syscall.SIGUSR1
-	j.expect("child")
 	j.expect("parent")
+	if _, err := j.in.WriteString("lives\n"); err != nil {
+		t.Fatal(err)
+	}
+	j.expect("helper lives")
 	if o := j.end(); o.Code != 5 || o.Err != nil {
 		t.Errorf("%+v, want code %d and no error", o, 5)
+	}
+}
+
+// If the command dies of a signal that was passed on to it, the processes that it has started
+// get the signal, too: nobody is left who could tell them.
+func TestASignalThatEndsTheCommandReachesItsGroup(t *testing.T) {
+	j := sh(t, ample, `exec 2>/dev/null
+		(trap 'echo child; exit 0' TERM; echo ready; while :; do sleep 0.1; done) & echo ready; wait`)
+	j.expect("ready")
+	j.expect("ready")
+	j.signals <- syscall.SIGTERM
+	j.expect("child")
+	if o := j.end(); o.Signal != syscall.SIGTERM || o.Err != nil || o.Typed {
+		t.Errorf("%+v, want signal %v and no error, and nothing typed", o, syscall.SIGTERM)
 	}
 }
 
@@ -440,6 +456,21 @@ func TestEndedByAForwardedSignal(t *testing.T) {
 		j.signals <- sig
 		if o := j.end(); o.Code != 128+int(sig) || o.Signal != sig || o.Err != nil {
 			t.Errorf("%v: %+v, want code %d, signal %v and no error", sig, o, 128+int(sig), sig)
+		}
+	}
+}
+
+// A signal that arrives while the command is being started ends it, as it would end any
+// program that does not handle the signal yet.
+func TestSignalsWhileTheCommandStarts(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGQUIT, syscall.SIGALRM, syscall.SIGABRT, syscall.SIGSEGV} {
+		for i := range 12 {
+			j := begin(t, ample, "/bin/sleep", "1000")
+			time.Sleep(time.Duration(i) * time.Millisecond) // any moment will do
+			j.signals <- sig
+			if o := j.end(); o.Signal != sig || o.Err != nil {
+				t.Errorf("%v after %dms: %+v, want the end by that signal and no error", sig, i, o)
+			}
 		}
 	}
 }

@@ -64,8 +64,12 @@ type Outcome struct {
 	// *StartError, or the lease's error if the lease was lost, even if the
 	// command ended by itself at the same moment.
 	Err error
-	// Signal is what ended the command, or kept it from being started.
+	// Signal is what ended the command, or kept it from being started. The caller dies of it
+	// (see package sigaction), so that its own parent sees what ended the command.
 	Signal syscall.Signal
+	// Typed reports that Signal came from the keyboard of a terminal that the command had, as
+	// far as we can tell: without us, our whole process group would have received it.
+	Typed bool
 
 	guard <-chan struct{} // see Reap
 }
@@ -94,7 +98,7 @@ func Run(cmd Command, c Config) Outcome {
 		return Outcome{Code: err.Code, Err: err}
 	}
 	tty.watch(proc.pid)
-	r := run{Config: c, name: cmd.Args[0], proc: proc, tty: tty}
+	r := run{Config: c, name: cmd.Args[0], proc: proc, tty: tty, begun: proc.begun()}
 	o := r.loop()
 	o.guard = proc.dismiss()
 	return o
@@ -112,13 +116,13 @@ func (o Outcome) Reap() {
 	}
 }
 
-// endBeforeStart returns a signal that arrived after the lease was granted and
-// asks to end the program before the command starts, or zero.
+// endBeforeStart returns a signal that arrived after the lease was granted and would have
+// ended the command, or zero.
 func endBeforeStart(signals <-chan os.Signal) syscall.Signal {
 	for {
 		select {
 		case s := <-signals:
-			if sig, ok := s.(syscall.Signal); ok && Ends(sig) {
+			if sig, ok := s.(syscall.Signal); ok && Fatal(sig) {
 				return sig
 			}
 		default:
@@ -137,8 +141,11 @@ type run struct {
 	phase   phase
 	entered time.Time // the phase
 	lost    error
-	exit    *exit // nil while the command runs
-	stuck   bool  // it was reported that the command cannot be killed, or is not gone
+	exit    *exit                   // nil while the command runs
+	stuck   bool                    // it was reported that the command cannot be killed, or is not gone
+	passed  map[syscall.Signal]bool // to the command alone
+	begun   <-chan struct{}         // nil when the command was executed: signals are passed on then
+	early   []os.Signal             // those that wait for that
 }
 
 func (r *run) loop() Outcome {
@@ -170,7 +177,16 @@ func (r *run) loop() Outcome {
 				r.tty.stopped(c.stop)
 			}
 		case s := <-r.Signals:
-			r.pass(s)
+			if r.begun != nil {
+				r.early = append(r.early, s)
+			} else {
+				r.pass(s)
+			}
+		case <-r.begun:
+			r.begun = nil
+			for _, s := range r.early {
+				r.pass(s)
+			}
 		case s := <-r.tty.signals():
 			r.tty.told(s)
 		case <-over:
@@ -246,12 +262,37 @@ func (r *run) reassure() time.Duration {
 	return max(left/4, 20*time.Millisecond)
 }
 
-// pass sends a signal that was meant for the command to its whole group, as a
-// terminal would.
+// closed is a closed channel.
+var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+// pass passes a signal on to the command: to it alone, since what it has started may not
+// handle the signal. What comes from the keyboard is for its whole group.
 func (r *run) pass(s os.Signal) {
-	if sig, ok := s.(syscall.Signal); ok && r.exit == nil {
+	sig, ok := s.(syscall.Signal)
+	switch {
+	case !ok || r.exit != nil:
+	case r.tty.typed(sig):
 		r.proc.signal(sig)
+	default:
+		if r.passed == nil {
+			r.passed = map[syscall.Signal]bool{}
+		}
+		r.passed[sig] = true
+		r.proc.signalOne(sig)
 	}
+}
+
+// died notes that a signal has ended the command. If we had passed it on, it may have been
+// sent to our whole group, as "timeout" and shells do, and nobody is left who could tell the
+// processes that the command has started.
+func (r *run) died(o *Outcome) {
+	o.Code = SignalCode + int(o.Signal)
+	if r.passed[o.Signal] {
+		r.proc.signal(o.Signal)
+	} else {
+		o.Typed = (o.Signal == syscall.SIGINT || o.Signal == syscall.SIGQUIT) && r.tty.has()
+	}
+	r.tty.killed()
 }
 
 func (r *run) outcome() Outcome {
@@ -260,9 +301,8 @@ func (r *run) outcome() Outcome {
 		return Outcome{Code: err.Code, Err: err}
 	}
 	o := Outcome{Started: true, Code: r.exit.code, Signal: r.exit.signal}
-	if r.exit.signal != 0 {
-		o.Code = SignalCode + int(r.exit.signal)
-		r.tty.killed()
+	if o.Signal != 0 {
+		r.died(&o)
 	}
 	if r.lost != nil {
 		o.Code, o.Err = CodeLost, r.lost

@@ -4,26 +4,29 @@ package runner
 
 import (
 	"os"
-	"os/signal"
+	"slices"
 	"syscall"
+
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/sigaction"
 )
 
 // Signals are those to pass on to a command: all that can be caught, less those
 // that were ignored when we were started ("nohup" and its like must reach the
-// command unchanged), that mean something to us alone (SIGCHLD, SIGPIPE, and
-// SIGURG and SIGPROF, which the language's runtime uses), or that
-// job control handles (see terminal).
-func Signals() []os.Signal {
-	var sigs []os.Signal
-	for _, s := range append([]syscall.Signal{
-		syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGABRT, syscall.SIGALRM,
-		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGIO, syscall.SIGVTALRM,
-		syscall.SIGXCPU, syscall.SIGXFSZ, syscall.SIGSYS, syscall.SIGTRAP,
-		// Caught if another process sends them. Faults of our own end us as before, and on
-		// macOS every SIGSEGV counts as one.
-		syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGFPE, syscall.SIGILL,
-	}, furtherSignals()...) {
-		if !signal.Ignored(s) {
+// command unchanged: see Ignored).
+func Signals() (sigs []os.Signal) {
+	for _, s := range sigaction.Catchable() {
+		if !slices.Contains(sigaction.Ignored(), s) {
+			sigs = append(sigs, s)
+		}
+	}
+	return sigs
+}
+
+// Ignored are the signals that were ignored when we were started, and that we have to go on
+// ignoring. The command ignores these, and others that we need.
+func Ignored() (sigs []os.Signal) {
+	for _, s := range sigaction.Ignored() {
+		if s != syscall.SIGCHLD && s != syscall.SIGURG && s != syscall.SIGPROF && s != syscall.SIGCONT {
 			sigs = append(sigs, s)
 		}
 	}
@@ -39,3 +42,6 @@ func Ends(sig syscall.Signal) bool {
 	}
 	return false
 }
+
+// Fatal reports whether sig, one of Signals, ends a program that does not handle it.
+func Fatal(sig syscall.Signal) bool { return sig != syscall.SIGWINCH }

@@ -5,11 +5,14 @@ package runner
 import (
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
+
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/sigaction"
 )
 
 // terminal is the controlling terminal of our session. The command runs in a
@@ -48,12 +51,41 @@ func openTerminal(stdin *os.File) *terminal {
 	}
 	// From before the command starts: a Ctrl-Z that stopped only us would let
 	// it run on with nobody to renew the lease.
-	signal.Notify(t.sigs, syscall.SIGTSTP, syscall.SIGCONT)
+	t.listen(syscall.SIGCONT)
+	t.listen(syscall.SIGTSTP)
 	if t.fd < 0 {
-		signal.Notify(t.sigs, syscall.SIGTTOU) // means the same then
+		t.listen(syscall.SIGTTOU) // means the same then
 	}
 	return t
 }
+
+// HasTerminal reports whether this process has a controlling terminal.
+func HasTerminal() bool {
+	fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
+	if err != nil {
+		return false
+	}
+	unix.Close(fd)
+	return true
+}
+
+// listen has sig sent to t.sigs, unless it was ignored when we were started: the command
+// ignores it then.
+func (t *terminal) listen(sig syscall.Signal) {
+	if sig == syscall.SIGCONT || !slices.Contains(sigaction.Ignored(), sig) {
+		signal.Notify(t.sigs, sig)
+	}
+}
+
+// typed reports whether sig, which we have received, may come from the keyboard: then the
+// terminal has sent it to every process of our group, and would have sent it to those of the
+// command.
+func (t *terminal) typed(sig syscall.Signal) bool {
+	return (sig == syscall.SIGINT || sig == syscall.SIGQUIT || sig == syscall.SIGWINCH) && t.fd >= 0 && t.ours()
+}
+
+// has reports whether the command's group is in the foreground.
+func (t *terminal) has() bool { return t.fd >= 0 && t.child != 0 && t.holder() == t.child }
 
 // watch begins to take part in job control for the command, which runs. Only
 // now, because it would have inherited that we ignore a signal.

@@ -166,3 +166,42 @@ func TestCommandDiesWithLeaseholdAndItsGuard(t *testing.T) {
 		t.Error("nothing of the command's group is left, want what it has started, as in docs/guarantees.md")
 	}
 }
+
+// If leasehold is stopped and its guard is killed, nobody ends the command at the end of the
+// lease. Leasehold does when it continues.
+func TestAStoppedHostWithoutAGuardKillsWhenItContinues(t *testing.T) {
+	stdin, in := pipe(t)
+	out, stdout := pipe(t)
+	h := hostCommand(t, "/bin/sh", "-c", "trap '' TERM; echo ready; while read x; do echo $x; done; read forever <&2")
+	h.Stdin, h.Stdout = stdin, stdout
+	if err := h.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stdout.Close()
+	t.Cleanup(func() { h.Process.Kill(); h.Wait() })
+	out.SetReadDeadline(time.Now().Add(patience))
+	r := bufio.NewReader(out)
+	line := func(want string) {
+		t.Helper()
+		if s, err := r.ReadString('\n'); err != nil || s != want+"\n" {
+			t.Fatalf("%q, %v, want %q", s, err, want)
+		}
+	}
+	line("ready")
+	guard := 0
+	poll(t, "a guard", func() bool { guard = helperOf(h.Process.Pid, "leasehold-guard"); return guard != 0 })
+	h.Process.Signal(syscall.SIGSTOP)
+	waitStopped(t, h.Process.Pid)
+	syscall.Kill(guard, syscall.SIGKILL)
+	loseLease(t, h)
+	in.WriteString("goes on\n")
+	line("goes on")
+	h.Process.Signal(syscall.SIGCONT)
+	if rest, err := io.ReadAll(r); err != nil {
+		t.Errorf("the command is left after leasehold continued: %v (%q)", err, rest)
+	}
+	h.Wait()
+	if code := h.ProcessState.ExitCode(); code != CodeLost {
+		t.Errorf("exit code %d, want %d", code, CodeLost)
+	}
+}

@@ -1,5 +1,6 @@
-// Package quit ends the program on SIGQUIT (Ctrl-\) until it handles the signal itself.
-// Otherwise Go's runtime would print the stacks of all goroutines.
+// Package quit ends the program by the signals that end a program, until it handles them
+// itself. Go's runtime would print the stacks of all goroutines for some, such as SIGQUIT
+// (Ctrl-\), and would ignore others.
 //
 // It does so from its initialization on, which comes before that of the stores: the
 // program's main package imports it, and it needs few other packages.
@@ -8,24 +9,39 @@ package quit
 import (
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
-)
 
-// code is how a shell reports a program that SIGQUIT ended.
-const code = 128 + int(syscall.SIGQUIT)
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/sigaction"
+)
 
 var caught = make(chan os.Signal, 1)
 
 func init() {
-	if signal.Ignored(syscall.SIGQUIT) {
-		return
-	}
-	signal.Notify(caught, syscall.SIGQUIT)
+	Unhandled()
 	go func() {
-		<-caught
-		os.Exit(code)
+		for s := range caught {
+			if sig := s.(syscall.Signal); sig != winch && !slices.Contains(sigaction.Ignored(), sig) {
+				sigaction.Die(sig, false)
+				os.Exit(128 + int(sig)) // as a shell reports it
+			}
+		}
 	}()
 }
 
-// Handled says that the caller handles the signal from now on.
+// winch is SIGWINCH, which ends no program. Windows has none.
+const winch = syscall.Signal(28)
+
+// Handled says that the caller handles the signals from now on.
 func Handled() { signal.Stop(caught) }
+
+// Unhandled says that the caller does not handle the signals any more.
+func Unhandled() {
+	var all []os.Signal
+	for _, sig := range sigaction.Catchable() {
+		if !sigaction.Known[sig] { // or it would not be ignored any more
+			all = append(all, sig)
+		}
+	}
+	signal.Notify(caught, all...)
+}

@@ -5,6 +5,7 @@ package warden
 import (
 	"encoding/binary"
 	"os"
+	"os/signal"
 	"runtime"
 	"strconv"
 	"syscall"
@@ -15,7 +16,7 @@ import (
 // gate is the main function of a gate. It writes a byte before it executes the
 // command, and the number of the error if that fails; see Fate.
 func gate(args []string) (code int) {
-	if len(args) < 4 {
+	if len(args) < 5 {
 		return codeTrouble
 	}
 	fd, err := strconv.Atoi(args[1])
@@ -24,6 +25,9 @@ func gate(args []string) (code int) {
 	}
 	unix.CloseOnExec(fd)
 	runtime.LockOSThread()
+	for _, sig := range parseSignals(args[2]) {
+		signal.Ignore(sig)
+	}
 	var b [1]byte
 	for {
 		n, err := unix.Read(fd, b[:])
@@ -36,7 +40,7 @@ func gate(args []string) (code int) {
 		break
 	}
 	unix.Write(fd, b[:])
-	err = syscall.Exec(args[2], args[3:], os.Environ())
+	err = syscall.Exec(args[3], args[4:], os.Environ())
 	errno, ok := err.(syscall.Errno)
 	if !ok {
 		errno = syscall.EINVAL
@@ -46,8 +50,8 @@ func gate(args []string) (code int) {
 }
 
 // Fate reads from the other end of a gate's socket whether the process that was at
-// the gate ever executed the command, and if not, why, where that is known. The
-// process has to have ended, or Fate waits.
+// the gate has executed the command, and if not, why, where that is known. It waits until
+// the process has executed the command, or has ended.
 func Fate(fd int) (executed bool, err error) {
 	text := make([]byte, 0, 16)
 	for len(text) < cap(text) {

@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"os"
 	"strconv"
+	"strings"
+	"syscall"
 	"time"
 )
 
@@ -35,9 +37,28 @@ func init() {
 func GuardArgs(pid int) []string { return []string{GuardName, strconv.Itoa(pid)} }
 
 // GateArgs are the arguments of a gate that waits at the socket fd and becomes
-// the command at path then.
-func GateArgs(fd int, path string, args []string) []string {
-	return append([]string{GateName, strconv.Itoa(fd), path}, args...)
+// the command at path then, which ignores those signals.
+func GateArgs(fd int, ignored []syscall.Signal, path string, args []string) []string {
+	return append([]string{GateName, strconv.Itoa(fd), formatSignals(ignored), path}, args...)
+}
+
+// formatSignals returns the numbers of signals in one argument.
+func formatSignals(sigs []syscall.Signal) string {
+	var words []string
+	for _, sig := range sigs {
+		words = append(words, strconv.Itoa(int(sig)))
+	}
+	return strings.Join(words, " ")
+}
+
+// parseSignals returns the signals that formatSignals has formatted.
+func parseSignals(text string) (sigs []syscall.Signal) {
+	for _, word := range strings.Fields(text) {
+		if n, err := strconv.Atoi(word); err == nil {
+			sigs = append(sigs, syscall.Signal(n))
+		}
+	}
+	return sigs
 }
 
 // Message is what a guard is told through its standard input: the end of the lease

@@ -1,0 +1,32 @@
+//go:build unix
+
+package sigaction
+
+import (
+	"os"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// Die ends the program by sig, so that its parent sees what it would have seen of a
+// program that does not catch sig. Shells end a script or a loop for that, and not for
+// an exit code of 130. It leaves no core dump. With group it sends sig to the other
+// processes of our group as well, as a terminal does.
+//
+// It returns if that is impossible: the caller exits with a code then.
+func Die(sig syscall.Signal, group bool) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	noCore()
+	if !fatal(sig) {
+		return
+	}
+	target := os.Getpid()
+	if group {
+		target = 0
+	}
+	if syscall.Kill(target, sig) == nil {
+		time.Sleep(time.Second) // another thread may have to take it
+	}
+}
