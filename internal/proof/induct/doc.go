@@ -1,12 +1,14 @@
 // Package induct proves the protocol over independent nodes by induction, for any number
 // of nodes, attempts and crashes, and checks recorded runs against what was proved.
 //
-// The protocol is written once, in redlock.spec. That file has sorts, state functions,
-// steps, promises, and the clauses of an invariant that imply the promises. It is read
-// twice:
+// The protocol is written once, in redlock.spec, and the client's own half in notice.spec.
+// These files have sorts, state functions, steps, promises, and the clauses of an invariant
+// that imply the promises. They are read twice:
 //
 //   - print (smt.go) writes one SMT-LIB 2.6 file for each obligation: the invariant holds
 //     at the start, and each step keeps each clause. A solver must refute the negation of each.
+//     Other questions ask for a model: of each step, of a step that breaks a clause once a rule
+//     is changed, of a run. finite.go prints these for a small world, without quantifiers.
 //   - evaluate (state.go) keeps a concrete state and decides whether an event is an
 //     allowed step from there.
 //
@@ -19,10 +21,12 @@
 // A run has one global order, and one global clock in nanoseconds that all instants are
 // read on. It is checked event by event:
 //
-//	st := induct.Redlock().Start(induct.World{
+//	st := induct.RedlockFloor().Start(induct.World{
 //		Nodes:   5,
 //		TTL:     func(attempt int) time.Duration { ... },
 //		Longest: time.Minute,
+//		Instant: func(token uint64) int64 { ... },
+//		Error:   10 * time.Second,
 //	})
 //	err := st.Apply(induct.Event{At: 17, Step: "begin", Args: induct.Args(attempt)})
 //
@@ -41,9 +45,13 @@
 //	renew(A, Q, U)       A's lease is valid until U now, by extensions on Q
 //	giveUp(A)            A released, or gave up: it never wins or renews again. It comes
 //	                     before the first request to release leaves
-//	release(N, A)        N executes a release of A, or forgets A's place
+//	break(A)             an operator breaks A's lease, before the first node learns of it
+//	release(N, A)        N executes a release of A, or a request to break its lease
 //	forget(N, A)         A's lease at N ends by N's clock
-//	crash(N, Z)          N forgets its leases, and grants nothing before Z
+//	heal(N, A, E)        N gives A its lease again, in answer to a request that left at E
+//	crash(N, Z, T)       N forgets its leases, and grants nothing before Z. Its counter is T
+//	                     then, if counters can be lost
+//	recall(N, A)         N, which has crashed, has a lease of A again that was on its disk
 //
 // Nodes and attempts are numbers from 0. Q is a set of nodes, one bit each. T is the token.
 // E, U and Z are instants of the global clock; Z may be later than the event that ends

@@ -5,6 +5,8 @@ import _ "embed"
 var (
 	//go:embed redlock.spec
 	redlock string
+	//go:embed notice.spec
+	notice string
 	//go:embed drift.smt2
 	drift string
 )
@@ -12,9 +14,12 @@ var (
 // Redlock returns the protocol over independent nodes whose counters survive crashes.
 func Redlock() *Spec { return read("redlock.spec", redlock, "durable") }
 
+// RedlockFloor returns the same if a crash can lose the counters: tokens are near the nodes' clocks.
+func RedlockFloor() *Spec { return read("redlock.spec", redlock, "floor") }
+
 // Specs returns all that is proved.
 func Specs() []*Spec {
-	return []*Spec{Redlock(), read("redlock.spec", redlock, "floor")}
+	return []*Spec{Redlock(), RedlockFloor(), read("notice.spec", notice, "")}
 }
 
 // Questions returns all that is to be asked.
