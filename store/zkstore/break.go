@@ -173,7 +173,7 @@ func (b *breaking) look(ctx context.Context) (v breakView, err error) {
 	if v.commonNode.Node, v.commonNode.there, err = answers[2].Node(); err != nil {
 		return v, explain(err, b.notesDir())
 	}
-	v.notes = decodeNotes(v.notesNode.Data, v.notesNode.Changed)
+	v.notes = decodeNotes(v.notesNode.Data)
 	v.noted = v.notes.has(b.r.Owner, b.r.Token)
 	if !v.held {
 		v.foreign, err = b.isForeign(ctx, dir)
@@ -267,7 +267,7 @@ func (b *breaking) note(ctx context.Context, v breakView) (ops []any, err error)
 		d.Broken = true
 		ops = append(ops, &zk.SetDataRequest{Path: dir, Data: d.encode(), Version: v.lockNode.Version})
 	}
-	next := v.notes.add(broken{Owner: b.r.Owner, Attempt: v.record.Attempt, Token: b.r.Token, TTL: v.record.TTL, Note: b.r.Note()}).encode()
+	next := v.notes.add(broken{Owner: b.r.Owner, Attempt: v.record.Attempt, Token: b.r.Token, Note: b.r.Note()}).encode()
 	if v.notesNode.hidden {
 		ops = append(ops, &zk.DeleteRequest{Path: b.notesOf(dir), Version: anyVersion})
 	}

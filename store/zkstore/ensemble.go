@@ -1,8 +1,11 @@
 package zkstore
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -31,8 +34,35 @@ func newEnsemble(o Options) *ensemble {
 	return &ensemble{o: o, acl: o.acl(), node: "zookeeper " + strings.Join(o.Servers, ","), clock: clock.System()}
 }
 
-// open asks the servers for their limits, and makes the node of Options.Base.
-func (e *ensemble) open(ctx context.Context) (err error) {
+// openAgain is how long open waits before it asks the servers again.
+const openAgain = 50 * time.Millisecond
+
+// open asks the servers until one answers, such as when they have elected a leader. It returns the last
+// error if ctx ends first, and an error that only a person can mend at once.
+func (e *ensemble) open(ctx context.Context) error {
+	var last error
+	for wait := openAgain; ; wait = min(2*wait, time.Second) {
+		err := e.openOnce(ctx)
+		if err != nil && ctx.Err() != nil {
+			return cmp.Or(last, err)
+		}
+		last = err
+		if err == nil || errors.Is(err, store.ErrUnsupported) || errors.Is(err, session.ErrStranger) || errors.As(explain(err, e.o.Base), new(explained)) {
+			return err
+		}
+		e.close()
+		pause := time.NewTimer(wait/2 + rand.N(wait/2))
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return err
+		}
+	}
+}
+
+// openOnce asks the servers for their limits, and makes the node of Options.Base.
+func (e *ensemble) openOnce(ctx context.Context) (err error) {
 	servers := e.o.shuffled()
 	if e.limits, err = session.AskLimits(ctx, servers); err != nil {
 		return err
@@ -53,8 +83,7 @@ func (e *ensemble) open(ctx context.Context) (err error) {
 	if err := t.makeParents(ctx, e.o.Base); err != nil {
 		return err
 	}
-	e.countVoters(ctx, t)
-	return nil
+	return e.countVoters(ctx, t)
 }
 
 // close gives the sessions up. Those with leases end by themselves.
@@ -66,10 +95,15 @@ func (e *ensemble) close() {
 
 // countVoters learns how many members vote. Without the right to look, the store takes the
 // ensemble for a server that stands alone.
-func (e *ensemble) countVoters(ctx context.Context, t tree) {
-	if n, ok, err := t.Get(ctx, configNode); err == nil && ok {
+func (e *ensemble) countVoters(ctx context.Context, t tree) error {
+	n, ok, err := t.Get(ctx, configNode)
+	if err == nil && ok {
 		e.voters.Store(int64(voters(string(n.Data))))
 	}
+	if errors.Is(err, zk.ErrNoAuth) {
+		return nil
+	}
+	return err
 }
 
 // class returns the strongest guarantee that the servers give.

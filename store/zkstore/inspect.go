@@ -42,7 +42,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	if err != nil {
 		return store.State{}, s.failed(ctx, "inspect", name, err)
 	}
-	st.Broken = decodeNotes(n.Data, n.Changed).shown(time.Now())
+	st.Broken = decodeNotes(n.Data).shown(n.Changed, time.Now())
 	return st, nil
 }
 

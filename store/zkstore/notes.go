@@ -30,11 +30,6 @@ type broken struct {
 	Owner   string      `json:"owner"`
 	Attempt string      `json:"attempt,omitempty"`
 	Token   fence.Token `json:"token"`
-	// TTL is in microseconds.
-	TTL int64 `json:"ttl"`
-	// At is when it was broken, in Unix milliseconds of the leader's clock. For the last one
-	// it is not stored: the time at which the node was changed says so.
-	At int64 `json:"at,omitempty"`
 	// Note is store.BreakRequest.Note. Only the last one has it.
 	Note string `json:"note,omitempty"`
 }
@@ -65,15 +60,11 @@ func notesFrom(a session.Answer) (n nodeOrNone, err error) {
 	return n, err
 }
 
-// decodeNotes decodes the data of a node, which was last changed at that time. Data of another
-// kind of client are no notes.
-func decodeNotes(data []byte, changed time.Time) notes {
+// decodeNotes decodes the data of a node. Data of another kind of client are no notes.
+func decodeNotes(data []byte) notes {
 	var n notes
 	if json.Unmarshal(data, &n) != nil {
 		return notes{}
-	}
-	if last := len(n.Broken) - 1; last >= 0 {
-		n.Broken[last].At = changed.UnixMilli()
 	}
 	return n
 }
@@ -102,24 +93,19 @@ func (n notes) has(owner string, token fence.Token) bool {
 	return slices.ContainsFunc(n.Broken, func(b broken) bool { return b.Owner == owner && b.Token == token })
 }
 
-// refuses reports whether an attempt whose place was made at that time is refused: a lease of
-// it was broken less than the TTL of that lease before.
-func (n notes) refuses(owner, attempt string, made time.Time) bool {
-	return slices.ContainsFunc(n.Broken, func(b broken) bool {
-		end := time.UnixMilli(b.At).Add(time.Duration(b.TTL) * time.Microsecond)
-		return b.Owner == owner && b.Attempt == attempt && made.Before(end)
-	})
+// refuses reports whether a lease of the attempt was broken. No attempt is made anew, so no clock says
+// for how long it is refused.
+func (n notes) refuses(owner, attempt string) bool {
+	return slices.ContainsFunc(n.Broken, func(b broken) bool { return b.Owner == owner && b.Attempt == attempt })
 }
 
-// shown returns what is shown of the last lease that was broken, or nil.
-func (n notes) shown(now time.Time) *store.Broken {
-	if len(n.Broken) == 0 {
+// shown returns what is shown of the last lease that was broken, or nil. The notes were changed at that
+// time, by the leader's clock.
+func (n notes) shown(changed, now time.Time) *store.Broken {
+	if len(n.Broken) == 0 || now.Sub(changed) > store.KeepBroken {
 		return nil
 	}
 	last := n.Broken[len(n.Broken)-1]
-	if now.Sub(time.UnixMilli(last.At)) > store.KeepBroken {
-		return nil
-	}
 	return store.DecodeBroken(last.Owner, last.Token, last.Note)
 }
 

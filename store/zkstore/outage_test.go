@@ -3,8 +3,11 @@ package zkstore
 import (
 	"context"
 	"errors"
+	"io"
+	"net"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -58,4 +61,37 @@ func TestCallsGivenUpInAnOutage(t *testing.T) {
 		t.Errorf("%d requests without a waiter are still to be sent, want 10 at most", n)
 	}
 	p.Pass()
+}
+
+// While the servers elect a leader, they close each connection at once. Open waits until they serve.
+func TestOpenWaitsForAnElection(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	group.Go(func() {
+		for n := 0; ; n++ {
+			from, err := l.Accept()
+			if err != nil {
+				return
+			}
+			to, err := net.Dial("tcp", shared.Addr)
+			if n < 4 || err != nil {
+				from.Close()
+				to.Close()
+				continue
+			}
+			group.Go(func() { _, _ = io.Copy(to, from); to.Close() })
+			group.Go(func() { _, _ = io.Copy(from, to); from.Close() })
+		}
+	})
+	s := mustOpen(t, &Options{Servers: []string{l.Addr().String()}, Timeout: patience})
+	lease := request("after an election", 5*time.Second)
+	mustAcquire(t, s, lease)
+	mustRelease(t, s, lease)
+	s.Close()
+	l.Close()
+	group.Wait()
 }

@@ -196,7 +196,7 @@ func (p *place) unbroken(ctx context.Context) error {
 		return err
 	}
 	rec, _ := decodeRecord(n.Data)
-	if rec.Broken || decodeNotes(noted.Data, noted.Changed).refuses(rec.Owner, rec.Attempt, n.Made) {
+	if rec.Broken || decodeNotes(noted.Data).refuses(rec.Owner, rec.Attempt) {
 		return errBroken
 	}
 	return nil

@@ -25,9 +25,8 @@ type Node struct {
 	Data    []byte
 	Version int32
 	Czxid   int64
-	// Made and Changed are when it was made and its data were changed, by the clock of the
-	// leader at that time.
-	Made, Changed time.Time
+	// Changed is when its data were changed, by the clock of the leader at that time.
+	Changed time.Time
 }
 
 // errStrange means that an answer is not what the protocol has, so that the outcome of the
@@ -95,7 +94,7 @@ func (a Answer) Node() (n Node, ok bool, err error) {
 	n.Data = f.bytes()
 	n.Czxid = f.long()
 	f.take(8) // the zxid of the last change
-	n.Made, n.Changed = time.UnixMilli(f.long()), time.UnixMilli(f.long())
+	_, n.Changed = f.long(), time.UnixMilli(f.long())
 	n.Version = f.int()
 	return n, f.err() == nil, f.err()
 }

@@ -35,6 +35,9 @@ func (l Limits) MaxTTL() time.Duration { return max(0, (l.Most-l.Slack())/l.Tick
 // asked too.
 const askNextAfter = 500 * time.Millisecond
 
+// ErrStranger is the error of AskLimits if something else than ZooKeeper answers.
+var ErrStranger = errors.New("it is no ZooKeeper")
+
 // AskLimits asks the servers for the shortest and the longest session that they grant,
 // one after the other, and without waiting long for one that does not answer. It takes
 // the shortest for two ticks, which is what minSessionTimeout is by default.
@@ -121,7 +124,7 @@ func granted(ctx context.Context, server string, timeout time.Duration) (time.Du
 	}
 	ms := int32(binary.BigEndian.Uint32(head[8:]))
 	if ms <= 0 || binary.BigEndian.Uint32(head[:]) > 1<<10 {
-		return 0, errors.New("it is no ZooKeeper")
+		return 0, ErrStranger
 	}
 	end := binary.BigEndian.AppendUint32(nil, 8)
 	end = binary.BigEndian.AppendUint32(end, 1)
