@@ -174,7 +174,7 @@ func TestWallClockIsNotRead(t *testing.T) {
 	allowed := map[string]string{
 		"describe":          "tells others since when the lock is held",
 		"nowForPeople":      "tells others when a lease was broken",
-		"name":              "names a tick, which is a time of day",
+		"present":           "finds the tick, which is a time of day",
 		"leaders":           "tells since when the leader leads",
 		"Deadline":          "tells the holder the end of validity as a time",
 		"newPlaceLocked":    "ranks a place among those of other processes",

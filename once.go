@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
@@ -13,11 +14,21 @@ import (
 // about the same time, by clocks that differ, mean the same tick: the multiple of Every
 // that is nearest to the time on their clock. With Every of an hour, 11:59:59.9 and
 // 12:00:00.1 are both the tick of 12:00.
+//
+// So a run that is late by more than half of Every takes the next tick, which is then skipped
+// when it is due: OnSkip is told. If runs can be so late, or are due between two ticks, as those
+// at noon with Every of a day, set Offset.
+//
+// All machines need the same Every, Offset and LockAtLeastFor.
 type Tick struct {
 	// Every is the period of the job. Ticks are counted as time.Time.Round does, so
-	// those of an hour begin with the hour, and those of a day at midnight UTC. All
-	// machines need the same Every. It is required.
+	// those of an hour begin with the hour, and those of a day at midnight UTC. It is
+	// required.
 	Every time.Duration
+	// Offset is how much later the ticks are: with Every of a day and an Offset of 3.5 hours
+	// they are at 3:30 UTC, and all runs from 15:30 to 15:30 are of one tick. From 0 to less
+	// than Every.
+	Offset time.Duration
 	// LockAtMostFor bounds a run: after it the context of the function ends, and the
 	// next tick can run. A machine that dies holds up the next tick for one TTL only.
 	// Default: no bound.
@@ -35,8 +46,22 @@ type Tick struct {
 	Require store.Class
 	// Notice is as in LockOptions.
 	Notice time.Duration
+	// OnSkip is called, before Once returns, if the tick has been run already. It says by
+	// which machine, and when. Nil: nobody is told.
+	OnSkip func(Skip)
 
 	now func() time.Time // for tests; nil: time.Now
+}
+
+// Skip says why Once did not call its function: the tick has been run already. See Tick.OnSkip.
+type Skip struct {
+	Job  string
+	Tick time.Time
+	// By is the process that runs the job or ran it. Its Since is when the run began, by the
+	// clock of its machine.
+	By Holder
+	// Running reports that the run goes on.
+	Running bool
 }
 
 // Once calls fn if the job's present tick has not been run, on this machine or on
@@ -46,7 +71,8 @@ type Tick struct {
 // A tick is run at most once: the store records the run before fn is called, and
 // remembers it for LockAtLeastFor. So a run that crashed is not repeated, a machine that
 // comes late finds the tick taken, and a tick may be missed altogether, for example if a
-// machine dies between the two steps.
+// machine dies between the two steps. The records of a job have a few names, such as
+// "backup@1h0m0s/3", which are used again and again.
 //
 // While fn runs it holds the mutex called job, which is renewed. So no two runs of a job
 // overlap, and l.Token rises from run to run. This holds also if Once is called with the
@@ -59,23 +85,34 @@ type Tick struct {
 // cannot keep a lock for LockAtLeastFor, or what Try returns.
 func (c *Client) Once(ctx context.Context, job string, t Tick, fn func(ctx context.Context, l *Lease) error) (ran bool, err error) {
 	mustHave(ctx)
-	record, err := t.record(ctx, c, job)
+	tick, record, err := t.record(ctx, c, job)
 	if err != nil {
 		return false, err
+	}
+	skip := func(by Holder, running bool) {
+		if t.OnSkip != nil {
+			t.OnSkip(Skip{job, tick, by, running})
+		}
 	}
 	run := newLock(&c.queues, job, claim{noPass: true, anew: true}).With(LockOptions{TTL: t.TTL, MaxHold: t.LockAtMostFor, Notice: t.Notice, Purpose: t.Purpose, Require: t.Require})
 	lease, err := c.wait(ctx, &run.r, 1, true)
 	if errors.Is(err, ErrBusy) {
 		if st, e := c.store.Inspect(ctx, record.Name); e == nil && st.Held {
-			return false, nil // it runs now
+			skip(st.Holder, true)
+			return false, nil
 		}
 	}
 	if err != nil {
 		return false, err
 	}
 	err = run.during(ctx, lease, func(ctx context.Context, l *Lease) error {
-		taken, err := t.take(ctx, c, job, record)
-		if err != nil || !taken {
+		err := t.take(ctx, c, tick, record)
+		var before *BusyError
+		switch {
+		case errors.As(err, &before):
+			skip(before.Holder, false)
+			return nil
+		case err != nil:
 			return err
 		}
 		ran = true
@@ -84,8 +121,8 @@ func (c *Client) Once(ctx context.Context, job string, t Tick, fn func(ctx conte
 	return ran, err
 }
 
-// record returns the lock that stands for the present tick. Nobody renews or releases
-// it, so it stays until its TTL is over, whatever becomes of this process.
+// record returns the present tick and the lock that stands for it. Nobody renews or releases
+// the lock, so it stays until its TTL is over, whatever becomes of this process.
 //
 // That a tick is run at most once rests on this. Say two machines took the same record,
 // at times s1 < s2. The store kept it for LockAtLeastFor after s1, so s2 is later than
@@ -93,59 +130,74 @@ func (c *Client) Once(ctx context.Context, job string, t Tick, fn func(ctx conte
 // for the record, and again when it has it. So at s1 and at s2 their clocks were within
 // Every/2 of the tick, and thus within Every of each other. So the clocks differ by more
 // than LockAtLeastFor - Every.
-func (t Tick) record(ctx context.Context, c *Client, job string) (store.Lease, error) {
+func (t Tick) record(ctx context.Context, c *Client, job string) (time.Time, store.Lease, error) {
+	var none time.Time
 	if t.Every <= 0 {
-		return store.Lease{}, invalid("job %q: a tick needs the period of the job: Every is %v", job, t.Every)
+		return none, store.Lease{}, invalid("job %q: a tick needs the period of the job: Every is %v", job, t.Every)
+	}
+	if t.Offset < 0 || t.Offset >= t.Every {
+		return none, store.Lease{}, invalid("job %q: Offset is %v: it must be 0 or more, and less than the period of %v", job, t.Offset, t.Every)
 	}
 	keep := t.LockAtLeastFor
 	if keep == 0 {
 		keep = 2 * t.Every
 	}
 	if keep < t.Every {
-		return store.Lease{}, invalid("job %q: LockAtLeastFor is %v, shorter than the period of %v: a machine whose clock is behind could run the tick again", job, keep, t.Every)
+		return none, store.Lease{}, invalid("job %q: LockAtLeastFor is %v, shorter than the period of %v: a machine whose clock is behind could run the tick again", job, keep, t.Every)
 	}
 	caps := c.store.Caps()
 	var trace string
 	if c.trace != nil {
 		trace = c.trace(ctx)
 	}
+	tick := t.present()
 	r := store.Lease{
-		Name:    t.name(job),
+		Name:    t.name(job, tick, keep),
 		Owner:   store.NewOwner(),
 		TTL:     max(keep, caps.MinTTL, store.MinTTL),
 		Meta:    c.describer.describe(t.Purpose, trace, 0),
 		Require: t.Require,
 	}
 	if err := r.Check(caps); err != nil {
-		return r, fmt.Errorf("job %q: the store cannot remember for %v that a tick has run: %w", job, keep, err)
+		return none, r, fmt.Errorf("job %q: the store cannot remember for %v that a tick has run: %w", job, keep, err)
 	}
-	return r, nil
+	return tick, r, nil
 }
 
-// take takes the record, and reports whether this call did. It is an error if the tick
-// is over by then: others may have forgotten it.
-func (t Tick) take(ctx context.Context, c *Client, job string, record store.Lease) (bool, error) {
+// take takes the record of tick. The error matches ErrBusy if somebody has taken it before, and
+// ErrLost if the tick is over by now: others may have forgotten it.
+func (t Tick) take(ctx context.Context, c *Client, tick time.Time, record store.Lease) error {
 	if !tickRecorded {
-		return true, nil
+		return nil
 	}
-	_, err := c.store.Acquire(ctx, store.AcquireRequest{Lease: record})
-	switch {
-	case errors.Is(err, ErrBusy):
-		return false, nil
-	case err != nil:
-		return false, err
-	case record.Name != t.name(job) && lateRunRefused:
-		return false, &LostError{Name: record.Name, Cause: LostLateGrant, Reason: "the tick was over when the answer of the store arrived"}
+	if _, err := c.store.Acquire(ctx, store.AcquireRequest{Lease: record}); err != nil {
+		return err
 	}
-	return true, nil
+	if !t.present().Equal(tick) && lateRunRefused {
+		return &LostError{Name: record.Name, Cause: LostLateGrant, Reason: "the tick was over when the answer of the store arrived"}
+	}
+	return nil
 }
 
-// name returns the name of the record of the tick that is nearest to now, by this
-// machine's clock.
-func (t Tick) name(job string) string {
+// present returns the tick that is nearest to now, by this machine's clock.
+func (t Tick) present() time.Time {
 	now := t.now
 	if now == nil {
 		now = time.Now
 	}
-	return job + "@" + now().Round(t.Every).UTC().Format(time.RFC3339Nano)
+	return now().UTC().Add(-t.Offset).Round(t.Every).Add(t.Offset)
+}
+
+// name returns the name of the record of tick, which the store keeps for that long.
+//
+// Stores remember something of each name for a day or so, above all its last token. So
+// names are used again: ticks n and n + count have the same. The record of n must be over when
+// n + count is run. Clocks differ by keep - Every at most, so the second run is at least
+// count*Every - keep after the first. With a count of 2*keep/Every + 1 or more, that is longer
+// than keep by one period. The count is a power of two, so that few changes of LockAtLeastFor
+// change it.
+func (t Tick) name(job string, tick time.Time, keep time.Duration) string {
+	count := int64(1) << bits.Len64(uint64(keep/t.Every)*2+2)
+	n := int64(tick.Add(-t.Offset).Sub(time.Unix(0, 0).UTC().Round(t.Every)) / t.Every)
+	return fmt.Sprintf("%s@%v/%d", job, t.Every, (n%count+count)%count)
 }

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
 // ahead returns a clock that is ahead of the right one by d.
@@ -107,6 +109,116 @@ func TestTicks(t *testing.T) {
 	})
 }
 
+// A run that comes later than half a period takes the next tick, so that is skipped when it is due.
+// Once says which tick was run, by whom and when. An offset moves the ticks, so that such a run is
+// of the tick it is late for.
+func TestSkippedTicks(t *testing.T) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
+		noon := time.Now().Truncate(24 * time.Hour).Add(36 * time.Hour)
+		time.Sleep(time.Until(noon))
+		var skips []leasehold.Skip
+		once := func(tick leasehold.Tick, run func()) bool {
+			t.Helper()
+			tick.OnSkip = func(s leasehold.Skip) { skips = append(skips, s) }
+			ran, err := b.c.Once(t.Context(), "job", tick, func(context.Context, *leasehold.Lease) error { run(); return nil })
+			if err != nil {
+				t.Error(err)
+			}
+			return ran
+		}
+		for _, c := range []struct {
+			offset time.Duration
+			ticks  []time.Duration // of the runs at noon and 50 minutes later, and of the skip an hour later
+		}{
+			{0, []time.Duration{0, time.Hour}},
+			{25 * time.Minute, []time.Duration{25 * time.Minute}},
+		} {
+			tick := leasehold.Tick{Every: time.Hour, Offset: c.offset}
+			skips = nil
+			if !once(tick, func() {}) {
+				t.Errorf("offset %v: no run at noon", c.offset)
+			}
+			time.Sleep(50 * time.Minute)
+			if ran := once(tick, func() {}); ran != (c.offset == 0) {
+				t.Errorf("offset %v: 50 minutes late: ran %v", c.offset, ran)
+			}
+			time.Sleep(10 * time.Minute)
+			if ran := once(tick, func() {}); ran != (c.offset != 0) {
+				t.Errorf("offset %v: an hour later: ran %v", c.offset, ran)
+			}
+			if len(skips) != 1 {
+				t.Fatalf("offset %v: skipped %+v, want one", c.offset, skips)
+			}
+			by, tickOf := noon, noon.Add(c.offset)
+			if c.offset == 0 {
+				by, tickOf = noon.Add(50*time.Minute), noon.Add(time.Hour)
+			}
+			if s := skips[0]; s.Job != "job" || !s.Tick.Equal(tickOf) || s.By.Since.Sub(by).Abs() > time.Second || s.By.PID == 0 || s.Running {
+				t.Errorf("offset %v: skipped %+v, want the tick of %v, run at %v", c.offset, s, tickOf, by)
+			}
+			noon = noon.Add(24 * time.Hour)
+			time.Sleep(time.Until(noon))
+		}
+		skips = nil
+		tick := leasehold.Tick{Every: time.Hour}
+		once(tick, func() { once(tick, func() { t.Error("ran beside itself") }) })
+		if len(skips) != 1 || !skips[0].Running {
+			t.Errorf("within a run: skipped %+v, want one because of a run that goes on", skips)
+		}
+	})
+}
+
+// However many ticks were run, the store has a few records of a job, whose names are used again.
+func TestFewRecordsOfTicks(t *testing.T) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
+		names := map[string]bool{}
+		b.store.onAcquire(func(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
+			names[r.Name] = true
+			return b.store.Store.Acquire(ctx, r)
+		})
+		for _, tick := range []leasehold.Tick{{Every: time.Second}, {Every: time.Minute, LockAtLeastFor: time.Minute}, {Every: time.Hour, LockAtLeastFor: 10 * time.Hour}} {
+			clear(names)
+			runs := 0
+			for range 1000 {
+				ran, err := b.c.Once(t.Context(), "job", tick, func(context.Context, *leasehold.Lease) error { runs++; return nil })
+				if !ran || err != nil {
+					t.Fatalf("%+v, after %d runs: ran %v, %v", tick, runs, ran, err)
+				}
+				time.Sleep(tick.Every)
+			}
+			if most := max(8, 4*int(tick.LockAtLeastFor/tick.Every)) + 1; len(names) > most {
+				t.Errorf("%+v: %d names after %d runs, want %d at most", tick, len(names), runs, most)
+			}
+		}
+	})
+}
+
+// What the ticks of a job leave on a Redis server are a few small keys, however many were run.
+func TestTicksLeaveFewKeys(t *testing.T) {
+	server := redistest.Start(t)
+	st, err := redisstore.Open(t.Context(), server.URL(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	c := leasehold.New(st, nil)
+	before := len(server.Keys(t))
+	ran := 0
+	for ran < 40 {
+		ok, err := c.Once(t.Context(), "job", leasehold.Tick{Every: 50 * time.Millisecond}, func(context.Context, *leasehold.Lease) error { return nil })
+		if err != nil && !errors.Is(err, leasehold.ErrLost) { // on a slow machine the tick may be over
+			t.Fatal(err)
+		}
+		if ok {
+			ran++
+		}
+		time.Sleep(10 * time.Millisecond) // until the next tick
+	}
+	if left := len(server.Keys(t)) - before; left > 2*9 {
+		t.Errorf("%d more keys than before after %d runs, want 18 at most: %v", left, ran, server.Keys(t))
+	}
+}
+
 // The tick is recorded before the function is called, and stays recorded if that panics.
 func TestCrashedRunIsNotRepeated(t *testing.T) {
 	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
@@ -190,6 +302,8 @@ func TestTicksAreChecked(t *testing.T) {
 		}{
 			{leasehold.Tick{}, leasehold.ErrInvalid, "Every is 0s"},
 			{leasehold.Tick{Every: -time.Second}, leasehold.ErrInvalid, "Every is -1s"},
+			{leasehold.Tick{Every: time.Second, Offset: -1}, leasehold.ErrInvalid, "Offset is -1ns"},
+			{leasehold.Tick{Every: time.Second, Offset: time.Second}, leasehold.ErrInvalid, "Offset is 1s"},
 			{leasehold.Tick{Every: time.Minute, LockAtLeastFor: time.Second}, leasehold.ErrInvalid, "LockAtLeastFor is 1s"},
 			{leasehold.Tick{Every: time.Second, LockAtMostFor: -time.Second}, leasehold.ErrInvalid, "MaxHold"},
 			{leasehold.Tick{Every: 31 * time.Second}, leasehold.ErrInvalid, "cannot remember for 1m2s"},
