@@ -24,6 +24,7 @@
 //	st := induct.RedlockFloor().Start(induct.World{
 //		Nodes:   5,
 //		TTL:     func(attempt int) time.Duration { ... },
+//		Reads:   func(attempt int) bool { ... },
 //		Longest: time.Minute,
 //		Instant: func(token uint64) int64 { ... },
 //		Error:   10 * time.Second,
@@ -48,10 +49,11 @@
 //	break(A)             an operator breaks A's lease, before the first node learns of it
 //	release(N, A)        N executes a release of A, or a request to break its lease
 //	forget(N, A)         A's lease at N ends by N's clock
-//	heal(N, A, E)        N gives A its lease again, in answer to a request that left at E
+//	heal(N, A, E)        N gives A its lease again, in answer to a request that left at E; that
+//	                     of a reader is a grant
 //	crash(N, Z, T)       N forgets its leases, and grants nothing before Z. Its counter is T
 //	                     then, if counters can be lost
-//	recall(N, A)         N, which has crashed, has a lease of A again that was on its disk
+//	recall(N, A, T)      N, which has crashed, has a lease of A again, with T, that was on its disk
 //
 // Nodes and attempts are numbers from 0. Q is a set of nodes, one bit each. T is the token.
 // E, U and Z are instants of the global clock; Z may be later than the event that ends

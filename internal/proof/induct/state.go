@@ -14,7 +14,8 @@ type World struct {
 	// TTL is how long a node keeps a lease of the attempt at least, and a client uses it at
 	// most, by the clock of the run.
 	TTL     func(attempt int) time.Duration
-	Longest time.Duration // no TTL is longer
+	Reads   func(attempt int) bool // the attempt is a reader's; nil: none is
+	Longest time.Duration          // no TTL is longer
 	// In the variant "floor", Instant is the instant that a token is for a node's clock, and
 	// Error is how far node clocks are from the time, both ways.
 	Instant func(token uint64) int64
@@ -311,6 +312,8 @@ func (st *State) constant(f *Func, k key) Value {
 		return k[1] >> k[0] & 1
 	case "ttl":
 		return Value(st.world.TTL(int(k[0])))
+	case "reads":
+		return truth(st.world.Reads != nil && st.world.Reads(int(k[0])))
 	case "longest":
 		return Value(st.world.Longest)
 	case "error":

@@ -30,7 +30,7 @@ var two = []Event{
 	{16, "crash", Args(1, 26, 0)},
 	{17, "grant", Args(2, 1, 8, 17)},
 	{17, "extend", Args(0, 1, 16)},
-	{17, "recall", Args(1, 0)},
+	{17, "recall", Args(1, 0, 7)},
 	{18, "release", Args(1, 0)},
 	{25, "pass", Args(26)},
 	{26, "grant", Args(1, 1, 9, 17)},
@@ -55,8 +55,8 @@ var refused = []struct {
 	{Event{17, "release", Args(2, 1)}, "the attempt was given up"},
 	{Event{17, "forget", Args(2, 1)}, "the time that the node promised is over"},
 	{Event{17, "crash", Args(2, 20, 0)}, "the quarantine is as long as the longest lease"},
-	{Event{17, "recall", Args(0, 0)}, "the node is in quarantine"},
-	{Event{17, "recall", Args(1, 1)}, "the lease was ended, or its time is not over"},
+	{Event{17, "recall", Args(0, 0, 7)}, "the node is in quarantine"},
+	{Event{17, "recall", Args(1, 1, 8)}, "the lease was ended, or its time is not over"},
 }
 
 func TestApply(t *testing.T) {

@@ -86,9 +86,7 @@ type report struct {
 func (r *report) add(q induct.Question, solvers [][]string, file string, limit time.Duration) {
 	right := 1
 	for _, solver := range solvers {
-		began := time.Now()
-		answer := ask(solver, file, limit)
-		took := time.Since(began)
+		answer, took := ask(solver, file, limit)
 		r.Lock()
 		if r.took[solver[0]] += took; answer != q.Want {
 			right = 0
@@ -109,7 +107,7 @@ func (r *report) print(solvers [][]string) bool {
 		good = good && r.right[k] == n
 	}
 	for _, s := range solvers {
-		fmt.Printf("%s answered in %.0f s\n", s[0], r.took[s[0]].Seconds())
+		fmt.Printf("%s took %.0f s of a processor\n", s[0], r.took[s[0]].Seconds())
 	}
 	of := func(k induct.Kind) string { return fmt.Sprintf("%d of %d", r.right[k], r.asked[k]) }
 	fmt.Printf("%s clauses are needed, %s steps and states are possible, %s runs exist, %s runs of mutants only with the change\n",
@@ -119,19 +117,24 @@ func (r *report) print(solvers [][]string) bool {
 	return good
 }
 
-// ask returns the solver's answer: sat, unsat, or why there is none.
-func ask(solver []string, file string, limit time.Duration) string {
+// ask returns the solver's answer: sat, unsat, or why there is none, and the processor's time
+// that it took.
+func ask(solver []string, file string, limit time.Duration) (string, time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, solver[0], append(solver[1:len(solver):len(solver)], file)...)
 	cmd.WaitDelay = time.Second
 	out, err := cmd.CombinedOutput()
+	took := time.Duration(0)
+	if p := cmd.ProcessState; p != nil {
+		took = p.UserTime() + p.SystemTime()
+	}
 	answer, _, _ := bytes.Cut(bytes.TrimSpace(out), []byte("\n"))
 	switch {
 	case ctx.Err() != nil:
-		return fmt.Sprintf("nothing within %v", limit)
+		return fmt.Sprintf("nothing within %v", limit), took
 	case err != nil && len(answer) == 0:
-		return err.Error()
+		return err.Error(), took
 	}
-	return string(answer)
+	return string(answer), took
 }
