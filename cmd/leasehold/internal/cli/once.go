@@ -15,6 +15,9 @@ import (
 // checkOnce returns which flags do not go with --once-per.
 func (o *runFlags) checkOnce(c *cobra.Command) error {
 	if !c.Flags().Changed("once-per") {
+		if c.Flags().Changed("once-offset") {
+			return errors.New("--once-offset needs --once-per")
+		}
 		return nil
 	}
 	if o.oncePer <= 0 {
@@ -22,6 +25,9 @@ func (o *runFlags) checkOnce(c *cobra.Command) error {
 	}
 	if o.oncePer < leastTTL {
 		return fmt.Errorf("--once-per %v is too short to be of use: the minimum is %v", o.oncePer, leastTTL)
+	}
+	if o.onceOffset < 0 || o.onceOffset >= o.oncePer {
+		return fmt.Errorf("--once-offset %v: it must be 0 or more, and less than --once-per %v", o.onceOffset, o.oncePer)
 	}
 	for _, flag := range []string{"shared", "exclusive", "permits", "also", "wait", "barge"} {
 		if c.Flags().Changed(flag) {
@@ -39,9 +45,11 @@ func runOnce(p *program, c *cobra.Command, o runFlags, name string, lock leaseho
 	sigs := listen()
 	ctx, stop := sigs.during(context.Background())
 	tick := leasehold.Tick{
-		Every: o.oncePer, LockAtMostFor: o.maxHold, LockAtLeastFor: o.minHold, Notice: lock.Notice,
+		Every: o.oncePer, Offset: o.onceOffset, LockAtMostFor: o.maxHold, LockAtLeastFor: o.minHold, Notice: lock.Notice,
 		TTL: o.ttl, Purpose: lock.Purpose, Require: lock.Require,
 	}
+	var before *leasehold.Skip
+	tick.OnSkip = func(s leasehold.Skip) { before = &s }
 	var outcome runner.Outcome
 	ran := false
 	st, err := p.openStore(ctx, c)
@@ -72,10 +80,24 @@ func runOnce(p *program, c *cobra.Command, o runFlags, name string, lock leaseho
 		return endedBy(sig)
 	}
 	if err == nil {
-		p.voice.note("job %q has been run in this tick already: it runs once per %s", name, short(o.oncePer))
+		if before != nil {
+			p.voice.note("%s", skipped(before, o.oncePer))
+		}
 		err = &exitError{code: o.busyCode}
 	}
 	return err
+}
+
+// skipped says why the command was not run.
+func skipped(s *leasehold.Skip, per time.Duration) string {
+	text := fmt.Sprintf("job %q has been run in this tick already, that of %s, by %v", s.Job, s.Tick.Format(time.RFC3339), s.By)
+	if !s.By.Since.IsZero() {
+		text += " at " + s.By.Since.UTC().Format(time.RFC3339)
+	}
+	if s.Running {
+		text += ", and still runs"
+	}
+	return text + ": it runs once per " + short(per)
 }
 
 // ended returns the error to exit with, after a command that ran under a lease. released

@@ -29,8 +29,8 @@ func TestRunOncePer(t *testing.T) {
 	if ran != 1 {
 		t.Errorf("the job ran %d times, want once", ran)
 	}
-	if p := s.run(124, "run", "job", "--once-per", year, "--", "true"); !strings.Contains(p.err.String(), "has been run in this tick") {
-		t.Errorf("stderr %s, want text with %q", p.err.String(), "has been run in this tick")
+	if p := s.run(124, "run", "job", "--once-per", year, "--", "true"); !strings.Contains(p.err.String(), "has been run in this tick") || !strings.Contains(p.err.String(), " pid ") {
+		t.Errorf("stderr %s, want text with %q and the process that did", p.err.String(), "has been run in this tick")
 	}
 	if p := s.run(0, "run", "job", "--once-per", year, "-E", "0", "-q", "--", "false"); p.err.String() != "" {
 		t.Errorf("stderr %s, want nothing on stderr", p.err.String())
@@ -70,6 +70,9 @@ func TestRunOncePerUsage(t *testing.T) {
 		{"--once-per 5m --permits 2", "exclude each other"},
 		{"--once-per 5m --also y", "exclude each other"},
 		{"--once-per 5m --min-hold 1m", "shorter than --once-per"},
+		{"--once-per 5m --once-offset 5m", "less than --once-per"},
+		{"--once-per 5m --once-offset -1m", "less than --once-per"},
+		{"--once-offset 1m", "needs --once-per"},
 		{"--once-per never", "invalid argument"},
 	} {
 		p := s.run(125, append(append([]string{"run", "x"}, strings.Fields(c.flags)...), "--", "true")...)

@@ -17,10 +17,10 @@ import (
 // runFlags are the flags of "leasehold run".
 type runFlags struct {
 	kindFlags
-	ttl, wait, grace, minHold, maxHold, oncePer time.Duration
-	try, barge                                  bool
-	purpose, require                            string
-	busyCode                                    int
+	ttl, wait, grace, minHold, maxHold, oncePer, onceOffset time.Duration
+	try, barge                                              bool
+	purpose, require                                        string
+	busyCode                                                int
 }
 
 func (o *runFlags) add(f *pflag.FlagSet) {
@@ -29,6 +29,7 @@ func (o *runFlags) add(f *pflag.FlagSet) {
 	f.DurationVar(&o.minHold, "min-hold", 0, "keep the lock for at least that `TIME`, even if the command ends\nearlier, so that machines whose clocks differ do not run a job twice.\nA command that could not be started keeps nothing")
 	f.DurationVar(&o.maxHold, "max-hold", 0, "stop the command, as if the lock were lost, so that it has ended after\nthat `TIME`")
 	f.DurationVar(&o.oncePer, "once-per", 0, "run the command once per `PERIOD`, on one of all machines: see above")
+	f.DurationVar(&o.onceOffset, "once-offset", 0, "with --once-per: ticks are that `TIME` later, such as 3h30m for 03:30\nUTC with --once-per 24h")
 	o.addDescription(f)
 	o.addWaiting(f)
 	o.kindFlags.add(f)
