@@ -45,7 +45,7 @@ var refused = []struct {
 }{
 	{Event{15, "win", Args(1, 0b101, 8, 16)}, "time goes on"},
 	{Event{17, "win", Args(1, 0b101, 8, 20)}, "each node of the majority stands at the token"},
-	{Event{17, "grant", Args(0, 0, 9, 0)}, "no other attempt has the lock there"},
+	{Event{17, "grant", Args(0, 0, 9, 0)}, "no attempt has the lock there that conflicts"},
 	{Event{17, "grant", Args(2, 1, 7, 0)}, "the token is larger"},
 	{Event{17, "grant", Args(1, 1, 9, 0)}, "the node's quarantine is over"},
 	{Event{17, "heal", Args(1, 0, 9)}, "the node's quarantine is over"},
