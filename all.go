@@ -155,7 +155,6 @@ func (r *recipe) withoutBounds() *recipe {
 	}
 	unbounded := *r
 	unbounded.o.MaxHold, unbounded.o.NoRenew = 0, false
-	unbounded.take.noPass = true
 	return &unbounded
 }
 

@@ -16,12 +16,11 @@ func (c *holds) attempt(ctx context.Context, r *recipe, t terms, bound bool, q *
 	}
 	switch {
 	case q != nil:
-		wait := q.request(0, r.call.trace)
-		req = store.AcquireRequest{Lease: wait.Lease, Spare: wait.Spare}
+		req = store.AcquireRequest{Lease: q.request(r.call.trace).Lease}
 		req.Owner = store.NewOwner()
 	case req.Owner == "":
 		req.Owner = store.NewOwner()
-		req.Meta = c.describer.describe(r.o.Purpose, r.call.trace, req.Spare)
+		req.Meta = c.describer.describe(r.o.Purpose, r.call.trace)
 	}
 	fsm := leasefsm.New(t.life)
 	start := c.clock.Now() // before the first byte leaves: validity counts from here
@@ -50,8 +49,7 @@ func (c *holds) attempt(ctx context.Context, r *recipe, t terms, bound bool, q *
 	defer c.mu.Unlock()
 	h.startLocked(&lease.share, now, r, ctx, bound)
 	if q != nil {
-		q.stepLocked(waitq.Event[*waiter]{Kind: waitq.TryGranted, Token: grant.Token, Spare: grant.Spare}, now)
-		q.attachLocked(h)
+		q.stepLocked(waitq.Event[*waiter]{Kind: waitq.TryGranted}, now)
 	}
 	return lease, nil
 }

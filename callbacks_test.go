@@ -144,7 +144,7 @@ func TestWaiterEndedByACallback(t *testing.T) {
 // caller gets no lease, so the lock is released. A panic reaches the caller.
 func TestOutcomeEndedByAnObserver(t *testing.T) {
 	for how, end := range ends {
-		for _, kind := range []leasehold.EventKind{leasehold.Acquired, leasehold.Handed, leasehold.Passed, leasehold.Failed, leasehold.Released} {
+		for _, kind := range []leasehold.EventKind{leasehold.Acquired, leasehold.Handed, leasehold.Failed, leasehold.Released} {
 			what := fmt.Sprintf("%s in %v", how, kind)
 			synctest.Test(t, func(t *testing.T) {
 				var armed atomic.Bool
@@ -158,11 +158,8 @@ func TestOutcomeEndedByAnObserver(t *testing.T) {
 				switch kind {
 				case leasehold.Handed:
 					first = b.acquire(b.strangers().Mutex("a"))
-				case leasehold.Passed, leasehold.Failed:
+				case leasehold.Failed:
 					first = b.acquire(b.c.Mutex("a"))
-				}
-				if kind == leasehold.Passed {
-					lock = b.c.Mutex("a")
 				}
 				armed.Store(true)
 				began := time.Now()

@@ -22,7 +22,7 @@ func New(s store.Store, o *Options) *Client {
 	c.mu.Lock() // on a slow machine a timer may fire before it is stopped
 	defer c.mu.Unlock()
 	c.holds.init()
-	c.queues.init(o)
+	c.queues.init()
 	if n, ok := s.(store.BreakNotifier); ok && breaksPushed {
 		c.listen(n)
 	}

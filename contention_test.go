@@ -26,7 +26,7 @@ func contend(t *testing.T, stores []store.Store, goroutines, turns int, terms ..
 	var wg sync.WaitGroup
 	var clients []*leasehold.Client
 	for i, st := range stores {
-		c := leasehold.New(st, &leasehold.Options{Cohort: []*leasehold.Cohort{nil, {Passes: 3, For: time.Second}, {}}[i%3]})
+		c := leasehold.New(st, nil)
 		clients = append(clients, c)
 		for g := range goroutines {
 			lock := c.Mutex("contended").With(terms[g%len(terms)])

@@ -21,7 +21,6 @@ type describer struct {
 type description struct {
 	purpose string
 	trace   string
-	spare   int
 	since   int64
 	text    string
 }
@@ -31,19 +30,19 @@ func (d *describer) init() {
 	d.pid = os.Getpid()
 }
 
-// describe returns the description of an attempt: this process, the purpose, the trace
-// if there is room for it, and the number of tokens to reserve.
-func (d *describer) describe(purpose, trace string, spare int) string {
+// describe returns the description of an attempt: this process, the purpose, and the
+// trace if there is room for it.
+func (d *describer) describe(purpose, trace string) string {
 	now := time.Now()
-	if l := d.last.Load(); l != nil && l.since == now.Unix() && l.purpose == purpose && l.trace == trace && l.spare == spare {
+	if l := d.last.Load(); l != nil && l.since == now.Unix() && l.purpose == purpose && l.trace == trace {
 		return l.text
 	}
-	h := store.Holder{Host: d.host, PID: d.pid, Purpose: purpose, Since: now, Spare: spare, Trace: trace}
+	h := store.Holder{Host: d.host, PID: d.pid, Purpose: purpose, Since: now, Trace: trace}
 	text := h.Encode()
 	if len(text) > store.MaxMeta {
 		h.Trace = "" // a lock is worth more than a link
 		text = h.Encode()
 	}
-	d.last.Store(&description{purpose: purpose, trace: trace, spare: spare, since: now.Unix(), text: text})
+	d.last.Store(&description{purpose: purpose, trace: trace, since: now.Unix(), text: text})
 	return text
 }

@@ -18,8 +18,7 @@ type Election struct{ l *Lock }
 // Election returns the election of that name. It sends nothing; an invalid name is
 // reported by Run.
 func (c *Client) Election(name string) *Election {
-	// A lease that is passed on has a token that the store has not seen.
-	return &Election{newLock(&c.queues, name, claim{noPass: true, anew: true})}
+	return &Election{newLock(&c.queues, name, claim{anew: true})}
 }
 
 // Name returns the name of the election.

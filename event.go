@@ -6,8 +6,7 @@ import (
 
 // Event is something that happened to a lock of a Client: see Options.Observer.
 //
-// Every Acquire, Try and Do causes exactly one of Acquired, Handed, Passed and
-// Failed, unless it re-enters a lease; before it, any number of Waiting. A grant
+// Every Acquire, Try and Do causes exactly one of Acquired, Handed and Failed, unless it re-enters a lease; before it, any number of Waiting. A grant
 // causes one Lost if it is lost before it is released, and one Released when the
 // last of its leases is released; before these, any number of RenewalFailed. A Downgrade
 // that succeeds causes Released for the writer's lease, or Lost if other leases have
@@ -46,11 +45,9 @@ const (
 	Waiting EventKind = iota + 1
 	// Acquired: the store granted the lock when it was asked for it.
 	Acquired
-	// Handed: this process waited in the store's queue, and the lock was handed to
-	// it.
+	// Handed: this process waited in the store's queue, and the lock was handed to it by
+	// another process or another goroutine of this one.
 	Handed
-	// Passed: another goroutine of this process passed its lease on.
-	Passed
 	// Failed: no lease was obtained; Err says why.
 	Failed
 	// Lost: the lease ended before it was released.
@@ -63,7 +60,7 @@ const (
 	RenewalFailed
 )
 
-var eventNames = [...]string{"unknown", "waiting", "acquired", "handed", "passed", "failed", "lost", "released", "renewal failed"}
+var eventNames = [...]string{"unknown", "waiting", "acquired", "handed", "failed", "lost", "released", "renewal failed"}
 
 // String returns the kind in lower-case words, such as "acquired".
 func (k EventKind) String() string {

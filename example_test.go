@@ -316,7 +316,7 @@ func ExampleOptions_observer() {
 	var waited time.Duration
 	observe := func(ctx context.Context, e leasehold.Event) {
 		switch e.Kind {
-		case leasehold.Acquired, leasehold.Handed, leasehold.Passed:
+		case leasehold.Acquired, leasehold.Handed:
 			waited += e.Waited
 		}
 		fmt.Println(e.Kind, e.Name, errors.Is(e.Err, leasehold.ErrBusy))

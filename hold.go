@@ -26,8 +26,8 @@ type holds struct {
 // hold is one grant. The leases that entered it share it.
 type hold struct {
 	c     *holds
-	req   store.Lease                 // as it was granted
-	token fence.Token                 // of the present holder
+	req   store.Lease // as it was granted
+	token fence.Token
 	slot  int64                       // as it was granted
 	least clock.Instant               // held until here at least, where MinHold asks for it
 	fixed bool                        // its owner value is the caller's, and may have other leases
@@ -36,38 +36,25 @@ type hold struct {
 	renewed atomic.Bool // or is being renewed
 
 	// Guarded by the client's mutex.
-	telling  int      // events that a goroutine of the package has not told the observer yet
-	untold   bool     // the goroutine that was granted the lock has not told the observer that yet
-	later    []func() // tell the observer what has happened meanwhile
-	attached bool     // q passes it on
-	fsm      renewer.Lease[*hold]
-	shares   []*share
-	only     [1]*share     // room for it: most holds have no other
-	lastErr  error         // of the last renewal
-	waived   chan struct{} // closed when MinHold is waived; nil unless a release waits for that
+	telling int      // events that a goroutine of the package has not told the observer yet
+	untold  bool     // the goroutine that was granted the lock has not told the observer that yet
+	later   []func() // tell the observer what has happened meanwhile
+	fsm     renewer.Lease[*hold]
+	shares  []*share
+	only    [1]*share     // room for it: most holds have no other
+	lastErr error         // of the last renewal
+	waived  chan struct{} // closed when MinHold is waived; nil unless a release waits for that
 
-	// Set when it is granted.
-	q      waitQueue // whose goroutine asked for it; nil: none
-	waited bool      // it had a place in the store's queue
-
-	holder *Holder // as shown to other goroutines; nil until one asks
-	trace  string  // of the present holder
+	// q had a place in the store's queue, at which it was granted; nil: none. It is set
+	// then.
+	q waitQueue
 }
 
-// waitQueue is what a hold needs of the queue whose goroutines want its lock on the same
-// terms.
+// waitQueue is what a hold needs of the queue that waited for it.
 type waitQueue interface {
-	// releaseOrRejoin makes the request r, which releases h in the store. It may take
-	// the next place in the store's queue with it.
-	releaseOrRejoin(ctx context.Context, h *hold, r store.ReleaseRequest) error
-	// unlockLocked decides what becomes of the attached hold, which its last lease has
-	// left. Unless it is passed on or the store has to be asked, the verdict is releaseIt.
-	unlockLocked(now clock.Instant) turn
-	// overLocked has the waiters ask the store, since the attached hold is over.
-	overLocked(now clock.Instant)
-	// passReservedLocked passes the attached hold on with tokens that the store has
-	// reserved, or says that it cannot. With err it has none.
-	passReservedLocked(reserved store.Reserved, err error, now clock.Instant) (passed bool)
+	// releaseOrRejoin makes the request r, which releases the hold in the store. It may
+	// take the next place in the store's queue with it.
+	releaseOrRejoin(ctx context.Context, r store.ReleaseRequest) error
 }
 
 // share is what a hold knows of one of its leases.
@@ -86,22 +73,13 @@ type share struct {
 	held   time.Duration // for how long, if it was the last lease of its hold
 }
 
-// turn is what becomes of a hold when its last lease leaves it. With askAround it has the
-// fields of the request to the store.
-type turn struct {
-	verdict
-	above fence.Token
-	count int
-}
-
-type verdict uint8
+// disposition is what becomes of a hold when one of its leases leaves it.
+type disposition uint8
 
 const (
-	stays verdict = iota // other leases of it are left
-	releaseIt
-	passItOn
-	askAround // whether others wait: a bound is reached, or tokens are used up
-	leaveIt   // until its TTL is over
+	keep      disposition = iota // other leases of it are left
+	release                      // the store is asked to
+	letExpire                    // it ends by its TTL
 )
 
 // init makes h a hold of the grant that req was answered with.
@@ -114,25 +92,18 @@ func (h *hold) init(c *holds, req store.Lease, grant store.Grant, fsm leasefsm.L
 
 // startLocked renews h from now on, when its grant has arrived. The first lease of it,
 // which r asked for, has the share s.
+//
+// MinHold counts from now, and not from when the request left, as validity does: that may be
+// long before anybody held the lock.
 func (h *hold) startLocked(s *share, now clock.Instant, r *recipe, base context.Context, bound bool) {
-	h.applyOptionsLocked(now, r)
+	h.delay, h.fixed, h.untold = r.delay(), r.o.Owner != "", h.c.observe != nil
+	if r.o.MinHold > 0 {
+		h.least = now.Add(r.o.MinHold)
+	}
 	h.shares = h.only[:0]
 	h.addLocked(s, base, bound)
 	h.c.renewer.Add(&h.fsm, now)
 	h.c.followEarlyLocked(h, now)
-}
-
-// applyOptionsLocked notes what r wants of a hold whose grant arrived, or which was
-// passed on, at now. MinHold does not count from when the request left, as validity
-// does: that may be long before anybody held the lock.
-func (h *hold) applyOptionsLocked(now clock.Instant, r *recipe) {
-	h.delay, h.least, h.fixed, h.untold = r.delay(), 0, r.o.Owner != "", h.c.observe != nil
-	if h.trace != r.call.trace {
-		h.trace, h.holder = r.call.trace, nil
-	}
-	if r.o.MinHold > 0 {
-		h.least = now.Add(r.o.MinHold)
-	}
 }
 
 // addLocked makes s one more share of h.
@@ -158,7 +129,7 @@ func (s *share) reenter(outer *share, base context.Context, bound bool) bool {
 // then how long it has to wait before it calls again. Otherwise leave says what
 // becomes of the hold, and why s had been lost, if it had. With impatient it does
 // not ask to wait, and leaves the lock to its TTL instead.
-func (s *share) leave(impatient bool) (t turn, rest time.Duration, lost error) {
+func (s *share) leave(impatient bool) (d disposition, rest time.Duration, lost error) {
 	h := s.h
 	now := h.c.lock()
 	defer h.c.mu.Unlock()
@@ -167,22 +138,21 @@ func (s *share) leave(impatient bool) (t turn, rest time.Duration, lost error) {
 	rest = h.least.Sub(now)
 	early := leastHold && last && rest > 0 && (s.err == nil || h.endedOnTime())
 	if early && !impatient {
-		return turn{verdict: stays}, rest, nil
+		return keep, rest, nil
 	}
 	lost = s.err
 	s.endLocked(ErrReleased)
 	s.until = h.fsm.Until()
 	h.shares = slices.DeleteFunc(h.shares, func(o *share) bool { return o == s })
 	if !last {
-		return turn{verdict: stays}, 0, lost
+		return keep, 0, lost
 	}
 	s.held = now.Sub(h.fsm.Since())
+	h.stepLocked(leasefsm.Release, 0, now)
 	if early {
-		h.stepLocked(leasefsm.Release, 0, now)
-		h.detachLocked(now)
-		return turn{verdict: leaveIt}, 0, lost
+		return letExpire, 0, lost
 	}
-	return h.unlockLocked(now), 0, lost
+	return release, 0, lost
 }
 
 // endedOnTime reports whether h was lost at a moment that its options had set, so that
@@ -191,26 +161,6 @@ func (s *share) leave(impatient bool) (t turn, rest time.Duration, lost error) {
 func (h *hold) endedOnTime() bool {
 	cause := h.fsm.Cause()
 	return !h.fixed && (cause == leasefsm.HeldMax || cause == leasefsm.Expired && h.fsm.Renew == 0)
-}
-
-// unlockLocked ends h at now, when its last lease has left it, unless it is
-// passed on or the store has to be asked first.
-func (h *hold) unlockLocked(now clock.Instant) turn {
-	if h.attached {
-		if t := h.q.unlockLocked(now); t.verdict != releaseIt {
-			return t
-		}
-	}
-	h.stepLocked(leasefsm.Release, 0, now)
-	return turn{verdict: releaseIt}
-}
-
-// detachLocked parts h, which is over, from the queue that passed it on.
-func (h *hold) detachLocked(now clock.Instant) {
-	if h.attached {
-		h.attached = false
-		h.q.overLocked(now)
-	}
 }
 
 // endLocked ends s with err, unless it has ended already.
@@ -251,7 +201,6 @@ func (h *hold) stepLocked(e leasefsm.Event, start, now clock.Instant) {
 		if h.c.observe != nil && len(h.shares) > 0 {
 			h.shares[0].observeLaterLocked(Lost, now, err)
 		}
-		h.detachLocked(now)
 	case leasefsm.Jeopardy:
 		h.c.logLater(slog.LevelWarn, "renewal failed, validity remains", "lock", h.req.Name, "left", h.fsm.Until().Sub(now), "err", h.lastErr)
 	}
@@ -292,16 +241,6 @@ func (h *hold) grantTold() {
 func (s *share) event(kind EventKind, held time.Duration, err error) Event {
 	r := &s.h.req
 	return Event{Kind: kind, Name: r.Name, Owner: r.Owner, Token: s.token, Held: held, Err: err}
-}
-
-// busyLocked is the error for goroutines that want the lock that h holds.
-func (h *hold) busyLocked(now clock.Instant) *BusyError {
-	if h.holder == nil {
-		who := store.DecodeHolder(h.req.Owner, h.req.Meta)
-		who.Trace = h.trace
-		h.holder = &who
-	}
-	return &BusyError{Name: h.req.Name, Holder: *h.holder, ExpiresIn: max(h.fsm.Until().Sub(now), time.Nanosecond)}
 }
 
 // errClock is what the store said last of leases that a Clock has ended.

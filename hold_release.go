@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
-	"github.com/leasehold-dev/leasehold/internal/leasefsm"
-	"github.com/leasehold-dev/leasehold/internal/validity"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -27,7 +25,6 @@ func (h *hold) release(ctx context.Context, undo bool) error {
 	defer cancel()
 	r := store.ReleaseRequest{Lease: h.req, Renewed: h.renewed.Load(), Undo: undo}
 	err := h.releaseIn(ctx, r)
-	h.detachReleased()
 	for try := 1; retries(err); try++ {
 		if clock.Sleep(ctx, min(max(h.pauseAfter(ctx, try), time.Millisecond), bound/10)); ctx.Err() != nil {
 			return err
@@ -67,44 +64,15 @@ func (h *hold) late(ctx context.Context, took time.Duration) error {
 
 // releaseIn makes the request r of h, by way of the queue that waited for it.
 func (h *hold) releaseIn(ctx context.Context, r store.ReleaseRequest) error {
-	if !h.waited {
+	if h.q == nil {
 		return h.c.store.Release(ctx, r)
 	}
-	return h.q.releaseOrRejoin(ctx, h, r)
+	return h.q.releaseOrRejoin(ctx, r)
 }
 
-// detachReleased lets the waiters of h ask the store, now that h was released.
-func (h *hold) detachReleased() {
-	if !h.attached { // and only the goroutine that releases h could set it now
-		return
-	}
-	now := h.c.lock()
-	defer h.c.mu.Unlock()
-	h.detachLocked(now)
-}
-
-// askAround asks the store for more tokens, and passes h on unless a bound is
-// reached and it says that somebody waits elsewhere, or it has no tokens to give. It is
-// on a context of its own, as a release is.
-func (h *hold) askAround(ctx context.Context, t turn) (passed bool) {
-	ctx, cancel := clock.Bound(ctx, validity.RenewAfter(h.req.TTL))
-	defer cancel()
-	r := store.ReserveRequest{Lease: h.req, Above: t.above, Count: t.count}
-	reserved, err := h.c.waiter.ReserveTokens(ctx, r)
-
-	now := h.c.lock()
-	defer h.c.mu.Unlock()
-	h.stepLocked(leasefsm.Tick, 0, now)
-	if h.attached && h.q.passReservedLocked(reserved, err, now) { // or else it is lost
-		return true
-	}
-	h.stepLocked(leasefsm.Release, 0, now)
-	return false
-}
-
-// keep makes the store keep the lock for that long at least without further renewals,
+// prolong makes the store keep the lock for that long at least without further renewals,
 // or for its longest TTL.
-func (h *hold) keep(ctx context.Context, d time.Duration) error {
+func (h *hold) prolong(ctx context.Context, d time.Duration) error {
 	r := h.req
 	caps := h.c.store.Caps()
 	if r.TTL = d; caps.MaxTTL > 0 {
@@ -128,7 +96,7 @@ func (h *hold) stay(ctx context.Context) error {
 	if rest < h.req.TTL { // which a renewal does not shorten
 		ends += " to " + store.Round(h.req.TTL).String()
 	}
-	err := h.keep(ctx, rest)
+	err := h.prolong(ctx, rest)
 	switch {
 	case err != nil:
 		return fmt.Errorf("not released before MinHold is over; the lock may end by its TTL, up to %v too early: %w", store.Round(rest), err)

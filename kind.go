@@ -12,16 +12,11 @@ import (
 type claim struct {
 	kind   store.Kind
 	weight int64 // of the kind's limit; 0 means 1
-	noPass bool  // the lease is not passed on within the process
 	anew   bool  // a lease that the context carries is not re-entered
 }
 
 // several reports whether others can hold the lock at the same time.
 func (c claim) several() bool { return !c.kind.IsMutex() }
-
-// passable reports whether the lease may be passed on within the process. If several
-// can hold the lock, waiters need not wait for a lease to end.
-func (c claim) passable() bool { return !c.noPass && !c.several() }
 
 // check returns c with the weight that the options ask for, or why a store of those
 // capabilities cannot grant that of the lock called name.

@@ -209,7 +209,7 @@ func TestWeights(t *testing.T) {
 }
 
 // Requests of several goroutines of one process are sent side by side: a slow one holds up
-// no other. No tokens are reserved, since such a lease is not passed on.
+// no other.
 func TestSharedLocksAreAskedForSideBySide(t *testing.T) {
 	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		slow, asked := make(chan struct{}), 0

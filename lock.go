@@ -38,9 +38,10 @@ func (l *Lock) With(o LockOptions) *Lock {
 //
 // Waiters form a FIFO queue. Goroutines of one Client that want the same (name,
 // TTL and other durations, Require, Barge and Purpose) share one place in the
-// store's queue, and may pass a lease on among themselves: see Options.Cohort. Those
-// that want a permit of a semaphore, or to read or write, have a place each. A store
-// that keeps no queue is asked again after each RetryDelay.
+// store's queue. The lock is then granted to the goroutine that has waited longest,
+// with an owner and a token of its own. Goroutines that want a permit of a semaphore, or
+// to read or write, have a place each. A store that keeps no queue is asked again after
+// each RetryDelay.
 //
 // A context made by Do or Lease.Context carries its lease. Acquiring the same mutex or
 // read-write lock of the same Client with it re-enters that lease at once, without asking

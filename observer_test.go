@@ -92,12 +92,12 @@ func TestObserver(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		b.release(l)
 		first := next.got()
-		if got := w.kinds(); len(got) != 2 || !slices.Contains(got, "passed") || !slices.Contains(got, "released") {
-			t.Fatalf("events %v, want passed and released", got)
+		if got := w.kinds(); len(got) != 2 || !slices.Contains(got, "handed") || !slices.Contains(got, "released") {
+			t.Fatalf("events %v, want handed and released", got)
 		}
 		for _, e := range w.events {
 			switch {
-			case e.Kind == leasehold.Passed && (e.Call != call || e.Waited != 5*time.Second || e.Token != first.Token() || e.Owner != l.Owner()),
+			case e.Kind == leasehold.Handed && (e.Call != call || e.Waited != 5*time.Second || e.Token != first.Token() || e.Owner != first.Owner()),
 				e.Kind == leasehold.Released && (e.Held != 5*time.Second || e.Token != l.Token()):
 				t.Errorf("event %+v, want the name, owner, token, times and error of this lease or call", e)
 			}
@@ -340,7 +340,7 @@ func TestObserverMayUseTheClient(t *testing.T) {
 		<-l.Done()
 		l.Release(t.Context())
 		synctest.Wait() // a goroutine of the package reports the loss
-		for _, k := range []leasehold.EventKind{leasehold.Acquired, leasehold.Waiting, leasehold.Passed, leasehold.Lost, leasehold.Released, leasehold.Failed} {
+		for _, k := range []leasehold.EventKind{leasehold.Acquired, leasehold.Waiting, leasehold.Handed, leasehold.Lost, leasehold.Released, leasehold.Failed} {
 			if _, seen := kinds.Load(k); !seen {
 				t.Errorf("no event of kind %v", k)
 			}

@@ -94,7 +94,7 @@ func (c *Client) Once(ctx context.Context, job string, t Tick, fn func(ctx conte
 			t.OnSkip(Skip{job, tick, by, running})
 		}
 	}
-	run := newLock(&c.queues, job, claim{noPass: true, anew: true}).With(LockOptions{TTL: t.TTL, MaxHold: t.LockAtMostFor, Notice: t.Notice, Purpose: t.Purpose, Require: t.Require})
+	run := newLock(&c.queues, job, claim{anew: true}).With(LockOptions{TTL: t.TTL, MaxHold: t.LockAtMostFor, Notice: t.Notice, Purpose: t.Purpose, Require: t.Require})
 	lease, err := c.wait(ctx, &run.r, 1, true)
 	if errors.Is(err, ErrBusy) {
 		if st, e := c.store.Inspect(ctx, record.Name); e == nil && st.Held {
@@ -155,7 +155,7 @@ func (t Tick) record(ctx context.Context, c *Client, job string) (time.Time, sto
 		Name:    t.name(job, tick, keep),
 		Owner:   store.NewOwner(),
 		TTL:     max(keep, caps.MinTTL, store.MinTTL),
-		Meta:    c.describer.describe(t.Purpose, trace, 0),
+		Meta:    c.describer.describe(t.Purpose, trace),
 		Require: t.Require,
 	}
 	if err := r.Check(caps); err != nil {

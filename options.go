@@ -33,13 +33,6 @@ type Options struct {
 	// options set no LockOptions.RetryDelay. It must be safe for concurrent use and
 	// must not block. Nil: Backoff(10*time.Millisecond, 250*time.Millisecond).
 	RetryDelay func(try int) time.Duration
-	// Cohort bounds how often a lease is passed on inside the process while others
-	// wait elsewhere. Nil: 64 times in a row, for 100 ms. &Cohort{}: never. A lease
-	// is passed on only among goroutines that want the same (see Lock.Acquire), so
-	// not from one LockOptions.Purpose to another, and only if the store keeps a
-	// queue (see store.Waiter). Leases of semaphores and read-write locks are not
-	// passed on.
-	Cohort *Cohort
 	// Observer is called with every event, for metrics and traces, and with the
 	// context that Acquire, Try, Do or Downgrade was called with. It is called on the
 	// goroutine that the event concerns; for RenewalFailed, Lost, and a Released that
@@ -56,9 +49,8 @@ type Options struct {
 	// holder. Trace must be safe for concurrent use and must not block.
 	//
 	// The store keeps the trace of the goroutine that asked it. Where goroutines of a
-	// Client share a place in the queue or pass a lease on, that may be another one than
-	// the holder; to waiters of this Client the trace is the holder's own. A description
-	// that has no room for a trace has none. Nil: no trace.
+	// Client share a place in the queue, that may be another one than the holder. A
+	// description that has no room for a trace has none. Nil: no trace.
 	Trace func(ctx context.Context) string
 }
 

@@ -157,9 +157,9 @@ func (p *place) end() {
 func (q asker) waitAt(p *place) (given bool) {
 	for try := 1; p.ctx.Err() == nil || p.reserved != nil; try++ {
 		q.c.mu.Lock()
-		n, trace := q.m.Len(), q.traceLocked()
+		trace := q.traceLocked()
 		q.c.mu.Unlock()
-		req, start := q.ask(p, n, trace)
+		req, start := q.ask(p, trace)
 		grant, err := q.c.waiter.Wait(p.ctx, req, func(reason error) {
 			// The goroutine may be the store's.
 			q.c.guard.Run(func() {
@@ -193,12 +193,12 @@ func (q asker) waitAt(p *place) (given bool) {
 }
 
 // ask returns the request for p, and when it was made: before the first byte leaves.
-func (q asker) ask(p *place, waiters int, trace string) (store.WaitRequest, clock.Instant) {
+func (q asker) ask(p *place, trace string) (store.WaitRequest, clock.Instant) {
 	if r := p.reserved; r != nil {
 		p.reserved = nil
 		return r.req, r.start
 	}
-	r := q.request(waiters, trace)
+	r := q.request(trace)
 	r.Owner = ownerAt(p.rank)
 	return r, q.c.clock.Now()
 }
@@ -228,7 +228,7 @@ func (q asker) give(p *place, req store.Lease, grant store.Grant, start clock.In
 		q.c.mu.Unlock()
 		return false, h.late(p.ctx, now.Sub(start))
 	}
-	a, ok := q.stepLocked(waitq.Event[*waiter]{Kind: waitq.Granted, Token: grant.Token, Spare: grant.Spare}, now)
+	a, ok := q.stepLocked(waitq.Event[*waiter]{Kind: waitq.Granted}, now)
 	if a.Kind != waitq.Give {
 		q.c.mu.Unlock()
 		if ok {
@@ -244,11 +244,10 @@ func (q asker) give(p *place, req store.Lease, grant store.Grant, start clock.In
 	}
 	w := a.Waiter.Of
 	if !q.several() {
-		h.q, h.waited = q.queue, true
+		h.q = q.queue
 	}
 	h.startLocked(&l.share, now, w.r, w.ctx, w.bound)
 	w.endLocked(answer{lease: l, how: how})
-	q.attachLocked(h)
 	q.c.mu.Unlock()
 	return true, nil
 }

@@ -17,7 +17,6 @@ type queue struct {
 	m        waitq.Queue[*waiter]
 	place    *place       // in the store's queue; nil when there is none
 	reserved *reservation // such a place that no waiter has taken over yet
-	h        *hold        // has a lease, and passes it on
 
 	reason   error // why the lock was not granted so far
 	reasonAt clock.Instant
@@ -27,7 +26,6 @@ type queue struct {
 // queues are all the queues of a client. The client's mutex guards them.
 type queues struct {
 	holds
-	cohort       waitq.Cohort
 	known        map[terms]*queue
 	numbered     uint64 // queues of one goroutine so far
 	contentions  waitq.Contentions
@@ -35,25 +33,9 @@ type queues struct {
 }
 
 // init makes the queues ready for use.
-func (c *queues) init(o *Options) {
-	c.cohort = defaultCohort.bounds()
-	if o.Cohort != nil {
-		c.cohort = o.Cohort.bounds()
-	}
+func (c *queues) init() {
 	c.known = make(map[terms]*queue)
 	c.reservations.init(c)
-}
-
-// noPasses are the bounds of leases that are not passed on.
-var noPasses waitq.Cohort
-
-// boundsFor returns the bounds for leases on those terms. A lease that is not renewed
-// is not passed on: the next holder would get less of a lease than it asked for.
-func (c *queues) boundsFor(t terms) *waitq.Cohort {
-	if t.life.Renew == 0 || !t.passable() {
-		return &noPasses
-	}
-	return &c.cohort
 }
 
 // queueForLocked returns the queue for t.
@@ -61,7 +43,7 @@ func (c *queues) queueForLocked(t terms) *queue {
 	q := c.known[t]
 	if q == nil {
 		q = &queue{terms: t, c: c}
-		q.m = waitq.New[*waiter](t.life.TTL, c.boundsFor(t), c.contentions.Of(t.name))
+		q.m = waitq.New[*waiter](t.life.TTL, c.contentions.Of(t.name))
 		c.known[t] = q
 	}
 	return q
@@ -74,15 +56,6 @@ func (c *queues) ownQueueLocked(t terms) *queue {
 		t.own = c.numbered
 	}
 	return c.queueForLocked(t)
-}
-
-// attachLocked makes h, which was just granted, the lease that q passes on, if q passes
-// leases on.
-func (q *queue) attachLocked(h *hold) {
-	q.reason = nil
-	if q.m.Holds() {
-		h.q, h.attached, q.h = q, true, h
-	}
 }
 
 // triesFirstLocked reports whether the goroutine that has just arrived asks the
@@ -153,13 +126,11 @@ func rankOf(t time.Time) uint64 { return uint64(max(0, t.UnixMicro())) }
 // ownerAt returns a fresh owner value of that rank.
 func ownerAt(rank uint64) string { return store.NewOwnerAt(time.UnixMicro(int64(rank))) }
 
-// request is the request of the queue for the given number of waiters, without an owner.
-// trace is that of the goroutine for which it asks.
-func (q *queue) request(waiters int, trace string) store.WaitRequest {
-	spare := q.c.boundsFor(q.terms).Tokens(waiters)
+// request is the request of the queue, without an owner. trace is that of the goroutine
+// for which it asks.
+func (q *queue) request(trace string) store.WaitRequest {
 	return store.WaitRequest{
-		Lease: store.Lease{Name: q.name, Kind: q.kind, Weight: q.weight, Meta: q.c.describer.describe(q.purpose, trace, spare), TTL: q.life.TTL, Require: q.require},
-		Spare: spare,
+		Lease: store.Lease{Name: q.name, Kind: q.kind, Weight: q.weight, Meta: q.c.describer.describe(q.purpose, trace), TTL: q.life.TTL, Require: q.require},
 		Barge: q.barge,
 	}
 }

@@ -16,25 +16,18 @@ import (
 // queueStore is a scripted store with a queue.
 type queueStore struct {
 	*script
-	under   store.Waiter
-	wait    func(context.Context, store.WaitRequest, func(error)) (store.Grant, error)
-	reserve func(context.Context, store.ReserveRequest) (store.Reserved, error)
-	look    func(context.Context, string) (store.State, error)
-	now     atomic.Int32         // Waits under way
-	asked   store.WaitRequest    // the last one
-	gaveUp  store.ReleaseRequest // the last request that was released
+	under  store.Waiter
+	wait   func(context.Context, store.WaitRequest, func(error)) (store.Grant, error)
+	look   func(context.Context, string) (store.State, error)
+	now    atomic.Int32         // Waits under way
+	asked  store.WaitRequest    // the last one
+	gaveUp store.ReleaseRequest // the last request that was released
 }
 
 func (s *queueStore) onWait(f func(context.Context, store.WaitRequest, func(error)) (store.Grant, error)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.wait = f
-}
-
-func (s *queueStore) onReserve(f func(context.Context, store.ReserveRequest) (store.Reserved, error)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.reserve = f
 }
 
 func (s *queueStore) onInspect(f func(context.Context, string) (store.State, error)) {
@@ -64,9 +57,6 @@ func (s *queueStore) Wait(ctx context.Context, r store.WaitRequest, reason func(
 }
 
 func (s *queueStore) ReserveTokens(ctx context.Context, r store.ReserveRequest) (store.Reserved, error) {
-	if f := called(s.script, "reserve", &s.reserve); f != nil {
-		return f(ctx, r)
-	}
 	return s.under.ReserveTokens(ctx, r)
 }
 
@@ -175,7 +165,7 @@ func (b *queueBench) grantedTooLate(first *leasehold.Lease) {
 		reason(&leasehold.BusyError{Name: r.Name})
 		<-ctx.Done()
 		b.release(first)
-		return b.store.Store.Acquire(context.WithoutCancel(ctx), store.AcquireRequest{Lease: r.Lease, Spare: r.Spare})
+		return b.store.Store.Acquire(context.WithoutCancel(ctx), store.AcquireRequest{Lease: r.Lease})
 	})
 }
 
@@ -298,7 +288,7 @@ func TestGrantCountsFromItsRequest(t *testing.T) {
 			reason(&leasehold.BusyError{Name: r.Name})
 			time.Sleep(10 * time.Second)
 			b.release(first)
-			g, err := b.store.Store.Acquire(ctx, store.AcquireRequest{Lease: r.Lease, Spare: r.Spare})
+			g, err := b.store.Store.Acquire(ctx, store.AcquireRequest{Lease: r.Lease})
 			time.Sleep(time.Second)
 			g.Since, g.Repeated = 10*time.Second, true
 			return g, err
@@ -324,7 +314,7 @@ func TestLateGrantIsAskedForAgain(t *testing.T) {
 			late = r
 			b.waiter.onWait(nil)
 			b.release(first)
-			g, err := b.store.Store.Acquire(ctx, store.AcquireRequest{Lease: r.Lease, Spare: r.Spare})
+			g, err := b.store.Store.Acquire(ctx, store.AcquireRequest{Lease: r.Lease})
 			time.Sleep(2900 * time.Millisecond)
 			return g, err
 		})
@@ -339,7 +329,7 @@ func TestLateGrantIsAskedForAgain(t *testing.T) {
 	})
 }
 
-// Goroutines that want a lock with different options do not share a place nor a lease.
+// Goroutines that want a lock with different options do not share a place.
 func TestOtherOptionsAreNotShared(t *testing.T) {
 	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
@@ -364,8 +354,8 @@ func TestOtherOptionsAreNotShared(t *testing.T) {
 				}
 			}
 		}
-		if len(owners) != 7 {
-			t.Errorf("%d owners for 7 different sets of options, want 7", len(owners))
+		if len(owners) != len(turns) {
+			t.Errorf("%d owners of %d leases, want one each", len(owners), len(turns))
 		}
 	})
 }
@@ -556,5 +546,29 @@ func TestBarge(t *testing.T) {
 		}
 		b.release(l)
 		b.release(y.got())
+	})
+}
+
+// Processes take turns, however many goroutines each of them has.
+func TestProcessesTakeTurns(t *testing.T) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
+		first := b.acquire(b.c.Mutex("a"))
+		clients := []*leasehold.Client{b.c, b.strangers()}
+		var waiting [2][]*turn
+		for _, n := range []int{3, 2} {
+			for who := range clients {
+				for range n {
+					waiting[who] = append(waiting[who], b.queue(clients[who].Mutex("a")))
+				}
+			}
+		}
+		b.release(first)
+		for i := range 10 {
+			who := i % 2
+			l := waiting[who][0].got()
+			synctest.Wait() // the client takes its next place
+			b.release(l)
+			waiting[who] = waiting[who][1:]
+		}
 	})
 }

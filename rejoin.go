@@ -10,24 +10,24 @@ import (
 
 // Under contention most of the cost of a turn is to release the lock and then to join
 // the queue for the next turn. A client does both in one message, if the store can (see
-// store.Rejoiner), when it will want the lock again at once: others of its goroutines
-// wait, or it did so the last few times. The place is then reserved for the first
+// store.Rejoiner), when it will want the lock again at once, as it did the last few
+// times. The place is then reserved for the first
 // goroutine that wants the lock; if none does within a moment it is given up.
 
-// releaseOrRejoin releases r, the request of h, in the store. It may reserve the next
-// place in the store's queue.
-func (q *queue) releaseOrRejoin(ctx context.Context, h *hold, r store.ReleaseRequest) error {
+// releaseOrRejoin makes the request r in the store. It may reserve the next place in the
+// store's queue.
+func (q *queue) releaseOrRejoin(ctx context.Context, r store.ReleaseRequest) error {
 	if q.c.rejoiner == nil {
 		return q.c.store.Release(ctx, r)
 	}
-	p := q.reservationWanted(h)
+	p := q.reservationWanted()
 	if p == nil {
 		err := q.c.store.Release(ctx, r)
 		q.noteRelease()
 		return err
 	}
 	queued, err := q.c.rejoiner.ReleaseAndRejoin(ctx, r, p.req)
-	if queued && !q.reserveNext(h, p) {
+	if queued && !q.reserveNext(p) {
 		q.c.giveUp(p)
 	}
 	return err
@@ -40,25 +40,25 @@ func (q *queue) noteRelease() {
 	q.c.contentions.Of(q.name).Released(now)
 }
 
-// reservationWanted returns the place to reserve when h is released, or nil.
-func (q *queue) reservationWanted(h *hold) *reservation {
+// reservationWanted returns the place to reserve with a release, or nil.
+func (q *queue) reservationWanted() *reservation {
 	now := q.c.lock()
 	defer q.c.mu.Unlock()
-	if !q.m.RejoinWanted(h.attached) {
+	if !q.m.RejoinWanted() {
 		return nil
 	}
-	p := &reservation{req: q.request(max(q.m.Len(), 1), q.traceLocked()), start: now, rank: rankOf(time.Now())}
+	p := &reservation{req: q.request(q.traceLocked()), start: now, rank: rankOf(time.Now())}
 	p.req.Owner = ownerAt(p.rank)
 	return p
 }
 
 // reserveNext reserves p for the next goroutine that wants the lock. It returns false if
 // another goroutine has asked the store meanwhile.
-func (q *queue) reserveNext(h *hold, p *reservation) bool {
+func (q *queue) reserveNext(p *reservation) bool {
 	q.c.mu.Lock()
 	defer q.c.mu.Unlock()
 	next := q.c.queueForLocked(q.terms) // q may have been forgotten meanwhile
-	if _, refused := next.stepLocked(waitq.Event[*waiter]{Kind: waitq.Reserve, Rank: p.rank, Own: next.h == h}, 0); refused {
+	if _, refused := next.stepLocked(waitq.Event[*waiter]{Kind: waitq.Reserve, Rank: p.rank}, 0); refused {
 		return false
 	}
 	next.keepReservationLocked(p)

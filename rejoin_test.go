@@ -275,31 +275,6 @@ func TestLatePlaceIsGivenUp(t *testing.T) {
 	})
 }
 
-// If goroutines of the client wait when the lease goes to another process, their place is
-// taken with the release.
-func TestWaiterOfThisClientHasAPlace(t *testing.T) {
-	inQueue(t, leasehold.Options{Cohort: &leasehold.Cohort{Passes: 1, For: time.Hour}}, func(t *testing.T, b *queueBench) {
-		s := &returner{queueStore: b.waiter, waited: map[string]bool{}, gaveUp: map[string]bool{}}
-		b.c = leasehold.New(s, &b.o)
-		other := leasehold.New(b.waiter, &b.o).Mutex("job")
-		first, err := other.Acquire(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		ours := []*turn{b.queue(b.c.Mutex("job")), b.queue(b.c.Mutex("job")), b.queue(b.c.Mutex("job"))}
-		first.Release(t.Context())
-		l := ours[0].got()
-		theirs := b.queue(other)
-		l.Release(t.Context())
-		ours[1].got().Release(t.Context()) // the bound is reached
-		theirs.got().Release(t.Context())
-		ours[2].got().Release(t.Context())
-		if taken, waited, _ := s.count(); taken != 1 || waited != 1 {
-			t.Errorf("%d places were taken with a release, and %d waited for, want 1 and 1", taken, waited)
-		}
-	})
-}
-
 // If the release fails, its error is returned, and no place is kept.
 func TestRejoinAfterALoss(t *testing.T) {
 	rejoins(t, func(t *testing.T, b *queueBench, s *returner) {

@@ -8,12 +8,10 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Release ends the lease. The last lease of a grant frees the lock or passes it on
-// to another goroutine of this Client: see Options.Cohort.
+// Release ends the lease. The last lease of a grant frees the lock.
 //
 // Release waits for the rest of LockOptions.MinHold, and then for the store's
-// answer: for five seconds at most, and up to a third of the TTL more if other
-// goroutines of this Client wait. The request is sent even if ctx has ended. ctx
+// answer: for five seconds at most. The request is sent even if ctx has ended. ctx
 // bounds only the wait for MinHold: if it ends there, the error matches ctx.Err(), and
 // the lock ends by itself when both MinHold and the TTL of the last renewal are over, or
 // after the longest TTL of the store if that is sooner. If another call of Release waits
@@ -97,21 +95,18 @@ func (l *Lease) releaseHold(ctx context.Context) error {
 func (l *Lease) leaveHold(ctx context.Context) (over bool, gaveUp error) {
 	var impatient error
 	for !l.detached {
-		t, rest, lost := l.share.leave(impatient != nil)
+		d, rest, lost := l.share.leave(impatient != nil)
 		if rest > 0 {
 			if impatient = l.awaitMinHold(ctx, rest); impatient != nil && l.resting > 0 {
 				return false, impatient
 			}
 			continue
 		}
-		l.detached, l.lost, over = true, lost, t.verdict != stays
-		if t.verdict == askAround && l.h.askAround(ctx, t) {
-			t.verdict = passItOn
-		}
-		switch t.verdict {
-		case stays, passItOn:
+		l.detached, l.lost, over = true, lost, d != keep
+		switch d {
+		case keep:
 			l.released, l.outcome = true, l.lost
-		case leaveIt:
+		case letExpire:
 			l.released, l.outcome = true, errors.Join(l.lost, l.h.stay(ctx), impatient)
 		}
 	}
@@ -129,7 +124,7 @@ func (l *Lease) awaitMinHold(ctx context.Context, rest time.Duration) error {
 	}()
 	over := l.Done()
 	if l.isOver() { // at the time that its options had set
-		if over = nil; errors.Is(l.h.keep(ctx, rest), store.ErrNotHeld) {
+		if over = nil; errors.Is(l.h.prolong(ctx, rest), store.ErrNotHeld) {
 			l.WaiveMinHold()
 			return nil
 		}

@@ -2,6 +2,7 @@ package leasehold_test
 
 import (
 	"context"
+	"math"
 	"sync"
 	"testing"
 	"time"
@@ -161,3 +162,5 @@ func (b *bench) held(name string) bool {
 	}
 	return st.Held
 }
+
+const forever = time.Duration(math.MaxInt64)

@@ -61,9 +61,9 @@ func TestTraceOfTheHolder(t *testing.T) {
 	})
 }
 
-// Waiters of the same client see the trace of the present holder after a lease was passed on
-// to it.
-func TestTraceOfALeasePassedOn(t *testing.T) {
+// Waiters of the same client see the trace of the present holder, also if that is a goroutine of
+// the same client.
+func TestTraceOfTheNextHolder(t *testing.T) {
 	inQueue(t, leasehold.Options{Trace: traceOf}, func(t *testing.T, b *queueBench) {
 		lock := b.c.Mutex("a")
 		lease, err := lock.Acquire(traced(t.Context(), oneTrace))

@@ -132,11 +132,6 @@ func (w *waiter) patienceLocked(now clock.Instant) (left time.Duration, trouble 
 // reasonLocked returns why w waits at now.
 func (w *waiter) reasonLocked(now clock.Instant) error {
 	q, ahead := w.q, w.q.m.Ahead(&w.Waiter)
-	if q.h != nil {
-		busy := q.h.busyLocked(now)
-		busy.Position = ahead + 1
-		return busy
-	}
 	busy, ok := q.reason.(*BusyError)
 	if !ok {
 		return q.reason
@@ -204,11 +199,7 @@ func (w *waiter) withdrawLocked(now clock.Instant) {
 // departureLocked returns the departure of w, which has not left yet.
 func (w *waiter) departureLocked(now clock.Instant) departure {
 	q := w.q
-	s := departure{why: w.reasonLocked(now), at: q.reasonAt, rank: q.m.Rank(), ahead: q.m.Ahead(&w.Waiter)}
-	if q.h != nil { // the holder is in this process
-		s.at = now
-	}
-	return s
+	return departure{why: w.reasonLocked(now), at: q.reasonAt, rank: q.m.Rank(), ahead: q.m.Ahead(&w.Waiter)}
 }
 
 // awaitPlace waits until nothing is left of the place in the store's queue, if w was

@@ -148,7 +148,7 @@ func TestContests(t *testing.T) {
 		t.Error("the queue by hand is measured waiting, or not contended; want it contended only")
 	}
 	if measured["inside etcd 1x16"] {
-		t.Error("etcd is measured within a process, want only Leasehold, which passes locks on there")
+		t.Error("etcd is measured within a process, want only Leasehold and the library that it is compared with")
 	}
 }
 

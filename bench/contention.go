@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/bench/contend"
@@ -44,12 +45,12 @@ const (
 func (s settings) contests(kinds []locks.Kind) []contest {
 	shared := filter(kinds, func(k locks.Kind) bool { return oursAlone(k) && k.Engine == locks.Redis || k.Shares() })
 	kinds = filter(kinds, func(k locks.Kind) bool { return !k.Shares() })
-	ours := filter(kinds, oursAsItComes)
+	within := filter(kinds, func(k locks.Kind) bool { return oursAsItComes(k) || strings.HasPrefix(k.Name, "rueidislock") })
 	// The queue by hand cannot do anything else, and a file has no server to ask or to move away.
 	locking := filter(kinds, func(k locks.Kind) bool { return k.Role != locks.Floor && k.Engine != locks.File })
 	all := []contest{
 		{scenario: report.Contended, kinds: kinds, processes: s.processes, inside: 1, rounds: s.rounds, dur: 2 * s.dur, warm: gathering},
-		{scenario: report.Inside, kinds: ours, processes: []int{1, 2}, inside: insiders, rounds: s.rounds, dur: s.dur, warm: s.warm},
+		{scenario: report.Inside, kinds: within, processes: []int{1, 2}, inside: insiders, rounds: s.rounds, dur: s.dur, warm: s.warm},
 		{scenario: report.Waiting, kinds: locking, processes: []int{1}, inside: onlookers, rounds: 1, dur: keptFor, warm: 4 * gathering, kept: true},
 		{scenario: report.Waiting, kinds: locking, processes: []int{onlookers}, inside: 1, rounds: 1, dur: keptFor, warm: 4 * gathering, kept: true},
 		{scenario: report.Far, kinds: locking, processes: []int{farAwayProcesses}, inside: 1, rounds: min(s.rounds, 3), dur: 2 * s.dur, warm: gathering, far: farAway},

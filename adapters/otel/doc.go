@@ -8,8 +8,8 @@
 //
 // A call of Acquire, Try or Do is a span named "acquire", a child of the span in its
 // context. The span has an event "wait" when the wait begins and each time its cause
-// changes, and an event that says how the wait ended: "handoff" if another process handed
-// the lock over, or "pass" if a goroutine of this process did. The span has a link to the
+// changes, and an event that says how the wait ended: "handoff" if another holder handed
+// the lock over. The span has a link to the
 // span of each holder that it waited for: the client puts its own trace into the
 // description of its leases (see leasehold.Options.Trace), so the two can be in different
 // processes. A loss, and a renewal that failed, is an event of the span in which the lock
@@ -26,8 +26,7 @@
 //	leasehold.lease.count         leases held now
 //	leasehold.waiter.count        calls that wait now
 //	leasehold.grants              leases obtained, by leasehold.grant.way: asked of the
-//	                              "store", "handoff" by another process, "pass" within
-//	                              this process
+//	                              "store", or "handoff" by another holder
 //	leasehold.renewal.failures    renewals that failed while the lease was valid
 //	leasehold.losses              leases lost, by leasehold.loss.cause: "expired",
 //	                              "denied" or "max_hold"

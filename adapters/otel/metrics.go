@@ -93,7 +93,7 @@ func (m *metrics) observe(ctx context.Context, e leasehold.Event) {
 		m.wait.Record(ctx, change.Waited.Seconds(), with())
 	}
 	switch e.Kind {
-	case leasehold.Acquired, leasehold.Handed, leasehold.Passed:
+	case leasehold.Acquired, leasehold.Handed:
 		m.acquire.Record(ctx, e.Waited.Seconds(), with())
 		m.grants.Add(ctx, 1, with(way(e)))
 	case leasehold.Failed:

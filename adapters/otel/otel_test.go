@@ -49,10 +49,10 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-// client returns a client that passes leases on within its process while there are waiters.
+// client returns a client.
 func (s *site) client(st store.Store) *leasehold.Client {
 	s.t.Helper()
-	o := &leasehold.Options{Clock: s.clock, Cohort: &leasehold.Cohort{Passes: 100, For: time.Hour}}
+	o := &leasehold.Options{Clock: s.clock}
 	in, err := otel.Instrument(o, s.config)
 	if err != nil {
 		s.t.Fatal(err)
@@ -130,11 +130,12 @@ func TestSpanOfAWait(t *testing.T) {
 		for i, c := range []struct {
 			name, way string
 			events    []string
+			links     int
 			took      time.Duration
 		}{
-			{"first", "store", nil, 0},
-			{"second", "pass", []string{"wait", "pass"}, time.Second},
-			{"third", "handoff", []string{"wait", "handoff"}, 2 * time.Second},
+			{"first", "store", nil, 0, 0},
+			{"second", "handoff", []string{"wait", "handoff"}, 1, time.Second},
+			{"third", "handoff", []string{"wait", "wait", "handoff"}, 2, 2 * time.Second},
 		} {
 			got, caller := acquires[i], s.named(c.name)[0]
 			if got.Parent.SpanID() != caller.SpanContext.SpanID() {
@@ -152,8 +153,8 @@ func TestSpanOfAWait(t *testing.T) {
 			if c.events == nil {
 				continue
 			}
-			if len(got.Links) != 1 || got.Links[0].SpanContext.SpanID() != holder.SpanContext.SpanID() || got.Links[0].SpanContext.TraceID() != holder.SpanContext.TraceID() {
-				t.Errorf("%s: links %+v, want one to the holder's span %v", c.name, got.Links, holder.SpanContext.SpanID())
+			if len(got.Links) != c.links || got.Links[0].SpanContext.SpanID() != holder.SpanContext.SpanID() || got.Links[0].SpanContext.TraceID() != holder.SpanContext.TraceID() {
+				t.Errorf("%s: links %+v, want %d, the first to the holder's span %v", c.name, got.Links, c.links, holder.SpanContext.SpanID())
 			}
 		}
 	})
@@ -351,7 +352,7 @@ func (s *site) wants(want map[string]float64) {
 	}
 }
 
-// A hold, a wait and a pass are measured.
+// A hold, a wait and a hand-off are measured.
 func TestMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -386,7 +387,7 @@ func TestMetrics(t *testing.T) {
 			"leasehold.waiter.count{jobs}":             0,
 			"leasehold.lease.count{jobs}":              0,
 			"leasehold.grants{jobs,store}":             1,
-			"leasehold.grants{jobs,pass}":              1,
+			"leasehold.grants{handoff,jobs}":           1,
 			"leasehold.wait.duration{jobs}":            3,
 			"leasehold.acquire.duration{jobs}":         3,
 			"leasehold.acquire.duration{invalid,jobs}": 0,

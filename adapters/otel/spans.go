@@ -38,7 +38,7 @@ func (s *spans) observe(ctx context.Context, e leasehold.Event) {
 	switch e.Kind {
 	case leasehold.Waiting:
 		s.of(ctx, e).waits(e)
-	case leasehold.Acquired, leasehold.Handed, leasehold.Passed, leasehold.Failed:
+	case leasehold.Acquired, leasehold.Handed, leasehold.Failed:
 		sp := s.of(ctx, e)
 		s.forget(e.Call)
 		sp.end(e)

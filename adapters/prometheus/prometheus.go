@@ -15,8 +15,7 @@
 //	leasehold_leases                    leases held now
 //	leasehold_waiters                   calls that wait now
 //	leasehold_grants_total              leases obtained, by way: asked of the "store",
-//	                                    "handoff" by another process, "pass" within
-//	                                    this process
+//	                                    or "handoff" by another holder
 //	leasehold_acquire_failures_total    calls that gave up, by reason: "busy",
 //	                                    "canceled", "timeout", "quorum", "late_grant",
 //	                                    "invalid", "unsupported", "kind_mismatch",
@@ -113,7 +112,7 @@ func (c *Collector) Observe(_ context.Context, e leasehold.Event) {
 		s.wait.Observe(change.Waited.Seconds())
 	}
 	switch e.Kind {
-	case leasehold.Acquired, leasehold.Handed, leasehold.Passed:
+	case leasehold.Acquired, leasehold.Handed:
 		s.acquire["granted"].Observe(e.Waited.Seconds())
 		s.grants[tally.Way(e.Kind)].Inc()
 	case leasehold.Failed:

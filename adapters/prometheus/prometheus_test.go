@@ -36,14 +36,14 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// Two clients contend for a lock. Its waits, hand-offs, passes and holds are counted.
+// Two clients contend for a lock. Its waits, hand-offs and holds are counted.
 func TestMetricsOfContention(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := virtual.Clock()
 		st := memstore.New(&memstore.Options{Clock: now})
 		defer st.Close()
 		c := prometheus.New(&prometheus.Options{Class: func(name string) string { return strings.TrimRight(name, "0123456789") }})
-		ours := leasehold.New(st, &leasehold.Options{Clock: now, Cohort: &leasehold.Cohort{Passes: 100, For: time.Hour}, Observer: c.Observe})
+		ours := leasehold.New(st, &leasehold.Options{Clock: now, Observer: c.Observe})
 		theirs := leasehold.New(st, &leasehold.Options{Clock: now, Observer: c.Observe})
 
 		first, err := ours.Mutex("job7").Acquire(t.Context())
@@ -95,8 +95,7 @@ func TestMetricsOfContention(t *testing.T) {
 		wants(t, c, "leasehold_grants_total", `
 			# HELP leasehold_grants_total Leases obtained, by the way in which they were.
 			# TYPE leasehold_grants_total counter
-			leasehold_grants_total{class="job",way="handoff"} 1
-			leasehold_grants_total{class="job",way="pass"} 2
+			leasehold_grants_total{class="job",way="handoff"} 3
 			leasehold_grants_total{class="job",way="store"} 1
 		`)
 		sums := sumsOf(t, c)
@@ -277,6 +276,5 @@ func Example() {
 	// # HELP leasehold_grants_total Leases obtained, by the way in which they were.
 	// # TYPE leasehold_grants_total counter
 	// leasehold_grants_total{way="handoff"} 0
-	// leasehold_grants_total{way="pass"} 0
 	// leasehold_grants_total{way="store"} 1
 }

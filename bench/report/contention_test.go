@@ -90,8 +90,8 @@ func TestAims(t *testing.T) {
 			judged++
 		}
 	}
-	if judged != 30 || len(all) <= judged {
-		t.Errorf("%d of %d figures have aims, want 30 and some without: %+v", judged, len(all), all)
+	if judged != 28 || len(all) <= judged {
+		t.Errorf("%d of %d figures have aims, want 28 and some without: %+v", judged, len(all), all)
 	}
 	half := func(f *contend.Figures) { f.HandOffs /= 50 }
 	for want, r := range map[string]*Run{
@@ -106,7 +106,6 @@ func TestAims(t *testing.T) {
 		"16 processes, 5 nodes: hand-offs per second":             contentious().change(Contended, "leasehold-5", 16, half),
 		"128 processes, 5 nodes: hand-offs per second":            contentious().change(Contended, "redsync-rueidis-5", 128, func(f *contend.Figures) { f.HandOffs *= 20 }),
 		"2 processes: hand-offs per second, 5 nodes":              contentious().change(Contended, "leasehold-5", 2, half),
-		"16 goroutines of one process, 5 nodes: passes":           contentious().change(Inside, "leasehold-5", 1, func(f *contend.Figures) { f.Turns /= 3 }),
 		"2 processes of 16 goroutines each, 1 node: the longest":  contentious().change(Inside, "leasehold-1", 2, func(f *contend.Figures) { f.LongestStay = 101 * time.Millisecond }),
 		"2 processes of 16 goroutines each, 5 nodes: the longest": contentious().change(Inside, "leasehold-5", 2, func(f *contend.Figures) { f.LongestStay = time.Second }),
 		"waiting, 100 goroutines of one process, 1 node: comman":  contentious().change(Waiting, "leasehold-1", 1, func(f *contend.Figures) { f.Sent = 1 }),

@@ -10,8 +10,10 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/guard/sqlguard"
+	"github.com/leasehold-dev/leasehold/store/memstore"
 )
 
 // rows makes a table with a key of two columns and two rows, and returns one of them. It
@@ -197,6 +199,49 @@ func TestOwnerInTheRow(t *testing.T) {
 			if !errors.Is(err, sql.ErrNoRows) {
 				t.Errorf("a row that does not exist: %v, want %v", err, sql.ErrNoRows)
 			}
+		}
+	})
+}
+
+// A late write of a holder is refused when the next has claimed the row, also if both are
+// goroutines of one client.
+func TestOwnerInTheRowWithinAProcess(t *testing.T) {
+	onEach(t, func(t *testing.T, d *database) {
+		row := d.rows(t, "owner")
+		ctx := t.Context()
+		st := memstore.New(nil)
+		defer st.Close()
+		lock := leasehold.New(st, nil).Mutex("a")
+		former, err := lock.Acquire(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var next *leasehold.Lease
+		var once sync.Once
+		waits := make(chan struct{})
+		waiting := lock.With(leasehold.LockOptions{OnWait: func(error) { once.Do(func() { close(waits) }) }})
+		done := make(chan error)
+		go func() {
+			var err error
+			next, err = waiting.Acquire(ctx)
+			done <- err
+		}()
+		<-waits
+		if err := d.dialect.ClaimRow(ctx, d.DB, row, former.Owner()); err != nil {
+			t.Error(err)
+		}
+		if err := former.Release(ctx); err != nil {
+			t.Error(err)
+		}
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		defer next.Release(ctx)
+		if err := d.dialect.ClaimRow(ctx, d.DB, row, next.Owner()); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.dialect.UpdateOwned(ctx, d.DB, row, former.Owner(), d.rebind("content = ?"), "late"); !errors.Is(err, sqlguard.ErrNotOwner) {
+			t.Errorf("a late write of the former holder: %v, want it refused", err)
 		}
 	})
 }

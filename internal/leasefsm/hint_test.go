@@ -3,7 +3,15 @@ package leasefsm
 import (
 	"testing"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
 )
+
+const t0 = clock.Instant(time.Hour)
+
+func held(c Config) Lease { return New(c).Step(Granted, t0, t0) }
+
+func at(d time.Duration) clock.Instant { return t0.Add(d) }
 
 // due returns how long after the grant l is due for a renewal.
 func due(t *testing.T, l Lease) time.Duration {

@@ -3,9 +3,6 @@
 //	waiting -> held <-> jeopardy -> lost
 //	              \________________-> released
 //
-// A held lease may pass from one holder to the next within its process. The next
-// holder begins a hold of its own, without asking the store.
-//
 // A lease is a pure value: Step takes an event and the current instant and
 // returns the next state. It starts no timer and sends nothing; Next tells the
 // driver when to call again. All timing of leases is decided here, so a checker
@@ -59,13 +56,12 @@ type Lease struct {
 	Config
 	state State
 	cause Cause
-	// since is the start of the granted attempt, or of the current holder's hold
-	// if the lease was passed on.
+	// since is the start of the granted attempt.
 	since clock.Instant
 	// proven is the end of validity that the store has confirmed. It moves only
 	// forward, and only with a proven renewal.
 	proven clock.Instant
-	// until is the end of validity for this holder: proven, limited by MaxHold.
+	// until is proven, limited by MaxHold.
 	until clock.Instant
 	// renewAt is when the next renewal is due. It has no meaning while renewing
 	// is set.
@@ -120,8 +116,6 @@ const (
 	// show. It does no harm if that is not so: between two renewals that were due,
 	// one is made ahead of its time.
 	Hinted
-	// Passed means that the holder passed the lease to another in its process.
-	Passed
 	// Release means that the holder releases the lease.
 	Release
 )
@@ -178,11 +172,6 @@ func (l Lease) Step(e Event, start, now clock.Instant) Lease {
 	case Hinted:
 		if l.Live() && !l.early {
 			l.hinted, l.renewAt = true, min(l.renewAt, now)
-		}
-	case Passed:
-		if l.Live() {
-			l.since = now
-			l.until = l.bound(l.proven)
 		}
 	case Release:
 		if l.Live() {
@@ -291,8 +280,7 @@ func (l Lease) State() State { return l.state }
 // Cause returns why the lease was lost.
 func (l Lease) Cause() Cause { return l.cause }
 
-// Since returns the start of the granted attempt, or of the current holder's
-// hold.
+// Since returns the start of the granted attempt.
 func (l Lease) Since() clock.Instant { return l.since }
 
 // Until returns the end of validity. It does not change once the lease is lost.

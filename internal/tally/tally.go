@@ -18,7 +18,7 @@ type Tally struct {
 	held    map[grant]int            // how often it was granted: a fixed owner may be used twice
 }
 
-// grant identifies what one Acquired, Handed or Passed was about.
+// grant identifies what one Acquired or Handed was about.
 type grant struct {
 	name, owner string
 	token       leasehold.Token
@@ -58,7 +58,7 @@ func (t *Tally) Step(e leasehold.Event) (c Change) {
 			c.Waiters, c.Began = 1, true
 		}
 		return c
-	case leasehold.Acquired, leasehold.Handed, leasehold.Passed:
+	case leasehold.Acquired, leasehold.Handed:
 		t.held[g]++
 		c.Leases = 1
 	case leasehold.Failed:

@@ -25,8 +25,8 @@ func TestTally(t *testing.T) {
 		{leasehold.Event{Kind: leasehold.Waiting, Call: 2, Name: "a", Waited: time.Second}, tally.Change{Waiters: 1, Began: true}},
 		{leasehold.Event{Kind: leasehold.Waiting, Call: 2, Name: "a", Waited: 2 * time.Second}, tally.Change{}},
 		{leasehold.Event{Kind: leasehold.Waiting, Call: 3, Name: "a", Waited: 0}, tally.Change{Waiters: 1, Began: true}},
-		// Two goroutines report a pass, in either order.
-		{leasehold.Event{Kind: leasehold.Passed, Call: 2, Name: "a", Owner: "o", Token: 2, Waited: 5 * time.Second}, tally.Change{Leases: 1, Waiters: -1, Ended: true, Waited: 4 * time.Second}},
+		// Two goroutines report a hand-off, in either order.
+		{leasehold.Event{Kind: leasehold.Handed, Call: 2, Name: "a", Owner: "o", Token: 2, Waited: 5 * time.Second}, tally.Change{Leases: 1, Waiters: -1, Ended: true, Waited: 4 * time.Second}},
 		{leasehold.Event{Kind: leasehold.Released, Name: "a", Owner: "o", Token: 1}, tally.Change{Leases: -1, Over: true}},
 		{leasehold.Event{Kind: leasehold.RenewalFailed, Name: "a", Owner: "o", Token: 2}, tally.Change{}},
 		{leasehold.Event{Kind: leasehold.Lost, Name: "a", Owner: "o", Token: 2, Err: lost}, tally.Change{Leases: -1, Over: true, Loss: "expired"}},

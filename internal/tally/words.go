@@ -8,22 +8,20 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Way returns how a lease was obtained, in one word: from the "store", by a "handoff" of
-// another process, or by a "pass" within this one. It is "" for other kinds of events.
+// Way returns how a lease was obtained, in one word: from the "store" when it was asked, or
+// by a "handoff" of another holder. It is "" for other kinds of events.
 func Way(k leasehold.EventKind) string {
 	switch k {
 	case leasehold.Acquired:
 		return "store"
 	case leasehold.Handed:
 		return "handoff"
-	case leasehold.Passed:
-		return "pass"
 	}
 	return ""
 }
 
 // Ways are all words that Way returns.
-func Ways() []string { return []string{"store", "handoff", "pass"} }
+func Ways() []string { return []string{"store", "handoff"} }
 
 // Causes are all words that end a hold: those of Cause, without the grant that came too
 // late, which nobody ever held.

@@ -1,7 +1,5 @@
 package waitq
 
-import "github.com/leasehold-dev/leasehold/fence"
-
 // EventKind is what has happened.
 type EventKind uint8
 
@@ -11,7 +9,7 @@ const (
 	Arrive EventKind = iota
 	// Join: a goroutine that has arrived waits [Waiter].
 	Join
-	// TryGranted: the one attempt of a goroutine was granted [Token, Spare].
+	// TryGranted: the one attempt of a goroutine was granted.
 	TryGranted
 	// TryRefused: the attempt was not granted, and the goroutine waits [Waiter, Why].
 	TryRefused
@@ -21,7 +19,7 @@ const (
 	Enter
 	// NewReason: there is a reason why the lock is not granted yet [Why, Pushed].
 	NewReason
-	// Granted: the lock was granted at the place [Token, Spare].
+	// Granted: the lock was granted at the place.
 	Granted
 	// Refused: the store gave an answer that waiting cannot change. It ends all waits.
 	Refused
@@ -33,14 +31,7 @@ const (
 	Ended
 	// Leave: a waiter has left without an answer [Waiter].
 	Leave
-	// Unlock: the last holder has left the lease [Passable].
-	Unlock
-	// TokensReserved: the store was asked for more tokens, and the lease is not over
-	// [Token, Count, Waiting, Passable]. A zero Token means that it has given none.
-	TokensReserved
-	// LeaseOver: the lease was lost, released or left to its TTL.
-	LeaseOver
-	// Reserve: a place was taken with the release of a lease [Rank, Own].
+	// Reserve: a place was taken with the release of a lease [Rank].
 	Reserve
 	// Lapse: part of the time for which a place is reserved has passed.
 	Lapse
@@ -53,21 +44,11 @@ type Event[T any] struct {
 	// Pushed says that the store reported the reason during a wait at the place, and
 	// that the wait goes on.
 	Pushed bool
-	// Waiting says that somebody waits elsewhere.
-	Waiting bool
-	// Passable says that enough of the lease is left to pass it on.
-	Passable bool
-	// Own says that the released lease is the one that the queue passed on.
-	Own bool
 
 	Waiter *Waiter[T]
 	// Rank is the time of day in microseconds. It ranks a place among those of other
 	// processes.
 	Rank uint64
-	// Token was granted, and Spare more that follow it; or it is the first of Count that
-	// were reserved.
-	Token        fence.Token
-	Spare, Count int
 }
 
 // Reason is a class of reasons why a lock is not granted.
@@ -106,13 +87,6 @@ const (
 	Refuse
 	// Give: the waiter has the lease that was granted [Waiter].
 	Give
-	// Pass: the waiter has the lease, with this token [Waiter, Token].
-	Pass
-	// ReserveTokens: ask the store for Count tokens larger than Token, and report
-	// TokensReserved [Token, Count].
-	ReserveTokens
-	// Release: release the lease, and report LeaseOver unless the phase is Idle.
-	Release
 	// Discard: release what was granted at the place, since nobody wants it.
 	Discard
 )
@@ -122,6 +96,4 @@ type Action[T any] struct {
 	Kind     ActionKind
 	Reserved bool
 	Waiter   *Waiter[T]
-	Token    fence.Token
-	Count    int
 }

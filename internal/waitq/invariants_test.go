@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
@@ -30,10 +29,7 @@ type world struct {
 	rank          uint64 // the rank that the next place must keep, or 0
 	placeReserved bool
 
-	lease     leaseRecord
-	others    int         // other leases of this process, which the queue does not pass on
-	lastToken fence.Token // the token of the last grant or pass
-	reserved  fence.Token // the last token that the store has reserved
+	leases int // that goroutines of this process have
 }
 
 type placeRecord struct {
@@ -42,31 +38,9 @@ type placeRecord struct {
 	done      bool // the wait has ended
 }
 
-// leaseRecord is the lease that is passed on.
-type leaseRecord struct {
-	state    leaseState
-	passes   int
-	mark     clock.Instant
-	asked    Action[int] // ReserveTokens
-	rejoined bool        // its release has reserved a place
-}
-
-type leaseState int
-
-const (
-	noLease leaseState = iota
-	inUse
-	asking
-	releasing
-)
-
 func newWorld(choices []byte) *world {
 	w := &world{choices: choices, now: clock.Instant(time.Hour), wall: 1e15}
-	bounds := new(Cohort)
-	if w.pick(4) > 0 {
-		*bounds = Cohort{MostPasses: 1 + w.pick(4), For: time.Duration(1+w.pick(5)) * time.Second, MostTokens: 1 + w.pick(4)}
-	}
-	w.q = New[int](10*time.Second, bounds, new(Contention))
+	w.q = New[int](10*time.Second, new(Contention))
 	return w
 }
 
@@ -136,7 +110,7 @@ func (w *world) possible() []func() {
 	}
 	for _, x := range w.tries {
 		events = append(events,
-			func() { w.grant(TryGranted, x) },
+			func() { w.step(Event[int]{Kind: TryGranted, Waiter: x}) },
 			func() { w.step(Event[int]{Kind: TryRefused, Waiter: x, Why: Reason(w.pick(3))}) },
 			func() { w.step(Event[int]{Kind: TryFailed, Waiter: x}) })
 	}
@@ -147,28 +121,15 @@ func (w *world) possible() []func() {
 		if !p.done {
 			events = append(events,
 				func() { w.step(Event[int]{Kind: NewReason, Why: Reason(w.pick(3)), Pushed: w.pick(2) == 0}) },
-				func() { w.grant(Granted, nil) },
+				func() { w.step(Event[int]{Kind: Granted}) },
 				func() { w.step(Event[int]{Kind: Refused}) })
 		}
 		if p.done || p.cancelled || p.self != nil && p.self.ended {
 			events = append(events, w.leavePlace)
 		}
 	}
-	switch w.lease.state {
-	case inUse:
-		events = append(events,
-			func() { w.step(Event[int]{Kind: Unlock, Passable: w.pick(8) > 0}) },
-			func() { w.step(Event[int]{Kind: LeaseOver}) })
-	case asking:
-		events = append(events, w.answerTokens, func() { w.others++; w.step(Event[int]{Kind: LeaseOver}) })
-	case releasing:
-		events = append(events, func() { w.step(Event[int]{Kind: LeaseOver}) })
-		if !w.lease.rejoined {
-			events = append(events, func() { w.lease.rejoined = true; w.reserve(true) })
-		}
-	}
-	if w.others > 0 {
-		events = append(events, func() { w.others--; w.reserve(false) }, func() { w.others-- })
+	if w.leases > 0 {
+		events = append(events, func() { w.leases--; w.reserve() }, func() { w.leases-- })
 	}
 	if w.placeReserved {
 		events = append(events, func() { w.step(Event[int]{Kind: Lapse}) })
@@ -184,19 +145,13 @@ func (w *world) finish() bool {
 	case ended >= 0:
 		w.step(Event[int]{Kind: Leave, Waiter: w.order[ended]})
 	case len(w.tries) > 0:
-		w.grant(TryGranted, w.tries[0])
+		w.step(Event[int]{Kind: TryGranted, Waiter: w.tries[0]})
 	case w.started > 0:
 		w.enter()
 	case w.place != nil && (w.place.done || w.place.cancelled || w.place.self != nil && w.place.self.ended):
 		w.leavePlace()
 	case w.place != nil:
-		w.grant(Granted, nil)
-	case w.lease.state == inUse:
-		w.step(Event[int]{Kind: Unlock, Passable: true})
-	case w.lease.state == asking:
-		w.answerTokens()
-	case w.lease.state == releasing:
-		w.step(Event[int]{Kind: LeaseOver})
+		w.step(Event[int]{Kind: Granted})
 	case w.placeReserved:
 		w.step(Event[int]{Kind: Lapse})
 	default:
@@ -210,12 +165,6 @@ func (w *world) enter() {
 	w.step(Event[int]{Kind: Enter})
 }
 
-func (w *world) grant(kind EventKind, by *Waiter[int]) {
-	spare := min(w.pick(4), w.q.bounds.MostTokens)
-	token := max(w.lastToken, w.reserved) + 1 + fence.Token(w.pick(2))
-	w.step(Event[int]{Kind: kind, Waiter: by, Token: token, Spare: spare})
-}
-
 func (w *world) leavePlace() {
 	p := w.place
 	w.place = nil
@@ -226,19 +175,9 @@ func (w *world) leavePlace() {
 	}
 }
 
-// answerTokens answers ReserveTokens, with an error, or with tokens that need not follow those
-// that are left.
-func (w *world) answerTokens() {
-	e := Event[int]{Kind: TokensReserved, Waiting: w.pick(2) == 0, Passable: w.pick(8) > 0}
-	if w.pick(4) > 0 {
-		e.Token, e.Count = max(w.lease.asked.Token, w.reserved)+1+fence.Token(w.pick(2)), w.pick(w.lease.asked.Count+1)
-	}
-	w.step(e)
-}
-
-func (w *world) reserve(own bool) {
+func (w *world) reserve() {
 	w.wall += 1e3
-	w.step(Event[int]{Kind: Reserve, Own: own})
+	w.step(Event[int]{Kind: Reserve})
 }
 
 // step steps the queue with an event, and carries out its actions.
@@ -248,7 +187,6 @@ func (w *world) step(e Event[int]) {
 	if e.Waiter != nil {
 		who = e.Waiter.Of
 	}
-	before := w.lease
 	w.story = append(w.story, fmt.Sprintf("%d of %d", e.Kind, who))
 	w.expect(e)
 	actions := w.q.Step(e, w.now, nil)
@@ -263,10 +201,6 @@ func (w *world) step(e Event[int]) {
 	case Granted:
 		if given != 1 {
 			w.flaw("a grant was given or discarded %d times, want once", given)
-		}
-	case Unlock, TokensReserved:
-		if w.lease == before {
-			w.flaw("a lease that was unlocked is neither passed on nor released")
 		}
 	case Reserve:
 		if !slices.ContainsFunc(actions, func(a Action[int]) bool { return a.Kind == GiveUp }) {
@@ -299,27 +233,12 @@ func (w *world) expect(e Event[int]) {
 		w.place.done = true
 	case Granted:
 		w.place.done = true
-	case LeaseOver:
-		w.lease = leaseRecord{}
-	case TokensReserved:
-		if e.Count != 0 {
-			w.reserved = e.Token + fence.Token(e.Count) - 1
-		}
-		if e.Token != 0 && !e.Waiting {
-			w.lease.passes, w.lease.mark = 0, w.now
-		}
 	}
 	if e.Kind == Granted || e.Kind == TryGranted {
-		w.reserved = e.Token + fence.Token(e.Spare)
 		w.rank = 0
-		switch {
-		case e.Kind == Granted && w.firstLive() == nil:
-		case w.q.bounds.Passes():
-			w.lease = leaseRecord{state: inUse, mark: w.now}
-		default:
-			w.others++
+		if e.Kind == TryGranted || w.firstLive() != nil {
+			w.leases++
 		}
-		w.lastToken = e.Token
 	}
 }
 
@@ -377,19 +296,8 @@ func (w *world) apply(a Action[int], e Event[int]) {
 		}
 	case Refuse:
 		w.drop(a.Waiter)
-	case Give, Pass:
+	case Give:
 		w.answer(a)
-	case ReserveTokens:
-		w.lease.state, w.lease.asked = asking, a
-		if a.Count < 1 || a.Count > w.q.bounds.MostTokens {
-			w.flaw("%d tokens are asked for, want 1 to %d", a.Count, w.q.bounds.MostTokens)
-		}
-	case Release:
-		w.lease.state = releasing
-		if w.q.Phase() == Idle {
-			w.lease = leaseRecord{}
-			w.others++
-		}
 	}
 }
 
@@ -399,20 +307,7 @@ func (w *world) answer(a Action[int]) {
 		w.flaw("%d gets the lease, and is not the first waiter that is not about to leave", a.Waiter.Of)
 	}
 	w.drop(a.Waiter)
-	if a.Kind == Give {
-		w.place = nil
-		return
-	}
-	l := &w.lease
-	if a.Token <= w.lastToken || a.Token > w.reserved {
-		w.flaw("a pass with token %d, want more than %d and at most %d, the last that is reserved", a.Token, w.lastToken, w.reserved)
-	}
-	w.lastToken = a.Token
-	if l.passes >= w.q.bounds.MostPasses || w.now.Sub(l.mark) >= w.q.bounds.For {
-		w.flaw("pass %d after %v, want %d passes at most within %v", l.passes+1, w.now.Sub(l.mark), w.q.bounds.MostPasses, w.q.bounds.For)
-	}
-	l.passes++
-	l.state = inUse
+	w.place = nil
 }
 
 // check checks the invariants that hold between two events.
@@ -421,11 +316,8 @@ func (w *world) check() {
 	if w.place != nil {
 		asks++
 	}
-	if w.lease.state != noLease {
-		asks++
-	}
 	if asks > 1 {
-		w.flaw("%d ask the store or have the lease, want one at most", asks)
+		w.flaw("%d ask the store, want one at most", asks)
 	}
 	if asks == 0 && w.firstLive() != nil {
 		w.flaw("%d waits, and no goroutine asks the store", w.firstLive().Of)
@@ -463,7 +355,7 @@ func searched(runs int) error {
 
 // In every order of events, at most one goroutine asks the store, and one does as long as any
 // waits. Waiters get the lease in order of arrival. Places, reservations and grants are used
-// or given up. Passes keep to their tokens and bounds.
+// or given up.
 func TestInvariants(t *testing.T) {
 	if err := searched(20000); err != nil {
 		t.Fatal(err)

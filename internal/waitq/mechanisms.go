@@ -5,10 +5,6 @@ package waitq
 // These are the mechanisms that the queue's invariants rest on. Here they are
 // constants. The checkers' build makes them variables, to show that each is needed.
 const (
-	// passesDraw: each pass has a token of its own.
-	passesDraw = true
-	// passesBounded: passes come to an end while others wait elsewhere.
-	passesBounded = true
 	// unwantedReleased: a grant that nobody waits for any more is released.
 	unwantedReleased = true
 	// placeKept: a place in the store's queue, or its rank, outlasts the waiter that
@@ -21,8 +17,6 @@ const (
 	returnedGivenUp = true
 	// oneAsker: a goroutine that is about to ask for the queue is enough.
 	oneAsker = true
-	// askedAfterLease: when a lease is over, its waiters ask the store.
-	askedAfterLease = true
 	// endedPassedOver: a waiter that is about to leave is given nothing.
 	endedPassedOver = true
 )

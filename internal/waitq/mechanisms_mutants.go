@@ -3,32 +3,26 @@
 package waitq
 
 var (
-	passesDraw       = true
-	passesBounded    = true
 	unwantedReleased = true
 	placeKept        = true
 	placeGivenUp     = true
 	returnedGivenUp  = true
 	oneAsker         = true
-	askedAfterLease  = true
 	endedPassedOver  = true
 )
 
 // Mechanisms are the switches of this build that a simulator of nodes sees, by name.
 // All are on at first. No queue may be stepped while one is changed.
 var Mechanisms = map[string]*bool{
-	"pass-draws":        &passesDraw,
 	"returned-given-up": &returnedGivenUp,
 }
 
 // QueueMechanisms decide which waiter is next, and what happens between two
 // goroutines of one process.
 var QueueMechanisms = map[string]*bool{
-	"pass-bound":        &passesBounded,
 	"unwanted-released": &unwantedReleased,
 	"place-kept":        &placeKept,
 	"place-given-up":    &placeGivenUp,
 	"one-asker":         &oneAsker,
-	"asked-after-lease": &askedAfterLease,
 	"ended-passed-over": &endedPassedOver,
 }

@@ -1,9 +1,6 @@
 package waitq
 
-import (
-	"github.com/leasehold-dev/leasehold/fence"
-	"github.com/leasehold-dev/leasehold/internal/clock"
-)
+import "github.com/leasehold-dev/leasehold/internal/clock"
 
 // Step applies one event and appends the actions that follow from it to out.
 func (q *Queue[T]) Step(e Event[T], now clock.Instant, out []Action[T]) []Action[T] {
@@ -19,7 +16,7 @@ func (q *Queue[T]) Step(e Event[T], now clock.Instant, out []Action[T]) []Action
 		out = q.join(e.Waiter, false, now, out)
 		return q.askFor(e.Waiter, out)
 	case TryGranted:
-		return q.attach(e.Token, e.Spare, now, out)
+		q.asked()
 	case TryRefused:
 		return q.tryRefused(e, now, out)
 	case TryFailed:
@@ -30,7 +27,7 @@ func (q *Queue[T]) Step(e Event[T], now clock.Instant, out []Action[T]) []Action
 		q.contended = q.contended || e.Pushed
 		return q.setReason(e.Why, now, out)
 	case Granted:
-		return q.granted(e, now, out)
+		return q.granted(out)
 	case Refused:
 		return q.refuseAll(out)
 	case PlaceOver:
@@ -40,16 +37,6 @@ func (q *Queue[T]) Step(e Event[T], now clock.Instant, out []Action[T]) []Action
 		return out
 	case Leave:
 		out = q.leave(e.Waiter, out)
-	case Unlock:
-		return q.unlock(e.Passable, now, out)
-	case TokensReserved:
-		return q.tokensReserved(e, now, out)
-	case LeaseOver:
-		q.phase = Idle
-		q.known = q.known || q.order.first != nil
-		if !askedAfterLease {
-			return out
-		}
 	case Reserve:
 		return q.reserve(e, out)
 	case Lapse:
@@ -85,7 +72,7 @@ func (q *Queue[T]) join(w *Waiter[T], ahead bool, now clock.Instant, out []Actio
 	}
 	w.joined = now
 	q.order.add(w, ahead)
-	if q.Holds() || q.known {
+	if q.known {
 		return w.tell(q.trouble, out)
 	}
 	return out
@@ -153,7 +140,7 @@ func (q *Queue[T]) enter(rank uint64, out []Action[T]) []Action[T] {
 
 // granted gives the lease to the waiter that is first by now. If no waiter is left, the
 // lease is released.
-func (q *Queue[T]) granted(e Event[T], now clock.Instant, out []Action[T]) []Action[T] {
+func (q *Queue[T]) granted(out []Action[T]) []Action[T] {
 	w := q.Foremost()
 	if w == nil {
 		q.rank = 0
@@ -164,63 +151,19 @@ func (q *Queue[T]) granted(e Event[T], now clock.Instant, out []Action[T]) []Act
 	}
 	q.order.remove(w)
 	q.contention.busy = q.contended
-	return q.attach(e.Token, e.Spare, now, append(out, Action[T]{Kind: Give, Waiter: w}))
+	q.asked()
+	return q.ask(append(out, Action[T]{Kind: Give, Waiter: w}))
 }
 
-// attach begins to pass a lease on, if the terms allow it, after the grant of a token
-// and of spare more for passes.
-func (q *Queue[T]) attach(token fence.Token, spare int, now clock.Instant, out []Action[T]) []Action[T] {
+// asked ends what led to a grant.
+func (q *Queue[T]) asked() {
 	q.phase, q.self, q.rank, q.known, q.trouble = Idle, false, 0, false, 0
-	if q.bounds.Passes() {
-		q.phase = Holding
-		q.cohort.begin(token, spare, now)
-		out = q.order.tellAll(q.trouble, out)
-	}
-	return q.ask(out)
-}
-
-// unlock decides what becomes of the lease when its last holder has left it.
-func (q *Queue[T]) unlock(passable bool, now clock.Instant, out []Action[T]) []Action[T] {
-	q.phase = Ending
-	c, w := &q.cohort, q.Foremost()
-	switch {
-	case w == nil || !passable:
-		if q.order.first == nil { // nobody has to wait until it is released
-			q.phase = Idle
-		}
-		return append(out, Action[T]{Kind: Release})
-	case c.bounded(q.bounds, now):
-		// The tokens that are left are used as well.
-		return append(out, Action[T]{Kind: ReserveTokens, Token: c.last(), Count: max(1, q.bounds.MostTokens-c.spare)})
-	}
-	return q.pass(w, out)
-}
-
-// pass makes w the holder.
-func (q *Queue[T]) pass(w *Waiter[T], out []Action[T]) []Action[T] {
-	q.phase = Holding
-	q.order.remove(w)
-	return append(out, Action[T]{Kind: Pass, Waiter: w, Token: q.cohort.pass()})
-}
-
-// tokensReserved goes on with the tokens that the store has reserved. While nobody waits
-// elsewhere, the bounds start anew.
-func (q *Queue[T]) tokensReserved(e Event[T], now clock.Instant, out []Action[T]) []Action[T] {
-	c, usable := &q.cohort, q.cohort.add(e.Token, e.Count)
-	if usable && !e.Waiting {
-		c.passes, c.mark = 0, now
-	}
-	w := q.Foremost()
-	if !usable || w == nil || !e.Passable || c.bounded(q.bounds, now) {
-		return append(out, Action[T]{Kind: Release})
-	}
-	return q.pass(w, out)
 }
 
 // reserve keeps a place for the next waiter. It is given up if a goroutine has asked
 // the store meanwhile.
 func (q *Queue[T]) reserve(e Event[T], out []Action[T]) []Action[T] {
-	if q.phase != Idle && !(q.phase == Ending && e.Own) || q.reservation.exists {
+	if q.phase != Idle || q.reservation.exists {
 		return append(out, Action[T]{Kind: GiveUp, Reserved: true})
 	}
 	q.reservation = reservation{rank: e.Rank, exists: true}

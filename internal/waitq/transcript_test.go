@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/testenv/transcript"
 )
@@ -54,7 +53,7 @@ func (t *teller) Tell(line string) (done []string, state string, err error) {
 	return done, t.state(), nil
 }
 
-var beginning = regexp.MustCompile(`^a queue(, that passes on (\d+) times within (\d+)ms)?(, for a lock that others want)?$`)
+var beginning = regexp.MustCompile(`^a queue(, for a lock that others want)?$`)
 
 // Begin makes the queue that a line begins, if it begins one. Its TTL is 3 s.
 func (t *teller) Begin(line string) bool {
@@ -62,11 +61,7 @@ func (t *teller) Begin(line string) bool {
 	if m == nil {
 		return false
 	}
-	bounds := new(Cohort)
-	if m[1] != "" {
-		*bounds = Cohort{MostPasses: number(m[2]), For: time.Duration(number(m[3])) * time.Millisecond, MostTokens: number(m[2])}
-	}
-	*t = teller{q: New[string](3*time.Second, bounds, &Contention{busy: m[4] != ""}), waiters: map[string]*Waiter[string]{}}
+	*t = teller{q: New[string](3*time.Second, &Contention{busy: m[1] != ""}), waiters: map[string]*Waiter[string]{}}
 	return true
 }
 
@@ -80,9 +75,7 @@ var phrases = []struct {
 	{regexp.MustCompile(`^(\w+) wants the lock( and listens)?$`), func(m []string) Event[string] {
 		return Event[string]{Kind: Join, Waiter: &Waiter[string]{Of: m[1], Listens: m[2] != ""}}
 	}},
-	{regexp.MustCompile(`^(\w+)'s attempt is granted token (\d+), and (\d+) more$`), func(m []string) Event[string] {
-		return Event[string]{Kind: TryGranted, Token: fence.Token(number(m[2])), Spare: number(m[3])}
-	}},
+	{regexp.MustCompile(`^(\w+)'s attempt is granted$`), func([]string) Event[string] { return Event[string]{Kind: TryGranted} }},
 	{regexp.MustCompile(`^(\w+)'s attempt is refused, the store (is busy|is closed for a while|gives no answer)$`), func(m []string) Event[string] {
 		return Event[string]{Kind: TryRefused, Why: reasons[m[2]]}
 	}},
@@ -91,22 +84,12 @@ var phrases = []struct {
 	{regexp.MustCompile(`^the store (is busy|is closed for a while|gives no answer)$`), func(m []string) Event[string] {
 		return Event[string]{Kind: NewReason, Why: reasons[m[1]], Pushed: true}
 	}},
-	{regexp.MustCompile(`^the store grants token (\d+), and (\d+) more$`), func(m []string) Event[string] {
-		return Event[string]{Kind: Granted, Token: fence.Token(number(m[1])), Spare: number(m[2])}
-	}},
+	{regexp.MustCompile(`^the store grants the lock$`), func([]string) Event[string] { return Event[string]{Kind: Granted} }},
 	{regexp.MustCompile(`^the store refuses, and waiting cannot help$`), func([]string) Event[string] { return Event[string]{Kind: Refused} }},
 	{regexp.MustCompile(`^the place is over$`), func([]string) Event[string] { return Event[string]{Kind: PlaceOver} }},
 	{regexp.MustCompile(`^(\w+)'s context ends$`), func([]string) Event[string] { return Event[string]{Kind: Ended} }},
 	{regexp.MustCompile(`^(\w+) leaves$`), func([]string) Event[string] { return Event[string]{Kind: Leave} }},
-	{regexp.MustCompile(`^(\w+) unlocks(, and little of the lease is left)?$`), func(m []string) Event[string] {
-		return Event[string]{Kind: Unlock, Passable: m[2] == ""}
-	}},
-	{regexp.MustCompile(`^the store reserves (\d+) tokens from (\d+) on(, and somebody waits elsewhere)?$`), func(m []string) Event[string] {
-		return Event[string]{Kind: TokensReserved, Token: fence.Token(number(m[2])), Count: number(m[1]), Waiting: m[3] != "", Passable: true}
-	}},
-	{regexp.MustCompile(`^the store reserves no tokens$`), func([]string) Event[string] { return Event[string]{Kind: TokensReserved} }},
-	{regexp.MustCompile(`^the lease is (released|lost)$`), func([]string) Event[string] { return Event[string]{Kind: LeaseOver} }},
-	{regexp.MustCompile(`^the release takes the next place$`), func([]string) Event[string] { return Event[string]{Kind: Reserve, Own: true} }},
+	{regexp.MustCompile(`^the release takes the next place$`), func([]string) Event[string] { return Event[string]{Kind: Reserve} }},
 	{regexp.MustCompile(`^the reservation gets older$`), func([]string) Event[string] { return Event[string]{Kind: Lapse} }},
 }
 
@@ -166,12 +149,6 @@ func actionText(a Action[string]) string {
 		return "refuse " + a.Waiter.Of
 	case Give:
 		return a.Waiter.Of + " has the lease"
-	case Pass:
-		return fmt.Sprintf("%s has the lease with token %d", a.Waiter.Of, a.Token)
-	case ReserveTokens:
-		return fmt.Sprintf("ask for %d tokens above %d", a.Count, a.Token)
-	case Release:
-		return "release the lease"
 	case Discard:
 		return "release what was granted"
 	}
@@ -182,12 +159,8 @@ func actionText(a Action[string]) string {
 func (t *teller) state() string {
 	q := &t.q
 	text := q.Phase().String()
-	switch {
-	case q.Phase() == Waiting && q.Rank() != 0:
+	if q.Phase() == Waiting && q.Rank() != 0 {
 		text += fmt.Sprintf(" since %dms", (q.Rank()-midnight)/1000)
-	case q.Holds():
-		c := q.cohort
-		text += fmt.Sprintf(" token %d, %d spare, %d passed", c.token, c.spare, c.passes)
 	}
 	separator := " | "
 	for w := range q.Waiters() {

@@ -110,10 +110,10 @@ func TestQueueExplorerNotices(t *testing.T) {
 // byUnitTests has, by package, the mechanisms that its TestMechanismsAreNeeded switches off.
 var byUnitTests = map[string][]string{
 	"leasehold": {
-		"release-detached", "renewal-from-start", "pass-draws", "pass-bound", "grant-from-since",
-		"unwanted-released", "place-kept", "returned-given-up", "pass-while-valid",
+		"release-detached", "renewal-from-start", "grant-from-since",
+		"unwanted-released", "place-kept", "returned-given-up",
 	},
-	"waitq":      {"one-asker", "place-given-up", "asked-after-lease", "ended-passed-over"},
+	"waitq":      {"one-asker", "place-given-up", "ended-passed-over"},
 	"driver":     {"decline-unwanted", "undo-own", "discount-each"},
 	"retain":     {"retain-refused", "resend-unanswered", "new-run-ends", "skip-untold"},
 	"redisstore": {"retained-is-plain"},

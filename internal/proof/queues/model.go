@@ -8,16 +8,12 @@
 // no lease and no place ends by itself.
 package queues
 
-import "github.com/leasehold-dev/leasehold/internal/waitq"
-
 // Model is a world to search.
 type Model struct {
 	// Goroutines has the number of goroutines of each process, which want the lock Rounds
 	// times each.
 	Goroutines []int
 	Rounds     int
-	// Bounds are those of leases that are passed on within a process.
-	Bounds waitq.Cohort
 	// Ends is how many contexts end while their goroutines wait.
 	Ends int
 	// Refusals is how often the store gives a place an answer that waiting cannot mend, as
@@ -37,14 +33,11 @@ const (
 	Mutex Property = "two goroutines have the lock"
 	// Tokens: each goroutine that gets the lock has a larger token than all before it.
 	Tokens Property = "a token does not increase"
-	// Asker: one goroutine of a process asks the store, waits there or has the lease that
-	// is passed on.
+	// Asker: one goroutine of a process asks the store or waits there.
 	Asker Property = "two ask for one queue"
 	// Turn: a process keeps its turn in the store's queue as long as one of its goroutines
 	// waits.
 	Turn Property = "a process loses its turn"
-	// Bound: a lease is not passed on beyond its bounds while another process waits.
-	Bound Property = "a lease is passed on while others wait"
 	// Wanted: a goroutine whose context has ended is not given the lock.
 	Wanted Property = "a goroutine that is about to leave has the lock"
 	// Unused: no place in the store's queue is kept that no goroutine wants.

@@ -29,7 +29,7 @@ func (w *world) moves() (all []move) {
 			case g.phase == trying:
 				add(p, g, "asks the store once", func() { w.try(p, g) })
 			case g.phase == holding:
-				add(p, g, "leaves its lease", func() { leasing{w}.unlock(p, g) })
+				add(p, g, "leaves its lease", func() { leasing{w}.unlock(g) })
 			case g.phase == queued && g.ended && (p.place == nil || p.place.self != g):
 				add(p, g, "leaves the queue", func() { w.leave(p, g) })
 			case g.phase == queued && !g.ended && w.ends > 0:
@@ -53,10 +53,8 @@ func (w *world) moves() (all []move) {
 		if p.queue.Reserved() {
 			add(p, nil, "has not used its reserved place for a while", func() { leasing{w}.lapse(p) })
 		}
-		for _, l := range p.leases() {
+		for _, l := range p.leases {
 			switch l.phase {
-			case asking:
-				add(p, nil, "gets tokens to pass its lease on", func() { leasing{w}.reserve(p) })
 			case releasing:
 				add(p, nil, "releases the lock", func() { leasing{w}.release(p, l) })
 			case released:
@@ -77,9 +75,6 @@ func (w *world) check(over bool) Property {
 			asks++
 		}
 		if p.place != nil {
-			asks++
-		}
-		if p.lease != nil {
 			asks++
 		}
 		if asks > 1 {

@@ -1,10 +1,6 @@
 package queues
 
-import (
-	"time"
-
-	"github.com/leasehold-dev/leasehold/internal/waitq"
-)
+import "github.com/leasehold-dev/leasehold/internal/waitq"
 
 // Row is one search: a world, the mechanism of the queues that is switched off, and the
 // property that must be found broken. With all mechanisms none is.
@@ -19,17 +15,14 @@ type Row struct {
 	Reach Actions
 }
 
-// once bounds passes to one in a row.
-var once = waitq.Cohort{MostPasses: 1, For: time.Hour, MostTokens: 2}
-
 var (
 	coming    = Model{Goroutines: []int{2, 1}, Rounds: 1}
 	leaving   = Model{Goroutines: []int{2, 1}, Rounds: 1, Ends: 1}
-	emptying  = Model{Goroutines: []int{2, 1}, Rounds: 1, Ends: 2, Bounds: once}
-	passing   = Model{Goroutines: []int{3, 1}, Rounds: 1, Bounds: once}
-	rejoining = Model{Goroutines: []int{3, 1}, Rounds: 1, Bounds: once, Rejoins: true}
-	returning = Model{Goroutines: []int{2, 1}, Rounds: 1, Ends: 1, Bounds: once, Rejoins: true}
-	refusing  = Model{Goroutines: []int{2, 1}, Rounds: 1, Refusals: 1, Bounds: once}
+	emptying  = Model{Goroutines: []int{2, 1}, Rounds: 1, Ends: 2}
+	three     = Model{Goroutines: []int{3, 1}, Rounds: 1}
+	rejoining = Model{Goroutines: []int{2, 2}, Rounds: 1, Rejoins: true}
+	returning = Model{Goroutines: []int{2, 1}, Rounds: 1, Ends: 1, Rejoins: true}
+	refusing  = Model{Goroutines: []int{2, 1}, Rounds: 1, Refusals: 1}
 )
 
 // Rows is the whole set.
@@ -41,15 +34,12 @@ func Rows() []Row {
 		{Name: "leave-ended", What: "a goroutine that is about to leave is given the lock", Model: leaving, Off: "ended-passed-over", Want: Wanted},
 		{Name: "leave-place", What: "a place is given up with the goroutine that took it", Model: leaving, Off: "place-kept", Want: Turn},
 		{Name: "leave-asker", What: "each goroutine that waits asks the store", Model: leaving, Off: "one-asker", Want: Asker},
-		{Name: "empty", What: "all goroutines of a process leave", Model: emptying, Reach: Did(waitq.GiveUp, waitq.Discard, waitq.Pass)},
+		{Name: "empty", What: "all goroutines of a process leave", Model: emptying, Reach: Did(waitq.GiveUp, waitq.Discard)},
 		{Name: "empty-place", What: "the place of a process without waiters is not given up", Model: emptying, Off: "place-given-up", Want: Unused},
-		{Name: "pass", What: "a lease is passed on, and released when others wait", Model: passing, Reach: Did(waitq.Pass, waitq.ReserveTokens, waitq.Release)},
-		{Name: "pass-token", What: "the next holder has the token of the last", Model: passing, Off: "pass-draws", Want: Tokens},
-		{Name: "pass-bound", What: "a lease is passed on for as long as it has tokens", Model: passing, Off: "pass-bound", Want: Bound},
-		{Name: "pass-asked", What: "no goroutine asks the store when the lease is over", Model: passing, Off: "asked-after-lease", Want: Served},
+		{Name: "three", What: "three goroutines of a process have the lock one after the other", Model: three, Reach: Did(waitq.Give)},
 		{Name: "rejoin", What: "the next place is taken with the release", Model: rejoining, Reach: ReservedWait},
 		{Name: "rejoin-leave", What: "the same, and the place may be wanted no longer", Model: returning, Reach: Did(waitq.GiveUp)},
-		{Name: "rejoin-unwanted", What: "a reserved place that is not wanted is not given up", Model: returning, Off: "returned-given-up", Want: Left},
+		{Name: "rejoin-unwanted", What: "a reserved place that is not wanted is not given up", Model: returning, Off: "returned-given-up", Want: Served},
 		{Name: "close", What: "the store refuses, since waiting cannot help", Model: refusing, Reach: Did(waitq.Refuse)},
 	}
 }

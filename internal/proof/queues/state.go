@@ -32,7 +32,6 @@ type state struct {
 type grant struct {
 	owner owner
 	token fence.Token
-	spare int
 }
 
 // process is a client: the queue of its goroutines, and what carries it out.
@@ -44,8 +43,7 @@ type process struct {
 	place        *place // in the store's queue
 	reserved     owner  // of such a place that nobody waits at yet,
 	reservedRank uint64 // and its rank
-	lease        *lease // that the queue passes on
-	others       []*lease
+	leases       []*lease
 	rank         uint64 // that the next place must have, if not 0
 }
 
@@ -78,7 +76,6 @@ type leasePhase uint8
 
 const (
 	held leasePhase = iota
-	asking
 	releasing
 	released
 	rejoined
@@ -86,32 +83,41 @@ const (
 
 // lease is one that a process has.
 type lease struct {
-	owner  owner
-	phase  leasePhase
-	passes int // since others were last known to wait or not
-	asked  waitq.Action[*goroutine]
-	next   owner // of the place that was taken with its release
-	rank   uint64
+	owner owner
+	phase leasePhase
+	next  owner // of the place that was taken with its release
+	rank  uint64
+}
+
+// expected is the contention of a client that has wanted a lock again and again, soon after it
+// released it.
+func expected() *waitq.Contention {
+	c := new(waitq.Contention)
+	q := waitq.New[*goroutine](ttl, c)
+	w := &waitq.Waiter[*goroutine]{}
+	for _, e := range []waitq.Event[*goroutine]{{Kind: waitq.Arrive}, {Kind: waitq.TryRefused, Waiter: w}, {Kind: waitq.Enter, Rank: 1}, {Kind: waitq.NewReason, Pushed: true}, {Kind: waitq.Granted}} {
+		q.Step(e, now, nil)
+	}
+	for range 4 {
+		c.Released(now)
+		q.Step(waitq.Event[*goroutine]{Kind: waitq.Arrive}, now, nil)
+	}
+	return c
 }
 
 func newState(m *Model) *state {
 	s := &state{ends: m.Ends, refusals: m.Refusals}
 	for _, n := range m.Goroutines {
 		p := &process{contention: new(waitq.Contention)}
+		if m.Rejoins {
+			p.contention = expected()
+		}
 		for range n {
 			p.goroutines = append(p.goroutines, &goroutine{rounds: m.Rounds})
 		}
 		s.processes = append(s.processes, p)
 	}
 	return s
-}
-
-// leases are all that the process has.
-func (p *process) leases() []*lease {
-	if p.lease == nil {
-		return p.others
-	}
-	return append([]*lease{p.lease}, p.others...)
 }
 
 // newRank returns a rank behind all that are known.
@@ -121,7 +127,7 @@ func (s *state) newRank() (rank uint64) {
 	}
 	for _, p := range s.processes {
 		rank = max(rank, p.rank, p.queue.Rank(), p.reservedRank)
-		for _, l := range p.leases() {
+		for _, l := range p.leases {
 			rank = max(rank, l.rank)
 		}
 	}

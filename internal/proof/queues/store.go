@@ -12,12 +12,12 @@ type store struct{ *state }
 
 var rules = modelnode.Rules{NoClock: true}
 
-func (s store) try(o owner, spare uint64) (granted bool) {
-	return s.acquire(modelnode.Ask[owner]{Owner: o, TTL: ttl, Spare: spare})
+func (s store) try(o owner) (granted bool) {
+	return s.acquire(modelnode.Ask[owner]{Owner: o, TTL: ttl})
 }
 
-func (s store) wait(o owner, rank, spare uint64) (granted bool) {
-	return s.acquire(modelnode.Ask[owner]{Owner: o, TTL: ttl, Spare: spare, Wait: true, Ticket: rank})
+func (s store) wait(o owner, rank uint64) (granted bool) {
+	return s.acquire(modelnode.Ask[owner]{Owner: o, TTL: ttl, Wait: true, Ticket: rank})
 }
 
 func (s store) acquire(ask modelnode.Ask[owner]) bool {
@@ -25,13 +25,13 @@ func (s store) acquire(ask modelnode.Ask[owner]) bool {
 	if s.lock = after; a.Verdict != modelnode.Done {
 		return false
 	}
-	s.grant(ask.Owner, a.Token, a.Reserved)
+	s.grant(ask.Owner, a.Token)
 	return true
 }
 
-// grant records a grant, of which reserved tokens are below the last.
-func (s store) grant(o owner, last, reserved uint64) {
-	s.grants = append(s.grants, grant{owner: o, token: fence.Token(last - reserved), spare: int(reserved)})
+// grant records a grant.
+func (s store) grant(o owner, token uint64) {
+	s.grants = append(s.grants, grant{owner: o, token: fence.Token(token)})
 }
 
 // granted reports whether o has the lock, and its client does not know it yet.
@@ -49,10 +49,6 @@ func (s store) delivered(o owner) grant {
 
 func (s store) waiting() bool { return s.lock.Waiting(now) > 0 }
 
-func (s store) reserve(o owner, above fence.Token, count int) {
-	s.lock, _ = s.lock.Reserve(rules, o, uint64(above)+1, uint64(above)+uint64(count), now)
-}
-
 func (s store) release(o owner) {
 	after, a := s.lock.Release(rules, modelnode.Ending[owner]{Owner: o}, now)
 	s.lock = after
@@ -60,8 +56,8 @@ func (s store) release(o owner) {
 }
 
 // rejoin releases o, and reports whether next got a place.
-func (s store) rejoin(o, next owner, rank, spare uint64) (standing bool) {
-	after, ended, placed := s.lock.Return(rules, modelnode.Ending[owner]{Owner: o}, modelnode.Ask[owner]{Owner: next, TTL: ttl, Ticket: rank, Spare: spare, Behind: true}, now)
+func (s store) rejoin(o, next owner, rank uint64) (standing bool) {
+	after, ended, placed := s.lock.Return(rules, modelnode.Ending[owner]{Owner: o}, modelnode.Ask[owner]{Owner: next, TTL: ttl, Ticket: rank, Behind: true}, now)
 	s.lock = after
 	s.gone(o, ended)
 	return placed.Position > 0
@@ -71,6 +67,6 @@ func (s store) rejoin(o, next owner, rank, spare uint64) (standing bool) {
 func (s store) gone(o owner, a modelnode.Answer[owner]) {
 	s.grants = slices.DeleteFunc(s.grants, func(g grant) bool { return g.owner == o })
 	for _, to := range a.Pushes {
-		s.grant(to.Owner, to.Token, to.Reserved)
+		s.grant(to.Owner, to.Token)
 	}
 }

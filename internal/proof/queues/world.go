@@ -3,7 +3,6 @@ package queues
 import (
 	"slices"
 
-	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/waitq"
 )
 
@@ -32,7 +31,7 @@ func newWorld(m *Model) *world {
 }
 
 // forget begins a new queue, as the client does for one that is idle.
-func (w *world) forget(p *process) { p.queue = waitq.New[*goroutine](ttl, &w.m.Bounds, p.contention) }
+func (w *world) forget(p *process) { p.queue = waitq.New[*goroutine](ttl, p.contention) }
 
 func (w *world) breaks(p Property) {
 	if w.broken == "" {
@@ -113,24 +112,21 @@ func (w *world) enter(p *process, self *goroutine) {
 		return
 	}
 	p.place.owner = w.newOwner()
-	if !w.store.wait(p.place.owner, p.queue.Rank(), w.spare(p)) {
+	if !w.store.wait(p.place.owner, p.queue.Rank()) {
 		w.step(p, waitq.Event[*goroutine]{Kind: waitq.NewReason, Why: waitq.Busy, Pushed: true})
 	}
 }
 
-// spare is how many tokens a request asks for besides its own.
-func (w *world) spare(p *process) uint64 { return uint64(w.m.Bounds.Tokens(p.queue.Len())) }
-
 // try makes the one attempt of a queue.
 func (w *world) try(p *process, g *goroutine) {
 	o := w.newOwner()
-	if !w.store.try(o, w.spare(p)) {
+	if !w.store.try(o) {
 		w.join(p, g, waitq.Event[*goroutine]{Kind: waitq.TryRefused, Why: waitq.Busy})
 		return
 	}
 	g.phase, p.rank = away, 0
 	got := w.store.delivered(o)
-	w.step(p, waitq.Event[*goroutine]{Kind: waitq.TryGranted, Token: got.token, Spare: got.spare})
+	w.step(p, waitq.Event[*goroutine]{Kind: waitq.TryGranted})
 	w.begins(p, g, got)
 }
 
@@ -138,7 +134,7 @@ func (w *world) try(p *process, g *goroutine) {
 func (w *world) hear(p *process) {
 	got := w.store.delivered(p.place.owner)
 	p.rank = 0
-	a, _ := w.step(p, waitq.Event[*goroutine]{Kind: waitq.Granted, Token: got.token, Spare: got.spare})
+	a, _ := w.step(p, waitq.Event[*goroutine]{Kind: waitq.Granted})
 	switch a.Kind {
 	case waitq.Give:
 		p.place = nil
@@ -153,29 +149,20 @@ func (w *world) hear(p *process) {
 // begins gives a goroutine a lease that was just granted.
 func (w *world) begins(p *process, g *goroutine, got grant) {
 	l := &lease{owner: got.owner}
-	if p.queue.Holds() {
-		p.lease = l
-	} else {
-		p.others = append(p.others, l)
-	}
-	w.holds(g, l, got.token)
-}
-
-// holds makes a goroutine the holder of a lease.
-func (w *world) holds(g *goroutine, l *lease, t fence.Token) {
+	p.leases = append(p.leases, l)
 	for _, p := range w.processes {
 		if slices.ContainsFunc(p.goroutines, func(o *goroutine) bool { return o.phase == holding }) {
 			w.breaks(Mutex)
 		}
 	}
-	if t <= w.token {
+	if got.token <= w.token {
 		w.breaks(Tokens)
 	}
 	if g.ended {
 		w.breaks(Wanted)
 	}
-	w.token = t
-	g.phase, g.ended, g.lease, l.phase = holding, false, l, held
+	w.token = got.token
+	g.phase, g.ended, g.lease = holding, false, l
 }
 
 // leavePlace ends the wait at a place.

@@ -115,12 +115,8 @@ func (c *client) open() error {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	cohort := &leasehold.Cohort{}
-	if c.w.script.Pass {
-		cohort = &leasehold.Cohort{Passes: 3, For: c.w.script.longest()}
-	}
 	c.c = leasehold.New(c.store, &leasehold.Options{
-		Clock: c, Logger: c.w.log, Cohort: cohort,
+		Clock: c, Logger: c.w.log,
 		RetryDelay: func(try int) time.Duration { return c.Jitter(10 * time.Millisecond << min(try, 5)) },
 	})
 	return nil

@@ -39,8 +39,8 @@ func setting(src source) Script {
 	}
 	s.NodeTimeout = pick(src, "nodetimeout", 0, 0, 0, 5, 20) * s.TTL * 18 // up to a fifth of the TTL
 	s.Span = s.TTL * src.draw("span", 4, 20)
-	s.Pass = s.Workers > 1 && src.draw("pass", 0, 1) == 1
-	s.Poll = !s.Pass && src.draw("poll", 0, 2) == 0
+	s.Alike = s.Workers > 1 && src.draw("alike", 0, 1) == 1
+	s.Poll = !s.Alike && src.draw("poll", 0, 2) == 0
 	s.Eager = !s.Poll && s.Seed%2 == 0
 	return s
 }

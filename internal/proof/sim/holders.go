@@ -39,9 +39,6 @@ func (h *holders) grants(c *claim) {
 	h.claims = append(h.claims, c)
 	h.kept = append(h.kept, c)
 	o := h.w.owner(c.owner)
-	if o.holder != nil { // passed on
-		h.tally.Passed++
-	}
 	if o.holder == nil || o.holder.lease.Token() < c.lease.Token() { // of two at the same instant
 		o.holder = c
 	}

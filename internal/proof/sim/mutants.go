@@ -58,7 +58,6 @@ func Mutants() []Mutant {
 		{Name: "redis-releases-retained", mech: nodes["releases-retained"], script: blinking, seed: 1, idle: true},
 		{Name: "redis-stamp-of-push", mech: nodes["stamp-of-push"], script: contention, seed: 2},
 		{Name: "wait-grant-from-since", mech: leasehold.WaitMechanisms["grant-from-since"], script: contention, seed: 2},
-		{Name: "wait-pass-draws", mech: waitq.Mechanisms["pass-draws"], script: passing, seed: 1},
 		{Name: "wait-returned-given-up", mech: waitq.Mechanisms["returned-given-up"], script: refusing, seed: 2, idle: true},
 
 		{Name: "quarantine", edit: "quarantine", script: crashing, seed: 1},

@@ -77,14 +77,6 @@ func contention(seed uint64) Script {
 	return s
 }
 
-// passing has two processes that pass the lock on among their goroutines, and are stopped
-// now and then.
-func passing(seed uint64) Script {
-	s := busy(seed, inTurn(1500, Fault{Kind: Pause, For: 900}, clientOf, 2)...)
-	s.Clients, s.Workers, s.Pass = 2, 4, true
-	return s
-}
-
 // rollingShort is a shorter rolling.
 func rollingShort(seed uint64) Script {
 	s := busy(seed)

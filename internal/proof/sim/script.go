@@ -42,8 +42,8 @@ type Script struct {
 	// Roll: of four nodes, the list 1,2,3 is replaced by 1,2,4 while clients
 	// with the old list, with both and with the new one are at work, in turn.
 	Roll bool `json:"roll,omitempty"`
-	// Pass: the goroutines of a client pass leases on to each other.
-	Pass bool `json:"pass,omitempty"`
+	// Alike: the goroutines of a client want the same, so that they share a queue.
+	Alike bool `json:"alike,omitempty"`
 	// Poll: nobody waits in the queue, everybody asks again and again.
 	Poll bool `json:"poll,omitempty"`
 	// Eager: now and then a worker wants the first lock again as soon as it has given

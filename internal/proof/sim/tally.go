@@ -15,7 +15,6 @@ type Tally struct {
 	Buried     int // acquires that arrived after their release
 	Heals      int // nodes that were given a lease again
 	Handed     int // locks that nodes gave to the next in the queue
-	Passed     int // leases that were passed on within a client
 	Returned   int // places in the queue that were taken with a release, node by node
 }
 
@@ -26,9 +25,9 @@ func (t *Tally) Add(u Tally) {
 	}
 }
 
-func (t *Tally) fields() [15]*int {
+func (t *Tally) fields() [14]*int {
 	return [...]*int{
 		&t.Events, &t.Grants, &t.Refusals, &t.Losses, &t.Notified, &t.Writes, &t.Releases, &t.Extensions,
-		&t.Renewals, &t.Confirms, &t.Buried, &t.Heals, &t.Handed, &t.Passed, &t.Returned,
+		&t.Renewals, &t.Confirms, &t.Buried, &t.Heals, &t.Handed, &t.Returned,
 	}
 }

@@ -115,7 +115,7 @@ func (k *worker) lock() (lock int, l *leasehold.Lock, o leasehold.LockOptions) {
 	if k.w.script.Poll {
 		o.Tries = 1_000_000
 	}
-	if k.w.script.Pass { // only goroutines that want the same can pass it on
+	if k.w.script.Alike {
 		o.Purpose = "w1"
 	}
 	most := o.TTL / time.Duration(2+k.rng.IntN(10))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -300,6 +301,56 @@ func TestHoldAfterASnapshot(t *testing.T) {
 					}
 				})
 			}
+		}
+	})
+}
+
+// The next goroutine of a client has the lock only when the transaction that holds the lease of
+// the last one is over.
+func TestHoldExcludesTheNextGoroutine(t *testing.T) {
+	everywhere(t, func(t *testing.T, on *bed) {
+		s, _ := on.newStore(t)
+		db := on.handle(t)
+		lock := leasehold.New(s, nil).Mutex("x")
+		former, err := lock.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		tx := begin(t, db, sql.LevelReadCommitted)
+		if err := s.Hold(t.Context(), tx, former); err != nil {
+			t.Fatal(err)
+		}
+		var next *leasehold.Lease
+		var once sync.Once
+		waits := make(chan struct{})
+		waiting := lock.With(leasehold.LockOptions{OnWait: func(error) { once.Do(func() { close(waits) }) }})
+		got := make(chan error, 1)
+		go func() {
+			var err error
+			next, err = waiting.Acquire(t.Context())
+			got <- err
+		}()
+		<-waits
+		released := make(chan error, 1)
+		go func() { released <- former.Release(t.Context()) }()
+		select {
+		case err := <-got:
+			t.Fatalf("the next goroutine has the lock (%v) while a transaction holds it", err)
+		case <-time.After(200 * time.Millisecond): // to pass the lease on would take a microsecond
+		}
+		if err := tx.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(<-released, <-got); err != nil {
+			t.Fatal(err)
+		}
+		tx = begin(t, db, sql.LevelReadCommitted)
+		if err := s.Hold(t.Context(), tx, next); err != nil {
+			t.Errorf("the next holder's transaction: %v", err)
+		}
+		tx.Rollback()
+		if err := next.Release(t.Context()); err != nil {
+			t.Error(err)
 		}
 	})
 }

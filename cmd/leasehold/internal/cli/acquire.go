@@ -101,12 +101,10 @@ func (p locker) wait(ctx context.Context, o runFlags, st store.Store, name strin
 	return l, err
 }
 
-// client returns a client for commands, which want a lock once: tokens to pass it on
-// with would only be skipped.
+// client returns a client for commands.
 func client(p *program, st store.Store) *leasehold.Client {
 	return leasehold.New(st, &leasehold.Options{
 		Logger: p.voice.logger(),
-		Cohort: &leasehold.Cohort{},
 		Trace:  func(context.Context) string { return os.Getenv(traceVar) },
 	})
 }

@@ -85,7 +85,7 @@ func elect(p *program, c *cobra.Command, o runFlags, args []string) error {
 	go d.signals.relay(listen())
 	st, err := p.openStore(ctx, c)
 	if err == nil {
-		d.client = leasehold.New(st, &leasehold.Options{Logger: p.voice.electionLogger(), Cohort: &leasehold.Cohort{}})
+		d.client = leasehold.New(st, &leasehold.Options{Logger: p.voice.electionLogger()})
 		options.OnWait = func(reason error) {
 			if nested(reason) {
 				cancel(nestedError(name))
