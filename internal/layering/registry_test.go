@@ -67,7 +67,7 @@ var project = rules{
 		"cmd/leasehold/internal/lab/history": {"store", "internal/clock", "fence"},
 		"internal/leasefsm":                  {"internal/validity", "internal/clock"},
 		"internal/renewer":                   {"internal/leasefsm", "internal/clock"},
-		"internal/waitq":                     {"internal/clock", "fence"},
+		"internal/waitq":                     {"internal/clock"},
 		"internal/audience":                  {},
 		"internal/gate":                      {"store"},
 		"internal/gather":                    {"internal/gate"},
@@ -110,7 +110,7 @@ var project = rules{
 
 	// Functions of their arguments: a checker that drives one of these with
 	// made-up time and made-up messages sees all there is to see.
-	pure: []string{"fence", "cmd/leasehold/internal/doctor", "internal/excerpt", "internal/leasefsm", "internal/proof/modelnode", "internal/nodemark", "internal/quorum", "internal/retain", "internal/rule", "internal/validity", "internal/waitq"},
+	pure: []string{"cmd/leasehold/internal/doctor", "internal/excerpt", "internal/leasefsm", "internal/proof/modelnode", "internal/nodemark", "internal/quorum", "internal/retain", "internal/rule", "internal/validity", "internal/waitq"},
 
 	idioms: idioms{
 		typed:  []string{"internal/quorum/driver", "store/redisstore", "store/redisstore/internal/conn"},
