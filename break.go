@@ -51,8 +51,10 @@ type BreakRequest struct {
 // dead or stopped keeps the lock until then, for one TTL at most. Now skips all of this.
 //
 // Break blocks until the lease is over. It is safe for concurrent use, and breaking a
-// lease twice is like breaking it once. It returns nil if the lease is over, even if
-// it was before. The error matches ErrBusy if the lock is held with another token. If
+// lease twice is like breaking it once. It returns nil if the lease is over, also if it was
+// broken before. The error matches ErrNotHeld if nobody holds the lock and no lease with the
+// token was the last one to be broken: the name or the token may be mistyped, or the lease
+// has ended by itself. It matches ErrBusy if the lock is held with another token. If
 // ctx ends first it matches ctx.Err(), and also ErrBusy if the lease was broken and is
 // not over yet: it then ends in the same way, and Break does not wait for it.
 // ErrUnsupported means that the store cannot break this lease, and ErrInvalid that the
@@ -72,9 +74,14 @@ func (c *Client) Break(ctx context.Context, r BreakRequest) error {
 	if !ok {
 		return fmt.Errorf("%w: %s cannot break a lease: it ends when its holder is gone, after its TTL", ErrUnsupported, c.store.Caps().Engine)
 	}
-	h, err := leaseToBreak(ctx, c.store, r)
-	if err != nil || h == nil {
+	h, last, err := leaseToBreak(ctx, c.store, r)
+	switch {
+	case err != nil:
 		return err
+	case h == nil && last != nil && last.Token == r.Token && (r.Owner == "" || last.Owner == r.Owner):
+		return nil
+	case h == nil:
+		return fmt.Errorf("nobody holds lock %q: %w, with token %v or another", r.Name, ErrNotHeld, r.Token)
 	}
 	req.Owner = h.Holder.Owner
 	broken := false
@@ -90,7 +97,7 @@ func (c *Client) Break(ctx context.Context, r BreakRequest) error {
 			// between. Another reader may have the same token by now.
 			same := r
 			same.Owner = req.Owner
-			if h, err = leaseToBreak(ctx, c.store, same); err != nil || h == nil {
+			if h, _, err = leaseToBreak(ctx, c.store, same); err != nil || h == nil {
 				return err
 			}
 			if clock.Sleep(ctx, c.delay(try)); ctx.Err() != nil {
@@ -111,34 +118,33 @@ func (c *Client) Break(ctx context.Context, r BreakRequest) error {
 	}
 }
 
-// leaseToBreak returns the lease that r is about, which may be undecided, or nil if it is
-// over. If no lease is shown with its token, that is one that a node has, since which token is
+// leaseToBreak returns the lease that r is about, which may be undecided, or nil if nobody
+// holds the lock, and the lease of that lock that was broken last, if any. If no lease is shown with its token, that is one that a node has, since which token is
 // shown depends on the nodes that answer.
-func leaseToBreak(ctx context.Context, st store.Store, r BreakRequest) (*store.Holding, error) {
+func leaseToBreak(ctx context.Context, st store.Store, r BreakRequest) (found *store.Holding, last *store.Broken, err error) {
 	state, err := st.Inspect(ctx, r.Name)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	leases := slices.DeleteFunc(state.Leases(), func(h store.Holding) bool { return r.Owner != "" && h.Holder.Owner != r.Owner })
 	isShown := slices.ContainsFunc(leases, func(h store.Holding) bool { return h.Token == r.Token })
-	var found *store.Holding
 	for _, h := range leases {
 		switch {
 		case h.Token != r.Token && (isShown || !h.HasToken(r.Token)):
 		case found != nil && found.Holder.Owner == h.Holder.Owner: // another permit of it
 		case found != nil:
-			return nil, invalid("lock %q has several holders with token %v: name the owner of the lease to break", r.Name, r.Token)
+			return nil, nil, invalid("lock %q has several holders with token %v: name the owner of the lease to break", r.Name, r.Token)
 		default:
 			found = &h
 		}
 	}
 	switch {
 	case found != nil && !found.Holder.Foreign, found == nil && state.Free():
-		return found, nil
+		return found, state.Broken, nil
 	case found != nil || state.Leases()[0].Holder.Foreign:
-		return nil, store.UnbreakableError(r.Name)
+		return nil, nil, store.UnbreakableError(r.Name)
 	}
-	return nil, otherToken(r, state)
+	return nil, nil, otherToken(r, state)
 }
 
 // otherToken is the error if the lock is held, or may be, and not with the token that was

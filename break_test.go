@@ -89,6 +89,34 @@ func TestBreakOfADeadHolder(t *testing.T) {
 	})
 }
 
+// A lock that nobody holds has no lease to break, unless the one that is meant was broken
+// before.
+func TestBreakWhatNobodyHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		lease := b.acquire(b.c.Mutex("a"))
+		token := lease.Token()
+		b.release(lease)
+		for _, r := range []leasehold.BreakRequest{{Name: "mistyped", Token: token}, {Name: "a", Token: token}, {Name: "a", Token: token + 1, Now: true}} {
+			if err := b.other().Break(t.Context(), r); !errors.Is(err, leasehold.ErrNotHeld) || !strings.Contains(err.Error(), "nobody holds lock") {
+				t.Errorf("Break %+v: %v, want ErrNotHeld", r, err)
+			}
+		}
+		second := b.acquire(b.c.Mutex("a"))
+		r := leasehold.BreakRequest{Name: "a", Token: second.Token(), Now: true}
+		for range 2 {
+			if err := b.other().Break(t.Context(), r); err != nil {
+				t.Errorf("Break %+v: %v, want no error", r, err)
+			}
+		}
+		r.Token++
+		if err := b.other().Break(t.Context(), r); !errors.Is(err, leasehold.ErrNotHeld) {
+			t.Errorf("Break with a token that never was: %v, want ErrNotHeld", err)
+		}
+		second.Release(t.Context())
+	})
+}
+
 // With Now, Break returns at once, and the lock is free.
 func TestBreakNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -20,6 +20,8 @@ var (
 	ErrLost = errors.New("lease lost")
 	// ErrReleased means that the holder released the lease.
 	ErrReleased = errors.New("lease was released")
+	// ErrNotHeld means that nobody holds the lock, or that this owner does not.
+	ErrNotHeld = store.ErrNotHeld
 	// ErrKindMismatch means that the name is in use for another kind of lock, or
 	// for data that is no lock.
 	ErrKindMismatch = store.ErrKindMismatch

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/runner"
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -44,8 +45,9 @@ same way. For a day, "leasehold show" says who broke the lease, when and why.
 
 If several holders have the same token, as readers do, --owner says which is meant.
 
-Exit codes: 0 if the lease is over, even if it was before; 124 if the lock is held with
-another token, or may be; 125 if leasehold itself failed, for example because the store cannot
+Exit codes: 0 if the lease is over, also if it was broken before; 123 if nobody holds the
+lock, so that there was nothing to break: NAME may be mistyped, or the lease has ended;
+124 if the lock is held with another token, or may be; 125 if leasehold itself failed, for example because the store cannot
 break a lease; 128+N if signal N ended the wait.`,
 		Example: `  leasehold show deploy
   leasehold break deploy --token 1764000000000000 --reason "hangs since the upgrade"
@@ -99,6 +101,8 @@ func breakLease(p *program, c *cobra.Command, r leasehold.BreakRequest) error {
 		return endedBy(sig)
 	case errors.Is(err, leasehold.ErrBusy):
 		return &exitError{code: codeBusy, err: err}
+	case errors.Is(err, leasehold.ErrNotHeld):
+		return &exitError{code: runner.CodeLost, err: err}
 	case err != nil:
 		return err
 	case r.Now:

@@ -179,7 +179,9 @@ func TestBreakUsage(t *testing.T) {
 			t.Errorf("%.40s: stdout %q, stderr %q, want text with %q and nothing on stdout", c.args, p.out.String(), p.err.String(), c.says)
 		}
 	}
-	s.run(0, "break", "x", "--token", "7", "--reason", "nobody holds it")
+	if p := s.run(123, "break", "x", "--token", "7", "--reason", "nobody holds it"); !strings.Contains(p.err.String(), `nobody holds lock "x"`) {
+		t.Errorf("stderr %q, want that nobody holds it", p.err.String())
+	}
 	s.run(0, "acquire", "x", "--ttl", "1m")
 	if out := s.run(0, "__complete", "break", "x", "--token", "").out.String(); !strings.HasPrefix(out, s.tokenHeld("x")+"\n") {
 		t.Errorf("%q, want %q at the beginning", out, s.tokenHeld("x")+"\n")
