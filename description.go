@@ -21,6 +21,7 @@ type describer struct {
 type description struct {
 	purpose string
 	trace   string
+	renewed bool
 	since   int64
 	text    string
 }
@@ -30,19 +31,19 @@ func (d *describer) init() {
 	d.pid = os.Getpid()
 }
 
-// describe returns the description of an attempt: this process, the purpose, and the
-// trace if there is room for it.
-func (d *describer) describe(purpose, trace string) string {
+// describe returns the description of an attempt: this process, the purpose, whether the
+// lease is renewed, and the trace if there is room for it.
+func (d *describer) describe(purpose, trace string, renewed bool) string {
 	now := time.Now()
-	if l := d.last.Load(); l != nil && l.since == now.Unix() && l.purpose == purpose && l.trace == trace {
+	if l := d.last.Load(); l != nil && l.since == now.Unix() && l.purpose == purpose && l.trace == trace && l.renewed == renewed {
 		return l.text
 	}
-	h := store.Holder{Host: d.host, PID: d.pid, Purpose: purpose, Since: now, Trace: trace}
+	h := store.Holder{Host: d.host, PID: d.pid, Purpose: purpose, Since: now, Trace: trace, Unrenewed: !renewed}
 	text := h.Encode()
 	if len(text) > store.MaxMeta {
 		h.Trace = "" // a lock is worth more than a link
 		text = h.Encode()
 	}
-	d.last.Store(&description{purpose: purpose, trace: trace, since: now.Unix(), text: text})
+	d.last.Store(&description{purpose: purpose, trace: trace, renewed: renewed, since: now.Unix(), text: text})
 	return text
 }

@@ -155,7 +155,7 @@ func (t Tick) record(ctx context.Context, c *Client, job string) (time.Time, sto
 		Name:    t.name(job, tick, keep),
 		Owner:   store.NewOwner(),
 		TTL:     max(keep, caps.MinTTL, store.MinTTL),
-		Meta:    c.describer.describe(t.Purpose, trace),
+		Meta:    c.describer.describe(t.Purpose, trace, false),
 		Require: t.Require,
 	}
 	if err := r.Check(caps); err != nil {

@@ -13,7 +13,8 @@ import (
 // ReleaseOwner ends the lease that owner has of the lock called name, in whatever
 // process it was acquired: Lease.Owner there says what owner is. It is for leases
 // that outlive the process that acquired them, with LockOptions.NoRenew. A holder
-// that still renews the lease is notified of the loss at its next renewal.
+// that still renews the lease (Holder.Unrenewed is false) is notified of the loss at its next
+// renewal only, when others may have the lock: Break tells it first.
 //
 // ReleaseOwner blocks for two answers of the store. The error matches ErrLost if
 // owner no longer has a lease, as in a second call. While some of several servers do not

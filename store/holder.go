@@ -27,6 +27,9 @@ type Holder struct {
 	// Spare is the number of tokens that the holder reserved beyond the one of
 	// its grant; see AcquireRequest.Spare.
 	Spare int
+	// Unrenewed reports that nobody renews the lease: its holder counts on the TTL, and need
+	// not be running.
+	Unrenewed bool
 	// Broken reports that an operator broke the holder's lease; see Breaker.
 	Broken bool
 	// Waiting reports that it does not hold the lock, but waits for it ahead of a request
@@ -42,20 +45,21 @@ type Holder struct {
 }
 
 type holderJSON struct {
-	Broken  bool   `json:"broken,omitempty"` // first: stores put it in
-	Host    string `json:"host,omitempty"`
-	PID     int    `json:"pid,omitempty"`
-	Purpose string `json:"purpose,omitempty"`
-	Since   int64  `json:"since,omitempty"` // Unix seconds
-	Spare   int    `json:"spare,omitempty"`
-	Trace   string `json:"trace,omitempty"`
-	Waiting bool   `json:"waiting,omitempty"` // stores put it in
+	Broken    bool   `json:"broken,omitempty"` // first: stores put it in
+	Host      string `json:"host,omitempty"`
+	PID       int    `json:"pid,omitempty"`
+	Purpose   string `json:"purpose,omitempty"`
+	Since     int64  `json:"since,omitempty"` // Unix seconds
+	Spare     int    `json:"spare,omitempty"`
+	Trace     string `json:"trace,omitempty"`
+	Unrenewed bool   `json:"unrenewed,omitempty"`
+	Waiting   bool   `json:"waiting,omitempty"` // stores put it in
 }
 
 // Encode returns h as compact JSON for Lease.Meta. Owner and Foreign are left
 // out, and invalid UTF-8 is replaced.
 func (h Holder) Encode() string {
-	j := holderJSON{Host: h.Host, PID: h.PID, Purpose: strings.ToValidUTF8(h.Purpose, "?"), Spare: h.Spare, Broken: h.Broken, Trace: traceOrNone(h.Trace), Waiting: h.Waiting}
+	j := holderJSON{Host: h.Host, PID: h.PID, Purpose: strings.ToValidUTF8(h.Purpose, "?"), Spare: h.Spare, Broken: h.Broken, Trace: traceOrNone(h.Trace), Waiting: h.Waiting, Unrenewed: h.Unrenewed}
 	if !h.Since.IsZero() {
 		j.Since = h.Since.Unix()
 	}
@@ -79,7 +83,7 @@ func DecodeHolder(owner, meta string) Holder {
 	if json.Unmarshal([]byte(meta), &j) != nil {
 		return h
 	}
-	h.Host, h.PID, h.Purpose, h.Spare, h.Broken, h.Trace, h.Waiting = j.Host, j.PID, j.Purpose, j.Spare, j.Broken, traceOrNone(j.Trace), j.Waiting
+	h.Host, h.PID, h.Purpose, h.Spare, h.Broken, h.Trace, h.Waiting, h.Unrenewed = j.Host, j.PID, j.Purpose, j.Spare, j.Broken, traceOrNone(j.Trace), j.Waiting, j.Unrenewed
 	if 0 < j.Since && j.Since < lastSince {
 		h.Since = time.Unix(j.Since, 0)
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -79,6 +80,47 @@ func TestAcquireThatCannotPrint(t *testing.T) {
 		t.Errorf("%v: %s, want exit code %d and \"printing the owner\"", err, says.String(), codeTrouble)
 	}
 	s.run(0, "run", "x", "--try", "--", "true")
+}
+
+// Go's runtime opens /dev/null for an output that is closed, and printing succeeds.
+func TestAcquireWithoutAnOutput(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("known on Linux only")
+	}
+	s := newSite(t)
+	p := s.exec("/bin/sh", "-c", `"$0" acquire x --ttl 1h >&-`, binary)
+	p.wants(125)
+	if !strings.Contains(p.err.String(), "standard output is closed") {
+		t.Errorf("stderr %s, want that the output is closed", p.err.String())
+	}
+	s.run(0, "show", "x", "--exit-code")
+	s.exec("/bin/sh", "-c", `"$0" acquire x --ttl 1h >/dev/null`, binary).wants(0)
+}
+
+// A lease that is renewed is not released behind its holder's back.
+func TestReleaseOfALeaseThatIsRenewed(t *testing.T) { everyStore(t, releaseOfALeaseThatIsRenewed) }
+
+func releaseOfALeaseThatIsRenewed(t *testing.T, s *site) {
+	t.Helper()
+	h := s.start("run", "x", "--ttl", "50s", "--", "/bin/sh", "-c", `echo $LEASEHOLD_OWNER; read x; exit 0`)
+	h.says(&h.out, "\n")
+	owner := strings.TrimSpace(h.out.String())
+	p := s.run(124, "release", "x", "--owner", owner)
+	if !strings.Contains(p.err.String(), "leasehold break") || !strings.Contains(p.err.String(), "(sh)") {
+		t.Errorf("stderr %s, want who holds the lock, and what to do", p.err.String())
+	}
+	s.run(124, "show", "x", "--exit-code")
+	s.run(0, "release", "x", "--owner", owner, "--now")
+	s.run(0, "show", "x", "--exit-code")
+	h.in.Close()
+	h.wants(123)
+	// A lease that had to wait is as well known as one that did not.
+	first := strings.Fields(s.run(0, "acquire", "x", "--ttl", "50s").out.String())[0]
+	second := s.start("acquire", "x", "--ttl", "50s")
+	second.says(&second.err, "waiting")
+	s.run(0, "release", "x", "--owner", first)
+	second.wants(0)
+	s.run(0, "release", "x", "--owner", strings.Fields(second.out.String())[0])
 }
 
 func TestAcquireIsInterrupted(t *testing.T) {

@@ -45,10 +45,11 @@ same way. For a day, "leasehold show" says who broke the lease, when and why.
 
 If several holders have the same token, as readers do, --owner says which is meant.
 
-Exit codes: 0 if the lease is over, also if it was broken before; 123 if nobody holds the
-lock, so that there was nothing to break: NAME may be mistyped, or the lease has ended;
-124 if the lock is held with another token, or may be; 125 if leasehold itself failed, for example because the store cannot
-break a lease; 128+N if signal N ended the wait.`,
+Exit codes: 0 if the lease is over, also if it was broken before; 123 if nobody holds
+the lock, so that there was nothing to break: NAME may be mistyped, or the lease has
+ended; 124 if the lock is held with another token, or may be; 125 if leasehold itself
+failed, for example because the store cannot break a lease; 128+N if signal N ended the
+wait.`,
 		Example: `  leasehold show deploy
   leasehold break deploy --token 1764000000000000 --reason "hangs since the upgrade"
   leasehold break deploy --token 1764000000000000 --reason "its host is gone" --now`,

@@ -84,9 +84,13 @@ func (f *textfile) text(code int, now time.Time, success int64) string {
 
 // lastSuccess returns the time of the last success that the file names, or 0.
 func lastSuccess(path string) int64 {
+	// Anything but a file of ours may keep its reader waiting, or never end.
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Size() > 1<<20 {
+		return 0 // there was no run
+	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return 0 // there was no run
+		return 0
 	}
 	for line := range strings.Lines(string(text)) {
 		if !strings.HasPrefix(line, successMetric+"{") {

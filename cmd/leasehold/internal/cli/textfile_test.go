@@ -126,3 +126,15 @@ func TestTextfileNeedsItsDirectory(t *testing.T) {
 		t.Errorf("stderr %q, want text with %q", p.err.String(), "metrics were not written")
 	}
 }
+
+// What stands in the place of the file is replaced, and keeps nobody waiting.
+func TestTextfileInThePlaceOfAPipe(t *testing.T) {
+	s, dir := newSite(t), t.TempDir()
+	if out, err := exec.Command("mkfifo", filepath.Join(dir, textfileName("x"))).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	s.run(3, "run", "x", "--textfile", dir, "--", "sh", "-c", "exit 3")
+	if m := metricsIn(t, dir, "x"); m["exit_code"] != 3 {
+		t.Errorf("metrics %v, want exit code 3", m)
+	}
+}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -239,5 +241,31 @@ func TestTextOutput(t *testing.T) {
 		if strings.ContainsRune(b.String(), 0x1b) {
 			t.Errorf("%q has escape sequences, want none", b.String())
 		}
+	}
+}
+
+// JSON has no character that a terminal could act on, and says what it said.
+func TestJSONIsSafeOnATerminal(t *testing.T) {
+	hostile := "a\x7f\u009b31m\u202e\u2066\u200f\u2028\x1b[2J\U000e0041ü<&>\u00a0\t\n"
+	for _, write := range []func(w *bytes.Buffer) error{
+		func(w *bytes.Buffer) error { return writeJSON(w, map[string]string{"name": hostile}) },
+		func(w *bytes.Buffer) error { return writeJSONLine(w, map[string]string{"name": hostile}) },
+	} {
+		var b bytes.Buffer
+		if err := write(&b); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range b.String() {
+			if r != '\n' && !unicode.IsPrint(r) {
+				t.Errorf("%q has %U", b.String(), r)
+			}
+		}
+		var back map[string]string
+		if err := json.Unmarshal(b.Bytes(), &back); err != nil || back["name"] != hostile {
+			t.Errorf("%q: %q, %v, want %q", b.String(), back["name"], err, hostile)
+		}
+	}
+	if said := safe("x\u202ey\u009bz"); said != "x?y?z" {
+		t.Errorf("a message has %q, want no character that a terminal could act on", said)
 	}
 }

@@ -131,7 +131,7 @@ func safe(s string) string {
 	s = credentials.ReplaceAllString(s, "://***@")
 	s = strings.NewReplacer("\x00\x00", "@", "\x00", "://").Replace(s)
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+		if !unicode.IsGraphic(r) && r != '\n' && r != '\t' {
 			return '?'
 		}
 		return r
