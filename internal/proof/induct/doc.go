@@ -1,7 +1,8 @@
 // Package induct proves the protocol over independent nodes by induction, for any number
 // of nodes, attempts and crashes, and checks recorded runs against what was proved.
 //
-// The protocol is written once, in redlock.spec, and the client's own half in notice.spec.
+// The protocol is written once, in redlock.spec, and the client's own half in notice.spec;
+// leases of etcd are in etcd.spec.
 // These files have sorts, state functions, steps, promises, and the clauses of an invariant
 // that imply the promises. They are read twice:
 //

@@ -7,6 +7,8 @@ var (
 	redlock string
 	//go:embed notice.spec
 	notice string
+	//go:embed etcd.spec
+	etcd string
 	//go:embed drift.smt2
 	drift string
 )
@@ -19,7 +21,7 @@ func RedlockFloor() *Spec { return read("redlock.spec", redlock, "floor") }
 
 // Specs returns all that is proved.
 func Specs() []*Spec {
-	return []*Spec{Redlock(), RedlockFloor(), read("notice.spec", notice, "")}
+	return []*Spec{Redlock(), RedlockFloor(), read("notice.spec", notice, ""), read("etcd.spec", etcd, "")}
 }
 
 // Questions returns all that is to be asked.
