@@ -252,7 +252,7 @@ func (k *worker) do(ctx context.Context, l *leasehold.Lock, o leasehold.LockOpti
 			d = k.upTo(3 * o.TTL)
 		}
 		k.hold(c, ctx, d)
-		if k.rng.IntN(4) == 0 { // the same lock again, by what the context carries
+		if k.rng.IntN(4) == 0 && (c.kind().IsMutex() || c.kind().Shared) { // the same lock again, by what the context carries
 			err := l.Do(ctx, func(ctx context.Context, inner *leasehold.Lease) error {
 				if inner.Token() != lease.Token() {
 					k.note(note{kind: wrong, claim: c, text: "re-entry gave another token"})
