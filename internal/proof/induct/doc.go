@@ -1,10 +1,10 @@
 // Package induct proves the protocol over independent nodes by induction, for any number
 // of nodes, attempts and crashes, and checks recorded runs against what was proved.
 //
-// The protocol is written once, in redlock.spec, and the client's own half in notice.spec;
-// leases of etcd are in etcd.spec.
-// These files have sorts, state functions, steps, promises, and the clauses of an invariant
-// that imply the promises. They are read twice:
+// The protocol is written once, in redlock.spec, and the client's own half in notice.spec.
+// etcd.spec has the leases of etcd, and record.spec a lock in a record that is replaced by
+// compare-and-set. These files have sorts, state functions, steps, promises, and the clauses
+// of an invariant that imply the promises. They are read twice:
 //
 //   - print (smt.go) writes one SMT-LIB 2.6 file for each obligation: the invariant holds
 //     at the start, and each step keeps each clause. A solver must refute the negation of each.

@@ -9,6 +9,8 @@ var (
 	notice string
 	//go:embed etcd.spec
 	etcd string
+	//go:embed record.spec
+	record string
 	//go:embed drift.smt2
 	drift string
 )
@@ -21,7 +23,7 @@ func RedlockFloor() *Spec { return read("redlock.spec", redlock, "floor") }
 
 // Specs returns all that is proved.
 func Specs() []*Spec {
-	return []*Spec{Redlock(), RedlockFloor(), read("notice.spec", notice, ""), read("etcd.spec", etcd, "")}
+	return []*Spec{Redlock(), RedlockFloor(), read("notice.spec", notice, ""), read("etcd.spec", etcd, ""), read("record.spec", record, "")}
 }
 
 // Questions returns all that is to be asked.
