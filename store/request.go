@@ -147,6 +147,15 @@ func (l Lease) Check(c Caps) error {
 	return c.CheckTTL(l.TTL)
 }
 
+// CheckClass returns nil if a store of those capabilities can give what l requires, and
+// otherwise an error that matches ErrUnsupported.
+func (l Lease) CheckClass(c Caps) error {
+	if l.Require > c.Class {
+		return fmt.Errorf("%w: lock %q requires %v, and this store (%s) gives %v at most", ErrUnsupported, excerpt.AtMost(l.Name, mostQuoted), l.Require, c.Engine, c.Class)
+	}
+	return nil
+}
+
 // Check is Lease.Check for the whole request.
 func (r AcquireRequest) Check(c Caps) error { return checkSpare(r.Lease, r.Spare, c) }
 

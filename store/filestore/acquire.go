@@ -1,6 +1,7 @@
 package filestore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -11,7 +12,8 @@ import (
 
 // Acquire implements store.Store.
 func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
-	if err := s.gate.Enter(r.Check(s.Caps())); err != nil {
+	caps := s.Caps()
+	if err := s.gate.Enter(cmp.Or(r.Check(caps), r.CheckClass(caps))); err != nil {
 		return store.Grant{}, err
 	}
 	defer s.gate.Leave()

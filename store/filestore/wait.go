@@ -46,7 +46,8 @@ type waiting struct {
 // process, directly. It also reads the row from time to time, and often if it has
 // no socket. It writes only to refresh its place.
 func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
-	if err := s.gate.Enter(r.Check(s.Caps())); err != nil {
+	caps := s.Caps()
+	if err := s.gate.Enter(cmp.Or(r.Check(caps), r.CheckClass(caps))); err != nil {
 		return store.Grant{}, err
 	}
 	defer s.gate.Leave()

@@ -66,7 +66,8 @@ func New(o *Options) *Store {
 // Acquire implements store.Store. Its errors match store.ErrBusy,
 // store.ErrInvalid, store.ErrClosed or ctx.Err().
 func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
-	if err := r.Check(s.Caps()); err != nil {
+	caps := s.Caps()
+	if err := cmp.Or(r.Check(caps), r.CheckClass(caps)); err != nil {
 		return store.Grant{}, err
 	}
 	if err := s.enter(ctx); err != nil {

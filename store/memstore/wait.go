@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -51,7 +52,8 @@ type busy struct {
 // store.ErrClosed or ctx.Err(), or store.ErrNotHeld if the owner was released
 // during the wait.
 func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
-	if err := r.Check(s.Caps()); err != nil {
+	caps := s.Caps()
+	if err := cmp.Or(r.Check(caps), r.CheckClass(caps)); err != nil {
 		return store.Grant{}, err
 	}
 	start := s.clock.Now()

@@ -40,7 +40,7 @@ const grace = 50 * time.Millisecond
 // Wait implements store.Waiter.
 func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (_ store.Grant, err error) {
 	caps := s.Caps()
-	if err := s.gate.Enter(r.Check(caps)); err != nil {
+	if err := s.gate.Enter(cmp.Or(r.Check(caps), r.CheckClass(caps))); err != nil {
 		return store.Grant{}, err
 	}
 	defer s.gate.Leave()

@@ -219,7 +219,7 @@ func (s *Store) ready(ctx context.Context, r store.Lease, invalid error) error {
 		return err
 	}
 	if r.Require >= store.CrashSafe {
-		return s.topology.ready(&s.fleet, r)
+		return cmp.Or(s.topology.ready(&s.fleet, r), r.CheckClass(s.Caps()))
 	}
 	return nil
 }

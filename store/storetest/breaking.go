@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -44,6 +45,16 @@ func checkBreakStopsRenewals(t *trial) {
 	t.heldBy(r)
 	for _, s := range t.handles() {
 		t.notHeld("renew of a lease that was broken", t.renew(s, r))
+	}
+	for _, s := range t.handles() {
+		if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r}); err == nil {
+			t.Fatalf("the owner asks again for a lease that was broken: granted, want an error")
+		}
+		if w, ok := s.(store.Waiter); ok {
+			if _, err := w.ReserveTokens(t.Context(), store.ReserveRequest{Lease: r, Above: b.Token, Count: 1}); err == nil {
+				t.Fatalf("tokens were reserved for a lease that was broken, want an error")
+			}
+		}
 	}
 	next := t.request(r.Name, t.long)
 	t.refuse(t.other(), next)
@@ -145,6 +156,19 @@ func checkBreakNow(t *trial) {
 		t.notHeld("late request to acquire of an owner whose lease was broken", errors.New("granted"))
 	}
 	t.free(r.Name)
+
+	// A lock whose lease was broken while nobody waited does not forget its tokens.
+	for range 3 {
+		r := t.request(r.Name, t.long)
+		g := t.acquireSpare(t.first, store.AcquireRequest{Lease: r, Spare: 3})
+		if g.Token <= last {
+			t.Fatalf("granted token %v after a lease was broken, want more than %v", g.Token, last)
+		}
+		last = g.Token + fence.Token(g.Spare)
+		b := breakRequest(t, r)
+		b.Now = true
+		breaks(t, t.other(), b)
+	}
 }
 
 // checkBreakToken: a break ends only the lease whose name, owner and token it names.
@@ -293,10 +317,14 @@ func checkBreakOfKinds(t *trial) {
 		}
 		b = breakOneRequest(t, next)
 		b.Now = true
+		last := b.Token
 		if left := breaks(t, t.other(), b); left != 0 {
 			t.Fatalf("break now: the lease lasts for %v, want 0s", left)
 		}
 		t.gets("a waiter gets a lock whose lease was broken", w)
+		if w.grant.Token <= last && !t.several() {
+			t.Fatalf("granted token %v, want more than %v of the lease that was broken", w.grant.Token, last)
+		}
 		t.notHeld("renew of a lease that was broken", t.renew(t.first, next))
 		t.holders("a lock whose lease was broken has gone to the waiter", w.Lease)
 		t.release(t.other(), w.Lease)

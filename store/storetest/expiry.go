@@ -2,7 +2,9 @@ package storetest
 
 import (
 	"errors"
+	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/validity"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -27,6 +29,39 @@ func checkExpiry(t *trial) {
 		t.Fatalf("granted to another owner %v before the end of the validity of a lease of %v", until.Sub(now), l.TTL)
 	}
 	t.heldBy(next)
+}
+
+// checkTTLs: a lease lasts for its whole TTL, of any length, also if it was renewed for it.
+func checkTTLs(t *trial) {
+	const second = time.Second
+	for _, ttl := range []time.Duration{1900 * time.Millisecond, 2718281 * time.Microsecond, 9*second + 999*time.Millisecond, 14*second + 900*time.Millisecond, 37*second + 123456*time.Microsecond, t.long - t.long/7} {
+		if ttl < t.least || ttl > t.long {
+			continue
+		}
+		lasts := func(what string, l store.Lease, start clock.Instant) {
+			t.Helper()
+			for _, s := range t.handles() {
+				st := t.inspect(s, l.Name)
+				if least := t.valid(start, ttl); least > 0 && st.ExpiresIn < least || st.ExpiresIn > ttl+t.resolution {
+					t.Fatalf("%s %v: expires in %v, want %v to %v", what, ttl, st.ExpiresIn, least, ttl)
+				}
+			}
+		}
+		start := t.now()
+		l := t.request(t.name(), ttl)
+		t.acquire(t.first, l)
+		lasts("a lease of", l, start)
+		l = t.request(t.name(), max(ttl/2, t.least))
+		first := t.now()
+		t.acquire(t.first, l)
+		l.TTL = ttl
+		start = t.now()
+		if err := t.renew(t.first, l); err == nil {
+			lasts("renewed for", l, start)
+		} else if t.valid(first, max(ttl/2, t.least)) > 0 { // otherwise the machine is too busy
+			t.Fatalf("renew for %v: %v", ttl, err)
+		}
+	}
 }
 
 // checkExpiryCountsDown: the remaining time that Inspect returns decreases, and

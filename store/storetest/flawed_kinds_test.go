@@ -41,6 +41,15 @@ func (s *manifold) step(name string, f func(r rule.Record, now clock.Instant) (r
 	if s.is("a dead holder frees all") && len(r.Holds) < len(before.Holds) {
 		r.Holds = nil
 	}
+	if s.is("an expired lease frees one permit") {
+		for _, h := range before.Holds {
+			if h.Weight > 1 && h.Expiry <= now {
+				h.Weight--
+				h.Expiry = now.Add(time.Hour)
+				r.Spec, r.Holds = before.Spec, append(slices.Clone(r.Holds), h)
+			}
+		}
+	}
 	r, _ = rule.Advance(r, 0, now)
 	r, ans := f(r, now)
 	r, _ = rule.Advance(r, 0, now)
@@ -61,6 +70,12 @@ func (s *manifold) admit(l store.Lease, spare int, wait time.Duration) (store.Gr
 		ask.Weight = 1
 	}
 	ans := s.step(l.Name, func(r rule.Record, now clock.Instant) (rule.Record, rule.Answer) {
+		if s.is("a broken lease is granted again") {
+			r.Holds = slices.Clone(r.Holds)
+			for i := range r.Holds {
+				r.Holds[i].Broken = r.Holds[i].Broken && r.Holds[i].Owner != ask.Owner
+			}
+		}
 		if s.is("kinds are mixed") {
 			r.Spec = ask.Spec
 		}
@@ -127,7 +142,12 @@ func (s *manifold) Wait(ctx context.Context, r store.WaitRequest, reason func(er
 
 func (s *manifold) Renew(_ context.Context, leases []store.Lease) []error {
 	errs := make([]error, len(leases))
+	renewed := map[string]bool{}
 	for i, l := range leases {
+		if renewed[l.Name] && s.is("a batch renews one lease of a lock") {
+			continue
+		}
+		renewed[l.Name] = true
 		if s.step(l.Name, func(r rule.Record, now clock.Instant) (rule.Record, rule.Answer) {
 			return rule.Renew(r, l.Owner, l.TTL, now)
 		}).Verdict != rule.Done {
@@ -169,6 +189,8 @@ func (s *manifold) BreakLease(_ context.Context, b store.BreakRequest) (time.Dur
 		switch {
 		case s.is("broken leases are renewed"):
 			r.Holds = before.Holds
+		case s.is("tokens start again after a break") && b.Now && len(r.Holds)+len(r.Queue) == 0:
+			r.Token = 0
 		case s.is("broken leases come back"):
 			r.Tombstones = nil
 		case s.is("a break ends all leases"):
@@ -201,6 +223,9 @@ func (s *manifold) ReserveTokens(_ context.Context, r store.ReserveRequest) (sto
 	ans := s.step(r.Name, func(rec rule.Record, now clock.Instant) (rule.Record, rule.Answer) {
 		return rule.ReserveTokens(rec, r.Owner, r.Count-1, 0, now)
 	})
+	if ans.Verdict != rule.Done && !s.is("readers reserve tokens") {
+		return store.Reserved{}, store.ErrNotHeld
+	}
 	return store.Reserved{Token: ans.Token, Count: r.Count}, nil
 }
 

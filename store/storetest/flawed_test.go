@@ -41,8 +41,9 @@ type lock struct {
 	token       fence.Token
 	top         fence.Token // the last that was reserved
 	expiry      clock.Instant
-	by          *flawed       // the handle through which it was granted
-	refused     []store.Lease // only a flaw grants them
+	by          *flawed                // the handle through which it was granted
+	refused     []store.Lease          // only a flaw grants them
+	drawn       map[string]fence.Token // only for a flaw: by owner
 	queue       []*place
 }
 
@@ -54,6 +55,13 @@ func (s *flawed) is(f flaw) bool { return s.flaw == f }
 func (s *flawed) look(name string) *lock {
 	l := s.locks[name]
 	if l == nil {
+		if s.is("tokens are forgotten after 50 names") && len(s.locks) >= 50 {
+			for other, o := range s.locks {
+				if o.owner == "" && len(o.queue) == 0 {
+					delete(s.locks, other)
+				}
+			}
+		}
 		l = &lock{}
 		s.locks[name] = l
 	}
@@ -70,6 +78,13 @@ func (s *flawed) look(name string) *lock {
 func (s *flawed) give(l *lock, r store.Lease, spare int) {
 	l.owner, l.made, l.meta, l.count, l.expiry, l.by = r.Owner, r.Attempt, r.Meta, 1, s.expiry(r.TTL), s
 	l.token = max(l.token, l.top) + 1
+	if s.is("an owner keeps its token") {
+		if l.drawn == nil {
+			l.drawn = make(map[string]fence.Token)
+		}
+		l.token = cmp.Or(l.drawn[r.Owner], l.token)
+		l.drawn[r.Owner] = l.token
+	}
 	if s.is("reserved tokens run ahead of the clock") {
 		l.token = max(l.token, fence.Token(time.Now().UnixMicro()))
 	}
@@ -88,6 +103,9 @@ func (s *flawed) expiry(ttl time.Duration) clock.Instant {
 	now := clock.System().Now()
 	if s.is("leases end early") {
 		ttl /= 10
+	}
+	if s.is("TTLs are cut to ten seconds") && ttl > 10*time.Second {
+		ttl = ttl.Truncate(10 * time.Second)
 	}
 	if unit := s.Caps().Resolution; unit > 0 {
 		ttl = (ttl + unit - 1) / unit * unit
@@ -109,6 +127,8 @@ func (s *flawed) key(name string) string {
 		name = name[:min(len(name), 255)]
 	case s.is("names ignore case"):
 		name = strings.ToLower(name)
+	case s.is("names are escaped, and no two differ"):
+		name = strings.NewReplacer("/", "_", " ", "_", ":", "_").Replace(name)
 	case s.is("names ignore trailing space"):
 		name = strings.TrimRight(name, " ")
 	}
@@ -129,7 +149,7 @@ func (s *flawed) same(a, b string) bool {
 }
 
 func (s *flawed) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
-	if err := s.check(r); err != nil {
+	if err := cmp.Or(s.check(r), s.require(r.Lease)); err != nil {
 		if s.is("a refused request is done all the same") {
 			s.grant(r)
 		}
@@ -244,6 +264,9 @@ func (s *flawed) Renew(ctx context.Context, leases []store.Lease) []error {
 	}
 	errs := make([]error, len(leases))
 	for i, r := range leases {
+		if i >= 100 && s.is("a batch is cut") {
+			break
+		}
 		errs[i] = s.renew(ctx, r)
 		if errs[i] != nil && s.is("a batch stops at an error") {
 			break
@@ -284,6 +307,11 @@ func (s *flawed) renew(ctx context.Context, r store.Lease) error {
 	default:
 		return store.ErrNotHeld
 	}
+	if s.is("renewals look, then write") {
+		s.mu.Unlock()
+		s.mu.Lock()
+		l.owner, l.meta = r.Owner, r.Meta
+	}
 	expiry := s.expiry(r.TTL)
 	if !s.is("renewals shrink") {
 		expiry = max(expiry, l.expiry)
@@ -320,6 +348,10 @@ func (s *flawed) Release(ctx context.Context, r store.ReleaseRequest) error {
 		return nil
 	default:
 		return store.ErrNotHeld
+	}
+	if s.is("releases look, then delete") {
+		s.mu.Unlock()
+		s.mu.Lock()
 	}
 	if l.count--; l.count > 0 && s.is("releases count") {
 		return nil
@@ -416,6 +448,9 @@ func (s *flawed) List(ctx context.Context, prefix string) ([]store.State, error)
 	if s.is("lists are cut") && len(list) > 5 {
 		list = list[:5]
 	}
+	if s.is("lists end at 1,000") && len(list) > 1000 {
+		list = list[:1000]
+	}
 	return list, nil
 }
 
@@ -452,6 +487,14 @@ func (s *flawed) Caps() store.Caps {
 		c.Bound = true
 	}
 	return c
+}
+
+// require checks what a lock requires.
+func (s *flawed) require(r store.Lease) error {
+	if s.is("requirements are ignored") {
+		return nil
+	}
+	return r.CheckClass(s.Caps())
 }
 
 // check checks a request, unless the flaw is not to.

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -14,11 +15,12 @@ import (
 type place struct {
 	store.WaitRequest
 	handed clock.Instant
-	came   int // its position when it arrived
+	came   int           // its position when it arrived
+	until  clock.Instant // the end of the place
 }
 
 func (s *flawed) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
-	if err := s.check(r); err != nil && !s.is("waits are not checked") {
+	if err := cmp.Or(s.check(r), s.require(r.Lease)); err != nil && !s.is("waits are not checked") {
 		return store.Grant{}, err
 	}
 	return s.waitAt(ctx, &place{WaitRequest: r}, clock.System().Now(), reason)
@@ -61,6 +63,9 @@ func (s *flawed) poll(p *place, start clock.Instant) (store.Grant, *store.BusyEr
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.look(s.key(p.Name))
+	if s.is("places are not refreshed") {
+		l.queue = slices.DeleteFunc(l.queue, func(q *place) bool { return clock.System().Now() >= q.until })
+	}
 	at := slices.Index(l.queue, p)
 	if l.owner == "" && s.mayTake(l, p, at) {
 		s.give(l, p.Lease, p.Spare)
@@ -76,7 +81,7 @@ func (s *flawed) poll(p *place, start clock.Instant) (store.Grant, *store.BusyEr
 	if at < 0 {
 		at = len(l.queue)
 		l.queue = append(l.queue, p)
-		p.came = at + 1
+		p.came, p.until = at+1, clock.System().Now().Add(p.TTL)
 	}
 	busy := &store.BusyError{Name: p.Name, Holder: store.DecodeHolder(l.owner, l.meta), ExpiresIn: s.left(l), Position: at + 1}
 	switch {
@@ -113,6 +118,8 @@ func (s *flawed) granted(l *lock, p *place, start clock.Instant) store.Grant {
 		g.Token = 0
 	case s.is("granted before it was asked for"):
 		g.Since = -time.Second
+	case s.is("grants count from when they are told"):
+		g.Since = clock.System().Now().Sub(start)
 	case s.is("granted after it was told"):
 		g.Since += time.Hour
 	}

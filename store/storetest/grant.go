@@ -33,6 +33,36 @@ func checkCaps(t *trial) {
 	}
 }
 
+// checkRequire: a lock that requires more than the store can give is refused.
+func checkRequire(t *trial) {
+	for _, s := range t.handles() {
+		for class := s.Caps().Class + 1; class <= store.Consensus; class++ {
+			r := t.request(t.name(), t.long)
+			r.Require = class
+			asks := map[string]func() error{"acquire": func() error {
+				_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r})
+				return err
+			}}
+			if w, ok := s.(store.Waiter); ok {
+				asks["wait"] = func() error {
+					_, err := w.Wait(t.Context(), store.WaitRequest{Lease: r}, nil)
+					return err
+				}
+			}
+			for what, ask := range asks {
+				err := ask()
+				if err == nil {
+					t.track(r)
+				}
+				// The class may have been unknown before.
+				if has := s.Caps().Class; has < class && !errors.Is(err, store.ErrUnsupported) {
+					t.Fatalf("%s with %v in a store that gives %v: got error %v, want one that matches store.ErrUnsupported", what, class, has, err)
+				}
+			}
+		}
+	}
+}
+
 // checkGrant: a free lock is granted, and every handle sees the holder.
 func checkGrant(t *trial) {
 	r := t.request(t.name(), t.long)

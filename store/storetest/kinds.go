@@ -92,7 +92,7 @@ func checkKindLimit(t *trial) {
 	kind, name := store.Semaphore(n), t.name()
 	var held []store.Lease
 	for i := range n {
-		r := t.of(kind, 0, name, t.long)
+		r := t.of(kind, 0, name, t.long/2)
 		if g := t.acquire(t.handles()[i%len(t.handles())], r); g.Slot < 0 || g.Slot >= n {
 			t.Fatalf("granted slot %d, want 0 to %d", g.Slot, n-1)
 		}
@@ -102,9 +102,23 @@ func checkKindLimit(t *trial) {
 	for _, s := range t.handles() {
 		t.refuse(s, t.of(kind, 0, name, t.long))
 	}
-	for _, r := range held {
-		if err := t.renew(t.first, r); err != nil && !t.first.Caps().Bound {
-			t.Fatalf("renew of one of several leases: %v", err)
+	if !t.first.Caps().Bound {
+		var batch []store.Lease
+		for i := range held {
+			if err := t.renew(t.first, held[i]); err != nil {
+				t.Fatalf("renew of one of several leases: %v", err)
+			}
+			held[i].TTL = t.long
+			r := held[i]
+			r.Slots = t.slots[r.Owner]
+			batch = append(batch, r)
+		}
+		start := t.now()
+		for i, err := range t.first.Renew(t.Context(), batch) {
+			if err != nil {
+				t.Fatalf("renew of several leases of one lock: %v", err)
+			}
+			t.lasts("renewed with others of one lock", batch[i], t.long, start)
 		}
 	}
 	t.release(t.other(), held[1])
@@ -343,14 +357,14 @@ func checkKindDeadReader(t *trial) {
 	t.release(t.first, living)
 	t.gets("a writer gets the lock after the last reader", writer)
 
-	// A permit that expires goes to the first waiter.
+	// Permits that expire go to the first waiter, all of them.
 	name = t.name()
-	kind := store.Semaphore(2)
+	kind := store.Semaphore(3)
 	stays := t.of(kind, 1, name, t.long)
 	t.acquire(t.first, stays)
-	t.acquire(t.first, t.of(kind, 1, name, t.options.ShortTTL))
-	w := t.wait(t.other(), store.WaitRequest{Lease: t.of(kind, 1, name, t.long)})
-	t.gets("a waiter gets a permit that expired", w)
+	t.acquire(t.first, t.of(kind, 2, name, t.options.ShortTTL))
+	w := t.wait(t.other(), store.WaitRequest{Lease: t.of(kind, 2, name, t.long)})
+	t.gets("a waiter gets two permits that expired", w)
 	t.holders("both permits", stays, w.Lease)
 }
 

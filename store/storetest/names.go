@@ -48,6 +48,7 @@ func checkNamesAlike(t *trial) {
 	long := strings.Repeat("x", store.MaxName-len(prefix)-1)
 	for _, n := range []string{
 		"", "a", "A", "a ", " a", "a\x00", "a\x00b", "a\n", "á", "a\u0301", "ａ", "ß", "ss", "a/", "a//", "{a}", "{a", "a}", "a:token", "{a}:token", "1", "01", "1.0", "1e0",
+		"a/b", "a_b", "a-b", "a.b", "a:b", "a b", "a\\b", "a|b", "a%2Fb", "a%2fb", "a%252Fb", "a+b", "a%20b", "a=b", "a@b", "a\tb",
 		long + "1", long + "2", long,
 	} {
 		r := t.request(prefix+n, t.long)

@@ -92,12 +92,18 @@ func (t *observer) within(what string, expiresIn, ttl time.Duration) {
 	}
 }
 
+// valid returns how much is left of the validity of a lease of ttl whose request was sent at
+// start.
+func (t *observer) valid(start clock.Instant, ttl time.Duration) time.Duration {
+	return validity.Until(start, ttl).Sub(t.now())
+}
+
 // lasts requires the lease of r to last at least to the end of its validity, for
 // a lease of ttl whose request was sent at start.
 func (t *observer) lasts(what string, r store.Lease, ttl time.Duration, start clock.Instant) {
 	t.Helper()
 	st := t.heldBy(r)
-	if least := validity.Until(start, ttl).Sub(t.now()); st.ExpiresIn < least {
+	if least := t.valid(start, ttl); st.ExpiresIn < least {
 		t.Fatalf("%s: expires in %v, want at least %v", what, st.ExpiresIn, least)
 	}
 }

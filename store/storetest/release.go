@@ -87,10 +87,12 @@ func checkUndoSparesOthers(t *trial) {
 // the grant that another attempt of the same owner made since.
 func checkLateReleaseSparesOthers(t *trial) {
 	early := t.attempt(t.request(t.name(), t.long))
-	t.acquire(t.first, early)
+	last := t.acquire(t.first, early).Token
 	t.release(t.first, early)
 	next := t.attempt(early)
-	t.acquire(t.other(), next)
+	if g := t.acquire(t.other(), next); g.Token <= last {
+		t.Fatalf("the next grant of the same owner has token %v, want more than %v", g.Token, last)
+	}
 	for _, s := range t.handles() {
 		t.notHeld("a release that arrives late", s.Release(t.Context(), store.ReleaseRequest{Lease: early}))
 		t.notHeld("an undo that arrives late", s.Release(t.Context(), undo(early)))

@@ -65,10 +65,15 @@ func (s *places) release(ctx context.Context, r store.ReleaseRequest) (done bool
 		return false, err
 	}
 	defer leave()
-	f, ok, err := t.find(ctx, r.Name, r.Owner)
-	if err != nil || !ok || f.record.isOfAnother(r) {
-		return false, err
+	for {
+		f, ok, err := t.find(ctx, r.Name, r.Owner)
+		if err != nil || !ok || f.record.isOfAnother(r) {
+			return false, err
+		}
+		// A renewal through another handle may move the place in between.
+		_, there, err := t.Delete(ctx, t.dir(r.Name)+"/"+f.name)
+		if there || err != nil {
+			return there && f.held(), explain(err, t.dir(r.Name))
+		}
 	}
-	_, there, err := t.Delete(ctx, t.dir(r.Name)+"/"+f.name)
-	return there && f.held(), explain(err, t.dir(r.Name))
 }
