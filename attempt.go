@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/leasehold-dev/leasehold/internal/leasefsm"
-	"github.com/leasehold-dev/leasehold/internal/waitq"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -48,8 +47,5 @@ func (c *holds) attempt(ctx context.Context, r *recipe, t terms, bound bool, q *
 	}
 	defer c.mu.Unlock()
 	h.startLocked(&lease.share, now, r, ctx, bound)
-	if q != nil {
-		q.stepLocked(waitq.Event[*waiter]{Kind: waitq.TryGranted}, now)
-	}
 	return lease, nil
 }

@@ -30,7 +30,7 @@ type core struct {
 	notify    callback.Notifier
 	describer describer
 
-	mu                sync.Mutex // guards everything about holds and queues
+	mu                sync.Mutex // guards everything about holds
 	clockFailedLocked func()     // ends every lease
 }
 
@@ -64,6 +64,21 @@ func (c *core) lock() (now clock.Instant) {
 	read := false
 	defer func() {
 		if !read {
+			c.clockFailedLocked()
+			c.mu.Unlock()
+		}
+	}()
+	now = c.clock.Now()
+	read = true
+	return now
+}
+
+// now reads the clock for those that do not hold the mutex, and ends every lease if it fails.
+func (c *core) now() (now clock.Instant) {
+	read := false
+	defer func() {
+		if !read {
+			c.mu.Lock()
 			c.clockFailedLocked()
 			c.mu.Unlock()
 		}

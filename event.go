@@ -41,7 +41,9 @@ type EventKind uint8
 const (
 	// Waiting: a goroutine has to wait for the lock, or the cause has changed:
 	// another holder, another position in the queue, nodes that cannot be reached,
-	// or nodes in quarantine. A cause that has not changed is not repeated.
+	// or nodes in quarantine. A cause that has not changed is not repeated. If more than 64
+	// goroutines wait for a lock, they are told of changes that follow each other quickly
+	// only together.
 	Waiting EventKind = iota + 1
 	// Acquired: the store granted the lock when it was asked for it.
 	Acquired

@@ -4,15 +4,15 @@ import "time"
 
 // Queues returns how many queues the client keeps.
 func (c *Client) Queues() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
 	return len(c.known)
 }
 
 // Waiting returns how many goroutines are in them.
 func (c *Client) Waiting() (n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
 	for _, q := range c.known {
 		n += q.m.Len()
 	}
@@ -22,8 +22,8 @@ func (c *Client) Waiting() (n int) {
 // WatchesReservations reports whether a timer is about to look at the places that no goroutine has
 // claimed.
 func (c *Client) WatchesReservations() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
 	return c.reservations.running
 }
 
@@ -31,4 +31,10 @@ func (c *Client) WatchesReservations() bool {
 func (t Tick) ByClock(now func() time.Time) Tick {
 	t.now = now
 	return t
+}
+
+// HoldQueues keeps the mutex of the queues until letGo is called.
+func (c *Client) HoldQueues() (letGo func()) {
+	c.mutex.Lock()
+	return c.mutex.Unlock
 }

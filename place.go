@@ -58,16 +58,16 @@ var errFailed = errors.New("a function given to the client panicked while the lo
 
 // failed ends all waits of the queue.
 func (q asker) failed() {
-	q.c.mu.Lock()
-	defer q.c.mu.Unlock()
+	q.c.mutex.Lock()
+	defer q.c.mutex.Unlock()
 	q.refuseAllLocked(errFailed)
 	q.stepLocked(waitq.Event[*waiter]{Kind: waitq.PlaceOver}, 0)
 }
 
 // nextPlace returns the next place to wait at, or nil if the queue is empty.
 func (q asker) nextPlace() *place {
-	q.c.mu.Lock()
-	defer q.c.mu.Unlock()
+	q.c.mutex.Lock()
+	defer q.c.mutex.Unlock()
 	p := q.newPlaceLocked(0)
 	if p != nil {
 		p.begin(context.WithoutCancel(q.m.Foremost().Of.ctx))
@@ -86,17 +86,17 @@ func (w *waiter) waitAt(p *place) (waits bool) {
 	over := false
 	defer func() {
 		if !over { // a function of the user's failed: w is about to leave
-			q.c.mu.Lock()
+			q.c.mutex.Lock()
 			w.leavePlaceLocked(false)
-			q.c.mu.Unlock()
+			q.c.mutex.Unlock()
 		}
 	}()
 	if (asker{q}).waitAt(p) {
 		over = true
 		return false // if the lock was not given to w, its context has ended
 	}
-	now := q.c.lock()
-	defer q.c.mu.Unlock()
+	now := q.c.lockQueues()
+	defer q.c.mutex.Unlock()
 	over = true
 	left, trouble := w.patienceLocked(now)
 	waits = !w.done && w.ctx.Err() == nil && (!trouble || left >= 0)
@@ -136,8 +136,8 @@ func (p *place) watchPatienceLocked(now clock.Instant) {
 func (p *place) checkPatience() {
 	q := p.alone.q
 	q.c.guard.Run(func() {
-		now := q.c.lock()
-		defer q.c.mu.Unlock()
+		now := q.c.lockQueues()
+		defer q.c.mutex.Unlock()
 		if q.place == p {
 			p.watchPatienceLocked(now)
 		}
@@ -156,15 +156,15 @@ func (p *place) end() {
 // all waiters have the error that waiting cannot mend.
 func (q asker) waitAt(p *place) (given bool) {
 	for try := 1; p.ctx.Err() == nil || p.reserved != nil; try++ {
-		q.c.mu.Lock()
+		q.c.mutex.Lock()
 		trace := q.traceLocked()
-		q.c.mu.Unlock()
+		q.c.mutex.Unlock()
 		req, start := q.ask(p, trace)
 		grant, err := q.c.waiter.Wait(p.ctx, req, func(reason error) {
 			// The goroutine may be the store's.
 			q.c.guard.Run(func() {
-				now := q.c.lock()
-				defer q.c.mu.Unlock()
+				now := q.c.lockQueues()
+				defer q.c.mutex.Unlock()
 				if q.place == p {
 					q.setReasonLocked(reason, true, now)
 				}
@@ -179,14 +179,14 @@ func (q asker) waitAt(p *place) (given bool) {
 		} else if errors.Is(err, store.ErrNotHeld) {
 			err = fmt.Errorf("wait for %q: somebody has removed this waiter from the queue: %w", q.name, err)
 		}
-		now := q.c.lock()
+		now := q.c.lockQueues()
 		if _, retry := canWait(err); !retry {
 			q.refuseAllLocked(err)
-			q.c.mu.Unlock()
+			q.c.mutex.Unlock()
 			return false
 		}
 		q.setReasonLocked(err, false, now)
-		q.c.mu.Unlock()
+		q.c.mutex.Unlock()
 		clock.Sleep(p.ctx, q.c.delay(try))
 	}
 	return false
@@ -215,7 +215,7 @@ func (q asker) give(p *place, req store.Lease, grant store.Grant, start clock.In
 			q.c.drop(p.ctx, store.ReleaseRequest{Lease: req})
 		}
 	}()
-	now := q.c.lock()
+	now := q.c.lockQueues()
 	settled = true
 	if !grantFromSince {
 		start = now
@@ -225,12 +225,12 @@ func (q asker) give(p *place, req store.Lease, grant store.Grant, start clock.In
 	l := newLease(&q.c.holds, req, grant, leasefsm.New(q.life).Step(leasefsm.Granted, start, now))
 	h := l.h
 	if !h.fsm.Live() {
-		q.c.mu.Unlock()
+		q.c.mutex.Unlock()
 		return false, h.late(p.ctx, now.Sub(start))
 	}
 	a, ok := q.stepLocked(waitq.Event[*waiter]{Kind: waitq.Granted}, now)
 	if a.Kind != waitq.Give {
-		q.c.mu.Unlock()
+		q.c.mutex.Unlock()
 		if ok {
 			if err := h.release(p.ctx, false); retries(err) {
 				q.c.logUnknown(q.name, err)
@@ -246,8 +246,10 @@ func (q asker) give(p *place, req store.Lease, grant store.Grant, start clock.In
 	if !q.several() {
 		h.q = q.queue
 	}
+	q.c.mu.Lock()
 	h.startLocked(&l.share, now, w.r, w.ctx, w.bound)
-	w.endLocked(answer{lease: l, how: how})
 	q.c.mu.Unlock()
+	w.endLocked(answer{lease: l, how: how})
+	q.c.mutex.Unlock()
 	return true, nil
 }

@@ -1,6 +1,7 @@
 package leasehold
 
 import (
+	"sync"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
@@ -10,7 +11,7 @@ import (
 
 // queue has the goroutines of one client that want the same. waitq.Queue decides what they
 // do, and the queue carries that out. It exists only while a goroutine asks, holds or waits.
-// The client's mutex guards it.
+// The queues' mutex guards it.
 type queue struct {
 	terms
 	c        *queues
@@ -18,14 +19,20 @@ type queue struct {
 	place    *place       // in the store's queue; nil when there is none
 	reserved *reservation // such a place that no waiter has taken over yet
 
+	positions      positions
+	listeners, all news // of why they wait
+
 	reason   error // why the lock was not granted so far
 	reasonAt clock.Instant
 	refresh  refresher // for waiters that give up
 }
 
-// queues are all the queues of a client. The client's mutex guards them.
+// queues are all the queues of a client. They have a mutex of their own, so that renewals and
+// deadlines do not wait until queues with many waiters are served. It is locked before the
+// client's, never after it.
 type queues struct {
 	holds
+	mutex        sync.Mutex
 	known        map[terms]*queue
 	numbered     uint64 // queues of one goroutine so far
 	contentions  waitq.Contentions
@@ -36,6 +43,21 @@ type queues struct {
 func (c *queues) init() {
 	c.known = make(map[terms]*queue)
 	c.reservations.init(c)
+}
+
+// lockQueues locks the mutex of the queues and reads the clock, as core.lock does for that of
+// the client.
+func (c *queues) lockQueues() (now clock.Instant) {
+	c.mutex.Lock()
+	read := false
+	defer func() {
+		if !read {
+			c.mutex.Unlock()
+		}
+	}()
+	now = c.now()
+	read = true
+	return now
 }
 
 // queueForLocked returns the queue for t.
@@ -74,7 +96,12 @@ func (q *queue) stepLocked(e waitq.Event[*waiter], now clock.Instant) (left wait
 	for _, a := range q.m.Step(e, now, room[:0]) {
 		switch a.Kind {
 		case waitq.Tell:
-			a.Waiter.Of.deliverLocked(answer{})
+			a.Waiter.Of.news = told
+		case waitq.TellAll:
+			q.tellLocked(&q.all)
+			q.tellLocked(&q.listeners)
+		case waitq.TellListeners:
+			q.tellLocked(&q.listeners)
 		case waitq.Start:
 			go asker{q}.waitInStore()
 		default:
@@ -91,15 +118,12 @@ func (q *queue) stepLocked(e waitq.Event[*waiter], now clock.Instant) (left wait
 }
 
 // markEndedLocked has the queue pass over waiters whose context has ended and that are
-// about to leave. An event concerns the first two waiters at most.
+// about to leave. An event gives something to the first waiter at most.
 func (q *queue) markEndedLocked() {
-	live := 0
-	for w := range q.m.Waiters() {
-		if w.Of.ctx.Err() != nil {
-			q.m.Step(waitq.Event[*waiter]{Kind: waitq.Ended, Waiter: w}, 0, nil)
-		} else if live++; live == 2 {
-			return
-		}
+	var marked *waitq.Waiter[*waiter]
+	for w := q.m.Foremost(); w != nil && w != marked && w.Of.ctx.Err() != nil; w = q.m.Foremost() {
+		q.m.Step(waitq.Event[*waiter]{Kind: waitq.Ended, Waiter: w}, 0, nil)
+		marked = w
 	}
 }
 

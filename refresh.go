@@ -19,7 +19,7 @@ const (
 )
 
 // refresher asks the store about the lock that a queue waits for. All waiters that give
-// up at about the same time share one question. The client's mutex guards it.
+// up at about the same time share one question. The queues' mutex guards it.
 type refresher struct{ last *refresh }
 
 // refresh is one question to the store.
@@ -40,14 +40,14 @@ type departure struct {
 
 // holder returns why the waiter with the departure s was not granted the lock of that name.
 // It asks the store once, unless the reason in s is recent.
-func (r *refresher) holder(ctx context.Context, c *core, name string, ttl time.Duration, s departure) error {
+func (r *refresher) holder(ctx context.Context, c *queues, name string, ttl time.Duration, s departure) error {
 	var busy *BusyError
 	if !errors.As(s.why, &busy) {
 		return s.why
 	}
-	now := c.lock()
+	now := c.lockQueues()
 	if now.Sub(s.at) < recent {
-		c.mu.Unlock()
+		c.mutex.Unlock()
 		return s.why
 	}
 	l, mine := r.last, false
@@ -55,9 +55,9 @@ func (r *refresher) holder(ctx context.Context, c *core, name string, ttl time.D
 		l, mine = &refresh{at: now, done: make(chan struct{})}, true
 		r.last = l
 	}
-	c.mu.Unlock()
+	c.mutex.Unlock()
 	if mine {
-		l.ask(ctx, c, name, ttl)
+		l.ask(ctx, &c.core, name, ttl)
 	}
 	<-l.done
 	if l.err != nil || s.rank != 0 && store.Rank(l.state.Holder.Owner) == s.rank { // handed to us, and about to be released

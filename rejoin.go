@@ -35,15 +35,15 @@ func (q *queue) releaseOrRejoin(ctx context.Context, r store.ReleaseRequest) err
 
 // noteRelease notes that the lock was released.
 func (q *queue) noteRelease() {
-	now := q.c.lock()
-	defer q.c.mu.Unlock()
+	now := q.c.lockQueues()
+	defer q.c.mutex.Unlock()
 	q.c.contentions.Of(q.name).Released(now)
 }
 
 // reservationWanted returns the place to reserve with a release, or nil.
 func (q *queue) reservationWanted() *reservation {
-	now := q.c.lock()
-	defer q.c.mu.Unlock()
+	now := q.c.lockQueues()
+	defer q.c.mutex.Unlock()
 	if !q.m.RejoinWanted() {
 		return nil
 	}
@@ -55,8 +55,8 @@ func (q *queue) reservationWanted() *reservation {
 // reserveNext reserves p for the next goroutine that wants the lock. It returns false if
 // another goroutine has asked the store meanwhile.
 func (q *queue) reserveNext(p *reservation) bool {
-	q.c.mu.Lock()
-	defer q.c.mu.Unlock()
+	q.c.mutex.Lock()
+	defer q.c.mutex.Unlock()
 	next := q.c.queueForLocked(q.terms) // q may have been forgotten meanwhile
 	if _, refused := next.stepLocked(waitq.Event[*waiter]{Kind: waitq.Reserve, Rank: p.rank}, 0); refused {
 		return false

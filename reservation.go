@@ -23,6 +23,7 @@ type reservation struct {
 	req   store.WaitRequest
 	start clock.Instant // before it was asked for
 	rank  uint64
+	index int // in reservations
 }
 
 // reservations are the places that no waiter has taken over yet.
@@ -44,6 +45,7 @@ func (q *queue) keepReservationLocked(p *reservation) {
 	q.reserved = p
 	rs := &q.c.reservations
 	rs.seldom, rs.last = p.start.Sub(rs.last) > reservedFor/2, p.start
+	p.index = len(rs.of)
 	rs.of = append(rs.of, q)
 	if !rs.running {
 		rs.running = true
@@ -54,8 +56,10 @@ func (q *queue) keepReservationLocked(p *reservation) {
 // dropReservationLocked returns the place that was reserved.
 func (q *queue) dropReservationLocked() *reservation {
 	p, rs := q.reserved, &q.c.reservations
+	last := rs.of[len(rs.of)-1]
+	rs.of[p.index], last.reserved.index = last, p.index
+	rs.of = rs.of[:len(rs.of)-1]
 	q.reserved = nil
-	rs.of = slices.DeleteFunc(rs.of, func(o *queue) bool { return o == q })
 	if rs.seldom && len(rs.of) == 0 && rs.timer.Stop() {
 		rs.running = false
 	}
@@ -64,7 +68,7 @@ func (q *queue) dropReservationLocked() *reservation {
 
 // lapse gives up the places that no goroutine has claimed in time. A timer calls it.
 func (c *queues) lapse() {
-	c.mu.Lock()
+	c.mutex.Lock()
 	var old []*reservation
 	rs := &c.reservations
 	for _, q := range slices.Clone(rs.of) {
@@ -79,7 +83,7 @@ func (c *queues) lapse() {
 	if rs.running = len(rs.of) > 0; rs.running {
 		rs.timer.Reset(reservedFor / 2)
 	}
-	c.mu.Unlock()
+	c.mutex.Unlock()
 	for _, p := range old {
 		c.giveUp(p)
 	}

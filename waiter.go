@@ -15,9 +15,11 @@ type waiter struct {
 	r        *recipe
 	ctx      context.Context
 	bound    bool
-	done     bool        // answered, and no longer in the queue
-	answer   chan answer // holds one
-	withdrew *withdrawal // how it left the queue without an answer; nil: it did not
+	done     bool            // answered, and no longer in the queue
+	answer   chan answer     // holds one
+	news     <-chan struct{} // closed when there is a new reason to wait
+	number   int             // in the queue's positions
+	withdrew *withdrawal     // how it left the queue without an answer; nil: it did not
 }
 
 // withdrawal is how a waiter left its queue without an answer.
@@ -26,8 +28,7 @@ type withdrawal struct {
 	placeGone chan struct{} // closed when nothing is left of the place that it left; or nil
 }
 
-// answer ends a wait. The zero answer does not end it: it means that there is a new
-// reason to wait.
+// answer ends a wait.
 type answer struct {
 	lease *Lease
 	how   EventKind
@@ -44,9 +45,17 @@ func (q *queue) newWaiter(r *recipe, ctx context.Context, bound bool) *waiter {
 // joinLocked puts w into its queue by the event e, which is Join or TryRefused. It returns the place at which w waits in its own goroutine, or nil.
 func (w *waiter) joinLocked(e waitq.Event[*waiter], now clock.Instant) *place {
 	e.Waiter = &w.Waiter
+	if w.Listens || w.q.m.Len() > 0 { // otherwise it will mostly wait at a place
+		w.news = w.newsLocked()
+	}
+	w.q.positions.add(w, e.Kind == waitq.TryRefused)
 	if a, _ := w.q.stepLocked(e, now); a.Kind != waitq.EnterYourself {
+		if w.news == nil {
+			w.news = w.newsLocked()
+		}
 		return nil
 	}
+	w.news = told // if it comes to wait without a place
 	p := w.q.newPlaceLocked(now)
 	p.begin(w.ctx)
 	p.alone = w
@@ -63,7 +72,7 @@ func (w *waiter) get(p *place, began clock.Instant) (lease *Lease, how EventKind
 		}
 	}()
 	if p != nil && !w.waitAt(p) {
-		lease, how, err = w.leave()
+		lease, how, err = w.result()
 	} else {
 		lease, how, err = w.wait(began)
 	}
@@ -71,35 +80,46 @@ func (w *waiter) get(p *place, began clock.Instant) (lease *Lease, how EventKind
 	return lease, how, err
 }
 
+// result returns the answer of w, whose wait is over. Without one, its context or its patience has
+// ended, and w leaves the queue.
+func (w *waiter) result() (*Lease, EventKind, error) {
+	select {
+	case a := <-w.answer:
+		return a.lease, a.how, a.err
+	default:
+		return w.withdraw()
+	}
+}
+
 // wait waits in the queue, and reports the reasons.
 func (w *waiter) wait(began clock.Instant) (*Lease, EventKind, error) {
 	var patience *time.Timer // with a store that gives no answer; seldom needed
 	var over <-chan time.Time
-	var told cause
+	var said cause
 	for {
 		select {
-		case <-w.ctx.Done():
-			return w.leave()
 		case a := <-w.answer:
-			if a.lease != nil || a.err != nil {
-				return a.lease, a.how, a.err
-			}
+			return a.lease, a.how, a.err
+		case <-w.ctx.Done():
+			return w.withdraw()
+		case <-w.news:
 		case <-over:
 		}
-		now := w.q.c.lock()
+		now := w.q.c.lockQueues()
 		if w.done {
-			w.q.c.mu.Unlock()
-			continue
+			w.q.c.mutex.Unlock()
+			return w.result()
 		}
+		w.news = w.newsLocked()
 		var why error
 		if w.r.listens() {
 			why = w.reasonLocked(now)
 		}
 		left, trouble := w.patienceLocked(now)
-		w.q.c.mu.Unlock()
+		w.q.c.mutex.Unlock()
 		switch {
 		case trouble && left < 0:
-			return w.leave()
+			return w.withdraw()
 		case trouble && patience == nil:
 			patience = time.NewTimer(left + time.Millisecond)
 			defer patience.Stop()
@@ -110,9 +130,18 @@ func (w *waiter) wait(began clock.Instant) (*Lease, EventKind, error) {
 			patience.Stop()
 		}
 		if why != nil {
-			w.tellWaiting(began, why, &told)
+			w.tellWaiting(began, why, &said)
 		}
 	}
+}
+
+// newsLocked returns a channel that is closed when w has to read anew why it waits. A waiter that
+// tells nobody the reason has to know only of trouble with the store, for its patience.
+func (w *waiter) newsLocked() <-chan struct{} {
+	if w.Listens {
+		return w.q.listeners.waitLocked()
+	}
+	return w.q.all.waitLocked()
 }
 
 // tellWaiting calls the user's functions. If the context ends while they block,
@@ -131,7 +160,7 @@ func (w *waiter) patienceLocked(now clock.Instant) (left time.Duration, trouble 
 
 // reasonLocked returns why w waits at now.
 func (w *waiter) reasonLocked(now clock.Instant) error {
-	q, ahead := w.q, w.q.m.Ahead(&w.Waiter)
+	q, ahead := w.q, w.q.positions.ahead(w)
 	busy, ok := q.reason.(*BusyError)
 	if !ok {
 		return q.reason
@@ -149,37 +178,28 @@ func (w *waiter) reasonLocked(now clock.Instant) error {
 // endLocked ends the wait of w, which is no longer in the queue.
 func (w *waiter) endLocked(a answer) {
 	w.done = true
-	w.deliverLocked(a)
+	w.q.positions.remove(w)
+	w.answer <- a // the only one
 }
 
-// deliverLocked answers w, and replaces an answer that w has not read yet. The mutex
-// keeps others from filling the room in between.
-func (w *waiter) deliverLocked(a answer) {
-	select {
-	case <-w.answer:
-	default:
-	}
-	w.answer <- a
-}
-
-// leave takes w, whose context or patience has ended, out of the queue. It returns the
+// withdraw takes w, whose context or patience has ended, out of the queue. It returns the
 // error for that, or the answer if that came first. The last waiter of a queue returns only
 // when nothing is left of its place in the store's queue.
-func (w *waiter) leave() (*Lease, EventKind, error) {
+func (w *waiter) withdraw() (*Lease, EventKind, error) {
 	q := w.q
-	now := q.c.lock()
+	now := q.c.lockQueues()
 	if w.done {
-		q.c.mu.Unlock()
+		q.c.mutex.Unlock()
 		a := <-w.answer
 		return a.lease, a.how, a.err
 	}
 	w.withdrawLocked(now)
-	q.c.mu.Unlock()
+	q.c.mutex.Unlock()
 	w.awaitPlace()
 	if w.ctx.Err() == nil {
 		return nil, 0, w.withdrew.why
 	}
-	return nil, 0, gaveUp(w.ctx, q.refresh.holder(w.ctx, &q.c.core, q.name, q.life.TTL, w.withdrew.departure))
+	return nil, 0, gaveUp(w.ctx, q.refresh.holder(w.ctx, q.c, q.name, q.life.TTL, w.withdrew.departure))
 }
 
 // withdrawLocked takes w out of the queue, unless it is out of it already.
@@ -188,6 +208,7 @@ func (w *waiter) withdrawLocked(now clock.Instant) {
 		return
 	}
 	w.withdrew = &withdrawal{departure: w.departureLocked(now)}
+	w.q.positions.remove(w)
 	a, _ := w.q.stepLocked(waitq.Event[*waiter]{Kind: waitq.Leave, Waiter: &w.Waiter}, now)
 	if a.Kind == waitq.GiveUp {
 		p := w.q.place
@@ -199,7 +220,7 @@ func (w *waiter) withdrawLocked(now clock.Instant) {
 // departureLocked returns the departure of w, which has not left yet.
 func (w *waiter) departureLocked(now clock.Instant) departure {
 	q := w.q
-	return departure{why: w.reasonLocked(now), at: q.reasonAt, rank: q.m.Rank(), ahead: q.m.Ahead(&w.Waiter)}
+	return departure{why: w.reasonLocked(now), at: q.reasonAt, rank: q.m.Rank(), ahead: q.positions.ahead(w)}
 }
 
 // awaitPlace waits until nothing is left of the place in the store's queue, if w was
@@ -210,19 +231,19 @@ func (w *waiter) awaitPlace() {
 	}
 }
 
-// abandon does what leave does, for a waiter whose goroutine was ended by a function of the
+// abandon does what withdraw does, for a waiter whose goroutine was ended by a function of the
 // user's.
 func (w *waiter) abandon() {
-	w.q.c.mu.Lock()
+	w.q.c.mutex.Lock()
 	if w.done {
-		w.q.c.mu.Unlock()
+		w.q.c.mutex.Unlock()
 		if a := <-w.answer; a.lease != nil {
 			a.lease.discard()
 		}
 		return
 	}
 	w.withdrawLocked(0) // the time is for an error that nobody sees
-	w.q.c.mu.Unlock()
+	w.q.c.mutex.Unlock()
 	w.awaitPlace()
 }
 
@@ -230,8 +251,8 @@ func (w *waiter) abandon() {
 // its goroutine from leaving.
 func (w *waiter) stepAside() {
 	w.q.c.guard.Run(func() {
-		now := w.q.c.lock()
-		defer w.q.c.mu.Unlock()
+		now := w.q.c.lockQueues()
+		defer w.q.c.mutex.Unlock()
 		if !w.done {
 			w.withdrawLocked(now)
 		}

@@ -81,8 +81,12 @@ const (
 	Wait
 	// GiveUp: give up the place in the store's queue [Reserved].
 	GiveUp
-	// Tell: have the waiter read the reason anew [Waiter].
+	// Tell: have the waiter, which has just joined, read the reason [Waiter].
 	Tell
+	// TellListeners: have the waiters that listen read the reason anew.
+	TellListeners
+	// TellAll: have all waiters read the reason anew.
+	TellAll
 	// Refuse: end the wait with the store's answer [Waiter].
 	Refuse
 	// Give: the waiter has the lease that was granted [Waiter].

@@ -19,8 +19,14 @@ type Waiter[T any] struct {
 	prev, next *Waiter[T]
 }
 
-// order is the waiters of a queue in their order.
-type order[T any] struct{ first, last *Waiter[T] }
+// order is the waiters of a queue in their order. None of its methods takes longer if there are
+// more of them.
+type order[T any] struct {
+	first, last *Waiter[T]
+	live        *Waiter[T] // all before it are about to leave
+	count       int
+	listening   int // waiters that listen
+}
 
 // add puts w at the end of the queue, or before all others.
 func (l *order[T]) add(w *Waiter[T], ahead bool) {
@@ -32,9 +38,19 @@ func (l *order[T]) add(w *Waiter[T], ahead bool) {
 	default:
 		w.prev, l.last.next, l.last = l.last, w, w
 	}
+	if ahead || l.live == nil {
+		l.live = w
+	}
+	l.count++
+	if w.Listens {
+		l.listening++
+	}
 }
 
 func (l *order[T]) remove(w *Waiter[T]) {
+	if l.live == w {
+		l.live = w.next
+	}
 	if w.prev != nil {
 		w.prev.next = w.next
 	} else {
@@ -46,15 +62,21 @@ func (l *order[T]) remove(w *Waiter[T]) {
 		l.last = w.prev
 	}
 	w.prev, w.next = nil, nil
+	l.count--
+	if w.Listens {
+		l.listening--
+	}
 }
 
 // Foremost returns the first waiter that is not about to leave, or nil.
 func (l *order[T]) Foremost() *Waiter[T] {
-	w := l.first
-	for endedPassedOver && w != nil && w.ended {
-		w = w.next
+	if !endedPassedOver {
+		return l.first
 	}
-	return w
+	for l.live != nil && l.live.ended { // once for each waiter
+		l.live = l.live.next
+	}
+	return l.live
 }
 
 // only reports whether w is the only waiter.
@@ -70,28 +92,7 @@ func (l *order[T]) Waiters() iter.Seq[*Waiter[T]] {
 }
 
 // Len returns the number of waiters.
-func (l *order[T]) Len() (n int) {
-	for w := l.first; w != nil; w = w.next {
-		n++
-	}
-	return n
-}
-
-// Ahead returns how many waiters come before w.
-func (l *order[T]) Ahead(w *Waiter[T]) (n int) {
-	for o := w.prev; o != nil; o = o.prev {
-		n++
-	}
-	return n
-}
-
-// tellAll has all waiters read the reason again that make use of it.
-func (l *order[T]) tellAll(t trouble, out []Action[T]) []Action[T] {
-	for w := l.first; w != nil; w = w.next {
-		out = w.tell(t, out)
-	}
-	return out
-}
+func (l *order[T]) Len() int { return l.count }
 
 // tell has w read the reason again, if w makes use of it.
 func (w *Waiter[T]) tell(t trouble, out []Action[T]) []Action[T] {

@@ -115,8 +115,13 @@ func (q *Queue[T]) refuseAll(out []Action[T]) []Action[T] {
 // setReason records why the lock is not granted, and notifies the waiters.
 func (q *Queue[T]) setReason(why Reason, now clock.Instant, out []Action[T]) []Action[T] {
 	q.known = true
-	q.trouble.note(why, now)
-	return q.order.tellAll(q.trouble, out)
+	switch began := q.trouble.note(why, now); {
+	case began && q.order.first != nil:
+		return append(out, Action[T]{Kind: TellAll})
+	case q.order.listening > 0:
+		return append(out, Action[T]{Kind: TellListeners})
+	}
+	return out
 }
 
 // enter takes the next place in the store's queue, if anybody wants it. The place has

@@ -145,6 +145,10 @@ func actionText(a Action[string]) string {
 		return "give up the place"
 	case Tell:
 		return "tell " + a.Waiter.Of
+	case TellListeners:
+		return "tell those that listen"
+	case TellAll:
+		return "tell all"
 	case Refuse:
 		return "refuse " + a.Waiter.Of
 	case Give:

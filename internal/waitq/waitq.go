@@ -55,7 +55,7 @@ func (p Phase) String() string { return phaseNames[p] }
 // Queue holds the goroutines that wait for one lock on the same terms, in FIFO order. T
 // is the driver's type of a waiter.
 type Queue[T any] struct {
-	order[T]   // which shows its waiters: Waiters, Len, Foremost, Ahead
+	order[T]   // which shows its waiters: Waiters, Len, Foremost
 	ttl        time.Duration
 	contention *Contention
 

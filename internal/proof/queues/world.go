@@ -41,18 +41,15 @@ func (w *world) breaks(p Property) {
 
 // step applies an event to a queue, and returns the action that is left to the caller.
 func (w *world) step(p *process, e waitq.Event[*goroutine]) (left waitq.Action[*goroutine], ok bool) {
-	live := 0
-	for x := range p.queue.Waiters() {
-		if x.Of.ended {
-			p.queue.Step(waitq.Event[*goroutine]{Kind: waitq.Ended, Waiter: x}, now, nil)
-		} else if live++; live == 2 {
-			break
-		}
+	var marked *waitq.Waiter[*goroutine]
+	for x := p.queue.Foremost(); x != nil && x != marked && x.Of.ended; x = p.queue.Foremost() {
+		p.queue.Step(waitq.Event[*goroutine]{Kind: waitq.Ended, Waiter: x}, now, nil)
+		marked = x
 	}
 	for _, a := range p.queue.Step(e, now, nil) {
 		w.did.add(a)
 		switch a.Kind {
-		case waitq.Tell:
+		case waitq.Tell, waitq.TellListeners, waitq.TellAll:
 		case waitq.Start:
 			p.starting++
 		case waitq.Refuse:

@@ -1,0 +1,6 @@
+//go:build race
+
+package leasehold_test
+
+// The race detector can follow some 8,000 goroutines.
+const manyWaiters = 7_000
