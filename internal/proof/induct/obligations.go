@@ -19,55 +19,54 @@ const (
 type Question struct {
 	Kind  Kind
 	Words string
-	Want  string // "sat" or "unsat"
-	SMT   string // in SMT-LIB 2.6
+	Want  string        // "sat" or "unsat"
+	SMT   func() string // in SMT-LIB 2.6
 }
 
 // Questions returns all that is to be asked about a spec.
 func (s *Spec) Questions() (list []Question) {
-	add := func(k Kind, words string, p *printer) {
+	add := func(k Kind, words string, print func() *printer) {
 		want := "sat"
 		if k == Obligation || k == Impossible {
 			want = "unsat"
 		}
-		p.line("(check-sat)")
-		list = append(list, Question{k, s.Name + ": " + words, want, p.String()})
+		list = append(list, Question{k, s.Name + ": " + words, want, func() string {
+			p := print()
+			p.line("(check-sat)")
+			return p.String()
+		}})
 	}
 	for _, c := range s.Clauses {
-		add(Obligation, fmt.Sprintf("the start has %s (%s)", c.Name, c.Words), s.starts(c))
+		add(Obligation, fmt.Sprintf("the start has %s (%s)", c.Name, c.Words), func() *printer { return s.starts(c) })
 	}
 	for _, t := range s.Steps {
 		for _, c := range s.Clauses {
-			add(Obligation, fmt.Sprintf("%s keeps %s (%s)", t.Name, c.Name, c.Words), s.keeps(t, c, nil, nil))
+			add(Obligation, fmt.Sprintf("%s keeps %s (%s)", t.Name, c.Name, c.Words), func() *printer { return s.keeps(t, c, nil, nil) })
 		}
 	}
 	for _, t := range s.Steps {
-		p := &printer{finite: small()}
-		p.begin(s, t.Words)
-		p.invariant(s, nil)
-		p.take(s, t, "", ".next")
-		add(Possible, t.Name+" can be taken", p)
+		add(Possible, t.Name+" can be taken", func() *printer { return s.can(t) })
 	}
 	for _, f := range s.States {
-		p := &printer{finite: small()}
-		p.begin(s, f.Words)
-		p.invariant(s, nil)
-		p.assert(f.Words, f.Formula, "")
-		add(Possible, "there is a state with "+f.Words, p)
+		add(Possible, "there is a state with "+f.Words, func() *printer { return s.has(f) })
 	}
 	for _, c := range s.Clauses {
 		if !c.Promise {
-			add(Necessity, fmt.Sprintf("without %s, %s does not keep %s", c.Name, c.By, c.Needed), s.keeps(s.step(c.By), s.clause(c.Needed), c, small()))
+			add(Necessity, fmt.Sprintf("without %s, %s does not keep %s", c.Name, c.By, c.Needed), func() *printer {
+				return s.keeps(s.step(c.By), s.clause(c.Needed), c, small())
+			})
 		}
 	}
 	for _, r := range s.Runs {
-		add(Reachable, r.Words, s.runs(r, newFinite(3, 0)))
+		add(Reachable, r.Words, func() *printer { return s.runs(r, newFinite(3, 0)) })
 	}
 	for _, m := range s.Mutants {
-		add(Mutation, fmt.Sprintf("%s: %s does not keep %s", m.Words, m.By, m.Breaks), m.Spec.keeps(m.Spec.step(m.By), s.clause(m.Breaks), nil, small()))
+		add(Mutation, fmt.Sprintf("%s: %s does not keep %s", m.Words, m.By, m.Breaks), func() *printer {
+			return m.Spec.keeps(m.Spec.step(m.By), s.clause(m.Breaks), nil, small())
+		})
 		if m.Run != nil {
-			add(Reachable, m.Words+": a run breaks it", m.Spec.runs(*m.Run, newFinite(3, 0)))
-			add(Impossible, m.Words+": the same run without the change does not", s.runs(*m.Run, nil))
+			add(Reachable, m.Words+": a run breaks it", func() *printer { return m.Spec.runs(*m.Run, newFinite(3, 0)) })
+			add(Impossible, m.Words+": the same run without the change does not", func() *printer { return s.runs(*m.Run, nil) })
 		}
 	}
 	return list
@@ -83,6 +82,24 @@ func (p *printer) invariant(s *Spec, without *Clause) {
 			p.assert(c.Name+" "+c.Words, c.Formula, "")
 		}
 	}
+}
+
+// can asks for a state of the invariant from which the step can be taken.
+func (s *Spec) can(t *Step) *printer {
+	p := &printer{finite: small()}
+	p.begin(s, t.Words)
+	p.invariant(s, nil)
+	p.take(s, t, "", ".next")
+	return p
+}
+
+// has asks for a state of the invariant in which f holds.
+func (s *Spec) has(f Named) *printer {
+	p := &printer{finite: small()}
+	p.begin(s, f.Words)
+	p.invariant(s, nil)
+	p.assert(f.Words, f.Formula, "")
+	return p
 }
 
 // starts asks for a state of the start in which the clause does not hold.

@@ -117,36 +117,50 @@ func (t *Step) has(name string) bool {
 
 // smt returns f in SMT-LIB.
 func smt(f *Expr, suffix string) string {
-	var head string
+	var b strings.Builder
+	f.write(&b, suffix)
+	return b.String()
+}
+
+func (f *Expr) write(b *strings.Builder, suffix string) {
 	switch f.op {
 	case opVar:
-		return f.name
+		b.WriteString(f.name)
+		return
 	case opNumber:
+		b.WriteString(f.name)
 		if f.sort == Real {
-			return f.name + ".0"
+			b.WriteString(".0")
 		}
-		return f.name
+		return
 	case opTrue, opFalse:
-		return string(f.op)
-	case opForAll, opExists:
-		vars := make([]string, len(f.vars))
-		for i, v := range f.vars {
-			vars[i] = fmt.Sprintf("(%s %s)", v.Name, v.Sort)
-		}
-		head = fmt.Sprintf("%s (%s)", f.op, strings.Join(vars, " "))
-	case opApply:
-		head = f.fn.Name
-		if f.fn.State {
-			head += suffix
-		}
-		if len(f.args) == 0 {
-			return head
-		}
+		b.WriteString(string(f.op))
+		return
+	}
+	if f.op != opApply || len(f.args) > 0 {
+		b.WriteByte('(')
+		defer b.WriteByte(')')
+	}
+	switch {
+	case f.op == opApply && f.fn.State:
+		b.WriteString(f.fn.Name + suffix)
+	case f.op == opApply:
+		b.WriteString(f.fn.Name)
 	default:
-		head = string(f.op)
+		b.WriteString(string(f.op))
+	}
+	if len(f.vars) > 0 {
+		b.WriteString(" (")
+		for i, v := range f.vars {
+			if i > 0 {
+				b.WriteByte(' ')
+			}
+			fmt.Fprintf(b, "(%s %s)", v.Name, v.Sort)
+		}
+		b.WriteByte(')')
 	}
 	for _, a := range f.args {
-		head += " " + smt(a, suffix)
+		b.WriteByte(' ')
+		a.write(b, suffix)
 	}
-	return "(" + head + ")"
 }

@@ -59,13 +59,13 @@ func main() {
 			continue
 		}
 		file := filepath.Join(dir, fmt.Sprintf("%04d-%s.smt2", i, q.Kind))
-		if err := os.WriteFile(file, []byte("; "+q.Words+"\n; expected: "+q.Want+"\n"+q.SMT), 0o666); err != nil {
-			fmt.Fprintln(os.Stderr, "prove:", err)
-			os.Exit(2)
-		}
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
+			if err := os.WriteFile(file, []byte("; "+q.Words+"\n; expected: "+q.Want+"\n"+q.SMT()), 0o666); err != nil {
+				fmt.Fprintln(os.Stderr, "prove:", err)
+				os.Exit(2)
+			}
 			r.add(q, found, file, *limit)
 		})
 	}
