@@ -50,6 +50,8 @@ func TestBreakTellsTheHolder(t *testing.T) {
 		var lost *leasehold.LostError
 		if err := <-done; !errors.As(err, &lost) || lost.Cause != leasehold.LostDenied {
 			t.Errorf("the holder's Do: %v, want a LostError with the cause %v", err, leasehold.LostDenied)
+		} else if lost.Broken == nil || lost.Broken.By != "me" || !strings.Contains(lost.Error(), "broken by me: it hangs") {
+			t.Errorf("the holder's Do: %v, broken %+v, want who broke the lease, and why", err, lost.Broken)
 		}
 		at, then := <-told, <-next
 		if after := at.Sub(start); after < 4*time.Second || after > 5*time.Second {
@@ -123,13 +125,16 @@ func TestBreakNow(t *testing.T) {
 		b := newBench(t)
 		first := b.acquire(b.c.Mutex("a"))
 		start := time.Now()
-		if err := b.other().Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: first.Token(), Now: true}); err != nil || time.Since(start) != 0 {
+		if err := b.other().Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: first.Token(), Now: true, By: "an operator", Reason: "gone"}); err != nil || time.Since(start) != 0 {
 			t.Errorf("Break: %v after %v, want nil at once", err, time.Since(start))
 		}
 		second := b.acquire(b.other().Mutex("a"))
 		<-first.Done()
 		if second.Token() <= first.Token() || second.Err() != nil {
 			t.Errorf("the next lease has token %v, want more than %v; error %v, want none", second.Token(), first.Token(), second.Err())
+		}
+		if err := context.Cause(first.Context()); !strings.Contains(err.Error(), "broken by an operator: gone") {
+			t.Errorf("the broken lease: %v, want who broke it", err)
 		}
 		if err := first.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) || !b.held("a") {
 			t.Errorf("release of the broken lease: %v, want ErrLost; held: %v, want true", err, b.held("a"))

@@ -58,6 +58,9 @@ type LostError struct {
 	Reason string
 	// Err is the last answer of the store, or nil if there was none.
 	Err error
+	// Broken says who broke the lease and why, if somebody did and the store told in time.
+	// Cause is LostDenied then, and Reason says the same in words.
+	Broken *store.Broken
 }
 
 // LossCause is the way in which a lease was lost.
@@ -106,7 +109,7 @@ func lossCauseOf(c leasefsm.Cause) LossCause {
 
 func (e *LostError) Error() string {
 	s := fmt.Sprintf("lease of lock %q lost: %s", e.Name, e.Reason)
-	if e.Err != nil {
+	if e.Err != nil && e.Broken == nil {
 		s += fmt.Sprintf(" (last answer: %v)", e.Err)
 	}
 	return s

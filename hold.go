@@ -43,6 +43,7 @@ type hold struct {
 	shares  []*share
 	only    [1]*share     // room for it: most holds have no other
 	lastErr error         // of the last renewal
+	broken  *store.Broken // why that was denied, as far as is known
 	waived  chan struct{} // closed when MinHold is waived; nil unless a release waits for that
 
 	// q had a place in the store's queue, at which it was granted; nil: none. It is set
@@ -192,6 +193,9 @@ func (h *hold) stepLocked(e leasefsm.Event, start, now clock.Instant) {
 	switch after {
 	case leasefsm.Lost:
 		err := &LostError{Name: h.req.Name, Cause: lossCauseOf(h.fsm.Cause()), Reason: h.fsm.Cause().String(), Err: h.lastErr}
+		if h.broken != nil && err.Cause == LostDenied {
+			err.Reason, err.Broken = h.broken.String(), h.broken
+		}
 		h.c.logLater(slog.LevelError, "lease lost", "lock", h.req.Name, "owner", h.req.Owner, "token", h.token, "err", err)
 		for _, s := range h.shares {
 			if lossTold {

@@ -31,6 +31,9 @@ func (c *Client) ReleaseOwner(ctx context.Context, name, owner string) error {
 		return err
 	}
 	gone := &LostError{Name: name, Cause: LostDenied, Reason: fmt.Sprintf("owner %s no longer had it when it was released", owner)}
+	if b := state.Broken; b != nil && b.Owner == owner {
+		gone.Reason, gone.Broken = b.String(), b
+	}
 	leases := state.Leases()
 	i := slices.IndexFunc(leases, func(h store.Holding) bool { return h.Holder.Owner == owner })
 	if i < 0 {

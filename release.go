@@ -79,7 +79,11 @@ func (l *Lease) releaseHold(ctx context.Context) error {
 			l.outcome = errors.Join(l.lost, err)
 		}
 	case errors.Is(err, store.ErrNotHeld):
-		l.released, l.outcome = true, &LostError{Name: l.h.req.Name, Cause: LostDenied, Reason: "the store no longer had it when it was released"}
+		gone := &LostError{Name: l.h.req.Name, Cause: LostDenied, Reason: "the store no longer had it when it was released"}
+		if gone.Broken = l.h.brokenBy(ctx, 0); gone.Broken != nil {
+			gone.Reason = gone.Broken.String()
+		}
+		l.released, l.outcome = true, gone
 	case err != nil:
 		return err // unknown: the next call tries again
 	default:

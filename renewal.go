@@ -3,6 +3,8 @@ package leasehold
 import (
 	"context"
 	"errors"
+	"sync"
+	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/leasefsm"
@@ -51,6 +53,8 @@ func (c *holds) renew(caller context.Context, batch []*hold) []error {
 		start = c.clock.Now()
 	}
 
+	var denied []*hold // and perhaps broken
+	defer func() { c.deny(denied, c.clock.Now().Sub(start)) }()
 	now := c.lock()
 	defer c.mu.Unlock()
 	settled = true
@@ -59,6 +63,9 @@ func (c *holds) renew(caller context.Context, batch []*hold) []error {
 		case errs[i] == nil:
 			h.lastErr = nil
 			h.stepLocked(leasefsm.Renewed, start, now)
+		case errors.Is(errs[i], store.ErrNotHeld) && len(denied) < maxExplained:
+			h.lastErr = errs[i]
+			denied = append(denied, h)
 		case errors.Is(errs[i], store.ErrNotHeld):
 			h.lastErr = errs[i]
 			h.stepLocked(leasefsm.RenewalDenied, 0, now)
@@ -70,6 +77,50 @@ func (c *holds) renew(caller context.Context, batch []*hold) []error {
 		}
 	}
 	return errs
+}
+
+// maxExplained bounds the leases of a batch of which deny asks why they are gone: a store
+// that has lost its data has broken none.
+const maxExplained = 16
+
+// deny tells the holders of leases that the store does not have any more, and asks the store
+// before who broke them, if somebody did: the holder is told once. A renewal has just taken
+// the time took, and the question may take a little longer. A lease that was broken is its
+// holder's meanwhile, except with BreakRequest.Now.
+func (c *holds) deny(denied []*hold, took time.Duration) {
+	if len(denied) == 0 {
+		return
+	}
+	broken := make([]*store.Broken, len(denied))
+	var asked sync.WaitGroup
+	for i, h := range denied {
+		asked.Go(func() {
+			c.guard.Run(func() { broken[i] = h.brokenBy(context.Background(), took) }, nil)
+		})
+	}
+	asked.Wait()
+	now := c.lock()
+	defer c.mu.Unlock()
+	for i, h := range denied {
+		h.broken = broken[i]
+		h.stepLocked(leasefsm.RenewalDenied, 0, now)
+	}
+}
+
+// brokenBy returns who broke the lease of h, or nil if nobody did or the store does not say
+// in time.
+func (h *hold) brokenBy(ctx context.Context, took time.Duration) *store.Broken {
+	h.c.lock()
+	fixed, token := h.fixed, h.token
+	h.c.mu.Unlock()
+	bound := min(max(2*took, 100*time.Millisecond), 500*time.Millisecond, h.req.TTL/6)
+	ctx, cancel := clock.Bound(ctx, bound)
+	defer cancel()
+	state, err := h.c.store.Inspect(ctx, h.req.Name)
+	if b := state.Broken; err == nil && b != nil && b.Owner == h.req.Owner && (!fixed || b.Token == token) {
+		return b
+	}
+	return nil
 }
 
 // renewalFailed has the leases of batch renewed again before long.

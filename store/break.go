@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/excerpt"
 )
 
 // Breaker is a Store in which an operator can end the lease of a holder that does not
@@ -96,6 +97,16 @@ type Broken struct {
 	By, Reason string
 	At         time.Time
 	Now        bool
+}
+
+// String says by whom and why the lease was broken, in one short line that is safe on a
+// terminal.
+func (b *Broken) String() string {
+	s := "broken by " + cmp.Or(excerpt.Of(b.By), "somebody")
+	if b.Reason != "" {
+		s += ": " + excerpt.Of(b.Reason)
+	}
+	return s
 }
 
 // brokenJSON is the note as stores keep it, beside Owner and Token.

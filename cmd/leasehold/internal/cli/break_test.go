@@ -74,6 +74,9 @@ func breakReachesTheHolder(t *testing.T, s *site) {
 		t.Errorf("Break returned before the command had stopped: %q, want text with %q and %q", out, "told\n", "stopped\n")
 	}
 	h.wants(123)
+	if said := h.err.String(); !strings.Contains(said, "broken by ") || !strings.Contains(said, "it hangs") && !strings.Contains(said, "yes, it does") {
+		t.Errorf("the holder was told %q, want by whom and why", said)
+	}
 	next.wants(0)
 	show := s.run(0, "show", "x").out.String()
 	if !strings.Contains(show, "an earlier lease (token "+token+")") || !strings.Contains(show, "it hangs") && !strings.Contains(show, "yes, it does") {
@@ -91,6 +94,9 @@ func breakIsPushedForEveryKind(t *testing.T, s *site) {
 		h := s.holdStubborn(name, append(flags, "--ttl", "1h")...)
 		s.run(0, "break", name, "--token", s.tokenHeld(name), "--reason", "it hangs")
 		h.wants(123)
+		if !strings.Contains(h.err.String(), ": it hangs") {
+			t.Errorf("%v: the holder was told %q, want why the lease was broken", flags, h.err.String())
+		}
 		if out := h.out.String(); !strings.Contains(out, "told\nstopped\n") {
 			t.Errorf("%v: the holder wrote %q, want told and stopped", flags, out)
 		}
@@ -147,6 +153,9 @@ func breakOfASilentHolder(t *testing.T, s *site) {
 	next.says(&next.err, "waiting")
 	s.run(0, "break", "x", "--token", lease[1], "--reason", "its host is gone", "--now")
 	next.wants(0)
+	if p := s.run(123, "release", "x", "--owner", lease[0]); !strings.Contains(p.err.String(), ": a mistake") {
+		t.Errorf("release of a broken lease: %s, want why it was broken", p.err.String())
+	}
 	if token := strings.Fields(next.out.String())[1]; s.tokenHeld("x") != token {
 		t.Errorf("show has token %[2]s, want %[1]s, that of the grant", token, s.tokenHeld("x"))
 	}
