@@ -10,7 +10,7 @@ const ownPrefix = "leasehold:"
 // the grant, the lease that was broken last), or by one of
 // ownPrefixes and an owner (tombstone, waiter's place).
 var (
-	ownWords    = []string{"token", "line", "waits", "fence", "made", "broken"}
+	ownWords    = []string{"token", "line", "waits", "fence", "made", "broken", "held", "ends", "ranks"}
 	ownPrefixes = []string{"gone:", "place:"}
 )
 

@@ -99,7 +99,26 @@ func (r ruled) locks(name string) error {
 	if err := r.waits(s, name); err != nil {
 		return err
 	}
-	return errors.Join(r.respectsRedisson(s), r.excess())
+	return errors.Join(r.shares(s, name+"/permits"), r.respectsRedisson(s), r.excess())
+}
+
+// shares takes two permits of a semaphore, renews one, and releases both.
+func (r ruled) shares(s store.Store, name string) error {
+	one, two := request(name), request(name)
+	for _, l := range []*store.Lease{&one, &two} {
+		l.Kind = store.Semaphore(2)
+		g, err := s.Acquire(r.t.Context(), store.AcquireRequest{Lease: *l})
+		if err != nil {
+			return err
+		}
+		l.Slots = g.Slots
+	}
+	one.TTL *= 2 // so that the renewal has to write
+	err := s.Renew(r.t.Context(), []store.Lease{one})[0]
+	if st, failed := s.Inspect(r.t.Context(), name); failed != nil || len(st.Holders) != 2 {
+		err = errors.Join(err, failed, errors.New("inspect does not show both permits"))
+	}
+	return errors.Join(err, s.Release(r.t.Context(), store.ReleaseRequest{Lease: one}), s.Release(r.t.Context(), store.ReleaseRequest{Lease: two}))
 }
 
 // respectsRedisson checks that a lock of Redisson counts as held.
@@ -190,6 +209,9 @@ func (r ruled) shows() error {
 	if st, err := s.Inspect(r.t.Context(), "jobs/1"); err != nil || !st.Held || len(st.Queue) != 1 || st.Queue[0].Holder.Owner != "next" {
 		return errors.Join(err, errors.New("inspect does not show the holder and its waiter"))
 	}
+	if st, err := s.Inspect(r.t.Context(), "jobs/permits"); err != nil || len(st.Holders) != 1 {
+		return errors.Join(err, errors.New("inspect does not show who has a permit"))
+	}
 	return errors.Join(r.respectsRedisson(s), r.excess())
 }
 
@@ -203,6 +225,12 @@ func (r ruled) hold(name string) {
 			redis.call('RPUSH', KEYS[3], '1790000000000000 next')
 			redis.call('SET', KEYS[4], '099999999999991790000000000000 1 0 - leasehold:to:x next', 'PX', 60000)`,
 			"4", "{"+name+"}:token", name, "{"+name+"}:line", "{"+name+"}:place:next", cmp.Or(strings.Trim(r.path, "/"), "0"))
+		server.Text(r.t, "EVAL", `redis.call('SELECT', ARGV[1])
+			redis.call('SET', KEYS[1], ' s2 0')
+			redis.call('HSET', KEYS[2], ' ', '1 1 7 1', 'owner', '1 7 1 1790000000000 0 0  owner {}')
+			redis.call('ZADD', KEYS[3], '9000000000000', '0000000001 owner')
+			redis.call('SET', KEYS[4], '7')`,
+			"4", "jobs/permits", "{jobs/permits}:held", "{jobs/permits}:ends", "{jobs/permits}:token", cmp.Or(strings.Trim(r.path, "/"), "0"))
 	}
 }
 
@@ -215,8 +243,8 @@ func (r ruled) lists() error {
 	defer s.Close()
 	r.hold("jobs/1")
 	all, err := s.List(r.t.Context(), "jobs/")
-	if err == nil && len(all) != 1 {
-		err = errors.New("list does not show the lock")
+	if err == nil && len(all) != 2 {
+		err = errors.New("list does not show both locks")
 	}
 	return errors.Join(err, r.excess())
 }
@@ -362,7 +390,7 @@ func TestACLLine(t *testing.T) {
 		{"\"\n", `"~\x22\x0a*" "~{\x22\x0a*}:*" ~leasehold:node`},
 	} {
 		line, err := redisadmin.ACL{User: "u", Prefix: c.prefix, Uses: redisadmin.ToShow}.Line()
-		want := "ACL SETUSER u reset on >PASSWORD " + c.keys + " +evalsha +eval +get +lrange +pttl +time +info +hscan"
+		want := "ACL SETUSER u reset on >PASSWORD " + c.keys + " +evalsha +eval +get +lrange +hgetall +zrange +pttl +time +info +hscan"
 		if err != nil || line != want {
 			t.Errorf("%q: %s, %v\nwant %s", c.prefix, line, err, want)
 		}

@@ -68,7 +68,7 @@ func (r ruled) locksInCluster(c *redistest.Cluster, name string) error {
 	if _, err := s.ReserveTokens(ctx, store.ReserveRequest{Lease: l, Above: g.Token, Count: 1}); err != nil {
 		return err
 	}
-	return s.Release(ctx, store.ReleaseRequest{Lease: l})
+	return errors.Join(s.Release(ctx, store.ReleaseRequest{Lease: l}), r.shares(s, name+"/permits"))
 }
 
 // breaks checks that the holder of a lease is told when it is broken.

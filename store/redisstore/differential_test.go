@@ -277,7 +277,12 @@ for _, key in ipairs(redis.call('KEYS', '*')) do
   elseif says and string.find(key, '}:waits', 1, true) then
     redis.call('SET', key, string.sub(says, 1, 13) - ARGV[1] .. ' ' .. string.sub(says, 15, 27) - ARGV[1] .. string.sub(says, 28))
     redis.call('PEXPIRE', key, left)
-  elseif says and (string.find(says, '^ [sr]%d') or string.find(says, '^ 2 [sr]%d')) then -- a record
+  elseif string.find(key, '}:ends', 1, true) then
+    local ends = redis.call('ZRANGE', key, '0', '-1', 'WITHSCORES')
+    for i = 1, #ends, 2 do
+      redis.call('ZADD', key, string.format('%.0f', ends[i + 1] - ARGV[1]), ends[i])
+    end
+  elseif says and string.find(says, '^ [sr]%d') then -- a record
     redis.call('SET', key, (string.gsub(says, '%d+', function(n)
       if #n == 13 and tonumber(n) > 1500000000000 then
         return string.format('%.0f', n - ARGV[1])

@@ -37,6 +37,12 @@ func (n *scripted) ask(t *testing.T, questions ...driver.Question) (all []driver
 	return all
 }
 
+// holders returns what the server has of a lock called stock.
+func (n *scripted) holders(t testing.TB) string {
+	t.Helper()
+	return n.text(t, "GET", "stock") + " " + n.text(t, "HGETALL", "{stock}:held")
+}
+
 // text returns the server's reply to one command.
 func (n *scripted) text(t testing.TB, words ...string) string {
 	t.Helper()
@@ -106,7 +112,7 @@ func checkQuarantine(t *testing.T, lease func(string, store.Class) store.Lease, 
 		q.Next = &driver.Question{Op: quorum.Acquire, Lease: back, Waits: true, IfHeld: true}
 	}
 	n.ask(t, q)
-	if got := strings.Contains(n.text(t, "GET", "stock"), next.Owner); got != held {
+	if got := strings.Contains(n.holders(t), next.Owner); got != held {
 		t.Errorf("the lock was handed on: %v, want %v", got, held)
 	}
 	if left := n.text(t, "LRANGE", "{stock}:line", "0", "-1"); !held && left != queue {
@@ -146,7 +152,7 @@ func TestNoHandOffToAnotherMembership(t *testing.T) {
 			n.text(t, "SET", script.MarkKey, markOf(func(m *nodemark.Mark) { m.Print = c.mark }))
 			n.s.membership.Fingerprint = both
 			n.ask(t, driver.Question{Op: quorum.Release, Lease: held})
-			if got := strings.Contains(n.text(t, "GET", "stock"), next.Owner); got != c.handed {
+			if got := strings.Contains(n.holders(t), next.Owner); got != c.handed {
 				t.Errorf("a server of %s hands a %s on to a client of %s: %v, want %v", c.mark, kind, c.waiter, got, c.handed)
 			}
 			if n.text(t, "EXISTS", "{stock}:line", "{stock}:place:"+next.Owner) != "0" {

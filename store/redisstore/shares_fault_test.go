@@ -24,8 +24,8 @@ func shared(name string, kind store.Kind, weight int64) store.Lease {
 	return r
 }
 
-// The record of all holders is at the name of the lock, so that clients that use SET NX find it
-// taken. The other keys are those of a mutex.
+// The name of the lock has a key, so that clients that use SET NX find it taken, and so have all
+// mutexes. Each holder has a field of its own beside it.
 func TestWireFormatOfShares(t *testing.T) {
 	server := redistest.Start(t)
 	s := open(t, []string{server.Addr()}, nil)
@@ -33,14 +33,17 @@ func TestWireFormatOfShares(t *testing.T) {
 	r.Meta = store.Holder{Host: "h", PID: 1}.Encode()
 	acquire(t, s, r)
 	text := server.Text(t, "GET", "jobs/nightly")
-	if !strings.HasPrefix(text, " s3 0 ") || !strings.HasSuffix(text, " 2 "+strings.Join(strings.Fields(text)[5:7], " ")+" 0 0  "+r.Owner+` {"host":"h","pid":1}`) {
-		t.Errorf("the value is %q, want a record of a semaphore of 3 with the holder %s", text, r.Owner)
+	if want := " s3 0"; text != want {
+		t.Errorf("the value is %q, want %q", text, want)
+	}
+	if held := server.Text(t, "HGET", "{jobs/nightly}:held", r.Owner); !strings.HasSuffix(held, " 0 0  "+r.Owner+` {"host":"h","pid":1}`) {
+		t.Errorf("the field of the holder is %q", held)
 	}
 	if said := server.Text(t, "SET", "jobs/nightly", "theirs", "NX", "PX", "1000"); said != "(nil)" {
 		t.Errorf("another client gets the held lock: the reply is %s", said)
 	}
-	if keys := server.Keys(t); len(keys) != 2 {
-		t.Errorf("keys %q, want the lock and its counter", keys)
+	if keys := server.Keys(t); len(keys) != 4 {
+		t.Errorf("keys %q, want the lock, its counter, its holders and their ends", keys)
 	}
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); err != nil {
 		t.Fatal(err)

@@ -174,12 +174,11 @@ func openVia(t *testing.T, servers []*redistest.Server, proxies []*faultproxy.Pr
 
 // slotsAt returns the slots that an owner has at a server, empty if it has no grant there.
 func slotsAt(t *testing.T, server *redistest.Server, r store.Lease) string {
-	text := server.Text(t, "GET", r.Name)
-	before, _, found := strings.Cut(text, " "+r.Owner)
-	if words := strings.Fields(before); found && len(words) >= 3 {
-		return words[len(words)-2]
+	words := strings.Fields(server.Text(t, "HGET", "{"+r.Name+"}:held", r.Owner))
+	if server.Text(t, "EXISTS", r.Name) != "1" || len(words) < 5 {
+		return ""
 	}
-	return ""
+	return words[4]
 }
 
 // Two permits are released, and one release arrives at one server first and the other at another,

@@ -250,12 +250,12 @@ func TestDowngradeOfAnotherMembership(t *testing.T) {
 	}
 	down := driver.Question{Op: quorum.Acquire, Lease: r, Downgrade: true}
 	n.text(t, "SET", script.MarkKey, markOf(func(m *nodemark.Mark) { m.Print, m.List = "9876543210ab", "b:1" }))
-	before := n.text(t, "GET", "a")
-	if got := n.ask(t, down)[0]; got.Kind != quorum.Unsent || n.text(t, "GET", "a") != before {
+	before := n.text(t, "HGETALL", "{a}:held")
+	if got := n.ask(t, down)[0]; got.Kind != quorum.Unsent || n.text(t, "HGETALL", "{a}:held") != before {
 		t.Errorf("downgrade on a server of another membership: %+v, want it refused", got)
 	}
 	n.text(t, "DEL", script.MarkKey)
-	if got := n.ask(t, down)[0]; got.Kind != quorum.Yes || n.text(t, "GET", "a") == before {
+	if got := n.ask(t, down)[0]; got.Kind != quorum.Yes || n.text(t, "HGETALL", "{a}:held") == before {
 		t.Errorf("downgrade on a server in quarantine: %+v, want yes", got)
 	}
 }

@@ -15,7 +15,7 @@ import (
 // is the given order.
 func batchOrder(leases []store.Lease) []int {
 	alike := func(a, b store.Lease) int {
-		return cmp.Or(cmp.Compare(a.TTL, b.TTL), cmp.Compare(a.Require, b.Require), cmp.Compare(mutexes(a), mutexes(b)))
+		return cmp.Or(cmp.Compare(a.TTL, b.TTL), cmp.Compare(a.Require, b.Require), cmp.Compare(mutexes(a), mutexes(b)), sharing(a, b))
 	}
 	if !slices.ContainsFunc(leases, func(r store.Lease) bool { return alike(r, leases[0]) != 0 }) {
 		return nil
@@ -34,6 +34,15 @@ func mutexes(r store.Lease) int {
 		return 0
 	}
 	return 1
+}
+
+// sharing compares leases of locks that several can hold, so that those of one lock come one after
+// the other: a node renews them in one step.
+func sharing(a, b store.Lease) int {
+	if a.Kind.IsMutex() || b.Kind.IsMutex() {
+		return 0
+	}
+	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Weight, b.Weight))
 }
 
 // inOrder returns the index of the i-th lease in an order.

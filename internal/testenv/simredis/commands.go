@@ -58,6 +58,10 @@ func onLists(do func(lists, []string) reply) func(*Server, []string) reply {
 	return func(s *Server, a []string) reply { return do(lists{&s.keys}, a) }
 }
 
+func onHashes(do func(hashes, []string) reply) func(*Server, []string) reply {
+	return func(s *Server, a []string) reply { return do(hashes{&s.keys}, a) }
+}
+
 // onConns returns a function that executes a command about connections.
 func onConns(do func(connections, []string) reply) func(*Server, []string) reply {
 	return func(s *Server, a []string) reply { return do(s.conns, a) }
@@ -98,6 +102,14 @@ func init() {
 		"LPUSH":       {arity: 3, writes: true, grows: true, do: func(s *Server, a []string) reply { return lists{&s.keys}.push(a, true) }},
 		"LREM":        {arity: 4, writes: true, do: onLists(lists.lrem)},
 		"LINSERT":     {arity: 5, writes: true, grows: true, do: onLists(lists.linsert)},
+		"HSET":        {arity: 4, writes: true, grows: true, do: onHashes(hashes.hset)},
+		"HDEL":        {arity: 3, writes: true, do: onHashes(hashes.hdel)},
+		"HMGET":       {arity: 3, do: onHashes(hashes.hmget)},
+		"HGETALL":     {arity: 2, do: onHashes(hashes.hgetall)},
+		"ZADD":        {arity: 4, writes: true, grows: true, do: onHashes(hashes.zadd)},
+		"ZREM":        {arity: 3, writes: true, do: onHashes(hashes.zrem)},
+		"ZSCORE":      {arity: 3, do: onHashes(hashes.zscore)},
+		"ZRANGE":      {arity: 4, do: onHashes(hashes.zrange)},
 		"FLUSHALL":    {arity: 1, writes: true, do: (*Server).flushall}, "FLUSHDB": {arity: 1, writes: true, do: (*Server).flushall},
 	}
 }

@@ -30,6 +30,10 @@ func (k *keyspace) kind(a []string) reply {
 		return reply{kind: '+', text: "none"}
 	case e.list != nil:
 		return reply{kind: '+', text: "list"}
+	case e.hash != nil:
+		return reply{kind: '+', text: "hash"}
+	case e.scores != nil:
+		return reply{kind: '+', text: "zset"}
 	}
 	return reply{kind: '+', text: "string"}
 }
@@ -38,7 +42,7 @@ func (k *keyspace) length(key string, list bool) reply {
 	switch e, ok := k.get(key); {
 	case !ok:
 		return number(0)
-	case list != (e.list != nil):
+	case list != (e.list != nil) || !list && !e.isString():
 		return failure(wrongType)
 	default:
 		return number(int64(max(len(e.list), len(e.text))))

@@ -1,6 +1,7 @@
 package simredis
 
 import (
+	"maps"
 	"slices"
 	"time"
 )
@@ -18,12 +19,17 @@ type keyspace struct {
 	prompt  bool // see Server.EndPromptly
 }
 
-// entry is the value of a key: a string or a list.
+// entry is the value of a key: a string, a list, a hash or a sorted set.
 type entry struct {
 	text    string
-	list    []string // nil for a string
-	expires int64    // Unix milliseconds; 0: never
+	list    []string // nil for other types
+	hash    map[string]string
+	scores  map[string]float64
+	expires int64 // Unix milliseconds; 0: never
 }
+
+// isString reports whether the value is a string.
+func (e entry) isString() bool { return e.list == nil && e.hash == nil && e.scores == nil }
 
 // change is a write, with the value of the key before it.
 type change struct {
@@ -34,7 +40,7 @@ type change struct {
 }
 
 func (e entry) clone() entry {
-	e.list = slices.Clone(e.list)
+	e.list, e.hash, e.scores = slices.Clone(e.list), maps.Clone(e.hash), maps.Clone(e.scores)
 	return e
 }
 
@@ -57,7 +63,7 @@ func (k *keyspace) get(key string) (entry, bool) {
 	return e, ok
 }
 
-// put writes a key. A list must not share memory with the earlier value.
+// put writes a key. A list, a hash or a set must not share memory with the earlier value.
 func (k *keyspace) put(key string, e entry) {
 	k.note(key)
 	k.data[key] = e

@@ -13,7 +13,7 @@ func (t texts) text(key string) reply {
 	switch e, ok := t.get(key); {
 	case !ok:
 		return nullReply
-	case e.list != nil:
+	case ok && !e.isString():
 		return failure(wrongType)
 	default:
 		return bulk(e.text)
@@ -69,7 +69,7 @@ func (t texts) incr(a []string) reply {
 	e, ok := t.get(a[0])
 	n, err := strconv.ParseInt(e.text, 10, 64)
 	switch {
-	case e.list != nil:
+	case ok && !e.isString():
 		return failure(wrongType)
 	case ok && (err != nil || n == math.MaxInt64):
 		return failure(notNumber)

@@ -33,6 +33,14 @@ var trials = map[string]func(key string) []string{
 	"lrange":  func(key string) []string { return []string{"LRANGE", key, "0", "0"} },
 	"lrem":    func(key string) []string { return []string{"LREM", key, "1", "doctor"} },
 	"lpop":    func(key string) []string { return []string{"LPOP", key} },
+	"hset":    func(key string) []string { return []string{"HSET", key, "doctor", "1"} },
+	"hmget":   func(key string) []string { return []string{"HMGET", key, "doctor"} },
+	"hgetall": func(key string) []string { return []string{"HGETALL", key} },
+	"hdel":    func(key string) []string { return []string{"HDEL", key, "doctor"} },
+	"zadd":    func(key string) []string { return []string{"ZADD", key, "1", "doctor"} },
+	"zscore":  func(key string) []string { return []string{"ZSCORE", key, "doctor"} },
+	"zrange":  func(key string) []string { return []string{"ZRANGE", key, "0", "0"} },
+	"zrem":    func(key string) []string { return []string{"ZREM", key, "doctor"} },
 	"time":    func(string) []string { return []string{"TIME"} },
 }
 
@@ -167,6 +175,17 @@ func (d *examiner) scripts() error {
 	try := func(name string, q driver.Question) {
 		all = append(all, trial{name, alone.Encode(q, nil)})
 	}
+	one, two := r, r
+	one.Owner, two.Owner = store.NewOwner(), store.NewOwner()
+	one.Kind, two.Kind = store.Semaphore(2), store.Semaphore(2)
+	try("admit", driver.Question{Op: quorum.Acquire, Lease: one})
+	try("admit", driver.Question{Op: quorum.Acquire, Lease: two})
+	one.TTL *= 2 // so that the renewal has to write
+	try("renewHold", driver.Question{Op: quorum.Extend, Lease: one})
+	try("confirmHold", driver.Question{Op: quorum.Confirm, Lease: one, Token: 1})
+	all = append(all, trial{"inspect", alone.Inspect(r.Name, false)})
+	try("endHold", driver.Question{Op: quorum.Release, Lease: one})
+	try("endHold", driver.Question{Op: quorum.Release, Lease: two})
 	try("acquire", driver.Question{Op: quorum.Acquire, Lease: r})
 	try("confirm", driver.Question{Op: quorum.Confirm, Lease: r, Token: 1})
 	try("extend", driver.Question{Op: quorum.Extend, Lease: r})
@@ -183,7 +202,7 @@ func (d *examiner) scripts() error {
 		commands = append(commands, t.c.ByText(nil))
 	}
 	name := script.KeyBegin + r.Name
-	commands = append(commands, resp.Command("DEL", r.Name, name+script.CounterEnd, name+script.QueueEnd, name+script.WaitsEnd, name+script.PlaceMiddle+waits.Owner, name+script.TombstoneMiddle+r.Owner, name+script.TombstoneMiddle+waits.Owner, name+script.TombstoneMiddle+guarded.Owner))
+	commands = append(commands, resp.Command("DEL", r.Name, name+script.CounterEnd, name+script.QueueEnd, name+script.WaitsEnd, name+script.HeldEnd, name+script.EndsEnd, name+script.RanksEnd, name+script.PlaceMiddle+waits.Owner, name+script.TombstoneMiddle+r.Owner, name+script.TombstoneMiddle+waits.Owner, name+script.TombstoneMiddle+guarded.Owner))
 	said, err := d.ask(commands...)
 	if err != nil {
 		return err

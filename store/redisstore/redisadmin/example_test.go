@@ -47,5 +47,5 @@ func ExampleACL() {
 		return
 	}
 	fmt.Println(rule)
-	// Output: ACL SETUSER locker reset on >PASSWORD ~jobs/* ~{jobs/*}:* ~leasehold:node +evalsha +eval +get +lrange +pttl +time +info +hscan
+	// Output: ACL SETUSER locker reset on >PASSWORD ~jobs/* ~{jobs/*}:* ~leasehold:node +evalsha +eval +get +lrange +hgetall +zrange +pttl +time +info +hscan
 }

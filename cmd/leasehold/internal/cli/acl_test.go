@@ -54,9 +54,9 @@ func TestACLIsAcceptedByRedis(t *testing.T) {
 func TestACLVariants(t *testing.T) {
 	s := newSite(t)
 	for args, want := range map[string]string{
-		"acl": "ACL SETUSER locker reset on >PASSWORD ~* &leasehold:to:* +evalsha +eval +get +mget +set +del +rpush +lindex +linsert +lrange +lrem +lpop +pttl +pexpire +time +info +hscan +client|tracking +publish +subscribe\n",
-		"acl -q --user viewer --prefix x --for show --db 3": "ACL SETUSER viewer reset on >PASSWORD ~x* ~{x*}:* ~leasehold:node +evalsha +eval +get +lrange +pttl +time +info +hscan +select\n",
-		"acl --for show,ls": "ACL SETUSER locker reset on >PASSWORD ~* +evalsha +eval +get +lrange +pttl +time +info +scan +hscan\n",
+		"acl": "ACL SETUSER locker reset on >PASSWORD ~* &leasehold:to:* +evalsha +eval +get +mget +set +del +rpush +lindex +linsert +lrange +lrem +lpop +hset +hmget +hgetall +hdel +zadd +zrem +zscore +zrange +pttl +pexpire +time +info +hscan +client|tracking +publish +subscribe\n",
+		"acl -q --user viewer --prefix x --for show --db 3": "ACL SETUSER viewer reset on >PASSWORD ~x* ~{x*}:* ~leasehold:node +evalsha +eval +get +lrange +hgetall +zrange +pttl +time +info +hscan +select\n",
+		"acl --for show,ls": "ACL SETUSER locker reset on >PASSWORD ~* +evalsha +eval +get +lrange +hgetall +zrange +pttl +time +info +scan +hscan\n",
 	} {
 		p := s.run(0, strings.Fields(args)...)
 		if p.out.String() != want {

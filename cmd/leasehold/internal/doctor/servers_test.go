@@ -73,7 +73,7 @@ func three(t *testing.T, args ...string) ([]*redistest.Server, string) {
 	return servers, servers[0].Addr() + "," + servers[1].Addr() + "," + servers[2].Addr() + "?" + patient
 }
 
-const locker = "&leasehold:to:* +evalsha +eval +get +mget +set +del +rpush +lindex +linsert +lrange +lrem +lpop +pttl +pexpire +time +info +client|tracking +publish +subscribe "
+const locker = "&leasehold:to:* +evalsha +eval +get +mget +set +del +rpush +lindex +linsert +lrange +lrem +lpop +hset +hmget +hgetall +hdel +zadd +zrem +zscore +zrange +pttl +pexpire +time +info +client|tracking +publish +subscribe "
 
 var reals = []real{
 	{name: "sound", prepare: func(t *testing.T) string {

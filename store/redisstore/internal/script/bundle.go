@@ -25,19 +25,28 @@ func (e *Encoder) Bundle(leases []store.Lease, c *Command) (_ *Command, n int) {
 		c = new(Command)
 	}
 	first, bytes := &leases[0], 0
-	if !first.Kind.IsMutex() { // its renewal is a step of its own
-		return e.Encode(driver.Question{Op: quorum.Extend, Lease: *first}, c), 1
-	}
+	mutex := first.Kind.IsMutex()
 	for n < min(len(leases), MaxBundle) {
 		r := &leases[n]
 		bytes += 2*len(r.Name) + len(r.Owner) + len(r.Meta)
-		if n > 0 && (bytes > maxBundleBytes || !r.Kind.IsMutex() || r.TTL != first.TTL || e.guards(*r) != e.guards(*first)) {
+		if n > 0 && (bytes > maxBundleBytes || !mutex && !e.together(*r, *first) || mutex != r.Kind.IsMutex() || r.TTL != first.TTL || e.guards(*r) != e.guards(*first)) {
 			break
 		}
 		n++
 	}
-	e.Extend(c, leases[:n])
+	if mutex {
+		e.Extend(c, leases[:n])
+		return c, n
+	}
+	c.Question = driver.Question{Op: quorum.Extend, Lease: *first}
+	e.renewHolds(c, leases[:n])
 	return c, n
+}
+
+// together reports whether two leases of a lock that several can hold can be renewed in one step,
+// if they have the same TTL and requirement.
+func (e *Encoder) together(r, other store.Lease) bool {
+	return r.Name == other.Name && r.Kind == other.Kind && max(r.Weight, 1) == max(other.Weight, 1)
 }
 
 // Extend makes c renew leases. All of them have the TTL of the first one, and the same

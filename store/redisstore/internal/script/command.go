@@ -61,12 +61,12 @@ func (c *Command) begin(s *Script, more int, b []byte) []byte {
 }
 
 // beginMany is Begin for a command about several leases. Each one beyond the first adds
-// two keys, and as many arguments as the script says.
+// as many keys and arguments as the script says.
 func (c *Command) beginMany(s *Script, more int) []byte {
 	if more == 0 {
 		return c.Begin(s)
 	}
-	return c.begin(s, more, appendBegin(c.Bytes[:0], "EVALSHA", s.Hash, s.Keys+2*more, s.Args+s.each*more))
+	return c.begin(s, more, appendBegin(c.Bytes[:0], "EVALSHA", s.Hash, s.Keys+s.eachKeys*more, s.Args+s.each*more))
 }
 
 // ByText appends the same call with the script's text, from which the node learns the
@@ -76,7 +76,7 @@ func (c *Command) ByText(b []byte) []byte {
 	if s == nil {
 		return append(b, c.Bytes...)
 	}
-	keys, args := s.Keys+2*c.More, s.Args+s.each*c.More
+	keys, args := s.Keys+s.eachKeys*c.More, s.Args+s.each*c.More
 	b = appendBegin(b, "EVAL", s.Text, keys, args)
 	return append(b, c.Bytes[len(appendBegin(nil, "EVALSHA", s.Hash, keys, args)):]...)
 }

@@ -45,16 +45,16 @@
 //
 // # Other kinds of lock
 //
-// All grants of a lock that several can hold, such as a read-write lock or a semaphore, are in
-// one value at the lock's key: a record, which begins with a space and the letter of the kind,
-// and has each grant's owner, token, weight, slots and end; see readRecord.lua. The value of a
-// mutex begins with its owner, which has no spaces, so a client that only knows mutexes takes
-// the lock for held by another client. The counter, the tombstones and the queue of such a lock
+// Each grant of a lock that several can hold, such as a read-write lock or a semaphore, has a field
+// of its own in the hash {L}:held, and its end in the sorted set {L}:ends; see readRecord.lua. So
+// a step costs the same however many hold the lock. The value of the lock's key begins with a
+// space and the letter of the kind. That of a mutex begins with its owner, which has no spaces, so
+// a client that only knows mutexes takes the lock for held by another client. The counter, the tombstones and the queue of such a lock
 // have the same keys as those of a mutex. A place in the queue also has the kind and the weight
 // that its owner wants, in a form to which the steps of a mutex hand nothing.
 //
-// The record lasts as long as its longest grant or place, so while the lock is in use its kind
-// is known. Each step leaves out the grants that have ended, and a step that may have made room
+// The lock's key lasts as long as its longest grant or place, so while the lock is in use its kind
+// is known. Each step removes the grants that have ended, and a step that may have made room
 // hands the lock to as many waiters as fit, in order (advance.lua), with a push to each.
 //
 // On one of several servers each permit of a semaphore is numbered, and a grant counts if a

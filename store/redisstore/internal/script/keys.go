@@ -43,6 +43,10 @@ const (
 	QueueEnd    = "}:line"
 	WaitsEnd    = "}:waits"
 	PlaceMiddle = "}:place:"
+	// What a lock that several can hold has beside its own key; see readRecord.lua.
+	HeldEnd  = "}:held"
+	EndsEnd  = "}:ends"
+	RanksEnd = "}:ranks"
 	// WholeEnd is the end of a key that is never written. While a slot is being moved, a member
 	// of a cluster runs no command that names several keys if it lacks one of them. So a step
 	// that uses more keys than it names also names this one, and is refused as a whole then:

@@ -79,16 +79,9 @@ func (e *Encoder) encodeKind(c *Command, q driver.Question, r store.Lease, guard
 		c.setPlace(flagAt, placeEnd)
 		c.Repeats = q.Again
 	case quorum.Extend:
-		b := e.appendMark(c, counter(begin(RenewHold, RenewHoldGuarded)), guarded)
-		b = resp.AppendMillis(resp.AppendWord(b, r.Owner), r.TTL)
-		b = resp.AppendNumber(resp.AppendWord(b, kindText(r.Kind)), uint64(max(r.Weight, 1)))
-		b = e.appendProposal(e.appendSlots(b, r, true))
-		if c.gateAt = len(b); guarded {
-			b = resp.AppendWord(b, e.Fingerprint)
-		}
-		c.Bytes = b
+		e.renewHolds(c, []store.Lease{q.Lease})
 	case quorum.Confirm:
-		b := e.appendMark(c, counter(begin(ConfirmHold, ConfirmHold)), false)
+		b := e.appendMark(c, resp.AppendWord(counter(begin(ConfirmHold, ConfirmHold)), KeyBegin, r.Name, HeldEnd), false)
 		c.Bytes = resp.AppendNumber(e.appendSlots(resp.AppendWord(b, r.Owner), r, true), q.Token)
 		c.gateAt = len(c.Bytes)
 	default: // quorum.Release
@@ -96,6 +89,28 @@ func (e *Encoder) encodeKind(c *Command, q driver.Question, r store.Lease, guard
 		b = appendEnding(b, q)
 		c.Bytes = gate(resp.AppendWord(e.appendProposal(b), toOf(q)))
 	}
+}
+
+// renewHolds makes c renew leases of one lock that several can hold, with one weight, TTL and
+// requirement.
+func (e *Encoder) renewHolds(c *Command, leases []store.Lease) {
+	r := leases[0]
+	r.Name = e.keyFor(c, r.Name)
+	script, guarded := RenewHold, e.guards(r)
+	if guarded {
+		script = RenewHoldGuarded
+	}
+	b := AppendCounterKey(resp.AppendWord(c.beginMany(script, len(leases)-1), r.Name), r.Name)
+	b = resp.AppendWord(resp.AppendWord(b, KeyBegin, r.Name, HeldEnd), KeyBegin, r.Name, EndsEnd)
+	b = resp.AppendMillis(e.appendMark(c, b, guarded), r.TTL)
+	b = e.appendProposal(resp.AppendNumber(resp.AppendWord(b, kindText(r.Kind)), uint64(max(r.Weight, 1))))
+	for _, l := range leases {
+		b = e.appendSlots(resp.AppendWord(b, l.Owner), l, true)
+	}
+	if c.gateAt = len(b); guarded {
+		b = resp.AppendWord(b, e.Fingerprint)
+	}
+	c.Bytes = b
 }
 
 // appendSlots appends which slots a lease wants, or has to have if exact is set; see

@@ -15,7 +15,8 @@ type Script struct {
 	Hash string // by which Redis calls it
 	Keys int    // number of keys
 	Args int    // number of arguments
-	each int    // arguments per lease; see beginMany
+	// Keys and arguments for each lease beyond the first; see beginMany.
+	eachKeys, each int
 
 	steps  bool   // it can be a step in a list
 	letter string // then; empty: its first argument begins with that
@@ -27,7 +28,7 @@ type Script struct {
 
 func New(name, text string, keys, args int) *Script {
 	sum := sha1.Sum([]byte(text)) // Redis identifies scripts by this hash
-	s := &Script{Name: name, Text: text, Hash: hex.EncodeToString(sum[:]), Keys: keys, Args: args, each: 1}
+	s := &Script{Name: name, Text: text, Hash: hex.EncodeToString(sum[:]), Keys: keys, Args: args, eachKeys: 2, each: 1}
 	s.byHash = appendBegin(nil, "EVALSHA", s.Hash, keys, args)
 	s.Lesson = appendBegin(nil, "EVAL", text, 0, 0)
 	return s
@@ -58,9 +59,9 @@ var (
 	AdmitGuarded     = step("K", 1, "admit", 5, 11)
 	EndHold          = step("e", 0, "endHold", 3, 5)
 	EndHoldGuarded   = step("E", 1, "endHold", 4, 6)
-	RenewHold        = step("p", 0, "renewHold", 2, 6)
-	RenewHoldGuarded = step("P", 1, "renewHold", 3, 7)
-	ConfirmHold      = step("q", 0, "confirmHold", 2, 3)
+	RenewHold        = step("p", 0, "renewHold", 4, 6).perLease(0, 2)
+	RenewHoldGuarded = step("P", 1, "renewHold", 5, 7).perLease(0, 2)
+	ConfirmHold      = step("q", 0, "confirmHold", 3, 3)
 	Inspect          = load("inspect", 2, 1)
 	InspectGuarded   = load("inspect", 3, 1)
 	List             = loadLister(2)
@@ -107,8 +108,12 @@ func step(letter string, gate int, name string, keys, args int) *Script {
 
 // loadLister makes the script that inspects many locks, which gets all its input as keys.
 func loadLister(keys int) *Script {
-	s := load("list", keys, 0)
-	s.each = 0
+	return load("list", keys, 0).perLease(2, 0)
+}
+
+// perLease sets how many keys and arguments each lease beyond the first adds.
+func (s *Script) perLease(keys, args int) *Script {
+	s.eachKeys, s.each = keys, args
 	return s
 }
 

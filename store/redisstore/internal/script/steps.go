@@ -56,7 +56,7 @@ func (l *StepList) Add(c *Command) bool {
 		return false
 	}
 	s := c.Script
-	l.keys += s.Keys + 2*c.More
+	l.keys += s.Keys + s.eachKeys*c.More
 	l.args += s.Args - s.gate + s.each*c.More
 	if s.letter != "" {
 		l.args++
@@ -69,7 +69,7 @@ func (l *StepList) Add(c *Command) bool {
 		l.keys--
 		l.marked = cmp.Or(l.marked, c)
 	}
-	if s.renews() {
+	if s.renews() || s.renewsHold() {
 		l.args++
 	}
 	l.twice = l.twice || c.lock == 0
@@ -124,7 +124,7 @@ func (l *StepList) Append(b []byte, noPush bool, channel string) []byte {
 		if c.Script.letter != "" {
 			b = resp.AppendWord(b, c.Script.letter)
 		}
-		if c.Script.renews() {
+		if c.Script.renews() || c.Script.renewsHold() {
 			b = resp.AppendNumber(b, uint64(c.More+1))
 		}
 		b = append(b, c.Bytes[c.argsAt:c.gateAt]...)

@@ -1,32 +1,48 @@
--- addHold adds a grant to a record, with a new token. A reader beside others shares theirs, and
--- draws none.
+-- addHold grants a lock that several can hold, with a new token. A reader beside others shares
+-- theirs, and draws none. The token counter is written first, and the grant last.
 --
 -- value, weight, made, slots: of the grant (see readRecord)
 -- ends, now: its end (ms), and the clock (us)
 -- proposed, spare, last: see draw
+-- several: whether this is one of several servers
 --
 -- Returns the grant, the last token of those that belong to it, how many below that one do,
--- and the token counter afterwards. Nothing is written.
--- uses draw
-local function addHold(record, value, weight, made, slots, ends, proposed, spare, last, now)
-  local holds = record.holds
+-- and the token counter afterwards.
+-- uses beginRecord, draw, holdMember, markSlots, prolong, rankOf, writeHold
+local function addHold(record, value, weight, made, slots, ends, proposed, spare, last, now, several)
   local shares = record.shared and weight < record.limit
   local text, reserved = last, 0
-  if shares and holds[1] then
-    for _, h in ipairs(holds) do -- the counter may have been lost
-      if not text or h.token + 0 > text + 0 then
-        text = h.token
-      end
+  if shares and record.used > 0 then
+    if not text or record.top + 0 > text + 0 then -- the counter may have been lost
+      text = record.top
     end
   else
     text, reserved = draw(proposed, shares and 0 or spare, last, now)
   end
-  local first = text
+  local token = text
   if reserved > 0 then
-    first = string.format('%.0f', text - reserved)
+    token = string.format('%.0f', text - reserved)
   end
-  local ms = string.format('%.0f', (now - now % 1000) / 1000)
-  local h = {token = first, weight = weight, ends = ends, begun = ms, slots = slots, broken = '0', made = made, value = value, owner = string.match(value, '^[^ ]+')}
-  holds[#holds + 1] = h
+  local first, owner = record.used == 0, string.match(value, '^[^ ]+')
+  local h = {number = string.format('%.0f', record.count + 1), token = token, weight = weight, begun = string.format('%.0f', record.ms), slots = slots, broken = '0', made = made, value = value, owner = owner}
+  beginRecord(record, ends)
+  prolong(record, ends)
+  call('SET', '{' .. record.key .. '}:token', text, 'PX', LIFE)
+  call('ZADD', record.ends, string.format('%.0f', ends), holdMember(h))
+  if several then
+    call('ZADD', record.ranks, rankOf(owner), owner)
+  end
+  record.used, record.count = record.used + weight, record.count + 1
+  if token + 0 > record.top + 0 then
+    record.top = token
+  end
+  markSlots(record, slots, '1')
+  writeHold(record, h)
+  if first then -- these keys are new
+    local left = string.format('%.0f', record.lasts - record.ms)
+    call('PEXPIRE', record.held, left)
+    call('PEXPIRE', record.ends, left)
+    call('PEXPIRE', record.ranks, left)
+  end
   return h, text, reserved, text
 end

@@ -25,15 +25,14 @@
 -- or waiter} if the lock is in use as another kind, or the owner has it with a smaller weight,
 -- {7, value of the lock, its PTTL, 0, 0, the clock} if it is a mutex or no lock of this package,
 -- or the refusal.
--- uses addHold, findHold, grantReply, newRecord, pickSlots, readRecord, room, writeRecord
+-- uses addHold, findHold, grantReply, newRecord, pickSlots, readRecord, room
 local function admit(key, counter, tombstone, got, kind, weight, value, ttl, proposed, spare, mode, again, slots, place, time, refusal, mark, print)
   time = time or call('TIME')
   local now = time[1] * 1000000 + time[2]
   local ms = (now - now % 1000) / 1000
   local name, owner, attempt = '{' .. key .. '}:', string.match(value, '^[^ ]+'), string.match(tombstone, ' (.+)', #key + 9) or ''
-  local record = readRecord(got[1], ms)
-  local isNew = not record
-  if isNew and (got[1] or call('PTTL', key) ~= -2) then
+  local record, h = readRecord(key, got[1], ms, owner)
+  if not record and (got[1] or call('PTTL', key) ~= -2) then
     -- uses refuse
     local said = refuse(key, tombstone, got, value, ttl, '', again, place, time, true)
     said[1] = said[1] and 7
@@ -42,7 +41,7 @@ local function admit(key, counter, tombstone, got, kind, weight, value, ttl, pro
   if got[3] then
     return {2}
   end
-  record, weight = record or newRecord(kind), weight + 0
+  record, weight = record or newRecord(key, kind, ms), weight + 0
   local last, waits, was = got[2], got[4], false
   local exact = string.byte(slots) == 61
   local comesFirst = (exact or mode == 'h') and mode ~= '1' and record.kind == kind
@@ -50,8 +49,8 @@ local function admit(key, counter, tombstone, got, kind, weight, value, ttl, pro
   if waits and not refusal and not comesFirst and not (mode == '1' and record.kind == kind) then
     -- uses advance
     local more
-    last, head, lasts, other, more = advance(key, record, isNew, last, proposed, time, mark, print, nil)
-    isNew = isNew and not record.holds[1]
+    last, head, lasts, other, more = advance(key, record, last, proposed, time, mark, print, nil)
+    h = findHold(record, owner) -- it may just have been its turn
     if not head and not more then
       waits = nil
     end
@@ -59,25 +58,25 @@ local function admit(key, counter, tombstone, got, kind, weight, value, ttl, pro
   if got[4] then -- only then are there places; it may just have been its turn
     was = call('MGET', name .. 'place:' .. owner)[1]
   end
-  local holds = record.holds
+  local held = record.used > 0
   if other then
     return {6, other, head}
-  elseif record.kind ~= kind and (head or holds[1]) then
-    return {6, record.kind, head or holds[1].value}
+  elseif record.kind ~= kind and (head or held) then
+    -- uses firstHold
+    return {6, record.kind, head or firstHold(record).value}
   elseif record.kind ~= kind and waits then
     return refusal -- only what is in quarantine has waiters and room
   elseif record.kind ~= kind then
-    record = newRecord(kind)
-    holds = record.holds
+    record = newRecord(key, kind, ms)
   end
-  local h, i = findHold(record, owner)
   if h and h.broken == '1' then
     return {2}
   elseif exact and refusal then
     return refusal
   elseif h and exact and h.slots ~= string.sub(slots, 2) then
-    table.remove(holds, i)
-    writeRecord(key, record, ms)
+    -- uses endGrant, settle
+    endGrant(record, h)
+    settle(record)
     h = nil
   end
   if h and weight > h.weight then
@@ -87,12 +86,12 @@ local function admit(key, counter, tombstone, got, kind, weight, value, ttl, pro
   if (h or weight <= left) and refusal then
     return refusal
   elseif h then -- the same request again gets the same grant, which is never shortened
-    if attempt ~= '' and attempt ~= h.made then
+    -- uses renewTo, writeHold
+    renewTo(record, h, ms + ttl)
+    if attempt ~= '' and attempt ~= h.made and h.made ~= '' then
       h.made = ''
+      writeHold(record, h)
     end
-    h.ends = math.max(h.ends, ms + ttl)
-    h.text = nil
-    writeRecord(key, record, ms)
     return grantReply(record, h, h.token, 0, slots, time)
   end
   local picked, said = weight <= left and pickSlots(record, weight, slots), nil
@@ -104,14 +103,12 @@ local function admit(key, counter, tombstone, got, kind, weight, value, ttl, pro
       leave(name, owner, was)
     end
     local text, reserved
-    h, text, reserved, last = addHold(record, value, weight, attempt, picked, ms + ttl, proposed, spare, last, now)
-    call('SET', counter, last, 'PX', LIFE)
-    writeRecord(key, record, ms)
+    h, text, reserved, last = addHold(record, value, weight, attempt, picked, ms + ttl, proposed, spare, last, now, slots ~= '')
     said = grantReply(record, h, text, reserved, slots, time)
   else
     if not picked then
       -- uses inTheWay
-      head, lasts = inTheWay(record, weight <= left, slots, ms)
+      head, lasts = inTheWay(record, weight <= left, slots)
     elseif head then
       -- uses flagged
       head = flagged(head, 'waiting')
@@ -127,13 +124,14 @@ local function admit(key, counter, tombstone, got, kind, weight, value, ttl, pro
       local ends = math.min(ms + ttl, 9999999999999)
       if ends > record.queueEnds then
         record.queueEnds = ends
-        writeRecord(key, record, ms)
+        -- uses settle
+        settle(record)
       end
     end
   end
   if comesFirst and waits then
     -- uses advance
-    advance(key, record, false, last, proposed, time, mark, print, nil)
+    advance(key, record, last, proposed, time, mark, print, nil)
   end
   return said
 end

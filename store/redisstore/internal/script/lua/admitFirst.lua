@@ -1,7 +1,7 @@
 -- admitFirst takes a free lock that several can hold for an owner that is the only one to want
 -- it, as admit would for twice the cost. It returns nil and does nothing for any other request,
 -- which is left to admit. The arguments are those of admit.
--- uses draw, holdText
+-- uses addHold, newRecord
 local function admitFirst(key, counter, tombstone, got, kind, weight, value, ttl, proposed, spare, mode, again, slots, time)
   if got[1] or got[3] or got[4] or again == '1' or mode == '1' or string.find(tombstone, ' ', #key + 9, true) then
     return nil
@@ -15,17 +15,18 @@ local function admitFirst(key, counter, tombstone, got, kind, weight, value, ttl
       return nil
     end
   end
+  if call('PTTL', key) ~= -2 then -- MGET returns no value for a key that is not a string
+    return nil
+  end
   time = time or call('TIME')
   local now = time[1] * 1000000 + time[2]
   local ms = (now - now % 1000) / 1000
-  local text, reserved = draw(proposed, shared and weight ~= limit and '0' or spare, got[2], now)
-  local token = reserved > 0 and string.format('%.0f', text - reserved) or text
-  -- MGET returns no value for a key that is not a string, so the key must not exist.
-  if not call('SET', key, ' ' .. kind .. ' 0 ' .. holdText(value, token, weight, ms + ttl, ms, picked, '0', ''), 'PX', ttl, 'NX') then
+  local record = newRecord(key, kind, ms)
+  local h, text, reserved = addHold(record, value, weight + 0, '', picked, ms + ttl, proposed, spare, got[2], now, slots ~= '')
+  if not h then
     return nil
   end
-  call('SET', counter, text, 'PX', LIFE)
-  local said = {1, text, time[1], time[2], reserved, picked == '0' and 0 or string.match(picked, '%d+') + 0}
+  local said = {1, text, time[1], time[2], reserved, string.match(picked, '%d+') + 0}
   if slots ~= '' then
     said[7] = shared and '' or picked
   end

@@ -1,7 +1,7 @@
 -- advance hands a lock that several can hold to waiters: to as many from the head of the queue
 -- as there is room for together, as hand does for a mutex. It passes over a waiter that must have
 -- slots which others have. Places in the queue that are for another kind of lock are removed:
--- their owners are told when they ask again. What changed is written.
+-- their owners are told when they ask again. Each grant is written before its owner is told.
 --
 -- record: the lock's, or a new one, if the lock is free
 -- last: the token counter
@@ -14,14 +14,14 @@
 -- has, that kind: of the first place, or a mutex, to which a semaphore resized to one permit was
 -- handed; and whether waiters may remain all the same: one was passed over, or there is no room.
 -- Without room nobody is looked at.
--- uses offerShare, pickSlots, readPlace, readWish, room, writeRecord
-local function advance(key, record, isNew, last, proposed, time, mark, print, to)
+-- uses offerShare, pickSlots, readPlace, readWish, room, settle
+local function advance(key, record, last, proposed, time, mark, print, to)
   local name = '{' .. key .. '}:'
-  local queue, tokens = name .. 'line', name .. 'token'
+  local queue = name .. 'line'
   local now = time[1] * 1000000 + time[2]
-  local ms, left, changed, before = (now - now % 1000) / 1000, room(record), false, last
+  local left, changed, isNew = room(record), false, record.isNew
   local free = left -- without what waiters that were only notified may take
-  local head, lasts, kind
+  local head, lasts, kind, empty
   local at = 0 -- how many places at the beginning are passed over
   while free > 0 or to do
     local entry = not to and call('LINDEX', queue, string.format('%.0f', at))
@@ -29,7 +29,7 @@ local function advance(key, record, isNew, last, proposed, time, mark, print, to
       if at == 0 then
         changed = changed or record.queueEnds ~= 0
         record.queueEnds = 0
-        call('DEL', name .. 'waits')
+        empty = true
       end
       break
     end
@@ -47,15 +47,16 @@ local function advance(key, record, isNew, last, proposed, time, mark, print, to
     local other = wish and wish.kind ~= record.kind and not (single and wish.kind == '')
     if single and wish and wish.kind == '' then
       head, lasts = wish.value, call('PTTL', found)
-      if not record.holds[1] then
+      if record.used == 0 then
         -- uses hand
-        call('DEL', key)
+        call('DEL', key, record.held, record.ends, record.ranks)
+        record.isNew = true
         local _, held = hand(key, '', '', proposed, last, false, time, mark, print)
         return last, held, nil, held and ''
       end
       break
     end
-    if other and isNew and not record.holds[1] then
+    if other and isNew and record.used == 0 then
       head, lasts, kind = wish.value, call('PTTL', found), wish.kind
       break
     end
@@ -77,21 +78,21 @@ local function advance(key, record, isNew, last, proposed, time, mark, print, to
       end
       call('DEL', found)
       if fits then
-        local holders = #record.holds
+        local before = record.used
         local taken, counter = offerShare(record, owner, place, wish, picked, proposed, last, now, time, mark, print)
         if taken then
           left, last, changed = left - wish.weight, counter, true
-          free = #record.holds > holders and free - wish.weight or free
+          free = record.used > before and free - wish.weight or free
         end
       end
       to = nil
     end
   end
-  if last ~= before then
-    call('SET', tokens, last, 'PX', LIFE)
+  if changed and not (isNew and record.used == 0) then
+    settle(record)
   end
-  if changed and not (isNew and not record.holds[1]) then
-    writeRecord(key, record, ms)
+  if empty then -- last: until then the next step comes here again
+    call('DEL', name .. 'waits')
   end
   return last, head, lasts, kind, at > 0 or free <= 0
 end

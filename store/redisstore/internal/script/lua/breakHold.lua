@@ -3,7 +3,7 @@
 -- until it would have ended, and waiters get the lock, unless the mark forbids grants.
 -- {L}:broken notes it.
 --
--- record: of the lock; ms: the clock (ms)
+-- record: of the lock; h: the owner's grant, if it has one; ms: the clock (ms)
 -- token: of the grant
 -- begins, note, keep: see calls/break; keep is how long the note lasts after the grant
 -- last: the token counter; proposed, time, mark, print: see hand
@@ -11,9 +11,8 @@
 --
 -- Returns {1, how long the grant lasts (ms)}, 0 if it is over, or {0} if there is no such grant
 -- and none was broken.
--- uses advance, bury, findHold, writeRecord
-local function breakHold(key, record, owner, token, atOnce, begins, note, keep, last, proposed, time, ms, refusal, mark, print)
-  local h, i = findHold(record, owner)
+-- uses advance, bury, endGrant, endsOf, settle, writeHold
+local function breakHold(key, record, h, owner, token, atOnce, begins, note, keep, last, proposed, time, ms, refusal, mark, print)
   local name = '{' .. key .. '}:'
   if not h or h.token ~= token then
     local known = call('MGET', name .. 'broken')[1]
@@ -22,20 +21,20 @@ local function breakHold(key, record, owner, token, atOnce, begins, note, keep, 
     end
     return {0}
   end
-  local left = h.ends - ms
+  local left = endsOf(record, h) - ms
   if h.broken ~= '1' then
     call('SET', name .. 'broken', begins .. note, 'PX', string.format('%.0f', left + keep))
   end
   if atOnce ~= '1' then
-    h.broken, h.text = '1', nil
-    writeRecord(key, record, ms)
+    h.broken = '1'
+    writeHold(record, h)
     return {1, left}
   end
-  table.remove(record.holds, i)
   bury(name .. 'gone:' .. owner .. (h.made ~= '' and ' ' .. h.made or ''), string.format('%.0f', left))
-  writeRecord(key, record, ms)
+  endGrant(record, h)
+  settle(record)
   if not refusal then
-    advance(key, record, false, last, proposed, time, mark, print, nil)
+    advance(key, record, last, proposed, time, mark, print, nil)
   end
   return {1, 0}
 end

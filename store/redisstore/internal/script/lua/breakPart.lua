@@ -2,7 +2,8 @@
 -- leaves a tombstone in any case, so that nothing gives the lease back to the server. A server
 -- without a part takes the owner's place from it.
 --
--- record: of the lock; nil if there is none: others may have the lock as another kind
+-- record, h: of the lock, nil if there is none: others may have the lock as another kind; and the
+--     owner's grant, if it has one
 -- token, made: of the grant as it was shown, and the attempt that made it; 0 for a server that was
 --     shown without it
 -- life: how long the tombstone is kept (ms)
@@ -10,9 +11,8 @@
 --
 -- Returns {1, how long the grant lasts (ms)}, 0 if it is over, {0} if there is none, {2} if the owner
 -- has another grant than the one that was shown, or an error reply.
--- uses advance, breakHold, bury, findHold, leave
-local function breakPart(key, record, owner, token, atOnce, begins, note, keep, made, life, last, proposed, time, ms, refusal, mark, print)
-  local h = record and findHold(record, owner)
+-- uses advance, breakHold, bury, leave
+local function breakPart(key, record, h, owner, token, atOnce, begins, note, keep, made, life, last, proposed, time, ms, refusal, mark, print)
   if h and (token ~= '0' and h.token ~= token or token == '0' and h.made ~= made) then
     return {2}
   end
@@ -22,11 +22,11 @@ local function breakPart(key, record, owner, token, atOnce, begins, note, keep, 
   if failed then
     return failed
   elseif h then
-    return breakHold(key, record, owner, h.token, atOnce, begins, note, keep, last, proposed, time, ms, refusal, mark, print)
+    return breakHold(key, record, h, owner, h.token, atOnce, begins, note, keep, last, proposed, time, ms, refusal, mark, print)
   end
   leave(name, owner)
   if record and not refusal then
-    advance(key, record, false, last, proposed, time, mark, print, nil)
+    advance(key, record, last, proposed, time, mark, print, nil)
   end
   return {0}
 end

@@ -6,13 +6,12 @@
 -- time: the clock, nil if it was not read
 --
 -- Returns {1, counter, 0}, or {0, '', -2} for an owner without such a grant.
--- uses findHold, readRecord, writeRecord
+-- uses readRecord, writeHold
 local function confirmHold(key, counter, text, last, owner, slots, token, time)
   time = time or call('TIME')
   local now = time[1] * 1000000 + time[2]
   local ms = (now - now % 1000) / 1000
-  local record = readRecord(text, ms)
-  local h = record and findHold(record, owner)
+  local record, h = readRecord(key, text, ms, owner)
   if not h or h.broken == '1' or string.byte(slots) == 61 and h.slots ~= string.sub(slots, 2) then
     if not text and call('PTTL', key) ~= -2 then
       return call('GET', key) -- MGET returns no value for a key that is not a string
@@ -24,8 +23,11 @@ local function confirmHold(key, counter, text, last, owner, slots, token, time)
     call('SET', counter, last, 'PX', LIFE)
   end
   if h.token + 0 < token + 0 then
-    h.token, h.text = token, nil
-    writeRecord(key, record, ms)
+    h.token = token
+    if token + 0 > record.top + 0 then
+      record.top = token
+    end
+    writeHold(record, h)
   end
   return {1, last, 0}
 end

@@ -5,40 +5,34 @@
 -- held, waits: the values of key and of {L}:waits
 --
 -- Returns {1}, or {0, '', -2} for an owner that has no grant, or an error reply.
--- uses bury, findHold, leave, readRecord, writeRecord
+-- uses bury, endGrant, endsOf, leave, readRecord, settle
 local function endHold(key, tombstone, held, waits, life, always, undo, proposed, to, time, mark, print, refusal)
   local now = time[1] * 1000000 + time[2]
   local ms = (now - now % 1000) / 1000
   local name, from = '{' .. key .. '}:', string.sub(tombstone, #key + 9)
   local owner, attempt = string.match(from, '^[^ ]+'), string.match(from, ' (.+)')
-  local record = readRecord(held, ms)
-  local h, i
-  if record then
-    h, i = findHold(record, owner)
-  elseif not held and call('PTTL', key) ~= -2 then
+  local record, h = readRecord(key, held, ms, owner)
+  if not record and not held and call('PTTL', key) ~= -2 then
     return call('GET', key) -- MGET returns no value for a key that is not a string
   end
   local ours = h and not (attempt and h.made ~= attempt and (h.made ~= '' or undo == '1'))
   local said = ours and {1} or {0, '', -2}
+  if ours and h.broken == '1' then
+    life, always = string.format('%.0f', endsOf(record, h) - ms), '1'
+    tombstone = name .. 'gone:' .. owner .. (h.made ~= '' and ' ' .. h.made or '')
+  end
   if waits then
     leave(name, owner)
   end
   if ours then
-    table.remove(record.holds, i)
-    call('DEL', key) -- first, since a server that is out of memory refuses a first write that needs some
-    if record.holds[1] or record.queueEnds > ms then
-      writeRecord(key, record, ms)
-    end
+    endGrant(record, h)
+    settle(record)
   end
   if record and waits and not refusal then -- an owner that stands for nobody has no place
     -- uses advance
-    advance(key, record, false, call('MGET', name .. 'token')[1], proposed, time, mark, print, to ~= '' and to or nil)
+    advance(key, record, call('MGET', name .. 'token')[1], proposed, time, mark, print, to ~= '' and to or nil)
   end
   -- Write the tombstone last: all writes so far free memory (see release).
-  if ours and h.broken == '1' then
-    life, always = string.format('%.0f', h.ends - ms), '1'
-    tombstone = name .. 'gone:' .. owner .. (h.made ~= '' and ' ' .. h.made or '')
-  end
   if life ~= '0' and (not ours or always == '1') then
     local failed = bury(tombstone, life)
     if failed and not ours then

@@ -1,8 +1,5 @@
--- findHold returns the grant of an owner in a record, and its number; nothing if it has none.
+-- findHold returns the grant of an owner in a record; nothing if it has none.
+-- uses readHold
 local function findHold(record, owner)
-  for i, h in ipairs(record.holds) do
-    if h.owner == owner then
-      return h, i
-    end
-  end
+  return readHold(call('HMGET', record.held, owner)[1], owner)
 end

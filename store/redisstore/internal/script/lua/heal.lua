@@ -11,7 +11,8 @@
 -- released, or the result of gate.
 local function heal(key, tombstone, held, gone, value, ttl, mark, wanted)
   if held and held ~= value then
-    return {0, held, call('PTTL', key)}
+    -- uses shown
+    return {0, shown(key, held)}
   end
   if held then
     if call('PTTL', key) < tonumber(ttl) then

@@ -4,35 +4,24 @@
 -- learn the same name from all of them.
 --
 -- fits: the grants leave room; in the way are then those with slots that the request must have
--- slots: of the request (see calls/admit); ms: the clock (ms)
-local function inTheWay(record, fits, slots, ms)
-  local first, senior, rank, lasts
-  local must = {}
+-- slots: of the request (see calls/admit)
+-- uses firstHold, readHold
+local function inTheWay(record, fits, slots)
   if fits then
-    for slot in string.gmatch(slots, '%d+') do
-      must[slot] = true
-    end
+    -- uses inSlots
+    return inSlots(record, slots)
   end
-  for _, h in ipairs(record.holds) do
-    local blocks = not fits
-    if fits then
-      for slot in string.gmatch(h.slots, '%d+') do
-        blocks = blocks or must[slot]
-      end
-    end
-    if blocks then
-      if not lasts or h.ends < lasts then
-        first, lasts = h, h.ends
-      end
-      if slots ~= '' then -- an owner's name ends with a point and its rank
-        local its = string.match(h.owner, '%.([0-9a-z]+)$') or ''
-        if not senior or #its < #rank or #its == #rank and (its < rank or its == rank and h.owner < senior.owner) then
-          senior, rank = h, its
-        end
-      end
-    end
+  local first, ends = firstHold(record)
+  if not first then
+    return
   end
-  if first then
-    return (senior or first).value, lasts - ms
+  local from, senior = 0, nil
+  while slots ~= '' and not senior do
+    local owner = call('ZRANGE', record.ranks, from, from)[1]
+    if not owner then
+      break
+    end
+    senior, from = readHold(call('HMGET', record.held, owner)[1], owner), from + 1
   end
+  return (senior or first).value, ends - record.ms
 end

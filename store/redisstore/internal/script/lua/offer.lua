@@ -6,7 +6,7 @@
 -- The waiter gets a push on its channel: "handed", owner, token, stamp, the clock (s,
 -- us), and, if fewer tokens are reserved than it asked for, how many below that one; or
 -- "free", owner. The grant is written before the push; if nobody receives that, the grant
--- is undone and the counter restored. A subscriber to all channels by a pattern seems to
+-- is undone, and then the counter restored, so that a token belongs to one grant only. A subscriber to all channels by a pattern seems to
 -- receive every push: then the place of a dead process ends by its TTL.
 --
 -- Also returns the lock's value and its PTTL, if it was handed over.
@@ -47,6 +47,9 @@ local function offer(key, owner, place, proposed, last, time, mark, print)
   local sharded = string.byte(channel, 14) == 123 -- see tuning.go
   if redis.pcall(sharded and 'SPUBLISH' or 'PUBLISH', channel, message) ~= 0 or noPush ~= '0' then
     return true, handed, left
+  end
+  if handed then
+    call('DEL', key)
   end
   if handed and last then
     call('SET', tokens, last, 'PX', LIFE)

@@ -1,9 +1,8 @@
 -- offerShare offers a lock that several can hold to a waiter, whose place was removed from the
 -- queue, and reports whether that waiter is there to take it. It is offer for such a lock,
 -- and the push of a grant always has how many tokens below its token are reserved, then the
--- smallest slot, and on one of several servers all slots of a semaphore. The grant is added to
--- the record, which the caller writes, together with the token counter, which is the second
--- result.
+-- smallest slot, and on one of several servers all slots of a semaphore. Also returns the token
+-- counter.
 --
 -- wish: of the place (see readWish); picked: the slots of the grant
 -- now: the clock (us); the other arguments are those of offer
@@ -18,12 +17,12 @@ local function offerShare(record, owner, place, wish, picked, proposed, last, no
     end
   end
   local flag, message, counter = string.byte(flags), nil, last
-  local before = #record.holds
+  local h
   if flag == 98 or flag == 103 and not mark then
     message = 'free ' .. owner
   else
-    local h, text, reserved
-    h, text, reserved, counter = addHold(record, wish.value, wish.weight, wish.made, picked, ends, proposed, wish.spare, last, now)
+    local text, reserved
+    h, text, reserved, counter = addHold(record, wish.value, wish.weight, wish.made, picked, ends, proposed, wish.spare, last, now, wish.slots ~= '')
     message = string.format('handed %s %s %s %s %s %.0f %s', owner, text, stamp, time[1], time[2], reserved, string.match(picked, '%d+'))
     if wish.slots ~= '' and not record.shared then
       message = message .. ' ' .. picked
@@ -33,6 +32,14 @@ local function offerShare(record, owner, place, wish, picked, proposed, last, no
   if redis.pcall(sharded and 'SPUBLISH' or 'PUBLISH', channel, message) ~= 0 or noPush ~= '0' then
     return true, counter
   end
-  record.holds[before + 1] = nil
+  if h then
+    -- uses endGrant
+    endGrant(record, h) -- before the counter is restored: a token belongs to one grant
+    if counter ~= last and last then
+      call('SET', '{' .. record.key .. '}:token', last, 'PX', LIFE)
+    elseif counter ~= last then
+      call('DEL', '{' .. record.key .. '}:token')
+    end
+  end
   return false
 end

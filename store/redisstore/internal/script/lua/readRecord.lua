@@ -1,34 +1,42 @@
--- readRecord reads the record of a lock that several can hold, which is the value of the
--- lock's key, without the grants that have ended by the clock ms (ms). It returns nil for any
--- other value. A record is a space, the kind, another space, and the latest end of a place in
--- the queue (ms), and then for each grant, in their order, a space and these fields:
---   length of the value, token, weight, end (ms), begin (ms), slots (see pickSlots), 1 if it was broken or 0,
---   attempt that made it (empty: several know of it), and value, which is the owner and the
---   description of the holder, as that of a mutex is
--- The kind is s (semaphore) or r (readers share a token) and the limit. Record in record.go is
--- the same in Go.
+-- readRecord reads the record of a lock that several can hold. It ends the grants that have ended
+-- by the clock ms (ms). The argument text is the value of the lock's key; the result is nil if
+-- that is not such a lock. The second result is the grant of owner, if it has one. A record is in
+-- four keys, and no step touches more of it than the grants that it is about:
+--   L          a space, the kind, another space, and the latest end of a place in the queue (ms).
+--              The kind is s (semaphore) or r (readers share a token) and the limit. This key
+--              lasts as long as the longest grant or place, and the others mean nothing without it
+--   {L}:held   a hash with a field for each grant, named by its owner: its number, token, weight,
+--              begin (ms), slots (see pickSlots), 1 if it was broken or 0, the attempt that made
+--              it (empty: several know of it), and the value, which is the owner and the
+--              description of the holder, as that of a mutex is. The field " " has the sums:
+--              weight of all grants, how many there were, the largest token of one, and a digit
+--              for each slot: 1 if it is taken. They are written with the field of a grant, in one
+--              command, so that a script that fails leaves none of them behind the others
+--   {L}:ends   when each grant ends (ms). Its members are the number and the owner of the grant
+--   {L}:ranks  the owners of the grants on one of several servers, the most senior one first
+-- A member of the last two without a grant is left over from a script that failed, and ignored.
 --
--- The result has the fields kind, limit, shared, queueEnds (the latest end of a place), and holds,
--- each with the fields above as token, weight, ends, begun, slots, broken, made, value and
--- owner, and as text all of them, which has to be nil once a field has changed. A token is a
--- text: tostring would round it.
-local function readRecord(text, ms)
-  local find, sub = string.find, string.sub
-  local _, at, kind, letter, limit, queueEnds = find(text or '', '^ (([sr])(%d+)) (%d+)')
-  if not at then
+-- The record has these as the fields kind, limit, shared, queueEnds, used, count, top and bits.
+-- isNew is set if nothing of it is written yet. A grant is what readHold returns. A token is a
+-- text: tostring would round it. Record in record.go is what clients are shown; see recordText.
+-- uses newRecord, readHold
+local function readRecord(key, text, ms, owner)
+  local kind, queueEnds = string.match(text or '', '^ ([sr]%d+) (%d+)$')
+  if not kind then
     return nil
   end
-  local holds = {}
-  while at < #text do
-    local _, stop, length, token, weight, ends, begun, slots, broken, made, start, owner = find(text, '^ (%d+) (%d+) (%d+) (%d+) (%d+) ([%d,]+) ([01]) ([^ ]*) ()([^ ]+)', at + 1)
-    if not stop then
-      return nil
-    end
-    local from = at + 1
-    at = start + length - 1
-    if ends + 0 > ms then
-      holds[#holds + 1] = {token = token, weight = weight + 0, ends = ends + 0, begun = begun, slots = slots, broken = broken, made = made, value = sub(text, start, at), owner = owner, text = sub(text, from + 1, at)}
-    end
+  local record = newRecord(key, kind, ms)
+  local got = call('HMGET', record.held, ' ', owner)
+  record.isNew, record.queueEnds, record.text = false, queueEnds + 0, text
+  if got[1] then
+    local used, count, top, bits = string.match(got[1], '^(%d+) (%d+) (%d+) ([01]*)$')
+    record.used, record.count, record.top, record.bits = used + 0, count + 0, top, bits
   end
-  return {kind = kind, limit = limit + 0, shared = letter == 'r', queueEnds = queueEnds + 0, holds = holds}
+  local first = call('ZRANGE', record.ends, '0', '0', 'WITHSCORES')[2]
+  if first and first + 0 <= ms then
+    -- uses dropEnded
+    dropEnded(record)
+    got = call('HMGET', record.held, ' ', owner)
+  end
+  return record, readHold(got[2], owner)
 end

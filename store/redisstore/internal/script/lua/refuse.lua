@@ -12,6 +12,10 @@ local function refuse(key, tombstone, got, value, ttl, mode, again, place, time,
       return call('GET', key)
     end
   end
+  if held and string.byte(held) == 32 then
+    -- uses shown
+    held, left = shown(key, held)
+  end
   if mode == '' and not guarded then
     return {0, held, left}
   end

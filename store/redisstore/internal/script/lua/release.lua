@@ -34,8 +34,9 @@ local function release(key, tombstone, got, value, life, always, undo, proposed,
     end
   end
   if not ours then
-    left = call('PTTL', key)
-    said = {0, held or '', left}
+    -- uses shown
+    said = {0, shown(key, held)}
+    left, said[2] = said[3], said[2] or ''
     if not held and left ~= -2 then
       return call('GET', key) -- MGET returns no value for a key that is not a string
     end

@@ -1,64 +1,83 @@
--- renewHold makes the grant of an owner of a lock that several can hold last at least ttl (ms)
--- from now, and keeps the token counter. It never shortens or creates one. A grant that was
--- broken is not renewed.
+-- renewHold makes grants of a lock that several can hold last at least ttl (ms) from now, and
+-- keeps the token counter. It never shortens or creates one. A grant that was broken is not
+-- renewed. All are those of one client, and cost little more than one.
 --
 -- One of several servers ends a grant with other slots than those of the lease, and the
 -- writer's grant of an owner that reads since becomes a reader's: it missed an earlier request.
 -- Waiters are served with the next request.
 --
 -- text, last: the values of the lock and of its token counter
--- kind, weight: of the lease (see readRecord)
--- slots: see calls/admit
+-- kind, weight: of the leases (see readRecord)
 -- proposed: see draw
+-- n, args, before: how many leases there are, and the arguments before which their owners and their
+--     slots (see calls/admit) are, in turn
 -- refusal, time: see extend
 --
 -- Returns {1, the clock (s, us)}, {0, '', -2} for an owner without a grant, or the refusal. On one
 -- of several servers an owner that could not be granted the lock now gets {0, value of a holder
--- in the way, its PTTL}.
--- uses findHold, readRecord, writeRecord
-local function renewHold(key, counter, text, last, owner, ttl, kind, weight, slots, proposed, refusal, time)
+-- in the way, its PTTL}. For several leases that is the common result, or {the common result, and
+-- the number and the result of each lease with another one}.
+-- uses readHold, readRecord, renewTo
+local function renewHold(key, counter, text, last, ttl, kind, weight, proposed, n, args, before, refusal, time)
   time = time or call('TIME')
   local now = time[1] * 1000000 + time[2]
   local ms = (now - now % 1000) / 1000
-  local record = readRecord(text, ms)
-  local h, i
-  if record then
-    h, i = findHold(record, owner)
-  end
-  if h and string.byte(slots) == 61 and h.slots ~= string.sub(slots, 2) and h.broken ~= '1' and not refusal then
-    table.remove(record.holds, i)
-    writeRecord(key, record, ms)
-    h = nil
-  end
-  if not h or h.broken == '1' then
-    if not text and call('PTTL', key) ~= -2 then
-      return call('GET', key) -- MGET returns no value for a key that is not a string
-    elseif slots ~= '' and record then
-      -- uses inTheWay, pickSlots, room
-      local fits = record.kind == kind and weight + 0 <= room(record)
-      local value, lasts = nil, nil
-      if not fits or not pickSlots(record, weight + 0, slots) then
-        value, lasts = inTheWay(record, fits, slots, ms)
-      end
-      return {0, value or '', lasts or -2}
-    elseif slots ~= '' and text then
-      return {0, text, call('PTTL', key)}
-    end
-    return {0, '', -2}
-  elseif refusal then
+  local record = readRecord(key, text, ms, args[before + 1])
+  if refusal and refusal.err then
     return refusal
+  elseif not record and not text and call('PTTL', key) ~= -2 then
+    return call('GET', key) -- MGET returns no value for a key that is not a string
   end
-  call('PEXPIRE', counter, LIFE) -- first, since a server that is out of memory refuses a first write that needs some
-  local reads = slots ~= '' and record.shared and h.weight > weight + 0
-  if reads then
-    -- uses draw
-    h.weight, h.token = weight + 0, draw(proposed, 0, last, now)
-    call('SET', counter, h.token, 'PX', LIFE)
+  local owners = {}
+  for i = 1, n do
+    owners[i] = args[before + 2 * i - 1]
   end
-  if reads or ms + ttl > h.ends then
-    h.ends = math.max(h.ends, ms + ttl)
-    h.text = nil
-    writeRecord(key, record, ms)
+  local texts = record and call('HMGET', record.held, unpack(owners)) or {}
+  local usual, others, renewed = refusal or {1, time[1], time[2]}, nil, false
+  for i, owner in ipairs(owners) do
+    local slots, h, said = args[before + 2 * i], readHold(texts[i], owner), nil
+    if h and string.byte(slots) == 61 and h.slots ~= string.sub(slots, 2) and h.broken ~= '1' and not refusal then
+      -- uses endGrant, settle
+      endGrant(record, h)
+      settle(record)
+      h = nil
+    end
+    if not h or h.broken == '1' then
+      if slots ~= '' and record then
+        -- uses inTheWay, pickSlots, room
+        local fits = record.kind == kind and weight + 0 <= room(record)
+        local value, lasts = nil, nil
+        if not fits or not pickSlots(record, weight + 0, slots) then
+          value, lasts = inTheWay(record, fits, slots)
+        end
+        said = {0, value or '', lasts or -2}
+      elseif slots ~= '' and text then
+        said = {0, text, call('PTTL', key)}
+      else
+        said = {0, '', -2}
+      end
+    elseif not refusal then
+      if not renewed then
+        call('PEXPIRE', counter, LIFE) -- first, since a server that is out of memory refuses a first write that needs some
+        renewed = true
+      end
+      renewTo(record, h, ms + ttl)
+      if slots ~= '' and record.shared and h.weight > weight + 0 then
+        -- uses draw, writeHold
+        record.used, h.weight = record.used - h.weight + weight, weight + 0
+        h.token = draw(proposed, 0, last, now)
+        last, record.top = h.token, h.token
+        call('SET', counter, last, 'PX', LIFE)
+        writeHold(record, h)
+      end
+    end
+    if said and n == 1 then
+      return said
+    elseif said then
+      others = others or {usual}
+      others[#others + 1] = i
+      others[#others + 1] = said
+    end
   end
-  return {1, time[1], time[2]}
+  return others or usual
 end

@@ -2,20 +2,23 @@
 -- Waiters lose their places, since they asked for the earlier number: they are notified, as if
 -- the lock were free, and learn it when they ask again.
 --
--- record: of the lock; ms: the clock (ms)
+-- record: of the lock
 -- from, to: kinds (see readRecord)
 --
 -- Returns {1}, or {6, kind in use, value of a holder or waiter}. A lock that is not in use, or
 -- has that kind already, stays as it is.
--- uses firstUser, readPlace, writeRecord
-local function resize(key, record, from, to, ms)
-  local name = '{' .. key .. '}:'
-  local value, entry = firstUser(name, record)
+-- uses firstUser, readPlace, settle
+local function resize(record, from, to)
+  local name = '{' .. record.key .. '}:'
+  local value = firstUser(name, record)
   if record.kind == to or not value then
     return {1}
   elseif record.kind ~= from then
     return {6, record.kind, value}
   end
+  record.kind, record.limit, record.queueEnds = to, string.sub(to, 2) + 0, 0
+  settle(record)
+  local entry = call('LINDEX', name .. 'line', '0')
   while entry do
     local owner = string.sub(entry, 18)
     local place = call('MGET', name .. 'place:' .. owner)[1]
@@ -30,8 +33,5 @@ local function resize(key, record, from, to, ms)
     entry = call('LINDEX', name .. 'line', '0')
   end
   call('DEL', name .. 'waits')
-  record.kind, record.queueEnds = to, 0
-  record.limit = string.sub(to, 2) + 0
-  writeRecord(key, record, ms)
   return {1}
 end

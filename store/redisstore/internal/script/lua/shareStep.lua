@@ -20,7 +20,7 @@ local function shareStep(letter, keys, k, args, a, values, time, text, print, re
       why = try(checkMembership, text, print)
     end
     -- uses renewHold
-    return try(renewHold, key, keys[k + 1], held, last, args[a + 1], args[a + 2], args[a + 3], args[a + 4], args[a + 5], args[a + 6], why, time)
+    return try(renewHold, key, keys[k + 1], held, last, args[a + 2], args[a + 3], args[a + 4], args[a + 5], args[a + 1] + 0, args, a + 5, why, time)
   elseif letter == 'q' then
     -- uses confirmHold
     return try(confirmHold, key, keys[k + 1], held, last, args[a + 1], args[a + 2], args[a + 3], time)

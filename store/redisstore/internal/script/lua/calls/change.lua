@@ -30,24 +30,24 @@ if KEYS[4] then
     end
   end
 end
-local record = readRecord(got[1], ms)
+local record, h = readRecord(key, got[1], ms, ARGV[2])
 if not record and ARGV[1] ~= 'part' and (got[1] or call('PTTL', key) ~= -2) then
   return {6, '', got[1] or call('GET', key)}
 end
 if not record and ARGV[1] ~= 'part' then
   -- uses newRecord
-  record = newRecord('s1')
+  record = newRecord(key, 's1', ms)
 end
 if ARGV[1] == 'downgrade' then
   -- uses downgrade
-  return downgrade(key, KEYS[2], record, ARGV[2], ARGV[3], got[2], ARGV[4], time, ms, refusal, mark, print)
+  return downgrade(key, KEYS[2], record, h, ARGV[3], got[2], ARGV[4], time, ms, refusal, mark, print)
 elseif ARGV[1] == 'resize' then
   -- uses resize
-  return resize(key, record, ARGV[2], ARGV[3], ms)
+  return resize(record, ARGV[2], ARGV[3])
 end
 -- uses breakHold
 if ARGV[1] == 'part' then
   -- uses breakPart
-  return breakPart(key, record, ARGV[2], ARGV[3], ARGV[4], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], got[2], ARGV[5], time, ms, refusal, mark, print)
+  return breakPart(key, record, h, ARGV[2], ARGV[3], ARGV[4], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], got[2], ARGV[5], time, ms, refusal, mark, print)
 end
-return breakHold(key, record, ARGV[2], ARGV[3], ARGV[4], ARGV[6], ARGV[7], ARGV[8], got[2], ARGV[5], time, ms, nil, nil, '')
+return breakHold(key, record, h, ARGV[2], ARGV[3], ARGV[4], ARGV[6], ARGV[7], ARGV[8], got[2], ARGV[5], time, ms, nil, nil, '')

@@ -1,6 +1,6 @@
 -- Confirm a token of a lock that several can hold, on one of several servers.
 --
--- KEYS: the lock, its token counter
+-- KEYS: the lock, its token counter, {L}:held (see calls/renewHold)
 -- ARGV: owner, slots, token (see confirmHold)
 -- Returns the result of confirmHold.
 -- uses confirmHold

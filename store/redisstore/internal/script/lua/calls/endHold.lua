@@ -9,7 +9,6 @@
 local key, mark = KEYS[1], KEYS[4]
 local got = mark and call('MGET', key, KEYS[3], mark) or call('MGET', key, KEYS[3])
 if endOnly(key, KEYS[2], got[1], got[2], ARGV[1], ARGV[2]) then
-  call('DEL', key)
   return {1}
 end
 local text, print, refusal = got[3], nil, nil

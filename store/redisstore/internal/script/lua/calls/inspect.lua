@@ -25,4 +25,12 @@ note = type(note) == 'string' and note or ''
 if not held then
   return {1, last, left, why, queue, note}
 end
-return {0, held, call('PTTL', KEYS[1]), last, left, why, queue, note}
+local pttl
+if string.find(held, '^ [sr]%d+ %d+$') then
+  -- uses recordText
+  held, pttl = recordText(KEYS[1], held)
+  if not held then
+    return {err = 'TRYAGAIN the holders are on another server'}
+  end
+end
+return {0, held, pttl or call('PTTL', KEYS[1]), last, left, why, queue, note}
