@@ -92,7 +92,7 @@ func failures() map[string]failure {
 }
 
 // Whatever command of a script fails, nobody is told of a grant that is not written, no more is held
-// than can be, no token is granted twice, and all is granted when those who wait ask again.
+// than can be, no token is granted twice, and waiters that ask again get the lock.
 func TestScriptsFailAtEachCommand(t *testing.T) {
 	n := onRedis(t)
 	e := listening(t, n)
@@ -113,7 +113,7 @@ func TestScriptsFailAtEachCommand(t *testing.T) {
 // failsAt lets the n-th command fail. It reports whether there is one.
 func (f failure) failsAt(t *testing.T, e *ears, n int, lasts bool) bool {
 	t.Helper()
-	what := fmt.Sprintf("command %d fails (for good: %v)", n, lasts)
+	what := fmt.Sprintf("command %d fails (lasting: %v)", n, lasts)
 	if err := e.reset(clock.Instant(time.Now().UnixNano())); err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func (f failure) failsAt(t *testing.T, e *ears, n int, lasts bool) bool {
 			continue
 		}
 		if h, ok := has[p.Owner]; !ok || uint64(h.Token) != p.Token-p.Reserved {
-			t.Errorf("%s: %s was told that it has the lock, and the server has %v", what, p.Owner, has)
+			t.Errorf("%s: %s is told of a grant, and the server has %v", what, p.Owner, has)
 		}
 		if p.Token <= was && f.limit == 1 {
 			t.Errorf("%s: %s was granted the token %d, and an earlier owner had %d", what, p.Owner, p.Token, was)
@@ -212,7 +212,7 @@ func (f failure) failsAt(t *testing.T, e *ears, n int, lasts bool) bool {
 				t.Fatalf("%s: %s was granted the token %d, and an earlier owner had %d", what, l.Owner, got.Token, was)
 			}
 		}
-		for owner, h := range held() { // those who came first leave
+		for owner, h := range held() { // the first holders leave
 			if strings.HasPrefix(owner, "(") {
 				continue
 			}
