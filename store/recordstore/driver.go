@@ -35,7 +35,7 @@ type Driver interface {
 	// record. Any error that does not match ErrConflict or ErrRefused leaves open whether the
 	// write has taken effect, or will.
 	//
-	// With idle, nobody uses the lock. The driver may delete such a record later, once no
+	// With idle, nobody uses the lock any more. The driver may delete such a record later, once no
 	// write that was begun before the deletion can still take effect, and if Item.Floor then
 	// covers the record.
 	Write(ctx context.Context, key string, value []byte, version string, idle bool) (next string, err error)
@@ -56,8 +56,9 @@ type Item struct {
 	// never has the same version twice.
 	Version string
 	// Written is when this version was written and Now when it was read, both by the same
-	// clock of the engine. Now minus Written must not be more than the time that has passed.
-	// Either is zero if the engine cannot tell. See Dater.
+	// clock. Now minus Written must not be more than the time that has passed since Write was
+	// called: a driver whose clock can jump subtracts as much. Either is zero if the engine cannot
+	// tell. See Dater.
 	Written, Now time.Time
 	// Floor, of a record that does not exist, is a number that the writes of this key have not
 	// exceeded: the record that Write makes begins with it, and each further write adds one.
@@ -66,8 +67,8 @@ type Item struct {
 	Floor uint64
 }
 
-// MaxFloor is the largest Item.Floor. Milliseconds since 1970 reach it in the year 2248.
-const MaxFloor = 1 << 43
+// MaxFloor is the largest Item.Floor.
+const MaxFloor = 1<<42 - 1<<38
 
 // Watcher is a Driver that pushes new versions of a record.
 type Watcher interface {

@@ -171,7 +171,7 @@ func (g *register) apply(steps []*step) (maybe bool, err error) {
 			}
 			w = snap.replace(g.name, t.rec, t.touched, t.now)
 		}
-		w.next.version, err = g.s.driver.Write(ctx, g.key, w.body, snap.version, w.next.rec.Idle())
+		w.next.version, err = g.s.driver.Write(ctx, g.key, w.body, snap.version, w.next.deletable())
 		switch {
 		case err == nil:
 			g.accept(w.next)

@@ -48,9 +48,16 @@ func (s *snapshot) floor() fence.Token {
 	return fence.Token(s.number*tokensPerWrite + 1)
 }
 
-// tokensPerWrite is more tokens than one write can grant, so that a record that begins after
-// a number of writes has larger tokens than all that these can have granted.
-const tokensPerWrite = 1 << 20
+// tokensPerWrite is how many tokens one write can grant on average if the record may be deleted
+// later: one that begins after a number of writes then has larger tokens than all that these
+// have granted. With MaxFloor, tokens stay below 2^53, which guards in other languages can
+// compare as well.
+const tokensPerWrite = 1 << 11
+
+// deletable reports whether the version can be deleted once nobody uses the lock.
+func (s *snapshot) deletable() bool {
+	return s.rec.Idle() && s.rec.Token <= fence.Token(s.number*tokensPerWrite)
+}
 
 // read returns the snapshot of an item. before is an earlier or later version that this client
 // knows, or nil, and at a reading of the clock from after the item was received.

@@ -147,6 +147,26 @@ func TestNoTwoVersionsAreAlike(t *testing.T) {
 	}
 }
 
+// Tokens of a record stay above those of the record before it that was deleted, and below 2^53.
+func TestTokensOfARecordThatWasDeleted(t *testing.T) {
+	s := &snapshot{absent: true, number: 7}
+	rec, ans := rule.Admit(rule.Record{}, rule.Ask{Spec: rule.Mutex, Owner: "ann", TTL: time.Second, Floor: s.floor()}, at(0))
+	next := s.replace("x", rule.Record{Token: rec.Token}, nil, at(0)).next
+	if !next.deletable() {
+		t.Errorf("a record with token %d in write %d cannot be deleted", rec.Token, next.number)
+	}
+	if later := (&snapshot{absent: true, number: next.number}).floor(); later <= ans.Token {
+		t.Errorf("the next record begins at token %d, want more than %d", later, ans.Token)
+	}
+	next.rec.Token = (&snapshot{absent: true, number: next.number}).floor()
+	if next.deletable() {
+		t.Errorf("a record with token %d can be deleted in write %d", next.rec.Token, next.number)
+	}
+	if most := (&snapshot{absent: true, number: MaxFloor}).floor(); most >= 1<<53 {
+		t.Errorf("the largest floor is token %d, want less than 2^53", most)
+	}
+}
+
 // A record is read as it was written, and any other bytes are refused.
 func FuzzDecode(f *testing.F) {
 	full := wire{name: "a/b\x00", number: 1 << 40, writes: []uint64{1, 1<<64 - 1}, rec: rule.Record{
