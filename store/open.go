@@ -26,7 +26,7 @@ type OpenOptions struct {
 //	memory:
 //
 // The scheme selects the kind of store. The packages memstore, etcdstore, filestore,
-// redisstore, sqlstore and zkstore describe their URLs, and register the schemes when a
+// natsstore, redisstore, sqlstore and zkstore describe their URLs, and register the schemes when a
 // program imports them, if only for that:
 //
 //	import _ "github.com/leasehold-dev/leasehold/store/redisstore"
@@ -104,6 +104,7 @@ var packages = map[string]string{
 	"mariadb":        "sqlstore",
 	"memory":         "memstore",
 	"mysql":          "sqlstore",
+	"nats":           "natsstore",
 	"postgres":       "sqlstore",
 	"postgresql":     "sqlstore",
 	"redis":          "redisstore",

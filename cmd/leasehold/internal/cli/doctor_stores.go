@@ -20,6 +20,7 @@ var examiners = map[string]func(ctx context.Context, url string, o doctorFlags) 
 	"mysql":          examineDatabase,
 	"etcd":           examineEtcd,
 	"zookeeper":      examineZooKeeper,
+	"nats":           examineNATS,
 	"memory":         func(context.Context, string, doctorFlags) ([]doctor.Finding, error) { return doctor.Memory(), nil },
 }
 

@@ -101,6 +101,12 @@ const (
 	EtcdSlow           Code = "etcd-slow"
 	EtcdUncompacted    Code = "etcd-uncompacted"
 	EtcdRestored       Code = "etcd-restored"
+
+	NATSUnusable      Code = "nats-unusable"
+	NATSNotSynced     Code = "nats-not-synced"
+	NATSFewReplicas   Code = "nats-few-replicas"
+	NATSReplicaBehind Code = "nats-replica-behind"
+	NATSSlow          Code = "nats-slow"
 )
 
 // The codes about ZooKeeper.
@@ -192,6 +198,11 @@ var advice = map[Code]string{
 	EtcdSlow:                "Look for a slow disk or network of the members, or use a longer TTL.",
 	EtcdUncompacted:         "Start the members with --auto-compaction-retention, such as 1h.",
 	EtcdRestored:            "Find out whether it was restored with --bump-revision. If it was not, and resources check tokens, use another prefix, and give a floor above the last token in its URL; docs/etcd.md says how.",
+	NATSUnusable:            "Fix what is reported. docs/nats.md has the rights that a user needs, and what the stream has to be.",
+	NATSNotSynced:           "Set sync_interval: always in the jetstream block of every server, and say sync=always in the URL. Or check the tokens where the data lives.",
+	NATSFewReplicas:         "No action is needed. A stream with three replicas goes on if a server is lost.",
+	NATSReplicaBehind:       "Start the server, or fix the network between the servers. The stream stops if fewer than half are left.",
+	NATSSlow:                "Look for a slow disk or network of the servers, or use a longer TTL.",
 	ZooKeeperTooOld:         "Upgrade the servers, one after the other.",
 	ZooKeeperMembersUnnamed: "Name all voting members in the URL.",
 	ZooKeeperUnusable:       "Fix what is reported. If rights are missing, \"leasehold acl --zookeeper NODE\" prints the ACL.",
@@ -222,11 +233,11 @@ var codes = []Code{
 	NoQuorum, NodeUnreachable, NodeSilent, LoginRefused, NodeLoading, SameServer, Replica, Sentinel, Cluster, NoCluster, SlotsUnserved,
 	ServerTooOld, Eviction, MemoryFull, RightMissing, KeyForbidden, ScriptFails, TTLOverMaximum, RoundTripOver,
 	LockWithoutTTL, LockOfWrongType, RedissonLock,
-	OtherList, OtherVersion, FileOnNetwork, FileExposed, FileUnusable, DatabaseUnusable, EtcdUnusable, EtcdNoLeader, EtcdAlarm, ZooKeeperUnusable, ZooKeeperTooOld, ZooKeeperTick,
+	OtherList, OtherVersion, FileOnNetwork, FileExposed, FileUnusable, DatabaseUnusable, EtcdUnusable, EtcdNoLeader, EtcdAlarm, NATSUnusable, ZooKeeperUnusable, ZooKeeperTooOld, ZooKeeperTick,
 	SentinelsDisagree, FsyncNotAlways, Quarantined, RestartedRecently, Replicated, SentinelSilent, SameHost, EvenNodes, MemoryLow, PersistenceFailing,
-	TTLTooShort, RoundTripNear, WaitersPoll, ReplacementUnseen, DatabaseNotDurable, DatabasePooled, EtcdNotSafe, EtcdMemberDown, EtcdMembersUnnamed, EtcdLearner, EtcdSlow, EtcdUncompacted, EtcdRestored, ZooKeeperOpen, ZooKeeperSlow, ZooKeeperFewMembers, ZooKeeperMembersUnnamed, ClocksDiffer, ClockHere,
+	TTLTooShort, RoundTripNear, WaitersPoll, ReplacementUnseen, DatabaseNotDurable, DatabasePooled, EtcdNotSafe, EtcdMemberDown, EtcdMembersUnnamed, EtcdLearner, EtcdSlow, EtcdUncompacted, EtcdRestored, NATSNotSynced, NATSReplicaBehind, NATSSlow, ZooKeeperOpen, ZooKeeperSlow, ZooKeeperFewMembers, ZooKeeperMembersUnnamed, ClocksDiffer, ClockHere,
 	PersistenceNone, PersistenceSnapshot, PersistenceEverySec, PersistenceUnknown,
 	ForeignCounter, CounterWithoutTTL, TombstoneWithoutTTL, FileDiskLow,
 	ListsReplaced, RestartUnseen, ForeignLock, InfoForbidden, ConfigForbidden, KeysNotSeen, KeysPartlySeen,
-	FileShared, FileNotLogged, FileMissing, DatabaseNewer, EtcdFewMembers, MemoryOnly,
+	FileShared, FileNotLogged, FileMissing, DatabaseNewer, EtcdFewMembers, NATSFewReplicas, MemoryOnly,
 }

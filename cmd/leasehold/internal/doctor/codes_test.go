@@ -36,6 +36,11 @@ func TestEveryCodeIsReached(t *testing.T) {
 			reached[f.Code] = true
 		}
 	}
+	for _, c := range natsCases {
+		for _, f := range NATS(c.e, 10*time.Second) {
+			reached[f.Code] = true
+		}
+	}
 	for _, c := range zookeeperCases {
 		e := soundEnsemble()
 		c.spoil(&e)

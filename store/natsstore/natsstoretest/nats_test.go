@@ -1,0 +1,276 @@
+package natsstoretest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/natsstore"
+	"github.com/leasehold-dev/leasehold/store/recordstore"
+	"github.com/leasehold-dev/leasehold/store/storetest"
+)
+
+var buckets atomic.Int64
+
+func TestConforms(t *testing.T) {
+	for name, synced := range map[string]bool{"efficiency": false, "crash-safe": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := start(t, server.Options{SyncAlways: synced})
+			o := natsstore.Options{Synced: synced}
+			second := func(t *testing.T) store.Store { return open(t, []string{srv.ClientURL()}, &o) }
+			storetest.Run(t, func(t *testing.T) store.Store {
+				o.Bucket = fmt.Sprintf("b%d", buckets.Add(1))
+				return second(t)
+			}, storetest.Options{Second: second, ShortTTL: 600 * time.Millisecond, Observed: true})
+		})
+	}
+}
+
+// What the doctor is told of servers that work, and of those that do not answer.
+func TestExamine(t *testing.T) {
+	srv := start(t, server.Options{})
+	e, err := natsstore.Examine(t.Context(), []string{srv.ClientURL()}, &natsstore.Options{Synced: true})
+	if err != nil || e.Unusable != nil || e.Class != store.CrashSafe || e.Replicas != 1 || e.Version == "" || len(e.Behind) > 0 {
+		t.Errorf("examine: %+v, %v, want a usable server", e, err)
+	}
+	if e, err := natsstore.Examine(t.Context(), []string{fmt.Sprint("127.0.0.1:", freePorts(t, 1)[0])}, nil); err != nil || e.Unusable == nil {
+		t.Errorf("examine a port at which nothing listens: %+v, %v, want that it is unusable", e, err)
+	}
+}
+
+// The class depends on what the URL says of the servers, and on how many keep the stream.
+func TestClass(t *testing.T) {
+	one, three := start(t, server.Options{}), startCluster(t)
+	for _, c := range []struct {
+		servers []string
+		o       natsstore.Options
+		want    store.Class
+	}{
+		{[]string{one.ClientURL()}, natsstore.Options{}, store.Efficiency},
+		{[]string{one.ClientURL()}, natsstore.Options{Synced: true}, store.CrashSafe},
+		{three.addresses(), natsstore.Options{}, store.Efficiency},
+		{three.addresses(), natsstore.Options{Synced: true, Bucket: "single", Replicas: 1}, store.CrashSafe},
+		{three.addresses(), natsstore.Options{Synced: true, Timeout: 20 * time.Second}, store.Consensus},
+	} {
+		c.o.Timeout = 30 * time.Second
+		s := open(t, c.servers, &c.o)
+		if got := s.Caps().Class; got != c.want {
+			t.Errorf("%d servers, %+v: class %v, want %v", len(c.servers), c.o, got, c.want)
+		}
+	}
+}
+
+// A lock whose holder has died goes to a process that tries once, when the TTL and the skew of
+// clocks are over, though each try is made by a new client.
+func TestDeadHolderIsSeenByNewClients(t *testing.T) {
+	srv := start(t, server.Options{})
+	o := natsstore.Options{Skew: 300 * time.Millisecond}
+	dead := open(t, []string{srv.ClientURL()}, &o)
+	l := store.Lease{Name: "job", Owner: store.NewOwner(), TTL: 500 * time.Millisecond}
+	began := time.Now()
+	if _, err := dead.Acquire(t.Context(), store.AcquireRequest{Lease: l}); err != nil {
+		t.Fatal(err)
+	}
+	for tries := 1; ; tries++ {
+		s, err := natsstore.Open(t.Context(), []string{srv.ClientURL()}, &o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.Acquire(t.Context(), store.AcquireRequest{Lease: store.Lease{Name: "job", Owner: store.NewOwner(), TTL: time.Minute}})
+		s.Close()
+		if err == nil {
+			if took := time.Since(began); took < l.TTL {
+				t.Errorf("granted to another owner %v after a lease of %v", took, l.TTL)
+			}
+			return
+		}
+		if !errors.Is(err, store.ErrBusy) || tries > 1000 {
+			t.Fatalf("try %d: %v, want busy", tries, err)
+		}
+	}
+}
+
+// Streams that cannot keep locks are refused, and the error says what to change.
+func TestUnfitStreams(t *testing.T) {
+	srv := start(t, server.Options{})
+	nc, err := nats.Connect(srv.ClientURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fit := jetstream.StreamConfig{MaxMsgsPerSubject: 1, Storage: jetstream.FileStorage, AllowMsgTTL: true}
+	for want, change := range map[string]func(*jetstream.StreamConfig){
+		"made for something else": func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 5 },
+		"allow_direct":            func(c *jetstream.StreamConfig) { c.AllowDirect = true },
+		"in memory":               func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage },
+		"max_age":                 func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour },
+		"allow_msg_ttl":           func(c *jetstream.StreamConfig) { c.AllowMsgTTL = false },
+		"":                        func(*jetstream.StreamConfig) {},
+	} {
+		bucket := fmt.Sprintf("u%d", buckets.Add(1))
+		c := fit
+		c.Name, c.Subjects = "LEASEHOLD_"+bucket, []string{"leasehold." + bucket + ".>"}
+		change(&c)
+		if _, err := js.CreateStream(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		s, err := natsstore.Open(t.Context(), []string{srv.ClientURL()}, &natsstore.Options{Bucket: bucket})
+		switch {
+		case want == "" && err != nil:
+			t.Errorf("a fit stream: %v", err)
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, recordstore.ErrRefused)):
+			t.Errorf("a stream that is unfit because of %s: %v", want, err)
+		}
+		if s != nil {
+			s.Close()
+		}
+	}
+}
+
+// A user with the documented rights can lock; one without them is told so.
+func TestRights(t *testing.T) {
+	allowed := []string{"leasehold.default.>", "$JS.API.INFO", "$JS.API.STREAM.INFO.LEASEHOLD_default", "$JS.API.STREAM.CREATE.LEASEHOLD_default", "$JS.API.STREAM.MSG.GET.LEASEHOLD_default",
+		"$JS.API.CONSUMER.CREATE.LEASEHOLD_default.>", "$JS.API.CONSUMER.DELETE.LEASEHOLD_default.>", "$JS.API.CONSUMER.INFO.LEASEHOLD_default.>", "$JS.API.CONSUMER.MSG.NEXT.LEASEHOLD_default.>"}
+	user := func(name string, publish []string) *server.User {
+		return &server.User{Username: name, Password: "secret", Permissions: &server.Permissions{
+			Publish:   &server.SubjectPermission{Allow: publish},
+			Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX.>"}},
+		}}
+	}
+	srv := start(t, server.Options{Users: []*server.User{user("app", allowed), user("other", []string{"other.>"})}})
+	app := open(t, []string{srv.ClientURL()}, &natsstore.Options{User: "app", Password: "secret"})
+	c := leasehold.New(app, nil)
+	if err := c.Mutex("a").Do(t.Context(), func(ctx context.Context, l *leasehold.Lease) error {
+		waits := make(chan error, 1)
+		go func() {
+			next, err := leasehold.New(app, nil).Mutex("a").Acquire(context.WithoutCancel(t.Context()))
+			if err == nil {
+				err = next.Release(t.Context())
+			}
+			waits <- err
+		}()
+		t.Cleanup(func() {
+			if err := <-waits; err != nil {
+				t.Errorf("a waiter with the least rights: %v", err)
+			}
+		})
+		_, err := app.List(ctx, "")
+		return err
+	}); err != nil {
+		t.Errorf("with the least rights: %v", err)
+	}
+	_, err := natsstore.Open(t.Context(), []string{srv.ClientURL()}, &natsstore.Options{User: "other", Password: "secret", Timeout: time.Second})
+	if err == nil || strings.Contains(err.Error(), "secret") {
+		t.Errorf("without rights: %v, want an error without the password", err)
+	}
+	_, err = natsstore.Open(t.Context(), []string{srv.ClientURL()}, &natsstore.Options{User: "app", Password: "wrong-secret"})
+	if !errors.Is(err, nats.ErrAuthorization) || strings.Contains(err.Error(), "wrong-secret") {
+		t.Errorf("with a wrong password: %v, want a refusal without the password", err)
+	}
+}
+
+// While servers are stopped one after the other, the leader of the stream first, no two
+// owners hold a lock at once, tokens rise, and the lock goes on.
+func TestServersRestart(t *testing.T) {
+	nodes := startCluster(t)
+	var mu sync.Mutex
+	var last fence.Token
+	var holder *leasehold.Lease
+	grants := 0
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var wg sync.WaitGroup
+	for i := range 4 {
+		s := open(t, nodes.addresses(), &natsstore.Options{Synced: true, Timeout: 20 * time.Second})
+		c := leasehold.New(s, nil)
+		me := fmt.Sprint("client ", i)
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				err := c.Mutex("a").Do(ctx, func(ctx context.Context, l *leasehold.Lease) error {
+					mu.Lock()
+					if holder != nil && holder.Err() == nil && l.Err() == nil {
+						t.Errorf("%s holds the lock beside the holder of token %d", me, holder.Token())
+					}
+					if l.Token() <= last {
+						t.Errorf("token %d after %d", l.Token(), last)
+					}
+					holder, last, grants = l, l.Token(), grants+1
+					mu.Unlock()
+					work := time.NewTimer(rand.N(2 * time.Millisecond))
+					defer work.Stop()
+					select {
+					case <-work.C:
+					case <-l.Done():
+					}
+					mu.Lock()
+					holder = nil
+					mu.Unlock()
+					return nil
+				})
+				if err != nil && ctx.Err() == nil && !errors.Is(err, leasehold.ErrLost) && !errors.Is(err, store.ErrQuorum) && !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("%s: %v", me, err)
+				}
+			}
+		})
+	}
+	count := func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return grants
+	}
+	for range 3 {
+		before := count()
+		for count() < before+20 {
+			time.Sleep(10 * time.Millisecond) // until the lock goes on
+		}
+		nodes.restart(max(0, nodes.leader()))
+	}
+	before := count()
+	for count() < before+20 {
+		time.Sleep(10 * time.Millisecond)
+	}
+	cancel()
+	wg.Wait()
+}
+
+func TestParseURL(t *testing.T) {
+	t.Setenv("NATS_PASSWORD", "from-environment")
+	for url, want := range map[string]natsstore.Options{
+		"nats://10.0.0.1":                                               {},
+		"nats://me@10.0.0.1:4333,[::1]:1/locks":                         {Bucket: "locks", User: "me", Password: "from-environment"},
+		"nats://me:p%40ss@h/?sync=always&skew=5s&timeout=2s&replicas=3": {User: "me", Password: "p@ss", Synced: true, Skew: 5 * time.Second, Timeout: 2 * time.Second, Replicas: 3},
+		"nats://:token@h?creds=/x/y":                                    {Token: "token", CredentialsFile: "/x/y"},
+	} {
+		servers, o, err := natsstore.ParseURL(url)
+		if err != nil {
+			t.Errorf("%s: %v", url, err)
+			continue
+		}
+		if *o != want || !strings.HasPrefix(servers[0], "nats://") || !strings.Contains(servers[0][7:], ":") {
+			t.Errorf("%s: servers %q, %+v, want %+v", url, servers, *o, want)
+		}
+	}
+	for _, url := range []string{"", "redis://a", "nats://", "nats://h/a/b", "nats://h?x=1", "nats://h?sync=often", "nats://h?ca=/none", "nats://h?tls=true&ca=/none", "nats://h?skew=5", "nats://me:sec/ret@h", "nats://h?skew=1s&skew=2s"} {
+		if _, _, err := natsstore.ParseURL(url); !errors.Is(err, store.ErrInvalid) || strings.Contains(err.Error(), "sec") && strings.Contains(url, "sec/ret") {
+			t.Errorf("%q: %v, want an error that matches ErrInvalid and has no password", url, err)
+		}
+	}
+}

@@ -1,0 +1,211 @@
+package natsstore
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/recordstore"
+)
+
+// Options configure a store. The zero value and nil are good defaults.
+type Options struct {
+	// Bucket names the stream, in letters, digits, - and _. Empty means "default".
+	Bucket string
+	// Replicas is how many servers keep the stream if Open makes it: 1, 3 or 5. Zero means as
+	// many as the cluster has, up to 3.
+	Replicas int
+	// Synced says that every server has sync_interval: always, so that a write that was
+	// acknowledged outlives a crash.
+	Synced bool
+	// Skew is how far apart the clocks of two servers, or of one that was set, can be. A client
+	// that finds the lock of a dead holder waits for the rest of its TTL and Skew at most.
+	// Zero means a minute.
+	Skew time.Duration
+	// KeepIdle is how long the message of a lock that nobody uses is kept. Zero means an hour,
+	// which is the least.
+	KeepIdle time.Duration
+	// Timeout bounds each step, including the time in which a cluster elects a leader. Zero
+	// means 5 s.
+	Timeout time.Duration
+	// User and Password, or Token, or CredentialsFile log in.
+	User, Password, Token, CredentialsFile string
+	// TLS is used if it is not nil.
+	TLS *tls.Config
+	// Logger is told of trouble that no caller learns of. Nil means none.
+	Logger *slog.Logger
+}
+
+var bucketForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// checked returns o with its defaults.
+func (o *Options) checked() (Options, error) {
+	c := Options{}
+	if o != nil {
+		c = *o
+	}
+	c.Bucket = cmp.Or(c.Bucket, "default")
+	c.Skew, c.KeepIdle, c.Timeout = cmp.Or(c.Skew, time.Minute), cmp.Or(c.KeepIdle, time.Hour), cmp.Or(c.Timeout, 5*time.Second)
+	switch {
+	case !bucketForm.MatchString(c.Bucket):
+		return c, fmt.Errorf("%w: bucket %q: use up to 64 letters, digits, - and _", store.ErrInvalid, store.Excerpt(c.Bucket))
+	case c.Replicas < 0 || c.Replicas > 5:
+		return c, fmt.Errorf("%w: %d replicas: use 1, 3 or 5", store.ErrInvalid, c.Replicas)
+	case c.Skew < 0 || c.Timeout < 0 || c.KeepIdle < time.Hour:
+		return c, fmt.Errorf("%w: skew and timeout cannot be negative, and idle locks are kept for an hour at least", store.ErrInvalid)
+	}
+	return c, nil
+}
+
+// Open connects to the servers, such as 10.0.0.1:4222, and opens the stream. It makes the
+// stream if there is none, and refuses one that was made for something else. It blocks for
+// Options.Timeout at most. o may be nil. The store is safe for concurrent use, and closes
+// the connection when it is closed.
+func Open(ctx context.Context, servers []string, o *Options) (*recordstore.Store, error) {
+	c, err := o.checked()
+	if err != nil {
+		return nil, err
+	}
+	if len(servers) == 0 {
+		return nil, fmt.Errorf("%w: a store in NATS needs the address of a server", store.ErrInvalid)
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	d, err := connect(ctx, servers, c)
+	if err != nil {
+		return nil, &store.QuorumError{Op: "open", Need: 1, Nodes: []store.NodeOutcome{{Node: strings.Join(servers, ","), Outcome: outcomeOf(err), Err: err}}}
+	}
+	return recordstore.New(d, &recordstore.Options{Timeout: c.Timeout, Logger: c.Logger}), nil
+}
+
+func outcomeOf(err error) store.Outcome {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
+		return store.TimedOut
+	case errors.Is(err, nats.ErrNoServers):
+		return store.Unreachable
+	}
+	return store.Refused
+}
+
+func connect(ctx context.Context, servers []string, o Options) (*driver, error) {
+	options := []nats.Option{
+		nats.Name("leasehold"), nats.MaxReconnects(-1), nats.ReconnectWait(100 * time.Millisecond), nats.Timeout(o.Timeout),
+		// Requests that were kept until there is a connection again would arrive late.
+		nats.ReconnectBufSize(-1),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			if o.Logger != nil {
+				o.Logger.Warn("NATS reports an error", "err", err)
+			}
+		}),
+	}
+	switch {
+	case o.CredentialsFile != "":
+		options = append(options, nats.UserCredentials(o.CredentialsFile))
+	case o.Token != "":
+		options = append(options, nats.Token(o.Token))
+	case o.User != "":
+		options = append(options, nats.UserInfo(o.User, o.Password))
+	}
+	if o.TLS != nil {
+		options = append(options, nats.Secure(o.TLS))
+	}
+	conn, err := nats.Connect(strings.Join(servers, ","), options...)
+	if err != nil {
+		return nil, err
+	}
+	d := &driver{o: o, conn: conn, prefix: "leasehold." + o.Bucket + "."}
+	if d.js, err = jetstream.New(conn); err == nil {
+		err = d.openStream(ctx)
+	}
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// openStream opens the stream of the bucket, or makes it.
+func (d *driver) openStream(ctx context.Context) error {
+	name := "LEASEHOLD_" + d.o.Bucket
+	for {
+		s, err := d.findStream(ctx, name)
+		if err == nil {
+			d.stream, d.replicas = s, s.CachedInfo().Config.Replicas
+			return unfit(s.CachedInfo().Config, d.prefix)
+		}
+		// A cluster that elects a leader answers again soon.
+		if api := (*jetstream.APIError)(nil); errors.As(err, &api) && api.Code != 503 || !sleep(ctx, 100*time.Millisecond) {
+			return fmt.Errorf("stream %s: %w", name, err)
+		}
+	}
+}
+
+// findStream makes one attempt.
+func (d *driver) findStream(ctx context.Context, name string) (jetstream.Stream, error) {
+	ctx, cancel := d.request(ctx)
+	defer cancel()
+	s, err := d.js.Stream(ctx, name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return d.makeStream(ctx, name)
+	}
+	return s, err
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// makeStream makes the stream, with as many replicas as the cluster has servers for.
+func (d *driver) makeStream(ctx context.Context, name string) (s jetstream.Stream, err error) {
+	counts := []int{3, 1}
+	if d.o.Replicas > 0 {
+		counts = []int{d.o.Replicas}
+	}
+	for _, n := range counts {
+		s, err = d.js.CreateStream(ctx, jetstream.StreamConfig{
+			Name: name, Description: "locks of leasehold", Subjects: []string{d.prefix + ">"}, MaxMsgsPerSubject: 1,
+			Storage: jetstream.FileStorage, Replicas: n, Discard: jetstream.DiscardNew, AllowMsgTTL: true, DenyDelete: true, DenyPurge: true,
+		})
+		if api := (*jetstream.APIError)(nil); err == nil || !errors.As(err, &api) || api.Code == 503 {
+			return s, err
+		}
+	}
+	return s, err
+}
+
+// unfit returns why a stream cannot keep locks, or nil.
+func unfit(c jetstream.StreamConfig, prefix string) error {
+	switch {
+	case len(c.Subjects) != 1 || c.Subjects[0] != prefix+">" || c.MaxMsgsPerSubject != 1:
+		return fmt.Errorf("%w: stream %s was made for something else: use another bucket", recordstore.ErrRefused, c.Name)
+	case c.AllowDirect:
+		return fmt.Errorf("%w: stream %s allows direct gets, which replicas that are behind can answer: set allow_direct to false", recordstore.ErrRefused, c.Name)
+	case c.Storage != jetstream.FileStorage:
+		return fmt.Errorf("%w: stream %s is kept in memory, and forgets locks with its server", recordstore.ErrRefused, c.Name)
+	case c.MaxAge != 0 || c.MaxMsgs > 0 || c.MaxBytes > 0 && c.Discard != jetstream.DiscardNew:
+		return fmt.Errorf("%w: stream %s has limits that delete the oldest locks: remove max_age and max_msgs", recordstore.ErrRefused, c.Name)
+	case c.Mirror != nil || len(c.Sources) > 0:
+		return fmt.Errorf("%w: stream %s is a copy of another one", recordstore.ErrRefused, c.Name)
+	case !c.AllowMsgTTL:
+		return fmt.Errorf("%w: stream %s does not allow a TTL for each message, so it would keep every lock there ever was: set allow_msg_ttl, which needs NATS 2.11", recordstore.ErrRefused, c.Name)
+	}
+	return nil
+}
