@@ -14,13 +14,15 @@ import (
 // core is what the methods of a Store work with.
 type core struct {
 	*link
-	pool     *pool
-	holds    holds
-	inbox    *inbox
-	batches  *batches
-	broken   audience.Audience
-	rejoined unclaimed.Places[*place]
-	gate     *gate.Gate
+	pool      *pool
+	holds     holds
+	inbox     *inbox
+	batches   *batches
+	searches  searches
+	refreshes *refreshes
+	broken    audience.Audience
+	rejoined  unclaimed.Places[*place]
+	gate      *gate.Gate
 
 	cluster atomic.Pointer[judged]
 	asked   atomic.Int64 // when the cluster was last asked about itself
@@ -37,6 +39,8 @@ type place struct {
 	contended bool   // others waited behind it when it entered
 	mailbox   *mailbox
 	sent      clock.Instant // when a place that comes with a release was asked for
+	// ahead is how many places are before it at most, while it waits.
+	ahead int
 	// unlikely is for how long the lock is not expected to come to the place.
 	unlikely time.Duration
 	// waited is how long the place took to get the lock.

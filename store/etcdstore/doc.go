@@ -22,8 +22,10 @@
 //
 // Places are in the order in which they were made, whatever kind of client made them. A
 // release tells the next waiter in the same transaction, by writing a key that the
-// waiter's process watches. Then the waiter reads the lock at the member that told it. A waiter also watches the place before its own, for owners
-// that die and for native clients.
+// waiter's process watches. Then the waiter reads the lock at the member that told it. A
+// waiter also watches the place before its own, for owners that die and for native
+// clients. If it is far back, it reads nothing else, and refreshes its place together with
+// others of its process.
 //
 // # Kinds
 //

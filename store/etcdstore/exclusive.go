@@ -2,6 +2,7 @@ package etcdstore
 
 import (
 	"context"
+	"slices"
 
 	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/store"
@@ -85,6 +86,7 @@ func (w *exclusive) enqueue(ctx context.Context) (g store.Grant, done bool, err 
 		return g, err == nil, err
 	}
 	w.trouble = 0
+	p.ahead = int(got.Count) - 1
 	if !first.native {
 		p.unlikely = unlikelyBehind(got.Count)
 	}
@@ -143,40 +145,45 @@ func (w *exclusive) look(ctx context.Context) (g store.Grant, done bool, err err
 // handed returns the revision at which the lock came to the place and places behind it, or 0.
 func (w *exclusive) handed(ctx context.Context) (revision int64, behind []entry, err error) {
 	p := w.place
-	r, _, err := w.s.commit(ctx, txn{then: append([]operation{byAge(p.prefix, mostRead), upTo(p.prefix, p.create)}, w.logs()...)})
+	r, _, err := w.s.commit(ctx, txn{then: append([]operation{byAge(p.prefix, mostRead), before(p.prefix, p.create)}, w.logs()...)})
 	if err != nil {
 		return 0, nil, err
 	}
-	first := entriesOf(r.Responses[0].GetResponseRange().Kvs)
-	queue := entriesOf(r.Responses[1].GetResponseRange().Kvs)
-	me := len(queue) - 1
-	if me < 0 || !queue[me].is(p) {
+	oldest := r.Responses[0].GetResponseRange()
+	first, near := entriesOf(oldest.Kvs), entriesOf(r.Responses[1].GetResponseRange().Kvs)
+	if len(near) == 0 || !near[0].is(p) {
 		if there, err := w.refresh(ctx); err != nil || !there {
 			return 0, nil, err
 		}
 		return 0, nil, w.released(ctx)
 	}
-	if me == 0 && first[0].Broken { // it has had the lock, and did not notice
+	if len(near) == 1 && first[0].Broken { // it has had the lock, and did not notice
 		return 0, nil, w.broken()
 	}
-	w.finds(queue[me])
+	w.finds(near[0])
 	w.confirm(r.Header.RaftTerm)
 	if first[0].spec() != rule.Mutex {
 		return 0, nil, otherKind(w.r.Lease, first[0])
 	}
-	is := rule.Owns(ranked(queue), me)
-	if is.Verdict == rule.Granted {
-		if queue[me].mod > p.create { // the one before handed it over
-			return queue[me].mod, first[1:], nil
+	if len(near) == 1 { // no place is before it
+		if near[0].mod > p.create { // the one before handed it over
+			return near[0].mod, first[1:], nil
 		}
-		if revision, err = w.takeOver(ctx, queue[me].mod); revision != 0 || err != nil {
+		if revision, err = w.takeOver(ctx, near[0].mod); revision != 0 || err != nil {
 			return revision, first[1:], err
 		}
 		return w.handed(ctx) // the place has changed
 	}
 	w.trouble = 0
-	w.reason(w.s.busy(ctx, w.r.Name, first[0], is.Position))
-	w.ahead.watch(w.s.link, queue[me-1].key, r.Header.Revision)
+	was := p.ahead
+	if p.ahead = slices.IndexFunc(first, func(e entry) bool { return e.is(p) }); p.ahead < 0 {
+		p.ahead = int(oldest.Count) - 1
+		if was > 0 { // others may have come behind it
+			p.ahead = min(p.ahead, was)
+		}
+	}
+	w.reason(w.s.busy(ctx, w.r.Name, first[0], p.ahead))
+	w.ahead.watch(w.s.link, near[1].key, r.Header.Revision, w.changes)
 	return 0, nil, nil
 }
 

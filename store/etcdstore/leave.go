@@ -32,6 +32,13 @@ func (s *core) leaveNow(ctx context.Context, p *place) {
 
 // leaveOnce removes a place that is known to be there, whether it waits or has the lock.
 func (s *core) leaveOnce(ctx context.Context, p *place) error {
+	if p.isFar() && !p.lease.tainted.Load() {
+		// Those behind it watch it, and notice if there is nobody before it any more.
+		r, _, err := s.commit(ctx, txn{ifs: []condition{created(p.key, p.create), modified(p.key, p.create)}, then: []operation{remove(p.key)}})
+		if err != nil || r.Succeeded {
+			return err
+		}
+	}
 	if !p.of.Kind.IsMutex() {
 		return s.leaveShared(ctx, p)
 	}

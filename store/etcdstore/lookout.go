@@ -23,6 +23,11 @@ func (o *lookout) gone() <-chan struct{} {
 	return o.ended
 }
 
+// onlyDeletes is the option of a watch that sees only that places leave, and changesToo that of one that sees
+// them enter, too.
+func onlyDeletes() clientv3.OpOption { return clientv3.WithFilterPut() }
+func changesToo() clientv3.OpOption  { return func(*clientv3.Op) {} }
+
 // watch watches key from the revision after one at which it was there, or all keys of a
 // prefix with that option. The watch begins in the past, so etcd may serve it with a delay.
 func (o *lookout) watch(s *link, key string, revision int64, options ...clientv3.OpOption) {
@@ -59,7 +64,7 @@ func (o *lookout) watch(s *link, key string, revision int64, options ...clientv3
 		if err != nil {
 			return
 		}
-		for r := range c.Watch(clientv3.WithRequireLeader(ctx), key, append(options, clientv3.WithRev(revision+1), clientv3.WithFilterPut())...) {
+		for r := range c.Watch(clientv3.WithRequireLeader(ctx), key, append(options, clientv3.WithRev(revision+1))...) {
 			if len(r.Events) > 0 {
 				o.seen.Store(true)
 			}

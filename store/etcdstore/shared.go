@@ -174,12 +174,13 @@ func (w *shared) decide(ctx context.Context, v *view) (g store.Grant, done bool,
 			return g, false, err
 		}
 		w.reason(s.refusal(ctx, w.r.Lease, v, me, is.Position))
+		p.ahead = is.Position - 1
 		switch {
 		case w.ahead == nil: // most waits are over before a watch pays
 		case is.Position == 1: // anybody who leaves may make room
-			w.ahead.watch(s.link, v.prefix, v.revision, clientv3.WithPrefix())
+			w.ahead.watch(s.link, v.prefix, v.revision, clientv3.WithPrefix(), onlyDeletes())
 		default:
-			w.ahead.watch(s.link, v.places[me-1].key, v.revision)
+			w.ahead.watch(s.link, v.places[me-1].key, v.revision, w.changes)
 		}
 		return g, false, nil
 	}

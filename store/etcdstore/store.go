@@ -50,7 +50,7 @@ func open(endpoints []string, o *Options) (*Store, error) {
 	}
 	l := &link{o: c, members: newMembers(endpoints, c), layout: layout{c.Prefix}, clock: clock.System(), replaced: replaced{maxTTL: c.MaxTTL}, lookAfter: defaultLookAfter}
 	g := gate.New()
-	s := &Store{core: core{link: l, gate: g, pool: &pool{link: l, gate: g}, batches: newBatches(l, g, mostAlone)}}
+	s := &Store{core: core{link: l, gate: g, pool: &pool{link: l, gate: g}, batches: newBatches(l, g, mostAlone), refreshes: newRefreshes(l, g)}}
 	// Any user that may lock can write such a message, so the lease is looked at.
 	s.inbox = newInbox(l, rand.Text()[:12], func(owner string, create int64) {
 		s.holds.suspect(owner, create)

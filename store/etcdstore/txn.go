@@ -173,11 +173,10 @@ func byAge(prefix string, most int64) operation {
 	return rangeOp(r)
 }
 
-// upTo reads the keys of the places up to one that was created at that revision, the
-// oldest first.
-func upTo(prefix string, at int64) operation {
+// before reads the keys of the place that was created at that revision, and of the one before it.
+func before(prefix string, at int64) operation {
 	r := rangeOf(prefix)
-	r.SortTarget, r.SortOrder = etcdserverpb.RangeRequest_CREATE, etcdserverpb.RangeRequest_ASCEND
+	r.SortTarget, r.SortOrder, r.Limit = etcdserverpb.RangeRequest_CREATE, etcdserverpb.RangeRequest_DESCEND, 2
 	r.MaxCreateRevision, r.KeysOnly = at, true
 	return rangeOp(r)
 }

@@ -3,6 +3,7 @@ package etcdstore
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -22,6 +23,9 @@ type waiting struct {
 	place  *place // nil: there is none
 	ahead  *lookout
 	turn   turn
+	// changes are the events of the place before one that is far back that it has to see.
+	changes clientv3.OpOption
+	slots   chan struct{} // see search
 	// trouble is how many requests in a row failed, and gone how many leases were gone
 	// when they were needed.
 	trouble, gone int
@@ -52,9 +56,14 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 	}
 	w := &waiting{s: &s.core, r: r, reason: reason, start: s.clock.Now()}
 	w.turn = &exclusive{w}
+	w.changes = onlyDeletes()
 	if !r.Kind.IsMutex() {
 		w.turn = &shared{waiting: w}
+		w.changes = changesToo() // a place that enters makes the next one the first to wait
 	}
+	slots, leave := s.searches.join(s.layout.lock(r.Name))
+	w.slots = slots
+	defer leave()
 	if p, ok := s.rejoined.Take(r.Lease); ok {
 		w.place = p
 		w.start = w.place.sent
@@ -111,7 +120,8 @@ func (w *waiting) run(ctx context.Context) (store.Grant, error) {
 		}
 		w.trouble++
 		w.reason(err)
-		if !sleep(ctx, min(20*time.Millisecond<<min(w.trouble, 6), time.Second)) {
+		// Others have the same trouble at the same time.
+		if pause := min(20*time.Millisecond<<min(w.trouble, 6), time.Second); !sleep(ctx, pause/2+rand.N(pause/2)) {
 			return store.Grant{}, w.s.failed(ctx, "wait for", w.r.Name, false, ctx.Err())
 		}
 	}
@@ -151,7 +161,7 @@ func (w *waiting) step(ctx context.Context) (store.Grant, error) {
 			if err := w.s.require(ctx, "wait for", w.r.Name, w.r.Require); err != nil {
 				return store.Grant{}, err
 			}
-			g, done, err := w.turn.enqueue(ctx)
+			g, done, err := w.enqueue(ctx)
 			if err != nil || done {
 				return g, err
 			}
@@ -172,11 +182,23 @@ func (w *waiting) watch(ctx context.Context) (g store.Grant, done bool, err erro
 	}
 	refresh := time.NewTimer(w.untilRefresh())
 	defer refresh.Stop()
-	later := time.NewTimer(max(w.s.lookAfter, p.unlikely))
+	first := max(w.s.lookAfter, p.unlikely)
+	if p.isFar() {
+		first = max(first, w.spread())
+	}
+	later := time.NewTimer(first)
 	defer later.Stop()
+	var turn chan<- struct{} // nil unless it has to read the queue and is far back
 	for {
 		look := false
 		select {
+		case turn <- struct{}{}:
+			turn = nil
+			g, done, err := w.approach(ctx)
+			<-w.slots
+			if err != nil || done || w.place == nil {
+				return g, done, err
+			}
 		case <-ctx.Done():
 			return g, false, ctx.Err()
 		case <-p.mailbox.bell:
@@ -187,21 +209,34 @@ func (w *waiting) watch(ctx context.Context) (g store.Grant, done bool, err erro
 					return g, done, err
 				}
 			}
+			if look && p.isFar() { // as all others
+				look = false
+				later.Reset(w.spread())
+			}
 		case <-refresh.C:
-			there, err := w.keep(ctx)
+			var there bool
+			if look = true; p.isFar() {
+				there, look, err = w.refreshTogether(ctx)
+			} else {
+				there, err = w.keep(ctx) // and look confirms it
+			}
 			if err != nil || !there {
 				return g, false, err
 			}
-			look = true // which confirms it
+			refresh.Reset(w.untilRefresh())
 		case <-later.C:
 			look = true
 		case <-w.ahead.gone():
+			w.ahead.ended = nil
 			if look = w.ahead.seen.Load(); !look { // the watch has ended for another reason
-				w.ahead.ended = nil
-				later.Reset(defaultLookAfter)
+				later.Reset(w.spread())
 			}
 		}
 		if !look {
+			continue
+		}
+		if p.isFar() { // it refreshes its place meanwhile
+			turn = w.slots
 			continue
 		}
 		if g, done, err := w.turn.look(ctx); err != nil || done || w.place == nil {
@@ -237,7 +272,9 @@ func (w *waiting) commitPlace(ctx context.Context, p *place, t txn) (*clientv3.T
 }
 
 func (w *waiting) untilRefresh() time.Duration {
-	return max(0, w.place.lease.kept.Add(validity.RenewAfter(w.r.TTL)).Sub(w.s.clock.Now()))
+	// Many waiters do not do it at the same time.
+	after := validity.RenewAfter(w.r.TTL)
+	return max(0, w.place.lease.kept.Add(after-rand.N(after/4+1)).Sub(w.s.clock.Now()))
 }
 
 // keep keeps the lease of the place alive. The next read has to confirm that the place is
