@@ -47,7 +47,8 @@ type Tick struct {
 	// Notice is as in LockOptions.
 	Notice time.Duration
 	// OnSkip is called, before Once returns, if the tick has been run already. It says by
-	// which machine, and when. Nil: nobody is told.
+	// which machine, and when. It must not block, since the mutex of the job may be held
+	// meanwhile. Nil: nobody is told.
 	OnSkip func(Skip)
 
 	now func() time.Time // for tests; nil: time.Now
