@@ -193,9 +193,24 @@ func onlyOurs(ctx context.Context, tx *sql.Tx) error {
 		WHERE name NOT GLOB 'leasehold_*' AND name NOT GLOB 'sqlite_*' LIMIT 1`).Scan(&other)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return nil
+		return unmarked(ctx, tx)
 	case err != nil:
 		return err
 	}
 	return fmt.Errorf("it is the database of another program (it has a table %q): give the locks a file of their own", other)
+}
+
+// unmarked returns an error if another program has marked the database as its own. It may
+// not have made tables yet.
+func unmarked(ctx context.Context, tx *sql.Tx) error {
+	for _, mark := range []string{"application_id", "user_version"} {
+		n := 0
+		if err := tx.QueryRowContext(ctx, "PRAGMA "+mark).Scan(&n); err != nil {
+			return err
+		}
+		if n != 0 {
+			return fmt.Errorf("it is the database of another program (its %s is %d): give the locks a file of their own", mark, n)
+		}
+	}
+	return nil
 }

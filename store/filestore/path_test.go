@@ -117,6 +117,17 @@ func TestUnusableFiles(t *testing.T) {
 			},
 			words: []string{"bookmarks", "file of their own"},
 		},
+		"marked by another program": {
+			make: func(path string) error {
+				db, err := sql.Open("sqlite", path)
+				if err != nil {
+					return err
+				}
+				_, err = db.Exec("PRAGMA application_id = 252006673")
+				return errors.Join(err, db.Close(), os.Chmod(path, 0o600))
+			},
+			words: []string{"another program", "252006673"},
+		},
 		"damaged file": {
 			make: func(path string) error {
 				s, err := OpenFile(context.Background(), path, nil)

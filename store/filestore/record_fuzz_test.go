@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -151,5 +152,24 @@ func unreadable(t *testing.T, text []byte, err error) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), `lock "stock" cannot be read`) {
 		t.Errorf("%q: %v, want it to say that the record cannot be read", text, err)
+	}
+}
+
+// One record that cannot be read keeps nobody from seeing the other locks.
+func TestListBesideAnUnreadableRecord(t *testing.T) {
+	s, err := OpenFile(t.Context(), filepath.Join(t.TempDir(), "locks.db"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, name := range []string{"a", "stock", "z"} {
+		if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: store.Lease{Name: name, Owner: "me", TTL: time.Minute}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	putRow(t, s, []byte("{"))
+	states, err := s.List(t.Context(), "")
+	if !errors.Is(err, store.ErrIncomplete) || !strings.Contains(err.Error(), "stock") || len(states) != 2 || states[0].Name != "a" || states[1].Name != "z" {
+		t.Errorf("List: %+v, %v, want a and z, and an error that names the other lock", states, err)
 	}
 }

@@ -106,6 +106,23 @@ func harmless(name string) bool {
 	return name != ""
 }
 
+// missingFile returns the path of a lock file that the user has named and that is not there.
+func missingFile(p *program, c *cobra.Command) (path string, missing bool) {
+	urls, err := p.where.urls(c)
+	if err != nil {
+		return "", false
+	}
+	if s, err := schemeOf(urls); err != nil || !slices.Equal(s.names, fileScheme.names) {
+		return "", false
+	}
+	path, options, err := filestore.ParseURL(urls[0])
+	if err != nil || options.MakeDir { // the user's own file
+		return "", false
+	}
+	_, err = os.Stat(path)
+	return path, errors.Is(err, fs.ErrNotExist)
+}
+
 // wouldCreate reports whether opening the store would create a file.
 func (p *program) wouldCreate(c *cobra.Command) bool {
 	urls, err := p.where.urls(c)

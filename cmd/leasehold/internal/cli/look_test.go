@@ -321,3 +321,20 @@ func TestOnlyTheDefaultDirectoryIsMade(t *testing.T) {
 	}
 	s.run(0, "run", "x", "--", "true")
 }
+
+// A lock file whose path is mistyped is not made by a command that only looks.
+func TestLookingMakesNoFile(t *testing.T) {
+	s := newSite(t)
+	path := filepath.Join(s.home, "mistyped.db")
+	for _, args := range [][]string{{"ls"}, {"show", "x"}, {"wait", "x"}, {"watch", "x"}, {"release", "x", "--owner", "o"}, {"break", "x", "--token", "7", "--reason", "r"}} {
+		p := s.run(125, append(args, "--store", "file:"+path)...)
+		if !strings.Contains(p.err.String(), "there is no lock file "+path) {
+			t.Errorf("%q: stderr %s, want that there is no such file", args, p.err.String())
+		}
+		if _, err := os.Stat(path); err == nil {
+			t.Fatalf("%q has made the file", args)
+		}
+	}
+	s.run(0, "run", "x", "--store", "file:"+path, "--", "true")
+	s.run(0, "ls", "--store", "file:"+path)
+}

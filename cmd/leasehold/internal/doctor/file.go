@@ -23,7 +23,7 @@ func File(e filestore.FileExamination) []Finding {
 	if e.FreeKnown && e.Free < leastFree {
 		r.add(Warning, FileDiskLow, e.Path, "Only %s are left on its disk.", size(e.Free))
 	}
-	if e.Journal != "" && e.Journal != "wal" {
+	if e.Journal != "" && e.Journal != "wal" && e.Unusable == nil {
 		r.add(Info, FileNotLogged, e.Path, "Another program has used the file with a journal mode of its own (%s).", e.Journal)
 	}
 	if e.Missing && e.Unusable == nil {
