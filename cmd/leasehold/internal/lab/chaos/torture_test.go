@@ -79,6 +79,11 @@ func TestTortureKinds(t *testing.T) {
 	tortured(t, nodes, torture.Config{Locks: torture.Names(len(kinds)), Kinds: kinds})
 }
 
+// TestTortureCrowd is TestTorture beside a crowd of waiters and readers, and an operator.
+func TestTortureCrowd(t *testing.T) {
+	tortured(t, nodes, torture.Config{Locks: torture.Names(3), Crowd: *crowd})
+}
+
 // tortured runs c on that many servers.
 func tortured(t *testing.T, nodes int, config torture.Config) {
 	verdict = "FAIL: it came to no verdict"

@@ -10,6 +10,7 @@ import (
 type Attempt struct {
 	ID
 	Lock     int
+	Again    bool  // it goes on with the lease of another attempt
 	Waits    bool  // in the queue, until it is its turn
 	Weight   int64 // how much of the lock it wants
 	Asked    clock.Instant
@@ -21,6 +22,7 @@ type Attempt struct {
 	Slot     int64
 	Looks    []Look
 	Lost     clock.Instant
+	Told     clock.Instant // of the loss, without asking
 	Denied   bool
 	Release  clock.Instant
 	Released clock.Instant // only when the lock was certainly released
@@ -50,6 +52,8 @@ func (a *Attempt) add(e Event) {
 		a.Looks = append(a.Looks, Look{At: e.At, Until: e.Until, Done: e.Done, Write: e.Write})
 	case Lost:
 		a.Lost, a.Denied = e.At, e.Denied
+	case Told:
+		a.Told = e.At
 	case Release:
 		a.Release = e.At
 	case Released:

@@ -10,6 +10,10 @@ type Limits struct {
 	// Calm is how long it may take after the last fault until every lock is
 	// granted again.
 	Calm time.Duration
+	// Told is how much later than the next holder's grant the holder before may be told
+	// that it has lost the lock: what a busy machine needs to run it. Zero: that is not
+	// judged.
+	Told time.Duration
 	// Patience is how long porcupine may take for one part of the history of one
 	// lock.
 	Patience time.Duration
@@ -60,6 +64,8 @@ func (h *History) Check(l Limits) Findings {
 		f.Violations = append(f.Violations, h.exclusion(lock)...)
 		f.Violations = append(f.Violations, slots(h, lock)...)
 		f.Violations = append(f.Violations, h.tokens(lock)...)
+		f.Violations = append(f.Violations, h.owners(lock)...)
+		f.Violations = append(f.Violations, h.told(lock, l.Told)...)
 	}
 	found, late := h.writes()
 	f.Violations, f.LateWrites = append(f.Violations, found...), late

@@ -50,6 +50,9 @@ const (
 	Extended Op = "extended"
 	// Lost: the holder noticed that it had lost it.
 	Lost Op = "lost"
+	// Told: the holder was notified of the loss by the channel that the lease has for
+	// that. Lost comes later, or earlier if the holder looked by itself.
+	Told Op = "told"
 	// Release: it is about to be released.
 	Release Op = "release"
 	// Released: that returned. With an error the lock may or may not be free.
@@ -78,6 +81,9 @@ type Event struct {
 
 	// Waits, of Ask: it waits in the queue if somebody has the lock.
 	Waits bool `json:"waits,omitempty"`
+	// Again, of Ask: it goes on with the lease of another attempt, as a writer that becomes
+	// a reader does.
+	Again bool `json:"again,omitempty"`
 	// Weight, of Ask: how much of the lock it wants. Zero means 1.
 	Weight int64 `json:"weight,omitempty"`
 

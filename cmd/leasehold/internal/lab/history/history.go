@@ -50,7 +50,7 @@ func (h *History) Add(proc, life int, e Event) error {
 	case Up, Down, Trouble, Extended:
 		return nil
 	case Ask:
-		a := &Attempt{ID: id, Lock: e.Lock, Waits: e.Waits, Weight: max(e.Weight, 1), Asked: e.At, From: e.At, Outcome: Unknown}
+		a := &Attempt{ID: id, Lock: e.Lock, Waits: e.Waits, Again: e.Again, Weight: max(e.Weight, 1), Asked: e.At, From: e.At, Outcome: Unknown}
 		if e.Lock < 0 || e.Lock >= len(h.Locks) {
 			return fmt.Errorf("attempt %v is of lock %d of %d", id, e.Lock, len(h.Locks))
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -46,7 +47,7 @@ func (s *story) ask(proc, lock, at int) {
 // grant is a whole acquire: asked, granted, and found valid until then.
 func (s *story) grant(proc, lock, asked, granted, until int, token fence.Token) {
 	s.ask(proc, lock, asked)
-	s.add(proc, Event{Op: Granted, At: s.at(granted), From: s.at(asked), Token: token, Owner: "o", Slot: s.slot})
+	s.add(proc, Event{Op: Granted, At: s.at(granted), From: s.at(asked), Token: token, Owner: fmt.Sprintf("%d of %d", s.n[proc], proc), Slot: s.slot})
 	s.look(proc, granted, until)
 }
 

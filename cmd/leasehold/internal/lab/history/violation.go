@@ -10,7 +10,7 @@ import (
 // Violation is something that a correct lock would not have done.
 type Violation struct {
 	// Check is which promise: "mutual exclusion", "permits", "readers and writers",
-	// "slots", "tokens", "writes", "lock model", "token model", "liveness", "idle".
+	// "slots", "tokens", "owners", "told", "writes", "lock model", "token model", "liveness", "idle".
 	Check string
 	Lock  int
 	What  string

@@ -120,7 +120,7 @@ func (h *hammer) hold(ctx context.Context, of claim, lease *leasehold.Lease) {
 func (h *hammer) downgrade(ctx context.Context, of claim, writer *leasehold.Lease) *leasehold.Lease {
 	h.n++
 	from := history.Now()
-	h.note(history.Event{Op: history.Ask, At: from, Lock: of.index, Weight: 1})
+	h.note(history.Event{Op: history.Ask, At: from, Lock: of.index, Weight: 1, Again: true})
 	reader, err := writer.Downgrade(ctx)
 	at := history.Now()
 	if err != nil {
@@ -144,23 +144,51 @@ func (h *hammer) keep(ctx context.Context, of claim, lease *leasehold.Lease) {
 		length = h.upTo(h.TTL / 3)
 	}
 	extend := h.chance(0.2)
+	// Some holders do not look, and rely on being told.
+	relies := h.chance(0.1)
+	if relies {
+		length = h.upTo(5 * h.TTL / 2)
+	}
 	over := time.NewTimer(length)
 	defer over.Stop()
 	every := time.NewTicker(max(h.TTL/50, 10*time.Millisecond))
 	defer every.Stop()
+	look := every.C
+	if relies {
+		look = nil
+	}
+	defer h.listen(lease)()
 	for held, number := true, 1; held && h.use(of, lease, number); number++ {
 		if extend {
 			extend = false
 			h.extend(ctx, lease)
 		}
 		select {
-		case <-every.C:
+		case <-look:
 		case <-lease.Done(): // use finds out why
 		case <-over.C:
 			held = false
 		case <-ctx.Done():
 			held = false
 		}
+	}
+}
+
+// listen notes when the lease says by itself that it is lost, until stop is called.
+func (h *hammer) listen(lease *leasehold.Lease) (stop func()) {
+	over, gone := make(chan struct{}), make(chan struct{})
+	attempt := h.n
+	go func() {
+		defer close(gone)
+		select {
+		case <-lease.Done():
+			h.write(history.Event{Op: history.Told, G: h.g, N: attempt})
+		case <-over:
+		}
+	}()
+	return func() {
+		close(over)
+		<-gone
 	}
 }
 

@@ -23,6 +23,7 @@ type plan struct {
 	Life       int           `json:"life"` // from 1
 	Seed       uint64        `json:"seed"`
 	Goroutines int           `json:"goroutines"`
+	Crowd      int           `json:"crowd"`
 	Locks      []string      `json:"locks"`
 	Kinds      []store.Kind  `json:"kinds"` // of the locks
 	TTL        time.Duration `json:"ttl"`

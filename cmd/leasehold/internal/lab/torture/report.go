@@ -44,7 +44,7 @@ func (r *run) report(ctx context.Context, hung []string) (*Report, error) {
 	}
 	rep := &Report{
 		Config: r.Config, h: r.h, Hung: hung, CutShort: ctx.Err() != nil,
-		Findings: r.h.Check(history.Limits{Calm: calm(r.TTL), Patience: 20 * time.Second, Idle: history.Idleness{
+		Findings: r.h.Check(history.Limits{Calm: calm(r.TTL), Told: told(r.TTL), Patience: 20 * time.Second, Idle: history.Idleness{
 			Bound: r.Idle, TTL: r.TTL, Nodes: r.Nodes, Grace: grace,
 		}}),
 		Took: time.Since(r.began), Kills: int(r.kills.Load()), Stops: int(r.stops.Load()),

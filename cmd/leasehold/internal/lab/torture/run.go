@@ -21,13 +21,17 @@ import (
 type Config struct {
 	Procs      int
 	Goroutines int // of each process; zero: the default
-	Locks      []string
-	Kinds      []store.Kind // one for each lock; nil: all are mutexes
-	TTL        time.Duration
-	For        time.Duration // how long there are faults
-	Seed       uint64        // of the faults, and of what the workers do
-	Store      []string      // the store, for the workers' Open
-	Dir        string        // for the histories; made if need be, else empty
+	// Crowd is how many goroutines of the first process want locks of their own beside
+	// those: they wait for one lock and give up together, and read another one together.
+	// An operator breaks leases by what is shown of them. Zero: there is no crowd.
+	Crowd int
+	Locks []string
+	Kinds []store.Kind // one for each lock; nil: all are mutexes
+	TTL   time.Duration
+	For   time.Duration // how long there are faults
+	Seed  uint64        // of the faults, and of what the workers do
+	Store []string      // the store, for the workers' Open
+	Dir   string        // for the histories; made if need be, else empty
 	// Nodes is how many servers decide by their majority. Zero: one does.
 	Nodes int
 	// Idle is how long somebody may wait for a lock that is available, while faults go
@@ -113,7 +117,9 @@ func (r *run) work(ctx context.Context) (hung []string) {
 	defer over()
 	var all sync.WaitGroup
 	for slot := range r.slots {
-		all.Go(func() { r.disturb(faults, slot) })
+		if r.crowdOf(slot) == 0 { // what the crowd does to its process is enough
+			all.Go(func() { r.disturb(faults, slot) })
+		}
 	}
 	if r.Disturb != nil {
 		all.Go(func() {
@@ -140,11 +146,22 @@ func (r *run) work(ctx context.Context) (hung []string) {
 
 const poll = 50 * time.Millisecond
 
+// crowdOf returns how large the crowd in the process of a slot is.
+func (r *run) crowdOf(slot int) int {
+	if slot != 0 {
+		return 0
+	}
+	return r.Crowd
+}
+
+// told is how late a holder may be told of a loss. The machine runs everything at once.
+func told(ttl time.Duration) time.Duration { return max(ttl/2, 400*time.Millisecond) }
+
 // startAll starts the processes and waits until all work.
 func (r *run) startAll(ctx context.Context) bool {
 	for i := range r.Procs {
 		w, err := start(plan{
-			Proc: i + 1, Life: 1, Seed: r.Seed, Goroutines: r.Goroutines, Locks: r.Locks, Kinds: r.Kinds, TTL: r.TTL,
+			Proc: i + 1, Life: 1, Seed: r.Seed, Goroutines: r.Goroutines, Crowd: r.crowdOf(i), Locks: r.Locks, Kinds: r.Kinds, TTL: r.TTL,
 			Store: r.Store, Resource: filepath.Join(r.Dir, "resource.jsonl"),
 		}, r.Dir, r.Command)
 		if err != nil {

@@ -55,13 +55,20 @@ func Work(in io.Reader, open Open) error {
 	client := leasehold.New(st, nil)
 	w.write(history.Event{Op: history.Up})
 	var all sync.WaitGroup
+	hammers := func(g int, round func(*hammer, context.Context)) {
+		h := hammer{worker: &w, g: g, client: client, rng: rand.New(rand.NewPCG(p.Seed, uint64(p.Proc)<<32|uint64(p.Life)<<16|uint64(g)))}
+		for ctx.Err() == nil && w.broken() == nil {
+			round(&h, ctx)
+		}
+	}
 	for g := range p.Goroutines {
-		all.Go(func() {
-			h := hammer{worker: &w, g: g, client: client, rng: rand.New(rand.NewPCG(p.Seed, uint64(p.Proc)<<32|uint64(p.Life)<<16|uint64(g)))}
-			for ctx.Err() == nil && w.broken() == nil {
-				h.round(ctx)
-			}
-		})
+		all.Go(func() { hammers(g, (*hammer).round) })
+	}
+	if p.Crowd > 0 {
+		all.Go(func() { hammers(p.Goroutines, (*hammer).rely) })
+		all.Go(func() { w.giveUp(ctx, client) })
+		all.Go(func() { w.read(ctx, client) })
+		all.Go(func() { w.operate(ctx, client, st) })
 	}
 	all.Wait()
 	w.write(history.Event{Op: history.Down})

@@ -1,0 +1,103 @@
+package torture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/lab/history"
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// What a crowd does is not recorded. It must not keep the holders of other locks from what
+// they were promised, and these are in the same process.
+
+// rely holds the first lock without renewal, and without looking, until it is notified that the
+// lease is over. It is recorded: the others wait for that lock.
+func (h *hammer) rely(ctx context.Context) {
+	h.n++
+	from := history.Now()
+	h.note(history.Event{Op: history.Ask, At: from, Waits: true, Weight: 1})
+	waiting, cancel := context.WithTimeout(ctx, 3*h.TTL)
+	defer cancel()
+	lease, err := h.client.Mutex(h.Locks[0]).With(leasehold.LockOptions{TTL: h.TTL, NoRenew: true, Purpose: "lab torture"}).Acquire(waiting)
+	at := history.Now()
+	if err != nil {
+		h.note(history.Event{Op: history.Unknown, At: at, Err: err.Error()})
+		return
+	}
+	h.note(grant(lease, from, at))
+	stop := h.listen(lease)
+	h.use(claim{}, lease, 1)
+	select {
+	case <-lease.Done():
+		h.note(history.Event{Op: history.Lost, Err: text(lease.Err()), Denied: errors.Is(lease.Err(), store.ErrNotHeld)})
+	case <-ctx.Done():
+	}
+	stop()
+	h.note(history.Event{Op: history.Release})
+	h.note(history.Event{Op: history.Released, Err: text(lease.Release(context.Background()))})
+}
+
+// giveUp has a crowd wait for one lock, and give up all at once, again and again.
+func (w *worker) giveUp(ctx context.Context, client *leasehold.Client) {
+	lock := client.Mutex(w.crowded("wanted")).With(leasehold.LockOptions{TTL: w.TTL})
+	for ctx.Err() == nil {
+		lease, err := lock.Acquire(ctx)
+		if err != nil {
+			clock.Sleep(ctx, w.TTL/10)
+			continue
+		}
+		waiting, enough := context.WithTimeout(ctx, w.TTL)
+		var all sync.WaitGroup
+		for range w.Crowd {
+			all.Go(func() {
+				if l, err := lock.Acquire(waiting); err == nil { // the lease was lost
+					l.Release(context.WithoutCancel(ctx))
+				}
+			})
+		}
+		all.Wait()
+		enough()
+		lease.Release(context.WithoutCancel(ctx))
+	}
+}
+
+// read has a crowd hold one lock together, as readers.
+func (w *worker) read(ctx context.Context, client *leasehold.Client) {
+	lock := client.RW(w.crowded("read")).Read().With(leasehold.LockOptions{TTL: w.TTL})
+	for ctx.Err() == nil {
+		var all sync.WaitGroup
+		for range w.Crowd / 10 {
+			all.Go(func() {
+				if l, err := lock.Acquire(ctx); err == nil {
+					clock.Sleep(ctx, 2*w.TTL)
+					l.Release(context.WithoutCancel(ctx))
+				}
+			})
+		}
+		all.Wait()
+	}
+}
+
+// operate breaks leases now and then, by what is shown of them.
+func (w *worker) operate(ctx context.Context, client *leasehold.Client, st store.Store) {
+	for clock.Sleep(ctx, w.TTL+time.Duration(rand.Int64N(int64(w.TTL)))) {
+		name := w.Locks[rand.IntN(len(w.Locks))]
+		is, err := st.Inspect(ctx, name)
+		if err != nil || !is.Held {
+			continue
+		}
+		limited, cancel := context.WithTimeout(ctx, w.TTL)
+		_ = client.Break(limited, leasehold.BreakRequest{Name: name, Token: is.Token, Reason: "lab torture"}) // it may be over
+		cancel()
+	}
+}
+
+// crowded names a lock of the crowd.
+func (w *worker) crowded(what string) string { return fmt.Sprintf("%s/crowd/%s", w.Locks[0], what) }
