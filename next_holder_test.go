@@ -2,10 +2,14 @@ package leasehold_test
 
 import (
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
 // twoHolders runs f with the lease of a holder that has released it, and that of the next, which
@@ -89,4 +93,57 @@ func TestWaiveMinHoldAfterRelease(t *testing.T) {
 			t.Errorf("the next holder kept the lock for %v, want its MinHold of %v", held, least)
 		}
 	})
+}
+
+// A hand-off within a process costs one round trip: the next goroutine has its place before the
+// holder releases the lock.
+func TestNextHolderCostsOneRoundTrip(t *testing.T) {
+	server := redistest.Start(t)
+	far := faultproxy.New(t, server.Addr())
+	s, err := redisstore.Open(t.Context(), "redis://"+far.Addr(), &redisstore.Options{NodeTimeout: 10 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	lock := leasehold.New(s, nil).Mutex("a")
+	far.Delay(25 * time.Millisecond)
+	first, err := lock.Acquire(t.Context()) // the scripts are loaded, too
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if _, err := s.Inspect(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	roundTrip := time.Since(began)
+	const goroutines = 20
+	var all sync.WaitGroup
+	waits := make(chan struct{}, goroutines)
+	for range goroutines {
+		var once sync.Once
+		waiting := lock.With(leasehold.LockOptions{OnWait: func(error) { once.Do(func() { waits <- struct{}{} }) }})
+		all.Go(func() {
+			l, err := waiting.Acquire(t.Context())
+			if err == nil {
+				err = l.Release(t.Context())
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for range goroutines {
+		<-waits
+	}
+	began = time.Now()
+	if err := first.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	all.Wait()
+	// The last release is one more, and two for each would be forty.
+	if trips := time.Since(began).Seconds() / roundTrip.Seconds(); trips > 1.6*goroutines {
+		t.Errorf("%d hand-offs took %.1f round trips of %v, want about one each", goroutines, trips, roundTrip)
+	} else {
+		t.Logf("%d hand-offs took %.1f round trips of %v", goroutines, trips, roundTrip)
+	}
 }
