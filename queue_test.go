@@ -56,10 +56,6 @@ func (s *queueStore) Wait(ctx context.Context, r store.WaitRequest, reason func(
 	return s.under.Wait(ctx, r, reason)
 }
 
-func (s *queueStore) ReserveTokens(ctx context.Context, r store.ReserveRequest) (store.Reserved, error) {
-	return s.under.ReserveTokens(ctx, r)
-}
-
 func (s *queueStore) Release(ctx context.Context, r store.ReleaseRequest) error {
 	s.mu.Lock()
 	s.gaveUp = r

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/excerpt"
 )
 
@@ -113,16 +112,6 @@ type ReleaseRequest struct {
 	Undo bool
 }
 
-// ReserveRequest is the request of Waiter.ReserveTokens.
-type ReserveRequest struct {
-	Lease
-	// Above is the largest token of the lease so far.
-	Above fence.Token
-	// Count is how many tokens to reserve, from 1 to MaxSpare + 1. The store may
-	// reserve fewer, but at least one.
-	Count int
-}
-
 // Check returns nil if l is valid for a store of those capabilities. Otherwise the
 // error matches ErrInvalid, or ErrUnsupported if the store cannot keep locks of
 // that kind. Stores check each request before they send anything.
@@ -167,20 +156,6 @@ func checkSpare(l Lease, spare int, c Caps) error {
 		return fmt.Errorf("%w: %d spare tokens: the number must be from 0 to %d", ErrInvalid, spare, MaxSpare)
 	}
 	return l.Check(c)
-}
-
-// Check is Lease.Check for the whole request.
-func (r ReserveRequest) Check(c Caps) error {
-	if r.Count < 1 || r.Count > MaxSpare+1 {
-		return fmt.Errorf("%w: %d tokens to reserve: the number must be from 1 to %d", ErrInvalid, r.Count, MaxSpare+1)
-	}
-	if err := r.Lease.Check(c); err != nil {
-		return err
-	}
-	if r.SharesToken() {
-		return fmt.Errorf("%w: lock %q: a lease that shares its token with others can reserve no more", ErrUnsupported, excerpt.AtMost(r.Name, mostQuoted))
-	}
-	return nil
 }
 
 // CheckName returns nil if name can name a lock, and otherwise an error that

@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/leasehold-dev/leasehold/fence"
 )
 
 // Waiter is a Store that keeps a FIFO queue of waiters for each lock. Releasing
@@ -39,29 +37,6 @@ type Waiter interface {
 	// r.Owner was released during the wait. On every error Wait gives up
 	// the place and leaves nothing of the attempt behind, as Acquire does.
 	Wait(ctx context.Context, r WaitRequest, reason func(error)) (Grant, error)
-
-	// ReserveTokens reserves at least one and at most r.Count further tokens for
-	// the lease that r.Owner holds. They are larger than r.Above and than the
-	// tokens of all earlier grants. ReserveTokens also reports whether anybody
-	// waits for the lock.
-	//
-	// The error matches ErrUnsupported if the store cannot reserve tokens for a
-	// lease after its grant; nothing was sent then, and the lease is as it was. It
-	// matches ErrNotHeld if r.Owner certainly no longer holds the lock. After any
-	// other error it may still hold it. No token may be used after an error. Each
-	// successful call reserves new tokens.
-	ReserveTokens(ctx context.Context, r ReserveRequest) (Reserved, error)
-}
-
-// Reserved is the result of Waiter.ReserveTokens.
-type Reserved struct {
-	// Token is the first reserved token, and Count the number of tokens reserved:
-	// Token and those that follow it. Count is from 1 to ReserveRequest.Count.
-	Token fence.Token
-	Count int
-	// Waiting reports whether anybody waits for the lock, in this process or in
-	// another.
-	Waiting bool
 }
 
 // Place is the place of one waiter in the queue for a lock.

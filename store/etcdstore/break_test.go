@@ -440,11 +440,6 @@ func TestBrokenLeaseDoesNotChange(t *testing.T) {
 		acquire(t, s, l)
 		b := breakOf(t, s, l)
 		breaks(t, s, b)
-		if !l.SharesToken() {
-			if _, err := s.ReserveTokens(t.Context(), store.ReserveRequest{Lease: l, Count: 1}); !errors.Is(err, store.ErrNotHeld) {
-				t.Errorf("tokens: %v", err)
-			}
-		}
 		longer := l
 		longer.TTL = time.Hour
 		for range 2 {

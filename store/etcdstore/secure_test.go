@@ -96,9 +96,6 @@ func lockAndLook(ctx context.Context, s *etcdstore.Store, name string) error {
 	if err := s.Renew(ctx, []store.Lease{longer})[0]; err != nil {
 		return err
 	}
-	if _, err := s.ReserveTokens(ctx, store.ReserveRequest{Lease: held, Count: 1}); err != nil {
-		return err
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	told, got := make(chan struct{}, 1000), make(chan error, 1)

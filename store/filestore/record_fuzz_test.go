@@ -90,10 +90,6 @@ func stepsOf(s *Store) map[string]func() error {
 	r := store.Lease{Name: "stock", Owner: "me", TTL: 30e9}
 	return map[string]func() error{
 		"acquire": func() error { _, err := s.Acquire(ctx, store.AcquireRequest{Lease: r}); return err },
-		"reserve": func() error {
-			_, err := s.ReserveTokens(ctx, store.ReserveRequest{Lease: r, Count: 1})
-			return err
-		},
 		"renew":   func() error { return s.Renew(ctx, []store.Lease{r})[0] },
 		"release": func() error { return s.Release(ctx, store.ReleaseRequest{Lease: r}) },
 	}

@@ -123,7 +123,6 @@ func TestNilContextPanics(t *testing.T) {
 	for what, call := range map[string]func(){
 		"Acquire": func() { s.Acquire(none, store.AcquireRequest{Lease: r}) },
 		"Wait":    func() { s.Wait(none, store.WaitRequest{Lease: r}, nil) },
-		"Reserve": func() { s.ReserveTokens(none, store.ReserveRequest{Lease: r, Count: 1}) },
 		"Renew":   func() { s.Renew(none, []store.Lease{r}) },
 		"Release": func() { s.Release(none, store.ReleaseRequest{Lease: r}) },
 		"Inspect": func() { s.Inspect(none, "a") },

@@ -3,7 +3,6 @@ package memstore
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
@@ -176,23 +175,4 @@ func (b *busy) error(name string) error {
 		ExpiresIn: b.expiresIn,
 		Position:  b.position,
 	}
-}
-
-// ReserveTokens implements store.Waiter. Its errors match store.ErrNotHeld,
-// store.ErrInvalid, store.ErrClosed or ctx.Err().
-func (s *Store) ReserveTokens(ctx context.Context, r store.ReserveRequest) (store.Reserved, error) {
-	if err := r.Check(s.Caps()); err != nil {
-		return store.Reserved{}, err
-	}
-	if err := s.enter(ctx); err != nil {
-		return store.Reserved{}, err
-	}
-	defer s.mu.Unlock()
-	now := s.clock.Now()
-	rec, ans := rule.ReserveTokens(s.alive(r.Name, now), r.Owner, r.Count-1, s.forgotten+1, now)
-	s.keep(r.Name, rec, now)
-	if ans.Verdict != rule.Done {
-		return store.Reserved{}, fmt.Errorf("reserve tokens for %q: %w", r.Name, store.ErrNotHeld)
-	}
-	return store.Reserved{Token: ans.Token, Count: ans.Spare + 1, Waiting: len(rec.Queue) > 0}, nil
 }

@@ -326,8 +326,3 @@ func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, ne
 	}
 	return queued, nil
 }
-
-// ReserveTokens implements store.Waiter.
-func (s *Store) ReserveTokens(_ context.Context, r store.ReserveRequest) (store.Reserved, error) {
-	return store.Reserved{}, cmp.Or(s.gate.Enter(r.Check(s.Caps())), fmt.Errorf("reserve tokens for %q: %w", r.Name, store.ErrUnsupported))
-}

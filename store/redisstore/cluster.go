@@ -138,12 +138,6 @@ func (c *Cluster) Release(ctx context.Context, r store.ReleaseRequest) error {
 	return c.s.Release(ctx, r)
 }
 
-// ReserveTokens implements store.Waiter.
-func (c *Cluster) ReserveTokens(ctx context.Context, r store.ReserveRequest) (store.Reserved, error) {
-	r.Lease = plain(r.Lease)
-	return c.s.ReserveTokens(ctx, r)
-}
-
 // plain returns the lease with the requirement lowered to what a cluster gives. A request that
 // required more was never granted, so nothing is lost.
 func plain(r store.Lease) store.Lease {

@@ -61,11 +61,7 @@ func (r ruled) locksInCluster(c *redistest.Cluster, name string) error {
 		return err
 	}
 	l = request(name)
-	g, err := s.Acquire(ctx, store.AcquireRequest{Lease: l})
-	if err != nil {
-		return err
-	}
-	if _, err := s.ReserveTokens(ctx, store.ReserveRequest{Lease: l, Above: g.Token, Count: 1}); err != nil {
+	if _, err := s.Acquire(ctx, store.AcquireRequest{Lease: l}); err != nil {
 		return err
 	}
 	return errors.Join(s.Release(ctx, store.ReleaseRequest{Lease: l}), r.shares(s, name+"/permits"))

@@ -1,9 +1,7 @@
 package redisstore
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -24,17 +22,6 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 		s.progress.ring()
 	}()
 	return s.driver.Wait(ctx, r, reason)
-}
-
-// ReserveTokens implements store.Waiter.
-func (s *Store) ReserveTokens(ctx context.Context, r store.ReserveRequest) (store.Reserved, error) {
-	if err := cmp.Or(s.usable(ctx), r.Check(s.Caps())); err != nil {
-		return store.Reserved{}, err
-	}
-	if !r.Kind.IsMutex() { // the tokens after its own may belong to other holders
-		return store.Reserved{}, fmt.Errorf("%w: lock %q: the lease of a %v can reserve no more tokens", store.ErrUnsupported, r.Name, r.Kind)
-	}
-	return s.driver.ReserveTokens(ctx, r)
 }
 
 // ReleaseAndRejoin implements store.Rejoiner. Each server does both in one step.

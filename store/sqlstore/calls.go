@@ -2,9 +2,9 @@ package sqlstore
 
 // calls are all calls, made once.
 type calls struct {
-	ask, await, release, rejoin, renew, takeSignal, reserve, breakLease, inspect, list, hold, sweep statement
+	ask, await, release, rejoin, renew, takeSignal, breakLease, inspect, list, hold, sweep statement
 	// These are for locks of other kinds than a mutex.
-	askKind, awaitKind, releaseKind, renewKind, reserveKind, downgrade, resize statement
+	askKind, awaitKind, releaseKind, renewKind, downgrade, resize statement
 	// batch is nil if the dialect has no such procedure.
 	batch statement
 }
@@ -21,7 +21,6 @@ func callsIn(e engine, schema string) calls {
 		rejoin:     call("release_and_rejoin", "done, standing", 15),
 		renew:      call("renew", "held, at", 4),
 		takeSignal: call("take_signal", "taken, session", 3),
-		reserve:    call("reserve", "held, token, count, waiting, at", 5),
 		breakLease: call("break_lease", "broke, left_in", 6),
 		inspect:    call("inspect", "position, "+lease, 2),
 		list:       call("list", "name, "+lease, 3),
@@ -32,7 +31,6 @@ func callsIn(e engine, schema string) calls {
 		awaitKind:   call("await_kind", kindAnswer, 3),
 		releaseKind: call("release_kind", "done, at", 6),
 		renewKind:   call("renew_kind", "held, at", 4),
-		reserveKind: call("reserve_kind", "held, token, count, waiting, at", 5),
 		downgrade:   call("downgrade", "held, token, slot, at", 4),
 		resize:      call("resize", kindAnswer, 3),
 	}

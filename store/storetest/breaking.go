@@ -50,11 +50,6 @@ func checkBreakStopsRenewals(t *trial) {
 		if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r}); err == nil {
 			t.Fatalf("the owner asks again for a lease that was broken: granted, want an error")
 		}
-		if w, ok := s.(store.Waiter); ok {
-			if _, err := w.ReserveTokens(t.Context(), store.ReserveRequest{Lease: r, Above: b.Token, Count: 1}); err == nil {
-				t.Fatalf("tokens were reserved for a lease that was broken, want an error")
-			}
-		}
 	}
 	next := t.request(r.Name, t.long)
 	t.refuse(t.other(), next)

@@ -216,19 +216,6 @@ func (s *manifold) BreakLease(_ context.Context, b store.BreakRequest) (time.Dur
 	return ans.ExpiresIn, nil
 }
 
-func (s *manifold) ReserveTokens(_ context.Context, r store.ReserveRequest) (store.Reserved, error) {
-	if err := r.Check(s.Caps()); err != nil && !s.is("readers reserve tokens") {
-		return store.Reserved{}, err
-	}
-	ans := s.step(r.Name, func(rec rule.Record, now clock.Instant) (rule.Record, rule.Answer) {
-		return rule.ReserveTokens(rec, r.Owner, r.Count-1, 0, now)
-	})
-	if ans.Verdict != rule.Done && !s.is("readers reserve tokens") {
-		return store.Reserved{}, store.ErrNotHeld
-	}
-	return store.Reserved{Token: ans.Token, Count: r.Count}, nil
-}
-
 func (s *manifold) Downgrade(_ context.Context, r store.Lease) (store.Grant, error) {
 	if err := r.CheckDowngrade(s.Caps()); err != nil && !s.is("anybody is downgraded") {
 		return store.Grant{}, err

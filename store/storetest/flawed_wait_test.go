@@ -3,7 +3,6 @@ package storetest
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -162,56 +161,6 @@ func (s *flawed) leave(p *place) {
 		l.owner = ""
 		s.handOn(l)
 	}
-}
-
-func (s *flawed) ReserveTokens(ctx context.Context, r store.ReserveRequest) (store.Reserved, error) {
-	if s.is("cannot reserve tokens later") {
-		return store.Reserved{}, store.ErrUnsupported
-	}
-	if err := s.check(r); err != nil && !s.is("reservations are not checked") {
-		return store.Reserved{}, err
-	}
-	if s.closed.Load() {
-		return store.Reserved{}, store.ErrClosed
-	}
-	if err := ctx.Err(); err != nil {
-		if s.is("an ended context is a loss") {
-			return store.Reserved{}, store.ErrNotHeld
-		}
-		return store.Reserved{}, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l := s.look(s.key(r.Name))
-	switch {
-	case l.owner == r.Owner:
-	case s.is("anybody reserves"):
-	case s.is("waiters reserve tokens") && slices.ContainsFunc(l.queue, func(p *place) bool { return p.Owner == r.Owner }):
-	case s.is("reservations fail for other reasons"):
-		return store.Reserved{}, errors.New("not now")
-	default:
-		return store.Reserved{}, store.ErrNotHeld
-	}
-	d := store.Reserved{Token: max(l.token, l.top) + 1, Count: r.Count, Waiting: len(l.queue) > 0}
-	l.top = d.Token
-	l.reserve(s, r.Count-1)
-	switch {
-	case s.is("reservations repeat"):
-		l.top, d.Token = l.token, l.token
-	case s.is("too many tokens are reserved"):
-		d.Count++
-	case s.is("no token is reserved"):
-		d.Count = 0
-	case s.is("reservations move the token"):
-		l.token = d.Token
-	case s.is("reservations end leases early"):
-		l.expiry = min(l.expiry, clock.System().Now().Add(r.TTL/2))
-	case s.is("no waiter is ever reported"):
-		d.Waiting = false
-	case s.is("a waiter is always reported"):
-		d.Waiting = true
-	}
-	return d, nil
 }
 
 // shown returns the queue as Inspect shows it.

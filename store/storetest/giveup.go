@@ -91,10 +91,6 @@ func checkWaitEndedContext(t *trial) {
 				}
 				t.vacant("nothing is left of a wait on an ended context", holder.Name)
 			}
-			_, err := s.(store.Waiter).ReserveTokens(ctx, store.ReserveRequest{Lease: t.request(t.name(), t.long), Above: 1, Count: 1})
-			if errors.Is(err, store.ErrNotHeld) || !errors.Is(err, want) && !errors.Is(err, store.ErrUnsupported) {
-				t.Errorf("reserve tokens on an ended context: got error %v, want %v", err, want)
-			}
 		}
 	}
 	// A deadline in the middle of the wait.
@@ -108,8 +104,7 @@ func checkWaitEndedContext(t *trial) {
 	t.queued("nobody is in the queue after the deadline", holder.Name)
 }
 
-// checkWaitInvalid: invalid requests to wait or to reserve tokens are refused with
-// ErrInvalid and leave nothing behind.
+// checkWaitInvalid: invalid requests to wait are refused with ErrInvalid and leave nothing behind.
 func checkWaitInvalid(t *trial) {
 	s := t.first.(store.Waiter)
 	for _, f := range faults(s) {
@@ -122,8 +117,6 @@ func checkWaitInvalid(t *trial) {
 			t.track(r.Lease)
 			continue
 		}
-		_, err = s.ReserveTokens(t.Context(), store.ReserveRequest{Lease: r.Lease, Above: 1, Count: 1})
-		t.invalidOrUnsupported("reserve tokens: "+f.what, err)
 		t.free(good.Name)
 	}
 	for _, n := range badSpares {
@@ -132,8 +125,6 @@ func checkWaitInvalid(t *trial) {
 		if t.invalid(fmt.Sprintf("wait with %d spare tokens", n), err); err == nil {
 			t.track(named(r, g).Lease)
 		}
-		_, err = s.ReserveTokens(t.Context(), store.ReserveRequest{Lease: t.request(t.name(), t.long), Above: 1, Count: n + 1})
-		t.invalidOrUnsupported(fmt.Sprintf("reserve %d tokens", n+1), err)
 	}
 }
 
@@ -181,8 +172,4 @@ func checkWaitClosed(t *trial) {
 	}
 	_, err := a.(store.Waiter).Wait(t.Context(), t.applicant(t.name(), t.long), nil)
 	t.closed("wait", err)
-	_, err = a.(store.Waiter).ReserveTokens(t.Context(), store.ReserveRequest{Lease: holder, Above: 1, Count: 1})
-	if !errors.Is(err, store.ErrUnsupported) {
-		t.closed("reserve tokens", err)
-	}
 }

@@ -139,14 +139,6 @@ func checkLongestTTL(t *trial) {
 	t.release(t.first, r)
 }
 
-// invalidOrUnsupported is like invalid, for a method that the store may not support.
-func (t *observer) invalidOrUnsupported(what string, err error) {
-	t.Helper()
-	if !errors.Is(err, store.ErrUnsupported) {
-		t.invalid(what, err)
-	}
-}
-
 // invalid requires err to match store.ErrInvalid.
 func (t *observer) invalid(what string, err error) {
 	t.Helper()

@@ -293,12 +293,6 @@ func checkKindReadWrite(t *trial) {
 	for _, s := range t.handles() {
 		t.refuse(s, t.writer(name))
 	}
-	if w, ok := t.first.(store.Waiter); ok {
-		_, err := w.ReserveTokens(t.Context(), store.ReserveRequest{Lease: readers[0], Above: token, Count: 1})
-		if !errors.Is(err, store.ErrUnsupported) {
-			t.Errorf("reserve tokens for a reader: got error %v, want one that matches store.ErrUnsupported", err)
-		}
-	}
 	for _, r := range readers {
 		t.refuse(t.first, t.writer(name))
 		t.release(t.first, r)

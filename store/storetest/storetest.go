@@ -173,9 +173,6 @@ var waitChecks = []check{
 	{"WaitClosed", checkWaitClosed},
 	{"SpareTokens", checkSpareTokens},
 	{"TokensStayNearTheClock", checkTokensStayNearTheClock},
-	{"ReserveTokens", checkReserveTokens},
-	{"ReserveTokensWaiting", checkReserveTokensWaiting},
-	{"ReserveTokensByOwnerOnly", checkReserveTokensByOwnerOnly},
 }
 
 // noKindChecks are the further checks for a store that keeps only mutexes.

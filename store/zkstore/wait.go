@@ -324,15 +324,3 @@ func (w *waiting) granted(ctx context.Context, q lineup, asOf clock.Instant) (st
 	g.Since = max(0, min(proven, w.s.clock.Now()).Sub(w.start))
 	return g, nil
 }
-
-// ReserveTokens implements store.Waiter. ZooKeeper gives tokens with a place only, so the
-// error of a valid request matches store.ErrUnsupported.
-func (s *Store) ReserveTokens(_ context.Context, r store.ReserveRequest) (store.Reserved, error) {
-	if err := r.Check(s.Caps()); err != nil {
-		return store.Reserved{}, err
-	}
-	if s.gate.Closed() {
-		return store.Reserved{}, store.ErrClosed
-	}
-	return store.Reserved{}, store.ErrUnsupported
-}

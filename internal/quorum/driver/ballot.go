@@ -3,12 +3,10 @@ package driver
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store"
@@ -22,22 +20,18 @@ type ballot[P any] struct {
 	timer   *time.Timer
 	batches []batch[P]
 
-	mu         sync.Mutex
-	users      int // the caller and every call under way
-	op         quorum.Op
-	start      clock.Instant // before anything was sent
-	leases     []store.Lease
-	renewed    bool        // of a release: ReleaseRequest.Renewed
-	undo       bool        // of a release: ReleaseRequest.Undo
-	above      fence.Token // of a confirm: ReserveRequest.Above
-	count      int         // of a confirm: ReserveRequest.Count
-	votes      []quorum.Vote
-	open       int
-	reports    []store.NodeOutcome // per lease and node; empty while all said yes
-	hasWaiters bool                // a node reported waiters
-	lowest     uint64              // smallest counter of the nodes that confirmed
-	then       *attempt[P]         // its first question goes with this one; see ReleaseAndRejoin
-	leaves     *departure          // of a release: the owner's, if it waited for the lease
+	mu      sync.Mutex
+	users   int // the caller and every call under way
+	op      quorum.Op
+	start   clock.Instant // before anything was sent
+	leases  []store.Lease
+	renewed bool // of a release: ReleaseRequest.Renewed
+	undo    bool // of a release: ReleaseRequest.Undo
+	votes   []quorum.Vote
+	open    int
+	reports []store.NodeOutcome // per lease and node; empty while all said yes
+	then    *attempt[P]         // its first question goes with this one; see ReleaseAndRejoin
+	leaves  *departure          // of a release: the owner's, if it waited for the lease
 }
 
 // Renew extends leases that have been checked; see store.Store.
@@ -77,33 +71,14 @@ func (k *Driver[P]) Release(ctx context.Context, r store.ReleaseRequest) error {
 	return b.resultLocked(ctx, 0)
 }
 
-// ReserveTokens reserves more tokens for a lease that has been checked; see store.Waiter.
-// The counters of a majority that has the lease are raised, as when the token of a grant
-// is confirmed, as far as each node allows.
-func (k *Driver[P]) ReserveTokens(ctx context.Context, r store.ReserveRequest) (store.Reserved, error) {
-	if r.Above == 0 { // nodes do not know which of the tokens are its own
-		return store.Reserved{}, fmt.Errorf("%w: reserve tokens for lock %q: Above has to be the largest token of the lease so far", store.ErrInvalid, r.Name)
-	}
-	b := k.newBallot(quorum.Confirm)
-	b.leases, b.above, b.count = append(b.leases, r.Lease), r.Above, r.Count
-	b.run(ctx)
-	b.mu.Lock()
-	defer b.doneLocked()
-	if err := b.resultLocked(ctx, 0); err != nil {
-		return store.Reserved{}, err
-	}
-	last := min(b.lowest, uint64(r.Above)+uint64(r.Count))
-	return store.Reserved{Token: r.Above + 1, Count: int(last - uint64(r.Above)), Waiting: b.hasWaiters}, nil
-}
-
 // newBallot returns a ballot without leases whose only user is the caller.
 func (k *Driver[P]) newBallot(op quorum.Op) *ballot[P] {
 	b, ok := k.ballots.Get().(*ballot[P])
 	if !ok {
 		b = &ballot[P]{k: k, over: make(chan struct{}, 1), timer: stoppedTimer()}
 	}
-	b.op, b.users, b.leases, b.reports, b.hasWaiters, b.lowest, b.then = op, 1, b.leases[:0], b.reports[:0], false, math.MaxUint64, nil
-	b.renewed, b.undo, b.above, b.count, b.leaves = false, false, 0, 0, nil
+	b.op, b.users, b.leases, b.reports, b.then = op, 1, b.leases[:0], b.reports[:0], nil
+	b.renewed, b.undo, b.leaves = false, false, nil
 	return b
 }
 
@@ -143,9 +118,6 @@ func (b *ballot[P]) questionFor(i int) Question {
 	// or there would be no lease, unless the acquire was repeated.
 	tombstone := b.op == quorum.Release && (len(b.k.Nodes) > 1 || b.renewed)
 	q := Question{Op: b.op, Lease: r, Tombstone: tombstone, Renewed: b.renewed, Undo: b.undo}
-	if b.op == quorum.Confirm {
-		q.Token, q.Least = uint64(b.above)+uint64(b.count), uint64(b.above)+1
-	}
 	if a := b.then; a != nil {
 		q.Next = &Question{Op: quorum.Acquire, Lease: a.r.Lease, Spare: a.r.Spare, Barge: a.r.Barge, Waits: true, IfHeld: true, Stamp: a.start}
 	}
@@ -212,10 +184,6 @@ func (b *ballot[P]) Receive(node, tag int, ans Reply) {
 	at := b.k.receivedAt(ans)
 	b.k.checkClock(node, ans, b.start, at) // only for the log: a node that has the lease counts whatever its clock
 	b.noteLocked(tag, node, ans.Report)
-	b.hasWaiters = b.hasWaiters || ans.Waiting
-	if ans.Kind == quorum.Yes {
-		b.lowest = min(b.lowest, ans.Token)
-	}
 	b.leftLocked(node, ans.Kind)
 	b.applyLocked(tag, quorum.Event{Kind: ans.Kind, Node: node}, at)
 }

@@ -161,9 +161,6 @@ func TestLeastRights(t *testing.T) {
 		if err := s.Renew(t.Context(), []store.Lease{l})[0]; err != nil {
 			t.Error(err)
 		}
-		if _, err := s.ReserveTokens(t.Context(), store.ReserveRequest{Lease: l, Count: 3}); err != nil {
-			t.Error(err)
-		}
 		if list, err := s.List(t.Context(), ""); err != nil || len(list) != 1 {
 			t.Errorf("list: %v, %v, want one lock", list, err)
 		}
