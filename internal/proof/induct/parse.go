@@ -32,11 +32,11 @@ import (
 //
 // A formula has, by increasing strength: implies; or; and; not; = != < <= > >=; + -. Further
 // if f then s else t, max(s, t), instant(t) for a token read as a clock, and (all a: f), (some a: f).
-// Its free variables stand for all values. A statement after "[x]" belongs only to
-// the variant x. Comments begin with two dashes.
+// Its free variables stand for all values. A statement after "[x]" belongs only to the variant
+// x, with the lines below it that are indented further. Comments begin with two dashes.
 func Parse(name, text, variant string) (s *Spec, err error) {
-	p := &parser{spec: &Spec{Name: name}, variant: variant, vars: map[string]Sort{}, funcs: map[string]*Func{}, defs: map[string]definition{}}
-	p.scan.Init(strings.NewReader(text))
+	p := &parser{spec: &Spec{Name: name}, vars: map[string]Sort{}, funcs: map[string]*Func{}, defs: map[string]definition{}}
+	p.scan.Init(strings.NewReader(only(text, variant)))
 	p.scan.Filename = name
 	p.scan.Mode = scanner.ScanIdents | scanner.ScanInts | scanner.ScanStrings
 	p.scan.Error = func(_ *scanner.Scanner, msg string) { panic(syntaxError(msg)) }
@@ -56,6 +56,32 @@ func Parse(name, text, variant string) (s *Spec, err error) {
 	return p.spec, nil
 }
 
+// only returns the text without the statements of other variants: what a line says after a
+// tag, and the lines below it that are indented further.
+func only(text, variant string) string {
+	var b strings.Builder
+	skip := -1 // the indentation of the statement that is left out
+	for line := range strings.Lines(text) {
+		trimmed := strings.TrimLeft(line, "\t")
+		depth := len(line) - len(trimmed)
+		if skip >= 0 && depth > skip {
+			b.WriteByte('\n')
+			continue
+		}
+		skip = -1
+		if tag, rest, ok := strings.Cut(trimmed, "] "); ok && strings.HasPrefix(tag, "[") {
+			if tag != "["+variant {
+				skip = depth
+				b.WriteByte('\n')
+				continue
+			}
+			line = strings.Repeat(" ", len(line)-len(rest)) + rest
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}
+
 type syntaxError string
 
 type definition struct {
@@ -64,18 +90,16 @@ type definition struct {
 }
 
 type parser struct {
-	scan    scanner.Scanner
-	at      scanner.Position
-	token   string
-	spec    *Spec
-	variant string
-	foreign bool // the statement belongs to another variant
-	vars    map[string]Sort
-	funcs   map[string]*Func
-	defs    map[string]definition
-	params  []Var   // of the step
-	step    *Step   // the last one
-	mutant  *Mutant // the last one
+	scan   scanner.Scanner
+	at     scanner.Position
+	token  string
+	spec   *Spec
+	vars   map[string]Sort
+	funcs  map[string]*Func
+	defs   map[string]definition
+	params []Var   // of the step
+	step   *Step   // the last one
+	mutant *Mutant // the last one
 }
 
 func (p *parser) fail(format string, args ...any) { panic(syntaxError(fmt.Sprintf(format, args...))) }
@@ -153,28 +177,8 @@ func (p *parser) sort() Sort {
 	return s
 }
 
-// statement reads a statement, and throws it away if it belongs to another variant.
+// statement reads a statement.
 func (p *parser) statement() {
-	before, step, mutant := *p.spec, p.step, p.mutant
-	var kept Step
-	if step != nil {
-		kept = *step
-	}
-	p.foreign = false
-	if p.take("[") {
-		p.foreign = p.ident() != p.variant
-		p.want("]")
-	}
-	p.read()
-	if p.foreign {
-		*p.spec, p.step, p.mutant = before, step, mutant
-		if step != nil {
-			*step = kept
-		}
-	}
-}
-
-func (p *parser) read() {
 	s := p.spec
 	keyword := p.ident()
 	if keyword != "needs" && keyword != "sets" {
@@ -295,12 +299,10 @@ func (p *parser) change() bool {
 		t := target()
 		words := p.words()
 		i := slices.IndexFunc(t.Needs, func(n Named) bool { return n.Words == words })
-		switch {
-		case i >= 0:
-			t.Needs = slices.Delete(t.Needs, i, i+1)
-		case !p.foreign:
+		if i < 0 {
 			p.fail("%s does not need %q", t.Name, words)
 		}
+		t.Needs = slices.Delete(t.Needs, i, i+1)
 	case p.take("change"):
 		t := target()
 		if p.take("needs") {
@@ -310,7 +312,7 @@ func (p *parser) change() bool {
 		p.want("sets")
 		u := p.update()
 		t.Sets = append(slices.DeleteFunc(t.Sets, func(v Update) bool { return v.Func == u.Func }), u)
-	case p.take("run"):
+	case m.Run == nil && p.take("run"):
 		m.Run = p.run()
 	default:
 		return false

@@ -42,7 +42,7 @@ func Args[T ~int | ~int64 | ~uint64](args ...T) []Value {
 	return list
 }
 
-// State is a state of a run. Its zero values are those of the start.
+// State is a state of a run.
 type State struct {
 	spec   *Spec
 	world  World
@@ -104,6 +104,11 @@ func (s *Spec) Start(w World) *State {
 	st := &State{spec: s, world: w, tables: map[*Func]*table{}, seen: map[Sort]map[Value]bool{}}
 	for _, f := range s.State {
 		st.tables[f] = &table{map[[2]Value][]cell{}}
+		if f.Name == "crashed" { // no quarantine is left of an earlier run
+			for n := range w.Nodes {
+				st.tables[f].set(key{Value(n)}, -Value(w.Longest))
+			}
+		}
 	}
 	return st
 }
@@ -314,6 +319,10 @@ func (st *State) constant(f *Func, k key) Value {
 		return Value(st.world.TTL(int(k[0])))
 	case "reads":
 		return truth(st.world.Reads != nil && st.world.Reads(int(k[0])))
+	case "knowsOld", "ofOld":
+		return 1 // a run has one list of nodes
+	case "knowsNew", "ofNew":
+		return 0
 	case "longest":
 		return Value(st.world.Longest)
 	case "error":

@@ -8,7 +8,10 @@ import (
 
 // world has three nodes, and attempts that ask for 10 units.
 func world() World {
-	return World{Nodes: 3, TTL: func(int) time.Duration { return 10 }, Longest: 10}
+	return World{
+		Nodes: 3, TTL: func(int) time.Duration { return 10 }, Longest: 10,
+		Instant: func(uint64) int64 { return 13 }, Error: 13, // any token is near the clock
+	}
 }
 
 // two are the leases of two attempts in a row, with a renewal, a confirmation, a crash, and
@@ -60,7 +63,12 @@ var refused = []struct {
 }
 
 func TestApply(t *testing.T) {
-	st := Redlock().Start(world())
+	t.Run("durable", func(t *testing.T) { testApply(t, Redlock()) })
+	t.Run("floor", func(t *testing.T) { testApply(t, RedlockFloor()) })
+}
+
+func testApply(t *testing.T, s *Spec) {
+	st := s.Start(world())
 	for _, e := range two {
 		if e.Step == "recall" {
 			for _, c := range refused {
