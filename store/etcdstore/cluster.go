@@ -28,6 +28,8 @@ type Member struct {
 	// Version is that of the server, such as "3.6.15".
 	Version string
 	Learner bool
+	// Proxy is set if it is etcd's grpc-proxy and no member. It answers keep-alives when it sends its own.
+	Proxy bool
 	// Revision, DBSize, Took and Errors are for people: the size is in bytes, Took is how
 	// long the answer took, and Errors has alarms such as NOSPACE. Agreed is how many
 	// entries its log has had.
@@ -60,12 +62,14 @@ func (c *Cluster) recall(was *Cluster) {
 	}
 }
 
-// split returns why the members are not of one cluster, and "" if nothing shows that.
+// split returns why the endpoints are not the members of one cluster, and "" if nothing shows that.
 func (c *Cluster) split() string {
 	var first *Member
 	for i, m := range c.Members {
 		switch {
 		case m.Err != nil:
+		case m.Proxy:
+			return fmt.Sprintf("%s is etcd's grpc-proxy, which answers keep-alives so late that leases are lost: name the members themselves", m.Endpoint)
 		case first == nil:
 			first = &c.Members[i]
 		case m.ClusterID != first.ClusterID:

@@ -77,5 +77,7 @@
 // 3.5.13 or later. One or two members give store.CrashSafe, unless they run with
 // --unsafe-no-fsync, which the store cannot see.
 //
+// A store is not opened through etcd's grpc-proxy, which answers keep-alives late.
+//
 // Turn on --auto-compaction-retention: etcd keeps every change until it is compacted.
 package etcdstore

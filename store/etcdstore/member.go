@@ -24,6 +24,9 @@ import (
 type member struct {
 	endpoint string
 
+	// direct is set once it has shown that it is no grpc-proxy.
+	direct atomic.Bool
+
 	// learner and answers are what it said, and whether it did, when it was asked about itself.
 	learner, answers atomic.Bool
 

@@ -2,6 +2,7 @@ package etcdstore
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -118,6 +119,34 @@ func (e *member) status(ctx context.Context, o Options) Member {
 		m.ID, m.Leader, m.ClusterID = r.Header.MemberId, r.Leader, r.Header.ClusterId
 		m.Version, m.Learner = r.Version, r.IsLearner
 		m.Revision, m.Agreed, m.DBSize, m.Errors = r.Header.Revision, r.RaftIndex, r.DbSize, r.Errors
+		m.Proxy = e.isProxy(ctx, o)
 	}
 	return m
+}
+
+// isProxy reports whether the endpoint is known to be etcd's grpc-proxy. Asked to keep a lease alive that
+// there never was, a member answers that it has no time left. The proxy asks how long it lasts, and so
+// answers with a negative time.
+func (e *member) isProxy(ctx context.Context, o Options) (is bool) {
+	if e.direct.Load() {
+		return false
+	}
+	err := e.try(ctx, o, 2*tryTime, func(ctx context.Context, c *client) error {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		stream, err := etcdserverpb.NewLeaseClient(c.ActiveConnection()).LeaseKeepAlive(ctx)
+		if err == nil {
+			err = stream.Send(&etcdserverpb.LeaseKeepAliveRequest{ID: rand.Int64()})
+		}
+		if err != nil {
+			return err
+		}
+		r, err := stream.Recv()
+		is = err == nil && r.TTL < 0
+		return err
+	})
+	if err == nil && !is {
+		e.direct.Store(true)
+	}
+	return is
 }
