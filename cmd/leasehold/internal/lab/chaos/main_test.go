@@ -22,7 +22,7 @@ var (
 	seed      = flag.Uint64("seed", 0, "seed of the faults; 0: another each time")
 	procs     = flag.Int("procs", 4, "processes that take locks")
 	ttl       = flag.Duration("ttl", time.Second, "TTL of the locks of TestTorture; a lock that is left behind is held for as long")
-	crowd     = flag.Int("crowd", 200, "waiters of TestTortureCrowd that give up together; a tenth as many readers hold a lock together")
+	crowd     = flag.Int("crowd", 200, "waiters of TestTortureCrowd that give up together; a twentieth as many readers hold a lock together")
 	blinks    = flag.Bool("blinks", false, "TestTorture only makes one server at a time unreachable for a moment")
 	idle      = flag.Duration("idle", 0, "how long a waiter may wait for a free lock while TestTorture makes faults; 0: that is not judged, since a machine that runs other tests may be slower than any bound")
 	out       = flag.String("out", "", "where TestTorture leaves the history, an empty or new directory; else it is kept only on failure")

@@ -17,15 +17,23 @@ import (
 // What a crowd does is not recorded. It must not keep the holders of other locks from what
 // they were promised, and these are in the same process.
 
-// rely holds the first lock without renewal, and without looking, until it is notified that the
-// lease is over. It is recorded: the others wait for that lock.
+// rely holds the first lock without renewal, and without looking, until it is notified that
+// the lease is over. It is recorded: the others wait for that lock. Just before, a crowd that
+// waits for another lock gives up, all at once.
 func (h *hammer) rely(ctx context.Context) {
+	wanted := h.client.Mutex(h.crowded("wanted")).With(leasehold.LockOptions{TTL: h.TTL})
+	taken, err := wanted.Acquire(ctx)
+	if err != nil {
+		clock.Sleep(ctx, h.TTL/10)
+		return
+	}
+	defer taken.Release(context.WithoutCancel(ctx))
 	h.n++
 	from := history.Now()
 	h.note(history.Event{Op: history.Ask, At: from, Waits: true, Weight: 1})
-	waiting, cancel := context.WithTimeout(ctx, 3*h.TTL)
+	patience, cancel := context.WithTimeout(ctx, 3*h.TTL)
 	defer cancel()
-	lease, err := h.client.Mutex(h.Locks[0]).With(leasehold.LockOptions{TTL: h.TTL, NoRenew: true, Purpose: "lab torture"}).Acquire(waiting)
+	lease, err := h.client.Mutex(h.Locks[0]).With(leasehold.LockOptions{TTL: h.TTL, NoRenew: true, Purpose: "lab torture"}).Acquire(patience)
 	at := history.Now()
 	if err != nil {
 		h.note(history.Event{Op: history.Unknown, At: at, Err: err.Error()})
@@ -34,6 +42,16 @@ func (h *hammer) rely(ctx context.Context) {
 	h.note(grant(lease, from, at))
 	stop := h.listen(lease)
 	h.use(claim{}, lease, 1)
+	waiting, enough := context.WithDeadline(ctx, lease.Deadline().Add(-h.TTL/8))
+	defer enough()
+	var all sync.WaitGroup
+	for range h.Crowd {
+		all.Go(func() {
+			if l, err := wanted.Acquire(waiting); err == nil { // the lease was lost
+				l.Release(context.WithoutCancel(ctx))
+			}
+		})
+	}
 	select {
 	case <-lease.Done():
 		h.note(history.Event{Op: history.Lost, Err: text(lease.Err()), Denied: errors.Is(lease.Err(), store.ErrNotHeld)})
@@ -42,30 +60,7 @@ func (h *hammer) rely(ctx context.Context) {
 	stop()
 	h.note(history.Event{Op: history.Release})
 	h.note(history.Event{Op: history.Released, Err: text(lease.Release(context.Background()))})
-}
-
-// giveUp has a crowd wait for one lock, and give up all at once, again and again.
-func (w *worker) giveUp(ctx context.Context, client *leasehold.Client) {
-	lock := client.Mutex(w.crowded("wanted")).With(leasehold.LockOptions{TTL: w.TTL})
-	for ctx.Err() == nil {
-		lease, err := lock.Acquire(ctx)
-		if err != nil {
-			clock.Sleep(ctx, w.TTL/10)
-			continue
-		}
-		waiting, enough := context.WithTimeout(ctx, w.TTL)
-		var all sync.WaitGroup
-		for range w.Crowd {
-			all.Go(func() {
-				if l, err := lock.Acquire(waiting); err == nil { // the lease was lost
-					l.Release(context.WithoutCancel(ctx))
-				}
-			})
-		}
-		all.Wait()
-		enough()
-		lease.Release(context.WithoutCancel(ctx))
-	}
+	all.Wait()
 }
 
 // read has a crowd hold one lock together, as readers.
@@ -73,7 +68,7 @@ func (w *worker) read(ctx context.Context, client *leasehold.Client) {
 	lock := client.RW(w.crowded("read")).Read().With(leasehold.LockOptions{TTL: w.TTL})
 	for ctx.Err() == nil {
 		var all sync.WaitGroup
-		for range w.Crowd / 10 {
+		for range w.Crowd / 20 {
 			all.Go(func() {
 				if l, err := lock.Acquire(ctx); err == nil {
 					clock.Sleep(ctx, 2*w.TTL)

@@ -66,7 +66,6 @@ func Work(in io.Reader, open Open) error {
 	}
 	if p.Crowd > 0 {
 		all.Go(func() { hammers(p.Goroutines, (*hammer).rely) })
-		all.Go(func() { w.giveUp(ctx, client) })
 		all.Go(func() { w.read(ctx, client) })
 		all.Go(func() { w.operate(ctx, client, st) })
 	}
