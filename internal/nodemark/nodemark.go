@@ -29,7 +29,8 @@ const Declared = "declared"
 type Mark struct {
 	// Open is set if the node may grant locks. Otherwise it is in quarantine until Opens
 	// and ClientOpens have both passed and the next client connects, which sets Open.
-	// Both times are kept afterwards; zero means that there was no quarantine.
+	// Both times are kept afterwards; zero means that there was no quarantine. If Why is
+	// Declared, Opens is when the operator declared it; zero if that is not known.
 	Open               bool
 	Opens, ClientOpens int64
 	// Why is the reason for the last quarantine, as one word.
@@ -48,8 +49,9 @@ type Mark struct {
 	Before     string
 	ReplacedAt int64
 
-	// Run is the server's run ID and Replication its replication ID.
-	Run, Replication string
+	// Run is the server's run ID and Replication its replication ID. Origin identifies the
+	// mark for as long as it is kept: the run in which it was written first, cut short.
+	Run, Replication, Origin string
 	// Durable and ClientDurable are since when every client that wrote leases has seen
 	// that the server appends each write to a file before answering; zero if not all did.
 	Durable, ClientDurable int64
@@ -57,16 +59,25 @@ type Mark struct {
 
 // New returns the mark of a node about which nothing is known.
 func New() Mark {
-	return Mark{Why: Unknown, Print: Unknown, List: Unknown, Before: Unknown, Run: Unknown, Replication: Unknown}
+	return Mark{Why: Unknown, Print: Unknown, List: Unknown, Before: Unknown, Run: Unknown, Replication: Unknown, Origin: Unknown}
 }
 
 // Trusted returns the mark of a node that is declared to have lost nothing as long as
-// this run of its server goes on. It is durable if a client finds that the server is.
-func Trusted(run string) Mark {
+// this run of its server goes on. It is durable if a client finds that the server is. The
+// argument now is the server's clock, in microseconds.
+func Trusted(run string, now int64) Mark {
 	m := New()
-	m.Open, m.Why, m.Run = true, Declared, run
+	m.Open, m.Why, m.Run, m.Opens, m.Origin = true, Declared, run, now, OriginOf(run)
 	m.Durable, m.ClientDurable = 1, 1
 	return m
+}
+
+// OriginOf returns the Origin of a mark that is written first in that run of the server.
+func OriginOf(run string) string {
+	if run == "" {
+		return Unknown
+	}
+	return run[:min(len(run), 12)]
 }
 
 // VersionError reports a mark whose version this package does not support.
@@ -89,12 +100,12 @@ func (m Mark) String() string {
 	return strings.Join([]string{
 		strconv.Itoa(Version), state, m.Print, m.Run, m.Replication,
 		number(m.Opens), number(m.ClientOpens), m.Why, number(m.Longest), number(m.Durable), number(m.ClientDurable),
-		lengthened, m.Before, number(m.ReplacedAt), m.List,
+		lengthened, m.Before, number(m.ReplacedAt), m.Origin, m.List,
 	}, " ")
 }
 
 // words is the number of words in the text of a mark.
-const words = 15
+const words = 16
 
 // Parse parses the text of a mark. Its error is always a *VersionError.
 func Parse(text string) (Mark, error) {
@@ -108,7 +119,7 @@ func Parse(text string) (Mark, error) {
 	}
 	m := Mark{
 		Open: w[1] == "open", Print: w[2], Run: w[3], Replication: w[4], Why: w[7],
-		Lengthened: w[11] == "1", Before: w[12], List: w[14],
+		Lengthened: w[11] == "1", Before: w[12], Origin: w[14], List: w[15],
 	}
 	for i, to := range map[int]*int64{5: &m.Opens, 6: &m.ClientOpens, 8: &m.Longest, 9: &m.Durable, 10: &m.ClientDurable, 13: &m.ReplacedAt} {
 		n, err := strconv.ParseUint(w[i], 10, 53)

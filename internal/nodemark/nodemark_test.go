@@ -9,9 +9,9 @@ func TestMarkIsParsedAsItWasEncoded(t *testing.T) {
 	full := Mark{
 		Open: true, Opens: 1, ClientOpens: 2, Why: "restarted", Longest: 3, Lengthened: true,
 		Print: "0123456789ab", List: "a:1,b:1", Before: "ba9876543210", ReplacedAt: 4,
-		Run: "r", Replication: "i", Durable: 5, ClientDurable: 6,
+		Run: "r", Replication: "i", Origin: "o", Durable: 5, ClientDurable: 6,
 	}
-	const want = "2 open 0123456789ab r i 1 2 restarted 3 5 6 1 ba9876543210 4 a:1,b:1"
+	const want = "2 open 0123456789ab r i 1 2 restarted 3 5 6 1 ba9876543210 4 o a:1,b:1"
 	if text := full.String(); text != want {
 		t.Errorf("a mark with all fields is encoded as %q, want %q", text, want)
 	}
@@ -32,13 +32,13 @@ func TestOtherVersions(t *testing.T) {
 		"":                        "",
 		"a text of somebody else": "a",
 		"aVeryLongWordThatSomebodyElseHasWritten": "aVeryLongWordThatSom",
-		"2":                                                   "2?",
-		"2 ajar - - - 0 0 - 0 0 0 0 - 0 -":                    "2?",
-		"2 open - - - 0 0 - 0 0 0 0 - 0":                      "2?",
-		"2 open - - - 0 0 - 0 0 0 0 - 0 - -":                  "2?",
-		"2 open - - - x 0 - 0 0 0 0 - 0 -":                    "2?",
-		"2 open - - - -1 0 - 0 0 0 0 - 0 -":                   "2?",
-		"2 open - - - 99999999999999999999 0 - 0 0 0 0 - 0 -": "2?",
+		"2":                                                     "2?",
+		"2 ajar - - - 0 0 - 0 0 0 0 - 0 - -":                    "2?",
+		"2 open - - - 0 0 - 0 0 0 0 - 0 -":                      "2?",
+		"2 open - - - 0 0 - 0 0 0 0 - 0 - -":                    "2?",
+		"2 open - - - x 0 - 0 0 0 0 - 0 - -":                    "2?",
+		"2 open - - - -1 0 - 0 0 0 0 - 0 - -":                   "2?",
+		"2 open - - - 99999999999999999999 0 - 0 0 0 0 - 0 - -": "2?",
 	} {
 		_, err := Parse(text)
 		var v *VersionError

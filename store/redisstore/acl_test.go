@@ -350,7 +350,7 @@ func TestLeastPrivilege(t *testing.T) {
 			r.patience = 500 * time.Millisecond
 			for i := 1; i < len(rule); i++ {
 				r.apply(slices.Delete(slices.Clone(rule), i, i+1))
-				if err := c.work(r); err == nil {
+				if err := c.work(r); err == nil && rule[i] != "~"+redistest.Alone { // which protects the locks of others
 					t.Errorf("%s can be dropped", rule[i])
 				}
 			}

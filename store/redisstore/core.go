@@ -36,6 +36,10 @@ type core struct {
 	guarded    atomic.Bool // servers that may have forgotten leases abstain; see guard
 	membership membership.List
 	longest    atomic.Int64 // longest quarantine that other clients ask for
+	taking     atomic.Bool  // this client wants locks, and writes marks; see take
+	mayJoin    atomic.Bool  // servers that belong to nobody may become ours; see joining.go
+	ttl        atomic.Int64 // the longest TTL; see longestTTL
+	user       string       // describes this process to operators
 }
 
 // enqueueLocked enqueues a call that the client makes by itself. It is called with the

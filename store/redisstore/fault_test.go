@@ -283,6 +283,7 @@ func TestOrderHoldsOnASlowNode(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	proxies := behind(t, servers)
 	s := open(t, addrs(proxies), &redisstore.Options{NodeTimeout: 20 * time.Second})
+	uses(t, s) // all nodes have the mark of this list
 	proxies[2].HoldRequests()
 	first, second := request("a"), request("a")
 	acquire(t, s, first)

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
@@ -34,8 +35,18 @@ type fitness struct {
 	// locks need not do.
 	unmarked *driver.Refusal
 	lookAt   time.Time // when the mark is checked again
-	// foreign is why the node may keep no lock; see checkMembership.
+	// foreign is why the node may keep no lock; see checkMembership and joining.go.
 	foreign *driver.Refusal
+	stands  standing
+	forgot  clock.Instant // until then the server may lack leases, though its mark does not say so yet
+	usedBy  string        // who uses the server alone, if that is why it is not ours
+	isAlone bool          // see usesAlone
+	arrives bool          // an arrival was sent over this connection
+	heard   bool          // and was answered
+	// origin is that of the mark that was seen last at this address, and seen when the server
+	// with it was last heard of.
+	origin string
+	seen   atomic.Int64 // a clock.Instant
 }
 
 // quarantineCount is a node's quarantine as this client counts it.
@@ -70,7 +81,8 @@ func (f *fitness) refusesLocked(c *script.Command) error {
 	case f.unmarked != nil && (c.Script.GrantsGuarded() || c.Script == script.Heal):
 		f.stillUnmarkedLocked()
 		return f.unmarked
-	case f.foreign != nil && c.Script.Keeps():
+	case f.foreign != nil && (c.Script.Keeps() || c.Script == script.Heal):
+		f.stillForeignLocked()
 		return f.foreign
 	}
 	return nil
@@ -88,7 +100,10 @@ func (f *fitness) arrivalLocked(isNew bool) *script.Command {
 		id.Replication, durable = "", "unasked"
 	}
 	s := f.core
-	a := membership.Arrival{List: s.membership, Server: id, Durable: durable, Quarantine: s.quarantine(), Wall: s.wall()}
+	a := membership.Arrival{List: s.membership, Server: id, Durable: durable, Quarantine: s.quarantine(), Wall: s.wall(), Joins: f.joins(), Origin: f.origin}
+	if f.origin != "" {
+		a.Ago = s.o.Clock.Now().Sub(clock.Instant(f.seen.Load()))
+	}
 	if f.granted.token > 0 && s.o.Clock.Now().Sub(f.granted.at) < script.CounterLife-maxClockError {
 		a.Lock, a.Token = f.granted.name, f.granted.token
 	}
@@ -118,13 +133,17 @@ func (f *fitness) arrived(said resp.Value) (marked bool, err error) {
 		f.log.Warn("node cannot be used", "err", outcome.Err)
 		f.setUnmarked(&driver.Refusal{Outcome: outcome.Outcome, Err: outcome.Err})
 		return false, nil
-	case len(list) != 6 || list[0].Num != 1:
+	case len(list) != 7 || list[0].Num != 1:
 		return false, resp.Unexpected(said)
 	}
 	why := string(list[2].Text)
 	f.peer.Mu.Lock()
 	f.unmarked = nil
-	f.fingerprint, f.before = string(list[4].Text), string(list[5].Text)
+	f.fingerprint, f.before, f.origin = string(list[4].Text), string(list[5].Text), string(list[6].Text)
+	f.seen.Store(int64(f.core.o.Clock.Now()))
+	if f.stands, f.usedBy, f.forgot = member, "", 0; !f.isAlone {
+		f.foreign = nil
+	}
 	found := script.QuarantinedOr(list[1], list[2], store.NodeOutcome{})
 	if found.Outcome == store.Quarantined {
 		f.granted.token = 0 // or it would begin anew each time that we connect

@@ -17,6 +17,7 @@ import (
 type fleet struct {
 	core
 	nodes    []*node // none in a cluster, whose members come and go
+	size     int     // number of nodes
 	voters   []voter // the nodes, or the router of a cluster alone
 	topology topology
 
@@ -140,10 +141,7 @@ func (n *node) guardLocked() {
 			n.s.enqueueLocked(&n.Peer, call{command: c, timeout: n.s.o.ConnectTimeout, to: nobody{}})
 		}
 	}
-	for range behind {
-		c, _ := n.Waiting.Pop()
-		n.Waiting.Push(c)
-	}
+	n.toFrontLocked(n.Waiting.Len() - behind)
 }
 
 // lasts learns of the longest quarantine that any client has asked a node for. Other

@@ -24,6 +24,10 @@ func (s *session) Greet(ctx context.Context) error {
 	if tracks { // before the identity is read, so that no replacement goes unnoticed
 		hello = append(hello, membership.TrackCommand)
 	}
+	looks := tracks && !n.isSingle()
+	if looks {
+		hello = append(hello, resp.Command("GET", script.MarkKey), resp.Command("GET", script.AloneKey))
+	}
 	hello = append(hello, identityCommand.Bytes, settingsCommand.Bytes, timeCommand.Bytes)
 	sent := n.s.o.Clock.Now()
 	said, err := s.Exchange(hello...)
@@ -41,6 +45,13 @@ func (s *session) Greet(ctx context.Context) error {
 		n.noTracking(said[must+2].String())
 	}
 	is := said[len(said)-3:]
+	if looks {
+		mark := said[len(said)-5]
+		if mark.Code() == resp.Loading {
+			return resp.ErrorOf(mark)
+		}
+		n.looked(mark, said[len(said)-4])
+	}
 	if err := n.identify(is[0], is[1]); err != nil {
 		return err
 	}
@@ -52,7 +63,9 @@ func (s *session) Greet(ctx context.Context) error {
 	if err := loadScripts(&s.Pipe); err != nil {
 		return err
 	}
-	if n.s.guarded.Load() && marksLooked {
+	if arrives, err := n.starts(looks); err != nil {
+		return err
+	} else if arrives {
 		if err := n.arrive(&s.Pipe); err != nil {
 			return err
 		}
@@ -93,6 +106,25 @@ func loadScripts(p *conn.Pipe[call]) error {
 	}
 	_, err := p.Exchange(lessons...)
 	return err
+}
+
+// starts reports whether a new connection begins with a check of the mark that may change it: the
+// client wants locks there, and the server may keep them.
+func (n *node) starts(looks bool) (bool, error) {
+	if looks {
+		n.s.decideJoining()
+	}
+	n.Mu.Lock()
+	defer n.Mu.Unlock()
+	n.heard, n.arrives = false, false
+	if !n.s.guarded.Load() || !marksLooked {
+		return false, nil
+	}
+	if n.server.RunID == "" && n.durable() != "asserted" {
+		return false, membership.ErrUnidentified
+	}
+	n.arrives = n.isSingle() || n.s.taking.Load() && n.foreign == nil
+	return n.arrives, nil
 }
 
 // arrive checks the mark over a new connection.

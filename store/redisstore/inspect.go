@@ -83,6 +83,9 @@ func (s *Store) inspect(ctx context.Context, name string) (store.State, views, e
 	}
 	err := s.ask(ctx, s.inspectCommand(name), s.o.TimeoutFor(s.o.MaxTTL), func(a looked) {
 		said, token, queue := a.Look()
+		if a.node < len(s.nodes) {
+			said = s.nodes[a.node].shows(said)
+		}
 		said.Node = nodes[a.node].Node
 		nodes[a.node], tokens[a.node], queues[a.node], notes[a.node] = said, token, queue, a.Note()
 		records[a.node] = a.Record()

@@ -70,6 +70,7 @@ func (s *Store) inspectAll(ctx context.Context, names []string) (held []store.St
 	err = s.ask(ctx, script.ListCommand(names, s.guarded.Load()), s.o.TimeoutFor(s.o.MaxTTL), func(a looked) {
 		var outcome store.NodeOutcome
 		said[a.node], outcome = a.Listed(len(names))
+		outcome = s.nodes[a.node].shows(outcome)
 		outcome.Node = nodes[a.node].Node
 		nodes[a.node] = outcome
 	})
@@ -115,10 +116,7 @@ func (s *Store) inspectAll(ctx context.Context, names []string) (held []store.St
 // returns what it found and an error that matches store.ErrIncomplete.
 func (s *Store) names(ctx context.Context, prefix string) (*catalog, error) {
 	pattern := script.KeyBegin + script.GlobEscape.Replace(prefix) + "*" + script.CounterEnd
-	names := newCatalog(func(key string) (string, bool) {
-		name := strings.TrimSuffix(strings.TrimPrefix(key, script.KeyBegin), script.CounterEnd)
-		return name, store.CheckName(name) == nil
-	})
+	names := newCatalog(nameOfCounter)
 	nodes := make([]store.NodeOutcome, len(s.nodes))
 	whole, cut := 0, error(nil)
 	for i, n := range s.nodes {
@@ -139,6 +137,34 @@ func (s *Store) names(ctx context.Context, prefix string) (*catalog, error) {
 		return names, cut
 	}
 	return names, nil
+}
+
+// nameOfCounter returns the name of the lock whose token counter is at key.
+func nameOfCounter(key string) (string, bool) {
+	name := strings.TrimSuffix(strings.TrimPrefix(key, script.KeyBegin), script.CounterEnd)
+	return name, store.CheckName(name) == nil
+}
+
+// heldAt returns a lock that is held on one server, whatever the others say, and its holder.
+// The name is empty if there is none.
+func (s *Store) heldAt(ctx context.Context, n *node) (name string, holder store.Holder, err error) {
+	names := newCatalog(nameOfCounter)
+	if _, err := scan(ctx, n, script.KeyBegin+"*"+script.CounterEnd, names); err != nil {
+		return "", holder, err
+	}
+	for batch := range slices.Chunk(slices.Sorted(maps.Keys(names.found)), listBatch) {
+		r := n.askOne(ctx, script.ListCommand(batch, false))
+		if r.Outcome != store.Granted {
+			return "", holder, r.Err
+		}
+		listed, _ := r.Listed(len(batch))
+		for i, l := range listed {
+			if l.Outcome.Outcome == store.Taken {
+				return batch[i], l.Outcome.Holder, nil
+			}
+		}
+	}
+	return "", holder, nil
 }
 
 // catalog collects names of locks from scanned keys, within bounds.

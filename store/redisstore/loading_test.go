@@ -40,10 +40,8 @@ func TestDurableServerIsLoading(t *testing.T) {
 	}
 	var mark nodemark.Mark
 	eventually.True(t, "the client has connected", func() bool {
-		_, err := c.Inspect(t.Context(), "a") // which makes it connect
-		if err != nil {
-			t.Fatal(err)
-		}
+		uses(t, c) // which makes it connect
+		var err error
 		if mark, err = nodemark.Parse(server.Text(t, "GET", redistest.Mark)); err != nil {
 			t.Fatal(err)
 		}

@@ -29,7 +29,7 @@ func TestMarksOnSimulatedRedis(t *testing.T) { checkMarks(t, onSimulated(t), mar
 func TestMarksOnRedis(t *testing.T) { checkMarks(t, onRedis(t), markSeeds/4) }
 
 // markSeeds is enough for each of markChanges to be noticed many times over.
-const markSeeds = 400
+const markSeeds = 1600
 
 func checkMarks(t *testing.T, n *scripted, seeds int) {
 	n.listens(t)
@@ -120,13 +120,35 @@ var markChanges = []change{
 	{name: "arrive does not lengthen for a longer lease", script: script.Arrive,
 		old: "mark.opens + grown, mark.clientOpens + grown", new: "mark.opens, mark.clientOpens"},
 	{name: "arrive does not resume a quarantine for a longer lease", script: script.Arrive,
-		old: "elseif mark.state == 'shut' or grown > 0 and mark.opens > 0 then", new: "elseif mark.state == 'shut' then"},
-	{name: "arrive does not check a list of one server", script: script.Arrive,
-		old: "if mark.print == '-' or alone then", new: "if mark.print == '-' then"},
-	{name: "arrive accepts any list", script: script.Arrive,
-		old: "if mark.print == '-' or alone then", new: "if true then"},
+		old: "elseif mark.state == 'shut' or grown > 0 and mark.opens > 0 and", new: "elseif mark.state == 'shut' or false and"},
+	{name: "arrive does not take a server that was used alone", script: script.Arrive,
+		old: "elseif not string.find(mark.list, ',', 1, true) and string.find(string.match(client.list, '^[^>]+'), ',', 1, true) then", new: "elseif false then"},
+	{name: "arrive takes a server from others", script: script.Arrive,
+		old: "elseif not string.find(mark.list, ',', 1, true) and string.find", new: "elseif string.find"},
+	{name: "arrive changes the mark of others", script: script.Arrive,
+		old: "if whose == 'other' then", new: "if false then"},
+	{name: "arrive takes a server that is in use alone", script: script.Arrive,
+		old: "if type(user) == 'string' then", new: "if false then"},
+	{name: "arrive takes a server without a majority", script: script.Arrive,
+		old: "elseif ARGV[10] == 'not' then", new: "elseif false then"},
+	{name: "arrive refuses a client that has one server", script: script.Arrive,
+		old: "elseif whose == 'none' and ARGV[10] ~= 'alone' then", new: "elseif whose == 'none' then"},
+	{name: "arrive takes the first of two lists for another", script: script.Arrive,
+		old: "or mark.print == string.sub(client.print, 1, 12)", new: ""},
+	{name: "arrive takes the second of two lists for another", script: script.Arrive,
+		old: "or mark.print == string.sub(client.print, 14) then", new: "then"},
+	{name: "arrive trusts a server that another one stood in for", script: script.Arrive,
+		old: "return 'returned'", new: "return nil"},
+	{name: "arrive begins another quarantine for each client that saw the other server", script: script.Arrive,
+		old: "and began < now - client.ago then", new: "then"},
+	{name: "arrive takes a declaration for one of a quarantine before", script: script.Arrive,
+		old: "mark.why == 'declared' and mark.opens or mark.opens - mark.longest", new: "mark.opens - mark.longest"},
+	{name: "arrive forgets where the mark is from", script: script.Arrive,
+		old: "if mark.origin == '-' then", new: "if true then"},
+	{name: "arrive shuts a server that was declared empty for a longer lease", script: script.Arrive,
+		old: "mark.opens > 0 and mark.why ~= 'declared' then", new: "mark.opens > 0 then"},
 	{name: "arrive accepts both lists", script: script.Arrive,
-		old: "string.match(client.print, '^[^>]+'), first", new: "client.print, client.list"},
+		old: "string.match(client.print, '^[^>]+'), string.match(client.list, '^[^>]+')", new: "client.print, client.list"},
 	{name: "arrive overwrites the mark of another version", script: script.Arrive,
 		old: "if version then", new: "if false then"},
 	{name: "arrive does not publish a list", script: script.Arrive,
@@ -303,7 +325,13 @@ func (m *markRun) arrives(now int64) (string, error) {
 		Promoted: m.r.IntN(4) == 0, Quarantine: pick(m.r, []int64{5e6, 5e6, 10e6}),
 		Wall:    now + pick(m.r, steps).Microseconds()*int64(1-2*m.r.IntN(2)),
 		Durable: pick(m.r, durabilities), Counter: 7, Seen: pick(m.r, []uint64{0, 6, 7, 7, 8}),
+		Joins: mostly(m.r, []string{"may", "not", "alone"}), Origin: pick(m.r, []string{nodemark.Unknown, nodemark.Unknown, runs[0][:12], runs[1][:12]}),
+		Ago: pick(m.r, steps).Microseconds(),
 	}
+	if m.sim == nil { // the clock of a real server runs on
+		c.Ago += 500e3
+	}
+	usedAlone := m.r.IntN(8) == 0
 	if mark, err := nodemark.Parse(m.model); err == nil && c.Seen == 8 && mark.Opens > 0 && m.r.IntN(2) == 0 {
 		// A token from about when the last quarantine began. A real server's clock runs on
 		// between the two sides.
@@ -321,6 +349,12 @@ func (m *markRun) arrives(now int64) (string, error) {
 		Promoted: c.Promoted, Readable: c.Durable == "always" || c.Durable == "never",
 		Appends: true, Always: c.Durable == "always",
 	}}
+	n.isAlone = c.Joins == "alone"
+	m.s.mayJoin.Store(c.Joins == "may")
+	if c.Origin != nodemark.Unknown {
+		n.origin = c.Origin
+		n.seen.Store(int64(m.s.o.Clock.Now().Add(-time.Duration(c.Ago) * time.Microsecond)))
+	}
 	if c.Run != nodemark.Unknown {
 		n.server.RunID = c.Run
 	} else { // a server with an unknown run id is accepted only if durability is asserted
@@ -339,33 +373,41 @@ func (m *markRun) arrives(now int64) (string, error) {
 	var want string
 	heard := int64(0)
 	switch {
+	case m.model == "" && c.Rejects(nil, usedAlone) > 0:
+		want = rejectedAs(c.Rejects(nil, usedAlone), before)
 	case m.model == "":
 		after, left := modelnode.Arrive(nil, c, now)
 		m.model, want = after.String(), arrivedAs(after, left)
 		heard = announced("", after.List)
 	case err != nil:
 		want = "5 " + modelnode.Version(err)
+	case c.Rejects(&before, usedAlone) > 0:
+		want = rejectedAs(c.Rejects(&before, usedAlone), before)
 	default:
 		after, left := modelnode.Arrive(&before, c, now)
 		m.model, want = after.String(), arrivedAs(after, left)
 		heard = announced(before.List, after.List)
 	}
 	what := fmt.Sprintf("arrive %+v at %d", c, now)
-	said, err := m.run(script.NewCommand("SET", "{seen}:token", "7"), m.byText(n.arrivalLocked(c.Durable != "unasked")), script.NewCommand("DEL", "{seen}:token"))
+	note := script.NewCommand("DEL", script.AloneKey)
+	if usedAlone {
+		note = script.NewCommand("SET", script.AloneKey, "somebody")
+	}
+	said, err := m.run(note, script.NewCommand("SET", "{seen}:token", "7"), m.byText(n.arrivalLocked(c.Durable != "unasked")), script.NewCommand("DEL", "{seen}:token", script.AloneKey))
 	if err != nil {
 		return what, err
 	}
-	list := said[1].List
+	list := said[2].List
 	got := fmt.Sprint(list[0].Num)
-	if len(list) == 2 {
-		got += " " + string(list[1].Text)
+	for _, v := range list[1:] {
+		got += " " + string(v.Text)
 	}
-	if len(list) == 6 {
+	if len(list) == 7 {
 		left, _ := list[1].Number()
 		if off := leftIn(want) - int64(left); m.sim == nil && off > 0 && off < time.Second.Microseconds() {
 			left += uint64(off)
 		}
-		got = fmt.Sprint(left, " ", string(list[2].Text), " ", string(list[3].Text), " ", string(list[4].Text), " ", string(list[5].Text))
+		got = fmt.Sprint(left, " ", string(list[2].Text), " ", string(list[3].Text), " ", string(list[4].Text), " ", string(list[5].Text), " ", string(list[6].Text))
 	}
 	if got != want {
 		return what, fmt.Errorf("the script replies %s, want %s", got, want)
@@ -374,7 +416,18 @@ func (m *markRun) arrives(now int64) (string, error) {
 }
 
 func arrivedAs(m nodemark.Mark, left int64) string {
-	return fmt.Sprint(left, " ", m.Why, " ", m.Longest, " ", m.Print, " ", m.Before)
+	return fmt.Sprint(left, " ", m.Why, " ", m.Longest, " ", m.Print, " ", m.Before, " ", m.Origin)
+}
+
+// rejectedAs returns what the script replies if it changes nothing.
+func rejectedAs(barrier int, m nodemark.Mark) string {
+	switch barrier {
+	case 4:
+		return fmt.Sprint("4 ", m.List, " ", m.Print, " ", m.Before)
+	case 6:
+		return "6 somebody"
+	}
+	return "7"
 }
 
 func leftIn(said string) int64 {
@@ -481,6 +534,9 @@ func (m *markRun) becomes(now int64) (string, error) {
 		m.model = markOf(func(mark *nodemark.Mark) {
 			l := pick(m.r, m.lists)
 			mark.Print, mark.List, mark.Run, mark.Replication = l.Fingerprint, l.Text, pick(m.r, runs), replications[0]
+			if mark.Origin = pick(m.r, []string{nodemark.Unknown, runs[0][:12], runs[1][:12]}); m.r.IntN(2) == 0 {
+				mark.Opens = max(1, now-pick(m.r, steps).Microseconds()+1)
+			}
 			if m.r.IntN(2) == 0 {
 				mark.Why, mark.Longest = "restarted", 5e6
 				mark.Durable, mark.ClientDurable = now-pick(m.r, steps).Microseconds(), now-pick(m.r, steps).Microseconds()

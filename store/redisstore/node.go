@@ -26,6 +26,7 @@ type node struct {
 	retained backlog
 	clock    clockReading
 	review   review
+	solo     soloUse
 
 	s     *fleet
 	index int
@@ -50,7 +51,7 @@ func makeNode(index int, a config.Address, s *fleet) *node {
 	n := &node{s: s, index: index, addr: a}
 	n.log = s.o.Logger.With("node", a.Host)
 	n.Init(owner{n}, &s.o)
-	n.fitness = fitness{core: &s.core, peer: &n.Peer, log: n.log}
+	n.fitness = fitness{core: &s.core, peer: &n.Peer, log: n.log, isAlone: usesAlone(s.membership, index, s.size)}
 	n.retained = backlog{core: &s.core, peer: &n.Peer, encode: s.encode, settled: &n.settled}
 	n.retained.init()
 	n.clock = clockReading{core: &s.core, peer: &n.Peer, index: index, addr: n.Addr}
@@ -82,6 +83,9 @@ func (n *node) put(c call, more bool) error {
 	}
 	if err == nil {
 		n.reopenLocked(c.command)
+		if c.command.Script.Keeps() {
+			n.noteUseLocked()
+		}
 		n.s.inFlight.Add(1)
 		n.retained.sendingLocked(c.command)
 		c.steps, c.again = 0, notResent // it may have been redirected
@@ -131,6 +135,8 @@ func (n *node) deliver(c call, r script.Reply) {
 		n.review.settingsRead(r)
 	} else if c.command == identityCommand {
 		n.review.done(r)
+	} else if c.command.Script == script.UseAlone {
+		n.useNoted(r)
 	} else if c.look != nil {
 		r.Value = r.Value.Clone()
 		c.look <- looked{n.index, r}
@@ -140,6 +146,8 @@ func (n *node) deliver(c call, r script.Reply) {
 	} else {
 		if c.command.Script == script.Arrive && r.Outcome == store.Granted {
 			n.s.arrived(n, r.Value, false) // before the next caller asks
+		} else if c.command.Script == script.Arrive && script.IsDenied(r.Err) {
+			n.setUnmarked(&driver.Refusal{Outcome: r.Outcome, Err: r.Err})
 		}
 		r, next := r.Parts(c.command.Script)
 		if c.next != nil {
@@ -157,6 +165,9 @@ func (n *node) deliver(c call, r script.Reply) {
 func (n *node) tell(to driver.Receiver, tag int, a driver.Reply) {
 	if a.Report.Outcome == store.Quarantined {
 		a.Report = n.quarantineSeen(a.Report)
+	}
+	if theirs, ok := a.Report.Err.(*script.MembershipError); ok {
+		a.Report.Err = n.s.missed(theirs)
 	}
 	to.Receive(n.index, tag, a)
 }
@@ -214,6 +225,10 @@ func (o owner) ConnectedLocked(now time.Time, recovered bool) {
 	}
 	n.dropLooksLocked()
 	n.guardLocked()
+	if n.s.taking.Load() && !n.isSingle() && !n.arrives && n.foreign == nil && marksLooked {
+		n.arriveFirstLocked(nobody{}) // it was barred when the connection began
+	}
+	n.solo.until = time.Time{} // another server may answer
 	n.retained.connectedLocked(n.server.RunID, now)
 	n.clock.startLocked(now)
 	n.review.startLocked(now)
@@ -232,6 +247,7 @@ func (o owner) DownLocked(err error, waited time.Duration, retry time.Time) erro
 	if _, why := n.DownLocked(); why == nil && !n.ClosedLocked() {
 		n.log.Warn("node cannot be used", "err", err)
 	}
+	n.stands = unknown
 	outcome, err := membership.Classify(err, waited)
 	n.retained.scheduleAfterLocked(time.Now(), retry)
 	return &driver.Refusal{Outcome: outcome, Err: err}

@@ -7,20 +7,46 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // arrived handles the reply of the arrive script, on a new connection or an old one.
 func (s *fleet) arrived(n *node, said resp.Value, isNew bool) error {
-	marked, err := n.arrived(said)
-	if err != nil || !marked {
-		return err
+	n.Mu.Lock()
+	first := !n.heard // over this connection
+	n.heard = true
+	n.Mu.Unlock()
+	if refuses(said) {
+		s.refused(n, said, isNew)
+		if first && said.List[0].Num == 4 {
+			s.recheckOmitted(n)
+		}
+	} else {
+		marked, err := n.arrived(said)
+		if err != nil || !marked {
+			return err
+		}
+		s.lasts(n, said.List[3])
 	}
-	s.lasts(n, said.List[3])
-	if isNew && s.membership.Excluded(string(said.List[4].Text)) {
-		s.recheckOmitted(n)
+	if !n.isSingle() {
+		s.decideJoining()
 	}
 	s.adoptOmitted()
 	return nil
+}
+
+// refuses reports whether the arrive script has changed nothing.
+func refuses(said resp.Value) bool {
+	if len(said.List) == 0 {
+		return false
+	}
+	switch said.List[0].Num {
+	case 4:
+		return len(said.List) == 4
+	case 6:
+		return len(said.List) == 2
+	}
+	return said.List[0].Num == 7
 }
 
 // recheckOmitted runs after a connection to n if its mark names another membership. The node
@@ -39,6 +65,25 @@ func (s *fleet) recheckOmitted(n *node) {
 		}
 		other.Mu.Unlock()
 	}
+}
+
+// missed says so if a node belongs to a membership that ours has replaced, as a mark of another
+// node records. A majority of our nodes has to record it before the node can adopt ours.
+func (s *fleet) missed(e *script.MembershipError) error {
+	old, next, joint := strings.Cut(e.List, ">")
+	_, print := membership.Describe(strings.Split(old, ","))
+	if joint && next != s.membership.Text {
+		return e
+	}
+	for _, n := range s.nodes {
+		n.Mu.Lock()
+		replaced := n.fingerprint == s.membership.Fingerprint && n.before == print
+		n.Mu.Unlock()
+		if replaced {
+			return &script.MembershipError{List: e.List, Ours: s.membership.Text}
+		}
+	}
+	return e
 }
 
 // adoptOmitted makes nodes join our membership that were down when it replaced theirs. A

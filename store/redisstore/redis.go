@@ -128,7 +128,7 @@ func newStore(url string, o *Options) (*Store, error) {
 		s.topology, s.class = watched{group: sentinels}, store.Efficiency
 		opts.Logger.Warn("a failover can lose locks: the promoted replica may not know the latest grants", "master", sentinels.Master)
 	}
-	s.nodes = make([]*node, len(addrs))
+	s.nodes, s.size = make([]*node, len(addrs)), len(addrs)
 	for i, a := range addrs {
 		s.nodes[i] = newNode(i, a, &s.fleet)
 		s.voters = append(s.voters, s.nodes[i])
@@ -139,7 +139,7 @@ func newStore(url string, o *Options) (*Store, error) {
 
 // newBareStore returns a Store without nodes.
 func newBareStore(o config.Config) *Store {
-	s := &Store{fleet: fleet{core: core{o: o, wall: o.Wall(), closing: make(chan struct{}), pushTestAfter: pushTestAfter}}}
+	s := &Store{fleet: fleet{core: core{o: o, wall: o.Wall(), user: userOf(o.Clock), closing: make(chan struct{}), pushTestAfter: pushTestAfter}}}
 	s.inlineFor.Store(int64(conn.InlineFor))
 	return s
 }
@@ -175,7 +175,7 @@ func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
 	errs := make([]error, len(leases))
 	caps := s.Caps()
 	for i, r := range leases {
-		errs[i] = cmp.Or(s.usable(ctx), r.Check(caps), s.checkSlots(r))
+		errs[i] = cmp.Or(s.ready(ctx, r, r.Check(caps)), s.checkSlots(r))
 	}
 	if !slices.ContainsFunc(errs, func(err error) bool { return err != nil }) {
 		return s.driver.Renew(ctx, leases)
@@ -219,7 +219,10 @@ func (s *Store) ready(ctx context.Context, r store.Lease, invalid error) error {
 		return err
 	}
 	if r.Require >= store.CrashSafe {
-		return cmp.Or(s.topology.ready(&s.fleet, r), r.CheckClass(s.Caps()))
+		if err := cmp.Or(s.topology.ready(&s.fleet, r), r.CheckClass(s.Caps())); err != nil {
+			return err
+		}
 	}
-	return nil
+	s.noteTTL(r.TTL)
+	return s.take(ctx)
 }

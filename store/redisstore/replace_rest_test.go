@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -223,4 +224,45 @@ func TestReplacedMembershipTakesNoNodeBack(t *testing.T) {
 			t.Errorf("%s has the list %s, want that of the last replacement", servers[i].Addr(), m.List)
 		}
 	}
+}
+
+// Clients that are idle do not notice that a node is back which was down during the replacement. If
+// another node is emptied then, no majority is left that knows of the replacement, and the error says
+// what helps: to replace again.
+func TestErrorAfterAMissedReplacementSaysToReplaceAgain(t *testing.T) {
+	t.Parallel()
+	servers := redistest.StartN(t, 4)
+	a := addrs(servers)
+	before, after := a[:3], []string{a[0], a[1], a[3]}
+	both := listURL(before, after...)
+	acquire(t, openURL(t, listURL(before)), briefly("x"))
+	servers[1].Text(t, "SAVE")
+	servers[1].Kill()
+	err := redisadmin.Replace(t.Context(), both, nil, nil)
+	isNamed(t, err, servers[1])
+	if strings.Contains(err.Error(), a[2]) {
+		t.Errorf("Replace: %v, which lists an old node that the last step did not ask", err)
+	}
+	next := openURL(t, listURL(after))
+	acquire(t, next, briefly("y"))
+	if err := servers[1].Restart(); err != nil {
+		t.Fatal(err)
+	}
+	servers[3].Text(t, "FLUSHALL")
+	for _, s := range []*redisstore.Store{openURL(t, listURL(after)), next} {
+		eventually.True(t, "the error says to replace again", func() bool {
+			_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: briefly("z")})
+			if err == nil {
+				t.Fatal("a lock is granted by one node of three")
+			}
+			return strings.Contains(err.Error(), "leasehold replace again, with --store 'redis://"+strings.Join(slices.Sorted(slices.Values(before)), ",")+"?next=")
+		})
+	}
+	if err := redisadmin.Replace(t.Context(), both, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	eventually.True(t, "locks are granted again", func() bool {
+		_, err := next.Acquire(t.Context(), store.AcquireRequest{Lease: briefly("z")})
+		return err == nil
+	})
 }

@@ -58,6 +58,7 @@ func TestSettingsChangeUnderAConnection(t *testing.T) {
 			t.Parallel()
 			servers := redistest.StartN(t, 3, always...)
 			s := openURL(t, "redis://"+strings.Join(addrs(servers), ",")+quick)
+			uses(t, s)
 			eventually.True(t, "the mark shows the server as durable", func() bool { return isDurable(true)(servers[0], s) })
 			for _, words := range c.change {
 				servers[0].Text(t, words...)
@@ -80,9 +81,7 @@ func TestReplacedDataWithoutTracking(t *testing.T) {
 		s.Text(t, "ACL", "SETUSER", "locker", "on", ">x", "~*", "&*", "+@all", "-client|tracking")
 	}
 	s := openURL(t, "redis://locker:x@"+strings.Join(addrs(servers), ",")+"?max_ttl=1s&node_timeout=500ms")
-	if _, err := s.Inspect(t.Context(), "a"); err != nil {
-		t.Fatal(err)
-	}
+	uses(t, s)
 	replica := redistest.Start(t, atOnce...)
 	follow := func(server, master *redistest.Server) {
 		t.Helper()

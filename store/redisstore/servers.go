@@ -36,7 +36,12 @@ func (v servers) Addrs() []string {
 
 func (v servers) Membership() membership.List { return v.s.membership }
 
-func (v servers) Connect(ctx context.Context) error { return v.s.waitForQuorum(ctx) }
+func (v servers) Connect(ctx context.Context) error {
+	if err := v.s.waitForQuorum(ctx); err != nil || v.s.declares {
+		return err
+	}
+	return v.s.take(ctx)
+}
 
 func (v servers) Ask(ctx context.Context, server int, c *script.Command) script.Reply {
 	return v.s.nodes[server].askOne(ctx, c)
@@ -50,6 +55,10 @@ func (v servers) Identity(server int) membership.Identity {
 }
 
 func (v servers) Held(ctx context.Context) ([]store.State, error) { return v.s.held(ctx, "") }
+
+func (v servers) HeldAt(ctx context.Context, server int) (string, store.Holder, error) {
+	return v.s.heldAt(ctx, v.s.nodes[server])
+}
 
 func (v servers) Quarantine() time.Duration { return v.s.quarantine() }
 

@@ -199,6 +199,7 @@ func demotes(t topology, v resp.Value) bool {
 
 // Reply implements conn.Handler.
 func (s *session) Reply(v resp.Value) {
+	s.n.seen.Store(int64(s.At))
 	var list script.ListReply
 	listed, answered := len(s.taken) > 1, 0
 	if listed {

@@ -129,6 +129,7 @@ func newSuccession(t *testing.T, settings string, args ...string) *succession {
 	s.url = "redis://" + s.servers[0].Addr() + "," + s.at.Addr() + "," + s.servers[2].Addr() + settings
 	s.connected, s.late = openURL(t, s.url), openURL(t, s.url)
 	for _, c := range []*redisstore.Store{s.connected, s.late} { // to all three
+		uses(t, c)
 		if _, err := c.Inspect(t.Context(), "lock"); err != nil {
 			t.Fatal(err)
 		}

@@ -21,6 +21,43 @@ type Newcomer struct {
 	// Seen is the token of the last grant that the client has seen, and Counter the
 	// value of the node's counter for that lock.
 	Seen, Counter uint64
+	// Joins says whether a node without a membership may become one of the client's
+	// several: may or not. It is alone if the node is all that the client has.
+	Joins string
+	// Origin is that of the mark which the client saw at the address before, Ago earlier.
+	Origin string
+	Ago    int64
+}
+
+// Whose returns whose membership a mark names, for a client: ours, other or none.
+func (c Newcomer) Whose(m *nodemark.Mark) string {
+	now, next, _ := strings.Cut(c.Print, ">")
+	first, _, _ := strings.Cut(c.List, ">")
+	switch {
+	case m == nil, m.Print == nodemark.Unknown:
+		return "none"
+	case m.Print == c.Print, m.Print == now, m.Print == next:
+		return "ours"
+	case strings.Contains(first, ",") && !strings.Contains(m.List, ","):
+		return "none"
+	}
+	return "other"
+}
+
+// Rejects returns the number of the script's answer if the client changes nothing on a node:
+// it belongs to others, another client uses it alone, or it may not become one of several.
+func (c Newcomer) Rejects(m *nodemark.Mark, usedAlone bool) int {
+	switch whose := c.Whose(m); {
+	case whose == "other":
+		return 4
+	case whose == "ours" || c.Joins == "alone":
+		return 0
+	case usedAlone:
+		return 6
+	case c.Joins == "not":
+		return 7
+	}
+	return 0
 }
 
 // Arrive returns the mark after a client connected, and how long the node is in
@@ -30,12 +67,10 @@ func Arrive(before *nodemark.Mark, c Newcomer, now int64) (m nodemark.Mark, left
 	if before != nil {
 		m = *before
 	}
-	first, _, _ := strings.Cut(c.List, ">")
-	several := strings.Contains(first, ",")
 	switch {
-	case m.Print == nodemark.Unknown, m.List != nodemark.Unknown && several && !strings.Contains(m.List, ","):
+	case c.Whose(&m) == "none":
 		m.Print, _, _ = strings.Cut(c.Print, ">")
-		m.List = first
+		m.List, _, _ = strings.Cut(c.List, ">")
 	case m.Print == c.Print:
 		m.List = c.List
 	}
@@ -50,7 +85,7 @@ func Arrive(before *nodemark.Mark, c Newcomer, now int64) (m nodemark.Mark, left
 		m.Open, m.Why, m.Lengthened = false, why, false
 		m.Opens, m.ClientOpens = now+m.Longest, c.Wall+m.Longest
 		m.Durable, m.ClientDurable = 0, 0
-	case !m.Open, grown > 0 && m.Opens > 0:
+	case !m.Open, grown > 0 && m.Opens > 0 && m.Why != nodemark.Declared:
 		m.Opens, m.ClientOpens = min(m.Opens+grown, now+m.Longest), m.ClientOpens+grown
 		if m.ClientOpens > c.Wall+m.Longest {
 			m.ClientOpens = c.Wall + m.Longest
@@ -68,6 +103,9 @@ func Arrive(before *nodemark.Mark, c Newcomer, now int64) (m nodemark.Mark, left
 	}
 	if c.Run != nodemark.Unknown {
 		m.Run = c.Run
+		if m.Origin == nodemark.Unknown {
+			m.Origin = nodemark.OriginOf(c.Run)
+		}
 	}
 	if c.Replication != nodemark.Unknown {
 		m.Replication = c.Replication
@@ -81,9 +119,26 @@ func Arrive(before *nodemark.Mark, c Newcomer, now int64) (m nodemark.Mark, left
 // forgot returns why the node may have forgotten leases, empty if it has not.
 func forgot(m nodemark.Mark, c Newcomer, now int64) string {
 	known := func(id string) bool { return id != nodemark.Unknown }
-	switch {
-	case !known(c.Run):
+	if !known(c.Run) {
 		return ""
+	}
+	if why := lost(m, c, now); why != "" {
+		return why
+	}
+	began := m.Opens - m.Longest
+	if m.Why == nodemark.Declared {
+		began = m.Opens
+	}
+	if known(m.Origin) && known(c.Origin) && m.Origin != c.Origin && began < now-c.Ago {
+		return "returned"
+	}
+	return ""
+}
+
+// lost returns what shows that the data of the node is not all that it had.
+func lost(m nodemark.Mark, c Newcomer, now int64) string {
+	known := func(id string) bool { return id != nodemark.Unknown }
+	switch {
 	case m.Run == c.Run && known(m.Replication) && known(c.Replication) && m.Replication != c.Replication && c.Promoted:
 		return "replaced"
 	case m.Run == c.Run && m.Why != nodemark.Declared && c.Counter < c.Seen && int64(c.Seen) >= m.Opens-m.Longest:

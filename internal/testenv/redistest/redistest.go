@@ -111,6 +111,9 @@ func launch(t testing.TB, n int, o Options) []*Server {
 // Mark is the key by which clients know that a server has lost no data.
 const Mark = nodemark.Key
 
+// Alone is the key of the note that a server is used alone.
+const Alone = "leasehold:alone"
+
 // Declare makes clients trust that the server, as it runs now, has lost no data. StartN calls
 // it. It does nothing if the server cannot be written to.
 func (s *Server) Declare() {
@@ -120,9 +123,15 @@ func (s *Server) Declare() {
 	if err != nil {
 		return
 	}
+	clock, err := s.Do(ctx, "TIME")
+	if err != nil {
+		return
+	}
+	var seconds, micros int64
+	fmt.Sscan(localredis.Text(clock), &seconds, &micros)
 	for l := range strings.Lines(localredis.Text(v)) {
 		if run, ok := strings.CutPrefix(strings.TrimSpace(l), "run_id:"); ok {
-			s.Do(ctx, "SET", Mark, nodemark.Trusted(run).String())
+			s.Do(ctx, "SET", Mark, nodemark.Trusted(run, seconds*1e6+micros).String())
 		}
 	}
 }
@@ -156,7 +165,7 @@ func (s *Server) Keys(t testing.TB) []string {
 	if all == "" {
 		return nil
 	}
-	keys := slices.DeleteFunc(strings.Split(all, "\n"), func(k string) bool { return k == Mark })
+	keys := slices.DeleteFunc(strings.Split(all, "\n"), func(k string) bool { return k == Mark || k == Alone })
 	slices.Sort(keys)
 	return keys
 }

@@ -193,7 +193,7 @@ func (h *Host) Value(key string) (value string) {
 func (h *Host) Declare() {
 	var run string
 	h.With(func(*simredis.Server) { run = h.runLocked() })
-	h.Do("SET", nodemark.Key, nodemark.Trusted(run).String())
+	h.Do("SET", nodemark.Key, nodemark.Trusted(run, time.Now().UnixMicro()).String())
 }
 
 func (h *Host) dial(ctx context.Context) (net.Conn, error) {

@@ -3,6 +3,7 @@ package redisadmin
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
@@ -25,7 +26,7 @@ type Declared struct {
 //
 // Bootstrap changes nothing and fails unless every node of url answers and reports its
 // identity. It also fails with store.ErrBusy if locks are held there, unless force is
-// set. It blocks for about Options.ConnectTimeout at most. It is safe for concurrent use,
+// set. A server that was used alone becomes one of several. It blocks for about Options.ConnectTimeout at most. It is safe for concurrent use,
 // and calling it twice is harmless.
 func Bootstrap(ctx context.Context, url string, o *redisstore.Options, force bool) ([]Declared, error) {
 	if err := config.MustBeIndependent("bootstrap", url); err != nil {
@@ -55,10 +56,22 @@ func Bootstrap(ctx context.Context, url string, o *redisstore.Options, force boo
 		}
 		return nil, fmt.Errorf("%w: %d locks are held, such as %q by %s: servers in use must not be declared empty", store.ErrBusy, len(held), held[0].Name, holder)
 	}
+	if !force && len(servers) > 1 {
+		if err := nobodyAlone(ctx, s, servers); err != nil {
+			return nil, err
+		}
+	}
 	nodes := make([]store.NodeOutcome, len(servers))
 	for i, server := range servers {
 		id := s.Identity(i)
-		mark := membership.Declared(s.Membership(), id, id.Durable(settings.FsyncAlways) == "always" && !force)
+		now := time.Time{}
+		if clock := s.Ask(ctx, i, script.NewCommand("TIME")); clock.Outcome == store.Granted {
+			now, _ = readTime(clock.Value)
+		}
+		mark := membership.Declared(s.Membership(), id, id.Durable(settings.FsyncAlways) == "always" && !force, now)
+		if len(servers) > 1 { // nobody uses it alone any more, or must not
+			s.Ask(ctx, i, script.NewCommand("SET", script.AloneKey, "", "PX", "1"))
+		}
 		r := s.Ask(ctx, i, script.NewCommand("SET", script.MarkKey, mark.String()))
 		s.Ask(ctx, i, script.NewCommand("PUBLISH", membership.Channel, "")) // as tell.lua does
 		nodes[i] = store.NodeOutcome{Node: server.Node, Outcome: r.Outcome, Err: r.Err}
@@ -67,6 +80,25 @@ func Bootstrap(ctx context.Context, url string, o *redisstore.Options, force boo
 		return nil, e
 	}
 	return servers, nil
+}
+
+// nobodyAlone returns an error if a lock is held on a server by a client that uses that server
+// alone.
+func nobodyAlone(ctx context.Context, s operator.Servers, servers []Declared) error {
+	for i, server := range servers {
+		user := s.Ask(ctx, i, script.NewCommand("GET", script.AloneKey))
+		if user.Outcome != store.Granted || user.Value.Null {
+			continue
+		}
+		name, holder, err := s.HeldAt(ctx, i)
+		if err != nil {
+			return err
+		}
+		if name != "" {
+			return fmt.Errorf("%w: %q is held by %s on %s, which is in use alone by %q: servers in use must not be declared empty", store.ErrBusy, name, holder, server.Node, user.Value.Text)
+		}
+	}
+	return nil
 }
 
 // identities returns the identity of the server at each address.

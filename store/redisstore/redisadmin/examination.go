@@ -104,6 +104,10 @@ type Mark struct {
 	// Others describes the membership that the server belongs to, if it differs from the
 	// one of the URLs: the server then refuses this client.
 	Others string
+	// UsedAlone describes the client that uses the server alone, if one does, and the server
+	// does not belong to the membership of the URLs: it does not become one of several then.
+	UsedAlone string
+	ours      bool // it names the membership of the URLs
 	// Quarantined is set if the server is in quarantine, for OpensIn more. If OpensIn is zero,
 	// the next client to connect ends the quarantine.
 	Quarantined bool

@@ -73,7 +73,7 @@ func (d *examiner) rights() error {
 // keyRights tries the key patterns with a script that declares the keys and does nothing
 // with them.
 func (d *examiner) keyRights(key string) error {
-	keys := []string{key, script.KeyBegin + key + script.CounterEnd, script.MarkKey}
+	keys := []string{key, script.KeyBegin + key + script.CounterEnd, script.MarkKey, script.AloneKey}
 	if d.single {
 		keys = keys[:2]
 	}

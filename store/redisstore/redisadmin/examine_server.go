@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/nodemark"
+	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
@@ -90,12 +91,15 @@ func (d *examiner) mark() error {
 	if d.scope.serves != nil { // a cluster has no marks
 		return nil
 	}
-	said, err := d.ask(resp.Command("GET", script.MarkKey), resp.Command("TIME"))
+	said, err := d.ask(resp.Command("GET", script.MarkKey), resp.Command("TIME"), resp.Command("GET", script.AloneKey))
 	if err != nil {
 		return err
 	}
 	now, _ := readTime(said[1])
 	d.found.Mark = d.readMark(said[0], now)
+	if alone := said[2]; alone.Kind == '$' && !alone.Null && !d.found.Mark.ours {
+		d.found.Mark.UsedAlone = store.Excerpt(string(alone.Text))
+	}
 	return nil
 }
 
@@ -118,5 +122,6 @@ func (x *examination) readMark(v resp.Value, now time.Time) Mark {
 		found.Quarantined = true
 	}
 	found.Others, _ = x.membership.Others(m)
+	found.ours = m.Print != nodemark.Unknown && !x.membership.Excluded(m.Print)
 	return found
 }

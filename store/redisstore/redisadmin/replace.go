@@ -96,8 +96,8 @@ func (r *replacement) run(ctx context.Context, progress func(string)) error {
 
 // markUpdates is the result of updating the marks of some nodes.
 type markUpdates struct {
-	told  quorum.Set
-	nodes []store.NodeOutcome
+	asked, told quorum.Set
+	nodes       []store.NodeOutcome
 	// recorded counts the nodes that record that a majority of the old membership was
 	// updated. finished counts those among them that belong to the new membership only.
 	recorded, finished int
@@ -105,7 +105,7 @@ type markUpdates struct {
 
 // update sends c to the nodes of a set.
 func (r *replacement) update(ctx context.Context, to quorum.Set, c *script.Command) markUpdates {
-	told := markUpdates{nodes: make([]store.NodeOutcome, len(r.Addrs()))}
+	told := markUpdates{asked: to, nodes: make([]store.NodeOutcome, len(r.Addrs()))}
 	for i, addr := range r.Addrs() {
 		told.nodes[i].Node = addr
 		if !to.Has(i) {
@@ -155,5 +155,11 @@ func (t markUpdates) most(set quorum.Set, need int) error {
 	if (t.told & set).Size() >= need {
 		return nil
 	}
-	return &store.QuorumError{Op: "replace", Need: need, Nodes: t.nodes}
+	var asked []store.NodeOutcome
+	for i, n := range t.nodes {
+		if t.asked.Has(i) {
+			asked = append(asked, n)
+		}
+	}
+	return &store.QuorumError{Op: "replace", Need: need, Nodes: asked}
 }

@@ -130,7 +130,7 @@ func (a ACL) Line() (string, error) {
 // keys of a node.
 func (a ACL) patterns() []string {
 	prefix := spaceless.Replace(script.GlobEscape.Replace(a.Prefix))
-	return []string{prefix + "*", script.KeyBegin + prefix + "*}:*", script.MarkKey}
+	return []string{prefix + "*", script.KeyBegin + prefix + "*}:*", script.MarkKey, script.AloneKey}
 }
 
 func (a ACL) keys() (all []string) {
@@ -139,7 +139,9 @@ func (a ACL) keys() (all []string) {
 	}
 	patterns := a.patterns()
 	if a.Cluster {
-		patterns = slices.DeleteFunc(patterns, func(p string) bool { return p == script.MarkKey })
+		patterns = patterns[:2]
+	} else if a.Uses&(toChange|ToDeclare) == 0 {
+		patterns = patterns[:3]
 	}
 	for _, p := range patterns {
 		all = append(all, "~"+p)

@@ -192,3 +192,32 @@ func TestBootstrapWaitsForServersToStart(t *testing.T) {
 	}
 	p.wants(0)
 }
+
+// Looks with a wrong list, and a run that fails, take no server away from those that use it alone.
+func TestLooksBesideAHolder(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	for _, s := range servers {
+		s.Text(t, "DEL", redistest.Mark)
+	}
+	alone := newSite(t, storeVar+"=redis://"+servers[0].Addr())
+	h := alone.hold("x", "--ttl", "10s")
+	keys := func() string { return strings.Join(servers[0].Keys(t), " ") + servers[0].Text(t, "EXISTS", redistest.Mark) }
+	before := keys()
+	several := newSite(t, storeVar+"=redis://"+addresses(servers))
+	several.run(0, "ls")
+	several.run(0, "show", "x")
+	if p := several.run(125, "run", "x", "--try", "--", "true"); !strings.Contains(p.err.String(), "in use alone") {
+		t.Errorf("run with a list of three: %s, want text with %q", p.err.String(), "in use alone")
+	}
+	servers[1].Kill()
+	two := newSite(t, storeVar+"=redis://"+addresses(servers[:2]))
+	for _, args := range []string{"ls", "show x", "wait x --for 1s", "watch x", "run x --try -- true", "run x --wait 1s -- true"} {
+		two.run(125, strings.Fields(args)...)
+	}
+	if after := keys(); after != before {
+		t.Errorf("the server has %q, and had %q before the looks", after, before)
+	}
+	alone.run(124, "run", "x", "--try", "--", "true")
+	h.let()
+	alone.run(0, "run", "x", "--try", "--", "true")
+}

@@ -153,7 +153,7 @@ var advice = map[Code]string{
 	RoundTripNear:           "Raise node_timeout in the URL, for all clients, or find out what slows the server down.",
 	ClocksDiffer:            "Run NTP on all servers, and let it slew the clock instead of stepping it.",
 	ClockHere:               "Run NTP here and on the servers.",
-	OtherList:               "Give all clients the same list. To replace one list by another see \"leasehold replace --help\".",
+	OtherList:               "Give all clients the same list. To replace one list by another, or if this server missed that, run \"leasehold replace\" (see its --help). If no client uses the other list any more, run \"leasehold bootstrap\".",
 	ListsReplaced:           "When all clients have both lists, run \"leasehold replace\".",
 	OtherVersion:            "Use one version of Leasehold everywhere. When all clients of the other one have ended, run \"leasehold bootstrap\".",
 	Quarantined:             "Wait. If it is certain that nobody holds a lock, \"leasehold bootstrap\" ends it at once.",

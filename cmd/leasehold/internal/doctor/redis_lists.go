@@ -9,6 +9,9 @@ import (
 // lists reports nodes that belong to another list of nodes.
 func lists(r *report, e redisadmin.Examination) {
 	each(e, func(n redisadmin.Examined) {
+		if n.Mark.UsedAlone != "" && several(e) {
+			r.add(bearable(e), OtherList, n.Node, "The server is in use alone, by %s, and does not become one of several meanwhile: they would not exclude each other.", n.Mark.UsedAlone)
+		}
 		if n.Mark.Others != "" {
 			now, next, both := strings.Cut(n.Mark.Others, ">")
 			if both {

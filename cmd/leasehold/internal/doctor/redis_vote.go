@@ -27,7 +27,7 @@ func several(e redisadmin.Examination) bool { return len(e.Nodes) > 1 }
 // votes reports whether a node can take part in granting a lock now.
 func votes(e redisadmin.Examination, n redisadmin.Examined) bool {
 	s := n.Server
-	fit := n.Mark.Others == "" && n.Mark.Version == "" && (!several(e) || !n.Mark.Quarantined && !evicts(s) && (n.ServerErr == nil || e.FsyncAlways))
+	fit := n.Mark.Others == "" && (n.Mark.UsedAlone == "" || !several(e)) && n.Mark.Version == "" && (!several(e) || !n.Mark.Quarantined && !evicts(s) && (n.ServerErr == nil || e.FsyncAlways))
 	plain := s.Mode == "" || s.Mode == "standalone"
 	if !several(e) {
 		plain = plain || s.Mode == "cluster"

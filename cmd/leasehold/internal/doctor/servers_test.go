@@ -20,6 +20,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
 	"github.com/leasehold-dev/leasehold/internal/testenv/localredis"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 	"go.uber.org/goleak"
@@ -211,11 +212,12 @@ var reals = []real{
 		for _, s := range servers[:2] {
 			s.Text(t, "DEL", redistest.Mark)
 		}
-		s, err := redisstore.Open(t.Context(), "redis://"+url, nil) // which marks them again
+		s, err := redisstore.Open(t.Context(), "redis://"+url, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer s.Close()
+		s.Acquire(t.Context(), store.AcquireRequest{Lease: store.Lease{Name: "a", Owner: store.NewOwner(), TTL: time.Second}}) // marks them again
 		eventually.True(t, "both are marked", func() bool {
 			return servers[0].Text(t, "EXISTS", redistest.Mark)+servers[1].Text(t, "EXISTS", redistest.Mark) == "11"
 		})
@@ -230,11 +232,12 @@ var reals = []real{
 	}, want: "info:restart-unseen"},
 	{name: "in a list with others", prepare: func(t *testing.T) string {
 		servers, url := three(t)
-		s, err := redisstore.Open(t.Context(), "redis://"+url, nil) // which writes the list to them
+		s, err := redisstore.Open(t.Context(), "redis://"+url, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer s.Close()
+		s.Acquire(t.Context(), store.AcquireRequest{Lease: store.Lease{Name: "a", Owner: store.NewOwner(), TTL: time.Second}}) // writes the list to them
 		eventually.True(t, "all have the list", func() bool {
 			for _, s := range servers {
 				if !strings.Contains(s.Text(t, "GET", redistest.Mark), servers[0].Addr()) {

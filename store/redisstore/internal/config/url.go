@@ -27,6 +27,15 @@ type Address struct {
 	TLS      bool
 }
 
+// Name is the address as it stands in a membership: with the database, unless that is 0. Different
+// databases of one server are different places for locks.
+func (a Address) Name() string {
+	if a.db == 0 {
+		return a.Host
+	}
+	return a.Host + "/" + strconv.Itoa(a.db)
+}
+
 // Network returns the network of the address, as net.Dial names it.
 func (a Address) Network() string {
 	if strings.HasPrefix(a.Host, "/") {
@@ -151,7 +160,7 @@ func (t topology) parseURL(raw string) ([]Address, url.Values, error) {
 	if !t.of(raw) {
 		for _, other := range []topology{independent, watched, clustered} {
 			if other.of(raw) && other.opener != t.opener {
-				return nil, nil, fmt.Errorf("redis: %s does not open %s:// URLs: call %s, or store.Open, which opens all URLs", t.opener, scheme, other.opener)
+				return nil, nil, fmt.Errorf("redis: %s opens %s:// URLs, and no %s:// URLs: call %s, or store.Open, which opens all", t.opener, t.scheme, scheme, other.opener)
 			}
 		}
 		if topologyOf([]string{raw}).of(raw) {

@@ -4,8 +4,8 @@
 //
 // It sends nothing, and it knows no locks.
 //
-// A membership is the set of server addresses that decide, as the clients write them. All
-// clients must write them alike.
+// A membership is the set of server addresses that decide, as the clients write them, with the
+// database of each. All clients must write them alike.
 //
 // Two clients exclude each other only if any two of their majorities share a node.
 // Majorities of A,B,C and D,E,F share none. Nor do A,C, which is a majority of A,B,C, and

@@ -57,7 +57,7 @@ func parse(addrs []config.Address, next []string) ([]config.Address, List, error
 	var l List
 	var now []string
 	for i, a := range addrs {
-		now = append(now, a.Host)
+		now = append(now, a.Name())
 		l.Sets[0] |= quorum.SetOf(i)
 	}
 	l.Text, l.Fingerprint = Describe(now)
@@ -65,6 +65,7 @@ func parse(addrs []config.Address, next []string) ([]config.Address, List, error
 		l.Sets[0] = 0
 		return addrs, l, nil
 	}
+	var then []string
 	for _, host := range next {
 		host, err := config.ServerAddress(strings.TrimSpace(host))
 		if err != nil {
@@ -81,11 +82,12 @@ func parse(addrs []config.Address, next []string) ([]config.Address, List, error
 			at, addrs = len(addrs), append(slices.Clip(addrs), a)
 		}
 		l.Sets[1] |= quorum.SetOf(at)
+		then = append(then, addrs[at].Name())
 	}
 	if len(addrs) > quorum.MaxNodes {
 		return nil, l, fmt.Errorf("redis: %d nodes in both memberships are more than the %d that are supported", len(addrs), quorum.MaxNodes)
 	}
-	text, print := Describe(l.Next)
+	text, print := Describe(then)
 	if print == l.Fingerprint {
 		return nil, l, errors.New("redis: next names the same nodes as the URL: there is nothing to replace")
 	}
@@ -93,7 +95,7 @@ func parse(addrs []config.Address, next []string) ([]config.Address, List, error
 	return addrs, l, nil
 }
 
-// Describe returns a membership as text, and its fingerprint.
+// Describe returns a membership as text, and its fingerprint. It has the names of the addresses.
 func Describe(hosts []string) (text, print string) {
 	text = strings.ToLower(strings.Join(slices.Sorted(slices.Values(hosts)), ","))
 	sum := sha1.Sum([]byte(text))

@@ -21,7 +21,22 @@ type Arrival struct {
 	// there is none. A server that does not know it has lost data.
 	Lock  string
 	Token uint64
+	// Joins says whether a server that names no membership may become one of several.
+	Joins Joining
+	// Origin is that of the mark which the client saw at the same address before, and Ago how long ago
+	// that was. It is empty if the client saw none.
+	Origin string
+	Ago    time.Duration
 }
+
+// Joining says what may become of a server that names no membership, or a single server.
+type Joining string
+
+const (
+	Alone   Joining = "alone" // it is all that the client has
+	MayJoin Joining = "may"   // it may become one of the client's servers
+	MayNot  Joining = "not"
+)
 
 // Command returns the call of the script.
 func (a Arrival) Command() *script.Command {
@@ -42,18 +57,28 @@ func (a Arrival) Command() *script.Command {
 	b = resp.AppendWord(b, promoted)
 	b = resp.AppendNumber(b, uint64(a.Quarantine.Microseconds()))
 	b = resp.AppendNumber(b, uint64(max(0, a.Wall.UnixMicro())))
-	c.Bytes = resp.AppendNumber(resp.AppendWord(b, a.Durable), a.Token)
+	b = resp.AppendNumber(resp.AppendWord(b, a.Durable), a.Token)
+	b = resp.AppendWord(resp.AppendWord(b, string(a.Joins)), cmp.Or(a.Origin, nodemark.Unknown))
+	c.Bytes = resp.AppendNumber(b, uint64(max(0, a.Ago.Microseconds())))
 	return c
 }
 
-// Declared returns the mark of a server that is declared empty. If no locks are held
-// there, no lease has been written yet, so the mark claims durability if the server is
-// durable.
-func Declared(list List, server Identity, durable bool) nodemark.Mark {
-	m := nodemark.New()
-	m.Open, m.Why = true, nodemark.Declared
-	m.Print, m.List = list.Fingerprint, list.Text
-	m.Run, m.Replication = server.RunID, cmp.Or(server.Replication, nodemark.Unknown)
+// UseAloneCommand notes on a server that this client uses it alone, with leases that last for
+// up to that time from now on.
+func UseAloneCommand(lasts time.Duration, client string) *script.Command {
+	c := new(script.Command)
+	b := resp.AppendWord(c.Begin(script.UseAlone), script.MarkKey)
+	c.Bytes = resp.AppendWord(resp.AppendNumber(b, uint64(lasts.Milliseconds())), client)
+	return c
+}
+
+// Declared returns the mark of a server that is declared empty at now, by its own clock. If no
+// locks are held there, no lease has been written yet, so the mark claims durability if the
+// server is durable.
+func Declared(list List, server Identity, durable bool, now time.Time) nodemark.Mark {
+	m := nodemark.Trusted(server.RunID, max(0, now.UnixMicro()))
+	m.Print, m.List, m.Replication = list.Fingerprint, list.Text, cmp.Or(server.Replication, nodemark.Unknown)
+	m.Durable, m.ClientDurable = 0, 0
 	if durable {
 		m.Durable, m.ClientDurable = 1, 1
 	}

@@ -30,6 +30,9 @@ type Servers interface {
 	// Held returns the locks that are held, or may be, with those of other clients that have
 	// a token counter.
 	Held(ctx context.Context) ([]store.State, error)
+	// HeldAt returns a lock that is held on one server, whatever the others say, and its
+	// holder. The name is empty if there is none.
+	HeldAt(ctx context.Context, server int) (name string, holder store.Holder, err error)
 	// Quarantine is how long a server that may have forgotten leases grants nothing.
 	Quarantine() time.Duration
 	// Close closes the store.

@@ -32,6 +32,11 @@ const BreakChannel = ChannelBegin + "broken"
 // itself, by a monotonic clock.
 const MarkKey = nodemark.Key
 
+// AloneKey is on a server while clients use it alone: who they are, for twice as long as their
+// leases may last. Such a server becomes no server of a larger membership. The scripts name it
+// themselves, since a user may lack the permission for it.
+const AloneKey = "leasehold:alone"
+
 // Keys of lock L. The lock itself is at its own name, where every other client that uses
 // SET NX PX looks for it. All other keys are at {L}:..., in the same slot.
 const (

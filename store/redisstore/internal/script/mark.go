@@ -1,7 +1,6 @@
 package script
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -14,16 +13,29 @@ import (
 
 // OtherMembership returns the outcome of a node that belongs to another membership.
 func OtherMembership(list resp.Value) store.NodeOutcome {
+	return store.NodeOutcome{Outcome: store.Refused, Err: &MembershipError{List: string(list.Text)}}
+}
+
+// MembershipError is why a node that belongs to other servers is not used.
+type MembershipError struct {
+	List string // the membership in its mark
+	// Ours is the membership of this client if that has replaced List, which this node missed.
+	Ours string
+}
+
+func (e *MembershipError) Error() string {
+	now, next, both := strings.Cut(e.List, ">")
+	if e.Ours != "" {
+		return fmt.Sprintf("it missed that %q replaced %q: run leasehold replace again, with --store 'redis://%s?next=%s' and your other settings, or call redisadmin.Replace", e.Ours, now, now, e.Ours)
+	}
 	theirs := "others"
-	if now, next, both := strings.Cut(string(list.Text), ">"); both { // quoted, since it may contain anything
+	if both { // quoted, since it may contain anything
 		theirs = fmt.Sprintf("%q, which are being replaced by %q", now, next)
 	} else if now != "" {
 		theirs = strconv.Quote(now)
 	}
-	return store.NodeOutcome{Outcome: store.Refused, Err: fmt.Errorf("%w: it belongs to %s: configure all clients with the same servers, or with both memberships (next=) while one replaces the other", errOtherMembership, theirs)}
+	return fmt.Sprintf("this client is configured with other servers: it belongs to %s: configure all clients with the same servers, or with both memberships (next=) while one replaces the other; if it was down when they were replaced, run leasehold replace again; if no client uses the other servers any more, run leasehold bootstrap", theirs)
 }
-
-var errOtherMembership = errors.New("this client is configured with other servers")
 
 // QuarantinedOr returns the outcome of a node whose quarantine lasts for another left
 // microseconds, or otherwise if the quarantine is over.
@@ -62,6 +74,8 @@ func ReasonOf(why string) string {
 		return "it was restarted, and may have forgotten leases"
 	case "replaced":
 		return "its data was replaced by that of another server, and may lack leases"
+	case "returned":
+		return "another server was at its address meanwhile, whose leases it may lack"
 	case "behind":
 		return "it has lost a lock that this client was granted, and may have forgotten leases"
 	}

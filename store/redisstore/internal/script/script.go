@@ -66,10 +66,11 @@ var (
 	InspectGuarded   = load("inspect", 3, 1)
 	List             = loadLister(2)
 	ListGuarded      = loadLister(3)
-	Arrive           = load("arrive", 2, 9)
+	Arrive           = load("arrive", 2, 12)
+	UseAlone         = load("useAlone", 1, 2)
 	SetMembership    = load("setMembership", 1, 5)
 
-	All = []*Script{Acquire, Confirm, Extend, Release, Return, Heal, Steps, Inspect, Arrive, SetMembership}
+	All = []*Script{Acquire, Confirm, Extend, Release, Return, Heal, Steps, Inspect, Arrive, UseAlone, SetMembership}
 )
 
 // The changes of a lock that several can hold while it is held. They are rare, and so not among

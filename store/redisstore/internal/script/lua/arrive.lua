@@ -7,7 +7,7 @@ local function arrive(mark, client, now)
   local why
   if not mark then -- nothing is known: the server may just have been emptied
     why = 'empty'
-    mark = {state = 'shut', print = '-', run = '-', replication = '-', opens = 0, clientOpens = 0, why = '-', longest = 0, durable = 0, clientDurable = 0, lengthened = '0', before = '-', told = 0, list = '-'}
+    mark = {state = 'shut', print = '-', run = '-', replication = '-', opens = 0, clientOpens = 0, why = '-', longest = 0, durable = 0, clientDurable = 0, lengthened = '0', before = '-', told = 0, origin = '-', list = '-'}
   end
   join(mark, client)
   -- The server may also have forgotten a longer lease than other clients grant.
@@ -18,7 +18,7 @@ local function arrive(mark, client, now)
     mark.state, mark.why, mark.lengthened = 'shut', why, '0'
     mark.opens, mark.clientOpens = now + mark.longest, client.wall + mark.longest
     mark.durable, mark.clientDurable = 0, 0
-  elseif mark.state == 'shut' or grown > 0 and mark.opens > 0 then
+  elseif mark.state == 'shut' or grown > 0 and mark.opens > 0 and mark.why ~= 'declared' then
     count(mark, client, now, grown)
   end
   if client.durable == 'always' then
@@ -30,6 +30,9 @@ local function arrive(mark, client, now)
   end
   if client.run ~= '-' then
     mark.run = client.run
+    if mark.origin == '-' then
+      mark.origin = string.sub(client.run, 1, 12)
+    end
   end
   if client.replication ~= '-' then
     mark.replication = client.replication

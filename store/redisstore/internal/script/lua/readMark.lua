@@ -13,7 +13,7 @@ local function readMark(text)
   if words[1] ~= '2' then
     return nil, #words[1] == 16 and not string.find(words[1], '%D') and '1' or string.sub(words[1], 1, 20)
   end
-  if #words ~= 15 or words[2] ~= 'open' and words[2] ~= 'shut' then
+  if #words ~= 16 or words[2] ~= 'open' and words[2] ~= 'shut' then
     return nil, '2?'
   end
   local mark, names, numbers = {}, markFields()
