@@ -201,7 +201,9 @@ func TestLooksBesideAHolder(t *testing.T) {
 	}
 	alone := newSite(t, storeVar+"=redis://"+servers[0].Addr())
 	h := alone.hold("x", "--ttl", "10s")
-	keys := func() string { return strings.Join(servers[0].Keys(t), " ") + servers[0].Text(t, "EXISTS", redistest.Mark) }
+	keys := func() string {
+		return strings.Join(servers[0].Keys(t), " ") + servers[0].Text(t, "EXISTS", redistest.Mark)
+	}
 	before := keys()
 	several := newSite(t, storeVar+"=redis://"+addresses(servers))
 	several.run(0, "ls")
