@@ -43,8 +43,8 @@ type fitness struct {
 	isAlone bool          // see usesAlone
 	arrives bool          // an arrival was sent over this connection
 	heard   bool          // and was answered
-	// origin is that of the mark that was seen last at this address, and seen when the server
-	// with it was last heard of.
+	// origin is that of the mark that was seen last at this address, and seen the time of the
+	// last reply from its server.
 	origin string
 	seen   atomic.Int64 // a clock.Instant
 }
