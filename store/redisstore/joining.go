@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
@@ -96,7 +95,7 @@ func (f *fitness) standingOf(mark nodemark.Mark) standing {
 		return free
 	case !l.Excluded(mark.Print):
 		return member
-	case !strings.Contains(mark.List, ",") && strings.Contains(l.Text, ","):
+	case l.WasAlone(mark):
 		return free // it was used alone, before
 	}
 	return theirs

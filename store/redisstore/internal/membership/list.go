@@ -109,6 +109,13 @@ func (l List) Excluded(print string) bool {
 	return print != "" && print != nodemark.Unknown && print != l.Fingerprint && print != now && print != next
 }
 
+// WasAlone reports whether a mark names a single server, which may become one of the several of
+// this membership. The scripts decide it in the same way.
+func (l List) WasAlone(mark nodemark.Mark) bool {
+	first, _, _ := strings.Cut(l.Text, ">")
+	return mark.List != nodemark.Unknown && !strings.Contains(mark.List, ",") && strings.Contains(first, ",")
+}
+
 // Others returns the membership that a mark names, if its server refuses this client. Two
 // memberships of one server count as equal, however the address is written.
 func (l List) Others(mark nodemark.Mark) (list string, other bool) {
