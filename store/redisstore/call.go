@@ -12,6 +12,7 @@ import (
 type call struct {
 	command *script.Command
 	timeout time.Duration
+	since   time.Time // when it was enqueued, with the timeout; zero: it is never too late
 	to      driver.Receiver
 	tag     int
 	leases  int             // number of leases, for a command with several answers

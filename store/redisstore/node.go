@@ -89,6 +89,9 @@ func (n *node) put(c call, more bool) error {
 		n.s.inFlight.Add(1)
 		n.retained.sendingLocked(c.command)
 		c.steps, c.again = 0, notResent // it may have been redirected
+		if c.timeout > 0 {
+			c.since = time.Now()
+		}
 		n.Waiting.Push(c)
 	} else {
 		n.retained.unsentLocked(c, time.Now())
@@ -260,6 +263,10 @@ func (o owner) UnsentLocked(c call) { o.n.retained.unsentLocked(c, time.Now()) }
 func (o owner) Unsent(c call, why error) {
 	said := driver.PutOutcome(why)
 	o.n.finish(c, script.Reply{Outcome: said.Outcome, Err: said.Err})
+}
+
+func (owner) IsLate(c *call, at time.Time) bool {
+	return !c.since.IsZero() && at.Sub(c.since) > c.timeout
 }
 
 func (owner) Repeats(c *call) bool { return c.command.Repeats }

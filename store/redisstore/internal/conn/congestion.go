@@ -2,10 +2,37 @@ package conn
 
 import "time"
 
-// congestion tells whether calls queue up at a server. The quickest answer over a connection shows
-// how long an answer takes without a queue.
+// congestion tells whether calls queue up at a server, and how many may be in flight. The quickest
+// answer over a connection shows how long an answer takes without a queue.
 type congestion struct {
 	quickest, last time.Duration // answers; zero: none yet
+	window         int           // how many calls may be in flight; zero: maxFlight
+	narrowed       time.Time     // when the window was last made smaller
+}
+
+// room returns how many calls may be in flight.
+func (c *congestion) room() int {
+	if c.window == 0 {
+		return maxFlight
+	}
+	return c.window
+}
+
+// adapt changes the window after an answer to a call that was sent at sent, and may take as long as
+// patience, or for ever if that is zero. If most of that was used, half as many calls may be in flight: a call whose answer
+// would come too late is better not sent. It grows again while there is time to spare. An
+// answer to a call from before the last change says nothing about the window.
+func (c *congestion) adapt(sent, now time.Time, patience time.Duration, inFlight int) {
+	took := now.Sub(sent)
+	switch {
+	case patience <= 0:
+	case took > patience/2 && sent.After(c.narrowed):
+		c.window, c.narrowed = max(1, min(c.room(), inFlight)/2), now
+	case took < patience/4 && c.window > 0 && inFlight >= c.window/2:
+		if c.window += max(1, c.window/8); c.window >= maxFlight {
+			c.window = 0
+		}
+	}
 }
 
 func (c *congestion) answered(took time.Duration) {

@@ -68,6 +68,9 @@ type Owner[C any] interface {
 	// cannot be used. Unsent follows.
 	UnsentLocked(c C)
 	Unsent(c C, why error)
+	// IsLate reports whether nobody waits any more for an answer to the call that arrives at
+	// that time.
+	IsLate(c *C, at time.Time) bool
 	// Repeats reports whether the call may be lost with a dead connection.
 	Repeats(c *C) bool
 	// Inline returns for how long after the last reply only callers read; zero means that

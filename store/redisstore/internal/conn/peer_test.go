@@ -84,6 +84,7 @@ func (a *asker) DownLocked(why error, _ time.Duration, _ time.Time) error { retu
 func (a *asker) WantsLocked() bool                                        { return false }
 func (a *asker) UnsentLocked(ask)                                         {}
 func (a *asker) Unsent(c ask, why error)                                  { c.done(resp.Value{}, why) }
+func (a *asker) IsLate(*ask, time.Time) bool                              { return false }
 func (a *asker) Repeats(*ask) bool                                        { return false }
 func (a *asker) Inline() time.Duration                                    { return a.inline }
 func (a *asker) Waiters() int64                                           { return 0 }

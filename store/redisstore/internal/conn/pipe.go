@@ -26,7 +26,8 @@ type Pipe[C any] struct {
 	congestion congestion
 	patience   time.Duration // how long the oldest call in flight may take
 	lookAt     time.Time     // when the watch timer calls look; zero: it is stopped
-	used       time.Time     // when the server last answered
+	used       time.Time     // when the server last answered all that was sent
+	answered   time.Time     // when the last answer came
 	calm       bool          // nothing was sent for long before what is in flight
 	outdated   error         // why the connection is replaced once all answers are in; nil: it is not
 	broken     error         // why the connection cannot be used any more; nil: it can
@@ -39,8 +40,9 @@ type Pipe[C any] struct {
 
 // sent is a call in flight.
 type sent[C any] struct {
-	call C
-	at   time.Time
+	call    C
+	at      time.Time
+	timeout time.Duration
 }
 
 // Attach makes w a connection of p to the server at host.
@@ -68,7 +70,7 @@ func (p *Pipe[C]) LaunchLocked(c C, timeout time.Duration, now time.Time) {
 		p.patience = 0
 	}
 	p.patience = max(p.patience, timeout)
-	p.flight.Push(sent[C]{c, now})
+	p.flight.Push(sent[C]{c, now, timeout})
 	p.inline.most = max(p.inline.most, p.flight.n)
 	if late := now.Add(p.patience); p.lookAt.IsZero() || late.Before(p.lookAt) {
 		p.lookAt = late
@@ -93,11 +95,12 @@ func (p *Pipe[C]) holdsBackLocked() bool {
 
 // resumesLocked reports whether to send what has waited for answers.
 func (p *Pipe[C]) resumesLocked() bool {
-	return p.paused && p.flight.n <= maxFlight/2 && !p.holdsBackLocked()
+	return p.paused && p.flight.n <= p.congestion.room()/2 && !p.holdsBackLocked()
 }
 
-// look ends the connection if the oldest call in flight has waited too long. While answers
-// arrive it runs only now and then.
+// look ends the connection if the oldest call in flight has waited too long, and no answer has come
+// for as long. While answers arrive, even late ones, the server is there: what it has yet to
+// answer would only have to be sent again. Then look runs only now and then.
 func (p *Pipe[C]) look() {
 	q := p.peer
 	q.Mu.Lock()
@@ -110,6 +113,9 @@ func (p *Pipe[C]) look() {
 	oldest := p.flight.Front()
 	if oldest != nil {
 		at := oldest.at.Add(p.patience)
+		if last := p.answered.Add(p.patience); last.After(at) {
+			at = last
+		}
 		if late = !now.Before(at); !late {
 			again = at
 		}

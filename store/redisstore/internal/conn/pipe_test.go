@@ -62,9 +62,29 @@ func inBubble(t *testing.T, f func(t *testing.T, s *server, a *asker)) {
 	})
 }
 
-// Calls are written without waiting for answers, and a late answer ends the connection: the
-// calls in flight may have been executed. The next call goes over another connection.
-func TestLateAnswerEndsTheConnection(t *testing.T) {
+// While answers come, even late ones, the connection stays: what the server has yet to answer would
+// only have to be sent again.
+func TestLateAnswersKeepTheConnection(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *server, a *asker) {
+		s.begin(a)
+		a.timeout = time.Second
+		one, two := a.put("+ONE\r\n"), a.put("+TWO\r\n")
+		s.got("+ONE\r\n+TWO\r\n")
+		time.Sleep(time.Second / 2)
+		s.says("+1\r\n")
+		<-one
+		time.Sleep(time.Second * 4 / 5)
+		s.says("+2\r\n")
+		if said := <-two; said != "2" || s.dials != 1 {
+			t.Errorf("got %q over %d connections, want 2 over the first", said, s.dials)
+		}
+	})
+}
+
+// Calls are written without waiting for answers. If none comes for as long as a call may take, that
+// ends the connection: the calls in flight may have been executed. The next call goes over another
+// connection.
+func TestSilenceEndsTheConnection(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server, a *asker) {
 		s.begin(a)
 		a.timeout = time.Second
@@ -76,8 +96,8 @@ func TestLateAnswerEndsTheConnection(t *testing.T) {
 		if said := <-one; said != "1" {
 			t.Errorf("got %q, want %q", said, "1")
 		}
-		if said := <-two; said != errLost.Error() || time.Since(start) != time.Second || a.lost != 1 {
-			t.Errorf("got %q after %v, and %d calls were lost, want %q after 1s, and 1", said, time.Since(start), a.lost, errLost)
+		if said := <-two; said != errLost.Error() || time.Since(start) != 3*time.Second/2 || a.lost != 1 {
+			t.Errorf("got %q after %v, and %d calls were lost, want %q after 1.5s, and 1", said, time.Since(start), a.lost, errLost)
 		}
 		three := a.put("+THREE\r\n")
 		synctest.Wait()

@@ -97,7 +97,10 @@ func (r *reader[C]) reply(v resp.Value) error {
 		return ErrUnasked
 	}
 	now := time.Now()
-	p.congestion.answered(now.Sub(p.flight.Front().at))
+	oldest, inFlight := *p.flight.Front(), p.flight.n
+	p.congestion.answered(now.Sub(oldest.at))
+	p.congestion.adapt(oldest.at, now, oldest.timeout, inFlight)
+	p.answered = now
 	if err := p.handler.TakeLocked(v); err != nil {
 		p.giveUpLocked(err)
 		q.Mu.Unlock()

@@ -197,14 +197,26 @@ func (s *sender[C]) connect() bool {
 type writer[C any] struct {
 	p    *Pipe[C]
 	rest []byte // what did not fit into the socket's buffer
+	late []C    // what take answers when it has unlocked Mu
 }
 
 // take moves enqueued calls into flight, within limits, and appends them to out. It
-// reports whether more can be sent at once.
+// reports whether more can be sent at once. Calls that are too late are answered.
 func (w *writer[C]) take(out []byte) (_ []byte, more bool) {
-	p, q := w.p, w.p.peer
+	q := w.p.peer
 	q.Mu.Lock()
-	defer q.Mu.Unlock()
+	out, more = w.takeLocked(out)
+	late := w.late
+	w.late = nil
+	q.Mu.Unlock()
+	for _, c := range late {
+		q.owner.Unsent(c, errLate)
+	}
+	return out, more
+}
+
+func (w *writer[C]) takeLocked(out []byte) (_ []byte, more bool) {
+	p, q := w.p, w.p.peer
 	if p.broken != nil {
 		return out, true
 	}
@@ -226,11 +238,24 @@ func (w *writer[C]) take(out []byte) (_ []byte, more bool) {
 	if p.paused = q.Waiting.n > 0 && p.holdsBackLocked(); p.paused {
 		return out, false
 	}
-	for q.Waiting.n > 0 && p.flight.n < maxFlight && len(out) < maxWrite {
-		out = p.handler.AppendLocked(out, maxFlight-p.flight.n, now)
+	room := p.congestion.room()
+	arrives := now.Add(p.congestion.last * 5 / 4) // when an answer is likely to arrive
+	for w.dropLateLocked(arrives); q.Waiting.n > 0 && p.flight.n < room && len(out) < maxWrite; w.dropLateLocked(arrives) {
+		out = p.handler.AppendLocked(out, room-p.flight.n, now)
 	}
-	p.paused = q.Waiting.n > 0 && p.flight.n >= maxFlight
+	p.paused = q.Waiting.n > 0 && p.flight.n >= room
 	return out, q.Waiting.n > 0 && !p.paused
+}
+
+// dropLateLocked removes calls from the front of Waiting for whose answers nobody will wait until the
+// given time. They were not sent, so they have certainly done nothing.
+func (w *writer[C]) dropLateLocked(at time.Time) {
+	q := w.p.peer
+	for c := q.Waiting.Front(); c != nil && q.owner.IsLate(c, at); c = q.Waiting.Front() {
+		late, _ := q.Waiting.Pop()
+		q.owner.UnsentLocked(late)
+		w.late = append(w.late, late)
+	}
 }
 
 // write sends. Errors are ignored: missing answers show them.
