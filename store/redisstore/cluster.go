@@ -47,11 +47,12 @@ var (
 // user, password and certificates. A nil o means the defaults; Options.Next and
 // FsyncAlways are for independent servers and are refused.
 func OpenCluster(ctx context.Context, url string, o *Options) (*Cluster, error) {
-	seeds, opts, err := config.ParseCluster(url, o.settings())
+	seeds, opts, mostTTL, err := config.ParseCluster(url, o.settings())
 	if err != nil {
 		return nil, err
 	}
 	s := newBareStore(opts)
+	s.mostTTL = mostTTL
 	r := newRouter(&s.fleet, seeds)
 	s.voters, s.topology = []voter{r}, clustered{r: r}
 	s.class, s.channel = store.Efficiency, r.clusterChannel(unsharded)
@@ -71,7 +72,7 @@ func OpenCluster(ctx context.Context, url string, o *Options) (*Cluster, error) 
 func (c *Cluster) Caps() store.Caps {
 	return store.Caps{
 		Engine: "redis-cluster", Nodes: 1, Quorum: 1,
-		MaxTTL: c.s.o.MaxTTL, Reach: "network", Clock: "that of the server that has the lock",
+		MaxTTL: c.s.mostTTL, Reach: "network", Clock: "that of the server that has the lock",
 		Class:  store.Efficiency,
 		Breaks: true,
 		Kinds:  true,

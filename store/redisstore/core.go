@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -35,11 +36,14 @@ type core struct {
 
 	guarded    atomic.Bool // servers that may have forgotten leases abstain; see guard
 	membership membership.List
-	longest    atomic.Int64 // longest quarantine that other clients ask for
-	taking     atomic.Bool  // this client wants locks, and writes marks; see take
-	mayJoin    atomic.Bool  // servers that belong to nobody may become ours; see joining.go
-	ttl        atomic.Int64 // the longest TTL; see longestTTL
-	user       string       // describes this process to operators
+	longest    atomic.Int64  // longest quarantine that other clients ask for
+	taking     atomic.Bool   // this client wants locks, and writes marks; see take
+	mayJoin    atomic.Bool   // servers that belong to nobody may become ours; see joining.go
+	ttl        atomic.Int64  // the longest TTL; see longestTTL
+	mostTTL    time.Duration // the longest TTL that is accepted; zero: there is no limit
+	raised     atomic.Int64  // the longest TTL that quarantines allow for, if it is more than MaxTTL
+	raising    sync.Mutex    // see raise
+	user       string        // describes this process to operators
 }
 
 // enqueueLocked enqueues a call that the client makes by itself. It is called with the
@@ -59,7 +63,7 @@ func (s *core) settled(calls int) {
 // quarantine is how long a server that may have forgotten leases grants nothing: as long
 // as the leases of any client may last, as far as servers know about them.
 func (s *core) quarantine() time.Duration {
-	return max(s.o.Quarantine(), time.Duration(s.longest.Load()))
+	return max(s.o.Quarantine(), config.QuarantineFor(time.Duration(s.raised.Load())), time.Duration(s.longest.Load()))
 }
 
 // usable refuses requests whose context has ended, or that come after Close.

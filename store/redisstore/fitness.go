@@ -43,6 +43,8 @@ type fitness struct {
 	isAlone bool          // see usesAlone
 	arrives bool          // an arrival was sent over this connection
 	heard   bool          // and was answered
+	// toldLong is the quarantine that the last arrival asked for.
+	toldLong time.Duration
 	// origin is that of the mark that was seen last at this address, and seen the time of the
 	// last reply from its server.
 	origin string
@@ -101,6 +103,7 @@ func (f *fitness) arrivalLocked(isNew bool) *script.Command {
 	}
 	s := f.core
 	a := membership.Arrival{List: s.membership, Server: id, Durable: durable, Quarantine: s.quarantine(), Wall: s.wall(), Joins: f.joins(), Origin: f.origin}
+	f.toldLong = a.Quarantine
 	if f.origin != "" {
 		a.Ago = s.o.Clock.Now().Sub(clock.Instant(f.seen.Load()))
 	}

@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/nodemark"
 	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
@@ -316,5 +318,50 @@ func TestServerThatTakesItsPlaceBack(t *testing.T) {
 		if after := marked(to); after != before {
 			t.Errorf("the second client has changed the mark\n%s to\n%s", before, after)
 		}
+	}
+}
+
+// A TTL is limited only if max_ttl was set. Where a lock needs quarantine, a client with a longer one
+// first has a majority of the servers allow for it; other clients learn of it there.
+func TestLongTTL(t *testing.T) {
+	server := redistest.Start(t)
+	long := request("long")
+	long.TTL = 10 * time.Minute
+	acquire(t, openURL(t, "redis://"+server.Addr()), long)
+	if _, err := openURL(t, "redis://"+server.Addr()+"?max_ttl=1m").Acquire(t.Context(), store.AcquireRequest{Lease: long}); !errors.Is(err, store.ErrInvalid) {
+		t.Errorf("acquire with a TTL over max_ttl: %v, want %v", err, store.ErrInvalid)
+	}
+
+	servers := redistest.StartN(t, 3)
+	longest := func(s *redistest.Server) time.Duration {
+		m, err := nodemark.Parse(s.Text(t, "GET", redistest.Mark))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return time.Duration(m.Longest) * time.Microsecond
+	}
+	other := openURL(t, "redis://"+strings.Join(addrs(servers), ","))
+	acquire(t, other, request("a"))
+	servers[2].Kill()
+	s := openURL(t, "redis://"+strings.Join(addrs(servers), ",")+"?node_timeout=1s")
+	acquire(t, s, long)
+	for _, server := range servers[:2] {
+		if d := longest(server); d < long.TTL {
+			t.Errorf("the mark allows for %v, want at least %v", d, long.TTL)
+		}
+	}
+	restart(t, servers[:1]...)
+	eventually.True(t, "another client keeps the server in quarantine for as long", func() bool {
+		other.Acquire(t.Context(), store.AcquireRequest{Lease: request("b")})
+		return other.Stats().Nodes[0].QuarantinedFor > 9*time.Minute
+	})
+
+	servers = redistest.StartN(t, 3)
+	s = openURL(t, "redis://"+strings.Join(addrs(servers), ","))
+	servers[1].Kill()
+	servers[2].Kill()
+	long.Owner = store.NewOwner()
+	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: long}); !errors.Is(err, store.ErrQuorum) {
+		t.Errorf("acquire with one server of three: %v, want %v", err, store.ErrQuorum)
 	}
 }

@@ -231,6 +231,9 @@ func (o owner) ConnectedLocked(now time.Time, recovered bool) {
 	if n.s.taking.Load() && !n.isSingle() && !n.arrives && n.foreign == nil && marksLooked {
 		n.arriveFirstLocked(nobody{}) // it was barred when the connection began
 	}
+	if n.arrives && n.s.quarantine() > n.toldLong {
+		n.lookLocked() // this was learned from another server meanwhile
+	}
 	n.solo.until = time.Time{} // another server may answer
 	n.retained.connectedLocked(n.server.RunID, now)
 	n.clock.startLocked(now)

@@ -27,12 +27,27 @@ func (s *fleet) arrived(n *node, said resp.Value, isNew bool) error {
 			return err
 		}
 		s.lasts(n, said.List[3])
+		if first && n.isCounting() {
+			s.askHowLong(n)
+		}
 	}
 	if !n.isSingle() {
 		s.decideJoining()
 	}
 	s.adoptOmitted()
 	return nil
+}
+
+// askHowLong has the other nodes looked at when n is in quarantine: other clients may have raised
+// what quarantines have to allow for, and n may have forgotten that.
+func (s *fleet) askHowLong(n *node) {
+	for _, other := range s.nodes {
+		other.Mu.Lock()
+		if other != n && other.PipeLocked() != nil && other.arrives {
+			other.lookLocked()
+		}
+		other.Mu.Unlock()
+	}
 }
 
 // refuses reports whether the arrive script has changed nothing.

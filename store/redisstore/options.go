@@ -20,9 +20,11 @@ const (
 // Options configures a Store. The zero value and nil mean the defaults. A setting that is
 // given both here and in a URL must have the same value in both.
 type Options struct {
-	// MaxTTL is the longest TTL the store accepts. The default is DefaultMaxTTL. All
-	// clients of the same servers should use the same value: a server that has lost its
-	// data stays in quarantine for that long.
+	// MaxTTL, if not zero, is the longest TTL that the store accepts. A server that has
+	// lost its data stays in quarantine for as long as the longest lease may last: for
+	// MaxTTL, or DefaultMaxTTL if it is zero. A client that wants a longer lease of a lock that
+	// needs quarantine first raises that time on a majority of the servers. All clients
+	// of the same servers should use the same value.
 	MaxTTL time.Duration
 	// NodeTimeout is how long the client waits for one node's answer. The default is a
 	// hundredth of the requested TTL, at least 20 ms and at most 500 ms.

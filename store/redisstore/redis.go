@@ -98,10 +98,12 @@ func newStore(url string, o *Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	mostTTL := opts.MaxTTL // zero: no limit
 	if opts, err = opts.WithDefaults(); err != nil {
 		return nil, err
 	}
 	s := newBareStore(opts)
+	s.mostTTL = mostTTL
 	s.membership, s.topology, s.class, s.channel = lists, independent{}, store.CrashSafe, script.ChannelBegin+rand.Text()
 	s.driver = driver.Driver[*script.Command]{Sets: lists.Sets, Encode: s.encode, EncodeRenewals: s.bundle, NodeTimeout: opts.TimeoutFor, Clock: opts.Clock, Wall: s.wall, Jitter: opts.Jitter(), Logger: opts.Logger, Coalesce: s.manyInFlight, Closing: s.closing}
 	s.changer = changer{check: s.usable, caps: s.Caps, newEncoder: s.encoder, askLock: askSingle(s)}
@@ -109,7 +111,7 @@ func newStore(url string, o *Options) (*Store, error) {
 		s.changer.several = &s.driver
 	}
 	if len(addrs) > 1 && clocksWatched {
-		s.driver.Clocks = driver.NewClocks(len(addrs), opts.Quarantine(), driver.WallAhead(opts.Clock), opts.Logger)
+		s.driver.Clocks = driver.NewClocks(len(addrs), s.quarantine, driver.WallAhead(opts.Clock), opts.Logger)
 	}
 	s.guarded.Store(len(addrs) > 1)
 	s.armed.Store(len(addrs) > 1)
@@ -148,7 +150,7 @@ func newBareStore(o config.Config) *Store {
 func (s *Store) Caps() store.Caps {
 	c := store.Caps{
 		Engine: "redis", Nodes: len(s.nodes), Quorum: quorum.Majority(len(s.nodes)),
-		MaxTTL: s.o.MaxTTL, Reach: "network", Clock: "each server's own",
+		MaxTTL: s.mostTTL, Reach: "network", Clock: "each server's own",
 		Class: s.class,
 		// A single server hands on the sooner, the less it has to do besides.
 		Rejoins: len(s.nodes) > 1,
@@ -224,5 +226,8 @@ func (s *Store) ready(ctx context.Context, r store.Lease, invalid error) error {
 		}
 	}
 	s.noteTTL(r.TTL)
-	return s.take(ctx)
+	if err := s.take(ctx); err != nil {
+		return err
+	}
+	return s.raise(ctx, r)
 }

@@ -86,7 +86,7 @@ func newStore(p *pool, d Dialect, o *Options) (*Store, error) {
 		node:   e.name(),
 		clock:  clock.System(),
 	}
-	s.clocks = driver.NewClocks(1, checked.MaxTTL, driver.WallAhead(s.clock), checked.Logger)
+	s.clocks = driver.NewClocks(1, func() time.Duration { return checked.MaxTTL }, driver.WallAhead(s.clock), checked.Logger)
 	s.seats, s.batches = newSeats(&s.caller), newBatches(&s.caller)
 	return s, nil
 }

@@ -16,7 +16,7 @@ import (
 // longest of those leases is over. A client that has not seen the jump cannot know of
 // it. Clocks is safe for concurrent use.
 type Clocks struct {
-	hold  time.Duration
+	hold  func() time.Duration
 	ours  func() time.Duration
 	log   *slog.Logger
 	nodes []watched
@@ -33,13 +33,13 @@ type watched struct {
 	until  clock.Instant // it is discounted before
 }
 
-// NewClocks returns a watch over nodes whose leases last for at most hold.
+// NewClocks returns a watch over nodes whose leases last for at most hold now.
 //
 // ours returns by how much this machine's wall clock is ahead of the clock of the
 // instants, counted from any moment. If it grew by as much as a node seems to have
 // jumped, then the clock of the instants stood still and the node did not jump. Nil means
 // that the clock cannot stand still, as on Linux.
-func NewClocks(nodes int, hold time.Duration, ours func() time.Duration, log *slog.Logger) *Clocks {
+func NewClocks(nodes int, hold func() time.Duration, ours func() time.Duration, log *slog.Logger) *Clocks {
 	if ours == nil {
 		ours = func() time.Duration { return 0 }
 	}
@@ -81,8 +81,8 @@ func (c *Clocks) observe(n *watched, addr string, sent, received, at clock.Insta
 	case jump.Least > tolerable && jump.Ours(gained):
 		c.log.Warn("this machine's clock has stood still, as it does on this system while the machine sleeps", "for", store.Round(gained))
 	case jump.Least > tolerable:
-		n.jumped, n.until = jump.Least, received.Add(c.hold)
-		c.log.Warn("a node's clock has jumped ahead: it may have dropped leases too early, so its grants do not count for a while", "node", addr, "by", store.Round(jump.Least), "for", c.hold)
+		n.jumped, n.until = jump.Least, received.Add(c.hold())
+		c.log.Warn("a node's clock has jumped ahead: it may have dropped leases too early, so its grants do not count for a while", "node", addr, "by", store.Round(jump.Least), "for", c.hold())
 	case jump.Least < -tolerable:
 		c.log.Warn("a node's clock has jumped back", "node", addr, "by", store.Round(-jump.Least))
 	}

@@ -17,9 +17,11 @@ type Examination struct {
 	// Sentinels holds the reply of each sentinel, in the order of the URLs. It is nil if
 	// there are no sentinels.
 	Sentinels []SentinelSays
-	// TTL is the TTL that was asked about, MaxTTL the longest one that the store accepts,
-	// and NodeTimeout how long a client waits for a node at TTL.
+	// TTL is the TTL that was asked about, MaxTTL the longest one that quarantines allow for,
+	// and NodeTimeout how long a client waits for a node at TTL. Limited is set if the store
+	// accepts no longer TTL than MaxTTL.
 	TTL, MaxTTL, NodeTimeout time.Duration
+	Limited                  bool
 	// Quarantine is how long a server that may have forgotten leases grants nothing.
 	// FsyncAlways is the value from Options.
 	Quarantine  time.Duration

@@ -73,13 +73,16 @@ func examine(ctx context.Context, url string, o *redisstore.Options, scope Scope
 	if err != nil {
 		return Examination{}, err
 	}
+	mostTTL := opts.MaxTTL
 	if opts, err = opts.WithDefaults(); err != nil {
 		return Examination{}, err
 	}
 	if scope, err = scope.withDefaults(); err != nil {
 		return Examination{}, err
 	}
-	return examineAll(ctx, addrs, sentinels, lists, opts, scope, wall), ctx.Err()
+	e := examineAll(ctx, addrs, sentinels, lists, opts, scope, wall)
+	e.Limited = mostTTL > 0
+	return e, ctx.Err()
 }
 
 // examineAll examines the servers as nodes of one store, and the sentinels that watch

@@ -42,7 +42,7 @@ const SlotsOfCluster = resp.Slots
 // servers, as for OpenCluster. It fails only if url or o is wrong, with
 // store.ErrInvalid, or if ctx ends.
 func ExamineCluster(ctx context.Context, url string, o *redisstore.Options, scope Scope) (ClusterExamination, error) {
-	seeds, opts, err := config.ParseCluster(url, settingsOf(o))
+	seeds, opts, mostTTL, err := config.ParseCluster(url, settingsOf(o))
 	if err != nil {
 		return ClusterExamination{}, err
 	}
@@ -73,6 +73,7 @@ func ExamineCluster(ctx context.Context, url string, o *redisstore.Options, scop
 				return slices.ContainsFunc(has[host], func(s cluster.Range) bool { return s.First <= slot && slot <= s.Last })
 			}
 			e.Masters[i] = examineAll(ctx, []config.Address{member}, nil, membership.List{}, opts, scope, time.Now)
+			e.Masters[i].Limited = mostTTL > 0
 		})
 	}
 	all.Wait()

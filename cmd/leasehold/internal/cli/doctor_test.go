@@ -122,7 +122,7 @@ func TestDoctorOfSomeLocks(t *testing.T) {
 	server := redistest.Start(t)
 	server.Text(t, "SET", "jobs/a", "x")
 	server.Text(t, "ACL", "SETUSER", "u", "on", ">s3cret", "~jobs/*", "~{jobs/*}:*", "+@all")
-	s := newSite(t, storeVar+"=redis://u:s3cret@"+server.Addr())
+	s := newSite(t, storeVar+"=redis://u:s3cret@"+server.Addr()+"?max_ttl=1m")
 	if codes, said := s.doctor(2); codes["key-forbidden"] != "error" || codes["lock-without-ttl"] != "" || strings.Contains(said, "s3cret") {
 		t.Errorf("%s, want the finding key-forbidden (error), no finding lock-without-ttl and no %q", said, "s3cret")
 	}

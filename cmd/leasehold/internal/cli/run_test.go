@@ -258,7 +258,7 @@ func (s *site) expiresIn(name string) time.Duration {
 // A store that keeps no lock for that long without renewals needs run to stay and
 // renew. A second signal ends that.
 func TestRunMinHoldLongerThanTheStoreKeepsALock(t *testing.T) {
-	s := newSite(t, storeVar+"="+redistest.Start(t).URL())
+	s := newSite(t, storeVar+"="+redistest.Start(t).URL()+"?max_ttl=1m")
 	p := s.start("run", "x", "--ttl", "3s", "--min-hold", "1h", "--", "/bin/sh", "-c", "echo done; exit 4")
 	p.says(&p.out, "done")
 	p.says(&p.err, "held for")

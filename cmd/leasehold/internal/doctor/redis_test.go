@@ -16,7 +16,7 @@ var errDenied = errors.New("NOPERM not for you")
 // sound returns n servers without findings.
 func sound(n int) redisadmin.Examination {
 	e := redisadmin.Examination{
-		Memberships: make([][]int, 1), TTL: 30 * time.Second, MaxTTL: time.Minute, NodeTimeout: 300 * time.Millisecond, Quarantine: 61 * time.Second,
+		Memberships: make([][]int, 1), TTL: 30 * time.Second, MaxTTL: time.Minute, Limited: true, NodeTimeout: 300 * time.Millisecond, Quarantine: 61 * time.Second,
 	}
 	for i := range n {
 		letter := string(rune('a' + i))

@@ -11,7 +11,7 @@ import (
 
 // times compares the round trips of nodes with the node timeout.
 func times(r *report, e redisadmin.Examination) {
-	if e.TTL > e.MaxTTL {
+	if e.Limited && e.TTL > e.MaxTTL {
 		r.add(Error, TTLOverMaximum, "", "A TTL of %s is over the maximum of %s (max_ttl): locks with it are refused.", span(e.TTL), span(e.MaxTTL))
 	}
 	each(e, func(n redisadmin.Examined) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // clustered is the topology of one Redis Cluster. The URLs name some of its members,
@@ -14,10 +15,14 @@ var clustered = topology{scheme: "redis-cluster", port: "6379", opener: "redisst
 func ClusterSchemes() []string { return clustered.schemes() }
 
 // ParseCluster parses the URL of a cluster, or several separated by white space. It fills
-// in the defaults. Its errors match store.ErrInvalid.
-func ParseCluster(url string, o Config) ([]Address, Config, error) {
-	seeds, o, err := parseCluster(strings.Fields(url), o)
-	return seeds, o, Invalid(err)
+// in the defaults, and returns the MaxTTL that was set. Its errors match store.ErrInvalid.
+func ParseCluster(url string, o Config) (seeds []Address, opts Config, maxTTL time.Duration, err error) {
+	seeds, opts, err = parseCluster(strings.Fields(url), o)
+	if err == nil {
+		maxTTL = opts.MaxTTL
+		opts, err = opts.WithDefaults()
+	}
+	return seeds, opts, maxTTL, Invalid(err)
 }
 
 func parseCluster(urls []string, o Config) ([]Address, Config, error) {
@@ -36,6 +41,5 @@ func parseCluster(urls []string, o Config) ([]Address, Config, error) {
 	case opts.FsyncAlways:
 		return nil, opts, errors.New("redis: fsync=always is for locks that survive every crash, which a cluster cannot guarantee: leave it out")
 	}
-	opts, err = opts.WithDefaults()
-	return seeds, opts, err
+	return seeds, opts, nil
 }

@@ -69,8 +69,11 @@ func (o Config) WithDefaults() (Config, error) {
 // longer than the longest TTL by any clock, and longer than a token can lead the clock
 // that is the floor of the next token: by maxLead, and by the difference of the servers'
 // clocks.
-func (o Config) Quarantine() time.Duration {
-	return max(o.MaxTTL+o.MaxTTL/50, leastQuarantine)
+func (o Config) Quarantine() time.Duration { return QuarantineFor(o.MaxTTL) }
+
+// QuarantineFor is Quarantine for another longest TTL.
+func QuarantineFor(ttl time.Duration) time.Duration {
+	return max(ttl+ttl/50, leastQuarantine)
 }
 
 // leastQuarantine allows for clocks that are some seconds apart.
