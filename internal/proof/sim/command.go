@@ -81,6 +81,7 @@ func (n *names) parse(s *simredis.Server, words []string) op {
 	if o.name == "acquire" {
 		lasts, _, _ = strings.Cut(request[min(1, len(request)):], " ")
 	}
+	names := o.name == "renewHold" // its owners alone
 	if same, ok := mutexNames[o.name]; ok {
 		if o.name = same; len(args) > 3 {
 			lasts = args[3]
@@ -100,7 +101,7 @@ func (n *names) parse(s *simredis.Server, words []string) op {
 		} else if id, meta, ok := strings.Cut(w, " "); ok && strings.HasPrefix(meta, "{") {
 			owner = id
 		}
-		if len(args) > 0 && w == args[0] && store.Rank(w) != 0 { // renewHold names the owner alone
+		if names && i >= keys && store.Rank(w) != 0 {
 			owner = w
 		}
 		if owner != "" {

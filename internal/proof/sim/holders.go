@@ -280,12 +280,7 @@ func heldAt(n *node, lock int) (all []held) {
 	case !isRecord(value):
 		return []held{{n.w.hist.number(ownerOf(value)), 1, left}}
 	}
-	for _, r := range readRecord(value) {
-		if left := r.end.Sub(n.clock()); left > 0 {
-			all = append(all, held{n.w.hist.number(ownerOf(r.value)), r.weight, left})
-		}
-	}
-	return all
+	return recordHolds(n, lock)
 }
 
 // heldBy returns the lease of an owner there.

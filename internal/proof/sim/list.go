@@ -60,6 +60,10 @@ func sizeOf(args []string) [2]int {
 		leases, _ := strconv.Atoi(args[1])
 		return [2]int{2 * leases, leases + 3}
 	}
+	if stepNames[letter] == "renewHold" {
+		leases, _ := strconv.Atoi(args[1])
+		return [2]int{4, 6 + 2*leases}
+	}
 	if size, ok := stepSizes[letter]; ok {
 		return size
 	}

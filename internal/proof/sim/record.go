@@ -1,7 +1,10 @@
 package sim
 
 import (
+	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -9,28 +12,23 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// recordHold is a grant in the value of a lock that several can hold.
-type recordHold struct {
-	value  string
-	weight int64
-	end    clock.Instant // by the node's clock
-}
-
 // isRecord reports whether a lock's value is that of a lock that several can hold.
 func isRecord(value string) bool { return strings.HasPrefix(value, " ") }
 
-// readRecord reads such a value, as readRecord in the scripts describes it.
-func readRecord(text string) (all []recordHold) {
-	text = recordBegins.ReplaceAllString(text, "")
-	for text != "" {
-		f := recordGrant.FindStringSubmatch(text)
+// recordHolds returns the grants of such a lock, as readRecord in the scripts describes them.
+func recordHolds(n *node, lock int) (all []held) {
+	name := "{" + lockName(lock) + "}:"
+	ends := n.server.Scores(name + "ends")
+	fields := n.server.Fields(name + "held")
+	for _, owner := range slices.Sorted(maps.Keys(fields)) {
+		f := recordGrant.FindStringSubmatch(fields[owner])
 		if f == nil {
-			panic("sim: not the record of a lock: " + text)
+			continue // the sums
 		}
-		text = text[len(f[0]):]
-		length := number(f[1])
-		all = append(all, recordHold{text[:length], number(f[2]), clock.Instant(time.Duration(number(f[3])) * time.Millisecond)})
-		text = text[length:]
+		end := clock.Instant(time.Duration(ends[fmt.Sprintf("%010d %s", number(f[1]), owner)]) * time.Millisecond)
+		if left := end.Sub(n.clock()); left > 0 {
+			all = append(all, held{n.w.hist.number(owner), number(f[2]), left})
+		}
 	}
 	return all
 }
@@ -50,8 +48,7 @@ func number(digits string) int64 {
 }
 
 var (
-	recordBegins = regexp.MustCompile(`^ [sr]\d+ \d+`)
-	// The length of the value, the token, the weight, the end and four more fields.
-	recordGrant = regexp.MustCompile(`^ (\d+) \d+ (\d+) (\d+) \S* \S* \S* \S* `)
+	// The number, the token, the weight and five more fields, of which the last is the value.
+	recordGrant = regexp.MustCompile(`^(\d+) \d+ (\d+) \d+ \S+ [01] \S* `)
 	recordWish  = regexp.MustCompile(`  [sr]\d+\S* (\d+) `)
 )

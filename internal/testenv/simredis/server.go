@@ -1,6 +1,7 @@
 package simredis
 
 import (
+	"maps"
 	"time"
 )
 
@@ -117,6 +118,16 @@ func (s *Server) Value(key string) (value string, left time.Duration, ok bool) {
 
 // Keys returns the names of all keys that have not expired, sorted.
 func (s *Server) Keys() []string { return s.keys.names(s.clock()) }
+
+// Fields returns the fields of a hash. They are empty if there is none at that key.
+func (s *Server) Fields(key string) map[string]string {
+	return maps.Clone(s.keys.data[key].hash)
+}
+
+// Scores returns the members of a sorted set. They are empty if there is none at that key.
+func (s *Server) Scores(key string) map[string]float64 {
+	return maps.Clone(s.keys.data[key].scores)
+}
 
 // tick reads the clock once for a command, as Redis does.
 func (s *Server) tick() { s.keys.now = s.clock() }
