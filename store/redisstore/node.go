@@ -265,6 +265,9 @@ func (o owner) UnsentLocked(c call) { o.n.retained.unsentLocked(c, time.Now()) }
 
 func (o owner) Unsent(c call, why error) {
 	said := driver.PutOutcome(why)
+	if why == conn.ErrLate {
+		said.Outcome = store.TimedOut
+	}
 	o.n.finish(c, script.Reply{Outcome: said.Outcome, Err: said.Err})
 }
 

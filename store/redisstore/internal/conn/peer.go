@@ -53,8 +53,8 @@ const (
 	maxIdle = time.Second
 )
 
-// errLate answers calls that were not sent in time.
-var errLate = errors.New("it answers more slowly than it is asked: the request was not sent in time")
+// ErrLate answers calls that were not sent in time.
+var ErrLate = errors.New("it answers more slowly than it is asked: the request was not sent in time")
 
 // errFull refuses calls beyond maxWaiting.
 var errFull = errors.New("too many requests wait for it")

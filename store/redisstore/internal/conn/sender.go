@@ -210,7 +210,7 @@ func (w *writer[C]) take(out []byte) (_ []byte, more bool) {
 	w.late = nil
 	q.Mu.Unlock()
 	for _, c := range late {
-		q.owner.Unsent(c, errLate)
+		q.owner.Unsent(c, ErrLate)
 	}
 	return out, more
 }
@@ -248,9 +248,12 @@ func (w *writer[C]) takeLocked(out []byte) (_ []byte, more bool) {
 }
 
 // dropLateLocked removes calls from the front of Waiting for whose answers nobody will wait until the
-// given time. They were not sent, so they have certainly done nothing.
+// given time, if the server has answered too slowly before. They were not sent, so they have certainly done nothing.
 func (w *writer[C]) dropLateLocked(at time.Time) {
 	q := w.p.peer
+	if w.p.congestion.window == 0 {
+		return
+	}
 	for c := q.Waiting.Front(); c != nil && q.owner.IsLate(c, at); c = q.Waiting.Front() {
 		late, _ := q.Waiting.Pop()
 		q.owner.UnsentLocked(late)
