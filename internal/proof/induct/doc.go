@@ -54,6 +54,7 @@
 //	                     of a reader is a grant
 //	crash(N, Z, T)       N forgets its leases, and grants nothing before Z. Its counter is T
 //	                     then, if counters can be lost
+//	jump(N, Z)           N's clock jumps, and clients count no answer of it before Z
 //	recall(N, A, T)      N, which has crashed, has a lease of A again, with T, that was on its disk
 //
 // Nodes and attempts are numbers from 0. Q is a set of nodes, one bit each. T is the token.
