@@ -152,6 +152,7 @@ func TestTerminalCtrlCEndsTheScript(t *testing.T) {
 			`"$0" run x -- sh -c 'echo ready; read y'; echo went $((40+2))`,
 			`"$0" run x -- sh -c 'echo ready; exec sleep 1000' </dev/null; echo went $((40+2))`,
 			`"$0" run x -- sh -c 'echo ready; exec sleep 1000' | cat; echo went $((40+2))`,
+			`"$0" run x -- sh -c 'echo ready; read z </dev/tty; exec sleep 1000' | "$0" run y -- cat; echo went $((40+2))`,
 			`for i in 1 2 3; do "$0" run x -- sh -c 'echo ready; read y'; done; echo went $((40+2))`,
 			`"$0" run x -- "$0" run y -- sh -c 'echo ready; read y'; echo went $((40+2))`,
 			`"$0" acquire x --ttl 50s; echo ready; "$0" run x -- true; echo went $((40+2))`,

@@ -221,6 +221,21 @@ func TestAPipelineMayReadTheTerminal(t *testing.T) {
 	s.expect("code 0")
 }
 
+// Two commands of one pipeline may read the terminal, whichever of them is first.
+func TestTwoCommandsOfAPipelineReadTheTerminal(t *testing.T) {
+	for range 3 {
+		s := onTerminal(t, `set -m; "$RUN" /bin/sh -c 'echo ready >/dev/tty; head -n1 /dev/tty' | "$RUN" /bin/sh -c 'echo ready >/dev/tty; head -n1 /dev/tty; cat'; echo "code $?"`)
+		poll(t, "both to begin", func() bool { return strings.Count(s.all(), "ready\r\n") == 2 })
+		s.write("one\n")
+		poll(t, "one to be read", func() bool { return strings.Count(s.all(), "one\r\n") >= 1 })
+		s.write("two\n")
+		s.expect("code 0")
+		if all := s.all(); strings.Count(all, "one\r\n") != 2 || strings.Count(all, "two\r\n") != 2 {
+			t.Errorf("the terminal shows %q, want each line as it was typed, and as it was read", all)
+		}
+	}
+}
+
 func TestABackgroundJobIsStoppedWhenItReads(t *testing.T) {
 	s := onTerminal(t, `set -m; "$RUN" /bin/sh -c '`+place+` read x; echo "read $x"; exit 6' & until jobs >"$`+hostVar+`.jobs"; grep -q Stopped "$`+hostVar+`.jobs"; do sleep 0.01; done; echo "it stopped"; fg; echo "code $?"`)
 	s.expect("bg")

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/runner/warden"
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/sigaction"
 )
 
@@ -123,6 +124,22 @@ func (t *terminal) holder() int {
 	return group
 }
 
+// isInOurJob reports whether a process of our group is an ancestor of the leader of that
+// group, as if the group were the command of another leasehold in the same pipeline. For the
+// shell it is one job with us.
+func (t *terminal) isInOurJob(group int) bool {
+	if group == 0 || group == t.child {
+		return false
+	}
+	for pid, depth := group, 0; pid > 1 && depth < 100; depth++ {
+		pid = warden.Parent(pid)
+		if of, err := unix.Getpgid(pid); err == nil && of == t.own {
+			return true
+		}
+	}
+	return false
+}
+
 func (t *terminal) give() {
 	t.given = unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, t.child) == nil
 }
@@ -154,11 +171,16 @@ func (t *terminal) stopped(sig syscall.Signal) {
 		// a command whose input is a pipe asks the user something. A command that
 		// has the terminal did not want it: another leasehold stops itself so.
 		t.stdin = true
-		if t.ours() {
+		switch {
+		case t.ours():
 			t.resumeNow()
-			return
+		case t.isInOurJob(t.holder()):
+			// Another leasehold of the same pipeline has given it away. Its command
+			// asks for it again in the same way, and gets time to take what it has.
+			t.paused, t.resumeAt = true, time.Now().Add(20*time.Millisecond)
+		default:
+			t.pause()
 		}
-		t.pause()
 	}
 	// SIGSTOP was meant for the command alone.
 }
@@ -204,7 +226,7 @@ func (t *terminal) resume(may bool) time.Duration {
 	}
 	t.paused, t.asked = false, false
 	if may {
-		if t.stdin && t.ours() {
+		if t.stdin && (t.ours() || t.isInOurJob(t.holder())) {
 			t.give()
 		}
 		syscall.Kill(-t.child, syscall.SIGCONT)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -45,11 +46,26 @@ func BootTime() time.Duration {
 
 // isStopped reports whether a signal or a debugger has stopped a process.
 func isStopped(pid int) bool {
+	stat := statOf(pid)
+	return len(stat) > 0 && (stat[0] == "T" || stat[0] == "t")
+}
+
+// Parent returns the pid of a process's parent, or 0 if it is unknown.
+func Parent(pid int) int {
+	stat := statOf(pid)
+	if len(stat) < 2 {
+		return 0
+	}
+	parent, _ := strconv.Atoi(stat[1])
+	return parent
+}
+
+// statOf returns what the kernel says of a process, from its state on.
+func statOf(pid int) []string {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
-		return false
+		return nil
 	}
 	// The state follows the program's name in parentheses, which may hold anything.
-	_, after, ok := bytes.Cut(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" "))
-	return ok && len(after) > 0 && (after[0] == 'T' || after[0] == 't')
+	return strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 }

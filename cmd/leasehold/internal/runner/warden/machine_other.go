@@ -21,5 +21,8 @@ var started = time.Now()
 // BootTime is a clock of this process alone. It need not be shared: see isStopped.
 func BootTime() time.Duration { return time.Since(started) }
 
+// Parent: it is not known here.
+func Parent(int) int { return 0 }
+
 // isStopped: it is not known here. A stopped leasehold leaves the command running.
 func isStopped(int) bool { return false }
