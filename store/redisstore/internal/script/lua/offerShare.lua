@@ -6,7 +6,7 @@
 --
 -- wish: of the place (see readWish); picked: the slots of the grant
 -- now: the clock (us); the other arguments are those of offer
--- uses addHold, readPlace
+-- uses addHold, findHold, readPlace
 local function offerShare(record, owner, place, wish, picked, proposed, last, now, time, mark, print)
   local noPush, ends, _, stamp, _, flags, channel = readPlace(place, true)
   local list = mark and string.match(flags, '^b?g(.+)')
@@ -15,6 +15,9 @@ local function offerShare(record, owner, place, wish, picked, proposed, last, no
     if checkMembership(mark, list) then
       return false
     end
+  end
+  if findHold(record, owner) then -- its place is from before that grant
+    return false
   end
   local flag, message, counter = string.byte(flags), nil, last
   local h
