@@ -93,16 +93,16 @@ func (p *printer) define(t *Step, f *Func, params map[string]*Expr, from, to str
 
 // at returns the value of the function after the update, at keys.
 func (u Update) at(t *Step, keys []*Expr, old *Expr) *Expr {
-	any := map[string]*Expr{}
+	bound := map[string]*Expr{}
 	hit := node(opAnd, Bool, node(opTrue, Bool))
 	for i, a := range u.At {
 		if a.op == opVar && !t.has(a.name) {
-			any[a.name] = keys[i]
+			bound[a.name] = keys[i]
 		} else {
 			hit.args = append(hit.args, node(opEqual, Bool, keys[i], a))
 		}
 	}
-	return node(opIf, old.sort, hit, u.Value.substitute(any), old)
+	return node(opIf, old.sort, hit, u.Value.substitute(bound), old)
 }
 
 // has reports whether the step has the parameter.

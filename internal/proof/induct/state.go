@@ -206,13 +206,12 @@ func (st *State) update(t *Step, u Update) (changes []func()) {
 	// was 0 stays so in all specs.
 	for _, row := range tab.rows {
 		for _, c := range row {
-			if depth := len(st.env); st.match(u.At, c.key, t) {
+			depth := len(st.env)
+			if st.match(u.At, c.key, t) {
 				v, k := st.eval(u.Value), c.key
 				changes = append(changes, func() { tab.set(k, v) })
-				st.env = st.env[:depth]
-			} else {
-				st.env = st.env[:depth]
 			}
+			st.env = st.env[:depth]
 		}
 	}
 	return changes
@@ -378,8 +377,8 @@ func (st *State) candidates(v Var, unbound []Var, f *Expr, want bool) (list []Va
 	take := func(row []cell) {
 		for _, c := range row {
 			fits := true
-			for i, a := range guard.args {
-				fits = fits && (!known[i] || c.key[i] == k[i]) && (a.op != opVar || a.name != v.Name || true)
+			for i := range guard.args {
+				fits = fits && (!known[i] || c.key[i] == k[i])
 			}
 			if !fits {
 				continue

@@ -126,3 +126,25 @@ func TestCheck(t *testing.T) {
 		t.Errorf("two owners: %v", err)
 	}
 }
+
+// An event costs as much after ten thousand attempts as after ten.
+func BenchmarkApply(b *testing.B) {
+	st := RedlockFloor().Start(world())
+	apply := func(e Event) {
+		if err := st.Apply(e); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for i := range int64(b.N) / 10 {
+		apply(Event{0, "begin", Args(i)})
+		for n := range int64(3) {
+			apply(Event{0, "grant", Args(n, i, i+1, 0)})
+		}
+		apply(Event{0, "win", Args(i, 0b111, i+1, 10)})
+		apply(Event{0, "extend", Args(0, i, 0)})
+		apply(Event{0, "giveUp", Args(i)})
+		for n := range int64(3) {
+			apply(Event{0, "release", Args(n, i)})
+		}
+	}
+}
