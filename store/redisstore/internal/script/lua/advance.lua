@@ -19,7 +19,7 @@ local function advance(key, record, last, proposed, time, mark, print, to)
   local name = '{' .. key .. '}:'
   local queue = name .. 'line'
   local now = time[1] * 1000000 + time[2]
-  local left, changed, isNew = room(record), false, record.isNew
+  local left, changed, isNew = room(record), false, record.isNew and not record.text
   local free = left -- without what waiters that were only notified may take
   local head, lasts, kind, empty
   local at = 0 -- how many places at the beginning are passed over
