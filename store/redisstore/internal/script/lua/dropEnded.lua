@@ -1,6 +1,6 @@
 -- dropEnded removes the grants of a record that have ended. It writes the sums without them first,
 -- and with these empty fields, since a script that fails must not leave the sums too small.
--- uses leaveOut, readHold, sumsOf
+-- uses holdMember, leaveOut, readHold, sumsOf
 local function dropEnded(record)
   local over
   repeat
@@ -15,7 +15,7 @@ local function dropEnded(record)
       local fields, gone = {' ', ''}, {}
       for i, text in ipairs(call('HMGET', record.held, unpack(owners))) do
         local h = readHold(text, owners[i])
-        if h and h.number + 0 == string.sub(members[i], 1, 10) + 0 then
+        if h and holdMember(h) == members[i] then
           leaveOut(record, h)
           fields[#fields + 1], fields[#fields + 2] = h.owner, ''
           gone[#gone + 1] = h.owner

@@ -1,6 +1,6 @@
 -- firstHold returns the grant of a record that ends first, and its end (ms); nothing if there is
 -- none.
--- uses readHold
+-- uses holdMember, readHold
 local function firstHold(record)
   local from = 0
   while true do
@@ -10,7 +10,7 @@ local function firstHold(record)
     end
     local owner = string.sub(some[1], 12)
     local h = readHold(call('HMGET', record.held, owner)[1], owner)
-    if h and h.number + 0 == string.sub(some[1], 1, 10) + 0 then
+    if h and holdMember(h) == some[1] then
       return h, some[2] + 0
     end
     from = from + 1 -- it is left over

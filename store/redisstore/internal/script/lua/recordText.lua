@@ -4,7 +4,7 @@
 -- is set, it has the grant that ends first only. The second result is how long the longest of the
 -- ends in the text lasts (ms), from which clients know the clock. There is no result if the holders
 -- are not there: a member of a cluster is giving them away.
--- uses readHold
+-- uses holdMember, readHold
 local function recordText(key, text, one)
   local name, time = '{' .. key .. '}:', call('TIME')
   local ms = math.floor((time[1] * 1000000 + time[2]) / 1000)
@@ -19,7 +19,7 @@ local function recordText(key, text, one)
   local ends = call('ZRANGE', name .. 'ends', '0', '-1', 'WITHSCORES')
   for i = 1, #ends, 2 do
     local h, till = holds[string.sub(ends[i], 12)], ends[i + 1] + 0
-    if h and till > ms and h.number + 0 == string.sub(ends[i], 1, 10) + 0 and not (one and shown[1]) then
+    if h and till > ms and holdMember(h) == ends[i] and not (one and shown[1]) then
       longest, h.ends = math.max(longest, till), ends[i + 1]
       shown[#shown + 1] = h
     end
