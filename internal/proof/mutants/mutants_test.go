@@ -114,7 +114,7 @@ var byUnitTests = map[string][]string{
 		"unwanted-released", "place-kept", "returned-given-up",
 	},
 	"waitq":      {"one-asker", "place-given-up", "ended-passed-over"},
-	"driver":     {"decline-unwanted", "undo-own", "discount-each"},
+	"driver":     {"decline-unwanted", "undo-own", "discount-each", "uncounted-renewals"},
 	"retain":     {"retain-refused", "resend-unanswered", "new-run-ends", "skip-untold"},
 	"redisstore": {"retained-is-plain"},
 }

@@ -254,6 +254,7 @@ func (a *attempt[P]) takeReplyLocked(node, tag int, ans Reply) {
 	at := a.k.receivedAt(ans)
 	jumped := a.k.checkClock(node, ans, a.core.AskedAt(node), at)
 	if jumped != nil && ans.Kind == quorum.Yes && op == quorum.Acquire {
+		a.k.uncounted.add(node, a.r.Lease, at, at.Add(jumped.left))
 		// The node is released as if the outcome were unknown.
 		if ans.Kind = quorum.Unknown; a.waiting.waits {
 			ans.Kind = quorum.Discounted

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -141,6 +142,9 @@ func (b *ballot[P]) applyLocked(i int, e quorum.Event, now clock.Instant) {
 		}
 	}
 	for _, send := range sends { // whose outcome does not matter
+		if c := b.k.Clocks; c != nil && c.nodes[send.Node].discountedAt(now) {
+			b.k.uncounted.add(send.Node, b.leases[i], now, c.until(send.Node))
+		}
 		q := Question{Op: send.Op, Lease: b.leases[i]}
 		c := Call[P]{Payload: payloadOf(b.k, q), Timeout: b.votes[i].NodeTimeout, To: ignored{}}
 		if err := b.k.Nodes[send.Node].Put(c); err == nil {
@@ -182,11 +186,22 @@ func (b *ballot[P]) Receive(node, tag int, ans Reply) {
 	b.mu.Lock()
 	defer b.doneLocked()
 	at := b.k.receivedAt(ans)
-	b.k.checkClock(node, ans, b.start, at) // only for the log: a node that has the lease counts whatever its clock
-	b.noteLocked(tag, node, ans.Report)
+	b.k.checkClock(node, ans, b.start, at)
 	b.leftLocked(node, ans.Kind)
-	b.applyLocked(tag, quorum.Event{Kind: ans.Kind, Node: node}, at)
+	b.answerLocked(tag, node, ans, at)
 }
+
+// answerLocked steps the vote on one lease with a node's answer. A node that has the lease counts
+// whatever its clock, unless it granted the lease while it was discounted.
+func (b *ballot[P]) answerLocked(i, node int, ans Reply, at clock.Instant) {
+	if b.op == quorum.Extend && ans.Kind == quorum.Yes && b.k.uncounted.has(node, b.leases[i], at) {
+		ans.Kind, ans.Report = quorum.Unknown, store.NodeOutcome{Outcome: store.Quarantined, Err: errUncounted}
+	}
+	b.noteLocked(i, node, ans.Report)
+	b.applyLocked(i, quorum.Event{Kind: ans.Kind, Node: node}, at)
+}
+
+var errUncounted = errors.New("its clock has jumped ahead, and it granted this lease only afterwards")
 
 // leftLocked notes how a node has answered the release of a lease that was waited for. If it is
 // unknown whether the node has released the lease, and it has pushed a grant meanwhile, the

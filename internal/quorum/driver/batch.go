@@ -112,7 +112,6 @@ func (b *ballot[P]) ReceiveBatch(node, tag, n int, usual Reply, exceptions []Exc
 		if len(exceptions) > 0 && exceptions[0].Lease == i {
 			a, exceptions = &exceptions[0].Reply, exceptions[1:]
 		}
-		b.noteLocked(tag+i, node, a.Report)
-		b.applyLocked(tag+i, quorum.Event{Kind: a.Kind, Node: node}, at)
+		b.answerLocked(tag+i, node, *a, at)
 	}
 }

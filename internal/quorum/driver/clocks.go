@@ -115,6 +115,14 @@ func (n *watched) discountedAt(now clock.Instant) bool {
 	return now < n.until
 }
 
+// until returns until when a node is discounted.
+func (c *Clocks) until(node int) clock.Instant {
+	n := &c.nodes[node]
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.until
+}
+
 type jumpError struct{ by, left time.Duration }
 
 // Outcome is the report of a node whose grants do not count.

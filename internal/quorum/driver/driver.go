@@ -54,6 +54,7 @@ type Driver[P any] struct {
 
 	waiters   waiters[P]
 	sightings sightings
+	uncounted uncounted
 
 	// Pools of attempts and ballots. Memory would otherwise be much of the cost of
 	// a lock.

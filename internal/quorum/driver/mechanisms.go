@@ -11,4 +11,6 @@ const (
 	undoOwn = true
 	// discountEach: a node whose clock jumped is discounted however many others jumped.
 	discountEach = true
+	// uncountedRenewals: a lease that a node granted while it was discounted is not renewed by it.
+	uncountedRenewals = true
 )

@@ -11,8 +11,8 @@ import (
 
 // Without the mechanisms, the helpers of the tests beside return what those tests do not want.
 func TestMechanismsAreNeeded(t *testing.T) {
-	defer func() { declineUnwanted, undoOwn, discountEach = true, true, true }()
-	declineUnwanted, undoOwn, discountEach = false, false, false
+	defer func() { declineUnwanted, undoOwn, discountEach, uncountedRenewals = true, true, true, true }()
+	declineUnwanted, undoOwn, discountEach, uncountedRenewals = false, false, false, false
 	if got := latePushes(t, grantLate, answered, nil); len(got) != 0 {
 		t.Errorf("the node is sent %q, want nothing without the mechanism", got)
 	}
@@ -22,5 +22,9 @@ func TestMechanismsAreNeeded(t *testing.T) {
 	}
 	if out := oneJumpsAfterTheOther(); out != 0 {
 		t.Errorf("%d nodes are discounted, want none without the mechanism: most of them jumped", out)
+	}
+	discountEach = true
+	if _, renewed, _ := jumped(t, false); renewed != nil {
+		t.Errorf("a lease that a node got after its clock jumped: %v, want it renewed without the mechanism", renewed)
 	}
 }
