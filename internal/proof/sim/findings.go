@@ -25,6 +25,7 @@ const (
 	Orphan    = "something was left behind"
 	Waiting   = "a waiter did not get the lock"
 	Idle      = "nobody has a lock that somebody waits for"
+	Record    = "the record of a lock contradicts itself"
 	Answers   = "a wrong answer"
 )
 

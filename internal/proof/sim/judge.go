@@ -138,6 +138,12 @@ func (j *judge) resumed(c *client) { j.goneOn = append(j.goneOn, c) }
 func (j *judge) died(c *client)    { j.holders.died(c) }
 func (j *judge) applied(n *node, o op, said []byte, replayed bool) {
 	j.leftovers.applied(n, o, said, replayed)
+	if o.lock < 0 || j.w.script.kind(o.lock).IsMutex() {
+		return
+	}
+	if fault := recordFault(n, o.lock); fault != "" {
+		j.wrong(Record, "after %s: lock %d on n%d: %s", o.name, o.lock+1, n.index+1, fault)
+	}
 }
 
 // refuses judges an attempt that ended without a lease.
