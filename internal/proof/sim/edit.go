@@ -38,6 +38,8 @@ var changes = map[string][]change{
 	},
 	"kinds-leave-room":      {{"return record.limit - record.used", "return record.limit"}},
 	"kinds-differ-in-slots": {{"  record.bits = bits\n", ""}},
+	"kinds-keep-sums":       {{"record.used = record.used - h.weight\n", ""}},
+	"kinds-keep-ends":       {{"if h and holdMember(h) == members[i] then", "if false then"}},
 	"kinds-readers-draw":    {{"if shares and record.used > 0 then", "if shares then"}},
 	"kinds-count-tokens":    {{"  return text, reserved, near\nend", "  return '7', reserved, near\nend"}},
 	"kinds-are-handed-on":   {{"if record and waits and not refusal", "if false"}},

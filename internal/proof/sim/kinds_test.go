@@ -59,13 +59,17 @@ func TestKindsAreJudged(t *testing.T) {
 		{"kinds-differ-in-slots", semaphore, Slots},
 		{"kinds-readers-draw", readWrite, Token},
 		{"kinds-count-tokens", semaphore, Token},
+		{"kinds-keep-sums", readWrite, Record},
+		{"kinds-keep-sums", semaphore, Record},
+		{"kinds-differ-in-slots", semaphore, Record},
+		{"kinds-keep-ends", readWrite, Record},
 		{"kinds-are-handed-on", readWrite, Idle},
 		{"kinds-are-handed-on", semaphore, Idle},
 	} {
 		t.Run(c.edit+" "+c.rule, func(t *testing.T) {
 			var others []string
 			for seed := range uint64(40) {
-				r := Run(t, rush(seed, c.kind), Switches{Edit: without(c.edit), Patient: c.rule != Idle}, false)
+				r := Run(t, rush(seed, c.kind), Switches{Edit: without(c.edit), Patient: c.rule != Idle, Trusting: c.rule != Record}, false)
 				if len(r.Violations) == 0 {
 					continue
 				}

@@ -9,6 +9,8 @@ type Switches struct {
 	NoBootClock bool
 	// Patient: the judge does not limit how long a lock may stay free while it is wanted.
 	Patient bool
+	// Trusting: the judge believes what the records of locks say of themselves.
+	Trusting bool
 }
 
 // Shipped has every mechanism in place.
