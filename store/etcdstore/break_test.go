@@ -257,8 +257,12 @@ func TestNotifiedHolderDoesNotExtendItsLease(t *testing.T) {
 					t.Fatal(err)
 				}
 			})
-			if err := s.Renew(t.Context(), []store.Lease{l})[0]; err != nil || keepAlives.Swap(0) != 1 {
+			keepAlives.Store(0) // the store has also looked for a proxy so
+			if err := s.Renew(t.Context(), []store.Lease{l})[0]; err != nil {
 				t.Errorf("a false message ends a lease: %v", err)
+			}
+			if n := keepAlives.Swap(0); n != 1 {
+				t.Errorf("a renewal after a false message takes %d streams of keep-alives, want 1", n)
 			}
 			for len(told) > 0 {
 				<-told

@@ -63,35 +63,49 @@ func TestCallsGivenUpInAnOutage(t *testing.T) {
 	p.Pass()
 }
 
-// While the servers elect a leader, they close each connection at once. Open waits until they serve.
+// While the servers elect a leader, they close each connection at once. Open waits until they serve, also
+// if the leader before is silent.
 func TestOpenWaitsForAnElection(t *testing.T) {
-	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var group sync.WaitGroup
-	group.Go(func() {
-		for n := 0; ; n++ {
-			from, err := l.Accept()
+	for name, silent := range map[string]bool{"alone": false, "beside a silent server": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
-				return
+				t.Fatal(err)
 			}
-			to, err := net.Dial("tcp", shared.Addr)
-			if n < 4 || err != nil {
-				from.Close()
-				to.Close()
-				continue
+			var group sync.WaitGroup
+			group.Go(func() { elects(l, &group) })
+			servers := []string{l.Addr().String()}
+			if silent {
+				p := faultproxy.New(t, shared.Addr)
+				p.Blackhole()
+				servers = append(servers, p.Addr())
 			}
-			group.Go(func() { _, _ = io.Copy(to, from); to.Close() })
-			group.Go(func() { _, _ = io.Copy(from, to); from.Close() })
+			s := mustOpen(t, &Options{Servers: servers, Timeout: patience})
+			lease := request("after an election "+name, 5*time.Second)
+			mustAcquire(t, s, lease)
+			mustRelease(t, s, lease)
+			s.Close()
+			l.Close()
+			group.Wait()
+		})
+	}
+}
+
+// elects passes connections on to the shared server, except the first ones, which it closes.
+func elects(l net.Listener, group *sync.WaitGroup) {
+	for n := 0; ; n++ {
+		from, err := l.Accept()
+		if err != nil {
+			return
 		}
-	})
-	s := mustOpen(t, &Options{Servers: []string{l.Addr().String()}, Timeout: patience})
-	lease := request("after an election", 5*time.Second)
-	mustAcquire(t, s, lease)
-	mustRelease(t, s, lease)
-	s.Close()
-	l.Close()
-	group.Wait()
+		to, err := net.Dial("tcp", shared.Addr)
+		if n < 4 || err != nil {
+			from.Close()
+			to.Close()
+			continue
+		}
+		group.Go(func() { _, _ = io.Copy(to, from); to.Close() })
+		group.Go(func() { _, _ = io.Copy(from, to); from.Close() })
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"net"
+	"slices"
 	"sync"
 	"time"
 )
@@ -41,45 +42,57 @@ var ErrStranger = errors.New("it is no ZooKeeper")
 // AskLimits asks the servers for the shortest and the longest session that they grant,
 // one after the other, and without waiting long for one that does not answer. It takes
 // the shortest for two ticks, which is what minSessionTimeout is by default.
+//
+// While the servers elect a leader, they refuse. So those that did are asked again as long
+// as another one is silent, which may have been the leader. The error is that of the last one
+// if all have refused.
 func AskLimits(ctx context.Context, servers []string) (Limits, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel() // ends what still asks
 	type answer struct {
+		server string
 		limits Limits
 		err    error
 	}
 	answers := make(chan answer, len(servers))
 	next := time.NewTimer(0)
 	defer next.Stop()
-	var why error
-	for asked, refused := 0, 0; refused < len(servers); {
+	todo, refused := slices.Clone(servers), []string(nil)
+	for asked := 0; ; {
 		select {
 		case <-next.C:
-			if asked == len(servers) {
+			if len(todo) == 0 {
+				todo, refused = refused, nil
+			}
+			if len(todo) == 0 {
 				continue
 			}
-			server := servers[asked]
+			server := todo[0]
+			todo = todo[1:]
 			asked++
 			wg.Go(func() {
 				l, err := limitsOf(ctx, server)
-				if err != nil {
-					err = fmt.Errorf("%s: %w", server, err)
-				}
-				answers <- answer{l, err}
+				answers <- answer{server, l, err}
 			})
 			next.Reset(askNextAfter)
 		case a := <-answers:
+			asked--
 			if a.err == nil {
 				return a.limits, nil
 			}
-			refused++
-			why = a.err
-			next.Reset(0)
+			refused = append(refused, a.server)
+			switch {
+			case len(todo) > 0:
+				next.Reset(0)
+			case asked == 0:
+				return Limits{}, fmt.Errorf("%s: %w", a.server, a.err)
+			default:
+				next.Reset(askNextAfter)
+			}
 		}
 	}
-	return Limits{}, why
 }
 
 func limitsOf(ctx context.Context, server string) (l Limits, err error) {
