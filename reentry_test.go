@@ -148,3 +148,36 @@ func TestReentryByAnotherOwner(t *testing.T) {
 		b.release(l)
 	})
 }
+
+// A lease that has entered a grant leaves the MinHold of that grant alone: when it is released,
+// and when it was to be one of several locks of which another could not be acquired.
+func TestReentrySparesMinHold(t *testing.T) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
+		other := b.acquire(b.strangers().Mutex("b"))
+		defer b.release(other)
+		lock := b.c.Mutex("a").With(leasehold.LockOptions{MinHold: time.Minute})
+		for name, enter := range map[string]func(context.Context){
+			"WaiveMinHold after Release": func(ctx context.Context) {
+				inner, err := lock.Acquire(ctx)
+				if err != nil {
+					t.Fatal(err)
+				}
+				b.release(inner)
+				inner.WaiveMinHold()
+			},
+			"a set that is not acquired": func(ctx context.Context) {
+				if _, err := b.c.All(lock, b.c.Mutex("b")).Try(ctx); !errors.Is(err, leasehold.ErrBusy) {
+					t.Errorf("Try of both locks: %v, want ErrBusy", err)
+				}
+			},
+		} {
+			start := time.Now()
+			outer := b.acquire(lock)
+			enter(outer.Context())
+			b.release(outer)
+			if held := time.Since(start); held < time.Minute {
+				t.Errorf("%s: held for %v, want the MinHold of 1m0s", name, held)
+			}
+		}
+	})
+}

@@ -146,12 +146,16 @@ func (l *Lease) awaitMinHold(ctx context.Context, rest time.Duration) error {
 }
 
 // WaiveMinHold makes Release free the lock at once, whatever LockOptions.MinHold
-// says, also a Release that waits already. It is for work that failed before it began, which other processes may try.
-// It does not block, and calling it again changes nothing.
+// says, also a Release that waits already. It is for work that failed before it began,
+// which other processes may try. It does not block. Once l is released it does nothing:
+// another lease of the same grant may be held.
 func (l *Lease) WaiveMinHold() {
 	h := l.h
 	h.c.mu.Lock()
 	defer h.c.mu.Unlock()
+	if l.err == ErrReleased {
+		return
+	}
 	if h.least = 0; h.waived != nil {
 		close(h.waived)
 		h.waived = nil
@@ -178,8 +182,10 @@ func (h *hold) minHoldWaived() <-chan struct{} {
 // user's failed just before.
 func (l *Lease) discard() {
 	c := l.h.c
-	l.h.grantTold()  // or nobody will be
-	l.WaiveMinHold() // no work was done, so no run of it has to exclude others
+	l.h.grantTold() // or nobody will be
+	if !l.reentered {
+		l.WaiveMinHold() // no work was done, so no run of it has to exclude others
+	}
 	ctx := context.WithoutCancel(l.base)
 	c.guard.Run(func() { l.Release(ctx) }, nil)
 }
