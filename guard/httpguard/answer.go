@@ -180,3 +180,77 @@ func (b body) Read(p []byte) (int, error) {
 	}
 	return b.ReadCloser.Read(p)
 }
+
+// deadlines reports whether w lets an http.ResponseController set the deadline of reading. A
+// ResponseWriter of others that wraps the server's may hide it.
+func deadlines(w http.ResponseWriter) bool {
+	for {
+		switch is := w.(type) {
+		case interface{ SetReadDeadline(time.Time) error }:
+			return true
+		case interface{ Unwrap() http.ResponseWriter }:
+			w = is.Unwrap()
+		default:
+			return false
+		}
+	}
+}
+
+// detached is a body whose Read returns once the request is interrupted although the read
+// goes on, which no deadline ends. Like any body, it is used by one goroutine at a time.
+type detached struct {
+	io.ReadCloser
+	ctx   context.Context
+	chunk []byte
+	left  []byte // of chunk, not returned yet
+	err   error
+	done  chan struct{} // closed when the read that goes on has ended; nil if none does
+}
+
+func (b *detached) Read(p []byte) (int, error) {
+	switch {
+	case context.Cause(b.ctx) == errInterrupted:
+		return 0, errInterrupted
+	case len(p) == 0:
+		return 0, nil
+	case len(b.left) > 0 || b.err != nil:
+		return b.take(p)
+	}
+	if b.done == nil {
+		if b.chunk == nil {
+			b.chunk = make([]byte, 32<<10)
+		}
+		b.done = make(chan struct{})
+		go func() {
+			defer close(b.done)
+			var n int
+			n, b.err = b.ReadCloser.Read(b.chunk)
+			b.left = b.chunk[:n]
+		}()
+	}
+	select {
+	case <-b.done:
+		b.done = nil
+		return b.take(p)
+	case <-b.ctx.Done():
+		return 0, context.Cause(b.ctx)
+	}
+}
+
+// take returns what was read.
+func (b *detached) take(p []byte) (int, error) {
+	n := copy(p, b.left)
+	if b.left = b.left[n:]; len(b.left) > 0 {
+		return n, nil
+	}
+	return n, b.err
+}
+
+// Close does not wait for a read that goes on.
+func (b *detached) Close() error {
+	if b.done != nil {
+		go b.ReadCloser.Close()
+		return nil
+	}
+	return b.ReadCloser.Close()
+}
