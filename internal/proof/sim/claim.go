@@ -64,17 +64,20 @@ const (
 	releasing
 	released
 	wrong
+	named
 )
 
 // note is a report of a worker.
 type note struct {
 	kind  noteKind
 	claim *claim
-	lock  int // of begins
+	lock  int // of begins, and of named
 	// weight is how much of the lock, of begins.
 	weight int64
 	err    error
 	text   string
-	by     *worker
-	at     time.Duration // by the timers; a paused client's are read later
+	// frees: of named, the lock becomes free before the holder is notified.
+	frees bool
+	by    *worker
+	at    time.Duration // by the timers; a paused client's are read later
 }

@@ -76,6 +76,9 @@ func newClient(w *world, index int) *client {
 	for i := range w.script.Workers {
 		c.workers = append(c.workers, newWorker(c, i))
 	}
+	if index == 0 {
+		c.workers = append(c.workers, newCrowd(c)...)
+	}
 	return c
 }
 

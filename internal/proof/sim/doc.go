@@ -67,7 +67,10 @@
 // a majority of nodes can grant the lock to others. (After its machine was suspended the
 // context may end a quarter of a second late; Err is right at once.) Tokens
 // increase from grant to grant, and no holder that believes in its lease comes
-// to the resource with a smaller token than was seen there. A lock that was
+// to the resource with a smaller token than was seen there. Each attempt has an owner of its own. An operator (Script.Operator)
+// ends no other lease than the one that it was shown, and a lease that it breaks ends as any
+// other. If it frees the lock at once, the resource refuses what the former holder writes late. A
+// lock that was
 // released is free on a majority; one that was called gone is gone. No node is
 // left without a release of what it granted, gives a lock after its release, or
 // keeps one after the end; no goroutine stays. A lock that nobody has is granted to

@@ -20,6 +20,7 @@ const (
 	Permits   = "more permits held than there are"
 	Slots     = "two holders of one slot"
 	ToldLate  = "a holder's context did not end before others could have the lock"
+	Owner     = "two attempts have one owner"
 	Token     = "a fencing token did not increase"
 	Stale     = "a holder that believed in its lease was refused for its token"
 	Orphan    = "something was left behind"

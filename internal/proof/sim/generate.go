@@ -13,7 +13,7 @@ type source interface {
 func OfSeed(seed uint64) Script {
 	src := seeded{rand.New(rand.NewPCG(seed, 0x5eed))}
 	s := setting(src)
-	s.Seed, s.Eager = seed, !s.Poll && seed%2 == 0
+	s.Seed, s.Eager, s.Operator = seed, !s.Poll && seed%2 == 0, seed%5 == 3
 	for range src.draw("faults", 0, 14) {
 		s.Faults = append(s.Faults, s.drawFault(src, s.Faults))
 	}

@@ -39,9 +39,10 @@ func (h *holders) grants(c *claim) {
 	h.claims = append(h.claims, c)
 	h.kept = append(h.kept, c)
 	o := h.w.owner(c.owner)
-	if o.holder == nil || o.holder.lease.Token() < c.lease.Token() { // of two at the same instant
-		o.holder = c
+	if o.holder != nil {
+		h.wrong(Owner, "%s and %s", h.name(o.holder), h.name(c))
 	}
+	o.holder = c
 	if o.least = 0; c.minHold > 0 && c.k.c.goneOn < c.at {
 		o.least = c.at + c.minHold
 	}
@@ -54,6 +55,17 @@ func (h *holders) grants(c *claim) {
 	h.draws(c)
 	h.compare(c)
 }
+
+// names notes which lease an operator ends. Its holder may have been told to hold the lock for
+// longer, and if the lock is freed at once, others may have it before the holder is notified.
+func (h *holders) names(n note) {
+	h.tally.Named++
+	o := h.w.owner(h.hist.number(n.text))
+	o.named, o.freed, o.least = true, o.freed || n.frees, 0
+}
+
+// freed reports whether an operator has freed the lock of c at once.
+func (h *holders) freed(c *claim) bool { return h.w.owner(c.owner).freed }
 
 func (h *holders) name(c *claim) string {
 	return fmt.Sprintf("o%d (c%d.w%d, lock %d, token %d)", c.owner, c.k.c.index+1, c.k.index, c.lock+1, c.lease.Token())
@@ -87,14 +99,18 @@ func (h *holders) compare(c *claim) {
 	if !c.kind().Shared && !c.kind().IsMutex() {
 		rule = Slots
 	}
-	weight := c.weight
+	weight, trusted, together := c.weight, c.weight, 1
 	for _, o := range h.claims {
-		if o == c || o.lock != c.lock || o.over || !o.k.c.running() || o.ended() {
+		if o == c || o.lock != c.lock || o.over || !o.k.c.running() || o.ended() || h.freed(o) || h.freed(c) {
 			continue
 		}
 		valid := o.lease.Err() == nil
 		if valid {
 			weight += o.weight
+			together++
+		}
+		if valid || !h.drowsy(o) {
+			trusted += o.weight
 		}
 		switch {
 		case !c.excludes(o):
@@ -104,8 +120,11 @@ func (h *holders) compare(c *claim) {
 			h.wrong(ToldLate, "%s still trusts its context while %s has the lock", h.name(o), h.name(c))
 		}
 	}
+	h.tally.Crowd = max(h.tally.Crowd, together)
 	if rule == Slots && weight > c.kind().Limit {
 		h.wrong(Permits, "%d of lock %d, which has %d: %s is one too many", weight, c.lock+1, c.kind().Limit, h.name(c))
+	} else if rule == Slots && trusted > c.kind().Limit {
+		h.wrong(ToldLate, "the holders of %d permits of lock %d, which has %d, trust their contexts, with %s", trusted, c.lock+1, c.kind().Limit, h.name(c))
 	}
 }
 
@@ -161,17 +180,24 @@ func (h *holders) ends(c *claim) {
 		return
 	}
 	h.tally.Losses++
-	h.w.owner(c.owner).least = 0
-	if c.last {
+	o := h.w.owner(c.owner)
+	o.least = 0
+	if lost.Broken != nil {
+		h.tally.Broken++
+		if !o.named {
+			h.wrong(Answers, "%s was broken, and the operator was shown another lease", h.name(c))
+		}
+	}
+	if c.last && !o.named {
 		h.wrong(Waiting, "%s was lost though nothing was wrong: %v", h.name(c), lost.Reason)
 	}
 	if h.w.script.Roll { // a majority of what, depends on whom you ask
 		return
 	}
-	if asleep := h.drowsy(c) || h.w.now() < c.k.c.goneOn+time.Millisecond; asleep || c.giving {
+	if asleep := h.drowsy(c) || h.w.now() < c.k.c.goneOn+time.Millisecond; asleep || c.giving || o.freed {
 		return
 	}
-	if on := h.on(c); lost.Cause == leasehold.LostDenied && on >= moreThanHalf(len(h.w.nodes)) {
+	if on := h.on(c); !o.named && lost.Cause == leasehold.LostDenied && on >= moreThanHalf(len(h.w.nodes)) {
 		h.wrong(Answers, "%s was said to be gone, and is on %d nodes", h.name(c), on)
 	}
 	h.tally.Notified++
@@ -232,7 +258,9 @@ func (h *holders) writes(c *claim) {
 	if c.shares() && len(h.w.nodes) > 1 {
 		return // the resource checks the tokens of writers only
 	}
-	if t, last := uint64(c.lease.Token()), r.written[c.slot()]; t < last {
+	if t, last := uint64(c.lease.Token()), r.written[c.slot()]; t < last && h.freed(c) {
+		h.tally.Refused++ // as it must
+	} else if t < last {
 		h.wrong(Stale, "%s writes after token %d", h.name(c), last)
 	} else {
 		r.written[c.slot()] = t
@@ -242,8 +270,7 @@ func (h *holders) writes(c *claim) {
 // releases judges the outcome of a release that its holder was given.
 func (h *holders) releases(c *claim, err error) {
 	still := h.on(c)
-	passed := h.w.owner(c.owner).holder != c
-	if passed || h.w.script.Roll || h.w.owner(c.owner).revived {
+	if h.freed(c) || h.w.script.Roll || h.w.owner(c.owner).revived {
 		still = 0 // how many are too many depends on the list; or it came back by a Replay
 	}
 	if err != nil {

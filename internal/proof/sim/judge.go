@@ -33,7 +33,7 @@ func newJudge(w *world) *judge {
 // look takes in the notes of workers, and finds leases that have ended.
 // Actions of a paused process are seen when it goes on.
 func (j *judge) look() {
-	for _, c := range j.w.clients {
+	for c := range j.w.everybody {
 		if c.paused() {
 			continue
 		}
@@ -100,12 +100,14 @@ func (j *judge) hear(k *worker, n note) {
 	case releasing:
 		n.claim.giving = true
 	case released: // judged after all that is heard now
+	case named:
+		j.holders.names(n)
 	case wrong:
 		j.wrong(Answers, "%s, lease %s", n.text, j.holders.name(n.claim))
 	}
 }
 
-var noteNames = [...]string{"asks for a lock", "holds the lock", "gave up", "writes to the resource", "extended", "begins to release", "released", "WRONG"}
+var noteNames = [...]string{"asks for a lock", "holds the lock", "gave up", "writes to the resource", "extended", "begins to release", "released", "WRONG", "ends a lease"}
 
 // record records a note.
 func (j *judge) record(k *worker, n note) {
@@ -120,6 +122,9 @@ func (j *judge) record(k *worker, n note) {
 		return
 	}
 	s := noteNames[n.kind]
+	if n.kind == named {
+		n.text = fmt.Sprintf("of o%d, frees it: %v", h.number(n.text), n.frees)
+	}
 	if n.claim != nil {
 		s += fmt.Sprintf(": o%d, lock %d, token %d", h.number(n.claim.lease.Owner()), n.claim.lock+1, n.claim.lease.Token())
 	}

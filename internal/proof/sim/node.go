@@ -287,7 +287,7 @@ func (n *node) stop() {
 	n.up = false
 	n.life++
 	n.queue, n.busy, n.spoken = nil, false, nil
-	for _, c := range n.w.clients {
+	for c := range n.w.everybody {
 		c.links[n.index].open = 0
 		for _, s := range c.links[n.index].streams {
 			if !s.closed {

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ const (
 	maxClients = 6
 	maxWorkers = 4
 	maxLocks   = 4
+	maxCrowd   = 1000
 )
 
 // Script is one run, whole: the same script gives the same history, event by
@@ -49,6 +51,11 @@ type Script struct {
 	// Eager: now and then a worker wants the first lock again as soon as it has given
 	// it back, many times in a row.
 	Eager bool `json:"eager,omitempty"`
+	// Crowd: so many further goroutines of the first client hold the first lock together, if it
+	// is a read-write lock, or else wait for it and give up together.
+	Crowd int `json:"crowd,omitempty"`
+	// Operator: an operator ends leases, by the owner or the token that it is shown.
+	Operator bool `json:"operator,omitempty"`
 	// Kinds, unless it is 0: the locks are, in turn, a read-write lock (1), a semaphore of 3
 	// (2), a mutex (3) and a semaphore of 2 (4), beginning with that one.
 	Kinds int `json:"kinds,omitempty"`
@@ -232,11 +239,17 @@ func (s *Script) check() error {
 	}{
 		{"nodes", s.Nodes, 1, maxNodes}, {"clients", s.Clients, 1, maxClients}, {"workers", s.Workers, 1, maxWorkers},
 		{"locks", s.Locks, 1, maxLocks}, {"ttl", s.TTL, 1, 100}, {"nodetimeout", s.NodeTimeout, 0, 60_000}, {"span", s.Span, 0, 100_000},
-		{"kinds", s.Kinds, 0, 4},
+		{"kinds", s.Kinds, 0, 4}, {"crowd", s.Crowd, 0, maxCrowd},
 	} {
 		if c.v < c.low || c.v > c.high {
 			return fmt.Errorf("%s is %d: it goes from %d to %d", c.name, c.v, c.low, c.high)
 		}
+	}
+	if s.Crowd > 0 && s.Workers == maxWorkers {
+		return fmt.Errorf("workers is %d: beside a crowd it goes to %d", s.Workers, maxWorkers-1)
+	}
+	if s.Operator && s.Roll {
+		return errors.New("a script that rolls has no operator")
 	}
 	if s.Roll && s.Nodes != 4 {
 		return fmt.Errorf("a script that rolls has 4 nodes, not %d", s.Nodes)

@@ -7,6 +7,13 @@ type Switches struct {
 	Edit func(text string) string
 	// NoBootClock: the clients' clock stands still while they are suspended.
 	NoBootClock bool
+	// Passing: a worker hands its lease to another attempt, under the same owner.
+	Passing bool
+	// Hasty: an operator that says that it waits for the holder frees the lock at once.
+	Hasty bool
+	// Careless: an operator ends the lease of the present holder, and not the one that it was
+	// shown.
+	Careless bool
 	// Patient: the judge does not limit how long a lock may stay free while it is wanted.
 	Patient bool
 	// Trusting: the judge believes what the records of locks say of themselves.

@@ -15,19 +15,27 @@ type Tally struct {
 	Buried     int // acquires that arrived after their release
 	Heals      int // nodes that were given a lease again
 	Handed     int // locks that nodes gave to the next in the queue
+	Named      int // leases that an operator ended
+	Broken     int // of these, by holders that knew it was broken
+	Refused    int // writes of holders whose lock an operator freed at once
+	Crowd      int // most valid leases of one lock at once
 	Returned   int // places in the queue that were taken with a release, node by node
 }
 
 // Add adds the counts of another run.
 func (t *Tally) Add(u Tally) {
 	for i, n := range u.fields() {
+		if n == &u.Crowd {
+			t.Crowd = max(t.Crowd, u.Crowd)
+			continue
+		}
 		*t.fields()[i] += *n
 	}
 }
 
-func (t *Tally) fields() [14]*int {
+func (t *Tally) fields() [18]*int {
 	return [...]*int{
 		&t.Events, &t.Grants, &t.Refusals, &t.Losses, &t.Notified, &t.Writes, &t.Releases, &t.Extensions,
-		&t.Renewals, &t.Confirms, &t.Buried, &t.Heals, &t.Handed, &t.Returned,
+		&t.Renewals, &t.Confirms, &t.Buried, &t.Heals, &t.Handed, &t.Named, &t.Broken, &t.Refused, &t.Crowd, &t.Returned,
 	}
 }

@@ -26,6 +26,7 @@ type worker struct {
 	// wants is the lock that it waits for, as the driver has heard; -1: none.
 	wants       int
 	wantsWeight int64
+	crowd       int    // its place in the crowd, from 1; 0: it is in none
 	weight      int64  // how much of a lock it asks for now
 	doing       string // in words, for one that does not get on
 	since       time.Duration
@@ -64,17 +65,17 @@ func (k *worker) sleep(ctx context.Context, d time.Duration) {
 
 // run runs the worker. The error is why the client could not be opened before it died.
 func (k *worker) run(err error) {
-	defer func() {
-		k.does("is done")
-		k.w.working.Add(-1)
-		k.w.wake()
-	}()
+	defer k.finish()
 	if err != nil {
 		return
 	}
 	k.sleep(k.c.ctx, prologue-k.w.timerNow())
 	if k.w.script.Steady && k.c.index == 0 && k.index == 1 {
 		k.steady()
+	}
+	if k.crowd > 0 {
+		k.inCrowd()
+		return
 	}
 	for !k.w.stop() && k.c.ctx.Err() == nil {
 		k.does("thinks")
@@ -95,6 +96,13 @@ func (k *worker) run(err error) {
 		return // no server answers any more
 	}
 	k.lastRound()
+}
+
+// finish ends the worker's part in the run.
+func (k *worker) finish() {
+	k.does("is done")
+	k.w.working.Add(-1)
+	k.w.wake()
 }
 
 func (k *worker) does(what string) { k.doing, k.since = what, k.w.timerNow() }
@@ -131,13 +139,13 @@ func (k *worker) one(i int) *leasehold.Lock {
 	switch {
 	case kind.IsMutex():
 		return k.c.c.Mutex(name)
-	case kind.Shared && k.rng.IntN(3) == 0:
+	case kind.Shared && k.crowd == 0 && k.rng.IntN(3) == 0:
 		k.weight = kind.Limit
 		return k.c.c.RW(name).Write()
 	case kind.Shared:
 		return k.c.c.RW(name).Read()
 	}
-	if k.rng.IntN(3) == 0 {
+	if k.crowd == 0 && k.rng.IntN(3) == 0 {
 		k.weight = 1 + k.rng.Int64N(kind.Limit)
 	}
 	return k.c.c.Semaphore(name, int(kind.Limit)).With(leasehold.LockOptions{Weight: int(k.weight)})
@@ -222,6 +230,9 @@ func (k *worker) keep(ctx context.Context, o leasehold.LockOptions, acquire func
 		return
 	}
 	c := k.grant(lease, o)
+	if k.w.switches.Passing {
+		c = k.grant(lease, o)
+	}
 	for range 1 + k.rng.IntN(3) {
 		k.hold(c, lease.Context(), k.upTo(o.TTL))
 		if k.rng.IntN(2) == 0 {

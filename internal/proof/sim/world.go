@@ -64,6 +64,8 @@ type owner struct {
 	ttl          time.Duration
 	born         time.Duration
 	holder       *claim        // that has it, or had it last
+	named        bool          // an operator ends its lease
+	freed        bool          // and frees the lock at once
 	least        time.Duration // it is not to be released before, unless it is lost
 	revived      bool          // an acquire of it was replayed, and done
 	left         bool          // it is left to its TTL, as documented
@@ -95,7 +97,13 @@ func newWorld(s Script, sw Switches, log *slog.Logger) *world {
 	}
 	for i, l := range []list{oldList, bothList} {
 		c := newClient(w, s.Clients+i)
-		if c.workers = nil; s.Roll {
+		c.workers = nil
+		if i == 0 && s.Operator {
+			k := newWorker(c, 0)
+			k.lane = eventLanes + maxClients*maxWorkers*workerLanes
+			c.workers = append(c.workers, k)
+		}
+		if s.Roll {
 			c.list = l
 		}
 		w.operators = append(w.operators, c)
@@ -135,7 +143,9 @@ func (w *world) drive() {
 	alarm := time.NewTimer(time.Hour)
 	defer alarm.Stop()
 	go w.begin()
-	w.working.Add(int64(w.script.Clients * w.script.Workers))
+	for c := range w.everybody {
+		w.working.Add(int64(len(c.workers)))
+	}
 	w.stirred = true
 	last := time.Duration(-1) // when to stop, once known
 	for {
@@ -187,6 +197,9 @@ func (w *world) drive() {
 // begin has the servers declared, and then the clients connect and their workers begin.
 func (w *world) begin() {
 	w.operators[0].bootstrap()
+	for _, k := range w.operators[0].workers {
+		go k.operate()
+	}
 	for _, c := range w.clients {
 		go func() {
 			err := c.open()
@@ -227,7 +240,7 @@ func (w *world) owner(n int) *owner {
 func (w *world) appears(o op, c *client) {
 	for _, n := range o.owners {
 		by := w.owner(n)
-		if by.client < 0 && c.workers != nil {
+		if by.client < 0 && c.index < len(w.clients) {
 			by.client, by.lock = c.index, o.lock
 		}
 		if o.ttl > 0 {

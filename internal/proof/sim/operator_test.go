@@ -1,0 +1,45 @@
+package sim
+
+import "testing"
+
+// attended has an operator end leases all through a busy run, of locks of these kinds.
+func attended(seed uint64, kinds int) Script {
+	s := busy(seed, every(4100, Fault{Kind: Hold, For: 1500, Client: 1})...)
+	s.Workers, s.Operator, s.Kinds = 2, true, kinds
+	return s
+}
+
+// A lease that is broken ends as any other, and the operator ends no other than the one that was
+// shown. A holder whose lock was freed at once is refused by the resource.
+func TestOperator(t *testing.T) {
+	var all Tally
+	for seed := range uint64(6) {
+		s := attended(seed, int(seed%5))
+		r := Run(t, s, Shipped(), false)
+		all.Add(r.Tally)
+		if len(r.Violations) > 0 {
+			report(t, "-script='"+s.String()+"'", s, r)
+		}
+	}
+	if all.Named == 0 || all.Broken == 0 || all.Refused == 0 {
+		t.Errorf("%d leases named, %d found broken, %d writes refused, want some of each: %+v", all.Named, all.Broken, all.Refused, all)
+	}
+	t.Logf("%+v", all)
+}
+
+// The judge notices clients and operators that do something else than they say.
+func TestOperatorIsJudged(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		switches Switches
+		rules    []string
+	}{
+		{"an owner of two attempts", Switches{Passing: true}, []string{Owner}},
+		{"an operator that does not wait", Switches{Hasty: true}, []string{Exclusion, ToldLate}},
+		{"an operator that ends the next lease", Switches{Careless: true}, []string{Answers, Exclusion, ToldLate}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			seen(t, func(seed uint64) Script { return attended(seed, 0) }, c.switches, c.rules)
+		})
+	}
+}
