@@ -179,6 +179,29 @@ func TestTerminalCtrlCEndsTheScript(t *testing.T) {
 	m.wants(0)
 }
 
+// Ctrl-C ends the script too if another command of the pipeline takes the terminal before the
+// command that had it has died of it. That one dies with all of its group: the shell would wait.
+func TestTerminalCtrlCBetweenTwoReaders(t *testing.T) {
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip(err)
+	}
+	s := newSite(t)
+	s.env = append(s.env, "FILE="+t.TempDir()+"/file")
+	m := s.onTerminalExec(bash, "-c", `"$0" run x -- bash -c '
+			trap "touch $FILE; while [ \$(ps -o tpgid= -p $$) -eq $$ ]; do :; done; trap - INT; kill -INT $$" INT
+			echo ready >/dev/tty; while :; do sleep 0.01; done' |
+		"$0" run y -- bash -c 'until [ -e $FILE ]; do sleep 0.01; done; head -n1 /dev/tty; true'; echo went $((40+2))`, binary)
+	m.shows("ready\r\n")
+	s.run(0, "run", "z", "--", bash, "-c", `until "$0" show y --exit-code >/dev/null; [ $? -eq 124 ]; do sleep 0.01; done`, binary)
+	m.types("\x03")
+	m.cmd.Wait()
+	<-m.ended
+	if shown := m.shown.String(); strings.Contains(shown, "went 42") {
+		t.Errorf("the script went on: %q", shown)
+	}
+}
+
 func TestTerminalBelongsToTheCommand(t *testing.T) {
 	s := newSite(t)
 	m := s.onTerminal("run", "x", "--", "/bin/sh", "-c", `trap 'echo interrupted; exit 3' INT; read x; echo "read $x"; read y`)

@@ -83,4 +83,4 @@ func (*terminal) stopped(syscall.Signal)    {}
 func (*terminal) resume(bool) time.Duration { return time.Hour }
 func (*terminal) killed()                   {}
 func (*terminal) typed(syscall.Signal) bool { return false }
-func (*terminal) has() bool                 { return false }
+func (*terminal) had() bool                 { return false }

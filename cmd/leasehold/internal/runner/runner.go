@@ -290,7 +290,7 @@ func (r *run) died(o *Outcome) {
 	if r.passed[o.Signal] {
 		r.proc.signal(o.Signal)
 	} else {
-		o.Typed = (o.Signal == syscall.SIGINT || o.Signal == syscall.SIGQUIT) && r.tty.has()
+		o.Typed = (o.Signal == syscall.SIGINT || o.Signal == syscall.SIGQUIT) && r.tty.had()
 	}
 	r.tty.killed()
 }

@@ -79,14 +79,15 @@ func (t *terminal) listen(sig syscall.Signal) {
 }
 
 // typed reports whether sig, which we have received, may come from the keyboard: then the
-// terminal has sent it to every process of our group, and would have sent it to those of the
-// command.
+// terminal has sent it to every process of our group, or another leasehold of our job has,
+// whose command had the terminal (see Outcome.Typed), and it is for the command's group too.
 func (t *terminal) typed(sig syscall.Signal) bool {
-	return (sig == syscall.SIGINT || sig == syscall.SIGQUIT || sig == syscall.SIGWINCH) && t.fd >= 0 && t.ours()
+	return (sig == syscall.SIGINT || sig == syscall.SIGQUIT || sig == syscall.SIGWINCH) && t.fd >= 0 && t.inJob(t.holder())
 }
 
-// has reports whether the command's group is in the foreground.
-func (t *terminal) has() bool { return t.fd >= 0 && t.child != 0 && t.holder() == t.child }
+// had reports whether the command was given the terminal. Another command of our job may have
+// taken it since.
+func (t *terminal) had() bool { return t.given }
 
 // watch begins to take part in job control for the command, which runs. Only
 // now, because it would have inherited that we ignore a signal.
@@ -124,15 +125,19 @@ func (t *terminal) holder() int {
 	return group
 }
 
-// isInOurJob reports whether a process of our group is an ancestor of the leader of that
-// group, as if the group were the command of another leasehold in the same pipeline. For the
-// shell it is one job with us.
-func (t *terminal) isInOurJob(group int) bool {
-	if group == 0 || group == t.child {
+// inJob reports whether that group is part of our job, as a shell sees it: it is our group,
+// that of our command, or that of a command of another leasehold in the same pipeline. The
+// leader of the last has a process of our group as an ancestor. A group that has ended counts
+// as part, since nobody needs the terminal there.
+func (t *terminal) inJob(group int) bool {
+	switch {
+	case group == 0:
 		return false
+	case group == t.own || group == t.child || syscall.Kill(-group, 0) == syscall.ESRCH:
+		return true
 	}
-	for pid, depth := group, 0; pid > 1 && depth < 100; depth++ {
-		pid = warden.Parent(pid)
+	// The first process of a container has parent 0, as has one that was sent into it.
+	for pid, depth := warden.Parent(group), 0; pid > 1 && depth < 100; pid, depth = warden.Parent(pid), depth+1 {
 		if of, err := unix.Getpgid(pid); err == nil && of == t.own {
 			return true
 		}
@@ -171,10 +176,10 @@ func (t *terminal) stopped(sig syscall.Signal) {
 		// a command whose input is a pipe asks the user something. A command that
 		// has the terminal did not want it: another leasehold stops itself so.
 		t.stdin = true
-		switch {
-		case t.ours():
+		switch h := t.holder(); {
+		case h == t.own:
 			t.resumeNow()
-		case t.isInOurJob(t.holder()):
+		case h != t.child && t.inJob(h):
 			// Another leasehold of the same pipeline has given it away. Its command
 			// asks for it again in the same way, and gets time to take what it has.
 			t.paused, t.resumeAt = true, time.Now().Add(20*time.Millisecond)
@@ -226,7 +231,7 @@ func (t *terminal) resume(may bool) time.Duration {
 	}
 	t.paused, t.asked = false, false
 	if may {
-		if t.stdin && (t.ours() || t.isInOurJob(t.holder())) {
+		if t.stdin && t.inJob(t.holder()) {
 			t.give()
 		}
 		syscall.Kill(-t.child, syscall.SIGCONT)
