@@ -34,7 +34,7 @@ var project = rules{
 		{"internal/proof/modelnode"},
 		{"internal/rule"},
 		{"guard/httpguard", "guard/redisguard", "guard/sqlguard"},
-		{"internal/validity", "internal/nodeclock", "internal/retain", "internal/testenv/virtual"},
+		{"internal/validity", "internal/nodeclock", "internal/longest", "internal/retain", "internal/testenv/virtual"},
 		{"internal/clock"},
 		{"fence"},
 		{"internal/testenv/etcdtest", "internal/testenv/zktest"},

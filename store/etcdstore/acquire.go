@@ -20,6 +20,9 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 	if err := ctx.Err(); err != nil {
 		return store.Grant{}, s.failed(ctx, "acquire", r.Name, false, err)
 	}
+	if err := s.raise(ctx, "acquire", r.Lease); err != nil {
+		return store.Grant{}, err
+	}
 	s.examineAgain(ctx)
 	if err := s.require(ctx, "acquire", r.Name, r.Require); err != nil {
 		return store.Grant{}, err

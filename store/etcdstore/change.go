@@ -20,6 +20,9 @@ func (s *Store) Downgrade(ctx context.Context, r store.Lease) (store.Grant, erro
 	if err := ctx.Err(); err != nil {
 		return store.Grant{}, s.failed(ctx, "downgrade", r.Name, false, err)
 	}
+	if err := s.raise(ctx, "downgrade", r); err != nil {
+		return store.Grant{}, err
+	}
 	bounded, cancel := context.WithTimeoutCause(ctx, s.o.Timeout, errLimit)
 	defer cancel()
 	e, err := s.downgrade(bounded, r)

@@ -14,13 +14,21 @@ const examineEvery = 30 * time.Second
 // examineAgain asks the cluster about itself, in the background, if that was not done for
 // some time. The caller is counted at the gate.
 func (s *core) examineAgain(ctx context.Context) {
-	if !s.due(examineEvery) {
+	every := examineEvery
+	if s.replaced.unread() {
+		every = time.Second
+	}
+	if !s.due(every) {
 		return
 	}
 	s.gate.Stay()
 	go func() {
 		defer s.gate.Leave()
-		s.note(s.examine(context.WithoutCancel(ctx)))
+		ctx := context.WithoutCancel(ctx)
+		s.note(s.examine(ctx))
+		if err := s.recordTTL(ctx, 0); err != nil {
+			s.o.Logger.Warn("cannot read the longest TTL", "err", s.failed(ctx, "examine", "", false, err))
+		}
 	}()
 }
 

@@ -67,7 +67,7 @@
 // A token is the revision at which the lock came to its owner, times 128, and so rises
 // with every grant. It goes back if a backup is restored, unless that is
 // done with "etcdutl snapshot restore --bump-revision --mark-compacted". A store that is
-// open meanwhile notices the restored data and grants nothing for Options.MaxTTL, and
+// open meanwhile notices the restored data and grants nothing for as long as the longest lease may last, and
 // until the revision is what it was. One that is opened later cannot know.
 //
 // # What survives

@@ -59,7 +59,10 @@ const examined = "leasehold-doctor-"
 
 // tryOut acquires and releases a lock.
 func (s *Store) tryOut(ctx context.Context) error {
-	l := store.Lease{Name: examined + rand.Text(), Owner: store.NewOwner(), TTL: min(10*time.Second, s.o.MaxTTL)}
+	l := store.Lease{Name: examined + rand.Text(), Owner: store.NewOwner(), TTL: 10 * time.Second}
+	if s.o.MaxTTL > 0 {
+		l.TTL = min(l.TTL, s.o.MaxTTL)
+	}
 	if _, err := s.Acquire(ctx, store.AcquireRequest{Lease: l}); err != nil {
 		return err
 	}

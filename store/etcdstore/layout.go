@@ -66,6 +66,9 @@ func (l layout) broken() string { return l.base + "/" + own + "broken/" }
 // floor returns the key of the smallest token.
 func (l layout) floor() string { return l.base + "/" + own + "floor" }
 
+// longest returns the key of the longest TTL.
+func (l layout) longest() string { return l.base + "/" + own + "longest" }
+
 const own = "!"
 
 var (

@@ -17,7 +17,6 @@ import (
 // Defaults of Options.
 const (
 	DefaultPrefix  = "leasehold"
-	DefaultMaxTTL  = time.Minute
 	DefaultTimeout = 5 * time.Second
 )
 
@@ -30,8 +29,9 @@ type Options struct {
 	// concurrency.NewMutex(session, Prefix+"/invoices"). Every client of these locks
 	// needs the same. Empty means DefaultPrefix.
 	Prefix string
-	// MaxTTL is the longest TTL that the store accepts. Zero means DefaultMaxTTL. If the
-	// data of the cluster was replaced, the store grants nothing for this long.
+	// MaxTTL is the longest TTL that the store accepts. Zero means any. If the data of the
+	// cluster was replaced, the store grants nothing for MaxTTL, a minute if that is zero, or
+	// the longest TTL above a minute that it knows to have been asked for, whichever is longest.
 	MaxTTL time.Duration
 	// Timeout bounds every call, except the time that Wait waits for the lock. Zero
 	// means DefaultTimeout. If one member does not answer, the others are asked within
@@ -59,8 +59,7 @@ func (o *Options) checked() (Options, error) {
 	if c.MaxTTL < 0 || c.Timeout < 0 {
 		return c, fmt.Errorf("%w: MaxTTL %v, Timeout %v: neither may be negative", store.ErrInvalid, c.MaxTTL, c.Timeout)
 	}
-	c.MaxTTL = cmp.Or(c.MaxTTL, DefaultMaxTTL)
-	if c.MaxTTL < MinTTL {
+	if c.MaxTTL > 0 && c.MaxTTL < MinTTL {
 		return c, fmt.Errorf("%w: MaxTTL %v: the minimum is %v", store.ErrInvalid, c.MaxTTL, MinTTL)
 	}
 	if c.Floor >= 1<<53 {

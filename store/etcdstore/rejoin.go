@@ -17,7 +17,7 @@ func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, ne
 	if err := ctx.Err(); err != nil {
 		return false, s.failed(ctx, "release", r.Name, false, err)
 	}
-	if !r.Kind.IsMutex() || s.require(ctx, "wait for", r.Name, next.Require) != nil {
+	if !r.Kind.IsMutex() || s.require(ctx, "wait for", r.Name, next.Require) != nil || s.raise(ctx, "wait for", next.Lease) != nil {
 		return s.release(ctx, r, nil)
 	}
 	sent := s.clock.Now()

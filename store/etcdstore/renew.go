@@ -44,6 +44,9 @@ func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
 		return errs
 	}
 	s.examineAgain(ctx)
+	if err := s.raise(ctx, "renew", good...); err != nil {
+		return fill(same(err, len(good)))
+	}
 	results := s.renew(ctx, good)
 	for i, err := range results {
 		if err != nil {

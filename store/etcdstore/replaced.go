@@ -9,6 +9,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/longest"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -17,14 +18,14 @@ import (
 // missing there, so nothing is granted until they have ended. Tokens come from the
 // revision, so nothing is granted either as long as that is lower than it was.
 type replaced struct {
-	maxTTL time.Duration
+	longest *longest.TTL
 
 	mu       sync.Mutex
-	cluster  uint64 // 0: nothing was read yet
-	revision int64  // the highest that was read, whatever the data
-	base     int64  // the highest that was read in the present data
-	term     uint64 // of the leader, in the last answer
-	until    clock.Instant
+	cluster  uint64        // 0: nothing was read yet
+	revision int64         // the highest that was read, whatever the data
+	base     int64         // the highest that was read in the present data
+	term     uint64        // of the leader, in the last answer
+	since    clock.Instant // when it was noticed; 0: never
 	why      string
 	behind   error // the last answer had a revision that had been before
 	split    error // the members are of different clusters
@@ -69,10 +70,10 @@ func (r *replaced) observe(h *etcdserverpb.ResponseHeader, least int64, now cloc
 	switch {
 	case r.cluster != 0 && h.ClusterId != r.cluster:
 		r.why = fmt.Sprintf("the cluster was replaced: its ID was %x and is %x", r.cluster, h.ClusterId)
-		r.until, r.base = now.Add(r.maxTTL), 0
+		r.since, r.base = now, 0
 	case h.Revision < least:
 		r.why = fmt.Sprintf("the data of the cluster was replaced: its revision was %d and is %d", least, h.Revision)
-		r.until, r.base = now.Add(r.maxTTL), 0
+		r.since, r.base = now, 0
 	}
 	r.cluster, r.base, r.term = h.ClusterId, max(r.base, h.Revision), h.RaftTerm
 	r.behind = nil
@@ -87,8 +88,8 @@ func (r *replaced) observe(h *etcdserverpb.ResponseHeader, least int64, now cloc
 func (r *replaced) closed(now clock.Instant) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if now < r.until {
-		return quarantined(r.until.Sub(now), r.why)
+	if left := r.leftLocked(now); left > 0 {
+		return quarantined(left, r.why)
 	}
 	return r.split
 }
@@ -101,10 +102,25 @@ func (r *replaced) doubtful(now clock.Instant) error {
 }
 
 func (r *replaced) doubtfulLocked(now clock.Instant) error {
-	if now < r.until {
-		return quarantined(r.until.Sub(now), r.why)
+	if left := r.leftLocked(now); left > 0 {
+		return quarantined(left, r.why)
 	}
 	return cmp.Or(r.split, r.behind)
+}
+
+// leftLocked returns for how long leases in the data that was replaced may still last.
+func (r *replaced) leftLocked(now clock.Instant) time.Duration {
+	if r.since == 0 {
+		return 0
+	}
+	return r.since.Add(r.longest.Since(r.since, now)).Sub(now)
+}
+
+// unread reports whether the longest TTL was not read since the data was replaced.
+func (r *replaced) unread() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.longest.Unread(r.since)
 }
 
 type quarantineError struct {

@@ -41,5 +41,5 @@ func (u Use) Rights(o *Options) ([]Right, error) {
 	if u.Lock {
 		rights = append(rights, Right{Key: l.inboxes(), Prefix: true, Write: true})
 	}
-	return append(rights, Right{Key: l.floor(), Write: u.Lock && c.Floor != 0}), nil
+	return append(rights, Right{Key: l.floor(), Write: u.Lock && c.Floor != 0}, Right{Key: l.longest(), Write: u.Lock}), nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/gate"
+	"github.com/leasehold-dev/leasehold/internal/longest"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -48,7 +49,7 @@ func open(endpoints []string, o *Options) (*Store, error) {
 	if len(endpoints) == 0 {
 		return nil, fmt.Errorf("%w: no endpoint of etcd is given", store.ErrInvalid)
 	}
-	l := &link{o: c, members: newMembers(endpoints, c), layout: layout{c.Prefix}, clock: clock.System(), replaced: replaced{maxTTL: c.MaxTTL}, lookAfter: defaultLookAfter}
+	l := &link{o: c, members: newMembers(endpoints, c), layout: layout{c.Prefix}, clock: clock.System(), replaced: replaced{longest: longest.New(c.MaxTTL)}, lookAfter: defaultLookAfter}
 	g := gate.New()
 	s := &Store{core: core{link: l, gate: g, pool: &pool{link: l, gate: g}, batches: newBatches(l, g, mostAlone), refreshes: newRefreshes(l, g)}}
 	// Any user that may lock can write such a message, so the lease is looked at.
@@ -83,6 +84,9 @@ func (s *Store) open(ctx context.Context) error {
 	}
 	if err == nil {
 		s.floor, err = s.agreeOnFloor(ctx)
+	}
+	if err == nil {
+		err = s.recordTTL(ctx, 0)
 	}
 	if err != nil {
 		return s.failed(ctx, "open", "", false, err)

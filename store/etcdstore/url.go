@@ -56,7 +56,7 @@ func parseTime(into *time.Duration, v string) (err error) {
 
 // ParseURL parses a URL of the scheme etcd, or etcds for TLS:
 //
-//	etcd://USER:PASSWORD@HOST:PORT,HOST:PORT,HOST:PORT/PREFIX?max_ttl=60s&timeout=5s
+//	etcd://USER:PASSWORD@HOST:PORT,HOST:PORT,HOST:PORT/PREFIX?timeout=5s
 //	etcds://HOST:PORT/PREFIX?ca=/etc/ssl/ca.pem&cert=/etc/ssl/client.pem&key=/etc/ssl/client.key
 //
 // The default port is 2379. PREFIX, max_ttl, timeout and floor are those of Options. With

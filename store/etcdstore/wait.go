@@ -83,6 +83,9 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 	if err := ctx.Err(); err != nil {
 		return store.Grant{}, s.failed(ctx, "wait for", r.Name, false, err)
 	}
+	if err := s.raise(ctx, "wait for", r.Lease); err != nil {
+		return store.Grant{}, err
+	}
 	s.examineAgain(ctx)
 	ctx, cancel := s.gate.Until(ctx)
 	defer cancel()

@@ -53,7 +53,7 @@ func TestIdleConnectionReadsTheClock(t *testing.T) {
 		began := time.Now()
 		o.Clock = clock.Func(func() clock.Instant { return clock.Instant(time.Hour + time.Since(began)) })
 		s := bareStore(o)
-		s.driver.Clocks = driver.NewClocks(1, o.Quarantine, nil, o.Logger)
+		s.driver.Clocks = driver.NewClocks(1, func(clock.Instant) time.Duration { return o.Quarantine() }, nil, o.Logger)
 		n := newNode(0, config.Address{Host: "n"}, &s.fleet)
 		s.nodes = []*node{n}
 		near, far := net.Pipe()

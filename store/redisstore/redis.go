@@ -22,7 +22,9 @@ import (
 	"crypto/rand"
 	"fmt"
 	"slices"
+	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/internal/rule"
@@ -111,7 +113,7 @@ func newStore(url string, o *Options) (*Store, error) {
 		s.changer.several = &s.driver
 	}
 	if len(addrs) > 1 && clocksWatched {
-		s.driver.Clocks = driver.NewClocks(len(addrs), s.quarantine, driver.WallAhead(opts.Clock), opts.Logger)
+		s.driver.Clocks = driver.NewClocks(len(addrs), func(clock.Instant) time.Duration { return s.quarantine() }, driver.WallAhead(opts.Clock), opts.Logger)
 	}
 	s.guarded.Store(len(addrs) > 1)
 	s.armed.Store(len(addrs) > 1)

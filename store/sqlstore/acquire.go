@@ -16,6 +16,9 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 	if err := s.require(r.Require); err != nil {
 		return store.Grant{}, err
 	}
+	if err := s.raise(ctx, r.Lease); err != nil {
+		return store.Grant{}, err
+	}
 	s.examineAgain(ctx)
 	s.sweepSometimes(ctx)
 	q := request{Lease: r.Lease, spare: r.Spare, durable: durable(r.Require)}

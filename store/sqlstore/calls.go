@@ -2,7 +2,7 @@ package sqlstore
 
 // calls are all calls, made once.
 type calls struct {
-	ask, await, release, rejoin, renew, takeSignal, breakLease, inspect, list, hold, sweep statement
+	ask, await, release, rejoin, renew, takeSignal, breakLease, inspect, list, hold, sweep, longestTTL statement
 	// These are for locks of other kinds than a mutex.
 	askKind, awaitKind, releaseKind, renewKind, downgrade, resize statement
 	// batch is nil if the dialect has no such procedure.
@@ -26,6 +26,7 @@ func callsIn(e engine, schema string) calls {
 		list:       call("list", "name, "+lease, 3),
 		hold:       call("hold", "hold", 2),
 		sweep:      call("sweep", "sweep", 1),
+		longestTTL: call("longest_ttl", "longest_ttl", 1),
 
 		askKind:     call("ask_kind", kindAnswer, 12),
 		awaitKind:   call("await_kind", kindAnswer, 3),

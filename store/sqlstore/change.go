@@ -21,6 +21,9 @@ func (s *Store) Downgrade(ctx context.Context, r store.Lease) (store.Grant, erro
 		return store.Grant{}, err
 	}
 	defer s.gate.Leave()
+	if err := s.raise(ctx, r); err != nil {
+		return store.Grant{}, err
+	}
 	var held bool
 	var token, slot sql.NullInt64
 	var at int64

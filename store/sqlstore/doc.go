@@ -17,7 +17,7 @@
 //
 // The server's clock counts TTLs and is the floor of tokens. It is read after the
 // lock's row was locked. If it jumps ahead, leases end earlier than their holders
-// expect. A store that notices this grants nothing for Options.MaxTTL. Tokens do not
+// expect. A store that notices this grants nothing for as long as the longest lease may last: see Options.MaxTTL. Tokens do not
 // go back if the clock is set back, nor, since the clock is their floor, if a backup
 // is restored.
 //

@@ -15,7 +15,6 @@ const DefaultSchema = "leasehold"
 
 // Defaults of Options.
 const (
-	DefaultMaxTTL      = time.Minute
 	DefaultTimeout     = 5 * time.Second
 	DefaultConnections = 8
 )
@@ -25,8 +24,9 @@ type Options struct {
 	// Schema is the database schema of the tables and procedures. In MySQL it is a
 	// database. Empty means DefaultSchema.
 	Schema string
-	// MaxTTL is the longest TTL that the store accepts. Zero means DefaultMaxTTL.
-	// If the server's clock jumps ahead, the store grants nothing for this long.
+	// MaxTTL is the longest TTL that the store accepts. Zero means any. If the server's
+	// clock jumps ahead, the store grants nothing for MaxTTL, a minute if that is zero, or
+	// the longest TTL above a minute that any client has asked for, whichever is longest.
 	MaxTTL time.Duration
 	// Timeout bounds every call, except the time that Wait waits for the lock. Zero
 	// means DefaultTimeout.
@@ -51,7 +51,6 @@ func (o *Options) checked() (Options, error) {
 	if c.Schema, err = schemaName(c.Schema); err != nil {
 		return c, err
 	}
-	c.MaxTTL = cmp.Or(c.MaxTTL, DefaultMaxTTL)
 	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
 	c.Connections = max(0, cmp.Or(c.Connections, DefaultConnections))
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))

@@ -73,7 +73,7 @@ func (postgresql) script() string {
 }
 
 // called are the procedures that a store calls.
-var called = []string{"ask", "await", "release", "release_and_rejoin", "renew", "take_signal", "reserve", "break_lease", "inspect", "list", "hold", "sweep", "server",
+var called = []string{"ask", "await", "release", "release_and_rejoin", "renew", "take_signal", "reserve", "break_lease", "inspect", "list", "hold", "sweep", "longest_ttl", "server",
 	"ask_kind", "await_kind", "release_kind", "renew_kind", "reserve_kind", "downgrade", "resize", "batch"}
 
 func (postgresql) grants(schema, role string) ([]string, error) {

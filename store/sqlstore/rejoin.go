@@ -24,7 +24,7 @@ func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, ne
 	if err := s.require(next.Require); err != nil {
 		return false, err
 	}
-	if !r.Kind.IsMutex() || !next.Kind.IsMutex() {
+	if !r.Kind.IsMutex() || !next.Kind.IsMutex() || s.raise(ctx, next.Lease) != nil {
 		done, maybe, err := s.release(ctx, r)
 		switch {
 		case err != nil:

@@ -36,6 +36,11 @@ func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
 	if len(good) == 0 {
 		return errs
 	}
+	for _, i := range good {
+		if err := s.raise(ctx, leases[i]); err != nil {
+			return all(err)
+		}
+	}
 	// All sessions lock rows in the same order, so they do not wait for each other.
 	slices.SortFunc(good, func(a, b int) int { return strings.Compare(leases[a].Name, leases[b].Name) })
 	var mutexes, others []int

@@ -71,13 +71,20 @@ func (s *Store) examine(ctx context.Context) (Server, error) {
 	_ = s.reading(sent, at) // the next grant tells of a jump
 	s.asked.Store(int64(s.clock.Now()))
 	s.server.Store(&is)
-	return is, nil
+	if is.Version < SchemaVersion {
+		return is, nil
+	}
+	return is, s.recordTTL(ctx, "", 0)
 }
 
 // examineAgain asks the server about itself in the background, once a minute: its
-// standbys come and go. The caller is counted at the gate.
+// standbys come and go. After a jump of its clock it does so at once. The caller is counted at
+// the gate.
 func (s *Store) examineAgain(ctx context.Context) {
-	const every = int64(time.Minute)
+	every := int64(time.Minute)
+	if s.longest.Unread(clock.Instant(s.jumped.Load())) {
+		every = int64(time.Second)
+	}
 	now, last := int64(s.clock.Now()), s.asked.Load()
 	if now-last < every || !s.asked.CompareAndSwap(last, now) {
 		return

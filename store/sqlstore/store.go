@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/gate"
+	"github.com/leasehold-dev/leasehold/internal/longest"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/internal/unclaimed"
 	"github.com/leasehold-dev/leasehold/store"
@@ -25,6 +26,8 @@ type Store struct {
 	rejoined unclaimed.Places[*reservedPlace]
 	clock    clock.Clock
 	clocks   *driver.Clocks
+	longest  *longest.TTL
+	jumped   atomic.Int64 // when the server's clock was last seen to have jumped ahead
 
 	server atomic.Pointer[Server]
 	asked  atomic.Int64 // when the server was last asked about itself
@@ -85,8 +88,10 @@ func newStore(p *pool, d Dialect, o *Options) (*Store, error) {
 		caller: caller{pool: p, engine: e, o: checked, calls: callsIn(e, checked.Schema), gate: gate.New()},
 		node:   e.name(),
 		clock:  clock.System(),
+
+		longest: longest.New(checked.MaxTTL),
 	}
-	s.clocks = driver.NewClocks(1, func() time.Duration { return checked.MaxTTL }, driver.WallAhead(s.clock), checked.Logger)
+	s.clocks = driver.NewClocks(1, s.leasesLast, driver.WallAhead(s.clock), checked.Logger)
 	s.seats, s.batches = newSeats(&s.caller), newBatches(&s.caller)
 	return s, nil
 }

@@ -51,8 +51,8 @@ func (u URL) OpenDB() (*sql.DB, error) { return sql.Open(u.Driver, u.DSN) }
 
 // ParseURL parses a URL of the scheme postgres, postgresql, mysql or mariadb:
 //
-//	postgres://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?schema=leasehold&max_ttl=60s
-//	mysql://USER:PASSWORD@HOST:PORT/DATABASE?schema=leasehold&max_ttl=60s
+//	postgres://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?schema=leasehold
+//	mysql://USER:PASSWORD@HOST:PORT/DATABASE?schema=leasehold
 //
 // schema and max_ttl are those of Options. All other settings are the driver's. The
 // driver is one that the program has imported: for PostgreSQL pgx, or else pq, and for

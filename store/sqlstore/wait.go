@@ -47,6 +47,9 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 	if err := s.require(r.Require); err != nil {
 		return store.Grant{}, err
 	}
+	if err := s.raise(ctx, r.Lease); err != nil {
+		return store.Grant{}, err
+	}
 	s.examineAgain(ctx)
 	s.sweepSometimes(ctx)
 	if reason == nil {

@@ -142,7 +142,7 @@ func (b *ballot[P]) applyLocked(i int, e quorum.Event, now clock.Instant) {
 		}
 	}
 	for _, send := range sends { // whose outcome does not matter
-		if c := b.k.Clocks; c != nil && c.nodes[send.Node].discountedAt(now) {
+		if c := b.k.Clocks; c != nil && now < c.until(send.Node) {
 			b.k.uncounted.add(send.Node, b.leases[i], now, c.until(send.Node))
 		}
 		q := Question{Op: send.Op, Lease: b.leases[i]}

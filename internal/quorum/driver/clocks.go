@@ -16,7 +16,7 @@ import (
 // longest of those leases is over. A client that has not seen the jump cannot know of
 // it. Clocks is safe for concurrent use.
 type Clocks struct {
-	hold  func() time.Duration
+	hold  func(since clock.Instant) time.Duration
 	ours  func() time.Duration
 	log   *slog.Logger
 	nodes []watched
@@ -30,16 +30,17 @@ type watched struct {
 	at     clock.Instant // of the last observation; 0: there was none
 	ours   time.Duration // what Clocks.ours said then
 	jumped time.Duration // ahead, the last time
-	until  clock.Instant // it is discounted before
+	since  clock.Instant // when that was seen; 0: never
 }
 
-// NewClocks returns a watch over nodes whose leases last for at most hold now.
+// NewClocks returns a watch over nodes. hold returns for how long after since leases from
+// before it may last; it may grow as more becomes known.
 //
 // ours returns by how much this machine's wall clock is ahead of the clock of the
 // instants, counted from any moment. If it grew by as much as a node seems to have
 // jumped, then the clock of the instants stood still and the node did not jump. Nil means
 // that the clock cannot stand still, as on Linux.
-func NewClocks(nodes int, hold func() time.Duration, ours func() time.Duration, log *slog.Logger) *Clocks {
+func NewClocks(nodes int, hold func(since clock.Instant) time.Duration, ours func() time.Duration, log *slog.Logger) *Clocks {
 	if ours == nil {
 		ours = func() time.Duration { return 0 }
 	}
@@ -81,12 +82,12 @@ func (c *Clocks) observe(n *watched, addr string, sent, received, at clock.Insta
 	case jump.Least > tolerable && jump.Ours(gained):
 		c.log.Warn("this machine's clock has stood still, as it does on this system while the machine sleeps", "for", store.Round(gained))
 	case jump.Least > tolerable:
-		n.jumped, n.until = jump.Least, received.Add(c.hold())
-		c.log.Warn("a node's clock has jumped ahead: it may have dropped leases too early, so its grants do not count for a while", "node", addr, "by", store.Round(jump.Least), "for", c.hold())
+		n.jumped, n.since = jump.Least, received
+		c.log.Warn("a node's clock has jumped ahead: it may have dropped leases too early, so its grants do not count for a while", "node", addr, "by", store.Round(jump.Least), "for", c.hold(received))
 	case jump.Least < -tolerable:
 		c.log.Warn("a node's clock has jumped back", "node", addr, "by", store.Round(-jump.Least))
 	}
-	return n.jumped, n.until.Sub(received)
+	return n.jumped, c.untilLocked(n).Sub(received)
 }
 
 // mostJumped reports whether most of the nodes would be discounted at now. That is no
@@ -94,7 +95,7 @@ func (c *Clocks) observe(n *watched, addr string, sent, received, at clock.Insta
 func (c *Clocks) mostJumped(now clock.Instant) bool {
 	jumped := 0
 	for i := range c.nodes {
-		if c.nodes[i].discountedAt(now) {
+		if now < c.until(i) {
 			jumped++
 		}
 	}
@@ -109,18 +110,19 @@ func (c *Clocks) ReadAt(node int) clock.Instant {
 	return n.at
 }
 
-func (n *watched) discountedAt(now clock.Instant) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return now < n.until
-}
-
 // until returns until when a node is discounted.
 func (c *Clocks) until(node int) clock.Instant {
 	n := &c.nodes[node]
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.until
+	return c.untilLocked(n)
+}
+
+func (c *Clocks) untilLocked(n *watched) clock.Instant {
+	if n.since == 0 {
+		return 0
+	}
+	return n.since.Add(c.hold(n.since))
 }
 
 type jumpError struct{ by, left time.Duration }

@@ -16,7 +16,7 @@ func TestClocks(t *testing.T) {
 	const hold = 10 * time.Second
 	now := clock.Instant(time.Hour)
 	var slept, set time.Duration // how long our own clock stood still, and by how much our wall clock was set
-	c := NewClocks(3, func() time.Duration { return hold }, func() time.Duration { return slept + set }, slog.New(slog.DiscardHandler))
+	c := NewClocks(3, func(clock.Instant) time.Duration { return hold }, func() time.Duration { return slept + set }, slog.New(slog.DiscardHandler))
 	var ahead [3]time.Duration
 	observe := func(node int) *jumpError {
 		now = now.Add(time.Millisecond)
@@ -90,7 +90,7 @@ func TestClocksDiscountMostNodes(t *testing.T) {
 // each of them has jumped.
 func oneJumpsAfterTheOther() (out int) {
 	now := clock.Instant(time.Hour)
-	c := NewClocks(3, func() time.Duration { return time.Minute }, nil, slog.New(slog.DiscardHandler))
+	c := NewClocks(3, func(clock.Instant) time.Duration { return time.Minute }, nil, slog.New(slog.DiscardHandler))
 	var ahead [3]time.Duration
 	observe := func(node int) *jumpError {
 		now = now.Add(time.Millisecond)
@@ -118,7 +118,7 @@ func TestClocksNeverBlameABootClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // in which the wall clock only moves as the test says
 		now, set := clock.Instant(time.Hour), time.Duration(0)
 		ours := WallAhead(clock.Func(func() clock.Instant { return now.Add(-set) }))
-		c := NewClocks(3, func() time.Duration { return time.Minute }, ours, slog.New(slog.DiscardHandler))
+		c := NewClocks(3, func(clock.Instant) time.Duration { return time.Minute }, ours, slog.New(slog.DiscardHandler))
 		for _, ahead := range []time.Duration{0, time.Hour} {
 			now, set = now.Add(time.Millisecond), ahead
 			for n := range 3 {

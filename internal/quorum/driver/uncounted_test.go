@@ -22,7 +22,7 @@ func jumped(t *testing.T, healed bool) (old, renewed, later error) {
 		NodeTimeout: func(time.Duration) time.Duration { return time.Hour },
 		Clock:       clock.Func(func() clock.Instant { return now }),
 		Logger:      slog.New(slog.DiscardHandler),
-		Clocks:      NewClocks(3, func() time.Duration { return hold }, nil, slog.New(slog.DiscardHandler)),
+		Clocks:      NewClocks(3, func(clock.Instant) time.Duration { return hold }, nil, slog.New(slog.DiscardHandler)),
 	}
 	var nodes []*oracle
 	for i := range 3 {

@@ -14,7 +14,8 @@ CREATE TABLE IF NOT EXISTS @schema@.meta (
   -- version is that of the tables and procedures. Programs that know oldest or a
   -- later version can use them.
   version INT NOT NULL,
-  oldest INT NOT NULL
+  oldest INT NOT NULL,
+  longest BIGINT NOT NULL DEFAULT 0 -- the longest TTL above a minute that was asked for, in microseconds
 ) ENGINE = InnoDB;
 
 DELIMITER $$
@@ -30,6 +31,9 @@ BEGIN
   IF EXISTS (SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = '@schema@' AND TABLE_NAME = 'locks')
     AND NOT EXISTS (SELECT 1 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = '@schema@' AND TABLE_NAME = 'locks' AND COLUMN_NAME = 'lim') THEN
     ALTER TABLE locks ADD COLUMN lim BIGINT, ADD COLUMN shared BOOLEAN;
+  END IF;
+  IF NOT EXISTS (SELECT 1 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = '@schema@' AND TABLE_NAME = 'meta' AND COLUMN_NAME = 'longest') THEN
+    ALTER TABLE meta ADD COLUMN longest BIGINT NOT NULL DEFAULT 0;
   END IF;
 END $$
 

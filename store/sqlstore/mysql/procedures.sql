@@ -336,6 +336,17 @@ BEGIN
   COMMIT;
 END $$
 
+-- longest_ttl records p_ttl if it is the longest TTL, and returns the longest.
+CREATE PROCEDURE @schema@.longest_ttl(p_ttl BIGINT)
+BEGIN
+  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
+  COMMIT;
+  IF p_ttl > 0 THEN UPDATE meta SET longest = GREATEST(longest, p_ttl); END IF;
+  COMMIT;
+  SELECT longest FROM meta;
+  COMMIT;
+END $$
+
 -- server reports the version of the tables, the replicas that its definer may see, and
 -- the server's clock.
 CREATE PROCEDURE @schema@.server()

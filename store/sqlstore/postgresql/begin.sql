@@ -38,4 +38,7 @@ BEGIN
   IF is_there < 7 THEN
     ALTER TABLE @schema@.locks ADD COLUMN IF NOT EXISTS served bigint NOT NULL DEFAULT 0, ADD COLUMN IF NOT EXISTS era bigint NOT NULL DEFAULT 0;
   END IF;
+  IF is_there < 9 THEN
+    ALTER TABLE @schema@.meta ADD COLUMN IF NOT EXISTS longest bigint NOT NULL DEFAULT 0;
+  END IF;
 END $$;

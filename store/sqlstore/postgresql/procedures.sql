@@ -606,6 +606,16 @@ BEGIN
   RETURN n + m;
 END $$;
 
+-- longest_ttl records p_ttl if it is the longest TTL, and returns the longest.
+CREATE OR REPLACE FUNCTION @schema@.longest_ttl(p_ttl bigint) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp
+AS $$
+BEGIN
+  PERFORM begin_step(false);
+  IF p_ttl > 0 THEN UPDATE meta SET longest = p_ttl WHERE longest < p_ttl; END IF;
+  RETURN (SELECT longest FROM meta);
+END $$;
+
 -- server reports what the server promises.
 CREATE OR REPLACE FUNCTION @schema@.server(OUT version integer, OUT oldest integer, OUT server_version integer, OUT in_recovery boolean,
   OUT fsync text, OUT synchronous_commit text, OUT full_page_writes text, OUT synchronous_standby_names text,

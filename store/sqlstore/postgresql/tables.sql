@@ -5,7 +5,8 @@ CREATE TABLE IF NOT EXISTS @schema@.meta (
   -- version is that of the tables and procedures. Programs that know oldest or a
   -- later version can use them.
   version integer NOT NULL,
-  oldest integer NOT NULL
+  oldest integer NOT NULL,
+  longest bigint NOT NULL DEFAULT 0   -- the longest TTL above a minute that was asked for, in microseconds
 );
 
 -- A row is one lock. Times are in microseconds since 1970, by the server's clock.

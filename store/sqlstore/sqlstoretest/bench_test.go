@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/store"
@@ -161,7 +162,7 @@ func waitForHeld(b *testing.B, on *bed, schema string, waiters int) {
 	var held []store.Lease
 	for i := range locks {
 		l := lease(fmt.Sprint("held ", i))
-		l.TTL = sqlstore.DefaultMaxTTL
+		l.TTL = time.Minute
 		mustAcquire(b, holder, l)
 		held = append(held, l)
 	}

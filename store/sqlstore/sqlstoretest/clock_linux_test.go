@@ -99,10 +99,16 @@ func TestServerClockIsSet(t *testing.T) {
 	}
 	stores := make([]*sqlstore.Store, len(beds))
 	tokens := make([]store.Grant, len(beds))
+	others := make([]*sqlstore.Store, len(beds)) // do not know of a TTL that the tables have
 	for i, on := range beds {
 		own := on.at(servers[i])
 		stores[i] = own.open(t, own.newSchema(t), sqlstore.Options{MaxTTL: longest})
 		mustAcquire(t, stores[i], short())
+		schema := own.newSchema(t)
+		others[i] = own.open(t, schema, sqlstore.Options{})
+		long := lease("long")
+		long.TTL = 10 * time.Minute
+		mustAcquire(t, own.open(t, schema, sqlstore.Options{}), long)
 	}
 	each := func(what string, do func(t *testing.T, i int, s *sqlstore.Store)) {
 		t.Run(what, func(t *testing.T) {
@@ -125,6 +131,17 @@ func TestServerClockIsSet(t *testing.T) {
 		w := wait(t, s, short())
 		tokens[i] = w.granted(t)
 		mustRelease(t, s, w.r.Lease)
+	})
+	each("ahead of a long lease", func(t *testing.T, i int, _ *sqlstore.Store) {
+		eventually.True(t, "a client that reads the longest TTL grants nothing for as long", func() bool {
+			_, err := others[i].Acquire(t.Context(), store.AcquireRequest{Lease: short()})
+			var q *store.QuorumError
+			if !errors.As(err, &q) {
+				t.Fatalf("acquire after the clock was set ahead: %v, want a quarantine", err)
+			}
+			left, _ := q.OpensIn()
+			return left > 9*time.Minute
+		})
 	})
 	clock.set(t, "-3600s")
 	each("back", func(t *testing.T, i int, s *sqlstore.Store) {

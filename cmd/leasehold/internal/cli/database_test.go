@@ -100,6 +100,7 @@ func onDatabase(t *testing.T, server *sqltest.Server, url, app string) {
 	}
 	readersShare(t, owner)
 	permitsAreNumbered(t, owner)
+	longTTLs(t, owner)
 	breakReachesTheHolder(t, owner)
 	permitsChange(t, owner)
 	tortureKinds(t, owner)

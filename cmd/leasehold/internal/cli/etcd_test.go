@@ -53,6 +53,7 @@ func TestEtcd(t *testing.T) {
 	if code := p.end(); code != codeTrouble || !strings.Contains(p.err.String(), "crash-safe at most") {
 		t.Errorf("run with a class that one member cannot give: exit code %d: %s, want exit code %d and text with %q", code, &p.err, codeTrouble, "crash-safe at most")
 	}
+	longTTLs(t, s)
 	p = s.start("doctor")
 	if code := p.end(); code != 0 || !strings.Contains(p.out.String(), "etcd-few-members") {
 		t.Errorf("doctor: exit code %d:\n%s%s, want exit code %d and text with %q", code, &p.out, &p.err, 0, "etcd-few-members")

@@ -81,3 +81,10 @@ func TestRunOncePerUsage(t *testing.T) {
 		}
 	}
 }
+
+// longTTLs checks that TTLs above a minute need no setting in the URL.
+func longTTLs(t *testing.T, s *site) {
+	t.Helper()
+	s.run(0, "acquire", "deploy", "--ttl", "10m")
+	s.run(0, "run", "tick", "--once-per", "5m", "--", "true")
+}

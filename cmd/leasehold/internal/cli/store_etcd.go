@@ -9,7 +9,7 @@ import (
 
 var etcdScheme = scheme{
 	names: []string{"etcd", "etcds"},
-	usage: "etcd://USER:PASSWORD@HOST:PORT,HOST:PORT,HOST:PORT/PREFIX?max_ttl=60s",
+	usage: "etcd://USER:PASSWORD@HOST:PORT,HOST:PORT,HOST:PORT/PREFIX?timeout=5s",
 	help: `An etcd cluster, for locks between machines: name all its voting members. The lock
 NAME is that of "etcdctl lock PREFIX/NAME"; PREFIX is leasehold unless you give
 another. etcds is etcd with TLS; ca=FILE trusts the certificates in a file, and
