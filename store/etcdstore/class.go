@@ -48,6 +48,8 @@ func (s *core) due(every time.Duration) bool {
 type judged struct {
 	*Cluster
 	verdict
+	// settled is the last verdict that was not pending. Before the first one it is pending as well.
+	settled verdict
 }
 
 func (s *core) note(c *Cluster) {
@@ -57,10 +59,13 @@ func (s *core) note(c *Cluster) {
 	if was != nil {
 		c.recall(was.Cluster)
 	}
-	is := &judged{c, c.judge()}
+	is := &judged{Cluster: c, verdict: c.judge()}
+	if is.settled = is.verdict; is.pending && was != nil {
+		is.settled = was.settled
+	}
 	s.cluster.Store(is)
-	if was != nil && was.class != is.class && !is.pending {
-		s.o.Logger.Warn("the class of the etcd cluster has changed", "was", was.class, "is", is.class, "why", is.why)
+	if was != nil && !was.settled.pending && was.settled.class != is.settled.class {
+		s.o.Logger.Warn("the class of the etcd cluster has changed", "was", was.settled.class, "is", is.class, "why", is.why)
 	}
 }
 

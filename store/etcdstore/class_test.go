@@ -1,8 +1,11 @@
 package etcdstore_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -36,7 +39,8 @@ func TestClassThatIsNotKnownAtPresent(t *testing.T) {
 		}
 		return err
 	})
-	s := open(t, c.Endpoints(), etcdstore.Options{DialOptions: []grpc.DialOption{during}})
+	var log bytes.Buffer
+	s := open(t, c.Endpoints(), etcdstore.Options{DialOptions: []grpc.DialOption{during}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	l := request("a", time.Minute)
 	l.Require = store.Consensus
 	if class := s.Caps().Class; class != store.Consensus {
@@ -54,4 +58,9 @@ func TestClassThatIsNotKnownAtPresent(t *testing.T) {
 	s.Examine(t.Context())
 	l.Owner = store.NewOwner()
 	acquire(t, s, l)
+	release(t, s, l)
+	s.Close()
+	if strings.Contains(log.String(), "the class") {
+		t.Errorf("a class that was not known at times is logged as another: %s", log.String())
+	}
 }
