@@ -16,7 +16,7 @@ func TestCrowdsAreNotified(t *testing.T) {
 			mech := leasehold.Mechanisms[name]
 			*mech = false
 			defer func() { *mech = true }()
-			seen(t, func(seed uint64) Script { return crowded(seed, crowdReads, 20) }, Shipped(), []string{ToldLate})
+			seen(t, func(seed uint64) Script { return crowded(seed, crowdReads, 20) }, Shipped(), []string{Exclusion, ToldLate})
 		})
 	}
 }
