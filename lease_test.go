@@ -625,6 +625,29 @@ func TestExtendWithAnEndedContext(t *testing.T) {
 	})
 }
 
+// Calls of Extend that do not wait for their answers do not hold up the renewals that are due.
+func TestExtendBesideRenewals(t *testing.T) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
+		l := b.acquire(b.c.Mutex("a").With(short))
+		b.store.onRenew(func(ctx context.Context, rs []store.Lease) []error {
+			if !clock.Sleep(ctx, short.TTL/10) {
+				return []error{ctx.Err()}
+			}
+			return b.store.Store.Renew(ctx, rs)
+		})
+		for start := time.Now(); time.Since(start) < 5*short.TTL; {
+			brief, cancel := context.WithTimeout(t.Context(), short.TTL/20)
+			l.Extend(brief)
+			cancel()
+		}
+		if err := l.Err(); err != nil {
+			t.Errorf("after five TTLs: %v, want the lease held", err)
+		}
+		b.release(l)
+		time.Sleep(short.TTL) // until the last renewal is over
+	})
+}
+
 func TestAcquiredLeaseOutlivesItsContext(t *testing.T) {
 	type key struct{}
 	synctest.Test(t, func(t *testing.T) {

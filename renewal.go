@@ -70,7 +70,6 @@ func (c *holds) renew(caller context.Context, batch []*hold) []error {
 			h.lastErr = errs[i]
 			h.stepLocked(leasefsm.RenewalDenied, 0, now)
 		case abandoned: // which says nothing about the store
-			h.stepLocked(leasefsm.RenewalAbandoned, 0, now)
 		default:
 			h.lastErr = errs[i]
 			h.renewalFailedLocked(now)
@@ -143,10 +142,9 @@ func (h *hold) renewalFailedLocked(now clock.Instant) {
 
 var errRenewal = errors.New("the renewal panicked")
 
-// renewNow renews h now, and waits for the store's answer.
+// renewNow renews h now, and waits for the store's answer. Renewals that are due go on meanwhile:
+// a caller who does not wait long enough must not hold them up.
 func (c *holds) renewNow(ctx context.Context, h *hold) error {
-	now := c.lock()
-	h.stepLocked(leasefsm.RenewalSent, 0, now)
-	c.mu.Unlock()
+	h.renewed.Store(true)
 	return c.renew(ctx, []*hold{h})[0]
 }

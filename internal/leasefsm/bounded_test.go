@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// Bounds that are set later count from then, and a renewal that nobody waited for changes nothing
-// but that another may be sent.
+// Bounds that are set later count from then.
 func TestBoundedLater(t *testing.T) {
 	c := Config{TTL: 30 * time.Second, Notice: time.Second, Renew: 10 * time.Second}
 	l := held(c)
@@ -25,12 +24,5 @@ func TestBoundedLater(t *testing.T) {
 	}
 	if once := l.Bounded(0, 0, at(time.Minute)); once.Due(at(80*time.Second)) || once.Until() != l.Until() {
 		t.Errorf("without renewals one is due, or validity changed from %v to %v", l.Until(), once.Until())
-	}
-	sent := l.Step(RenewalSent, 0, at(62*time.Second))
-	if sent.Due(at(70 * time.Second)) {
-		t.Error("a renewal is due while one is under way")
-	}
-	if after := sent.Step(RenewalAbandoned, 0, at(63*time.Second)); after != l.Step(Tick, 0, at(63*time.Second)) {
-		t.Errorf("after a renewal that was abandoned: %+v, want it as before", after)
 	}
 }

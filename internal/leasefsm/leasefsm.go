@@ -99,15 +99,12 @@ type Event uint8
 const (
 	// Granted means that the store granted the attempt begun at start.
 	Granted Event = iota
-	// RenewalSent means that a renewal is about to be sent.
+	// RenewalSent means that a renewal that was due is about to be sent.
 	RenewalSent
 	// Renewed means that the store proved the renewal begun at start.
 	Renewed
 	// RenewalUnknown means that the renewal failed or that its outcome is unknown.
 	RenewalUnknown
-	// RenewalAbandoned means that the holder asked for the renewal by itself and did not
-	// wait for its outcome. The renewals that are due go on as if it had not been made.
-	RenewalAbandoned
 	// RenewalDenied means that the store said the lease is certainly gone.
 	RenewalDenied
 	// Tick means that time has passed.
@@ -162,8 +159,6 @@ func (l Lease) Step(e Event, start, now clock.Instant) Lease {
 			l.failures++
 			l.renewAt = now.Add(l.retryDelay())
 		}
-	case RenewalAbandoned:
-		l.renewing = false
 	case RenewalDenied:
 		l.renewing = false
 		if l.Live() {
