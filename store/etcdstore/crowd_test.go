@@ -2,6 +2,7 @@ package etcdstore_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -87,7 +88,7 @@ func TestManyWaitersOfOneLock(t *testing.T) {
 	start = time.Now()
 	cancel()
 	group.Wait()
-	if err := last(); err != nil {
+	if err := last(); err != nil && !errors.Is(err, store.ErrNotHeld) { // its lease may be over by then
 		t.Error(err)
 	}
 	t.Logf("%d gave up in %v", ended.Load(), time.Since(start))
