@@ -93,7 +93,7 @@ func breakShared(ctx context.Context, ask askFunc, e script.Encoder, r store.Bre
 // the lock. A node whose counter was ahead, or that was given the lease back, has it with a larger
 // token than others.
 func breakWhole(ctx context.Context, s *Store, r store.BreakRequest, h store.Holding, seen views) (time.Duration, error) {
-	ttl := max(s.quarantine(), s.longestTTL()) // late requests are refused for as long: a heal asks for no more
+	ttl := s.longestLease() // late requests are refused for as long: a heal asks for no more
 	e := s.encoder()
 	nodes := make([]store.NodeOutcome, len(s.voters))
 	var answered, later quorum.Set

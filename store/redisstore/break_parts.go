@@ -24,7 +24,7 @@ var errPartChanged = errors.New("its part of the lease has just changed")
 func breakParts(ctx context.Context, s *Store, r store.BreakRequest, records []*script.Record) (time.Duration, error) {
 	const rounds = 3
 	for round := 1; ; round++ {
-		left, err := breakEach(ctx, s, r, records, max(s.quarantine(), s.longestTTL()))
+		left, err := breakEach(ctx, s, r, records, s.longestLease())
 		switch changed, failed := errors.AsType[*store.QuorumError](err); {
 		case err == nil && r.Now:
 			return 0, nil

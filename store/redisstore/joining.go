@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"time"
 
@@ -311,7 +312,7 @@ func (n *node) noteUseLocked() {
 	if !n.isSingle() || n.solo.denied || n.s.topology.keys() != nil {
 		return
 	}
-	now, longest := time.Now(), max(n.s.longestTTL(), store.MinTTL)
+	now, longest := time.Now(), min(max(n.s.longestTTL(), store.MinTTL), math.MaxInt64/2)
 	if longest <= n.solo.longest && now.Add(longest).Before(n.solo.until) {
 		return
 	}
@@ -341,6 +342,12 @@ func (n *node) useNoted(r script.Reply) {
 
 // longestTTL is the longest TTL that this client has asked for, or may ask for.
 func (s *core) longestTTL() time.Duration { return time.Duration(s.ttl.Load()) }
+
+// longestLease is how long a lease of any client may last from now on, as far as this one knows. It
+// leaves room for what is added to it.
+func (s *core) longestLease() time.Duration {
+	return min(max(s.quarantine(), s.longestTTL()), math.MaxInt64/4)
+}
 
 // noteTTL remembers the longest TTL that was asked for.
 func (s *core) noteTTL(ttl time.Duration) {

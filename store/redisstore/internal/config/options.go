@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"runtime"
 	"time"
@@ -73,6 +74,9 @@ func (o Config) Quarantine() time.Duration { return QuarantineFor(o.MaxTTL) }
 
 // QuarantineFor is Quarantine for another longest TTL.
 func QuarantineFor(ttl time.Duration) time.Duration {
+	if ttl > math.MaxInt64-ttl/50 {
+		return math.MaxInt64
+	}
 	return max(ttl+ttl/50, leastQuarantine)
 }
 

@@ -40,7 +40,11 @@ func AppendMillis(b []byte, d time.Duration) []byte {
 
 // Millis returns a duration in milliseconds, rounded up.
 func Millis(d time.Duration) uint64 {
-	return uint64((d + time.Millisecond - 1) / time.Millisecond)
+	ms := uint64(d / time.Millisecond)
+	if d%time.Millisecond > 0 {
+		ms++ // adding before the division would overflow for the longest duration
+	}
+	return ms
 }
 
 // AppendCommand appends a command.
