@@ -52,7 +52,7 @@ func OpenCluster(ctx context.Context, url string, o *Options) (*Cluster, error) 
 		return nil, err
 	}
 	s := newBareStore(opts)
-	s.mostTTL = mostTTL
+	s.mostTTL = cmp.Or(mostTTL, config.LongestTTL)
 	r := newRouter(&s.fleet, seeds)
 	s.voters, s.topology = []voter{r}, clustered{r: r}
 	s.class, s.channel = store.Efficiency, r.clusterChannel(unsharded)

@@ -40,8 +40,9 @@ type core struct {
 	taking     atomic.Bool   // this client wants locks, and writes marks; see take
 	mayJoin    atomic.Bool   // servers that belong to nobody may become ours; see joining.go
 	ttl        atomic.Int64  // the longest TTL; see longestTTL
-	mostTTL    time.Duration // the longest TTL that is accepted; zero: there is no limit
-	raised     atomic.Int64  // the longest TTL that quarantines allow for, if it is more than MaxTTL
+	mostTTL    time.Duration // the longest TTL that is accepted
+	raised     atomic.Int64  // the longest TTL that quarantines are to allow for, if it is more than MaxTTL
+	allowed    atomic.Int64  // the longest that they do allow for, if it is more than MaxTTL
 	raising    sync.Mutex    // see raise
 	user       string        // describes this process to operators
 }

@@ -20,7 +20,7 @@ const (
 // Options configures a Store. The zero value and nil mean the defaults. A setting that is
 // given both here and in a URL must have the same value in both.
 type Options struct {
-	// MaxTTL, if not zero, is the longest TTL that the store accepts. A server that has
+	// MaxTTL, if not zero, is the longest TTL that the store accepts; otherwise that is ten years. A server that has
 	// lost its data stays in quarantine for as long as the longest lease may last: for
 	// MaxTTL, or DefaultMaxTTL if it is zero. A client that wants a longer lease of a lock that
 	// needs quarantine first raises that time on a majority of the servers. All clients

@@ -19,15 +19,15 @@ import (
 // raise makes quarantines allow for the TTL of a request, if its lock needs them.
 func (s *Store) raise(ctx context.Context, r store.Lease) error {
 	guarded := len(s.nodes) > 1 || r.Require >= store.CrashSafe
-	if !guarded || r.TTL <= max(s.o.MaxTTL, time.Duration(s.raised.Load())) || !marksLooked {
+	if !guarded || r.TTL <= max(s.o.MaxTTL, time.Duration(s.allowed.Load())) || !marksLooked {
 		return nil
 	}
 	s.raising.Lock()
 	defer s.raising.Unlock()
-	was := s.raised.Load()
-	if r.TTL <= time.Duration(was) {
+	if r.TTL <= time.Duration(s.allowed.Load()) {
 		return nil
 	}
+	was := s.raised.Load()
 	s.raised.Store(int64(r.TTL))
 	want := uint64(config.QuarantineFor(r.TTL).Microseconds())
 	nodes := make([]store.NodeOutcome, len(s.nodes))
@@ -64,6 +64,7 @@ func (s *Store) raise(ctx context.Context, r store.Lease) error {
 		}
 	})
 	if err == nil && cfg.HasQuorum(told) {
+		s.allowed.Store(int64(r.TTL))
 		return nil
 	}
 	s.raised.Store(was)

@@ -100,7 +100,7 @@ func newStore(url string, o *Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	mostTTL := opts.MaxTTL // zero: no limit
+	mostTTL := cmp.Or(opts.MaxTTL, config.LongestTTL)
 	if opts, err = opts.WithDefaults(); err != nil {
 		return nil, err
 	}

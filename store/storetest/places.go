@@ -44,7 +44,7 @@ func checkWaitSince(t *trial) {
 		holder := t.request(t.name(), t.long)
 		t.acquire(t.first, holder)
 		r := t.applicant(holder.Name, 2*t.options.ShortTTL)
-		stop := func() {}
+		var busy atomic.Bool
 		var going sync.WaitGroup
 		var g store.Grant
 		var st store.State
@@ -58,7 +58,7 @@ func checkWaitSince(t *trial) {
 				default:
 				}
 			})
-			stop()
+			busy.Store(false)
 			if err == nil {
 				r = named(r, g)
 				t.track(r.Lease)
@@ -67,7 +67,8 @@ func checkWaitSince(t *trial) {
 		})
 		<-queued
 		if !t.options.Virtual {
-			stop = crowd()
+			busy.Store(true)
+			crowd(&busy)
 		}
 		t.release(t.first, holder)
 		going.Wait()
@@ -85,15 +86,14 @@ func checkWaitSince(t *trial) {
 	}
 }
 
-// crowd keeps all processors busy for a moment, so that what becomes ready has to wait.
-func crowd() (stop func()) {
-	var over atomic.Bool
+// crowd keeps all processors busy for a moment while busy is set, so that what becomes ready has
+// to wait.
+func crowd(busy *atomic.Bool) {
 	end := time.Now().Add(60 * time.Millisecond)
 	for range 8 * runtime.GOMAXPROCS(0) {
 		go func() {
-			for !over.Load() && time.Now().Before(end) {
+			for busy.Load() && time.Now().Before(end) {
 			}
 		}()
 	}
-	return func() { over.Store(true) }
 }

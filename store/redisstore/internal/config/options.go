@@ -15,7 +15,9 @@ import (
 
 // Defaults of Options.
 const (
-	DefaultMaxTTL         = time.Minute
+	DefaultMaxTTL = time.Minute
+	// LongestTTL is that of a store without a MaxTTL: times in scripts stay exact.
+	LongestTTL            = 10 * 365 * 24 * time.Hour
 	DefaultConnectTimeout = time.Second
 )
 
