@@ -23,13 +23,16 @@ const (
 // MinTTL is the shortest TTL that a Store accepts: etcd counts whole seconds.
 const MinTTL = time.Second
 
+// longestLease is the longest TTL if none is set. etcd refuses leases of three times as long.
+const longestLease = 100 * 365 * 24 * time.Hour
+
 // Options configure a Store. The zero value and nil are good defaults.
 type Options struct {
 	// Prefix comes before the names of locks. The lock "invoices" is that of
 	// concurrency.NewMutex(session, Prefix+"/invoices"). Every client of these locks
 	// needs the same. Empty means DefaultPrefix.
 	Prefix string
-	// MaxTTL is the longest TTL that the store accepts. Zero means any. If the data of the
+	// MaxTTL is the longest TTL that the store accepts. Zero means a century. If the data of the
 	// cluster was replaced, the store grants nothing for MaxTTL, a minute if that is zero, or
 	// the longest TTL above a minute that it knows to have been asked for, whichever is longest.
 	MaxTTL time.Duration

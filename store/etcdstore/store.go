@@ -1,6 +1,7 @@
 package etcdstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -105,7 +106,7 @@ func (s *Store) Caps() store.Caps {
 		Nodes:      1,
 		Quorum:     1,
 		MinTTL:     MinTTL,
-		MaxTTL:     s.o.MaxTTL,
+		MaxTTL:     cmp.Or(s.o.MaxTTL, longestLease),
 		Resolution: s.adds,
 		Kinds:      true,
 		Rejoins:    true,
