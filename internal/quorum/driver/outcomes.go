@@ -80,17 +80,26 @@ func newBusyError(name string, nodes []store.NodeOutcome, need int) *store.BusyE
 
 // kindErrorOf returns why a node keeps no lock of r's kind at present: the lock is in use
 // there as another kind, or the owner has it with a smaller weight. It returns nil if no
-// node said so.
+// node said so. If nodes differ, it is what most of them said: a request for another kind that
+// was refused may have been the first at a node.
 func kindErrorOf(r store.Lease, nodes []store.NodeOutcome) error {
+	var most *store.KindError
+	votes := map[store.Kind]int{}
 	for _, n := range nodes {
-		said, ok := errors.AsType[*store.KindError](n.Err)
-		if !ok {
-			continue
+		if said, ok := errors.AsType[*store.KindError](n.Err); ok {
+			votes[said.InUse]++
 		}
-		if said.InUse == r.Kind.Normal() {
-			return store.HeavierError("acquire", r)
-		}
-		return &store.KindError{Name: r.Name, Asked: r.Kind, InUse: said.InUse, Holder: said.Holder}
 	}
-	return nil
+	for _, n := range nodes {
+		if said, ok := errors.AsType[*store.KindError](n.Err); ok && (most == nil || votes[said.InUse] > votes[most.InUse]) {
+			most = said
+		}
+	}
+	switch {
+	case most == nil:
+		return nil
+	case most.InUse == r.Kind.Normal():
+		return store.HeavierError("acquire", r)
+	}
+	return &store.KindError{Name: r.Name, Asked: r.Kind, InUse: most.InUse, Holder: most.Holder}
 }
