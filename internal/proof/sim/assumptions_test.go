@@ -99,7 +99,7 @@ func withholding(seed uint64) Script {
 func (a assumption) broken(t *testing.T, seed uint64) (v Violation, ok bool) {
 	s, sw := a.script(seed), a.switches
 	s.Faults = append(s.Faults, a.faults...)
-	sw.Patient = true
+	sw.Patient, sw.PromisesOnly = true, true
 	r := run(t, s, sw, false, a.tamper)
 	if len(r.Violations) == 0 {
 		return v, false

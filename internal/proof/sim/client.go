@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 )
@@ -118,7 +119,11 @@ func (c *client) open() error {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	c.c = leasehold.New(c.store, &leasehold.Options{
+	var locks store.Store = c.store
+	if c.w.wrap != nil {
+		locks = c.w.wrap(c.store)
+	}
+	c.c = leasehold.New(locks, &leasehold.Options{
 		Clock: c, Logger: c.w.log,
 		RetryDelay: func(try int) time.Duration { return c.Jitter(10 * time.Millisecond << min(try, 5)) },
 	})

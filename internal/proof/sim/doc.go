@@ -79,6 +79,9 @@
 // every client that wants the lock gets it, keeps it as long as it wants and
 // releases it.
 //
+// Each step that a node or a client takes for a mutex is also one of the steps that package induct
+// proves (trace.go).
+//
 // # How a process that is stopped is simulated
 //
 // Goroutines cannot be stopped from outside. Those of a paused client run on,

@@ -27,6 +27,7 @@ var changes = map[string][]change{
 	},
 	"node-tombstones":             {{"if life ~= '0' and (not ours or always == '1') then", "if false then"}},
 	"node-confirms-owner-only":    {{"value, token, least)\n  if held ~= value then", "value, token, least)\n  if false then"}},
+	"node-raises-counter":         {{"    last = token\n    call('SET', counter, last, 'PX', LIFE)\n", "    last = token\n"}},
 	"node-never-shortens":         {{"local function renew(key, counter, ttl)\n  if call('PTTL', key) < tonumber(ttl) then", "local function renew(key, counter, ttl)\n  if true then"}},
 	"node-heals-after-quarantine": {{"local refusal = gate(mark, wanted)", "local refusal"}},
 	"node-hands-after-quarantine": {{"if refusal then\n        well, done", "if false then\n        well, done"}},

@@ -115,6 +115,7 @@ func (w *world) fault(f Fault) {
 	case StepAhead:
 		w.forNodes(f, func(n *node) {
 			n.steps += size
+			w.trace.jumped(n)
 			n.discounted = w.now() + w.script.longest()
 			n.doubt(2*w.script.quarantine() + w.script.longest())
 		}, nil)

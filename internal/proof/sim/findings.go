@@ -28,6 +28,7 @@ const (
 	Idle      = "nobody has a lock that somebody waits for"
 	Record    = "the record of a lock contradicts itself"
 	Answers   = "a wrong answer"
+	Step      = "a step that the proof does not have"
 )
 
 // findings are the promises that were found broken, and counts of what was judged.

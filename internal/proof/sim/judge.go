@@ -33,6 +33,7 @@ func newJudge(w *world) *judge {
 // look takes in the notes of workers, and finds leases that have ended.
 // Actions of a paused process are seen when it goes on.
 func (j *judge) look() {
+	j.w.trace.renewals(j.holders.claims)
 	for c := range j.w.everybody {
 		if c.paused() {
 			continue
@@ -89,6 +90,7 @@ func (j *judge) hear(k *worker, n note) {
 	case granted:
 		k.wants = -1
 		j.holders.grants(n.claim)
+		j.w.trace.granted(n.claim)
 	case refused:
 		k.wants = -1
 		j.tally.Refusals++

@@ -91,7 +91,7 @@ func (m Mutant) Catch(t *testing.T) (how string, stale bool) {
 
 // broken says which promise one run of the mutant breaks; empty: none.
 func (m Mutant) broken(t *testing.T, seed uint64) string {
-	sw := Switches{NoBootClock: m.Name == "boot-clock", Patient: !m.idle}
+	sw := Switches{NoBootClock: m.Name == "boot-clock", Patient: !m.idle, PromisesOnly: true}
 	if m.edit != "" {
 		sw.Edit = without(m.edit)
 	}

@@ -17,7 +17,7 @@ type node struct {
 	w      *world
 	index  int
 	server *simredis.Server
-	starts int // of servers: their run ids
+	starts int // of servers, and promotions: their run and replication ids
 
 	// Its clock: what it showed when the run began, and how many parts in a
 	// million it is fast. steps are what it was set ahead or back since.
@@ -125,6 +125,7 @@ func (n *node) mayHaveForgotten() {
 	clear(n.releasedAt)
 	n.opens = max(n.opens, n.clock().Add(n.w.script.quarantine()))
 	n.unseen = true
+	n.w.trace.crashed(n)
 }
 
 // visited notes that a client asks about the server's mark, or needs it for a grant. If
@@ -194,7 +195,7 @@ func (n *node) finish() {
 		k.s.l.open--
 		return
 	}
-	k.g.answers[k.at] = n.apply(k.s.session, k.words, false)
+	k.g.answers[k.at] = n.apply(k.s.session, k.words, false, k.g.left)
 	if k.g.done++; k.g.done < len(k.g.commands) {
 		return
 	}
@@ -210,15 +211,15 @@ func (n *node) finish() {
 func (n *node) replays(words []string) {
 	session := n.server.Connect(func([]byte) {})
 	defer session.Close()
-	n.apply(session, words, true)
+	n.apply(session, words, true, 0)
 	for _, s := range n.spoken {
 		s.flush()
 	}
 	n.spoken = nil
 }
 
-// apply is one command's atomic step.
-func (n *node) apply(session *simredis.Conn, words []string, replayed bool) []byte {
+// apply is the atomic step of one command, which left then.
+func (n *node) apply(session *simredis.Conn, words []string, replayed bool, left time.Duration) []byte {
 	o := n.w.names.read(n.server, words)
 	before := n.lengthened()
 	isList := n.w.names.isList(n.server, words)
@@ -236,6 +237,7 @@ func (n *node) apply(session *simredis.Conn, words []string, replayed bool) []by
 	}
 	n.w.hist.applies(n.index, o, result, replayed)
 	n.w.judge.applied(n, o, result, replayed)
+	n.w.trace.applied(n, o, result, left)
 	return said
 }
 
@@ -345,6 +347,7 @@ func (n *node) boot(behind, lasts time.Duration) {
 		n.steps += behind
 		n.opens = n.opens.Add(behind) // the step is not time that has passed
 		n.setRight = n.w.now()
+		n.w.trace.jumped(n)
 		n.doubt(2*n.w.script.quarantine() + 2*time.Second)
 		n.w.hist.say("the clock of n%d is set right, by %v", n.index+1, behind)
 	})
@@ -369,12 +372,15 @@ func (n *node) replaced(age time.Duration) {
 func (n *node) becomesReplica(of *node, d time.Duration) {
 	n.server.Follow(of.server)
 	n.mayHaveForgotten()
+	n.w.trace.replaced(n)
 	n.doubt(d + 2*n.w.script.quarantine() + 2*time.Second)
 	life := n.life
 	n.w.after(d, outside, func() {
 		if n.life == life {
+			n.starts++ // each promotion begins another history
 			n.server.Promote(fmt.Sprintf("%039d%d", 1000+n.starts, n.index+1))
 			n.mayHaveForgotten()
+			n.w.trace.replaced(n)
 			n.w.hist.say("n%d is a master again", n.index+1)
 		}
 	})

@@ -38,6 +38,7 @@ type segment struct {
 	parts    []int // of each command that was written, how many of these it is
 	order    []int // in which they are done
 	fin      bool  // the client has closed its end
+	left     time.Duration
 
 	answers [][]byte
 	done    int
@@ -60,7 +61,7 @@ func (s *stream) transmit() {
 		return
 	}
 	out, closed := s.c.Take()
-	var g segment
+	g := segment{left: s.l.w.now()}
 	var ops []op
 	for len(out) > 0 {
 		words, rest, err := simredis.Parse(out)
@@ -86,6 +87,7 @@ func (s *stream) transmit() {
 	for _, i := range g.order {
 		o := s.l.w.names.number(ops[i])
 		s.l.w.appears(o, s.l.c)
+		s.l.w.trace.sends(o, g.commands[i])
 		s.l.c.sent(o)
 	}
 	s.recordSend(g)
@@ -231,13 +233,10 @@ func (s *stream) heal() {
 
 // abort forgets what is under way, except some commands that still arrive, and has the
 // server's end closed after them.
-func (s *stream) abort(commands [][]string) {
+func (s *stream) abort(commands []segment) {
 	s.turn++
 	s.sent, s.said, s.stuckOut, s.stuckIn = nil, nil, 0, 0
-	for _, words := range commands {
-		s.sent = append(s.sent, segment{commands: [][]string{words}, parts: []int{1}, order: []int{0}})
-	}
-	s.sent = append(s.sent, segment{fin: true})
+	s.sent = append(commands, segment{fin: true})
 }
 
 // cut breaks the connection now. A first part of what the client had sent still
@@ -245,10 +244,10 @@ func (s *stream) abort(commands [][]string) {
 func (s *stream) cut(late time.Duration) {
 	w := s.l.w
 	s.transmit()
-	var under [][]string
+	var under []segment // of one command each
 	for _, g := range s.sent {
 		for _, i := range g.order {
-			under = append(under, g.commands[i])
+			under = append(under, segment{commands: [][]string{g.commands[i]}, parts: []int{1}, order: []int{0}, left: g.left})
 		}
 	}
 	s.abort(slices.Clone(under[:w.rng.IntN(len(under)+1)]))

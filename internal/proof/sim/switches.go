@@ -16,6 +16,8 @@ type Switches struct {
 	Careless bool
 	// Patient: the judge does not limit how long a lock may stay free while it is wanted.
 	Patient bool
+	// PromisesOnly: what nodes and clients do is not compared with the steps of the proof.
+	PromisesOnly bool
 	// Trusting: the judge believes what the records of locks say of themselves.
 	Trusting bool
 }

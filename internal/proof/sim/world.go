@@ -8,6 +8,9 @@ import (
 	"sync/atomic"
 	"testing/synctest"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
 // prologue is how long clients have to connect before anything happens to them.
@@ -20,7 +23,8 @@ type world struct {
 	script   Script
 	switches Switches
 	log      *slog.Logger
-	rng      *rand.Rand // the driver's
+	wrap     func(*redisstore.Store) store.Store // for tests: a store that does something wrong
+	rng      *rand.Rand                          // the driver's
 	timeline
 
 	stirred bool // a client's goroutine may have been woken
@@ -34,6 +38,7 @@ type world struct {
 	hist      history
 	findings  findings
 	judge     watcher
+	trace     *trace
 
 	calm     chan struct{} // closed when all faults are over
 	calmAt   time.Duration // when that is
@@ -92,6 +97,7 @@ func newWorld(s Script, sw Switches, log *slog.Logger) *world {
 	for i := range s.Nodes {
 		w.nodes = append(w.nodes, newNode(w, i))
 	}
+	w.trace = newTrace(w)
 	for i := range s.Clients {
 		w.clients = append(w.clients, newClient(w, i))
 	}
@@ -221,6 +227,7 @@ func (w *world) collect() {
 		}
 	}
 	w.judge.look()
+	w.trace.left()
 	for _, c := range w.clients {
 		if c.moves && c.moving != nil && c.running() {
 			c.move(c.moving.last())

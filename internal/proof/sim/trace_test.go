@@ -1,0 +1,67 @@
+package sim
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
+)
+
+// late is a store whose grants count from their arrival.
+type late struct{ *redisstore.Store }
+
+func (s late) Wait(ctx context.Context, r store.WaitRequest, report func(error)) (store.Grant, error) {
+	began := time.Now()
+	g, err := s.Store.Wait(ctx, r, report)
+	g.Since = time.Since(began)
+	return g, err
+}
+
+// The steps of the proof do not include what these clients and nodes do wrong.
+func TestWrongStepsAreFound(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		script   func(seed uint64) Script
+		switches Switches
+		tamper   func(*world)
+		says     string
+	}{
+		{
+			name: "validity counts from the end of the acquire", script: OfSeed,
+			tamper: func(w *world) {
+				w.wrap = func(s *redisstore.Store) store.Store { return late{s} }
+			},
+			says: "win(",
+		},
+		{
+			name: "a node confirms a token that it does not stand at", script: OfSeed,
+			switches: Switches{Edit: without("node-raises-counter")},
+			says:     "win(",
+		},
+		{
+			name: "a lease is renewed after its end", script: dozing,
+			switches: Switches{NoBootClock: true},
+			says:     "the lease is valid still",
+		},
+		{
+			name: "a node grants in its quarantine", script: crashing,
+			switches: Switches{Edit: without("quarantine")},
+			says:     "the node's quarantine is over",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for seed := range uint64(10) {
+				for _, v := range run(t, c.script(seed), c.switches, false, c.tamper).Violations {
+					if v.Rule == Step && strings.Contains(v.Text, c.says) {
+						t.Logf("seed %d: %v", seed, v)
+						return
+					}
+				}
+			}
+			t.Errorf("no refusal with %q in ten seeds", c.says)
+		})
+	}
+}
