@@ -81,11 +81,14 @@ func (s *Store) examine(ctx context.Context) (Server, error) {
 // standbys come and go. After a jump of its clock it does so at once. The caller is counted at
 // the gate.
 func (s *Store) examineAgain(ctx context.Context) {
+	now, last, jumped := int64(s.clock.Now()), s.asked.Load(), s.jumped.Load()
 	every := int64(time.Minute)
-	if s.longest.Unread(clock.Instant(s.jumped.Load())) {
+	switch {
+	case last < jumped:
+		every = 0
+	case s.longest.Unread(clock.Instant(jumped)):
 		every = int64(time.Second)
 	}
-	now, last := int64(s.clock.Now()), s.asked.Load()
 	if now-last < every || !s.asked.CompareAndSwap(last, now) {
 		return
 	}

@@ -172,6 +172,7 @@ func (s *Store) reading(sent clock.Instant, at int64) error {
 	if jump == nil {
 		return nil
 	}
+	s.examineAgain(context.Background()) // waiters, too, have to learn for how long
 	n := jump.Outcome()
 	n.Node = s.node
 	return &store.QuorumError{Op: "acquire", Need: 1, Nodes: []store.NodeOutcome{n}}

@@ -136,6 +136,9 @@ func TestServerClockIsSet(t *testing.T) {
 		eventually.True(t, "a client that reads the longest TTL grants nothing for as long", func() bool {
 			_, err := others[i].Acquire(t.Context(), store.AcquireRequest{Lease: short()})
 			var q *store.QuorumError
+			if errors.Is(err, store.ErrBusy) {
+				return false // what was not granted the last time is being released
+			}
 			if !errors.As(err, &q) {
 				t.Fatalf("acquire after the clock was set ahead: %v, want a quarantine", err)
 			}
