@@ -25,6 +25,9 @@ var Ignored = sync.OnceValue(func() (sigs []syscall.Signal) {
 	table, _ := remembered()
 	untouched := ignoredNow()
 	for sig := syscall.Signal(1); sig <= last; sig++ {
+		if 32 <= sig && sig <= 34 { // C libraries use these for themselves
+			continue
+		}
 		if Known[sig] || untouched&(1<<(sig-1)) != 0 || table != nil && table[sig] == sigIgn {
 			sigs = append(sigs, sig)
 		}
