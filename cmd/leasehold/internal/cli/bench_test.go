@@ -69,7 +69,7 @@ func TestBenchOfTheDefaultStore(t *testing.T) {
 func TestBenchFails(t *testing.T) {
 	t.Parallel() // it mostly waits
 	servers := redistest.StartN(t, 3)
-	s := newSite(t, storeVar+"=redis://"+addresses(servers))
+	s := newSite(t, storeVar+"=redis://"+addresses(servers)+"?max_ttl=1m")
 	p := s.run(125, "bench", "--ttl", "2m", "--for", "200ms", "--json")
 	if b := readBench(t, p); !strings.Contains(b.Results[0].Error, "1m0s") || b.Results[0].Operations != 0 || b.Results[0].Errors == 0 {
 		t.Errorf("%+v, want errors that name 1m0s, and no operations", b)

@@ -307,13 +307,15 @@ func TestPathsOfTheLockFile(t *testing.T) {
 func TestOnlyTheDefaultDirectoryIsMade(t *testing.T) {
 	s := newSite(t)
 	dir := filepath.Join(s.home, "typo")
-	for _, args := range [][]string{{"run", "x", "--", "true"}, {"ls"}} {
-		p := s.run(125, append([]string{"--store", "file:" + filepath.Join(dir, "x.db")}, args...)...)
-		if said := p.err.String(); !strings.Contains(said, "there is no directory "+dir) || !strings.Contains(said, "create it") {
-			t.Errorf("%q: %s, want text with %q and %q", args, said, "there is no directory "+dir, "create it")
-		}
+	path := filepath.Join(dir, "x.db")
+	if said := s.run(125, "--store", "file:"+path, "run", "x", "--", "true").err.String(); !strings.Contains(said, "there is no directory "+dir) || !strings.Contains(said, "create it") {
+		t.Errorf("run: %s, want text with %q and %q", said, "there is no directory "+dir, "create it")
 	}
-	if codes, said := s.doctor(2, "--store", "file:"+filepath.Join(dir, "x.db")); codes["file-unusable"] != "error" {
+	// A command that only looks needs no directory, so it does not advise to create one.
+	if said := s.run(125, "--store", "file:"+path, "ls").err.String(); !strings.Contains(said, "there is no lock file "+path) {
+		t.Errorf("ls: %s, want text with %q", said, "there is no lock file "+path)
+	}
+	if codes, said := s.doctor(2, "--store", "file:"+path); codes["file-unusable"] != "error" {
 		t.Errorf("%s, want the finding file-unusable (error)", said)
 	}
 	if left, err := os.ReadDir(s.home); err != nil || len(left) > 0 {

@@ -20,7 +20,7 @@ func addresses(servers []*redistest.Server) string {
 
 func TestRedisOneNode(t *testing.T) {
 	servers := redistest.StartN(t, 1)
-	s := newSite(t, storeVar+"=redis://"+addresses(servers))
+	s := newSite(t, storeVar+"=redis://"+addresses(servers)+"?max_ttl=1m")
 	h := s.hold("x")
 	s.run(124, "run", "x", "--try", "--", "true")
 	if out := s.run(0, "ls", "--json").out.String(); !strings.Contains(out, `"name": "x"`) || strings.Contains(out, "nodes") {

@@ -195,7 +195,7 @@ var reals = []real{
 		eventually.True(t, "saving has failed", func() bool { return strings.Contains(s.Text(t, "INFO", "persistence"), "rdb_last_bgsave_status:err") })
 		return s.Addr() + "?" + patient
 	}, want: "error:script-fails warning:persistence-failing warning:persistence-snapshots"},
-	{name: "a long TTL", prepare: func(t *testing.T) string { return redistest.Start(t).Addr() + "?max_ttl=1m&" + patient }, scope: redisadmin.Scope{TTL: 2 * time.Minute}, want: "error:ttl-over-maximum"},
+	{name: "a long TTL", prepare: one(), scope: redisadmin.Scope{TTL: 2 * time.Minute}, want: "error:ttl-over-maximum"},
 	{name: "a short TTL", prepare: one(), scope: redisadmin.Scope{TTL: 10 * time.Millisecond}, want: "warning:ttl-too-short"},
 	{name: "far away", prepare: func(t *testing.T) string {
 		p := faultproxy.New(t, redistest.Start(t).Addr())
