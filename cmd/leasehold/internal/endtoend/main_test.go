@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -69,13 +70,17 @@ func (p *process) start(t *testing.T) *process {
 	return p
 }
 
-// code waits for the end and returns the exit code.
+// code waits for the end and returns the exit code, as a shell does: after a signal that ended
+// the process, 128 more than its number.
 func (p *process) code(t *testing.T) int {
 	t.Helper()
 	err := p.Wait()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
+	}
+	if ws, ok := p.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		return 128 + int(ws.Signal())
 	}
 	return p.ProcessState.ExitCode()
 }

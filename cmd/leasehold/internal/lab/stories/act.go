@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"time"
@@ -25,6 +26,8 @@ type order struct {
 	Args    []string      `json:"args,omitempty"`    // of plain
 	Store   string        `json:"store,omitempty"`   // of open, native
 	Ahead   time.Duration `json:"ahead,omitempty"`   // of open: how fast the client's clock is
+	Far     string        `json:"far,omitempty"`     // of open: a server that the client reaches only through Via
+	Via     string        `json:"via,omitempty"`     // of open: the network in front of Far
 	Lock    string        `json:"lock,omitempty"`    // of acquire, native; of draw, empty: without
 	TTL     time.Duration `json:"ttl,omitempty"`     // of acquire, native, draw
 	Wait    time.Duration `json:"wait,omitempty"`    // of acquire; zero: one attempt
@@ -145,10 +148,19 @@ func (p *player) open(o order) (err error) {
 		return err
 	}
 	c := clock.Func(func() clock.Instant { return clock.System().Now().Add(o.Ahead) })
-	if p.store, err = redisstore.Open(p.ctx, o.Store, &redisstore.Options{Clock: c}); err == nil {
+	if p.store, err = redisstore.Open(p.ctx, o.Store, &redisstore.Options{Clock: c, Dial: o.dial}); err == nil {
 		p.client = leasehold.New(p.store, &leasehold.Options{Clock: c})
 	}
 	return err
+}
+
+// dial connects a client with a server.
+func (o order) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	if addr == o.Far {
+		addr = o.Via
+	}
+	var d net.Dialer
+	return d.DialContext(ctx, network, addr)
 }
 
 // acquire waits longer than a client does by itself for a store that may have
