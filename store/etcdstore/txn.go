@@ -159,13 +159,6 @@ func rangeOf(prefix string) *etcdserverpb.RangeRequest {
 // getAll reads all keys with a prefix.
 func getAll(prefix string) operation { return rangeOp(rangeOf(prefix)) }
 
-// count reads how many keys have a prefix.
-func count(prefix string) operation {
-	r := rangeOf(prefix)
-	r.CountOnly = true
-	return rangeOp(r)
-}
-
 // byAge reads at most so many of the oldest places, and the number of all.
 func byAge(prefix string, most int64) operation {
 	r := rangeOf(prefix)
