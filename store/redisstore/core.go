@@ -38,6 +38,7 @@ type core struct {
 	membership membership.List
 	longest    atomic.Int64  // longest quarantine that other clients ask for
 	taking     atomic.Bool   // this client wants locks, and writes marks; see take
+	otherUse   atomic.Bool   // a server belongs to others, so waiting does not help
 	mayJoin    atomic.Bool   // servers that belong to nobody may become ours; see joining.go
 	ttl        atomic.Int64  // the longest TTL; see longestTTL
 	mostTTL    time.Duration // the longest TTL that is accepted

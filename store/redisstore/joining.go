@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
@@ -108,7 +109,10 @@ func (f *fitness) barLocked() {
 	if f.stands == theirs && f.usedBy != "" {
 		f.foreign = &driver.Refusal{Outcome: store.Refused, Err: usedAlone(f.usedBy)}
 	} else if f.stands == free && !f.isAlone && !f.core.mayJoin.Load() {
-		f.foreign = &driver.Refusal{Outcome: store.Refused, Err: errNotJoined}
+		f.foreign = &driver.Refusal{Outcome: store.Unsettled, Err: errNotJoined}
+		if f.core.otherUse.Load() {
+			f.foreign.Outcome = store.Refused
+		}
 	}
 }
 
@@ -240,6 +244,11 @@ func (s *fleet) countStandings() (may, certain bool) {
 func (s *fleet) decideJoining() {
 	may, _ := s.countStandings()
 	s.mayJoin.Store(may)
+	s.otherUse.Store(slices.ContainsFunc(s.nodes, func(n *node) bool {
+		n.Mu.Lock()
+		defer n.Mu.Unlock()
+		return n.stands == theirs
+	}))
 	for _, n := range s.nodes {
 		n.Mu.Lock()
 		barred := n.foreign != nil
