@@ -64,7 +64,8 @@ const lead = time.Second
 
 func newTrace(w *world) *trace {
 	t := &trace{w: w, locks: make([]*lockTrace, w.script.Locks)}
-	if w.script.Roll || w.switches.PromisesOnly {
+	wallClockSet := slices.ContainsFunc(w.script.Faults, func(f Fault) bool { return f.Kind == "wallclock" })
+	if w.script.Roll || wallClockSet || w.switches.PromisesOnly { // docs/verification.md says why
 		return t // the world of a trace has one list of nodes
 	}
 	for i := range t.locks {
