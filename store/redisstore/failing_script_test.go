@@ -38,7 +38,7 @@ local redis = {
 	}
 }
 
-// A failure is one step that is made to fail, with what came before and who asks again afterwards.
+// A failure is one step that is made to fail, with what came before and the owner that asks again afterwards.
 type failure struct {
 	limit  int64 // how much can be held at once
 	before []driver.Question

@@ -10,7 +10,7 @@ import (
 )
 
 // operate has the worker act as an operator, at a machine that no fault hits: again and again
-// it is shown who has a lock, thinks, and ends the lease that it was shown.
+// it looks at the holder of a lock, thinks, and ends the lease that it saw.
 func (k *worker) operate() {
 	defer k.finish()
 	if k.c.open() != nil {

@@ -184,7 +184,7 @@ func TestTerminalCtrlCEndsTheScript(t *testing.T) {
 func TestTerminalCtrlCBetweenTwoReaders(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	s := newSite(t)
 	s.env = append(s.env, "FILE="+t.TempDir()+"/file")
