@@ -43,6 +43,8 @@ func (v servers) Connect(ctx context.Context) error {
 	return v.s.take(ctx)
 }
 
+func (v servers) Join(ctx context.Context) error { return v.s.take(ctx) }
+
 func (v servers) Ask(ctx context.Context, server int, c *script.Command) script.Reply {
 	return v.s.nodes[server].askOne(ctx, c)
 }

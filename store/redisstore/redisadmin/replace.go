@@ -66,6 +66,9 @@ type replacement struct {
 
 func (r *replacement) run(ctx context.Context, progress func(string)) error {
 	old, next := r.list.Sets[0], r.list.Sets[1]
+	if err := r.Join(ctx); err != nil { // a server that was emptied has no mark to change
+		return err
+	}
 	progress("clients that know " + r.oldText + " only will be refused")
 	told := r.update(ctx, old|next, membership.SetCommand(r.list.Fingerprint, r.list.Text, r.newPrint, "", ""))
 	if err := told.enough(next); err != nil {

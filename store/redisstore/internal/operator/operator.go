@@ -23,6 +23,8 @@ type Servers interface {
 	Membership() membership.List
 	// Connect waits until a quorum of different servers is up.
 	Connect(ctx context.Context) error
+	// Join has servers that belong to nobody join the others, as a client that wants locks does.
+	Join(ctx context.Context) error
 	// Ask sends a command to a server and waits for the answer. It connects if necessary.
 	Ask(ctx context.Context, server int, c *script.Command) script.Reply
 	// Identity returns what a server reported about itself when the store connected.
