@@ -154,6 +154,7 @@ func (r *recipe) withoutBounds() *recipe {
 		return r
 	}
 	unbounded := *r
+	unbounded.unrenewed = r.o.NoRenew
 	unbounded.o.MaxHold, unbounded.o.NoRenew = 0, false
 	return &unbounded
 }

@@ -207,6 +207,35 @@ func TestBoundsOfASetCountFromItsLastLock(t *testing.T) {
 	}
 }
 
+// The leases of a set with NoRenew are described as leases that nobody renews, although they are
+// renewed until the set is complete, so that others may release them.
+func TestUnrenewedSetIsDescribed(t *testing.T) {
+	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
+		holder := b.acquire(b.strangers().Mutex("b"))
+		set := make(chan *leasehold.Leases)
+		go func() {
+			ls, err := b.c.All(b.c.Mutex("a"), b.c.Mutex("b")).With(leasehold.LockOptions{NoRenew: true}).Acquire(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			set <- ls
+		}()
+		time.Sleep(time.Second)
+		b.release(holder) // the lock is granted to a place in the queue, and the other one was free
+		ls := <-set
+		for _, name := range []string{"a", "b"} {
+			state, err := b.waiter.Inspect(t.Context(), name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(state.Leases()) != 1 || !state.Leases()[0].Holder.Unrenewed {
+				t.Errorf("the holders of %s are %+v, want one that does not renew its lease", name, state.Leases())
+			}
+		}
+		ls.Release(t.Context())
+	})
+}
+
 // Locks that do not go together are refused before anything is sent.
 func TestAllIsChecked(t *testing.T) {
 	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {

@@ -19,7 +19,7 @@ func (c *holds) attempt(ctx context.Context, r *recipe, t terms, bound bool, q *
 		req.Owner = store.NewOwner()
 	case req.Owner == "":
 		req.Owner = store.NewOwner()
-		req.Meta = c.describer.describe(r.o.Purpose, r.call.trace, t.life.Renew > 0)
+		req.Meta = c.describer.describe(r.o.Purpose, r.call.trace, !t.unrenewed)
 	}
 	fsm := leasefsm.New(t.life)
 	start := c.clock.Now() // before the first byte leaves: validity counts from here

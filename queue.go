@@ -154,7 +154,7 @@ func ownerAt(rank uint64) string { return store.NewOwnerAt(time.UnixMicro(int64(
 // for which it asks.
 func (q *queue) request(trace string) store.WaitRequest {
 	return store.WaitRequest{
-		Lease: store.Lease{Name: q.name, Kind: q.kind, Weight: q.weight, Meta: q.c.describer.describe(q.purpose, trace, q.life.Renew > 0), TTL: q.life.TTL, Require: q.require},
+		Lease: store.Lease{Name: q.name, Kind: q.kind, Weight: q.weight, Meta: q.c.describer.describe(q.purpose, trace, !q.unrenewed), TTL: q.life.TTL, Require: q.require},
 		Barge: q.barge,
 	}
 }

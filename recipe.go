@@ -13,6 +13,8 @@ type recipe struct {
 	take claim // what a lease takes of it, unless the options say otherwise
 	o    LockOptions
 	call call
+	// unrenewed is set if the lease is renewed for a while only, until it is held with others.
+	unrenewed bool
 }
 
 // call is what one call of Acquire, Try or Do adds to a recipe, for the observer and traces.

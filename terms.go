@@ -14,6 +14,7 @@ type terms struct {
 	life          leasefsm.Config
 	require       store.Class
 	barge         bool
+	unrenewed     bool // so the description of the holder says
 	claim
 	own uint64 // numbers the queues of one goroutine each; 0: shared by all with these terms
 }
@@ -39,5 +40,5 @@ func (c *core) termsOf(r *recipe) (terms, error) {
 	if err != nil {
 		return terms{}, err
 	}
-	return terms{name: r.name, purpose: r.o.Purpose, life: life, require: r.o.Require, barge: r.o.Barge, claim: want}, nil
+	return terms{name: r.name, purpose: r.o.Purpose, life: life, require: r.o.Require, barge: r.o.Barge, unrenewed: r.unrenewed || life.Renew == 0, claim: want}, nil
 }
