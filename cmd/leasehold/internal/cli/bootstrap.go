@@ -24,7 +24,8 @@ because every former holder is known to be gone.
 With several Redis servers the majority decides. A server that may have forgotten
 leases (restarted without its data, emptied, replaced) is kept in quarantine until
 the longest of them has ended. New servers look the same, so without this command
-the first lock on them is granted after max_ttl, a minute by default.
+the first lock on them is granted after max_ttl. If that is not set, this takes a
+minute, or as long as the longest TTL that a client asks for.
 
 The declaration is valid until the servers restart. All of them must answer, and no
 lock may be held. If the declaration is false, a lock can have two holders. For

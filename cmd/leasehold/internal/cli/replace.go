@@ -22,7 +22,8 @@ majority a,c and another b,d.
      They need a majority of each list, and work beside clients with the old list.
   2. Run this command with the same URL. The servers now refuse clients that have
      only the old list; holders among them lose their locks and are notified. After
-     max_ttl (a minute by default) clients with only the new list are served.
+     max_ttl (if not set: a minute, or the longest TTL that a client has asked for)
+     clients with only the new list are served.
   3. Give all clients the new list: redis://a,b,d
 
 Going from one server to several works the same way: redis://a?next=a,b,c. Before
@@ -32,7 +33,7 @@ A majority of each list must answer, and in the end every server of the new list
 server that does not know of the new list refuses clients that have only that. If the
 command fails or is interrupted, clients with both lists go on working. Run it
 again, even without the old servers, provided that it got as far as waiting for
-max_ttl.`,
+the leases that the old servers granted.`,
 		Example: `  leasehold replace --store 'redis://a,b,c?next=a,b,d'`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
