@@ -16,6 +16,9 @@
 // that dates its records says how long ago the record was written (Item.Written and Now).
 // Without the second, a client that finds the lock of a dead holder waits one TTL more.
 //
+// An engine whose clients are processes of one machine can tell that a process has ended
+// (Peers). Its leases and places are then over at once.
+//
 // # Outcomes
 //
 // A write without an answer may have taken effect, or may yet. Each version has a number
@@ -40,5 +43,6 @@
 //	register.go  what this process knows of one record, and its steps in turn
 //	follow.go    learning of other clients' writes
 //	snapshot.go  one version of a record, on this client's clock
+//	peers.go     clients that have ended, and waking the others
 //	wire.go      the record as bytes
 package recordstore

@@ -80,6 +80,22 @@ type Watcher interface {
 	Watch(ctx context.Context, key string) (<-chan Item, error)
 }
 
+// Peers is a Driver whose clients are processes of one machine. They share what they read: no
+// crash loses a version that one of them has read and keeps one that another has written.
+type Peers interface {
+	Driver
+
+	// Session returns the name of this client, which no other client ever has, or "" if there is
+	// none. The store notes it with each lease and place of this client.
+	Session() string
+	// Ended reports whether the client with a session has certainly ended, and whatever worked
+	// under its leases with it. Its leases and places are then over. It does not block.
+	Ended(session string) bool
+	// Ring tells another client that a new version of a record concerns it: it has the lock, or
+	// is the first in the queue. It is a hint that may be lost, and does not block.
+	Ring(session, key string)
+}
+
 // Dater is a Driver whose Read sets Item.Written but not Item.Now, since reading the clock costs a
 // request. Now returns the clock's time. It is called for records with entries that are
 // new to this client.

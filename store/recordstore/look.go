@@ -23,9 +23,10 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 		return store.State{}, s.failed("inspect", name, false, err)
 	}
 	now := s.now()
-	st := shown.State(name, snap.rec, now)
-	st.Queue = shown.Queue(snap.rec, now)
-	st.Broken = shown.Broken(snap.rec, now)
+	rec := s.withoutEnded(snap, now)
+	st := shown.State(name, rec, now)
+	st.Queue = shown.Queue(rec, now)
+	st.Broken = shown.Broken(rec, now)
 	return st, nil
 }
 
@@ -58,7 +59,8 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.State, error) 
 		if err != nil {
 			return err
 		}
-		if st := shown.State(w.name, snap.rec, s.now()); st.Held {
+		now := s.now()
+		if st := shown.State(w.name, s.withoutEnded(snap, now), now); st.Held {
 			held = append(held, st)
 		}
 		return nil

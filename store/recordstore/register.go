@@ -158,7 +158,8 @@ func (g *register) apply(steps []*step) (maybe bool, err error) {
 			}
 		}
 		if w == nil {
-			t := &txn{snap: snap, now: g.s.now(), rec: snap.rec, ambiguous: ambiguous}
+			t := &txn{snap: snap, now: g.s.now(), ambiguous: ambiguous}
+			t.rec = g.s.withoutEnded(snap, t.now)
 			for _, o := range steps {
 				o.run(t)
 			}
@@ -169,12 +170,13 @@ func (g *register) apply(steps []*step) (maybe bool, err error) {
 				g.doubt(snap)
 				continue
 			}
-			w = snap.replace(g.name, t.rec, t.touched, t.now)
+			w = snap.replace(g.name, t.rec, t.touched, g.s.session(), t.now)
 		}
 		w.next.version, err = g.s.driver.Write(ctx, g.key, w.body, snap.version, w.next.deletable())
 		switch {
 		case err == nil:
 			g.accept(w.next)
+			g.ring(snap, w.next)
 			return false, nil
 		case errors.Is(err, ErrRefused):
 			return ambiguous || w.sent, err

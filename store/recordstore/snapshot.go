@@ -31,6 +31,7 @@ type life struct {
 	ttl    time.Duration
 	first  clock.Instant // the beat had been written by then
 	own    bool          // this client wrote it, after first: its owner can count from there
+	by     string        // the session of the client that wrote it
 	expiry clock.Instant
 }
 
@@ -86,7 +87,7 @@ func read(name string, it Item, before *snapshot, at clock.Instant) (*snapshot, 
 	entries(&s.rec, func(key string, expiry *clock.Instant) {
 		b := w.beats[i]
 		i++
-		l := life{id: b.id, ttl: time.Duration(*expiry), first: back(at, b.age+since)}
+		l := life{id: b.id, by: b.by, ttl: time.Duration(*expiry), first: back(at, b.age+since)}
 		known, met := before.life(key)
 		if met = met && known.id == b.id; met {
 			l.first, l.own = min(l.first, known.first), known.own
@@ -127,7 +128,7 @@ type write struct {
 
 // replace returns the write of rec in place of s. Entries that have changed, and those
 // whose owners are in touched, get a new beat.
-func (s *snapshot) replace(name string, rec rule.Record, touched map[string]bool, now clock.Instant) *write {
+func (s *snapshot) replace(name string, rec rule.Record, touched map[string]bool, session string, now clock.Instant) *write {
 	id := rand.Uint64()
 	next := &snapshot{number: s.number + 1, rec: rec, lives: make(map[string]life, len(rec.Holds)+len(rec.Queue))}
 	next.writes = append(slices.Clone(s.writes[max(0, len(s.writes)-maxWrites+1):]), id)
@@ -135,10 +136,14 @@ func (s *snapshot) replace(name string, rec rule.Record, touched map[string]bool
 	entries(&w.rec, func(key string, expiry *clock.Instant) {
 		l, known := s.lives[key]
 		if known && l.expiry == *expiry && !touched[key] {
-			w.beats = append(w.beats, beat{l.id, max(0, now.Sub(l.first))})
+			w.beats = append(w.beats, beat{l.id, max(0, now.Sub(l.first)), l.by})
 		} else {
-			l = life{id: rand.Uint64(), ttl: max(0, expiry.Sub(now)), first: now, own: true, expiry: *expiry}
-			w.beats = append(w.beats, beat{id: l.id})
+			by := l.by
+			if touched[key] {
+				by = session
+			}
+			l = life{id: rand.Uint64(), by: by, ttl: max(0, expiry.Sub(now)), first: now, own: true, expiry: *expiry}
+			w.beats = append(w.beats, beat{id: l.id, by: by})
 		}
 		*expiry = clock.Instant(l.ttl)
 		next.lives[key] = l

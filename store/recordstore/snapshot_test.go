@@ -45,7 +45,7 @@ func left(s *snapshot, now clock.Instant) time.Duration { return s.rec.Holds[0].
 // age: by the engine that dates the record, and by the client that wrote it.
 func TestAgeOfABeat(t *testing.T) {
 	const ttl = 10 * time.Second
-	first := (&snapshot{}).replace("x", held(t, "ann", ttl, at(0)), map[string]bool{"oann": true}, at(0))
+	first := (&snapshot{}).replace("x", held(t, "ann", ttl, at(0)), map[string]bool{"oann": true}, "", at(0))
 	watcher := seen(t, first, "1", nil, at(time.Second), 0)
 	if got := left(watcher, at(time.Second)); got != ttl {
 		t.Errorf("a newcomer without dates sees %v left, want %v", got, ttl)
@@ -57,7 +57,7 @@ func TestAgeOfABeat(t *testing.T) {
 		t.Errorf("the watcher sees %v left after 3s, want %v", got, ttl-3*time.Second)
 	}
 	// The watcher writes something else 5 s after it saw the beat.
-	next := watcher.replace("x", watcher.rec, nil, at(6*time.Second))
+	next := watcher.replace("x", watcher.rec, nil, "", at(6*time.Second))
 	if got := left(seen(t, next, "2", nil, at(7*time.Second), 0), at(7*time.Second)); got != ttl-5*time.Second {
 		t.Errorf("a newcomer sees %v left of a beat that the writer had known for 5s, want %v", got, ttl-5*time.Second)
 	}
@@ -70,14 +70,14 @@ func TestAgeOfABeat(t *testing.T) {
 // new beat, though the end of the lease does not change for that client.
 func TestRenewalByANewcomerBeginsANewBeat(t *testing.T) {
 	const ttl = 10 * time.Second
-	first := (&snapshot{}).replace("x", held(t, "ann", ttl, at(0)), map[string]bool{"oann": true}, at(0))
+	first := (&snapshot{}).replace("x", held(t, "ann", ttl, at(0)), map[string]bool{"oann": true}, "", at(0))
 	watcher := seen(t, first, "1", nil, at(0), 0)
 	newcomer := seen(t, first, "1", nil, at(8*time.Second), 0)
 	rec, ans := rule.Renew(newcomer.rec, "ann", 5*time.Second, at(9*time.Second))
 	if ans.Verdict != rule.Done || rec.Holds[0].Expiry != newcomer.rec.Holds[0].Expiry {
 		t.Fatalf("Renew: %v, the expiry changed by %v, want it as it was", ans.Verdict, rec.Holds[0].Expiry.Sub(newcomer.rec.Holds[0].Expiry))
 	}
-	renewed := newcomer.replace("x", rec, map[string]bool{"oann": true}, at(9*time.Second))
+	renewed := newcomer.replace("x", rec, map[string]bool{"oann": true}, "", at(9*time.Second))
 	if got := left(seen(t, renewed, "2", watcher, at(9*time.Second), 0), at(9*time.Second)); got < 5*time.Second {
 		t.Errorf("the watcher sees %v left after a renewal for 5s", got)
 	}
@@ -88,13 +88,13 @@ func TestRenewalByANewcomerBeginsANewBeat(t *testing.T) {
 func TestHandOffKeepsTheBeat(t *testing.T) {
 	const ttl = 10 * time.Second
 	rec := held(t, "ann", ttl, at(0))
-	first := (&snapshot{}).replace("x", rec, map[string]bool{"oann": true}, at(0))
+	first := (&snapshot{}).replace("x", rec, map[string]bool{"oann": true}, "", at(0))
 	rec, _ = rule.Admit(rec, rule.Ask{Spec: rule.Mutex, Owner: "bob", TTL: ttl, Wait: ttl, Fair: true}, at(2*time.Second))
-	queued := first.next.replace("x", rec, map[string]bool{"obob": true}, at(2*time.Second))
+	queued := first.next.replace("x", rec, map[string]bool{"obob": true}, "", at(2*time.Second))
 	ann := seen(t, queued, "2", nil, at(2*time.Second), 0)
 	rec, _ = rule.Release(ann.rec, rule.End{Owner: "ann"}, at(5*time.Second))
 	rec, _ = rule.Advance(rec, 0, at(5*time.Second))
-	handed := ann.replace("x", rec, nil, at(5*time.Second))
+	handed := ann.replace("x", rec, nil, "", at(5*time.Second))
 	bob := seen(t, handed, "3", queued.next, at(6*time.Second), 0)
 	if l, own := bob.ownLife("bob"); !own || l.first != at(2*time.Second) {
 		t.Errorf("bob counts from %v, own %v, want from its own write at 2s", l.first.Sub(start), own)
@@ -106,13 +106,13 @@ func TestHandOffKeepsTheBeat(t *testing.T) {
 
 // The next versions tell what has become of a write without an answer.
 func TestFate(t *testing.T) {
-	old := seen(t, (&snapshot{}).replace("x", held(t, "ann", time.Minute, at(0)), nil, at(0)), "1", nil, at(0), 0)
-	mine := old.replace("x", rule.Record{Token: 1}, nil, at(0))
-	other := old.replace("x", old.rec, nil, at(0))
+	old := seen(t, (&snapshot{}).replace("x", held(t, "ann", time.Minute, at(0)), nil, "", at(0)), "1", nil, at(0), 0)
+	mine := old.replace("x", rule.Record{Token: 1}, nil, "", at(0))
+	other := old.replace("x", old.rec, nil, "", at(0))
 	after := func(w *write, n int) *snapshot {
 		s := w.next
 		for range n {
-			s = s.replace("x", s.rec, nil, at(0)).next
+			s = s.replace("x", s.rec, nil, "", at(0)).next
 		}
 		s.version = "later"
 		return s
@@ -140,8 +140,8 @@ func TestFate(t *testing.T) {
 // Two versions are never the same bytes, though nothing has changed: an engine may make
 // versions of the bytes.
 func TestNoTwoVersionsAreAlike(t *testing.T) {
-	a := (&snapshot{}).replace("x", rule.Record{}, nil, at(0))
-	b := (&snapshot{}).replace("x", rule.Record{}, nil, at(0))
+	a := (&snapshot{}).replace("x", rule.Record{}, nil, "", at(0))
+	b := (&snapshot{}).replace("x", rule.Record{}, nil, "", at(0))
 	if string(a.body) == string(b.body) {
 		t.Error("two writes of the same record have the same bytes")
 	}
@@ -151,7 +151,7 @@ func TestNoTwoVersionsAreAlike(t *testing.T) {
 func TestTokensOfARecordThatWasDeleted(t *testing.T) {
 	s := &snapshot{absent: true, number: 7}
 	rec, ans := rule.Admit(rule.Record{}, rule.Ask{Spec: rule.Mutex, Owner: "ann", TTL: time.Second, Floor: s.floor()}, at(0))
-	next := s.replace("x", rule.Record{Token: rec.Token}, nil, at(0)).next
+	next := s.replace("x", rule.Record{Token: rec.Token}, nil, "", at(0)).next
 	if !next.deletable() {
 		t.Errorf("a record with token %d in write %d cannot be deleted", rec.Token, next.number)
 	}
@@ -175,7 +175,7 @@ func FuzzDecode(f *testing.F) {
 		Queue:      []rule.Place{{Owner: "bob", Meta: "é", Weight: 1, Barge: true, Attempt: "n", Expiry: 6}},
 		Tombstones: []rule.Tombstone{{Owner: "cid", Expiry: 7}},
 		Broken:     &rule.Broken{Owner: "dan", Token: 3, Note: "note", Expiry: 8},
-	}, beats: []beat{{1, 2}, {3, 4}, {5, 6}, {7, 8}}}
+	}, beats: []beat{{1, 2, "s"}, {3, 4, ""}, {5, 6, "t"}, {7, 8, ""}}}
 	back, err := decode(full.encode())
 	if err != nil || !reflect.DeepEqual(*back, full) {
 		f.Fatalf("decoded %+v, %v, want %+v", back, err, full)

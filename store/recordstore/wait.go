@@ -37,6 +37,10 @@ type waiter struct {
 // others need not act if the first one does.
 const grace = 50 * time.Millisecond
 
+// glance is how often the first waiter looks whether the processes before it have ended. A
+// later one does so less often.
+const glance = 100 * time.Millisecond
+
 // Wait implements store.Waiter.
 func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (_ store.Grant, err error) {
 	caps := s.Caps()
@@ -54,7 +58,7 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 	refresh := validity.RenewAfter(r.TTL)
 	w := &waiter{
 		r: r, g: s.register(r.Name), reason: reason, wake: make(chan struct{}, 1),
-		confirm: caps.Class > store.Efficiency, jitter: rand.N(refresh/10 + 1),
+		confirm: caps.Class > store.Efficiency && s.peers == nil, jitter: rand.N(refresh/10 + 1),
 	}
 	if !w.join() {
 		return store.Grant{}, fmt.Errorf("%w: owner %s already waits for %q: every attempt needs a new owner", store.ErrInvalid, r.Owner, r.Name)
@@ -106,6 +110,9 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 			continue
 		}
 		w.report(next.position, next.blocker, next.expiresIn)
+		if s.peers != nil { // to see whether the processes of those before have ended
+			next.rest = min(next.rest, glance*time.Duration(next.position))
+		}
 		timer := time.NewTimer(next.rest)
 		select {
 		case <-w.wake:
@@ -234,7 +241,8 @@ func (w *waiter) decide(snap *snapshot, now clock.Instant) decision {
 	if !own { // it is gone, or an answer was lost
 		return decision{ask: true}
 	}
-	r := rule.Expire(snap.rec, now)
+	rec := w.g.s.withoutEnded(snap, now)
+	r := rule.Expire(rec, now)
 	for i := range r.Holds {
 		if h := &r.Holds[i]; h.Owner == w.r.Owner {
 			if h.Broken || w.confirm && !snap.acknowledged || mine.expiry.Sub(now) < w.r.TTL/2 {
@@ -251,7 +259,7 @@ func (w *waiter) decide(snap *snapshot, now clock.Instant) decision {
 	late := time.Duration(i) * grace
 	if _, turns := rule.Advance(r, 0, now); len(turns) > 0 {
 		over := clock.Instant(0)
-		for _, h := range snap.rec.Holds {
+		for _, h := range rec.Holds {
 			if h.Expiry <= now {
 				over = max(over, h.Expiry)
 			}

@@ -27,6 +27,7 @@ type wire struct {
 type beat struct {
 	id  uint64
 	age time.Duration // for how long the writer had known of it
+	by  string        // the session of the client that gave it; see Peers
 }
 
 // format is the first byte of a record.
@@ -117,6 +118,7 @@ func (w *wire) encode() []byte {
 	entries(r, func(_ string, expiry *clock.Instant) {
 		b = binary.LittleEndian.AppendUint64(b, w.beats[i].id)
 		num(uint64(w.beats[i].age))
+		str(w.beats[i].by)
 		num(uint64(*expiry))
 		i++
 	})
@@ -219,7 +221,7 @@ func decode(b []byte) (w *wire, err error) {
 		r.Broken = &rule.Broken{Owner: in.str(), Token: fence.Token(in.num()), Note: in.str()}
 	}
 	entries(r, func(_ string, expiry *clock.Instant) {
-		w.beats = append(w.beats, beat{in.id(), time.Duration(in.int())})
+		w.beats = append(w.beats, beat{id: in.id(), age: time.Duration(in.int()), by: in.str()})
 		*expiry = clock.Instant(in.int())
 	})
 	if in.bad || len(in.left) > 0 {

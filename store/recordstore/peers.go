@@ -1,0 +1,74 @@
+package recordstore
+
+import (
+	"slices"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/rule"
+)
+
+// session returns the name of this client among its peers, or "".
+func (s *Store) session() string {
+	if s.peers == nil {
+		return ""
+	}
+	return s.peers.Session()
+}
+
+// ended reports whether the client has ended that wrote the beat of an owner's lease or place.
+func (s *Store) ended(snap *snapshot, owner string) bool {
+	l := snap.lives["o"+owner]
+	return s.peers != nil && l.by != "" && l.by != s.peers.Session() && s.peers.Ended(l.by)
+}
+
+// withoutEnded returns the record of snap, in which leases of clients that have ended expire
+// now, and so do their places at the front of the queue. The others can be looked at when
+// they are first.
+func (s *Store) withoutEnded(snap *snapshot, now clock.Instant) rule.Record {
+	rec := snap.rec
+	if s.peers == nil {
+		return rec
+	}
+	holds := false
+	for i, h := range snap.rec.Holds {
+		if s.ended(snap, h.Owner) {
+			if !holds {
+				rec.Holds, holds = slices.Clone(rec.Holds), true
+			}
+			rec.Holds[i].Expiry = min(h.Expiry, now)
+		}
+	}
+	for i, p := range snap.rec.Queue {
+		if !s.ended(snap, p.Owner) {
+			break
+		}
+		if i == 0 {
+			rec.Queue = slices.Clone(rec.Queue)
+		}
+		rec.Queue[i].Expiry = min(p.Expiry, now)
+	}
+	return rec
+}
+
+// ring wakes the clients that have something to do now that next has replaced old: those that
+// were handed the lock, and the one that is the first in the queue.
+func (g *register) ring(old, next *snapshot) {
+	if g.s.peers == nil {
+		return
+	}
+	var rung []string
+	ring := func(owner string) {
+		if l := next.lives["o"+owner]; l.by != "" && l.by != g.s.peers.Session() && !slices.Contains(rung, l.by) {
+			rung = append(rung, l.by)
+			g.s.peers.Ring(l.by, g.key)
+		}
+	}
+	for _, h := range next.rec.Holds {
+		if !slices.ContainsFunc(old.rec.Holds, func(o rule.Hold) bool { return o.Owner == h.Owner }) {
+			ring(h.Owner)
+		}
+	}
+	if q := next.rec.Queue; len(q) > 0 && (len(old.rec.Queue) == 0 || old.rec.Queue[0].Owner != q[0].Owner) {
+		ring(q[0].Owner)
+	}
+}
