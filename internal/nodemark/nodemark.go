@@ -50,7 +50,7 @@ type Mark struct {
 	ReplacedAt int64
 
 	// Run is the server's run ID and Replication its replication ID. Origin identifies the
-	// mark for as long as it is kept: the run in which it was written first, cut short.
+	// mark: the first run, cut short, of those since which the node has forgotten nothing.
 	Run, Replication, Origin string
 	// Durable and ClientDurable are since when every client that wrote leases has seen
 	// that the server appends each write to a file before answering; zero if not all did.

@@ -230,6 +230,34 @@ func TestDurableCopyIsBehindAfterABlip(t *testing.T) {
 // atOnce has settings of a master that sends its data to a replica without waiting for others.
 var atOnce = []string{"--repl-diskless-sync-delay", "0"}
 
+// A standby that replicates a server takes over its address, and the server takes it back. Its mark is
+// its own, and open, but it lacks what was granted meanwhile.
+func TestServerTakesItsPlaceBackFromItsReplica(t *testing.T) {
+	s := newSuccession(t, "", atOnce...)
+	server, replica := s.servers[1], redistest.Start(t, atOnce...)
+	host, port, _ := net.SplitHostPort(server.Addr())
+	replica.Text(t, "REPLICAOF", host, port)
+	eventually.True(t, "the replica follows its master", func() bool {
+		return strings.Contains(replica.Text(t, "INFO", "replication"), "master_link_status:up")
+	})
+	replica.Text(t, "REPLICAOF", "NO", "ONE")
+	s.at.moveTo(replica)
+	acquire(t, s.connected, request("lock"))
+	for _, c := range []*redisstore.Store{s.connected, s.late} {
+		eventually.True(t, "the client has found the replica", func() bool {
+			uses(t, c)
+			return c.Stats().Nodes[1].QuarantinedFor > 0
+		})
+	}
+	s.at.moveTo(server)
+	for _, one := range s.servers[1:] { // as if the lock had been granted after the quarantine of the replica
+		one.Text(t, "DEL", "lock", "{lock}:token")
+	}
+	refusedThere(t, s.late, request("lock"), 1, "another server was at its address")
+	refusedThere(t, s.connected, request("lock"), 1, "another server was at its address")
+	refusedThere(t, openURL(t, s.url), request("lock"), 1, "another server was at its address")
+}
+
 // A server becomes a replica of another, which has a mark of its own, and then a master again. No
 // connection breaks, but all its data is that of the other.
 func TestReplicaOfAndBack(t *testing.T) {

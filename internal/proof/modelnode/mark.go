@@ -102,10 +102,10 @@ func Arrive(before *nodemark.Mark, c Newcomer, now int64) (m nodemark.Mark, left
 		m.Durable, m.ClientDurable = 0, 0
 	}
 	if c.Run != nodemark.Unknown {
-		m.Run = c.Run
-		if m.Origin == nodemark.Unknown {
+		if m.Origin == nodemark.Unknown || why != "" && m.Run != c.Run {
 			m.Origin = nodemark.OriginOf(c.Run)
 		}
+		m.Run = c.Run
 	}
 	if c.Replication != nodemark.Unknown {
 		m.Replication = c.Replication

@@ -29,10 +29,10 @@ local function arrive(mark, client, now)
     mark.durable, mark.clientDurable = 0, 0
   end
   if client.run ~= '-' then
-    mark.run = client.run
-    if mark.origin == '-' then
+    if mark.origin == '-' or why and mark.run ~= client.run then
       mark.origin = string.sub(client.run, 1, 12)
     end
+    mark.run = client.run
   end
   if client.replication ~= '-' then
     mark.replication = client.replication
