@@ -11,15 +11,15 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/rueidisnode"
 )
 
+// rarelySent has the commands of a client that its scripts call, too: it reads the mark of a
+// server when it connects, and a server's clock if it has not read it for long.
+var rarelySent = []string{"get", "time"}
+
 // leasehold is Leasehold with its default settings: tokens, renewal, deadlines.
 func leasehold(n int) Kind {
-	var sends []string
-	if n == 1 { // on connecting it checks whether the server is one of several
-		sends = []string{"get"}
-	}
 	return Kind{
-		Sends: sends, Uncounted: []string{"time"}, // a client reads a server's clock if it has not read it for long
-		Name: fmt.Sprintf("leasehold-%d", n), Label: "Leasehold, " + nodes(n), Role: Ours, Engine: Redis, Nodes: n,
+		Uncounted: rarelySent,
+		Name:      fmt.Sprintf("leasehold-%d", n), Label: "Leasehold, " + nodes(n), Role: Ours, Engine: Redis, Nodes: n,
 		Open: func(ctx context.Context, addrs []string) (Client, error) {
 			st, locks, err := Leasehold(ctx, addrs, nil)
 			if err != nil {
@@ -43,7 +43,7 @@ func Leasehold(ctx context.Context, addrs []string, o *redisstore.Options) (*red
 // leaseholdThroughRueidis is Leasehold with the connections of rueidis instead of its own.
 var leaseholdThroughRueidis = Kind{
 	Name: "leasehold-rueidis-1", Label: "Leasehold through rueidis, 1 node", Role: Ours, Engine: Redis, Nodes: 1,
-	Sends: []string{"get"}, Uncounted: []string{"time"},
+	Uncounted: rarelySent,
 	Open: func(ctx context.Context, addrs []string) (Client, error) {
 		st, err := rueidisnode.Open(ctx, addrs[0])
 		if err != nil {
