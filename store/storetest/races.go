@@ -56,11 +56,14 @@ func race(t *trial, what string, late func(s store.Store, r store.Lease)) {
 		rival := t.request(name, t.long)
 		all.Go(func() {
 			s := t.other()
-			for tries := 0; tries < 300; {
+			for asked, tries := 0, 0; tries < 300; asked++ {
 				if released.Load() {
-					if tries++; tries > 20 { // a handle may remember the holder for a moment
-						t.pause()
-					}
+					tries++
+				}
+				// A handle may remember the holder for a moment. Virtual time stands still while
+				// a goroutine runs, and the release may wait for it.
+				if tries > 20 || t.options.Virtual && asked > 100 {
+					t.pause()
 				}
 				_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: rival})
 				if err == nil {

@@ -47,7 +47,7 @@ func Check(t *testing.T, all []Mutant) {
 			if err := os.WriteFile(overlay, replace, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			out, err := exec.Command("go", "test", "-vet=off", "-count=1", "-timeout=5m", "-overlay", overlay, "-run", m.Run, ".").CombinedOutput()
+			out, err := exec.Command("go", "test", "-vet=off", "-count=1", "-failfast", "-timeout=5m", "-overlay", overlay, "-run", m.Run, ".").CombinedOutput()
 			switch {
 			case err == nil:
 				t.Errorf("the tests %s pass without: %s", m.Run, m.Name)
