@@ -99,7 +99,7 @@ func breakWhole(ctx context.Context, s *Store, r store.BreakRequest, h store.Hol
 	var answered, later quorum.Set
 	lasts := newRemainder(len(s.voters))
 	meta := "" // of the holder
-	timeout := s.o.TimeoutFor(s.o.MaxTTL)
+	timeout := s.nodeTimeout(s.o.MaxTTL)
 	// Until the last node has the request, the lease may still be renewed: the tombstone of the
 	// first one has to outlast that.
 	each := func(node int) *script.Command {

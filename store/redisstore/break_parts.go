@@ -64,7 +64,7 @@ func breakEach(ctx context.Context, s *Store, r store.BreakRequest, records []*s
 	lasts := newRemainder(len(s.nodes))
 	// Until the last node that counts has the request, the lease may still be renewed, and
 	// the tombstone of the first one has to outlast that.
-	timeout := s.o.TimeoutFor(s.o.MaxTTL)
+	timeout := s.nodeTimeout(s.o.MaxTTL)
 	part := func(node int) *script.Command { return e.BreakPart(r, parts[node], made, tombstone+timeout) }
 	err := s.askFor(ctx, part, timeout, func(a looked) {
 		switch a.Broke() {

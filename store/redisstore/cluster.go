@@ -56,7 +56,7 @@ func OpenCluster(ctx context.Context, url string, o *Options) (*Cluster, error) 
 	r := newRouter(&s.fleet, seeds)
 	s.voters, s.topology = []voter{r}, clustered{r: r}
 	s.class, s.channel = store.Efficiency, r.clusterChannel(unsharded)
-	s.driver = driver.Driver[*script.Command]{Nodes: []driver.Node[*script.Command]{r}, Encode: s.encode, NodeTimeout: opts.TimeoutFor, Clock: opts.Clock, Wall: s.wall, Jitter: opts.Jitter(), Logger: opts.Logger, Coalesce: s.manyInFlight, Closing: s.closing}
+	s.driver = driver.Driver[*script.Command]{Nodes: []driver.Node[*script.Command]{r}, Encode: s.encode, NodeTimeout: s.nodeTimeout, Clock: opts.Clock, Wall: s.wall, Jitter: opts.Jitter(), Logger: opts.Logger, Coalesce: s.manyInFlight, Closing: s.closing}
 	c := &Cluster{s: s, r: r}
 	s.changer = changer{check: s.usable, caps: c.Caps, newEncoder: s.encoder, askLock: askMember(r)}
 	c.changer = s.changer
@@ -191,7 +191,7 @@ func (r *router) prepare(ctx context.Context, name string) {
 // askFor sends a command to the member that has the command's slot, and waits for the
 // answer.
 func (r *router) askFor(ctx context.Context, c *script.Command) script.Reply {
-	return askBy(ctx, r.put, call{command: c, timeout: r.s.o.TimeoutFor(r.s.o.MaxTTL)})
+	return askBy(ctx, r.put, call{command: c, timeout: r.s.nodeTimeout(r.s.o.MaxTTL)})
 }
 
 // askMember returns the askFunc of a cluster.

@@ -62,6 +62,11 @@ func (s *core) settled(calls int) {
 	s.progress.ring()
 }
 
+// nodeTimeout is how long to wait for a node's answer to a request of that TTL.
+func (s *core) nodeTimeout(ttl time.Duration) time.Duration {
+	return s.o.TimeoutFor(ttl, len(s.driver.Nodes))
+}
+
 // quarantine is how long a server that may have forgotten leases grants nothing: as long
 // as the leases of any client may last, as far as servers know about them.
 func (s *core) quarantine() time.Duration {

@@ -81,7 +81,7 @@ func (s *Store) inspect(ctx context.Context, name string) (store.State, views, e
 	for i, v := range s.voters {
 		nodes[i].Node = v.Addr()
 	}
-	err := s.ask(ctx, s.inspectCommand(name), s.o.TimeoutFor(s.o.MaxTTL), func(a looked) {
+	err := s.ask(ctx, s.inspectCommand(name), s.nodeTimeout(s.o.MaxTTL), func(a looked) {
 		said, token, queue := a.Look()
 		if a.node < len(s.nodes) {
 			said = s.nodes[a.node].shows(said)
@@ -219,7 +219,7 @@ func ownedBy(holder store.Holder, nodes []store.NodeOutcome) (quorum.Set, store.
 func askSingle(s *Store) askFunc {
 	return func(ctx context.Context, _ string, c *script.Command) (script.Reply, string) {
 		n := s.nodes[0]
-		return askBy(ctx, n.put, call{command: c, timeout: s.o.TimeoutFor(s.o.MaxTTL)}), n.Addr()
+		return askBy(ctx, n.put, call{command: c, timeout: s.nodeTimeout(s.o.MaxTTL)}), n.Addr()
 	}
 }
 

@@ -168,7 +168,7 @@ func (s *fleet) take(ctx context.Context) error {
 	}
 	// What these servers grant before they have answered does not count, but the errors would say
 	// less.
-	late := time.NewTimer(s.o.TimeoutFor(s.longestTTL()))
+	late := time.NewTimer(s.nodeTimeout(s.longestTTL()))
 	defer late.Stop()
 	for done := range asked {
 		if done == quorum.Majority(len(s.nodes)) {

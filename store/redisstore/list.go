@@ -67,7 +67,7 @@ func (s *Store) inspectAll(ctx context.Context, names []string) (held []store.St
 	for i, n := range s.nodes {
 		nodes[i].Node = n.Addr()
 	}
-	err = s.ask(ctx, script.ListCommand(names, s.guarded.Load()), s.o.TimeoutFor(s.o.MaxTTL), func(a looked) {
+	err = s.ask(ctx, script.ListCommand(names, s.guarded.Load()), s.nodeTimeout(s.o.MaxTTL), func(a looked) {
 		var outcome store.NodeOutcome
 		said[a.node], outcome = a.Listed(len(names))
 		outcome = s.nodes[a.node].shows(outcome)

@@ -27,7 +27,8 @@ type Options struct {
 	// of the same servers should use the same value.
 	MaxTTL time.Duration
 	// NodeTimeout is how long the client waits for one node's answer. The default is a
-	// hundredth of the requested TTL, at least 20 ms and at most 500 ms.
+	// hundredth of the requested TTL, or a sixth if the store has one node only, at least
+	// 20 ms and at most 500 ms.
 	NodeTimeout time.Duration
 	// ConnectTimeout bounds connecting, including the TLS and Redis handshakes. The
 	// default is DefaultConnectTimeout.

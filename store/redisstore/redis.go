@@ -107,7 +107,7 @@ func newStore(url string, o *Options) (*Store, error) {
 	s := newBareStore(opts)
 	s.mostTTL = mostTTL
 	s.membership, s.topology, s.class, s.channel = lists, independent{}, store.CrashSafe, script.ChannelBegin+rand.Text()
-	s.driver = driver.Driver[*script.Command]{Sets: lists.Sets, Encode: s.encode, EncodeRenewals: s.bundle, NodeTimeout: opts.TimeoutFor, Clock: opts.Clock, Wall: s.wall, Jitter: opts.Jitter(), Logger: opts.Logger, Coalesce: s.manyInFlight, Closing: s.closing}
+	s.driver = driver.Driver[*script.Command]{Sets: lists.Sets, Encode: s.encode, EncodeRenewals: s.bundle, NodeTimeout: s.nodeTimeout, Clock: opts.Clock, Wall: s.wall, Jitter: opts.Jitter(), Logger: opts.Logger, Coalesce: s.manyInFlight, Closing: s.closing}
 	s.changer = changer{check: s.usable, caps: s.Caps, newEncoder: s.encoder, askLock: askSingle(s)}
 	if len(addrs) > 1 {
 		s.changer.several = &s.driver

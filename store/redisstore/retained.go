@@ -167,7 +167,7 @@ func (b *backlog) sendDueLocked(now time.Time) {
 	if len(due) > 0 {
 		var queue conn.Queue[call]
 		for _, e := range due {
-			c := call{command: b.encode(e.What, nil), timeout: b.core.o.TimeoutFor(e.What.Lease.TTL), to: nobody{}, tag: int(quorum.Release), owed: &owed{b, e}}
+			c := call{command: b.encode(e.What, nil), timeout: b.core.nodeTimeout(e.What.Lease.TTL), to: nobody{}, tag: int(quorum.Release), owed: &owed{b, e}}
 			b.core.inFlight.Add(1)
 			queue.Push(c)
 		}

@@ -82,7 +82,7 @@ func (r *router) fetchSlotMap(ctx context.Context) (slotMap []cluster.Range, epo
 	connected, others := r.known()
 	for _, n := range connected {
 		p := make(poll, 1)
-		said := driver.PutOutcome(n.put(call{command: slotsCommand, timeout: r.s.o.TimeoutFor(r.s.o.MaxTTL), look: p}, false))
+		said := driver.PutOutcome(n.put(call{command: slotsCommand, timeout: r.s.nodeTimeout(r.s.o.MaxTTL), look: p}, false))
 		if said.Err == nil {
 			select {
 			case a := <-p:
@@ -157,7 +157,7 @@ func (r *router) inherit(n *node) {
 	all := n.retained.list.All()
 	n.Mu.Unlock()
 	for _, q := range all {
-		c := call{command: r.s.encode(q, nil), timeout: r.s.o.TimeoutFor(q.Lease.TTL), to: nobody{}, tag: int(quorum.Release)}
+		c := call{command: r.s.encode(q, nil), timeout: r.s.nodeTimeout(q.Lease.TTL), to: nobody{}, tag: int(quorum.Release)}
 		r.put(c, false) // a member that refuses the release retains it
 	}
 }

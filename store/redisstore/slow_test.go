@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
@@ -69,6 +70,24 @@ func throttle(t *testing.T, server string, rate int) (addr string, made *atomic.
 		all.Wait()
 	})
 	return l.Addr().String(), made
+}
+
+// A single server may take longer to answer than one of several, since no other can answer in its
+// place: a lease with a short TTL is renewed there.
+func TestSingleServerIsSlow(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	proxy := faultproxy.New(t, server.Addr())
+	s := open(t, []string{proxy.Addr()}, &redisstore.Options{ConnectTimeout: soon})
+	r := request("lock")
+	r.TTL = 3 * time.Second
+	acquire(t, s, r)
+	proxy.Delay(60 * time.Millisecond) // twice a hundredth of the TTL
+	for range 10 {
+		if err := s.Renew(t.Context(), []store.Lease{r})[0]; err != nil {
+			t.Fatalf("renewal: %v", err)
+		}
+	}
 }
 
 // A client that asks for more than the server can answer within the node timeout still gets locks,

@@ -90,7 +90,7 @@ func examine(ctx context.Context, url string, o *redisstore.Options, scope Scope
 func examineAll(ctx context.Context, addrs []config.Address, watch *sentinel.Group, lists membership.List, opts config.Config, scope Scope, wall func() time.Time) Examination {
 	e := Examination{
 		Nodes: make([]Examined, len(addrs)), Memberships: lists.Indexes(len(addrs)),
-		TTL: scope.TTL, MaxTTL: opts.MaxTTL, NodeTimeout: opts.TimeoutFor(scope.TTL),
+		TTL: scope.TTL, MaxTTL: opts.MaxTTL, NodeTimeout: opts.TimeoutFor(scope.TTL, len(addrs)),
 		Quarantine: opts.Quarantine(), FsyncAlways: opts.FsyncAlways,
 	}
 	x := &examination{o: opts, membership: lists, sentinels: watch, wall: wall, scope: scope, single: len(addrs) == 1, channel: script.ChannelBegin + rand.Text()}

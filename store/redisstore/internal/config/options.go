@@ -85,12 +85,17 @@ func QuarantineFor(ttl time.Duration) time.Duration {
 // leastQuarantine allows for clocks that are some seconds apart.
 const leastQuarantine = 5 * time.Second
 
-// TimeoutFor returns how long to wait for a node at that TTL.
-func (o Config) TimeoutFor(ttl time.Duration) time.Duration {
-	if o.NodeTimeout > 0 {
+// TimeoutFor returns how long to wait for one of so many nodes at that TTL. If there is only one, no
+// other can answer in its place: a renewal then leaves time for a second and a third one.
+func (o Config) TimeoutFor(ttl time.Duration, nodes int) time.Duration {
+	part := ttl / 100
+	switch {
+	case o.NodeTimeout > 0:
 		return o.NodeTimeout
+	case nodes == 1:
+		part = ttl / 6
 	}
-	return min(max(ttl/100, 20*time.Millisecond), 500*time.Millisecond)
+	return min(max(part, 20*time.Millisecond), 500*time.Millisecond)
 }
 
 // Wall is the time of day, by the configured clock if it knows one.
