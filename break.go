@@ -81,7 +81,7 @@ func (c *Client) Break(ctx context.Context, r BreakRequest) error {
 	case h == nil && last != nil && last.Token == r.Token && (r.Owner == "" || last.Owner == r.Owner):
 		return nil
 	case h == nil:
-		return fmt.Errorf("nobody holds lock %q: %w, with token %v or another", r.Name, ErrNotHeld, r.Token)
+		return fmt.Errorf("nobody holds lock %q, with token %v or another, so there is nothing to break (is the name right?): %w", r.Name, r.Token, ErrNotHeld)
 	}
 	req.Owner = h.Holder.Owner
 	broken := false
