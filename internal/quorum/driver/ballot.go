@@ -142,8 +142,8 @@ func (b *ballot[P]) applyLocked(i int, e quorum.Event, now clock.Instant) {
 		}
 	}
 	for _, send := range sends { // whose outcome does not matter
-		if c := b.k.Clocks; c != nil && now < c.until(send.Node) {
-			b.k.uncounted.add(send.Node, b.leases[i], now, c.until(send.Node))
+		if c := b.k.Clocks; c != nil {
+			b.k.uncounted.add(send.Node, b.leases[i], now, max(c.until(send.Node), now.Add(c.hold(now))))
 		}
 		q := Question{Op: send.Op, Lease: b.leases[i]}
 		c := Call[P]{Payload: payloadOf(b.k, q), Timeout: b.votes[i].NodeTimeout, To: ignored{}}
@@ -194,7 +194,7 @@ func (b *ballot[P]) Receive(node, tag int, ans Reply) {
 // answerLocked steps the vote on one lease with a node's answer. A node that has the lease counts
 // whatever its clock, unless it granted the lease while it was discounted.
 func (b *ballot[P]) answerLocked(i, node int, ans Reply, at clock.Instant) {
-	if b.op == quorum.Extend && ans.Kind == quorum.Yes && b.k.uncounted.has(node, b.leases[i], at) {
+	if b.op == quorum.Extend && ans.Kind == quorum.Yes && !b.k.countsRenewal(node, b.leases[i], at) {
 		ans.Kind, ans.Report = quorum.Unknown, store.NodeOutcome{Outcome: store.Quarantined, Err: errUncounted}
 	}
 	b.noteLocked(i, node, ans.Report)

@@ -8,12 +8,15 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// uncounted are the leases that nodes granted while their clocks were discounted. Such a node
+// uncounted are the leases that nodes may have got after their clocks had jumped. Such a node
 // may have dropped another owner's lease too early, and that owner may still count on its old
 // answer. So the renewals of these leases do not count there either, until the node takes
 // part again. A lease that the node had before the jump, and still has, was in nobody's way.
+//
+// The node grants a lease while it is discounted, or it is asked to heal one: only the reply to
+// the next renewal shows whether its clock had jumped before.
 type uncounted struct {
-	some atomic.Bool // seldom: only after a jump
+	some atomic.Bool // seldom: only after a jump, or when a node has lost a lease
 
 	mu     sync.Mutex
 	leases map[uncountedLease]clock.Instant // until when they do not count
@@ -24,7 +27,7 @@ type uncountedLease struct {
 	name, owner string
 }
 
-// add notes that the node has granted l, and takes part again at until.
+// add notes that the node may get l from now on, which matters until then at most.
 func (u *uncounted) add(node int, l store.Lease, now, until clock.Instant) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -40,12 +43,20 @@ func (u *uncounted) add(node int, l store.Lease, now, until clock.Instant) {
 	u.some.Store(true)
 }
 
-// has reports whether a renewal of l by the node does not count at now.
-func (u *uncounted) has(node int, l store.Lease, now clock.Instant) bool {
+// countsRenewal reports whether the renewal of l that the node made, by a reply that arrived then,
+// counts.
+func (k *Driver[P]) countsRenewal(node int, l store.Lease, at clock.Instant) bool {
+	u := &k.uncounted
 	if !u.some.Load() || !uncountedRenewals {
-		return false
+		return true
 	}
+	counts := at >= k.Clocks.until(node)
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return now < u.leases[uncountedLease{node, l.Name, l.Owner}]
+	key := uncountedLease{node, l.Name, l.Owner}
+	if counts { // the node has l, and its clock had not jumped
+		delete(u.leases, key)
+		u.some.Store(len(u.leases) > 0)
+	}
+	return counts || at >= u.leases[key]
 }
