@@ -81,7 +81,7 @@ func (m Mutant) Catch(t *testing.T) (how string, stale bool) {
 		if v == "" {
 			continue
 		}
-		if r := Run(t, m.script(m.seed+i), Switches{Patient: !m.idle, PromisesOnly: true}, false); len(r.Violations) > 0 {
+		if r := Run(t, m.script(m.seed+i), Switches{Patient: !m.idle}, false); len(r.Violations) > 0 {
 			t.Errorf("seed %d with nothing off: %s", m.seed+i, r.Violations[0])
 		}
 		return fmt.Sprintf("seed %d: %s", m.seed+i, v), i > 0

@@ -93,7 +93,7 @@ func newNode(w *world, i int) *node {
 // start begins a new run of the server, with the data that it finds.
 func (n *node) start(d simredis.Data) {
 	n.starts++
-	n.server = simredis.New(fmt.Sprintf("%039d%d", n.starts, n.index+1), n.wall)
+	n.server = simredis.New(n.id(), n.wall)
 	n.server.Edit = n.w.switches.Edit
 	n.server.SetDurable(n.durable)
 	if d != nil {
@@ -101,6 +101,10 @@ func (n *node) start(d simredis.Data) {
 	}
 	n.ailing()
 }
+
+// id identifies the present run of the server, or its history since the last promotion. Clients
+// and scripts compare the first characters only.
+func (n *node) id() string { return fmt.Sprintf("%d%06d%033d", n.index+1, n.starts, 0) }
 
 // wall is the server's time of day.
 func (n *node) wall() time.Time { return time.Unix(0, int64(n.clock())) }
@@ -137,12 +141,21 @@ func (n *node) visited() {
 	}
 }
 
-// lengthened reports whether the quarantine is longer than it need be, since a client's clock
-// is behind. That happens once to each.
-func (n *node) lengthened() bool {
+// mark is what clients wrote of the node; zero if they wrote nothing.
+func (n *node) mark() nodemark.Mark {
 	text, _, _ := n.server.Value(redisMark)
 	m, err := nodemark.Parse(text)
-	return err == nil && m.Lengthened
+	if err != nil {
+		return nodemark.Mark{}
+	}
+	return m
+}
+
+// needless reports whether a command began or lengthened a quarantine that the node does not owe:
+// the clock of its client is behind, or it was under way for so long that its client seems
+// to know another server. Each happens once to a client.
+func needless(before, after nodemark.Mark) bool {
+	return after.Lengthened && !before.Lengthened || after.Why == "returned" && after.Opens != before.Opens
 }
 
 // redisMark is the key of the mark that clients write on a server.
@@ -221,14 +234,14 @@ func (n *node) replays(words []string) {
 // apply is the atomic step of one command, which left then.
 func (n *node) apply(session *simredis.Conn, words []string, replayed bool, left time.Duration) []byte {
 	o := n.w.names.read(n.server, words)
-	before := n.lengthened()
+	before := n.mark()
 	isList := n.w.names.isList(n.server, words)
 	said := onlyReply(session.Do(words), isList)
 	result := said
 	if isList {
 		_, result = afterClock(said)
 	}
-	if !before && n.lengthened() {
+	if needless(before, n.mark()) {
 		n.doubt(n.w.script.quarantine() + 2*time.Second)
 	}
 	granted := result[0] == '$' || o.name == "acquire" && bytes.Equal(result, done)
@@ -378,7 +391,7 @@ func (n *node) becomesReplica(of *node, d time.Duration) {
 	n.w.after(d, outside, func() {
 		if n.life == life {
 			n.starts++ // each promotion begins another history
-			n.server.Promote(fmt.Sprintf("%039d%d", 1000+n.starts, n.index+1))
+			n.server.Promote(n.id())
 			n.mayHaveForgotten()
 			n.w.trace.replaced(n)
 			n.w.hist.say("n%d is a master again", n.index+1)

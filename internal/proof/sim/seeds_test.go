@@ -17,6 +17,7 @@ var (
 	seeds  = flag.Int("seeds", 0, "how many seeds TestSeeds runs (0: a few); if it is set, a summary is printed at the end")
 	first  = flag.Uint64("first", 1, "the first of these seeds")
 	seed   = flag.Uint64("seed", 1, "the seed that TestReplay replays")
+	proved = flag.Bool("proved", true, "compare what TestSeeds runs with the steps of the proof, which costs some time")
 	script = flag.String("script", "", "the script, or the file with the script, that TestReplay replays instead")
 )
 
@@ -68,7 +69,9 @@ func TestSeeds(t *testing.T) {
 
 func runSeed(t *testing.T, seed uint64) {
 	s := OfSeed(seed)
-	r := Run(t, s, Shipped(), false)
+	sw := Shipped()
+	sw.PromisesOnly = !*proved
+	r := Run(t, s, sw, false)
 	verdict.Lock()
 	verdict.runs++
 	verdict.violations += min(1, len(r.Violations))

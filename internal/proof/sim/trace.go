@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/proof/induct"
@@ -62,11 +63,13 @@ type answer struct {
 // lead is how far scripts let tokens lead the node's clock.
 const lead = time.Second
 
+// steps has the protocol whose steps a run may take.
+var steps = sync.OnceValue(induct.RedlockFloor)
+
 func newTrace(w *world) *trace {
 	t := &trace{w: w, locks: make([]*lockTrace, w.script.Locks)}
-	wallClockSet := slices.ContainsFunc(w.script.Faults, func(f Fault) bool { return f.Kind == "wallclock" })
-	if w.script.Roll || wallClockSet || w.switches.PromisesOnly { // docs/verification.md says why
-		return t // the world of a trace has one list of nodes
+	if w.script.Roll || w.switches.PromisesOnly { // the world of a trace has one list of nodes
+		return t
 	}
 	for i := range t.locks {
 		if w.script.kind(i).IsMutex() {
@@ -81,7 +84,7 @@ func (t *trace) newLock(i int) *lockTrace {
 	for range t.w.nodes {
 		l.nodes = append(l.nodes, nodeTrace{places: map[int]time.Duration{}, grants: map[int][]answer{}, extended: map[int]time.Duration{}, promised: map[int]time.Duration{}})
 	}
-	l.state = induct.RedlockFloor().Start(induct.World{
+	l.state = steps().Start(induct.World{
 		Nodes:   len(t.w.nodes),
 		TTL:     func(a int) time.Duration { return l.attempts[a].validity() },
 		Longest: t.w.script.longest(),
@@ -223,7 +226,10 @@ func (l *lockTrace) applied(n *node, o op, said []byte, left time.Duration) {
 	extends := mine && whole && (o.name == "extend" || o.name == "heal")
 	switch {
 	case at.residue != 0 && !extends:
-	case extends && o.name == "heal" && gets && at.residue == 0:
+	case gets && mine && o.name == "heal" && at.residue == 0:
+		if !whole { // the lock is kept after its release for less than a TTL: as if asked for that before
+			left -= a.ttl - lasts
+		}
 		if l.t.w.now() >= at.trusted {
 			l.promises(n, holder, left)
 		}
