@@ -266,6 +266,8 @@ func (g *register) see(it Item, known *snapshot) (*snapshot, error) {
 		g.last, g.stale = snap, false
 	case last != known: // this client has learned of a later one meanwhile
 		return last, nil
+	case last.absent: // another client read a smaller floor, and has made the record
+		g.setLocked(snap)
 	default:
 		g.s.log.Warn("a record has gone back: the engine has lost writes, or was restored from a backup", "lock", g.name, "from", last.number, "to", snap.number)
 		g.setLocked(snap)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -323,4 +325,38 @@ type refusing struct{ recordstore.Driver }
 
 func (refusing) Write(context.Context, string, []byte, string, bool) (string, error) {
 	return "", fmt.Errorf("%w: no right to write", recordstore.ErrRefused)
+}
+
+// highFloor is a driver whose Floor is larger than that of others, as from a clock that is ahead.
+type highFloor struct{ recordstore.Driver }
+
+func (d highFloor) Read(ctx context.Context, key string) (recordstore.Item, error) {
+	it, err := d.Driver.Read(ctx, key)
+	if it.Value == nil {
+		it.Floor += 1000
+	}
+	return it, err
+}
+
+// Two clients that find no record may read different floors. The record that one of them makes
+// is no record that has gone back.
+func TestFloorsMayDiffer(t *testing.T) {
+	var srv server
+	var log strings.Builder
+	ahead := recordstore.New(highFloor{srv.driver()}, &recordstore.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	defer ahead.Close()
+	other := recordstore.New(srv.driver(), nil)
+	defer other.Close()
+	if _, err := ahead.Inspect(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.Acquire(t.Context(), store.AcquireRequest{Lease: store.Lease{Name: "a", Owner: store.NewOwner(), TTL: time.Minute}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ahead.Acquire(t.Context(), store.AcquireRequest{Lease: store.Lease{Name: "a", Owner: store.NewOwner(), TTL: time.Minute}}); !errors.Is(err, store.ErrBusy) {
+		t.Errorf("acquire what another client has: %v, want busy", err)
+	}
+	if log.Len() > 0 {
+		t.Errorf("logged %s", log.String())
+	}
 }
