@@ -26,8 +26,8 @@ type OpenOptions struct {
 //	memory:
 //
 // The scheme selects the kind of store. The packages memstore, etcdstore, filestore,
-// natsstore, redisstore, sqlstore and zkstore describe their URLs, and register the schemes when a
-// program imports them, if only for that:
+// natsstore, redisstore, s3store, sqlstore and zkstore describe their URLs, and register the schemes
+// when a program imports them, if only for that:
 //
 //	import _ "github.com/leasehold-dev/leasehold/store/redisstore"
 //
@@ -110,6 +110,7 @@ var packages = map[string]string{
 	"redis":          "redisstore",
 	"unix":           "redisstore",
 	"rediss":         "redisstore",
+	"s3":             "s3store",
 	"redis-sentinel": "redisstore", "rediss-sentinel": "redisstore",
 	"zookeeper":     "zkstore",
 	"redis-cluster": "redisstore", "rediss-cluster": "redisstore",

@@ -20,7 +20,7 @@ var project = rules{
 		{"internal/renewer"},
 		{"internal/leasefsm", "internal/waitq"},
 		{"store/redisstore/redisadmin"},
-		{"store/memstore", "store/redisstore", "store/filestore", "store/natsstore", "store/sqlstore", "store/etcdstore", "store/zkstore"},
+		{"store/memstore", "store/redisstore", "store/filestore", "store/natsstore", "store/s3store", "store/sqlstore", "store/etcdstore", "store/zkstore"},
 		{"store/recordstore"},
 		{"store/redisstore/internal/operator", "store/zkstore/internal/session"},
 		{"store/redisstore/internal/membership", "store/redisstore/internal/sentinel", "store/redisstore/internal/cluster"},
@@ -38,7 +38,7 @@ var project = rules{
 		{"internal/clock"},
 		{"fence"},
 		{"internal/testenv/etcdtest", "internal/testenv/zktest"},
-		{"internal/testenv/faultproxy", "internal/testenv/redistest", "internal/testenv/simnet", "internal/testenv/sqltest", "internal/layering", "cmd/leasehold/internal/endtoend", "guard/guardtest", "store/sqlstore/sqlstoretest", "store/natsstore/natsstoretest"},
+		{"internal/testenv/faultproxy", "internal/testenv/redistest", "internal/testenv/simnet", "internal/testenv/sqltest", "internal/layering", "cmd/leasehold/internal/endtoend", "guard/guardtest", "store/sqlstore/sqlstoretest", "store/natsstore/natsstoretest", "store/s3store/s3storetest"},
 		{"internal/testenv/localredis", "internal/testenv/simredis"},
 		{"internal/proof/induct/cmd/prove"},
 		{"internal/proof/induct"},
@@ -50,7 +50,7 @@ var project = rules{
 	equipment: []string{
 		"internal/proof/sim", "cmd/leasehold/internal/lab/chaos", "internal/proof/explore", "internal/proof/explore/cmd/explore", "internal/proof/mutants",
 		"internal/proof/differential", "internal/proof/induct", "internal/proof/induct/cmd/prove", "internal/proof/queues",
-		"store/storetest", "internal/testenv/adaptertest", "internal/testenv/contest", "internal/testenv/eventually", "internal/testenv/redistest", "internal/testenv/sameseed", "internal/testenv/simnet", "internal/testenv/simredis", "internal/testenv/sqltest", "internal/testenv/virtual", "internal/layering", "cmd/leasehold/internal/endtoend", "guard/guardtest", "store/sqlstore/sqlstoretest", "store/natsstore/natsstoretest", "internal/testenv/mutant",
+		"store/storetest", "internal/testenv/adaptertest", "internal/testenv/contest", "internal/testenv/eventually", "internal/testenv/redistest", "internal/testenv/sameseed", "internal/testenv/simnet", "internal/testenv/simredis", "internal/testenv/sqltest", "internal/testenv/virtual", "internal/layering", "cmd/leasehold/internal/endtoend", "guard/guardtest", "store/sqlstore/sqlstoretest", "store/natsstore/natsstoretest", "store/s3store/s3storetest", "internal/testenv/mutant",
 	},
 
 	// The packages of ours that a package may import, if not all packages below it.
@@ -64,7 +64,7 @@ var project = rules{
 		"internal/tally":                     {".", "store", "store/redisstore"},
 		"adapters/synclocker":                {".", "store", "internal/held"},
 		"internal/held":                      {"."},
-		"cmd/leasehold/internal/doctor":      {"store", "store/redisstore/redisadmin", "store/filestore", "store/natsstore", "store/sqlstore", "store/etcdstore", "store/zkstore", "internal/validity"},
+		"cmd/leasehold/internal/doctor":      {"store", "store/redisstore/redisadmin", "store/filestore", "store/natsstore", "store/s3store", "store/sqlstore", "store/etcdstore", "store/zkstore", "internal/validity"},
 		"cmd/leasehold/internal/lab/history": {"store", "internal/clock", "fence"},
 		"internal/leasefsm":                  {"internal/validity", "internal/clock"},
 		"internal/renewer":                   {"internal/leasefsm", "internal/clock"},
@@ -106,6 +106,7 @@ var project = rules{
 		"store/etcdstore":                      {"go.etcd.io/etcd/api/v3", "go.etcd.io/etcd/client/v3", "go.uber.org/zap", "google.golang.org/grpc"},
 		"store/filestore":                      {"modernc.org/sqlite", "golang.org/x/sys"},
 		"store/natsstore":                      {"github.com/nats-io/nats.go"},
+		"store/s3store":                        {"github.com/aws/aws-sdk-go-v2", "github.com/aws/aws-sdk-go-v2/config", "github.com/aws/aws-sdk-go-v2/service/s3", "github.com/aws/smithy-go"},
 		"store/zkstore":                        {"github.com/go-zookeeper/zk"},
 		"store/zkstore/internal/session":       {"github.com/go-zookeeper/zk"},
 	},

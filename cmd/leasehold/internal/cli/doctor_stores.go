@@ -21,6 +21,7 @@ var examiners = map[string]func(ctx context.Context, url string, o doctorFlags) 
 	"etcd":           examineEtcd,
 	"zookeeper":      examineZooKeeper,
 	"nats":           examineNATS,
+	"s3":             examineS3,
 	"memory":         func(context.Context, string, doctorFlags) ([]doctor.Finding, error) { return doctor.Memory(), nil },
 }
 

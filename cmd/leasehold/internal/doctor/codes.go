@@ -107,6 +107,11 @@ const (
 	NATSFewReplicas   Code = "nats-few-replicas"
 	NATSReplicaBehind Code = "nats-replica-behind"
 	NATSSlow          Code = "nats-slow"
+
+	S3Unusable   Code = "s3-unusable"
+	S3Racy       Code = "s3-racy"
+	S3NotDurable Code = "s3-not-durable"
+	S3Slow       Code = "s3-slow"
 )
 
 // The codes about ZooKeeper.
@@ -203,6 +208,10 @@ var advice = map[Code]string{
 	NATSFewReplicas:         "No action is needed. A stream with three replicas goes on if a server is lost.",
 	NATSReplicaBehind:       "Start the server, or fix the network between the servers. The stream stops if fewer than half are left.",
 	NATSSlow:                "Look for a slow disk or network of the servers, or use a longer TTL.",
+	S3Unusable:              "Fix what is reported. docs/s3.md has the rights that a user needs, and which servers have conditional writes.",
+	S3Racy:                  "Use S3 itself, or a server that replaces an object and checks its ETag in one step.",
+	S3NotDurable:            "If the server acknowledges writes only when they outlive a crash, say durable=true in the URL. Or check the tokens where the data lives.",
+	S3Slow:                  "Use a bucket that is nearer, or a longer TTL.",
 	ZooKeeperTooOld:         "Upgrade the servers, one after the other.",
 	ZooKeeperMembersUnnamed: "Name all voting members in the URL.",
 	ZooKeeperUnusable:       "Fix what is reported. If rights are missing, \"leasehold acl --zookeeper NODE\" prints the ACL.",
@@ -233,9 +242,9 @@ var codes = []Code{
 	NoQuorum, NodeUnreachable, NodeSilent, LoginRefused, NodeLoading, SameServer, Replica, Sentinel, Cluster, NoCluster, SlotsUnserved,
 	ServerTooOld, Eviction, MemoryFull, RightMissing, KeyForbidden, ScriptFails, TTLOverMaximum, RoundTripOver,
 	LockWithoutTTL, LockOfWrongType, RedissonLock,
-	OtherList, OtherVersion, FileOnNetwork, FileExposed, FileUnusable, DatabaseUnusable, EtcdUnusable, EtcdNoLeader, EtcdAlarm, NATSUnusable, ZooKeeperUnusable, ZooKeeperTooOld, ZooKeeperTick,
+	OtherList, OtherVersion, FileOnNetwork, FileExposed, FileUnusable, DatabaseUnusable, EtcdUnusable, EtcdNoLeader, EtcdAlarm, NATSUnusable, S3Unusable, S3Racy, ZooKeeperUnusable, ZooKeeperTooOld, ZooKeeperTick,
 	SentinelsDisagree, FsyncNotAlways, Quarantined, RestartedRecently, Replicated, SentinelSilent, SameHost, EvenNodes, MemoryLow, PersistenceFailing,
-	TTLTooShort, RoundTripNear, WaitersPoll, ReplacementUnseen, DatabaseNotDurable, DatabasePooled, EtcdNotSafe, EtcdMemberDown, EtcdMembersUnnamed, EtcdLearner, EtcdSlow, EtcdUncompacted, EtcdRestored, NATSNotSynced, NATSReplicaBehind, NATSSlow, ZooKeeperOpen, ZooKeeperSlow, ZooKeeperFewMembers, ZooKeeperMembersUnnamed, ClocksDiffer, ClockHere,
+	TTLTooShort, RoundTripNear, WaitersPoll, ReplacementUnseen, DatabaseNotDurable, DatabasePooled, EtcdNotSafe, EtcdMemberDown, EtcdMembersUnnamed, EtcdLearner, EtcdSlow, EtcdUncompacted, EtcdRestored, NATSNotSynced, NATSReplicaBehind, NATSSlow, S3NotDurable, S3Slow, ZooKeeperOpen, ZooKeeperSlow, ZooKeeperFewMembers, ZooKeeperMembersUnnamed, ClocksDiffer, ClockHere,
 	PersistenceNone, PersistenceSnapshot, PersistenceEverySec, PersistenceUnknown,
 	ForeignCounter, CounterWithoutTTL, TombstoneWithoutTTL, FileDiskLow,
 	ListsReplaced, RestartUnseen, ForeignLock, InfoForbidden, ConfigForbidden, KeysNotSeen, KeysPartlySeen,

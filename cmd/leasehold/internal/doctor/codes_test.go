@@ -41,6 +41,11 @@ func TestEveryCodeIsReached(t *testing.T) {
 			reached[f.Code] = true
 		}
 	}
+	for _, c := range s3Cases {
+		for _, f := range S3(c.e, 10*time.Second) {
+			reached[f.Code] = true
+		}
+	}
 	for _, c := range zookeeperCases {
 		e := soundEnsemble()
 		c.spoil(&e)
@@ -88,7 +93,7 @@ func TestCodesAreWellFormed(t *testing.T) {
 		t.Errorf("%d codes, %d pieces of advice, want each once", len(Codes()), len(advice))
 	}
 	for _, c := range Codes() {
-		if !regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`).MatchString(string(c)) {
+		if !regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z]+)*$`).MatchString(string(c)) {
 			t.Errorf("the code is %q, want lower-case words with hyphens", c)
 		}
 		if advice[c] == "" {
@@ -104,7 +109,7 @@ func TestCodesAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	documented := map[Code]bool{}
-	for _, m := range regexp.MustCompile("(?m)^### `([a-z-]+)`$").FindAllSubmatch(text, -1) {
+	for _, m := range regexp.MustCompile("(?m)^### `([a-z0-9-]+)`$").FindAllSubmatch(text, -1) {
 		if documented[Code(m[1])] {
 			t.Errorf("docs/doctor.md has %s twice", m[1])
 		}

@@ -1,0 +1,205 @@
+package s3store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/recordstore"
+)
+
+// driver keeps records in objects.
+type driver struct {
+	o      Options
+	client *s3.Client
+	node   string // names the server and the bucket in errors
+	aws    bool   // the server is S3 itself
+	pace   pacer
+}
+
+// Describe implements recordstore.Driver.
+func (d *driver) Describe() store.Caps {
+	c := store.Caps{Engine: "s3", Reach: "network", Clock: "each client's own, from when it sees a lease"}
+	if d.aws || d.o.Durable {
+		c.Class = store.CrashSafe
+	}
+	return c
+}
+
+// absent is the version of a record that does not exist.
+const absent = ""
+
+// Keys of records are hexadecimal or begin with h, so these are none.
+const (
+	probeKey = "probe" // for Open
+	raceKey  = "race"  // for Examine
+)
+
+func (d *driver) object(key string) *string { return aws.String(d.o.Prefix + "/" + key) }
+
+// request bounds one request: one without an answer is made again.
+func (d *driver) request(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, d.o.Timeout/4)
+}
+
+// Read implements recordstore.Driver.
+func (d *driver) Read(ctx context.Context, key string) (recordstore.Item, error) {
+	if err := d.pace.wait(ctx); err != nil {
+		return recordstore.Item{}, err
+	}
+	ctx, cancel := d.request(ctx)
+	defer cancel()
+	out, err := d.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &d.o.Bucket, Key: d.object(key)})
+	d.pace.heard(err)
+	switch {
+	case isAbsent(err):
+		floor, err := floorAt(err)
+		return recordstore.Item{Version: absent, Floor: floor}, err
+	case err != nil:
+		return recordstore.Item{}, explain(err)
+	}
+	defer out.Body.Close()
+	it := recordstore.Item{Version: aws.ToString(out.ETag)}
+	if it.Value, err = io.ReadAll(out.Body); err != nil {
+		return recordstore.Item{}, err
+	}
+	if it.Version == "" {
+		return recordstore.Item{}, fmt.Errorf("%w: the server sends no ETag of the object %s", recordstore.ErrRefused, *d.object(key))
+	}
+	if now, ok := awsmiddleware.GetServerTime(out.ResultMetadata); ok && d.o.Skew > 0 && out.LastModified != nil {
+		it.Now, it.Written = now, out.LastModified.Add(d.o.Skew+time.Second) // dates have no fractions of a second
+	}
+	return it, nil
+}
+
+// floorAt returns the number with which a record begins that does not exist, by the answer that
+// says so: the server's time in units of 4 ms. If the object of a lock was deleted, its last
+// number was smaller, since nobody replaces an object 250 times a second all the time.
+func floorAt(notFound error) (uint64, error) {
+	res := answer(notFound)
+	if res == nil {
+		return 0, notFound
+	}
+	date, err := time.Parse(time.RFC1123, res.Header.Get("Date"))
+	if floor := date.UnixMilli() / 4; err == nil && floor > 0 && floor <= recordstore.MaxFloor {
+		return uint64(floor), nil
+	}
+	return 0, fmt.Errorf("%w: the server sends no date with its answer, which tokens begin with", recordstore.ErrRefused)
+}
+
+// Write implements recordstore.Driver.
+func (d *driver) Write(ctx context.Context, key string, value []byte, version string, _ bool) (string, error) {
+	if err := d.pace.wait(ctx); err != nil {
+		return "", err
+	}
+	ctx, cancel := d.request(ctx)
+	defer cancel()
+	in := &s3.PutObjectInput{Bucket: &d.o.Bucket, Key: d.object(key), Body: bytes.NewReader(value), ContentType: aws.String("application/octet-stream")}
+	if version == absent {
+		in.IfNoneMatch = aws.String("*")
+	} else {
+		in.IfMatch = &version
+	}
+	out, err := d.client.PutObject(ctx, in)
+	d.pace.heard(err)
+	switch {
+	case err != nil:
+		return "", explain(err)
+	case aws.ToString(out.ETag) == "":
+		return "", errors.New("the server sends no ETag of an object that it has written")
+	}
+	return *out.ETag, nil
+}
+
+// listers is how many objects are read at once for a list.
+const listers = 16
+
+// List implements recordstore.Driver.
+func (d *driver) List(ctx context.Context, each func(string, recordstore.Item) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	keys := make(chan string)
+	var one sync.Mutex // each is called once at a time
+	var wg sync.WaitGroup
+	for range listers {
+		wg.Go(func() {
+			for key := range keys {
+				it, err := d.Read(ctx, key)
+				one.Lock()
+				if err == nil && ctx.Err() == nil {
+					err = each(key, it)
+				}
+				if err != nil {
+					cancel(err)
+				}
+				one.Unlock()
+			}
+		})
+	}
+	err := d.keys(ctx, keys)
+	close(keys)
+	wg.Wait()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// keys sends the keys of all records to found.
+func (d *driver) keys(ctx context.Context, found chan<- string) error {
+	prefix := *d.object("")
+	in := &s3.ListObjectsV2Input{Bucket: &d.o.Bucket, Prefix: &prefix}
+	for {
+		page, err := d.page(ctx, in)
+		if err != nil {
+			return err
+		}
+		for _, o := range page.Contents {
+			key := strings.TrimPrefix(aws.ToString(o.Key), prefix)
+			if key == probeKey || key == raceKey || strings.Contains(key, "/") {
+				continue
+			}
+			select {
+			case found <- key:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		if in.ContinuationToken = page.NextContinuationToken; !aws.ToBool(page.IsTruncated) || in.ContinuationToken == nil {
+			return nil
+		}
+	}
+}
+
+func (d *driver) page(ctx context.Context, in *s3.ListObjectsV2Input) (*s3.ListObjectsV2Output, error) {
+	if err := d.pace.wait(ctx); err != nil {
+		return nil, err
+	}
+	ctx, cancel := d.request(ctx)
+	defer cancel()
+	page, err := d.client.ListObjectsV2(ctx, in)
+	d.pace.heard(err)
+	if err != nil {
+		return nil, explain(err)
+	}
+	return page, nil
+}
+
+// Close implements recordstore.Driver.
+func (d *driver) Close() error {
+	if c, ok := d.client.Options().HTTPClient.(*http.Client); ok {
+		c.CloseIdleConnections()
+	}
+	return nil
+}

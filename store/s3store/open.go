@@ -1,0 +1,194 @@
+package s3store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/smithy-go/logging"
+
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/recordstore"
+)
+
+// Options configure a store. The zero value and nil are good defaults for S3 itself.
+type Options struct {
+	// Bucket is set by Open.
+	Bucket string
+	// Prefix is what the keys of all objects begin with, followed by a slash. Empty means
+	// "leasehold".
+	Prefix string
+	// Endpoint is the URL of the server. Empty means that of the environment or the shared
+	// configuration, or else S3 itself.
+	Endpoint string
+	// Region is that of the bucket, and Profile the part of the shared configuration that is
+	// used. Empty means that of the environment.
+	Region, Profile string
+	// VirtualHost puts the bucket into the name of the host even if there is an Endpoint.
+	VirtualHost bool
+	// Durable says that the server acknowledges a write only when it outlives a crash, that
+	// reads see the newest one, and that no copy of the server takes over without it.
+	// It is implied for S3 itself.
+	Durable bool
+	// Skew lets clients use the dates of the server, and is how far its clock may jump, or
+	// those of several servers be apart. A client that finds the lock of a dead holder then
+	// waits for the rest of its TTL and Skew at most, and not for a whole TTL. Zero
+	// means that no date is used.
+	Skew time.Duration
+	// Poll is how often a waiter looks at first. Zero means once a second. A waiter that waits
+	// long looks less and less often, up to 16 times Poll.
+	Poll time.Duration
+	// Timeout bounds each step. A request is made again after a quarter of it. Zero means 10 s.
+	Timeout time.Duration
+	// Config is used in place of the environment and the shared configuration, if it is not nil.
+	Config *aws.Config
+	// Logger is told of trouble that no caller learns of. Nil means none.
+	Logger *slog.Logger
+}
+
+var (
+	bucketForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{1,254}$`)
+	prefixForm = regexp.MustCompile(`^[A-Za-z0-9!_.*'()-]+(/[A-Za-z0-9!_.*'()-]+)*$`)
+)
+
+// checked returns o with its defaults.
+func (o *Options) checked(bucket string) (Options, error) {
+	c := Options{}
+	if o != nil {
+		c = *o
+	}
+	c.Bucket, c.Prefix = bucket, cmp.Or(strings.Trim(c.Prefix, "/"), "leasehold")
+	c.Poll, c.Timeout = cmp.Or(c.Poll, time.Second), cmp.Or(c.Timeout, 10*time.Second)
+	switch {
+	case !bucketForm.MatchString(bucket):
+		return c, fmt.Errorf("%w: %q is no name of a bucket", store.ErrInvalid, store.Excerpt(bucket))
+	case !prefixForm.MatchString(c.Prefix) || len(c.Prefix) > 512 || dots(c.Prefix):
+		return c, fmt.Errorf("%w: prefix %q: use letters, digits, - and _, with single slashes in between", store.ErrInvalid, store.Excerpt(c.Prefix))
+	case c.Skew < 0 || c.Timeout < 0 || c.Poll < 0:
+		return c, fmt.Errorf("%w: skew, poll and timeout cannot be negative", store.ErrInvalid)
+	}
+	if c.Endpoint != "" {
+		u, err := url.Parse(c.Endpoint)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+			return c, fmt.Errorf("%w: the endpoint has the form https://HOST:PORT, without credentials", store.ErrInvalid)
+		}
+	}
+	return c, nil
+}
+
+// dots reports whether a part of prefix is . or .., which some servers take for folders.
+func dots(prefix string) bool {
+	for part := range strings.SplitSeq(prefix, "/") {
+		if part == "." || part == ".." {
+			return true
+		}
+	}
+	return false
+}
+
+// Open makes a client of the bucket, and tries whether its server heeds conditions. It
+// blocks for Options.Timeout at most. o may be nil. The store is safe for concurrent use.
+//
+// Credentials come from where other programs with the SDK of AWS look for them: the
+// environment, the shared configuration, or the machine. They are fetched again before they
+// end.
+func Open(ctx context.Context, bucket string, o *Options) (*recordstore.Store, error) {
+	c, err := o.checked(bucket)
+	if err != nil {
+		return nil, err
+	}
+	bounded, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	d, err := connect(bounded, c)
+	if err == nil {
+		if err = d.probe(bounded); err != nil {
+			_ = d.Close()
+		}
+	}
+	if err != nil {
+		return nil, &store.QuorumError{Op: "open", Need: 1, Nodes: []store.NodeOutcome{{Node: "s3://" + bucket, Outcome: outcomeOf(err), Err: err}}}
+	}
+	return recordstore.New(d, &recordstore.Options{Timeout: c.Timeout, Poll: c.Poll, Logger: c.Logger}), nil
+}
+
+func outcomeOf(err error) store.Outcome {
+	switch {
+	case errors.Is(err, recordstore.ErrRefused):
+		return store.Refused
+	case errors.Is(err, context.DeadlineExceeded):
+		return store.TimedOut
+	}
+	return store.Unreachable
+}
+
+// connect makes a driver. It has not asked the server for anything yet.
+func connect(ctx context.Context, o Options) (*driver, error) {
+	cfg, err := configOf(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	d := &driver{o: o}
+	d.client = s3.NewFromConfig(cfg, func(s *s3.Options) {
+		if o.Endpoint != "" {
+			s.BaseEndpoint = &o.Endpoint
+		}
+		d.aws = s.BaseEndpoint == nil
+		s.UsePathStyle = !d.aws && !o.VirtualHost
+		// A request that the SDK repeats after a lost answer conflicts with itself. recordstore
+		// repeats what it knows to be safe.
+		s.Retryer = aws.NopRetryer{}
+		// Many servers do not know the newer checksums, and a damaged record is refused anyway.
+		s.RequestChecksumCalculation, s.ResponseChecksumValidation = aws.RequestChecksumCalculationWhenRequired, aws.ResponseChecksumValidationWhenRequired
+		if s.Region == "" && !d.aws {
+			s.Region = "us-east-1" // which other servers expect
+		}
+	})
+	d.node = "s3://" + o.Bucket
+	if base := d.client.Options().BaseEndpoint; base != nil {
+		d.node += " at " + *base
+	}
+	if d.client.Options().Region == "" {
+		return nil, fmt.Errorf("%w: the region of the bucket is not known: give it in the URL (region=eu-central-1), or in AWS_REGION", recordstore.ErrRefused)
+	}
+	if _, err := d.client.Options().Credentials.Retrieve(ctx); err != nil {
+		return nil, fmt.Errorf("%w: there are no credentials: give them in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, in a profile of the shared configuration, or as a role of the machine: %w", recordstore.ErrRefused, err)
+	}
+	return d, nil
+}
+
+func configOf(ctx context.Context, o Options) (aws.Config, error) {
+	if o.Config != nil {
+		c := o.Config.Copy()
+		c.Region = cmp.Or(o.Region, c.Region)
+		return c, nil
+	}
+	options := []func(*config.LoadOptions) error{
+		config.WithLogger(logging.Nop{}),
+		config.WithHTTPClient(awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) { t.MaxIdleConnsPerHost = 64 })),
+	}
+	if o.Region != "" {
+		options = append(options, config.WithRegion(o.Region))
+	}
+	if o.Profile != "" {
+		options = append(options, config.WithSharedConfigProfile(o.Profile))
+	}
+	c, err := config.LoadDefaultConfig(ctx, options...)
+	if err != nil {
+		return c, fmt.Errorf("%w: the configuration of AWS cannot be used: %w", recordstore.ErrRefused, err)
+	}
+	if b, ok := c.HTTPClient.(*awshttp.BuildableClient); ok {
+		c.HTTPClient = b.Freeze() // Close can close the connections of that one only
+	}
+	return c, nil
+}

@@ -1,0 +1,249 @@
+package s3storetest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/versity/versitygw/backend/meta"
+	"github.com/versity/versitygw/backend/posix"
+	"github.com/versity/versitygw/embedgw"
+	"go.uber.org/goleak"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/child"
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
+	"github.com/leasehold-dev/leasehold/internal/testenv/port"
+	"github.com/leasehold-dev/leasehold/store/recordstore"
+	"github.com/leasehold-dev/leasehold/store/s3store"
+)
+
+// The test program is the server as well, if serverVar names its address and its directory.
+const serverVar = "LEASEHOLD_TEST_S3_SERVER"
+
+const (
+	key    = "TESTKEY"
+	secret = "test-secret"
+	region = "us-east-1"
+	bucket = "locks"
+)
+
+func TestMain(m *testing.M) {
+	if address, dir, ok := strings.Cut(os.Getenv(serverVar), " "); ok {
+		fmt.Fprintln(os.Stderr, serve(address, dir))
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(child.Goroutine))
+}
+
+// serve runs a server until the process is killed.
+func serve(address, dir string) error {
+	b, err := posix.New(dir, meta.XattrMeta{}, posix.PosixOpts{Concurrency: 1000})
+	if err != nil {
+		return err
+	}
+	return embedgw.RunVersityGW(context.Background(), b, &embedgw.Config{
+		RootUserAccess: key, RootUserSecret: secret, Region: region, Ports: []string{address}, MaxConnections: 4096, MaxRequests: 4096, MultipartMaxParts: 10000, Quiet: true, KeepAlive: true,
+	})
+}
+
+// server is a server of S3 that can be killed and started again with its objects.
+type server struct {
+	t       testing.TB
+	address string
+	dir     string
+	process *child.Process
+}
+
+// start starts a server with a bucket, and ends it with the test.
+func start(t testing.TB) *server {
+	t.Helper()
+	n, err := port.Pick()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { port.Release(n) })
+	s := &server{t: t, address: fmt.Sprint("127.0.0.1:", n), dir: t.TempDir()}
+	s.start()
+	t.Cleanup(func() { s.process.Kill() })
+	if _, err := s.client().CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String(bucket)}); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *server) start() {
+	s.t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), serverVar+"="+s.address+" "+s.dir)
+	p, err := child.Start(cmd)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.process = p
+	eventually.True(s.t, "the server answers", func() bool { return s.date() != "" })
+}
+
+// date returns the server's time, or "" if it does not answer.
+func (s *server) date() string {
+	defer http.DefaultClient.CloseIdleConnections()
+	res, err := http.Get(s.url())
+	if err != nil {
+		return ""
+	}
+	res.Body.Close()
+	return res.Header.Get("Date")
+}
+
+// kill kills the server with SIGKILL.
+func (s *server) kill() { s.process.Kill() }
+
+func (s *server) url() string { return "http://" + s.address }
+
+// login is the configuration with the credentials of the server.
+func login() *aws.Config {
+	return &aws.Config{Region: region, Credentials: credentials.NewStaticCredentialsProvider(key, secret, "")}
+}
+
+func (s *server) client() *s3.Client {
+	t := &http.Transport{MaxIdleConnsPerHost: 64}
+	s.t.Cleanup(t.CloseIdleConnections)
+	return s3.NewFromConfig(*login(), func(o *s3.Options) {
+		o.BaseEndpoint, o.UsePathStyle, o.HTTPClient, o.Retryer = aws.String(s.url()), true, &http.Client{Transport: t}, aws.NopRetryer{}
+		o.RequestChecksumCalculation, o.ResponseChecksumValidation = aws.RequestChecksumCalculationWhenRequired, aws.ResponseChecksumValidationWhenRequired
+	})
+}
+
+// open opens a store, and closes it with the test.
+func open(t testing.TB, endpoint string, o s3store.Options) *recordstore.Store {
+	t.Helper()
+	s, err := s3store.Open(t.Context(), bucket, with(t, endpoint, o))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// with returns o with what tests need.
+func with(t testing.TB, endpoint string, o s3store.Options) *s3store.Options {
+	transport := &http.Transport{MaxIdleConnsPerHost: 64}
+	t.Cleanup(transport.CloseIdleConnections)
+	o.Config = login()
+	o.Config.HTTPClient = &http.Client{Transport: transport}
+	o.Endpoint, o.Poll = endpoint, cmp.Or(o.Poll, 20*time.Millisecond)
+	return &o
+}
+
+// door stands in front of a server. It counts requests, and can answer them itself, change them,
+// and lose answers.
+type door struct {
+	*httptest.Server
+	mu     sync.Mutex
+	counts map[string]int // by method
+	// answer, if it is set and returns true, has answered.
+	answer atomic.Pointer[func(w http.ResponseWriter, r *http.Request) bool]
+	// lose, if it is set and returns true, has the connection cut after the server has answered.
+	lose atomic.Pointer[func(r *http.Request) bool]
+	// strip names headers that do not reach the server.
+	strip []string
+	// page is how many objects a list may show at once, if it is not zero.
+	page atomic.Int64
+}
+
+func openDoor(t testing.TB, s *server, strip ...string) *door {
+	t.Helper()
+	to, err := url.Parse(s.url())
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{MaxIdleConnsPerHost: 64}
+	d := &door{counts: map[string]int{}, strip: strip}
+	proxy := &httputil.ReverseProxy{
+		Transport: transport,
+		Rewrite: func(p *httputil.ProxyRequest) {
+			p.SetURL(to)
+			p.Out.Host = p.In.Host // which is signed
+			q := p.Out.URL.Query()
+			listed := q.Has("list-type") && d.page.Load() > 0
+			if listed {
+				q.Set("max-keys", fmt.Sprint(d.page.Load()))
+				p.Out.URL.RawQuery = q.Encode()
+			}
+			if listed || len(d.strip) > 0 {
+				d.sign(p.Out)
+			}
+		},
+		ModifyResponse: func(res *http.Response) error {
+			if lose := d.lose.Load(); lose != nil && (*lose)(res.Request) {
+				_, err := io.Copy(io.Discard, res.Body)
+				return cmp.Or(err, http.ErrAbortHandler)
+			}
+			return nil
+		},
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+	}
+	d.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		d.mu.Lock()
+		d.counts[r.Method]++
+		d.mu.Unlock()
+		if answer := d.answer.Load(); answer != nil && (*answer)(w, r) {
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() {
+		d.Close()
+		transport.CloseIdleConnections()
+	})
+	return d
+}
+
+// sign takes the headers away, and signs the request anew.
+func (d *door) sign(r *http.Request) {
+	var body []byte
+	if r.Body != nil {
+		body, _ = io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+	}
+	for _, h := range append(d.strip, "Authorization") {
+		r.Header.Del(h)
+	}
+	sum := sha256.Sum256(body)
+	r.Header.Set("X-Amz-Content-Sha256", hex.EncodeToString(sum[:]))
+	_ = v4.NewSigner().SignHTTP(r.Context(), aws.Credentials{AccessKeyID: key, SecretAccessKey: secret}, r, hex.EncodeToString(sum[:]), "s3", region, time.Now(), func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true })
+}
+
+// taken returns how many requests of each method there were since it was called last.
+func (d *door) taken() map[string]int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c := d.counts
+	d.counts = map[string]int{}
+	return c
+}
+
+// failure answers with an error of S3.
+func failure(w http.ResponseWriter, status int, code string) {
+	w.Header().Set("Content-Type", "application/xml")
+	w.WriteHeader(status)
+	fmt.Fprintf(w, "<Error><Code>%s</Code><Message>as the test asked for</Message></Error>", code)
+}
