@@ -22,8 +22,13 @@ import (
 // isFar reports whether so many places are before this one that it need not read who they are.
 func (p *place) isFar() bool { return p.ahead > mostRead }
 
-// mostSearches is how many waiters of a process read the queue of one lock at once.
-const mostSearches = 4
+const (
+	// mostSearches is how many waiters of a process read the queue of one lock at once.
+	mostSearches = 4
+	// slowSearch is how long an answer takes if too many waiters of all processes read the queue. One
+	// that takes longer than tryTime is asked for again, which makes it worse.
+	slowSearch = tryTime / 5
+)
 
 // searches has a search for each lock that somebody waits for, by its prefix.
 type searches struct {
@@ -31,18 +36,37 @@ type searches struct {
 	all map[string]*search
 }
 
-// search is for the waiters that read the queue of a lock. One that sends to slots may do so, and receives from
-// it afterwards.
+// search is for the waiters that read the queue of a lock. One that sends to slots may do so, and calls end
+// afterwards.
 type search struct {
 	slots chan struct{}
-	users int
+	users int // guarded by the mutex of searches
+
+	mu     sync.Mutex
+	parked int // slots that nobody uses
+}
+
+// end frees the slot of a waiter that has read the queue. After a slow answer the slot stays parked, so
+// that fewer waiters read at once, but never the last one; a quick answer brings one back.
+func (s *search) end(took time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case took > slowSearch && s.parked < mostSearches-1:
+		s.parked++
+		return
+	case took < slowSearch/4 && s.parked > 0:
+		s.parked--
+		<-s.slots
+	}
+	<-s.slots
 }
 
 // join returns the search for a lock. leave is called when the waiter does not need it any more.
-func (s *searches) join(prefix string) (slots chan struct{}, leave func()) {
+func (s *searches) join(prefix string) (is *search, leave func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	is := s.all[prefix]
+	is = s.all[prefix]
 	if is == nil {
 		if s.all == nil {
 			s.all = make(map[string]*search)
@@ -51,7 +75,7 @@ func (s *searches) join(prefix string) (slots chan struct{}, leave func()) {
 		s.all[prefix] = is
 	}
 	is.users++
-	return is.slots, func() {
+	return is, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if is.users--; is.users == 0 {
@@ -63,17 +87,21 @@ func (s *searches) join(prefix string) (slots chan struct{}, leave func()) {
 // enqueue makes a place when it is the turn of the waiter to read the queue.
 func (w *waiting) enqueue(ctx context.Context) (g store.Grant, done bool, err error) {
 	select {
-	case w.slots <- struct{}{}:
-		defer func() { <-w.slots }()
+	case w.search.slots <- struct{}{}:
+		defer w.searched(time.Now())
 		return w.turn.enqueue(ctx)
 	case <-ctx.Done():
 		return g, false, ctx.Err()
 	}
 }
 
+// searched ends what the waiter began to read at that time.
+func (w *waiting) searched(began time.Time) { w.search.end(time.Since(began)) }
+
 // approach is look for a place that is far back: it watches the place before its own. If that isn't
-// there any more, or holds the lock, it looks.
+// there any more, or holds the lock, it looks. It frees the slot of the search.
 func (w *waiting) approach(ctx context.Context) (g store.Grant, done bool, err error) {
+	defer w.searched(time.Now())
 	p := w.place
 	r, err := w.s.glance(ctx, p.create, before(p.prefix, p.create))
 	if r == nil || err != nil {

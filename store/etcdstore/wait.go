@@ -25,7 +25,7 @@ type waiting struct {
 	turn   turn
 	// changes are the events of the place before one that is far back that it has to see.
 	changes clientv3.OpOption
-	slots   chan struct{} // see search
+	search  *search
 	// trouble is how many requests in a row failed, and gone how many leases were gone
 	// when they were needed.
 	trouble, gone int
@@ -61,8 +61,8 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 		w.turn = &shared{waiting: w}
 		w.changes = changesToo() // a place that enters makes the next one the first to wait
 	}
-	slots, leave := s.searches.join(s.layout.lock(r.Name))
-	w.slots = slots
+	search, leave := s.searches.join(s.layout.lock(r.Name))
+	w.search = search
 	defer leave()
 	if p, ok := s.rejoined.Take(r.Lease); ok {
 		w.place = p
@@ -198,7 +198,6 @@ func (w *waiting) watch(ctx context.Context) (g store.Grant, done bool, err erro
 		case turn <- struct{}{}:
 			turn = nil
 			g, done, err := w.approach(ctx)
-			<-w.slots
 			if err != nil || done || w.place == nil {
 				return g, done, err
 			}
@@ -239,7 +238,7 @@ func (w *waiting) watch(ctx context.Context) (g store.Grant, done bool, err erro
 			continue
 		}
 		if p.isFar() { // it refreshes its place meanwhile
-			turn = w.slots
+			turn = w.search.slots
 			continue
 		}
 		if g, done, err := w.turn.look(ctx); err != nil || done || w.place == nil {
