@@ -103,3 +103,25 @@ type Dater interface {
 	Driver
 	Now(ctx context.Context) (time.Time, error)
 }
+
+// ChangeWriter is a Driver that wants to know more of a write than Driver.Write says.
+type ChangeWriter interface {
+	Driver
+	// WriteChange is called in place of Write.
+	WriteChange(ctx context.Context, key string, value []byte, version string, c Change) (next string, err error)
+}
+
+// Change says what a write does to a lock.
+type Change struct {
+	// Idle is the argument of Driver.Write.
+	Idle bool
+	// Holder is the owner of the lease of a mutex, Several if the lock is in use as another
+	// kind, and empty if there is no lease or it is broken. A lease whose TTL is over counts.
+	Holder string
+	// Handed means that a client which may wait has a lease now, or can have one. A Watcher
+	// can leave out all other pushes.
+	Handed bool
+}
+
+// Several is the Change.Holder of a lock that is no mutex. No owner has this value.
+const Several = "several leases"

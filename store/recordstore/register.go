@@ -172,7 +172,7 @@ func (g *register) apply(steps []*step) (maybe bool, err error) {
 			}
 			w = snap.replace(g.name, t.rec, t.touched, g.s.session(), t.now)
 		}
-		w.next.version, err = g.s.driver.Write(ctx, g.key, w.body, snap.version, w.next.deletable())
+		w.next.version, err = g.send(ctx, w)
 		switch {
 		case err == nil:
 			g.accept(w.next)
@@ -190,6 +190,33 @@ func (g *register) apply(steps []*step) (maybe bool, err error) {
 		}
 	}
 	return ambiguous || w != nil, g.s.limited(cmp.Or(err, ctx.Err()))
+}
+
+// send sends a write.
+func (g *register) send(ctx context.Context, w *write) (version string, err error) {
+	d, informed := g.s.driver.(ChangeWriter)
+	if !informed {
+		return g.s.driver.Write(ctx, g.key, w.body, w.old.version, w.next.deletable())
+	}
+	return d.WriteChange(ctx, g.key, w.body, w.old.version, Change{Idle: w.next.deletable(), Holder: w.next.holder(), Handed: g.hands(w)})
+}
+
+// hands reports whether a write gives a lease, or the chance of one, to a waiter that may be
+// another process's.
+func (g *register) hands(w *write) bool {
+	old, next := w.old.rec, w.next.rec
+	if len(old.Queue) == 0 {
+		return false
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, h := range next.Holds {
+		held := slices.ContainsFunc(old.Holds, func(o rule.Hold) bool { return o.Owner == h.Owner })
+		if !held && g.waiters[h.Owner] == nil {
+			return true
+		}
+	}
+	return len(next.Holds) < len(old.Holds) && len(next.Queue) > 0
 }
 
 // pause gets contenders out of step.

@@ -60,6 +60,19 @@ func (s *snapshot) deletable() bool {
 	return s.rec.Idle() && s.rec.Token <= fence.Token(s.number*tokensPerWrite)
 }
 
+// holder returns the Change.Holder of the version.
+func (s *snapshot) holder() string {
+	switch {
+	case len(s.rec.Holds) == 0:
+		return ""
+	case s.rec.Spec != rule.Spec{Limit: 1}:
+		return Several
+	case s.rec.Holds[0].Broken:
+		return ""
+	}
+	return s.rec.Holds[0].Owner
+}
+
 // read returns the snapshot of an item. before is an earlier or later version that this client
 // knows, or nil, and at a reading of the clock from after the item was received.
 func read(name string, it Item, before *snapshot, at clock.Instant) (*snapshot, error) {
