@@ -9,9 +9,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// joinLocked adds a waiter, for which the register follows the record.
-func (g *register) joinLocked(w *waiter) {
-	g.waiters[w.r.Owner] = w
+// followLocked makes the register follow the record.
+func (g *register) followLocked() {
 	if g.stop == nil {
 		ctx, stop := g.s.gate.Until(context.Background())
 		g.stop = stop

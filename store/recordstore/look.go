@@ -45,7 +45,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.State, error) 
 			return nil
 		}
 		w, err := decode(it.Value)
-		if err == nil && keyOf(w.name) != key {
+		if err == nil && Key(w.name) != key {
 			err = errRecord
 		}
 		if err != nil {

@@ -134,8 +134,10 @@ func (g *register) apply(steps []*step) (maybe bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), g.s.limit)
 	defer cancel()
 	var w *write // without an answer; nil: there is none
+	var last error
 	ambiguous := false
 	for try := 0; try == 0 || ctx.Err() == nil; try++ {
+		last = cmp.Or(err, last)
 		snap := g.cached(try)
 		newest := snap == nil
 		if newest {
@@ -189,7 +191,8 @@ func (g *register) apply(steps []*step) (maybe bool, err error) {
 			pause(ctx, try)
 		}
 	}
-	return ambiguous || w != nil, g.s.limited(cmp.Or(err, ctx.Err()))
+	// The last request may only say that the time is over.
+	return ambiguous || w != nil, g.s.limited(cmp.Or(last, err, ctx.Err()))
 }
 
 // send sends a write.

@@ -75,9 +75,9 @@ func (s *Store) Caps() store.Caps {
 	return c
 }
 
-// keyOf returns the key of a lock's record: the name in hexadecimal, which every engine takes
+// Key returns the key of a lock's record: the name in hexadecimal, which every engine takes
 // and which is as well ordered, or the hash of a long name. The name is in the record, too.
-func keyOf(name string) string {
+func Key(name string) string {
 	if len(name) <= 100 {
 		return hex.EncodeToString([]byte(name))
 	}
@@ -104,7 +104,7 @@ func (s *Store) register(name string) *register {
 				delete(s.registers, n)
 			}
 		}
-		g = &register{s: s, name: name, key: keyOf(name), waiters: map[string]*waiter{}}
+		g = &register{s: s, name: name, key: Key(name), waiters: map[string]*waiter{}}
 		s.registers[name] = g
 	}
 	return g
@@ -119,6 +119,8 @@ func (s *Store) failed(request, name string, maybe bool, err error) error {
 	switch {
 	case errors.Is(err, ErrRefused) && !maybe:
 		n.Outcome = store.Refused
+	case errors.Is(err, ErrConflict) && !maybe:
+		n.Outcome = store.Unsettled
 	case errors.Is(err, errLimit):
 		n.Outcome = store.TimedOut
 	}

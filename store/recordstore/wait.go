@@ -96,6 +96,7 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 			w.report(ans.Position, ans.Blocker, ans.ExpiresIn)
 		}
 		w.g.mu.Lock()
+		w.g.followLocked()
 		snap, trouble := w.g.last, w.trouble
 		w.trouble = nil
 		w.g.mu.Unlock()
@@ -137,7 +138,7 @@ func (w *waiter) join() bool {
 	if w.g.waiters[w.r.Owner] != nil {
 		return false
 	}
-	w.g.joinLocked(w)
+	w.g.waiters[w.r.Owner] = w
 	return true
 }
 

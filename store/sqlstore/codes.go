@@ -8,25 +8,15 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Codes of errors that the procedures raise.
-const (
-	codeIsolation = "LH001" // the transaction has another isolation level than READ COMMITTED
-	codeOver      = "LH002" // hold: the lease is over
-	codeKind      = "LH005" // hold: the lock is in use as another kind than a mutex
-)
-
-// fault is what an error says about the call that failed and about its connection.
+// fault is what an error says about the statement that failed and about its connection.
 type fault struct {
 	// code is the server's; it is empty if the error is not from the server.
 	code string
-	// certain: the call had no effect.
+	// certain: the statement had no effect.
 	certain bool
-	// again: nothing was done and trying again can help soon.
+	// again: the statement had no effect, and can have one soon.
 	again bool
-	// aborted: the server has only ended the call, without an effect, because it waited
-	// too long or was in the way of others. The session is as it was.
-	aborted bool
-	// unprepared: prepared statements do not stay with a connection. Nothing was done.
+	// unprepared: prepared statements do not stay with a connection.
 	unprepared bool
 	// unusable: the connection should not be used again. It is broken, or it leads to
 	// a server that can only be read.
@@ -46,8 +36,10 @@ func (f fault) explain(err error) error {
 
 // Advice that dialects have in common.
 const (
-	adviceMissing   = `the lock tables are missing or too old: run "leasehold schema"`
-	adviceFull      = "the server's disk is full"
-	adviceConflicts = "conflicts with other transactions, and nothing was done"
-	adviceCrowded   = "the server has no free connection"
+	adviceMissing      = `the table of locks is missing, or of another version: run "leasehold schema"`
+	adviceFull         = "the server's disk is full"
+	adviceConflicts    = "conflicts with other transactions, and nothing was done"
+	adviceCrowded      = "the server has no free connection"
+	adviceReadOnlyRole = "transactions of this role can only read: default_transaction_read_only is on; turn it off for the role that uses locks (ALTER ROLE ... SET default_transaction_read_only = off)"
+	adviceReadOnly     = "the server can only be read: it is a standby or a replica, or was made one, or read_only or default_transaction_read_only is on; connect to the primary (for PostgreSQL with target_session_attrs=read-write and all hosts in the URL)"
 )

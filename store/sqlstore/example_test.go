@@ -27,8 +27,7 @@ func ExampleOpen() {
 	}
 }
 
-// An administrator installs the procedures once, and lets the role of the program
-// call them.
+// An administrator makes the table once, and lets the role of the program use it.
 func ExampleInstall() {
 	db, err := sql.Open("pgx", "postgres://admin@db.internal/app")
 	if err != nil {

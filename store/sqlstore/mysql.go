@@ -1,10 +1,11 @@
 package sqlstore
 
 import (
-	_ "embed"
+	"context"
+	"database/sql"
 	"encoding/hex"
+	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -14,55 +15,46 @@ import (
 // mysql is the engine of MySQL and MariaDB.
 type mysql struct{}
 
-//go:embed mysql/begin.sql
-var myBegin string
-
-//go:embed mysql/tables.sql
-var myTables string
-
-//go:embed mysql/steps.sql
-var mySteps string
-
-//go:embed mysql/kinds.sql
-var myKinds string
-
-//go:embed mysql/procedures.sql
-var myProcedures string
-
-//go:embed mysql/end.sql
-var myEnd string
-
 func (mysql) name() string { return "MySQL" }
 
 func (mysql) id() string { return "mysql" }
 
-func (mysql) batches() bool { return false }
+// myNow is the server's clock, in microseconds.
+const myNow = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
 
-func (mysql) patient() bool { return false }
-
-func (mysql) begin() []string {
-	return []string{"SET TRANSACTION ISOLATION LEVEL READ COMMITTED", "START TRANSACTION"}
+// texts implements engine. A LIMIT overrules sql_select_limit. A replica that accepts writes of
+// some users gets none: read_only is looked at in each statement. A step that changes the holder
+// changes a record of the index by_holder, which hold locks, and no other step does.
+func (mysql) texts(schema string) texts {
+	t := schema + ".records"
+	const row = "k, v, version, idle, written, " + myNow + ", " + readOnly
+	return texts{
+		read:   "SELECT " + row + " FROM " + t + " WHERE k IN (?, '') LIMIT 2",
+		insert: "INSERT INTO " + t + " (k, version, v, idle, holder, written) SELECT ?, ?, ?, ?, ?, " + myNow + " FROM " + t + " WHERE k = '' AND version = ? AND NOT " + readOnly,
+		update: "UPDATE " + t + " SET version = ?, v = ?, idle = ?, holder = ?, written = " + myNow + " WHERE k = ? AND version = ? AND NOT " + readOnly,
+		list:   "SELECT " + row + " FROM " + t + " WHERE k > ? ORDER BY k LIMIT ?",
+		remove: "DELETE FROM " + t + " WHERE k = ? AND version = ? AND idle AND written < " + myNow + " - ? AND NOT " + readOnly,
+		raise:  "UPDATE " + t + " SET version = GREATEST(version, ?) + 1 WHERE k = '' AND NOT " + readOnly,
+		// A lease that is over is a number out of range.
+		hold: "SELECT EXP(1000 * (1 - COUNT(*))) FROM " + t + " FORCE INDEX (by_holder) WHERE k = ? AND holder = ? LIMIT 1 LOCK IN SHARE MODE",
+	}
 }
 
-func (mysql) session() string { return "SELECT CONNECTION_ID()" }
+// readOnly is true on a replica. MariaDB 12 has more values than two.
+const readOnly = "(CONCAT(@@GLOBAL.read_only) NOT IN ('0', 'OFF'))"
 
-func (mysql) ends() string { return "" }
-
-// procedure implements engine: a CALL with the arguments in its text. Arguments beside
-// the text would cost a round trip to prepare it, or depend on how the driver is set.
-// The procedures return their columns in the order of the calls.
-func (mysql) procedure(schema, name, _ string, _ int) statement {
-	head := "CALL " + schema + "." + name + "("
-	return func(args []any) (string, []any) {
-		text := []byte(head)
-		for i, arg := range args {
-			if i > 0 {
-				text = append(text, ',')
-			}
-			text = appendLiteral(text, arg)
+// bind implements engine: it writes the arguments into the text. Arguments beside the text would
+// cost a round trip to prepare it, or depend on how the driver is set.
+func (mysql) bind(text string, args []any) (string, []any) {
+	b := make([]byte, 0, len(text)+256)
+	for part := range strings.SplitSeq(text, "?") {
+		b = append(b, part...)
+		if len(args) > 0 {
+			b = appendLiteral(b, args[0])
+			args = args[1:]
 		}
-		return string(append(text, ')')), nil
 	}
+	return string(b), nil
 }
 
 // appendLiteral appends a literal that means the same in every mode and character set
@@ -79,54 +71,28 @@ func appendLiteral(text []byte, arg any) []byte {
 	case bool:
 		return strconv.AppendBool(text, v)
 	}
-	panic(fmt.Sprintf("sqlstore: a procedure has no arguments of type %T", arg))
+	panic(fmt.Sprintf("sqlstore: no statement has arguments of type %T", arg))
 }
 
-// definition is the beginning of a procedure in our scripts.
-var definition = regexp.MustCompile(`(?m)^CREATE PROCEDURE @schema@\.(\w+)`)
-
-// script implements engine. MariaDB replaces a procedure in one step. MySQL cannot:
-// there the procedure is dropped first.
-func (mysql) script() string {
-	const clock = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
-	all := myBegin + "\n" + myTables + "\n" + mySteps + "\n" + myKinds + "\n" + myProcedures + "\n" + myEnd
-	all = definition.ReplaceAllString(all, "DROP PROCEDURE IF EXISTS @schema@./*M!100600 none */ /*!80000 `$1` */$$$$\nCREATE /*M!100600 OR REPLACE */ PROCEDURE @schema@.$1")
-	return strings.ReplaceAll(all, "@clock@", clock)
-}
-
-// statements implements engine: it splits at the delimiters as the mysql client does.
-func (mysql) statements(script string) []string {
-	var all []string
-	var b strings.Builder
-	end := ";"
-	for line := range strings.Lines(script) {
-		code := strings.TrimSpace(line)
-		switch {
-		case strings.HasPrefix(code, "DELIMITER "):
-			end = strings.TrimPrefix(code, "DELIMITER ")
-		case b.Len() == 0 && (code == "" || strings.HasPrefix(code, "--")):
-		case strings.HasSuffix(code, end):
-			b.WriteString(strings.TrimSuffix(code, end))
-			all = append(all, b.String())
-			b.Reset()
-		default:
-			b.WriteString(line)
-		}
+// script implements engine.
+func (mysql) script(schema string) []string {
+	t := schema + ".records"
+	return []string{
+		"CREATE DATABASE IF NOT EXISTS " + schema,
+		"CREATE TABLE IF NOT EXISTS " + t + ` (
+  k VARBINARY(210) NOT NULL PRIMARY KEY, -- the name of the lock in hexadecimal; empty: the floor
+  version BIGINT NOT NULL,               -- another one with each step
+  holder VARBINARY(256) NOT NULL,        -- the owner of the lease, if the lock is a mutex
+  idle BOOLEAN NOT NULL,                 -- nobody uses the lock
+  written BIGINT NOT NULL,               -- when, in microseconds
+  v LONGBLOB NOT NULL,                   -- the record
+  UNIQUE INDEX by_holder (k, holder)
+) ENGINE = InnoDB`,
+		"INSERT IGNORE INTO " + t + " (k, version, holder, idle, written, v) VALUES ('', " + myNow + " DIV 2048, '', FALSE, 0, '')",
 	}
-	return all
 }
 
-// delimiter is a line that tells a client, and not the server, where statements end.
-var delimiter = regexp.MustCompile(`(?m)^DELIMITER .*\n`)
-
-// whole implements engine. The server knows where a procedure ends.
-func (mysql) whole(script string) string {
-	return strings.ReplaceAll(delimiter.ReplaceAllString(script, ""), "$$", ";")
-}
-
-// grants implements engine. A role is USER or USER@HOST. Rights on single procedures
-// would be lost when a procedure is replaced. Those that only procedures may call have
-// the rights of their caller, so they are useless to anybody else.
+// grants implements engine. A role is USER or USER@HOST.
 func (mysql) grants(schema, role string) ([]string, error) {
 	user, host := role, "%"
 	if i := strings.LastIndexByte(role, '@'); i > 0 {
@@ -135,6 +101,21 @@ func (mysql) grants(schema, role string) ([]string, error) {
 	if strings.ContainsAny(role, "'\\\r\n") {
 		return nil, fmt.Errorf("%w: %q: a user whose name contains a quotation mark, a backslash or a newline cannot be granted rights", store.ErrInvalid, role)
 	}
-	// In the name of a database, _ would stand for any character.
-	return []string{fmt.Sprintf("GRANT EXECUTE ON `%s`.* TO '%s'@'%s';", strings.ReplaceAll(schema, "_", `\_`), user, host)}, nil
+	return []string{fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON `%s`.records TO '%s'@'%s'", schema, user, host)}, nil
+}
+
+func (mysql) over(err error) bool { return errorNumber(err) == "1690" }
+
+// inTransaction implements engine. Outside a transaction, a savepoint is forgotten at once.
+func (mysql) inTransaction(ctx context.Context, tx Tx, _ int64) (bool, error) {
+	for _, statement := range []string{"SAVEPOINT leasehold_hold", "RELEASE SAVEPOINT leasehold_hold"} {
+		err := tx.QueryRowContext(ctx, statement).Scan(new(string))
+		switch {
+		case errorNumber(err) == "1305":
+			return false, nil
+		case err != nil && !errors.Is(err, sql.ErrNoRows):
+			return false, err
+		}
+	}
+	return true, nil
 }

@@ -9,35 +9,26 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// DefaultSchema is the database schema of the tables and procedures unless
-// Options.Schema names another.
-const DefaultSchema = "leasehold"
-
 // Defaults of Options.
 const (
-	DefaultTimeout     = 5 * time.Second
-	DefaultConnections = 8
+	DefaultSchema  = "leasehold"
+	DefaultTimeout = 5 * time.Second
 )
 
 // Options configure a Store. The zero value and nil are good defaults.
 type Options struct {
-	// Schema is the database schema of the tables and procedures. In MySQL it is a
-	// database. Empty means DefaultSchema.
+	// Schema is the database schema of the table. In MySQL it is a database. Empty means
+	// DefaultSchema.
 	Schema string
-	// MaxTTL is the longest TTL that the store accepts. Zero means any. If the server's
-	// clock jumps ahead, the store grants nothing for MaxTTL, a minute if that is zero, or
-	// the longest TTL above a minute that any client has asked for, whichever is longest.
+	// MaxTTL is the longest TTL that the store accepts. Zero means any.
 	MaxTTL time.Duration
 	// Timeout bounds every call, except the time that Wait waits for the lock. Zero
 	// means DefaultTimeout.
 	Timeout time.Duration
-	// Connections is how many connections the store may keep for waiting, one for
-	// each lock that is waited for, or that was waited for and is held. The server
-	// wakes the waiters that have one. The others ask now and then. Zero means
-	// DefaultConnections, less if the *sql.DB is limited to few connections; a
-	// negative number means none.
-	Connections int
-	// Logger logs clean-up that failed, and why waiters poll. Nil means no logging.
+	// Polls makes waiters look for the lock now and then, in place of a connection on which
+	// PostgreSQL wakes them.
+	Polls bool
+	// Logger logs trouble that no caller learns of. Nil means no logging.
 	Logger *slog.Logger
 }
 
@@ -52,7 +43,6 @@ func (o *Options) checked() (Options, error) {
 		return c, err
 	}
 	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
-	c.Connections = max(0, cmp.Or(c.Connections, DefaultConnections))
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c, nil
 }

@@ -1,7 +1,7 @@
 package sqlstore
 
 import (
-	_ "embed"
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -10,103 +10,80 @@ import (
 // postgresql is the engine of PostgreSQL.
 type postgresql struct{}
 
-//go:embed postgresql/begin.sql
-var pgBegin string
-
-//go:embed postgresql/tables.sql
-var pgTables string
-
-//go:embed postgresql/steps.sql
-var pgSteps string
-
-//go:embed postgresql/kinds.sql
-var pgKinds string
-
-//go:embed postgresql/procedures.sql
-var pgProcedures string
-
-//go:embed postgresql/batch.sql
-var pgBatch string
-
-//go:embed postgresql/end.sql
-var pgEnd string
-
 func (postgresql) name() string { return "PostgreSQL" }
 
 func (postgresql) id() string { return "postgresql" }
 
-func (postgresql) batches() bool { return true }
+// pgNow is the server's clock, in microseconds.
+const pgNow = "(pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) * 1000000)::bigint"
 
-func (postgresql) patient() bool { return true }
-
-func (postgresql) begin() []string { return []string{"BEGIN ISOLATION LEVEL READ COMMITTED"} }
-
-func (postgresql) session() string { return "SELECT pg_backend_pid()" }
-
-func (postgresql) ends() string {
-	return "SELECT pg_catalog.host(pg_catalog.inet_client_addr()), pg_catalog.inet_client_port(), pg_catalog.host(pg_catalog.inet_server_addr()), pg_catalog.inet_server_port()"
+// texts implements engine. Names are qualified, so that nothing in the search path matters, and
+// bytes travel in hexadecimal, which no setting changes. A step that changes the holder changes
+// a column of a unique index, and so conflicts with FOR KEY SHARE; the others do not.
+func (postgresql) texts(schema string) texts {
+	t := schema + ".records"
+	row := "k, pg_catalog.encode(v, 'hex'), version, idle, written, " + pgNow + ", pg_catalog.pg_is_in_recovery()"
+	return texts{
+		read: "SELECT " + row + " FROM " + t + " WHERE k = ? OR k = ''",
+		insert: "INSERT INTO " + t + " (k, version, v, idle, holder, written) SELECT ?::text, ?::bigint, ?::bytea, ?::boolean, ?::text, " + pgNow +
+			" FROM " + t + " WHERE k = '' AND version = ?::bigint ON CONFLICT DO NOTHING",
+		update: "UPDATE " + t + " SET version = ?::bigint, v = ?::bytea, idle = ?::boolean, holder = ?::text, written = " + pgNow +
+			" WHERE k = ?::text AND version = ?::bigint",
+		list:   "SELECT " + row + " FROM " + t + " WHERE k > ?::text ORDER BY k LIMIT ?::bigint",
+		remove: "DELETE FROM " + t + " WHERE k = ?::text AND version = ?::bigint AND idle AND written < " + pgNow + " - ?::bigint",
+		raise:  "UPDATE " + t + " SET version = GREATEST(version, ?::bigint) + 1 WHERE k = ''",
+		// A lease that is over is a division by zero, which ends the transaction.
+		hold: "SELECT pg_catalog.txid_current() / pg_catalog.count(*) FROM (SELECT 1 FROM " + t + " WHERE k = ?::text AND holder = ?::text FOR KEY SHARE) held",
+	}
 }
 
-// procedure implements engine: a SELECT with marks for the arguments.
-func (postgresql) procedure(schema, name, columns string, args int) statement {
-	marks := make([]string, args)
-	for i := range marks {
-		marks[i] = "$" + strconv.Itoa(i+1)
-	}
-	list := strings.Split(columns, ", ")
-	for i, column := range list {
-		switch column {
-		case "name", "meta":
-			// Bytes are returned in hexadecimal. The driver's own reading of them
-			// depends on bytea_output.
-			list[i] = "pg_catalog.encode(" + column + ", 'hex')"
-		case "position":
-			list[i] = `"position"`
+// bind implements engine: it numbers the marks.
+func (postgresql) bind(text string, args []any) (string, []any) {
+	var b strings.Builder
+	n := 0
+	for part := range strings.SplitSeq(text, "?") {
+		if n > 0 {
+			b.WriteString("$" + strconv.Itoa(n))
 		}
+		b.WriteString(part)
+		n++
 	}
-	text := "SELECT " + strings.Join(list, ", ") + " FROM " + schema + "." + name + "(" + strings.Join(marks, ",") + ")"
-	return func(args []any) (string, []any) { return text, args }
+	return b.String(), args
 }
 
-func (postgresql) script() string {
-	return pgBegin + "\n" + pgTables + "\n" + pgSteps + "\n" + pgKinds + "\n" + pgProcedures + "\n" + pgBatch + "\n" + pgEnd
+// script implements engine.
+func (postgresql) script(schema string) []string {
+	t := schema + ".records"
+	return []string{
+		"SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('leasehold schema', 0))",
+		// IF NOT EXISTS would need the right to create a schema also if it exists.
+		"DO $$ BEGIN IF to_regnamespace('" + schema + "') IS NULL THEN CREATE SCHEMA " + schema + "; END IF; END $$",
+		"CREATE TABLE IF NOT EXISTS " + t + ` (
+  k text COLLATE "C" PRIMARY KEY,       -- the name of the lock in hexadecimal; empty: the floor
+  version bigint NOT NULL,              -- another one with each step
+  holder text COLLATE "C" NOT NULL,     -- the owner of the lease, if the lock is a mutex
+  idle boolean NOT NULL,                -- nobody uses the lock
+  written bigint NOT NULL,              -- when, in microseconds
+  v bytea NOT NULL                      -- the record
+) WITH (fillfactor = 50)`,
+		"CREATE UNIQUE INDEX IF NOT EXISTS records_holder ON " + t + " (k, holder)",
+		"INSERT INTO " + t + " (k, version, holder, idle, written, v) SELECT '', " + pgNow + " / 2048, '', false, 0, '' ON CONFLICT DO NOTHING",
+	}
 }
-
-// called are the procedures that a store calls.
-var called = []string{"ask", "await", "release", "release_and_rejoin", "renew", "take_signal", "reserve", "break_lease", "inspect", "list", "hold", "sweep", "longest_ttl", "server",
-	"ask_kind", "await_kind", "release_kind", "renew_kind", "reserve_kind", "downgrade", "resize", "batch"}
 
 func (postgresql) grants(schema, role string) ([]string, error) {
 	role = `"` + strings.ReplaceAll(role, `"`, `""`) + `"`
-	all := []string{fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s;", schema, role)}
-	for _, p := range called {
-		all = append(all, fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s.%s TO %s;", schema, p, role))
-	}
-	return all, nil
+	return []string{
+		fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s", schema, role),
+		fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON %s.records TO %s", schema, role),
+	}, nil
 }
 
-// whole implements engine.
-func (postgresql) whole(script string) string { return script }
+func (postgresql) over(err error) bool { return sqlState(err) == "22012" }
 
-// statements implements engine: it splits at the semicolons that end statements, not
-// at those in comments and between $$.
-func (postgresql) statements(script string) []string {
-	var all []string
-	var b strings.Builder
-	body := false
-	for line := range strings.Lines(script) {
-		if !body && strings.HasPrefix(strings.TrimSpace(line), "--") {
-			continue
-		}
-		if strings.Count(line, "$$")%2 == 1 {
-			body = !body
-		}
-		b.WriteString(line)
-		code, _, _ := strings.Cut(line, " -- ")
-		if !body && strings.HasSuffix(strings.TrimSpace(code), ";") {
-			all = append(all, strings.TrimSpace(b.String()))
-			b.Reset()
-		}
-	}
-	return all
+// inTransaction implements engine: mark is the number of the transaction.
+func (postgresql) inTransaction(ctx context.Context, tx Tx, mark int64) (bool, error) {
+	var now *int64
+	err := tx.QueryRowContext(ctx, "SELECT pg_catalog.txid_current_if_assigned()").Scan(&now)
+	return now != nil && *now == mark, err
 }

@@ -1,7 +1,6 @@
 package sqlstore
 
 import (
-	"database/sql/driver"
 	"errors"
 	"strings"
 
@@ -23,9 +22,6 @@ func sqlState(err error) string {
 
 func (postgresql) fault(err error) fault {
 	f := sqlFault(sqlState(err))
-	if errors.Is(err, driver.ErrBadConn) { // lib/pq says so even if it has sent the call
-		f.again = true
-	}
 	if f.code == "" && strings.Contains(err.Error(), "received unexpected message") { // as pgx says
 		f.advice = "the server there is not PostgreSQL"
 	}
@@ -47,29 +43,23 @@ func sqlFault(c string) fault {
 	case c == "57014":
 		// A statement was cancelled, such as by statement_timeout. Its transaction was not
 		// committed: a commit is not cancelled.
-		f.aborted, f.outcome, f.advice = true, store.Unsettled, "the server ended the call, and nothing was done (a transaction may rely on the lease in the way, for longer than statement_timeout)"
-	case c == "40001", c == "40P01", c == "55P03": // serialization failure, deadlock, lock_timeout
-		f.again, f.aborted, f.outcome, f.advice = true, true, store.Unsettled, adviceConflicts
+		f.again, f.outcome, f.advice = true, store.Unsettled, "the server ended the statement, and nothing was done (a transaction may rely on the lease in the way, for longer than statement_timeout)"
+	case c == "40001", c == "40P01", c == "55P03", c == "23505": // serialization failure, deadlock, lock_timeout, duplicate key
+		f.again, f.outcome, f.advice = true, store.Unsettled, adviceConflicts
 	case c == "42P05", c == "26000": // another session of the pooler has prepared it; this one has not
 		f.again, f.unprepared, f.unusable = true, true, true
-	case c == "0A000": // the procedures were replaced after the connection prepared their calls
+	case c == "0A000": // the table was replaced after the connection prepared its statements
 		f.again, f.unusable = true, true
 	case c == "25006": // a standby; another connection may reach the new primary
-		f.again, f.unusable, f.outcome, f.advice = true, true, store.Unsettled, adviceStandby
+		f.again, f.unusable, f.outcome, f.advice = true, true, store.Unsettled, adviceReadOnly
 	case c == "53300":
 		f.outcome, f.advice = store.Unsettled, adviceCrowded
-	case c == "3F000", c == "42883", c == "42P01":
+	case c == "3F000", c == "42P01", c == "42703":
 		f.advice = adviceMissing
 	case c == "42501":
-		f.advice = `the role may not call the procedures: run "leasehold schema --grant ROLE" as the owner of the schema`
+		f.advice = `the role may not use the table of locks: run "leasehold schema --grant ROLE" as its owner`
 	case c == "53100":
 		f.advice = adviceFull
 	}
 	return f
 }
-
-// Advice about servers and roles that can only read.
-const (
-	adviceStandby      = "the server can only be read: it is a standby, or was made one, or default_transaction_read_only is on; connect to the primary (with target_session_attrs=read-write and all hosts in the URL, the driver finds it)"
-	adviceReadOnlyRole = "transactions of this role can only read: default_transaction_read_only is on; turn it off for the role that uses locks (ALTER ROLE ... SET default_transaction_read_only = off)"
-)

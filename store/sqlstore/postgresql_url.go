@@ -25,7 +25,6 @@ func (p postgresql) source(u *url.URL, settings url.Values) (source, error) {
 		return source{}, missingDriver(p, "github.com/jackc/pgx/v5/stdlib")
 	case from.driver == "pgx" && !settings.Has(execMode):
 		settings.Set(execMode, "exec")
-		from.mayPrepare = true
 	}
 	one := *u
 	one.RawQuery = settings.Encode()

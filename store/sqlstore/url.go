@@ -32,7 +32,6 @@ func openURL(ctx context.Context, url string, o store.OpenOptions) (store.Store,
 	if err != nil {
 		return nil, err
 	}
-	s.pool.mayPrepare = u.mayPrepare
 	return s, nil
 }
 
@@ -43,7 +42,6 @@ type URL struct {
 	// It contains the password.
 	Driver, DSN string
 	Options     Options
-	mayPrepare  bool // as in pool
 }
 
 // OpenDB opens the database. The caller closes it.
@@ -93,6 +91,6 @@ func ParseURL(raw string) (URL, error) {
 	q.Del("schema")
 	q.Del("max_ttl")
 	from, err := e.source(u, q)
-	parsed.Driver, parsed.DSN, parsed.mayPrepare = from.driver, from.dsn, from.mayPrepare
+	parsed.Driver, parsed.DSN = from.driver, from.dsn
 	return parsed, err
 }

@@ -37,42 +37,24 @@ type bed struct {
 	// make requests readable for a proxy.
 	address  func(s *sqltest.Server, database string) string
 	readable []string
-	// direct has settings that make the fewest round trips. call returns the text of a call
-	// that returns these columns, and perhaps others.
-	direct []string
-	call   func(name, columns string, args int) string
 	// named returns a setting that marks the connections of a test by its schema. kill chooses
 	// one of them by the schema and kills it.
 	// program finds a client program by its name in MySQL's packages.
-	program                       func(name string) (string, error)
-	named                         func(schema string) string
-	kill                          func(db *sql.DB, schema string) error
-	statementTimeout, lockTimeout string // settings: 1.5 s, and as short as can be
-	isolation                     string // a setting: the level at which transactions start
-	readOnly                      string // a setting for transactions that cannot write
-	// withClock returns the script with another clock, for which more statements are
-	// needed. now is the expression of the clock that it has.
-	withClock func(script, more, expression string) string
-	now       string
-	// run executes a script.
-	run func(t testing.TB, on *bed, script string)
-	// mutants has mistakes in the procedures that the comparison with the rule finds.
-	mutants []mutant
-	// kindMutants has those in the procedures for other kinds than a mutex.
-	kindMutants []mutant
+	program     func(name string) (string, error)
+	named       func(schema string) string
+	kill        func(db *sql.DB, schema string) error
+	limits      []string // settings: how long a statement, a pause and a session last
+	lockTimeout string   // a setting: as short as can be
+	isolation   string   // a setting: the level at which transactions start
+	readOnly    string   // a setting for transactions that cannot write
 
 	// Queries. S. stands for the schema, and S alone for its name.
-	blocked     string   // the number of calls of await that wait for a signal
-	free        string   // whether a signal is free
-	holding     string   // the number of calls of hold that wait; see waitForRows
-	handOver    []string // statements that give the lock x of $OWNER to another owner
+	holding     string // the number of calls of hold that wait; see waitForRows
 	denied      []string
 	createRoles []string                   // roles named $ROLE and $STRANGER, with the password p
 	current     func(schema string) string // a setting for tables without a schema
 	grantee     func(role string) string
 	refusal     string // in an error about rights
-	place       string // makes a place for the lock "waited for"
-	sweep       string
 	take, give  string // the server's own lock %d, of a session
 }
 
@@ -132,7 +114,7 @@ var schemas atomic.Int64
 // newName returns a new name for a schema.
 func newName() string { return fmt.Sprintf("locks_%d", schemas.Add(1)) }
 
-// newSchema installs the procedures in a schema of the test's own.
+// newSchema makes the table in a schema of the test's own.
 func (on *bed) newSchema(t testing.TB) string {
 	t.Helper()
 	schema := newName()

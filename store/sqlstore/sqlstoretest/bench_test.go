@@ -2,15 +2,11 @@ package sqlstoretest
 
 import (
 	"database/sql"
-	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/sqlstore"
 )
@@ -127,56 +123,6 @@ func benchmarkHandOff(b *testing.B, on *bed, schema string) {
 			b.Run(fmt.Sprintf("%v/%d", class, n), func(b *testing.B) { handOn(b, on, schema, n, class) })
 		}
 	}
-}
-
-// BenchmarkHandOffBesideWaiters passes one lock among four stores while others wait for
-// locks that stay held.
-func BenchmarkHandOffBesideWaiters(b *testing.B) {
-	for _, on := range beds {
-		b.Run(on.name, func(b *testing.B) {
-			server, err := on.launch(slices.Concat(on.quick, on.durable)...) // quick allows many connections
-			if err != nil {
-				b.Fatal(err)
-			}
-			b.Cleanup(server.Close)
-			own := on.at(server)
-			for _, idle := range []int{0, 200} {
-				b.Run(fmt.Sprint(idle), func(b *testing.B) {
-					schema := own.newSchema(b)
-					waitForHeld(b, own, schema, idle)
-					handOn(b, own, schema, 4, store.CrashSafe)
-				})
-			}
-		})
-	}
-}
-
-// waitForHeld starts waiters for locks that stay held, and returns when all of them block
-// in the server.
-func waitForHeld(b *testing.B, on *bed, schema string, waiters int) {
-	if waiters == 0 {
-		return
-	}
-	const locks = sqlstore.DefaultConnections
-	holder, db := on.open(b, schema, sqlstore.Options{}), on.handle(b)
-	var held []store.Lease
-	for i := range locks {
-		l := lease(fmt.Sprint("held ", i))
-		l.TTL = time.Minute
-		mustAcquire(b, holder, l)
-		held = append(held, l)
-	}
-	for range waiters / locks {
-		s := on.open(b, schema, sqlstore.Options{})
-		for _, l := range held {
-			wait(b, s, lease(l.Name))
-		}
-	}
-	eventually.True(b, "all waiters have a signal", func() bool { return signals(b, on, db, schema) == int64(waiters) })
-	if err := errors.Join(holder.Renew(b.Context(), held)...); err != nil { // the holder learns of the waiters
-		b.Fatal(err)
-	}
-	eventually.True(b, "all waiters block in the server", func() bool { return on.number(b, db, schema, on.blocked) == int64(waiters) })
 }
 
 // handOn passes a lock round that number of stores. With more than two, one of them waits

@@ -23,8 +23,9 @@ func TestPostgreSQLConforms(t *testing.T) {
 		condition{name: "defaults"},
 		condition{name: "serializable", settings: []string{postgres.level("SERIALIZABLE")}},
 		condition{name: "repeatable read", settings: []string{postgres.level("REPEATABLE-READ")}},
+		condition{name: "without prepared statements", settings: []string{"default_query_exec_mode=exec"}},
 		condition{name: "simple protocol", settings: []string{"default_query_exec_mode=simple_protocol"}},
-		condition{name: "polling", o: sqlstore.Options{Connections: -1}},
+		condition{name: "polling", o: sqlstore.Options{Polls: true}},
 		condition{name: "one connection", conns: 1},
 	)
 }
@@ -39,7 +40,7 @@ func TestMySQLConforms(t *testing.T) {
 			condition{name: "read uncommitted", settings: []string{on.level("READ-UNCOMMITTED")}},
 			condition{name: "no autocommit", settings: []string{"autocommit=0"}},
 			condition{name: "other modes", settings: []string{setting("sql_mode", "'ANSI,NO_BACKSLASH_ESCAPES,PAD_CHAR_TO_FULL_LENGTH'"), "time_zone=%27-11:00%27", "clientFoundRows=true"}},
-			condition{name: "polling", o: sqlstore.Options{Connections: -1}},
+			condition{name: "limits of a session", settings: []string{"completion_type=1", "sql_select_limit=1", "sql_safe_updates=1"}},
 			condition{name: "one connection", conns: 1},
 		)
 	})
@@ -65,7 +66,7 @@ func conforms(t *testing.T, on *bed, conditions ...condition) {
 				}
 				return s
 			}
-			storetest.Run(t, one, storetest.Options{Second: one})
+			storetest.Run(t, one, storetest.Options{Second: one, Observed: true})
 		})
 	}
 }

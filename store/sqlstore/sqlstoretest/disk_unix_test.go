@@ -50,10 +50,10 @@ func TestDiskFull(t *testing.T) {
 			// A file of the log fits in exactly. A page of a table does not, so that the server
 			// is told what a full disk tells it: less was written.
 			on: postgres.at(launchLimited(t, sqltest.LaunchPostgreSQL, 16<<20+4<<10)),
-			insert: `INSERT INTO S.locks (name, token, meta)
-				SELECT convert_to($1 || n, 'UTF8'), 1, decode(repeat(md5(n::text), $2), 'hex') FROM generate_series(1, $3) n`,
+			insert: `INSERT INTO S.records (k, version, holder, idle, written, v)
+				SELECT $1 || n, 1, '', true, 0, decode(repeat(md5(n::text), $2), 'hex') FROM generate_series(1, $3) n`,
 			says: "53100",
-			room: []string{`DELETE FROM S.locks WHERE starts_with(convert_from(name, 'UTF8'), 'filler')`, `VACUUM S.locks`},
+			room: []string{`DELETE FROM S.records WHERE starts_with(k, 'filler')`, `VACUUM S.records`},
 		},
 	}
 	for _, on := range mysqls {
@@ -65,10 +65,10 @@ func TestDiskFull(t *testing.T) {
 		launch := func(...string) (*sqltest.Server, error) { return on.launch(settings...) }
 		full[on.name] = fullDisk{
 			on: on.at(launchLimited(t, launch, size)),
-			insert: `INSERT INTO S.locks (name, token, meta)
-				WITH RECURSIVE s AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM s WHERE n < 1000) SELECT CONCAT(?, n), 1, REPEAT(LPAD(n, 32, '-'), ?) FROM s WHERE n <= ?`,
+			insert: `INSERT INTO S.records (k, version, holder, idle, written, v)
+				WITH RECURSIVE s AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM s WHERE n < 1000) SELECT CONCAT(?, n), 1, '', TRUE, 0, REPEAT(LPAD(n, 32, '-'), ?) FROM s WHERE n <= ?`,
 			says: "1114",
-			room: []string{`DELETE FROM S.locks WHERE name LIKE 'filler%'`},
+			room: []string{`DELETE FROM S.records WHERE k LIKE 'filler%'`},
 		}
 	}
 	t.Parallel() // from here on

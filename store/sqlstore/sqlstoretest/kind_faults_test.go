@@ -13,7 +13,6 @@ import (
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
-	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
 	"github.com/leasehold-dev/leasehold/internal/validity"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/sqlstore"
@@ -24,69 +23,6 @@ func leaseOf(kind store.Kind, weight int64, name string) store.Lease {
 	l := lease(name)
 	l.Kind, l.Weight = kind, weight
 	return l
-}
-
-// A request for a semaphore or read-write lock whose answer is lost leaves no lease, or can be
-// repeated.
-func TestLostAnswersForKinds(t *testing.T) {
-	everywhere(t, func(t *testing.T, on *bed) {
-		t.Parallel()
-		s, schema := on.newStore(t)
-		proxy := faultproxy.New(t, on.server.Addr)
-		far := on.through(proxy).open(t, schema, sqlstore.Options{}, on.readable...)
-		three, one := store.Semaphore(3), store.Semaphore(1)
-
-		lost := leaseOf(three, 3, "x")
-		proxy.CutReplyTo(".ask_kind(", 0)
-		if _, err := far.Acquire(t.Context(), store.AcquireRequest{Lease: lost}); !errors.Is(err, store.ErrAmbiguous) {
-			t.Fatalf("acquire whose answer is lost: %v, want %v", err, store.ErrAmbiguous)
-		}
-		eventually.True(t, "the owner is refused", func() bool {
-			_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: lost})
-			return errors.Is(err, store.ErrNotHeld)
-		})
-
-		holder := leaseOf(three, 3, "x")
-		mustAcquire(t, s, holder)
-		for _, step := range []string{".ask_kind(", ".await_kind("} {
-			proxy.CutReplyTo(step, 0)
-			l := leaseOf(three, 3, "x")
-			w := wait(t, far, l)
-			eventually.True(t, "the waiter reports the trouble", w.troubled)
-			eventually.True(t, "the waiter has its place", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
-			mustRelease(t, s, holder)
-			w.granted(t)
-			if st := inspect(t, s, "x"); len(st.Holders) != 1 || st.Holder.Owner != l.Owner || len(st.Queue) != 0 {
-				t.Errorf("%s: inspect: %+v, want the holder %s alone", step, st, l.Owner)
-			}
-			holder = l
-		}
-
-		again := func(step string, do func() error, done func(error) bool) {
-			t.Helper()
-			proxy.CutReplyTo(step, 0)
-			if err := do(); !errors.Is(err, store.ErrAmbiguous) {
-				t.Errorf("%s: %v, want an error that matches store.ErrAmbiguous", step, err)
-			}
-			if err := do(); !done(err) {
-				t.Errorf("%s repeated: %v", step, err)
-			}
-		}
-		succeeds := func(err error) bool { return err == nil }
-		again(".renew_kind(", func() error { return far.Renew(t.Context(), []store.Lease{holder})[0] }, succeeds)
-		again(".resize(", func() error { return far.Resize(t.Context(), "x", three, one) }, succeeds)
-		again(".release_kind(", func() error { return far.Release(t.Context(), store.ReleaseRequest{Lease: holder}) },
-			func(err error) bool { return errors.Is(err, store.ErrNotHeld) })
-		writer := leaseOf(store.ReadWrite, store.ReadWriteLimit, "x")
-		mustAcquire(t, s, writer)
-		again(".downgrade(", func() error {
-			_, err := far.Downgrade(t.Context(), writer)
-			return err
-		}, succeeds)
-		if st := inspect(t, s, "x"); len(st.Holders) != 1 || st.Holders[0].Weight != 1 {
-			t.Errorf("inspect after a downgrade: %+v, want one holder of weight 1", st)
-		}
-	})
 }
 
 // sharedContest is a contest for a lock of another kind. It checks that the weights of the
@@ -274,85 +210,5 @@ func TestHoldOfAKind(t *testing.T) {
 		if err := s.Hold(t.Context(), tx, aLease{Lease: l}); !errors.Is(err, store.ErrUnsupported) || !strings.Contains(err.Error(), "mutex") {
 			t.Errorf("hold: %v, want %v and a word on mutexes", err, store.ErrUnsupported)
 		}
-	})
-}
-
-// Leases that had ended when the lock became a mutex do not count again if the clock is set back.
-func TestLeasesFromBeforeAMutex(t *testing.T) {
-	everywhere(t, func(t *testing.T, on *bed) {
-		t.Parallel()
-		p := newProcedures(t, on, nil)
-		if err := p.Begin(1_790_000_000_000_000_000); err != nil {
-			t.Fatal(err)
-		}
-		ask := func(owner string) string {
-			t.Helper()
-			row, err := p.one("ask_kind", "verdict", []byte("x"), owner, "", []byte(""), micros(5*time.Second), 0, false, false, true, int64(3), false, int64(3))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return row[0]
-		}
-		if got := ask("old"); got != "granted" {
-			t.Fatalf("the first ask: %s, want granted", got)
-		}
-		if err := p.Pass(6 * time.Second); err != nil {
-			t.Fatal(err)
-		}
-		if r, err := p.ask("x", "mutex", "", time.Minute, false, false); err != nil || r.verdict != "granted" {
-			t.Fatalf("ask for a mutex: %+v, %v, want granted", r, err)
-		}
-		if err := p.Pass(-4 * time.Second); err != nil {
-			t.Fatal(err)
-		}
-		if got := ask("new"); got != "mismatch" {
-			t.Errorf("ask beside a mutex: %s, want mismatch", got)
-		}
-		if done, err := p.release("x", "mutex", 0); !done || err != nil {
-			t.Fatalf("release of the mutex: %v, %v, want true", done, err)
-		}
-		if got := ask("new"); got != "granted" {
-			t.Errorf("ask after the mutex: %s, want granted", got)
-		}
-	})
-}
-
-// An upgrade from the first version keeps leases, and the rights of roles.
-func TestUpgradeFromTheFirstVersion(t *testing.T) {
-	everywhere(t, func(t *testing.T, on *bed) {
-		t.Parallel()
-		s, schema := on.newStore(t)
-		db := on.handle(t)
-		role := "Old locker " + schema
-		on.exec(t, db, schema, strings.ReplaceAll(on.createRoles[0], "$ROLE", role))
-		if err := sqlstore.Install(t.Context(), db, on.dialect, schema, on.grantee(role)); err != nil {
-			t.Fatal(err)
-		}
-		l := lease("x")
-		mustAcquire(t, s, l)
-		for _, query := range []string{
-			"DROP TABLE S.holds CASCADE", "DROP TABLE S.waits CASCADE", "ALTER TABLE S.locks DROP COLUMN lim, DROP COLUMN shared",
-			"UPDATE S.meta SET version = 1, oldest = 1",
-		} {
-			on.exec(t, db, schema, query)
-		}
-		if on == postgres {
-			on.exec(t, db, schema, "ALTER TABLE S.locks DROP COLUMN served")
-		}
-		if err := sqlstore.Install(t.Context(), db, on.dialect, schema); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Renew(t.Context(), []store.Lease{l})[0]; err != nil {
-			t.Errorf("renew after the upgrade: %v", err)
-		}
-		u := *on.server
-		u.User, u.Password = role, "p"
-		as := on.at(&u).open(t, schema, sqlstore.Options{})
-		two := leaseOf(store.Semaphore(2), 1, "y")
-		mustAcquire(t, as, two)
-		if st := inspect(t, as, "y"); len(st.Holders) != 1 {
-			t.Errorf("inspect after the upgrade: %+v, want one holder", st)
-		}
-		mustRelease(t, as, two)
 	})
 }

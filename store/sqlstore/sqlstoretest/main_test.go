@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
-
-	"github.com/leasehold-dev/leasehold/internal/testenv/sameseed"
 )
 
 func TestMain(m *testing.M) {
@@ -24,7 +22,6 @@ func TestMain(m *testing.M) {
 }
 
 func withServers(m *testing.M) (code int) {
-	sameseed.Set("100")
 	var starting sync.WaitGroup
 	for _, on := range beds {
 		starting.Go(func() {

@@ -14,9 +14,8 @@ var mysql = func() *bed {
 	on.quick = []string{"max-connections=500", "innodb-flush-method=nosync"}
 	on.durable = []string{"innodb-flush-log-at-trx-commit=1", "sync-binlog=1"}
 	on.program = sqltest.MySQLClient
-	on.statementTimeout = "max_execution_time=1500" // of a query: a call has no limit
+	on.limits = []string{"max_execution_time=500", "wait_timeout=1"}
 	// The other table of sessions cannot be read while a statement is not valid UTF-8.
-	on.blocked = strings.ReplaceAll(on.blocked, "information_schema.PROCESSLIST", "performance_schema.processlist")
 	on.holding = strings.ReplaceAll(on.holding, "information_schema.PROCESSLIST", "performance_schema.processlist")
 	on.kill = killIn("performance_schema.processlist")
 	on.lossy = map[string]string{

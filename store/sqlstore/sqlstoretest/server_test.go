@@ -3,16 +3,17 @@ package sqlstoretest
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/recordstore"
 	"github.com/leasehold-dev/leasehold/store/sqlstore"
 )
 
-// A server that does not sync its disk gives the class Efficiency.
+// A server that does not sync its disk gives the class Efficiency, and so does one whose commits do not
+// wait for it.
 func TestClassFollowsTheServer(t *testing.T) {
 	everywhere(t, func(t *testing.T, on *bed) {
 		t.Parallel()
@@ -26,174 +27,89 @@ func TestClassFollowsTheServer(t *testing.T) {
 			t.Errorf("acquire that requires a class the server cannot give: %v, want %v", err, store.ErrUnsupported)
 		}
 	})
-	for _, c := range []struct {
-		name string
-		has  sqlstore.Settings
-		want store.Class
-	}{
-		{"one server", sqlstore.PostgreSQLSettings{Fsync: "on", FullPageWrites: "on", SynchronousCommit: "on"}, store.CrashSafe},
-		{"commits that do not wait by default", sqlstore.PostgreSQLSettings{Fsync: "on", FullPageWrites: "on", SynchronousCommit: "off"}, store.CrashSafe},
-		{"torn pages", sqlstore.PostgreSQLSettings{Fsync: "on", FullPageWrites: "off"}, store.Efficiency},
-		{"an asynchronous standby", sqlstore.PostgreSQLSettings{Fsync: "on", FullPageWrites: "on", Standbys: 1}, store.Efficiency},
-		{"a synchronous standby", sqlstore.PostgreSQLSettings{Fsync: "on", FullPageWrites: "on", Standbys: 1, SynchronousStandbyNames: "*", SynchronousCommit: "on"}, store.CrashSafe},
-		{"a synchronous standby that commits do not wait for", sqlstore.PostgreSQLSettings{Fsync: "on", FullPageWrites: "on", Standbys: 1, SynchronousStandbyNames: "*", SynchronousCommit: "local"}, store.Efficiency},
-		{"one MySQL", my("1", "ON", "OFF", "0", "", 0), store.CrashSafe},
-		{"a MySQL that syncs once a second", my("2", "ON", "OFF", "0", "", 0), store.Efficiency},
-		{"a MySQL with torn pages", my("1", "OFF", "OFF", "0", "", 0), store.Efficiency},
-		{"a MySQL that only detects torn pages", my("1", "DETECT_ONLY", "OFF", "0", "", 0), store.Efficiency},
-		{"a MySQL with a binary log on disk", my("1", "ON", "ON", "1", "", 0), store.CrashSafe},
-		{"a MySQL whose binary log is not synced", my("1", "ON", "ON", "0", "", 0), store.Efficiency},
-		{"a MySQL with a replica", my("1", "ON", "ON", "1", "", 1), store.Efficiency},
-		{"a node of Galera", my("1", "ON", "OFF", "0", "Galera", 0), store.Efficiency},
-	} {
-		is := sqlstore.Server{Settings: c.has}
-		if got := is.Class(); got != c.want {
-			t.Errorf("%s: %v, want %v", c.name, got, c.want)
-		}
-	}
-}
-
-func my(flush, doublewrite, log, sync, cluster string, replicas int) sqlstore.MySQLSettings {
-	return sqlstore.MySQLSettings{InnodbFlushLogAtTrxCommit: flush, InnodbDoublewrite: doublewrite, LogBin: log, SyncBinlog: sync, Cluster: cluster, Replicas: replicas}
-}
-
-// stepClock sets the clock of a schema ahead of the server's, or back.
-func stepClock(t *testing.T, on *bed, schema string, by time.Duration) {
-	t.Helper()
-	script, err := sqlstore.Script(on.dialect, schema)
-	if err != nil {
-		t.Fatal(err)
-	}
-	on.run(t, on, on.in(schema, on.withClock(script, "", fmt.Sprintf("%s + (%d)", on.now, by.Microseconds()))))
-}
-
-// A server whose clock jumped ahead may have ended leases too early, so it grants
-// nothing until the longest of them is over. It goes on renewing and releasing.
-func TestClockAhead(t *testing.T) {
-	everywhere(t, func(t *testing.T, on *bed) {
+	t.Run("commits that do not wait", func(t *testing.T) {
 		t.Parallel()
-		schema := on.newSchema(t)
-		const longest = 2 * time.Second
-		s := on.open(t, schema, sqlstore.Options{MaxTTL: longest})
-		l, kept := lease("x"), lease("kept")
-		l.TTL, kept.TTL = longest, longest
-		mustAcquire(t, s, l)
-		mustAcquire(t, s, kept)
-		stepClock(t, on, schema, time.Hour)
-		next := lease("x")
-		next.TTL = longest
-		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: next})
-		var q *store.QuorumError
-		if !errors.As(err, &q) || q.Count(store.Quarantined) != 1 {
-			t.Fatalf("acquire after the clock jumped ahead: %v, want a quarantine", err)
-		}
-		eventually.True(t, "a lease that was not granted is released", func() bool { return !inspect(t, s, "x").Held })
-		next.Owner = store.NewOwner()
-		w := wait(t, s, next)
-		w.granted(t)
-		if !w.troubled() {
-			t.Error("the waiter does not report the quarantine")
-		}
-	})
-}
-
-// Tokens do not go back if the clock does, and a token is never behind the clock, so
-// that a restored backup does not repeat one.
-func TestTokensAndTheClock(t *testing.T) {
-	everywhere(t, func(t *testing.T, on *bed) {
-		t.Parallel()
-		s, schema := on.newStore(t)
-		last := store.Grant{}
-		for _, by := range []time.Duration{0, -time.Hour, -48 * time.Hour} {
-			stepClock(t, on, schema, by)
-			l := lease("x")
-			s := on.open(t, schema, sqlstore.Options{})
-			g := mustAcquire(t, s, l)
-			if g.Token <= last.Token {
-				t.Errorf("token %v after %v, want a larger one, with the clock at %v", g.Token, last.Token, by)
-			}
-			last = g
-			mustRelease(t, s, l)
-		}
-		stepClock(t, on, schema, 0)
-		before := time.Now().UnixMicro()
-		// An old backup is restored.
-		if _, err := on.handle(t).ExecContext(t.Context(), `DELETE FROM `+schema+`.locks`); err != nil {
+		server, err := postgres.launch(postgres.durable...)
+		if err != nil {
 			t.Fatal(err)
 		}
-		fresh := on.open(t, schema, sqlstore.Options{})
-		if g := mustAcquire(t, fresh, lease("x")); int64(g.Token) < before {
-			t.Errorf("token %v is behind the clock, want at least %v", g.Token, before)
+		t.Cleanup(server.Close)
+		on := postgres.at(server)
+		schema := on.newSchema(t)
+		if got := on.open(t, schema, sqlstore.Options{}, "synchronous_commit=off").Caps().Class; got != store.Efficiency {
+			t.Errorf("class %v with synchronous_commit off, want %v", got, store.Efficiency)
 		}
-		_ = s
+		if got := on.open(t, schema, sqlstore.Options{}).Caps().Class; got != store.CrashSafe {
+			t.Errorf("class %v by default, want %v", got, store.CrashSafe)
+		}
 	})
 }
 
-// Rows of locks that were not used for a day are removed, and no others.
+// Rows of locks that nobody has used for an hour are deleted, and no others. The next lease of such a
+// lock has a larger token, and a write for the row that was there takes no effect.
 func TestSweep(t *testing.T) {
 	everywhere(t, func(t *testing.T, on *bed) {
 		t.Parallel()
 		s, schema := on.newStore(t)
 		db := on.handle(t)
-		for _, name := range []string{"held", "free", "old", "waited for"} {
-			l := lease(name)
-			mustAcquire(t, s, l)
-			if name != "held" {
-				mustRelease(t, s, l)
-			}
+		held, old := lease("held"), lease("old")
+		mustAcquire(t, s, held)
+		last := mustAcquire(t, s, old)
+		mustRelease(t, s, old)
+		mustGet(t, s, "free")
+		stale := on.open(t, schema, sqlstore.Options{})
+		mustGet(t, stale, "old") // it knows the row
+		on.exec(t, db, schema, `UPDATE S.records SET written = written - 3700000000 WHERE k <> ? AND k <> ''`, recordstore.Key("free"))
+		rows := func(name string) int64 {
+			return on.number(t, db, schema, `SELECT COUNT(*) FROM S.records WHERE k = ?`, recordstore.Key(name))
 		}
-		on.exec(t, db, schema, `UPDATE S.locks SET ends = 1, token = 1 WHERE name IN ('old', 'waited for')`)
-		on.exec(t, db, schema, on.place)
-		on.exec(t, db, schema, on.sweep)
-		rows, err := db.QueryContext(t.Context(), on.in(schema, `SELECT name FROM S.locks ORDER BY name`))
-		if err != nil {
-			t.Fatal(err)
+		n := 0
+		eventually.True(t, "the row of the old lock is deleted", func() bool {
+			n++
+			mustGet(t, s, fmt.Sprint("new ", n))
+			return rows("old") == 0
+		})
+		if rows("held") != 1 || rows("free") != 1 {
+			t.Errorf("%d rows of a lock that is held, and %d of one that was used just now, want one each", rows("held"), rows("free"))
 		}
-		defer rows.Close()
-		var left []string
-		for rows.Next() {
-			var name []byte
-			if err := rows.Scan(&name); err != nil {
-				t.Fatal(err)
-			}
-			left = append(left, string(name))
+		if err := s.Renew(t.Context(), []store.Lease{held})[0]; err != nil {
+			t.Errorf("renew: %v", err)
 		}
-		if want := []string{"free", "held", "waited for"}; rows.Err() != nil || !slices.Equal(left, want) {
-			t.Errorf("the locks left are %q, want %q (%v)", left, want, rows.Err())
+		next := lease("old")
+		if g := mustAcquire(t, stale, next); g.Token <= last.Token {
+			t.Errorf("token %v after a deletion, want a larger one than %v", g.Token, last.Token)
 		}
-		on.exec(t, db, schema, `UPDATE S.places SET ends = 1`) // all waiters are dead
-		on.exec(t, db, schema, on.sweep)
-		if n := on.number(t, db, schema, `SELECT (SELECT count(*) FROM S.locks WHERE name = 'waited for') + (SELECT count(*) FROM S.places)`); n != 0 {
-			t.Errorf("%d rows are left of a lock whose holder and waiters died long ago, want none", n)
+		if st := inspect(t, s, "old"); st.Holder.Owner != next.Owner {
+			t.Errorf("inspect: %+v, want the holder %s", st, next.Owner)
 		}
 	})
 }
 
-// A process that makes one acquire and ends, as the command does, does not search the
-// whole table for unused locks each time.
-func TestSweepIsRare(t *testing.T) {
-	everywhere(t, func(t *testing.T, on *bed) {
-		t.Parallel()
-		const stores = 4 // a store sweeps by chance, in one of 4096 acquires
-		swept := 0
-		for range stores {
-			s, schema := on.newStore(t)
-			db := on.handle(t)
-			if _, err := db.ExecContext(t.Context(), `INSERT INTO `+schema+`.locks (name, token, ends) VALUES ('old', 1, 1)`); err != nil {
-				t.Fatal(err)
-			}
-			mustAcquire(t, s, lease("x"))
-			if err := s.Close(); err != nil { // after all clean-up
-				t.Fatal(err)
-			}
-			var left int
-			if err := db.QueryRowContext(t.Context(), `SELECT count(*) FROM `+schema+`.locks WHERE name = 'old'`).Scan(&left); err != nil {
-				t.Fatal(err)
-			}
-			swept += 1 - left
-		}
-		if swept == stores {
-			t.Errorf("each of %d stores swept at its first acquire", stores)
-		}
-	})
+// A waiter in another process is woken by the release, within much less than it would take it to look.
+func TestWaitersAreWoken(t *testing.T) {
+	t.Parallel()
+	s, schema := postgres.newStore(t)
+	other := postgres.open(t, schema, sqlstore.Options{Timeout: patience})
+	first := lease("x")
+	mustAcquire(t, s, first)
+	w := wait(t, other, lease("x"))
+	listens := func() bool {
+		return postgres.number(t, postgres.handle(t), schema, `SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN leasehold_%'`) > 0
+	}
+	eventually.True(t, "the waiter listens", listens)
+	mustRelease(t, s, first)
+	w.granted(t)
+	last := w.r.Lease
+	began := time.Now()
+	const rounds = 20
+	for range rounds {
+		w := wait(t, s, lease("x"))
+		eventually.True(t, "the waiter has its place", func() bool { return len(inspect(t, other, "x").Queue) == 1 })
+		mustRelease(t, other, last)
+		w.granted(t)
+		s, other, last = other, s, w.r.Lease
+	}
+	if took := time.Since(began); took > rounds*time.Second {
+		t.Errorf("%d hand-offs took %v, want less than a second each: a waiter that is not woken looks after two", rounds, took)
+	}
 }

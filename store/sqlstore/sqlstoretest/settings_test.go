@@ -38,34 +38,28 @@ func TestAnyFormatOfBytes(t *testing.T) {
 	}
 }
 
-// A waiter blocks in the server for less than the server's timeout of a statement, so it is not
-// cancelled and does not lose its place.
+// Waiters go on, in their order, if the server has a short limit for a statement, a transaction that is
+// idle, and a session.
 func TestStatementTimeout(t *testing.T) {
 	everywhere(t, func(t *testing.T, on *bed) {
 		t.Parallel()
 		schema := on.newSchema(t)
-		s := on.open(t, schema, sqlstore.Options{}, on.statementTimeout)
-		db := on.handle(t)
+		s := on.open(t, schema, sqlstore.Options{}, on.limits...)
 		l := lease("x")
+		l.TTL = 5 * time.Second
 		mustAcquire(t, s, l)
-		first := wait(t, s, lease("x"))
-		eventually.True(t, "the first waiter has its place", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
-		second := lease("x")
-		second.TTL = 12 * time.Second // long enough to block for two seconds, and refreshed after 1.5 s
-		w := wait(t, s, second)
-		end := func() int64 {
-			return on.number(t, db, schema, `SELECT coalesce(max(ends), 0) FROM S.places WHERE owner = ?`, second.Owner)
+		other := on.open(t, schema, sqlstore.Options{}, on.limits...)
+		var waiters []*waiter
+		for i := range 2 {
+			waiters = append(waiters, wait(t, other, lease("x")))
+			eventually.True(t, "the waiter has its place", func() bool { return len(inspect(t, s, "x").Queue) == i+1 })
 		}
-		eventually.True(t, "the second waiter has its place", func() bool { return end() != 0 })
-		made := end()
-		eventually.True(t, "the place is refreshed", func() bool { return end() > made })
-		if w.troubled() {
-			t.Error("the second waiter reports trouble, want none")
+		waiters[0].granted(t) // when the lease has ended: the sessions of the waiters are over by then
+		if waiters[0].troubled() {
+			t.Error("the waiter reports trouble, want none")
 		}
-		mustRelease(t, s, l)
-		first.granted(t)
-		mustRelease(t, s, first.r.Lease)
-		w.granted(t)
+		mustRelease(t, other, waiters[0].r.Lease)
+		waiters[1].granted(t)
 	})
 }
 
@@ -78,12 +72,12 @@ func TestLockTimeout(t *testing.T) {
 		s := on.open(t, schema, sqlstore.Options{Timeout: 2 * time.Second}, on.lockTimeout)
 		db := on.handle(t)
 		l := lease("x")
+		l.TTL = time.Second
 		mustAcquire(t, s, l)
 		tx := begin(t, db, 0)
 		if err := s.Hold(t.Context(), tx, aLease{Lease: l}); err != nil {
 			t.Fatal(err)
 		}
-		on.exec(t, db, schema, `UPDATE S.locks SET ends = 1`)
 		w := wait(t, s, lease("x"))
 		eventually.True(t, "the waiter reports the trouble", func() bool {
 			select {
@@ -98,44 +92,4 @@ func TestLockTimeout(t *testing.T) {
 		}
 		w.granted(t)
 	})
-}
-
-// A waiter keeps its place if statement_timeout ends its calls while a transaction holds
-// the lease before it.
-func TestStatementTimeoutKeepsTheOrder(t *testing.T) {
-	t.Parallel()
-	schema := postgres.newSchema(t)
-	short := postgres.open(t, schema, sqlstore.Options{}, "statement_timeout=1000")
-	s := postgres.open(t, schema, sqlstore.Options{})
-	db := postgres.handle(t)
-	l := lease("x")
-	holder := wait(t, s, l)
-	holder.granted(t)
-	queue := func(s *sqlstore.Store, n int) *waiter {
-		w := wait(t, s, lease("x"))
-		eventually.True(t, "the waiter has its place", func() bool { return len(inspect(t, s, "x").Queue) == n })
-		return w
-	}
-	first := queue(short, 1)
-	second := queue(s, 2)
-	tx := begin(t, db, 0)
-	if err := s.Hold(t.Context(), tx, aLease{Lease: l}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := db.ExecContext(t.Context(), `UPDATE `+schema+`.locks SET ends = 1`); err != nil {
-		t.Fatal(err)
-	}
-	eventually.True(t, "the server ends a call of the first waiter", first.troubled)
-	// The row cannot be changed meanwhile, so the waiter keeps its place.
-	if err := tx.Commit(); err != nil {
-		t.Fatal(err)
-	}
-	first.granted(t)
-	select {
-	case <-second.done:
-		t.Error("the second waiter was granted the lock before the first")
-	default:
-	}
-	mustRelease(t, short, first.r.Lease)
-	second.granted(t)
 }

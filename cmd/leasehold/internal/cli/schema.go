@@ -13,47 +13,40 @@ import (
 )
 
 func (p operator) schemaCommand() *cobra.Command {
-	var show, whole bool
+	var show bool
 	var roles []string // lists of them
 	c := &cobra.Command{
 		Use:   "schema --store postgres://...",
-		Short: "Install the tables and procedures of a database",
-		Long: `Installs in a database what locks there need: a schema (leasehold, or the one in the
-URL) with tables and procedures. In MySQL and MariaDB, a schema is a database. Running
-it again changes nothing, and upgrades an older version. Locks that are held stay held.
-A newer version is not replaced.
+		Short: "Make the table of locks in a database",
+		Long: `Makes in a database what locks there need: a schema (leasehold, or the one in the
+URL) with one table. In MySQL and MariaDB, a schema is a database. Running it again
+changes nothing. Locks that are held stay held.
 
-The user in the URL must be allowed to create a schema. Programs that lock should
-connect as another user, with no right but to call the procedures: --grant gives it
-to a role, which in MySQL and MariaDB is a USER or USER@HOST.
+The user in the URL must be allowed to create a schema, or own it. Programs that lock
+should connect as another user, with no right but to read and change the rows of the
+table: --grant gives it to a role, which in MySQL and MariaDB is a USER or USER@HOST.
 
 With --print it prints the SQL and connects to nothing. Run it with a migration tool or
-the client of the database: for PostgreSQL in one transaction, for MySQL and MariaDB with
-one that knows DELIMITER. For migration tools that send the SQL to MySQL or MariaDB as a
-whole, such as golang-migrate, add --no-delimiter, and multiStatements=true to their URL.`,
+the client of the database.`,
 		Example: `  leasehold schema --store postgres://owner@db/app --grant app
   leasehold schema --store postgres:///?schema=locks --print > 0042_locks.sql
   leasehold schema --store mysql:// --print | mysql --host db --user root`,
 		Args: func(c *cobra.Command, args []string) error {
-			switch {
-			case len(args) > 0:
+			if len(args) > 0 {
 				return usage(c, "it takes no arguments")
-			case whole && !show:
-				return usage(c, "--no-delimiter is for --print")
 			}
 			return nil
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(c *cobra.Command, _ []string) error { return p.schema(c, show, whole, roles) },
+		RunE:              func(c *cobra.Command, _ []string) error { return p.schema(c, show, roles) },
 	}
 	c.Flags().BoolVar(&show, "print", false, "print the SQL instead")
-	c.Flags().BoolVar(&whole, "no-delimiter", false, "with --print: for tools that do not know DELIMITER and send the SQL as a whole")
 	c.Flags().StringArrayVar(&roles, "grant", nil, "let a `ROLE` use locks; separate several by commas, and put a name with\na comma in double quotes")
 	return c
 }
 
 // schema runs "leasehold schema".
-func (p operator) schema(c *cobra.Command, show, whole bool, lists []string) error {
+func (p operator) schema(c *cobra.Command, show bool, lists []string) error {
 	var roles []string
 	for _, list := range lists {
 		some, ok := identifiers(list)
@@ -74,11 +67,7 @@ func (p operator) schema(c *cobra.Command, show, whole bool, lists []string) err
 		return err
 	}
 	if show {
-		write := sqlstore.Script
-		if whole {
-			write = sqlstore.WholeScript
-		}
-		script, err := write(d.Dialect, d.Options.Schema)
+		script, err := sqlstore.Script(d.Dialect, d.Options.Schema)
 		if err != nil {
 			return err
 		}
@@ -102,7 +91,7 @@ func (p operator) schema(c *cobra.Command, show, whole bool, lists []string) err
 	if err := sqlstore.Install(ctx, db, d.Dialect, d.Options.Schema, roles...); err != nil {
 		return err
 	}
-	p.voice.note("the tables and procedures are installed, in version %d", sqlstore.SchemaVersion)
+	p.voice.note("the table of locks is there")
 	return nil
 }
 

@@ -9,8 +9,8 @@ import (
 var postgresqlScheme = scheme{
 	names: []string{"postgres", "postgresql"},
 	usage: "postgres://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?schema=leasehold",
-	help: `A PostgreSQL database, for locks between machines. "leasehold schema" installs
-the tables and procedures once. Several hosts are one server and its standbys:
+	help: `A PostgreSQL database, for locks between machines. "leasehold schema" makes
+their table once. Several hosts are one server and its standbys:
 add target_session_attrs=read-write. Other settings are those of the driver,
 pgx, such as sslmode=verify-full.`,
 	single: true,
@@ -24,8 +24,8 @@ func init() {
 var mysqlScheme = scheme{
 	names: []string{"mysql", "mariadb"},
 	usage: "mysql://USER:PASSWORD@HOST:PORT/?schema=leasehold",
-	help: `A MySQL or MariaDB server, for locks between machines. "leasehold schema" installs
-a database with the tables and procedures once. socket=/PATH connects to a socket.
+	help: `A MySQL or MariaDB server, for locks between machines. "leasehold schema" makes
+a database with their table once. socket=/PATH connects to a socket.
 Other settings are those of the driver, go-sql-driver/mysql, such as tls=true.`,
 	single: true,
 }

@@ -85,7 +85,6 @@ const (
 	DatabaseUnusable   Code = "database-unusable"
 	DatabaseNotDurable Code = "database-not-durable"
 	DatabasePooled     Code = "database-pooled"
-	DatabaseNewer      Code = "database-newer"
 )
 
 // The codes about etcd.
@@ -189,9 +188,8 @@ var advice = map[Code]string{
 	FileNotLogged:           "No action is needed: the first use changes it. Find out which other program opens the file.",
 	FileMissing:             "No action is needed.",
 	DatabaseUnusable:        "Fix what is reported. If tables or rights are missing, run \"leasehold schema\".",
-	DatabaseNotDurable:      "In PostgreSQL, set fsync and full_page_writes on, and make the standbys synchronous (synchronous_standby_names). In MySQL, set innodb_flush_log_at_trx_commit and sync_binlog to 1 and innodb_doublewrite on; a failover can lose grants there. Or check the tokens where the data lives.",
-	DatabasePooled:          "Connect to the server itself, or to a pool that keeps sessions (pool_mode=session in PgBouncer). Locks are safe as it is.",
-	DatabaseNewer:           "No action is needed. Upgrade this program when convenient.",
+	DatabaseNotDurable:      "In PostgreSQL, set fsync, full_page_writes and synchronous_commit on, and make the standbys synchronous (synchronous_standby_names). In MySQL, set innodb_flush_log_at_trx_commit and sync_binlog to 1 and innodb_doublewrite on; a failover can lose grants there. Or check the tokens where the data lives.",
+	DatabasePooled:          "Connect to the server itself, with a URL of its own for locks. Locks are safe as it is.",
 	EtcdUnusable:            "Fix what is reported. The user needs the right to read and write all keys below the prefix; docs/etcd.md has the commands.",
 	EtcdNoLeader:            "Start the members that are down, or fix the network between them, until a majority reach each other.",
 	EtcdAlarm:               "For NOSPACE: compact and defragment (etcdctl compact, etcdctl defrag), then etcdctl alarm disarm. For CORRUPT: replace the member.",
@@ -248,5 +246,5 @@ var codes = []Code{
 	PersistenceNone, PersistenceSnapshot, PersistenceEverySec, PersistenceUnknown,
 	ForeignCounter, CounterWithoutTTL, TombstoneWithoutTTL, FileDiskLow,
 	ListsReplaced, RestartUnseen, ForeignLock, InfoForbidden, ConfigForbidden, KeysNotSeen, KeysPartlySeen,
-	FileShared, FileNotLogged, FileMissing, DatabaseNewer, EtcdFewMembers, NATSFewReplicas, MemoryOnly,
+	FileShared, FileNotLogged, FileMissing, EtcdFewMembers, NATSFewReplicas, MemoryOnly,
 }

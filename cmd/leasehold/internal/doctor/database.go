@@ -18,8 +18,5 @@ func Database(e sqlstore.Examination) []Finding {
 	if e.Polled != "" {
 		r.add(Warning, DatabasePooled, node, "The server cannot wake waiters, so they poll: %s.", e.Polled)
 	}
-	if e.Version > sqlstore.SchemaVersion && e.Oldest <= sqlstore.SchemaVersion {
-		r.add(Info, DatabaseNewer, node, "The lock tables have version %d, and this program knows version %d. It can use them.", e.Version, sqlstore.SchemaVersion)
-	}
 	return r.sorted()
 }
