@@ -56,10 +56,14 @@ QUICK      = . ./fence ./guard/... ./store ./store/memstore ./internal/clock ./c
 QUICKREDIS = TestConformance|TestWireFormat|TestInteroperatesWithPlainClients|TestHandOff|TestOwnHolder|TestScriptsOnSimulatedRedis
 QUICKSKIP  = TestOtherLanguages|TestDocumentedCommands
 
+# What "make versions" runs on which other servers. The build of Valkey that it uses has no TLS.
+SERVERS  = valkey redis-6.2
+CONTRACT = TestConformance|TestWireFormat|TestInteroperatesWithPlainClients|TestHandOff|TestOwnHolder|TestQuarantine|TestBreak|TestClusterMoves|TestScriptsOnRedis
+
 GO = go
 
 .DEFAULT_GOAL = help
-.PHONY: help quick test race lint fmt tidy vuln bench figures dashboard peers fuzz cross explore sim prove mutants torture package rehearse tag release redis databases mysql languages prometheus z3
+.PHONY: help quick test race lint fmt tidy vuln bench figures dashboard peers fuzz cross explore sim prove mutants torture versions package rehearse tag release redis databases mysql languages prometheus z3
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -99,6 +103,13 @@ ifeq ($(PKG),work)
 	cd bench && $(GO) test -race -timeout 60m -count $(COUNT) ./beside
 	cd adapters && $(GO) test -race -timeout 60m -count $(COUNT) $(ADAPTERS)
 endif
+
+versions: redis ## run the tests of the contract of Redis on Valkey and on Redis 6.2
+	@set -e; for server in $(SERVERS); do \
+		LEASEHOLD_REDIS_SERVER=$$(scripts/ensure-redis-version.sh $$server); export LEASEHOLD_REDIS_SERVER; \
+		test -n "$$LEASEHOLD_REDIS_SERVER"; echo "On $$server:"; \
+		$(GO) test -vet=off -timeout $(TIMEOUT) -parallel $(PARALLEL) -run '$(CONTRACT)' ./store/redisstore; \
+	done
 
 mysql: redis databases ## install MySQL itself for this user, and run the tests of MariaDB on it
 	@scripts/need-race.sh

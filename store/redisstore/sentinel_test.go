@@ -169,7 +169,7 @@ func TestCredentialsOfSentinels(t *testing.T) {
 func TestSentinelNamesAReplica(t *testing.T) {
 	master := redistest.Start(t)
 	host, port, _ := net.SplitHostPort(master.Addr())
-	replica := redistest.Start(t, "--replicaof", host+" "+port)
+	replica := redistest.Start(t, "--replicaof", host, port)
 	for _, s := range []*redistest.Server{master, replica} {
 		s.Text(t, "ACL", "SETUSER", "modest", "on", "nopass", "~*", "&*", "+@all", "-info")
 	}

@@ -59,7 +59,7 @@ func TestTroubleIsNamed(t *testing.T) {
 		"Replica": {func(t *testing.T) (*redistest.Server, string) {
 			master := redistest.Start(t)
 			host, port, _ := strings.Cut(master.Addr(), ":")
-			s := redistest.Start(t, "--replicaof", host+" "+port)
+			s := redistest.Start(t, "--replicaof", host, port)
 			eventually.True(t, "the replica follows", func() bool {
 				return strings.Contains(s.Text(t, "INFO", "replication"), "master_link_status:up")
 			})

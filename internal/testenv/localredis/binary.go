@@ -2,8 +2,13 @@ package localredis
 
 import (
 	"errors"
+	"fmt"
+	"os"
 	"os/exec"
 )
+
+// ServerVariable is the environment variable that names another server program than that in PATH.
+const ServerVariable = "LEASEHOLD_REDIS_SERVER"
 
 // binaries are the suitable server programs, in order of preference.
 var binaries = []string{"redis-server", "valkey-server"}
@@ -17,6 +22,13 @@ var ErrNotInstalled = errors.New(`neither redis-server nor valkey-server is inst
 	macOS            brew install redis`)
 
 func findBinary() (string, error) {
+	if name := os.Getenv(ServerVariable); name != "" {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", ServerVariable, err)
+		}
+		return path, nil
+	}
 	for _, name := range binaries {
 		if path, err := exec.LookPath(name); err == nil {
 			return path, nil

@@ -8,13 +8,18 @@ import (
 
 var errPortTaken = errors.New("localredis: the port is taken")
 
+// busDistance is how far the port of a cluster's bus is from that of the server. Redis 6 has no
+// setting for it.
+const busDistance = 10000
+
 // pickPorts picks the ports of a server.
 func (s *setup) pickPorts(cluster bool) (err error) {
-	if s.port, err = port.Pick(); err == nil && cluster {
-		if s.bus, err = port.Pick(); err != nil {
-			port.Release(s.port)
-		}
+	if !cluster {
+		s.port, err = port.Pick()
+		return err
 	}
+	s.port, err = port.PickWith(busDistance)
+	s.bus = s.port + busDistance
 	return err
 }
 

@@ -48,7 +48,7 @@ func (s *setup) commandLine() []string {
 		"--dir", s.dir,
 	}
 	if s.bus != 0 {
-		settings = append(settings, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(s.bus))
+		settings = append(settings, "--cluster-enabled", "yes")
 	}
 	return append(settings, s.args...)
 }

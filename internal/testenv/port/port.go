@@ -36,6 +36,21 @@ func Pick() (int, error) {
 	return 0, fmt.Errorf("found no free port on 127.0.0.1 between %d and %d", first, last)
 }
 
+// PickWith is like Pick, and picks the port at the given distance behind it as well.
+func PickWith(distance int) (int, error) {
+	for range 200 {
+		port := first + rand.IntN(last-first-distance)
+		if !reserve(port) {
+			continue
+		}
+		if reserve(port + distance) {
+			return port, nil
+		}
+		Release(port)
+	}
+	return 0, fmt.Errorf("found no two free ports %d apart on 127.0.0.1 between %d and %d", distance, first, last)
+}
+
 // reserve picks the port, and reports whether it was free.
 func reserve(port int) bool {
 	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))

@@ -37,7 +37,7 @@ func Watch(t testing.TB, master *Server, sentinels int, settings []string, lines
 	t.Helper()
 	host, port, _ := net.SplitHostPort(master.Addr())
 	w := &Watched{Master: master}
-	w.Replicas = []*Server{Start(t, append([]string{"--replicaof", host + " " + port, "--repl-diskless-sync-delay", "0"}, settings...)...)}
+	w.Replicas = []*Server{Start(t, append([]string{"--replicaof", host, port, "--repl-diskless-sync-delay", "0"}, settings...)...)}
 	eventually.True(t, "the replica has the master's data", func() bool {
 		return strings.Contains(w.Replicas[0].Text(t, "INFO", "replication"), "master_link_status:up")
 	})
