@@ -1,7 +1,8 @@
 // Package recordstore is a complete store over anything that can replace one record by
 // compare-and-set: a table, a key-value bucket, an object store, a folder of files. It
 // keeps one record for each lock, runs internal/rule on it, and writes it back. An engine
-// is a Driver, of about a hundred lines.
+// is a Driver, of about a hundred lines: the example has a whole one, and docs/engines.md says
+// how to write it.
 //
 // # Time
 //
