@@ -21,8 +21,9 @@ type fleet struct {
 	voters   []voter // the nodes, or the router of a cluster alone
 	topology topology
 
-	arming sync.Mutex  // see guard
-	armed  atomic.Bool // guard has nothing left to do
+	arming  sync.Mutex    // see guard
+	armed   atomic.Bool   // guard has nothing left to do
+	joining chan struct{} // holds a value while servers join; see take
 }
 
 // voter is what has one vote on every lock: a node, or the router of a cluster,

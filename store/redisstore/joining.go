@@ -146,8 +146,12 @@ func (s *fleet) take(ctx context.Context) error {
 	if s.taking.Load() || len(s.nodes) < 2 || !marksLooked {
 		return nil
 	}
-	s.arming.Lock()
-	defer s.arming.Unlock()
+	select {
+	case s.joining <- struct{}{}:
+		defer func() { <-s.joining }()
+	case <-ctx.Done(): // the one that has servers join waits for answers
+		return ctx.Err()
+	}
 	if s.taking.Load() {
 		return nil
 	}

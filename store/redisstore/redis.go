@@ -143,7 +143,7 @@ func newStore(url string, o *Options) (*Store, error) {
 
 // newBareStore returns a Store without nodes.
 func newBareStore(o config.Config) *Store {
-	s := &Store{fleet: fleet{core: core{o: o, wall: o.Wall(), user: userOf(o.Clock), closing: make(chan struct{}), pushTestAfter: pushTestAfter}}}
+	s := &Store{fleet: fleet{core: core{o: o, wall: o.Wall(), user: userOf(o.Clock), closing: make(chan struct{}), pushTestAfter: pushTestAfter}, joining: make(chan struct{}, 1)}}
 	s.inlineFor.Store(int64(conn.InlineFor))
 	return s
 }
