@@ -58,7 +58,7 @@ QUICKSKIP  = TestOtherLanguages|TestDocumentedCommands
 
 # What "make versions" runs on which other servers. The build of Valkey that it uses has no TLS.
 SERVERS  = valkey redis-6.2
-CONTRACT = TestConformance|TestWireFormat|TestInteroperatesWithPlainClients|TestHandOff|TestOwnHolder|TestQuarantine|TestBreak|TestClusterMoves|TestScriptsOnRedis
+CONTRACT = TestConformance|TestWireFormat|TestInteroperatesWithPlainClients|TestHandOff|TestOwnHolder|TestQuarantine|TestScriptsOnRedis
 
 GO = go
 

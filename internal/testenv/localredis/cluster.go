@@ -28,7 +28,11 @@ func Join(servers []*Server, masters int) error {
 		ids[i] = id
 		steps := [][]string{{"CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i + 1)}}
 		if i < masters {
-			steps = append(steps, []string{"CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(slots * i / masters), strconv.Itoa(slots*(i+1)/masters - 1)})
+			add := []string{"CLUSTER", "ADDSLOTS"} // ADDSLOTSRANGE needs Redis 7
+			for slot := slots * i / masters; slot < slots*(i+1)/masters; slot++ {
+				add = append(add, strconv.Itoa(slot))
+			}
+			steps = append(steps, add)
 		}
 		if i > 0 {
 			steps = append(steps, servers[0].meet())
