@@ -1,13 +1,16 @@
 package s3store
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
 
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
+	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/recordstore"
 )
 
@@ -31,9 +34,35 @@ func code(err error) string {
 
 func isAbsent(err error) bool { return code(err) == "NoSuchKey" }
 
+// brief is an error of the SDK in fewer words.
+type brief struct {
+	text string
+	err  error
+}
+
+func (b *brief) Error() string { return b.text }
+func (b *brief) Unwrap() error { return b.err }
+
+func shorten(err error) error {
+	var api smithy.APIError
+	var res *awshttp.ResponseError
+	var send *smithyhttp.RequestSendError
+	switch {
+	case errors.As(err, &res) && errors.As(err, &api):
+		return &brief{fmt.Sprintf("%d %s: %s (request %s)", res.HTTPStatusCode(), store.Excerpt(api.ErrorCode()), store.Excerpt(api.ErrorMessage()), store.Excerpt(res.ServiceRequestID())), err}
+	case errors.As(err, &send):
+		return &brief{send.Err.Error(), err}
+	}
+	return err
+}
+
 // explain returns err as recordstore understands it.
 func explain(err error) error {
 	res := answer(err)
+	err = shorten(err)
+	if untrusted := (*tls.CertificateVerificationError)(nil); errors.As(err, &untrusted) {
+		return fmt.Errorf("%w: %w: trust its certificate in AWS_CA_BUNDLE", recordstore.ErrRefused, err)
+	}
 	if res == nil {
 		return err
 	}

@@ -207,8 +207,8 @@ func TestDeadHolder(t *testing.T) {
 // by a new client; without it, none does.
 func TestDeadHolderIsSeenByNewClients(t *testing.T) {
 	srv := start(t)
-	o := s3store.Options{Skew: 300 * time.Millisecond}
-	l := lease("job", 500*time.Millisecond)
+	o := s3store.Options{Skew: 700 * time.Millisecond}
+	l := lease("job", 500*time.Millisecond) // dates are in seconds: a client without Skew would see its end a second earlier
 	began := time.Now()
 	if _, err := open(t, srv.url(), o).Acquire(t.Context(), store.AcquireRequest{Lease: l}); err != nil {
 		t.Fatal(err)

@@ -1,9 +1,14 @@
 package s3storetest
 
 import (
+	"bytes"
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"sync"
@@ -12,6 +17,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/leasehold-dev/leasehold/fence"
@@ -199,6 +205,71 @@ func TestCredentials(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", secret)
 	works("with the environment", url)
 	refused("a bucket that there is not", strings.Replace(url, bucket, "other", 1), "NoSuchBucket")
+}
+
+// The rights that docs/s3.md names are enough.
+func TestRights(t *testing.T) {
+	srv := start(t)
+	doc, err := os.ReadFile("../../../docs/s3.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := string(doc[bytes.Index(doc, []byte(`{"Version"`)):])
+	policy = policy[:strings.Index(policy, "]}")+2]
+	policy = strings.NewReplacer("BUCKET", bucket, "PREFIX", "app", `"Effect": "Allow"`, `"Effect": "Allow", "Principal": {"AWS": "APP"}`).Replace(policy)
+	o := with(t, srv.url(), s3store.Options{Prefix: "app"})
+	o.Config.Credentials = credentials.NewStaticCredentialsProvider("APP", secret, "")
+	if s, err := s3store.Open(t.Context(), bucket, o); !errors.Is(err, recordstore.ErrRefused) || !strings.Contains(err.Error(), "AccessDenied") {
+		t.Errorf("without rights: %v, %v, want a refusal", s, err)
+	}
+	if _, err := srv.client().PutBucketPolicy(t.Context(), &s3.PutBucketPolicyInput{Bucket: aws.String(bucket), Policy: &policy}); err != nil {
+		t.Fatalf("policy %s: %v", policy, err)
+	}
+	s, err := s3store.Open(t.Context(), bucket, o)
+	if err != nil {
+		t.Fatalf("with the documented rights: %v", err)
+	}
+	defer s.Close()
+	l := lease("a", time.Minute)
+	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: l}); err != nil {
+		t.Error(err)
+	}
+	if held, err := s.List(t.Context(), ""); err != nil || len(held) != 1 {
+		t.Errorf("list: %v, %v", held, err)
+	}
+	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: l}); err != nil {
+		t.Error(err)
+	}
+	o.Prefix = "other"
+	if s, err := s3store.Open(t.Context(), bucket, o); !errors.Is(err, recordstore.ErrRefused) {
+		t.Errorf("below another prefix: %v, %v, want a refusal", s, err)
+	}
+}
+
+// A server with a certificate is trusted if AWS_CA_BUNDLE or the system does.
+func TestTLS(t *testing.T) {
+	srv := start(t)
+	d := openDoor(t, srv)
+	front := httptest.NewTLSServer(d.Config.Handler)
+	t.Cleanup(front.Close)
+	front.Config.ErrorLog = log.New(io.Discard, "", 0)
+	t.Setenv("AWS_ACCESS_KEY_ID", key)
+	t.Setenv("AWS_SECRET_ACCESS_KEY", secret)
+	url := "s3://" + bucket + "?endpoint=" + front.URL
+	t.Setenv("AWS_CA_BUNDLE", "")
+	if s, err := store.Open(t.Context(), url, nil); !errors.Is(err, recordstore.ErrRefused) || !strings.Contains(err.Error(), "certificate") {
+		t.Errorf("a certificate that nobody trusts: %v, %v", s, err)
+	}
+	file := t.TempDir() + "/ca.pem"
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: front.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("AWS_CA_BUNDLE", file)
+	s, err := store.Open(t.Context(), url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
 }
 
 // The class is that of S3 itself only where nothing names another server.

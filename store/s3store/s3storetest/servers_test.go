@@ -36,7 +36,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store/s3store"
 )
 
-// The test program is the server as well, if serverVar names its address and its directory.
+// The test program is the server as well, if serverVar names its address, the directory of its
+// objects, and that of its users.
 const serverVar = "LEASEHOLD_TEST_S3_SERVER"
 
 const (
@@ -47,21 +48,21 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	if address, dir, ok := strings.Cut(os.Getenv(serverVar), " "); ok {
-		fmt.Fprintln(os.Stderr, serve(address, dir))
+	if f := strings.Fields(os.Getenv(serverVar)); len(f) == 3 {
+		fmt.Fprintln(os.Stderr, serve(f[0], f[1], f[2]))
 		os.Exit(1)
 	}
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(child.Goroutine))
 }
 
 // serve runs a server until the process is killed.
-func serve(address, dir string) error {
+func serve(address, dir, users string) error {
 	b, err := posix.New(dir, meta.XattrMeta{}, posix.PosixOpts{Concurrency: 1000})
 	if err != nil {
 		return err
 	}
 	return embedgw.RunVersityGW(context.Background(), b, &embedgw.Config{
-		RootUserAccess: key, RootUserSecret: secret, Region: region, Ports: []string{address}, MaxConnections: 4096, MaxRequests: 4096, MultipartMaxParts: 10000, Quiet: true, KeepAlive: true,
+		RootUserAccess: key, RootUserSecret: secret, Region: region, Ports: []string{address}, MaxConnections: 4096, MaxRequests: 4096, MultipartMaxParts: 10000, Quiet: true, KeepAlive: true, IAMDir: users, IAMCacheDisable: true,
 	})
 }
 
@@ -70,6 +71,7 @@ type server struct {
 	t       testing.TB
 	address string
 	dir     string
+	users   string
 	process *child.Process
 }
 
@@ -81,7 +83,11 @@ func start(t testing.TB) *server {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { port.Release(n) })
-	s := &server{t: t, address: fmt.Sprint("127.0.0.1:", n), dir: t.TempDir()}
+	s := &server{t: t, address: fmt.Sprint("127.0.0.1:", n), dir: t.TempDir(), users: t.TempDir()}
+	accounts := fmt.Sprintf(`{"accessAccounts":{"APP":{"access":"APP","secret":%q,"role":"user"}}}`, secret)
+	if err := os.WriteFile(s.users+"/users.json", []byte(accounts), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	s.start()
 	t.Cleanup(func() { s.process.Kill() })
 	if _, err := s.client().CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String(bucket)}); err != nil {
@@ -93,7 +99,7 @@ func start(t testing.TB) *server {
 func (s *server) start() {
 	s.t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), serverVar+"="+s.address+" "+s.dir)
+	cmd.Env = append(os.Environ(), serverVar+"="+s.address+" "+s.dir+" "+s.users)
 	p, err := child.Start(cmd)
 	if err != nil {
 		s.t.Fatal(err)
