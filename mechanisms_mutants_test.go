@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/leasefsm"
 	"github.com/leasehold-dev/leasehold/internal/waitq"
 )
 
@@ -51,7 +50,7 @@ func init() {
 	if name == "" {
 		return
 	}
-	for _, of := range []map[string]*bool{leasehold.WaitMechanisms, leasehold.KindMechanisms, waitq.Mechanisms, waitq.QueueMechanisms, leasefsm.WaitMechanisms} {
+	for _, of := range []map[string]*bool{leasehold.WaitMechanisms, leasehold.KindMechanisms, waitq.Mechanisms, waitq.QueueMechanisms} {
 		if on := of[name]; on != nil {
 			*on = false
 			return

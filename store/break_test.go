@@ -34,7 +34,7 @@ func TestBreakNote(t *testing.T) {
 // Encode puts the mark of a broken lease at the beginning of the holder's description, where
 // the scripts of Redis put it.
 func TestBrokenHolder(t *testing.T) {
-	h := store.Holder{Host: "h", PID: 7, Purpose: "p", Since: time.Unix(1_700_000_000, 0), Spare: 3}
+	h := store.Holder{Host: "h", PID: 7, Purpose: "p", Since: time.Unix(1_700_000_000, 0)}
 	whole := h.Encode()
 	h.Broken = true
 	if got, want := h.Encode(), `{"broken":true,`+whole[1:]; got != want {

@@ -24,9 +24,6 @@ type Holder struct {
 	PID  int
 	// Purpose is the free text that the holder gave as its reason.
 	Purpose string
-	// Spare is the number of tokens that the holder reserved beyond the one of
-	// its grant; see AcquireRequest.Spare.
-	Spare int
 	// Unrenewed reports that nobody renews the lease: its holder counts on the TTL, and need
 	// not be running.
 	Unrenewed bool
@@ -50,7 +47,6 @@ type holderJSON struct {
 	PID       int    `json:"pid,omitempty"`
 	Purpose   string `json:"purpose,omitempty"`
 	Since     int64  `json:"since,omitempty"` // Unix seconds
-	Spare     int    `json:"spare,omitempty"`
 	Trace     string `json:"trace,omitempty"`
 	Unrenewed bool   `json:"unrenewed,omitempty"`
 	Waiting   bool   `json:"waiting,omitempty"` // stores put it in
@@ -59,7 +55,7 @@ type holderJSON struct {
 // Encode returns h as compact JSON for Lease.Meta. Owner and Foreign are left
 // out, and invalid UTF-8 is replaced.
 func (h Holder) Encode() string {
-	j := holderJSON{Host: h.Host, PID: h.PID, Purpose: strings.ToValidUTF8(h.Purpose, "?"), Spare: h.Spare, Broken: h.Broken, Trace: traceOrNone(h.Trace), Waiting: h.Waiting, Unrenewed: h.Unrenewed}
+	j := holderJSON{Host: h.Host, PID: h.PID, Purpose: strings.ToValidUTF8(h.Purpose, "?"), Broken: h.Broken, Trace: traceOrNone(h.Trace), Waiting: h.Waiting, Unrenewed: h.Unrenewed}
 	if !h.Since.IsZero() {
 		j.Since = h.Since.Unix()
 	}
@@ -83,7 +79,7 @@ func DecodeHolder(owner, meta string) Holder {
 	if json.Unmarshal([]byte(meta), &j) != nil {
 		return h
 	}
-	h.Host, h.PID, h.Purpose, h.Spare, h.Broken, h.Trace, h.Waiting, h.Unrenewed = j.Host, j.PID, j.Purpose, j.Spare, j.Broken, traceOrNone(j.Trace), j.Waiting, j.Unrenewed
+	h.Host, h.PID, h.Purpose, h.Broken, h.Trace, h.Waiting, h.Unrenewed = j.Host, j.PID, j.Purpose, j.Broken, traceOrNone(j.Trace), j.Waiting, j.Unrenewed
 	if 0 < j.Since && j.Since < lastSince {
 		h.Since = time.Unix(j.Since, 0)
 	}

@@ -16,7 +16,6 @@ const (
 	MaxOwner = 256              // bytes of Lease.Owner
 	MaxMeta  = 4096             // bytes of Lease.Meta
 	MinTTL   = time.Millisecond // shortest Lease.TTL; see also Caps.MinTTL
-	MaxSpare = 1 << 16          // tokens of AcquireRequest.Spare
 	MaxQueue = 100              // waiters in State.Queue
 )
 
@@ -80,18 +79,11 @@ type Lease struct {
 // AcquireRequest is the request of Store.Acquire.
 type AcquireRequest struct {
 	Lease
-	// Spare is the number of tokens to reserve beyond the one of the grant, at
-	// most MaxSpare, for a lease that the process may pass from one goroutine to
-	// the next. The store may reserve fewer. A store whose tokens follow its clock
-	// does so rather than let them run more than a second ahead of the clock.
-	Spare int
 }
 
 // WaitRequest is the request of Waiter.Wait.
 type WaitRequest struct {
 	Lease
-	// Spare is as in AcquireRequest.
-	Spare int
 	// Barge opts out of the fair hand-off: the waiter is notified when the lock is
 	// free and competes for it. A waiter that has lost that competition for some
 	// time is handed the lock all the same. Without Barge, the lock is handed to
@@ -143,19 +135,6 @@ func (l Lease) CheckClass(c Caps) error {
 		return fmt.Errorf("%w: lock %q requires %v, and this store (%s) gives %v at most", ErrUnsupported, excerpt.AtMost(l.Name, mostQuoted), l.Require, c.Engine, c.Class)
 	}
 	return nil
-}
-
-// Check is Lease.Check for the whole request.
-func (r AcquireRequest) Check(c Caps) error { return checkSpare(r.Lease, r.Spare, c) }
-
-// Check is Lease.Check for the whole request.
-func (r WaitRequest) Check(c Caps) error { return checkSpare(r.Lease, r.Spare, c) }
-
-func checkSpare(l Lease, spare int, c Caps) error {
-	if spare < 0 || spare > MaxSpare {
-		return fmt.Errorf("%w: %d spare tokens: the number must be from 0 to %d", ErrInvalid, spare, MaxSpare)
-	}
-	return l.Check(c)
 }
 
 // CheckName returns nil if name can name a lock, and otherwise an error that

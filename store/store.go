@@ -35,8 +35,8 @@ type Store interface {
 	// If the lock is granted, the error is nil, and the caller counts the validity
 	// of the lease from just before the call. If r.Owner already holds the lock,
 	// Acquire confirms that grant: the lease lasts at least as long as before, and
-	// the token is the same, or one of those reserved with it. Over several nodes
-	// the token may be larger, if the call gained a node.
+	// the token is the same. Over several nodes the token may be larger, if the call
+	// gained a node.
 	//
 	// Otherwise the error matches
 	//   - ErrBusy (as *BusyError) if another owner holds the lock;
@@ -91,11 +91,8 @@ type Store interface {
 
 // Grant is the result of a successful Acquire or Wait.
 type Grant struct {
-	// Token is larger than the token of every earlier grant of the same lock. The
-	// Spare tokens that follow it belong to this grant as well, and the next grant
-	// has a token larger than all of them. Spare is at most what was asked for.
+	// Token is larger than the token of every earlier grant of the same lock.
 	Token fence.Token
-	Spare int
 	// Slot is a number that no other holder of the lock has, from 0 to
 	// Kind.Limit - 1. The lease keeps it while it lasts. For a mutex it is 0, and over
 	// several nodes also for a read-write lock.
@@ -128,8 +125,7 @@ type State struct {
 	// Holder describes the holder. Its Owner is always set. The other fields are
 	// as the holder gave them, and empty for another kind of client.
 	Holder Holder
-	// Token is the token of the holder's grant, or zero if the store has none. If
-	// the holder has reserved further tokens, it may be any of the holder's.
+	// Token is the token of the holder's grant, or zero if the store has none.
 	Token fence.Token
 	// OtherTokens are further tokens that nodes have of the same lease; see Holding.HasToken.
 	OtherTokens []fence.Token

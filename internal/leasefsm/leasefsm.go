@@ -236,17 +236,6 @@ func (l Lease) Live() bool { return l.state == Held || l.state == Jeopardy }
 // neither lost nor released, and its holder need not be notified yet.
 func (l Lease) Valid(now clock.Instant) bool { return l.pass(now).Live() }
 
-// Passable reports whether enough of the lease is left at now to pass it on. It
-// must be valid, remain so for a third of the TTL even if no renewal succeeds,
-// and have renewals to come. Without renewals the next holder would get less of a
-// lease than it asked for.
-func (l Lease) Passable(now clock.Instant) bool {
-	if !passWhileValid {
-		return true
-	}
-	return l.Valid(now) && l.Renew > 0 && l.proven.Add(-l.Notice).Sub(now) >= validity.RenewAfter(l.TTL)
-}
-
 // Due reports whether a renewal should be sent at now.
 func (l Lease) Due(now clock.Instant) bool {
 	return l.Valid(now) && !l.renewing && l.renews() && now >= l.renewAt

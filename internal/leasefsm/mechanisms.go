@@ -9,8 +9,6 @@ const (
 	renewInTime = true
 	// fromStart: validity counts from before the request left.
 	fromStart = true
-	// passWhileValid: a lease is passed on only while enough of it is left.
-	passWhileValid = true
 	// boundHold: no renewal keeps a lease for longer than MaxHold.
 	boundHold = true
 )

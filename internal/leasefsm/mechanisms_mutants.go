@@ -3,10 +3,9 @@
 package leasefsm
 
 var (
-	renewInTime    = true
-	fromStart      = true
-	passWhileValid = true
-	boundHold      = true
+	renewInTime = true
+	fromStart   = true
+	boundHold   = true
 )
 
 // Mechanisms are the switches of this build, by name. All are on at first. No
@@ -15,10 +14,4 @@ var Mechanisms = map[string]*bool{
 	"renew-in-time": &renewInTime,
 	"from-start":    &fromStart,
 	"max-hold":      &boundHold,
-}
-
-// WaitMechanisms are the switches for passing a lease on, which not every checker
-// does.
-var WaitMechanisms = map[string]*bool{
-	"pass-while-valid": &passWhileValid,
 }

@@ -94,7 +94,7 @@ func (a *Attempt) takeReply(e Event) {
 		}
 		switch e.Kind {
 		case Yes:
-			n.phase, n.late, n.token, n.reserved, n.slots, n.from = Held, false, e.Token, e.Reserved, e.Slots, a.start
+			n.phase, n.late, n.token, n.slots, n.from = Held, false, e.Token, e.Slots, a.start
 		case No, Absent:
 			n.phase = Refused
 		case Unsent:
@@ -176,7 +176,7 @@ func (a *Attempt) decide(now clock.Instant, out []Send) []Send {
 		if !a.HasQuorum(confirmed) { // only where confirming is switched off
 			confirmed = held
 		}
-		a.token, a.reserved, a.from = token, a.fewestReserved(confirmed), a.start // all requests left together
+		a.token, a.from = token, a.start // all requests left together
 		if a.waiting.waits {
 			a.from = a.validFrom(confirmed)
 		}

@@ -1,7 +1,6 @@
 package quorum
 
 import (
-	"math"
 	"slices"
 	"time"
 
@@ -21,24 +20,22 @@ type grants struct {
 
 // agreed is what a majority of the nodes has granted.
 type agreed struct {
-	token    uint64        // once won
-	reserved uint64        // tokens below it that belong to the grant as well
-	from     clock.Instant // once won: what validity counts from
-	slots    string        // agreed on with a majority, or to be; empty before it, and if there are none
-	other    string        // other slots that a node granted, to wish for next time
+	token uint64        // once won
+	from  clock.Instant // once won: what validity counts from
+	slots string        // agreed on with a majority, or to be; empty before it, and if there are none
+	other string        // other slots that a node granted, to wish for next time
 }
 
 // candidate is one node.
 type candidate struct {
-	phase    Phase
-	late     bool          // past its node timeout: its answer still counts, but is not waited for
-	token    uint64        // where its counter stands, if Held
-	reserved uint64        // tokens below token that belong to the grant as well
-	asked    uint64        // the token that it was asked to confirm; it does so if that is larger than token
-	slots    string        // of its grant, if Held
-	move     move          // whether it was asked for the slots that the others have
-	from     clock.Instant // departure of the request that it granted, if Held
-	wait     nodeWait      // where the attempt waits
+	phase Phase
+	late  bool          // past its node timeout: its answer still counts, but is not waited for
+	token uint64        // where its counter stands, if Held
+	asked uint64        // the token that it was asked to confirm; it does so if that is larger than token
+	slots string        // of its grant, if Held
+	move  move          // whether it was asked for the slots that the others have
+	from  clock.Instant // departure of the request that it granted, if Held
+	wait  nodeWait      // where the attempt waits
 }
 
 // canConfirm reports whether the token can be confirmed there.
@@ -99,18 +96,6 @@ func (g *grants) largestToken(held Set) (token uint64) {
 	return token
 }
 
-// fewestReserved returns how many tokens below the grant's own every confirming node has
-// reserved. On each of these nodes they are above everything it granted before.
-func (g *grants) fewestReserved(confirmed Set) uint64 {
-	least := uint64(math.MaxUint64)
-	for i := range g.Nodes {
-		if confirmed.Has(i) {
-			least = min(least, g.nodes[i].reserved)
-		}
-	}
-	return least
-}
-
 // grantedSlots returns the nodes of held that granted these slots.
 func (g *grants) grantedSlots(held Set, slots string) (s Set) {
 	for i := range g.Nodes {
@@ -127,9 +112,6 @@ func (g *grants) Token() uint64 { return g.token }
 // Slots returns the slots of the grant, once won. They are empty if the lock is no
 // semaphore.
 func (g *grants) Slots() string { return g.slots }
-
-// Reserved returns how many tokens below Token belong to the grant as well, once won.
-func (g *grants) Reserved() uint64 { return g.reserved }
 
 // From returns the instant from which validity counts, once won: a departure of the
 // granted requests.

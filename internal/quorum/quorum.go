@@ -178,9 +178,6 @@ type Event struct {
 	Node  int
 	Op    Op
 	Token uint64
-	// Reserved is how many tokens below Token belong to the grant as well. It is set
-	// for a Yes to Acquire and for PushGranted.
-	Reserved uint64
 	// Slots are those of the grant, for a Yes to Acquire and PushGranted of a semaphore;
 	// otherwise empty.
 	Slots string

@@ -208,20 +208,17 @@ func (a *Attempt) takeAcquireReply(n *candidate, e Event, now clock.Instant) {
 	}
 }
 
-// takeGrant applies a grant of the request that left at from. A repeated grant does not
-// mention the tokens that were reserved with it. A grant of other slots than those agreed
-// on is older than the one that the node has given since.
+// takeGrant applies a grant of the request that left at from. A grant of other slots than
+// those agreed on is older than the one that the node has given since.
 func (n *candidate) takeGrant(e Event, agreed string, from clock.Instant) {
 	switch {
 	case n.phase != Held, e.Slots != n.slots && n.slots != agreed:
-		n.phase, n.token, n.reserved, n.slots, n.asked, n.from, n.late = Held, e.Token, e.Reserved, e.Slots, 0, from, false
+		n.phase, n.token, n.slots, n.asked, n.from, n.late = Held, e.Token, e.Slots, 0, from, false
 		return
 	case e.Slots != n.slots:
 		return
 	}
-	if e.Token > n.token || e.Token == n.token && e.Reserved > n.reserved {
-		n.token, n.reserved = e.Token, e.Reserved
-	}
+	n.token = max(n.token, e.Token)
 	n.from, n.late = max(n.from, from), false
 }
 

@@ -34,10 +34,6 @@ type Ask struct {
 	// or refreshes the owner's place, for at least this long. A refreshed place
 	// keeps its position. See Advance.
 	Wait time.Duration
-	// Spare is the number of tokens to reserve beyond that of the grant, 0 to
-	// MaxSpare. They follow it without a gap and belong to no other grant. Grants
-	// that share their token reserve none.
-	Spare int
 	// Numbered gives a lease of a semaphore as many slots as its weight, and not just
 	// one; see Slots. It is set by a node of several.
 	Numbered bool
@@ -92,16 +88,17 @@ func Admit(r Record, a Ask, now clock.Instant) (Record, Answer) {
 // grant makes a new lease.
 func (r Record) grant(a Ask, now clock.Instant) (Record, Answer) {
 	h := Hold{Owner: a.Owner, Meta: a.Meta, Weight: a.Weight, Expiry: after(now, a.TTL), Granted: now, Made: a.Attempt}
-	r, h = r.enter(h, a.Numbered, a.Slots, a.Spare, a.Floor)
-	return r, Answer{Verdict: Granted, Token: h.Token, Slot: h.Slot, Slots: h.Slots, Spare: int(r.Token - h.Token), Count: h.Count, ExpiresIn: h.Expiry.Sub(now)}
+	r, h = r.enter(h, a.Numbered, a.Slots, a.Floor)
+	return r, Answer{Verdict: Granted, Token: h.Token, Slot: h.Slot, Slots: h.Slots, Count: h.Count, ExpiresIn: h.Expiry.Sub(now)}
 }
 
 // enter adds h with a new token, and removes the owner's place in the queue. It has the
 // slots that it wants, if they are free.
-func (r Record) enter(h Hold, numbered bool, want Slots, spare int, floor fence.Token) (Record, Hold) {
+func (r Record) enter(h Hold, numbered bool, want Slots, floor fence.Token) (Record, Hold) {
 	h.Count, r.Was = 1, 0 // the leases fit, if there is room for one more
 	h = r.withSlots(h, numbered, want)
-	r, h.Token = r.reserve(h.Weight, spare, floor)
+	r = r.draw(h.Weight, floor)
+	h.Token = r.Token
 	r.Queue = without(r.Queue, r.place(h.Owner))
 	r.Holds = with(r.Holds, h)
 	return r, h

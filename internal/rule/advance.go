@@ -50,7 +50,7 @@ func Advance(r Record, floor fence.Token, now clock.Instant) (Record, []Turn) {
 			r.Queue = without(r.Queue, next)
 		} else {
 			h := Hold{Owner: p.Owner, Meta: p.Meta, Weight: p.Weight, Expiry: p.Expiry, Granted: now, Made: p.Attempt}
-			r, h = r.enter(h, p.Numbered, p.Slots, p.Spare, floor)
+			r, h = r.enter(h, p.Numbered, p.Slots, floor)
 			t.Token, t.Slots, t.ExpiresIn = h.Token, h.Slots, h.Expiry.Sub(now)
 		}
 		turns = append(turns, t)

@@ -27,7 +27,7 @@ const (
 	// was broken; see Release and BreakLease.
 	Buried
 	// Done means that the lease was renewed or released, the place given up, or
-	// tokens were reserved.
+	// the token confirmed.
 	Done
 	// NotHeld means that this owner has no lease and, for Leave, no place either.
 	NotHeld
@@ -47,8 +47,7 @@ type Answer struct {
 	Verdict Verdict
 	// Again is set if Granted confirmed or re-entered an existing lease.
 	Again bool
-	// Token is the token of the owner's lease, for Granted and Done. For
-	// ReserveTokens it is the first token reserved.
+	// Token is the token of the owner's lease, for Granted and Done.
 	Token fence.Token
 	// Slot is the slot of the owner's lease, for Granted. Slots are all of them, if every
 	// permit is numbered.
@@ -56,8 +55,6 @@ type Answer struct {
 	Slots Slots
 	// Spec is the kind that is in use, for Mismatch.
 	Spec Spec
-	// Spare is how many tokens after Token were reserved by this step.
-	Spare int
 	// Count is how many times the owner has entered the lock after this step, for
 	// Granted and Done. It is zero after the last release.
 	Count int64

@@ -30,8 +30,8 @@ func Downgrade(r Record, owner string, ttl time.Duration, floor fence.Token, now
 		h.Weight, h.Count = 1, 1
 		alone := r
 		alone.Holds = nil // a writer is alone; its token is not one to share
-		alone, h.Token = alone.reserve(h.Weight, 0, floor)
-		r.Token = alone.Token
+		alone = alone.draw(h.Weight, floor)
+		r.Token, h.Token = alone.Token, alone.Token
 	}
 	h.Expiry = max(h.Expiry, after(now, ttl))
 	r.Holds = replaced(r.Holds, i, h)

@@ -34,9 +34,6 @@ func (r Record) Check() error {
 		if p.Owner == "" || p.Weight < 1 || p.Weight > r.Spec.Limit {
 			return fmt.Errorf("a place of weight %d is of owner %q", p.Weight, p.Owner)
 		}
-		if p.Spare < 0 || p.Spare > MaxSpare {
-			return fmt.Errorf("the place of %q is to reserve %d tokens", p.Owner, p.Spare)
-		}
 	}
 	for _, t := range r.Tombstones {
 		if t.Owner == "" {

@@ -35,7 +35,7 @@ type history struct {
 	now    clock.Instant
 	record Record
 	// tokens has the tokens of the present leases by owner, and last the largest token that
-	// was granted or reserved.
+	// was granted.
 	tokens map[string]fence.Token
 	last   fence.Token
 	// arrived has the places in order of arrival.
@@ -66,7 +66,6 @@ func TestRuleKeepsItsPromises(t *testing.T) {
 					Reenter: rapid.Bool().Draw(t, "reenter"),
 					Fair:    rapid.Bool().Draw(t, "fair"),
 					Wait:    time.Duration(rapid.IntRange(0, 15).Draw(t, "wait")),
-					Spare:   rapid.SampledFrom([]int{0, 0, 1, 7}).Draw(t, "spare"),
 					Floor:   fence.Token(rapid.IntRange(0, 40).Draw(t, "floor")),
 				}
 				if rapid.IntRange(0, 9).Draw(t, "odd") == 0 {
@@ -85,9 +84,6 @@ func TestRuleKeepsItsPromises(t *testing.T) {
 			},
 			"advance": func(t *rapid.T) {
 				h.advance(t, fence.Token(rapid.IntRange(0, 40).Draw(t, "floor")))
-			},
-			"reserve": func(t *rapid.T) {
-				h.reserve(t, owner.Draw(t, "owner"), rapid.IntRange(0, 7).Draw(t, "spare"), fence.Token(rapid.IntRange(0, 40).Draw(t, "floor")))
 			},
 			"break": func(t *rapid.T) {
 				h.breaks(t, owner.Draw(t, "owner"), fence.Token(rapid.IntRange(0, 1).Draw(t, "wrong")), rapid.Bool().Draw(t, "now"))
@@ -146,7 +142,7 @@ func (h *history) admit(t *rapid.T, a Ask) {
 		if now.Count != 1 || now.Weight != weight {
 			t.Fatalf("a new lease is %+v, want count 1 and weight %d", now, weight)
 		}
-		h.fresh(t, a.Owner, len(before.Holds) > 0, weight, a.Spare, a.Floor, now.Token)
+		h.fresh(t, a.Owner, len(before.Holds) > 0, weight, a.Floor, now.Token)
 		h.leaves(a.Owner)
 		if a.Fair {
 			notOvertaken(t, room-weight, ahead)
@@ -205,14 +201,9 @@ func (h *history) confirmed(t *rapid.T, was, now Hold, a Ask) {
 	}
 }
 
-// fresh: a new grant has a larger token than all before it, and so are the tokens
-// that it reserves. Among others, a shared grant has their token instead.
-func (h *history) fresh(t *rapid.T, owner string, others bool, weight int64, spare int, floor, token fence.Token) {
+// fresh: a new grant has a larger token than all before it. Among others, a shared grant has their token instead.
+func (h *history) fresh(t *rapid.T, owner string, others bool, weight int64, floor, token fence.Token) {
 	h.tokens[owner] = token
-	h.reserved(t, others, weight, spare, floor, token)
-}
-
-func (h *history) reserved(t *rapid.T, others bool, weight int64, spare int, floor, token fence.Token) {
 	shared := h.record.Spec.Shared && weight < h.record.Spec.Limit
 	switch {
 	case shared && others && token != h.last:
@@ -220,9 +211,7 @@ func (h *history) reserved(t *rapid.T, others bool, weight int64, spare int, flo
 	case !(shared && others) && (token <= h.last || token < floor):
 		t.Fatalf("token %v, want more than %v and the floor %v at least", token, h.last, floor)
 	}
-	if h.last = token; !shared {
-		h.last += fence.Token(spare)
-	}
+	h.last = token
 }
 
 // placed: the place is as asked for, and lasts at least as long.
@@ -230,7 +219,7 @@ func (h *history) placed(t *rapid.T, p Place, a Ask, weight int64) {
 	if p.Expiry < h.now.Add(a.Wait) {
 		t.Fatalf("a place lasts for %v, want %v at least", p.Expiry.Sub(h.now), a.Wait)
 	}
-	if p.Owner != a.Owner || p.Weight != weight || p.Spare != a.Spare || p.Barge == a.Fair {
+	if p.Owner != a.Owner || p.Weight != weight || p.Barge == a.Fair {
 		t.Fatalf("asked with %+v, the place is %+v", a, p)
 	}
 	i := slices.IndexFunc(h.arrived, func(q Place) bool { return q.Owner == p.Owner && h.now < q.Expiry })
@@ -386,7 +375,7 @@ func (h *history) advance(t *rapid.T, floor fence.Token) {
 		if want := (Hold{Owner: p.Owner, Meta: p.Meta, Weight: p.Weight, Count: 1, Slot: got.Slot, Slots: got.Slots, Token: turn.Token, Expiry: p.Expiry, Granted: h.now}); got != want || turn.ExpiresIn != p.Expiry.Sub(h.now) {
 			t.Fatalf("handed on as %+v, %+v, want %+v", got, turn, want)
 		}
-		h.fresh(t, p.Owner, inside > 0, p.Weight, p.Spare, floor, turn.Token)
+		h.fresh(t, p.Owner, inside > 0, p.Weight, floor, turn.Token)
 		inside++
 	}
 	if len(h.record.Holds) != inside || !slices.Equal(h.record.Holds[:len(before.Holds)], before.Holds) {
@@ -394,27 +383,6 @@ func (h *history) advance(t *rapid.T, floor fence.Token) {
 	}
 	if queue := h.alive(); len(queue) > 0 && queue[0].Weight <= room {
 		t.Fatalf("%s of weight %d got no turn with room of %d", queue[0].Owner, queue[0].Weight, room)
-	}
-}
-
-func (h *history) reserve(t *rapid.T, owner string, spare int, floor fence.Token) {
-	before, ans := h.step(t, func(r Record) (Record, Answer) { return ReserveTokens(r, owner, spare, floor, h.now) })
-	want := before
-	want.Token = h.record.Token
-	i := before.hold(owner)
-	if i < 0 || before.Holds[i].Broken {
-		want.Token = before.Token
-		if ans != (Answer{Verdict: NotHeld}) {
-			t.Fatalf("reservation without a lease: %+v, want NotHeld", ans)
-		}
-	} else {
-		if l := before.Holds[i]; ans != (Answer{Verdict: Done, Token: ans.Token, Spare: int(h.record.Token - ans.Token), Count: l.Count, ExpiresIn: l.Expiry.Sub(h.now)}) {
-			t.Fatalf("reservation: %+v, want Done for %+v", ans, l)
-		}
-		h.reserved(t, true, before.Holds[i].Weight, spare, floor, ans.Token)
-	}
-	if !reflect.DeepEqual(h.record, want) {
-		t.Fatalf("the reservation changed %+v to %+v", before, h.record)
 	}
 }
 
@@ -494,7 +462,7 @@ func (h *history) check(t *rapid.T) {
 		t.Fatalf("the queue is %+v, want %+v in order of arrival", r.Queue, queue)
 	}
 	if r.Token != h.last {
-		t.Fatalf("the record's token is %v, want the last one reserved, %v", r.Token, h.last)
+		t.Fatalf("the record's token is %v, want the last one granted, %v", r.Token, h.last)
 	}
 }
 

@@ -27,7 +27,7 @@ func Leave(r Record, owner string, now clock.Instant) (Record, Answer) {
 // wait adds a place at the end of the queue, or where its ticket says, or refreshes the
 // owner's place.
 func (r Record) wait(a Ask, now clock.Instant) Record {
-	p := Place{Owner: a.Owner, Meta: a.Meta, Weight: a.Weight, Expiry: after(now, a.Wait), Spare: a.Spare, Barge: !a.Fair, Attempt: a.Attempt, Numbered: a.Numbered, Slots: a.Slots, Exact: a.Exact, Ticket: a.Ticket}
+	p := Place{Owner: a.Owner, Meta: a.Meta, Weight: a.Weight, Expiry: after(now, a.Wait), Barge: !a.Fair, Attempt: a.Attempt, Numbered: a.Numbered, Slots: a.Slots, Exact: a.Exact, Ticket: a.Ticket}
 	i := r.place(a.Owner)
 	if i < 0 {
 		r.Queue = slices.Insert(slices.Clone(r.Queue), r.position(a), p)

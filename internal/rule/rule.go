@@ -56,14 +56,11 @@ type Record struct {
 	Queue []Place `json:"line,omitempty"`
 	// Tombstones are owners that were released before their acquire arrived.
 	Tombstones []Tombstone `json:"tombs,omitempty"`
-	// Token is the largest token ever granted or reserved.
+	// Token is the largest token ever granted.
 	Token fence.Token `json:"token"`
 	// Broken is about the lease that was broken last, or nil.
 	Broken *Broken `json:"broken,omitempty"`
 }
-
-// MaxSpare is the largest number of tokens that can be reserved at once.
-const MaxSpare = 1 << 16
 
 // Hold is one lease of the lock.
 type Hold struct {
@@ -102,7 +99,6 @@ type Place struct {
 	Meta   string        `json:"meta,omitempty"`
 	Weight int64         `json:"weight"`
 	Expiry clock.Instant `json:"expiry"`
-	Spare  int           `json:"spare,omitempty"` // tokens to reserve
 	// Barge means that the waiter is notified when there is room, instead of
 	// being handed the lock.
 	Barge bool `json:"barge,omitempty"`

@@ -41,7 +41,7 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 			} else if err != nil {
 				return store.Grant{}, err
 			}
-			return s.granted(revision, r.Spare), nil
+			return s.granted(revision), nil
 		case first.spec() != rule.Mutex:
 			return store.Grant{}, otherKind(r.Lease, first)
 		case first.Owner != r.Owner || first.native:
@@ -61,7 +61,7 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 // acquireShared is Acquire for a lock that several can hold.
 func (s *core) acquireShared(ctx context.Context, r store.AcquireRequest, start clock.Instant) (store.Grant, error) {
 	for {
-		p, g, v, doubt, err := s.enter(ctx, r.Lease, r.Spare, math.MaxInt)
+		p, g, v, doubt, err := s.enter(ctx, r.Lease, math.MaxInt)
 		switch {
 		case err != nil:
 			return g, s.refused(ctx, "acquire", r.Name, doubt, err)

@@ -36,7 +36,7 @@ func (s *Store) Downgrade(ctx context.Context, r store.Lease) (store.Grant, erro
 	if err != nil {
 		return store.Grant{}, s.refused(ctx, "downgrade", r.Name, true, err)
 	}
-	return s.admitted(e, 0), nil
+	return s.admitted(e), nil
 }
 
 // downgrade returns the place of the owner, which is a reader's then.

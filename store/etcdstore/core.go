@@ -61,6 +61,6 @@ func (s *core) own(p *place) *hold {
 	return h
 }
 
-func (s *link) granted(revision int64, spare int) store.Grant {
-	return store.Grant{Token: tokenAt(s.floor, revision), Spare: min(spare, mostSpare)}
+func (s *link) granted(revision int64) store.Grant {
+	return store.Grant{Token: tokenAt(s.floor, revision)}
 }

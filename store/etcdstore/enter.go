@@ -11,7 +11,7 @@ import (
 // is what was read, and nothing remains of the attempt. The first try assumes that nobody
 // has the lock. Later ones fail if somebody else came first; after so many of them, p is
 // nil also if there is room.
-func (s *core) enter(ctx context.Context, of store.Lease, spare, tries int) (p *place, g store.Grant, v *view, doubt bool, err error) {
+func (s *core) enter(ctx context.Context, of store.Lease, tries int) (p *place, g store.Grant, v *view, doubt bool, err error) {
 	if err := s.replaced.closed(s.clock.Now()); err != nil {
 		return nil, g, nil, false, err
 	}
@@ -47,7 +47,7 @@ func (s *core) enter(ctx context.Context, of store.Lease, spare, tries int) (p *
 		case r.Succeeded:
 			p.create, p.slot = r.Header.Revision, s.layout.slot(of.Name, number)
 			entering.mod, entering.slot = r.Header.Revision, &slot{number: number}
-			return p, s.admitted(entering, spare), nil, doubt, nil
+			return p, s.admitted(entering), nil, doubt, nil
 		}
 		v = s.view(of.Name, r)
 		if i := v.index(p.key, 0); i >= 0 { // an earlier try made it
@@ -57,7 +57,7 @@ func (s *core) enter(ctx context.Context, of store.Lease, spare, tries int) (p *
 				s.leave(p)
 				return nil, g, nil, doubt, errBroken
 			}
-			return p, s.admitted(made, spare), nil, doubt, nil
+			return p, s.admitted(made), nil, doubt, nil
 		}
 		if len(r.Responses[0].GetResponseRange().Kvs) != 0 {
 			s.pool.done(l)
@@ -120,12 +120,8 @@ func (s *link) generation(v *view, me int, slots string) (has record, guard []co
 }
 
 // admitted returns the grant of a place that has entered.
-func (s *link) admitted(e entry, spare int) store.Grant {
-	g := store.Grant{Token: e.token(s.floor), Slot: e.slot.number}
-	if !e.sharesToken() {
-		g.Spare = min(spare, mostSpare)
-	}
-	return g
+func (s *link) admitted(e entry) store.Grant {
+	return store.Grant{Token: e.token(s.floor), Slot: e.slot.number}
 }
 
 // fits returns an error if the owner of has asks for more than it has: a lease does not

@@ -99,7 +99,7 @@ func (w *exclusive) enqueue(ctx context.Context) (g store.Grant, done bool, err 
 func (w *exclusive) grant(revision int64, behind []entry) store.Grant {
 	w.place.waited = w.s.clock.Now().Sub(w.start)
 	w.s.own(w.place).follow(successors(w.place.prefix, behind))
-	return w.s.granted(revision, w.r.Spare)
+	return w.s.granted(revision)
 }
 
 // take returns the grant. A lease of which much is over is kept alive first.

@@ -95,7 +95,7 @@ func TestMessageGrantsNothing(t *testing.T) {
 				if got.err != nil {
 					t.Fatal(got.err)
 				}
-				if at := int64(got.g.Token) >> 7; at <= last {
+				if at := int64(got.g.Token); at <= last {
 					t.Errorf("the waiter was granted the lock at revision %d, and it was held until after %d", at, last)
 				}
 				if most := kind.Normal().Limit; got.g.Slot >= most {

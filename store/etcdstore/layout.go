@@ -105,12 +105,7 @@ func (l layout) nameOf(key string) (name string, ok bool) {
 	return is, escape(is) == name
 }
 
-// spareBits is how much room a revision leaves for tokens that are reserved with it.
-const spareBits = 7
-
-const mostSpare = 1<<spareBits - 1
-
 // tokenAt returns the token of an owner to which a lock came at a revision.
 func tokenAt(floor fence.Token, revision int64) fence.Token {
-	return floor + fence.Token(revision)<<spareBits
+	return floor + fence.Token(revision)
 }

@@ -85,7 +85,7 @@ func guarded(t *testing.T, program func() (string, error), args ...string) (c *e
 // lockAndLook does all that a user can do with a lock, and returns the first error.
 func lockAndLook(ctx context.Context, s *etcdstore.Store, name string) error {
 	held, next := request(name, 20*time.Second), request(name, 20*time.Second)
-	if _, err := s.Acquire(ctx, store.AcquireRequest{Lease: held, Spare: 1}); err != nil {
+	if _, err := s.Acquire(ctx, store.AcquireRequest{Lease: held}); err != nil {
 		return err
 	}
 	if err := s.Renew(ctx, []store.Lease{held})[0]; err != nil {

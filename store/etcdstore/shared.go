@@ -28,7 +28,7 @@ func (w *shared) enqueue(ctx context.Context) (g store.Grant, done bool, err err
 	w.resized = false
 	if !s.inbox.started() {
 		// Most locks are free, and most processes never need an inbox.
-		p, g, v, _, err := s.enter(ctx, w.r.Lease, w.r.Spare, patient)
+		p, g, v, _, err := s.enter(ctx, w.r.Lease, patient)
 		if err != nil {
 			return g, false, err
 		}
@@ -59,7 +59,7 @@ func (w *shared) enqueue(ctx context.Context) (g store.Grant, done bool, err err
 	if r.Succeeded {
 		p.create, p.slot = r.Header.Revision, s.layout.slot(w.r.Name, number)
 		entering.mod, entering.slot = r.Header.Revision, &slot{number: number}
-		return w.owned(s.admitted(entering, w.r.Spare)), true, nil
+		return w.owned(s.admitted(entering)), true, nil
 	}
 	v := s.view(w.r.Name, r)
 	i := v.index(p.key, 0)
@@ -125,7 +125,7 @@ func (w *shared) entered(ctx context.Context, e entry) (g store.Grant, done bool
 		return g, false, err
 	}
 	w.place.slot = e.slotKey()
-	return w.owned(w.s.admitted(e, w.r.Spare)), true, nil
+	return w.owned(w.s.admitted(e)), true, nil
 }
 
 // look implements turn.
@@ -237,7 +237,7 @@ func (w *shared) take(ctx context.Context, t txn, e entry, number int64) (g stor
 	}
 	p.slot = s.layout.slot(w.r.Name, number)
 	e.mod, e.slot = r.Header.Revision, &slot{number: number}
-	return w.owned(s.admitted(e, w.r.Spare)), true, nil
+	return w.owned(s.admitted(e)), true, nil
 }
 
 // fresh keeps a lease alive of which much is over. It returns false, without a place, if

@@ -19,7 +19,7 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 	defer s.gate.Leave()
 	var ans rule.Answer
 	maybe, err := s.ask(ctx, func(t *step) (err error) {
-		ans, err = t.admit(r.Lease, r.Spare, 0, false, waiter{})
+		ans, err = t.admit(r.Lease, 0, false, waiter{})
 		return err
 	})
 	if maybe {
@@ -30,7 +30,7 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 	}
 	if ans.Verdict == rule.Granted {
 		s.listen()
-		return store.Grant{Token: ans.Token, Spare: ans.Spare, Slot: ans.Slot}, nil
+		return store.Grant{Token: ans.Token, Slot: ans.Slot}, nil
 	}
 	return store.Grant{}, refusal("acquire", r.Lease, ans)
 }
@@ -65,7 +65,7 @@ func refusal(op string, r store.Lease, ans rule.Answer) error {
 // handed to its waiters. Only a new grant draws tokens, so the rule is first
 // asked whether there will be one. me says how to notify the waiter; the zero
 // value means that it polls.
-func (t *step) admit(r store.Lease, spare int, wait time.Duration, barge bool, me waiter) (rule.Answer, error) {
+func (t *step) admit(r store.Lease, wait time.Duration, barge bool, me waiter) (rule.Answer, error) {
 	before, err := t.read(r.Name)
 	if err != nil {
 		return rule.Answer{}, err
@@ -76,11 +76,11 @@ func (t *step) admit(r store.Lease, spare int, wait time.Duration, barge bool, m
 			return rule.Answer{}, err
 		}
 	}
-	ask := t.askOf(r, spare, wait, barge)
+	ask := t.askOf(r, wait, barge)
 	after, ans := rule.Admit(before.Record, ask, t.now)
 	switch {
 	case ans.Verdict == rule.Granted && !ans.Again:
-		if ask.Floor, ask.Spare, err = t.draw(ask.Spare); err != nil {
+		if ask.Floor, err = t.draw(1); err != nil {
 			return rule.Answer{}, err
 		}
 		after, ans = rule.Admit(before.Record, ask, t.now)
@@ -96,7 +96,7 @@ func (t *step) admit(r store.Lease, spare int, wait time.Duration, barge bool, m
 }
 
 // askOf is the request of r for the rule.
-func (t *step) askOf(r store.Lease, spare int, wait time.Duration, barge bool) rule.Ask {
+func (t *step) askOf(r store.Lease, wait time.Duration, barge bool) rule.Ask {
 	return rule.Ask{
 		Spec:    rule.Spec(r.Kind.Normal()),
 		Owner:   r.Owner,
@@ -104,19 +104,10 @@ func (t *step) askOf(r store.Lease, spare int, wait time.Duration, barge bool) r
 		Meta:    r.Meta,
 		Weight:  r.Weight,
 		TTL:     t.lasting(r.TTL),
-		Spare:   spareOf(r, spare),
 		// Of other kinds there may be room for the owner, and waiters ahead of it.
 		Fair: !barge && (wait > 0 || !r.Kind.IsMutex()),
 		Wait: wait,
 	}
-}
-
-// spareOf returns how many of spare tokens the lease can have besides its own.
-func spareOf(r store.Lease, spare int) int {
-	if r.SharesToken() {
-		return 0
-	}
-	return spare
 }
 
 // takeBack undoes, in the background, an attempt that failed but may have taken

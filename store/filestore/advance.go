@@ -1,9 +1,6 @@
 package filestore
 
 import (
-	"slices"
-
-	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/rule"
 )
@@ -17,7 +14,7 @@ func (t *step) advance(name string, r row) (_ row, changed bool, err error) {
 	})
 	changed = len(turns) > 0 || len(before.Queue) != len(r.Queue)
 	if drawn := int(after.Token - before.Token); drawn > 0 {
-		floor, err := t.drawFor(&before, len(turns), drawn)
+		floor, err := t.draw(drawn)
 		if err != nil {
 			return row{}, false, err
 		}
@@ -36,27 +33,6 @@ func (t *step) advance(name string, r row) (_ row, changed bool, err error) {
 		}
 	})
 	return r.with(after), changed, nil
-}
-
-// drawFor draws the tokens for the waiters of r whose turn it is, and returns the first. If
-// fewer tokens are left than they reserve, it reduces the numbers.
-func (t *step) drawFor(r *rule.Record, waiters, drawn int) (first fence.Token, err error) {
-	r.Queue = slices.Clone(r.Queue)
-	if r.Spec == rule.Mutex { // all tokens are for the head of the queue
-		first, r.Queue[0].Spare, err = t.draw(drawn - 1)
-		return first, err
-	}
-	for i := range waiters {
-		r.Queue[i].Spare = 0
-	}
-	one, _ := rule.Advance(*r, 0, t.now)
-	for need := one.Token - r.Token; need > 0 && err == nil; need-- {
-		var token fence.Token
-		if token, _, err = t.draw(0); first == 0 {
-			first = token // those drawn later are larger, so the range is ours
-		}
-	}
-	return first, err
 }
 
 // turnsOfTheLiving is rule.Advance without the waiters that turn out to be gone.

@@ -44,7 +44,7 @@ func (t *step) downgrade(r store.Lease) (rule.Answer, error) {
 	case ans.Again:
 		return ans, t.write(r.Name, before.with(after))
 	}
-	floor, _, err := t.draw(0)
+	floor, err := t.draw(1)
 	if err != nil {
 		return rule.Answer{}, err
 	}

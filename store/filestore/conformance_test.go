@@ -83,12 +83,7 @@ func request(name string) store.Lease {
 
 func mustAcquire(t testing.TB, s *Store, r store.Lease) store.Grant {
 	t.Helper()
-	return mustAcquireSpare(t, s, r, 0)
-}
-
-func mustAcquireSpare(t testing.TB, s *Store, r store.Lease, spare int) store.Grant {
-	t.Helper()
-	g, err := s.Acquire(context.WithoutCancel(t.Context()), store.AcquireRequest{Lease: r, Spare: spare})
+	g, err := s.Acquire(context.WithoutCancel(t.Context()), store.AcquireRequest{Lease: r})
 	if err != nil {
 		t.Fatalf("acquire %q: %v", r.Name, err)
 	}

@@ -25,7 +25,7 @@ func TestTokensOfSeveralTurns(t *testing.T) {
 	for range 3 {
 		r := lease(1)
 		waiters = append(waiters, r)
-		grants = append(grants, waitForSpare(t, s, r, 3))
+		grants = append(grants, waitFor(t, s, r))
 	}
 	mustRelease(t, s, holder)
 	last := store.Grant{}

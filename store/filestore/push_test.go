@@ -34,14 +34,9 @@ func queueOf(t *testing.T, s *Store, name string) (owners []string) {
 // waitFor starts a Wait and returns once its place is in the queue.
 func waitFor(t *testing.T, s *Store, r store.Lease) <-chan store.Grant {
 	t.Helper()
-	return waitForSpare(t, s, r, 0)
-}
-
-func waitForSpare(t *testing.T, s *Store, r store.Lease, spare int) <-chan store.Grant {
-	t.Helper()
 	done := make(chan store.Grant, 1)
 	go func() {
-		g, err := s.Wait(context.WithoutCancel(t.Context()), store.WaitRequest{Lease: r, Spare: spare}, nil)
+		g, err := s.Wait(context.WithoutCancel(t.Context()), store.WaitRequest{Lease: r}, nil)
 		if err != nil && !errors.Is(err, store.ErrClosed) {
 			t.Errorf("wait: %v", err)
 		}
@@ -143,7 +138,7 @@ func TestHandOffIsPushed(t *testing.T) {
 			}
 			holder, r := request("a"), request("a")
 			mustAcquire(t, s, holder)
-			done := waitForSpare(t, waits, r, 3)
+			done := waitFor(t, waits, r)
 			mustRelease(t, s, holder)
 			g := <-done
 			m := heard.Load()

@@ -72,7 +72,7 @@ func (t *step) rejoin(r row, next store.WaitRequest, me waiter) (row, rule.Answe
 	if len(r.Holds) == 0 {
 		return r, rule.Answer{}
 	}
-	after, ans := rule.Admit(r.Record, t.askOf(next.Lease, next.Spare, t.lasting(next.TTL), next.Barge), t.now)
+	after, ans := rule.Admit(r.Record, t.askOf(next.Lease, t.lasting(next.TTL), next.Barge), t.now)
 	if ans.Position == 0 {
 		return r, ans
 	}

@@ -129,7 +129,6 @@ func (w *rowWriter) place(p rule.Place) {
 	}
 	w.number(`,"weight":`, p.Weight)
 	w.number(`,"expiry":`, int64(p.Expiry))
-	w.optional(`,"spare":`, int64(p.Spare))
 	w.put(`}`)
 }
 
@@ -301,9 +300,6 @@ func (s *rowReader) place() (p rule.Place) {
 	p.Weight = s.number()
 	s.must(`,"expiry":`)
 	p.Expiry = clock.Instant(s.number())
-	if p.Spare = int(min(s.optional(`,"spare":`), rule.MaxSpare+1)); p.Spare > rule.MaxSpare {
-		s.fail()
-	}
 	s.must(`}`)
 	return p
 }

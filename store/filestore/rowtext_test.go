@@ -17,7 +17,7 @@ func rowOf(waiters int) (r row) {
 	const meta = `{"host":"a machine","pid":12345,"since":"2026-11-25T22:35:32.123456Z"}`
 	for i := range waiters + 1 {
 		owner := store.NewOwner()
-		ask := rule.Ask{Spec: rule.Mutex, Owner: owner, Meta: meta, TTL: time.Minute, Fair: true, Wait: time.Minute, Spare: i, Floor: 1e15}
+		ask := rule.Ask{Spec: rule.Mutex, Owner: owner, Meta: meta, TTL: time.Minute, Fair: true, Wait: time.Minute, Floor: 1e15}
 		r.Record, _ = rule.Admit(r.Record, ask, 1e12)
 		if i > 0 {
 			r.told(owner, waiter{Socket: strings.Repeat("s", socketName), Wait: "w"})

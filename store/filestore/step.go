@@ -144,40 +144,28 @@ func ends(r rule.Record) (end clock.Instant) {
 // since.
 const sweepEvery = 1024
 
-// maxLead is how far reserved tokens may lead the wall clock. That clock is the floor of
-// tokens if the file is lost, so tokens that lead it could be granted again.
-const maxLead = int64(time.Second / time.Microsecond)
-
-// reservable returns how many of spare tokens can be reserved beyond the one after last.
-func reservable(spare int, last, floor int64) int {
-	return int(min(int64(spare), max(0, floor+maxLead-last-1)))
-}
-
-// draw takes the next token, and up to spare tokens after it, and returns the first
-// and how many more it took. They are above every earlier token of any lock in the
-// database, and the last of them is at least the wall clock. The step has read a
-// row before.
-func (t *step) draw(spare int) (first fence.Token, reserved int, err error) {
+// draw takes the next n tokens and returns the first. They are above every earlier token
+// of any lock in the database, and not below the wall clock, which is the floor of tokens
+// if the file is lost. The step has read a row before.
+func (t *step) draw(n int) (first fence.Token, err error) {
 	if err := t.s.single(); err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	t.wrote = true
-	floor := t.s.tokenFloor()
-	reserved = reservable(spare, t.last, floor)
-	n := int64(reserved) + 1
-	if n > t.ceiling-t.last || floor > t.ceiling {
-		return 0, 0, tokensUsedUpError{n}
+	before, more := max(t.last, t.s.tokenFloor()-1), int64(n)
+	if more > t.ceiling-before {
+		return 0, tokensUsedUpError{more}
 	}
-	t.last = max(t.last+n, floor)
+	t.last = before + more
 	if err := t.tx.exec(qDraw, t.last); err != nil {
-		return 0, 0, err
+		return 0, err
 	}
-	if t.last/n%sweepEvery == 0 {
+	if t.last%sweepEvery < more {
 		if err := t.tx.exec(qSweep, int64(t.now)); err != nil {
-			return 0, 0, err
+			return 0, err
 		}
 	}
-	return fence.Token(t.last - n + 1), reserved, nil
+	return fence.Token(before + 1), nil
 }
 
 // lasting returns the TTL that keeps a lease for at least ttl, given the

@@ -80,7 +80,7 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 		}
 		unsure = unsure || maybe
 		if err == nil && ans.Verdict == rule.Granted {
-			return store.Grant{Token: ans.Token, Spare: ans.Spare, Slot: ans.Slot, Since: sent.Sub(start)}, nil
+			return store.Grant{Token: ans.Token, Slot: ans.Slot, Since: sent.Sub(start)}, nil
 		}
 		if err == nil && ans.Verdict != rule.Busy {
 			err = refusal("wait for", r.Lease, ans)
@@ -115,7 +115,7 @@ func (w *waiting) ask(ctx context.Context) (ans rule.Answer, maybe bool, err err
 	}
 	me := w.bell.waiter(w.socket)
 	maybe, err = w.s.ask(ctx, func(t *step) (err error) {
-		ans, err = t.admit(w.r.Lease, w.r.Spare, t.lasting(w.r.TTL), w.r.Barge, me)
+		ans, err = t.admit(w.r.Lease, t.lasting(w.r.TTL), w.r.Barge, me)
 		return err
 	})
 	if err != nil {

@@ -445,19 +445,3 @@ func TestRecordWithoutAQueue(t *testing.T) {
 		t.Fatal(err)
 	}
 }
-
-// The range of tokens always covers a request, and reserved tokens are on disk
-// before they are granted.
-func TestManySpareTokens(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "locks.db")
-	m := newFakeMachine()
-	s := m.open(t, path)
-	r := request("a")
-	last := mustAcquireSpare(t, s, r, store.MaxSpare).Token + store.MaxSpare
-	s.Close()
-	m.reboot("second boot", time.Minute)
-	s = m.open(t, path)
-	if g := mustAcquire(t, s, request("a")); g.Token <= last {
-		t.Fatalf("token %v after a reboot, want one above %v, which was reserved", g.Token, last)
-	}
-}

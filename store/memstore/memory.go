@@ -79,13 +79,13 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 	// After settled, a free lock has no waiter that it should go to. It can forget
 	// the record, which raises the floor that ask reads.
 	before := s.settled(r.Name, now)
-	ask := s.ask(r.Lease, r.Spare)
+	ask := s.ask(r.Lease)
 	ask.Fair = !r.Kind.IsMutex() // there may be room for it, and waiters ahead of it
 	rec, ans := rule.Admit(before, ask, now)
 	s.keep(r.Name, rec, now)
 	switch ans.Verdict {
 	case rule.Granted:
-		return store.Grant{Token: ans.Token, Spare: ans.Spare, Slot: ans.Slot}, nil
+		return store.Grant{Token: ans.Token, Slot: ans.Slot}, nil
 	case rule.Busy:
 		holder := store.DecodeHolder(ans.Blocker.Owner, ans.Blocker.Meta)
 		holder.Waiting = ans.Blocker.Waiting
@@ -96,10 +96,7 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 
 // ask is what r asks of a record that was read before: reading it may forget an
 // earlier one, whose tokens are the floor.
-func (s *Store) ask(r store.Lease, spare int) rule.Ask {
-	if r.SharesToken() {
-		spare = 0
-	}
+func (s *Store) ask(r store.Lease) rule.Ask {
 	return rule.Ask{
 		Spec:    rule.Spec(r.Kind.Normal()),
 		Owner:   r.Owner,
@@ -107,7 +104,6 @@ func (s *Store) ask(r store.Lease, spare int) rule.Ask {
 		Meta:    r.Meta,
 		Weight:  r.Weight,
 		TTL:     r.TTL,
-		Spare:   spare,
 		Floor:   s.forgotten + 1,
 	}
 }

@@ -71,7 +71,7 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 			s.mu.Unlock()
 			return store.Grant{}, w.err
 		case w.hold.Owner != "":
-			g := store.Grant{Token: w.hold.Token, Spare: s.ask(r.Lease, r.Spare).Spare, Slot: w.hold.Slot, Since: w.at.Sub(start)}
+			g := store.Grant{Token: w.hold.Token, Slot: w.hold.Slot, Since: w.at.Sub(start)}
 			s.mu.Unlock()
 			return g, nil
 		case w.out:
@@ -119,7 +119,7 @@ func (s *Store) enqueue(w *waiter) error {
 		return err
 	}
 	before := s.alive(r.Name, now)
-	ask := s.ask(r.Lease, r.Spare)
+	ask := s.ask(r.Lease)
 	ask.Fair, ask.Wait = !r.Barge, r.TTL
 	rec, ans := rule.Admit(before, ask, now)
 	if ans.Verdict != rule.Granted && ans.Verdict != rule.Busy {

@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/testenv/virtual"
 	"github.com/leasehold-dev/leasehold/store"
@@ -245,11 +244,11 @@ func TestBargeTakesNobodysPlace(t *testing.T) {
 }
 
 // If only a barging waiter is queued, it is merely notified that a lease has expired. The
-// next call then forgets the record and acquires the lock, with a token above the reserved
-// ones.
+// next call then forgets the record and acquires the lock, with a token above the
+// earlier one.
 func TestTokenRisesWhenABargingWaiterIsNotified(t *testing.T) {
 	s, now := stepped()
-	first, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request(time.Minute).Lease, Spare: 5})
+	first, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request(time.Minute).Lease})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,8 +262,8 @@ func TestTokenRisesWhenABargingWaiterIsNotified(t *testing.T) {
 	}
 	*now = now.Add(time.Minute)
 	second, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request(time.Minute).Lease})
-	if err != nil || second.Token <= first.Token+5 {
-		t.Errorf("granted %+v, %v, want a token above %v and its 5 spare ones", second, err, first.Token)
+	if err != nil || second.Token <= first.Token {
+		t.Errorf("granted %+v, %v, want a token above %v", second, err, first.Token)
 	}
 }
 
@@ -370,7 +369,7 @@ func TestLongQueue(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 200 {
 			r := request(time.Minute)
-			r.Meta, r.Spare = store.Holder{Purpose: fmt.Sprint(i)}.Encode(), i%3
+			r.Meta = store.Holder{Purpose: fmt.Sprint(i)}.Encode()
 			want = append(want, r.Owner)
 			wg.Go(func() {
 				g, err := s.Wait(t.Context(), r, nil)
@@ -379,7 +378,7 @@ func TestLongQueue(t *testing.T) {
 				if err != nil || g.Token <= last {
 					t.Errorf("granted token %v, %v, want more than %v", g.Token, err, last)
 				}
-				order, last = append(order, r.Owner), g.Token+fence.Token(r.Spare)
+				order, last = append(order, r.Owner), g.Token
 				go s.Release(t.Context(), store.ReleaseRequest{Lease: r.Lease})
 			})
 			synctest.Wait()
@@ -431,7 +430,7 @@ func TestForgottenTokensAreNotGrantedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := clock.Instant(1)
 		s := New(&Options{Clock: clock.Func(func() clock.Instant { return now })})
-		held, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request(time.Hour).Lease, Spare: 200})
+		held, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request(time.Hour).Lease})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -440,8 +439,8 @@ func TestForgottenTokensAreNotGrantedAgain(t *testing.T) {
 		waiter := wait(t, s, r)
 		now = now.Add(time.Hour) // the timer has not noticed the expiry
 		next, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request(time.Hour).Lease})
-		if err != nil || next.Token <= held.Token+200 {
-			t.Errorf("granted %+v, %v, want a token above %v and its 200 spare ones", next, err, held.Token)
+		if err != nil || next.Token <= held.Token {
+			t.Errorf("granted %+v, %v, want a token above %v", next, err, held.Token)
 		}
 		waiter.cancel()
 		<-waiter.done

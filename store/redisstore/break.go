@@ -107,7 +107,7 @@ func breakWhole(ctx context.Context, s *Store, r store.BreakRequest, h store.Hol
 		if seen.nodes[node].Holder.Owner == r.Owner {
 			token = max(token, seen.tokens[node])
 		}
-		return e.Break(r, h.Holder, token, ttl+timeout)
+		return e.Break(r, token, ttl+timeout)
 	}
 	err := s.askFor(ctx, each, timeout, func(a looked) {
 		nodes[a.node].Outcome, nodes[a.node].Err = a.Outcome, a.Err

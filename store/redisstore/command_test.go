@@ -86,9 +86,9 @@ func TestNoPushFlagIsSet(t *testing.T) {
 				got, not := encode(canPush), encode(noPush)
 				before := "" // what the argument begins with
 				if c.Script == script.Acquire || c.Script == script.AcquireGuarded {
-					before = got[at][:len("a1000 120 ")]
+					before = got[at][:len("a1000 12 ")]
 				}
-				if want := "01790000000123456 7 0 " + flags + " leasehold:to:x"; got[at] != before+want || not[at] != before+"1"+want[1:] {
+				if want := "01790000000123456 7 m " + flags + " leasehold:to:x"; got[at] != before+want || not[at] != before+"1"+want[1:] {
 					t.Errorf("%q, and without pushes %q, want %q with another first digit", got[at], not[at], want)
 				}
 				if not[at] = got[at]; !slices.Equal(got, not) {

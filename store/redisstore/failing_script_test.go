@@ -185,7 +185,7 @@ func (f failure) failsAt(t *testing.T, e *ears, n int, lasts bool) bool {
 		if !ok || !p.Granted {
 			continue
 		}
-		if h, ok := has[p.Owner]; !ok || uint64(h.Token) != p.Token-p.Reserved {
+		if h, ok := has[p.Owner]; !ok || uint64(h.Token) != p.Token {
 			t.Errorf("%s: %s is told of a grant, and the server has %v", what, p.Owner, has)
 		}
 		if p.Token <= was && f.limit == 1 {

@@ -81,14 +81,14 @@ func sent(t *testing.T, server *redistest.Server) int {
 }
 
 // TestTokenOfTheGrant checks that a lock is shown with the token that its holder was
-// granted, also where tokens are reserved besides it.
+// granted.
 func TestTokenOfTheGrant(t *testing.T) {
 	for _, n := range []int{1, 3} {
 		servers := redistest.StartN(t, n)
 		s := open(t, addrs(servers), nil)
 		r := request("a")
-		r.Meta = store.Holder{Host: "h", PID: 1, Spare: 8}.Encode()
-		g := acquireSpare(t, s, r, 8)
+		r.Meta = store.Holder{Host: "h", PID: 1}.Encode()
+		g := acquire(t, s, r)
 		list, err := s.List(t.Context(), "")
 		if err != nil || len(list) != 1 || list[0].Token != g.Token {
 			t.Errorf("%d servers: listed as %+v, %v, want token %v", n, list, err, g.Token)

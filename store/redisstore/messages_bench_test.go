@@ -152,11 +152,11 @@ func (m *messages) byHand(b *testing.B, locks, rounds int) {
 	commands := make([]*script.Command, locks)
 	for range rounds {
 		for i := range leases {
-			leases[i] = store.Lease{Name: benchLock + strconv.Itoa(i), Owner: store.NewOwner(), Meta: `{"host":"a","pid":12345,"since":1795657262,"spare":8}`, TTL: 30 * time.Second}
+			leases[i] = store.Lease{Name: benchLock + strconv.Itoa(i), Owner: store.NewOwner(), Meta: `{"host":"a","pid":12345,"since":1795657262}`, TTL: 30 * time.Second}
 		}
 		for _, op := range []quorum.Op{quorum.Acquire, quorum.Release} {
 			for i, r := range leases {
-				commands[i] = m.s.encode(driver.Question{Op: op, Lease: r, Spare: 8, Tombstone: op == quorum.Release && len(m.conns) > 1}, commands[i])
+				commands[i] = m.s.encode(driver.Question{Op: op, Lease: r, Tombstone: op == quorum.Release && len(m.conns) > 1}, commands[i])
 			}
 			m.exchange(b, commands)
 		}

@@ -122,7 +122,7 @@ func (s *session) handlePush(v resp.Value) {
 		if !pushesStamped {
 			push.Stamp = s.At
 		}
-		name := n.s.driver.OnGranted(n.index, push.Owner, driver.Reply{Token: push.Token, Counted: push.Counted, Reserved: push.Reserved, Slot: push.Slot, Slots: push.Slots, Stamp: push.Stamp, Clock: push.Clock, At: s.At})
+		name := n.s.driver.OnGranted(n.index, push.Owner, driver.Reply{Token: push.Token, Slot: push.Slot, Slots: push.Slots, Stamp: push.Stamp, Clock: push.Clock, At: s.At})
 		if name != "" && n.s.guarded.Load() {
 			n.saw(name, push.Token, s.At)
 		}

@@ -74,12 +74,11 @@ type queueStep struct {
 	Owner, To int
 	TTL       time.Duration
 	Ahead     int64 // of the proposal, in microseconds
-	Spare     int
+	Raise     int   // how far a confirm raises the counter, less one
 	// Again is also set if the owner has a place.
 	Again, Stand, Behind, Barge, Tombstone, Renewed bool
 	// Onward makes the proposal lead the counter, not the clock.
 	Onward bool
-	Draws  bool // confirms to reserve tokens
 }
 
 func (s queueStep) String() string {
@@ -106,7 +105,7 @@ func queueSteps(exact bool) *rapid.Generator[[]queueStep] {
 		s := queueStep{
 			Op: rapid.SampledFrom(often).Draw(t, "op"), Owner: rapid.IntRange(0, queueOwners-1).Draw(t, "owner"), To: rapid.IntRange(-1, queueOwners-1).Draw(t, "to"),
 			TTL:   rapid.SampledFrom([]time.Duration{queueUnit, 2 * queueUnit, 3 * queueUnit, 30 * queueUnit}).Draw(t, "ttl"),
-			Ahead: 500_000, Spare: rapid.SampledFrom([]int{0, 0, 1, 64}).Draw(t, "spare"),
+			Ahead: 500_000, Raise: rapid.SampledFrom([]int{0, 0, 1, 64}).Draw(t, "raise"),
 			Again: flag.Draw(t, "again"), Stand: flag.Draw(t, "stand"), Behind: flag.Draw(t, "behind"), Barge: flag.Draw(t, "barge"), Tombstone: flag.Draw(t, "tombstone"), Renewed: flag.Draw(t, "renewed"),
 		}
 		if s.Op == passes {
@@ -114,8 +113,7 @@ func queueSteps(exact bool) *rapid.Generator[[]queueStep] {
 		}
 		if exact {
 			s.Ahead = rapid.SampledFrom([]int64{500_000, 500_000, -500_000, 5_000_000}).Draw(t, "ahead")
-			s.Spare = rapid.SampledFrom([]int{0, 0, 1, 64, 700_000, 2_000_000}).Draw(t, "many")
-			s.Draws = flag.Draw(t, "draws")
+			s.Raise = rapid.SampledFrom([]int{0, 0, 1, 64, 700_000, 2_000_000}).Draw(t, "far")
 			if s.Onward = flag.Draw(t, "onward"); s.Onward {
 				s.Ahead = rapid.SampledFrom([]int64{0, 1, 2, 64, 65}).Draw(t, "ahead")
 			}
@@ -236,7 +234,6 @@ type queueAsk struct {
 	command     *script.Command
 	want, stood modelnode.Answer[string]
 	told        []string // messages to waiters
-	waiting     bool     // there are waiters after it
 	propose     time.Time
 }
 
@@ -266,24 +263,16 @@ func (r *queueRun) step(s queueStep) error {
 		return r.meddle(s)
 	}
 	q := r.question(s)
-	spares := map[string]uint64{}
-	for _, p := range r.model.Queue {
-		spares[p.Owner] = p.Spare
-	}
 	want, stood := r.byModel(s, q)
 	var told []string
 	for _, m := range want.Pushes {
 		if text := "free " + m.Owner; r.heard[m.Owner] && !m.Granted {
 			told = append(told, text)
 		} else if r.heard[m.Owner] {
-			t := handed(m.Owner, m.Token, m.Stamp)
-			if m.Reserved < spares[m.Owner] {
-				t += fmt.Sprint(" reserved ", m.Reserved)
-			}
-			told = append(told, t)
+			told = append(told, handed(m.Owner, m.Token, m.Stamp))
 		}
 	}
-	r.asked = append(r.asked, queueAsk{q, r.command(q), want, stood, told, r.model.Waiting(r.now) > 0, r.s.wall().Add(script.ProposalLead)})
+	r.asked = append(r.asked, queueAsk{q, r.command(q), want, stood, told, r.s.wall().Add(script.ProposalLead)})
 	return nil
 }
 
@@ -308,11 +297,11 @@ func (r *queueRun) finish() error {
 	for i, a := range asked {
 		s := a.command.Script
 		got, next := replies[i].Parts(s)
-		if err := r.same(a.question, got.Answer(s), a.want, a.waiting); err != nil {
+		if err := r.same(a.question, got.Answer(s), a.want); err != nil {
 			return fmt.Errorf("answer %d of %d: %w", i+1, len(asked), err)
 		}
 		if a.question.Next != nil {
-			if err := r.same(*a.question.Next, next.Answer(script.Acquire), a.stood, a.waiting); err != nil {
+			if err := r.same(*a.question.Next, next.Answer(script.Acquire), a.stood); err != nil {
 				return fmt.Errorf("in the answer to the rejoin: %w", err)
 			}
 		}
@@ -323,7 +312,7 @@ func (r *queueRun) finish() error {
 // question returns a step as a question of the store.
 func (r *queueRun) question(s queueStep) driver.Question {
 	owner := r.owners[s.Owner]
-	q := driver.Question{Lease: store.Lease{Name: queueLock, Owner: owner, Meta: `{"pid":1}`, TTL: s.TTL}, Spare: s.Spare, Barge: s.Barge, Renewed: s.Renewed}
+	q := driver.Question{Lease: store.Lease{Name: queueLock, Owner: owner, Meta: `{"pid":1}`, TTL: s.TTL}, Barge: s.Barge, Renewed: s.Renewed}
 	placed := slices.ContainsFunc(r.model.Queue, func(p modelnode.Place[string]) bool { return p.Owner == owner })
 	switch s.Op {
 	case asks:
@@ -334,17 +323,14 @@ func (r *queueRun) question(s queueStep) driver.Question {
 	case heals:
 		q.Op = quorum.Heal
 	case confirms:
-		q.Op, q.Token = quorum.Confirm, r.model.Token(r.now)+uint64(s.Spare)+1
-		if s.Draws {
-			q.Least = r.model.Token(r.now) + 1
-		}
+		q.Op, q.Token = quorum.Confirm, r.model.Token(r.now)+uint64(s.Raise)+1
 	case extends:
 		q.Op = quorum.Extend
 	default:
 		q.Op, q.Tombstone = quorum.Release, s.Tombstone
 		if s.Op == returns && s.To >= 0 && s.To != s.Owner {
 			next := store.Lease{Name: queueLock, Owner: r.owners[s.To], Meta: `{"pid":1}`, TTL: 2 * s.TTL}
-			q.Next = &driver.Question{Op: quorum.Acquire, Lease: next, Spare: s.Spare, Barge: s.Barge, Waits: true, QueueOnly: s.Stand, IfHeld: !s.Stand, Stamp: clock.Instant(r.trace.Len()) << 40}
+			q.Next = &driver.Question{Op: quorum.Acquire, Lease: next, Barge: s.Barge, Waits: true, QueueOnly: s.Stand, IfHeld: !s.Stand, Stamp: clock.Instant(r.trace.Len()) << 40}
 		}
 		if s.Op != cedes {
 			break
@@ -373,11 +359,7 @@ func (r *queueRun) byModel(s queueStep, q driver.Question) (ans, next modelnode.
 	case quorum.Heal:
 		r.model, ans = r.model.Heal(r.rules, l.Owner, l.TTL, r.now)
 	case quorum.Confirm:
-		if q.Least > 0 {
-			r.model, ans = r.model.Reserve(r.rules, l.Owner, q.Least, q.Token, r.now)
-		} else {
-			r.model, ans = r.model.Confirm(r.rules, l.Owner, q.Token, r.now)
-		}
+		r.model, ans = r.model.Confirm(r.rules, l.Owner, q.Token, r.now)
 	case quorum.Extend:
 		r.model, ans = r.model.Extend(r.rules, l.Owner, l.TTL, r.now)
 	default:
@@ -399,7 +381,7 @@ func (r *queueRun) byModel(s queueStep, q driver.Question) (ans, next modelnode.
 func ask(q driver.Question, propose uint64) modelnode.Ask[string] {
 	l := q.Lease
 	return modelnode.Ask[string]{
-		Owner: l.Owner, TTL: l.TTL, Propose: propose, Spare: uint64(q.Spare), Wait: q.Waits, Again: q.Again, Stand: q.QueueOnly, Behind: q.IfHeld, Barge: q.Barge,
+		Owner: l.Owner, TTL: l.TTL, Propose: propose, Wait: q.Waits, Again: q.Again, Stand: q.QueueOnly, Behind: q.IfHeld, Barge: q.Barge,
 		Ticket: store.Rank(l.Owner), Stamp: uint64(q.Stamp),
 	}
 }
@@ -468,9 +450,6 @@ func (r *queueRun) byScript(asked []queueAsk) (replies []script.Reply, heard []s
 			return nil, nil, fmt.Errorf("not a push message: %q", m)
 		case t.Granted:
 			m = handed(t.Owner, t.Token, uint64(t.Stamp))
-			if t.Counted {
-				m += fmt.Sprint(" reserved ", t.Reserved)
-			}
 			if off := t.Clock.Sub(now); off > 0 || off < -time.Second {
 				return nil, nil, fmt.Errorf("the clock in the message is off by %v", off)
 			}
@@ -480,8 +459,8 @@ func (r *queueRun) byScript(asked []queueAsk) (replies []script.Reply, heard []s
 	return replies, heard, err
 }
 
-// same compares the answers. waiting says whether there were waiters then.
-func (r *queueRun) same(q driver.Question, got driver.Reply, want modelnode.Answer[string], waiting bool) error {
+// same compares the answers.
+func (r *queueRun) same(q driver.Question, got driver.Reply, want modelnode.Answer[string]) error {
 	kind, outcome := quorum.No, store.Taken
 	switch {
 	case want.Verdict == modelnode.Done:
@@ -495,14 +474,9 @@ func (r *queueRun) same(q driver.Question, got driver.Reply, want modelnode.Answ
 	if q.Op != quorum.Acquire && q.Op != quorum.Confirm {
 		token = 0
 	}
-	fresh := q.Op == quorum.Acquire && want.Verdict == modelnode.Done
-	if got.Counted != fresh || got.Reserved != want.Reserved {
-		return fmt.Errorf("the script reserves %d tokens (%v)\nthe model %d", got.Reserved, got.Counted, want.Reserved)
-	}
 	noPush := want.Position > 0 && !r.heard[q.Lease.Owner]
-	waiting = waiting && q.Op == quorum.Confirm && want.Verdict == modelnode.Done
 	if got.Kind != kind || got.Report.Outcome != outcome || got.Token != token || got.Report.Holder.Owner != want.Holder ||
-		got.Position != want.Position || got.NoPush != noPush || waiting && !got.Waiting {
+		got.Position != want.Position || got.NoPush != noPush {
 		return fmt.Errorf("the script answers %+v\nthe model %+v", got, want)
 	}
 	if left := got.Report.ExpiresIn; outcome == store.Taken && kind == quorum.No && r.near(left.Milliseconds()) != r.near(want.ExpiresIn.Milliseconds()) {

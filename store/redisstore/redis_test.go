@@ -67,12 +67,7 @@ func request(name string) store.Lease {
 
 func acquire(t *testing.T, s store.Store, r store.Lease) store.Grant {
 	t.Helper()
-	return acquireSpare(t, s, r, 0)
-}
-
-func acquireSpare(t *testing.T, s store.Store, r store.Lease, spare int) store.Grant {
-	t.Helper()
-	g, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r, Spare: spare})
+	g, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -75,7 +75,7 @@ func (l *longQueue) pairs(steps int) (acquire, release []*script.Command) {
 		var as, rs script.StepList
 		for range some {
 			q := l.newcomer()
-			q.Waits, q.Spare = false, 8 // as a client asks that passes the lock on among its goroutines
+			q.Waits = false
 			a, r := l.s.encode(q, nil), l.s.encode(driver.Question{Op: quorum.Release, Lease: q.Lease}, nil)
 			if steps == 1 {
 				acquire, release = append(acquire, a), append(release, r)

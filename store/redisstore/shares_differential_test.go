@@ -74,7 +74,7 @@ type shareStep struct {
 	Owner, Kind, To int
 	Heavy           int64 // 0: weight 1; otherwise of the largest weight, or one less
 	TTL             time.Duration
-	Spare, Attempt  int
+	Raise, Attempt  int // Raise: how far a confirm raises the token
 	// Wrong breaks another token than that of the lease. Guarded, which is the same in all
 	// steps, requires a server that has lost nothing.
 	Barge, Tombstone, Renewed, Undo, Now, Wrong, Guarded bool
@@ -113,7 +113,7 @@ var shareSteps = rapid.Custom(func(t *rapid.T) []shareStep {
 			Op: rapid.SampledFrom(often).Draw(t, "op"), Owner: rapid.IntRange(0, len(shareOwners)-1).Draw(t, "owner"),
 			Kind: kinds.Draw(t, "kind"), To: rapid.SampledFrom([]int{0, 1, 2}).Draw(t, "to"), Heavy: rapid.SampledFrom([]int64{0, 0, 0, 1, 2}).Draw(t, "heavy"),
 			TTL:   rapid.SampledFrom([]time.Duration{queueUnit, 2 * queueUnit, 3 * queueUnit, 30 * queueUnit}).Draw(t, "ttl"),
-			Spare: rapid.SampledFrom([]int{0, 0, 1, 64}).Draw(t, "spare"), Attempt: rapid.IntRange(1, 2).Draw(t, "attempt"),
+			Raise: rapid.SampledFrom([]int{0, 0, 1, 64}).Draw(t, "raise"), Attempt: rapid.IntRange(1, 2).Draw(t, "attempt"),
 			Barge: flag.Draw(t, "barge"), Tombstone: flag.Draw(t, "tombstone"), Renewed: flag.Draw(t, "renewed"), Undo: flag.Draw(t, "undo"),
 			Now: flag.Draw(t, "now"), Wrong: flag.Draw(t, "wrong"), Guarded: guarded,
 			Several: several,
@@ -187,8 +187,8 @@ var seldomShares = [][]shareStep{{
 }, {
 	// A release makes room for two.
 	{Op: shareAsks, Owner: 3, Kind: 2, TTL: 30 * queueUnit, Heavy: 1},
-	{Op: shareAsks, Owner: 0, Kind: 2, TTL: 30 * queueUnit, Spare: 64},
-	{Op: shareAsks, Owner: 1, Kind: 2, TTL: 30 * queueUnit, Spare: 64},
+	{Op: shareAsks, Owner: 0, Kind: 2, TTL: 30 * queueUnit},
+	{Op: shareAsks, Owner: 1, Kind: 2, TTL: 30 * queueUnit},
 	{Op: shareEnds, Owner: 3, TTL: queueUnit},
 }, {
 	// A waiter that fits does not overtake one that does not.
@@ -293,7 +293,7 @@ var seldomShares = [][]shareStep{{
 	{Op: shareHeals, Owner: 1, Kind: 3, TTL: 30 * queueUnit, Several: true},
 }, {
 	{Op: shareAsks, Owner: 0, TTL: 30 * queueUnit, Several: true, Slots: 0},
-	{Op: shareConfirms, Owner: 0, TTL: 30 * queueUnit, Spare: 64, Several: true, Slots: 1},
+	{Op: shareConfirms, Owner: 0, TTL: 30 * queueUnit, Raise: 64, Several: true, Slots: 1},
 }, {
 	// A token does not go back, and the only lease leaves a tombstone.
 	{Op: shareAsks, Owner: 0, TTL: 30 * queueUnit, Several: true, Slots: 0},
@@ -411,14 +411,10 @@ func (r *shareRun) asks(s shareStep, lease store.Lease, propose uint64) error {
 	placed := slices.ContainsFunc(rule.Expire(r.record, r.now).Queue, func(p rule.Place) bool { return p.Owner == owner })
 	waits := s.Op == shareAsks || placed // an owner with a place keeps asking for it
 	s.Barge = s.Barge && !s.Exact
-	q := driver.Question{Op: quorum.Acquire, Lease: lease, Spare: s.Spare, Exact: s.Exact, Barge: s.Barge && waits, Waits: waits, Again: placed, Stamp: clock.Instant(r.trace.Len()) << 40}
-	spare := s.Spare
-	if lease.SharesToken() || s.Several {
-		spare = 0
-	}
+	q := driver.Question{Op: quorum.Acquire, Lease: lease, Exact: s.Exact, Barge: s.Barge && waits, Waits: waits, Again: placed, Stamp: clock.Instant(r.trace.Len()) << 40}
 	ask := rule.Ask{
 		Spec: rule.Spec(lease.Kind), Owner: owner, Attempt: lease.Attempt, Meta: shareMeta, Weight: lease.Weight, TTL: s.TTL,
-		Fair: !q.Barge, Spare: spare, Floor: fence.Token(propose) - fence.Token(spare),
+		Fair: !q.Barge, Floor: fence.Token(propose),
 		Numbered: s.Several, Slots: rule.Slots(lease.Slots), Exact: s.Exact,
 	}
 	if waits {
@@ -520,11 +516,7 @@ func (r *shareRun) advance(propose uint64, unmarked bool) (notified bool) {
 		}
 	}
 	for {
-		floor := fence.Token(propose)
-		if i := slices.IndexFunc(before.Queue, func(p rule.Place) bool { return !p.Barge }); i >= 0 && !shares(before.Spec, before.Queue[i].Weight) {
-			floor -= fence.Token(before.Queue[i].Spare)
-		}
-		after, turns := rule.Advance(before, floor, r.now)
+		after, turns := rule.Advance(before, fence.Token(propose), r.now)
 		gone := slices.IndexFunc(turns, func(t rule.Turn) bool { return !r.heard[t.Owner] && !r.noPush[t.Owner] })
 		if gone >= 0 {
 			before.Queue = slices.DeleteFunc(slices.Clone(before.Queue), func(p rule.Place) bool { return p.Owner == turns[gone].Owner })
@@ -572,8 +564,7 @@ func (r *shareRun) same(q driver.Question, got driver.Reply, want rule.Answer) e
 	kind, mismatch := errors.AsType[*store.KindError](got.Report.Err)
 	switch want.Verdict {
 	case rule.Granted:
-		reserved := uint64(want.Spare)
-		if got.Kind != quorum.Yes || fence.Token(got.Token-got.Reserved) != want.Token || !got.Counted || got.Reserved != reserved || got.Slot != want.Slot || rule.Slots(got.Slots) != want.Slots {
+		if got.Kind != quorum.Yes || fence.Token(got.Token) != want.Token || got.Slot != want.Slot || rule.Slots(got.Slots) != want.Slots {
 			return fmt.Errorf("want the grant")
 		}
 	case rule.Done:
@@ -657,7 +648,7 @@ func (r *shareRun) do(c *script.Command) (resp.Value, error) {
 		if p, ok := script.ParsePush(m); !ok {
 			return v, fmt.Errorf("not a push: %q", m)
 		} else if p.Granted {
-			heard[i] = fmt.Sprintf("handed %s %d slot %d %s stamp %d", p.Owner, p.Token-p.Reserved, p.Slot, p.Slots, p.Stamp)
+			heard[i] = fmt.Sprintf("handed %s %d slot %d %s stamp %d", p.Owner, p.Token, p.Slot, p.Slots, p.Stamp)
 		}
 	}
 	want := r.pushes

@@ -97,7 +97,7 @@ func (r *shareRun) keepsSlots(l store.Lease, exact bool) (store.Lease, bool) {
 }
 
 func (r *shareRun) confirms(s shareStep, l store.Lease) error {
-	token := r.record.Token + fence.Token(s.Spare)
+	token := r.record.Token + fence.Token(s.Raise)
 	if s.Wrong {
 		token = 1
 	}

@@ -117,10 +117,10 @@ var listChanges = []listChange{
 	{"a grant to a new owner does not check the mark", "and not barred then", "then"},
 	{"a new owner does not see its tombstone", "and not values[i + 1] and not barred", "and not barred"},
 	{"a new owner does not see the counter", "local last, proposed = values[i]", "local last, proposed = nil"},
-	{"an owner that is not new is taken for one", "local lasts, more = string.match(word, '^.(%d+) ?(%d*)$')", "local lasts, more = string.match(word, '^.(%d+) ?(%d*)')"},
+	{"an owner that is not new is taken for one", "local lasts = string.match(word, '^.(%d+)$')", "local lasts = string.match(word, '^.(%d+)')"},
 	{"a grant has the place of another answer", "keys[released], args[released] = key, n", "keys[released], args[released] = key, n\n    said[n - 1] = 1"},
-	{"the TTL of another request counts", "plain, ttl, spare, barred, letter = word, lasts,", "plain, ttl, spare, barred, letter = word, ttl or lasts,"},
-	{"the tokens that are reserved are not new", "token > least + spare or", "token > least or"},
+	{"the TTL of another request counts", "plain, ttl, barred, letter = word, lasts,", "plain, ttl, barred, letter = word, ttl or lasts,"},
+	{"a token is not new", "(least and token > least or not last)", "true"},
 	{"a held lock is overwritten", "try('SET', key, value, 'PX', ttl, 'NX')", "try('SET', key, value, 'PX', ttl)"},
 	{"an answer other than 1 is lost", "if answer ~= 1 then\n    simple = false", "if answer ~= 1 then"},
 	{"a plain request that is not granted does not see its lock", "values, first = ask('MGET', unpack(its)), 1", "values, first = {}, 1"},
@@ -179,7 +179,7 @@ func (e *ears) listQuestion(r *rand.Rand, owners []string) driver.Question {
 	}
 	flag := func() bool { return r.IntN(3) == 0 }
 	often := func() bool { first := flag(); return first || flag() }
-	q := driver.Question{Lease: lease(), Spare: pick(r, []int{0, 0, 3}), Stamp: clock.Instant(1 + r.IntN(1000))}
+	q := driver.Question{Lease: lease(), Stamp: clock.Instant(1 + r.IntN(1000))}
 	acquires := func(q *driver.Question) {
 		q.Op, q.Waits, q.Again, q.QueueOnly, q.IfHeld, q.Barge = quorum.Acquire, often(), flag(), flag(), flag(), flag()
 	}
@@ -199,7 +199,7 @@ func (e *ears) listQuestion(r *rand.Rand, owners []string) driver.Question {
 		q.Op, q.Lease.Require = quorum.Heal, store.CrashSafe
 	case 5:
 		q.Op, q.Tombstone = quorum.Release, flag()
-		next := driver.Question{Lease: q.Lease, Spare: q.Spare, Stamp: q.Stamp}
+		next := driver.Question{Lease: q.Lease, Stamp: q.Stamp}
 		acquires(&next)
 		next.Waits, next.Again, next.Lease.Owner, next.Lease.Attempt = true, false, owners[2], ""
 		q.Next = &next
@@ -454,7 +454,7 @@ func describe(r script.Reply, c *script.Command) string {
 		if a.Report.Outcome == store.WrongType { // the text also names the place in the script
 			text = "that it is"
 		}
-		return fmt.Sprintf("%v %v %v %v, %v, token %d %v %d, slot %d, position %d %v, waiting %v, clock %v", a.Kind, a.Report.Outcome, a.Report.Holder, a.Report.ExpiresIn.Round(10*time.Second), text, a.Token, a.Counted, a.Reserved, a.Slot, a.Position, a.NoPush, a.Waiting, a.Clock > 0)
+		return fmt.Sprintf("%v %v %v %v, %v, token %d, slot %d, position %d %v, clock %v", a.Kind, a.Report.Outcome, a.Report.Holder, a.Report.ExpiresIn.Round(10*time.Second), text, a.Token, a.Slot, a.Position, a.NoPush, a.Clock > 0)
 	}
 	if c.More > 0 {
 		r.At = 1

@@ -42,22 +42,15 @@ func (t *actor) rejoin(s store.Store, r store.Lease) unclaimed {
 // before.
 func (t *actor) acquire(s store.Store, r store.Lease) store.Grant {
 	t.Helper()
-	return t.acquireSpare(s, store.AcquireRequest{Lease: r})
-}
-
-// acquireSpare is like acquire, for a request that may reserve tokens.
-func (t *actor) acquireSpare(s store.Store, r store.AcquireRequest) store.Grant {
-	t.Helper()
-	g, err := s.Acquire(t.Context(), r)
+	g, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r})
 	if err != nil {
 		t.Fatalf("acquire the free lock %q: %v", r.Name, err)
 	}
-	t.track(r.Lease)
+	t.track(r)
 	t.granted(r.Owner, g)
 	if g.Token == 0 {
 		t.Fatalf("acquire %q: granted without a token", r.Name)
 	}
-	t.spares("acquire", g.Spare, r.Spare)
 	return g
 }
 

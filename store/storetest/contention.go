@@ -116,7 +116,7 @@ func (all *turns) turn(t *trial, s store.Store, r store.Lease, g store.Grant) {
 	if n := all.inside.Add(1); n != 1 {
 		t.Errorf("%d holders at once, want 1", n)
 	}
-	if before := fence.Token(all.last.Swap(uint64(g.Token) + uint64(g.Spare))); g.Token <= before {
+	if before := fence.Token(all.last.Swap(uint64(g.Token))); g.Token <= before {
 		t.Errorf("token %v was granted after %v", g.Token, before)
 	}
 	quit := func() {}
@@ -156,7 +156,7 @@ func checkWaitMany(t *trial) {
 	for i := range waiters {
 		s := t.handles()[i%len(t.handles())].(store.Waiter)
 		wg.Go(func() {
-			r := spare(t.applicant(name, t.long), i%5)
+			r := t.applicant(name, t.long)
 			g, err := s.Wait(ctx, r, func(error) {})
 			if err != nil {
 				t.Errorf("wait with others: %v", err)
@@ -189,7 +189,7 @@ func checkWaitComeAndGo(t *trial) {
 		wg.Go(func() {
 			for round := range rounds {
 				ctx, cancel := ctx, func() {}
-				r := spare(t.applicant(name, t.long), i%3)
+				r := t.applicant(name, t.long)
 				take := func() (store.Grant, error) { return s.Wait(ctx, r, func(error) {}) }
 				expected := func(error) bool { return false }
 				switch (i + round) % 8 {
@@ -202,7 +202,7 @@ func checkWaitComeAndGo(t *trial) {
 					expected = func(err error) bool { return errors.Is(err, context.Canceled) }
 				case 1, 5:
 					take = func() (store.Grant, error) {
-						return s.Acquire(ctx, store.AcquireRequest{Lease: r.Lease, Spare: r.Spare})
+						return s.Acquire(ctx, store.AcquireRequest{Lease: r.Lease})
 					}
 					expected = refused
 				case 2, 6:

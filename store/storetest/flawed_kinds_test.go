@@ -58,14 +58,11 @@ func (s *manifold) step(name string, f func(r rule.Record, now clock.Instant) (r
 }
 
 // admit asks for the lock, and takes a place in the queue for wait if that is positive.
-func (s *manifold) admit(l store.Lease, spare int, wait time.Duration) (store.Grant, error) {
+func (s *manifold) admit(l store.Lease, wait time.Duration) (store.Grant, error) {
 	if err := l.Check(s.Caps()); err != nil {
 		return store.Grant{}, err
 	}
-	if l.SharesToken() {
-		spare = 0
-	}
-	ask := rule.Ask{Spec: rule.Spec(l.Kind.Normal()), Owner: l.Owner, Meta: l.Meta, Weight: l.Weight, TTL: l.TTL, Spare: spare, Fair: !s.is("later requests barge"), Wait: wait}
+	ask := rule.Ask{Spec: rule.Spec(l.Kind.Normal()), Owner: l.Owner, Meta: l.Meta, Weight: l.Weight, TTL: l.TTL, Fair: !s.is("later requests barge"), Wait: wait}
 	if s.is("weights do not count") {
 		ask.Weight = 1
 	}
@@ -92,7 +89,7 @@ func (s *manifold) admit(l store.Lease, spare int, wait time.Duration) (store.Gr
 	holder := store.DecodeHolder(ans.Blocker.Owner, ans.Blocker.Meta)
 	switch ans.Verdict {
 	case rule.Granted:
-		g := store.Grant{Token: ans.Token, Spare: spare, Slot: ans.Slot}
+		g := store.Grant{Token: ans.Token, Slot: ans.Slot}
 		switch {
 		case s.is("slots repeat"):
 			g.Slot = 0
@@ -117,14 +114,14 @@ func (s *manifold) admit(l store.Lease, spare int, wait time.Duration) (store.Gr
 }
 
 func (s *manifold) Acquire(_ context.Context, r store.AcquireRequest) (store.Grant, error) {
-	return s.admit(r.Lease, r.Spare, 0)
+	return s.admit(r.Lease, 0)
 }
 
 func (s *manifold) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 	start := clock.System().Now()
 	for first := true; ; first = false {
 		sent := clock.System().Now()
-		g, err := s.admit(r.Lease, r.Spare, r.TTL)
+		g, err := s.admit(r.Lease, r.TTL)
 		if g.Since = sent.Sub(start); !refused(err) {
 			return g, err
 		}

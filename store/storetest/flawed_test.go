@@ -39,7 +39,7 @@ type lock struct {
 	last        string // the owner whose lease expired
 	count       int
 	token       fence.Token
-	top         fence.Token // the last that was reserved
+	top         fence.Token // the last one that was granted
 	expiry      clock.Instant
 	by          *flawed                // the handle through which it was granted
 	refused     []store.Lease          // only a flaw grants them
@@ -75,7 +75,7 @@ func (s *flawed) look(name string) *lock {
 }
 
 // give grants the free lock to r.
-func (s *flawed) give(l *lock, r store.Lease, spare int) {
+func (s *flawed) give(l *lock, r store.Lease) {
 	l.owner, l.made, l.meta, l.count, l.expiry, l.by = r.Owner, r.Attempt, r.Meta, 1, s.expiry(r.TTL), s
 	l.token = max(l.token, l.top) + 1
 	if s.is("an owner keeps its token") {
@@ -85,18 +85,7 @@ func (s *flawed) give(l *lock, r store.Lease, spare int) {
 		l.token = cmp.Or(l.drawn[r.Owner], l.token)
 		l.drawn[r.Owner] = l.token
 	}
-	if s.is("reserved tokens run ahead of the clock") {
-		l.token = max(l.token, fence.Token(time.Now().UnixMicro()))
-	}
-	l.reserve(s, spare)
-}
-
-// reserve reserves spare tokens for the holder.
-func (l *lock) reserve(s *flawed, spare int) {
 	l.top = max(l.token, l.top)
-	if !s.is("reserved tokens are granted again") {
-		l.top += fence.Token(spare)
-	}
 }
 
 func (s *flawed) expiry(ttl time.Duration) clock.Instant {
@@ -198,7 +187,7 @@ func (s *flawed) grant(r store.AcquireRequest) (store.Grant, error) {
 	if s.is("meta has to be JSON") && !strings.HasPrefix(r.Meta, "{") {
 		return store.Grant{}, errors.New("meta is not JSON")
 	}
-	s.give(l, r.Lease, r.Spare)
+	s.give(l, r.Lease)
 	switch {
 	case s.is("tokens repeat"):
 		l.token = 7
@@ -211,11 +200,7 @@ func (s *flawed) grant(r store.AcquireRequest) (store.Grant, error) {
 	case s.is("holders are cut"):
 		l.meta = l.meta[:min(len(l.meta), 255)]
 	}
-	g := store.Grant{Token: l.token, Spare: r.Spare}
-	if s.is("grants reserve more") {
-		g.Spare++
-	}
-	return g, nil
+	return store.Grant{Token: l.token}, nil
 }
 
 func (s *flawed) repeat(l *lock, r store.Lease) store.Grant {
@@ -361,7 +346,7 @@ func (s *flawed) Release(ctx context.Context, r store.ReleaseRequest) error {
 		l.token, l.top = 0, 0
 	}
 	if s.is("refused attempts get it later") && len(l.refused) > 0 {
-		s.give(l, l.refused[0], 0)
+		s.give(l, l.refused[0])
 	}
 	s.handOn(l)
 	return nil

@@ -67,7 +67,7 @@ func (s *flawed) poll(p *place, start clock.Instant) (store.Grant, *store.BusyEr
 	}
 	at := slices.Index(l.queue, p)
 	if l.owner == "" && s.mayTake(l, p, at) {
-		s.give(l, p.Lease, p.Spare)
+		s.give(l, p.Lease)
 		p.handed = clock.System().Now()
 		if s.is("tokens repeat after a wait") {
 			l.token, l.top = 7, 7
@@ -109,10 +109,8 @@ func (s *flawed) mayTake(l *lock, p *place, at int) bool {
 }
 
 func (s *flawed) granted(l *lock, p *place, start clock.Instant) store.Grant {
-	g := store.Grant{Token: l.token, Spare: p.Spare, Since: p.handed.Sub(start)}
+	g := store.Grant{Token: l.token, Since: p.handed.Sub(start)}
 	switch {
-	case s.is("waits reserve more"):
-		g.Spare++
 	case s.is("waits end without a token"):
 		g.Token = 0
 	case s.is("granted before it was asked for"):
@@ -139,7 +137,7 @@ func (s *flawed) handOn(l *lock) {
 		return
 	}
 	l.queue = slices.Delete(l.queue, next, next+1)
-	s.give(l, p.Lease, p.Spare)
+	s.give(l, p.Lease)
 	p.handed = clock.System().Now()
 	switch {
 	case s.is("handing on keeps the token"):

@@ -3,7 +3,6 @@ package storetest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
@@ -118,13 +117,6 @@ func checkWaitInvalid(t *trial) {
 			continue
 		}
 		t.free(good.Name)
-	}
-	for _, n := range badSpares {
-		r := spare(t.applicant(t.name(), t.long), n)
-		g, err := s.Wait(t.Context(), r, nil)
-		if t.invalid(fmt.Sprintf("wait with %d spare tokens", n), err); err == nil {
-			t.track(named(r, g).Lease)
-		}
 	}
 }
 

@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"strings"
 	"time"
@@ -48,9 +47,6 @@ func faults(s store.Store) []fault {
 	return bad
 }
 
-// badSpares are numbers of spare tokens that every method of a store must refuse.
-var badSpares = []int{-1, store.MaxSpare + 1}
-
 // checkInvalidAcquire: Acquire refuses invalid requests with ErrInvalid, and they
 // leave nothing behind.
 func checkInvalidAcquire(t *trial) {
@@ -71,13 +67,6 @@ func checkInvalidAcquire(t *trial) {
 		// The lock can still be acquired.
 		t.acquire(t.other(), good)
 		t.release(t.other(), good)
-	}
-	for _, n := range badSpares {
-		r := t.request(t.name(), t.long)
-		_, err := t.first.Acquire(t.Context(), store.AcquireRequest{Lease: r, Spare: n})
-		if t.invalid(fmt.Sprintf("acquire with %d spare tokens", n), err); err == nil {
-			t.track(r)
-		}
 	}
 }
 

@@ -145,7 +145,7 @@ func checkKindContention(t *trial) {
 		s := t.handles()[i%len(t.handles())]
 		wg.Go(func() {
 			for range rounds {
-				r := store.WaitRequest{Lease: t.of(store.Semaphore(n), 0, name, t.long), Spare: 3}
+				r := store.WaitRequest{Lease: t.of(store.Semaphore(n), 0, name, t.long)}
 				g, err := s.(store.Waiter).Wait(t.Context(), r, nil)
 				if err != nil {
 					t.Errorf("wait for a permit: %v", err)
@@ -153,10 +153,8 @@ func checkKindContention(t *trial) {
 				}
 				r = named(r, g)
 				t.track(r.Lease)
-				for token := g.Token; token <= g.Token+fence.Token(g.Spare); token++ {
-					if _, twice := tokens.LoadOrStore(t.permitToken(g, token), true); twice {
-						t.Errorf("token %v belongs to two grants", token)
-					}
+				if _, twice := tokens.LoadOrStore(t.permitToken(g), true); twice {
+					t.Errorf("token %v belongs to two grants", g.Token)
 				}
 				now := inside.Add(1)
 				for m := most.Load(); now > m && !most.CompareAndSwap(m, now); m = most.Load() {
@@ -223,27 +221,25 @@ func checkKindWeights(t *trial) {
 	t.invalid("acquire: negative limit", err)
 }
 
-// checkKindTokens: if a release makes room for several waiters, each of them gets tokens of
+// checkKindTokens: if a release makes room for several waiters, each of them gets a token of
 // its own.
 func checkKindTokens(t *trial) {
 	kind, name := store.Semaphore(5), t.name()
 	all := t.of(kind, 5, name, t.long)
-	g := t.acquireSpare(t.first, store.AcquireRequest{Lease: all, Spare: 3})
+	g := t.acquire(t.first, all)
 	tokens := map[permitToken]bool{}
 	add := func(what string, g store.Grant) {
 		t.Helper()
-		for token := g.Token; token <= g.Token+fence.Token(g.Spare); token++ {
-			its := t.permitToken(g, token)
-			if tokens[its] {
-				t.Fatalf("%s: token %v belongs to two grants", what, token)
-			}
-			tokens[its] = true
+		its := t.permitToken(g)
+		if tokens[its] {
+			t.Fatalf("%s: token %v belongs to two grants", what, g.Token)
 		}
+		tokens[its] = true
 	}
 	add("the first", g)
 	var requests []store.WaitRequest
 	for range 3 {
-		requests = append(requests, spare(store.WaitRequest{Lease: t.of(kind, 1, name, t.long)}, 3))
+		requests = append(requests, store.WaitRequest{Lease: t.of(kind, 1, name, t.long)})
 	}
 	queue := t.queue(requests...)
 	t.release(t.first, all)
@@ -276,15 +272,12 @@ func checkKindReadWrite(t *trial) {
 	var token fence.Token // the readers share it
 	for i := range 3 {
 		r := t.reader(name)
-		g := t.acquireSpare(t.handles()[i%len(t.handles())], store.AcquireRequest{Lease: r, Spare: 3})
+		g := t.acquire(t.handles()[i%len(t.handles())], r)
 		if g.Token <= last {
 			t.Fatalf("a reader was granted token %v after the writer's %v, want a larger one", g.Token, last)
 		}
 		if i > 0 && g.Token != token && !t.several() {
 			t.Fatalf("a reader was granted token %v beside a reader with %v, want the same", g.Token, token)
-		}
-		if g.Spare != 0 {
-			t.Fatalf("%d tokens were reserved for a reader, want none: it shares its token", g.Spare)
 		}
 		token = max(token, g.Token)
 		readers = append(readers, r)

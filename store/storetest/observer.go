@@ -12,14 +12,6 @@ import (
 // observer compares the state that a store reports with the state that a lock must have.
 type observer struct{ *stage }
 
-// spares requires that at most as many tokens were reserved as asked for.
-func (t *observer) spares(what string, got, asked int) {
-	t.Helper()
-	if got < 0 || got > asked {
-		t.Fatalf("%s: asked for %d spare tokens, got %d", what, asked, got)
-	}
-}
-
 // notHeld requires err to match store.ErrNotHeld.
 func (t *observer) notHeld(what string, err error) {
 	t.Helper()

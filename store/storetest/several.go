@@ -17,11 +17,11 @@ type permitToken struct {
 	token fence.Token
 }
 
-func (t *stage) permitToken(g store.Grant, token fence.Token) permitToken {
+func (t *stage) permitToken(g store.Grant) permitToken {
 	if t.several() {
-		return permitToken{g.Slot, token}
+		return permitToken{g.Slot, g.Token}
 	}
-	return permitToken{-1, token}
+	return permitToken{-1, g.Token}
 }
 
 // granted remembers the slots of a grant, which its renewals must name.

@@ -171,8 +171,6 @@ var waitChecks = []check{
 	{"WaitInvalid", checkWaitInvalid},
 	{"WaitEndedContext", checkWaitEndedContext},
 	{"WaitClosed", checkWaitClosed},
-	{"SpareTokens", checkSpareTokens},
-	{"TokensStayNearTheClock", checkTokensStayNearTheClock},
 }
 
 // noKindChecks are the further checks for a store that keeps only mutexes.

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -120,7 +119,6 @@ func (t *trial) gets(what string, w *waiting) {
 	if w.grant.Token == 0 {
 		t.Fatalf("%s: granted without a token", what)
 	}
-	t.spares(what, w.grant.Spare, w.Spare)
 	if took := w.back.Sub(w.start); w.grant.Since < 0 || w.grant.Since > took {
 		t.Fatalf("%s: granted by a request that left %v after the call, want 0s to the %v that the call took", what, w.grant.Since, took)
 	}
@@ -135,9 +133,6 @@ func (t *trial) ends(what string, w *waiting, want error) {
 		t.Fatalf("%s: got token %v, error %v, want %v", what, w.grant.Token, w.err, want)
 	}
 }
-
-// last returns the last of the tokens that w was granted.
-func (w *waiting) last() fence.Token { return w.grant.Token + fence.Token(w.grant.Spare) }
 
 // queued requires every handle to show, before long, exactly these waiters in
 // order.

@@ -64,7 +64,7 @@ func (a *attempt) run(ctx context.Context) (store.Grant, error) {
 			return store.Grant{}, err
 		}
 	}
-	p, err := s.places.enqueue(ctx, r.Lease, r.Spare)
+	p, err := s.places.enqueue(ctx, r.Lease)
 	if err != nil {
 		return store.Grant{}, err
 	}
@@ -217,5 +217,5 @@ func (a *attempt) confirm(ctx context.Context) (store.Grant, error) {
 	if err := a.s.places.renew(ctx, a.r.Lease, a.start, change{join: true}); err != nil {
 		return store.Grant{}, err
 	}
-	return a.s.places.renewed(a.r.Lease, a.r.Spare)
+	return a.s.places.renewed(a.r.Lease)
 }

@@ -19,7 +19,7 @@ func TestRefusedPlaceKeepsItsTurn(t *testing.T) {
 	holder, l := request("keeps its turn", 20*time.Second), request("keeps its turn", 20*time.Second)
 	mustAcquire(t, other, holder)
 	a := &attempt{s, store.AcquireRequest{Lease: l}, s.clock.Now()}
-	p, err := s.places.enqueue(t.Context(), l, 0)
+	p, err := s.places.enqueue(t.Context(), l)
 	if err != nil {
 		t.Fatal(err)
 	}

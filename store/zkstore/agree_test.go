@@ -70,7 +70,7 @@ func (f *fakeTree) create(spec rule.Spec, weight int64) string {
 	f.zxid++
 	f.seq++
 	name := placeName(newMark("o"), spec, weight) + fmt.Sprintf("%010d", f.seq)
-	f.nodes[name] = session.Node{Data: recordOf(store.Lease{Owner: "o", TTL: time.Second}, 0).encode(), Czxid: f.zxid}
+	f.nodes[name] = session.Node{Data: recordOf(store.Lease{Owner: "o", TTL: time.Second}).encode(), Czxid: f.zxid}
 	return name
 }
 
@@ -202,7 +202,7 @@ func (f *fakeTree) comeAndGo(spec rule.Spec, random *rand.Rand) error {
 		if q.owns(me).Verdict != rule.Granted {
 			continue
 		}
-		rec := record{Token: fence.Token(f.nodeOf(name).Czxid) << spareBits}
+		rec := record{Token: tokenOf(record{}, f.nodeOf(name).Czxid)}
 		if q[me].needsOthers() {
 			a, err := agree(context.Background(), f, "/", lineup{queue: q, version: anyVersion}, me)
 			if err != nil {
@@ -214,7 +214,7 @@ func (f *fakeTree) comeAndGo(spec rule.Spec, random *rand.Rand) error {
 			}
 		}
 		if !spec.Shared {
-			rec.Token = fence.Token(f.nodeOf(name).Czxid) << spareBits
+			rec.Token = tokenOf(record{}, f.nodeOf(name).Czxid)
 		}
 		if err := f.hold(q[me], granted{rec.Token, rec.slot(q[me])}); err != nil {
 			return err

@@ -188,7 +188,7 @@ func TestBreakThatTheHolderIgnores(t *testing.T) {
 	for _, l := range eachKind("ignored", time.Second) {
 		s.makeDirFor(t, l.Name)
 		place := DefaultBase + "/" + l.Name + "/" + placeName(newMark(l.Owner), specOf(l.Kind), max(l.Weight, 1))
-		if _, err := native.Create(place, recordOf(l, 0).encode(), zk.FlagEphemeralSequential, zk.WorldACL(zk.PermAll)); err != nil {
+		if _, err := native.Create(place, recordOf(l).encode(), zk.FlagEphemeralSequential, zk.WorldACL(zk.PermAll)); err != nil {
 			t.Fatal(err)
 		}
 		b := breakOf(t, s, l)
@@ -305,7 +305,7 @@ func TestBreakBeforeTheWaiterNotices(t *testing.T) {
 		l := request(held.Name, held.TTL)
 		mustAcquire(t, other, held)
 		start := s.clock.Now()
-		p, err := s.places.enqueue(t.Context(), l, 0)
+		p, err := s.places.enqueue(t.Context(), l)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -334,7 +334,7 @@ func TestValidityOfAWaiterCountsFromItsLook(t *testing.T) {
 	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
 	l := request("counts from the look", 36*time.Second)
 	start := s.clock.Now()
-	p, err := s.places.enqueue(t.Context(), l, 0)
+	p, err := s.places.enqueue(t.Context(), l)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func (s *Store) Downgrade(ctx context.Context, r store.Lease) (store.Grant, erro
 	err := s.places.renew(ctx, r, s.clock.Now(), change{read: true})
 	var g store.Grant
 	if err == nil {
-		g, err = s.places.renewed(r, 0)
+		g, err = s.places.renewed(r)
 	}
 	if err != nil && !errors.Is(err, store.ErrNotHeld) && !isRefusal(err) {
 		err = s.failed(ctx, "downgrade", r.Name, err)

@@ -9,7 +9,7 @@ import (
 
 // enqueue makes a place at the end of the queue of a lock. If ctx ends first, the place
 // is removed in the background.
-func (s *places) enqueue(ctx context.Context, l store.Lease, spare int) (*place, error) {
+func (s *places) enqueue(ctx context.Context, l store.Lease) (*place, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -17,7 +17,7 @@ func (s *places) enqueue(ctx context.Context, l store.Lease, spare int) (*place,
 	if err != nil {
 		return nil, err
 	}
-	p := &place{tree: t, leave: leave, dir: t.dir(l.Name), record: recordOf(l, spare)}
+	p := &place{tree: t, leave: leave, dir: t.dir(l.Name), record: recordOf(l)}
 	m := &making{place: p, mark: newMark(l.Owner), spec: specOf(l.Kind), weight: max(l.Weight, 1)}
 	if m.spec == rule.Mutex {
 		m.after = s.vacant.take(l.Name, t.Zxid(), s.clock.Now())

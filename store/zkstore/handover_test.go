@@ -15,7 +15,7 @@ import (
 func next(t *testing.T, s *Store, l store.Lease) *waiting {
 	t.Helper()
 	w := &waiting{s: s, r: store.WaitRequest{Lease: l}, start: s.clock.Now()}
-	p, err := s.places.enqueue(t.Context(), l, 0)
+	p, err := s.places.enqueue(t.Context(), l)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -266,7 +266,7 @@ func TestHolderLeavesBeforeTheWatches(t *testing.T) {
 		if !free {
 			next(t, other, between)
 		}
-		p, err := s.places.enqueue(t.Context(), l, 0)
+		p, err := s.places.enqueue(t.Context(), l)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -314,7 +314,7 @@ func TestListFollowsTheChange(t *testing.T) {
 	mustAcquire(t, other, held)
 	before := next(t, other, between)
 	w := &waiting{s: s, r: store.WaitRequest{Lease: l}, start: s.clock.Now()}
-	p, err := s.places.enqueue(t.Context(), l, 0)
+	p, err := s.places.enqueue(t.Context(), l)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -359,7 +359,7 @@ func TestEarlyWatchOfAnotherPlace(t *testing.T) {
 	s, other := mustOpen(t, &Options{Servers: []string{shared.Addr}}), mustOpen(t, &Options{Servers: []string{shared.Addr}})
 	held, l := request("another place", 20*time.Second), request("another place", 20*time.Second)
 	mustAcquire(t, other, held)
-	p, err := s.places.enqueue(t.Context(), l, 0)
+	p, err := s.places.enqueue(t.Context(), l)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -93,7 +93,7 @@ func roam(ctx context.Context, s *Store, name string, kind store.Kind, ttl time.
 			l.Weight = 1 + rand.N(limit)
 		}
 		start := now()
-		g, err := s.Wait(ctx, store.WaitRequest{Lease: l, Spare: rand.N(3)}, nil)
+		g, err := s.Wait(ctx, store.WaitRequest{Lease: l}, nil)
 		if err != nil {
 			if ctx.Err() == nil {
 				failed(err)

@@ -129,7 +129,7 @@ func TestHoldersThatHaveNotAgreedAreShown(t *testing.T) {
 			l := request(name, 10*time.Second)
 			l.Kind, l.Weight = kind, 1
 			place := DefaultBase + "/" + name + "/" + placeName(newMark(l.Owner), specOf(kind), 1)
-			if _, err := native.Create(place, recordOf(l, 0).encode(), zk.FlagEphemeralSequential, zk.WorldACL(zk.PermAll)); err != nil {
+			if _, err := native.Create(place, recordOf(l).encode(), zk.FlagEphemeralSequential, zk.WorldACL(zk.PermAll)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -16,7 +16,6 @@ type lease struct {
 	key    leaseKey
 	place  atomic.Pointer[place]
 	token  fence.Token
-	spare  int
 	slot   int64
 	timer  *time.Timer
 	until  time.Time // when it ends unless it is renewed
@@ -35,7 +34,7 @@ type leases struct {
 
 // newLease returns the lease of a place that has the lock.
 func newLease(name string, p *place) *lease {
-	l := &lease{key: leaseKey{name, p.record.Owner}, token: tokenOf(p.record, p.czxid), spare: p.record.Spare, slot: p.record.slot(p.numbered)}
+	l := &lease{key: leaseKey{name, p.record.Owner}, token: tokenOf(p.record, p.czxid), slot: p.record.slot(p.numbered)}
 	l.place.Store(p)
 	return l
 }

@@ -21,12 +21,12 @@ type change struct {
 }
 
 // renewed returns the grant of a lease that was renewed.
-func (s *places) renewed(l store.Lease, spare int) (store.Grant, error) {
+func (s *places) renewed(l store.Lease) (store.Grant, error) {
 	h := s.leases.get(leaseKey{l.Name, l.Owner})
 	if h == nil {
 		return store.Grant{}, store.ErrNotHeld
 	}
-	return store.Grant{Token: h.token, Spare: min(h.spare, spare), Slot: h.slot}, nil
+	return store.Grant{Token: h.token, Slot: h.slot}, nil
 }
 
 // admits returns an error if the place cannot be changed so for the lease l.
@@ -182,7 +182,7 @@ func (s *places) move(ctx context.Context, ss tree, f found, l store.Lease, star
 	}
 	if c.read && !f.needsOthers() {
 		to.weight, word = 1, kindWord(to.spec, 1)
-		rec.Token, rec.Spare = downgraded(rec.Token), 0
+		rec.Token = downgraded(rec.Token)
 		rec = rec.first(to, f.czxid)
 	}
 	to.name = protected + newMark(l.Owner) + word + f.digits()

@@ -20,7 +20,7 @@ func TestQueueThatMovedOnIsReported(t *testing.T) {
 		t.Fatal("granted a lock that another owner holds")
 	}
 	var reported []error
-	p, err := s.places.enqueue(t.Context(), next, 0)
+	p, err := s.places.enqueue(t.Context(), next)
 	if err != nil {
 		t.Fatal(err)
 	}

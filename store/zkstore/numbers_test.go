@@ -89,7 +89,7 @@ func TestNumbersRunOut(t *testing.T) {
 		if err == nil || !errors.Is(err, store.ErrBusy) && !strings.Contains(err.Error(), "no more numbers") {
 			t.Fatalf("acquire a lock that is held: %v, want a refusal", err)
 		}
-		if _, err := s.places.enqueue(t.Context(), request(name, 10*time.Second), 0); !errors.Is(err, zk.ErrNotEmpty) {
+		if _, err := s.places.enqueue(t.Context(), request(name, 10*time.Second)); !errors.Is(err, zk.ErrNotEmpty) {
 			t.Fatalf("a place beyond the last number: %v, want %v", err, zk.ErrNotEmpty)
 		}
 	}

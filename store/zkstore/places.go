@@ -35,7 +35,7 @@ func (s *places) grant(ctx context.Context, p *place, l store.Lease, at clock.In
 		return store.Grant{}, err
 	}
 	h := s.keep(l, p)
-	return store.Grant{Token: h.token, Spare: h.spare, Slot: h.slot}, nil
+	return store.Grant{Token: h.token, Slot: h.slot}, nil
 }
 
 // keep makes a lease of a place, which ends after its TTL unless it is renewed.

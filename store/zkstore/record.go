@@ -19,8 +19,6 @@ type record struct {
 	MetaBytes []byte `json:"meta64,omitempty"`
 	// TTL is in microseconds.
 	TTL int64 `json:"ttl"`
-	// Spare is the number of tokens that are reserved beyond that of the grant.
-	Spare int `json:"spare,omitempty"`
 	// Token is set if the node was made anew, in another session: that of the first. That of
 	// readers that have agreed is the one that they share.
 	Token fence.Token `json:"token,omitempty"`
@@ -38,8 +36,8 @@ type seat struct {
 	Slot int64 `json:"slot"`
 }
 
-func recordOf(l store.Lease, spare int) record {
-	r := record{Owner: l.Owner, Attempt: l.Attempt, Spare: min(spare, mostSpare(l)), TTL: micros(l.TTL)}
+func recordOf(l store.Lease) record {
+	r := record{Owner: l.Owner, Attempt: l.Attempt, TTL: micros(l.TTL)}
 	if utf8.ValidString(l.Meta) {
 		r.Meta = l.Meta
 	} else {
@@ -88,34 +86,18 @@ func (r record) isOfAnother(q store.ReleaseRequest) bool {
 	return r.Attempt != "" || q.Undo
 }
 
-// Tokens follow the zxid of the transaction that made the place. It consists of an epoch
-// of 32 bits and a counter of 32 bits.
-const (
-	spareBits = 6
-	maxSpare  = 1<<spareBits - 1
-	maxEpoch  = 1 << 15 // then tokens are below 2^53
-)
-
-// mostSpare returns how many tokens a lease can have beside that of its grant. Readers share
-// one. A writer leaves one for the readers it becomes one of.
-func mostSpare(l store.Lease) int {
-	switch {
-	case l.SharesToken():
-		return 0
-	case l.Kind.Shared:
-		return maxSpare - 1
-	}
-	return maxSpare
-}
+// Tokens are even, and follow the zxid of the transaction that made the place. It consists
+// of an epoch of 32 bits and a counter of 32 bits.
+const maxEpoch = 1 << 20 // then tokens are below 2^53
 
 // downgraded returns the token of readers of which the first was the writer with this
-// token. It is larger than the writer's others, and smaller than those of all waiters.
-func downgraded(writer fence.Token) fence.Token { return writer | maxSpare }
+// token. It is larger than the writer's, and smaller than those of all waiters.
+func downgraded(writer fence.Token) fence.Token { return writer | 1 }
 
 // tokenOf returns the token of a place, by its data and by the zxid that made it.
 func tokenOf(r record, czxid int64) fence.Token {
 	if r.Token != 0 {
 		return r.Token
 	}
-	return fence.Token(czxid) << spareBits
+	return 2 * fence.Token(czxid)
 }

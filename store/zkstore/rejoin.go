@@ -66,7 +66,7 @@ func (j *rejoining) of(ctx context.Context, r store.ReleaseRequest) (done bool, 
 		old.leave()
 		return false, nil
 	}
-	p := &place{tree: old.tree, leave: old.leave, dir: old.dir, record: recordOf(j.next.Lease, j.next.Spare)}
+	p := &place{tree: old.tree, leave: old.leave, dir: old.dir, record: recordOf(j.next.Lease)}
 	t := &turnover{making: &making{place: p, mark: newMark(j.next.Owner), spec: rule.Mutex, weight: 1}, old: old, remove: s.remove}
 	end := func(err error) error {
 		if t.released && h != nil && s.leases.remove(h) {

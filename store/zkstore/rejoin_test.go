@@ -202,7 +202,7 @@ func TestRejoinKnowsTheQueueInPart(t *testing.T) {
 	mustAcquire(t, s, held)
 	second, third := request(held.Name, held.TTL), request(held.Name, held.TTL)
 	for _, l := range []store.Lease{second, third} {
-		if _, err := other.places.enqueue(t.Context(), l, 0); err != nil {
+		if _, err := other.places.enqueue(t.Context(), l); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -101,7 +101,7 @@ func TestLockThatWasVacant(t *testing.T) {
 	const number = 100
 	enqueue := func(name string) *place {
 		t.Helper()
-		p, err := s.places.enqueue(t.Context(), request(name, 10*time.Second), 0)
+		p, err := s.places.enqueue(t.Context(), request(name, 10*time.Second))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -96,7 +96,7 @@ func (w *waiting) tell(err error) {
 func (w *waiting) once(ctx context.Context) (store.Grant, error) {
 	if w.place == nil {
 		limited, cancel := w.s.timed(ctx)
-		p, err := w.s.places.enqueue(limited, w.r.Lease, w.r.Spare)
+		p, err := w.s.places.enqueue(limited, w.r.Lease)
 		if err != nil {
 			if ctx.Err() == nil {
 				err = w.s.failed(limited, "wait for", w.r.Name, err)

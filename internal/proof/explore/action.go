@@ -249,7 +249,7 @@ func (t *trace) besideAction(mv move, who string) string {
 	if mv.kind == beginBeside {
 		op = quorum.Op(mv.arg)
 	}
-	what := map[quorum.Op]string{quorum.Extend: "EXTEND", quorum.Confirm: "CONFIRM " + t.token(s.reserved()), quorum.Release: "RELEASE"}[op]
+	what := map[quorum.Op]string{quorum.Extend: "EXTEND", quorum.Release: "RELEASE"}[op]
 	switch mv.kind {
 	case beginBeside:
 		return fmt.Sprintf("the holder of %s itself sends %s to all nodes", who, what)

@@ -209,7 +209,7 @@ func ended() (st state) {
 // spent reports whether nothing that is checked can break any more: there will be no
 // more grants, and nobody holds the lock with an old token.
 func (c *canonicalizer) spent(st *state) bool {
-	if c.m.Check&(Orphans|Freed|Bounded|Revived) != 0 || c.m.Reserves > 0 {
+	if c.m.Check&(Orphans|Freed|Bounded|Revived) != 0 {
 		return false
 	}
 	holders := 0

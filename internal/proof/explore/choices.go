@@ -198,9 +198,6 @@ func (ch *choices) besideMoves(s *slot, i uint8, out []move) []move {
 		if int(b.begun) < ch.m.Extends {
 			out = append(out, move{kind: beginBeside, slot: i, arg: uint8(quorum.Extend)})
 		}
-		if int(b.begun) < ch.m.Reserves {
-			out = append(out, move{kind: beginBeside, slot: i, arg: uint8(quorum.Confirm)})
-		}
 	}
 	return out
 }

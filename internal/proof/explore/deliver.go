@@ -174,8 +174,6 @@ func (ns *nodes) deliverBeside(st *state, mv move) {
 	switch s.beside.op {
 	case quorum.Extend:
 		l, a = l.Extend(r, owner, ticks(ns.m.TTL), now)
-	case quorum.Confirm:
-		l, a = l.Confirm(r, owner, ns.m.number(ns.m.older(s.reserved(), s.age)), now)
 	case quorum.Release:
 		l, a = l.Release(r, modelnode.Ending[uint8]{Owner: owner, Tombstone: ticks(ns.m.TTL), Renewed: ns.healing}, now)
 		c.freed = c.freed || ns.m.Check&Orphans != 0

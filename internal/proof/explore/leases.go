@@ -145,11 +145,6 @@ func (l *leases) stepBeside(st *state, s *slot, e quorum.Event) {
 		if won {
 			l.checkFree(st, s)
 		}
-	case op == quorum.Confirm && s.life == holding:
-		if won && l.lease(s.machine).Passable(at(s.age)) { // another goroutine gets it
-			s.token = s.reserved()
-			l.checkToken(st, s, s.token)
-		}
 	case s.life == holding:
 		l.extended(st, s, v, at(s.age-age))
 	}
@@ -168,8 +163,6 @@ func (l *leases) endBeside(s *slot) {
 			switch b.op {
 			case quorum.Release:
 				c.bury = true
-			case quorum.Confirm:
-				c.ask(s.reserved(), stray)
 			default:
 				c.strays[0] = min(c.strays[0]+1, 3)
 			}
@@ -203,7 +196,7 @@ func (l *leases) dead(s *slot) bool {
 		renewed := l.stepLease(s.machine, leasefsm.Renewed, at(start), at(s.age))
 		return l.lease(renewed).Valid(at(s.age))
 	}
-	if b := &s.beside; b.vote != 0 && (b.op == quorum.Confirm && l.lease(s.machine).Passable(at(s.age)) || b.op == quorum.Extend && revives(s.age-b.age)) {
+	if b := &s.beside; b.vote != 0 && b.op == quorum.Extend && revives(s.age-b.age) {
 		return false
 	}
 	return s.vote == 0 || !revives(s.voteAt)

@@ -55,7 +55,6 @@ func newMachines(m *Model) *machines {
 	}
 	if m.hasBeside() { // numbered as freshBeside says
 		ms.votes.add(quorum.NewVote(m.quorum(), quorum.Release, epoch), birth{})
-		ms.votes.add(quorum.NewVote(m.quorum(), quorum.Confirm, epoch), birth{})
 	}
 	ms.leases.add(leasefsm.New(m.lease()), birth{})
 	ms.healing = m.Renewals+m.Extends > 0 && m.probeHeal()

@@ -54,10 +54,10 @@ type Model struct {
 	NoTime bool
 	// Renewals of each lease, at most.
 	Renewals int
-	// Extends: so often a holder extends its lease besides. Reserves: so often it reserves
-	// another token. ReleaseVote: a holder that releases waits for the answers.
-	Extends, Reserves int
-	ReleaseVote       bool
+	// Extends: so often a holder extends its lease besides. ReleaseVote: a holder that
+	// releases waits for the answers.
+	Extends     int
+	ReleaseVote bool
 	// MaxHold is the longest that a lease is held, in ticks; zero: as long as it is renewed.
 	MaxHold int
 	// ShortRenewals: a renewal may ask for one tick instead of the TTL.

@@ -1,7 +1,7 @@
 package explore
 
 // besideRows returns the rows of what a holder does to its lease besides renewing it: it
-// releases and waits for the answer, extends, reserves tokens, and holds for so long only.
+// releases and waits for the answer, extends, and holds for so long only.
 func besideRows() []Row {
 	return []Row{
 		{Name: "V1", What: "a release that is reported as successful has freed a majority: as shipped",
@@ -14,12 +14,6 @@ func besideRows() []Row {
 			Model: world(2, func(m *Model) { m.Renewals, m.Extends = 1, 1 })},
 		{Name: "X1-late", What: "the holder's own extension counts even if the old validity has ended", Off: []string{"renew-in-time"},
 			Model: world(2, func(m *Model) { m.Extends = 1 }), Want: Renewals, Mutant: "lease-renew-in-time"},
-		{Name: "T1", What: "more tokens are reserved for a lease, and used while it is valid: as shipped",
-			Model: world(3, func(m *Model) { m.Reserves = 1 })},
-		{Name: "T1-half", What: "half of the nodes are enough to reserve tokens", Off: []string{"over-half"},
-			Model: world(2, func(m *Model) { m.Reserves, m.Check = 1, Tokens }), Want: Tokens, Mutant: "quorum-over-half"},
-		{Name: "T1-late", What: "reserved tokens are used after the lease has ended", Off: []string{"pass-while-valid"},
-			Model: world(2, func(m *Model) { m.Reserves, m.Check = 1, Tokens }), Want: Tokens, Mutant: "lease-pass-while-valid"},
 		{Name: "H1", What: "a lease ends after its longest hold, however often it is extended: as shipped",
 			Model: world(1, func(m *Model) { m.MaxHold, m.Renewals, m.Extends, m.Check = 3, 1, 1, Bounded })},
 		{Name: "H1-off", What: "extensions count beyond the longest hold", Off: []string{"max-hold"},

@@ -63,7 +63,7 @@ var sound = map[string]Model{
 	"two queues": inQueue(2, func(m *Model) { m.Nodes, m.TTL, m.Patience, m.Doubts = 2, 1, 1, 1 }),
 	"returns":    one(3, func(m *Model) { m.Returns, m.Asks, m.TTL, m.Patience, m.Twice = true, 1, 1, 1, 1 }),
 	"beside": world(2, func(m *Model) {
-		m.Nodes, m.TTL, m.Extends, m.Reserves, m.ReleaseVote, m.Check = 2, 1, 1, 1, true, Safety|Freed
+		m.Nodes, m.TTL, m.Extends, m.ReleaseVote, m.Check = 2, 1, 1, true, Safety|Freed
 	}),
 	"shared": readWrite(2, func(m *Model) { m.TTL, m.Crashes, m.Quarantine, m.KeepCounter = 1, 1, 1, true }),
 	"slots":  permits(2, 2, func(m *Model) { m.TTL, m.Nodes, m.Renewals = 1, 2, 1 }),
@@ -155,7 +155,6 @@ func TestShortcutsChangeNoVerdict(t *testing.T) {
 		{"waiting, broken", one(2, func(m *Model) { m.Check, m.Rules.HandsSame = Tokens, true }), Tokens},
 		{"rejoining", one(3, func(m *Model) { m.Returns, m.Asks, m.TTL, m.Patience = true, 1, 1, 1 }), 0},
 		{"rejoining, broken", one(3, func(m *Model) { m.Returns, m.Asks, m.Check, m.Rules.ReturnsWhole = true, 1, Orphans, true }), Orphans},
-		{"reserving tokens", two(func(m *Model) { m.Reserves = 1 }), 0},
 		{"extending", two(func(m *Model) { m.Extends = 1 }), 0},
 		{"read-write", two(func(m *Model) { m.Kind = rule.ReadWrite }), 0},
 		{"semaphore", two(func(m *Model) { m.Kind = rule.Semaphore(2) }), 0},

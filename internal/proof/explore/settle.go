@@ -63,7 +63,7 @@ func (se *settler) settleSlot(st *state, i int) {
 		// Its validity would be over: whatever happens next, it is lost.
 		se.attempts.stepAsking(st, s, quorum.Event{Kind: quorum.Cancel})
 	}
-	if s.token != 0 && se.m.Reserves == 0 && (se.m.Check&Renewals == 0 || se.m.older(s.token, s.age) < se.barrier(st, s)) {
+	if s.token != 0 && (se.m.Check&Renewals == 0 || se.m.older(s.token, s.age) < se.barrier(st, s)) {
 		s.token = 0 // older than the newest: by how much is all the same
 	}
 	if s.life == over && !s.released && !se.m.EveryEvent && !se.mayReturn(st) {

@@ -215,9 +215,6 @@ func (c *cell) stray(short bool) {
 // heal puts one more message on the wire that gives the node the lease.
 func (c *cell) heal() { c.heals = min(c.heals+1, 3) }
 
-// reserved is the token that a holder reserves next.
-func (s *slot) reserved() token { return s.token + 1 }
-
 // abandonAsks makes the client ignore all further messages of the node to a slot.
 func (c *cell) abandonAsks() {
 	c.dropAsk()

@@ -14,7 +14,6 @@ import (
 func Switch(off ...string) bool {
 	all := maps.Clone(quorum.Mechanisms)
 	maps.Copy(all, leasefsm.Mechanisms)
-	maps.Copy(all, leasefsm.WaitMechanisms)
 	for _, on := range all {
 		*on = true
 	}

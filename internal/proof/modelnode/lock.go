@@ -61,9 +61,6 @@ type Answer[O comparable] struct {
 	Verdict Verdict
 	// Token is the value of the counter after an Acquire or Confirm that was executed.
 	Token uint64
-	// Reserved is how many tokens below Token also belong to the grant, after an
-	// Acquire that found the lock free.
-	Reserved uint64
 	// If Verdict is Taken, Holder has the lock for another ExpiresIn. If it is Quarantined,
 	// the quarantine lasts for another ExpiresIn.
 	Holder    O
@@ -80,9 +77,6 @@ type Ask[O comparable] struct {
 	TTL   time.Duration
 	// Propose is the token that the client proposes; usually all nodes accept it.
 	Propose uint64
-	// Spare is how many tokens below the one in the answer should belong to the grant
-	// too.
-	Spare uint64
 
 	// Wait takes a place in the queue if the lock is taken, or refreshes it. The other
 	// fields are about that place. Again: this owner has asked here before. Stand: it

@@ -24,35 +24,18 @@ func (l Lock[O]) Acquire(r Rules, a Ask[O], now clock.Instant) (Lock[O], Answer[
 	if !r.NoTombstones && l.buried(a.Owner, now) {
 		return l, Answer[O]{Verdict: Buried}
 	}
-	token, reserved := l.draw(r, a.Propose, a.Spare, now)
+	token := l.draw(r, a.Propose, now)
 	l = l.leave(a.Owner).countGrant(r, token, r.floor(a.Propose, now), now)
 	l.Owner, l.Expiry = a.Owner, now.Add(a.TTL)
-	return l, Answer[O]{Token: token, Reserved: reserved}
+	return l, Answer[O]{Token: token}
 }
 
-// draw returns the token that follows from clock and proposal, and how many of the
-// spare ones below it are reserved: none that would put the token too far ahead of the
-// clock.
-func (l Lock[O]) draw(r Rules, propose, spare uint64, now clock.Instant) (token, reserved uint64) {
-	last := l.last(now)
+// draw returns the token that follows from clock, proposal and counter.
+func (l Lock[O]) draw(r Rules, propose uint64, now clock.Instant) uint64 {
 	if r.NoClock {
-		return max(propose, last+1+spare), spare
+		return max(propose, l.last(now)+1)
 	}
-	most := r.most(now)
-	token = r.floor(propose, now)
-	if token <= last+spare {
-		token = max(last+1, min(last+1+spare, most))
-	}
-	return token, min(spare, token-last-1)
-}
-
-// Reserve is Confirm for tokens that are reserved: up to token unless that is too far
-// ahead of the clock, and up to least in any case.
-func (l Lock[O]) Reserve(r Rules, o O, least, token uint64, now clock.Instant) (Lock[O], Answer[O]) {
-	if !r.NoClock {
-		token = min(token, max(least, r.most(now)))
-	}
-	return l.Confirm(r, o, token, now)
+	return max(r.floor(propose, now), l.last(now)+1)
 }
 
 // Confirm raises the counter to at least token, if o has the lock.

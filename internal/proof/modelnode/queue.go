@@ -16,7 +16,6 @@ type Place[O comparable] struct {
 	// Stamp is the waiter's own mark of its last request that arrived. A grant carries
 	// it, and tells the waiter from when its validity counts.
 	Stamp uint64
-	Spare uint64
 	// Barge: the waiter wants to be notified when the lock is free, and not to be
 	// handed it.
 	Barge bool
@@ -29,9 +28,7 @@ type Push[O comparable] struct {
 	// stamp. Otherwise the lock is free at this moment, and the place is gone.
 	Granted bool
 	Token   uint64
-	// Reserved is how many tokens below Token also belong to the grant.
-	Reserved uint64
-	Stamp    uint64
+	Stamp   uint64
 }
 
 // Reach reports whether a waiter can receive a push, that is, whether its connection is
@@ -69,7 +66,7 @@ func (l Lock[O]) stand(r Rules, a Ask[O], now clock.Instant) (Lock[O], Answer[O]
 
 // wait gives the request a place or refreshes the one it has, and returns its position.
 func (l Queue[O]) wait(r Rules, a Ask[O], now clock.Instant) (Queue[O], int) {
-	p := Place[O]{Owner: a.Owner, Ticket: a.ticket(r, now), Expiry: now.Add(a.TTL), Stamp: a.Stamp, Spare: a.Spare, Barge: a.Barge}
+	p := Place[O]{Owner: a.Owner, Ticket: a.ticket(r, now), Expiry: now.Add(a.TTL), Stamp: a.Stamp, Barge: a.Barge}
 	l = slices.DeleteFunc(slices.Clone(l), func(q Place[O]) bool { return now >= q.Expiry })
 	if i := l.place(a.Owner); i >= 0 {
 		p.Ticket, p.Expiry = l[i].Ticket, max(p.Expiry, l[i].Expiry)
@@ -118,13 +115,13 @@ func (l Lock[O]) hand(r Rules, propose uint64, reach Reach[O], now clock.Instant
 		if p.Barge {
 			return l, []Push[O]{{Owner: p.Owner, Stamp: p.Stamp}}
 		}
-		token, reserved := l.draw(r, propose, p.Spare, now)
+		token := l.draw(r, propose, now)
 		if r.HandsSame {
 			token = max(l.last(now), 1)
 		}
 		l = l.count(r, token, now)
 		l.Owner, l.Expiry = p.Owner, p.Expiry
-		return l, []Push[O]{{Owner: p.Owner, Granted: true, Token: token, Reserved: reserved, Stamp: p.Stamp}}
+		return l, []Push[O]{{Owner: p.Owner, Granted: true, Token: token, Stamp: p.Stamp}}
 	}
 	l.Queue = nil
 	return l, nil

@@ -137,7 +137,7 @@ func TestEveryMechanismHasAChecker(t *testing.T) {
 		bySimulator[m.Mechanism()] = true
 	}
 	for _, of := range []map[string]*bool{
-		leasehold.Mechanisms, leasehold.WaitMechanisms, renewer.Mechanisms, waitq.Mechanisms, waitq.QueueMechanisms, leasefsm.Mechanisms, leasefsm.WaitMechanisms,
+		leasehold.Mechanisms, leasehold.WaitMechanisms, renewer.Mechanisms, waitq.Mechanisms, waitq.QueueMechanisms, leasefsm.Mechanisms,
 		quorum.Mechanisms, driver.Mechanisms, retain.Mechanisms, redisstore.Mechanisms,
 	} {
 		for name, on := range of {

@@ -26,7 +26,7 @@ var changes = map[string][]change{
 		{"token = math.max(now, math.min(token, now + LEAD))", "token = math.max(1, math.min(token, now + LEAD))"},
 	},
 	"node-tombstones":             {{"if life ~= '0' and (not ours or always == '1') then", "if false then"}},
-	"node-confirms-owner-only":    {{"value, token, least)\n  if held ~= value then", "value, token, least)\n  if false then"}},
+	"node-confirms-owner-only":    {{"value, token)\n  if held ~= value then", "value, token)\n  if false then"}},
 	"node-raises-counter":         {{"    last = token\n    call('SET', counter, last, 'PX', LIFE)\n", "    last = token\n"}},
 	"node-never-shortens":         {{"local function renew(key, counter, ttl)\n  if call('PTTL', key) < tonumber(ttl) then", "local function renew(key, counter, ttl)\n  if true then"}},
 	"node-heals-after-quarantine": {{"local refusal = gate(mark, wanted)", "local refusal"}},
@@ -42,7 +42,7 @@ var changes = map[string][]change{
 	"kinds-keep-sums":       {{"record.used = record.used - h.weight\n", ""}},
 	"kinds-keep-ends":       {{"if h and holdMember(h) == members[i] then", "if false then"}},
 	"kinds-readers-draw":    {{"if shares and record.used > 0 then", "if shares then"}},
-	"kinds-count-tokens":    {{"  return text, reserved, near\nend", "  return '7', reserved, near\nend"}},
+	"kinds-count-tokens":    {{"  return text, near\nend", "  return '7', near\nend"}},
 	"kinds-are-handed-on":   {{"if record and waits and not refusal", "if false"}},
 	"node-skips-the-dead":   {{"'PUBLISH', channel, message) ~= 0", "'PUBLISH', channel, message) ~= -1"}},
 }

@@ -28,7 +28,7 @@ var mutexNames = map[string]string{"admit": "acquire", "endHold": "release", "re
 
 // stepSizes are how many keys and words of arguments each step has, by its letter; a
 // renewal has as many as it has leases.
-var stepSizes = map[string][2]int{"a": {3, 3}, "b": {3, 11}, "c": {2, 4}, "d": {2, 2}, "h": {2, 3}, "r": {2, 2}}
+var stepSizes = map[string][2]int{"a": {3, 3}, "b": {3, 11}, "c": {2, 3}, "d": {2, 2}, "h": {2, 3}, "r": {2, 2}}
 
 // scriptsDir has the calls of the Redis store's scripts. Tests run in their package's directory.
 const scriptsDir = "../../../store/redisstore/internal/script/lua/calls"
@@ -107,7 +107,7 @@ func takeApart(words []string) (all [][]string) {
 }
 
 // plainRequest matches the first word of a new owner's request that does not wait.
-var plainRequest = regexp.MustCompile(`^[aA]\d+( \d+)?$`)
+var plainRequest = regexp.MustCompile(`^[aA]\d+$`)
 
 // done is the result of a step that was done as it was asked.
 var done = []byte(":1\r\n")

@@ -43,9 +43,9 @@ type attempt[P any] struct {
 func (k *Driver[P]) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 	start := k.Clock.Now() // before anything is sent, since validity counts from here
 	r.Slots = ""           // those of an earlier lease
-	a := k.newAttempt(store.WaitRequest{Lease: r.Lease, Spare: r.Spare}, start)
+	a := k.newAttempt(store.WaitRequest{Lease: r.Lease}, start)
 	a.core.Begin(k.config(r.Lease), r.TTL, start)
-	a.askAll(Question{Op: quorum.Acquire, Lease: r.Lease, Spare: r.Spare})
+	a.askAll(Question{Op: quorum.Acquire, Lease: r.Lease})
 	k.readInline(ctx, a.over, nil)
 	await(ctx, nil, k.Clock, start, a.over, a.timer, a, nil)
 	a.mu.Lock()
@@ -79,21 +79,10 @@ func (a *attempt[P]) askAll(q Question) {
 	a.k.flush()
 }
 
-// reservedLocked is how many tokens below its token belong to a grant as well.
-func (a *attempt[P]) reservedLocked(ans Reply) uint64 {
-	asked := uint64(a.r.Spare)
-	if ans.Counted {
-		return min(ans.Reserved, asked)
-	}
-	return asked
-}
-
-// grantLocked is the grant of an attempt that is won. Its token is the smallest of its own.
+// grantLocked is the grant of an attempt that is won.
 func (a *attempt[P]) grantLocked() store.Grant {
-	spare := a.core.Reserved()
 	return store.Grant{
-		Token:    fence.Token(a.core.Token() - spare),
-		Spare:    int(spare),
+		Token:    fence.Token(a.core.Token()),
 		Slot:     smallestSlot(a),
 		Slots:    a.core.Slots(),
 		Owner:    a.r.Owner,
@@ -190,7 +179,7 @@ func (a *attempt[P]) sendLocked(sends []quorum.Send, now clock.Instant) {
 		switch send.Op {
 		case quorum.Acquire:
 			q.Exact = send.Slots != "" && !send.Wish
-			q.Spare, q.Barge = a.r.Spare, a.r.Barge && a.waiting.competes(now)
+			q.Barge = a.r.Barge && a.waiting.competes(now)
 			q.Waits, q.Again, q.QueueOnly, q.Stamp = a.waiting.waits, send.Again, send.QueueOnly, now
 			a.waiting.refreshed = a.waiting.refreshed || send.Again
 			which := 0
@@ -265,7 +254,7 @@ func (a *attempt[P]) takeReplyLocked(node, tag int, ans Reply) {
 	if op == quorum.Acquire && ans.Kind == quorum.Yes {
 		a.slot = ans.Slot
 	}
-	e := a.eventLocked(quorum.Event{Kind: ans.Kind, Node: node, Op: op, Token: ans.Token, Reserved: a.reservedLocked(ans), Slots: ans.Slots}, ans)
+	e := a.eventLocked(quorum.Event{Kind: ans.Kind, Node: node, Op: op, Token: ans.Token, Slots: ans.Slots}, ans)
 	if e.Uncounted = jumped != nil; e.Uncounted {
 		e.RetryAfter = min(e.RetryAfter, jumped.left+afterExpiry)
 	}

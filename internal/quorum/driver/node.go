@@ -36,8 +36,7 @@ type InlineReader interface {
 type Question struct {
 	Op    quorum.Op
 	Lease store.Lease
-	// Spare and Barge, of an Acquire, are those of the request.
-	Spare int
+	// Barge, of an Acquire, is that of the request.
 	Barge bool
 	Token uint64 // of Confirm
 	// Exact, of an Acquire, says that the lease gets Lease.Slots or nothing, and loses any
@@ -46,9 +45,6 @@ type Question struct {
 	Exact bool
 	// Downgrade, of an Acquire: the owner has the lock as a writer, and becomes a reader.
 	Downgrade bool
-	// Least, of a Confirm that reserves tokens, is how far the counter must go if Token
-	// is more than a second ahead of the node's clock. Zero: up to Token.
-	Least uint64
 	// Tombstone, of a Release, says to leave a tombstone. Renewed and Undo are those of the
 	// request.
 	Tombstone, Renewed, Undo bool
@@ -130,10 +126,6 @@ type Reply struct {
 	Kind quorum.Kind
 	// Token is the node's counter, after a yes to Acquire or Confirm.
 	Token uint64
-	// Reserved is how many tokens below Token belong to the grant as well, if Counted
-	// is set. Otherwise it is as many as were requested.
-	Reserved uint64
-	Counted  bool
 	// Slot and Slots are those of the grant, after a yes to Acquire; see store.Grant.
 	Slot  int64
 	Slots string
@@ -148,8 +140,6 @@ type Reply struct {
 	Position int
 	// NoPush, with a Position: the node cannot push a grant to this client.
 	NoPush bool
-	// Waiting, after a Confirm: the queue has waiters.
-	Waiting bool
 	// Stamp is that of the request that a pushed grant answers.
 	Stamp clock.Instant
 	// RetrySingly, of a call about several leases: the node refused the call as a

@@ -358,11 +358,8 @@ func TestStore(t *testing.T) {
 	for range 200 {
 		switch r := request(store.NewOwner()); {
 		case held == nil:
-			spare := 0
-			if r.Require = store.Efficiency; rng.IntN(2) == 0 {
-				spare = rng.IntN(5)
-			}
-			if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r, Spare: spare}); err != nil {
+			r.Require = store.Efficiency
+			if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r}); err != nil {
 				t.Fatal(err)
 			}
 			held = &r

@@ -20,15 +20,14 @@ func (s *Script) Breaks() bool { return s == Break || s == BreakHold }
 // value is the token, the owner and the note, with spaces between them.
 const BrokenEnd = "}:broken"
 
-// Break returns the command that breaks the lease of r. h is its holder, token is that with
-// which the server was seen, and tombstone is how long late requests of it are refused.
-func (e *Encoder) Break(r store.BreakRequest, h store.Holder, token fence.Token, tombstone time.Duration) *Command {
+// Break returns the command that breaks the lease of r. The server was seen with token, and tombstone is how long late requests of it are refused.
+func (e *Encoder) Break(r store.BreakRequest, token fence.Token, tombstone time.Duration) *Command {
 	c := new(Command)
 	name := e.keyFor(c, r.Name)
 	b := AppendCounterKey(resp.AppendWord(c.Begin(Break), name), name)
 	b = appendTombstoneKey(b, store.Lease{Name: name, Owner: r.Owner})
 	b = resp.AppendWord(b, KeyBegin, name, BrokenEnd)
-	b = resp.AppendNumber(resp.AppendWord(b, r.Owner), uint64(token)+uint64(h.Spare))
+	b = resp.AppendNumber(resp.AppendWord(b, r.Owner), uint64(token))
 	b = resp.AppendMillis(b, tombstone)
 	b = resp.AppendWord(b, r.Token.String(), " ", r.Owner, " ")
 	c.Bytes = resp.AppendMillis(resp.AppendWord(b, r.Note()), tombstone+store.KeepBroken)

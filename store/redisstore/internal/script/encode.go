@@ -86,12 +86,7 @@ func (e *Encoder) Encode(q driver.Question, c *Command) *Command {
 		c.Repeats = q.Again
 	case quorum.Confirm:
 		b := AppendCounterKey(resp.AppendWord(c.Begin(Confirm), r.Name), r.Name)
-		b = resp.AppendNumber(appendValue(e.appendMark(c, b, false), r), q.Token)
-		if q.Least > 0 {
-			c.Bytes = resp.AppendNumber(b, q.Least)
-		} else {
-			c.Bytes = resp.AppendWord(b, "")
-		}
+		c.Bytes = resp.AppendNumber(appendValue(e.appendMark(c, b, false), r), q.Token)
 		c.gateAt = len(c.Bytes)
 	case quorum.Extend:
 		e.Extend(c, []store.Lease{r})
@@ -159,13 +154,10 @@ func (e *Encoder) appendRequest(b []byte, q driver.Question, guarded bool) (_ []
 	if guarded {
 		letter = "A"
 	}
-	var number, lasts [20]byte
+	var lasts [20]byte
 	ttl := string(strconv.AppendUint(lasts[:0], resp.Millis(q.Lease.TTL), 10))
 	if plain(q) {
-		if q.Spare == 0 {
-			return resp.AppendWord(b, letter, ttl), 0
-		}
-		return resp.AppendWord(b, letter, ttl, " ", string(strconv.AppendUint(number[:0], uint64(q.Spare), 10))), 0
+		return resp.AppendWord(b, letter, ttl), 0
 	}
 	again, mode := "0", modeOf(q)
 	if q.Again {
@@ -174,13 +166,12 @@ func (e *Encoder) appendRequest(b []byte, q driver.Question, guarded bool) (_ []
 	if mode == "" {
 		mode = "-"
 	}
-	spare := strconv.AppendUint(number[:0], uint64(q.Spare), 10)
 	if !q.Waits {
-		return resp.AppendWord(b, letter, ttl, " ", again, mode, string(spare), " "), 0
+		return resp.AppendWord(b, letter, ttl, " ", again, mode, " "), 0
 	}
 	var room [192]byte
 	place := e.placeOf(q, guarded).append(room[:0])
-	b = resp.AppendWord(b, letter, ttl, " ", again, mode, string(spare), " ", string(place))
+	b = resp.AppendWord(b, letter, ttl, " ", again, mode, " ", string(place))
 	return b, len(b) - len("\r\n") - len(place)
 }
 
@@ -263,7 +254,7 @@ func (e *Encoder) appendPlace(b []byte, q driver.Question, guarded bool) (_ []by
 
 // placeOf returns the place of a request that waits.
 func (e *Encoder) placeOf(q driver.Question, guarded bool) place {
-	p := place{rank: store.Rank(q.Lease.Owner), stamp: uint64(q.Stamp), spare: q.Spare, shared: !q.Lease.Kind.IsMutex(), barge: q.Barge, channel: e.Channel}
+	p := place{rank: store.Rank(q.Lease.Owner), stamp: uint64(q.Stamp), shared: !q.Lease.Kind.IsMutex(), barge: q.Barge, channel: e.Channel}
 	if guarded {
 		p.guarded, p.fingerprint = true, e.Fingerprint
 	}

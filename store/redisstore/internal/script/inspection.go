@@ -33,14 +33,13 @@ func (r Reply) Look() (said store.NodeOutcome, token fence.Token, queue []store.
 	return store.NodeOutcome{Outcome: store.Refused, Err: resp.Unexpected(r.Value)}, 0, nil
 }
 
-// ownToken returns the token of the holder's grant. The counter is at the last token that
-// was reserved with the grant. If the holder has reserved more since, the result is still
-// one of its tokens. Other clients have no tokens.
+// ownToken returns the token of the holder's grant, at which the counter is. Other clients
+// have no tokens.
 func ownToken(h store.Holder, counter uint64) fence.Token {
-	if h.Foreign || h.Spare < 0 || uint64(h.Spare) >= counter {
+	if h.Foreign {
 		return 0
 	}
-	return fence.Token(counter - uint64(h.Spare))
+	return fence.Token(counter)
 }
 
 // placesOf reads the queue as the inspect script reports it: values and PTTLs.

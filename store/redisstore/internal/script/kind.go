@@ -60,10 +60,7 @@ func (e *Encoder) encodeKind(c *Command, q driver.Question, r store.Lease, guard
 		b := e.appendMark(c, waits(appendTombstoneKey(counter(begin(Admit, AdmitGuarded)), r)), guarded)
 		b = resp.AppendNumber(resp.AppendWord(b, kindText(r.Kind)), uint64(max(r.Weight, 1)))
 		b = e.appendProposal(resp.AppendMillis(appendValue(b, r), r.TTL))
-		spare, again := q.Spare, "0"
-		if r.SharesToken() || e.Several { // nodes cannot tell whose the tokens below another one are
-			spare = 0
-		}
+		again := "0"
 		if q.Again {
 			again = "1"
 		}
@@ -71,7 +68,7 @@ func (e *Encoder) encodeKind(c *Command, q driver.Question, r store.Lease, guard
 		if q.Op == quorum.Heal {
 			mode, exact = "h", true
 		}
-		b = resp.AppendWord(resp.AppendWord(resp.AppendNumber(b, uint64(spare)), mode), again)
+		b = resp.AppendWord(resp.AppendWord(b, mode), again)
 		b = e.appendSlots(b, r, exact)
 		b, flagAt := e.appendPlace(b, q, guarded)
 		placeEnd := len(b) - len("\r\n")
@@ -251,9 +248,9 @@ func (r Reply) Changed() (c Change) {
 		if len(v) == 2 {
 			c.Left = time.Duration(min(max(v[1].Num, 0), mostMillis)) * time.Millisecond
 		}
-		if len(v) == 6 {
+		if len(v) == 5 {
 			token, _ := v[1].Number()
-			c.Token, c.Slot = fence.Token(token), slotOf(v[5:])
+			c.Token, c.Slot = fence.Token(token), slotOf(v[4:])
 		}
 	}
 	return c
@@ -272,10 +269,10 @@ type Change struct {
 // decodePlace reads the value of a place in the queue: that of its holder to be, with what
 // is wanted of a lock that several can hold before it; see readWish.lua.
 func decodePlace(value string) store.Holder {
-	if words := strings.SplitN(value, " ", 6); len(words) == 6 && words[0] == "" {
+	if words := strings.SplitN(value, " ", 5); len(words) == 5 && words[0] == "" {
 		kind, _, _ := strings.Cut(words[1], ":")
 		if _, ok := parseKind(kind); ok {
-			value = words[5]
+			value = words[4]
 		}
 	}
 	return DecodeValue(value)

@@ -11,8 +11,7 @@ import (
 type place struct {
 	rank   uint64 // when its owner began to wait: the ticket that it asks for
 	stamp  uint64 // of the request; the push of a grant repeats it
-	spare  int    // how many tokens to reserve
-	shared bool   // several can hold the lock; spare is then part of its value: see readWish.lua
+	shared bool   // several can hold the lock
 	barge  bool   // only notify it that the lock is free
 	// guarded is set if the lock may be granted only by a server that has forgotten
 	// nothing; fingerprint is that of the client's membership.
@@ -34,12 +33,11 @@ func (p place) append(b []byte) []byte {
 	}
 	b = append(append(b, rank...), ' ')
 	b = append(strconv.AppendUint(b, p.stamp, 10), ' ')
+	lock, flags := "m ", ""
 	if p.shared {
-		b = append(b, "k "...)
-	} else {
-		b = append(strconv.AppendInt(b, int64(p.spare), 10), ' ')
+		lock = "k "
 	}
-	flags := ""
+	b = append(b, lock...)
 	if p.barge {
 		flags = "b"
 	}

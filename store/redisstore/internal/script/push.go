@@ -18,14 +18,10 @@ type push struct {
 	// stamp; clock is the server's. Otherwise the lock is free.
 	Granted bool
 	Token   uint64
-	// Counted is set if fewer tokens are reserved than were asked for; reserved says how
-	// many.
-	Counted  bool
-	Reserved uint64
-	Slot     int64  // see store.Grant
-	Slots    string // see store.Grant
-	Stamp    clock.Instant
-	Clock    clock.Instant
+	Slot    int64  // see store.Grant
+	Slots   string // see store.Grant
+	Stamp   clock.Instant
+	Clock   clock.Instant
 }
 
 // ParsePush parses a message. Anybody may publish to the channel.
@@ -38,7 +34,7 @@ func ParsePush(message string) (t push, ok bool) {
 	switch {
 	case words[0] == "free" && len(words) == 2:
 		return t, true
-	case words[0] != "handed" || len(words) < 6 || len(words) > 9:
+	case words[0] != "handed" || len(words) < 6 || len(words) > 8:
 		return push{}, false
 	}
 	token, err1 := strconv.ParseUint(words[2], 10, 64)
@@ -50,24 +46,17 @@ func ParsePush(message string) (t push, ok bool) {
 	t.Granted, t.Token, t.Stamp = true, token, clock.Instant(stamp)
 	t.Clock = ClockOf([]resp.Value{text(words[4]), text(words[5])})
 	if len(words) >= 7 {
-		n, err := strconv.ParseUint(words[6], 10, 32)
-		if err != nil {
-			return push{}, false
-		}
-		t.Counted, t.Reserved = true, n
-	}
-	if len(words) >= 8 {
-		slot, err := strconv.ParseInt(words[7], 10, 64)
+		slot, err := strconv.ParseInt(words[6], 10, 64)
 		if err != nil || slot < 0 {
 			return push{}, false
 		}
 		t.Slot = slot
 	}
-	if len(words) == 9 {
-		if _, ok := rule.Slots(words[8]).Numbers(); !ok {
+	if len(words) == 8 {
+		if _, ok := rule.Slots(words[7]).Numbers(); !ok {
 			return push{}, false
 		}
-		t.Slots = words[8]
+		t.Slots = words[7]
 	}
 	return t, t.Clock != 0
 }

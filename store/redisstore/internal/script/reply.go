@@ -21,10 +21,9 @@ type Reply struct {
 	Err   error
 	Value resp.Value
 	At    clock.Instant // when the reply arrived; zero if none did
-	// Of a step in a list: the token that it proposed, how many it wanted to reserve below that
-	// one, and the server's clock.
-	proposed, spare uint64
-	clock           clock.Instant
+	// Of a step in a list: the token that it proposed, and the server's clock.
+	proposed uint64
+	clock    clock.Instant
 }
 
 // ListReply is the reply to a list of steps, read once for all of them.
@@ -60,7 +59,7 @@ func (l *ListReply) Step(i int, c *Command) Reply {
 	if l.each != nil {
 		r = ReplyTo(l.each[i])
 	}
-	r.proposed, r.spare, r.clock = c.proposed, uint64(max(0, c.Question.Spare)), l.clock
+	r.proposed, r.clock = c.proposed, l.clock
 	return r
 }
 
@@ -125,7 +124,7 @@ func (r Reply) Answer(s *Script) driver.Reply {
 			return yes
 		}
 		if r.Value.Num == 1 && r.proposed > 0 && r.clock != 0 && (s == Acquire || s == AcquireGuarded) { // see calls/steps.lua
-			yes.Token, yes.Counted, yes.Reserved, yes.Clock = r.proposed, true, r.spare, r.clock
+			yes.Token, yes.Clock = r.proposed, r.clock
 			return yes
 		}
 	case '$':
@@ -147,12 +146,10 @@ func (r Reply) Answer(s *Script) driver.Reply {
 			}
 			if drew && (a.Token > 0 || !draws) {
 				if len(rest) >= 3 && rest[2].Kind == ':' && rest[2].Num >= 0 {
-					a.Counted, a.Reserved = true, uint64(rest[2].Num)
-					a.Slot, a.Slots = slotOf(rest[3:]), slotsOf(rest[3:])
+					a.Slot, a.Slots = slotOf(rest[2:]), slotsOf(rest[2:])
 					rest = rest[:2]
 				}
 				a.Clock = ClockOf(rest)
-				a.Waiting = s == Confirm && len(rest) > 0 && rest[0].Num != 0
 				return a
 			}
 		case 4:
@@ -203,11 +200,10 @@ func grantOf(text []byte) (a driver.Reply, ok bool) {
 	token, rest, ok1 := number(text)
 	s, rest, ok2 := number(rest)
 	us, rest, ok3 := number(rest)
-	reserved, rest, ok4 := number(rest)
-	if !ok1 || !ok2 || !ok3 || !ok4 || len(rest) > 0 || token == 0 {
+	if !ok1 || !ok2 || !ok3 || len(rest) > 0 || token == 0 {
 		return a, false
 	}
-	a = driver.Reply{Kind: quorum.Yes, Report: store.NodeOutcome{Outcome: store.Granted}, Token: token, Counted: true, Reserved: reserved}
+	a = driver.Reply{Kind: quorum.Yes, Report: store.NodeOutcome{Outcome: store.Granted}, Token: token}
 	a.Clock = clockAt(s, us)
 	return a, true
 }

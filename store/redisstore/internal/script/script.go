@@ -45,7 +45,7 @@ func appendBegin(b []byte, verb, script string, keys, args int) []byte {
 var (
 	Acquire        = step("", 0, "acquire", 3, 3)
 	AcquireGuarded = step("", 1, "acquire", 4, 4)
-	Confirm        = step("c", 0, "confirm", 2, 3)
+	Confirm        = step("c", 0, "confirm", 2, 2)
 	Extend         = step("x", 0, "extend", 2, 2)
 	ExtendGuarded  = step("X", 1, "extend", 3, 3)
 	Release        = step("", 0, "release", 2, 2)
@@ -55,8 +55,8 @@ var (
 	ReturnGuarded  = step("B", 1, "return", 4, 11)
 	Heal           = step("h", 1, "heal", 3, 3)
 	// Steps of locks that several can hold; see kind.go.
-	Admit            = step("k", 0, "admit", 4, 10)
-	AdmitGuarded     = step("K", 1, "admit", 5, 11)
+	Admit            = step("k", 0, "admit", 4, 9)
+	AdmitGuarded     = step("K", 1, "admit", 5, 10)
 	EndHold          = step("e", 0, "endHold", 3, 5)
 	EndHoldGuarded   = step("E", 1, "endHold", 4, 6)
 	RenewHold        = step("p", 0, "renewHold", 4, 6).perLease(0, 2)

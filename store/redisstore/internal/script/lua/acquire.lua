@@ -6,7 +6,7 @@
 -- got: the values of these three keys, and, if they were read, of {L}:waits and of the
 --     owner's place
 -- value, ttl (ms): of the lock
--- proposed, spare: a token, and how many more to reserve below the one drawn
+-- proposed: a token
 -- mode: empty for a request that does not wait; 0 for one that waits while the lock is
 --     held, 1 for one that wants a place even if nobody has the lock, 2 for one that wants
 --     a place only behind a holder
@@ -18,12 +18,11 @@
 -- refusal: why the mark forbids grants (see gate), false if it does not, and nil where the
 --     mark is not looked at
 --
--- Returns the grant as a text: the token, the clock (s, us), and how many tokens below it are
--- reserved. Otherwise it returns the error reply of take, or {0, value of the holder, its PTTL}, with the mark also {..., 0,
+-- Returns the grant as a text: the token and the clock (s, us). Otherwise it returns the error reply of take, or {0, value of the holder, its PTTL}, with the mark also {..., 0,
 -- 0, the clock}, and for an enqueued request what enqueue returns, or {2} for an owner that was
 -- already released, or the refusal.
 -- uses draw, take
-local function acquire(key, counter, tombstone, got, value, ttl, proposed, spare, mode, again, place, time, refusal)
+local function acquire(key, counter, tombstone, got, value, ttl, proposed, mode, again, place, time, refusal)
   local held, last = got[1], got[2]
   if not (held and held ~= value or not held and (mode == '1' or mode == '2')) then
     if refusal then
@@ -41,16 +40,15 @@ local function acquire(key, counter, tombstone, got, value, ttl, proposed, spare
       call('DEL', '{' .. key .. '}:made')
     end
     if held and last then -- the same request again gets the same grant, which is never shortened
-      -- How many tokens below it were reserved is not known any more.
       if call('PTTL', key) < tonumber(ttl) then
         call('PEXPIRE', key, ttl)
       end
-      return last .. ' ' .. time[1] .. ' ' .. time[2] .. ' 0'
+      return last .. ' ' .. time[1] .. ' ' .. time[2]
     end
     if got[3] then
       return {2}
     end
-    local text, reserved, near = draw(proposed, spare, last, time[1] * 1000000 + time[2])
+    local text, near = draw(proposed, last, time[1] * 1000000 + time[2])
     if held then -- the counter was lost
       call('DEL', key)
     end
@@ -59,7 +57,7 @@ local function acquire(key, counter, tombstone, got, value, ttl, proposed, spare
       if attempt and not held then
         call('SET', '{' .. key .. '}:made', attempt, 'PX', LIFE)
       end
-      return text .. ' ' .. time[1] .. ' ' .. time[2] .. ' ' .. string.format('%.0f', reserved)
+      return text .. ' ' .. time[1] .. ' ' .. time[2]
     elseif said then
       return said
     end

@@ -3,31 +3,26 @@
 --
 -- value, weight, made, slots: of the grant (see readRecord)
 -- ends, now: its end (ms), and the clock (us)
--- proposed, spare, last: see draw
+-- proposed, last: see draw
 -- several: whether this is one of several servers
 --
--- Returns the grant, the last token of those that belong to it, how many below that one do,
--- and the token counter afterwards.
+-- Returns the grant, and the token counter afterwards.
 -- uses beginRecord, draw, holdMember, markSlots, prolong, rankOf, writeHold
-local function addHold(record, value, weight, made, slots, ends, proposed, spare, last, now, several)
+local function addHold(record, value, weight, made, slots, ends, proposed, last, now, several)
   local shares = record.shared and weight < record.limit
-  local text, reserved = last, 0
+  local token = last
   if shares and record.used > 0 then
-    if not text or record.top + 0 > text + 0 then -- the counter may have been lost
-      text = record.top
+    if not token or record.top + 0 > token + 0 then -- the counter may have been lost
+      token = record.top
     end
   else
-    text, reserved = draw(proposed, shares and 0 or spare, last, now)
-  end
-  local token = text
-  if reserved > 0 then
-    token = string.format('%.0f', text - reserved)
+    token = draw(proposed, last, now)
   end
   local first, owner = record.used == 0, string.match(value, '^[^ ]+')
   local h = {number = string.format('%.0f', record.count + 1), token = token, weight = weight, begun = string.format('%.0f', record.ms), slots = slots, broken = '0', made = made, value = value, owner = owner}
   beginRecord(record, ends)
   prolong(record, ends)
-  call('SET', '{' .. record.key .. '}:token', text, 'PX', LIFE)
+  call('SET', '{' .. record.key .. '}:token', token, 'PX', LIFE)
   call('ZADD', record.ends, string.format('%.0f', ends), holdMember(h))
   if several then
     call('ZADD', record.ranks, rankOf(owner), owner)
@@ -44,5 +39,5 @@ local function addHold(record, value, weight, made, slots, ends, proposed, spare
     call('PEXPIRE', record.ends, left)
     call('PEXPIRE', record.ranks, left)
   end
-  return h, text, reserved, text
+  return h, token
 end

@@ -8,25 +8,24 @@
 -- that wants a place in any case: what is free is then another owner's to heal. An owner that must
 -- have certain slots loses the grant that it has with others.
 --
--- key, counter, tombstone, proposed, spare, mode, again, refusal: see acquire; mode is never 2, and h
+-- key, counter, tombstone, proposed, mode, again, refusal: see acquire; mode is never 2, and h
 --     to heal
 -- got: the values of key, counter, tombstone and {L}:waits
 -- kind, weight: of the request (see readRecord)
 -- value, ttl (ms): of the grant
 -- slots: see calls/admit
--- place: see acquire; its spare is k
+-- place: see acquire
 -- time: the clock, nil if it was not read
 -- mark, print: see hand
 --
--- Returns {1, token, the clock (s, us), how many tokens below it are reserved, smallest slot, and
--- on one of several servers all slots, empty for a read-write lock}, or {0, value of a holder or
+-- Returns {1, token, the clock (s, us), smallest slot, and on one of several servers all slots, empty for a read-write lock}, or {0, value of a holder or
 -- waiter in the way (see flagged), its PTTL, 0, 0, the clock}, for an enqueued request what enqueue returns,
 -- {2} for an owner that was already released, {6, kind in use (empty: a mutex), value of a holder
 -- or waiter} if the lock is in use as another kind, or the owner has it with a smaller weight,
 -- {7, value of the lock, its PTTL, 0, 0, the clock} if it is a mutex or no lock of this package,
 -- or the refusal.
 -- uses addHold, findHold, grantReply, newRecord, pickSlots, readRecord, room
-local function admit(key, counter, tombstone, got, kind, weight, value, ttl, proposed, spare, mode, again, slots, place, time, refusal, mark, print)
+local function admit(key, counter, tombstone, got, kind, weight, value, ttl, proposed, mode, again, slots, place, time, refusal, mark, print)
   time = time or call('TIME')
   local now = time[1] * 1000000 + time[2]
   local ms = (now - now % 1000) / 1000
@@ -92,7 +91,7 @@ local function admit(key, counter, tombstone, got, kind, weight, value, ttl, pro
       h.made = ''
       writeHold(record, h)
     end
-    return grantReply(record, h, h.token, 0, slots, time)
+    return grantReply(record, h, slots, time)
   end
   local picked, said = weight <= left and pickSlots(record, weight, slots), nil
   local barges = comesFirst or string.find(place, '^%d+ %d+ k b')
@@ -102,9 +101,8 @@ local function admit(key, counter, tombstone, got, kind, weight, value, ttl, pro
       -- uses leave
       leave(name, owner, was)
     end
-    local text, reserved
-    h, text, reserved, last = addHold(record, value, weight, attempt, picked, ms + ttl, proposed, spare, last, now, slots ~= '')
-    said = grantReply(record, h, text, reserved, slots, time)
+    h, last = addHold(record, value, weight, attempt, picked, ms + ttl, proposed, last, now, slots ~= '')
+    said = grantReply(record, h, slots, time)
   else
     if not picked then
       -- uses inTheWay
@@ -118,7 +116,7 @@ local function admit(key, counter, tombstone, got, kind, weight, value, ttl, pro
       said = {0, head, lasts, 0, 0, time[1], time[2]}
     else
       -- uses enqueue
-      local wish = ' ' .. kind .. (slots ~= '' and ':' .. slots or '') .. ' ' .. string.format('%.0f', weight) .. ' ' .. spare .. ' ' .. attempt .. ' ' .. value
+      local wish = ' ' .. kind .. (slots ~= '' and ':' .. slots or '') .. ' ' .. string.format('%.0f', weight) .. ' ' .. attempt .. ' ' .. value
       said = enqueue(key, owner, wish, ttl, mode, again, place, head, lasts, waits, was, time)
       waits = true
       local ends = math.min(ms + ttl, 9999999999999)

@@ -2,7 +2,7 @@
 -- it, as admit would for twice the cost. It returns nil and does nothing for any other request,
 -- which is left to admit. The arguments are those of admit.
 -- uses addHold, newRecord
-local function admitFirst(key, counter, tombstone, got, kind, weight, value, ttl, proposed, spare, mode, again, slots, time)
+local function admitFirst(key, counter, tombstone, got, kind, weight, value, ttl, proposed, mode, again, slots, time)
   if got[1] or got[3] or got[4] or again == '1' or mode == '1' or string.find(tombstone, ' ', #key + 9, true) then
     return nil
   end
@@ -22,13 +22,13 @@ local function admitFirst(key, counter, tombstone, got, kind, weight, value, ttl
   local now = time[1] * 1000000 + time[2]
   local ms = (now - now % 1000) / 1000
   local record = newRecord(key, kind, ms)
-  local h, text, reserved = addHold(record, value, weight + 0, '', picked, ms + ttl, proposed, spare, got[2], now, slots ~= '')
+  local h = addHold(record, value, weight + 0, '', picked, ms + ttl, proposed, got[2], now, slots ~= '')
   if not h then
     return nil
   end
-  local said = {1, text, time[1], time[2], reserved, string.match(picked, '%d+') + 0}
+  local said = {1, h.token, time[1], time[2], string.match(picked, '%d+') + 0}
   if slots ~= '' then
-    said[7] = shared and '' or picked
+    said[6] = shared and '' or picked
   end
   return said
 end

@@ -18,8 +18,8 @@ local function anyStep(keys, k, args, a, values, first, time, leases, mark, want
       why = refusal or false
     end
     -- uses acquire, readRequest
-    local ttl, spare, mode, again, place = readRequest(args[a])
-    return try(acquire, key, keys[k + 1], keys[k + 2], {held, values[first + 1], values[first + 2]}, args[a + 1], ttl, args[a + 2], spare, mode, again, place, time, why)
+    local ttl, mode, again, place = readRequest(args[a])
+    return try(acquire, key, keys[k + 1], keys[k + 2], {held, values[first + 1], values[first + 2]}, args[a + 1], ttl, args[a + 2], mode, again, place, time, why)
   end
   -- uses printOf
   local print = printOf(wanted)
@@ -37,7 +37,7 @@ local function anyStep(keys, k, args, a, values, first, time, leases, mark, want
     return try(extend, leases, keys, k, args, a + 1, values, first - 1, args[a + 2 + leases], why, time)
   elseif letter == 99 then
     -- uses confirm
-    return try(confirm, key, keys[k + 1], held, args[a + 1], args[a + 2], args[a + 3])
+    return try(confirm, key, keys[k + 1], held, args[a + 1], args[a + 2])
   elseif letter == 104 then
     -- uses heal
     return try(heal, key, keys[k + 1], held, values[first + 1], args[a + 1], args[a + 2], mark, wanted)

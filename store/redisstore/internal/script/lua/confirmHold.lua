@@ -5,7 +5,7 @@
 -- slots: those that the grant must have, or a sign for any; see calls/admit
 -- time: the clock, nil if it was not read
 --
--- Returns {1, counter, 0}, or {0, '', -2} for an owner without such a grant.
+-- Returns {1, counter}, or {0, '', -2} for an owner without such a grant.
 -- uses readRecord, writeHold
 local function confirmHold(key, counter, text, last, owner, slots, token, time)
   time = time or call('TIME')
@@ -29,5 +29,5 @@ local function confirmHold(key, counter, text, last, owner, slots, token, time)
     end
     writeHold(record, h)
   end
-  return {1, last, 0}
+  return {1, last}
 end

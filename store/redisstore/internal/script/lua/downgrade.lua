@@ -17,7 +17,7 @@ local function downgrade(key, counter, record, h, ttl, last, proposed, time, ms,
   end
   if h.weight >= record.limit then
     record.used, h.weight = record.used - h.weight + 1, 1
-    h.token = draw(proposed, 0, last, time[1] * 1000000 + time[2])
+    h.token = draw(proposed, last, time[1] * 1000000 + time[2])
     last = h.token
     record.top = h.token
     call('SET', counter, last, 'PX', LIFE)
@@ -29,5 +29,5 @@ local function downgrade(key, counter, record, h, ttl, last, proposed, time, ms,
   if not refusal then
     advance(key, record, last, proposed, time, mark, print, nil)
   end
-  return grantReply(record, h, h.token, 0, '', time)
+  return grantReply(record, h, '', time)
 end

@@ -3,9 +3,8 @@
 -- know that the lock is free is told so. The arguments are those of hand; mark is the mark's
 -- text, with which only the client that releases was compared.
 --
--- The waiter gets a push on its channel: "handed", owner, token, stamp, the clock (s,
--- us), and, if fewer tokens are reserved than it asked for, how many below that one; or
--- "free", owner. The grant is written before the push; if nobody receives that, the grant
+-- The waiter gets a push on its channel: "handed", owner, token, stamp and the clock (s,
+-- us); or "free", owner. The grant is written before the push; if nobody receives that, the grant
 -- is undone, and then the counter restored, so that a token belongs to one grant only. A subscriber to all channels by a pattern seems to
 -- receive every push: then the place of a dead process ends by its TTL.
 --
@@ -13,8 +12,8 @@
 -- uses draw, readPlace
 local function offer(key, owner, place, proposed, last, time, mark, print)
   local sub, tokens = string.sub, '{' .. key .. '}:token'
-  local noPush, ends, _, stamp, spare, flags, channel, value = readPlace(place, true)
-  if not spare then
+  local noPush, ends, _, stamp, lock, flags, channel, value = readPlace(place, true)
+  if lock ~= 'm' then
     return false
   end
   local list = mark and string.match(flags, '^b?g(.+)')
@@ -30,7 +29,7 @@ local function offer(key, owner, place, proposed, last, time, mark, print)
     message = 'free ' .. owner
   else
     local now = time[1] * 1000000 + time[2]
-    local text, reserved = draw(proposed, spare, last, now)
+    local text = draw(proposed, last, now)
     -- MGET returns no value for a key that is not a string, so the key must not exist.
     if last then
       call('SET', tokens, text, 'PX', LIFE)
@@ -40,9 +39,6 @@ local function offer(key, owner, place, proposed, last, time, mark, print)
     handed, left = value, math.max(1, ends - (now - now % 1000) / 1000)
     call('SET', key, value, 'PX', left)
     message = 'handed ' .. owner .. ' ' .. text .. ' ' .. stamp .. ' ' .. time[1] .. ' ' .. time[2]
-    if reserved < spare then
-      message = message .. ' ' .. string.format('%.0f', reserved)
-    end
   end
   local sharded = string.byte(channel, 14) == 123 -- see tuning.go
   if redis.pcall(sharded and 'SPUBLISH' or 'PUBLISH', channel, message) ~= 0 or noPush ~= '0' then

@@ -1,7 +1,7 @@
 -- offerShare offers a lock that several can hold to a waiter, whose place was removed from the
 -- queue, and reports whether that waiter is there to take it. It is offer for such a lock,
--- and the push of a grant always has how many tokens below its token are reserved, then the
--- smallest slot, and on one of several servers all slots of a semaphore. Also returns the token
+-- and the push of a grant has the smallest slot too, and on one of several servers all slots of
+-- a semaphore. Also returns the token
 -- counter.
 --
 -- wish: of the place (see readWish); picked: the slots of the grant
@@ -24,9 +24,8 @@ local function offerShare(record, owner, place, wish, picked, proposed, last, no
   if flag == 98 or flag == 103 and not mark then
     message = 'free ' .. owner
   else
-    local text, reserved
-    h, text, reserved, counter = addHold(record, wish.value, wish.weight, wish.made, picked, ends, proposed, wish.spare, last, now, wish.slots ~= '')
-    message = string.format('handed %s %s %s %s %s %.0f %s', owner, text, stamp, time[1], time[2], reserved, string.match(picked, '%d+'))
+    h, counter = addHold(record, wish.value, wish.weight, wish.made, picked, ends, proposed, last, now, wish.slots ~= '')
+    message = string.format('handed %s %s %s %s %s %s', owner, h.token, stamp, time[1], time[2], string.match(picked, '%d+'))
     if wish.slots ~= '' and not record.shared then
       message = message .. ' ' .. picked
     end

@@ -65,7 +65,7 @@ local function renewHold(key, counter, text, last, ttl, kind, weight, proposed, 
       if slots ~= '' and record.shared and h.weight > weight + 0 then
         -- uses draw, writeHold
         record.used, h.weight = record.used - h.weight + weight, weight + 0
-        h.token = draw(proposed, 0, last, now)
+        h.token = draw(proposed, last, now)
         last, record.top = h.token, h.token
         call('SET', counter, last, 'PX', LIFE)
         writeHold(record, h)

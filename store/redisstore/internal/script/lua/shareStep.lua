@@ -12,7 +12,7 @@ local function shareStep(letter, keys, k, args, a, values, time, text, print, re
   local key, held, last = keys[k], values[1], values[2]
   if letter == 'k' or letter == 'K' then
     -- uses admit
-    return try(admit, key, keys[k + 1], keys[k + 2], values, args[a + 1], args[a + 2], args[a + 3], args[a + 4], args[a + 5], args[a + 6], args[a + 7], args[a + 8], args[a + 9], args[a + 10], time, refusal, text, print)
+    return try(admit, key, keys[k + 1], keys[k + 2], values, args[a + 1], args[a + 2], args[a + 3], args[a + 4], args[a + 5], args[a + 6], args[a + 7], args[a + 8], args[a + 9], time, refusal, text, print)
   elseif letter == 'p' or letter == 'P' then
     local why = type(text) == 'table' and text
     if text and not why then

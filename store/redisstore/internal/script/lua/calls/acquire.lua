@@ -7,13 +7,11 @@
 -- Returns the result of acquire.
 -- uses take
 local key, counter, tombstone, mark, request, wanted = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1], ARGV[4]
-local ttl, spare = string.match(request, '^.(%d+) ?(%d*)$')
+local ttl = string.match(request, '^.(%d+)$')
 local first, mode, again, place, got, text, time, refusal = ttl, '', '0', '', nil, nil, nil, nil
-if spare == '' then
-  spare = '0'
-elseif not first then
+if not first then
   -- uses readRequest
-  ttl, spare, mode, again, place = readRequest(request)
+  ttl, mode, again, place = readRequest(request)
 end
 -- Read everything in one call: calls are half of the cost. An owner that has asked before,
 -- and one that wants a place in any case, need the queue as well; others rarely do.
@@ -40,14 +38,14 @@ if first and not got[1] and not got[3] and not refusal then
   local proposed, now, last = ARGV[3], time[1] * 1000000 + time[2], got[2] and got[2] + 0
   local token = proposed + 0
   -- Nearly every proposal is drawn as it is (see draw). This leaves the definition of acquire out.
-  if token >= now and token <= now + LEAD and (not last or token > last + spare) then
+  if token >= now and token <= now + LEAD and (not last or token > last) then
     local said = take(key, counter, last, ARGV[2], ttl, proposed, token, true)
     if said == true then
-      return proposed .. ' ' .. time[1] .. ' ' .. time[2] .. ' ' .. spare
+      return proposed .. ' ' .. time[1] .. ' ' .. time[2]
     elseif said then
       return said
     end
   end
 end
 -- uses acquire
-return acquire(key, counter, tombstone, got, ARGV[2], ttl, ARGV[3], spare, mode, again, place, time, refusal)
+return acquire(key, counter, tombstone, got, ARGV[2], ttl, ARGV[3], mode, again, place, time, refusal)

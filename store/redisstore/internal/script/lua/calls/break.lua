@@ -4,7 +4,7 @@
 --
 -- KEYS: the lock, its token counter, the owner's tombstone, and the note about the lease
 --       that was broken last
--- ARGV: owner, the last token of its lease, how long the tombstone is kept (ms), the
+-- ARGV: owner, the token of its lease, how long the tombstone is kept (ms), the
 --       note's beginning, which names the lease, the rest of the note, and how long it
 --       is kept (ms)
 -- Returns {1, the lock's PTTL, its value from now on}, {0} if the owner does not have the

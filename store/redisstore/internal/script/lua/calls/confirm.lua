@@ -1,7 +1,7 @@
--- Confirm or reserve tokens.
+-- Confirm a token.
 --
 -- KEYS: the lock, its token counter
--- ARGV: value, token, least (see confirm)
+-- ARGV: value, token (see confirm)
 -- Returns the result of confirm.
 -- uses confirm
-return confirm(KEYS[1], KEYS[2], call('GET', KEYS[1]), ARGV[1], ARGV[2], ARGV[3])
+return confirm(KEYS[1], KEYS[2], call('GET', KEYS[1]), ARGV[1], ARGV[2])

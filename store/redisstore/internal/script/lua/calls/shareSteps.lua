@@ -29,7 +29,7 @@ local said, seen, n = {time and time[1] .. ' ' .. time[2] or false}, {}, 1
 local k, a = 1, 2 -- the first of the step's keys, and its letter
 while a <= most do
   local letter, key = ARGV[a], KEYS[k]
-  local keys, args = 4, 11
+  local keys, args = 4, 10
   if letter == 'e' or letter == 'E' then
     keys, args = 3, 6
   elseif letter == 'p' or letter == 'P' then
@@ -49,7 +49,7 @@ while a <= most do
     local why = guarded and refusal or nil
     local asks, ends, done = letter == 'k' or letter == 'K', letter == 'e' or letter == 'E', nil
     if asks and not why then
-      done = try(admitFirst, key, KEYS[k + 1], KEYS[k + 2], its, ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7], ARGV[a + 8], ARGV[a + 9], time)
+      done = try(admitFirst, key, KEYS[k + 1], KEYS[k + 2], its, ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7], ARGV[a + 8], time)
     elseif ends then
       done = try(endOnly, key, KEYS[k + 1], its[1], its[3], ARGV[a + 1], ARGV[a + 2])
       done = done == true and {1} or done

@@ -13,7 +13,7 @@
 --   The letter is the beginning of the first argument of acquire and release, and a word of
 --   its own for the others.
 -- Returns the clock (s, us) as a text, or null if it cannot be read, and the results of the steps.
--- A grant of the proposed token, with as many reserved below it as were asked for, is 1. If all
+-- A grant of the proposed token is 1. If all
 -- results are 1, it only returns the text: a list of them would cost 1 us.
 --
 -- A plain request is that of a new owner that does not wait. SET finds out whether the lock is
@@ -50,7 +50,7 @@ if got.err then -- the user may lack the permission for one of them
 elseif flags < 2 then
   seen = {}
 end
-local plain, ttl, spare, barred -- the last plain request, what it says, and whether the mark forbids grants to it
+local plain, ttl, barred -- the last plain request, what it says, and whether the mark forbids grants to it
 local n, released = 1, 0 -- how many results there are, and how many locks are yet to be deleted
 local k, a = 1, 2 -- the first of the step's keys, and its letter
 while a <= most do
@@ -60,17 +60,15 @@ while a <= most do
     if letter == 100 or letter == 68 or letter == 114 or letter == 82 then
       words = 2
     elseif letter == 97 or letter == 65 then
-      local lasts, more = string.match(word, '^.(%d+) ?(%d*)$')
+      local lasts = string.match(word, '^.(%d+)$')
       if lasts then
-        plain, ttl, spare, barred, letter = word, lasts, number(more) or 0, letter == 65 and refusal, 97
+        plain, ttl, barred, letter = word, lasts, letter == 65 and refusal, 97
       else
         count, letter = 3, 65
       end
     elseif letter == 120 or letter == 88 then
       leases = number(args[a + 1])
       count, words = 2 * leases, leases + 3
-    elseif letter == 99 then
-      words = 4
     elseif letter == 98 or letter == 66 then
       count, words = 3, 11
     end
@@ -110,7 +108,7 @@ while a <= most do
     if (unread == 1 or not values[first]) and now and not values[i + 1] and not barred then
       local last, proposed = values[i], args[a + 2]
       local token, least = proposed + 0, last and number(last)
-      if token >= now and token <= now + LEAD and (least and token > least + spare or not last) then -- see calls/acquire
+      if token >= now and token <= now + LEAD and (least and token > least or not last) then -- see calls/acquire
         answer = take(key, keys[k + 1 - unread], least, args[a + 1], ttl, proposed, token, true)
         if answer == true then
           answer = 1
