@@ -93,11 +93,21 @@ func (n *node) put(c call, more bool) error {
 			c.since = time.Now()
 		}
 		n.Waiting.Push(c)
+		if c.command.Script.Renews() {
+			n.Waiting.Advance(yieldsToRenewal)
+		}
 	} else {
 		n.retained.unsentLocked(c, time.Now())
 	}
 	n.AnnounceLocked(more)
 	return err
+}
+
+// yieldsToRenewal reports whether a renewal is sent before a call that was enqueued earlier. If a server is
+// slower than it is asked, requests wait until it is too late to send them, and leases would be lost to the
+// client's own requests. The renewals of the client are few.
+func yieldsToRenewal(c *call) bool {
+	return !c.since.IsZero() && !c.command.Script.Renews()
 }
 
 // finish answers a call that stops counting as in flight.

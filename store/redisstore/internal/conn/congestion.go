@@ -7,7 +7,7 @@ import "time"
 type congestion struct {
 	quickest, last time.Duration // answers; zero: none yet
 	window         int           // how many calls may be in flight; zero: maxFlight
-	narrowed       time.Time     // when the window was last made smaller
+	changed        time.Time     // when the window was last changed
 }
 
 // room returns how many calls may be in flight.
@@ -20,15 +20,17 @@ func (c *congestion) room() int {
 
 // adapt changes the window after an answer to a call that was sent at sent, and may take as long as
 // patience, or for ever if that is zero. If most of that was used, half as many calls may be in flight: a call whose answer
-// would come too late is better not sent. It grows again while there is time to spare. An
+// would come too late is better not sent. It grows again, an eighth at a time, while there is time to spare. An
 // answer to a call from before the last change says nothing about the window.
 func (c *congestion) adapt(sent, now time.Time, patience time.Duration, inFlight int) {
 	took := now.Sub(sent)
 	switch {
 	case patience <= 0:
-	case took > patience/2 && sent.After(c.narrowed):
-		c.window, c.narrowed = max(1, min(c.room(), inFlight)/2), now
+	case !sent.After(c.changed):
+	case took > patience/2:
+		c.window, c.changed = max(1, min(c.room(), inFlight)/2), now
 	case took < patience/4 && c.window > 0 && inFlight >= c.window/2:
+		c.changed = now
 		if c.window += max(1, c.window/8); c.window >= maxFlight {
 			c.window = 0
 		}

@@ -49,6 +49,14 @@ func (q *Queue[T]) Pop() (v T, ok bool) {
 	return v, true
 }
 
+// Advance moves the last item ahead of those directly before it for which passes returns true.
+func (q *Queue[T]) Advance(passes func(*T) bool) {
+	for i := q.n - 1; i > 0 && passes(q.At(i-1)); i-- {
+		last, before := q.At(i), q.At(i-1)
+		*last, *before = *before, *last
+	}
+}
+
 // All iterates over the items, oldest first.
 func (q *Queue[T]) All(yield func(*T) bool) {
 	for i := range q.n {

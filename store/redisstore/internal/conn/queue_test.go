@@ -12,7 +12,7 @@ func TestQueue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var q Queue[int]
 		var want []int
-		for i, step := range rapid.SliceOfN(rapid.IntRange(0, 8), 0, 200).Draw(t, "steps") {
+		for i, step := range rapid.SliceOfN(rapid.IntRange(0, 9), 0, 200).Draw(t, "steps") {
 			switch v, ok := 0, false; {
 			case step < 4:
 				q.Push(i)
@@ -22,6 +22,12 @@ func TestQueue(t *testing.T) {
 					t.Fatalf("popped %d, %v; want the first of %d", v, ok, want)
 				} else if ok {
 					want = want[1:]
+				}
+			case step == 8:
+				passes := func(v int) bool { return v%4 != 0 }
+				q.Advance(func(v *int) bool { return passes(*v) })
+				for i := len(want) - 1; i > 0 && passes(want[i-1]); i-- {
+					want[i-1], want[i] = want[i], want[i-1]
 				}
 			default:
 				q.Remove(func(v *int) bool { return *v%3 == 0 })

@@ -141,10 +141,13 @@ func (s *Script) Frees() bool {
 
 // Keeps reports whether the script acquires a lock or extends a lease.
 func (s *Script) Keeps() bool {
-	return s == Acquire || s == AcquireGuarded || s.renews() || s.returns() || s.admits() || s.renewsHold()
+	return s == Acquire || s == AcquireGuarded || s.returns() || s.admits() || s.Renews()
 }
 
-// renews reports whether the script renews leases.
+// Renews reports whether the script renews leases, of whatever kind.
+func (s *Script) Renews() bool { return s.renews() || s.renewsHold() }
+
+// renews reports whether the script renews leases of mutexes.
 func (s *Script) renews() bool { return s == Extend || s == ExtendGuarded }
 
 // renewsHold reports whether the script renews the lease of a lock that several can hold.

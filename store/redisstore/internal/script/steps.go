@@ -69,7 +69,7 @@ func (l *StepList) Add(c *Command) bool {
 		l.keys--
 		l.marked = cmp.Or(l.marked, c)
 	}
-	if s.renews() || s.renewsHold() {
+	if s.Renews() {
 		l.args++
 	}
 	l.twice = l.twice || c.lock == 0
@@ -124,7 +124,7 @@ func (l *StepList) Append(b []byte, noPush bool, channel string) []byte {
 		if c.Script.letter != "" {
 			b = resp.AppendWord(b, c.Script.letter)
 		}
-		if c.Script.renews() || c.Script.renewsHold() {
+		if c.Script.Renews() {
 			b = resp.AppendNumber(b, uint64(c.More+1))
 		}
 		b = append(b, c.Bytes[c.argsAt:c.gateAt]...)
