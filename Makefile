@@ -29,7 +29,7 @@ PARALLEL  = 4
 LONG      = ./store/redisstore ./store/sqlstore/sqlstoretest ./store/etcdstore ./cmd/leasehold/internal/cli ./store/zkstore
 # Tests that compare scripts, or changed ones, with the rule.
 ALONE     = ^Test(ScriptsChanged|ListsChanged|QueuesChanged|MarkScriptsChanged|SharesChanged|ListsOfSharesChanged|.*OnRedis|.*OnSimulatedRedis|.*FollowsTheRule)$$
-COMPARING = ./store/redisstore ./store/filestore
+COMPARING = ./store/redisstore
 COUNT     = 10
 BENCH     = .
 BENCHTIME = 1s

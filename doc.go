@@ -30,7 +30,7 @@
 // A store keeps the locks. It is a package of its own:
 //
 //   - store/memstore: the memory of one process
-//   - store/filestore: a file of one machine
+//   - store/filestore: a folder of one machine
 //   - store/redisstore: one Redis server, or a majority of independent ones
 //   - store/sqlstore: a PostgreSQL, MySQL or MariaDB database
 //   - store/etcdstore: an etcd cluster

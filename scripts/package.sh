@@ -33,7 +33,7 @@ else
 	if verify "$work/changed" 2>/dev/null; then fail 'the signature is good for other checksums, too'; fi
 	(cd dist && sha256sum --quiet -c checksums.txt)
 	for archive in dist/*.tar.gz dist/*.zip; do
-		grep -q modernc.org/sqlite "$archive.sbom.json" || fail "$archive.sbom.json does not list the modules"
+		grep -q github.com/spf13/cobra "$archive.sbom.json" || fail "$archive.sbom.json does not list the modules"
 	done
 fi
 

@@ -22,7 +22,7 @@ type OpenOptions struct {
 //
 //	etcd://a:2379,b:2379,c:2379/prefix
 //	redis://user:password@a:6379,b:6379,c:6379?max_ttl=60s
-//	file:/var/lib/app/locks.db
+//	file:/var/lib/app/locks
 //	memory:
 //
 // The scheme selects the kind of store. The packages memstore, etcdstore, filestore,

@@ -211,7 +211,7 @@ func (h Holding) HasToken(token fence.Token) bool {
 
 // Caps describes a store and its limits.
 type Caps struct {
-	// Engine names the engine in one word, such as "memory", "sqlite" or "redis".
+	// Engine names the engine in one word, such as "memory", "files" or "redis".
 	Engine string
 	// Nodes is the number of independent servers. Quorum is how many of them must
 	// agree.

@@ -43,7 +43,7 @@ func Semaphore(n int64) Spec { return Spec{Limit: n} }
 
 // Record is all that a store keeps about one lock. The zero Record is a lock that
 // nobody has asked for. It is a value: steps return a new Record and do not
-// change the old one. Its JSON names are in lock files and must not change.
+// change the old one.
 type Record struct {
 	Spec Spec `json:"spec"`
 	// Was is the largest limit that any of the leases was granted under, if Resize has

@@ -18,7 +18,7 @@ import (
 )
 
 func BenchmarkAcquireRelease(b *testing.B) {
-	s := mustOpen(b, filepath.Join(b.TempDir(), "locks.db"), nil)
+	s := mustOpen(b, filepath.Join(b.TempDir(), "locks"), nil)
 	for b.Loop() {
 		r := request("a")
 		mustAcquire(b, s, r)
@@ -28,7 +28,7 @@ func BenchmarkAcquireRelease(b *testing.B) {
 
 // BenchmarkAcquireReleaseParallel has many goroutines, each with a lock of its own.
 func BenchmarkAcquireReleaseParallel(b *testing.B) {
-	s := mustOpen(b, filepath.Join(b.TempDir(), "locks.db"), nil)
+	s := mustOpen(b, filepath.Join(b.TempDir(), "locks"), nil)
 	b.RunParallel(func(p *testing.PB) {
 		name := store.NewOwner()
 		for p.Next() {
@@ -41,7 +41,7 @@ func BenchmarkAcquireReleaseParallel(b *testing.B) {
 
 // BenchmarkBusy is the cost of a waiter each time it asks.
 func BenchmarkBusy(b *testing.B) {
-	s := mustOpen(b, filepath.Join(b.TempDir(), "locks.db"), nil)
+	s := mustOpen(b, filepath.Join(b.TempDir(), "locks"), nil)
 	mustAcquire(b, s, request("a"))
 	for b.Loop() {
 		if _, err := s.Acquire(b.Context(), store.AcquireRequest{Lease: request("a")}); err == nil {
@@ -53,7 +53,7 @@ func BenchmarkBusy(b *testing.B) {
 func BenchmarkRenew(b *testing.B) {
 	for _, n := range []int{1, 512} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
-			s := mustOpen(b, filepath.Join(b.TempDir(), "locks.db"), nil)
+			s := mustOpen(b, filepath.Join(b.TempDir(), "locks"), nil)
 			var leases []store.Lease
 			for i := range n {
 				leases = append(leases, request(strconv.Itoa(i)))
@@ -72,9 +72,9 @@ func BenchmarkRenew(b *testing.B) {
 
 // BenchmarkOpenClose is the cost of the store in each run of a command.
 func BenchmarkOpenClose(b *testing.B) {
-	path := filepath.Join(b.TempDir(), "locks.db")
+	path := filepath.Join(b.TempDir(), "locks")
 	for b.Loop() {
-		s, err := OpenFile(b.Context(), path, nil)
+		s, err := Open(b.Context(), path, nil)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -88,7 +88,7 @@ func BenchmarkOpenClose(b *testing.B) {
 func BenchmarkHandOn(b *testing.B) {
 	for _, stores := range []int{1, 4} {
 		b.Run(strconv.Itoa(stores), func(b *testing.B) {
-			path := filepath.Join(b.TempDir(), "locks.db")
+			path := filepath.Join(b.TempDir(), "locks")
 			var left atomic.Int64
 			left.Store(int64(b.N))
 			var wg sync.WaitGroup
@@ -122,7 +122,7 @@ func turns(args []string) error {
 		return err
 	}
 	ctx := context.Background()
-	s, err := OpenFile(ctx, args[0], nil)
+	s, err := Open(ctx, args[0], nil)
 	if err != nil {
 		return err
 	}
@@ -131,9 +131,13 @@ func turns(args []string) error {
 	var tokens []byte
 	for end := time.Now().Add(lasts); time.Now().Before(end); {
 		r := request("a")
+		t0 := time.Now()
 		g, err := s.Wait(ctx, store.WaitRequest{Lease: r}, nil)
 		if err != nil {
 			return err
+		}
+		if d := time.Since(t0); os.Getenv("DBG") != "" && d > time.Millisecond {
+			fmt.Fprintln(os.Stderr, os.Getpid(), "waited", d)
 		}
 		tokens = binary.BigEndian.AppendUint64(tokens, uint64(g.Token))
 		if err := s.Release(ctx, store.ReleaseRequest{Lease: r}); err != nil {
@@ -152,7 +156,7 @@ func BenchmarkHandOff(b *testing.B) {
 	for _, processes := range []int{2, 16} {
 		b.Run(fmt.Sprint(processes), func(b *testing.B) {
 			const lasts = 2 * time.Second
-			path := filepath.Join(b.TempDir(), "locks.db")
+			path := filepath.Join(b.TempDir(), "locks")
 			for b.Loop() {
 				var all []*child
 				for range processes {
@@ -177,6 +181,9 @@ func BenchmarkHandOff(b *testing.B) {
 						turns = append(turns, turn{binary.BigEndian.Uint64(tokens), i})
 					}
 					c.end(b)
+					if os.Getenv("DBG") != "" {
+						os.WriteFile("/tmp/dbg."+strconv.Itoa(i), c.stderr.Bytes(), 0o600)
+					}
 				}
 				slices.SortFunc(turns, func(x, y turn) int { return int(x.token) - int(y.token) })
 				last, early, handed := make([]int, processes), 0, 0

@@ -2,9 +2,7 @@ package filestore
 
 import (
 	"context"
-	"database/sql"
 	"path/filepath"
-	"runtime"
 	"testing"
 
 	"github.com/leasehold-dev/leasehold/store"
@@ -15,61 +13,17 @@ func TestFileConforms(t *testing.T) {
 	t.Parallel() // it mostly waits
 	var path string
 	storetest.Run(t, func(t *testing.T) store.Store {
-		path = filepath.Join(t.TempDir(), "state", "locks.db")
+		path = filepath.Join(t.TempDir(), "state", "locks")
 		return mustOpen(t, path, &Options{MakeDir: true})
 	}, storetest.Options{
 		Second: func(t *testing.T) store.Store { return mustOpen(t, path, nil) },
-		NoPush: runtime.GOOS != "linux", // the path of a temporary directory may be too long for a socket
+		NoPush: !pushes,
 	})
-}
-
-// A handle of the caller conforms with default settings: no write-ahead log, no
-// immediate transactions, any number of connections.
-func TestHandleConforms(t *testing.T) {
-	t.Parallel() // it mostly waits
-	var path string
-	open := func(t *testing.T) store.Store {
-		s, err := New(t.Context(), handle(t, path), SQLite(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s
-	}
-	storetest.Run(t, func(t *testing.T) store.Store {
-		path = filepath.Join(t.TempDir(), "app.db")
-		return open(t)
-	}, storetest.Options{Second: open, NoPush: true})
-}
-
-// One connection is enough: no call needs a second connection while it has the
-// first.
-func TestHandleWithOneConnectionConforms(t *testing.T) {
-	t.Parallel() // it mostly waits
-	storetest.Run(t, func(t *testing.T) store.Store {
-		db := handle(t, filepath.Join(t.TempDir(), "app.db"))
-		db.SetMaxOpenConns(1)
-		s, err := New(t.Context(), db, SQLite(), &Options{MaxTTL: 1 << 40})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s
-	}, storetest.Options{})
-}
-
-// handle opens a database that does not wait for the disk: no test cuts the power.
-func handle(t *testing.T, path string) *sql.DB {
-	t.Helper()
-	db, err := sql.Open("sqlite", path+"?_pragma=synchronous(off)")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
-	return db
 }
 
 func mustOpen(t testing.TB, path string, o *Options) *Store {
 	t.Helper()
-	s, err := OpenFile(t.Context(), path, o)
+	s, err := Open(context.WithoutCancel(t.Context()), path, o)
 	if err != nil {
 		t.Fatal(err)
 	}

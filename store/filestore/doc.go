@@ -1,80 +1,70 @@
-// Package filestore keeps locks in an SQL database, one row per lock. A step is
-// one transaction: read the row, decide what the step does to it, write it back.
+// Package filestore keeps locks in a folder. They exclude all processes of one machine that
+// open the same folder. For store.Open the URL is file:DIR, as ParseURL describes it. The store
+// keeps locks of every kind, by store/recordstore.
 //
-// Most programs use OpenFile. It keeps the locks in an SQLite file, and they
-// exclude all processes of one machine that open the same file. New takes a
-// database handle that the caller has opened, and its Dialect. For store.Open the
-// URL is file:PATH, as ParseURL describes it. The store keeps locks of every kind:
-// mutexes, semaphores and read-write locks.
+// # The log
 //
-// # Time in a file
+// The folder has a log: a file to which each process appends what it does, with one system call
+// for each step. The kernel puts the steps in one order. A step has taken effect if the record
+// that it replaces was still the newest where the step stands in the log, which each process
+// finds out by reading what was appended. Nobody has a lock on anything meanwhile, so
+// a process that is stopped or killed at any instruction holds up no other one.
 //
-// A file has no clock, so the machine's clock since boot counts the TTLs. On
-// Linux this clock goes on while the machine is suspended. Nobody can set it, so
-// a jump of the wall clock neither expires nor extends a lease. It starts again
-// at every boot, so the file also records the id of the boot. No holder survives
-// a reboot: after one, every lease in the file is void, and tokens go on above
-// the last.
+// A log that has grown to a quarter of a megabyte goes on in another file.
 //
-// Processes that share a file must therefore see the same boot id. Containers of
-// one machine usually do, except under systemd-nspawn, which gives each container
-// its own. A file cannot be shared with such a container or with another machine,
-// nor on a network file system, whose locks and shared memory do not reach from
-// one machine to another. A store whose file is taken over by a process with
-// another boot id refuses to go on. Use a server for such cases.
+// # Time
+//
+// The machine's clock since boot dates the steps. On Linux this clock goes on while the machine
+// is suspended. Nobody can set it, so a jump of the wall clock neither expires nor extends
+// a lease. It starts again at every boot, so the log also has the id of the boot. No holder
+// survives a reboot: after one, every lease is void.
+//
+// Processes that share a folder must therefore see the same boot id. Containers of one machine
+// usually do, except under systemd-nspawn, which gives each container its own. A folder cannot
+// be shared with such a container or with another machine, nor on a network file system, which
+// does not put the steps of several machines in one order. A store whose folder is taken over
+// by a process with another boot id refuses to go on. Use a server for such cases.
 //
 // On systems other than Linux some of this is weaker:
 //
-//   - macOS: the file's clock counts sleep, but a holder's own clock (Go's
-//     monotonic clock) does not. After a sleep a holder may trust its lease too
-//     long.
-//   - Windows: as on macOS. The clock moves in steps of 16 ms, and every TTL is
-//     extended by one step. The file has the rights that it inherits from its
-//     directory; they are not checked.
-//   - Other systems: OpenFile fails, because there is no way to tell boots
-//     apart.
+//   - macOS: the clock of the steps counts sleep, but a holder's own clock (Go's monotonic
+//     clock) does not. After a sleep a holder may trust its lease too long.
+//   - Windows: as on macOS. The clock moves in steps of 16 ms, and every TTL is extended by one
+//     step. The folder has the rights that it inherits; they are not checked. Waiters
+//     poll, and leases of a process that has ended last for their TTL.
+//   - Other systems: Open fails, because there is no way to tell boots apart.
 //
-// # Waiting
+// # Processes
 //
-// The lock's row has the queue of waiters, in order of arrival. The transaction
-// that frees the lock hands it to the first waiter, as does the first transaction
-// that finds the lease expired.
+// Each process that holds or waits has a file of its own in the folder, on which it has a flock.
+// The kernel ends that with the process. Its leases are then over, and its places in
+// queues are skipped, at once. A child process that goes on working under a lock after
+// the process has ended has to inherit the flock: see Store.Tether. No process ids are used, so
+// containers can share the folder. A store that is closed removes its file; a lease that was not
+// released then lasts for its TTL.
 //
-// Each process with waiters or holders listens on a unix datagram socket. The
-// sockets are in a directory beside the file, whose name is that of the file with
-// -waiters added and which has the rights of the file. Each place in the queue names
-// the socket of its process. The step that hands the lock on skips places whose
-// socket no process has open: their process is dead. It then sends the lease to the
-// waiter, which need not ask for it. No process ids are used, so containers can share the
-// file.
-//
-// In case a message is lost, waiters also read the row: the first in the queue
-// once a second, the others every two seconds. Without sockets, the first reads
-// it 20 to 100 times a second, and the others less often the farther back they
-// are. There are no sockets on Windows, for handles given to New, and for long
-// paths on systems other than Linux. Reading blocks no other process.
-//
-// A process that breaks a lease sends the lease's owner to every socket. The
-// holder's process then renews the lease at once, and is refused. Without sockets,
-// or if the message is lost, its next renewal that is due is refused.
+// Beside the file there is a pipe. Through it a process learns at once that it has been handed a
+// lock, or that a lease of its own was broken. In case a message is lost, waiters look
+// every two seconds, and holders learn of a break when they renew.
 //
 // # What survives
 //
-// The leases of a killed process end with their TTL, and the file stays intact.
-// After a power failure the leases are void anyway, so lock operations do not
-// wait for the disk. The exception is one in several hundred that moves SQLite's
-// log into the file.
+// The log is intact after any process was killed. After a power failure the leases are void
+// anyway, so no step waits for the disk.
 //
-// Tokens never go back. They are taken from a range whose end is on disk before
-// the first token of the range is granted, and after a reboot they go on at that
-// end. They are also at least the wall clock in microseconds. So none repeats if
-// the file is deleted, emptied or restored from an older copy, unless the clock is
-// set back beyond the last token.
+// Tokens are at least the wall clock in microseconds, and the log remembers how far they were. So
+// none repeats after a reboot, nor if the folder is deleted, emptied or restored from an older
+// copy, unless the clock is set back beyond the last token then.
 //
-// Every process keeps a flock on the file and on the two files that SQLite keeps
-// beside it, the log (-wal) and its index (-shm). While any process has them open,
-// no process can open the file with another log or index, or by a second name: a
-// new log would lack the leases that are in the old one. A store whose files were
-// removed, replaced or shortened grants nothing more. Only if all three files are
-// deleted while a lease is held, the next process cannot know of it.
+// A store whose log was removed, replaced, shortened or linked grants nothing more, and a process
+// that opens the folder while others use it refuses a log that is not theirs. Only if the log
+// and the files of the processes are deleted while a lease is held, the next process cannot know.
+//
+//	store.go      Options, Open and the Store
+//	driver.go     the driver of recordstore
+//	log.go        the log
+//	frame.go      what is appended to it
+//	peers_*.go    the processes that use the folder
+//	folder.go     making and checking the folder
+//	machine_*.go  the clock since boot, and the id of the boot
 package filestore

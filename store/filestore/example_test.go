@@ -10,9 +10,9 @@ import (
 	"github.com/leasehold-dev/leasehold/store/filestore"
 )
 
-// All programs of this machine that open the same file exclude each other.
-func ExampleOpenFile() {
-	dir, err := os.MkdirTemp("", "locks")
+// All programs of this machine that open the same folder exclude each other.
+func ExampleOpen() {
+	dir, err := os.MkdirTemp("", "example")
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -20,7 +20,7 @@ func ExampleOpenFile() {
 	defer os.RemoveAll(dir)
 
 	ctx := context.Background()
-	s, err := filestore.OpenFile(ctx, filepath.Join(dir, "locks.db"), nil)
+	s, err := filestore.Open(ctx, filepath.Join(dir, "locks"), nil)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -4,6 +4,4 @@ package filestore
 
 import "time"
 
-func yield() { nap() }
-
-func nap() { time.Sleep(250 * time.Microsecond) }
+func nap() { time.Sleep(100 * time.Microsecond) }

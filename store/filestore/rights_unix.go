@@ -43,5 +43,3 @@ func replaceable(dir os.FileInfo) string {
 	}
 	return ""
 }
-
-func slashed(path string) string { return path }

@@ -3,158 +3,110 @@ package filestore
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"fmt"
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/audience"
-	"github.com/leasehold-dev/leasehold/internal/gate"
-	"github.com/leasehold-dev/leasehold/internal/unclaimed"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/recordstore"
 )
 
 // Options configure a Store. The zero value and nil are good defaults.
 type Options struct {
 	// MaxTTL is the longest TTL that the store accepts. Zero means no limit.
 	MaxTTL time.Duration
-	// Timeout bounds every call, including the time it waits for other processes
-	// to finish writing. Zero means 5 s.
+	// Timeout bounds every call. Zero means 5 s.
 	Timeout time.Duration
-	// Shared lets OpenFile accept a file that another user owns or can write, or
-	// that another user can replace in its directory. Those users can take and
-	// end every lock in it. To share a file, create it empty, with the rights it
-	// should have, in a directory where the same users may create files. The
-	// files that SQLite adds beside it get the same rights.
+	// Shared lets Open accept a folder that another user owns or can write, or that another
+	// user can replace in its parent. Those users can take and end every lock in it. To
+	// share a folder, make it empty, with the rights that it should have: what is made in it gets
+	// the same.
 	Shared bool
-	// MakeDir makes OpenFile create the directory of the file, and its parents,
-	// if they are missing. Without it a missing directory is an error, because a
-	// mistyped path would give locks that exclude nobody.
+	// MakeDir makes Open create the parents of the folder if they are missing. Without it a
+	// missing parent is an error, because a mistyped path would give locks that exclude nobody.
 	MakeDir bool
 	// Logger logs clean-up that failed. Nil means no logging.
 	Logger *slog.Logger
 }
 
-const defaultTimeout = 5 * time.Second
-
-// Store is a store.Waiter in an SQL database. Its methods are safe for concurrent
-// use.
+// Store is a store in a folder. Its methods are safe for concurrent use.
 //
-// An error that concerns neither the lock nor the caller's context is a
-// *store.QuorumError with one node. Its outcome is store.TimedOut if other
-// processes kept the database busy for Options.Timeout, so that trying later can
-// help. It is store.Refused if a person has to mend it.
+// An error that concerns neither the lock nor the caller's context is a *store.QuorumError with
+// one node. Its outcome is store.Refused if a person has to mend it.
 type Store struct {
-	database
-	node   string // the database, in errors
-	log    *slog.Logger
-	maxTTL time.Duration
-	// closed is called when the last connection to the database is closed.
-	closed func()
-
-	gate   *gate.Gate
-	bells  bells
+	*recordstore.Store
+	d      *folder
 	broken audience.Audience
-	push   *pusher
-	// rejoined are the places that no Wait has claimed yet.
-	rejoined unclaimed.Places[reservedPlace]
 }
 
-var _ store.Waiter = (*Store)(nil)
+var (
+	_ store.Rejoiner      = (*Store)(nil)
+	_ store.Changer       = (*Store)(nil)
+	_ store.BreakNotifier = (*Store)(nil)
+)
 
-// New returns a store that uses the database handle db. It creates the tables it
-// needs. It blocks until that is done, ctx ends or Options.Timeout passes. The
-// caller keeps db and closes it after the store. o may be nil.
+// Open returns a store in the folder dir. Its locks exclude all processes of this machine that
+// open the same folder. It does not block for long.
 //
-// The caller also takes care of the files of the database. New does nothing of
-// what OpenFile does for them: see there which users may have access, and what
-// must not happen to the files.
-func New(ctx context.Context, db *sql.DB, d Dialect, o *Options) (*Store, error) {
-	if db == nil || d.again == nil {
-		return nil, fmt.Errorf("%w: New needs a database handle and a dialect, such as SQLite()", store.ErrInvalid)
-	}
-	s, err := newStore(db, d, o)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.open(ctx); err != nil {
-		return nil, fmt.Errorf("open lock tables in %s: %w", s.node, err)
-	}
-	return s, nil
+// A missing folder is made, with access for its owner only. Its parent must exist unless
+// Options.MakeDir is set. Open refuses a folder that a user other than this one and the
+// administrator owns or can write: that user could take and end every lock. It also refuses
+// one whose parent belongs to another user, or is writable by everybody and not sticky (as /tmp
+// is), because the folder could be replaced there. Parents further up are not checked. See
+// Options.Shared for folders that several users share on purpose. It refuses a folder that has
+// files of something else.
+//
+// Do not remove or replace files in the folder while processes use it. Their stores would then
+// grant nothing more, and no other process could open the folder until the last of them has
+// ended.
+//
+// dir may contain any bytes but NUL. It must not be on a network file system; see the package
+// documentation. o may be nil.
+func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
+	return open(ctx, dir, o, thisMachine())
 }
 
-func newStore(db *sql.DB, d Dialect, o *Options) (*Store, error) {
+func open(ctx context.Context, dir string, o *Options, m machine) (*Store, error) {
 	o = cmp.Or(o, &Options{})
 	if o.MaxTTL < 0 || o.Timeout < 0 {
 		return nil, fmt.Errorf("%w: MaxTTL %v, Timeout %v: neither may be negative", store.ErrInvalid, o.MaxTTL, o.Timeout)
 	}
-	s := &Store{
-		database: database{
-			db:     db,
-			d:      d,
-			limit:  cmp.Or(o.Timeout, defaultTimeout),
-			intact: func() error { return nil },
-			single: func() error { return nil },
-		},
-		node:   d.engine,
-		log:    cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
-		maxTTL: o.MaxTTL,
-		closed: func() {},
-		push:   &pusher{},
-		gate:   gate.New(),
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("lock folder %s: %w", dir, err)
 	}
-	if d.oneWriter {
-		s.askers, s.writers = make(quota, 1), make(quota, 1)
+	s := &Store{}
+	var err error
+	if s.d, err = openFolder(dir, o, m, s.broken.Tell); err != nil {
+		return nil, err
 	}
+	var d recordstore.Driver = s.d
+	poll := 10 * time.Millisecond
+	if pushes {
+		d = pushing{s.d}
+		poll = 50 * time.Millisecond
+	}
+	s.Store = recordstore.New(d, &recordstore.Options{Timeout: o.Timeout, Poll: poll, Logger: o.Logger})
 	return s, nil
 }
 
-// Caps implements store.Store.
-func (s *Store) Caps() store.Caps {
-	return store.Caps{
-		Breaks: true,
-		Engine: s.d.engine,
-		Nodes:  1,
-		Quorum: 1,
-		MaxTTL: s.maxTTL,
-		Reach:  s.d.reach,
-		Clock:  s.d.clock,
-		Kinds:  true,
-		Class:  store.CrashSafe,
-
-		Rejoins: true,
+// BreakLease implements store.Breaker.
+func (s *Store) BreakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
+	left, err = s.Store.BreakLease(ctx, r)
+	if err == nil {
+		s.d.peers.ringAll(brokenPrefix + r.Owner)
+		s.broken.Tell(r.Owner)
 	}
+	return left, err
 }
 
-// Close implements store.Store. It waits for pending calls and clean-up, for at
-// most Options.Timeout. Pending Waits leave the queue.
-func (s *Store) Close() error {
-	if s.gate.Enter(nil) != nil {
-		return nil // it is closed already
-	}
-	idle, first := s.gate.Close()
-	if !first { // another Close was faster
-		s.gate.Leave()
-		return nil
-	}
-	for _, p := range s.rejoined.Close() {
-		p.abandon(context.Background(), s)
-	}
-	s.gate.Leave()
-	defer s.push.close()
-	timer := time.NewTimer(s.limit)
-	defer timer.Stop()
-	select {
-	case <-idle:
-		defer s.closed()
-	case <-timer.C:
-		go func() { // pending calls still have connections
-			<-idle
-			s.closed()
-		}()
-	}
-	if err := s.disconnect(); err != nil {
-		return fmt.Errorf("close %s: %w", s.node, err)
-	}
-	return nil
-}
+// NotifyBroken implements store.BreakNotifier. Without sessions (see the package documentation)
+// f is called only for leases that are broken through s itself.
+func (s *Store) NotifyBroken(f func(owner string)) (stop func()) { return s.broken.Add(f) }
+
+// Tether returns a file that a child process has to inherit if it works under a lock of this
+// process and may outlive it. As long as anybody has the file open, the leases of this process
+// last for their TTL even if it has ended. The caller closes the file. On Windows there is none:
+// leases last for their TTL in any case.
+func (s *Store) Tether() (*os.File, error) { return s.d.peers.tether() }

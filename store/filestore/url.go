@@ -18,49 +18,48 @@ func init() { store.Register("file", openURL) }
 
 // openURL implements store.OpenFunc.
 func openURL(ctx context.Context, url string, o store.OpenOptions) (store.Store, error) {
-	path, options, err := ParseURL(url)
+	dir, options, err := ParseURL(url)
 	if err != nil {
 		return nil, err
 	}
 	options.Logger = o.Logger
-	s, err := OpenFile(ctx, path, options)
+	s, err := Open(ctx, dir, options)
 	if err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-// ParseURL returns the file that a URL of the scheme file: names, and the options
-// to open it with:
+// ParseURL returns the folder that a URL of the scheme file: names, and the options to open it
+// with:
 //
-//	file                       the user's own file, in a directory that is created
-//	file:PATH                  any other file, whose directory has to exist
-//	file:///PATH?shared=true   the same, with Options.Shared
+//	file                      the user's own folder
+//	file:DIR                  any other folder, whose parent has to exist
+//	file:///DIR?shared=true   the same, with Options.Shared
 //
-// In PATH write %25 for % and %3F for ?. ParseURL does not look for the file. If the
-// URL is wrong, the error matches store.ErrInvalid. The
-// user's own file is leasehold/locks.db in $XDG_STATE_HOME or, if that is not set,
-// in ~/.local/state (on macOS in ~/Library/Application Support, on Windows in
-// %LocalAppData%).
-func ParseURL(raw string) (path string, o *Options, err error) {
+// In DIR write %25 for % and %3F for ?. ParseURL does not look for the folder. If the URL is
+// wrong, the error matches store.ErrInvalid. The user's own folder is leasehold/locks in
+// $XDG_STATE_HOME or, if that is not set, in ~/.local/state (on macOS in ~/Library/Application
+// Support, on Windows in %LocalAppData%).
+func ParseURL(raw string) (dir string, o *Options, err error) {
 	o = &Options{}
-	if path, o.Shared, err = parseURL(raw); err != nil {
+	if dir, o.Shared, err = parseURL(raw); err != nil {
 		return "", o, fmt.Errorf("%w: %w", store.ErrInvalid, err)
 	}
-	if path == "" {
+	if dir == "" {
 		o.MakeDir = true
-		path, err = defaultFile()
+		dir, err = defaultDir()
 	}
-	return path, o, err
+	return dir, o, err
 }
 
-// parseURL parses a file: URL. An empty path means the default file.
+// parseURL parses a file: URL. An empty path means the default folder.
 func parseURL(raw string) (path string, shared bool, err error) {
 	rest := strings.TrimPrefix(strings.TrimPrefix(strings.TrimLeft(raw, " \t\r\n"), "file"), ":")
 	rest, query, _ := strings.Cut(rest, "?")
 	path, full := strings.CutPrefix(rest, "//")
 	if full && !strings.HasPrefix(path, "/") {
-		return "", false, fmt.Errorf("%q names a file of another machine: a path follows file:, or three slashes, as in file:///var/lib/locks.db", raw)
+		return "", false, fmt.Errorf("%q names a folder of another machine: a path follows file:, or three slashes, as in file:///var/lib/locks", raw)
 	}
 	if path, err = url.PathUnescape(path); err != nil {
 		return "", false, fmt.Errorf("%q: %w: in a path, %% is written %%25", raw, err)
@@ -74,22 +73,25 @@ func parseURL(raw string) (path string, shared bool, err error) {
 	}
 	for k, v := range settings {
 		if k != "shared" {
-			return "", false, fmt.Errorf("unknown setting %q of a file: the only one is shared", k)
+			return "", false, fmt.Errorf("unknown setting %q of a folder: the only one is shared", k)
 		}
 		if shared, err = strconv.ParseBool(v[len(v)-1]); err != nil {
-			return "", false, fmt.Errorf("setting shared=%q of a file: it must be true or false", v[len(v)-1])
+			return "", false, fmt.Errorf("setting shared=%q of a folder: it must be true or false", v[len(v)-1])
 		}
 	}
 	return path, shared, nil
 }
 
-// defaultFile returns the path of the user's own lock file.
-func defaultFile() (string, error) {
+// defaultName is the name of the user's own lock folder.
+const defaultName = "locks"
+
+// defaultDir returns the path of the user's own lock folder.
+func defaultDir() (string, error) {
 	dir, err := stateDir(runtime.GOOS, os.Getenv)
 	if err != nil {
 		return "", err
 	}
-	return filepath.Join(dir, "leasehold", "locks.db"), nil
+	return filepath.Join(dir, "leasehold", defaultName), nil
 }
 
 // stateDir returns the system's directory for state that should outlast a program
@@ -112,7 +114,7 @@ func stateDir(goos string, getenv func(string) string) (string, error) {
 		}
 	}
 	if !filepath.IsAbs(dir) {
-		return "", errors.New("no home directory is known, so there is no place for the default lock file: set XDG_STATE_HOME, or name a file, as in file:/path/to/locks.db")
+		return "", errors.New("no home directory is known, so there is no place for the default lock folder: set XDG_STATE_HOME, or name a folder, as in file:/path/to/locks")
 	}
 	return dir, nil
 }

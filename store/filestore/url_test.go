@@ -18,7 +18,7 @@ func TestParseURL(t *testing.T) {
 		{"file", "", false},
 		{"file:", "", false},
 		{"file:?shared=true", "", true},
-		{"file:locks.db", "locks.db", false},
+		{"file:locks", "locks", false},
 		{"file:/a/b", "/a/b", false},
 		{"file:///a/b", "/a/b", false},
 		{"file:///a/b?shared=1", "/a/b", true},
@@ -46,8 +46,8 @@ func TestOpenByURL(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", dir)
 	for url, path := range map[string]string{
-		"file:" + filepath.Join(dir, "my locks.db"): filepath.Join(dir, "my locks.db"),
-		"file": filepath.Join(dir, "leasehold", "locks.db"),
+		"file:" + filepath.Join(dir, "my locks"): filepath.Join(dir, "my locks"),
+		"file":                                   filepath.Join(dir, "leasehold", "locks"),
 	} {
 		s, err := store.Open(t.Context(), url, nil)
 		if err != nil {
@@ -62,7 +62,7 @@ func TestOpenByURL(t *testing.T) {
 			t.Errorf("%s does not open %s: acquire a held lock: %v, want %v", url, path, err, store.ErrBusy)
 		}
 	}
-	if s, err := store.Open(t.Context(), "file:"+filepath.Join(dir, "none", "locks.db"), nil); s != nil || err == nil {
+	if s, err := store.Open(t.Context(), "file:"+filepath.Join(dir, "none", "locks"), nil); s != nil || err == nil {
 		t.Errorf("open in a missing directory: %v, want an error", err)
 	}
 }
@@ -96,7 +96,7 @@ func TestStateDir(t *testing.T) {
 
 // FuzzParseURL: any path can be written as a URL.
 func FuzzParseURL(f *testing.F) {
-	for _, path := range []string{"", "/var/lib/locks.db", "a b", "100%", "what?", "/x%2Fy", "C:\\x", "\xff\xfe", "a#b&c=d+e", "/C:/x"} {
+	for _, path := range []string{"", "/var/lib/locks", "a b", "100%", "what?", "/x%2Fy", "C:\\x", "\xff\xfe", "a#b&c=d+e", "/C:/x"} {
 		f.Add(path, true)
 	}
 	escape := strings.NewReplacer("%", "%25", "?", "%3F")

@@ -32,7 +32,7 @@ func (s *Store) Downgrade(ctx context.Context, r store.Lease) (store.Grant, erro
 	defer s.gate.Leave()
 	ans, err := s.change(ctx, "downgrade", r.Name, func(t *txn) (rule.Record, rule.Answer) {
 		t.touch(r.Owner)
-		return rule.Downgrade(t.rec, r.Owner, r.TTL, t.snap.floor(), t.now)
+		return rule.Downgrade(t.rec, r.Owner, r.TTL, t.floor, t.now)
 	})
 	if err == nil && ans.Verdict != rule.Granted {
 		err = refusal("downgrade", r, ans)

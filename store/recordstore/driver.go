@@ -94,6 +94,10 @@ type Peers interface {
 	// Ring tells another client that a new version of a record concerns it: it has the lock, or
 	// is the first in the queue. It is a hint that may be lost, and does not block.
 	Ring(session, key string)
+	// Floor returns a number that never falls, such as the time. Every token is larger than
+	// those of all leases that were granted when it was less, whatever becomes of the records: it
+	// rises with each write that passes idle and deletes a record. It is at most MaxFloor.
+	Floor() uint64
 }
 
 // Dater is a Driver whose Read sets Item.Written but not Item.Now, since reading the clock costs a

@@ -3,6 +3,7 @@ package recordstore
 import (
 	"slices"
 
+	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/rule"
 )
@@ -13,6 +14,19 @@ func (s *Store) session() string {
 		return ""
 	}
 	return s.peers.Session()
+}
+
+// floor returns the smallest token that a lease in the version after snap may have.
+func (s *Store) floor(snap *snapshot) fence.Token {
+	if s.peers == nil {
+		return snap.floor()
+	}
+	return max(snap.floor(), fence.Token(min(s.peers.Floor(), MaxFloor)*tokensPerWrite+1))
+}
+
+// deletable reports whether the driver may delete a version.
+func (s *Store) deletable(snap *snapshot) bool {
+	return snap.deletable() || s.peers != nil && snap.rec.Idle()
 }
 
 // ended reports whether the client has ended that wrote the beat of an owner's lease or place.

@@ -69,6 +69,8 @@ func (p *peer) Ring(session, key string) {
 	}
 }
 
+func (p *peer) Floor() uint64 { return uint64(time.Now().UnixMicro()) >> 11 }
+
 func (p *peer) Watch(context.Context, string) (<-chan recordstore.Item, error) { return p.rung, nil }
 
 var _ recordstore.Peers = (*peer)(nil)

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/rule"
 )
@@ -42,6 +43,7 @@ type step struct {
 type txn struct {
 	snap      *snapshot
 	now       clock.Instant
+	floor     fence.Token // the smallest that a lease in the next version may have
 	rec       rule.Record
 	touched   map[string]bool // whose beats are to be new, by the keys of entries
 	wrote     bool            // the record has to be written
@@ -68,10 +70,24 @@ func (g *register) begin(run func(*txn)) *step {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.steps = append(g.steps, o)
-	if !g.writing {
-		g.writing = true
-		g.s.gate.Stay()
+	if g.writing {
+		return o
+	}
+	g.writing = true
+	g.s.gate.Stay()
+	if g.s.peers == nil {
 		go g.write()
+		return o
+	}
+	// Nothing blocks here, so this goroutine carries out what there is. Starting another one
+	// would take a third of the time of the step.
+	g.mu.Unlock()
+	more := g.writeOnce()
+	g.mu.Lock()
+	if more {
+		go g.write()
+	} else {
+		g.s.gate.Leave()
 	}
 	return o
 }
@@ -109,29 +125,33 @@ func (g *register) do(ctx context.Context, run func(*txn)) (maybe bool, err erro
 // write carries out steps until none is left.
 func (g *register) write() {
 	defer g.s.gate.Leave()
-	for {
-		g.mu.Lock()
-		n := min(len(g.steps), maxSteps)
-		steps := slices.Clone(g.steps[:n])
-		g.steps = slices.Delete(g.steps, 0, n)
-		g.writing = n > 0
-		g.mu.Unlock()
-		if n == 0 {
-			return
-		}
-		maybe, err := g.apply(steps)
-		for _, o := range steps {
-			o.maybe, o.err = maybe, err
-			close(o.done)
-		}
+	for g.writeOnce() {
 	}
+}
+
+// writeOnce carries out the steps that there are. It reports whether more have come meanwhile.
+func (g *register) writeOnce() (more bool) {
+	g.mu.Lock()
+	n := min(len(g.steps), maxSteps)
+	steps := slices.Clone(g.steps[:n])
+	g.steps = slices.Delete(g.steps, 0, n)
+	g.mu.Unlock()
+	maybe, err := g.apply(steps)
+	for _, o := range steps {
+		o.maybe, o.err = maybe, err
+		close(o.done)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.writing = len(g.steps) > 0
+	return g.writing
 }
 
 // apply carries out the steps with one write. It makes them again from the newest version
 // after a conflict. A write without an answer is sent again as it was, until a version shows
 // what has become of it.
 func (g *register) apply(steps []*step) (maybe bool, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), g.s.limit)
+	ctx, cancel := clock.Bound(context.Background(), g.s.limit)
 	defer cancel()
 	var w *write // without an answer; nil: there is none
 	var last error
@@ -145,7 +165,7 @@ func (g *register) apply(steps []*step) (maybe bool, err error) {
 				if errors.Is(err, ErrRefused) {
 					return ambiguous || w != nil, err
 				}
-				pause(ctx, try)
+				g.s.pause(ctx, try)
 				continue
 			}
 		}
@@ -161,7 +181,7 @@ func (g *register) apply(steps []*step) (maybe bool, err error) {
 		}
 		if w == nil {
 			t := &txn{snap: snap, now: g.s.now(), ambiguous: ambiguous}
-			t.rec = g.s.withoutEnded(snap, t.now)
+			t.rec, t.floor = g.s.withoutEnded(snap, t.now), g.s.floor(snap)
 			for _, o := range steps {
 				o.run(t)
 			}
@@ -188,7 +208,7 @@ func (g *register) apply(steps []*step) (maybe bool, err error) {
 			w.sent = true
 		}
 		if g.doubt(snap) && (newest || try > 0) { // what was known may have been old for long
-			pause(ctx, try)
+			g.s.pause(ctx, try)
 		}
 	}
 	// The last request may only say that the time is over.
@@ -199,9 +219,9 @@ func (g *register) apply(steps []*step) (maybe bool, err error) {
 func (g *register) send(ctx context.Context, w *write) (version string, err error) {
 	d, informed := g.s.driver.(ChangeWriter)
 	if !informed {
-		return g.s.driver.Write(ctx, g.key, w.body, w.old.version, w.next.deletable())
+		return g.s.driver.Write(ctx, g.key, w.body, w.old.version, g.s.deletable(w.next))
 	}
-	return d.WriteChange(ctx, g.key, w.body, w.old.version, Change{Idle: w.next.deletable(), Holder: w.next.holder(), Handed: g.hands(w)})
+	return d.WriteChange(ctx, g.key, w.body, w.old.version, Change{Idle: g.s.deletable(w.next), Holder: w.next.holder(), Handed: g.hands(w)})
 }
 
 // hands reports whether a write gives a lease, or the chance of one, to a waiter that may be
@@ -222,8 +242,15 @@ func (g *register) hands(w *write) bool {
 	return len(next.Holds) < len(old.Holds) && len(next.Queue) > 0
 }
 
-// pause gets contenders out of step.
-func pause(ctx context.Context, try int) {
+// pause gets contenders out of step. Those on one machine try again at once: by the time that one
+// had slept, others would have written many times.
+func (s *Store) pause(ctx context.Context, try int) {
+	if s.peers != nil {
+		if try < 32 {
+			return
+		}
+		try -= 32
+	}
 	d := time.Millisecond << min(try, 6)
 	clock.Sleep(ctx, rand.N(d)+d/8)
 }

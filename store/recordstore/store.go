@@ -152,7 +152,7 @@ func refusal(request string, r store.Lease, ans rule.Answer) error {
 
 // advance hands the lock to waiters, if there is room for some.
 func (t *txn) advance() {
-	r, turns := rule.Advance(t.rec, t.snap.floor(), t.now)
+	r, turns := rule.Advance(t.rec, t.floor, t.now)
 	t.rec = r
 	t.wrote = t.wrote || len(turns) > 0
 }
@@ -165,7 +165,7 @@ func (t *txn) admit(r store.Lease, wait time.Duration, barge bool) rule.Answer {
 	}
 	after, ans := rule.Admit(t.rec, rule.Ask{
 		Spec: rule.Spec(r.Kind.Normal()), Owner: r.Owner, Attempt: r.Attempt, Meta: r.Meta, Weight: r.Weight, TTL: r.TTL,
-		Fair: !barge && (wait > 0 || !r.Kind.IsMutex()), Wait: wait, Floor: t.snap.floor(),
+		Fair: !barge && (wait > 0 || !r.Kind.IsMutex()), Wait: wait, Floor: t.floor,
 	}, t.now)
 	if ans.Verdict == rule.Granted || ans.Verdict == rule.Busy && wait > 0 {
 		t.set(after)

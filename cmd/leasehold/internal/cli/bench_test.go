@@ -60,8 +60,8 @@ func TestBench(t *testing.T) {
 
 func TestBenchOfTheDefaultStore(t *testing.T) {
 	s := newSite(t)
-	if b := readBench(t, s.run(0, "bench", "--for", "1s", "--goroutines", "2", "--json")); b.Engine != "sqlite" || b.Results[0].Operations == 0 {
-		t.Errorf("%+v, want operations on sqlite", b)
+	if b := readBench(t, s.run(0, "bench", "--for", "1s", "--goroutines", "2", "--json")); b.Engine != "files" || b.Results[0].Operations == 0 {
+		t.Errorf("%+v, want operations on files", b)
 	}
 }
 

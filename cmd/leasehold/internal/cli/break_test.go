@@ -117,7 +117,7 @@ func TestBreakIsPushed(t *testing.T) {
 		"a cluster": func(t *testing.T) string {
 			return "redis-cluster://" + addresses(redistest.StartCluster(t, 3, 0).Masters) + longer
 		},
-		"a lock file": func(t *testing.T) string { return "file:" + filepath.Join(t.TempDir(), "locks.db") },
+		"a lock folder": func(t *testing.T) string { return "file:" + filepath.Join(t.TempDir(), "locks") },
 	} {
 		t.Run(what, func(t *testing.T) {
 			s := newSite(t, storeVar+"="+url(t))

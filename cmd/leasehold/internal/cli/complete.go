@@ -106,7 +106,7 @@ func harmless(name string) bool {
 	return name != ""
 }
 
-// missingFile returns the path of a lock file that the user has named and that is not there.
+// missingFile returns the path of a lock folder that the user has named and that is not there.
 func missingFile(p *program, c *cobra.Command) (path string, missing bool) {
 	urls, err := p.where.urls(c)
 	if err != nil {
@@ -116,14 +116,14 @@ func missingFile(p *program, c *cobra.Command) (path string, missing bool) {
 		return "", false
 	}
 	path, options, err := filestore.ParseURL(urls[0])
-	if err != nil || options.MakeDir { // the user's own file
+	if err != nil || options.MakeDir { // the user's own folder
 		return "", false
 	}
 	_, err = os.Stat(path)
 	return path, errors.Is(err, fs.ErrNotExist)
 }
 
-// wouldCreate reports whether opening the store would create a file.
+// wouldCreate reports whether opening the store would create a folder.
 func (p *program) wouldCreate(c *cobra.Command) bool {
 	urls, err := p.where.urls(c)
 	if err != nil {

@@ -30,7 +30,7 @@ func examineFile(ctx context.Context, url string, _ doctorFlags) ([]doctor.Findi
 	if err != nil {
 		return nil, err
 	}
-	e, err := filestore.ExamineFile(ctx, path, options)
+	e, err := filestore.Examine(ctx, path, options)
 	if err != nil {
 		return nil, err
 	}

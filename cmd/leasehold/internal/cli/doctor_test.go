@@ -4,6 +4,7 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -95,8 +96,8 @@ func TestDoctorOfFiles(t *testing.T) {
 	if codes, said := s.doctor(0); len(codes) != 0 {
 		t.Errorf("%s, want no findings", said)
 	}
-	path := filepath.Join(s.home, ".local/state/leasehold/locks.db")
-	if err := os.Chmod(path, 0o666); err != nil {
+	path := filepath.Join(s.home, ".local/state/leasehold/locks")
+	if err := os.Chmod(path, 0o777); err != nil {
 		t.Fatal(err)
 	}
 	if codes, said := s.doctor(2); codes["file-exposed"] != "error" {
@@ -105,10 +106,8 @@ func TestDoctorOfFiles(t *testing.T) {
 	if codes, said := s.doctor(0, "--store", "file:"+path+"?shared=true"); codes["file-shared"] != "info" {
 		t.Errorf("%s, want the finding file-shared (info)", said)
 	}
-	if err := os.WriteFile(path, []byte(strings.Repeat("text", 1000)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
+	// An earlier version kept its locks in a database.
+	if err := errors.Join(os.Chmod(path, 0o700), os.WriteFile(path+".db", []byte("SQLite format 3\x00"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	if codes, said := s.doctor(2); codes["file-unusable"] != "error" {

@@ -85,6 +85,7 @@ func elect(p *program, c *cobra.Command, o runFlags, args []string) error {
 	go d.signals.relay(listen())
 	st, err := p.openStore(ctx, c)
 	if err == nil {
+		d.cmd.Tether = tether(st)
 		d.client = leasehold.New(st, &leasehold.Options{Logger: p.voice.electionLogger()})
 		options.OnWait = func(reason error) {
 			if nested(reason) {

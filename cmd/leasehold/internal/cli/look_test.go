@@ -151,7 +151,7 @@ func TestCompletion(t *testing.T) {
 		t.Errorf("without a store: completions %q, want none", got)
 	}
 	if _, err := os.Stat(filepath.Join(s.home, ".local")); err == nil {
-		t.Error("completion has made a lock file, want none")
+		t.Error("completion has made a lock folder, want none")
 	}
 	x, y, odd := s.hold("deploy/x"), s.hold("other"), s.hold("deploy/ odd")
 	// A shell would run a part of these, expand it, or take it for a flag.
@@ -164,7 +164,7 @@ func TestCompletion(t *testing.T) {
 	if got := complete("show", ""); !slices.Equal(got, []string{"deploy/x", "other"}) {
 		t.Errorf("completions %q, want deploy/x and other", got)
 	}
-	for _, args := range [][]string{{"show", "dep"}, {"ls", "dep"}, {"run", "dep"}, {"run", "--store=file:" + filepath.Join(s.home, ".local/state/leasehold/locks.db"), "dep"}} {
+	for _, args := range [][]string{{"show", "dep"}, {"ls", "dep"}, {"run", "dep"}, {"run", "--store=file:" + filepath.Join(s.home, ".local/state/leasehold/locks"), "dep"}} {
 		if got := complete(args...); len(got) != 1 || got[0] != "deploy/x" {
 			t.Errorf("%q: completions %q, want deploy/x", args, got)
 		}
@@ -279,8 +279,8 @@ func TestPathsOfTheLockFile(t *testing.T) {
 		env, args []string
 		want      string
 	}{
-		{nil, nil, filepath.Join(s.home, ".local", "state", "leasehold", "locks.db")},
-		{[]string{"XDG_STATE_HOME=" + state}, nil, filepath.Join(state, "leasehold", "locks.db")},
+		{nil, nil, filepath.Join(s.home, ".local", "state", "leasehold", "locks")},
+		{[]string{"XDG_STATE_HOME=" + state}, nil, filepath.Join(state, "leasehold", "locks")},
 		{[]string{storeVar + "=file://" + filepath.Join(dir, "var.db")}, nil, filepath.Join(dir, "var.db")},
 		{[]string{storeVar + "= file://" + filepath.Join(dir, "trimmed.db") + "\n"}, nil, filepath.Join(dir, "trimmed.db")},
 		{[]string{storeVar + "="}, []string{"--store", "file:" + filepath.Join(dir, "over.db") + "\r\n"}, filepath.Join(dir, "over.db")},
@@ -290,14 +290,14 @@ func TestPathsOfTheLockFile(t *testing.T) {
 		{[]string{storeVar + "=nope:"}, []string{"--store-file", list}, filepath.Join(dir, "listed.db")},
 		{[]string{storeVar + "=nope:"}, []string{"--store", "file:" + filepath.Join(dir, "arg.db")}, filepath.Join(dir, "arg.db")},
 	} {
-		os.Remove(c.want)
+		os.RemoveAll(c.want)
 		at := &site{t: t, env: append(s.env[:len(s.env):len(s.env)], c.env...)}
 		at.run(0, append(c.args, "run", "x", "--", "true")...)
 		info, err := os.Stat(c.want)
 		if err != nil {
 			t.Errorf("%v %v: %v", c.env, c.args, err)
-		} else if info.Mode().Perm() != 0o600 {
-			t.Errorf("%s has mode %v, want 0600", c.want, info.Mode())
+		} else if info.Mode().Perm() != 0o700 || !info.IsDir() {
+			t.Errorf("%s has mode %v, want a folder with 0700", c.want, info.Mode())
 		}
 	}
 }
@@ -312,8 +312,8 @@ func TestOnlyTheDefaultDirectoryIsMade(t *testing.T) {
 		t.Errorf("run: %s, want text with %q and %q", said, "there is no directory "+dir, "create it")
 	}
 	// A command that only looks needs no directory, so it does not advise to create one.
-	if said := s.run(125, "--store", "file:"+path, "ls").err.String(); !strings.Contains(said, "there is no lock file "+path) {
-		t.Errorf("ls: %s, want text with %q", said, "there is no lock file "+path)
+	if said := s.run(125, "--store", "file:"+path, "ls").err.String(); !strings.Contains(said, "there is no lock folder "+path) {
+		t.Errorf("ls: %s, want text with %q", said, "there is no lock folder "+path)
 	}
 	if codes, said := s.doctor(2, "--store", "file:"+path); codes["file-unusable"] != "error" {
 		t.Errorf("%s, want the finding file-unusable (error)", said)
@@ -324,13 +324,13 @@ func TestOnlyTheDefaultDirectoryIsMade(t *testing.T) {
 	s.run(0, "run", "x", "--", "true")
 }
 
-// A lock file whose path is mistyped is not made by a command that only looks.
+// A lock folder whose path is mistyped is not made by a command that only looks.
 func TestLookingMakesNoFile(t *testing.T) {
 	s := newSite(t)
 	path := filepath.Join(s.home, "mistyped.db")
 	for _, args := range [][]string{{"ls"}, {"show", "x"}, {"wait", "x"}, {"watch", "x"}, {"release", "x", "--owner", "o"}, {"break", "x", "--token", "7", "--reason", "r"}} {
 		p := s.run(125, append(args, "--store", "file:"+path)...)
-		if !strings.Contains(p.err.String(), "there is no lock file "+path) {
+		if !strings.Contains(p.err.String(), "there is no lock folder "+path) {
 			t.Errorf("%q: stderr %s, want that there is no such file", args, p.err.String())
 		}
 		if _, err := os.Stat(path); err == nil {

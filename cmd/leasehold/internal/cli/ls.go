@@ -90,11 +90,11 @@ func (p *program) ask(c *cobra.Command, fn func(context.Context, store.Store) er
 	return askWith(p, context.Background(), c, fn) // a signal just ends us: nothing is left behind
 }
 
-// askWith is ask with a context for both. It makes no lock file whose path the user has
+// askWith is ask with a context for both. It makes no lock folder whose path the user has
 // given: that may be mistyped.
 func askWith(p *program, ctx context.Context, c *cobra.Command, fn func(context.Context, store.Store) error) error {
 	if path, missing := missingFile(p, c); missing {
-		return fmt.Errorf("there is no lock file %s: check the path, since nobody has locked anything there", path)
+		return fmt.Errorf("there is no lock folder %s: check the path, since nobody has locked anything there", path)
 	}
 	st, err := p.openStore(ctx, c)
 	if err != nil {

@@ -60,7 +60,7 @@ func withBinary(run func() int) int {
 	return run()
 }
 
-// site is a user's home with a lock file of its own.
+// site is a user's home with a lock folder of its own.
 type site struct {
 	t    *testing.T
 	home string

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/runner"
+	"github.com/leasehold-dev/leasehold/store"
 )
 
 // checkOnce returns which flags do not go with --once-per.
@@ -59,6 +61,7 @@ func runOnce(p *program, c *cobra.Command, o runFlags, name string, lock leaseho
 				outcome = runner.Outcome{Code: runner.SignalCode + int(sig), Signal: sig}
 				return nil
 			}
+			cmd.Tether = tether(st)
 			outcome = runUnder(p, sigs, singleLease{l}, budget, cmd, false)
 			return nil
 		})
@@ -114,6 +117,15 @@ func ended(p *program, o runner.Outcome, released error) error {
 		p.voice.note("warning: the lock may stay taken for its TTL: %v", released)
 	}
 	return endOf(o, o.Code)
+}
+
+// tether returns what a command inherits from the store, or nil. It lives as long as this process.
+func tether(st store.Store) *os.File {
+	if t, ok := st.(interface{ Tether() (*os.File, error) }); ok {
+		f, _ := t.Tether() // without one, the lease of a process that has ended lasts for its TTL
+		return f
+	}
+	return nil
 }
 
 // runUnder runs cmd under a lease.

@@ -166,6 +166,7 @@ func (p *program) run(c *cobra.Command, o runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
+	cmd.Tether = tether(st)
 	until := time.Now().Add(o.minHold)
 	outcome := runUnder(p, sigs, l, budget, cmd, o.permits > 0)
 	if !outcome.Started {

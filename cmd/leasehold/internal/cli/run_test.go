@@ -325,8 +325,8 @@ func TestRunMaxHold(t *testing.T) {
 	}
 }
 
-// If the lock file is moved away while the command runs, the lock is lost: another process
-// can take it in a new file.
+// If the lock folder is moved away while the command runs, the lock is lost: another process
+// can take it in a new one.
 func TestRunNoticesThatTheFileIsGone(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -5,10 +5,10 @@ import _ "github.com/leasehold-dev/leasehold/store/filestore"
 
 var fileScheme = scheme{
 	names: []string{"file"},
-	usage: "file, file:PATH, file:PATH?shared=true",
-	help: `An SQLite file, for locks between the processes of one machine. Without a
-PATH it is a file of your own, which other users do not share. The directory
-of any other file has to exist. A file for several users has to be writable
-by them and needs shared=true. In PATH write %25 for % and %3F for ?.`,
+	usage: "file, file:DIR, file:DIR?shared=true",
+	help: `A folder of files, for locks between the processes of one machine. Without a
+DIR it is a folder of your own, which other users do not share. The parent
+of any other folder has to exist. A folder for several users has to be writable
+by them and needs shared=true. In DIR write %25 for % and %3F for ?.`,
 	single: true,
 }

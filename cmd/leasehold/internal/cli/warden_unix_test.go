@@ -26,8 +26,8 @@ func TestHelpersInitializeNoStore(t *testing.T) {
 		if code := c.ProcessState.ExitCode(); code != codeTrouble {
 			t.Errorf("%s: code %d, want %d", name, code, codeTrouble)
 		}
-		if text := string(out); !strings.Contains(text, "init os ") || strings.Contains(text, "init modernc.org/sqlite/lib ") || strings.Contains(text, "init crypto/tls ") {
-			t.Errorf("%s initializes a store, or says nothing of what it does:\n%s, want text with %q, no %q and no %q", name, text, "init os ", "init modernc.org/sqlite/lib ", "init crypto/tls ")
+		if text := string(out); !strings.Contains(text, "init os ") || strings.Contains(text, "init crypto/tls ") {
+			t.Errorf("%s initializes a store, or says nothing of what it does:\n%s, want text with %q and no %q", name, text, "init os ", "init crypto/tls ")
 		}
 	}
 }

@@ -75,7 +75,6 @@ const (
 	FileUnusable  Code = "file-unusable"
 	FileDiskLow   Code = "file-disk-low"
 	FileShared    Code = "file-shared"
-	FileNotLogged Code = "file-not-logged"
 	FileMissing   Code = "file-missing"
 	MemoryOnly    Code = "memory-of-one-process"
 )
@@ -180,12 +179,11 @@ var advice = map[Code]string{
 	TombstoneWithoutTTL:     "PEXPIRE the keys in max_ttl, and find out what removed their TTL.",
 	KeysNotSeen:             "Give the user +scan to have this checked (\"leasehold acl --for doctor\").",
 	KeysPartlySeen:          "Limit the keys with --prefix.",
-	FileOnNetwork:           "Put the file on a disk of this machine, or use a server for locks between machines.",
-	FileExposed:             "Remove the other users' rights; if the file is shared on purpose, add shared=true to its URL.",
-	FileUnusable:            "Fix what is reported, or choose another file.",
+	FileOnNetwork:           "Put the folder on a disk of this machine, or use a server for locks between machines.",
+	FileExposed:             "Remove the other users' rights; if the folder is shared on purpose, add shared=true to its URL.",
+	FileUnusable:            "Fix what is reported, or choose another folder.",
 	FileDiskLow:             "Free space on the disk.",
-	FileShared:              "No action is needed if all users that can write the file may do that.",
-	FileNotLogged:           "No action is needed: the first use changes it. Find out which other program opens the file.",
+	FileShared:              "No action is needed if all users that can write the folder may do that.",
 	FileMissing:             "No action is needed.",
 	DatabaseUnusable:        "Fix what is reported. If tables or rights are missing, run \"leasehold schema\".",
 	DatabaseNotDurable:      "In PostgreSQL, set fsync, full_page_writes and synchronous_commit on, and make the standbys synchronous (synchronous_standby_names). In MySQL, set innodb_flush_log_at_trx_commit and sync_binlog to 1 and innodb_doublewrite on; a failover can lose grants there. Or check the tokens where the data lives.",
@@ -246,5 +244,5 @@ var codes = []Code{
 	PersistenceNone, PersistenceSnapshot, PersistenceEverySec, PersistenceUnknown,
 	ForeignCounter, CounterWithoutTTL, TombstoneWithoutTTL, FileDiskLow,
 	ListsReplaced, RestartUnseen, ForeignLock, InfoForbidden, ConfigForbidden, KeysNotSeen, KeysPartlySeen,
-	FileShared, FileNotLogged, FileMissing, EtcdFewMembers, NATSFewReplicas, MemoryOnly,
+	FileShared, FileMissing, EtcdFewMembers, NATSFewReplicas, MemoryOnly,
 }

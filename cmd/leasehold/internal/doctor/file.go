@@ -2,20 +2,19 @@ package doctor
 
 import "github.com/leasehold-dev/leasehold/store/filestore"
 
-// leastFree is the space that should be left for a lock file and its log, in
-// bytes.
+// leastFree is the space that should be left for the log of a lock folder, in bytes.
 const leastFree = 16 << 20
 
-// File returns the findings about a lock file.
-func File(e filestore.FileExamination) []Finding {
+// File returns the findings about a lock folder.
+func File(e filestore.Examination) []Finding {
 	r := &report{}
 	if e.Network != "" {
-		r.add(Error, FileOnNetwork, e.Path, "The file is on a network file system (%s), whose locks do not reach from machine to machine: two machines can hold one lock, and the file can be damaged.", e.Network)
+		r.add(Error, FileOnNetwork, e.Path, "The folder is on a network file system (%s), which does not put the steps of several machines in one order: two machines can hold one lock.", e.Network)
 	}
 	if e.Exposed != nil && e.Shared {
-		r.add(Info, FileShared, e.Path, "Other users can write or replace the file, which shared=true allows: they can take and end every lock.")
+		r.add(Info, FileShared, e.Path, "Other users can write or replace the folder, which shared=true allows: they can take and end every lock.")
 	} else if e.Exposed != nil {
-		r.add(Error, FileExposed, e.Path, "The file is refused: %v.", e.Exposed)
+		r.add(Error, FileExposed, e.Path, "The folder is refused: %v.", e.Exposed)
 	}
 	if e.Unusable != nil {
 		r.add(Error, FileUnusable, e.Path, "No lock can be acquired there: %v.", e.Unusable)
@@ -23,11 +22,8 @@ func File(e filestore.FileExamination) []Finding {
 	if e.FreeKnown && e.Free < leastFree {
 		r.add(Warning, FileDiskLow, e.Path, "Only %s are left on its disk.", size(e.Free))
 	}
-	if e.Journal != "" && e.Journal != "wal" && e.Unusable == nil {
-		r.add(Info, FileNotLogged, e.Path, "Another program has used the file with a journal mode of its own (%s).", e.Journal)
-	}
 	if e.Missing && e.Unusable == nil {
-		r.add(Info, FileMissing, e.Path, "There is no such file yet: the first use makes it.")
+		r.add(Info, FileMissing, e.Path, "There is no such folder yet: the first use makes it.")
 	}
 	return r.sorted()
 }

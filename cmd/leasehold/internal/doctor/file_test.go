@@ -9,19 +9,18 @@ import (
 )
 
 var fileCases = []struct {
-	e        filestore.FileExamination
+	e        filestore.Examination
 	severity Severity
 	code     Code
 	says     string
 }{
-	{filestore.FileExamination{Network: "NFS"}, Error, FileOnNetwork, "NFS"},
-	{filestore.FileExamination{Exposed: errors.New("others can write it")}, Error, FileExposed, "others can write it"},
-	{filestore.FileExamination{Exposed: errors.New("others can write it"), Shared: true}, Info, FileShared, "shared=true"},
-	{filestore.FileExamination{Unusable: errors.New("the disk is full")}, Error, FileUnusable, "the disk is full"},
-	{filestore.FileExamination{Free: 1 << 20, FreeKnown: true}, Warning, FileDiskLow, "1 MiB"},
-	{filestore.FileExamination{Journal: "delete"}, Info, FileNotLogged, "delete"},
-	{filestore.FileExamination{Missing: true}, Info, FileMissing, "no such file"},
-	{filestore.FileExamination{Missing: true, Unusable: errors.New("denied")}, Error, FileUnusable, "denied"},
+	{filestore.Examination{Network: "NFS"}, Error, FileOnNetwork, "NFS"},
+	{filestore.Examination{Exposed: errors.New("others can write it")}, Error, FileExposed, "others can write it"},
+	{filestore.Examination{Exposed: errors.New("others can write it"), Shared: true}, Info, FileShared, "shared=true"},
+	{filestore.Examination{Unusable: errors.New("the disk is full")}, Error, FileUnusable, "the disk is full"},
+	{filestore.Examination{Free: 1 << 20, FreeKnown: true}, Warning, FileDiskLow, "1 MiB"},
+	{filestore.Examination{Missing: true}, Info, FileMissing, "no such folder"},
+	{filestore.Examination{Missing: true, Unusable: errors.New("denied")}, Error, FileUnusable, "denied"},
 }
 
 func TestFileFindings(t *testing.T) {
@@ -32,7 +31,7 @@ func TestFileFindings(t *testing.T) {
 			t.Errorf("%+v: %+v, want one %v %s with %q", c.e, got, c.severity, c.code, c.says)
 		}
 	}
-	if got := File(filestore.FileExamination{Path: "/x", Journal: "wal", FreeKnown: true, Free: 1 << 40}); got == nil || len(got) != 0 {
-		t.Errorf("a sound file: %+v, want an empty list", got)
+	if got := File(filestore.Examination{Path: "/x", FreeKnown: true, Free: 1 << 40}); got == nil || len(got) != 0 {
+		t.Errorf("a sound folder: %+v, want an empty list", got)
 	}
 }

@@ -25,12 +25,24 @@ type gate struct {
 	err      error // why not, if that is known
 }
 
+// firstFree is a descriptor above those that a command inherits.
+const firstFree = 8
+
 func newGate() (*gate, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err != nil {
 		return nil, err
 	}
 	unix.CloseOnExec(fds[0])
+	if fds[1] < firstFree { // the process at the gate has others by these numbers
+		fd, err := unix.FcntlInt(uintptr(fds[1]), unix.F_DUPFD, firstFree)
+		unix.Close(fds[1])
+		if err != nil {
+			unix.Close(fds[0])
+			return nil, err
+		}
+		fds[1] = fd
+	}
 	return &gate{ours: fds[0], theirs: fds[1], done: make(chan struct{})}, nil
 }
 

@@ -45,6 +45,9 @@ func start(cmd Command, tty *terminal, valid time.Duration) (*process, *StartErr
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		files := []*os.File{cmd.Stdin, cmd.Stdout, cmd.Stderr}
+		if cmd.Tether != nil {
+			files = append(files, cmd.Tether)
+		}
 		fds := make([]uintptr, len(files))
 		for i, f := range files {
 			fds[i] = f.Fd()

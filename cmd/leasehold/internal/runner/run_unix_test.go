@@ -697,3 +697,20 @@ func waitStopped(t *testing.T, pid int) {
 		return err == nil && strings.HasPrefix(string(out), "T")
 	})
 }
+
+// The command inherits the tether, and nothing more, so that it keeps the flock on it.
+func TestCommandInheritsTheTether(t *testing.T) {
+	tether, err := os.Create(filepath.Join(t.TempDir(), "tether"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tether.Close()
+	out, stdout := pipe(t)
+	o := Run(Command{Path: "/bin/sh", Args: []string{"sh", "-c", "echo tied >&3; for fd in 4 5 6 7 8 9; do (true >&$fd) 2>/dev/null && echo $fd; done; exit 0"}, Env: os.Environ(), Stdin: os.Stdin, Stdout: stdout, Stderr: os.Stderr, Tether: tether},
+		Config{Lease: newLease(), Budget: NewBudget(0, 0), Signals: make(chan os.Signal)})
+	stdout.Close()
+	more, err := io.ReadAll(out)
+	if text, _ := os.ReadFile(tether.Name()); o.Code != 0 || string(text) != "tied\n" || len(more) > 0 || err != nil {
+		t.Errorf("%+v: the tether has %q, and the command the descriptors %q (%v), want tied and no more", o, text, more, err)
+	}
+}

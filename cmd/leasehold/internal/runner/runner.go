@@ -40,6 +40,9 @@ type Command struct {
 	Env  []string // "KEY=value", complete
 	// The command gets these very files; nothing is copied.
 	Stdin, Stdout, Stderr *os.File
+	// Tether is a file that the command inherits as its fourth, or nil. While the command has it
+	// open, the lock is not taken for that of a process that has ended.
+	Tether *os.File
 }
 
 // Config says how to run a command.

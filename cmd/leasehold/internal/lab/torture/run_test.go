@@ -53,7 +53,7 @@ var opens = map[string]Open{
 }
 
 func openFile(ctx context.Context, urls []string) (store.Store, error) {
-	return filestore.OpenFile(ctx, urls[0], nil)
+	return filestore.Open(ctx, urls[0], nil)
 }
 
 // liar sometimes grants a lock that another client holds.
@@ -92,7 +92,7 @@ func config(t *testing.T, kind string) Config {
 	}
 	return Config{
 		Procs: 3, Locks: Names(2), TTL: 500 * time.Millisecond, For: 2 * time.Second, Seed: 1,
-		Store: []string{filepath.Join(t.TempDir(), "locks.db")}, Dir: filepath.Join(t.TempDir(), "out"),
+		Store: []string{filepath.Join(t.TempDir(), "locks")}, Dir: filepath.Join(t.TempDir(), "out"),
 		Command: func() *exec.Cmd {
 			c := exec.Command(exe)
 			c.Env = append(os.Environ(), asWorker+"="+kind)
