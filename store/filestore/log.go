@@ -29,7 +29,7 @@ import (
 // is no frame has no effect, and is skipped once a frame follows it.
 //
 // A log that has grown is sealed by one more frame, and goes on in a file with the next number,
-// which begins with the newest version of each record. Whoever reads the seal makes that
+// which begins with the newest version of each record. Each process that reads the seal makes that
 // file, with link(2), so that there is only one with that number. The file with the largest number
 // counts. The one before it stays, so that a process that lists the folder always finds one.
 

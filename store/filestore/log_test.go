@@ -53,7 +53,7 @@ func put(t *testing.T, l *log, key, value string, idle bool) string {
 	}
 }
 
-// A version is replaced once, whoever has read it.
+// A version that two processes have read is replaced once.
 func TestOneOfTwoWritesIsApplied(t *testing.T) {
 	dir, now := t.TempDir(), time.Now()
 	a, b := openTestLog(t, dir, &now), openTestLog(t, dir, &now)

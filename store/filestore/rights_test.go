@@ -40,7 +40,7 @@ func TestCreatedForItsOwnerOnly(t *testing.T) {
 	}
 }
 
-// What is made in a folder that is shared has its rights.
+// Files in a folder that is shared have its rights.
 func TestSharedFolder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks")
 	if err := errors.Join(os.Mkdir(path, 0o700), os.Chmod(path, 0o770|os.ModeSetgid)); err != nil {
