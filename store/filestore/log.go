@@ -141,7 +141,7 @@ func (l *log) refresh() error {
 			}
 		case gone:
 			return errRemoved
-		case st.links > 1:
+		case st.links > 1 && l.single(st) != nil:
 			return linkedError(st.links)
 		case l.foreign && l.served:
 			return errBootID
@@ -304,7 +304,7 @@ func (l *log) open(gen uint64) error {
 	}
 	st, err := lookAt(f)
 	if err == nil && st.links > 1 {
-		err = linkedError(st.links)
+		err = l.single(st)
 	}
 	if err != nil {
 		return errors.Join(err, f.Close())
@@ -336,6 +336,23 @@ func (l *log) open(gen uint64) error {
 	l.most = max(l.most, h.floor)
 	l.begun, l.pos = int64(h.base), int64(logHead+n)
 	return l.replay(st.size)
+}
+
+// single returns an error if the log has several names. One that its maker gave it first, and was
+// stopped before it removed it, is removed.
+func (l *log) single(log fileState) error {
+	names, err := readNames(l.dir)
+	for _, name := range names {
+		path := filepath.Join(l.dir, name)
+		if st, err := look(path); strings.HasPrefix(name, newLog) && err == nil && st.id == log.id {
+			_ = os.Remove(path)
+			log.links--
+		}
+	}
+	if log.links > 1 {
+		return cmp.Or(err, linkedError(log.links))
+	}
+	return nil
 }
 
 // drop forgets the file that is open.
@@ -413,9 +430,12 @@ func (l *log) make() error {
 	return err
 }
 
+// newLog begins the name of a log that is being made.
+const newLog = "new-"
+
 // temp makes a file, with room for what a log grows to.
 func (l *log) temp(b []byte) (path string, err error) {
-	path = filepath.Join(l.dir, "new-"+strconv.FormatUint(rand.Uint64(), 36))
+	path = filepath.Join(l.dir, newLog+strconv.FormatUint(rand.Uint64(), 36))
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return "", err
@@ -441,7 +461,7 @@ func (l *log) tidy() {
 	}
 	names, _ := readNames(l.dir)
 	for _, name := range names {
-		if len(name) > 4 && name[:4] == "new-" {
+		if strings.HasPrefix(name, newLog) {
 			path := filepath.Join(l.dir, name)
 			if info, err := os.Lstat(path); err == nil && time.Since(info.ModTime()) > time.Hour {
 				_ = os.Remove(path)

@@ -190,6 +190,26 @@ func TestLateMakerOfAFile(t *testing.T) {
 	}
 }
 
+// A maker that was stopped before it removed the first name of a log holds up nobody.
+func TestStoppedMakerOfAFile(t *testing.T) {
+	dir, now := t.TempDir(), time.Now()
+	a := openTestLog(t, dir, &now)
+	want := put(t, a, "k", "v", false)
+	for _, l := range []*log{a, openTestLog(t, dir, &now)} {
+		if err := os.Link(a.path, filepath.Join(dir, newLog+"x")); err != nil {
+			t.Fatal(err)
+		}
+		if it := mustRead(t, l, "k"); it.Version != want {
+			t.Errorf("%+v, want version %s", it, want)
+		}
+	}
+	if err := os.Link(a.path, filepath.Join(dir, "other")); err != nil {
+		t.Fatal(err)
+	}
+	_, err := a.read("k")
+	said(t, err, "2 names")
+}
+
 // A record that was dropped goes on above the number that it had, whatever the clock says.
 func TestNumbersOfADroppedRecord(t *testing.T) {
 	dir, now := t.TempDir(), time.Now()
