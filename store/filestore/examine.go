@@ -55,6 +55,8 @@ func Examine(ctx context.Context, dir string, o *Options) (Examination, error) {
 	e.Network = networkFileSystem(at)
 	e.Free, e.FreeKnown = freeSpace(at)
 	switch {
+	case e.Network != "":
+		return e, ctx.Err()
 	case e.Missing:
 		e.Unusable = formerly(abs)
 		if !o.MakeDir && e.Unusable == nil {

@@ -55,6 +55,9 @@ func prepare(dir string, o *Options) (abs string, m modes, err error) {
 	if err == nil {
 		abs, err = filepath.EvalSymlinks(abs)
 	}
+	if err == nil {
+		err = local(networkFileSystem(abs))
+	}
 	if err == nil && !o.Shared {
 		err = private(abs, info)
 	}
@@ -148,6 +151,14 @@ func furnish(dir string, m modes) error {
 		}
 	}
 	return nil
+}
+
+// local returns an error if there is a kind of network file system.
+func local(network string) error {
+	if network == "" {
+		return nil
+	}
+	return fmt.Errorf("it is on a network file system (%s), which does not put what several machines append in one order: use a disk of this machine, or a server", network)
 }
 
 // directory returns an error if dir is missing. A mistyped path would give locks that exclude

@@ -60,6 +60,13 @@ func TestLinkedPath(t *testing.T) {
 	}
 }
 
+func TestNetworkFileSystemIsRefused(t *testing.T) {
+	said(t, local("NFS"), "NFS", "a server")
+	if err := local(""); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestUnusableFolders(t *testing.T) {
 	database := []byte("SQLite format 3\x00 and so on")
 	for what, c := range map[string]struct {
