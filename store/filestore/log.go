@@ -495,7 +495,7 @@ func (l *log) item(key string) (it recordstore.Item, err error) {
 	if err != nil {
 		return it, err
 	}
-	it.Version = strconv.FormatUint(v.id, 36)
+	it.Version = strconv.FormatUint(v.id, 32)
 	it.Now = time.Unix(0, int64(now))
 	it.Written = time.Unix(0, min(v.written+int64(l.res), int64(now)))
 	return it, nil
@@ -530,7 +530,7 @@ func (l *log) replace(key string, value []byte, old string, idle bool) (next str
 		n, _ := strconv.ParseUint(floor, 10, 64)
 		f.number = n + 1
 	}
-	if known == absent || known && old != strconv.FormatUint(have.id, 36) {
+	if known == absent || known && old != strconv.FormatUint(have.id, 32) {
 		return "", l.lose(key)
 	}
 	now, err := l.clock()
@@ -563,7 +563,7 @@ func (l *log) replace(key string, value []byte, old string, idle bool) (next str
 			_, _ = l.f.Write((&frame{kind: seal}).appendTo(nil, l.salt))
 		}
 	}
-	return strconv.FormatUint(f.id, 36), nil
+	return strconv.FormatUint(f.id, 32), nil
 }
 
 // lose notes that another process was faster. One that loses again and again asks the others to
