@@ -28,7 +28,7 @@ PARALLEL  = 4
 # The packages that take longest are begun first.
 LONG      = ./store/redisstore ./store/sqlstore/sqlstoretest ./store/etcdstore ./cmd/leasehold/internal/cli ./store/zkstore
 # Tests that compare scripts, or changed ones, with the rule.
-ALONE     = ^Test(ScriptsChanged|ListsChanged|QueuesChanged|MarkScriptsChanged|SharesChanged|ListsOfSharesChanged|.*OnRedis|.*OnSimulatedRedis|.*FollowsTheRule)$$
+ALONE     = ^Test(ScriptsChanged|ListsChanged|QueuesChanged|MarkScriptsChanged|SharesChanged|ListsOfSharesChanged|.*OnRedis|.*OnSimulatedRedis)$$
 COMPARING = ./store/redisstore
 COUNT     = 10
 BENCH     = .
