@@ -6,8 +6,8 @@
 //
 //	go test -tags mutants ./internal/proof/mutants -v [-mutant NAME]
 //
-// For each mutant one checker is named, or both: for the simulator a script and a seed in
-// which it shows, for an explorer a row. Mutants that only show among goroutines of
+// For each mutant one checker is named, or several: for the simulator, and for its check of the
+// steps of the proof, a script and a seed in which it shows, for an explorer a row. Mutants that only show among goroutines of
 // one process, or in a pure function, are left to unit tests: TestMechanismsAreNeeded of their
 // packages.
 package mutants

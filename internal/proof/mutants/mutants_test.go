@@ -53,8 +53,12 @@ func noticed(t *testing.T, name, checker, how string) {
 	fmt.Printf("caught %s by the %s: %s\n", name, checker, how)
 }
 
-func TestSimulatorNotices(t *testing.T) {
-	for _, m := range sim.Mutants() {
+func TestSimulatorNotices(t *testing.T) { simulate(t, "simulator", sim.Mutants()) }
+
+func TestCheckOfStepsNotices(t *testing.T) { simulate(t, "check of steps", sim.MutantSteps()) }
+
+func simulate(t *testing.T, checker string, mutants []sim.Mutant) {
+	for _, m := range mutants {
 		if *only != "" && *only != m.Name {
 			continue
 		}
@@ -63,7 +67,7 @@ func TestSimulatorNotices(t *testing.T) {
 			if stale && how != "" {
 				how += " (record this seed: the recorded one no longer shows it)"
 			}
-			noticed(t, m.Name, "simulator", how)
+			noticed(t, m.Name, checker, how)
 		})
 	}
 }

@@ -35,7 +35,8 @@ const (
 type findings struct {
 	time   *timeline
 	hist   *history
-	gaveUp bool // the run has been cut short
+	only   string // the rule that is judged; empty: all
+	gaveUp bool   // the run has been cut short
 	wrongs []Violation
 	tally  Tally
 }
@@ -43,7 +44,7 @@ type findings struct {
 func (f *findings) failed() bool { return len(f.wrongs) > 0 }
 
 func (f *findings) wrong(rule, format string, args ...any) {
-	if f.gaveUp {
+	if f.gaveUp || f.only != "" && f.only != rule {
 		return // one is enough, and the end of such a run is no clean one
 	}
 	v := Violation{At: f.time.now(), Rule: rule, Text: fmt.Sprintf(format, args...)}

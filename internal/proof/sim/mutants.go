@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/leasehold-dev/leasehold"
@@ -24,6 +25,7 @@ type Mutant struct {
 	script func(seed uint64) Script
 	seed   uint64 // the first with which the script shows that the mechanism is missing
 	idle   bool   // it shows only in how long an available lock stays free
+	step   string // that the proof refuses, and what it then lacks; empty: promises are judged
 }
 
 // tries is how many further seeds are tried if the recorded one does not show it any
@@ -73,6 +75,38 @@ func Mutants() []Mutant {
 	return all
 }
 
+// MutantSteps are the mutants that take a step which the proof does not have, sorted by name.
+// docs/verification.md says why others take none.
+func MutantSteps() []Mutant {
+	const (
+		majorityGranted  = "win(each node of the majority stands at the token, and keeps the lock until the lease ends"
+		majorityExtended = "renew(each node of the majority extended the lease until then"
+	)
+	client, nodes := leasehold.Mechanisms, redisstore.Mechanisms
+	all := []Mutant{
+		{Name: "boot-clock", script: dozing, seed: 1, step: "renew(the lease is valid still"},
+		{Name: "client-renewal-from-start", mech: client["renewal-from-start"], script: holding, seed: 1, step: majorityExtended},
+		{Name: "driver-discount-each", mech: driver.Mechanisms["discount-each"], script: jumpingTogether, seed: 2, step: majorityGranted},
+		{Name: "driver-uncounted-renewals", mech: driver.Mechanisms["uncounted-renewals"], script: jumpingTogether, seed: 1, step: majorityExtended},
+		{Name: "quorum-confirm-token", mech: quorum.Mechanisms["confirm-token"], script: OfSeed, seed: 10, step: majorityGranted},
+		{Name: "quorum-over-half", mech: quorum.Mechanisms["over-half"], script: deafening, seed: 1, step: majorityGranted},
+		{Name: "redis-clock-watch", mech: nodes["clock-watch"], script: jumpingTogether, seed: 2, step: majorityGranted},
+		{Name: "redis-stamp-of-push", mech: nodes["stamp-of-push"], script: contention, seed: 2, step: majorityGranted},
+		{Name: "wait-grant-from-since", mech: leasehold.WaitMechanisms["grant-from-since"], script: contention, seed: 2, step: majorityGranted},
+
+		{Name: "quarantine", edit: "quarantine", script: crashing, seed: 1, step: "grant(the node's quarantine is over"},
+		{Name: "quarantine-long-enough", edit: "quarantine-long-enough", script: crashing, seed: 3, step: "grant(the node's quarantine is over"},
+		{Name: "node-clock-floor", edit: "node-clock-floor", script: uncounted, seed: 1, step: "grant(the token is near the clock"},
+		{Name: "node-hands-after-quarantine", edit: "node-hands-after-quarantine", script: losing, seed: 1, step: "grant(the node's quarantine is over"},
+		{Name: "node-heals-after-quarantine", edit: "node-heals-after-quarantine", script: rollingShort, seed: 1, step: "heal(the node's quarantine is over"},
+		{Name: "node-knows-its-run", edit: "node-knows-its-run", script: copied, seed: 2, step: "heal(the node's quarantine is over"},
+		{Name: "node-never-creates", edit: "node-never-creates", script: rollingShort, seed: 1, step: "extend(the attempt has the lock there"},
+		{Name: "node-raises-counter", edit: "node-raises-counter", script: OfSeed, seed: 1, step: majorityGranted},
+	}
+	slices.SortFunc(all, func(a, b Mutant) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
+
 // Catch runs the mutant's script, and says how it was noticed, if it was. stale is set if
 // only another seed than the recorded one shows it. No other run may be under way.
 func (m Mutant) Catch(t *testing.T) (how string, stale bool) {
@@ -89,9 +123,10 @@ func (m Mutant) Catch(t *testing.T) (how string, stale bool) {
 	return "", true
 }
 
-// broken says which promise one run of the mutant breaks; empty: none.
+// broken says which promise one run of the mutant breaks, or which step of it the proof refuses;
+// empty: none.
 func (m Mutant) broken(t *testing.T, seed uint64) string {
-	sw := Switches{NoBootClock: m.Name == "boot-clock", Patient: !m.idle, PromisesOnly: true}
+	sw := Switches{NoBootClock: m.Name == "boot-clock", Patient: !m.idle, PromisesOnly: m.step == "", StepsOnly: m.step != ""}
 	if m.edit != "" {
 		sw.Edit = without(m.edit)
 	}
@@ -99,11 +134,13 @@ func (m Mutant) broken(t *testing.T, seed uint64) string {
 		*m.mech = false
 		defer func() { *m.mech = true }()
 	}
-	r := Run(t, m.script(seed), sw, false)
-	if len(r.Violations) == 0 {
-		return ""
+	step, lacks, _ := strings.Cut(m.step, "(")
+	for _, v := range Run(t, m.script(seed), sw, false).Violations {
+		if m.step == "" || strings.Contains(v.Text, ": "+step+"(") && strings.Contains(v.Text, "it is not so that "+lacks) {
+			return v.String()
+		}
 	}
-	return r.Violations[0].String()
+	return ""
 }
 
 // Mechanism is the switch of the production code that makes the mutant; nil if what it

@@ -87,7 +87,7 @@ func (s *stream) transmit() {
 	for _, i := range g.order {
 		o := s.l.w.names.number(ops[i])
 		s.l.w.appears(o, s.l.c)
-		s.l.w.trace.sends(o, g.commands[i])
+		s.l.w.trace.sends(o, g.commands[i], s.l.c.index >= len(s.l.w.clients))
 		s.l.c.sent(o)
 	}
 	s.recordSend(g)

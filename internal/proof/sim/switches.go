@@ -18,6 +18,8 @@ type Switches struct {
 	Patient bool
 	// PromisesOnly: what nodes and clients do is not compared with the steps of the proof.
 	PromisesOnly bool
+	// StepsOnly: promises are not judged, only the steps.
+	StepsOnly bool
 	// Trusting: the judge believes what the records of locks say of themselves.
 	Trusting bool
 }

@@ -27,7 +27,7 @@ type lockTrace struct {
 	lock     int
 	state    *induct.State
 	attempts map[int]*attempt // by the numbers of owners
-	leaving  []int            // whose release has just left
+	leaving  []departure      // whose release has just left
 	nodes    []nodeTrace
 }
 
@@ -35,8 +35,15 @@ type lockTrace struct {
 type attempt struct {
 	ttl   time.Duration
 	ended bool          // given up, or released
+	broke bool          // an operator has broken its lease
 	lease bool          // it has had its lease
 	until time.Duration // the end of the validity
+}
+
+// departure is a release that has just left: of an owner by its client, or by an operator.
+type departure struct {
+	owner  int
+	breaks bool
 }
 
 // nodeTrace is what is known of a lock at a node.
@@ -130,14 +137,14 @@ func (t *trace) of(lock int) *lockTrace {
 }
 
 // sends: a client's request leaves.
-func (t *trace) sends(o op, words []string) {
+func (t *trace) sends(o op, words []string, operator bool) {
 	l := t.of(o.lock)
 	if l == nil || len(o.owners) == 0 {
 		return
 	}
 	asks, ttl := o.owners[0], o.ttl
 	if o.releases() {
-		l.leaving = append(l.leaving, asks)
+		l.leaving = append(l.leaving, departure{asks, operator})
 		asks = o.owners[len(o.owners)-1]
 	}
 	if o.name == "return" {
@@ -166,8 +173,12 @@ func (t *trace) left() {
 		if l == nil {
 			continue
 		}
-		for _, a := range l.leaving {
-			l.givesUp(a)
+		for _, d := range l.leaving {
+			if a := l.attempts[d.owner]; d.breaks && a != nil && a.lease {
+				l.breaks(d.owner)
+			} else {
+				l.givesUp(d.owner)
+			}
 		}
 		l.leaving = l.leaving[:0]
 	}
@@ -177,6 +188,13 @@ func (l *lockTrace) givesUp(owner int) {
 	if a := l.attempts[owner]; a != nil && !a.ended {
 		a.ended = true
 		l.apply("giveUp", int64(owner))
+	}
+}
+
+func (l *lockTrace) breaks(owner int) {
+	if a := l.attempts[owner]; !a.ended && !a.broke {
+		a.broke = true
+		l.apply("break", int64(owner))
 	}
 }
 
@@ -214,6 +232,9 @@ func (l *lockTrace) applied(n *node, o op, said []byte, left time.Duration) {
 	}
 	if o.lock == l.lock && o.acquires() && len(o.owners) > 0 && said[0] != '-' {
 		l.place(n, o, left)
+	}
+	if o.lock == l.lock && o.name == "confirm" && !mine && yes(said) {
+		l.confirms(n, o.owners[0])
 	}
 	a := l.attempts[holder]
 	if a == nil {
@@ -330,7 +351,7 @@ func (l *lockTrace) crashed(n *node) {
 	a := l.attempts[holder]
 	switch {
 	case a == nil:
-	case !a.ended && at.promised[holder] <= l.t.w.now():
+	case !a.ended && !a.broke && at.promised[holder] <= l.t.w.now():
 		at.residue = holder
 	default:
 		at.holder = holder

@@ -94,6 +94,9 @@ func newWorld(s Script, sw Switches, log *slog.Logger) *world {
 	w.hist.init(&w.timeline)
 	w.names.hist = &w.hist
 	w.findings.time, w.findings.hist = &w.timeline, &w.hist
+	if sw.StepsOnly {
+		w.findings.only = Step
+	}
 	for i := range s.Nodes {
 		w.nodes = append(w.nodes, newNode(w, i))
 	}
