@@ -140,10 +140,13 @@ const lingers = 10 * time.Second
 // run listens until nobody wants it to for a while.
 func (b *bells) run(ctx context.Context) {
 	err := b.serve(ctx)
+	if err == nil { // nobody wanted it, and another one may listen by now
+		return
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.interrupt, b.reason, b.tried = nil, err, time.Now()
-	if err != nil && ctx.Err() == nil {
+	if ctx.Err() == nil {
 		b.r.o.Logger.Warn("the server does not wake waiters, so they look for locks now and then", "err", err)
 	}
 	for channel, all := range b.wanted {
@@ -164,7 +167,7 @@ func (b *bells) serve(ctx context.Context) error {
 		return err
 	}
 	heard := map[string]bool{}
-	for idle := time.Now(); ; {
+	for idle := time.Now(); ctx.Err() == nil; {
 		b.mu.Lock()
 		wait, interrupt := context.WithTimeout(ctx, lingers)
 		b.interrupt = interrupt
@@ -197,6 +200,7 @@ func (b *bells) serve(ctx context.Context) error {
 			return err
 		}
 	}
+	return ctx.Err()
 }
 
 // sync begins and ends to listen to channels.
