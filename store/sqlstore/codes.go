@@ -16,8 +16,6 @@ type fault struct {
 	certain bool
 	// again: the statement had no effect, and can have one soon.
 	again bool
-	// unprepared: prepared statements do not stay with a connection.
-	unprepared bool
 	// unusable: the connection should not be used again. It is broken, or it leads to
 	// a server that can only be read.
 	unusable bool

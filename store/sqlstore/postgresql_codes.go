@@ -47,7 +47,8 @@ func sqlFault(c string) fault {
 	case c == "40001", c == "40P01", c == "55P03", c == "23505": // serialization failure, deadlock, lock_timeout, duplicate key
 		f.again, f.outcome, f.advice = true, store.Unsettled, adviceConflicts
 	case c == "42P05", c == "26000": // another session of the pooler has prepared it; this one has not
-		f.again, f.unprepared, f.unusable = true, true, true
+		f.again, f.unusable = true, true
+		f.advice = "prepared statements do not stay with a connection, as behind some poolers: set default_query_exec_mode=exec"
 	case c == "0A000": // the table was replaced after the connection prepared its statements
 		f.again, f.unusable = true, true
 	case c == "25006": // a standby; another connection may reach the new primary
