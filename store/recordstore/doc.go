@@ -44,6 +44,6 @@
 //	register.go  what this process knows of one record, and its steps in turn
 //	follow.go    learning of other clients' writes
 //	snapshot.go  one version of a record, on this client's clock
-//	peers.go     clients that have ended, and waking the others
+//	peers.go     waking other clients, and those that have ended
 //	wire.go      the record as bytes
 package recordstore

@@ -80,20 +80,27 @@ type Watcher interface {
 	Watch(ctx context.Context, key string) (<-chan Item, error)
 }
 
-// Peers is a Driver whose clients are processes of one machine. They share what they read: no
-// crash loses a version that one of them has read and keeps one that another has written.
-type Peers interface {
+// Ringer is a Driver that can wake one client. If it is a Watcher, it need not push versions of
+// which no client was told.
+type Ringer interface {
 	Driver
 
 	// Session returns the name of this client, which no other client ever has, or "" if there is
 	// none. The store notes it with each lease and place of this client.
 	Session() string
-	// Ended reports whether the client with a session has certainly ended, and whatever worked
-	// under its leases with it. Its leases and places are then over. It does not block.
-	Ended(session string) bool
 	// Ring tells another client that a new version of a record concerns it: it has the lock, or
 	// is the first in the queue. It is a hint that may be lost, and does not block.
 	Ring(session, key string)
+}
+
+// Peers is a Ringer whose clients are processes of one machine. They share what they read: no
+// crash loses a version that one of them has read and keeps one that another has written.
+type Peers interface {
+	Ringer
+
+	// Ended reports whether the client with a session has certainly ended, and whatever worked
+	// under its leases with it. Its leases and places are then over. It does not block.
+	Ended(session string) bool
 	// Floor returns a number that never falls, such as the time. Every token is larger than
 	// those of all leases that were granted when it was less, whatever becomes of the records: it
 	// rises with each write that passes idle and deletes a record. It is at most MaxFloor.
@@ -122,9 +129,6 @@ type Change struct {
 	// Holder is the owner of the lease of a mutex, Several if the lock is in use as another
 	// kind, and empty if there is no lease or it is broken. A lease whose TTL is over counts.
 	Holder string
-	// Handed means that a client which may wait has a lease now, or can have one. A Watcher
-	// can leave out all other pushes.
-	Handed bool
 }
 
 // Several is the Change.Holder of a lock that is no mutex. No owner has this value.

@@ -10,10 +10,10 @@ import (
 
 // session returns the name of this client among its peers, or "".
 func (s *Store) session() string {
-	if s.peers == nil {
+	if s.ringer == nil {
 		return ""
 	}
-	return s.peers.Session()
+	return s.ringer.Session()
 }
 
 // floor returns the smallest token that a lease in the version after snap may have.
@@ -67,14 +67,14 @@ func (s *Store) withoutEnded(snap *snapshot, now clock.Instant) rule.Record {
 // ring wakes the clients that have something to do now that next has replaced old: those that
 // were handed the lock, and the one that is the first in the queue.
 func (g *register) ring(old, next *snapshot) {
-	if g.s.peers == nil {
+	if g.s.ringer == nil {
 		return
 	}
 	var rung []string
 	ring := func(owner string) {
-		if l := next.lives["o"+owner]; l.by != "" && l.by != g.s.peers.Session() && !slices.Contains(rung, l.by) {
+		if l := next.lives["o"+owner]; l.by != "" && l.by != g.s.ringer.Session() && !slices.Contains(rung, l.by) {
 			rung = append(rung, l.by)
-			g.s.peers.Ring(l.by, g.key)
+			g.s.ringer.Ring(l.by, g.key)
 		}
 	}
 	for _, h := range next.rec.Holds {

@@ -221,25 +221,7 @@ func (g *register) send(ctx context.Context, w *write) (version string, err erro
 	if !informed {
 		return g.s.driver.Write(ctx, g.key, w.body, w.old.version, g.s.deletable(w.next))
 	}
-	return d.WriteChange(ctx, g.key, w.body, w.old.version, Change{Idle: g.s.deletable(w.next), Holder: w.next.holder(), Handed: g.hands(w)})
-}
-
-// hands reports whether a write gives a lease, or the chance of one, to a waiter that may be
-// another process's.
-func (g *register) hands(w *write) bool {
-	old, next := w.old.rec, w.next.rec
-	if len(old.Queue) == 0 {
-		return false
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, h := range next.Holds {
-		held := slices.ContainsFunc(old.Holds, func(o rule.Hold) bool { return o.Owner == h.Owner })
-		if !held && g.waiters[h.Owner] == nil {
-			return true
-		}
-	}
-	return len(next.Holds) < len(old.Holds) && len(next.Queue) > 0
+	return d.WriteChange(ctx, g.key, w.body, w.old.version, Change{Idle: g.s.deletable(w.next), Holder: w.next.holder()})
 }
 
 // pause gets contenders out of step. Those on one machine try again at once: by the time that one

@@ -34,7 +34,8 @@ type Options struct {
 // store.Breaker, and safe for concurrent use.
 type Store struct {
 	driver            Driver
-	peers             Peers // the driver, or nil
+	ringer            Ringer // the driver, or nil
+	peers             Peers  // the same
 	limit, poll, look time.Duration
 	log               *slog.Logger
 	clock             clock.Clock
@@ -54,9 +55,10 @@ var (
 // New returns a store over d, which it closes when it is closed itself. o may be nil.
 func New(d Driver, o *Options) *Store {
 	o = cmp.Or(o, &Options{})
+	ringer, _ := d.(Ringer)
 	peers, _ := d.(Peers)
 	return &Store{
-		driver: d, peers: peers, gate: gate.New(), clock: clock.System(), registers: map[string]*register{},
+		driver: d, ringer: ringer, peers: peers, gate: gate.New(), clock: clock.System(), registers: map[string]*register{},
 		limit: cmp.Or(o.Timeout, 5*time.Second), poll: cmp.Or(o.Poll, 50*time.Millisecond), look: cmp.Or(o.Look, 2*time.Second),
 		log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
 	}

@@ -2,60 +2,74 @@ package sqlstore
 
 import (
 	"context"
-	"crypto/sha256"
+	"crypto/rand"
 	"database/sql"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store/recordstore"
 )
 
-// bells wakes waiters with LISTEN and NOTIFY. Each lock has a channel. A step that gives the lock to
-// a waiter of another process rings it, in a transaction of its own that writes nothing: one that
-// also wrote the step would make all such transactions of the server wait for each other's
-// disk writes. What is sent is only a hint, since any role may send it.
-//
-// The process listens on one connection while it waits for any lock.
+// bells wakes waiters with LISTEN and NOTIFY. Each process has a channel, on which it listens while it
+// waits for any lock. A step that gives a lock to a waiter of another process is followed by
+// a NOTIFY with the key, in a transaction of its own that writes nothing: one that also wrote the step
+// would make all such transactions of the server wait for each other's disk writes. What is
+// sent is only a hint, since any role may send it.
 type bells struct {
-	r *records
+	r       *records
+	session string
 
 	mu        sync.Mutex
-	wanted    map[string]map[*bell]bool // by channel
-	interrupt context.CancelFunc        // of the pause between two notifications; nil: nobody listens
+	wanted    map[string]map[*bell]bool // by key
+	running   bool                      // there is a goroutine that listens, or begins to,
+	listening bool                      // and it does
 	reason    error                     // why nobody can listen, or nil
 	tried     time.Time                 // when that was found out
 }
 
 // bell is one Watch.
 type bell struct {
-	rung  chan struct{} // holds a value once the channel was rung, or is listened to
-	ended chan struct{} // closed if nobody listens any more
+	rung  chan struct{} // holds a value once the key was rung, or the process listens
+	ended chan struct{} // closed if the process listens no more
 }
 
-func newBells(r *records) *bells { return &bells{r: r, wanted: map[string]map[*bell]bool{}} }
-
-// channel returns the name of the channel of a record.
-func (b *bells) channel(key string) string {
-	h := sha256.Sum256([]byte(b.r.o.Schema + "." + key))
-	return "leasehold_" + hex.EncodeToString(h[:16])
+func newBells(r *records) *bells {
+	return &bells{r: r, session: strings.ToLower(rand.Text()), wanted: map[string]map[*bell]bool{}}
 }
 
-// ring wakes the waiters for a record. It takes a short time at most: they look now and then, too.
-func (b *bells) ring(ctx context.Context, key string) {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	conn, err := b.r.db.Conn(ctx)
-	if err != nil {
+// Session implements recordstore.Ringer.
+func (r *records) Session() string {
+	if r.bells == nil {
+		return ""
+	}
+	return r.bells.session
+}
+
+// plainSession is the form of a session.
+var plainSession = regexp.MustCompile(`^[a-z0-9]{1,50}$`)
+
+// Ring implements recordstore.Ringer.
+func (r *records) Ring(session, key string) {
+	if r.bells == nil || !plainSession.MatchString(session) {
 		return
 	}
-	if _, err := conn.ExecContext(ctx, "SELECT pg_catalog.pg_notify('"+b.channel(key)+"', '')"); err != nil && b.r.engine.fault(err).unusable {
-		discard(conn)
-	}
-	conn.Close()
+	r.spawn(func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		conn, err := r.db.Conn(ctx)
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		if _, err := conn.ExecContext(ctx, "SELECT pg_catalog.pg_notify('leasehold_"+session+"', '"+key+"')"); err != nil && r.engine.fault(err).unusable {
+			discard(conn)
+		}
+	})
 }
 
 // Watch implements recordstore.Watcher. It returns no channel if the server cannot wake waiters.
@@ -63,14 +77,14 @@ func (r *records) Watch(ctx context.Context, key string) (<-chan recordstore.Ite
 	if r.bells == nil {
 		return nil, nil
 	}
-	on := r.bells.listen(r.bells.channel(key))
+	on := r.bells.listen(key)
 	if on == nil {
 		return nil, nil
 	}
 	items := make(chan recordstore.Item, 1)
 	go func() {
 		defer close(items)
-		defer r.bells.leave(r.bells.channel(key), on)
+		defer r.bells.leave(key, on)
 		for {
 			select {
 			case <-on.rung:
@@ -98,44 +112,43 @@ func (r *records) Watch(ctx context.Context, key string) (<-chan recordstore.Ite
 // retryAfter is how long waiters look for locks before it is tried again to listen.
 const retryAfter = 10 * time.Second
 
-// listen returns a bell for a channel, or nil if nobody can listen.
-func (b *bells) listen(channel string) *bell {
+// listen returns a bell for a key, or nil if nobody can listen.
+func (b *bells) listen(key string) *bell {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.reason != nil && (errors.Is(b.reason, errNoPush) || time.Since(b.tried) < retryAfter) {
 		return nil
 	}
 	on := &bell{rung: make(chan struct{}, 1), ended: make(chan struct{})}
-	if b.wanted[channel] == nil {
-		b.wanted[channel] = map[*bell]bool{}
+	if b.wanted[key] == nil {
+		b.wanted[key] = map[*bell]bool{}
 	}
-	b.wanted[channel][on] = true
-	if b.interrupt != nil {
-		b.interrupt()
-	} else {
-		b.interrupt = func() {}
+	b.wanted[key][on] = true
+	if b.listening {
+		on.rung <- struct{}{} // it may have been rung before
+	}
+	if !b.running {
+		b.running = true
 		b.r.spawn(b.run)
 	}
 	return on
 }
 
-func (b *bells) leave(channel string, on *bell) {
+func (b *bells) leave(key string, on *bell) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.wanted[channel], on)
-	if len(b.wanted[channel]) == 0 {
-		delete(b.wanted, channel)
-		if b.interrupt != nil && len(b.wanted) == 0 {
-			b.interrupt()
-		}
+	delete(b.wanted[key], on)
+	if len(b.wanted[key]) == 0 {
+		delete(b.wanted, key)
 	}
 }
 
 // errNoPush is why waiters poll as long as the store lasts.
 var errNoPush = errors.New("the server cannot wake waiters")
 
-// lingers is how long a connection is kept on which nobody listens.
-const lingers = 10 * time.Second
+// turn is how long the process listens before it looks whether anybody wants it to. A connection that
+// nobody wants is kept for a turn or two.
+const turn = 10 * time.Second
 
 // run listens until nobody wants it to for a while.
 func (b *bells) run(ctx context.Context) {
@@ -145,15 +158,15 @@ func (b *bells) run(ctx context.Context) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.interrupt, b.reason, b.tried = nil, err, time.Now()
+	b.running, b.listening, b.reason, b.tried = false, false, err, time.Now()
 	if ctx.Err() == nil {
 		b.r.o.Logger.Warn("the server does not wake waiters, so they look for locks now and then", "err", err)
 	}
-	for channel, all := range b.wanted {
+	for key, all := range b.wanted {
 		for on := range all {
 			close(on.ended)
 		}
-		delete(b.wanted, channel)
+		delete(b.wanted, key)
 	}
 }
 
@@ -166,82 +179,68 @@ func (b *bells) serve(ctx context.Context) error {
 	if err := b.check(ctx, conn); err != nil {
 		return err
 	}
-	heard := map[string]bool{}
-	for idle := time.Now(); ctx.Err() == nil; {
-		b.mu.Lock()
-		wait, interrupt := context.WithTimeout(ctx, lingers)
-		b.interrupt = interrupt
-		var fresh, gone []string
-		for channel := range b.wanted {
-			if !heard[channel] {
-				fresh = append(fresh, channel)
-			}
+	bounded, cancel := context.WithTimeout(ctx, b.r.o.Timeout)
+	_, err = conn.ExecContext(bounded, "LISTEN leasehold_"+b.session)
+	cancel()
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	b.listening = true
+	for _, all := range b.wanted { // they may have been rung before
+		for on := range all {
+			on.ring()
 		}
-		for channel := range heard {
-			if b.wanted[channel] == nil {
-				gone = append(gone, channel)
-			}
-		}
-		if len(b.wanted) > 0 {
-			idle = time.Now()
-		} else if time.Since(idle) >= lingers {
-			b.interrupt = nil
-			b.mu.Unlock()
-			interrupt()
+	}
+	b.mu.Unlock()
+	for idle := 0; ctx.Err() == nil; idle++ {
+		if b.hasEnded(&idle) {
 			return nil
 		}
-		b.mu.Unlock()
-		err := b.sync(ctx, conn, heard, fresh, gone)
-		if err == nil {
-			err = b.hear(wait, conn)
-		}
-		interrupt()
-		if err != nil {
+		if err := b.hear(ctx, conn); err != nil {
 			return err
 		}
 	}
 	return ctx.Err()
 }
 
-// sync begins and ends to listen to channels.
-func (b *bells) sync(ctx context.Context, conn *sql.Conn, heard map[string]bool, fresh, gone []string) error {
-	ctx, cancel := context.WithTimeout(ctx, b.r.o.Timeout)
-	defer cancel()
-	for _, channel := range gone {
-		if _, err := conn.ExecContext(ctx, "UNLISTEN "+channel); err != nil {
-			return err
-		}
-		delete(heard, channel)
-	}
-	for _, channel := range fresh {
-		if _, err := conn.ExecContext(ctx, "LISTEN "+channel); err != nil {
-			return err
-		}
-		heard[channel] = true
-		b.rung(channel) // it may have been rung before
-	}
-	return nil
-}
-
-func (b *bells) rung(channel string) {
+// hasEnded ends the connection if nobody has wanted it in the last turns.
+func (b *bells) hasEnded(idle *int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for on := range b.wanted[channel] {
-		select {
-		case on.rung <- struct{}{}:
-		default:
-		}
+	if len(b.wanted) > 0 {
+		*idle = 0
+	}
+	if *idle < 2 {
+		return false
+	}
+	b.running, b.listening = false, false
+	return true
+}
+
+func (on *bell) ring() {
+	select {
+	case on.rung <- struct{}{}:
+	default:
 	}
 }
 
-// hear waits for one notification, or until ctx ends.
+func (b *bells) rung(key string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for on := range b.wanted[key] {
+		on.ring()
+	}
+}
+
+// hear waits for one notification, for a while.
 func (b *bells) hear(ctx context.Context, conn *sql.Conn) error {
+	bounded, cancel := context.WithTimeout(ctx, turn)
+	defer cancel()
 	return conn.Raw(func(of any) error {
-		channel, err := notification(ctx, of)
-		if channel != "" {
-			b.rung(channel)
-		}
-		if ctx.Err() != nil {
+		key, err := notification(bounded, of)
+		b.rung(key)
+		if bounded.Err() != nil {
 			return nil
 		}
 		return err
@@ -271,8 +270,8 @@ func (b *bells) why(ctx context.Context) string {
 	return ""
 }
 
-// notification waits for a notification on a connection of pgx and returns its channel.
-func notification(ctx context.Context, of any) (channel string, err error) {
+// notification waits for a notification on a connection of pgx and returns what was sent.
+func notification(ctx context.Context, of any) (sent string, err error) {
 	v := result(reflect.ValueOf(of).MethodByName("Conn"))
 	if v.IsValid() {
 		v = v.MethodByName("WaitForNotification")
@@ -282,8 +281,8 @@ func notification(ctx context.Context, of any) (channel string, err error) {
 	}
 	out := v.Call([]reflect.Value{reflect.ValueOf(ctx)})
 	if n := out[0]; n.Kind() == reflect.Pointer && !n.IsNil() {
-		channel = n.Elem().FieldByName("Channel").String()
+		sent = n.Elem().FieldByName("Payload").String()
 	}
 	err, _ = out[1].Interface().(error)
-	return channel, err
+	return sent, err
 }

@@ -62,7 +62,7 @@ type records struct {
 
 var (
 	_ recordstore.ChangeWriter = (*records)(nil)
-	_ recordstore.Watcher      = (*records)(nil)
+	_ recordstore.Ringer       = (*records)(nil)
 )
 
 const (
@@ -144,7 +144,7 @@ func (r *records) item(one *row) recordstore.Item {
 
 // Write implements recordstore.Driver.
 func (r *records) Write(ctx context.Context, key string, value []byte, version string, idle bool) (string, error) {
-	return r.WriteChange(ctx, key, value, version, recordstore.Change{Idle: idle, Handed: true})
+	return r.WriteChange(ctx, key, value, version, recordstore.Change{Idle: idle})
 }
 
 // WriteChange implements recordstore.ChangeWriter.
@@ -164,9 +164,6 @@ func (r *records) WriteChange(ctx context.Context, key string, value []byte, ver
 	}
 	if err != nil {
 		return "", err
-	}
-	if c.Handed && r.bells != nil {
-		r.bells.ring(ctx, key)
 	}
 	return strconv.FormatInt(next, 10), nil
 }

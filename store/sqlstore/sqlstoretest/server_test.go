@@ -94,7 +94,7 @@ func TestWaitersAreWoken(t *testing.T) {
 	mustAcquire(t, s, first)
 	w := wait(t, other, lease("x"))
 	listens := func() bool {
-		return postgres.number(t, postgres.handle(t), schema, `SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN leasehold_%'`) > 0
+		return postgres.number(t, postgres.handle(t), schema, `SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN leasehold\_%'`) > 0
 	}
 	eventually.True(t, "the waiter listens", listens)
 	mustRelease(t, s, first)
