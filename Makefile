@@ -70,6 +70,11 @@ help: ## show this list
 	@echo
 	@echo '  Settings, with their defaults: PKG=$(PKG) TIMEOUT=$(TIMEOUT) COUNT=$(COUNT) BENCH=$(BENCH) BENCHTIME=$(BENCHTIME) FUZZTIME=$(FUZZTIME)'
 
+# A program with the race detector waits for a second before it ends, for races in goroutines
+# that go on. There are more than a hundred such programs, one for each package at least.
+# The second is spent in "make race".
+test: export GORACE ?= atexit_sleep_ms=0
+
 # The mysqld of MySQL itself that the tests start besides MariaDB: the one that "make mysql"
 # has installed, unless the environment names another one, or an empty one for none.
 test race: export LEASEHOLD_MYSQLD ?= $(shell scripts/ensure-mysql.sh --find)

@@ -357,6 +357,7 @@ func TestCompactedWhileWaiting(t *testing.T) {
 // Leases survive a server that is killed and started again. Waiters go on waiting, and
 // tokens do not go back.
 func TestEtcdKilled(t *testing.T) {
+	t.Parallel()
 	c := launch(t, etcdtest.Options{})
 	s := open(t, c.Endpoints(), etcdstore.Options{Timeout: 30 * time.Second})
 	l := request("a", time.Minute)

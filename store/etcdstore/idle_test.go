@@ -42,6 +42,7 @@ func received(t *testing.T, addr string) map[string]int {
 // Waiters for a lock that stays held send a keep-alive and a read in a third of their TTL, and
 // change nothing.
 func TestIdleWaitersOnlyRefresh(t *testing.T) {
+	t.Parallel()
 	const waiters, refreshes = 6, 3
 	for _, kind := range []store.Kind{{}, store.Semaphore(2), store.ReadWrite} {
 		t.Run(kind.String(), func(t *testing.T) {

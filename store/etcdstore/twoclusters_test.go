@@ -58,6 +58,7 @@ func TestTwoEndpointsOfOneMember(t *testing.T) {
 // If a member of another cluster answers later, the store grants nothing. Leases that it has
 // granted are renewed and released.
 func TestMemberOfAnotherClusterComes(t *testing.T) {
+	t.Parallel()
 	one, other := single(t), single(t)
 	other.Proxy.RefuseNew()
 	s := open(t, []string{one.Addr, other.ProxyAddr()}, etcdstore.Options{})

@@ -27,6 +27,7 @@ func nothing(t *testing.T) string {
 
 // An error about a port without a listener says so, and not that a server was too slow.
 func TestOpenSaysThatNothingListens(t *testing.T) {
+	t.Parallel()
 	addr := nothing(t)
 	for _, user := range []string{"", "me"} {
 		st, err := etcdstore.Open(t.Context(), []string{addr}, &etcdstore.Options{Timeout: 2 * time.Second, Username: user, Password: user})

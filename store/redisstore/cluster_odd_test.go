@@ -248,6 +248,7 @@ func ownerOf(r store.Lease, g store.Grant) string {
 
 // Over TLS the members are found at their ports for it, and given the same certificates.
 func TestClusterOverTLS(t *testing.T) {
+	t.Parallel()
 	cert, key := redistest.SelfSigned(t, t.TempDir())
 	port := freePort(t)
 	c := redistest.StartCluster(t, 1, 0, "--tls-cluster", "yes", "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "yes")

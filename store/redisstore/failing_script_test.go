@@ -94,6 +94,7 @@ func failures() map[string]failure {
 // Whatever command of a script fails, nobody is told of a grant that is not written, no more is held
 // than can be, no token is granted twice, and waiters that ask again get the lock.
 func TestScriptsFailAtEachCommand(t *testing.T) {
+	t.Parallel()
 	n := onRedis(t)
 	e := listening(t, n)
 	for name, f := range failures() {

@@ -16,6 +16,7 @@ const quick = "?max_ttl=1s&node_timeout=500ms"
 
 // A connected client notices a change of a server's settings, even if it makes no call.
 func TestSettingsChangeUnderAConnection(t *testing.T) {
+	t.Parallel()
 	always := []string{"--appendonly", "yes", "--appendfsync", "always"}
 	unfit := func(word string) func(*redistest.Server, *redisstore.Store) bool {
 		return func(_ *redistest.Server, c *redisstore.Store) bool {

@@ -15,6 +15,7 @@ import (
 
 // The error says so if a port uses TLS and the URL does not, and the reverse.
 func TestTLSMixUps(t *testing.T) {
+	t.Parallel()
 	cert, key := redistest.SelfSigned(t, t.TempDir())
 	tlsPort := freePort(t)
 	server := redistest.Start(t, "--tls-port", tlsPort, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "no")

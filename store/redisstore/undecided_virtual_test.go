@@ -90,6 +90,7 @@ func TestUndecidedLeaseIsShown(t *testing.T) {
 
 // While all servers answer, nothing is undecided: a lease on one of three servers is not held.
 func TestLeaseOfAMinorityIsNotUndecided(t *testing.T) {
+	t.Parallel()
 	withUndecided(t, func(t *testing.T, u undecided) {
 		u.hosts[2].Speak()
 		u.hosts[2].Do("DEL", u.lease.Name)
@@ -102,6 +103,7 @@ func TestLeaseOfAMinorityIsNotUndecided(t *testing.T) {
 // The longest that a lease can last counts what a silent server may have of it: the lease is
 // held on two servers, and ends sooner on one of them.
 func TestExpiryCountsSilentServers(t *testing.T) {
+	t.Parallel()
 	withUndecided(t, func(t *testing.T, u undecided) {
 		renew := func() {
 			t.Helper()
@@ -133,6 +135,7 @@ func TestExpiryCountsSilentServers(t *testing.T) {
 // A lease that was broken is not taken for over because it is shown with another token now: that of
 // the one server that answers and has it, whose counter is ahead.
 func TestBreakOfALeaseWithAnotherToken(t *testing.T) {
+	t.Parallel()
 	withUndecided(t, func(t *testing.T, u undecided) {
 		u.hosts[2].Speak()
 		time.Sleep(time.Second)
@@ -200,6 +203,7 @@ func TestBreakOfAnUndecidedLease(t *testing.T) {
 // A client that breaks an undecided lease returns when it can last no longer, although its holder
 // is dead and the silent server never answers.
 func TestBreakOfAnUndecidedLeaseOfADeadHolder(t *testing.T) {
+	t.Parallel()
 	withUndecided(t, func(t *testing.T, u undecided) {
 		told, start := 0, time.Now()
 		err := leasehold.New(u.operator, nil).Break(t.Context(), leasehold.BreakRequest{Name: u.lease.Name, Token: u.token, Reason: "test", OnWait: func(error) { told++ }})
@@ -212,6 +216,7 @@ func TestBreakOfAnUndecidedLeaseOfADeadHolder(t *testing.T) {
 
 // An undecided lease can be ended at once.
 func TestBreakOfAnUndecidedLeaseNow(t *testing.T) {
+	t.Parallel()
 	withUndecided(t, func(t *testing.T, u undecided) {
 		err := leasehold.New(u.operator, nil).Break(t.Context(), leasehold.BreakRequest{Name: u.lease.Name, Token: u.token, Now: true})
 		if err != nil {
@@ -251,6 +256,7 @@ func TestBreakDoesNotGuess(t *testing.T) {
 
 // A break whose lease ends by itself, on one server after the other, succeeds with a server down.
 func TestBreakWhileALeaseEnds(t *testing.T) {
+	t.Parallel()
 	for later := range 2 {
 		for _, early := range []time.Duration{0, time.Millisecond, 50 * time.Millisecond, time.Second} {
 			t.Run(fmt.Sprintf("later=%d/early=%v", later, early), func(t *testing.T) {
@@ -271,6 +277,7 @@ func TestBreakWhileALeaseEnds(t *testing.T) {
 
 // The owner of an undecided lease can be released from elsewhere.
 func TestReleaseOfAnUndecidedOwner(t *testing.T) {
+	t.Parallel()
 	withUndecided(t, func(t *testing.T, u undecided) {
 		c := leasehold.New(u.operator, nil)
 		if err := c.ReleaseOwner(t.Context(), u.lease.Name, u.lease.Owner); err != nil {
@@ -290,6 +297,7 @@ func TestReleaseOfAnUndecidedOwner(t *testing.T) {
 // WaitFree waits for an undecided lease: until it can last no longer, or until the servers say
 // that nobody holds the lock.
 func TestWaitFreeForAnUndecidedLease(t *testing.T) {
+	t.Parallel()
 	withUndecided(t, func(t *testing.T, u undecided) {
 		start := time.Now()
 		wait := func() (err error) {

@@ -40,6 +40,7 @@ func openBubbled(t *testing.T, n *simnet.Network, hosts []*simnet.Host, o *redis
 // The store keeps the contract of package store in virtual time, on servers that run the scripts.
 // TestConformanceOnServers has three real servers.
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		nodes int

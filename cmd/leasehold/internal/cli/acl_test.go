@@ -32,6 +32,7 @@ func redisCLI(t *testing.T, server *redistest.Server, line string) {
 
 // The rule can be given to redis-cli as it is, and the command works with it.
 func TestACLIsAcceptedByRedis(t *testing.T) {
+	t.Parallel()
 	servers := redistest.StartN(t, 3)
 	s := newSite(t)
 	for _, prefix := range []string{"jobs/", "a b*", `q"\'`, "grün", ""} {

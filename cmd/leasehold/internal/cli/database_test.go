@@ -62,6 +62,7 @@ func (d aDatabase) start(t *testing.T, settings ...string) *sqltest.Server {
 // The commands work on a database: the schema is installed for a role, which then
 // locks, lists, shows and examines.
 func TestDatabase(t *testing.T) {
+	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, d aDatabase) { onDatabase(t, d.start(t, d.durable...), d.url, d.app) })
 }
 

@@ -43,6 +43,7 @@ func (s *site) doctor(code int, args ...string) (codes map[string]string, said s
 
 // The exit code is that of the worst finding.
 func TestDoctorExitCodes(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	sure := []string{"--appendonly", "yes", "--appendfsync", "always"}
 	good := redistest.Start(t, sure...)
@@ -137,6 +138,7 @@ func TestDoctorOfSomeLocks(t *testing.T) {
 }
 
 func TestDoctorShowsNoPassword(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t, "--requirepass", "right-secret").Addr()
 	for _, url := range []string{"redis://:wrong-secret@" + server, "redis://:right-secret@" + server, "redis://:wrong-secret@127.0.0.1:1", "redis://" + server} {
 		for _, how := range [][]string{{"doctor"}, {"doctor", "--json"}, {"doctor", "--verbose"}} {

@@ -138,6 +138,7 @@ func TestElectAgain(t *testing.T) {
 }
 
 func TestElectUsage(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	for _, c := range []struct {
 		args string

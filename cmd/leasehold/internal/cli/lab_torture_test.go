@@ -85,6 +85,7 @@ func tortureKinds(t *testing.T, s *site) {
 }
 
 func TestTortureRefusesNonsense(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	for _, c := range []struct{ args, want string }{
 		{"lab", "name a subcommand: list, run or torture"},

@@ -15,6 +15,7 @@ import (
 )
 
 func TestShowTheQueue(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	h := s.hold("x")
 	queue := func() (places []map[string]any) {
