@@ -57,7 +57,7 @@ func (postgresql) script(schema string) []string {
 	return []string{
 		"SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('leasehold schema', 0))",
 		// IF NOT EXISTS would need the right to create a schema also if it exists.
-		"DO $$ BEGIN IF to_regnamespace('" + schema + "') IS NULL THEN CREATE SCHEMA " + schema + "; END IF; END $$",
+		"DO $$ BEGIN IF pg_catalog.to_regnamespace('" + schema + "') IS NULL THEN CREATE SCHEMA " + schema + "; END IF; END $$",
 		"CREATE TABLE IF NOT EXISTS " + t + ` (
   k text COLLATE "C" PRIMARY KEY,       -- the name of the lock in hexadecimal; empty: the floor
   version bigint NOT NULL,              -- another one with each step
