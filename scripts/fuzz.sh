@@ -1,38 +1,45 @@
 #!/bin/sh
-# Runs every fuzz target of all modules in turn, for the given time each, because
-# the Go command runs one at a time.
+# Runs every fuzz target of all modules in turn, for the given time each, because a test
+# program runs one at a time. Each package is built once: with what coverage needs, that
+# takes longer than a short time of fuzzing.
 # usage: fuzz.sh TIME, such as 10s
 set -eu
 
-list=$(go list -f '{{$p := .}}{{range .TestGoFiles}}{{$p.ImportPath}} {{$p.Dir}}/{{.}}
-{{end}}{{range .XTestGoFiles}}{{$p.ImportPath}} {{$p.Dir}}/{{.}}
-{{end}}' work | while read -r package file; do
-	sed -n "s|^func \(Fuzz[A-Za-z0-9_]*\)(.*|$package \1|p" "$file"
+list=$(go list -f '{{$p := .}}{{range .TestGoFiles}}{{$p.ImportPath}} {{$p.Dir}} {{.}}
+{{end}}{{range .XTestGoFiles}}{{$p.ImportPath}} {{$p.Dir}} {{.}}
+{{end}}' work | while read -r package dir file; do
+	sed -n "s|^func \(Fuzz[A-Za-z0-9_]*\)(.*|$package $dir \1|p" "$dir/$file"
 done)
 
-out=$(mktemp)
-trap 'rm -f "$out"' EXIT
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+cache=$(go env GOCACHE)/fuzz # where the Go command keeps what it has found, too
 
-# fuzz runs one target and fails if the target fails. Sometimes the Go command
-# reports the end of the fuzzing time as a failure, without an input that failed.
-# The target then runs once more.
+# fuzz runs one target and fails if the target fails. Sometimes the end of the fuzzing
+# time is reported as a failure, without an input that failed. The target then runs
+# once more.
 fuzz() {
 	for attempt in 1 2; do
-		if go test -run '^$' -fuzz "^$2\$" -fuzztime "$3" "$1" >"$out" 2>&1 </dev/null; then
+		if (cd "$2" && "$tmp/test" -test.run '^$' -test.fuzz "^$3\$" -test.fuzztime "$4" -test.fuzzcachedir "$cache/$1") >"$tmp/out" 2>&1 </dev/null; then
 			return 0
 		fi
-		grep -q 'context deadline exceeded' "$out" && ! grep -q 'Failing input written' "$out" || return 1
+		grep -q 'context deadline exceeded' "$tmp/out" && ! grep -q 'Failing input written' "$tmp/out" || return 1
 	done
 	return 1
 }
 
 n=0
-while read -r package target; do
+built=
+while read -r package dir target; do
 	[ -n "$package" ] || continue
 	n=$((n + 1))
 	echo "fuzz $package $target ($1)"
-	if ! fuzz "$package" "$target" "$1"; then
-		cat "$out" >&2
+	if [ "$built" != "$package" ]; then
+		go test -c -vet=off -fuzz . -o "$tmp/test" "$package"
+		built=$package
+	fi
+	if ! fuzz "$package" "$dir" "$target" "$1"; then
+		cat "$tmp/out" >&2
 		exit 1
 	fi
 done <<END
