@@ -20,6 +20,7 @@ func TestWaitersDoNotPoll(t *testing.T) {
 	const waiters, every = 100, time.Second
 	for _, renews := range []bool{false, true} {
 		t.Run(fmt.Sprint("renews ", renews), func(t *testing.T) {
+			t.Parallel()
 			servers := redistest.StartN(t, 1)
 			s := open(t, addrs(servers), nil)
 			ctx, cancel := context.WithCancel(t.Context())
