@@ -24,7 +24,7 @@ func TestMechanismsAreNeeded(t *testing.T) {
 		t.Errorf("%d nodes are discounted, want none without the mechanism: most of them jumped", out)
 	}
 	discountEach = true
-	if _, renewed, _ := jumped(t, false); renewed != nil {
+	if _, renewed, _ := jumped(t, false, true); renewed != nil {
 		t.Errorf("a lease that a node got after its clock jumped: %v, want it renewed without the mechanism", renewed)
 	}
 }
