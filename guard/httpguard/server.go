@@ -46,7 +46,7 @@ type Options struct {
 	// accepted, or of this machine's clock in microseconds since 1970 if that is
 	// larger. Tokens of Redis, files and databases follow the clock to within
 	// seconds, those of etcd and ZooKeeper count. Zero means DefaultLeap, which is
-	// 101 days in microseconds, or 32 elections in ZooKeeper. fence.Max means no bound.
+	// 101 days in microseconds, or 1024 elections in ZooKeeper. fence.Max means no bound.
 	Leap fence.Token
 	// Logger logs errors of the Memory and tokens that leap too far; the client only
 	// learns that its token was not checked. Nil means slog.Default().

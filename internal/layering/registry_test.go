@@ -59,7 +59,7 @@ var project = rules{
 		"cmd/leasehold/internal/manual":      {},                                                                           // reads any command's help
 		"cmd/leasehold/internal/runner":      {"cmd/leasehold/internal/runner/warden", "cmd/leasehold/internal/sigaction"}, // runs a command; what a lock or a store is, it does not know
 		".":                                  {"store", "internal/leasefsm", "internal/waitq", "internal/renewer", "internal/callback", "internal/validity", "internal/clock", "fence"},
-		"cmd/leasehold/internal/lab/torture": {".", "store", "cmd/leasehold/internal/lab/history", "internal/clock"},
+		"cmd/leasehold/internal/lab/torture": {".", "store", "cmd/leasehold/internal/lab/history", "internal/clock", "guard/httpguard"},
 		"internal/lab/load":                  {"."},
 		"internal/tally":                     {".", "store", "store/redisstore"},
 		"adapters/synclocker":                {".", "store", "internal/held"},

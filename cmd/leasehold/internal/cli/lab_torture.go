@@ -47,6 +47,8 @@ some of them meanwhile, and records everything they do. Then it checks the recor
   - every later grant has a larger fencing token;
   - what holders wrote while their leases were valid arrived in the order of their
     tokens;
+  - a resource behind a guard (package httpguard) refuses the writes that holders make
+    late, and no others;
   - all operations can be ordered such that a plain lock and a plain counter would
     have answered the same (porcupine, a linearizability checker);
   - every lock is granted again soon after the last disturbance.

@@ -27,8 +27,10 @@ type Attempt struct {
 	Release  clock.Instant
 	Released clock.Instant // only when the lock was certainly released
 	Killed   clock.Instant // its process, when it was sent the signal
-	Over     bool          // the release returned, whatever it said
-	Err      string        // of the outcome, the loss or the release, whichever came last
+	Freed    clock.Instant // by an operator, who did not tell its holder
+	Guarded  []Guard
+	Over     bool   // the release returned, whatever it said
+	Err      string // of the outcome, the loss or the release, whichever came last
 }
 
 // Look is one check of the lease by its holder that found it valid, followed by a
@@ -38,7 +40,17 @@ type Look struct {
 	Write           int
 }
 
+// Guard is what the guard of the resource said of one write.
+type Guard struct {
+	At, Done clock.Instant
+	Refused  bool
+}
+
 func (a *Attempt) add(e Event) {
+	if e.Op == Guarded {
+		a.Guarded = append(a.Guarded, Guard{At: e.At, Done: e.Done, Refused: e.Err != ""})
+		return
+	}
 	if e.Err != "" {
 		a.Err = e.Err
 	}
@@ -90,5 +102,6 @@ func (a *Attempt) Trusted() (from, to clock.Instant, why string, ok bool) {
 	end(a.Lost, "it was notified of the loss")
 	end(a.Release, "its release began")
 	end(a.Killed, "its process was killed")
+	end(a.Freed, "an operator released it")
 	return a.Answered, to, why, to >= a.Answered
 }

@@ -45,6 +45,7 @@ type Findings struct {
 func (h *History) Check(l Limits) Findings {
 	var f Findings
 	for _, a := range h.Attempts {
+		a.Freed = h.freed[a.Owner]
 		switch a.Outcome {
 		case Granted:
 			f.Granted++
@@ -68,7 +69,7 @@ func (h *History) Check(l Limits) Findings {
 		f.Violations = append(f.Violations, h.told(lock, l.Told)...)
 	}
 	found, late := h.writes()
-	f.Violations, f.LateWrites = append(f.Violations, found...), late
+	f.Violations, f.LateWrites = append(append(f.Violations, found...), h.guard()...), late
 	for _, m := range h.models() {
 		for lock, name := range h.Locks {
 			if !kindOf(h, lock).IsMutex() {

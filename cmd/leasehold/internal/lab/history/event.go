@@ -46,6 +46,9 @@ const (
 	// Trust: at At the holder began to look at its lease, found it good, valid
 	// until Until at least, and wrote to the resource; at Done that was over.
 	Trust Op = "trust"
+	// Guarded: at At the holder asked the guard to accept a write, also after its hold; at
+	// Done it had the answer. With an error the guard refused the token.
+	Guarded Op = "guarded"
 	// Extended: the holder extended it by hand.
 	Extended Op = "extended"
 	// Lost: the holder noticed that it had lost it.
@@ -67,6 +70,9 @@ const (
 	Trouble Op = "trouble"
 	// Down: it has done all it began, and ends.
 	Down Op = "down"
+	// Freed: it is about to end the lease of Owner, as an operator who does not tell the
+	// holder. The holder cannot know, and is told at its next renewal.
+	Freed Op = "freed"
 )
 
 // Event is one line of a process's history.

@@ -25,19 +25,21 @@ type History struct {
 	Several  bool
 	Attempts []*Attempt // in the order in which they became known
 	Writes   []Write    // in the order in which the resource took them
+	Guarded  []Write    // in the order in which the guard of another resource accepted them
 	Faults   []*Fault
 	Start    clock.Instant
 	Calm     clock.Instant // no faults from here on; zero: not so far
 	End      clock.Instant
 
-	mu   sync.Mutex
-	open map[ID]*Attempt
+	mu    sync.Mutex
+	open  map[ID]*Attempt
+	freed map[string]clock.Instant // by owner
 }
 
 // New returns an empty history of the named locks, which starts now.
 func New(locks []string) *History {
 	now := Now()
-	return &History{Locks: locks, Start: now, End: now, open: map[ID]*Attempt{}}
+	return &History{Locks: locks, Start: now, End: now, open: map[ID]*Attempt{}, freed: map[string]clock.Instant{}}
 }
 
 // Add adds an event of a process. The events of a process must be added in order.
@@ -48,6 +50,11 @@ func (h *History) Add(proc, life int, e Event) error {
 	id := ID{Proc: proc, Life: life, G: e.G, N: e.N}
 	switch e.Op {
 	case Up, Down, Trouble, Extended:
+		return nil
+	case Freed:
+		if at, ok := h.freed[e.Owner]; !ok || e.At < at {
+			h.freed[e.Owner] = e.At
+		}
 		return nil
 	case Ask:
 		a := &Attempt{ID: id, Lock: e.Lock, Waits: e.Waits, Again: e.Again, Weight: max(e.Weight, 1), Asked: e.At, From: e.At, Outcome: Unknown}

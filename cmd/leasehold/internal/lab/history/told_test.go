@@ -22,6 +22,24 @@ func TestToldOfALoss(t *testing.T) {
 		}, 1},
 		{"released late", func(s *story) { s.release(1, 1900, 1910) }, 1},
 		{"never told", func(*story) {}, 1},
+		{"freed, and told at the next renewal", func(s *story) {
+			s.Attempts[0].Freed = s.at(900)
+			s.add(1, Event{Op: Told, At: s.at(1300)})
+		}, 0},
+		{"freed, and released before it renewed", func(s *story) {
+			s.Attempts[0].Freed = s.at(900)
+			s.release(1, 1300, 1310)
+		}, 0},
+		{"freed, and renewed all the same", func(s *story) {
+			s.Attempts[0].Freed = s.at(900)
+			s.look(1, 1200, 2200)
+			s.add(1, Event{Op: Told, At: s.at(2200)})
+		}, 1},
+		{"freed while a server had failed", func(s *story) {
+			s.Attempts[0].Freed = s.at(900)
+			s.Faults = append(s.Faults, &Fault{At: s.at(100), End: s.at(300), On: "node 1"})
+			s.add(1, Event{Op: Told, At: s.at(1700)})
+		}, 0},
 		{"killed", func(s *story) { s.Kill(1, 1, s.at(1200)) }, 0},
 		{"stopped", func(s *story) {
 			s.Faults = append(s.Faults, &Fault{At: s.at(900), End: s.at(1650), On: Worker(1)})

@@ -10,7 +10,7 @@ import (
 // Violation is something that a correct lock would not have done.
 type Violation struct {
 	// Check is which promise: "mutual exclusion", "permits", "readers and writers",
-	// "slots", "tokens", "owners", "told", "writes", "lock model", "token model", "liveness", "idle".
+	// "slots", "tokens", "owners", "told", "writes", "guard", "lock model", "token model", "liveness", "idle".
 	Check string
 	Lock  int
 	What  string
@@ -41,17 +41,11 @@ func (h *History) writes() (found []Violation, late int) {
 			looks[key{a.ID, l.Write}] = l
 		}
 	}
-	type place struct {
-		lock int
-		slot int64
-	}
 	newest := map[place]Write{}
 	for _, w := range h.Writes {
-		at := place{lock: w.Lock}
-		if isSemaphore(kindOf(h, w.Lock)) {
-			at.slot = w.Slot
-		}
-		if by := attempts[w.By]; h.Several && by != nil && sharesToken(h, by) {
+		at := h.placeOf(w)
+		by := attempts[w.By]
+		if h.Several && by != nil && sharesToken(h, by) {
 			continue
 		}
 		n, any := newest[at]
@@ -60,7 +54,7 @@ func (h *History) writes() (found []Violation, late int) {
 			continue
 		}
 		l, known := looks[key{w.By, w.Number}]
-		if !known || l.Done > l.Until {
+		if !known || l.Done > l.Until || by != nil && by.Freed != 0 && l.Done > by.Freed {
 			late++
 			continue
 		}

@@ -80,7 +80,8 @@ func (w *worker) read(ctx context.Context, client *leasehold.Client) {
 	}
 }
 
-// operate breaks leases now and then, by what is shown of them.
+// operate breaks leases now and then, by what is shown of them, or releases them by their owner
+// while they are renewed.
 func (w *worker) operate(ctx context.Context, client *leasehold.Client, st store.Store) {
 	for clock.Sleep(ctx, w.TTL+time.Duration(rand.Int64N(int64(w.TTL)))) {
 		name := w.Locks[rand.IntN(len(w.Locks))]
@@ -89,6 +90,12 @@ func (w *worker) operate(ctx context.Context, client *leasehold.Client, st store
 			continue
 		}
 		limited, cancel := context.WithTimeout(ctx, w.TTL)
+		if of := is.Leases(); len(of) > 0 && !of[0].Holder.Unrenewed && rand.IntN(2) == 0 {
+			w.write(history.Event{Op: history.Freed, Owner: of[0].Holder.Owner})
+			_ = client.ReleaseOwner(limited, name, of[0].Holder.Owner) // it may be over
+			cancel()
+			continue
+		}
 		_ = client.Break(limited, leasehold.BreakRequest{Name: name, Token: is.Token, Reason: "lab torture"}) // it may be over
 		cancel()
 	}

@@ -114,6 +114,7 @@ func (h *hammer) hold(ctx context.Context, of claim, lease *leasehold.Lease) {
 	}
 	err := lease.Release(context.Background())
 	h.note(history.Event{Op: history.Released, N: attempt, Err: text(err)})
+	h.late(of, lease, attempt)
 }
 
 // downgrade makes a writer a reader, and returns nil if that fails.
@@ -203,14 +204,21 @@ func (h *hammer) use(of claim, lease *leasehold.Lease, number int) bool {
 	deadline := lease.Deadline()
 	// In this order a pause in between makes it earlier than it is, not later.
 	until := history.Now().Add(time.Until(deadline))
-	if err := h.resource.Write(history.Write{
-		By:   history.ID{Proc: h.Proc, Life: h.Life, G: h.g, N: h.n},
-		Lock: of.index, Slot: int64(lease.Slot()), Number: number, Token: lease.Token(),
-	}); err != nil {
+	w := h.written(of, lease, number)
+	if err := h.resource.Write(w); err != nil {
 		h.fail(err)
 	}
 	h.note(history.Event{Op: history.Trust, At: at, Until: until, Done: history.Now(), Write: number})
+	h.guard(lease, w)
 	return true
+}
+
+// written is a write of the current attempt.
+func (h *hammer) written(of claim, lease *leasehold.Lease, number int) history.Write {
+	return history.Write{
+		By:   history.ID{Proc: h.Proc, Life: h.Life, G: h.g, N: h.n},
+		Lock: of.index, Slot: int64(lease.Slot()), Number: number, Token: lease.Token(),
+	}
 }
 
 func (h *hammer) extend(ctx context.Context, lease *leasehold.Lease) {

@@ -30,6 +30,7 @@ type plan struct {
 	Store      []string      `json:"store"`
 	History    string        `json:"history"`
 	Resource   string        `json:"resource"`
+	Guard      string        `json:"guard"` // URL of the guarded resource
 }
 
 // Limits of a Config.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -48,7 +49,8 @@ type Config struct {
 	// at a time. It must not block for long.
 	Progress func(Progress)
 
-	patience time.Duration // with workers that are to end; zero: as with calm
+	patience time.Duration                   // with workers that are to end; zero: as with calm
+	guard    func(http.Handler) http.Handler // before the guarded resource; nil: package httpguard
 }
 
 // Progress is how far a run has come.
@@ -62,6 +64,7 @@ type Progress struct {
 type run struct {
 	Config
 	h      *history.History
+	behind *guarded
 	began  time.Time
 	steady func() error
 	phase  atomic.Value // string
@@ -88,6 +91,10 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 	}
 	r := &run{Config: c, h: history.New(c.Locks), began: time.Now(), steady: history.Steady()}
 	r.h.Kinds, r.h.Several = c.Kinds, c.Nodes > 1
+	var err error
+	if r.behind, err = serveGuarded(c.guard); err != nil {
+		return nil, err
+	}
 	working, abort := context.WithCancel(ctx)
 	defer abort()
 	r.abort = abort
@@ -96,6 +103,7 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 	var watching sync.WaitGroup
 	watching.Go(func() { r.watch(ended) })
 	hung := r.work(working)
+	r.h.Guarded = r.behind.end()
 	close(ended)
 	watching.Wait()
 	if err := r.failed(); err != nil {
@@ -162,7 +170,7 @@ func (r *run) startAll(ctx context.Context) bool {
 	for i := range r.Procs {
 		w, err := start(plan{
 			Proc: i + 1, Life: 1, Seed: r.Seed, Goroutines: r.Goroutines, Crowd: r.crowdOf(i), Locks: r.Locks, Kinds: r.Kinds, TTL: r.TTL,
-			Store: r.Store, Resource: filepath.Join(r.Dir, "resource.jsonl"),
+			Store: r.Store, Resource: filepath.Join(r.Dir, "resource.jsonl"), Guard: r.behind.url,
 		}, r.Dir, r.Command)
 		if err != nil {
 			r.fail(err)

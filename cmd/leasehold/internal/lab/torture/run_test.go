@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -40,6 +41,10 @@ var opens = map[string]Open{
 		st, err := openFile(ctx, urls)
 		return &liar{Store: st}, err
 	},
+	"deaf": func(ctx context.Context, urls []string) (store.Store, error) {
+		st, err := filestore.Open(ctx, urls[0], nil)
+		return &deaf{st}, err
+	},
 	"stuck": func(ctx context.Context, urls []string) (store.Store, error) {
 		st, err := openFile(ctx, urls)
 		return &stuck{Store: st}, err
@@ -70,6 +75,14 @@ func (l *liar) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant
 		}
 	}
 	return g, err
+}
+
+// deaf renews any lease, also one that is over.
+type deaf struct{ *filestore.Store }
+
+func (d *deaf) Renew(ctx context.Context, leases []store.Lease) []error {
+	d.Store.Renew(ctx, leases)
+	return make([]error, len(leases))
 }
 
 // stuck never returns from its first release.
@@ -181,7 +194,7 @@ func heldTogether(h *history.History) (n int) {
 // there is a picture.
 func TestLyingStoreFails(t *testing.T) {
 	rep, printed := runOnce(t, t.Context(), config(t, "liar"))
-	for _, check := range []string{"mutual exclusion", "lock model", "tokens", "token model"} {
+	for _, check := range []string{"mutual exclusion", "lock model", "tokens", "token model", "guard"} {
 		if !found(rep, check) {
 			t.Errorf("the check of %s found nothing, want a violation", check)
 		}
@@ -191,6 +204,40 @@ func TestLyingStoreFails(t *testing.T) {
 	}
 	if last := lastLine(printed); !strings.HasPrefix(last, "FAIL: ") || rep.OK() {
 		t.Errorf("the last line is %q, want FAIL", last)
+	}
+}
+
+// A guard that accepts any token fails: holders write now and then when their lease is over.
+func TestOpenGuardFails(t *testing.T) {
+	c := config(t, "sound")
+	c.guard = func(next http.Handler) http.Handler { return next }
+	if rep, _ := runOnce(t, t.Context(), c); !found(rep, "guard") {
+		t.Error("the check of the guard found nothing, want a violation")
+	}
+}
+
+// An operator breaks leases, and releases them by their owner, while holders work. A sound store
+// passes. One that renews what was released fails: the holder is never told.
+func TestLeasesReleasedByAnOperator(t *testing.T) {
+	freed := 0
+	for _, kind := range []string{"sound", "deaf"} {
+		missing := true
+		for seed := uint64(1); missing && seed <= 20; seed++ {
+			c := config(t, kind)
+			c.Seed, c.Crowd, c.Locks, c.For = seed, 20, c.Locks[:1], 5*time.Second
+			rep, _ := runOnce(t, t.Context(), c)
+			for _, a := range rep.h.Attempts {
+				if a.Freed != 0 {
+					freed++
+				}
+			}
+			if missing = kind == "sound" && freed == 0 || kind == "deaf" && !found(rep, "told"); kind == "sound" && !rep.OK() {
+				t.Errorf("a sound store: %d violations, want none", len(rep.Violations))
+			}
+		}
+		if missing {
+			t.Errorf("%s: %d leases were released by their owner, want some, and that it is seen where the holder is not told", kind, freed)
+		}
 	}
 }
 
