@@ -12,7 +12,7 @@ import (
 func TestMechanismsAreNeeded(t *testing.T) {
 	mutant.Check(t, []mutant.Mutant{
 		{Name: "a renewal begins a new beat", File: "snapshot.go", Old: "l.expiry == *expiry && !touched[key]", New: "l.expiry == *expiry", Run: "TestRenewalByANewcomer"},
-		{Name: "a writer notes the age of beats", File: "snapshot.go", Old: "beat{l.id, max(0, now.Sub(l.first))}", New: "beat{l.id, 0}", Run: "TestAgeOfABeat"},
+		{Name: "a writer notes the age of beats", File: "snapshot.go", Old: "beat{l.id, max(0, now.Sub(l.first)), l.by}", New: "beat{l.id, 0, l.by}", Run: "TestAgeOfABeat"},
 		{Name: "dates count", File: "snapshot.go", Old: "since = max(0, it.Now.Sub(it.Written))", New: "since = 0", Run: "TestAgeOfABeat"},
 		{Name: "the age is a bound from below", File: "snapshot.go", Old: "first: back(at, b.age+since)", New: "first: back(at, b.age+since+time.Duration(*expiry)/4)", Run: "TestContestsUnderFaults"},
 		{Name: "a known beat goes on", File: "snapshot.go", Old: "l.first, l.own = min(l.first, known.first), known.own", New: "l.own = known.own", Run: "TestAgeOfABeat"},
