@@ -139,7 +139,7 @@ func forgot(m nodemark.Mark, c Newcomer, now int64) string {
 func lost(m nodemark.Mark, c Newcomer, now int64) string {
 	known := func(id string) bool { return id != nodemark.Unknown }
 	switch {
-	case m.Run == c.Run && known(m.Replication) && known(c.Replication) && m.Replication != c.Replication && c.Promoted:
+	case m.Run == c.Run && (known(m.Replication) || m.Why != nodemark.Declared) && known(c.Replication) && m.Replication != c.Replication && c.Promoted:
 		return "replaced"
 	case m.Run == c.Run && m.Why != nodemark.Declared && c.Counter < c.Seen && int64(c.Seen) >= m.Opens-m.Longest:
 		return "behind"

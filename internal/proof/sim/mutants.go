@@ -51,8 +51,8 @@ func Mutants() []Mutant {
 		{Name: "quorum-free-on-most", mech: quorum.Mechanisms["free-on-most"], script: halfDeaf, seed: 3},
 		{Name: "quorum-heal", mech: quorum.Mechanisms["heal"], script: rollingShort, seed: 1},
 		{Name: "quorum-over-half", mech: quorum.Mechanisms["over-half"], script: deafening, seed: 1},
-		{Name: "quorum-bury-doubtful", mech: quorum.Mechanisms["bury-doubtful"], script: cutting, seed: 6},
-		{Name: "quorum-bury-repeated", mech: quorum.Mechanisms["bury-repeated"], script: cutting, seed: 6},
+		{Name: "quorum-bury-doubtful", mech: quorum.Mechanisms["bury-doubtful"], script: cutting, seed: 7},
+		{Name: "quorum-bury-repeated", mech: quorum.Mechanisms["bury-repeated"], script: cutting, seed: 7},
 		{Name: "redis-ask-what-was-missed", mech: nodes["ask-what-was-missed"], script: missing, seed: 5, idle: true},
 		{Name: "redis-clock-watch", mech: nodes["clock-watch"], script: jumpingTogether, seed: 2},
 		{Name: "redis-error-says-nothing", mech: nodes["error-says-nothing"], script: ailing, seed: 1},
@@ -65,11 +65,11 @@ func Mutants() []Mutant {
 		{Name: "quarantine", edit: "quarantine", script: crashing, seed: 1},
 		{Name: "quarantine-long-enough", edit: "quarantine-long-enough", script: crashing, seed: 3},
 		{Name: "node-clock-floor", edit: "node-clock-floor", script: uncounted, seed: 1},
-		{Name: "node-hands-to-its-list", edit: "node-hands-to-its-list", script: rollingList, seed: 32},
+		{Name: "node-hands-to-its-list", edit: "node-hands-to-its-list", script: rollingList, seed: 47},
 		{Name: "node-knows-its-run", edit: "node-knows-its-run", script: copied, seed: 2},
-		{Name: "node-looks-at-lists", edit: "node-looks-at-lists", script: rollingList, seed: 9},
+		{Name: "node-looks-at-lists", edit: "node-looks-at-lists", script: rollingList, seed: 15},
 		{Name: "node-skips-the-dead", edit: "node-skips-the-dead", script: killing, seed: 3},
-		{Name: "node-tombstones", edit: "node-tombstones", script: cutting, seed: 6},
+		{Name: "node-tombstones", edit: "node-tombstones", script: cutting, seed: 7},
 	}
 	slices.SortFunc(all, func(a, b Mutant) int { return cmp.Compare(a.Name, b.Name) })
 	return all

@@ -2,7 +2,9 @@
 -- nil if it has not. A grant's token is no smaller than the server's clock was. One from
 -- before that quarantine may be missing: its lease ended in the quarantine, and every
 -- client that had such a grant would begin another one. A server that another one stood in for
--- lacks the leases that were granted there: the client saw another mark at this address.
+-- lacks the leases that were granted there: the client saw another mark at this address. A mark
+-- that a client wrote over an old connection has no replication ID: if the server was promoted, that may
+-- have been since.
 -- uses remembers
 local function forgot(mark, client, now)
   if client.run == '-' then
@@ -11,7 +13,7 @@ local function forgot(mark, client, now)
     if not remembers(mark, client, now) then
       return client.promoted and 'replaced' or 'restarted'
     end
-  elseif mark.replication ~= '-' and client.replication ~= '-' and mark.replication ~= client.replication and client.promoted then
+  elseif client.promoted and client.replication ~= '-' and mark.replication ~= client.replication and (mark.replication ~= '-' or mark.why ~= 'declared') then
     return 'replaced'
   elseif mark.why ~= 'declared' and client.counter < client.seen and client.seen >= mark.opens - mark.longest then
     return 'behind'
