@@ -13,7 +13,7 @@ local function forgot(mark, client, now)
     if not remembers(mark, client, now) then
       return client.promoted and 'replaced' or 'restarted'
     end
-  elseif client.promoted and client.replication ~= '-' and mark.replication ~= client.replication and (mark.replication ~= '-' or mark.why ~= 'declared') then
+  elseif client.replication ~= '-' and mark.replication ~= client.replication and client.promoted and (mark.replication ~= '-' or mark.why ~= 'declared') then
     return 'replaced'
   elseif mark.why ~= 'declared' and client.counter < client.seen and client.seen >= mark.opens - mark.longest then
     return 'behind'
