@@ -251,7 +251,7 @@ func TestClusterOverTLS(t *testing.T) {
 	t.Parallel()
 	cert, key := redistest.SelfSigned(t, t.TempDir())
 	port := freePort(t)
-	c := redistest.StartCluster(t, 1, 0, "--tls-cluster", "yes", "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "yes")
+	c := redistest.StartCluster(t, 1, 0, "--tls-cluster", "yes", "--tls-port", port, "--cluster-port", freePort(t), "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "yes")
 	q := url.Values{"tls_ca": {cert}, "tls_cert": {cert}, "tls_key": {key}}
 	s, err := redisstore.OpenCluster(t.Context(), "rediss-cluster://127.0.0.1:"+port+"?"+q.Encode(), patient())
 	if err != nil {

@@ -36,6 +36,11 @@ func checkCrowd(t *trial) {
 		tokens[i] = g.Token
 		return true
 	})
+	for i, r := range all[got:] { // those that began before one before them was too late
+		if tokens[got+i] != 0 {
+			t.release(t.first, r)
+		}
+	}
 	all = all[:got]
 	held := make(map[string]store.Lease, got)
 	for i := range all {
