@@ -35,8 +35,11 @@
 //   - store/sqlstore: a PostgreSQL, MySQL or MariaDB database
 //   - store/etcdstore: an etcd cluster
 //   - store/zkstore: a ZooKeeper ensemble
+//   - store/natsstore: NATS JetStream
+//   - store/s3store: a bucket of S3
 //
-// [store.Open] opens any of them by URL. Those for files, etcd and ZooKeeper are modules of
+// Package store/recordstore makes a store of any other engine that has compare-and-set.
+// [store.Open] opens stores by URL. Those for files, etcd, ZooKeeper, NATS and S3 are modules of
 // their own. Inspect and List of [store.Store] show locks without taking them.
 //
 // # Functions that you supply
