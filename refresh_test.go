@@ -80,6 +80,7 @@ func TestWaitEndsWithTheLatestHolder(t *testing.T) {
 // give up at the same time.
 func TestOneRefreshServesAllWaiters(t *testing.T) {
 	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
+		b.taciturn()
 		first := b.acquire(b.strangers().Mutex("a"))
 		busyOf(t, b.queue(b.c.Mutex("a")).gaveUp())
 		if n := b.store.called("inspect"); n != 0 {
@@ -96,8 +97,9 @@ func TestOneRefreshServesAllWaiters(t *testing.T) {
 		for _, w := range turns {
 			busyOf(t, w.gaveUp())
 		}
-		if n := b.store.called("inspect"); n != 1 {
-			t.Errorf("%d refreshes for 20 waiters that gave up together, want 1", n)
+		// There is none if the place of one that gave up passed to another, which was told anew.
+		if n := b.store.called("inspect"); n > 1 {
+			t.Errorf("%d refreshes for 20 waiters that gave up together, want at most 1", n)
 		}
 		b.release(first)
 	})

@@ -27,7 +27,7 @@ const (
 	mostSearches = 4
 	// slowSearch is how long an answer takes if too many waiters of all processes read the queue. One
 	// that takes longer than tryTime is asked for again, which makes it worse.
-	slowSearch = tryTime / 5
+	slowSearch = tryTime / 2
 )
 
 // searches has a search for each lock that somebody waits for, by its prefix.

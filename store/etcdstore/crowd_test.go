@@ -41,7 +41,7 @@ func TestManyWaitersOfOneLock(t *testing.T) {
 		return err
 	})
 	holder := open(t, c.Endpoints(), etcdstore.Options{})
-	held := request("a", time.Minute)
+	held := request("a", 10*time.Minute) // it is renewed once all wait
 	acquire(t, holder, held)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
