@@ -174,12 +174,11 @@ func TestLateMakerOfAFile(t *testing.T) {
 	if err != nil || !late.sealed {
 		t.Fatal("the late process has not read the seal", err)
 	}
-	want := ""
 	for i := range 4 {
-		want = put(t, a, "k", fmt.Sprint("new", i), false)
+		put(t, a, "k", fmt.Sprint("new", i), false)
 		seal()
 	}
-	want = put(t, a, "k", "newest", false)
+	want := put(t, a, "k", "newest", false)
 	if err := late.make(); err != nil {
 		t.Fatal(err)
 	}

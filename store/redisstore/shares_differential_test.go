@@ -539,9 +539,6 @@ func (r *shareRun) advance(propose uint64, unmarked bool) (notified bool) {
 	}
 }
 
-// shares reports whether a grant of that weight shares its token with others.
-func shares(spec rule.Spec, weight int64) bool { return spec.Shared && weight < spec.Limit }
-
 // question makes the script do what the rule has done, and compares its reply with want.
 func (r *shareRun) question(q driver.Question, want rule.Answer) error {
 	r.s.channel = script.ChannelBegin + q.Lease.Owner

@@ -63,9 +63,6 @@ type texts struct {
 	hold   string // key, holder: one number, or an error; see engine.over
 }
 
-// columns of read and list.
-const columns = "k, v, version, idle, written, now, read_only"
-
 // source is how to connect to a database.
 type source struct {
 	driver, dsn string

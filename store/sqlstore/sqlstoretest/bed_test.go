@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
 	"github.com/leasehold-dev/leasehold/internal/testenv/sqltest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/sqlstore"
@@ -100,13 +99,6 @@ func (on *bed) at(s *sqltest.Server) *bed {
 	other := *on
 	other.server = s
 	return &other
-}
-
-// through returns the bed for connections through a proxy.
-func (on *bed) through(p *faultproxy.Proxy) *bed {
-	behind := *on.server
-	behind.Addr = p.Addr()
-	return on.at(&behind)
 }
 
 var schemas atomic.Int64
