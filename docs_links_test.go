@@ -60,7 +60,7 @@ func TestComparisonCellsHaveSources(t *testing.T) {
 	}
 }
 
-// Every file that a page links to exists.
+// Every file and every heading that a page links to exists.
 func TestLinksBetweenPages(t *testing.T) {
 	pages := []string{}
 	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md"} {
@@ -76,17 +76,37 @@ func TestLinksBetweenPages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range regexp.MustCompile(`\]\(([^)\s#]+)(?:#[\w-]+)?\)`).FindAllStringSubmatch(string(text), -1) {
+		for _, m := range regexp.MustCompile(`\]\(([^)\s#]*)(?:#([\w-]+))?\)`).FindAllStringSubmatch(string(text), -1) {
 			if strings.Contains(m[1], "://") {
 				continue
 			}
 			links++
-			if _, err := os.Stat(filepath.Join(filepath.Dir(page), filepath.FromSlash(m[1]))); err != nil {
+			target := page
+			if m[1] != "" {
+				target = filepath.Join(filepath.Dir(page), filepath.FromSlash(m[1]))
+			}
+			if _, err := os.Stat(target); err != nil {
 				t.Errorf("%s links to %s, which does not exist", page, m[1])
+			} else if m[2] != "" && !anchors(t, target)[m[2]] {
+				t.Errorf("%s links to #%s, which %s does not have", page, m[2], target)
 			}
 		}
 	}
 	if len(pages) < 15 || links < 30 {
 		t.Errorf("%d pages with %d links found, want 15 and 30 at least: does the pattern still match?", len(pages), links)
 	}
+}
+
+// anchors returns the names by which links can point to the headings of a page.
+func anchors(t *testing.T, page string) map[string]bool {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(string(text), -1) {
+		name := regexp.MustCompile(`[^\p{L}\p{N}_ -]`).ReplaceAllString(strings.ToLower(m[1]), "")
+		names[strings.ReplaceAll(name, " ", "-")] = true
+	}
+	return names
 }

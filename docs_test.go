@@ -38,21 +38,57 @@ func tests(t *testing.T) map[string][]string {
 	return exists
 }
 
-// The tests that docs/guarantees.md names as proof must exist.
+// The tests that docs/evidence.md names as proof must exist.
 func TestGuaranteesNameTestsThatExist(t *testing.T) {
 	exists := tests(t)
-	text, err := os.ReadFile("docs/guarantees.md")
+	text, err := os.ReadFile("docs/evidence.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	named := regexp.MustCompile("`((?:Test|Fuzz)\\w+)`").FindAllSubmatch(text, -1)
 	if len(named) < 20 {
-		t.Errorf("%d tests named in docs/guarantees.md, want 20 at least: does the pattern still match?", len(named))
+		t.Errorf("%d tests named in docs/evidence.md, want 20 at least: does the pattern still match?", len(named))
 	}
 	for _, m := range named {
 		if exists[string(m[1])] == nil {
-			t.Errorf("docs/guarantees.md names %s, but there is no such test", m[1])
+			t.Errorf("docs/evidence.md names %s, but there is no such test", m[1])
 		}
+	}
+}
+
+// A user can read what is promised in one go, and begins with what is not. A promise in the
+// evidence is a short line with few tests.
+func TestGuaranteesNameOnePromiseALine(t *testing.T) {
+	promises, err := os.ReadFile("docs/guarantees.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, most := len(strings.Fields(string(promises))), 1300; n > most {
+		t.Errorf("docs/guarantees.md has %d words, want %d at most: move details to docs/limits.md", n, most)
+	}
+	if first := regexp.MustCompile(`(?m)^## (.*)$`).FindSubmatch(promises); first == nil || string(first[1]) != "What is not promised" {
+		t.Error("docs/guarantees.md does not begin with what is not promised")
+	}
+	evidence, err := os.ReadFile("docs/evidence.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := 0
+	for line := range strings.Lines(string(evidence)) {
+		m := regexp.MustCompile("^\\| (.*) \\| (`(?:Test|Fuzz)\\w+`.*) \\|\n$").FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		lines++
+		if len(m[1]) > 240 {
+			t.Errorf("a line of docs/evidence.md has %d bytes, want 240 at most: split %q", len(m[1]), m[1])
+		}
+		if n := strings.Count(m[2], "`Test") + strings.Count(m[2], "`Fuzz"); n > 8 {
+			t.Errorf("a line of docs/evidence.md has %d tests, want 8 at most: split %q", n, m[1])
+		}
+	}
+	if lines < 400 {
+		t.Errorf("%d promises in docs/evidence.md, want 400 at least: does the pattern still match?", lines)
 	}
 }
 

@@ -6,7 +6,7 @@ import "fmt"
 type Class uint8
 
 // The classes, weakest first. Each includes the promises of the one before it.
-// docs/guarantees.md lists the tests that show them and what would break them.
+// docs/guarantees.md says what would break them, and docs/evidence.md which tests show them.
 const (
 	// Efficiency allows two holders at once in rare cases: the server restarts
 	// without its last writes, or a replica takes over. Use it to avoid doing

@@ -95,7 +95,7 @@ func storeURL[S interface{ Addr() string }](servers []S, settings string) string
 }
 
 // durable starts servers that keep over a crash what they promised. Others are quarantined
-// after a restart: see docs/guarantees.md.
+// after a restart: see docs/limits.md.
 func durable(t *testing.T, n int) []*redistest.Server {
 	return redistest.StartN(t, n, "--appendonly", "yes", "--appendfsync", "always")
 }

@@ -163,7 +163,7 @@ func TestCommandDiesWithLeaseholdAndItsGuard(t *testing.T) {
 		t.Errorf("the command is left after leasehold was killed: %v (%q)", err, rest)
 	}
 	if syscall.Kill(-command, 0) != nil {
-		t.Error("nothing of the command's group is left, want what it has started, as in docs/guarantees.md")
+		t.Error("nothing of the command's group is left, want what it has started, as in docs/limits.md")
 	}
 }
 
