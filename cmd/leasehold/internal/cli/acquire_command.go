@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/statejson"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -96,7 +97,7 @@ func acquireOnly(p *program, c *cobra.Command, o runFlags, name string, asJSON b
 
 // leaseJSON is a lease that was acquired, as "leasehold acquire --help" describes it.
 type leaseJSON struct {
-	lockName
+	statejson.LockName
 	Owner      string      `json:"owner"`
 	Token      fence.Token `json:"token"`
 	Slot       *int        `json:"slot,omitempty"`
@@ -108,7 +109,7 @@ func printLease(p *program, lease *leasehold.Lease, numbered, asJSON bool) error
 		_, err := fmt.Fprintln(p.stdout, lease.Owner(), lease.Token())
 		return err
 	}
-	j := leaseJSON{lockName: lockNameOf(lease.Name()), Owner: lease.Owner(), Token: lease.Token(), ValidUntil: lease.Deadline().UTC()}
+	j := leaseJSON{LockName: statejson.NameOf(lease.Name()), Owner: lease.Owner(), Token: lease.Token(), ValidUntil: lease.Deadline().UTC()}
 	if slot := lease.Slot(); numbered {
 		j.Slot = &slot
 	}

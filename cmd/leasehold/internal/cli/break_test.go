@@ -12,14 +12,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/statejson"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 )
 
 // tokenHeld returns the token of the lock's holder.
 func (s *site) tokenHeld(name string) string {
 	s.t.Helper()
-	var one stateJSON
-	one.heldJSON = &heldJSON{}
+	var one statejson.State
+	one.Lease = &statejson.Lease{}
 	if err := json.Unmarshal([]byte(s.run(0, "show", name, "--json").out.String()), &one); err != nil || !one.Held {
 		s.t.Fatalf("%s is not held: %v, want it held", name, err)
 	}

@@ -64,7 +64,7 @@ lists its other exit codes.`,
 	f.BoolVarP(&p.voice.quiet, "quiet", "q", false, "print only errors")
 	f.BoolVarP(&p.voice.verbose, "verbose", "v", false, "print debug messages as well")
 	op := operator{p}
-	root.AddCommand(p.runCommand(), acquireCommand(p), releaseCommand(p), waitCommand(p), breakCommand(p), resizeCommand(p), electCommand(p), watchCommand(p), p.lsCommand(), p.showCommand(), op.bootstrapCommand(), op.replaceCommand(), op.doctorCommand(), p.aclCommand(), op.schemaCommand(), p.labCommand(), bench{p}.command(), p.versionCommand(), manCommand())
+	root.AddCommand(p.runCommand(), acquireCommand(p), releaseCommand(p), waitCommand(p), breakCommand(p), resizeCommand(p), electCommand(p), watchCommand(p), serveCommand(p), p.lsCommand(), p.showCommand(), op.bootstrapCommand(), op.replaceCommand(), op.doctorCommand(), p.aclCommand(), op.schemaCommand(), p.labCommand(), bench{p}.command(), p.versionCommand(), manCommand())
 	strict(root)
 	return root
 }

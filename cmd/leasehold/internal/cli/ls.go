@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold-dev/leasehold/internal/statejson"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -64,7 +65,7 @@ With --json it prints an array of objects.
 // all.
 func (p *program) writeList(states []store.State, asJSON, whole bool) error {
 	if asJSON {
-		list := make([]stateJSON, len(states))
+		list := make([]statejson.State, len(states))
 		for i, s := range states {
 			list[i] = toJSON(s)
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leasehold-dev/leasehold/internal/statejson"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 )
 
@@ -38,7 +39,7 @@ func TestRedisThreeNodes(t *testing.T) {
 	s := newSite(t, storeVar+"=redis://"+addresses(servers))
 	h := s.hold("x")
 	s.run(124, "run", "x", "--try", "--", "true")
-	one := stateJSON{heldJSON: &heldJSON{}}
+	one := statejson.State{Lease: &statejson.Lease{}}
 	if err := json.Unmarshal([]byte(s.run(0, "show", "x", "--json").out.String()), &one); err != nil || !one.Held || len(one.Nodes) != 3 || one.Nodes[2].Outcome != "taken" || one.Nodes[2].Owner != one.Owner {
 		t.Errorf("%+v, %v, want it held on three nodes by one owner", one, err)
 	}

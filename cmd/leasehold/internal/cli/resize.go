@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold-dev/leasehold/internal/statejson"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -70,7 +71,7 @@ is safe.`,
 
 // resizedJSON is what "leasehold resize" did, as its help describes it.
 type resizedJSON struct {
-	lockName
+	statejson.LockName
 	Permits int   `json:"permits"`
 	Was     int64 `json:"was,omitempty"`
 	Changed bool  `json:"changed"`
@@ -79,7 +80,7 @@ type resizedJSON struct {
 // resize changes the number of permits from the one that is in use. The store refuses if
 // that has changed meanwhile.
 func resize(p *program, ctx context.Context, st store.Store, name string, permits int) (resizedJSON, error) {
-	r := resizedJSON{lockName: lockNameOf(name), Permits: permits}
+	r := resizedJSON{LockName: statejson.NameOf(name), Permits: permits}
 	s, err := st.Inspect(ctx, name)
 	if err != nil {
 		return r, err
@@ -90,7 +91,7 @@ func resize(p *program, ctx context.Context, st store.Store, name string, permit
 		from = s.Kind.Normal().Limit
 		r.Was, r.Changed = from, from != int64(permits)
 	}
-	if s.Kind.Shared || r.Changed && isOne(s.Kind, held) {
+	if s.Kind.Shared || r.Changed && statejson.IsOne(s.Kind, held) {
 		return r, fmt.Errorf("lock %q is in use as a %v by %s: only a semaphore has permits", name, s.Kind, s.Holder)
 	}
 	return r, client(p, st).Resize(ctx, name, int(from), permits)

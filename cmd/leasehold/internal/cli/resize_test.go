@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leasehold-dev/leasehold/internal/statejson"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 )
 
@@ -19,7 +20,7 @@ func permitsChange(t *testing.T, s *site) {
 	resized := func(n string, want resizedJSON) {
 		t.Helper()
 		var got resizedJSON
-		want.lockName = lockNameOf("x")
+		want.LockName = statejson.NameOf("x")
 		if err := json.Unmarshal([]byte(s.run(0, "resize", "x", "--permits", n, "--json").out.String()), &got); err != nil || got != want {
 			t.Errorf("%+v, want %+v (%v)", got, want, err)
 		}

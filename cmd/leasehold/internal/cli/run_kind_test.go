@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/leasehold-dev/leasehold/internal/statejson"
 )
 
 // Readers share a lock, and a writer has it alone.
@@ -58,8 +60,8 @@ func permitsAreNumbered(t *testing.T, s *site) {
 	held[0].let()
 	p := s.start(append([]string{"run", "x", "--permits", "3", "--weight", "2"}, print...)...)
 	p.says(&p.out, "slot 0\n")
-	var one stateJSON
-	one.heldJSON = new(heldJSON)
+	var one statejson.State
+	one.Lease = new(statejson.Lease)
 	if err := json.Unmarshal([]byte(s.run(0, "show", "x", "--json").out.String()), &one); err != nil || one.Kind != "semaphore" || one.Permits != 3 || len(one.Holders) != 2 {
 		t.Errorf("%+v, %v, want a semaphore of 3 with two holders", one, err)
 	}

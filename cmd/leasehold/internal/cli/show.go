@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/internal/excerpt"
+	"github.com/leasehold-dev/leasehold/internal/statejson"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -76,7 +77,7 @@ func writeState(w io.Writer, s store.State, now time.Time) error {
 	switch held := s.Holdings(); {
 	case s.Free():
 		row("held by", "nobody")
-	case isOne(s.Kind, held):
+	case statejson.IsOne(s.Kind, held):
 		row("held by", held[0].Holder.String())
 		writeHolding(row, held[0], "", now)
 	case len(held) == 0:
@@ -148,7 +149,7 @@ func brokenText(s store.State) string {
 	for i, h := range s.Leases() {
 		switch {
 		case h.Holder.Owner != b.Owner || h.Token != b.Token:
-		case isOne(s.Kind, held), len(held) == 0 && len(s.Undecided) == 1:
+		case statejson.IsOne(s.Kind, held), len(held) == 0 && len(s.Undecided) == 1:
 			which = "this lease"
 		case i >= len(held):
 			which = "the lease that may be held by " + h.Holder.String()

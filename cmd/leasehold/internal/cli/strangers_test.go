@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leasehold-dev/leasehold/internal/statejson"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 )
 
@@ -22,7 +23,7 @@ func TestTokenIsThatOfTheCommand(t *testing.T) {
 		if given == "" {
 			return "the command has not begun"
 		}
-		one := stateJSON{heldJSON: &heldJSON{}}
+		one := statejson.State{Lease: &statejson.Lease{}}
 		if err := json.Unmarshal([]byte(s.run(0, "show", "x", "--json").out.String()), &one); err != nil || one.Token.String() != given {
 			t.Errorf("show: token %v, %v; the command has %s, want the same token", one.Token, err, given)
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/statejson"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -62,8 +63,8 @@ func TestUndecidedIsShown(t *testing.T) {
 	permit := store.Holding{Holder: store.Holder{Owner: "p"}, Token: 19, ExpiresIn: -1, Weight: 2, Slot: 1, Kind: store.Semaphore(3)}
 	j := toJSON(undecidedState(h, reader, permit))
 	got, err := json.Marshal(struct {
-		Held      bool            `json:"held"`
-		Undecided []undecidedJSON `json:"undecided"`
+		Held      bool                  `json:"held"`
+		Undecided []statejson.Undecided `json:"undecided"`
 	}{j.Held, j.Undecided})
 	if err != nil {
 		t.Fatal(err)

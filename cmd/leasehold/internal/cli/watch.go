@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/statejson"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -160,7 +161,7 @@ type changeJSON struct {
 }
 
 type changedJSON struct {
-	holderJSON
+	statejson.Holder
 	Token fence.Token `json:"token,omitempty"`
 	Slot  *int64      `json:"slot,omitempty"`
 }
@@ -169,7 +170,7 @@ func printChange(p *program, c heldChange, now time.Time, asJSON bool) error {
 	if asJSON {
 		j := changeJSON{Time: now.UTC(), Event: c.event}
 		if c.event != "free" {
-			j.changedJSON = &changedJSON{holderJSON: holderToJSON(c.of.Holder), Token: c.of.Token}
+			j.changedJSON = &changedJSON{Holder: statejson.HolderOf(c.of.Holder), Token: c.of.Token}
 			if !c.kind.IsMutex() {
 				j.Slot = &c.of.Slot
 			}
