@@ -22,7 +22,7 @@ type documentedBlock struct {
 // documented returns the marked blocks of a document, in their order.
 func documented(text []byte) []documentedBlock {
 	var blocks []documentedBlock
-	marked := regexp.MustCompile("(?s)<!-- (?:run(?:: (?:redis|zookeeper))?|file: ([\\w.-]+)) -->\n```\\w+\n(.*?)```")
+	marked := regexp.MustCompile("(?s)<!-- (?:run(?:: (?:redis|zookeeper|majority))?|file: ([\\w.-]+)) -->\n```\\w+\n(.*?)```")
 	for _, m := range marked.FindAllSubmatch(text, -1) {
 		blocks = append(blocks, documentedBlock{file: string(m[1]), text: string(m[2])})
 	}
@@ -49,7 +49,8 @@ func runDocumented(t *testing.T, script, dir string, env []string) {
 
 // The commands of the pages in docs work as written, for a user without any state, in an
 // empty directory, with leasehold installed. The test replaces localhost:6379 and
-// localhost:2181 by servers of its own. The CLI's tests run the commands of docs/stories.md.
+// localhost:2181 by servers of its own. The commands of a page that needs a majority find three
+// servers in their environment. The CLI's tests run the commands of docs/stories.md.
 func TestDocumentedCommands(t *testing.T) {
 	t.Parallel() // it mostly waits
 	pages, err := filepath.Glob("docs/*.md")
@@ -90,6 +91,11 @@ func TestDocumentedCommands(t *testing.T) {
 				ours = strings.NewReplacer("localhost:2181", server.Addr)
 			}
 			env := append(os.Environ(), "XDG_STATE_HOME="+t.TempDir(), "PATH="+bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
+			if strings.Contains(string(text), "<!-- run: majority -->") {
+				servers := redistest.Start(t).Addr() + "," + redistest.Start(t).Addr() + "," + redistest.Start(t).Addr()
+				env = append(env, "LEASEHOLD_STORE=redis://"+servers)
+				runDocumented(t, "leasehold bootstrap\n", dir, env)
+			}
 			for _, b := range blocks {
 				if b.file != "" {
 					writeFile(t, filepath.Join(dir, b.file), ours.Replace(b.text))

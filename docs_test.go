@@ -92,6 +92,59 @@ func TestGuaranteesNameOnePromiseALine(t *testing.T) {
 	}
 }
 
+// The runbook says what to do about each alert, each exit code and each finding of the doctor,
+// and about no others. Each of its sections answers the same questions.
+func TestLinksBetweenRunbookAndCodes(t *testing.T) {
+	read := func(name string) string {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	page := read("docs/runbook.md")
+	tables, sections, _ := strings.Cut(page, "\n## A lock is stuck\n")
+	rows := map[string]bool{}
+	for _, m := range regexp.MustCompile("(?m)^\\| (`.*?) \\|").FindAllStringSubmatch(tables, -1) {
+		for _, name := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(m[1], -1) {
+			rows[name[1]] = true
+		}
+	}
+	want := map[string]bool{"0": true, "1": true, "2": true} // of the doctor
+	add := func(pattern string, texts ...string) {
+		for _, text := range texts {
+			found := regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1)
+			if len(found) == 0 {
+				t.Errorf("nothing matches %s", pattern)
+			}
+			for _, m := range found {
+				want[m[1]] = true
+			}
+		}
+	}
+	add(`(?m)^\s+- alert: (\w+)$`, read("adapters/prometheus/alerts.yml"))
+	add(`(?m)^\s+\w+ +Code = "([\w-]+)"$`, read("cmd/leasehold/internal/doctor/codes.go"))
+	add(`(?m)^\s+\w+ += (1\d\d)\b`, read("cmd/leasehold/internal/runner/runner.go"), read("cmd/leasehold/internal/cli/exit.go"))
+	for name := range want {
+		if !rows[name] {
+			t.Errorf("docs/runbook.md: add `%s` to the row of one of its first tables that says what to do", name)
+		}
+	}
+	for name := range rows {
+		if !want[name] {
+			t.Errorf("docs/runbook.md: a table names `%s`, but no alert, exit code or code of the doctor has that name", name)
+		}
+	}
+	for section := range strings.SplitSeq("A lock is stuck\n"+sections, "\n## ") {
+		title, text, _ := strings.Cut(section, "\n")
+		for _, question := range []string{"**What ", "**Is it dangerous?**", "**Look at**", "**Type.**", "**Do not**"} {
+			if !strings.Contains(text, question) {
+				t.Errorf("docs/runbook.md: %q does not answer %q", title, question)
+			}
+		}
+	}
+}
+
 // The tests that the Makefile names must exist. Otherwise a test that is renamed would
 // silently drop out of "make quick" or come into it, or run beside others although it must
 // run alone.

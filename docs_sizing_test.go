@@ -1,0 +1,148 @@
+package leasehold_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
+)
+
+// What a lock and a waiter cost is what docs/sizing.md says, within a factor of two.
+func TestSizing(t *testing.T) {
+	page, err := os.ReadFile("docs/sizing.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	measured := map[string]float64{}
+	is := func(what string, n float64) { measured[what] = n }
+	server := redistest.Start(t, "--save", "")
+	info := func(field string) float64 {
+		m := regexp.MustCompile(`(?m)^` + field + `:(\d+)`).FindStringSubmatch(server.Text(t, "info", "everything"))
+		if m == nil {
+			t.Fatalf("INFO has no %s", field)
+		}
+		n, err := strconv.ParseFloat(m[1], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	open := func() *leasehold.Client {
+		st, err := redisstore.Open(t.Context(), "redis://"+server.Addr(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { st.Close() })
+		return leasehold.New(st, nil)
+	}
+	heap := func() float64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return float64(m.HeapAlloc + m.StackInuse)
+	}
+	o := leasehold.LockOptions{TTL: 10 * time.Minute}
+
+	before := info("connected_clients")
+	c := open()
+	warm, err := c.Mutex("warm").With(o).Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	is("connections of a process to each Redis server", info("connected_clients")-before)
+	if err := warm.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	serverBefore, clientBefore, leases := info("used_memory"), heap(), make([]*leasehold.Lease, many)
+	spread(t, func(i int) (err error) {
+		leases[i], err = c.Mutex(fmt.Sprint("many/", i)).With(o).Acquire(t.Context())
+		return err
+	})
+	is("bytes of a lock that is held, at each Redis server", (info("used_memory")-serverBefore)/many)
+	is("bytes of a lease in the process that holds it", (heap()-clientBefore)/many)
+	spread(t, func(i int) error { return leases[i].Release(t.Context()) })
+	is("bytes of a name after its release, for a day, at each Redis server", (info("used_memory")-serverBefore)/many)
+	clear(leases)
+
+	const waiters = store.MaxQueue
+	held, err := c.Mutex("contended").With(o).Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	clients := make([]*leasehold.Client, waiters)
+	for i := range clients {
+		clients[i] = open()
+		if _, err := clients[i].Mutex("contended").Try(t.Context()); err == nil {
+			t.Fatal("the lock has two holders")
+		}
+	}
+	serverBefore = info("used_memory")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var wg sync.WaitGroup
+	for _, waiting := range clients {
+		wg.Go(func() {
+			if _, err := waiting.Mutex("contended").With(o).Acquire(ctx); err == nil {
+				t.Error("the lock has two holders")
+			}
+		})
+	}
+	look, err := redisstore.Open(t.Context(), "redis://"+server.Addr(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer look.Close()
+	for {
+		state, err := look.Inspect(t.Context(), "contended")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(state.Queue) == waiters {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	is("bytes of a process that waits, at each Redis server", (info("used_memory")-serverBefore)/waiters)
+	clientBefore = heap()
+	const crowd = 2000
+	for range crowd {
+		wg.Go(func() {
+			if _, err := c.Mutex("contended").With(o).Acquire(ctx); err == nil {
+				t.Error("the lock has two holders")
+			}
+		})
+	}
+	for c.Waiting() < crowd {
+		time.Sleep(10 * time.Millisecond)
+	}
+	is("bytes of one more goroutine that waits, in its process", (heap()-clientBefore)/crowd)
+	cancel()
+	wg.Wait()
+	if err := held.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	for what, n := range measured {
+		t.Logf("%s: %.1f", what, n)
+		m := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(what) + ` \| ([\d,.]+)`).FindSubmatch(page)
+		if m == nil {
+			t.Errorf("docs/sizing.md has no line for %q, which is %.1f", what, n)
+			continue
+		}
+		says, err := strconv.ParseFloat(strings.ReplaceAll(string(m[1]), ",", ""), 64)
+		if err != nil || n > 2*says || says > 2*n {
+			t.Errorf("docs/sizing.md says %s for %q, which is %.1f", m[1], what, n)
+		}
+	}
+}
