@@ -5,9 +5,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/port"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/internal/testenv/zktest"
 )
@@ -33,8 +36,14 @@ func documented(text []byte) []documentedBlock {
 // succeeds and all of its echo commands were reached.
 func runDocumented(t *testing.T, script, dir string, env []string) {
 	t.Helper()
-	c := exec.Command("sh", "-eu", "-c", script+"wait\n")
-	c.Dir, c.Env = dir, env
+	for _, tool := range []string{"jq", "curl"} {
+		if _, err := exec.LookPath(tool); err != nil && strings.Contains(script, tool+" ") {
+			t.Skipf("%s is not installed", tool)
+		}
+	}
+	const end = "trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n" // of what a failed script has left running
+	c := exec.Command("sh", "-eu", "-c", end+script+"wait\n")
+	c.Dir, c.Env, c.WaitDelay = dir, env, time.Minute
 	out, err := c.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s\nfailed: %v\n%s", script, err, out)
@@ -48,9 +57,10 @@ func runDocumented(t *testing.T, script, dir string, env []string) {
 }
 
 // The commands of the pages in docs work as written, for a user without any state, in an
-// empty directory, with leasehold installed. The test replaces localhost:6379 and
-// localhost:2181 by servers of its own. The commands of a page that needs a majority find three
-// servers in their environment. The CLI's tests run the commands of docs/stories.md.
+// empty directory, with leasehold installed. What a block exports is set in later blocks of its
+// page. The test replaces localhost:6379 and localhost:2181 by servers of its own, other ports by
+// free ones, and the clone in $HOME by this one. The commands of a page that needs a majority find
+// three servers in their environment. The CLI's tests run the commands of docs/stories.md.
 func TestDocumentedCommands(t *testing.T) {
 	t.Parallel() // it mostly waits
 	pages, err := filepath.Glob("docs/*.md")
@@ -58,6 +68,10 @@ func TestDocumentedCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	more, err := filepath.Glob("docs/*/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,10 +91,11 @@ func TestDocumentedCommands(t *testing.T) {
 		}
 		toRun += len(blocks)
 		t.Run(page, func(t *testing.T) {
-			dir, ours := t.TempDir(), strings.NewReplacer()
+			dir, exports := t.TempDir(), ""
+			ours := []string{"$HOME/leasehold", here}
 			if strings.Contains(string(text), "<!-- run: redis -->") {
 				_, port, _ := strings.Cut(redistest.Start(t).Addr(), ":")
-				ours = strings.NewReplacer("localhost:6379", "127.0.0.1:"+port, "6379", port)
+				ours = append(ours, "localhost:6379", "127.0.0.1:"+port, "6379", port)
 			}
 			if strings.Contains(string(text), "<!-- run: zookeeper -->") {
 				server, err := zktest.Launch(zktest.Options{Settings: []string{"maxSessionTimeout=60000"}})
@@ -88,8 +103,24 @@ func TestDocumentedCommands(t *testing.T) {
 					t.Fatal(err)
 				}
 				t.Cleanup(server.Close)
-				ours = strings.NewReplacer("localhost:2181", server.Addr)
+				ours = append(ours, "localhost:2181", server.Addr)
 			}
+			for _, p := range []string{"7001", "7002", "7003", "7004", "7005", "8080"} {
+				if !strings.Contains(string(text), p) {
+					continue
+				}
+				free, err := port.Pick()
+				if err != nil {
+					t.Fatal(err)
+				}
+				ours = append(ours, p, strconv.Itoa(free))
+				t.Cleanup(func() {
+					if p != "8080" {
+						exec.Command("redis-cli", "-p", strconv.Itoa(free), "shutdown", "nosave").Run()
+					}
+				})
+			}
+			replaced := strings.NewReplacer(ours...)
 			env := append(os.Environ(), "XDG_STATE_HOME="+t.TempDir(), "PATH="+bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
 			if strings.Contains(string(text), "<!-- run: majority -->") {
 				servers := redistest.Start(t).Addr() + "," + redistest.Start(t).Addr() + "," + redistest.Start(t).Addr()
@@ -98,10 +129,14 @@ func TestDocumentedCommands(t *testing.T) {
 			}
 			for _, b := range blocks {
 				if b.file != "" {
-					writeFile(t, filepath.Join(dir, b.file), ours.Replace(b.text))
+					writeFile(t, filepath.Join(dir, b.file), replaced.Replace(b.text))
 					continue
 				}
-				runDocumented(t, ours.Replace(b.text), dir, env)
+				script := replaced.Replace(b.text)
+				runDocumented(t, exports+script, dir, env)
+				for _, line := range regexp.MustCompile(`(?m)^export .*\n`).FindAllString(script, -1) {
+					exports += line
+				}
 			}
 		})
 	}

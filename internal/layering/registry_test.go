@@ -42,7 +42,7 @@ var project = rules{
 		{"internal/testenv/etcdtest", "internal/testenv/zktest"},
 		{"internal/testenv/faultproxy", "internal/testenv/redistest", "internal/testenv/simnet", "internal/testenv/sqltest", "internal/layering", "cmd/leasehold/internal/endtoend", "guard/guardtest", "store/sqlstore/sqlstoretest", "store/natsstore/natsstoretest", "store/s3store/s3storetest"},
 		{"internal/testenv/localredis", "internal/testenv/simredis"},
-		{"internal/proof/induct/cmd/prove"},
+		{"internal/proof/induct/cmd/prove", "docs/pictures"},
 		{"internal/proof/induct"},
 		{"internal/testenv/child", "internal/callback", "internal/keypair", "internal/testenv/eventually", "internal/testenv/mutant", "internal/testenv/port", "internal/testenv/sameseed", "internal/testenv/transcript", "internal/nodemark", "store/redisstore/internal/resp"},
 		{"internal/excerpt"},
