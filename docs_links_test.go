@@ -97,6 +97,30 @@ func TestLinksBetweenPages(t *testing.T) {
 	}
 }
 
+// Each answer to a question cites the threads in which it was asked.
+func TestLinksBetweenQuestionsAndThreads(t *testing.T) {
+	text, err := os.ReadFile("docs/faq.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	questions := strings.Split(string(text), "\n### ")[1:]
+	if len(questions) < 20 {
+		t.Errorf("%d questions found, want 20 at least", len(questions))
+	}
+	for _, q := range questions {
+		title, answer, _ := strings.Cut(q, "\n")
+		threads := regexp.MustCompile(`\[([\w.-]+)#(\d+)\]\(https://github\.com/[\w-]+/([\w.-]+)/(?:issues|pull)/(\d+)\)`).FindAllStringSubmatch(answer, -1)
+		if len(threads) == 0 {
+			t.Errorf("docs/faq.md: %q cites no thread", title)
+		}
+		for _, m := range threads {
+			if m[1] != m[3] || m[2] != m[4] {
+				t.Errorf("docs/faq.md: %s#%s links to %s#%s", m[1], m[2], m[3], m[4])
+			}
+		}
+	}
+}
+
 // anchors returns the names by which links can point to the headings of a page.
 func anchors(t *testing.T, page string) map[string]bool {
 	text, err := os.ReadFile(page)
