@@ -58,8 +58,7 @@ func Examine(ctx context.Context, dir string, o *Options) (Examination, error) {
 	case e.Network != "":
 		return e, ctx.Err()
 	case e.Missing:
-		e.Unusable = formerly(abs)
-		if !o.MakeDir && e.Unusable == nil {
+		if !o.MakeDir {
 			e.Unusable = directory(filepath.Dir(abs))
 		}
 		if at == filepath.Dir(abs) {

@@ -73,9 +73,6 @@ func prepare(dir string, o *Options) (abs string, m modes, err error) {
 
 // find returns what is known of the folder, or nil if it is missing and can be made.
 func find(dir string, o *Options) (fs.FileInfo, error) {
-	if err := formerly(dir); err != nil {
-		return nil, err
-	}
 	parent := filepath.Dir(dir)
 	if o.MakeDir {
 		if err := os.MkdirAll(parent, 0o700); err != nil {
@@ -110,31 +107,6 @@ func find(dir string, o *Options) (fs.FileInfo, error) {
 		}
 	}
 	return info, err
-}
-
-// formerly returns an error if an earlier version kept its locks at dir, or where it kept those of
-// the user.
-func formerly(dir string) error {
-	const advice = "an earlier version kept its locks in %s, with SQLite: end all processes of that version, then delete the file and those beside it whose names begin alike"
-	old := filepath.Join(filepath.Dir(dir), "locks.db")
-	if filepath.Base(dir) == defaultName && isSQLite(old) {
-		return fmt.Errorf(advice, old)
-	}
-	if isSQLite(dir) {
-		return fmt.Errorf(advice+", or name another directory", "this file")
-	}
-	return nil
-}
-
-func isSQLite(path string) bool {
-	f, err := os.Open(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	b := make([]byte, 15)
-	n, _ := f.Read(b)
-	return string(b[:n]) == "SQLite format 3"
 }
 
 // furnish makes the folders in the folder.

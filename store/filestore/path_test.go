@@ -68,7 +68,6 @@ func TestNetworkFileSystemIsRefused(t *testing.T) {
 }
 
 func TestUnusableFolders(t *testing.T) {
-	database := []byte("SQLite format 3\x00 and so on")
 	for what, c := range map[string]struct {
 		make  func(path string) error
 		words []string
@@ -76,14 +75,6 @@ func TestUnusableFolders(t *testing.T) {
 		"file": {
 			make:  func(path string) error { return os.WriteFile(path, []byte("x"), 0o600) },
 			words: []string{"not a directory"},
-		},
-		"locks of an earlier version": {
-			make:  func(path string) error { return os.WriteFile(path, database, 0o600) },
-			words: []string{"earlier version", "SQLite", "delete"},
-		},
-		"locks of an earlier version beside it": {
-			make:  func(path string) error { return os.WriteFile(path+".db", database, 0o600) },
-			words: []string{"earlier version", "SQLite", "locks.db", "delete"},
 		},
 		"folder of something else": {
 			make: func(path string) error {
