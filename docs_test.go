@@ -131,6 +131,16 @@ func TestLinksBetweenRunbookAndCodes(t *testing.T) {
 			t.Errorf("docs/runbook.md: a table names `%s`, but no alert, exit code or code of the doctor has that name", name)
 		}
 	}
+	alerts := read("adapters/prometheus/alerts.yml")
+	runbooks := regexp.MustCompile(`(?m)^ +runbook: docs/runbook\.md#(\S+)$`).FindAllStringSubmatch(alerts, -1)
+	if n := strings.Count(alerts, "- alert: "); len(runbooks) != n {
+		t.Errorf("%d of %d alerts name a section of docs/runbook.md", len(runbooks), n)
+	}
+	for _, m := range runbooks {
+		if !anchors(t, "docs/runbook.md")[m[1]] {
+			t.Errorf("an alert names the section %s, which docs/runbook.md does not have", m[1])
+		}
+	}
 	for section := range strings.SplitSeq("A lock is stuck\n"+sections, "\n## ") {
 		title, text, _ := strings.Cut(section, "\n")
 		for _, question := range []string{"**What ", "**Is it dangerous?**", "**Look at**", "**Type.**", "**Do not**"} {
