@@ -26,7 +26,7 @@ type OpenOptions struct {
 //	memory:
 //
 // The scheme selects the kind of store. The packages memstore, etcdstore, filestore,
-// natsstore, redisstore, s3store, sqlstore and zkstore describe their URLs, and register the schemes
+// natsstore, redisstore, remotestore, s3store, sqlstore and zkstore describe their URLs, and register the schemes
 // when a program imports them, if only for that:
 //
 //	import _ "github.com/leasehold-dev/leasehold/store/redisstore"
@@ -101,6 +101,8 @@ var packages = map[string]string{
 	"etcd":           "etcdstore",
 	"etcds":          "etcdstore",
 	"file":           "filestore",
+	"http":           "remotestore",
+	"https":          "remotestore",
 	"mariadb":        "sqlstore",
 	"memory":         "memstore",
 	"mysql":          "sqlstore",

@@ -80,7 +80,7 @@ func TestKindsAreShown(t *testing.T) {
 				"a     slot 1, 2 of 1 permit  i pid 8 (q)  -         2s          4\n",
 			`{"name":"a","held":true,"owner":"o","host":"h","pid":7,"expires_in_ms":1000,"token":3,"kind":"mutex","holders":[` +
 				`{"owner":"o","host":"h","pid":7,"expires_in_ms":1000,"token":3,"slot":0,"weight":1},` +
-				`{"owner":"p","host":"i","pid":8,"purpose":"q","lease_broken":true,"expires_in_ms":2000,"token":4,"slot":1,"weight":2}]}`},
+				`{"owner":"p","host":"i","pid":8,"purpose":"q","expires_in_ms":2000,"token":4,"slot":1,"weight":2}]}`},
 		{store.State{Name: "a", Broken: &store.Broken{Owner: "p", Token: 4}},
 			"lock     a\nheld by  nobody\nbroken   an earlier lease (token 4), by somebody\n",
 			"NAME  KIND  HOLDER  HELD FOR  EXPIRES IN  TOKEN\n",

@@ -2,75 +2,122 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"net"
-	"net/http"
+	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/serve"
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/serve/rights"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/memstore"
 )
 
+// serveFlags are the flags of serve.
+type serveFlags struct {
+	serve.Options
+	at     serve.Listening
+	rights string
+	hosts  []string
+}
+
 func serveCommand(p *program) *cobra.Command {
-	var o serve.Options
-	listen := "127.0.0.1:7420"
+	o := serveFlags{at: serve.Listening{Address: "127.0.0.1:7420", Drain: 10 * time.Second}}
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the locks of a store over HTTP, and a page to see them",
 		Long: `Serves the locks of the store over HTTP, for programs in any language and for curl, and a
-page that shows them. The server keeps no locks itself: several servers can serve one store,
-and the end of a server ends no lease.`,
+page that shows them. docs/serve.md describes the calls, /v1/openapi.json for programs.
+
+The server keeps no locks itself. Several servers can serve one store, and a lease outlives
+the server that it was acquired from. Asked to end, the server tells the holders that are
+connected for how long their leases last, so that they can go on at another server.
+--store memory: keeps locks in this process alone, and forgets them when it ends.
+
+Without --rights everybody who can reach the server may do everything. So it listens on
+this machine only, unless it has --rights, --tls-cert and --tls-key. --rights names a JSON
+file, which is read again when it changes:
+
+  {"clients": [{"name": "ci", "token_sha256": ["..."], "subjects": ["CN=ci"],
+                "rules": [{"prefix": "ci/", "rights": ["look", "lock", "break"]}],
+                "limits": {"requests_per_second": 100, "streams": 50, "names": 20}}]}
+
+token_sha256 has the SHA-256 of tokens, subjects those of client certificates (CN=...,
+DNS:NAME or URI:...), if --client-ca says who signs them. Each break and each refusal is
+logged, on standard error, as a line of JSON with "audit": true.`,
 		Example: `  leasehold serve
-  curl -N -d '{"purpose":"backup"}' http://127.0.0.1:7420/v1/locks/nightly/hold`,
+  curl -N -d '{"purpose":"backup"}' http://127.0.0.1:7420/v1/locks/nightly/hold
+  leasehold serve --store postgres://db/locks --listen :7420 \
+      --tls-cert cert.pem --tls-key key.pem --rights rights.json`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return runServe(p, c, o, listen) },
+		RunE: func(c *cobra.Command, _ []string) error { return runServe(p, c, o) },
 	}
 	f := c.Flags()
-	f.StringVar(&listen, "listen", listen, "`ADDRESS` to listen at")
-	f.StringVar(&o.Prefix, "prefix", "", "serve everything below the `PATH`, such as /locks")
+	f.StringVar(&o.at.Address, "listen", o.at.Address, "the `HOST:PORT` to listen at")
+	f.StringVar(&o.at.Cert, "tls-cert", "", "`FILE` with the server's certificate; read again when it changes")
+	f.StringVar(&o.at.Key, "tls-key", "", "`FILE` with the key of the certificate")
+	f.StringVar(&o.at.ClientCA, "client-ca", "", "`FILE` with the authorities that sign certificates of clients")
+	f.StringVar(&o.rights, "rights", "", "`FILE` that says what clients may do")
 	f.BoolVar(&o.ReadOnly, "read-only", false, "refuse everything that changes a lock")
+	f.StringVar(&o.Prefix, "prefix", "", "serve everything below the `PATH`, such as /locks")
+	f.StringArrayVar(&o.hosts, "host", nil, "without --rights: answer requests for this `HOST`, too, besides\nlocalhost; can be repeated")
+	f.DurationVar(&o.at.Drain, "drain", o.at.Drain, "how long requests may take when the server is to end: a `TIME`")
 	return c
 }
 
 // runServe serves until a signal asks it to end.
-func runServe(p *program, c *cobra.Command, o serve.Options, address string) error {
+func runServe(p *program, c *cobra.Command, o serveFlags) error {
+	if o.Prefix = strings.TrimRight(o.Prefix, "/"); o.Prefix != "" && o.Prefix[0] != '/' {
+		return usage(c, "--prefix %q: begin it with a /", o.Prefix)
+	}
+	o.Log = slog.New(slog.NewJSONHandler(p.stderr, nil))
+	if o.rights != "" {
+		var err error
+		if o.Rights, err = rights.Open(o.rights, func(err error) { o.Log.Warn("the rights stay as they were", "error", err) }); err != nil {
+			return err
+		}
+	} else {
+		o.Hosts = append(o.hosts, "localhost")
+	}
 	sigs := listen()
 	defer sigs.stop()
 	ctx, stop := sigs.during(context.Background())
-	st, err := p.openStore(ctx, c)
-	if err != nil {
+	var err error
+	if o.Store, err = serveStore(ctx, p, c); err != nil {
 		if sig := stop(); sig != 0 {
 			err = endedBy(sig)
 		}
 		return err
 	}
-	defer st.Close()
-	l, err := net.Listen("tcp", address)
+	defer o.Store.Close()
+	server := newServer(p, o.Options)
+	l, err := server.Listen(o.at)
 	if err != nil {
 		stop()
 		return err
 	}
-	server := &http.Server{Handler: newServer(p, st, o), ReadHeaderTimeout: 10 * time.Second}
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(l) }()
-	p.voice.note("serving %s at http://%s", st.Caps().Engine, l.Addr())
-	select {
-	case err = <-ended:
-		stop()
-	case <-ctx.Done():
-		sig := stop()
-		server.Close()
-		if err = <-ended; errors.Is(err, http.ErrServerClosed) {
-			err = endedBy(sig)
-		}
+	scheme := "http"
+	if o.at.Cert != "" {
+		scheme = "https"
+	}
+	p.voice.note("serving locks at %s://%s%s/", scheme, l.Addr(), o.Prefix)
+	err = server.Serve(ctx, l, o.at)
+	if sig := stop(); sig != 0 && err == nil {
+		err = endedBy(sig)
 	}
 	return err
 }
 
-// newServer returns the server with its page and what observes the store.
-func newServer(p *program, st store.Store, o serve.Options) *serve.Server {
-	o.Store, o.Client = st, client(p, st)
-	return serve.New(o)
+// serveStore opens the store. memory: is of use here, unlike in other commands.
+func serveStore(ctx context.Context, p *program, c *cobra.Command) (store.Store, error) {
+	urls, err := p.where.urls(c)
+	if err == nil && len(urls) == 1 && store.Scheme(urls[0]) == "memory" {
+		p.voice.note("warning: the locks are in the memory of this process alone: when it ends, it forgets them")
+		return memstore.New(nil), nil
+	}
+	return p.openStore(ctx, c)
 }
+
+// newServer returns the server with its page and what observes the store.
+func newServer(_ *program, o serve.Options) *serve.Server { return serve.New(o) }

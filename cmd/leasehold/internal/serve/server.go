@@ -4,29 +4,43 @@
 package serve
 
 import (
+	"context"
+	_ "embed"
 	"encoding/json"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"strings"
+	"time"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/serve/rights"
-	"github.com/leasehold-dev/leasehold/internal/statejson"
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/httpapi"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Options configure a Server. Store and Client are needed.
+// Options configure a Server. Store is needed.
 type Options struct {
-	// Store keeps the locks, and Client asks it.
-	Store  store.Store
-	Client *leasehold.Client
+	// Store keeps the locks.
+	Store store.Store
 	// Log receives the audit and what an operator should know. Nil: nothing is logged.
 	Log *slog.Logger
+	// Rights says what clients may do. Nil: all may do everything, or only look if ReadOnly is
+	// set.
+	Rights *rights.File
 	// ReadOnly refuses everything that changes a lock.
 	ReadOnly bool
+	// Hosts, if not empty, are the only values of the Host header that are answered, without
+	// ports, besides localhost and loopback addresses. They keep other sites, whose names
+	// somebody lets point here, away from a server that does not ask for tokens.
+	Hosts []string
 	// Prefix is the path below which everything lies, such as "/locks"; empty: none.
 	Prefix string
+	// Heartbeat is the longest silence on a stream. Zero: 10 seconds.
+	Heartbeat time.Duration
+	// Patience is how long a client may take to send the body of a request, or to read what was
+	// written. Zero: 10 seconds.
+	Patience time.Duration
 	// Page answers all paths that are not the API's, Events answers GET /v1/events, and
 	// Observe answers /metrics, /healthz and /readyz. The context of a request has the client:
 	// see rights.Of. Nil: there is none.
@@ -36,6 +50,13 @@ type Options struct {
 // Server answers requests. It is safe for concurrent use.
 type Server struct {
 	Options
+	client  *leasehold.Client
+	clock   clock.Clock
+	cross   *http.CrossOriginProtection
+	limits  limits
+	undone  undone
+	leaving context.Context
+	leave   context.CancelFunc
 }
 
 // New returns a server. It sends nothing to the store.
@@ -43,66 +64,121 @@ func New(o Options) *Server {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Server{Options: o}
+	if o.Heartbeat == 0 {
+		o.Heartbeat = 10 * time.Second
+	}
+	if o.Patience == 0 {
+		o.Patience = 10 * time.Second
+	}
+	s := &Server{Options: o, clock: clock.System(), cross: http.NewCrossOriginProtection()}
+	s.client = leasehold.New(o.Store, &leasehold.Options{Logger: o.Log, Trace: traceOf})
+	s.leaving, s.leave = context.WithCancel(context.Background())
+	return s
 }
+
+// Leave has the server end all streams: it tells their clients to go on at another server, and
+// leaves their leases in the store. It refuses new streams from now on, and does not block.
+func (s *Server) Leave() { s.leave() }
+
+//go:embed openapi.json
+var openAPI []byte
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	r = r.WithContext(rights.With(r.Context(), rights.Anyone(s.ReadOnly)))
+	h := w.Header()
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set(httpapi.ClassHeader, s.Store.Caps().Class.String())
 	path, ok := strings.CutPrefix(r.URL.EscapedPath(), s.Prefix)
-	if !ok {
-		http.NotFound(w, r)
+	if !ok || !strings.HasPrefix(path, "/") {
+		s.fail(w, r, httpapi.New(httpapi.NotFound, "this server answers below "+s.Prefix+"/"))
+		return
+	}
+	if path == "/healthz" || path == "/readyz" { // asked by machines that know no token; they tell nothing of locks
+		if s.Observe != nil {
+			http.StripPrefix(s.Prefix, s.Observe).ServeHTTP(w, r)
+			return
+		}
+	}
+	r, refused := s.admit(w, r)
+	if refused != nil {
+		s.fail(w, r, refused)
 		return
 	}
 	switch rest, isLock := strings.CutPrefix(path, "/v1/locks/"); {
 	case isLock:
 		s.lock(w, r, rest)
 	case path == "/v1/locks":
-		s.list(w, r)
+		s.get(w, r, s.list)
+	case path == "/v1/renew":
+		s.renewAll(w, r)
+	case path == "/v1/store":
+		s.get(w, r, func(w http.ResponseWriter, r *http.Request) { answer(w, httpapi.CapsOf(s.Store)) })
+	case path == "/v1/openapi.json":
+		s.get(w, r, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.Write(openAPI)
+		})
 	case path == "/v1/events" && s.Events != nil:
 		s.Events.ServeHTTP(w, r)
-	case (path == "/metrics" || path == "/healthz" || path == "/readyz") && s.Observe != nil:
+	case path == "/metrics" && s.Observe != nil:
+		if !rights.Of(r.Context()).May(rights.Look, "") {
+			s.forbid(w, r, rights.Look, "")
+			return
+		}
 		http.StripPrefix(s.Prefix, s.Observe).ServeHTTP(w, r)
 	case s.Page != nil && !strings.HasPrefix(path, "/v1/"):
 		http.StripPrefix(s.Prefix, s.Page).ServeHTTP(w, r)
 	default:
-		http.NotFound(w, r)
+		s.fail(w, r, httpapi.New(httpapi.NotFound, "there is nothing at "+store.Excerpt(path)))
 	}
 }
 
-// lock answers a request about one lock.
-func (s *Server) lock(w http.ResponseWriter, r *http.Request, path string) {
-	name, err := url.PathUnescape(path)
-	if err != nil || !rights.Of(r.Context()).May(rights.Look, name) {
-		http.NotFound(w, r)
+// get has h answer GET and HEAD.
+func (s *Server) get(w http.ResponseWriter, r *http.Request, h http.HandlerFunc) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		s.wrongMethod(w, r, "GET, HEAD")
 		return
 	}
-	st, err := s.Store.Inspect(r.Context(), name)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	answer(w, http.StatusOK, statejson.Of(st))
+	h(w, r)
 }
 
-// list answers GET /v1/locks.
-func (s *Server) list(w http.ResponseWriter, r *http.Request) {
-	all, err := s.Store.List(r.Context(), r.URL.Query().Get("prefix"))
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	locks := []statejson.State{}
-	for _, st := range all {
-		if rights.Of(r.Context()).May(rights.Look, st.Name) {
-			locks = append(locks, statejson.Of(st))
-		}
-	}
-	answer(w, http.StatusOK, map[string]any{"locks": locks})
+func (s *Server) wrongMethod(w http.ResponseWriter, r *http.Request, allowed string) {
+	w.Header().Set("Allow", allowed)
+	s.fail(w, r, httpapi.New(httpapi.WrongMethod, "this path is for "+allowed))
 }
 
-func answer(w http.ResponseWriter, status int, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
+// fail answers with a problem.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, p *httpapi.Problem) {
+	h := w.Header()
+	h.Set("Content-Type", "application/problem+json")
+	h.Set("Cache-Control", "no-store")
+	switch p.Kind() {
+	case httpapi.Unauthorized:
+		h.Set("WWW-Authenticate", `Bearer realm="leasehold"`)
+	case httpapi.TooMany, httpapi.NoQuorum, httpapi.Closing:
+		h.Set("Retry-After", "1")
+	}
+	w.WriteHeader(p.Status)
+	json.NewEncoder(w).Encode(p)
+}
+
+// failWith answers with the problem that err is.
+func (s *Server) failWith(w http.ResponseWriter, r *http.Request, err error) {
+	s.fail(w, r, httpapi.ProblemOf(err))
+}
+
+// answer answers with v.
+func answer(w http.ResponseWriter, v any) {
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
 	json.NewEncoder(w).Encode(v)
+}
+
+type traceKey struct{}
+
+// traceOf returns the trace of the request that ctx belongs to.
+func traceOf(ctx context.Context) string {
+	trace, _ := ctx.Value(traceKey{}).(string)
+	return trace
 }

@@ -3,6 +3,7 @@ package rights
 
 import (
 	"context"
+	"slices"
 	"strings"
 )
 
@@ -31,8 +32,28 @@ type rule struct {
 type Client struct {
 	// Name is what the audit and the description of a holder call the client. It is empty
 	// if clients are not told apart.
-	Name  string
-	rules []rule
+	Name string
+	// Limits bound what the client uses of the server.
+	Limits Limits
+	rules  []rule
+}
+
+// Limits bound what a client uses of a server. Zero means no limit.
+type Limits struct {
+	RequestsPerSecond int `json:"requests_per_second"`
+	// Streams are holds and waits at a time, and Names the locks that they are about.
+	Streams int `json:"streams"`
+	Names   int `json:"names"`
+}
+
+// ReadOnly returns c without the rights that change locks.
+func (c *Client) ReadOnly() *Client {
+	only := *c
+	only.rules = slices.Clone(c.rules)
+	for i := range only.rules {
+		only.rules[i].rights &= Look
+	}
+	return &only
 }
 
 // Anyone returns a client that may do everything, or only look.

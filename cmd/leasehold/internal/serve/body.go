@@ -1,0 +1,56 @@
+package serve
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/httpapi"
+)
+
+// Limits of a body.
+const (
+	maxBody  = 64 << 10 // of a call about one lock
+	maxBatch = 4 << 20  // of the call that renews many
+)
+
+// read decodes the body of r into v. Nothing is read beyond most bytes, or for longer than the
+// server's patience. An empty body leaves v as it is.
+func (s *Server) read(w http.ResponseWriter, r *http.Request, v any, most int64) *httpapi.Problem {
+	if r.ContentLength == 0 {
+		return nil
+	}
+	if r.ContentLength > most {
+		return tooLarge(most)
+	}
+	c := http.NewResponseController(w)
+	c.SetReadDeadline(time.Now().Add(s.Patience)) // fails only in tests without a connection
+	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+	c.SetReadDeadline(time.Time{})
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return tooLarge(most)
+	case err != nil:
+		return httpapi.New(httpapi.Invalid, "the body did not arrive: "+err.Error())
+	case len(bytes.TrimSpace(b)) == 0:
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return httpapi.New(httpapi.Invalid, "the body is not the JSON that this call takes: "+err.Error())
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return httpapi.New(httpapi.Invalid, "the body has more than one JSON value")
+	}
+	return nil
+}
+
+func tooLarge(most int64) *httpapi.Problem {
+	return httpapi.New(httpapi.TooLarge, fmt.Sprintf("the body has more than %d bytes", most))
+}

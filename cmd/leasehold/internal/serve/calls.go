@@ -1,0 +1,427 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/serve/rights"
+	"github.com/leasehold-dev/leasehold/internal/httpapi"
+	"github.com/leasehold-dev/leasehold/internal/statejson"
+	"github.com/leasehold-dev/leasehold/internal/validity"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// lock answers a request about one lock. path is what follows /v1/locks/.
+func (s *Server) lock(w http.ResponseWriter, r *http.Request, path string) {
+	posts := r.Method == http.MethodPost
+	name, verb, p := lockPath(path, posts)
+	switch {
+	case p != nil:
+		s.fail(w, r, p)
+	case !posts:
+		s.get(w, r, func(w http.ResponseWriter, r *http.Request) { s.show(w, r, name) })
+	case calls[verb].serve == nil:
+		s.fail(w, r, httpapi.New(httpapi.NotFound, "there is no call "+store.Excerpt(verb)+" of a lock"))
+	case s.may(w, r, calls[verb].right, name):
+		calls[verb].serve(s, w, r, name)
+	}
+}
+
+// calls are what a POST can do with a lock.
+var calls map[string]struct {
+	right rights.Right
+	serve func(s *Server, w http.ResponseWriter, r *http.Request, name string)
+}
+
+func init() { // the calls refer to calls
+	type call = struct {
+		right rights.Right
+		serve func(s *Server, w http.ResponseWriter, r *http.Request, name string)
+	}
+	calls = map[string]call{
+		"acquire":   {rights.Lock, (*Server).acquire},
+		"hold":      {rights.Lock, (*Server).hold},
+		"renew":     {rights.Lock, (*Server).renew},
+		"release":   {rights.Lock, (*Server).release},
+		"downgrade": {rights.Lock, (*Server).downgrade},
+		"resize":    {rights.Lock, (*Server).resize},
+		"break":     {rights.Break, (*Server).breakLease},
+	}
+}
+
+// show answers GET /v1/locks/NAME.
+func (s *Server) show(w http.ResponseWriter, r *http.Request, name string) {
+	if !s.may(w, r, rights.Look, name) {
+		return
+	}
+	st, err := s.Store.Inspect(r.Context(), name)
+	if err != nil {
+		s.failWith(w, r, err)
+		return
+	}
+	answer(w, statejson.Of(st))
+}
+
+// list answers GET /v1/locks. It leaves out locks that the client may not see.
+func (s *Server) list(w http.ResponseWriter, r *http.Request) {
+	client := rights.Of(r.Context())
+	if !client.MayAny(rights.Look) {
+		s.forbid(w, r, rights.Look, "")
+		return
+	}
+	all, err := s.Store.List(r.Context(), r.URL.Query().Get("prefix"))
+	if err != nil && !errors.Is(err, store.ErrIncomplete) {
+		s.failWith(w, r, err)
+		return
+	}
+	l := httpapi.Locks{Locks: []statejson.State{}}
+	if err != nil {
+		l.Incomplete = err.Error()
+	}
+	for _, st := range all {
+		if client.May(rights.Look, st.Name) {
+			l.Locks = append(l.Locks, statejson.Of(st))
+		}
+	}
+	answer(w, l)
+}
+
+// leaseOf returns the lease that a body is about, with the description of its holder.
+func leaseOf(r *http.Request, name string, q httpapi.Request) (store.Lease, error) {
+	l, err := q.Lease(name, leasehold.DefaultTTL)
+	if err != nil {
+		return l, err
+	}
+	if isPlain(q) {
+		// Only what the client says each time: stores compare descriptions.
+		h := store.Holder{Host: q.Host, PID: q.PID, Purpose: purposeOf(r, q), Trace: q.Trace}
+		if h.Host == "" {
+			h.Host = addressOf(r)
+		}
+		l.Meta = h.Encode()
+	}
+	return l, nil
+}
+
+// purposeOf returns the purpose that a body gives, with the name of the client, if it has one:
+// that is what the server knows of it.
+func purposeOf(r *http.Request, q httpapi.Request) string {
+	name := rights.Of(r.Context()).Name
+	switch {
+	case name == "":
+		return q.Purpose
+	case q.Purpose == "":
+		return "client " + name
+	}
+	return q.Purpose + " (client " + name + ")"
+}
+
+// request reads the body of a call about a lease that has an owner.
+func (s *Server) request(w http.ResponseWriter, r *http.Request, name string) (q httpapi.Request, l store.Lease, ok bool) {
+	if p := s.read(w, r, &q, maxBody); p != nil {
+		s.fail(w, r, p)
+		return q, l, false
+	}
+	l, err := leaseOf(r, name, q)
+	if err == nil && q.Owner == "" {
+		err = fmtInvalid("the owner is missing: a random value of your own, new for each attempt and the same if you ask again")
+	}
+	if err != nil {
+		s.failWith(w, r, err)
+		return q, l, false
+	}
+	return q, l, true
+}
+
+func fmtInvalid(what string) error {
+	return &httpapi.Error{Problem: *httpapi.New(httpapi.Invalid, what)}
+}
+
+// grantOf returns the answer about a grant that was asked for at since after the request came.
+func grantOf(l store.Lease, g store.Grant, since time.Duration) httpapi.Grant {
+	a := httpapi.Grant{LockName: statejson.NameOf(l.Name), Owner: l.Owner, Token: g.Token, Slot: g.Slot, Slots: g.Slots, Repeated: g.Repeated}
+	a.At, a.Valid = httpapi.Span(since), httpapi.Span(l.TTL-validity.Drift(l.TTL))
+	if g.Owner != "" {
+		a.Owner = g.Owner
+	}
+	return a
+}
+
+// acquire answers the plain call, which waits only if it is asked to.
+func (s *Server) acquire(w http.ResponseWriter, r *http.Request, name string) {
+	q, l, ok := s.request(w, r, name)
+	if !ok {
+		return
+	}
+	plain := isPlain(q)
+	if plain && l.Attempt == "" {
+		l.Attempt = store.NewOwner() // the owner may ask again
+	}
+	var g store.Grant
+	var err error
+	if waits := q.Wait != nil && *q.Wait != 0; waits {
+		if plain {
+			if g, err = s.again(r.Context(), &l); err == nil {
+				answer(w, grantOf(l, g, 0))
+				return
+			}
+			if s.Store.Caps().Nodes > 1 && store.Rank(l.Owner) == 0 {
+				_, rank, _ := strings.Cut(store.NewOwnerAt(time.Now()), ".")
+				l.Owner += "." + rank // the nodes order waiters by it
+			}
+		}
+		s.wait(w, r, q, l)
+		return
+	}
+	g, err = s.Store.Acquire(r.Context(), store.AcquireRequest{Lease: l})
+	var busy *store.BusyError
+	if plain && errors.As(err, &busy) && !busy.Holder.Waiting && isOf(busy.Holder.Owner, l.Owner) {
+		g, err = s.again(r.Context(), &l)
+	}
+	if err == nil && s.undone.isUndone(l, s.clock.Now()) {
+		err = s.takeBack(r.Context(), l)
+	}
+	if err != nil {
+		s.failWith(w, r, err)
+		return
+	}
+	answer(w, grantOf(l, g, 0))
+}
+
+// isPlain reports whether q is of a client that is no store over HTTP: it need not describe the
+// holder each time.
+func isPlain(q httpapi.Request) bool { return q.Meta == nil && q.MetaBase64 == "" }
+
+// isOf reports whether owner is what the client calls asked: the server may have added a rank.
+func isOf(owner, asked string) bool {
+	rest, ok := strings.CutPrefix(owner, asked)
+	return ok && (rest == "" || rest[0] == '.' && store.Rank(owner) != 0)
+}
+
+// takeBack releases what was granted to an attempt that was taken back before.
+func (s *Server) takeBack(ctx context.Context, l store.Lease) error {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), s.Patience)
+	defer stop()
+	if err := s.Store.Release(ctx, store.ReleaseRequest{Lease: l, Undo: true}); err != nil && !errors.Is(err, store.ErrNotHeld) {
+		s.Log.Warn("a lock stays taken for the TTL of an attempt that was taken back", "lock", store.Excerpt(l.Name), "error", err)
+	}
+	return &httpapi.Error{Problem: *httpapi.New(httpapi.NotHeld, "this attempt was taken back")}
+}
+
+// again renews the lease that the owner of l has under another description than l's, and sets l
+// to it. The error matches store.ErrNotHeld if the owner has none.
+func (s *Server) again(ctx context.Context, l *store.Lease) (store.Grant, error) {
+	h, err := s.heldAs(ctx, l)
+	if err != nil {
+		return store.Grant{}, err
+	}
+	return store.Grant{Token: h.Token, Slot: h.Slot}, s.Store.Renew(ctx, []store.Lease{*l})[0]
+}
+
+// heldAs sets l to the lease that its owner has, as the store knows it. The error matches
+// store.ErrNotHeld if there is none.
+func (s *Server) heldAs(ctx context.Context, l *store.Lease) (store.Holding, error) {
+	st, err := s.Store.Inspect(ctx, l.Name)
+	if err != nil {
+		return store.Holding{}, err
+	}
+	for _, h := range st.Holdings() {
+		if isOf(h.Holder.Owner, l.Owner) {
+			l.Owner, l.Kind, l.Weight, l.Meta = h.Holder.Owner, st.Kind, h.Weight, ""
+			described := h.Holder
+			described.Owner = ""
+			if described != (store.Holder{}) {
+				l.Meta = described.Encode()
+			}
+			return h, nil
+		}
+	}
+	return store.Holding{}, store.ErrNotHeld
+}
+
+// renew answers the plain call.
+func (s *Server) renew(w http.ResponseWriter, r *http.Request, name string) {
+	q, l, ok := s.request(w, r, name)
+	if !ok {
+		return
+	}
+	err := s.Store.Renew(r.Context(), []store.Lease{l})[0]
+	if errors.Is(err, store.ErrNotHeld) && isPlain(q) {
+		_, err = s.again(r.Context(), &l)
+	}
+	if err != nil {
+		s.failWith(w, r, err)
+		return
+	}
+	answer(w, httpapi.Renewal{Valid: httpapi.Span(l.TTL - validity.Drift(l.TTL))})
+}
+
+// renewAll answers POST /v1/renew.
+func (s *Server) renewAll(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		s.wrongMethod(w, r, "POST")
+		return
+	}
+	var q httpapi.Renewals
+	if p := s.read(w, r, &q, maxBatch); p != nil {
+		s.fail(w, r, p)
+		return
+	}
+	results := make([]*httpapi.Problem, len(q.Leases))
+	var leases []store.Lease
+	var at []int
+	for i, one := range q.Leases {
+		name, err := one.Text()
+		l := store.Lease{}
+		if err == nil {
+			l, err = leaseOf(r, name, one.Request)
+		}
+		switch {
+		case err != nil:
+			results[i] = httpapi.ProblemOf(err)
+		case !rights.Of(r.Context()).May(rights.Lock, name):
+			s.audit(r, "refused a right", name, slog.String("right", rights.Lock.String()))
+			results[i] = httpapi.New(httpapi.Forbidden, "this client has no right to lock here")
+		default:
+			leases, at = append(leases, l), append(at, i)
+		}
+	}
+	if len(leases) > 0 {
+		for i, err := range s.Store.Renew(r.Context(), leases) {
+			if err != nil {
+				results[at[i]] = httpapi.ProblemOf(err)
+			}
+		}
+	}
+	answer(w, httpapi.Renewed{Results: results})
+}
+
+// release answers the plain call.
+func (s *Server) release(w http.ResponseWriter, r *http.Request, name string) {
+	q, l, ok := s.request(w, r, name)
+	if !ok {
+		return
+	}
+	if q.Undo || q.Renewed {
+		s.undone.undo(l, s.clock.Now())
+	}
+	err := s.Store.Release(r.Context(), store.ReleaseRequest{Lease: l, Renewed: q.Renewed, Undo: q.Undo})
+	if errors.Is(err, store.ErrNotHeld) {
+		switch {
+		case q.Again && s.undone.isReleased(l, s.clock.Now()):
+			err = nil
+		case isPlain(q):
+			if _, e := s.heldAs(r.Context(), &l); e == nil {
+				err = s.Store.Release(r.Context(), store.ReleaseRequest{Lease: l, Renewed: true})
+			}
+		}
+	} else if err == nil {
+		s.undone.release(l, s.clock.Now())
+	}
+	if err != nil {
+		s.failWith(w, r, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// downgrade makes a writer a reader.
+func (s *Server) downgrade(w http.ResponseWriter, r *http.Request, name string) {
+	_, l, ok := s.request(w, r, name)
+	if !ok {
+		return
+	}
+	changer, ok := s.Store.(store.Changer)
+	if !ok {
+		s.failWith(w, r, store.ErrUnsupported)
+		return
+	}
+	g, err := changer.Downgrade(r.Context(), l)
+	if err != nil {
+		s.failWith(w, r, err)
+		return
+	}
+	answer(w, grantOf(l, g, 0))
+}
+
+// resize changes the permits of a semaphore.
+func (s *Server) resize(w http.ResponseWriter, r *http.Request, name string) {
+	var q httpapi.Resize
+	if p := s.read(w, r, &q, maxBody); p != nil {
+		s.fail(w, r, p)
+		return
+	}
+	changer, ok := s.Store.(store.Changer)
+	if !ok {
+		s.failWith(w, r, store.ErrUnsupported)
+		return
+	}
+	if err := changer.Resize(r.Context(), name, store.Semaphore(q.From), store.Semaphore(q.To)); err != nil {
+		s.failWith(w, r, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// breakLease breaks a lease, and says how long it can last. The caller asks again to learn when
+// it is over.
+func (s *Server) breakLease(w http.ResponseWriter, r *http.Request, name string) {
+	var q httpapi.Break
+	if p := s.read(w, r, &q, maxBody); p != nil {
+		s.fail(w, r, p)
+		return
+	}
+	at := time.Now()
+	if q.At != nil {
+		at = *q.At
+	}
+	left, err := s.breakAt(r, leasehold.BreakRequest{Name: name, Token: q.Token, Owner: q.Owner, By: q.By, Reason: q.Reason, Now: q.Now}, at)
+	if err != nil {
+		s.failWith(w, r, err)
+		return
+	}
+	answer(w, httpapi.BreakAnswer{Left: httpapi.Duration(left)})
+}
+
+// Break breaks a lease for the client of r, whose right the caller has checked, and notes that in
+// the audit. It returns how long the lease can last, and zero if it is over.
+func (s *Server) Break(r *http.Request, b leasehold.BreakRequest) (left time.Duration, err error) {
+	return s.breakAt(r, b, time.Now())
+}
+
+func (s *Server) breakAt(r *http.Request, b leasehold.BreakRequest, at time.Time) (left time.Duration, err error) {
+	if name := rights.Of(r.Context()).Name; name != "" && b.By != name {
+		if b.By != "" {
+			name += " (" + b.By + ")"
+		}
+		b.By = name
+	}
+	if breaker, ok := s.Store.(store.Breaker); ok && b.Owner != "" {
+		left, err = breaker.BreakLease(r.Context(), store.BreakRequest{Name: b.Name, Owner: b.Owner, Token: b.Token, Now: b.Now, By: b.By, Reason: b.Reason, At: at})
+	} else { // find the owner, and do not wait until the lease is over
+		ctx, stop := context.WithCancel(r.Context())
+		defer stop()
+		broken := false
+		b.OnWait = func(reason error) {
+			var busy *leasehold.BusyError
+			if errors.As(reason, &busy) {
+				left, broken = busy.ExpiresIn, true
+			}
+			stop()
+		}
+		if err = s.client.Break(ctx, b); broken {
+			err = nil
+		}
+	}
+	outcome := "done"
+	if err != nil {
+		outcome = err.Error()
+	}
+	s.audit(r, "break", b.Name, slog.String("token", b.Token.String()), slog.String("owner", store.Excerpt(b.Owner)), slog.Bool("now", b.Now), slog.String("by", store.Excerpt(b.By)), slog.String("reason", store.Excerpt(b.Reason)), slog.String("outcome", store.Excerpt(outcome)))
+	return left, err
+}

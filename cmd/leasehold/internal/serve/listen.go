@@ -1,0 +1,142 @@
+package serve
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+)
+
+// Listening says where a server listens.
+type Listening struct {
+	// Address is a host and a port.
+	Address string
+	// Cert and Key are files; they are read again when they change. Without them the address has
+	// to be on the loopback interface.
+	Cert, Key string
+	// ClientCA is a file with the authorities of the certificates of clients. Clients without a
+	// certificate can still have a token.
+	ClientCA string
+	// Drain is how long requests may take once the server is to end.
+	Drain time.Duration
+}
+
+// Listen opens the address. It fails if anybody in a network could then reach a server that knows
+// neither TLS nor rights.
+func (s *Server) Listen(o Listening) (net.Listener, error) {
+	host, _, err := net.SplitHostPort(o.Address)
+	if err != nil {
+		return nil, fmt.Errorf("--listen %q: give a host and a port, such as 127.0.0.1:7420: %w", o.Address, err)
+	}
+	ip := net.ParseIP(host)
+	local := host == "localhost" || ip != nil && ip.IsLoopback()
+	switch {
+	case !local && o.Cert == "":
+		return nil, fmt.Errorf("--listen %s can be reached from other machines: give --tls-cert and --tls-key, or listen on 127.0.0.1", o.Address)
+	case !local && s.Rights == nil:
+		return nil, fmt.Errorf("--listen %s can be reached from other machines: say with --rights what clients may do, or listen on 127.0.0.1", o.Address)
+	case (o.Cert == "") != (o.Key == ""):
+		return nil, errors.New("--tls-cert and --tls-key go together")
+	case o.ClientCA != "" && (o.Cert == "" || s.Rights == nil):
+		return nil, errors.New("--client-ca needs --tls-cert, --tls-key and --rights")
+	}
+	lc := net.ListenConfig{Control: endsUnacknowledged, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}}
+	l, err := lc.Listen(context.Background(), "tcp", o.Address)
+	if err != nil || o.Cert == "" {
+		return l, err
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
+	pair := &pair{cert: o.Cert, key: o.Key}
+	if c.GetCertificate = pair.get; err == nil {
+		_, err = pair.get(nil)
+	}
+	if err == nil && o.ClientCA != "" {
+		var pem []byte
+		if pem, err = os.ReadFile(o.ClientCA); err == nil {
+			c.ClientAuth, c.ClientCAs = tls.VerifyClientCertIfGiven, x509.NewCertPool()
+			if !c.ClientCAs.AppendCertsFromPEM(pem) {
+				err = fmt.Errorf("--client-ca %s has no certificate in PEM", o.ClientCA)
+			}
+		}
+	}
+	if err != nil {
+		l.Close()
+		return nil, err
+	}
+	return tls.NewListener(l, c), nil
+}
+
+// pair is a certificate in files, which is read again when they change.
+type pair struct {
+	cert, key string
+
+	mu     sync.Mutex
+	looked time.Time
+	seen   time.Time // when the files changed last
+	now    *tls.Certificate
+}
+
+func (p *pair) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.now != nil && time.Since(p.looked) < time.Second {
+		return p.now, nil
+	}
+	p.looked = time.Now()
+	changed := time.Time{}
+	for _, file := range []string{p.cert, p.key} {
+		if info, err := os.Stat(file); err == nil && info.ModTime().After(changed) {
+			changed = info.ModTime()
+		}
+	}
+	if p.now != nil && changed.Equal(p.seen) {
+		return p.now, nil
+	}
+	c, err := tls.LoadX509KeyPair(p.cert, p.key)
+	if err != nil {
+		if p.now != nil { // it is being replaced
+			return p.now, nil
+		}
+		return nil, err
+	}
+	p.now, p.seen = &c, changed
+	return p.now, nil
+}
+
+// Serve answers requests at l until ctx ends. Then it leaves the leases of streams in the store,
+// answers what it has begun for as long as o.Drain, and returns nil.
+func (s *Server) Serve(ctx context.Context, l net.Listener, o Listening) error {
+	srv := &http.Server{
+		Handler:           s,
+		ReadHeaderTimeout: s.Patience,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    256 << 10, // so that a name that is far too long is answered
+		Protocols:         &http.Protocols{},
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 1000, SendPingTimeout: 15 * time.Second, PingTimeout: s.Patience, WriteByteTimeout: 3 * s.Patience},
+		ErrorLog:          nil,
+	}
+	srv.Protocols.SetHTTP1(true)
+	srv.Protocols.SetHTTP2(true)
+	srv.Protocols.SetUnencryptedHTTP2(o.Cert == "")
+	ended := make(chan error, 1)
+	go func() { ended <- srv.Serve(l) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	s.Leave()
+	drain, stop := context.WithTimeout(context.Background(), o.Drain)
+	defer stop()
+	if srv.Shutdown(drain) != nil {
+		srv.Close()
+	}
+	<-ended
+	return nil
+}

@@ -1,0 +1,294 @@
+// Package httpapi is what "leasehold serve" and its clients write to each other: requests,
+// grants, lines of a stream, and problems. The state of a lock is in package statejson. The
+// paths, and what each call means, are in docs/serve.md and in the server's openapi.json.
+package httpapi
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"math/big"
+	"time"
+	"unicode/utf8"
+
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/statejson"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Duration is a number of milliseconds, with decimals if it has to be.
+type Duration time.Duration
+
+// MarshalJSON implements json.Marshaler. It loses nothing.
+func (d Duration) MarshalJSON() ([]byte, error) {
+	n, sign := uint64(d), ""
+	if d < 0 {
+		n, sign = -n, "-"
+	}
+	b := fmt.Appendf(nil, "%s%d", sign, n/1e6)
+	if rest := n % 1e6; rest > 0 {
+		b = bytes.TrimRight(fmt.Appendf(b, ".%06d", rest), "0")
+	}
+	return b, nil
+}
+
+// UnmarshalJSON implements json.Unmarshaler. What does not fit becomes the longest duration.
+func (d *Duration) UnmarshalJSON(b []byte) error {
+	if len(b) > 40 {
+		return errors.New("a time in milliseconds has too many digits")
+	}
+	f, _, err := big.ParseFloat(string(b), 10, 128, big.ToNearestEven)
+	if err != nil || b[0] == '"' {
+		return fmt.Errorf("%s is no number of milliseconds", b)
+	}
+	f.Mul(f, big.NewFloat(1e6))
+	if f.Sign() >= 0 { // to the nearest nanosecond
+		f.Add(f, big.NewFloat(0.5))
+	} else {
+		f.Sub(f, big.NewFloat(0.5))
+	}
+	n, _ := f.Int64()
+	*d = Duration(n)
+	return nil
+}
+
+// Request is the body of the calls about one lock. Each reads what it needs.
+type Request struct {
+	// Owner names the lease; see store.Lease.
+	Owner string `json:"owner,omitempty"`
+	// TTL and Wait are times. No Wait means the default of the call; a negative one has no
+	// bound.
+	TTL  *Duration `json:"ttl_ms,omitempty"`
+	Wait *Duration `json:"wait_ms,omitempty"`
+	// Kind is mutex (the default), semaphore, read or write.
+	Kind    string `json:"kind,omitempty"`
+	Permits int64  `json:"permits,omitempty"`
+	Weight  int64  `json:"weight,omitempty"`
+	// Purpose, Host, PID and Trace describe the holder.
+	Purpose string `json:"purpose,omitempty"`
+	Host    string `json:"host,omitempty"`
+	PID     int    `json:"pid,omitempty"`
+	Trace   string `json:"trace,omitempty"`
+	// Require is the least class of guarantee.
+	Require string `json:"require,omitempty"`
+	// Slots are those of the grant.
+	Slots string `json:"slots,omitempty"`
+	// Keep has the lease outlive the connection of a hold.
+	Keep bool `json:"keep,omitempty"`
+
+	// The rest is for stores over HTTP; see store.Lease, store.WaitRequest and
+	// store.ReleaseRequest. Meta takes the place of what describes the holder.
+	Attempt    string  `json:"attempt,omitempty"`
+	Meta       *string `json:"meta,omitempty"`
+	MetaBase64 string  `json:"meta_base64,omitempty"`
+	Barge      bool    `json:"barge,omitempty"`
+	Renewed    bool    `json:"renewed,omitempty"`
+	Undo       bool    `json:"undo,omitempty"`
+	// Again says that the request was sent before, and that no answer has come.
+	Again bool `json:"again,omitempty"`
+}
+
+// RequestOf returns the request about l.
+func RequestOf(l store.Lease) Request {
+	ttl := Duration(l.TTL)
+	r := Request{Owner: l.Owner, TTL: &ttl, Attempt: l.Attempt, Weight: l.Weight, Slots: l.Slots, Meta: &l.Meta}
+	r.Kind, r.Permits = kindName(l.Kind)
+	if l.Require != store.Efficiency {
+		r.Require = l.Require.String()
+	}
+	if !utf8.ValidString(l.Meta) {
+		r.Meta, r.MetaBase64 = nil, base64.StdEncoding.EncodeToString([]byte(l.Meta))
+	}
+	return r
+}
+
+func kindName(k store.Kind) (kind string, permits int64) {
+	switch {
+	case k.IsMutex():
+		return "", 0
+	case k == store.ReadWrite:
+		return "read-write", 0
+	case k.Shared:
+		return "read-write", k.Limit
+	}
+	return "semaphore", k.Limit
+}
+
+// Claim returns the kind and the weight that r names.
+func (r Request) Claim() (store.Kind, int64, error) {
+	fits := true
+	k, weight := store.Kind{}, r.Weight
+	switch r.Kind {
+	case "", "mutex":
+		fits = r.Permits == 0
+	case "semaphore":
+		if k = store.Semaphore(r.Permits); r.Permits == 0 {
+			k.Limit = -1
+		}
+	case "read":
+		k, fits = store.ReadWrite, r.Permits == 0 && r.Weight == 0
+		weight = 1
+	case "write":
+		k, fits = store.ReadWrite, r.Permits == 0 && r.Weight == 0
+		weight = store.ReadWriteLimit
+	case "read-write":
+		if k = store.ReadWrite; r.Permits != 0 {
+			k.Limit = r.Permits
+		}
+	default:
+		return k, 0, fmt.Errorf("%w: kind %q: choose one of mutex, semaphore, read, write", store.ErrInvalid, r.Kind)
+	}
+	if !fits {
+		return k, 0, fmt.Errorf("%w: a lock of kind %q has no permits or weight: those are for a semaphore", store.ErrInvalid, r.Kind)
+	}
+	return k, weight, nil
+}
+
+// Lease returns the lease of the lock called name that r is about. A missing TTL is ttl.
+func (r Request) Lease(name string, ttl time.Duration) (store.Lease, error) {
+	kind, weight, err := r.Claim()
+	if err != nil {
+		return store.Lease{}, err
+	}
+	l := store.Lease{Name: name, Owner: r.Owner, Attempt: r.Attempt, Kind: kind, Weight: weight, Slots: r.Slots, TTL: ttl}
+	if r.TTL != nil {
+		l.TTL = time.Duration(*r.TTL)
+	}
+	if r.Require != "" {
+		if l.Require, err = store.ParseClass(r.Require); err != nil {
+			return l, err
+		}
+	}
+	switch {
+	case r.Meta != nil:
+		l.Meta = *r.Meta
+	case r.MetaBase64 != "":
+		b, err := base64.StdEncoding.DecodeString(r.MetaBase64)
+		if err != nil {
+			return l, fmt.Errorf("%w: meta_base64: %w", store.ErrInvalid, err)
+		}
+		l.Meta = string(b)
+	}
+	return l, nil
+}
+
+// Grant is the answer to acquire and downgrade.
+type Grant struct {
+	statejson.LockName
+	Owner string      `json:"owner"`
+	Token fence.Token `json:"token"`
+	Slot  int64       `json:"slot"`
+	Slots string      `json:"slots,omitempty"`
+	// The lease is valid until At and Valid after the client sent the request.
+	At    Span `json:"at_ms"`
+	Valid Span `json:"valid_ms"`
+	// Repeated is store.Grant's.
+	Repeated bool `json:"repeated,omitempty"`
+}
+
+// Span is a time that may be trusted: whole milliseconds, rounded down.
+type Span time.Duration
+
+// MarshalJSON implements json.Marshaler.
+func (s Span) MarshalJSON() ([]byte, error) {
+	return fmt.Appendf(nil, "%d", max(time.Duration(s), 0).Milliseconds()), nil
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (s *Span) UnmarshalJSON(b []byte) error { return (*Duration)(s).UnmarshalJSON(b) }
+
+// Renewal is the answer to renew.
+type Renewal struct {
+	Valid Span `json:"valid_ms"`
+}
+
+// Renewals is the body of the call that renews several leases.
+type Renewals struct {
+	Leases []NamedRequest `json:"leases"`
+}
+
+// NamedRequest is a Request about a lock that the body names.
+type NamedRequest struct {
+	statejson.LockName
+	Request
+}
+
+// Renewed is the answer to Renewals: nil for a lease that was renewed.
+type Renewed struct {
+	Results []*Problem `json:"results"`
+}
+
+// Event is a line of a stream.
+type Event struct {
+	// Event is waiting, held, alive, lost, leaving or failed.
+	Event string `json:"event"`
+	*Grant        // of held and leaving, and of alive once the lock is held
+	*Problem      // of waiting and failed
+	Cause  string `json:"cause,omitempty"` // of lost
+	Reason string `json:"reason,omitempty"`
+}
+
+// Break is the body of break.
+type Break struct {
+	Token  fence.Token `json:"token"`
+	Owner  string      `json:"owner,omitempty"`
+	Reason string      `json:"reason,omitempty"`
+	Now    bool        `json:"now,omitempty"`
+	By     string      `json:"by,omitempty"`
+	At     *time.Time  `json:"at,omitempty"`
+}
+
+// BreakAnswer says how long the broken lease can last. Zero: it is over.
+type BreakAnswer struct {
+	Left Duration `json:"left_ms"`
+}
+
+// Resize is the body of resize.
+type Resize struct {
+	From int64 `json:"from"`
+	To   int64 `json:"to"`
+}
+
+// Locks is the answer to a list.
+type Locks struct {
+	Locks      []statejson.State `json:"locks"`
+	Incomplete string            `json:"incomplete,omitempty"`
+}
+
+// Caps is the answer to GET /v1/store; see store.Caps.
+type Caps struct {
+	Engine     string   `json:"engine"`
+	Nodes      int      `json:"nodes"`
+	Quorum     int      `json:"quorum"`
+	MinTTL     Duration `json:"min_ttl_ms"`
+	MaxTTL     Duration `json:"max_ttl_ms"`
+	Resolution Duration `json:"resolution_ms"`
+	Kinds      bool     `json:"kinds"`
+	MaxPermits int64    `json:"max_permits"`
+	Bound      bool     `json:"bound"`
+	Breaks     bool     `json:"breaks"`
+	Waits      bool     `json:"waits"`
+	Changes    bool     `json:"changes"`
+	Reach      string   `json:"reach"`
+	Clock      string   `json:"clock"`
+	Class      string   `json:"class"`
+}
+
+// CapsOf returns what s can do.
+func CapsOf(s store.Store) Caps {
+	c := s.Caps()
+	_, waits := s.(store.Waiter)
+	_, changes := s.(store.Changer)
+	_, breaks := s.(store.Breaker)
+	return Caps{c.Engine, c.Nodes, c.Quorum, Duration(c.MinTTL), Duration(c.MaxTTL), Duration(c.Resolution), c.Kinds, c.MaxPermits, c.Bound, c.Breaks && breaks, waits, changes, c.Reach, c.Clock, c.Class.String()}
+}
+
+// Store returns the capabilities that c names. A class that is not known is the weakest.
+func (c Caps) Store() store.Caps {
+	class, _ := store.ParseClass(c.Class)
+	return store.Caps{Engine: c.Engine, Nodes: c.Nodes, Quorum: c.Quorum, MinTTL: time.Duration(c.MinTTL), MaxTTL: time.Duration(c.MaxTTL), Resolution: time.Duration(c.Resolution), Kinds: c.Kinds, MaxPermits: c.MaxPermits, Bound: c.Bound, Breaks: c.Breaks, Reach: c.Reach, Clock: c.Clock, Class: class}
+}
+
+// ClassHeader has the class of the store in each answer, since it may change.
+const ClassHeader = "Leasehold-Class"

@@ -1,0 +1,254 @@
+package remotestore
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/httpapi"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// maxAnswer bounds what is read of an answer.
+const maxAnswer = 64 << 20
+
+// pathOf returns the path of a call of the lock called name.
+func pathOf(name, verb string) string {
+	return "/v1/locks/" + strings.ReplaceAll(url.PathEscape(name), ".", "%2E") + verb
+}
+
+// answer is what a server answered. problem is nil if it did what was asked.
+type answer struct {
+	server  int
+	problem *httpapi.Problem
+	body    io.ReadCloser
+}
+
+// do sends one request to one server. On an error the request may have been received, unless the
+// error is refused.
+func (s *Store) do(ctx context.Context, server int, method, path string, body any, accept string) (*answer, error) {
+	var b io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		b = bytes.NewReader(text)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, s.servers[server]+path, b)
+	if err != nil {
+		return nil, err
+	}
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+		// The caller decides what is sent again: the transport must not.
+		r.GetBody = nil
+	}
+	if s.o.Token != "" {
+		r.Header.Set("Authorization", "Bearer "+s.o.Token)
+	}
+	r.Header.Set("Accept", accept)
+	resp, err := s.o.Transport.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	if class, err := store.ParseClass(resp.Header.Get(httpapi.ClassHeader)); err == nil {
+		s.setClass(class)
+	}
+	a := &answer{server: server, body: resp.Body}
+	if resp.StatusCode/100 == 2 {
+		return a, nil
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err != nil {
+		return nil, err
+	}
+	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind == "application/problem+json" {
+		a.problem = &httpapi.Problem{}
+		if err := json.Unmarshal(text, a.problem); err != nil {
+			return nil, fmt.Errorf("the server answered %s with a problem that is no JSON: %w", resp.Status, err)
+		}
+		return a, nil
+	}
+	return nil, fmt.Errorf("the answer is not from a leasehold server: %s: %s", resp.Status, store.Excerpt(string(text)))
+}
+
+// refused reports whether err says that nothing was sent.
+func refused(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
+}
+
+// call is one call of a method of Store, which may send several requests.
+type call struct {
+	op, name, path string
+	method         string
+	body           any
+	out            any
+	// again, if not nil, is called before the request is sent again after no answer.
+	again func()
+
+	// ambiguous are the servers that may have received the request without an answer, and tries
+	// is how often it was sent.
+	ambiguous map[int]bool
+	tries     int
+	server    int // that answered
+}
+
+// rounds is how often each server is asked before a call fails.
+const rounds = 2
+
+// run sends the requests of c until a server answers.
+func (s *Store) run(ctx context.Context, c *call) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	first := int(s.preferred.Load())
+	nodes := make([]store.NodeOutcome, len(s.servers))
+	for i := range rounds * len(s.servers) {
+		server := (first + i) % len(s.servers)
+		if c.tries++; c.tries > 1 && c.again != nil && len(c.ambiguous) > 0 {
+			c.again()
+		}
+		err := s.try(ctx, c, server)
+		var p *httpapi.Error
+		switch {
+		case err == nil:
+			s.prefer(server)
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.As(err, &p) && p.Problem.Kind() == httpapi.Closing:
+			nodes[server] = store.NodeOutcome{Node: s.hosts[server], Outcome: store.Unreachable, Err: err}
+		case errors.As(err, new(*unanswered)):
+			nodes[server] = store.NodeOutcome{Node: s.hosts[server], Outcome: store.Unreachable, Err: err}
+			if errors.Is(err, context.DeadlineExceeded) {
+				nodes[server].Outcome = store.TimedOut
+			}
+			s.preferred.CompareAndSwap(int64(server), int64((server+1)%len(s.servers)))
+		default:
+			s.prefer(server)
+			return err
+		}
+		if i%len(s.servers) == len(s.servers)-1 && i < rounds*len(s.servers)-1 && !sleep(ctx, 10*time.Millisecond) {
+			return ctx.Err()
+		}
+	}
+	return &store.QuorumError{Op: c.op, Name: c.name, Need: 1, Nodes: nodes}
+}
+
+// unanswered says that a server gave no answer.
+type unanswered struct{ err error }
+
+func (e *unanswered) Error() string { return e.err.Error() }
+func (e *unanswered) Unwrap() error { return e.err }
+
+// try sends the request of c to one server, and reads its answer.
+func (s *Store) try(ctx context.Context, c *call, server int) error {
+	bound, stop := context.WithTimeout(ctx, s.o.Timeout)
+	defer stop()
+	none := func(err error) error {
+		if !refused(err) {
+			if c.ambiguous == nil {
+				c.ambiguous = map[int]bool{}
+			}
+			c.ambiguous[server] = true
+		}
+		if bound.Err() != nil && ctx.Err() == nil {
+			err = fmt.Errorf("no answer within %v: %w", s.o.Timeout, context.DeadlineExceeded)
+		}
+		return &unanswered{err}
+	}
+	a, err := s.do(bound, server, c.method, c.path, c.body, "application/json")
+	if err != nil {
+		return none(err)
+	}
+	if c.server = server; a.problem != nil {
+		return a.problem.Err(c.name)
+	}
+	defer a.body.Close()
+	if c.out == nil {
+		_, err = io.Copy(io.Discard, io.LimitReader(a.body, 1<<16))
+	} else {
+		err = json.NewDecoder(io.LimitReader(a.body, maxAnswer)).Decode(c.out)
+		io.Copy(io.Discard, io.LimitReader(a.body, 1<<16)) // so that the connection is used again
+	}
+	if err != nil {
+		return none(err)
+	}
+	return nil
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// undo takes back the attempt of l in the background: at each server that may still receive it,
+// or at any of them. It goes on until they have answered, for a TTL or a few seconds. It is
+// called during a call.
+func (s *Store) undo(l store.Lease, servers map[int]bool) {
+	if len(servers) == 0 {
+		return
+	}
+	q := httpapi.RequestOf(l)
+	q.Undo, q.Renewed, q.Again = true, true, true
+	s.calls.Add(1)
+	go func() {
+		defer s.calls.Done()
+		ctx, stop := context.WithTimeout(context.Background(), min(max(l.TTL, time.Second), 10*time.Second))
+		defer stop()
+		defer context.AfterFunc(s.closing, func() { time.AfterFunc(2*time.Second, stop) })()
+		var last error
+		done := false
+		left := map[int]bool{}
+		for server := range servers {
+			left[server] = true
+		}
+		for pause := time.Millisecond; len(left) > 0 || !done; pause = min(2*pause, 250*time.Millisecond) {
+			ask := left
+			if len(left) == 0 { // they are gone: another one has to tell the store
+				ask = map[int]bool{}
+				for i := range s.servers {
+					ask[i] = true
+				}
+			}
+			for server := range ask {
+				c := &call{op: "release", name: l.Name, method: http.MethodPost, path: pathOf(l.Name, "/release"), body: q}
+				err := s.try(ctx, c, server)
+				switch none := errors.As(err, new(*unanswered)); {
+				case !none && (err == nil || errors.Is(err, store.ErrNotHeld)):
+					done = true
+					delete(left, server)
+				case none && refused(err):
+					delete(left, server) // it has ended, and with it what it had not read
+				case err != nil:
+					last = err
+				}
+			}
+			if len(left) > 0 || !done {
+				if !sleep(ctx, pause) {
+					s.o.Logger.Warn("a lock may stay taken for its TTL: an attempt could not be taken back", "lock", store.Excerpt(l.Name), "error", cmp.Or(last, ctx.Err()))
+					return
+				}
+			}
+		}
+	}()
+}

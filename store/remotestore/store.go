@@ -1,0 +1,305 @@
+package remotestore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/httpapi"
+	"github.com/leasehold-dev/leasehold/internal/statejson"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Store is the store behind one or several servers. It is safe for concurrent use. What the
+// store behind the servers cannot do is refused with store.ErrUnsupported.
+type Store struct {
+	servers, hosts []string
+	o              Options
+	clock          clock.Clock
+	caps           store.Caps
+	class          atomic.Uint32
+	preferred      atomic.Int64 // the server that answered last
+
+	closing context.Context // ends with Close
+	close   context.CancelFunc
+	mu      sync.Mutex // guards closed, and calls while it is false
+	closed  bool
+	calls   sync.WaitGroup
+}
+
+var (
+	_ store.Waiter  = (*Store)(nil)
+	_ store.Changer = (*Store)(nil)
+	_ store.Breaker = (*Store)(nil)
+)
+
+func newStore(servers []string, o Options) *Store {
+	s := &Store{servers: servers, o: o, clock: clock.System()}
+	for _, server := range servers {
+		u, err := url.Parse(server)
+		if err != nil {
+			panic("leasehold: a URL that was parsed before: " + err.Error())
+		}
+		s.hosts = append(s.hosts, u.Host)
+	}
+	s.closing, s.close = context.WithCancel(context.Background())
+	return s
+}
+
+// ask asks a server what the store can do.
+func (s *Store) ask(ctx context.Context) error {
+	ctx, stop, err := s.during(ctx)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	var caps httpapi.Caps
+	if err := s.run(ctx, &call{op: "open", method: http.MethodGet, path: "/v1/store", out: &caps}); err != nil {
+		return err
+	}
+	s.caps = caps.Store()
+	s.setClass(s.caps.Class)
+	return nil
+}
+
+func (s *Store) setClass(c store.Class) { s.class.Store(uint32(c)) }
+
+func (s *Store) prefer(server int) {
+	if s.preferred.Swap(int64(server)) != int64(server) {
+		s.o.Logger.Info("another leasehold server answers", "server", s.hosts[server])
+	}
+}
+
+// Caps implements store.Store.
+func (s *Store) Caps() store.Caps {
+	c := s.caps
+	c.Class = store.Class(s.class.Load())
+	c.Rejoins = false
+	return c
+}
+
+// during begins a call, unless the store is closed. The context that it returns also ends when
+// the store is closed. The caller calls stop at the end.
+func (s *Store) during(ctx context.Context) (_ context.Context, stop func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return ctx, nil, store.ErrClosed
+	}
+	s.calls.Add(1)
+	ctx, cancel := context.WithCancelCause(ctx)
+	detach := context.AfterFunc(s.closing, func() { cancel(store.ErrClosed) })
+	return ctx, func() { detach(); cancel(nil); s.calls.Done() }, nil
+}
+
+// ended turns the end of a context of during into the error for the caller.
+func ended(ctx context.Context, err error) error {
+	if err != nil && errors.Is(context.Cause(ctx), store.ErrClosed) {
+		return store.ErrClosed
+	}
+	return err
+}
+
+// Acquire implements store.Store.
+func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
+	caps := s.Caps()
+	if err := cmp.Or(r.Check(caps), r.CheckClass(caps)); err != nil {
+		return store.Grant{}, err
+	}
+	return s.grant(ctx, "acquire", r.Lease)
+}
+
+// grant asks for a grant, and takes the attempt back if its outcome is unknown.
+func (s *Store) grant(ctx context.Context, op string, l store.Lease) (store.Grant, error) {
+	ctx, stop, err := s.during(ctx)
+	if err != nil {
+		return store.Grant{}, err
+	}
+	defer stop()
+	var g httpapi.Grant
+	c := &call{op: op, name: l.Name, method: http.MethodPost, path: pathOf(l.Name, "/"+op), body: httpapi.RequestOf(l), out: &g}
+	if err := s.run(ctx, c); err != nil {
+		if op == "acquire" {
+			s.undo(l, c.ambiguous)
+		}
+		return store.Grant{}, ended(ctx, err)
+	}
+	return store.Grant{Token: g.Token, Slot: g.Slot, Slots: g.Slots, Repeated: g.Repeated || len(c.ambiguous) > 0}, nil
+}
+
+// Renew implements store.Store. It sends one request, whatever the number of leases.
+func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
+	errs := make([]error, len(leases))
+	caps := s.Caps()
+	var q httpapi.Renewals
+	var at []int
+	for i, l := range leases {
+		if errs[i] = l.Check(caps); errs[i] == nil {
+			q.Leases = append(q.Leases, httpapi.NamedRequest{LockName: statejson.NameOf(l.Name), Request: httpapi.RequestOf(l)})
+			at = append(at, i)
+		}
+	}
+	ctx, stop, err := s.during(ctx)
+	if err != nil {
+		return fill(errs, err)
+	}
+	defer stop()
+	if len(at) == 0 {
+		return errs
+	}
+	var a httpapi.Renewed
+	err = ended(ctx, s.run(ctx, &call{op: "renew", method: http.MethodPost, path: "/v1/renew", body: q, out: &a}))
+	if err == nil && len(a.Results) != len(at) {
+		err = errors.New("the server answered about another number of leases than it was asked about")
+	}
+	for j, i := range at {
+		switch {
+		case err != nil:
+			errs[i] = err
+		case a.Results[j] != nil:
+			errs[i] = a.Results[j].Err(leases[i].Name)
+		}
+	}
+	return errs
+}
+
+// fill sets the entries of errs that are nil.
+func fill(errs []error, err error) []error {
+	for i := range errs {
+		errs[i] = cmp.Or(errs[i], err)
+	}
+	return errs
+}
+
+// Release implements store.Store.
+func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
+	if err := r.Check(s.Caps()); err != nil {
+		return err
+	}
+	ctx, stop, err := s.during(ctx)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	q := httpapi.RequestOf(r.Lease)
+	q.Renewed, q.Undo = r.Renewed, r.Undo
+	c := &call{op: "release", name: r.Name, method: http.MethodPost, path: pathOf(r.Name, "/release")}
+	c.body = &q
+	c.again = func() { q.Again = true }
+	err = s.run(ctx, c)
+	if errors.Is(err, store.ErrNotHeld) && len(c.ambiguous) > 0 && !c.ambiguous[c.server] {
+		return nil // the server that may have released it could not say so
+	}
+	return ended(ctx, err)
+}
+
+// Inspect implements store.Store.
+func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
+	if err := store.CheckName(name); err != nil {
+		return store.State{}, err
+	}
+	ctx, stop, err := s.during(ctx)
+	if err != nil {
+		return store.State{}, err
+	}
+	defer stop()
+	var a statejson.State
+	if err := s.run(ctx, &call{op: "inspect", name: name, method: http.MethodGet, path: pathOf(name, ""), out: &a}); err != nil {
+		return store.State{}, ended(ctx, err)
+	}
+	return a.Store()
+}
+
+// List implements store.Store. It leaves out locks that the client may not see.
+func (s *Store) List(ctx context.Context, prefix string) ([]store.State, error) {
+	ctx, stop, err := s.during(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	var a httpapi.Locks
+	if err := s.run(ctx, &call{op: "list", method: http.MethodGet, path: "/v1/locks?prefix=" + url.QueryEscape(prefix), out: &a}); err != nil {
+		return nil, ended(ctx, err)
+	}
+	states := make([]store.State, 0, len(a.Locks))
+	for _, j := range a.Locks {
+		st, err := j.Store()
+		if err != nil {
+			return states, err
+		}
+		states = append(states, st)
+	}
+	if a.Incomplete != "" {
+		return states, &incompleteError{a.Incomplete}
+	}
+	return states, nil
+}
+
+// incompleteError is the error of a list that the server could not complete.
+type incompleteError struct{ why string }
+
+func (e *incompleteError) Error() string        { return e.why }
+func (e *incompleteError) Is(target error) bool { return target == store.ErrIncomplete }
+
+// Downgrade implements store.Changer.
+func (s *Store) Downgrade(ctx context.Context, l store.Lease) (store.Grant, error) {
+	if err := l.CheckDowngrade(s.Caps()); err != nil {
+		return store.Grant{}, err
+	}
+	return s.grant(ctx, "downgrade", l)
+}
+
+// Resize implements store.Changer.
+func (s *Store) Resize(ctx context.Context, name string, from, to store.Kind) error {
+	if err := store.CheckResize(name, from, to, s.Caps()); err != nil {
+		return err
+	}
+	ctx, stop, err := s.during(ctx)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	return ended(ctx, s.run(ctx, &call{op: "resize", name: name, method: http.MethodPost, path: pathOf(name, "/resize"), body: httpapi.Resize{From: from.Normal().Limit, To: to.Normal().Limit}}))
+}
+
+// BreakLease implements store.Breaker.
+func (s *Store) BreakLease(ctx context.Context, r store.BreakRequest) (time.Duration, error) {
+	if err := r.Check(); err != nil {
+		return 0, err
+	}
+	ctx, stop, err := s.during(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer stop()
+	q := httpapi.Break{Token: r.Token, Owner: r.Owner, Reason: r.Reason, Now: r.Now, By: r.By}
+	if !r.At.IsZero() {
+		q.At = &r.At
+	}
+	var a httpapi.BreakAnswer
+	err = s.run(ctx, &call{op: "break", name: r.Name, method: http.MethodPost, path: pathOf(r.Name, "/break"), body: q, out: &a})
+	return time.Duration(a.Left), ended(ctx, err)
+}
+
+// Close implements store.Store. It waits for attempts that are being taken back, for two seconds
+// at most.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	closed := s.closed
+	s.closed = true
+	s.mu.Unlock()
+	if !closed {
+		s.close()
+	}
+	s.calls.Wait()
+	if t, ok := s.o.Transport.(interface{ CloseIdleConnections() }); ok && !closed {
+		t.CloseIdleConnections()
+	}
+	return nil
+}

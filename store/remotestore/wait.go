@@ -1,0 +1,148 @@
+package remotestore
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/httpapi"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Servers send a line of a stream every ten seconds at least. silence is how long a stream may
+// be silent, and firstLine how long, besides the timeout, until it begins.
+const (
+	firstLine = 10 * time.Second
+	silence   = 30 * time.Second
+)
+
+// Wait implements store.Waiter. If the connection breaks, the wait begins anew at another
+// server, with another owner of the same rank: in a store that orders waiters by rank it keeps
+// its place, and in others it goes to the end.
+func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
+	caps := s.Caps()
+	if err := cmp.Or(r.Check(caps), r.CheckClass(caps)); err != nil {
+		return store.Grant{}, err
+	}
+	ctx, stop, err := s.during(ctx)
+	if err != nil {
+		return store.Grant{}, err
+	}
+	defer stop()
+	if ctx.Err() != nil {
+		return store.Grant{}, ended(ctx, ctx.Err())
+	}
+	began := s.clock.Now()
+	l := r.Lease
+	first := int(s.preferred.Load())
+	nodes := make([]store.NodeOutcome, len(s.servers))
+	for i := 0; ; i++ {
+		server := (first + i) % len(s.servers)
+		sent := s.clock.Now()
+		g, answered, err := s.waitAt(ctx, server, store.WaitRequest{Lease: l, Barge: r.Barge}, reason)
+		if err == nil {
+			s.prefer(server)
+			return s.settle(ctx, l, r.Owner, g, began, sent)
+		}
+		var gone *unanswered
+		if broken := errors.As(err, &gone); broken || ctx.Err() != nil {
+			if !refused(err) {
+				s.undo(l, map[int]bool{server: true})
+			}
+		}
+		var p *httpapi.Error
+		switch {
+		case ctx.Err() != nil:
+			return store.Grant{}, ended(ctx, ctx.Err())
+		case gone == nil && !(errors.As(err, &p) && p.Problem.Kind() == httpapi.Closing):
+			return store.Grant{}, err
+		}
+		nodes[server] = store.NodeOutcome{Node: s.hosts[server], Outcome: store.Unreachable, Err: err}
+		if gone != nil && !refused(err) {
+			l.Owner = store.SameRank(l.Owner) // the earlier one is being taken back
+		}
+		s.preferred.CompareAndSwap(int64(server), int64((server+1)%len(s.servers)))
+		if answered {
+			first, i = server+1, -1
+			continue
+		}
+		if reason != nil {
+			reason(&store.QuorumError{Op: "wait", Name: r.Name, Need: 1, Nodes: nodes})
+		}
+		if (i+1)%len(s.servers) == 0 && !sleep(ctx, min(time.Duration(i+1)*10*time.Millisecond, time.Second)) {
+			return store.Grant{}, ended(ctx, ctx.Err())
+		}
+	}
+}
+
+// settle returns the grant of l that a server reported as g, since the request that it sent to
+// its store. began and sent are when Wait was called and when the request left.
+func (s *Store) settle(ctx context.Context, l store.Lease, asked string, g httpapi.Grant, began, sent clock.Instant) (store.Grant, error) {
+	grant := store.Grant{Token: g.Token, Slot: g.Slot, Slots: g.Slots, Repeated: g.Repeated, Since: sent.Sub(began)}
+	if l.Owner = g.Owner; g.Owner != asked {
+		grant.Owner = g.Owner
+	}
+	at := time.Duration(g.At)
+	if at/100 <= l.TTL/10 {
+		grant.Since += at - at/100 // the clocks may differ by so much
+		return grant, nil
+	}
+	l.Slots = g.Slots
+	now := s.clock.Now()
+	if err := s.Renew(ctx, []store.Lease{l})[0]; err != nil {
+		s.undo(l, map[int]bool{int(s.preferred.Load()): true})
+		return store.Grant{}, err
+	}
+	grant.Since, grant.Repeated = now.Sub(began), true
+	return grant, nil
+}
+
+// waitAt waits at one server. answered reports whether the server has answered at all.
+func (s *Store) waitAt(ctx context.Context, server int, r store.WaitRequest, reason func(error)) (g httpapi.Grant, answered bool, err error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var silent atomic.Bool
+	timer := time.AfterFunc(s.o.Timeout+firstLine, func() { silent.Store(true); stop() })
+	defer timer.Stop()
+	q := httpapi.RequestOf(r.Lease)
+	unbounded := httpapi.Duration(-time.Millisecond)
+	q.Wait, q.Barge = &unbounded, r.Barge
+	none := func(err error) error {
+		if silent.Load() {
+			err = fmt.Errorf("the server was silent for %v: %w", silence, context.DeadlineExceeded)
+		}
+		return &unanswered{err}
+	}
+	a, err := s.do(ctx, server, http.MethodPost, pathOf(r.Name, "/acquire"), q, "application/x-ndjson")
+	if err != nil {
+		return g, false, none(err)
+	}
+	if a.problem != nil {
+		return g, true, a.problem.Err(r.Name)
+	}
+	defer a.body.Close()
+	for d := json.NewDecoder(a.body); ; {
+		timer.Reset(silence)
+		var e httpapi.Event
+		if err := d.Decode(&e); err != nil {
+			return g, answered, none(err)
+		}
+		answered = true
+		switch {
+		case e.Event == "held" && e.Grant != nil:
+			return *e.Grant, true, nil
+		case e.Event == "waiting" && e.Problem != nil && reason != nil:
+			reason(e.Problem.Err(r.Name))
+		case e.Event == "failed" && e.Problem != nil:
+			return g, true, e.Problem.Err(r.Name)
+		case e.Event == "leaving":
+			return g, true, httpapi.New(httpapi.Closing, "the server is about to end").Err(r.Name)
+		}
+	}
+}
