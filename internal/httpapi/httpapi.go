@@ -222,11 +222,11 @@ type Renewed struct {
 // Event is a line of a stream.
 type Event struct {
 	// Event is waiting, held, alive, lost, leaving or failed.
-	Event string `json:"event"`
-	*Grant        // of held and leaving, and of alive once the lock is held
-	*Problem      // of waiting and failed
-	Cause  string `json:"cause,omitempty"` // of lost
-	Reason string `json:"reason,omitempty"`
+	Event    string `json:"event"`
+	*Grant          // of held and leaving, and of alive once the lock is held
+	*Problem        // of waiting and failed
+	Cause    string `json:"cause,omitempty"` // of lost
+	Reason   string `json:"reason,omitempty"`
 }
 
 // Break is the body of break.

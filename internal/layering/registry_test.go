@@ -104,6 +104,7 @@ var project = rules{
 		"cmd/leasehold/internal/manual":        {"github.com/spf13/cobra", "github.com/spf13/pflag"},
 		"cmd/leasehold/internal/runner":        {"golang.org/x/sys", "golang.org/x/term"},
 		"cmd/leasehold/internal/runner/warden": {"golang.org/x/sys"},
+		"cmd/leasehold/internal/serve":         {"golang.org/x/sys"},
 		"cmd/leasehold/internal/sigaction":     {"golang.org/x/sys"},
 		"store/etcdstore":                      {"go.etcd.io/etcd/api/v3", "go.etcd.io/etcd/client/v3", "go.uber.org/zap", "google.golang.org/grpc"},
 		"store/filestore":                      {"golang.org/x/sys"},

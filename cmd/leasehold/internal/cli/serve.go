@@ -35,7 +35,7 @@ the server that it was acquired from. Asked to end, the server tells the holders
 connected for how long their leases last, so that they can go on at another server.
 --store memory: keeps locks in this process alone, and forgets them when it ends.
 
-Without --rights everybody who can reach the server may do everything. So it listens on
+Without --rights all clients that reach the server may do everything. So it listens on
 this machine only, unless it has --rights, --tls-cert and --tls-key. --rights names a JSON
 file, which is read again when it changes:
 

@@ -1,7 +1,10 @@
 package cli
 
 import (
-	_ "github.com/leasehold-dev/leasehold/store/remotestore" // for its schemes
+	"context"
+
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/doctor"
+	"github.com/leasehold-dev/leasehold/store/remotestore"
 )
 
 var remoteScheme = scheme{
@@ -11,4 +14,13 @@ var remoteScheme = scheme{
 token can also be in LEASEHOLD_TOKEN. ca=FILE, cert=FILE and key=FILE say which servers
 to trust and log in. http:// is for this machine only.`,
 	single: true,
+}
+
+func examineRemote(ctx context.Context, url string, _ doctorFlags) ([]doctor.Finding, error) {
+	st, err := remotestore.Open(ctx, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer st.Close()
+	return doctor.Remote(st.Caps()), nil
 }

@@ -77,6 +77,7 @@ const (
 	FileShared    Code = "file-shared"
 	FileMissing   Code = "file-missing"
 	MemoryOnly    Code = "memory-of-one-process"
+	BehindServer  Code = "behind-server"
 )
 
 // The codes about databases.
@@ -215,6 +216,7 @@ var advice = map[Code]string{
 	ZooKeeperFewMembers:     "Use an ensemble of three or five servers on machines that do not fail together.",
 	ZooKeeperOpen:           "Put an identity into the URL, as zookeeper://USER:PASSWORD@HOST, and set the ACL that \"leasehold acl --zookeeper NODE\" prints.",
 	ZooKeeperSlow:           "Give the servers disks of their own for their logs, or raise tickTime on every server.",
+	BehindServer:            "Run \"leasehold doctor\" where the server runs, with the --store that it has.",
 	MemoryOnly:              "Between processes use \"file\", between machines a server.",
 }
 
@@ -244,5 +246,5 @@ var codes = []Code{
 	PersistenceNone, PersistenceSnapshot, PersistenceEverySec, PersistenceUnknown,
 	ForeignCounter, CounterWithoutTTL, TombstoneWithoutTTL, FileDiskLow,
 	ListsReplaced, RestartUnseen, ForeignLock, InfoForbidden, ConfigForbidden, KeysNotSeen, KeysPartlySeen,
-	FileShared, FileMissing, EtcdFewMembers, NATSFewReplicas, MemoryOnly,
+	FileShared, FileMissing, EtcdFewMembers, NATSFewReplicas, MemoryOnly, BehindServer,
 }

@@ -59,7 +59,7 @@ func TestEveryCodeIsReached(t *testing.T) {
 	for _, f := range RedisCluster(redisadmin.ClusterExamination{Seeds: []store.NodeOutcome{{Node: "a:1", Outcome: store.Refused, Err: redisadmin.ErrNoCluster}}}) {
 		reached[f.Code] = true
 	}
-	for _, f := range Memory() {
+	for _, f := range append(Memory(), Remote(store.Caps{})...) {
 		reached[f.Code] = true
 	}
 	for _, c := range Codes() {
