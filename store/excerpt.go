@@ -1,6 +1,11 @@
 package store
 
-import "github.com/leasehold-dev/leasehold/internal/excerpt"
+import (
+	"net"
+	"os"
+
+	"github.com/leasehold-dev/leasehold/internal/excerpt"
+)
 
 const (
 	mostShown  = 80  // bytes of each part of a Holder
@@ -12,3 +17,24 @@ const (
 // more than 300 bytes is cut, and text with non-graphic characters is quoted.
 // Stores apply it to every server message that they put into an error.
 func Excerpt(text string) string { return excerpt.Of(text) }
+
+// Cause returns why a connection could not be made, without what package net writes around it: the
+// address, which errors of stores begin with. Other errors it returns as they are.
+func Cause(err error) error {
+	if op, ok := err.(*net.OpError); ok && op.Op == "dial" && op.Err != nil {
+		err = op.Err
+	}
+	switch e := err.(type) {
+	case *os.SyscallError:
+		return e.Err
+	case *net.DNSError:
+		return &unresolved{e}
+	}
+	return err
+}
+
+// unresolved is a name that has no address. The server that was asked is of no use to a reader.
+type unresolved struct{ *net.DNSError }
+
+func (e *unresolved) Error() string { return e.Err }
+func (e *unresolved) Unwrap() error { return e.DNSError }

@@ -16,6 +16,9 @@ type OpenOptions struct {
 	// Logger receives what an operator should know, such as servers that fail and
 	// recover, or clean-up that failed. Nil: nothing is logged.
 	Logger *slog.Logger
+	// Partial is for programs that only look. If some servers answer, and too few for a lock,
+	// Open returns a store nevertheless, whose Inspect and List say what these servers know.
+	Partial bool
 }
 
 // Open opens the store that a URL names, such as

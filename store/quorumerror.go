@@ -92,11 +92,14 @@ func Silent(nodes []NodeOutcome) string {
 	return "no answer from " + strings.Join(silent, ", ")
 }
 
-// String describes the outcome in one line, with the address of the node first.
+// String describes the outcome in one line, with the address of the node first. The error of a
+// node that cannot be used says more than the outcome, and stands for it.
 func (n NodeOutcome) String() string {
 	switch {
+	case n.Err != nil && (n.Outcome == Unreachable || n.Outcome == Refused):
+		return fmt.Sprintf("%s: %v", n.Node, Cause(n.Err))
 	case n.Err != nil:
-		return fmt.Sprintf("%s: %s: %v", n.Node, n.Outcome, n.Err)
+		return fmt.Sprintf("%s: %s: %v", n.Node, n.Outcome, Cause(n.Err))
 	case n.Outcome == Taken:
 		return fmt.Sprintf("%s: taken by %s", n.Node, n.Holder)
 	}
@@ -111,6 +114,9 @@ type QuorumError struct {
 	Op string
 	// Name is the name of the lock. It is empty if Op is not about one lock.
 	Name string
+	// Store is the kind of store, such as "redis". It may be empty, and begins the text if Op is
+	// not about one lock.
+	Store string
 	// Need is the number of nodes that had to agree.
 	Need int
 	// Nodes has one entry for each node.
@@ -119,22 +125,80 @@ type QuorumError struct {
 
 func (e *QuorumError) Error() string {
 	var b strings.Builder
-	b.WriteString(e.Op)
-	if e.Name != "" {
-		fmt.Fprintf(&b, " %q", e.Name)
-	}
 	if len(e.Nodes) == 1 {
-		fmt.Fprintf(&b, ": %s", e.Nodes[0])
+		b.WriteString(e.single())
 	} else {
-		fmt.Fprintf(&b, ": no quorum: %d of %d nodes needed", e.Need, len(e.Nodes))
-		for _, n := range e.Nodes {
-			fmt.Fprintf(&b, "; %s", n)
+		b.WriteString(e.Summary())
+		for i, n := range e.Nodes {
+			b.WriteString([]string{": ", "; "}[min(i, 1)] + e.Describe(n))
 		}
 	}
-	if _, ok := e.OpensIn(); ok && e.EndsAlone() == nil {
-		b.WriteString("; if it is certain that nobody holds a lock, redisadmin.Bootstrap (or the command leasehold bootstrap) ends the quarantine at once")
+	if hint := e.Hint(); hint != "" {
+		b.WriteString("; " + hint)
 	}
 	return b.String()
+}
+
+// about says what the error is about: a lock, or a store.
+func (e *QuorumError) about() string {
+	switch {
+	case e.Name != "":
+		return fmt.Sprintf("%s %q", e.Op, e.Name)
+	case e.Store != "":
+		return e.Store
+	}
+	return e.Op
+}
+
+// single is the text about a store with one node.
+func (e *QuorumError) single() string {
+	about, node := e.about(), e.Describe(e.Nodes[0])
+	switch {
+	case about == e.Op || e.Name != "":
+		return about + ": " + node
+	case strings.HasPrefix(node, about):
+		return node
+	}
+	return about + " " + node
+}
+
+// Summary says how many nodes answered and how many had to, such as "redis: 2 of 5 servers
+// answered, 3 are needed". It is the beginning of the text of an error about several nodes.
+func (e *QuorumError) Summary() string {
+	n, did := e.Count(Granted)+e.Count(Taken)+e.Count(Absent), "answered"
+	switch {
+	case n >= e.Need:
+		n, did = e.Count(Granted), "agreed"
+	case e.Count(Quarantined)+e.Count(WrongType)+e.Count(Refused)+e.Count(Loading)+e.Count(Unsettled) > 0:
+		did = "can take part"
+	}
+	are := "are"
+	if e.Need == 1 {
+		are = "is"
+	}
+	return fmt.Sprintf("%s: %d of %d servers %s, %d %s needed", e.about(), n, len(e.Nodes), did, e.Need, are)
+}
+
+// Describe describes what one of Nodes answered, in one line that begins with its address.
+func (e *QuorumError) Describe(n NodeOutcome) string {
+	if n.Outcome == Granted && n.Err == nil {
+		switch e.Op {
+		case "acquire":
+		case "open", "inspect", "list":
+			return n.Node + ": answered"
+		default:
+			return n.Node + ": done"
+		}
+	}
+	return n.String()
+}
+
+// Hint says what ends the error sooner, or is empty.
+func (e *QuorumError) Hint() string {
+	if _, ok := e.OpensIn(); ok && e.EndsAlone() == nil {
+		return "if it is certain that nobody holds a lock, redisadmin.Bootstrap (or the command leasehold bootstrap) ends the quarantine at once"
+	}
+	return ""
 }
 
 // EndsAlone returns why a node is in quarantine, if nobody can end that quarantine earlier, and

@@ -68,14 +68,16 @@ type Store interface {
 	Release(ctx context.Context, r ReleaseRequest) error
 
 	// Inspect returns the state of one lock without changing it. A free lock is
-	// not an error.
+	// not an error. If too few nodes answer, the error matches ErrQuorum, and the
+	// state has what the others know, which may be nothing.
 	Inspect(ctx context.Context, name string) (State, error)
 
 	// List returns the locks that are held, or may be held (State.Undecided), and whose
 	// names start with prefix, sorted by name. It is meant for people: it may be slow, and
 	// locks that are acquired or released meanwhile may or may not appear. If the store
 	// gives up early, it returns the locks it found and an error that matches
-	// ErrIncomplete.
+	// ErrIncomplete. If too few nodes answer, the error matches ErrQuorum, and the locks
+	// are those that the others know.
 	List(ctx context.Context, prefix string) ([]State, error)
 
 	// Caps describes the store. It does not block and may be called after Close.

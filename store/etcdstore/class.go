@@ -80,7 +80,7 @@ func (s *core) require(ctx context.Context, op, name string, c store.Class) erro
 		return nil
 	case is.pending:
 		why := fmt.Errorf("%v is required, and whether the cluster gives it is not known at present: %s", c, is.why)
-		return &store.QuorumError{Op: op, Name: name, Need: 1, Nodes: []store.NodeOutcome{{Node: s.members.String(), Outcome: store.Unsettled, Err: why}}}
+		return &store.QuorumError{Op: op, Name: name, Store: "etcd", Need: 1, Nodes: []store.NodeOutcome{{Node: s.members.String(), Outcome: store.Unsettled, Err: why}}}
 	default:
 		return fmt.Errorf("%w: %v is required, and etcd at %s gives %v: %s", store.ErrUnsupported, c, s.members, is.class, is.why)
 	}

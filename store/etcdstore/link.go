@@ -206,7 +206,7 @@ func (s *link) failed(ctx context.Context, op, name string, doubt bool, err erro
 	n := store.NodeOutcome{Node: s.members.String()}
 	var tries *triesError
 	if errors.As(err, &tries) {
-		n.Outcome, n.Err = tries.outcome(), err
+		n.Node, n.Outcome, n.Err = "etcd", tries.outcome(), err // it names the members
 	} else {
 		f := faultOf(err)
 		n.Outcome, n.Err = f.outcome, f.explain(err)
@@ -214,5 +214,5 @@ func (s *link) failed(ctx context.Context, op, name string, doubt bool, err erro
 	if doubt && (n.Outcome == store.Refused || n.Outcome == store.Unsettled) {
 		n.Outcome = store.TimedOut // the outcome for errors that leave the result unknown
 	}
-	return &store.QuorumError{Op: op, Name: name, Need: 1, Nodes: []store.NodeOutcome{n}}
+	return &store.QuorumError{Op: op, Name: name, Store: "etcd", Need: 1, Nodes: []store.NodeOutcome{n}}
 }

@@ -3,6 +3,7 @@ package etcdstore
 import (
 	"context"
 	"errors"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -109,7 +110,7 @@ func (e *unconnectedError) Error() string {
 			why = inner
 		}
 	}
-	why = strings.TrimPrefix(strings.TrimPrefix(why, "transport: "), "Error while dialing: ")
+	why = dialed.ReplaceAllString(strings.TrimPrefix(strings.TrimPrefix(why, "transport: "), "Error while dialing: "), "")
 	for _, k := range unconnectedAdvice {
 		if strings.Contains(why, k.text) {
 			return text + ": " + k.advice + ": " + store.Excerpt(why)
@@ -117,6 +118,9 @@ func (e *unconnectedError) Error() string {
 	}
 	return text + ": " + store.Excerpt(why)
 }
+
+// dialed is what package net writes around a cause. It repeats the address.
+var dialed = regexp.MustCompile(`^dial \w+ \S+: (connect: )?`)
 
 func (e *unconnectedError) Unwrap() error { return e.why }
 

@@ -137,5 +137,5 @@ func (e *quarantineError) EndsAlone() {}
 
 // of returns the error for the caller of a method.
 func (e *quarantineError) of(op, name, node string) error {
-	return &store.QuorumError{Op: op, Name: name, Need: 1, Nodes: []store.NodeOutcome{{Node: node, Outcome: store.Quarantined, ExpiresIn: e.left, Err: e}}}
+	return &store.QuorumError{Op: op, Name: name, Store: "etcd", Need: 1, Nodes: []store.NodeOutcome{{Node: node, Outcome: store.Quarantined, ExpiresIn: e.left, Err: e}}}
 }

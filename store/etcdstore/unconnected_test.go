@@ -35,7 +35,7 @@ func TestOpenSaysThatNothingListens(t *testing.T) {
 			st.Close()
 			t.Fatal("opened a store without a server")
 		}
-		if text := err.Error(); !strings.Contains(text, "unreachable: "+addr+": cannot connect: ") || !strings.Contains(text, "refused") || strings.Contains(text, "no answer") {
+		if text := err.Error(); !strings.Contains(text, "etcd: "+addr+": cannot connect: ") || !strings.Contains(text, "refused") || strings.Contains(text, "no answer") {
 			t.Errorf("user %q: open: %s, want why it cannot connect to %s", user, text, addr)
 		}
 	}

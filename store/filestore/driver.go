@@ -77,7 +77,7 @@ func (d *folder) explain(err error) error {
 	case errors.Is(err, recordstore.ErrRefused):
 		return fmt.Errorf("lock folder %s: %w", d.path, err)
 	}
-	return fmt.Errorf("%w: lock folder %s: %w", recordstore.ErrRefused, d.path, err)
+	return recordstore.Refusal("lock folder %s: %w", d.path, err)
 }
 
 // Read implements recordstore.Driver.

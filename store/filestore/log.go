@@ -544,7 +544,7 @@ func (l *log) replace(key string, value []byte, old string, idle bool) (next str
 	l.buf = f.appendTo(l.buf[:0], l.salt)
 	l.own, l.won = f.id, false
 	if _, err := l.f.Write(l.buf); err != nil {
-		return "", fmt.Errorf("%w: %w", recordstore.ErrRefused, err) // a part of a frame never takes effect
+		return "", recordstore.Refusal("%w", err) // a part of a frame never takes effect
 	}
 	if err := l.refresh(); err != nil {
 		return "", err

@@ -84,7 +84,7 @@ func (d *driver) Now(ctx context.Context) (time.Time, error) {
 func (d *driver) Write(ctx context.Context, key string, value []byte, version string, idle bool) (string, error) {
 	seq, err := strconv.ParseUint(version, 10, 64)
 	if err != nil {
-		return "", fmt.Errorf("%w: version %q", recordstore.ErrRefused, version)
+		return "", recordstore.Refusal("version %q", version)
 	}
 	o := []jetstream.PublishOpt{jetstream.WithExpectLastSequencePerSubject(seq), jetstream.WithRetryAttempts(0)}
 	if idle {
@@ -106,7 +106,7 @@ func explain(err error) error {
 	case errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence:
 		return fmt.Errorf("%w: %w", recordstore.ErrConflict, err)
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrPermissionViolation), errors.Is(err, jetstream.ErrStreamNotFound):
-		return fmt.Errorf("%w: %w", recordstore.ErrRefused, err)
+		return recordstore.Refusal("%w", err)
 	}
 	return err
 }

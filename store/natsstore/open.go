@@ -83,7 +83,7 @@ func Open(ctx context.Context, servers []string, o *Options) (*recordstore.Store
 	defer cancel()
 	d, err := connect(ctx, servers, c)
 	if err != nil {
-		return nil, &store.QuorumError{Op: "open", Need: 1, Nodes: []store.NodeOutcome{{Node: strings.Join(servers, ","), Outcome: outcomeOf(err), Err: err}}}
+		return nil, &store.QuorumError{Op: "open", Store: "nats", Need: 1, Nodes: []store.NodeOutcome{{Node: strings.Join(servers, ","), Outcome: outcomeOf(err), Err: err}}}
 	}
 	return recordstore.New(d, &recordstore.Options{Timeout: c.Timeout, Logger: c.Logger}), nil
 }
@@ -195,17 +195,17 @@ func (d *driver) makeStream(ctx context.Context, name string) (s jetstream.Strea
 func unfit(c jetstream.StreamConfig, prefix string) error {
 	switch {
 	case len(c.Subjects) != 1 || c.Subjects[0] != prefix+">" || c.MaxMsgsPerSubject != 1:
-		return fmt.Errorf("%w: stream %s was made for something else: use another bucket", recordstore.ErrRefused, c.Name)
+		return recordstore.Refusal("stream %s was made for something else: use another bucket", c.Name)
 	case c.AllowDirect:
-		return fmt.Errorf("%w: stream %s allows direct gets, which replicas that are behind can answer: set allow_direct to false", recordstore.ErrRefused, c.Name)
+		return recordstore.Refusal("stream %s allows direct gets, which replicas that are behind can answer: set allow_direct to false", c.Name)
 	case c.Storage != jetstream.FileStorage:
-		return fmt.Errorf("%w: stream %s is kept in memory, and forgets locks with its server", recordstore.ErrRefused, c.Name)
+		return recordstore.Refusal("stream %s is kept in memory, and forgets locks with its server", c.Name)
 	case c.MaxAge != 0 || c.MaxMsgs > 0 || c.MaxBytes > 0 && c.Discard != jetstream.DiscardNew:
-		return fmt.Errorf("%w: stream %s has limits that delete the oldest locks: remove max_age and max_msgs", recordstore.ErrRefused, c.Name)
+		return recordstore.Refusal("stream %s has limits that delete the oldest locks: remove max_age and max_msgs", c.Name)
 	case c.Mirror != nil || len(c.Sources) > 0:
-		return fmt.Errorf("%w: stream %s is a copy of another one", recordstore.ErrRefused, c.Name)
+		return recordstore.Refusal("stream %s is a copy of another one", c.Name)
 	case !c.AllowMsgTTL:
-		return fmt.Errorf("%w: stream %s does not allow a TTL for each message, so it would keep every lock there ever was: set allow_msg_ttl, which needs NATS 2.11", recordstore.ErrRefused, c.Name)
+		return recordstore.Refusal("stream %s does not allow a TTL for each message, so it would keep every lock there ever was: set allow_msg_ttl, which needs NATS 2.11", c.Name)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package recordstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
@@ -133,3 +134,13 @@ type Change struct {
 
 // Several is the Change.Holder of a lock that is no mutex. No owner has this value.
 const Several = "several leases"
+
+// Refusal returns an error that matches ErrRefused. Its text is only that of format and args, of
+// which one may be wrapped with %w.
+func Refusal(format string, args ...any) error { return refused{fmt.Errorf(format, args...)} }
+
+type refused struct{ error }
+
+func (e refused) Unwrap() error { return e.error }
+
+func (refused) Is(target error) bool { return target == ErrRefused }

@@ -126,7 +126,7 @@ func (s *Store) failed(request, name string, maybe bool, err error) error {
 	case errors.Is(err, errLimit):
 		n.Outcome = store.TimedOut
 	}
-	return &store.QuorumError{Op: request, Name: name, Need: 1, Nodes: []store.NodeOutcome{n}}
+	return &store.QuorumError{Op: request, Name: name, Store: n.Node, Need: 1, Nodes: []store.NodeOutcome{n}}
 }
 
 // errLimit is matched by the errors of steps that Options.Timeout has ended.

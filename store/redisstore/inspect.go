@@ -40,7 +40,7 @@ func (s *Store) waitForQuorum(ctx context.Context) error {
 			}
 		}
 	})
-	e := &store.QuorumError{Op: "open", Need: quorum.Majority(len(s.nodes)), Nodes: nodes}
+	e := &store.QuorumError{Op: "open", Store: "redis", Need: quorum.Majority(len(s.nodes)), Nodes: nodes}
 	switch {
 	case slices.ContainsFunc(nodes, func(n store.NodeOutcome) bool { return errors.Is(n.Err, membership.ErrSameServer) }):
 		return e
@@ -53,7 +53,8 @@ func (s *Store) waitForQuorum(ctx context.Context) error {
 }
 
 // Inspect implements store.Store. A lock is held if one owner has it on a majority of the
-// nodes. While nodes do not answer, it may be undecided whether an owner has one.
+// nodes. While nodes do not answer, it may be undecided whether an owner has one. If too few
+// answer, the state is what the others know.
 func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	state, _, err := s.inspect(ctx, name)
 	return state, err
@@ -94,8 +95,12 @@ func (s *Store) inspect(ctx context.Context, name string) (store.State, views, e
 		return state, views{}, err
 	}
 	cfg := quorum.Config{Nodes: len(nodes), Sets: s.membership.Sets}
+	var few error
 	if !enoughAnswered(cfg, nodes) {
-		return state, views{}, &store.QuorumError{Op: "inspect", Name: name, Need: quorum.Majority(len(nodes)), Nodes: nodes}
+		few = &store.QuorumError{Op: "inspect", Name: name, Need: quorum.Majority(len(nodes)), Nodes: nodes}
+		if len(nodes) == 1 {
+			return state, views{}, few
+		}
 	}
 	state = stateOf(name, cfg, nodes, tokens, queues)
 	if len(nodes) == 1 {
@@ -104,7 +109,7 @@ func (s *Store) inspect(ctx context.Context, name string) (store.State, views, e
 		showShares(&state, cfg, nodes, records, tokens, queues)
 	}
 	state.Broken = noted(notes)
-	return state, views{nodes, tokens, records}, nil
+	return state, views{nodes, tokens, records}, few
 }
 
 // enoughAnswered reports whether a quorum of nodes said who holds the lock.

@@ -46,13 +46,15 @@ func (s *Store) held(ctx context.Context, prefix string) ([]store.State, error) 
 		return nil, err
 	}
 	names, cut := s.names(ctx, prefix)
-	if cut != nil && !errors.Is(cut, store.ErrIncomplete) {
+	if names == nil {
 		return nil, cut
 	}
 	var held []store.State
 	for batch := range slices.Chunk(slices.Sorted(maps.Keys(names.found)), listBatch) {
 		states, err := s.inspectAll(ctx, batch)
-		if err != nil {
+		if few := (*store.QuorumError)(nil); errors.As(err, &few) && len(s.nodes) > 1 {
+			cut = err
+		} else if err != nil {
 			return nil, err
 		}
 		held = append(held, states...)
@@ -60,7 +62,8 @@ func (s *Store) held(ctx context.Context, prefix string) ([]store.State, error) 
 	return held, cut
 }
 
-// inspectAll inspects many locks in one step, and returns those that are held, or may be.
+// inspectAll inspects many locks in one step, and returns those that are held, or may be. With a
+// *store.QuorumError it returns what those servers know that answered.
 func (s *Store) inspectAll(ctx context.Context, names []string) (held []store.State, err error) {
 	nodes := make([]store.NodeOutcome, len(s.nodes))
 	said := make([]map[int]script.Listed, len(s.nodes))
@@ -78,8 +81,12 @@ func (s *Store) inspectAll(ctx context.Context, names []string) (held []store.St
 		return nil, err
 	}
 	cfg := quorum.Config{Nodes: len(nodes), Sets: s.membership.Sets}
+	var few error
 	if !enoughAnswered(cfg, nodes) {
-		return nil, &store.QuorumError{Op: "list", Need: quorum.Majority(len(nodes)), Nodes: nodes}
+		few = &store.QuorumError{Op: "list", Store: "redis", Need: quorum.Majority(len(nodes)), Nodes: nodes}
+		if len(nodes) == 1 {
+			return nil, few
+		}
 	}
 	for i, name := range names {
 		var its []store.NodeOutcome // stays nil if no node says that it is held
@@ -108,12 +115,13 @@ func (s *Store) inspectAll(ctx context.Context, names []string) (held []store.St
 			held = append(held, state)
 		}
 	}
-	return held, nil
+	return held, few
 }
 
 // names finds the locks with the prefix that have a token counter on any node. If scans
 // were cut short so that fewer than a majority of the nodes reported all their keys, it
-// returns what it found and an error that matches store.ErrIncomplete.
+// returns what it found and an error that matches store.ErrIncomplete, or if fewer answered at all
+// store.ErrQuorum.
 func (s *Store) names(ctx context.Context, prefix string) (*catalog, error) {
 	pattern := script.KeyBegin + script.GlobEscape.Replace(prefix) + "*" + script.CounterEnd
 	names := newCatalog(nameOfCounter)
@@ -129,10 +137,12 @@ func (s *Store) names(ctx context.Context, prefix string) (*catalog, error) {
 			whole++
 		}
 	}
-	e := &store.QuorumError{Op: "list", Need: quorum.Majority(len(nodes)), Nodes: nodes}
+	e := &store.QuorumError{Op: "list", Store: "redis", Need: quorum.Majority(len(nodes)), Nodes: nodes}
 	switch {
-	case e.Count(store.Granted) < e.Need:
+	case ctx.Err() != nil, e.Count(store.Granted) == 0:
 		return nil, e
+	case e.Count(store.Granted) < e.Need:
+		return names, e
 	case whole < e.Need:
 		return names, cut
 	}
@@ -255,7 +265,7 @@ func (c *Cluster) List(ctx context.Context, prefix string) ([]store.State, error
 		case outcome == store.Pending:
 			return nil, ctx.Err()
 		case outcome != store.Granted:
-			return nil, &store.QuorumError{Op: "list", Need: 1, Nodes: []store.NodeOutcome{{Node: n.addr.Host, Outcome: outcome, Err: err}}}
+			return nil, &store.QuorumError{Op: "list", Store: "redis-cluster", Need: 1, Nodes: []store.NodeOutcome{{Node: n.addr.Host, Outcome: outcome, Err: err}}}
 		}
 	}
 	held, err := c.inspectAll(ctx, slices.Sorted(maps.Keys(names.found)))

@@ -36,6 +36,7 @@ type node struct {
 	// unflushed is set if Flush has something to send; see router.
 	unflushed atomic.Bool
 	noPush    bool // the server refused a subscription at some time
+	answered  bool // the server was up at some time
 	settled   bell // rings while the node retires, when a call is answered
 }
 
@@ -233,6 +234,7 @@ func (o owner) Reach() (*conn.Pipe[call], error) { return o.n.s.topology.reach(o
 
 func (o owner) ConnectedLocked(now time.Time, recovered bool) {
 	n := o.n
+	n.answered = true
 	if recovered {
 		n.log.Info("node can be used again")
 	}
@@ -260,6 +262,9 @@ func (o owner) Connected() {
 
 func (o owner) DownLocked(err error, waited time.Duration, retry time.Time) error {
 	n := o.n
+	if n.answered {
+		err = conn.WithoutHint(err)
+	}
 	if _, why := n.DownLocked(); why == nil && !n.ClosedLocked() {
 		n.log.Warn("node cannot be used", "err", err)
 	}

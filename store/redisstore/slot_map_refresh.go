@@ -180,5 +180,5 @@ func (r *router) loadSlotMap(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return errors.Join(ctx.Err(), err)
 	}
-	return &store.QuorumError{Op: "open", Need: 1, Nodes: nodes}
+	return &store.QuorumError{Op: "open", Store: "redis-cluster", Need: 1, Nodes: nodes}
 }

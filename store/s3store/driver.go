@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -75,7 +74,7 @@ func (d *driver) Read(ctx context.Context, key string) (recordstore.Item, error)
 		return recordstore.Item{}, err
 	}
 	if it.Version == "" {
-		return recordstore.Item{}, fmt.Errorf("%w: the server sends no ETag of the object %s", recordstore.ErrRefused, *d.object(key))
+		return recordstore.Item{}, recordstore.Refusal("the server sends no ETag of the object %s", *d.object(key))
 	}
 	if now, ok := awsmiddleware.GetServerTime(out.ResultMetadata); ok && d.o.Skew > 0 && out.LastModified != nil {
 		it.Now, it.Written = now, out.LastModified.Add(d.o.Skew+time.Second) // dates have no fractions of a second
@@ -95,7 +94,7 @@ func floorAt(notFound error) (uint64, error) {
 	if floor := date.UnixMilli() / 4; err == nil && floor > 0 && floor <= recordstore.MaxFloor {
 		return uint64(floor), nil
 	}
-	return 0, fmt.Errorf("%w: the server sends no date with its answer, which tokens begin with", recordstore.ErrRefused)
+	return 0, recordstore.Refusal("the server sends no date with its answer, which tokens begin with")
 }
 
 // Write implements recordstore.Driver.

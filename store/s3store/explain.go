@@ -61,7 +61,7 @@ func explain(err error) error {
 	res := answer(err)
 	err = shorten(err)
 	if untrusted := (*tls.CertificateVerificationError)(nil); errors.As(err, &untrusted) {
-		return fmt.Errorf("%w: %w: trust its certificate in AWS_CA_BUNDLE", recordstore.ErrRefused, err)
+		return recordstore.Refusal("%w: trust its certificate in AWS_CA_BUNDLE", err)
 	}
 	if res == nil {
 		return err
@@ -73,7 +73,7 @@ func explain(err error) error {
 	case s == http.StatusRequestTimeout, s == http.StatusTooManyRequests:
 	case code(err) == "RequestTimeTooSkewed", code(err) == "ExpiredToken", code(err) == "RequestTimeout": // the next request has another time or other credentials
 	case s == http.StatusNotImplemented, s >= 300 && s < 500:
-		return fmt.Errorf("%w: %w", recordstore.ErrRefused, err)
+		return recordstore.Refusal("%w", err)
 	}
 	return err
 }

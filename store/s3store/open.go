@@ -117,7 +117,7 @@ func Open(ctx context.Context, bucket string, o *Options) (*recordstore.Store, e
 		}
 	}
 	if err != nil {
-		return nil, &store.QuorumError{Op: "open", Need: 1, Nodes: []store.NodeOutcome{{Node: "s3://" + bucket, Outcome: outcomeOf(err), Err: err}}}
+		return nil, &store.QuorumError{Op: "open", Store: "s3", Need: 1, Nodes: []store.NodeOutcome{{Node: "s3://" + bucket, Outcome: outcomeOf(err), Err: err}}}
 	}
 	return recordstore.New(d, &recordstore.Options{Timeout: c.Timeout, Poll: c.Poll, Logger: c.Logger}), nil
 }
@@ -159,10 +159,10 @@ func connect(ctx context.Context, o Options) (*driver, error) {
 		d.node += " at " + *base
 	}
 	if d.client.Options().Region == "" {
-		return nil, fmt.Errorf("%w: the region of the bucket is not known: give it in the URL (region=eu-central-1), or in AWS_REGION", recordstore.ErrRefused)
+		return nil, recordstore.Refusal("the region of the bucket is not known: give it in the URL (region=eu-central-1), or in AWS_REGION")
 	}
 	if _, err := d.client.Options().Credentials.Retrieve(ctx); err != nil {
-		return nil, fmt.Errorf("%w: there are no credentials: give them in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, in a profile of the shared configuration, or as a role of the machine: %w", recordstore.ErrRefused, err)
+		return nil, recordstore.Refusal("there are no credentials: give them in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, in a profile of the shared configuration, or as a role of the machine: %w", err)
 	}
 	return d, nil
 }
@@ -185,7 +185,7 @@ func configOf(ctx context.Context, o Options) (aws.Config, error) {
 	}
 	c, err := config.LoadDefaultConfig(ctx, options...)
 	if err != nil {
-		return c, fmt.Errorf("%w: the configuration of AWS cannot be used: %w", recordstore.ErrRefused, err)
+		return c, recordstore.Refusal("the configuration of AWS cannot be used: %w", err)
 	}
 	if b, ok := c.HTTPClient.(*awshttp.BuildableClient); ok {
 		c.HTTPClient = b.Freeze() // Close can close the connections of that one only

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,7 +27,7 @@ func (d *driver) probe(ctx context.Context) error {
 }
 
 func (d *driver) ignores(what string) error {
-	return fmt.Errorf("%w: %s does not heed %s, so two clients could get one lock: use S3 itself, or a server that has conditional writes", recordstore.ErrRefused, d.node, what)
+	return recordstore.Refusal("%s does not heed %s, so two clients could get one lock: use S3 itself, or a server that has conditional writes", d.node, what)
 }
 
 func (d *driver) tryConditions(ctx context.Context) error {
@@ -49,7 +48,7 @@ func (d *driver) tryConditions(ctx context.Context) error {
 			return err
 		}
 		if _, err := write(tag); errors.Is(err, recordstore.ErrConflict) {
-			return fmt.Errorf("%w: %s refuses If-Match with the ETag that it has sent: %w", recordstore.ErrRefused, d.node, err)
+			return recordstore.Refusal("%s refuses If-Match with the ETag that it has sent: %w", d.node, err)
 		} else if err != nil {
 			return err
 		}

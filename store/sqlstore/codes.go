@@ -25,7 +25,7 @@ type fault struct {
 
 // explain returns the error for people.
 func (f fault) explain(err error) error {
-	text := excerpt.Of(err.Error())
+	text := excerpt.Of(causeOf(err.Error()))
 	if f.advice == "" {
 		return errors.New(text)
 	}

@@ -125,7 +125,7 @@ func (r *records) Read(ctx context.Context, key string) (recordstore.Item, error
 	case err != nil:
 		return recordstore.Item{}, err
 	case floor == nil:
-		return recordstore.Item{}, fmt.Errorf("%w: %s", recordstore.ErrRefused, adviceMissing)
+		return recordstore.Item{}, recordstore.Refusal("%s", adviceMissing)
 	case found == nil:
 		return recordstore.Item{Version: strconv.FormatInt(-floor.version, 10), Floor: uint64(floor.version)}, nil
 	}
@@ -151,7 +151,7 @@ func (r *records) Write(ctx context.Context, key string, value []byte, version s
 func (r *records) WriteChange(ctx context.Context, key string, value []byte, version string, c recordstore.Change) (string, error) {
 	was, err := strconv.ParseInt(version, 10, 64)
 	if err != nil {
-		return "", fmt.Errorf("%w: version %q", recordstore.ErrRefused, version)
+		return "", recordstore.Refusal("version %q", version)
 	}
 	var next int64
 	if was > 0 {
@@ -282,7 +282,7 @@ func (r *records) explain(err error, unsent bool) error {
 	case errors.Is(err, recordstore.ErrConflict), errors.Is(err, errReadOnly):
 		return err
 	case f.certain && f.outcome == store.Refused && !f.again:
-		return fmt.Errorf("%w: %w", recordstore.ErrRefused, f.explain(err))
+		return recordstore.Refusal("%w", f.explain(err))
 	case unsent && errors.Is(err, context.DeadlineExceeded):
 		return unapplied{fmt.Errorf("no connection within the time limit: %w", err)}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):

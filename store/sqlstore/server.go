@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -237,6 +236,9 @@ func Examine(ctx context.Context, db *sql.DB, d Dialect, o *Options) Examination
 // failedOpen shapes the error of Open.
 func (r *records) failedOpen(err error) error {
 	n := store.NodeOutcome{Node: r.engine.name(), Outcome: store.Unreachable, Err: err}
+	if address, cause, ok := addressOf(err.Error()); ok {
+		n.Node, n.Err = address, said{cause, err}
+	}
 	switch {
 	case r.server.Load() != nil && r.server.Load().ReadOnly != "":
 		n.Outcome = store.Unsettled
@@ -245,5 +247,5 @@ func (r *records) failedOpen(err error) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		n.Outcome = store.TimedOut
 	}
-	return fmt.Errorf("open locks in %s: %w", r.engine.name(), &store.QuorumError{Op: "open", Need: 1, Nodes: []store.NodeOutcome{n}})
+	return &store.QuorumError{Op: "open", Store: r.engine.name(), Need: 1, Nodes: []store.NodeOutcome{n}}
 }

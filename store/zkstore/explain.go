@@ -3,9 +3,13 @@ package zkstore
 import (
 	"errors"
 	"fmt"
+	"net"
 	"path"
+	"strings"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/leasehold-dev/leasehold/store"
 )
 
 // explained is an error that says what to do.
@@ -27,6 +31,11 @@ func explain(err error, node string) error {
 		return explained{fmt.Errorf("the server refuses the ACL for %s: is the connection authenticated, and are the readers written as scheme and ID? %w", node, err)}
 	case errors.Is(err, zk.ErrAuthFailed):
 		return explained{fmt.Errorf("the server does not accept the identity: %w", err)}
+	}
+	if dial, ok := errors.AsType[*net.OpError](err); ok {
+		if before, ok := strings.CutSuffix(err.Error(), dial.Error()); ok {
+			return explained{fmt.Errorf("%s%w", before, store.Cause(dial))}
+		}
 	}
 	return err
 }

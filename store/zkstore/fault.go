@@ -47,5 +47,5 @@ func (s *Store) failed(ctx context.Context, op, name string, err error) error {
 		// The error of the limit is not one of the caller's context.
 		n.Outcome, n.Err = store.TimedOut, fmt.Errorf("no success within %v: %v", s.o.Timeout, explain(err, s.o.Base))
 	}
-	return &store.QuorumError{Op: op, Name: name, Need: 1, Nodes: []store.NodeOutcome{n}}
+	return &store.QuorumError{Op: op, Name: name, Store: "zookeeper", Need: 1, Nodes: []store.NodeOutcome{n}}
 }

@@ -187,7 +187,7 @@ func TestBootstrapWaitsForServersToStart(t *testing.T) {
 		t.Errorf("without a wait: %s, want no %q and text with %q", p.err.String(), "waiting", "refused")
 	}
 	p = s.start("bootstrap", "--wait", "1h")
-	p.says(&p.err, "waiting up to 1h for servers to start: bootstrap: no quorum: 3 of 3 nodes needed")
+	p.says(&p.err, "waiting up to 1h for servers to start: bootstrap: 0 of 3 servers answered, 3 are needed")
 	if err := servers[1].Restart(); err != nil {
 		t.Fatal(err)
 	}

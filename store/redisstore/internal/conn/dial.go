@@ -48,6 +48,15 @@ type SchemeError struct {
 func (e *SchemeError) Error() string { return fmt.Sprintf("%v (%s)", e.Err, e.Hint) }
 func (e *SchemeError) Unwrap() error { return e.Err }
 
+// WithoutHint returns err without what a SchemeError adds to it: a server that has answered before
+// speaks as the URL says.
+func WithoutHint(err error) error {
+	if scheme, ok := errors.AsType[*SchemeError](err); ok {
+		return scheme.Err
+	}
+	return err
+}
+
 // handshakeError is the error of a TLS handshake. A server without TLS answers the
 // handshake with an error, or waits for more because it reads it as part of a command.
 func handshakeError(err error) error {

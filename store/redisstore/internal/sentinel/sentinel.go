@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/conn"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
@@ -145,7 +146,7 @@ func (e *noMasterError) Error() string {
 	var each []string
 	for _, t := range e.said {
 		if t.Err != nil {
-			each = append(each, t.Sentinel+": "+t.Err.Error())
+			each = append(each, t.Sentinel+": "+store.Cause(t.Err).Error())
 		} else {
 			each = append(each, fmt.Sprintf("%s: it names %s (epoch %d)", t.Sentinel, t.Master, t.Epoch))
 		}
