@@ -32,9 +32,15 @@ func explain(err error, node string) error {
 	case errors.Is(err, zk.ErrAuthFailed):
 		return explained{fmt.Errorf("the server does not accept the identity: %w", err)}
 	}
+	return err
+}
+
+// plain returns err without what package net writes around the cause of a connection that was not
+// made.
+func plain(err error) error {
 	if dial, ok := errors.AsType[*net.OpError](err); ok {
 		if before, ok := strings.CutSuffix(err.Error(), dial.Error()); ok {
-			return explained{fmt.Errorf("%s%w", before, store.Cause(dial))}
+			return fmt.Errorf("%s%w", before, store.Cause(dial))
 		}
 	}
 	return err

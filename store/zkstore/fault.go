@@ -42,10 +42,10 @@ func (s *Store) failed(ctx context.Context, op, name string, err error) error {
 	if s.gate.Closed() {
 		return store.ErrClosed
 	}
-	n := store.NodeOutcome{Node: s.node, Outcome: outcomeOf(err), Err: explain(err, s.o.Base)}
+	n := store.NodeOutcome{Node: s.node, Outcome: outcomeOf(err), Err: plain(explain(err, s.o.Base))}
 	if errors.Is(context.Cause(ctx), errLimit) {
 		// The error of the limit is not one of the caller's context.
-		n.Outcome, n.Err = store.TimedOut, fmt.Errorf("no success within %v: %v", s.o.Timeout, explain(err, s.o.Base))
+		n.Outcome, n.Err = store.TimedOut, fmt.Errorf("no success within %v: %v", s.o.Timeout, plain(explain(err, s.o.Base)))
 	}
 	return &store.QuorumError{Op: op, Name: name, Store: "zookeeper", Need: 1, Nodes: []store.NodeOutcome{n}}
 }
