@@ -33,7 +33,7 @@ func Cause(err error) error {
 	return err
 }
 
-// unresolved is a name that has no address. The server that was asked is of no use to a reader.
+// unresolved is the error of a name without an address. Its text leaves out the name server.
 type unresolved struct{ *net.DNSError }
 
 func (e *unresolved) Error() string { return e.Err }
