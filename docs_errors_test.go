@@ -220,12 +220,12 @@ func textsOf(file *ast.File, each func(said string, at token.Pos, words int)) {
 // formatOf has the functions that make errors, or print errors and warnings, and which of
 // their arguments is the text.
 var formatOf = map[string]int{
-	"Errorf": 0, "New": 0, "invalid": 0, "NewUnusable": 0, "constError": 0,
+	"Errorf": 0, "New": 0, "invalid": 0, "NewUnusable": 0, "constError": 0, "Refusal": 0,
 	"error": 0, "Report": 0, "Warn": 0, "Error": 0, "WarnContext": 1, "ErrorContext": 1,
 }
 
 var (
-	explains = regexp.MustCompile(`^(Error|ReasonOf|explain)$`)                      // functions that word errors
+	explains = regexp.MustCompile(`^(Error|ReasonOf|explain|Summary|Hint)$`)         // functions that word errors
 	advises  = regexp.MustCompile(`(?i)^(advice.*|.*advice|why|reason|causeNames)$`) // variables and fields that do
 )
 
