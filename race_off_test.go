@@ -3,3 +3,5 @@
 package leasehold_test
 
 const manyWaiters = 10_000
+
+const raced = false
