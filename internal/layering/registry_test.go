@@ -51,7 +51,7 @@ var project = rules{
 	// Test equipment: only test files, and other test equipment, import it.
 	equipment: []string{
 		"internal/proof/sim", "cmd/leasehold/internal/lab/chaos", "internal/proof/explore", "internal/proof/explore/cmd/explore", "internal/proof/mutants",
-		"internal/proof/differential", "internal/proof/induct", "internal/proof/induct/cmd/prove", "internal/proof/queues",
+		"internal/proof/differential", "internal/proof/induct/cmd/prove", "internal/proof/queues",
 		"store/storetest", "internal/testenv/adaptertest", "internal/testenv/contest", "internal/testenv/eventually", "internal/testenv/redistest", "internal/testenv/sameseed", "internal/testenv/simnet", "internal/testenv/simredis", "internal/testenv/sqltest", "internal/testenv/virtual", "internal/layering", "cmd/leasehold/internal/endtoend", "guard/guardtest", "store/sqlstore/sqlstoretest", "store/natsstore/natsstoretest", "store/s3store/s3storetest", "internal/testenv/mutant",
 	},
 
@@ -67,7 +67,7 @@ var project = rules{
 		"adapters/synclocker":                {".", "store", "internal/held"},
 		"internal/held":                      {"."},
 		"cmd/leasehold/internal/doctor":      {"store", "store/redisstore/redisadmin", "store/filestore", "store/natsstore", "store/s3store", "store/sqlstore", "store/etcdstore", "store/zkstore", "internal/validity"},
-		"cmd/leasehold/internal/lab/history": {"store", "internal/clock", "fence"},
+		"cmd/leasehold/internal/lab/history": {"store", "internal/proof/induct", "internal/clock", "fence"},
 		"internal/leasefsm":                  {"internal/validity", "internal/clock"},
 		"internal/renewer":                   {"internal/leasefsm", "internal/clock"},
 		"internal/waitq":                     {"internal/clock"},

@@ -65,6 +65,7 @@ func (h *History) Check(l Limits) Findings {
 		f.Violations = append(f.Violations, h.exclusion(lock)...)
 		f.Violations = append(f.Violations, slots(h, lock)...)
 		f.Violations = append(f.Violations, h.tokens(lock)...)
+		f.Violations = append(f.Violations, h.steps(lock, l.Idle.TTL)...)
 		f.Violations = append(f.Violations, h.owners(lock)...)
 		f.Violations = append(f.Violations, h.told(lock, l.Told)...)
 	}

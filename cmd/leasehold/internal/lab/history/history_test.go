@@ -155,53 +155,53 @@ var stories = []namedStory{
 	{"two holders", func(s *story) {
 		s.grant(1, 0, 0, 5, 1000, 10)
 		s.grant(2, 0, 50, 120, 1100, 11)
-	}, []string{"mutual exclusion", "lock model"}},
+	}, []string{"mutual exclusion", "lock model", "steps"}},
 	{"two holders, the second within the first", func(s *story) {
 		s.grant(1, 0, 0, 5, 1000, 10)
 		s.grant(2, 0, 50, 120, 1100, 11)
 		s.release(2, 120, 121)
 		s.release(1, 500, 501)
-	}, []string{"mutual exclusion", "lock model"}},
+	}, []string{"mutual exclusion", "lock model", "steps"}},
 	{"three holders, two beside the first", func(s *story) {
 		s.grant(1, 0, 0, 5, 10, 10)
 		s.look(1, 9, 1000)
 		s.grant(2, 0, 50, 120, 130, 11)
 		s.grant(3, 0, 200, 220, 230, 12)
-	}, []string{"mutual exclusion", "lock model"}},
+	}, []string{"mutual exclusion", "lock model", "steps"}},
 	{"granted before the release began", func(s *story) {
 		s.grant(1, 0, 0, 5, 1000, 10)
 		s.grant(2, 0, 50, 99, 1100, 11)
 		s.release(1, 100, 150)
-	}, []string{"mutual exclusion", "lock model"}},
+	}, []string{"mutual exclusion", "lock model", "steps"}},
 	{"granted before the kill", func(s *story) {
 		s.grant(1, 0, 0, 5, 1000, 10)
 		s.grant(2, 0, 250, 299, 1300, 11)
 		s.Kill(1, 1, s.at(300))
-	}, []string{"mutual exclusion", "lock model"}},
+	}, []string{"mutual exclusion", "lock model", "steps"}},
 	{"granted before the holder was notified", func(s *story) {
 		s.grant(1, 0, 0, 5, 1000, 10)
 		s.grant(2, 0, 250, 940, 1300, 11)
 		s.lost(1, 950, false)
-	}, []string{"mutual exclusion", "lock model"}},
+	}, []string{"mutual exclusion", "lock model", "steps"}},
 	{"granted while a holder that the store denied later found it good", func(s *story) {
 		s.grant(1, 0, 0, 5, 1000, 10)
 		s.grant(2, 0, 250, 310, 1300, 11)
 		s.look(1, 315, 1000)
 		s.lost(1, 320, true)
-	}, []string{"mutual exclusion", "lock model"}},
+	}, []string{"mutual exclusion", "lock model", "steps"}},
 	{"a smaller token", func(s *story) {
 		s.grant(1, 0, 0, 5, 1000, 10)
 		s.release(1, 100, 110)
 		s.grant(2, 0, 120, 130, 1100, 9)
-	}, []string{"tokens", "token model"}},
+	}, []string{"tokens", "token model", "steps"}},
 	{"the same token", func(s *story) {
 		s.grant(1, 0, 0, 5, 1000, 10)
 		s.release(1, 100, 110)
 		s.grant(2, 0, 4, 130, 1100, 10)
-	}, []string{"tokens", "token model"}},
+	}, []string{"tokens", "token model", "steps"}},
 	{"no token", func(s *story) {
 		s.grant(1, 0, 0, 5, 1000, 0)
-	}, []string{"tokens", "token model"}},
+	}, []string{"tokens", "token model", "steps"}},
 	{"a write in time after a later holder's", func(s *story) {
 		s.grant(1, 0, 0, 5, 1000, 10)
 		s.release(1, 100, 110)
@@ -339,8 +339,8 @@ func TestLongHistories(t *testing.T) {
 		spoil func(*Attempt)
 		want  []string
 	}{
-		{"a hold that lasts too long", func(a *Attempt) { a.Release += clock.Instant(30 * time.Millisecond); a.Released = a.Release }, []string{"mutual exclusion", "lock model"}},
-		{"a token of an earlier grant", func(a *Attempt) { a.Token -= 20 }, []string{"tokens", "token model"}},
+		{"a hold that lasts too long", func(a *Attempt) { a.Release += clock.Instant(30 * time.Millisecond); a.Released = a.Release }, []string{"mutual exclusion", "lock model", "steps"}},
+		{"a token of an earlier grant", func(a *Attempt) { a.Token -= 20 }, []string{"tokens", "token model", "steps"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := busy(t, many)

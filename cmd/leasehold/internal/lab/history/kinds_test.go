@@ -99,7 +99,7 @@ var brokenKinds = []namedStory{
 		s.permits(3, 1, 2, 2, 7, 12)
 		s.weight, s.slot = 1, 0
 		s.permits(4, 1, 0, 50, 60, 13)
-	}, []string{"permits", "slots"}},
+	}, []string{"permits", "slots", "steps"}},
 	{"two heavy holders", func(s *story) {
 		s.permits(1, 2, 0, 0, 5, 10)
 		s.permits(2, 2, 1, 1, 6, 11)
@@ -112,7 +112,7 @@ var brokenKinds = []namedStory{
 	{"the same slot twice", func(s *story) {
 		s.permits(1, 1, 1, 0, 5, 10)
 		s.permits(2, 1, 1, 1, 6, 11)
-	}, []string{"slots"}},
+	}, []string{"slots", "steps"}},
 	{"a slot that the lock does not have", func(s *story) {
 		s.permits(1, 1, 3, 0, 5, 10)
 	}, []string{"slots"}},
@@ -120,7 +120,7 @@ var brokenKinds = []namedStory{
 		s.permits(1, 1, 2, 0, 5, 10)
 		s.release(1, 100, 110)
 		s.permits(2, 1, 2, 120, 130, 9)
-	}, []string{"tokens"}},
+	}, []string{"tokens", "steps"}},
 	{"a write in time after a later holder's of the slot", func(s *story) {
 		s.permits(1, 1, 2, 0, 5, 10)
 		s.release(1, 100, 110)

@@ -10,7 +10,7 @@ import (
 // Violation is something that a correct lock would not have done.
 type Violation struct {
 	// Check is which promise: "mutual exclusion", "permits", "readers and writers",
-	// "slots", "tokens", "owners", "told", "writes", "guard", "lock model", "token model", "liveness", "idle".
+	// "slots", "tokens", "steps", "owners", "told", "writes", "guard", "lock model", "token model", "liveness", "idle".
 	Check string
 	Lock  int
 	What  string
