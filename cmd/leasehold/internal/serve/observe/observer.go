@@ -3,6 +3,8 @@ package observe
 import (
 	"context"
 	"errors"
+	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
@@ -36,6 +38,10 @@ type Observer struct {
 	cancel context.CancelFunc
 	stop   func() // the store's messages about broken leases
 	hurry  chan struct{}
+	// epoch tells the events of this Observer from those of others, and streams has room for
+	// each client that is told of them.
+	epoch   string
+	streams chan struct{}
 
 	mu       sync.Mutex
 	view     *View
@@ -44,6 +50,8 @@ type Observer struct {
 	watchers int
 	asked    time.Time // when somebody asked last
 	wanted   map[string]time.Time
+	single   map[string]*single // by the name of the lock
+	room     chan struct{}      // for calls of Inspect at a time
 
 	// Only run uses these.
 	looker  looker
@@ -52,7 +60,8 @@ type Observer struct {
 
 // New returns an Observer of st.
 func New(st store.Store) *Observer {
-	o := &Observer{hurry: make(chan struct{}, 1), view: &View{}, next: make(chan struct{}), wanted: map[string]time.Time{}, looker: looker{st: st}}
+	o := &Observer{hurry: make(chan struct{}, 1), view: &View{}, next: make(chan struct{}), wanted: map[string]time.Time{}, single: map[string]*single{}, room: make(chan struct{}, atOnce), looker: looker{st: st}}
+	o.epoch, o.streams = strconv.FormatInt(time.Now().UnixNano(), 36), make(chan struct{}, mostStreams)
 	o.ctx, o.cancel = context.WithCancel(context.Background())
 	o.stop = func() {}
 	if b, ok := st.(store.BreakNotifier); ok {
@@ -144,6 +153,68 @@ func (o *Observer) Next(ctx context.Context, after uint64) (*View, error) {
 		}
 		o.mu.Lock()
 	}
+}
+
+// nextWithin is Next for as long as a client need not hear from the server.
+func (o *Observer) nextWithin(r *http.Request, after uint64) (*View, error) {
+	ctx, cancel := context.WithTimeout(r.Context(), heartbeat)
+	defer cancel()
+	return o.Next(ctx, after)
+}
+
+// Inspect returns the state of one lock as it was less than a second ago. However many ask, the
+// store is asked once a second for each lock, and about a few locks at a time.
+func (o *Observer) Inspect(ctx context.Context, name string) (store.State, error) {
+	o.mu.Lock()
+	one := o.single[name]
+	if one == nil || one.ended() && time.Since(one.at) >= every {
+		one = &single{at: time.Now(), done: make(chan struct{})}
+		for other, s := range o.single {
+			if s.ended() && time.Since(s.at) >= every {
+				delete(o.single, other)
+			}
+		}
+		o.single[name] = one
+		go o.inspect(name, one)
+	}
+	o.mu.Unlock()
+	select {
+	case <-one.done:
+		return one.state, one.err
+	case <-ctx.Done():
+		return store.State{}, ctx.Err()
+	}
+}
+
+// single is one call of Inspect at the store.
+type single struct {
+	at    time.Time
+	done  chan struct{} // closed when state and err are set
+	state store.State
+	err   error
+}
+
+func (s *single) ended() bool {
+	select {
+	case <-s.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func (o *Observer) inspect(name string, one *single) {
+	defer close(one.done)
+	ctx, cancel := context.WithTimeout(o.ctx, lookTimeout)
+	defer cancel()
+	select {
+	case o.room <- struct{}{}:
+		defer func() { <-o.room }()
+	case <-ctx.Done():
+		one.err = ctx.Err()
+		return
+	}
+	one.state, one.err = o.looker.st.Inspect(ctx, name)
 }
 
 // Want has the next looks inspect these locks before others: somebody looks at them.
