@@ -63,7 +63,7 @@ CONTRACT = TestConformance|TestWireFormat|TestInteroperatesWithPlainClients|Test
 GO = go
 
 .DEFAULT_GOAL = help
-.PHONY: help quick test race lint fmt tidy vuln bench figures dashboard peers fuzz cross explore sim prove mutants torture versions package rehearse tag release redis databases mysql languages prometheus z3
+.PHONY: help quick test race lint fmt tidy vuln bench figures dashboard peers fuzz cross explore sim prove mutants torture versions package rehearse tag release redis databases mysql languages prometheus chromium z3
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -83,7 +83,7 @@ quick: redis ## run the tests of the inner loop in under a minute
 	$(GO) test -skip '^($(QUICKSKIP))$$' $(QUICK)
 	$(GO) test -run '^($(QUICKREDIS))$$' ./store/redisstore
 
-test: redis databases languages prometheus ## run all tests with the race detector, against real servers
+test: redis databases languages prometheus chromium ## run all tests with the race detector, against real servers
 	@scripts/need-race.sh
 	@test -n "$$LEASEHOLD_MYSQLD" || echo 'The tests run on MariaDB, and not on MySQL itself, which was not asked for: "make mysql" installs it.'
 ifeq ($(PKG),work)
@@ -101,7 +101,7 @@ else
 	$(GO) test -race -timeout $(TIMEOUT) -parallel $(PARALLEL) $(PKG)
 endif
 
-race: redis databases languages prometheus ## run the tests COUNT times, to find rare failures
+race: redis databases languages prometheus chromium ## run the tests COUNT times, to find rare failures
 	@scripts/need-race.sh
 	$(GO) test -race -timeout 60m -count $(COUNT) $(PKG)
 ifeq ($(PKG),work)
@@ -214,6 +214,9 @@ z3:
 
 prometheus:
 	@scripts/ensure-prometheus.sh
+
+chromium:
+	@scripts/ensure-chromium.sh
 
 peers:
 	@scripts/ensure-etcd.sh

@@ -46,10 +46,10 @@ install() {
 		fi
 	elif command -v dnf >/dev/null 2>&1; then
 		echo "$me: dnf install $dnf" >&2
-		run $root dnf install -y "$dnf" || give_up
+		run $root dnf install -y $dnf || give_up
 	elif command -v apk >/dev/null 2>&1; then
 		echo "$me: apk add $apk" >&2
-		run $root apk add "$apk" || give_up
+		run $root apk add $apk || give_up
 	else
 		give_up
 	fi

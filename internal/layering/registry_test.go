@@ -12,6 +12,8 @@ var project = rules{
 		{"cmd/leasehold"},
 		{"cmd/leasehold/internal/cli"},
 		{"cmd/leasehold/internal/serve"},
+		{"cmd/leasehold/internal/serve/page"},
+		{"cmd/leasehold/internal/serve/observe"},
 		{"cmd/leasehold/internal/serve/rights"},
 		{"cmd/leasehold/internal/runner", "cmd/leasehold/internal/lab/torture", "cmd/leasehold/internal/lab/stories", "internal/lab/load", "cmd/leasehold/internal/doctor"},
 		{"cmd/leasehold/internal/runner/warden", "cmd/leasehold/internal/cli/quit", "cmd/leasehold/internal/manual"},
@@ -41,7 +43,7 @@ var project = rules{
 		{"fence"},
 		{"internal/testenv/etcdtest", "internal/testenv/zktest"},
 		{"internal/testenv/faultproxy", "internal/testenv/redistest", "internal/testenv/simnet", "internal/testenv/sqltest", "internal/layering", "cmd/leasehold/internal/endtoend", "guard/guardtest", "store/sqlstore/sqlstoretest", "store/natsstore/natsstoretest", "store/s3store/s3storetest"},
-		{"internal/testenv/localredis", "internal/testenv/simredis"},
+		{"internal/testenv/browser", "internal/testenv/localredis", "internal/testenv/simredis"},
 		{"internal/proof/induct/cmd/prove", "docs/pictures"},
 		{"internal/proof/induct"},
 		{"internal/testenv/child", "internal/callback", "internal/keypair", "internal/testenv/eventually", "internal/testenv/mutant", "internal/testenv/port", "internal/testenv/sameseed", "internal/testenv/transcript", "internal/nodemark", "store/redisstore/internal/resp"},
@@ -52,11 +54,14 @@ var project = rules{
 	equipment: []string{
 		"internal/proof/sim", "cmd/leasehold/internal/lab/chaos", "internal/proof/explore", "internal/proof/explore/cmd/explore", "internal/proof/mutants",
 		"internal/proof/differential", "internal/proof/induct/cmd/prove", "internal/proof/queues",
-		"store/storetest", "internal/testenv/adaptertest", "internal/testenv/contest", "internal/testenv/eventually", "internal/testenv/redistest", "internal/testenv/sameseed", "internal/testenv/simnet", "internal/testenv/simredis", "internal/testenv/sqltest", "internal/testenv/virtual", "internal/layering", "cmd/leasehold/internal/endtoend", "guard/guardtest", "store/sqlstore/sqlstoretest", "store/natsstore/natsstoretest", "store/s3store/s3storetest", "internal/testenv/mutant",
+		"store/storetest", "internal/testenv/adaptertest", "internal/testenv/browser", "internal/testenv/contest", "internal/testenv/eventually", "internal/testenv/redistest", "internal/testenv/sameseed", "internal/testenv/simnet", "internal/testenv/simredis", "internal/testenv/sqltest", "internal/testenv/virtual", "internal/layering", "cmd/leasehold/internal/endtoend", "guard/guardtest", "store/sqlstore/sqlstoretest", "store/natsstore/natsstoretest", "store/s3store/s3storetest", "internal/testenv/mutant",
 	},
 
 	// The packages of ours that a package may import, if not all packages below it.
 	only: map[string][]string{
+		"cmd/leasehold/internal/serve/observe": {"cmd/leasehold/internal/serve/rights", "internal/statejson", "store", "fence"},
+		"cmd/leasehold/internal/serve/page":    {"cmd/leasehold/internal/serve/observe", "cmd/leasehold/internal/serve/rights", "cmd/leasehold/internal/doctor", ".", "internal/excerpt", "internal/statejson", "store", "fence"},
+
 		"cmd/leasehold":                      {"cmd/leasehold/internal/cli"},
 		"cmd/leasehold/internal/manual":      {},                                                                           // reads any command's help
 		"cmd/leasehold/internal/runner":      {"cmd/leasehold/internal/runner/warden", "cmd/leasehold/internal/sigaction"}, // runs a command; what a lock or a store is, it does not know

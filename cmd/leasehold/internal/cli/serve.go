@@ -20,6 +20,7 @@ type serveFlags struct {
 	at     serve.Listening
 	rights string
 	hosts  []string
+	trace  string
 }
 
 func serveCommand(p *program) *cobra.Command {
@@ -61,6 +62,7 @@ logged, on standard error, as a line of JSON with "audit": true.`,
 	f.StringVar(&o.rights, "rights", "", "`FILE` that says what clients may do")
 	f.BoolVar(&o.ReadOnly, "read-only", false, "refuse everything that changes a lock")
 	f.StringVar(&o.Prefix, "prefix", "", "serve everything below the `PATH`, such as /locks")
+	f.StringVar(&o.trace, "trace-url", "", "the page's link to a trace: a `URL` with {trace} for its number")
 	f.StringArrayVar(&o.hosts, "host", nil, "without --rights: answer requests for this `HOST`, too, besides\nlocalhost; can be repeated")
 	f.DurationVar(&o.at.Drain, "drain", o.at.Drain, "how long requests may take when the server is to end: a `TIME`")
 	return c
@@ -91,7 +93,8 @@ func runServe(p *program, c *cobra.Command, o serveFlags) error {
 		return err
 	}
 	defer o.Store.Close()
-	server := newServer(p, o.Options)
+	defer addPage(p, c, o.Store, &o.Options, o.trace)()
+	server := serve.New(o.Options)
 	l, err := server.Listen(o.at)
 	if err != nil {
 		stop()
@@ -118,6 +121,3 @@ func serveStore(ctx context.Context, p *program, c *cobra.Command) (store.Store,
 	}
 	return p.openStore(ctx, c)
 }
-
-// newServer returns the server with its page and what observes the store.
-func newServer(_ *program, o serve.Options) *serve.Server { return serve.New(o) }

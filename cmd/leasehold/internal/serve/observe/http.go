@@ -173,7 +173,7 @@ func (o *Observer) ServeProbes(w http.ResponseWriter, r *http.Request) {
 		case v.ID == 0 || time.Since(v.At) > lookTimeout+calm+part*v.Took:
 			http.Error(w, "the store does not answer", http.StatusServiceUnavailable)
 		case v.Err != nil && v.SeenAt != v.At:
-			http.Error(w, "the store cannot be asked", http.StatusServiceUnavailable) // why is for those who may look
+			http.Error(w, "the store cannot be asked", http.StatusServiceUnavailable) // the page says why, to clients with rights
 		default:
 			fmt.Fprintln(w, "ok")
 		}

@@ -45,7 +45,7 @@ func (p *Page) breakLease(w http.ResponseWriter, r *http.Request) {
 	by := cmp.Or(client.Name, form.Get("by"), "somebody at "+r.RemoteAddr)
 	req := leasehold.BreakRequest{Name: q.Get("name"), Token: leasehold.Token(token), Owner: q.Get("owner"), By: by, Reason: form.Get("reason"), Now: form.Get("now") != ""}
 	if !client.May(rights.Look, req.Name) || !client.May(rights.Break, req.Name) {
-		p.Log.Warn("a client without the right to it asked to break a lease", "name", excerpt.Of(req.Name), "client", client.Name, "address", r.RemoteAddr)
+		p.Log.Warn("refused a right", "audit", true, "right", "break", "lock", excerpt.Of(req.Name), "client", client.Name, "address", r.RemoteAddr)
 		p.fail(w, r, http.StatusForbidden, "This client may not break leases of this lock.")
 		return
 	}
@@ -76,7 +76,7 @@ func (p *Page) breakLease(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	err = p.Client.Break(ctx, req)
 	waits := errors.Is(err, leasehold.ErrBusy) && errors.Is(err, context.DeadlineExceeded)
-	p.Log.Info("a lease was to be broken", "name", excerpt.Of(req.Name), "token", req.Token, "by", excerpt.Of(by), "reason", excerpt.Of(req.Reason), "now", req.Now, "client", client.Name, "address", r.RemoteAddr, "err", err)
+	p.Log.Info("a lease was to be broken on the page", "audit", true, "lock", excerpt.Of(req.Name), "token", req.Token, "by", excerpt.Of(by), "reason", excerpt.Of(req.Reason), "now", req.Now, "client", client.Name, "address", r.RemoteAddr, "err", err)
 	did := "over"
 	switch {
 	case waits:

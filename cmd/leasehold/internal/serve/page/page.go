@@ -52,11 +52,21 @@ type Page struct {
 	shown map[shownKey]shown
 }
 
-// shownKey identifies a view that several browsers can share.
+// shownKey identifies a view that several browsers can share. Clients that are not told apart
+// have no name, and all of them the same rights.
 type shownKey struct {
-	client *rights.Client
+	named  *rights.Client // nil: it has no name
+	breaks bool
 	url    string
 	base   string
+}
+
+func keyOf(r *http.Request, prefix string) shownKey {
+	k := shownKey{named: rights.Of(r.Context()), url: r.URL.Path + "?" + r.URL.RawQuery, base: baseURL(r, prefix)}
+	if k.breaks = k.named.MayAny(rights.Break); k.named.Name == "" {
+		k.named = nil
+	}
+	return k
 }
 
 type shown struct {
@@ -246,19 +256,13 @@ func filter[T any](all []T, keep func(T) bool) []T {
 // share answers with a view that was made for the same client and address a moment ago, or makes
 // it.
 func (p *Page) share(w http.ResponseWriter, r *http.Request, make func(r *http.Request) (int, *view)) {
-	key := shownKey{rights.Of(r.Context()), r.URL.Path + "?" + r.URL.RawQuery, baseURL(r, p.Prefix)}
+	key := keyOf(r, p.Prefix)
 	p.mu.Lock()
 	s, ok := p.shown[key]
 	p.mu.Unlock()
 	if !ok || time.Since(s.at) > sharedFor {
 		status, v := make(r)
-		var b bytes.Buffer
-		if err := templates.ExecuteTemplate(&b, "page", v); err != nil {
-			p.Log.Error("the page cannot be shown", "view", v.At, "err", err)
-			http.Error(w, "the page cannot be shown", http.StatusInternalServerError)
-			return
-		}
-		s = shown{time.Now(), status, b.Bytes()}
+		s = shown{time.Now(), status, render(v)}
 		p.mu.Lock()
 		if len(p.shown) >= mostShared {
 			clear(p.shown)
@@ -279,15 +283,18 @@ func (p *Page) fail(w http.ResponseWriter, r *http.Request, status int, message 
 }
 
 func (p *Page) write(w http.ResponseWriter, status int, v *view) {
-	var b bytes.Buffer
-	if err := templates.ExecuteTemplate(&b, "page", v); err != nil {
-		p.Log.Error("the page cannot be shown", "view", v.At, "err", err)
-		http.Error(w, "the page cannot be shown", http.StatusInternalServerError)
-		return
-	}
+	body := render(v)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	w.Write(b.Bytes())
+	w.Write(body)
+}
+
+func render(v *view) []byte {
+	var b bytes.Buffer
+	if err := templates.ExecuteTemplate(&b, "page", v); err != nil {
+		panic(err) // a template does not fit its view
+	}
+	return b.Bytes()
 }
 
 //go:embed templates static
