@@ -29,6 +29,7 @@ func (g *register) follow(ctx context.Context) {
 	watcher, pushes := g.s.driver.(Watcher)
 	var pushed <-chan Item
 	rested, idle, broken := 0, time.Duration(0), false
+	var seen *snapshot // by the last look
 	for {
 		every := min(g.s.poll<<min(rested/20, 4), g.s.poll*16)
 		if pushes && pushed == nil && !broken {
@@ -54,11 +55,11 @@ func (g *register) follow(ctx context.Context) {
 			}
 		case <-timer.C:
 			broken = false
-			if changed, err := g.lookAgain(ctx); changed || err != nil {
+			snap, err := g.lookAgain(ctx)
+			if rested++; err != nil || !snap.sameTurns(seen) {
 				rested = 0
-			} else {
-				rested++
 			}
+			seen = snap
 		case <-ctx.Done():
 		}
 		timer.Stop()
@@ -93,12 +94,9 @@ func newest(it Item, more <-chan Item) Item {
 }
 
 // lookAgain reads the record, and tells the waiters if that is not possible.
-func (g *register) lookAgain(ctx context.Context) (changed bool, err error) {
+func (g *register) lookAgain(ctx context.Context) (*snapshot, error) {
 	bounded, cancel := context.WithTimeout(ctx, g.s.limit)
 	defer cancel()
-	g.mu.Lock()
-	before := g.last
-	g.mu.Unlock()
 	snap, err := g.read(bounded)
 	if err != nil && !errors.Is(context.Cause(ctx), store.ErrClosed) {
 		g.mu.Lock()
@@ -106,9 +104,8 @@ func (g *register) lookAgain(ctx context.Context) (changed bool, err error) {
 		for _, w := range g.waiters {
 			w.troubleLocked(err)
 		}
-		return false, err
 	}
-	return err == nil && (before == nil || snap.version != before.version), err
+	return snap, err
 }
 
 // forgettable reports whether nothing happens with the register at this moment.

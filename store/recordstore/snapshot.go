@@ -121,6 +121,13 @@ func back(at clock.Instant, d time.Duration) clock.Instant {
 	return max(1, at-clock.Instant(max(0, d)))
 }
 
+// sameTurns reports whether s and o, which may be nil, have the same holders and the same queue:
+// if so, nothing but beats has changed for those who wait.
+func (s *snapshot) sameTurns(o *snapshot) bool {
+	return o != nil && slices.EqualFunc(s.rec.Holds, o.rec.Holds, func(a, b rule.Hold) bool { return a.Owner == b.Owner && a.Broken == b.Broken }) &&
+		slices.EqualFunc(s.rec.Queue, o.rec.Queue, func(a, b rule.Place) bool { return a.Owner == b.Owner })
+}
+
 func (s *snapshot) life(key string) (life, bool) {
 	if s == nil {
 		return life{}, false
