@@ -76,7 +76,8 @@ The seed decides which process is stopped or killed in which order and what is
 tried, but not the exact times: runs with the same seed are similar, not equal.
 
 With --json the verdict is one object: verdict ("pass", "fail", "none"), seed,
-took_ms, grants, lost, unknown, late_writes, stopped, killed, undecided,
+took_ms, grants, lost, unknown, late_writes, idle_ms (how long somebody waited for a
+lock that was available), stopped, killed, undecided,
 violations (each with check, lock and what), history, plot, pictures. Fields may
 be added; none is renamed or removed.
 
@@ -245,6 +246,7 @@ type verdictJSON struct {
 	Lost       int             `json:"lost"`
 	Unknown    int             `json:"unknown"`
 	LateWrites int             `json:"late_writes"`
+	IdleMS     int64           `json:"idle_ms"`
 	Stopped    int             `json:"stopped"`
 	Killed     int             `json:"killed"`
 	Undecided  []string        `json:"undecided"`
@@ -263,7 +265,7 @@ type violationJSON struct {
 func verdictOf(r *torture.Report) verdictJSON {
 	v := verdictJSON{
 		Verdict: r.Word(), Seed: r.Seed, TookMS: r.Took.Milliseconds(), Grants: r.Granted, Lost: r.Lost, Unknown: r.Unknown,
-		LateWrites: r.LateWrites, Stopped: r.Stops, Killed: r.Kills, Undecided: append([]string{}, r.Undecided...),
+		LateWrites: r.LateWrites, IdleMS: r.Findings.Idle.Milliseconds(), Stopped: r.Stops, Killed: r.Kills, Undecided: append([]string{}, r.Undecided...),
 		Violations: []violationJSON{}, History: r.Dir, Plot: r.Plot, Pictures: append([]string{}, r.Pictures...),
 	}
 	for _, f := range r.Violations {

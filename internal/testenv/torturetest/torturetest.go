@@ -1,0 +1,68 @@
+// Package torturetest runs "leasehold lab torture" on a server of a test: processes of the built
+// command compete for locks, and some are stopped and killed meanwhile.
+package torturetest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// A test is short unless these flags say otherwise:
+//
+//	go test -run TestTorture ./store/natsstore/natsstoretest -torture.for=1m -torture.procs=32
+var (
+	length = flag.Duration("torture.for", 6*time.Second, "how long processes are disturbed")
+	procs  = flag.Int("torture.procs", 6, "how many processes compete")
+)
+
+// Run has processes compete for locks with a TTL, and fails the test if a promise was broken. A
+// process may wait for a lock that is available for idle; 0 means that this is not judged.
+// disturb, if it is not nil, runs while the processes do, and returns when its context ends.
+func Run(t *testing.T, url string, ttl, idle time.Duration, disturb func(ctx context.Context), env ...string) {
+	t.Helper()
+	dir := t.TempDir()
+	command := filepath.Join(dir, "leasehold")
+	if out, err := exec.Command("go", "build", "-o", command, "github.com/leasehold-dev/leasehold/cmd/leasehold").CombinedOutput(); err != nil {
+		t.Fatalf("building the command: %v\n%s", err, out)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), *length+5*time.Minute)
+	defer cancel()
+	c := exec.CommandContext(ctx, command, "lab", "torture", "--json", "--kinds", "--procs", fmt.Sprint(*procs), "--locks", "4", "--ttl", ttl.String(), "--for", length.String(), "--out", filepath.Join(dir, "history"))
+	c.Env = append(append(os.Environ(), "LEASEHOLD_STORE="+url), env...) // the URL may have a password
+	var out, progress bytes.Buffer
+	c.Stdout, c.Stderr = &out, &progress
+	over := make(chan struct{})
+	disturbed, calm := context.WithTimeout(ctx, *length)
+	go func() {
+		defer close(over)
+		if disturb != nil {
+			disturb(disturbed)
+		}
+	}()
+	err := c.Run()
+	calm()
+	<-over
+	var v struct {
+		Verdict                       string
+		Grants, Lost, Stopped, Killed int
+		Idle                          int64 `json:"idle_ms"`
+		Violations                    []struct{ Check, Lock, What string }
+	}
+	if bad := json.Unmarshal(out.Bytes(), &v); bad != nil || err != nil || v.Verdict != "pass" {
+		t.Errorf("%v: verdict %q, violations %+v\n%s", err, v.Verdict, v.Violations, progress.Bytes())
+		return
+	}
+	waited := time.Duration(v.Idle) * time.Millisecond
+	t.Logf("%d processes, %v: %d grants, %d lost, %d stopped, %d killed; nobody waited longer than %v for a lock that was available", *procs, *length, v.Grants, v.Lost, v.Stopped, v.Killed, waited)
+	if idle > 0 && waited > idle {
+		t.Errorf("somebody waited %v for a lock that was available, want at most %v", waited, idle)
+	}
+}
