@@ -23,6 +23,7 @@ type driver struct {
 	stream   jetstream.Stream
 	replicas int
 	prefix   string // of the subjects
+	pulse    pulse
 }
 
 var (
@@ -42,20 +43,34 @@ func (d *driver) Describe() store.Caps {
 	return c
 }
 
-// request bounds one request: a cluster that elects a leader may drop it, and it is then
-// sent again.
-func (d *driver) request(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, d.o.Timeout/4)
+// request makes one request. It bounds it, since a cluster that elects a leader may drop it, and
+// ends it when the connection is lost. It is then made again.
+func (d *driver) request(caller context.Context, do func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(caller, d.o.Timeout/4)
+	defer cancel()
+	up := d.pulse.connected()
+	defer context.AfterFunc(up, cancel)()
+	err := do(ctx)
+	switch {
+	case caller.Err() != nil:
+	case errors.Is(err, context.Canceled) && up.Err() != nil:
+		err = nats.ErrDisconnected
+	case d.pulse.heard(err, d.o.Timeout/2):
+		_ = d.conn.ForceReconnect() // fails only if the connection was closed
+	}
+	return err
 }
 
 // Read implements recordstore.Driver. The leader of the stream answers, not a replica.
 func (d *driver) Read(ctx context.Context, key string) (recordstore.Item, error) {
-	ctx, cancel := d.request(ctx)
-	defer cancel()
-	m, err := d.stream.GetLastMsgForSubject(ctx, d.prefix+key)
+	var m *jetstream.RawStreamMsg
+	err := d.request(ctx, func(ctx context.Context) (err error) {
+		m, err = d.stream.GetLastMsgForSubject(ctx, d.prefix+key)
+		return err
+	})
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
-		info, err := d.stream.Info(ctx)
+		info, err := d.info(ctx)
 		if err != nil {
 			return recordstore.Item{}, explain(err)
 		}
@@ -69,11 +84,18 @@ func (d *driver) Read(ctx context.Context, key string) (recordstore.Item, error)
 // allow returns the date of a message, for clocks that differ.
 func (d *driver) allow(written time.Time) time.Time { return written.Add(d.o.Skew) }
 
+// info returns what the leader of the stream says of it.
+func (d *driver) info(ctx context.Context) (info *jetstream.StreamInfo, err error) {
+	err = d.request(ctx, func(ctx context.Context) error {
+		info, err = d.stream.Info(ctx)
+		return err
+	})
+	return info, err
+}
+
 // Now implements recordstore.Dater.
 func (d *driver) Now(ctx context.Context) (time.Time, error) {
-	ctx, cancel := d.request(ctx)
-	defer cancel()
-	info, err := d.stream.Info(ctx)
+	info, err := d.info(ctx)
 	if err != nil {
 		return time.Time{}, explain(err)
 	}
@@ -90,10 +112,11 @@ func (d *driver) Write(ctx context.Context, key string, value []byte, version st
 	if idle {
 		o = append(o, jetstream.WithMsgTTL(d.o.KeepIdle))
 	}
-	ctx, cancel := d.request(ctx)
-	defer cancel()
-	ack, err := d.js.PublishMsg(ctx, &nats.Msg{Subject: d.prefix + key, Data: value}, o...)
-	if err != nil {
+	var ack *jetstream.PubAck
+	if err := d.request(ctx, func(ctx context.Context) (err error) {
+		ack, err = d.js.PublishMsg(ctx, &nats.Msg{Subject: d.prefix + key, Data: value}, o...)
+		return err
+	}); err != nil {
 		return "", explain(err)
 	}
 	return strconv.FormatUint(ack.Sequence, 10), nil
@@ -155,7 +178,7 @@ func (d *driver) Watch(ctx context.Context, key string) (<-chan recordstore.Item
 
 // List implements recordstore.Driver.
 func (d *driver) List(ctx context.Context, each func(string, recordstore.Item) error) error {
-	info, err := d.stream.Info(ctx)
+	info, err := d.info(ctx)
 	if err != nil || info.State.Msgs == 0 {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"regexp"
 	"strings"
 	"time"
@@ -22,12 +23,15 @@ import (
 type Options struct {
 	// Bucket names the stream, in letters, digits, - and _. Empty means "default".
 	Bucket string
-	// Replicas is how many servers keep the stream if Open makes it: 1, 3 or 5. Zero means as
-	// many as the cluster has, up to 3.
+	// Replicas is how many servers keep the stream if Open makes it: 1, 3 or 5. Zero means 3 in a
+	// cluster, and 1 on a server alone.
 	Replicas int
 	// Synced says that every server has sync_interval: always, so that a write that was
 	// acknowledged outlives a crash.
 	Synced bool
+	// Monitors has the URLs of the servers' monitoring ports, such as http://10.0.0.1:8222. Examine
+	// reads there whether each of them syncs every write. Locks do without them.
+	Monitors []string
 	// Skew is how far apart the clocks of two servers, or of one that was set, can be. A client
 	// that finds the lock of a dead holder waits for the rest of its TTL and Skew at most.
 	// Zero means a minute.
@@ -64,6 +68,11 @@ func (o *Options) checked() (Options, error) {
 	case c.Skew < 0 || c.Timeout < 0 || c.KeepIdle < time.Hour:
 		return c, fmt.Errorf("%w: skew and timeout cannot be negative, and idle locks are kept for an hour at least", store.ErrInvalid)
 	}
+	for _, m := range c.Monitors {
+		if u, err := url.Parse(m); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" {
+			return c, fmt.Errorf("%w: the URL of a monitoring port has the form http://HOST:8222", store.ErrInvalid)
+		}
+	}
 	return c, nil
 }
 
@@ -99,7 +108,9 @@ func outcomeOf(err error) store.Outcome {
 }
 
 func connect(ctx context.Context, servers []string, o Options) (*driver, error) {
+	d := &driver{o: o, prefix: "leasehold." + o.Bucket + "."}
 	options := []nats.Option{
+		nats.DisconnectErrHandler(func(*nats.Conn, error) { d.pulse.disconnected() }),
 		nats.Name("leasehold"), nats.MaxReconnects(-1), nats.ReconnectWait(100 * time.Millisecond), nats.Timeout(o.Timeout),
 		// Requests that were kept until there is a connection again would arrive late.
 		nats.ReconnectBufSize(-1),
@@ -124,7 +135,7 @@ func connect(ctx context.Context, servers []string, o Options) (*driver, error) 
 	if err != nil {
 		return nil, err
 	}
-	d := &driver{o: o, conn: conn, prefix: "leasehold." + o.Bucket + "."}
+	d.conn = conn
 	if d.js, err = jetstream.New(conn); err == nil {
 		err = d.openStream(ctx)
 	}
@@ -144,21 +155,30 @@ func (d *driver) openStream(ctx context.Context) error {
 			d.stream, d.replicas = s, s.CachedInfo().Config.Replicas
 			return unfit(s.CachedInfo().Config, d.prefix)
 		}
-		// A cluster that elects a leader answers again soon.
-		if api := (*jetstream.APIError)(nil); errors.As(err, &api) && api.Code != 503 || !sleep(ctx, 100*time.Millisecond) {
+		// A cluster that begins, or elects a leader, answers again soon.
+		api := (*jetstream.APIError)(nil)
+		refused := errors.As(err, &api)
+		few := refused && api.ErrorCode == noPeers
+		if few {
+			err = fmt.Errorf("%w: start as many servers, or say replicas=1", err)
+		}
+		if refused && !few && api.Code != 503 || !sleep(ctx, 100*time.Millisecond) {
 			return fmt.Errorf("stream %s: %w", name, err)
 		}
 	}
 }
 
+// noPeers is the code of a cluster that has fewer servers than the stream should have replicas.
+const noPeers jetstream.ErrorCode = 10005
+
 // findStream makes one attempt.
-func (d *driver) findStream(ctx context.Context, name string) (jetstream.Stream, error) {
-	ctx, cancel := d.request(ctx)
-	defer cancel()
-	s, err := d.js.Stream(ctx, name)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return d.makeStream(ctx, name)
-	}
+func (d *driver) findStream(ctx context.Context, name string) (s jetstream.Stream, err error) {
+	err = d.request(ctx, func(ctx context.Context) error {
+		if s, err = d.js.Stream(ctx, name); errors.Is(err, jetstream.ErrStreamNotFound) {
+			s, err = d.makeStream(ctx, name)
+		}
+		return err
+	})
 	return s, err
 }
 
@@ -173,22 +193,16 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// makeStream makes the stream, with as many replicas as the cluster has servers for.
-func (d *driver) makeStream(ctx context.Context, name string) (s jetstream.Stream, err error) {
-	counts := []int{3, 1}
-	if d.o.Replicas > 0 {
-		counts = []int{d.o.Replicas}
+// makeStream makes the stream.
+func (d *driver) makeStream(ctx context.Context, name string) (jetstream.Stream, error) {
+	replicas := 3
+	if d.conn.ConnectedClusterName() == "" {
+		replicas = 1
 	}
-	for _, n := range counts {
-		s, err = d.js.CreateStream(ctx, jetstream.StreamConfig{
-			Name: name, Description: "locks of leasehold", Subjects: []string{d.prefix + ">"}, MaxMsgsPerSubject: 1,
-			Storage: jetstream.FileStorage, Replicas: n, Discard: jetstream.DiscardNew, AllowMsgTTL: true, DenyDelete: true, DenyPurge: true,
-		})
-		if api := (*jetstream.APIError)(nil); err == nil || !errors.As(err, &api) || api.Code == 503 {
-			return s, err
-		}
-	}
-	return s, err
+	return d.js.CreateStream(ctx, jetstream.StreamConfig{
+		Name: name, Description: "locks of leasehold", Subjects: []string{d.prefix + ">"}, MaxMsgsPerSubject: 1,
+		Storage: jetstream.FileStorage, Replicas: cmp.Or(d.o.Replicas, replicas), Discard: jetstream.DiscardNew, AllowMsgTTL: true, DenyDelete: true, DenyPurge: true,
+	})
 }
 
 // unfit returns why a stream cannot keep locks, or nil.
@@ -204,6 +218,8 @@ func unfit(c jetstream.StreamConfig, prefix string) error {
 		return recordstore.Refusal("stream %s has limits that delete the oldest locks: remove max_age and max_msgs", c.Name)
 	case c.Mirror != nil || len(c.Sources) > 0:
 		return recordstore.Refusal("stream %s is a copy of another one", c.Name)
+	case c.PersistMode != jetstream.DefaultPersistMode:
+		return recordstore.Refusal("stream %s acknowledges locks before they are written, whatever the servers sync: set persist_mode to default", c.Name)
 	case !c.AllowMsgTTL:
 		return recordstore.Refusal("stream %s does not allow a TTL for each message, so it would keep every lock there ever was: set allow_msg_ttl, which needs NATS 2.11", c.Name)
 	}

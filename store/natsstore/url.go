@@ -39,6 +39,7 @@ var settings = map[string]func(o *Options, f *files, v string) error{
 		}
 		return nil
 	},
+	"monitor": func(o *Options, _ *files, v string) error { o.Monitors = strings.Split(v, ","); return nil },
 	"skew":    func(o *Options, _ *files, v string) (err error) { o.Skew, err = time.ParseDuration(v); return err },
 	"timeout": func(o *Options, _ *files, v string) (err error) { o.Timeout, err = time.ParseDuration(v); return err },
 	"creds":   func(o *Options, _ *files, v string) error { o.CredentialsFile = v; return nil },
@@ -60,7 +61,7 @@ var settings = map[string]func(o *Options, f *files, v string) error{
 //	nats://HOST/BUCKET?tls=true&ca=/etc/ssl/ca.pem&creds=/etc/app/nats.creds
 //
 // The default port is 4222 and the default bucket "default". replicas, sync, skew and timeout
-// are those of Options. With tls=true, ca names a file with the certificates to trust instead
+// are those of Options, and monitor has Options.Monitors, separated by commas. With tls=true, ca names a file with the certificates to trust instead
 // of the system's, and cert and key those of the client, which are read at each
 // connection. A URL with a user and no password takes that from NATS_PASSWORD. A URL whose
 // user is empty and that has a password logs in with that as its token.
@@ -111,7 +112,7 @@ func ParseURL(raw string) (servers []string, o *Options, err error) {
 	for name, values := range u.Query() {
 		set := settings[name]
 		if set == nil {
-			return nil, nil, fmt.Errorf("%w: unknown setting %q of NATS: use replicas, sync, skew, timeout, creds, tls, ca, cert, key", store.ErrInvalid, store.Excerpt(name))
+			return nil, nil, fmt.Errorf("%w: unknown setting %q of NATS: use replicas, sync, monitor, skew, timeout, creds, tls, ca, cert, key", store.ErrInvalid, store.Excerpt(name))
 		}
 		if err := set(o, &f, values[0]); err != nil || len(values) > 1 {
 			return nil, nil, fmt.Errorf("%w: %s=%q cannot be used: it is given once, as a time such as 60s, a number, sync=always or tls=true", store.ErrInvalid, name, store.Excerpt(values[0]))

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
+	"os"
+	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,7 +18,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/natsstore"
 	"github.com/leasehold-dev/leasehold/store/recordstore"
@@ -49,6 +51,17 @@ func TestExamine(t *testing.T) {
 	}
 	if e, err := natsstore.Examine(t.Context(), []string{fmt.Sprint("127.0.0.1:", freePorts(t, 1)[0])}, nil); err != nil || e.Unusable == nil {
 		t.Errorf("examine a port at which nothing listens: %+v, %v, want that it is unusable", e, err)
+	}
+}
+
+// The doctor is told of servers that do not sync every write, though the URL says so, and of
+// those whose monitoring port is not named.
+func TestExamineSync(t *testing.T) {
+	t.Parallel()
+	nodes := startCluster(t, 1)
+	e, err := natsstore.Examine(t.Context(), nodes.addresses(), &natsstore.Options{Synced: true, Timeout: 30 * time.Second, Monitors: nodes.monitors()[:2]})
+	if err != nil || e.Unusable != nil || e.Replicas != 3 || !slices.Equal(e.Unseen, []string{"n2"}) || !slices.Equal(e.Unsynced, []string{"n1"}) {
+		t.Errorf("examine: %+v, %v, want n1 unsynced and n2 unseen", e, err)
 	}
 }
 
@@ -121,6 +134,7 @@ func TestUnfitStreams(t *testing.T) {
 		"made for something else": func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 5 },
 		"allow_direct":            func(c *jetstream.StreamConfig) { c.AllowDirect = true },
 		"in memory":               func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage },
+		"persist_mode":            func(c *jetstream.StreamConfig) { c.PersistMode = jetstream.AsyncPersistMode },
 		"max_age":                 func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour },
 		"allow_msg_ttl":           func(c *jetstream.StreamConfig) { c.AllowMsgTTL = false },
 		"":                        func(*jetstream.StreamConfig) {},
@@ -147,8 +161,18 @@ func TestUnfitStreams(t *testing.T) {
 
 // A user with the documented rights can lock; one without them is told so.
 func TestRights(t *testing.T) {
-	allowed := []string{"leasehold.default.>", "$JS.API.INFO", "$JS.API.STREAM.INFO.LEASEHOLD_default", "$JS.API.STREAM.CREATE.LEASEHOLD_default", "$JS.API.STREAM.MSG.GET.LEASEHOLD_default",
-		"$JS.API.CONSUMER.CREATE.LEASEHOLD_default.>", "$JS.API.CONSUMER.DELETE.LEASEHOLD_default.>", "$JS.API.CONSUMER.INFO.LEASEHOLD_default.>", "$JS.API.CONSUMER.MSG.NEXT.LEASEHOLD_default.>"}
+	doc, err := os.ReadFile("../../../docs/nats.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(doc), "publish:")
+	list, _, _ = strings.Cut(list, "subscribe:")
+	var allowed []string
+	for line := range strings.Lines(list) {
+		if f := strings.Fields(line); len(f) > 0 {
+			allowed = append(allowed, f[0])
+		}
+	}
 	user := func(name string, publish []string) *server.User {
 		return &server.User{Username: name, Password: "secret", Permissions: &server.Permissions{
 			Publish:   &server.SubjectPermission{Allow: publish},
@@ -177,7 +201,7 @@ func TestRights(t *testing.T) {
 	}); err != nil {
 		t.Errorf("with the least rights: %v", err)
 	}
-	_, err := natsstore.Open(t.Context(), []string{srv.ClientURL()}, &natsstore.Options{User: "other", Password: "secret", Timeout: time.Second})
+	_, err = natsstore.Open(t.Context(), []string{srv.ClientURL()}, &natsstore.Options{User: "other", Password: "secret", Timeout: time.Second})
 	if err == nil || strings.Contains(err.Error(), "secret") {
 		t.Errorf("without rights: %v, want an error without the password", err)
 	}
@@ -187,68 +211,68 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// While servers are stopped one after the other, the leader of the stream first, no two
-// owners hold a lock at once, tokens rise, and the lock goes on.
-func TestServersRestart(t *testing.T) {
-	nodes := startCluster(t)
-	var mu sync.Mutex
-	var last fence.Token
-	var holder *leasehold.Lease
-	grants := 0
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	var wg sync.WaitGroup
-	for i := range 4 {
-		s := open(t, nodes.addresses(), &natsstore.Options{Synced: true, Timeout: 20 * time.Second})
-		c := leasehold.New(s, nil)
-		me := fmt.Sprint("client ", i)
-		wg.Go(func() {
-			for ctx.Err() == nil {
-				err := c.Mutex("a").Do(ctx, func(ctx context.Context, l *leasehold.Lease) error {
-					mu.Lock()
-					if holder != nil && holder.Err() == nil && l.Err() == nil {
-						t.Errorf("%s holds the lock beside the holder of token %d", me, holder.Token())
-					}
-					if l.Token() <= last {
-						t.Errorf("token %d after %d", l.Token(), last)
-					}
-					holder, last, grants = l, l.Token(), grants+1
-					mu.Unlock()
-					work := time.NewTimer(rand.N(2 * time.Millisecond))
-					defer work.Stop()
-					select {
-					case <-work.C:
-					case <-l.Done():
-					}
-					mu.Lock()
-					holder = nil
-					mu.Unlock()
-					return nil
-				})
-				if err != nil && ctx.Err() == nil && !errors.Is(err, leasehold.ErrLost) && !errors.Is(err, store.ErrQuorum) && !errors.Is(err, context.DeadlineExceeded) {
-					t.Errorf("%s: %v", me, err)
-				}
-			}
-		})
+// A server whose certificate nobody trusts is refused. A client has a certificate of its own if
+// the URL names one.
+func TestTLS(t *testing.T) {
+	cert, key := redistest.SelfSigned(t, t.TempDir())
+	config, err := server.GenTLSConfig(&server.TLSConfigOpts{CertFile: cert, KeyFile: key, CaFile: cert, Verify: true})
+	if err != nil {
+		t.Fatal(err)
 	}
-	count := func() int {
-		mu.Lock()
-		defer mu.Unlock()
-		return grants
-	}
-	for range 3 {
-		before := count()
-		for count() < before+20 {
-			time.Sleep(10 * time.Millisecond) // until the lock goes on
+	srv := start(t, server.Options{TLS: true, TLSConfig: config, TLSTimeout: 10})
+	url := "nats://" + srv.Addr().String() + "?timeout=10s&tls=true"
+	for _, c := range []struct{ url, says string }{
+		{url, "certificate"},
+		{url + "&ca=" + cert, "tls"},
+		{url + "&ca=" + cert + "&cert=" + cert + "&key=" + key, ""},
+	} {
+		s, err := store.Open(t.Context(), c.url, nil)
+		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v, want an error with %q", c.url, err, c.says)
 		}
-		nodes.restart(max(0, nodes.leader()))
+		if err == nil {
+			if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: lease("a", time.Minute)}); err != nil {
+				t.Error(err)
+			}
+			s.Close()
+		}
 	}
-	before := count()
-	for count() < before+20 {
-		time.Sleep(10 * time.Millisecond)
+}
+
+// An idle holder and an idle waiter send as many messages as docs/nats.md says.
+func TestIdleCost(t *testing.T) {
+	t.Parallel()
+	srv := start(t, server.Options{})
+	const ttl = 3 * time.Second
+	holder, waiter := open(t, []string{srv.ClientURL()}, nil), open(t, []string{srv.ClientURL()}, nil)
+	held, err := leasehold.New(holder, nil).Mutex("a").With(leasehold.LockOptions{TTL: ttl}).Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
+	ctx, cancel := context.WithCancel(t.Context())
+	queued, ended := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	go func() {
+		defer close(ended)
+		_, _ = waiter.Wait(ctx, store.WaitRequest{Lease: lease("a", ttl)}, func(error) { once.Do(func() { close(queued) }) })
+	}()
+	<-queued
+	count := func() int { return int(received(t, srv)) }
+	began, before := time.Now(), count()
+	for deadline := held.Deadline(); held.Deadline().Sub(deadline) < 2*ttl; { // until it was renewed for some time
+		if time.Sleep(20 * time.Millisecond); held.Err() != nil {
+			t.Fatal(held.Err())
+		}
+	}
+	n, passed := count()-before, time.Since(began)
 	cancel()
-	wg.Wait()
+	<-ended
+	// Each refreshes in a third of the TTL, and reads the record again if the other one has changed it.
+	thirds, looks := int(passed/(ttl/3))+2, int(passed/(3*time.Second/2))+1
+	if most := 2*3*thirds + looks + 4; n > most || n < thirds {
+		t.Errorf("%d messages in %v, want %d to %d", n, passed, thirds, most)
+	}
+	t.Logf("%d messages in %v with a TTL of %v", n, passed.Round(time.Millisecond), ttl)
 }
 
 func TestParseURL(t *testing.T) {
@@ -257,6 +281,7 @@ func TestParseURL(t *testing.T) {
 		"nats://10.0.0.1":                                               {},
 		"nats://me@10.0.0.1:4333,[::1]:1/locks":                         {Bucket: "locks", User: "me", Password: "from-environment"},
 		"nats://me:p%40ss@h/?sync=always&skew=5s&timeout=2s&replicas=3": {User: "me", Password: "p@ss", Synced: true, Skew: 5 * time.Second, Timeout: 2 * time.Second, Replicas: 3},
+		"nats://h?monitor=http://a:8222,https://b":                      {Monitors: []string{"http://a:8222", "https://b"}},
 		"nats://:token@h?creds=/x/y":                                    {Token: "token", CredentialsFile: "/x/y"},
 	} {
 		servers, o, err := natsstore.ParseURL(url)
@@ -264,11 +289,11 @@ func TestParseURL(t *testing.T) {
 			t.Errorf("%s: %v", url, err)
 			continue
 		}
-		if *o != want || !strings.HasPrefix(servers[0], "nats://") || !strings.Contains(servers[0][7:], ":") {
+		if !reflect.DeepEqual(*o, want) || !strings.HasPrefix(servers[0], "nats://") || !strings.Contains(servers[0][7:], ":") {
 			t.Errorf("%s: servers %q, %+v, want %+v", url, servers, *o, want)
 		}
 	}
-	for _, url := range []string{"", "redis://a", "nats://", "nats://h/a/b", "nats://h?x=1", "nats://h?sync=often", "nats://h?ca=/none", "nats://h?tls=true&ca=/none", "nats://h?skew=5", "nats://me:sec/ret@h", "nats://h?skew=1s&skew=2s"} {
+	for _, url := range []string{"", "redis://a", "nats://", "nats://h/a/b", "nats://h?x=1", "nats://h?sync=often", "nats://h?ca=/none", "nats://h?tls=true&ca=/none", "nats://h?skew=5", "nats://h?monitor=a:8222", "nats://me:sec/ret@h", "nats://h?skew=1s&skew=2s"} {
 		if _, _, err := natsstore.ParseURL(url); !errors.Is(err, store.ErrInvalid) || strings.Contains(err.Error(), "sec") && strings.Contains(url, "sec/ret") {
 			t.Errorf("%q: %v, want an error that matches ErrInvalid and has no password", url, err)
 		}

@@ -103,6 +103,8 @@ const (
 
 	NATSUnusable      Code = "nats-unusable"
 	NATSNotSynced     Code = "nats-not-synced"
+	NATSSyncWrong     Code = "nats-sync-wrong"
+	NATSSyncUnseen    Code = "nats-sync-unseen"
 	NATSFewReplicas   Code = "nats-few-replicas"
 	NATSReplicaBehind Code = "nats-replica-behind"
 	NATSSlow          Code = "nats-slow"
@@ -202,6 +204,8 @@ var advice = map[Code]string{
 	EtcdRestored:            "Find out whether it was restored with --bump-revision. If it was not, and resources check tokens, use another prefix, and give a floor above the last token in its URL; docs/etcd.md says how.",
 	NATSUnusable:            "Fix what is reported. docs/nats.md has the rights that a user needs, and what the stream has to be.",
 	NATSNotSynced:           "Set sync_interval: always in the jetstream block of every server, and say sync=always in the URL. Or check the tokens where the data lives.",
+	NATSSyncWrong:           "Set sync_interval: always in the jetstream block of those servers, or take sync=always out of the URL.",
+	NATSSyncUnseen:          "Name the monitoring port of each server in the URL, such as monitor=http://10.0.0.1:8222,http://10.0.0.2:8222.",
 	NATSFewReplicas:         "No action is needed. A stream with three replicas goes on if a server is lost.",
 	NATSReplicaBehind:       "Start the server, or fix the network between the servers. The stream stops if fewer than half are left.",
 	NATSSlow:                "Look for a slow disk or network of the servers, or use a longer TTL.",
@@ -240,11 +244,11 @@ var codes = []Code{
 	NoQuorum, NodeUnreachable, NodeSilent, LoginRefused, NodeLoading, SameServer, Replica, Sentinel, Cluster, NoCluster, SlotsUnserved,
 	ServerTooOld, Eviction, MemoryFull, RightMissing, KeyForbidden, ScriptFails, TTLOverMaximum, RoundTripOver,
 	LockWithoutTTL, LockOfWrongType, RedissonLock,
-	OtherList, OtherVersion, FileOnNetwork, FileExposed, FileUnusable, DatabaseUnusable, EtcdUnusable, EtcdNoLeader, EtcdAlarm, NATSUnusable, S3Unusable, S3Racy, ZooKeeperUnusable, ZooKeeperTooOld, ZooKeeperTick,
+	OtherList, OtherVersion, FileOnNetwork, FileExposed, FileUnusable, DatabaseUnusable, EtcdUnusable, EtcdNoLeader, EtcdAlarm, NATSUnusable, NATSSyncWrong, S3Unusable, S3Racy, ZooKeeperUnusable, ZooKeeperTooOld, ZooKeeperTick,
 	SentinelsDisagree, FsyncNotAlways, Quarantined, RestartedRecently, Replicated, SentinelSilent, SameHost, EvenNodes, MemoryLow, PersistenceFailing,
 	TTLTooShort, RoundTripNear, WaitersPoll, ReplacementUnseen, DatabaseNotDurable, DatabasePooled, EtcdNotSafe, EtcdMemberDown, EtcdMembersUnnamed, EtcdLearner, EtcdSlow, EtcdUncompacted, EtcdRestored, NATSNotSynced, NATSReplicaBehind, NATSSlow, S3NotDurable, S3Slow, ZooKeeperOpen, ZooKeeperSlow, ZooKeeperFewMembers, ZooKeeperMembersUnnamed, ClocksDiffer, ClockHere,
 	PersistenceNone, PersistenceSnapshot, PersistenceEverySec, PersistenceUnknown,
 	ForeignCounter, CounterWithoutTTL, TombstoneWithoutTTL, FileDiskLow,
 	ListsReplaced, RestartUnseen, ForeignLock, InfoForbidden, ConfigForbidden, KeysNotSeen, KeysPartlySeen,
-	FileShared, FileMissing, EtcdFewMembers, NATSFewReplicas, MemoryOnly, BehindServer,
+	FileShared, FileMissing, EtcdFewMembers, NATSFewReplicas, NATSSyncUnseen, MemoryOnly, BehindServer,
 }

@@ -21,6 +21,12 @@ func NATS(e natsstore.Examination, ttl time.Duration) []Finding {
 	case store.CrashSafe:
 		r.add(Info, NATSFewReplicas, e.Node, "Locks there are crash-safe: the stream has %d replicas, and nobody gets a lock while its server is down.", e.Replicas)
 	}
+	switch claims := e.Class > store.Efficiency; {
+	case claims && len(e.Unsynced) > 0:
+		r.add(Error, NATSSyncWrong, e.Node, "The URL says sync=always, but these servers acknowledge locks before they are on disk: %s.", strings.Join(e.Unsynced, ", "))
+	case claims && len(e.Unseen) > 0:
+		r.add(Info, NATSSyncUnseen, e.Node, "The URL says sync=always; it cannot be seen whether these servers sync every write: %s.", strings.Join(e.Unseen, ", "))
+	}
 	if len(e.Behind) > 0 {
 		r.add(Warning, NATSReplicaBehind, e.Node, "Servers that keep the stream do not answer or are behind: %s.", strings.Join(e.Behind, ", "))
 	}

@@ -19,6 +19,8 @@ var natsCases = []struct {
 	{natsstore.Examination{Unusable: errors.New("authorization violation")}, Error, NATSUnusable, "authorization violation"},
 	{natsstore.Examination{Replicas: 3}, Warning, NATSNotSynced, "lose power"},
 	{natsstore.Examination{Class: store.CrashSafe, Replicas: 1}, Info, NATSFewReplicas, "1 replicas"},
+	{natsstore.Examination{Class: store.Consensus, Replicas: 3, Unsynced: []string{"n1"}, Unseen: []string{"n2"}}, Error, NATSSyncWrong, "n1"},
+	{natsstore.Examination{Class: store.Consensus, Replicas: 3, Unseen: []string{"n2"}}, Info, NATSSyncUnseen, "n2"},
 	{natsstore.Examination{Class: store.Consensus, Replicas: 3, Behind: []string{"n2"}}, Warning, NATSReplicaBehind, "n2"},
 	{natsstore.Examination{Class: store.Consensus, Replicas: 3, Took: 2 * time.Second}, Warning, NATSSlow, "2s"},
 }
