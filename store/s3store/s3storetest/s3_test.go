@@ -2,6 +2,7 @@ package s3storetest
 
 import (
 	"bytes"
+	"context"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
+	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/store"
@@ -75,6 +77,80 @@ func TestRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect("list one lock", 2, 0)
+}
+
+// An idle holder and an idle waiter make as many requests as docs/s3.md says.
+func TestIdleCost(t *testing.T) {
+	t.Parallel()
+	srv := start(t)
+	holds, waits := openDoor(t, srv), openDoor(t, srv)
+	const ttl, poll = 3 * time.Second, 200 * time.Millisecond
+	holder, waiter := open(t, holds.URL, s3store.Options{}), open(t, waits.URL, s3store.Options{Poll: poll})
+	held, err := leasehold.New(holder, nil).Mutex("a").With(leasehold.LockOptions{TTL: ttl}).Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	queued, ended := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	go func() {
+		defer close(ended)
+		_, _ = waiter.Wait(ctx, store.WaitRequest{Lease: lease("a", ttl)}, func(error) { once.Do(func() { close(queued) }) })
+	}()
+	<-queued
+	began, first := time.Now(), held.Deadline()
+	holds.taken()
+	waits.taken()
+	for held.Deadline().Sub(first) < 2*ttl {
+		if time.Sleep(20 * time.Millisecond); held.Err() != nil {
+			t.Fatal(held.Err())
+		}
+	}
+	byHolder, byWaiter, passed := holds.taken(), waits.taken(), time.Since(began)
+	cancel()
+	<-ended
+	// Each refreshes in a third of the TTL. It writes twice, and reads once more, if the other one
+	// has written meanwhile.
+	thirds, looks := int(passed/(ttl/3))+2, int(passed/(poll*3/4))+2
+	for who, n := range map[string]map[string]int{"holder": byHolder, "waiter": byWaiter} {
+		most := thirds
+		if who == "waiter" {
+			most += looks
+		}
+		if n["PUT"] > 2*thirds || n["GET"] > most || len(n) > 2 {
+			t.Errorf("the %s has made %v requests in %v, want at most %d PUT and %d GET", who, n, passed, 2*thirds, most)
+		}
+	}
+	t.Logf("in %v with a TTL of %v: holder %v, waiter %v", passed.Round(time.Millisecond), ttl, byHolder, byWaiter)
+}
+
+// Locks do not need lists: one that is behind shows fewer locks, and nobody gets one because of it.
+func TestListsThatAreBehind(t *testing.T) {
+	srv := start(t)
+	d := openDoor(t, srv)
+	behind := func(w http.ResponseWriter, r *http.Request) bool {
+		listed := r.URL.Query().Has("list-type")
+		if listed {
+			w.Header().Set("Content-Type", "application/xml")
+			fmt.Fprint(w, "<ListBucketResult></ListBucketResult>")
+		}
+		return listed
+	}
+	s, other := open(t, d.URL, s3store.Options{}), open(t, d.URL, s3store.Options{})
+	d.answer.Store(&behind)
+	l := lease("a", time.Minute)
+	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: l}); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := other.List(t.Context(), ""); err != nil || len(all) != 0 {
+		t.Errorf("list: %v, %v, want the empty one of the server", all, err)
+	}
+	if _, err := other.Acquire(t.Context(), store.AcquireRequest{Lease: lease("a", time.Minute)}); !errors.Is(err, store.ErrBusy) {
+		t.Errorf("acquire a lock that no list shows: %v, want busy", err)
+	}
+	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: l}); err != nil {
+		t.Error(err)
+	}
 }
 
 // If somebody deletes the objects, tokens go on rising.
@@ -153,6 +229,7 @@ func TestExamine(t *testing.T) {
 	if e, err := s3store.Examine(t.Context(), bucket, with(t, d.URL, s3store.Options{})); err != nil || !e.Racy || e.Class != store.Efficiency {
 		t.Errorf("examine a server that accepts several writes at once: %+v, %v", e, err)
 	}
+	srv.own()
 	srv.kill()
 	if e, err := s3store.Examine(t.Context(), bucket, with(t, srv.url(), s3store.Options{Timeout: time.Second})); err != nil || e.Unusable == nil {
 		t.Errorf("examine a port at which nothing listens: %+v, %v, want that it is unusable", e, err)
@@ -210,6 +287,7 @@ func TestCredentials(t *testing.T) {
 // The rights that docs/s3.md names are enough.
 func TestRights(t *testing.T) {
 	srv := start(t)
+	srv.own()
 	doc, err := os.ReadFile("../../../docs/s3.md")
 	if err != nil {
 		t.Fatal(err)

@@ -40,6 +40,10 @@ import (
 // objects, and that of its users.
 const serverVar = "LEASEHOLD_TEST_S3_SERVER"
 
+// If elsewhereVar has the HOST:PORT of another server, tests run there that do not kill it or
+// change its users. It has the user below, and a bucket for these tests alone, which they empty.
+const elsewhereVar = "LEASEHOLD_TEST_S3_ELSEWHERE"
+
 const (
 	key    = "TESTKEY"
 	secret = "test-secret"
@@ -78,6 +82,11 @@ type server struct {
 // start starts a server with a bucket, and ends it with the test.
 func start(t testing.TB) *server {
 	t.Helper()
+	if address := os.Getenv(elsewhereVar); address != "" {
+		s := &server{t: t, address: address}
+		s.empty()
+		return s
+	}
 	n, err := port.Pick()
 	if err != nil {
 		t.Fatal(err)
@@ -94,6 +103,35 @@ func start(t testing.TB) *server {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// empty makes the bucket, or deletes what is in it.
+func (s *server) empty() {
+	s.t.Helper()
+	c := s.client()
+	_, _ = c.CreateBucket(s.t.Context(), &s3.CreateBucketInput{Bucket: aws.String(bucket)})
+	for {
+		page, err := c.ListObjectsV2(s.t.Context(), &s3.ListObjectsV2Input{Bucket: aws.String(bucket)})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if len(page.Contents) == 0 {
+			return
+		}
+		for _, o := range page.Contents {
+			if _, err := c.DeleteObject(s.t.Context(), &s3.DeleteObjectInput{Bucket: aws.String(bucket), Key: o.Key}); err != nil {
+				s.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// own skips the test if the server is not one that it may kill and whose users it may change.
+func (s *server) own() {
+	s.t.Helper()
+	if s.process == nil {
+		s.t.Skip("the server is not started by this test")
+	}
 }
 
 func (s *server) start() {
