@@ -3,7 +3,6 @@ package s3storetest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"strings"
