@@ -122,7 +122,7 @@ func back(at clock.Instant, d time.Duration) clock.Instant {
 }
 
 // sameTurns reports whether s and o, which may be nil, have the same holders and the same queue:
-// if so, nothing but beats has changed for those who wait.
+// if so, nothing but beats has changed for waiters.
 func (s *snapshot) sameTurns(o *snapshot) bool {
 	return o != nil && slices.EqualFunc(s.rec.Holds, o.rec.Holds, func(a, b rule.Hold) bool { return a.Owner == b.Owner && a.Broken == b.Broken }) &&
 		slices.EqualFunc(s.rec.Queue, o.rec.Queue, func(a, b rule.Place) bool { return a.Owner == b.Owner })
