@@ -36,8 +36,8 @@ func TestComparisonQuotes(t *testing.T) {
 		if err := json.Unmarshal(out, &is); err != nil {
 			t.Fatal(err)
 		}
-		at := regexp.QuoteMeta(m.at+is.Version+"/"+m.folder) + `([\w./-]+)#L(\d+) "(.+)"`
-		quotes := regexp.MustCompile(`(?m)^\[[\w-]+\]: `+at+`$`).FindAllStringSubmatch(string(text), -1)
+		at := regexp.QuoteMeta(m.at+is.Version+"/"+m.folder) + `([\w./-]+)#L(\d+) "([^"\n]+)"`
+		quotes := regexp.MustCompile(`\]\(`+at+`\)`).FindAllStringSubmatch(string(text), -1)
 		if len(quotes) < 5 {
 			t.Errorf("%d quotes of %s %s, want at least 5: was the module updated without docs/comparison.md?", len(quotes), m.module, is.Version)
 		}
