@@ -15,7 +15,7 @@ const Key = "leasehold:node"
 
 // Version is the version of marks that this package reads and writes. A client refuses a
 // node whose mark has another version.
-const Version = 2
+const Version = 1
 
 // Unknown stands for a value that is not known.
 const Unknown = "-"
@@ -111,7 +111,7 @@ const words = 16
 func Parse(text string) (Mark, error) {
 	w := strings.Split(text, " ")
 	if w[0] != strconv.Itoa(Version) {
-		return Mark{}, &VersionError{versionOf(w[0])}
+		return Mark{}, &VersionError{w[0][:min(len(w[0]), 20)]}
 	}
 	broken := &VersionError{w[0] + "?"}
 	if len(w) != words || w[1] != "open" && w[1] != "shut" {
@@ -129,13 +129,4 @@ func Parse(text string) (Mark, error) {
 		*to = int64(n)
 	}
 	return m, nil
-}
-
-// versionOf returns the version of a mark by its first word. Version 1 had no version
-// number, and began with the time at which the node opens.
-func versionOf(first string) string {
-	if len(first) == 16 && strings.Trim(first, "0123456789") == "" {
-		return "1"
-	}
-	return first[:min(len(first), 20)]
 }

@@ -104,7 +104,7 @@ func (r ruled) moves(c *redistest.Cluster, s store.Store, l store.Lease) error {
 	return s.Renew(r.t.Context(), []store.Lease{l})[0]
 }
 
-// A user that may not read the epoch of a cluster, by the rule of an earlier version, waits for locks,
+// A user that may not read the epoch of a cluster waits for locks,
 // and is refused once, not at each refresh of the slot map.
 func TestClusterWithoutTheEpoch(t *testing.T) {
 	t.Parallel() // it mostly waits

@@ -114,7 +114,7 @@ func TestGateNamesTheRun(t *testing.T) {
 	counts.n.fitness.core, counts.n.quarantined.until = &s.core, s.o.Clock.Now().Add(time.Hour)
 	for _, q := range []driver.Question{{Op: quorum.Acquire, Lease: r}, next, {Op: quorum.Heal, Lease: r}, {Op: quorum.Release, Lease: r}, {Op: quorum.Release, Lease: r, Next: &next}} {
 		c := s.encode(q, nil)
-		for w, want := range map[*session]string{unknown: "2 open 0123456789ab ------------", known: "2 open 0123456789ab abcdefghijkl", counts: "2 wait 0123456789ab abcdefghijkl"} {
+		for w, want := range map[*session]string{unknown: "1 open 0123456789ab ------------", known: "1 open 0123456789ab abcdefghijkl", counts: "1 wait 0123456789ab abcdefghijkl"} {
 			byHash := words(t, w.setPushFlagLocked(c, slices.Clone(c.Bytes)))
 			byText := words(t, w.setPushFlagLocked(c, c.ByText(nil)))
 			for _, said := range [][]string{byHash, byText} {

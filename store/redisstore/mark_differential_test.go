@@ -160,9 +160,9 @@ var markChanges = []change{
 	{name: "gate does not report how long a quarantine lasts", script: script.AcquireGuarded,
 		old: "math.max(1, mark.opens - now)", new: "1"},
 	{name: "gate reports another version", script: script.AcquireGuarded,
-		old: "#words[1] == 16 and not string.find(words[1], '%D') and '1' or string.sub(words[1], 1, 20)", new: "'1'"},
+		old: "string.sub(words[1], 1, 20)", new: "'1'"},
 	{name: "arrive reports another version", script: script.Arrive,
-		old: "#words[1] == 16 and not string.find(words[1], '%D') and '1' or string.sub(words[1], 1, 20)", new: "string.sub(words[1], 1, 20)"},
+		old: "string.sub(words[1], 1, 20)", new: "'1'"},
 	{name: "setMembership reports another version", script: script.SetMembership,
 		old: "  return {5, version}", new: "  return {5, ''}"},
 	{name: "gate takes the mark of another version for an emptied server", script: script.AcquireGuarded,
@@ -188,7 +188,7 @@ var markChanges = []change{
 	{name: "gate admits any run id", script: script.AcquireGuarded,
 		old: "string.find(mark, wanted, 1, true) == 1", new: "string.find(mark, string.sub(wanted, 1, -14), 1, true) == 1"},
 	{name: "gate admits every client that counts the quarantine itself", script: script.AcquireGuarded,
-		old: "string.find(mark, wanted, 1, true) == 1", new: "string.find(mark, '2 open' .. string.sub(wanted, 7), 1, true) == 1"},
+		old: "string.find(mark, wanted, 1, true) == 1", new: "string.find(mark, '1 open' .. string.sub(wanted, 7), 1, true) == 1"},
 	{name: "extend accepts the mark of another version", script: script.ExtendGuarded,
 		old: "return {5, version}", new: ""},
 	{name: "setMembership overwrites the mark of another version", script: script.SetMembership,
@@ -533,7 +533,7 @@ func (m *markRun) becomes(now int64) (string, error) {
 	case 0:
 		m.model = ""
 	case 1:
-		m.model = pick(m.r, []string{"0000000000000000 - - declared -", "3 open - -", "2 open", "x"})
+		m.model = pick(m.r, []string{"2 open - -", "1 open", "x"})
 	default: // it was declared empty, or has run for a while
 		m.model = markOf(func(mark *nodemark.Mark) {
 			l := pick(m.r, m.lists)

@@ -111,7 +111,7 @@ func (r *router) fetchSlotMap(ctx context.Context) (slotMap []cluster.Range, epo
 }
 
 // fetchEpoch asks a member for the epoch of the cluster; 0 if it does not say. A user that may not
-// read it, as by a rule that an earlier version printed, is not asked for again.
+// read it is not asked for again.
 func (r *router) fetchEpoch(ctx context.Context, n *node) uint64 {
 	if r.noEpoch {
 		return 0

@@ -112,17 +112,17 @@ func TestParseMark(t *testing.T) {
 		want Mark
 	}{
 		{resp.Value{Kind: '$', Null: true}, Mark{}},
-		{text("2 shut - ab - 7000000 6000000 restarted 5000000 0 0 0 - 0 - -"), Mark{Found: true, RunID: "ab", Why: "it was restarted, and may have forgotten leases", Quarantined: true, OpensIn: 2 * time.Second}},
-		{text("2 shut - ab - 4000000 9000000 restarted 5000000 0 0 0 - 0 - -"), Mark{Found: true, RunID: "ab", Why: "it was restarted, and may have forgotten leases", Quarantined: true, OpensIn: 3 * time.Second}},
-		{text("2 shut - ab - 4000000 4000000 restarted 5000000 0 0 0 - 0 - -"), Mark{Found: true, RunID: "ab", Why: "it was restarted, and may have forgotten leases", Quarantined: true}},
-		{text("2 open - ab - 0 0 declared 0 3 3 0 - 0 - -"), Mark{Found: true, RunID: "ab", Why: `it may have forgotten leases ("declared")`, Durable: true}},
-		{text("2 open d061ae3a340a ab - 0 0 declared 0 0 0 0 - 0 - a:1,b:1,c:1"), Mark{Found: true, RunID: "ab", Why: `it may have forgotten leases ("declared")`, Others: "a:1,b:1,c:1"}},
+		{text("1 shut - ab - 7000000 6000000 restarted 5000000 0 0 0 - 0 - -"), Mark{Found: true, RunID: "ab", Why: "it was restarted, and may have forgotten leases", Quarantined: true, OpensIn: 2 * time.Second}},
+		{text("1 shut - ab - 4000000 9000000 restarted 5000000 0 0 0 - 0 - -"), Mark{Found: true, RunID: "ab", Why: "it was restarted, and may have forgotten leases", Quarantined: true, OpensIn: 3 * time.Second}},
+		{text("1 shut - ab - 4000000 4000000 restarted 5000000 0 0 0 - 0 - -"), Mark{Found: true, RunID: "ab", Why: "it was restarted, and may have forgotten leases", Quarantined: true}},
+		{text("1 open - ab - 0 0 declared 0 3 3 0 - 0 - -"), Mark{Found: true, RunID: "ab", Why: `it may have forgotten leases ("declared")`, Durable: true}},
+		{text("1 open d061ae3a340a ab - 0 0 declared 0 0 0 0 - 0 - a:1,b:1,c:1"), Mark{Found: true, RunID: "ab", Why: `it may have forgotten leases ("declared")`, Others: "a:1,b:1,c:1"}},
 	} {
 		if got := s.readMark(c.v, now); got != c.want {
 			t.Errorf("%v: %+v, want %+v", c.v, got, c.want)
 		}
 	}
-	for _, v := range []resp.Value{{Kind: '-', Text: []byte("NOPERM")}, text(""), text("0000000000000000 - ab declared -"), text("3 open"), text("2 open"), text("2 open - ab - soon 0 declared 0 3 3 0 - 0 - -")} {
+	for _, v := range []resp.Value{{Kind: '-', Text: []byte("NOPERM")}, text(""), text("2 open"), text("1 open"), text("1 open - ab - soon 0 declared 0 3 3 0 - 0 - -")} {
 		if got := s.readMark(v, now); got.Err == nil || got.Found {
 			t.Errorf("%v: %+v, want an error", v, got)
 		}

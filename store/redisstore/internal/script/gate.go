@@ -13,7 +13,7 @@ const RunPrint = 12
 
 // expected is how a mark begins that allows grants; see gate.lua. A client that counts a
 // quarantine of its own has uncertain instead, which is as long.
-const expected, uncertain = "2 open ", "2 wait "
+const expected, uncertain = "1 open ", "1 wait "
 
 // appendGate appends the argument about the mark, for a node whose run is not known.
 func appendGate(b []byte, print string) []byte {

@@ -3,7 +3,7 @@
 -- argument text is the mark's, and print is the fingerprint of the client's membership. A
 -- lease that was granted may be renewed in quarantine, and on a server that was emptied.
 local function checkMembership(text, print)
-  local got, list = string.match(text or '', '^2 %S+ (%S+) .* (%S+)$')
+  local got, list = string.match(text or '', '^1 %S+ (%S+) .* (%S+)$')
   if text and not got then
     -- uses readMark
     local _, version = readMark(text)

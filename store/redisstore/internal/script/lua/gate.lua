@@ -8,7 +8,7 @@
 -- client updates the mark when it connects; see arrive.
 -- uses readMark
 local function gate(key, wanted)
-  local state, print, run = string.match(wanted, '^2 (%S+) (%S+) (%S+)$')
+  local state, print, run = string.match(wanted, '^1 (%S+) (%S+) (%S+)$')
   local mark, version = readMark(call('GET', key))
   if version then
     return {5, version}

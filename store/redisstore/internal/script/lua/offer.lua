@@ -18,7 +18,7 @@ local function offer(key, owner, place, proposed, last, time, mark, print)
   end
   local list = mark and string.match(flags, '^b?g(.+)')
   if list and list ~= print then
-    local marked = string.match(mark, '^2 %S+ (%S+)')
+    local marked = string.match(mark, '^1 %S+ (%S+)')
     if marked ~= '-' and marked ~= list and marked ~= sub(list, 1, 12) and marked ~= sub(list, 14) then
       return false
     end

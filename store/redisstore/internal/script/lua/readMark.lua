@@ -10,11 +10,11 @@ local function readMark(text)
   for word in string.gmatch(text .. ' ', '([^ ]*) ') do
     words[#words + 1] = word
   end
-  if words[1] ~= '2' then
-    return nil, #words[1] == 16 and not string.find(words[1], '%D') and '1' or string.sub(words[1], 1, 20)
+  if words[1] ~= '1' then
+    return nil, string.sub(words[1], 1, 20)
   end
   if #words ~= 16 or words[2] ~= 'open' and words[2] ~= 'shut' then
-    return nil, '2?'
+    return nil, '1?'
   end
   local mark, names, numbers = {}, markFields()
   for i, name in ipairs(names) do
@@ -22,7 +22,7 @@ local function readMark(text)
   end
   for _, name in ipairs(numbers) do
     if not string.find(mark[name], '^%d+$') then
-      return nil, '2?'
+      return nil, '1?'
     end
     mark[name] = tonumber(mark[name])
   end

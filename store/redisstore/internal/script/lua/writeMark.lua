@@ -2,7 +2,7 @@
 -- not write can run arrive if nothing changes.
 -- uses markFields
 local function writeMark(key, mark, before)
-  local words = {'2'}
+  local words = {'1'}
   for i, name in ipairs((markFields())) do
     local word = mark[name]
     words[i + 1] = type(word) == 'number' and string.format('%.0f', word) or word
