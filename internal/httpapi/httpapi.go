@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"math"
 	"math/big"
 	"time"
 	"unicode/utf8"
@@ -33,7 +34,7 @@ func (d Duration) MarshalJSON() ([]byte, error) {
 	return b, nil
 }
 
-// UnmarshalJSON implements json.Unmarshaler. What does not fit becomes the longest duration.
+// UnmarshalJSON implements json.Unmarshaler.
 func (d *Duration) UnmarshalJSON(b []byte) error {
 	if len(b) > 40 {
 		return errors.New("a time in milliseconds has too many digits")
@@ -47,6 +48,9 @@ func (d *Duration) UnmarshalJSON(b []byte) error {
 		f.Add(f, big.NewFloat(0.5))
 	} else {
 		f.Sub(f, big.NewFloat(0.5))
+	}
+	if f.Cmp(big.NewFloat(math.MaxInt64)) > 0 || f.Cmp(big.NewFloat(math.MinInt64)) < 0 {
+		return fmt.Errorf("%s milliseconds are too many", b)
 	}
 	n, _ := f.Int64()
 	*d = Duration(n)

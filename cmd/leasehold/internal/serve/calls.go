@@ -129,7 +129,7 @@ func (s *Server) request(w http.ResponseWriter, r *http.Request, name string) (q
 	}
 	l, err := leaseOf(r, name, q)
 	if err == nil && q.Owner == "" {
-		err = fmtInvalid("the owner is missing: a random value of your own, new for each attempt and the same if you ask again")
+		err = invalid("the owner is missing: a random value of your own, new for each attempt and the same if you ask again")
 	}
 	if err != nil {
 		s.failWith(w, r, err)
@@ -138,7 +138,7 @@ func (s *Server) request(w http.ResponseWriter, r *http.Request, name string) (q
 	return q, l, true
 }
 
-func fmtInvalid(what string) error {
+func invalid(what string) error {
 	return &httpapi.Error{Problem: *httpapi.New(httpapi.Invalid, what)}
 }
 
@@ -354,6 +354,10 @@ func (s *Server) resize(w http.ResponseWriter, r *http.Request, name string) {
 	var q httpapi.Resize
 	if p := s.read(w, r, &q, maxBody); p != nil {
 		s.fail(w, r, p)
+		return
+	}
+	if q.From < 1 || q.To < 1 {
+		s.failWith(w, r, invalid("from and to are numbers of permits: each is 1 at least"))
 		return
 	}
 	changer, ok := s.Store.(store.Changer)

@@ -190,7 +190,7 @@ func (s *Server) lockOf(r *http.Request, name string, q httpapi.Request) (*lease
 	case k == store.ReadWrite && l.Weight <= 1:
 		lock = s.client.RW(name).Read()
 	case k.Shared:
-		return nil, fmtInvalid("kind read-write: choose read or write")
+		return nil, invalid("kind read-write: choose read or write")
 	default:
 		lock = s.client.Semaphore(name, int(k.Limit))
 		o.Weight = int(l.Weight)

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -49,3 +50,14 @@ func remote(t *testing.T, url string, transport http.RoundTripper) *remotestore.
 }
 
 var _ store.Store = (*remotestore.Store)(nil)
+
+// dial connects to the server of url.
+func dial(t *testing.T, url string) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}

@@ -88,6 +88,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set(httpapi.ClassHeader, s.Store.Caps().Class.String())
+	if len(r.TransferEncoding) > 0 {
+		// If the request has a length, too, a proxy before us may take what follows for its body.
+		h.Set("Connection", "close")
+	}
 	path, ok := strings.CutPrefix(r.URL.EscapedPath(), s.Prefix)
 	if !ok || !strings.HasPrefix(path, "/") {
 		s.fail(w, r, httpapi.New(httpapi.NotFound, "this server answers below "+s.Prefix+"/"))
