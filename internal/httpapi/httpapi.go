@@ -89,8 +89,12 @@ type Request struct {
 	Barge      bool    `json:"barge,omitempty"`
 	Renewed    bool    `json:"renewed,omitempty"`
 	Undo       bool    `json:"undo,omitempty"`
-	// Again says that the request was sent before, and that no answer has come.
-	Again bool `json:"again,omitempty"`
+	// Call numbers the tries of one call: a server that has seen a later try refuses an
+	// earlier one, which was stuck on its way. Again is how often it was tried before.
+	Call  string `json:"call,omitempty"`
+	Again int    `json:"again,omitempty"`
+	// Refuse has a server refuse all tries of Call, and do nothing else. It is for release.
+	Refuse bool `json:"refuse,omitempty"`
 }
 
 // RequestOf returns the request about l.

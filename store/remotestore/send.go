@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net"
 	"net/http"
@@ -96,52 +97,76 @@ type call struct {
 	method         string
 	body           any
 	out            any
-	// again, if not nil, is called before the request is sent again after no answer.
-	again func()
+	// again, if not nil, is called before the request is sent again after no answer, with the
+	// number of times it was sent.
+	again func(tries int)
 
-	// ambiguous are the servers that may have received the request without an answer, and tries
-	// is how often it was sent.
+	// ambiguous are the servers that may have received the request without an answer. They
+	// include server, which answered, if it was asked again.
 	ambiguous map[int]bool
-	tries     int
-	server    int // that answered
+	server    int
 }
 
-// rounds is how often each server is asked before a call fails.
-const rounds = 2
+// others returns the servers that may still receive a request of c, or have executed it, but the
+// one that answered: a server refuses earlier tries.
+func (c *call) others() map[int]bool {
+	others := maps.Clone(c.ambiguous)
+	delete(others, c.server)
+	return others
+}
+
+// A call asks each server up to rounds times. It asks a server whose connection breaks sameServer
+// times in a row, since that server alone knows what became of the request. No request is sent
+// once a call has taken longer than twice the timeout.
+const (
+	rounds     = 2
+	sameServer = 7
+)
 
 // run sends the requests of c until a server answers.
 func (s *Store) run(ctx context.Context, c *call) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	c.server = -1
+	began := s.clock.Now()
 	first := int(s.preferred.Load())
 	nodes := make([]store.NodeOutcome, len(s.servers))
-	for i := range rounds * len(s.servers) {
+	for sent, i := 0, 0; i < rounds*len(s.servers); i++ {
 		server := (first + i) % len(s.servers)
-		if c.tries++; c.tries > 1 && c.again != nil && len(c.ambiguous) > 0 {
-			c.again()
-		}
-		err := s.try(ctx, c, server)
-		var p *httpapi.Error
-		switch {
-		case err == nil:
-			s.prefer(server)
-			return nil
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case errors.As(err, &p) && p.Problem.Kind() == httpapi.Closing:
-			nodes[server] = store.NodeOutcome{Node: s.hosts[server], Outcome: store.Unreachable, Err: err}
-		case errors.As(err, new(*unanswered)):
+		for same := 0; same < sameServer; same++ {
+			if sent > 0 && s.clock.Now().Sub(began) > 2*s.o.Timeout {
+				return &store.QuorumError{Op: c.op, Name: c.name, Need: 1, Nodes: nodes}
+			}
+			if len(c.ambiguous) > 0 && c.again != nil {
+				c.again(sent)
+			}
+			sent++
+			err := s.try(ctx, c, server)
+			var p *httpapi.Error
+			none := errors.As(err, new(*unanswered))
+			if ctx.Err() != nil && none {
+				return ctx.Err()
+			}
+			if !none && !(errors.As(err, &p) && p.Problem.Kind() == httpapi.Closing) {
+				s.prefer(server)
+				c.server = server
+				return err
+			}
 			nodes[server] = store.NodeOutcome{Node: s.hosts[server], Outcome: store.Unreachable, Err: err}
 			if errors.Is(err, context.DeadlineExceeded) {
 				nodes[server].Outcome = store.TimedOut
+				break
 			}
-			s.preferred.CompareAndSwap(int64(server), int64((server+1)%len(s.servers)))
-		default:
-			s.prefer(server)
-			return err
+			if !none || refused(err) {
+				break
+			}
+			if same < sameServer-1 && !sleep(ctx, time.Millisecond<<same) {
+				return ctx.Err()
+			}
 		}
-		if i%len(s.servers) == len(s.servers)-1 && i < rounds*len(s.servers)-1 && !sleep(ctx, 10*time.Millisecond) {
+		s.preferred.CompareAndSwap(int64(server), int64((server+1)%len(s.servers)))
+		if (i+1)%len(s.servers) == 0 && !sleep(ctx, time.Duration(i+1)*10*time.Millisecond) {
 			return ctx.Err()
 		}
 	}
@@ -174,7 +199,7 @@ func (s *Store) try(ctx context.Context, c *call, server int) error {
 	if err != nil {
 		return none(err)
 	}
-	if c.server = server; a.problem != nil {
+	if a.problem != nil {
 		return a.problem.Err(c.name)
 	}
 	defer a.body.Close()
@@ -201,15 +226,27 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// undo takes back the attempt of l in the background: at each server that may still receive it,
-// or at any of them. It goes on until they have answered, for a TTL or a few seconds. It is
-// called during a call.
-func (s *Store) undo(l store.Lease, servers map[int]bool) {
+// undo takes back the attempt of l, which the call of that number made, in the background: at
+// each server that may still receive it, or at any of them. It goes on until they have answered,
+// for a TTL or a few seconds. It is called during a call.
+func (s *Store) undo(l store.Lease, number string, servers map[int]bool) {
+	q := httpapi.RequestOf(l)
+	q.Undo, q.Renewed, q.Call = true, true, number
+	s.settleAt(l, q, servers)
+}
+
+// refuse has servers refuse what they may still receive of a call that another one answered.
+func (s *Store) refuse(l store.Lease, number string, servers map[int]bool) {
+	q := httpapi.RequestOf(l)
+	q.Refuse, q.Call = true, number
+	s.settleAt(l, q, servers)
+}
+
+// settleAt sends the release q to servers until they have answered.
+func (s *Store) settleAt(l store.Lease, q httpapi.Request, servers map[int]bool) {
 	if len(servers) == 0 {
 		return
 	}
-	q := httpapi.RequestOf(l)
-	q.Undo, q.Renewed, q.Again = true, true, true
 	s.calls.Add(1)
 	go func() {
 		defer s.calls.Done()
@@ -217,12 +254,8 @@ func (s *Store) undo(l store.Lease, servers map[int]bool) {
 		defer stop()
 		defer context.AfterFunc(s.closing, func() { time.AfterFunc(2*time.Second, stop) })()
 		var last error
-		done := false
-		left := map[int]bool{}
-		for server := range servers {
-			left[server] = true
-		}
-		for pause := time.Millisecond; len(left) > 0 || !done; pause = min(2*pause, 250*time.Millisecond) {
+		left := maps.Clone(servers)
+		for done, pause := q.Refuse, time.Millisecond; len(left) > 0 || !done; pause = min(2*pause, 250*time.Millisecond) {
 			ask := left
 			if len(left) == 0 { // they are gone: another one has to tell the store
 				ask = map[int]bool{}
@@ -230,9 +263,8 @@ func (s *Store) undo(l store.Lease, servers map[int]bool) {
 					ask[i] = true
 				}
 			}
-			for server := range ask {
-				c := &call{op: "release", name: l.Name, method: http.MethodPost, path: pathOf(l.Name, "/release"), body: q}
-				err := s.try(ctx, c, server)
+			for server := range maps.Clone(ask) {
+				err := s.try(ctx, &call{op: "release", name: l.Name, method: http.MethodPost, path: pathOf(l.Name, "/release"), body: q}, server)
 				switch none := errors.As(err, new(*unanswered)); {
 				case !none && (err == nil || errors.Is(err, store.ErrNotHeld)):
 					done = true
@@ -243,11 +275,9 @@ func (s *Store) undo(l store.Lease, servers map[int]bool) {
 					last = err
 				}
 			}
-			if len(left) > 0 || !done {
-				if !sleep(ctx, pause) {
-					s.o.Logger.Warn("a lock may stay taken for its TTL: an attempt could not be taken back", "lock", store.Excerpt(l.Name), "error", cmp.Or(last, ctx.Err()))
-					return
-				}
+			if (len(left) > 0 || !done) && !sleep(ctx, pause) {
+				s.o.Logger.Warn("a lock may stay taken for its TTL: an attempt could not be taken back", "lock", store.Excerpt(l.Name), "error", cmp.Or(last, ctx.Err()))
+				return
 			}
 		}
 	}()

@@ -122,14 +122,17 @@ func (s *Store) grant(ctx context.Context, op string, l store.Lease) (store.Gran
 		return store.Grant{}, err
 	}
 	defer stop()
+	q := httpapi.RequestOf(l)
+	q.Call = store.NewOwner()
 	var g httpapi.Grant
-	c := &call{op: op, name: l.Name, method: http.MethodPost, path: pathOf(l.Name, "/"+op), body: httpapi.RequestOf(l), out: &g}
-	if err := s.run(ctx, c); err != nil {
+	c := &call{op: op, name: l.Name, method: http.MethodPost, path: pathOf(l.Name, "/"+op), body: &q, out: &g, again: func(n int) { q.Again = n }}
+	if err = s.run(ctx, c); err != nil {
 		if op == "acquire" {
-			s.undo(l, c.ambiguous)
+			s.undo(l, q.Call, c.others())
 		}
 		return store.Grant{}, ended(ctx, err)
 	}
+	s.refuse(l, q.Call, c.others())
 	return store.Grant{Token: g.Token, Slot: g.Slot, Slots: g.Slots, Repeated: g.Repeated || len(c.ambiguous) > 0}, nil
 }
 
@@ -188,12 +191,12 @@ func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
 	}
 	defer stop()
 	q := httpapi.RequestOf(r.Lease)
-	q.Renewed, q.Undo = r.Renewed, r.Undo
+	q.Renewed, q.Undo, q.Call = r.Renewed, r.Undo, store.NewOwner()
 	c := &call{op: "release", name: r.Name, method: http.MethodPost, path: pathOf(r.Name, "/release")}
 	c.body = &q
-	c.again = func() { q.Again = true }
+	c.again = func(n int) { q.Again = n }
 	err = s.run(ctx, c)
-	if errors.Is(err, store.ErrNotHeld) && len(c.ambiguous) > 0 && !c.ambiguous[c.server] {
+	if errors.Is(err, store.ErrNotHeld) && len(c.others()) > 0 {
 		return nil // the server that may have released it could not say so
 	}
 	return ended(ctx, err)

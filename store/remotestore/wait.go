@@ -42,40 +42,50 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 	l := r.Lease
 	first := int(s.preferred.Load())
 	nodes := make([]store.NodeOutcome, len(s.servers))
-	for i := 0; ; i++ {
+	number, again := store.NewOwner(), 0
+	for i := 0; ; {
 		server := (first + i) % len(s.servers)
 		sent := s.clock.Now()
-		g, answered, err := s.waitAt(ctx, server, store.WaitRequest{Lease: l, Barge: r.Barge}, reason)
+		q := httpapi.RequestOf(l)
+		q.Barge, q.Call, q.Again = r.Barge, number, again
+		g, answered, err := s.waitAt(ctx, server, r.Name, q, reason)
 		if err == nil {
 			s.prefer(server)
 			return s.settle(ctx, l, r.Owner, g, began, sent)
 		}
-		var gone *unanswered
-		if broken := errors.As(err, &gone); broken || ctx.Err() != nil {
-			if !refused(err) {
-				s.undo(l, map[int]bool{server: true})
-			}
+		none := errors.As(err, new(*unanswered))
+		if (none || ctx.Err() != nil) && !refused(err) {
+			again++
 		}
 		var p *httpapi.Error
+		leaves := errors.As(err, &p) && p.Problem.Kind() == httpapi.Closing
 		switch {
 		case ctx.Err() != nil:
+			if again > 0 {
+				s.undo(l, number, map[int]bool{server: true})
+			}
 			return store.Grant{}, ended(ctx, ctx.Err())
-		case gone == nil && !(errors.As(err, &p) && p.Problem.Kind() == httpapi.Closing):
+		case none && !answered && !refused(err) && again <= 2:
+			continue // that server alone knows what became of the request
+		case again > 0 && errors.Is(err, store.ErrNotHeld): // an earlier try has ended meanwhile
+		case !none && !leaves:
 			return store.Grant{}, err
+		case again > 0:
+			s.undo(l, number, map[int]bool{server: true})
+		}
+		if again > 0 { // what the owner did before is being taken back
+			l.Owner, number, again = store.SameRank(l.Owner), store.NewOwner(), 0
 		}
 		nodes[server] = store.NodeOutcome{Node: s.hosts[server], Outcome: store.Unreachable, Err: err}
-		if gone != nil && !refused(err) {
-			l.Owner = store.SameRank(l.Owner) // the earlier one is being taken back
-		}
 		s.preferred.CompareAndSwap(int64(server), int64((server+1)%len(s.servers)))
-		if answered {
-			first, i = server+1, -1
+		if i++; answered {
+			first, i = server+1, 0
 			continue
 		}
 		if reason != nil {
 			reason(&store.QuorumError{Op: "wait", Name: r.Name, Need: 1, Nodes: nodes})
 		}
-		if (i+1)%len(s.servers) == 0 && !sleep(ctx, min(time.Duration(i+1)*10*time.Millisecond, time.Second)) {
+		if i%len(s.servers) == 0 && !sleep(ctx, min(time.Duration(i)*10*time.Millisecond, time.Second)) {
 			return store.Grant{}, ended(ctx, ctx.Err())
 		}
 	}
@@ -96,7 +106,7 @@ func (s *Store) settle(ctx context.Context, l store.Lease, asked string, g httpa
 	l.Slots = g.Slots
 	now := s.clock.Now()
 	if err := s.Renew(ctx, []store.Lease{l})[0]; err != nil {
-		s.undo(l, map[int]bool{int(s.preferred.Load()): true})
+		s.undo(l, "", map[int]bool{int(s.preferred.Load()): true})
 		return store.Grant{}, err
 	}
 	grant.Since, grant.Repeated = now.Sub(began), true
@@ -104,27 +114,26 @@ func (s *Store) settle(ctx context.Context, l store.Lease, asked string, g httpa
 }
 
 // waitAt waits at one server. answered reports whether the server has answered at all.
-func (s *Store) waitAt(ctx context.Context, server int, r store.WaitRequest, reason func(error)) (g httpapi.Grant, answered bool, err error) {
+func (s *Store) waitAt(ctx context.Context, server int, name string, q httpapi.Request, reason func(error)) (g httpapi.Grant, answered bool, err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var silent atomic.Bool
 	timer := time.AfterFunc(s.o.Timeout+firstLine, func() { silent.Store(true); stop() })
 	defer timer.Stop()
-	q := httpapi.RequestOf(r.Lease)
 	unbounded := httpapi.Duration(-time.Millisecond)
-	q.Wait, q.Barge = &unbounded, r.Barge
+	q.Wait = &unbounded
 	none := func(err error) error {
 		if silent.Load() {
 			err = fmt.Errorf("the server was silent for %v: %w", silence, context.DeadlineExceeded)
 		}
 		return &unanswered{err}
 	}
-	a, err := s.do(ctx, server, http.MethodPost, pathOf(r.Name, "/acquire"), q, "application/x-ndjson")
+	a, err := s.do(ctx, server, http.MethodPost, pathOf(name, "/acquire"), q, "application/x-ndjson")
 	if err != nil {
 		return g, false, none(err)
 	}
 	if a.problem != nil {
-		return g, true, a.problem.Err(r.Name)
+		return g, true, a.problem.Err(name)
 	}
 	defer a.body.Close()
 	for d := json.NewDecoder(a.body); ; {
@@ -138,11 +147,11 @@ func (s *Store) waitAt(ctx context.Context, server int, r store.WaitRequest, rea
 		case e.Event == "held" && e.Grant != nil:
 			return *e.Grant, true, nil
 		case e.Event == "waiting" && e.Problem != nil && reason != nil:
-			reason(e.Problem.Err(r.Name))
+			reason(e.Problem.Err(name))
 		case e.Event == "failed" && e.Problem != nil:
-			return g, true, e.Problem.Err(r.Name)
+			return g, true, e.Problem.Err(name)
 		case e.Event == "leaving":
-			return g, true, httpapi.New(httpapi.Closing, "the server is about to end").Err(r.Name)
+			return g, true, httpapi.New(httpapi.Closing, "the server is about to end").Err(name)
 		}
 	}
 }

@@ -158,6 +158,12 @@ func (s *Server) acquire(w http.ResponseWriter, r *http.Request, name string) {
 	if !ok {
 		return
 	}
+	done, ok := s.tries.begin(r.Context(), q.Call, q.Again, s.clock.Now())
+	if !ok {
+		s.failWith(w, r, errTakenBack)
+		return
+	}
+	defer done()
 	plain := isPlain(q)
 	if plain && l.Attempt == "" {
 		l.Attempt = store.NewOwner() // the owner may ask again
@@ -183,7 +189,7 @@ func (s *Server) acquire(w http.ResponseWriter, r *http.Request, name string) {
 	if plain && errors.As(err, &busy) && !busy.Holder.Waiting && isOf(busy.Holder.Owner, l.Owner) {
 		g, err = s.again(r.Context(), &l)
 	}
-	if err == nil && s.undone.isUndone(l, s.clock.Now()) {
+	if err == nil && s.tries.isTakenBack(q.Call, s.clock.Now()) {
 		err = s.takeBack(r.Context(), l)
 	}
 	if err != nil {
@@ -210,8 +216,11 @@ func (s *Server) takeBack(ctx context.Context, l store.Lease) error {
 	if err := s.Store.Release(ctx, store.ReleaseRequest{Lease: l, Undo: true}); err != nil && !errors.Is(err, store.ErrNotHeld) {
 		s.Log.Warn("a lock stays taken for the TTL of an attempt that was taken back", "lock", store.Excerpt(l.Name), "error", err)
 	}
-	return &httpapi.Error{Problem: *httpapi.New(httpapi.NotHeld, "this attempt was taken back")}
+	return errTakenBack
 }
+
+// errTakenBack is the error of a request that arrived after one that repeats it or takes it back.
+var errTakenBack = &httpapi.Error{Problem: *httpapi.New(httpapi.NotHeld, "this attempt was repeated or taken back")}
 
 // again renews the lease that the owner of l has under another description than l's, and sets l
 // to it. The error matches store.ErrNotHeld if the owner has none.
@@ -307,13 +316,17 @@ func (s *Server) release(w http.ResponseWriter, r *http.Request, name string) {
 	if !ok {
 		return
 	}
-	if q.Undo || q.Renewed {
-		s.undone.undo(l, s.clock.Now())
+	if q.Undo || q.Refuse {
+		s.tries.takeBack(q.Call, s.clock.Now())
+	}
+	if q.Refuse {
+		w.WriteHeader(http.StatusNoContent)
+		return
 	}
 	err := s.Store.Release(r.Context(), store.ReleaseRequest{Lease: l, Renewed: q.Renewed, Undo: q.Undo})
 	if errors.Is(err, store.ErrNotHeld) {
 		switch {
-		case q.Again && s.undone.isReleased(l, s.clock.Now()):
+		case q.Again > 0 && s.tries.hasReleased(q.Call, s.clock.Now()):
 			err = nil
 		case isPlain(q):
 			if _, e := s.heldAs(r.Context(), &l); e == nil {
@@ -321,7 +334,7 @@ func (s *Server) release(w http.ResponseWriter, r *http.Request, name string) {
 			}
 		}
 	} else if err == nil {
-		s.undone.release(l, s.clock.Now())
+		s.tries.release(q.Call, s.clock.Now())
 	}
 	if err != nil {
 		s.failWith(w, r, err)

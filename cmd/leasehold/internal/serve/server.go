@@ -54,7 +54,7 @@ type Server struct {
 	clock   clock.Clock
 	cross   *http.CrossOriginProtection
 	limits  limits
-	undone  undone
+	tries   tries
 	leaving context.Context
 	leave   context.CancelFunc
 }
