@@ -207,7 +207,8 @@ func TestMakefileRunsAllTests(t *testing.T) {
 	}
 }
 
-// The README can be read in one go, shows Go early, and compares Leasehold with what people know.
+// The README can be read in one go, shows Go early, and compares Leasehold with what people know. The
+// changelog of the first version lists what there is, since nothing changed from an earlier one.
 func TestReadmeIsShort(t *testing.T) {
 	text, err := os.ReadFile("README.md")
 	if err != nil {
@@ -220,6 +221,15 @@ func TestReadmeIsShort(t *testing.T) {
 	before, _, ok := strings.Cut(string(text), "\n```go\n")
 	if n := strings.Count(before, "\n"); !ok || n > firstGo {
 		t.Errorf("README shows Go after %d lines, want %d at most", n, firstGo)
+	}
+	changelog, err := os.ReadFile("CHANGELOG.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, first, _ := strings.Cut(string(changelog), "\n## v0.1.0\n")
+	const longestFirst = 60
+	if n := strings.Count(first, "\n"); n == 0 || n > longestFirst {
+		t.Errorf("CHANGELOG has %d lines about the first version, want 1 to %d: what is there, not what has changed since earlier commits", n, longestFirst)
 	}
 	_, table, _ := strings.Cut(string(text), "\n## How it compares\n")
 	table, _, _ = strings.Cut(table, "\n## ")
