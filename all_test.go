@@ -21,7 +21,7 @@ func TestAll(t *testing.T) {
 		var order []string
 		b.store.onAcquire(func(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 			order = append(order, r.Name)
-			return b.store.Store.Acquire(ctx, r)
+			return b.store.Engine.Acquire(ctx, r)
 		})
 		all := b.c.All(b.c.Semaphore("b", 2), b.c.Mutex("c"), b.c.RW("a").Read())
 		err := all.Do(t.Context(), func(ctx context.Context, ls *leasehold.Leases) error {

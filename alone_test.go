@@ -68,7 +68,7 @@ func TestWaiterWithFollowersUsesAnotherGoroutine(t *testing.T) {
 		first := b.acquire(b.strangers().Mutex("a"))
 		b.store.onAcquire(func(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 			time.Sleep(time.Second)
-			return b.store.Store.Acquire(ctx, r)
+			return b.store.Engine.Acquire(ctx, r)
 		})
 		x := b.queue(b.c.Mutex("a"))
 		behind := b.queue(b.c.Mutex("a"))
@@ -155,7 +155,7 @@ func TestRankOutlastsItsWaiter(t *testing.T) {
 		l := x.got()
 		time.Sleep(time.Millisecond) // so that y's next place comes before the stranger's
 		stranger := b.queue(b.strangers().Mutex("a"))
-		if err := b.store.Store.Release(t.Context(), store.ReleaseRequest{Lease: store.Lease{Name: "a", Owner: l.Owner()}}); err != nil {
+		if err := b.store.Engine.Release(t.Context(), store.ReleaseRequest{Lease: store.Lease{Name: "a", Owner: l.Owner()}}); err != nil {
 			t.Fatal(err)
 		}
 		<-l.Done() // at its next renewal
@@ -172,7 +172,7 @@ func TestRankOutlastsItsWaiter(t *testing.T) {
 // by up to a second.
 func TestRankKeepsTheTurn(t *testing.T) {
 	server := redistest.Start(t)
-	open := func() (*redisstore.Store, *leasehold.Client) {
+	open := func() (*store.Store, *leasehold.Client) {
 		st, err := redisstore.Open(t.Context(), server.URL(), &redisstore.Options{NodeTimeout: 5 * time.Second})
 		if err != nil {
 			t.Fatal(err)

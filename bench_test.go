@@ -17,7 +17,7 @@ func BenchmarkUncontended(b *testing.B) {
 	acquireAndRelease(b, b.Context(), memstore.New(nil))
 }
 
-func acquireAndRelease(b *testing.B, ctx context.Context, s store.Store) {
+func acquireAndRelease(b *testing.B, ctx context.Context, s *store.Store) {
 	lock := leasehold.New(s, nil).Mutex("bench")
 	b.ReportAllocs()
 	for b.Loop() {
@@ -68,11 +68,11 @@ func BenchmarkNext(b *testing.B) {
 }
 
 // handing is a store whose lock is busy for each attempt, and handed at once to each waiter.
-type handing struct{ store.Waiter }
+type handing struct{ store.Engine }
 
 func (h handing) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 	reason(errBusy)
-	return h.Waiter.Acquire(ctx, store.AcquireRequest{Lease: r.Lease})
+	return h.Engine.Acquire(ctx, store.AcquireRequest{Lease: r.Lease})
 }
 
 func (h handing) Acquire(context.Context, store.AcquireRequest) (store.Grant, error) {
@@ -86,5 +86,5 @@ var errBusy = &leasehold.BusyError{Name: "bench"}
 func BenchmarkHanded(b *testing.B) {
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()
-	acquireAndRelease(b, ctx, handing{memstore.New(nil)})
+	acquireAndRelease(b, ctx, store.New(handing{memstore.New(nil)}))
 }

@@ -40,7 +40,7 @@ type BreakRequest struct {
 //
 // From the moment that the store has the request, the lease cannot be renewed. The
 // holder learns of that by a renewal that is refused: its context ends, with a
-// *LostError whose Cause is LostDenied. A store that is a store.BreakNotifier, as those
+// *LostError whose Cause is LostDenied. A store with Caps.Notifies, as those
 // of Redis, etcd, ZooKeeper, a file and memory are, has it renewed at once; otherwise, or
 // if the message is lost, the next renewal is LockOptions.RenewEvery (a third of the TTL)
 // after the last one. While some of several servers are down, the answers to a renewal may
@@ -70,9 +70,8 @@ func (c *Client) Break(ctx context.Context, r BreakRequest) error {
 	if err := req.Check(); err != nil {
 		return err
 	}
-	breaker, ok := c.store.(store.Breaker)
-	if !ok {
-		return fmt.Errorf("%w: %s cannot break a lease: it ends when its holder is gone, after its TTL", ErrUnsupported, c.store.Caps().Engine)
+	if caps := c.store.Caps(); caps.NoBreaks {
+		return fmt.Errorf("%w: %s cannot break a lease: it ends when its holder is gone, after its TTL", ErrUnsupported, caps.Engine)
 	}
 	h, last, err := leaseToBreak(ctx, c.store, r)
 	switch {
@@ -86,7 +85,7 @@ func (c *Client) Break(ctx context.Context, r BreakRequest) error {
 	req.Owner = h.Holder.Owner
 	broken := false
 	for try := 1; ; try++ {
-		left, err := breaker.BreakLease(ctx, req)
+		left, err := c.store.BreakLease(ctx, req)
 		switch {
 		case err == nil && left == 0:
 			return nil
@@ -121,7 +120,7 @@ func (c *Client) Break(ctx context.Context, r BreakRequest) error {
 // leaseToBreak returns the lease that r is about, which may be undecided, or nil if nobody
 // holds the lock, and the lease of that lock that was broken last, if any. If no lease is shown with its token, that is one that a node has, since which token is
 // shown depends on the nodes that answer.
-func leaseToBreak(ctx context.Context, st store.Store, r BreakRequest) (found *store.Holding, last *store.Broken, err error) {
+func leaseToBreak(ctx context.Context, st *store.Store, r BreakRequest) (found *store.Holding, last *store.Broken, err error) {
 	state, err := st.Inspect(ctx, r.Name)
 	if err != nil {
 		return nil, nil, err

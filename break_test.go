@@ -183,15 +183,15 @@ func TestBreakRefused(t *testing.T) {
 				t.Errorf("Break of %q with token %v and a reason of %d bytes: %v, want ErrInvalid", r.Name, r.Token, len(r.Reason), err)
 			}
 		}
-		foreign := leasehold.New(strange{b.store.Store.(store.Breaker)}, nil)
+		foreign := leasehold.New(store.New(strange{plain{b.store.Engine}}), nil)
 		if err := foreign.Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: 7}); !errors.Is(err, leasehold.ErrUnsupported) || !strings.Contains(err.Error(), "another kind of client") {
 			t.Errorf("Break of the lock of another kind of client: %v, want ErrUnsupported that says so", err)
 		}
-		mixed := leasehold.New(mixed{b.store.Store.(store.Breaker)}, nil)
+		mixed := leasehold.New(store.New(mixed{plain{b.store.Engine}}), nil)
 		if err := mixed.Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: 7}); !errors.Is(err, leasehold.ErrUnsupported) {
 			t.Errorf("Break of the lease of another kind of client: %v, want ErrUnsupported", err)
 		}
-		unable := leasehold.New(struct{ store.Store }{b.store.Store}, nil)
+		unable := leasehold.New(store.New(b.store), nil)
 		if err := unable.Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: lease.Token()}); !errors.Is(err, leasehold.ErrUnsupported) {
 			t.Errorf("Break in a store that cannot: %v, want ErrUnsupported", err)
 		}
@@ -204,7 +204,7 @@ func TestBreakBesideAnotherKindOfClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		lease := b.acquire(b.c.Mutex("a"))
-		mixed := leasehold.New(mixed{b.store.Store.(store.Breaker)}, nil)
+		mixed := leasehold.New(store.New(mixed{plain{b.store.Engine}}), nil)
 		if err := mixed.Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: lease.Token(), Now: true}); err != nil {
 			t.Errorf("Break: %v", err)
 			b.release(lease)
@@ -218,10 +218,10 @@ func TestBreakBesideAnotherKindOfClient(t *testing.T) {
 }
 
 // mixed is a store in which another kind of client holds every lock first, with token 7.
-type mixed struct{ store.Breaker }
+type mixed struct{ store.Engine }
 
 func (m mixed) Inspect(ctx context.Context, name string) (store.State, error) {
-	st, err := m.Breaker.Inspect(ctx, name)
+	st, err := m.Engine.Inspect(ctx, name)
 	other := store.Holding{Holder: store.Holder{Owner: "x", Foreign: true}, Token: 7, ExpiresIn: time.Second}
 	st.Holders = append([]store.Holding{other}, st.Holdings()...)
 	st.Held, st.Holder, st.Token = true, other.Holder, other.Token
@@ -229,7 +229,7 @@ func (m mixed) Inspect(ctx context.Context, name string) (store.State, error) {
 }
 
 // strange is a store in which another kind of client holds every lock.
-type strange struct{ store.Breaker }
+type strange struct{ store.Engine }
 
 func (strange) Inspect(_ context.Context, name string) (store.State, error) {
 	return store.State{Name: name, Held: true, Holder: store.Holder{Owner: "x", Foreign: true}, ExpiresIn: time.Second}, nil

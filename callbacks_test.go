@@ -215,7 +215,7 @@ func TestObserverOfALossEndsItsGoroutine(t *testing.T) {
 				time.Sleep(100 * time.Millisecond)
 			}
 			b.store.onRenew(func(ctx context.Context, rs []store.Lease) []error {
-				errs := b.store.Store.Renew(ctx, rs)
+				errs := b.store.Engine.Renew(ctx, rs)
 				for i, r := range rs {
 					if r.Name != "kept" {
 						errs[i] = store.ErrNotHeld
@@ -344,7 +344,7 @@ func TestRetryDelayEndsItsGoroutine(t *testing.T) {
 						if b.store.called("release") == 1 {
 							return store.ErrAmbiguous
 						}
-						return b.store.Store.Release(ctx, r)
+						return b.store.Engine.Release(ctx, r)
 					})
 					if p := calling(func() { l.Release(t.Context()) }); (p != nil) != (how == "panic") {
 						t.Errorf("%s: the caller panicked with %v, want a panic: %v", what, p, how == "panic")
@@ -405,7 +405,7 @@ func TestClockEndsItsGoroutine(t *testing.T) {
 				var mu sync.Mutex
 				left := -1
 				ended := false
-				c := leasehold.New(b.waiter, &leasehold.Options{Logger: slog.New(slog.DiscardHandler), Clock: clock.Func(func() clock.Instant {
+				c := leasehold.New(store.New(b.waiter), &leasehold.Options{Logger: slog.New(slog.DiscardHandler), Clock: clock.Func(func() clock.Instant {
 					mu.Lock()
 					left--
 					now := left == -1
@@ -469,7 +469,7 @@ func TestClockEndsAWait(t *testing.T) {
 				var left atomic.Int32
 				var ended atomic.Bool
 				left.Store(int32(reading + 1))
-				c := leasehold.New(b.waiter, &leasehold.Options{Logger: slog.New(slog.DiscardHandler), Clock: clock.Func(func() clock.Instant {
+				c := leasehold.New(store.New(b.waiter), &leasehold.Options{Logger: slog.New(slog.DiscardHandler), Clock: clock.Func(func() clock.Instant {
 					if left.Add(-1) == 0 {
 						ended.Store(true)
 						end()

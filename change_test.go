@@ -15,7 +15,7 @@ import (
 
 // changes is a store whose Downgrade a test can replace.
 type changes struct {
-	store.Waiter
+	store.Engine
 	downgrade func(context.Context, store.Lease) (store.Grant, error)
 	release   func(store.ReleaseRequest)
 }
@@ -24,18 +24,18 @@ func (s *changes) Release(ctx context.Context, r store.ReleaseRequest) error {
 	if s.release != nil {
 		s.release(r)
 	}
-	return s.Waiter.Release(ctx, r)
+	return s.Engine.Release(ctx, r)
 }
 
 func (s *changes) Downgrade(ctx context.Context, r store.Lease) (store.Grant, error) {
 	if s.downgrade != nil {
 		return s.downgrade(ctx, r)
 	}
-	return s.Waiter.(store.Changer).Downgrade(ctx, r)
+	return s.Engine.Downgrade(ctx, r)
 }
 
 func (s *changes) Resize(ctx context.Context, name string, from, to store.Kind) error {
-	return s.Waiter.(store.Changer).Resize(ctx, name, from, to)
+	return s.Engine.Resize(ctx, name, from, to)
 }
 
 // changing runs f in a bubble, with a client whose store can change locks.
@@ -44,9 +44,9 @@ func changing(t *testing.T, f func(*testing.T, *queueBench, *changes)) {
 		v := newVirtual()
 		m := memstore.New(&memstore.Options{Clock: v})
 		t.Cleanup(func() { m.Close() })
-		s := &changes{Waiter: m}
+		s := &changes{Engine: m}
 		o := leasehold.Options{Clock: v}
-		b := &queueBench{bench: &bench{t: t, clock: v, store: scripted(m), c: leasehold.New(s, &o)}, waiter: &queueStore{under: m}, o: o}
+		b := &queueBench{bench: &bench{t: t, clock: v, store: scripted(m), c: leasehold.New(store.New(s), &o)}, waiter: &queueStore{under: m}, o: o}
 		f(t, b, s)
 	})
 }
@@ -106,7 +106,7 @@ func TestDowngrade(t *testing.T) {
 func TestDowngradeIsObserved(t *testing.T) {
 	changing(t, func(t *testing.T, b *queueBench, s *changes) {
 		w := new(watch)
-		writer := b.acquire(leasehold.New(s, &leasehold.Options{Clock: b.clock, Observer: w.observe}).RW("a").Write())
+		writer := b.acquire(leasehold.New(store.New(s), &leasehold.Options{Clock: b.clock, Observer: w.observe}).RW("a").Write())
 		time.Sleep(time.Second)
 		reader, err := writer.Downgrade(context.WithValue(t.Context(), whoKey{}, "reader"))
 		if err != nil {
@@ -136,7 +136,7 @@ func TestDowngradeEndedByAnObserver(t *testing.T) {
 	for how, end := range ends {
 		changing(t, func(t *testing.T, b *queueBench, s *changes) {
 			granted := 0
-			c := leasehold.New(s, &leasehold.Options{Clock: b.clock, Observer: func(_ context.Context, e leasehold.Event) {
+			c := leasehold.New(store.New(s), &leasehold.Options{Clock: b.clock, Observer: func(_ context.Context, e leasehold.Event) {
 				if e.Kind == leasehold.Acquired {
 					if granted++; granted == 2 {
 						end()
@@ -166,13 +166,13 @@ func TestDowngradeInTrouble(t *testing.T) {
 		}{
 			"not sent": {func(context.Context, store.Lease) (store.Grant, error) { return store.Grant{}, lost }, lost, false},
 			"answer lost": {func(ctx context.Context, r store.Lease) (store.Grant, error) {
-				s.Waiter.(store.Changer).Downgrade(ctx, r)
+				s.Engine.Downgrade(ctx, r)
 				return store.Grant{}, lost
 			}, lost, false},
 			"refused": {func(context.Context, store.Lease) (store.Grant, error) { return store.Grant{}, store.ErrNotHeld }, leasehold.ErrLost, true},
 			"too late": {func(ctx context.Context, r store.Lease) (store.Grant, error) {
 				b.clock.suspend(time.Minute)
-				return s.Waiter.(store.Changer).Downgrade(ctx, r)
+				return s.Engine.Downgrade(ctx, r)
 			}, leasehold.ErrLost, true},
 		} {
 			writer := b.acquire(b.c.RW(what).Write())
@@ -204,7 +204,7 @@ func TestLateDowngradeEndsTheWriterFirst(t *testing.T) {
 		next := b.queue(b.strangers().RW("a").Write())
 		s.downgrade = func(ctx context.Context, r store.Lease) (store.Grant, error) {
 			time.Sleep(leasehold.DefaultTTL - time.Second)
-			return s.Waiter.(store.Changer).Downgrade(context.WithoutCancel(ctx), r)
+			return s.Engine.Downgrade(context.WithoutCancel(ctx), r)
 		}
 		freed := 0
 		s.release = func(store.ReleaseRequest) {
@@ -256,13 +256,6 @@ func TestResize(t *testing.T) {
 			if err := b.c.Resize(t.Context(), "a", n[0], n[1]); !errors.Is(err, leasehold.ErrInvalid) {
 				t.Errorf("resize from and to %v: %v, want ErrInvalid", n, err)
 			}
-		}
-		plain := leasehold.New(b.store, &b.o) // a store that is no Changer
-		if err := plain.Resize(t.Context(), "a", 1, 2); !errors.Is(err, leasehold.ErrUnsupported) || !strings.Contains(err.Error(), "memory") {
-			t.Errorf("resize in a store that cannot: %v, want ErrUnsupported that names the store", err)
-		}
-		if _, err := b.acquire(plain.RW("b").Write()).Downgrade(t.Context()); !errors.Is(err, leasehold.ErrUnsupported) {
-			t.Errorf("downgrade in a store that cannot: %v, want ErrUnsupported", err)
 		}
 	})
 }

@@ -13,7 +13,7 @@ type Client struct {
 }
 
 // New returns a Client of s. It sends nothing. A nil o means the defaults.
-func New(s store.Store, o *Options) *Client {
+func New(s *store.Store, o *Options) *Client {
 	if o == nil {
 		o = &Options{}
 	}
@@ -23,8 +23,8 @@ func New(s store.Store, o *Options) *Client {
 	defer c.mu.Unlock()
 	c.holds.init()
 	c.queues.init()
-	if n, ok := s.(store.BreakNotifier); ok && breaksPushed {
-		c.listen(n)
+	if breaksPushed && s.Caps().Notifies {
+		c.listen(s)
 	}
 	return c
 }

@@ -20,7 +20,7 @@ import (
 // contend has goroutines of several processes take one lock with different options. A
 // third of them give up early. It checks that one goroutine holds the lock at a time, that
 // tokens rise, that every call returns, and that no queue, place or lease is left.
-func contend(t *testing.T, stores []store.Store, goroutines, turns int, terms ...leasehold.LockOptions) {
+func contend(t *testing.T, stores []*store.Store, goroutines, turns int, terms ...leasehold.LockOptions) {
 	var inside, got, gaveUp atomic.Int64
 	var last atomic.Uint64
 	var wg sync.WaitGroup
@@ -84,7 +84,7 @@ func contend(t *testing.T, stores []store.Store, goroutines, turns int, terms ..
 func TestContention(t *testing.T) {
 	st := memstore.New(nil)
 	o := leasehold.LockOptions{}
-	contend(t, []store.Store{st, st, st}, 12, 300, o, leasehold.LockOptions{TTL: 20 * time.Second}, leasehold.LockOptions{Barge: true}, o)
+	contend(t, []*store.Store{st, st, st}, 12, 300, o, leasehold.LockOptions{TTL: 20 * time.Second}, leasehold.LockOptions{Barge: true}, o)
 }
 
 // With little contention, most often one goroutine of a process waits or leaves just as
@@ -92,7 +92,7 @@ func TestContention(t *testing.T) {
 func TestLowContention(t *testing.T) {
 	for goroutines := 1; goroutines <= 3; goroutines++ {
 		st := memstore.New(nil)
-		contend(t, []store.Store{st, st, st}, goroutines, 2000, leasehold.LockOptions{})
+		contend(t, []*store.Store{st, st, st}, goroutines, 2000, leasehold.LockOptions{})
 	}
 }
 
@@ -102,7 +102,7 @@ func TestContentionOnRealServers(t *testing.T) {
 		for _, s := range redistest.StartN(t, nodes) {
 			urls = append(urls, s.URL())
 		}
-		var stores []store.Store
+		var stores []*store.Store
 		for range 3 {
 			st, err := redisstore.Open(t.Context(), strings.Join(urls, " "), &redisstore.Options{NodeTimeout: 5 * time.Second})
 			if err != nil {

@@ -15,9 +15,9 @@ import (
 // core is what all parts of a client share: the store, the clock, the mutex and the
 // functions that the user supplied. It knows no lease and no queue.
 type core struct {
-	store    store.Store
-	waiter   store.Waiter   // store, when it keeps a queue; otherwise nil
-	rejoiner store.Rejoiner // store, when releasing and rejoining in one step pays
+	store   *store.Store
+	waits   bool // the store keeps a queue
+	rejoins bool // releasing and rejoining in one step pays
 
 	clock   clock.Clock
 	delay   func(try int) time.Duration
@@ -35,12 +35,10 @@ type core struct {
 }
 
 // init uses s and what o supplies.
-func (c *core) init(s store.Store, o *Options) {
+func (c *core) init(s *store.Store, o *Options) {
 	c.store, c.clock, c.delay, c.observe, c.trace = s, clock.System(), defaultRetryDelay, o.Observer, o.Trace
-	c.waiter, _ = s.(store.Waiter)
-	if r, ok := s.(store.Rejoiner); ok && s.Caps().Rejoins {
-		c.rejoiner = r
-	}
+	caps := s.Caps()
+	c.waits, c.rejoins = !caps.NoQueue, caps.Rejoins
 	if o.Clock != nil {
 		c.clock = o.Clock
 	}

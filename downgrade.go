@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
@@ -42,12 +41,7 @@ var errLateDowngrade = errors.New("it became a reader's, and the answer took so 
 // no function of the user's: that could release l, and would wait for downgrade to return.
 func (l *Lease) downgrade(ctx context.Context) (next *Lease, over bool, err error) {
 	h, c := l.h, l.h.c
-	changer, ok := c.store.(store.Changer)
-	caps := c.store.Caps()
-	if !ok {
-		return nil, false, fmt.Errorf("%w: lock %q: %s cannot make a writer a reader", ErrUnsupported, h.req.Name, caps.Engine)
-	}
-	if err := h.req.CheckDowngrade(caps); err != nil {
+	if err := h.req.CheckDowngrade(c.store.Caps()); err != nil {
 		return nil, false, err
 	}
 	l.releasing.Lock() // nobody releases it meanwhile
@@ -58,7 +52,7 @@ func (l *Lease) downgrade(ctx context.Context) (next *Lease, over bool, err erro
 	bounded, cancel := context.WithTimeout(ctx, validity.RenewAfter(h.req.TTL))
 	defer cancel()
 	start := c.clock.Now()
-	grant, err := changer.Downgrade(bounded, h.req)
+	grant, err := c.store.Downgrade(bounded, h.req)
 	next, over, lost := l.replace(grant, err, start)
 	switch {
 	case err != nil:

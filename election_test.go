@@ -230,7 +230,7 @@ func TestElectionsGoOn(t *testing.T) {
 			if lose {
 				return all(store.ErrNotHeld)(ctx, rs)
 			}
-			return b.store.Store.Renew(ctx, rs)
+			return b.store.Engine.Renew(ctx, rs)
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), 6*time.Hour)
 		defer cancel()
@@ -292,8 +292,8 @@ func TestLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		e := b.c.Election("a")
-		look := &looks{Store: b.store}
-		watch := leasehold.New(look, &leasehold.Options{Clock: b.clock}).Election("a")
+		look := &looks{Engine: b.store}
+		watch := leasehold.New(store.New(look), &leasehold.Options{Clock: b.clock}).Election("a")
 		if l, err := watch.Leader(t.Context()); err != nil || !l.Vacant() {
 			t.Errorf("Leader before the first term: %+v, %v, want a vacancy", l, err)
 		}
@@ -356,7 +356,7 @@ func TestLeader(t *testing.T) {
 
 // looks is a store whose Inspect can fail.
 type looks struct {
-	store.Store
+	store.Engine
 	mu  sync.Mutex
 	err error
 }
@@ -373,7 +373,7 @@ func (s *looks) Inspect(ctx context.Context, name string) (store.State, error) {
 	if s.err != nil {
 		return store.State{}, s.err
 	}
-	return s.Store.Inspect(ctx, name)
+	return s.Engine.Inspect(ctx, name)
 }
 
 // An election needs no queue in the store.
@@ -382,7 +382,7 @@ func TestElectionWithoutAQueue(t *testing.T) {
 		m := memstore.New(nil)
 		defer m.Close()
 		plain := mutexesOnly{scripted(m)}
-		first, second := leasehold.New(plain, nil).Election("a"), leasehold.New(plain, nil).Election("a")
+		first, second := leasehold.New(store.New(plain), nil).Election("a"), leasehold.New(store.New(plain), nil).Election("a")
 		b := &bench{t: t}
 		one, two := b.runs(first), b.runs(second)
 		<-one.term

@@ -37,7 +37,7 @@ type hints struct {
 }
 
 // listen has c follow the hints of s about broken leases, for as long as c is in use.
-func (c *holds) listen(s store.BreakNotifier) {
+func (c *holds) listen(s *store.Store) {
 	user := weak.Make(c)
 	stop := s.NotifyBroken(func(owner string) {
 		if c := user.Value(); c != nil {

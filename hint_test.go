@@ -18,14 +18,16 @@ import (
 // them although nobody broke a lease.
 type pushing struct {
 	*script
-	*memstore.Store
+	store.Engine
 	hint func(owner string)
 	stop func() // called when nobody listens any more
 }
 
 func newPushing(b *bench) *pushing {
-	return &pushing{script: b.store, Store: b.store.Store.(*memstore.Store), stop: func() {}}
+	return &pushing{script: b.store, Engine: b.store.Engine, stop: func() {}}
 }
+
+func (p *pushing) Caps() store.Caps { return p.Engine.Caps() }
 
 func (p *pushing) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 	return p.script.Acquire(ctx, r)
@@ -41,7 +43,7 @@ func (p *pushing) Release(ctx context.Context, r store.ReleaseRequest) error {
 
 func (p *pushing) NotifyBroken(f func(owner string)) (stop func()) {
 	p.hint = f
-	forget := p.Store.NotifyBroken(f)
+	forget := p.Engine.NotifyBroken(f)
 	return func() { forget(); p.stop() }
 }
 
@@ -50,7 +52,7 @@ func (p *pushing) NotifyBroken(f func(owner string)) (stop func()) {
 func TestBreakIsPushed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		c := leasehold.New(newPushing(b), &leasehold.Options{Clock: b.clock})
+		c := leasehold.New(store.New(newPushing(b)), &leasehold.Options{Clock: b.clock})
 		for _, now := range []bool{false, true} {
 			start := time.Now()
 			var token leasehold.Token
@@ -89,13 +91,13 @@ func TestBreakIsPushedBeforeTheGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		p := newPushing(b)
-		c := leasehold.New(p, &leasehold.Options{Clock: b.clock})
+		c := leasehold.New(store.New(p), &leasehold.Options{Clock: b.clock})
 		b.store.onAcquire(func(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
-			g, err := p.Store.Acquire(ctx, r)
+			g, err := p.Engine.Acquire(ctx, r)
 			if err != nil {
 				return g, err
 			}
-			if _, err := p.Store.BreakLease(ctx, store.BreakRequest{Name: r.Name, Owner: r.Owner, Token: g.Token}); err != nil {
+			if _, err := p.Engine.BreakLease(ctx, store.BreakRequest{Name: r.Name, Owner: r.Owner, Token: g.Token}); err != nil {
 				t.Error(err)
 			}
 			time.Sleep(5 * time.Second) // the process is stopped
@@ -119,7 +121,7 @@ func TestFalseHints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		p := newPushing(b)
-		c := leasehold.New(p, &leasehold.Options{Clock: b.clock})
+		c := leasehold.New(store.New(p), &leasehold.Options{Clock: b.clock})
 		one := b.acquire(c.Mutex("a").With(leasehold.LockOptions{TTL: 30 * time.Second}))
 		two := b.acquire(c.Mutex("b").With(leasehold.LockOptions{TTL: 30 * time.Second}))
 		p.hint("nobody")
@@ -145,8 +147,8 @@ func TestFalseHints(t *testing.T) {
 // A client that is garbage collected stops listening for hints.
 func TestUnusedClientDoesNotListen(t *testing.T) {
 	stopped := make(chan struct{})
-	p := &pushing{script: scripted(nil), Store: memstore.New(nil), stop: func() { close(stopped) }}
-	leasehold.New(p, nil)
+	p := &pushing{script: scripted(nil), Engine: memstore.New(nil), stop: func() { close(stopped) }}
+	leasehold.New(store.New(p), nil)
 	for deadline := time.After(time.Minute); ; {
 		runtime.GC()
 		select {

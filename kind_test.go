@@ -221,7 +221,7 @@ func TestSharedLocksAreAskedForSideBySide(t *testing.T) {
 			if first {
 				<-slow
 			}
-			return b.store.Store.Acquire(ctx, r)
+			return b.store.Engine.Acquire(ctx, r)
 		})
 		for _, lock := range []*leasehold.Lock{b.c.RW("rw").Read(), b.c.Semaphore("s", 3)} {
 			asked = 0
@@ -283,7 +283,7 @@ type mutexesOnly struct{ *script }
 
 func (s mutexesOnly) Caps() store.Caps {
 	c := s.script.Caps()
-	c.Kinds, c.Engine = false, "plain"
+	c.MutexesOnly, c.Engine = true, "plain"
 	return c
 }
 
@@ -293,7 +293,7 @@ func TestKindsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 	m := memstore.New(nil)
 	defer m.Close()
 	s := scripted(m)
-	plain, full := leasehold.New(mutexesOnly{s}, nil), leasehold.New(s, nil)
+	plain, full := leasehold.New(store.New(mutexesOnly{s}), nil), leasehold.New(store.New(s), nil)
 	weight := func(n int) leasehold.LockOptions { return leasehold.LockOptions{Weight: n} }
 	for _, c := range []struct {
 		name string

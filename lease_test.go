@@ -115,7 +115,7 @@ func TestRenewalCountsFromItsRequest(t *testing.T) {
 		var sent time.Time
 		b.store.onRenew(func(ctx context.Context, rs []store.Lease) []error {
 			sent = time.Now()
-			errs := b.store.Store.Renew(ctx, rs)
+			errs := b.store.Engine.Renew(ctx, rs)
 			time.Sleep(300 * time.Millisecond)
 			return errs
 		})
@@ -196,7 +196,7 @@ func TestLostReleaseReplyIsNoError(t *testing.T) {
 		b := newBench(t)
 		l := b.acquire(b.c.Mutex("a"))
 		b.store.onRelease(func(ctx context.Context, r store.ReleaseRequest) error {
-			err := b.store.Store.Release(ctx, r)
+			err := b.store.Engine.Release(ctx, r)
 			if b.store.called("release") == 1 {
 				return store.ErrAmbiguous
 			}
@@ -401,7 +401,7 @@ func TestMinHoldCountsFromTheGrant(t *testing.T) {
 			b := newBench(t)
 			b.store.onAcquire(func(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 				defer time.Sleep(slow)
-				return b.store.Store.Acquire(ctx, r)
+				return b.store.Engine.Acquire(ctx, r)
 			})
 			heldFor(t, b, b.acquire(b.c.Mutex("a").With(least)))
 		})
@@ -486,7 +486,7 @@ func TestMinHoldOutlastsTheLease(t *testing.T) {
 					var arrived time.Time
 					b.store.onAcquire(func(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 						defer func() { time.Sleep(time.Second); arrived = time.Now() }()
-						return b.store.Store.Acquire(ctx, r)
+						return b.store.Engine.Acquire(ctx, r)
 					})
 					l := b.acquire(b.c.Mutex("a").With(o))
 					if !waits {
@@ -633,7 +633,7 @@ func TestExtendBesideRenewals(t *testing.T) {
 			if !clock.Sleep(ctx, short.TTL/10) {
 				return []error{ctx.Err()}
 			}
-			return b.store.Store.Renew(ctx, rs)
+			return b.store.Engine.Renew(ctx, rs)
 		})
 		for start := time.Now(); time.Since(start) < 5*short.TTL; {
 			brief, cancel := context.WithTimeout(t.Context(), short.TTL/20)
@@ -670,7 +670,7 @@ func TestGrantThatCameTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.store.onAcquire(func(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
-			g, err := b.store.Store.Acquire(ctx, r)
+			g, err := b.store.Engine.Acquire(ctx, r)
 			time.Sleep(r.TTL - time.Millisecond)
 			return g, err
 		})

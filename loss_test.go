@@ -21,14 +21,14 @@ func TestReleaseOfALostLeaseSparesItsOwner(t *testing.T) {
 		o.Owner, o.Tries, o.MaxHold = "deploy", 1, 20*time.Second
 		l := b.acquire(b.c.Mutex("a").With(o))
 		other := store.AcquireRequest{Lease: store.Lease{Name: "a", Owner: "deploy", Attempt: store.NewOwner(), TTL: time.Minute}}
-		if _, err := b.store.Store.Acquire(t.Context(), other); err != nil {
+		if _, err := b.store.Engine.Acquire(t.Context(), other); err != nil {
 			t.Fatal(err)
 		}
 		<-l.Done()
 		if err := l.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("release: %v, want ErrLost", err)
 		}
-		if st, err := b.store.Store.Inspect(t.Context(), "a"); err != nil || !st.Held {
+		if st, err := b.store.Engine.Inspect(t.Context(), "a"); err != nil || !st.Held {
 			t.Errorf("the lock is %+v, %v, want it held by the other process", st, err)
 		}
 	})
@@ -68,7 +68,7 @@ func TestLossHasACause(t *testing.T) {
 		}},
 		{leasehold.LostLateGrant, "granted too late", func(b *bench) error {
 			b.store.onAcquire(func(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
-				g, err := b.store.Store.Acquire(ctx, r)
+				g, err := b.store.Engine.Acquire(ctx, r)
 				time.Sleep(r.TTL - time.Millisecond)
 				return g, err
 			})

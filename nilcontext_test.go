@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/store"
 )
 
 // A nil Context panics with a message that says so, before anything is sent or changed.
@@ -15,7 +16,7 @@ func TestNilContextPanics(t *testing.T) {
 		held := b.acquire(b.c.Mutex("held"))
 		released := b.acquire(b.c.Mutex("released"))
 		b.release(released)
-		observed := leasehold.New(b.store, &leasehold.Options{Observer: func(context.Context, leasehold.Event) { t.Error("the observer was called, want a panic before") }})
+		observed := leasehold.New(store.New(b.store), &leasehold.Options{Observer: func(context.Context, leasehold.Event) { t.Error("the observer was called, want a panic before") }})
 		var none context.Context
 		for what, call := range map[string]func(){
 			"Acquire": func() { b.c.Mutex("a").Acquire(none) },

@@ -296,7 +296,7 @@ func TestWaitingIsObservedWhenItsCauseChanges(t *testing.T) {
 func TestObserverOfPolling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, w := newBench(t), new(watch)
-		c := leasehold.New(b.store, &leasehold.Options{Clock: b.clock, Observer: w.observe})
+		c := leasehold.New(store.New(b.store), &leasehold.Options{Clock: b.clock, Observer: w.observe})
 		first := b.acquire(b.other().Mutex("a"))
 		c.Mutex("a").With(leasehold.LockOptions{Tries: 5}).Acquire(t.Context())
 		w.want(t, "waiting", "failed")

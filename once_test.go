@@ -174,7 +174,7 @@ func TestFewRecordsOfTicks(t *testing.T) {
 		names := map[string]bool{}
 		b.store.onAcquire(func(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 			names[r.Name] = true
-			return b.store.Store.Acquire(ctx, r)
+			return b.store.Engine.Acquire(ctx, r)
 		})
 		for _, tick := range []leasehold.Tick{{Every: time.Second}, {Every: time.Minute, LockAtLeastFor: time.Minute}, {Every: time.Hour, LockAtLeastFor: 10 * time.Hour}} {
 			clear(names)
@@ -280,7 +280,7 @@ func TestLateRun(t *testing.T) {
 			if strings.HasPrefix(r.Name, "job@") {
 				time.Sleep(time.Hour)
 			}
-			return b.store.Store.Acquire(ctx, r)
+			return b.store.Engine.Acquire(ctx, r)
 		})
 		ran, err := b.c.Once(t.Context(), "job", leasehold.Tick{Every: time.Hour}, func(context.Context, *leasehold.Lease) error { return nil })
 		if ran || !errors.Is(err, leasehold.ErrLost) {
@@ -294,7 +294,7 @@ func TestLateRun(t *testing.T) {
 func TestTicksAreChecked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		c := leasehold.New(bounded{b.store}, &leasehold.Options{Clock: b.clock})
+		c := leasehold.New(store.New(bounded{b.store}), &leasehold.Options{Clock: b.clock})
 		for _, x := range []struct {
 			tick leasehold.Tick
 			is   error

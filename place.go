@@ -160,7 +160,7 @@ func (q asker) waitAt(p *place) (given bool) {
 		trace := q.traceLocked()
 		q.c.mutex.Unlock()
 		req, start := q.ask(p, trace)
-		grant, err := q.c.waiter.Wait(p.ctx, req, func(reason error) {
+		grant, err := q.c.store.Wait(p.ctx, req, func(reason error) {
 			// The goroutine may be the store's.
 			q.c.guard.Run(func() {
 				now := q.c.lockQueues()

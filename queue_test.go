@@ -16,7 +16,7 @@ import (
 // queueStore is a scripted store with a queue.
 type queueStore struct {
 	*script
-	under  store.Waiter
+	under  store.Engine
 	wait   func(context.Context, store.WaitRequest, func(error)) (store.Grant, error)
 	look   func(context.Context, string) (store.State, error)
 	now    atomic.Int32         // Waits under way
@@ -41,6 +41,12 @@ func (s *queueStore) Inspect(ctx context.Context, name string) (store.State, err
 		return f(ctx, name)
 	}
 	return s.under.Inspect(ctx, name)
+}
+
+func (s *queueStore) Caps() store.Caps {
+	c := s.script.Caps()
+	c.NoQueue = false
+	return c
 }
 
 func (s *queueStore) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
@@ -77,7 +83,7 @@ func newQueueBench(t *testing.T, o leasehold.Options) *queueBench {
 	s := &queueStore{script: scripted(m), under: m}
 	o.Clock = v
 	b := &queueBench{bench: &bench{t: t, clock: v, store: s.script}, waiter: s, o: o}
-	b.c = leasehold.New(s, &o)
+	b.c = leasehold.New(store.New(s), &o)
 	t.Cleanup(func() {
 		synctest.Wait()
 		if n := b.c.Queues(); n != 0 {
@@ -161,7 +167,7 @@ func (b *queueBench) grantedTooLate(first *leasehold.Lease) {
 		reason(&leasehold.BusyError{Name: r.Name})
 		<-ctx.Done()
 		b.release(first)
-		return b.store.Store.Acquire(context.WithoutCancel(ctx), store.AcquireRequest{Lease: r.Lease})
+		return b.store.Engine.Acquire(context.WithoutCancel(ctx), store.AcquireRequest{Lease: r.Lease})
 	})
 }
 
@@ -169,7 +175,7 @@ func (b *queueBench) grantedTooLate(first *leasehold.Lease) {
 func (b *queueBench) strangers() *leasehold.Client {
 	o := b.o
 	o.Observer = nil
-	return leasehold.New(b.waiter.under, &o)
+	return leasehold.New(store.New(b.waiter.under), &o)
 }
 
 // inQueueNow returns how many places the store's queue has.
@@ -284,7 +290,7 @@ func TestGrantCountsFromItsRequest(t *testing.T) {
 			reason(&leasehold.BusyError{Name: r.Name})
 			time.Sleep(10 * time.Second)
 			b.release(first)
-			g, err := b.store.Store.Acquire(ctx, store.AcquireRequest{Lease: r.Lease})
+			g, err := b.store.Engine.Acquire(ctx, store.AcquireRequest{Lease: r.Lease})
 			time.Sleep(time.Second)
 			g.Since, g.Repeated = 10*time.Second, true
 			return g, err
@@ -310,7 +316,7 @@ func TestLateGrantIsAskedForAgain(t *testing.T) {
 			late = r
 			b.waiter.onWait(nil)
 			b.release(first)
-			g, err := b.store.Store.Acquire(ctx, store.AcquireRequest{Lease: r.Lease})
+			g, err := b.store.Engine.Acquire(ctx, store.AcquireRequest{Lease: r.Lease})
 			time.Sleep(2900 * time.Millisecond)
 			return g, err
 		})

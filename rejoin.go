@@ -10,14 +10,14 @@ import (
 
 // Under contention most of the cost of a turn is to release the lock and then to join
 // the queue for the next turn. A client does both in one message, if the store can (see
-// store.Rejoiner), when it will want the lock again at once, as it did the last few
+// store.Store.ReleaseAndRejoin), when it will want the lock again at once, as it did the last few
 // times. The place is then reserved for the first
 // goroutine that wants the lock; if none does within a moment it is given up.
 
 // releaseOrRejoin makes the request r in the store. It may reserve the next place in the
 // store's queue.
 func (q *queue) releaseOrRejoin(ctx context.Context, r store.ReleaseRequest) error {
-	if q.c.rejoiner == nil {
+	if !q.c.rejoins {
 		return q.c.store.Release(ctx, r)
 	}
 	p := q.reservationWanted()
@@ -26,7 +26,7 @@ func (q *queue) releaseOrRejoin(ctx context.Context, r store.ReleaseRequest) err
 		q.noteRelease()
 		return err
 	}
-	queued, err := q.c.rejoiner.ReleaseAndRejoin(ctx, r, p.req)
+	queued, err := q.c.store.ReleaseAndRejoin(ctx, r, p.req)
 	if queued && !q.reserveNext(p) {
 		q.c.giveUp(p)
 	}

@@ -88,7 +88,7 @@ func (b *queueBench) lapse() {
 func rejoins(t *testing.T, f func(t *testing.T, b *queueBench, s *returner)) {
 	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		s := &returner{queueStore: b.waiter, waited: map[string]bool{}, gaveUp: map[string]bool{}}
-		b.c = leasehold.New(s, &b.o)
+		b.c = leasehold.New(store.New(s), &b.o)
 		f(t, b, s)
 	})
 }
@@ -97,7 +97,7 @@ func rejoins(t *testing.T, f func(t *testing.T, b *queueBench, s *returner)) {
 // pauses, in the bubble's time, before it wants the lock again. The other has it in the end.
 func (b *queueBench) takeTurns(n int, pause time.Duration) *leasehold.Lease {
 	b.t.Helper()
-	other := leasehold.New(b.waiter, &b.o).Mutex("job")
+	other := leasehold.New(store.New(b.waiter), &b.o).Mutex("job")
 	theirs, err := other.Acquire(b.t.Context())
 	if err != nil {
 		b.t.Fatal(err)
@@ -122,7 +122,7 @@ func (b *queueBench) takeTurns(n int, pause time.Duration) *leasehold.Lease {
 func TestRejoinsOnlyWhereItPays(t *testing.T) {
 	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		s := &returner{queueStore: b.waiter, waited: map[string]bool{}, gaveUp: map[string]bool{}, costly: true}
-		b.c = leasehold.New(s, &b.o)
+		b.c = leasehold.New(store.New(s), &b.o)
 		b.release(b.takeTurns(20, 0))
 		if taken, _, _ := s.count(); taken != 0 {
 			t.Errorf("%d places were taken with a release, want none", taken)
@@ -192,7 +192,7 @@ func TestUnclaimedPlaceIsGivenUp(t *testing.T) {
 // slowly, none runs once the place is claimed: it would wake the process for nothing.
 func TestTimerOfReservations(t *testing.T) {
 	rejoins(t, func(t *testing.T, b *queueBench, s *returner) {
-		other := leasehold.New(b.waiter, &b.o).Mutex("job")
+		other := leasehold.New(store.New(b.waiter), &b.o).Mutex("job")
 		theirs, err := other.Acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -250,7 +250,7 @@ func TestLatePlaceIsGivenUp(t *testing.T) {
 		ours := b.queue(b.c.Mutex("job"))
 		theirs.Release(t.Context())
 		l := ours.got()
-		next := b.queue(leasehold.New(b.waiter, &b.o).Mutex("job"))
+		next := b.queue(leasehold.New(store.New(b.waiter), &b.o).Mutex("job"))
 		var faster *turn
 		s.mu.Lock()
 		before := len(s.places)
@@ -282,7 +282,7 @@ func TestRejoinAfterALoss(t *testing.T) {
 		ours := b.queue(b.c.Mutex("job"))
 		theirs.Release(t.Context())
 		l := ours.got()
-		b.waiter.script.Store.Release(t.Context(), store.ReleaseRequest{Lease: store.Lease{Name: "job", Owner: l.Owner(), TTL: time.Minute}})
+		b.waiter.script.Engine.Release(t.Context(), store.ReleaseRequest{Lease: store.Lease{Name: "job", Owner: l.Owner(), TTL: time.Minute}})
 		if err := l.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("release of a lease that was gone: %v, want ErrLost", err)
 		}

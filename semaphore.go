@@ -2,7 +2,6 @@ package leasehold
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -56,9 +55,5 @@ func (c *Client) Resize(ctx context.Context, name string, from, to int) error {
 	if from < 1 || to < 1 {
 		return invalid("lock %q: a semaphore needs at least one permit", name)
 	}
-	changer, ok := c.store.(store.Changer)
-	if !ok {
-		return fmt.Errorf("%w: lock %q: %s cannot change the permits of a %v", ErrUnsupported, name, c.store.Caps().Engine, store.Semaphore(int64(from)))
-	}
-	return changer.Resize(ctx, name, store.Semaphore(int64(from)), store.Semaphore(int64(to)))
+	return c.store.Resize(ctx, name, store.Semaphore(int64(from)), store.Semaphore(int64(to)))
 }

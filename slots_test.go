@@ -13,12 +13,12 @@ import (
 // numbering is a store that numbers permits, as several servers do. It reports the renewals
 // to the test.
 type numbering struct {
-	*memstore.Store
+	store.Engine
 	renewed chan store.Lease
 }
 
 func (s numbering) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
-	g, err := s.Store.Acquire(ctx, r)
+	g, err := s.Engine.Acquire(ctx, r)
 	g.Slots = "1,3"
 	return g, err
 }
@@ -30,14 +30,14 @@ func (s numbering) Renew(ctx context.Context, leases []store.Lease) []error {
 		default:
 		}
 	}
-	return s.Store.Renew(ctx, leases)
+	return s.Engine.Renew(ctx, leases)
 }
 
 // Renewals name the slots that were granted.
 func TestRenewalsNameTheSlots(t *testing.T) {
 	s := numbering{memstore.New(nil), make(chan store.Lease, 1)}
 	defer s.Close()
-	lock := leasehold.New(s, nil).Semaphore("pool", 4).With(leasehold.LockOptions{Weight: 2, RenewEvery: 10 * time.Millisecond})
+	lock := leasehold.New(store.New(s), nil).Semaphore("pool", 4).With(leasehold.LockOptions{Weight: 2, RenewEvery: 10 * time.Millisecond})
 	l, err := lock.Try(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -39,9 +39,9 @@ func (v *virtual) suspend(d time.Duration) {
 	v.shift += d
 }
 
-// script is a store whose methods a test can replace.
+// script is an engine whose methods a test can replace. It keeps no queue.
 type script struct {
-	store.Store
+	store.Engine
 	mu      sync.Mutex
 	acquire func(context.Context, store.AcquireRequest) (store.Grant, error)
 	renew   func(context.Context, []store.Lease) []error
@@ -49,7 +49,22 @@ type script struct {
 	calls   map[string]int
 }
 
-func scripted(s store.Store) *script { return &script{Store: s, calls: map[string]int{}} }
+func scripted(s store.Engine) *script { return &script{Engine: s, calls: map[string]int{}} }
+
+func (s *script) Caps() store.Caps {
+	c := s.Engine.Caps()
+	c.NoQueue, c.NoBreaks, c.Notifies, c.Rejoins = true, true, false, false
+	return c
+}
+
+// plain is an engine that keeps no queue, and does not tell of broken leases.
+type plain struct{ store.Engine }
+
+func (p plain) Caps() store.Caps {
+	c := p.Engine.Caps()
+	c.NoQueue, c.Notifies, c.Rejoins = true, false, false
+	return c
+}
 
 // called counts a call and returns the test's replacement of the method, or nil.
 func called[F any](s *script, what string, f *F) F {
@@ -87,21 +102,21 @@ func (s *script) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gra
 	if f := called(s, "acquire", &s.acquire); f != nil {
 		return f(ctx, r)
 	}
-	return s.Store.Acquire(ctx, r)
+	return s.Engine.Acquire(ctx, r)
 }
 
 func (s *script) Renew(ctx context.Context, rs []store.Lease) []error {
 	if f := called(s, "renew", &s.renew); f != nil {
 		return f(ctx, rs)
 	}
-	return s.Store.Renew(ctx, rs)
+	return s.Engine.Renew(ctx, rs)
 }
 
 func (s *script) Release(ctx context.Context, r store.ReleaseRequest) error {
 	if f := called(s, "release", &s.release); f != nil {
 		return f(ctx, r)
 	}
-	return s.Store.Release(ctx, r)
+	return s.Engine.Release(ctx, r)
 }
 
 // all is a Renew that returns err for every lease.
@@ -129,12 +144,12 @@ func newBench(t *testing.T) *bench {
 	m := memstore.New(&memstore.Options{Clock: v})
 	t.Cleanup(func() { m.Close() })
 	s := scripted(m)
-	return &bench{t: t, clock: v, store: s, c: leasehold.New(s, &leasehold.Options{Clock: v})}
+	return &bench{t: t, clock: v, store: s, c: leasehold.New(store.New(s), &leasehold.Options{Clock: v})}
 }
 
 // other returns a client of the same locks, as another process has it.
 func (b *bench) other() *leasehold.Client {
-	return leasehold.New(b.store.Store, &leasehold.Options{Clock: b.clock})
+	return leasehold.New(store.New(b.store.Engine), &leasehold.Options{Clock: b.clock})
 }
 
 func (b *bench) acquire(l *leasehold.Lock) *leasehold.Lease {

@@ -16,7 +16,7 @@ import (
 
 // doubtful is a store in which a lease that is held is undecided while unsure is set.
 type doubtful struct {
-	store.Breaker
+	store.Engine
 	unsure atomic.Bool
 	beside atomic.Bool  // another lease, which is older, is undecided too
 	ahead  atomic.Int32 // how much larger tokens are shown while a lease is undecided
@@ -24,7 +24,7 @@ type doubtful struct {
 }
 
 func (d *doubtful) Inspect(ctx context.Context, name string) (store.State, error) {
-	st, err := d.Breaker.Inspect(ctx, name)
+	st, err := d.Engine.Inspect(ctx, name)
 	if !d.unsure.Load() {
 		return st, err
 	}
@@ -46,18 +46,18 @@ func (d *doubtful) BreakLease(ctx context.Context, r store.BreakRequest) (time.D
 	if d.misses.Add(-1) >= 0 {
 		return 0, store.ErrNotHeld
 	}
-	return d.Breaker.BreakLease(ctx, r)
+	return d.Engine.BreakLease(ctx, r)
 }
 
 // replaced is a store in which something happens between a look at a lease and its break.
 type replaced struct {
-	store.Breaker
+	store.Engine
 	before func()
 }
 
 func (r replaced) BreakLease(ctx context.Context, q store.BreakRequest) (time.Duration, error) {
 	r.before()
-	return r.Breaker.BreakLease(ctx, q)
+	return r.Engine.BreakLease(ctx, q)
 }
 
 // A break of a reader that has left meanwhile ends, and says so, although another reader has the
@@ -71,7 +71,7 @@ func TestBreakOfAReaderThatLeft(t *testing.T) {
 			next = b.acquire(b.other().RW("a").Read())
 			b.release(first)
 		})
-		c := leasehold.New(replaced{b.store.Store.(store.Breaker), leaves}, &leasehold.Options{Clock: b.clock})
+		c := leasehold.New(store.New(replaced{plain{b.store.Engine}, leaves}), &leasehold.Options{Clock: b.clock})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		err := c.Break(ctx, leasehold.BreakRequest{Name: "a", Token: first.Token()})
@@ -91,8 +91,8 @@ func TestBreakOfAReaderThatLeft(t *testing.T) {
 func TestObserveUndecidedLeaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		d := &doubtful{Breaker: b.store.Store.(store.Breaker)}
-		e := leasehold.New(d, &leasehold.Options{Clock: b.clock}).Election("a")
+		d := &doubtful{Engine: plain{b.store.Engine}}
+		e := leasehold.New(store.New(d), &leasehold.Options{Clock: b.clock}).Election("a")
 		seen := make(chan string, 100)
 		ctx, cancel := context.WithCancel(t.Context())
 		over := make(chan struct{})
@@ -159,11 +159,11 @@ func TestObserveUndecidedLeaders(t *testing.T) {
 func TestBreakLooksAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		d := &doubtful{Breaker: b.store.Store.(store.Breaker)}
+		d := &doubtful{Engine: plain{b.store.Engine}}
 		d.unsure.Store(true)
 		d.misses.Store(2)
 		lease := b.acquire(b.c.Mutex("a"))
-		c := leasehold.New(d, &leasehold.Options{Clock: b.clock})
+		c := leasehold.New(store.New(d), &leasehold.Options{Clock: b.clock})
 		if err := c.Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: lease.Token(), Now: true}); err != nil || b.held("a") {
 			t.Fatalf("Break: %v; held: %v, want free", err, b.held("a"))
 		}
@@ -184,10 +184,10 @@ func TestBreakLooksAgain(t *testing.T) {
 func TestBreakByATokenThatIsNotShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		d := &doubtful{Breaker: b.store.Store.(store.Breaker)}
+		d := &doubtful{Engine: plain{b.store.Engine}}
 		d.unsure.Store(true)
 		d.ahead.Store(5)
-		c := leasehold.New(d, &leasehold.Options{Clock: b.clock})
+		c := leasehold.New(store.New(d), &leasehold.Options{Clock: b.clock})
 		lease := b.acquire(b.c.Mutex("a"))
 		if err := c.Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: lease.Token() + 1}); !errors.Is(err, leasehold.ErrBusy) {
 			t.Errorf("Break with a token of nobody: %v, want ErrBusy", err)
@@ -201,7 +201,7 @@ func TestBreakByATokenThatIsNotShown(t *testing.T) {
 
 // shows is a store that shows a lock as state has it, and whose breaks do nothing.
 type shows struct {
-	store.Breaker
+	store.Engine
 	state store.State
 	asked string // the owner whose lease was to be broken last
 }
@@ -219,10 +219,10 @@ func TestBreakPrefersTheTokenThatIsShown(t *testing.T) {
 	lease := func(owner string, token leasehold.Token, others ...leasehold.Token) store.Holding {
 		return store.Holding{Holder: store.Holder{Owner: owner}, Token: token, OtherTokens: others, ExpiresIn: time.Second, Weight: 1}
 	}
-	s := &shows{Breaker: b.store.Store.(store.Breaker), state: store.State{
+	s := &shows{Engine: plain{b.store.Engine}, state: store.State{
 		Name: "a", Held: true, Kind: store.ReadWrite, Holders: []store.Holding{lease("first", 5, 7, 9), lease("second", 7, 8, 9)},
 	}}
-	c := leasehold.New(s, &leasehold.Options{Clock: b.clock})
+	c := leasehold.New(store.New(s), &leasehold.Options{Clock: b.clock})
 	for _, want := range []struct {
 		token leasehold.Token
 		owner string

@@ -51,7 +51,7 @@ func (c *queues) get(ctx context.Context, r *recipe, tries int, bound bool, bega
 	if !ownerPerAttempt && r.o.Owner == "" {
 		r = r.with(LockOptions{Owner: store.NewOwner()})
 	}
-	if c.waiter != nil && tries == 0 && r.o.Owner == "" {
+	if c.waits && tries == 0 && r.o.Owner == "" {
 		return c.queueUp(ctx, r, t, bound, began)
 	}
 	lease, err := c.poll(ctx, r, t, tries, bound, began)

@@ -44,7 +44,7 @@ func TestAcquireWaitsForTheRelease(t *testing.T) {
 func TestAcquireAfterADeadHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		_, err := b.store.Store.Acquire(t.Context(), store.AcquireRequest{Lease: store.Lease{Name: "a", Owner: "dead", TTL: 10 * time.Second}})
+		_, err := b.store.Engine.Acquire(t.Context(), store.AcquireRequest{Lease: store.Lease{Name: "a", Owner: "dead", TTL: 10 * time.Second}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -229,7 +229,7 @@ func TestWaitsOutAQuarantine(t *testing.T) {
 			b.store.onAcquire(func(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 				left := time.Until(opens)
 				if left <= 0 {
-					return b.store.Store.Acquire(ctx, r)
+					return b.store.Engine.Acquire(ctx, r)
 				}
 				nodes := make([]store.NodeOutcome, len(outcomes))
 				for i, o := range outcomes {
@@ -260,7 +260,7 @@ func TestRequire(t *testing.T) {
 		var asked store.AcquireRequest
 		b.store.onAcquire(func(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 			asked = r
-			return b.store.Store.Acquire(ctx, r)
+			return b.store.Engine.Acquire(ctx, r)
 		})
 		b.release(b.acquire(b.c.Mutex("a").With(leasehold.LockOptions{Require: store.CrashSafe})))
 		if asked.Require != store.CrashSafe {
@@ -291,7 +291,7 @@ func (s bounded) Caps() store.Caps {
 func TestTTLOutOfBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		lock := leasehold.New(bounded{b.store}, &leasehold.Options{Clock: b.clock}).Mutex("a")
+		lock := leasehold.New(store.New(bounded{b.store}), &leasehold.Options{Clock: b.clock}).Mutex("a")
 		for ttl, bound := range map[time.Duration]string{5*time.Second - 1: "minimum is 5s", time.Minute + 1: "maximum of 1m0s"} {
 			lock := lock.With(leasehold.LockOptions{TTL: ttl})
 			for what, ask := range map[string]func(context.Context) (*leasehold.Lease, error){"acquire": lock.Acquire, "try": lock.Try} {
@@ -345,7 +345,7 @@ func TestWithChangesACopy(t *testing.T) {
 		var ttl time.Duration
 		b.store.onAcquire(func(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 			ttl = r.TTL
-			return b.store.Store.Acquire(ctx, r)
+			return b.store.Engine.Acquire(ctx, r)
 		})
 		lock := b.c.Mutex("a")
 		minute := lock.With(leasehold.LockOptions{TTL: time.Minute})

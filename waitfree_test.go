@@ -43,7 +43,7 @@ func TestWaitFreeAfterADeadHolder(t *testing.T) {
 		b := newBench(t)
 		for i, kind := range []store.Kind{{}, store.Semaphore(2), store.ReadWrite} {
 			name := string(rune('a' + i))
-			if _, err := b.store.Store.Acquire(t.Context(), store.AcquireRequest{Lease: store.Lease{Name: name, Owner: "dead", Kind: kind, TTL: 10 * time.Second}}); err != nil {
+			if _, err := b.store.Engine.Acquire(t.Context(), store.AcquireRequest{Lease: store.Lease{Name: name, Owner: "dead", Kind: kind, TTL: 10 * time.Second}}); err != nil {
 				t.Fatal(err)
 			}
 			start := time.Now()
@@ -69,7 +69,7 @@ func TestWaitFreeGivesUp(t *testing.T) {
 			t.Errorf("an empty name: %v, want ErrInvalid", err)
 		}
 		b.release(held)
-		b.store.Store.Close()
+		b.store.Engine.Close()
 		if err := b.c.Mutex("a").WaitFree(t.Context()); !errors.Is(err, store.ErrClosed) {
 			t.Errorf("a closed store: %v, want ErrClosed", err)
 		}

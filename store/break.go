@@ -2,7 +2,6 @@ package store
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -12,54 +11,14 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/excerpt"
 )
 
-// Breaker is a Store in which an operator can end the lease of a holder that does not
-// end it itself.
-type Breaker interface {
-	Store
-
-	// BreakLease takes the lease that r.Owner holds with r.Token. From then on the
-	// lease cannot be renewed or healed, and no request of the owner that is still in
-	// flight can bring it back. The lock stays taken until the owner releases the
-	// lease, or its validity ends. BreakLease returns how long that can take at most, and
-	// zero if the lease is over; the caller repeats the call to learn when it is. With
-	// r.Now the lock is freed at once: the owner may then still work, and only fencing
-	// tokens protect.
-	//
-	// A repeated call changes nothing, and keeps the first note. It also succeeds when
-	// the lease is over. It blocks for the answer of the store only.
-	//
-	// The error matches ErrNotHeld if r.Owner has no lease with that token, and never
-	// had one that was broken lately; ErrUnsupported if this lock's lease cannot be
-	// broken, such as that of another kind of client; or it is as that of Release.
-	// After any error but these the lease may or may not be broken, and calling again
-	// is safe.
-	BreakLease(ctx context.Context, r BreakRequest) (left time.Duration, err error)
-}
-
-// BreakNotifier is a Breaker that tells its clients at once that a lease was broken. The
-// others leave that to the next renewal, which is refused.
-type BreakNotifier interface {
-	Breaker
-
-	// NotifyBroken calls f with the owner of each lease that is broken from now on, by
-	// whatever handle or process, until stop is called or the store is closed. It
-	// follows BreakLease, so a renewal that is sent then is refused. It is only a hint:
-	// a call can be missed or repeated, and can be about a lease that nobody broke.
-	//
-	// f may be called by several goroutines at once, also before NotifyBroken and after
-	// stop return. It must not block or call the store. A second call of stop does
-	// nothing.
-	NotifyBroken(f func(owner string)) (stop func())
-}
-
-// BreakRequest is the request of Breaker.BreakLease.
+// BreakRequest is the request of Store.BreakLease.
 type BreakRequest struct {
 	// Name is the name of the lock.
 	Name string
 	// Owner and Token are those of the lease, as State has them.
 	Owner string
 	Token fence.Token
-	// Now frees the lock at once; see Breaker.
+	// Now frees the lock at once; see Store.BreakLease.
 	Now bool
 	// By says who breaks the lease, and Reason why, for people to read: at most
 	// MaxNote bytes each. Stores keep them for KeepBroken.
@@ -123,7 +82,7 @@ func BrokenError(request, name string) error {
 	return fmt.Errorf("%s %q: %w: the lease of this owner was broken; a new attempt needs a new owner", request, name, ErrNotHeld)
 }
 
-// UnbreakableError returns the error of Breaker.BreakLease for the lease of another kind of
+// UnbreakableError returns the error of Store.BreakLease for the lease of another kind of
 // client. It matches ErrUnsupported.
 func UnbreakableError(name string) error {
 	return fmt.Errorf("%w: another kind of client made lock %q, and only that can end it", ErrUnsupported, name)

@@ -43,7 +43,7 @@ type BusyError struct {
 	// Holder holds the lock. If Holder.Waiting is set, there would be room for the
 	// caller beside the holders of the lock, but this waiter came before. Holder,
 	// ExpiresIn and Position are what the store knew when it last looked; during a
-	// wait that may be some time ago (see Waiter.Wait).
+	// wait that may be some time ago (see Store.Wait).
 	Holder Holder
 	// Undecided reports that Holder may hold the lock: that depends on those of Nodes that
 	// do not answer. See State.Undecided.

@@ -27,7 +27,7 @@ type Holder struct {
 	// Unrenewed reports that nobody renews the lease: its holder counts on the TTL, and need
 	// not be running.
 	Unrenewed bool
-	// Broken reports that an operator broke the holder's lease; see Breaker.
+	// Broken reports that an operator broke the holder's lease; see Store.BreakLease.
 	Broken bool
 	// Waiting reports that it does not hold the lock, but waits for it ahead of a request
 	// that was refused: see BusyError.

@@ -8,7 +8,7 @@ import (
 
 // Kind is the kind of a lock: how much of it can be held at once. All requests
 // for one lock must name the same kind while it is held or waited for. The zero
-// Kind is a mutex. See Caps.Kinds.
+// Kind is a mutex.
 //
 //	mutex        Kind{}          one holder
 //	semaphore    Semaphore(n)    holders whose weights add up to at most n
@@ -72,7 +72,7 @@ func (l Lease) CheckKind(c Caps) error {
 		return fmt.Errorf("%w: a lock with a limit of %d: the minimum is 1", ErrInvalid, k.Limit)
 	case l.Weight < 0 || l.Weight > k.Limit:
 		return fmt.Errorf("%w: weight %d: a %v has room for 1 to %d", ErrInvalid, l.Weight, k, k.Limit)
-	case !k.IsMutex() && !c.Kinds:
+	case !k.IsMutex() && c.MutexesOnly:
 		return fmt.Errorf("%w: lock %q: %s keeps mutexes, and no %v", ErrUnsupported, excerpt.AtMost(l.Name, mostQuoted), c.Engine, k)
 	case !k.Shared && c.MaxPermits > 0 && k.Limit > c.MaxPermits:
 		return fmt.Errorf("%w: lock %q: %s over %d servers keeps semaphores of at most %d permits, each of which is a lock of its own there, and no %v", ErrUnsupported, excerpt.AtMost(l.Name, mostQuoted), c.Engine, c.Nodes, c.MaxPermits, k)

@@ -42,7 +42,7 @@ type OpenOptions struct {
 // scheme, it matches ErrUnsupported and names the schemes that are known, and the
 // import to add. A nil o means the defaults. The caller closes the store. Open may
 // be called from several goroutines.
-func Open(ctx context.Context, url string, o *OpenOptions) (Store, error) {
+func Open(ctx context.Context, url string, o *OpenOptions) (*Store, error) {
 	if o == nil {
 		o = &OpenOptions{}
 	}
@@ -55,7 +55,7 @@ func Open(ctx context.Context, url string, o *OpenOptions) (Store, error) {
 
 // OpenFunc opens the store that a URL names; see Open. It must be safe for
 // concurrent use.
-type OpenFunc func(ctx context.Context, url string, o OpenOptions) (Store, error)
+type OpenFunc func(ctx context.Context, url string, o OpenOptions) (*Store, error)
 
 // Register makes Open call open for URLs of a scheme, which is given without its
 // colon. Packages of stores call it in their init functions. It panics if the

@@ -12,7 +12,7 @@ import (
 
 // opened is a store that remembers how it was opened.
 type opened struct {
-	Store
+	Engine
 	url string
 	o   OpenOptions
 }
@@ -29,7 +29,9 @@ func unusedScheme(name string) string {
 // Open passes the URL, unchanged, to the package that has registered its scheme.
 func TestOpen(t *testing.T) {
 	scheme := unusedScheme("test-open")
-	Register(scheme, func(_ context.Context, url string, o OpenOptions) (Store, error) { return &opened{url: url, o: o}, nil })
+	Register(scheme, func(_ context.Context, url string, o OpenOptions) (*Store, error) {
+		return New(&opened{url: url, o: o}), nil
+	})
 	if !slices.Contains(Schemes(), scheme) {
 		t.Errorf("Schemes() = %q, want %q among them", Schemes(), scheme)
 	}
@@ -39,7 +41,7 @@ func TestOpen(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%q: %v", url, err)
 		}
-		if got := s.(*opened); got.url != url || got.o.Logger != logger {
+		if got := s.Engine().(*opened); got.url != url || got.o.Logger != logger {
 			t.Errorf("%q: opened with %+v, want the URL and the logger unchanged", url, got)
 		}
 	}
@@ -52,14 +54,14 @@ func TestOpen(t *testing.T) {
 		}
 	}()
 	Register(scheme, nil)
-	Register(scheme, func(context.Context, string, OpenOptions) (Store, error) { return nil, nil })
+	Register(scheme, func(context.Context, string, OpenOptions) (*Store, error) { return nil, nil })
 }
 
 // The error for an unknown scheme says what to import, or which schemes are known. It shows
 // nothing that may be a password.
 func TestOpenUnknown(t *testing.T) {
 	known := unusedScheme("test-known")
-	Register(known, func(context.Context, string, OpenOptions) (Store, error) { return nil, nil })
+	Register(known, func(context.Context, string, OpenOptions) (*Store, error) { return nil, nil })
 	for url, says := range map[string]string{
 		"redis://u:secret@a":         `import _ "github.com/leasehold-dev/leasehold/store/redisstore"`,
 		"rediss-cluster://:secret@a": `import _ "github.com/leasehold-dev/leasehold/store/redisstore"`,

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/excerpt"
 )
 
@@ -81,7 +82,7 @@ type AcquireRequest struct {
 	Lease
 }
 
-// WaitRequest is the request of Waiter.Wait.
+// WaitRequest is the request of Store.Wait.
 type WaitRequest struct {
 	Lease
 	// Barge opts out of the fair hand-off: the waiter is notified when the lock is
@@ -102,6 +103,30 @@ type ReleaseRequest struct {
 	// the same Owner was granted it, or joined it. Stores may ignore Undo if Attempt
 	// is empty.
 	Undo bool
+}
+
+// Grant is the result of a successful Acquire or Wait.
+type Grant struct {
+	// Token is larger than the token of every earlier grant of the same lock.
+	Token fence.Token
+	// Slot is a number that no other holder of the lock has, from 0 to
+	// Kind.Limit - 1. The lease keeps it while it lasts. For a mutex it is 0, and over
+	// several nodes also for a read-write lock.
+	Slot int64
+	// Slots are all numbers that the lease has, of a semaphore over several nodes, where
+	// each permit is a lock of its own. The caller sets Lease.Slots to them in every
+	// renewal. Slot is the smallest. Otherwise they are empty.
+	Slots string
+	// Owner, if not empty, is the owner to use for renewals and the release: Wait
+	// had to replace Lease.Owner by another owner of the same rank.
+	Owner string
+	// Since is when the granted request was sent, as the time since just before
+	// the call. Validity counts from then. It is zero for Acquire, which sends its
+	// request once.
+	Since time.Duration
+	// Repeated reports that the request was sent more than once, and that one may
+	// still be in flight. The caller sets ReleaseRequest.Renewed.
+	Repeated bool
 }
 
 // Check returns nil if l is valid for a store of those capabilities. Otherwise the

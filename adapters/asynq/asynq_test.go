@@ -134,7 +134,7 @@ func TestOutage(t *testing.T) {
 		now := virtual.Clock()
 		far := adaptertest.NewCut(t, now)
 		var running, started atomic.Int64
-		run := func(s store.Store) (end func()) {
+		run := func(s *store.Store) (end func()) {
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error)
 			go func() {
@@ -160,7 +160,7 @@ func TestOutage(t *testing.T) {
 			}
 			t.Fatalf("no scheduler has started after a minute %s, want one", when)
 		}
-		first := run(far)
+		first := run(far.Store)
 		starts(1, "at the beginning")
 		second := run(far.Store)
 		far.Down.Store(true)

@@ -47,7 +47,7 @@ func (l lockless) Unlock(context.Context, string) error {
 	return nil
 }
 
-func storages(t *testing.T, n int) (store.Store, []*certmagic.Storage) {
+func storages(t *testing.T, n int) (*store.Store, []*certmagic.Storage) {
 	st := memstore.New(nil)
 	t.Cleanup(func() { st.Close() })
 	files := lockless{&lib.FileStorage{Path: t.TempDir()}, t}
@@ -224,7 +224,7 @@ func TestStoreGoesAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := virtual.Clock()
 		far := adaptertest.NewCut(t, now)
-		s := certmagic.New(lockless{t: t}, leasehold.New(far, &leasehold.Options{Clock: now}), nil)
+		s := certmagic.New(lockless{t: t}, leasehold.New(far.Store, &leasehold.Options{Clock: now}), nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		for _, name := range []string{"a", "b"} {
 			if err := s.Lock(ctx, name); err != nil {

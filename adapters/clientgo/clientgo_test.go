@@ -23,9 +23,16 @@ import (
 
 // network is the network between one candidate and the store.
 type network struct {
-	store.Store
+	store.Engine
 	slow atomic.Int64 // what each answer takes, in nanoseconds
 	down atomic.Bool  // nothing arrives, and no answer comes
+}
+
+// Caps implements driver.Engine: without a queue, every attempt is an Acquire.
+func (n *network) Caps() store.Caps {
+	c := n.Engine.Caps()
+	c.NoQueue = true
+	return c
 }
 
 // through returns at once, or blocks until the caller gives up if the network is down.
@@ -51,7 +58,7 @@ func (n *network) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gr
 	if err := n.through(ctx); err != nil {
 		return store.Grant{}, err
 	}
-	g, err := n.Store.Acquire(ctx, r)
+	g, err := n.Engine.Acquire(ctx, r)
 	if late := n.answer(ctx); late != nil {
 		return store.Grant{}, late
 	}
@@ -62,7 +69,7 @@ func (n *network) Renew(ctx context.Context, leases []store.Lease) []error {
 	errs := make([]error, len(leases))
 	err := n.through(ctx)
 	if err == nil {
-		errs = n.Store.Renew(ctx, leases)
+		errs = n.Engine.Renew(ctx, leases)
 		err = n.answer(ctx)
 	}
 	for i := range errs {
@@ -77,7 +84,7 @@ func (n *network) Release(ctx context.Context, r store.ReleaseRequest) error {
 	if err := n.through(ctx); err != nil {
 		return err
 	}
-	err := n.Store.Release(ctx, r)
+	err := n.Engine.Release(ctx, r)
 	if late := n.answer(ctx); late != nil {
 		return late
 	}
@@ -88,7 +95,7 @@ func (n *network) Inspect(ctx context.Context, name string) (store.State, error)
 	if err := n.through(ctx); err != nil {
 		return store.State{}, err
 	}
-	st, err := n.Store.Inspect(ctx, name)
+	st, err := n.Engine.Inspect(ctx, name)
 	if late := n.answer(ctx); late != nil {
 		return store.State{}, late
 	}
@@ -98,7 +105,7 @@ func (n *network) Inspect(ctx context.Context, name string) (store.State, error)
 // election records who leads among the candidates of a test, in virtual time.
 type election struct {
 	t     *testing.T
-	store *memstore.Store
+	store *store.Store
 	clock leasehold.Clock
 
 	mu      sync.Mutex
@@ -137,9 +144,9 @@ func (c *candidate) ended(t *testing.T) {
 // leads, it is among the leaders.
 func (e *election) run(name string, o clientgo.Options, change func(*leaderelection.LeaderElectionConfig)) *candidate {
 	e.t.Helper()
-	n := &network{Store: e.store}
+	n := &network{Engine: e.store}
 	o.Identity = name
-	lock, err := clientgo.New(leasehold.New(n, &leasehold.Options{Clock: e.clock}), "controller", &o)
+	lock, err := clientgo.New(leasehold.New(store.New(n), &leasehold.Options{Clock: e.clock}), "controller", &o)
 	if err != nil {
 		e.t.Fatal(err)
 	}

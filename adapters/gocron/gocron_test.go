@@ -96,7 +96,7 @@ func TestLocker(t *testing.T) {
 // job's listener. After the outage the job runs. A second unlock changes nothing.
 func TestLockerInAnOutage(t *testing.T) {
 	far := adaptertest.NewCut(t, nil)
-	locker := gocron.NewLocker(leasehold.New(far, nil), nil)
+	locker := gocron.NewLocker(leasehold.New(far.Store, nil), nil)
 	s := scheduler(t, cron.WithDistributedLocker(locker))
 	runs, locked := make(chan struct{}), make(chan error)
 	j, err := s.NewJob(cron.DurationJob(24*time.Hour), cron.NewTask(func() { runs <- struct{}{} }), cron.WithName("report"),
@@ -217,7 +217,7 @@ func TestElectorInAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := virtual.Clock()
 		far := adaptertest.NewCut(t, now)
-		elector := func(s store.Store) *gocron.Elector {
+		elector := func(s *store.Store) *gocron.Elector {
 			return gocron.NewElector(leasehold.New(s, &leasehold.Options{Clock: now}).Election("scheduler"))
 		}
 		// leads waits until e leads, and checks that the other does not meanwhile.
@@ -235,7 +235,7 @@ func TestElectorInAnOutage(t *testing.T) {
 			t.Fatal("it does not lead after 100s, want it to")
 		}
 		far.Down.Store(true)
-		a := elector(far)
+		a := elector(far.Store)
 		defer a.Close()
 		time.Sleep(time.Minute)
 		if err := a.IsLeader(t.Context()); !errors.Is(err, gocron.ErrNotLeader) {

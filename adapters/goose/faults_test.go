@@ -170,12 +170,12 @@ func TestStoreGoesAway(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				now := virtual.Clock()
 				far := adaptertest.NewCut(t, now)
-				l := adapter.New(leasehold.New(far, &leasehold.Options{Clock: now}).Mutex("migrate"))
+				l := adapter.New(leasehold.New(far.Store, &leasehold.Options{Clock: now}).Mutex("migrate"))
 				if err := l.Lock(t.Context(), nil); err != nil {
 					t.Fatal(err)
 				}
 				far.Down.Store(true)
-				if err := adapter.New(leasehold.New(far, &leasehold.Options{Clock: now}).Mutex("migrate")).Lock(t.Context(), nil); !errors.Is(err, adaptertest.ErrDown) {
+				if err := adapter.New(leasehold.New(far.Store, &leasehold.Options{Clock: now}).Mutex("migrate")).Lock(t.Context(), nil); !errors.Is(err, adaptertest.ErrDown) {
 					t.Errorf("locked without a store: %v, want %v", err, adaptertest.ErrDown)
 				}
 				time.Sleep(c.away)

@@ -39,12 +39,19 @@ func database(t *testing.T, path string) *sql.DB {
 
 // watched is a store that counts leases, and how many overlap.
 type watched struct {
-	store.Store
+	store.Engine
 	held, most, all atomic.Int64
 }
 
+// Caps implements driver.Engine: without a queue, every attempt is an Acquire.
+func (w *watched) Caps() store.Caps {
+	c := w.Engine.Caps()
+	c.NoQueue = true
+	return c
+}
+
 func (w *watched) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
-	g, err := w.Store.Acquire(ctx, r)
+	g, err := w.Engine.Acquire(ctx, r)
 	if err == nil {
 		w.all.Add(1)
 		w.most.Store(max(w.most.Load(), w.held.Add(1)))
@@ -54,19 +61,19 @@ func (w *watched) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gr
 
 func (w *watched) Release(ctx context.Context, r store.ReleaseRequest) error {
 	w.held.Add(-1)
-	return w.Store.Release(ctx, r)
+	return w.Engine.Release(ctx, r)
 }
 
 // Several processes migrate the same database at once, one after the other: each
 // migration is applied once.
 func TestMigrateAtOnce(t *testing.T) {
-	st := &watched{Store: memstore.New(nil)}
+	st := &watched{Engine: memstore.New(nil)}
 	defer st.Close()
 	path := filepath.Join(t.TempDir(), "db")
 	var applied atomic.Int64
 	var all sync.WaitGroup
 	for i := range 4 {
-		locker := adapter.New(leasehold.New(st, nil).Mutex("migrate"))
+		locker := adapter.New(leasehold.New(store.New(st), nil).Mutex("migrate"))
 		option := goose.WithSessionLocker(locker)
 		if i%2 == 1 {
 			option = goose.WithLocker(locker)

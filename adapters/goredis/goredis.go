@@ -26,7 +26,7 @@ import (
 // The error matches store.ErrInvalid if o.Addr is not one address, or if o has a
 // StreamingCredentialsProvider, which the store cannot follow: use
 // CredentialsProviderContext.
-func Open(ctx context.Context, o *redis.Options, more *redisstore.Options) (*redisstore.Store, error) {
+func Open(ctx context.Context, o *redis.Options, more *redisstore.Options) (*store.Store, error) {
 	s := settings{o.TLSConfig, o.Dialer, o.DialTimeout, o.Username, o.Password, o.CredentialsProvider, o.CredentialsProviderContext, o.StreamingCredentialsProvider}
 	all, err := s.over(more)
 	if err != nil {
@@ -48,7 +48,7 @@ func Open(ctx context.Context, o *redis.Options, more *redisstore.Options) (*red
 
 // OpenFailover is Open for the master that the sentinels of o watch. The connections to
 // sentinels have the same TLS as those to the master, as with go-redis.
-func OpenFailover(ctx context.Context, o *redis.FailoverOptions, more *redisstore.Options) (*redisstore.Store, error) {
+func OpenFailover(ctx context.Context, o *redis.FailoverOptions, more *redisstore.Options) (*store.Store, error) {
 	s := settings{o.TLSConfig, o.Dialer, o.DialTimeout, o.Username, o.Password, o.CredentialsProvider, o.CredentialsProviderContext, o.StreamingCredentialsProvider}
 	all, err := s.over(more)
 	if err != nil {
@@ -64,7 +64,7 @@ func OpenFailover(ctx context.Context, o *redis.FailoverOptions, more *redisstor
 
 // OpenCluster is Open for a cluster, of which o names some members: see
 // redisstore.OpenCluster.
-func OpenCluster(ctx context.Context, o *redis.ClusterOptions, more *redisstore.Options) (*redisstore.Cluster, error) {
+func OpenCluster(ctx context.Context, o *redis.ClusterOptions, more *redisstore.Options) (*store.Store, error) {
 	s := settings{o.TLSConfig, o.Dialer, o.DialTimeout, o.Username, o.Password, o.CredentialsProvider, o.CredentialsProviderContext, o.StreamingCredentialsProvider}
 	all, err := s.over(more)
 	if err != nil {

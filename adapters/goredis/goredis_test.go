@@ -23,7 +23,7 @@ import (
 )
 
 // wantsSame checks that the store and the client talk to the same database.
-func wantsSame(t *testing.T, what string, st store.Store, err error, client redis.UniversalClient) {
+func wantsSame(t *testing.T, what string, st *store.Store, err error, client redis.UniversalClient) {
 	t.Helper()
 	defer client.Close()
 	adaptertest.SameDatabase(t, what, st, err, func(ctx context.Context, name string) (int64, error) {

@@ -124,7 +124,7 @@ func TestStoreGoesAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := virtual.Clock()
 		far := adaptertest.NewCut(t, now)
-		lock := leasehold.New(far, &leasehold.Options{Clock: now}).Mutex("a").With(leasehold.LockOptions{TTL: 10 * time.Second})
+		lock := leasehold.New(far.Store, &leasehold.Options{Clock: now}).Mutex("a").With(leasehold.LockOptions{TTL: 10 * time.Second})
 		d := newDatabase(t)
 		d.run = func() { far.Down.Store(true) }
 		m := newMigrate(t, migrate.Wrap(d, lock, 12*time.Second))

@@ -27,7 +27,7 @@ import (
 // site is a store with instrumented clients.
 type site struct {
 	t       *testing.T
-	store   store.Store
+	store   *store.Store
 	clock   leasehold.Clock
 	began   time.Time
 	config  *otel.Config
@@ -50,7 +50,7 @@ func newSite(t *testing.T) *site {
 }
 
 // client returns a client.
-func (s *site) client(st store.Store) *leasehold.Client {
+func (s *site) client(st *store.Store) *leasehold.Client {
 	s.t.Helper()
 	o := &leasehold.Options{Clock: s.clock}
 	in, err := otel.Instrument(o, s.config)
@@ -262,7 +262,7 @@ func TestStrangeNames(t *testing.T) {
 
 // forgetful is a store whose renewals fail.
 type forgetful struct {
-	store.Store
+	store.Engine
 	err error
 }
 
@@ -275,7 +275,7 @@ func (f *forgetful) Renew(_ context.Context, leases []store.Lease) []error {
 func TestLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
-		c := s.client(&forgetful{s.store, errors.New("no route to the store")})
+		c := s.client(store.New(&forgetful{s.store, errors.New("no route to the store")}))
 		ctx, holder := s.tracer.Tracer("test").Start(t.Context(), "holder")
 		l, err := c.Mutex("a").Acquire(ctx)
 		if err != nil {

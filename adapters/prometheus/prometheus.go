@@ -57,8 +57,8 @@ type Options struct {
 	// Buckets are the upper bounds of the histograms' buckets, in seconds. Nil:
 	// DefaultBuckets.
 	Buckets []float64
-	// Stats returns the state of the nodes of a store, as Store.Stats of package
-	// redisstore does. It is called for each scrape. For several stores, register a
+	// Stats returns the state of the nodes of a store, as redisstore.StatsOf
+	// does. It is called for each scrape. For several stores, register a
 	// Collector for each with prom.WrapRegistererWith and a label that tells them apart: a
 	// registry refuses two with the same metrics. Nil: no metrics of nodes.
 	Stats func() redisstore.Stats

@@ -175,7 +175,7 @@ func TestMetricsOfALoss(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer st.Close()
-	c := prometheus.New(&prometheus.Options{Stats: st.Stats})
+	c := prometheus.New(&prometheus.Options{Stats: func() redisstore.Stats { return redisstore.StatsOf(st) }})
 	client := leasehold.New(st, &leasehold.Options{Observer: c.Observe})
 	l, err := client.Mutex("a").With(leasehold.LockOptions{TTL: 6 * time.Second}).Acquire(t.Context())
 	if err != nil {

@@ -37,7 +37,7 @@ func contend() {
 	if err != nil {
 		panic(err)
 	}
-	c := prometheus.New(&prometheus.Options{Stats: st.Stats})
+	c := prometheus.New(&prometheus.Options{Stats: func() redisstore.Stats { return redisstore.StatsOf(st) }})
 	registry := prom.NewRegistry()
 	registry.MustRegister(c)
 	l, err := net.Listen("tcp", "127.0.0.1:0")

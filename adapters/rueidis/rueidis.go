@@ -30,7 +30,7 @@ import (
 // The error matches store.ErrInvalid if o names several servers without sentinels: use
 // OpenCluster, or redisstore.Open for independent servers. It does so too if o has TLS for
 // the master and not for the sentinels, or the other way round.
-func Open(ctx context.Context, o rueidis.ClientOption, more *redisstore.Options) (*redisstore.Store, error) {
+func Open(ctx context.Context, o rueidis.ClientOption, more *redisstore.Options) (*store.Store, error) {
 	all := over(o, more)
 	if o.Sentinel.MasterSet != "" {
 		if (o.TLSConfig == nil) != (o.Sentinel.TLSConfig == nil) {
@@ -58,7 +58,7 @@ func Open(ctx context.Context, o rueidis.ClientOption, more *redisstore.Options)
 
 // OpenCluster is Open for a cluster, of which o names some members: see
 // redisstore.OpenCluster.
-func OpenCluster(ctx context.Context, o rueidis.ClientOption, more *redisstore.Options) (*redisstore.Cluster, error) {
+func OpenCluster(ctx context.Context, o rueidis.ClientOption, more *redisstore.Options) (*store.Store, error) {
 	members, err := url("redis-cluster", o)
 	if err != nil {
 		return nil, err

@@ -21,7 +21,7 @@ import (
 )
 
 // wantsSame checks that the store and a client with options o talk to the same database.
-func wantsSame(t *testing.T, what string, st store.Store, err error, o rueidis.ClientOption) {
+func wantsSame(t *testing.T, what string, st *store.Store, err error, o rueidis.ClientOption) {
 	t.Helper()
 	adaptertest.SameDatabase(t, what, st, err, func(ctx context.Context, name string) (int64, error) {
 		o.DisableCache = true

@@ -94,7 +94,7 @@ func TestStoreGoesAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := virtual.Clock()
 		far := adaptertest.NewCut(t, now)
-		locker := synclocker.New(leasehold.New(far, &leasehold.Options{Clock: now}).Mutex("a"), func(err error) { t.Error(err) })
+		locker := synclocker.New(leasehold.New(far.Store, &leasehold.Options{Clock: now}).Mutex("a"), func(err error) { t.Error(err) })
 		far.Down.Store(true)
 		locked := false
 		go func() {

@@ -58,7 +58,7 @@ func waitingWith(k Kind, o lh.LockOptions) Kind {
 	return k
 }
 
-func waitingClient(st store.Store, locks *lh.Client, o lh.LockOptions) Client {
+func waitingClient(st *store.Store, locks *lh.Client, o lh.LockOptions) Client {
 	pair := func(name string) load.Pair { return &leaseholdWaiting{lock: locks.Mutex(name).With(o)} }
 	return client{pair, func() { st.Close() }}
 }

@@ -21,7 +21,7 @@ func (e inEngine) options() lh.LockOptions { return lh.LockOptions{TTL: TTL, Req
 
 // alone is for locks that nobody else wants.
 func (e inEngine) alone() Kind {
-	return e.with(func(st store.Store, locks *lh.Client) Client {
+	return e.with(func(st *store.Store, locks *lh.Client) Client {
 		pair := func(name string) load.Pair { return load.OfLock(locks.Mutex(name).With(e.options())) }
 		return client{pair, func() { st.Close() }}
 	})
@@ -29,10 +29,10 @@ func (e inEngine) alone() Kind {
 
 // waiting waits for its turn.
 func (e inEngine) waiting() Kind {
-	return e.with(func(st store.Store, locks *lh.Client) Client { return waitingClient(st, locks, e.options()) })
+	return e.with(func(st *store.Store, locks *lh.Client) Client { return waitingClient(st, locks, e.options()) })
 }
 
-func (e inEngine) with(of func(store.Store, *lh.Client) Client) Kind {
+func (e inEngine) with(of func(*store.Store, *lh.Client) Client) Kind {
 	k := e.Kind
 	k.Role, k.Nodes = Ours, 1
 	k.Open = func(ctx context.Context, addrs []string) (Client, error) {

@@ -7,6 +7,7 @@ import (
 
 	lh "github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/lab/load"
+	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 	"github.com/leasehold-dev/leasehold/store/redisstore/rueidisnode"
 )
@@ -32,7 +33,7 @@ func leasehold(n int) Kind {
 }
 
 // Leasehold opens a store over the servers, and a client of it.
-func Leasehold(ctx context.Context, addrs []string, o *redisstore.Options) (*redisstore.Store, *lh.Client, error) {
+func Leasehold(ctx context.Context, addrs []string, o *redisstore.Options) (*store.Store, *lh.Client, error) {
 	st, err := redisstore.Open(ctx, "redis://"+strings.Join(addrs, ","), o)
 	if err != nil {
 		return nil, nil, err

@@ -1,7 +1,7 @@
 // Package rueidisnode is redisstore with the connections of rueidis, to measure what
 // redisstore's own connections gain: the client, the quorum and the scripts are the same.
 // It is not for use. It measures locks on one server that nobody else wants; everything else
-// goes through a redisstore.Store of its own.
+// goes through a store.Store of its own.
 package rueidisnode
 
 import (
@@ -18,15 +18,15 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
-// Store is a redisstore.Store that acquires, renews and releases through rueidis.
-type Store struct {
-	*redisstore.Store
+// engine acquires, renews and releases through rueidis.
+type engine struct {
+	store.Engine
 	client rueidis.Client
 	driver driver.Driver[*script.Command]
 }
 
 // Open connects to a server.
-func Open(ctx context.Context, addr string) (*Store, error) {
+func Open(ctx context.Context, addr string) (*store.Store, error) {
 	own, err := redisstore.Open(ctx, "redis://"+addr, nil)
 	if err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func Open(ctx context.Context, addr string) (*Store, error) {
 		own.Close()
 		return nil, err
 	}
-	s := &Store{Store: own, client: client}
+	s := &engine{Engine: own.Engine(), client: client}
 	s.driver = driver.Driver[*script.Command]{
 		Nodes: []driver.Node[*script.Command]{&node{addr, client}}, NodeTimeout: func(time.Duration) time.Duration { return 300 * time.Millisecond },
 		Clock: clock.System(), Logger: slog.New(slog.DiscardHandler),
@@ -45,26 +45,26 @@ func Open(ctx context.Context, addr string) (*Store, error) {
 			return e.Encode(q, old)
 		},
 	}
-	return s, nil
+	return store.New(s), nil
 }
 
-// Acquire implements store.Store.
-func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
+// Acquire implements driver.Engine.
+func (s *engine) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 	return s.driver.Acquire(ctx, r)
 }
 
-// Renew implements store.Store.
-func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
+// Renew implements driver.Engine.
+func (s *engine) Renew(ctx context.Context, leases []store.Lease) []error {
 	return s.driver.Renew(ctx, leases)
 }
 
-// Release implements store.Store.
-func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
+// Release implements driver.Engine.
+func (s *engine) Release(ctx context.Context, r store.ReleaseRequest) error {
 	return s.driver.Release(ctx, r)
 }
 
 // Close closes all connections.
-func (s *Store) Close() error {
+func (s *engine) Close() error {
 	s.client.Close()
-	return s.Store.Close()
+	return s.Engine.Close()
 }

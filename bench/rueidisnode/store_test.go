@@ -20,7 +20,7 @@ func TestSameLocks(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	through, own := leasehold.New(s, nil).Mutex("x"), leasehold.New(s.Store, nil).Mutex("x")
+	through, own := leasehold.New(s, nil).Mutex("x"), leasehold.New(store.New(s.Engine().(*engine).Engine), nil).Mutex("x")
 	var last fence.Token
 	for range 3 {
 		for _, pair := range [][2]*leasehold.Lock{{through, own}, {own, through}} {

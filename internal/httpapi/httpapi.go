@@ -274,7 +274,6 @@ type Caps struct {
 	Resolution Duration `json:"resolution_ms"`
 	Kinds      bool     `json:"kinds"`
 	MaxPermits int64    `json:"max_permits"`
-	Bound      bool     `json:"bound"`
 	Breaks     bool     `json:"breaks"`
 	Waits      bool     `json:"waits"`
 	Changes    bool     `json:"changes"`
@@ -284,18 +283,15 @@ type Caps struct {
 }
 
 // CapsOf returns what s can do.
-func CapsOf(s store.Store) Caps {
+func CapsOf(s *store.Store) Caps {
 	c := s.Caps()
-	_, waits := s.(store.Waiter)
-	_, changes := s.(store.Changer)
-	_, breaks := s.(store.Breaker)
-	return Caps{c.Engine, c.Nodes, c.Quorum, Duration(c.MinTTL), Duration(c.MaxTTL), Duration(c.Resolution), c.Kinds, c.MaxPermits, c.Bound, c.Breaks && breaks, waits, changes, c.Reach, c.Clock, c.Class.String()}
+	return Caps{c.Engine, c.Nodes, c.Quorum, Duration(c.MinTTL), Duration(c.MaxTTL), Duration(c.Resolution), !c.MutexesOnly, c.MaxPermits, !c.NoBreaks, !c.NoQueue, !c.MutexesOnly, c.Reach, c.Clock, c.Class.String()}
 }
 
 // Store returns the capabilities that c names. A class that is not known is the weakest.
 func (c Caps) Store() store.Caps {
 	class, _ := store.ParseClass(c.Class)
-	return store.Caps{Engine: c.Engine, Nodes: c.Nodes, Quorum: c.Quorum, MinTTL: time.Duration(c.MinTTL), MaxTTL: time.Duration(c.MaxTTL), Resolution: time.Duration(c.Resolution), Kinds: c.Kinds, MaxPermits: c.MaxPermits, Bound: c.Bound, Breaks: c.Breaks, Reach: c.Reach, Clock: c.Clock, Class: class}
+	return store.Caps{Engine: c.Engine, Nodes: c.Nodes, Quorum: c.Quorum, MinTTL: time.Duration(c.MinTTL), MaxTTL: time.Duration(c.MaxTTL), Resolution: time.Duration(c.Resolution), MutexesOnly: !c.Kinds, MaxPermits: c.MaxPermits, NoBreaks: !c.Breaks, NoQueue: !c.Waits, Reach: c.Reach, Clock: c.Clock, Class: class}
 }
 
 // ClassHeader has the class of the store in each answer, since it may change.

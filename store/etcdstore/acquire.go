@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Acquire implements store.Store, in one transaction.
-func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
+// Acquire implements driver.Engine, in one transaction.
+func (s *engine) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 	if err := s.gate.Enter(r.Check(s.Caps())); err != nil {
 		return store.Grant{}, err
 	}

@@ -52,15 +52,15 @@ func (j *jam) intercept(req *etcdserverpb.TxnRequest, invoke func() error) error
 }
 
 // open opens a store that sends steps together.
-func (j *jam) open(t *testing.T, endpoints []string) *etcdstore.Store {
+func (j *jam) open(t *testing.T, endpoints []string) *store.Store {
 	t.Helper()
 	s := open(t, endpoints, etcdstore.Options{Prefix: "jam-" + rand.Text(), Timeout: patience, MaxTTL: time.Hour, DialOptions: []grpc.DialOption{intercept(j.intercept).option()}})
-	s.SendTogether()
+	etcdstore.SendTogether(s)
 	return s
 }
 
 // during calls f while two batches are under way.
-func (j *jam) during(t *testing.T, s *etcdstore.Store, f func()) {
+func (j *jam) during(t *testing.T, s *store.Store, f func()) {
 	t.Helper()
 	j.pass = make(chan struct{})
 	var all sync.WaitGroup
@@ -74,7 +74,7 @@ func (j *jam) during(t *testing.T, s *etcdstore.Store, f func()) {
 }
 
 // acquireTogether acquires locks with one batch. Each has to be granted.
-func (j *jam) acquireTogether(t *testing.T, s *etcdstore.Store, leases ...store.Lease) {
+func (j *jam) acquireTogether(t *testing.T, s *store.Store, leases ...store.Lease) {
 	t.Helper()
 	var all sync.WaitGroup
 	j.during(t, s, func() {
@@ -85,7 +85,7 @@ func (j *jam) acquireTogether(t *testing.T, s *etcdstore.Store, leases ...store.
 				}
 			})
 		}
-		eventually.True(t, "the steps are queued", func() bool { return s.Queued() == len(leases) })
+		eventually.True(t, "the steps are queued", func() bool { return etcdstore.Queued(s) == len(leases) })
 	})
 	all.Wait()
 }
@@ -153,7 +153,7 @@ func TestSecondStepOfALockGoesAlone(t *testing.T) {
 	queued := make(chan error, 1)
 	j.during(t, s, func() {
 		go func() { queued <- try() }()
-		eventually.True(t, "a step is queued", func() bool { return s.Queued() == 1 })
+		eventually.True(t, "a step is queued", func() bool { return etcdstore.Queued(s) == 1 })
 		second := make(chan error, 1)
 		go func() { second <- try() }()
 		select {
@@ -185,7 +185,7 @@ func TestRightsOfBatches(t *testing.T) {
 			enable()
 			o.Username, o.Password = "me", "secretword"
 			s := open(t, c.Endpoints(), o)
-			s.SendTogether()
+			etcdstore.SendTogether(s)
 			acquire(t, s, request("a/1", time.Minute))
 			if _, err := s.Acquire(context.Background(), store.AcquireRequest{Lease: request("b", time.Minute)}); err == nil || !strings.Contains(err.Error(), "role grant-permission") {
 				t.Errorf("acquire without the right: %v, want advice to use role grant-permission", err)

@@ -26,9 +26,9 @@ import (
 func TestBatchesConform(t *testing.T) {
 	t.Parallel()
 	prefix := "batches-conform-" + rand.Text()
-	one := func(t *testing.T) store.Store {
+	one := func(t *testing.T) *store.Store {
 		s := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix, Timeout: patience})
-		s.SendTogether()
+		etcdstore.SendTogether(s)
 		return s
 	}
 	storetest.Run(t, one, storetest.Options{Second: one})
@@ -94,7 +94,7 @@ func TestRefusedBatch(t *testing.T) {
 		return err
 	})
 	s := open(t, few.Endpoints(), etcdstore.Options{Timeout: patience, DialOptions: []grpc.DialOption{count.option()}})
-	s.SendTogether()
+	etcdstore.SendTogether(s)
 	eventually.True(t, "a batch is refused", func() bool {
 		var all sync.WaitGroup
 		for i := range 16 {
@@ -127,7 +127,7 @@ func TestCancelledBeforeItIsSent(t *testing.T) {
 		return invoke()
 	})
 	s := open(t, server.Endpoints(), etcdstore.Options{Prefix: "before-it-is-sent-" + rand.Text(), Timeout: patience, DialOptions: []grpc.DialOption{hold.option()}})
-	s.SendTogether()
+	etcdstore.SendTogether(s)
 	holds.Store(true)
 	var all sync.WaitGroup
 	for i := range int32(2) { // as many batches are under way at once
@@ -142,7 +142,7 @@ func TestCancelledBeforeItIsSent(t *testing.T) {
 		_, err := s.Acquire(ctx, store.AcquireRequest{Lease: request("cancelled", time.Minute)})
 		done <- err
 	}()
-	eventually.True(t, "the step is queued", func() bool { return s.Queued() == 1 })
+	eventually.True(t, "the step is queued", func() bool { return etcdstore.Queued(s) == 1 })
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("acquire: %v, want %v", err, context.Canceled)
@@ -167,7 +167,7 @@ func TestTimeLimitOfSteps(t *testing.T) {
 		return invoke()
 	})
 	s := open(t, server.Endpoints(), etcdstore.Options{Prefix: "time-limit-" + rand.Text(), Timeout: time.Second, DialOptions: []grpc.DialOption{hold.option()}})
-	s.SendTogether()
+	etcdstore.SendTogether(s)
 	holds.Store(true)
 	var all sync.WaitGroup
 	for i := range 8 {
@@ -196,10 +196,10 @@ func TestLeaderFailsDuringBatches(t *testing.T) {
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer cancel()
-	var clients []store.Waiter
+	var clients []store.Engine
 	for range 2 {
 		s := open(t, c.ProxyEndpoints(), etcdstore.Options{Timeout: 20 * time.Second})
-		s.SendTogether()
+		etcdstore.SendTogether(s)
 		clients = append(clients, s)
 		for first := range 9 {
 			group.Go(func() {

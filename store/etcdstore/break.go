@@ -11,21 +11,19 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-var _ store.BreakNotifier = (*Store)(nil)
-
-// NotifyBroken implements store.BreakNotifier. Breaks of leases that were acquired before
+// NotifyBroken implements driver.Engine. Breaks of leases that were acquired before
 // the first call are not noticed, unless the lease had to be waited for.
-func (s *Store) NotifyBroken(f func(owner string)) (stop func()) {
+func (s *engine) NotifyBroken(f func(owner string)) (stop func()) {
 	s.inbox.heeds.Store(true)
 	return s.broken.Add(f)
 }
 
-// BreakLease implements store.Breaker, in one transaction, which also tells the process of
+// BreakLease implements driver.Engine, in one transaction, which also tells the process of
 // the holder. With Now, the same transaction hands the lock on. If the holder's process was
 // not told, the lease can last for one TTL more than BreakLease returned: its next renewal is
 // refused, but etcd has extended the lease by then. Locks of native clients are refused with
 // store.ErrUnsupported.
-func (s *Store) BreakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
+func (s *engine) BreakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
 	if err := s.gate.Enter(r.Check()); err != nil {
 		return 0, err
 	}

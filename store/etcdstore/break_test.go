@@ -25,7 +25,7 @@ import (
 )
 
 // breakOf returns the request to break the lease of l, which is held.
-func breakOf(t *testing.T, s *etcdstore.Store, l store.Lease) store.BreakRequest {
+func breakOf(t *testing.T, s *store.Store, l store.Lease) store.BreakRequest {
 	t.Helper()
 	st, err := s.Inspect(t.Context(), l.Name)
 	if err != nil {
@@ -40,7 +40,7 @@ func breakOf(t *testing.T, s *etcdstore.Store, l store.Lease) store.BreakRequest
 	return store.BreakRequest{}
 }
 
-func breaks(t *testing.T, s *etcdstore.Store, r store.BreakRequest) (left time.Duration) {
+func breaks(t *testing.T, s *store.Store, r store.BreakRequest) (left time.Duration) {
 	t.Helper()
 	left, err := s.BreakLease(t.Context(), r)
 	if err != nil {

@@ -8,11 +8,9 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-var _ store.Changer = (*Store)(nil)
-
-// Downgrade implements store.Changer. The transaction that makes the writer a reader tells
+// Downgrade implements driver.Engine. The transaction that makes the writer a reader tells
 // the readers behind it.
-func (s *Store) Downgrade(ctx context.Context, r store.Lease) (store.Grant, error) {
+func (s *engine) Downgrade(ctx context.Context, r store.Lease) (store.Grant, error) {
 	if err := s.gate.Enter(r.CheckDowngrade(s.Caps())); err != nil {
 		return store.Grant{}, err
 	}
@@ -84,10 +82,10 @@ func (s *core) downgrade(ctx context.Context, r store.Lease) (entry, error) {
 	}
 }
 
-// Resize implements store.Changer, in one transaction. Leases and places that it cannot
+// Resize implements driver.Engine, in one transaction. Leases and places that it cannot
 // change in one, because there are more than a hundred, are an error that matches
 // store.ErrUnsupported.
-func (s *Store) Resize(ctx context.Context, name string, from, to store.Kind) error {
+func (s *engine) Resize(ctx context.Context, name string, from, to store.Kind) error {
 	if err := s.gate.Enter(store.CheckResize(name, from, to, s.Caps())); err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ func TestClassThatIsNotKnownAtPresent(t *testing.T) {
 	gets(t, "the waiter", done)
 	release(t, s, l)
 	electing.Store(true)
-	s.Examine(t.Context())
+	etcdstore.ExamineNow(s, t.Context())
 	l.Owner = store.NewOwner()
 	acquire(t, s, l)
 	release(t, s, l)

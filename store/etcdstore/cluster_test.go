@@ -46,7 +46,7 @@ func TestClusterConforms(t *testing.T) {
 	t.Parallel()
 	c := three(t)
 	prefix := "conformance-" + rand.Text()
-	one := func(t *testing.T) store.Store {
+	one := func(t *testing.T) *store.Store {
 		return open(t, c.Endpoints(), etcdstore.Options{Prefix: prefix, Timeout: patience})
 	}
 	s := open(t, c.Endpoints(), etcdstore.Options{Prefix: prefix})
@@ -70,7 +70,7 @@ func contend(t *testing.T, endpoints []string) (goesOn func(what string), stop f
 	contended := &contest.Contest{Name: "contended", TTL: 20 * time.Second}
 	ctx, cancel := context.WithCancel(t.Context())
 	var group sync.WaitGroup
-	var clients []store.Waiter
+	var clients []store.Engine
 	for range 4 {
 		s := open(t, endpoints, etcdstore.Options{Timeout: 20 * time.Second})
 		clients = append(clients, s)
@@ -253,8 +253,8 @@ func TestWaiterAtSilentMember(t *testing.T) {
 		"cut off": {func(i int) error { c.Cut(i); return nil }, func(int) error { c.Heal(); return nil }},
 	} {
 		waiter := open(t, c.Endpoints(), etcdstore.Options{MaxTTL: time.Hour, Timeout: patience})
-		waiter.TrustInbox() // so that it sends no request while it waits
-		at := slices.Index(c.Endpoints(), waiter.Asks())
+		etcdstore.TrustInbox(waiter) // so that it sends no request while it waits
+		at := slices.Index(c.Endpoints(), etcdstore.Asks(waiter))
 		holder := open(t, slices.Delete(c.Endpoints(), at, at+1), etcdstore.Options{MaxTTL: time.Hour, Timeout: patience})
 		warm := request("warm "+name, time.Hour)
 		acquire(t, holder, warm)
@@ -267,7 +267,7 @@ func TestWaiterAtSilentMember(t *testing.T) {
 		acquire(t, holder, l)
 		next := request(name, time.Hour) // it refreshes its place every 20 minutes
 		done = waits(t, waiter, next)
-		if waiter.Asks() != c.Endpoints()[at] {
+		if etcdstore.Asks(waiter) != c.Endpoints()[at] {
 			t.Fatal("the waiter asks another member by now")
 		}
 		if err := f.fail(at); err != nil {
@@ -296,7 +296,7 @@ func TestAskedMemberIsRemoved(t *testing.T) {
 	held := request("a", time.Minute)
 	acquire(t, s, held)
 	done := waits(t, s, request("a", 2*time.Second))
-	asked := s.Asks()
+	asked := etcdstore.Asks(s)
 	rest := slices.DeleteFunc(c.Endpoints(), func(e string) bool { return e == asked })
 	client := native(t, rest)
 	is, err := client.Status(t.Context(), asked)

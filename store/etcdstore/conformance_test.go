@@ -10,7 +10,7 @@ import (
 )
 
 // open opens a store for locks of the test's own.
-func open(t *testing.T, endpoints []string, o etcdstore.Options) *etcdstore.Store {
+func open(t *testing.T, endpoints []string, o etcdstore.Options) *store.Store {
 	t.Helper()
 	s, err := etcdstore.Open(t.Context(), endpoints, &o)
 	if err != nil {
@@ -28,7 +28,7 @@ func open(t *testing.T, endpoints []string, o etcdstore.Options) *etcdstore.Stor
 func TestEtcdConforms(t *testing.T) {
 	t.Parallel()
 	prefix := "conformance-" + rand.Text()
-	one := func(t *testing.T) store.Store {
+	one := func(t *testing.T) *store.Store {
 		return open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix, Timeout: patience})
 	}
 	storetest.Run(t, one, storetest.Options{Second: one})

@@ -96,7 +96,7 @@ func TestManyWaitersOfOneLock(t *testing.T) {
 }
 
 // acquireSoon acquires a lock that waiters may still leave.
-func acquireSoon(t *testing.T, s *etcdstore.Store, l store.Lease) {
+func acquireSoon(t *testing.T, s *store.Store, l store.Lease) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

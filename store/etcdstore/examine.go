@@ -58,7 +58,7 @@ func Examine(ctx context.Context, endpoints []string, o *Options) (Examination, 
 const examined = "leasehold-doctor-"
 
 // tryOut acquires and releases a lock.
-func (s *Store) tryOut(ctx context.Context) error {
+func (s *engine) tryOut(ctx context.Context) error {
 	l := store.Lease{Name: examined + rand.Text(), Owner: store.NewOwner(), TTL: 10 * time.Second}
 	if s.o.MaxTTL > 0 {
 		l.TTL = min(l.TTL, s.o.MaxTTL)
@@ -83,7 +83,7 @@ func (c *Cluster) restored() bool {
 }
 
 // keepsHistory reports whether a revision of long ago can still be read.
-func (s *Store) keepsHistory(ctx context.Context, c Cluster) bool {
+func (s *engine) keepsHistory(ctx context.Context, c Cluster) bool {
 	var last int64
 	for _, m := range c.Members {
 		last = max(last, m.Revision)

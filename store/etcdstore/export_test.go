@@ -8,22 +8,26 @@ import (
 )
 
 // TrustInbox makes waiters read the queue only when they refresh their places.
-func (s *Store) TrustInbox() { s.lookAfter = time.Hour }
+func TrustInbox(s *store.Store) { engineOf(s).lookAfter = time.Hour }
 
 // Asks returns the endpoint of the member that the store asks.
-func (s *Store) Asks() string {
-	m, _ := s.members.current()
+func Asks(s *store.Store) string {
+	m, _ := engineOf(s).members.current()
 	return m.endpoint
 }
 
 // SendTogether makes all steps that can go with others do so, even if there are no others.
-func (s *Store) SendTogether() { s.batches = newBatches(s.link, s.gate, 0) }
+func SendTogether(st *store.Store) {
+	s := engineOf(st)
+	s.batches = newBatches(s.link, s.gate, 0)
+}
 
 // Queued returns how many steps wait to be sent together.
-func (s *Store) Queued() int { return s.batches.sender.Queued() }
+func Queued(s *store.Store) int { return engineOf(s).batches.sender.Queued() }
 
 // Believe makes the store think that a place of its own holds the lock.
-func (s *Store) Believe(l store.Lease) {
+func Believe(st *store.Store, l store.Lease) {
+	s := engineOf(st)
 	r, _, err := s.commit(context.Background(), txn{then: s.layout.readAll(l.Name)})
 	if err != nil {
 		panic(err)
@@ -39,5 +43,10 @@ func (s *Store) Believe(l store.Lease) {
 	}
 }
 
-// Examine asks the cluster about itself.
-func (s *Store) Examine(ctx context.Context) { s.note(s.examine(ctx)) }
+// ExamineNow asks the cluster about itself.
+func ExamineNow(st *store.Store, ctx context.Context) {
+	s := engineOf(st)
+	s.note(s.examine(ctx))
+}
+
+func engineOf(s *store.Store) *engine { return s.Engine().(*engine) }

@@ -34,7 +34,7 @@ func launch(t *testing.T, o etcdtest.Options) *etcdtest.Cluster {
 }
 
 // acquire acquires a lock that must be free.
-func acquire(t *testing.T, s *etcdstore.Store, l store.Lease) store.Grant {
+func acquire(t *testing.T, s *store.Store, l store.Lease) store.Grant {
 	t.Helper()
 	g, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: l})
 	if err != nil {
@@ -44,7 +44,7 @@ func acquire(t *testing.T, s *etcdstore.Store, l store.Lease) store.Grant {
 }
 
 // waits starts a Wait and returns when it waits, with a channel for its result.
-func waits(t *testing.T, s *etcdstore.Store, l store.Lease) <-chan error {
+func waits(t *testing.T, s *store.Store, l store.Lease) <-chan error {
 	t.Helper()
 	told := make(chan struct{}, 1000)
 	done := make(chan error, 1)

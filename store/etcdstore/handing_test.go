@@ -53,10 +53,10 @@ func TestPermitsChangeHandsInOneCommit(t *testing.T) {
 		}
 		return err
 	})
-	var stores []*etcdstore.Store
+	var stores []*store.Store
 	for range 2 {
 		s := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix, MaxTTL: time.Hour, Timeout: patience, DialOptions: []grpc.DialOption{count}})
-		s.TrustInbox()
+		etcdstore.TrustInbox(s)
 		stores = append(stores, s)
 	}
 	permit := func() store.Lease { return as(request("a", time.Hour), store.Semaphore(2), 1) }
@@ -67,7 +67,7 @@ func TestPermitsChangeHandsInOneCommit(t *testing.T) {
 	leaves, first := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix, MaxTTL: time.Hour}), permit()
 	acquire(t, leaves, first)
 	type waiter struct {
-		store *etcdstore.Store
+		store *store.Store
 		lease store.Lease
 		done  <-chan error
 	}
@@ -112,7 +112,7 @@ func TestPermitsReleasedTogether(t *testing.T) {
 	})
 	s := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix, MaxTTL: time.Hour, Timeout: patience, DialOptions: []grpc.DialOption{together.option()}})
 	other := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix, MaxTTL: time.Hour})
-	other.TrustInbox()
+	etcdstore.TrustInbox(other)
 	permit := func() store.Lease { return as(request("a", time.Hour), store.Semaphore(permits), 1) }
 	var held, next []store.Lease
 	for range permits {

@@ -35,7 +35,7 @@ func BenchmarkHandOff(b *testing.B) {
 
 func handOff(b *testing.B, endpoints []string, kind store.Kind, n int) {
 	prefix := fmt.Sprint("handoff-", time.Now().UnixNano())
-	var stores []*etcdstore.Store
+	var stores []*store.Store
 	for range n {
 		s, err := etcdstore.Open(b.Context(), endpoints, &etcdstore.Options{Prefix: prefix})
 		if err != nil {

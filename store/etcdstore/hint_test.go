@@ -63,7 +63,7 @@ func TestMessageGrantsNothing(t *testing.T) {
 					return err
 				})
 				waiter := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix, DialOptions: []grpc.DialOption{count}})
-				waiter.TrustInbox()
+				etcdstore.TrustInbox(waiter)
 				l := all
 				l.Owner = store.NewOwner()
 				if shares {
@@ -125,7 +125,7 @@ func TestRenewalOfAPlaceThatWaits(t *testing.T) {
 			l := all
 			l.Owner = store.NewOwner()
 			waits(t, waiter, l)
-			waiter.Believe(l)
+			etcdstore.Believe(waiter, l)
 			if err := waiter.Renew(t.Context(), []store.Lease{l})[0]; !errors.Is(err, store.ErrNotHeld) {
 				t.Errorf("renew a place that waits: %v, want %v", err, store.ErrNotHeld)
 			}

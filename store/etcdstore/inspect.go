@@ -19,8 +19,8 @@ import (
 // etcd takes seconds: it revokes about a thousand a second.
 const expiring = 20 * time.Millisecond
 
-// Inspect implements store.Store.
-func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
+// Inspect implements driver.Engine.
+func (s *engine) Inspect(ctx context.Context, name string) (store.State, error) {
 	if err := store.CheckName(name); err != nil {
 		return store.State{}, err
 	}
@@ -132,10 +132,10 @@ func (s *core) state(name string, v *view, left []time.Duration) store.State {
 	return st
 }
 
-// List implements store.Store. It reads the keys in pages, all of one revision.
+// List implements driver.Engine. It reads the keys in pages, all of one revision.
 // State.ExpiresIn is the longest that a lease of this package can last. For leases of native
 // clients List asks the server.
-func (s *Store) List(ctx context.Context, prefix string) ([]store.State, error) {
+func (s *engine) List(ctx context.Context, prefix string) ([]store.State, error) {
 	if err := s.gate.Enter(nil); err != nil {
 		return nil, err
 	}

@@ -48,7 +48,7 @@ func leasesOf(t *testing.T, client *clientv3.Client) map[clientv3.LeaseID]bool {
 	return all
 }
 
-func renewed(t *testing.T, when string, s *etcdstore.Store, all []store.Lease) {
+func renewed(t *testing.T, when string, s *store.Store, all []store.Lease) {
 	t.Helper()
 	for i, err := range s.Renew(t.Context(), all) {
 		if err != nil {
@@ -59,7 +59,7 @@ func renewed(t *testing.T, when string, s *etcdstore.Store, all []store.Lease) {
 
 // age renews leases until more than half of the TTL is over for what nobody renews. It is the age
 // that counts, so there is no event to wait for.
-func age(t *testing.T, s *etcdstore.Store, ttl time.Duration, all []store.Lease) {
+func age(t *testing.T, s *store.Store, ttl time.Duration, all []store.Lease) {
 	t.Helper()
 	for start := time.Now(); time.Since(start) < ttl*3/5; time.Sleep(ttl / 20) {
 		renewed(t, "under another leader", s, all)

@@ -162,7 +162,7 @@ func TestHandOverThroughTheInbox(t *testing.T) {
 	defer cancel()
 	for range 2 {
 		s := open(t, server.Endpoints(), etcdstore.Options{Prefix: "pingpong"})
-		s.TrustInbox()
+		etcdstore.TrustInbox(s)
 		group.Go(func() {
 			r := store.WaitRequest{Lease: request("ball", time.Minute)}
 			for range turns {

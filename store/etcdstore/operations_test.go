@@ -41,7 +41,7 @@ func TestFewOperationsInATransaction(t *testing.T) {
 	for _, done := range readers {
 		gets(t, "a reader", done)
 	}
-	s.SendTogether()
+	etcdstore.SendTogether(s)
 	var group sync.WaitGroup
 	for i := range 100 {
 		group.Go(func() {

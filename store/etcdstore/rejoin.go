@@ -6,10 +6,10 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// ReleaseAndRejoin implements store.Rejoiner, in one transaction: etcd's log has one
+// ReleaseAndRejoin implements driver.Engine, in one transaction: etcd's log has one
 // entry for a turn instead of two. It makes no place for a lock that several can hold,
 // whose waiters enter beside each other.
-func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (queued bool, err error) {
+func (s *engine) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (queued bool, err error) {
 	if err := s.gate.Enter(store.CheckRejoin(r, next, s.Caps())); err != nil {
 		return false, err
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Release implements store.Store. The transaction that ends the lease hands the lock to
+// Release implements driver.Engine. The transaction that ends the lease hands the lock to
 // the next place, and writes to the inbox of its process.
-func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
+func (s *engine) Release(ctx context.Context, r store.ReleaseRequest) error {
 	if err := cmp.Or(store.CheckName(r.Name), store.CheckOwner(r.Owner)); err != nil {
 		return err
 	}

@@ -11,10 +11,10 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Renew implements store.Store. It keeps all leases alive with one stream of requests,
+// Renew implements driver.Engine. It keeps all leases alive with one stream of requests,
 // and then reads that the locks still belong to their owners: a server may answer a
 // keep-alive for a lease that was revoked.
-func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
+func (s *engine) Renew(ctx context.Context, leases []store.Lease) []error {
 	errs := make([]error, len(leases))
 	caps := s.Caps()
 	var good []store.Lease

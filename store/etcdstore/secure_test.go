@@ -83,7 +83,7 @@ func guarded(t *testing.T, program func() (string, error), args ...string) (c *e
 }
 
 // lockAndLook does all that a user can do with a lock, and returns the first error.
-func lockAndLook(ctx context.Context, s *etcdstore.Store, name string) error {
+func lockAndLook(ctx context.Context, s *store.Store, name string) error {
 	held, next := request(name, 20*time.Second), request(name, 20*time.Second)
 	if _, err := s.Acquire(ctx, store.AcquireRequest{Lease: held}); err != nil {
 		return err
@@ -178,7 +178,7 @@ func rightsIn(t *testing.T, program func() (string, error)) {
 		allow(t, client, fmt.Sprint("without", i), slices.Delete(slices.Clone(some), i, i+1))
 	}
 	enable()
-	as := func(user string) (*etcdstore.Store, error) {
+	as := func(user string) (*store.Store, error) {
 		t.Helper()
 		with := *o
 		with.Username, with.Password = user, "secretword"
@@ -191,7 +191,7 @@ func rightsIn(t *testing.T, program func() (string, error)) {
 		}
 		return s, err
 	}
-	must := func(user string) *etcdstore.Store {
+	must := func(user string) *store.Store {
 		t.Helper()
 		s, err := as(user)
 		if err != nil {

@@ -38,7 +38,7 @@ func writer(name string, ttl time.Duration) store.Lease {
 	return as(request(name, ttl), store.ReadWrite, store.ReadWriteLimit)
 }
 
-func release(t *testing.T, s *etcdstore.Store, l store.Lease) {
+func release(t *testing.T, s *store.Store, l store.Lease) {
 	t.Helper()
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: l}); err != nil {
 		t.Fatal(err)
@@ -127,10 +127,10 @@ func TestSharedLocksThroughTheInbox(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	prefix := "shared-" + rand.Text()
-	var stores []*etcdstore.Store
+	var stores []*store.Store
 	for range 2 {
 		s := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix, MaxTTL: 10 * time.Minute})
-		s.TrustInbox()
+		etcdstore.TrustInbox(s)
 		stores = append(stores, s)
 	}
 	var group sync.WaitGroup

@@ -13,23 +13,21 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Store is a store.Rejoiner in an etcd cluster. Its methods are safe for concurrent use.
-//
-// An error that concerns neither the lock nor the caller's context is a
-// *store.QuorumError with one node, which is the cluster.
-type Store struct {
+// engine keeps locks in an etcd cluster.
+type engine struct {
 	core
 	// adds is how much longer than its TTL a lease can be.
 	adds time.Duration
 }
 
-var _ store.Rejoiner = (*Store)(nil)
-
 // Open returns a store in the etcd cluster with these endpoints, such as "10.0.0.1:2379".
 // They should be all voting members: if one fails, the store asks another. It blocks until
 // a member has answered, ctx ends or Options.Timeout passes. If it fails, the error is
 // a *store.QuorumError, or matches store.ErrInvalid. o may be nil.
-func Open(ctx context.Context, endpoints []string, o *Options) (*Store, error) {
+//
+// An error of the store that concerns neither the lock nor the caller's context is a
+// *store.QuorumError with one node, which is the cluster.
+func Open(ctx context.Context, endpoints []string, o *Options) (*store.Store, error) {
 	s, err := open(endpoints, o)
 	if err != nil {
 		return nil, err
@@ -38,11 +36,11 @@ func Open(ctx context.Context, endpoints []string, o *Options) (*Store, error) {
 		s.Close()
 		return nil, err
 	}
-	return s, nil
+	return store.New(s), nil
 }
 
 // open returns a store that has asked nobody yet.
-func open(endpoints []string, o *Options) (*Store, error) {
+func open(endpoints []string, o *Options) (*engine, error) {
 	c, err := o.checked()
 	if err != nil {
 		return nil, err
@@ -52,7 +50,7 @@ func open(endpoints []string, o *Options) (*Store, error) {
 	}
 	l := &link{o: c, members: newMembers(endpoints, c), layout: layout{c.Prefix}, clock: clock.System(), replaced: replaced{longest: longest.New(c.MaxTTL)}, lookAfter: defaultLookAfter}
 	g := gate.New()
-	s := &Store{core: core{link: l, gate: g, pool: &pool{link: l, gate: g}, batches: newBatches(l, g, mostAlone), refreshes: newRefreshes(l, g)}}
+	s := &engine{core: core{link: l, gate: g, pool: &pool{link: l, gate: g}, batches: newBatches(l, g, mostAlone), refreshes: newRefreshes(l, g)}}
 	// Any user that may lock can write such a message, so the lease is looked at.
 	s.inbox = newInbox(l, rand.Text()[:12], func(owner string, create int64) {
 		s.holds.suspect(owner, create)
@@ -62,7 +60,7 @@ func open(endpoints []string, o *Options) (*Store, error) {
 }
 
 // open learns what the cluster is, how short its leases can be, and the smallest token.
-func (s *Store) open(ctx context.Context) error {
+func (s *engine) open(ctx context.Context) error {
 	c := s.examine(ctx)
 	s.note(c)
 	s.asked.Store(int64(s.clock.Now()))
@@ -95,8 +93,8 @@ func (s *Store) open(ctx context.Context) error {
 	return nil
 }
 
-// Caps implements store.Store.
-func (s *Store) Caps() store.Caps {
+// Caps implements driver.Engine.
+func (s *engine) Caps() store.Caps {
 	class := store.Consensus // it may be, if it is not known at present
 	if is := s.cluster.Load(); !is.pending {
 		class = is.class
@@ -108,18 +106,17 @@ func (s *Store) Caps() store.Caps {
 		MinTTL:     MinTTL,
 		MaxTTL:     cmp.Or(s.o.MaxTTL, longestLease),
 		Resolution: s.adds,
-		Kinds:      true,
 		Rejoins:    true,
-		Breaks:     true,
+		Notifies:   true,
 		Reach:      "network",
 		Clock:      "the monotonic clock of etcd's leader",
 		Class:      class,
 	}
 }
 
-// Close implements store.Store. It waits for pending calls and clean-up, for at most
+// Close implements driver.Engine. It waits for pending calls and clean-up, for at most
 // Options.Timeout. Pending Waits leave the queue.
-func (s *Store) Close() error {
+func (s *engine) Close() error {
 	if s.gate.Enter(nil) != nil {
 		return nil // it is closed already
 	}

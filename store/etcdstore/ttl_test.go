@@ -69,7 +69,7 @@ func TestLongTTL(t *testing.T) {
 	recorded("40m0s")
 	acquire(t, other, request("z", time.Minute)) // so that it sees that the revision goes back
 
-	quarantined := func(s *etcdstore.Store, long time.Duration) {
+	quarantined := func(s *store.Store, long time.Duration) {
 		t.Helper()
 		eventually.True(t, "nothing is granted for as long", func() bool {
 			_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("y", time.Second)})

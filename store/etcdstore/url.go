@@ -22,7 +22,7 @@ func init() {
 	store.Register("etcds", openURL)
 }
 
-func openURL(ctx context.Context, url string, o store.OpenOptions) (store.Store, error) {
+func openURL(ctx context.Context, url string, o store.OpenOptions) (*store.Store, error) {
 	endpoints, options, err := ParseURL(url)
 	if err != nil {
 		return nil, err

@@ -42,11 +42,11 @@ type turn interface {
 	look(ctx context.Context) (g store.Grant, done bool, err error)
 }
 
-// Wait implements store.Waiter. All places are in one order, so Barge has no effect.
+// Wait implements driver.Engine. All places are in one order, so Barge has no effect.
 //
 // The process that releases the lock writes to the inbox of this one, which watches it.
 // If that fails, and for native clients, the waiter watches the place before its own.
-func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
+func (s *engine) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 	if err := s.gate.Enter(r.Check(s.Caps())); err != nil {
 		return store.Grant{}, err
 	}

@@ -43,7 +43,7 @@ func (m *fakeMachine) machine() machine {
 	}
 }
 
-func (m *fakeMachine) open(t *testing.T, path string) *Store {
+func (m *fakeMachine) open(t *testing.T, path string) *store.Store {
 	t.Helper()
 	s, err := open(t.Context(), path, nil, m.machine())
 	if err != nil {
@@ -128,7 +128,7 @@ func TestDamagedLogAfterAPowerFailure(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "locks")
 			s := m.open(t, path)
 			before := mustAcquire(t, s, request("a")).Token
-			logPath := s.d.log.path
+			logPath := engineOf(s).d.log.path
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}

@@ -12,16 +12,15 @@ import (
 func TestFileConforms(t *testing.T) {
 	t.Parallel() // it mostly waits
 	var path string
-	storetest.Run(t, func(t *testing.T) store.Store {
+	storetest.Run(t, func(t *testing.T) *store.Store {
 		path = filepath.Join(t.TempDir(), "state", "locks")
 		return mustOpen(t, path, &Options{MakeDir: true})
 	}, storetest.Options{
-		Second: func(t *testing.T) store.Store { return mustOpen(t, path, nil) },
-		NoPush: !pushes,
+		Second: func(t *testing.T) *store.Store { return mustOpen(t, path, nil) },
 	})
 }
 
-func mustOpen(t testing.TB, path string, o *Options) *Store {
+func mustOpen(t testing.TB, path string, o *Options) *store.Store {
 	t.Helper()
 	s, err := Open(context.WithoutCancel(t.Context()), path, o)
 	if err != nil {
@@ -35,7 +34,7 @@ func request(name string) store.Lease {
 	return store.Lease{Name: name, Owner: store.NewOwner(), TTL: 60e9}
 }
 
-func mustAcquire(t testing.TB, s *Store, r store.Lease) store.Grant {
+func mustAcquire(t testing.TB, s *store.Store, r store.Lease) store.Grant {
 	t.Helper()
 	g, err := s.Acquire(context.WithoutCancel(t.Context()), store.AcquireRequest{Lease: r})
 	if err != nil {
@@ -44,9 +43,11 @@ func mustAcquire(t testing.TB, s *Store, r store.Lease) store.Grant {
 	return g
 }
 
-func mustRelease(t testing.TB, s *Store, r store.Lease) {
+func mustRelease(t testing.TB, s *store.Store, r store.Lease) {
 	t.Helper()
 	if err := s.Release(context.WithoutCancel(t.Context()), store.ReleaseRequest{Lease: r}); err != nil {
 		t.Fatalf("release %q: %v", r.Name, err)
 	}
 }
+
+func engineOf(s *store.Store) *engine { return s.Engine().(*engine) }

@@ -47,7 +47,7 @@ type holder interface {
 	end(t *testing.T)
 }
 
-type holderHere struct{ s *Store }
+type holderHere struct{ s *store.Store }
 
 func (h holderHere) acquire(t *testing.T, name string) (fence.Token, error) {
 	g, err := h.s.Acquire(t.Context(), store.AcquireRequest{Lease: request(name)})
@@ -234,7 +234,7 @@ func limited(args []string) error {
 	if _, err := s.Acquire(ctx, store.AcquireRequest{Lease: r}); err != nil {
 		return err
 	}
-	if err := limitFiles(uint64(s.d.log.pos) + 100); err != nil {
+	if err := limitFiles(uint64(engineOf(s).d.log.pos) + 100); err != nil {
 		return err
 	}
 	_, err = s.Acquire(ctx, store.AcquireRequest{Lease: request("other")})

@@ -17,7 +17,7 @@ import (
 )
 
 // waitFor starts a Wait and returns once its place is in the queue.
-func waitFor(t *testing.T, s *Store, r store.Lease) (done chan error) {
+func waitFor(t *testing.T, s *store.Store, r store.Lease) (done chan error) {
 	t.Helper()
 	placed := make(chan struct{}, 1)
 	done = make(chan error, 1)
@@ -146,7 +146,7 @@ func leaveChild(args []string) error {
 	if _, err := s.Acquire(context.Background(), store.AcquireRequest{Lease: r}); err != nil {
 		return err
 	}
-	tether, err := s.Tether()
+	tether, err := Tether(s)
 	if err != nil {
 		return err
 	}
@@ -212,7 +212,7 @@ func TestBells(t *testing.T) {
 	done := waitFor(t, other, next)
 	shown, stop := context.WithCancel(t.Context())
 	defer stop()
-	versions, err := pushing{other.d}.Watch(shown, hex.EncodeToString([]byte("a")))
+	versions, err := pushing{engineOf(other).d}.Watch(shown, hex.EncodeToString([]byte("a")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,14 +292,14 @@ func TestSessionsAreRemoved(t *testing.T) {
 	if _, err := other.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")}); !errors.Is(err, store.ErrBusy) {
 		t.Errorf("acquire: %v, want %v", err, store.ErrBusy)
 	}
-	old := s.d.peers.own.Load()
+	old := engineOf(s).d.peers.own.Load()
 	again := *old
 	again.seen = time.Time{} // a second later
-	s.d.peers.own.Store(&again)
+	engineOf(s).d.peers.own.Store(&again)
 	if errs := s.Renew(t.Context(), []store.Lease{r}); errs[0] != nil {
 		t.Fatal(errs[0])
 	}
-	if name := s.d.peers.own.Load().name; name == old.name {
+	if name := engineOf(s).d.peers.own.Load().name; name == old.name {
 		t.Error("the session was not made again")
 	}
 	if _, err := other.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")}); !errors.Is(err, store.ErrBusy) {
@@ -320,7 +320,7 @@ func TestStrangersHoldUpNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3000 { // more than its bell has room for
-		s.d.peers.ringAll(brokenPrefix + strings.Repeat("x", 60))
+		engineOf(s).d.peers.ringAll(brokenPrefix + strings.Repeat("x", 60))
 	}
 	r := request("another")
 	mustAcquire(t, s, r)

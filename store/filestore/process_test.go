@@ -318,7 +318,7 @@ func wait(args []string) error {
 	return err
 }
 
-func holderOf(t *testing.T, s *Store, name string) string {
+func holderOf(t *testing.T, s *store.Store, name string) string {
 	t.Helper()
 	st, err := s.Inspect(t.Context(), name)
 	if err != nil {

@@ -10,10 +10,11 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/audience"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/driver"
 	"github.com/leasehold-dev/leasehold/store/recordstore"
 )
 
-// Options configure a Store. The zero value and nil are good defaults.
+// Options configure a store. The zero value and nil are good defaults.
 type Options struct {
 	// MaxTTL is the longest TTL that the store accepts. Zero means no limit.
 	MaxTTL time.Duration
@@ -31,21 +32,12 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Store is a store in a folder. Its methods are safe for concurrent use.
-//
-// An error that concerns neither the lock nor the caller's context is a *store.QuorumError with
-// one node. Its outcome is store.Refused if a person has to mend it.
-type Store struct {
-	*recordstore.Store
+// engine is the engine of records, which also tells processes of broken leases.
+type engine struct {
+	driver.Engine
 	d      *folder
 	broken audience.Audience
 }
-
-var (
-	_ store.Rejoiner      = (*Store)(nil)
-	_ store.Changer       = (*Store)(nil)
-	_ store.BreakNotifier = (*Store)(nil)
-)
 
 // Open returns a store in the folder dir. Its locks exclude all processes of this machine that
 // open the same folder. It does not block for long.
@@ -64,11 +56,14 @@ var (
 //
 // dir may contain any bytes but NUL. It must not be on a network file system; see the package
 // documentation. o may be nil.
-func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
+//
+// An error of the store that concerns neither the lock nor the caller's context is a
+// *store.QuorumError with one node. Its outcome is store.Refused if a person has to mend it.
+func Open(ctx context.Context, dir string, o *Options) (*store.Store, error) {
 	return open(ctx, dir, o, thisMachine())
 }
 
-func open(ctx context.Context, dir string, o *Options, m machine) (*Store, error) {
+func open(ctx context.Context, dir string, o *Options, m machine) (*store.Store, error) {
 	o = cmp.Or(o, &Options{})
 	if o.MaxTTL < 0 || o.Timeout < 0 {
 		return nil, fmt.Errorf("%w: MaxTTL %v, Timeout %v: neither may be negative", store.ErrInvalid, o.MaxTTL, o.Timeout)
@@ -76,7 +71,7 @@ func open(ctx context.Context, dir string, o *Options, m machine) (*Store, error
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("lock folder %s: %w", dir, err)
 	}
-	s := &Store{}
+	s := &engine{}
 	var err error
 	if s.d, err = openFolder(dir, o, m, s.broken.Tell); err != nil {
 		return nil, err
@@ -87,13 +82,20 @@ func open(ctx context.Context, dir string, o *Options, m machine) (*Store, error
 		d = pushing{s.d}
 		poll = 50 * time.Millisecond
 	}
-	s.Store = recordstore.New(d, &recordstore.Options{Timeout: o.Timeout, Poll: poll, Logger: o.Logger})
-	return s, nil
+	s.Engine = recordstore.New(d, &recordstore.Options{Timeout: o.Timeout, Poll: poll, Logger: o.Logger}).Engine()
+	return store.New(s), nil
 }
 
-// BreakLease implements store.Breaker.
-func (s *Store) BreakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
-	left, err = s.Store.BreakLease(ctx, r)
+// Caps implements driver.Engine.
+func (s *engine) Caps() store.Caps {
+	c := s.Engine.Caps()
+	c.Notifies = pushes
+	return c
+}
+
+// BreakLease implements driver.Engine.
+func (s *engine) BreakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
+	left, err = s.Engine.BreakLease(ctx, r)
 	if err == nil {
 		s.d.peers.ringAll(brokenPrefix + r.Owner)
 		s.broken.Tell(r.Owner)
@@ -101,12 +103,17 @@ func (s *Store) BreakLease(ctx context.Context, r store.BreakRequest) (left time
 	return left, err
 }
 
-// NotifyBroken implements store.BreakNotifier. Without sessions (see the package documentation)
+// NotifyBroken implements driver.Engine. Without sessions (see the package documentation)
 // f is called only for leases that are broken through s itself.
-func (s *Store) NotifyBroken(f func(owner string)) (stop func()) { return s.broken.Add(f) }
+func (s *engine) NotifyBroken(f func(owner string)) (stop func()) { return s.broken.Add(f) }
 
 // Tether returns a file that a child process has to inherit if it works under a lock of this
 // process and may outlive it. As long as anybody has the file open, the leases of this process
-// last for their TTL even if it has ended. The caller closes the file. On Windows there is none:
-// leases last for their TTL in any case.
-func (s *Store) Tether() (*os.File, error) { return s.d.peers.tether() }
+// last for their TTL even if it has ended. The caller closes the file. It is nil if s is no store
+// in a folder, and on Windows: leases last for their TTL in any case.
+func Tether(s *store.Store) (*os.File, error) {
+	if e, ok := s.Engine().(*engine); ok {
+		return e.d.peers.tether()
+	}
+	return nil, nil
+}

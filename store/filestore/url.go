@@ -17,17 +17,13 @@ import (
 func init() { store.Register("file", openURL) }
 
 // openURL implements store.OpenFunc.
-func openURL(ctx context.Context, url string, o store.OpenOptions) (store.Store, error) {
+func openURL(ctx context.Context, url string, o store.OpenOptions) (*store.Store, error) {
 	dir, options, err := ParseURL(url)
 	if err != nil {
 		return nil, err
 	}
 	options.Logger = o.Logger
-	s, err := Open(ctx, dir, options)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
+	return Open(ctx, dir, options)
 }
 
 // ParseURL returns the folder that a URL of the scheme file: names, and the options to open it

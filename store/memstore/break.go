@@ -8,20 +8,18 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-var _ store.BreakNotifier = (*Store)(nil)
+// NotifyBroken implements driver.Engine.
+func (s *engine) NotifyBroken(f func(owner string)) (stop func()) { return s.broken.Add(f) }
 
-// NotifyBroken implements store.BreakNotifier.
-func (s *Store) NotifyBroken(f func(owner string)) (stop func()) { return s.broken.Add(f) }
-
-// BreakLease implements store.Breaker.
-func (s *Store) BreakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
+// BreakLease implements driver.Engine.
+func (s *engine) BreakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
 	if left, err = s.breakLease(ctx, r); err == nil {
 		s.broken.Tell(r.Owner)
 	}
 	return left, err
 }
 
-func (s *Store) breakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
+func (s *engine) breakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
 	if err := r.Check(); err != nil {
 		return 0, err
 	}

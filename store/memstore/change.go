@@ -8,11 +8,9 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-var _ store.Changer = (*Store)(nil)
-
-// Downgrade implements store.Changer. Its errors match store.ErrNotHeld,
+// Downgrade implements driver.Engine. Its errors match store.ErrNotHeld,
 // store.ErrInvalid, store.ErrClosed or ctx.Err().
-func (s *Store) Downgrade(ctx context.Context, r store.Lease) (store.Grant, error) {
+func (s *engine) Downgrade(ctx context.Context, r store.Lease) (store.Grant, error) {
 	if err := r.CheckDowngrade(s.Caps()); err != nil {
 		return store.Grant{}, err
 	}
@@ -29,9 +27,9 @@ func (s *Store) Downgrade(ctx context.Context, r store.Lease) (store.Grant, erro
 	return store.Grant{Token: ans.Token, Slot: ans.Slot}, nil
 }
 
-// Resize implements store.Changer. Its errors match store.ErrKindMismatch,
+// Resize implements driver.Engine. Its errors match store.ErrKindMismatch,
 // store.ErrInvalid, store.ErrClosed or ctx.Err().
-func (s *Store) Resize(ctx context.Context, name string, from, to store.Kind) error {
+func (s *engine) Resize(ctx context.Context, name string, from, to store.Kind) error {
 	if err := store.CheckResize(name, from, to, s.Caps()); err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 
 // keep hands the lock to the waiters whose turn has come and stores the record,
 // or forgets it if nothing but the last token is left.
-func (s *Store) keep(name string, r rule.Record, now clock.Instant) {
+func (s *engine) keep(name string, r rule.Record, now clock.Instant) {
 	r, _ = rule.Advance(r, s.forgotten+1, now)
 	if l := s.queues[name]; l != nil {
 		l.notify(r, now)
@@ -27,7 +27,7 @@ func (s *Store) keep(name string, r rule.Record, now clock.Instant) {
 // If a sweep leaves n records, the next one follows n acquires later. The cost
 // for each acquire is therefore constant, and the number of records stays below
 // about twice the number that were alive at the last sweep.
-func (s *Store) sweepSometimes(now clock.Instant) {
+func (s *engine) sweepSometimes(now clock.Instant) {
 	s.untilSweep--
 	if s.untilSweep > 0 {
 		return

@@ -12,13 +12,13 @@ import (
 )
 
 // stepped returns a store and its clock, which only the test moves.
-func stepped() (*Store, *clock.Instant) {
+func stepped() (*engine, *clock.Instant) {
 	now := clock.Instant(time.Hour)
-	return New(&Options{Clock: clock.Func(func() clock.Instant { return now })}), &now
+	return newEngine(&Options{Clock: clock.Func(func() clock.Instant { return now })}), &now
 }
 
 // take acquires a free lock.
-func (s *Store) take(t *testing.T, name string, ttl time.Duration) (store.Lease, fence.Token) {
+func (s *engine) take(t *testing.T, name string, ttl time.Duration) (store.Lease, fence.Token) {
 	t.Helper()
 	r := store.Lease{Name: name, Owner: store.NewOwner(), TTL: ttl}
 	g, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r})

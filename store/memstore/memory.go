@@ -29,11 +29,11 @@ type Options struct {
 	Clock clock.Clock
 }
 
-// Store is a store.Waiter in memory. Two Stores share nothing. It is safe for
+// engine keeps locks in memory. Two Stores share nothing. It is safe for
 // concurrent use. Only Wait blocks; the other methods wait at most for the mutex
 // that each call holds for a short time. Wait does not poll: the call that frees the
 // lock wakes the next waiter.
-type Store struct {
+type engine struct {
 	clock  clock.Clock
 	broken audience.Audience // is notified of broken leases
 
@@ -52,20 +52,20 @@ type Store struct {
 	untilSweep int
 }
 
-var _ store.Waiter = (*Store)(nil)
+// New returns an empty store. Two stores share nothing. Only Wait blocks. o may be nil.
+func New(o *Options) *store.Store { return store.New(newEngine(o)) }
 
-// New returns an empty store. o may be nil.
-func New(o *Options) *Store {
-	s := &Store{clock: clock.System(), records: make(map[string]rule.Record), queues: make(map[string]*queue)}
+func newEngine(o *Options) *engine {
+	s := &engine{clock: clock.System(), records: make(map[string]rule.Record), queues: make(map[string]*queue)}
 	if o != nil && o.Clock != nil {
 		s.clock = o.Clock
 	}
 	return s
 }
 
-// Acquire implements store.Store. Its errors match store.ErrBusy,
+// Acquire implements driver.Engine. Its errors match store.ErrBusy,
 // store.ErrInvalid, store.ErrClosed or ctx.Err().
-func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
+func (s *engine) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 	caps := s.Caps()
 	if err := cmp.Or(r.Check(caps), r.CheckClass(caps)); err != nil {
 		return store.Grant{}, err
@@ -96,7 +96,7 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 
 // ask is what r asks of a record that was read before: reading it may forget an
 // earlier one, whose tokens are the floor.
-func (s *Store) ask(r store.Lease) rule.Ask {
+func (s *engine) ask(r store.Lease) rule.Ask {
 	return rule.Ask{
 		Spec:    rule.Spec(r.Kind.Normal()),
 		Owner:   r.Owner,
@@ -122,8 +122,8 @@ func refusal(op string, r store.Lease, ans rule.Answer) error {
 	return fmt.Errorf("%s %q: unexpected verdict: %v", op, r.Name, ans.Verdict)
 }
 
-// Renew implements store.Store.
-func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
+// Renew implements driver.Engine.
+func (s *engine) Renew(ctx context.Context, leases []store.Lease) []error {
 	errs := make([]error, len(leases))
 	if err := s.enter(ctx); err != nil {
 		for i := range errs {
@@ -146,9 +146,9 @@ func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
 	return errs
 }
 
-// Release implements store.Store. A pending Wait of the same owner ends with
+// Release implements driver.Engine. A pending Wait of the same owner ends with
 // store.ErrNotHeld.
-func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
+func (s *engine) Release(ctx context.Context, r store.ReleaseRequest) error {
 	if err := cmp.Or(store.CheckName(r.Name), store.CheckOwner(r.Owner)); err != nil {
 		return err
 	}
@@ -169,8 +169,16 @@ func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
 	return nil
 }
 
-// Inspect implements store.Store.
-func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
+// ReleaseAndRejoin implements driver.Engine. It only releases.
+func (s *engine) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (queued bool, err error) {
+	if err := store.CheckRejoin(r, next, s.Caps()); err != nil {
+		return false, err
+	}
+	return false, s.Release(ctx, r)
+}
+
+// Inspect implements driver.Engine.
+func (s *engine) Inspect(ctx context.Context, name string) (store.State, error) {
 	if err := store.CheckName(name); err != nil {
 		return store.State{}, err
 	}
@@ -186,8 +194,8 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	return st, nil
 }
 
-// List implements store.Store. Its result is exact.
-func (s *Store) List(ctx context.Context, prefix string) ([]store.State, error) {
+// List implements driver.Engine. Its result is exact.
+func (s *engine) List(ctx context.Context, prefix string) ([]store.State, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, err
 	}
@@ -205,23 +213,22 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.State, error) 
 	return held, nil
 }
 
-// Caps implements store.Store.
-func (s *Store) Caps() store.Caps {
+// Caps implements driver.Engine.
+func (s *engine) Caps() store.Caps {
 	return store.Caps{
-		Breaks: true,
-		Engine: "memory",
-		Nodes:  1,
-		Quorum: 1,
-		Reach:  "process",
-		Clock:  "this process's own clock",
-		Kinds:  true,
-		Class:  store.CrashSafe, // a crash of the process ends all holders too
+		Engine:   "memory",
+		Nodes:    1,
+		Quorum:   1,
+		Reach:    "process",
+		Clock:    "this process's own clock",
+		Notifies: true,
+		Class:    store.CrashSafe, // a crash of the process ends all holders too
 	}
 }
 
-// Close implements store.Store. It never fails. Pending Waits end at once with
+// Close implements driver.Engine. It never fails. Pending Waits end at once with
 // store.ErrClosed.
-func (s *Store) Close() error {
+func (s *engine) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
@@ -237,7 +244,7 @@ func (s *Store) Close() error {
 
 // enter locks the mutex for one step. It returns an error, with the mutex
 // unlocked, if ctx has ended or the store was closed.
-func (s *Store) enter(ctx context.Context) error {
+func (s *engine) enter(ctx context.Context) error {
 	if ctx == nil {
 		panic("memory: nil Context") // while the mutex is free
 	}

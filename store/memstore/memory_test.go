@@ -17,7 +17,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestConformance(t *testing.T) {
-	storetest.Run(t, func(*testing.T) store.Store { return memstore.New(nil) }, storetest.Options{})
+	storetest.Run(t, func(*testing.T) *store.Store { return memstore.New(nil) }, storetest.Options{})
 }
 
 // Leases end by the injected clock, to the nanosecond.

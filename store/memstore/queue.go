@@ -29,7 +29,7 @@ type queue struct {
 
 // join adds w to the queue for its lock. The caller then asks for a place in the
 // record.
-func (s *Store) join(w *waiter) error {
+func (s *engine) join(w *waiter) error {
 	name, owner := w.request.Name, w.request.Owner
 	l := s.queues[name]
 	if l == nil {
@@ -49,7 +49,7 @@ func (s *Store) join(w *waiter) error {
 
 // settled returns the record of the lock, after handing the lock on if its
 // lease has expired.
-func (s *Store) settled(name string, now clock.Instant) rule.Record {
+func (s *engine) settled(name string, now clock.Instant) rule.Record {
 	r := s.alive(name, now)
 	if len(r.Queue) == 0 || r.Spec == rule.Mutex && len(r.Holds) > 0 {
 		return r // there is no waiter, or the lock is held
@@ -61,7 +61,7 @@ func (s *Store) settled(name string, now clock.Instant) rule.Record {
 // alive returns the record of the lock without what has expired. It first
 // refreshes the place of every waiter: all waiters belong to this process, and a
 // waiter that leaves is removed at once, so those that remain are alive.
-func (s *Store) alive(name string, now clock.Instant) rule.Record {
+func (s *engine) alive(name string, now clock.Instant) rule.Record {
 	r, l := s.records[name], s.queues[name]
 	if l == nil {
 		return rule.Expire(r, now)
@@ -135,7 +135,7 @@ func (l *queue) watch(holder rule.Hold, now clock.Instant) {
 
 // expired runs when the timer of l fires. It hands the lock on if the lease has
 // ended.
-func (s *Store) expired(name string, l *queue) {
+func (s *engine) expired(name string, l *queue) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.queues[name] != l {

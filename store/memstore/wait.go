@@ -47,10 +47,10 @@ type busy struct {
 	expiresIn time.Duration
 }
 
-// Wait implements store.Waiter. Its errors match store.ErrInvalid,
+// Wait implements driver.Engine. Its errors match store.ErrInvalid,
 // store.ErrClosed or ctx.Err(), or store.ErrNotHeld if the owner was released
 // during the wait.
-func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
+func (s *engine) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 	caps := s.Caps()
 	if err := cmp.Or(r.Check(caps), r.CheckClass(caps)); err != nil {
 		return store.Grant{}, err
@@ -98,7 +98,7 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 
 // report calls reason. The mutex must not be locked. If reason panics or ends
 // the goroutine, the wait ends and gives up its place.
-func (s *Store) report(w *waiter, reason func(error), why error) {
+func (s *engine) report(w *waiter, reason func(error), why error) {
 	returned := false
 	defer func() {
 		if !returned {
@@ -111,7 +111,7 @@ func (s *Store) report(w *waiter, reason func(error), why error) {
 
 // enqueue asks for the lock or, if it is busy, for a place in the queue. The
 // result is in w.
-func (s *Store) enqueue(w *waiter) error {
+func (s *engine) enqueue(w *waiter) error {
 	r, now := w.request, s.clock.Now()
 	s.sweepSometimes(now)
 	w.out, w.round = false, 0 // the queue may be a new one with other rounds
@@ -131,7 +131,7 @@ func (s *Store) enqueue(w *waiter) error {
 
 // leave ends the wait of w because of why. If w had already been handed the
 // lock, or notified to compete for it, the lock goes to the next waiter.
-func (s *Store) leave(w *waiter, why error) error {
+func (s *engine) leave(w *waiter, why error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	name, owner := w.request.Name, w.request.Owner

@@ -17,8 +17,8 @@ import (
 )
 
 // bubbled returns a store whose clock is that of a synctest bubble.
-func bubbled() *Store {
-	return New(&Options{Clock: virtual.Clock()})
+func bubbled() *engine {
+	return newEngine(&Options{Clock: virtual.Clock()})
 }
 
 func request(ttl time.Duration) store.WaitRequest {
@@ -36,7 +36,7 @@ type waiting struct {
 	err     error
 }
 
-func wait(t *testing.T, s *Store, r store.WaitRequest) *waiting {
+func wait(t *testing.T, s *engine, r store.WaitRequest) *waiting {
 	w := &waiting{WaitRequest: r, done: make(chan struct{})}
 	ctx, cancel := context.WithCancel(t.Context())
 	w.cancel = cancel
@@ -270,19 +270,19 @@ func TestTokenRisesWhenABargingWaiterIsNotified(t *testing.T) {
 // If the timer is late, the next call of any kind hands an expired lease to the
 // first waiter, not to the caller.
 func TestExpiredLeaseIsHandedOn(t *testing.T) {
-	for what, call := range map[string]func(s *Store, first string){
-		"Acquire": func(s *Store, first string) {
+	for what, call := range map[string]func(s *engine, first string){
+		"Acquire": func(s *engine, first string) {
 			var busy *store.BusyError
 			if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request(time.Minute).Lease}); !errors.As(err, &busy) || busy.Holder.Owner != first || busy.ExpiresIn != time.Minute {
 				t.Errorf("acquire: got %v, want busy, held by the first waiter", err)
 			}
 		},
-		"Inspect": func(s *Store, first string) {
+		"Inspect": func(s *engine, first string) {
 			if st, err := s.Inspect(t.Context(), "lock"); err != nil || st.Holder.Owner != first || len(st.Queue) > 0 {
 				t.Errorf("inspect: %+v, %v, want held by the first waiter", st, err)
 			}
 		},
-		"Wait": func(s *Store, _ string) {
+		"Wait": func(s *engine, _ string) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			if err := s.enqueue(&waiter{request: request(time.Minute), wake: make(chan struct{}, 1)}); err != nil {
@@ -312,7 +312,7 @@ func TestStandingClockIsNotWatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		now, readings := clock.Instant(time.Hour), 0
-		s := New(&Options{Clock: clock.Func(func() clock.Instant {
+		s := newEngine(&Options{Clock: clock.Func(func() clock.Instant {
 			mu.Lock()
 			defer mu.Unlock()
 			readings++
@@ -399,7 +399,7 @@ func TestLongQueue(t *testing.T) {
 // A reason function that ends the goroutine of its Wait leaves no place in the queue.
 func TestReasonEndsTheWait(t *testing.T) {
 	for how, end := range map[string]func(){"panic": func() { panic("from reason") }, "Goexit": runtime.Goexit} {
-		s := New(nil)
+		s := newEngine(nil)
 		first := store.Lease{Name: "a", Owner: "first", TTL: time.Hour}
 		if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: first}); err != nil {
 			t.Fatal(err)
@@ -429,7 +429,7 @@ func TestReasonEndsTheWait(t *testing.T) {
 func TestForgottenTokensAreNotGrantedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := clock.Instant(1)
-		s := New(&Options{Clock: clock.Func(func() clock.Instant { return now })})
+		s := newEngine(&Options{Clock: clock.Func(func() clock.Instant { return now })})
 		held, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request(time.Hour).Lease})
 		if err != nil {
 			t.Fatal(err)

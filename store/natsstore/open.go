@@ -80,7 +80,7 @@ func (o *Options) checked() (Options, error) {
 // stream if there is none, and refuses one that was made for something else. It blocks for
 // Options.Timeout at most. o may be nil. The store is safe for concurrent use, and closes
 // the connection when it is closed.
-func Open(ctx context.Context, servers []string, o *Options) (*recordstore.Store, error) {
+func Open(ctx context.Context, servers []string, o *Options) (*store.Store, error) {
 	c, err := o.checked()
 	if err != nil {
 		return nil, err

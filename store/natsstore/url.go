@@ -18,7 +18,7 @@ import (
 
 func init() { store.Register("nats", openURL) }
 
-func openURL(ctx context.Context, url string, o store.OpenOptions) (store.Store, error) {
+func openURL(ctx context.Context, url string, o store.OpenOptions) (*store.Store, error) {
 	servers, options, err := ParseURL(url)
 	if err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 )
 
 // change carries out a step that changes a lock in use, unless its answer is a refusal.
-func (s *Store) change(ctx context.Context, request, name string, step func(*txn) (rule.Record, rule.Answer)) (ans rule.Answer, err error) {
+func (s *engine) change(ctx context.Context, request, name string, step func(*txn) (rule.Record, rule.Answer)) (ans rule.Answer, err error) {
 	maybe, err := s.register(name).do(ctx, func(t *txn) {
 		var after rule.Record
 		if after, ans = step(t); ans.Verdict == rule.Done || ans.Verdict == rule.Granted {
@@ -24,8 +24,8 @@ func (s *Store) change(ctx context.Context, request, name string, step func(*txn
 	return ans, nil
 }
 
-// Downgrade implements store.Changer.
-func (s *Store) Downgrade(ctx context.Context, r store.Lease) (store.Grant, error) {
+// Downgrade implements driver.Engine.
+func (s *engine) Downgrade(ctx context.Context, r store.Lease) (store.Grant, error) {
 	if err := s.gate.Enter(r.CheckDowngrade(s.Caps())); err != nil {
 		return store.Grant{}, err
 	}
@@ -40,8 +40,8 @@ func (s *Store) Downgrade(ctx context.Context, r store.Lease) (store.Grant, erro
 	return store.Grant{Token: ans.Token, Slot: ans.Slot}, err
 }
 
-// Resize implements store.Changer.
-func (s *Store) Resize(ctx context.Context, name string, from, to store.Kind) error {
+// Resize implements driver.Engine.
+func (s *engine) Resize(ctx context.Context, name string, from, to store.Kind) error {
 	if err := s.gate.Enter(store.CheckResize(name, from, to, s.Caps())); err != nil {
 		return err
 	}
@@ -55,8 +55,8 @@ func (s *Store) Resize(ctx context.Context, name string, from, to store.Kind) er
 	return err
 }
 
-// BreakLease implements store.Breaker.
-func (s *Store) BreakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
+// BreakLease implements driver.Engine.
+func (s *engine) BreakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
 	if err := s.gate.Enter(r.Check()); err != nil {
 		return 0, err
 	}
@@ -69,3 +69,6 @@ func (s *Store) BreakLease(ctx context.Context, r store.BreakRequest) (left time
 	}
 	return ans.ExpiresIn, err
 }
+
+// NotifyBroken implements driver.Engine.
+func (s *engine) NotifyBroken(func(owner string)) (stop func()) { return func() {} }

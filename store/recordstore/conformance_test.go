@@ -24,12 +24,12 @@ func TestConformance(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var srv *server
-			second := func(*testing.T) store.Store {
+			second := func(*testing.T) *store.Store {
 				s := recordstore.New(srv.driver(), &recordstore.Options{Poll: 5 * time.Millisecond})
-				s.SetClock(virtual.Clock())
+				recordstore.SetClock(s, virtual.Clock())
 				return s
 			}
-			storetest.Run(t, func(t *testing.T) store.Store {
+			storetest.Run(t, func(t *testing.T) *store.Store {
 				srv = &server{dates: kind.dates, pushes: kind.pushes, forgets: kind.forgets, class: kind.class}
 				return second(t)
 			}, storetest.Options{Second: second, Virtual: true, Observed: !kind.dates})

@@ -91,10 +91,10 @@ func Example() {
 func TestConformanceOfTheExample(t *testing.T) {
 	t.Parallel()
 	var engine *table
-	second := func(t *testing.T) store.Store {
+	second := func(t *testing.T) *store.Store {
 		return recordstore.New(tableDriver{engine}, &recordstore.Options{Poll: 5 * time.Millisecond})
 	}
-	storetest.Run(t, func(t *testing.T) store.Store {
+	storetest.Run(t, func(t *testing.T) *store.Store {
 		engine = new(table)
 		return second(t)
 	}, storetest.Options{Second: second})

@@ -131,14 +131,14 @@ func TestConformanceUnderFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var srv *server
 			var n atomic.Int64
-			open := func(t *testing.T) store.Store {
+			open := func(t *testing.T) *store.Store {
 				f := inject(srv.driver(), faults{lose: 0.05, reply: 0.08, late: 0.08, after: 40 * time.Millisecond, push: 0.2}, rand.New(rand.NewPCG(1, uint64(n.Add(1)))))
 				t.Cleanup(func() { n.Add(f.n.Load()) })
 				s := recordstore.New(f, &recordstore.Options{Poll: 5 * time.Millisecond, Look: 20 * time.Millisecond})
-				s.SetClock(virtual.Clock())
+				recordstore.SetClock(s, virtual.Clock())
 				return s
 			}
-			storetest.Run(t, func(t *testing.T) store.Store {
+			storetest.Run(t, func(t *testing.T) *store.Store {
 				srv = &server{dates: dates, pushes: true}
 				return open(t)
 			}, storetest.Options{Second: open, ShortTTL: 500 * time.Millisecond, Virtual: true, Observed: true})
@@ -207,9 +207,9 @@ func TestNothingIsLeftOfAnAmbiguousAcquire(t *testing.T) {
 	}
 }
 
-func open(d recordstore.Driver, o *recordstore.Options, c clock.Clock) *recordstore.Store {
+func open(d recordstore.Driver, o *recordstore.Options, c clock.Clock) *store.Store {
 	s := recordstore.New(d, o)
-	s.SetClock(c)
+	recordstore.SetClock(s, c)
 	return s
 }
 

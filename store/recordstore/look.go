@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Inspect implements store.Store.
-func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
+// Inspect implements driver.Engine.
+func (s *engine) Inspect(ctx context.Context, name string) (store.State, error) {
 	if err := s.gate.Enter(store.CheckName(name)); err != nil {
 		return store.State{}, err
 	}
@@ -30,8 +30,8 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	return st, nil
 }
 
-// List implements store.Store. A record that cannot be read makes the result incomplete.
-func (s *Store) List(ctx context.Context, prefix string) ([]store.State, error) {
+// List implements driver.Engine. A record that cannot be read makes the result incomplete.
+func (s *engine) List(ctx context.Context, prefix string) ([]store.State, error) {
 	if err := s.gate.Enter(nil); err != nil {
 		return nil, err
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // session returns the name of this client among its peers, or "".
-func (s *Store) session() string {
+func (s *engine) session() string {
 	if s.ringer == nil {
 		return ""
 	}
@@ -17,7 +17,7 @@ func (s *Store) session() string {
 }
 
 // floor returns the smallest token that a lease in the version after snap may have.
-func (s *Store) floor(snap *snapshot) fence.Token {
+func (s *engine) floor(snap *snapshot) fence.Token {
 	if s.peers == nil {
 		return snap.floor()
 	}
@@ -25,12 +25,12 @@ func (s *Store) floor(snap *snapshot) fence.Token {
 }
 
 // deletable reports whether the driver may delete a version.
-func (s *Store) deletable(snap *snapshot) bool {
+func (s *engine) deletable(snap *snapshot) bool {
 	return snap.deletable() || s.peers != nil && snap.rec.Idle()
 }
 
 // ended reports whether the client has ended that wrote the beat of an owner's lease or place.
-func (s *Store) ended(snap *snapshot, owner string) bool {
+func (s *engine) ended(snap *snapshot, owner string) bool {
 	l := snap.lives["o"+owner]
 	return s.peers != nil && l.by != "" && l.by != s.peers.Session() && s.peers.Ended(l.by)
 }
@@ -38,7 +38,7 @@ func (s *Store) ended(snap *snapshot, owner string) bool {
 // withoutEnded returns the record of snap, in which leases of clients that have ended expire
 // now, and so do their places at the front of the queue. The others can be looked at when
 // they are first.
-func (s *Store) withoutEnded(snap *snapshot, now clock.Instant) rule.Record {
+func (s *engine) withoutEnded(snap *snapshot, now clock.Instant) rule.Record {
 	rec := snap.rec
 	if s.peers == nil {
 		return rec

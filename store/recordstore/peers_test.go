@@ -77,7 +77,7 @@ var _ recordstore.Peers = (*peer)(nil)
 var _ recordstore.Watcher = (*peer)(nil)
 
 // open opens a store that never looks by itself.
-func (p *peer) open() *recordstore.Store {
+func (p *peer) open() *store.Store {
 	return open(p, &recordstore.Options{Look: time.Hour}, virtual.Clock())
 }
 

@@ -17,7 +17,7 @@ import (
 // register is what this process knows of one record. At most one write of the process is
 // under way for it, and carries out all steps that came up before.
 type register struct {
-	s         *Store
+	s         *engine
 	name, key string
 
 	mu      sync.Mutex
@@ -226,7 +226,7 @@ func (g *register) send(ctx context.Context, w *write) (version string, err erro
 
 // pause gets contenders out of step. Those on one machine try again at once: by the time that one
 // had slept, others would have written many times.
-func (s *Store) pause(ctx context.Context, try int) {
+func (s *engine) pause(ctx context.Context, try int) {
 	if s.peers != nil {
 		if try < 32 {
 			return

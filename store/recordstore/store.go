@@ -30,9 +30,8 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Store keeps locks in records. It is a store.Rejoiner, a store.Changer and a
-// store.Breaker, and safe for concurrent use.
-type Store struct {
+// engine keeps locks in records.
+type engine struct {
 	driver            Driver
 	ringer            Ringer // the driver, or nil
 	peers             Peers  // the same
@@ -46,18 +45,14 @@ type Store struct {
 	registers map[string]*register // by the name of the lock
 }
 
-var (
-	_ store.Rejoiner = (*Store)(nil)
-	_ store.Changer  = (*Store)(nil)
-	_ store.Breaker  = (*Store)(nil)
-)
-
 // New returns a store over d, which it closes when it is closed itself. o may be nil.
-func New(d Driver, o *Options) *Store {
+func New(d Driver, o *Options) *store.Store { return store.New(newEngine(d, o)) }
+
+func newEngine(d Driver, o *Options) *engine {
 	o = cmp.Or(o, &Options{})
 	ringer, _ := d.(Ringer)
 	peers, _ := d.(Peers)
-	return &Store{
+	return &engine{
 		driver: d, ringer: ringer, peers: peers, gate: gate.New(), clock: clock.System(), registers: map[string]*register{},
 		limit: cmp.Or(o.Timeout, 5*time.Second), poll: cmp.Or(o.Poll, 50*time.Millisecond), look: cmp.Or(o.Look, 2*time.Second),
 		log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
@@ -67,13 +62,13 @@ func New(d Driver, o *Options) *Store {
 // epoch is larger than the age of any entry, so that no instant is before 1.
 const epoch = clock.Instant(1 << 60)
 
-func (s *Store) now() clock.Instant { return epoch + s.clock.Now() }
+func (s *engine) now() clock.Instant { return epoch + s.clock.Now() }
 
-// Caps implements store.Store.
-func (s *Store) Caps() store.Caps {
+// Caps implements driver.Engine.
+func (s *engine) Caps() store.Caps {
 	c := s.driver.Describe()
 	c.Nodes, c.Quorum = cmp.Or(c.Nodes, 1), cmp.Or(c.Quorum, 1)
-	c.Kinds, c.Breaks, c.Rejoins = true, true, true
+	c.Rejoins = true
 	return c
 }
 
@@ -92,7 +87,7 @@ func Key(name string) string {
 const maxRegisters = 8192
 
 // register returns the register of a lock.
-func (s *Store) register(name string) *register {
+func (s *engine) register(name string) *register {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g := s.registers[name]
@@ -113,7 +108,7 @@ func (s *Store) register(name string) *register {
 }
 
 // failed shapes the error of a request that was not carried out, as far as is known.
-func (s *Store) failed(request, name string, maybe bool, err error) error {
+func (s *engine) failed(request, name string, maybe bool, err error) error {
 	if late := errors.Is(err, errLimit); !late && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) || errors.Is(err, store.ErrClosed) {
 		return fmt.Errorf("%s %q: %w", request, name, err) // the caller gave up
 	}
@@ -133,7 +128,7 @@ func (s *Store) failed(request, name string, maybe bool, err error) error {
 var errLimit = errors.New("no success within")
 
 // limited returns err as the error of a step that Options.Timeout has ended.
-func (s *Store) limited(err error) error { return fmt.Errorf("%w %v: %w", errLimit, s.limit, err) }
+func (s *engine) limited(err error) error { return fmt.Errorf("%w %v: %w", errLimit, s.limit, err) }
 
 // refusal returns the error for a verdict that is neither Granted nor Done.
 func refusal(request string, r store.Lease, ans rule.Answer) error {
@@ -186,8 +181,8 @@ func (t *txn) end(r store.ReleaseRequest) bool {
 	return ans.Verdict == rule.Done
 }
 
-// Acquire implements store.Store.
-func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
+// Acquire implements driver.Engine.
+func (s *engine) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 	caps := s.Caps()
 	if err := s.gate.Enter(cmp.Or(r.Check(caps), r.CheckClass(caps))); err != nil {
 		return store.Grant{}, err
@@ -209,7 +204,7 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 
 // undo takes an attempt back in the background. It replaces the record even if it finds
 // nothing of the attempt in it, so that no write of the attempt can take effect any more.
-func (s *Store) undo(r store.Lease) {
+func (s *engine) undo(r store.Lease) {
 	s.gate.Stay()
 	go func() {
 		defer s.gate.Leave()
@@ -231,8 +226,8 @@ func (s *Store) undo(r store.Lease) {
 	}()
 }
 
-// Renew implements store.Store.
-func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
+// Renew implements driver.Engine.
+func (s *engine) Renew(ctx context.Context, leases []store.Lease) []error {
 	errs := make([]error, len(leases))
 	if err := s.gate.Enter(nil); err != nil {
 		for i := range errs {
@@ -275,8 +270,8 @@ func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
 	return errs
 }
 
-// Release implements store.Store.
-func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
+// Release implements driver.Engine.
+func (s *engine) Release(ctx context.Context, r store.ReleaseRequest) error {
 	if err := s.gate.Enter(cmp.Or(store.CheckName(r.Name), store.CheckOwner(r.Owner))); err != nil {
 		return err
 	}
@@ -296,8 +291,8 @@ func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
 	return nil
 }
 
-// Close implements store.Store.
-func (s *Store) Close() error {
+// Close implements driver.Engine.
+func (s *engine) Close() error {
 	if s.gate.Enter(nil) != nil {
 		return nil
 	}

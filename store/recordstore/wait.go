@@ -41,8 +41,8 @@ const grace = 50 * time.Millisecond
 // later one does so less often.
 const glance = 100 * time.Millisecond
 
-// Wait implements store.Waiter.
-func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (_ store.Grant, err error) {
+// Wait implements driver.Engine.
+func (s *engine) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (_ store.Grant, err error) {
 	caps := s.Caps()
 	if err := s.gate.Enter(cmp.Or(r.Check(caps), r.CheckClass(caps))); err != nil {
 		return store.Grant{}, err
@@ -303,8 +303,8 @@ type rejoin struct {
 	sent  clock.Instant
 }
 
-// ReleaseAndRejoin implements store.Rejoiner, with one write.
-func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (queued bool, err error) {
+// ReleaseAndRejoin implements driver.Engine, with one write.
+func (s *engine) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (queued bool, err error) {
 	if err := s.gate.Enter(store.CheckRejoin(r, next, s.Caps())); err != nil {
 		return false, err
 	}

@@ -53,7 +53,7 @@ func (r ruled) url() string {
 	return "redis://locker:pw@" + strings.Join(addrs(r.servers), ",") + r.path
 }
 
-func (r ruled) open() (*redisstore.Store, error) {
+func (r ruled) open() (*store.Store, error) {
 	return redisstore.Open(r.t.Context(), r.url(), patient())
 }
 
@@ -103,7 +103,7 @@ func (r ruled) locks(name string) error {
 }
 
 // shares takes two permits of a semaphore, renews one, and releases both.
-func (r ruled) shares(s store.Store, name string) error {
+func (r ruled) shares(s *store.Store, name string) error {
 	one, two := request(name), request(name)
 	for _, l := range []*store.Lease{&one, &two} {
 		l.Kind = store.Semaphore(2)
@@ -122,7 +122,7 @@ func (r ruled) shares(s store.Store, name string) error {
 }
 
 // respectsRedisson checks that a lock of Redisson counts as held.
-func (r ruled) respectsRedisson(s store.Store) error {
+func (r ruled) respectsRedisson(s *store.Store) error {
 	for _, server := range r.servers { // in a cluster, one of them has the slot
 		_, err := server.Do(r.t.Context(), "EVAL", `redis.call('SELECT', ARGV[1])
 			redis.call('HSET', KEYS[1], '0b16b1f0-5a25-4b5c-a22b-3f5b0b1c8f6e:1', 1)
@@ -138,7 +138,7 @@ func (r ruled) respectsRedisson(s store.Store) error {
 }
 
 // waits checks that a waiter is notified when its turn comes.
-func (r ruled) waits(s store.Waiter, name string) error {
+func (r ruled) waits(s *store.Store, name string) error {
 	held := request(name)
 	takes(r.t, s, r.servers, held)
 	ctx, cancel := context.WithCancel(r.t.Context())

@@ -13,7 +13,7 @@ import (
 )
 
 // benchStore returns a store on so many new servers.
-func benchStore(b *testing.B, nodes int) *redisstore.Store {
+func benchStore(b *testing.B, nodes int) *store.Store {
 	b.Helper()
 	var urls []string
 	for _, s := range redistest.StartN(b, nodes) {

@@ -11,16 +11,14 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
-var _ store.BreakNotifier = (*Store)(nil)
-
-// NotifyBroken implements store.BreakNotifier. Clients that may not use the channel, or
+// NotifyBroken implements driver.Engine. Clients that may not use the channel, or
 // whose server does not know version 3 of the protocol, are not notified.
-func (s *Store) NotifyBroken(f func(owner string)) (stop func()) { return s.broken.Add(f) }
+func (s *engine) NotifyBroken(f func(owner string)) (stop func()) { return s.broken.Add(f) }
 
-// BreakLease implements store.Breaker. The lease is broken once a majority of the nodes
+// BreakLease implements driver.Engine. The lease is broken once a majority of the nodes
 // refuses to extend or heal it, and each of them frees the lock, or its part of it, when the
 // owner releases the lease. Locks of other kinds of clients are refused with store.ErrUnsupported.
-func (s *Store) BreakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
+func (s *engine) BreakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
 	if err := r.Check(); err != nil {
 		return 0, err
 	}
@@ -50,7 +48,7 @@ func (s *Store) BreakLease(ctx context.Context, r store.BreakRequest) (left time
 // publishBreak tells the clients that the lease of r was broken. It is called when a majority
 // of the nodes refuses to renew the lease. If the scripts published that in the step that
 // breaks the lease, the first push would have it renewed on the nodes that come later.
-func publishBreak(s *Store, r store.BreakRequest) {
+func publishBreak(s *engine, r store.BreakRequest) {
 	e := s.encoder()
 	c := e.PublishBreak(r)
 	for _, v := range s.voters {
@@ -92,7 +90,7 @@ func breakShared(ctx context.Context, ask askFunc, e script.Encoder, r store.Bre
 // breakWhole breaks h, the lease of a mutex, and tells its holder before anybody else can have
 // the lock. A node whose counter was ahead, or that was given the lease back, has it with a larger
 // token than others.
-func breakWhole(ctx context.Context, s *Store, r store.BreakRequest, h store.Holding, seen views) (time.Duration, error) {
+func breakWhole(ctx context.Context, s *engine, r store.BreakRequest, h store.Holding, seen views) (time.Duration, error) {
 	ttl := s.longestLease() // late requests are refused for as long: a heal asks for no more
 	e := s.encoder()
 	nodes := make([]store.NodeOutcome, len(s.voters))
@@ -154,7 +152,7 @@ func breakResult(cfg quorum.Config, answered, later quorum.Set) (broken, other b
 }
 
 // notBroken is the error if too few nodes broke their part of a lease.
-func (s *Store) notBroken(name string, nodes []store.NodeOutcome) error {
+func (s *engine) notBroken(name string, nodes []store.NodeOutcome) error {
 	for i, v := range s.voters {
 		nodes[i].Node = v.Addr()
 	}

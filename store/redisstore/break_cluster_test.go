@@ -208,7 +208,7 @@ func TestBreakInAClusterWithoutRights(t *testing.T) {
 				t.Fatalf("%q without %q is %q", rule, lacks, less)
 			}
 			r.apply(less)
-			open := func() *redisstore.Cluster {
+			open := func() *store.Store {
 				s, err := redisstore.OpenCluster(t.Context(), "redis-cluster://locker:pw@"+c.Masters[0].Addr(), patient())
 				if err != nil {
 					t.Fatal(err)

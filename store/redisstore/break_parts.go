@@ -21,7 +21,7 @@ var errPartChanged = errors.New("its part of the lease has just changed")
 //
 // A part changes if the node is just given the lease back, or if the lease is downgraded.
 // Then all nodes are asked once more.
-func breakParts(ctx context.Context, s *Store, r store.BreakRequest, records []*script.Record) (time.Duration, error) {
+func breakParts(ctx context.Context, s *engine, r store.BreakRequest, records []*script.Record) (time.Duration, error) {
 	const rounds = 3
 	for round := 1; ; round++ {
 		left, err := breakEach(ctx, s, r, records, s.longestLease())
@@ -51,7 +51,7 @@ func hasPart(owner string, records []*script.Record) bool {
 
 // breakEach has each node break the part that its record has of a lease. It returns how long the
 // lease can last.
-func breakEach(ctx context.Context, s *Store, r store.BreakRequest, records []*script.Record, tombstone time.Duration) (time.Duration, error) {
+func breakEach(ctx context.Context, s *engine, r store.BreakRequest, records []*script.Record, tombstone time.Duration) (time.Duration, error) {
 	parts, made := make([]*script.Held, len(records)), ""
 	for i, record := range records {
 		if h := record.Of(r.Owner); h != nil {

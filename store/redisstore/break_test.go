@@ -15,7 +15,7 @@ import (
 )
 
 // breakOf returns the request to break the lease of r, as an operator sees it.
-func breakOf(t *testing.T, s store.Store, r store.Lease) store.BreakRequest {
+func breakOf(t *testing.T, s *store.Store, r store.Lease) store.BreakRequest {
 	t.Helper()
 	st, err := s.Inspect(t.Context(), r.Name)
 	if err != nil || !st.Held || st.Holder.Owner != r.Owner {

@@ -16,7 +16,7 @@ import (
 )
 
 // hold acquires n locks whose names begin with prefix, on all servers.
-func hold(t *testing.T, s store.Store, prefix string, n int) []store.Lease {
+func hold(t *testing.T, s *store.Store, prefix string, n int) []store.Lease {
 	t.Helper()
 	leases := make([]store.Lease, n)
 	for i := range leases {

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
-// changer is what makes a Store or a Cluster a store.Changer. The functions are those of the
+// changer is what makes a Store or a Cluster a *store.Store. The functions are those of the
 // store.
 type changer struct {
 	check      func(ctx context.Context) error
@@ -27,7 +27,7 @@ type changer struct {
 // and the server's name.
 type askFunc func(ctx context.Context, name string, c *script.Command) (script.Reply, string)
 
-// Downgrade implements store.Changer.
+// Downgrade implements driver.Engine.
 func (c changer) Downgrade(ctx context.Context, r store.Lease) (store.Grant, error) {
 	if err := cmp.Or(c.check(ctx), r.CheckDowngrade(c.caps())); err != nil {
 		return store.Grant{}, err
@@ -40,7 +40,7 @@ func (c changer) Downgrade(ctx context.Context, r store.Lease) (store.Grant, err
 	return store.Grant{Token: did.Token, Slot: did.Slot}, err
 }
 
-// Resize implements store.Changer. A semaphore with one permit is a mutex. While that is held,
+// Resize implements driver.Engine. A semaphore with one permit is a mutex. While that is held,
 // it gets no more permits: the error matches store.ErrUnsupported. So does the error of a store
 // with several servers: none of them knows how many permits are held, and one that was away
 // would go on with the number before.

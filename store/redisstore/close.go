@@ -16,11 +16,11 @@ const (
 	closingTime = 300 * time.Millisecond
 )
 
-// Close implements store.Store. It ends all waits, gives up their places, and closes all
+// Close implements driver.Engine. It ends all waits, gives up their places, and closes all
 // connections. It blocks for at most a third of a second, to let releases be sent. It is
 // safe for concurrent use; a second call returns nil at once. Leases that are still held
 // last until their TTL expires.
-func (s *Store) Close() error {
+func (s *engine) Close() error {
 	if s.closed.Swap(true) {
 		return nil
 	}
@@ -53,11 +53,11 @@ func (s *Store) Close() error {
 }
 
 // members returns the store's nodes, or the members of a cluster.
-func (s *Store) members() []*node { return s.topology.servers(&s.fleet) }
+func (s *engine) members() []*node { return s.topology.servers(&s.fleet) }
 
 // busy reports whether a store that is being closed still has something to send or to
 // wait for, and how long its servers may take at most until they are doubted.
-func (s *Store) busy() (busy bool, grace time.Duration) {
+func (s *engine) busy() (busy bool, grace time.Duration) {
 	now := time.Now()
 	owed, unheard, grace := false, int64(0), closingTime
 	for _, n := range s.members() {

@@ -29,7 +29,7 @@ func freeze(t *testing.T, servers ...*redistest.Server) (thaw func()) {
 }
 
 // closesSoon closes a store whose nodes may take most of a minute to answer.
-func closesSoon(t *testing.T, s store.Store) {
+func closesSoon(t *testing.T, s *store.Store) {
 	t.Helper()
 	start := time.Now()
 	s.Close()

@@ -15,26 +15,12 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
-// Cluster keeps locks on a Redis Cluster, each on the one master that serves its slot. It
-// is safe for concurrent use. Close it when it is no longer needed.
-//
-// Its class is store.Efficiency, which is weaker than that of independent servers. A
-// replica lags behind its master, so a promoted replica may not know of the latest grants
-// and may grant those locks again. Tokens do not go back, as long as the servers' clocks
-// agree. Locks stay held while their slots move, and waiters keep their places; while a
-// lock's own slot is being moved, the lock can be neither acquired nor released, and a break
-// of its lease waits.
-type Cluster struct {
+// clusterEngine keeps locks on a Redis Cluster.
+type clusterEngine struct {
 	changer
-	s *Store // has no nodes of its own
+	s *engine // has no nodes of its own
 	r *router
 }
-
-var (
-	_ store.Rejoiner      = (*Cluster)(nil)
-	_ store.Changer       = (*Cluster)(nil)
-	_ store.BreakNotifier = (*Cluster)(nil)
-)
 
 // OpenCluster connects to a cluster. The url names some of its members, masters or
 // replicas:
@@ -46,7 +32,23 @@ var (
 // fails with a *store.QuorumError if no member does. All members must accept the same
 // user, password and certificates. A nil o means the defaults; Options.Next and
 // FsyncAlways are for independent servers and are refused.
-func OpenCluster(ctx context.Context, url string, o *Options) (*Cluster, error) {
+//
+// The store keeps each lock on the one master that serves its slot.
+// Its class is store.Efficiency, which is weaker than that of independent servers. A
+// replica lags behind its master, so a promoted replica may not know of the latest grants
+// and may grant those locks again. Tokens do not go back, as long as the servers' clocks
+// agree. Locks stay held while their slots move, and waiters keep their places; while a
+// lock's own slot is being moved, the lock can be neither acquired nor released, and a break
+// of its lease waits.
+func OpenCluster(ctx context.Context, url string, o *Options) (*store.Store, error) {
+	e, err := openClusterEngine(ctx, url, o)
+	if err != nil {
+		return nil, err
+	}
+	return store.New(e), nil
+}
+
+func openClusterEngine(ctx context.Context, url string, o *Options) (*clusterEngine, error) {
 	seeds, opts, mostTTL, err := config.ParseCluster(url, o.settings())
 	if err != nil {
 		return nil, err
@@ -57,7 +59,7 @@ func OpenCluster(ctx context.Context, url string, o *Options) (*Cluster, error) 
 	s.voters, s.topology = []voter{r}, clustered{r: r}
 	s.class, s.channel = store.Efficiency, r.clusterChannel(unsharded)
 	s.driver = driver.Driver[*script.Command]{Nodes: []driver.Node[*script.Command]{r}, Encode: s.encode, NodeTimeout: s.nodeTimeout, Clock: opts.Clock, Wall: s.wall, Jitter: opts.Jitter(), Logger: opts.Logger, Coalesce: s.manyInFlight, Closing: s.closing}
-	c := &Cluster{s: s, r: r}
+	c := &clusterEngine{s: s, r: r}
 	s.changer = changer{check: s.usable, caps: c.Caps, newEncoder: s.encoder, askLock: askMember(r)}
 	c.changer = s.changer
 	if err := r.loadSlotMap(ctx); err != nil {
@@ -68,34 +70,33 @@ func OpenCluster(ctx context.Context, url string, o *Options) (*Cluster, error) 
 	return c, nil
 }
 
-// Caps implements store.Store. One server decides about each lock.
-func (c *Cluster) Caps() store.Caps {
+// Caps implements driver.Engine. One server decides about each lock.
+func (c *clusterEngine) Caps() store.Caps {
 	return store.Caps{
 		Engine: "redis-cluster", Nodes: 1, Quorum: 1,
 		MaxTTL: c.s.mostTTL, Reach: "network", Clock: "that of the server that has the lock",
-		Class:  store.Efficiency,
-		Breaks: true,
-		Kinds:  true,
+		Class:    store.Efficiency,
+		Notifies: true,
 	}
 }
 
-// Close implements store.Store. It does what Store.Close does.
-func (c *Cluster) Close() error {
+// Close implements driver.Engine. It does what Store.Close does.
+func (c *clusterEngine) Close() error {
 	err := c.s.Close()
 	c.r.close()
 	return err
 }
 
 // check refuses requests that require more than a cluster can guarantee.
-func (c *Cluster) check(r store.Lease) error {
+func (c *clusterEngine) check(r store.Lease) error {
 	if r.Require > store.Efficiency {
 		return fmt.Errorf("%w: lock %q requires %v, but a Redis Cluster guarantees %v at most, because a promoted replica may not know of the lock: use independent servers", store.ErrUnsupported, r.Name, r.Require, store.Efficiency)
 	}
 	return nil
 }
 
-// Acquire implements store.Store.
-func (c *Cluster) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
+// Acquire implements driver.Engine.
+func (c *clusterEngine) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 	if err := c.check(r.Lease); err != nil {
 		return store.Grant{}, err
 	}
@@ -103,9 +104,9 @@ func (c *Cluster) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gr
 	return c.s.Acquire(ctx, r)
 }
 
-// Wait implements store.Waiter. The server that has the lock keeps its queue of waiters,
+// Wait implements driver.Engine. The server that has the lock keeps its queue of waiters,
 // which moves with the lock, and hands the lock over as Store does.
-func (c *Cluster) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
+func (c *clusterEngine) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 	if err := c.check(r.Lease); err != nil {
 		return store.Grant{}, err
 	}
@@ -113,8 +114,8 @@ func (c *Cluster) Wait(ctx context.Context, r store.WaitRequest, reason func(err
 	return c.s.Wait(ctx, r, reason)
 }
 
-// ReleaseAndRejoin implements store.Rejoiner.
-func (c *Cluster) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (queued bool, err error) {
+// ReleaseAndRejoin implements driver.Engine.
+func (c *clusterEngine) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (queued bool, err error) {
 	if err := c.check(next.Lease); err != nil {
 		return false, err
 	}
@@ -122,8 +123,8 @@ func (c *Cluster) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, 
 	return c.s.ReleaseAndRejoin(ctx, r, next)
 }
 
-// Renew implements store.Store. It asks all members at once, each about its own locks.
-func (c *Cluster) Renew(ctx context.Context, leases []store.Lease) []error {
+// Renew implements driver.Engine. It asks all members at once, each about its own locks.
+func (c *clusterEngine) Renew(ctx context.Context, leases []store.Lease) []error {
 	if slices.ContainsFunc(leases, func(r store.Lease) bool { return r.Require > store.Efficiency }) {
 		leases = slices.Clone(leases)
 		for i := range leases {
@@ -133,8 +134,8 @@ func (c *Cluster) Renew(ctx context.Context, leases []store.Lease) []error {
 	return c.s.Renew(ctx, leases)
 }
 
-// Release implements store.Store.
-func (c *Cluster) Release(ctx context.Context, r store.ReleaseRequest) error {
+// Release implements driver.Engine.
+func (c *clusterEngine) Release(ctx context.Context, r store.ReleaseRequest) error {
 	r.Lease = plain(r.Lease)
 	return c.s.Release(ctx, r)
 }
@@ -146,8 +147,8 @@ func plain(r store.Lease) store.Lease {
 	return r
 }
 
-// Inspect implements store.Store.
-func (c *Cluster) Inspect(ctx context.Context, name string) (store.State, error) {
+// Inspect implements driver.Engine.
+func (c *clusterEngine) Inspect(ctx context.Context, name string) (store.State, error) {
 	if err := cmp.Or(c.s.usable(ctx), store.CheckName(name)); err != nil {
 		return store.State{Name: name}, err
 	}
@@ -155,12 +156,12 @@ func (c *Cluster) Inspect(ctx context.Context, name string) (store.State, error)
 	return c.s.Inspect(ctx, name)
 }
 
-// BreakLease implements store.Breaker. The server that has the lock breaks the lease, of a
+// BreakLease implements driver.Engine. The server that has the lock breaks the lease, of a
 // lock of every kind. If a replica that does not know of the break takes over, the lease can
 // be renewed again, and has to be broken again. While the slot of the lock is being moved,
 // BreakLease tries again for five seconds. Locks of other kinds of clients are refused with
 // store.ErrUnsupported.
-func (c *Cluster) BreakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
+func (c *clusterEngine) BreakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
 	if err := cmp.Or(c.s.usable(ctx), r.Check()); err != nil {
 		return 0, err
 	}
@@ -168,10 +169,10 @@ func (c *Cluster) BreakLease(ctx context.Context, r store.BreakRequest) (left ti
 	return c.s.BreakLease(ctx, r)
 }
 
-// NotifyBroken implements store.BreakNotifier. The servers pass the messages on to each other,
+// NotifyBroken implements driver.Engine. The servers pass the messages on to each other,
 // so it does not matter to which of them the holder's client is connected. Clients that may not
 // use the channel, or whose servers do not know version 3 of the protocol, are not notified.
-func (c *Cluster) NotifyBroken(f func(owner string)) (stop func()) { return c.s.NotifyBroken(f) }
+func (c *clusterEngine) NotifyBroken(f func(owner string)) (stop func()) { return c.s.NotifyBroken(f) }
 
 // prepare connects to the member that has a lock if nothing has been sent to it yet:
 // connecting may take longer than the timeout for an answer.

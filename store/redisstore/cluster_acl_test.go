@@ -68,7 +68,7 @@ func (r ruled) locksInCluster(c *redistest.Cluster, name string) error {
 }
 
 // breaks checks that the holder of a lease is told when it is broken.
-func (r ruled) breaks(s *redisstore.Cluster, name string) error {
+func (r ruled) breaks(s *store.Store, name string) error {
 	told := make(chan string, 1)
 	defer s.NotifyBroken(func(owner string) {
 		select {
@@ -94,7 +94,7 @@ func (r ruled) breaks(s *redisstore.Cluster, name string) error {
 }
 
 // moves renews the lease while its slot is being moved.
-func (r ruled) moves(c *redistest.Cluster, s store.Store, l store.Lease) error {
+func (r ruled) moves(c *redistest.Cluster, s *store.Store, l store.Lease) error {
 	m := c.BeginMove(r.t, l.Name, another(r.t, c, l.Name))
 	defer func() {
 		m.End(r.t)

@@ -33,7 +33,7 @@ func sameSlot(n int) (names []string) {
 func TestListInASlotBeingMoved(t *testing.T) {
 	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 0)
-	s, err := OpenCluster(t.Context(), "redis-cluster://"+c.Masters[0].Addr(), &Options{NodeTimeout: 20 * time.Second})
+	s, err := openClusterEngine(t.Context(), "redis-cluster://"+c.Masters[0].Addr(), &Options{NodeTimeout: 20 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

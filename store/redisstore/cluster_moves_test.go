@@ -22,7 +22,7 @@ func another(t *testing.T, c *redistest.Cluster, key string) *redistest.Server {
 }
 
 // queueUp makes a waiter of each store queue for a lock, in order, and returns their outcomes.
-func queueUp(t *testing.T, server *redistest.Server, name string, stores ...store.Waiter) (requests []store.Lease, all []<-chan outcome) {
+func queueUp(t *testing.T, server *redistest.Server, name string, stores ...*store.Store) (requests []store.Lease, all []<-chan outcome) {
 	t.Helper()
 	for _, s := range stores {
 		r := patientWaiter(name)
@@ -34,7 +34,7 @@ func queueUp(t *testing.T, server *redistest.Server, name string, stores ...stor
 
 // inTurn checks that the waiters are granted the lock in their order, soon after it was
 // released, and with larger tokens each time.
-func inTurn(t *testing.T, last store.Grant, requests []store.Lease, all []<-chan outcome, stores ...store.Waiter) {
+func inTurn(t *testing.T, last store.Grant, requests []store.Lease, all []<-chan outcome, stores ...*store.Store) {
 	t.Helper()
 	for i, done := range all {
 		g := grantedSoon(t, done)
@@ -60,7 +60,7 @@ func TestSlotMovesWhileALockIsHeld(t *testing.T) {
 	held := request(name)
 	g := acquire(t, holder, held)
 	from, to := c.Has(t, name), another(t, c, name)
-	stores := []store.Waiter{other, third, other}
+	stores := []*store.Store{other, third, other}
 	requests, all := queueUp(t, from, name, stores...)
 	c.Move(t, name, to)
 	if err := holder.Renew(t.Context(), []store.Lease{held})[0]; err != nil {

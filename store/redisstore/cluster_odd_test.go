@@ -43,7 +43,7 @@ func TestSlotMovesWithoutShardedChannels(t *testing.T) {
 	const name = "stock"
 	held := request(name)
 	last := acquire(t, holder, held).Token
-	stores := []store.Waiter{other, third, other}
+	stores := []*store.Store{other, third, other}
 	requests, all := queueUp(t, c.Has(t, name), name, stores...)
 	c.Move(t, name, another(t, c, name))
 	asks(t, "the holder knows of the move", func() error { return holder.Renew(t.Context(), []store.Lease{held})[0] })
@@ -112,7 +112,7 @@ func TestClusterGrows(t *testing.T) {
 	requests, all := queueUp(t, from, name, other, other)
 	m := c.BeginMove(t, name, to)
 	m.Carry(t, name, "{"+name+"}:token")
-	for _, s := range []store.Store{holder, other} { // finds the lock there, over a connection without pushes
+	for _, s := range []*store.Store{holder, other} { // finds the lock there, over a connection without pushes
 		if err := s.Renew(t.Context(), []store.Lease{held})[0]; err != nil {
 			t.Fatal(err)
 		}
@@ -183,7 +183,7 @@ func TestContentionWhileSlotsMove(t *testing.T) {
 func contendWhileSlotsMove(t *testing.T, c *redistest.Cluster) {
 	const workers, rounds, most = 5, 12, 15
 	names := []string{"a", "b", "c"}
-	var stores []*redisstore.Cluster
+	var stores []*store.Store
 	for range 3 {
 		stores = append(stores, openCluster(t, c.Masters, nil))
 	}
@@ -263,7 +263,7 @@ func TestClusterOverTLS(t *testing.T) {
 	requests, all := queueUp(t, c.Masters[0], "stock", s)
 	mustRelease(t, s, held, store.Grant{})
 	inTurn(t, g, requests, all, s)
-	for _, n := range s.Stats().Nodes {
+	for _, n := range redisstore.StatsOf(s).Nodes {
 		if n.Err != nil || n.Node != "127.0.0.1:"+port {
 			t.Errorf("a node of the statistics is %+v, want 127.0.0.1:%s without an error", n, port)
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/storetest"
 )
 
-func openCluster(t *testing.T, seeds []*redistest.Server, o *redisstore.Options) *redisstore.Cluster {
+func openCluster(t *testing.T, seeds []*redistest.Server, o *redisstore.Options) *store.Store {
 	t.Helper()
 	if o == nil {
 		o = &redisstore.Options{NodeTimeout: long}
@@ -30,7 +30,7 @@ func openCluster(t *testing.T, seeds []*redistest.Server, o *redisstore.Options)
 }
 
 // openClusterFor is openCluster for leases that last too long for anybody to wait for them.
-func openClusterFor(t *testing.T, ttl time.Duration, seeds []*redistest.Server) *redisstore.Cluster {
+func openClusterFor(t *testing.T, ttl time.Duration, seeds []*redistest.Server) *store.Store {
 	t.Helper()
 	return openCluster(t, seeds, &redisstore.Options{NodeTimeout: long, ConnectTimeout: long, MaxTTL: ttl})
 }
@@ -38,7 +38,7 @@ func openClusterFor(t *testing.T, ttl time.Duration, seeds []*redistest.Server) 
 func TestConformanceOfCluster(t *testing.T) {
 	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 0)
-	another := func(t *testing.T) store.Store { return openCluster(t, c.Masters[1:2], nil) }
+	another := func(t *testing.T) *store.Store { return openCluster(t, c.Masters[1:2], nil) }
 	storetest.Run(t, another, storetest.Options{Second: another, AnyAfterExpiry: true})
 }
 
@@ -105,7 +105,7 @@ func TestNamesWithBracesInACluster(t *testing.T) {
 }
 
 // acquireWithWaiter acquires a lock, and makes a waiter queue for it and give up.
-func acquireWithWaiter(t *testing.T, s *redisstore.Cluster, c *redistest.Cluster, r store.Lease) {
+func acquireWithWaiter(t *testing.T, s *store.Store, c *redistest.Cluster, r store.Lease) {
 	t.Helper()
 	acquire(t, s, r)
 	ctx, cancel := context.WithCancel(t.Context())

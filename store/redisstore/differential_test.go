@@ -201,7 +201,7 @@ func TestBundlesOnRedis(t *testing.T) {
 // and whose replies are decoded as the store decodes them, without the quorum and the
 // connection between.
 type scripted struct {
-	s    *Store // only encodes commands
+	s    *engine // only encodes commands
 	wire *session
 	dial func() (net.Conn, error)
 	// sim is set if the server's clock can be set: it shows now.

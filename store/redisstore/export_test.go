@@ -12,8 +12,8 @@ import (
 )
 
 // StepWall makes the store see another time of day than the machine's.
-func (s *Store) StepWall(by time.Duration) {
-	s.wall = func() time.Time { return time.Now().Add(by) }
+func StepWall(s *store.Store, by time.Duration) {
+	engineOf(s).wall = func() time.Time { return time.Now().Add(by) }
 }
 
 // Classify exposes how an error reply of the server is classified.
@@ -44,21 +44,21 @@ const MaxBundle = script.MaxBundle
 
 // TriesAfter sets how long a connection may be silent before it is tested while there are
 // waiters.
-func (s *Store) TriesAfter(d time.Duration) { s.pushTestAfter = d }
+func TriesAfter(s *store.Store, d time.Duration) { engineOf(s).pushTestAfter = d }
 
 // ReadsAfter sets how long no goroutine reads when nothing is in flight.
-func (s *Store) ReadsAfter(d time.Duration) { s.inlineFor.Store(int64(d)) }
+func ReadsAfter(s *store.Store, d time.Duration) { engineOf(s).inlineFor.Store(int64(d)) }
 
 // Listen has the caller read from the first server; see conn.Peer.ReadInline.
-func (s *Store) Listen(ctx context.Context, over <-chan struct{}, left func() time.Duration) {
-	s.nodes[0].ReadInline(ctx, over, left)
+func Listen(s *store.Store, ctx context.Context, over <-chan struct{}, left func() time.Duration) {
+	engineOf(s).nodes[0].ReadInline(ctx, over, left)
 }
 
 // Called reports whether the inline reader of the first server was interrupted.
-func (s *Store) Called() bool { return s.nodes[0].Interrupted() }
+func Called(s *store.Store) bool { return engineOf(s).nodes[0].Interrupted() }
 
 // bareStore is a store of independent servers that has none yet.
-func bareStore(o config.Config) *Store {
+func bareStore(o config.Config) *engine {
 	s := newBareStore(o)
 	s.topology, s.class, s.wall, s.channel = independent{}, store.CrashSafe, time.Now, script.ChannelBegin+"x"
 	return s
@@ -70,3 +70,5 @@ func sessionOver(n *node, c net.Conn) *session {
 	n.Attach(&s.Pipe, "", c, s)
 	return s
 }
+
+func engineOf(s *store.Store) *engine { return s.Engine().(*engine) }

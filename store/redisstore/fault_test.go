@@ -17,7 +17,7 @@ import (
 
 // settled waits until every node has executed all that was sent to it, so that what follows
 // is one message to each.
-func settled(t *testing.T, s store.Store) {
+func settled(t *testing.T, s *store.Store) {
 	t.Helper()
 	r := request("warm-up")
 	acquire(t, s, r)

@@ -16,7 +16,7 @@ import (
 )
 
 // waitForQuorum waits until a quorum of different servers is up.
-func (s *Store) waitForQuorum(ctx context.Context) error {
+func (s *engine) waitForQuorum(ctx context.Context) error {
 	nodes := make([]store.NodeOutcome, len(s.nodes))
 	for i, n := range s.nodes {
 		nodes[i].Node = n.Addr()
@@ -52,10 +52,10 @@ func (s *Store) waitForQuorum(ctx context.Context) error {
 	return e
 }
 
-// Inspect implements store.Store. A lock is held if one owner has it on a majority of the
+// Inspect implements driver.Engine. A lock is held if one owner has it on a majority of the
 // nodes. While nodes do not answer, it may be undecided whether an owner has one. If too few
 // answer, the state is what the others know.
-func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
+func (s *engine) Inspect(ctx context.Context, name string) (store.State, error) {
 	state, _, err := s.inspect(ctx, name)
 	return state, err
 }
@@ -69,7 +69,7 @@ type views struct {
 }
 
 // inspect does what Inspect does, and also returns what each node showed.
-func (s *Store) inspect(ctx context.Context, name string) (store.State, views, error) {
+func (s *engine) inspect(ctx context.Context, name string) (store.State, views, error) {
 	state := store.State{Name: name}
 	if err := cmp.Or(s.usable(ctx), store.CheckName(name)); err != nil {
 		return state, views{}, err
@@ -221,7 +221,7 @@ func ownedBy(holder store.Holder, nodes []store.NodeOutcome) (quorum.Set, store.
 }
 
 // askSingle returns the askFunc of a store with one server.
-func askSingle(s *Store) askFunc {
+func askSingle(s *engine) askFunc {
 	return func(ctx context.Context, _ string, c *script.Command) (script.Reply, string) {
 		n := s.nodes[0]
 		return askBy(ctx, n.put, call{command: c, timeout: s.nodeTimeout(s.o.MaxTTL)}), n.Addr()

@@ -30,9 +30,9 @@ const (
 	listAtOnce  = 64        // locks of a cluster that are inspected concurrently
 )
 
-// List implements store.Store. It finds locks by their token counters and leaves out
+// List implements driver.Engine. It finds locks by their token counters and leaves out
 // locks of other clients, even where a counter of an earlier grant exists.
-func (s *Store) List(ctx context.Context, prefix string) ([]store.State, error) {
+func (s *engine) List(ctx context.Context, prefix string) ([]store.State, error) {
 	held, err := s.held(ctx, prefix)
 	for i := range held {
 		held[i].Undecided = slices.DeleteFunc(held[i].Undecided, func(h store.Holding) bool { return h.Holder.Foreign })
@@ -41,7 +41,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.State, error) 
 }
 
 // held is List with the locks of other clients that have a token counter.
-func (s *Store) held(ctx context.Context, prefix string) ([]store.State, error) {
+func (s *engine) held(ctx context.Context, prefix string) ([]store.State, error) {
 	if err := s.usable(ctx); err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func (s *Store) held(ctx context.Context, prefix string) ([]store.State, error) 
 
 // inspectAll inspects many locks in one step, and returns those that are held, or may be. With a
 // *store.QuorumError it returns what those servers know that answered.
-func (s *Store) inspectAll(ctx context.Context, names []string) (held []store.State, err error) {
+func (s *engine) inspectAll(ctx context.Context, names []string) (held []store.State, err error) {
 	nodes := make([]store.NodeOutcome, len(s.nodes))
 	said := make([]map[int]script.Listed, len(s.nodes))
 	for i, n := range s.nodes {
@@ -122,7 +122,7 @@ func (s *Store) inspectAll(ctx context.Context, names []string) (held []store.St
 // were cut short so that fewer than a majority of the nodes reported all their keys, it
 // returns what it found and an error that matches store.ErrIncomplete, or if fewer answered at all
 // store.ErrQuorum.
-func (s *Store) names(ctx context.Context, prefix string) (*catalog, error) {
+func (s *engine) names(ctx context.Context, prefix string) (*catalog, error) {
 	pattern := script.KeyBegin + script.GlobEscape.Replace(prefix) + "*" + script.CounterEnd
 	names := newCatalog(nameOfCounter)
 	nodes := make([]store.NodeOutcome, len(s.nodes))
@@ -157,7 +157,7 @@ func nameOfCounter(key string) (string, bool) {
 
 // heldAt returns a lock that is held on one server, whatever the others say, and its holder.
 // The name is empty if there is none.
-func (s *Store) heldAt(ctx context.Context, n *node) (name string, holder store.Holder, err error) {
+func (s *engine) heldAt(ctx context.Context, n *node) (name string, holder store.Holder, err error) {
 	names := newCatalog(nameOfCounter)
 	if _, err := scan(ctx, n, script.KeyBegin+"*"+script.CounterEnd, names); err != nil {
 		return "", holder, err
@@ -246,9 +246,9 @@ func scan(ctx context.Context, n *node, pattern string, all *catalog) (store.Out
 	}
 }
 
-// List implements store.Store. It lists the locks of all members, and fails if one of
+// List implements driver.Engine. It lists the locks of all members, and fails if one of
 // them does not answer.
-func (c *Cluster) List(ctx context.Context, prefix string) ([]store.State, error) {
+func (c *clusterEngine) List(ctx context.Context, prefix string) ([]store.State, error) {
 	if err := c.s.usable(ctx); err != nil {
 		return nil, err
 	}
@@ -278,7 +278,7 @@ func (c *Cluster) List(ctx context.Context, prefix string) ([]store.State, error
 // inspectAll inspects many locks, and returns those that a client of this package holds.
 // A script can access one slot only, so each lock takes a command of its own; several are
 // in flight at once.
-func (c *Cluster) inspectAll(ctx context.Context, names []string) ([]store.State, error) {
+func (c *clusterEngine) inspectAll(ctx context.Context, names []string) ([]store.State, error) {
 	states, errs := make([]store.State, len(names)), make([]error, len(names))
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -19,17 +19,17 @@ import (
 
 // undisturbed opens a store in which no late answer, idle connection or connection test
 // makes the connection's goroutine read soon.
-func undisturbed(t *testing.T, servers []*redistest.Server) *redisstore.Store {
+func undisturbed(t *testing.T, servers []*redistest.Server) *store.Store {
 	t.Helper()
 	s := open(t, addrs(servers), &redisstore.Options{NodeTimeout: long})
-	s.ReadsAfter(time.Hour)
-	s.TriesAfter(time.Hour)
+	redisstore.ReadsAfter(s, time.Hour)
+	redisstore.TriesAfter(s, time.Hour)
 	return s
 }
 
 // asksAlone makes one call of s after the other so that a caller reads its replies
 // inline.
-func asksAlone(t *testing.T, s *redisstore.Store) {
+func asksAlone(t *testing.T, s *store.Store) {
 	t.Helper()
 	for range 20 {
 		r := request("alone")
@@ -43,7 +43,7 @@ func asksAlone(t *testing.T, s *redisstore.Store) {
 }
 
 // listens starts a waiter that reads the pushes inline.
-func listens(t *testing.T, s *redisstore.Store, servers []*redistest.Server) (r store.Lease, done <-chan outcome, leave func()) {
+func listens(t *testing.T, s *store.Store, servers []*redistest.Server) (r store.Lease, done <-chan outcome, leave func()) {
 	t.Helper()
 	stack := make([]byte, 1<<20)
 	for start := time.Now(); time.Since(start) < time.Minute; { // another goroutine may be reading just then
@@ -136,10 +136,10 @@ func TestContextEndsBeforeReadingInline(t *testing.T) {
 		listened := make(chan struct{})
 		go func() {
 			defer close(listened)
-			s.Listen(ctx, make(chan struct{}), func() time.Duration {
+			redisstore.Listen(s, ctx, make(chan struct{}), func() time.Duration {
 				seen = true
 				end()
-				for !s.Called() {
+				for !redisstore.Called(s) {
 					runtime.Gosched()
 				}
 				return time.Hour
@@ -193,7 +193,7 @@ func TestSilentConnection(t *testing.T) {
 			servers := redistest.StartN(t, 1)
 			proxies := behind(t, servers)
 			s, unreached := open(t, addrs(servers), nil), open(t, addrs(proxies), &redisstore.Options{NodeTimeout: time.Second})
-			unreached.TriesAfter(50 * time.Millisecond)
+			redisstore.TriesAfter(unreached, 50*time.Millisecond)
 			held, next := request("stock"), patientWaiter("stock")
 			takes(t, s, servers, held)
 			var done <-chan outcome

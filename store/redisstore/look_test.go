@@ -52,7 +52,7 @@ func monitor(t *testing.T, server *redistest.Server) (done func() []string) {
 }
 
 // uses makes a client want a lock, whether it gets one or not: before, it writes no marks.
-func uses(t *testing.T, s *redisstore.Store) {
+func uses(t *testing.T, s *store.Store) {
 	t.Helper()
 	r := request(store.NewOwner())
 	r.TTL = time.Second
@@ -118,7 +118,7 @@ func TestServerInUseAloneDoesNotJoin(t *testing.T) {
 	held := request("held")
 	acquire(t, only, held)
 	const quickly = "?max_ttl=2s&node_timeout=1s"
-	tries := func(s *redisstore.Store) error {
+	tries := func(s *store.Store) error {
 		r := request("held")
 		r.TTL = time.Second
 		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r})
@@ -250,7 +250,7 @@ func TestSwappedDatabases(t *testing.T) {
 			for _, s := range servers {
 				s.Text(t, "SWAPDB", "0", "1")
 			}
-			for _, s := range []*redisstore.Store{first, openURL(t, urls[0])} {
+			for _, s := range []*store.Store{first, openURL(t, urls[0])} {
 				if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: safe("held")}); err == nil || !strings.Contains(err.Error(), "/1") {
 					t.Errorf("acquire of a held lock after the databases were swapped: %v, want a refusal that names the other database", err)
 				}
@@ -279,7 +279,7 @@ func TestServerThatTakesItsPlaceBack(t *testing.T) {
 		return new(net.Dialer).DialContext(ctx, network, addr)
 	}
 	url := "redis://place:6379," + servers[2].Addr() + "," + servers[3].Addr()
-	opens := func() *redisstore.Store {
+	opens := func() *store.Store {
 		s, err := redisstore.Open(t.Context(), url, &redisstore.Options{ConnectTimeout: 20 * time.Second, Dial: virtual})
 		if err != nil {
 			t.Fatal(err)
@@ -311,13 +311,13 @@ func TestServerThatTakesItsPlaceBack(t *testing.T) {
 		})
 		eventually.True(t, "the second client knows of it", func() bool {
 			uses(t, second)
-			return second.Stats().Nodes[0].QuarantinedFor > 0
+			return redisstore.StatsOf(second).Nodes[0].QuarantinedFor > 0
 		})
 		// One that used the other server until a moment ago may begin the quarantine anew, and then
 		// nobody does.
 		eventually.True(t, "no client changes the mark any more", func() bool {
 			before := marked(to)
-			for _, s := range []*redisstore.Store{opens(), first, second} {
+			for _, s := range []*store.Store{opens(), first, second} {
 				uses(t, s)
 			}
 			return marked(to) == before
@@ -357,7 +357,7 @@ func TestLongTTL(t *testing.T) {
 	restart(t, servers[:1]...)
 	eventually.True(t, "another client keeps the server in quarantine for as long", func() bool {
 		other.Acquire(t.Context(), store.AcquireRequest{Lease: request("b")})
-		return other.Stats().Nodes[0].QuarantinedFor > 9*time.Minute
+		return redisstore.StatsOf(other).Nodes[0].QuarantinedFor > 9*time.Minute
 	})
 
 	servers = redistest.StartN(t, 3)

@@ -67,7 +67,7 @@ func BenchmarkMessages(b *testing.B) {
 
 // messages is a store, and a raw connection to each of its servers.
 type messages struct {
-	s       *Store
+	s       *engine
 	conns   []net.Conn
 	replies []resp.Reader
 	out     []byte
@@ -85,7 +85,7 @@ func newMessages(b *testing.B, addrs []string) *messages {
 		b.Cleanup(func() { conn.Close() })
 		m.conns, m.replies = append(m.conns, conn), append(m.replies, resp.NewReader(conn))
 	}
-	s, err := Open(b.Context(), strings.Join(urls, " "), nil)
+	s, err := openEngine(b.Context(), strings.Join(urls, " "), nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func (m *messages) cpu(b *testing.B) (us float64) {
 
 // byClient locks and unlocks with one goroutine for each lock.
 func (m *messages) byClient(b *testing.B, locks, rounds int) {
-	c := leasehold.New(m.s, nil)
+	c := leasehold.New(store.New(m.s), nil)
 	var all sync.WaitGroup
 	for i := range locks {
 		all.Go(func() {

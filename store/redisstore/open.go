@@ -19,7 +19,7 @@ func init() {
 }
 
 // openURL implements store.OpenFunc.
-func openURL(ctx context.Context, url string, o store.OpenOptions) (store.Store, error) {
+func openURL(ctx context.Context, url string, o store.OpenOptions) (*store.Store, error) {
 	s, err := newStore(url, &Options{Logger: o.Logger})
 	if err != nil {
 		return nil, err
@@ -28,7 +28,7 @@ func openURL(ctx context.Context, url string, o store.OpenOptions) (store.Store,
 		s.Close()
 		return nil, err
 	}
-	return s, nil
+	return store.New(s), nil
 }
 
 // someAnswered reports whether err, of waitForQuorum, says that some servers can be asked.
@@ -38,10 +38,6 @@ func someAnswered(err error) bool {
 }
 
 // openClusterURL implements store.OpenFunc.
-func openClusterURL(ctx context.Context, url string, o store.OpenOptions) (store.Store, error) {
-	c, err := OpenCluster(ctx, url, &Options{Logger: o.Logger})
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
+func openClusterURL(ctx context.Context, url string, o store.OpenOptions) (*store.Store, error) {
+	return OpenCluster(ctx, url, &Options{Logger: o.Logger})
 }

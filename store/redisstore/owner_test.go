@@ -24,15 +24,15 @@ func holds(t *testing.T, server *redistest.Server) bool {
 // An attempt that fails or is cancelled leaves the lease that another process has under
 // the same owner.
 func TestAttemptOfAnOwnerThatHasTheLock(t *testing.T) {
-	for name, ends := range map[string]func(t *testing.T, s *redisstore.Store, r store.Lease){
-		"is cancelled": func(t *testing.T, s *redisstore.Store, r store.Lease) {
+	for name, ends := range map[string]func(t *testing.T, s *store.Store, r store.Lease){
+		"is cancelled": func(t *testing.T, s *store.Store, r store.Lease) {
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(10*time.Millisecond, cancel)
 			if _, err := s.Acquire(ctx, store.AcquireRequest{Lease: r}); err == nil {
 				t.Error("granted with the replies of one server of three")
 			}
 		},
-		"fails": func(t *testing.T, s *redisstore.Store, r store.Lease) {
+		"fails": func(t *testing.T, s *store.Store, r store.Lease) {
 			if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r}); err == nil {
 				t.Error("granted with the replies of one server of three")
 			}
@@ -58,7 +58,7 @@ func TestAttemptOfAnOwnerThatHasTheLock(t *testing.T) {
 			})
 			settled(t, second) // so that all pending releases are executed
 			for i, server := range servers {
-				eventually.True(t, "its clean-up has arrived", func() bool { return second.Stats().Nodes[i].Retained == 0 })
+				eventually.True(t, "its clean-up has arrived", func() bool { return redisstore.StatsOf(second).Nodes[i].Retained == 0 })
 				if !holds(t, server) {
 					t.Errorf("server %d: the attempt has ended the lease of another process", i)
 				}
@@ -111,7 +111,7 @@ func TestLateReleaseOfAnOwner(t *testing.T) {
 				servers[2].Text(t, "SET", "{a}:made", store.NewOwner(), "PX", "60000")
 			}
 			proxies[2].Pass()
-			eventually.True(t, "the retained release is sent", func() bool { return first.Stats().Nodes[2].Retained == 0 })
+			eventually.True(t, "the retained release is sent", func() bool { return redisstore.StatsOf(first).Nodes[2].Retained == 0 })
 			if !holds(t, servers[2]) {
 				t.Error("a release that was retained has ended the lease of another process")
 			}

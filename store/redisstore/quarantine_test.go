@@ -17,7 +17,7 @@ import (
 
 // quarantined returns how many nodes an acquire finds in quarantine, and checks that the
 // error of each has word as its reason.
-func quarantined(t *testing.T, s store.Store, name, word string) int {
+func quarantined(t *testing.T, s *store.Store, name, word string) int {
 	t.Helper()
 	_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request(name)})
 	var q *store.QuorumError
@@ -105,7 +105,7 @@ func TestQuarantine(t *testing.T) {
 		if count != 2 {
 			t.Errorf("inspect shows %d nodes in quarantine, want 2: %v", count, st.Nodes)
 		}
-		stats := s.Stats()
+		stats := redisstore.StatsOf(s)
 		if n := stats.Nodes[0]; len(stats.Nodes) != 3 || n.Node != servers[0].Addr() || n.QuarantinedFor <= 0 || n.Why == nil || stats.Nodes[2].QuarantinedFor != 0 {
 			t.Errorf("the statistics are %+v, want the first of three nodes in quarantine with a reason, and the third not", stats)
 		}
@@ -156,7 +156,7 @@ func TestQuarantine(t *testing.T) {
 		}
 		restart(t, servers...)
 		eventually.True(t, "the client has connected again", func() bool {
-			for _, n := range s.Stats().Nodes {
+			for _, n := range redisstore.StatsOf(s).Nodes {
 				if n.QuarantinedFor > 0 {
 					t.Fatalf("%s kept its data, and is in quarantine: %v", n.Node, n.Why)
 				}

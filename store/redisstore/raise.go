@@ -17,7 +17,7 @@ import (
 // again. Other clients learn of it from the marks; see lasts.
 
 // raise makes quarantines allow for the TTL of a request, if its lock needs them.
-func (s *Store) raise(ctx context.Context, r store.Lease) error {
+func (s *engine) raise(ctx context.Context, r store.Lease) error {
 	guarded := len(s.nodes) > 1 || r.Require >= store.CrashSafe
 	if !guarded || r.TTL <= max(s.o.MaxTTL, time.Duration(s.allowed.Load())) || !marksLooked {
 		return nil

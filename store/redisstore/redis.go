@@ -36,17 +36,11 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/sentinel"
 )
 
-// Store keeps locks on Redis. It is safe for concurrent use. Close it when it is no
-// longer needed.
-type Store struct {
+// engine keeps locks on independent servers, or on one.
+type engine struct {
 	fleet
 	changer
 }
-
-var (
-	_ store.Store   = (*Store)(nil)
-	_ store.Changer = (*Store)(nil)
-)
 
 // Open connects to the nodes that url names:
 //
@@ -77,7 +71,15 @@ var (
 // the master's address before each connection, and once a second whether it has changed.
 // A failover can lose locks, because replication is asynchronous: locks that require more
 // than store.Efficiency are refused.
-func Open(ctx context.Context, url string, o *Options) (*Store, error) {
+func Open(ctx context.Context, url string, o *Options) (*store.Store, error) {
+	e, err := openEngine(ctx, url, o)
+	if err != nil {
+		return nil, err
+	}
+	return store.New(e), nil
+}
+
+func openEngine(ctx context.Context, url string, o *Options) (*engine, error) {
 	s, err := newStore(url, o)
 	if err != nil {
 		return nil, err
@@ -90,7 +92,7 @@ func Open(ctx context.Context, url string, o *Options) (*Store, error) {
 }
 
 // newStore returns a Store that has not connected to any node yet.
-func newStore(url string, o *Options) (*Store, error) {
+func newStore(url string, o *Options) (*engine, error) {
 	addrs, opts, err := config.Parse(url, o.settings())
 	if err != nil {
 		return nil, err
@@ -142,22 +144,21 @@ func newStore(url string, o *Options) (*Store, error) {
 }
 
 // newBareStore returns a Store without nodes.
-func newBareStore(o config.Config) *Store {
-	s := &Store{fleet: fleet{core: core{o: o, wall: o.Wall(), user: userOf(o.Clock), closing: make(chan struct{}), pushTestAfter: pushTestAfter}, joining: make(chan struct{}, 1)}}
+func newBareStore(o config.Config) *engine {
+	s := &engine{fleet: fleet{core: core{o: o, wall: o.Wall(), user: userOf(o.Clock), closing: make(chan struct{}), pushTestAfter: pushTestAfter}, joining: make(chan struct{}, 1)}}
 	s.inlineFor.Store(int64(conn.InlineFor))
 	return s
 }
 
-// Caps implements store.Store.
-func (s *Store) Caps() store.Caps {
+// Caps implements driver.Engine.
+func (s *engine) Caps() store.Caps {
 	c := store.Caps{
 		Engine: "redis", Nodes: len(s.nodes), Quorum: quorum.Majority(len(s.nodes)),
 		MaxTTL: s.mostTTL, Reach: "network", Clock: "each server's own",
 		Class: s.class,
 		// A single server hands on the sooner, the less it has to do besides.
-		Rejoins: len(s.nodes) > 1,
-		Breaks:  true,
-		Kinds:   true,
+		Rejoins:  len(s.nodes) > 1,
+		Notifies: true,
 	}
 	if len(s.nodes) > 1 {
 		c.MaxPermits = rule.MaxSlots
@@ -165,17 +166,17 @@ func (s *Store) Caps() store.Caps {
 	return c
 }
 
-// Acquire implements store.Store.
-func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
+// Acquire implements driver.Engine.
+func (s *engine) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 	if err := s.ready(ctx, r.Lease, r.Check(s.Caps())); err != nil {
 		return store.Grant{}, err
 	}
 	return s.driver.Acquire(ctx, r)
 }
 
-// Renew implements store.Store. It renews all leases at once, and returns when each lease
+// Renew implements driver.Engine. It renews all leases at once, and returns when each lease
 // has its majority or cannot get it.
-func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
+func (s *engine) Renew(ctx context.Context, leases []store.Lease) []error {
 	errs := make([]error, len(leases))
 	caps := s.Caps()
 	for i, r := range leases {
@@ -201,15 +202,15 @@ func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
 
 // checkSlots returns nil if r, which is to be renewed, names its slots. On several servers one
 // of them may have granted it others, which must not count.
-func (s *Store) checkSlots(r store.Lease) error {
+func (s *engine) checkSlots(r store.Lease) error {
 	if len(s.nodes) <= 1 || r.Kind.IsMutex() || r.Kind.Shared || rule.Spec(r.Kind).Has(rule.Slots(r.Slots), max(r.Weight, 1)) {
 		return nil
 	}
 	return fmt.Errorf("%w: renew a lease of the %v %q: its slots are %q, and have to be those of the grant", store.ErrInvalid, r.Kind, r.Name, r.Slots)
 }
 
-// Release implements store.Store.
-func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
+// Release implements driver.Engine.
+func (s *engine) Release(ctx context.Context, r store.ReleaseRequest) error {
 	if err := cmp.Or(s.usable(ctx), r.Check(s.Caps())); err != nil {
 		return err
 	}
@@ -218,7 +219,7 @@ func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
 
 // ready refuses a request to acquire that is invalid or that the servers cannot fulfil,
 // and has the mark of a single server checked if the lock requires that.
-func (s *Store) ready(ctx context.Context, r store.Lease, invalid error) error {
+func (s *engine) ready(ctx context.Context, r store.Lease, invalid error) error {
 	if err := cmp.Or(s.usable(ctx), invalid); err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ func patient() *redisstore.Options {
 
 // open opens a store on the addresses and closes it at the end of the test. If o is nil, the
 // timeouts are long enough for servers of a loaded machine.
-func open(t *testing.T, addrs []string, o *redisstore.Options) *redisstore.Store {
+func open(t *testing.T, addrs []string, o *redisstore.Options) *store.Store {
 	t.Helper()
 	if o == nil {
 		o = patient()
@@ -65,7 +65,7 @@ func request(name string) store.Lease {
 	return store.Lease{Name: name, Owner: store.NewOwner(), Meta: store.Holder{Host: "h", PID: 1}.Encode(), TTL: 30 * time.Second}
 }
 
-func acquire(t *testing.T, s store.Store, r store.Lease) store.Grant {
+func acquire(t *testing.T, s *store.Store, r store.Lease) store.Grant {
 	t.Helper()
 	g, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r})
 	if err != nil {
@@ -98,7 +98,7 @@ func hasLock(t *testing.T, server *redistest.Server, r store.Lease) bool {
 func TestConformanceOnServers(t *testing.T) {
 	t.Parallel() // it mostly waits
 	servers := redistest.StartN(t, 3)
-	another := func(t *testing.T) store.Store {
+	another := func(t *testing.T) *store.Store {
 		return open(t, addrs(servers), patient())
 	}
 	storetest.Run(t, another, storetest.Options{Second: another, AnyAfterExpiry: true})
@@ -175,7 +175,7 @@ func TestWallClockStepChangesNothing(t *testing.T) {
 	s := open(t, addrs(servers), nil)
 	last := uint64(0)
 	for _, step := range []time.Duration{0, time.Hour, -time.Hour, 10 * 365 * 24 * time.Hour, 0} {
-		s.StepWall(step)
+		redisstore.StepWall(s, step)
 		r := request("a")
 		g := acquire(t, s, r)
 		if uint64(g.Token) <= last {

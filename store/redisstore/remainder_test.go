@@ -122,7 +122,7 @@ func TestBreakNowTellsBeforeItFrees(t *testing.T) {
 }
 
 // openFor returns a store of the servers that allows a TTL of an hour.
-func openFor(t *testing.T, servers []*redistest.Server) *Store {
+func openFor(t *testing.T, servers []*redistest.Server) *engine {
 	var addrs []string
 	for _, s := range servers {
 		addrs = append(addrs, s.Addr())

@@ -12,7 +12,6 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/redisstore"
 	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 )
 
@@ -42,7 +41,7 @@ func isNamed(t *testing.T, err error, nodes ...*redistest.Server) {
 }
 
 // refuses reports whether the node refuses the client.
-func refuses(t *testing.T, s *redisstore.Store, n *redistest.Server) bool {
+func refuses(t *testing.T, s *store.Store, n *redistest.Server) bool {
 	t.Helper()
 	// The error has the outcome of every node.
 	var q *store.QuorumError
@@ -211,7 +210,7 @@ func TestReplacedMembershipTakesNoNodeBack(t *testing.T) {
 	if err := servers[3].Thaw(); err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range []*redisstore.Store{replaced, openURL(t, listURL(second))} {
+	for _, s := range []*store.Store{replaced, openURL(t, listURL(second))} {
 		for range 20 {
 			if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: briefly("x")}); err == nil {
 				t.Fatal("a client with the list that was replaced gets a lock")
@@ -249,7 +248,7 @@ func TestErrorAfterAMissedReplacementSaysToReplaceAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	servers[3].Text(t, "FLUSHALL")
-	for _, s := range []*redisstore.Store{openURL(t, listURL(after)), next} {
+	for _, s := range []*store.Store{openURL(t, listURL(after)), next} {
 		eventually.True(t, "the error says to replace again", func() bool {
 			_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: briefly("z")})
 			if err == nil {

@@ -25,7 +25,7 @@ func TestReplace(t *testing.T) {
 		return "redis://" + strings.Join(nodes, ",") + "?max_ttl=2s&node_timeout=1s" + more
 	}
 	bothURL := url(before, "&next="+strings.Join(after, ","))
-	client := func(url string) *redisstore.Store {
+	client := func(url string) *store.Store {
 		s, err := redisstore.Open(t.Context(), url, nil)
 		if err != nil {
 			t.Fatal(err)

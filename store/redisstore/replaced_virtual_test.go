@@ -9,7 +9,6 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/simnet"
 	"github.com/leasehold-dev/leasehold/internal/testenv/simredis"
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
 // replacement returns a function that replaces the data of a server with older data of
@@ -39,7 +38,7 @@ func TestDataIsReplacedWhileAClientAsks(t *testing.T) {
 					network, hosts := bubbled(t, 3)
 					network.Delay = delay
 					holder := openBubbled(t, network, hosts, nil)
-					var client *redisstore.Store
+					var client *store.Store
 					if connected {
 						client = openBubbled(t, network, hosts, nil)
 						acquire(t, client, request("other"))

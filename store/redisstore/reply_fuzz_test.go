@@ -127,7 +127,7 @@ var released = regexp.MustCompile(`^([*~]2|%1)\r\n[*~%][1-9]\d*\r\n(:1|#t)\r\n`)
 
 // rejoin releases r with a place for the next wait, and then waits for the lock or releases
 // the place.
-func rejoin(t *testing.T, s *redisstore.Store, r store.Lease, reply string) {
+func rejoin(t *testing.T, s *store.Store, r store.Lease, reply string) {
 	next := store.WaitRequest{Lease: r}
 	next.Owner = store.NewOwnerAt(time.Now())
 	ctx, cancel := context.WithTimeout(context.Background(), soon)

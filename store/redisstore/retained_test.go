@@ -20,7 +20,7 @@ import (
 
 // goAway closes the proxy's connections and makes it refuse new ones, and returns once the
 // store has noticed.
-func goAway(t *testing.T, s *redisstore.Store, p *faultproxy.Proxy, node int) {
+func goAway(t *testing.T, s *store.Store, p *faultproxy.Proxy, node int) {
 	t.Helper()
 	p.RefuseNew()
 	p.Cut()
@@ -28,7 +28,7 @@ func goAway(t *testing.T, s *redisstore.Store, p *faultproxy.Proxy, node int) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		s.Inspect(ctx, "somebody else's")
-		return s.Stats().Nodes[node].Err != nil
+		return redisstore.StatsOf(s).Nodes[node].Err != nil
 	})
 }
 
@@ -44,12 +44,12 @@ func TestReleaseWhileANodeIsAway(t *testing.T) {
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {
 		t.Fatal(err)
 	}
-	if n := s.Stats().Nodes[1]; n.Retained != 1 {
+	if n := redisstore.StatsOf(s).Nodes[1]; n.Retained != 1 {
 		t.Errorf("%d releases are retained for the node that is away, want 1", n.Retained)
 	}
 	proxies[1].Pass()
 	eventually.True(t, "the lock is gone at the node that was away", noLock(t, servers, "a"))
-	eventually.True(t, "no release is retained any more", func() bool { return s.Stats().Nodes[1].Retained == 0 })
+	eventually.True(t, "no release is retained any more", func() bool { return redisstore.StatsOf(s).Nodes[1].Retained == 0 })
 }
 
 // An attempt of unknown outcome is cleaned up, however often the node refuses a connection
@@ -63,7 +63,7 @@ func TestAttemptDuringAnOutage(t *testing.T) {
 	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")}); !errors.Is(err, store.ErrAmbiguous) {
 		t.Fatalf("acquire: %v, want an unknown outcome", err)
 	}
-	eventually.True(t, "the node is seen to be away", func() bool { return s.Stats().Nodes[0].Err != nil })
+	eventually.True(t, "the node is seen to be away", func() bool { return redisstore.StatsOf(s).Nodes[0].Err != nil })
 	if noLock(t, servers, "a")() {
 		t.Fatal("the server did not grant the lock")
 	}
@@ -86,7 +86,7 @@ func TestReleaseRefusedByANode(t *testing.T) {
 			if err := s.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {
 				t.Fatal(err)
 			}
-			eventually.True(t, "the release is retained", func() bool { return s.Stats().Nodes[2].Retained == 1 })
+			eventually.True(t, "the release is retained", func() bool { return redisstore.StatsOf(s).Nodes[2].Retained == 1 })
 			eventually.True(t, "the release is refused again", func() bool {
 				_, said, _ := strings.Cut(servers[2].Text(t, "INFO", "commandstats"), "cmdstat_evalsha:")
 				_, failed, _ := strings.Cut(said, "failed_calls=")
@@ -118,7 +118,7 @@ func TestNothingIsRetainedForADeadNode(t *testing.T) {
 		}
 	}
 	// The first few requests may have been sent when the node went away.
-	if n := s.Stats().Nodes[0]; n.Retained > 10 {
+	if n := redisstore.StatsOf(s).Nodes[0]; n.Retained > 10 {
 		t.Errorf("%d releases are retained for a node that has none of the leases, want at most 10", n.Retained)
 	}
 }

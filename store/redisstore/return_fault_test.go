@@ -22,8 +22,8 @@ type turn struct {
 	t       *testing.T
 	servers []*redistest.Server
 	proxies []*faultproxy.Proxy
-	s       *redisstore.Store // the client that holds the lock and rejoins
-	other   *redisstore.Store // the client that waits
+	s       *store.Store // the client that holds the lock and rejoins
+	other   *store.Store // the client that waits
 	held    store.Lease
 	first   store.Lease // of the client that waits
 	got     <-chan outcome

@@ -8,6 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/nodemark"
 	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
@@ -18,21 +19,21 @@ const quick = "?max_ttl=1s&node_timeout=500ms"
 func TestSettingsChangeUnderAConnection(t *testing.T) {
 	t.Parallel()
 	always := []string{"--appendonly", "yes", "--appendfsync", "always"}
-	unfit := func(word string) func(*redistest.Server, *redisstore.Store) bool {
-		return func(_ *redistest.Server, c *redisstore.Store) bool {
-			err := c.Stats().Nodes[0].Err
+	unfit := func(word string) func(*redistest.Server, *store.Store) bool {
+		return func(_ *redistest.Server, c *store.Store) bool {
+			err := redisstore.StatsOf(c).Nodes[0].Err
 			return err != nil && strings.Contains(err.Error(), word)
 		}
 	}
-	isDurable := func(want bool) func(*redistest.Server, *redisstore.Store) bool {
-		return func(s *redistest.Server, _ *redisstore.Store) bool {
+	isDurable := func(want bool) func(*redistest.Server, *store.Store) bool {
+		return func(s *redistest.Server, _ *store.Store) bool {
 			m, err := nodemark.Parse(s.Text(t, "GET", redistest.Mark))
 			return err == nil && m.Durable > 0 == want
 		}
 	}
 	for name, c := range map[string]struct {
 		change, back [][]string
-		seen, mended func(*redistest.Server, *redisstore.Store) bool
+		seen, mended func(*redistest.Server, *store.Store) bool
 	}{
 		"no longer synced": {
 			[][]string{{"CONFIG", "SET", "appendfsync", "everysec"}}, [][]string{{"CONFIG", "SET", "appendfsync", "always"}},
@@ -96,7 +97,7 @@ func TestReplacedDataWithoutTracking(t *testing.T) {
 	follow(replica, servers[0])
 	follow(servers[0], replica) // whose mark names servers[0], too
 	eventually.True(t, "the client has noticed that the data was replaced", func() bool {
-		n := s.Stats().Nodes[0]
+		n := redisstore.StatsOf(s).Nodes[0]
 		return n.QuarantinedFor > 0 && strings.Contains(n.Why.Error(), "another server")
 	})
 }

@@ -229,7 +229,7 @@ func TestCloseWithoutAMaster(t *testing.T) {
 	w.Sentinels[0].Kill()
 	w.Master.Kill()
 	eventually.True(t, "the store has no master", func() bool {
-		return s.Stats().Nodes[0].Err != nil || s.Renew(t.Context(), []store.Lease{held})[0] != nil
+		return redisstore.StatsOf(s).Nodes[0].Err != nil || s.Renew(t.Context(), []store.Lease{held})[0] != nil
 	})
 	if err := s.Close(); err != nil {
 		t.Error(err)

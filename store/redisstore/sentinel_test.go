@@ -20,7 +20,7 @@ import (
 )
 
 // openAt opens a store and closes it at the end of the test.
-func openAt(t *testing.T, url string, o *redisstore.Options) *redisstore.Store {
+func openAt(t *testing.T, url string, o *redisstore.Options) *store.Store {
 	t.Helper()
 	if o == nil {
 		o = &redisstore.Options{NodeTimeout: long}
@@ -40,7 +40,7 @@ func sentinelURL(sentinels ...interface{ Addr() string }) string {
 func TestConformanceOverSentinels(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := redistest.StartWatched(t, 1)
-	another := func(t *testing.T) store.Store {
+	another := func(t *testing.T) *store.Store {
 		return openAt(t, w.URL(), patient())
 	}
 	storetest.Run(t, another, storetest.Options{Second: another, AnyAfterExpiry: true})
@@ -142,7 +142,7 @@ func TestCredentialsOfSentinels(t *testing.T) {
 	w := redistest.Watch(t, master, 1, []string{"--user", "locker", "on", ">db-pass", "~*", "&*", "+@all"}, "user asker on >asker-pass +@all")
 	hosts := w.Sentinels[0].Addr()
 	url := "redis-sentinel://locker:db-pass@" + hosts + "/3?master=mymaster"
-	for _, s := range []*redisstore.Store{
+	for _, s := range []*store.Store{
 		openAt(t, url+"&sentinel_username=asker&sentinel_password=asker-pass", nil),
 		openAt(t, url, &redisstore.Options{SentinelUsername: "asker", SentinelPassword: "asker-pass"}),
 	} {

@@ -24,7 +24,7 @@ func init() {
 }
 
 // servers implements operator.Servers.
-type servers struct{ s *Store }
+type servers struct{ s *engine }
 
 func (v servers) Addrs() []string {
 	addrs := make([]string, len(v.s.nodes))

@@ -11,7 +11,7 @@ import (
 
 // openAsLocker opens a store as a user with the rights of one that locks, and closes it at the end
 // of the test.
-func openAsLocker(t *testing.T, servers []*redistest.Server) (*redisstore.Store, ruled) {
+func openAsLocker(t *testing.T, servers []*redistest.Server) (*store.Store, ruled) {
 	t.Helper()
 	rule, err := redisadmin.ACL{User: "locker", Prefix: "jobs/", Uses: redisadmin.ToLock}.Rule()
 	if err != nil {

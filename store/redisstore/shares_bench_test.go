@@ -69,7 +69,7 @@ func BenchmarkKinds(b *testing.B) {
 // perTurn is how many locks of a kind are acquired before it is the turn of the next kind.
 const perTurn = 1 << 10
 
-func acquireAndRelease(b *testing.B, s *redisstore.Store, kind string, g int) {
+func acquireAndRelease(b *testing.B, s *store.Store, kind string, g int) {
 	r := attempt(kind)
 	r.Name += fmt.Sprint("/", g)
 	if _, err := s.Acquire(context.Background(), store.AcquireRequest{Lease: r}); err != nil {
@@ -103,7 +103,7 @@ func cpuTime(b *testing.B, server *redistest.Server) (used time.Duration) {
 // those of the mutex the semaphore has.
 func BenchmarkWorkers(b *testing.B) {
 	server := redistest.Start(b)
-	var stores []*redisstore.Store
+	var stores []*store.Store
 	for range 2 {
 		s, err := redisstore.Open(b.Context(), server.URL(), nil)
 		if err != nil {
@@ -137,7 +137,7 @@ func BenchmarkWorkers(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-func waitAndRelease(b *testing.B, s *redisstore.Store, kind string, hold time.Duration) {
+func waitAndRelease(b *testing.B, s *store.Store, kind string, hold time.Duration) {
 	r := attempt(kind)
 	grant, err := s.Wait(context.Background(), store.WaitRequest{Lease: r}, nil)
 	if err != nil {

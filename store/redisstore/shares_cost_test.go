@@ -25,7 +25,7 @@ func timeInScripts(t *testing.T, server *redistest.Server) (us int) {
 }
 
 // holdMany acquires so many leases of a lock.
-func holdMany(t *testing.T, s store.Store, name string, kind store.Kind, n int) []store.Lease {
+func holdMany(t *testing.T, s *store.Store, name string, kind store.Kind, n int) []store.Lease {
 	t.Helper()
 	all := make([]store.Lease, n)
 	next := make(chan int)

@@ -29,7 +29,7 @@ func breakables() map[string][2]store.Lease {
 }
 
 // acquireOnAll acquires r, and waits until every server has it.
-func acquireOnAll(t *testing.T, s *redisstore.Store, r store.Lease) store.Lease {
+func acquireOnAll(t *testing.T, s *store.Store, r store.Lease) store.Lease {
 	t.Helper()
 	r.Slots = acquire(t, s, r).Slots
 	onAll(t, s, r)
@@ -37,7 +37,7 @@ func acquireOnAll(t *testing.T, s *redisstore.Store, r store.Lease) store.Lease 
 }
 
 // onAll renews r, the only lease of its lock, until every server has it.
-func onAll(t *testing.T, s *redisstore.Store, r store.Lease) {
+func onAll(t *testing.T, s *store.Store, r store.Lease) {
 	t.Helper()
 	eventually.True(t, "every server has the lease", func() bool {
 		st, err := s.Inspect(t.Context(), r.Name)
@@ -47,7 +47,7 @@ func onAll(t *testing.T, s *redisstore.Store, r store.Lease) {
 }
 
 // breakNow breaks the lease of r at once.
-func breakNow(t *testing.T, s *redisstore.Store, b store.BreakRequest) {
+func breakNow(t *testing.T, s *store.Store, b store.BreakRequest) {
 	t.Helper()
 	b.Now = true
 	if left, err := s.BreakLease(t.Context(), b); err != nil || left != 0 {

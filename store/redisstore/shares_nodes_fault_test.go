@@ -164,7 +164,7 @@ func TestKindsWhileServersHangInTurn(t *testing.T) {
 }
 
 // openVia opens a store whose connections to the servers lead through the proxies.
-func openVia(t *testing.T, servers []*redistest.Server, proxies []*faultproxy.Proxy) *redisstore.Store {
+func openVia(t *testing.T, servers []*redistest.Server, proxies []*faultproxy.Proxy) *store.Store {
 	u := &tunnel{leads: map[string]string{}}
 	for i, p := range proxies {
 		u.leads[servers[i].Addr()] = p.Addr()
@@ -192,7 +192,7 @@ func TestCrossedReleases(t *testing.T) {
 			kind := store.Semaphore(2)
 			a, b := shared("pool", kind, 1), shared("pool", kind, 1)
 			for _, of := range []struct {
-				s *redisstore.Store
+				s *store.Store
 				r store.Lease
 			}{{s1, a}, {s2, b}} {
 				acquire(t, of.s, of.r)
@@ -214,7 +214,7 @@ func TestCrossedReleases(t *testing.T) {
 			var releases sync.WaitGroup
 			var failed atomic.Int64
 			for _, of := range []struct {
-				s *redisstore.Store
+				s *store.Store
 				r store.Lease
 			}{{s1, a}, {s2, b}} {
 				releases.Go(func() {

@@ -14,7 +14,7 @@ import (
 )
 
 // openURL opens a store that is patient with the servers of a busy machine.
-func openURL(t *testing.T, url string) *redisstore.Store {
+func openURL(t *testing.T, url string) *store.Store {
 	t.Helper()
 	s, err := redisstore.Open(t.Context(), url, &redisstore.Options{ConnectTimeout: 20 * time.Second})
 	if err != nil {

@@ -4,10 +4,11 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
+	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
-// Stats is a snapshot of a Store, for metrics.
+// Stats is a snapshot of a store, for metrics.
 type Stats struct {
 	Nodes []NodeStats
 }
@@ -34,9 +35,20 @@ type NodeStats struct {
 	Dropped  uint64
 }
 
-// Stats returns the current state. It does not block and is safe for concurrent use, even
-// after Close.
-func (s *Store) Stats() Stats {
+// StatsOf returns the current state of a store on Redis: of its servers or, in a cluster, of the
+// masters that are known to have slots. For another store there are no nodes. It does not block
+// and is safe for concurrent use, even after Close.
+func StatsOf(s *store.Store) Stats {
+	switch e := s.Engine().(type) {
+	case *engine:
+		return e.stats()
+	case *clusterEngine:
+		return e.stats()
+	}
+	return Stats{}
+}
+
+func (s *engine) stats() Stats {
 	st := Stats{Nodes: make([]NodeStats, len(s.nodes))}
 	for i, n := range s.nodes {
 		st.Nodes[i] = n.stats()
@@ -44,9 +56,7 @@ func (s *Store) Stats() Stats {
 	return st
 }
 
-// Stats is like Store.Stats, for the masters that are known to have slots.
-func (c *Cluster) Stats() Stats {
-	var st Stats
+func (c *clusterEngine) stats() (st Stats) {
 	for _, n := range c.r.masters() {
 		st.Nodes = append(st.Nodes, n.stats())
 	}

@@ -60,9 +60,9 @@ func calls(t *testing.T, s *redistest.Server, command string) string {
 }
 
 // stepsStore returns a store on one server.
-func stepsStore(t *testing.T, url string) *Store {
+func stepsStore(t *testing.T, url string) *engine {
 	t.Helper()
-	s, err := Open(t.Context(), url, &Options{NodeTimeout: 20 * time.Second})
+	s, err := openEngine(t.Context(), url, &Options{NodeTimeout: 20 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +277,7 @@ func TestListWithALockThatIsNotPermitted(t *testing.T) {
 // sent to its new member.
 func TestListsInACluster(t *testing.T) {
 	c := redistest.StartCluster(t, 3, 0)
-	s, err := OpenCluster(t.Context(), "redis-cluster://"+c.Masters[0].Addr(), &Options{NodeTimeout: 20 * time.Second})
+	s, err := openClusterEngine(t.Context(), "redis-cluster://"+c.Masters[0].Addr(), &Options{NodeTimeout: 20 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -104,7 +104,7 @@ func TestOwnHolder(t *testing.T) {
 	}
 }
 
-func inspect(t *testing.T, s store.Store, name string) store.State {
+func inspect(t *testing.T, s *store.Store, name string) store.State {
 	t.Helper()
 	st, err := s.Inspect(t.Context(), name)
 	if err != nil {

@@ -98,7 +98,7 @@ func briefly(name string) store.Lease {
 
 // refusedThere makes a client ask for a lock that another holds. It must not get the lock, and
 // must find the i-th node in quarantine.
-func refusedThere(t *testing.T, c *redisstore.Store, r store.Lease, i int, word string) {
+func refusedThere(t *testing.T, c *store.Store, r store.Lease, i int, word string) {
 	t.Helper()
 	if g, err := c.Acquire(t.Context(), store.AcquireRequest{Lease: r}); err == nil {
 		t.Errorf("a second client gets the lock, with token %d", g.Token)
@@ -108,7 +108,7 @@ func refusedThere(t *testing.T, c *redisstore.Store, r store.Lease, i int, word 
 		if st, err := c.Inspect(t.Context(), r.Name); err != nil { // it may have to connect again
 			t.Log(st, err)
 		}
-		n := c.Stats().Nodes[i]
+		n := redisstore.StatsOf(c).Nodes[i]
 		return n.QuarantinedFor > 0 && strings.Contains(n.Why.Error(), word)
 	})
 }
@@ -119,8 +119,8 @@ type succession struct {
 	servers   []*redistest.Server
 	at        *address
 	url       string
-	connected *redisstore.Store // a connected client that was granted the lock
-	late      *redisstore.Store // a connected client that was granted nothing
+	connected *store.Store // a connected client that was granted the lock
+	late      *store.Store // a connected client that was granted nothing
 }
 
 func newSuccession(t *testing.T, settings string, args ...string) *succession {
@@ -128,7 +128,7 @@ func newSuccession(t *testing.T, settings string, args ...string) *succession {
 	s.at = newAddress(t, s.servers[1])
 	s.url = "redis://" + s.servers[0].Addr() + "," + s.at.Addr() + "," + s.servers[2].Addr() + settings
 	s.connected, s.late = openURL(t, s.url), openURL(t, s.url)
-	for _, c := range []*redisstore.Store{s.connected, s.late} { // to all three
+	for _, c := range []*store.Store{s.connected, s.late} { // to all three
 		uses(t, c)
 		if _, err := c.Inspect(t.Context(), "lock"); err != nil {
 			t.Fatal(err)
@@ -243,10 +243,10 @@ func TestServerTakesItsPlaceBackFromItsReplica(t *testing.T) {
 	replica.Text(t, "REPLICAOF", "NO", "ONE")
 	s.at.moveTo(replica)
 	acquire(t, s.connected, request("lock"))
-	for _, c := range []*redisstore.Store{s.connected, s.late} {
+	for _, c := range []*store.Store{s.connected, s.late} {
 		eventually.True(t, "the client has found the replica", func() bool {
 			uses(t, c)
-			return c.Stats().Nodes[1].QuarantinedFor > 0
+			return redisstore.StatsOf(c).Nodes[1].QuarantinedFor > 0
 		})
 	}
 	s.at.moveTo(server)

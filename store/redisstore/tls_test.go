@@ -33,9 +33,9 @@ func TestTLSMixUps(t *testing.T) {
 	} {
 		t.Run(c.url, func(t *testing.T) {
 			t.Parallel()
-			open := func() (store.Store, error) { return redisstore.Open(t.Context(), c.url, patient()) }
+			open := func() (*store.Store, error) { return redisstore.Open(t.Context(), c.url, patient()) }
 			if strings.Contains(c.url, "-cluster:") {
-				open = func() (store.Store, error) { return redisstore.OpenCluster(t.Context(), c.url, patient()) }
+				open = func() (*store.Store, error) { return redisstore.OpenCluster(t.Context(), c.url, patient()) }
 			}
 			_, err := open()
 			if err == nil || !strings.Contains(err.Error(), c.says) {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
 // A semaphore of 8 whose permits are held for 5 ms has at least 6 times the turns of a mutex
@@ -47,7 +46,7 @@ func turns(t *testing.T, kind string, servers int, late time.Duration, tried int
 				return time.Duration(random.Int64N(int64(late)))
 			}
 		}
-		stores := []*redisstore.Store{openBubbled(t, network, hosts, nil), openBubbled(t, network, hosts, nil)}
+		stores := []*store.Store{openBubbled(t, network, hosts, nil), openBubbled(t, network, hosts, nil)}
 		begin := time.Now()
 		var all sync.WaitGroup
 		for g := range 16 {
@@ -64,7 +63,7 @@ func turns(t *testing.T, kind string, servers int, late time.Duration, tried int
 }
 
 // takeTurn waits for a lock of that kind, holds it for 5 ms, and releases it.
-func takeTurn(t *testing.T, s *redisstore.Store, kind string) {
+func takeTurn(t *testing.T, s *store.Store, kind string) {
 	r := attempt(kind)
 	g, err := s.Wait(context.Background(), store.WaitRequest{Lease: r}, nil)
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/testenv/simnet"
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
 // withUndecided calls test in a bubble for each kind of lease, with a lease of three servers
@@ -45,7 +44,7 @@ type undecided struct {
 	lease, next      store.Lease // next wants the lock as well
 	token            leasehold.Token
 	hosts            []*simnet.Host
-	holder, operator *redisstore.Store
+	holder, operator *store.Store
 }
 
 func (u undecided) request() store.BreakRequest {

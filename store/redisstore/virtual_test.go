@@ -23,7 +23,7 @@ func bubbled(t *testing.T, nodes int) (*simnet.Network, []*simnet.Host) {
 
 // openBubbled opens a store on a bubble's servers, with its clock, and closes it at the end of the
 // test. A nil o stands for the defaults.
-func openBubbled(t *testing.T, n *simnet.Network, hosts []*simnet.Host, o *redisstore.Options) *redisstore.Store {
+func openBubbled(t *testing.T, n *simnet.Network, hosts []*simnet.Host, o *redisstore.Options) *store.Store {
 	t.Helper()
 	if o == nil {
 		o = &redisstore.Options{}
@@ -48,11 +48,11 @@ func TestConformance(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var network *simnet.Network
 			var hosts []*simnet.Host
-			first := func(t *testing.T) store.Store {
+			first := func(t *testing.T) *store.Store {
 				network, hosts = bubbled(t, c.nodes)
 				return openBubbled(t, network, hosts, nil)
 			}
-			second := func(t *testing.T) store.Store { return openBubbled(t, network, hosts, nil) }
+			second := func(t *testing.T) *store.Store { return openBubbled(t, network, hosts, nil) }
 			storetest.Run(t, first, storetest.Options{Second: second, Virtual: true})
 		})
 	}

@@ -6,12 +6,10 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-var _ store.Rejoiner = (*Store)(nil)
-
-// Wait implements store.Waiter. Each server keeps its own queue of waiters, and hands the
+// Wait implements driver.Engine. Each server keeps its own queue of waiters, and hands the
 // lock over in the step that releases it. If a server cannot push, because the user lacks
 // the permission or a proxy is in between, the client polls.
-func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
+func (s *engine) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 	if err := s.ready(ctx, r.Lease, r.Check(s.Caps())); err != nil {
 		s.driver.Abandon(r.Owner)
 		return store.Grant{}, err
@@ -24,8 +22,8 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 	return s.driver.Wait(ctx, r, reason)
 }
 
-// ReleaseAndRejoin implements store.Rejoiner. Each server does both in one step.
-func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (queued bool, err error) {
+// ReleaseAndRejoin implements driver.Engine. Each server does both in one step.
+func (s *engine) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (queued bool, err error) {
 	if err := s.ready(ctx, next.Lease, store.CheckRejoin(r, next, s.Caps())); err != nil {
 		return false, err
 	}

@@ -361,7 +361,7 @@ func TestManyWaiters(t *testing.T) {
 	for _, nodes := range []int{1, 3, 5} {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
 			servers := redistest.StartN(t, nodes)
-			stores := []*redisstore.Store{open(t, addrs(servers), nil), open(t, addrs(servers), nil)}
+			stores := []*store.Store{open(t, addrs(servers), nil), open(t, addrs(servers), nil)}
 			var all sync.WaitGroup
 			var mu sync.Mutex
 			var last fence.Token

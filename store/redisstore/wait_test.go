@@ -28,7 +28,7 @@ type outcome struct {
 }
 
 // waits calls Wait in the background.
-func waits(ctx context.Context, s store.Waiter, r store.Lease) <-chan outcome {
+func waits(ctx context.Context, s *store.Store, r store.Lease) <-chan outcome {
 	done := make(chan outcome, 1)
 	go func() {
 		g, err := s.Wait(ctx, store.WaitRequest{Lease: r}, nil)
@@ -38,7 +38,7 @@ func waits(ctx context.Context, s store.Waiter, r store.Lease) <-chan outcome {
 }
 
 // wait is like waits, and returns once the request is enqueued at every server.
-func wait(t *testing.T, ctx context.Context, s store.Waiter, servers []*redistest.Server, r store.Lease) <-chan outcome {
+func wait(t *testing.T, ctx context.Context, s *store.Store, servers []*redistest.Server, r store.Lease) <-chan outcome {
 	t.Helper()
 	done := waits(ctx, s, r)
 	for _, server := range servers {
@@ -54,7 +54,7 @@ func placed(t *testing.T, server *redistest.Server, r store.Lease) bool {
 }
 
 // takes acquires the lock, and waits until all servers have it.
-func takes(t *testing.T, s store.Store, servers []*redistest.Server, r store.Lease) store.Grant {
+func takes(t *testing.T, s *store.Store, servers []*redistest.Server, r store.Lease) store.Grant {
 	t.Helper()
 	g := acquire(t, s, r)
 	for _, server := range servers {
@@ -78,7 +78,7 @@ func granted(t *testing.T, done <-chan outcome) store.Grant {
 }
 
 // mustRelease releases the lock of a grant, which may have another owner of the same rank.
-func mustRelease(t *testing.T, s store.Store, r store.Lease, g store.Grant) {
+func mustRelease(t *testing.T, s *store.Store, r store.Lease, g store.Grant) {
 	t.Helper()
 	r.Owner = cmp.Or(g.Owner, r.Owner)
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r, Renewed: g.Repeated}); err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Options configure a Store. The zero value and nil mean the defaults.
+// Options configure a store. The zero value and nil mean the defaults.
 type Options struct {
 	// Token is sent with each request. Default: the variable LEASEHOLD_TOKEN, or none.
 	Token string
@@ -41,7 +41,7 @@ const tokenVar = "LEASEHOLD_TOKEN"
 
 func init() {
 	for _, scheme := range []string{"https", "http"} {
-		store.Register(scheme, func(ctx context.Context, url string, o store.OpenOptions) (store.Store, error) {
+		store.Register(scheme, func(ctx context.Context, url string, o store.OpenOptions) (*store.Store, error) {
 			return Open(ctx, url, &Options{Logger: o.Logger})
 		})
 	}
@@ -49,8 +49,9 @@ func init() {
 
 // Open opens the store behind the servers that a URL names; see the package. It asks one of them
 // what the store can do. The error matches store.ErrInvalid if the URL or the options are wrong,
-// and store.ErrQuorum if no server answers.
-func Open(ctx context.Context, rawURL string, o *Options) (*Store, error) {
+// and store.ErrQuorum if no server answers. What the store behind the servers cannot do is refused with
+// store.ErrUnsupported.
+func Open(ctx context.Context, rawURL string, o *Options) (*store.Store, error) {
 	var c Options
 	if o != nil {
 		c = *o
@@ -77,12 +78,12 @@ func Open(ctx context.Context, rawURL string, o *Options) (*Store, error) {
 		}
 		c.Transport = t
 	}
-	s := newStore(servers, c)
+	s := newEngine(servers, c)
 	if err := s.ask(ctx); err != nil {
 		s.Close()
 		return nil, err
 	}
-	return s, nil
+	return store.New(s), nil
 }
 
 // parse returns the base URLs of the servers, and sets options from the URL.

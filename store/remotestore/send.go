@@ -37,7 +37,7 @@ type answer struct {
 
 // do sends one request to one server. On an error the request may have been received, unless the
 // error is refused.
-func (s *Store) do(ctx context.Context, server int, method, path string, body any, accept string) (*answer, error) {
+func (s *engine) do(ctx context.Context, server int, method, path string, body any, accept string) (*answer, error) {
 	var b io.Reader
 	if body != nil {
 		text, err := json.Marshal(body)
@@ -124,7 +124,7 @@ const (
 )
 
 // run sends the requests of c until a server answers.
-func (s *Store) run(ctx context.Context, c *call) error {
+func (s *engine) run(ctx context.Context, c *call) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -180,7 +180,7 @@ func (e *unanswered) Error() string { return e.err.Error() }
 func (e *unanswered) Unwrap() error { return e.err }
 
 // try sends the request of c to one server, and reads its answer.
-func (s *Store) try(ctx context.Context, c *call, server int) error {
+func (s *engine) try(ctx context.Context, c *call, server int) error {
 	bound, stop := context.WithTimeout(ctx, s.o.Timeout)
 	defer stop()
 	none := func(err error) error {
@@ -229,21 +229,21 @@ func sleep(ctx context.Context, d time.Duration) bool {
 // undo takes back the attempt of l, which the call of that number made, in the background: at
 // each server that may still receive it, or at any of them. It goes on until they have answered,
 // for a TTL or a few seconds. It is called during a call.
-func (s *Store) undo(l store.Lease, number string, servers map[int]bool) {
+func (s *engine) undo(l store.Lease, number string, servers map[int]bool) {
 	q := httpapi.RequestOf(l)
 	q.Undo, q.Renewed, q.Call = true, true, number
 	s.settleAt(l, q, servers)
 }
 
 // refuse has servers refuse what they may still receive of a call that another one answered.
-func (s *Store) refuse(l store.Lease, number string, servers map[int]bool) {
+func (s *engine) refuse(l store.Lease, number string, servers map[int]bool) {
 	q := httpapi.RequestOf(l)
 	q.Refuse, q.Call = true, number
 	s.settleAt(l, q, servers)
 }
 
 // settleAt sends the release q to servers until they have answered.
-func (s *Store) settleAt(l store.Lease, q httpapi.Request, servers map[int]bool) {
+func (s *engine) settleAt(l store.Lease, q httpapi.Request, servers map[int]bool) {
 	if len(servers) == 0 {
 		return
 	}

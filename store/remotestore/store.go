@@ -16,9 +16,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Store is the store behind one or several servers. It is safe for concurrent use. What the
-// store behind the servers cannot do is refused with store.ErrUnsupported.
-type Store struct {
+// engine is the store behind one or several servers.
+type engine struct {
 	servers, hosts []string
 	o              Options
 	clock          clock.Clock
@@ -33,14 +32,8 @@ type Store struct {
 	calls   sync.WaitGroup
 }
 
-var (
-	_ store.Waiter  = (*Store)(nil)
-	_ store.Changer = (*Store)(nil)
-	_ store.Breaker = (*Store)(nil)
-)
-
-func newStore(servers []string, o Options) *Store {
-	s := &Store{servers: servers, o: o, clock: clock.System()}
+func newEngine(servers []string, o Options) *engine {
+	s := &engine{servers: servers, o: o, clock: clock.System()}
 	for _, server := range servers {
 		u, err := url.Parse(server)
 		if err != nil {
@@ -53,7 +46,7 @@ func newStore(servers []string, o Options) *Store {
 }
 
 // ask asks a server what the store can do.
-func (s *Store) ask(ctx context.Context) error {
+func (s *engine) ask(ctx context.Context) error {
 	ctx, stop, err := s.during(ctx)
 	if err != nil {
 		return err
@@ -68,25 +61,24 @@ func (s *Store) ask(ctx context.Context) error {
 	return nil
 }
 
-func (s *Store) setClass(c store.Class) { s.class.Store(uint32(c)) }
+func (s *engine) setClass(c store.Class) { s.class.Store(uint32(c)) }
 
-func (s *Store) prefer(server int) {
+func (s *engine) prefer(server int) {
 	if s.preferred.Swap(int64(server)) != int64(server) {
 		s.o.Logger.Info("another leasehold server answers", "server", s.hosts[server])
 	}
 }
 
-// Caps implements store.Store.
-func (s *Store) Caps() store.Caps {
+// Caps implements driver.Engine.
+func (s *engine) Caps() store.Caps {
 	c := s.caps
 	c.Class = store.Class(s.class.Load())
-	c.Rejoins = false
 	return c
 }
 
 // during begins a call, unless the store is closed. The context that it returns also ends when
 // the store is closed. The caller calls stop at the end.
-func (s *Store) during(ctx context.Context) (_ context.Context, stop func(), err error) {
+func (s *engine) during(ctx context.Context) (_ context.Context, stop func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -106,8 +98,8 @@ func ended(ctx context.Context, err error) error {
 	return err
 }
 
-// Acquire implements store.Store.
-func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
+// Acquire implements driver.Engine.
+func (s *engine) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 	caps := s.Caps()
 	if err := cmp.Or(r.Check(caps), r.CheckClass(caps)); err != nil {
 		return store.Grant{}, err
@@ -116,7 +108,7 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 }
 
 // grant asks for a grant, and takes the attempt back if its outcome is unknown.
-func (s *Store) grant(ctx context.Context, op string, l store.Lease) (store.Grant, error) {
+func (s *engine) grant(ctx context.Context, op string, l store.Lease) (store.Grant, error) {
 	ctx, stop, err := s.during(ctx)
 	if err != nil {
 		return store.Grant{}, err
@@ -136,8 +128,8 @@ func (s *Store) grant(ctx context.Context, op string, l store.Lease) (store.Gran
 	return store.Grant{Token: g.Token, Slot: g.Slot, Slots: g.Slots, Repeated: g.Repeated || len(c.ambiguous) > 0}, nil
 }
 
-// Renew implements store.Store. It sends one request, whatever the number of leases.
-func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
+// Renew implements driver.Engine. It sends one request, whatever the number of leases.
+func (s *engine) Renew(ctx context.Context, leases []store.Lease) []error {
 	errs := make([]error, len(leases))
 	caps := s.Caps()
 	var q httpapi.Renewals
@@ -180,8 +172,8 @@ func fill(errs []error, err error) []error {
 	return errs
 }
 
-// Release implements store.Store.
-func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
+// Release implements driver.Engine.
+func (s *engine) Release(ctx context.Context, r store.ReleaseRequest) error {
 	if err := r.Check(s.Caps()); err != nil {
 		return err
 	}
@@ -202,8 +194,8 @@ func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
 	return ended(ctx, err)
 }
 
-// Inspect implements store.Store.
-func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
+// Inspect implements driver.Engine.
+func (s *engine) Inspect(ctx context.Context, name string) (store.State, error) {
 	if err := store.CheckName(name); err != nil {
 		return store.State{}, err
 	}
@@ -219,8 +211,8 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	return a.Store()
 }
 
-// List implements store.Store. It leaves out locks that the client may not see.
-func (s *Store) List(ctx context.Context, prefix string) ([]store.State, error) {
+// List implements driver.Engine. It leaves out locks that the client may not see.
+func (s *engine) List(ctx context.Context, prefix string) ([]store.State, error) {
 	ctx, stop, err := s.during(ctx)
 	if err != nil {
 		return nil, err
@@ -250,16 +242,16 @@ type incompleteError struct{ why string }
 func (e *incompleteError) Error() string        { return e.why }
 func (e *incompleteError) Is(target error) bool { return target == store.ErrIncomplete }
 
-// Downgrade implements store.Changer.
-func (s *Store) Downgrade(ctx context.Context, l store.Lease) (store.Grant, error) {
+// Downgrade implements driver.Engine.
+func (s *engine) Downgrade(ctx context.Context, l store.Lease) (store.Grant, error) {
 	if err := l.CheckDowngrade(s.Caps()); err != nil {
 		return store.Grant{}, err
 	}
 	return s.grant(ctx, "downgrade", l)
 }
 
-// Resize implements store.Changer.
-func (s *Store) Resize(ctx context.Context, name string, from, to store.Kind) error {
+// Resize implements driver.Engine.
+func (s *engine) Resize(ctx context.Context, name string, from, to store.Kind) error {
 	if err := store.CheckResize(name, from, to, s.Caps()); err != nil {
 		return err
 	}
@@ -271,8 +263,8 @@ func (s *Store) Resize(ctx context.Context, name string, from, to store.Kind) er
 	return ended(ctx, s.run(ctx, &call{op: "resize", name: name, method: http.MethodPost, path: pathOf(name, "/resize"), body: httpapi.Resize{From: from.Normal().Limit, To: to.Normal().Limit}}))
 }
 
-// BreakLease implements store.Breaker.
-func (s *Store) BreakLease(ctx context.Context, r store.BreakRequest) (time.Duration, error) {
+// BreakLease implements driver.Engine.
+func (s *engine) BreakLease(ctx context.Context, r store.BreakRequest) (time.Duration, error) {
 	if err := r.Check(); err != nil {
 		return 0, err
 	}
@@ -290,9 +282,20 @@ func (s *Store) BreakLease(ctx context.Context, r store.BreakRequest) (time.Dura
 	return time.Duration(a.Left), ended(ctx, err)
 }
 
-// Close implements store.Store. It waits for attempts that are being taken back, for two seconds
+// ReleaseAndRejoin implements driver.Engine. It only releases.
+func (s *engine) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (queued bool, err error) {
+	if err := store.CheckRejoin(r, next, s.Caps()); err != nil {
+		return false, err
+	}
+	return false, s.Release(ctx, r)
+}
+
+// NotifyBroken implements driver.Engine. The next renewal tells.
+func (s *engine) NotifyBroken(func(owner string)) (stop func()) { return func() {} }
+
+// Close implements driver.Engine. It waits for attempts that are being taken back, for two seconds
 // at most.
-func (s *Store) Close() error {
+func (s *engine) Close() error {
 	s.mu.Lock()
 	closed := s.closed
 	s.closed = true

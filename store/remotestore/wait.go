@@ -22,10 +22,10 @@ const (
 	silence   = 30 * time.Second
 )
 
-// Wait implements store.Waiter. If the connection breaks, the wait begins anew at another
+// Wait implements driver.Engine. If the connection breaks, the wait begins anew at another
 // server, with another owner of the same rank: in a store that orders waiters by rank it keeps
 // its place, and in others it goes to the end.
-func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
+func (s *engine) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 	caps := s.Caps()
 	if err := cmp.Or(r.Check(caps), r.CheckClass(caps)); err != nil {
 		return store.Grant{}, err
@@ -93,7 +93,7 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 
 // settle returns the grant of l that a server reported as g, since the request that it sent to
 // its store. began and sent are when Wait was called and when the request left.
-func (s *Store) settle(ctx context.Context, l store.Lease, asked string, g httpapi.Grant, began, sent clock.Instant) (store.Grant, error) {
+func (s *engine) settle(ctx context.Context, l store.Lease, asked string, g httpapi.Grant, began, sent clock.Instant) (store.Grant, error) {
 	grant := store.Grant{Token: g.Token, Slot: g.Slot, Slots: g.Slots, Repeated: g.Repeated, Since: sent.Sub(began)}
 	if l.Owner = g.Owner; g.Owner != asked {
 		grant.Owner = g.Owner
@@ -114,7 +114,7 @@ func (s *Store) settle(ctx context.Context, l store.Lease, asked string, g httpa
 }
 
 // waitAt waits at one server. answered reports whether the server has answered at all.
-func (s *Store) waitAt(ctx context.Context, server int, name string, q httpapi.Request, reason func(error)) (g httpapi.Grant, answered bool, err error) {
+func (s *engine) waitAt(ctx context.Context, server int, name string, q httpapi.Request, reason func(error)) (g httpapi.Grant, answered bool, err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var silent atomic.Bool

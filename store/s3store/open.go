@@ -103,7 +103,7 @@ func dots(prefix string) bool {
 // Credentials come from where other programs with the SDK of AWS look for them: the
 // environment, the shared configuration, or the machine. They are fetched again before they
 // end.
-func Open(ctx context.Context, bucket string, o *Options) (*recordstore.Store, error) {
+func Open(ctx context.Context, bucket string, o *Options) (*store.Store, error) {
 	c, err := o.checked(bucket)
 	if err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ import (
 
 func init() { store.Register("s3", openURL) }
 
-func openURL(ctx context.Context, url string, o store.OpenOptions) (store.Store, error) {
+func openURL(ctx context.Context, url string, o store.OpenOptions) (*store.Store, error) {
 	bucket, options, err := ParseURL(url)
 	if err != nil {
 		return nil, err

@@ -30,7 +30,8 @@ type Tx interface {
 // database.
 //
 // Hold blocks until the server has answered or ctx ends. It returns an error that
-// matches store.ErrNotHeld if the lease is over. In PostgreSQL the transaction has then failed and
+// matches store.ErrNotHeld if the lease is over, and store.ErrUnsupported if s keeps its locks in no
+// database. In PostgreSQL the transaction has then failed and
 // can only be rolled back. Roll it back after any error. Hold can be called again in the same transaction, and has to be after a rollback to a savepoint
 // that is older than the call: that undoes it.
 //
@@ -40,17 +41,21 @@ type Tx interface {
 // Other owners that ask for the lock meanwhile wait until the transaction or its connection ends,
 // and so does a release of the lease; renewals do not. The role of the transaction needs the
 // rights that GrantScript gives.
-func (s *Store) Hold(ctx context.Context, tx Tx, l Lease) error {
+func Hold(ctx context.Context, s *store.Store, tx Tx, l Lease) error {
+	r, err := recordsOf(s, l)
+	if err != nil {
+		return err
+	}
 	if _, is := tx.(*sql.DB); is {
 		return notInTransaction(l)
 	}
 	if err := l.Err(); err != nil {
 		return fmt.Errorf("hold %q: %w: %w", l.Name(), store.ErrNotHeld, err)
 	}
-	e := s.records.engine
-	query, args := s.HoldQuery(l)
+	e := r.engine
+	query, args := r.holdQuery(l)
 	var mark int64
-	err := tx.QueryRowContext(ctx, query, args...).Scan(&mark)
+	err = tx.QueryRowContext(ctx, query, args...).Scan(&mark)
 	switch {
 	case err != nil && e.over(err):
 		if st, err := s.Inspect(ctx, l.Name()); err == nil && st.Held && !st.Kind.IsMutex() {
@@ -76,7 +81,24 @@ func notInTransaction(l Lease) error {
 
 // HoldQuery returns the query of Hold and its arguments, for transactions that are no
 // *sql.Tx, such as a pgx.Tx. It returns one row with one number, or fails. The caller checks l.Err
-// first, and that this is a transaction.
-func (s *Store) HoldQuery(l Lease) (query string, args []any) {
-	return s.records.engine.bind(s.records.texts.hold, []any{recordstore.Key(l.Name()), l.Owner()})
+// first, and that this is a transaction. The error is that of Hold for another store.
+func HoldQuery(s *store.Store, l Lease) (query string, args []any, err error) {
+	r, err := recordsOf(s, l)
+	if err != nil {
+		return "", nil, err
+	}
+	query, args = r.holdQuery(l)
+	return query, args, nil
+}
+
+func (r *records) holdQuery(l Lease) (query string, args []any) {
+	return r.engine.bind(r.texts.hold, []any{recordstore.Key(l.Name()), l.Owner()})
+}
+
+// recordsOf returns the records of a store in a database.
+func recordsOf(s *store.Store, l Lease) (*records, error) {
+	if e, ok := s.Engine().(databaseEngine); ok {
+		return e.records, nil
+	}
+	return nil, fmt.Errorf("hold %q: %w: the locks of %s are in no database", l.Name(), store.ErrUnsupported, s.Caps().Engine)
 }

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/driver"
 	"github.com/leasehold-dev/leasehold/store/recordstore"
 )
 
-// Store keeps locks in a database. Its methods are safe for concurrent use.
-type Store struct {
-	*recordstore.Store
+// databaseEngine is the engine of records, with what Hold needs.
+type databaseEngine struct {
+	driver.Engine
 	records *records
 }
 
@@ -20,7 +21,7 @@ type Store struct {
 // "pgx" or "postgres" for PostgreSQL, "mysql" for MySQL and MariaDB. It blocks until the
 // server has answered, ctx ends or Options.Timeout passes. It does not make the table: see
 // Install. o may be nil.
-func Open(ctx context.Context, d Dialect, driverName, dsn string, o *Options) (*Store, error) {
+func Open(ctx context.Context, d Dialect, driverName, dsn string, o *Options) (*store.Store, error) {
 	if _, err := d.engine(); err != nil {
 		return nil, err
 	}
@@ -38,14 +39,14 @@ func Open(ctx context.Context, d Dialect, driverName, dsn string, o *Options) (*
 // New is Open for a database handle of the caller's, who closes it after the store.
 // The store works with any setting of the handle. It is slow if MaxIdleConns is
 // smaller than the number of goroutines that use locks.
-func New(ctx context.Context, db *sql.DB, d Dialect, o *Options) (*Store, error) {
+func New(ctx context.Context, db *sql.DB, d Dialect, o *Options) (*store.Store, error) {
 	if db == nil {
 		return nil, fmt.Errorf("%w: New needs a database handle", store.ErrInvalid)
 	}
 	return open(ctx, db, false, d, o)
 }
 
-func open(ctx context.Context, db *sql.DB, own bool, d Dialect, o *Options) (*Store, error) {
+func open(ctx context.Context, db *sql.DB, own bool, d Dialect, o *Options) (*store.Store, error) {
 	r, err := newRecords(db, own, d, o)
 	if err != nil {
 		return nil, err
@@ -56,5 +57,6 @@ func open(ctx context.Context, db *sql.DB, own bool, d Dialect, o *Options) (*St
 		return nil, r.failedOpen(err)
 	}
 	poll := 10 * time.Millisecond
-	return &Store{recordstore.New(r, &recordstore.Options{Timeout: r.o.Timeout, Poll: poll, Logger: r.o.Logger}), r}, nil
+	s := recordstore.New(r, &recordstore.Options{Timeout: r.o.Timeout, Poll: poll, Logger: r.o.Logger})
+	return store.New(databaseEngine{s.Engine(), r}), nil
 }

@@ -22,17 +22,13 @@ func init() {
 }
 
 // openURL implements store.OpenFunc.
-func openURL(ctx context.Context, url string, o store.OpenOptions) (store.Store, error) {
+func openURL(ctx context.Context, url string, o store.OpenOptions) (*store.Store, error) {
 	u, err := ParseURL(url)
 	if err != nil {
 		return nil, err
 	}
 	u.Options.Logger = o.Logger
-	s, err := Open(ctx, u.Dialect, u.Driver, u.DSN, &u.Options)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
+	return Open(ctx, u.Dialect, u.Driver, u.DSN, &u.Options)
 }
 
 // URL is what a URL says about a store.

@@ -27,10 +27,10 @@ type unclaimed struct {
 }
 
 // rejoin releases r, which has waiters, and takes the next place in the queue.
-func (t *actor) rejoin(s store.Store, r store.Lease) unclaimed {
+func (t *actor) rejoin(s *store.Store, r store.Lease) unclaimed {
 	t.Helper()
 	p := unclaimed{next: t.applicant(r.Name, t.long), start: t.now()}
-	queued, err := s.(store.Rejoiner).ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: r}, p.next)
+	queued, err := s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: r}, p.next)
 	if err != nil || !queued {
 		t.Fatalf("rejoin of %q: queued %v, error %v, want a place behind the waiter", r.Name, queued, err)
 	}
@@ -40,7 +40,7 @@ func (t *actor) rejoin(s store.Store, r store.Lease) unclaimed {
 
 // acquire acquires a lock that must be free. It is released when the check ends, if not
 // before.
-func (t *actor) acquire(s store.Store, r store.Lease) store.Grant {
+func (t *actor) acquire(s *store.Store, r store.Lease) store.Grant {
 	t.Helper()
 	g, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r})
 	if err != nil {
@@ -56,7 +56,7 @@ func (t *actor) acquire(s store.Store, r store.Lease) store.Grant {
 
 // acquireShort acquires a new lock for about ShortTTL. If the machine is so busy that the
 // TTL has passed before the reply arrives, it tries again with a longer one.
-func (t *actor) acquireShort(s store.Store) short {
+func (t *actor) acquireShort(s *store.Store) short {
 	t.Helper()
 	var err error
 	for try := range 6 {
@@ -76,7 +76,7 @@ func (t *actor) acquireShort(s store.Store) short {
 
 // refuse acquires a lock that another owner holds, and requires a refusal that names the
 // holder.
-func (t *actor) refuse(s store.Store, r store.Lease) *store.BusyError {
+func (t *actor) refuse(s *store.Store, r store.Lease) *store.BusyError {
 	t.Helper()
 	busy := t.busy(s, r)
 	if busy.Holder.Waiting {
@@ -86,7 +86,7 @@ func (t *actor) refuse(s store.Store, r store.Lease) *store.BusyError {
 }
 
 // busy requires that r is refused since the lock is busy.
-func (t *actor) busy(s store.Store, r store.Lease) *store.BusyError {
+func (t *actor) busy(s *store.Store, r store.Lease) *store.BusyError {
 	t.Helper()
 	g, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r})
 	if err == nil {
@@ -101,7 +101,7 @@ func (t *actor) busy(s store.Store, r store.Lease) *store.BusyError {
 
 // behind requires that r is refused, although the lock has room, since others wait for it.
 // The refusal names one of them, as a waiter.
-func (t *actor) behind(s store.Store, r store.Lease, ahead ...store.Lease) {
+func (t *actor) behind(s *store.Store, r store.Lease, ahead ...store.Lease) {
 	t.Helper()
 	busy := t.busy(s, r)
 	if h := busy.Holder; !h.Waiting || !slices.ContainsFunc(ahead, func(a store.Lease) bool { return a.Owner == h.Owner }) {
@@ -110,7 +110,7 @@ func (t *actor) behind(s store.Store, r store.Lease, ahead ...store.Lease) {
 }
 
 // release releases a lease that must exist.
-func (t *actor) release(s store.Store, r store.Lease) {
+func (t *actor) release(s *store.Store, r store.Lease) {
 	t.Helper()
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); err != nil {
 		t.Fatalf("release %q by its owner: %v", r.Name, err)
@@ -121,7 +121,7 @@ func (t *actor) release(s store.Store, r store.Lease) {
 }
 
 // renew renews one lease.
-func (t *actor) renew(s store.Store, r store.Lease) error {
+func (t *actor) renew(s *store.Store, r store.Lease) error {
 	t.Helper()
 	t.mu.Lock()
 	r.Slots = t.slots[r.Owner]

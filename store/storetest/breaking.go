@@ -15,9 +15,9 @@ func breakRequest(t *trial, r store.Lease) store.BreakRequest {
 }
 
 // breaks breaks a lease and returns for how long it can still last.
-func breaks(t *trial, s store.Store, r store.BreakRequest) time.Duration {
+func breaks(t *trial, s *store.Store, r store.BreakRequest) time.Duration {
 	t.Helper()
-	left, err := s.(store.Breaker).BreakLease(t.Context(), r)
+	left, err := s.BreakLease(t.Context(), r)
 	if err != nil {
 		t.Fatalf("break the lease of %q: %v", r.Name, err)
 	}
@@ -25,7 +25,7 @@ func breaks(t *trial, s store.Store, r store.BreakRequest) time.Duration {
 }
 
 // endsBroken repeats the request until the lease is over.
-func endsBroken(t *trial, s store.Store, r store.BreakRequest) {
+func endsBroken(t *trial, s *store.Store, r store.BreakRequest) {
 	t.Helper()
 	t.eventually("a lease that was broken and released is over", func() bool { return breaks(t, s, r) == 0 })
 }
@@ -70,7 +70,7 @@ func checkBreakStopsRenewals(t *trial) {
 func checkBreakNotified(t *trial) {
 	r := t.request(t.name(), t.long)
 	notified := make(chan struct{}, 1)
-	stop := t.first.(store.BreakNotifier).NotifyBroken(func(owner string) {
+	stop := t.first.NotifyBroken(func(owner string) {
 		if owner != r.Owner {
 			return
 		}
@@ -96,7 +96,7 @@ func checkBreakNotified(t *trial) {
 func checkBreakExpiry(t *trial) {
 	l := t.acquireShort(t.first)
 	b := store.BreakRequest{Name: l.Name, Owner: l.Lease.Owner, Token: l.Token, Reason: "it hangs"}
-	if left, err := t.other().(store.Breaker).BreakLease(t.Context(), b); err != nil && !t.overdue(l) {
+	if left, err := t.other().BreakLease(t.Context(), b); err != nil && !t.overdue(l) {
 		t.Fatalf("break the lease of %q: got %v, error %v, want how long it still lasts", l.Name, left, err)
 	}
 	next := t.request(l.Name, t.long)
@@ -124,7 +124,7 @@ func checkBreakNow(t *trial) {
 	b := breakRequest(t, r)
 	b.Now = true
 	next := t.request(r.Name, t.long)
-	if w, waits := t.first.(store.Waiter); waits {
+	if w := t.first; !w.Caps().NoQueue {
 		queue := t.queue(store.WaitRequest{Lease: next})
 		if left := breaks(t, w, b); left != 0 {
 			t.Fatalf("break now: the lease lasts for %v, want 0s", left)
@@ -177,7 +177,7 @@ func checkBreakToken(t *trial) {
 	for _, now := range []bool{false, true} {
 		for what, b := range map[string]store.BreakRequest{"of another owner": other, "with another token": later, "of a lock nobody ever had": never} {
 			b.Now = now
-			_, err := t.other().(store.Breaker).BreakLease(t.Context(), b)
+			_, err := t.other().BreakLease(t.Context(), b)
 			t.notHeld("break a lease "+what, err)
 		}
 	}
@@ -188,7 +188,7 @@ func checkBreakToken(t *trial) {
 	next := t.request(r.Name, t.long)
 	t.acquire(t.other(), next)
 	b.Now = true
-	_, err := t.first.(store.Breaker).BreakLease(t.Context(), b)
+	_, err := t.first.BreakLease(t.Context(), b)
 	t.notHeld("break a lease that was released", err)
 	t.heldBy(next)
 	if err := t.renew(t.first, next); err != nil {
@@ -243,7 +243,7 @@ func checkBreakInvalid(t *trial) {
 	} {
 		b := good
 		change(&b)
-		if _, err := t.first.(store.Breaker).BreakLease(t.Context(), b); !errors.Is(err, store.ErrInvalid) {
+		if _, err := t.first.BreakLease(t.Context(), b); !errors.Is(err, store.ErrInvalid) {
 			t.Fatalf("break a lease with %s: got error %v, want one that matches store.ErrInvalid", what, err)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 // checkDowngrade: the writer becomes a reader, and no other writer gets in between. The
 // readers' token is larger than that of the writer and smaller than those of later writers.
 func checkDowngrade(t *trial) {
-	c, name := t.first.(store.Changer), t.name()
+	c, name := t.first, t.name()
 	writer := t.writer(name)
 	g := t.acquire(t.first, writer)
 	readers := t.queue(store.WaitRequest{Lease: t.reader(name)}, store.WaitRequest{Lease: t.reader(name)})
@@ -51,8 +51,8 @@ func checkDowngrade(t *trial) {
 
 	_, err = c.Downgrade(t.Context(), writer)
 	t.notHeld("downgrade of a lease that is over", err)
-	if b, breaks := t.first.(store.Breaker); breaks {
-		checkDowngradeBroken(t, b)
+	if !t.first.Caps().NoBreaks {
+		checkDowngradeBroken(t, t.first)
 	}
 	for _, r := range []store.Lease{late.Lease, t.request(t.name(), t.long), t.of(store.Semaphore(2), 2, t.name(), t.long)} {
 		_, err = c.Downgrade(t.Context(), r)
@@ -62,19 +62,19 @@ func checkDowngrade(t *trial) {
 
 // checkDowngradeBroken: a lease that was broken is not downgraded, since that would renew
 // it. The break goes on as if there had been no downgrade.
-func checkDowngradeBroken(t *trial, s store.Breaker) {
+func checkDowngradeBroken(t *trial, s *store.Store) {
 	t.Helper()
 	for _, reads := range []bool{false, true} {
 		writer := t.writer(t.name())
 		t.acquire(t.first, writer)
 		if reads {
-			if _, err := s.(store.Changer).Downgrade(t.Context(), writer); err != nil {
+			if _, err := s.Downgrade(t.Context(), writer); err != nil {
 				t.Fatalf("downgrade before the lease is broken: %v", err)
 			}
 		}
 		b := breakRequest(t, writer)
 		breaks(t, s, b)
-		_, err := s.(store.Changer).Downgrade(t.Context(), writer)
+		_, err := s.Downgrade(t.Context(), writer)
 		t.notHeld("downgrade of a lease that was broken", err)
 		t.within("downgrade of a lease that was broken", breaks(t, s, b), t.long)
 		_ = t.first.Release(t.Context(), store.ReleaseRequest{Lease: writer, Renewed: true})
@@ -86,7 +86,7 @@ func checkDowngradeBroken(t *trial, s store.Breaker) {
 // number is granted, and waits for the earlier number end. Over several nodes it cannot change,
 // and the error says so.
 func checkResize(t *trial) {
-	c, name := t.first.(store.Changer), t.name()
+	c, name := t.first, t.name()
 	three, one, two := store.Semaphore(3), store.Semaphore(1), store.Semaphore(2)
 	resize := func(from, to store.Kind) {
 		t.Helper()
@@ -144,7 +144,7 @@ func checkResize(t *trial) {
 
 // checkResizedToOne: Inspect shows all holders of a semaphore that has become a mutex until
 // they have left, and the lease of each can be broken.
-func checkResizedToOne(t *trial, c store.Changer) {
+func checkResizedToOne(t *trial, c *store.Store) {
 	t.Helper()
 	two, name := store.Semaphore(2), t.name()
 	held := []store.Lease{t.of(two, 1, name, t.long), t.of(two, 1, name, t.long)}
@@ -162,7 +162,7 @@ func checkResizedToOne(t *trial, c store.Changer) {
 		}
 		b.Token = st.Holdings()[1].Token
 	}
-	if _, can := t.first.(store.Breaker); can {
+	if !t.first.Caps().NoBreaks {
 		t.within("a lease that was broken", breaks(t, t.first, b), t.long)
 		t.notHeld("renew of a lease that was broken", t.renew(t.other(), held[1]))
 		b.Now = true

@@ -112,7 +112,7 @@ type turns struct {
 }
 
 // turn holds a granted lease for a moment, and releases it.
-func (all *turns) turn(t *trial, s store.Store, r store.Lease, g store.Grant) {
+func (all *turns) turn(t *trial, s *store.Store, r store.Lease, g store.Grant) {
 	if n := all.inside.Add(1); n != 1 {
 		t.Errorf("%d holders at once, want 1", n)
 	}
@@ -133,7 +133,7 @@ func (all *turns) turn(t *trial, s store.Store, r store.Lease, g store.Grant) {
 
 // nextQuits returns the function that makes the first in the queue give up, if it is one of
 // the quitters.
-func (all *turns) nextQuits(t *trial, s store.Store, name string) func() {
+func (all *turns) nextQuits(t *trial, s *store.Store, name string) func() {
 	queue := t.inspect(s, name).Queue
 	if len(queue) > 0 {
 		if cancel, ok := all.quitters.LoadAndDelete(queue[0].Holder.Owner); ok {
@@ -154,7 +154,7 @@ func checkWaitMany(t *trial) {
 	defer cancel()
 	var wg sync.WaitGroup
 	for i := range waiters {
-		s := t.handles()[i%len(t.handles())].(store.Waiter)
+		s := t.handles()[i%len(t.handles())]
 		wg.Go(func() {
 			r := t.applicant(name, t.long)
 			g, err := s.Wait(ctx, r, func(error) {})
@@ -185,7 +185,7 @@ func checkWaitComeAndGo(t *trial) {
 	defer cancel()
 	var wg sync.WaitGroup
 	for i := range workers {
-		s := t.handles()[i%len(t.handles())].(store.Waiter)
+		s := t.handles()[i%len(t.handles())]
 		wg.Go(func() {
 			for round := range rounds {
 				ctx, cancel := ctx, func() {}

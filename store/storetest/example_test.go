@@ -12,7 +12,7 @@ import (
 // also set Options.Second.
 func ExampleRun() {
 	_ = func(t *testing.T) { // func TestConformance(t *testing.T)
-		open := func(*testing.T) store.Store { return memstore.New(nil) }
+		open := func(*testing.T) *store.Store { return memstore.New(nil) }
 		storetest.Run(t, open, storetest.Options{})
 	}
 }

@@ -16,6 +16,7 @@ import (
 // manifold is a store in memory that keeps every kind of lock, by the rule, and has one flaw
 // on request. Its waiters poll.
 type manifold struct {
+	store.Engine // nil: the suite calls nothing else
 	*shelf
 	flaw flaw
 }
@@ -300,7 +301,7 @@ func (s *manifold) Inspect(_ context.Context, name string) (st store.State, err 
 func (s *manifold) List(context.Context, string) ([]store.State, error) { return nil, nil }
 
 func (s *manifold) Caps() store.Caps {
-	return store.Caps{Engine: "manifold", Nodes: 1, Quorum: 1, Reach: "process", Clock: "this process's own clock", Kinds: true, Breaks: true}
+	return store.Caps{Engine: "manifold", Nodes: 1, Quorum: 1, Reach: "process", Clock: "this process's own clock", Notifies: true}
 }
 
 func (s *manifold) Close() error { return nil }

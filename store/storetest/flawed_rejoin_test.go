@@ -22,8 +22,8 @@ type vacantPlace struct {
 	start clock.Instant
 }
 
-func newRejoining(s store.Store) *rejoining {
-	return &rejoining{flawed: s.(*flawed), places: make(map[string]vacantPlace)}
+func newRejoining(s *store.Store) *store.Store {
+	return store.New(&rejoining{flawed: s.Engine().(*flawed), places: make(map[string]vacantPlace)})
 }
 
 func (s *rejoining) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (queued bool, err error) {

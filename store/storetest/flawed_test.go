@@ -23,6 +23,7 @@ type flaw string
 // flawed is a plain store in memory, written without the rule, that has one flaw on request.
 // Handles that share a core share its locks.
 type flawed struct {
+	store.Engine // nil: the suite calls nothing else
 	*core
 	flaw   flaw
 	closed atomic.Bool
@@ -41,7 +42,6 @@ type lock struct {
 	token       fence.Token
 	top         fence.Token // the last one that was granted
 	expiry      clock.Instant
-	by          *flawed                // the handle through which it was granted
 	refused     []store.Lease          // only a flaw grants them
 	drawn       map[string]fence.Token // only for a flaw: by owner
 	queue       []*place
@@ -76,7 +76,7 @@ func (s *flawed) look(name string) *lock {
 
 // give grants the free lock to r.
 func (s *flawed) give(l *lock, r store.Lease) {
-	l.owner, l.made, l.meta, l.count, l.expiry, l.by = r.Owner, r.Attempt, r.Meta, 1, s.expiry(r.TTL), s
+	l.owner, l.made, l.meta, l.count, l.expiry = r.Owner, r.Attempt, r.Meta, 1, s.expiry(r.TTL)
 	l.token = max(l.token, l.top) + 1
 	if s.is("an owner keeps its token") {
 		if l.drawn == nil {
@@ -283,8 +283,6 @@ func (s *flawed) renew(ctx context.Context, r store.Lease) error {
 		l.owner, l.count = r.Owner, 1
 	}
 	switch {
-	case s.Caps().Bound && l.by != s:
-		return store.ErrNotHeld
 	case l.owner != "" && s.same(l.owner, r.Owner):
 	case l.owner == "" && s.is("renewals create"):
 		l.owner, l.meta, l.count = r.Owner, r.Meta, 1
@@ -458,7 +456,7 @@ func glob(pattern, name string) bool {
 }
 
 func (s *flawed) Caps() store.Caps {
-	c := store.Caps{Engine: "flawed", Nodes: 1, Quorum: 1, Reach: "process", Clock: "this process's own clock"}
+	c := store.Caps{Engine: "flawed", Nodes: 1, Quorum: 1, Reach: "process", Clock: "this process's own clock", MutexesOnly: true, NoBreaks: true}
 	switch {
 	case s.is("less than a quorum"):
 		c.Nodes, c.Quorum = 5, 2
@@ -468,8 +466,6 @@ func (s *flawed) Caps() store.Caps {
 		c.MaxTTL = 40 * time.Second
 	case s.is("rounds TTLs and has a minimum"), s.is("the minimum TTL is not enforced"):
 		c.MinTTL, c.Resolution = 200*time.Millisecond, 150*time.Millisecond
-	case s.is("leases belong to a handle"):
-		c.Bound = true
 	}
 	return c
 }
@@ -488,10 +484,10 @@ func (s *flawed) check(r interface{ Check(store.Caps) error }) error {
 	case s.is("nothing is checked"):
 		return nil
 	case s.is("the maximum TTL is not enforced"), s.is("the minimum TTL is not enforced"):
-		return r.Check(store.Caps{})
+		return r.Check(store.Caps{MutexesOnly: true})
 	}
 	c := s.Caps()
-	c.Kinds = s.is("other kinds are taken for mutexes")
+	c.MutexesOnly = !s.is("other kinds are taken for mutexes")
 	return r.Check(c)
 }
 

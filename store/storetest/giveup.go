@@ -77,7 +77,7 @@ func checkWaitEndedContext(t *trial) {
 					t.acquire(t.first, holder)
 				}
 				r := t.applicant(holder.Name, t.long)
-				_, err := s.(store.Waiter).Wait(ctx, r, func(error) {})
+				_, err := s.Wait(ctx, r, func(error) {})
 				if err == nil {
 					t.track(r.Lease)
 				}
@@ -97,7 +97,7 @@ func checkWaitEndedContext(t *trial) {
 	t.acquire(t.first, holder)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 	defer cancel()
-	if _, err := t.other().(store.Waiter).Wait(ctx, t.applicant(holder.Name, t.long), nil); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := t.other().Wait(ctx, t.applicant(holder.Name, t.long), nil); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("wait until a deadline: got error %v, want %v", err, context.DeadlineExceeded)
 	}
 	t.queued("nobody is in the queue after the deadline", holder.Name)
@@ -105,7 +105,7 @@ func checkWaitEndedContext(t *trial) {
 
 // checkWaitInvalid: invalid requests to wait are refused with ErrInvalid and leave nothing behind.
 func checkWaitInvalid(t *trial) {
-	s := t.first.(store.Waiter)
+	s := t.first
 	for _, f := range faults(s) {
 		good := t.applicant(t.name(), t.long)
 		r := good
@@ -162,6 +162,6 @@ func checkWaitClosed(t *trial) {
 		t.eventually("nobody is in the queue after the store was closed", func() bool { return len(t.inspect(b, holder.Name).Queue) == 0 })
 		t.eventually("the lock is not handed to a waiter that is gone", func() bool { return !t.inspect(b, holder.Name).Held })
 	}
-	_, err := a.(store.Waiter).Wait(t.Context(), t.applicant(t.name(), t.long), nil)
+	_, err := a.Wait(t.Context(), t.applicant(t.name(), t.long), nil)
 	t.closed("wait", err)
 }

@@ -27,8 +27,8 @@ func checkCaps(t *trial) {
 		if c.MaxTTL > 0 && c.MaxTTL < max(c.MinTTL, store.MinTTL) {
 			t.Errorf("caps: MaxTTL %v is shorter than MinTTL %v", c.MaxTTL, c.MinTTL)
 		}
-		if _, ok := s.(store.Rejoiner); c.Rejoins && !ok {
-			t.Errorf("caps: Rejoins is set, and the store is no store.Rejoiner")
+		if c.Rejoins && c.NoQueue {
+			t.Errorf("caps: Rejoins and NoQueue are set")
 		}
 	}
 }
@@ -43,7 +43,7 @@ func checkRequire(t *trial) {
 				_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r})
 				return err
 			}}
-			if w, ok := s.(store.Waiter); ok {
+			if w := s; !w.Caps().NoQueue {
 				asks["wait"] = func() error {
 					_, err := w.Wait(t.Context(), store.WaitRequest{Lease: r}, nil)
 					return err

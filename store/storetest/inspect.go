@@ -115,7 +115,7 @@ func checkListPrefix(t *trial) {
 }
 
 // list returns what s lists under prefix, and requires the locks to be held and sorted.
-func (t *observer) list(s store.Store, prefix string) []store.State {
+func (t *observer) list(s *store.Store, prefix string) []store.State {
 	t.Helper()
 	list, err := s.List(t.Context(), prefix)
 	if err != nil {
@@ -134,7 +134,7 @@ func (t *observer) list(s store.Store, prefix string) []store.State {
 }
 
 // listed requires s to list exactly the locks in want under prefix.
-func (t *observer) listed(s store.Store, prefix string, want map[string]store.Lease) {
+func (t *observer) listed(s *store.Store, prefix string, want map[string]store.Lease) {
 	t.Helper()
 	var got, missing []string
 	for _, st := range t.list(s, prefix) {

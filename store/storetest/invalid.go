@@ -16,7 +16,7 @@ type fault struct {
 }
 
 // faults returns the faults that every method of s that takes a TTL must refuse.
-func faults(s store.Store) []fault {
+func faults(s *store.Store) []fault {
 	bad := []fault{
 		{"empty name", func(r *store.Lease) { r.Name = "" }},
 		{"name too long", func(r *store.Lease) { r.Name += strings.Repeat("x", store.MaxName-len(r.Name)+1) }},

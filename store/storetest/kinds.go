@@ -25,7 +25,7 @@ func checkKindUnsupported(t *trial) {
 		if !errors.Is(err, store.ErrUnsupported) || !strings.Contains(err.Error(), kind.String()) {
 			t.Errorf("acquire a %v: got error %v, want one that matches store.ErrUnsupported and names it", kind, err)
 		}
-		if w, ok := t.first.(store.Waiter); ok {
+		if w := t.first; !w.Caps().NoQueue {
 			if _, err := w.Wait(t.Context(), store.WaitRequest{Lease: r}, nil); !errors.Is(err, store.ErrUnsupported) {
 				t.Errorf("wait for a %v: got error %v, want one that matches store.ErrUnsupported", kind, err)
 			}
@@ -102,24 +102,22 @@ func checkKindLimit(t *trial) {
 	for _, s := range t.handles() {
 		t.refuse(s, t.of(kind, 0, name, t.long))
 	}
-	if !t.first.Caps().Bound {
-		var batch []store.Lease
-		for i := range held {
-			if err := t.renew(t.first, held[i]); err != nil {
-				t.Fatalf("renew of one of several leases: %v", err)
-			}
-			held[i].TTL = t.long
-			r := held[i]
-			r.Slots = t.slots[r.Owner]
-			batch = append(batch, r)
+	var batch []store.Lease
+	for i := range held {
+		if err := t.renew(t.first, held[i]); err != nil {
+			t.Fatalf("renew of one of several leases: %v", err)
 		}
-		start := t.now()
-		for i, err := range t.first.Renew(t.Context(), batch) {
-			if err != nil {
-				t.Fatalf("renew of several leases of one lock: %v", err)
-			}
-			t.lasts("renewed with others of one lock", batch[i], t.long, start)
+		held[i].TTL = t.long
+		r := held[i]
+		r.Slots = t.slots[r.Owner]
+		batch = append(batch, r)
+	}
+	start := t.now()
+	for i, err := range t.first.Renew(t.Context(), batch) {
+		if err != nil {
+			t.Fatalf("renew of several leases of one lock: %v", err)
 		}
+		t.lasts("renewed with others of one lock", batch[i], t.long, start)
 	}
 	t.release(t.other(), held[1])
 	t.notHeld("release of one of several leases, again", t.first.Release(t.Context(), store.ReleaseRequest{Lease: held[1]}))
@@ -146,7 +144,7 @@ func checkKindContention(t *trial) {
 		wg.Go(func() {
 			for range rounds {
 				r := store.WaitRequest{Lease: t.of(store.Semaphore(n), 0, name, t.long)}
-				g, err := s.(store.Waiter).Wait(t.Context(), r, nil)
+				g, err := s.Wait(t.Context(), r, nil)
 				if err != nil {
 					t.Errorf("wait for a permit: %v", err)
 					return
@@ -374,7 +372,7 @@ func checkKindMismatch(t *trial) {
 					return err
 				},
 				"wait": func() error {
-					_, err := t.other().(store.Waiter).Wait(t.Context(), store.WaitRequest{Lease: other}, nil)
+					_, err := t.other().Wait(t.Context(), store.WaitRequest{Lease: other}, nil)
 					return err
 				},
 			} {

@@ -21,7 +21,7 @@ func (t *observer) notHeld(what string, err error) {
 }
 
 // inspect returns the state of a lock.
-func (t *observer) inspect(s store.Store, name string) store.State {
+func (t *observer) inspect(s *store.Store, name string) store.State {
 	t.Helper()
 	st, err := s.Inspect(t.Context(), name)
 	if err != nil {

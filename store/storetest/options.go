@@ -17,11 +17,7 @@ type Options struct {
 	// Second opens another, independent handle (connection, client) to the locks
 	// of the store that open returned last. If it is set, every contest is
 	// between two handles. Leave it nil if a store cannot have two handles.
-	Second func(t *testing.T) store.Store
-	// NoPush is set if a handle is not notified of leases that are broken through another
-	// handle, although the store is a store.BreakNotifier: for example, one whose processes
-	// cannot reach each other. The check of NotifyBroken is left out then.
-	NoPush bool
+	Second func(t *testing.T) *store.Store
 	// AnyAfterExpiry is set if the waiter that asks first gets a lock whose lease expired,
 	// and not the first in the queue: for example, if waiters learn of an expiry by asking, and
 	// no step of the store hands such a lock on.

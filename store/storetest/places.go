@@ -53,7 +53,7 @@ func checkWaitSince(t *trial) {
 		start := t.now()
 		queued := make(chan struct{}, 1)
 		going.Go(func() {
-			g, err = t.other().(store.Waiter).Wait(t.Context(), r, func(error) {
+			g, err = t.other().Wait(t.Context(), r, func(error) {
 				select {
 				case queued <- struct{}{}:
 				default:

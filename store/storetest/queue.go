@@ -23,7 +23,7 @@ func checkWaitFree(t *trial) {
 		t.sameHolder("inspect", t.heldBy(w.Lease).Holder, w.Lease)
 		t.release(s, w.Lease)
 		r := t.applicant(name, t.long)
-		g, err := s.(store.Waiter).Wait(t.Context(), r, nil)
+		g, err := s.Wait(t.Context(), r, nil)
 		if err != nil {
 			t.Fatalf("wait for a free lock: %v", err)
 		}
@@ -59,9 +59,6 @@ func checkWaitInOrder(t *trial) {
 		last, holder = w.grant.Token, w.Lease
 	}
 	renewer := t.other()
-	if renewer.Caps().Bound {
-		renewer = queue[len(queue)-1].via
-	}
 	if err := t.renew(renewer, holder); err != nil {
 		t.Fatalf("renew of a lease that was waited for: %v", err)
 	}

@@ -12,7 +12,7 @@ import (
 // checkReleaseIsOneStep: a release that is repeated while the lock changes hands leaves the
 // next lease alone.
 func checkReleaseIsOneStep(t *trial) {
-	race(t, "a release that was repeated", func(s store.Store, r store.Lease) {
+	race(t, "a release that was repeated", func(s *store.Store, r store.Lease) {
 		_ = s.Release(t.Context(), store.ReleaseRequest{Lease: r})
 	})
 }
@@ -20,13 +20,13 @@ func checkReleaseIsOneStep(t *trial) {
 // checkRenewIsOneStep: a renewal that is under way while the lock changes hands leaves the
 // next lease alone, and does not bring its own back.
 func checkRenewIsOneStep(t *trial) {
-	race(t, "a renewal beside the release", func(s store.Store, r store.Lease) { s.Renew(t.Context(), []store.Lease{r}) })
+	race(t, "a renewal beside the release", func(s *store.Store, r store.Lease) { s.Renew(t.Context(), []store.Lease{r}) })
 }
 
 // race passes a lock from one owner to the next, again and again, while others look at it and
 // the former holder makes late calls. If such a call is several steps, the change of hands
 // falls between them before long.
-func race(t *trial, what string, late func(s store.Store, r store.Lease)) {
+func race(t *trial, what string, late func(s *store.Store, r store.Lease)) {
 	const calls, lookers = 4, 6
 	rounds, end := 3000, t.now().Add(150*time.Millisecond)
 	if t.options.Virtual {

@@ -3,7 +3,7 @@ package storetest
 import "github.com/leasehold-dev/leasehold/store"
 
 // waitAt starts a Wait in the place p.
-func (t *trial) waitAt(s store.Store, p unclaimed) *waiting {
+func (t *trial) waitAt(s *store.Store, p unclaimed) *waiting {
 	w := t.wait(s, p.next)
 	w.start = p.start
 	return w
@@ -42,7 +42,7 @@ func checkRejoinFree(t *trial) {
 		holder := t.request(t.name(), t.long)
 		t.acquire(t.first, holder)
 		next := t.applicant(holder.Name, t.long)
-		queued, err := t.first.(store.Rejoiner).ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: holder}, next)
+		queued, err := t.first.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: holder}, next)
 		if err != nil || queued {
 			t.Fatalf("rejoin of a lock that nobody waits for: queued %v, error %v, want neither", queued, err)
 		}
@@ -102,7 +102,7 @@ func checkRejoinByOwnerOnly(t *trial) {
 	t.acquire(t.first, holder)
 	queue := t.queue(t.applicant(holder.Name, t.long)) // a place is only taken behind others
 	for _, s := range t.handles() {
-		queued, err := s.(store.Rejoiner).ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: t.request(holder.Name, t.long)}, t.applicant(holder.Name, t.long))
+		queued, err := s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: t.request(holder.Name, t.long)}, t.applicant(holder.Name, t.long))
 		t.notHeld("rejoin by an owner without the lock", err)
 		if queued {
 			t.Fatalf("rejoin by an owner without the lock: a place was taken, want none")
@@ -119,7 +119,7 @@ func checkRejoinByOwnerOnly(t *trial) {
 // checkRejoinInvalid: if either request is invalid, ReleaseAndRejoin refuses both and leaves
 // the lease as it is.
 func checkRejoinInvalid(t *trial) {
-	s := t.first.(store.Rejoiner)
+	s := t.first
 	holder := t.request(t.name(), t.long)
 	t.acquire(t.first, holder)
 	for _, f := range faults(s) {

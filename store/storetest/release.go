@@ -66,9 +66,6 @@ func checkUndoSparesOthers(t *trial) {
 		t.heldBy(held)
 	}
 	renewer := t.other()
-	if renewer.Caps().Bound {
-		renewer = t.first
-	}
 	if err := t.renew(renewer, held); err != nil {
 		t.Fatalf("renew after other attempts were undone: %v", err)
 	}

@@ -24,9 +24,9 @@ type reporter interface {
 // subject is the store under test.
 type subject struct {
 	// first and second are handles to the same locks. If there is only one, second is nil.
-	first, second store.Store
+	first, second *store.Store
 	// reopen opens another pair of handles, for checks that close them.
-	reopen  func() (first, second store.Store)
+	reopen  func() (first, second *store.Store)
 	options Options
 	// patience bounds the wait for an expected event.
 	patience time.Duration
@@ -53,7 +53,7 @@ func (t *stage) now() clock.Instant {
 }
 
 // other returns the second handle, or the first if there is only one.
-func (t *stage) other() store.Store {
+func (t *stage) other() *store.Store {
 	if t.second != nil {
 		return t.second
 	}
@@ -61,11 +61,11 @@ func (t *stage) other() store.Store {
 }
 
 // handles returns all handles.
-func (t *stage) handles() []store.Store {
+func (t *stage) handles() []*store.Store {
 	if t.second != nil {
-		return []store.Store{t.first, t.second}
+		return []*store.Store{t.first, t.second}
 	}
-	return []store.Store{t.first}
+	return []*store.Store{t.first}
 }
 
 // name returns an unused lock name.

@@ -1,8 +1,6 @@
-// Package storetest tests that a store.Store keeps the contract of package
-// store. Every store must pass it. The suite reads from Caps what a store may
-// decide, such as its shortest TTL. A store that is also a store.Waiter, a
-// store.Rejoiner, a store.Changer or a store.Breaker is tested for what those promise as
-// well.
+// Package storetest tests that a store keeps the contract of store.Store. Every
+// engine must pass it. The suite reads from Caps what a store may decide, such as its
+// shortest TTL, and what it does not offer.
 //
 //	func TestConformance(t *testing.T) {
 //		storetest.Run(t, open, storetest.Options{Second: join})
@@ -28,8 +26,8 @@ import (
 //
 // Run blocks for a few seconds, most of them spent waiting for leases to expire. In
 // virtual time it only computes.
-func Run(t *testing.T, open func(t *testing.T) store.Store, o Options) {
-	pair := func(t *testing.T) (first, second store.Store) {
+func Run(t *testing.T, open func(t *testing.T) *store.Store, o Options) {
+	pair := func(t *testing.T) (first, second *store.Store) {
 		first = open(t)
 		t.Cleanup(func() { first.Close() })
 		if o.Second != nil {
@@ -38,11 +36,11 @@ func Run(t *testing.T, open func(t *testing.T) store.Store, o Options) {
 		}
 		return first, second
 	}
-	runOn := func(t *testing.T, c check, first, second store.Store) {
+	runOn := func(t *testing.T, c check, first, second *store.Store) {
 		c.run(newTrial(t, subject{
 			first:    first,
 			second:   second,
-			reopen:   func() (first, second store.Store) { return pair(t) },
+			reopen:   func() (first, second *store.Store) { return pair(t) },
 			options:  o,
 			patience: 20 * time.Second,
 		}))
@@ -51,7 +49,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store, o Options) {
 		var checks []check
 		synctest.Test(t, func(t *testing.T) {
 			first, _ := pair(t)
-			checks = checksOf(first, o)
+			checks = checksOf(first)
 		})
 		for _, c := range checks {
 			t.Run(c.name, func(t *testing.T) {
@@ -64,7 +62,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store, o Options) {
 		return
 	}
 	first, second := pair(t)
-	for _, c := range checksOf(first, o) {
+	for _, c := range checksOf(first) {
 		t.Run(c.name, func(t *testing.T) { runOn(t, c, first, second) })
 	}
 }
@@ -76,30 +74,30 @@ type check struct {
 }
 
 // checksOf returns the checks that s has to pass.
-func checksOf(s store.Store, o Options) []check {
-	all := checks
-	if _, ok := s.(store.Waiter); ok {
+func checksOf(s *store.Store) []check {
+	all, c := checks, s.Caps()
+	if !c.NoQueue {
 		all = slices.Concat(all, waitChecks)
 	}
-	switch _, waits := s.(store.Waiter); {
-	case !s.Caps().Kinds:
+	switch {
+	case c.MutexesOnly:
 		all = slices.Concat(all, noKindChecks)
-	case waits:
+	case !c.NoQueue:
 		all = slices.Concat(all, kindChecks)
 	}
-	if _, ok := s.(store.Breaker); ok && s.Caps().Breaks {
+	if !c.NoBreaks {
 		all = slices.Concat(all, breakChecks)
-		if _, notifies := s.(store.BreakNotifier); notifies && !o.NoPush {
+		if c.Notifies {
 			all = slices.Concat(all, notifyChecks)
 		}
-		if _, waits := s.(store.Waiter); waits && s.Caps().Kinds {
+		if !c.NoQueue && !c.MutexesOnly {
 			all = slices.Concat(all, breakKindChecks)
 		}
 	}
-	if _, ok := s.(store.Changer); ok && s.Caps().Kinds {
+	if !c.MutexesOnly {
 		all = slices.Concat(all, changeChecks)
 	}
-	if _, ok := s.(store.Rejoiner); ok {
+	if c.Rejoins {
 		all = slices.Concat(all, rejoinChecks)
 	}
 	return all
@@ -151,7 +149,7 @@ var checks = []check{
 	{"CloseDuringCalls", checkCloseDuringCalls},
 }
 
-// waitChecks are the further checks for a store.Waiter.
+// waitChecks are the further checks for a store with a queue.
 var waitChecks = []check{
 	{"WaitFree", checkWaitFree},
 	{"WaitInOrder", checkWaitInOrder},
@@ -176,7 +174,7 @@ var waitChecks = []check{
 // noKindChecks are the further checks for a store that keeps only mutexes.
 var noKindChecks = []check{{"KindUnsupported", checkKindUnsupported}}
 
-// kindChecks are the further checks for a store.Waiter that keeps every kind.
+// kindChecks are the further checks for a store that keeps every kind.
 var kindChecks = []check{
 	{"KindLimit", checkKindLimit},
 	{"KindContention", checkKindContention},
@@ -188,7 +186,7 @@ var kindChecks = []check{
 	{"KindMismatch", checkKindMismatch},
 }
 
-// breakChecks are the further checks for a store.Breaker.
+// breakChecks are the further checks for a store whose leases can be broken.
 var breakChecks = []check{
 	{"BreakStopsRenewals", checkBreakStopsRenewals},
 	{"BreakExpiry", checkBreakExpiry},
@@ -198,23 +196,23 @@ var breakChecks = []check{
 	{"BreakInvalid", checkBreakInvalid},
 }
 
-// notifyChecks are the further checks for a store.BreakNotifier.
+// notifyChecks are the further checks for a store that pushes broken leases.
 var notifyChecks = []check{
 	{"BreakNotified", checkBreakNotified},
 }
 
-// breakKindChecks are the further checks for a store.Breaker that keeps every kind.
+// breakKindChecks are the further checks for a store that keeps every kind.
 var breakKindChecks = []check{
 	{"BreakOfKinds", checkBreakOfKinds},
 }
 
-// changeChecks are the further checks for a store.Changer that keeps every kind.
+// changeChecks are the further checks for a store that keeps every kind.
 var changeChecks = []check{
 	{"Downgrade", checkDowngrade},
 	{"Resize", checkResize},
 }
 
-// rejoinChecks are the further checks for a store.Rejoiner.
+// rejoinChecks are the further checks for a store in which a release can rejoin the queue.
 var rejoinChecks = []check{
 	{"Rejoin", checkRejoin},
 	{"RejoinFree", checkRejoinFree},

@@ -15,7 +15,7 @@ import (
 // waiting is a pending Wait.
 type waiting struct {
 	store.WaitRequest // after a grant, its Owner is the one it was granted to
-	via               store.Store
+	via               *store.Store
 	rank              uint64
 	cancel            context.CancelFunc
 	start             clock.Instant
@@ -36,12 +36,12 @@ func named(r store.WaitRequest, g store.Grant) store.WaitRequest {
 }
 
 // wait starts a Wait. It ends at the end of the check at the latest.
-func (t *trial) wait(s store.Store, r store.WaitRequest) *waiting {
+func (t *trial) wait(s *store.Store, r store.WaitRequest) *waiting {
 	ctx, cancel := context.WithCancel(t.Context())
 	w := &waiting{WaitRequest: r, via: s, rank: store.Rank(r.Owner), cancel: cancel, done: make(chan struct{}), start: t.now()}
 	go func() {
 		defer close(w.done)
-		w.grant, w.err = s.(store.Waiter).Wait(ctx, r, w.report)
+		w.grant, w.err = s.Wait(ctx, r, w.report)
 		w.back = t.now()
 		if w.err == nil {
 			// A check that finds a store at fault may read the owner at the same time.

@@ -13,9 +13,9 @@ import (
 	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
 )
 
-// Acquire implements store.Store. It makes a place in the queue: if that is among the first
+// Acquire implements driver.Engine. It makes a place in the queue: if that is among the first
 // that fit together, it has the lock, and otherwise Acquire removes it again.
-func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
+func (s *engine) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 	if err := s.gate.Enter(r.Check(s.Caps())); err != nil {
 		return store.Grant{}, err
 	}
@@ -43,7 +43,7 @@ func isRefusal(err error) bool {
 
 // attempt is one call of Acquire.
 type attempt struct {
-	s     *Store
+	s     *engine
 	r     store.AcquireRequest
 	start clock.Instant
 }

@@ -17,16 +17,14 @@ import (
 	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
 )
 
-var _ store.BreakNotifier = (*Store)(nil)
-
-// NotifyBroken implements store.BreakNotifier. A session gets one watch, for all of its leases,
+// NotifyBroken implements driver.Engine. A session gets one watch, for all of its leases,
 // with the first lease that is granted in it after the first call.
-func (s *Store) NotifyBroken(f func(owner string)) (stop func()) { return s.places.listener.add(f) }
+func (s *engine) NotifyBroken(f func(owner string)) (stop func()) { return s.places.listener.add(f) }
 
-// BreakLease implements store.Breaker. If the holder's process lives and ignores the break, a
+// BreakLease implements driver.Engine. If the holder's process lives and ignores the break, a
 // further call ends the lease, a TTL after the first one through this store. Leases of other
 // kinds of clients are refused with store.ErrUnsupported.
-func (s *Store) BreakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
+func (s *engine) BreakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
 	if err := s.gate.Enter(r.Check()); err != nil {
 		return 0, err
 	}

@@ -35,12 +35,12 @@ func TestBreakByAnotherIdentity(t *testing.T) {
 
 // identities returns stores below an open base, of which each has an identity of its own: a digest
 // that others cannot read, one whose locks all can read, and none.
-func identities(t *testing.T, base string) (private, readable, nobody *Store) {
+func identities(t *testing.T, base string) (private, readable, nobody *engine) {
 	t.Helper()
 	if _, err := connect(t).Create(base, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll)); err != nil {
 		t.Fatal(err)
 	}
-	open := func(o Options) *Store {
+	open := func(o Options) *engine {
 		o.Servers, o.Base = []string{shared.Addr}, base
 		return mustOpen(t, &o)
 	}
@@ -51,7 +51,7 @@ func identities(t *testing.T, base string) (private, readable, nobody *Store) {
 
 // breakAll has each store acquire the lock and break its lease, and then removes the lock's node, as
 // servers do.
-func breakAll(t *testing.T, name string, stores ...*Store) {
+func breakAll(t *testing.T, name string, stores ...*engine) {
 	t.Helper()
 	for i, s := range stores {
 		l := request(name, 30*time.Second)
@@ -121,7 +121,7 @@ func TestHiddenNotesRefuseLateRequests(t *testing.T) {
 func TestBreakAfterAChangeOfIdentity(t *testing.T) {
 	t.Parallel() // it mostly waits
 	native := connect(t)
-	open := func(user string) *Store {
+	open := func(user string) *engine {
 		return mustOpen(t, &Options{Servers: []string{shared.Addr}, Base: "/changed", Auth: []Identity{{"digest", user + ":secret"}}})
 	}
 	breakAll(t, "a", open("before"))

@@ -34,7 +34,7 @@ func whole(l store.Lease) store.Lease {
 }
 
 // breakOf returns the request to break the lease l, which is held.
-func breakOf(t *testing.T, s *Store, l store.Lease) store.BreakRequest {
+func breakOf(t *testing.T, s *engine, l store.Lease) store.BreakRequest {
 	t.Helper()
 	st, err := s.Inspect(t.Context(), l.Name)
 	if err != nil {
@@ -49,7 +49,7 @@ func breakOf(t *testing.T, s *Store, l store.Lease) store.BreakRequest {
 	return store.BreakRequest{}
 }
 
-func breaks(t *testing.T, s *Store, b store.BreakRequest) (left time.Duration) {
+func breaks(t *testing.T, s *engine, b store.BreakRequest) (left time.Duration) {
 	t.Helper()
 	left, err := s.BreakLease(t.Context(), b)
 	if err != nil {
@@ -85,7 +85,7 @@ func TestBrokenLeaseIsNotRenewedInAnyWay(t *testing.T) {
 		longer.TTL += time.Millisecond
 		longest.TTL = 36 * time.Second
 		second.Attempt = "second"
-		for _, from := range []*Store{s, other} {
+		for _, from := range []*engine{s, other} {
 			for what, r := range map[string]store.Lease{"": l, " for a little longer": longer, " in another session": longest} {
 				refusesRenewal(t, fmt.Sprintf("%v: renew%s", l.Kind, what), from.Renew(t.Context(), []store.Lease{r})[0])
 			}
@@ -108,7 +108,7 @@ func TestBrokenLeaseIsNotRenewedInAnyWay(t *testing.T) {
 			t.Errorf("%v: after the release the lease lasts for %v, want none", l.Kind, left)
 		}
 		for range 2 {
-			for _, from := range []*Store{s, other} {
+			for _, from := range []*engine{s, other} {
 				_, err := from.Acquire(t.Context(), store.AcquireRequest{Lease: l})
 				refusesRenewal(t, fmt.Sprintf("%v: a late request to acquire", l.Kind), err)
 				_, err = from.Wait(t.Context(), store.WaitRequest{Lease: l}, nil)
@@ -127,7 +127,7 @@ func TestBrokenLeaseIsNotRenewedInAnyWay(t *testing.T) {
 // do not outlive the break: none that is sent later succeeds, and the lease is broken.
 func TestBreakDuringRenewals(t *testing.T) {
 	t.Parallel() // it mostly waits
-	stores := []*Store{mustOpen(t, &Options{Servers: []string{shared.Addr}}), mustOpen(t, &Options{Servers: []string{shared.Addr}})}
+	stores := []*engine{mustOpen(t, &Options{Servers: []string{shared.Addr}}), mustOpen(t, &Options{Servers: []string{shared.Addr}})}
 	other := mustOpen(t, &Options{Servers: []string{shared.Addr}})
 	for round := range 4 {
 		through := stores[:1+round/2]

@@ -10,16 +10,18 @@ import (
 
 func TestZooKeeperConforms(t *testing.T) {
 	t.Parallel() // it mostly waits
-	open := func(t *testing.T) store.Store { return mustOpen(t, &Options{Servers: []string{shared.Addr}}) }
+	open := func(t *testing.T) *store.Store {
+		return store.New(mustOpen(t, &Options{Servers: []string{shared.Addr}}))
+	}
 	storetest.Run(t, open, storetest.Options{Second: open})
 }
 
 // mustOpen opens a store that is patient with a busy machine.
-func mustOpen(t testing.TB, o *Options) *Store {
+func mustOpen(t testing.TB, o *Options) *engine {
 	t.Helper()
 	patient := *o
 	patient.Timeout = cmp.Or(o.Timeout, patience)
-	s, err := Open(t.Context(), &patient)
+	s, err := openEngine(t.Context(), &patient)
 	if err != nil {
 		t.Fatal(err)
 	}

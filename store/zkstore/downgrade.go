@@ -7,11 +7,9 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-var _ store.Changer = (*Store)(nil)
-
-// Downgrade implements store.Changer: it replaces the writer's place by a reader's with the
+// Downgrade implements driver.Engine: it replaces the writer's place by a reader's with the
 // same number, in one transaction.
-func (s *Store) Downgrade(ctx context.Context, r store.Lease) (store.Grant, error) {
+func (s *engine) Downgrade(ctx context.Context, r store.Lease) (store.Grant, error) {
 	if err := s.gate.Enter(r.CheckDowngrade(s.Caps())); err != nil {
 		return store.Grant{}, err
 	}

@@ -33,7 +33,7 @@ func TestZooKeeperEnsemble(t *testing.T) {
 	c := &contest.Contest{Name: "contended", TTL: 3 * time.Second}
 	kinds := []*history{{kind: store.ReadWrite}, {kind: store.Semaphore(3)}}
 	var wg sync.WaitGroup
-	var stores []*Store
+	var stores []*engine
 	var proxies []*faultproxy.Proxy
 	var viaProxies []string
 	for _, addr := range e.Addrs() {
@@ -143,7 +143,7 @@ func TestZooKeeperEnsemble(t *testing.T) {
 // its place was made with a release.
 func tokensThroughEachMember(t *testing.T, e *zktest.Ensemble) {
 	t.Helper()
-	var members []*Store
+	var members []*engine
 	for _, addr := range e.Addrs() {
 		s := mustOpen(t, &Options{Servers: []string{addr}})
 		defer s.Close()
@@ -184,7 +184,7 @@ func tokensThroughEachMember(t *testing.T, e *zktest.Ensemble) {
 // another one, whatever it does not know yet.
 func breaksThroughOtherMembers(t *testing.T, e *zktest.Ensemble) {
 	t.Helper()
-	var members []*Store
+	var members []*engine
 	for _, addr := range e.Addrs() {
 		s := mustOpen(t, &Options{Servers: []string{addr}})
 		defer s.Close()
@@ -235,7 +235,7 @@ func heldThroughACut(t *testing.T, e *zktest.Ensemble, member func() (int, error
 }
 
 // losesTo renews the lease until a holder in another store has the lock.
-func losesTo(t *testing.T, behind, other *Store, l store.Lease, token fence.Token, until clock.Instant) {
+func losesTo(t *testing.T, behind, other *engine, l store.Lease, token fence.Token, until clock.Instant) {
 	now := clock.System().Now
 	type grant struct {
 		from  clock.Instant
@@ -275,7 +275,7 @@ func losesTo(t *testing.T, behind, other *Store, l store.Lease, token fence.Toke
 
 // servesNobodyAlone checks that a member without a majority grants nothing, also if it is
 // allowed to serve readers.
-func servesNobodyAlone(t *testing.T, e *zktest.Ensemble, s *Store) {
+func servesNobodyAlone(t *testing.T, e *zktest.Ensemble, s *engine) {
 	e.Servers[0].Kill()
 	e.Servers[1].Kill()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)

@@ -82,7 +82,7 @@ func Examine(ctx context.Context, o *Options) (Examination, error) {
 		wg.Go(func() { e.Servers[i] = factsOf(ctx, addr, checked.Timeout) })
 	}
 	wg.Wait()
-	s, err := Open(ctx, o)
+	s, err := openEngine(ctx, o)
 	if err != nil {
 		e.Unusable = err
 		return e, nil
@@ -94,7 +94,7 @@ func Examine(ctx context.Context, o *Options) (Examination, error) {
 }
 
 // try acquires a lock, and looks who may change it.
-func (e *Examination) try(ctx context.Context, s *Store) error {
+func (e *Examination) try(ctx context.Context, s *engine) error {
 	l := store.Lease{Name: "examined by " + store.NewOwner(), Owner: store.NewOwner(), TTL: min(usualTTL, s.maxTTL)}
 	if _, err := s.Acquire(ctx, store.AcquireRequest{Lease: l}); err != nil { // makes what there has to be
 		return err

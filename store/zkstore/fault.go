@@ -29,7 +29,7 @@ func outcomeOf(err error) store.Outcome {
 
 // failed turns err into the error that the caller of a method gets. ctx is that of
 // limited.
-func (s *Store) failed(ctx context.Context, op, name string, err error) error {
+func (s *engine) failed(ctx context.Context, op, name string, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, errLimit) {
 		if errors.Is(cause, store.ErrClosed) {
 			return store.ErrClosed

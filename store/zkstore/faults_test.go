@@ -21,7 +21,7 @@ func request(name string, ttl time.Duration) store.Lease {
 	return store.Lease{Name: name, Owner: store.NewOwner(), TTL: ttl}
 }
 
-func mustAcquire(t testing.TB, s *Store, l store.Lease) store.Grant {
+func mustAcquire(t testing.TB, s *engine, l store.Lease) store.Grant {
 	t.Helper()
 	g, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: l})
 	if err != nil {
@@ -30,7 +30,7 @@ func mustAcquire(t testing.TB, s *Store, l store.Lease) store.Grant {
 	return g
 }
 
-func mustRelease(t testing.TB, s *Store, l store.Lease) {
+func mustRelease(t testing.TB, s *engine, l store.Lease) {
 	t.Helper()
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: l}); err != nil {
 		t.Fatalf("release %q: %v", l.Name, err)
@@ -38,7 +38,7 @@ func mustRelease(t testing.TB, s *Store, l store.Lease) {
 }
 
 // proxied opens a store that reaches the server through a proxy.
-func proxied(t *testing.T) (*Store, *faultproxy.Proxy) {
+func proxied(t *testing.T) (*engine, *faultproxy.Proxy) {
 	t.Helper()
 	p := faultproxy.New(t, shared.Addr)
 	return mustOpen(t, &Options{Servers: []string{p.Addr()}, Timeout: patience}), p
@@ -199,8 +199,8 @@ func TestWaiterOutlivesItsSession(t *testing.T) {
 // them.
 func TestRights(t *testing.T) {
 	t.Parallel() // it mostly waits
-	open := func(auth ...Identity) (*Store, error) {
-		return Open(t.Context(), &Options{Servers: []string{shared.Addr}, Base: "/guarded/locks", Auth: auth,
+	open := func(auth ...Identity) (*engine, error) {
+		return openEngine(t.Context(), &Options{Servers: []string{shared.Addr}, Base: "/guarded/locks", Auth: auth,
 			Readers: []Identity{{"digest", zk.DigestACL(0, "reader", "r")[0].ID}}})
 	}
 	mine, err := open(Identity{"digest", "locks:secret"})
@@ -265,19 +265,19 @@ func TestOpenFails(t *testing.T) {
 	t.Parallel() // it mostly waits
 	p := faultproxy.New(t, shared.Addr)
 	p.Blackhole()
-	_, err := Open(t.Context(), &Options{Servers: []string{p.Addr()}, Timeout: 100 * time.Millisecond})
+	_, err := openEngine(t.Context(), &Options{Servers: []string{p.Addr()}, Timeout: 100 * time.Millisecond})
 	var q *store.QuorumError
 	if !errors.As(err, &q) || q.Nodes[0].Outcome != store.TimedOut {
 		t.Errorf("no answer: %v, want a *QuorumError with %v", err, store.TimedOut)
 	}
 	p.RefuseNew()
-	if _, err := Open(t.Context(), &Options{Servers: []string{p.Addr()}, Timeout: 300 * time.Millisecond}); !errors.As(err, &q) || !strings.Contains(err.Error(), p.Addr()+": ") {
+	if _, err := openEngine(t.Context(), &Options{Servers: []string{p.Addr()}, Timeout: 300 * time.Millisecond}); !errors.As(err, &q) || !strings.Contains(err.Error(), p.Addr()+": ") {
 		t.Errorf("no connection: %v, want a *QuorumError that says why %s did not answer", err, p.Addr())
 	}
-	if _, err := Open(t.Context(), &Options{Servers: []string{shared.Addr}, MaxTTL: time.Hour}); !errors.Is(err, store.ErrUnsupported) {
+	if _, err := openEngine(t.Context(), &Options{Servers: []string{shared.Addr}, MaxTTL: time.Hour}); !errors.Is(err, store.ErrUnsupported) {
 		t.Errorf("a longer TTL than the server allows: %v, want %v", err, store.ErrUnsupported)
 	}
-	if _, err := Open(t.Context(), nil); !errors.Is(err, store.ErrInvalid) {
+	if _, err := openEngine(t.Context(), nil); !errors.Is(err, store.ErrInvalid) {
 		t.Errorf("no server: %v, want %v", err, store.ErrInvalid)
 	}
 	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})

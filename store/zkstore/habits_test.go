@@ -91,7 +91,7 @@ func TestPlacesAreDeleted(t *testing.T) {
 func TestLeasesOutliveTheStore(t *testing.T) {
 	t.Parallel() // it mostly waits
 	other := mustOpen(t, &Options{Servers: []string{shared.Addr}})
-	s, err := Open(t.Context(), &Options{Servers: []string{shared.Addr}})
+	s, err := openEngine(t.Context(), &Options{Servers: []string{shared.Addr}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func TestOneSessionExcludesItself(t *testing.T) {
 	b := mustOpen(t, &Options{Servers: []string{shared.Addr}, Base: "/same", Auth: auth})
 	l := request("itself", 10*time.Second)
 	mustAcquire(t, a, l)
-	for _, s := range []*Store{a, b} {
+	for _, s := range []*engine{a, b} {
 		if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request(l.Name, l.TTL)}); !errors.Is(err, store.ErrBusy) {
 			t.Errorf("acquire a lock that another owner holds: %v, want %v", err, store.ErrBusy)
 		}

@@ -12,7 +12,7 @@ import (
 )
 
 // next is the next waiter for a lock, which watches the holder's place and its own.
-func next(t *testing.T, s *Store, l store.Lease) *waiting {
+func next(t *testing.T, s *engine, l store.Lease) *waiting {
 	t.Helper()
 	w := &waiting{s: s, r: store.WaitRequest{Lease: l}, start: s.clock.Now()}
 	p, err := s.places.enqueue(t.Context(), l)
@@ -69,7 +69,7 @@ func TestMoveBeforeTheNextWaiter(t *testing.T) {
 	mustAcquire(t, a, held)
 	w := next(t, b, request(held.Name, 20*time.Second))
 	for i := range 4 {
-		s := []*Store{b, a}[i%2]
+		s := []*engine{b, a}[i%2]
 		longer := held
 		longer.TTL += time.Duration(i) * time.Second
 		before := w.place.before

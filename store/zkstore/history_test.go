@@ -80,7 +80,7 @@ func (h *history) add(t *testing.T, n stay) {
 
 // roam holds a part of a lock again and again for a moment until ctx ends, renews it at
 // times, and reports each stay. Writers become readers at times.
-func roam(ctx context.Context, s *Store, name string, kind store.Kind, ttl time.Duration, report func(stay), failed func(error)) {
+func roam(ctx context.Context, s *engine, name string, kind store.Kind, ttl time.Duration, report func(stay), failed func(error)) {
 	now := clock.System().Now
 	limit := kind.Normal().Limit
 	for ctx.Err() == nil {
@@ -148,7 +148,7 @@ func TestKindsUnderContention(t *testing.T) {
 	defer cancel()
 	var wg sync.WaitGroup
 	var all []*history
-	var stores []*Store
+	var stores []*engine
 	for range 4 {
 		stores = append(stores, mustOpen(t, &Options{Servers: []string{shared.Addr}}))
 	}

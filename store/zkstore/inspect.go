@@ -10,9 +10,9 @@ import (
 	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
 )
 
-// Inspect implements store.Store. Nobody can see how much of a session is left, so
+// Inspect implements driver.Engine. Nobody can see how much of a session is left, so
 // ExpiresIn is the TTL.
-func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
+func (s *engine) Inspect(ctx context.Context, name string) (store.State, error) {
 	if err := store.CheckName(name); err != nil {
 		return store.State{}, err
 	}
@@ -46,8 +46,8 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	return st, nil
 }
 
-// List implements store.Store.
-func (s *Store) List(ctx context.Context, prefix string) ([]store.State, error) {
+// List implements driver.Engine.
+func (s *engine) List(ctx context.Context, prefix string) ([]store.State, error) {
 	if err := s.gate.Enter(nil); err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.State, error) 
 	return states, nil
 }
 
-func (s *Store) list(ctx context.Context, prefix string) ([]store.State, error) {
+func (s *engine) list(ctx context.Context, prefix string) ([]store.State, error) {
 	t, leave, err := s.anyTree(ctx)
 	if err != nil {
 		return nil, err

@@ -30,7 +30,7 @@ func TestRequestsOfATurn(t *testing.T) {
 	t.Cleanup(server.Close)
 	const ttl = 10 * time.Minute
 	for clients, most := range map[int]float64{2: 5.25, 16: 3.75} {
-		stores := make([]*Store, clients)
+		stores := make([]*engine, clients)
 		for i := range stores {
 			stores[i] = mustOpen(t, &Options{Servers: []string{server.Addr}})
 			stores[i].busy.guessFor = ttl
@@ -90,7 +90,7 @@ func TestRequestsOfATurn(t *testing.T) {
 
 // turnsInARow has so many turns once all are ready, and queues for the next one with each
 // release.
-func turnsInARow(t *testing.T, s *Store, name string, ttl time.Duration, turns int, ready func(), begin <-chan struct{}) {
+func turnsInARow(t *testing.T, s *engine, name string, ttl time.Duration, turns int, ready func(), begin <-chan struct{}) {
 	next := func() store.WaitRequest { return store.WaitRequest{Lease: request(name, ttl)} }
 	r := next()
 	ready()

@@ -130,7 +130,7 @@ func TestTurnsWithCurator(t *testing.T) {
 }
 
 // makeDirFor makes the node that has the places of a lock.
-func (s *Store) makeDirFor(t *testing.T, name string) {
+func (s *engine) makeDirFor(t *testing.T, name string) {
 	t.Helper()
 	l := request(name, 10*time.Second)
 	mustAcquire(t, s, l)

@@ -45,7 +45,7 @@ func (r *room) enter(t *testing.T, count *atomic.Int64) {
 // takeTurns waits for the lock, enters and releases it, so many times. With most releases
 // it queues for the next turn, and returns how often it got a place so. The token of each
 // grant is the one that is shown to others.
-func takeTurns(t *testing.T, s *Store, name string, turns int, enter func()) (rejoined int) {
+func takeTurns(t *testing.T, s *engine, name string, turns int, enter func()) (rejoined int) {
 	next := func() store.WaitRequest { return store.WaitRequest{Lease: request(name, 20*time.Second)} }
 	r := next()
 	for i := range turns {
@@ -166,7 +166,7 @@ func TestMoveUnderWaiters(t *testing.T) {
 		return err == nil && len(st.Queue) == 2
 	})
 	for i := range 6 {
-		s := []*Store{b, a}[i%2]
+		s := []*engine{b, a}[i%2]
 		longer := l
 		longer.TTL += time.Duration(i) * time.Second
 		if err := s.Renew(t.Context(), []store.Lease{longer})[0]; err != nil {

@@ -39,7 +39,7 @@ func roamUntilKilled(server string) error {
 	var mu sync.Mutex
 	out := json.NewEncoder(os.Stdout)
 	errs := make(chan error)
-	s, err := Open(ctx, &Options{Servers: []string{server}, Timeout: patience})
+	s, err := openEngine(ctx, &Options{Servers: []string{server}, Timeout: patience})
 	if err != nil {
 		return err
 	}

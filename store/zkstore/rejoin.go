@@ -14,10 +14,10 @@ import (
 	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
 )
 
-// ReleaseAndRejoin implements store.Rejoiner, in one transaction: the servers write a turn
+// ReleaseAndRejoin implements driver.Engine, in one transaction: the servers write a turn
 // down once instead of twice. It makes a place only for a mutex, and only if the session of the
 // lease is that of next.TTL.
-func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (queued bool, err error) {
+func (s *engine) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (queued bool, err error) {
 	if err := s.gate.Enter(store.CheckRejoin(r, next, s.Caps())); err != nil {
 		return false, err
 	}

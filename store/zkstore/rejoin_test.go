@@ -17,7 +17,7 @@ import (
 // rejoiner is a holder that another client waits for, and that is about to queue for the
 // lock again.
 type rejoiner struct {
-	*Store
+	*engine
 	held   store.Lease
 	next   store.WaitRequest
 	giveUp func()           // the waiter
@@ -25,10 +25,10 @@ type rejoiner struct {
 	waiter store.ReleaseRequest
 }
 
-func newRejoiner(t *testing.T, s, other *Store, name string) *rejoiner {
+func newRejoiner(t *testing.T, s, other *engine, name string) *rejoiner {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	r := &rejoiner{Store: s, held: request(name, 20*time.Second), giveUp: cancel, has: make(chan store.Grant, 1)}
+	r := &rejoiner{engine: s, held: request(name, 20*time.Second), giveUp: cancel, has: make(chan store.Grant, 1)}
 	r.next.Lease = request(name, r.held.TTL)
 	r.next.Meta = "lose this one"
 	mustAcquire(t, s, r.held)

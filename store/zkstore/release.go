@@ -7,9 +7,9 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Release implements store.Store: it removes the owner's place. The place may be in a
+// Release implements driver.Engine: it removes the owner's place. The place may be in a
 // session of another process.
-func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
+func (s *engine) Release(ctx context.Context, r store.ReleaseRequest) error {
 	if err := cmp.Or(store.CheckName(r.Name), store.CheckOwner(r.Owner)); err != nil {
 		return err
 	}

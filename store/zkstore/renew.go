@@ -10,9 +10,9 @@ import (
 	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
 )
 
-// Renew implements store.Store. All leases in one session are renewed by one write, after
+// Renew implements driver.Engine. All leases in one session are renewed by one write, after
 // which the server is asked for each of them.
-func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
+func (s *engine) Renew(ctx context.Context, leases []store.Lease) []error {
 	errs := make([]error, len(leases))
 	caps := s.Caps()
 	valid := false

@@ -13,9 +13,9 @@ import (
 	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
 )
 
-// Resize implements store.Changer. Waiters for the earlier number notice when they look
+// Resize implements driver.Engine. Waiters for the earlier number notice when they look
 // next, within a third of their TTL.
-func (s *Store) Resize(ctx context.Context, name string, from, to store.Kind) error {
+func (s *engine) Resize(ctx context.Context, name string, from, to store.Kind) error {
 	if err := s.gate.Enter(store.CheckResize(name, from, to, s.Caps())); err != nil {
 		return err
 	}

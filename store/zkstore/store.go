@@ -10,11 +10,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Store is a store.Rejoiner in ZooKeeper. Its methods are safe for concurrent use.
-//
-// An error that concerns neither the lock nor the caller's context is a
-// *store.QuorumError with one node, which stands for all servers.
-type Store struct {
+// engine keeps locks in ZooKeeper.
+type engine struct {
 	*ensemble
 	gate   *gate.Gate
 	places *places
@@ -22,17 +19,26 @@ type Store struct {
 	marks  marks
 }
 
-var _ store.Rejoiner = (*Store)(nil)
-
 // Open returns a store on the servers that o names. It blocks until a server has answered
 // and the node of Options.Base is there, ctx ends or Options.Timeout passes.
-func Open(ctx context.Context, o *Options) (*Store, error) {
+//
+// An error of the store that concerns neither the lock nor the caller's context is a
+// *store.QuorumError with one node, which stands for all servers.
+func Open(ctx context.Context, o *Options) (*store.Store, error) {
+	e, err := openEngine(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return store.New(e), nil
+}
+
+func openEngine(ctx context.Context, o *Options) (*engine, error) {
 	checked, err := o.checked()
 	if err != nil {
 		return nil, err
 	}
 	e, g := newEnsemble(checked), gate.New()
-	s := &Store{ensemble: e, gate: g, places: &places{ensemble: e, gate: g, listener: listener{gate: g}}, busy: lately{guessFor: usualGuess}}
+	s := &engine{ensemble: e, gate: g, places: &places{ensemble: e, gate: g, listener: listener{gate: g}}, busy: lately{guessFor: usualGuess}}
 	ctx, cancel := s.limited(ctx)
 	defer cancel()
 	if err := e.open(ctx); err != nil {
@@ -47,8 +53,8 @@ func Open(ctx context.Context, o *Options) (*Store, error) {
 	return s, nil
 }
 
-// Caps implements store.Store.
-func (s *Store) Caps() store.Caps {
+// Caps implements driver.Engine.
+func (s *engine) Caps() store.Caps {
 	return store.Caps{
 		Engine:     "zookeeper",
 		Nodes:      1,
@@ -59,16 +65,15 @@ func (s *Store) Caps() store.Caps {
 		Reach:      "network",
 		Clock:      "the elapsed time of the ensemble's leader",
 		Class:      s.class(),
-		Kinds:      true,
 		Rejoins:    true,
-		Breaks:     true,
+		Notifies:   true,
 	}
 }
 
-// Close implements store.Store. It waits for pending calls and clean-up, for at most
+// Close implements driver.Engine. It waits for pending calls and clean-up, for at most
 // Options.Timeout. Pending Waits leave the queue. Sessions with leases are left to end by
 // themselves.
-func (s *Store) Close() error {
+func (s *engine) Close() error {
 	if s.gate.Enter(nil) != nil {
 		return nil // it is closed already
 	}
@@ -91,13 +96,13 @@ func (s *Store) Close() error {
 
 // limited returns a context that ends with ctx, when Options.Timeout has passed, and when
 // the store is closed.
-func (s *Store) limited(ctx context.Context) (context.Context, func()) {
+func (s *engine) limited(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := s.timed(ctx)
 	until, end := s.gate.Until(ctx)
 	return until, func() { end(); cancel() }
 }
 
 // timed is limited for a context that ends when the store is closed.
-func (s *Store) timed(ctx context.Context) (context.Context, context.CancelFunc) {
+func (s *engine) timed(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, s.o.Timeout, errLimit)
 }

@@ -15,17 +15,13 @@ const scheme = "zookeeper"
 func init() { store.Register(scheme, openURL) }
 
 // openURL implements store.OpenFunc.
-func openURL(ctx context.Context, url string, o store.OpenOptions) (store.Store, error) {
+func openURL(ctx context.Context, url string, o store.OpenOptions) (*store.Store, error) {
 	options, err := ParseURL(url)
 	if err != nil {
 		return nil, err
 	}
 	options.Logger = o.Logger
-	s, err := Open(ctx, options)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
+	return Open(ctx, options)
 }
 
 // ParseURL returns the options that a URL of the scheme zookeeper names:

@@ -75,7 +75,7 @@ func TestVacancyIsOfUse(t *testing.T) {
 
 // vacate has s acquire and release a lock until its number is at least that, so that a vacancy
 // of it is known, and returns that as if the lock was released just now.
-func vacate(t *testing.T, s *Store, name string, ttl time.Duration, number int32) vacancy {
+func vacate(t *testing.T, s *engine, name string, ttl time.Duration, number int32) vacancy {
 	t.Helper()
 	for {
 		l := request(name, ttl)

@@ -13,7 +13,7 @@ import (
 
 // waiting is one pending Wait.
 type waiting struct {
-	s      *Store
+	s      *engine
 	r      store.WaitRequest
 	reason func(error)
 	start  clock.Instant
@@ -26,11 +26,11 @@ type waiting struct {
 	guessed  bool
 }
 
-// Wait implements store.Waiter. The server tells a waiter when the place that it waits for
+// Wait implements driver.Engine. The server tells a waiter when the place that it waits for
 // is gone, which is the one before its own if the lock is a mutex (see the package
 // documentation). A waiter also looks by itself three times in its TTL. Barge has no effect:
 // the queue is ZooKeeper's, and has one order.
-func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
+func (s *engine) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 	if err := s.gate.Enter(r.Check(s.Caps())); err != nil {
 		return store.Grant{}, err
 	}

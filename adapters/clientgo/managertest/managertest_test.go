@@ -22,6 +22,7 @@ import (
 	"github.com/leasehold-dev/leasehold/adapters/clientgo"
 	"github.com/leasehold-dev/leasehold/internal/testenv/adaptertest"
 	"github.com/leasehold-dev/leasehold/internal/testenv/virtual"
+	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/memstore"
 )
 
@@ -37,7 +38,7 @@ func (n noCluster) RoundTrip(r *http.Request) (*http.Response, error) {
 // election is what the managers of a test tell, in virtual time.
 type election struct {
 	t     *testing.T
-	store *memstore.Store
+	store *store.Store
 	clock leasehold.Clock
 
 	mu     sync.Mutex
@@ -78,9 +79,9 @@ func (c *candidate) ended(t *testing.T) error {
 // long to end.
 func (e *election) run(name string, o clientgo.Options, lasts time.Duration, change func(*manager.Options)) *candidate {
 	e.t.Helper()
-	cut := &adaptertest.Cut{Store: e.store}
+	cut := adaptertest.CutOff(e.store)
 	o.Identity = name
-	lock, err := clientgo.New(leasehold.New(cut, &leasehold.Options{Clock: e.clock}), "controller", &o)
+	lock, err := clientgo.New(leasehold.New(store.New(cut), &leasehold.Options{Clock: e.clock}), "controller", &o)
 	if err != nil {
 		e.t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // ByStore executes the commands that every store knows.
-func ByStore(s store.Store, c Command) (Answer, error) {
+func ByStore(s *store.Store, c Command) (Answer, error) {
 	ctx := context.Background()
 	r := store.Lease{Name: c.Lock, Owner: c.Owner.ID, Meta: c.Owner.Meta, TTL: c.TTL}
 	var busy *store.BusyError

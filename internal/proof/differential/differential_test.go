@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/proof/modelnode"
+	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/memstore"
 )
 
@@ -130,7 +131,7 @@ func (w watched) Do(c Command) (Answer, error) {
 // memorySubject is the store in memory as the engine.
 type memorySubject struct {
 	now clock.Instant
-	s   *memstore.Store
+	s   *store.Store
 }
 
 func (m *memorySubject) Traits() Traits { return Traits{} }

@@ -27,7 +27,7 @@ type client struct {
 	w       *world
 	index   int
 	c       *leasehold.Client
-	store   *redisstore.Store
+	store   *store.Store
 	links   []*link
 	list    list // of nodes that it asks, in scripts that Roll
 	workers []*worker
@@ -119,7 +119,7 @@ func (c *client) open() error {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	var locks store.Store = c.store
+	var locks *store.Store = c.store
 	if c.w.wrap != nil {
 		locks = c.w.wrap(c.store)
 	}

@@ -7,11 +7,10 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
 // late is a store whose grants count from their arrival.
-type late struct{ *redisstore.Store }
+type late struct{ *store.Store }
 
 func (s late) Wait(ctx context.Context, r store.WaitRequest, report func(error)) (store.Grant, error) {
 	began := time.Now()
@@ -32,7 +31,7 @@ func TestWrongStepsAreFound(t *testing.T) {
 		{
 			name: "validity counts from the end of the acquire", script: OfSeed,
 			tamper: func(w *world) {
-				w.wrap = func(s *redisstore.Store) store.Store { return late{s} }
+				w.wrap = func(s *store.Store) *store.Store { return store.New(late{s}) }
 			},
 			says: "win(",
 		},

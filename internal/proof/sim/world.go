@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
 // prologue is how long clients have to connect before anything happens to them.
@@ -23,8 +22,8 @@ type world struct {
 	script   Script
 	switches Switches
 	log      *slog.Logger
-	wrap     func(*redisstore.Store) store.Store // for tests: a store that does something wrong
-	rng      *rand.Rand                          // the driver's
+	wrap     func(*store.Store) *store.Store // for tests: a store that does something wrong
+	rng      *rand.Rand                      // the driver's
 	timeline
 
 	stirred bool // a client's goroutine may have been woken

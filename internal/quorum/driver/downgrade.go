@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Downgrade makes the writer r, which has been checked, a reader; see store.Changer. It is
+// Downgrade makes the writer r, which has been checked, a reader; see *store.Store. It is
 // an acquire by an owner that has the lock: the reader's token is confirmed, so that it is
 // larger than the writer's also for readers that join at other nodes. An attempt that is lost
 // releases nothing, since the writer's lease may still be on a majority.

@@ -13,7 +13,7 @@ import (
 // holder to queue behind. To the protocol it is a release followed at once by a request
 // to wait.
 
-// ReleaseAndRejoin ends the lease of r and leaves a place in the queue for next; see store.Rejoiner.
+// ReleaseAndRejoin ends the lease of r and leaves a place in the queue for next; see *store.Store.
 // The requests have been checked.
 func (k *Driver[P]) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (queued bool, err error) {
 	a := k.newAttempt(next, k.Clock.Now())

@@ -72,7 +72,7 @@ const (
 	afterExpiry = time.Millisecond
 )
 
-// Wait waits in the queue; see store.Waiter. The request has been checked.
+// Wait waits in the queue; see *store.Store. The request has been checked.
 func (k *Driver[P]) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 	r.Slots = "" // those of an earlier lease
 	a := k.takeReserved(r.Owner, reason)

@@ -18,7 +18,7 @@ import (
 // SameDatabase checks that a client of another library sees a lock that is acquired in st, so
 // that both use the same database. The argument err is that of opening st, and exists counts
 // the keys of a name. SameDatabase closes st.
-func SameDatabase(t *testing.T, what string, st store.Store, err error, exists func(ctx context.Context, name string) (int64, error)) {
+func SameDatabase(t *testing.T, what string, st *store.Store, err error, exists func(ctx context.Context, name string) (int64, error)) {
 	t.Helper()
 	if err != nil {
 		t.Errorf("%s: %v", what, err)

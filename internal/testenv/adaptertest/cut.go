@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/driver"
 	"github.com/leasehold-dev/leasehold/store/memstore"
 )
 
@@ -17,7 +18,7 @@ var ErrDown = errors.New("the store is down")
 
 // Cut is a store that one client cannot use while it is down: calls fail at once.
 type Cut struct {
-	store.Store
+	*store.Store
 	Down atomic.Bool
 }
 
@@ -26,29 +27,48 @@ type Cut struct {
 func NewCut(t testing.TB, now clock.Clock) *Cut {
 	s := memstore.New(&memstore.Options{Clock: now})
 	t.Cleanup(func() { s.Close() })
-	return &Cut{Store: s}
+	return CutOff(s)
 }
 
-// Acquire implements store.Store.
-func (c *Cut) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
-	if c.Down.Load() {
+// CutOff returns a store with the locks of s.
+func CutOff(s *store.Store) *Cut {
+	c := &Cut{}
+	c.Store = store.New(&cuttable{s.Engine(), &c.Down})
+	return c
+}
+
+type cuttable struct {
+	driver.Engine
+	down *atomic.Bool
+}
+
+// Caps implements driver.Engine: without a queue, every attempt is an Acquire.
+func (c *cuttable) Caps() store.Caps {
+	caps := c.Engine.Caps()
+	caps.NoQueue = true
+	return caps
+}
+
+// Acquire implements driver.Engine.
+func (c *cuttable) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
+	if c.down.Load() {
 		return store.Grant{}, ErrDown
 	}
-	return c.Store.Acquire(ctx, r)
+	return c.Engine.Acquire(ctx, r)
 }
 
-// Renew implements store.Store.
-func (c *Cut) Renew(ctx context.Context, leases []store.Lease) []error {
-	if c.Down.Load() {
+// Renew implements driver.Engine.
+func (c *cuttable) Renew(ctx context.Context, leases []store.Lease) []error {
+	if c.down.Load() {
 		return slices.Repeat([]error{ErrDown}, len(leases))
 	}
-	return c.Store.Renew(ctx, leases)
+	return c.Engine.Renew(ctx, leases)
 }
 
-// Release implements store.Store.
-func (c *Cut) Release(ctx context.Context, r store.ReleaseRequest) error {
-	if c.Down.Load() {
+// Release implements driver.Engine.
+func (c *cuttable) Release(ctx context.Context, r store.ReleaseRequest) error {
+	if c.down.Load() {
 		return ErrDown
 	}
-	return c.Store.Release(ctx, r)
+	return c.Engine.Release(ctx, r)
 }

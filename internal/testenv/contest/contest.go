@@ -23,7 +23,7 @@ type Contest struct {
 
 	mu    sync.Mutex
 	turns []turn
-	of    map[store.Waiter]int // the number of turns of each client
+	of    map[store.Engine]int // the number of turns of each client
 }
 
 // turn is a time in which a client counted on holding the lock.
@@ -34,7 +34,7 @@ type turn struct {
 
 // add adds a turn. It fails the test if the turn overlaps with another one, or if the later one
 // of two does not have the larger token.
-func (c *Contest) add(t *testing.T, s store.Waiter, n turn) {
+func (c *Contest) add(t *testing.T, s store.Engine, n turn) {
 	t.Helper()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -48,12 +48,12 @@ func (c *Contest) add(t *testing.T, s store.Waiter, n turn) {
 	}
 	c.turns = append(c.turns, n)
 	if c.of == nil {
-		c.of = make(map[store.Waiter]int)
+		c.of = make(map[store.Engine]int)
 	}
 	c.of[s]++
 }
 
-func (c *Contest) count(s store.Waiter) int {
+func (c *Contest) count(s store.Engine) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.of[s]
@@ -61,7 +61,7 @@ func (c *Contest) count(s store.Waiter) int {
 
 // Contend acquires the lock again and again until ctx ends, and holds it for a moment,
 // renewing it at times. A wait must not fail.
-func (c *Contest) Contend(ctx context.Context, t *testing.T, s store.Waiter) {
+func (c *Contest) Contend(ctx context.Context, t *testing.T, s store.Engine) {
 	for ctx.Err() == nil {
 		l := store.Lease{Name: c.Name, Owner: store.NewOwner(), TTL: c.TTL}
 		start := clock.System().Now()
@@ -78,7 +78,7 @@ func (c *Contest) Contend(ctx context.Context, t *testing.T, s store.Waiter) {
 
 // Try asks for the lock once, without waiting, and holds it for a moment if it is granted. It may
 // be busy, and servers may fail.
-func (c *Contest) Try(ctx context.Context, t *testing.T, s store.Waiter) {
+func (c *Contest) Try(ctx context.Context, t *testing.T, s store.Engine) {
 	l := store.Lease{Name: c.Name, Owner: store.NewOwner(), TTL: c.TTL}
 	start := clock.System().Now()
 	switch g, err := s.Acquire(ctx, store.AcquireRequest{Lease: l}); {
@@ -91,7 +91,7 @@ func (c *Contest) Try(ctx context.Context, t *testing.T, s store.Waiter) {
 
 // hold holds the lock that was granted for a moment, and releases it. start is when it was asked
 // for.
-func (c *Contest) hold(ctx context.Context, t *testing.T, s store.Waiter, l store.Lease, start clock.Instant, g store.Grant) {
+func (c *Contest) hold(ctx context.Context, t *testing.T, s store.Engine, l store.Lease, start clock.Instant, g store.Grant) {
 	now := clock.System().Now
 	got := turn{from: now(), to: validity.Until(start.Add(g.Since), c.TTL), token: g.Token}
 	for range rand.IntN(4) {
@@ -115,7 +115,7 @@ func (c *Contest) hold(ctx context.Context, t *testing.T, s store.Waiter, l stor
 
 // GoesOn waits until each of the clients has had some more turns. It fails the test if that
 // takes longer than patience.
-func (c *Contest) GoesOn(t *testing.T, what string, patience time.Duration, clients ...store.Waiter) {
+func (c *Contest) GoesOn(t *testing.T, what string, patience time.Duration, clients ...store.Engine) {
 	t.Helper()
 	start := time.Now()
 	for i, s := range clients {

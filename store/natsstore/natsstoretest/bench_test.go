@@ -101,7 +101,7 @@ func BenchmarkHandOff(b *testing.B) {
 			share(b, srv, clients, func(i int) error { return turnByHand(b.Context(), kvs[i]) })
 		})
 		b.Run(fmt.Sprintf("leasehold/%d", clients), func(b *testing.B) {
-			var stores []store.Waiter
+			var stores []store.Engine
 			for range clients {
 				stores = append(stores, open(b, []string{srv.ClientURL()}, nil))
 			}

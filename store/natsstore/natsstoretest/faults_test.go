@@ -28,7 +28,7 @@ func TestContest(t *testing.T) {
 	t.Parallel()
 	nodes := startCluster(t)
 	open(t, nodes.addresses(), &natsstore.Options{Synced: true, Timeout: 30 * time.Second}) // makes the stream once there are three
-	var clients []store.Waiter
+	var clients []store.Engine
 	for i := range 6 {
 		// Each learns of the others from its server.
 		clients = append(clients, open(t, nodes.addresses()[i%3:i%3+1], &natsstore.Options{Synced: true}))

@@ -33,8 +33,8 @@ func TestConforms(t *testing.T) {
 			t.Parallel()
 			srv := start(t, server.Options{SyncAlways: synced})
 			o := natsstore.Options{Synced: synced}
-			second := func(t *testing.T) store.Store { return open(t, []string{srv.ClientURL()}, &o) }
-			storetest.Run(t, func(t *testing.T) store.Store {
+			second := func(t *testing.T) *store.Store { return open(t, []string{srv.ClientURL()}, &o) }
+			storetest.Run(t, func(t *testing.T) *store.Store {
 				o.Bucket = fmt.Sprintf("b%d", buckets.Add(1))
 				return second(t)
 			}, storetest.Options{Second: second, ShortTTL: 600 * time.Millisecond, Observed: true})

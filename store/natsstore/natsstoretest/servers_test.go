@@ -20,8 +20,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
 	"github.com/leasehold-dev/leasehold/internal/testenv/port"
+	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/natsstore"
-	"github.com/leasehold-dev/leasehold/store/recordstore"
 )
 
 // The test program is a server as well, if configVar names the file of its configuration.
@@ -233,7 +233,7 @@ func freePorts(t *testing.T, n int) (ports []int) {
 }
 
 // open opens a store, and closes it with the test.
-func open(t testing.TB, servers []string, o *natsstore.Options) *recordstore.Store {
+func open(t testing.TB, servers []string, o *natsstore.Options) *store.Store {
 	t.Helper()
 	s, err := natsstore.Open(t.Context(), servers, o)
 	if err != nil {

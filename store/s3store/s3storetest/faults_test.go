@@ -152,7 +152,7 @@ func TestContest(t *testing.T) {
 	srv.own()
 	d := openDoor(t, srv)
 	o := s3store.Options{Durable: true, Timeout: 5 * time.Second}
-	var clients []store.Waiter
+	var clients []store.Engine
 	for range 6 {
 		clients = append(clients, open(t, d.URL, o))
 	}

@@ -37,8 +37,8 @@ func newPrefix() string { return fmt.Sprintf("p%d", prefixes.Add(1)) }
 func TestConforms(t *testing.T) {
 	srv := start(t)
 	o := s3store.Options{Durable: true}
-	second := func(t *testing.T) store.Store { return open(t, srv.url(), o) }
-	storetest.Run(t, func(t *testing.T) store.Store {
+	second := func(t *testing.T) *store.Store { return open(t, srv.url(), o) }
+	storetest.Run(t, func(t *testing.T) *store.Store {
 		o.Prefix = newPrefix()
 		return second(t)
 	}, storetest.Options{Second: second, ShortTTL: 800 * time.Millisecond, Observed: true})
@@ -160,7 +160,7 @@ func TestDeletedObjects(t *testing.T) {
 	var last fence.Token
 	var was string
 	for range 3 {
-		for _, s := range []store.Store{s, other} {
+		for _, s := range []*store.Store{s, other} {
 			l := lease("a", time.Minute)
 			g, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: l})
 			if err != nil || g.Token <= last {

@@ -32,7 +32,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/child"
 	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/port"
-	"github.com/leasehold-dev/leasehold/store/recordstore"
+	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/s3store"
 )
 
@@ -177,7 +177,7 @@ func (s *server) client() *s3.Client {
 }
 
 // open opens a store, and closes it with the test.
-func open(t testing.TB, endpoint string, o s3store.Options) *recordstore.Store {
+func open(t testing.TB, endpoint string, o s3store.Options) *store.Store {
 	t.Helper()
 	s, err := s3store.Open(t.Context(), bucket, with(t, endpoint, o))
 	if err != nil {

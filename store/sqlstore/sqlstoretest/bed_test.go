@@ -128,7 +128,7 @@ func (on *bed) handle(t testing.TB, settings ...string) *sql.DB {
 }
 
 // open opens a store that is closed at the end of the test.
-func (on *bed) open(t testing.TB, schema string, o sqlstore.Options, settings ...string) *sqlstore.Store {
+func (on *bed) open(t testing.TB, schema string, o sqlstore.Options, settings ...string) *store.Store {
 	t.Helper()
 	o.Schema = schema
 	s, err := sqlstore.Open(t.Context(), on.dialect, on.driver, on.dsn(settings...), &o)
@@ -140,7 +140,7 @@ func (on *bed) open(t testing.TB, schema string, o sqlstore.Options, settings ..
 }
 
 // newStore opens a store in a new schema of the common server.
-func (on *bed) newStore(t testing.TB) (*sqlstore.Store, string) {
+func (on *bed) newStore(t testing.TB) (*store.Store, string) {
 	t.Helper()
 	schema := on.newSchema(t)
 	return on.open(t, schema, sqlstore.Options{}), schema

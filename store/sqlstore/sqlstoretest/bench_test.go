@@ -128,13 +128,13 @@ func benchmarkHandOff(b *testing.B, on *bed, schema string) {
 // handOn passes a lock round that number of stores. With more than two, one of them waits
 // at each release.
 func handOn(b *testing.B, on *bed, schema string, n int, class store.Class) {
-	stores := make([]*sqlstore.Store, n)
+	stores := make([]*store.Store, n)
 	for i := range stores {
 		stores[i] = on.open(b, schema, sqlstore.Options{})
 	}
 	name := fmt.Sprint(b.Name(), b.N)
 	var holding sync.Mutex
-	turn := func(s *sqlstore.Store) error {
+	turn := func(s *store.Store) error {
 		l := lease(name)
 		l.Require = class
 		if _, err := s.Wait(b.Context(), store.WaitRequest{Lease: l}, nil); err != nil {

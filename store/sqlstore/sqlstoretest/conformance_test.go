@@ -52,7 +52,7 @@ func conforms(t *testing.T, on *bed, conditions ...condition) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			schema := on.newSchema(t)
-			one := func(t *testing.T) store.Store {
+			one := func(t *testing.T) *store.Store {
 				if c.conns == 0 {
 					return on.open(t, schema, c.o, c.settings...)
 				}

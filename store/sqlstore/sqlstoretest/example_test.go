@@ -55,13 +55,13 @@ func Example() {
 }
 
 // transfer changes data in the database of the locks while it holds the lock.
-func transfer(ctx context.Context, db *sql.DB, st *sqlstore.Store, l *leasehold.Lease) error {
+func transfer(ctx context.Context, db *sql.DB, st *store.Store, l *leasehold.Lease) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
 	defer tx.Rollback()
-	if err := st.Hold(ctx, tx, l); err != nil {
+	if err := sqlstore.Hold(ctx, st, tx, l); err != nil {
 		return err
 	}
 	if _, err := tx.ExecContext(ctx, "UPDATE accounts SET amount = amount + 1"); err != nil {
@@ -71,13 +71,16 @@ func transfer(ctx context.Context, db *sql.DB, st *sqlstore.Store, l *leasehold.
 }
 
 // transferWithPgx is transfer for a connection of pgx itself.
-func transferWithPgx(ctx context.Context, conn *pgx.Conn, st *sqlstore.Store, l *leasehold.Lease) error {
+func transferWithPgx(ctx context.Context, conn *pgx.Conn, st *store.Store, l *leasehold.Lease) error {
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		query, args := st.HoldQuery(l)
+		query, args, err := sqlstore.HoldQuery(st, l)
+		if err != nil {
+			return err
+		}
 		if _, err := tx.Exec(ctx, query, args...); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, "UPDATE accounts SET amount = amount + 1")
+		_, err = tx.Exec(ctx, "UPDATE accounts SET amount = amount + 1")
 		return err
 	})
 }

@@ -29,7 +29,7 @@ type contest struct {
 	wrong  []string
 }
 
-func (c *contest) run(ctx context.Context, s *sqlstore.Store, name string, ttl time.Duration) {
+func (c *contest) run(ctx context.Context, s *store.Store, name string, ttl time.Duration) {
 	for ctx.Err() == nil {
 		l := store.Lease{Name: name, Owner: store.NewOwner(), TTL: ttl, Require: s.Caps().Class}
 		start := clock.System().Now()
@@ -209,7 +209,7 @@ func TestServerKilledAfterAGrant(t *testing.T) {
 }
 
 // renewed returns a lease that was acquired for a short time and renewed for a long one.
-func renewed(t *testing.T, s *sqlstore.Store, l store.Lease) store.Lease {
+func renewed(t *testing.T, s *store.Store, l store.Lease) store.Lease {
 	l.TTL = 10 * time.Second
 	mustAcquire(t, s, l)
 	l.TTL = time.Minute
@@ -220,7 +220,7 @@ func renewed(t *testing.T, s *sqlstore.Store, l store.Lease) store.Lease {
 }
 
 // together returns a lease that was acquired while others were acquired and released.
-func together(t *testing.T, s *sqlstore.Store, name string) store.Lease {
+func together(t *testing.T, s *store.Store, name string) store.Lease {
 	l := lease(name)
 	var all sync.WaitGroup
 	for n := range 16 {
@@ -238,7 +238,7 @@ func together(t *testing.T, s *sqlstore.Store, name string) store.Lease {
 }
 
 // afterAnEnd returns a lease that a waiter found handed to it when the one before it ended.
-func afterAnEnd(t *testing.T, s *sqlstore.Store, first, next store.Lease) store.Lease {
+func afterAnEnd(t *testing.T, s *store.Store, first, next store.Lease) store.Lease {
 	first.TTL = time.Second
 	mustAcquire(t, s, first)
 	wait(t, s, next).granted(t)
@@ -270,7 +270,7 @@ func TestBehindAPooler(t *testing.T) {
 	const grants = 10
 	var c contest
 	var all sync.WaitGroup
-	for _, one := range []*sqlstore.Store{s, other, s, other} {
+	for _, one := range []*store.Store{s, other, s, other} {
 		all.Go(func() { c.run(ctx, one, "x", 5*time.Second) })
 	}
 	eventually.True(t, "all take turns", func() bool { return c.count() >= grants })
@@ -331,7 +331,7 @@ func TestReadOnlyServer(t *testing.T) {
 }
 
 // refused reports whether the error of an acquire, which must fail, contains the words.
-func refused(t *testing.T, s *sqlstore.Store, words string) bool {
+func refused(t *testing.T, s *store.Store, words string) bool {
 	t.Helper()
 	_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: lease("x")})
 	if err == nil || errors.Is(err, store.ErrBusy) {

@@ -53,18 +53,18 @@ func TestHoldKeepsTheLock(t *testing.T) {
 				l.TTL = 2 * time.Second // it ends while the transaction holds it
 				mustAcquire(t, s, l)
 				tx := begin(t, db, level)
-				if err := s.Hold(t.Context(), tx, aLease{Lease: l}); err != nil {
+				if err := sqlstore.Hold(t.Context(), s, tx, aLease{Lease: l}); err != nil {
 					t.Fatal(err)
 				}
 				if err := s.Renew(t.Context(), []store.Lease{l})[0]; err != nil {
 					t.Errorf("renew while a transaction holds the lease: %v", err)
 				}
-				if err := s.Hold(t.Context(), tx, aLease{Lease: l}); err != nil && level == sql.LevelReadCommitted {
+				if err := sqlstore.Hold(t.Context(), s, tx, aLease{Lease: l}); err != nil && level == sql.LevelReadCommitted {
 					t.Errorf("hold again: %v", err)
 				}
 				tx.Rollback()
 				tx = begin(t, db, level)
-				if err := s.Hold(t.Context(), tx, aLease{Lease: l}); err != nil {
+				if err := sqlstore.Hold(t.Context(), s, tx, aLease{Lease: l}); err != nil {
 					t.Fatal(err)
 				}
 				// Even the owner cannot hand the lock on before the transaction ends.
@@ -114,7 +114,7 @@ func TestHoldSeesAHandOff(t *testing.T) {
 				}
 				tx := begin(t, db, level)
 				result := make(chan error, 1)
-				go func() { result <- s.Hold(context.WithoutCancel(t.Context()), tx, aLease{Lease: l}) }()
+				go func() { result <- sqlstore.Hold(context.WithoutCancel(t.Context()), s, tx, aLease{Lease: l}) }()
 				eventually.True(t, "hold waits", func() bool {
 					return on.waitForRows(t, db, schema) == 1 || len(result) == 1
 				})
@@ -143,7 +143,7 @@ func TestHoldFailsTheTransaction(t *testing.T) {
 			"over in process": {Lease: lease("x"), err: errors.New("released")},
 		} {
 			tx := begin(t, db, sql.LevelDefault)
-			if err := s.Hold(t.Context(), tx, l); !errors.Is(err, store.ErrNotHeld) {
+			if err := sqlstore.Hold(t.Context(), s, tx, l); !errors.Is(err, store.ErrNotHeld) {
 				t.Errorf("%s: hold: %v, want an error that matches store.ErrNotHeld", name, err)
 			}
 			if l.err != nil {
@@ -177,7 +177,7 @@ func TestHoldNeedsATransaction(t *testing.T) {
 		}
 		defer conn.Close()
 		for what, tx := range map[string]sqlstore.Tx{"a handle": db, "a wrapped handle": struct{ *sql.DB }{db}, "a connection": conn} {
-			if err := s.Hold(t.Context(), tx, aLease{Lease: l}); !errors.Is(err, store.ErrInvalid) || !strings.Contains(err.Error(), "transaction") {
+			if err := sqlstore.Hold(t.Context(), s, tx, aLease{Lease: l}); !errors.Is(err, store.ErrInvalid) || !strings.Contains(err.Error(), "transaction") {
 				t.Errorf("hold with %s in place of a transaction: %v, want an error that matches store.ErrInvalid", what, err)
 			}
 		}
@@ -187,31 +187,31 @@ func TestHoldNeedsATransaction(t *testing.T) {
 // Hold does not rely on what its transaction has read before: a lease that has ended since then, in
 // whatever way, is not held, and one that was renewed is.
 func TestHoldAfterASnapshot(t *testing.T) {
-	endings := map[string]func(t *testing.T, s *sqlstore.Store, l store.Lease, g store.Grant){
-		"released": func(t *testing.T, s *sqlstore.Store, l store.Lease, _ store.Grant) { mustRelease(t, s, l) },
-		"released and acquired": func(t *testing.T, s *sqlstore.Store, l store.Lease, _ store.Grant) {
+	endings := map[string]func(t *testing.T, s *store.Store, l store.Lease, g store.Grant){
+		"released": func(t *testing.T, s *store.Store, l store.Lease, _ store.Grant) { mustRelease(t, s, l) },
+		"released and acquired": func(t *testing.T, s *store.Store, l store.Lease, _ store.Grant) {
 			mustRelease(t, s, l)
 			mustAcquire(t, s, lease("x"))
 		},
-		"handed on": func(t *testing.T, s *sqlstore.Store, l store.Lease, _ store.Grant) {
+		"handed on": func(t *testing.T, s *store.Store, l store.Lease, _ store.Grant) {
 			w := wait(t, s, lease("x"))
 			eventually.True(t, "the waiter has its place", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
 			mustRelease(t, s, l)
 			w.granted(t)
 		},
-		"broken": func(t *testing.T, s *sqlstore.Store, l store.Lease, g store.Grant) {
+		"broken": func(t *testing.T, s *store.Store, l store.Lease, g store.Grant) {
 			if _, err := s.BreakLease(t.Context(), store.BreakRequest{Name: "x", Owner: l.Owner, Token: g.Token, Now: true}); err != nil {
 				t.Fatal(err)
 			}
 			mustAcquire(t, s, lease("x"))
 		},
-		"resized": func(t *testing.T, s *sqlstore.Store, _ store.Lease, _ store.Grant) {
+		"resized": func(t *testing.T, s *store.Store, _ store.Lease, _ store.Grant) {
 			if err := s.Resize(t.Context(), "x", store.Semaphore(1), store.Semaphore(3)); err != nil {
 				t.Fatal(err)
 			}
 			mustAcquire(t, s, leaseOf(store.Semaphore(3), 1, "x"))
 		},
-		"renewed": func(t *testing.T, s *sqlstore.Store, l store.Lease, _ store.Grant) {
+		"renewed": func(t *testing.T, s *store.Store, l store.Lease, _ store.Grant) {
 			if err := s.Renew(t.Context(), []store.Lease{l})[0]; err != nil {
 				t.Fatal(err)
 			}
@@ -233,7 +233,7 @@ func TestHoldAfterASnapshot(t *testing.T) {
 						t.Fatal(err)
 					}
 					end(t, s, l, g)
-					switch err := s.Hold(t.Context(), tx, aLease{Lease: l}); {
+					switch err := sqlstore.Hold(t.Context(), s, tx, aLease{Lease: l}); {
 					case how == "renewed" && err != nil:
 						t.Errorf("hold a lease that was renewed: %v", err)
 					case how != "renewed" && err == nil:
@@ -257,7 +257,7 @@ func TestHoldExcludesTheNextGoroutine(t *testing.T) {
 			t.Fatal(err)
 		}
 		tx := begin(t, db, sql.LevelReadCommitted)
-		if err := s.Hold(t.Context(), tx, former); err != nil {
+		if err := sqlstore.Hold(t.Context(), s, tx, former); err != nil {
 			t.Fatal(err)
 		}
 		var next *leasehold.Lease
@@ -285,7 +285,7 @@ func TestHoldExcludesTheNextGoroutine(t *testing.T) {
 			t.Fatal(err)
 		}
 		tx = begin(t, db, sql.LevelReadCommitted)
-		if err := s.Hold(t.Context(), tx, next); err != nil {
+		if err := sqlstore.Hold(t.Context(), s, tx, next); err != nil {
 			t.Errorf("the next holder's transaction: %v", err)
 		}
 		tx.Rollback()

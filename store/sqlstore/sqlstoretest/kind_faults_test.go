@@ -44,7 +44,7 @@ type sharedHold struct {
 	until        clock.Instant
 }
 
-func (c *sharedContest) run(ctx context.Context, s *sqlstore.Store, weight func() int64) {
+func (c *sharedContest) run(ctx context.Context, s *store.Store, weight func() int64) {
 	for ctx.Err() == nil {
 		l := leaseOf(c.kind, weight(), "x")
 		l.TTL = 2 * time.Second
@@ -207,7 +207,7 @@ func TestHoldOfAKind(t *testing.T) {
 		mustAcquire(t, s, l)
 		tx := begin(t, on.handle(t), 0)
 		defer tx.Rollback()
-		if err := s.Hold(t.Context(), tx, aLease{Lease: l}); !errors.Is(err, store.ErrUnsupported) || !strings.Contains(err.Error(), "mutex") {
+		if err := sqlstore.Hold(t.Context(), s, tx, aLease{Lease: l}); !errors.Is(err, store.ErrUnsupported) || !strings.Contains(err.Error(), "mutex") {
 			t.Errorf("hold: %v, want %v and a word on mutexes", err, store.ErrUnsupported)
 		}
 	})

@@ -56,7 +56,7 @@ func TestOneConnection(t *testing.T) {
 	}
 	t.Cleanup(func() { s.Close() })
 	l := lease("x")
-	if _, err := s.(store.Waiter).Wait(t.Context(), store.WaitRequest{Lease: l}, nil); err != nil {
+	if _, err := s.Wait(t.Context(), store.WaitRequest{Lease: l}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Renew(t.Context(), []store.Lease{l})[0]; err != nil {

@@ -103,7 +103,7 @@ func TestLeastRights(t *testing.T) {
 		}
 		locker := as(role).handle(t)
 		tx := begin(t, locker, 0)
-		if err := s.Hold(t.Context(), tx, aLease{Lease: l}); err != nil {
+		if err := sqlstore.Hold(t.Context(), s, tx, aLease{Lease: l}); err != nil {
 			t.Error(err)
 		}
 		tx.Rollback()

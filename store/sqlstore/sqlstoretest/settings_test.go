@@ -75,7 +75,7 @@ func TestLockTimeout(t *testing.T) {
 		l.TTL = time.Second
 		mustAcquire(t, s, l)
 		tx := begin(t, db, 0)
-		if err := s.Hold(t.Context(), tx, aLease{Lease: l}); err != nil {
+		if err := sqlstore.Hold(t.Context(), s, tx, aLease{Lease: l}); err != nil {
 			t.Fatal(err)
 		}
 		w := wait(t, s, lease("x"))

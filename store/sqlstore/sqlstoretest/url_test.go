@@ -36,7 +36,7 @@ func TestURL(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	mustGet(t, s.(*sqlstore.Store), "x")
+	mustGet(t, s, "x")
 }
 
 // Errors say so if the host is a socket, or another server listens at the address. Those of the

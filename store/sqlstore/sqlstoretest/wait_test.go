@@ -10,10 +10,9 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/sqlstore"
 )
 
-func mustAcquire(t testing.TB, s *sqlstore.Store, l store.Lease) store.Grant {
+func mustAcquire(t testing.TB, s *store.Store, l store.Lease) store.Grant {
 	t.Helper()
 	g, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: l})
 	if err != nil {
@@ -23,7 +22,7 @@ func mustAcquire(t testing.TB, s *sqlstore.Store, l store.Lease) store.Grant {
 }
 
 // mustGet waits for a lock and releases it.
-func mustGet(t testing.TB, s *sqlstore.Store, name string) {
+func mustGet(t testing.TB, s *store.Store, name string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -34,14 +33,14 @@ func mustGet(t testing.TB, s *sqlstore.Store, name string) {
 	mustRelease(t, s, l)
 }
 
-func mustRelease(t testing.TB, s *sqlstore.Store, l store.Lease) {
+func mustRelease(t testing.TB, s *store.Store, l store.Lease) {
 	t.Helper()
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: l}); err != nil {
 		t.Fatalf("release %q: %v", l.Name, err)
 	}
 }
 
-func inspect(t testing.TB, s *sqlstore.Store, name string) store.State {
+func inspect(t testing.TB, s *store.Store, name string) store.State {
 	t.Helper()
 	st, err := s.Inspect(t.Context(), name)
 	if err != nil {
@@ -62,7 +61,7 @@ type waiter struct {
 	reasons []error
 }
 
-func wait(t testing.TB, s *sqlstore.Store, l store.Lease) *waiter {
+func wait(t testing.TB, s *store.Store, l store.Lease) *waiter {
 	ctx, cancel := context.WithCancel(t.Context())
 	w := &waiter{r: store.WaitRequest{Lease: l}, cancel: cancel, done: make(chan struct{})}
 	go func() {

@@ -22,7 +22,7 @@ type locker struct{ *program }
 
 // acquire opens the store and waits for the lock, as flags and signals require.
 // On every error it closes the store.
-func (p locker) acquire(c *cobra.Command, o runFlags, sigs *signals, name string, options leasehold.LockOptions) (store.Store, lease, error) {
+func (p locker) acquire(c *cobra.Command, o runFlags, sigs *signals, name string, options leasehold.LockOptions) (*store.Store, lease, error) {
 	ctx, stop := sigs.during(context.Background())
 	st, err := p.openStore(ctx, c)
 	if err != nil {
@@ -64,7 +64,7 @@ func (p locker) acquire(c *cobra.Command, o runFlags, sigs *signals, name string
 }
 
 // wait waits for the lock and reports the wait. It calls waits when it has to.
-func (p locker) wait(ctx context.Context, o runFlags, st store.Store, name string, options leasehold.LockOptions, waits func()) (lease, error) {
+func (p locker) wait(ctx context.Context, o runFlags, st *store.Store, name string, options leasehold.LockOptions, waits func()) (lease, error) {
 	var until time.Time
 	if o.wait > 0 {
 		until = time.Now().Add(o.wait)
@@ -102,7 +102,7 @@ func (p locker) wait(ctx context.Context, o runFlags, st store.Store, name strin
 }
 
 // client returns a client for commands.
-func client(p *program, st store.Store) *leasehold.Client {
+func client(p *program, st *store.Store) *leasehold.Client {
 	return leasehold.New(st, &leasehold.Options{
 		Logger: p.voice.logger(),
 		Trace:  func(context.Context) string { return os.Getenv(traceVar) },
@@ -124,7 +124,7 @@ func gaveUp(err error, wait time.Duration) error {
 
 // releaseAndClose releases the locks, once --min-hold is over, closes the store and
 // returns the code to exit with, given that of the command.
-func (p locker) releaseAndClose(sigs *signals, st store.Store, l lease, until time.Time, code int) int {
+func (p locker) releaseAndClose(sigs *signals, st *store.Store, l lease, until time.Time, code int) int {
 	if l.Err() != nil {
 		releaseLost(sigs, st, l, until)
 		return code
@@ -160,7 +160,7 @@ func reachedMaxHold(err error) bool {
 // releaseLost releases a lost lease, once --min-hold is over, and closes the store. The
 // lease ends by itself. A release may end it sooner, but waiting for servers that
 // are out of reach must not outlast the lease.
-func releaseLost(sigs *signals, st store.Store, l lease, until time.Time) {
+func releaseLost(sigs *signals, st *store.Store, l lease, until time.Time) {
 	patience := min(time.Until(l.Deadline())/2, time.Second)
 	switch least := time.Until(until); {
 	case least <= 0: // also if the command never ran

@@ -37,7 +37,7 @@ func completeNameThenCommand(p *program) cobra.CompletionFunc {
 // once. It reports no errors: the user is typing.
 func (p *program) completeName(c *cobra.Command, toComplete string) ([]string, cobra.ShellCompDirective) {
 	var names []string
-	askBriefly(p, c, func(ctx context.Context, st store.Store) {
+	askBriefly(p, c, func(ctx context.Context, st *store.Store) {
 		states, err := st.List(ctx, toComplete)
 		if err != nil {
 			return
@@ -53,7 +53,7 @@ func (p *program) completeName(c *cobra.Command, toComplete string) ([]string, c
 
 // askBriefly calls fn with the store if that can be opened at once, and creates
 // nothing.
-func askBriefly(p *program, c *cobra.Command, fn func(context.Context, store.Store)) {
+func askBriefly(p *program, c *cobra.Command, fn func(context.Context, *store.Store)) {
 	p.voice.quiet = true
 	if p.wouldCreate(c) {
 		return
@@ -74,7 +74,7 @@ func completeHolders(p *program, c *cobra.Command, flag string, of func(store.Ho
 	complete := func(c *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		var words []string
 		if len(args) == 1 {
-			askBriefly(p, c, func(ctx context.Context, st store.Store) {
+			askBriefly(p, c, func(ctx context.Context, st *store.Store) {
 				s, _ := st.Inspect(ctx, args[0])
 				for _, h := range s.Leases() {
 					if word := of(h); harmless(word) && strings.HasPrefix(word, toComplete) {

@@ -119,7 +119,7 @@ func (p torturer) workerCommand() *cobra.Command {
 }
 
 // openURLs opens a store for a worker, which prints nothing.
-func openURLs(ctx context.Context, urls []string) (store.Store, error) {
+func openURLs(ctx context.Context, urls []string) (*store.Store, error) {
 	s, err := schemeOf(urls)
 	if err != nil {
 		return nil, err

@@ -48,7 +48,7 @@ With --json it prints an array of objects.
 			if len(args) > 0 {
 				prefix = args[0]
 			}
-			return p.ask(c, func(ctx context.Context, st store.Store) error {
+			return p.ask(c, func(ctx context.Context, st *store.Store) error {
 				states, err := st.List(ctx, prefix)
 				if err != nil && !errors.Is(err, store.ErrIncomplete) {
 					return err
@@ -87,13 +87,13 @@ func (p *program) writeList(states []store.State, asJSON, whole bool) error {
 }
 
 // ask opens the store, calls fn and closes the store.
-func (p *program) ask(c *cobra.Command, fn func(context.Context, store.Store) error) error {
+func (p *program) ask(c *cobra.Command, fn func(context.Context, *store.Store) error) error {
 	return askWith(p, context.Background(), c, fn) // a signal just ends us: nothing is left behind
 }
 
 // askWith is ask with a context for both. It makes no lock folder whose path the user has
 // given: that may be mistyped.
-func askWith(p *program, ctx context.Context, c *cobra.Command, fn func(context.Context, store.Store) error) error {
+func askWith(p *program, ctx context.Context, c *cobra.Command, fn func(context.Context, *store.Store) error) error {
 	if path, missing := missingFile(p, c); missing {
 		return fmt.Errorf("there is no lock folder %s: check the path, since nobody has locked anything there", path)
 	}

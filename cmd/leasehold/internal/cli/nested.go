@@ -52,7 +52,7 @@ func nested(reason error) bool {
 
 // nestedReader reports whether a reader waits for ever because of a lease that this process
 // runs under: a waiting writer is ahead of it, and waits for all readers to leave.
-func nestedReader(ctx context.Context, st store.Store, reason error) bool {
+func nestedReader(ctx context.Context, st *store.Store, reason error) bool {
 	var busy *leasehold.BusyError
 	above := ownersAbove(os.Getenv)
 	if len(above) == 0 || !errors.As(reason, &busy) || !busy.Holder.Waiting {

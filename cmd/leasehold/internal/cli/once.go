@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/runner"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/filestore"
 )
 
 // checkOnce returns which flags do not go with --once-per.
@@ -120,12 +121,9 @@ func ended(p *program, o runner.Outcome, released error) error {
 }
 
 // tether returns what a command inherits from the store, or nil. It lives as long as this process.
-func tether(st store.Store) *os.File {
-	if t, ok := st.(interface{ Tether() (*os.File, error) }); ok {
-		f, _ := t.Tether() // without one, the lease of a process that has ended lasts for its TTL
-		return f
-	}
-	return nil
+func tether(st *store.Store) *os.File {
+	f, _ := filestore.Tether(st) // without one, the lease of a process that has ended lasts for its TTL
+	return f
 }
 
 // runUnder runs cmd under a lease.

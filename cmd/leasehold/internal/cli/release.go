@@ -42,7 +42,7 @@ The lease may remain then, and trying again is safe.`,
 			if !c.Flags().Changed("owner") {
 				return usage(c, "give --owner, as \"leasehold acquire\" printed it")
 			}
-			return p.ask(c, func(ctx context.Context, st store.Store) error {
+			return p.ask(c, func(ctx context.Context, st *store.Store) error {
 				err := releasable(ctx, st, name, owner)
 				if err == nil || now {
 					err = client(p, st).ReleaseOwner(ctx, name, owner)
@@ -61,7 +61,7 @@ The lease may remain then, and trying again is safe.`,
 }
 
 // releasable returns an error if the owner renews its lease.
-func releasable(ctx context.Context, st store.Store, name, owner string) error {
+func releasable(ctx context.Context, st *store.Store, name, owner string) error {
 	state, err := st.Inspect(ctx, name)
 	if err != nil {
 		return err

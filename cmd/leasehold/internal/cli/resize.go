@@ -51,7 +51,7 @@ is safe.`,
 			case permits < 1:
 				return usage(c, "--permits %d: a semaphore needs at least one permit", permits)
 			}
-			return p.ask(c, func(ctx context.Context, st store.Store) error {
+			return p.ask(c, func(ctx context.Context, st *store.Store) error {
 				r, err := resize(p, ctx, st, name, permits)
 				switch {
 				case err != nil:
@@ -79,7 +79,7 @@ type resizedJSON struct {
 
 // resize changes the number of permits from the one that is in use. The store refuses if
 // that has changed meanwhile.
-func resize(p *program, ctx context.Context, st store.Store, name string, permits int) (resizedJSON, error) {
+func resize(p *program, ctx context.Context, st *store.Store, name string, permits int) (resizedJSON, error) {
 	r := resizedJSON{LockName: statejson.NameOf(name), Permits: permits}
 	s, err := st.Inspect(ctx, name)
 	if err != nil {

@@ -20,7 +20,7 @@ type scheme struct {
 }
 
 // open opens the store that a URL of the scheme names.
-func (s scheme) open(ctx context.Context, url string, log *slog.Logger) (store.Store, error) {
+func (s scheme) open(ctx context.Context, url string, log *slog.Logger) (*store.Store, error) {
 	if s.refused != nil {
 		return nil, s.refused
 	}

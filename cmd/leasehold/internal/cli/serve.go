@@ -113,7 +113,7 @@ func runServe(p *program, c *cobra.Command, o serveFlags) error {
 }
 
 // serveStore opens the store. memory: is of use here, unlike in other commands.
-func serveStore(ctx context.Context, p *program, c *cobra.Command) (store.Store, error) {
+func serveStore(ctx context.Context, p *program, c *cobra.Command) (*store.Store, error) {
 	urls, err := p.where.urls(c)
 	if err == nil && len(urls) == 1 && store.Scheme(urls[0]) == "memory" {
 		p.voice.note("warning: the locks are in the memory of this process alone: when it ends, it forgets them")

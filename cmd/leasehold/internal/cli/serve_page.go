@@ -16,7 +16,7 @@ import (
 )
 
 // addPage gives the server its page, the events and the metrics, which stop ends.
-func addPage(p *program, c *cobra.Command, st store.Store, o *serve.Options, traceURL string) (stop func()) {
+func addPage(p *program, c *cobra.Command, st *store.Store, o *serve.Options, traceURL string) (stop func()) {
 	seen := observe.New(st)
 	o.Page = page.New(page.Options{
 		Observer: seen, Client: leasehold.New(st, nil), Caps: st.Caps,

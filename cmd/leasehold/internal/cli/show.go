@@ -45,7 +45,7 @@ With --json it prints one object.
 				return err
 			}
 			held := false
-			err := p.ask(c, func(ctx context.Context, st store.Store) error {
+			err := p.ask(c, func(ctx context.Context, st *store.Store) error {
 				s, err := st.Inspect(ctx, args[0])
 				if err != nil {
 					return err

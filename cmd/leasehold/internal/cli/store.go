@@ -45,7 +45,7 @@ func (p *program) storeAsked(c *cobra.Command) (string, scheme, error) {
 }
 
 // openStore opens the store. Its errors contain no credentials.
-func (p *program) openStore(ctx context.Context, c *cobra.Command) (store.Store, error) {
+func (p *program) openStore(ctx context.Context, c *cobra.Command) (*store.Store, error) {
 	url, s, err := p.storeAsked(c)
 	if err != nil {
 		return nil, err

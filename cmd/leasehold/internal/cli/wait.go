@@ -51,7 +51,7 @@ Exit codes: 0 if nobody holds the lock, 124 if it is still held after --for, or 
 // waitFree runs "leasehold wait", for the time most at the longest if it is bounded.
 func waitFree(p *program, c *cobra.Command, name string, most time.Duration, bounded bool) error {
 	ctx, stop := listen().during(context.Background())
-	err := askWith(p, ctx, c, func(ctx context.Context, st store.Store) error {
+	err := askWith(p, ctx, c, func(ctx context.Context, st *store.Store) error {
 		if bounded && most == 0 {
 			return isFree(p, ctx, st, name)
 		}
@@ -99,7 +99,7 @@ func waitFree(p *program, c *cobra.Command, name string, most time.Duration, bou
 }
 
 // isFree returns a *BusyError if the lock is held, or may be held.
-func isFree(p *program, ctx context.Context, st store.Store, name string) error {
+func isFree(p *program, ctx context.Context, st *store.Store, name string) error {
 	s, err := st.Inspect(ctx, name)
 	if err != nil || s.Free() {
 		return err

@@ -48,7 +48,7 @@ is renamed or removed.`,
 			if every < leastEvery {
 				return usage(c, "--every %v is too often: the minimum is %v", every, leastEvery)
 			}
-			return p.ask(c, func(ctx context.Context, st store.Store) error { return watch(p, ctx, st, args[0], every, asJSON) })
+			return p.ask(c, func(ctx context.Context, st *store.Store) error { return watch(p, ctx, st, args[0], every, asJSON) })
 		},
 	}
 	c.Flags().DurationVar(&every, "every", every, "how often to ask the store: a `TIME` such as 200ms")
@@ -60,7 +60,7 @@ is renamed or removed.`,
 const leastEvery = 10 * time.Millisecond
 
 // watch runs "leasehold watch" until the store cannot be used any more.
-func watch(p *program, ctx context.Context, st store.Store, name string, every time.Duration, asJSON bool) error {
+func watch(p *program, ctx context.Context, st *store.Store, name string, every time.Duration, asJSON bool) error {
 	var known watched
 	first, trouble := true, false
 	for ; ; time.Sleep(every) {

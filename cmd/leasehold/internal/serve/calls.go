@@ -349,12 +349,7 @@ func (s *Server) downgrade(w http.ResponseWriter, r *http.Request, name string) 
 	if !ok {
 		return
 	}
-	changer, ok := s.Store.(store.Changer)
-	if !ok {
-		s.failWith(w, r, store.ErrUnsupported)
-		return
-	}
-	g, err := changer.Downgrade(r.Context(), l)
+	g, err := s.Store.Downgrade(r.Context(), l)
 	if err != nil {
 		s.failWith(w, r, err)
 		return
@@ -373,12 +368,7 @@ func (s *Server) resize(w http.ResponseWriter, r *http.Request, name string) {
 		s.failWith(w, r, invalid("from and to are numbers of permits: each is 1 at least"))
 		return
 	}
-	changer, ok := s.Store.(store.Changer)
-	if !ok {
-		s.failWith(w, r, store.ErrUnsupported)
-		return
-	}
-	if err := changer.Resize(r.Context(), name, store.Semaphore(q.From), store.Semaphore(q.To)); err != nil {
+	if err := s.Store.Resize(r.Context(), name, store.Semaphore(q.From), store.Semaphore(q.To)); err != nil {
 		s.failWith(w, r, err)
 		return
 	}
@@ -418,8 +408,8 @@ func (s *Server) breakAt(r *http.Request, b leasehold.BreakRequest, at time.Time
 		}
 		b.By = name
 	}
-	if breaker, ok := s.Store.(store.Breaker); ok && b.Owner != "" {
-		left, err = breaker.BreakLease(r.Context(), store.BreakRequest{Name: b.Name, Owner: b.Owner, Token: b.Token, Now: b.Now, By: b.By, Reason: b.Reason, At: at})
+	if b.Owner != "" {
+		left, err = s.Store.BreakLease(r.Context(), store.BreakRequest{Name: b.Name, Owner: b.Owner, Token: b.Token, Now: b.Now, By: b.By, Reason: b.Reason, At: at})
 	} else { // find the owner, and do not wait until the lease is over
 		ctx, stop := context.WithCancel(r.Context())
 		defer stop()

@@ -12,12 +12,12 @@ import (
 // A store over HTTP keeps the contract of the store behind the server, also between two clients
 // at two servers.
 func TestConformance(t *testing.T) {
-	var shared store.Store
-	open := func(t *testing.T) store.Store {
+	var shared *store.Store
+	open := func(t *testing.T) *store.Store {
 		url, _ := start(t, serve.Options{Store: shared})
 		return remote(t, url, nil)
 	}
-	storetest.Run(t, func(t *testing.T) store.Store {
+	storetest.Run(t, func(t *testing.T) *store.Store {
 		shared = memstore.New(nil)
 		return open(t)
 	}, storetest.Options{Second: open})

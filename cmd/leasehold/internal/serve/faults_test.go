@@ -77,17 +77,17 @@ func (f *faulty) CloseIdleConnections() {
 // The suite holds over two servers while one request in six is lost, is answered with a lost
 // answer, or arrives late.
 func TestConformanceUnderFaults(t *testing.T) {
-	var shared store.Store
+	var shared *store.Store
 	var urls string
 	seed := uint64(0)
 	var all []*faulty
-	open := func(t *testing.T) store.Store {
+	open := func(t *testing.T) *store.Store {
 		seed++
 		f := &faulty{RoundTripper: &http.Transport{MaxIdleConnsPerHost: 64}, lose: 0.05, reply: 0.06, late: 0.05, random: rand.New(rand.NewPCG(1, seed))}
 		all = append(all, f)
 		return remote(t, urls, f)
 	}
-	storetest.Run(t, func(t *testing.T) store.Store {
+	storetest.Run(t, func(t *testing.T) *store.Store {
 		shared = memstore.New(nil)
 		a, _ := start(t, serve.Options{Store: shared})
 		b, _ := start(t, serve.Options{Store: shared})

@@ -43,11 +43,6 @@ func bounded(ctx context.Context, wait *httpapi.Duration) (context.Context, cont
 // wait answers an acquire that waits: with lines if the client accepts them, and otherwise with
 // the grant alone.
 func (s *Server) wait(w http.ResponseWriter, r *http.Request, q httpapi.Request, l store.Lease) {
-	waiter, ok := s.Store.(store.Waiter)
-	if !ok {
-		s.failWith(w, r, store.ErrUnsupported)
-		return
-	}
 	done, ok := s.open(w, r, l.Name)
 	if !ok {
 		return
@@ -62,7 +57,7 @@ func (s *Server) wait(w http.ResponseWriter, r *http.Request, q httpapi.Request,
 		st.beat.Stop()
 	}
 	var last atomic.Pointer[store.BusyError]
-	g, err := waiter.Wait(ctx, store.WaitRequest{Lease: l, Barge: q.Barge}, func(reason error) {
+	g, err := s.Store.Wait(ctx, store.WaitRequest{Lease: l, Barge: q.Barge}, func(reason error) {
 		var busy *store.BusyError
 		if errors.As(reason, &busy) {
 			last.Store(busy)

@@ -39,7 +39,7 @@ func start(t *testing.T, o serve.Options) (url string, s *serve.Server) {
 }
 
 // remote opens the store behind the servers of url.
-func remote(t *testing.T, url string, transport http.RoundTripper) *remotestore.Store {
+func remote(t *testing.T, url string, transport http.RoundTripper) *store.Store {
 	t.Helper()
 	s, err := remotestore.Open(context.Background(), url, &remotestore.Options{Transport: transport})
 	if err != nil {
@@ -48,8 +48,6 @@ func remote(t *testing.T, url string, transport http.RoundTripper) *remotestore.
 	t.Cleanup(func() { s.Close() })
 	return s
 }
-
-var _ store.Store = (*remotestore.Store)(nil)
 
 // dial connects to the server of url.
 func dial(t *testing.T, url string) net.Conn {

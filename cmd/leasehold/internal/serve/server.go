@@ -22,7 +22,7 @@ import (
 // Options configure a Server. Store is needed.
 type Options struct {
 	// Store keeps the locks.
-	Store store.Store
+	Store *store.Store
 	// Log receives the audit and what an operator should know. Nil: nothing is logged.
 	Log *slog.Logger
 	// Rights says what clients may do. Nil: all may do everything, or only look if ReadOnly is

@@ -19,11 +19,11 @@ import (
 // naive is the usual first attempt at a lock: SET NX PX, and DEL when done, although the
 // lock may have another holder by then.
 type naive struct {
-	store.Store // the rest is not used
-	c           rueidis.Client
+	store.Engine // the rest is not used
+	c            rueidis.Client
 }
 
-func openNaive(ctx context.Context, urls []string) (store.Store, error) {
+func openNaive(ctx context.Context, urls []string) (*store.Store, error) {
 	o, err := rueidis.ParseURL(urls[0])
 	if err != nil {
 		return nil, err
@@ -33,11 +33,11 @@ func openNaive(ctx context.Context, urls []string) (store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &naive{c: c}, nil
+	return store.New(&naive{c: c}), nil
 }
 
 func (n *naive) Caps() store.Caps {
-	return store.Caps{Engine: "redis", Nodes: 1, Quorum: 1, Reach: "network", Clock: "the server's own"}
+	return store.Caps{Engine: "redis", Nodes: 1, Quorum: 1, Reach: "network", Clock: "the server's own", MutexesOnly: true, NoQueue: true, NoBreaks: true}
 }
 
 func (n *naive) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {

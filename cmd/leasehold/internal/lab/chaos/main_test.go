@@ -58,7 +58,7 @@ func TestMain(m *testing.M) {
 
 // opens are the kinds of stores that workers use.
 var opens = map[string]torture.Open{
-	"shipped": func(ctx context.Context, urls []string) (store.Store, error) {
+	"shipped": func(ctx context.Context, urls []string) (*store.Store, error) {
 		if only := os.Getenv(onlyServers); only != "" {
 			urls = []string{only}
 		}

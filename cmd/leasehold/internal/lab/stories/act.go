@@ -99,7 +99,7 @@ func words(err error) string {
 // player is the client process's side of an actor.
 type player struct {
 	ctx    context.Context
-	store  store.Store
+	store  *store.Store
 	client *leasehold.Client
 	lease  *leasehold.Lease
 	end    func() // ends the engine's own client, if not nil

@@ -5,6 +5,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/store"
 )
 
 var clockJump = Story{
@@ -48,7 +49,7 @@ setting this machine's. A test compares the model with real servers.)`,
 			client := func(name string, reachable ...int) *leasehold.Lock {
 				st := newModelStore(nodes, reachable)
 				s.atEnd(func() { st.Close() })
-				return leasehold.New(st, nil).Mutex(lock).With(leasehold.LockOptions{TTL: long, Tries: 1, Purpose: name})
+				return leasehold.New(store.New(st), nil).Mutex(lock).With(leasehold.LockOptions{TTL: long, Tries: 1, Purpose: name})
 			}
 			try := func(client string, l *leasehold.Lock) *leasehold.Lease {
 				lease, err := l.Try(s.ctx)

@@ -16,13 +16,12 @@ import (
 // modelStore is one client's store over modelled nodes: the quorum of the Redis
 // store, with other nodes.
 type modelStore struct {
-	driver driver.Driver[driver.Question]
-	links  []*modelLink
-	quit   chan struct{}
-	done   sync.WaitGroup
+	store.Engine // nil: the stories use nothing else
+	driver       driver.Driver[driver.Question]
+	links        []*modelLink
+	quit         chan struct{}
+	done         sync.WaitGroup
 }
-
-var _ store.Store = (*modelStore)(nil)
 
 // newModelStore makes the store of a client that reaches the nodes of these
 // numbers only.
@@ -54,16 +53,8 @@ func (s *modelStore) Release(ctx context.Context, r store.ReleaseRequest) error 
 	return s.driver.Release(ctx, r)
 }
 
-func (s *modelStore) Inspect(context.Context, string) (store.State, error) {
-	return store.State{}, store.ErrUnsupported
-}
-
-func (s *modelStore) List(context.Context, string) ([]store.State, error) {
-	return nil, store.ErrUnsupported
-}
-
 func (s *modelStore) Caps() store.Caps {
-	return store.Caps{Engine: "model", Nodes: len(s.links), Quorum: quorum.Majority(len(s.links)), Reach: "process", Clock: "each node's own"}
+	return store.Caps{Engine: "model", Nodes: len(s.links), Quorum: quorum.Majority(len(s.links)), Reach: "process", Clock: "each node's own", MutexesOnly: true, NoQueue: true, NoBreaks: true}
 }
 
 // Close is called once, after all other calls.

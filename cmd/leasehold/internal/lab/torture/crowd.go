@@ -82,7 +82,7 @@ func (w *worker) read(ctx context.Context, client *leasehold.Client) {
 
 // operate breaks leases now and then, by what is shown of them, or releases them by their owner
 // while they are renewed.
-func (w *worker) operate(ctx context.Context, client *leasehold.Client, st store.Store) {
+func (w *worker) operate(ctx context.Context, client *leasehold.Client, st *store.Store) {
 	for clock.Sleep(ctx, w.TTL+time.Duration(rand.Int64N(int64(w.TTL)))) {
 		name := w.Locks[rand.IntN(len(w.Locks))]
 		is, err := st.Inspect(ctx, name)

@@ -37,38 +37,45 @@ func TestMain(m *testing.M) {
 
 var opens = map[string]Open{
 	"sound": openFile,
-	"liar": func(ctx context.Context, urls []string) (store.Store, error) {
+	"liar": func(ctx context.Context, urls []string) (*store.Store, error) {
 		st, err := openFile(ctx, urls)
-		return &liar{Store: st}, err
+		return store.New(&liar{Engine: st}), err
 	},
-	"deaf": func(ctx context.Context, urls []string) (store.Store, error) {
+	"deaf": func(ctx context.Context, urls []string) (*store.Store, error) {
 		st, err := filestore.Open(ctx, urls[0], nil)
-		return &deaf{st}, err
+		return store.New(&deaf{st}), err
 	},
-	"stuck": func(ctx context.Context, urls []string) (store.Store, error) {
+	"stuck": func(ctx context.Context, urls []string) (*store.Store, error) {
 		st, err := openFile(ctx, urls)
-		return &stuck{Store: st}, err
+		return store.New(&stuck{Engine: st}), err
 	},
-	"broken": func(context.Context, []string) (store.Store, error) { return nil, errors.New("no such store") },
-	"crash": func(context.Context, []string) (store.Store, error) {
+	"broken": func(context.Context, []string) (*store.Store, error) { return nil, errors.New("no such store") },
+	"crash": func(context.Context, []string) (*store.Store, error) {
 		fmt.Fprintln(os.Stderr, "the worker crashes")
 		os.Exit(3)
 		return nil, nil
 	},
 }
 
-func openFile(ctx context.Context, urls []string) (store.Store, error) {
+func openFile(ctx context.Context, urls []string) (*store.Store, error) {
 	return filestore.Open(ctx, urls[0], nil)
 }
 
 // liar sometimes grants a lock that another client holds.
 type liar struct {
-	store.Store
+	store.Engine
 	busy atomic.Int64
 }
 
+// Caps implements driver.Engine: without a queue, every attempt is an Acquire.
+func (l *liar) Caps() store.Caps {
+	c := l.Engine.Caps()
+	c.NoQueue = true
+	return c
+}
+
 func (l *liar) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
-	g, err := l.Store.Acquire(ctx, r)
+	g, err := l.Engine.Acquire(ctx, r)
 	if errors.Is(err, store.ErrBusy) {
 		if n := l.busy.Add(1); n%5 == 0 {
 			return store.Grant{Token: fence.Token(n)}, nil
@@ -78,24 +85,38 @@ func (l *liar) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant
 }
 
 // deaf renews any lease, also one that is over.
-type deaf struct{ *filestore.Store }
+type deaf struct{ store.Engine }
+
+// Caps implements driver.Engine: without a queue, every attempt is an Acquire.
+func (d *deaf) Caps() store.Caps {
+	c := d.Engine.Caps()
+	c.NoQueue = true
+	return c
+}
 
 func (d *deaf) Renew(ctx context.Context, leases []store.Lease) []error {
-	d.Store.Renew(ctx, leases)
+	d.Engine.Renew(ctx, leases)
 	return make([]error, len(leases))
 }
 
 // stuck never returns from its first release.
 type stuck struct {
-	store.Store
+	store.Engine
 	releases atomic.Int64
+}
+
+// Caps implements driver.Engine: without a queue, every attempt is an Acquire.
+func (s *stuck) Caps() store.Caps {
+	c := s.Engine.Caps()
+	c.NoQueue = true
+	return c
 }
 
 func (s *stuck) Release(ctx context.Context, r store.ReleaseRequest) error {
 	if s.releases.Add(1) == 1 {
 		select {}
 	}
-	return s.Store.Release(ctx, r)
+	return s.Engine.Release(ctx, r)
 }
 
 func config(t *testing.T, kind string) Config {

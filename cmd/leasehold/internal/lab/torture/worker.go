@@ -18,7 +18,7 @@ import (
 )
 
 // Open opens the store that a Config names by urls.
-type Open func(ctx context.Context, urls []string) (store.Store, error)
+type Open func(ctx context.Context, urls []string) (*store.Store, error)
 
 // Work is a worker process: it acquires and releases locks until in, where Run
 // has put the plan, ends. It returns when all it holds is released, or with
@@ -103,7 +103,7 @@ func (w *worker) broken() error {
 
 // open tries until it succeeds: a process may be started in the middle of the
 // trouble. It is nil when ctx ended before.
-func (w *worker) open(ctx context.Context, open Open) store.Store {
+func (w *worker) open(ctx context.Context, open Open) *store.Store {
 	for ctx.Err() == nil {
 		st, err := open(ctx, w.Store)
 		if err == nil {

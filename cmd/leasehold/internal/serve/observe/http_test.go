@@ -118,7 +118,7 @@ func TestServeEvents(t *testing.T) {
 func TestServeProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newWatched()
-		o := New(st)
+		o := New(store.New(st))
 		defer o.Close()
 		status := func(path string) int {
 			w := httptest.NewRecorder()

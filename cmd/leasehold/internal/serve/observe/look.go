@@ -21,7 +21,7 @@ const (
 
 // looker looks at a store. Only one look is under way at a time.
 type looker struct {
-	st        store.Store
+	st        *store.Store
 	inspected map[string]inspected
 	from      string // the round through all locks goes on after this name
 }

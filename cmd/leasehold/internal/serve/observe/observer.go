@@ -59,13 +59,13 @@ type Observer struct {
 }
 
 // New returns an Observer of st.
-func New(st store.Store) *Observer {
+func New(st *store.Store) *Observer {
 	o := &Observer{hurry: make(chan struct{}, 1), view: &View{}, next: make(chan struct{}), wanted: map[string]time.Time{}, single: map[string]*single{}, room: make(chan struct{}, atOnce), looker: looker{st: st}}
 	o.epoch, o.streams = strconv.FormatInt(time.Now().UnixNano(), 36), make(chan struct{}, mostStreams)
 	o.ctx, o.cancel = context.WithCancel(context.Background())
 	o.stop = func() {}
-	if b, ok := st.(store.BreakNotifier); ok {
-		o.stop = b.NotifyBroken(func(string) { o.hurryUp() })
+	if st.Caps().Notifies {
+		o.stop = st.NotifyBroken(func(string) { o.hurryUp() })
 	}
 	return o
 }

@@ -18,7 +18,7 @@ import (
 
 // watched is a store that counts what it is asked, and can fail.
 type watched struct {
-	*memstore.Store
+	store.Engine
 	mu              sync.Mutex
 	lists, inspects int
 	err             error
@@ -26,7 +26,7 @@ type watched struct {
 }
 
 func newWatched() *watched {
-	return &watched{Store: memstore.New(&memstore.Options{Clock: virtual.Clock()})}
+	return &watched{Engine: memstore.New(&memstore.Options{Clock: virtual.Clock()})}
 }
 
 func (w *watched) List(ctx context.Context, prefix string) ([]store.State, error) {
@@ -41,14 +41,14 @@ func (w *watched) List(ctx context.Context, prefix string) ([]store.State, error
 	if err != nil {
 		return nil, err
 	}
-	return w.Store.List(ctx, prefix)
+	return w.Engine.List(ctx, prefix)
 }
 
 func (w *watched) Inspect(ctx context.Context, name string) (store.State, error) {
 	w.mu.Lock()
 	w.inspects++
 	w.mu.Unlock()
-	return w.Store.Inspect(ctx, name)
+	return w.Engine.Inspect(ctx, name)
 }
 
 func (w *watched) asked() (lists, inspects int) {
@@ -97,7 +97,7 @@ func told(v *View) string {
 func TestView(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newWatched()
-		o := New(st)
+		o := New(store.New(st))
 		defer o.Close()
 		a := st.acquire(t, leaseOf("team/a", "x", time.Minute))
 		ctx, cancel := context.WithCancel(t.Context())
@@ -144,7 +144,7 @@ func TestRate(t *testing.T) {
 		for i := range 1000 {
 			st.acquire(t, leaseOf(fmt.Sprintf("lock-%04d", i), "x", time.Hour))
 		}
-		o := New(st)
+		o := New(store.New(st))
 		defer o.Close()
 		time.Sleep(time.Hour)
 		if lists, _ := st.asked(); lists != 0 {
@@ -196,7 +196,7 @@ func TestInspections(t *testing.T) {
 		for i := range 1000 {
 			st.acquire(t, leaseOf(fmt.Sprintf("lock-%04d", i), "x", time.Hour))
 		}
-		o := New(st)
+		o := New(store.New(st))
 		defer o.Close()
 		o.Want("lock-0777", "not there")
 		v := o.View(t.Context())
@@ -220,7 +220,7 @@ func TestStoreFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newWatched()
 		st.acquire(t, leaseOf("a", "x", time.Hour))
-		o := New(st)
+		o := New(store.New(st))
 		defer o.Close()
 		seen := o.View(t.Context()).At
 		trouble := errors.New("no route to host")
@@ -261,7 +261,7 @@ func TestBroken(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := New(st)
+		o := New(store.New(st))
 		defer o.Close()
 		v, _ := o.Next(t.Context(), 0)
 		began := time.Now()
@@ -288,7 +288,7 @@ func TestBroken(t *testing.T) {
 func TestEventsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newWatched()
-		o := New(st)
+		o := New(store.New(st))
 		defer o.Close()
 		v := o.View(t.Context())
 		for i := range 4 {
@@ -306,7 +306,7 @@ func TestEventsAreBounded(t *testing.T) {
 // A call of Next ends with its context, and when the Observer is closed.
 func TestNextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := New(newWatched())
+		o := New(store.New(newWatched()))
 		v := o.View(t.Context())
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()

@@ -42,7 +42,7 @@ func TestPictures(t *testing.T) {
 }
 
 // visit returns a stage that the window leaves before its server ends.
-func visit(t *testing.T, w *browser.Window, st store.Store, prefix string) *stage {
+func visit(t *testing.T, w *browser.Window, st *store.Store, prefix string) *stage {
 	s := newStage(t, st, prefix)
 	t.Cleanup(func() {
 		w.Go("about:blank")

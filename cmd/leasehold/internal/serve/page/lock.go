@@ -184,7 +184,7 @@ func (p *Page) addLeases(d *one, s store.State, known *observe.Lock, client *rig
 // cannotBreak says why the client cannot break leases of the lock, or "".
 func (p *Page) cannotBreak(client *rights.Client, name string) string {
 	switch {
-	case !p.Caps().Breaks:
+	case p.Caps().NoBreaks:
 		return "This store cannot break a lease: it ends when its holder is gone, after its TTL."
 	case !client.May(rights.Break, name):
 		return "This client may not break leases of this lock."

@@ -17,7 +17,6 @@ import (
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/serve/rights"
 	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/memstore"
 )
 
 // Each answer forbids everything that the page does not do itself.
@@ -190,7 +189,7 @@ func TestHostileTextStaysText(t *testing.T) {
 }
 
 // shouting is a store with one foreign lock, whose name and owner are far longer than any of ours.
-type shouting struct{ *memstore.Store }
+type shouting struct{ store.Engine }
 
 func (s shouting) state() store.State {
 	long := strings.Repeat("<b>\u202e", 16<<10)
@@ -206,7 +205,7 @@ func (s shouting) Inspect(context.Context, string) (store.State, error) { return
 // Text of 64 KB does not fill the page.
 func TestLongText(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, shouting{memory(t)}, "")
+	s := newStage(t, store.New(shouting{memory(t)}), "")
 	for _, path := range []string{"/", "/lock?name=x", "/events", "/health"} {
 		status, body := s.get(path)
 		if status != 200 || len(body) > 200<<10 || strings.Contains(body, "<b>") || strings.Contains(body, "\u202e") {
@@ -316,7 +315,7 @@ func TestPrefix(t *testing.T) {
 
 // deaf is a store that gives no answer any more.
 type deaf struct {
-	*memstore.Store
+	store.Engine
 	mu   sync.Mutex
 	deaf bool
 }
@@ -332,19 +331,19 @@ func (d *deaf) wait(ctx context.Context) {
 
 func (d *deaf) List(ctx context.Context, prefix string) ([]store.State, error) {
 	d.wait(ctx)
-	return d.Store.List(ctx, prefix)
+	return d.Engine.List(ctx, prefix)
 }
 
 func (d *deaf) Inspect(ctx context.Context, name string) (store.State, error) {
 	d.wait(ctx)
-	return d.Store.Inspect(ctx, name)
+	return d.Engine.Inspect(ctx, name)
 }
 
 // While the store hangs, the page answers, and says since when it knows nothing.
 func TestStoreHangs(t *testing.T) {
 	t.Parallel()
-	st := &deaf{Store: memory(t)}
-	s := newStage(t, st, "")
+	st := &deaf{Engine: memory(t)}
+	s := newStage(t, store.New(st), "")
 	s.hold("a", holder("h", 1, "", 0), time.Hour, store.Kind{}, 0)
 	s.get("/")
 	st.mu.Lock()

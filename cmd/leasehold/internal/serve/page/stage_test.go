@@ -24,7 +24,7 @@ import (
 // stage is a page over a store in memory, which a server serves.
 type stage struct {
 	t      testing.TB
-	st     store.Store
+	st     *store.Store
 	page   *Page
 	http   *http.Client // follows no redirection
 	header http.Header  // of the last answer
@@ -33,7 +33,7 @@ type stage struct {
 }
 
 // newStage returns a page over st, below prefix.
-func newStage(t testing.TB, st store.Store, prefix string) *stage {
+func newStage(t testing.TB, st *store.Store, prefix string) *stage {
 	s := &stage{t: t, st: st, client: rights.Anyone(false), http: &http.Client{Transport: &http.Transport{}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 	o := observe.New(st)
 	s.page = New(Options{
@@ -53,7 +53,7 @@ func newStage(t testing.TB, st store.Store, prefix string) *stage {
 	return s
 }
 
-func memory(t testing.TB) *memstore.Store {
+func memory(t testing.TB) *store.Store {
 	st := memstore.New(nil)
 	t.Cleanup(func() { st.Close() })
 	return st
@@ -78,7 +78,7 @@ func (s *stage) wait(name string, h store.Holder, ttl time.Duration, kind store.
 	go func() {
 		defer close(ended)
 		l := store.Lease{Name: name, Owner: store.NewOwnerAt(h.Since), TTL: ttl, Kind: kind, Weight: weight, Meta: h.Encode()}
-		s.st.(store.Waiter).Wait(ctx, store.WaitRequest{Lease: l}, func(error) {
+		s.st.Wait(ctx, store.WaitRequest{Lease: l}, func(error) {
 			select {
 			case began <- struct{}{}:
 			default:

@@ -1,0 +1,24 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// Engine is what a Store works on; package driver says how to write one. Every method keeps the
+// contract of the Store's method of the same name.
+type Engine interface {
+	Acquire(ctx context.Context, r AcquireRequest) (Grant, error)
+	Renew(ctx context.Context, leases []Lease) []error
+	Release(ctx context.Context, r ReleaseRequest) error
+	Wait(ctx context.Context, r WaitRequest, reason func(error)) (Grant, error)
+	ReleaseAndRejoin(ctx context.Context, r ReleaseRequest, next WaitRequest) (queued bool, err error)
+	BreakLease(ctx context.Context, r BreakRequest) (left time.Duration, err error)
+	NotifyBroken(f func(owner string)) (stop func())
+	Downgrade(ctx context.Context, r Lease) (Grant, error)
+	Resize(ctx context.Context, name string, from, to Kind) error
+	Inspect(ctx context.Context, name string) (State, error)
+	List(ctx context.Context, prefix string) ([]State, error)
+	Caps() Caps
+	Close() error
+}
