@@ -32,6 +32,7 @@ var two = []Event{
 	{15, "forget", Args(1, 0)},
 	{16, "crash", Args(1, 26, 0)},
 	{17, "grant", Args(2, 1, 8, 17)},
+	{17, "grant", Args(2, 1, 6, 17)}, // of its own lease, for another lock that shares the counter has 8
 	{17, "extend", Args(0, 1, 16)},
 	{17, "recall", Args(1, 0, 7)},
 	{18, "release", Args(1, 0)},
@@ -49,7 +50,7 @@ var refused = []struct {
 	{Event{15, "win", Args(1, 0b101, 8, 16)}, "time goes on"},
 	{Event{17, "win", Args(1, 0b101, 8, 20)}, "each node of the majority stands at the token"},
 	{Event{17, "grant", Args(0, 0, 9, 0)}, "no attempt has the lock there that conflicts"},
-	{Event{17, "grant", Args(2, 1, 7, 0)}, "the token is larger"},
+	{Event{17, "grant", Args(0, 1, 7, 0)}, "the token is larger"},
 	{Event{17, "grant", Args(1, 1, 9, 0)}, "the node's quarantine is over"},
 	{Event{17, "heal", Args(1, 0, 9)}, "the node's quarantine is over"},
 	{Event{17, "confirm", Args(1, 0, 9, 0)}, "the attempt has the lock there"},

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"crypto/sha1"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,6 +23,11 @@ type op struct {
 	owners []int         // their numbers
 	rank   uint64        // of the first owner: when it began to wait
 	ttl    time.Duration // of an acquire
+	// Of locks that several can hold:
+	weight int64  // that an acquire wants
+	heals  bool   // an acquire of a lease that the node has lost
+	must   string // the slots that its owner must have; empty if any will do
+	breaks bool   // it ends the lease of its owner at once, for an operator
 }
 
 // releases reports whether the command ends leases, or places, of its first owner.
@@ -72,7 +78,8 @@ func (n *names) parse(s *simredis.Server, words []string) op {
 	keys, _ := strconv.Atoi(words[2])
 	args := words[3+keys:]
 	request := ""
-	if listScripts[o.name] && len(args) > 1 {
+	list := listScripts[o.name] && len(args) > 1
+	if list {
 		o.name, request, args = stepNames[letterOf(args[1])], args[1], args[2:]
 	} else if (o.name == "acquire" || o.name == "release") && len(args) > 0 {
 		request, args = args[0], args[1:]
@@ -81,7 +88,10 @@ func (n *names) parse(s *simredis.Server, words []string) op {
 	if o.name == "acquire" {
 		lasts, _, _ = strings.Cut(request[min(1, len(request)):], " ")
 	}
-	names := o.name == "renewHold" // its owners alone
+	if o.name == "renewHold" && list {
+		args = args[1:] // without their number
+	}
+	o.readShared(args)
 	if same, ok := mutexNames[o.name]; ok {
 		if o.name = same; len(args) > 3 {
 			lasts = args[3]
@@ -101,17 +111,36 @@ func (n *names) parse(s *simredis.Server, words []string) op {
 		} else if id, meta, ok := strings.Cut(w, " "); ok && strings.HasPrefix(meta, "{") {
 			owner = id
 		}
-		if names && i >= keys && store.Rank(w) != 0 {
-			owner = w
-		}
 		if owner != "" {
-			if len(o.ids) == 0 {
-				o.rank = store.Rank(owner)
-			}
 			o.ids = append(o.ids, owner)
 		}
 	}
+	if len(o.ids) > 0 {
+		o.rank = store.Rank(o.ids[0])
+	}
 	return o
+}
+
+// readShared reads the arguments of a script for locks that several can hold, some of which
+// name owners alone, without a description.
+func (o *op) readShared(args []string) {
+	slots := ""
+	switch {
+	case o.name == "admit" && len(args) > 7:
+		o.weight, o.heals, slots = number(args[1]), args[5] == "h", args[7]
+	case o.name == "confirmHold" && len(args) > 1:
+		o.ids, slots = append(o.ids, args[0]), args[1]
+	case o.name == "renewHold":
+		for i := 4; i+1 < len(args); i += 2 {
+			o.ids = append(o.ids, args[i])
+		}
+	case o.name == "change" && len(args) > 3:
+		o.ids = append(o.ids, args[1])
+		o.breaks = (args[0] == "break" || args[0] == "part") && args[3] == "1"
+	}
+	if must, ok := strings.CutPrefix(slots, "="); ok {
+		o.must = must
+	}
 }
 
 // isList reports whether a command is a list of steps.
@@ -131,6 +160,9 @@ func (n *names) script(s *simredis.Server, word string) string {
 	}
 	name := scriptName(text)
 	n.hashes[word] = name
+	if text == word { // a client sends the text first, and at once the hash, which no server knows yet
+		n.hashes[fmt.Sprintf("%x", sha1.Sum([]byte(text)))] = name
+	}
 	return name
 }
 

@@ -27,7 +27,7 @@
 // Pauses of the store come from the script; owners, which are random, are numbered as
 // they appear.
 //
-// OfSeed makes the script of a seed. Scripts also come from rapid, and from
+// AnyOfSeed makes the script of a seed. Scripts also come from rapid, and from
 // files in testdata/kept, where those stay that found something.
 //
 // # What is not simulated

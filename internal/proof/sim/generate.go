@@ -9,7 +9,15 @@ type source interface {
 	draw(what string, low, high int) int
 }
 
-// OfSeed is the script of a seed.
+// AnyOfSeed is the script of a seed: every fifth has locks of all kinds, and the others mutexes.
+func AnyOfSeed(seed uint64) Script {
+	if seed%5 == 4 {
+		return KindsOfSeed(seed / 5)
+	}
+	return OfSeed(seed)
+}
+
+// OfSeed is the script of a seed with mutexes.
 func OfSeed(seed uint64) Script {
 	src := seeded{rand.New(rand.NewPCG(seed, 0x5eed))}
 	s := setting(src)

@@ -296,6 +296,10 @@ type held struct {
 	owner  int
 	weight int64
 	left   time.Duration // by the node's clock
+	// Of a lock that several can hold: its number among the node's grants, its token, and its slots.
+	number int64
+	token  uint64
+	slots  string
 }
 
 // heldAt returns the leases of a lock at a node.
@@ -305,7 +309,7 @@ func heldAt(n *node, lock int) (all []held) {
 	case !ok:
 		return nil
 	case !isRecord(value):
-		return []held{{n.w.hist.number(ownerOf(value)), 1, left}}
+		return []held{{owner: n.w.hist.number(ownerOf(value)), weight: 1, left: left}}
 	}
 	return recordHolds(n, lock)
 }

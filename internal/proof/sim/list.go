@@ -21,10 +21,10 @@ var listScripts = map[string]bool{"steps": true, "shareSteps": true}
 
 // stepNames are the scripts that do the same as a step, by its letter. The first argument of an
 // acquire or a release only begins with the letter.
-var stepNames = map[string]string{"a": "acquire", "b": "return", "c": "confirm", "d": "release", "h": "heal", "r": "release", "x": "extend", "k": "admit", "e": "endHold", "p": "renewHold"}
+var stepNames = map[string]string{"a": "acquire", "b": "return", "c": "confirm", "d": "release", "h": "heal", "r": "release", "x": "extend", "k": "admit", "e": "endHold", "p": "renewHold", "q": "confirmHold"}
 
 // mutexNames are the scripts that do for a mutex what others do for the other kinds.
-var mutexNames = map[string]string{"admit": "acquire", "endHold": "release", "renewHold": "extend"}
+var mutexNames = map[string]string{"admit": "acquire", "endHold": "release", "renewHold": "extend", "confirmHold": "confirm"}
 
 // stepSizes are how many keys and words of arguments each step has, by its letter; a
 // renewal has as many as it has leases.

@@ -82,6 +82,7 @@ func MutantSteps() []Mutant {
 		majorityGranted  = "win(each node of the majority stands at the token, and keeps the lock until the lease ends"
 		majorityExtended = "renew(each node of the majority extended the lease until then"
 	)
+	const readWrite, semaphore = 1, 2
 	client, nodes := leasehold.Mechanisms, redisstore.Mechanisms
 	all := []Mutant{
 		{Name: "boot-clock", script: dozing, seed: 1, step: "renew(the lease is valid still"},
@@ -102,6 +103,15 @@ func MutantSteps() []Mutant {
 		{Name: "node-knows-its-run", edit: "node-knows-its-run", script: copied, seed: 2, step: "heal(the node's quarantine is over"},
 		{Name: "node-never-creates", edit: "node-never-creates", script: rollingShort, seed: 1, step: "extend(the attempt has the lock there"},
 		{Name: "node-raises-counter", edit: "node-raises-counter", script: OfSeed, seed: 1, step: majorityGranted},
+
+		{Name: "kinds-confirm-token", mech: quorum.Mechanisms["confirm-token"], script: shared(readWrite), seed: 1, step: majorityGranted},
+		{Name: "kinds-agree-on-slots", mech: quorum.Mechanisms["agree-slots"], script: shared(semaphore), seed: 1, step: majorityGranted},
+		{Name: "kinds-count-tokens", edit: "kinds-count-tokens", script: shared(semaphore), seed: 1, step: "grant(the token is near the clock"},
+		{Name: "kinds-differ-in-slots", edit: "kinds-differ-in-slots", script: shared(semaphore), seed: 1, step: "grant(no attempt has the lock there that conflicts"},
+		{Name: "kinds-hand-after-quarantine", edit: "kinds-hand-after-quarantine", script: sharedLosing(semaphore), seed: 1, step: "grant(the node's quarantine is over"},
+		{Name: "kinds-leave-room", edit: "kinds-leave-room", script: shared(readWrite), seed: 1, step: "grant(no attempt has the lock there that conflicts"},
+		{Name: "kinds-readers-draw", edit: "kinds-readers-draw", script: shared(readWrite), seed: 1, step: "grant(the token is larger than the node's counter"},
+		{Name: "kinds-renew-their-slots", edit: "kinds-renew-their-slots", script: shared(semaphore), seed: 1, step: majorityExtended},
 	}
 	slices.SortFunc(all, func(a, b Mutant) int { return cmp.Compare(a.Name, b.Name) })
 	return all

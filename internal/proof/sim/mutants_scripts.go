@@ -146,3 +146,27 @@ func missing(seed uint64) Script {
 	}
 	return s
 }
+
+// shared has many workers for one lock of that kind on three nodes, of which one after the other
+// cannot be heard for a while.
+func shared(kind int) func(seed uint64) Script {
+	return func(seed uint64) Script {
+		s := Script{Seed: seed, Nodes: 3, Clients: 3, Workers: 3, Locks: 1, TTL: 1, Span: 20, Kinds: kind}
+		for i, f := range every(900, Fault{Kind: Deaf, For: 400}) {
+			if f.At < s.Span*1000 {
+				f.Node, f.Client = i%s.Nodes+1, i%s.Clients+1
+				s.Faults = append(s.Faults, f)
+			}
+		}
+		return s
+	}
+}
+
+// sharedLosing is the same on nodes that are restarted at once without what they wrote last.
+func sharedLosing(kind int) func(seed uint64) Script {
+	return func(seed uint64) Script {
+		s := shared(kind)(seed)
+		s.Span, s.Faults = 30, every(2500, Fault{Kind: Crash, Size: 500, For: 20})
+		return s
+	}
+}

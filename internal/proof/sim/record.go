@@ -27,7 +27,10 @@ func recordHolds(n *node, lock int) (all []held) {
 		}
 		end := clock.Instant(time.Duration(ends[endsMember(f[1], owner)]) * time.Millisecond)
 		if left := end.Sub(n.clock()); left > 0 {
-			all = append(all, held{n.w.hist.number(owner), number(f[2]), left})
+			all = append(all, held{
+				owner: n.w.hist.number(owner), weight: number(f[3]), left: left,
+				number: number(f[1]), token: uint64(number(f[2])), slots: f[4],
+			})
 		}
 	}
 	return all
@@ -50,11 +53,11 @@ func recordFault(n *node, lock int) string {
 	weight, taken := int64(0), map[int64]bool{}
 	for owner, text := range fields {
 		if g := recordGrant.FindStringSubmatch(text); g != nil {
-			weight += number(g[2])
+			weight += number(g[3])
 			if _, ok := ends[endsMember(g[1], owner)]; !ok {
 				return fmt.Sprintf("the grant of %s has no end", owner)
 			}
-			for slot := range strings.SplitSeq(g[3], ",") {
+			for slot := range strings.SplitSeq(g[4], ",") {
 				taken[number(slot)] = true
 			}
 		} else if owner != " " {
@@ -95,7 +98,7 @@ func number(digits string) int64 {
 
 var (
 	// The number, the token, the weight and five more fields, of which the last is the value.
-	recordGrant = regexp.MustCompile(`^(\d+) \d+ (\d+) \d+ (\S+) [01] \S* `)
+	recordGrant = regexp.MustCompile(`^(\d+) (\d+) (\d+) \d+ (\S+) [01] \S* `)
 	recordSums  = regexp.MustCompile(`^(\d+) \d+ \d+ ([01]*)$`)
 	recordWish  = regexp.MustCompile(`  [sr]\d+\S* (\d+) `)
 )

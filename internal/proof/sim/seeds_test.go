@@ -68,7 +68,7 @@ func TestSeeds(t *testing.T) {
 }
 
 func runSeed(t *testing.T, seed uint64) {
-	s := OfSeed(seed)
+	s := AnyOfSeed(seed)
 	sw := Shipped()
 	sw.PromisesOnly = !*proved
 	r := Run(t, s, sw, false)
@@ -109,7 +109,7 @@ func report(t *testing.T, flags string, s Script, r Result) {
 
 // TestReplay runs one seed or script, and with -v prints its history.
 func TestReplay(t *testing.T) {
-	s := OfSeed(*seed)
+	s := AnyOfSeed(*seed)
 	if *script != "" {
 		s = read(t, *script)
 	}

@@ -1,7 +1,10 @@
 package sim
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
+	"maps"
 	"math/bits"
 	"slices"
 	"strconv"
@@ -15,25 +18,39 @@ import (
 
 // trace checks each step of a run against the protocol that package induct proves: what a
 // node did, as the server's data shows it after each command, and what a client made of
-// the answers, as its leases show it. Each mutex is checked by itself.
+// the answers, as its leases show it. Each lock is checked by itself, and of a semaphore
+// each slot, which is a lock of its own.
 type trace struct {
 	w     *world
-	locks []*lockTrace // nil: not checked
+	locks []*lockTrace // in the order of the locks
 }
 
-// lockTrace is the trace of one lock.
+// lockTrace is the trace of one lock, or of one slot.
 type lockTrace struct {
 	t        *trace
 	lock     int
+	slot     int  // of a semaphore; -1 of other locks
+	several  bool // several can hold the lock
 	state    *induct.State
-	attempts map[int]*attempt // by the numbers of owners
+	owners   map[int]*owned   // by the numbers of owners
+	attempts map[int]*attempt // by their numbers; see number
 	leaving  []departure      // whose release has just left
 	nodes    []nodeTrace
 }
 
+// owned is what an owner has of a lock. Of a slot it has an attempt for each set of slots that a
+// node gave it: a client counts only nodes that gave it the same.
+type owned struct {
+	ttl   time.Duration
+	reads bool     // it is a reader's
+	ended bool     // it was given up, or released
+	sets  []string // of slots
+	must  string   // the set that it asks for alone
+}
+
 // attempt is one owner value, as its client uses it.
 type attempt struct {
-	ttl   time.Duration
+	*owned
 	ended bool          // given up, or released
 	broke bool          // an operator has broken its lease
 	lease bool          // it has had its lease
@@ -48,17 +65,18 @@ type departure struct {
 
 // nodeTrace is what is known of a lock at a node.
 type nodeTrace struct {
-	holder int // owner whose lease was there after the last command; 0: none
-	// residue is the owner of a lease that is there and that nobody may count; 0: none. Its time
-	// was over before a crash, or clients do not know yet that the server may have lost data.
-	residue  int
-	replaced bool          // no connection broke at the last crash, so clients find out later
-	opens    time.Duration // the end of the quarantine
-	trusted  time.Duration // clients count no answer of it before then
-	// By owner: when the requests left that its place is from and by which its lease was extended,
-	// when the last promise ends, and what the node stands at.
-	places, extended, promised map[int]time.Duration
-	grants                     map[int][]answer
+	// holders are the attempts whose leases were there after the last command. Nobody may count one
+	// that is residue: its time was over before a crash, or it is that of a reader who had given it up by
+	// then, whose token nobody may share; or clients do not know yet that the server may have lost data.
+	holders  map[int]bool          // residue, by attempt
+	replaced bool                  // no connection broke at the last crash, so clients find out later
+	opens    time.Duration         // the end of the quarantine
+	trusted  time.Duration         // clients count no answer of it before then
+	places   map[int]time.Duration // when the request left that an owner's place is from
+	// By attempt: when the request left by which its lease was extended, when the last promise ends,
+	// and what the node stands at.
+	extended, promised map[int]time.Duration
+	grants             map[int][]answer
 }
 
 // answer is what a node stands at for an attempt whose request left at some time.
@@ -74,26 +92,32 @@ const lead = time.Second
 var steps = sync.OnceValue(induct.RedlockFloor)
 
 func newTrace(w *world) *trace {
-	t := &trace{w: w, locks: make([]*lockTrace, w.script.Locks)}
+	t := &trace{w: w}
 	if w.script.Roll || w.switches.PromisesOnly { // the world of a trace has one list of nodes
 		return t
 	}
-	for i := range t.locks {
-		if w.script.kind(i).IsMutex() {
-			t.locks[i] = t.newLock(i)
+	for i := range w.script.Locks {
+		kind := w.script.kind(i)
+		if kind.IsMutex() || kind.Shared {
+			t.locks = append(t.locks, t.newLock(i, -1))
+			continue
+		}
+		for slot := range int(kind.Limit) {
+			t.locks = append(t.locks, t.newLock(i, slot))
 		}
 	}
 	return t
 }
 
-func (t *trace) newLock(i int) *lockTrace {
-	l := &lockTrace{t: t, lock: i, attempts: map[int]*attempt{}}
+func (t *trace) newLock(i, slot int) *lockTrace {
+	l := &lockTrace{t: t, lock: i, slot: slot, several: !t.w.script.kind(i).IsMutex(), owners: map[int]*owned{}, attempts: map[int]*attempt{}}
 	for range t.w.nodes {
-		l.nodes = append(l.nodes, nodeTrace{places: map[int]time.Duration{}, grants: map[int][]answer{}, extended: map[int]time.Duration{}, promised: map[int]time.Duration{}})
+		l.nodes = append(l.nodes, nodeTrace{holders: map[int]bool{}, places: map[int]time.Duration{}, grants: map[int][]answer{}, extended: map[int]time.Duration{}, promised: map[int]time.Duration{}})
 	}
 	l.state = steps().Start(induct.World{
 		Nodes:   len(t.w.nodes),
 		TTL:     func(a int) time.Duration { return l.attempts[a].validity() },
+		Reads:   func(a int) bool { return l.attempts[a].reads },
 		Longest: t.w.script.longest(),
 		Instant: func(token uint64) int64 { return int64(token)*1000 - int64(midnight) },
 		Error:   t.w.clockErrors(),
@@ -113,7 +137,7 @@ func (w *world) clockErrors() time.Duration {
 }
 
 // validity is how long the attempt uses a lease at most, and a node keeps one at least.
-func (a *attempt) validity() time.Duration { return a.ttl - validity.Drift(a.ttl) }
+func (a *owned) validity() time.Duration { return a.ttl - validity.Drift(a.ttl) }
 
 // apply takes a step.
 func (l *lockTrace) apply(step string, args ...int64) {
@@ -125,35 +149,122 @@ func (l *lockTrace) apply(step string, args ...int64) {
 	if r := new(induct.Refusal); errors.As(err, &r) {
 		text = strings.ReplaceAll(text, "\n\t", ": ")
 	}
-	l.t.w.findings.wrong(Step, "lock %d (attempt 1 is o1, node 0 is n1): %s", l.lock+1, text)
+	known := "attempt 1 is o1"
+	if l.slot >= 0 {
+		known = fmt.Sprintf("attempt %d is o1 with the first slots that a node gave it", perOwner)
+	}
+	l.t.w.findings.wrong(Step, "%s (%s, node 0 is n1): %s", l, known, text)
 }
 
-// of is the trace of a command's lock, nil if it is not checked.
-func (t *trace) of(lock int) *lockTrace {
-	if lock < 0 || lock >= len(t.locks) {
+func (l *lockTrace) String() string {
+	if l.slot < 0 {
+		return fmt.Sprintf("lock %d", l.lock+1)
+	}
+	return fmt.Sprintf("slot %d of lock %d", l.slot, l.lock+1)
+}
+
+// of are the traces of a lock: one, or one for each slot of a semaphore.
+func (t *trace) of(lock int) []*lockTrace {
+	begin := slices.IndexFunc(t.locks, func(l *lockTrace) bool { return l.lock == lock })
+	if begin < 0 {
 		return nil
 	}
-	return t.locks[lock]
+	end := begin + 1
+	for end < len(t.locks) && t.locks[end].lock == lock {
+		end++
+	}
+	return t.locks[begin:end]
 }
 
 // sends: a client's request leaves.
 func (t *trace) sends(o op, words []string, operator bool) {
-	l := t.of(o.lock)
-	if l == nil || len(o.owners) == 0 {
+	if len(o.owners) == 0 {
 		return
 	}
+	for _, l := range t.of(o.lock) {
+		l.sends(o, words, operator)
+	}
+}
+
+func (l *lockTrace) sends(o op, words []string, operator bool) {
 	asks, ttl := o.owners[0], o.ttl
-	if o.releases() {
+	if o.releases() || o.breaks {
 		l.leaving = append(l.leaving, departure{asks, operator})
 		asks = o.owners[len(o.owners)-1]
 	}
 	if o.name == "return" {
 		ttl = ttlOfReturn(words)
 	}
-	if o.acquires() && l.attempts[asks] == nil {
-		l.attempts[asks] = &attempt{ttl: ttl}
-		l.apply("begin", int64(asks))
+	kind := l.t.w.script.kind(l.lock)
+	if o.acquires() && l.owners[asks] == nil {
+		l.owners[asks] = &owned{ttl: ttl, reads: kind.Shared && o.weight < kind.Limit}
+		if l.slot < 0 {
+			l.number(asks, "") // it begins
+		}
 	}
+	if by := l.owners[asks]; o.must != "" && l.slot >= 0 && by != nil {
+		by.must = o.must
+		for _, a := range l.attemptsOf(asks, by.must) {
+			l.givesUp(a)
+		}
+	}
+}
+
+// perOwner is how many attempts of one owner have a number.
+const perOwner = 100
+
+// number is the number of an owner's attempt for the slots, which begins if it is new: the owner's
+// own of a lock that is no semaphore. It is 0 for an owner that has not asked.
+func (l *lockTrace) number(owner int, slots string) int {
+	by := l.owners[owner]
+	if by == nil {
+		return 0
+	}
+	n := owner
+	if l.slot >= 0 {
+		i := slices.Index(by.sets, slots)
+		if i < 0 {
+			i, by.sets = len(by.sets), append(by.sets, slots)
+		}
+		n = owner*perOwner + i
+	}
+	if l.attempts[n] == nil {
+		l.attempts[n] = &attempt{owned: by}
+		l.apply("begin", int64(n))
+		if by.ended || by.must != "" && by.must != slots {
+			l.givesUp(n)
+		}
+	}
+	return n
+}
+
+func (l *lockTrace) ownerOf(attempt int) int {
+	if l.slot < 0 {
+		return attempt
+	}
+	return attempt / perOwner
+}
+
+// attemptsOf are the attempts of an owner, except the one for these slots.
+func (l *lockTrace) attemptsOf(owner int, slots string) (all []int) {
+	by := l.owners[owner]
+	switch {
+	case by == nil:
+	case l.slot < 0:
+		all = append(all, owner)
+	default:
+		for i, set := range by.sets {
+			if set != slots {
+				all = append(all, owner*perOwner+i)
+			}
+		}
+	}
+	return all
+}
+
+// hasSlot reports whether a list of slots, as in a grant, has one.
+func hasSlot(list string, slot int) bool {
+	return slices.Contains(strings.Split(list, ","), strconv.Itoa(slot))
 }
 
 // ttlOfReturn is the TTL of the owner that rejoins.
@@ -170,31 +281,36 @@ func ttlOfReturn(words []string) time.Duration {
 // left: what clients had to say has left, and their notes are heard.
 func (t *trace) left() {
 	for _, l := range t.locks {
-		if l == nil {
-			continue
-		}
 		for _, d := range l.leaving {
-			if a := l.attempts[d.owner]; d.breaks && a != nil && a.lease {
-				l.breaks(d.owner)
-			} else {
-				l.givesUp(d.owner)
-			}
+			l.departs(d)
 		}
 		l.leaving = l.leaving[:0]
 	}
 }
 
-func (l *lockTrace) givesUp(owner int) {
-	if a := l.attempts[owner]; a != nil && !a.ended {
-		a.ended = true
-		l.apply("giveUp", int64(owner))
+// departs: the release of an owner has left.
+func (l *lockTrace) departs(d departure) {
+	by := l.owners[d.owner]
+	if by == nil {
+		return
+	}
+	all := l.attemptsOf(d.owner, "")
+	broken := d.breaks && slices.ContainsFunc(all, func(n int) bool { return l.attempts[n].lease })
+	by.ended = by.ended || !broken
+	for _, n := range all {
+		if a := l.attempts[n]; !broken || !a.lease {
+			l.givesUp(n)
+		} else if !a.ended && !a.broke {
+			a.broke = true
+			l.apply("break", int64(n))
+		}
 	}
 }
 
-func (l *lockTrace) breaks(owner int) {
-	if a := l.attempts[owner]; !a.ended && !a.broke {
-		a.broke = true
-		l.apply("break", int64(owner))
+func (l *lockTrace) givesUp(n int) {
+	if a := l.attempts[n]; !a.ended {
+		a.ended = true
+		l.apply("giveUp", int64(n))
 	}
 }
 
@@ -203,70 +319,105 @@ func (t *trace) applied(n *node, o op, said []byte, left time.Duration) {
 	if len(o.owners) == 0 {
 		return // leases that have ended meanwhile are found with the next command
 	}
-	for _, l := range t.locks {
-		if l != nil {
-			l.applied(n, o, said, left)
+	var all []held
+	for i, l := range t.locks {
+		if l.several && l.lock != o.lock {
+			continue
 		}
+		if i == 0 || t.locks[i-1].lock != l.lock {
+			all = l.leasesAt(n)
+		}
+		l.applied(n, o, said, left, l.among(all))
 	}
 }
 
-func (l *lockTrace) applied(n *node, o op, said []byte, left time.Duration) {
+// leasesAt are the leases of the lock at a node, in the order in which it granted them.
+func (l *lockTrace) leasesAt(n *node) []held {
+	all := heldAt(n, l.lock)
+	slices.SortFunc(all, func(a, b held) int { return cmp.Compare(a.number, b.number) })
+	return all
+}
+
+// among are the leases that have the slot.
+func (l *lockTrace) among(all []held) []held {
+	if l.slot < 0 {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(h held) bool { return !hasSlot(h.slots, l.slot) })
+}
+
+func (l *lockTrace) applied(n *node, o op, said []byte, left time.Duration, leases []held) {
 	at, node := &l.nodes[n.index], int64(n.index)
-	value, lasts, held := n.server.Value(lockName(l.lock))
-	holder := 0
-	if held {
-		holder = n.w.hist.number(ownerOf(value))
+	for _, was := range slices.Sorted(maps.Keys(at.holders)) {
+		isResidue := at.holders[was]
+		if slices.ContainsFunc(leases, func(h held) bool { return l.number(h.owner, h.slots) == was }) {
+			continue
+		}
+		delete(at.holders, was)
+		// An owner that wants other slots has given up these.
+		ends := o.releases() || o.breaks || l.slot >= 0 && l.attempts[was].ended
+		switch {
+		case isResidue:
+		case ends && slices.Contains(o.owners, l.ownerOf(was)):
+			l.apply("release", node, int64(was))
+		default:
+			l.apply("forget", node, int64(was))
+		}
 	}
-	mine := slices.Contains(o.owners, holder)
-	was := at.holder
-	at.holder = holder
-	switch {
-	case was == 0 || was == holder || was == at.residue:
-	case o.releases() && slices.Contains(o.owners, was):
-		l.apply("release", node, int64(was))
-	default:
-		l.apply("forget", node, int64(was))
-	}
-	if holder != at.residue {
-		at.residue = 0
-	}
-	if o.lock == l.lock && o.acquires() && len(o.owners) > 0 && said[0] != '-' {
+	if o.lock == l.lock && o.acquires() && said[0] != '-' {
 		l.place(n, o, left)
 	}
-	if o.lock == l.lock && o.name == "confirm" && !mine && yes(said) {
-		l.confirms(n, o.owners[0])
+	if o.lock == l.lock && o.name == "confirm" && yes(said) && (l.slot < 0 || hasSlot(o.must, l.slot)) {
+		by := l.number(o.owners[0], o.must)
+		if _, has := at.holders[by]; !has {
+			l.confirms(n, by)
+		}
 	}
+	for _, h := range leases {
+		l.has(n, o, said, left, h)
+	}
+}
+
+// has: after a command, a node has a lease.
+func (l *lockTrace) has(n *node, o op, said []byte, left time.Duration, h held) {
+	at, node, holder := &l.nodes[n.index], int64(n.index), l.number(h.owner, h.slots)
+	isResidue, had := at.holders[holder]
+	at.holders[holder] = isResidue
 	a := l.attempts[holder]
 	if a == nil {
 		return
 	}
-	gets, whole := was != holder, lasts >= a.ttl-2*time.Millisecond
-	if gets && at.replaced && l.t.w.now() < at.opens && at.residue == 0 {
-		at.residue = holder
+	gets, mine, whole := !had, slices.Contains(o.owners, h.owner), h.left >= a.ttl-2*time.Millisecond
+	if gets && at.replaced && l.t.w.now() < at.opens {
+		isResidue, at.holders[holder] = true, true
 	}
-	extends := mine && whole && (o.name == "extend" || o.name == "heal")
+	heals := o.name == "heal" || o.heals
 	switch {
-	case at.residue != 0 && !extends:
-	case gets && mine && o.name == "heal" && at.residue == 0:
+	case isResidue:
+	case gets && mine && heals:
 		if !whole { // the lock is kept after its release for less than a TTL: as if asked for that before
-			left -= a.ttl - lasts
+			left -= a.ttl - h.left
+		}
+		if a.reads {
+			l.grants(n, h, left)
+			break
 		}
 		if l.t.w.now() >= at.trusted {
 			l.promises(n, holder, left)
 		}
 		l.apply("heal", node, int64(holder), int64(left))
-	case extends:
-		if at.residue == 0 && l.promises(n, holder, left) {
+	case mine && whole && (o.name == "extend" || heals):
+		if l.promises(n, holder, left) {
 			at.extended[holder] = max(at.extended[holder], left)
 		}
 		l.apply("extend", node, int64(holder), int64(left))
-	case gets && mine && o.acquires() && holder == o.owners[len(o.owners)-1] && whole:
-		l.grants(n, holder, left)
+	case gets && mine && o.acquires() && h.owner == o.owners[len(o.owners)-1] && whole:
+		l.grants(n, h, left)
 	case gets: // handed on
-		l.grants(n, holder, at.places[holder])
+		l.grants(n, h, at.places[h.owner])
 	case !mine || said[0] == '-':
 	case o.acquires() && whole:
-		l.grants(n, holder, left)
+		l.grants(n, h, left)
 	case o.name == "confirm" && yes(said):
 		l.confirms(n, holder)
 	}
@@ -276,7 +427,7 @@ func (l *lockTrace) applied(n *node, o op, said []byte, left time.Duration) {
 func (l *lockTrace) place(n *node, o op, left time.Duration) {
 	owner := o.owners[len(o.owners)-1]
 	text, _, ok := n.server.Value("{" + lockName(l.lock) + "}:place:" + o.ids[len(o.ids)-1])
-	a := l.attempts[owner]
+	a := l.owners[owner]
 	if !ok || a == nil || len(text) < 14 {
 		return
 	}
@@ -293,9 +444,17 @@ func (l *lockTrace) counter(n *node) uint64 {
 	return token
 }
 
-func (l *lockTrace) grants(n *node, owner int, left time.Duration) {
-	at := &l.nodes[n.index]
-	token := l.counter(n)
+// tokenOf is the token of a lease that a node has granted. That of a mutex is what it stands at.
+func (l *lockTrace) tokenOf(n *node, h held) uint64 {
+	if l.several {
+		return h.token
+	}
+	return l.counter(n)
+}
+
+func (l *lockTrace) grants(n *node, h held, left time.Duration) {
+	at, owner := &l.nodes[n.index], l.number(h.owner, h.slots)
+	token := l.tokenOf(n, h)
 	a, counts := l.attempts[owner], l.t.w.now() >= at.trusted
 	if counts {
 		at.promised[owner] = max(at.promised[owner], left+a.validity())
@@ -332,30 +491,27 @@ func (l *lockTrace) confirms(n *node, owner int) {
 // crashed: a node may have less than before, and begins a quarantine.
 func (t *trace) crashed(n *node) {
 	for _, l := range t.locks {
-		if l != nil {
-			l.crashed(n)
-		}
+		l.crashed(n)
 	}
 }
 
 func (l *lockTrace) crashed(n *node) {
 	at, node := &l.nodes[n.index], int64(n.index)
 	at.opens = l.t.w.now() + l.t.w.script.quarantine()*99/100 // by the fastest clock
-	at.holder, at.residue, at.replaced = 0, 0, false
+	at.replaced = false
+	clear(at.holders)
 	l.apply("crash", node, int64(at.opens), int64(l.counter(n)))
-	value, _, held := n.server.Value(lockName(l.lock))
-	if !held {
-		return
-	}
-	holder := n.w.hist.number(ownerOf(value))
-	a := l.attempts[holder]
-	switch {
-	case a == nil:
-	case !a.ended && !a.broke && at.promised[holder] <= l.t.w.now():
-		at.residue = holder
-	default:
-		at.holder = holder
-		l.apply("recall", node, int64(holder), int64(l.counter(n)))
+	for _, h := range l.among(l.leasesAt(n)) {
+		number := l.number(h.owner, h.slots)
+		a := l.attempts[number]
+		switch {
+		case a == nil:
+		case !a.ended && !a.broke && at.promised[number] <= l.t.w.now(), a.reads && (a.ended || a.broke):
+			at.holders[number] = true
+		default:
+			at.holders[number] = false
+			l.apply("recall", node, int64(number), int64(l.tokenOf(n, h)))
+		}
 	}
 }
 
@@ -363,20 +519,16 @@ func (l *lockTrace) crashed(n *node) {
 // grants until then, none of them may count.
 func (t *trace) replaced(n *node) {
 	for _, l := range t.locks {
-		if l != nil {
-			l.nodes[n.index].replaced = true
-		}
+		l.nodes[n.index].replaced = true
 	}
 }
 
 // jumped: a node's clock was set ahead.
 func (t *trace) jumped(n *node) {
 	for _, l := range t.locks {
-		if l != nil {
-			at := &l.nodes[n.index]
-			at.trusted = t.w.now() + t.w.script.longest()
-			l.apply("jump", int64(n.index), int64(at.trusted))
-		}
+		at := &l.nodes[n.index]
+		at.trusted = t.w.now() + t.w.script.longest()
+		l.apply("jump", int64(n.index), int64(at.trusted))
 	}
 }
 
@@ -387,32 +539,72 @@ func (t *trace) deadline(c *claim) time.Duration {
 
 // granted: a worker has a lease.
 func (t *trace) granted(c *claim) {
-	l := t.of(c.lock)
-	if l == nil {
-		return
-	}
-	a := l.attempts[c.owner]
-	until := t.deadline(c)
-	if a == nil || until <= t.w.now() {
+	all, until := t.of(c.lock), t.deadline(c)
+	if len(all) == 0 || until <= t.w.now() {
 		return // the lease is over, and the holder can see that
 	}
 	token := uint64(c.lease.Token())
-	a.lease, a.until = true, until
-	l.apply("win", int64(c.owner), l.standing(c.owner, token, until), int64(token), int64(until))
+	if all[0].slot < 0 {
+		all[0].wins(all[0].number(c.owner, ""), token, until)
+		return
+	}
+	slots := t.slotsOf(c, all, token, until)
+	for _, l := range all {
+		if by := l.owners[c.owner]; by != nil {
+			by.must = slots
+		}
+		for _, n := range l.attemptsOf(c.owner, slots) {
+			l.givesUp(n)
+		}
+		if hasSlot(slots, l.slot) {
+			l.wins(l.number(c.owner, slots), token, until)
+		}
+	}
+	if want := int(c.weight); len(t.w.nodes) > 1 && strings.Count(slots, ",")+1 != want {
+		t.w.findings.wrong(Step, "o%d has %d permits of lock %d, and a majority of the nodes gave it the slots %s", c.owner, want, c.lock+1, slots)
+	}
 }
 
-// standing is the set of nodes that stand at a token for an attempt until then. If they are
-// no majority it is all nodes, so that the refusal says what is missing.
-func (l *lockTrace) standing(owner int, token uint64, until time.Duration) int64 {
-	set := uint64(0)
+// slotsOf are the slots that a lease rests on: those that a majority gave its owner. If no
+// majority gave it the same, it is only the smallest, and the refusal says what is missing.
+func (t *trace) slotsOf(c *claim, all []*lockTrace, token uint64, until time.Duration) string {
+	if i := c.lease.Slot(); i < len(all) && all[i].owners[c.owner] != nil {
+		l := all[i]
+		for _, slots := range l.owners[c.owner].sets {
+			if isMajority(l.stands(l.number(c.owner, slots), token, until), len(l.nodes)) {
+				return slots
+			}
+		}
+	}
+	return strconv.Itoa(c.lease.Slot())
+}
+
+func (l *lockTrace) wins(n int, token uint64, until time.Duration) {
+	a := l.attempts[n]
+	if a == nil {
+		return
+	}
+	a.lease, a.until = true, until
+	l.apply("win", int64(n), l.orAll(l.stands(n, token, until)), int64(token), int64(until))
+}
+
+// stands is the set of nodes that stand at a token for an attempt until then.
+func (l *lockTrace) stands(n int, token uint64, until time.Duration) (set uint64) {
 	for i := range l.nodes {
-		for _, g := range l.nodes[i].grants[owner] {
-			if g.token == token && until <= g.left+l.attempts[owner].validity() {
+		for _, g := range l.nodes[i].grants[n] {
+			if g.token == token && until <= g.left+l.attempts[n].validity() {
 				set |= 1 << i
 			}
 		}
 	}
-	if bits.OnesCount64(set) < moreThanHalf(len(l.nodes)) {
+	return set
+}
+
+func isMajority(set uint64, nodes int) bool { return bits.OnesCount64(set) >= moreThanHalf(nodes) }
+
+// orAll is a majority as it is. For fewer nodes it is all, so that the refusal says what is missing.
+func (l *lockTrace) orAll(set uint64) int64 {
+	if !isMajority(set, len(l.nodes)) {
 		return 1<<len(l.nodes) - 1
 	}
 	return int64(set)
@@ -421,31 +613,28 @@ func (l *lockTrace) standing(owner int, token uint64, until time.Duration) int64
 // renewals finds the leases that were renewed since it last looked.
 func (t *trace) renewals(claims []*claim) {
 	for _, c := range claims {
-		l := t.of(c.lock)
-		if l == nil || c.over || !c.k.c.running() {
+		all := t.of(c.lock)
+		if len(all) == 0 || c.over || !c.k.c.running() {
 			continue
 		}
-		a := l.attempts[c.owner]
-		if a == nil || !a.lease {
-			continue
-		}
-		if until := t.deadline(c); until != a.until {
-			a.until = until
-			l.apply("renew", int64(c.owner), l.extending(c.owner, until), int64(until))
+		until := t.deadline(c)
+		for _, l := range all {
+			for _, n := range l.attemptsOf(c.owner, "") {
+				if a := l.attempts[n]; a.lease && a.until != until {
+					a.until = until
+					l.apply("renew", int64(n), l.orAll(l.extended(n, until)), int64(until))
+				}
+			}
 		}
 	}
 }
 
-// extending is the set of nodes that extended a lease until then; see standing.
-func (l *lockTrace) extending(owner int, until time.Duration) int64 {
-	set := uint64(0)
+// extended is the set of nodes that extended a lease until then.
+func (l *lockTrace) extended(n int, until time.Duration) (set uint64) {
 	for i := range l.nodes {
-		if until <= l.nodes[i].extended[owner]+l.attempts[owner].validity() {
+		if until <= l.nodes[i].extended[n]+l.attempts[n].validity() {
 			set |= 1 << i
 		}
 	}
-	if bits.OnesCount64(set) < moreThanHalf(len(l.nodes)) {
-		return 1<<len(l.nodes) - 1
-	}
-	return int64(set)
+	return set
 }
