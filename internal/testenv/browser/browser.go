@@ -196,6 +196,20 @@ func (w *Window) URL() (url string) {
 	return url
 }
 
+// await is element for one that may not be there yet, since the page is still loading.
+func (w *Window) await(selector string) string {
+	w.t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		e, err := w.element(selector)
+		if err == nil {
+			return e
+		}
+		if time.Now().After(end) {
+			w.t.Fatalf("browser: %s: %v", selector, err)
+		}
+	}
+}
+
 // element returns the path of the first element that the CSS selector finds.
 func (w *Window) element(selector string) (string, error) {
 	var found map[string]string
@@ -209,20 +223,14 @@ func (w *Window) element(selector string) (string, error) {
 // Click clicks on the first element that the CSS selector finds.
 func (w *Window) Click(selector string) {
 	w.t.Helper()
-	e, err := w.element(selector)
-	if err != nil {
-		w.t.Fatalf("browser: %s: %v", selector, err)
-	}
+	e := w.await(selector)
 	w.do("POST", e+"/click", map[string]any{}, nil)
 }
 
 // Type types text into the first element that the CSS selector finds.
 func (w *Window) Type(selector, text string) {
 	w.t.Helper()
-	e, err := w.element(selector)
-	if err != nil {
-		w.t.Fatalf("browser: %s: %v", selector, err)
-	}
+	e := w.await(selector)
 	w.do("POST", e+"/value", map[string]any{"text": text}, nil)
 }
 

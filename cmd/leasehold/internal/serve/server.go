@@ -158,7 +158,8 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, p *httpapi.Problem
 	h.Set("Cache-Control", "no-store")
 	switch p.Kind() {
 	case httpapi.Unauthorized:
-		h.Set("WWW-Authenticate", `Bearer realm="leasehold"`)
+		h.Add("WWW-Authenticate", `Bearer realm="leasehold"`)
+		h.Add("WWW-Authenticate", `Basic realm="leasehold: any name, and a token as the password", charset="UTF-8"`) // for browsers
 	case httpapi.TooMany, httpapi.NoQuorum, httpapi.Closing:
 		h.Set("Retry-After", "1")
 	}

@@ -19,6 +19,8 @@ const (
 	// take to read that.
 	heartbeat = 15 * time.Second
 	slow      = 10 * time.Second
+	// silent is how long the store may give no answer before the server is not ready.
+	silent = 12 * time.Second
 	// mostStreams bounds the clients of Events.
 	mostStreams = 1024
 )
@@ -170,7 +172,7 @@ func (o *Observer) ServeProbes(w http.ResponseWriter, r *http.Request) {
 	case "/readyz":
 		v := o.View(r.Context())
 		switch {
-		case v.ID == 0 || time.Since(v.At) > lookTimeout+calm+part*v.Took:
+		case v.ID == 0 || time.Since(v.At) > silent+(part+1)*v.Took:
 			http.Error(w, "the store does not answer", http.StatusServiceUnavailable)
 		case v.Err != nil && v.SeenAt != v.At:
 			http.Error(w, "the store cannot be asked", http.StatusServiceUnavailable) // the page says why, to clients with rights

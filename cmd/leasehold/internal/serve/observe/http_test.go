@@ -129,12 +129,12 @@ func TestServeProbes(t *testing.T) {
 			t.Errorf("at first: %d %d %d", a, b, c)
 		}
 		st.fail(nil, true)
-		time.Sleep(30 * time.Second)
+		time.Sleep(lookTimeout + silent)
 		if a, b, c := status("/healthz"), status("/readyz"), status("/metrics"); a != 200 || b != 503 || c != 200 {
 			t.Errorf("while the store hangs: %d %d %d", a, b, c)
 		}
 		st.fail(nil, false)
-		time.Sleep(30 * time.Second)
+		time.Sleep(lookTimeout + silent)
 		if b := status("/readyz"); b != 200 {
 			t.Errorf("when it answers again: %d", b)
 		}

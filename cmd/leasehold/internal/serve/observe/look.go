@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// lookTimeout bounds one look.
-	lookTimeout = 5 * time.Second
+	// lookTimeout bounds one look. Redis has to look at all of its keys for it.
+	lookTimeout = 20 * time.Second
 	// inspections is how many locks a look inspects at most, and atOnce how many of them at
 	// the same time. The waiters of a lock are only seen by inspecting it.
 	inspections = 128

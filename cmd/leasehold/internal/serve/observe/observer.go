@@ -17,7 +17,7 @@ const (
 	// takes at most a part of the time.
 	every  = time.Second
 	calm   = 5 * time.Second
-	part   = 10
+	part   = 20
 	linger = 2 * time.Minute
 	// hurried is the least time between two looks if the store says that a lease was broken.
 	hurried = 200 * time.Millisecond
@@ -288,6 +288,9 @@ func (o *Observer) look() {
 	v.Counts.Looks++
 	if err != nil && !errors.Is(err, store.ErrIncomplete) {
 		v.Counts.FailedLooks++
+		if few := (*store.QuorumError)(nil); errors.As(err, &few) && len(few.Nodes) > 1 {
+			v.Nodes = few.Nodes
+		}
 		o.show(&v)
 		return
 	}

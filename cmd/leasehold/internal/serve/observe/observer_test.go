@@ -231,7 +231,7 @@ func TestStoreFails(t *testing.T) {
 			t.Errorf("got %+v", v)
 		}
 		st.fail(nil, true)
-		time.Sleep(10 * time.Second)
+		time.Sleep(lookTimeout + calm)
 		began := time.Now()
 		v = o.View(t.Context())
 		if d := time.Since(began); d > patience {
@@ -245,8 +245,14 @@ func TestStoreFails(t *testing.T) {
 		if !strings.Contains(b.String(), "leasehold_store_up 0\n") {
 			t.Errorf("metrics: %s", b.String())
 		}
+		few := &store.QuorumError{Op: "list", Need: 2, Nodes: []store.NodeOutcome{{Node: "a", Outcome: store.Quarantined}, {Node: "b", Outcome: store.TimedOut}, {Node: "c", Outcome: store.Granted}}}
+		st.fail(few, false)
+		time.Sleep(lookTimeout + calm)
+		if v = o.View(t.Context()); len(v.Nodes) != 3 {
+			t.Errorf("nodes %+v, want those that did not answer", v.Nodes)
+		}
 		st.fail(nil, false)
-		time.Sleep(20 * time.Second)
+		time.Sleep(lookTimeout + calm)
 		if v = o.View(t.Context()); v.Err != nil || len(v.Events) != 0 {
 			t.Errorf("got %+v", v)
 		}

@@ -56,7 +56,7 @@ func (p *Page) breakLease(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case d.Failed != "":
-		p.write(w, http.StatusBadGateway, v)
+		p.write(w, d.status, v)
 		return
 	case d.Breaks != "":
 		refuse(http.StatusConflict, d.Breaks)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/doctor"
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/serve/rights"
 	"github.com/leasehold-dev/leasehold/internal/excerpt"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -112,6 +113,11 @@ type fact struct{ Name, Text string }
 // healthView prepares the view of the store's health.
 func (p *Page) healthView(r *http.Request) (int, *view) {
 	seen := p.Observer.View(r.Context())
+	if !rights.Of(r.Context()).May(rights.Look, "") {
+		v := p.viewOf(r, "failure", "Health", seen, nil, time.Now())
+		v.Data = "This client may look at some locks only, and not at the store."
+		return http.StatusForbidden, v
+	}
 	wait := time.NewTimer(askTimeout)
 	defer wait.Stop()
 	under := false

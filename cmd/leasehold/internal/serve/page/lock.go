@@ -31,6 +31,7 @@ type one struct {
 	Said             string // what a break has done
 	Failed           string // why the store, or a break, failed
 	Confirm          *confirm
+	status           int
 	Breaks           string // why leases cannot be broken here; empty: they can
 }
 
@@ -77,34 +78,30 @@ func (p *Page) lock(r *http.Request) (int, *view) {
 	q := r.URL.Query()
 	v, d := p.oneView(r, q.Get("name"))
 	d.Said = said[q.Get("did")]
-	status := http.StatusOK
-	if d.Failed != "" {
-		status = http.StatusBadGateway
-	}
-	return status, v
+	return d.status, v
 }
 
 // oneView prepares the view of the lock with that name.
 func (p *Page) oneView(r *http.Request, name string) (*view, *one) {
 	client := rights.Of(r.Context())
 	now := time.Now()
-	d := &one{Name: excerpt.AtMost(name, longText), Link: link(name)}
+	d := &one{Name: excerpt.AtMost(name, longText), Link: link(name), status: http.StatusOK}
 	seen := p.Observer.View(r.Context())
 	v := p.viewOf(r, "lock", excerpt.AtMost(name, shortText), seen, may(r, seen.Locks), now)
 	v.Data = d
 	if err := store.CheckName(name); err != nil {
-		d.Failed = store.Excerpt(err.Error())
+		d.Failed, d.status = store.Excerpt(err.Error()), http.StatusBadRequest
 		return v, d
 	}
 	if !client.May(rights.Look, name) {
-		d.Failed = "This client may not look at the lock."
+		d.Failed, d.status = "This client may not look at the lock.", http.StatusForbidden
 		return v, d
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), askTimeout)
 	defer cancel()
 	s, err := p.Observer.Inspect(ctx, name)
 	if err != nil {
-		d.Failed = "The store was asked for the lock: " + store.Excerpt(err.Error())
+		d.Failed, d.status = "The store was asked for the lock: "+store.Excerpt(err.Error()), http.StatusBadGateway
 		return v, d
 	}
 	base := baseURL(r, p.Prefix)

@@ -180,6 +180,7 @@ type view struct {
 // status is what all views show of the store.
 type status struct {
 	Store, Class   string
+	Whole          bool // the client may look at all locks, and at the store
 	Held, Waiting  int
 	Oldest         time.Duration
 	Counts         observe.Counts
@@ -193,14 +194,16 @@ type status struct {
 // viewOf prepares what all views have.
 func (p *Page) viewOf(r *http.Request, at, title string, v *observe.View, locks []observe.Lock, now time.Time) *view {
 	caps := p.Caps()
-	s := status{Store: caps.Engine, Class: caps.Class.String(), Held: len(locks), Counts: v.Counts, Lost: v.Counts.LostBroken + v.Counts.LostExpired, Doctor: p.health.verdict()}
-	s.Waiting, s.Oldest = observe.Waiting(locks, now)
 	client := rights.Of(r.Context())
-	s.Client, s.ReadOnly = client.Name, !client.MayAny(rights.Break)
-	for _, n := range v.Nodes {
-		s.Nodes++
-		if !n.Silent() && n.Outcome != store.Quarantined {
-			s.Working++
+	s := status{Store: caps.Engine, Class: caps.Class.String(), Held: len(locks), Client: client.Name, ReadOnly: !client.MayAny(rights.Break)}
+	s.Waiting, s.Oldest = observe.Waiting(locks, now)
+	if s.Whole = client.May(rights.Look, ""); s.Whole {
+		s.Counts, s.Lost, s.Doctor = v.Counts, v.Counts.LostBroken+v.Counts.LostExpired, p.health.verdict()
+		for _, n := range v.Nodes {
+			s.Nodes++
+			if !n.Silent() && n.Outcome != store.Quarantined {
+				s.Working++
+			}
 		}
 	}
 	refresh, _ := strconv.Atoi(r.URL.Query().Get("refresh"))
@@ -225,7 +228,7 @@ func trouble(v *observe.View, now time.Time) string {
 		return "The store cannot be asked: " + store.Excerpt(v.Err.Error())
 	case v.Err != nil:
 		return "The store cannot be asked, and this was seen " + age + " ago: " + store.Excerpt(v.Err.Error())
-	case now.Sub(v.SeenAt) > stale+9*v.Took:
+	case now.Sub(v.SeenAt) > stale+21*v.Took:
 		return "The store does not answer. This was seen " + age + " ago."
 	}
 	return ""

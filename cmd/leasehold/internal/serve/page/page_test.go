@@ -3,10 +3,13 @@ package page
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -440,6 +443,53 @@ func TestNoRights(t *testing.T) {
 		if status, body := s.get(path); status != http.StatusForbidden || strings.Contains(body, "secret") {
 			t.Errorf("%s: status %d: %s", path, status, body)
 		}
+	}
+}
+
+// A client that may look at some locks sees these alone, and nothing of the others or of the store.
+func TestSomeRights(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "rights.json")
+	if err := os.WriteFile(path, []byte(`{"clients": [{"name": "ops", "token_sha256": ["`+fmt.Sprintf("%x", sha256.Sum256([]byte("secret-token-of-ops-0001")))+`"], "rules": [{"prefix": "ops/", "rights": ["look"]}, {"prefix": "ops/mine", "rights": ["look", "break"]}]}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file, err := rights.Open(path, func(err error) { t.Error(err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, _ := http.NewRequest("GET", "/", nil)
+	r.SetBasicAuth("", "secret-token-of-ops-0001")
+	st := memory(t)
+	s := newStage(t, st, "")
+	if s.client = file.Client(r); s.client == nil {
+		t.Fatal("the token is unknown")
+	}
+	for _, name := range []string{"ops/a", "ops/mine", "private/b"} {
+		s.hold(name, holder("host-of-"+name, 1, "", 0), time.Minute, store.Kind{}, 0)
+	}
+	s.get("/")
+	for _, name := range []string{"ops/c", "private/d"} {
+		s.hold(name, holder("host-of-"+name, 1, "", 0), time.Minute, store.Kind{}, 0)
+	}
+	eventually.True(t, "the events tell of both", func() bool { return len(s.page.Observer.View(t.Context()).Events) == 2 })
+	time.Sleep(sharedFor)
+	for path, want := range map[string]int{"/": 200, "/?prefix=private": 200, "/?sort=held": 200, "/events": 200, "/events?prefix=p": 200, "/lock?name=private/b": 403, "/lock?name=private/none": 403, "/lock": 400, "/health": 403, "/lock?name=ops/a": 200} {
+		status, body := s.get(path)
+		if status != want || strings.Contains(body, "host-of-private") || strings.Contains(body, "<dt>lost<") || strings.Contains(body, "memory-of-one-process") {
+			t.Errorf("%s: status %d, want %d: %s", path, status, want, body)
+		}
+	}
+	if _, body := s.get("/"); !strings.Contains(body, "1 to 3 of 3") || !strings.Contains(body, "<dd>3</dd>") {
+		t.Errorf("the list: %s", body)
+	}
+	own := []string{"Origin", s.url}
+	for name, want := range map[string]int{"ops/a": 403, "private/b": 403, "ops/mine": 303} {
+		if status, _ := s.do("POST", "/break?"+query("name", name, "token", "1"), "reason=r&confirm=yes&now=1&by=somebody+else", own); status != want {
+			t.Errorf("breaking %s: status %d, want %d", name, status, want)
+		}
+	}
+	if state, _ := st.Inspect(t.Context(), "ops/mine"); state.Broken == nil || state.Broken.By != "ops" {
+		t.Errorf("broken by %+v, want the name of the client", state.Broken)
 	}
 }
 
