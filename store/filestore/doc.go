@@ -39,7 +39,8 @@
 // Each process that holds or waits has a file of its own in the folder, on which it has a flock.
 // The kernel ends that with the process. Its leases are then over, and its places in
 // queues are skipped, at once. A child process that goes on working under a lock after
-// the process has ended has to inherit the flock: see Store.Tether. No process ids are used, so
+// the process has ended has to inherit the flock: see Tether. The leases of a server, which are
+// held elsewhere, outlive it: see Options.Lasting. No process ids are used, so
 // containers can share the folder. A store that is closed removes its file; a lease that was not
 // released then lasts for its TTL.
 //

@@ -48,7 +48,7 @@ func openFolder(dir string, o *Options, m machine, broken func(owner string)) (*
 	if err != nil {
 		return nil, fmt.Errorf("lock folder %s: %w", abs, err)
 	}
-	d.peers = newPeers(filepath.Join(abs, sessionsDir), modes.file, d.hear, logger(o))
+	d.peers = newPeers(filepath.Join(abs, sessionsDir), modes.file, o.Lasting, d.hear, logger(o))
 	clock := func() (time.Duration, error) {
 		now, err := m.now()
 		return time.Duration(now), err

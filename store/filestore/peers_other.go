@@ -15,7 +15,7 @@ const pushes = false
 // peers are the processes that use a folder. On this system they do not know of each other.
 type peers struct{}
 
-func newPeers(string, fs.FileMode, func(string), *slog.Logger) *peers { return &peers{} }
+func newPeers(string, fs.FileMode, bool, func(string), *slog.Logger) *peers { return &peers{} }
 
 func (*peers) Session() string                    { return "" }
 func (*peers) Ended(string) bool                  { return false }

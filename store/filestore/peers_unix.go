@@ -35,6 +35,9 @@ const (
 	deadSuffix = ".dead"
 	newPrefix  = "new-"
 	nameLength = 16
+	// lastingMark begins the names of processes whose leases last for their TTL, whatever
+	// becomes of the process. It is no digit of rand.Text.
+	lastingMark = '0'
 )
 
 // peers are the processes that use a folder.
@@ -43,6 +46,7 @@ type peers struct {
 	mode fs.FileMode
 	hear func(message string)
 	log  *slog.Logger
+	last bool // leases of this process last for their TTL; see Options.Lasting
 
 	own atomic.Pointer[session]
 
@@ -69,8 +73,8 @@ type peer struct{ lock, bell int } // descriptors, or -1
 // maxKnown is for how many processes descriptors are kept.
 const maxKnown = 256
 
-func newPeers(dir string, mode fs.FileMode, hear func(string), log *slog.Logger) *peers {
-	return &peers{dir: dir, mode: mode, hear: hear, log: log, known: map[string]*peer{}, ended: map[string]bool{}}
+func newPeers(dir string, mode fs.FileMode, last bool, hear func(string), log *slog.Logger) *peers {
+	return &peers{dir: dir, mode: mode, last: last, hear: hear, log: log, known: map[string]*peer{}, ended: map[string]bool{}}
 }
 
 // Session returns the name of this process, or "" if it can have none.
@@ -111,6 +115,9 @@ func (p *peers) Session() string {
 func (p *peers) open() (_ *session, err error) {
 	p.clean()
 	s := &session{name: strings.ToLower(rand.Text()[:nameLength]), done: make(chan struct{}), seen: time.Now()}
+	if p.last {
+		s.name = string(lastingMark) + s.name[1:]
+	}
 	path := filepath.Join(p.dir, s.name)
 	temp := filepath.Join(p.dir, newPrefix+s.name)
 	if s.lock, err = os.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600); err != nil {
@@ -163,11 +170,17 @@ func (p *peers) listen(s *session) {
 // have written it.
 func isName(name string) bool {
 	const digits = "abcdefghijklmnopqrstuvwxyz234567" // of rand.Text
-	return len(name) == nameLength && strings.Trim(name, digits) == ""
+	return len(name) == nameLength && strings.Trim(strings.TrimPrefix(name, string(lastingMark)), digits) == ""
 }
 
-// Ended reports whether the process with a session has ended without closing the store.
+// Ended reports whether the process with a session has ended without closing the store, so
+// that its leases are over.
 func (p *peers) Ended(name string) bool {
+	return name != "" && name[0] != lastingMark && p.isGone(name)
+}
+
+// isGone reports whether the process with a session has ended without closing the store.
+func (p *peers) isGone(name string) bool {
 	if !isName(name) {
 		return false
 	}
@@ -311,7 +324,7 @@ func (p *peers) seen(gen uint64, id fileID) (most int64, err error) {
 		return 0, err
 	}
 	for _, name := range names {
-		if !isName(name) || p.Ended(name) {
+		if !isName(name) || p.isGone(name) {
 			continue
 		}
 		text, err := os.ReadFile(filepath.Join(p.dir, name))

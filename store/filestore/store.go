@@ -28,6 +28,9 @@ type Options struct {
 	// MakeDir makes Open create the parents of the folder if they are missing. Without it a
 	// missing parent is an error, because a mistyped path would give locks that exclude nobody.
 	MakeDir bool
+	// Lasting has the leases of this process last for their TTL if it is killed, as after Close.
+	// It is for a process that holds leases for others, which do not end with it: a server.
+	Lasting bool
 	// Logger logs clean-up that failed. Nil means no logging.
 	Logger *slog.Logger
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/serve"
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/serve/rights"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/filestore"
 	"github.com/leasehold-dev/leasehold/store/memstore"
 )
 
@@ -112,12 +113,27 @@ func runServe(p *program, c *cobra.Command, o serveFlags) error {
 	return err
 }
 
-// serveStore opens the store. memory: is of use here, unlike in other commands.
+// serveStore opens the store. memory: is of use here, unlike in other commands, and leases in
+// files have to outlive this process, since their holders do.
 func serveStore(ctx context.Context, p *program, c *cobra.Command) (*store.Store, error) {
 	urls, err := p.where.urls(c)
-	if err == nil && len(urls) == 1 && store.Scheme(urls[0]) == "memory" {
+	if err != nil || len(urls) != 1 {
+		return p.openStore(ctx, c)
+	}
+	switch store.Scheme(urls[0]) {
+	case "memory":
 		p.voice.note("warning: the locks are in the memory of this process alone: when it ends, it forgets them")
 		return memstore.New(nil), nil
+	case "file":
+		dir, o, err := filestore.ParseURL(urls[0])
+		if err != nil {
+			return nil, err
+		}
+		log, settle := p.voice.storeLogger()
+		o.Lasting, o.Logger = true, log
+		st, err := filestore.Open(ctx, dir, o)
+		settle(err == nil)
+		return st, err
 	}
 	return p.openStore(ctx, c)
 }
