@@ -30,7 +30,11 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, v any, most int64)
 	c := http.NewResponseController(w)
 	c.SetReadDeadline(time.Now().Add(s.Patience)) // fails only in tests without a connection
 	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
-	c.SetReadDeadline(time.Time{})
+	if err == nil {
+		c.SetReadDeadline(time.Time{})
+	} else { // the rest is not waited for, nor taken for the next request
+		w.Header().Set("Connection", "close")
+	}
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
@@ -40,6 +44,13 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, v any, most int64)
 	case len(bytes.TrimSpace(b)) == 0:
 		return nil
 	}
+	// Package encoding/json needs much stack, which this goroutine would keep during a wait.
+	wrong := make(chan *httpapi.Problem)
+	go func() { wrong <- decode(b, v) }()
+	return <-wrong
+}
+
+func decode(b []byte, v any) *httpapi.Problem {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {

@@ -2,9 +2,11 @@ package serve_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 
@@ -16,7 +18,16 @@ import (
 	"github.com/leasehold-dev/leasehold/store/remotestore"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if url := os.Getenv(storeVar); url != "" {
+		if err := serveAsChild(url); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // start starts a server of st and returns its URL.
 func start(t *testing.T, o serve.Options) (url string, s *serve.Server) {

@@ -30,8 +30,8 @@ type stream struct {
 	beat    *time.Timer
 
 	mu      sync.Mutex
-	news    *httpapi.Event // of the wait, not written yet
-	telling bool           // a goroutine writes news
+	news    error // why the lock is waited for, not written yet
+	telling bool  // a goroutine writes news
 }
 
 // stream returns the stream that answers r, and the context of what it is about, which ends
@@ -100,11 +100,9 @@ func (st *stream) alive() {
 // waits tells why the lock is waited for. It does not block, and drops earlier news that was not
 // written.
 func (st *stream) waits(reason error) {
-	p := httpapi.ProblemOf(reason)
-	p.Title, p.Status, p.Advice = "", 0, ""
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	st.news = &httpapi.Event{Event: "waiting", Problem: p}
+	st.news = reason
 	if !st.telling {
 		st.telling = true
 		go st.tell()
@@ -115,15 +113,17 @@ func (st *stream) tell() {
 	for {
 		st.writing.Lock()
 		st.mu.Lock()
-		e := st.news
+		reason := st.news
 		st.news = nil
-		st.telling = e != nil
+		st.telling = reason != nil
 		st.mu.Unlock()
-		if e != nil && st.held == nil {
-			st.sendLocked(*e)
+		if reason != nil && st.held == nil {
+			p := httpapi.ProblemOf(reason)
+			p.Title, p.Status, p.Advice = "", 0, ""
+			st.sendLocked(httpapi.Event{Event: "waiting", Problem: p})
 		}
 		st.writing.Unlock()
-		if e == nil {
+		if reason == nil {
 			return
 		}
 	}
