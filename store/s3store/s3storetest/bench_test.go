@@ -18,13 +18,15 @@ import (
 
 // BenchmarkLock compares a lock and its release with what people write by hand: an object that
 // is created if there is none, and deleted; and with two updates of an object, since locks here
-// are never deleted. Each goroutine has a lock of its own.
+// are never deleted. Each goroutine has a lock of its own. server-ms/op is the time that processors
+// work for the server.
 func BenchmarkLock(b *testing.B) {
 	srv := start(b)
 	client, s := srv.client(), open(b, srv.url(), s3store.Options{})
 	for _, goroutines := range []int{1, 64} {
 		run := func(name string, lock func(i int) error) {
 			b.Run(fmt.Sprintf("%s/%d", name, goroutines), func(b *testing.B) {
+				before := srv.worked()
 				var wg sync.WaitGroup
 				for i := range goroutines {
 					wg.Go(func() {
@@ -37,6 +39,9 @@ func BenchmarkLock(b *testing.B) {
 					})
 				}
 				wg.Wait()
+				if after := srv.worked(); after > before {
+					b.ReportMetric(float64(after-before)/float64(time.Millisecond)/float64(b.N), "server-ms/op")
+				}
 			})
 		}
 		run("by-hand", func(i int) error {

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -144,6 +145,23 @@ func (s *server) start() {
 	}
 	s.process = p
 	eventually.True(s.t, "the server answers", func() bool { return s.date() != "" })
+}
+
+// worked returns for how long processors have worked for the server, or 0 if the system does not
+// tell.
+func (s *server) worked() time.Duration {
+	if s.process == nil {
+		return 0
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.process.PID()))
+	_, rest, found := strings.Cut(string(stat), ") ")
+	f := strings.Fields(rest)
+	if err != nil || !found || len(f) < 13 {
+		return 0
+	}
+	user, _ := strconv.Atoi(f[11]) // in hundredths of a second, as in proc(5)
+	system, _ := strconv.Atoi(f[12])
+	return time.Duration(user+system) * 10 * time.Millisecond
 }
 
 // date returns the server's time, or "" if it does not answer.
