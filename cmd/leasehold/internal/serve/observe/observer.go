@@ -174,6 +174,10 @@ func (o *Observer) Inspect(ctx context.Context, name string) (store.State, error
 				delete(o.single, other)
 			}
 		}
+		if len(o.single) >= mostSingle {
+			o.mu.Unlock()
+			return store.State{}, errTooMany
+		}
 		o.single[name] = one
 		go o.inspect(name, one)
 	}
@@ -185,6 +189,11 @@ func (o *Observer) Inspect(ctx context.Context, name string) (store.State, error
 		return store.State{}, ctx.Err()
 	}
 }
+
+// mostSingle bounds the locks that Inspect asks the store for in a second.
+const mostSingle = 256
+
+var errTooMany = errors.New("others look at too many locks at the same time: try again")
 
 // single is one call of Inspect at the store.
 type single struct {
@@ -308,6 +317,9 @@ func (o *Observer) look() {
 	all := append(v.Events[:len(v.Events):len(v.Events)], events...)
 	v.Events = all[max(0, len(all)-kept):]
 	v.SeenAt, v.Locks, v.Nodes = v.At, o.locks(states), worst(states)
+	if len(v.Nodes) == 0 {
+		v.Nodes = o.looker.nodes(ctx)
+	}
 	o.looker.forget(states)
 	v.Took = time.Since(v.At)
 	o.show(&v)

@@ -259,6 +259,30 @@ func TestStoreFails(t *testing.T) {
 	})
 }
 
+// several is a store of three nodes.
+type several struct{ *watched }
+
+func (s several) Caps() store.Caps {
+	c := s.Engine.Caps()
+	c.Nodes, c.Quorum = 3, 2
+	return c
+}
+
+func (s several) Inspect(ctx context.Context, name string) (store.State, error) {
+	return store.State{Name: name, Nodes: []store.NodeOutcome{{Node: "a"}, {Node: "b", Outcome: store.Quarantined}, {Node: "c", Outcome: store.Absent}}}, nil
+}
+
+// What the nodes of a store answer is known also while no lock is held.
+func TestNodesWithoutLocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := New(store.New(several{newWatched()}))
+		defer o.Close()
+		if v := o.View(t.Context()); len(v.Nodes) != 3 || well(v.Nodes[1]) || !well(v.Nodes[2]) {
+			t.Errorf("nodes %+v", v.Nodes)
+		}
+	})
+}
+
 // A broken lease is told at once, with who broke it and why, and its end later.
 func TestBroken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -286,6 +310,36 @@ func TestBroken(t *testing.T) {
 		}
 		if told(v) != "broken a, lost a" || time.Since(began) > 33*time.Second {
 			t.Errorf("events %s after %v", told(v), time.Since(began))
+		}
+	})
+}
+
+// However many ask for a lock, the store is asked once a second, and for a bounded number of locks.
+func TestInspect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newWatched()
+		o := New(store.New(st))
+		defer o.Close()
+		for range 100 {
+			if s, err := o.Inspect(t.Context(), "a"); err != nil || s.Name != "a" {
+				t.Fatalf("%+v, %v", s, err)
+			}
+		}
+		if _, inspects := st.asked(); inspects != 1 {
+			t.Errorf("%d inspections for 100 calls", inspects)
+		}
+		refused := 0
+		for i := range 1000 {
+			if _, err := o.Inspect(t.Context(), fmt.Sprint(i)); err != nil {
+				refused++
+			}
+		}
+		if _, inspects := st.asked(); inspects > mostSingle || refused != 1000-inspects {
+			t.Errorf("%d inspections for 1000 names, %d refused", inspects, refused)
+		}
+		time.Sleep(every)
+		if _, err := o.Inspect(t.Context(), "a"); err != nil {
+			t.Errorf("a second later: %v", err)
 		}
 	})
 }

@@ -70,6 +70,7 @@ func TestBrowser(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a browser")
 	}
+	t.Parallel()
 	driver := browser.Start(t)
 	w := driver.Open(t, true)
 	t.Run("views", func(t *testing.T) { testViews(t, w.For(t)) })

@@ -157,7 +157,7 @@ func (p *Page) healthView(r *http.Request) (int, *view) {
 	if c.Nodes > 1 {
 		d.Caps = append(d.Caps, fact{"Servers", fmt.Sprintf("%d, of which %d have to agree", c.Nodes, c.Quorum)})
 	}
-	if c.MaxTTL > 0 {
+	if c.MaxTTL > 0 && c.MaxTTL < 366*24*time.Hour {
 		d.Caps = append(d.Caps, fact{"Longest TTL", brief(c.MaxTTL)})
 	}
 	if seen.ID > 0 {

@@ -79,9 +79,11 @@ const (
 	// sharedFor is how long a view is shown again to others before it is made anew.
 	sharedFor = 500 * time.Millisecond
 	// mostShared bounds the views that are kept for that time.
-	mostShared = 256
+	mostShared = 64
 	// mostStreams bounds the browsers that are told of changes.
 	mostStreams = 1024
+	// mostQuery bounds what an address says: the name of a lock, most of all.
+	mostQuery = 16 << 10
 	// mostForm bounds a form that is sent.
 	mostForm = 16 << 10
 )
@@ -118,6 +120,9 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	post := r.URL.Path == "/break"
 	switch {
+	case len(r.URL.RawQuery) > mostQuery:
+		p.fail(w, r, http.StatusRequestURITooLong, "The address is too long.")
+		return
 	case post && r.Method != http.MethodPost:
 		h.Set("Allow", http.MethodPost)
 		p.fail(w, r, http.StatusMethodNotAllowed, "A lease is broken by the form on the page of its lock.")
