@@ -264,54 +264,6 @@ func TestHoldGoesOnElsewhere(t *testing.T) {
 	}
 }
 
-// 10,000 waiting connections cost a server at most 400 MB and the store one place.
-func TestTenThousandWaiters(t *testing.T) {
-	const waiters = 10_000
-	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur < 2*waiters {
-		if limit.Cur = limit.Max; limit.Cur < waiters+500 || syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
-			t.Skipf("%d open files are too few", limit.Max)
-		}
-	}
-	s := startProcess(t, "memory:")
-	holder := open(t, s.url, "/v1/locks/a/hold", nil)
-	holder.next()
-	body := `{"purpose":"wait","ttl_ms":60000}`
-	text := fmt.Sprintf("POST /v1/locks/a/hold HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
-	conns := make([]net.Conn, waiters)
-	for i := range conns {
-		conns[i] = dial(t, s.url)
-		if _, err := io.WriteString(conns[i], text); err != nil {
-			t.Fatal(err)
-		}
-	}
-	line := make([]byte, 4096)
-	for _, c := range conns {
-		if n, err := c.Read(line); err != nil || !strings.Contains(string(line[:n]), "200 OK") {
-			t.Fatalf("%q, %v", line[:n], err)
-		}
-	}
-	if queue := ask(t, "GET", s.url, "/v1/locks/a", nil).body["queue"].([]any); len(queue) != 1 {
-		t.Errorf("%d places in the store, want 1", len(queue))
-	}
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.PID()))
-	if err != nil {
-		t.Skip("this system does not say how much memory a process has:", err)
-	}
-	var kb int
-	_, rest, _ := strings.Cut(string(status), "VmHWM:")
-	fmt.Sscan(rest, &kb)
-	t.Logf("%d waiters: %d MB, %.1f kB each", waiters, kb/1000, float64(kb)*1.024/waiters)
-	if kb == 0 || kb > 400_000 {
-		t.Errorf("the server has used %d kB, want 400 MB at most", kb)
-	}
-	holder.close() // and somebody else has it soon
-	eventually.True(t, "a waiter has the lock", func() bool {
-		r := ask(t, "GET", s.url, "/v1/locks/a", nil)
-		return r.str("purpose") == "wait"
-	})
-}
-
 // Connections that send nothing, or half a request, or do not read, hold up nobody, and end.
 func TestSlowClients(t *testing.T) {
 	_, s := start(t, serve.Options{Heartbeat: time.Millisecond, Patience: 300 * time.Millisecond})
