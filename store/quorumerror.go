@@ -181,7 +181,7 @@ func (e *QuorumError) Summary() string {
 
 // Describe describes what one of Nodes answered, in one line that begins with its address.
 func (e *QuorumError) Describe(n NodeOutcome) string {
-	if n.Outcome == Granted && n.Err == nil {
+	if n.Err == nil && (n.Outcome == Granted || n.Outcome == Absent && e.Op == "list") {
 		switch e.Op {
 		case "acquire":
 		case "open", "inspect", "list":

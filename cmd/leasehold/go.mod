@@ -70,5 +70,5 @@ require (
 	github.com/leasehold-dev/leasehold/store/etcdstore v0.0.0
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 	golang.org/x/sync v0.24.0 // indirect
-	golang.org/x/text v0.43.0 // indirect
+	golang.org/x/text v0.43.0
 )

@@ -17,7 +17,7 @@ var project = rules{
 		{"cmd/leasehold/internal/serve/rights"},
 		{"cmd/leasehold/internal/runner", "cmd/leasehold/internal/lab/torture", "cmd/leasehold/internal/lab/stories", "internal/lab/load", "cmd/leasehold/internal/doctor"},
 		{"cmd/leasehold/internal/runner/warden", "cmd/leasehold/internal/cli/quit", "cmd/leasehold/internal/manual"},
-		{"cmd/leasehold/internal/sigaction"},
+		{"cmd/leasehold/internal/sigaction", "cmd/leasehold/internal/help", "cmd/leasehold/internal/screen"},
 		{"internal/tally", "adapters/synclocker", "internal/testenv/adaptertest"},
 		{"internal/held"},
 		{"."},
@@ -64,7 +64,7 @@ var project = rules{
 		"cmd/leasehold/internal/serve/page":    {"cmd/leasehold/internal/serve/observe", "cmd/leasehold/internal/serve/rights", "cmd/leasehold/internal/doctor", ".", "internal/excerpt", "internal/statejson", "store", "fence"},
 
 		"cmd/leasehold":                      {"cmd/leasehold/internal/cli"},
-		"cmd/leasehold/internal/manual":      {},                                                                           // reads any command's help
+		"cmd/leasehold/internal/manual":      {"cmd/leasehold/internal/help"},                                              // reads any command's help
 		"cmd/leasehold/internal/runner":      {"cmd/leasehold/internal/runner/warden", "cmd/leasehold/internal/sigaction"}, // runs a command; what a lock or a store is, it does not know
 		".":                                  {"store", "internal/leasefsm", "internal/waitq", "internal/renewer", "internal/callback", "internal/validity", "internal/clock", "fence"},
 		"cmd/leasehold/internal/lab/torture": {".", "store", "cmd/leasehold/internal/lab/history", "internal/clock", "guard/httpguard"},
@@ -105,10 +105,12 @@ var project = rules{
 	// The modules a package may use besides the standard library. Users of the
 	// client alone get none of them, and those of a store only that store's.
 	modules: map[string][]string{
-		"cmd/leasehold/internal/cli":           {"github.com/go-sql-driver/mysql", "github.com/jackc/pgx/v5", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},
+		"cmd/leasehold/internal/cli":           {"github.com/go-sql-driver/mysql", "github.com/jackc/pgx/v5", "github.com/spf13/cobra", "github.com/spf13/pflag"},
 		"cmd/leasehold/internal/lab/history":   {"github.com/anishathalye/porcupine"},
 		"cmd/leasehold/internal/lab/stories":   {"github.com/go-zookeeper/zk", "go.etcd.io/etcd/client/v3", "go.uber.org/zap"},
+		"cmd/leasehold/internal/help":          {"github.com/spf13/cobra", "github.com/spf13/pflag"},
 		"cmd/leasehold/internal/manual":        {"github.com/spf13/cobra", "github.com/spf13/pflag"},
+		"cmd/leasehold/internal/screen":        {"golang.org/x/term", "golang.org/x/text"},
 		"cmd/leasehold/internal/runner":        {"golang.org/x/sys", "golang.org/x/term"},
 		"cmd/leasehold/internal/runner/warden": {"golang.org/x/sys"},
 		"cmd/leasehold/internal/serve":         {"golang.org/x/sys"},

@@ -266,7 +266,7 @@ func (o owner) DownLocked(err error, waited time.Duration, retry time.Time) erro
 		err = conn.WithoutHint(err)
 	}
 	if _, why := n.DownLocked(); why == nil && !n.ClosedLocked() {
-		n.log.Warn("node cannot be used", "err", err)
+		n.log.Warn("node cannot be used", "err", store.Cause(err))
 	}
 	n.stands = unknown
 	outcome, err := membership.Classify(err, waited)

@@ -54,7 +54,11 @@ func Bootstrap(ctx context.Context, url string, o *redisstore.Options, force boo
 		if !held[0].Held { // a server does not answer any more
 			holder = held[0].Undecided[0].Holder
 		}
-		return nil, fmt.Errorf("%w: %d locks are held, such as %q by %s: servers in use must not be declared empty", store.ErrBusy, len(held), held[0].Name, holder)
+		others := ""
+		if n := len(held) - 1; n > 0 {
+			others = fmt.Sprintf(" (and more: %d)", n)
+		}
+		return nil, fmt.Errorf("%w: %q is held by %s%s: servers in use must not be declared empty", store.ErrBusy, held[0].Name, holder, others)
 	}
 	if !force && len(servers) > 1 {
 		if err := nobodyAlone(ctx, s, servers); err != nil {

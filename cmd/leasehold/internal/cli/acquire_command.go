@@ -55,6 +55,7 @@ Exit codes: 0 if the lock is held, 124 if someone else holds it (with --try, or 
 	o.addDescription(f)
 	f.Lookup("purpose").Usage = "`TEXT` shown to others who want the lock (default: leasehold acquire)"
 	f.BoolVar(&asJSON, "json", false, "print JSON")
+	completeClasses(c)
 	return c
 }
 

@@ -153,7 +153,7 @@ func TestAcquireIsInterrupted(t *testing.T) {
 func TestAcquireUsage(t *testing.T) {
 	s := newSite(t)
 	for _, c := range []struct{ args, says string }{
-		{"acquire", "give the name of one lock, not 0"},
+		{"acquire", "give the name of a lock"},
 		{"acquire x y --ttl 1m", "give the name of one lock, not 2"},
 		{"acquire x", "give --ttl"},
 		{"acquire x --ttl 1ms", "too short"},
@@ -167,7 +167,7 @@ func TestAcquireUsage(t *testing.T) {
 		{"release x --owner=", "0 bytes"},
 		{"release x y --owner z", "give the name of one lock, not 2"},
 		{"release {x}:token --owner z", "reserved"},
-		{"wait", "give the name of one lock, not 0"},
+		{"wait", "give the name of a lock"},
 		{"wait x --for -1s", "cannot be negative"},
 		{"wait {x}:token", "reserved"},
 	} {

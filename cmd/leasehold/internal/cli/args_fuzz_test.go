@@ -84,7 +84,7 @@ func only(root *cobra.Command, told func(*cobra.Command)) {
 // which could be a secret.
 func where(t *testing.T, p *program, c *cobra.Command) {
 	t.Helper()
-	urls, err := p.where.urls(c)
+	urls, _, err := p.where.urls(c)
 	if err != nil && strings.TrimSpace(p.where.url) == "" && strings.Contains(err.Error(), "--store is empty") {
 		return
 	}

@@ -175,7 +175,7 @@ func breakOfASilentHolder(t *testing.T, s *site) {
 func TestBreakUsage(t *testing.T) {
 	s := newSite(t)
 	for _, c := range []struct{ args, says string }{
-		{"break", "give the name of one lock, not 0"},
+		{"break", "give the name of a lock"},
 		{"break x y", "give the name of one lock, not 2"},
 		{"break x --reason r", "give --token"},
 		{"break x --token 0 --reason r", "give --token"},

@@ -6,11 +6,11 @@ package cli
 import (
 	"errors"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/help"
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/sigaction"
 )
 
@@ -26,9 +26,9 @@ func Main(args []string, stdin, stdout, stderr *os.File) int {
 	switch {
 	case err == nil:
 	case !errors.As(err, &exit):
-		p.voice.error("%v", err)
+		p.voice.fail(err)
 	case exit.err != nil:
-		p.voice.error("%v", exit.err)
+		p.voice.fail(exit.err)
 	}
 	p.voice.flush(time.Second)
 	if exit != nil && exit.sig != 0 {
@@ -42,17 +42,13 @@ func (p *program) root() *cobra.Command {
 		Use:   "leasehold",
 		Short: "Run commands under distributed locks",
 		Long: `Leasehold runs a command while it holds a lock: of all processes that use the same
-name, on one machine or many, only one runs at a time.
-
---store, or the variable LEASEHOLD_STORE, says where the locks are kept:
-
-` + schemeHelp() + `
-All subcommands exit with 0 on success and with 125 if leasehold itself fails, for
-example on wrong usage or if the store cannot be reached. "leasehold COMMAND --help"
-lists its other exit codes.`,
+name, on one machine or many, only one runs at a time.`,
 		Example: `  leasehold run nightly-backup -- ./backup.sh /srv
   leasehold run deploy --try --store redis://a,b,c -- make deploy
-  leasehold ls`,
+  leasehold show deploy`,
+		Args:          noCommand,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+		Version:       thisBuild().line(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -64,7 +60,15 @@ lists its other exit codes.`,
 	f.BoolVarP(&p.voice.quiet, "quiet", "q", false, "print only errors")
 	f.BoolVarP(&p.voice.verbose, "verbose", "v", false, "print debug messages as well")
 	op := operator{p}
-	root.AddCommand(p.runCommand(), acquireCommand(p), releaseCommand(p), waitCommand(p), breakCommand(p), resizeCommand(p), electCommand(p), watchCommand(p), serveCommand(p), p.lsCommand(), p.showCommand(), op.bootstrapCommand(), op.replaceCommand(), op.doctorCommand(), p.aclCommand(), op.schemaCommand(), p.labCommand(), bench{p}.command(), p.versionCommand(), manCommand())
+	root.AddCommand(p.runCommand(), acquireCommand(p), releaseCommand(p), waitCommand(p), breakCommand(p), resizeCommand(p), electCommand(p), watchCommand(p), serveCommand(p), p.lsCommand(), p.showCommand(), op.bootstrapCommand(), op.replaceCommand(), op.doctorCommand(), p.aclCommand(), op.schemaCommand(), p.labCommand(), bench{p}.command(), p.versionCommand(), manCommand(),
+		help.Topic("stores", "What --store takes: the URLs of stores", storesHelp()),
+		help.Topic("exit-codes", "What exit codes mean", help.ExitCodes),
+		help.Topic("json", "What --json prints", help.JSONBegin+help.Locks+help.JSONEnd))
+	completeStores(root)
+	for _, c := range root.Commands() {
+		completeTimesOf(c)
+	}
+	root.SetVersionTemplate("{{.Version}}")
 	strict(root)
 	return root
 }
@@ -72,17 +76,7 @@ lists its other exit codes.`,
 // strict turns calls of cobra's own commands with wrong arguments into errors.
 // Otherwise they would print help.
 func strict(root *cobra.Command) {
-	root.SetHelpCommand(&cobra.Command{
-		Use:   "help [command]",
-		Short: "Help about a command",
-		RunE: func(c *cobra.Command, args []string) error {
-			about, rest, err := root.Find(args)
-			if err != nil || len(rest) > 0 {
-				return usage(root, "there is no command %q", strings.Join(args, " "))
-			}
-			return about.Help()
-		},
-	})
+	help.Install(root, usage)
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" {

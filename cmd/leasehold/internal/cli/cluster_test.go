@@ -40,7 +40,7 @@ func TestClusterStore(t *testing.T) {
 	if codes, said := at.doctor(1, "--prefix", "jobs/"); codes["persistence-none"] == "" || codes["cluster"]+codes["right-missing"]+codes["waiters-poll"]+codes["config-forbidden"]+codes["keys-not-seen"] != "" {
 		t.Errorf("doctor: %s, want the finding persistence-none and no finding cluster, right-missing, waiters-poll, config-forbidden, keys-not-seen", said)
 	}
-	if p := at.run(0, "help"); !strings.Contains(p.out.String(), "redis-cluster://") {
+	if p := at.run(0, "help", "stores"); !strings.Contains(p.out.String(), "redis-cluster://") {
 		t.Errorf("the help: %s, want text with %q", p.out.String(), "redis-cluster://")
 	}
 }

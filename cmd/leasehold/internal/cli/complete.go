@@ -108,7 +108,7 @@ func harmless(name string) bool {
 
 // missingFile returns the path of a lock folder that the user has named and that is not there.
 func missingFile(p *program, c *cobra.Command) (path string, missing bool) {
-	urls, err := p.where.urls(c)
+	urls, _, err := p.where.urls(c)
 	if err != nil {
 		return "", false
 	}
@@ -125,7 +125,7 @@ func missingFile(p *program, c *cobra.Command) (path string, missing bool) {
 
 // wouldCreate reports whether opening the store would create a folder.
 func (p *program) wouldCreate(c *cobra.Command) bool {
-	urls, err := p.where.urls(c)
+	urls, _, err := p.where.urls(c)
 	if err != nil {
 		return true
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/doctor"
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/screen"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -101,7 +102,7 @@ func (p operator) doctor(c *cobra.Command, o doctorFlags) error {
 			Findings []doctor.Finding `json:"findings"`
 		}{findings})
 	case !p.voice.quiet:
-		err = writeFindings(p.stdout, findings)
+		err = writeFindings(p.stdout, findings, screen.ColoursOn(p.stdout))
 	}
 	if worst := doctor.Worst(findings); err == nil && worst > doctor.Info {
 		err = &exitError{code: int(worst)}
@@ -113,13 +114,13 @@ func (p operator) doctor(c *cobra.Command, o doctorFlags) error {
 func oneLine(s string) string { return strings.Join(strings.Fields(safe(s)), " ") }
 
 // writeFindings prints findings for people, grouped by code.
-func writeFindings(w io.Writer, findings []doctor.Finding) error {
+func writeFindings(w io.Writer, findings []doctor.Finding, in screen.Colours) error {
 	var b strings.Builder
 	counts := map[doctor.Severity]int{}
 	for i, f := range findings {
 		counts[f.Severity]++
 		if i == 0 || findings[i-1].Code != f.Code || findings[i-1].Severity != f.Severity {
-			fmt.Fprintf(&b, "%s: %s\n", f.Severity, f.Code)
+			fmt.Fprintf(&b, "%s: %s\n", severityIn(in, f.Severity), f.Code)
 		}
 		fmt.Fprint(&b, "  ")
 		if f.Node != "" {
@@ -130,24 +131,34 @@ func writeFindings(w io.Writer, findings []doctor.Finding) error {
 			fmt.Fprintf(&b, "  -> %s\n\n", f.Advice)
 		}
 	}
-	fmt.Fprintln(&b, summary(counts))
+	fmt.Fprintln(&b, summary(counts, in))
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
+// colourOf returns what colours text as a severity.
+func colourOf(in screen.Colours, s doctor.Severity) func(string) string {
+	switch s {
+	case doctor.Error:
+		return in.Red
+	case doctor.Warning:
+		return in.Yellow
+	}
+	return in.Bold
+}
+
+func severityIn(in screen.Colours, s doctor.Severity) string { return colourOf(in, s)(s.String()) }
+
 // summary counts the findings of each severity in words.
-func summary(counts map[doctor.Severity]int) string {
+func summary(counts map[doctor.Severity]int, in screen.Colours) string {
 	var parts []string
 	for _, s := range []doctor.Severity{doctor.Error, doctor.Warning} {
-		switch n := counts[s]; {
-		case n == 1:
-			parts = append(parts, "1 "+s.String())
-		case n > 1:
-			parts = append(parts, fmt.Sprintf("%d %ss", n, s))
+		if n := counts[s]; n > 0 {
+			parts = append(parts, colourOf(in, s)(count(n, s.String())))
 		}
 	}
 	if len(parts) == 0 {
-		return "No problems found."
+		return in.Green("No problems found.")
 	}
 	return strings.Join(parts, ", ")
 }

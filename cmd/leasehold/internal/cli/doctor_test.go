@@ -166,7 +166,7 @@ func TestEveryStoreHasADoctor(t *testing.T) {
 func TestFindingsAreSafe(t *testing.T) {
 	var b strings.Builder
 	fs := []doctor.Finding{{Severity: doctor.Error, Code: doctor.LoginRefused, Node: "a\x1b[2J", Message: oneLine("no\r\n\x1b[31m redis://u:secret@h"), Advice: "do"}}
-	if err := writeFindings(&b, fs); err != nil {
+	if err := writeFindings(&b, fs, false); err != nil {
 		t.Fatal(err)
 	}
 	if out := b.String(); strings.ContainsAny(out, "\x1b\r") || strings.Contains(out, "secret") || strings.Count(out, "\n") != 5 {

@@ -54,6 +54,7 @@ at the start; 126 and 127 if the command cannot be executed, or was not found.`,
 	f.DurationVar(&o.ttl, "ttl", o.ttl, "how long nobody leads after the leader has died: a `TIME` such as 10s")
 	o.addStopping(f)
 	o.addDescription(f)
+	completeClasses(c)
 	return c
 }
 

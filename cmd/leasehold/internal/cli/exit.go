@@ -68,7 +68,14 @@ func usage(c *cobra.Command, format string, args ...any) error {
 // flagError returns err, which is about a flag of c, in words for people: the errors of
 // flags with numbers are those of package strconv.
 func flagError(c *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) {
+		return noFlag(c, unknown.GetSpecifiedName())
+	}
 	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) && invalid.GetFlag().Value.Type() == "duration" {
+		return badTime(c, invalid.GetFlag().Name, invalid.GetValue())
+	}
 	var number *strconv.NumError
 	if !errors.As(err, &invalid) || !errors.As(err, &number) || number.Func == "ParseBool" {
 		return usage(c, "%w", err)
@@ -82,8 +89,11 @@ func flagError(c *cobra.Command, err error) error {
 
 // oneName checks the arguments of commands that take the name of one lock.
 func oneName(c *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return usage(c, "give the name of one lock, not %d", len(args))
+	switch len(args) {
+	case 0:
+		return usage(c, "give the name of a lock")
+	case 1:
+		return nil
 	}
-	return nil
+	return usage(c, "give the name of one lock, not %d", len(args))
 }

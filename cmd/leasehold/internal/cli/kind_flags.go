@@ -52,7 +52,7 @@ func (k *kindFlags) check(c *cobra.Command) error {
 	case set("weight") && !set("permits"):
 		return errors.New("--weight goes with --permits")
 	case set("weight") && (k.weight < 1 || k.weight > k.permits):
-		return fmt.Errorf("--weight %d: a lease can have 1 to %d permits", k.weight, k.permits)
+		return fmt.Errorf("--weight %d: a lease can have at least one permit, and here at most %d", k.weight, k.permits)
 	}
 	for _, name := range k.also {
 		if err := store.CheckName(name); err != nil {

@@ -43,9 +43,9 @@ func TestKindsAreShown(t *testing.T) {
 				"expires   in 2s, or when its holder releases it: it was broken and cannot be renewed\n" +
 				"token     4\n" +
 				"broken    the lease of holder 2 (token 4), by \"me\\x1b\" at " + at + ", without waiting for the holder: it hangs\n",
-			"NAME  KIND                    HOLDER       HELD FOR  EXPIRES IN  TOKEN\n" +
-				"a     slot 0, 1 of 4 permits  h pid 7      -         1s          3\n" +
-				"a     slot 1, 2 of 4 permits  i pid 8 (q)  -         2s          4\n",
+			"NAME  KIND                    HOLDER       HELD FOR  EXPIRES IN  WAITERS  TOKEN\n" +
+				"a     slot 0, 1 of 4 permits  h pid 7      -         1s          -        3\n" +
+				"a     slot 1, 2 of 4 permits  i pid 8 (q)  -         2s                   4\n",
 			`{"name":"a","held":true,"owner":"o","host":"h","pid":7,"expires_in_ms":1000,"token":3,"kind":"semaphore","permits":4,"holders":[` +
 				`{"owner":"o","host":"h","pid":7,"expires_in_ms":1000,"token":3,"slot":0,"weight":1},` +
 				`{"owner":"p","host":"i","pid":8,"purpose":"q","lease_broken":true,"expires_in_ms":2000,"token":4,"slot":1,"weight":2}],` +
@@ -58,8 +58,8 @@ func TestKindsAreShown(t *testing.T) {
 				"owner     o\n" +
 				"expires   in 1s unless renewed\n" +
 				"token     3\n",
-			"NAME  KIND    HOLDER   HELD FOR  EXPIRES IN  TOKEN\n" +
-				"a     writer  h pid 7  -         1s          3\n",
+			"NAME  KIND    HOLDER   HELD FOR  EXPIRES IN  WAITERS  TOKEN\n" +
+				"a     writer  h pid 7  -         1s          -        3\n",
 			`{"name":"a","held":true,"owner":"o","host":"h","pid":7,"expires_in_ms":1000,"token":3,"kind":"read-write","holders":[` +
 				`{"owner":"o","host":"h","pid":7,"expires_in_ms":1000,"token":3,"slot":0,"mode":"writer"}]}`},
 		{several(store.Kind{}, one, wide), // a semaphore that was resized to one permit
@@ -75,19 +75,19 @@ func TestKindsAreShown(t *testing.T) {
 				"owner     p\n" +
 				"expires   in 2s unless renewed\n" +
 				"token     4\n",
-			"NAME  KIND                   HOLDER       HELD FOR  EXPIRES IN  TOKEN\n" +
-				"a     slot 0, 1 of 1 permit  h pid 7      -         1s          3\n" +
-				"a     slot 1, 2 of 1 permit  i pid 8 (q)  -         2s          4\n",
+			"NAME  KIND                   HOLDER       HELD FOR  EXPIRES IN  WAITERS  TOKEN\n" +
+				"a     slot 0, 1 of 1 permit  h pid 7      -         1s          -        3\n" +
+				"a     slot 1, 2 of 1 permit  i pid 8 (q)  -         2s                   4\n",
 			`{"name":"a","held":true,"owner":"o","host":"h","pid":7,"expires_in_ms":1000,"token":3,"kind":"mutex","holders":[` +
 				`{"owner":"o","host":"h","pid":7,"expires_in_ms":1000,"token":3,"slot":0,"weight":1},` +
 				`{"owner":"p","host":"i","pid":8,"purpose":"q","expires_in_ms":2000,"token":4,"slot":1,"weight":2}]}`},
 		{store.State{Name: "a", Broken: &store.Broken{Owner: "p", Token: 4}},
 			"lock     a\nheld by  nobody\nbroken   an earlier lease (token 4), by somebody\n",
-			"NAME  KIND  HOLDER  HELD FOR  EXPIRES IN  TOKEN\n",
+			"NAME  KIND  HOLDER  HELD FOR  EXPIRES IN  WAITERS  TOKEN\n",
 			`{"name":"a","held":false,"broken":{"owner":"p","token":4,"now":false}}`},
 	} {
 		var b strings.Builder
-		if err := writeState(&b, c.state, now); err != nil || b.String() != c.shown {
+		if err := writeState(&b, c.state, false, now); err != nil || b.String() != c.shown {
 			t.Errorf("%v\n%s\nwant\n%s", err, b.String(), c.shown)
 		}
 		b.Reset()

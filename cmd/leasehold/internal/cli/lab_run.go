@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/lab/stories"
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/screen"
 )
 
 const (
@@ -197,7 +199,7 @@ func (p storyteller) tell(t *telling, asJSON bool) (one storyJSON, err error) {
 	for e := range t.events {
 		one.Events = append(one.Events, e)
 		if !asJSON && err == nil {
-			err = e.Print(p.stdout)
+			_, err = io.WriteString(p.stdout, coloured(screen.ColoursOn(p.stdout), e))
 		}
 	}
 	if t.err != nil {
@@ -213,6 +215,29 @@ func (p storyteller) tell(t *telling, asJSON bool) (one storyJSON, err error) {
 		_, err = fmt.Fprintln(p.stdout)
 	}
 	return one, err
+}
+
+// coloured returns the text of an event, with its outcome in colour.
+func coloured(in screen.Colours, e stories.Event) string {
+	text, word := e.Text(), strings.ToUpper(string(e.Outcome))
+	if e.Kind != stories.End || word == "" {
+		return text
+	}
+	colour := in.Green
+	if e.Outcome == stories.Failed || e.Outcome == stories.Broken {
+		colour = in.Red
+	}
+	return strings.Replace(text, word, colour(word), 1)
+}
+
+// verdictIn colours the word that a line begins with: PASS, FAIL or NONE.
+func verdictIn(in screen.Colours, line string) string {
+	for word, colour := range map[string]func(string) string{"PASS": in.Green, "FAIL": in.Red, "NONE": in.Yellow} {
+		if rest, ok := strings.CutPrefix(line, word); ok {
+			return colour(word) + rest
+		}
+	}
+	return line
 }
 
 // sumUp prints the verdict.
@@ -241,6 +266,6 @@ func (p storyteller) sumUp(verdict string, told []storyJSON, asJSON bool) error 
 		}
 	}
 	line := map[string]string{"pass": "PASS: as expected", "fail": "FAIL: not as expected", "trouble": "NONE: could not be replayed"}[verdict]
-	_, err := fmt.Fprintf(p.stdout, "%s: %d of %d (%s)\n", line, len(names), len(told), strings.Join(names, ", "))
+	_, err := fmt.Fprintf(p.stdout, "%s: %d of %d (%s)\n", verdictIn(screen.ColoursOn(p.stdout), line), len(names), len(told), strings.Join(names, ", "))
 	return err
 }

@@ -3,7 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
-	"log/slog"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/lab/torture"
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/screen"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -124,7 +125,7 @@ func openURLs(ctx context.Context, urls []string) (*store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.open(ctx, strings.Join(urls, "\n"), slog.New(slog.DiscardHandler))
+	return s.open(ctx, strings.Join(urls, "\n"), store.OpenOptions{})
 }
 
 // run runs "leasehold lab torture".
@@ -135,7 +136,7 @@ func (p torturer) run(c *cobra.Command, o tortureFlags) error {
 	case o.seed == 0:
 		o.seed = rand.Uint64N(1e9) + 1
 	}
-	urls, err := p.where.urls(c)
+	urls, _, err := p.where.urls(c)
 	if err != nil {
 		return err
 	}
@@ -165,7 +166,14 @@ func (p torturer) run(c *cobra.Command, o tortureFlags) error {
 		err = writeJSON(p.stdout, verdictOf(report))
 	} else {
 		p.voice.flush(time.Second) // the verdict comes after the progress
-		report.Print(p.stdout)
+		var b strings.Builder
+		report.Print(&b)
+		in := screen.ColoursOn(p.stdout)
+		for line := range strings.Lines(b.String()) {
+			if _, err = io.WriteString(p.stdout, verdictIn(in, line)); err != nil {
+				break
+			}
+		}
 	}
 	switch {
 	case !report.OK():
@@ -228,7 +236,7 @@ func (p torturer) progress(whole time.Duration) func(torture.Progress) {
 			"stopping": "stopping the processes",
 			"checking": "checking the history",
 		}[phase]
-		line += fmt.Sprintf("; %d grants, %d leases lost; processes stopped %d times, killed %d times", g.Granted, g.Lost, g.Stops, g.Kills)
+		line += fmt.Sprintf("; %s, %s lost; processes stopped %s, killed %s", count(g.Granted, "grant"), count(g.Lost, "lease"), count(g.Stops, "time"), count(g.Kills, "time"))
 		if p.voice.screen {
 			p.voice.status(line)
 		} else {

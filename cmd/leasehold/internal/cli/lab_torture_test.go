@@ -97,7 +97,7 @@ func TestTortureRefusesNonsense(t *testing.T) {
 		{"lab torture --locks -1", "the number of locks is 0"},
 		{"lab torture --for 0s", "the duration is 0s"},
 		{"lab torture --for 1000h", "the duration is 1000h"},
-		{"lab torture --for soon", "invalid argument \"soon\""},
+		{"lab torture --for soon", "--for \"soon\" is no time such as 30s"},
 		{"lab torture --ttl 1ms", "the TTL is 1ms"},
 		{"lab torture --seed 0", "--seed 0"},
 		{"lab torture --store memory:", "one process"},

@@ -193,7 +193,10 @@ func TestEachHelpHasAnExample(t *testing.T) {
 			args = []string{c, "--help"}
 		}
 		out := s.run(0, args...).out.String()
-		if _, example, ok := strings.Cut(out, "Examples:\n  leasehold "+c); !ok || example == "" {
+		if c == "" {
+			out = "Examples:" + strings.Replace(out, "\n\n", "\n", 1)
+		}
+		if _, example, ok := strings.Cut(out, "\n  leasehold "+c); !ok || example == "" {
 			t.Errorf("%q has no example, want one:\n%s", c, out)
 		}
 	}
@@ -205,7 +208,10 @@ func TestWrongUsage(t *testing.T) {
 		says string
 		args string
 	}{
-		{`unknown command "foo"`, "foo"},
+		{`there is no command "foo" (`, "foo"},
+		{`there is no command "lock": did you mean "leasehold run"?`, "lock x"},
+		{`there is no command "shwo": did you mean "leasehold show"?`, "shwo x"},
+		{`there is no command "nightly": did you mean "leasehold run nightly -- ..."?`, "nightly -- true"},
 		{"no command", "help foo"},
 		{"completion bash|zsh|fish|powershell", "completion"},
 		{"completion bash|zsh|fish|powershell", "completion nosuchshell"},
@@ -214,18 +220,24 @@ func TestWrongUsage(t *testing.T) {
 		{"--store-file is empty: give a file with", "--store-file= ls"},
 		{`put "--"`, "run"},
 		{`put "--"`, "run x echo hi"},
-		{"not 0", "run -- true"},
-		{"not 0", "run -- true -- x"},
+		{`give the name of a lock before the "--"`, "run -- true"},
+		{`give the name of a lock before the "--"`, "run -- true -- x"},
 		{"not 2", "run x y -- true"},
 		{"no command", "run x --"},
-		{"unknown flag: --bogus", "run x --bogus -- true"},
+		{"there is no flag --bogus (", "run x --bogus -- true"},
+		{"there is no flag --tll: did you mean --ttl?", "run x --tll 5s -- true"},
+		{"there is no flag --for: did you mean --wait?", "run x --for 5s -- true"},
+		{"there is no flag -z (", "run x -z -- true"},
 		{"exclude each other", "run x --try --wait 1s -- true"},
 		{"exclude each other", "run x --try --barge -- true"},
 		{"the maximum is 1024", "run " + strings.Repeat("x", 1025) + " -- true"},
 		{"is reserved", "run {x}:token -- true"},
 		{"is reserved", "show leasehold:node"},
 		{"--ttl 1ms", "run x --ttl 1ms -- true"},
-		{"--ttl", "run x --ttl soon -- true"},
+		{`--ttl "soon" is no time such as 30s, 5m or 1h30m`, "run x --ttl soon -- true"},
+		{`--ttl "5" is no time: did you mean 5s?`, "run x --ttl 5 -- true"},
+		{`--wait "5min" is no time: did you mean 5m?`, "run x --wait 5min -- true"},
+		{`--for "2days" is no time: did you mean 48h?`, "wait x --for 2days"},
 		{`--token "abc": not a whole number`, "break x --token abc --reason y"},
 		{`--token "99999999999999999999": out of range`, "break x --token 99999999999999999999 --reason y"},
 		{`--permits "two": not a whole number`, "run x --permits two -- true"},
@@ -233,16 +245,25 @@ func TestWrongUsage(t *testing.T) {
 		{"half of --max-hold", "run x --grace 6s --max-hold 10s -- true"},
 		{"--min-hold", "run x --min-hold 6s --max-hold 5s -- true"},
 		{"--max-hold", "run x --max-hold 1ms -- true"},
-		{"negative", "run x --wait -1s -- true"},
-		{"negative", "run x --grace -1s -- true"},
+		{"--wait -1s: a time cannot be negative", "run x --wait -1s -- true"},
+		{"--ttl -1s: a time cannot be negative", "run x --ttl -1s -- true"},
+		{"--min-hold -1s: a time cannot be negative", "run x --min-hold -1s -- true"},
+		{"--for -1s: a time cannot be negative", "wait x --for -1s"},
+		{"--grace -1s: a time cannot be negative", "run x --grace -1s -- true"},
 		{"0 to 255", "run x -E 256 -- true"},
-		{"one lock", "show"},
+		{"give the name of a lock (", "show"},
 		{"one lock", "show x y"},
 		{"one prefix", "ls x y"},
 		{"no arguments", "version x"},
 		{"exclude each other", "ls --store file --store-file x"},
-		{"begins with", "--store nope://secret@x ls"},
-		{"begins with", "--store u:secret@x ls"},
+		{`--store: unknown store "nope://": there are file, redis, `, "--store nope://secret@x ls"},
+		{`--store: unknown store "redi://": did you mean redis://?`, "--store redi://:secret@x ls"},
+		{"--store: 127.0.0.1:7101 is no URL: did you mean redis://127.0.0.1:7101?", "--store 127.0.0.1:7101 ls"},
+		{"--store: localhost:2379 is no URL: did you mean etcd://localhost:2379?", "--store localhost:2379 ls"},
+		{"--store: ./x.db is no URL: did you mean file:./x.db?", "--store ./x.db ls"},
+		{"--store: redis: the address that", "--store redis://127.0.0.1:x ls"},
+		{"it is no URL of a store", "--store secret:4 ls"},
+		{"it is no URL of a store", "--store u:secret@x ls"},
 		{"exclude nobody", "--store memory: run x -- true"},
 		{"store file", "--store-file /does/not/exist ls"},
 	} {
@@ -340,4 +361,62 @@ func TestLookingMakesNoFile(t *testing.T) {
 	}
 	s.run(0, "run", "x", "--store", "file:"+path, "--", "true")
 	s.run(0, "ls", "--store", "file:"+path)
+}
+
+// A bad URL is said to be from the flag, the variable or the file that it is from, and a command in
+// one word with spaces is not taken for one that is not installed.
+func TestWrongUsageNamesTheSource(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "store")
+	if err := os.WriteFile(file, []byte("# ours\nredi://a\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ env, args, says string }{
+		{"LEASEHOLD_STORE=redi://a", "ls", `LEASEHOLD_STORE: unknown store "redi://"`},
+		{"LEASEHOLD_STORE=redis://a:x", "ls", "LEASEHOLD_STORE: redis: the address that"},
+		{"LEASEHOLD_STORE_FILE=" + file, "ls", "LEASEHOLD_STORE_FILE " + file + `: unknown store "redi://"`},
+		{"A=b", "ls --store-file " + file, "--store-file " + file + `: unknown store "redi://"`},
+	} {
+		if p := newSite(t, c.env).run(125, strings.Fields(c.args)...); !strings.Contains(p.err.String(), c.says) {
+			t.Errorf("%s %s: %s, want text with %q", c.env, c.args, p.err.String(), c.says)
+		}
+	}
+	s := newSite(t)
+	if p := s.run(127, "run", "x", "--", "make deploy"); !strings.Contains(p.err.String(), `there is no shell that splits it: leave out the quotation marks, or write -- sh -c "make deploy"`) {
+		t.Errorf("%s, want that no shell splits the word", p.err.String())
+	}
+	h := s.hold("x")
+	s.run(124, "wait", "x", "--wait", "1ms")
+	h.let()
+}
+
+// TAB completes the values of flags.
+func TestCompletionOfValues(t *testing.T) {
+	s := newSite(t)
+	for _, c := range []struct{ args, want string }{
+		{"run x --require \x00", "crash-safe consensus"},
+		{"run x --require=con", "--require=consensus consensus"},
+		{"run x --ttl \x00", "5s 10s 30s 1m 5m 10m 1h"},
+		{"wait x --for 1", "10s 1m 10m 1h"},
+		{"ls --store redis-", "redis-sentinel:// redis-cluster://"},
+		{"help exit", "exit-codes"},
+	} {
+		args := strings.Fields(c.args)
+		if i := len(args) - 1; args[i] == "\x00" {
+			args[i] = ""
+		}
+		var got []string
+		for line := range strings.Lines(s.run(0, append([]string{"__complete"}, args...)...).out.String()) {
+			if word, _, _ := strings.Cut(strings.TrimSpace(line), "\t"); !strings.HasPrefix(word, ":") && word != "" {
+				got = append(got, word)
+			}
+		}
+		for _, w := range got {
+			if !strings.Contains(" "+c.want+" ", " "+w+" ") {
+				t.Errorf("%q: completions %q, want %s", c.args, got, c.want)
+			}
+		}
+		if len(got) == 0 {
+			t.Errorf("%q: no completions, want %s", c.args, c.want)
+		}
+	}
 }

@@ -94,9 +94,9 @@ func runOnce(p *program, c *cobra.Command, o runFlags, name string, lock leaseho
 
 // skipped says why the command was not run.
 func skipped(s *leasehold.Skip, per time.Duration) string {
-	text := fmt.Sprintf("job %q has been run in this tick already, that of %s, by %v", s.Job, s.Tick.Format(time.RFC3339), s.By)
+	text := fmt.Sprintf("job %q has been run in this tick already, that of %s, by %v", s.Job, s.Tick.Local().Format(time.RFC3339), s.By)
 	if !s.By.Since.IsZero() {
-		text += " at " + s.By.Since.UTC().Format(time.RFC3339)
+		text += " at " + s.By.Since.Local().Format(time.RFC3339)
 	}
 	if s.Running {
 		text += ", and still runs"

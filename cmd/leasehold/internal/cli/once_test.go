@@ -73,7 +73,7 @@ func TestRunOncePerUsage(t *testing.T) {
 		{"--once-per 5m --once-offset 5m", "less than --once-per"},
 		{"--once-per 5m --once-offset -1m", "less than --once-per"},
 		{"--once-offset 1m", "needs --once-per"},
-		{"--once-per never", "invalid argument"},
+		{"--once-per never", "is no time such as"},
 	} {
 		p := s.run(125, append(append([]string{"run", "x"}, strings.Fields(c.flags)...), "--", "true")...)
 		if !strings.Contains(p.err.String(), c.says) {

@@ -45,14 +45,14 @@ func TestRedisThreeNodes(t *testing.T) {
 	}
 	servers[0].Kill()
 	out := s.run(0, "show", "x").out.String()
-	if !strings.Contains(out, servers[0].Addr()+": unreachable") || !strings.Contains(out, servers[1].Addr()+": taken") {
-		t.Errorf("stdout %s, want text with %q and %q", out, servers[0].Addr()+": unreachable", servers[1].Addr()+": taken")
+	if !strings.Contains(out, servers[0].Addr()+": connection refused") || !strings.Contains(out, servers[1].Addr()+": taken") {
+		t.Errorf("stdout %s, want text with %q and %q", out, servers[0].Addr()+": connection refused", servers[1].Addr()+": taken")
 	}
 	h.let()
 	s.run(0, "run", "x", "--try", "--", "true")
 	servers[1].Kill()
-	if p := s.run(125, "run", "x", "--", "true"); !strings.Contains(p.err.String(), "2 of 3 nodes") {
-		t.Errorf("stderr %s, want text with %q", p.err.String(), "2 of 3 nodes")
+	if p := s.run(125, "run", "x", "--", "true"); !strings.Contains(p.err.String(), "1 of 3 servers answered, 2 are needed") {
+		t.Errorf("stderr %s, want text with %q", p.err.String(), "1 of 3 servers answered, 2 are needed")
 	}
 }
 
@@ -80,7 +80,7 @@ func TestNoMessageShowsAPassword(t *testing.T) {
 		{"redis://:wrong-secret@a:b:c", "host:port"},
 		{"redis://:wrong/secret@" + server, "%2F"},
 		{"nope://:wrong-secret@" + server, "nope"},
-		{"redis//:wrong-secret@" + server, "begins with"},
+		{"redis//:wrong-secret@" + server, "no URL of a store"},
 	} {
 		for _, how := range [][]string{{"run", "x", "--", "true"}, {"run", "x", "--verbose", "--", "true"}, {"ls"}, {"show", "x"}} {
 			for _, inArgs := range []bool{false, true} {
@@ -187,7 +187,7 @@ func TestBootstrapWaitsForServersToStart(t *testing.T) {
 		t.Errorf("without a wait: %s, want no %q and text with %q", p.err.String(), "waiting", "refused")
 	}
 	p = s.start("bootstrap", "--wait", "1h")
-	p.says(&p.err, "waiting up to 1h for servers to start: bootstrap: 0 of 3 servers answered, 3 are needed")
+	p.says(&p.err, "waiting up to 1h for servers to start: bootstrap: 2 of 3 servers answered, 3 are needed")
 	if err := servers[1].Restart(); err != nil {
 		t.Fatal(err)
 	}

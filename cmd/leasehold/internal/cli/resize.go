@@ -103,10 +103,10 @@ func (r resizedJSON) tell(p *program) {
 	case r.Was == 0:
 		p.voice.note("nobody uses lock %q: the next request for it sets the number of permits", r.Name)
 	case !r.Changed:
-		p.voice.note("semaphore %q has %d permits already", r.Name, r.Permits)
+		p.voice.note("semaphore %q has %s already", r.Name, count(r.Permits, "permit"))
 	case r.Permits == 1:
 		p.voice.note("semaphore %q has 1 permit now, and had %d: it is a mutex, so it gets no more permits once a single holder is left", r.Name, r.Was)
 	default:
-		p.voice.note("semaphore %q has %d permits now, and had %d", r.Name, r.Permits, r.Was)
+		p.voice.note("semaphore %q has %s now, and had %d", r.Name, count(r.Permits, "permit"), r.Was)
 	}
 }

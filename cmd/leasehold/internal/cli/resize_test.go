@@ -99,7 +99,7 @@ func TestResizeOverSeveralServers(t *testing.T) {
 func TestResizeUsage(t *testing.T) {
 	s := newSite(t)
 	for args, says := range map[string]string{
-		"resize":                       "give the name of one lock",
+		"resize":                       "give the name of a lock",
 		"resize x":                     "give --permits",
 		"resize x --permits 0":         "at least one permit",
 		"resize x --permits -1":        "at least one permit",

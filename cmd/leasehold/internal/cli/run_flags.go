@@ -27,9 +27,9 @@ func (o *runFlags) add(f *pflag.FlagSet) {
 	f.DurationVar(&o.ttl, "ttl", o.ttl, "how long the lock stays taken if this machine dies: a `TIME` such as\n30s. It does not limit how long the command runs")
 	o.addStopping(f)
 	f.DurationVar(&o.minHold, "min-hold", 0, "keep the lock for at least that `TIME`, even if the command ends\nearlier, so that machines whose clocks differ do not run a job twice.\nA command that could not be started keeps nothing")
-	f.DurationVar(&o.maxHold, "max-hold", 0, "stop the command, as if the lock were lost, so that it has ended after\nthat `TIME`")
+	f.DurationVar(&o.maxHold, "max-hold", 0, "stop the command so that it has ended after that `TIME`, as if the\nlock were lost")
 	f.DurationVar(&o.oncePer, "once-per", 0, "run the command once per `PERIOD`, on one of all machines: see above")
-	f.DurationVar(&o.onceOffset, "once-offset", 0, "with --once-per: ticks are that `TIME` later, such as 3h30m for 03:30\nUTC with --once-per 24h")
+	f.DurationVar(&o.onceOffset, "once-offset", 0, "ticks are that `TIME` later, with --once-per: such as 3h30m for 03:30\nUTC with --once-per 24h")
 	o.addDescription(f)
 	o.addWaiting(f)
 	o.kindFlags.add(f)
@@ -66,7 +66,7 @@ func (o *runFlags) settleWaiting(c *cobra.Command) (require store.Class, err err
 	case o.try && o.barge:
 		err = errors.New("--try and --barge exclude each other")
 	case o.wait < 0:
-		err = errNegative
+		err = negative("wait", o.wait)
 	case o.busyCode < 0 || o.busyCode > 255:
 		err = fmt.Errorf("--conflict-exit-code %d is not an exit code: give 0 to 255", o.busyCode)
 	}
@@ -74,7 +74,10 @@ func (o *runFlags) settleWaiting(c *cobra.Command) (require store.Class, err err
 	return require, err
 }
 
-var errNegative = errors.New("a time cannot be negative")
+// negative is the error about a time that is negative.
+func negative(flag string, d time.Duration) error {
+	return fmt.Errorf("--%s %v: a time cannot be negative", flag, d)
+}
 
 // leastTTL is the shortest TTL in which a process can still be stopped in time.
 const leastTTL = 100 * time.Millisecond
@@ -100,10 +103,16 @@ func (o *runFlags) settle(c *cobra.Command, command string) (leasehold.LockOptio
 	}
 	switch {
 	case err != nil:
+	case o.ttl < 0:
+		err = negative("ttl", o.ttl)
 	case o.ttl < leastTTL:
 		err = fmt.Errorf("--ttl %v is too short to stop a command in time: the minimum is %v", o.ttl, leastTTL)
-	case grace < 0, o.minHold < 0, o.maxHold < 0:
-		err = errNegative
+	case grace < 0:
+		err = negative("grace", grace)
+	case o.minHold < 0:
+		err = negative("min-hold", o.minHold)
+	case o.maxHold < 0:
+		err = negative("max-hold", o.maxHold)
 	case c.Flags().Changed("max-hold") && o.maxHold < leastTTL:
 		err = fmt.Errorf("--max-hold %v is too short to stop a command in time: the minimum is %v", o.maxHold, leastTTL)
 	case grace > o.ttl/2:

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"log/slog"
 
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -20,9 +19,9 @@ type scheme struct {
 }
 
 // open opens the store that a URL of the scheme names.
-func (s scheme) open(ctx context.Context, url string, log *slog.Logger) (*store.Store, error) {
+func (s scheme) open(ctx context.Context, url string, o store.OpenOptions) (*store.Store, error) {
 	if s.refused != nil {
 		return nil, s.refused
 	}
-	return store.Open(ctx, url, &store.OpenOptions{Logger: log})
+	return store.Open(ctx, url, &o)
 }

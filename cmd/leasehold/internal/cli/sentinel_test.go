@@ -49,7 +49,7 @@ func TestSentinels(t *testing.T) {
 	if text := p.err.String(); !strings.Contains(text, "all users of this machine can see the password") || !strings.Contains(text, "remove sentinel_password") || strings.Contains(text, "s3cr3t") {
 		t.Errorf("stderr %q, want text with %q and %q and no %q", text, "all users of this machine can see the password", "remove sentinel_password", "s3cr3t")
 	}
-	if out := s.run(0, "--help").out.String(); !strings.Contains(out, "redis-sentinel://USER:PASSWORD@SENTINEL:PORT") {
+	if out := s.run(0, "help", "stores").out.String(); !strings.Contains(out, "redis-sentinel://USER:PASSWORD@SENTINEL:PORT") {
 		t.Errorf("stdout %s, want text with %q", out, "redis-sentinel://USER:PASSWORD@SENTINEL:PORT")
 	}
 }

@@ -116,7 +116,7 @@ func runServe(p *program, c *cobra.Command, o serveFlags) error {
 // serveStore opens the store. memory: is of use here, unlike in other commands, and leases in
 // files have to outlive this process, since their holders do.
 func serveStore(ctx context.Context, p *program, c *cobra.Command) (*store.Store, error) {
-	urls, err := p.where.urls(c)
+	urls, _, err := p.where.urls(c)
 	if err != nil || len(urls) != 1 {
 		return p.openStore(ctx, c)
 	}

@@ -29,7 +29,7 @@ func addPage(p *program, c *cobra.Command, st *store.Store, o *serve.Options, tr
 
 // examinerOf returns what examines the store as "leasehold doctor" does, or nil if nothing can.
 func examinerOf(p *program, c *cobra.Command) func(context.Context) ([]doctor.Finding, error) {
-	urls, err := p.where.urls(c)
+	urls, _, err := p.where.urls(c)
 	if err != nil {
 		return nil
 	}

@@ -2,8 +2,10 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -30,12 +32,14 @@ If nodes do not answer, it can depend on them whether a lease is held. The lease
 shown as one that may be held, with the longest that this can last unless it is renewed,
 and "undecided" names these nodes.
 
+If too few of several servers answer, what the others know is shown, and the exit code is
+125.
+
 A free lock is not an error: the exit code is 0. With --exit-code it is 124 if the lock
 is held, or may be held. By the time you act on it, that may have changed: to do
 something only if nobody else does, use "leasehold run --try".
 
-With --json it prints one object.
-` + jsonHelp,
+With --json it prints one object: "leasehold help json" describes it.`,
 		Example: `  leasehold show deploy
   leasehold show deploy --exit-code --quiet || echo "a deployment is running"`,
 		Args:              oneName,
@@ -45,19 +49,20 @@ With --json it prints one object.
 				return err
 			}
 			held := false
-			err := p.ask(c, func(ctx context.Context, st *store.Store) error {
+			err := p.look(c, func(ctx context.Context, st *store.Store) error {
 				s, err := st.Inspect(ctx, args[0])
-				if err != nil {
+				few := errors.Is(err, store.ErrQuorum) && len(s.Nodes) > 0
+				if err != nil && !few {
 					return err
 				}
 				held = !s.Free()
 				switch {
 				case asJSON:
-					return writeJSON(p.stdout, toJSON(s))
+					return errors.Join(writeJSON(p.stdout, shownJSON{toJSON(s), few}), err)
 				case p.voice.quiet:
-					return nil
+					return err
 				}
-				return writeState(p.stdout, s, time.Now())
+				return errors.Join(writeState(p.stdout, s, few, time.Now()), err)
 			})
 			if err == nil && exitCode && held {
 				err = &exitError{code: codeBusy}
@@ -70,27 +75,41 @@ With --json it prints one object.
 	return c
 }
 
-func writeState(w io.Writer, s store.State, now time.Time) error {
+// shownJSON is a lock, as "leasehold help json" describes it.
+type shownJSON struct {
+	statejson.State
+	Incomplete bool `json:"incomplete,omitempty"`
+}
+
+// writeState describes a lock. few means that too few servers have answered to know who holds it.
+func writeState(w io.Writer, s store.State, few bool, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(key, value string) { fmt.Fprintf(t, "%s\t%s\n", key, value) }
 	row("lock", shown(s.Name))
 	switch held := s.Holdings(); {
+	case s.Free() && few:
+		row("held by", "unknown: the servers that answered have no lease, and too few have answered")
 	case s.Free():
 		row("held by", "nobody")
 	case statejson.IsOne(s.Kind, held):
-		row("held by", held[0].Holder.String())
+		row("kind", "mutex")
+		row("held by", holderText(s.Name, held[0], now))
 		writeHolding(row, held[0], "", now)
 	case len(held) == 0:
+		kind := s.Undecided[0].Kind
+		if !slices.ContainsFunc(s.Undecided, func(h store.Holding) bool { return h.Kind.Normal() != kind.Normal() }) {
+			row("kind", kind.String())
+		}
 	default:
 		row("kind", kindText(s.Kind, held))
 		for i, h := range held {
 			row(fmt.Sprintf("holder %d", i+1), partOf(s.Kind, held, h))
-			row("held by", h.Holder.String())
+			row("held by", holderText(s.Name, h, now))
 			writeHolding(row, h, "", now)
 		}
 	}
 	for _, h := range s.Undecided {
-		holder := h.Holder.String()
+		holder := holderText(s.Name, h, now)
 		if !h.Kind.IsMutex() {
 			holder += ", " + partOfUndecided(h)
 		}
@@ -136,9 +155,17 @@ func writeHolding(row func(key, value string), h store.Holding, most string, now
 	case h.Holder.Broken:
 		row("expires", "in "+most+brief(h.ExpiresIn)+", or when its holder releases it: it was broken and cannot be renewed")
 	default:
-		row("expires", "in "+most+brief(h.ExpiresIn)+" unless renewed")
+		row("expires", "in "+most+brief(h.ExpiresIn)+unlessRenewed(h.Holder))
 	}
 	row("token", tokenOf(h))
+}
+
+// unlessRenewed ends a text about the end of a lease.
+func unlessRenewed(h store.Holder) string {
+	if h.Unrenewed {
+		return ""
+	}
+	return " unless renewed"
 }
 
 // brokenText says who broke which lease of a lock.

@@ -17,16 +17,27 @@ import (
 // import its package.
 var schemes = []scheme{fileScheme, redisScheme, sentinelScheme, clusterScheme, postgresqlScheme, mysqlScheme, etcdScheme, zookeeperScheme, natsScheme, s3Scheme, remoteScheme, memoryScheme}
 
-// schemeHelp describes the schemes, one paragraph each.
-func schemeHelp() string {
+// storesHelp is the topic of stores.
+func storesHelp() string {
 	var b strings.Builder
-	for _, s := range schemes {
-		fmt.Fprintf(&b, "  %s\n", s.usage)
+	b.WriteString(`The first of these that is given says where the locks are kept:
+  --store URL            all users of a machine can see arguments: put a password elsewhere
+  --store-file FILE      a file with the URL; several lines name the nodes of one store
+  LEASEHOLD_STORE        a variable with the URL
+  LEASEHOLD_STORE_FILE   a variable with the path of such a file
+Without them it is a folder of files of your own, on this machine.
+
+`)
+	for i, s := range schemes {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		fmt.Fprintf(&b, "%s\n", s.usage)
 		for line := range strings.SplitSeq(s.help, "\n") {
-			fmt.Fprintf(&b, "      %s\n", line)
+			fmt.Fprintf(&b, "    %s\n", line)
 		}
 	}
-	return b.String()
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 var password = regexp.MustCompile(`://[^:\s]*:\S+@|[?&]sentinel_password=.`)
@@ -36,23 +47,41 @@ func (p *program) storeAsked(c *cobra.Command) (string, scheme, error) {
 	if password.MatchString(p.where.url) {
 		p.voice.note("warning: all users of this machine can see the password in --store: put it into %s or into a --store-file", storeVar)
 	}
-	urls, err := p.where.urls(c)
+	urls, from, err := p.where.urls(c)
 	if err != nil {
 		return "", scheme{}, err
 	}
 	s, err := schemeOf(urls)
-	return strings.Join(urls, "\n"), s, err
+	return strings.Join(urls, "\n"), s, saidIn(from, err)
+}
+
+// saidIn adds to an error about a URL where the URL is from.
+func saidIn(from string, err error) error {
+	if err == nil || from == "" {
+		return err
+	}
+	return fmt.Errorf("%s: %w", from, err)
 }
 
 // openStore opens the store. Its errors contain no credentials.
 func (p *program) openStore(ctx context.Context, c *cobra.Command) (*store.Store, error) {
+	log, settle := p.voice.storeLogger()
+	st, err := p.open(ctx, c, store.OpenOptions{Logger: log})
+	settle(err == nil)
+	return st, err
+}
+
+// open opens the store. Its errors contain no credentials.
+func (p *program) open(ctx context.Context, c *cobra.Command, o store.OpenOptions) (*store.Store, error) {
 	url, s, err := p.storeAsked(c)
 	if err != nil {
 		return nil, err
 	}
-	log, settle := p.voice.storeLogger()
-	st, err := s.open(ctx, url, log)
-	settle(err == nil)
+	st, err := s.open(ctx, url, o)
+	if errors.Is(err, store.ErrInvalid) {
+		_, from, _ := p.where.urls(c)
+		err = saidIn(from, err)
+	}
 	return st, err
 }
 
@@ -79,15 +108,22 @@ func schemeOf(urls []string) (scheme, error) {
 // unknownScheme names the unknown scheme only if it is certainly one: it might be
 // a mistyped secret.
 func unknownScheme(url string) error {
-	what := "unknown store"
-	if name, _, ok := strings.Cut(url, "://"); ok && !strings.ContainsAny(name, ":@/ ") {
-		what = fmt.Sprintf("unknown store %q", name+"://")
+	if meant := meantURL(url); meant != "" {
+		return fmt.Errorf("%s is no URL%s (see \"leasehold help stores\")", shown(url), didYouMean(meant))
 	}
-	var forms []string
+	if strings.HasPrefix(url, "/") {
+		return errors.New("a path is no URL: write file: before it, for a folder of locks (see \"leasehold help stores\")")
+	}
+	name, _, ok := strings.Cut(url, "://")
+	if !ok || strings.ContainsAny(name, ":@/ ") {
+		return errors.New("it is no URL of a store, which begins with a scheme such as redis:// or file: (see \"leasehold help stores\")")
+	}
+	if meant := meantScheme(name); meant != "" {
+		return fmt.Errorf("unknown store %q%s", name+"://", didYouMean(meant))
+	}
+	var known []string
 	for _, s := range schemes {
-		for _, n := range s.names {
-			forms = append(forms, n+":")
-		}
+		known = append(known, s.names...)
 	}
-	return fmt.Errorf("%s: a store's URL begins with one of %s", what, strings.Join(forms, ", "))
+	return fmt.Errorf("unknown store %q: there are %s (see \"leasehold help stores\")", name+"://", strings.Join(known, ", "))
 }

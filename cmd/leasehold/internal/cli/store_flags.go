@@ -21,18 +21,19 @@ type storeFlags struct {
 }
 
 func (s *storeFlags) add(f *pflag.FlagSet) {
-	f.StringVar(&s.url, "store", "", "where the locks are kept: a `URL` as listed in \"leasehold --help\"\n"+
+	f.StringVar(&s.url, "store", "", "where the locks are kept: a `URL`: see \"leasehold help stores\"\n"+
 		"(default: $LEASEHOLD_STORE, or file). All users of a machine can see\narguments: put a password into the variable or into --store-file")
 	f.StringVar(&s.file, "store-file", "", "read the URL from `FILE`; several lines name the nodes of one store\n(default: $LEASEHOLD_STORE_FILE)")
 }
 
-// urls returns the store URLs from the command line or the environment.
-func (s storeFlags) urls(c *cobra.Command) ([]string, error) {
+// urls returns the store URLs from the command line or the environment, and which flag, variable or
+// file they are from, for errors. That is empty if nothing was said.
+func (s storeFlags) urls(c *cobra.Command) (urls []string, from string, err error) {
 	const aURL, aFile = "the store's URL", "a file with the store's URL"
 	url := setting{"--store", aURL, s.url, c.Flags().Changed("store")}
 	file := setting{"--store-file", aFile, s.file, c.Flags().Changed("store-file")}
 	if url.given && file.given {
-		return nil, usage(c, "--store and --store-file exclude each other")
+		return nil, "", usage(c, "--store and --store-file exclude each other")
 	}
 	empty := "is empty: give %s, or leave the flag out for the local file"
 	if !url.given && !file.given {
@@ -44,7 +45,7 @@ func (s storeFlags) urls(c *cobra.Command) ([]string, error) {
 		case url.given && file.given && file.empty():
 			file.given = false
 		case url.given && file.given:
-			return nil, fmt.Errorf("%s and %s are both set: unset one", storeVar, storeFileVar)
+			return nil, "", fmt.Errorf("%s and %s are both set: unset one", storeVar, storeFileVar)
 		}
 	}
 	// An empty value is nearly always a variable that was not set where the
@@ -52,17 +53,18 @@ func (s storeFlags) urls(c *cobra.Command) ([]string, error) {
 	// would hold a lock of its own.
 	for _, s := range []setting{url, file} {
 		if s.given && s.empty() {
-			return nil, fmt.Errorf("%s "+empty, s.name, s.wanted)
+			return nil, "", fmt.Errorf("%s "+empty, s.name, s.wanted)
 		}
 	}
 	switch {
 	case file.given:
-		return readURLs(file.value)
+		urls, err := readURLs(file.value)
+		return urls, file.name + " " + shown(file.value), err
 	case url.given:
 		// A value that was read from a file often ends in a newline.
-		return []string{strings.TrimSpace(url.value)}, nil
+		return []string{strings.TrimSpace(url.value)}, url.name, nil
 	}
-	return []string{"file"}, nil
+	return []string{"file"}, "", nil
 }
 
 // setting is a flag or an environment variable.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,10 +31,16 @@ func (s *site) onTerminal(args ...string) *terminal {
 // onTerminalExec starts a program on a terminal.
 func (s *site) onTerminalExec(path string, args ...string) *terminal {
 	s.t.Helper()
+	return s.onTerminalOf(200, nil, path, args...)
+}
+
+// onTerminalOf starts a program on a terminal with so many columns, with further variables.
+func (s *site) onTerminalOf(columns uint16, env []string, path string, args ...string) *terminal {
+	s.t.Helper()
 	m := &terminal{t: s.t, cmd: exec.Command(path, args...), ended: make(chan struct{})}
-	m.cmd.Env = append(s.env, "TERM=xterm")
+	m.cmd.Env = append(append(slices.Clone(s.env), "TERM=xterm", "NO_COLOR="), env...)
 	var err error
-	if m.pty, err = pty.StartWithSize(m.cmd, &pty.Winsize{Rows: 24, Cols: 200}); err != nil {
+	if m.pty, err = pty.StartWithSize(m.cmd, &pty.Winsize{Rows: 24, Cols: columns}); err != nil {
 		s.t.Fatal(err)
 	}
 	go func() {

@@ -1,6 +1,17 @@
 package cli
 
-import "strconv"
+import (
+	"fmt"
+	"strconv"
+)
+
+// count returns a number of things in words: "1 permit", "2 permits".
+func count[N int | int64](n N, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
+}
 
 // shown returns s in a form that can be printed anywhere. It quotes s if it is
 // empty, has spaces, or has characters that a terminal could act on.

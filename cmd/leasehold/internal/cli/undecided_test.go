@@ -31,7 +31,7 @@ func TestUndecidedIsShown(t *testing.T) {
 	h := store.Holding{Holder: store.Holder{Owner: "o", Host: "h", PID: 7}, Token: 17, ExpiresIn: 12 * time.Second, Weight: 1}
 	reader := store.Holding{Holder: store.Holder{Owner: "r"}, Token: 18, ExpiresIn: time.Second, Weight: 1, Kind: store.ReadWrite}
 	var b strings.Builder
-	if err := writeState(&b, undecidedState(h, reader), now); err != nil {
+	if err := writeState(&b, undecidedState(h, reader), false, now); err != nil {
 		t.Fatal(err)
 	}
 	want := "lock            a\n" +
@@ -54,9 +54,9 @@ func TestUndecidedIsShown(t *testing.T) {
 	if err := writeTable(&b, []store.State{undecidedState(h, reader)}, now); err != nil {
 		t.Fatal(err)
 	}
-	want = "NAME  KIND    HOLDER                 HELD FOR  EXPIRES IN  TOKEN\n" +
-		"a     mutex   h pid 7 (may hold it)  -         12s         17\n" +
-		"a     reader  r (may hold it)        -         1s          18\n"
+	want = "NAME  KIND    HOLDER                 HELD FOR  EXPIRES IN  WAITERS  TOKEN\n" +
+		"a     mutex   h pid 7 (may hold it)  -         12s         -        17\n" +
+		"a     reader  r (may hold it)        -         1s                   18\n"
 	if b.String() != want {
 		t.Errorf("%s\nwant\n%s", b.String(), want)
 	}
@@ -180,7 +180,7 @@ func TestCommandsWhileUndecided(t *testing.T) {
 		s.run(0, "run", name, "--try", "--", "true")
 	}
 	servers[1].Kill()
-	if p := s.run(125, "break", "z", "--token", leases["z"][1], "--reason", "it hangs", "--now"); !strings.Contains(p.err.String(), servers[2].Addr()+": unreachable") {
-		t.Errorf("break with one of three servers: %s, want text with %q", p.err.String(), servers[2].Addr()+": unreachable")
+	if p := s.run(125, "break", "z", "--token", leases["z"][1], "--reason", "it hangs", "--now"); !strings.Contains(p.err.String(), servers[2].Addr()+": connection refused") {
+		t.Errorf("break with one of three servers: %s, want text with %q", p.err.String(), servers[2].Addr()+": connection refused")
 	}
 }

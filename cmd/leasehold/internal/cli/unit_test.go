@@ -14,6 +14,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/screen"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -205,10 +206,10 @@ func TestTextOutput(t *testing.T) {
 	if err := writeTable(&b, states, now); err != nil {
 		t.Fatal(err)
 	}
-	want := "NAME     KIND   HOLDER      HELD FOR  EXPIRES IN  TOKEN\n" +
-		"\"a b\"    mutex  h pid 7     1m0s      20s         12\n" +
-		"waited   mutex  h pid 8     9s        20s         13\n" +
-		"foreign  mutex  \"x\\x1b[2J\"  -         never       -\n"
+	want := "NAME     KIND   HOLDER      HELD FOR  EXPIRES IN  WAITERS  TOKEN\n" +
+		"\"a b\"    mutex  h pid 7     1m0s      20s         -        12\n" +
+		"waited   mutex  h pid 8     9s        20s         -        13\n" +
+		"foreign  mutex  \"x\\x1b[2J\"  -         never       -        -\n"
 	if b.String() != want {
 		t.Errorf("%s\nwant\n%s", b.String(), want)
 	}
@@ -218,11 +219,12 @@ func TestTextOutput(t *testing.T) {
 		{Holder: store.Holder{Owner: "foreign"}, ExpiresIn: -1},
 	}})
 	b.Reset()
-	if err := writeState(&b, states[3], now); err != nil {
+	if err := writeState(&b, states[3], false, now); err != nil {
 		t.Fatal(err)
 	}
 	since := now.Add(-time.Minute).Local().Format(time.RFC3339)
 	want = "lock     l\n" +
+		"kind     mutex\n" +
 		"held by  o\n" +
 		"owner    o\n" +
 		"expires  in 1s unless renewed\n" +
@@ -235,12 +237,37 @@ func TestTextOutput(t *testing.T) {
 	}
 	for _, s := range states {
 		b.Reset()
-		if err := writeState(&b, s, now); err != nil {
+		if err := writeState(&b, s, false, now); err != nil {
 			t.Fatal(err)
 		}
 		if strings.ContainsRune(b.String(), 0x1b) {
 			t.Errorf("%q has escape sequences, want none", b.String())
 		}
+	}
+}
+
+// A lease that nobody renews is not shown as that of a process: that of a script, and what is
+// remembered of a tick.
+func TestLeasesWithoutAProcess(t *testing.T) {
+	now := time.Date(2026, 11, 29, 14, 30, 0, 0, time.Local)
+	of := func(name, purpose string) store.State {
+		return store.State{Name: name, Held: true, Holder: store.Holder{Owner: "o", Host: "h", PID: 7, Purpose: purpose, Unrenewed: true, Since: now.Add(-10 * time.Minute)}, ExpiresIn: 50 * time.Minute, Token: 12}
+	}
+	states := []store.State{of("backup@1h0m0s/3", "tar"), of("deploy", "leasehold acquire"), of("odd@x/3", "")}
+	var b strings.Builder
+	if err := writeTable(&b, states, now); err != nil {
+		t.Fatal(err)
+	}
+	want := "NAME             KIND   HOLDER                                             HELD FOR  EXPIRES IN  WAITERS  TOKEN\n" +
+		"backup@1h0m0s/3  mutex  ran at 14:20:00 on h, remembered until 15:20:00    10m0s     50m0s       -        12\n" +
+		"deploy           mutex  h (leasehold acquire), no process renews it        10m0s     50m0s       -        12\n" +
+		"odd@x/3          mutex  h, no process renews it                            10m0s     50m0s       -        12\n"
+	if strings.Join(strings.Fields(b.String()), " ") != strings.Join(strings.Fields(want), " ") {
+		t.Errorf("%s\nwant\n%s", b.String(), want)
+	}
+	b.Reset()
+	if err := writeState(&b, states[1], false, now); err != nil || strings.Contains(b.String(), "pid") || strings.Contains(b.String(), "unless renewed") || !strings.Contains(b.String(), "kind     mutex\n") {
+		t.Errorf("%v, %s, want neither a process nor a renewal", err, b.String())
 	}
 }
 
@@ -268,4 +295,10 @@ func TestJSONIsSafeOnATerminal(t *testing.T) {
 	if said := safe("x\u202ey\u009bz"); said != "x?y?z" {
 		t.Errorf("a message has %q, want no character that a terminal could act on", said)
 	}
+}
+
+// writeTable writes the table of "ls".
+func writeTable(b *strings.Builder, states []store.State, now time.Time) error {
+	b.WriteString(screen.Table(listing{states: states}.rows(now), 0))
+	return nil
 }

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"fmt"
+	"io"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 
@@ -23,6 +25,9 @@ type build struct {
 // version of the module is what is known.
 var released string
 
+// pseudo is the version of a module at a commit that has none.
+var pseudo = regexp.MustCompile(`[-.]\d{14}-([0-9a-f]{12})(\+.*)?$`)
+
 func thisBuild() build {
 	b := build{Version: "(unknown)", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
@@ -34,6 +39,9 @@ func thisBuild() build {
 	}
 	if released != "" {
 		b.Version = released
+	}
+	if at := pseudo.FindStringSubmatch(info.Main.Version); at != nil {
+		b.Revision = at[1] // of a module that was fetched: the build knows no repository
 	}
 	for _, s := range info.Settings {
 		switch s.Key {
@@ -48,12 +56,24 @@ func thisBuild() build {
 	return b
 }
 
+// line describes the build for people.
+func (b build) line() string {
+	commit := "unknown commit"
+	if b.Revision != "" {
+		commit = "commit " + b.Revision
+		if b.Modified {
+			commit += " (modified)"
+		}
+	}
+	return fmt.Sprintf("leasehold %s, %s, %s %s/%s\n", b.Version, commit, b.Go, b.OS, b.Arch)
+}
+
 func (p *program) versionCommand() *cobra.Command {
 	asJSON := false
 	c := &cobra.Command{
 		Use:   "version",
 		Short: "Show the version of this program",
-		Long: `Shows the version of this program, the revision it was built from if that is known,
+		Long: `Shows the version of this program, the commit it was built from if that is known,
 and the version of Go.
 
 With --json it prints an object with version, revision, time, modified (whether the
@@ -70,14 +90,7 @@ sources had changes on top of the revision), go, os and arch.`,
 			if asJSON {
 				return writeJSON(p.stdout, b)
 			}
-			revision := ""
-			if b.Revision != "" {
-				revision = ", revision " + b.Revision
-				if b.Modified {
-					revision += " (modified)"
-				}
-			}
-			_, err := fmt.Fprintf(p.stdout, "leasehold %s%s, %s %s/%s\n", b.Version, revision, b.Go, b.OS, b.Arch)
+			_, err := io.WriteString(p.stdout, b.line())
 			return err
 		},
 	}

@@ -1,15 +1,16 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
-	"golang.org/x/term"
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/screen"
+	"github.com/leasehold-dev/leasehold/store"
 )
 
 // voice prints messages, one line each, without ever blocking its caller. The
@@ -21,9 +22,10 @@ import (
 type voice struct {
 	quiet, verbose bool // set once, before anything is said
 
-	w      *os.File
-	screen bool // w is a terminal that knows how to erase a line
-	queue  chan utterance
+	w *os.File
+	// terminal: w is one. screen: it knows how to erase a line.
+	terminal, screen bool
+	queue            chan utterance
 }
 
 // utterance is one thing to print.
@@ -35,13 +37,47 @@ type utterance struct {
 
 func newVoice(w *os.File) *voice {
 	v := &voice{w: w, queue: make(chan utterance, 256)}
-	v.screen = term.IsTerminal(int(w.Fd())) && os.Getenv("TERM") != "dumb"
+	v.screen = screen.Erases(w)
+	v.terminal = screen.IsTerminal(w)
 	go v.speak()
 	return v
 }
 
 // error always prints.
 func (v *voice) error(format string, args ...any) { v.say(format, args...) }
+
+// fail prints the error that the command ends with. On a terminal, one about several servers has a
+// line for each.
+func (v *voice) fail(err error) {
+	text := plainError(err)
+	var quorum *store.QuorumError
+	if v.terminal && errors.As(err, &quorum) && len(quorum.Nodes) > 1 {
+		before, after, found := strings.Cut(text, quorum.Error())
+		if found {
+			lines := []string{before + quorum.Summary()}
+			for _, n := range quorum.Nodes {
+				lines = append(lines, "  "+quorum.Describe(n))
+			}
+			if hint := quorum.Hint(); hint != "" {
+				lines = append(lines, hint)
+			}
+			if after = strings.TrimLeft(after, " :;"); after != "" {
+				lines = append(lines, after)
+			}
+			text = strings.Join(lines, "\n")
+		}
+	}
+	v.error("%s", text)
+}
+
+// plainError returns the text of an error without words that say only that there is one.
+func plainError(err error) string {
+	text := err.Error()
+	if errors.Is(err, store.ErrInvalid) {
+		text = strings.Replace(text, store.ErrInvalid.Error()+": ", "", 1)
+	}
+	return text
+}
 
 // note prints unless quiet was requested.
 func (v *voice) note(format string, args ...any) {
@@ -75,11 +111,11 @@ func (v *voice) put(u utterance) {
 
 // speak writes the queue. It is the only method that may block on output.
 func (v *voice) speak() {
-	shown := false // there is a status
+	shown := 0 // the width of the status, if there is one
 	for u := range v.queue {
-		if shown && u.written == nil {
-			v.w.WriteString("\r\x1b[K")
-			shown = false
+		if shown > 0 && u.written == nil {
+			v.erase(shown)
+			shown = 0
 		}
 		switch {
 		case u.written != nil:
@@ -87,23 +123,23 @@ func (v *voice) speak() {
 		case !u.status:
 			v.w.WriteString(u.text + "\n")
 		case u.text != "":
-			v.w.WriteString(v.cut(u.text))
-			shown = true
+			// A line that wraps cannot be overwritten.
+			columns, _ := screen.Size(v.w)
+			text := screen.Cut(u.text, columns-1)
+			v.w.WriteString(text)
+			shown = screen.Width(text)
 		}
 	}
 }
 
-// cut shortens a status to less than the terminal's width: a line that wraps
-// cannot be overwritten.
-func (v *voice) cut(s string) string {
-	width, _, err := term.GetSize(int(v.w.Fd()))
-	if err != nil || width < 1 {
-		width = 80
+// erase removes a status that was so wide. It has wrapped if the terminal is narrower now.
+func (v *voice) erase(width int) {
+	columns, _ := screen.Size(v.w)
+	if above := (width - 1) / columns; above > 0 {
+		fmt.Fprintf(v.w, "\r\x1b[%dA\x1b[J", above)
+		return
 	}
-	if utf8.RuneCountInString(s) < width {
-		return s
-	}
-	return string([]rune(s)[:max(width-1, 0)])
+	v.w.WriteString("\r\x1b[K")
 }
 
 // flush waits until everything queued so far was written, for at most patience.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/store"
@@ -39,19 +40,26 @@ Exit codes: 0 if nobody holds the lock, 124 if it is still held after --for, or 
 				return err
 			}
 			if most < 0 {
-				return usage(c, "%w", errNegative)
+				return usage(c, "%w", negative("for", most))
 			}
 			return waitFree(p, c, args[0], most, c.Flags().Changed("for"))
 		},
 	}
-	c.Flags().DurationVar(&most, "for", 0, "give up after that `TIME`; 0 looks once (default: wait forever)")
+	f := c.Flags()
+	f.DurationVar(&most, "for", 0, "give up after that `TIME`; 0 looks once (default: wait forever)")
+	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "wait" { // as "run" calls it
+			name = "for"
+		}
+		return pflag.NormalizedName(name)
+	})
 	return c
 }
 
 // waitFree runs "leasehold wait", for the time most at the longest if it is bounded.
 func waitFree(p *program, c *cobra.Command, name string, most time.Duration, bounded bool) error {
 	ctx, stop := listen().during(context.Background())
-	err := askWith(p, ctx, c, func(ctx context.Context, st *store.Store) error {
+	err := askWith(p, ctx, c, false, func(ctx context.Context, st *store.Store) error {
 		if bounded && most == 0 {
 			return isFree(p, ctx, st, name)
 		}

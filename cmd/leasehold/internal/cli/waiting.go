@@ -12,8 +12,8 @@ import (
 )
 
 // waiting reports why the command waits for a lock. On a terminal it keeps one
-// status line up to date. Otherwise it prints a line when the wait begins and
-// whenever the reason changes.
+// status line up to date. Otherwise it prints a line when the wait begins, whenever the
+// reason changes, and now and then.
 type waiting struct {
 	voice *voice
 	name  string
@@ -22,7 +22,7 @@ type waiting struct {
 
 	mu     sync.Mutex
 	reason reason
-	quit   chan struct{} // not nil while a status is kept up to date
+	quit   chan struct{} // not nil while the wait is shown
 	ended  chan struct{}
 }
 
@@ -39,15 +39,43 @@ func (w *waiting) because(err error) {
 		w.name = busy.Name // one of several
 	}
 	w.reason = reasonOf(err, time.Now())
-	if !w.voice.screen {
-		if w.reason.key != old.key {
-			w.voice.note("%s", w.line(w.name, time.Now()))
-		}
-		return
+	if !w.voice.screen && w.reason.key != old.key {
+		w.voice.note("%s", w.line(w.name, time.Now()))
 	}
 	if w.quit == nil {
 		w.quit, w.ended = make(chan struct{}), make(chan struct{})
-		go w.refresh()
+		if w.voice.screen {
+			go w.refresh()
+		} else {
+			go w.repeat()
+		}
+	}
+}
+
+// The times between the lines of a wait that are no news. They double.
+const (
+	firstRepeat = 10 * time.Second
+	mostRepeat  = 5 * time.Minute
+)
+
+// repeat prints a line now and then, so that a log shows that the wait goes on.
+func (w *waiting) repeat() {
+	defer close(w.ended)
+	pause := firstRepeat
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+			w.mu.Lock()
+			line := w.line(w.name, time.Now())
+			w.mu.Unlock()
+			w.voice.note("%s", line)
+			pause = min(2*pause, mostRepeat)
+			timer.Reset(pause)
+		case <-w.quit:
+			return
+		}
 	}
 }
 
@@ -69,7 +97,7 @@ func (w *waiting) refresh() {
 	}
 }
 
-// end removes the status line.
+// end ends what shows the wait.
 func (w *waiting) end() {
 	w.mu.Lock()
 	quit := w.quit
@@ -176,7 +204,14 @@ func troubleOf(err error, now time.Time) reason {
 			return r
 		}
 	}
-	return reason{key: "trouble", text: err.Error(), ahead: -1}
+	text := plainError(err)
+	if quorum != nil && len(quorum.Nodes) > 1 {
+		_, text, _ = strings.Cut(quorum.Summary(), ": ")
+		if silent := store.Silent(quorum.Nodes); silent != "" {
+			text += ": " + silent
+		}
+	}
+	return reason{key: "trouble", text: text, ahead: -1}
 }
 
 // words describes the reason as of now.

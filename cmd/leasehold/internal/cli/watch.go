@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -15,12 +16,13 @@ import (
 )
 
 func watchCommand(p *program) *cobra.Command {
-	asJSON, every := false, time.Second
+	asJSON, every, prefix := false, time.Second, ""
 	c := &cobra.Command{
-		Use:   "watch NAME",
+		Use:   "watch NAME|--prefix PREFIX",
 		Short: "Print who acquires and gives up a lock, as it happens",
 		Long: `Prints a line for each holder that the lock NAME has now, and then one for each that it
-gets and loses, until a signal ends it. For an election (see "leasehold elect") these
+gets and loses, until a signal ends it. With --prefix it does so for all locks whose names
+begin with PREFIX, and each line names the lock. For an election (see "leasehold elect") these
 are the leaders. watch asks the store at intervals of --every, so it does not see a lease
 that began and ended in between.
 
@@ -34,37 +36,58 @@ With --json each line is one object with
          "over" for one whose lease has ended, and "free" if the lock then has none,
          or had none at first; "undecided" at first for one that may be a holder, if that
          depends on nodes that do not answer
-and, except for "free", owner, host, pid, purpose, since and token as in
+and, with --prefix, name, and except for "free" owner, host, pid, purpose, since and token as in
 "leasehold show --json", and slot unless the lock is a mutex. Fields may be added; none
 is renamed or removed.`,
 		Example: `  leasehold watch scheduler
+  leasehold watch --prefix jobs/
   leasehold watch scheduler --json | jq -r 'select(.event == "acquired").host'`,
-		Args:              oneName,
+		Args: func(c *cobra.Command, args []string) error {
+			if !c.Flags().Changed("prefix") {
+				return oneName(c, args)
+			}
+			if len(args) > 0 {
+				return usage(c, "give the name of a lock or --prefix, not both")
+			}
+			return nil
+		},
 		ValidArgsFunction: p.completeOneName,
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := store.CheckName(args[0]); err != nil {
-				return err
+			look := func(ctx context.Context, st *store.Store) ([]store.State, error) { return st.List(ctx, prefix) }
+			if len(args) > 0 {
+				if err := store.CheckName(args[0]); err != nil {
+					return err
+				}
+				look = func(ctx context.Context, st *store.Store) ([]store.State, error) {
+					s, err := st.Inspect(ctx, args[0])
+					return []store.State{s}, err
+				}
 			}
 			if every < leastEvery {
 				return usage(c, "--every %v is too often: the minimum is %v", every, leastEvery)
 			}
-			return p.ask(c, func(ctx context.Context, st *store.Store) error { return watch(p, ctx, st, args[0], every, asJSON) })
+			return p.ask(c, func(ctx context.Context, st *store.Store) error {
+				return watch(p, ctx, st, look, len(args) == 0, every, asJSON)
+			})
 		},
 	}
 	c.Flags().DurationVar(&every, "every", every, "how often to ask the store: a `TIME` such as 200ms")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, one object a line")
+	c.Flags().StringVar(&prefix, "prefix", "", "watch all locks whose names begin with `PREFIX`, which may be empty")
+	completeTimes(c, "every", "200ms", "1s", "5s", "30s")
 	return c
 }
 
 // leastEvery is the least time between two questions of watch to the store.
 const leastEvery = 10 * time.Millisecond
 
-// watch runs "leasehold watch" until the store cannot be used any more.
-func watch(p *program, ctx context.Context, st *store.Store, name string, every time.Duration, asJSON bool) error {
-	var known watched
+// watch runs "leasehold watch" until the store cannot be used any more. look returns the locks to
+// watch. many says that each line names its lock.
+func watch(p *program, ctx context.Context, st *store.Store, look func(context.Context, *store.Store) ([]store.State, error), many bool, every time.Duration, asJSON bool) error {
+	known := map[string]*watched{}
 	first, trouble := true, false
 	for ; ; time.Sleep(every) {
-		s, err := st.Inspect(ctx, name)
+		states, err := look(ctx, st)
 		switch {
 		case errors.Is(err, store.ErrInvalid), errors.Is(err, store.ErrKindMismatch), errors.Is(err, store.ErrUnsupported):
 			return err
@@ -72,14 +95,36 @@ func watch(p *program, ctx context.Context, st *store.Store, name string, every 
 			return err
 		case err != nil:
 			if !trouble {
-				p.voice.note("%v", err)
+				p.voice.note("%s", plainError(err))
 			}
 			trouble = true
 			continue
 		}
-		for _, change := range known.changes(s, first) {
-			if err := printChange(p, change, time.Now(), asJSON); err != nil {
-				return err
+		there := map[string]bool{}
+		for _, s := range states {
+			there[s.Name] = true
+		}
+		for _, name := range slices.Sorted(maps.Keys(known)) {
+			if !there[name] { // it is listed no more
+				states = append(states, store.State{Name: name})
+			}
+		}
+		for _, s := range states {
+			w, isKnown := known[s.Name]
+			if !isKnown {
+				w = &watched{}
+				known[s.Name] = w
+			}
+			for _, change := range w.changes(s, first) {
+				if many {
+					change.name = s.Name
+				}
+				if err := printChange(p, change, time.Now(), asJSON); err != nil {
+					return err
+				}
+			}
+			if many && s.Free() {
+				delete(known, s.Name)
 			}
 		}
 		first, trouble = false, false
@@ -91,6 +136,7 @@ type heldChange struct {
 	event string // as in the help of watch
 	kind  store.Kind
 	of    store.Holding
+	name  string // of the lock, if several are watched
 }
 
 // watched is what watch has told of a lock.
@@ -111,13 +157,13 @@ func (w *watched) changes(s store.State, first bool) (changes []heldChange) {
 		case hasLease(s.Undecided, c.of):
 			still = append(still, c)
 		default:
-			changes = append(changes, heldChange{"over", c.kind, c.of})
+			changes = append(changes, heldChange{event: "over", kind: c.kind, of: c.of})
 		}
 	}
 	told := w.held
 	w.held = still
 	for _, h := range held {
-		c := heldChange{"acquired", s.Kind, h}
+		c := heldChange{event: "acquired", kind: s.Kind, of: h}
 		if first || hasLease(w.undecided, h) {
 			c.event = "held"
 		}
@@ -129,7 +175,7 @@ func (w *watched) changes(s store.State, first bool) (changes []heldChange) {
 	if first {
 		w.undecided = s.Undecided
 		for _, h := range s.Undecided {
-			changes = append(changes, heldChange{"undecided", h.Kind, h})
+			changes = append(changes, heldChange{event: "undecided", kind: h.Kind, of: h})
 		}
 	}
 	w.undecided = slices.DeleteFunc(slices.Clone(w.undecided), func(h store.Holding) bool { return !hasLease(s.Undecided, h) })
@@ -157,6 +203,7 @@ func hasLease(in []store.Holding, h store.Holding) bool {
 type changeJSON struct {
 	Time  time.Time `json:"time"`
 	Event string    `json:"event"`
+	*statejson.LockName
 	*changedJSON
 }
 
@@ -169,6 +216,10 @@ type changedJSON struct {
 func printChange(p *program, c heldChange, now time.Time, asJSON bool) error {
 	if asJSON {
 		j := changeJSON{Time: now.UTC(), Event: c.event}
+		if c.name != "" {
+			name := statejson.NameOf(c.name)
+			j.LockName = &name
+		}
 		if c.event != "free" {
 			j.changedJSON = &changedJSON{Holder: statejson.HolderOf(c.of.Holder), Token: c.of.Token}
 			if !c.kind.IsMutex() {
@@ -178,8 +229,16 @@ func printChange(p *program, c heldChange, now time.Time, asJSON bool) error {
 		return writeJSONLine(p.stdout, j)
 	}
 	line := now.Local().Format(time.RFC3339) + "  " + c.event
+	if c.name != "" {
+		line = fmt.Sprintf("%-35s %s", line, shown(c.name))
+	}
 	if c.event != "free" {
-		line = fmt.Sprintf("%-35s %s, token %s", line, c.of.Holder, tokenOf(c.of))
+		if c.name != "" {
+			line += ": "
+		} else {
+			line = fmt.Sprintf("%-35s ", line)
+		}
+		line += fmt.Sprintf("%s, token %s", c.of.Holder, tokenOf(c.of))
 		if !c.kind.IsMutex() {
 			line += ", " + partOf(c.kind, nil, c.of)
 		}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/help"
 )
 
 // Write creates a page of section 1 in dir for c and for each subcommand that its help
@@ -20,7 +22,7 @@ func Write(dir string, c *cobra.Command, version string) error {
 		return err
 	}
 	for _, sub := range c.Commands() {
-		if !sub.IsAvailableCommand() {
+		if !sub.IsAvailableCommand() && !sub.IsAdditionalHelpTopicCommand() {
 			continue
 		}
 		if err := Write(dir, sub, version); err != nil {
@@ -38,7 +40,7 @@ func page(c *cobra.Command, version string) string {
 	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", escape(title), escape(lowerFirst(c.Short)))
 	fmt.Fprintf(&b, ".SH SYNOPSIS\n.B %s\n", escape(c.UseLine()))
 	b.WriteString(".SH DESCRIPTION\n")
-	text(&b, c.Long)
+	text(&b, help.Long(c))
 	options(&b, "OPTIONS", c.NonInheritedFlags())
 	options(&b, "GLOBAL OPTIONS", c.InheritedFlags())
 	if c.Example != "" {
@@ -118,7 +120,7 @@ func related(c *cobra.Command) []string {
 		names = append(names, strings.ReplaceAll(c.Parent().CommandPath(), " ", "-"))
 	}
 	for _, sub := range c.Commands() {
-		if sub.IsAvailableCommand() {
+		if sub.IsAvailableCommand() || sub.IsAdditionalHelpTopicCommand() {
 			names = append(names, strings.ReplaceAll(sub.CommandPath(), " ", "-"))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"unicode"
 )
 
 // StartError reports why a command could not be started.
@@ -19,6 +20,8 @@ type StartError struct {
 
 func (e *StartError) Error() string {
 	switch {
+	case e.Code == CodeNotFound && strings.ContainsFunc(strings.TrimSpace(e.Command), unicode.IsSpace):
+		return fmt.Sprintf("%q: command not found: it is one word with spaces, and there is no shell that splits it: leave out the quotation marks, or write -- sh -c %q", e.Command, e.Command)
 	case errors.Is(e.Err, exec.ErrNotFound):
 		return fmt.Sprintf("%q: command not found", e.Command)
 	case isFormat(e.Err):

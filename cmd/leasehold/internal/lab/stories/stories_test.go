@@ -61,7 +61,7 @@ func together(t *testing.T, all []Story, c Config, check func(Story, []Event, er
 			if err := check(s, told, err); err != nil {
 				var b strings.Builder
 				for _, e := range told {
-					b.WriteString(e.text())
+					b.WriteString(e.Text())
 				}
 				t.Errorf("%s: %v\n%s", s.Name, err, b.String())
 			}
@@ -257,7 +257,7 @@ func TestText(t *testing.T) {
 		{Event{Kind: Note, What: "Well."}, "                       Well.\n"},
 		{Event{Kind: End, Outcome: Guarded, What: "both."}, "\n  GUARDED: both.\n"},
 	} {
-		if got := c.e.text(); got != c.want {
+		if got := c.e.Text(); got != c.want {
 			t.Errorf("%+v is\n%s\nwant\n%s", c.e, got, c.want)
 		}
 	}

@@ -17,13 +17,8 @@ func (s Story) Print(w io.Writer) error {
 	return err
 }
 
-// Print writes the event.
-func (e Event) Print(w io.Writer) error {
-	_, err := io.WriteString(w, e.text())
-	return err
-}
-
-func (e Event) text() string {
+// Text returns the event as it is printed. At the end of a part it begins with the outcome in capitals.
+func (e Event) Text() string {
 	switch e.Kind {
 	case Begin:
 		return "\n" + fill("  "+strings.ToUpper(e.Part)+"  ", e.What) + "\n"
