@@ -38,7 +38,7 @@ func runDocumented(t *testing.T, script, dir string, env []string) {
 	t.Helper()
 	for _, tool := range []string{"jq", "curl"} {
 		if _, err := exec.LookPath(tool); err != nil && strings.Contains(script, tool+" ") {
-			t.Skipf("%s is not installed", tool)
+			t.Fatalf("this page uses %s: install it, such as with apt-get install %[1]s", tool)
 		}
 	}
 	const end = "trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n" // of what a failed script has left running

@@ -363,7 +363,7 @@ func TestConfigIsChecked(t *testing.T) {
 		"TTL is 1ms":          func(c *Config, _ *store.Caps) { c.TTL = time.Millisecond },
 		"maximum is 10s":      func(c *Config, _ *store.Caps) { c.TTL = 11 * time.Second },
 		"2 locks and 1 kinds": func(c *Config, _ *store.Caps) { c.Locks, c.Kinds = Names(2), Kinds(1) },
-		"no read-write lock":  func(c *Config, _ *store.Caps) { c.Locks, c.Kinds = Names(2), Kinds(2) },
+		"no read-write lock":  func(c *Config, s *store.Caps) { c.Locks, c.Kinds, s.MutexesOnly = Names(2), Kinds(2), true },
 		"one process only":    func(_ *Config, c *store.Caps) { c.Reach = "process" },
 	} {
 		c, caps := good, caps
