@@ -9,7 +9,7 @@ import (
 // suspendCheck is how often a process with waiters checks whether its machine was suspended.
 // On Linux timers stand still meanwhile, but places end: without the check, a waiter would
 // refresh a place that has ended as late as if no time had passed. Most of what an idle waiter
-// costs its machine is this check; see docs/performance.md.
+// costs its machine is this check; see docs/performance/limits.md.
 const suspendCheck = time.Second
 
 // suspendWatch compares the clock, which counts suspend, with a timer, which does not. It
