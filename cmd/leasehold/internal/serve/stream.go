@@ -49,13 +49,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) (context.Context
 // at is the time since the request came.
 func (st *stream) at() time.Duration { return st.s.clock.Now().Sub(st.began) }
 
-// send writes a line. It blocks for as long as the server is patient with the client.
-func (st *stream) send(e httpapi.Event) {
-	st.writing.Lock()
-	defer st.writing.Unlock()
-	st.sendLocked(e)
-}
-
+// sendLocked writes a line. It blocks for as long as the server is patient with the client.
 func (st *stream) sendLocked(e httpapi.Event) {
 	if st.closed {
 		return
