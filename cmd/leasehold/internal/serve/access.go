@@ -46,7 +46,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) (*http.Request, *
 	return r.WithContext(ctx), nil
 }
 
-// who is the client as the limits count it: by its name, or by its address if it has none.
+// who returns the name under which the limits count the client: its own, or its address if it has none.
 func who(c *rights.Client, r *http.Request) string {
 	if c.Name != "" {
 		return "n " + c.Name
