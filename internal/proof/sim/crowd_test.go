@@ -84,7 +84,7 @@ func TestCrowdsAreJudged(t *testing.T) {
 // seen checks that one of a few seeds breaks one of the rules first.
 func seen(t *testing.T, script func(seed uint64) Script, sw Switches, rules []string) {
 	t.Helper()
-	sw.Patient = true
+	sw.Patient, sw.PromisesOnly = true, true
 	var others []string
 	for seed := range uint64(20) {
 		r := Run(t, script(seed), sw, false)
