@@ -3,7 +3,10 @@ package differential_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -11,16 +14,24 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/proof/induct"
 	"github.com/leasehold-dev/leasehold/internal/proof/modelnode"
+	"github.com/leasehold-dev/leasehold/internal/rule"
 )
 
 // The explorer and the other tests here use modelnode as a node, and the proof has steps
 // of a node. So every step of a model node must be one of the proof's, in the worst of
 // networks, and what it refuses because of its holder or its quarantine, the proof refuses.
 func TestModelNodeTakesProvedSteps(t *testing.T) {
-	for seed := range uint64(60) {
-		if err := runNodes(seed, modelnode.Rules{NoClock: true}, 400); err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
+	for name, kind := range map[string]kind{
+		"mutex":      newMutex(modelnode.Rules{NoClock: true}),
+		"read-write": newReadWrite(modelnode.KindRules{}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(60) {
+				if err := runNodes(seed, kind, 400); err != nil {
+					t.Fatalf("seed %d: %v", seed, err)
+				}
+			}
+		})
 	}
 }
 
@@ -28,19 +39,20 @@ func TestModelNodeTakesProvedSteps(t *testing.T) {
 func TestModelNodeMutantsAreRefused(t *testing.T) {
 	for _, m := range []struct {
 		name  string
-		rules modelnode.Rules
+		kind  kind
 		needs string
 	}{
-		{"ConfirmAnywhere", modelnode.Rules{ConfirmAnywhere: true}, "the attempt has the lock there"},
-		{"ExtendCreates", modelnode.Rules{ExtendCreates: true}, "the attempt has the lock there"},
-		{"HealsQuarantined", modelnode.Rules{HealsQuarantined: true}, "the node's quarantine is over"},
-		{"HandsQuarantined", modelnode.Rules{HandsQuarantined: true}, "the node's quarantine is over"},
-		{"HandsSame", modelnode.Rules{HandsSame: true}, "the token is larger"},
+		{"ConfirmAnywhere", newMutex(modelnode.Rules{NoClock: true, ConfirmAnywhere: true}), "the attempt has the lock there"},
+		{"ExtendCreates", newMutex(modelnode.Rules{NoClock: true, ExtendCreates: true}), "the attempt has the lock there"},
+		{"HealsQuarantined", newMutex(modelnode.Rules{NoClock: true, HealsQuarantined: true}), "the node's quarantine is over"},
+		{"HandsQuarantined", newMutex(modelnode.Rules{NoClock: true, HandsQuarantined: true}), "the node's quarantine is over"},
+		{"HandsSame", newMutex(modelnode.Rules{NoClock: true, HandsSame: true}), "the token is larger"},
+		{"HealsUndrawn", newReadWrite(modelnode.KindRules{HealsUndrawn: true}), "the token is larger"},
+		{"NeverDraws", newReadWrite(modelnode.KindRules{NeverDraws: true}), "the token is larger"},
 	} {
-		m.rules.NoClock = true
 		found := error(nil)
 		for seed := uint64(0); seed < 200 && found == nil; seed++ {
-			found = runNodes(seed, m.rules, 400)
+			found = runNodes(seed, m.kind, 400)
 		}
 		if r := (*induct.Refusal)(nil); !errors.As(found, &r) || !strings.Contains(r.Needs, m.needs) {
 			t.Errorf("%s: %v, want a refusal that says %q", m.name, found, m.needs)
@@ -82,18 +94,21 @@ type tester struct {
 // nodeRun is a run of model nodes beside the proof.
 type nodeRun struct {
 	*rand.Rand
-	rules    modelnode.Rules
+	kind     kind
 	st       *induct.State
 	now      int64
-	nodes    [testNodes]modelnode.Lock[int]
-	owners   [testNodes]int // by the proof; 0: none
-	attempts []*tester      // owner values are numbers in here, from 1
+	nodes    [testNodes]node
+	owners   [testNodes]map[int]bool // by the proof
+	attempts []*tester               // owner values are numbers in here, from 1
 	pending  []request
 }
 
-func runNodes(seed uint64, rules modelnode.Rules, events int) error {
-	r := &nodeRun{Rand: rand.New(rand.NewPCG(seed, 1)), rules: rules, attempts: []*tester{nil}}
-	r.st = induct.Redlock().Start(induct.World{Nodes: testNodes, TTL: func(int) time.Duration { return testTTL }, Longest: testTTL})
+func runNodes(seed uint64, k kind, events int) error {
+	r := &nodeRun{Rand: rand.New(rand.NewPCG(seed, 1)), kind: k, attempts: []*tester{nil}}
+	for i := range r.nodes {
+		r.nodes[i], r.owners[i] = k.node(), map[int]bool{}
+	}
+	r.st = induct.Redlock().Start(induct.World{Nodes: testNodes, TTL: func(int) time.Duration { return testTTL }, Longest: testTTL, Reads: k.reads})
 	for i := range events {
 		if err := r.act(); err != nil {
 			return err
@@ -123,8 +138,8 @@ func (r *nodeRun) act() error {
 		return r.apply("begin", int64(a))
 	case k < 22:
 		n := r.IntN(testNodes)
-		r.nodes[n] = r.nodes[n].Crash(true, testTTL, clock.Instant(r.now))
-		r.owners[n] = 0
+		r.nodes[n].crash(clock.Instant(r.now))
+		clear(r.owners[n])
 		return r.apply("crash", int64(n), r.now+int64(testTTL), 0)
 	case k < 70 && len(r.pending) > 0:
 		i := r.IntN(len(r.pending))
@@ -205,55 +220,22 @@ func (r *nodeRun) win(a int, c *tester) error {
 
 // deliver lets a node execute a request.
 func (r *nodeRun) deliver(m request) error {
-	l, now := r.nodes[m.node], clock.Instant(r.now)
-	if o := r.owners[m.node]; o != 0 {
-		if held, _, ok := l.Holder(now); !ok || held != o {
-			r.owners[m.node] = 0
+	nd, now := r.nodes[m.node], clock.Instant(r.now)
+	owners := r.owners[m.node]
+	for _, o := range slices.Sorted(maps.Keys(owners)) {
+		if !nd.holds(o, now) {
+			delete(owners, o)
 			if err := r.apply("forget", int64(m.node), int64(o)); err != nil {
 				return err
 			}
 		}
 	}
 	n, a, e := int64(m.node), int64(m.attempt), m.sent
-	var ans modelnode.Answer[int]
-	switch m.op {
-	case "acquire":
-		l, ans = l.Acquire(r.rules, modelnode.Ask[int]{Owner: m.attempt, TTL: testTTL, Wait: m.wait, Stand: m.stand, Stamp: uint64(e)}, now)
-		switch {
-		case ans.Verdict == modelnode.Done:
-			r.nodes[m.node] = l
-			return r.granted(m.node, m.attempt, ans.Token, e)
-		case ans.Verdict == modelnode.Quarantined, ans.Verdict == modelnode.Taken && ans.Holder != 0:
-			if err := r.apply("grant", n, a, 1<<40, e); err == nil {
-				return fmt.Errorf("the proof grants what the node refuses: node %d, attempt %d", m.node, m.attempt)
-			}
-		}
-	case "confirm":
-		if l, ans = l.Confirm(r.rules, m.attempt, m.token, now); ans.Verdict == modelnode.Done {
-			r.nodes[m.node] = l
-			c := r.attempts[m.attempt]
-			if g := c.grants[m.node]; ans.Token > g.token {
-				c.grants[m.node] = grantSeen{ans.Token, g.from}
-			}
-			return r.apply("confirm", n, a, int64(m.token), m.from)
-		}
-	case "extend":
-		if l, ans = l.Extend(r.rules, m.attempt, testTTL, now); ans.Verdict == modelnode.Done {
-			r.nodes[m.node] = l
-			r.attempts[m.attempt].extended[e] |= 1 << m.node
-			return r.apply("extend", n, a, e)
-		}
-	case "heal":
-		if l, ans = l.Heal(r.rules, m.attempt, testTTL, now); ans.Verdict == modelnode.Done {
-			r.nodes[m.node], r.owners[m.node] = l, m.attempt
-			return r.apply("heal", n, a, e)
-		}
-	case "release":
-		l, ans = l.Release(r.rules, modelnode.Ending[int]{Owner: m.attempt, Tombstone: testTTL}, now)
-		r.nodes[m.node] = l
-		if r.owners[m.node] == m.attempt {
-			r.owners[m.node] = 0
-		}
+	ans := nd.do(m, now)
+	done := ans.Verdict == modelnode.Done
+	switch {
+	case m.op == "release":
+		delete(owners, m.attempt)
 		if err := r.apply("release", n, a); err != nil {
 			return err
 		}
@@ -262,18 +244,128 @@ func (r *nodeRun) deliver(m request) error {
 				return err
 			}
 		}
-		return nil
+	case m.op == "acquire" && (ans.Verdict == modelnode.Quarantined || ans.Verdict == modelnode.Taken && ans.Holder != 0):
+		if err := r.apply("grant", n, a, 1<<40, e); err == nil {
+			return fmt.Errorf("the proof grants what the node refuses: node %d, attempt %d", m.node, m.attempt)
+		}
+	case !done:
+	case m.op == "acquire":
+		return r.granted(m.node, m.attempt, ans.Token, e)
+	case m.op == "confirm":
+		c := r.attempts[m.attempt]
+		if g := c.grants[m.node]; ans.Token > g.token {
+			c.grants[m.node] = grantSeen{ans.Token, g.from}
+		}
+		return r.apply("confirm", n, a, int64(m.token), m.from)
+	case m.op == "extend":
+		r.attempts[m.attempt].extended[e] |= 1 << m.node
+		return r.apply("extend", n, a, e)
+	case m.op == "heal" && ans.Token != 0 && !owners[m.attempt]: // of a kind that draws a token then
+		owners[m.attempt] = true
+		return r.apply("grant", n, a, int64(ans.Token), e)
+	case m.op == "heal" && ans.Token != 0:
+		return r.apply("extend", n, a, e)
+	case m.op == "heal":
+		owners[m.attempt] = true
+		return r.apply("heal", n, a, e)
 	}
-	r.nodes[m.node] = l
 	return nil
 }
 
 // granted is a grant, whose answer the client reads.
 func (r *nodeRun) granted(node, attempt int, token uint64, sent int64) error {
-	r.owners[node] = attempt
+	r.owners[node][attempt] = true
 	g := r.attempts[attempt].grants[node]
 	if token >= g.token {
 		r.attempts[attempt].grants[node] = grantSeen{token, max(sent, g.from)}
 	}
 	return r.apply("grant", int64(node), int64(attempt), int64(token), sent)
+}
+
+// kind is a kind of lock.
+type kind struct {
+	node  func() node
+	reads func(attempt int) bool
+}
+
+// node is a model node.
+type node interface {
+	holds(attempt int, now clock.Instant) bool
+	do(m request, now clock.Instant) modelnode.Answer[int]
+	crash(now clock.Instant)
+}
+
+func newMutex(rules modelnode.Rules) kind {
+	return kind{node: func() node { return &mutexNode{rules: rules} }}
+}
+
+type mutexNode struct {
+	modelnode.Lock[int]
+	rules modelnode.Rules
+}
+
+func (l *mutexNode) holds(attempt int, now clock.Instant) bool {
+	held, _, ok := l.Holder(now)
+	return ok && held == attempt
+}
+
+func (l *mutexNode) crash(now clock.Instant) { l.Lock = l.Crash(true, testTTL, now) }
+
+func (l *mutexNode) do(m request, now clock.Instant) (ans modelnode.Answer[int]) {
+	switch m.op {
+	case "acquire":
+		l.Lock, ans = l.Acquire(l.rules, modelnode.Ask[int]{Owner: m.attempt, TTL: testTTL, Wait: m.wait, Stand: m.stand, Stamp: uint64(m.sent)}, now)
+	case "confirm":
+		l.Lock, ans = l.Confirm(l.rules, m.attempt, m.token, now)
+	case "extend":
+		l.Lock, ans = l.Extend(l.rules, m.attempt, testTTL, now)
+	case "heal":
+		l.Lock, ans = l.Heal(l.rules, m.attempt, testTTL, now)
+		ans.Token = 0 // it draws none
+	case "release":
+		l.Lock, ans = l.Release(l.rules, modelnode.Ending[int]{Owner: m.attempt, Tombstone: testTTL}, now)
+	}
+	return ans
+}
+
+// newReadWrite is a lock whose every third attempt is a writer's. Nobody waits at its nodes.
+func newReadWrite(rules modelnode.KindRules) kind {
+	return kind{
+		node:  func() node { return &readWriteNode{rules: rules} },
+		reads: func(attempt int) bool { return attempt%3 != 0 },
+	}
+}
+
+type readWriteNode struct {
+	modelnode.Shared
+	rules modelnode.KindRules
+}
+
+func (l *readWriteNode) holds(attempt int, now clock.Instant) bool {
+	return slices.ContainsFunc(l.Holds, func(h rule.Hold) bool { return h.Owner == strconv.Itoa(attempt) && now < h.Expiry })
+}
+
+func (l *readWriteNode) crash(now clock.Instant) { l.Shared = l.Crash(true, testTTL, now) }
+
+func (l *readWriteNode) do(m request, now clock.Instant) modelnode.Answer[int] {
+	owner := strconv.Itoa(m.attempt)
+	ask := rule.Ask{Spec: rule.ReadWrite, Owner: owner, Weight: 1, TTL: testTTL}
+	if m.attempt%3 == 0 {
+		ask.Weight = rule.ReadWriteLimit
+	}
+	var ans modelnode.Answer[string]
+	switch m.op {
+	case "acquire":
+		l.Shared, ans, _ = l.Acquire(l.rules, ask, now)
+	case "confirm":
+		l.Shared, ans = l.Confirm(owner, "", m.token, now)
+	case "extend":
+		l.Shared, ans = l.Extend(l.rules, ask, now)
+	case "heal":
+		l.Shared, ans = l.Heal(l.rules, ask, now)
+	case "release":
+		l.Shared, ans = l.Release(rule.End{Owner: owner, Tombstone: testTTL}, false, now)
+	}
+	holder, _ := strconv.Atoi(ans.Holder)
+	return modelnode.Answer[int]{Verdict: ans.Verdict, Token: ans.Token, Holder: holder}
 }
