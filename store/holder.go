@@ -90,17 +90,23 @@ func DecodeHolder(owner, meta string) Holder {
 // whatever bytes another client wrote into the lock.
 func (h Holder) String() string {
 	var b strings.Builder
-	if h.Host == "" && h.PID == 0 {
-		b.WriteString(excerpt.AtMost(h.Owner, mostShown))
-	} else {
-		b.WriteString(excerpt.AtMost(h.Host, mostShown))
-		b.WriteString(" pid ")
-		b.WriteString(strconv.Itoa(h.PID))
-	}
+	b.WriteString(h.Process(mostShown))
 	if h.Purpose != "" {
 		b.WriteString(" (")
 		b.WriteString(excerpt.AtMost(h.Purpose, mostShown))
 		b.WriteString(")")
 	}
 	return b.String()
+}
+
+// Process names the process of the holder: its host and its PID, as far as it gave them, or else
+// its owner. It shows at most that many bytes of a text of the holder, and is as safe as String.
+func (h Holder) Process(most int) string {
+	switch {
+	case h.PID != 0:
+		return excerpt.AtMost(h.Host, most) + " pid " + strconv.Itoa(h.PID)
+	case h.Host != "":
+		return excerpt.AtMost(h.Host, most)
+	}
+	return excerpt.AtMost(h.Owner, most)
 }

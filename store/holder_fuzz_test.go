@@ -77,3 +77,17 @@ func showable(t *testing.T, h store.Holder) {
 		t.Errorf("since %v cannot be encoded as JSON: %v", h.Since, err)
 	}
 }
+
+// A holder that gave no PID, such as a client over HTTP, is named by its host alone.
+func TestHolderNamesItsProcess(t *testing.T) {
+	for want, h := range map[string]store.Holder{
+		"h pid 1 (p)": {Owner: "o", Host: "h", PID: 1, Purpose: "p"},
+		"h (p)":       {Owner: "o", Host: "h", Purpose: "p"},
+		" pid 1":      {Owner: "o", PID: 1},
+		"o":           {Owner: "o"},
+	} {
+		if got := h.String(); got != want {
+			t.Errorf("%+v is %q, want %q", h, got, want)
+		}
+	}
+}

@@ -112,7 +112,7 @@ func (p *Page) oneView(r *http.Request, name string) (*view, *one) {
 	d.Breaks = p.cannotBreak(client, name)
 	p.addLeases(d, s, seen.Lock(name), client, base, now)
 	for i, w := range s.Queue {
-		one := waiter{Position: i + 1, Who: who(w.Holder, longText), Purpose: excerpt.AtMost(w.Holder.Purpose, longText), Left: w.ExpiresIn, Trace: w.Holder.TraceID(), TraceURL: p.traceURL(w.Holder.TraceID())}
+		one := waiter{Position: i + 1, Who: w.Holder.Process(longText), Purpose: excerpt.AtMost(w.Holder.Purpose, longText), Left: w.ExpiresIn, Trace: w.Holder.TraceID(), TraceURL: p.traceURL(w.Holder.TraceID())}
 		if since := w.Holder.Since; !since.IsZero() {
 			one.Waited, one.Known = max(0, now.Sub(since)), true
 		}
@@ -128,7 +128,7 @@ func (p *Page) oneView(r *http.Request, name string) (*view, *one) {
 		case n.Err != nil:
 			one.Text = excerpt.Of(n.Err.Error())
 		case n.Outcome == store.Taken:
-			one.Text = "by " + who(n.Holder, shortText)
+			one.Text = "by " + n.Holder.Process(shortText)
 		}
 		if n.Outcome == store.Quarantined && n.ExpiresIn > 0 {
 			one.Outcome += " for " + brief(n.ExpiresIn)

@@ -182,7 +182,7 @@ func (p *Page) row(l observe.Lock, now time.Time, seen *observe.View) row {
 	}
 	if len(l.Queue) > 0 {
 		first := l.Queue[0].Holder
-		v.FirstWho = who(first, shortText)
+		v.FirstWho = first.Process(shortText)
 		if !first.Since.IsZero() {
 			v.First = max(0, now.Sub(first.Since))
 		}

@@ -62,7 +62,7 @@ type mark struct{ Word, Meaning string }
 func (p *Page) leaseView(k store.Kind, l observe.Lease, several bool, age time.Duration, now time.Time, most int) lease {
 	h := l.Holder
 	v := lease{Owner: excerpt.AtMost(h.Owner, most), Purpose: excerpt.AtMost(h.Purpose, most), Trace: h.TraceID(), Part: partOf(k, l.Holding, several), TTL: max(l.TTL, l.ExpiresIn), Left: l.ExpiresIn, Since: h.Since}
-	v.Who = who(h, most)
+	v.Who = h.Process(most)
 	v.TraceURL = p.traceURL(v.Trace)
 	if l.Token != 0 {
 		v.Token = l.Token.String()
@@ -98,14 +98,6 @@ func (p *Page) traceURL(trace string) string {
 		return ""
 	}
 	return strings.ReplaceAll(p.TraceURL, "{trace}", trace)
-}
-
-// who names a holder or a waiter.
-func who(h store.Holder, most int) string {
-	if h.Host == "" && h.PID == 0 {
-		return excerpt.AtMost(h.Owner, most)
-	}
-	return fmt.Sprintf("%s pid %d", excerpt.AtMost(h.Host, most), h.PID)
 }
 
 // partOf says what a lease has of a lock that several hold.
@@ -198,7 +190,7 @@ func eventView(e observe.Event) event {
 
 // holderText names a holder with its purpose, in a line.
 func holderText(h store.Holder) string {
-	s := who(h, shortText)
+	s := h.Process(shortText)
 	if h.Purpose != "" {
 		s += " (" + excerpt.AtMost(h.Purpose, shortText) + ")"
 	}
