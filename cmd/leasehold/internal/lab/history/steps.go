@@ -76,20 +76,16 @@ func (l *retelling) since(at clock.Instant) int64 { return int64(at.Sub(l.h.Star
 func (l *retelling) tell(free clock.Instant) clock.Instant {
 	const server, majority = 0, 1
 	a, n := l.a, l.number
-	_, ends, _, _ := a.Trusted()
-	latest := a.Answered
-	if len(a.Looks) > 0 {
-		latest = max(a.From, min(latest, ends))
-	}
-	at := min(max(a.From, free), latest)
+	_, ends, _, used := a.Trusted()
+	at := min(max(a.From, free), a.Answered)
 	left, until := at, at.Add(l.ttl) // of the request that was granted, and of the validity
-	if len(a.Looks) > 0 && a.Looks[0].Until < until {
+	if used && a.Looks[0].Until < until {
 		until = a.Looks[0].Until
 		left = until.Add(-l.ttl)
 	}
 	l.step(at, "begin", n)
 	l.step(at, "grant", server, n, int64(a.Token), l.since(left))
-	if len(a.Looks) == 0 { // it never used the lease
+	if !used { // the lease was over when its holder learned of it, such as by an operator
 		l.step(at, "giveUp", n)
 		l.step(at, "release", server, n)
 		return at

@@ -61,6 +61,12 @@ func TestStepsAreRefused(t *testing.T) {
 			s.grant(2, 0, 50, 105, 1100, 11)
 			s.release(1, 300, 310)
 		}, nil},
+		{"broken by an operator before its holder learned of it", func(s *story) {
+			s.grant(1, 0, 0, 5, 1000, 10)
+			s.release(1, 100, 110)
+			s.grant(2, 0, 60, 130, 1100, 11)
+			s.Attempts[1].Freed = s.at(90)
+		}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newStory(t)
