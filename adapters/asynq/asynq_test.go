@@ -162,7 +162,7 @@ func TestOutage(t *testing.T) {
 		}
 		first := run(far.Store)
 		starts(1, "at the beginning")
-		second := run(far.Store)
+		second := run(far.Near)
 		far.Down.Store(true)
 		starts(2, "in the outage")
 		far.Down.Store(false)

@@ -241,14 +241,14 @@ func TestElectorInAnOutage(t *testing.T) {
 		if err := a.IsLeader(t.Context()); !errors.Is(err, gocron.ErrNotLeader) {
 			t.Errorf("while its store is down: %v, want %v", err, gocron.ErrNotLeader)
 		}
-		b := elector(far.Store)
+		b := elector(far.Near)
 		leads(b, a)
 		far.Down.Store(false)
 		if err := b.Close(); err != nil {
 			t.Error(err)
 		}
 		leads(a, b)
-		b = elector(far.Store)
+		b = elector(far.Near)
 		far.Down.Store(true)
 		leads(b, a)
 		far.Down.Store(false)

@@ -19,6 +19,7 @@ var ErrDown = errors.New("the store is down")
 // Cut is a store that one client cannot use while it is down: calls fail at once.
 type Cut struct {
 	*store.Store
+	Near *store.Store // the same locks, for the clients that are not cut off
 	Down atomic.Bool
 }
 
@@ -32,7 +33,7 @@ func NewCut(t testing.TB, now clock.Clock) *Cut {
 
 // CutOff returns a store with the locks of s.
 func CutOff(s *store.Store) *Cut {
-	c := &Cut{}
+	c := &Cut{Near: s}
 	c.Store = store.New(&cuttable{s.Engine(), &c.Down})
 	return c
 }
