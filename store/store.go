@@ -198,8 +198,8 @@ func (s *Store) Inspect(ctx context.Context, name string) (State, error) {
 // names start with prefix, sorted by name. It is meant for people: it may be slow, and
 // locks that are acquired or released meanwhile may or may not appear. If the store
 // gives up early, it returns the locks it found and an error that matches
-// ErrIncomplete. If too few nodes answer, the error matches ErrQuorum, and the locks
-// are those that the others know.
+// ErrIncomplete. If too few nodes answer, or some of a Redis Cluster do not, the error
+// matches ErrQuorum, and the locks are those that the others know.
 func (s *Store) List(ctx context.Context, prefix string) ([]State, error) {
 	return s.engine.List(ctx, prefix)
 }

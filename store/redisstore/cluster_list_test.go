@@ -1,7 +1,9 @@
 package redisstore
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +28,44 @@ func sameSlot(n int) (names []string) {
 		}
 	}
 	return names
+}
+
+// While a master is down, a listing has the locks of the others, and says which it has not asked.
+func TestListWithAMasterDown(t *testing.T) {
+	t.Parallel() // it mostly waits
+	c := redistest.StartCluster(t, 3, 0, "--cluster-require-full-coverage", "no", "--cluster-node-timeout", "1000")
+	s, err := openClusterEngine(t.Context(), "redis-cluster://"+c.Masters[0].Addr(), &Options{NodeTimeout: 20 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	gone, left := c.Masters[2], []string{}
+	for i := range 20 {
+		name := fmt.Sprint("list/", i)
+		if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: stepsLease(name)}); err != nil {
+			t.Fatal(err)
+		}
+		if c.Has(t, name) != gone {
+			left = append(left, name)
+		}
+	}
+	if len(left) == 0 || len(left) == 20 {
+		t.Fatalf("one master has %d of 20 locks, want some", 20-len(left))
+	}
+	slices.Sort(left)
+	gone.Kill()
+	eventually.True(t, "the locks of the masters that are up are listed", func() bool {
+		states, err := s.List(t.Context(), "list/")
+		few, ok := errors.AsType[*store.QuorumError](err)
+		if !ok || len(few.Nodes) != 3 || few.Need != 3 || few.Count(store.Granted) != 2 || !strings.Contains(err.Error(), gone.Addr()) {
+			t.Fatalf("%v, want an error that names %s", err, gone.Addr())
+		}
+		var names []string
+		for _, st := range states {
+			names = append(names, st.Name)
+		}
+		return slices.Equal(names, left)
+	})
 }
 
 // Releases that are sent as one list while their slot is being moved hand their locks over after

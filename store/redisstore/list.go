@@ -246,8 +246,8 @@ func scan(ctx context.Context, n *node, pattern string, all *catalog) (store.Out
 	}
 }
 
-// List implements driver.Engine. It lists the locks of all members, and fails if one of
-// them does not answer.
+// List implements driver.Engine. It lists the locks of all members. If some of them do not
+// answer, it returns the locks of the others and a *store.QuorumError.
 func (c *clusterEngine) List(ctx context.Context, prefix string) ([]store.State, error) {
 	if err := c.s.usable(ctx); err != nil {
 		return nil, err
@@ -257,39 +257,57 @@ func (c *clusterEngine) List(ctx context.Context, prefix string) ([]store.State,
 		return name, ok && strings.HasPrefix(name, prefix) && store.CheckName(name) == nil
 	})
 	var cut error
-	for _, n := range c.r.masters() {
+	masters := c.r.masters()
+	few := &store.QuorumError{Op: "list", Store: "redis-cluster", Need: len(masters)} // each lock is on one of them
+	for _, n := range masters {
 		outcome, err := scan(ctx, n, script.KeyBegin+script.GlobEscape.Replace(clusterPrefix(prefix))+"*"+script.CounterEnd, names)
-		switch {
-		case errors.Is(err, store.ErrIncomplete):
-			cut = fmt.Errorf("%s: %w", n.addr.Host, err)
-		case outcome == store.Pending:
-			return nil, ctx.Err()
-		case outcome != store.Granted:
-			return nil, &store.QuorumError{Op: "list", Store: "redis-cluster", Need: 1, Nodes: []store.NodeOutcome{{Node: n.addr.Host, Outcome: outcome, Err: err}}}
+		if errors.Is(err, store.ErrIncomplete) {
+			outcome, cut = store.Granted, fmt.Errorf("%s: %w", n.addr.Host, err)
+		}
+		said := store.NodeOutcome{Node: n.addr.Host, Outcome: outcome}
+		if outcome != store.Granted {
+			said.Err = ofMember(err)
+		}
+		few.Nodes = append(few.Nodes, said)
+	}
+	held, failed := c.inspectAll(ctx, slices.Sorted(maps.Keys(names.found)))
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	for name, said := range failed {
+		at := slices.Index(masters, c.r.memberFor(cluster.SlotOf(cluster.KeyOf(name))))
+		if at < 0 { // the slot has moved, and the member there has joined meanwhile
+			return held, &store.QuorumError{Op: "list", Store: "redis-cluster", Need: 1, Nodes: []store.NodeOutcome{said}}
+		}
+		if few.Nodes[at].Outcome == store.Granted {
+			few.Nodes[at].Outcome, few.Nodes[at].Err = said.Outcome, ofMember(said.Err)
 		}
 	}
-	held, err := c.inspectAll(ctx, slices.Sorted(maps.Keys(names.found)))
-	if err != nil {
-		return nil, err
+	if few.Count(store.Granted) < few.Need {
+		return held, few
 	}
 	return held, cut
 }
 
+// ofMember returns an error of a member without its address, which a text about all of them has.
+func ofMember(err error) error {
+	if e, ok := errors.AsType[*memberError](err); ok {
+		return e.err
+	}
+	return err
+}
+
 // inspectAll inspects many locks, and returns those that a client of this package holds.
 // A script can access one slot only, so each lock takes a command of its own; several are
-// in flight at once.
-func (c *clusterEngine) inspectAll(ctx context.Context, names []string) ([]store.State, error) {
+// in flight at once. It also returns why locks could not be inspected.
+func (c *clusterEngine) inspectAll(ctx context.Context, names []string) (held []store.State, failed map[string]store.NodeOutcome) {
 	states, errs := make([]store.State, len(names)), make([]error, len(names))
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	next := make(chan int)
 	var all sync.WaitGroup
 	for range min(listAtOnce, len(names)) {
 		all.Go(func() {
 			for i := range next {
-				if states[i], errs[i] = c.Inspect(ctx, names[i]); errs[i] != nil && !wrongType(errs[i]) {
-					cancel()
-				}
+				states[i], errs[i] = c.Inspect(ctx, names[i])
 			}
 		})
 	}
@@ -298,22 +316,18 @@ func (c *clusterEngine) inspectAll(ctx context.Context, names []string) ([]store
 	}
 	close(next)
 	all.Wait()
-	held := states[:0]
+	failed = map[string]store.NodeOutcome{}
 	for i, state := range states {
-		switch {
-		case wrongType(errs[i]):
-		case errs[i] != nil && !errors.Is(errs[i], context.Canceled):
-			return nil, errs[i]
+		switch q, ok := errors.AsType[*store.QuorumError](errs[i]); {
+		case ok && q.Count(store.WrongType) > 0: // the key has something that is not a lock
+		case ok:
+			failed[names[i]] = q.Nodes[0]
+		case errs[i] != nil:
+			failed[names[i]] = store.NodeOutcome{Outcome: store.Pending, Err: errs[i]}
 		case state.Held && !state.Holder.Foreign:
 			state.Queue, state.Broken = nil, nil
 			held = append(held, state)
 		}
 	}
-	return held, context.Cause(ctx)
-}
-
-// wrongType reports whether the lock's key holds something that is not a lock.
-func wrongType(err error) bool {
-	q, ok := errors.AsType[*store.QuorumError](err)
-	return ok && q.Count(store.WrongType) > 0
+	return held, failed
 }

@@ -113,8 +113,17 @@ func blamed(n *node, err error) error {
 	if errors.Is(err, store.ErrClosed) {
 		err = errRetired // only this member was closed, not the store
 	}
-	return fmt.Errorf("%s: %w", n.addr.Host, err)
+	return &memberError{n.addr.Host, store.Cause(err)}
 }
+
+// memberError is an error of one member.
+type memberError struct {
+	host string
+	err  error
+}
+
+func (e *memberError) Error() string { return e.host + ": " + e.err.Error() }
+func (e *memberError) Unwrap() error { return e.err }
 
 // redirect handles a reply with an error. If it is a redirection, redirect sends the call
 // again and returns false. Otherwise it returns the reply, with the member named in its

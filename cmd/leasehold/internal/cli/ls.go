@@ -35,7 +35,8 @@ lease ends unless it is renewed, how many wait, and the fencing token. Of a sema
 of a read-write lock, each holder has a line of its own. Names with unusual characters are
 quoted. If some of several servers do not answer, it can depend on them whether a lease
 is held: its holder is then marked as one that may hold the lock. If too few answer, the
-locks that the others know are listed so, and the exit code is 125.
+locks that the others know are listed so, and the exit code is 125. Of a Redis Cluster, the
+locks of the masters that answer are listed, which is certain, and the exit code is 125 too.
 
 A lock that "leasehold acquire" acquired has no process that renews it. A tick of a job
 (run --once-per) that the store remembers is listed as one that ran.
