@@ -28,7 +28,6 @@
 //
 //	driver.go   the driver of recordstore
 //	explain.go  errors of servers as recordstore understands them
-//	pacer.go    requests to a server that asks for fewer
 //	probe.go    whether a server heeds conditions
 //	examine.go  what the doctor is told
 //	open.go     Options, and making the client

@@ -6,14 +6,13 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
+	"github.com/leasehold-dev/leasehold/internal/objects"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/recordstore"
 )
@@ -24,7 +23,7 @@ type driver struct {
 	client *s3.Client
 	node   string // names the server and the bucket in errors
 	aws    bool   // the server is S3 itself
-	pace   pacer
+	pace   objects.Pacer
 }
 
 // Describe implements recordstore.Driver.
@@ -54,16 +53,16 @@ func (d *driver) request(ctx context.Context) (context.Context, context.CancelFu
 
 // Read implements recordstore.Driver.
 func (d *driver) Read(ctx context.Context, key string) (recordstore.Item, error) {
-	if err := d.pace.wait(ctx); err != nil {
+	if err := d.pace.Wait(ctx); err != nil {
 		return recordstore.Item{}, err
 	}
 	ctx, cancel := d.request(ctx)
 	defer cancel()
 	out, err := d.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &d.o.Bucket, Key: d.object(key)})
-	d.pace.heard(err)
+	d.heard(err)
 	switch {
 	case isAbsent(err):
-		floor, err := floorAt(err)
+		floor, err := objects.FloorAt(answer(err))
 		return recordstore.Item{Version: absent, Floor: floor}, err
 	case err != nil:
 		return recordstore.Item{}, explain(err)
@@ -82,24 +81,18 @@ func (d *driver) Read(ctx context.Context, key string) (recordstore.Item, error)
 	return it, nil
 }
 
-// floorAt returns the number with which a record begins that does not exist, by the answer that
-// says so: the server's time in units of 4 ms. If the object of a lock was deleted, its last
-// number was smaller, since nobody replaces an object 250 times a second all the time.
-func floorAt(notFound error) (uint64, error) {
-	res := answer(notFound)
-	if res == nil {
-		return 0, notFound
+// heard tells the pacer of the outcome of a request.
+func (d *driver) heard(err error) {
+	if err == nil {
+		d.pace.Heard(&http.Response{StatusCode: http.StatusOK})
+	} else {
+		d.pace.Heard(answer(err))
 	}
-	date, err := time.Parse(time.RFC1123, res.Header.Get("Date"))
-	if floor := date.UnixMilli() / 4; err == nil && floor > 0 && floor <= recordstore.MaxFloor {
-		return uint64(floor), nil
-	}
-	return 0, recordstore.Refusal("the server sends no date with its answer, which tokens begin with")
 }
 
 // Write implements recordstore.Driver.
 func (d *driver) Write(ctx context.Context, key string, value []byte, version string, _ bool) (string, error) {
-	if err := d.pace.wait(ctx); err != nil {
+	if err := d.pace.Wait(ctx); err != nil {
 		return "", err
 	}
 	ctx, cancel := d.request(ctx)
@@ -111,7 +104,7 @@ func (d *driver) Write(ctx context.Context, key string, value []byte, version st
 		in.IfMatch = &version
 	}
 	out, err := d.client.PutObject(ctx, in)
-	d.pace.heard(err)
+	d.heard(err)
 	switch {
 	case err != nil:
 		return "", explain(err)
@@ -121,38 +114,9 @@ func (d *driver) Write(ctx context.Context, key string, value []byte, version st
 	return *out.ETag, nil
 }
 
-// listers is how many objects are read at once for a list.
-const listers = 16
-
 // List implements recordstore.Driver.
 func (d *driver) List(ctx context.Context, each func(string, recordstore.Item) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	keys := make(chan string)
-	var one sync.Mutex // each is called once at a time
-	var wg sync.WaitGroup
-	for range listers {
-		wg.Go(func() {
-			for key := range keys {
-				it, err := d.Read(ctx, key)
-				one.Lock()
-				if err == nil && ctx.Err() == nil {
-					err = each(key, it)
-				}
-				if err != nil {
-					cancel(err)
-				}
-				one.Unlock()
-			}
-		})
-	}
-	err := d.keys(ctx, keys)
-	close(keys)
-	wg.Wait()
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return err
+	return objects.List(ctx, d.keys, d.Read, each)
 }
 
 // keys sends the keys of all records to found.
@@ -164,16 +128,15 @@ func (d *driver) keys(ctx context.Context, found chan<- string) error {
 		if err != nil {
 			return err
 		}
-		for _, o := range page.Contents {
-			key := strings.TrimPrefix(aws.ToString(o.Key), prefix)
-			if key == probeKey || key == raceKey || strings.Contains(key, "/") {
-				continue
+		names := func(yield func(string) bool) {
+			for _, o := range page.Contents {
+				if !yield(aws.ToString(o.Key)) {
+					return
+				}
 			}
-			select {
-			case found <- key:
-			case <-ctx.Done():
-				return ctx.Err()
-			}
+		}
+		if err := objects.Send(ctx, found, prefix, names, probeKey, raceKey); err != nil {
+			return err
 		}
 		if in.ContinuationToken = page.NextContinuationToken; !aws.ToBool(page.IsTruncated) || in.ContinuationToken == nil {
 			return nil
@@ -182,13 +145,13 @@ func (d *driver) keys(ctx context.Context, found chan<- string) error {
 }
 
 func (d *driver) page(ctx context.Context, in *s3.ListObjectsV2Input) (*s3.ListObjectsV2Output, error) {
-	if err := d.pace.wait(ctx); err != nil {
+	if err := d.pace.Wait(ctx); err != nil {
 		return nil, err
 	}
 	ctx, cancel := d.request(ctx)
 	defer cancel()
 	page, err := d.client.ListObjectsV2(ctx, in)
-	d.pace.heard(err)
+	d.heard(err)
 	if err != nil {
 		return nil, explain(err)
 	}

@@ -2,11 +2,10 @@ package s3store
 
 import (
 	"context"
-	"errors"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/objects"
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/recordstore"
 )
 
 // Examination is what Examine found.
@@ -33,27 +32,16 @@ func Examine(ctx context.Context, bucket string, o *Options) (Examination, error
 	if err != nil {
 		return Examination{}, err
 	}
-	bounded, cancel := context.WithTimeout(ctx, c.Timeout)
-	defer cancel()
-	d, err := connect(bounded, c)
-	if err != nil {
-		return Examination{Node: "s3://" + bucket, Unusable: err}, ctx.Err()
-	}
-	e := Examination{Node: d.node, Class: d.Describe().Class}
-	s := recordstore.New(d, &recordstore.Options{Timeout: c.Timeout})
-	defer s.Close()
-	if e.Unusable = d.probe(bounded); e.Unusable == nil {
-		e.Racy, e.Unusable = d.race(bounded)
-	}
-	if e.Unusable == nil {
-		began := time.Now()
-		l := store.Lease{Name: "leasehold-doctor", Owner: store.NewOwner(), TTL: c.Timeout}
-		if _, e.Unusable = s.Acquire(ctx, store.AcquireRequest{Lease: l}); e.Unusable == nil {
-			e.Unusable = s.Release(ctx, store.ReleaseRequest{Lease: l})
-		} else if errors.Is(e.Unusable, store.ErrBusy) { // another doctor has it
-			e.Unusable = nil
+	e := Examination{Node: "s3://" + bucket}
+	e.Took, e.Unusable = objects.Examine(ctx, c.Timeout, func(ctx context.Context) (*driver, error) {
+		d, err := connect(ctx, c)
+		if err == nil {
+			e.Node, e.Class = d.node, d.Describe().Class
 		}
-		e.Took = time.Since(began)
-	}
+		return d, err
+	}, func(ctx context.Context, d *driver) (err error) {
+		e.Racy, err = d.race(ctx)
+		return err
+	})
 	return e, ctx.Err()
 }

@@ -3,11 +3,9 @@ package s3store
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"regexp"
 	"strings"
 	"time"
@@ -18,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/smithy-go/logging"
 
+	"github.com/leasehold-dev/leasehold/internal/objects"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/recordstore"
 )
@@ -57,10 +56,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-var (
-	bucketForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{1,254}$`)
-	prefixForm = regexp.MustCompile(`^[A-Za-z0-9!_.*'()-]+(/[A-Za-z0-9!_.*'()-]+)*$`)
-)
+var bucketForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{1,254}$`)
 
 // checked returns o with its defaults.
 func (o *Options) checked(bucket string) (Options, error) {
@@ -70,31 +66,10 @@ func (o *Options) checked(bucket string) (Options, error) {
 	}
 	c.Bucket, c.Prefix = bucket, cmp.Or(strings.Trim(c.Prefix, "/"), "leasehold")
 	c.Poll, c.Timeout = cmp.Or(c.Poll, time.Second), cmp.Or(c.Timeout, 10*time.Second)
-	switch {
-	case !bucketForm.MatchString(bucket):
+	if !bucketForm.MatchString(bucket) {
 		return c, fmt.Errorf("%w: %q is no name of a bucket", store.ErrInvalid, store.Excerpt(bucket))
-	case !prefixForm.MatchString(c.Prefix) || len(c.Prefix) > 512 || dots(c.Prefix):
-		return c, fmt.Errorf("%w: prefix %q: use letters, digits, - and _, with single slashes in between", store.ErrInvalid, store.Excerpt(c.Prefix))
-	case c.Skew < 0 || c.Timeout < 0 || c.Poll < 0:
-		return c, fmt.Errorf("%w: skew, poll and timeout cannot be negative", store.ErrInvalid)
 	}
-	if c.Endpoint != "" {
-		u, err := url.Parse(c.Endpoint)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-			return c, fmt.Errorf("%w: the endpoint has the form https://HOST:PORT, without credentials", store.ErrInvalid)
-		}
-	}
-	return c, nil
-}
-
-// dots reports whether a part of prefix is . or .., which some servers take for folders.
-func dots(prefix string) bool {
-	for part := range strings.SplitSeq(prefix, "/") {
-		if part == "." || part == ".." {
-			return true
-		}
-	}
-	return false
+	return c, objects.Check(c.Prefix, c.Endpoint, c.Skew, c.Poll, c.Timeout)
 }
 
 // Open makes a client of the bucket, and tries whether its server heeds conditions. It
@@ -108,28 +83,7 @@ func Open(ctx context.Context, bucket string, o *Options) (*store.Store, error) 
 	if err != nil {
 		return nil, err
 	}
-	bounded, cancel := context.WithTimeout(ctx, c.Timeout)
-	defer cancel()
-	d, err := connect(bounded, c)
-	if err == nil {
-		if err = d.probe(bounded); err != nil {
-			_ = d.Close()
-		}
-	}
-	if err != nil {
-		return nil, &store.QuorumError{Op: "open", Store: "s3", Need: 1, Nodes: []store.NodeOutcome{{Node: "s3://" + bucket, Outcome: outcomeOf(err), Err: err}}}
-	}
-	return recordstore.New(d, &recordstore.Options{Timeout: c.Timeout, Poll: c.Poll, Logger: c.Logger}), nil
-}
-
-func outcomeOf(err error) store.Outcome {
-	switch {
-	case errors.Is(err, recordstore.ErrRefused):
-		return store.Refused
-	case errors.Is(err, context.DeadlineExceeded):
-		return store.TimedOut
-	}
-	return store.Unreachable
+	return objects.Open(ctx, "s3", "s3://"+bucket, recordstore.Options{Timeout: c.Timeout, Poll: c.Poll, Logger: c.Logger}, func(ctx context.Context) (*driver, error) { return connect(ctx, c) })
 }
 
 // connect makes a driver. It has not asked the server for anything yet.

@@ -2,11 +2,9 @@ package s3store
 
 import (
 	"context"
-	"fmt"
-	"net/url"
-	"strings"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/objects"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -21,29 +19,18 @@ func openURL(ctx context.Context, url string, o store.OpenOptions) (*store.Store
 	return Open(ctx, bucket, options)
 }
 
-// settings are what a URL can set.
-var settings = map[string]func(o *Options, v string) error{
-	"endpoint": func(o *Options, v string) error { o.Endpoint = v; return nil },
-	"region":   func(o *Options, v string) error { o.Region = v; return nil },
-	"profile":  func(o *Options, v string) error { o.Profile = v; return nil },
-	"virtual_host": func(o *Options, v string) error {
-		o.VirtualHost = true
-		return onlyTrue(v)
+var scheme = objects.Scheme[Options]{
+	Name: "s3", Service: "S3", Form: "BUCKET/PREFIX?region=REGION", Credentials: "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or in a profile",
+	Settings: []objects.Setting[Options]{
+		objects.Text("endpoint", func(o *Options) *string { return &o.Endpoint }),
+		objects.Text("region", func(o *Options) *string { return &o.Region }),
+		objects.Text("profile", func(o *Options) *string { return &o.Profile }),
+		objects.True("virtual_host", func(o *Options) *bool { return &o.VirtualHost }),
+		objects.True("durable", func(o *Options) *bool { return &o.Durable }),
+		objects.Time("skew", func(o *Options) *time.Duration { return &o.Skew }),
+		objects.Time("poll", func(o *Options) *time.Duration { return &o.Poll }),
+		objects.Time("timeout", func(o *Options) *time.Duration { return &o.Timeout }),
 	},
-	"durable": func(o *Options, v string) error {
-		o.Durable = true
-		return onlyTrue(v)
-	},
-	"skew":    func(o *Options, v string) (err error) { o.Skew, err = time.ParseDuration(v); return err },
-	"poll":    func(o *Options, v string) (err error) { o.Poll, err = time.ParseDuration(v); return err },
-	"timeout": func(o *Options, v string) (err error) { o.Timeout, err = time.ParseDuration(v); return err },
-}
-
-func onlyTrue(v string) error {
-	if v != "true" {
-		return fmt.Errorf("it can only be true")
-	}
-	return nil
 }
 
 // ParseURL parses a URL of the scheme s3:
@@ -57,32 +44,12 @@ func onlyTrue(v string) error {
 // ParseURL connects to nothing. Its errors match store.ErrInvalid. A URL with credentials is
 // one: they belong into the environment or the shared configuration of AWS.
 func ParseURL(raw string) (bucket string, o *Options, err error) {
-	raw = strings.TrimSpace(raw)
-	u, err := url.Parse(raw)
-	if err != nil || u.Scheme != "s3" || u.Host == "" || u.Fragment != "" || strings.ContainsAny(raw, " \t\r\n") {
-		return "", nil, fmt.Errorf("%w: the URL of S3 has the form s3://BUCKET/PREFIX?region=REGION", store.ErrInvalid)
-	}
-	if u.User != nil {
-		return "", nil, fmt.Errorf("%w: the URL of S3 has no credentials: give them in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or in a profile", store.ErrInvalid)
-	}
-	if u.Port() != "" {
-		return "", nil, fmt.Errorf("%w: the URL of S3 begins with the bucket: name the server as endpoint=https://HOST:PORT", store.ErrInvalid)
-	}
-	o = &Options{Prefix: u.Path}
-	query, err := url.ParseQuery(u.RawQuery)
+	o = &Options{}
+	bucket, o.Prefix, err = scheme.Parse(raw, o)
 	if err != nil {
-		return "", nil, fmt.Errorf("%w: the settings in the URL of S3 cannot be read", store.ErrInvalid)
+		return "", nil, err
 	}
-	for name, values := range query {
-		set := settings[name]
-		if set == nil {
-			return "", nil, fmt.Errorf("%w: unknown setting %q of S3: use endpoint, region, profile, virtual_host, durable, skew, poll, timeout", store.ErrInvalid, store.Excerpt(name))
-		}
-		if err := set(o, values[0]); err != nil || len(values) > 1 {
-			return "", nil, fmt.Errorf("%w: %s=%q cannot be used: it is given once, as a time such as 60s, a name, or true", store.ErrInvalid, name, store.Excerpt(values[0]))
-		}
-	}
-	c, err := o.checked(u.Host)
+	c, err := o.checked(bucket)
 	o.Prefix = c.Prefix
-	return u.Host, o, err
+	return bucket, o, err
 }

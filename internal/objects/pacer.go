@@ -1,4 +1,4 @@
-package s3store
+package objects
 
 import (
 	"context"
@@ -11,10 +11,10 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// pacer holds back the requests of this client, all of them, after a server has asked for fewer
+// Pacer holds back the requests of this client, all of them, after a server has asked for fewer
 // (503 SlowDown): twice as long with each such answer in a row. A request for which there is
 // no time left is not sent. Its methods are safe for concurrent use.
-type pacer struct {
+type Pacer struct {
 	mu    sync.Mutex
 	slow  int           // how many answers in a row have asked for fewer requests
 	until clock.Instant // no request before
@@ -26,8 +26,8 @@ const (
 	maxPause = 5 * time.Second
 )
 
-// wait waits until the next request may be sent.
-func (p *pacer) wait(ctx context.Context) error {
+// Wait waits until the next request may be sent.
+func (p *Pacer) Wait(ctx context.Context) error {
 	for {
 		p.mu.Lock()
 		rest := p.until.Sub(clock.System().Now())
@@ -41,9 +41,8 @@ func (p *pacer) wait(ctx context.Context) error {
 	}
 }
 
-// heard takes in the outcome of a request.
-func (p *pacer) heard(err error) {
-	res := answer(err)
+// Heard takes in the answer to a request, or nil if there was none.
+func (p *Pacer) Heard(res *http.Response) {
 	asked := res != nil && (res.StatusCode == http.StatusServiceUnavailable || res.StatusCode == http.StatusTooManyRequests)
 	now := clock.System().Now()
 	p.mu.Lock()
@@ -56,7 +55,7 @@ func (p *pacer) heard(err error) {
 		}
 		p.slow++
 		p.until = now.Add(pause/2 + rand.N(pause/2+1))
-	case err == nil:
+	case res != nil && res.StatusCode < 300:
 		p.slow = 0
 	}
 }
