@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/testenv/idle"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/natsstore"
@@ -245,28 +245,8 @@ func TestIdleCost(t *testing.T) {
 	srv := start(t, server.Options{})
 	const ttl = 3 * time.Second
 	holder, waiter := open(t, []string{srv.ClientURL()}, nil), open(t, []string{srv.ClientURL()}, nil)
-	held, err := leasehold.New(holder, nil).Mutex("a").With(leasehold.LockOptions{TTL: ttl}).Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	queued, ended := make(chan struct{}), make(chan struct{})
-	var once sync.Once
-	go func() {
-		defer close(ended)
-		_, _ = waiter.Wait(ctx, store.WaitRequest{Lease: lease("a", ttl)}, func(error) { once.Do(func() { close(queued) }) })
-	}()
-	<-queued
-	count := func() int { return int(received(t, srv)) }
-	began, before := time.Now(), count()
-	for deadline := held.Deadline(); held.Deadline().Sub(deadline) < 2*ttl; { // until it was renewed for some time
-		if time.Sleep(20 * time.Millisecond); held.Err() != nil {
-			t.Fatal(held.Err())
-		}
-	}
-	n, passed := count()-before, time.Since(began)
-	cancel()
-	<-ended
+	before, after, passed := idle.Cost(t, holder, waiter, ttl, func() int { return int(received(t, srv)) })
+	n := after - before
 	// Each refreshes in a third of the TTL, and reads the record again if the other one has changed it.
 	thirds, looks := int(passed/(ttl/3))+2, int(passed/(3*time.Second/2))+1
 	if most := 2*3*thirds + looks + 4; n > most || n < thirds {

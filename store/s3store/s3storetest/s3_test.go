@@ -2,7 +2,6 @@ package s3storetest
 
 import (
 	"bytes"
-	"context"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -21,9 +20,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
-	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
+	"github.com/leasehold-dev/leasehold/internal/testenv/idle"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/recordstore"
 	"github.com/leasehold-dev/leasehold/store/s3store"
@@ -86,33 +85,11 @@ func TestIdleCost(t *testing.T) {
 	holds, waits := openDoor(t, srv), openDoor(t, srv)
 	const ttl, poll = 3 * time.Second, 200 * time.Millisecond
 	holder, waiter := open(t, holds.URL, s3store.Options{}), open(t, waits.URL, s3store.Options{Poll: poll})
-	held, err := leasehold.New(holder, nil).Mutex("a").With(leasehold.LockOptions{TTL: ttl}).Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	queued, ended := make(chan struct{}), make(chan struct{})
-	var once sync.Once
-	go func() {
-		defer close(ended)
-		_, _ = waiter.Wait(ctx, store.WaitRequest{Lease: lease("a", ttl)}, func(error) { once.Do(func() { close(queued) }) })
-	}()
-	<-queued
-	began, first := time.Now(), held.Deadline()
-	holds.taken()
-	waits.taken()
-	for held.Deadline().Sub(first) < 2*ttl {
-		if time.Sleep(20 * time.Millisecond); held.Err() != nil {
-			t.Fatal(held.Err())
-		}
-	}
-	byHolder, byWaiter, passed := holds.taken(), waits.taken(), time.Since(began)
-	cancel()
-	<-ended
+	_, by, passed := idle.Cost(t, holder, waiter, ttl, func() [2]map[string]int { return [2]map[string]int{holds.taken(), waits.taken()} })
 	// Each refreshes in a third of the TTL. It writes twice, and reads once more, if the other one
 	// has written meanwhile.
 	thirds, looks := int(passed/(ttl/3))+2, int(passed/(poll*3/4))+2
-	for who, n := range map[string]map[string]int{"holder": byHolder, "waiter": byWaiter} {
+	for who, n := range map[string]map[string]int{"holder": by[0], "waiter": by[1]} {
 		most := thirds
 		if who == "waiter" {
 			most += looks
@@ -121,7 +98,7 @@ func TestIdleCost(t *testing.T) {
 			t.Errorf("the %s has made %v requests in %v, want at most %d PUT and %d GET", who, n, passed, 2*thirds, most)
 		}
 	}
-	t.Logf("in %v with a TTL of %v: holder %v, waiter %v", passed.Round(time.Millisecond), ttl, byHolder, byWaiter)
+	t.Logf("in %v with a TTL of %v: holder %v, waiter %v", passed.Round(time.Millisecond), ttl, by[0], by[1])
 }
 
 // Locks do not need lists: one that is behind shows fewer locks, and nobody gets one because of it.
