@@ -29,7 +29,7 @@ type OpenOptions struct {
 //	memory:
 //
 // The scheme selects the kind of store. The packages memstore, etcdstore, filestore,
-// natsstore, redisstore, remotestore, s3store, sqlstore and zkstore describe their URLs, and register the schemes
+// gcsstore, natsstore, redisstore, remotestore, s3store, sqlstore and zkstore describe their URLs, and register the schemes
 // when a program imports them, if only for that:
 //
 //	import _ "github.com/leasehold-dev/leasehold/store/redisstore"
@@ -104,6 +104,7 @@ var packages = map[string]string{
 	"etcd":           "etcdstore",
 	"etcds":          "etcdstore",
 	"file":           "filestore",
+	"gs":             "gcsstore",
 	"http":           "remotestore",
 	"https":          "remotestore",
 	"mariadb":        "sqlstore",

@@ -22,6 +22,7 @@ var examiners = map[string]func(ctx context.Context, url string, o doctorFlags) 
 	"zookeeper":      examineZooKeeper,
 	"nats":           examineNATS,
 	"s3":             examineS3,
+	"gs":             examineGCS,
 	"https":          examineRemote,
 	"memory":         func(context.Context, string, doctorFlags) ([]doctor.Finding, error) { return doctor.Memory(), nil },
 }

@@ -113,6 +113,10 @@ const (
 	S3Racy       Code = "s3-racy"
 	S3NotDurable Code = "s3-not-durable"
 	S3Slow       Code = "s3-slow"
+
+	GCSUnusable Code = "gcs-unusable"
+	GCSOther    Code = "gcs-other-server"
+	GCSSlow     Code = "gcs-slow"
 )
 
 // The codes about ZooKeeper.
@@ -213,6 +217,9 @@ var advice = map[Code]string{
 	S3Racy:                  "Use S3 itself, or a server that replaces an object and checks its ETag in one step.",
 	S3NotDurable:            "If the server acknowledges writes only when they outlive a crash, say durable=true in the URL. Or check the tokens where the data lives.",
 	S3Slow:                  "Use a bucket that is nearer, or a longer TTL.",
+	GCSUnusable:             "Fix what is reported. docs/gcs.md has the rights that an account needs.",
+	GCSOther:                "Use it for tests alone, or check the tokens where the data lives.",
+	GCSSlow:                 "Use a bucket that is nearer, or a longer TTL.",
 	ZooKeeperTooOld:         "Upgrade the servers, one after the other.",
 	ZooKeeperMembersUnnamed: "Name all voting members in the URL.",
 	ZooKeeperUnusable:       "Fix what is reported. If rights are missing, \"leasehold acl --zookeeper NODE\" prints the ACL.",
@@ -244,9 +251,9 @@ var codes = []Code{
 	NoQuorum, NodeUnreachable, NodeSilent, LoginRefused, NodeLoading, SameServer, Replica, Sentinel, Cluster, NoCluster, SlotsUnserved,
 	ServerTooOld, Eviction, MemoryFull, RightMissing, KeyForbidden, ScriptFails, TTLOverMaximum, RoundTripOver,
 	LockWithoutTTL, LockOfWrongType, RedissonLock,
-	OtherList, OtherVersion, FileOnNetwork, FileExposed, FileUnusable, DatabaseUnusable, EtcdUnusable, EtcdNoLeader, EtcdAlarm, NATSUnusable, NATSSyncWrong, S3Unusable, S3Racy, ZooKeeperUnusable, ZooKeeperTooOld, ZooKeeperTick,
+	OtherList, OtherVersion, FileOnNetwork, FileExposed, FileUnusable, DatabaseUnusable, EtcdUnusable, EtcdNoLeader, EtcdAlarm, NATSUnusable, NATSSyncWrong, S3Unusable, S3Racy, GCSUnusable, ZooKeeperUnusable, ZooKeeperTooOld, ZooKeeperTick,
 	SentinelsDisagree, FsyncNotAlways, Quarantined, RestartedRecently, Replicated, SentinelSilent, SameHost, EvenNodes, MemoryLow, PersistenceFailing,
-	TTLTooShort, RoundTripNear, WaitersPoll, ReplacementUnseen, DatabaseNotDurable, DatabasePooled, EtcdNotSafe, EtcdMemberDown, EtcdMembersUnnamed, EtcdLearner, EtcdSlow, EtcdUncompacted, EtcdRestored, NATSNotSynced, NATSReplicaBehind, NATSSlow, S3NotDurable, S3Slow, ZooKeeperOpen, ZooKeeperSlow, ZooKeeperFewMembers, ZooKeeperMembersUnnamed, ClocksDiffer, ClockHere,
+	TTLTooShort, RoundTripNear, WaitersPoll, ReplacementUnseen, DatabaseNotDurable, DatabasePooled, EtcdNotSafe, EtcdMemberDown, EtcdMembersUnnamed, EtcdLearner, EtcdSlow, EtcdUncompacted, EtcdRestored, NATSNotSynced, NATSReplicaBehind, NATSSlow, S3NotDurable, S3Slow, GCSOther, GCSSlow, ZooKeeperOpen, ZooKeeperSlow, ZooKeeperFewMembers, ZooKeeperMembersUnnamed, ClocksDiffer, ClockHere,
 	PersistenceNone, PersistenceSnapshot, PersistenceEverySec, PersistenceUnknown,
 	ForeignCounter, CounterWithoutTTL, TombstoneWithoutTTL, FileDiskLow,
 	ListsReplaced, RestartUnseen, ForeignLock, InfoForbidden, ConfigForbidden, KeysNotSeen, KeysPartlySeen,

@@ -46,6 +46,11 @@ func TestEveryCodeIsReached(t *testing.T) {
 			reached[f.Code] = true
 		}
 	}
+	for _, c := range gcsCases {
+		for _, f := range GCS(c.e, 10*time.Second) {
+			reached[f.Code] = true
+		}
+	}
 	for _, c := range zookeeperCases {
 		e := soundEnsemble()
 		c.spoil(&e)

@@ -1,0 +1,252 @@
+package gcsstore
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"mime/multipart"
+	"net/http"
+	"net/textproto"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/objects"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/recordstore"
+)
+
+// driver keeps records in objects.
+type driver struct {
+	o      Options
+	client *http.Client
+	node   string // names the bucket in errors
+	pace   objects.Pacer
+}
+
+// Describe implements recordstore.Driver.
+func (d *driver) Describe() store.Caps {
+	c := store.Caps{Engine: "gcs", Reach: "network", Clock: "each client's own, from when it sees a lease", Class: store.CrashSafe}
+	if d.o.Endpoint != endpoint {
+		c.Class = store.Efficiency
+	}
+	return c
+}
+
+// absent is the generation of an object that does not exist.
+const absent = "0"
+
+// probeKey is the key for Open. Keys of records are hexadecimal or begin with h, so it is none.
+const probeKey = "probe"
+
+func (d *driver) object(key string) string { return d.o.Prefix + "/" + key }
+
+// maxAnswer is how long an answer can be: a record with thousands of waiters.
+const maxAnswer = 16 << 20
+
+// failure is an answer that says that a request was not carried out.
+type failure struct {
+	status int
+	reason string // such as rateLimitExceeded
+	text   string
+	res    *http.Response
+}
+
+func (f *failure) Error() string {
+	return strings.TrimSpace(fmt.Sprintf("%d %s: %s", f.status, store.Excerpt(f.reason), store.Excerpt(f.text)))
+}
+
+// do makes one request, and bounds it: one without an answer is made again. It returns a
+// failure for an answer that is none of success.
+func (d *driver) do(ctx context.Context, method, path string, query url.Values, header http.Header, body []byte) ([]byte, *http.Response, error) {
+	if err := d.pace.Wait(ctx); err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, d.o.Timeout/4)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, d.o.Endpoint+path+"?"+query.Encode(), bytes.NewReader(body))
+	if err != nil {
+		return nil, nil, err
+	}
+	if header != nil {
+		req.Header = header
+	}
+	res, err := d.client.Do(req)
+	if err != nil {
+		if u := (*url.Error)(nil); errors.As(err, &u) { // the URL is long
+			err = u.Err
+		}
+		return nil, nil, err
+	}
+	defer res.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	if err != nil {
+		return nil, nil, err
+	}
+	if res.StatusCode < 300 {
+		d.pace.Heard(res)
+		return answer, res, nil
+	}
+	f := &failure{status: res.StatusCode, text: string(answer), res: res}
+	var said struct {
+		Error struct {
+			Message string
+			Errors  []struct{ Reason string }
+		}
+	}
+	if json.Unmarshal(answer, &said) == nil && said.Error.Message != "" {
+		f.text = said.Error.Message
+		if len(said.Error.Errors) > 0 {
+			f.reason = said.Error.Errors[0].Reason
+		}
+	}
+	if f.status != http.StatusTooManyRequests { // that is about one object
+		d.pace.Heard(res)
+	}
+	return nil, nil, f
+}
+
+// explain returns err as recordstore understands it.
+func explain(err error) error {
+	f := (*failure)(nil)
+	if !errors.As(err, &f) {
+		return err
+	}
+	switch s := f.status; {
+	case s == http.StatusPreconditionFailed, s == http.StatusConflict:
+		return fmt.Errorf("%w: %w", recordstore.ErrConflict, err)
+	case s == http.StatusRequestTimeout, s == http.StatusTooManyRequests:
+	case s == http.StatusNotImplemented, s >= 300 && s < 500:
+		return fmt.Errorf("%w: %w", recordstore.ErrRefused, err)
+	}
+	return err
+}
+
+func (d *driver) bucket() string { return "/b/" + url.PathEscape(d.o.Bucket) + "/o" }
+
+// Read implements recordstore.Driver.
+func (d *driver) Read(ctx context.Context, key string) (recordstore.Item, error) {
+	value, res, err := d.do(ctx, http.MethodGet, "/storage/v1"+d.bucket()+"/"+url.PathEscape(d.object(key)), url.Values{"alt": {"media"}}, nil, nil)
+	if f := (*failure)(nil); errors.As(err, &f) && f.status == http.StatusNotFound && !strings.Contains(f.text, "bucket does not exist") {
+		floor, err := objects.FloorAt(f.res)
+		return recordstore.Item{Version: absent, Floor: floor}, err
+	}
+	if err != nil {
+		return recordstore.Item{}, explain(err)
+	}
+	it := recordstore.Item{Value: value, Version: res.Header.Get("X-Goog-Generation")}
+	if it.Version == "" {
+		return recordstore.Item{}, recordstore.Refusal("the server sends no generation of the object %s", d.object(key))
+	}
+	now, errNow := time.Parse(time.RFC1123, res.Header.Get("Date"))
+	written, errWritten := time.Parse(time.RFC1123, res.Header.Get("Last-Modified"))
+	if d.o.Skew > 0 && errNow == nil && errWritten == nil {
+		it.Now, it.Written = now, written.Add(d.o.Skew+time.Second) // dates have no fractions of a second
+	}
+	return it, nil
+}
+
+// Write implements recordstore.Driver.
+func (d *driver) Write(ctx context.Context, key string, value []byte, version string, _ bool) (string, error) {
+	content, body := d.upload(key, value)
+	query := url.Values{"uploadType": {"multipart"}, "ifGenerationMatch": {version}}
+	for {
+		answer, _, err := d.do(ctx, http.MethodPost, "/upload/storage/v1"+d.bucket(), query, http.Header{"Content-Type": {content}}, body)
+		if f := (*failure)(nil); errors.As(err, &f) && f.status == http.StatusTooManyRequests {
+			// The object was replaced less than a second ago. Nothing was written.
+			if clock.Sleep(ctx, time.Second/2+rand.N(time.Second)); ctx.Err() == nil {
+				continue
+			}
+		}
+		if err != nil {
+			return "", explain(err)
+		}
+		var o struct{ Generation string }
+		if err := json.Unmarshal(answer, &o); err != nil || o.Generation == "" {
+			return "", errors.New("the server sends no generation of an object that it has written")
+		}
+		return o.Generation, nil
+	}
+}
+
+// upload returns the type and the body of a request that writes an object. No cache keeps it.
+func (d *driver) upload(key string, value []byte) (content string, body []byte) {
+	var b bytes.Buffer
+	w := multipart.NewWriter(&b)
+	part := func(content string, text []byte) {
+		p, err := w.CreatePart(textproto.MIMEHeader{"Content-Type": {content}})
+		if err == nil {
+			_, err = p.Write(text)
+		}
+		if err != nil {
+			panic(err) // a buffer takes all
+		}
+	}
+	about, err := json.Marshal(map[string]string{"name": d.object(key), "cacheControl": "no-store", "contentType": "application/octet-stream"})
+	if err != nil {
+		panic(err) // strings can be encoded
+	}
+	part("application/json", about)
+	part("application/octet-stream", value)
+	w.Close()
+	return "multipart/related; boundary=" + w.Boundary(), b.Bytes()
+}
+
+// List implements recordstore.Driver.
+func (d *driver) List(ctx context.Context, each func(string, recordstore.Item) error) error {
+	return objects.List(ctx, d.keys, d.Read, each)
+}
+
+// keys sends the keys of all records to found.
+func (d *driver) keys(ctx context.Context, found chan<- string) error {
+	query := url.Values{"prefix": {d.object("")}}
+	for {
+		answer, _, err := d.do(ctx, http.MethodGet, "/storage/v1"+d.bucket(), query, nil, nil)
+		if err != nil {
+			return explain(err)
+		}
+		var page struct {
+			Items         []struct{ Name string }
+			NextPageToken string
+		}
+		if err := json.Unmarshal(answer, &page); err != nil {
+			return err
+		}
+		names := func(yield func(string) bool) {
+			for _, o := range page.Items {
+				if !yield(o.Name) {
+					return
+				}
+			}
+		}
+		if err := objects.Send(ctx, found, d.object(""), names, probeKey); err != nil {
+			return err
+		}
+		if page.NextPageToken == "" {
+			return nil
+		}
+		query.Set("pageToken", page.NextPageToken)
+	}
+}
+
+// Probe implements objects.Driver. The first time it takes about a second, since an object is
+// replaced that was just made.
+func (d *driver) Probe(ctx context.Context) error {
+	return objects.Conditions{
+		Node: d.node, IfAbsent: "ifGenerationMatch=0", IfSame: "ifGenerationMatch", Absent: absent, Other: "1", // no object has this generation
+		Write: func(ctx context.Context, version string) (string, error) {
+			return d.Write(ctx, probeKey, []byte("Leasehold tries here whether this server has conditional writes."), version, false)
+		},
+	}.Try(ctx)
+}
+
+// Close implements recordstore.Driver.
+func (d *driver) Close() error {
+	d.client.CloseIdleConnections()
+	return nil
+}

@@ -1,0 +1,104 @@
+package gcsstore
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/google"
+
+	"github.com/leasehold-dev/leasehold/internal/objects"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/recordstore"
+)
+
+// Options configure a store. The zero value and nil are good defaults.
+type Options struct {
+	// Bucket is set by Open.
+	Bucket string
+	// Prefix is what the keys of all objects begin with, followed by a slash. Empty means
+	// "leasehold".
+	Prefix string
+	// Endpoint is the URL of another server, such as an emulator. Empty means Cloud Storage.
+	Endpoint string
+	// Skew lets clients use the dates of the server, and is how far its clock may jump. A client
+	// that finds the lock of a dead holder then waits for the rest of its TTL and Skew at
+	// most, and not for a whole TTL. Zero means that no date is used.
+	Skew time.Duration
+	// Poll is how often a waiter looks at first. Zero means once in two seconds. A waiter that
+	// waits long looks less and less often, up to 16 times Poll.
+	Poll time.Duration
+	// Timeout bounds each step. A request is made again after a quarter of it. Zero means 20 s.
+	Timeout time.Duration
+	// Client makes the requests, and is used in place of one with the credentials of the
+	// environment if it is not nil.
+	Client *http.Client
+	// Logger is told of trouble that no caller learns of. Nil means none.
+	Logger *slog.Logger
+}
+
+const (
+	endpoint = "https://storage.googleapis.com"
+	scope    = "https://www.googleapis.com/auth/devstorage.read_write"
+)
+
+var bucketForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{1,221}$`)
+
+// checked returns o with its defaults.
+func (o *Options) checked(bucket string) (Options, error) {
+	c := Options{}
+	if o != nil {
+		c = *o
+	}
+	c.Bucket, c.Prefix, c.Endpoint = bucket, cmp.Or(strings.Trim(c.Prefix, "/"), "leasehold"), strings.TrimRight(cmp.Or(c.Endpoint, endpoint), "/")
+	c.Poll, c.Timeout = cmp.Or(c.Poll, 2*time.Second), cmp.Or(c.Timeout, 20*time.Second)
+	if !bucketForm.MatchString(bucket) {
+		return c, fmt.Errorf("%w: %q is no name of a bucket", store.ErrInvalid, store.Excerpt(bucket))
+	}
+	return c, objects.Check(c.Prefix, c.Endpoint, c.Skew, c.Poll, c.Timeout)
+}
+
+// Open makes a client of the bucket, and tries whether it can write there, and whether the server
+// heeds generations. It blocks for Options.Timeout at most. o may be nil. The store is safe
+// for concurrent use.
+//
+// Credentials are those that Google's libraries find: the file that
+// GOOGLE_APPLICATION_CREDENTIALS names, the login of gcloud, or the machine's service account.
+// None are sent to an Endpoint without TLS.
+func Open(ctx context.Context, bucket string, o *Options) (*store.Store, error) {
+	c, err := o.checked(bucket)
+	if err != nil {
+		return nil, err
+	}
+	return objects.Open(ctx, "gcs", "gs://"+bucket, recordstore.Options{Timeout: c.Timeout, Poll: c.Poll, Logger: c.Logger}, func(ctx context.Context) (*driver, error) { return connect(ctx, c) })
+}
+
+// connect makes a driver. It has not asked the server for anything yet.
+func connect(ctx context.Context, o Options) (*driver, error) {
+	d := &driver{o: o, client: o.Client, node: "gs://" + o.Bucket}
+	if o.Endpoint != endpoint {
+		d.node += " at " + o.Endpoint
+	}
+	if d.client != nil {
+		return d, nil
+	}
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxIdleConnsPerHost = 64
+	d.client = &http.Client{Transport: t}
+	if strings.HasPrefix(o.Endpoint, "http:") {
+		return d, nil
+	}
+	// The context of credentials lasts: they are fetched again before they end.
+	found, err := google.FindDefaultCredentials(context.WithoutCancel(ctx), scope)
+	if err != nil {
+		return nil, recordstore.Refusal("there are no credentials: name a file with some in GOOGLE_APPLICATION_CREDENTIALS, run \"gcloud auth application-default login\", or give the machine a service account: %v", err)
+	}
+	d.client.Transport = &oauth2.Transport{Base: t, Source: found.TokenSource}
+	return d, nil
+}
