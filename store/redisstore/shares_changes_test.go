@@ -23,7 +23,7 @@ var shareChanges = []change{
 	{name: "slots of heavy leases are used twice", script: script.Admit, old: "  for slot in string.gmatch(slots, '%d+') do\n    local before = slot + 0", new: "  for slot in string.gmatch(slots, '^%d+') do\n    local before = slot + 0"},
 	{name: "waiters are not served although there is room", script: script.EndHold, old: "while free > 0 or to do", new: "while to do"},
 	{name: "a waiter that does not fit is skipped", script: script.EndHold, old: "and not picked and not full and not to then", new: "and not picked and not to then"},
-	{name: "readers do not share a token", script: script.Admit, old: "if shares and record.used > 0 then", new: "if false then"},
+	{name: "readers do not share a token", script: script.Admit, old: "if not shares or record.used == 0 or", new: "if true or"},
 	{name: "all owners share a token", script: script.Admit, old: "local shares = record.shared and weight < record.limit", new: "local shares = weight < record.limit"},
 	{name: "grants that have ended count", script: script.Admit, old: "  if first and first + 0 <= ms then", new: "  if false then"},
 	{name: "the record ends with its first grant", script: script.EndHold, old: "'-1', '-1', 'WITHSCORES'", new: "'0', '0', 'WITHSCORES'"},

@@ -88,6 +88,41 @@ func testApply(t *testing.T, s *Spec) {
 	}
 }
 
+// A server that restarted has a reader's old lease from its disk. What the reader says of it
+// arrives late, and keeps it there. Nobody shares its token.
+func TestReadersAfterARestart(t *testing.T) {
+	for _, s := range []*Spec{Redlock(), RedlockFloor()} {
+		w := world()
+		w.Reads = func(int) bool { return true }
+		st := s.Start(w)
+		for _, c := range []struct {
+			event Event
+			needs string
+		}{
+			{event: Event{0, "begin", Args(0)}},
+			{event: Event{0, "begin", Args(1)}},
+			{event: Event{0, "begin", Args(2)}},
+			{event: Event{1, "grant", Args(0, 0, 5, 0)}},
+			{event: Event{1, "grant", Args(0, 1, 5, 0)}},
+			{event: Event{2, "giveUp", Args(0)}},
+			{event: Event{3, "crash", Args(0, 13, 5)}},
+			{event: Event{3, "recall", Args(0, 0, 5)}},
+			{event: Event{12, "extend", Args(0, 0, 2)}},
+			{Event{13, "grant", Args(0, 2, 5, 13)}, "the token is larger"},
+			{event: Event{13, "grant", Args(0, 2, 6, 13)}},
+			{event: Event{13, "grant", Args(0, 1, 6, 13)}},
+		} {
+			err := st.Apply(c.event)
+			if r, ok := err.(*Refusal); err != nil && (c.needs == "" || !ok || !strings.Contains(r.Needs, c.needs)) || err == nil && c.needs != "" {
+				t.Errorf("%v: %v, want a refusal that says %q", c.event, err, c.needs)
+			}
+			if err := st.Check(); err != nil {
+				t.Fatalf("after %v: %v", c.event, err)
+			}
+		}
+	}
+}
+
 // A refusal is short enough to read, and has what decides.
 func TestRefusalReads(t *testing.T) {
 	st := Redlock().Start(world())

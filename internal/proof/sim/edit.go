@@ -45,7 +45,7 @@ var changes = map[string][]change{
 	"kinds-differ-in-slots":         {{"  record.bits = bits\n", ""}},
 	"kinds-keep-sums":               {{"record.used = record.used - h.weight\n", ""}},
 	"kinds-keep-ends":               {{"if h and holdMember(h) == members[i] then", "if false then"}},
-	"kinds-readers-draw":            {{"if shares and record.used > 0 then", "if shares then"}},
+	"kinds-readers-draw":            {{"if not shares or record.used == 0 or", "if not shares or not token or"}},
 	"kinds-count-tokens":            {{"  return text, near\nend", "  return '7', near\nend"}},
 	"kinds-renew-their-slots":       {{"string.byte(slots) == 61 and h.slots ~= string.sub(slots, 2) and h.broken ~= '1' and not refusal then", "false then"}},
 	"kinds-hand-after-quarantine":   {{"if record and waits and not refusal then", "if record and waits then"}},

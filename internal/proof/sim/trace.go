@@ -66,8 +66,8 @@ type departure struct {
 // nodeTrace is what is known of a lock at a node.
 type nodeTrace struct {
 	// holders are the attempts whose leases were there after the last command. Nobody may count one
-	// that is residue: its time was over before a crash, or it is that of a reader who had given it up by
-	// then, whose token nobody may share; or clients do not know yet that the server may have lost data.
+	// that is residue: its time was over before a crash, or clients do not know yet that the server may
+	// have lost data.
 	holders  map[int]bool          // residue, by attempt
 	replaced bool                  // no connection broke at the last crash, so clients find out later
 	opens    time.Duration         // the end of the quarantine
@@ -506,7 +506,7 @@ func (l *lockTrace) crashed(n *node) {
 		a := l.attempts[number]
 		switch {
 		case a == nil:
-		case !a.ended && !a.broke && at.promised[number] <= l.t.w.now(), a.reads && (a.ended || a.broke):
+		case !a.ended && !a.broke && at.promised[number] <= l.t.w.now():
 			at.holders[number] = true
 		default:
 			at.holders[number] = false

@@ -101,7 +101,7 @@ local function admit(key, counter, tombstone, got, kind, weight, value, ttl, pro
       -- uses leave
       leave(name, owner, was)
     end
-    h, last = addHold(record, value, weight, attempt, picked, ms + ttl, proposed, last, now, slots ~= '')
+    h, last = addHold(record, value, weight, attempt, picked, ms + ttl, proposed, last, now, slots ~= '', mark)
     said = grantReply(record, h, slots, time)
   else
     if not picked then

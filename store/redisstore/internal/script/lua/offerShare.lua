@@ -24,7 +24,7 @@ local function offerShare(record, owner, place, wish, picked, proposed, last, no
   if flag == 98 or flag == 103 and not mark then
     message = 'free ' .. owner
   else
-    h, counter = addHold(record, wish.value, wish.weight, wish.made, picked, ends, proposed, last, now, wish.slots ~= '')
+    h, counter = addHold(record, wish.value, wish.weight, wish.made, picked, ends, proposed, last, now, wish.slots ~= '', mark)
     message = string.format('handed %s %s %s %s %s %s', owner, h.token, stamp, time[1], time[2], string.match(picked, '%d+'))
     if wish.slots ~= '' and not record.shared then
       message = message .. ' ' .. picked
