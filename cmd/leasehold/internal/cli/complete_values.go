@@ -24,11 +24,6 @@ func completeValues(c *cobra.Command, flag string, words ...string) {
 	}
 }
 
-// completeTimes completes a flag of c with usual times, the shortest first.
-func completeTimes(c *cobra.Command, flag string, times ...string) {
-	completeValues(c, flag, times...)
-}
-
 // completeTimesOf completes all flags of c that are times and have no words of their own.
 func completeTimesOf(c *cobra.Command) {
 	usual := []string{"5s", "10s", "30s", "1m", "5m", "10m", "1h"}

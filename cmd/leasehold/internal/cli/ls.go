@@ -85,7 +85,7 @@ With --json it prints an array of objects: "leasehold help json" describes them.
 	f.BoolVar(&o.asJSON, "json", false, "print JSON")
 	f.BoolVarP(&o.watch, "watch", "w", false, "list again and again")
 	f.DurationVar(&o.every, "every", o.every, "with --watch: how often to ask the store, a `TIME` such as 5s")
-	completeTimes(c, "every", "1s", "5s", "30s")
+	completeValues(c, "every", "1s", "5s", "30s")
 	return c
 }
 

@@ -74,7 +74,7 @@ is renamed or removed.`,
 	c.Flags().DurationVar(&every, "every", every, "how often to ask the store: a `TIME` such as 200ms")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, one object a line")
 	c.Flags().StringVar(&prefix, "prefix", "", "watch all locks whose names begin with `PREFIX`, which may be empty")
-	completeTimes(c, "every", "200ms", "1s", "5s", "30s")
+	completeValues(c, "every", "200ms", "1s", "5s", "30s")
 	return c
 }
 
@@ -95,7 +95,7 @@ func watch(p *program, ctx context.Context, st *store.Store, look func(context.C
 			return err
 		case err != nil:
 			if !trouble {
-				p.voice.note("%s", plainError(err))
+				p.voice.note("%s", p.voice.text(err))
 			}
 			trouble = true
 			continue
