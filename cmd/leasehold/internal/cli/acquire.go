@@ -36,7 +36,7 @@ func (p locker) acquire(c *cobra.Command, o runFlags, sigs *signals, name string
 	if err == nil && sig != 0 { // granted in the very moment we were asked to go
 		l.WaiveMinHold()
 		if released := l.Release(context.Background()); released != nil {
-			p.voice.note("warning: %s may stay taken for the TTL: %v", namesOf(l), released)
+			p.voice.note("warning: %s may stay taken for the TTL: %s", namesOf(l), p.voice.text(released))
 		}
 	}
 	if err == nil && sig == 0 {
@@ -143,7 +143,7 @@ func (p locker) releaseAndClose(sigs *signals, st *store.Store, l lease, until t
 	case errors.Is(err, context.Canceled): // left to the store
 		p.voice.note("%s", strings.ReplaceAll(strings.TrimSuffix(err.Error(), "\n"+context.Canceled.Error()), "MinHold", "--min-hold"))
 	case err != nil:
-		p.voice.note("warning: %s may stay taken for the TTL: %v", namesOf(l), err)
+		p.voice.note("warning: %s may stay taken for the TTL: %s", namesOf(l), p.voice.text(err))
 	}
 	if err := st.Close(); err != nil {
 		p.voice.note("warning: closing the store: %v", err)

@@ -95,13 +95,22 @@ func whenStarted(ctx context.Context, v *voice, wait time.Duration, declare func
 			return declared, err
 		}
 		if !said {
-			v.note("waiting up to %s for servers to start: %v", short(wait), err)
+			v.note("waiting up to %s for servers to start: %s", short(wait), notStarted(err))
 			said = true
 		}
 		if !clock.Sleep(ctx, pause) {
 			return nil, err
 		}
 	}
+}
+
+// notStarted says which servers do not answer yet. Why is left to the error at the end.
+func notStarted(err error) string {
+	var quorum *store.QuorumError
+	if !errors.As(err, &quorum) || len(quorum.Nodes) == 1 {
+		return plainError(err)
+	}
+	return quorum.Summary() + ": " + store.Silent(quorum.Nodes)
 }
 
 // starting reports whether all that err says is that servers do not answer yet.

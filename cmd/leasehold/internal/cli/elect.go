@@ -265,7 +265,7 @@ func (v *voice) electionLogger() *slog.Logger {
 	if v.verbose {
 		return v.logger()
 	}
-	return slog.New(&electionLog{logHandler{least: slog.LevelWarn, say: func(s string) { v.note("%s", s) }}})
+	return slog.New(&electionLog{logHandler{least: slog.LevelWarn, say: v.remark}})
 }
 
 // electionLog prints the log records of a candidate's client.
@@ -289,6 +289,6 @@ func (h *electionLog) Handle(ctx context.Context, r slog.Record) error {
 		}
 		return true
 	})
-	h.say(fmt.Sprintf("%v: contending again in %s", why, brief(pause)))
+	h.say(remark{text: fmt.Sprintf("%v: contending again in %s", why, brief(pause))})
 	return nil
 }

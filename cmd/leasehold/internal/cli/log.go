@@ -13,7 +13,21 @@ func (v *voice) logger() *slog.Logger {
 	if !v.verbose {
 		return slog.New(slog.DiscardHandler)
 	}
-	return slog.New(&logHandler{least: slog.LevelDebug, say: func(s string) { v.note("%s", s) }})
+	return slog.New(&logHandler{least: slog.LevelDebug, say: v.remark})
+}
+
+// remark is what a log record says.
+type remark struct {
+	text        string
+	node, cause string // if it says why a node cannot be used
+}
+
+// remark prints r.
+func (v *voice) remark(r remark) {
+	if r.node != "" && r.cause != "" {
+		v.told(r.node, r.cause)
+	}
+	v.note("%s", r.text)
 }
 
 // storeLogger is for a store, whose warnings are always printed. Messages logged
@@ -24,24 +38,24 @@ func (v *voice) storeLogger() (log *slog.Logger, settle func(opened bool)) {
 		return v.logger(), func(bool) {}
 	}
 	var mu sync.Mutex
-	var held []string
+	var held []remark
 	settled := false
-	say := func(s string) {
+	say := func(r remark) {
 		mu.Lock()
 		defer mu.Unlock()
 		if settled {
-			v.note("%s", s)
+			v.remark(r)
 		} else {
-			held = append(held, s)
+			held = append(held, r)
 		}
 	}
 	return slog.New(&logHandler{least: slog.LevelWarn, say: say}), func(opened bool) {
 		mu.Lock()
 		defer mu.Unlock()
 		settled = true
-		for _, s := range held {
+		for _, r := range held {
 			if opened {
-				v.note("%s", s)
+				v.remark(r)
 			}
 		}
 	}
@@ -49,9 +63,10 @@ func (v *voice) storeLogger() (log *slog.Logger, settle func(opened bool)) {
 
 // logHandler prints log records as lines of text.
 type logHandler struct {
-	say   func(string)
+	say   func(remark)
 	least slog.Level
 	attrs string // of WithAttrs, ready to print
+	node  string // of WithAttrs
 	group string // of WithGroup, "a.b."
 }
 
@@ -60,8 +75,12 @@ func (h *logHandler) Enabled(_ context.Context, l slog.Level) bool { return l >=
 func (h *logHandler) Handle(_ context.Context, r slog.Record) error {
 	var b strings.Builder
 	b.WriteString(h.attrs)
+	said := remark{node: h.node}
 	r.Attrs(func(a slog.Attr) bool {
 		writeAttr(&b, h.group, a)
+		if a.Key == "err" {
+			said.cause = a.Value.String()
+		}
 		return true
 	})
 	what := ""
@@ -71,11 +90,11 @@ func (h *logHandler) Handle(_ context.Context, r slog.Record) error {
 	case r.Level < slog.LevelInfo:
 		what = "debug: "
 	}
-	text := what + r.Message
+	said.text = what + r.Message
 	if b.Len() > 0 {
-		text += " (" + b.String()[1:] + ")"
+		said.text += " (" + b.String()[1:] + ")"
 	}
-	h.say(text)
+	h.say(said)
 	return nil
 }
 
@@ -95,11 +114,14 @@ func writeAttr(b *strings.Builder, group string, a slog.Attr) {
 }
 
 func (h *logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	c := *h
 	var b strings.Builder
 	for _, a := range attrs {
 		writeAttr(&b, h.group, a)
+		if a.Key == "node" {
+			c.node = a.Value.String()
+		}
 	}
-	c := *h
 	c.attrs += b.String()
 	return &c
 }

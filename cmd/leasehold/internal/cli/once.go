@@ -115,7 +115,7 @@ func ended(p *program, o runner.Outcome, released error) error {
 	case o.Err == nil && errors.Is(released, leasehold.ErrLost):
 		return &exitError{code: runner.CodeLost, err: released}
 	case o.Err == nil && released != nil:
-		p.voice.note("warning: the lock may stay taken for its TTL: %v", released)
+		p.voice.note("warning: the lock may stay taken for its TTL: %s", p.voice.text(released))
 	}
 	return endOf(o, o.Code)
 }

@@ -108,7 +108,7 @@ func TestVoiceDoesNotWait(t *testing.T) {
 
 func TestLogHandler(t *testing.T) {
 	var lines []string
-	log := slog.New(&logHandler{least: slog.LevelWarn, say: func(s string) { lines = append(lines, s) }})
+	log := slog.New(&logHandler{least: slog.LevelWarn, say: func(r remark) { lines = append(lines, r.text) }})
 	log.Info("dropped")
 	log.With("a", 1).WithGroup("g").With("b", "x y").Warn("kept", "c", time.Second, slog.Group("h", "d", errors.New("e")))
 	log.Error("plain")
@@ -144,7 +144,7 @@ func TestWaitingLine(t *testing.T) {
 		{&store.QuorumError{Need: 1, Nodes: []store.NodeOutcome{{Outcome: store.Quarantined, ExpiresIn: time.Minute, Err: replacedData{}}}}, 0, 2 * time.Second, `waiting 2s for "x"; in quarantine (the data was replaced) for 58s`},
 		{errors.New("no node answers"), 0, 2 * time.Second, `waiting 2s for "x"; no node answers`},
 	} {
-		w := waiting{name: "x", began: now, limit: c.limit, reason: reasonOf(c.err, now)}
+		w := waiting{name: "x", began: now, limit: c.limit, reason: reasonOf(&voice{}, c.err, now)}
 		if got := w.line(w.name, now.Add(c.after)); got != c.want {
 			t.Errorf("%s\nwant\n%s", got, c.want)
 		}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
@@ -26,6 +27,9 @@ type voice struct {
 	// terminal: w is one. screen: it knows how to erase a line.
 	terminal, screen bool
 	queue            chan utterance
+
+	mu     sync.Mutex
+	causes map[string]string // why nodes cannot be used, as warnings have said, by the node
 }
 
 // utterance is one thing to print.
@@ -46,29 +50,8 @@ func newVoice(w *os.File) *voice {
 // error always prints.
 func (v *voice) error(format string, args ...any) { v.say(format, args...) }
 
-// fail prints the error that the command ends with. On a terminal, one about several servers has a
-// line for each.
-func (v *voice) fail(err error) {
-	text := plainError(err)
-	var quorum *store.QuorumError
-	if v.terminal && errors.As(err, &quorum) && len(quorum.Nodes) > 1 {
-		before, after, found := strings.Cut(text, quorum.Error())
-		if found {
-			lines := []string{before + quorum.Summary()}
-			for _, n := range quorum.Nodes {
-				lines = append(lines, "  "+quorum.Describe(n))
-			}
-			if hint := quorum.Hint(); hint != "" {
-				lines = append(lines, hint)
-			}
-			if after = strings.TrimLeft(after, " :;"); after != "" {
-				lines = append(lines, after)
-			}
-			text = strings.Join(lines, "\n")
-		}
-	}
-	v.error("%s", text)
-}
+// fail prints the error that the command ends with.
+func (v *voice) fail(err error) { v.error("%s", v.text(err)) }
 
 // plainError returns the text of an error without words that say only that there is one.
 func plainError(err error) string {

@@ -38,7 +38,7 @@ func (w *waiting) because(err error) {
 	if busy := (*leasehold.BusyError)(nil); errors.As(err, &busy) && busy.Name != "" {
 		w.name = busy.Name // one of several
 	}
-	w.reason = reasonOf(err, time.Now())
+	w.reason = reasonOf(w.voice, err, time.Now())
 	if !w.voice.screen && w.reason.key != old.key {
 		w.voice.note("%s", w.line(w.name, time.Now()))
 	}
@@ -168,10 +168,10 @@ type reason struct {
 	ahead  int       // waiters ahead of us in the queue; -1 when unknown
 }
 
-func reasonOf(err error, now time.Time) reason {
+func reasonOf(v *voice, err error, now time.Time) reason {
 	var busy *leasehold.BusyError
 	if !errors.As(err, &busy) {
-		return troubleOf(err, now)
+		return troubleOf(v, err, now)
 	}
 	if busy.Holder.Waiting {
 		return reason{key: "reserved for " + busy.Holder.Owner, text: "reserved for " + busy.Holder.String() + ", which waits too", ahead: busy.Position - 1}
@@ -189,8 +189,9 @@ func reasonOf(err error, now time.Time) reason {
 	return r
 }
 
-// troubleOf returns the reason if no quorum of nodes could answer.
-func troubleOf(err error, now time.Time) reason {
+// troubleOf returns the reason if no quorum of nodes could answer. It names the nodes of which no
+// warning has told.
+func troubleOf(v *voice, err error, now time.Time) reason {
 	var quorum *leasehold.QuorumError
 	if errors.As(err, &quorum) {
 		if d, ok := quorum.OpensIn(); ok {
@@ -207,7 +208,7 @@ func troubleOf(err error, now time.Time) reason {
 	text := plainError(err)
 	if quorum != nil && len(quorum.Nodes) > 1 {
 		_, text, _ = strings.Cut(quorum.Summary(), ": ")
-		if silent := store.Silent(quorum.Nodes); silent != "" {
+		if silent := store.Silent(v.untold(quorum.Nodes)); silent != "" {
 			text += ": " + silent
 		}
 	}
