@@ -180,9 +180,9 @@ func TestTerminalColours(t *testing.T) {
 // ls --watch redraws a list that fits on the terminal, and Ctrl-C ends it.
 func TestTerminalListAgain(t *testing.T) {
 	t.Parallel() // it mostly waits
-	s := newSite(t)
-	h := s.hold("first\x1b[2J", "--purpose", strings.Repeat("備", 100))
 	for _, columns := range []uint16{40, 80, 200} {
+		s := newSite(t) // the locks of an earlier round would leave no line for the second one
+		h := s.hold("first\x1b[2J", "--purpose", strings.Repeat("備", 100))
 		m := s.onTerminalOf(columns, nil, binary, "ls", "--watch", "--every", "50ms")
 		m.shows("first")
 		second := s.hold("second")
@@ -214,8 +214,8 @@ func TestTerminalListAgain(t *testing.T) {
 				}
 			}
 		}
+		h.let()
 	}
-	h.let()
 }
 
 // ls --watch --json prints a line when the locks change, and no more.
