@@ -47,7 +47,7 @@ func ValidPrefix(prefix string) bool {
 const listers = 16
 
 // List reads the records of all keys that keys sends, several at once, and calls each with them, one
-// at a time. It returns the first error.
+// at a time. Reads that fail are repeated until ctx ends. List returns the first error.
 func List(ctx context.Context, keys func(ctx context.Context, found chan<- string) error, read func(ctx context.Context, key string) (recordstore.Item, error), each func(string, recordstore.Item) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -57,7 +57,7 @@ func List(ctx context.Context, keys func(ctx context.Context, found chan<- strin
 	for range listers {
 		wg.Go(func() {
 			for key := range found {
-				it, err := read(ctx, key)
+				it, err := Again(ctx, func(ctx context.Context) (recordstore.Item, error) { return read(ctx, key) })
 				one.Lock()
 				if err == nil && ctx.Err() == nil {
 					err = each(key, it)

@@ -109,13 +109,20 @@ type Conditions struct {
 // conditions, and another one if it does not answer until ctx ends. It costs two requests, which the
 // server refuses, and two more the first time.
 func (c Conditions) Try(ctx context.Context) error {
+	_, err := Again(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, c.once(ctx) })
+	return err
+}
+
+// Again calls f until it succeeds, the server refuses it, or ctx ends. It returns the last error of
+// f. f must be safe to repeat, as reads are.
+func Again[T any](ctx context.Context, f func(ctx context.Context) (T, error)) (T, error) {
 	for {
-		err := c.once(ctx)
+		v, err := f(ctx)
 		if err == nil || errors.Is(err, recordstore.ErrRefused) {
-			return err
+			return v, err
 		}
 		if clock.Sleep(ctx, 100*time.Millisecond); ctx.Err() != nil {
-			return err
+			return v, err
 		}
 	}
 }

@@ -206,9 +206,12 @@ func (d *driver) List(ctx context.Context, each func(string, recordstore.Item) e
 func (d *driver) keys(ctx context.Context, found chan<- string) error {
 	query := url.Values{"prefix": {d.object("")}}
 	for {
-		answer, _, err := d.do(ctx, http.MethodGet, "/storage/v1"+d.bucket(), query, nil, nil)
+		answer, err := objects.Again(ctx, func(ctx context.Context) ([]byte, error) {
+			answer, _, err := d.do(ctx, http.MethodGet, "/storage/v1"+d.bucket(), query, nil, nil)
+			return answer, explain(err)
+		})
 		if err != nil {
-			return explain(err)
+			return err
 		}
 		var page struct {
 			Items         []struct{ Name string }

@@ -124,7 +124,7 @@ func (d *driver) keys(ctx context.Context, found chan<- string) error {
 	prefix := *d.object("")
 	in := &s3.ListObjectsV2Input{Bucket: &d.o.Bucket, Prefix: &prefix}
 	for {
-		page, err := d.page(ctx, in)
+		page, err := objects.Again(ctx, func(ctx context.Context) (*s3.ListObjectsV2Output, error) { return d.page(ctx, in) })
 		if err != nil {
 			return err
 		}
