@@ -395,3 +395,20 @@ func raw(t *testing.T, url, text string) string {
 	b, _ := io.ReadAll(c)
 	return string(b)
 }
+
+// A short lease is renewed on time for the client of a hold, which believes what it is told.
+func TestHoldOfAShortLease(t *testing.T) {
+	url, _ := start(t, serve.Options{})
+	l := open(t, url, "/v1/locks/a/hold", m{"ttl_ms": 3000})
+	end := func() time.Time {
+		e := l.next()
+		return l.sent.Add(time.Duration(e["at_ms"].(float64)+e["valid_ms"].(float64)) * time.Millisecond)
+	}
+	for last := end(); time.Since(l.sent) < 3*time.Second; {
+		next := end()
+		if time.Now().After(last) {
+			t.Fatalf("the lease was over for the client %v ago", time.Since(last))
+		}
+		last = next
+	}
+}

@@ -119,7 +119,7 @@ func (s *Server) hold(w http.ResponseWriter, r *http.Request, name string) {
 		at := st.at() // before the deadline is computed
 		return &httpapi.Grant{LockName: statejson.NameOf(name), Owner: lease.Owner(), Token: lease.Token(), Slot: int64(lease.Slot()), At: httpapi.Span(at), Valid: httpapi.Span(time.Until(lease.Deadline()))}
 	}
-	st.hold(held)
+	st.hold(ttlOf(q), held)
 	last := s.stay(ctx, lease, q, held)
 	st.end(r, last)
 	if last == nil && !q.Keep || last != nil && last.Event == "lost" {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/httpapi"
+	"github.com/leasehold-dev/leasehold/internal/validity"
 )
 
 // stream writes the lines of one answer. Its methods are safe for concurrent use. A goroutine
@@ -28,6 +29,7 @@ type stream struct {
 	closed  bool
 	held    func() *httpapi.Grant // what is held now; nil: nothing
 	beat    *time.Timer
+	silence time.Duration // the longest between two lines
 
 	mu      sync.Mutex
 	news    error // why the lock is waited for, not written yet
@@ -38,11 +40,11 @@ type stream struct {
 // when the client is gone, when it does not read, or when the server leaves.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request) (context.Context, *stream) {
 	ctx, cancel := context.WithCancel(r.Context())
-	st := &stream{w: w, rc: http.NewResponseController(w), s: s, began: s.clock.Now(), cancel: cancel}
+	st := &stream{w: w, rc: http.NewResponseController(w), s: s, began: s.clock.Now(), cancel: cancel, silence: s.Heartbeat}
 	st.sse = strings.Contains(r.Header.Get("Accept"), "text/event-stream")
 	st.writing.Lock()
 	defer st.writing.Unlock()
-	st.beat = time.AfterFunc(s.Heartbeat, st.alive)
+	st.beat = time.AfterFunc(st.silence, st.alive)
 	return ctx, st
 }
 
@@ -77,7 +79,7 @@ func (st *stream) sendLocked(e httpapi.Event) {
 	if err != nil {
 		st.cancel()
 	}
-	st.beat.Reset(st.s.Heartbeat)
+	st.beat.Reset(st.silence)
 }
 
 // alive writes a heartbeat. Once the lock is held, the line says for how long.
@@ -124,11 +126,13 @@ func (st *stream) tell() {
 }
 
 // hold says that the lock is held. From now on each heartbeat says for how long: held is called
-// for each.
-func (st *stream) hold(held func() *httpapi.Grant) {
+// for each. They come as often as a lease of this TTL is renewed, or the client would believe
+// that it has ended.
+func (st *stream) hold(ttl time.Duration, held func() *httpapi.Grant) {
 	st.writing.Lock()
 	defer st.writing.Unlock()
 	st.held = held
+	st.silence = min(st.silence, validity.RenewAfter(ttl))
 	st.sendLocked(httpapi.Event{Event: "held", Grant: held()})
 }
 
