@@ -105,7 +105,7 @@ func TestDocumentedCommands(t *testing.T) {
 				t.Cleanup(server.Close)
 				ours = append(ours, "localhost:2181", server.Addr)
 			}
-			for _, p := range []string{"7001", "7002", "7003", "7004", "7005", "8080"} {
+			for _, p := range []string{"7001", "7002", "7003", "7004", "7005", "7420", "8080"} {
 				if !strings.Contains(string(text), p) {
 					continue
 				}
@@ -115,7 +115,7 @@ func TestDocumentedCommands(t *testing.T) {
 				}
 				ours = append(ours, p, strconv.Itoa(free))
 				t.Cleanup(func() {
-					if p != "8080" {
+					if p != "7420" && p != "8080" {
 						exec.Command("redis-cli", "-p", strconv.Itoa(free), "shutdown", "nosave").Run()
 					}
 				})

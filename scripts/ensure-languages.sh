@@ -12,7 +12,7 @@ fi
 
 give_up() {
 	cat >&2 <<-'END'
-	The tests run the clients for Python and Node of docs/languages.md, and python3
+	The tests run clients for Python and Node (docs/clients.md, docs/languages.md), and python3
 	or node is not in PATH. Install both, then run this again:
 
 	  Debian, Ubuntu   sudo apt-get update && sudo apt-get install -y python3 nodejs
