@@ -12,7 +12,7 @@ var project = rules{
 		{"cmd/leasehold"},
 		{"cmd/leasehold/internal/cli"},
 		{"cmd/leasehold/internal/serve"},
-		{"cmd/leasehold/internal/serve/page"},
+		{"cmd/leasehold/internal/serve/page", "cmd/leasehold/internal/serve/redisdoor"},
 		{"cmd/leasehold/internal/serve/observe"},
 		{"cmd/leasehold/internal/serve/rights"},
 		{"cmd/leasehold/internal/runner", "cmd/leasehold/internal/lab/torture", "cmd/leasehold/internal/lab/stories", "internal/lab/load", "cmd/leasehold/internal/doctor"},
@@ -61,8 +61,9 @@ var project = rules{
 
 	// The packages of ours that a package may import, if not all packages below it.
 	only: map[string][]string{
-		"cmd/leasehold/internal/serve/observe": {"cmd/leasehold/internal/serve/rights", "internal/statejson", "store", "fence"},
-		"cmd/leasehold/internal/serve/page":    {"cmd/leasehold/internal/serve/observe", "cmd/leasehold/internal/serve/rights", "cmd/leasehold/internal/doctor", ".", "internal/excerpt", "internal/statejson", "store", "fence"},
+		"cmd/leasehold/internal/serve/redisdoor": {"cmd/leasehold/internal/serve/rights", "store"},
+		"cmd/leasehold/internal/serve/observe":   {"cmd/leasehold/internal/serve/rights", "internal/statejson", "store", "fence"},
+		"cmd/leasehold/internal/serve/page":      {"cmd/leasehold/internal/serve/observe", "cmd/leasehold/internal/serve/rights", "cmd/leasehold/internal/doctor", ".", "internal/excerpt", "internal/statejson", "store", "fence"},
 
 		"cmd/leasehold":                      {"cmd/leasehold/internal/cli"},
 		"cmd/leasehold/internal/manual":      {"cmd/leasehold/internal/help"},                                              // reads any command's help

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"net"
 	"strings"
 	"time"
 
@@ -36,6 +38,8 @@ The server keeps no locks itself. Several servers can serve one store, and a lea
 the server that it was acquired from. Asked to end, the server tells the holders that are
 connected for how long their leases last, so that they can go on at another server.
 --store memory: keeps locks in this process alone, and forgets them when it ends.
+--redis serves the same locks to lock clients of Redis, for which it is a Redis server that
+knows nothing but locks; docs/redis-door.md names them.
 
 Without --rights all clients that reach the server may do everything. So it listens on
 this machine only, unless it has --rights, --tls-cert and --tls-key. --rights names a JSON
@@ -57,6 +61,7 @@ logged, on standard error, as a line of JSON with "audit": true.`,
 	}
 	f := c.Flags()
 	f.StringVar(&o.at.Address, "listen", o.at.Address, "the `HOST:PORT` to listen at")
+	f.StringVar(&o.at.Redis, "redis", "", "also serve lock clients of Redis, such as redis-py's Lock, at\n`HOST:PORT`")
 	f.StringVar(&o.at.Cert, "tls-cert", "", "`FILE` with the server's certificate; read again when it changes")
 	f.StringVar(&o.at.Key, "tls-key", "", "`FILE` with the key of the certificate")
 	f.StringVar(&o.at.ClientCA, "client-ca", "", "`FILE` with the authorities that sign certificates of clients")
@@ -101,12 +106,34 @@ func runServe(p *program, c *cobra.Command, o serveFlags) error {
 		stop()
 		return err
 	}
+	var redis net.Listener
+	if o.at.Redis != "" {
+		if redis, err = server.ListenRedis(o.at); err != nil {
+			l.Close()
+			stop()
+			return err
+		}
+	}
 	scheme := "http"
 	if o.at.Cert != "" {
 		scheme = "https"
 	}
 	p.voice.note("serving locks at %s://%s%s/", scheme, l.Addr(), o.Prefix)
+	served := make(chan error, 1)
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	if redis == nil {
+		served <- nil
+	} else {
+		p.voice.note("serving lock clients of Redis at %s", redis.Addr())
+		go func() {
+			defer end() // one without the other would look like a server that is well
+			served <- server.ServeRedis(ctx, redis, o.at)
+		}()
+	}
 	err = server.Serve(ctx, l, o.at)
+	end()
+	err = errors.Join(err, <-served)
 	if sig := stop(); sig != 0 && err == nil {
 		err = endedBy(sig)
 	}

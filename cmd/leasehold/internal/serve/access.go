@@ -36,7 +36,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) (*http.Request, *
 			client = client.ReadOnly()
 		}
 	}
-	if !s.limits.request(who(client, r), client.Limits.RequestsPerSecond, time.Now()) {
+	if !s.limits.request(who(client, addressOf(r)), client.Limits.RequestsPerSecond, time.Now()) {
 		return r, httpapi.New(httpapi.TooMany, "too many requests in a second")
 	}
 	ctx := rights.With(r.Context(), client)
@@ -47,11 +47,11 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) (*http.Request, *
 }
 
 // who returns the name under which the limits count the client: its own, or its address if it has none.
-func who(c *rights.Client, r *http.Request) string {
+func who(c *rights.Client, address string) string {
 	if c.Name != "" {
 		return "n " + c.Name
 	}
-	return "a " + addressOf(r)
+	return "a " + address
 }
 
 // addressOf returns the address of the peer, without the port.

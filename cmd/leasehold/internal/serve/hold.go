@@ -24,7 +24,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, name string) (done
 		return nil, false
 	}
 	client := rights.Of(r.Context())
-	who := who(client, r)
+	who := who(client, addressOf(r))
 	if reached := s.limits.begin(who, name, client.Limits.Streams, client.Limits.Names); reached != "" {
 		s.fail(w, r, httpapi.New(httpapi.TooMany, "too many "+reached+" at a time"))
 		return nil, false

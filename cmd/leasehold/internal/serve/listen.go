@@ -11,12 +11,17 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/serve/redisdoor"
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/serve/rights"
 )
 
 // Listening says where a server listens.
 type Listening struct {
 	// Address is a host and a port.
 	Address string
+	// Redis is where lock clients of Redis are served; empty: nowhere.
+	Redis string
 	// Cert and Key are files; they are read again when they change. Without them the address has
 	// to be on the loopback interface.
 	Cert, Key string
@@ -30,28 +35,38 @@ type Listening struct {
 // Listen opens the address. It fails if anybody in a network could then reach a server that knows
 // neither TLS nor rights.
 func (s *Server) Listen(o Listening) (net.Listener, error) {
-	host, _, err := net.SplitHostPort(o.Address)
+	return s.listen(o, "--listen", o.Address, "h2", "http/1.1")
+}
+
+// ListenRedis opens o.Redis, and fails as Listen does.
+func (s *Server) ListenRedis(o Listening) (net.Listener, error) {
+	return s.listen(o, "--redis", o.Redis)
+}
+
+// listen opens an address that a flag gave. Over TLS, clients choose one of the protocols.
+func (s *Server) listen(o Listening, flag, address string, protocols ...string) (net.Listener, error) {
+	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, fmt.Errorf("--listen %q: give a host and a port, such as 127.0.0.1:7420: %w", o.Address, err)
+		return nil, fmt.Errorf("%s %q: give a host and a port, such as 127.0.0.1:7420: %w", flag, address, err)
 	}
 	ip := net.ParseIP(host)
 	local := host == "localhost" || ip != nil && ip.IsLoopback()
 	switch {
 	case !local && o.Cert == "":
-		return nil, fmt.Errorf("--listen %s can be reached from other machines: give --tls-cert and --tls-key, or listen on 127.0.0.1", o.Address)
+		return nil, fmt.Errorf("%s %s can be reached from other machines: give --tls-cert and --tls-key, or listen on 127.0.0.1", flag, address)
 	case !local && s.Rights == nil:
-		return nil, fmt.Errorf("--listen %s can be reached from other machines: say with --rights what clients may do, or listen on 127.0.0.1", o.Address)
+		return nil, fmt.Errorf("%s %s can be reached from other machines: say with --rights what clients may do, or listen on 127.0.0.1", flag, address)
 	case (o.Cert == "") != (o.Key == ""):
 		return nil, errors.New("--tls-cert and --tls-key go together")
 	case o.ClientCA != "" && (o.Cert == "" || s.Rights == nil):
 		return nil, errors.New("--client-ca needs --tls-cert, --tls-key and --rights")
 	}
 	lc := net.ListenConfig{Control: endsUnacknowledged, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}}
-	l, err := lc.Listen(context.Background(), "tcp", o.Address)
+	l, err := lc.Listen(context.Background(), "tcp", address)
 	if err != nil || o.Cert == "" {
 		return l, err
 	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: protocols}
 	pair := &pair{cert: o.Cert, key: o.Key}
 	if c.GetCertificate = pair.get; err == nil {
 		_, err = pair.get(nil)
@@ -139,4 +154,16 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, o Listening) error {
 	}
 	<-ended
 	return nil
+}
+
+// ServeRedis answers lock clients of Redis at l until ctx ends. Then it answers what it has
+// begun for as long as o.Drain, and returns nil. Leases stay in the store.
+func (s *Server) ServeRedis(ctx context.Context, l net.Listener, o Listening) error {
+	door := redisdoor.New(redisdoor.Options{
+		Store: s.Store, Log: s.Log, Rights: s.Rights, ReadOnly: s.ReadOnly, Patience: s.Patience,
+		Allow: func(c *rights.Client, address string) bool {
+			return c == nil || s.limits.request(who(c, address), c.Limits.RequestsPerSecond, time.Now())
+		},
+	})
+	return door.Serve(ctx, l, o.Drain)
 }

@@ -3,6 +3,7 @@ package rights
 import (
 	"bytes"
 	"crypto/sha256"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/hex"
 	"encoding/json"
@@ -92,7 +93,6 @@ func (f *File) current() *set {
 // Client returns the client that sent r, by its token or else by its certificate. It returns nil
 // if the file names none.
 func (f *File) Client(r *http.Request) *Client {
-	s := f.current()
 	if auth := r.Header.Get("Authorization"); auth != "" {
 		scheme, token, _ := strings.Cut(auth, " ")
 		switch {
@@ -103,12 +103,24 @@ func (f *File) Client(r *http.Request) *Client {
 		default:
 			return nil
 		}
-		return s.byToken[sha256.Sum256([]byte(token))]
+		return f.ByToken(token)
 	}
-	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
+	return f.ByCertificate(r.TLS)
+}
+
+// ByToken returns the client that has the token, or nil if the file names none.
+func (f *File) ByToken(token string) *Client {
+	return f.current().byToken[sha256.Sum256([]byte(token))]
+}
+
+// ByCertificate returns the client at the other end of a connection by its certificate, or nil
+// if the file names none. t may be nil.
+func (f *File) ByCertificate(t *tls.ConnectionState) *Client {
+	if t == nil || len(t.VerifiedChains) == 0 {
 		return nil
 	}
-	for _, subject := range subjects(r.TLS.VerifiedChains[0][0]) {
+	s := f.current()
+	for _, subject := range subjects(t.VerifiedChains[0][0]) {
 		if c := s.bySubject[subject]; c != nil {
 			return c
 		}

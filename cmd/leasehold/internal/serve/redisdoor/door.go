@@ -1,0 +1,180 @@
+package redisdoor
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/serve/rights"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Options configure a Door. Store is needed.
+type Options struct {
+	// Store keeps the locks.
+	Store *store.Store
+	// Log receives the audit. Nil: nothing is logged.
+	Log *slog.Logger
+	// Rights says what clients may do. Nil: all may do everything, or only look if ReadOnly is
+	// set.
+	Rights   *rights.File
+	ReadOnly bool
+	// Allow reports whether a client at an address may send a command now. The client is nil if
+	// it has not said who it is. Nil: it may.
+	Allow func(c *rights.Client, address string) bool
+	// Patience is how long a client may take to read what was written, or to say who it is.
+	// Zero: 10 seconds.
+	Patience time.Duration
+}
+
+// Door answers the commands of lock clients of Redis. It is safe for concurrent use.
+type Door struct {
+	Options
+	anyone  *rights.Client
+	locks   locks
+	scripts scripts
+
+	mu     sync.Mutex
+	conns  map[*conn]bool
+	last   int64
+	leaves bool
+	ended  sync.WaitGroup
+}
+
+// New returns a door to o.Store. It sends nothing to the store.
+func New(o Options) *Door {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Allow == nil {
+		o.Allow = func(*rights.Client, string) bool { return true }
+	}
+	if o.Patience == 0 {
+		o.Patience = 10 * time.Second
+	}
+	return &Door{Options: o, anyone: rights.Anyone(o.ReadOnly), locks: locks{store: o.Store, now: time.Now}, conns: map[*conn]bool{}}
+}
+
+// Serve answers commands at l until ctx ends. Then it answers what it has begun for as long as
+// drain, closes all connections, and returns nil. Leases stay in the store.
+func (d *Door) Serve(ctx context.Context, l net.Listener, drain time.Duration) error {
+	stop := context.AfterFunc(ctx, func() { l.Close() })
+	defer stop()
+	base, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	err := d.accept(base, l)
+	l.Close()
+	d.leave()
+	late := time.AfterFunc(drain, func() {
+		cancel()
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		for c := range d.conns {
+			c.nc.Close()
+		}
+	})
+	d.ended.Wait()
+	late.Stop()
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// accept begins connections until the listener is closed.
+func (d *Door) accept(ctx context.Context, l net.Listener) error {
+	for {
+		nc, err := l.Accept()
+		if err != nil {
+			if errors.Is(err, net.ErrClosed) {
+				return err
+			}
+			d.Log.Warn("a connection could not be accepted", "error", err) // such as too many open files
+			time.Sleep(50 * time.Millisecond)
+			continue
+		}
+		c := &conn{d: d, nc: nc}
+		c.in = bufio.NewReaderSize(c, readAhead)
+		c.room.L = &c.mu
+		c.ctx, c.end = context.WithCancel(ctx)
+		if !d.add(c) {
+			nc.Close()
+			continue
+		}
+		go func() {
+			defer d.remove(c)
+			c.serve()
+		}()
+	}
+}
+
+func (d *Door) add(c *conn) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.leaves {
+		return false
+	}
+	d.last++
+	c.session = session{id: d.last, version: 2}
+	d.conns[c] = true
+	d.ended.Add(1)
+	return true
+}
+
+func (d *Door) remove(c *conn) {
+	d.mu.Lock()
+	delete(d.conns, c)
+	d.mu.Unlock()
+	d.ended.Done()
+}
+
+// bound gives a connection whose client is not known a time to say who it is.
+func (d *Door) bound(c *conn) {
+	known := d.client(c) != nil
+	if known && !c.bounded {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.leaves {
+		return
+	}
+	until := time.Now().Add(d.Patience)
+	if c.bounded = !known; known {
+		until = time.Time{}
+	}
+	c.nc.SetReadDeadline(until)
+}
+
+// leave has all connections take no more commands.
+func (d *Door) leave() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.leaves = true
+	for c := range d.conns {
+		c.nc.SetReadDeadline(time.Unix(1, 0))
+	}
+}
+
+// client returns who sends the commands of c, or nil if that is not known.
+func (d *Door) client(c *conn) *rights.Client {
+	if d.Rights == nil {
+		return d.anyone
+	}
+	var client *rights.Client
+	if c.session.token != "" {
+		client = d.Rights.ByToken(c.session.token)
+	} else if t, ok := c.nc.(*tls.Conn); ok {
+		state := t.ConnectionState()
+		client = d.Rights.ByCertificate(&state)
+	}
+	if client != nil && d.ReadOnly {
+		client = client.ReadOnly()
+	}
+	return client
+}

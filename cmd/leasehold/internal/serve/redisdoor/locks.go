@@ -1,0 +1,311 @@
+package redisdoor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// locks carries out plans on a store. It is safe for concurrent use.
+type locks struct {
+	store *store.Store
+	held  grants
+	now   func() time.Time
+}
+
+// outcome is what carrying out a plan found.
+type outcome uint8
+
+const (
+	isDone outcome = iota
+	isFree
+	isOther
+)
+
+// do carries out a plan for a client, and returns the reply. It blocks for the answers of the
+// store.
+func (l *locks) do(ctx context.Context, p plan, client store.Holder) reply {
+	if p.until != 0 {
+		if p.ttl = time.UnixMilli(p.until).Sub(l.now()); p.ttl < time.Millisecond {
+			return failed("ERR the time at which the lock is to end is over, by the clock of this server")
+		}
+	}
+	r, err := l.carryOut(ctx, p, client)
+	if err != nil {
+		return failed(codeOf(err) + " " + err.Error())
+	}
+	return r
+}
+
+// codeOf returns the first word of an error reply. Clients send a command again for some words,
+// such as LOADING, so errors have others.
+func codeOf(err error) string {
+	if errors.Is(err, store.ErrKindMismatch) {
+		return "WRONGTYPE"
+	}
+	return "ERR"
+}
+
+func (l *locks) carryOut(ctx context.Context, p plan, client store.Holder) (reply, error) {
+	switch p.verb {
+	case acquire:
+		return l.acquire(ctx, p, client)
+	case exists:
+		n := int64(0)
+		for _, name := range p.names {
+			st, err := l.inspect(ctx, name)
+			if err != nil {
+				return reply{}, err
+			}
+			if st.Held {
+				n++
+			}
+		}
+		return number(n), nil
+	case value, left, seconds:
+		st, err := l.inspect(ctx, p.name)
+		if err != nil {
+			return reply{}, err
+		}
+		h := st.Holdings()
+		switch {
+		case len(h) == 0:
+			return p.free, nil
+		case p.verb == value:
+			return text(shownTo(h[0].Holder)), nil
+		}
+		return number(remains(h[0].ExpiresIn, p.verb)), nil
+	}
+	is, remaining, err := l.ifHeld(ctx, p)
+	if err == nil && is == isFree && p.create {
+		return l.acquire(ctx, p, client)
+	}
+	switch {
+	case err != nil:
+		return reply{}, err
+	case is == isFree:
+		return p.free, nil
+	case is == isOther:
+		return p.other, nil
+	case p.verb == compare:
+		return number(remains(remaining, left)), nil
+	}
+	return p.done, nil
+}
+
+// remains is what PTTL or TTL say of a lease. They round as Redis does.
+func remains(d time.Duration, v verb) int64 {
+	switch {
+	case d < 0:
+		return -1
+	case v == seconds:
+		return int64((d + time.Second/2) / time.Second)
+	}
+	return d.Milliseconds()
+}
+
+// inspect returns the state of a lock. If the store cannot tell whether somebody holds it, that
+// is an error.
+func (l *locks) inspect(ctx context.Context, name string) (store.State, error) {
+	st, err := l.store.Inspect(ctx, name)
+	if err == nil && !st.Held && !st.Free() {
+		err = fmt.Errorf("lock %q may be held: that depends on nodes that do not answer (%s)", store.Excerpt(name), store.Silent(st.Nodes))
+	}
+	return st, err
+}
+
+// acquire takes a lock that is free.
+func (l *locks) acquire(ctx context.Context, p plan, client store.Holder) (reply, error) {
+	owner, err := newOwner(p.value)
+	if err != nil {
+		return reply{}, err
+	}
+	client.Since = l.now().Truncate(time.Second)
+	lease := store.Lease{Name: p.name, Owner: owner, Meta: client.Encode(), TTL: p.ttl}
+	g, err := l.store.Acquire(ctx, store.AcquireRequest{Lease: lease})
+	var busy *store.BusyError
+	switch {
+	case err == nil:
+		l.held.set(lease, l.now(), g.Repeated)
+		return p.done, nil
+	case !errors.As(err, &busy):
+		return reply{}, err
+	case p.prefix < 0 && !p.tells:
+		return p.other, nil
+	case busy.Undecided || busy.Holder.Waiting || busy.Holder.Owner == "":
+		st, err := l.inspect(ctx, p.name)
+		if err != nil {
+			return reply{}, err
+		}
+		h := st.Holdings()
+		if len(h) == 0 {
+			if p.tells { // nil would say that the lock was granted
+				return reply{}, fmt.Errorf("%w; ask again", busy)
+			}
+			return p.other, nil
+		}
+		busy.Holder = h[0].Holder
+	}
+	if p.tells {
+		return text(shownTo(busy.Holder)), nil
+	}
+	holds, isOurs := valueOf(busy.Holder.Owner)
+	switch {
+	case !isOurs || busy.Holder.Broken || !sameClient(holds, p.value, p.prefix):
+		return p.other, nil
+	case holds != p.value:
+		return reply{}, errors.New("the client holds the lock with another value, which cannot be changed: it is the owner of the lease")
+	}
+	p.verb = extend
+	is, _, err := l.ifHeld(ctx, p)
+	if err == nil && is != isDone {
+		return p.other, nil
+	}
+	return p.done, err
+}
+
+// sameClient reports whether two values are of one client, whose values have the same n first
+// bytes, as redislock compares them.
+func sameClient(holds, value string, n int) bool {
+	if n > 0 {
+		holds = holds[:min(n, len(holds))]
+	}
+	return holds == value[:min(n, len(value))]
+}
+
+// tries is how often a lease is looked for that changes meanwhile.
+const tries = 3
+
+// ifHeld extends, releases or compares a lease if its holder wrote the value of the plan. It
+// returns what is left of a lease that it only compared.
+func (l *locks) ifHeld(ctx context.Context, p plan) (outcome, time.Duration, error) {
+	if g, ok := l.held.get(p.name, p.value); ok && !p.adds && p.verb != compare {
+		err := l.apply(ctx, p, g.Lease, g.until.Sub(l.now()), g.repeated)
+		if !errors.Is(err, store.ErrNotHeld) {
+			return isDone, 0, err
+		}
+		l.held.drop(g.Lease)
+	}
+	for range tries {
+		st, err := l.inspect(ctx, p.name)
+		if err != nil {
+			return 0, 0, err
+		}
+		h, ok := heldWith(st, p)
+		switch {
+		case !st.Held:
+			return isFree, 0, nil
+		case !ok:
+			return isOther, 0, nil
+		case p.verb == compare:
+			return isDone, h.ExpiresIn, nil
+		}
+		q := p
+		if p.adds {
+			q.ttl += max(0, h.ExpiresIn)
+		}
+		err = l.apply(ctx, q, leaseOf(st, h), h.ExpiresIn, true)
+		if !errors.Is(err, store.ErrNotHeld) {
+			return isDone, 0, err
+		}
+	}
+	return 0, 0, fmt.Errorf("lock %q changes all the time: ask again", store.Excerpt(p.name))
+}
+
+// heldWith returns the lease whose holder wrote the value of the plan. A lease that an operator
+// broke can only be released.
+func heldWith(st store.State, p plan) (store.Holding, bool) {
+	for _, h := range st.Holdings() {
+		if v, ok := valueOf(h.Holder.Owner); ok && v == p.value && (!h.Holder.Broken || p.verb == release) {
+			return h, true
+		}
+	}
+	return store.Holding{}, false
+}
+
+// leaseOf returns a lease as the store knows it.
+func leaseOf(st store.State, h store.Holding) store.Lease {
+	described := h.Holder
+	described.Owner = ""
+	return store.Lease{Name: st.Name, Owner: h.Holder.Owner, Kind: st.Kind, Weight: h.Weight, Meta: described.Encode()}
+}
+
+// shorter is how much less than what is left of its lease a client may ask for. Clients extend a
+// lock by what they asked for first, or by a little less.
+const shorter = time.Second
+
+// apply extends or releases a lease of which at most remaining is left.
+func (l *locks) apply(ctx context.Context, p plan, lease store.Lease, remaining time.Duration, repeated bool) error {
+	if p.verb == release {
+		err := l.store.Release(ctx, store.ReleaseRequest{Lease: lease, Renewed: repeated})
+		if err == nil {
+			l.held.drop(lease)
+		}
+		return err
+	}
+	if remaining > p.ttl+shorter {
+		return fmt.Errorf("the lease of lock %q lasts for another %v: this server extends a lease, and never shortens it (release the lock to end it)", store.Excerpt(lease.Name), store.Round(remaining))
+	}
+	lease.TTL = p.ttl
+	err := l.store.Renew(ctx, []store.Lease{lease})[0]
+	if err == nil {
+		l.held.set(lease, l.now(), true)
+	}
+	return err
+}
+
+// grants remembers leases that were granted or found, so that the next command about one of them
+// need not look for it. It is no more than a help: other servers of the store change locks, too.
+// It is safe for concurrent use.
+type grants struct {
+	mu     sync.Mutex
+	byName map[string]grant
+}
+
+type grant struct {
+	store.Lease
+	until    time.Time
+	repeated bool // see store.ReleaseRequest.Renewed
+}
+
+// mostGrants bounds what is remembered.
+const mostGrants = 1 << 14
+
+func (g *grants) set(l store.Lease, now time.Time, repeated bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.byName == nil {
+		g.byName = map[string]grant{}
+	}
+	name := strings.Clone(l.Name)
+	if _, known := g.byName[name]; !known && len(g.byName) >= mostGrants {
+		for any := range g.byName {
+			delete(g.byName, any)
+			break
+		}
+	}
+	g.byName[name] = grant{l, now.Add(l.TTL), repeated}
+}
+
+func (g *grants) get(name, value string) (grant, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	known, ok := g.byName[name]
+	if v, _ := valueOf(known.Owner); !ok || v != value {
+		return grant{}, false
+	}
+	return known, true
+}
+
+func (g *grants) drop(l store.Lease) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.byName[l.Name].Owner == l.Owner {
+		delete(g.byName, l.Name)
+	}
+}
