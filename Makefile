@@ -63,7 +63,7 @@ CONTRACT = TestConformance|TestWireFormat|TestInteroperatesWithPlainClients|Test
 GO = go
 
 .DEFAULT_GOAL = help
-.PHONY: help quick test race lint fmt tidy vuln bench figures dashboard screens peers fuzz cross explore sim prove mutants torture versions package rehearse tag release redis databases mysql languages prometheus chromium z3
+.PHONY: help quick test race lint fmt tidy vuln bench figures dashboard screens terminals peers fuzz cross explore sim prove mutants torture versions package rehearse tag release redis databases mysql languages prometheus chromium z3
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -154,6 +154,9 @@ dashboard: redis prometheus ## draw the dashboard's queries again, for docs/adap
 
 screens: chromium ## draw the pictures of docs/page.md again
 	$(GO) test -count=1 -run '^TestPictures$$' ./cmd/leasehold/internal/serve/page -pictures $(CURDIR)/docs/page
+
+terminals: redis ## draw the terminals of docs/terminal again
+	$(GO) test -count=1 -run '^TestTerminalPictures$$' ./cmd/leasehold/internal/cli -terminals
 
 fuzz: redis ## run every fuzz target for FUZZTIME
 	@scripts/fuzz.sh $(FUZZTIME)
