@@ -27,4 +27,25 @@ func TestReleaseIsWonWhenAMajorityIsWithoutTheLease(t *testing.T) {
 	}
 }
 
+// A renewal counts only at nodes that say so, whatever became of the requests to the others.
+func TestRenewalIsWonByAMajorityThatExtended(t *testing.T) {
+	for _, other := range []Kind{No, Absent, Unsent, Unknown} {
+		for nodes := 1; nodes <= 5; nodes++ {
+			for yes := range nodes + 1 {
+				v := NewVote(Config{Nodes: nodes, NodeTimeout: time.Second}, Extend, 1)
+				for n := range nodes {
+					kind := other
+					if n < yes {
+						kind = Yes
+					}
+					v.Step(Event{Kind: kind, Node: n}, 2, nil)
+				}
+				if want := map[bool]Verdict{true: Won, false: Lost}[2*yes > nodes]; v.Verdict() != want {
+					t.Errorf("%d of %d nodes have extended the lease, and the others answered %v: verdict %v, want %v", yes, nodes, other, v.Verdict(), want)
+				}
+			}
+		}
+	}
+}
+
 const clockSecond = 1_000_000_000

@@ -9,14 +9,23 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// late is a store whose grants count from their arrival.
-type late struct{ *store.Store }
+// mistaken is a store that changes its grants, which took so long.
+type mistaken struct {
+	*store.Store
+	change func(g *store.Grant, took time.Duration)
+}
 
-func (s late) Wait(ctx context.Context, r store.WaitRequest, report func(error)) (store.Grant, error) {
+func (s mistaken) Wait(ctx context.Context, r store.WaitRequest, report func(error)) (store.Grant, error) {
 	began := time.Now()
 	g, err := s.Store.Wait(ctx, r, report)
-	g.Since = time.Since(began)
+	s.change(&g, time.Since(began))
 	return g, err
+}
+
+func mistake(change func(g *store.Grant, took time.Duration)) func(*world) {
+	return func(w *world) {
+		w.wrap = func(s *store.Store) *store.Store { return store.New(mistaken{s, change}) }
+	}
 }
 
 // The steps of the proof do not include what these clients and nodes do wrong.
@@ -30,10 +39,13 @@ func TestWrongStepsAreFound(t *testing.T) {
 	}{
 		{
 			name: "validity counts from the end of the acquire", script: OfSeed,
-			tamper: func(w *world) {
-				w.wrap = func(s *store.Store) *store.Store { return store.New(late{s}) }
-			},
-			says: "win(",
+			tamper: mistake(func(g *store.Grant, took time.Duration) { g.Since = took }),
+			says:   "win(",
+		},
+		{
+			name: "a client takes a token that the nodes have passed", script: OfSeed,
+			tamper: mistake(func(g *store.Grant, _ time.Duration) { g.Token-- }),
+			says:   "win(",
 		},
 		{
 			name: "a node confirms a token that it does not stand at", script: OfSeed,
