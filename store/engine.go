@@ -6,7 +6,8 @@ import (
 )
 
 // Engine is what a Store works on; package driver says how to write one. Every method keeps the
-// contract of the Store's method of the same name.
+// contract of the Store's method of the same name. Requests are valid when they arrive: the Store
+// has checked names, owners, kinds, weights and TTLs by Caps. Renew is called with one lease or more.
 type Engine interface {
 	Acquire(ctx context.Context, r AcquireRequest) (Grant, error)
 	Renew(ctx context.Context, leases []Lease) []error

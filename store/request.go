@@ -131,7 +131,7 @@ type Grant struct {
 
 // Check returns nil if l is valid for a store of those capabilities. Otherwise the
 // error matches ErrInvalid, or ErrUnsupported if the store cannot keep locks of
-// that kind. Stores check each request before they send anything.
+// that kind. A Store checks each request before its engine sees it.
 func (l Lease) Check(c Caps) error {
 	if err := CheckName(l.Name); err != nil {
 		return err

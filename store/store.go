@@ -57,6 +57,9 @@ func (s *Store) Engine() Engine { return s.engine }
 // remains, on a context of its own and if necessary in the background: a
 // request still in flight cannot acquire the lock afterwards.
 func (s *Store) Acquire(ctx context.Context, r AcquireRequest) (Grant, error) {
+	if err := r.Check(s.Caps()); err != nil {
+		return Grant{}, err
+	}
 	return s.engine.Acquire(ctx, r)
 }
 
@@ -67,7 +70,37 @@ func (s *Store) Acquire(ctx context.Context, r AcquireRequest) (Grant, error) {
 // ErrInvalid if the request was refused. After any other error the renewal may
 // or may not have been applied, and calling again is safe.
 func (s *Store) Renew(ctx context.Context, leases []Lease) []error {
+	if len(leases) == 0 {
+		return nil
+	}
+	caps := s.Caps()
+	for i := range leases {
+		if leases[i].Check(caps) != nil {
+			return s.renewValid(ctx, leases, caps)
+		}
+	}
 	return s.engine.Renew(ctx, leases)
+}
+
+// renewValid renews those of the leases that are valid.
+func (s *Store) renewValid(ctx context.Context, leases []Lease, caps Caps) []error {
+	errs := make([]error, len(leases))
+	var valid []Lease
+	for i, l := range leases {
+		if errs[i] = l.Check(caps); errs[i] == nil {
+			valid = append(valid, l)
+		}
+	}
+	if len(valid) == 0 {
+		return errs
+	}
+	results := s.engine.Renew(ctx, valid)
+	for i := range errs {
+		if errs[i] == nil {
+			errs[i], results = results[0], results[1:]
+		}
+	}
+	return errs
 }
 
 // Release ends the lease of r.Owner and changes no other owner's lease. It
@@ -76,6 +109,9 @@ func (s *Store) Renew(ctx context.Context, leases []Lease) []error {
 // may or may not remain, and calling again is safe. A pending Wait of the same
 // owner ends with ErrNotHeld.
 func (s *Store) Release(ctx context.Context, r ReleaseRequest) error {
+	if err := r.Check(s.Caps()); err != nil {
+		return err
+	}
 	return s.engine.Release(ctx, r)
 }
 
@@ -104,6 +140,9 @@ func (s *Store) Release(ctx context.Context, r ReleaseRequest) error {
 // r.Owner was released during the wait. On every error Wait gives up
 // the place and leaves nothing of the attempt behind, as Acquire does.
 func (s *Store) Wait(ctx context.Context, r WaitRequest, reason func(error)) (Grant, error) {
+	if err := r.Check(s.Caps()); err != nil {
+		return Grant{}, err
+	}
 	return s.engine.Wait(ctx, r, reason)
 }
 
@@ -121,6 +160,9 @@ func (s *Store) Wait(ctx context.Context, r WaitRequest, reason func(error)) (Gr
 // ReleaseAndRejoin. Until then nobody refreshes the place: it may be granted
 // the lock, and it lasts for at most next.TTL.
 func (s *Store) ReleaseAndRejoin(ctx context.Context, r ReleaseRequest, next WaitRequest) (queued bool, err error) {
+	if err := CheckRejoin(r, next, s.Caps()); err != nil {
+		return false, err
+	}
 	return s.engine.ReleaseAndRejoin(ctx, r, next)
 }
 
@@ -141,6 +183,9 @@ func (s *Store) ReleaseAndRejoin(ctx context.Context, r ReleaseRequest, next Wai
 // After any error but these the lease may or may not be broken, and calling again
 // is safe.
 func (s *Store) BreakLease(ctx context.Context, r BreakRequest) (left time.Duration, err error) {
+	if err := r.Check(); err != nil {
+		return 0, err
+	}
 	return s.engine.BreakLease(ctx, r)
 }
 
@@ -168,6 +213,9 @@ func (s *Store) NotifyBroken(f func(owner string)) (stop func()) {
 // error the lease may be a reader's, and calling again is safe: a reader is granted
 // what it has.
 func (s *Store) Downgrade(ctx context.Context, r Lease) (Grant, error) {
+	if err := r.CheckDowngrade(s.Caps()); err != nil {
+		return Grant{}, err
+	}
 	return s.engine.Downgrade(ctx, r)
 }
 
@@ -184,6 +232,9 @@ func (s *Store) Downgrade(ctx context.Context, r Lease) (Grant, error) {
 // A store with several nodes keeps the number: the error matches ErrUnsupported, and says to
 // use a lock with another name.
 func (s *Store) Resize(ctx context.Context, name string, from, to Kind) error {
+	if err := CheckResize(name, from, to, s.Caps()); err != nil {
+		return err
+	}
 	return s.engine.Resize(ctx, name, from, to)
 }
 
@@ -191,6 +242,9 @@ func (s *Store) Resize(ctx context.Context, name string, from, to Kind) error {
 // not an error. If too few nodes answer, the error matches ErrQuorum, and the
 // state has what the others know, which may be nothing.
 func (s *Store) Inspect(ctx context.Context, name string) (State, error) {
+	if err := CheckName(name); err != nil {
+		return State{}, err
+	}
 	return s.engine.Inspect(ctx, name)
 }
 

@@ -26,12 +26,8 @@ func New() *Gate {
 	return g
 }
 
-// Enter counts a call, which then has to Leave, unless its request is invalid. Then it
-// returns the argument; after Close it returns store.ErrClosed.
-func (g *Gate) Enter(invalid error) error {
-	if invalid != nil {
-		return invalid
-	}
+// Enter counts a call, which then has to Leave. After Close it returns store.ErrClosed.
+func (g *Gate) Enter() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.Closed() {

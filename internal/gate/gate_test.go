@@ -23,10 +23,7 @@ func isClosed(c <-chan struct{}) bool {
 // that pending calls have started meanwhile.
 func TestCloseWaitsForPendingCalls(t *testing.T) {
 	g := gate.New()
-	if err := g.Enter(store.ErrInvalid); err != store.ErrInvalid { // such a call is not counted
-		t.Errorf("Enter with an invalid request: %v, want its error", err)
-	}
-	if err := g.Enter(nil); err != nil {
+	if err := g.Enter(); err != nil {
 		t.Fatal(err)
 	}
 	if g.Closed() || isClosed(g.Closing()) {
@@ -36,7 +33,7 @@ func TestCloseWaitsForPendingCalls(t *testing.T) {
 	if !first || !g.Closed() || !isClosed(g.Closing()) || isClosed(idle) {
 		t.Errorf("after Close with one call: first %v, closed %v, closing %v, want all true; idle %v, want false", first, g.Closed(), isClosed(g.Closing()), isClosed(idle))
 	}
-	if err := g.Enter(nil); err != store.ErrClosed {
+	if err := g.Enter(); err != store.ErrClosed {
 		t.Errorf("Enter of a closed gate: %v, want ErrClosed", err)
 	}
 	g.Stay()

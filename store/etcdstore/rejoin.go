@@ -10,7 +10,7 @@ import (
 // entry for a turn instead of two. It makes no place for a lock that several can hold,
 // whose waiters enter beside each other.
 func (s *engine) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (queued bool, err error) {
-	if err := s.gate.Enter(store.CheckRejoin(r, next, s.Caps())); err != nil {
+	if err := s.gate.Enter(); err != nil {
 		return false, err
 	}
 	defer s.gate.Leave()
@@ -43,7 +43,7 @@ func (s *engine) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, n
 
 // expire ends a place that nobody claimed.
 func (s *core) expire(p *place) {
-	if s.gate.Enter(nil) == nil {
+	if s.gate.Enter() == nil {
 		defer s.gate.Leave()
 		s.leave(p)
 	}

@@ -15,49 +15,28 @@ import (
 // and then reads that the locks still belong to their owners: a server may answer a
 // keep-alive for a lease that was revoked.
 func (s *engine) Renew(ctx context.Context, leases []store.Lease) []error {
-	errs := make([]error, len(leases))
-	caps := s.Caps()
-	var good []store.Lease
-	for i, l := range leases {
-		if errs[i] = l.Check(caps); errs[i] == nil {
-			good = append(good, l)
-		}
-	}
-	fill := func(results []error) []error {
-		n := 0
-		for i := range errs {
-			if errs[i] == nil {
-				errs[i] = results[n]
-				n++
-			}
-		}
-		return errs
-	}
-	if err := s.gate.Enter(nil); err != nil {
-		return fill(same(err, len(good)))
+	if err := s.gate.Enter(); err != nil {
+		return same(err, len(leases))
 	}
 	defer s.gate.Leave()
 	if err := ctx.Err(); err != nil {
-		return fill(same(s.failed(ctx, "renew", "", false, err), len(good)))
-	}
-	if len(good) == 0 {
-		return errs
+		return same(s.failed(ctx, "renew", "", false, err), len(leases))
 	}
 	s.examineAgain(ctx)
-	if err := s.raise(ctx, "renew", good...); err != nil {
-		return fill(same(err, len(good)))
+	if err := s.raise(ctx, "renew", leases...); err != nil {
+		return same(err, len(leases))
 	}
-	results := s.renew(ctx, good)
-	for i, err := range results {
+	errs := s.renew(ctx, leases)
+	for i, err := range errs {
 		if err != nil {
 			name := ""
 			if len(leases) == 1 {
-				name = good[i].Name
+				name = leases[i].Name
 			}
-			results[i] = s.refused(ctx, "renew", name, !faultOf(err).certain, err)
+			errs[i] = s.refused(ctx, "renew", name, !faultOf(err).certain, err)
 		}
 	}
-	return fill(results)
+	return errs
 }
 
 func same(err error, n int) []error {

@@ -117,7 +117,7 @@ func (s *engine) Caps() store.Caps {
 // Close implements driver.Engine. It waits for pending calls and clean-up, for at most
 // Options.Timeout. Pending Waits leave the queue.
 func (s *engine) Close() error {
-	if s.gate.Enter(nil) != nil {
+	if s.gate.Enter() != nil {
 		return nil // it is closed already
 	}
 	idle, _ := s.gate.Close()

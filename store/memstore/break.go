@@ -20,9 +20,6 @@ func (s *engine) BreakLease(ctx context.Context, r store.BreakRequest) (left tim
 }
 
 func (s *engine) breakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
-	if err := r.Check(); err != nil {
-		return 0, err
-	}
 	if err := s.enter(ctx); err != nil {
 		return 0, err
 	}

@@ -11,9 +11,6 @@ import (
 // Downgrade implements driver.Engine. Its errors match store.ErrNotHeld,
 // store.ErrInvalid, store.ErrClosed or ctx.Err().
 func (s *engine) Downgrade(ctx context.Context, r store.Lease) (store.Grant, error) {
-	if err := r.CheckDowngrade(s.Caps()); err != nil {
-		return store.Grant{}, err
-	}
 	if err := s.enter(ctx); err != nil {
 		return store.Grant{}, err
 	}
@@ -30,9 +27,6 @@ func (s *engine) Downgrade(ctx context.Context, r store.Lease) (store.Grant, err
 // Resize implements driver.Engine. Its errors match store.ErrKindMismatch,
 // store.ErrInvalid, store.ErrClosed or ctx.Err().
 func (s *engine) Resize(ctx context.Context, name string, from, to store.Kind) error {
-	if err := store.CheckResize(name, from, to, s.Caps()); err != nil {
-		return err
-	}
 	if err := s.enter(ctx); err != nil {
 		return err
 	}

@@ -7,7 +7,6 @@
 package memstore
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -66,8 +65,7 @@ func newEngine(o *Options) *engine {
 // Acquire implements driver.Engine. Its errors match store.ErrBusy,
 // store.ErrInvalid, store.ErrClosed or ctx.Err().
 func (s *engine) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
-	caps := s.Caps()
-	if err := cmp.Or(r.Check(caps), r.CheckClass(caps)); err != nil {
+	if err := r.CheckClass(s.Caps()); err != nil {
 		return store.Grant{}, err
 	}
 	if err := s.enter(ctx); err != nil {
@@ -134,9 +132,6 @@ func (s *engine) Renew(ctx context.Context, leases []store.Lease) []error {
 	defer s.mu.Unlock()
 	now := s.clock.Now()
 	for i, r := range leases {
-		if errs[i] = r.Check(s.Caps()); errs[i] != nil {
-			continue
-		}
 		rec, ans := rule.Renew(s.alive(r.Name, now), r.Owner, r.TTL, now)
 		s.keep(r.Name, rec, now)
 		if ans.Verdict != rule.Done {
@@ -149,9 +144,6 @@ func (s *engine) Renew(ctx context.Context, leases []store.Lease) []error {
 // Release implements driver.Engine. A pending Wait of the same owner ends with
 // store.ErrNotHeld.
 func (s *engine) Release(ctx context.Context, r store.ReleaseRequest) error {
-	if err := cmp.Or(store.CheckName(r.Name), store.CheckOwner(r.Owner)); err != nil {
-		return err
-	}
 	if err := s.enter(ctx); err != nil {
 		return err
 	}
@@ -171,17 +163,11 @@ func (s *engine) Release(ctx context.Context, r store.ReleaseRequest) error {
 
 // ReleaseAndRejoin implements driver.Engine. It only releases.
 func (s *engine) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (queued bool, err error) {
-	if err := store.CheckRejoin(r, next, s.Caps()); err != nil {
-		return false, err
-	}
 	return false, s.Release(ctx, r)
 }
 
 // Inspect implements driver.Engine.
 func (s *engine) Inspect(ctx context.Context, name string) (store.State, error) {
-	if err := store.CheckName(name); err != nil {
-		return store.State{}, err
-	}
 	if err := s.enter(ctx); err != nil {
 		return store.State{}, err
 	}

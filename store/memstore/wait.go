@@ -1,7 +1,6 @@
 package memstore
 
 import (
-	"cmp"
 	"context"
 	"time"
 
@@ -51,8 +50,7 @@ type busy struct {
 // store.ErrClosed or ctx.Err(), or store.ErrNotHeld if the owner was released
 // during the wait.
 func (s *engine) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
-	caps := s.Caps()
-	if err := cmp.Or(r.Check(caps), r.CheckClass(caps)); err != nil {
+	if err := r.CheckClass(s.Caps()); err != nil {
 		return store.Grant{}, err
 	}
 	start := s.clock.Now()

@@ -14,7 +14,7 @@ import (
 
 // Inspect implements driver.Engine.
 func (s *engine) Inspect(ctx context.Context, name string) (store.State, error) {
-	if err := s.gate.Enter(store.CheckName(name)); err != nil {
+	if err := s.gate.Enter(); err != nil {
 		return store.State{}, err
 	}
 	defer s.gate.Leave()
@@ -32,7 +32,7 @@ func (s *engine) Inspect(ctx context.Context, name string) (store.State, error) 
 
 // List implements driver.Engine. A record that cannot be read makes the result incomplete.
 func (s *engine) List(ctx context.Context, prefix string) ([]store.State, error) {
-	if err := s.gate.Enter(nil); err != nil {
+	if err := s.gate.Enter(); err != nil {
 		return nil, err
 	}
 	defer s.gate.Leave()

@@ -183,8 +183,7 @@ func (t *txn) end(r store.ReleaseRequest) bool {
 
 // Acquire implements driver.Engine.
 func (s *engine) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
-	caps := s.Caps()
-	if err := s.gate.Enter(cmp.Or(r.Check(caps), r.CheckClass(caps))); err != nil {
+	if err := cmp.Or(r.CheckClass(s.Caps()), s.gate.Enter()); err != nil {
 		return store.Grant{}, err
 	}
 	defer s.gate.Leave()
@@ -229,7 +228,7 @@ func (s *engine) undo(r store.Lease) {
 // Renew implements driver.Engine.
 func (s *engine) Renew(ctx context.Context, leases []store.Lease) []error {
 	errs := make([]error, len(leases))
-	if err := s.gate.Enter(nil); err != nil {
+	if err := s.gate.Enter(); err != nil {
 		for i := range errs {
 			errs[i] = err
 		}
@@ -243,7 +242,7 @@ func (s *engine) Renew(ctx context.Context, leases []store.Lease) []error {
 	}
 	all := make([]renewal, len(leases))
 	for i, r := range leases {
-		if errs[i] = cmp.Or(r.Check(s.Caps()), ctx.Err()); errs[i] != nil {
+		if errs[i] = ctx.Err(); errs[i] != nil {
 			continue
 		}
 		n := &all[i]
@@ -272,7 +271,7 @@ func (s *engine) Renew(ctx context.Context, leases []store.Lease) []error {
 
 // Release implements driver.Engine.
 func (s *engine) Release(ctx context.Context, r store.ReleaseRequest) error {
-	if err := s.gate.Enter(cmp.Or(store.CheckName(r.Name), store.CheckOwner(r.Owner))); err != nil {
+	if err := s.gate.Enter(); err != nil {
 		return err
 	}
 	defer s.gate.Leave()
@@ -293,7 +292,7 @@ func (s *engine) Release(ctx context.Context, r store.ReleaseRequest) error {
 
 // Close implements driver.Engine.
 func (s *engine) Close() error {
-	if s.gate.Enter(nil) != nil {
+	if s.gate.Enter() != nil {
 		return nil
 	}
 	idle, first := s.gate.Close()

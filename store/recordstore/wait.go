@@ -44,7 +44,7 @@ const glance = 100 * time.Millisecond
 // Wait implements driver.Engine.
 func (s *engine) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (_ store.Grant, err error) {
 	caps := s.Caps()
-	if err := s.gate.Enter(cmp.Or(r.Check(caps), r.CheckClass(caps))); err != nil {
+	if err := cmp.Or(r.CheckClass(caps), s.gate.Enter()); err != nil {
 		return store.Grant{}, err
 	}
 	defer s.gate.Leave()
@@ -305,7 +305,7 @@ type rejoin struct {
 
 // ReleaseAndRejoin implements driver.Engine, with one write.
 func (s *engine) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (queued bool, err error) {
-	if err := s.gate.Enter(store.CheckRejoin(r, next, s.Caps())); err != nil {
+	if err := s.gate.Enter(); err != nil {
 		return false, err
 	}
 	defer s.gate.Leave()

@@ -19,9 +19,6 @@ func (s *engine) NotifyBroken(f func(owner string)) (stop func()) { return s.bro
 // refuses to extend or heal it, and each of them frees the lock, or its part of it, when the
 // owner releases the lease. Locks of other kinds of clients are refused with store.ErrUnsupported.
 func (s *engine) BreakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
-	if err := r.Check(); err != nil {
-		return 0, err
-	}
 	state, seen, err := s.inspect(ctx, r.Name)
 	if err != nil {
 		return 0, err

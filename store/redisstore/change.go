@@ -1,7 +1,6 @@
 package redisstore
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +14,6 @@ import (
 // store.
 type changer struct {
 	check      func(ctx context.Context) error
-	caps       func() store.Caps
 	newEncoder func() script.Encoder
 	askLock    askFunc
 	// several is the driver of a store with several servers, and otherwise nil: the lock is on
@@ -29,7 +27,7 @@ type askFunc func(ctx context.Context, name string, c *script.Command) (script.R
 
 // Downgrade implements driver.Engine.
 func (c changer) Downgrade(ctx context.Context, r store.Lease) (store.Grant, error) {
-	if err := cmp.Or(c.check(ctx), r.CheckDowngrade(c.caps())); err != nil {
+	if err := c.check(ctx); err != nil {
 		return store.Grant{}, err
 	}
 	if c.several != nil {
@@ -45,7 +43,7 @@ func (c changer) Downgrade(ctx context.Context, r store.Lease) (store.Grant, err
 // with several servers: none of them knows how many permits are held, and one that was away
 // would go on with the number before.
 func (c changer) Resize(ctx context.Context, name string, from, to store.Kind) error {
-	if err := cmp.Or(c.check(ctx), store.CheckResize(name, from, to, c.caps())); err != nil {
+	if err := c.check(ctx); err != nil {
 		return err
 	}
 	if c.several != nil {

@@ -60,7 +60,7 @@ func openClusterEngine(ctx context.Context, url string, o *Options) (*clusterEng
 	s.class, s.channel = store.Efficiency, r.clusterChannel(unsharded)
 	s.driver = driver.Driver[*script.Command]{Nodes: []driver.Node[*script.Command]{r}, Encode: s.encode, NodeTimeout: s.nodeTimeout, Clock: opts.Clock, Wall: s.wall, Jitter: opts.Jitter(), Logger: opts.Logger, Coalesce: s.manyInFlight, Closing: s.closing}
 	c := &clusterEngine{s: s, r: r}
-	s.changer = changer{check: s.usable, caps: c.Caps, newEncoder: s.encoder, askLock: askMember(r)}
+	s.changer = changer{check: s.usable, newEncoder: s.encoder, askLock: askMember(r)}
 	c.changer = s.changer
 	if err := r.loadSlotMap(ctx); err != nil {
 		c.Close()
@@ -149,7 +149,7 @@ func plain(r store.Lease) store.Lease {
 
 // Inspect implements driver.Engine.
 func (c *clusterEngine) Inspect(ctx context.Context, name string) (store.State, error) {
-	if err := cmp.Or(c.s.usable(ctx), store.CheckName(name)); err != nil {
+	if err := c.s.usable(ctx); err != nil {
 		return store.State{Name: name}, err
 	}
 	c.r.prepare(ctx, name)
@@ -162,7 +162,7 @@ func (c *clusterEngine) Inspect(ctx context.Context, name string) (store.State, 
 // BreakLease tries again for five seconds. Locks of other kinds of clients are refused with
 // store.ErrUnsupported.
 func (c *clusterEngine) BreakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
-	if err := cmp.Or(c.s.usable(ctx), r.Check()); err != nil {
+	if err := c.s.usable(ctx); err != nil {
 		return 0, err
 	}
 	c.r.prepare(ctx, r.Name)

@@ -71,7 +71,7 @@ type views struct {
 // inspect does what Inspect does, and also returns what each node showed.
 func (s *engine) inspect(ctx context.Context, name string) (store.State, views, error) {
 	state := store.State{Name: name}
-	if err := cmp.Or(s.usable(ctx), store.CheckName(name)); err != nil {
+	if err := s.usable(ctx); err != nil {
 		return state, views{}, err
 	}
 	nodes := make([]store.NodeOutcome, len(s.voters))

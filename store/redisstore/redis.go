@@ -110,7 +110,7 @@ func newStore(url string, o *Options) (*engine, error) {
 	s.mostTTL = mostTTL
 	s.membership, s.topology, s.class, s.channel = lists, independent{}, store.CrashSafe, script.ChannelBegin+rand.Text()
 	s.driver = driver.Driver[*script.Command]{Sets: lists.Sets, Encode: s.encode, EncodeRenewals: s.bundle, NodeTimeout: s.nodeTimeout, Clock: opts.Clock, Wall: s.wall, Jitter: opts.Jitter(), Logger: opts.Logger, Coalesce: s.manyInFlight, Closing: s.closing}
-	s.changer = changer{check: s.usable, caps: s.Caps, newEncoder: s.encoder, askLock: askSingle(s)}
+	s.changer = changer{check: s.usable, newEncoder: s.encoder, askLock: askSingle(s)}
 	if len(addrs) > 1 {
 		s.changer.several = &s.driver
 	}
@@ -168,7 +168,7 @@ func (s *engine) Caps() store.Caps {
 
 // Acquire implements driver.Engine.
 func (s *engine) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
-	if err := s.ready(ctx, r.Lease, r.Check(s.Caps())); err != nil {
+	if err := s.ready(ctx, r.Lease); err != nil {
 		return store.Grant{}, err
 	}
 	return s.driver.Acquire(ctx, r)
@@ -178,9 +178,8 @@ func (s *engine) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gra
 // has its majority or cannot get it.
 func (s *engine) Renew(ctx context.Context, leases []store.Lease) []error {
 	errs := make([]error, len(leases))
-	caps := s.Caps()
 	for i, r := range leases {
-		errs[i] = cmp.Or(s.ready(ctx, r, r.Check(caps)), s.checkSlots(r))
+		errs[i] = cmp.Or(s.ready(ctx, r), s.checkSlots(r))
 	}
 	if !slices.ContainsFunc(errs, func(err error) bool { return err != nil }) {
 		return s.driver.Renew(ctx, leases)
@@ -211,16 +210,15 @@ func (s *engine) checkSlots(r store.Lease) error {
 
 // Release implements driver.Engine.
 func (s *engine) Release(ctx context.Context, r store.ReleaseRequest) error {
-	if err := cmp.Or(s.usable(ctx), r.Check(s.Caps())); err != nil {
+	if err := s.usable(ctx); err != nil {
 		return err
 	}
 	return s.driver.Release(ctx, r)
 }
 
-// ready refuses a request to acquire that is invalid or that the servers cannot fulfil,
-// and has the mark of a single server checked if the lock requires that.
-func (s *engine) ready(ctx context.Context, r store.Lease, invalid error) error {
-	if err := cmp.Or(s.usable(ctx), invalid); err != nil {
+// ready refuses a request to acquire that the servers cannot fulfil, and has the mark of a single server checked if the lock requires that.
+func (s *engine) ready(ctx context.Context, r store.Lease) error {
+	if err := s.usable(ctx); err != nil {
 		return err
 	}
 	if r.Require >= store.CrashSafe {

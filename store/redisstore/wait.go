@@ -10,7 +10,7 @@ import (
 // lock over in the step that releases it. If a server cannot push, because the user lacks
 // the permission or a proxy is in between, the client polls.
 func (s *engine) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
-	if err := s.ready(ctx, r.Lease, r.Check(s.Caps())); err != nil {
+	if err := s.ready(ctx, r.Lease); err != nil {
 		s.driver.Abandon(r.Owner)
 		return store.Grant{}, err
 	}
@@ -24,7 +24,7 @@ func (s *engine) Wait(ctx context.Context, r store.WaitRequest, reason func(erro
 
 // ReleaseAndRejoin implements driver.Engine. Each server does both in one step.
 func (s *engine) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (queued bool, err error) {
-	if err := s.ready(ctx, next.Lease, store.CheckRejoin(r, next, s.Caps())); err != nil {
+	if err := s.ready(ctx, next.Lease); err != nil {
 		return false, err
 	}
 	if !r.Kind.IsMutex() || !next.Kind.IsMutex() { // nobody need wait for the release

@@ -1,7 +1,6 @@
 package remotestore
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -100,8 +99,7 @@ func ended(ctx context.Context, err error) error {
 
 // Acquire implements driver.Engine.
 func (s *engine) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
-	caps := s.Caps()
-	if err := cmp.Or(r.Check(caps), r.CheckClass(caps)); err != nil {
+	if err := r.CheckClass(s.Caps()); err != nil {
 		return store.Grant{}, err
 	}
 	return s.grant(ctx, "acquire", r.Lease)
@@ -131,52 +129,41 @@ func (s *engine) grant(ctx context.Context, op string, l store.Lease) (store.Gra
 // Renew implements driver.Engine. It sends one request, whatever the number of leases.
 func (s *engine) Renew(ctx context.Context, leases []store.Lease) []error {
 	errs := make([]error, len(leases))
-	caps := s.Caps()
 	var q httpapi.Renewals
-	var at []int
-	for i, l := range leases {
-		if errs[i] = l.Check(caps); errs[i] == nil {
-			q.Leases = append(q.Leases, httpapi.NamedRequest{LockName: statejson.NameOf(l.Name), Request: httpapi.RequestOf(l)})
-			at = append(at, i)
-		}
+	for _, l := range leases {
+		q.Leases = append(q.Leases, httpapi.NamedRequest{LockName: statejson.NameOf(l.Name), Request: httpapi.RequestOf(l)})
 	}
 	ctx, stop, err := s.during(ctx)
 	if err != nil {
 		return fill(errs, err)
 	}
 	defer stop()
-	if len(at) == 0 {
-		return errs
-	}
 	var a httpapi.Renewed
 	err = ended(ctx, s.run(ctx, &call{op: "renew", method: http.MethodPost, path: "/v1/renew", body: q, out: &a}))
-	if err == nil && len(a.Results) != len(at) {
+	if err == nil && len(a.Results) != len(leases) {
 		err = errors.New("the server answered about another number of leases than it was asked about")
 	}
-	for j, i := range at {
-		switch {
-		case err != nil:
-			errs[i] = err
-		case a.Results[j] != nil:
-			errs[i] = a.Results[j].Err(leases[i].Name)
+	if err != nil {
+		return fill(errs, err)
+	}
+	for i, problem := range a.Results {
+		if problem != nil {
+			errs[i] = problem.Err(leases[i].Name)
 		}
 	}
 	return errs
 }
 
-// fill sets the entries of errs that are nil.
+// fill sets every entry of errs.
 func fill(errs []error, err error) []error {
 	for i := range errs {
-		errs[i] = cmp.Or(errs[i], err)
+		errs[i] = err
 	}
 	return errs
 }
 
 // Release implements driver.Engine.
 func (s *engine) Release(ctx context.Context, r store.ReleaseRequest) error {
-	if err := r.Check(s.Caps()); err != nil {
-		return err
-	}
 	ctx, stop, err := s.during(ctx)
 	if err != nil {
 		return err
@@ -196,9 +183,6 @@ func (s *engine) Release(ctx context.Context, r store.ReleaseRequest) error {
 
 // Inspect implements driver.Engine.
 func (s *engine) Inspect(ctx context.Context, name string) (store.State, error) {
-	if err := store.CheckName(name); err != nil {
-		return store.State{}, err
-	}
 	ctx, stop, err := s.during(ctx)
 	if err != nil {
 		return store.State{}, err
@@ -244,17 +228,11 @@ func (e *incompleteError) Is(target error) bool { return target == store.ErrInco
 
 // Downgrade implements driver.Engine.
 func (s *engine) Downgrade(ctx context.Context, l store.Lease) (store.Grant, error) {
-	if err := l.CheckDowngrade(s.Caps()); err != nil {
-		return store.Grant{}, err
-	}
 	return s.grant(ctx, "downgrade", l)
 }
 
 // Resize implements driver.Engine.
 func (s *engine) Resize(ctx context.Context, name string, from, to store.Kind) error {
-	if err := store.CheckResize(name, from, to, s.Caps()); err != nil {
-		return err
-	}
 	ctx, stop, err := s.during(ctx)
 	if err != nil {
 		return err
@@ -265,9 +243,6 @@ func (s *engine) Resize(ctx context.Context, name string, from, to store.Kind) e
 
 // BreakLease implements driver.Engine.
 func (s *engine) BreakLease(ctx context.Context, r store.BreakRequest) (time.Duration, error) {
-	if err := r.Check(); err != nil {
-		return 0, err
-	}
 	ctx, stop, err := s.during(ctx)
 	if err != nil {
 		return 0, err
@@ -284,9 +259,6 @@ func (s *engine) BreakLease(ctx context.Context, r store.BreakRequest) (time.Dur
 
 // ReleaseAndRejoin implements driver.Engine. It only releases.
 func (s *engine) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (queued bool, err error) {
-	if err := store.CheckRejoin(r, next, s.Caps()); err != nil {
-		return false, err
-	}
 	return false, s.Release(ctx, r)
 }
 

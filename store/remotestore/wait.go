@@ -1,7 +1,6 @@
 package remotestore
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,8 +25,7 @@ const (
 // server, with another owner of the same rank: in a store that orders waiters by rank it keeps
 // its place, and in others it goes to the end.
 func (s *engine) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
-	caps := s.Caps()
-	if err := cmp.Or(r.Check(caps), r.CheckClass(caps)); err != nil {
+	if err := r.CheckClass(s.Caps()); err != nil {
 		return store.Grant{}, err
 	}
 	ctx, stop, err := s.during(ctx)

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"errors"
+	"math"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
@@ -117,4 +118,28 @@ func checkExpiredHolder(t *trial) {
 		t.Errorf("inspect: token %v after requests of the holder before, want %v", st.Token, g.Token)
 	}
 	t.lasts("after the holder before came back", next, t.long, start)
+}
+
+// checkLongestTTL: a TTL of Caps.MaxTTL is accepted or, if there is no maximum, the longest
+// duration.
+func checkLongestTTL(t *trial) {
+	longest := t.first.Caps().MaxTTL
+	if longest == 0 {
+		longest = math.MaxInt64
+	}
+	start := t.now()
+	r := t.request(t.name(), longest)
+	t.acquire(t.first, r)
+	if st := t.heldBy(r); st.ExpiresIn < longest/2 {
+		t.Fatalf("granted for %v: expires in %v, want at least half of that", longest, st.ExpiresIn)
+	}
+	if err := t.renew(t.first, r); err != nil {
+		t.Fatalf("renew for %v: %v", longest, err)
+	}
+	if st := t.heldBy(r); st.ExpiresIn < longest/2 {
+		t.Fatalf("renewed for %v: expires in %v, want at least half of that", longest, st.ExpiresIn)
+	}
+	t.lasts("granted for the longest TTL", r, t.long, start)
+	t.refuse(t.other(), t.request(r.Name, t.long))
+	t.release(t.first, r)
 }

@@ -175,8 +175,8 @@ func (s *manifold) Release(_ context.Context, l store.ReleaseRequest) error {
 func (s *manifold) NotifyBroken(f func(owner string)) (stop func()) { return s.told.Add(f) }
 
 func (s *manifold) BreakLease(_ context.Context, b store.BreakRequest) (time.Duration, error) {
-	if err := b.Check(); err != nil && !s.is("breaks are not checked") {
-		return 0, err
+	if s.is("long notes are cut") {
+		b.Reason = b.Reason[:min(len(b.Reason), 256)]
 	}
 	ans := s.step(b.Name, func(r rule.Record, now clock.Instant) (rule.Record, rule.Answer) {
 		before := r
@@ -215,9 +215,6 @@ func (s *manifold) BreakLease(_ context.Context, b store.BreakRequest) (time.Dur
 }
 
 func (s *manifold) Downgrade(_ context.Context, r store.Lease) (store.Grant, error) {
-	if err := r.CheckDowngrade(s.Caps()); err != nil && !s.is("anybody is downgraded") {
-		return store.Grant{}, err
-	}
 	ans := s.step(r.Name, func(rec rule.Record, now clock.Instant) (rule.Record, rule.Answer) {
 		if s.is("a downgrade lets a writer in between") {
 			rec, _ = rule.Release(rec, rule.End{Owner: r.Owner}, now)

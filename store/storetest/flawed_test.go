@@ -138,10 +138,7 @@ func (s *flawed) same(a, b string) bool {
 }
 
 func (s *flawed) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
-	if err := cmp.Or(s.check(r), s.require(r.Lease)); err != nil {
-		if s.is("a refused request is done all the same") {
-			s.grant(r)
-		}
+	if err := s.require(r.Lease); err != nil {
 		return store.Grant{}, err
 	}
 	if s.closed.Load() {
@@ -264,9 +261,6 @@ func (s *flawed) Renew(ctx context.Context, leases []store.Lease) []error {
 }
 
 func (s *flawed) renew(ctx context.Context, r store.Lease) error {
-	if err := s.check(r); err != nil && !s.is("renewals are not checked") {
-		return err
-	}
 	if s.closed.Load() {
 		return store.ErrClosed
 	}
@@ -462,9 +456,9 @@ func (s *flawed) Caps() store.Caps {
 		c.Nodes, c.Quorum = 5, 2
 	case s.is("no reach"):
 		c.Reach = ""
-	case s.is("the maximum TTL is not enforced"), s.is("has a maximum TTL"):
+	case s.is("has a maximum TTL"):
 		c.MaxTTL = 40 * time.Second
-	case s.is("rounds TTLs and has a minimum"), s.is("the minimum TTL is not enforced"):
+	case s.is("rounds TTLs and has a minimum"):
 		c.MinTTL, c.Resolution = 200*time.Millisecond, 150*time.Millisecond
 	}
 	return c
@@ -476,19 +470,6 @@ func (s *flawed) require(r store.Lease) error {
 		return nil
 	}
 	return r.CheckClass(s.Caps())
-}
-
-// check checks a request, unless the flaw is not to.
-func (s *flawed) check(r interface{ Check(store.Caps) error }) error {
-	switch {
-	case s.is("nothing is checked"):
-		return nil
-	case s.is("the maximum TTL is not enforced"), s.is("the minimum TTL is not enforced"):
-		return r.Check(store.Caps{MutexesOnly: true})
-	}
-	c := s.Caps()
-	c.MutexesOnly = !s.is("other kinds are taken for mutexes")
-	return r.Check(c)
 }
 
 func (s *flawed) Close() error {

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -19,7 +18,7 @@ type place struct {
 }
 
 func (s *flawed) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
-	if err := cmp.Or(s.check(r), s.require(r.Lease)); err != nil && !s.is("waits are not checked") {
+	if err := s.require(r.Lease); err != nil {
 		return store.Grant{}, err
 	}
 	return s.waitAt(ctx, &place{WaitRequest: r}, clock.System().Now(), reason)

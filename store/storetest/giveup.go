@@ -103,23 +103,6 @@ func checkWaitEndedContext(t *trial) {
 	t.queued("nobody is in the queue after the deadline", holder.Name)
 }
 
-// checkWaitInvalid: invalid requests to wait are refused with ErrInvalid and leave nothing behind.
-func checkWaitInvalid(t *trial) {
-	s := t.first
-	for _, f := range faults(s) {
-		good := t.applicant(t.name(), t.long)
-		r := good
-		f.spoil(&r.Lease)
-		_, err := s.Wait(t.Context(), r, nil)
-		t.invalid("wait: "+f.what, err)
-		if err == nil {
-			t.track(r.Lease)
-			continue
-		}
-		t.free(good.Name)
-	}
-}
-
 // checkWaitClosed: closing the store ends every Wait at once, and no lock is
 // handed to an ended Wait. After that every call fails.
 func checkWaitClosed(t *trial) {

@@ -12,28 +12,6 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// checkKindUnsupported: a store that keeps only mutexes refuses all other kinds
-// before it does anything.
-func checkKindUnsupported(t *trial) {
-	for _, kind := range []store.Kind{store.Semaphore(2), store.ReadWrite} {
-		r := t.request(t.name(), t.long)
-		r.Kind = kind
-		_, err := t.first.Acquire(t.Context(), store.AcquireRequest{Lease: r})
-		if err == nil {
-			t.track(r)
-		}
-		if !errors.Is(err, store.ErrUnsupported) || !strings.Contains(err.Error(), kind.String()) {
-			t.Errorf("acquire a %v: got error %v, want one that matches store.ErrUnsupported and names it", kind, err)
-		}
-		if w := t.first; !w.Caps().NoQueue {
-			if _, err := w.Wait(t.Context(), store.WaitRequest{Lease: r}, nil); !errors.Is(err, store.ErrUnsupported) {
-				t.Errorf("wait for a %v: got error %v, want one that matches store.ErrUnsupported", kind, err)
-			}
-		}
-		t.free(r.Name)
-	}
-}
-
 // of returns a request of a new attempt for a lock of that kind.
 func (t *stage) of(kind store.Kind, weight int64, name string, ttl time.Duration) store.Lease {
 	r := t.request(name, ttl)
@@ -208,15 +186,6 @@ func checkKindWeights(t *trial) {
 	t.gets("a heavy waiter gets its weight", heavy)
 	t.gets("a light waiter gets the rest", light)
 	t.holders("both waiters have the lock", heavy.Lease, light.Lease)
-	r := t.of(kind, 6, name, t.long)
-	_, err := t.first.Acquire(t.Context(), store.AcquireRequest{Lease: r})
-	t.invalid("acquire: more than the limit", err)
-	r.Weight = -1
-	_, err = t.first.Acquire(t.Context(), store.AcquireRequest{Lease: r})
-	t.invalid("acquire: negative weight", err)
-	r.Kind, r.Weight = store.Semaphore(-1), 0
-	_, err = t.first.Acquire(t.Context(), store.AcquireRequest{Lease: r})
-	t.invalid("acquire: negative limit", err)
 }
 
 // checkKindTokens: if a release makes room for several waiters, each of them gets a token of

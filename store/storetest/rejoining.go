@@ -116,25 +116,6 @@ func checkRejoinByOwnerOnly(t *trial) {
 	t.vacant("a lock is free after a rejoin by an owner without it", holder.Name)
 }
 
-// checkRejoinInvalid: if either request is invalid, ReleaseAndRejoin refuses both and leaves
-// the lease as it is.
-func checkRejoinInvalid(t *trial) {
-	s := t.first
-	holder := t.request(t.name(), t.long)
-	t.acquire(t.first, holder)
-	for _, f := range faults(s) {
-		next := t.applicant(holder.Name, t.long)
-		f.spoil(&next.Lease)
-		_, err := s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: holder}, next)
-		t.invalid("rejoin: "+f.what, err)
-	}
-	_, err := s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: holder}, t.applicant(t.name(), t.long))
-	t.invalid("rejoin with a place for another lock", err)
-	_, err = s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: holder}, store.WaitRequest{Lease: holder})
-	t.invalid("rejoin with a place for the same owner", err)
-	t.heldBy(holder)
-}
-
 // checkRejoinClosed: closing the store abandons unclaimed places.
 func checkRejoinClosed(t *trial) {
 	a, b := t.reopen()

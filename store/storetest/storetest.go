@@ -79,10 +79,7 @@ func checksOf(s *store.Store) []check {
 	if !c.NoQueue {
 		all = slices.Concat(all, waitChecks)
 	}
-	switch {
-	case c.MutexesOnly:
-		all = slices.Concat(all, noKindChecks)
-	case !c.NoQueue:
+	if !c.NoQueue && !c.MutexesOnly {
 		all = slices.Concat(all, kindChecks)
 	}
 	if !c.NoBreaks {
@@ -132,8 +129,6 @@ var checks = []check{
 	{"NamesAlike", checkNamesAlike},
 	{"OwnersAlike", checkOwnersAlike},
 	{"Meta", checkMeta},
-	{"InvalidAcquire", checkInvalidAcquire},
-	{"InvalidOthers", checkInvalidOthers},
 	{"LongestTTL", checkLongestTTL},
 	{"EndedContext", checkEndedContext},
 	{"EndedContextIsNoLoss", checkEndedContextIsNoLoss},
@@ -166,13 +161,9 @@ var waitChecks = []check{
 	{"WaitHeldFor", checkHeldFor},
 	{"WaitMany", checkWaitMany},
 	{"WaitComeAndGo", checkWaitComeAndGo},
-	{"WaitInvalid", checkWaitInvalid},
 	{"WaitEndedContext", checkWaitEndedContext},
 	{"WaitClosed", checkWaitClosed},
 }
-
-// noKindChecks are the further checks for a store that keeps only mutexes.
-var noKindChecks = []check{{"KindUnsupported", checkKindUnsupported}}
 
 // kindChecks are the further checks for a store that keeps every kind.
 var kindChecks = []check{
@@ -193,7 +184,6 @@ var breakChecks = []check{
 	{"BreakNow", checkBreakNow},
 	{"BreakToken", checkBreakToken},
 	{"BreakNote", checkBreakNote},
-	{"BreakInvalid", checkBreakInvalid},
 }
 
 // notifyChecks are the further checks for a store that pushes broken leases.
@@ -219,6 +209,5 @@ var rejoinChecks = []check{
 	{"RejoinGivenUp", checkRejoinGivenUp},
 	{"RejoinGranted", checkRejoinGranted},
 	{"RejoinByOwnerOnly", checkRejoinByOwnerOnly},
-	{"RejoinInvalid", checkRejoinInvalid},
 	{"RejoinClosed", checkRejoinClosed},
 }

@@ -78,7 +78,7 @@ func (s *places) remove(p *place) {
 // expired ends a lease that nobody has renewed, or a place that nobody has claimed. Timers
 // call it.
 func (s *places) expired(p *place) {
-	if s.gate.Enter(nil) == nil {
+	if s.gate.Enter() == nil {
 		defer s.gate.Leave()
 		s.remove(p)
 	}

@@ -14,32 +14,18 @@ import (
 // which the server is asked for each of them.
 func (s *engine) Renew(ctx context.Context, leases []store.Lease) []error {
 	errs := make([]error, len(leases))
-	caps := s.Caps()
-	valid := false
-	for i, l := range leases {
-		errs[i] = l.Check(caps)
-		valid = valid || errs[i] == nil
-	}
-	if err := s.gate.Enter(nil); err != nil {
+	if err := s.gate.Enter(); err != nil {
 		for i := range errs {
-			if errs[i] == nil {
-				errs[i] = err
-			}
+			errs[i] = err
 		}
 		return errs
 	}
 	defer s.gate.Leave()
-	if !valid {
-		return errs
-	}
 	ctx, cancel := s.limited(ctx)
 	defer cancel()
 	start := s.clock.Now()
 	s.places.leases.prove(ctx, leases, start)
 	each(len(leases), func(i int) {
-		if errs[i] != nil {
-			return
-		}
 		err := ctx.Err()
 		if err == nil {
 			err = s.places.renew(ctx, leases[i], start, change{})

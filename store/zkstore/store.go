@@ -74,7 +74,7 @@ func (s *engine) Caps() store.Caps {
 // Options.Timeout. Pending Waits leave the queue. Sessions with leases are left to end by
 // themselves.
 func (s *engine) Close() error {
-	if s.gate.Enter(nil) != nil {
+	if s.gate.Enter() != nil {
 		return nil // it is closed already
 	}
 	idle, first := s.gate.Close()
