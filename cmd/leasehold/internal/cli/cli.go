@@ -76,7 +76,7 @@ name, on one machine or many, only one runs at a time.`,
 // strict turns calls of cobra's own commands with wrong arguments into errors.
 // Otherwise they would print help.
 func strict(root *cobra.Command) {
-	help.Install(root, usage)
+	help.Install(root, noTopic)
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" {

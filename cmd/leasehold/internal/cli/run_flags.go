@@ -57,7 +57,9 @@ func (o *runFlags) addWaiting(f *pflag.FlagSet) {
 // settleWaiting checks the flags of addWaiting.
 func (o *runFlags) settleWaiting(c *cobra.Command) (require store.Class, err error) {
 	if o.require != "" {
-		require, err = store.ParseClass(o.require)
+		if require, err = store.ParseClass(o.require); err != nil {
+			err = fmt.Errorf("--require: %w", err)
+		}
 	}
 	switch {
 	case err != nil:

@@ -94,6 +94,9 @@ func schemeOf(urls []string) (scheme, error) {
 		if at < 0 {
 			return scheme{}, unknownScheme(url)
 		}
+		if !slices.Contains([]string{"file", "unix", "memory"}, name) && !strings.Contains(url, "://") {
+			return scheme{}, fmt.Errorf("%s: is followed by two slashes: write %[1]s://", name)
+		}
 		if i > 0 && schemes[at].usage != found.usage {
 			return scheme{}, errors.New("the URLs name different kinds of stores: all of them have to name nodes of one store")
 		}

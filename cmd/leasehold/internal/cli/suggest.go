@@ -33,6 +33,12 @@ func suggestion(word string, words []string) string {
 			best, least = w, d
 		}
 	}
+	if best == "" && len(word) >= 3 {
+		begin := slices.DeleteFunc(slices.Clone(words), func(w string) bool { return !strings.HasPrefix(w, word) })
+		if len(begin) == 1 {
+			return begin[0]
+		}
+	}
 	return best
 }
 
@@ -87,6 +93,15 @@ func noCommand(c *cobra.Command, args []string) error {
 		meant = strconv.Quote(c.CommandPath() + " " + meant)
 	}
 	return usage(c, "there is no command %q%s", args[0], didYouMean(meant))
+}
+
+// noTopic is the error about a word that "help" does not know.
+func noTopic(root *cobra.Command, word string, known []string) error {
+	meant := suggestion(word, known)
+	if meant != "" {
+		meant = strconv.Quote(root.CommandPath() + " help " + meant)
+	}
+	return usage(root, "there is no command or topic %q%s", word, didYouMean(meant))
 }
 
 // noFlag is the error about a flag that c does not have.

@@ -57,9 +57,9 @@ func Topic(name, short, text string) *cobra.Command {
 	return &cobra.Command{Use: name, Short: short, Long: text, DisableFlagsInUseLine: true}
 }
 
-// Install makes root and its commands print their help as this package has it. fail returns an error
-// in how "help" was called.
-func Install(root *cobra.Command, fail func(c *cobra.Command, format string, args ...any) error) {
+// Install makes root and its commands print their help as this package has it. unknown returns the error
+// about a word that names none of the known commands and topics.
+func Install(root *cobra.Command, unknown func(root *cobra.Command, word string, known []string) error) {
 	usual := root.HelpFunc()
 	root.SetHelpFunc(func(c *cobra.Command, args []string) {
 		switch {
@@ -84,7 +84,13 @@ json (what --json prints). With --long it prints all that the manual page has.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			about, rest, err := root.Find(args)
 			if err != nil || len(rest) > 0 {
-				return fail(root, "there is no command or topic %q", strings.Join(args, " "))
+				var known []string
+				for _, sub := range root.Commands() {
+					if sub.IsAvailableCommand() || sub.IsAdditionalHelpTopicCommand() {
+						known = append(known, sub.Name())
+					}
+				}
+				return unknown(root, strings.Join(args, " "), known)
 			}
 			if long && about.Annotations[longKey] != "" {
 				plain := *about
