@@ -83,6 +83,7 @@ func TestPlans(t *testing.T) {
 		{"SET k v XX PX 1", plan{verb: extend, ttl: time.Millisecond}},
 		{"SET k v IFEQ v PX 1", plan{verb: extend, ttl: time.Millisecond}},
 		{"DELEX k ifeq v", plan{verb: release}},
+		{"EVALSHA 9eb62214c9af87ae5f9a9f12bb4520281c0d2ae1 1 k v 1764384000000", plan{verb: release}}, // rueidislock sends a time in vain
 		{"EVALSHA " + sha(0, obtain) + " 1 k v 5 1000", plan{verb: acquire, prefix: 5, ttl: time.Second}},
 		{"EVALSHA " + sha(0, add) + " 1 k v 1000 0", plan{verb: extend, adds: true, ttl: time.Second}},
 		{"EVALSHA " + sha(0, add) + " 1 k v 1000 1", plan{verb: extend, ttl: time.Second}},

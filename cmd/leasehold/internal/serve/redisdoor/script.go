@@ -125,7 +125,7 @@ func planOfEval(args []string, find func(string) *script, unknown string) (plan,
 		return refuse("ERR Number of keys can't be greater than number of args")
 	case keys != 1:
 		return refuse("ERR this script is about " + strconv.Itoa(keys) + " keys: " + what + ", one with each command")
-	case len(args)-2-keys != s.args:
+	case len(args)-2-keys < s.args: // more do no harm: rueidislock sends some
 		return refuse("ERR this script takes " + strconv.Itoa(s.args) + " arguments behind the key")
 	}
 	name, args := args[2], args[3:]
