@@ -155,7 +155,7 @@ func TestRankOutlastsItsWaiter(t *testing.T) {
 		l := x.got()
 		time.Sleep(time.Millisecond) // so that y's next place comes before the stranger's
 		stranger := b.queue(b.strangers().Mutex("a"))
-		if err := b.store.Engine.Release(t.Context(), store.ReleaseRequest{Lease: store.Lease{Name: "a", Owner: l.Owner()}}); err != nil {
+		if err := b.store.Engine.Release(t.Context(), store.ReleaseRequest{Lease: store.Lease{Name: "a", Owner: l.Owner(), TTL: time.Second}}); err != nil {
 			t.Fatal(err)
 		}
 		<-l.Done() // at its next renewal

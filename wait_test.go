@@ -69,7 +69,7 @@ func TestRemovedWaiterIsToldSo(t *testing.T) {
 				t.Errorf("Inspect: %+v, %v, want one waiter", st, err)
 				return
 			}
-			of := store.Lease{Name: "a", Owner: st.Queue[0].Holder.Owner}
+			of := store.Lease{Name: "a", Owner: st.Queue[0].Holder.Owner, TTL: time.Second}
 			if err := b.store.Release(t.Context(), store.ReleaseRequest{Lease: of}); !errors.Is(err, store.ErrNotHeld) {
 				t.Errorf("release of a waiter: %v, want ErrNotHeld", err)
 			}

@@ -348,7 +348,7 @@ func TestCompactedWhileWaiting(t *testing.T) {
 		if err != nil || !st.Held {
 			t.Fatal(st, err)
 		}
-		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: store.Lease{Name: "a", Owner: st.Holder.Owner}}); err != nil {
+		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: store.Lease{Name: "a", Owner: st.Holder.Owner, TTL: time.Minute}}); err != nil {
 			t.Error(err)
 		}
 	}

@@ -126,7 +126,7 @@ func TestPermitsReleasedTogether(t *testing.T) {
 	var group sync.WaitGroup
 	for _, l := range held {
 		group.Go(func() { // the owner's name is enough, and then the lock is read
-			if err := s.Release(t.Context(), store.ReleaseRequest{Lease: store.Lease{Name: "a", Owner: l.Owner, Kind: l.Kind, Attempt: "a"}}); err != nil {
+			if err := s.Release(t.Context(), store.ReleaseRequest{Lease: store.Lease{Name: "a", Owner: l.Owner, Kind: l.Kind, Attempt: "a", TTL: time.Minute}}); err != nil {
 				t.Error(err)
 			}
 		})

@@ -344,7 +344,7 @@ func TestReleaseOfAnyKindByOwner(t *testing.T) {
 	released := waits(t, holder, next)
 	done := waits(t, holder, last)
 	for _, l := range []store.Lease{next, held} {
-		err := s.Release(t.Context(), store.ReleaseRequest{Lease: store.Lease{Name: "a", Owner: l.Owner}})
+		err := s.Release(t.Context(), store.ReleaseRequest{Lease: store.Lease{Name: "a", Owner: l.Owner, TTL: time.Minute}})
 		if waited := l.Owner == next.Owner; waited != errors.Is(err, store.ErrNotHeld) || !waited && err != nil {
 			t.Errorf("release of %v: %v, want %v only for the waiter", l, err, store.ErrNotHeld)
 		}

@@ -381,7 +381,7 @@ func TestProcessesAreKilled(t *testing.T) {
 			// The test ends such leases, to be quick.
 			owner := holderOf(t, s, "the lock")
 			if pid, _, _ := strings.Cut(owner, "-"); dead[pid] {
-				mustRelease(t, s, store.Lease{Name: "the lock", Owner: owner})
+				mustRelease(t, s, store.Lease{Name: "the lock", Owner: owner, TTL: time.Minute})
 			}
 			return turns() > seen+10
 		})
