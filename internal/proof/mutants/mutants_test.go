@@ -152,6 +152,19 @@ func TestEveryMechanismHasAChecker(t *testing.T) {
 	}
 }
 
+// docs/verification.md names the mechanisms without which the check of steps refuses a step.
+func TestMechanismsOfStepsAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/verification.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range sim.MutantSteps() {
+		if !strings.Contains(string(text), "`"+m.Name+"`") {
+			t.Errorf("docs/verification.md does not name %s", m.Name)
+		}
+	}
+}
+
 // The flag -mutant names a mutant that exists.
 func TestNameIsAMutant(t *testing.T) {
 	if *only != "" && len(tried) == 0 {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/leasefsm"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/internal/renewer"
@@ -89,6 +90,7 @@ func MutantSteps() []Mutant {
 		{Name: "client-renewal-from-start", mech: client["renewal-from-start"], script: holding, seed: 1, step: majorityExtended},
 		{Name: "driver-discount-each", mech: driver.Mechanisms["discount-each"], script: jumpingTogether, seed: 2, step: majorityGranted},
 		{Name: "driver-uncounted-renewals", mech: driver.Mechanisms["uncounted-renewals"], script: jumpingTogether, seed: 1, step: majorityExtended},
+		{Name: "lease-from-start", mech: leasefsm.Mechanisms["from-start"], script: dozing, seed: 1, step: majorityGranted},
 		{Name: "quorum-confirm-token", mech: quorum.Mechanisms["confirm-token"], script: OfSeed, seed: 10, step: majorityGranted},
 		{Name: "quorum-over-half", mech: quorum.Mechanisms["over-half"], script: deafening, seed: 1, step: majorityGranted},
 		{Name: "redis-clock-watch", mech: nodes["clock-watch"], script: jumpingTogether, seed: 2, step: majorityGranted},
@@ -106,6 +108,7 @@ func MutantSteps() []Mutant {
 		{Name: "node-heals-after-quarantine", edit: "node-heals-after-quarantine", script: rollingShort, seed: 1, step: "heal(the node's quarantine is over"},
 		{Name: "node-knows-its-run", edit: "node-knows-its-run", script: copied, seed: 2, step: "heal(the node's quarantine is over"},
 		{Name: "node-never-creates", edit: "node-never-creates", script: rollingShort, seed: 1, step: "extend(the attempt has the lock there"},
+		{Name: "node-never-shortens", edit: "node-never-shortens", script: OfSeed, seed: 3, step: "forget(the time that the node promised is over"},
 		{Name: "node-raises-counter", edit: "node-raises-counter", script: OfSeed, seed: 1, step: majorityGranted},
 
 		{Name: "kinds-confirm-token", mech: quorum.Mechanisms["confirm-token"], script: shared(readWrite), seed: 1, step: majorityGranted},
@@ -113,6 +116,7 @@ func MutantSteps() []Mutant {
 		{Name: "kinds-count-tokens", edit: "kinds-count-tokens", script: shared(semaphore), seed: 1, step: "grant(the token is near the clock"},
 		{Name: "kinds-differ-in-slots", edit: "kinds-differ-in-slots", script: shared(semaphore), seed: 1, step: "grant(no attempt has the lock there that conflicts"},
 		{Name: "kinds-hand-after-quarantine", edit: "kinds-hand-after-quarantine", script: sharedLosing(semaphore), seed: 1, step: "grant(the node's quarantine is over"},
+		{Name: "kinds-keep-sums", edit: "kinds-keep-sums", script: shared(readWrite), seed: 2, step: "grant(the token is larger than the node's counter"},
 		{Name: "kinds-leave-room", edit: "kinds-leave-room", script: shared(readWrite), seed: 1, step: "grant(no attempt has the lock there that conflicts"},
 		{Name: "kinds-readers-draw", edit: "kinds-readers-draw", script: shared(readWrite), seed: 1, step: "grant(the token is larger than the node's counter"},
 		{Name: "kinds-renew-their-slots", edit: "kinds-renew-their-slots", script: shared(semaphore), seed: 1, step: majorityExtended},
