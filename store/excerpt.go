@@ -18,10 +18,10 @@ const (
 // Stores apply it to every server message that they put into an error.
 func Excerpt(text string) string { return excerpt.Of(text) }
 
-// Cause returns why a connection could not be made, without what package net writes around it: the
+// Cause returns why a connection could not be made or broke, without what package net writes around it: the
 // address, which errors of stores begin with. Other errors it returns as they are.
 func Cause(err error) error {
-	if op, ok := err.(*net.OpError); ok && op.Op == "dial" && op.Err != nil {
+	if op, ok := err.(*net.OpError); ok && op.Err != nil {
 		err = op.Err
 	}
 	switch e := err.(type) {

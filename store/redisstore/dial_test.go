@@ -89,3 +89,34 @@ func TestDial(t *testing.T) {
 		}
 	})
 }
+
+// A server that turns a client away answers before it has read anything, and closes the connection.
+// The error says why all the same.
+func TestServerThatTurnsClientsAway(t *testing.T) {
+	for reply, want := range map[string]string{
+		"-DENIED Redis is running in protected mode because protected mode is enabled and no password is set": "protected mode: the server has no password",
+		"-ERR max number of clients reached": "raise its maxclients",
+	} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				c.Write([]byte(reply + "\r\n"))
+				c.Close()
+			}
+		}()
+		for range 20 { // whether the client has written by then is a matter of luck
+			_, err := redisstore.Open(t.Context(), "redis://"+l.Addr().String(), nil)
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want text with %q", err, want)
+			}
+		}
+		l.Close()
+	}
+}

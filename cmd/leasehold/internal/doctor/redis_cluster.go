@@ -40,6 +40,6 @@ func seed(r *report, n store.NodeOutcome) {
 	case store.Loading:
 		r.add(Error, NodeLoading, n.Node, "The server is still loading its data.")
 	default:
-		r.add(Error, NodeUnreachable, n.Node, "The server cannot be reached: %v.", n.Err)
+		r.add(Error, NodeUnreachable, n.Node, "The server cannot be reached: %v.", store.Cause(n.Err))
 	}
 }

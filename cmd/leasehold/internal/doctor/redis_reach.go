@@ -34,7 +34,7 @@ func reachable(r *report, e redisadmin.Examination) {
 		case store.TimedOut:
 			r.add(bearable(e), NodeSilent, n.Node, "The server does not answer: %v.", n.Err)
 		default:
-			r.add(bearable(e), NodeUnreachable, n.Node, "The server cannot be reached: %v.", n.Err)
+			r.add(bearable(e), NodeUnreachable, n.Node, "The server cannot be reached: %v.", store.Cause(n.Err))
 		}
 	}
 }

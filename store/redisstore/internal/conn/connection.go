@@ -53,6 +53,11 @@ func (l *Connection) Exchange(commands ...[]byte) ([]resp.Value, error) {
 		return firstError(l.Conn, err)
 	}
 	if _, err := l.Conn.Write(out); err != nil {
+		if !l.answered && endedByPeer(err) { // perhaps it has said why
+			if v, err := l.In.Next(); err == nil && turnsAway(v) {
+				return nil, resp.ErrorOf(v.Clone())
+			}
+		}
 		return nil, failed(err)
 	}
 	said := make([]resp.Value, len(commands))
@@ -67,6 +72,9 @@ func (l *Connection) Exchange(commands ...[]byte) ([]resp.Value, error) {
 		if err != nil {
 			return nil, failed(err)
 		}
+		if turnsAway(v) {
+			return nil, resp.ErrorOf(v.Clone())
+		}
 		l.answered = true
 		said[i] = v.Clone()
 	}
@@ -75,6 +83,11 @@ func (l *Connection) Exchange(commands ...[]byte) ([]resp.Value, error) {
 		return nil, ErrUnasked
 	}
 	return said, nil
+}
+
+// turnsAway reports whether v says why the server closes the connection before it has read anything.
+func turnsAway(v resp.Value) bool {
+	return v.Kind == '-' && (v.Code() == resp.Protected || v.Code() == resp.TooManyClients)
 }
 
 var (

@@ -75,6 +75,8 @@ const (
 	Busy                // another client's script blocks the server
 	UnknownCommand      // the server does not have the command
 	NoPassword          // AUTH was sent, but the user has no password
+	Protected           // without a password, the server serves only its own machine
+	TooManyClients      // the server has no room for another connection
 )
 
 // codes maps the text of error replies to their codes. Older servers put other words
@@ -106,6 +108,8 @@ var codes = []struct {
 	{"BUSY", Busy, false},
 	{"ERR unknown command", UnknownCommand, true},
 	{"ERR AUTH", NoPassword, true},
+	{"DENIED", Protected, true},
+	{"ERR max number of clients", TooManyClients, true},
 }
 
 func codeOf(reply string) Code {

@@ -29,11 +29,13 @@ func TestCodeOfErrorReply(t *testing.T) {
 		"MOVED 3999 127.0.0.1:6381": Moved,
 		"MOVED":                     OtherError,
 		"ASK 1 host:6381":           Ask,
-		"TRYAGAIN Multiple keys request during rehashing of slot":          TryAgain,
-		"CLUSTERDOWN Hash slot not served":                                 ClusterDown,
-		"ERR Script attempted to access a non local key in a cluster node": KeyMoved,
-		"NOSCRIPT No matching script.":                                     NoScript,
-		"ERR a script said NOSCRIPT":                                       OtherError,
+		"TRYAGAIN Multiple keys request during rehashing of slot":                     TryAgain,
+		"CLUSTERDOWN Hash slot not served":                                            ClusterDown,
+		"ERR Script attempted to access a non local key in a cluster node":            KeyMoved,
+		"NOSCRIPT No matching script.":                                                NoScript,
+		"ERR a script said NOSCRIPT":                                                  OtherError,
+		"DENIED Redis is running in protected mode because protected mode is enabled": Protected,
+		"ERR max number of clients reached":                                           TooManyClients,
 	} {
 		tested[want] = true
 		v := Value{Kind: '-', Text: []byte(reply)}

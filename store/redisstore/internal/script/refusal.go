@@ -1,6 +1,7 @@
 package script
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/leasehold-dev/leasehold/store"
@@ -23,6 +24,7 @@ var advices = map[resp.Code]struct {
 	resp.TooFewReplicas: {"the server refuses writes because it has too few replicas (min-replicas-to-write)", store.Refused},
 	resp.MasterDown:     {"the server is a replica that lost its master", store.Refused},
 	resp.NoCluster:      {"the server is not in a cluster: use a redis:// URL", store.Refused},
+	resp.TooManyClients: {"the server has no room for another connection: raise its maxclients, or find out who opens so many", store.Unreachable},
 	resp.Busy:           {"the server is busy running another client's script", store.Refused},
 }
 
@@ -37,6 +39,9 @@ func Classify(reply *resp.Error) (store.Outcome, error) {
 			why = "the server's cluster is down"
 		}
 		return store.Unsettled, fmt.Errorf("%w (%s)", d, why)
+	}
+	if reply.Code() == resp.Protected { // whose text fills a screen
+		return store.Refused, errors.New("protected mode: the server has no password, and so serves only clients on its own machine: set one (requirepass), and put it into the URL")
 	}
 	if a, ok := advices[reply.Code()]; ok {
 		return a.outcome, fmt.Errorf("%w (%s)", reply, a.advice)
