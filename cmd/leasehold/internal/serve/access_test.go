@@ -1,6 +1,7 @@
 package serve_test
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -11,6 +12,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"log/slog"
 	"math/big"
@@ -312,6 +314,18 @@ func TestCertificates(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	at.Redis = at.Address
+	redis, err := s.ListenRedis(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	redisDone := make(chan error, 1)
+	go func() { redisDone <- s.ServeRedis(t.Context(), redis, at) }()
+	t.Cleanup(func() {
+		if err := <-redisDone; err != nil {
+			t.Error(err)
+		}
+	})
 	pool := x509.NewCertPool()
 	pool.AddCert(ca)
 	for name, c := range map[string]struct {
@@ -345,6 +359,15 @@ func TestCertificates(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s: status %d, %v, want %d", name, got, err, c.want)
 		}
+		answer := ""
+		if nc, err := tls.Dial("tcp", redis.Addr().String(), config); err == nil {
+			fmt.Fprint(nc, "*2\r\n$3\r\nGET\r\n$4\r\nlock\r\n")
+			answer, _ = bufio.NewReader(io.LimitReader(nc, 5)).ReadString(0)
+			nc.Close()
+		}
+		if want := map[int]string{200: "$-1\r\n", 401: "-NOAU", 0: ""}[c.want]; answer != want {
+			t.Errorf("%s, over Redis' protocol: %q, want %q", name, answer, want)
+		}
 	}
 	for name, c := range map[string]struct {
 		s  *serve.Server
@@ -360,6 +383,13 @@ func TestCertificates(t *testing.T) {
 		if l, err := c.s.Listen(c.at); err == nil {
 			l.Close()
 			t.Errorf("%s: the server listens", name)
+		}
+		c.at.Redis = c.at.Address
+		if l, err := c.s.ListenRedis(c.at); err == nil {
+			l.Close()
+			t.Errorf("%s: the server listens for clients of Redis", name)
+		} else if c.at.Key == "" && c.at.ClientCA == "" && !strings.Contains(err.Error(), "--redis") {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

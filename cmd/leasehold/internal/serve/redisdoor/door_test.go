@@ -5,11 +5,15 @@ import (
 	"net"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/serve/rights"
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/memstore"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
 const (
@@ -418,4 +422,44 @@ func TestIdleConnectionsAreCheap(t *testing.T) {
 	} else {
 		t.Logf("a connection takes %d bytes, with the other end of it", each)
 	}
+}
+
+// If the store gives no answer, the reply is an error, and never one that a client could take for
+// a lock that is free or taken.
+func TestStoreFails(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	st, err := redisstore.Open(t.Context(), "redis://"+redis.Addr(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { st.Close() })
+	address, _ := open(t, Options{Store: st})
+	c := dial(t, address)
+	c.wants("OK", "SET lock v NX PX 60000")
+	c.wants(`"v"`, "GET lock")
+	c.wants("(integer) 1", "EVAL", extendOwnText, "1", "lock", "v", "70000")
+	c.wants("OK", "SET other v NX PX 60000")
+	c.wants("(integer) 1", "DELIFEQ other v")
+	c.wants("(nil)", "GET other")
+	redis.Kill()
+	for _, words := range []string{"SET lock v NX PX 60000", "SET other v NX GET PX 60000", "SET lock v XX PX 60000", "GET lock", "GET other", "PTTL lock", "EXISTS lock other", "DELIFEQ lock v", "DELIFEQ other v", "EVALSHA 9f614a785a5f9ae8c6396c6b4bf94d2087342603 1 other v 60000"} {
+		if got := c.says(words); !strings.HasPrefix(got, "(error) ERR ") {
+			t.Errorf("%s: %s", words, got)
+		}
+	}
+}
+
+// A client that has reached its limit is told so, and its command is not done.
+func TestLimitsOverRedis(t *testing.T) {
+	t.Parallel()
+	var left atomic.Int64
+	left.Store(2)
+	address, _ := open(t, Options{Allow: func(*rights.Client, string) bool { return left.Add(-1) >= 0 }})
+	c := dial(t, address)
+	c.wants("(nil)", "GET lock")
+	c.wants("PONG", "PING")
+	c.wants("(error) ERR too many requests", "SET lock v NX PX 60000")
+	left.Store(1)
+	c.wants("(nil)", "GET lock")
 }

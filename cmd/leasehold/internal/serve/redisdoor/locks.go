@@ -242,6 +242,12 @@ const shorter = time.Second
 // apply extends or releases a lease of which at most remaining is left.
 func (l *locks) apply(ctx context.Context, p plan, lease store.Lease, remaining time.Duration, repeated bool) error {
 	if p.verb == release {
+		if lease.TTL == 0 { // a store that cannot send the release now tries for that long
+			c := l.store.Caps()
+			if lease.TTL = max(remaining, c.MinTTL, store.MinTTL); c.MaxTTL > 0 {
+				lease.TTL = min(lease.TTL, c.MaxTTL)
+			}
+		}
 		err := l.store.Release(ctx, store.ReleaseRequest{Lease: lease, Renewed: repeated})
 		if err == nil {
 			l.held.drop(lease)

@@ -1,0 +1,89 @@
+package redisdoor
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/memstore"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
+)
+
+// BenchmarkAcquireRelease compares taking and releasing a lock over the door with the same in
+// the store, with 64 clients that each want a lock of their own.
+func BenchmarkAcquireRelease(b *testing.B) {
+	stores := map[string]func(b *testing.B) *store.Store{
+		"memory": func(*testing.B) *store.Store { return memstore.New(nil) },
+		"redis": func(b *testing.B) *store.Store {
+			s, err := redisstore.Open(b.Context(), "redis://"+redistest.Start(b).Addr(), nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			return s
+		},
+	}
+	for name, newStore := range stores {
+		b.Run(name+"/store", func(b *testing.B) {
+			st := newStore(b)
+			defer st.Close()
+			compete(b, func(i int) func() error {
+				name := "lock" + strconv.Itoa(i)
+				return func() error {
+					l := store.Lease{Name: name, Owner: store.NewOwner(), TTL: time.Minute}
+					_, err := st.Acquire(context.Background(), store.AcquireRequest{Lease: l})
+					if err == nil {
+						err = st.Release(context.Background(), store.ReleaseRequest{Lease: l})
+					}
+					return err
+				}
+			})
+		})
+		b.Run(name+"/door", func(b *testing.B) {
+			st := newStore(b)
+			defer st.Close()
+			address, _ := open(b, Options{Store: st})
+			compete(b, func(i int) func() error {
+				c, name := dial(b, address), "lock"+strconv.Itoa(i)
+				set := encode("SET", name, "v", "NX", "PX", "60000")
+				del := encode("EVALSHA", "cf0e94b2e9ffc7e04395cf88f7583fc309985910", "1", name, "v")
+				return func() error {
+					for _, raw := range []string{set, del} {
+						c.nc.Write([]byte(raw))
+						if got, err := readReply(c.in); err != nil || got != "OK" && got != "(integer) 1" {
+							b.Error(got, err)
+						}
+					}
+					return nil
+				}
+			})
+		})
+	}
+}
+
+// compete has 64 clients do b.N rounds together.
+func compete(b *testing.B, client func(i int) func() error) {
+	var clients [64]func() error
+	for i := range clients {
+		clients[i] = client(i)
+		if err := clients[i](); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ResetTimer()
+	var all sync.WaitGroup
+	for i, round := range clients {
+		all.Go(func() {
+			for n := i; n < b.N; n += len(clients) {
+				if err := round(); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+}
