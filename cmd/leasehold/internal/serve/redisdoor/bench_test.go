@@ -3,6 +3,7 @@ package redisdoor
 import (
 	"context"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -14,7 +15,7 @@ import (
 )
 
 // BenchmarkAcquireRelease compares taking and releasing a lock over the door with the same in
-// the store, with 64 clients that each want a lock of their own.
+// the store, with 64 clients that each want a lock of their own, or as many commands at once over one connection.
 func BenchmarkAcquireRelease(b *testing.B) {
 	stores := map[string]func(b *testing.B) *store.Store{
 		"memory": func(*testing.B) *store.Store { return memstore.New(nil) },
@@ -61,23 +62,48 @@ func BenchmarkAcquireRelease(b *testing.B) {
 				}
 			})
 		})
+		b.Run(name+"/door, one connection", func(b *testing.B) {
+			st := newStore(b)
+			defer st.Close()
+			address, _ := open(b, Options{Store: st})
+			c := dial(b, address)
+			var sets, dels strings.Builder
+			for i := range clients {
+				name := "lock" + strconv.Itoa(i)
+				sets.WriteString(encode("SET", name, "v", "NX", "PX", "60000"))
+				dels.WriteString(encode("DELIFEQ", name, "v"))
+			}
+			for n := 0; n < b.N; n += clients {
+				for _, raw := range []string{sets.String(), dels.String()} {
+					c.send(raw)
+					for range clients {
+						if got := c.receive(); got != "OK" && got != "(integer) 1" {
+							b.Fatal(got)
+						}
+					}
+				}
+			}
+		})
 	}
 }
 
-// compete has 64 clients do b.N rounds together.
+// clients is how many of them compete.
+const clients = 64
+
+// compete has the clients do b.N rounds together.
 func compete(b *testing.B, client func(i int) func() error) {
-	var clients [64]func() error
-	for i := range clients {
-		clients[i] = client(i)
-		if err := clients[i](); err != nil {
+	var all [clients]func() error
+	for i := range all {
+		all[i] = client(i)
+		if err := all[i](); err != nil {
 			b.Fatal(err)
 		}
 	}
 	b.ResetTimer()
-	var all sync.WaitGroup
-	for i, round := range clients {
-		all.Go(func() {
-			for n := i; n < b.N; n += len(clients) {
+	var ended sync.WaitGroup
+	for i, round := range all {
+		ended.Go(func() {
+			for n := i; n < b.N; n += clients {
 				if err := round(); err != nil {
 					b.Error(err)
 					return
@@ -85,5 +111,5 @@ func compete(b *testing.B, client func(i int) func() error) {
 			}
 		})
 	}
-	all.Wait()
+	ended.Wait()
 }
