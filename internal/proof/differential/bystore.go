@@ -1,6 +1,7 @@
 package differential
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +12,8 @@ import (
 // ByStore executes the commands that every store knows.
 func ByStore(s *store.Store, c Command) (Answer, error) {
 	ctx := context.Background()
-	r := store.Lease{Name: c.Lock, Owner: c.Owner.ID, Meta: c.Owner.Meta, TTL: c.TTL}
+	// A store refuses a release without a TTL. These leave no tombstone.
+	r := store.Lease{Name: c.Lock, Owner: c.Owner.ID, Meta: c.Owner.Meta, TTL: cmp.Or(c.TTL, unit)}
 	var busy *store.BusyError
 	switch c.Op {
 	case Acquire:
