@@ -17,6 +17,10 @@ func newReader(s string) *bufio.Reader { return bufio.NewReader(strings.NewReade
 // Scripts are recognised by what they do, however they are spelled, and scripts that differ in
 // anything else are not.
 func TestScriptsAreRecognised(t *testing.T) {
+	// ShedLock
+	if s := (&scripts{}).learn("if redis.call('get', KEYS[1]) == ARGV[1] then\n   return redis.call('pexpire', KEYS[1], ARGV[2])\nelse\n   return 0\nend\n"); s == nil || s.plan.verb != extend {
+		t.Error("the script of ShedLock is unknown")
+	}
 	const same = `
 		-- the token
 		local v = redis.call('get',  KEYS[1]);
