@@ -5,8 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"math/rand/v2"
 	"mime/multipart"
 	"net/http"
@@ -24,9 +22,8 @@ import (
 // driver keeps records in objects.
 type driver struct {
 	o      Options
-	client *http.Client
+	client objects.Client
 	node   string // names the bucket in errors
-	pace   objects.Pacer
 }
 
 // Describe implements recordstore.Driver.
@@ -46,85 +43,35 @@ const probeKey = "probe"
 
 func (d *driver) object(key string) string { return d.o.Prefix + "/" + key }
 
-// maxAnswer is how long an answer can be: a record with thousands of waiters.
-const maxAnswer = 16 << 20
-
-// failure is an answer that says that a request was not carried out.
-type failure struct {
-	status int
-	reason string // such as rateLimitExceeded
-	text   string
-	res    *http.Response
-}
-
-func (f *failure) Error() string {
-	return strings.TrimSpace(fmt.Sprintf("%d %s: %s", f.status, store.Excerpt(f.reason), store.Excerpt(f.text)))
-}
-
-// do makes one request, and bounds it: one without an answer is made again. It returns a
-// failure for an answer that is none of success.
+// do makes one request.
 func (d *driver) do(ctx context.Context, method, path string, query url.Values, header http.Header, body []byte) ([]byte, *http.Response, error) {
-	if err := d.pace.Wait(ctx); err != nil {
-		return nil, nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, d.o.Timeout/4)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, d.o.Endpoint+path+"?"+query.Encode(), bytes.NewReader(body))
-	if err != nil {
-		return nil, nil, err
-	}
-	if header != nil {
-		req.Header = header
-	}
-	res, err := d.client.Do(req)
-	if err != nil {
-		if u := (*url.Error)(nil); errors.As(err, &u) { // the URL is long
-			err = u.Err
-		}
-		return nil, nil, err
-	}
-	defer res.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
-	if err != nil {
-		return nil, nil, err
-	}
-	if res.StatusCode < 300 {
-		d.pace.Heard(res)
-		return answer, res, nil
-	}
-	f := &failure{status: res.StatusCode, text: string(answer), res: res}
+	return d.client.Do(ctx, method, d.o.Endpoint+path+"?"+query.Encode(), header, body)
+}
+
+// say completes f by what the server says.
+func say(f *objects.Failure, body []byte) {
 	var said struct {
 		Error struct {
 			Message string
 			Errors  []struct{ Reason string }
 		}
 	}
-	if json.Unmarshal(answer, &said) == nil && said.Error.Message != "" {
-		f.text = said.Error.Message
+	if json.Unmarshal(body, &said) == nil && said.Error.Message != "" {
+		f.Text = said.Error.Message
 		if len(said.Error.Errors) > 0 {
-			f.reason = said.Error.Errors[0].Reason
+			f.Code = said.Error.Errors[0].Reason
 		}
 	}
-	if f.status != http.StatusTooManyRequests { // that is about one object
-		d.pace.Heard(res)
-	}
-	return nil, nil, f
 }
+
+// slow reports whether the server asks for fewer requests. 429 is about one object.
+func slow(status int) bool { return status == http.StatusServiceUnavailable }
 
 // explain returns err as recordstore understands it.
 func explain(err error) error {
-	f := (*failure)(nil)
-	if !errors.As(err, &f) {
-		return err
-	}
-	switch s := f.status; {
-	case s == http.StatusPreconditionFailed, s == http.StatusConflict:
-		return fmt.Errorf("%w: %w", recordstore.ErrConflict, err)
-	case s == http.StatusRequestTimeout, s == http.StatusTooManyRequests:
-	case s == http.StatusNotImplemented, s >= 300 && s < 500:
-		return fmt.Errorf("%w: %w", recordstore.ErrRefused, err)
-	}
-	return err
+	return objects.Explain(err, func(f *objects.Failure) bool {
+		return f.Res.StatusCode == http.StatusPreconditionFailed || f.Res.StatusCode == http.StatusConflict
+	})
 }
 
 func (d *driver) bucket() string { return "/b/" + url.PathEscape(d.o.Bucket) + "/o" }
@@ -132,8 +79,8 @@ func (d *driver) bucket() string { return "/b/" + url.PathEscape(d.o.Bucket) + "
 // Read implements recordstore.Driver.
 func (d *driver) Read(ctx context.Context, key string) (recordstore.Item, error) {
 	value, res, err := d.do(ctx, http.MethodGet, "/storage/v1"+d.bucket()+"/"+url.PathEscape(d.object(key)), url.Values{"alt": {"media"}}, nil, nil)
-	if f := (*failure)(nil); errors.As(err, &f) && f.status == http.StatusNotFound && !strings.Contains(f.text, "bucket does not exist") {
-		floor, err := objects.FloorAt(f.res)
+	if f := (*objects.Failure)(nil); errors.As(err, &f) && f.Res.StatusCode == http.StatusNotFound && !strings.Contains(f.Text, "bucket does not exist") {
+		floor, err := objects.FloorAt(f.Res)
 		return recordstore.Item{Version: absent, Floor: floor}, err
 	}
 	if err != nil {
@@ -143,11 +90,7 @@ func (d *driver) Read(ctx context.Context, key string) (recordstore.Item, error)
 	if it.Version == "" {
 		return recordstore.Item{}, recordstore.Refusal("the server sends no generation of the object %s", d.object(key))
 	}
-	now, errNow := time.Parse(time.RFC1123, res.Header.Get("Date"))
-	written, errWritten := time.Parse(time.RFC1123, res.Header.Get("Last-Modified"))
-	if d.o.Skew > 0 && errNow == nil && errWritten == nil {
-		it.Now, it.Written = now, written.Add(d.o.Skew+time.Second) // dates have no fractions of a second
-	}
+	objects.Dates(&it, res, d.o.Skew)
 	return it, nil
 }
 
@@ -157,7 +100,7 @@ func (d *driver) Write(ctx context.Context, key string, value []byte, version st
 	query := url.Values{"uploadType": {"multipart"}, "ifGenerationMatch": {version}}
 	for {
 		answer, _, err := d.do(ctx, http.MethodPost, "/upload/storage/v1"+d.bucket(), query, http.Header{"Content-Type": {content}}, body)
-		if f := (*failure)(nil); errors.As(err, &f) && f.status == http.StatusTooManyRequests {
+		if f := (*objects.Failure)(nil); errors.As(err, &f) && f.Res.StatusCode == http.StatusTooManyRequests {
 			// The object was replaced less than a second ago. Nothing was written.
 			if clock.Sleep(ctx, time.Second/2+rand.N(time.Second)); ctx.Err() == nil {
 				continue
@@ -250,6 +193,6 @@ func (d *driver) Probe(ctx context.Context) error {
 
 // Close implements recordstore.Driver.
 func (d *driver) Close() error {
-	d.client.CloseIdleConnections()
+	d.client.HTTP.CloseIdleConnections()
 	return nil
 }

@@ -81,16 +81,16 @@ func Open(ctx context.Context, bucket string, o *Options) (*store.Store, error) 
 
 // connect makes a driver. It has not asked the server for anything yet.
 func connect(ctx context.Context, o Options) (*driver, error) {
-	d := &driver{o: o, client: o.Client, node: "gs://" + o.Bucket}
+	d := &driver{o: o, node: "gs://" + o.Bucket, client: objects.Client{HTTP: o.Client, Timeout: o.Timeout / 4, Say: say, Slow: slow}}
 	if o.Endpoint != endpoint {
 		d.node += " at " + o.Endpoint
 	}
-	if d.client != nil {
+	if d.client.HTTP != nil {
 		return d, nil
 	}
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxIdleConnsPerHost = 64
-	d.client = &http.Client{Transport: t}
+	d.client.HTTP = &http.Client{Transport: t}
 	if strings.HasPrefix(o.Endpoint, "http:") {
 		return d, nil
 	}
@@ -99,6 +99,6 @@ func connect(ctx context.Context, o Options) (*driver, error) {
 	if err != nil {
 		return nil, recordstore.Refusal("there are no credentials: name a file with some in GOOGLE_APPLICATION_CREDENTIALS, run \"gcloud auth application-default login\", or give the machine a service account: %v", err)
 	}
-	d.client.Transport = &oauth2.Transport{Base: t, Source: found.TokenSource}
+	d.client.HTTP.Transport = &oauth2.Transport{Base: t, Source: found.TokenSource}
 	return d, nil
 }

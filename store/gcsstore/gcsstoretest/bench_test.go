@@ -80,7 +80,7 @@ func BenchmarkHandOff(b *testing.B) {
 			for range clients {
 				stores = append(stores, open(b, srv.URL, gcsstore.Options{}))
 			}
-			srv.taken()
+			srv.Taken()
 			b.ResetTimer()
 			var wg sync.WaitGroup
 			for i, s := range stores {
@@ -99,7 +99,7 @@ func BenchmarkHandOff(b *testing.B) {
 				})
 			}
 			wg.Wait()
-			n := srv.taken()
+			n := srv.Taken()
 			b.ReportMetric(float64(n[http.MethodGet])/float64(b.N), "GET/op")
 			b.ReportMetric(float64(n[http.MethodPost])/float64(b.N), "POST/op")
 		})

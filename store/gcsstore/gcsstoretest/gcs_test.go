@@ -23,6 +23,7 @@ import (
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/testenv/contest"
+	"github.com/leasehold-dev/leasehold/internal/testenv/door"
 	"github.com/leasehold-dev/leasehold/internal/testenv/idle"
 	"github.com/leasehold-dev/leasehold/internal/testenv/torturetest"
 	"github.com/leasehold-dev/leasehold/store"
@@ -46,8 +47,8 @@ func TestConformsUnderFaults(t *testing.T) {
 	t.Parallel()
 	srv := start(t)
 	lose := func(*http.Request) bool { return mathrand.IntN(20) == 0 }
-	srv.lose.Store(&lose)
-	srv.on(func(w http.ResponseWriter, r *http.Request) bool {
+	srv.Lose(lose)
+	srv.Answer(func(w http.ResponseWriter, r *http.Request) bool {
 		errs := mathrand.IntN(30) == 0
 		if errs {
 			failure(w, http.StatusInternalServerError, "backendError")
@@ -67,7 +68,7 @@ func TestRequests(t *testing.T) {
 	srv := start(t)
 	expect := func(what string, gets, posts int) {
 		t.Helper()
-		if n := srv.taken(); n[http.MethodGet] != gets || n[http.MethodPost] != posts || len(n) > 2 {
+		if n := srv.Taken(); n[http.MethodGet] != gets || n[http.MethodPost] != posts || len(n) > 2 {
 			t.Errorf("%s: %v requests, want %d GET and %d POST", what, n, gets, posts)
 		}
 	}
@@ -102,7 +103,7 @@ func TestIdleCost(t *testing.T) {
 	srv := start(t)
 	const ttl, poll = 3 * time.Second, 200 * time.Millisecond
 	o := gcsstore.Options{Poll: poll}
-	_, n, passed := idle.Cost(t, open(t, srv.URL, o), open(t, srv.URL, o), ttl, srv.taken)
+	_, n, passed := idle.Cost(t, open(t, srv.URL, o), open(t, srv.URL, o), ttl, srv.Taken)
 	// Each refreshes in a third of the TTL. It writes twice, and reads once more, if the other one
 	// has written meanwhile.
 	thirds, looks := int(passed/(ttl/3))+2, int(passed/(poll*3/4))+2
@@ -116,7 +117,7 @@ func TestIdleCost(t *testing.T) {
 func TestIgnoredGenerationsAreRefused(t *testing.T) {
 	srv := start(t)
 	for range 2 { // the second time the object of the probe is there
-		srv.on(func(w http.ResponseWriter, r *http.Request) bool {
+		srv.Answer(func(w http.ResponseWriter, r *http.Request) bool {
 			q := r.URL.Query()
 			q.Del("ifGenerationMatch")
 			r.URL.RawQuery = q.Encode()
@@ -152,15 +153,14 @@ func TestLostAnswersAndServerErrors(t *testing.T) {
 	}
 	for _, name := range []string{"new", "new", "again"} {
 		pair(name, func() {
-			lose := once(isWrite)
-			srv.lose.Store(&lose)
+			srv.Lose(door.Once(isWrite))
 		})
 	}
 	for status, reason := range map[int]string{http.StatusTooManyRequests: "rateLimitExceeded", http.StatusInternalServerError: "backendError", http.StatusServiceUnavailable: "backendError"} {
 		for _, which := range []func(*http.Request) bool{isWrite, func(r *http.Request) bool { return !isWrite(r) }} {
 			pair(reason, func() {
-				pick := once(which)
-				srv.on(func(w http.ResponseWriter, r *http.Request) bool {
+				pick := door.Once(which)
+				srv.Answer(func(w http.ResponseWriter, r *http.Request) bool {
 					if pick(r) {
 						failure(w, status, reason)
 						return true
@@ -177,10 +177,10 @@ func TestRefusalsAreFinal(t *testing.T) {
 	srv := start(t)
 	s := open(t, srv.URL, gcsstore.Options{})
 	for status, reason := range map[int]string{http.StatusForbidden: "forbidden", http.StatusUnauthorized: "authError", http.StatusBadRequest: "invalid"} {
-		srv.on(func(w http.ResponseWriter, r *http.Request) bool { failure(w, status, reason); return true })
-		srv.taken()
+		srv.Answer(func(w http.ResponseWriter, r *http.Request) bool { failure(w, status, reason); return true })
+		srv.Taken()
 		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: lease(reason, time.Minute)})
-		if n := srv.taken(); !errors.Is(err, recordstore.ErrRefused) || !strings.Contains(err.Error(), reason) || n[http.MethodGet] != 1 || n[http.MethodPost] != 0 {
+		if n := srv.Taken(); !errors.Is(err, recordstore.ErrRefused) || !strings.Contains(err.Error(), reason) || n[http.MethodGet] != 1 || n[http.MethodPost] != 0 {
 			t.Errorf("acquire: %v after %v requests, want one request and an error with %s", err, n, reason)
 		}
 	}
@@ -226,8 +226,8 @@ func TestContest(t *testing.T) {
 		clients = append(clients, open(t, srv.URL, gcsstore.Options{Timeout: 5 * time.Second}))
 	}
 	lose := func(r *http.Request) bool { return isWrite(r) && mathrand.IntN(20) == 0 }
-	srv.lose.Store(&lose)
-	srv.on(func(w http.ResponseWriter, r *http.Request) bool {
+	srv.Lose(lose)
+	srv.Answer(func(w http.ResponseWriter, r *http.Request) bool {
 		switch mathrand.IntN(100) {
 		case 0:
 			failure(w, http.StatusInternalServerError, "backendError")
@@ -324,7 +324,7 @@ func TestCredentials(t *testing.T) {
 			return
 		}
 		sent = append(sent, r.Header.Get("Authorization"))
-		srv.serve(w, r)
+		srv.ServeHTTP(w, r)
 	}))
 	front.Config.ErrorLog = log.New(io.Discard, "", 0)
 	front.StartTLS()
@@ -361,7 +361,7 @@ func TestCredentials(t *testing.T) {
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	srv.on(func(w http.ResponseWriter, r *http.Request) bool {
+	srv.Answer(func(w http.ResponseWriter, r *http.Request) bool {
 		if r.URL.Path == "/token" {
 			w.Header().Set("Content-Type", "application/json")
 			fmt.Fprint(w, `{"access_token": "hush", "token_type": "Bearer", "expires_in": 3600}`)
@@ -387,7 +387,7 @@ func TestExamine(t *testing.T) {
 	if err != nil || e.Unusable != nil || e.Class != store.Efficiency || !strings.Contains(e.Node, srv.URL) {
 		t.Errorf("examine: %+v, %v, want a usable server", e, err)
 	}
-	srv.on(func(w http.ResponseWriter, r *http.Request) bool {
+	srv.Answer(func(w http.ResponseWriter, r *http.Request) bool {
 		failure(w, http.StatusForbidden, "forbidden")
 		return true
 	})

@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/child"
+	"github.com/leasehold-dev/leasehold/internal/testenv/door"
 	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/port"
 	"github.com/leasehold-dev/leasehold/store"
@@ -93,17 +92,10 @@ func (d *durable) start() {
 	})
 }
 
-// server is an emulator. It counts requests, and can answer them itself, change them, and lose
-// answers.
+// server is an emulator behind a door.
 type server struct {
-	*httptest.Server
+	*door.Door
 	emulator *fakestorage.Server
-	mu       sync.Mutex
-	counts   map[string]int // by method
-	// answer, if it is set and returns true, has answered.
-	answer atomic.Pointer[func(w http.ResponseWriter, r *http.Request) bool]
-	// lose, if it is set and returns true, has the connection cut after the request was carried out.
-	lose atomic.Pointer[func(r *http.Request) bool]
 }
 
 // start starts a server with a bucket, and ends it with the test.
@@ -113,41 +105,10 @@ func start(t testing.TB) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(e.Stop)
 	e.CreateBucketWithOpts(fakestorage.CreateBucketOpts{Name: bucket})
-	s := &server{emulator: e, counts: map[string]int{}}
-	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
-	t.Cleanup(func() {
-		s.Close()
-		e.Stop()
-	})
-	return s
+	return &server{door.Open(t, e.HTTPHandler()), e}
 }
-
-func (s *server) serve(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	s.counts[r.Method]++
-	s.mu.Unlock()
-	if answer := s.answer.Load(); answer != nil && (*answer)(w, r) {
-		return
-	}
-	if lose := s.lose.Load(); lose != nil && (*lose)(r) {
-		s.emulator.HTTPHandler().ServeHTTP(httptest.NewRecorder(), r)
-		panic(http.ErrAbortHandler)
-	}
-	s.emulator.HTTPHandler().ServeHTTP(w, r)
-}
-
-// taken returns how many requests of each method there were since it was called last.
-func (s *server) taken() map[string]int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c := s.counts
-	s.counts = map[string]int{}
-	return c
-}
-
-// on has f answer requests; nil: the server does.
-func (s *server) on(f func(w http.ResponseWriter, r *http.Request) bool) { s.answer.Store(&f) }
 
 // failure answers with an error of Cloud Storage.
 func failure(w http.ResponseWriter, status int, reason string) {
@@ -157,12 +118,6 @@ func failure(w http.ResponseWriter, status int, reason string) {
 }
 
 func isWrite(r *http.Request) bool { return r.Method == http.MethodPost }
-
-// once returns f the first time that which is true, and then false.
-func once(which func(*http.Request) bool) func(*http.Request) bool {
-	var done atomic.Bool
-	return func(r *http.Request) bool { return which(r) && done.CompareAndSwap(false, true) }
-}
 
 // open opens a store, and closes it with the test.
 func open(t testing.TB, endpoint string, o gcsstore.Options) *store.Store {
