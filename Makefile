@@ -63,7 +63,7 @@ CONTRACT = TestConformance|TestWireFormat|TestInteroperatesWithPlainClients|Test
 GO = go
 
 .DEFAULT_GOAL = help
-.PHONY: help quick test race lint fmt tidy vuln bench figures dashboard screens terminals peers fuzz cross explore sim prove mutants torture versions package rehearse tag release redis databases mysql languages prometheus chromium z3
+.PHONY: help quick test race lint fmt tidy vuln bench figures dashboard screens terminals peers fuzz cross explore sim prove mutants torture versions package rehearse tag release redis databases mysql azure languages prometheus chromium z3
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -79,6 +79,9 @@ test: export GORACE ?= atexit_sleep_ms=0
 # has installed, unless the environment names another one, or an empty one for none.
 test race: export LEASEHOLD_MYSQLD ?= $(shell scripts/ensure-mysql.sh --find)
 
+# The emulator of Azure that "make azure" has installed, in the same way.
+test race: export LEASEHOLD_AZURITE ?= $(shell scripts/ensure-azurite.sh --find)
+
 quick: redis ## run the tests of the inner loop in under a minute
 	$(GO) test -skip '^($(QUICKSKIP))$$' $(QUICK)
 	$(GO) test -run '^($(QUICKREDIS))$$' ./store/redisstore
@@ -86,6 +89,7 @@ quick: redis ## run the tests of the inner loop in under a minute
 test: redis databases languages prometheus chromium ## run all tests with the race detector, against real servers
 	@scripts/need-race.sh
 	@test -n "$$LEASEHOLD_MYSQLD" || echo 'The tests run on MariaDB, and not on MySQL itself, which was not asked for: "make mysql" installs it.'
+	@test -n "$$LEASEHOLD_AZURITE" || echo 'The tests of Azure Blob Storage are skipped, since its emulator was not asked for: "make azure" installs it.'
 ifeq ($(PKG),work)
 	@# The explorers, the simulator and the tests that compare with the rule, which compute in
 	@# one goroutine, take three to six times as long with the race detector, so they run
@@ -121,6 +125,10 @@ mysql: redis databases ## install MySQL itself for this user, and run the tests 
 	@LEASEHOLD_MYSQLD=$${LEASEHOLD_MYSQLD:-$$(scripts/ensure-mysql.sh)} && export LEASEHOLD_MYSQLD && test -n "$$LEASEHOLD_MYSQLD" && set -x && \
 		$(GO) test -race -vet=off -timeout $(TIMEOUT) -parallel $(PARALLEL) -run '/^MySQL' ./internal/testenv/sqltest ./store/sqlstore/sqlstoretest ./guard/guardtest && \
 		$(GO) test -race -vet=off -timeout $(TIMEOUT) -run '^Test(Database|DatabaseOverTLS|TortureOfDatabases)$$/^MySQL' ./cmd/leasehold/internal/cli
+
+azure: ## install an emulator of Azure Blob Storage for this user, and run the tests on it
+	@LEASEHOLD_AZURITE=$${LEASEHOLD_AZURITE:-$$(scripts/ensure-azurite.sh)} && export LEASEHOLD_AZURITE && test -n "$$LEASEHOLD_AZURITE" && set -x && \
+		$(GO) test -vet=off -timeout $(TIMEOUT) -parallel $(PARALLEL) ./store/azblobstore/azblobstoretest
 
 lint: ## check formatting, prose, go vet, staticcheck, workflows, known vulnerabilities
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then \

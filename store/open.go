@@ -28,7 +28,7 @@ type OpenOptions struct {
 //	file:/var/lib/app/locks
 //	memory:
 //
-// The scheme selects the kind of store. The packages memstore, etcdstore, filestore,
+// The scheme selects the kind of store. The packages azblobstore, memstore, etcdstore, filestore,
 // gcsstore, natsstore, redisstore, remotestore, s3store, sqlstore and zkstore describe their URLs, and register the schemes
 // when a program imports them, if only for that:
 //
@@ -101,6 +101,7 @@ func opener(scheme string) OpenFunc {
 // packages are the packages of this module that know a scheme, to be named in
 // errors of programs that import none.
 var packages = map[string]string{
+	"azblob":         "azblobstore",
 	"etcd":           "etcdstore",
 	"etcds":          "etcdstore",
 	"file":           "filestore",

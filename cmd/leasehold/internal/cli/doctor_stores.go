@@ -23,6 +23,7 @@ var examiners = map[string]func(ctx context.Context, url string, o doctorFlags) 
 	"nats":           examineNATS,
 	"s3":             examineS3,
 	"gs":             examineGCS,
+	"azblob":         examineAzure,
 	"https":          examineRemote,
 	"memory":         func(context.Context, string, doctorFlags) ([]doctor.Finding, error) { return doctor.Memory(), nil },
 }

@@ -117,6 +117,10 @@ const (
 	GCSUnusable Code = "gcs-unusable"
 	GCSOther    Code = "gcs-other-server"
 	GCSSlow     Code = "gcs-slow"
+
+	AzureUnusable Code = "azure-unusable"
+	AzureOther    Code = "azure-other-server"
+	AzureSlow     Code = "azure-slow"
 )
 
 // The codes about ZooKeeper.
@@ -220,6 +224,9 @@ var advice = map[Code]string{
 	GCSUnusable:             "Fix what is reported. docs/gcs.md has the rights that an account needs.",
 	GCSOther:                "Use it for tests alone, or check the tokens where the data lives.",
 	GCSSlow:                 "Use a bucket that is nearer, or a longer TTL.",
+	AzureUnusable:           "Fix what is reported. docs/azure.md has the rights that an identity needs.",
+	AzureOther:              "Use it for tests alone, or check the tokens where the data lives.",
+	AzureSlow:               "Use an account that is nearer, or a longer TTL.",
 	ZooKeeperTooOld:         "Upgrade the servers, one after the other.",
 	ZooKeeperMembersUnnamed: "Name all voting members in the URL.",
 	ZooKeeperUnusable:       "Fix what is reported. If rights are missing, \"leasehold acl --zookeeper NODE\" prints the ACL.",
@@ -251,9 +258,9 @@ var codes = []Code{
 	NoQuorum, NodeUnreachable, NodeSilent, LoginRefused, NodeLoading, SameServer, Replica, Sentinel, Cluster, NoCluster, SlotsUnserved,
 	ServerTooOld, Eviction, MemoryFull, RightMissing, KeyForbidden, ScriptFails, TTLOverMaximum, RoundTripOver,
 	LockWithoutTTL, LockOfWrongType, RedissonLock,
-	OtherList, OtherVersion, FileOnNetwork, FileExposed, FileUnusable, DatabaseUnusable, EtcdUnusable, EtcdNoLeader, EtcdAlarm, NATSUnusable, NATSSyncWrong, S3Unusable, S3Racy, GCSUnusable, ZooKeeperUnusable, ZooKeeperTooOld, ZooKeeperTick,
+	OtherList, OtherVersion, FileOnNetwork, FileExposed, FileUnusable, DatabaseUnusable, EtcdUnusable, EtcdNoLeader, EtcdAlarm, NATSUnusable, NATSSyncWrong, S3Unusable, S3Racy, GCSUnusable, AzureUnusable, ZooKeeperUnusable, ZooKeeperTooOld, ZooKeeperTick,
 	SentinelsDisagree, FsyncNotAlways, Quarantined, RestartedRecently, Replicated, SentinelSilent, SameHost, EvenNodes, MemoryLow, PersistenceFailing,
-	TTLTooShort, RoundTripNear, WaitersPoll, ReplacementUnseen, DatabaseNotDurable, DatabasePooled, EtcdNotSafe, EtcdMemberDown, EtcdMembersUnnamed, EtcdLearner, EtcdSlow, EtcdUncompacted, EtcdRestored, NATSNotSynced, NATSReplicaBehind, NATSSlow, S3NotDurable, S3Slow, GCSOther, GCSSlow, ZooKeeperOpen, ZooKeeperSlow, ZooKeeperFewMembers, ZooKeeperMembersUnnamed, ClocksDiffer, ClockHere,
+	TTLTooShort, RoundTripNear, WaitersPoll, ReplacementUnseen, DatabaseNotDurable, DatabasePooled, EtcdNotSafe, EtcdMemberDown, EtcdMembersUnnamed, EtcdLearner, EtcdSlow, EtcdUncompacted, EtcdRestored, NATSNotSynced, NATSReplicaBehind, NATSSlow, S3NotDurable, S3Slow, GCSOther, GCSSlow, AzureOther, AzureSlow, ZooKeeperOpen, ZooKeeperSlow, ZooKeeperFewMembers, ZooKeeperMembersUnnamed, ClocksDiffer, ClockHere,
 	PersistenceNone, PersistenceSnapshot, PersistenceEverySec, PersistenceUnknown,
 	ForeignCounter, CounterWithoutTTL, TombstoneWithoutTTL, FileDiskLow,
 	ListsReplaced, RestartUnseen, ForeignLock, InfoForbidden, ConfigForbidden, KeysNotSeen, KeysPartlySeen,

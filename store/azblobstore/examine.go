@@ -1,0 +1,40 @@
+package azblobstore
+
+import (
+	"context"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/objects"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Examination is what Examine found.
+type Examination struct {
+	// Node names the server and the container.
+	Node string
+	// Class is what a lock can require.
+	Class store.Class
+	// Took is how long a lock and its release took.
+	Took time.Duration
+	// Unusable is why no lock could be acquired there, or nil.
+	Unusable error
+}
+
+// Examine tries the conditions as Open does, and acquires and releases a lock with a name that
+// nobody uses. It changes no lock that others use. It blocks for a few times Options.Timeout at
+// most. The error is about the options; what is wrong with the server is in the result.
+func Examine(ctx context.Context, container string, o *Options) (Examination, error) {
+	c, err := o.checked(container)
+	if err != nil {
+		return Examination{}, err
+	}
+	e := Examination{Node: "azblob://" + container}
+	e.Took, e.Unusable = objects.Examine(ctx, c.Timeout, func(ctx context.Context) (*driver, error) {
+		d, err := connect(ctx, c)
+		if err == nil {
+			e.Node, e.Class = d.node, d.Describe().Class
+		}
+		return d, err
+	}, func(context.Context, *driver) error { return nil })
+	return e, ctx.Err()
+}
