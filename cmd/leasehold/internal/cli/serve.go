@@ -3,8 +3,11 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
+	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,6 +27,7 @@ type serveFlags struct {
 	rights string
 	hosts  []string
 	trace  string
+	fleets []string
 }
 
 func serveCommand(p *program) *cobra.Command {
@@ -51,7 +55,10 @@ file, which is read again when it changes:
 
 token_sha256 has the SHA-256 of tokens, subjects those of client certificates (CN=...,
 DNS:NAME or URI:...), if --client-ca says who signs them. Each break and each refusal is
-logged, on standard error, as a line of JSON with "audit": true.`,
+logged, on standard error, as a line of JSON with "audit": true.
+
+/terraform/NAME is for the http backend of Terraform and OpenTofu (docs/terraform.md), and
+/fleetlock for machines that update themselves with Zincati (docs/fleetlock.md).`,
 		Example: `  leasehold serve
   curl -N -d '{"purpose":"backup"}' http://127.0.0.1:7420/v1/locks/nightly/hold
   leasehold serve --store postgres://db/locks --listen :7420 \
@@ -68,6 +75,8 @@ logged, on standard error, as a line of JSON with "audit": true.`,
 	f.StringVar(&o.rights, "rights", "", "`FILE` that says what clients may do")
 	f.BoolVar(&o.ReadOnly, "read-only", false, "refuse everything that changes a lock")
 	f.StringVar(&o.Prefix, "prefix", "", "serve everything below the `PATH`, such as /locks")
+	f.StringVar(&o.TerraformState, "terraform-state", "", "keep states of Terraform in the folder `DIR`: docs/terraform.md")
+	f.StringArrayVar(&o.fleets, "fleetlock", nil, "`GROUP`=SLOTS: so many of these machines restart at a time, for\nGROUP=SLOTS:TTL at most; can be repeated: docs/fleetlock.md")
 	f.StringVar(&o.trace, "trace-url", "", "the page's link to a trace: a `URL` with {trace} for its number")
 	f.StringArrayVar(&o.hosts, "host", nil, "without --rights: answer requests for this `HOST`, too, besides\nlocalhost; can be repeated")
 	f.DurationVar(&o.at.Drain, "drain", o.at.Drain, "how long requests may take when the server is to end: a `TIME`")
@@ -99,6 +108,10 @@ func runServe(p *program, c *cobra.Command, o serveFlags) error {
 		return err
 	}
 	defer o.Store.Close()
+	if err := addDoors(c, &o); err != nil {
+		stop()
+		return err
+	}
 	defer addPage(p, c, o.Store, &o.Options, o.trace)()
 	server := serve.New(o.Options)
 	l, err := server.Listen(o.at)
@@ -163,4 +176,31 @@ func serveStore(ctx context.Context, p *program, c *cobra.Command) (*store.Store
 		return st, err
 	}
 	return p.openStore(ctx, c)
+}
+
+// addDoors checks the flags of Terraform and FleetLock.
+func addDoors(c *cobra.Command, o *serveFlags) error {
+	if o.TerraformState != "" {
+		if err := os.MkdirAll(o.TerraformState, 0o700); err != nil {
+			return err
+		}
+	}
+	o.Fleets = map[string]serve.Fleet{}
+	for _, text := range o.fleets {
+		group, rest, _ := strings.Cut(text, "=")
+		slots, ttl, timed := strings.Cut(rest, ":")
+		fleet := serve.Fleet{TTL: 8 * time.Hour}
+		var err error
+		if fleet.Slots, err = strconv.Atoi(slots); err == nil && timed {
+			fleet.TTL, err = time.ParseDuration(ttl)
+		}
+		if err != nil || group == "" || fleet.Slots < 1 {
+			return usage(c, "--fleetlock %q: give GROUP=SLOTS or GROUP=SLOTS:TTL, such as default=1 or workers=2:12h", text)
+		}
+		if err := fleet.Check(o.Store); err != nil {
+			return fmt.Errorf("--fleetlock %s: %w", text, err)
+		}
+		o.Fleets[group] = fleet
+	}
+	return nil
 }

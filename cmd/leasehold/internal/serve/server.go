@@ -41,6 +41,10 @@ type Options struct {
 	// Patience is how long a client may take to send the body of a request, or to read what was
 	// written. Zero: 10 seconds.
 	Patience time.Duration
+	// TerraformState is the folder that keeps states of Terraform. Empty: none is kept, and only
+	// their locks are. Fleets are the groups of FleetLock, by their names.
+	TerraformState string
+	Fleets         map[string]Fleet
 	// Page answers all paths that are not the API's, Events answers GET /v1/events, and
 	// Observe answers /metrics, /healthz and /readyz. The context of a request has the client:
 	// see rights.Of. Nil: there is none.
@@ -55,6 +59,7 @@ type Server struct {
 	cross   *http.CrossOriginProtection
 	limits  limits
 	tries   tries
+	states  *states
 	leaving context.Context
 	leave   context.CancelFunc
 }
@@ -70,7 +75,7 @@ func New(o Options) *Server {
 	if o.Patience == 0 {
 		o.Patience = 10 * time.Second
 	}
-	s := &Server{Options: o, clock: clock.System(), cross: http.NewCrossOriginProtection()}
+	s := &Server{Options: o, clock: clock.System(), cross: http.NewCrossOriginProtection(), states: newStates(o.TerraformState)}
 	s.client = leasehold.New(o.Store, &leasehold.Options{Logger: o.Log, Trace: traceOf})
 	s.leaving, s.leave = context.WithCancel(context.Background())
 	return s
@@ -111,6 +116,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch rest, isLock := strings.CutPrefix(path, "/v1/locks/"); {
 	case isLock:
 		s.lock(w, r, rest)
+	case strings.HasPrefix(path, "/terraform/"):
+		s.terraform(w, r, path[len("/terraform/"):])
+	case path == "/fleetlock/v1/pre-reboot", path == "/fleetlock/v1/steady-state":
+		s.fleetLock(w, r, path[len("/fleetlock/v1/"):])
 	case path == "/v1/locks":
 		s.get(w, r, s.list)
 	case path == "/v1/renew":

@@ -1,0 +1,159 @@
+package serve
+
+import (
+	"crypto/md5"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// states keeps the states of Terraform in a folder: a file each, and its last versions beside it.
+// Only one server may use a folder.
+type states struct {
+	dir string
+
+	mu    sync.Mutex
+	names map[string]*stateLock
+}
+
+// stateLock orders what is done with one state. users count those that have or want it.
+type stateLock struct {
+	sync.Mutex
+	users int
+}
+
+const (
+	mostVersions = 20        // of a state, without the current one
+	mostState    = 256 << 20 // bytes
+)
+
+func newStates(dir string) *states { return &states{dir: dir, names: map[string]*stateLock{}} }
+
+// lock keeps others from the state until the caller calls unlock.
+func (s *states) lock(name string) (unlock func()) {
+	s.mu.Lock()
+	l := s.names[name]
+	if l == nil {
+		l = &stateLock{}
+		s.names[name] = l
+	}
+	l.users++
+	s.mu.Unlock()
+	l.Lock()
+	return func() {
+		l.Unlock()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if l.users--; l.users == 0 {
+			delete(s.names, name)
+		}
+	}
+}
+
+// path returns the file of a state. Names that differ in case only have different files on every
+// system, and no name leads out of the folder.
+func (s *states) path(name string) string {
+	var b strings.Builder
+	for _, c := range []byte(name) {
+		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-' || c == '_' {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02x", c)
+		}
+	}
+	file := b.String()
+	if len(file) > 150 {
+		sum := sha256.Sum256([]byte(name))
+		file = file[:80] + "%" + hex.EncodeToString(sum[:])
+	}
+	return filepath.Join(s.dir, file+".tfstate")
+}
+
+// receive writes a state to a file of its own, on stable storage. sum is the MD5 that the
+// client sent with it, in base64, or empty.
+func (s *states) receive(r io.Reader, sum string) (file string, err error) {
+	f, err := os.CreateTemp(s.dir, ".arriving-*") // only its owner may read it
+	if err != nil {
+		return "", err
+	}
+	defer func() {
+		f.Close()
+		if err != nil {
+			os.Remove(f.Name())
+		}
+	}()
+	h := md5.New()
+	if _, err = io.Copy(io.MultiWriter(f, h), r); err != nil {
+		return "", err
+	}
+	if got := base64.StdEncoding.EncodeToString(h.Sum(nil)); sum != "" && got != sum {
+		return "", errSum
+	}
+	if err = f.Sync(); err == nil {
+		err = f.Close()
+	}
+	return f.Name(), err
+}
+
+var errSum = errors.New("the state is not the one whose Content-MD5 was sent")
+
+// put makes the file the state, and keeps the one before. The caller has the lock of the name.
+func (s *states) put(name, file string) error {
+	path := s.path(name)
+	if err := s.keep(path); err != nil {
+		return err
+	}
+	if err := os.Rename(file, path); err != nil {
+		return err
+	}
+	return s.sync()
+}
+
+// remove keeps the state as a version only.
+func (s *states) remove(name string) error {
+	path := s.path(name)
+	if err := s.keep(path); err != nil {
+		return err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return s.sync()
+}
+
+// keep gives the state at path a second name, as a version, and removes the oldest versions.
+func (s *states) keep(path string) error {
+	version := path + "." + time.Now().UTC().Format("20060102T150405.000000000")
+	if err := os.Link(path, version); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	all, err := os.ReadDir(s.dir) // in the order of their names
+	versions := slices.DeleteFunc(all, func(e os.DirEntry) bool { return !strings.HasPrefix(e.Name(), filepath.Base(path)+".") })
+	for len(versions) > mostVersions {
+		os.Remove(filepath.Join(s.dir, versions[0].Name()))
+		versions = versions[1:]
+	}
+	return err
+}
+
+// sync has what was renamed survive a loss of power.
+func (s *states) sync() error {
+	d, err := os.Open(s.dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, os.ErrPermission) {
+		return err
+	}
+	return nil
+}
