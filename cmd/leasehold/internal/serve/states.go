@@ -36,7 +36,21 @@ const (
 	mostState    = 256 << 20 // bytes
 )
 
-func newStates(dir string) *states { return &states{dir: dir, names: map[string]*stateLock{}} }
+// newStates removes what a server that was killed had not received whole.
+func newStates(dir string) *states {
+	if dir != "" {
+		all, _ := os.ReadDir(dir) // if it cannot be read, the first write says so
+		for _, e := range all {
+			if strings.HasPrefix(e.Name(), arriving) {
+				os.Remove(filepath.Join(dir, e.Name()))
+			}
+		}
+	}
+	return &states{dir: dir, names: map[string]*stateLock{}}
+}
+
+// arriving begins the names of states that are not whole yet.
+const arriving = ".arriving-"
 
 // lock keeps others from the state until the caller calls unlock.
 func (s *states) lock(name string) (unlock func()) {
@@ -81,7 +95,7 @@ func (s *states) path(name string) string {
 // receive writes a state to a file of its own, on stable storage. sum is the MD5 that the
 // client sent with it, in base64, or empty.
 func (s *states) receive(r io.Reader, sum string) (file string, err error) {
-	f, err := os.CreateTemp(s.dir, ".arriving-*") // only its owner may read it
+	f, err := os.CreateTemp(s.dir, arriving+"*") // only its owner may read it
 	if err != nil {
 		return "", err
 	}

@@ -251,6 +251,9 @@ func (e otherEngine) Caps() store.Caps {
 // Only the last versions are kept. A large state arrives whole.
 func TestTerraformVersions(t *testing.T) {
 	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, ".arriving-7"), []byte("of a server that was killed"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	url, _ := start(t, serve.Options{TerraformState: dir})
 	large := strings.Repeat("0123456789abcdef", 1<<20)
 	for i := range 30 {
