@@ -2,8 +2,10 @@ package cli
 
 import (
 	"errors"
+	"io"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -27,8 +29,14 @@ func (v *voice) untold(nodes []store.NodeOutcome) []store.NodeOutcome {
 	defer v.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(nodes), func(n store.NodeOutcome) bool {
 		cause, ok := v.causes[n.Node]
-		return ok && n.Err != nil && store.Cause(n.Err).Error() == cause
+		return ok && n.Err != nil && (store.Cause(n.Err).Error() == cause || n.Outcome == store.Unreachable && broke(cause))
 	})
+}
+
+// broke reports whether a cause is that a server ended a connection. That it accepts no other one
+// afterwards says the same.
+func broke(cause string) bool {
+	return cause == io.EOF.Error() || cause == syscall.ECONNRESET.Error() || cause == syscall.EPIPE.Error()
 }
 
 // text returns the text of an error. One about several servers leaves out those of which a warning

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 	"unicode"
@@ -115,6 +116,34 @@ func TestLogHandler(t *testing.T) {
 	want := []string{`warning: kept (a=1 g.b="x y" g.c=1s g.h.d=e)`, "warning: plain"}
 	if !slices.Equal(lines, want) {
 		t.Errorf("%q, want %q", lines, want)
+	}
+}
+
+// An error leaves out what a warning has said of a node, also if the node broke a connection first
+// and then accepted no other. Another cause is news.
+func TestUntold(t *testing.T) {
+	few := &store.QuorumError{Op: "acquire", Name: "x", Need: 3, Nodes: []store.NodeOutcome{
+		{Node: "a:1", Outcome: store.Unreachable, Err: syscall.ECONNREFUSED},
+		{Node: "b:1", Outcome: store.Absent},
+		{Node: "c:1", Outcome: store.Refused, Err: errors.New("WRONGPASS")},
+	}}
+	const summary = `acquire "x": 1 of 3 servers can take part, 3 are needed: `
+	for _, c := range []struct{ cause, want string }{
+		{"connection refused", summary + "b:1: absent; c:1: WRONGPASS"},
+		{"connection reset by peer", summary + "b:1: absent; c:1: WRONGPASS"},
+		{"EOF", summary + "b:1: absent; c:1: WRONGPASS"},
+		{"no answer within 50ms", summary + "a:1: connection refused; b:1: absent; c:1: WRONGPASS"},
+	} {
+		v := &voice{}
+		v.told("a:1", c.cause)
+		if got := v.text(few); got != c.want {
+			t.Errorf("after %q: %s\nwant %s", c.cause, got, c.want)
+		}
+	}
+	quiet := &voice{quiet: true}
+	quiet.told("a:1", "connection refused")
+	if got, want := quiet.text(few), few.Error(); got != want {
+		t.Errorf("quiet: %s, want %s", got, want)
 	}
 }
 
