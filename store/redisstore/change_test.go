@@ -29,7 +29,7 @@ const (
 // made returns a scripted.change that makes the mistake in the script's text.
 func (c change) made(t *testing.T) func(text string) string {
 	t.Helper()
-	whole := c.script.Text
+	whole := c.script.Text()
 	if strings.Count(whole, c.old) != 1 {
 		t.Fatalf("%q does not occur exactly once in the script", c.old)
 	}

@@ -52,7 +52,7 @@ func TestCommandsAreWhole(t *testing.T) {
 				if byHash[3] != r.Name || !strings.Contains(strings.Join(byHash, "|")+"|", "|"+r.Owner+" "+cmp.Or(r.Meta, script.NoMeta)+"|") {
 					t.Errorf("%v: %q names neither lock nor value", op, byHash)
 				}
-				if byText[0] != "EVAL" || byText[1] != c.Script.Text || strings.Join(byText[2:], "|") != strings.Join(byHash[2:], "|") {
+				if byText[0] != "EVAL" || byText[1] != c.Script.Text() || strings.Join(byText[2:], "|") != strings.Join(byHash[2:], "|") {
 					t.Errorf("%v: by text %q, by hash %q", op, byText, byHash)
 				}
 			}
@@ -138,10 +138,10 @@ func TestBundlesAreWhole(t *testing.T) {
 		}
 		byHash, byText := words(t, c.Bytes), words(t, c.ByText(nil))
 		want := slices.Concat([]string{fmt.Sprint(2 * n)}, slices.Repeat([]string{"a"}, n), slices.Repeat([]string{"{a}:token"}, n), slices.Repeat([]string{"o m"}, n), []string{"2"})
-		if byHash[0] != "EVALSHA" || byHash[1] != c.Script.Hash || !slices.Equal(byHash[2:], want) {
+		if byHash[0] != "EVALSHA" || byHash[1] != c.Script.Hash() || !slices.Equal(byHash[2:], want) {
 			t.Errorf("%d leases: %q, want EVALSHA with %q", n, byHash, want)
 		}
-		if byText[0] != "EVAL" || byText[1] != c.Script.Text || !slices.Equal(byText[2:], want) {
+		if byText[0] != "EVAL" || byText[1] != c.Script.Text() || !slices.Equal(byText[2:], want) {
 			t.Errorf("%d leases by text: %q, want EVAL with %q", n, byText, want)
 		}
 	}

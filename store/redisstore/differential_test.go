@@ -347,7 +347,7 @@ func (n *scripted) run(commands ...*script.Command) ([]resp.Value, error) {
 func (n *scripted) byText(c *script.Command) *script.Command {
 	s := c.Script
 	if n.change != nil {
-		if text := n.change(s.Text); text != s.Text {
+		if text := n.change(s.Text()); text != s.Text() {
 			s = script.New(s.Name, text, s.Keys, s.Args)
 		}
 	}

@@ -102,7 +102,7 @@ func (n *node) identify(info, fsync resp.Value) error {
 func loadScripts(p *conn.Pipe[call]) error {
 	lessons := make([][]byte, len(script.All))
 	for i, one := range script.All {
-		lessons[i] = one.Lesson
+		lessons[i] = one.Lesson()
 	}
 	_, err := p.Exchange(lessons...)
 	return err

@@ -112,7 +112,7 @@ func newLongQueue(b *testing.B, servers, waiting int) *longQueue {
 	}()
 	l := &longQueue{scripted: n, waiting: waiting}
 	for _, s := range []*script.Script{script.Acquire, script.Release, script.Return} {
-		l.must(b, &script.Command{Bytes: s.Lesson})
+		l.must(b, &script.Command{Bytes: s.Lesson()})
 	}
 	if waiting > 0 {
 		l.spends(b, waiting+1, l.comes)

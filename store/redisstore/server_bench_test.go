@@ -31,7 +31,7 @@ const benchLocks = 64
 
 func benchServer(b *testing.B, servers, steps int) {
 	l := newLongQueue(b, servers, 0)
-	l.must(b, &script.Command{Bytes: script.Steps.Lesson})
+	l.must(b, &script.Command{Bytes: script.Steps.Lesson()})
 	const rounds = 16
 	var cpu, scripts []float64
 	for done := 0; done < b.N; done += rounds * benchLocks {

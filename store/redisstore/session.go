@@ -175,12 +175,12 @@ func (s *session) resendLocked(how resent) {
 // teachLocked has the server learn a script before calls are sent again. Its text is sent once,
 // however many calls need it: texts are up to 50 KB long, and there may be a thousand calls.
 func (s *session) teachLocked(unknown *script.Script, timeout time.Duration) {
-	if s.lessons[unknown.Hash] {
+	if s.lessons[unknown.Hash()] {
 		return
 	}
-	s.lessons[unknown.Hash] = true
+	s.lessons[unknown.Hash()] = true
 	s.n.s.inFlight.Add(1)
-	s.AgainLocked(call{command: &script.Command{Bytes: unknown.Lesson}, timeout: timeout, to: nobody{}})
+	s.AgainLocked(call{command: &script.Command{Bytes: unknown.Lesson()}, timeout: timeout, to: nobody{}})
 }
 
 // demotes reports whether a reply, or that to a step in it, means that the connection must

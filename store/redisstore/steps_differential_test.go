@@ -427,13 +427,13 @@ func (n *scripted) asList(steps []*script.Command) ([]script.Reply, error) {
 			return nil, fmt.Errorf("%s: not in a list", c.Script.Name)
 		}
 	}
-	text := list.Script().Text
+	text := list.Script().Text()
 	if n.change != nil {
 		text = n.change(text)
 	}
 	b := list.Append(nil, false, "")
 	// The call has the text of the script in place of its hash.
-	hash := fmt.Sprintf("$7\r\nEVALSHA\r\n$40\r\n%s\r\n", list.Script().Hash)
+	hash := fmt.Sprintf("$7\r\nEVALSHA\r\n$40\r\n%s\r\n", list.Script().Hash())
 	v, err := n.wire.Exchange([]byte(strings.Replace(string(b), hash, fmt.Sprintf("$4\r\nEVAL\r\n$%d\r\n%s\r\n", len(text), text), 1)))
 	if err != nil {
 		return nil, err

@@ -51,7 +51,7 @@ func NewCommand(words ...string) *Command {
 // Begin starts a call of s in c and reuses c's memory. The caller appends all keys and
 // arguments of the script.
 func (c *Command) Begin(s *Script) []byte {
-	return c.begin(s, 0, append(c.Bytes[:0], s.byHash...))
+	return c.begin(s, 0, append(c.Bytes[:0], s.byHash()...))
 }
 
 // begin forgets what c was before. The bytes b are what the call begins with.
@@ -66,7 +66,7 @@ func (c *Command) beginMany(s *Script, more int) []byte {
 	if more == 0 {
 		return c.Begin(s)
 	}
-	return c.begin(s, more, appendBegin(c.Bytes[:0], "EVALSHA", s.Hash, s.Keys+s.eachKeys*more, s.Args+s.each*more))
+	return c.begin(s, more, appendBegin(c.Bytes[:0], "EVALSHA", s.Hash(), s.Keys+s.eachKeys*more, s.Args+s.each*more))
 }
 
 // ByText appends the same call with the script's text, from which the node learns the
@@ -77,8 +77,8 @@ func (c *Command) ByText(b []byte) []byte {
 		return append(b, c.Bytes...)
 	}
 	keys, args := s.Keys+s.eachKeys*c.More, s.Args+s.each*c.More
-	b = appendBegin(b, "EVAL", s.Text, keys, args)
-	return append(b, c.Bytes[len(appendBegin(nil, "EVALSHA", s.Hash, keys, args)):]...)
+	b = appendBegin(b, "EVAL", s.Text(), keys, args)
+	return append(b, c.Bytes[len(appendBegin(nil, "EVALSHA", s.Hash(), keys, args)):]...)
 }
 
 // FillPlace patches the command at the end of b: it sets the no-push flag, if the

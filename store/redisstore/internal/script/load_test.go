@@ -94,17 +94,18 @@ func globalsOf(t *testing.T, file, text string) (names []string) {
 
 // Every function that a script calls is defined before the call.
 func TestCalledFunctionsAreDefined(t *testing.T) {
-	for _, s := range slices.Concat(All, []*Script{Break, Admit, EndHold, RenewHold, Downgrade}) {
-		chunk, err := parse.Parse(strings.NewReader(s.Text), s.Name)
+	for name, source := range loaded {
+		text := source().text
+		chunk, err := parse.Parse(strings.NewReader(text), name)
 		if err == nil {
-			_, err = lua.Compile(chunk, s.Name)
+			_, err = lua.Compile(chunk, name)
 		}
 		if err != nil {
-			t.Errorf("%s: %v", s.Name, err)
+			t.Errorf("%s: %v", name, err)
 		}
-		for _, g := range globalsOf(t, s.Name, s.Text) {
+		for _, g := range globalsOf(t, name, text) {
 			if !slices.Contains(globals, g) && g != "KEYS" && g != "ARGV" {
-				t.Errorf("%s uses the name %s where it is not defined", s.Name, g)
+				t.Errorf("%s uses the name %s where it is not defined", name, g)
 			}
 		}
 	}

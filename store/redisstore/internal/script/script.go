@@ -3,6 +3,7 @@ package script
 import (
 	"crypto/sha1"
 	"encoding/hex"
+	"sync"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
@@ -11,8 +12,6 @@ import (
 // Script is a Lua script that runs as one atomic step on a node.
 type Script struct {
 	Name string // of its file
-	Text string
-	Hash string // by which Redis calls it
 	Keys int    // number of keys
 	Args int    // number of arguments
 	// Keys and arguments for each lease beyond the first; see beginMany.
@@ -22,17 +21,41 @@ type Script struct {
 	letter string // then; empty: its first argument begins with that
 	gate   int    // how many of its arguments are about the mark
 
-	byHash []byte // beginning of a command that calls it
-	Lesson []byte // command that loads it and does nothing
+	source func() *source
+	byHash func() []byte // beginning of a command that calls it
+}
+
+// source is the text of a script and what depends on it alone.
+type source struct {
+	text, hash string
+	lesson     []byte
+}
+
+func sourceOf(text string) *source {
+	sum := sha1.Sum([]byte(text)) // Redis identifies scripts by this hash
+	return &source{text, hex.EncodeToString(sum[:]), appendBegin(nil, "EVAL", text, 0, 0)}
 }
 
 func New(name, text string, keys, args int) *Script {
-	sum := sha1.Sum([]byte(text)) // Redis identifies scripts by this hash
-	s := &Script{Name: name, Text: text, Hash: hex.EncodeToString(sum[:]), Keys: keys, Args: args, eachKeys: 2, each: 1}
-	s.byHash = appendBegin(nil, "EVALSHA", s.Hash, keys, args)
-	s.Lesson = appendBegin(nil, "EVAL", text, 0, 0)
-	return s
+	one := sourceOf(text)
+	return newScript(name, func() *source { return one }, keys, args)
 }
+
+func newScript(name string, source func() *source, keys, args int) *Script {
+	return &Script{
+		Name: name, Keys: keys, Args: args, eachKeys: 2, each: 1, source: source,
+		byHash: sync.OnceValue(func() []byte { return appendBegin(nil, "EVALSHA", source().hash, keys, args) }),
+	}
+}
+
+// Text returns the text of the script.
+func (s *Script) Text() string { return s.source().text }
+
+// Hash returns what Redis calls the script by.
+func (s *Script) Hash() string { return s.source().hash }
+
+// Lesson returns a command that loads the script and does nothing.
+func (s *Script) Lesson() []byte { return s.source().lesson }
 
 // appendBegin appends the beginning of a command that calls a script.
 func appendBegin(b []byte, verb, script string, keys, args int) []byte {

@@ -92,7 +92,7 @@ func (l *StepList) Append(b []byte, noPush bool, channel string) []byte {
 	if l.whole != nil {
 		keys++
 	}
-	b = appendBegin(b, "EVALSHA", l.Script().Hash, keys, args)
+	b = appendBegin(b, "EVALSHA", l.Script().Hash(), keys, args)
 	unread := uint64(0) // locks of plain requests
 	for _, c := range l.commands {
 		begin := c.keysAt
