@@ -133,7 +133,13 @@ func (c Conditions) once(ctx context.Context) error {
 		if err := c.refuses(ctx, c.Absent, c.IfAbsent); err != nil {
 			return err
 		}
-		if _, err := c.Write(ctx, version); errors.Is(err, recordstore.ErrConflict) {
+		_, err := c.Write(ctx, version)
+		for range 3 { // a server may also refuse a write while another one is under way
+			if errors.Is(err, recordstore.ErrConflict) {
+				_, err = c.Write(ctx, version)
+			}
+		}
+		if errors.Is(err, recordstore.ErrConflict) {
 			return recordstore.Refusal("%s refuses %s with the version that it has sent: %w", c.Node, c.IfSame, err)
 		} else if err != nil {
 			return err
