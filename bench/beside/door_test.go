@@ -121,6 +121,7 @@ func TestLibrariesOverTheDoor(t *testing.T) {
 		if err := b.Lock(); err == nil {
 			t.Error("two holders")
 		}
+		//lint:ignore SA1019 programs still send this script
 		if held, err := a.Valid(); !held || err != nil {
 			t.Errorf("the holder: %v, %v", held, err)
 		}
