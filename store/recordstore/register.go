@@ -288,8 +288,8 @@ func (g *register) read(ctx context.Context) (*snapshot, error) {
 	return snap, nil
 }
 
-// see takes in a version that was read or pushed. It returns that version, or a newer one. known
-// is the newest version that was known when it was asked for, and nil for a push.
+// see takes in a version that was read, listed or pushed. It returns that version, or a newer one.
+// known is the newest version that was known when it was asked for, and nil for a list or a push.
 func (g *register) see(it Item, known *snapshot) (*snapshot, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -303,6 +303,9 @@ func (g *register) see(it Item, known *snapshot) (*snapshot, error) {
 	case snap.version == last.version: // it may be dated now
 		snap.acknowledged = last.acknowledged
 		g.last, g.stale = snap, false
+	case last.absent && known == nil: // deleted since, or made by a client that read a smaller floor
+		g.stale = true // the next step reads which
+		return snap, nil
 	case last != known: // this client has learned of a later one meanwhile
 		return last, nil
 	case last.absent: // another client read a smaller floor, and has made the record

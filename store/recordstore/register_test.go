@@ -353,6 +353,9 @@ func TestFloorsMayDiffer(t *testing.T) {
 	if _, err := other.Acquire(t.Context(), store.AcquireRequest{Lease: store.Lease{Name: "a", Owner: store.NewOwner(), TTL: time.Minute}}); err != nil {
 		t.Fatal(err)
 	}
+	if locks, err := ahead.List(t.Context(), ""); err != nil || len(locks) != 1 {
+		t.Errorf("list: %v, %v, want the lock of the other client", locks, err)
+	}
 	if _, err := ahead.Acquire(t.Context(), store.AcquireRequest{Lease: store.Lease{Name: "a", Owner: store.NewOwner(), TTL: time.Minute}}); !errors.Is(err, store.ErrBusy) {
 		t.Errorf("acquire what another client has: %v, want busy", err)
 	}
