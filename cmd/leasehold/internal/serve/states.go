@@ -87,7 +87,7 @@ func (s *states) path(name string) string {
 	file := b.String()
 	if len(file) > 150 {
 		sum := sha256.Sum256([]byte(name))
-		file = file[:80] + "%" + hex.EncodeToString(sum[:])
+		file = file[:80] + "=" + hex.EncodeToString(sum[:]) // no shorter name has a "="
 	}
 	return filepath.Join(s.dir, file+".tfstate")
 }
@@ -106,19 +106,21 @@ func (s *states) receive(r io.Reader, sum string) (file string, err error) {
 		}
 	}()
 	h := md5.New()
-	if _, err = io.Copy(io.MultiWriter(f, h), r); err != nil {
+	n, err := io.Copy(io.MultiWriter(f, h), r)
+	if err != nil {
 		return "", err
 	}
+	if n == 0 { // a program that reads it would take it for no state at all
+		return "", invalid("the state is empty")
+	}
 	if got := base64.StdEncoding.EncodeToString(h.Sum(nil)); sum != "" && got != sum {
-		return "", errSum
+		return "", invalid("the state is not the one whose Content-MD5 was sent")
 	}
 	if err = f.Sync(); err == nil {
 		err = f.Close()
 	}
 	return f.Name(), err
 }
-
-var errSum = errors.New("the state is not the one whose Content-MD5 was sent")
 
 // put makes the file the state, and keeps the one before. The caller has the lock of the name.
 func (s *states) put(name, file string) error {

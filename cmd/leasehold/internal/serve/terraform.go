@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
@@ -240,10 +241,19 @@ func (s *Server) getState(w http.ResponseWriter, r *http.Request, name string, _
 		return
 	}
 	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		s.refuseState(w, r, name, err)
+		return
+	}
 	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(statePatience))
+	// With its length, a state that cannot be read to its end is not taken for a shorter one.
+	w.Header().Set("Content-Length", strconv.FormatInt(info.Size(), 10))
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	io.Copy(w, f)
+	if _, err := io.Copy(w, f); err != nil {
+		s.Log.Warn("a state was not sent whole", "lock", store.Excerpt(name), "error", err)
+	}
 }
 
 // statePatience is how long a state may take on its way.
@@ -307,9 +317,6 @@ func (s *Server) writeState(w http.ResponseWriter, r *http.Request, name string,
 
 // receiveState writes the body to a file.
 func (s *Server) receiveState(w http.ResponseWriter, r *http.Request) (file string, err error) {
-	if r.ContentLength == 0 {
-		return "", invalid("the state is empty")
-	}
 	if r.ContentLength > mostState {
 		return "", &httpapi.Error{Problem: *tooLarge(mostState)}
 	}
@@ -321,8 +328,6 @@ func (s *Server) receiveState(w http.ResponseWriter, r *http.Request) (file stri
 	switch {
 	case errors.As(err, &large):
 		err = &httpapi.Error{Problem: *tooLarge(mostState)}
-	case errors.Is(err, errSum):
-		err = invalid(err.Error())
 	case err == nil:
 		c.SetReadDeadline(time.Time{})
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -414,5 +415,50 @@ resource "terraform_data" "a" {
 	}
 	if r := ask(t, "POST", url, "/v1/locks/prod/acquire", m{"owner": "x"}); r.kind == httpapi.Busy {
 		t.Errorf("after force-unlock: %s", r.text)
+	}
+}
+
+// A long name has a file of its own, though a shorter one is made to look like it.
+func TestTerraformNamesThatLookAlike(t *testing.T) {
+	url, _ := start(t, serve.Options{TerraformState: t.TempDir()})
+	long := strings.Repeat("x", 200)
+	for sum := hash(long); ; sum = hash(long) { // the first byte of the hash is one that is escaped
+		if b, err := strconv.ParseUint(sum[:2], 16, 8); err == nil && b > 127 {
+			sends(t, 200, "POST", url+"/terraform/"+long, "long")
+			sends(t, 200, "POST", url+"/terraform/"+long[:80]+"%"+sum, "short")
+			break
+		}
+		long += "x"
+	}
+	if got := sends(t, 200, "GET", url+"/terraform/"+long, ""); got != "long" {
+		t.Errorf("the state of the long name is the one of the %s one", got)
+	}
+}
+
+// An empty state without a length is refused, and a state that cannot be read is not sent as an
+// empty one: Terraform would take either for a state without resources.
+func TestTerraformEmptyState(t *testing.T) {
+	dir := t.TempDir()
+	url, _ := start(t, serve.Options{TerraformState: dir})
+	sends(t, 200, "POST", url+"/terraform/a", "1")
+	resp, err := http.Post(url+"/terraform/a", "", io.MultiReader()) // in chunks
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != 400 {
+		t.Errorf("an empty state: %d", resp.StatusCode)
+	}
+	if got := sends(t, 200, "GET", url+"/terraform/a", ""); got != "1" {
+		t.Errorf("the state is %q", got)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "b.tfstate"), 0o700); err != nil { // its read fails, as on a broken disk
+		t.Fatal(err)
+	}
+	if resp, err = http.Get(url + "/terraform/b"); err == nil {
+		defer resp.Body.Close()
+		if b, err := io.ReadAll(resp.Body); err == nil && resp.StatusCode == 200 {
+			t.Errorf("a state that cannot be read is %q", b)
+		}
 	}
 }
