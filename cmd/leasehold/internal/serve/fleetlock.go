@@ -2,6 +2,8 @@ package serve
 
 import (
 	"cmp"
+	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,14 +31,13 @@ func (f Fleet) Check(s *store.Store) error {
 	return cmp.Or(keepsHours(s.Caps(), f.TTL), f.lease("fleetlock/x", "x").Check(s.Caps()))
 }
 
-// lease returns a lease of a slot for the machine called id.
+// lease returns a lease of a slot for the machine called id. A machine is one owner, at whichever
+// server it asks, so it has no more than one slot.
 func (f Fleet) lease(lock, id string) store.Lease {
-	h := store.Holder{Host: id, Purpose: fleetPurpose, Unrenewed: true, Since: time.Now()}
-	return store.Lease{Name: lock, Owner: store.NewOwner(), Kind: store.Semaphore(int64(f.Slots)), Weight: 1, TTL: f.TTL, Meta: h.Encode()}
+	h := store.Holder{Host: id, Purpose: "restart (FleetLock)", Unrenewed: true, Since: time.Now()}
+	owner := fmt.Sprintf("fleetlock-%x", sha256.Sum256([]byte(id)))
+	return store.Lease{Name: lock, Owner: owner, Kind: store.Semaphore(int64(f.Slots)), Weight: 1, TTL: f.TTL, Meta: h.Encode()}
 }
-
-// fleetPurpose marks the leases of machines among others of the same lock.
-const fleetPurpose = "restart (FleetLock)"
 
 // fleetRequest is the body of both calls.
 type fleetRequest struct {
@@ -89,18 +90,11 @@ func (s *Server) fleetLock(w http.ResponseWriter, r *http.Request, call string) 
 		s.refuseFleet(w, r, http.StatusForbidden, "forbidden", "this client has no right to lock "+lock)
 		return
 	}
-	defer s.states.lock(lock + "\x00" + q.Client.ID)() // two calls of one machine take one slot
-	held, err := s.fleetSlot(r, lock, q.Client.ID, fleet.TTL)
-	switch {
-	case err != nil && !errors.Is(err, store.ErrNotHeld):
-	case call == "pre-reboot" && err == nil:
-		err = s.Store.Renew(r.Context(), []store.Lease{held})[0]
-	case call == "pre-reboot":
-		_, err = s.Store.Acquire(r.Context(), store.AcquireRequest{Lease: fleet.lease(lock, q.Client.ID)})
-	case err == nil:
-		err = s.Store.Release(r.Context(), store.ReleaseRequest{Lease: held, Renewed: true})
-	default:
-		err = nil // it had no slot
+	var err error
+	if call == "pre-reboot" {
+		err = s.takeSlot(r.Context(), fleet.lease(lock, q.Client.ID))
+	} else {
+		err = s.leaveSlot(r.Context(), fleet.lease(lock, q.Client.ID))
 	}
 	var busy *store.BusyError
 	switch {
@@ -114,19 +108,26 @@ func (s *Server) fleetLock(w http.ResponseWriter, r *http.Request, call string) 
 	}
 }
 
-// fleetSlot returns the lease that the machine called id has. The error matches store.ErrNotHeld
-// if it has none.
-func (s *Server) fleetSlot(r *http.Request, lock, id string, ttl time.Duration) (store.Lease, error) {
-	st, err := s.Store.Inspect(r.Context(), lock)
-	if err != nil {
-		return store.Lease{}, err
+// takeSlot renews the lease of a machine, or acquires it. A machine that has a slot keeps it
+// also if the number of slots was changed.
+func (s *Server) takeSlot(ctx context.Context, l store.Lease) error {
+	held := l
+	if _, err := s.again(ctx, &held); !errors.Is(err, store.ErrNotHeld) {
+		return err
 	}
-	for _, h := range st.Holdings() {
-		if h.Holder.Host == id && h.Holder.Purpose == fleetPurpose {
-			l := store.Lease{Name: lock, Owner: h.Holder.Owner, TTL: ttl}
-			_, err := s.heldAs(r.Context(), &l)
-			return l, err
-		}
+	l.Attempt = store.NewOwner() // the machine may ask again, here or elsewhere
+	_, err := s.Store.Acquire(ctx, store.AcquireRequest{Lease: l})
+	return err
+}
+
+// leaveSlot releases the lease of a machine, if it has one.
+func (s *Server) leaveSlot(ctx context.Context, l store.Lease) error {
+	_, err := s.heldAs(ctx, &l)
+	if err == nil {
+		err = s.Store.Release(ctx, store.ReleaseRequest{Lease: l, Renewed: true})
 	}
-	return store.Lease{}, store.ErrNotHeld
+	if errors.Is(err, store.ErrNotHeld) {
+		return nil
+	}
+	return err
 }

@@ -1,6 +1,7 @@
 package serve_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/serve"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/memstore"
 )
 
 // fleet sends a request as Zincati does.
@@ -127,5 +130,70 @@ func TestFleetLockRights(t *testing.T) {
 	}
 	if r := ask(t, "GET", url, "/v1/locks/fleetlock%2Fdefault", nil, auth...); !strings.Contains(string(r.text), `"host":"a"`) {
 		t.Errorf("the slot is shown as %s", r.text)
+	}
+}
+
+// A machine that asks two servers of a store at the same instant gets one slot.
+func TestFleetLockTwoServers(t *testing.T) {
+	both := &meeting{Engine: memstore.New(nil).Engine()}
+	both.group.Add(2)
+	st := store.New(both)
+	t.Cleanup(func() { st.Close() })
+	o := serve.Options{Store: st, Fleets: map[string]serve.Fleet{"default": {Slots: 2, TTL: time.Hour}}}
+	one, _ := start(t, o)
+	two, _ := start(t, o)
+	var asks sync.WaitGroup
+	for _, url := range []string{one, two} {
+		asks.Go(func() {
+			if status, kind, value := fleet(t, url, "pre-reboot", "default", "a"); status != 200 {
+				t.Errorf("pre-reboot: %d %s %s", status, kind, value)
+			}
+		})
+	}
+	asks.Wait()
+	if held, err := st.Inspect(t.Context(), "fleetlock/default"); err != nil || len(held.Holdings()) != 1 {
+		t.Errorf("the machine has %d slots, %v", len(held.Holdings()), err)
+	}
+	fleet(t, two, "steady-state", "default", "a")
+	if held, err := st.Inspect(t.Context(), "fleetlock/default"); err != nil || len(held.Holdings()) != 0 {
+		t.Errorf("%d slots are left, %v", len(held.Holdings()), err)
+	}
+}
+
+// meeting is an engine where requests to acquire wait for each other.
+type meeting struct {
+	store.Engine
+	group sync.WaitGroup
+}
+
+func (m *meeting) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
+	m.group.Done()
+	m.group.Wait()
+	return m.Engine.Acquire(ctx, r)
+}
+
+// Each refusal has a kind and a value, also of a client or a path that the server does not know.
+func TestFleetLockRefusals(t *testing.T) {
+	file, _ := rightsFile(t, m{"name": "nodes", "token_sha256": []string{hash("n")}, "rules": []m{{"prefix": "fleetlock/", "rights": []string{"lock"}}}, "limits": m{"requests_per_second": 1}})
+	url, _ := start(t, serve.Options{Rights: file, Prefix: "/locks", Fleets: map[string]serve.Fleet{"default": {Slots: 1, TTL: time.Hour}}})
+	auth := []string{"Authorization", "Bearer n"}
+	for _, ask := range []struct {
+		call, kind string
+		status     int
+		headers    []string
+	}{
+		{"pre-reboot", "unauthorized", 401, nil},
+		{"reboot", "not-found", 404, auth},
+	} {
+		if status, kind, value := fleet(t, url+"/locks", ask.call, "default", "a", ask.headers...); status != ask.status || kind != ask.kind {
+			t.Errorf("%s: %d %s %s, want %d %s", ask.call, status, kind, value, ask.status, ask.kind)
+		}
+	}
+	for {
+		if status, kind, _ := fleet(t, url+"/locks", "steady-state", "default", "a", auth...); status == 429 && kind == "too-many" {
+			break
+		} else if status != 200 {
+			t.Fatalf("asked often: %d %s", status, kind)
+		}
 	}
 }

@@ -160,7 +160,7 @@ func (s *Server) wrongMethod(w http.ResponseWriter, r *http.Request, allowed str
 	s.fail(w, r, httpapi.New(httpapi.WrongMethod, "this path is for "+allowed))
 }
 
-// fail answers with a problem.
+// fail answers with a problem, in the form that the client knows.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, p *httpapi.Problem) {
 	h := w.Header()
 	h.Set("Content-Type", "application/problem+json")
@@ -171,6 +171,10 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, p *httpapi.Problem
 		h.Add("WWW-Authenticate", `Basic realm="leasehold: any name, and a token as the password", charset="UTF-8"`) // for browsers
 	case httpapi.TooMany, httpapi.NoQuorum, httpapi.Closing:
 		h.Set("Retry-After", "1")
+	}
+	if strings.HasPrefix(r.URL.EscapedPath(), s.Prefix+"/fleetlock/") {
+		s.refuseFleet(w, r, p.Status, p.Kind(), p.Detail)
+		return
 	}
 	w.WriteHeader(p.Status)
 	json.NewEncoder(w).Encode(p)
