@@ -89,6 +89,7 @@ quick: redis ## run the tests of the inner loop in under a minute
 test: redis databases languages prometheus chromium ## run all tests with the race detector, against real servers
 	@scripts/need-race.sh
 	@test -n "$$LEASEHOLD_MYSQLD" || echo 'The tests run on MariaDB, and not on MySQL itself, which was not asked for: "make mysql" installs it.'
+	@command -v terraform >/dev/null || command -v tofu >/dev/null || echo 'The tests send the requests of Terraform, and do not run it, since neither terraform nor tofu is installed.'
 	@test -n "$$LEASEHOLD_AZURITE" || echo 'The tests of Azure Blob Storage are skipped, since its emulator was not asked for: "make azure" installs it.'
 ifeq ($(PKG),work)
 	@# The explorers, the simulator and the tests that compare with the rule, which compute in
