@@ -390,7 +390,7 @@ func TestWrongUsageNamesTheSource(t *testing.T) {
 		t.Errorf("%s, want that no shell splits the word", p.err.String())
 	}
 	h := s.hold("x")
-	s.run(124, "wait", "x", "--wait", "1ms")
+	s.run(124, "wait", "x", "--wait", "1s")
 	h.let()
 }
 
