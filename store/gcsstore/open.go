@@ -48,7 +48,9 @@ const (
 	scope    = "https://www.googleapis.com/auth/devstorage.read_write"
 )
 
-var bucketForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{1,221}$`)
+// bucketForm leaves the length to checked: a program that is large for its counts would be made
+// at each start.
+var bucketForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]+$`)
 
 // checked returns o with its defaults.
 func (o *Options) checked(bucket string) (Options, error) {
@@ -58,7 +60,7 @@ func (o *Options) checked(bucket string) (Options, error) {
 	}
 	c.Bucket, c.Prefix, c.Endpoint = bucket, cmp.Or(strings.Trim(c.Prefix, "/"), "leasehold"), strings.TrimRight(cmp.Or(c.Endpoint, endpoint), "/")
 	c.Poll, c.Timeout = cmp.Or(c.Poll, 2*time.Second), cmp.Or(c.Timeout, 20*time.Second)
-	if !bucketForm.MatchString(bucket) {
+	if len(bucket) > 222 || !bucketForm.MatchString(bucket) {
 		return c, fmt.Errorf("%w: %q is no name of a bucket", store.ErrInvalid, store.Excerpt(bucket))
 	}
 	return c, objects.Check(c.Prefix, c.Endpoint, c.Skew, c.Poll, c.Timeout)

@@ -50,7 +50,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-var bucketForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+var bucketForm = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
 // checked returns o with its defaults.
 func (o *Options) checked() (Options, error) {
@@ -61,7 +61,7 @@ func (o *Options) checked() (Options, error) {
 	c.Bucket = cmp.Or(c.Bucket, "default")
 	c.Skew, c.KeepIdle, c.Timeout = cmp.Or(c.Skew, time.Minute), cmp.Or(c.KeepIdle, time.Hour), cmp.Or(c.Timeout, 5*time.Second)
 	switch {
-	case !bucketForm.MatchString(c.Bucket):
+	case len(c.Bucket) > 64 || !bucketForm.MatchString(c.Bucket):
 		return c, fmt.Errorf("%w: bucket %q: use up to 64 letters, digits, - and _", store.ErrInvalid, store.Excerpt(c.Bucket))
 	case c.Replicas < 0 || c.Replicas > 5:
 		return c, fmt.Errorf("%w: %d replicas: use 1, 3 or 5", store.ErrInvalid, c.Replicas)

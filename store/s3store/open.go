@@ -56,7 +56,9 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-var bucketForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{1,254}$`)
+// bucketForm leaves the length to checked: a program that is large for its counts would be made
+// at each start.
+var bucketForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]+$`)
 
 // checked returns o with its defaults.
 func (o *Options) checked(bucket string) (Options, error) {
@@ -66,7 +68,7 @@ func (o *Options) checked(bucket string) (Options, error) {
 	}
 	c.Bucket, c.Prefix = bucket, cmp.Or(strings.Trim(c.Prefix, "/"), "leasehold")
 	c.Poll, c.Timeout = cmp.Or(c.Poll, time.Second), cmp.Or(c.Timeout, 10*time.Second)
-	if !bucketForm.MatchString(bucket) {
+	if len(bucket) > 255 || !bucketForm.MatchString(bucket) {
 		return c, fmt.Errorf("%w: %q is no name of a bucket", store.ErrInvalid, store.Excerpt(bucket))
 	}
 	return c, objects.Check(c.Prefix, c.Endpoint, c.Skew, c.Poll, c.Timeout)

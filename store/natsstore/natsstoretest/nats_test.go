@@ -273,7 +273,7 @@ func TestParseURL(t *testing.T) {
 			t.Errorf("%s: servers %q, %+v, want %+v", url, servers, *o, want)
 		}
 	}
-	for _, url := range []string{"", "redis://a", "nats://", "nats://h/a/b", "nats://h?x=1", "nats://h?sync=often", "nats://h?ca=/none", "nats://h?tls=true&ca=/none", "nats://h?skew=5", "nats://h?monitor=a:8222", "nats://me:sec/ret@h", "nats://h?skew=1s&skew=2s"} {
+	for _, url := range []string{"", "redis://a", "nats://", "nats://h/a/b", "nats://h?x=1", "nats://h?sync=often", "nats://h?ca=/none", "nats://h?tls=true&ca=/none", "nats://h?skew=5", "nats://h?monitor=a:8222", "nats://me:sec/ret@h", "nats://h?skew=1s&skew=2s", "nats://h/" + strings.Repeat("b", 65)} {
 		if _, _, err := natsstore.ParseURL(url); !errors.Is(err, store.ErrInvalid) || strings.Contains(err.Error(), "sec") && strings.Contains(url, "sec/ret") {
 			t.Errorf("%q: %v, want an error that matches ErrInvalid and has no password", url, err)
 		}

@@ -356,7 +356,7 @@ func TestParseURL(t *testing.T) {
 	}
 	for _, url := range []string{
 		"", "s3:", "s3://", "redis://a", "s3://a", "s3://bb:9000/p", "s3://AKIA:hush@bb", "s3://AKIA@bb", "s3://bb/a//b", "s3://bb/../x", "s3://bb/a b", "s3://bb?x=1", "s3://bb?skew=5",
-		"s3://bb?durable=yes", "s3://bb?endpoint=host:9000", "s3://bb?endpoint=https://k:hush@host", "s3://bb?skew=1s&skew=2s", "s3://bb?skew=-1s", "s3://bb#x",
+		"s3://bb?durable=yes", "s3://bb?endpoint=host:9000", "s3://bb?endpoint=https://k:hush@host", "s3://bb?skew=1s&skew=2s", "s3://bb?skew=-1s", "s3://bb#x", "s3://" + strings.Repeat("b", 256),
 	} {
 		if _, _, err := s3store.ParseURL(url); !errors.Is(err, store.ErrInvalid) || strings.Contains(err.Error(), "hush") {
 			t.Errorf("%q: %v, want an error that matches ErrInvalid and has no secret", url, err)

@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"net/netip"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -135,29 +134,30 @@ func badTime(c *cobra.Command, flag, value string) error {
 
 // unitOf is what people write for a unit of time, and how Go writes it.
 var unitOf = []struct {
-	words *regexp.Regexp
+	words []string
 	unit  string
 	times int
 }{
-	{regexp.MustCompile(`^(s|secs?|seconds?)?$`), "s", 1},
-	{regexp.MustCompile(`^(m|mins?|minutes?)$`), "m", 1},
-	{regexp.MustCompile(`^(h|hrs?|hours?)$`), "h", 1},
-	{regexp.MustCompile(`^(ms|msecs?|millis|milliseconds?)$`), "ms", 1},
-	{regexp.MustCompile(`^(d|days?)$`), "h", 24},
-	{regexp.MustCompile(`^(w|weeks?)$`), "h", 7 * 24},
+	{[]string{"", "s", "sec", "secs", "second", "seconds"}, "s", 1},
+	{[]string{"m", "min", "mins", "minute", "minutes"}, "m", 1},
+	{[]string{"h", "hr", "hrs", "hour", "hours"}, "h", 1},
+	{[]string{"ms", "msec", "msecs", "millis", "millisecond", "milliseconds"}, "ms", 1},
+	{[]string{"d", "day", "days"}, "h", 24},
+	{[]string{"w", "week", "weeks"}, "h", 7 * 24},
 }
-
-var numberThenUnit = regexp.MustCompile(`^([0-9]{1,9}) ?([a-z]*)$`)
 
 // meantTime returns the time that was probably meant by s, such as 5s for 5, or an empty string.
 func meantTime(s string) string {
-	at := numberThenUnit.FindStringSubmatch(strings.ToLower(strings.TrimSpace(s)))
-	if at == nil {
+	s = strings.ToLower(strings.TrimSpace(s))
+	word := strings.TrimLeft(s, "0123456789")
+	number := strings.TrimSuffix(s, word)
+	n, err := strconv.Atoi(number)
+	if err != nil || len(number) > 9 {
 		return ""
 	}
-	n, _ := strconv.Atoi(at[1])
+	word = strings.TrimPrefix(word, " ")
 	for _, u := range unitOf {
-		if u.words.MatchString(at[2]) {
+		if slices.Contains(u.words, word) {
 			meant := strconv.Itoa(n*u.times) + u.unit
 			if _, err := time.ParseDuration(meant); err == nil {
 				return meant

@@ -47,7 +47,7 @@ type fleetRequest struct {
 	} `json:"client_params"`
 }
 
-var fleetGroup = regexp.MustCompile(`^[a-zA-Z0-9.-]{1,200}$`)
+var fleetGroup = regexp.MustCompile(`^[a-zA-Z0-9.-]+$`)
 
 // refuseFleet answers as FleetLock asks for: kind is for programs, and value for people.
 func (s *Server) refuseFleet(w http.ResponseWriter, r *http.Request, status int, kind, value string) {
@@ -75,7 +75,7 @@ func (s *Server) fleetLock(w http.ResponseWriter, r *http.Request, call string) 
 		s.refuseFleet(w, r, p.Status, "invalid_body", p.Detail)
 		return
 	}
-	if err := json.Unmarshal(raw, &q); err != nil || q.Client.ID == "" || len(q.Client.ID) > 500 || !fleetGroup.MatchString(q.Client.Group) {
+	if err := json.Unmarshal(raw, &q); err != nil || q.Client.ID == "" || len(q.Client.ID) > 500 || len(q.Client.Group) > 200 || !fleetGroup.MatchString(q.Client.Group) {
 		s.refuseFleet(w, r, http.StatusBadRequest, "invalid_client_params", `the body is {"client_params": {"id": ID, "group": GROUP}}, with a group of letters, digits, dots and dashes`)
 		return
 	}

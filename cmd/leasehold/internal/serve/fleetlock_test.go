@@ -54,6 +54,8 @@ func TestFleetLock(t *testing.T) {
 		{"pre-reboot", "other", "a", 404, "unknown_group"},
 		{"pre-reboot", "a/b", "a", 400, "invalid_client_params"},
 		{"pre-reboot", "", "a", 400, "invalid_client_params"},
+		{"pre-reboot", strings.Repeat("g", 200), "a", 404, "unknown_group"},
+		{"pre-reboot", strings.Repeat("g", 201), "a", 400, "invalid_client_params"},
 		{"pre-reboot", "default", "", 400, "invalid_client_params"},
 	} {
 		status, kind, value := fleet(t, url, step.call, step.group, step.id)

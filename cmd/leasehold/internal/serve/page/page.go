@@ -299,7 +299,7 @@ func (p *Page) write(w http.ResponseWriter, status int, v *view) {
 
 func render(v *view) []byte {
 	var b bytes.Buffer
-	if err := templates.ExecuteTemplate(&b, "page", v); err != nil {
+	if err := templates().ExecuteTemplate(&b, "page", v); err != nil {
 		panic(err) // a template does not fit its view
 	}
 	return b.Bytes()
@@ -308,9 +308,12 @@ func render(v *view) []byte {
 //go:embed templates static
 var embedded embed.FS
 
-var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"brief": brief, "ms": func(d time.Duration) int64 { return d.Milliseconds() }, "clock": clockTime, "stamp": stamp,
-}).ParseFS(embedded, "templates/*.html"))
+// templates are parsed when a page is first rendered: most runs of the command serve none.
+var templates = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("").Funcs(template.FuncMap{
+		"brief": brief, "ms": func(d time.Duration) int64 { return d.Milliseconds() }, "clock": clockTime, "stamp": stamp,
+	}).ParseFS(embedded, "templates/*.html"))
+})
 
 // file is what a browser loads besides a view.
 type file struct {
