@@ -113,7 +113,7 @@ func milliseconds(s string, unit time.Duration) (time.Duration, string) {
 	switch {
 	case err != nil:
 		return 0, "ERR value is not an integer or out of range"
-	case n <= 0 || n > math.MaxInt64/int64(unit):
+	case n <= 0 || n > math.MaxInt64/2/int64(unit): // half: something may be added
 		return 0, "ERR invalid expire time: a lease lasts for at least a millisecond, and not for ever"
 	}
 	return time.Duration(n) * unit, ""

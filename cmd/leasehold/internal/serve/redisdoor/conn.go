@@ -35,6 +35,7 @@ type conn struct {
 	in      *bufio.Reader
 	session session
 	bounded bool            // the client has to say who it is soon
+	base    context.Context // ends when the server does
 	ctx     context.Context // ends when the connection does
 	end     context.CancelFunc
 
@@ -220,11 +221,15 @@ func (c *conn) begin(p plan, client *rights.Client) {
 	}
 	c.queue = append(c.queue, k)
 	c.mu.Unlock()
+	ctx := c.ctx
+	if p.verb == release { // a client that says so last may be gone, but others want the lock
+		ctx = c.base
+	}
 	go func() {
 		for _, q := range before {
 			<-q.done
 		}
-		r := c.d.locks.do(c.ctx, p, holder)
+		r := c.d.locks.do(ctx, p, holder)
 		close(k.done)
 		c.mu.Lock()
 		k.reply, k.ready = r, true

@@ -101,6 +101,7 @@ func (d *Door) accept(ctx context.Context, l net.Listener) error {
 		c := &conn{d: d, nc: nc}
 		c.in = bufio.NewReaderSize(c, readAhead)
 		c.room.L = &c.mu
+		c.base = ctx
 		c.ctx, c.end = context.WithCancel(ctx)
 		if !d.add(c) {
 			nc.Close()
@@ -133,10 +134,10 @@ func (d *Door) remove(c *conn) {
 	d.ended.Done()
 }
 
-// bound gives a connection whose client is not known a time to say who it is.
+// bound gives a connection whose client is not known a time to say who it is, once.
 func (d *Door) bound(c *conn) {
 	known := d.client(c) != nil
-	if known && !c.bounded {
+	if known != c.bounded {
 		return
 	}
 	d.mu.Lock()

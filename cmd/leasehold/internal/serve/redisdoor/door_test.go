@@ -161,7 +161,7 @@ func TestRefusals(t *testing.T) {
 	c := dial(t, address)
 	for _, words := range []string{
 		"KEYS *", "DEL lock", "SET lock v", "SET lock v NX", "SET lock v PX 100", "SET lock v NX PX 0", "SET lock v NX PX -1",
-		"SET lock v NX PX 99999999999999999999", "SET lock v NX PX 9223372036854775807", "SET lock v NX PX x", "SET lock v NX PX",
+		"SET lock v NX PX 99999999999999999999", "SET lock v NX PX 9223372036854775807", "SET lock v NX PX 9223372036854", "SET lock v NX PX x", "SET lock v NX PX",
 		"SET lock v NX KEEPTTL", "SET lock v NX XX PX 1000", "SET lock v IFEQ w PX 1000", "SETNX lock v", "EXPIRE lock 10", "EVAL return 0",
 		"EVAL x 1 lock", "EVAL return 2 a b c", "EVALSHA", "WATCH lock", "SUBSCRIBE x", "CLUSTER SLOTS", "SELECT 1", "CLIENT TRACKING ON",
 		"SCRIPT LOAD x", "SCRIPT FLUSH", "CONFIG GET *", "GET", "GET a b", "AUTH x", "HELLO 4", "HELLO 3 AUTH default x", "FLUSHALL",
@@ -262,6 +262,8 @@ func TestRightsOverRedis(t *testing.T) {
 	if is, err := st.Inspect(t.Context(), "x"); err != nil || is.Holder.Purpose != "(client blind)" {
 		t.Errorf("%+v, %v", is, err)
 	}
+	b.wants("(error) WRONGPASS", "AUTH", "")
+	b.wants("(integer) 1", "DELIFEQ x v")
 	b.wants("RESET", "RESET")
 	b.wants("(error) NOAUTH", "PING")
 
@@ -274,13 +276,19 @@ func TestRightsOverRedis(t *testing.T) {
 // A client that does not say who it is is cut off, and one that did is not.
 func TestUnknownClientsAreCutOff(t *testing.T) {
 	t.Parallel()
-	address, _ := open(t, Options{Rights: rightsFile(t, `ci "rules":[{"prefix":"","rights":["look"]}]`), Patience: 50 * time.Millisecond})
+	address, _ := open(t, Options{Rights: rightsFile(t, `ci "rules":[{"prefix":"","rights":["look"]}]`), Patience: 300 * time.Millisecond})
 	known := dial(t, address)
 	known.wants("OK", "AUTH ci")
 	if got := dial(t, address).receive(); !strings.HasPrefix(got, "closed") {
 		t.Error(got)
 	}
 	known.wants("PONG", "PING")
+	unknown, until := dial(t, address), time.Now().Add(20*time.Second)
+	for got := ""; !strings.HasPrefix(got, "closed"); got = unknown.says("PING") {
+		if time.Now().After(until) {
+			t.Fatal("commands that are refused keep the connection")
+		}
+	}
 }
 
 // Replies come in the order of the commands, whatever the order in which the store answers, and

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -258,11 +257,8 @@ func (l *locks) apply(ctx context.Context, p plan, lease store.Lease, remaining 
 		return fmt.Errorf("the lease of lock %q lasts for another %v: this server extends a lease, and never shortens it (release the lock to end it)", store.Excerpt(lease.Name), store.Round(remaining))
 	}
 	lease.TTL = p.ttl
-	err := l.store.Renew(ctx, []store.Lease{lease})[0]
-	if err == nil {
-		l.held.set(lease, l.now(), true)
-	}
-	return err
+	l.held.set(lease, l.now(), true) // also if the answer is lost: a release then has to know of it
+	return l.store.Renew(ctx, []store.Lease{lease})[0]
 }
 
 // grants remembers leases that were granted or found, so that the next command about one of them
@@ -288,14 +284,13 @@ func (g *grants) set(l store.Lease, now time.Time, repeated bool) {
 	if g.byName == nil {
 		g.byName = map[string]grant{}
 	}
-	name := strings.Clone(l.Name)
-	if _, known := g.byName[name]; !known && len(g.byName) >= mostGrants {
+	if _, known := g.byName[l.Name]; !known && len(g.byName) >= mostGrants {
 		for any := range g.byName {
 			delete(g.byName, any)
 			break
 		}
 	}
-	g.byName[name] = grant{l, now.Add(l.TTL), repeated}
+	g.byName[l.Name] = grant{l, now.Add(l.TTL), repeated}
 }
 
 func (g *grants) get(name, value string) (grant, bool) {

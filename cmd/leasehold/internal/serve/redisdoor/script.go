@@ -56,12 +56,12 @@ var library = map[string]*script{
 		plan: plan{verb: release, done: one, free: number(-1), other: none}, hashes: "e950836ed1e694540c503ef9972b8de518044d3b", args: 1,
 	},
 	`if redis.call("GET",KEYS[1])==ARGV[1] then return redis.call("PEXPIRE",KEYS[1],ARGV[2]) elseif redis.call("SET",KEYS[1],ARGV[1],"PX",ARGV[2],"NX") then return 1 else return 0 end`: {
-		plan: plan{verb: extend, create: true, done: one, free: none, other: none}, hashes: "b6b55c439e02c6f52ffb8be7ec8c0d0ac816ea79", args: 2, ttl: 2,
+		plan: plan{verb: extend, create: true, prefix: -1, done: one, free: none, other: none}, hashes: "b6b55c439e02c6f52ffb8be7ec8c0d0ac816ea79", args: 2, ttl: 2,
 	},
 
 	// RedLock.net
 	`local v=redis.call("GET",KEYS[1]) if (v==false) then return redis.call("SET",KEYS[1],ARGV[1],"PX",ARGV[2]) and 1 or 0 elseif (v==ARGV[1]) then return redis.call("PEXPIRE",KEYS[1],ARGV[2]) else return -1 end`: {
-		plan: plan{verb: extend, create: true, done: one, free: none, other: number(-1)}, hashes: "9f614a785a5f9ae8c6396c6b4bf94d2087342603", args: 2, ttl: 2,
+		plan: plan{verb: extend, create: true, prefix: -1, done: one, free: none, other: number(-1)}, hashes: "9f614a785a5f9ae8c6396c6b4bf94d2087342603", args: 2, ttl: 2,
 	},
 
 	// redislock: the second argument is how long the part of the value is that makes the holder.

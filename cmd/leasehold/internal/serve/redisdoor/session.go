@@ -96,7 +96,7 @@ func (s *session) auth(args []string, needs bool, login func(string) bool) reply
 		return failed("ERR wrong number of arguments for 'auth' command")
 	case !needs:
 		return failed("ERR AUTH <password> called without any password configured for the default user: this server was started without --rights, so leave the password out")
-	case !login(args[len(args)-1]): // a token names its client, so the name of the user says nothing
+	case args[len(args)-1] == "" || !login(args[len(args)-1]): // a token names its client, so the name of the user says nothing
 		return failed("WRONGPASS invalid username-password pair or user is disabled: the rights of this server name no client with this token")
 	}
 	s.token = args[len(args)-1]
