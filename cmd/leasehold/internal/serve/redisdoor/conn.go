@@ -26,12 +26,13 @@ const (
 )
 
 // conn is the connection of a client. One goroutine reads its commands. Each command about a
-// lock has a goroutine of its own while it is under way, since many clients send all their
+// lock has a goroutine for itself while it is under way, since many clients send all their
 // commands over one connection. Commands about one lock are done in order, and all replies are
 // sent in order.
 type conn struct {
 	d       *Door
 	nc      net.Conn
+	host    string // the address of the client, without the port
 	in      *bufio.Reader
 	session session
 	bounded bool            // the client has to say who it is soon
@@ -120,7 +121,7 @@ func (c *conn) command(words []string) {
 		c.answer(noAuth)
 		return
 	}
-	if !c.d.Allow(client, c.host()) {
+	if !c.d.Allow(client, c.host) {
 		c.answer(failed("ERR too many requests in a second: that is a limit in the rights of this server"))
 		return
 	}
@@ -174,7 +175,7 @@ func (c *conn) forbidden(client *rights.Client, p plan) *reply {
 }
 
 func (c *conn) audit(what string, client *rights.Client, name string, more ...slog.Attr) {
-	attrs := []slog.Attr{slog.Bool("audit", true), slog.String("address", c.host()), slog.String("door", "redis")}
+	attrs := []slog.Attr{slog.Bool("audit", true), slog.String("address", c.host), slog.String("door", "redis")}
 	if client != nil {
 		attrs = append(attrs, slog.String("client", client.Name))
 	}
@@ -184,22 +185,13 @@ func (c *conn) audit(what string, client *rights.Client, name string, more ...sl
 	c.d.Log.LogAttrs(c.ctx, slog.LevelWarn, what, append(attrs, more...)...)
 }
 
-// host returns the address of the client, without the port.
-func (c *conn) host() string {
-	host, _, err := net.SplitHostPort(c.nc.RemoteAddr().String())
-	if err != nil {
-		return c.nc.RemoteAddr().String()
-	}
-	return host
-}
-
 // holder describes the client to others.
 func (c *conn) holder(client *rights.Client) store.Holder {
 	purpose := c.session.purpose()
 	if client.Name != "" {
 		purpose = strings.TrimSpace(purpose + " (client " + client.Name + ")")
 	}
-	return store.Holder{Host: c.host(), Purpose: purpose, Unrenewed: true}
+	return store.Holder{Host: c.host, Purpose: purpose, Unrenewed: true}
 }
 
 // begin begins to carry out a plan, after those before it that are about the same lock.
@@ -225,7 +217,7 @@ func (c *conn) begin(p plan, client *rights.Client) {
 	if p.verb == release { // a client that says so last may be gone, but others want the lock
 		ctx = c.base
 	}
-	go func() {
+	c.d.run(func() {
 		for _, q := range before {
 			<-q.done
 		}
@@ -236,7 +228,7 @@ func (c *conn) begin(p plan, client *rights.Client) {
 		c.collectLocked()
 		c.writeLocked()
 		c.mu.Unlock()
-	}()
+	})
 }
 
 // answer sends a reply that is known already, after those before it, or keeps it back until
