@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -108,10 +107,12 @@ func runServe(p *program, c *cobra.Command, o serveFlags) error {
 		return err
 	}
 	defer o.Store.Close()
-	if err := addDoors(c, &o); err != nil {
+	done, err := addDoors(c, &o)
+	if err != nil {
 		stop()
 		return err
 	}
+	defer done()
 	defer addPage(p, c, o.Store, &o.Options, o.trace)()
 	server := serve.New(o.Options)
 	l, err := server.Listen(o.at)
@@ -178,13 +179,8 @@ func serveStore(ctx context.Context, p *program, c *cobra.Command) (*store.Store
 	return p.openStore(ctx, c)
 }
 
-// addDoors checks the flags of Terraform and FleetLock.
-func addDoors(c *cobra.Command, o *serveFlags) error {
-	if o.TerraformState != "" {
-		if err := os.MkdirAll(o.TerraformState, 0o700); err != nil {
-			return err
-		}
-	}
+// addDoors checks the flags of FleetLock and Terraform. The caller calls done at the end.
+func addDoors(c *cobra.Command, o *serveFlags) (done func(), err error) {
 	o.Fleets = map[string]serve.Fleet{}
 	for _, text := range o.fleets {
 		group, rest, _ := strings.Cut(text, "=")
@@ -195,12 +191,15 @@ func addDoors(c *cobra.Command, o *serveFlags) error {
 			fleet.TTL, err = time.ParseDuration(ttl)
 		}
 		if err != nil || group == "" || fleet.Slots < 1 {
-			return usage(c, "--fleetlock %q: give GROUP=SLOTS or GROUP=SLOTS:TTL, such as default=1 or workers=2:12h", text)
+			return nil, usage(c, "--fleetlock %q: give GROUP=SLOTS or GROUP=SLOTS:TTL, such as default=1 or workers=2:12h", text)
 		}
 		if err := fleet.Check(o.Store); err != nil {
-			return fmt.Errorf("--fleetlock %s: %w", text, err)
+			return nil, fmt.Errorf("--fleetlock %s: %w", text, err)
 		}
 		o.Fleets[group] = fleet
 	}
-	return nil
+	if o.TerraformState == "" {
+		return func() {}, nil
+	}
+	return serve.OpenStates(o.TerraformState)
 }

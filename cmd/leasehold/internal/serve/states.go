@@ -17,7 +17,7 @@ import (
 )
 
 // states keeps the states of Terraform in a folder: a file each, and its last versions beside it.
-// Only one server may use a folder.
+// Only one server may use a folder: see OpenStates.
 type states struct {
 	dir string
 
