@@ -59,6 +59,9 @@ func TestScriptsAreRecognised(t *testing.T) {
 	if len(known.hashes) > mostHashes {
 		t.Errorf("%d hashes are remembered", len(known.hashes))
 	}
+	if last := same + strings.Repeat("\n", 2*mostHashes); known.learn(last) == nil || known.byHash(hashOf(last)) == nil {
+		t.Error("a script is unknown that was loaded last")
+	}
 }
 
 // The plans of commands, as libraries send them.

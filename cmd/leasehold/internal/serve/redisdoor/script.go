@@ -160,23 +160,26 @@ type scripts struct {
 	hashes map[string]*script
 }
 
-// mostHashes bounds the spellings of known scripts that are remembered. A client falls back to
-// the text of a script whose hash is unknown.
+// mostHashes bounds the spellings of known scripts that are remembered. When there are more, all
+// are forgotten: a client sends the text of a script whose hash is unknown.
 const mostHashes = 1000
 
 // learn returns the known script with a text, or nil, and remembers its hash.
 func (s *scripts) learn(source string) *script {
-	known := byWords[wordsOf(source)]
+	hash := hashOf(source)
+	known := s.byHash(hash)
 	if known != nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.hashes == nil {
-			s.hashes = map[string]*script{}
-		}
-		if len(s.hashes) < mostHashes {
-			s.hashes[hashOf(source)] = known
-		}
+		return known
 	}
+	if known = byWords[wordsOf(source)]; known == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.hashes == nil || len(s.hashes) >= mostHashes {
+		s.hashes = map[string]*script{}
+	}
+	s.hashes[hash] = known
 	return known
 }
 
