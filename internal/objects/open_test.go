@@ -1,0 +1,56 @@
+package objects
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold/store/recordstore"
+)
+
+// A server that heeds conditions is accepted, also if it answers a write with a conflict because
+// another one is under way. Any other server is refused, with the condition.
+func TestConditions(t *testing.T) {
+	const absent, other = "0", "none"
+	// sound is how many writes with the version that was sent end with a conflict, and ignored the
+	// condition that the server does not know.
+	try := func(sound int, ignored string) (first, again error) {
+		version := 0
+		c := Conditions{
+			Node: "the server", IfAbsent: "If-None-Match", IfSame: "If-Match", Absent: absent, Other: other,
+			Write: func(_ context.Context, v string) (string, error) {
+				known := v == strconv.Itoa(version)
+				if known && version > 0 && sound > 0 {
+					sound--
+					known = false
+				}
+				if !known && v != ignored {
+					return "", recordstore.ErrConflict
+				}
+				version++
+				return strconv.Itoa(version), nil
+			},
+		}
+		return c.Try(t.Context()), c.Try(t.Context())
+	}
+	for sound := range 4 {
+		if first, again := try(sound, ""); first != nil || again != nil {
+			t.Errorf("%d conflicts: %v, then %v, want none", sound, first, again)
+		}
+	}
+	for _, c := range []struct {
+		sound   int
+		ignored string
+		says    string
+	}{
+		{1 << 30, "", "refuses If-Match"},
+		{0, absent, "does not heed If-None-Match"},
+		{0, other, "does not heed If-Match"},
+	} {
+		if err, _ := try(c.sound, c.ignored); !errors.Is(err, recordstore.ErrRefused) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%+v: %v, want a refusal", c, err)
+		}
+	}
+}
