@@ -183,7 +183,10 @@ func (t *txn) end(r store.ReleaseRequest) bool {
 
 // Acquire implements driver.Engine.
 func (s *engine) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
-	if err := cmp.Or(r.CheckClass(s.Caps()), s.gate.Enter()); err != nil {
+	if err := r.CheckClass(s.Caps()); err != nil {
+		return store.Grant{}, err
+	}
+	if err := s.gate.Enter(); err != nil {
 		return store.Grant{}, err
 	}
 	defer s.gate.Leave()

@@ -44,7 +44,10 @@ const glance = 100 * time.Millisecond
 // Wait implements driver.Engine.
 func (s *engine) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (_ store.Grant, err error) {
 	caps := s.Caps()
-	if err := cmp.Or(r.CheckClass(caps), s.gate.Enter()); err != nil {
+	if err := r.CheckClass(caps); err != nil {
+		return store.Grant{}, err
+	}
+	if err := s.gate.Enter(); err != nil {
 		return store.Grant{}, err
 	}
 	defer s.gate.Leave()
