@@ -286,6 +286,7 @@ func (s *flawed) renew(ctx context.Context, r store.Lease) error {
 	}
 	if s.is("renewals look, then write") {
 		s.mu.Unlock()
+		time.Sleep(50 * time.Microsecond) // others get their turn, also on a busy machine
 		s.mu.Lock()
 		l.owner, l.meta = r.Owner, r.Meta
 	}
@@ -328,6 +329,7 @@ func (s *flawed) Release(ctx context.Context, r store.ReleaseRequest) error {
 	}
 	if s.is("releases look, then delete") {
 		s.mu.Unlock()
+		time.Sleep(50 * time.Microsecond) // others get their turn, also on a busy machine
 		s.mu.Lock()
 	}
 	if l.count--; l.count > 0 && s.is("releases count") {

@@ -314,13 +314,14 @@ func TestCertificates(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	at.Redis = at.Address
-	redis, err := s.ListenRedis(at)
+	door := at
+	door.Redis = at.Address
+	redis, err := s.ListenRedis(door)
 	if err != nil {
 		t.Fatal(err)
 	}
 	redisDone := make(chan error, 1)
-	go func() { redisDone <- s.ServeRedis(t.Context(), redis, at) }()
+	go func() { redisDone <- s.ServeRedis(t.Context(), redis, door) }()
 	t.Cleanup(func() {
 		if err := <-redisDone; err != nil {
 			t.Error(err)
