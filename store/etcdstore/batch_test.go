@@ -211,9 +211,7 @@ func TestLeaderFailsDuringBatches(t *testing.T) {
 	}
 	goesOn := func(what string) {
 		t.Helper()
-		for i := range locks {
-			locks[i].GoesOn(t, what, patience, clients...)
-		}
+		contest.AllGoOn(t, what, patience, []*contest.Contest{&locks[0], &locks[1], &locks[2]}, clients...)
 	}
 	goesOn("at first")
 	leaderFaults(t, c, goesOn)

@@ -117,14 +117,26 @@ func (c *Contest) hold(ctx context.Context, t *testing.T, s store.Engine, l stor
 // takes longer than patience.
 func (c *Contest) GoesOn(t *testing.T, what string, patience time.Duration, clients ...store.Engine) {
 	t.Helper()
+	AllGoOn(t, what, patience, []*Contest{c}, clients...)
+}
+
+// AllGoOn is GoesOn for several contests, which are waited for at once: it waits until each of
+// the clients has had some more turns in each of them.
+func AllGoOn(t *testing.T, what string, patience time.Duration, contests []*Contest, clients ...store.Engine) {
+	t.Helper()
 	start := time.Now()
 	for i, s := range clients {
-		n := c.count(s)
-		for c.count(s) <= n+3 {
-			if time.Since(start) > patience {
-				t.Fatalf("%s: client %d has not had enough turns within %v", what, i, patience)
+		before := make([]int, len(contests))
+		for j, c := range contests {
+			before[j] = c.count(s)
+		}
+		for j, c := range contests {
+			for c.count(s) <= before[j]+3 {
+				if time.Since(start) > patience {
+					t.Fatalf("%s: client %d has not had enough turns with %s within %v", what, i, c.Name, patience)
+				}
+				time.Sleep(5 * time.Millisecond)
 			}
-			time.Sleep(5 * time.Millisecond)
 		}
 	}
 	t.Logf("%s: %v", what, time.Since(start).Round(time.Millisecond))
