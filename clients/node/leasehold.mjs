@@ -6,6 +6,7 @@ import net from 'node:net'
 import os from 'node:os'
 
 const SILENCE = 30000 // without a line for so long, a server counts as gone; it writes every ten seconds
+const LONGEST = 1 << 20 // characters of a line
 const ANEW = 3600000 // after so long a hold begins anew, since clocks differ in speed
 const TICK = 20 // more than the resolution of the clock
 
@@ -48,7 +49,7 @@ export async function hold(name, work, options = {}) {
 // Lease is a lock that is held. token is the fencing token, a larger one with each grant. signal
 // aborts a twentieth of the TTL before the lease ends, unless it is renewed.
 class Lease {
-  #servers; #path; #fields; #wait; #giveUp; #margin; #deadline; #stream; #watch
+  #servers; #path; #fields; #wait; #giveUp; #margin; #silence; #deadline; #stream; #watch
   #lost = new AbortController()
   #ended = false
 
@@ -61,6 +62,7 @@ class Lease {
     this.#wait = wait
     this.#giveUp = signal
     this.#margin = ttl / 20 + TICK
+    this.#silence = Math.min(SILENCE, ttl / 2) // the server writes more often than that
   }
 
   // left is for how many milliseconds the lease is valid, 0 if it is lost.
@@ -97,6 +99,7 @@ class Lease {
               Object.assign(this, { owner: event.owner, token: event.token, slot: event.slot })
               this.#deadline = stream.deadline(event)
               got = true
+              stream.bePatient(this.#silence)
               this.#follow(stream)
               this.#watch = setInterval(() => this.left(), Math.min(250, this.#fields.ttl_ms / 40))
               return
@@ -139,10 +142,11 @@ class Lease {
       stream.close()
       for (const host of this.#servers.hosts) { // nobody else can have the lock before the deadline
         if (this.#ended) return
-        stream = new Stream(this.#servers, host)
+        stream = new Stream(this.#servers, host, this.#silence / 4)
         this.#stream = stream
         try {
           await stream.open(`${this.#path}/hold`, { ...this.#fields, owner: this.owner })
+          stream.bePatient(this.#silence)
           break
         } catch (e) {
           stream.close()
@@ -233,7 +237,7 @@ class Stream {
     this.#parts = this.#response.setEncoding('utf8')[Symbol.asyncIterator]()
     if (this.#response.statusCode < 300) return
     let text = ''
-    for await (const part of this.#parts) text += part
+    for await (const part of this.#parts) if ((text += part).length > LONGEST) break
     let problem
     try { problem = JSON.parse(text) } catch { /* it is of another server */ }
     const { statusCode: status } = this.#response
@@ -247,11 +251,15 @@ class Stream {
       const { value, done } = await this.#parts.next()
       if (done) throw new Error('the answer ends')
       this.#lines = (this.#lines[0] + value).split('\n')
+      if (this.#lines.at(-1).length > LONGEST) throw new Error('a line is too long')
     }
   }
 
   // deadline is when the lease of a held line ends, if no later line says more.
   deadline({ at_ms, valid_ms }) { return Math.min(this.sent + at_ms, now()) + valid_ms }
+
+  // bePatient has events throw after so many milliseconds without a line.
+  bePatient(ms) { this.#request.setTimeout(ms) }
 
   close() {
     this.#closed = true

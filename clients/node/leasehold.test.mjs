@@ -2,6 +2,7 @@ import assert from 'node:assert'
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import fs from 'node:fs'
+import net from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
@@ -98,6 +99,34 @@ test('a hold goes on at another server', async t => {
     await assert.rejects(hold('a', never, { url: two.url, wait: 0 }), BusyError)
   }, { url: `${one.url},${two.host}`, ttl: 4000 })
   await hold('a', () => {}, { url: two.url, wait: 0 })
+})
+
+// A connection that brings nothing any more is replaced, or the loss is told in time.
+test('a silent connection', async t => {
+  const server = await serve(t, 'memory:')
+  const sockets = []
+  const proxy = net.createServer(near => {
+    const far = net.connect(server.host.split(':')[1], '127.0.0.1')
+    near.pipe(far).pipe(near)
+    for (const s of [near, far]) sockets.push(s.on('error', () => {}))
+  })
+  await new Promise(resolve => proxy.listen(0, '127.0.0.1', resolve))
+  const end = () => { proxy.close(); sockets.forEach(s => s.destroy()) }
+  const freeze = () => sockets.forEach(s => s.unpipe().pause())
+  t.after(end)
+  let early
+  const held = hold('a', async lease => {
+    freeze()
+    await sleep(8000)
+    early = lease.left() === 0
+    freeze()
+    proxy.close()
+    const at = performance.now()
+    if (!early) await new Promise(resolve => lease.signal.addEventListener('abort', resolve))
+    assert(early || performance.now() - at < 4000)
+  }, { url: `http://127.0.0.1:${proxy.address().port}`, ttl: 4000 })
+  await assert.rejects(held, LostError)
+  assert(!early, 'the lease was lost, though the server could be reached')
 })
 
 test('a broken lease is lost', async t => {

@@ -5,11 +5,12 @@
             lease.check()
             write(part, token=lease.token)
 """
-import contextlib, http.client, ipaddress, json, os, ssl, threading, time, urllib.parse
+import contextlib, http.client, ipaddress, json, os, socket, ssl, threading, time, urllib.parse, weakref
 
 __all__ = ["lock", "Lease", "Error", "Busy", "Lost"]
 
 SILENCE = 30  # seconds without a line after which a server counts as gone; it writes every ten
+LONGEST = 1 << 20  # bytes of a line
 ANEW = 3600  # seconds after which a hold begins anew, since clocks differ in speed
 
 
@@ -73,12 +74,18 @@ class Lease:
         self.lost = threading.Event()
         self._servers, self._fields, self._why = servers, fields, None
         self._margin = fields["ttl_ms"] / 20000
+        self._silence = min(SILENCE, fields["ttl_ms"] / 2000)  # the server writes more often than that
         self._path = "/v1/locks/" + _quote(name)
         self._lock, self._ended = threading.Lock(), threading.Event()
-        self._stream = None
+        self._stream, self._forked = None, False
         self._wait(None if wait is None else _now() + wait)
-        for work in self._follow, self._watch:
-            threading.Thread(target=work, name=f"leasehold {name}", daemon=True).start()
+        _ours.add(self)
+        try:
+            for work in self._follow, self._watch:
+                threading.Thread(target=work, name=f"leasehold {name}", daemon=True).start()
+        except BaseException:
+            self._end()
+            raise
 
     def left(self):
         """Return for how many seconds the lease is valid, 0 if it is lost."""
@@ -115,6 +122,7 @@ class Lease:
                         if event["event"] == "held":
                             self.owner, self.token, self.slot = event["owner"], event["token"], event["slot"]
                             self._stream, self._deadline = stream, stream.deadline(event)
+                            stream.be_patient(self._silence)
                             stream = None
                             return
                         if event["event"] == "failed":
@@ -155,7 +163,8 @@ class Lease:
             for server in self._servers.all():  # nobody else can have the lock before the deadline
                 try:
                     body = dict(self._fields, keep=True, owner=self.owner)
-                    stream = _Stream(self._servers, server, self._path + "/hold", body)
+                    stream = _Stream(self._servers, server, self._path + "/hold", body, self._silence / 4)
+                    stream.be_patient(self._silence)
                     with self._lock:
                         self._stream = stream
                     break
@@ -177,8 +186,15 @@ class Lease:
             self._why = self._why or why
         self.lost.set()
 
+    def _leave(self):
+        self._lock, self._ended, self.lost = threading.Lock(), threading.Event(), threading.Event()
+        self._why, self._forked = "the process that holds the lock has forked this one", True
+        self.lost.set()
+
     def _end(self):
         """Release the lock. If no server answers, it is free when the TTL is over."""
+        if self._forked:
+            return
         self._ended.set()
         with self._lock:
             stream, end = self._stream, min(self._deadline, _now() + 5)
@@ -197,8 +213,14 @@ class Lease:
             time.sleep(0.2)
 
 
+_ours = weakref.WeakSet()  # leases and streams of this process
+# A child that shared a connection would keep the lock if its parent is killed.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: [one._leave() for one in list(_ours)])
+
+
 class _Servers:
-    """The servers of a URL, the one that answered last first."""
+    """The servers of a URL, and how to talk to them."""
 
     def __init__(self, url, token, token_file, ca_file, cert_file, key_file):
         if url is None:
@@ -245,6 +267,9 @@ class _Stream:
         self.sent = _now()
         self._connection = servers.connect(host, timeout)
         try:
+            self._connection.connect()
+            self._socket = self._connection.sock  # which the connection forgets
+            _ours.add(self)
             self._connection.request("POST", servers.base + path, json.dumps(body), servers.headers())
             self._response = self._connection.getresponse()
             if self._response.status >= 300:
@@ -265,7 +290,7 @@ class _Stream:
     def events(self):
         """Yield the lines, and raise OSError at their end."""
         try:
-            while line := self._response.readline():
+            while line := self._response.readline(LONGEST):
                 yield json.loads(line)
         except (http.client.HTTPException, ValueError, AttributeError) as e:
             raise ConnectionError(f"the answer ends: {e!r}") from e
@@ -275,10 +300,18 @@ class _Stream:
         """Return when the lease of a held line ends, if no later line says more."""
         return min(self.sent + event["at_ms"] / 1000, _now()) + event["valid_ms"] / 1000
 
+    def be_patient(self, seconds):
+        """Raise an OSError in events after so many seconds without a line."""
+        with contextlib.suppress(OSError):  # closed meanwhile
+            self._socket.settimeout(seconds)
+
+    def _leave(self):
+        with contextlib.suppress(OSError), open(os.devnull) as nothing:
+            os.dup2(nothing.fileno(), self._socket.fileno())
+
     def close(self):
-        if self._connection.sock:
-            with contextlib.suppress(OSError):
-                self._connection.sock.shutdown(2)  # a thread may be reading
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)  # a thread may be reading
         self._connection.close()
 
 

@@ -1,4 +1,4 @@
-import hashlib, json, os, re, shutil, signal, subprocess, tempfile, threading, time, unittest
+import contextlib, hashlib, json, os, re, shutil, signal, socket, subprocess, tempfile, threading, time, unittest, unittest.mock
 
 import leasehold
 from leasehold import lock
@@ -27,6 +27,50 @@ class Server:
         self.kill()
         self.reader.join()
         self.process.stderr.close()
+
+
+class Proxy:
+    """Forwards connections to a server. freeze stops those that are there, and leaves them open."""
+
+    def __init__(self, test, url):
+        self.target, self.frozen, self.sockets = url[7:].split(":"), set(), []
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        self.thread = threading.Thread(target=self.accept)
+        self.thread.start()
+        test.addCleanup(self.end)
+
+    def accept(self):
+        while True:
+            try:
+                near = self.listener.accept()[0]
+            except OSError:
+                return
+            far = socket.create_connection(self.target)
+            self.sockets += near, far
+            for one, other in (near, far), (far, near):
+                threading.Thread(target=self.forward, args=(one, other), daemon=True).start()
+
+    def forward(self, one, other):
+        with contextlib.suppress(OSError):
+            while b := one.recv(65536):
+                if one in self.frozen:
+                    return
+                other.sendall(b)
+            other.shutdown(socket.SHUT_WR)
+
+    def freeze(self, refuse=False):
+        self.frozen.update(self.sockets)
+        if refuse:
+            self.listener.shutdown(socket.SHUT_RDWR)
+
+    def end(self):
+        with contextlib.suppress(OSError):
+            self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        self.thread.join()
+        for s in self.sockets:
+            s.close()
 
 
 class Tests(unittest.TestCase):
@@ -93,6 +137,52 @@ class Tests(unittest.TestCase):
             with self.assertRaises(leasehold.Busy), lock("a", url=two.url, wait=0):
                 self.fail("two holders")
         with lock("a", url=two.url, wait=0):
+            pass
+
+    def test_silent_connection(self):
+        """A connection that brings nothing any more is replaced, or the loss is told in time."""
+        proxy = Proxy(self, Server(self, "memory:").url)
+        with self.assertRaises(leasehold.Lost), lock("a", url=proxy.url, ttl=4) as lease:
+            token = lease.token
+            proxy.freeze()
+            self.assertFalse(lease.lost.wait(8), "the lease was lost, though the server could be reached")
+            self.assertEqual(lease.token, token)
+            frozen = time.monotonic()
+            proxy.freeze(refuse=True)
+            self.assertTrue(lease.lost.wait(60))
+            self.assertLess(time.monotonic() - frozen, 4)
+
+    def test_no_thread_releases(self):
+        url = Server(self, "memory:").url
+        with unittest.mock.patch("threading.Thread.start", side_effect=RuntimeError("no thread")):
+            with self.assertRaises(RuntimeError), lock("a", url=url):
+                self.fail("a lease that nobody renews")
+        with lock("a", url=url, wait=0):
+            pass
+
+    def test_forked_child_has_no_lease(self):
+        """It neither releases the lock of its parent nor keeps it once that is killed."""
+        url = Server(self, "memory:").url
+        code = """if True:
+            import leasehold, os, signal, sys, time
+            parent = os.getpid()
+            try:
+                with leasehold.lock("a", url=sys.argv[1], ttl=3) as lease:
+                    if os.fork() == 0:
+                        lease.check()
+                    time.sleep(60)
+            except leasehold.Lost:
+                print(os.getpid(), parent, flush=True)
+                time.sleep(60)"""
+        with subprocess.Popen(["python3", "-c", code, url], stdout=subprocess.PIPE, text=True) as process:
+            child, parent = map(int, process.stdout.readline().split())
+            self.addCleanup(os.kill, child, signal.SIGKILL)
+            self.assertNotEqual(child, parent)
+            with self.assertRaises(leasehold.Busy), lock("a", url=url, wait=4):
+                self.fail("two holders")
+            process.kill()
+            process.stdout.close()
+        with lock("a", url=url, wait=30):
             pass
 
     def test_broken_lease_is_lost(self):
