@@ -42,6 +42,27 @@ func TestConforms(t *testing.T) {
 	}, storetest.Options{Second: second, ShortTTL: 800 * time.Millisecond, Observed: true})
 }
 
+// The suite holds while answers are lost and the server errs.
+func TestConformsUnderFaults(t *testing.T) {
+	t.Parallel()
+	srv := start(t)
+	lose := func(*http.Request) bool { return mathrand.IntN(20) == 0 }
+	srv.Lose(lose)
+	srv.Answer(func(w http.ResponseWriter, r *http.Request) bool {
+		errs := mathrand.IntN(30) == 0
+		if errs {
+			failure(w, http.StatusInternalServerError, "backendError")
+		}
+		return errs
+	})
+	o := gcsstore.Options{}
+	second := func(t *testing.T) *store.Store { return open(t, srv.URL, o) }
+	storetest.Run(t, func(t *testing.T) *store.Store {
+		o.Prefix = newPrefix()
+		return second(t)
+	}, storetest.Options{Second: second, ShortTTL: 800 * time.Millisecond, Observed: true})
+}
+
 // What locks cost in requests, which docs/gcs.md tells.
 func TestRequests(t *testing.T) {
 	srv := start(t)
