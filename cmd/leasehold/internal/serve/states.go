@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -23,6 +24,13 @@ type states struct {
 
 	mu    sync.Mutex
 	names map[string]*stateLock
+	wrote map[string]stateVersion // the last write of each state
+}
+
+// stateVersion is which state was written, and under which lock.
+type stateVersion struct {
+	ID, Lineage string
+	Serial      int64
 }
 
 // stateLock orders what is done with one state. users count those that have or want it.
@@ -46,7 +54,7 @@ func newStates(dir string) *states {
 			}
 		}
 	}
-	return &states{dir: dir, names: map[string]*stateLock{}}
+	return &states{dir: dir, names: map[string]*stateLock{}, wrote: map[string]stateVersion{}}
 }
 
 // arriving begins the names of states that are not whole yet.
@@ -122,8 +130,22 @@ func (s *states) receive(r io.Reader, sum string) (file string, err error) {
 	return f.Name(), err
 }
 
-// put makes the file the state, and keeps the one before. The caller has the lock of the name.
-func (s *states) put(name, file string) error {
+// put makes the file the state, and keeps the one before. The caller has the lock of the name. A
+// request that was overtaken on its way is refused: Terraform gives each state that it writes
+// under one ID a larger serial. Under another ID an older state may be meant, as by
+// "terraform state push -force".
+func (s *states) put(name, file, id string) error {
+	v, err := versionOf(file)
+	if err != nil {
+		return err
+	}
+	v.ID = id
+	s.mu.Lock()
+	last := s.wrote[name]
+	s.mu.Unlock()
+	if id != "" && last.ID == id && last.Lineage == v.Lineage && v.Serial < last.Serial {
+		return fmt.Errorf("%w: a state with serial %d was written under this ID already, and this one has serial %d", errOvertaken, last.Serial, v.Serial)
+	}
 	path := s.path(name)
 	if err := s.keep(path); err != nil {
 		return err
@@ -131,7 +153,45 @@ func (s *states) put(name, file string) error {
 	if err := os.Rename(file, path); err != nil {
 		return err
 	}
+	s.mu.Lock()
+	s.wrote[name] = v
+	s.mu.Unlock()
 	return s.sync()
+}
+
+var errOvertaken = errors.New("the request was overtaken by a later one")
+
+// versionOf reads the serial and the lineage of a state, which Terraform writes before all that is
+// large. What is no such state has neither.
+func versionOf(file string) (v stateVersion, err error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return v, err
+	}
+	defer f.Close()
+	d := json.NewDecoder(io.LimitReader(f, 4096))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return v, nil
+	}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return v, nil
+		}
+		switch key {
+		case "serial":
+			err = d.Decode(&v.Serial)
+		case "lineage":
+			err = d.Decode(&v.Lineage)
+		default:
+			var skipped json.RawMessage
+			err = d.Decode(&skipped)
+		}
+		if err != nil {
+			return v, nil
+		}
+	}
+	return v, nil
 }
 
 // remove keeps the state as a version only.

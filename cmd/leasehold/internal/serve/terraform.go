@@ -306,7 +306,10 @@ func (s *Server) writeState(w http.ResponseWriter, r *http.Request, name string,
 	if file == "" {
 		err = s.states.remove(name)
 	} else {
-		err = s.states.put(name, file)
+		err = s.states.put(name, file, id)
+	}
+	if errors.Is(err, errOvertaken) {
+		err = &httpapi.Error{Problem: *httpapi.New(httpapi.NotHeld, err.Error())}
 	}
 	if err != nil {
 		s.refuseState(w, r, name, err)

@@ -462,3 +462,25 @@ func TestTerraformEmptyState(t *testing.T) {
 		}
 	}
 }
+
+// A write that was overtaken on its way by a later one of the same apply is refused. An older state
+// under another ID is not: "terraform state push -force" means it.
+func TestTerraformOvertakenWrite(t *testing.T) {
+	url, _ := start(t, serve.Options{TerraformState: t.TempDir()})
+	at := url + "/terraform/a"
+	state := func(serial int, lineage string) string {
+		return fmt.Sprintf(`{"version":4,"terraform_version":"1.11.4","serial":%d,"lineage":%q,"outputs":{"x":{"value":%q}},"resources":[]}`, serial, lineage, strings.Repeat("x", 10_000))
+	}
+	sends(t, 200, "LOCK", at, infoWith("a"))
+	sends(t, 200, "POST", at+"?ID=a", state(1, "l"))
+	sends(t, 200, "POST", at+"?ID=a", state(2, "l"))
+	sends(t, 409, "POST", at+"?ID=a", state(1, "l"))
+	sends(t, 200, "POST", at+"?ID=a", state(2, "l")) // the answer was lost
+	if got := sends(t, 200, "GET", at, ""); got != state(2, "l") {
+		t.Errorf("the state is %.100s", got)
+	}
+	sends(t, 200, "POST", at+"?ID=a", state(1, "new"))
+	sends(t, 200, "UNLOCK", at, infoWith("a"))
+	sends(t, 200, "LOCK", at, infoWith("b"))
+	sends(t, 200, "POST", at+"?ID=b", state(0, "new"))
+}
