@@ -435,12 +435,19 @@ func TestTerraformNamesThatLookAlike(t *testing.T) {
 	}
 }
 
-// An empty state without a length is refused, and a state that cannot be read is not sent as an
-// empty one: Terraform would take either for a state without resources.
+// An empty state without a length is refused, and a state that cannot be read is neither missing
+// nor empty: Terraform would begin with no resources.
 func TestTerraformEmptyState(t *testing.T) {
 	dir := t.TempDir()
 	url, _ := start(t, serve.Options{TerraformState: dir})
 	sends(t, 200, "POST", url+"/terraform/a", "1")
+	gone := t.TempDir()
+	other, _ := start(t, serve.Options{TerraformState: gone})
+	sends(t, 404, "GET", other+"/terraform/a", "")
+	if err := os.Remove(gone); err != nil {
+		t.Fatal(err)
+	}
+	sends(t, 502, "GET", other+"/terraform/a", "")
 	resp, err := http.Post(url+"/terraform/a", "", io.MultiReader()) // in chunks
 	if err != nil {
 		t.Fatal(err)
