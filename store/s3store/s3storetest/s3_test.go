@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -37,6 +38,32 @@ func TestConforms(t *testing.T) {
 	srv := start(t)
 	o := s3store.Options{Durable: true}
 	second := func(t *testing.T) *store.Store { return open(t, srv.url(), o) }
+	storetest.Run(t, func(t *testing.T) *store.Store {
+		o.Prefix = newPrefix()
+		return second(t)
+	}, storetest.Options{Second: second, ShortTTL: 800 * time.Millisecond, Observed: true})
+}
+
+// The suite holds while answers are lost and the server errs.
+func TestConformsUnderFaults(t *testing.T) {
+	t.Parallel()
+	d := openDoor(t, start(t))
+	lose := func(r *http.Request) bool { return rand.IntN(20) == 0 }
+	d.lose.Store(&lose)
+	err := func(w http.ResponseWriter, r *http.Request) bool {
+		switch n := rand.IntN(100); {
+		case n < 3:
+			failure(w, http.StatusInternalServerError, "InternalError")
+		case n < 6 && isPut(r):
+			failure(w, http.StatusConflict, "ConditionalRequestConflict")
+		default:
+			return false
+		}
+		return true
+	}
+	d.answer.Store(&err)
+	o := s3store.Options{Durable: true}
+	second := func(t *testing.T) *store.Store { return open(t, d.URL, o) }
 	storetest.Run(t, func(t *testing.T) *store.Store {
 		o.Prefix = newPrefix()
 		return second(t)
