@@ -89,10 +89,13 @@ func find(dir string, o *Options) (fs.FileInfo, error) {
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if _, err := os.Lstat(dir); err == nil {
+		switch it, err := os.Lstat(dir); {
+		case err != nil:
+			return nil, nil
+		case it.Mode().Type() == fs.ModeSymlink:
 			return nil, errors.New("it is a symbolic link to something that is not there")
 		}
-		return nil, nil
+		return find(dir, o) // another process has made it meanwhile
 	case err != nil:
 		return nil, err
 	case !info.IsDir():
