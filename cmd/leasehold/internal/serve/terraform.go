@@ -91,10 +91,13 @@ func stateLease(r *http.Request, name string, info lockInfo, ttl time.Duration) 
 		purpose += ": " + info.Info
 	}
 	l, err := leaseOf(r, name, httpapi.Request{Owner: info.ID, TTL: &asked, Host: info.Who, Purpose: purpose, Attempt: store.NewOwner()})
-	if err == nil {
-		err = store.CheckOwner(info.ID)
+	if err != nil {
+		return l, err
 	}
-	return l, err
+	h := store.DecodeHolder(l.Owner, l.Meta)
+	h.Since = info.Created
+	l.Meta = h.Encode()
+	return l, store.CheckOwner(info.ID)
 }
 
 // infoOf describes a holder as Terraform does.
@@ -347,7 +350,7 @@ func (s *Server) receiveState(w http.ResponseWriter, r *http.Request) (file stri
 
 // lockForWrite takes the lock for one write without an ID.
 func (s *Server) lockForWrite(r *http.Request, name string) (free func(), err error) {
-	l, err := stateLease(r, name, lockInfo{ID: store.NewOwner(), Operation: "write without a lock", Who: addressOf(r)}, time.Minute)
+	l, err := stateLease(r, name, lockInfo{ID: store.NewOwner(), Operation: "write without a lock", Who: addressOf(r), Created: time.Now()}, time.Minute)
 	if err != nil {
 		return nil, err
 	}

@@ -74,8 +74,11 @@ func TestTerraform(t *testing.T) {
 	sends(t, 404, "GET", at, "")
 	sends(t, 200, "LOCK", at, infoWith("a"))
 	sends(t, 200, "LOCK", at, infoWith("a")) // the answer was lost
-	var holder struct{ ID, Who, Operation string }
-	if err := json.Unmarshal([]byte(sends(t, 423, "LOCK", at, infoWith("b"))), &holder); err != nil || holder.ID != "a" || !strings.Contains(holder.Who, "ann@laptop") || !strings.Contains(holder.Operation, "OperationTypeApply") {
+	var holder struct {
+		ID, Who, Operation string
+		Created            time.Time
+	}
+	if err := json.Unmarshal([]byte(sends(t, 423, "LOCK", at, infoWith("b"))), &holder); err != nil || holder.ID != "a" || !strings.Contains(holder.Who, "ann@laptop") || !strings.Contains(holder.Operation, "OperationTypeApply") || holder.Created.UTC().Format(time.RFC3339) != "2026-11-29T08:00:00Z" {
 		t.Errorf("the second is told %+v, %v", holder, err)
 	}
 	sends(t, 200, "POST", at+"?ID=a", `{"serial":1}`)
