@@ -63,7 +63,7 @@ func sends(t testing.TB, want int, method, url, body string, headers ...string) 
 	return answer
 }
 
-// The second apply learns who holds the lock. A state is written by the holder of the lock alone.
+// The second apply learns the holder of the lock. A state is written by the holder of the lock alone.
 // Requests that are sent again change nothing.
 func TestTerraform(t *testing.T) {
 	st := memstore.New(nil)
@@ -327,7 +327,7 @@ func TestTerraformAppliesAtOnce(t *testing.T) {
 	}
 }
 
-// The real programs, if they are installed: the second of two applies learns who holds the lock,
+// The real programs, if they are installed: the second of two applies learns the holder of the lock,
 // the lock of an apply that was killed ends, a late write of it is refused, and force-unlock works.
 func TestTerraformItself(t *testing.T) {
 	for _, name := range []string{"terraform", "tofu"} {
