@@ -38,6 +38,27 @@ func TestConforms(t *testing.T) {
 	}, storetest.Options{Second: second, ShortTTL: 800 * time.Millisecond, Observed: true})
 }
 
+// The suite holds while answers are lost and the server errs.
+func TestConformsUnderFaults(t *testing.T) {
+	t.Parallel()
+	srv := start(t)
+	lose := func(*http.Request) bool { return mathrand.IntN(20) == 0 }
+	srv.Lose(lose)
+	srv.Answer(func(w http.ResponseWriter, r *http.Request) bool {
+		errs := mathrand.IntN(30) == 0
+		if errs {
+			failure(w, http.StatusInternalServerError, "InternalError")
+		}
+		return errs
+	})
+	o := azblobstore.Options{}
+	second := func(t *testing.T) *store.Store { return open(t, srv, o) }
+	storetest.Run(t, func(t *testing.T) *store.Store {
+		o.Prefix = newPrefix()
+		return second(t)
+	}, storetest.Options{Second: second, ShortTTL: 800 * time.Millisecond, Observed: true})
+}
+
 // What locks cost in requests, which docs/azure.md tells.
 func TestRequests(t *testing.T) {
 	srv := start(t)
@@ -74,7 +95,6 @@ func TestRequests(t *testing.T) {
 
 // An idle holder and an idle waiter make as many requests as docs/azure.md says.
 func TestIdleCost(t *testing.T) {
-	t.Parallel()
 	srv := start(t)
 	const ttl, poll = 3 * time.Second, 200 * time.Millisecond
 	o := azblobstore.Options{Poll: poll}

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,6 +19,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
 	"github.com/leasehold-dev/leasehold/internal/testenv/idle"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
@@ -40,6 +44,32 @@ func TestConforms(t *testing.T) {
 			}, storetest.Options{Second: second, ShortTTL: 600 * time.Millisecond, Observed: true})
 		})
 	}
+}
+
+// The suite holds while connections end, some of them when the server has carried out a request
+// and before its answer.
+func TestConformsUnderFaults(t *testing.T) {
+	t.Parallel()
+	srv := start(t, server.Options{SyncAlways: true})
+	p := faultproxy.New(t, srv.Addr().String())
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			clock.Sleep(ctx, 200*time.Millisecond+rand.N(300*time.Millisecond))
+			p.CutReplyTo("PUB leasehold", 0)
+		}
+	})
+	defer func() {
+		cancel()
+		wg.Wait()
+	}()
+	o := natsstore.Options{Synced: true}
+	second := func(t *testing.T) *store.Store { return open(t, []string{p.Addr()}, &o) }
+	storetest.Run(t, func(t *testing.T) *store.Store {
+		o.Bucket = fmt.Sprintf("b%d", buckets.Add(1))
+		return second(t)
+	}, storetest.Options{Second: second, ShortTTL: 600 * time.Millisecond, Observed: true})
 }
 
 // What the doctor is told of servers that work, and of those that do not answer.
