@@ -130,7 +130,7 @@ mysql: redis databases ## install MySQL itself for this user, and run the tests 
 		$(GO) test -race -vet=off -timeout $(TIMEOUT) -parallel $(PARALLEL) -run '/^MySQL' ./internal/testenv/sqltest ./store/sqlstore/sqlstoretest ./guard/guardtest && \
 		$(GO) test -race -vet=off -timeout $(TIMEOUT) -run '^Test(Database|DatabaseOverTLS|TortureOfDatabases)$$/^MySQL' ./cmd/leasehold/internal/cli
 
-azure: ## install an emulator of Azure Blob Storage for this user, and run the tests on it
+azure: databases ## install an emulator of Azure Blob Storage for this user, and run the tests on it
 	@LEASEHOLD_AZURITE=$${LEASEHOLD_AZURITE:-$$(scripts/ensure-azurite.sh)} && export LEASEHOLD_AZURITE && test -n "$$LEASEHOLD_AZURITE" && set -x && \
 		$(GO) test -vet=off -timeout $(TIMEOUT) -parallel $(PARALLEL) ./store/azblobstore/azblobstoretest
 

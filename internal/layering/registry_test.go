@@ -18,6 +18,7 @@ var project = rules{
 		{"cmd/leasehold/internal/runner", "cmd/leasehold/internal/lab/torture", "cmd/leasehold/internal/lab/stories", "internal/lab/load", "cmd/leasehold/internal/doctor"},
 		{"cmd/leasehold/internal/runner/warden", "cmd/leasehold/internal/cli/quit", "cmd/leasehold/internal/manual"},
 		{"cmd/leasehold/internal/sigaction", "cmd/leasehold/internal/help", "cmd/leasehold/internal/screen"},
+		{"internal/testenv/objectstest"},
 		{"internal/tally", "adapters/synclocker", "internal/testenv/adaptertest", "internal/testenv/idle"},
 		{"internal/held"},
 		{"."},
@@ -56,7 +57,7 @@ var project = rules{
 	equipment: []string{
 		"internal/proof/sim", "cmd/leasehold/internal/lab/chaos", "internal/proof/explore", "internal/proof/explore/cmd/explore", "internal/proof/mutants",
 		"internal/proof/differential", "internal/proof/induct/cmd/prove", "internal/proof/queues",
-		"store/storetest", "internal/testenv/adaptertest", "internal/testenv/browser", "internal/testenv/contest", "internal/testenv/door", "internal/testenv/eventually", "internal/testenv/idle", "internal/testenv/redistest", "internal/testenv/sameseed", "internal/testenv/simnet", "internal/testenv/simredis", "internal/testenv/sqltest", "internal/testenv/torturetest", "internal/testenv/virtual", "internal/layering", "cmd/leasehold/internal/endtoend", "guard/guardtest", "store/sqlstore/sqlstoretest", "store/natsstore/natsstoretest", "store/s3store/s3storetest", "store/gcsstore/gcsstoretest", "store/azblobstore/azblobstoretest", "internal/testenv/mutant",
+		"store/storetest", "internal/testenv/adaptertest", "internal/testenv/browser", "internal/testenv/contest", "internal/testenv/door", "internal/testenv/eventually", "internal/testenv/idle", "internal/testenv/objectstest", "internal/testenv/redistest", "internal/testenv/sameseed", "internal/testenv/simnet", "internal/testenv/simredis", "internal/testenv/sqltest", "internal/testenv/torturetest", "internal/testenv/virtual", "internal/layering", "cmd/leasehold/internal/endtoend", "guard/guardtest", "store/sqlstore/sqlstoretest", "store/natsstore/natsstoretest", "store/s3store/s3storetest", "store/gcsstore/gcsstoretest", "store/azblobstore/azblobstoretest", "internal/testenv/mutant",
 	},
 
 	// The packages of ours that a package may import, if not all packages below it.

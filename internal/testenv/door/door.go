@@ -40,8 +40,11 @@ func To(t testing.TB, server string) http.Handler {
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &httputil.ReverseProxy{
-		Transport:    transport,
-		Rewrite:      func(p *httputil.ProxyRequest) { p.SetURL(to) },
+		Transport: transport,
+		Rewrite: func(p *httputil.ProxyRequest) {
+			p.SetURL(to)
+			p.Out.Host = p.In.Host // which may be signed
+		},
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
 }

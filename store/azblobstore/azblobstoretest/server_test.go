@@ -1,27 +1,29 @@
 package azblobstoretest
 
 import (
-	"cmp"
+	"context"
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
-	"fmt"
+	"errors"
+	"io"
+	"maps"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
+	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/child"
-	"github.com/leasehold-dev/leasehold/internal/testenv/door"
-	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
-	"github.com/leasehold-dev/leasehold/internal/testenv/port"
-	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/azblobstore"
+	"github.com/leasehold-dev/leasehold/internal/testenv/objectstest"
+	"github.com/leasehold-dev/leasehold/internal/testenv/sqltest"
 )
 
 // emulatorVar names the program azurite-blob. "make azure" installs it.
@@ -36,93 +38,100 @@ const (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(child.Goroutine)) }
 
-// server is an emulator behind a door. Its URL ends with the account.
-type server struct {
-	*door.Door
-	url string
-}
-
-// start starts a server with a container, and ends it with the test.
-func start(t testing.TB) *server {
+// start starts a server with a container, and ends it with the test. One that is lasting keeps what
+// it knows of blobs in a database, where transactions that conflict fail, and their content in files.
+// Otherwise Azurite keeps all in memory, and would write it to a file once in five seconds.
+func start(t testing.TB, lasting bool) *objectstest.Server {
 	t.Helper()
 	program := os.Getenv(emulatorVar)
 	if program == "" {
 		t.Skip(emulatorVar + ` does not name the program azurite-blob: "make azure" installs it`)
 	}
-	n, err := port.Pick()
-	if err != nil {
-		t.Fatal(err)
+	keep, env := []string{"--inMemoryPersistence"}, os.Environ()
+	if lasting {
+		db, err := sqltest.LaunchMariaDB("transaction-isolation=SERIALIZABLE")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(db.Close)
+		keep, env = []string{"--location", t.TempDir()}, append(env, "AZURITE_DB=mysql://"+db.User+":"+db.Password+"@"+db.Addr+"/"+db.Database)
 	}
-	t.Cleanup(func() { port.Release(n) })
-	p, err := child.Start(exec.Command(program, "--blobHost", "127.0.0.1", "--blobPort", fmt.Sprint(n), "--inMemoryPersistence", "--silent", "--skipApiVersionCheck", "--disableTelemetry"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.Kill)
-	d := door.Open(t, door.To(t, fmt.Sprint("http://127.0.0.1:", n)))
-	s := &server{d, d.URL + "/" + account}
-	eventually.True(t, "the server makes a container", func() bool {
-		status := s.signed(t, http.MethodPut, "", "restype:container")
-		return status == http.StatusCreated || status == http.StatusConflict
+	return objectstest.Launch(t, func(address string) *exec.Cmd {
+		host, port, _ := net.SplitHostPort(address)
+		cmd := exec.Command(program, append(keep, "--blobHost", host, "--blobPort", port, "--silent", "--skipApiVersionCheck", "--disableTelemetry")...)
+		cmd.Env = env
+		return cmd
+	}, func(url string) bool {
+		defer http.DefaultClient.CloseIdleConnections()
+		_, err := do(t.Context(), http.DefaultClient, http.MethodPut, url+"/"+account+"/"+container+"?restype=container", "", nil)
+		return err == nil || strings.HasPrefix(err.Error(), "409")
 	})
-	s.Taken()
-	return s
 }
 
-// signed makes a request with the key, for a blob or the container, and returns the status of the
-// answer, or 0 if there is none. query has the form name:value.
-func (s *server) signed(t testing.TB, method, blob, query string) int {
-	t.Helper()
-	path := strings.TrimRight("/"+account+"/"+container+"/"+blob, "/")
-	date := time.Now().UTC().Format(http.TimeFormat)
-	text := method + strings.Repeat("\n", 12) + "x-ms-date:" + date + "\nx-ms-version:2023-11-03\n/" + account + path
-	if query != "" {
-		text += "\n" + query
+// do makes a request with the key, and returns the header of the answer.
+func do(ctx context.Context, client *http.Client, method, url, body string, header http.Header) (http.Header, error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(req.Header, header)
+	req.Header.Set("x-ms-version", "2023-11-03")
+	sign(req)
+	res, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	_, err = io.Copy(io.Discard, res.Body)
+	if err == nil && res.StatusCode >= 300 {
+		err = errors.New(res.Status)
+	}
+	return res.Header, err
+}
+
+// sign signs a request with the key.
+func sign(r *http.Request) {
+	r.Header.Set("x-ms-date", time.Now().UTC().Format(http.TimeFormat))
+	lines := []string{r.Method, "", "", "", "", r.Header.Get("Content-Type"), "", "", r.Header.Get("If-Match"), r.Header.Get("If-None-Match"), "", ""}
+	if r.ContentLength > 0 {
+		lines[3] = strconv.FormatInt(r.ContentLength, 10)
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Header)) {
+		if lower := strings.ToLower(name); strings.HasPrefix(lower, "x-ms-") {
+			lines = append(lines, lower+":"+r.Header.Get(name))
+		}
+	}
+	lines = append(lines, "/"+account+r.URL.EscapedPath())
+	query := r.URL.Query()
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		lines = append(lines, name+":"+query.Get(name))
 	}
 	secret, err := base64.StdEncoding.DecodeString(key)
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
 	mac := hmac.New(sha256.New, secret)
-	mac.Write([]byte(text))
-	req, err := http.NewRequestWithContext(t.Context(), method, s.Door.URL+path+"?"+strings.Replace(query, ":", "=", 1), nil)
-	if err != nil {
-		t.Fatal(err)
+	mac.Write([]byte(strings.Join(lines, "\n")))
+	r.Header.Set("Authorization", "SharedKey "+account+":"+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
+}
+
+// byHand writes blobs with plain requests.
+func byHand(t testing.TB, endpoint string) objectstest.Hand {
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+	t.Cleanup(client.CloseIdleConnections)
+	url := endpoint + "/" + account + "/" + container + "/"
+	return objectstest.Hand{
+		Write: func(ctx context.Context, name, version string) (string, error) {
+			header := http.Header{"X-Ms-Blob-Type": {"BlockBlob"}, "If-None-Match": {"*"}}
+			if version != "" {
+				header = http.Header{"X-Ms-Blob-Type": {"BlockBlob"}, "If-Match": {version}}
+			}
+			answer, err := do(ctx, client, http.MethodPut, url+name, rand.Text(), header)
+			return answer.Get("ETag"), err
+		},
+		Delete: func(ctx context.Context, name string) error {
+			_, err := do(ctx, client, http.MethodDelete, url+name, "", nil)
+			return err
+		},
 	}
-	req.Header = http.Header{"X-Ms-Date": {date}, "X-Ms-Version": {"2023-11-03"}, "Authorization": {"SharedKey " + account + ":" + base64.StdEncoding.EncodeToString(mac.Sum(nil))}}
-	res, err := s.Client().Do(req)
-	if err != nil {
-		return 0
-	}
-	res.Body.Close()
-	return res.StatusCode
 }
-
-// failure answers with an error of Azure.
-func failure(w http.ResponseWriter, status int, code string) {
-	w.Header().Set("x-ms-error-code", code)
-	w.WriteHeader(status)
-	fmt.Fprintf(w, "\xef\xbb\xbf<?xml version=\"1.0\" encoding=\"utf-8\"?><Error><Code>%s</Code><Message>as the test asked for</Message></Error>", code)
-}
-
-func isWrite(r *http.Request) bool { return r.Method == http.MethodPut }
-
-// open opens a store, and closes it with the test.
-func open(t testing.TB, s *server, o azblobstore.Options) *store.Store {
-	t.Helper()
-	o.Account, o.Key, o.Endpoint, o.Poll = account, key, s.url, cmp.Or(o.Poll, 20*time.Millisecond)
-	st, err := azblobstore.Open(t.Context(), container, &o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { st.Close() })
-	return st
-}
-
-func lease(name string, ttl time.Duration) store.Lease {
-	return store.Lease{Name: name, Owner: store.NewOwner(), TTL: ttl}
-}
-
-var prefixes atomic.Int64
-
-func newPrefix() string { return fmt.Sprintf("p%d", prefixes.Add(1)) }

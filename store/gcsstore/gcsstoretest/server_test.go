@@ -2,26 +2,24 @@ package gcsstoretest
 
 import (
 	"cmp"
+	"context"
+	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/fsouza/fake-gcs-server/fakestorage"
 	"go.uber.org/goleak"
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/child"
-	"github.com/leasehold-dev/leasehold/internal/testenv/door"
-	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
-	"github.com/leasehold-dev/leasehold/internal/testenv/port"
-	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/gcsstore"
+	"github.com/leasehold-dev/leasehold/internal/testenv/objectstest"
 )
 
 // The test program is the server as well, if serverVar names its address and the directory of its
@@ -38,52 +36,43 @@ func TestMain(m *testing.M) {
 
 const bucket = "locks"
 
+func emulator(dir string) (*fakestorage.Server, error) {
+	e, err := fakestorage.NewServerWithOptions(fakestorage.Options{NoListener: true, Writer: io.Discard, StorageRoot: dir})
+	if err == nil {
+		e.CreateBucketWithOpts(fakestorage.CreateBucketOpts{Name: bucket})
+	}
+	return e, err
+}
+
 // serve runs a server until the process is killed.
 func serve(address, dir string) error {
-	e, err := fakestorage.NewServerWithOptions(fakestorage.Options{NoListener: true, Writer: io.Discard, StorageRoot: dir})
+	e, err := emulator(dir)
 	if err != nil {
 		return err
 	}
-	e.CreateBucketWithOpts(fakestorage.CreateBucketOpts{Name: bucket})
 	return http.ListenAndServe(address, e.HTTPHandler())
 }
 
-// durable is a server in a process of its own that can be killed and started again with its
-// objects.
-type durable struct {
-	t            *testing.T
-	address, dir string
-	process      *child.Process
-}
-
-// startDurable starts such a server, and ends it with the test.
-func startDurable(t *testing.T) *durable {
+// start starts a server with a bucket, and ends it with the test. One that is lasting is a process
+// of its own, and keeps its objects in files.
+func start(t testing.TB, lasting bool) *objectstest.Server {
 	t.Helper()
-	n, err := port.Pick()
-	if err != nil {
-		t.Fatal(err)
+	if !lasting {
+		e, err := emulator("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(e.Stop)
+		return objectstest.Inside(t, e.HTTPHandler())
 	}
-	t.Cleanup(func() { port.Release(n) })
-	d := &durable{t: t, address: fmt.Sprint("127.0.0.1:", n), dir: t.TempDir()}
-	d.start()
-	t.Cleanup(func() { d.process.Kill() })
-	return d
-}
-
-func (d *durable) url() string { return "http://" + d.address }
-
-func (d *durable) start() {
-	d.t.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), serverVar+"="+d.address+" "+d.dir)
-	p, err := child.Start(cmd)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	d.process = p
-	eventually.True(d.t, "the server answers", func() bool {
+	dir := t.TempDir()
+	return objectstest.Launch(t, func(address string) *exec.Cmd {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), serverVar+"="+address+" "+dir)
+		return cmd
+	}, func(url string) bool {
 		defer http.DefaultClient.CloseIdleConnections()
-		res, err := http.Get(d.url() + "/storage/v1/b/" + bucket)
+		res, err := http.Get(url + "/storage/v1/b/" + bucket)
 		if err != nil {
 			return false
 		}
@@ -92,49 +81,40 @@ func (d *durable) start() {
 	})
 }
 
-// server is an emulator behind a door.
-type server struct {
-	*door.Door
-	emulator *fakestorage.Server
-}
-
-// start starts a server with a bucket, and ends it with the test.
-func start(t testing.TB) *server {
-	t.Helper()
-	e, err := fakestorage.NewServerWithOptions(fakestorage.Options{NoListener: true, Writer: io.Discard})
-	if err != nil {
-		t.Fatal(err)
+// byHand writes objects with plain requests.
+func byHand(t testing.TB, endpoint string) objectstest.Hand {
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+	t.Cleanup(client.CloseIdleConnections)
+	do := func(ctx context.Context, method, path, body string) ([]byte, error) {
+		req, err := http.NewRequestWithContext(ctx, method, endpoint+path, strings.NewReader(body))
+		if err != nil {
+			return nil, err
+		}
+		res, err := client.Do(req)
+		if err != nil {
+			return nil, err
+		}
+		defer res.Body.Close()
+		answer, err := io.ReadAll(res.Body)
+		if err == nil && res.StatusCode >= 300 {
+			err = errors.New(res.Status)
+		}
+		return answer, err
 	}
-	t.Cleanup(e.Stop)
-	e.CreateBucketWithOpts(fakestorage.CreateBucketOpts{Name: bucket})
-	return &server{door.Open(t, e.HTTPHandler()), e}
-}
-
-// failure answers with an error of Cloud Storage.
-func failure(w http.ResponseWriter, status int, reason string) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"code": status, "message": "as the test asked for", "errors": []any{map[string]string{"reason": reason}}}})
-}
-
-func isWrite(r *http.Request) bool { return r.Method == http.MethodPost }
-
-// open opens a store, and closes it with the test.
-func open(t testing.TB, endpoint string, o gcsstore.Options) *store.Store {
-	t.Helper()
-	o.Endpoint, o.Poll = endpoint, cmp.Or(o.Poll, 20*time.Millisecond)
-	st, err := gcsstore.Open(t.Context(), bucket, &o)
-	if err != nil {
-		t.Fatal(err)
+	return objectstest.Hand{
+		Write: func(ctx context.Context, name, version string) (string, error) {
+			query := url.Values{"uploadType": {"media"}, "ifGenerationMatch": {cmp.Or(version, "0")}, "name": {name}}
+			answer, err := do(ctx, http.MethodPost, "/upload/storage/v1/b/"+bucket+"/o?"+query.Encode(), rand.Text())
+			if err != nil {
+				return "", err
+			}
+			var o struct{ Generation string }
+			err = json.Unmarshal(answer, &o)
+			return o.Generation, err
+		},
+		Delete: func(ctx context.Context, name string) error {
+			_, err := do(ctx, http.MethodDelete, "/storage/v1/b/"+bucket+"/o/"+url.PathEscape(name), "")
+			return err
+		},
 	}
-	t.Cleanup(func() { st.Close() })
-	return st
 }
-
-func lease(name string, ttl time.Duration) store.Lease {
-	return store.Lease{Name: name, Owner: store.NewOwner(), TTL: ttl}
-}
-
-var prefixes atomic.Int64
-
-func newPrefix() string { return fmt.Sprintf("p%d", prefixes.Add(1)) }

@@ -4,20 +4,15 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,8 +26,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/child"
-	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
-	"github.com/leasehold-dev/leasehold/internal/testenv/port"
+	"github.com/leasehold-dev/leasehold/internal/testenv/door"
+	"github.com/leasehold-dev/leasehold/internal/testenv/objectstest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/s3store"
 )
@@ -71,133 +66,110 @@ func serve(address, dir, users string) error {
 	})
 }
 
-// server is a server of S3 that can be killed and started again with its objects.
-type server struct {
-	t       testing.TB
-	address string
-	dir     string
-	users   string
-	process *child.Process
-}
-
-// start starts a server with a bucket, and ends it with the test.
-func start(t testing.TB) *server {
+// start starts a server with a bucket, and ends it with the test. own says that the test kills it or
+// changes its users.
+func start(t testing.TB, own bool) *objectstest.Server {
 	t.Helper()
 	if address := os.Getenv(elsewhereVar); address != "" {
-		s := &server{t: t, address: address}
-		s.empty()
-		return s
+		if own {
+			t.Skip("the server is not started by this test")
+		}
+		direct := "http://" + address
+		empty(t, client(t, direct))
+		return &objectstest.Server{Door: door.Open(t, door.To(t, direct)), Direct: direct}
 	}
-	n, err := port.Pick()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { port.Release(n) })
-	s := &server{t: t, address: fmt.Sprint("127.0.0.1:", n), dir: t.TempDir(), users: t.TempDir()}
+	dir, users := t.TempDir(), t.TempDir()
 	accounts := fmt.Sprintf(`{"accessAccounts":{"APP":{"access":"APP","secret":%q,"role":"user"}}}`, secret)
-	if err := os.WriteFile(s.users+"/users.json", []byte(accounts), 0o600); err != nil {
+	if err := os.WriteFile(users+"/users.json", []byte(accounts), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.start()
-	t.Cleanup(func() { s.process.Kill() })
-	if _, err := s.client().CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String(bucket)}); err != nil {
+	s := objectstest.Launch(t, func(address string) *exec.Cmd {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), serverVar+"="+address+" "+dir+" "+users)
+		return cmd
+	}, func(url string) bool {
+		defer http.DefaultClient.CloseIdleConnections()
+		res, err := http.Get(url)
+		if err == nil {
+			res.Body.Close()
+		}
+		return err == nil
+	})
+	if _, err := client(t, s.Direct).CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String(bucket)}); err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
 // empty makes the bucket, or deletes what is in it.
-func (s *server) empty() {
-	s.t.Helper()
-	c := s.client()
-	_, _ = c.CreateBucket(s.t.Context(), &s3.CreateBucketInput{Bucket: aws.String(bucket)})
+func empty(t testing.TB, c *s3.Client) {
+	t.Helper()
+	_, _ = c.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String(bucket)})
 	for {
-		page, err := c.ListObjectsV2(s.t.Context(), &s3.ListObjectsV2Input{Bucket: aws.String(bucket)})
+		page, err := c.ListObjectsV2(t.Context(), &s3.ListObjectsV2Input{Bucket: aws.String(bucket)})
 		if err != nil {
-			s.t.Fatal(err)
+			t.Fatal(err)
 		}
 		if len(page.Contents) == 0 {
 			return
 		}
 		for _, o := range page.Contents {
-			if _, err := c.DeleteObject(s.t.Context(), &s3.DeleteObjectInput{Bucket: aws.String(bucket), Key: o.Key}); err != nil {
-				s.t.Fatal(err)
+			if _, err := c.DeleteObject(t.Context(), &s3.DeleteObjectInput{Bucket: aws.String(bucket), Key: o.Key}); err != nil {
+				t.Fatal(err)
 			}
 		}
 	}
 }
-
-// own skips the test if the server is not one that it may kill and whose users it may change.
-func (s *server) own() {
-	s.t.Helper()
-	if s.process == nil {
-		s.t.Skip("the server is not started by this test")
-	}
-}
-
-func (s *server) start() {
-	s.t.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), serverVar+"="+s.address+" "+s.dir+" "+s.users)
-	p, err := child.Start(cmd)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.process = p
-	eventually.True(s.t, "the server answers", func() bool { return s.date() != "" })
-}
-
-// worked returns for how long processors have worked for the server, or 0 if the system does not
-// tell.
-func (s *server) worked() time.Duration {
-	if s.process == nil {
-		return 0
-	}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.process.PID()))
-	_, rest, found := strings.Cut(string(stat), ") ")
-	f := strings.Fields(rest)
-	if err != nil || !found || len(f) < 13 {
-		return 0
-	}
-	user, _ := strconv.Atoi(f[11]) // in hundredths of a second, as in proc(5)
-	system, _ := strconv.Atoi(f[12])
-	return time.Duration(user+system) * 10 * time.Millisecond
-}
-
-// date returns the server's time, or "" if it does not answer.
-func (s *server) date() string {
-	defer http.DefaultClient.CloseIdleConnections()
-	res, err := http.Get(s.url())
-	if err != nil {
-		return ""
-	}
-	res.Body.Close()
-	return res.Header.Get("Date")
-}
-
-// kill kills the server with SIGKILL.
-func (s *server) kill() { s.process.Kill() }
-
-func (s *server) url() string { return "http://" + s.address }
 
 // login is the configuration with the credentials of the server.
 func login() *aws.Config {
 	return &aws.Config{Region: region, Credentials: credentials.NewStaticCredentialsProvider(key, secret, "")}
 }
 
-func (s *server) client() *s3.Client {
-	t := &http.Transport{MaxIdleConnsPerHost: 64}
-	s.t.Cleanup(t.CloseIdleConnections)
+func client(t testing.TB, endpoint string) *s3.Client {
+	transport := &http.Transport{MaxIdleConnsPerHost: 64}
+	t.Cleanup(transport.CloseIdleConnections)
 	return s3.NewFromConfig(*login(), func(o *s3.Options) {
-		o.BaseEndpoint, o.UsePathStyle, o.HTTPClient, o.Retryer = aws.String(s.url()), true, &http.Client{Transport: t}, aws.NopRetryer{}
+		o.BaseEndpoint, o.UsePathStyle, o.HTTPClient, o.Retryer = aws.String(endpoint), true, &http.Client{Transport: transport}, aws.NopRetryer{}
 		o.RequestChecksumCalculation, o.ResponseChecksumValidation = aws.RequestChecksumCalculationWhenRequired, aws.ResponseChecksumValidationWhenRequired
 	})
+}
+
+// byHand writes objects with the client of AWS.
+func byHand(t testing.TB, endpoint string) objectstest.Hand {
+	c := client(t, endpoint)
+	return objectstest.Hand{
+		Write: func(ctx context.Context, name, version string) (string, error) {
+			in := &s3.PutObjectInput{Bucket: aws.String(bucket), Key: aws.String(name), Body: strings.NewReader(rand.Text())}
+			if version == "" {
+				in.IfNoneMatch = aws.String("*")
+			} else {
+				in.IfMatch = aws.String(version)
+			}
+			out, err := c.PutObject(ctx, in)
+			if err != nil {
+				return "", err
+			}
+			return aws.ToString(out.ETag), nil
+		},
+		Delete: func(ctx context.Context, name string) error {
+			_, err := c.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: aws.String(bucket), Key: aws.String(name)})
+			return err
+		},
+	}
+}
+
+// with returns options for a server. Clients have the credentials of the test.
+func with(endpoint string, o s3store.Options) *s3store.Options {
+	o.Endpoint, o.Config, o.Poll = endpoint, login(), cmp.Or(o.Poll, 20*time.Millisecond)
+	o.Config.HTTPClient = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}} // the store closes its connections
+	return &o
 }
 
 // open opens a store, and closes it with the test.
 func open(t testing.TB, endpoint string, o s3store.Options) *store.Store {
 	t.Helper()
-	s, err := s3store.Open(t.Context(), bucket, with(t, endpoint, o))
+	s, err := s3store.Open(t.Context(), bucket, with(endpoint, o))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,107 +177,23 @@ func open(t testing.TB, endpoint string, o s3store.Options) *store.Store {
 	return s
 }
 
-// with returns o with what tests need.
-func with(t testing.TB, endpoint string, o s3store.Options) *s3store.Options {
-	transport := &http.Transport{MaxIdleConnsPerHost: 64}
-	t.Cleanup(transport.CloseIdleConnections)
-	o.Config = login()
-	o.Config.HTTPClient = &http.Client{Transport: transport}
-	o.Endpoint, o.Poll = endpoint, cmp.Or(o.Poll, 20*time.Millisecond)
-	return &o
+func isPut(r *http.Request) bool { return r.Method == http.MethodPut }
+
+// without has a server not see a header.
+func without(header string) func(http.ResponseWriter, *http.Request) bool {
+	return func(_ http.ResponseWriter, r *http.Request) bool {
+		r.Header.Del(header)
+		sign(r)
+		return false
+	}
 }
 
-// door stands in front of a server. It counts requests, and can answer them itself, change them,
-// and lose answers.
-type door struct {
-	*httptest.Server
-	mu     sync.Mutex
-	counts map[string]int // by method
-	// answer, if it is set and returns true, has answered.
-	answer atomic.Pointer[func(w http.ResponseWriter, r *http.Request) bool]
-	// lose, if it is set and returns true, has the connection cut after the server has answered.
-	lose atomic.Pointer[func(r *http.Request) bool]
-	// strip names headers that do not reach the server.
-	strip []string
-	// page is how many objects a list may show at once, if it is not zero.
-	page atomic.Int64
-}
-
-func openDoor(t testing.TB, s *server, strip ...string) *door {
-	t.Helper()
-	to, err := url.Parse(s.url())
-	if err != nil {
-		t.Fatal(err)
-	}
-	transport := &http.Transport{MaxIdleConnsPerHost: 64}
-	d := &door{counts: map[string]int{}, strip: strip}
-	proxy := &httputil.ReverseProxy{
-		Transport: transport,
-		Rewrite: func(p *httputil.ProxyRequest) {
-			p.SetURL(to)
-			p.Out.Host = p.In.Host // which is signed
-			q := p.Out.URL.Query()
-			listed := q.Has("list-type") && d.page.Load() > 0
-			if listed {
-				q.Set("max-keys", fmt.Sprint(d.page.Load()))
-				p.Out.URL.RawQuery = q.Encode()
-			}
-			if listed || len(d.strip) > 0 {
-				d.sign(p.Out)
-			}
-		},
-		ModifyResponse: func(res *http.Response) error {
-			if lose := d.lose.Load(); lose != nil && (*lose)(res.Request) {
-				_, err := io.Copy(io.Discard, res.Body)
-				return cmp.Or(err, http.ErrAbortHandler)
-			}
-			return nil
-		},
-		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
-	}
-	d.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		d.mu.Lock()
-		d.counts[r.Method]++
-		d.mu.Unlock()
-		if answer := d.answer.Load(); answer != nil && (*answer)(w, r) {
-			return
-		}
-		proxy.ServeHTTP(w, r)
-	}))
-	t.Cleanup(func() {
-		d.Close()
-		transport.CloseIdleConnections()
-	})
-	return d
-}
-
-// sign takes the headers away, and signs the request anew.
-func (d *door) sign(r *http.Request) {
-	var body []byte
-	if r.Body != nil {
-		body, _ = io.ReadAll(r.Body)
-		r.Body = io.NopCloser(bytes.NewReader(body))
-	}
-	for _, h := range append(d.strip, "Authorization") {
-		r.Header.Del(h)
-	}
+// sign signs a request anew.
+func sign(r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	r.Header.Del("Authorization")
 	sum := sha256.Sum256(body)
 	r.Header.Set("X-Amz-Content-Sha256", hex.EncodeToString(sum[:]))
 	_ = v4.NewSigner().SignHTTP(r.Context(), aws.Credentials{AccessKeyID: key, SecretAccessKey: secret}, r, hex.EncodeToString(sum[:]), "s3", region, time.Now(), func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true })
-}
-
-// taken returns how many requests of each method there were since it was called last.
-func (d *door) taken() map[string]int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	c := d.counts
-	d.counts = map[string]int{}
-	return c
-}
-
-// failure answers with an error of S3.
-func failure(w http.ResponseWriter, status int, code string) {
-	w.Header().Set("Content-Type", "application/xml")
-	w.WriteHeader(status)
-	fmt.Fprintf(w, "<Error><Code>%s</Code><Message>as the test asked for</Message></Error>", code)
 }

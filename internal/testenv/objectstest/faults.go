@@ -1,0 +1,151 @@
+package objectstest
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/testenv/contest"
+	"github.com/leasehold-dev/leasehold/internal/testenv/door"
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
+	"github.com/leasehold-dev/leasehold/internal/testenv/torturetest"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// disturb loses one answer in 20, and has the server answer 3 requests in 100 with one of errs.
+func (k Kind) disturb(s *Server, errs []Failure) {
+	s.Lose(func(*http.Request) bool { return rand.IntN(20) == 0 })
+	s.Answer(func(w http.ResponseWriter, _ *http.Request) bool {
+		fails := rand.IntN(100) < 3
+		if fails {
+			k.Fail(w, errs[rand.IntN(len(errs))])
+		}
+		return fails
+	})
+}
+
+// ConformsUnderFaults runs the suite while answers are lost and the server errs.
+func (k Kind) ConformsUnderFaults(t *testing.T) {
+	srv := k.Start(t, false)
+	k.disturb(srv, k.Passing)
+	k.conforms(t, srv.URL)
+}
+
+// LostAnswersAndServerErrors tests that a lock whose answer was lost is a lock, and not one that
+// another owner has, and that errors of the server are no refusals.
+func (k Kind) LostAnswersAndServerErrors(t *testing.T) {
+	srv := k.Start(t, false)
+	s := k.Store(t, srv.URL, Options{})
+	pair := func(name string, trouble func()) {
+		t.Helper()
+		l := Lease(name, time.Minute)
+		trouble()
+		if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: l}); err != nil {
+			t.Errorf("%s: acquire: %v", name, err)
+		}
+		trouble()
+		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: l}); err != nil {
+			t.Errorf("%s: release: %v", name, err)
+		}
+	}
+	for _, name := range []string{"new", "new", "again", "again"} {
+		pair(name, func() { srv.Lose(door.Once(k.isWrite)) })
+	}
+	for _, f := range slices.Concat(k.Passing, k.Slow) {
+		for _, which := range []func(*http.Request) bool{k.isWrite, func(r *http.Request) bool { return !k.isWrite(r) }} {
+			pair(f.Code, func() {
+				pick := door.Once(which)
+				srv.Answer(func(w http.ResponseWriter, r *http.Request) bool {
+					picked := pick(r)
+					if picked {
+						k.Fail(w, f)
+					}
+					return picked
+				})
+			})
+		}
+	}
+}
+
+// SlowDown tests that a client sends few requests while a server asks for fewer, whatever it is
+// asked for, and goes on when the server does.
+func (k Kind) SlowDown(t *testing.T) {
+	srv := k.Start(t, false)
+	s := k.Store(t, srv.URL, Options{Timeout: 3 * time.Second})
+	srv.Answer(func(w http.ResponseWriter, r *http.Request) bool { k.Fail(w, k.Slow[0]); return true })
+	srv.Taken()
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: Lease(store.NewOwner(), time.Minute)}); !errors.Is(err, store.ErrQuorum) {
+				t.Errorf("acquire while the server asks for fewer requests: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	// At most 8 are under way at once; then there are pauses of 100 ms, 200 ms, and so on.
+	if n := srv.Taken(); n[http.MethodGet]+n[k.Method] > 8*8 {
+		t.Errorf("%v requests in 3 s to a server that asks for fewer", n)
+	}
+	srv.Answer(func(http.ResponseWriter, *http.Request) bool { return false })
+	l := Lease("after", time.Minute)
+	eventually.True(t, "a lock is granted after that", func() bool {
+		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: l})
+		return err == nil
+	})
+}
+
+// Contest has clients contend for a lock while answers are lost, the server errs, and is killed and
+// started again: no two hold the lock at once, tokens rise, and each client gets it.
+func (k Kind) Contest(t *testing.T) {
+	srv := k.Start(t, true)
+	var clients []store.Engine
+	for range 6 {
+		clients = append(clients, k.Store(t, srv.URL, Options{Poll: 100 * time.Millisecond, Timeout: 5 * time.Second}))
+	}
+	k.disturb(srv, slices.Concat(k.Passing, k.Slow))
+	const patience = 4 * time.Minute
+	c := &contest.Contest{Name: "contested", TTL: 4 * time.Second}
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for _, s := range clients {
+		wg.Go(func() { c.Contend(ctx, t, s) })
+	}
+	c.GoesOn(t, "with lost answers", patience, clients...)
+	srv.Kill()
+	srv.start()
+	c.GoesOn(t, "after the server was killed", patience, clients...)
+	cancel()
+	wg.Wait()
+}
+
+// Torture has processes compete for locks of all kinds, which are stopped and killed meanwhile. They
+// never hold one at the same time, are told of losses in time, and wait for a free lock no longer
+// than 16 times Poll, as the documents say. The first two hold as well while the server is killed
+// again and again.
+func (k Kind) Torture(t *testing.T) {
+	const ttl, poll = 4 * time.Second, 100 * time.Millisecond
+	url := func(s *Server) string { return k.URL(s.Direct) + "&poll=" + poll.String() }
+	t.Run("undisturbed server", func(t *testing.T) {
+		t.Parallel()
+		torturetest.Run(t, url(k.Start(t, false)), ttl, 16*poll*5/4+4*time.Second, nil, k.Env...)
+	})
+	t.Run("killed server", func(t *testing.T) {
+		t.Parallel()
+		srv := k.Start(t, true)
+		torturetest.Run(t, url(srv), ttl, 0, func(ctx context.Context) {
+			for ctx.Err() == nil {
+				clock.Sleep(ctx, 2*time.Second)
+				srv.Kill()
+				clock.Sleep(ctx, time.Second)
+				srv.start()
+			}
+		}, k.Env...)
+	})
+}
